@@ -1,0 +1,280 @@
+/* gemm_bench - GFLOP/s of our matrix product beside oneDNN's, and the processor's own limit.
+ *
+ *     gemm_bench [--rounds=N] [--only=text] [--isa=name] [--alone]
+ *
+ * Rounds of both are interleaved, so a slow moment of the machine hits both.  Printed are the
+ * best and the median round.  `fwd` is Y[T,N] = X[T,K] W[N,K]^T in bf16; `dX` and `dW` are its
+ * gradients, dW accumulated in f32; `gpt2` weights lie as [K,N]; `f32` is all in f32. */
+#include <immintrin.h>
+#include <omp.h>
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/platform.h"
+#include "engine/backend/cpu/gemm.h"
+#include "engine/backend/cpu/onednn_gemm.h"
+
+enum { MAX_ROUNDS = 64 };
+
+typedef struct {
+    int rounds;
+    const char *only;
+    bool alone; /* without oneDNN */
+} options;
+
+typedef struct {
+    const char *name;
+    int64_t m, n, k;
+    bool a_trans, b_trans, accumulate;
+    tp_dtype ab, c;
+} shape;
+
+#define FORWARD(t, n, k) {"fwd", t, n, k, false, true, false, TP_DTYPE_BF16, TP_DTYPE_BF16}
+#define INPUT_GRAD(t, n, k) {"dX", t, k, n, false, false, false, TP_DTYPE_BF16, TP_DTYPE_BF16}
+#define WEIGHT_GRAD(t, n, k) {"dW", n, k, t, true, false, true, TP_DTYPE_BF16, TP_DTYPE_F32}
+#define LINEAR(t, n, k) FORWARD(t, n, k), INPUT_GRAD(t, n, k), WEIGHT_GRAD(t, n, k)
+#define GPT2(t, n, k)                                                                \
+    {"gpt2-fwd", t, n, k, false, false, false, TP_DTYPE_BF16, TP_DTYPE_BF16},        \
+        {"gpt2-dX", t, k, n, false, true, false, TP_DTYPE_BF16, TP_DTYPE_BF16},      \
+        {"gpt2-dW", k, n, t, true, false, true, TP_DTYPE_BF16, TP_DTYPE_F32}
+#define SINGLE(t, n, k) {"f32", t, n, k, false, true, false, TP_DTYPE_F32, TP_DTYPE_F32}
+
+static const shape shapes[] = {
+    {"square", 1024, 1024, 1024, false, true, false, TP_DTYPE_BF16, TP_DTYPE_F32},
+    {"square", 2048, 2048, 2048, false, true, false, TP_DTYPE_BF16, TP_DTYPE_F32},
+    {"square", 4096, 4096, 4096, false, true, false, TP_DTYPE_BF16, TP_DTYPE_F32},
+    LINEAR(2048, 768, 768),
+    LINEAR(2048, 2304, 768),
+    LINEAR(2048, 3072, 768),
+    LINEAR(2048, 768, 3072),
+    LINEAR(2048, 3072, 1024),
+    GPT2(2048, 2304, 768),
+    GPT2(2048, 3072, 768),
+    GPT2(2048, 768, 3072),
+    LINEAR(1024, 50304, 768),
+    LINEAR(256, 768, 768),
+    LINEAR(256, 3072, 768),
+    LINEAR(256, 768, 3072),
+    GPT2(256, 3072, 768),
+    GPT2(256, 768, 3072),
+    FORWARD(64, 768, 768),
+    FORWARD(64, 3072, 768),
+    FORWARD(64, 768, 3072),
+    FORWARD(128, 3072, 768),
+    FORWARD(1, 3072, 768),
+    FORWARD(16, 3072, 768),
+    FORWARD(1, 50304, 768),
+    FORWARD(8, 50304, 768),
+    FORWARD(16, 50304, 768),
+    FORWARD(32, 50304, 768),
+    {"gpt2-fwd", 1, 3072, 768, false, false, false, TP_DTYPE_BF16, TP_DTYPE_BF16},
+    {"gpt2-fwd", 16, 3072, 768, false, false, false, TP_DTYPE_BF16, TP_DTYPE_BF16},
+    SINGLE(1024, 1024, 1024),
+    SINGLE(256, 3072, 768),
+    SINGLE(2048, 3072, 768),
+    SINGLE(2048, 768, 3072),
+    SINGLE(1, 50304, 768),
+    SINGLE(16, 3072, 768),
+};
+
+/* --- the limit: products in registers only --- */
+
+__attribute__((target("avx512f,avx512bf16"))) static double peak_bf16(long turns)
+{
+    __m512 sum[24];
+    __m512bh x = (__m512bh)_mm512_set1_epi32(1), y = (__m512bh)_mm512_set1_epi32(2);
+#pragma GCC unroll 24
+    for (int i = 0; i < 24; i++)
+        sum[i] = _mm512_setzero_ps();
+    double start = tp_clock_s();
+    for (long t = 0; t < turns; t++) {
+#pragma GCC unroll 24
+        for (int i = 0; i < 24; i++) {
+            sum[i] = _mm512_dpbf16_ps(sum[i], x, y);
+            __asm__ volatile("" : "+v"(sum[i])); /* or it is all one sum */
+        }
+    }
+    return (double)turns * 24 * 64 / (tp_clock_s() - start) * 1e-9;
+}
+
+__attribute__((target("avx512f"))) static double peak_f32(long turns)
+{
+    __m512 sum[24], x = _mm512_set1_ps(0.5f), y = _mm512_set1_ps(0.25f);
+#pragma GCC unroll 24
+    for (int i = 0; i < 24; i++)
+        sum[i] = _mm512_setzero_ps();
+    double start = tp_clock_s();
+    for (long t = 0; t < turns; t++) {
+#pragma GCC unroll 24
+        for (int i = 0; i < 24; i++) {
+            sum[i] = _mm512_fmadd_ps(x, y, sum[i]);
+            __asm__ volatile("" : "+v"(sum[i]));
+        }
+    }
+    return (double)turns * 24 * 32 / (tp_clock_s() - start) * 1e-9;
+}
+
+static void print_peak(const char *what, double (*measure)(long))
+{
+    double best = 0;
+    for (int round = 0; round < 8; round++) {
+        double all = 0;
+#pragma omp parallel reduction(+ : all)
+        all += measure(400000);
+        best = all > best ? all : best;
+    }
+    printf("register peak, %s: %.0f GFLOP/s on %d threads\n", what, best, omp_get_max_threads());
+}
+
+/* --- one shape --- */
+
+static void *aligned_random(size_t elements, tp_dtype dtype)
+{
+    void *p = aligned_alloc(64, (elements * tp_dtype_size(dtype) + 63) / 64 * 64);
+    TP_ASSERT(p);
+    uint32_t state = 1;
+    for (size_t i = 0; i < elements; i++) {
+        state = state * 1664525u + 1013904223u;
+        float value = (float)(state >> 8) * 0x1p-24f - 0.5f;
+        if (dtype == TP_DTYPE_F32)
+            ((float *)p)[i] = value;
+        else
+            ((tp_bf16 *)p)[i] = tp_f32_to_bf16(value);
+    }
+    return p;
+}
+
+typedef struct {
+    tp_gemm gemm;
+    void *workspace;
+    tp_onednn_gemm *onednn; /* NULL when it has no implementation */
+} contest;
+
+static void run_ours(contest *c) { tp_gemm_run(&c->gemm, c->workspace); }
+
+static void run_onednn(contest *c)
+{
+    tp_error err;
+    if (tp_onednn_gemm_run(c->onednn, &err) != TP_OK) {
+        fprintf(stderr, "%s\n", err.message);
+        exit(1);
+    }
+}
+
+/* Seconds per run, over `repeats`. */
+static double time_runs(contest *c, void (*run)(contest *), int repeats)
+{
+    double start = tp_clock_s();
+    for (int i = 0; i < repeats; i++)
+        run(c);
+    return (tp_clock_s() - start) / repeats;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void print_rates(const char *who, double *seconds, int rounds, double flops)
+{
+    qsort(seconds, (size_t)rounds, sizeof *seconds, compare_doubles);
+    printf("  %s %7.1f %7.1f", who, flops / seconds[0] * 1e-9, flops / seconds[rounds / 2] * 1e-9);
+}
+
+static void run_contest(contest *c, double flops, int rounds)
+{
+    double ours[MAX_ROUNDS], theirs[MAX_ROUNDS];
+    run_ours(c);
+    double once = time_runs(c, run_ours, 1);
+    int repeats = (int)TP_MAX(1.0, 0.02 / once);
+    if (c->onednn)
+        run_onednn(c);
+    for (int round = 0; round < rounds; round++) {
+        ours[round] = time_runs(c, run_ours, repeats);
+        if (c->onednn)
+            theirs[round] = time_runs(c, run_onednn, repeats);
+    }
+    print_rates("ours", ours, rounds, flops);
+    if (c->onednn) {
+        print_rates("oneDNN", theirs, rounds, flops);
+        printf("  x%.2f", theirs[rounds / 2] / ours[rounds / 2]);
+    }
+}
+
+static void run_shape(const shape *s, const options *opt)
+{
+    char label[64];
+    snprintf(label, sizeof label, "%s %ldx%ldx%ld", s->name, (long)s->m, (long)s->n, (long)s->k);
+    if (opt->only && !strstr(label, opt->only))
+        return;
+    contest c = {.gemm = {
+                     .m = s->m,
+                     .n = s->n,
+                     .k = s->k,
+                     .a = aligned_random((size_t)(s->m * s->k), s->ab),
+                     .lda = s->a_trans ? s->m : s->k,
+                     .a_trans = s->a_trans,
+                     .b = aligned_random((size_t)(s->k * s->n), s->ab),
+                     .ldb = s->b_trans ? s->k : s->n,
+                     .b_trans = s->b_trans,
+                     .c = aligned_random((size_t)(s->m * s->n), s->c),
+                     .ldc = s->n,
+                     .ab_dtype = s->ab,
+                     .c_dtype = s->c,
+                     .accumulate = s->accumulate,
+                 }};
+    c.workspace = aligned_alloc(64, (tp_gemm_workspace(&c.gemm) + 63) / 64 * 64);
+    TP_ASSERT(c.workspace);
+    if (!opt->alone && tp_onednn_gemm_open(&c.onednn, &c.gemm, NULL) != TP_OK)
+        c.onednn = NULL;
+    printf("%-24s", label);
+    run_contest(&c, 2.0 * (double)s->m * (double)s->n * (double)s->k, opt->rounds);
+    printf("\n");
+    fflush(stdout);
+    tp_onednn_gemm_close(c.onednn);
+    free(c.workspace);
+    free((void *)(uintptr_t)c.gemm.a);
+    free((void *)(uintptr_t)c.gemm.b);
+    free(c.gemm.c);
+}
+
+static options parse(int argc, char **argv)
+{
+    options opt = {.rounds = 15};
+    for (int i = 1; i < argc; i++) {
+        tp_isa isa;
+        tp_error err;
+        if (strncmp(argv[i], "--rounds=", 9) == 0) {
+            opt.rounds = TP_MIN(TP_MAX(atoi(argv[i] + 9), 1), MAX_ROUNDS);
+        } else if (strncmp(argv[i], "--only=", 7) == 0) {
+            opt.only = argv[i] + 7;
+        } else if (strcmp(argv[i], "--alone") == 0) {
+            opt.alone = true;
+        } else if (strncmp(argv[i], "--isa=", 6) == 0 && tp_isa_parse(argv[i] + 6, &isa)) {
+            if (tp_cpu_force_isa(isa, &err) != TP_OK) {
+                fprintf(stderr, "%s\n", err.message);
+                exit(2);
+            }
+        } else {
+            fprintf(stderr, "usage: gemm_bench [--rounds=N] [--only=text] [--isa=name] [--alone]\n");
+            exit(2);
+        }
+    }
+    return opt;
+}
+
+int main(int argc, char **argv)
+{
+    options opt = parse(argc, argv);
+    printf("%s, %s, %d threads\n", tp_cpu_model(), tp_isa_name(tp_cpu_isa()),
+           omp_get_max_threads());
+    if (tp_cpu_detect() >= TP_ISA_AVX512)
+        print_peak("f32", peak_f32);
+    if (tp_cpu_detect() >= TP_ISA_AVX512_BF16)
+        print_peak("vdpbf16ps", peak_bf16);
+    printf("GFLOP/s, best and median of %d rounds\n", opt.rounds);
+    for (size_t i = 0; i < TP_COUNTOF(shapes); i++)
+        run_shape(&shapes[i], &opt);
+    return 0;
+}

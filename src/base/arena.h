@@ -1,0 +1,50 @@
+/* arena.h - memory that is freed all at once.
+ *
+ * An arena belongs to exactly one lifetime: a graph, a training step, a report.
+ * Nothing inside it is freed alone; tp_arena_release() ends the lifetime.
+ *
+ *     [ used ............ | free ........ | not yet touched .......... ]
+ *     base              base+used                        base+reserved
+ *
+ * Address space is reserved once and the kernel commits pages as they are
+ * touched, so pointers stay valid as the arena grows.  Allocation cannot fail:
+ * exhausting the reservation stops the program with a message (big tensors live
+ * in backend buffers, never here).  Not thread-safe. */
+#ifndef TP_BASE_ARENA_H
+#define TP_BASE_ARENA_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+typedef struct {
+    char *base;
+    size_t used, reserved;
+} tp_arena;
+
+/* `reserve` bytes of address space (rounded up to pages). */
+TP_CHECKED tp_status tp_arena_init(tp_arena *arena, size_t reserve, tp_error *err);
+void tp_arena_release(tp_arena *arena); /* NULL or zeroed is a no-op */
+
+/* `count` zeroed objects, contiguous, aligned to `align` (a power of two).
+ * Never NULL; a product that overflows stops the program. */
+void *tp_arena_alloc(tp_arena *arena, size_t count, size_t size, size_t align);
+
+/* The same, but NULL when the reservation does not suffice: for sizes that input
+ * decides. */
+void *tp_arena_try_alloc(tp_arena *arena, size_t count, size_t size, size_t align);
+
+#define tp_arena_array(arena, type, n) \
+    ((type *)tp_arena_alloc((arena), (size_t)(n), sizeof(type), _Alignof(type)))
+#define tp_arena_new(arena, type) tp_arena_array((arena), type, 1)
+
+/* A NUL-terminated copy of `n` bytes (n may be strlen). */
+char *tp_arena_strndup(tp_arena *arena, const char *s, size_t n);
+char *tp_arena_strdup(tp_arena *arena, const char *s);
+char *tp_arena_printf(tp_arena *arena, const char *fmt, ...) TP_PRINTF(2, 3);
+
+/* Everything allocated after the mark is given back; older data stays. */
+size_t tp_arena_mark(const tp_arena *arena);
+void tp_arena_rewind(tp_arena *arena, size_t mark);
+
+#endif

@@ -1,0 +1,214 @@
+#include "base/cpu.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/platform.h"
+
+static const char *const isa_names[TP_ISA_COUNT] = {
+    [TP_ISA_PORTABLE] = "portable",       [TP_ISA_AVX2] = "avx2", [TP_ISA_AVX512] = "avx512",
+    [TP_ISA_AVX512_BF16] = "avx512_bf16", [TP_ISA_AMX] = "amx",
+};
+
+static struct {
+    pthread_once_t once;
+    tp_isa detected;
+    tp_cpu_caches caches;
+    char model[64];
+} machine = {.once = PTHREAD_ONCE_INIT, .model = "unknown"};
+
+static _Atomic int forced_isa = -1;
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+typedef struct {
+    unsigned eax, ebx, ecx, edx;
+} cpuid_leaf;
+
+static cpuid_leaf cpuid(unsigned leaf, unsigned subleaf)
+{
+    cpuid_leaf r = {0};
+    if (!__get_cpuid_count(leaf, subleaf, &r.eax, &r.ebx, &r.ecx, &r.edx))
+        return (cpuid_leaf){0};
+    return r;
+}
+
+static bool has_bit(unsigned word, int bit) { return word >> bit & 1; }
+
+/* The register state that the operating system saves for us (XCR0). */
+static unsigned saved_state(void)
+{
+    unsigned low, high;
+    if (!has_bit(cpuid(1, 0).ecx, 27)) /* OSXSAVE */
+        return 0;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+}
+
+enum {
+    STATE_AVX = 0x6,      /* xmm, ymm */
+    STATE_AVX512 = 0xe6,  /* and opmasks, zmm */
+    STATE_AMX = 0x60000,  /* tile configuration, tile data */
+    FEATURE_TILEDATA = 18 /* of arch_prctl */
+};
+
+/* Linux hands out the 8 KiB of tile state only to those who ask. */
+static bool os_lends_tiles(void)
+{
+    const long arch_req_xcomp_perm = 0x1023;
+    return syscall(SYS_arch_prctl, arch_req_xcomp_perm, FEATURE_TILEDATA) == 0;
+}
+
+static tp_isa detect(void)
+{
+    unsigned state = saved_state();
+    cpuid_leaf base = cpuid(1, 0);
+    cpuid_leaf extended = cpuid(7, 0);
+    cpuid_leaf extended1 = extended.eax >= 1 ? cpuid(7, 1) : (cpuid_leaf){0};
+
+    bool fma_f16c = has_bit(base.ecx, 12) && has_bit(base.ecx, 29);
+    if ((state & STATE_AVX) != STATE_AVX || !fma_f16c || !has_bit(extended.ebx, 5))
+        return TP_ISA_PORTABLE;
+    bool f_dq = has_bit(extended.ebx, 16) && has_bit(extended.ebx, 17);
+    bool bw_vl = has_bit(extended.ebx, 30) && has_bit(extended.ebx, 31);
+    if ((state & STATE_AVX512) != STATE_AVX512 || !f_dq || !bw_vl)
+        return TP_ISA_AVX2;
+    if (!has_bit(extended1.eax, 5))
+        return TP_ISA_AVX512;
+    bool amx = has_bit(extended.edx, 22) && has_bit(extended.edx, 24);
+    if ((state & STATE_AMX) != STATE_AMX || !amx || !os_lends_tiles())
+        return TP_ISA_AVX512_BF16;
+    return TP_ISA_AMX;
+}
+
+static void read_model(char *model, size_t size)
+{
+    unsigned brand[12] = {0};
+    if (cpuid(0x80000000u, 0).eax < 0x80000004u)
+        return;
+    for (unsigned i = 0; i < 3; i++) {
+        cpuid_leaf part = cpuid(0x80000002u + i, 0);
+        memcpy(brand + 4 * i, &part, sizeof part);
+    }
+    const char *text = (const char *)brand;
+    while (*text == ' ')
+        text++;
+    snprintf(model, size, "%.*s", (int)(sizeof brand - (size_t)(text - (char *)brand)), text);
+    for (size_t n = strlen(model); n > 0 && model[n - 1] == ' '; n--)
+        model[n - 1] = 0;
+}
+
+#else
+
+static tp_isa detect(void) { return TP_ISA_PORTABLE; }
+
+static void read_model(char *model, size_t size)
+{
+    (void)model;
+    (void)size;
+}
+
+#endif
+
+/* Read one line of /sys/devices/system/cpu/cpu0/cache/index<i>/<what>. */
+static bool read_cache_line(int index, const char *what, char line[32])
+{
+    char path[96];
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", index, what);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return false;
+    bool ok = fgets(line, 32, f) != NULL;
+    fclose(f);
+    return ok;
+}
+
+static size_t parse_cache_size(const char *text)
+{
+    char *end;
+    size_t n = (size_t)strtoull(text, &end, 10);
+    if (*end == 'K')
+        return n << 10;
+    return *end == 'M' ? n << 20 : n;
+}
+
+static tp_cpu_caches read_caches(void)
+{
+    tp_cpu_caches caches = {0};
+    char line[32];
+    for (int i = 0; read_cache_line(i, "level", line); i++) {
+        long level = strtol(line, NULL, 10);
+        if (!read_cache_line(i, "type", line) || line[0] == 'I') /* Instruction */
+            continue;
+        if (!read_cache_line(i, "size", line))
+            continue;
+        if (level == 1)
+            caches.l1d = parse_cache_size(line);
+        else if (level == 2)
+            caches.l2 = parse_cache_size(line);
+        else if (level == 3)
+            caches.l3 = parse_cache_size(line);
+    }
+    return caches;
+}
+
+static void look_once(void)
+{
+    machine.detected = detect();
+    machine.caches = read_caches();
+    read_model(machine.model, sizeof machine.model);
+}
+
+tp_isa tp_cpu_detect(void)
+{
+    pthread_once(&machine.once, look_once);
+    return machine.detected;
+}
+
+tp_isa tp_cpu_isa(void)
+{
+    int forced = atomic_load_explicit(&forced_isa, memory_order_relaxed);
+    return forced >= 0 ? (tp_isa)forced : tp_cpu_detect();
+}
+
+tp_status tp_cpu_force_isa(tp_isa isa, tp_error *err)
+{
+    if (isa > tp_cpu_detect())
+        return tp_fail(err, TP_ERR_UNSUPPORTED, "this machine lacks '%s': it has '%s'",
+                       tp_isa_name(isa), tp_isa_name(tp_cpu_detect()));
+    atomic_store(&forced_isa, (int)isa);
+    return TP_OK;
+}
+
+const char *tp_isa_name(tp_isa isa)
+{
+    TP_ASSERT(isa < TP_ISA_COUNT);
+    return isa_names[isa];
+}
+
+bool tp_isa_parse(const char *name, tp_isa *ret_isa)
+{
+    for (int i = 0; i < TP_ISA_COUNT; i++) {
+        if (strcmp(name, isa_names[i]) == 0) {
+            *ret_isa = (tp_isa)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+tp_cpu_caches tp_cpu_cache_sizes(void)
+{
+    tp_cpu_detect();
+    return machine.caches;
+}
+
+const char *tp_cpu_model(void)
+{
+    tp_cpu_detect();
+    return machine.model;
+}

@@ -1,0 +1,374 @@
+#include "base/files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/files_internal.h"
+#include "base/platform.h"
+
+enum { CHUNK = 1 << 20, MAX_FOLDER_DEPTH = 64 };
+
+static const char *remedy(int error)
+{
+    switch (error) {
+    case ENOENT:
+        return "; check the path";
+    case EACCES:
+    case EPERM:
+        return "; check its permissions";
+    case EROFS:
+        return "; choose another folder";
+    case ENOSPC:
+    case EDQUOT:
+        return "; free some space or choose another folder";
+    case EMFILE:
+    case ENFILE:
+        return "; raise the limit of open files (ulimit -n)";
+    case EISDIR:
+        return "; a file is expected here";
+    case ENOTDIR:
+        return "; a part of the path is not a folder";
+    default:
+        return "";
+    }
+}
+
+tp_status tp_files_fail(tp_error *err, const char *verb, const char *path, int error)
+{
+    return tp_fail(err, TP_ERR_IO, "cannot %s %s: %s%s", verb, path, strerror(error),
+                   remedy(error));
+}
+
+static tp_status open_for_reading(const char *path, int *ret_fd, struct stat *ret_st, tp_error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return tp_files_fail(err, "open", path, errno);
+    int error = 0;
+    if (fstat(fd, ret_st) != 0)
+        error = errno;
+    else if (S_ISDIR(ret_st->st_mode))
+        error = EISDIR;
+    if (error) {
+        close(fd);
+        return tp_files_fail(err, "read", path, error);
+    }
+    if (!S_ISREG(ret_st->st_mode) && !S_ISFIFO(ret_st->st_mode)) {
+        close(fd);
+        return tp_fail(err, TP_ERR_IO, "cannot read %s: it is a device, a file is expected here",
+                       path);
+    }
+    *ret_fd = fd;
+    return TP_OK;
+}
+
+/* Up to n bytes; fewer only at the end of the file.  -1 with errno on failure. */
+static ssize_t read_full(int fd, char *out, size_t n)
+{
+    size_t done = 0;
+    while (done < n) {
+        ssize_t got = read(fd, out + done, n - done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        if (got == 0)
+            break;
+        done += (size_t)got;
+    }
+    return (ssize_t)done;
+}
+
+static tp_status too_large(const char *path, size_t max_bytes, tp_error *err)
+{
+    char limit[32];
+    return tp_fail(err, TP_ERR_FORMAT, "%s is larger than the %s allowed for this kind of file",
+                   path, tp_human_bytes((double)max_bytes, limit));
+}
+
+static tp_status read_all(int fd, const char *path, size_t expected, size_t max_bytes, tp_buf *buf,
+                          tp_error *err)
+{
+    tp_buf_clear(buf);
+    /* One byte more than expected, so that the end shows without growing. */
+    size_t step = TP_MAX(expected + 1, (size_t)4096);
+    for (;;) {
+        tp_buf_reserve(buf, step);
+        ssize_t got = read_full(fd, buf->data + buf->len, step);
+        if (got < 0)
+            return tp_files_fail(err, "read", path, errno);
+        buf->len += (size_t)got;
+        buf->data[buf->len] = 0;
+        if (max_bytes && buf->len > max_bytes)
+            return too_large(path, max_bytes, err);
+        if ((size_t)got < step)
+            return TP_OK;
+        step = CHUNK;
+    }
+}
+
+tp_status tp_file_read(const char *path, size_t max_bytes, tp_buf *ret, tp_error *err)
+{
+    int fd;
+    struct stat st;
+    TP_TRY(open_for_reading(path, &fd, &st, err));
+    size_t size = S_ISREG(st.st_mode) ? (size_t)st.st_size : 0;
+    tp_status status = max_bytes && size > max_bytes
+                           ? too_large(path, max_bytes, err)
+                           : read_all(fd, path, size, max_bytes, ret, err);
+    close(fd);
+    return status;
+}
+
+bool tp_file_exists(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
+}
+
+bool tp_dir_exists(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+int64_t tp_file_size(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) ? (int64_t)st.st_size : -1;
+}
+
+static tp_status make_one(const char *path, tp_error *err)
+{
+    if (tp_dir_exists(path))
+        return TP_OK;
+    if (tp_files_fault(ENOSPC) || mkdir(path, 0777) != 0) {
+        int error = errno;
+        if (error != EEXIST)
+            return tp_files_fail(err, "create folder", path, error);
+        if (!tp_dir_exists(path))
+            return tp_fail(err, TP_ERR_IO,
+                           "cannot create folder %s: a file of that name is in the way; remove it "
+                           "or choose another name",
+                           path);
+    }
+    return TP_OK;
+}
+
+tp_status tp_dir_make(const char *path, tp_error *err)
+{
+    size_t n = strlen(path);
+    if (n == 0)
+        return tp_fail(err, TP_ERR_ARG, "cannot create a folder without a name");
+    tp_buf partial = {0};
+    tp_buf_adds(&partial, path);
+    tp_status status = TP_OK;
+    for (size_t i = 1; i < n && status == TP_OK; i++) {
+        if (path[i] != '/' || path[i - 1] == '/')
+            continue;
+        partial.data[i] = 0;
+        status = make_one(partial.data, err);
+        partial.data[i] = '/';
+    }
+    if (status == TP_OK)
+        status = make_one(path, err);
+    tp_buf_release(&partial);
+    return status;
+}
+
+tp_status tp_dir_sync(const char *path, tp_error *err)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return tp_files_fail(err, "open folder", path, errno);
+    /* Some file systems cannot sync a folder and say EINVAL: nothing to lose. */
+    bool failed = tp_files_fault(EIO) || (fsync(fd) != 0 && errno != EINVAL);
+    int error = errno;
+    close(fd);
+    return failed ? tp_files_fail(err, "sync folder", path, error) : TP_OK;
+}
+
+/* Removal walks down with one open folder per level; each entry is opened
+ * relative to its parent and never through a link, so nobody can redirect the
+ * walk to another place by exchanging a folder for a link. */
+typedef struct {
+    DIR *dir[MAX_FOLDER_DEPTH];
+    char name[MAX_FOLDER_DEPTH][256];
+    int depth;
+} removal;
+
+static int descend(removal *walk, int parent, const char *name)
+{
+    if (walk->depth == MAX_FOLDER_DEPTH)
+        return ENAMETOOLONG;
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno;
+    DIR *dir = fdopendir(fd);
+    if (!dir) {
+        int error = errno;
+        close(fd);
+        return error;
+    }
+    walk->dir[walk->depth] = dir;
+    snprintf(walk->name[walk->depth++], sizeof walk->name[0], "%s", name);
+    return 0;
+}
+
+static int unlink_one(int parent, const char *name, int flags)
+{
+    return tp_files_fault(EIO) || unlinkat(parent, name, flags) != 0 ? errno : 0;
+}
+
+/* One entry of the innermost folder, or the folder itself once it is empty. */
+static int remove_step(removal *walk)
+{
+    DIR *top = walk->dir[walk->depth - 1];
+    errno = 0;
+    struct dirent *entry = readdir(top);
+    if (!entry && errno)
+        return errno;
+    if (!entry) {
+        closedir(top);
+        walk->depth--;
+        if (walk->depth == 0)
+            return 0;
+        DIR *parent = walk->dir[walk->depth - 1];
+        return unlink_one(dirfd(parent), walk->name[walk->depth], AT_REMOVEDIR);
+    }
+    const char *name = entry->d_name;
+    if (!strcmp(name, ".") || !strcmp(name, ".."))
+        return 0;
+    struct stat st;
+    if (fstatat(dirfd(top), name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno;
+    if (S_ISDIR(st.st_mode))
+        return descend(walk, dirfd(top), name);
+    return unlink_one(dirfd(top), name, 0);
+}
+
+tp_status tp_dir_remove(const char *path, tp_error *err)
+{
+    struct stat st;
+    if (lstat(path, &st) != 0)
+        return errno == ENOENT ? TP_OK : tp_files_fail(err, "remove", path, errno);
+    if (!S_ISDIR(st.st_mode))
+        return tp_fail(err, TP_ERR_IO, "cannot remove folder %s: it is a %s", path,
+                       S_ISLNK(st.st_mode) ? "link" : "file");
+    removal *walk = calloc(1, sizeof *walk);
+    if (!walk)
+        return tp_fail(err, TP_ERR_NOMEM, "cannot remove %s: out of memory", path);
+    int error = descend(walk, AT_FDCWD, path);
+    while (!error && walk->depth)
+        error = remove_step(walk);
+    while (walk->depth)
+        closedir(walk->dir[--walk->depth]);
+    free(walk);
+    if (!error)
+        error = unlink_one(AT_FDCWD, path, AT_REMOVEDIR);
+    return error ? tp_files_fail(err, "remove", path, error) : TP_OK;
+}
+
+tp_status tp_map_open(tp_map_file *map, const char *path, tp_error *err)
+{
+    int fd;
+    struct stat st;
+    TP_TRY(open_for_reading(path, &fd, &st, err));
+    if (!S_ISREG(st.st_mode)) {
+        close(fd);
+        return tp_fail(err, TP_ERR_IO, "cannot map %s: it is a pipe; give a file", path);
+    }
+    if (st.st_size == 0) {
+        close(fd);
+        *map = (tp_map_file){.data = ""};
+        return TP_OK;
+    }
+    size_t len = (size_t)st.st_size;
+    void *data = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
+    int error = errno;
+    close(fd);
+    if (data == MAP_FAILED)
+        return tp_files_fail(err, "map", path, error);
+    *map = (tp_map_file){.data = data, .len = len};
+    return TP_OK;
+}
+
+void tp_map_close(tp_map_file *map)
+{
+    if (!map)
+        return;
+    if (map->len)
+        munmap((void *)(uintptr_t)map->data, map->len);
+    *map = (tp_map_file){0};
+}
+
+/* Hands the file to `take` piece by piece. */
+typedef tp_status (*take_chunk)(void *context, const char *data, size_t n, tp_error *err);
+
+static tp_status for_each_chunk(const char *path, take_chunk take, void *context, tp_error *err)
+{
+    int fd;
+    struct stat st;
+    TP_TRY(open_for_reading(path, &fd, &st, err));
+    char *chunk = malloc(CHUNK);
+    tp_status status = TP_OK;
+    if (!chunk)
+        status = tp_fail(err, TP_ERR_NOMEM, "cannot read %s: out of memory", path);
+    while (status == TP_OK) {
+        ssize_t got = read_full(fd, chunk, CHUNK);
+        if (got < 0)
+            status = tp_files_fail(err, "read", path, errno);
+        else if (got == 0)
+            break;
+        else
+            status = take(context, chunk, (size_t)got, err);
+    }
+    free(chunk);
+    close(fd);
+    return status;
+}
+
+static tp_status copy_chunk(void *context, const char *data, size_t n, tp_error *err)
+{
+    return tp_writer_write(context, data, n, err);
+}
+
+tp_status tp_file_copy(const char *from, const char *to, tp_error *err)
+{
+    if (!tp_file_exists(from))
+        return tp_files_fail(err, "copy", from, tp_dir_exists(from) ? EISDIR : ENOENT);
+    tp_writer *w;
+    TP_TRY(tp_writer_open(&w, to, err));
+    tp_status status = for_each_chunk(from, copy_chunk, w, err);
+    if (status != TP_OK) {
+        tp_writer_abandon(w);
+        return status;
+    }
+    return tp_writer_close(w, NULL, NULL, err);
+}
+
+static tp_status hash_chunk(void *context, const char *data, size_t n, tp_error *err)
+{
+    (void)err; /* hashing cannot fail */
+    XXH3_128bits_update(context, data, n);
+    return TP_OK;
+}
+
+tp_status tp_file_hash(const char *path, char ret_hash[33], tp_error *err)
+{
+    XXH3_state_t *state = XXH3_createState();
+    if (!state)
+        return tp_fail(err, TP_ERR_NOMEM, "cannot hash %s: out of memory", path);
+    XXH3_128bits_reset(state);
+    tp_status status = for_each_chunk(path, hash_chunk, state, err);
+    if (status == TP_OK)
+        tp_files_hash_text(state, ret_hash);
+    XXH3_freeState(state);
+    return status;
+}

@@ -1,0 +1,257 @@
+#include "base/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/files_internal.h"
+#include "base/platform.h"
+
+enum { BUFFER = 1 << 20 };
+
+struct tp_writer {
+    int fd;
+    char *path;
+    char *buffer;
+    size_t used;
+    uint64_t n_bytes;
+    XXH3_state_t *hash;
+    bool failed; /* a write was lost: close must not claim success */
+};
+
+static struct {
+    _Atomic uint64_t left; /* calls until the one that fails; 0 = off */
+    _Atomic uint64_t seen;
+    atomic_bool kill;
+} fault;
+
+void tp_fault_arm(uint64_t n, bool kill)
+{
+    atomic_store(&fault.left, n);
+    atomic_store(&fault.seen, 0);
+    atomic_store(&fault.kill, kill);
+}
+
+uint64_t tp_fault_count(void) { return atomic_load(&fault.seen); }
+
+static bool fault_is_due(void)
+{
+    atomic_fetch_add(&fault.seen, 1);
+    uint64_t left = atomic_load(&fault.left);
+    while (left && !atomic_compare_exchange_weak(&fault.left, &left, left - 1))
+        ;
+    return left == 1;
+}
+
+static void die_if_asked(void)
+{
+    if (atomic_load(&fault.kill))
+        _exit(99);
+}
+
+bool tp_files_fault(int error)
+{
+    if (!fault_is_due())
+        return false;
+    die_if_asked();
+    errno = error;
+    return true;
+}
+
+static int write_full(int fd, const char *data, size_t n)
+{
+    while (n) {
+        ssize_t put = write(fd, data, n);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return errno;
+        data += put;
+        n -= (size_t)put;
+    }
+    return 0;
+}
+
+/* A failing write leaves half of its bytes behind, as a full disk does. */
+static int write_or_fault(int fd, const char *data, size_t n)
+{
+    if (!fault_is_due())
+        return write_full(fd, data, n);
+    (void)write_full(fd, data, n / 2);
+    die_if_asked();
+    return ENOSPC;
+}
+
+static void writer_free(tp_writer *w)
+{
+    if (w->fd >= 0)
+        close(w->fd);
+    XXH3_freeState(w->hash);
+    free(w->buffer);
+    free(w->path);
+    free(w);
+}
+
+tp_status tp_writer_open(tp_writer **ret, const char *path, tp_error *err)
+{
+    tp_writer *w = calloc(1, sizeof *w);
+    if (!w)
+        return tp_fail(err, TP_ERR_NOMEM, "cannot write %s: out of memory", path);
+    w->fd = -1;
+    w->path = strdup(path);
+    w->buffer = malloc(BUFFER);
+    w->hash = XXH3_createState();
+    if (!w->path || !w->buffer || !w->hash) {
+        writer_free(w);
+        return tp_fail(err, TP_ERR_NOMEM, "cannot write %s: out of memory", path);
+    }
+    XXH3_128bits_reset(w->hash);
+    if (!tp_files_fault(ENOSPC))
+        w->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (w->fd < 0) {
+        int error = errno;
+        writer_free(w);
+        return tp_files_fail(err, "create", path, error);
+    }
+    *ret = w;
+    return TP_OK;
+}
+
+static tp_status put(tp_writer *w, const char *data, size_t n, tp_error *err)
+{
+    int error = write_or_fault(w->fd, data, n);
+    if (!error)
+        return TP_OK;
+    w->failed = true;
+    return tp_files_fail(err, "write", w->path, error);
+}
+
+static tp_status flush(tp_writer *w, tp_error *err)
+{
+    if (!w->used)
+        return TP_OK;
+    size_t n = w->used;
+    w->used = 0;
+    return put(w, w->buffer, n, err);
+}
+
+tp_status tp_writer_write(tp_writer *w, const void *data, size_t n, tp_error *err)
+{
+    if (w->failed)
+        return tp_fail(err, TP_ERR_IO, "cannot write %s: an earlier write failed", w->path);
+    if (n == 0)
+        return TP_OK;
+    XXH3_128bits_update(w->hash, data, n);
+    w->n_bytes += n;
+    if (n > BUFFER - w->used)
+        TP_TRY(flush(w, err));
+    if (n >= BUFFER)
+        return put(w, data, n, err);
+    memcpy(w->buffer + w->used, data, n);
+    w->used += n;
+    return TP_OK;
+}
+
+static tp_status finish(tp_writer *w, tp_error *err)
+{
+    if (w->failed)
+        return tp_fail(err, TP_ERR_IO, "cannot finish %s: an earlier write failed", w->path);
+    TP_TRY(flush(w, err));
+    /* EINVAL: pipes and devices have nothing to sync. */
+    if (tp_files_fault(EIO) || (fsync(w->fd) != 0 && errno != EINVAL))
+        return tp_files_fail(err, "sync", w->path, errno);
+    int fd = w->fd;
+    w->fd = -1;
+    return close(fd) == 0 ? TP_OK : tp_files_fail(err, "close", w->path, errno);
+}
+
+void tp_files_hash_text(const void *state, char ret_hash[33])
+{
+    XXH128_hash_t hash = XXH3_128bits_digest(state);
+    snprintf(ret_hash, 33, "%016llx%016llx", (unsigned long long)hash.high64,
+             (unsigned long long)hash.low64);
+}
+
+tp_status tp_writer_close(tp_writer *w, char *ret_hash, uint64_t *ret_bytes, tp_error *err)
+{
+    tp_status status = finish(w, err);
+    if (status == TP_OK && ret_hash)
+        tp_files_hash_text(w->hash, ret_hash);
+    if (status == TP_OK && ret_bytes)
+        *ret_bytes = w->n_bytes;
+    writer_free(w);
+    return status;
+}
+
+void tp_writer_abandon(tp_writer *w)
+{
+    if (w)
+        writer_free(w);
+}
+
+/* The folder that holds `path`: "a/b/" and "a/b" are in "a", "b" is in ".". */
+static char *folder_of(const char *path)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    while (n && path[n - 1] != '/')
+        n--;
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    return n ? strndup(path, n) : strdup(".");
+}
+
+static tp_status sync_folders(const char *from, const char *to, tp_error *err)
+{
+    char *source = folder_of(from), *target = folder_of(to);
+    tp_status status = TP_ERR_NOMEM;
+    if (source && target) {
+        status = tp_dir_sync(target, err);
+        if (status == TP_OK && strcmp(source, target) != 0)
+            status = tp_dir_sync(source, err);
+    } else {
+        tp_fail(err, status, "cannot rename %s: out of memory", from);
+    }
+    free(source);
+    free(target);
+    return status;
+}
+
+tp_status tp_rename_synced(const char *from, const char *to, tp_error *err)
+{
+    if (tp_files_fault(EIO) || rename(from, to) != 0) {
+        int error = errno;
+        return tp_fail(err, TP_ERR_IO, "cannot rename %s to %s: %s", from, to, strerror(error));
+    }
+    return sync_folders(from, to, err);
+}
+
+static tp_status write_beside(const char *path, const void *data, size_t n, tp_error *err)
+{
+    tp_writer *w;
+    TP_TRY(tp_writer_open(&w, path, err));
+    tp_status status = tp_writer_write(w, data, n, err);
+    if (status != TP_OK) {
+        tp_writer_abandon(w);
+        return status;
+    }
+    return tp_writer_close(w, NULL, NULL, err);
+}
+
+tp_status tp_file_write_atomic(const char *path, const void *data, size_t n, tp_error *err)
+{
+    tp_buf beside = {0};
+    tp_buf_addf(&beside, "%s.tmp", path);
+    tp_status status = write_beside(beside.data, data, n, err);
+    if (status == TP_OK)
+        status = tp_rename_synced(beside.data, path, err);
+    if (status != TP_OK)
+        unlink(beside.data);
+    tp_buf_release(&beside);
+    return status;
+}

@@ -1,0 +1,65 @@
+/* strings.h - a growing byte buffer, slices, and the small text chores.
+ *
+ * tp_buf always keeps a NUL after its last byte, so `buf.data` can be handed to
+ * C functions; `len` does not count it.  A zeroed tp_buf is empty and valid.
+ * Exhausted memory stops the program: these buffers hold small host data. */
+#ifndef TP_BASE_STRINGS_H
+#define TP_BASE_STRINGS_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef struct {
+    char *data; /* never NULL after the first append */
+    size_t len, cap;
+} tp_buf;
+
+typedef struct {
+    const char *data; /* not NUL-terminated */
+    size_t len;
+} tp_slice;
+
+#define TP_SLICE(literal) ((tp_slice){(literal), sizeof(literal) - 1})
+
+void tp_buf_release(tp_buf *buf); /* frees and zeroes; NULL is a no-op */
+void tp_buf_clear(tp_buf *buf);   /* keeps the memory */
+void tp_buf_reserve(tp_buf *buf, size_t extra);
+void tp_buf_add(tp_buf *buf, const void *bytes, size_t n);
+void tp_buf_addc(tp_buf *buf, char c);
+void tp_buf_adds(tp_buf *buf, const char *s);
+void tp_buf_addf(tp_buf *buf, const char *fmt, ...) TP_PRINTF(2, 3);
+void tp_buf_vaddf(tp_buf *buf, const char *fmt, va_list ap);
+/* The text with a NUL; "" when nothing was ever added. */
+const char *tp_buf_str(const tp_buf *buf);
+
+tp_slice tp_slice_of(const char *s); /* strlen */
+bool tp_slice_eq(tp_slice a, tp_slice b);
+bool tp_slice_is(tp_slice a, const char *s);
+
+bool tp_str_starts(const char *s, const char *prefix);
+bool tp_str_ends(const char *s, const char *suffix);
+
+/* Number of single-character edits between a and b: for "did you mean". */
+size_t tp_str_distance(const char *a, const char *b);
+
+/* The whole of `s` as a number; false when it is not one (or does not fit). */
+bool tp_str_to_i64(const char *s, int64_t *ret);
+bool tp_str_to_f64(const char *s, double *ret);
+
+/* UTF-8.  Decode one code point at s (n bytes left); returns its length, or 0
+ * when the bytes are not valid UTF-8 (overlong, surrogate, > U+10FFFF). */
+size_t tp_utf8_decode(const char *s, size_t n, uint32_t *ret_cp);
+size_t tp_utf8_encode(uint32_t cp, char out[4]);
+bool tp_utf8_valid(const char *s, size_t n);
+
+/* "1.50 GiB", "12.3 k", "1m 05s": for people; `out` holds at least 32 bytes
+ * and is returned. */
+char *tp_human_bytes(double bytes, char *out);
+char *tp_human_count(double count, char *out);
+char *tp_human_seconds(double seconds, char *out);
+
+#endif

@@ -1,0 +1,404 @@
+/* gemm.c - choice of kernel, blocking, packing and threads of the matrix product.
+ *
+ * C is computed block by block.  For a block (m_block x n_block) and a range of k (k_block)
+ * all threads first pack A and B together into shared panels; after a barrier each computes a
+ * rectangle of tiles.  Inside its rectangle a thread takes as many B panels as half of its L2
+ * holds and runs all A panels past them.
+ *
+ * Where the sums of a tile live until they are complete ("home"):
+ *   - in C itself, when C is f32 and nothing but an addition is left to do;
+ *   - else in a small scratch of the thread when one range of k covers all of it;
+ *   - else in an f32 image of the block in the workspace.
+ * Ranges of k depend on the shape only, so the bits do not depend on threads or caches. */
+#include <omp.h>
+
+#include "base/platform.h"
+#include "engine/backend/cpu/gemm_kernel.h"
+
+enum { ALIGN = 64 };
+
+typedef enum { HOME_C, HOME_SCRATCH, HOME_BLOCK } tile_home;
+
+typedef struct {
+    const tp_gemm *gemm;
+    const tp_gemm_kernel *kernel;
+    tp_gemm_operand a, b;
+    int64_t m_block, n_block, k_block; /* of one round of packing */
+    int64_t k_chunk;                   /* of one tile() call */
+    int64_t near_panels;               /* B panels kept in L2 */
+    tile_home home;
+    bool is_small;
+    int threads;
+    size_t a_stride, b_stride; /* bytes from panel to panel */
+    size_t a_bytes, b_bytes, block_bytes, scratch_bytes; /* of the workspace; scratch per thread */
+} gemm_plan;
+
+/* Rows or columns of one block cut into panels. */
+typedef struct {
+    int64_t total, count;
+    int width; /* of the widest */
+    bool is_balanced;
+} panel_cut;
+
+static const tp_gemm_kernel *const kernels[] = {
+    &tp_gemm_kernel_amx,  &tp_gemm_kernel_avx512_bf16, &tp_gemm_kernel_avx512,
+    &tp_gemm_kernel_avx2, &tp_gemm_kernel_portable,
+};
+
+static int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+static int64_t round_up(int64_t a, int64_t b) { return div_up(a, b) * b; }
+
+static size_t align_up(size_t n) { return (n + ALIGN - 1) / ALIGN * ALIGN; }
+
+static const tp_gemm_kernel *choose_kernel(const tp_gemm *g)
+{
+    tp_isa isa = tp_cpu_isa();
+    for (size_t i = 0; i < TP_COUNTOF(kernels); i++) {
+        const tp_gemm_kernel *kernel = kernels[i];
+        bool accepts = g->ab_dtype == TP_DTYPE_F32 ? kernel->accepts_f32 : kernel->accepts_bf16;
+        if (kernel->isa <= isa && accepts)
+            return kernel;
+    }
+    TP_ASSERT(false && "the portable kernel accepts everything");
+    return NULL;
+}
+
+static panel_cut cut_panels(int64_t total, int width, bool is_balanced)
+{
+    return (panel_cut){total, div_up(total, width), width, is_balanced};
+}
+
+/* The first row or column of panel p; of panel `count`, the end. */
+static int64_t panel_begin(const panel_cut *cut, int64_t p)
+{
+    if (!cut->is_balanced)
+        return TP_MIN(p * cut->width, cut->total);
+    return p * (cut->total / cut->count) + TP_MIN(p, cut->total % cut->count);
+}
+
+static int panel_size(const panel_cut *cut, int64_t p)
+{
+    return (int)(panel_begin(cut, p + 1) - panel_begin(cut, p));
+}
+
+static panel_cut cut_rows(const gemm_plan *plan, int64_t rows)
+{
+    return cut_panels(rows, plan->kernel->rows, !plan->kernel->fixed_rows);
+}
+
+static panel_cut cut_cols(const gemm_plan *plan, int64_t cols)
+{
+    return cut_panels(cols, plan->kernel->cols, false);
+}
+
+static int panel_width(const gemm_plan *plan, const panel_cut *rows, int64_t p)
+{
+    return plan->kernel->fixed_rows ? plan->kernel->rows : panel_size(rows, p);
+}
+
+/* --- the plan --- */
+
+/* Equal parts of `total`, none longer than `most`, all but the last multiples of `unit`. */
+static int64_t even_part(int64_t total, int64_t most, int64_t unit)
+{
+    int64_t parts = div_up(total, TP_MAX(most / unit * unit, unit));
+    return round_up(div_up(total, parts), unit);
+}
+
+static tile_home choose_home(const gemm_plan *plan)
+{
+    const tp_gemm *g = plan->gemm;
+    bool only_adds = !g->bias && !g->pre && g->epilogue == TP_GEMM_EPILOGUE_NONE;
+    if (g->c_dtype == TP_DTYPE_F32 && only_adds)
+        return HOME_C;
+    return plan->k_block >= g->k ? HOME_SCRATCH : HOME_BLOCK;
+}
+
+/* Threads cost a few microseconds to wake: not for less work than that. */
+static int choose_threads(const tp_gemm *g)
+{
+    const double worth_a_team = 1 << 19; /* multiply-adds */
+    return (double)g->m * (double)g->n * (double)g->k < worth_a_team ? 1 : omp_get_max_threads();
+}
+
+static gemm_plan make_plan(const tp_gemm_kernel *kernel, const tp_gemm *g)
+{
+    gemm_plan plan = {
+        .gemm = g,
+        .kernel = kernel,
+        .a = {g->a, g->lda, !g->a_trans, g->ab_dtype},
+        .b = {g->b, g->ldb, g->b_trans, g->ab_dtype},
+        .is_small = kernel->small && g->m <= kernel->small_rows,
+        .threads = choose_threads(g),
+    };
+    if (plan.is_small) {
+        plan.scratch_bytes = align_up(kernel->small_scratch(g));
+        return plan;
+    }
+    tp_cpu_caches caches = tp_cpu_cache_sizes();
+    int64_t l2 = caches.l2 ? (int64_t)caches.l2 : 1 << 20;
+    int64_t share = TP_MIN(TP_MAX((int64_t)caches.l3 / 4, 2 << 20), 8 << 20);
+
+    const int k_unit = 32; /* a whole AMX tile, and a cache line of bf16 */
+    plan.k_block = TP_MIN(even_part(g->k, kernel->k_block, k_unit), round_up(g->k, kernel->k_round));
+    int64_t k_bytes = plan.k_block * kernel->element_size;
+    plan.m_block = even_part(g->m, share / k_bytes, kernel->rows);
+    plan.n_block = even_part(g->n, share / k_bytes, kernel->cols);
+    plan.k_chunk = kernel->k_chunk ? TP_MIN(kernel->k_chunk, plan.k_block) : plan.k_block;
+    plan.near_panels = TP_MAX(l2 / 2 / (k_bytes * kernel->cols), 1);
+    plan.home = choose_home(&plan);
+
+    panel_cut rows = cut_rows(&plan, TP_MIN(plan.m_block, g->m));
+    panel_cut cols = cut_cols(&plan, TP_MIN(plan.n_block, g->n));
+    plan.near_panels = TP_MIN(plan.near_panels, cols.count);
+    plan.a_stride = align_up((size_t)(k_bytes * kernel->rows) + TP_GEMM_PANEL_SLACK);
+    plan.b_stride = align_up((size_t)(k_bytes * kernel->cols) + TP_GEMM_PANEL_SLACK);
+    plan.a_bytes = plan.a_stride * (size_t)rows.count;
+    plan.b_bytes = plan.b_stride * (size_t)cols.count;
+    if (plan.home == HOME_BLOCK)
+        plan.block_bytes = sizeof(float) * (size_t)(rows.count * kernel->rows * cols.count *
+                                                    kernel->cols);
+    plan.scratch_bytes = sizeof(float) * (size_t)(kernel->rows * kernel->cols);
+    if (plan.home == HOME_SCRATCH)
+        plan.scratch_bytes *= (size_t)plan.near_panels;
+    plan.scratch_bytes = align_up(plan.scratch_bytes);
+    return plan;
+}
+
+static size_t workspace_bytes(const gemm_plan *plan)
+{
+    return plan->a_bytes + plan->b_bytes + align_up(plan->block_bytes) +
+           plan->scratch_bytes * (size_t)plan->threads;
+}
+
+/* --- one block --- */
+
+/* A block of C with its range of k, and where its packed panels and sums are. */
+typedef struct {
+    const gemm_plan *plan;
+    int64_t i0, j0, k0; /* origin in A, B and C */
+    int64_t nk, k_padded;
+    bool is_first, is_last; /* range of k */
+    panel_cut rows, cols;
+    char *a, *b;
+    float *sums; /* HOME_BLOCK */
+    float *scratch;
+} gemm_block;
+
+static void pack_a_panel(const gemm_block *block, int64_t p)
+{
+    const gemm_plan *plan = block->plan;
+    tp_gemm_part part = {
+        .x0 = block->i0 + panel_begin(&block->rows, p),
+        .k0 = block->k0,
+        .nk = block->nk,
+        .k_padded = block->k_padded,
+        .nx = panel_size(&block->rows, p),
+        .width = panel_width(plan, &block->rows, p),
+    };
+    plan->kernel->pack_a(block->a + (size_t)p * plan->a_stride, &plan->a, &part);
+}
+
+static void pack_b_panel(const gemm_block *block, int64_t q)
+{
+    const gemm_plan *plan = block->plan;
+    tp_gemm_part part = {
+        .x0 = block->j0 + panel_begin(&block->cols, q),
+        .k0 = block->k0,
+        .nk = block->nk,
+        .k_padded = block->k_padded,
+        .nx = panel_size(&block->cols, q),
+        .width = plan->kernel->cols,
+    };
+    plan->kernel->pack_b(block->b + (size_t)q * plan->b_stride, &plan->b, &part);
+}
+
+/* Panels of A, then of B, as one list of which each thread takes an equal part. */
+static void pack_block(const gemm_block *block, bool needs_a, bool needs_b, int thread, int threads)
+{
+    int64_t n_a = needs_a ? block->rows.count : 0;
+    int64_t n_b = needs_b ? block->cols.count : 0;
+    /* an A panel is narrower: weigh by columns */
+    int64_t wide_a = block->plan->kernel->rows, wide_b = block->plan->kernel->cols;
+    int64_t total = n_a * wide_a + n_b * wide_b;
+    int64_t begin = total * thread / threads, end = total * (thread + 1) / threads;
+    for (int64_t p = 0; p < n_a; p++)
+        if (p * wide_a >= begin && p * wide_a < end)
+            pack_a_panel(block, p);
+    for (int64_t q = 0; q < n_b; q++)
+        if (n_a * wide_a + q * wide_b >= begin && n_a * wide_a + q * wide_b < end)
+            pack_b_panel(block, q);
+}
+
+/* One chunk of k of one tile.  `home` takes the sums; the last chunk also finishes C. */
+static void run_tile(const gemm_block *block, int64_t p, int64_t q, int64_t k, float *home,
+                     int64_t ld_home)
+{
+    const gemm_plan *plan = block->plan;
+    const tp_gemm_kernel *kernel = plan->kernel;
+    const tp_gemm *g = plan->gemm;
+    int rows = panel_size(&block->rows, p), cols = panel_size(&block->cols, q);
+    int64_t i = block->i0 + panel_begin(&block->rows, p);
+    int64_t j = block->j0 + panel_begin(&block->cols, q);
+    int64_t nk = TP_MIN(plan->k_chunk, block->k_padded - k);
+    int width = panel_width(plan, &block->rows, p);
+    const char *a = block->a + (size_t)p * plan->a_stride + k * width * kernel->element_size;
+    const char *b = block->b + (size_t)q * plan->b_stride + k * kernel->cols * kernel->element_size;
+    bool is_first = block->is_first && k == 0;
+    bool is_last = block->is_last && k + nk == block->k_padded;
+
+    if (plan->home != HOME_C) {
+        kernel->tile(width, nk, a, b, home, ld_home, !is_first);
+        if (is_last)
+            kernel->finish(g, home, ld_home, i, rows, j, cols, g->accumulate);
+        return;
+    }
+    bool add = g->accumulate || !is_first;
+    if (rows == width && cols == kernel->cols) {
+        kernel->tile(width, nk, a, b, (float *)g->c + i * g->ldc + j, g->ldc, add);
+        return;
+    }
+    kernel->tile(width, nk, a, b, block->scratch, kernel->cols, false);
+    kernel->finish(g, block->scratch, kernel->cols, i, rows, j, cols, add);
+}
+
+/* The tiles of A panel p with B panels q0 .. q1-1. */
+static void run_strip(const gemm_block *block, int64_t p, int64_t q0, int64_t q1)
+{
+    const gemm_plan *plan = block->plan;
+    int64_t cols = plan->kernel->cols;
+    bool in_one_chunk = plan->k_chunk >= block->k_padded;
+    for (int64_t k = 0; k < block->k_padded; k += plan->k_chunk) {
+        for (int64_t q = q0; q < q1; q++) {
+            float *home = NULL;
+            int64_t ld = 0;
+            if (plan->home == HOME_BLOCK) {
+                ld = block->cols.count * cols;
+                home = block->sums + p * plan->kernel->rows * ld + q * cols;
+            } else if (plan->home == HOME_SCRATCH) {
+                ld = in_one_chunk ? cols : plan->near_panels * cols;
+                home = block->scratch + (in_one_chunk ? 0 : (q - q0) * cols);
+            }
+            run_tile(block, p, q, k, home, ld);
+        }
+    }
+}
+
+/* Threads in a grid: this one's range of panels [begin, end) along one side. */
+typedef struct {
+    int64_t begin, end;
+} panel_range;
+
+static panel_range share_of(int64_t count, int part, int parts)
+{
+    return (panel_range){count * part / parts, count * (part + 1) / parts};
+}
+
+/* Rows of the grid of threads that give the fewest tiles to the busiest. */
+static int grid_rows(int64_t row_panels, int64_t col_panels, int threads)
+{
+    int best = 1;
+    int64_t least = INT64_MAX;
+    for (int r = 1; r <= threads; r++) {
+        if (threads % r)
+            continue;
+        int64_t most = div_up(row_panels, r) * div_up(col_panels, threads / r);
+        if (most < least) {
+            least = most;
+            best = r;
+        }
+    }
+    return best;
+}
+
+static void compute_block(const gemm_block *block, int thread, int threads)
+{
+    int down = grid_rows(block->rows.count, block->cols.count, threads);
+    int across = threads / down;
+    panel_range rows = share_of(block->rows.count, thread / across, down);
+    panel_range cols = share_of(block->cols.count, thread % across, across);
+    for (int64_t q = cols.begin; q < cols.end; q += block->plan->near_panels) {
+        int64_t q_end = TP_MIN(q + block->plan->near_panels, cols.end);
+        for (int64_t p = rows.begin; p < rows.end; p++)
+            run_strip(block, p, q, q_end);
+    }
+}
+
+/* --- the whole product, as one thread of the team sees it --- */
+
+static void run_blocks(const gemm_plan *plan, char *workspace, int thread, int threads)
+{
+    const tp_gemm *g = plan->gemm;
+    gemm_block block = {.plan = plan, .a = workspace, .b = workspace + plan->a_bytes};
+    block.sums = (float *)(void *)(block.b + plan->b_bytes);
+    block.scratch = (float *)(void *)((char *)block.sums + align_up(plan->block_bytes) +
+                                      (size_t)thread * plan->scratch_bytes);
+    bool one_a = plan->m_block >= g->m && plan->k_block >= g->k;
+    bool one_k = plan->k_block >= g->k;
+    bool is_start = true;
+    for (block.j0 = 0; block.j0 < g->n; block.j0 += plan->n_block) {
+        block.cols = cut_cols(plan, TP_MIN(plan->n_block, g->n - block.j0));
+        for (block.i0 = 0; block.i0 < g->m; block.i0 += plan->m_block) {
+            block.rows = cut_rows(plan, TP_MIN(plan->m_block, g->m - block.i0));
+            for (block.k0 = 0; block.k0 < g->k; block.k0 += plan->k_block) {
+                block.nk = TP_MIN(plan->k_block, g->k - block.k0);
+                block.k_padded = round_up(block.nk, plan->kernel->k_round);
+                block.is_first = block.k0 == 0;
+                block.is_last = block.k0 + block.nk == g->k;
+                if (!is_start) { /* the panels are still being read */
+#pragma omp barrier
+                }
+                pack_block(&block, is_start || !one_a, block.i0 == 0 || !one_k, thread, threads);
+#pragma omp barrier
+                compute_block(&block, thread, threads);
+                is_start = false;
+            }
+        }
+    }
+}
+
+/* Columns in whole groups of 64, so that no two threads write one cache line. */
+static void run_small(const gemm_plan *plan, char *workspace, int thread, int threads)
+{
+    const tp_gemm *g = plan->gemm;
+    const int64_t group = 64;
+    panel_range groups = share_of(div_up(g->n, group), thread, threads);
+    int64_t end = TP_MIN(groups.end * group, g->n);
+    if (groups.begin * group < end)
+        plan->kernel->small(g, groups.begin * group, end,
+                            workspace + (size_t)thread * plan->scratch_bytes);
+}
+
+size_t tp_gemm_kernel_workspace(const tp_gemm_kernel *kernel, const tp_gemm *g)
+{
+    gemm_plan plan = make_plan(kernel, g);
+    return workspace_bytes(&plan);
+}
+
+void tp_gemm_kernel_run(const tp_gemm_kernel *kernel, const tp_gemm *g, void *workspace)
+{
+    TP_ASSERT(g->m >= 1 && g->n >= 1 && g->k >= 1);
+    const gemm_plan plan = make_plan(kernel, g);
+#pragma omp parallel num_threads(plan.threads) if (plan.threads > 1)
+    {
+        int thread = omp_get_thread_num(), threads = omp_get_num_threads();
+        if (kernel->enter)
+            kernel->enter();
+        if (plan.is_small)
+            run_small(&plan, workspace, thread, threads);
+        else
+            run_blocks(&plan, workspace, thread, threads);
+        if (kernel->leave)
+            kernel->leave();
+    }
+}
+
+size_t tp_gemm_workspace(const tp_gemm *g) { return tp_gemm_kernel_workspace(choose_kernel(g), g); }
+
+void tp_gemm_run(const tp_gemm *g, void *workspace)
+{
+    tp_gemm_kernel_run(choose_kernel(g), g, workspace);
+}
+
+const char *tp_gemm_kernel_name(const tp_gemm *g) { return choose_kernel(g)->name; }

@@ -1,0 +1,89 @@
+/* gemm_kernel.h - what one instruction set contributes to the matrix product.
+ *
+ * The driver in gemm.c cuts C into tiles, copies ("packs") A and B once into
+ * panels laid out for the kernel, and calls the kernel tile by tile:
+ *
+ *                    B panel: cols wide        A panel p holds rows r .. r + width - 1:
+ *                    +-----+-----+                 a[k / depth][width][k % depth]
+ *                    |     |     |  k          B panel q holds columns c .. c + cols - 1:
+ *                    +-----+-----+                 b[k / depth][cols][k % depth]
+ *          +------+  +-----+-----+
+ *  A panel |      |  | tile|     |             depth is 1 for f32, 2 where the instruction
+ *          +------+  +-----+-----+             multiplies pairs of bf16, 32 for the rows of
+ *            k       |     |     |             an AMX tile.
+ *                    +-----+-----+
+ *
+ * Packing pads k with zeros to a multiple of k_round, B to full panels, and A to
+ * full panels when fixed_rows. */
+#ifndef TP_ENGINE_BACKEND_CPU_GEMM_KERNEL_H
+#define TP_ENGINE_BACKEND_CPU_GEMM_KERNEL_H
+
+#include "base/cpu.h"
+#include "engine/backend/cpu/gemm.h"
+
+/* A or B seen alike: "x" counts rows of A or columns of B. */
+typedef struct {
+    const void *data;
+    int64_t ld;
+    bool k_contiguous; /* element (x, k) at data[x * ld + k], else data[k * ld + x] */
+    tp_dtype dtype;
+} tp_gemm_operand;
+
+/* The part of an operand that goes into one panel: x0 .. x0+nx-1 and k0 .. k0+nk-1, written
+ * `width` >= nx wide and `k_padded` >= nk deep.  May write up to TP_GEMM_PANEL_SLACK bytes of
+ * anything behind the panel. */
+typedef struct {
+    int64_t x0, k0;
+    int64_t nk, k_padded;
+    int nx, width;
+} tp_gemm_part;
+
+enum {
+    TP_GEMM_PANEL_SLACK = 64, /* bytes */
+    TP_GEMM_MAX_ROWS = 32,    /* of any kernel's tile */
+    TP_GEMM_MAX_COLS = 32
+};
+
+typedef struct {
+    const char *name;
+    tp_isa isa;
+    bool accepts_f32, accepts_bf16;
+    int rows, cols;   /* of the largest tile of C */
+    bool fixed_rows;  /* the tile always computes all rows; the surplus is zero */
+    int element_size; /* of a packed element */
+    int k_round;
+    int64_t k_block; /* packed at a time; bounds the workspace */
+    int64_t k_chunk; /* per tile() call: what keeps an A panel near; 0 is all */
+
+    void (*pack_a)(void *panel, const tp_gemm_operand *a, const tp_gemm_part *part);
+    void (*pack_b)(void *panel, const tp_gemm_operand *b, const tp_gemm_part *part);
+
+    /* C[rows, cols] = or += A panel * B panel over k_padded; C is f32 with `ldc`. */
+    void (*tile)(int rows, int64_t k_padded, const void *a, const void *b, float *c, int64_t ldc,
+                 bool add);
+
+    /* Rows i0.. and columns j0.. of C from the finished sums acc[rows, cols]. */
+    void (*finish)(const tp_gemm *gemm, const float *acc, int64_t ld_acc, int64_t i0, int rows,
+                   int64_t j0, int cols, bool accumulate);
+
+    /* (optional) around the calls of one thread in one run */
+    void (*enter)(void);
+    void (*leave)(void);
+
+    /* (optional) the product for m <= small_rows without packing B: columns n0 .. n1-1. */
+    int small_rows;
+    size_t (*small_scratch)(const tp_gemm *gemm); /* bytes, per thread */
+    void (*small)(const tp_gemm *gemm, int64_t n0, int64_t n1, void *scratch);
+} tp_gemm_kernel;
+
+extern const tp_gemm_kernel tp_gemm_kernel_portable;
+extern const tp_gemm_kernel tp_gemm_kernel_avx2;
+extern const tp_gemm_kernel tp_gemm_kernel_avx512;
+extern const tp_gemm_kernel tp_gemm_kernel_avx512_bf16;
+extern const tp_gemm_kernel tp_gemm_kernel_amx;
+
+/* The product by a given kernel; what tp_gemm_run() does with the one it chose. */
+size_t tp_gemm_kernel_workspace(const tp_gemm_kernel *kernel, const tp_gemm *gemm);
+void tp_gemm_kernel_run(const tp_gemm_kernel *kernel, const tp_gemm *gemm, void *workspace);
+
+#endif

@@ -1,0 +1,86 @@
+/* gemm_tile_avx512.h - the tile of 14 rows by 32 columns in AVX-512.
+ *
+ * 28 accumulators, 2 registers of B, 1 of A broadcast: 31 of 32 registers, and 16 loads for
+ * 28 multiply-adds.  A lane of 32 bits is one f32 or a pair of bf16; the including file
+ * defines before the include
+ *     static inline __m512 multiply_lanes(__m512 sum, __m512i a, __m512i b); */
+#ifndef TP_ENGINE_BACKEND_CPU_GEMM_TILE_AVX512_H
+#define TP_ENGINE_BACKEND_CPU_GEMM_TILE_AVX512_H
+
+#include <immintrin.h>
+
+#include "engine/backend/cpu/gemm_finish.h"
+
+enum { TILE_ROWS = 14, TILE_COLS = 32 };
+
+GEMM_INLINE void tile_store(float *c, __m512 sum, bool add)
+{
+    if (add)
+        sum = _mm512_add_ps(_mm512_loadu_ps(c), sum);
+    _mm512_storeu_ps(c, sum);
+}
+
+/* `steps` lanes deep; a[steps][rows], b[steps][32]. */
+GEMM_INLINE void tile_rows(const int rows, int64_t steps, const uint32_t *a, const uint32_t *b,
+                           float *c, int64_t ldc, bool add)
+{
+    __m512 sum[TILE_ROWS][2];
+#pragma GCC unroll 14
+    for (int i = 0; i < rows; i++)
+        sum[i][0] = sum[i][1] = _mm512_setzero_ps();
+    for (; steps > 0; steps--, a += rows, b += TILE_COLS) {
+        __m512i b0 = _mm512_loadu_si512(b);
+        __m512i b1 = _mm512_loadu_si512(b + 16);
+#pragma GCC unroll 14
+        for (int i = 0; i < rows; i++) {
+            __m512i ai = _mm512_set1_epi32((int)a[i]);
+            /* one broadcast for two products, not a memory operand in each */
+            __asm__("" : "+v"(ai));
+            sum[i][0] = multiply_lanes(sum[i][0], ai, b0);
+            sum[i][1] = multiply_lanes(sum[i][1], ai, b1);
+        }
+    }
+    if (add) {
+#pragma GCC unroll 14
+        for (int i = 0; i < rows; i++) {
+            tile_store(c + i * ldc, sum[i][0], true);
+            tile_store(c + i * ldc + 16, sum[i][1], true);
+        }
+    } else {
+#pragma GCC unroll 14
+        for (int i = 0; i < rows; i++) {
+            tile_store(c + i * ldc, sum[i][0], false);
+            tile_store(c + i * ldc + 16, sum[i][1], false);
+        }
+    }
+}
+
+#define TILE_CASE(n)                               \
+    case n:                                        \
+        tile_rows(n, steps, a, b, c, ldc, add);    \
+        break
+
+GEMM_INLINE void tile_any_rows(int rows, int64_t steps, const uint32_t *a, const uint32_t *b,
+                               float *c, int64_t ldc, bool add)
+{
+    switch (rows) {
+        TILE_CASE(1);
+        TILE_CASE(2);
+        TILE_CASE(3);
+        TILE_CASE(4);
+        TILE_CASE(5);
+        TILE_CASE(6);
+        TILE_CASE(7);
+        TILE_CASE(8);
+        TILE_CASE(9);
+        TILE_CASE(10);
+        TILE_CASE(11);
+        TILE_CASE(12);
+        TILE_CASE(13);
+    default:
+        tile_rows(14, steps, a, b, c, ldc, add);
+        break;
+    }
+}
+
+#endif

@@ -1,0 +1,141 @@
+/* linear.c - the layer y = x w^T + b and its gradients, as matrix products.  The
+ * instruction set is chosen by gemm.c. */
+#include "engine/backend/cpu/gemm.h"
+#include "engine/backend/cpu/kernels.h"
+
+static void set_a(tp_gemm *g, const tp_operand *a, bool trans)
+{
+    g->a = a->data;
+    g->lda = a->stride;
+    g->a_trans = trans;
+    g->ab_dtype = a->dtype;
+}
+
+static void set_b(tp_gemm *g, const tp_operand *b, bool trans)
+{
+    g->b = b->data;
+    g->ldb = b->stride;
+    g->b_trans = trans;
+}
+
+static void set_c(tp_gemm *g, const tp_operand *c)
+{
+    g->c = c->data;
+    g->ldc = c->stride;
+    g->c_dtype = c->dtype;
+    g->m = c->dim[0];
+    g->n = c->dim[1];
+}
+
+/* linear and linear_gelu: y[T,N] = x[T,K] w + b */
+static tp_gemm forward(const tp_launch *launch)
+{
+    const tp_operand *x = &launch->in[0], *w = &launch->in[1], *b = &launch->in[2];
+    const tp_operand *y = &launch->out[0];
+    tp_gemm g = {.k = x->dim[1]};
+    set_a(&g, x, false);
+    set_b(&g, w, !launch->attrs.transposed);
+    set_c(&g, y);
+    if (is_present(b)) {
+        g.bias = b->data;
+        g.bias_dtype = b->dtype;
+    }
+    if (launch->op == TP_OP_linear_gelu) {
+        g.epilogue =
+            launch->attrs.tanh ? TP_GEMM_EPILOGUE_GELU_TANH : TP_GEMM_EPILOGUE_GELU_ERF;
+        g.pre = launch->out[1].data;
+    }
+    return g;
+}
+
+/* dx[T,K] = dy[T,N] w */
+static tp_gemm backward_x(const tp_launch *launch)
+{
+    const tp_operand *dy = &launch->in[0];
+    tp_gemm g = {.k = dy->dim[1], .accumulate = launch->accumulate && is_present(&launch->in[2])};
+    set_a(&g, dy, false);
+    set_b(&g, &launch->in[1], launch->attrs.transposed);
+    set_c(&g, &launch->out[0]);
+    return g;
+}
+
+/* dw[N,K] = dy^T x, or dw[K,N] = x^T dy */
+static tp_gemm backward_w(const tp_launch *launch)
+{
+    const tp_operand *x = &launch->in[0], *dy = &launch->in[1];
+    bool transposed = launch->attrs.transposed;
+    tp_gemm g = {.k = x->dim[0], .accumulate = launch->accumulate && is_present(&launch->in[2])};
+    set_a(&g, transposed ? x : dy, true);
+    set_b(&g, transposed ? dy : x, false);
+    set_c(&g, &launch->out[0]);
+    return g;
+}
+
+static tp_gemm product_of(const tp_launch *launch)
+{
+    if (launch->op == TP_OP_linear_dx)
+        return backward_x(launch);
+    if (launch->op == TP_OP_linear_dw)
+        return backward_w(launch);
+    return forward(launch);
+}
+
+static size_t workspace(const tp_launch *launch)
+{
+    tp_gemm g = product_of(launch);
+    return tp_gemm_workspace(&g);
+}
+
+static void run(const tp_launch *launch)
+{
+    tp_gemm g = product_of(launch);
+    if (g.c)
+        tp_gemm_run(&g, launch->workspace);
+}
+
+/* Only the value before the nonlinearity may be wanted: then it is the product's result. */
+static void run_gelu(const tp_launch *launch)
+{
+    tp_gemm g = product_of(launch);
+    if (!g.c) {
+        g.c = g.pre;
+        g.pre = NULL;
+        g.epilogue = TP_GEMM_EPILOGUE_NONE;
+    }
+    if (g.c)
+        tp_gemm_run(&g, launch->workspace);
+}
+
+static bool accepts(const tp_launch *launch)
+{
+    bool is_forward = launch->op == TP_OP_linear || launch->op == TP_OP_linear_gelu;
+    return are_floats(launch, is_forward ? 7 : 3, 1) && launch->in[0].dtype == launch->in[1].dtype;
+}
+
+static bool accepts_gelu(const tp_launch *launch)
+{
+    const tp_operand *act = &launch->out[0], *pre = &launch->out[1];
+    return accepts(launch) && (!is_present(pre) || (pre->stride == act->stride &&
+                                                    pre->dtype == act->dtype));
+}
+
+const tp_kernel tp_cpu_linear = {.name = "linear/gemm",
+                                 .op = TP_OP_linear,
+                                 .accepts = accepts,
+                                 .workspace = workspace,
+                                 .run = run};
+const tp_kernel tp_cpu_linear_gelu = {.name = "linear_gelu/gemm",
+                                      .op = TP_OP_linear_gelu,
+                                      .accepts = accepts_gelu,
+                                      .workspace = workspace,
+                                      .run = run_gelu};
+const tp_kernel tp_cpu_linear_dx = {.name = "linear_dx/gemm",
+                                    .op = TP_OP_linear_dx,
+                                    .accepts = accepts,
+                                    .workspace = workspace,
+                                    .run = run};
+const tp_kernel tp_cpu_linear_dw = {.name = "linear_dw/gemm",
+                                    .op = TP_OP_linear_dw,
+                                    .accepts = accepts,
+                                    .workspace = workspace,
+                                    .run = run};

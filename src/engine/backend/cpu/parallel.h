@@ -1,0 +1,26 @@
+/* parallel.h - the only place where kernels meet threads.
+ *
+ * A kernel is a function of a range of items; what an item computes depends on
+ * its number alone, so that the same bits come out with any number of threads. */
+#ifndef TP_ENGINE_BACKEND_CPU_PARALLEL_H
+#define TP_ENGINE_BACKEND_CPU_PARALLEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Items begin .. end-1; `thread` numbers the workers from 0. */
+typedef void tp_cpu_range(const void *context, int64_t begin, int64_t end, int thread);
+
+/* One contiguous range per thread.  `cost` is roughly the bytes that all items
+ * touch: little work is not worth waking other threads for. */
+void tp_cpu_static(int threads, int64_t n_items, int64_t cost, tp_cpu_range *run,
+                   const void *context);
+
+/* One item at a time to whichever thread is free, in ascending order: put the
+ * expensive ones first. */
+void tp_cpu_dynamic(int threads, int64_t n_items, tp_cpu_range *run, const void *context);
+
+/* Treat denormal numbers as zero, or not, in this thread and all OpenMP workers. */
+void tp_cpu_set_denormals(bool flush);
+
+#endif

@@ -1,0 +1,178 @@
+/* loss.c - weighted cross-entropy of T tokens over a vocabulary of V, from
+ * logits or from what they are a product of: x[T,C] w[V,C]^T.  A token of weight
+ * 0 contributes nothing, whatever its logits and its target are; a target
+ * outside the vocabulary is not a number. */
+#include "engine/backend/ref/kernels.h"
+#include "engine/backend/ref/load.h"
+
+/* Where logits come from: `logits`, or a product formed anew for every use. */
+typedef struct {
+    const tp_operand *logits, *x, *w;
+    int64_t n_tokens, n_vocabulary;
+} source;
+
+static source from_logits(const tp_operand *logits)
+{
+    return (source){.logits = logits, .n_tokens = logits->dim[0], .n_vocabulary = logits->dim[1]};
+}
+
+static source from_product(const tp_operand *x, const tp_operand *w)
+{
+    return (source){.x = x, .w = w, .n_tokens = x->dim[0], .n_vocabulary = w->dim[0]};
+}
+
+static double logit(const source *from, int64_t t, int64_t v)
+{
+    if (from->logits)
+        return ref_load(from->logits, t, v);
+    double sum = 0;
+    for (int64_t c = 0; c < from->x->dim[1]; c++)
+        sum += ref_load(from->x, t, c) * ref_load(from->w, v, c);
+    return sum;
+}
+
+/* log(sum of exp), with the sum held relative to the largest logit so far. */
+static double log_sum_exp(const source *from, int64_t t)
+{
+    double largest = -INFINITY, sum = 0;
+    for (int64_t v = 0; v < from->n_vocabulary; v++) {
+        double z = logit(from, t, v);
+        if (z == -INFINITY)
+            continue;
+        if (z > largest) {
+            sum = sum * exp(largest - z) + 1;
+            largest = z;
+        } else {
+            sum += exp(z - largest);
+        }
+    }
+    return largest + log(sum);
+}
+
+static bool is_target_known(const source *from, int64_t target)
+{
+    return target >= 0 && target < from->n_vocabulary;
+}
+
+/* `ret_lse` (optional, n_tokens values) receives what the operand lse receives, unrounded. */
+static void loss(const source *from, const tp_operand *targets, const tp_operand *weights,
+                 const tp_operand *ret_loss, const tp_operand *logp, const tp_operand *lse,
+                 double *ret_lse)
+{
+    double sum = 0;
+    for (int64_t t = 0; t < from->n_tokens; t++) {
+        double row_lse = log_sum_exp(from, t), row_logp = 0;
+        double weight = ref_load(weights, t, 0);
+        if (weight != 0) {
+            int64_t target = ref_index(targets, t);
+            row_logp = is_target_known(from, target) ? logit(from, t, target) - row_lse : NAN;
+            sum -= weight * row_logp;
+        }
+        if (is_bound(logp))
+            ref_store(logp, t, 0, row_logp);
+        if (lse && is_bound(lse))
+            ref_store(lse, t, 0, row_lse);
+        if (ret_lse)
+            ret_lse[t] = row_lse;
+    }
+    if (is_bound(ret_loss))
+        ref_store(ret_loss, 0, 0, sum);
+}
+
+/* d(scale * loss) / d(logit v of token t). */
+static double logit_gradient(const source *from, int64_t t, int64_t v, double lse, int64_t target,
+                             double weight, double scale)
+{
+    if (weight == 0)
+        return 0;
+    if (!is_target_known(from, target))
+        return NAN;
+    return scale * weight * (exp(logit(from, t, v) - lse) - (v == target ? 1 : 0));
+}
+
+void tp_ref_cross_entropy(const tp_launch *launch)
+{
+    source from = from_logits(&launch->in[0]);
+    loss(&from, &launch->in[1], &launch->in[2], &launch->out[0], &launch->out[1], &launch->out[2],
+         NULL);
+}
+
+void tp_ref_linear_ce(const tp_launch *launch)
+{
+    source from = from_product(&launch->in[0], &launch->in[1]);
+    loss(&from, &launch->in[2], &launch->in[3], &launch->out[0], &launch->out[1], &launch->out[2],
+         NULL);
+}
+
+void tp_ref_cross_entropy_grad(const tp_launch *launch)
+{
+    source from = from_logits(&launch->in[0]);
+    const tp_operand *targets = &launch->in[1], *weights = &launch->in[2];
+    const tp_operand *lse = &launch->in[3], *scale = &launch->in[4], *dlogits = &launch->out[0];
+    if (!is_bound(dlogits))
+        return;
+    for (int64_t t = 0; t < from.n_tokens; t++) {
+        for (int64_t v = 0; v < from.n_vocabulary; v++) {
+            ref_store(dlogits, t, v,
+                      logit_gradient(&from, t, v, ref_load(lse, t, 0), ref_index(targets, t),
+                                     ref_load(weights, t, 0), ref_load(scale, 0, 0)));
+        }
+    }
+}
+
+/* What the gradient of any logit of linear_ce_train needs. */
+typedef struct {
+    source from;
+    const tp_operand *targets, *weights, *scale;
+    const double *lse;
+} train;
+
+static double train_gradient(const train *a, int64_t t, int64_t v)
+{
+    return logit_gradient(&a->from, t, v, a->lse[t], ref_index(a->targets, t),
+                          ref_load(a->weights, t, 0), ref_load(a->scale, 0, 0));
+}
+
+/* sum[C] += factor * a row of x or w. */
+static void add_scaled(double *sum, double factor, const tp_operand *from, int64_t row)
+{
+    for (int64_t c = 0; c < from->dim[1]; c++)
+        sum[c] += factor * ref_load(from, row, c);
+}
+
+size_t tp_ref_linear_ce_train_workspace(const tp_launch *launch)
+{
+    return (size_t)(launch->in[0].dim[0] + launch->in[0].dim[1]) * sizeof(double);
+}
+
+void tp_ref_linear_ce_train(const tp_launch *launch)
+{
+    const tp_operand *x = &launch->in[0], *w = &launch->in[1];
+    const tp_operand *dx = &launch->out[2], *dw = &launch->out[3];
+    double *lse = launch->workspace, *sum = lse + x->dim[0];
+    train a = {.from = from_product(x, w),
+               .targets = &launch->in[2],
+               .weights = &launch->in[3],
+               .scale = &launch->in[4],
+               .lse = lse};
+    loss(&a.from, a.targets, a.weights, &launch->out[0], &launch->out[1], NULL, lse);
+
+    for (int64_t t = 0; is_bound(dx) && t < a.from.n_tokens; t++) {
+        for (int64_t c = 0; c < x->dim[1]; c++)
+            sum[c] = 0;
+        for (int64_t v = 0; v < a.from.n_vocabulary && ref_load(a.weights, t, 0) != 0; v++)
+            add_scaled(sum, train_gradient(&a, t, v), w, v);
+        for (int64_t c = 0; c < x->dim[1]; c++)
+            ref_store(dx, t, c, sum[c]);
+    }
+    for (int64_t v = 0; is_bound(dw) && v < a.from.n_vocabulary; v++) {
+        for (int64_t c = 0; c < x->dim[1]; c++)
+            sum[c] = ref_accumulated(launch, 5, v, c);
+        for (int64_t t = 0; t < a.from.n_tokens; t++) {
+            if (ref_load(a.weights, t, 0) != 0)
+                add_scaled(sum, train_gradient(&a, t, v), x, t);
+        }
+        for (int64_t c = 0; c < x->dim[1]; c++)
+            ref_store(dw, v, c, sum[c]);
+    }
+}

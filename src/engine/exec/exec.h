@@ -1,0 +1,84 @@
+/* exec.h - from a graph to launches, and running them.
+ *
+ * Creating an executor chooses a kernel for every node and plans the memory;
+ * nothing large is allocated, so creating one is also how a plan is predicted.
+ * Binding gives it memory: persistent tensors by name, and a pool (activation arena,
+ * workspace) that executors of one run share because they run one after the other.
+ * Running walks a flat list: no allocation, no look-up, no shape logic.
+ *
+ *     graph --create--> launches with offsets --bind--> launches with pointers --run--> */
+#ifndef TP_ENGINE_EXEC_EXEC_H
+#define TP_ENGINE_EXEC_EXEC_H
+
+#include "engine/backend/backend.h"
+#include "engine/ir/graph.h"
+#include "engine/passes/pass.h"
+#include "engine/tensor/states.h"
+
+typedef struct {
+    const tp_backend *backend;
+    int threads;
+    bool share_memory;  /* in-place results and views */
+    double avg_context; /* for costs: mean keys per query in attention; 0 = unknown */
+} tp_exec_options;
+
+/* One launch as seen by reports. */
+typedef struct {
+    const char *label; /* of the node, or the op's name */
+    const char *kernel;
+    tp_op op;
+    uint8_t phase;
+    bool is_clone;
+    int16_t block;
+    double flops, bytes; /* per run */
+    uint64_t count, ns;  /* so far */
+} tp_launch_info;
+
+typedef struct tp_exec tp_exec;
+
+TP_CHECKED tp_status tp_exec_create(const tp_graph *g, const tp_exec_options *options,
+                                    tp_exec **ret, tp_error *err);
+void tp_exec_free(tp_exec *exec); /* NULL is a no-op */
+
+/* Memory shared by the executors of a run. */
+typedef struct {
+    void *arena, *workspace;
+    size_t arena_bytes, workspace_bytes;
+} tp_exec_pool;
+/* Grow the pool's sizes to what `exec` needs (call for each, then alloc). */
+void tp_exec_pool_fit(tp_exec_pool *pool, const tp_exec *exec);
+TP_CHECKED tp_status tp_exec_pool_alloc(tp_exec_pool *pool, tp_error *err);
+void tp_exec_pool_release(tp_exec_pool *pool);
+
+/* Every state of the graph must be in `states`, allocated, of the same type. */
+TP_CHECKED tp_status tp_exec_bind(tp_exec *exec, const tp_states *states, const tp_exec_pool *pool,
+                                  tp_error *err);
+
+/* Inputs by name; -1 when the graph does not read it (setting -1 is a no-op). */
+int tp_exec_input(const tp_exec *exec, const char *name);
+void tp_exec_set_input(tp_exec *exec, int input, const void *data);
+/* Where graph output k is after a run: valid until the next run of any executor
+ * of the pool. */
+const tp_operand *tp_exec_output(const tp_exec *exec, uint32_t k);
+
+/* `accumulate` false: gradient buffers are overwritten (first micro-batch). */
+void tp_exec_run(tp_exec *exec, bool accumulate);
+
+/* The same, slowly, looking at every output: *ret is the first launch that wrote a
+ * NaN or an infinity (with finite operands before it), or -1. */
+void tp_exec_run_checked(tp_exec *exec, bool accumulate, int *ret_first_bad);
+
+size_t tp_exec_launch_count(const tp_exec *exec);
+const tp_launch_info *tp_exec_launch(const tp_exec *exec, size_t i);
+void tp_exec_reset_times(tp_exec *exec);
+size_t tp_exec_arena_bytes(const tp_exec *exec);
+size_t tp_exec_workspace_bytes(const tp_exec *exec);
+size_t tp_exec_live_peak_bytes(const tp_exec *exec);
+/* Sum over launches per run; `contractions_only` leaves out elementwise work. */
+double tp_exec_flops(const tp_exec *exec, bool contractions_only);
+double tp_exec_bytes(const tp_exec *exec);
+
+/* Text: one line per launch with kernel, shapes, offsets. */
+void tp_exec_print(const tp_exec *exec, tp_buf *out);
+
+#endif

@@ -1,0 +1,244 @@
+#include "engine/ir/graph.h"
+
+#include <string.h>
+
+enum { ARENA_BYTES = 1 << 30 }; /* address space only */
+
+tp_status tp_graph_init(tp_graph *g, tp_error *err)
+{
+    tp_graph fresh = {.block = -1};
+    TP_TRY(tp_arena_init(&fresh.arena, ARENA_BYTES, err));
+    *g = fresh;
+    g->cap_nodes = g->cap_values = 256;
+    g->nodes = tp_arena_array(&g->arena, tp_node, g->cap_nodes);
+    g->values = tp_arena_array(&g->arena, tp_value, g->cap_values);
+    g->n_nodes = g->n_values = 1; /* index 0 means none */
+    return TP_OK;
+}
+
+void tp_graph_release(tp_graph *g)
+{
+    if (!g)
+        return;
+    tp_arena_release(&g->arena);
+    *g = (tp_graph){0};
+}
+
+static const char *copy_name(tp_graph *g, const char *name)
+{
+    return name ? tp_arena_strdup(&g->arena, name) : NULL;
+}
+
+tp_status tp_graph_copy(const tp_graph *g, tp_graph *ret, tp_error *err)
+{
+    tp_graph copy;
+    TP_TRY(tp_graph_init(&copy, err));
+    copy.cap_nodes = g->n_nodes;
+    copy.cap_values = g->n_values;
+    copy.cap_outputs = g->n_outputs;
+    copy.nodes = tp_arena_array(&copy.arena, tp_node, g->n_nodes);
+    copy.values = tp_arena_array(&copy.arena, tp_value, g->n_values);
+    copy.outputs = tp_arena_array(&copy.arena, tp_ref, g->n_outputs);
+    memcpy(copy.nodes, g->nodes, g->n_nodes * sizeof *g->nodes);
+    memcpy(copy.values, g->values, g->n_values * sizeof *g->values);
+    if (g->n_outputs)
+        memcpy(copy.outputs, g->outputs, g->n_outputs * sizeof *g->outputs);
+    copy.n_nodes = g->n_nodes;
+    copy.n_values = g->n_values;
+    copy.n_outputs = g->n_outputs;
+    for (uint32_t i = 1; i < copy.n_nodes; i++)
+        copy.nodes[i].label = copy_name(&copy, copy.nodes[i].label);
+    for (uint32_t i = 1; i < copy.n_values; i++)
+        copy.values[i].name = copy_name(&copy, copy.values[i].name);
+    *ret = copy;
+    return TP_OK;
+}
+
+/* Arrays grow by copying inside the arena: the old ones are small change. */
+static void *grow(tp_graph *g, void *old, uint32_t n, uint32_t *cap, size_t size)
+{
+    if (n < *cap)
+        return old;
+    uint32_t next = *cap ? *cap * 2 : 16;
+    void *p = tp_arena_alloc(&g->arena, next, size, 16);
+    if (n)
+        memcpy(p, old, n * size);
+    *cap = next;
+    return p;
+}
+
+static tp_ref new_value(tp_graph *g, tp_value v)
+{
+    g->values = grow(g, g->values, g->n_values, &g->cap_values, sizeof *g->values);
+    g->values[g->n_values] = v;
+    return g->n_values++;
+}
+
+static tp_node *new_node(tp_graph *g, tp_op op, const char *label)
+{
+    g->nodes = grow(g, g->nodes, g->n_nodes, &g->cap_nodes, sizeof *g->nodes);
+    tp_node *n = &g->nodes[g->n_nodes++];
+    *n = (tp_node){
+        .op = op, .phase = g->phase, .block = g->block, .label = copy_name(g, label)};
+    return n;
+}
+
+static tp_ref add_source(tp_graph *g, tp_op op, const char *name, tp_dtype dtype, uint8_t rank,
+                         const int64_t *dim, tp_mem_kind kind)
+{
+    TP_ASSERT(rank >= 1 && rank <= TP_MAX_RANK);
+    tp_node *n = new_node(g, op, name);
+    n->block = -1;
+    n->phase = TP_PHASE_FORWARD;
+    n->n_out = 1;
+    tp_value v = {.dtype = dtype,
+                  .rank = rank,
+                  .kind = kind,
+                  .dim = {dim[0], rank == 2 ? dim[1] : 1},
+                  .node = g->n_nodes - 1,
+                  .name = n->label};
+    n->out[0] = new_value(g, v);
+    return g->nodes[g->n_nodes - 1].out[0];
+}
+
+tp_ref tp_graph_input(tp_graph *g, const char *name, tp_dtype dtype, uint8_t rank,
+                      const int64_t *dim)
+{
+    return add_source(g, TP_OP_input, name, dtype, rank, dim, TP_MEM_DATA);
+}
+
+tp_ref tp_graph_state(tp_graph *g, const char *name, tp_dtype dtype, uint8_t rank,
+                      const int64_t *dim, tp_mem_kind kind)
+{
+    return add_source(g, TP_OP_state, name, dtype, rank, dim, kind);
+}
+
+tp_ref tp_graph_find(const tp_graph *g, const char *name)
+{
+    for (uint32_t i = 1; i < g->n_values; i++)
+        if (g->values[i].name && strcmp(g->values[i].name, name) == 0)
+            return i;
+    return 0;
+}
+
+tp_status tp_graph_try_op(tp_graph *g, tp_op op, const tp_attrs *attrs, int n_in, const tp_ref *in,
+                          const char *label, tp_ref *ret, tp_error *err)
+{
+    static const tp_attrs none;
+    tp_value out[TP_MAX_OUT];
+    int n_out;
+    if (!attrs)
+        attrs = &none;
+    TP_TRY(tp_op_infer(g, op, attrs, n_in, in, &n_out, out, err));
+    tp_node *n = new_node(g, op, label);
+    uint32_t index = g->n_nodes - 1;
+    n->attrs = *attrs;
+    n->n_in = (uint8_t)n_in;
+    n->n_out = (uint8_t)n_out;
+    for (int i = 0; i < n_in; i++)
+        n->in[i] = in[i];
+    for (int i = 0; i < n_out; i++) {
+        out[i].node = index;
+        out[i].out = (uint8_t)i;
+        out[i].kind = TP_MEM_ACTIVATIONS;
+        int alias = tp_op_alias(op, i);
+        if (alias >= 0 && alias < n_in && in[alias])
+            out[i].kind = g->values[in[alias]].kind;
+        g->nodes[index].out[i] = new_value(g, out[i]);
+    }
+    *ret = g->nodes[index].out[0];
+    return TP_OK;
+}
+
+tp_ref tp_graph_op(tp_graph *g, tp_op op, const tp_attrs *attrs, int n_in, const tp_ref *in,
+                   const char *label)
+{
+    tp_ref ref = 0;
+    tp_error err = {0};
+    if (tp_graph_try_op(g, op, attrs, n_in, in, label, &ref, &err) != TP_OK) {
+        fprintf(stderr, "bug: graph builder: %s\n", err.message);
+        abort();
+    }
+    return ref;
+}
+
+void tp_graph_output(tp_graph *g, tp_ref ref)
+{
+    g->outputs = grow(g, g->outputs, g->n_outputs, &g->cap_outputs, sizeof *g->outputs);
+    g->outputs[g->n_outputs++] = ref;
+}
+
+void tp_graph_count_uses(tp_graph *g)
+{
+    for (uint32_t i = 0; i < g->n_values; i++)
+        g->values[i].n_uses = 0;
+    for (uint32_t i = 1; i < g->n_nodes; i++) {
+        const tp_node *n = &g->nodes[i];
+        if (n->is_dead)
+            continue;
+        for (int k = 0; k < n->n_in; k++)
+            g->values[n->in[k]].n_uses++;
+    }
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        g->values[g->outputs[i]].n_uses++;
+    g->values[0].n_uses = 0;
+}
+
+void tp_graph_replace(tp_graph *g, tp_ref from, tp_ref to, uint32_t start)
+{
+    for (uint32_t i = start; i < g->n_nodes; i++)
+        for (int k = 0; k < g->nodes[i].n_in; k++)
+            if (g->nodes[i].in[k] == from)
+                g->nodes[i].in[k] = to;
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        if (g->outputs[i] == from)
+            g->outputs[i] = to;
+}
+
+static void renumber_definitions(tp_graph *g)
+{
+    for (uint32_t i = 1; i < g->n_nodes; i++)
+        for (int k = 0; k < g->nodes[i].n_out; k++) {
+            tp_value *v = &g->values[g->nodes[i].out[k]];
+            v->node = i;
+            v->out = (uint8_t)k;
+        }
+}
+
+void tp_graph_compact(tp_graph *g)
+{
+    uint32_t kept = 1;
+    for (uint32_t i = 1; i < g->n_nodes; i++) {
+        tp_node *n = &g->nodes[i];
+        if (n->is_dead) {
+            for (int k = 0; k < n->n_out; k++) {
+                g->values[n->out[k]].node = 0;
+                g->values[n->out[k]].name = NULL;
+            }
+            continue;
+        }
+        g->nodes[kept++] = *n;
+    }
+    g->n_nodes = kept;
+    renumber_definitions(g);
+}
+
+void tp_graph_reorder(tp_graph *g, const uint32_t *order, uint32_t n)
+{
+    TP_ASSERT(n == g->n_nodes - 1);
+    tp_node *nodes = tp_arena_array(&g->arena, tp_node, g->cap_nodes);
+    for (uint32_t i = 0; i < n; i++)
+        nodes[i + 1] = g->nodes[order[i]];
+    g->nodes = nodes;
+    renumber_definitions(g);
+}
+
+size_t tp_value_count(const tp_value *v)
+{
+    return (size_t)v->dim[0] * (size_t)(v->rank == 2 ? v->dim[1] : 1);
+}
+
+size_t tp_value_bytes(const tp_value *v)
+{
+    return tp_value_count(v) * tp_dtype_size(v->dtype);
+}

@@ -1,0 +1,135 @@
+/* graph.h - the program of a step, as data.
+ *
+ * A graph is a list of nodes in execution order; each applies one op to values
+ * and defines new ones.  Values are 32-bit references into an array (0 = none),
+ * so a graph can be copied, printed and parsed.  The outputs of one node have
+ * consecutive references: output k is `first + k`.
+ *
+ *     %1 = input i32[64] "tokens"
+ *     %2 = state f32[100,32] "embed" kind=weights
+ *     %3 = embed %1, %2 : f32[64,32]
+ *     %4, %5 = rmsnorm %3, %6 {eps=1e-05} : f32[64,32], f32[64,1] block=0 "layers.0.norm"
+ *     output %4
+ *
+ * Values that name persistent memory (`state`) are found by name when a plan is
+ * bound, so several graphs share the same weights.  An accumulating op takes the
+ * old version of a buffer and defines the new one, in the same memory. */
+#ifndef TP_ENGINE_IR_GRAPH_H
+#define TP_ENGINE_IR_GRAPH_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/strings.h"
+#include "engine/backend/backend.h"
+#include "engine/ir/ops.h"
+#include "engine/tensor/memory.h"
+
+typedef uint32_t tp_ref;
+
+typedef enum { TP_PHASE_FORWARD, TP_PHASE_BACKWARD, TP_PHASE_UPDATE, TP_PHASE_COUNT } tp_phase;
+
+typedef struct {
+    tp_dtype dtype;
+    uint8_t rank; /* 1 or 2 */
+    uint8_t out;  /* which output of its node */
+    tp_mem_kind kind;
+    int64_t dim[TP_MAX_RANK]; /* dim[1] = 1 when rank is 1 */
+    uint32_t node;            /* index of the defining node; 0 = not defined */
+    uint32_t n_uses;          /* valid after tp_graph_count_uses() */
+    const char *name;         /* sources: what it is bound to, unique; others NULL */
+} tp_value;
+
+typedef struct {
+    tp_op op;
+    uint8_t n_in, n_out;
+    uint8_t phase;
+    bool is_clone;   /* made by `recompute` */
+    bool is_dead;    /* removed by the next tp_graph_compact() */
+    int16_t block;   /* transformer layer, -1 outside of any */
+    tp_ref in[TP_MAX_IN], out[TP_MAX_OUT];
+    tp_attrs attrs;
+    const char *label; /* "layers.3.q_proj": for people */
+} tp_node;
+
+typedef struct {
+    tp_arena arena; /* nodes, values, names */
+    tp_node *nodes; /* nodes[0] is unused */
+    uint32_t n_nodes, cap_nodes;
+    tp_value *values; /* values[0] is unused */
+    uint32_t n_values, cap_values;
+    tp_ref *outputs; /* what must be computed; state written in place is kept alive as well */
+    uint32_t n_outputs, cap_outputs;
+    /* where new nodes belong; set by builders before tp_graph_op() */
+    int16_t block;
+    uint8_t phase;
+} tp_graph;
+
+TP_CHECKED tp_status tp_graph_init(tp_graph *g, tp_error *err);
+void tp_graph_release(tp_graph *g);
+TP_CHECKED tp_status tp_graph_copy(const tp_graph *g, tp_graph *ret, tp_error *err);
+
+/* Sources.  `name` is copied. */
+tp_ref tp_graph_input(tp_graph *g, const char *name, tp_dtype dtype, uint8_t rank,
+                      const int64_t *dim);
+tp_ref tp_graph_state(tp_graph *g, const char *name, tp_dtype dtype, uint8_t rank,
+                      const int64_t *dim, tp_mem_kind kind);
+tp_ref tp_graph_find(const tp_graph *g, const char *name); /* a source by name; 0 if none */
+
+/* Append a node; returns its first output.  Shapes and dtypes of the outputs
+ * follow from the op's rule; a violation is an error naming op and operand.
+ * `label` may be NULL and is copied. */
+TP_CHECKED tp_status tp_graph_try_op(tp_graph *g, tp_op op, const tp_attrs *attrs, int n_in,
+                                     const tp_ref *in, const char *label, tp_ref *ret,
+                                     tp_error *err);
+/* The same for builders whose operands are right by construction (asserted). */
+tp_ref tp_graph_op(tp_graph *g, tp_op op, const tp_attrs *attrs, int n_in, const tp_ref *in,
+                   const char *label);
+void tp_graph_output(tp_graph *g, tp_ref ref);
+
+void tp_graph_count_uses(tp_graph *g); /* graph outputs count as a use */
+/* Replace every use of `from` in nodes at or after `start`, and in the outputs. */
+void tp_graph_replace(tp_graph *g, tp_ref from, tp_ref to, uint32_t start);
+/* Drop dead nodes, keeping order. */
+void tp_graph_compact(tp_graph *g);
+/* New execution order: a permutation of 1..n_nodes-1. */
+void tp_graph_reorder(tp_graph *g, const uint32_t *order, uint32_t n);
+
+size_t tp_value_count(const tp_value *v); /* elements */
+size_t tp_value_bytes(const tp_value *v);
+static inline const tp_node *tp_def(const tp_graph *g, tp_ref ref)
+{
+    return &g->nodes[g->values[ref].node];
+}
+
+/* What the op's rule says about the outputs: fills n_out and, for each output,
+ * dtype, rank, dim.  Float outputs take the dtype of the first float input. */
+TP_CHECKED tp_status tp_op_infer(const tp_graph *g, tp_op op, const tp_attrs *attrs, int n_in,
+                                 const tp_ref *in, int *ret_n_out, tp_value ret_out[TP_MAX_OUT],
+                                 tp_error *err);
+/* True when this output is f32/f64/as its accumulator whatever the activations are. */
+bool tp_op_out_fixed(tp_op op, int output);
+
+/* Everything documented holds: order, arity, shapes, dtypes, accumulators read
+ * once.  The error names the node. */
+TP_CHECKED tp_status tp_graph_verify(const tp_graph *g, tp_error *err);
+
+/* Text form: tp_graph_parse() of what tp_graph_print() wrote gives an equal graph. */
+void tp_graph_print(const tp_graph *g, tp_buf *out);
+TP_CHECKED tp_status tp_graph_parse(const char *name, const char *text, size_t n, tp_graph *ret,
+                                    tp_error *err);
+
+/* Append the gradient of `loss` (output 0 of a cross_entropy) to the graph, times
+ * the f32[1] value `scale`.  Each weight in `params` accumulates into the state
+ * "grad.<name>"; the last version of each becomes a graph output. */
+TP_CHECKED tp_status tp_graph_autodiff(tp_graph *g, tp_ref loss, tp_ref scale,
+                                       const tp_ref *params, uint32_t n_params, tp_error *err);
+
+/* Work of one node: floating-point operations (a multiply-add is two) and bytes
+ * read and written once each. `avg_context` is the mean number of keys a query
+ * attends to in attention ops (unknown to shapes; the packer knows). */
+typedef struct {
+    double flops, bytes;
+} tp_cost;
+tp_cost tp_node_cost(const tp_graph *g, const tp_node *n, double avg_context);
+
+#endif

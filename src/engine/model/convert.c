@@ -1,0 +1,131 @@
+/* The loops are written for the vectoriser: no branches, integer arithmetic on the
+ * bits, memcpy for loads that may be unaligned.  Conversion and the search for
+ * non-finite values alternate in blocks that stay in the first-level cache. */
+#include "engine/model/convert.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/platform.h"
+
+enum { BLOCK = 2048 };
+
+bool tp_convert_is_float(tp_dtype dtype)
+{
+    return dtype == TP_DTYPE_F32 || dtype == TP_DTYPE_BF16 || dtype == TP_DTYPE_F16 ||
+           dtype == TP_DTYPE_F64;
+}
+
+static uint32_t bits_of(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    return bits;
+}
+
+static float float_of(uint32_t bits)
+{
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+/* Shifted into place, the exponent of a binary16 is too small by 112: a product
+ * with 2^112 repairs it and makes subnormals exact.  Infinity and NaN (exponent 31)
+ * become exponent 143 and get the rest added. */
+static float f16_to_f32(uint16_t half)
+{
+    uint32_t magnitude = (uint32_t)(half & 0x7fff) << 13;
+    uint32_t bits = bits_of(float_of(magnitude) * 0x1p112f);
+    bits |= magnitude >= 0x0f800000u ? 0x7f800000u : 0;
+    return float_of(bits | (uint32_t)(half & 0x8000) << 16);
+}
+
+/* Adding a number whose last bit has the weight of the target's last bit lets the
+ * addition itself round to nearest even. */
+static uint16_t f32_to_f16(float f)
+{
+    uint32_t sign = bits_of(f) >> 16 & 0x8000;
+    uint32_t magnitude = bits_of(f) & 0x7fffffffu;
+    if (magnitude > 0x7f800000u) /* NaN, quiet */
+        return (uint16_t)(sign | 0x7e00 | (magnitude >> 13 & 0x3ff));
+    if (magnitude >= 0x477ff000u) /* rounds past 65504 */
+        return (uint16_t)(sign | 0x7c00);
+    if (magnitude < 0x38800000u) /* below 2^-14: subnormal, quantum 2^-24 */
+        return (uint16_t)(sign | (bits_of(float_of(magnitude) + 0.5f) - bits_of(0.5f)));
+    magnitude += 0xfff + (magnitude >> 13 & 1);
+    return (uint16_t)(sign | (magnitude - 0x38000000u) >> 13);
+}
+
+static bool all_finite(const float *x, size_t n)
+{
+    uint32_t bad = 0;
+    for (size_t i = 0; i < n; i++)
+        bad |= (uint32_t)((bits_of(x[i]) & 0x7f800000u) == 0x7f800000u);
+    return !bad;
+}
+
+static void block_to_f32(const char *src, tp_dtype dtype, float *restrict out, size_t n)
+{
+    switch (dtype) {
+    case TP_DTYPE_F32:
+        memcpy(out, src, n * sizeof *out);
+        return;
+    case TP_DTYPE_BF16:
+        for (size_t i = 0; i < n; i++) {
+            uint16_t half;
+            memcpy(&half, src + 2 * i, sizeof half);
+            out[i] = tp_bf16_to_f32(half);
+        }
+        return;
+    case TP_DTYPE_F16:
+        for (size_t i = 0; i < n; i++) {
+            uint16_t half;
+            memcpy(&half, src + 2 * i, sizeof half);
+            out[i] = f16_to_f32(half);
+        }
+        return;
+    default:
+        TP_ASSERT(dtype == TP_DTYPE_F64);
+        for (size_t i = 0; i < n; i++) {
+            double wide;
+            memcpy(&wide, src + 8 * i, sizeof wide);
+            out[i] = (float)wide;
+        }
+    }
+}
+
+bool tp_convert_to_f32(const void *src, tp_dtype dtype, float *out, size_t n)
+{
+    const char *bytes = src;
+    size_t size = tp_dtype_size(dtype);
+    bool finite = true;
+    for (size_t i = 0; i < n; i += BLOCK) {
+        size_t count = TP_MIN(n - i, (size_t)BLOCK);
+        block_to_f32(bytes + i * size, dtype, out + i, count);
+        finite &= all_finite(out + i, count);
+    }
+    return finite;
+}
+
+void tp_convert_from_f32(const float *src, tp_dtype dtype, void *out, size_t n)
+{
+    switch (dtype) {
+    case TP_DTYPE_F32:
+        memcpy(out, src, n * sizeof *src);
+        return;
+    case TP_DTYPE_BF16:
+        for (size_t i = 0; i < n; i++)
+            ((tp_bf16 *)out)[i] = tp_f32_to_bf16(src[i]);
+        return;
+    case TP_DTYPE_F16:
+        for (size_t i = 0; i < n; i++)
+            ((uint16_t *)out)[i] = f32_to_f16(src[i]);
+        return;
+    default:
+        TP_ASSERT(dtype == TP_DTYPE_F64);
+        for (size_t i = 0; i < n; i++)
+            ((double *)out)[i] = (double)src[i];
+    }
+}

@@ -1,0 +1,93 @@
+/* model.h - a Hugging Face folder as a graph with named weights, and back.
+ *
+ * Opening reads config.json alone (both spellings); it decides the architecture
+ * family, the list of parameters with their shapes, and how the forward graph is
+ * built.  Weights live in tp_states under their Hugging Face names, in f32, in the
+ * layout of the file (GPT-2's Conv1D stays [in, out]).  A tied head has no
+ * parameter of its own. */
+#ifndef TP_ENGINE_MODEL_MODEL_H
+#define TP_ENGINE_MODEL_MODEL_H
+
+#include "base/error.h"
+#include "base/json.h"
+#include "engine/ir/graph.h"
+#include "engine/tensor/states.h"
+
+typedef struct tp_model tp_model;
+
+typedef enum { TP_INIT_NORMAL, TP_INIT_ZERO, TP_INIT_ONE } tp_init;
+
+typedef struct {
+    const char *name; /* canonical: "model.layers.0.mlp.up_proj.weight", "transformer.h.0..." */
+    uint8_t rank;
+    int64_t dim[2];
+    tp_init init;
+    bool is_residual_out; /* scaled by 1/sqrt(2 L) at random initialisation, as GPT-2 does */
+    bool is_matrix;       /* takes part in products (or is an embedding): has a bf16 shadow */
+} tp_param;
+
+/* What every family can be asked. */
+typedef struct {
+    const char *family; /* "llama", "qwen2", "qwen3", "gpt2" */
+    int64_t hidden, intermediate, layers, heads, kv_heads, head_dim, vocab, max_positions;
+    double rope_theta; /* 0: none */
+    double norm_eps;
+    bool tied;
+    int64_t eos[8];
+    int n_eos;
+    int64_t bos; /* -1: none */
+} tp_model_info;
+
+/* `path` is a folder with config.json, or a config.json itself (a model to be
+ * initialised at random). */
+TP_CHECKED tp_status tp_model_open(const char *path, tp_model **ret, tp_error *err);
+void tp_model_free(tp_model *model); /* NULL is a no-op */
+
+const tp_model_info *tp_model_get_info(const tp_model *model);
+const tp_param *tp_model_params(const tp_model *model, size_t *ret_n);
+int64_t tp_model_param_count(const tp_model *model); /* scalars, tied head once */
+
+/* The forward graph up to the last norm.  Blocks carry the layer's index, labels
+ * read "layers.3.q_proj". */
+typedef struct {
+    tp_ref tokens, positions; /* i32[T], inputs made by the caller */
+    tp_ref cu;                /* i32[S+1]: packed sequences; 0 when caches are used */
+    int64_t max_positions;    /* rows of the rope table: no position reaches it */
+    int64_t cache_rows;       /* > 0: kv_attention over states "kv.k.<layer>", "kv.v.<layer>"
+                                 of this many rows */
+    tp_dtype cache_dtype;
+} tp_forward;
+TP_CHECKED tp_status tp_model_forward(const tp_model *model, tp_graph *g, const tp_forward *f,
+                                      tp_ref *ret_hidden, tp_ref *ret_head_weight, tp_error *err);
+
+/* Declare the weights (f32) and constants in `states`; after tp_states_alloc(),
+ * fill_constants computes the constants (rope table with scaling) that a graph built with
+ * `max_positions` refers to. */
+TP_CHECKED tp_status tp_model_declare(const tp_model *model, int64_t max_positions,
+                                      tp_states *states, tp_error *err);
+void tp_model_fill_constants(const tp_model *model, tp_states *states);
+
+/* Weights from the folder's safetensors (sharded or not) into the states. */
+typedef struct {
+    size_t n_loaded, n_expected, n_unused;
+    char unused_names[512]; /* the first few, comma-separated */
+    bool head_was_tied_copy;
+    bool has_nonfinite;
+    char nonfinite_name[256];
+    tp_dtype file_dtype; /* of the first weight: what a save gives back by default */
+} tp_load_report;
+TP_CHECKED tp_status tp_model_load(tp_model *model, tp_states *states, tp_load_report *ret,
+                                   tp_error *err);
+/* Normal(0, std) by parameter name and seed: independent of order and threads.
+ * std = 0 takes initializer_range of the config (0.02 when absent). */
+void tp_model_init_random(const tp_model *model, tp_states *states, uint64_t seed, double std);
+
+/* A Hugging Face folder: config.json as it came (but for dtype), weights in
+ * `dtype`, sharded above max_shard_bytes (0 = 5 GiB); tokenizer and other files are
+ * copied from `copy_from` (NULL: none) byte for byte.  Written through tp_writer, every
+ * file synced; the caller makes the folder appear atomically. */
+TP_CHECKED tp_status tp_model_save(const tp_model *model, const tp_states *states,
+                                   const char *folder, tp_dtype dtype, size_t max_shard_bytes,
+                                   const char *copy_from, tp_error *err);
+
+#endif

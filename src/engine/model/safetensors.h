@@ -1,0 +1,61 @@
+/* safetensors.h - the tensor file of the Hugging Face world.
+ *
+ * u64 header length, JSON header, tensor bytes.  Everything is validated before
+ * anything is allocated by it: no holes, no overlaps, sizes match shapes, the last
+ * tensor ends the file, no name appears twice.  Errors name the file and the tensor. */
+#ifndef TP_ENGINE_MODEL_SAFETENSORS_H
+#define TP_ENGINE_MODEL_SAFETENSORS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "engine/tensor/dtype.h"
+
+typedef struct {
+    const char *name;
+    const char *dtype_name; /* as in the file: "BF16" */
+    tp_dtype dtype;         /* valid when known */
+    bool is_known;          /* the dtype is one of tp_dtype */
+    int rank;               /* 0: a scalar */
+    int64_t dim[8];
+    size_t bytes;
+    const void *data; /* into the mapping; aligned to nothing in general */
+} tp_tensor_entry;
+
+typedef struct tp_safetensors tp_safetensors;
+
+TP_CHECKED tp_status tp_safetensors_open(const char *path, tp_safetensors **ret, tp_error *err);
+/* The same over memory (for tests and fuzzing); the bytes must outlive it. */
+TP_CHECKED tp_status tp_safetensors_parse(const char *name, const void *data, size_t n,
+                                          tp_safetensors **ret, tp_error *err);
+void tp_safetensors_close(tp_safetensors *st); /* NULL is a no-op */
+const char *tp_safetensors_name(const tp_safetensors *st); /* the path it was opened by */
+size_t tp_safetensors_count(const tp_safetensors *st);
+/* In the order of the data. */
+const tp_tensor_entry *tp_safetensors_at(const tp_safetensors *st, size_t i);
+const tp_tensor_entry *tp_safetensors_find(const tp_safetensors *st, const char *name);
+const char *tp_safetensors_metadata(const tp_safetensors *st, const char *key); /* or NULL */
+
+const char *tp_safetensors_dtype_name(tp_dtype dtype); /* "BF16" */
+
+/* One tensor to write.  `source` holds `src_dtype` and is converted to `dtype` on
+ * the way (any two of f32, bf16, f16, f64; others only to themselves). */
+typedef struct {
+    const char *name;
+    tp_dtype dtype; /* in the file */
+    int rank;       /* 0, 1 or 2 */
+    int64_t dim[2];
+    const void *source;
+    tp_dtype src_dtype;
+} tp_tensor_out;
+
+/* The file with these tensors, in the order of the format (dtype size descending,
+ * then name) whatever order they come in: the bytes that the reference writer makes.
+ * Synced, not renamed.  ret_hash (XXH3-128, hex) and ret_bytes may be NULL. */
+TP_CHECKED tp_status tp_safetensors_write(const char *path, const tp_tensor_out *tensors, size_t n,
+                                          char ret_hash[33], uint64_t *ret_bytes, tp_error *err);
+
+#endif

@@ -1,0 +1,95 @@
+/* autocast.c - which tensors are bf16 when policy.precision is bfloat16.
+ *
+ * The policy, by what a tensor is (every op computes in f32 inside and rounds
+ * once, so it concerns storage and the operands of products only):
+ *
+ *     weights of products        bf16 shadow of the f32 master, refreshed by adamw
+ *     embedding table            the shadow when the head is tied to it, else the f32
+ *                                master, rounded on look-up
+ *     norm weights, biases       f32
+ *     activations, residual      bf16
+ *     gradients of activations   bf16
+ *     gradients of weights       f32, accumulated in f32
+ *     statistics, log-sum-exp,   f32
+ *       log-probabilities, loss
+ *     optimizer moments          f32
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/passes/pass.h"
+
+/* The operand of `n` that is a product's weight, or -1. */
+static int weight_operand(const tp_node *n)
+{
+    switch (n->op) {
+    case TP_OP_linear:
+    case TP_OP_linear_gelu:
+    case TP_OP_linear_dx:
+    case TP_OP_linear_ce:
+    case TP_OP_linear_ce_train:
+        return 1;
+    default:
+        return -1;
+    }
+}
+
+static tp_ref shadow_of(tp_graph *g, tp_ref weight, tp_dtype dtype)
+{
+    const tp_value w = g->values[weight];
+    char name[512];
+    snprintf(name, sizeof name, "%s.%s", w.name, tp_dtype_name(dtype));
+    tp_ref ref = tp_graph_find(g, name);
+    return ref ? ref : tp_graph_state(g, name, dtype, w.rank, w.dim, TP_MEM_SHADOW);
+}
+
+static bool is_master(const tp_graph *g, tp_ref ref)
+{
+    const tp_value *v = &g->values[ref];
+    return v->node && g->nodes[v->node].op == TP_OP_state && v->kind == TP_MEM_WEIGHTS &&
+           v->dtype == TP_DTYPE_F32;
+}
+
+static bool is_activation(const tp_graph *g, const tp_node *n, int out)
+{
+    const tp_value *v = &g->values[n->out[out]];
+    int alias = tp_op_alias(n->op, out);
+    bool follows = alias >= 0 && alias < n->n_in && n->in[alias] &&
+                   (tp_ops[g->nodes[g->values[n->in[alias]].node].op].traits & TP_OP_SOURCE);
+    return v->dtype == TP_DTYPE_F32 && !follows && !tp_op_out_fixed(n->op, out) &&
+           !(tp_ops[n->op].traits & (TP_OP_SOURCE | TP_OP_UPDATE));
+}
+
+static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed, tp_error *err)
+{
+    (void)err;
+    if (options->compute_dtype == TP_DTYPE_F32)
+        return TP_OK;
+    uint32_t n_nodes = g->n_nodes;
+    for (uint32_t i = 1; i < n_nodes; i++) {
+        for (int k = 0; k < g->nodes[i].n_out; k++)
+            if (is_activation(g, &g->nodes[i], k))
+                g->values[g->nodes[i].out[k]].dtype = options->compute_dtype;
+        int w = weight_operand(&g->nodes[i]);
+        if (w >= 0 && is_master(g, g->nodes[i].in[w])) {
+            tp_ref shadow = shadow_of(g, g->nodes[i].in[w], options->compute_dtype);
+            g->nodes[i].in[w] = shadow;
+        }
+    }
+    for (uint32_t i = 1; i < n_nodes; i++) {
+        tp_node *n = &g->nodes[i];
+        if (n->op != TP_OP_embed)
+            continue;
+        char name[512];
+        snprintf(name, sizeof name, "%s.%s", g->values[n->in[1]].name,
+                 tp_dtype_name(options->compute_dtype));
+        tp_ref shadow = tp_graph_find(g, name);
+        if (shadow)
+            n->in[1] = shadow;
+    }
+    *changed = true;
+    return TP_OK;
+}
+
+const tp_pass tp_pass_autocast = {
+    .name = "autocast", .promise = "activations and products in bf16, the rest in f32", .run = run};

@@ -1,0 +1,80 @@
+/* pass.h - graph transformations, and the order they run in.
+ *
+ * A pass rewrites a graph that verifies into one that computes the same values and
+ * verifies.  The pipeline (pipeline.c) is a list one can read; after each pass that
+ * changed something the graph is verified, so a broken promise names its author.
+ * Passes know no device. */
+#ifndef TP_ENGINE_PASSES_PASS_H
+#define TP_ENGINE_PASSES_PASS_H
+
+#include "engine/ir/graph.h"
+
+typedef enum {
+    TP_RECOMPUTE_NONE,
+    TP_RECOMPUTE_FULL,     /* keep only what enters each block */
+    TP_RECOMPUTE_EVERY,    /* keep only what enters each group of `recompute_every` blocks */
+    TP_RECOMPUTE_SELECTIVE /* recompute what is cheap for its size: norms, gates, positions */
+} tp_recompute;
+
+typedef struct {
+    tp_dtype compute_dtype; /* f32: autocast does nothing; bf16 */
+    tp_recompute recompute;
+    int recompute_every;
+    const char *const *disabled; /* names of passes not to run */
+    size_t n_disabled;
+    /* (optional) called after each pass with its name and what it did to the node count */
+    void (*observe)(void *user, const char *pass, const tp_graph *g, uint32_t nodes_before,
+                    double seconds);
+    void *observe_user;
+} tp_pass_options;
+
+typedef struct {
+    const char *name;
+    const char *promise; /* one line for people */
+    TP_CHECKED tp_status (*run)(tp_graph *g, const tp_pass_options *options, bool *changed,
+                                tp_error *err);
+} tp_pass;
+
+extern const tp_pass tp_pass_cse, tp_pass_dce, tp_pass_autocast, tp_pass_fuse_swiglu,
+    tp_pass_fuse_bias_gelu, tp_pass_fuse_residual_norm, tp_pass_fuse_grad_add,
+    tp_pass_fuse_linear_ce, tp_pass_recompute, tp_pass_schedule;
+
+extern const tp_pass *const tp_pass_pipeline[]; /* ends with NULL */
+
+/* Run the pipeline.  An unknown name in `disabled` is TP_ERR_CONFIG. */
+TP_CHECKED tp_status tp_passes_run(tp_graph *g, const tp_pass_options *options, tp_error *err);
+const tp_pass *tp_pass_find(const char *name);
+
+/* "none", "full", "selective", "every:K". */
+TP_CHECKED tp_status tp_recompute_parse(const char *text, tp_recompute *ret_mode, int *ret_every,
+                                        tp_error *err);
+
+/* ---- memory plan ---- */
+
+/* Where a value lives.  Temporaries share one activation arena; views and
+ * in-place results have the offset of what they share. */
+typedef enum { TP_PLACE_NONE, TP_PLACE_ARENA, TP_PLACE_SOURCE } tp_place_kind;
+
+typedef struct {
+    tp_place_kind kind;
+    tp_ref root;     /* the value whose memory this is */
+    size_t offset;   /* bytes into the root's memory (columns of a view) */
+    int64_t stride;  /* elements from row to row */
+} tp_place;
+
+typedef struct {
+    tp_place *places;       /* per value */
+    size_t *arena_offset;   /* per value: offset of a root in the arena */
+    uint32_t *first, *last; /* per value: life of a root, node indices */
+    uint32_t n_values;
+    size_t arena_bytes;     /* what must be allocated */
+    size_t live_peak_bytes; /* largest sum of live roots: no layout can do better */
+    uint32_t live_peak_node;
+    bool *node_is_free;     /* per node: views and in-place concats, nothing runs */
+} tp_memory_plan;
+
+/* In-place sharing and views can be switched off to see what they save. */
+TP_CHECKED tp_status tp_plan_memory(const tp_graph *g, bool share, tp_arena *arena,
+                                    tp_memory_plan *ret, tp_error *err);
+
+#endif

@@ -1,0 +1,115 @@
+#include <string.h>
+
+#include "base/clock.h"
+#include "engine/passes/pass.h"
+
+const tp_pass *const tp_pass_pipeline[] = {
+    &tp_pass_cse,
+    &tp_pass_dce,
+    &tp_pass_autocast,
+    &tp_pass_fuse_swiglu,
+    &tp_pass_fuse_bias_gelu,
+    &tp_pass_fuse_linear_ce,
+    &tp_pass_fuse_residual_norm,
+    &tp_pass_fuse_grad_add,
+    &tp_pass_recompute,
+    &tp_pass_schedule,
+    NULL,
+};
+
+const tp_pass *tp_pass_find(const char *name)
+{
+    for (const tp_pass *const *p = tp_pass_pipeline; *p; p++)
+        if (strcmp((*p)->name, name) == 0)
+            return *p;
+    return NULL;
+}
+
+static bool is_disabled(const tp_pass_options *options, const char *name)
+{
+    for (size_t i = 0; i < options->n_disabled; i++) {
+        const char *off = options->disabled[i];
+        /* "fuse" switches off the whole family. */
+        if (strcmp(off, name) == 0 || (strcmp(off, "fuse") == 0 && strncmp(name, "fuse-", 5) == 0))
+            return true;
+    }
+    return false;
+}
+
+static tp_status check_names(const tp_pass_options *options, tp_error *err)
+{
+    for (size_t i = 0; i < options->n_disabled; i++) {
+        if (strcmp(options->disabled[i], "fuse") == 0 || tp_pass_find(options->disabled[i]))
+            continue;
+        tp_buf known = {0};
+        for (const tp_pass *const *p = tp_pass_pipeline; *p; p++)
+            tp_buf_addf(&known, "%s%s", known.len ? ", " : "", (*p)->name);
+        tp_status status = tp_fail(err, TP_ERR_CONFIG, "there is no pass '%s'; known: fuse, %s",
+                                   options->disabled[i], tp_buf_str(&known));
+        tp_buf_release(&known);
+        return status;
+    }
+    return TP_OK;
+}
+
+/* Sources first, so that a rewrite may put a node anywhere after them. */
+static void hoist_sources(tp_graph *g)
+{
+    uint32_t n = g->n_nodes - 1, at = 0;
+    uint32_t *order = tp_arena_array(&g->arena, uint32_t, n + 1);
+    for (int sources = 1; sources >= 0; sources--)
+        for (uint32_t i = 1; i <= n; i++)
+            if (!!(tp_ops[g->nodes[i].op].traits & TP_OP_SOURCE) == sources)
+                order[at++] = i;
+    tp_graph_reorder(g, order, n);
+}
+
+static tp_status run_one(const tp_pass *pass, tp_graph *g, const tp_pass_options *options,
+                         tp_error *err)
+{
+    bool changed = false;
+    uint32_t before = g->n_nodes - 1;
+    double start = tp_clock_s();
+    tp_graph_count_uses(g);
+    tp_status status = pass->run(g, options, &changed, err);
+    if (status == TP_OK && changed) {
+        hoist_sources(g);
+        status = tp_graph_verify(g, err);
+    }
+    if (status != TP_OK)
+        return tp_error_prefix(err, status, "after pass %s: ", pass->name);
+    if (options->observe)
+        options->observe(options->observe_user, pass->name, g, before, tp_clock_s() - start);
+    return TP_OK;
+}
+
+tp_status tp_passes_run(tp_graph *g, const tp_pass_options *options, tp_error *err)
+{
+    TP_TRY(check_names(options, err));
+    hoist_sources(g);
+    TP_TRY(tp_graph_verify(g, err));
+    for (const tp_pass *const *p = tp_pass_pipeline; *p; p++)
+        if (!is_disabled(options, (*p)->name))
+            TP_TRY(run_one(*p, g, options, err));
+    return TP_OK;
+}
+
+tp_status tp_recompute_parse(const char *text, tp_recompute *ret_mode, int *ret_every,
+                             tp_error *err)
+{
+    int64_t k;
+    *ret_every = 1;
+    if (strcmp(text, "none") == 0)
+        *ret_mode = TP_RECOMPUTE_NONE;
+    else if (strcmp(text, "full") == 0)
+        *ret_mode = TP_RECOMPUTE_FULL;
+    else if (strcmp(text, "selective") == 0)
+        *ret_mode = TP_RECOMPUTE_SELECTIVE;
+    else if (tp_str_starts(text, "every:") && tp_str_to_i64(text + 6, &k) && k >= 1 && k <= 4096) {
+        *ret_mode = TP_RECOMPUTE_EVERY;
+        *ret_every = (int)k;
+    } else
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "recompute '%s' is unknown; use none, full, selective or every:K", text);
+    return TP_OK;
+}

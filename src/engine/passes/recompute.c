@@ -1,0 +1,168 @@
+/* recompute.c - trade arithmetic for memory (gradient checkpointing).
+ *
+ * A forward value that the backward pass reads is either kept from one to the
+ * other or made again from values that are kept.  What is kept:
+ *
+ *     full, every:K   what leaves a group of K blocks (the residual stream)
+ *     selective       everything but the results of cheap ops (norms, gates, rope,
+ *                     activations), which are many bytes and little arithmetic
+ *
+ * Dropped values are cloned, producers first, in front of the first backward node
+ * that reads them; a clone serves all later readers.  Clones run the same kernels on
+ * the same bits, so gradients are bit-identical in every mode.
+ *
+ * A fused residual + norm is cloned as the norm of its kept sum where the sum is
+ * kept: the kernels round the sum before they normalise it, so the bits agree. */
+#include "engine/passes/pass.h"
+
+typedef struct {
+    tp_graph *g;
+    const tp_pass_options *options;
+    bool *dropped;   /* value: not kept across */
+    tp_ref *clone;   /* value -> its clone; 0 = not made yet */
+    uint32_t n_values; /* before cloning */
+    uint32_t *order; /* new execution order under construction */
+    uint32_t n_order;
+} recomputer;
+
+static int group_of(const recomputer *r, const tp_node *n)
+{
+    int every = r->options->recompute == TP_RECOMPUTE_EVERY ? r->options->recompute_every : 1;
+    return n->block < 0 ? -1 : n->block / every;
+}
+
+static bool is_residual_norm(const tp_node *n)
+{
+    return n->op == TP_OP_add_rmsnorm || n->op == TP_OP_add_layernorm;
+}
+
+/* Full: a value stays if a forward node of another group reads it. */
+static void drop_inside_groups(recomputer *r)
+{
+    const tp_graph *g = r->g;
+    for (uint32_t i = 1; i < g->n_nodes; i++) {
+        const tp_node *n = &g->nodes[i];
+        bool inside = n->phase == TP_PHASE_FORWARD && n->block >= 0 &&
+                      !(tp_ops[n->op].traits & TP_OP_SOURCE);
+        for (int k = 0; k < n->n_out && inside; k++)
+            r->dropped[n->out[k]] = true;
+    }
+    for (uint32_t i = 1; i < g->n_nodes; i++) {
+        const tp_node *n = &g->nodes[i];
+        if (n->phase != TP_PHASE_FORWARD)
+            continue;
+        for (int k = 0; k < n->n_in; k++) {
+            const tp_node *maker = tp_def(g, n->in[k]);
+            if (!n->in[k] || group_of(r, maker) == group_of(r, n))
+                continue;
+            /* The norm half of a fused pair is made again from its sum. */
+            if (is_residual_norm(maker) && n->in[k] != maker->out[0]) {
+                r->dropped[maker->out[0]] = false;
+                continue;
+            }
+            r->dropped[n->in[k]] = false;
+        }
+    }
+}
+
+static void drop_cheap(recomputer *r)
+{
+    const tp_graph *g = r->g;
+    for (uint32_t i = 1; i < g->n_nodes; i++) {
+        const tp_node *n = &g->nodes[i];
+        if (n->phase != TP_PHASE_FORWARD || n->block < 0 || !(tp_ops[n->op].traits & TP_OP_CHEAP) ||
+            (tp_ops[n->op].traits & TP_OP_VIEW))
+            continue;
+        /* add is the residual stream: dropping it would cascade to the first block.  Only
+         * rope's result is needed, not its operand: keeping one for the other saves nothing. */
+        if (n->op == TP_OP_add || n->op == TP_OP_rope || n->op == TP_OP_cast)
+            continue;
+        for (int k = is_residual_norm(n) ? 1 : 0; k < n->n_out; k++)
+            r->dropped[n->out[k]] = true;
+    }
+}
+
+static void schedule(recomputer *r, uint32_t node)
+{
+    r->order[r->n_order++] = node;
+}
+
+static tp_ref clone_value(recomputer *r, tp_ref ref);
+
+static void clone_norm_of_sum(recomputer *r, const tp_node *n)
+{
+    bool is_layer = n->op == TP_OP_add_layernorm;
+    tp_ref in[3] = {n->out[0], n->in[2], n->in[3]};
+    tp_ref first = tp_graph_op(r->g, is_layer ? TP_OP_layernorm : TP_OP_rmsnorm, &n->attrs,
+                               is_layer ? 3 : 2, in, n->label);
+    for (int k = 1; k < n->n_out; k++)
+        r->clone[n->out[k]] = first + (tp_ref)k - 1;
+}
+
+static void clone_node(recomputer *r, tp_node n)
+{
+    tp_graph *g = r->g;
+    g->block = n.block;
+    g->phase = TP_PHASE_BACKWARD;
+    if (is_residual_norm(&n) && !r->dropped[n.out[0]]) {
+        clone_norm_of_sum(r, &n);
+    } else {
+        tp_ref in[TP_MAX_IN];
+        for (int k = 0; k < n.n_in; k++)
+            in[k] = clone_value(r, n.in[k]);
+        g->block = n.block;
+        g->phase = TP_PHASE_BACKWARD;
+        tp_ref first = tp_graph_op(g, n.op, &n.attrs, n.n_in, in, n.label);
+        for (int k = 0; k < n.n_out; k++)
+            r->clone[n.out[k]] = first + (tp_ref)k;
+    }
+    tp_node *copy = &g->nodes[g->n_nodes - 1];
+    copy->is_clone = true;
+    /* Types as the passes before left them, not as the rule's default. */
+    for (int k = 0; k < n.n_out; k++)
+        if (r->clone[n.out[k]])
+            g->values[r->clone[n.out[k]]].dtype = g->values[n.out[k]].dtype;
+    schedule(r, g->n_nodes - 1);
+}
+
+/* What backward code should read instead of `ref`. */
+static tp_ref clone_value(recomputer *r, tp_ref ref)
+{
+    if (!ref || ref >= r->n_values || !r->dropped[ref])
+        return ref;
+    if (!r->clone[ref])
+        clone_node(r, *tp_def(r->g, ref));
+    return r->clone[ref];
+}
+
+static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed, tp_error *err)
+{
+    (void)err;
+    if (options->recompute == TP_RECOMPUTE_NONE)
+        return TP_OK;
+    recomputer r = {.g = g, .options = options, .n_values = g->n_values};
+    r.dropped = tp_arena_array(&g->arena, bool, g->n_values);
+    r.clone = tp_arena_array(&g->arena, tp_ref, g->n_values);
+    r.order = tp_arena_array(&g->arena, uint32_t, 2 * (size_t)g->n_nodes);
+    if (options->recompute == TP_RECOMPUTE_SELECTIVE)
+        drop_cheap(&r);
+    else
+        drop_inside_groups(&r);
+    uint32_t n_nodes = g->n_nodes;
+    for (uint32_t i = 1; i < n_nodes; i++) {
+        if (g->nodes[i].phase == TP_PHASE_BACKWARD)
+            for (int k = 0; k < g->nodes[i].n_in; k++) {
+                tp_ref ref = clone_value(&r, g->nodes[i].in[k]);
+                g->nodes[i].in[k] = ref;
+            }
+        schedule(&r, i);
+    }
+    g->block = -1;
+    g->phase = TP_PHASE_FORWARD;
+    *changed = r.n_order > n_nodes - 1;
+    tp_graph_reorder(g, r.order, r.n_order);
+    return TP_OK;
+}
+
+const tp_pass tp_pass_recompute = {
+    .name = "recompute", .promise = "activations are kept or made again, as asked", .run = run};

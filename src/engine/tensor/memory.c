@@ -1,0 +1,127 @@
+#include "engine/tensor/memory.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/platform.h"
+#include "base/strings.h"
+
+enum { HUGE_PAGE = 2 << 20, HEADER = 64 };
+
+typedef struct {
+    void *mapping;
+    size_t mapped, bytes;
+    tp_mem_kind kind;
+} header;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static tp_mem_stats stats;
+static size_t limit;
+
+static const char *const kind_names[TP_MEM_KINDS] = {
+    "weights",  "shadow",    "gradients", "optimizer", "activations",
+    "kv_cache", "workspace", "constants", "data"};
+
+const char *tp_mem_kind_name(tp_mem_kind kind)
+{
+    return (unsigned)kind < TP_MEM_KINDS ? kind_names[kind] : "unknown";
+}
+
+int tp_mem_kind_parse(const char *name, tp_mem_kind *ret)
+{
+    for (int i = 0; i < TP_MEM_KINDS; i++)
+        if (strcmp(name, kind_names[i]) == 0) {
+            *ret = (tp_mem_kind)i;
+            return 1;
+        }
+    return 0;
+}
+
+static bool charge(tp_mem_kind kind, size_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    bool fits = !limit || stats.total_current + bytes <= limit;
+    if (fits) {
+        stats.n_allocs++;
+        stats.current[kind] += bytes;
+        stats.total_current += bytes;
+        stats.peak[kind] = TP_MAX(stats.peak[kind], stats.current[kind]);
+        stats.total_peak = TP_MAX(stats.total_peak, stats.total_current);
+    }
+    pthread_mutex_unlock(&lock);
+    return fits;
+}
+
+static void refund(tp_mem_kind kind, size_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    stats.current[kind] -= bytes;
+    stats.total_current -= bytes;
+    pthread_mutex_unlock(&lock);
+}
+
+static tp_status no_memory(tp_mem_kind kind, size_t bytes, const char *why, tp_error *err)
+{
+    char want[32], have[32];
+    return tp_fail(err, TP_ERR_NOMEM, "cannot allocate %s for %s (%s in use): %s",
+                   tp_human_bytes((double)bytes, want), tp_mem_kind_name(kind),
+                   tp_human_bytes((double)stats.total_current, have), why);
+}
+
+tp_status tp_mem_alloc(tp_mem_kind kind, size_t bytes, void **ret, tp_error *err)
+{
+    if (bytes == 0)
+        bytes = 64;
+    size_t mapped;
+    if (__builtin_add_overflow(bytes, (size_t)HUGE_PAGE + HEADER, &mapped))
+        return no_memory(kind, bytes, "size overflows", err);
+    if (!charge(kind, bytes))
+        return no_memory(kind, bytes, "over the limit set by engine.memory_fraction", err);
+    void *m = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (m == MAP_FAILED) {
+        refund(kind, bytes);
+        return no_memory(kind, bytes, strerror(errno), err);
+    }
+    /* The header sits just below the aligned block. */
+    uintptr_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : HEADER;
+    uintptr_t user = ((uintptr_t)m + HEADER + align - 1) & ~(align - 1);
+    if (bytes >= HUGE_PAGE)
+        madvise((void *)user, bytes, MADV_HUGEPAGE);
+    *((header *)user - 1) = (header){.mapping = m, .mapped = mapped, .bytes = bytes, .kind = kind};
+    *ret = (void *)user;
+    return TP_OK;
+}
+
+void tp_mem_free(void *p)
+{
+    if (!p)
+        return;
+    header h = *((header *)p - 1);
+    refund(h.kind, h.bytes);
+    munmap(h.mapping, h.mapped);
+}
+
+void tp_mem_set_limit(size_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    limit = bytes;
+    pthread_mutex_unlock(&lock);
+}
+
+tp_mem_stats tp_mem_get_stats(void)
+{
+    pthread_mutex_lock(&lock);
+    tp_mem_stats copy = stats;
+    pthread_mutex_unlock(&lock);
+    return copy;
+}
+
+void tp_mem_reset_peak(void)
+{
+    pthread_mutex_lock(&lock);
+    memcpy(stats.peak, stats.current, sizeof stats.peak);
+    stats.total_peak = stats.total_current;
+    pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,427 @@
+#include "engine/train/session.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/train/objective.h"
+
+typedef struct {
+    const char *name;
+    tp_graph graph;
+    tp_exec *exec;
+} program;
+
+struct tp_session {
+    const tp_model *model;
+    tp_session_options options;
+    program train, eval, norm, update;
+    tp_states states;
+    tp_exec_pool pool;
+    float loss_scale;
+    float scalars[8]; /* adamw; see ops.h */
+    int in_tokens[2], in_positions[2], in_targets[2], in_weights[2], in_cu[2]; /* train, eval */
+};
+
+/* ---- building ---- */
+
+typedef struct {
+    tp_session *s;
+    program *p;
+} observer;
+
+static void dump_text(tp_session *s, const char *graph, const char *stage, tp_buf *text)
+{
+    s->options.dump(s->options.dump_user, graph, stage, tp_buf_str(text));
+    tp_buf_release(text);
+}
+
+static void dump_graph(tp_session *s, const char *name, const char *stage, const tp_graph *g)
+{
+    if (!s->options.dump)
+        return;
+    tp_buf text = {0};
+    tp_graph_print(g, &text);
+    dump_text(s, name, stage, &text);
+}
+
+static void observe(void *user, const char *pass, const tp_graph *g, uint32_t before,
+                    double seconds)
+{
+    (void)before, (void)seconds;
+    observer *o = user;
+    dump_graph(o->s, o->p->name, pass, g);
+}
+
+static tp_status optimise(tp_session *s, program *p, tp_error *err)
+{
+    observer o = {s, p};
+    tp_pass_options options = {.compute_dtype = s->options.compute_dtype,
+                               .recompute = s->options.recompute,
+                               .recompute_every = s->options.recompute_every,
+                               .disabled = s->options.disabled_passes,
+                               .n_disabled = s->options.n_disabled_passes,
+                               .observe = observe,
+                               .observe_user = &o};
+    dump_graph(s, p->name, "graph", &p->graph);
+    return tp_passes_run(&p->graph, &options, err);
+}
+
+static tp_status plan(tp_session *s, program *p, tp_error *err)
+{
+    double context = s->options.avg_context > 0 ? s->options.avg_context
+                                                : 0.5 * (double)(s->options.max_positions + 1);
+    tp_exec_options options = {.backend = s->options.backend,
+                               .threads = s->options.threads,
+                               .share_memory = s->options.share_memory,
+                               .avg_context = context};
+    TP_TRY(tp_exec_create(&p->graph, &options, &p->exec, err));
+    tp_exec_pool_fit(&s->pool, p->exec);
+    if (s->options.dump) {
+        tp_buf text = {0};
+        tp_exec_print(p->exec, &text);
+        dump_text(s, p->name, "plan", &text);
+    }
+    return TP_OK;
+}
+
+static tp_status declare_states(tp_session *s, const program *p, tp_error *err)
+{
+    for (uint32_t i = 1; i < p->graph.n_nodes; i++) {
+        const tp_node *n = &p->graph.nodes[i];
+        if (n->op != TP_OP_state)
+            continue;
+        const tp_value *v = &p->graph.values[n->out[0]];
+        TP_TRY(tp_states_declare(&s->states, v->name, v->dtype, v->rank, v->dim, v->kind, err));
+    }
+    return TP_OK;
+}
+
+static tp_status build_objective(tp_session *s, program *p, bool with_gradient, tp_error *err)
+{
+    tp_objective_options options = {.tokens = s->options.tokens,
+                                    .max_positions = s->options.max_positions,
+                                    .loss_chunk = s->options.loss_chunk,
+                                    .with_gradient = with_gradient};
+    TP_TRY(tp_graph_init(&p->graph, err));
+    TP_TRY(tp_objective_sft(s->model, &options, &p->graph, err));
+    TP_TRY(optimise(s, p, err));
+    tp_objective_set_chunk(&p->graph, s->options.loss_chunk);
+    TP_TRY(plan(s, p, err));
+    return declare_states(s, p, err);
+}
+
+static tp_ref optimizer_state(tp_graph *g, const char *prefix, const tp_param *param)
+{
+    char name[512];
+    snprintf(name, sizeof name, "%s.%s", prefix, param->name);
+    return tp_graph_state(g, name, TP_DTYPE_F32, param->rank, param->dim,
+                          strcmp(prefix, "grad") == 0 ? TP_MEM_GRADIENTS : TP_MEM_OPTIMIZER);
+}
+
+static void update_param(tp_session *s, tp_graph *g, const tp_param *param, tp_ref scalars)
+{
+    char name[512];
+    tp_ref p = tp_graph_state(g, param->name, TP_DTYPE_F32, param->rank, param->dim,
+                              TP_MEM_WEIGHTS);
+    tp_ref in[6] = {p, optimizer_state(g, "grad", param), optimizer_state(g, "adam_m", param),
+                    optimizer_state(g, "adam_v", param), scalars, 0};
+    snprintf(name, sizeof name, "%s.%s", param->name, tp_dtype_name(s->options.compute_dtype));
+    const tp_state *shadow = tp_states_find(&s->states, name);
+    if (shadow && shadow->kind == TP_MEM_SHADOW)
+        in[5] = tp_graph_state(g, name, shadow->dtype, param->rank, param->dim, TP_MEM_SHADOW);
+    tp_attrs attrs = {.decay = 1.0f};
+    tp_ref first = tp_graph_op(g, TP_OP_adamw, &attrs, in[5] ? 6 : 5, in, param->name);
+    for (tp_ref k = 0; k < (in[5] ? 4u : 3u); k++)
+        tp_graph_output(g, first + k);
+}
+
+static tp_status build_update(tp_session *s, tp_error *err)
+{
+    size_t n;
+    const tp_param *params = tp_model_params(s->model, &n);
+    program *p = &s->update;
+    TP_TRY(tp_graph_init(&p->graph, err));
+    p->graph.phase = TP_PHASE_UPDATE;
+    int64_t eight = 8;
+    tp_ref scalars = tp_graph_input(&p->graph, "adamw_scalars", TP_DTYPE_F32, 1, &eight);
+    for (size_t i = 0; i < n; i++)
+        update_param(s, &p->graph, &params[i], scalars);
+    TP_TRY(tp_graph_verify(&p->graph, err));
+    TP_TRY(plan(s, p, err));
+    return declare_states(s, p, err);
+}
+
+static tp_status build_norm(tp_session *s, tp_error *err)
+{
+    size_t n;
+    const tp_param *params = tp_model_params(s->model, &n);
+    program *p = &s->norm;
+    TP_TRY(tp_graph_init(&p->graph, err));
+    p->graph.phase = TP_PHASE_UPDATE;
+    int64_t one = 1;
+    tp_ref sum = tp_graph_state(&p->graph, "grad_norm.sumsq", TP_DTYPE_F64, 1, &one,
+                                TP_MEM_GRADIENTS);
+    for (size_t i = 0; i < n; i++) {
+        tp_ref in[2] = {optimizer_state(&p->graph, "grad", &params[i]), sum};
+        sum = tp_graph_op(&p->graph, TP_OP_sumsq, NULL, 2, in, params[i].name);
+    }
+    tp_graph_output(&p->graph, sum);
+    TP_TRY(tp_graph_verify(&p->graph, err));
+    TP_TRY(plan(s, p, err));
+    return declare_states(s, p, err);
+}
+
+static tp_status build(tp_session *s, tp_error *err)
+{
+    TP_TRY(tp_states_init(&s->states, err));
+    TP_TRY(tp_model_declare(s->model, s->options.max_positions, &s->states, err));
+    TP_TRY(build_objective(s, &s->eval, false, err));
+    if (s->options.forward_only)
+        return TP_OK;
+    TP_TRY(build_objective(s, &s->train, true, err));
+    TP_TRY(build_norm(s, err));
+    return build_update(s, err);
+}
+
+tp_status tp_session_create(const tp_model *model, const tp_session_options *options,
+                            tp_session **ret, tp_error *err)
+{
+    tp_session *s = calloc(1, sizeof *s);
+    TP_ASSERT(s);
+    s->model = model;
+    s->options = *options;
+    s->loss_scale = 1.0f;
+    s->train.name = "train";
+    s->eval.name = "eval";
+    s->norm.name = "norm";
+    s->update.name = "update";
+    tp_status status = build(s, err);
+    if (status != TP_OK) {
+        tp_session_free(s);
+        return status;
+    }
+    *ret = s;
+    return TP_OK;
+}
+
+static tp_status bind_program(tp_session *s, program *p, tp_error *err)
+{
+    return p->exec ? tp_exec_bind(p->exec, &s->states, &s->pool, err) : TP_OK;
+}
+
+tp_status tp_session_alloc(tp_session *s, tp_error *err)
+{
+    TP_TRY(tp_states_alloc(&s->states, err));
+    TP_TRY(tp_exec_pool_alloc(&s->pool, err));
+    program *programs[] = {&s->train, &s->eval, &s->norm, &s->update};
+    for (int i = 0; i < 4; i++)
+        TP_TRY(bind_program(s, programs[i], err));
+    for (int i = 0; i < 2; i++) {
+        const tp_exec *e = programs[i]->exec;
+        if (!e)
+            continue;
+        s->in_tokens[i] = tp_exec_input(e, "tokens");
+        s->in_positions[i] = tp_exec_input(e, "positions");
+        s->in_targets[i] = tp_exec_input(e, "targets");
+        s->in_weights[i] = tp_exec_input(e, "loss_weights");
+        s->in_cu[i] = tp_exec_input(e, "cu_seqlens");
+        tp_exec_set_input(programs[i]->exec, tp_exec_input(e, "loss_scale"), &s->loss_scale);
+    }
+    if (s->update.exec)
+        tp_exec_set_input(s->update.exec, tp_exec_input(s->update.exec, "adamw_scalars"),
+                          s->scalars);
+    return TP_OK;
+}
+
+static void release_program(program *p)
+{
+    tp_exec_free(p->exec);
+    tp_graph_release(&p->graph);
+}
+
+void tp_session_free(tp_session *s)
+{
+    if (!s)
+        return;
+    release_program(&s->train);
+    release_program(&s->eval);
+    release_program(&s->norm);
+    release_program(&s->update);
+    tp_exec_pool_release(&s->pool);
+    tp_states_release(&s->states);
+    free(s);
+}
+
+tp_states *tp_session_states(tp_session *s)
+{
+    return &s->states;
+}
+
+const tp_model *tp_session_model(const tp_session *s)
+{
+    return s->model;
+}
+
+const tp_session_options *tp_session_get_options(const tp_session *s)
+{
+    return &s->options;
+}
+
+/* ---- running ---- */
+
+static tp_operand operand_of(const tp_state *state)
+{
+    return (tp_operand){.data = state->data,
+                        .dtype = state->dtype,
+                        .rank = state->rank,
+                        .dim = {state->dim[0], state->dim[1]},
+                        .stride = state->rank == 2 ? state->dim[1] : 1};
+}
+
+static void refresh_shadow(tp_session *s, const tp_state *shadow)
+{
+    char name[512];
+    snprintf(name, sizeof name, "%s", shadow->name);
+    *strrchr(name, '.') = 0;
+    tp_launch cast = {.op = TP_OP_cast, .n_in = 1, .n_out = 1};
+    cast.threads = (uint16_t)s->options.threads;
+    cast.in[0] = operand_of(tp_states_find(&s->states, name));
+    cast.out[0] = operand_of(shadow);
+    cast.kernel = tp_kernel_find(s->options.backend, &cast);
+    cast.kernel->run(&cast);
+}
+
+void tp_session_weights_changed(tp_session *s)
+{
+    tp_model_fill_constants(s->model, &s->states);
+    for (size_t i = 0; i < s->states.n; i++)
+        if (s->states.items[i].kind == TP_MEM_SHADOW)
+            refresh_shadow(s, &s->states.items[i]);
+}
+
+static void set_batch(tp_session *s, int which, const tp_micro_batch *b)
+{
+    tp_exec *e = which == 0 ? s->train.exec : s->eval.exec;
+    tp_exec_set_input(e, s->in_tokens[which], b->tokens);
+    tp_exec_set_input(e, s->in_positions[which], b->positions);
+    tp_exec_set_input(e, s->in_targets[which], b->targets);
+    tp_exec_set_input(e, s->in_weights[which], b->loss_weights);
+    tp_exec_set_input(e, s->in_cu[which], b->cu);
+}
+
+static double loss_of(const tp_exec *e)
+{
+    return (double)*(const float *)tp_exec_output(e, TP_OUTPUT_LOSS)->data;
+}
+
+void tp_session_train(tp_session *s, const tp_micro_batch *batch, bool is_first, double *ret_loss)
+{
+    set_batch(s, 0, batch);
+    tp_exec_run(s->train.exec, !is_first);
+    *ret_loss = loss_of(s->train.exec);
+}
+
+void tp_session_eval(tp_session *s, const tp_micro_batch *batch, double *ret_loss,
+                     const float **ret_logp)
+{
+    set_batch(s, 1, batch);
+    tp_exec_run(s->eval.exec, false);
+    *ret_loss = loss_of(s->eval.exec);
+    if (ret_logp)
+        *ret_logp = tp_exec_output(s->eval.exec, TP_OUTPUT_LOGP)->data;
+}
+
+double tp_session_grad_norm(tp_session *s)
+{
+    tp_exec_run(s->norm.exec, false);
+    return sqrt(*(const double *)tp_exec_output(s->norm.exec, 0)->data);
+}
+
+void tp_session_update(tp_session *s, const tp_adamw_step *step)
+{
+    const double t = (double)step->t;
+    const double values[8] = {step->lr,           step->beta1, step->beta2, step->eps,
+                              step->weight_decay, 1.0 - pow(step->beta1, t),
+                              1.0 - pow(step->beta2, t), step->grad_factor};
+    for (int i = 0; i < 8; i++)
+        s->scalars[i] = (float)values[i];
+    tp_exec_run(s->update.exec, true);
+}
+
+void tp_session_find_nonfinite(tp_session *s, const tp_micro_batch *batch, char *out, size_t cap)
+{
+    static const char *const phases[] = {"forward", "backward", "update"};
+    int bad;
+    set_batch(s, 0, batch);
+    tp_exec_run_checked(s->train.exec, false, &bad);
+    if (bad < 0) {
+        snprintf(out, cap, "%s", "");
+        return;
+    }
+    const tp_launch_info *info = tp_exec_launch(s->train.exec, (size_t)bad);
+    snprintf(out, cap, "%s (%s, %s)", info->label, tp_ops[info->op].name, phases[info->phase]);
+}
+
+/* ---- the plan ---- */
+
+void tp_session_get_plan(const tp_session *s, tp_session_plan *ret)
+{
+    *ret = (tp_session_plan){0};
+    tp_states_bytes(&s->states, ret->bytes);
+    ret->checkpoint_bytes = ret->bytes[TP_MEM_WEIGHTS] + ret->bytes[TP_MEM_OPTIMIZER];
+    ret->bytes[TP_MEM_ACTIVATIONS] = s->pool.arena_bytes;
+    ret->bytes[TP_MEM_WORKSPACE] = s->pool.workspace_bytes;
+    for (int k = 0; k < TP_MEM_KINDS; k++)
+        ret->peak_bytes += ret->bytes[k];
+    const tp_exec *e = s->train.exec ? s->train.exec : s->eval.exec;
+    ret->activation_live_bytes = tp_exec_live_peak_bytes(e);
+    ret->train_flops = tp_exec_flops(e, true);
+    ret->train_bytes = tp_exec_bytes(e);
+    ret->n_launches = tp_exec_launch_count(e);
+    for (size_t i = 0; i < ret->n_launches; i++)
+        if (tp_exec_launch(e, i)->is_clone)
+            ret->recompute_flops += tp_exec_launch(e, i)->flops;
+    if (s->update.exec)
+        ret->update_bytes = tp_exec_bytes(s->update.exec) + tp_exec_bytes(s->norm.exec);
+}
+
+static const program *program_of(const tp_session *s, const char *which)
+{
+    const program *programs[] = {&s->train, &s->eval, &s->norm, &s->update};
+    for (int i = 0; i < 4; i++)
+        if (strcmp(programs[i]->name, which) == 0)
+            return programs[i];
+    return NULL;
+}
+
+const tp_exec *tp_session_exec(const tp_session *s, const char *which)
+{
+    const program *p = program_of(s, which);
+    return p ? p->exec : NULL;
+}
+
+const tp_graph *tp_session_graph(const tp_session *s, const char *which)
+{
+    const program *p = program_of(s, which);
+    return p && p->exec ? &p->graph : NULL;
+}
+
+void tp_session_reset_times(tp_session *s)
+{
+    program *programs[] = {&s->train, &s->eval, &s->norm, &s->update};
+    for (int i = 0; i < 4; i++)
+        if (programs[i]->exec)
+            tp_exec_reset_times(programs[i]->exec);
+}
+
+uint64_t tp_session_phase_ns(const tp_session *s, tp_phase phase)
+{
+    uint64_t ns = 0;
+    for (size_t i = 0; s->train.exec && i < tp_exec_launch_count(s->train.exec); i++) {
+        const tp_launch_info *info = tp_exec_launch(s->train.exec, i);
+        if (info->phase == phase)
+            ns += info->ns;
+    }
+    return ns;
+}

@@ -1,0 +1,96 @@
+/* session.h - a model with everything needed to train it, planned as one.
+ *
+ * Creating a session builds the graphs of a run (training, evaluation, gradient
+ * norm, update), passes them through the pipeline and plans them; it costs
+ * milliseconds and allocates nothing large, so `temper plan` stops here.
+ * Allocation then gives memory to the persistent tensors and the shared pool. */
+#ifndef TP_ENGINE_TRAIN_SESSION_H
+#define TP_ENGINE_TRAIN_SESSION_H
+
+#include "engine/exec/exec.h"
+#include "engine/model/model.h"
+#include "engine/passes/pass.h"
+
+typedef struct {
+    const tp_backend *backend;
+    int threads;
+    int64_t tokens;        /* T: token budget of a micro-batch */
+    int64_t max_positions; /* longest sequence */
+    tp_dtype compute_dtype;
+    tp_recompute recompute;
+    int recompute_every;
+    const char *const *disabled_passes;
+    size_t n_disabled_passes;
+    int32_t loss_chunk;     /* rows of logits alive at once; 0 = chosen by the kernel */
+    double avg_context;     /* mean keys per query, for costs; 0 = half of max_positions */
+    bool forward_only;      /* no training graph, no optimizer state */
+    bool share_memory;
+    /* (optional) text of a stage for --dump: "graph", "passes", a pass name, "plan" */
+    void (*dump)(void *user, const char *graph, const char *stage, const char *text);
+    void *dump_user;
+} tp_session_options;
+
+typedef struct tp_session tp_session;
+
+/* `model` must outlive the session. */
+TP_CHECKED tp_status tp_session_create(const tp_model *model, const tp_session_options *options,
+                                       tp_session **ret, tp_error *err);
+TP_CHECKED tp_status tp_session_alloc(tp_session *s, tp_error *err);
+void tp_session_free(tp_session *s); /* NULL is a no-op */
+
+tp_states *tp_session_states(tp_session *s);
+const tp_model *tp_session_model(const tp_session *s);
+const tp_session_options *tp_session_get_options(const tp_session *s);
+
+/* After weights were loaded or initialised: constants and bf16 shadows. */
+void tp_session_weights_changed(tp_session *s);
+
+/* A micro-batch as the graphs read it; arrays of `tokens` elements, cu of tokens+1. */
+typedef struct {
+    const int32_t *tokens, *positions, *targets, *cu;
+    const float *loss_weights;
+} tp_micro_batch;
+
+/* Forward and backward; *ret_loss is this micro-batch's share of the step's loss.
+ * The first micro-batch of a step overwrites the gradients. */
+void tp_session_train(tp_session *s, const tp_micro_batch *batch, bool is_first, double *ret_loss);
+/* Forward only.  ret_logp (tokens elements) may be NULL. */
+void tp_session_eval(tp_session *s, const tp_micro_batch *batch, double *ret_loss,
+                     const float **ret_logp);
+/* Forward to the whole logits: [tokens, vocab] f32 or bf16 rows; for tests. */
+double tp_session_grad_norm(tp_session *s);
+
+typedef struct {
+    double lr, beta1, beta2, eps, weight_decay;
+    int64_t t;            /* updates so far, this one included: from 1 */
+    double grad_factor;   /* clip coefficient */
+} tp_adamw_step;
+void tp_session_update(tp_session *s, const tp_adamw_step *step);
+
+/* Run the micro-batch again, looking at every result.  Writes a sentence such as
+ * "layers.3.q_proj (linear, forward)" or "" when all is finite. */
+void tp_session_find_nonfinite(tp_session *s, const tp_micro_batch *batch, char *out, size_t cap);
+
+/* ---- the plan ---- */
+
+typedef struct {
+    size_t bytes[TP_MEM_KINDS];
+    size_t peak_bytes;            /* all kinds together */
+    size_t activation_live_bytes; /* live at the worst moment; the arena is >= this */
+    double train_flops;           /* per micro-batch; contractions */
+    double train_bytes;
+    double recompute_flops; /* part of train_flops spent on clones */
+    double update_bytes;    /* per step */
+    size_t n_launches;      /* of the training graph */
+    size_t checkpoint_bytes;
+} tp_session_plan;
+void tp_session_get_plan(const tp_session *s, tp_session_plan *ret);
+
+const tp_exec *tp_session_exec(const tp_session *s, const char *which); /* train|eval|norm|update */
+const tp_graph *tp_session_graph(const tp_session *s, const char *which);
+void tp_session_reset_times(tp_session *s);
+/* Nanoseconds so far in launches of the phase (forward includes recomputation's
+ * clones under backward, where they run). */
+uint64_t tp_session_phase_ns(const tp_session *s, tp_phase phase);
+
+#endif

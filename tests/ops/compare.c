@@ -1,0 +1,411 @@
+/* compare.c - every kernel of a backend against ref, in many variants of each case.
+ *
+ * An output may differ from ref's by one unit in the last place of its dtype
+ * plus 1e-5 of a magnitude: of the sum of absolute terms for the linear family,
+ * elsewhere of the largest element.  Outputs marked ~ may, when an input is
+ * bf16, have passed through it: 2^-8 of the magnitude. */
+#include "ops/bench.h"
+
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/backend/ref/load.h"
+#include "ops/memory.h"
+
+typedef struct {
+    types types;
+    bool is_strided, in_place, no_accumulate;
+    unsigned present;
+    int unread; /* output without memory, or -1 */
+    int nan_in; /* input that holds NaNs, or -1 */
+} variant;
+
+typedef struct {
+    const tp_backend *backend;
+    int isa; /* level to check, or -1 for all */
+    const op_case *case_;
+    variant variant;
+    problem problem;
+    memory *memory;
+    tp_arena *arena;
+    double *expected[TP_MAX_OUT], *magnitude[TP_MAX_OUT];
+    int n_failures, n_checked;
+    int *checks_of, *failures_of; /* by kernel of the backend */
+} check;
+
+enum { MAX_SHOWN = 8 }; /* failures printed of one kernel */
+
+static char running[300]; /* for the message of a crash */
+
+static void on_crash(int signal_)
+{
+    static const char what[] = "FAIL (crashed) ";
+    ssize_t n = write(STDOUT_FILENO, what, sizeof what - 1);
+    n += write(STDOUT_FILENO, running, strlen(running));
+    n += write(STDOUT_FILENO, "\n", 1);
+    _exit(n > 0 ? 1 : 128 + signal_);
+}
+
+static void describe(const check *c, const tp_kernel *kernel, char *text, size_t size)
+{
+    const variant *v = &c->variant;
+    int n = snprintf(text, size, "%s [%s] %s%s%s%s", kernel->name, c->case_->text,
+                     types_names[v->types], v->is_strided ? " strided" : "",
+                     v->in_place ? " in place" : "",
+                     v->no_accumulate ? " overwriting the accumulator" : "");
+    if (v->present != ~0u)
+        n += snprintf(text + n, size - (size_t)n, " optional inputs %#x", v->present);
+    if (v->unread >= 0)
+        n +=
+            snprintf(text + n, size - (size_t)n, " %s unread", c->problem.sig->out[v->unread].name);
+    if (v->nan_in >= 0)
+        snprintf(text + n, size - (size_t)n, " NaN in %s", c->problem.sig->in[v->nan_in].name);
+}
+
+static void fail(check *c, size_t kernel, const char *message)
+{
+    char text[300];
+    c->n_failures++;
+    if (c->failures_of[kernel]++ >= MAX_SHOWN)
+        return;
+    describe(c, c->backend->kernels[kernel], text, sizeof text);
+    printf("FAIL %s: %s\n", text, message);
+}
+
+/* Distance between neighbouring numbers of `dtype` at this value. */
+static double unit_in_last_place(tp_dtype dtype, double value)
+{
+    int digits = dtype == TP_DTYPE_F32 ? 23 : dtype == TP_DTYPE_BF16 ? 7 : 52;
+    if (value == 0 || !isfinite(value))
+        return 0;
+    int exponent = ilogb(value);
+    return ldexp(1, (exponent < -126 ? -126 : exponent) - digits);
+}
+
+static bool sums_products(tp_op op)
+{
+    return op == TP_OP_linear || op == TP_OP_linear_gelu || op == TP_OP_linear_dx ||
+           op == TP_OP_linear_dw || op == TP_OP_linear_db;
+}
+
+/* Blocks of attention may carry a NaN to neighbouring rows of the same tensor. */
+static bool spreads_nan(tp_op op)
+{
+    return op == TP_OP_attention || op == TP_OP_attention_grad || op == TP_OP_kv_attention;
+}
+
+static bool has_bf16_input(const problem *p)
+{
+    for (int i = 0; i < p->sig->n_in; i++) {
+        if (!tensor_is_absent(&p->in[i]) && p->in[i].dtype == TP_DTYPE_BF16)
+            return true;
+    }
+    return false;
+}
+
+static double *output_values(check *c, int o)
+{
+    const tp_operand *out = &c->memory->launch.out[o];
+    if (!out->data)
+        return NULL;
+    double *values = tp_arena_array(c->arena, double, out->dim[0] * out->dim[1] + 1);
+    for (int64_t r = 0; r < out->dim[0]; r++) {
+        for (int64_t i = 0; i < out->dim[1]; i++)
+            values[r * out->dim[1] + i] = ref_load(out, r, i);
+    }
+    return values;
+}
+
+static void run_ref(check *c, double **ret_values)
+{
+    const tp_kernel *ref = tp_kernel_find(&tp_backend_ref, &c->memory->launch);
+    TP_ASSERT(ref);
+    const char *fault = memory_run(c->memory, ref, 1, 0xff);
+    if (fault) {
+        printf("FAIL %s [%s]: %s\n", ref->name, c->case_->text, fault);
+        c->n_failures++;
+    }
+    for (int o = 0; o < c->problem.sig->n_out; o++)
+        ret_values[o] = output_values(c, o);
+}
+
+static void make_absolute(check *c)
+{
+    tp_launch *launch = &c->memory->launch;
+    for (int i = 0; i < launch->n_in; i++) {
+        const tp_operand *in = &launch->in[i];
+        for (int64_t r = 0; c->problem.in[i].f && r < in->dim[0]; r++) {
+            for (int64_t k = 0; k < in->dim[1]; k++)
+                ref_store(in, r, k, fabs(ref_load(in, r, k)));
+        }
+    }
+}
+
+/* Fills expected and magnitude; the memory is left as before a run. */
+static void expect(check *c)
+{
+    memory *m = c->memory;
+    const signature *sig = c->problem.sig;
+    bool has_sums = sums_products(sig->op) && c->variant.nan_in < 0;
+    if (has_sums) {
+        make_absolute(c);
+        memory_commit(m);
+        run_ref(c, c->magnitude);
+        memory_bind(m, c->arena, &c->problem, c->variant.is_strided, c->variant.in_place);
+        m->launch.accumulate = !c->variant.no_accumulate;
+        if (c->variant.unread >= 0)
+            m->launch.out[c->variant.unread].data = NULL;
+    }
+    run_ref(c, c->expected);
+    for (int o = 0; o < sig->n_out && !has_sums; o++) {
+        int64_t n = tensor_count(&c->problem.out[o]);
+        double largest = 0;
+        c->magnitude[o] = NULL;
+        if (!c->expected[o])
+            continue;
+        for (int64_t i = 0; i < n; i++)
+            largest = fmax(largest, fabs(c->expected[o][i]));
+        c->magnitude[o] = tp_arena_array(c->arena, double, n + 1);
+        for (int64_t i = 0; i < n; i++)
+            c->magnitude[o][i] = largest;
+    }
+}
+
+static bool is_close(const check *c, int o, double actual, double expected, double magnitude)
+{
+    const signature *sig = c->problem.sig;
+    if (isnan(expected) || isnan(actual))
+        return isnan(actual) && (isnan(expected) || spreads_nan(sig->op));
+    if (actual == expected)
+        return true;
+    bool through_bf16 = sig->out[o].through_bf16 && has_bf16_input(&c->problem);
+    double tolerance = through_bf16 ? 0x1p-8 : 1e-5;
+    double largest = fmax(fabs(actual), fabs(expected));
+    double unit = unit_in_last_place(c->problem.out[o].dtype, largest);
+    return fabs(actual - expected) <= unit + tolerance * magnitude;
+}
+
+static void compare_output(check *c, size_t kernel, int o)
+{
+    double *actual = output_values(c, o);
+    if (!actual)
+        return;
+    const tensor *out = &c->problem.out[o];
+    int64_t n = tensor_count(out), first = -1, n_wrong = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (is_close(c, o, actual[i], c->expected[o][i], c->magnitude[o][i]))
+            continue;
+        first = n_wrong++ == 0 ? i : first;
+    }
+    if (n_wrong == 0)
+        return;
+    char message[200];
+    snprintf(message, sizeof message,
+             "%s: %lld of %lld wrong, first (%lld,%lld): %.8g, expected %.8g (magnitude %.3g)",
+             c->problem.sig->out[o].name, (long long)n_wrong, (long long)n,
+             (long long)(first / out->dim[1]), (long long)(first % out->dim[1]), actual[first],
+             c->expected[o][first], c->magnitude[o][first]);
+    fail(c, kernel, message);
+}
+
+static void compare_bits(check *c, size_t kernel, const char *what)
+{
+    for (int o = 0; o < c->problem.sig->n_out; o++) {
+        if (!c->memory->launch.out[o].data || memory_is_same(c->memory, o))
+            continue;
+        char message[100];
+        snprintf(message, sizeof message, "%s: %s", c->problem.sig->out[o].name, what);
+        fail(c, kernel, message);
+    }
+}
+
+/* Kernels are chosen before memory is known. */
+static bool accepts(const tp_kernel *kernel, const tp_launch *bound)
+{
+    tp_launch launch = *bound;
+    launch.threads = 2;
+    for (int i = 0; i < TP_MAX_IN; i++)
+        launch.in[i].data = NULL;
+    for (int o = 0; o < TP_MAX_OUT; o++)
+        launch.out[o].data = NULL;
+    return !kernel->accepts || kernel->accepts(&launch);
+}
+
+static void check_kernel(check *c, size_t index)
+{
+    const tp_kernel *kernel = c->backend->kernels[index];
+    memory *m = c->memory;
+    describe(c, kernel, running, sizeof running);
+    if (!accepts(kernel, &m->launch))
+        return;
+    c->n_checked++;
+    c->checks_of[index]++;
+
+    size_t mark = tp_arena_mark(c->arena);
+    const char *fault = memory_run(m, kernel, 2, 0xff);
+    if (fault)
+        fail(c, index, fault);
+    for (int o = 0; o < c->problem.sig->n_out; o++)
+        compare_output(c, index, o);
+    memory_save(m);
+    memory_run(m, kernel, 2, 0x00);
+    compare_bits(c, index, "differs between two runs with other bytes in the workspace");
+    memory_run(m, kernel, 1, 0xff);
+    compare_bits(c, index, "differs between one and two threads");
+    tp_arena_rewind(c->arena, mark);
+}
+
+static bool is_selected(const check *c, const tp_kernel *kernel)
+{
+    return kernel->op == c->case_->op && kernel->isa <= tp_cpu_detect() &&
+           (c->isa < 0 || kernel->isa == (tp_isa)c->isa);
+}
+
+/* Two elements: one anywhere, one in the second row, whose weight in a loss is 0. */
+static void put_nans(problem *p, int input)
+{
+    tensor *t = &p->in[input];
+    int64_t n = tensor_count(t);
+    t->f[(int64_t)(random_uniform(99, (uint64_t)input) * (double)n)] = NAN;
+    if (t->dim[0] > 1)
+        t->f[t->dim[1] + t->dim[1] / 2] = NAN;
+}
+
+static void check_variant(check *c, variant v)
+{
+    size_t mark = tp_arena_mark(c->arena);
+    c->variant = v;
+    problem *p = &c->problem;
+    problem_init(p, c->arena, c->case_->op, c->case_->text, v.types, v.present);
+    if (v.nan_in >= 0)
+        put_nans(p, v.nan_in);
+    for (int o = 0; o < p->sig->n_out && v.no_accumulate; o++) {
+        int input = tp_op_alias(p->sig->op, o);
+        for (int64_t i = 0; input >= 0 && p->in[input].f && i < tensor_count(&p->in[input]); i++)
+            p->in[input].f[i] = NAN; /* what was there before a step must not matter */
+    }
+    memory_bind(c->memory, c->arena, p, v.is_strided, v.in_place);
+    c->memory->launch.accumulate = !v.no_accumulate;
+    if (v.unread >= 0)
+        c->memory->launch.out[v.unread].data = NULL;
+    expect(c);
+    for (size_t k = 0; k < c->backend->n_kernels; k++) {
+        if (is_selected(c, c->backend->kernels[k]))
+            check_kernel(c, k);
+    }
+    tp_arena_rewind(c->arena, mark);
+}
+
+static const variant plain = {.present = ~0u, .unread = -1, .nan_in = -1};
+
+static void check_absences(check *c, types t)
+{
+    const signature *sig = signature_of(c->case_->op);
+    unsigned n_subsets = 1u << n_optional_inputs(sig);
+    for (unsigned present = 0; present + 1 < n_subsets; present++) {
+        variant v = plain;
+        v.types = t;
+        v.present = present;
+        check_variant(c, v);
+    }
+    for (int o = 0; o < sig->n_out && sig->n_out > 1; o++) {
+        int input = tp_op_alias(sig->op, o);
+        if (input >= 0 && !sig->in[input].optional)
+            continue; /* state: always there */
+        variant v = plain;
+        v.types = t;
+        v.present = 0;
+        v.unread = o;
+        if (!sig->out[o].optional)
+            check_variant(c, v);
+    }
+}
+
+static void check_nans(check *c, types t)
+{
+    const signature *sig = signature_of(c->case_->op);
+    for (int i = 0; i < sig->n_in; i++) {
+        if (sig->in[i].kind >= KIND_WEIGHTS)
+            continue;
+        variant v = plain;
+        v.types = t;
+        v.nan_in = i;
+        check_variant(c, v);
+    }
+}
+
+static void check_case(check *c)
+{
+    uint32_t traits = tp_ops[c->case_->op].traits;
+    for (types t = TYPES_F32; t <= TYPES_MIXED; t++) {
+        for (int is_strided = 0; is_strided < 2; is_strided++) {
+            variant v = plain;
+            v.types = t;
+            v.is_strided = is_strided;
+            check_variant(c, v);
+        }
+    }
+    for (types t = TYPES_F32; t <= TYPES_BF16; t++) {
+        variant v = plain;
+        v.types = t;
+        v.in_place = true;
+        if (traits & TP_OP_INPLACE)
+            check_variant(c, v);
+        v.in_place = false;
+        v.no_accumulate = true;
+        if (traits & TP_OP_ACCUMULATES)
+            check_variant(c, v);
+        check_absences(c, t);
+        check_nans(c, t);
+    }
+}
+
+static bool is_reachable(const check *c, size_t kernel, const char *only)
+{
+    const tp_kernel *k = c->backend->kernels[kernel];
+    return k->isa <= tp_cpu_detect() && (c->isa < 0 || k->isa == (tp_isa)c->isa) &&
+           (!only || strcmp(tp_ops[k->op].name, only) == 0);
+}
+
+static bool has_work(const check *c, const char *only, tp_op op)
+{
+    for (size_t k = 0; k < c->backend->n_kernels; k++) {
+        if (c->backend->kernels[k]->op == op && is_reachable(c, k, only))
+            return true;
+    }
+    return false;
+}
+
+int check_backend(tp_arena *arena, const tp_backend *backend, int isa, const char *only,
+                  int *ret_n_checked)
+{
+    static memory m;
+    memory_init(&m);
+    signal(SIGSEGV, on_crash);
+    signal(SIGBUS, on_crash);
+    signal(SIGILL, on_crash);
+    signal(SIGFPE, on_crash);
+    signal(SIGABRT, on_crash);
+    check c = {.backend = backend, .isa = isa, .memory = &m, .arena = arena};
+    c.checks_of = tp_arena_array(arena, int, backend->n_kernels + 1);
+    c.failures_of = tp_arena_array(arena, int, backend->n_kernels + 1);
+    for (size_t i = 0; i < n_test_cases; i++) {
+        c.case_ = &test_cases[i];
+        if (has_work(&c, only, c.case_->op))
+            check_case(&c);
+    }
+    for (size_t k = 0; k < backend->n_kernels; k++) {
+        if (!is_reachable(&c, k, only))
+            continue;
+        printf("%-36s %5d checks", backend->kernels[k]->name, c.checks_of[k]);
+        printf(c.failures_of[k] ? ", %d failures\n" : "\n", c.failures_of[k]);
+        if (c.checks_of[k] == 0) {
+            printf("FAIL %s: no case reaches it\n", backend->kernels[k]->name);
+            c.n_failures++;
+        }
+    }
+    *ret_n_checked = c.n_checked;
+    return c.n_failures;
+}

@@ -1,0 +1,399 @@
+/* Every GEMM kernel of this machine, and the AMX one on emulated tiles, against a product in
+ * double precision. */
+#include <math.h>
+#include <omp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/platform.h"
+#include "engine/backend/cpu/gemm_kernel.h"
+
+/* gemm_amx.c, compiled again with amx_emulate.h */
+extern const tp_gemm_kernel tp_gemm_kernel_amx_emulated;
+
+static const tp_gemm_kernel *const all_kernels[] = {
+    &tp_gemm_kernel_portable,     &tp_gemm_kernel_avx2, &tp_gemm_kernel_avx512,
+    &tp_gemm_kernel_avx512_bf16,  &tp_gemm_kernel_amx,  &tp_gemm_kernel_amx_emulated,
+};
+
+static bool can_run(const tp_gemm_kernel *kernel, tp_dtype ab)
+{
+    bool accepts = ab == TP_DTYPE_F32 ? kernel->accepts_f32 : kernel->accepts_bf16;
+    tp_isa needs = kernel == &tp_gemm_kernel_amx_emulated ? TP_ISA_AVX512_BF16 : kernel->isa;
+    return accepts && needs <= tp_cpu_detect();
+}
+
+/* --- matrices --- */
+
+enum { GUARD = 192, PATTERN = 0xa5 };
+
+/* `bytes` with GUARD bytes of PATTERN on both sides; the inside is aligned to 64. */
+static void *guarded_alloc(size_t bytes)
+{
+    size_t total = (bytes + 2 * GUARD + 63) / 64 * 64;
+    char *p = aligned_alloc(64, total);
+    assert_non_null(p);
+    memset(p, PATTERN, total);
+    return p + GUARD;
+}
+
+static void guarded_free(void *inside, size_t bytes)
+{
+    const unsigned char *p = inside;
+    for (int i = 0; i < GUARD; i++) {
+        assert_int_equal(p[-1 - i], PATTERN);
+        assert_int_equal(p[bytes + (size_t)i], PATTERN);
+    }
+    free((char *)inside - GUARD);
+}
+
+static uint32_t random_state = 1;
+
+static float random_value(void)
+{
+    random_state = random_state * 1664525u + 1013904223u;
+    return (float)(random_state >> 8) * 0x1p-23f - 1.0f;
+}
+
+static void set(void *data, tp_dtype dtype, int64_t at, float value)
+{
+    if (dtype == TP_DTYPE_F32)
+        ((float *)data)[at] = value;
+    else
+        ((tp_bf16 *)data)[at] = tp_f32_to_bf16(value);
+}
+
+static float get(const void *data, tp_dtype dtype, int64_t at)
+{
+    return dtype == TP_DTYPE_F32 ? ((const float *)data)[at]
+                                 : tp_bf16_to_f32(((const tp_bf16 *)data)[at]);
+}
+
+/* rows x cols, densely; values representable in bf16 so that both dtypes agree. */
+static float *random_matrix(int64_t rows, int64_t cols)
+{
+    float *x = malloc((size_t)(rows * cols) * sizeof *x);
+    assert_non_null(x);
+    for (int64_t i = 0; i < rows * cols; i++)
+        x[i] = tp_bf16_to_f32(tp_f32_to_bf16(random_value()));
+    return x;
+}
+
+/* The matrix in a dtype and layout, with `gap` unused elements behind each row. */
+static void *lay_out(const float *x, int64_t rows, int64_t cols, tp_dtype dtype, bool trans,
+                     int64_t gap)
+{
+    int64_t ld = (trans ? rows : cols) + gap;
+    int64_t lines = trans ? cols : rows;
+    size_t bytes = (size_t)(lines * ld) * tp_dtype_size(dtype);
+    void *data = malloc(bytes);
+    assert_non_null(data);
+    memset(data, 0xff, bytes); /* NaN where nobody should look */
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < cols; j++)
+            set(data, dtype, trans ? j * ld + i : i * ld + j, x[i * cols + j]);
+    return data;
+}
+
+/* --- the meaning --- */
+
+typedef struct {
+    int64_t m, n, k;
+    float *a, *b, *c, *bias; /* c: what is there before */
+    double *product, *size;  /* A B and |A| |B| */
+} problem;
+
+static problem make_problem(int64_t m, int64_t n, int64_t k)
+{
+    problem p = {m, n, k, random_matrix(m, k), random_matrix(k, n), random_matrix(m, n),
+                 random_matrix(1, n), calloc((size_t)(m * n), sizeof(double)),
+                 calloc((size_t)(m * n), sizeof(double))};
+    assert_non_null(p.product);
+    assert_non_null(p.size);
+    return p;
+}
+
+static void multiply(problem *p)
+{
+    memset(p->product, 0, (size_t)(p->m * p->n) * sizeof(double));
+    memset(p->size, 0, (size_t)(p->m * p->n) * sizeof(double));
+    for (int64_t i = 0; i < p->m; i++)
+        for (int64_t q = 0; q < p->k; q++)
+            for (int64_t j = 0; j < p->n; j++) {
+                double term = (double)p->a[i * p->k + q] * (double)p->b[q * p->n + j];
+                p->product[i * p->n + j] += term;
+                p->size[i * p->n + j] += fabs(term);
+            }
+}
+
+static void free_problem(problem *p)
+{
+    free(p->a);
+    free(p->b);
+    free(p->c);
+    free(p->bias);
+    free(p->product);
+    free(p->size);
+}
+
+static double gelu(tp_gemm_epilogue epilogue, double x)
+{
+    if (epilogue == TP_GEMM_EPILOGUE_GELU_TANH)
+        return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+    if (epilogue == TP_GEMM_EPILOGUE_GELU_ERF)
+        return 0.5 * x * erfc(-x * 0.7071067811865476);
+    return x;
+}
+
+/* --- one comparison --- */
+
+typedef struct {
+    tp_dtype ab, c;
+    bool a_trans, b_trans, accumulate, has_bias, has_pre;
+    tp_dtype bias;
+    tp_gemm_epilogue epilogue;
+} variant;
+
+static void check_element(float got, double want, double size, tp_dtype dtype, const char *what,
+                          const tp_gemm_kernel *kernel, const problem *p, int64_t at)
+{
+    bool is_gelu_of_infinity = isnan(want) && isinf(got); /* at -inf the limit is as good */
+    if (isnan(want) ? isnan(got) || is_gelu_of_infinity : isinf(want) && (double)got == want)
+        return;
+    double tolerance = 0x1p-21 * size + 2e-6;
+    if (dtype == TP_DTYPE_BF16)
+        tolerance += fabs(want) * 0x1.02p-8;
+    if (fabs((double)got - want) <= tolerance)
+        return;
+    fail_msg("%s: %lldx%lldx%lld: %s[%lld,%lld] is %.9g, should be %.9g", kernel->name,
+             (long long)p->m, (long long)p->n, (long long)p->k, what, (long long)(at / p->n),
+             (long long)(at % p->n), (double)got, want);
+}
+
+/* Runs the kernel; the result, with leading dimension n + 3, is the caller's to guarded_free. */
+static void *run(const tp_gemm_kernel *kernel, const problem *p, const variant *v, void **ret_pre)
+{
+    const int64_t gap = 3, ldc = p->n + gap;
+    size_t c_bytes = (size_t)(p->m * ldc) * tp_dtype_size(v->c);
+    void *a = lay_out(p->a, p->m, p->k, v->ab, v->a_trans, gap);
+    void *b = lay_out(p->b, p->k, p->n, v->ab, v->b_trans, gap);
+    void *bias = lay_out(p->bias, 1, p->n, v->bias, false, 0);
+    char *c = guarded_alloc(c_bytes);
+    void *pre = v->has_pre ? guarded_alloc(c_bytes) : NULL;
+    for (int64_t i = 0; v->accumulate && i < p->m; i++)
+        for (int64_t j = 0; j < p->n; j++)
+            set(c, v->c, i * ldc + j, p->c[i * p->n + j]);
+
+    tp_gemm gemm = {
+        .m = p->m,
+        .n = p->n,
+        .k = p->k,
+        .a = a,
+        .lda = (v->a_trans ? p->m : p->k) + gap,
+        .a_trans = v->a_trans,
+        .b = b,
+        .ldb = (v->b_trans ? p->k : p->n) + gap,
+        .b_trans = v->b_trans,
+        .c = c,
+        .ldc = ldc,
+        .ab_dtype = v->ab,
+        .c_dtype = v->c,
+        .accumulate = v->accumulate,
+        .bias = v->has_bias ? bias : NULL,
+        .bias_dtype = v->bias,
+        .epilogue = v->epilogue,
+        .pre = pre,
+    };
+    size_t bytes = tp_gemm_kernel_workspace(kernel, &gemm);
+    void *workspace = guarded_alloc(bytes);
+    memset(workspace, 0xff, bytes);
+    tp_gemm_kernel_run(kernel, &gemm, workspace);
+    guarded_free(workspace, bytes);
+
+    for (int64_t i = 0; i < p->m; i++) /* the gap behind each row is not ours */
+        for (size_t at = (size_t)p->n; at < (size_t)ldc; at++)
+            for (size_t byte = 0; byte < tp_dtype_size(v->c); byte++) {
+                size_t offset = ((size_t)(i * ldc) + at) * tp_dtype_size(v->c) + byte;
+                assert_int_equal((unsigned char)c[offset], PATTERN);
+            }
+    free(a);
+    free(b);
+    free(bias);
+    if (ret_pre)
+        *ret_pre = pre;
+    return c;
+}
+
+static void check(const tp_gemm_kernel *kernel, const problem *p, const variant *v)
+{
+    const int64_t ldc = p->n + 3;
+    size_t c_bytes = (size_t)(p->m * ldc) * tp_dtype_size(v->c);
+    void *pre;
+    void *c = run(kernel, p, v, &pre);
+    for (int64_t i = 0; i < p->m; i++)
+        for (int64_t j = 0; j < p->n; j++) {
+            int64_t at = i * p->n + j;
+            double value = p->product[at], size = p->size[at] + 2;
+            if (v->has_bias)
+                value += (double)p->bias[j];
+            if (v->accumulate)
+                value += (double)p->c[at];
+            if (pre)
+                check_element(get(pre, v->c, i * ldc + j), value, size, v->c, "pre", kernel, p, at);
+            check_element(get(c, v->c, i * ldc + j), gelu(v->epilogue, value), 1.2 * size, v->c,
+                          "C", kernel, p, at);
+        }
+    guarded_free(c, c_bytes);
+    if (pre)
+        guarded_free(pre, c_bytes);
+}
+
+static void check_kernels(const problem *p, const variant *v)
+{
+    for (size_t i = 0; i < TP_COUNTOF(all_kernels); i++)
+        if (can_run(all_kernels[i], v->ab))
+            check(all_kernels[i], p, v);
+}
+
+/* Layouts, dtypes and accumulation in all combinations; bias and epilogues in turn. */
+static void check_all_variants(const problem *p)
+{
+    for (unsigned bits = 0; bits < 32; bits++) {
+        variant v = {
+            .ab = bits & 1 ? TP_DTYPE_BF16 : TP_DTYPE_F32,
+            .c = bits & 2 ? TP_DTYPE_BF16 : TP_DTYPE_F32,
+            .a_trans = bits & 4,
+            .b_trans = bits & 8,
+            .accumulate = bits & 16,
+        };
+        check_kernels(p, &v);
+        v.has_bias = true;
+        v.bias = bits & 4 ? TP_DTYPE_BF16 : TP_DTYPE_F32;
+        check_kernels(p, &v);
+        v.epilogue = bits & 8 ? TP_GEMM_EPILOGUE_GELU_TANH : TP_GEMM_EPILOGUE_GELU_ERF;
+        v.has_pre = true;
+        check_kernels(p, &v);
+        v.has_bias = false;
+        check_kernels(p, &v);
+    }
+}
+
+/* --- tests --- */
+
+static void multiplies_small_and_odd_shapes(void **state)
+{
+    static const int64_t shapes[][3] = {
+        {1, 1, 1},   {1, 33, 7},  {2, 64, 31},  {3, 5, 2},    {5, 47, 33},  {13, 32, 64},
+        {14, 16, 3}, {15, 31, 65}, {16, 65, 16}, {17, 70, 1},  {29, 96, 32}, {31, 129, 45},
+        {33, 17, 66}, {64, 48, 34}, {8, 130, 97}, {4, 257, 40},
+    };
+    for (size_t i = 0; i < TP_COUNTOF(shapes); i++) {
+        problem p = make_problem(shapes[i][0], shapes[i][1], shapes[i][2]);
+        multiply(&p);
+        check_all_variants(&p);
+        free_problem(&p);
+    }
+}
+
+static void multiplies_in_several_ranges_of_k(void **state)
+{
+    static const int64_t depths[] = {600, 1027, 2050, 4099, 8195};
+    for (size_t i = 0; i < TP_COUNTOF(depths); i++) {
+        problem p = make_problem(19, 37, depths[i]);
+        multiply(&p);
+        check_all_variants(&p);
+        free_problem(&p);
+    }
+}
+
+/* Larger than one block of the driver in m and n (k makes the panels long). */
+static void multiplies_in_several_blocks(void **state)
+{
+    static const int64_t shapes[][3] = {{2100, 70, 2049}, {40, 2100, 2049}};
+    for (size_t i = 0; i < TP_COUNTOF(shapes); i++) {
+        problem p = make_problem(shapes[i][0], shapes[i][1], shapes[i][2]);
+        multiply(&p);
+        variant forward = {.ab = TP_DTYPE_BF16, .c = TP_DTYPE_BF16, .b_trans = true};
+        variant gradient = {
+            .ab = TP_DTYPE_BF16, .c = TP_DTYPE_F32, .a_trans = true, .accumulate = true};
+        variant single = {.ab = TP_DTYPE_F32, .c = TP_DTYPE_F32, .has_bias = true};
+        check_kernels(&p, &forward);
+        check_kernels(&p, &gradient);
+        check_kernels(&p, &single);
+        free_problem(&p);
+    }
+}
+
+static void carries_nan_and_infinity_to_their_rows_and_columns(void **state)
+{
+    static const int64_t rows[] = {3, 40};
+    for (size_t i = 0; i < TP_COUNTOF(rows); i++) {
+        problem p = make_problem(rows[i], 50, 71);
+        p.a[1 * p.k + 70] = NAN;
+        p.a[2 * p.k + 3] = -INFINITY;
+        p.b[5 * p.n + 33] = INFINITY;
+        p.b[70 * p.n + 49] = NAN;
+        multiply(&p);
+        check_all_variants(&p);
+        free_problem(&p);
+    }
+}
+
+static void gives_the_same_bits_with_any_number_of_threads(void **state)
+{
+    static const int64_t shapes[][3] = {{150, 200, 71}, {8, 1500, 130}, {70, 90, 4500}};
+    int before = omp_get_max_threads();
+    for (size_t s = 0; s < TP_COUNTOF(shapes); s++) {
+        problem p = make_problem(shapes[s][0], shapes[s][1], shapes[s][2]);
+        for (unsigned bits = 0; bits < 8; bits++) {
+            variant v = {.ab = bits & 1 ? TP_DTYPE_BF16 : TP_DTYPE_F32,
+                         .c = bits & 2 ? TP_DTYPE_BF16 : TP_DTYPE_F32,
+                         .b_trans = bits & 4};
+            size_t bytes = (size_t)(p.m * (p.n + 3)) * tp_dtype_size(v.c);
+            for (size_t i = 0; i < TP_COUNTOF(all_kernels); i++) {
+                if (!can_run(all_kernels[i], v.ab))
+                    continue;
+                omp_set_num_threads(1);
+                void *alone = run(all_kernels[i], &p, &v, NULL);
+                for (int threads = 2; threads <= 5; threads++) {
+                    omp_set_num_threads(threads);
+                    void *together = run(all_kernels[i], &p, &v, NULL);
+                    assert_memory_equal(alone, together, bytes);
+                    guarded_free(together, bytes);
+                }
+                guarded_free(alone, bytes);
+            }
+        }
+        free_problem(&p);
+    }
+    omp_set_num_threads(before);
+}
+
+static void takes_the_best_kernel_in_force(void **state)
+{
+    tp_gemm gemm = {.m = 1, .n = 1, .k = 1, .ab_dtype = TP_DTYPE_BF16, .c_dtype = TP_DTYPE_F32};
+    for (int isa = 0; isa <= (int)tp_cpu_detect(); isa++) {
+        assert_int_equal(tp_cpu_force_isa((tp_isa)isa, NULL), TP_OK);
+        assert_string_equal(tp_gemm_kernel_name(&gemm), tp_isa_name((tp_isa)isa));
+    }
+    if (tp_cpu_detect() < TP_ISA_AMX)
+        assert_int_equal(tp_cpu_force_isa(TP_ISA_AMX, NULL), TP_ERR_UNSUPPORTED);
+    assert_int_equal(tp_cpu_force_isa(tp_cpu_detect(), NULL), TP_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(multiplies_small_and_odd_shapes),
+        cmocka_unit_test(multiplies_in_several_ranges_of_k),
+        cmocka_unit_test(multiplies_in_several_blocks),
+        cmocka_unit_test(carries_nan_and_infinity_to_their_rows_and_columns),
+        cmocka_unit_test(gives_the_same_bits_with_any_number_of_threads),
+        cmocka_unit_test(takes_the_best_kernel_in_force),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
