@@ -225,9 +225,12 @@ static tp_status parse_value(tp_config *config, const char *text, const char *va
 {
     if (*value == 0)
         value = "\"\"";
-    if (strchr("[{\"'", *value))
-        return tp_yaml_parse(&config->arena, text, value, strlen(value), ret, err);
-    return tp_yaml_parse_plain(&config->arena, text, value, ret, err);
+    tp_status status = strchr("[{\"'", *value)
+                           ? tp_yaml_parse(&config->arena, "value", value, strlen(value), ret, err)
+                           : tp_yaml_parse_plain(&config->arena, "value", value, ret, err);
+    if (status != TP_OK)
+        return tp_error_prefix(err, status, "override \"%.200s\": ", text);
+    return TP_OK;
 }
 
 static tp_status set_key(tp_config *config, const char *text, tp_error *err)
@@ -235,8 +238,8 @@ static tp_status set_key(tp_config *config, const char *text, tp_error *err)
     const char *start = text + (*text == '+') + (text[0] == '+' && text[1] == '+');
     const char *equals = strchr(start, '=');
     if (!equals)
-        return tp_fail(err, TP_ERR_CONFIG, "override \"%.200s\" has no '='; write section.key=value",
-                       text);
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "override \"%.200s\" has no '='; write section.key=value", text);
     /* The path must outlive this call: keys point into it. */
     const char *copy = tp_arena_try_alloc(&config->arena, 1, strlen(text) + 1, 1);
     if (!copy || strlen(text) > TP_CONFIG_MAX_TEXT)
@@ -250,7 +253,8 @@ static tp_status set_key(tp_config *config, const char *text, tp_error *err)
     tp_config_node *parent = NULL, *node = NULL;
     tp_slice last = {0};
     TP_TRY(make_parents(config, text, path, &parent, &last, err));
-    TP_TRY(tp_node_import(config, value, NULL, command_line, tp_node_depth(parent) + 1, &node, err));
+    TP_TRY(
+        tp_node_import(config, value, NULL, command_line, tp_node_depth(parent) + 1, &node, err));
     tp_config_node *old = tp_node_child(parent, last);
     if (!old)
         tp_node_append(parent, last, node);

@@ -64,7 +64,6 @@ static tp_status origin_for(tp_config *config, const tp_json *tree, const char *
         return TP_OK;
     }
     char line[16];
-    tp_slice text = {0};
     int n = snprintf(line, sizeof line, ":%u", tree->line);
     size_t n_file = strlen(file);
     char *copy = tp_arena_try_alloc(&config->arena, n_file + (size_t)n + 1, 1, 1);
@@ -72,8 +71,7 @@ static tp_status origin_for(tp_config *config, const tp_json *tree, const char *
         return out_of_room(err);
     memcpy(copy, file, n_file);
     memcpy(copy + n_file, line, (size_t)n + 1);
-    text.data = copy;
-    *ret = text.data;
+    *ret = copy;
     return TP_OK;
 }
 
@@ -91,12 +89,17 @@ tp_status tp_node_import(tp_config *config, const tp_json *tree, const char *fil
     node->value.text = tree->text;
     if (!file && !origin)
         node->state = tp_node_of(tree)->state;
+    tp_json **link = &node->value.child;
     for (const tp_json *v = tree->child; v; v = v->next) {
         if (tree->type == TP_JSON_OBJECT && is_marker(v, node))
             continue;
         tp_config_node *child = NULL;
         TP_TRY(tp_node_import(config, v, file, origin, depth + 1, &child, err));
-        tp_node_append(node, v->key, child);
+        child->parent = node;
+        child->value.key = v->key;
+        *link = &child->value;
+        link = &child->value.next;
+        node->value.n++;
     }
     *ret = node;
     return TP_OK;

@@ -237,6 +237,9 @@ static tp_status check_tag(const builder *b, place at, struct fy_token *token, t
 {
     if (!token)
         return TP_OK;
+    const struct fy_mark *mark = fy_token_start_mark(token);
+    if (mark)
+        at = (place){(uint32_t)mark->line + 1, (uint32_t)mark->column + 1};
     const char *tag = core_tag(token);
     if (!tag)
         return fail_at(b, at, err, "unknown tag; plain values need none, remove it");

@@ -2,6 +2,7 @@
  *
  *   --gradients   is every gradient of ref the slope of ref's forward op?
  *   --backend B   does every kernel of B compute what ref computes?
+ *   --detection   does the bench notice kernels that are wrong on purpose?
  *   --perf B      how fast are they?
  *   --support     which kernels exist for which op?
  *
@@ -76,6 +77,7 @@ typedef struct {
     int64_t dim['Z' + 1];
     int64_t attended_pairs;
     int n_sequences, past, pad, length[MAX_SEQUENCES];
+    bool is_vector;      /* every operand has rank 1 */
     double fill, offset; /* of random values: offset + fill * normal */
     tp_attrs attrs;
     tensor in[TP_MAX_IN], out[TP_MAX_OUT];
@@ -121,8 +123,12 @@ double random_normal(uint64_t seed, uint64_t i);
 
 /* The questions; each returns the number of failures. */
 int check_gradients(tp_arena *arena, const char *only);
-int check_backend(tp_arena *arena, const tp_backend *backend, int isa, const char *only,
-                  int *ret_n_checked);
+/* Kernels of all levels up to the one in force: those of a lower one may call into others that
+ * adapt to it. */
+int check_backend(tp_arena *arena, const tp_backend *backend, const char *only, int *ret_n_checked);
+/* Every kernel of `faulty` must be found at fault, but those whose name begins with "sound". */
+extern const tp_backend faulty_backend;
+int check_detection(tp_arena *arena, const tp_backend *faulty);
 void measure_backend(tp_arena *arena, const tp_backend *backend, const char *only);
 void print_support(void);
 

@@ -2,8 +2,8 @@
  *
  * An output may differ from ref's by one unit in the last place of its dtype
  * plus 1e-5 of a magnitude: of the sum of absolute terms for the linear family,
- * elsewhere of the largest element.  Outputs marked ~ may, when an input is
- * bf16, have passed through it: 2^-8 of the magnitude. */
+ * elsewhere of the largest element, or of a typical term where terms cancel.  Outputs marked ~ may,
+ * when an input is bf16, have passed through it: 2^-8 of the magnitude. */
 #include "ops/bench.h"
 
 #include <math.h>
@@ -24,7 +24,6 @@ typedef struct {
 
 typedef struct {
     const tp_backend *backend;
-    int isa; /* level to check, or -1 for all */
     const op_case *case_;
     variant variant;
     problem problem;
@@ -32,7 +31,8 @@ typedef struct {
     tp_arena *arena;
     double *expected[TP_MAX_OUT], *magnitude[TP_MAX_OUT];
     int n_failures, n_checked;
-    int *checks_of, *failures_of; /* by kernel of the backend */
+    int *variants_of, *checks_of, *failures_of; /* by kernel: offered, taken, failed */
+    bool is_quiet;
 } check;
 
 enum { MAX_SHOWN = 8 }; /* failures printed of one kernel */
@@ -68,7 +68,7 @@ static void fail(check *c, size_t kernel, const char *message)
 {
     char text[300];
     c->n_failures++;
-    if (c->failures_of[kernel]++ >= MAX_SHOWN)
+    if (c->failures_of[kernel]++ >= MAX_SHOWN || c->is_quiet)
         return;
     describe(c, c->backend->kernels[kernel], text, sizeof text);
     printf("FAIL %s: %s\n", text, message);
@@ -143,6 +143,45 @@ static void make_absolute(check *c)
     }
 }
 
+/* Outputs whose elements are differences of larger terms: those are products of such inputs. */
+static const struct {
+    tp_op op;
+    const char *output, *factors[3];
+} cancelling[] = {
+    {TP_OP_rmsnorm_grad, "dx", {"rstd", "dy", "w"}},
+    {TP_OP_layernorm_grad, "dx", {"rstd", "dy", "w"}},
+    {TP_OP_attention_grad, "dq", {"do", "v", "k"}},
+    {TP_OP_attention_grad, "dk", {"do", "v", "q"}},
+    {TP_OP_cross_entropy_grad, "dlogits", {"weights", "dloss"}},
+    {TP_OP_linear_ce_train, "dx", {"weights", "dloss", "w"}},
+    {TP_OP_linear_ce_train, "dw", {"weights", "dloss", "x"}},
+};
+
+static double root_mean_square(const problem *p, const char *name)
+{
+    const tensor *t = &p->in[operand_find(p->sig->in, p->sig->n_in, name)];
+    double sum = 0;
+    int64_t n = tensor_count(t);
+    for (int64_t i = 0; i < n; i++)
+        sum += isnan(t->f[i]) ? 0 : t->f[i] * t->f[i];
+    return sqrt(sum / (double)n);
+}
+
+static double typical_term(const problem *p, int o)
+{
+    for (size_t i = 0; i < sizeof cancelling / sizeof cancelling[0]; i++) {
+        if (cancelling[i].op != p->sig->op || strcmp(cancelling[i].output, p->sig->out[o].name))
+            continue;
+        double size = 1;
+        for (int k = 0; k < 3 && cancelling[i].factors[k]; k++)
+            size *= root_mean_square(p, cancelling[i].factors[k]);
+        if (p->sig->op == TP_OP_attention_grad) /* do . v has D terms */
+            size *= (double)p->attrs.scale * sqrt((double)p->attrs.head_dim);
+        return size;
+    }
+    return 0;
+}
+
 /* Fills expected and magnitude; the memory is left as before a run. */
 static void expect(check *c)
 {
@@ -161,7 +200,7 @@ static void expect(check *c)
     run_ref(c, c->expected);
     for (int o = 0; o < sig->n_out && !has_sums; o++) {
         int64_t n = tensor_count(&c->problem.out[o]);
-        double largest = 0;
+        double largest = typical_term(&c->problem, o);
         c->magnitude[o] = NULL;
         if (!c->expected[o])
             continue;
@@ -238,6 +277,7 @@ static void check_kernel(check *c, size_t index)
     const tp_kernel *kernel = c->backend->kernels[index];
     memory *m = c->memory;
     describe(c, kernel, running, sizeof running);
+    c->variants_of[index]++;
     if (!accepts(kernel, &m->launch))
         return;
     c->n_checked++;
@@ -259,8 +299,7 @@ static void check_kernel(check *c, size_t index)
 
 static bool is_selected(const check *c, const tp_kernel *kernel)
 {
-    return kernel->op == c->case_->op && kernel->isa <= tp_cpu_detect() &&
-           (c->isa < 0 || kernel->isa == (tp_isa)c->isa);
+    return kernel->op == c->case_->op && kernel->isa <= tp_cpu_isa();
 }
 
 /* Two elements: one anywhere, one in the second row, whose weight in a loss is 0. */
@@ -365,8 +404,7 @@ static void check_case(check *c)
 static bool is_reachable(const check *c, size_t kernel, const char *only)
 {
     const tp_kernel *k = c->backend->kernels[kernel];
-    return k->isa <= tp_cpu_detect() && (c->isa < 0 || k->isa == (tp_isa)c->isa) &&
-           (!only || strcmp(tp_ops[k->op].name, only) == 0);
+    return k->isa <= tp_cpu_isa() && (!only || strcmp(tp_ops[k->op].name, only) == 0);
 }
 
 static bool has_work(const check *c, const char *only, tp_op op)
@@ -378,29 +416,37 @@ static bool has_work(const check *c, const char *only, tp_op op)
     return false;
 }
 
-int check_backend(tp_arena *arena, const tp_backend *backend, int isa, const char *only,
-                  int *ret_n_checked)
+static void check_cases(check *c, const char *only)
 {
     static memory m;
-    memory_init(&m);
-    signal(SIGSEGV, on_crash);
-    signal(SIGBUS, on_crash);
-    signal(SIGILL, on_crash);
-    signal(SIGFPE, on_crash);
-    signal(SIGABRT, on_crash);
-    check c = {.backend = backend, .isa = isa, .memory = &m, .arena = arena};
-    c.checks_of = tp_arena_array(arena, int, backend->n_kernels + 1);
-    c.failures_of = tp_arena_array(arena, int, backend->n_kernels + 1);
+    if (!m.workspace.begin)
+        memory_init(&m);
+    c->memory = &m;
+    c->variants_of = tp_arena_array(c->arena, int, c->backend->n_kernels + 1);
+    c->checks_of = tp_arena_array(c->arena, int, c->backend->n_kernels + 1);
+    c->failures_of = tp_arena_array(c->arena, int, c->backend->n_kernels + 1);
     for (size_t i = 0; i < n_test_cases; i++) {
-        c.case_ = &test_cases[i];
-        if (has_work(&c, only, c.case_->op))
-            check_case(&c);
+        c->case_ = &test_cases[i];
+        if (has_work(c, only, c->case_->op))
+            check_case(c);
     }
+}
+
+int check_backend(tp_arena *arena, const tp_backend *backend, const char *only, int *ret_n_checked)
+{
+    static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+    for (size_t i = 0; i < sizeof crashes / sizeof crashes[0]; i++)
+        signal(crashes[i], on_crash);
+    check c = {.backend = backend, .arena = arena};
+    check_cases(&c, only);
     for (size_t k = 0; k < backend->n_kernels; k++) {
         if (!is_reachable(&c, k, only))
             continue;
-        printf("%-36s %5d checks", backend->kernels[k]->name, c.checks_of[k]);
-        printf(c.failures_of[k] ? ", %d failures\n" : "\n", c.failures_of[k]);
+        printf("%-36s takes %4d of %4d variants", backend->kernels[k]->name, c.checks_of[k],
+               c.variants_of[k]);
+        if (c.failures_of[k] > 0)
+            printf(", %d failures", c.failures_of[k]);
+        printf("\n");
         if (c.checks_of[k] == 0) {
             printf("FAIL %s: no case reaches it\n", backend->kernels[k]->name);
             c.n_failures++;
@@ -408,4 +454,21 @@ int check_backend(tp_arena *arena, const tp_backend *backend, int isa, const cha
     }
     *ret_n_checked = c.n_checked;
     return c.n_failures;
+}
+
+int check_detection(tp_arena *arena, const tp_backend *faulty)
+{
+    check c = {.backend = faulty, .arena = arena, .is_quiet = true};
+    int n_missed = 0;
+    check_cases(&c, NULL);
+    for (size_t k = 0; k < faulty->n_kernels; k++) {
+        bool is_sound = strncmp(faulty->kernels[k]->name, "sound", 5) == 0;
+        if (is_sound == (c.failures_of[k] == 0))
+            continue;
+        printf("FAIL the bench finds %d failures in '%s'\n", c.failures_of[k],
+               faulty->kernels[k]->name);
+        n_missed++;
+    }
+    printf("detection: %zu kernels, %d judged wrongly\n", faulty->n_kernels, n_missed);
+    return n_missed;
 }

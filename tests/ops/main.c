@@ -9,18 +9,10 @@ static int usage(void)
 {
     fprintf(stderr, "usage: test_ops --gradients [--op OP]\n"
                     "       test_ops --backend NAME [--isa LEVEL] [--op OP]\n"
+                    "       test_ops --detection\n"
                     "       test_ops --perf NAME [--op OP]\n"
                     "       test_ops --support\n");
     return 2;
-}
-
-static bool has_level(const tp_backend *backend, tp_isa isa)
-{
-    for (size_t k = 0; k < backend->n_kernels; k++) {
-        if (backend->kernels[k]->isa == isa)
-            return true;
-    }
-    return false;
 }
 
 static int check(tp_arena *arena, const char *name, const char *level, const char *only)
@@ -33,13 +25,12 @@ static int check(tp_arena *arena, const char *name, const char *level, const cha
         printf("skipped: this machine has no %s\n", level);
         return SKIPPED;
     }
-    if (level && !has_level(backend, isa)) {
-        printf("skipped: backend %s has no kernels for %s\n", name, level);
-        return SKIPPED;
-    }
+    if (level && tp_cpu_force_isa(isa, NULL) != TP_OK)
+        return usage();
     int n_checked = 0;
-    int n_failures = check_backend(arena, backend, level ? (int)isa : -1, only, &n_checked);
-    printf("%s %s: %d checks, %d failures\n", name, level ? level : "", n_checked, n_failures);
+    int n_failures = check_backend(arena, backend, only, &n_checked);
+    printf("%s at %s: %d checks, %d failures\n", name, tp_isa_name(tp_cpu_isa()), n_checked,
+           n_failures);
     return n_failures > 0 || n_checked == 0;
 }
 
@@ -67,6 +58,8 @@ int main(int argc, char **argv)
         return check_gradients(&arena, only) > 0;
     if (strcmp(question, "--backend") == 0 && subject)
         return check(&arena, subject, level, only);
+    if (strcmp(question, "--detection") == 0)
+        return check_detection(&arena, &faulty_backend) > 0;
     if (strcmp(question, "--perf") == 0 && subject && tp_backend_find(subject)) {
         measure_backend(&arena, tp_backend_find(subject), only);
         return 0;

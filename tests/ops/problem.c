@@ -214,6 +214,8 @@ static void parse_case(problem *p, const char *text)
             p->past = (int)number;
         else if (strcmp(key, "pad") == 0)
             p->pad = (int)number;
+        else if (strcmp(key, "vector") == 0)
+            p->is_vector = number != 0;
         else if (strcmp(key, "fill") == 0)
             p->fill = number;
         else if (strcmp(key, "offset") == 0)
@@ -285,6 +287,11 @@ static void shape_tensor(const problem *p, tensor *t, const operand_spec *spec, 
     t->dim[swap] = evaluate(p, spec->dim[0]);
     t->dim[!swap] = spec->rank == 2 ? evaluate(p, spec->dim[1]) : 1;
     int64_t n = t->dim[0] * t->dim[1];
+    if (p->is_vector) {
+        t->rank = 1;
+        t->dim[0] = n;
+        t->dim[1] = 1;
+    }
     if (spec->kind >= KIND_IDS)
         t->i = tp_arena_array(arena, int32_t, n + 1);
     else

@@ -130,6 +130,8 @@ void tp_added_split(const tp_added_set *set, const char *text, size_t n, bool pa
             begin = TP_MAX(strip_left(text, 0, begin), done);
         if (token->rstrip)
             end = strip_right(text, n, end);
+        if (begin >= end)
+            continue; /* an earlier token's rstrip took all of it */
         if (done < begin)
             part(context, NULL, done, begin);
         part(context, token, begin, end);

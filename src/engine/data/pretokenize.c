@@ -35,11 +35,20 @@ void tp_cut_add_match(tp_cut_space *space, size_t begin, size_t end, bool is_mat
          (struct tp_cut_match){begin, end, is_match});
 }
 
+/* Empty pieces count while matches are merged; drop_empty() removes them. */
 static void add_piece(tp_cut_space *space, size_t begin, size_t end)
 {
-    if (begin < end)
-        push(&space->next_pieces, &space->n_next, &space->next_cap,
-             (struct tp_cut_match){begin, end, false});
+    push(&space->next_pieces, &space->n_next, &space->next_cap,
+         (struct tp_cut_match){begin, end, false});
+}
+
+static void drop_empty(tp_cut_space *space, size_t first)
+{
+    size_t n = first;
+    for (size_t i = first; i < space->n_next; i++)
+        if (space->next_pieces[i].begin < space->next_pieces[i].end)
+            space->next_pieces[n++] = space->next_pieces[i];
+    space->n_next = n;
 }
 
 static void find_literal(tp_slice literal, tp_cut_space *space, const char *text, size_t begin,
@@ -160,6 +169,7 @@ static void apply_behavior(const tp_cut *cut, tp_cut_space *space)
 static void cut_piece(const tp_cut *cut, tp_cut_space *space, const char *text, size_t begin,
                       size_t end)
 {
+    size_t first = space->n_next;
     space->n_matches = 0;
     switch (cut->kind) {
     case TP_CUT_SCAN:
@@ -181,6 +191,7 @@ static void cut_piece(const tp_cut *cut, tp_cut_space *space, const char *text, 
         break;
     }
     apply_behavior(cut, space);
+    drop_empty(space, first);
 }
 
 static void emit_words(tp_word_scanner scan, const char *text, size_t n, size_t base,

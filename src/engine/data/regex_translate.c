@@ -10,8 +10,14 @@ enum { MAX_GROUP_DEPTH = 64, MAX_PATTERN = 16 * 1024 };
 #define NOT_SPACES "\\x{0}-\\x{8}\\x{e}-\\x{1f}\\x{21}-\\x{84}\\x{86}-\\x{9f}\\x{a1}-\\x{167f}"   \
                    "\\x{1681}-\\x{1fff}\\x{200b}-\\x{2027}\\x{202a}-\\x{202e}\\x{2030}-\\x{205e}" \
                    "\\x{2060}-\\x{2fff}\\x{3001}-\\x{10ffff}"
-#define WORDS "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}" \
-              "\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}"
+/* Oniguruma's \w takes the superscripts and fractions of Latin-1 alone, but not
+ * within brackets. */
+#define WORDS_IN_CLASS "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{24b6}-\\x{24e9}" \
+                       "\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}"
+#define WORDS WORDS_IN_CLASS "\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"
+
+#define WORD_BOUNDARY "(?:(?<=[" WORDS "])(?![" WORDS "])|(?<![" WORDS "])(?=[" WORDS "]))"
+#define NO_BOUNDARY "(?:(?<=[" WORDS "])(?=[" WORDS "])|(?<![" WORDS "])(?![" WORDS "]))"
 
 typedef struct {
     const char *text;
@@ -76,14 +82,14 @@ static tp_status property(translation *t)
 }
 
 /* The members of a class escape, for use between brackets; NULL when it has none. */
-static const char *class_members(char letter)
+static const char *class_members(char letter, bool in_class)
 {
     switch (letter) {
     case 's': return SPACES;
     case 'S': return NOT_SPACES;
     case 'd': return "\\p{Nd}";
     case 'D': return "\\P{Nd}";
-    case 'w': return WORDS;
+    case 'w': return in_class ? WORDS_IN_CLASS : WORDS;
     case 'h': return "0-9A-Fa-f";
     default: return NULL;
     }
@@ -92,14 +98,14 @@ static const char *class_members(char letter)
 static tp_status escape(translation *t, bool in_class)
 {
     char c = peek(t, 1);
-    const char *members = class_members(c);
+    const char *members = class_members(c, in_class);
     if (members) {
         tp_buf_addf(t->out, in_class ? "%s" : "[%s]", members);
         t->at += 2;
         return TP_OK;
     }
     if (!in_class && (c == 'W' || c == 'H')) {
-        tp_buf_addf(t->out, "[^%s]", class_members(c == 'W' ? 'w' : 'h'));
+        tp_buf_addf(t->out, "[^%s]", class_members(c == 'W' ? 'w' : 'h', false));
         t->at += 2;
         return TP_OK;
     }
@@ -112,8 +118,13 @@ static tp_status escape(translation *t, bool in_class)
         t->at += 2;
         return TP_OK;
     }
-    bool is_anchor = !in_class && c && strchr("bBAzZG", c);
-    bool is_control = c && strchr("nrtfae", c);
+    if (!in_class && (c == 'b' || c == 'B')) {
+        tp_buf_adds(t->out, c == 'b' ? WORD_BOUNDARY : NO_BOUNDARY);
+        t->at += 2;
+        return TP_OK;
+    }
+    bool is_anchor = !in_class && c && strchr("AzZG", c);
+    bool is_control = c && strchr(in_class ? "nrtfaeb" : "nrtfae", c);
     if (c == 0 || (isalnum((unsigned char)c) && !is_anchor && !is_control))
         return refuse(t, "this escape");
     if ((unsigned char)c < 128)

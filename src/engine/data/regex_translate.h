@@ -3,7 +3,7 @@
  * The files mean Oniguruma with Ruby's syntax and Unicode throughout.  Most of it
  * is the same in PCRE2; this rewrites what is not:
  *
- *     \s \S \d \D \w \W    by Unicode property (PCRE2's \s takes U+180E)
+ *     \s \d \w \b          by Unicode property (PCRE2's \s takes U+180E)
  *     \h \H                hexadecimal digit
  *     \uHHHH \v            code point; vertical tab
  *     (?m:                 "dot matches newline": (?s: in PCRE2

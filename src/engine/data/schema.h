@@ -98,7 +98,7 @@ void tp_schema_pair(const tp_schema *schema, const char *prompt, const char *ans
 TP_CHECKED tp_status tp_prompt_format_check(const char *name, const char *format, tp_error *err);
 char *tp_prompt_format(const char *format, tp_slice text, tp_arena *arena, size_t *ret_len);
 
-/* "3 messages: user, assistant": used by messages about whole examples. */
+/* "file:line: " and the message, for what concerns the row as a whole. */
 tp_status tp_row_fail(const tp_row *row, tp_status status, tp_error *err, const char *fmt, ...)
     TP_PRINTF(4, 5);
 

@@ -35,6 +35,17 @@ static const range newest_numbers[] = {{0x11de0, 0x11de9}, {0x16ff4, 0x16ff6}};
 static const range symbol_letters[] = {
     {0x24b6, 0x24e9}, {0x1f130, 0x1f149}, {0x1f150, 0x1f169}, {0x1f170, 0x1f189},
 };
+/* Assigned after Unicode 8.0, which is as far as `Punctuation` goes. */
+static const range newer_punctuation[] = {
+    {0x61d, 0x61d}, {0x9fd, 0x9fd}, {0xa76, 0xa76}, {0xc77, 0xc77}, {0xc84, 0xc84},
+    {0x1b7d, 0x1b7e}, {0x2e43, 0x2e4f}, {0x2e52, 0x2e5d}, {0x10ead, 0x10ead}, {0x10f55, 0x10f59},
+    {0x10f86, 0x10f89}, {0x1144b, 0x1144f}, {0x1145a, 0x1145b}, {0x1145d, 0x1145d},
+    {0x11660, 0x1166c}, {0x116b9, 0x116b9}, {0x1183b, 0x1183b}, {0x11944, 0x11946},
+    {0x119e2, 0x119e2}, {0x11a3f, 0x11a46}, {0x11a9a, 0x11a9c}, {0x11a9e, 0x11aa2},
+    {0x11b00, 0x11b09}, {0x11c41, 0x11c45}, {0x11c70, 0x11c71}, {0x11ef7, 0x11ef8},
+    {0x11f43, 0x11f4f}, {0x11fff, 0x11fff}, {0x12ff1, 0x12ff2}, {0x16e97, 0x16e9a},
+    {0x16fe2, 0x16fe2}, {0x1e95e, 0x1e95f},
+};
 /* clang-format on */
 
 static bool in_ranges(uint32_t cp, const range *ranges, size_t n)
@@ -97,8 +108,11 @@ bool tp_unicode_is_punctuation(uint32_t cp)
 {
     if (cp < 128)
         return cp > ' ' && cp < 127 && tp_ascii_class[cp] == TP_CLASS_OTHER;
+    if (cp == 0x166d || cp == 0x111c9) /* punctuation until Unicode 12.0 and 11.0 */
+        return true;
     utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)cp);
-    return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
+    bool is_one = category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
+    return is_one && !IN(cp, newer_punctuation);
 }
 
 bool tp_unicode_is_word(uint32_t cp)

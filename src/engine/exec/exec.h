@@ -78,6 +78,9 @@ size_t tp_exec_live_peak_bytes(const tp_exec *exec);
 double tp_exec_flops(const tp_exec *exec, bool contractions_only);
 double tp_exec_bytes(const tp_exec *exec);
 
+/* Every shadow "<name>.<dtype>" becomes its master, rounded. */
+void tp_refresh_shadows(const tp_states *states, const tp_backend *backend, int threads);
+
 /* Text: one line per launch with kernel, shapes, offsets. */
 void tp_exec_print(const tp_exec *exec, tp_buf *out);
 

@@ -1,15 +1,15 @@
 /* model.h - a Hugging Face folder as a graph with named weights, and back.
  *
- * Opening reads config.json alone (both spellings); it decides the architecture
- * family, the list of parameters with their shapes, and how the forward graph is
- * built.  Weights live in tp_states under their Hugging Face names, in f32, in the
- * layout of the file (GPT-2's Conv1D stays [in, out]).  A tied head has no
- * parameter of its own. */
+ * Opening reads config.json (both spellings); it decides the architecture family, the
+ * list of parameters with their shapes, and how the forward graph is built.  From
+ * generation_config.json, where there is one, come the ids that end a text.
+ * Weights live in tp_states under their Hugging Face names, in f32, in the layout of
+ * the file (GPT-2's Conv1D stays [in, out]).  A tied head has no parameter of its
+ * own.  A model is read-only once open: threads may share it. */
 #ifndef TP_ENGINE_MODEL_MODEL_H
 #define TP_ENGINE_MODEL_MODEL_H
 
 #include "base/error.h"
-#include "base/json.h"
 #include "engine/ir/graph.h"
 #include "engine/tensor/states.h"
 
@@ -35,12 +35,16 @@ typedef struct {
     bool tied;
     int64_t eos[8];
     int n_eos;
-    int64_t bos; /* -1: none */
+    int64_t bos;            /* -1: none */
+    double ignored_dropout; /* the largest that the file asks for; training runs without */
 } tp_model_info;
 
 /* `path` is a folder with config.json, or a config.json itself (a model to be
  * initialised at random). */
 TP_CHECKED tp_status tp_model_open(const char *path, tp_model **ret, tp_error *err);
+/* The same from the text of a config.json; `name` is what errors call it. */
+TP_CHECKED tp_status tp_model_parse(const char *name, const char *text, size_t n, tp_model **ret,
+                                    tp_error *err);
 void tp_model_free(tp_model *model); /* NULL is a no-op */
 
 const tp_model_info *tp_model_get_info(const tp_model *model);
@@ -57,6 +61,8 @@ typedef struct {
                                  of this many rows */
     tp_dtype cache_dtype;
 } tp_forward;
+/* Primitive ops only: `fuse` merges them later.  Sources that the graph already has are
+ * used again.  logits = linear(hidden, head_weight). */
 TP_CHECKED tp_status tp_model_forward(const tp_model *model, tp_graph *g, const tp_forward *f,
                                       tp_ref *ret_hidden, tp_ref *ret_head_weight, tp_error *err);
 
@@ -66,26 +72,34 @@ TP_CHECKED tp_status tp_model_forward(const tp_model *model, tp_graph *g, const 
 TP_CHECKED tp_status tp_model_declare(const tp_model *model, int64_t max_positions,
                                       tp_states *states, tp_error *err);
 void tp_model_fill_constants(const tp_model *model, tp_states *states);
+/* Declare the caches of a graph built with this cache_rows and cache_dtype. */
+TP_CHECKED tp_status tp_model_declare_cache(const tp_model *model, int64_t cache_rows,
+                                            tp_dtype cache_dtype, tp_states *states, tp_error *err);
 
-/* Weights from the folder's safetensors (sharded or not) into the states. */
+/* Weights from the folder's safetensors (sharded or not) into the states, which must be
+ * declared and allocated.  All that is missing is listed in one error. */
 typedef struct {
     size_t n_loaded, n_expected, n_unused;
-    char unused_names[512]; /* the first few, comma-separated */
-    bool head_was_tied_copy;
+    char unused_names[512];  /* the first few, comma-separated */
+    bool head_was_tied_copy; /* a tied model's file holds a head equal to the embedding */
+    bool head_was_ignored;   /* ... or a different one, which is not used */
     bool has_nonfinite;
-    char nonfinite_name[256];
-    tp_dtype file_dtype; /* of the first weight: what a save gives back by default */
+    char nonfinite_name[256]; /* the first tensor with an infinity or NaN */
+    tp_dtype file_dtype;      /* of the embedding: what a save gives back by default */
+    size_t n_files, n_bytes;  /* read */
 } tp_load_report;
-TP_CHECKED tp_status tp_model_load(tp_model *model, tp_states *states, tp_load_report *ret,
+TP_CHECKED tp_status tp_model_load(const tp_model *model, tp_states *states, tp_load_report *ret,
                                    tp_error *err);
 /* Normal(0, std) by parameter name and seed: independent of order and threads.
  * std = 0 takes initializer_range of the config (0.02 when absent). */
 void tp_model_init_random(const tp_model *model, tp_states *states, uint64_t seed, double std);
 
-/* A Hugging Face folder: config.json as it came (but for dtype), weights in
- * `dtype`, sharded above max_shard_bytes (0 = 5 GiB); tokenizer and other files are
- * copied from `copy_from` (NULL: none) byte for byte.  Written through tp_writer, every
- * file synced; the caller makes the folder appear atomically. */
+/* A Hugging Face folder: config.json as it came (but for dtype, and the architecture
+ * when it names none), weights in `dtype` (f32, bf16 or f16), sharded above
+ * max_shard_bytes (0 = 5 GiB); tokenizer, generation_config.json and licence are copied
+ * from `copy_from` (NULL: none) byte for byte.  Refused when the disk has no room.
+ * Written through tp_writer, every file synced; the caller makes the folder appear
+ * atomically. */
 TP_CHECKED tp_status tp_model_save(const tp_model *model, const tp_states *states,
                                    const char *folder, tp_dtype dtype, size_t max_shard_bytes,
                                    const char *copy_from, tp_error *err);

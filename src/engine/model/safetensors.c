@@ -59,14 +59,22 @@ typedef struct {
 } dtype_row;
 
 static const dtype_row dtypes[] = {
-    {"F32", 4, true, TP_DTYPE_F32}, {"BF16", 2, true, TP_DTYPE_BF16},
-    {"F16", 2, true, TP_DTYPE_F16}, {"F64", 8, true, TP_DTYPE_F64},
-    {"I32", 4, true, TP_DTYPE_I32}, {"I64", 8, true, TP_DTYPE_I64},
-    {"U8", 1, true, TP_DTYPE_U8},   {"BOOL", 1, false, 0},
-    {"I8", 1, false, 0},            {"I16", 2, false, 0},
-    {"U16", 2, false, 0},           {"U32", 4, false, 0},
-    {"U64", 8, false, 0},           {"F8_E5M2", 1, false, 0},
-    {"F8_E4M3", 1, false, 0},       {"F8_E8M0", 1, false, 0},
+    {"F32", 4, true, TP_DTYPE_F32},
+    {"BF16", 2, true, TP_DTYPE_BF16},
+    {"F16", 2, true, TP_DTYPE_F16},
+    {"F64", 8, true, TP_DTYPE_F64},
+    {"I32", 4, true, TP_DTYPE_I32},
+    {"I64", 8, true, TP_DTYPE_I64},
+    {"U8", 1, true, TP_DTYPE_U8},
+    {"BOOL", 1, false, 0},
+    {"I8", 1, false, 0},
+    {"I16", 2, false, 0},
+    {"U16", 2, false, 0},
+    {"U32", 4, false, 0},
+    {"U64", 8, false, 0},
+    {"F8_E5M2", 1, false, 0},
+    {"F8_E4M3", 1, false, 0},
+    {"F8_E8M0", 1, false, 0},
     {"C64", 8, false, 0},
 };
 
@@ -86,10 +94,7 @@ static const dtype_row *find_dtype(const char *name)
     return NULL;
 }
 
-static tp_status next(header *h)
-{
-    return tp_json_reader_next(&h->reader, &h->token, h->err);
-}
+static tp_status next(header *h) { return tp_json_reader_next(&h->reader, &h->token, h->err); }
 
 static tp_status need(header *h, tp_json_token_type type, const char *what, const char *tensor)
 {
@@ -167,8 +172,9 @@ static tp_status check_entry(header *h, tp_tensor_entry *e, const int64_t offset
     const char *file = h->st->name;
     int64_t begin = offsets[0], end = offsets[1];
     if (begin > end)
-        return tp_fail(h->err, TP_ERR_FORMAT, "%s: tensor '%.200s' ends at %lld before it begins at %lld",
-                       file, e->name, (long long)end, (long long)begin);
+        return tp_fail(h->err, TP_ERR_FORMAT,
+                       "%s: tensor '%.200s' ends at %lld before it begins at %lld", file, e->name,
+                       (long long)end, (long long)begin);
     if ((uint64_t)end > h->data_bytes)
         return tp_fail(h->err, TP_ERR_FORMAT,
                        "%s: tensor '%.200s' ends at byte %lld of %zu; the file is cut short or the "
@@ -230,14 +236,14 @@ static tp_status read_entry(header *h, const char *name)
                                            "tensor '%.200s': \"data_offsets\" needs two numbers",
                                            name);
         } else {
-            return tp_json_reader_fail(
-                &h->reader, &h->token, h->err, "tensor '%.200s': unknown field \"%.*s\"", name,
-                (int)TP_MIN(h->token.text.len, 40), h->token.text.data);
+            return tp_json_reader_fail(&h->reader, &h->token, h->err,
+                                       "tensor '%.200s': unknown field \"%.*s\"", name,
+                                       (int)TP_MIN(h->token.text.len, 40), h->token.text.data);
         }
     }
     if (!has_dtype || !has_shape || !has_offsets)
-        return tp_json_reader_fail(&h->reader, &h->token, h->err, "tensor '%.200s': \"%s\" is missing",
-                                   name,
+        return tp_json_reader_fail(&h->reader, &h->token, h->err,
+                                   "tensor '%.200s': \"%s\" is missing", name,
                                    !has_dtype   ? "dtype"
                                    : !has_shape ? "shape"
                                                 : "data_offsets");
@@ -401,7 +407,7 @@ static tp_status header_length(const char *name, const char *bytes, size_t n, si
 static tp_status parse(tp_safetensors *st, const char *name, const char *bytes, size_t n,
                        tp_error *err)
 {
-    size_t length;
+    size_t length = 0;
     TP_TRY(header_length(name, bytes, n, &length, err));
     TP_TRY(tp_arena_init(&st->arena, length * ARENA_FACTOR + strlen(name) + ARENA_BASE, err));
     st->name = tp_arena_strdup(&st->arena, name);

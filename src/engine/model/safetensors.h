@@ -31,7 +31,7 @@ TP_CHECKED tp_status tp_safetensors_open(const char *path, tp_safetensors **ret,
 /* The same over memory (for tests and fuzzing); the bytes must outlive it. */
 TP_CHECKED tp_status tp_safetensors_parse(const char *name, const void *data, size_t n,
                                           tp_safetensors **ret, tp_error *err);
-void tp_safetensors_close(tp_safetensors *st); /* NULL is a no-op */
+void tp_safetensors_close(tp_safetensors *st);             /* NULL is a no-op */
 const char *tp_safetensors_name(const tp_safetensors *st); /* the path it was opened by */
 size_t tp_safetensors_count(const tp_safetensors *st);
 /* In the order of the data. */

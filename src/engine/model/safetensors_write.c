@@ -18,7 +18,8 @@ static int by_size_and_name(const void *a, const void *b)
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp((*(const tp_tensor_out *const *)a)->name, (*(const tp_tensor_out *const *)b)->name);
+    return strcmp((*(const tp_tensor_out *const *)a)->name,
+                  (*(const tp_tensor_out *const *)b)->name);
 }
 
 static tp_status count_elements(const tp_tensor_out *t, size_t *ret, tp_error *err)
@@ -42,7 +43,8 @@ static tp_status check(const tp_tensor_out **sorted, size_t n, tp_error *err)
         if (t->dtype != t->src_dtype && !converts)
             return tp_fail(err, TP_ERR_ARG, "tensor '%.200s' cannot be converted from %s to %s",
                            t->name, tp_dtype_name(t->src_dtype), tp_dtype_name(t->dtype));
-        if (strcmp(t->name, "__metadata__") == 0 || (i && strcmp(sorted[i - 1]->name, t->name) == 0))
+        if (strcmp(t->name, "__metadata__") == 0 ||
+            (i && strcmp(sorted[i - 1]->name, t->name) == 0))
             return tp_fail(err, TP_ERR_ARG, "tensor name '%.200s' is taken", t->name);
     }
     return TP_OK;

@@ -270,34 +270,10 @@ const tp_session_options *tp_session_get_options(const tp_session *s)
 
 /* ---- running ---- */
 
-static tp_operand operand_of(const tp_state *state)
-{
-    return (tp_operand){.data = state->data,
-                        .dtype = state->dtype,
-                        .rank = state->rank,
-                        .dim = {state->dim[0], state->dim[1]},
-                        .stride = state->rank == 2 ? state->dim[1] : 1};
-}
-
-static void refresh_shadow(tp_session *s, const tp_state *shadow)
-{
-    char name[512];
-    snprintf(name, sizeof name, "%s", shadow->name);
-    *strrchr(name, '.') = 0;
-    tp_launch cast = {.op = TP_OP_cast, .n_in = 1, .n_out = 1};
-    cast.threads = (uint16_t)s->options.threads;
-    cast.in[0] = operand_of(tp_states_find(&s->states, name));
-    cast.out[0] = operand_of(shadow);
-    cast.kernel = tp_kernel_find(s->options.backend, &cast);
-    cast.kernel->run(&cast);
-}
-
 void tp_session_weights_changed(tp_session *s)
 {
     tp_model_fill_constants(s->model, &s->states);
-    for (size_t i = 0; i < s->states.n; i++)
-        if (s->states.items[i].kind == TP_MEM_SHADOW)
-            refresh_shadow(s, &s->states.items[i]);
+    tp_refresh_shadows(&s->states, s->options.backend, s->options.threads);
 }
 
 static void set_batch(tp_session *s, int which, const tp_micro_batch *b)

@@ -70,7 +70,7 @@ static void embed_grad(const tp_launch *launch)
     const tp_operand *dy = &launch->in[1], *dtable = &launch->out[0];
     if (!is_bound(dtable))
         return;
-    if (!launch->accumulate) {
+    if (!adds_to(launch, 2)) {
         tp_cpu_static(launch->threads, dtable->dim[0], dtable->dim[0] * dtable->dim[1] * 4,
                       clear_range, launch);
     }

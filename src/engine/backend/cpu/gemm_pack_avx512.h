@@ -1,14 +1,16 @@
 /* gemm_pack_avx512.h - packing of panels with AVX-512.
  *
- * A panel is made of lanes of 32 bits, panel[step][width]: an f32 or a pair of bf16.  Where k
- * is contiguous in memory a lane is there already and blocks of 16 by 16 lanes are
- * transposed; where x is contiguous rows are copied, and two rows interleaved for pairs. */
+ * Panels are made of lanes of 32 bits, an f32 or a pair of bf16:
+ *     A in lines,   panel[step / 16][width][16]: 16 steps of a row are one cache line;
+ *     B in columns, panel[step][width].
+ * Where k is contiguous in memory a line is there already and only columns need blocks of 16
+ * by 16 lanes transposed; where x is contiguous it is the other way round. */
 #ifndef TP_ENGINE_BACKEND_CPU_GEMM_PACK_AVX512_H
 #define TP_ENGINE_BACKEND_CPU_GEMM_PACK_AVX512_H
 
 #include <immintrin.h>
 
-#include "engine/backend/cpu/gemm_finish.h"
+#include "engine/backend/cpu/gemm_kernel.h"
 
 /* What 32 bits of a panel hold, and what they are read from. */
 typedef enum {
@@ -16,6 +18,8 @@ typedef enum {
     LANE_WIDENED,  /* f32 from bf16       */
     LANE_BF16_PAIR /* two bf16 from bf16  */
 } pack_lane;
+
+enum { PACK_AHEAD = 512 }; /* bytes between a load and its prefetch */
 
 /* Bits 0 .. n-1, with n cut to 0 .. 32. */
 GEMM_INLINE uint32_t pack_mask(int64_t n)
@@ -86,37 +90,85 @@ GEMM_INLINE __m512i pack_load_x(const pack_lane lane, const void *row, int64_t l
     return _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
 }
 
-/* panel[steps][width] from nx rows with k contiguous.  A store of 16 lanes may run over the
- * end of a narrow row: the next step overwrites it, the slack behind the panel takes the last. */
-GEMM_INLINE void pack_from_k(const pack_lane lane, uint32_t *panel, const char *src,
+/* Columns from nx rows with k contiguous; width is a multiple of 16. */
+GEMM_INLINE void pack_columns_from_k(const pack_lane lane, uint32_t *panel, const char *src,
                              int64_t ld_bytes, int nx, int width, int64_t nk, int64_t steps)
 {
     const int per_lane = lane == LANE_BF16_PAIR ? 2 : 1;
-    for (int64_t s0 = 0; s0 < steps; s0 += 16) {
-        int n = (int)(steps - s0 < 16 ? steps - s0 : 16);
-        for (int x0 = 0; x0 < width; x0 += 16) {
+    const int64_t element = lane == LANE_F32 ? 4 : 2;
+    for (int x0 = 0; x0 < width; x0 += 16) {
+        uint32_t *to = panel + x0;
+        for (int64_t s0 = 0; s0 < steps; s0 += 16, to += 16 * width) {
             __m512i row[16];
 #pragma GCC unroll 16
-            for (int x = 0; x < 16; x++)
-                row[x] = x0 + x < nx
-                             ? pack_load_k(lane, src + (x0 + x) * ld_bytes, s0 * per_lane, nk)
-                             : _mm512_setzero_si512();
+            for (int x = 0; x < 16; x++) {
+                row[x] = _mm512_setzero_si512();
+                if (x0 + x < nx) {
+                    const char *at = src + (x0 + x) * ld_bytes;
+                    row[x] = pack_load_k(lane, at, s0 * per_lane, nk);
+                    _mm_prefetch(at + s0 * per_lane * element + PACK_AHEAD, _MM_HINT_T0);
+                }
+            }
             pack_transpose(row);
-            uint32_t *to = panel + s0 * width + x0;
-            if (n == 16) {
 #pragma GCC unroll 16
-                for (int s = 0; s < 16; s++)
-                    _mm512_storeu_si512(to + s * width, row[s]);
-            } else {
-                for (int s = 0; s < n; s++)
-                    _mm512_storeu_si512(to + s * width, row[s]);
+            for (int s = 0; s < 16; s++)
+                _mm512_store_si512(to + s * width, row[s]);
+        }
+    }
+}
+
+/* Lines from nx rows with k contiguous: a copy.  Few rows at a time, so that the processor
+ * sees few streams, and far enough ahead for it to keep up. */
+GEMM_INLINE void pack_lines_from_k(const pack_lane lane, uint32_t *panel, const char *src,
+                                   int64_t ld_bytes, int nx, int width, int64_t nk, int64_t steps)
+{
+    const int per_line = lane == LANE_BF16_PAIR ? 32 : 16;
+    const int64_t element = lane == LANE_F32 ? 4 : 2;
+    const int group = 4;
+    for (int x0 = 0; x0 < width; x0 += group) {
+        int x1 = x0 + group < width ? x0 + group : width;
+        uint32_t *to = panel + x0 * 16;
+        for (int64_t k = 0; k < steps / 16 * per_line; k += per_line, to += width * 16) {
+            for (int x = x0; x < x1; x++) {
+                const char *row = src + x * ld_bytes;
+                __m512i line = _mm512_setzero_si512();
+                if (x < nx) {
+                    line = pack_load_k(lane, row, k, nk);
+                    _mm_prefetch(row + k * element + PACK_AHEAD, _MM_HINT_T0);
+                }
+                _mm512_store_si512(to + (x - x0) * 16, line);
             }
         }
     }
 }
 
-/* The same from rows with x contiguous. */
-GEMM_INLINE void pack_from_x(const pack_lane lane, uint32_t *panel, const void *src, int64_t ld,
+/* Lines from rows with x contiguous: 16 steps by 16 x transposed. */
+GEMM_INLINE void pack_lines_from_x(const pack_lane lane, uint32_t *panel, const void *src,
+                                   int64_t ld, int nx, int width, int64_t nk, int64_t steps)
+{
+    const int per_lane = lane == LANE_BF16_PAIR ? 2 : 1;
+    const int64_t element = lane == LANE_F32 ? 4 : 2;
+    for (int64_t s0 = 0; s0 < steps; s0 += 16) {
+        for (int x0 = 0; x0 < width; x0 += 16) {
+            uint32_t *to = panel + s0 * width + x0 * 16;
+            __mmask16 in_x = (__mmask16)pack_mask(nx - x0);
+            __m512i lines[16];
+#pragma GCC unroll 16
+            for (int s = 0; s < 16; s++) {
+                int64_t k = (s0 + s) * per_lane;
+                const char *row = (const char *)src + (k * ld + x0) * element;
+                lines[s] = pack_load_x(lane, row, ld, k + 1 < nk, k < nk ? in_x : 0);
+            }
+            pack_transpose(lines);
+            int n = width - x0 < 16 ? width - x0 : 16;
+            for (int x = 0; x < n; x++)
+                _mm512_store_si512(to + x * 16, lines[x]);
+        }
+    }
+}
+
+/* Columns from rows with x contiguous: a copy, or two rows interleaved. */
+GEMM_INLINE void pack_columns_from_x(const pack_lane lane, uint32_t *panel, const void *src, int64_t ld,
                              int nx, int width, int64_t nk, int64_t steps)
 {
     const int per_lane = lane == LANE_BF16_PAIR ? 2 : 1;
@@ -127,23 +179,51 @@ GEMM_INLINE void pack_from_x(const pack_lane lane, uint32_t *panel, const void *
         for (int x0 = 0; x0 < width; x0 += 16) {
             __mmask16 mask = (__mmask16)(k < nk ? pack_mask(nx - x0) : 0);
             __m512i lanes = pack_load_x(lane, row + x0 * element, ld, k + 1 < nk, mask);
-            _mm512_storeu_si512(panel + s * width + x0, lanes);
+            _mm512_store_si512(panel + s * width + x0, lanes);
         }
     }
 }
 
-GEMM_INLINE void pack_lanes_avx512(const pack_lane lane, void *panel, const tp_gemm_operand *op,
-                                   const tp_gemm_part *part)
+typedef struct {
+    const char *src; /* element (x0, k0) */
+    int64_t steps;   /* lanes */
+} pack_source;
+
+GEMM_INLINE pack_source pack_find_source(const pack_lane lane, const tp_gemm_operand *op,
+                                         const tp_gemm_part *part)
 {
     const int64_t element = lane == LANE_F32 ? 4 : 2;
-    const int per_lane = lane == LANE_BF16_PAIR ? 2 : 1;
-    int64_t steps = (part->k_padded + per_lane - 1) / per_lane;
     int64_t at = op->k_contiguous ? part->x0 * op->ld + part->k0 : part->k0 * op->ld + part->x0;
-    const char *src = (const char *)op->data + at * element;
+    return (pack_source){
+        .src = (const char *)op->data + at * element,
+        .steps = part->k_padded / (lane == LANE_BF16_PAIR ? 2 : 1),
+    };
+}
+
+GEMM_INLINE void pack_lines(const pack_lane lane, void *panel, const tp_gemm_operand *op,
+                            const tp_gemm_part *part)
+{
+    const int64_t element = lane == LANE_F32 ? 4 : 2;
+    pack_source from = pack_find_source(lane, op, part);
     if (op->k_contiguous)
-        pack_from_k(lane, panel, src, op->ld * element, part->nx, part->width, part->nk, steps);
+        pack_lines_from_k(lane, panel, from.src, op->ld * element, part->nx, part->width, part->nk,
+                          from.steps);
     else
-        pack_from_x(lane, panel, src, op->ld, part->nx, part->width, part->nk, steps);
+        pack_lines_from_x(lane, panel, from.src, op->ld, part->nx, part->width, part->nk,
+                          from.steps);
+}
+
+GEMM_INLINE void pack_columns(const pack_lane lane, void *panel, const tp_gemm_operand *op,
+                              const tp_gemm_part *part)
+{
+    const int64_t element = lane == LANE_F32 ? 4 : 2;
+    pack_source from = pack_find_source(lane, op, part);
+    if (op->k_contiguous)
+        pack_columns_from_k(lane, panel, from.src, op->ld * element, part->nx, part->width,
+                            part->nk, from.steps);
+    else
+        pack_columns_from_x(lane, panel, from.src, op->ld, part->nx, part->width, part->nk,
+                            from.steps);
 }
 
 #endif

@@ -78,6 +78,12 @@ static inline bool is_f32_if_present(const tp_operand *operand)
 
 static inline bool is_i32(const tp_operand *operand) { return operand->dtype == TP_DTYPE_I32; }
 
+/* Input `acc` holds something to add to. */
+static inline bool adds_to(const tp_launch *launch, int acc)
+{
+    return launch->accumulate && is_bound(&launch->in[acc]);
+}
+
 static inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* Workspaces are made of pieces that begin on a cache line. */

@@ -1,7 +1,7 @@
 /* linear.c - the layer y = x w^T + b and its gradients, as matrix products.  The
  * instruction set is chosen by gemm.c. */
 #include "engine/backend/cpu/gemm.h"
-#include "engine/backend/cpu/kernels.h"
+#include "engine/backend/cpu/kernel.h"
 
 static void set_a(tp_gemm *g, const tp_operand *a, bool trans)
 {
@@ -52,7 +52,7 @@ static tp_gemm forward(const tp_launch *launch)
 static tp_gemm backward_x(const tp_launch *launch)
 {
     const tp_operand *dy = &launch->in[0];
-    tp_gemm g = {.k = dy->dim[1], .accumulate = launch->accumulate && is_present(&launch->in[2])};
+    tp_gemm g = {.k = dy->dim[1], .accumulate = adds_to(launch, 2)};
     set_a(&g, dy, false);
     set_b(&g, &launch->in[1], launch->attrs.transposed);
     set_c(&g, &launch->out[0]);
@@ -64,7 +64,7 @@ static tp_gemm backward_w(const tp_launch *launch)
 {
     const tp_operand *x = &launch->in[0], *dy = &launch->in[1];
     bool transposed = launch->attrs.transposed;
-    tp_gemm g = {.k = x->dim[0], .accumulate = launch->accumulate && is_present(&launch->in[2])};
+    tp_gemm g = {.k = x->dim[0], .accumulate = adds_to(launch, 2)};
     set_a(&g, transposed ? x : dy, true);
     set_b(&g, transposed ? dy : x, false);
     set_c(&g, &launch->out[0]);

@@ -150,22 +150,27 @@ static work work_of(const tp_launch *launch)
     a.every_row = a.lse != NULL;
     a.padded_vocabulary = ceil_div(a.w->dim[0], 16) * 16;
     a.chunk = rows_of_chunk(launch, a.padded_vocabulary * 4);
-    a.n = a.chunk;
     a.terms = take(&a, tokens * sizeof(double));
     a.active = take(&a, tokens * sizeof(int32_t));
     a.gathered = take(&a, (size_t)a.chunk * width * element_size(a.x));
     if (train)
         a.dgathered = take(&a, (size_t)a.chunk * width * element_size(&launch->out[2]));
     a.logits = take(&a, (size_t)(a.chunk * a.padded_vocabulary) * sizeof(float));
-    a.gemm = take(&a, product_bytes(&a));
+    a.gemm = take(&a, 0);
     return a;
 }
 
+/* How many rows a chunk gets depends on the weights, and a product of fewer rows may need more
+ * room than one of many: room for any. */
 static size_t workspace(const tp_launch *launch)
 {
     tp_launch unbound = *launch;
     unbound.workspace = NULL;
-    return work_of(&unbound).bytes;
+    work a = work_of(&unbound);
+    size_t products = 0;
+    for (a.n = 1; a.n <= a.chunk; a.n++)
+        products = larger(products, product_bytes(&a));
+    return a.bytes + products;
 }
 
 static void gather_range(const void *context, int64_t begin, int64_t end, int thread)
@@ -274,9 +279,9 @@ static void run(const tp_launch *launch)
         tp_gemm_run(&g, a.gemm);
         tp_cpu_static(launch->threads, a.n, a.n * a.w->dim[0] * 8, softmax_range, &a);
         if (a.train)
-            chunk_backward(&a, launch->accumulate || done > 0);
+            chunk_backward(&a, adds_to(launch, 5) || done > 0);
     }
-    if (a.train && n_active == 0 && !launch->accumulate)
+    if (a.train && n_active == 0 && !adds_to(launch, 5))
         clear_dw(launch);
     double loss = 0;
     for (int64_t t = 0; t < a.x->dim[0]; t++)

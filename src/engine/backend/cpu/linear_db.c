@@ -5,6 +5,19 @@
 
 enum { STRIP = 8 * VF_N };
 
+VF_INLINE vf load_lanes(const float *p, int64_t n)
+{
+    return n == VF_N ? vf_load(p) : vf_load_n(p, n);
+}
+
+VF_INLINE void store_lanes(float *p, int64_t n, vf x)
+{
+    if (n == VF_N)
+        vf_store(p, x);
+    else
+        vf_store_n(p, n, x);
+}
+
 /* The sums of `n` columns from `first` on; n is STRIP but for the last strip. */
 VF_INLINE void strip_sum(const tp_operand *dy, int64_t first, int64_t n, float *to, bool accumulate)
 {
@@ -31,10 +44,10 @@ VF_INLINE void strip_sum(const tp_operand *dy, int64_t first, int64_t n, float *
     for (int j = 0; j * VF_N < n; j++) {
         float *at = to + first + j * VF_N;
         int64_t rest = n - j * VF_N;
-        if (rest >= VF_N)
-            vf_store(at, accumulate ? sum[j] + vf_load(at) : sum[j]);
-        else
-            vf_store_n(at, rest, accumulate ? sum[j] + vf_load_n(at, rest) : sum[j]);
+        int64_t lanes = rest < VF_N ? rest : VF_N;
+        if (accumulate)
+            sum[j] += load_lanes(at, lanes);
+        store_lanes(at, lanes, sum[j]);
     }
 }
 
@@ -46,7 +59,7 @@ static void strip_range(const void *context, int64_t begin, int64_t end, int thr
     for (int64_t strip = begin; strip < end; strip++) {
         int64_t first = strip * STRIP;
         int64_t n = dy->dim[1] - first < STRIP ? dy->dim[1] - first : STRIP;
-        strip_sum(dy, first, n, launch->out[0].data, launch->accumulate);
+        strip_sum(dy, first, n, launch->out[0].data, adds_to(launch, 1));
     }
 }
 

@@ -24,6 +24,7 @@ typedef struct {
     const tp_operand *dx, *dw, *db;
     float *partial; /* [blocks][2][padded width]: dw, then db */
     int64_t padded;
+    bool adds_dw, adds_db;
 } gradient;
 
 /* One slice of a row.  `dw`, `db`: partial sums. */
@@ -147,10 +148,12 @@ static void add_partials(const float *partial, int64_t distance, int64_t blocks,
         vf sum = vf_zero();
         for (int64_t block = 0; block < blocks; block++)
             sum += vf_load(partial + block * distance + i);
+        if (accumulate)
+            sum += lanes == VF_N ? vf_load(to + i) : vf_load_n(to + i, lanes);
         if (lanes == VF_N)
-            vf_store(to + i, accumulate ? sum + vf_load(to + i) : sum);
+            vf_store(to + i, sum);
         else
-            vf_store_n(to + i, lanes, accumulate ? sum + vf_load_n(to + i, lanes) : sum);
+            vf_store_n(to + i, lanes, sum);
     }
 }
 
@@ -173,9 +176,9 @@ static void run(const tp_launch *launch, gradient *a)
     a->padded = padded_width(launch);
     tp_cpu_static(launch->threads, blocks, rows * a->x->dim[1] * 12, block_range, a);
     if (is_bound(a->dw))
-        add_partials(a->partial, 2 * a->padded, blocks, launch->accumulate, a->dw->data, width);
+        add_partials(a->partial, 2 * a->padded, blocks, a->adds_dw, a->dw->data, width);
     if (a->db && is_bound(a->db)) {
-        add_partials(a->partial + a->padded, 2 * a->padded, blocks, launch->accumulate,
+        add_partials(a->partial + a->padded, 2 * a->padded, blocks, a->adds_db,
                      a->db->data, width);
     }
 }
@@ -188,7 +191,8 @@ static void rmsnorm_grad(const tp_launch *launch)
                   .dy = &launch->in[3],
                   .dres = &launch->in[5],
                   .dx = &launch->out[0],
-                  .dw = &launch->out[1]};
+                  .dw = &launch->out[1],
+                  .adds_dw = adds_to(launch, 4)};
     run(launch, &a);
 }
 
@@ -202,7 +206,9 @@ static void layernorm_grad(const tp_launch *launch)
                   .dres = &launch->in[7],
                   .dx = &launch->out[0],
                   .dw = &launch->out[1],
-                  .db = &launch->out[2]};
+                  .db = &launch->out[2],
+                  .adds_dw = adds_to(launch, 5),
+                  .adds_db = adds_to(launch, 6)};
     run(launch, &a);
 }
 

@@ -90,7 +90,7 @@ static void sumsq(const tp_launch *launch)
     if (!is_bound(&launch->out[0]))
         return;
     double *to = launch->out[0].data;
-    double sum = launch->accumulate && is_bound(&launch->in[1]) ? *to : 0;
+    double sum = adds_to(launch, 1) ? *to : 0;
     for (int64_t i = 0; i < items; i++)
         sum += p.partial[i];
     *to = sum;

@@ -1,9 +1,9 @@
-#include "engine/model/config.h"
+#include "engine/model/fields.h"
 
 #include <math.h>
 #include <string.h>
 
-const tp_json *tp_config_get(const tp_config *c, const char *field)
+const tp_json *tp_fields_get(const tp_fields *c, const char *field)
 {
     const tp_json *v = tp_json_get(c->object, field);
     return v && v->type != TP_JSON_NULL ? v : NULL;
@@ -33,7 +33,7 @@ static const char *describe(const tp_json *v, char *out, size_t n)
     }
 }
 
-tp_status tp_config_fail(const tp_config *c, const char *field, tp_status status, tp_error *err,
+tp_status tp_fields_fail(const tp_fields *c, const char *field, tp_status status, tp_error *err,
                          const char *fmt, ...)
 {
     char message[512], value[80];
@@ -47,61 +47,60 @@ tp_status tp_config_fail(const tp_config *c, const char *field, tp_status status
                    c->section, field, describe(v, value, sizeof value), message);
 }
 
-tp_status tp_config_int(const tp_config *c, const char *field, int64_t low, int64_t high,
+tp_status tp_fields_int(const tp_fields *c, const char *field, int64_t low, int64_t high,
                         int64_t fallback, int64_t *ret, tp_error *err)
 {
-    const tp_json *v = tp_config_get(c, field);
+    const tp_json *v = tp_fields_get(c, field);
     int64_t value = fallback;
     if (v ? !tp_json_i64(v, &value) || value < low || value > high : fallback == TP_REQUIRED)
-        return tp_config_fail(c, field, TP_ERR_FORMAT, err,
-                              "expected an integer from %lld to %lld", (long long)low,
-                              (long long)high);
+        return tp_fields_fail(c, field, TP_ERR_FORMAT, err, "expected an integer from %lld to %lld",
+                              (long long)low, (long long)high);
     *ret = value;
     return TP_OK;
 }
 
-tp_status tp_config_number(const tp_config *c, const char *field, double low, double high,
+tp_status tp_fields_number(const tp_fields *c, const char *field, double low, double high,
                            double fallback, double *ret, tp_error *err)
 {
-    const tp_json *v = tp_config_get(c, field);
+    const tp_json *v = tp_fields_get(c, field);
     double value = fallback;
     if (v ? !tp_json_f64(v, &value) || !(value > low && value <= high) : isnan(fallback))
-        return tp_config_fail(c, field, TP_ERR_FORMAT, err,
+        return tp_fields_fail(c, field, TP_ERR_FORMAT, err,
                               "expected a number above %g and up to %g", low, high);
     *ret = value;
     return TP_OK;
 }
 
-tp_status tp_config_bool(const tp_config *c, const char *field, bool fallback, bool *ret,
+tp_status tp_fields_bool(const tp_fields *c, const char *field, bool fallback, bool *ret,
                          tp_error *err)
 {
-    const tp_json *v = tp_config_get(c, field);
+    const tp_json *v = tp_fields_get(c, field);
     bool value = fallback;
     if (v && !tp_json_bool(v, &value))
-        return tp_config_fail(c, field, TP_ERR_FORMAT, err, "expected true or false");
+        return tp_fields_fail(c, field, TP_ERR_FORMAT, err, "expected true or false");
     *ret = value;
     return TP_OK;
 }
 
-tp_status tp_config_string(const tp_config *c, const char *field, const char *fallback,
+tp_status tp_fields_string(const tp_fields *c, const char *field, const char *fallback,
                            const char **ret, tp_error *err)
 {
-    const tp_json *v = tp_config_get(c, field);
+    const tp_json *v = tp_fields_get(c, field);
     if (v && !tp_json_str(v))
-        return tp_config_fail(c, field, TP_ERR_FORMAT, err, "expected a string");
+        return tp_fields_fail(c, field, TP_ERR_FORMAT, err, "expected a string");
     *ret = v ? tp_json_str(v) : fallback;
     return TP_OK;
 }
 
-tp_status tp_config_ids(const tp_config *c, const char *field, int max, int64_t *ids, int *ret_n,
+tp_status tp_fields_ids(const tp_fields *c, const char *field, int max, int64_t *ids, int *ret_n,
                         tp_error *err)
 {
-    const tp_json *v = tp_config_get(c, field);
+    const tp_json *v = tp_fields_get(c, field);
     bool is_list = v && v->type == TP_JSON_ARRAY;
     int n = 0;
     for (const tp_json *id = is_list ? v->child : v; id; id = is_list ? id->next : NULL) {
         if (n == max || !tp_json_i64(id, &ids[n]) || ids[n] < 0 || ids[n] > INT32_MAX)
-            return tp_config_fail(c, field, TP_ERR_FORMAT, err,
+            return tp_fields_fail(c, field, TP_ERR_FORMAT, err,
                                   "expected a token id or a list of at most %d", max);
         n++;
     }
@@ -109,13 +108,13 @@ tp_status tp_config_ids(const tp_config *c, const char *field, int max, int64_t 
     return TP_OK;
 }
 
-tp_status tp_config_only_bool(const tp_config *c, const char *field, bool wanted, const char *why,
+tp_status tp_fields_only_bool(const tp_fields *c, const char *field, bool wanted, const char *why,
                               tp_error *err)
 {
-    bool value;
-    TP_TRY(tp_config_bool(c, field, wanted, &value, err));
+    bool value = wanted;
+    TP_TRY(tp_fields_bool(c, field, wanted, &value, err));
     if (value != wanted)
-        return tp_config_fail(c, field, TP_ERR_UNSUPPORTED, err, "%s; only %s is supported", why,
+        return tp_fields_fail(c, field, TP_ERR_UNSUPPORTED, err, "%s; only %s is supported", why,
                               wanted ? "true" : "false");
     return TP_OK;
 }
@@ -161,8 +160,7 @@ static tp_status find_edits(const char *path, const char *text, size_t n, const 
         TP_TRY(tp_json_reader_next(&r, &token, err));
         if (token.type == TP_JSON_TOKEN_END_OBJECT)
             break;
-        bool is_dtype =
-            tp_slice_is(token.text, "dtype") || tp_slice_is(token.text, "torch_dtype");
+        bool is_dtype = tp_slice_is(token.text, "dtype") || tp_slice_is(token.text, "torch_dtype");
         bool is_architectures = tp_slice_is(token.text, "architectures");
         bool has_items;
         TP_TRY(tp_json_reader_next(&r, &token, err));
@@ -185,11 +183,11 @@ static tp_status find_edits(const char *path, const char *text, size_t n, const 
     return TP_OK;
 }
 
-tp_status tp_config_rewrite(const char *path, const char *text, size_t n, const char *dtype,
+tp_status tp_fields_rewrite(const char *path, const char *text, size_t n, const char *dtype,
                             const char *architecture, tp_buf *out, tp_error *err)
 {
     edit edits[MAX_EDITS];
-    int count;
+    int count = 0;
     size_t at = 0;
     TP_TRY(find_edits(path, text, n, dtype, architecture, edits, &count, err));
     for (int i = 0; i < count; i++) {

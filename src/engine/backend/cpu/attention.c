@@ -1,0 +1,327 @@
+/* attention.c - causal attention over packed sequences, and over a cache.
+ *
+ * First every key/value head is copied once, block by block, into the forms that
+ * products want: K[64,D] and V^T[D,64].  Then each item takes one head and one
+ * block of 64 queries past the key blocks they see, with the running maximum m
+ * and sum l of the softmax (queries are lanes):
+ *
+ *     S[key,query] = K Q^T
+ *     m' = max(m, S)   P = exp(scale (S - m'))   l = l exp(scale (m - m')) + sum P
+ *     O[d,query] = O exp(scale (m - m')) + V^T P
+ *
+ * Blocks are blocks of the packed tokens, whatever sequences they belong to;
+ * each query has its own range of keys.  An item's result does not depend on
+ * who computes it, so any order of items gives the same bits. */
+#include "engine/backend/cpu/attention_block.h"
+
+#include <math.h>
+
+typedef struct {
+    const tp_launch *launch;
+    const tp_operand *q, *k, *v, *o;
+    float *lse; /* (optional) [H, T] */
+    int64_t lse_stride;
+    int64_t tokens, key_rows, q_blocks, k_blocks;
+    int64_t heads, kv_heads, D, padded;
+    float scale, scale2; /* times log2(e) */
+
+    /* workspace */
+    int32_t *first, *last; /* [q_blocks * 64] */
+    el *packed_k;          /* [kv_heads][k_blocks][64, padded] */
+    el *packed_v;          /* [kv_heads][k_blocks][padded, 64] */
+    char *scratch;         /* one per thread */
+    size_t scratch_bytes;
+    size_t bytes; /* of all of it */
+} forward;
+
+/* One thread's memory for one item. */
+typedef struct {
+    el *q, *p;                       /* B forms [padded, 64], [64 keys, 64] */
+    float *s, *o;                    /* [64 keys, 64], [padded, 64] */
+    float m[BLOCK], l[BLOCK], correction[BLOCK];
+} item_scratch;
+
+static int64_t block_elements(const forward *f) { return BLOCK * f->padded; }
+
+static void *take(forward *f, size_t bytes)
+{
+    char *base = f->launch->workspace;
+    void *piece = base ? base + f->bytes : NULL;
+    f->bytes += round_up_64(bytes);
+    return piece;
+}
+
+static size_t scratch_size(const forward *f)
+{
+    size_t el_block = (size_t)block_elements(f) * sizeof(el);
+    return round_up_64(sizeof(item_scratch)) + 2 * el_block + BLOCK * BLOCK * sizeof(el) +
+           BLOCK * BLOCK * sizeof(float) + (size_t)block_elements(f) * sizeof(float) * 2;
+}
+
+static item_scratch *scratch_of(const forward *f, int thread)
+{
+    char *at = f->scratch + (size_t)thread * f->scratch_bytes;
+    item_scratch *s = (item_scratch *)at;
+    at += round_up_64(sizeof *s);
+    s->q = (el *)at;
+    at += (size_t)block_elements(f) * sizeof(el);
+    s->p = (el *)at;
+    at += BLOCK * BLOCK * sizeof(el);
+    s->s = (float *)at;
+    at += BLOCK * BLOCK * sizeof(float);
+    s->o = (float *)at;
+    return s;
+}
+
+static forward forward_of(const tp_launch *launch, const tp_operand *k, const tp_operand *v)
+{
+    const tp_attrs *attrs = &launch->attrs;
+    forward f = {.launch = launch,
+                 .q = &launch->in[0],
+                 .k = k,
+                 .v = v,
+                 .o = &launch->out[0],
+                 .tokens = launch->in[0].dim[0],
+                 .key_rows = k->dim[0],
+                 .heads = attrs->heads,
+                 .kv_heads = attrs->kv_heads,
+                 .D = attrs->head_dim,
+                 .scale = attrs->scale,
+                 .scale2 = attrs->scale * 1.442695041f};
+    f.q_blocks = ceil_div(f.tokens, BLOCK);
+    f.k_blocks = ceil_div(f.key_rows, BLOCK);
+    f.padded = ceil_div(f.D, HEAD_MULTIPLE) * HEAD_MULTIPLE;
+    size_t rows = (size_t)(f.q_blocks * BLOCK);
+    f.first = take(&f, rows * sizeof(int32_t));
+    f.last = take(&f, rows * sizeof(int32_t));
+    size_t packed = (size_t)(f.kv_heads * f.k_blocks * block_elements(&f)) * sizeof(el);
+    f.packed_k = take(&f, packed);
+    f.packed_v = take(&f, packed);
+    f.scratch_bytes = round_up_64(scratch_size(&f));
+    f.scratch = take(&f, f.scratch_bytes * launch->threads);
+    return f;
+}
+
+/* Items are (block, key/value head), block-major. */
+static void pack_range(const void *context, int64_t begin, int64_t end, int thread)
+{
+    const forward *f = context;
+    item_scratch *scratch = scratch_of(f, thread);
+    el *straight = scratch->q, *spare = (el *)(void *)scratch->o;
+    for (int64_t item = begin; item < end; item++) {
+        int64_t block = item / f->kv_heads, g = item % f->kv_heads;
+        int64_t row = block * BLOCK, left = f->key_rows - row;
+        int64_t at = (g * f->k_blocks + block) * block_elements(f);
+        block_source source = {.from = f->k,
+                               .row = row,
+                               .n = left < BLOCK ? left : BLOCK,
+                               .column = g * f->D,
+                               .D = f->D};
+        load_block(&source, f->packed_k + at, f->padded);
+        source.from = f->v;
+        load_block(&source, straight, f->padded);
+        a_turned(straight, f->padded, f->packed_v + at, spare);
+    }
+}
+
+/* S -> P for VF_N queries; updates their m and l, and leaves the factor for O. */
+VF_INLINE void softmax_lane(const forward *f, item_scratch *s, int64_t lane, int64_t key,
+                            const int32_t *first, const int32_t *last, bool masked)
+{
+    vf before = vf_load(s->m + lane), largest0 = before, largest1 = before;
+    float *column = s->s + lane;
+    if (masked) {
+        vi low = vi_load(first + lane), high = vi_load(last + lane);
+        for (int64_t n = 0; n < BLOCK; n++) {
+            vf hidden = vf_set(-INFINITY);
+            vf x = vf_select(sees(low, high, key + n), vf_load(column + n * BLOCK), hidden);
+            vf_store(column + n * BLOCK, x);
+            largest0 = vf_max(largest0, x);
+        }
+    } else {
+        for (int64_t n = 0; n < BLOCK; n += 2) {
+            largest0 = vf_max(largest0, vf_load(column + n * BLOCK));
+            largest1 = vf_max(largest1, vf_load(column + (n + 1) * BLOCK));
+        }
+    }
+    vf largest = vf_max(largest0, largest1);
+    /* A query that has seen nothing yet has the maximum -infinity, and P = 0. */
+    vf base = vf_select(vm_eq(largest, vf_set(-INFINITY)), vf_zero(), largest);
+    vf correction = vf_exp2((before - base) * f->scale2);
+    vf shift = -(base * f->scale2), scale2 = vf_set(f->scale2), sum = vf_zero();
+    for (int64_t n = 0; n < BLOCK; n += 2) {
+        vf even = vf_exp2(vf_fma(vf_load(column + n * BLOCK), scale2, shift));
+        vf odd = vf_exp2(vf_fma(vf_load(column + (n + 1) * BLOCK), scale2, shift));
+        sum += even + odd;
+        el_store_b(s->p, n, lane, even, odd);
+    }
+    vf_store(s->m + lane, largest);
+    vf_store(s->l + lane, vf_fma(vf_load(s->l + lane), correction, sum));
+    vf_store(s->correction + lane, correction);
+}
+
+static void rescale(const item_scratch *s, int64_t padded)
+{
+    for (int64_t lane = 0; lane < BLOCK; lane += VF_N) {
+        vf factor = vf_load(s->correction + lane);
+        for (int64_t d = 0; d < padded; d++)
+            vf_store(s->o + d * BLOCK + lane, vf_load(s->o + d * BLOCK + lane) * factor);
+    }
+}
+
+static void visit_keys(const forward *f, item_scratch *s, int64_t g, int64_t block,
+                       const block_bounds *bounds, const int32_t *first, const int32_t *last,
+                       bool is_first)
+{
+    int64_t key = block * BLOCK, at = (g * f->k_blocks + block) * block_elements(f);
+    bool masked = key < bounds->last_first || key + BLOCK - 1 > bounds->first_last;
+    product(s->s, f->packed_k + at, s->q, BLOCK, BLOCK, f->padded, false);
+    for (int64_t lane = 0; lane < BLOCK; lane += VF_N)
+        softmax_lane(f, s, lane, key, first, last, masked);
+    if (!is_first)
+        rescale(s, f->padded);
+    product(s->o, f->packed_v + at, s->p, f->padded, BLOCK, BLOCK, !is_first);
+}
+
+/* o = O / l and lse = scale m + ln l; zeros for queries that see nothing. */
+static void finish_item(const forward *f, item_scratch *s, const block_source *to, int64_t h,
+                        const int32_t *first, const int32_t *last)
+{
+    float lse[BLOCK], factor[BLOCK];
+    for (int64_t lane = 0; lane < BLOCK; lane += VF_N) {
+        vm any = vi_le(vi_load(first + lane), vi_load(last + lane));
+        vf l = vf_select(any, vf_load(s->l + lane), vf_set(1.0f));
+        vf m = vf_select(any, vf_load(s->m + lane), vf_zero());
+        vf_store(factor + lane, vf_select(any, 1.0f / l, vf_zero()));
+        vf_store(lse + lane, vf_fma(m, vf_set(f->scale), vf_log(l)));
+    }
+    if (is_bound(f->o)) {
+        for (int64_t r = 0; r < to->n; r++) {
+            /* What such lanes hold may not be a number, which no factor makes zero. */
+            for (int64_t d = 0; last[r] < first[r] && d < f->padded; d++)
+                s->o[d * BLOCK + r] = 0;
+        }
+        store_turned(to, s->o, factor, s->o + block_elements(f), f->padded);
+    }
+    if (f->lse)
+        memcpy(f->lse + h * f->lse_stride + to->row, lse, (size_t)to->n * sizeof *lse);
+}
+
+/* Items are (block of queries, head), the last blocks first: they see most keys. */
+static void attend_range(const void *context, int64_t begin, int64_t end, int thread)
+{
+    const forward *f = context;
+    item_scratch *s = scratch_of(f, thread);
+    enter_products();
+    for (int64_t item = begin; item < end; item++) {
+        int64_t q_block = f->q_blocks - 1 - item / f->heads, h = item % f->heads;
+        int64_t row = q_block * BLOCK, left = f->tokens - row;
+        block_source source = {.from = f->q,
+                               .row = row,
+                               .n = left < BLOCK ? left : BLOCK,
+                               .column = h * f->D,
+                               .D = f->D};
+        const int32_t *first = f->first + row, *last = f->last + row;
+        block_bounds bounds = bounds_of(first, last);
+        el *straight = (el *)(void *)s->o;
+        load_block(&source, straight, f->padded);
+        b_turned(straight, f->padded, s->q);
+        for (int64_t i = 0; i < BLOCK; i++) {
+            s->m[i] = -INFINITY;
+            s->l[i] = 0;
+        }
+        memset(s->o, 0, bounds.any ? 0 : (size_t)block_elements(f) * sizeof(float));
+        int64_t g = h / (f->heads / f->kv_heads);
+        for (int64_t b = bounds.first / BLOCK; bounds.any && b <= bounds.last / BLOCK; b++)
+            visit_keys(f, s, g, b, &bounds, first, last, b == bounds.first / BLOCK);
+        source.from = f->o;
+        finish_item(f, s, &source, h, first, last);
+    }
+    leave_products();
+}
+
+/* Key blocks up to the last one that any query sees. */
+static void run(forward *f)
+{
+    int64_t last = -1;
+    for (int64_t t = 0; t < f->tokens; t++)
+        last = f->last[t] > last ? f->last[t] : last;
+    f->key_rows = last + 1;
+    int64_t packed_blocks = ceil_div(f->key_rows, BLOCK);
+    tp_cpu_static(f->launch->threads, packed_blocks * f->kv_heads,
+                  f->key_rows * f->kv_heads * f->D * 8, pack_range, f);
+    tp_cpu_dynamic(f->launch->threads, f->q_blocks * f->heads, attend_range, f);
+}
+
+static size_t workspace(const tp_launch *launch)
+{
+    tp_launch unbound = *launch;
+    unbound.workspace = NULL;
+    return forward_of(&unbound, &unbound.in[1], &unbound.in[2]).bytes;
+}
+
+static void attention(const tp_launch *launch)
+{
+    forward f = forward_of(launch, &launch->in[1], &launch->in[2]);
+    f.lse = launch->out[1].data;
+    f.lse_stride = launch->out[1].stride;
+    causal_bounds(&launch->in[3], f.tokens, f.first, f.last);
+    run(&f);
+}
+
+static bool accepts(const tp_launch *launch)
+{
+    int64_t D = launch->attrs.head_dim;
+    return takes_tensor(&launch->in[0], D) && takes_tensor(&launch->in[1], D) &&
+           takes_tensor(&launch->in[2], D) && is_i32(&launch->in[3]) &&
+           are_floats(launch, 0, 1) && is_f32_if_present(&launch->out[1]) &&
+           launch->attrs.scale > 0;
+}
+
+TP_CPU_KERNEL(attention, .accepts = accepts, .workspace = workspace, .run = attention);
+
+static size_t kv_workspace(const tp_launch *launch)
+{
+    tp_launch unbound = *launch;
+    unbound.workspace = NULL;
+    return forward_of(&unbound, &unbound.in[3], &unbound.in[4]).bytes;
+}
+
+static void store_row(const tp_operand *cache, int64_t position, const tp_operand *x, int64_t t)
+{
+    void *to = row_at(cache, position);
+    const void *from = row_at(x, t);
+    bool to_bf16 = is_bf16(cache), from_bf16 = is_bf16(x);
+    int64_t i = 0, n = x->dim[1];
+    for (; i + VF_N <= n; i += VF_N)
+        vf_put(to, to_bf16, i, vf_get(from, from_bf16, i));
+    if (i < n)
+        vf_put_n(to, to_bf16, i, n - i, vf_get_n(from, from_bf16, i, n - i));
+}
+
+/* One sequence: row t sees rows 0 .. positions[t] of the cache, into which it is stored. */
+static void kv_attention(const tp_launch *launch)
+{
+    forward f = forward_of(launch, &launch->in[3], &launch->in[4]);
+    const int32_t *positions = launch->in[5].data;
+    for (int64_t t = 0; t < f.q_blocks * BLOCK; t++) {
+        f.first[t] = 0;
+        f.last[t] = t < f.tokens ? positions[t] : -1;
+        if (f.last[t] < 0)
+            continue;
+        TP_ASSERT(f.last[t] < f.key_rows);
+        store_row(f.k, f.last[t], &launch->in[1], t);
+        store_row(f.v, f.last[t], &launch->in[2], t);
+    }
+    run(&f);
+}
+
+static bool accepts_kv(const tp_launch *launch)
+{
+    int64_t D = launch->attrs.head_dim;
+    return takes_tensor(&launch->in[0], D) && takes_tensor(&launch->in[3], D) &&
+           takes_tensor(&launch->in[4], D) && are_floats(launch, 6, 1) &&
+           is_i32(&launch->in[5]) && launch->attrs.scale > 0;
+}
+
+TP_CPU_KERNEL(kv_attention, .accepts = accepts_kv, .workspace = kv_workspace, .run = kv_attention);

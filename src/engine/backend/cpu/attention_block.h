@@ -1,0 +1,132 @@
+/* attention_block.h - the pieces that attention is made of, for one block of 64
+ * tokens and one head.
+ *
+ * Attention is computed transposed: a tile holds keys in its rows and queries in
+ * its lanes, so that the softmax over keys runs down the vectors and never
+ * across a register.  Products take A in "A form" and B in "B form":
+ *
+ *     C[M,N] (+)= A[M,K] B[K,N]      C: f32, row-major
+ *     A form: row-major
+ *     B form: row-major of f32; for bf16 pairs of rows are interleaved,
+ *             [K/2][N][2], as the dot-product instructions want them
+ *
+ * An element (`el`) is f32 in copies for plain vectors, whatever the tensors
+ * are, and bf16 in copies for instruction sets that multiply bf16.  All sizes
+ * are multiples of 16 (K: of 32 for bf16); padding holds zeros. */
+#ifndef TP_ENGINE_BACKEND_CPU_ATTENTION_BLOCK_H
+#define TP_ENGINE_BACKEND_CPU_ATTENTION_BLOCK_H
+
+#include "engine/backend/cpu/kernel.h"
+#include "engine/backend/cpu/vec_math.h"
+
+enum { BLOCK = 64 };
+
+#if defined(__AVX512F__)
+#include "engine/backend/cpu/transpose_avx512.h"
+#else
+#include "engine/backend/cpu/transpose_portable.h"
+#endif
+
+#if defined(TP_CPU_ATTENTION_BF16)
+#include "engine/backend/cpu/attention_bf16.h"
+#else
+#include "engine/backend/cpu/attention_f32.h"
+#endif
+
+/* The part of a head in one block: rows row .. row+n-1 (n <= 64), D columns from `column` on. */
+typedef struct {
+    const tp_operand *from;
+    int64_t row, n, column, D;
+} block_source;
+
+VF_INLINE void load_row(const block_source *s, int64_t r, el *to, int64_t padded)
+{
+    bool bf16 = is_bf16(s->from);
+    const char *row = (const char *)row_at(s->from, s->row + r) + s->column * (bf16 ? 2 : 4);
+    int64_t d = 0;
+    for (; d + VF_N <= s->D; d += VF_N)
+        el_store(to + d, vf_get(row, bf16, d));
+    for (; d < padded; d += VF_N) {
+        int64_t left = s->D - d;
+        el_store(to + d, left > 0 ? vf_get_n(row, bf16, d, left) : vf_zero());
+    }
+}
+
+/* A form [64, padded D]; rows behind the n-th are zeros. */
+static inline void load_block(const block_source *s, el *to, int64_t padded)
+{
+    for (int64_t r = 0; r < s->n; r++)
+        load_row(s, r, to + r * padded, padded);
+    memset(to + s->n * padded, 0, (size_t)((BLOCK - s->n) * padded) * sizeof(el));
+}
+
+/* From C[D, 64 queries] f32 to rows of a tensor, every value times its query's factor.  Rows
+ * beyond the block's n are not written.  `turned` has room for 64 x padded D. */
+static inline void store_turned(const block_source *to, const float *c, const float *factor,
+                                float *turned, int64_t padded)
+{
+    bool bf16 = is_bf16(to->from);
+    transpose_32((const word32 *)c, padded, BLOCK, (word32 *)turned);
+    for (int64_t r = 0; r < to->n; r++) {
+        char *row = (char *)row_at(to->from, to->row + r) + to->column * (bf16 ? 2 : 4);
+        const float *value = turned + r * padded;
+        int64_t d = 0;
+        for (; d + VF_N <= to->D; d += VF_N)
+            vf_put(row, bf16, d, vf_load(value + d) * factor[r]);
+        if (d < to->D)
+            vf_put_n(row, bf16, d, to->D - d, vf_load(value + d) * factor[r]);
+    }
+}
+
+/* Which keys each query of a block may see: first .. last, none when last < first. */
+typedef struct {
+    int64_t first, last;           /* over all queries of the block that see something */
+    int64_t last_first, first_last; /* keys from last_first to first_last are seen by all of them */
+    bool any, all;                 /* of the 64 queries see something */
+} block_bounds;
+
+static inline block_bounds bounds_of(const int32_t *first, const int32_t *last)
+{
+    block_bounds b = {.first = INT32_MAX, .last = -1, .last_first = -1, .first_last = INT32_MAX,
+                      .all = true};
+    for (int i = 0; i < BLOCK; i++) {
+        if (last[i] < first[i]) {
+            b.all = false;
+            continue;
+        }
+        b.any = true;
+        b.first = first[i] < b.first ? first[i] : b.first;
+        b.last_first = first[i] > b.last_first ? first[i] : b.last_first;
+        b.last = last[i] > b.last ? last[i] : b.last;
+        b.first_last = last[i] < b.first_last ? last[i] : b.first_last;
+    }
+    return b;
+}
+
+/* Queries of these lanes that see key n. */
+VF_INLINE vm sees(vi first, vi last, int64_t n)
+{
+    vi key = vi_set((int32_t)n);
+    return vm_and(vi_le(first, key), vi_le(key, last));
+}
+
+/* first[t] .. last[t] of packed sequences: t sees its own sequence up to itself.  Both have
+ * room for a multiple of 64 rows. */
+static inline void causal_bounds(const tp_operand *cu, int64_t tokens, int32_t *first,
+                                 int32_t *last)
+{
+    int64_t padded = ceil_div(tokens, BLOCK) * BLOCK;
+    const int32_t *starts = cu->data;
+    for (int64_t t = 0; t < padded; t++) {
+        first[t] = 0;
+        last[t] = -1;
+    }
+    for (int64_t s = 0; s + 1 < cu->dim[0]; s++) {
+        for (int64_t t = starts[s]; t < starts[s + 1]; t++) {
+            first[t] = starts[s];
+            last[t] = (int32_t)t;
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,546 @@
+#include "engine/data/corpus.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/platform.h"
+#include "engine/data/grow.h"
+
+enum { WAVE_BYTES = 4 << 20, PIECE_BYTES = 64 << 10, WAVE_ROWS = 1 << 18, PIECE_ROWS = 1 << 12 };
+
+/* A run of rows, and what became of them. */
+typedef struct {
+    const char *text; /* of a file */
+    size_t n;
+    uint64_t first_row; /* line number, or index of a made-up row */
+    uint64_t n_rows;    /* made-up rows */
+
+    tp_buf records;
+    uint32_t *sizes;
+    size_t n_records, sizes_cap;
+    tp_cache_counts counts;
+    tp_buf bad; /* messages, each with its NUL */
+    tp_status bad_status;
+    tp_status status; /* what no skipping helps against */
+    tp_error error;
+} piece;
+
+typedef struct {
+    tp_arena arena;
+    tp_rendered rendered;
+} worker;
+
+typedef struct {
+    const tp_corpus *corpus;
+    tp_schema schema;
+    bool wide;
+    worker *workers;
+    size_t arena_bytes;
+
+    piece *pieces; /* of this wave */
+    size_t n_pieces, pieces_cap;
+    _Atomic size_t next_piece;
+
+    tp_cache_writer writer;
+    tp_corpus_result result;
+} build;
+
+static void reset_piece(piece *p)
+{
+    tp_buf_clear(&p->records);
+    tp_buf_clear(&p->bad);
+    p->n_records = 0;
+    p->counts = (tp_cache_counts){.max_id = -1};
+    p->bad_status = p->status = TP_OK;
+}
+
+static piece *add_piece(build *b)
+{
+    if (b->n_pieces == b->pieces_cap) {
+        size_t cap = b->pieces_cap ? 2 * b->pieces_cap : 64;
+        b->pieces = tp_grow(b->pieces, cap, sizeof *b->pieces);
+        memset(b->pieces + b->pieces_cap, 0, (cap - b->pieces_cap) * sizeof *b->pieces);
+        b->pieces_cap = cap;
+    }
+    piece *p = &b->pieces[b->n_pieces++];
+    reset_piece(p);
+    return p;
+}
+
+static void keep_record(build *b, piece *p, const tp_rendered *r, uint64_t line)
+{
+    if (p->n_records == p->sizes_cap) {
+        p->sizes_cap = p->sizes_cap ? 2 * p->sizes_cap : 256;
+        p->sizes = tp_grow(p->sizes, p->sizes_cap, sizeof *p->sizes);
+    }
+    const int32_t *ids = r->ids.data;
+    size_t n = r->ids.len;
+    p->sizes[p->n_records++] = (uint32_t)tp_cache_encode(
+        &p->records, ids, (const uint8_t *)r->mask.data, n, b->wide, line);
+    p->counts.n_tokens += n;
+    p->counts.n_targets += r->n_targets;
+    p->counts.n_truncated += r->truncated;
+    p->counts.n_straddling += r->straddles;
+    p->counts.longest = TP_MAX(p->counts.longest, n);
+    for (size_t k = 0; k < n; k++)
+        p->counts.max_id = TP_MAX(p->counts.max_id, ids[k]);
+}
+
+static void note_bad(piece *p, tp_status status, const tp_error *err)
+{
+    p->counts.n_bad++;
+    if (p->bad_status == TP_OK)
+        p->bad_status = status;
+    tp_buf_add(&p->bad, err->message, strlen(err->message) + 1);
+}
+
+/* Tokenise an example and keep it where it has something to teach. */
+static tp_status keep_example(build *b, worker *w, piece *p, const tp_example *example,
+                              const tp_row *row, tp_error *err)
+{
+    TP_TRY(tp_render(b->corpus->renderer, example, row, &w->arena, &w->rendered, err));
+    if (w->rendered.n_targets == 0)
+        p->counts.n_masked++;
+    else
+        keep_record(b, p, &w->rendered, row->line);
+    return TP_OK;
+}
+
+static tp_status do_row(build *b, worker *w, piece *p, const tp_row *row, tp_error *err)
+{
+    tp_example example;
+    TP_TRY(tp_schema_read(&b->schema, row, &w->arena, &example, err));
+    return keep_example(b, w, p, &example, row, err);
+}
+
+static bool is_blank(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (s[i] != ' ' && s[i] != '\t' && s[i] != '\r')
+            return false;
+    return true;
+}
+
+/* The next line at *text, without its end; advances. */
+static tp_slice next_line(const char **text, const char *end)
+{
+    const char *begin = *text, *stop = memchr(begin, '\n', (size_t)(end - begin));
+    *text = stop ? stop + 1 : end;
+    return (tp_slice){begin, (size_t)((stop ? stop : end) - begin)};
+}
+
+/* Mistakes of configuration would repeat on every row: they are not skipped. */
+static bool may_skip(const build *b, tp_status status)
+{
+    return status != TP_ERR_CONFIG && b->corpus->skip_bad != 0;
+}
+
+static void do_lines(build *b, worker *w, piece *p)
+{
+    const char *text = p->text, *end = p->text + p->n;
+    for (uint64_t line = p->first_row; text < end; line++) {
+        tp_slice s = next_line(&text, end);
+        if (is_blank(s.data, s.len))
+            continue;
+        tp_row row = {b->corpus->path, line, s.data, s.len};
+        tp_error err;
+        p->counts.n_rows++;
+        size_t mark = tp_arena_mark(&w->arena);
+        tp_status status = do_row(b, w, p, &row, &err);
+        tp_arena_rewind(&w->arena, mark);
+        if (status == TP_OK)
+            continue;
+        if (!may_skip(b, status)) {
+            p->status = status;
+            p->error = err;
+            return;
+        }
+        note_bad(p, status, &err);
+    }
+}
+
+static void do_arithmetic(build *b, worker *w, piece *p)
+{
+    for (uint64_t i = 0; i < p->n_rows && p->status == TP_OK; i++) {
+        tp_arithmetic made;
+        tp_example example;
+        tp_row row = {.file = "arithmetic", .line = p->first_row + i + 1, .text = ""};
+        p->counts.n_rows++;
+        size_t mark = tp_arena_mark(&w->arena);
+        tp_arithmetic_make(b->corpus->arithmetic, b->corpus->split, p->first_row + i, &made);
+        tp_schema_pair(&b->schema, made.prompt, made.answer, &w->arena, &example);
+        p->status = keep_example(b, w, p, &example, &row, &p->error);
+        tp_arena_rewind(&w->arena, mark);
+    }
+}
+
+typedef struct {
+    build *b;
+    worker *w;
+} thread_task;
+
+static void *work(void *user)
+{
+    thread_task *task = user;
+    build *b = task->b;
+    for (;;) {
+        size_t i = atomic_fetch_add(&b->next_piece, 1);
+        if (i >= b->n_pieces)
+            return NULL;
+        if (b->corpus->path)
+            do_lines(b, task->w, &b->pieces[i]);
+        else
+            do_arithmetic(b, task->w, &b->pieces[i]);
+    }
+}
+
+static void work_on_all_threads(build *b)
+{
+    int n = b->corpus->n_threads, started = 1;
+    pthread_t threads[n];
+    thread_task tasks[n];
+    atomic_store(&b->next_piece, 0);
+    for (int i = 0; i < n; i++)
+        tasks[i] = (thread_task){b, &b->workers[i]};
+    /* Fewer threads than asked for is slower, not wrong. */
+    while (started < n && (size_t)started < b->n_pieces &&
+           pthread_create(&threads[started], NULL, work, &tasks[started]) == 0)
+        started++;
+    work(&tasks[0]);
+    for (int i = 1; i < started; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* The message of the first bad row that is one too many, if there is one. */
+static tp_status judge_bad(build *b, const piece *p, tp_error *err)
+{
+    uint64_t before = b->result.counts.n_bad;
+    int64_t allowed = b->corpus->skip_bad;
+    const char *message = p->bad.data;
+    for (uint64_t i = 0; i < p->counts.n_bad; i++, message += strlen(message) + 1) {
+        if (before + i == 0)
+            snprintf(b->result.first_bad_message, sizeof b->result.first_bad_message, "%s",
+                     message);
+        if (allowed >= 0 && before + i >= (uint64_t)allowed)
+            return tp_fail(err, p->bad_status, "%s (%llu bad rows are more than data.skip_bad)",
+                           message, (unsigned long long)(before + i + 1));
+    }
+    return TP_OK;
+}
+
+static tp_status collect(build *b, tp_error *err)
+{
+    tp_cache_counts *sum = &b->result.counts;
+    for (size_t i = 0; i < b->n_pieces; i++) {
+        piece *p = &b->pieces[i];
+        TP_TRY(judge_bad(b, p, err));
+        if (p->status != TP_OK) {
+            if (err)
+                *err = p->error;
+            return p->status;
+        }
+        TP_TRY(tp_cache_writer_add(&b->writer, &p->records, p->sizes, p->n_records, err));
+        sum->n_tokens += p->counts.n_tokens;
+        sum->n_targets += p->counts.n_targets;
+        sum->n_rows += p->counts.n_rows;
+        sum->n_bad += p->counts.n_bad;
+        sum->n_masked += p->counts.n_masked;
+        sum->n_truncated += p->counts.n_truncated;
+        sum->n_straddling += p->counts.n_straddling;
+        sum->longest = TP_MAX(sum->longest, p->counts.longest);
+        sum->max_id = TP_MAX(sum->max_id, p->counts.max_id);
+    }
+    return TP_OK;
+}
+
+static tp_status report_progress(const build *b, uint64_t done, uint64_t total, tp_error *err)
+{
+    if (b->corpus->progress && !b->corpus->progress(b->corpus->user, done, total))
+        return tp_fail(err, TP_ERR_INTERRUPTED, "interrupted while tokenising %s",
+                       b->corpus->path ? b->corpus->path : "arithmetic");
+    return TP_OK;
+}
+
+/* Arenas grow with the longest line met so far. */
+static tp_status size_arenas(build *b, size_t longest, tp_error *err)
+{
+    size_t bytes = tp_schema_arena_bytes(b->corpus->schema, longest);
+    if (bytes <= b->arena_bytes)
+        return TP_OK;
+    for (int i = 0; i < b->corpus->n_threads; i++) {
+        tp_arena_release(&b->workers[i].arena);
+        TP_TRY(tp_arena_init(&b->workers[i].arena, bytes, err));
+    }
+    b->arena_bytes = bytes;
+    return TP_OK;
+}
+
+static tp_status build_arithmetic(build *b, tp_error *err)
+{
+    tp_row none = {.file = "arithmetic", .text = ""};
+    tp_schema_options options = *b->corpus->schema;
+    options.input_key = options.output_key = options.chat_key = options.text_key = NULL;
+    options.prompt_key = "prompt";
+    TP_TRY(size_arenas(b, 4096, err));
+    TP_TRY(tp_schema_choose(&options, &none, &b->workers[0].arena, &b->schema, err));
+    for (uint64_t done = 0; done < b->corpus->n_rows;) {
+        uint64_t wave = TP_MIN(b->corpus->n_rows - done, (uint64_t)WAVE_ROWS);
+        b->n_pieces = 0;
+        for (uint64_t at = 0; at < wave; at += PIECE_ROWS) {
+            piece *p = add_piece(b);
+            p->first_row = done + at;
+            p->n_rows = TP_MIN(wave - at, (uint64_t)PIECE_ROWS);
+        }
+        work_on_all_threads(b);
+        TP_TRY(collect(b, err));
+        done += wave;
+        TP_TRY(report_progress(b, done, b->corpus->n_rows, err));
+    }
+    return TP_OK;
+}
+
+/* The file, read in waves that end at a line's end. */
+typedef struct {
+    int fd;
+    uint64_t size, done; /* bytes */
+    char *buffer;
+    size_t cap, len;   /* bytes in the buffer */
+    size_t wave;       /* of them, those that are whole lines */
+    uint64_t line;     /* number of the wave's first line */
+    bool at_end;
+    XXH3_state_t *hash;
+} source;
+
+static tp_status read_error(const build *b, tp_error *err)
+{
+    return tp_fail(err, TP_ERR_IO, "cannot read %s: %s", b->corpus->path, strerror(errno));
+}
+
+static tp_status fill_buffer(build *b, source *s, tp_error *err)
+{
+    while (s->len < s->cap) {
+        ssize_t got = read(s->fd, s->buffer + s->len, s->cap - s->len);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return read_error(b, err);
+        if (got == 0) {
+            s->at_end = true;
+            return TP_OK;
+        }
+        XXH3_128bits_update(s->hash, s->buffer + s->len, (size_t)got);
+        s->len += (size_t)got;
+        s->done += (size_t)got;
+    }
+    return TP_OK;
+}
+
+static tp_status read_wave(build *b, source *s, tp_error *err)
+{
+    memmove(s->buffer, s->buffer + s->wave, s->len - s->wave);
+    s->len -= s->wave;
+    for (;;) {
+        size_t before = s->len;
+        TP_TRY(fill_buffer(b, s, err));
+        if (s->at_end) {
+            s->wave = s->len;
+            return TP_OK;
+        }
+        const char *last = memrchr(s->buffer + before, '\n', s->len - before);
+        if (last) {
+            s->wave = (size_t)(last + 1 - s->buffer);
+            return TP_OK;
+        }
+        if (s->cap > TP_LONGEST_LINE)
+            return tp_fail(err, TP_ERR_FORMAT,
+                           "%s:%llu: the line is longer than 64 MiB; is this one JSON object per "
+                           "line?",
+                           b->corpus->path, (unsigned long long)s->line);
+        s->cap = TP_MIN(2 * s->cap, (size_t)TP_LONGEST_LINE + WAVE_BYTES);
+        s->buffer = tp_grow(s->buffer, s->cap, 1);
+    }
+}
+
+/* Cut the wave into pieces; returns its longest line. */
+static size_t cut_wave(build *b, source *s)
+{
+    const char *text = s->buffer, *end = text + s->wave;
+    size_t longest = 0;
+    b->n_pieces = 0;
+    while (text < end) {
+        piece *p = add_piece(b);
+        p->text = text;
+        p->first_row = s->line;
+        while (text < end && (size_t)(text - p->text) < PIECE_BYTES) {
+            tp_slice line = next_line(&text, end);
+            longest = TP_MAX(longest, line.len);
+            s->line++;
+        }
+        p->n = (size_t)(text - p->text);
+    }
+    return longest;
+}
+
+/* Things that are often taken for JSONL. */
+static tp_status check_start(const build *b, source *s, tp_error *err)
+{
+    const char *path = b->corpus->path;
+    const unsigned char *text = (const unsigned char *)s->buffer;
+    if (s->wave >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+        memset(s->buffer, ' ', 3); /* a byte order mark says nothing in UTF-8 */
+    if (s->wave >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0))
+        return tp_fail(err, TP_ERR_FORMAT, "%s is UTF-16; convert it with `iconv -t UTF-8`", path);
+    if (s->wave >= 2 && memcmp(text, "\x1f\x8b", 2) == 0)
+        return tp_fail(err, TP_ERR_FORMAT, "%s is compressed; unpack it with gunzip", path);
+    if (s->wave >= 4 && memcmp(text, "PAR1", 4) == 0)
+        return tp_fail(err, TP_ERR_FORMAT, "%s is Parquet; JSON lines are needed", path);
+    for (size_t i = 0; i < s->wave; i++) {
+        if (strchr(" \t\r\n", text[i]) && text[i])
+            continue;
+        if (text[i] == '[')
+            return tp_fail(err, TP_ERR_FORMAT,
+                           "%s is one JSON array; one object per line is needed, as `jq -c '.[]'` "
+                           "makes of it",
+                           path);
+        break;
+    }
+    return TP_OK;
+}
+
+/* The first row that can be understood decides; rows before it will be counted as
+ * bad when their turn comes. */
+static tp_status choose_schema(build *b, const source *s, tp_error *err)
+{
+    const char *text = s->buffer, *end = text + s->wave;
+    tp_status first = TP_OK;
+    int64_t left = b->corpus->skip_bad;
+    for (uint64_t line = 1; text < end; line++) {
+        tp_slice l = next_line(&text, end);
+        if (is_blank(l.data, l.len))
+            continue;
+        tp_row row = {b->corpus->path, line, l.data, l.len};
+        tp_error inner;
+        tp_status status = tp_schema_choose(b->corpus->schema, &row, &b->workers[0].arena,
+                                            &b->schema, &inner);
+        if (status == TP_OK)
+            return TP_OK;
+        if (first == TP_OK) {
+            first = status;
+            if (err)
+                *err = inner;
+        }
+        if (status == TP_ERR_CONFIG || left-- == 0)
+            return first;
+    }
+    if (first == TP_OK)
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "%s is empty; one JSON object per line is needed, such as "
+                       "{\"prompt\": \"...\", \"completion\": \"...\"}",
+                       b->corpus->path);
+    return first;
+}
+
+static tp_status build_from(build *b, source *s, tp_error *err)
+{
+    bool chosen = false;
+    while (!s->at_end) {
+        TP_TRY(read_wave(b, s, err));
+        if (!chosen)
+            TP_TRY(check_start(b, s, err));
+        TP_TRY(size_arenas(b, cut_wave(b, s), err));
+        if (!chosen)
+            TP_TRY(choose_schema(b, s, err));
+        chosen = true;
+        work_on_all_threads(b);
+        TP_TRY(collect(b, err));
+        TP_TRY(report_progress(b, s->done, s->size, err));
+    }
+    XXH128_hash_t hash = XXH3_128bits_digest(s->hash);
+    snprintf(b->result.source_hash, sizeof b->result.source_hash, "%016llx%016llx",
+             (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+    b->result.counts.source_bytes = s->done;
+    return TP_OK;
+}
+
+static tp_status build_file(build *b, tp_error *err)
+{
+    struct stat st;
+    source s = {.line = 1, .cap = WAVE_BYTES};
+    s.fd = open(b->corpus->path, O_RDONLY | O_CLOEXEC);
+    if (s.fd < 0)
+        return read_error(b, err);
+    if (fstat(s.fd, &st) == 0)
+        s.size = (uint64_t)st.st_size;
+    s.hash = XXH3_createState();
+    TP_ASSERT(s.hash);
+    XXH3_128bits_reset(s.hash);
+    s.buffer = tp_grow(NULL, s.cap, 1);
+    tp_status status = build_from(b, &s, err);
+    free(s.buffer);
+    XXH3_freeState(s.hash);
+    close(s.fd);
+    return status;
+}
+
+static tp_status check_any(const build *b, tp_error *err)
+{
+    const tp_cache_counts *c = &b->result.counts;
+    if (b->writer.n > 0)
+        return TP_OK;
+    return tp_fail(err, TP_ERR_FORMAT,
+                   "%s has nothing to learn: of %llu rows %llu are bad and %llu have no token left "
+                   "to learn; look at the roles, and at data.max_input_seq_length",
+                   b->corpus->path ? b->corpus->path : "arithmetic", (unsigned long long)c->n_rows,
+                   (unsigned long long)c->n_bad, (unsigned long long)c->n_masked);
+}
+
+static void release(build *b)
+{
+    for (int i = 0; i < b->corpus->n_threads; i++) {
+        tp_arena_release(&b->workers[i].arena);
+        tp_rendered_release(&b->workers[i].rendered);
+    }
+    for (size_t i = 0; i < b->pieces_cap; i++) {
+        tp_buf_release(&b->pieces[i].records);
+        tp_buf_release(&b->pieces[i].bad);
+        free(b->pieces[i].sizes);
+    }
+    free(b->workers);
+    free(b->pieces);
+    tp_cache_writer_abandon(&b->writer);
+}
+
+static tp_status run(build *b, const char *path, const char *key, tp_error *err)
+{
+    TP_TRY(tp_cache_writer_open(path, key, b->wide, &b->writer, err));
+    TP_TRY(b->corpus->path ? build_file(b, err) : build_arithmetic(b, err));
+    TP_TRY(check_any(b, err));
+    b->result.counts.n_examples = b->writer.n;
+    b->result.counts.schema = b->schema.kind;
+    b->result.counts.schema_detected = b->schema.detected;
+    return tp_cache_writer_close(&b->writer, &b->result.counts, err);
+}
+
+tp_status tp_corpus_build(const tp_corpus *corpus, const char *path, const char *key,
+                          tp_corpus_result *ret, tp_error *err)
+{
+    TP_ASSERT(corpus->n_threads >= 1);
+    const tp_tokenizer *tok = tp_renderer_tokenizer(corpus->renderer);
+    build b = {.corpus = corpus, .wide = tp_tokenizer_vocab_size(tok) > 1 << 16};
+    b.result.counts.max_id = -1;
+    b.workers = tp_grow(NULL, (size_t)corpus->n_threads, sizeof *b.workers);
+    memset(b.workers, 0, (size_t)corpus->n_threads * sizeof *b.workers);
+    for (int i = 0; i < corpus->n_threads; i++)
+        tp_rendered_init(&b.workers[i].rendered, corpus->renderer);
+    tp_status status = run(&b, path, key, err);
+    if (status == TP_OK)
+        *ret = b.result;
+    release(&b);
+    return status;
+}

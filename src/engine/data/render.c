@@ -1,0 +1,405 @@
+#include "engine/data/render.h"
+
+#include <string.h>
+
+#include "base/platform.h"
+#include "engine/data/grow.h"
+
+struct tp_renderer {
+    const tp_tokenizer *tok;
+    tp_render_options options;
+    const char *template_text; /* NULL: none */
+    tp_template *template;
+    bool asked_for_none; /* chat_template: "" */
+    int32_t bos, eos;    /* -1: not to be added */
+};
+
+tp_status tp_renderer_new(const tp_tokenizer *tok, const tp_render_options *options,
+                          tp_renderer **ret, tp_error *err)
+{
+    tp_renderer r = {.tok = tok, .options = *options, .bos = -1, .eos = -1};
+    r.template_text =
+        options->chat_template ? options->chat_template : tp_tokenizer_chat_template(tok);
+    if (r.template_text && !r.template_text[0])
+        r.template_text = NULL;
+    r.asked_for_none = options->chat_template && !options->chat_template[0];
+    if (r.template_text)
+        TP_TRY(tp_template_parse("chat template", r.template_text, strlen(r.template_text),
+                                 &r.template, err));
+    if (options->add_bos)
+        r.bos = tp_tokenizer_bos(tok);
+    if (options->add_eos)
+        r.eos = tp_tokenizer_eos(tok);
+    *ret = tp_grow(NULL, 1, sizeof **ret);
+    **ret = r;
+    return TP_OK;
+}
+
+void tp_renderer_free(tp_renderer *renderer)
+{
+    if (!renderer)
+        return;
+    tp_template_free(renderer->template);
+    free(renderer);
+}
+
+const tp_tokenizer *tp_renderer_tokenizer(const tp_renderer *renderer) { return renderer->tok; }
+const char *tp_renderer_template(const tp_renderer *renderer) { return renderer->template_text; }
+
+void tp_rendered_init(tp_rendered *r, const tp_renderer *renderer)
+{
+    *r = (tp_rendered){.scratch = tp_tokenizer_scratch_new(renderer->tok)};
+}
+
+void tp_rendered_release(tp_rendered *r)
+{
+    if (!r)
+        return;
+    if (r->scratch)
+        tp_tokenizer_scratch_free(r->scratch);
+    tp_ids_release(&r->ids);
+    tp_ids_release(&r->starts);
+    tp_buf_release(&r->mask);
+    tp_buf_release(&r->text);
+    tp_buf_release(&r->other);
+    tp_spans_release(&r->spans);
+    *r = (tp_rendered){0};
+}
+
+typedef struct {
+    const tp_renderer *renderer;
+    const tp_example *example;
+    const tp_row *row;
+    tp_arena *arena;
+    tp_rendered *out;
+    tp_error *err;
+} rendering;
+
+static void add_span(tp_rendered *r, size_t begin, size_t end)
+{
+    if (r->spans.n == r->spans_cap) {
+        r->spans_cap = r->spans_cap ? 2 * r->spans_cap : 8;
+        r->spans.begin = tp_grow(r->spans.begin, r->spans_cap, sizeof(size_t));
+        r->spans.end = tp_grow(r->spans.end, r->spans_cap, sizeof(size_t));
+    }
+    r->spans.begin[r->spans.n] = begin;
+    r->spans.end[r->spans.n++] = end;
+}
+
+static tp_json *member(tp_arena *arena, tp_json *object, const char *key, tp_json_type type)
+{
+    tp_json *node = tp_arena_new(arena, tp_json);
+    node->type = type;
+    node->key = tp_slice_of(key);
+    node->next = object->child;
+    object->child = node;
+    object->n++;
+    return node;
+}
+
+static void special_member(rendering *r, tp_json *object, const char *key, int32_t id)
+{
+    const char *token = id >= 0 ? tp_tokenizer_token(r->renderer->tok, id) : NULL;
+    if (token) /* a tokenizer without it leaves the variable undefined */
+        member(r->arena, object, key, TP_JSON_STRING)->text = tp_slice_of(token);
+}
+
+/* The first n messages as the list that the template sees. */
+static tp_json *first_messages(rendering *r, tp_json *object, size_t n)
+{
+    tp_json *list = member(r->arena, object, "messages", TP_JSON_ARRAY);
+    tp_json **end = &list->child;
+    for (const tp_json *m = r->example->messages->child; m && list->n < n; m = m->next) {
+        tp_json *copy = tp_arena_new(r->arena, tp_json);
+        *copy = *m;
+        copy->next = NULL;
+        *end = copy;
+        end = &copy->next;
+        list->n++;
+    }
+    return list;
+}
+
+/* The same variables as transformers gives: absent tools are none, not undefined. */
+static tp_status apply_template(rendering *r, size_t n_messages, bool generation_prompt,
+                                tp_buf *out, tp_spans *spans)
+{
+    size_t mark = tp_arena_mark(r->arena);
+    tp_json *context = tp_arena_new(r->arena, tp_json);
+    context->type = TP_JSON_OBJECT;
+    first_messages(r, context, n_messages);
+    tp_json *tools = member(r->arena, context, "tools", TP_JSON_NULL);
+    if (r->example->tools) {
+        tools->type = TP_JSON_ARRAY;
+        tools->child = r->example->tools->child;
+        tools->n = r->example->tools->n;
+    }
+    member(r->arena, context, "documents", TP_JSON_NULL);
+    member(r->arena, context, "add_generation_prompt",
+           generation_prompt ? TP_JSON_TRUE : TP_JSON_FALSE);
+    special_member(r, context, "bos_token", tp_tokenizer_bos(r->renderer->tok));
+    special_member(r, context, "eos_token", tp_tokenizer_eos(r->renderer->tok));
+    special_member(r, context, "pad_token", tp_tokenizer_pad(r->renderer->tok));
+
+    tp_buf_clear(out);
+    tp_error inner;
+    tp_status status =
+        tp_template_render(r->renderer->template, context, NULL, out, spans, &inner);
+    tp_arena_rewind(r->arena, mark);
+    if (status != TP_OK)
+        return tp_row_fail(r->row, status, r->err, "%s", inner.message);
+    return TP_OK;
+}
+
+static bool is_role(const tp_json *message, const char *role)
+{
+    const char *text = tp_json_str(tp_json_get(message, "role"));
+    return text && strcmp(text, role) == 0;
+}
+
+/* Is message i one to learn from? */
+static bool is_target(const rendering *r, const tp_json *message, size_t i)
+{
+    bool is_last = i + 1 == r->example->messages->n;
+    return is_role(message, "assistant") && i >= r->example->first_target &&
+           (is_last || !r->renderer->options.only_unmask_final);
+}
+
+static bool is_prefix(const tp_buf *prefix, const tp_buf *whole)
+{
+    return prefix->len <= whole->len &&
+           (prefix->len == 0 || memcmp(prefix->data, whole->data, prefix->len) == 0);
+}
+
+static tp_status not_a_prefix(rendering *r, size_t i, bool with_prompt)
+{
+    return tp_row_fail(
+        r->row, TP_ERR_FORMAT, r->err,
+        "the chat template renders %s message %zu otherwise than in the whole conversation (it "
+        "rewrites earlier turns, or its generation prompt differs), so what the assistant wrote "
+        "cannot be told apart; set sft.only_unmask_final, or use a template with "
+        "{%% generation %%} blocks",
+        with_prompt ? "the start of" : "the conversation up to", i);
+}
+
+static tp_status spans_by_prefix(rendering *r)
+{
+    tp_rendered *out = r->out;
+    size_t n = r->example->messages->n, i = 0;
+    out->spans.n = 0;
+    TP_TRY(apply_template(r, n, false, &out->text, NULL));
+    for (const tp_json *m = r->example->messages->child; m; m = m->next, i++) {
+        if (!is_target(r, m, i))
+            continue;
+        TP_TRY(apply_template(r, i, true, &out->other, NULL));
+        size_t begin = out->other.len, end = out->text.len;
+        if (!is_prefix(&out->other, &out->text))
+            return not_a_prefix(r, i, true);
+        if (i + 1 < n) {
+            TP_TRY(apply_template(r, i + 1, false, &out->other, NULL));
+            end = out->other.len;
+            if (!is_prefix(&out->other, &out->text))
+                return not_a_prefix(r, i, false);
+        }
+        if (begin > end)
+            return not_a_prefix(r, i, true);
+        add_span(out, begin, end);
+    }
+    return TP_OK;
+}
+
+/* Which spans count: those of a prompt given as messages are not to be learned, and
+ * blocks do not say which message they belong to, but they come in its order. */
+static void choose_spans(rendering *r)
+{
+    tp_spans *spans = &r->out->spans;
+    size_t n_assistant = 0, n_kept = 0, i = 0;
+    for (const tp_json *m = r->example->messages->child; m; m = m->next)
+        n_assistant += is_role(m, "assistant");
+    if (n_assistant != spans->n) { /* a block may also stand around several turns */
+        if (r->renderer->options.only_unmask_final && spans->n > 1) {
+            spans->begin[0] = spans->begin[spans->n - 1];
+            spans->end[0] = spans->end[spans->n - 1];
+            spans->n = 1;
+        }
+        return;
+    }
+    size_t span = 0;
+    for (const tp_json *m = r->example->messages->child; m; m = m->next, i++) {
+        if (!is_role(m, "assistant"))
+            continue;
+        if (is_target(r, m, i)) {
+            spans->begin[n_kept] = spans->begin[span];
+            spans->end[n_kept++] = spans->end[span];
+        }
+        span++;
+    }
+    spans->n = n_kept;
+}
+
+static tp_status spans_by_blocks(rendering *r)
+{
+    tp_spans_release(&r->out->spans);
+    r->out->spans_cap = 0;
+    TP_TRY(apply_template(r, r->example->messages->n, false, &r->out->text, &r->out->spans));
+    r->out->spans_cap = r->out->spans.n;
+    choose_spans(r);
+    return TP_OK;
+}
+
+/* Mask by byte ranges: token k covers text from starts[k] to starts[k + 1]. */
+static void mask_spans(tp_rendered *out, size_t first)
+{
+    size_t span = 0, n = out->ids.len - first;
+    for (size_t k = 0; k < n; k++) {
+        size_t begin = (size_t)out->starts.data[k];
+        size_t end = k + 1 < n ? (size_t)out->starts.data[k + 1] : out->text.len;
+        while (span < out->spans.n && out->spans.end[span] <= begin)
+            span++;
+        bool inside = span < out->spans.n && out->spans.begin[span] < end &&
+                      out->spans.begin[span] < out->spans.end[span];
+        if (inside && begin < out->spans.begin[span])
+            out->straddles = true;
+        tp_buf_addc(&out->mask, inside);
+    }
+}
+
+static void add_id(tp_rendered *out, int32_t id, bool learned)
+{
+    tp_ids_add(&out->ids, id);
+    tp_buf_addc(&out->mask, learned);
+}
+
+static void encode(rendering *r, const char *text, size_t n, tp_ids *starts)
+{
+    tp_encode_options options = {.parse_special = true};
+    tp_tokenizer_encode(r->renderer->tok, r->out->scratch, text, n, options, &r->out->ids, starts);
+}
+
+/* Templates often put a newline behind the end of the last turn; no model is asked
+ * to write it, so an end-of-sequence token stays last when add_eos is set. */
+static void trim_behind_eos(rendering *r)
+{
+    tp_buf *text = &r->out->text;
+    const char *eos = r->renderer->eos >= 0
+                          ? tp_tokenizer_token(r->renderer->tok, r->renderer->eos)
+                          : NULL;
+    size_t n = text->len;
+    while (n && text->data[n - 1] == '\n')
+        n--;
+    size_t n_eos = eos ? strlen(eos) : 0;
+    if (n_eos && n >= n_eos && memcmp(text->data + n - n_eos, eos, n_eos) == 0)
+        text->len = n;
+}
+
+static void finish_with_eos(rendering *r, bool learned)
+{
+    tp_rendered *out = r->out;
+    int32_t eos = r->renderer->eos;
+    if (eos >= 0 && (out->ids.len == 0 || out->ids.data[out->ids.len - 1] != eos))
+        add_id(out, eos, learned);
+}
+
+static tp_status render_template(rendering *r)
+{
+    tp_rendered *out = r->out;
+    if (tp_template_has_generation(r->renderer->template))
+        TP_TRY(spans_by_blocks(r));
+    else
+        TP_TRY(spans_by_prefix(r));
+    trim_behind_eos(r);
+    encode(r, out->text.data, out->text.len, &out->starts);
+    size_t first = 0;
+    int32_t bos = r->renderer->bos;
+    if (bos >= 0 && (out->ids.len == 0 || out->ids.data[0] != bos)) {
+        tp_ids_add(&out->ids, bos);
+        memmove(out->ids.data + 1, out->ids.data, (out->ids.len - 1) * sizeof *out->ids.data);
+        out->ids.data[0] = bos;
+        tp_buf_addc(&out->mask, 0);
+        first = 1;
+    }
+    mask_spans(out, first);
+    size_t n = r->example->messages->n;
+    finish_with_eos(r, n && is_target(r, tp_json_at(r->example->messages, n - 1), n - 1));
+    return TP_OK;
+}
+
+static void add_part(rendering *r, tp_slice text, bool learned)
+{
+    size_t before = r->out->ids.len;
+    if (text.len)
+        encode(r, text.data, text.len, NULL);
+    for (size_t k = before; k < r->out->ids.len; k++)
+        tp_buf_addc(&r->out->mask, learned);
+}
+
+/* A prompt and the separator are tokenised as one piece, as generation will do. */
+static void add_prompt(rendering *r, tp_slice text, const char *separator)
+{
+    tp_buf_clear(&r->out->text);
+    tp_buf_add(&r->out->text, text.data, text.len);
+    tp_buf_adds(&r->out->text, separator);
+    add_part(r, (tp_slice){tp_buf_str(&r->out->text), r->out->text.len}, false);
+}
+
+static tp_status render_joined(rendering *r)
+{
+    if (!r->example->is_pair && !r->renderer->asked_for_none)
+        return tp_row_fail(r->row, TP_ERR_CONFIG, r->err,
+                           "the rows are conversations, but the tokenizer has no chat template; "
+                           "give one with policy.tokenizer.chat_template, or null to join "
+                           "the contents");
+    size_t i = 0;
+    bool learned = false;
+    if (r->renderer->bos >= 0)
+        add_id(r->out, r->renderer->bos, false);
+    for (const tp_json *m = r->example->messages->child; m; m = m->next, i++) {
+        const tp_json *content = tp_json_get(m, "content");
+        tp_slice text = content && content->type == TP_JSON_STRING ? content->text : (tp_slice){0};
+        learned = is_target(r, m, i);
+        if (r->example->is_pair && i + 1 == r->example->first_target)
+            add_prompt(r, text, r->example->separator);
+        else
+            add_part(r, text, learned);
+    }
+    finish_with_eos(r, learned);
+    return TP_OK;
+}
+
+static void render_text(rendering *r)
+{
+    if (r->renderer->bos >= 0)
+        add_id(r->out, r->renderer->bos, false);
+    add_part(r, r->example->text, true);
+    finish_with_eos(r, true);
+}
+
+static void finish(tp_rendered *out, size_t max_seq_length)
+{
+    if (max_seq_length && out->ids.len > max_seq_length) {
+        out->ids.len = out->mask.len = max_seq_length;
+        out->truncated = true;
+    }
+    if (out->mask.len)
+        out->mask.data[0] = 0;
+    for (size_t k = 0; k < out->mask.len; k++)
+        out->n_targets += (size_t)out->mask.data[k];
+}
+
+tp_status tp_render(const tp_renderer *renderer, const tp_example *example, const tp_row *row,
+                    tp_arena *arena, tp_rendered *ret, tp_error *err)
+{
+    rendering r = {renderer, example, row, arena, ret, err};
+    ret->ids.len = ret->starts.len = 0;
+    tp_buf_clear(&ret->mask);
+    ret->n_targets = 0;
+    ret->truncated = ret->straddles = false;
+    if (example->is_text)
+        render_text(&r);
+    else if (renderer->template)
+        TP_TRY(render_template(&r));
+    else
+        TP_TRY(render_joined(&r));
+    finish(ret, renderer->options.max_seq_length);
+    return TP_OK;
+}

@@ -1,0 +1,75 @@
+#include "engine/data/render.h"
+
+#include "base/platform.h"
+
+static const char *const learned_style = "\x1b[1;32m", *const other_style = "\x1b[2m",
+                                *const plain_style = "\x1b[0m";
+
+static void add_char(tp_buf *out, const char *s, size_t len, uint32_t cp)
+{
+    bool control = cp < 32 || (cp >= 127 && cp < 160);
+    if (len == 0)
+        tp_buf_addf(out, "\\x%02x", (unsigned char)*s);
+    else if (cp == '\t')
+        tp_buf_adds(out, "\\t");
+    else if (cp == '\r')
+        tp_buf_adds(out, "\\r");
+    else if (control)
+        tp_buf_addf(out, "\\x%02x", (unsigned)cp);
+    else
+        tp_buf_add(out, s, len);
+}
+
+static void begin_line(tp_buf *out, bool learned, bool ansi)
+{
+    tp_buf_adds(out, learned ? "> " : "| ");
+    if (ansi)
+        tp_buf_adds(out, learned ? learned_style : other_style);
+}
+
+static void end_line(tp_buf *out, bool ansi)
+{
+    if (ansi)
+        tp_buf_adds(out, plain_style);
+    tp_buf_addc(out, '\n');
+}
+
+/* A newline is written out and breaks the line, so that it can be seen. */
+static void show_run(const char *text, size_t n, bool learned, bool ansi, tp_buf *out)
+{
+    begin_line(out, learned, ansi);
+    for (size_t i = 0; i < n;) {
+        uint32_t cp = 0;
+        size_t len = tp_utf8_decode(text + i, n - i, &cp);
+        if (len && cp == '\n') {
+            tp_buf_adds(out, "\\n");
+            if (i + 1 < n) {
+                end_line(out, ansi);
+                begin_line(out, learned, ansi);
+            }
+        } else {
+            add_char(out, text + i, len, cp);
+        }
+        i += len ? len : 1;
+    }
+    end_line(out, ansi);
+}
+
+void tp_render_show(const tp_tokenizer *tok, const int32_t *ids, const uint8_t *mask, size_t n,
+                    size_t max_tokens, bool ansi, tp_buf *out)
+{
+    tp_buf text = {0};
+    size_t shown = max_tokens ? TP_MIN(n, max_tokens) : n;
+    for (size_t begin = 0; begin < shown;) {
+        size_t end = begin + 1;
+        while (end < shown && !mask[end] == !mask[begin])
+            end++;
+        tp_buf_clear(&text);
+        tp_tokenizer_decode(tok, ids + begin, end - begin, false, &text);
+        show_run(tp_buf_str(&text), text.len, mask[begin], ansi, out);
+        begin = end;
+    }
+    if (shown < n)
+        tp_buf_addf(out, "  ... and %zu more tokens\n", n - shown);
+    tp_buf_release(&text);
+}

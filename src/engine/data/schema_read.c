@@ -1,0 +1,423 @@
+#include <string.h>
+
+#include "base/platform.h"
+#include "engine/data/row_place.h"
+#include "engine/data/schema.h"
+
+typedef struct {
+    const tp_schema *schema;
+    const tp_row *row;
+    tp_arena *arena;
+    tp_error *err;
+} reading;
+
+static tp_slice copy_slice(tp_arena *arena, const char *s, size_t n)
+{
+    return (tp_slice){tp_arena_strndup(arena, s, n), n};
+}
+
+static tp_json *new_node(tp_arena *arena, tp_json_type type)
+{
+    tp_json *node = tp_arena_new(arena, tp_json);
+    node->type = type;
+    return node;
+}
+
+/* A member whose name and text the caller keeps alive. */
+static tp_json *string_member(tp_arena *arena, const char *key, tp_slice text)
+{
+    tp_json *node = new_node(arena, TP_JSON_STRING);
+    node->key = tp_slice_of(key);
+    node->text = text;
+    return node;
+}
+
+static void append(tp_json *parent, tp_json *child)
+{
+    tp_json **end = &parent->child;
+    while (*end)
+        end = &(*end)->next;
+    *end = child;
+    parent->n++;
+}
+
+static tp_json *new_message(tp_arena *arena, const char *role, tp_slice content)
+{
+    tp_json *message = new_node(arena, TP_JSON_OBJECT);
+    append(message, string_member(arena, "role", tp_slice_of(role)));
+    append(message, string_member(arena, "content", content));
+    return message;
+}
+
+/* A string member that must be there. */
+static tp_status get_text(reading *r, const tp_json *object, const char *key, tp_slice *ret)
+{
+    const tp_json *v = tp_json_get(object, key);
+    tp_row_step path[] = {{.key = key}};
+    if (!v)
+        return tp_row_fail_at(r->row, NULL, 0, r->err, "\"%s\" is missing from this %s row", key,
+                              tp_schema_name(r->schema->kind));
+    if (v->type != TP_JSON_STRING)
+        return tp_row_fail_at(r->row, path, 1, r->err, "\"%s\" is %s; a string is needed", key,
+                              tp_row_type_name(v));
+    *ret = v->text;
+    return TP_OK;
+}
+
+/* Where a message stands in its row. */
+typedef struct {
+    const char *list; /* the member that holds the messages */
+    size_t index;
+} message_place;
+
+static tp_status fail_message(reading *r, message_place at, const char *key, const char *what)
+{
+    tp_row_step path[] = {{.key = at.list}, {.index = at.index}, {.key = key}};
+    return tp_row_fail_at(r->row, path, key ? 3 : 2, r->err, "%s[%zu]%s%s %s", at.list, at.index,
+                          key ? "." : "", key ? key : "", what);
+}
+
+/* A list of parts, all of which must be text: [{"type": "text", "text": "..."}]. */
+static tp_status join_parts(reading *r, message_place at, const tp_json *parts, tp_slice *ret)
+{
+    size_t n = 0;
+    for (const tp_json *part = parts->child; part; part = part->next) {
+        const tp_json *text = part->type == TP_JSON_STRING ? part : tp_json_get(part, "text");
+        if (!text || text->type != TP_JSON_STRING)
+            return fail_message(r, at, "content",
+                                "has a part that is not text; only text can be learned here");
+        n += text->text.len;
+    }
+    char *joined = tp_arena_array(r->arena, char, n + 1);
+    size_t used = 0;
+    for (const tp_json *part = parts->child; part; part = part->next) {
+        const tp_json *text = part->type == TP_JSON_STRING ? part : tp_json_get(part, "text");
+        memcpy(joined + used, text->text.data, text->text.len);
+        used += text->text.len;
+    }
+    *ret = (tp_slice){joined, n};
+    return TP_OK;
+}
+
+static bool has_tool_calls(const tp_json *message)
+{
+    const tp_json *calls = tp_json_get(message, "tool_calls");
+    return calls && calls->type == TP_JSON_ARRAY && calls->n > 0;
+}
+
+static const char *const roles[] = {"system", "developer", "user", "assistant", "tool", "function"};
+
+static tp_status check_role(reading *r, message_place at, const tp_json *role)
+{
+    char why[200];
+    if (!role || role->type != TP_JSON_STRING) {
+        snprintf(why, sizeof why, "is %s; a role such as \"user\" is needed", tp_row_type_name(role));
+        return fail_message(r, at, "role", why);
+    }
+    for (size_t i = 0; i < TP_COUNTOF(roles); i++)
+        if (tp_slice_is(role->text, roles[i]))
+            return TP_OK;
+    snprintf(why, sizeof why,
+             "is \"%.40s\"; known roles are system, developer, user, assistant, tool, function",
+             role->text.data);
+    return fail_message(r, at, "role", why);
+}
+
+/* Change the content of a message of our own list; its other members are shared with
+ * the parsed row, so the list of members is copied. */
+static void set_content(tp_arena *arena, tp_json *message, tp_slice text)
+{
+    tp_json *members = message->child, **end = &message->child;
+    bool found = false;
+    for (const tp_json *m = members; m; m = m->next) {
+        tp_json *copy = tp_arena_new(arena, tp_json);
+        *copy = *m;
+        copy->next = NULL;
+        if (tp_slice_is(m->key, "content")) {
+            copy->type = TP_JSON_STRING;
+            copy->text = text;
+            copy->child = NULL;
+            found = true;
+        }
+        *end = copy;
+        end = &copy->next;
+    }
+    if (!found)
+        append(message, string_member(arena, "content", text));
+}
+
+static tp_status check_message(reading *r, message_place at, tp_json *message)
+{
+    if (message->type != TP_JSON_OBJECT) {
+        char why[80];
+        snprintf(why, sizeof why, "is %s; an object with role and content is needed",
+                 tp_row_type_name(message));
+        return fail_message(r, at, NULL, why);
+    }
+    const tp_json *role = tp_json_get(message, "role");
+    TP_TRY(check_role(r, at, role));
+    const tp_json *content = tp_json_get(message, "content");
+    if (content && content->type == TP_JSON_STRING)
+        return TP_OK;
+    if ((!content || content->type == TP_JSON_NULL) && tp_slice_is(role->text, "assistant") &&
+        has_tool_calls(message))
+        return TP_OK;
+    if (content && content->type == TP_JSON_ARRAY) {
+        tp_slice text;
+        TP_TRY(join_parts(r, at, content, &text));
+        set_content(r->arena, message, text);
+        return TP_OK;
+    }
+    char why[80];
+    snprintf(why, sizeof why, "is %s; a string is needed", tp_row_type_name(content));
+    return fail_message(r, at, "content", why);
+}
+
+/* Append shallow copies of a row's messages to `to`: siblings are relinked there. */
+static tp_status add_messages(reading *r, const char *key, const tp_json *list, tp_json *to)
+{
+    tp_row_step path[] = {{.key = key}};
+    if (list->n == 0)
+        return tp_row_fail_at(r->row, path, 1, r->err,
+                              "\"%s\" is empty; there is nothing to learn from it", key);
+    message_place at = {.list = key};
+    tp_json **end = &to->child;
+    while (*end)
+        end = &(*end)->next;
+    for (const tp_json *m = list->child; m; m = m->next, at.index++) {
+        tp_json *copy = tp_arena_new(r->arena, tp_json);
+        *copy = *m;
+        copy->next = NULL;
+        TP_TRY(check_message(r, at, copy));
+        *end = copy;
+        end = &copy->next;
+        to->n++;
+    }
+    return TP_OK;
+}
+
+static const tp_json *get_list(reading *r, const tp_json *object, const char *key)
+{
+    const tp_json *list = tp_json_get(object, key);
+    tp_row_step path[] = {{.key = key}};
+    if (list && list->type == TP_JSON_ARRAY)
+        return list;
+    if (!list)
+        tp_row_fail_at(r->row, NULL, 0, r->err, "\"%s\" is missing from this %s row", key,
+                       tp_schema_name(r->schema->kind));
+    else
+        tp_row_fail_at(r->row, path, 1, r->err, "\"%s\" is %s; a list of messages is needed", key,
+                       tp_row_type_name(list));
+    return NULL;
+}
+
+static const char *sharegpt_role(tp_slice from)
+{
+    static const char *const pairs[][2] = {
+        {"human", "user"},          {"user", "user"},         {"gpt", "assistant"},
+        {"assistant", "assistant"}, {"chatgpt", "assistant"}, {"bard", "assistant"},
+        {"model", "assistant"},     {"system", "system"},     {"tool", "tool"},
+        {"observation", "tool"},    {"function", "tool"}};
+    for (size_t i = 0; i < TP_COUNTOF(pairs); i++)
+        if (tp_slice_is(from, pairs[i][0]))
+            return pairs[i][1];
+    return NULL;
+}
+
+static tp_status read_sharegpt(reading *r, const tp_json *object, tp_json *to)
+{
+    const char *key = r->schema->first;
+    const tp_json *list = get_list(r, object, key);
+    if (!list)
+        return TP_ERR_FORMAT;
+    if (list->child && tp_json_get(list->child, "role"))
+        return add_messages(r, key, list, to); /* OpenAI's names under this key */
+    tp_row_step path[] = {{.key = key}};
+    if (list->n == 0)
+        return tp_row_fail_at(r->row, path, 1, r->err,
+                              "\"%s\" is empty; there is nothing to learn from it", key);
+    message_place at = {.list = key};
+    tp_json **end = &to->child;
+    for (const tp_json *m = list->child; m; m = m->next, at.index++) {
+        const tp_json *from = tp_json_get(m, "from"), *value = tp_json_get(m, "value");
+        if (!from || from->type != TP_JSON_STRING)
+            return fail_message(r, at, "from", "must be a string such as \"human\" or \"gpt\"");
+        const char *role = sharegpt_role(from->text);
+        if (!role)
+            return fail_message(r, at, "from", "must be human, gpt, system or tool");
+        if (!value || value->type != TP_JSON_STRING)
+            return fail_message(r, at, "value", "must be a string");
+        *end = new_message(r->arena, role, value->text);
+        end = &(*end)->next;
+        to->n++;
+    }
+    return TP_OK;
+}
+
+/* One side of prompt and completion: a string, or a list of messages. */
+static tp_status add_side(reading *r, const tp_json *object, const char *key, const char *role,
+                          tp_json *to)
+{
+    const tp_json *v = tp_json_get(object, key);
+    if (v && v->type == TP_JSON_ARRAY)
+        return add_messages(r, key, v, to);
+    tp_slice text;
+    TP_TRY(get_text(r, object, key, &text));
+    append(to, new_message(r->arena, role, text));
+    return TP_OK;
+}
+
+/* Alpaca: the instruction, and below it its input where there is one. */
+static tp_status read_alpaca(reading *r, const tp_json *object, tp_json *to)
+{
+    tp_slice instruction, output;
+    TP_TRY(get_text(r, object, r->schema->first, &instruction));
+    TP_TRY(get_text(r, object, r->schema->second, &output));
+    const tp_json *input = tp_json_get(object, r->schema->extra);
+    tp_slice extra = {"", 0};
+    if (input && input->type != TP_JSON_NULL)
+        TP_TRY(get_text(r, object, r->schema->extra, &extra));
+    if (extra.len) {
+        size_t n = instruction.len + 2 + extra.len;
+        char *joined = tp_arena_array(r->arena, char, n + 1);
+        memcpy(joined, instruction.data, instruction.len);
+        memcpy(joined + instruction.len, "\n\n", 2);
+        memcpy(joined + instruction.len + 2, extra.data, extra.len);
+        instruction = (tp_slice){joined, n};
+    }
+    append(to, new_message(r->arena, "user", instruction));
+    append(to, new_message(r->arena, "assistant", output));
+    return TP_OK;
+}
+
+static bool has_role(const tp_json *message, const char *role)
+{
+    const tp_json *v = tp_json_get(message, "role");
+    return v && v->type == TP_JSON_STRING && tp_slice_is(v->text, role);
+}
+
+/* Returns the number of messages put in front. */
+static size_t add_system(const tp_schema *schema, tp_slice system, tp_arena *arena, tp_json *list)
+{
+    if (!system.data && schema->system_prompt)
+        system = tp_slice_of(schema->system_prompt);
+    if (!system.data || has_role(list->child, "system") || has_role(list->child, "developer"))
+        return 0;
+    tp_json *message = new_message(arena, "system", system);
+    message->next = list->child;
+    list->child = message;
+    list->n++;
+    return 1;
+}
+
+static void format_prompt(const tp_schema *schema, tp_arena *arena, tp_json *list)
+{
+    if (!schema->prompt_template)
+        return;
+    for (tp_json *m = list->child; m; m = m->next) {
+        const tp_json *content = tp_json_get(m, "content");
+        if (!has_role(m, "user") || !content || content->type != TP_JSON_STRING)
+            continue;
+        size_t n;
+        char *text = tp_prompt_format(schema->prompt_template, content->text, arena, &n);
+        set_content(arena, m, (tp_slice){text, n});
+        return;
+    }
+}
+
+/* A list of signatures, or the same as JSON in a string, which keeps the columns of
+ * a table uniform. */
+static tp_status read_tools(reading *r, const tp_json *object, tp_json **ret)
+{
+    const char *key = r->schema->tools;
+    const tp_json *tools = tp_json_get(object, key);
+    tp_row_step path[] = {{.key = key}};
+    *ret = NULL;
+    if (!tools || tools->type == TP_JSON_NULL)
+        return TP_OK;
+    if (tools->type == TP_JSON_STRING) {
+        tp_json_options options = TP_JSON_TOLERANT;
+        tp_error inner;
+        if (tp_json_parse(r->arena, "tools", tools->text.data, tools->text.len, &options, &tools,
+                          &inner) != TP_OK)
+            return tp_row_fail_at(r->row, path, 1, r->err, "\"%s\" is a string without JSON: %s",
+                                  key, inner.message);
+    }
+    if (tools->type != TP_JSON_ARRAY)
+        return tp_row_fail_at(r->row, path, 1, r->err, "\"%s\" is %s; a list is needed", key,
+                              tp_row_type_name(tools));
+    if (tools->n) {
+        *ret = tp_arena_new(r->arena, tp_json);
+        **ret = *tools;
+        (*ret)->next = NULL;
+    }
+    return TP_OK;
+}
+
+static tp_status read_conversation(reading *r, const tp_json *object, tp_example *ret)
+{
+    const tp_schema *schema = r->schema;
+    tp_json *list = new_node(r->arena, TP_JSON_ARRAY);
+    switch (schema->kind) {
+    case TP_SCHEMA_SHAREGPT:
+        TP_TRY(read_sharegpt(r, object, list));
+        break;
+    case TP_SCHEMA_ALPACA:
+        TP_TRY(read_alpaca(r, object, list));
+        break;
+    case TP_SCHEMA_MESSAGES: {
+        const tp_json *messages = get_list(r, object, schema->first);
+        if (!messages)
+            return TP_ERR_FORMAT;
+        TP_TRY(add_messages(r, schema->first, messages, list));
+        break;
+    }
+    default:
+        TP_TRY(add_side(r, object, schema->first, "user", list));
+        ret->first_target = list->n;
+        TP_TRY(add_side(r, object, schema->second, "assistant", list));
+    }
+    ret->is_pair = schema->kind != TP_SCHEMA_MESSAGES && schema->kind != TP_SCHEMA_SHAREGPT &&
+                   list->n == 2;
+    tp_slice system = {0};
+    if (schema->system[0] && tp_json_get(object, schema->system))
+        TP_TRY(get_text(r, object, schema->system, &system));
+    format_prompt(schema, r->arena, list);
+    ret->first_target += add_system(schema, system, r->arena, list);
+    ret->messages = list;
+    return read_tools(r, object, &ret->tools);
+}
+
+tp_status tp_schema_read(const tp_schema *schema, const tp_row *row, tp_arena *arena,
+                         tp_example *ret, tp_error *err)
+{
+    reading r = {.schema = schema, .row = row, .arena = arena, .err = err};
+    tp_json_options options = tp_row_json_options(row);
+    const tp_json *object;
+    TP_TRY(tp_json_parse(arena, row->file, row->text, row->n, &options, &object, err));
+    if (object->type != TP_JSON_OBJECT)
+        return tp_row_fail_at(row, NULL, 0, err, "a row must be a JSON object, this is %s",
+                              tp_row_type_name(object));
+    tp_example example = {.separator = schema->separator, .line = row->line};
+    if (schema->kind == TP_SCHEMA_TEXT) {
+        example.is_text = true;
+        TP_TRY(get_text(&r, object, schema->first, &example.text));
+    } else {
+        TP_TRY(read_conversation(&r, object, &example));
+    }
+    *ret = example;
+    return TP_OK;
+}
+
+void tp_schema_pair(const tp_schema *schema, const char *prompt, const char *answer,
+                    tp_arena *arena, tp_example *ret)
+{
+    tp_json *list = new_node(arena, TP_JSON_ARRAY);
+    append(list, new_message(arena, "user", copy_slice(arena, prompt, strlen(prompt))));
+    append(list, new_message(arena, "assistant", copy_slice(arena, answer, strlen(answer))));
+    tp_example example = {.is_pair = true, .messages = list, .separator = schema->separator};
+    example.first_target = 1;
+    format_prompt(schema, arena, list);
+    example.first_target += add_system(schema, (tp_slice){0}, arena, list);
+    *ret = example;
+}

@@ -1,0 +1,94 @@
+#include "engine/model/builder.h"
+
+#include <math.h>
+
+enum { MAX_NAME = 256 };
+
+void tp_build_enter(tp_builder *b, int64_t layer)
+{
+    b->layer = layer;
+    b->g->block = (int16_t)layer;
+}
+
+static tp_ref find_or_add(tp_graph *g, const char *name, tp_dtype dtype, uint8_t rank,
+                          const int64_t *dim, tp_mem_kind kind)
+{
+    tp_ref known = tp_graph_find(g, name);
+    return known ? known : tp_graph_state(g, name, dtype, rank, dim, kind);
+}
+
+tp_ref tp_build_weight(const tp_builder *b, const char *name)
+{
+    char full[MAX_NAME];
+    if (b->layer >= 0)
+        snprintf(full, sizeof full, "%s%lld.%s", b->model->family->layer_prefix,
+                 (long long)b->layer, name);
+    else
+        snprintf(full, sizeof full, "%s", name);
+    const tp_param *p = tp_model_find_param(b->model, full);
+    TP_ASSERT(p);
+    return find_or_add(b->g, p->name, TP_DTYPE_F32, p->rank, p->dim, TP_MEM_WEIGHTS);
+}
+
+tp_ref tp_build_op(const tp_builder *b, tp_op op, const tp_attrs *attrs, int n_in, const tp_ref *in,
+                   const char *label)
+{
+    char full[MAX_NAME];
+    if (b->layer >= 0)
+        snprintf(full, sizeof full, "layers.%lld.%s", (long long)b->layer, label);
+    else
+        snprintf(full, sizeof full, "%s", label);
+    return tp_graph_op(b->g, op, attrs, n_in, in, full);
+}
+
+tp_ref tp_build_linear(const tp_builder *b, tp_ref x, const char *name, bool has_bias,
+                       bool transposed, const char *label)
+{
+    char full[MAX_NAME];
+    snprintf(full, sizeof full, "%s.weight", name);
+    tp_ref in[3] = {x, tp_build_weight(b, full)};
+    if (has_bias) {
+        snprintf(full, sizeof full, "%s.bias", name);
+        in[2] = tp_build_weight(b, full);
+    }
+    return tp_build_op(b, TP_OP_linear, &(tp_attrs){.transposed = transposed}, has_bias ? 3 : 2, in,
+                       label);
+}
+
+tp_ref tp_build_add(const tp_builder *b, tp_ref x, tp_ref y, const char *label)
+{
+    tp_ref in[] = {x, y};
+    return tp_build_op(b, TP_OP_add, NULL, 2, in, label);
+}
+
+tp_ref tp_build_activation(const tp_builder *b, tp_ref x, const char *label)
+{
+    tp_activation kind = b->model->activation;
+    tp_attrs attrs = {.tanh = kind == TP_ACTIVATION_GELU_TANH};
+    tp_op op = kind == TP_ACTIVATION_SILU ? TP_OP_silu : TP_OP_gelu;
+    return tp_build_op(b, op, &attrs, 1, &x, label);
+}
+
+static tp_ref cache(const tp_builder *b, char which)
+{
+    char name[MAX_NAME];
+    const tp_model_info *info = &b->model->info;
+    int64_t dim[] = {b->f->cache_rows, info->kv_heads * info->head_dim};
+    snprintf(name, sizeof name, "kv.%c.%lld", which, (long long)b->layer);
+    return find_or_add(b->g, name, b->f->cache_dtype, 2, dim, TP_MEM_KV_CACHE);
+}
+
+tp_ref tp_build_attention(const tp_builder *b, tp_ref q, tp_ref k, tp_ref v)
+{
+    const tp_model_info *info = &b->model->info;
+    tp_attrs attrs = {.heads = (int32_t)info->heads,
+                      .kv_heads = (int32_t)info->kv_heads,
+                      .head_dim = (int32_t)info->head_dim,
+                      .scale = (float)(1 / sqrt((double)info->head_dim))};
+    if (b->f->cache_rows > 0) {
+        tp_ref in[] = {q, k, v, cache(b, 'k'), cache(b, 'v'), b->f->positions};
+        return tp_build_op(b, TP_OP_kv_attention, &attrs, 6, in, "attention");
+    }
+    tp_ref in[] = {q, k, v, b->f->cu};
+    return tp_build_op(b, TP_OP_attention, &attrs, 4, in, "attention");
+}

@@ -1,0 +1,174 @@
+#include "engine/model/decoder.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/model/builder.h"
+
+const char *const tp_decoder_ignored[] = {"rotary_emb.inv_freq", NULL};
+
+static tp_status read_sizes(tp_model *model, const tp_fields *c, int64_t default_head_dim,
+                            tp_error *err)
+{
+    tp_model_info *i = &model->info;
+    TP_TRY(tp_fields_int(c, "vocab_size", 1, TP_MAX_VOCAB, TP_REQUIRED, &i->vocab, err));
+    TP_TRY(tp_fields_int(c, "hidden_size", 1, TP_MAX_WIDTH, TP_REQUIRED, &i->hidden, err));
+    TP_TRY(tp_fields_int(c, "intermediate_size", 1, TP_MAX_INTERMEDIATE, TP_REQUIRED,
+                         &i->intermediate, err));
+    TP_TRY(tp_fields_int(c, "num_hidden_layers", 1, TP_MAX_LAYERS, TP_REQUIRED, &i->layers, err));
+    TP_TRY(tp_fields_int(c, "num_attention_heads", 1, TP_MAX_HEADS, TP_REQUIRED, &i->heads, err));
+    TP_TRY(tp_fields_int(c, "num_key_value_heads", 1, TP_MAX_HEADS, i->heads, &i->kv_heads, err));
+    TP_TRY(tp_fields_int(c, "max_position_embeddings", 1, TP_MAX_POSITIONS, TP_REQUIRED,
+                         &i->max_positions, err));
+    TP_TRY(tp_fields_int(c, "head_dim", 2, TP_MAX_HEAD_DIM, default_head_dim, &i->head_dim, err));
+    return tp_family_check_heads(model, c, "num_attention_heads", err);
+}
+
+tp_status tp_decoder_read(tp_model *model, const tp_fields *c, int64_t default_head_dim,
+                          tp_error *err)
+{
+    double dropout;
+    TP_TRY(read_sizes(model, c, default_head_dim, err));
+    TP_TRY(tp_fields_number(c, "rms_norm_eps", 0, 1, 1e-6, &model->info.norm_eps, err));
+    TP_TRY(tp_fields_bool(c, "tie_word_embeddings", false, &model->info.tied, err));
+    TP_TRY(tp_fields_number(c, "attention_dropout", -1, 1, 0, &dropout, err));
+    if (dropout != 0)
+        return tp_fields_fail(c, "attention_dropout", TP_ERR_UNSUPPORTED, err,
+                              "dropout is not supported; set it to 0");
+    TP_TRY(tp_family_read_activation(model, c, "hidden_act", "silu", err));
+    TP_TRY(tp_rope_read(c, &model->rope, err));
+    model->info.rope_theta = model->rope.theta;
+    model->embedding_name = "model.embed_tokens.weight";
+    return TP_OK;
+}
+
+/* A window is in use when it is switched on and some layer lies past the last one
+ * with full attention; newer files say the kind of each layer. */
+tp_status tp_decoder_check_windows(const tp_model *model, const tp_fields *c, tp_error *err)
+{
+    const tp_json *kinds = tp_fields_get(c, "layer_types");
+    for (const tp_json *v = kinds ? kinds->child : NULL; v; v = v->next) {
+        const char *kind = tp_json_str(v);
+        if (!kind || strcmp(kind, "full_attention") != 0)
+            return tp_fields_fail(c, "layer_types", TP_ERR_UNSUPPORTED, err,
+                                  "holds \"%.40s\"; only full_attention is supported",
+                                  kind ? kind : "(not a string)");
+    }
+    bool is_on;
+    int64_t n_full;
+    TP_TRY(tp_fields_bool(c, "use_sliding_window", false, &is_on, err));
+    TP_TRY(tp_fields_int(c, "max_window_layers", 0, INT32_MAX, 0, &n_full, err));
+    if (is_on && !kinds && n_full < model->info.layers)
+        return tp_fields_fail(c, "use_sliding_window", TP_ERR_UNSUPPORTED, err,
+                              "sliding-window attention is not supported");
+    return TP_OK;
+}
+
+static void list_projection(tp_model *m, int64_t layer, const char *name, int64_t out, int64_t in,
+                            bool has_bias, bool is_residual_out)
+{
+    char full[64];
+    snprintf(full, sizeof full, "%s.weight", name);
+    tp_param *p = tp_model_add_layer_param(m, layer, full, out, in, TP_INIT_NORMAL);
+    p->is_residual_out = is_residual_out;
+    if (has_bias) {
+        snprintf(full, sizeof full, "%s.bias", name);
+        tp_model_add_layer_param(m, layer, full, out, 0, TP_INIT_ZERO);
+    }
+}
+
+static void list_layer(tp_model *m, int64_t l)
+{
+    int64_t C = m->info.hidden, F = m->info.intermediate, D = m->info.head_dim;
+    int64_t Q = m->info.heads * D, KV = m->info.kv_heads * D;
+    list_projection(m, l, "self_attn.q_proj", Q, C, m->has_qkv_bias, false);
+    list_projection(m, l, "self_attn.k_proj", KV, C, m->has_qkv_bias, false);
+    list_projection(m, l, "self_attn.v_proj", KV, C, m->has_qkv_bias, false);
+    list_projection(m, l, "self_attn.o_proj", C, Q, m->has_out_bias, true);
+    if (m->has_qk_norm) {
+        tp_model_add_layer_param(m, l, "self_attn.q_norm.weight", D, 0, TP_INIT_ONE);
+        tp_model_add_layer_param(m, l, "self_attn.k_norm.weight", D, 0, TP_INIT_ONE);
+    }
+    list_projection(m, l, "mlp.gate_proj", F, C, m->has_mlp_bias, false);
+    list_projection(m, l, "mlp.up_proj", F, C, m->has_mlp_bias, false);
+    list_projection(m, l, "mlp.down_proj", C, F, m->has_mlp_bias, true);
+    tp_model_add_layer_param(m, l, "input_layernorm.weight", C, 0, TP_INIT_ONE);
+    tp_model_add_layer_param(m, l, "post_attention_layernorm.weight", C, 0, TP_INIT_ONE);
+}
+
+void tp_decoder_list_params(tp_model *m)
+{
+    const tp_model_info *i = &m->info;
+    tp_model_add_param(m, "model.embed_tokens.weight", i->vocab, i->hidden, TP_INIT_NORMAL);
+    for (int64_t l = 0; l < i->layers; l++)
+        list_layer(m, l);
+    tp_model_add_param(m, "model.norm.weight", i->hidden, 0, TP_INIT_ONE);
+    if (!i->tied)
+        tp_model_add_param(m, "lm_head.weight", i->vocab, i->hidden, TP_INIT_NORMAL);
+}
+
+static tp_ref norm(const tp_builder *b, tp_ref x, const char *weight, const char *label)
+{
+    tp_ref in[] = {x, tp_build_weight(b, weight)};
+    tp_attrs attrs = {.eps = (float)b->model->info.norm_eps};
+    return tp_build_op(b, TP_OP_rmsnorm, &attrs, 2, in, label);
+}
+
+static tp_ref rotate(const tp_builder *b, tp_ref x, tp_ref table, const char *label)
+{
+    tp_ref in[] = {x, b->f->positions, table};
+    tp_attrs attrs = {.head_dim = (int32_t)b->model->info.head_dim};
+    return tp_build_op(b, TP_OP_rope, &attrs, 3, in, label);
+}
+
+/* x[T,C] -> [T,C], before the residual */
+static tp_ref attention_part(const tp_builder *b, tp_ref x, tp_ref table)
+{
+    const tp_model *m = b->model;
+    tp_ref n = norm(b, x, "input_layernorm.weight", "input_norm");
+    tp_ref q = tp_build_linear(b, n, "self_attn.q_proj", m->has_qkv_bias, false, "q_proj");
+    tp_ref k = tp_build_linear(b, n, "self_attn.k_proj", m->has_qkv_bias, false, "k_proj");
+    tp_ref v = tp_build_linear(b, n, "self_attn.v_proj", m->has_qkv_bias, false, "v_proj");
+    if (m->has_qk_norm) {
+        q = norm(b, q, "self_attn.q_norm.weight", "q_norm");
+        k = norm(b, k, "self_attn.k_norm.weight", "k_norm");
+    }
+    q = rotate(b, q, table, "q_rope");
+    k = rotate(b, k, table, "k_rope");
+    tp_ref o = tp_build_attention(b, q, k, v);
+    return tp_build_linear(b, o, "self_attn.o_proj", m->has_out_bias, false, "o_proj");
+}
+
+static tp_ref mlp_part(const tp_builder *b, tp_ref x)
+{
+    bool has_bias = b->model->has_mlp_bias;
+    tp_ref n = norm(b, x, "post_attention_layernorm.weight", "post_norm");
+    tp_ref gate = tp_build_linear(b, n, "mlp.gate_proj", has_bias, false, "gate_proj");
+    tp_ref up = tp_build_linear(b, n, "mlp.up_proj", has_bias, false, "up_proj");
+    tp_ref in[] = {tp_build_activation(b, gate, "activation"), up};
+    tp_ref product = tp_build_op(b, TP_OP_mul, NULL, 2, in, "gated");
+    return tp_build_linear(b, product, "mlp.down_proj", has_bias, false, "down_proj");
+}
+
+static tp_ref rope_table(const tp_builder *b)
+{
+    int64_t dim[] = {b->f->max_positions, b->model->info.head_dim};
+    tp_ref known = tp_graph_find(b->g, "rope.table");
+    return known ? known
+                 : tp_graph_state(b->g, "rope.table", TP_DTYPE_F32, 2, dim, TP_MEM_CONSTANTS);
+}
+
+void tp_decoder_forward(const tp_model *model, tp_graph *g, const tp_forward *f, tp_ref *ret_hidden)
+{
+    tp_builder b = {.model = model, .g = g, .f = f, .layer = -1};
+    tp_ref table = rope_table(&b);
+    tp_ref in[] = {f->tokens, tp_build_weight(&b, "model.embed_tokens.weight")};
+    tp_ref x = tp_build_op(&b, TP_OP_embed, NULL, 2, in, "embed");
+    for (int64_t l = 0; l < model->info.layers; l++) {
+        tp_build_enter(&b, l);
+        x = tp_build_add(&b, x, attention_part(&b, x, table), "attention_residual");
+        x = tp_build_add(&b, x, mlp_part(&b, x), "mlp_residual");
+    }
+    tp_build_enter(&b, -1);
+    *ret_hidden = norm(&b, x, "model.norm.weight", "norm");
+}

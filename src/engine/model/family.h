@@ -1,0 +1,84 @@
+/* family.h - what an architecture family says about itself; private to engine/model.
+ *
+ * A family is one const table: which fields of config.json it reads, which
+ * parameters follow from them, and how its forward graph is built.  Families are
+ * listed in families[] of model.c. */
+#ifndef TP_ENGINE_MODEL_FAMILY_H
+#define TP_ENGINE_MODEL_FAMILY_H
+
+#include "base/arena.h"
+#include "engine/model/fields.h"
+#include "engine/model/model.h"
+#include "engine/model/rope.h"
+
+typedef enum { TP_ACTIVATION_SILU, TP_ACTIVATION_GELU, TP_ACTIVATION_GELU_TANH } tp_activation;
+
+typedef struct {
+    const char *model_type;        /* as in config.json */
+    const char *models;            /* "Llama 2 and 3, SmolLM2": for messages */
+    const char *architecture;      /* "LlamaForCausalLM" */
+    const char *base_architecture; /* "LlamaModel": the same without a head */
+    const char *prefix;            /* "model.": files of the bare model lack it */
+    const char *layer_prefix;      /* "model.layers.", before the layer's number */
+    /* Buffers that old files hold and that are no parameters: ends of names. */
+    const char *const *ignored;
+
+    /* Fields into model->info and the details below. */
+    tp_status (*read)(tp_model *model, const tp_fields *c, tp_error *err);
+    /* tp_model_add_param() for each, in the order of transformers. */
+    void (*list_params)(tp_model *model);
+    void (*forward)(const tp_model *model, tp_graph *g, const tp_forward *f, tp_ref *ret_hidden);
+} tp_family;
+
+extern const tp_family tp_family_llama, tp_family_qwen2, tp_family_qwen3, tp_family_gpt2;
+
+/* Larger models than these are refused as mistakes. */
+enum {
+    TP_MAX_WIDTH = 1 << 18,
+    TP_MAX_INTERMEDIATE = 1 << 22,
+    TP_MAX_LAYERS = 512,
+    TP_MAX_HEADS = 4096,
+    TP_MAX_HEAD_DIM = 4096,
+    TP_MAX_VOCAB = 1 << 24,
+    TP_MAX_POSITIONS = 1 << 30
+};
+
+struct tp_model {
+    tp_arena arena;
+    const tp_family *family;
+    const char *config_path;
+    const char *folder; /* NULL when opened from a config.json alone */
+    const char *config_text;
+    size_t config_len;
+    tp_model_info info;
+    double initializer_range;
+
+    /* what the block builders look at */
+    tp_rope rope;
+    tp_activation activation;
+    bool has_qkv_bias, has_out_bias, has_mlp_bias, has_qk_norm;
+
+    const char *embedding_name; /* also the head when tied */
+    tp_param *params;
+    size_t n_params, cap_params;
+    int64_t param_count;
+    uint32_t *slots; /* open addressing by name: index + 1 */
+    size_t n_slots;
+};
+
+/* `name` is copied; dim1 = 0 makes a vector. */
+tp_param *tp_model_add_param(tp_model *model, const char *name, int64_t dim0, int64_t dim1,
+                             tp_init init);
+/* The same inside layer `layer`: "<layer_prefix><layer>.<name>". */
+tp_param *tp_model_add_layer_param(tp_model *model, int64_t layer, const char *name, int64_t dim0,
+                                   int64_t dim1, tp_init init);
+const tp_param *tp_model_find_param(const tp_model *model, const char *name);
+
+/* heads, kv_heads and head_dim fit each other and the width. */
+TP_CHECKED tp_status tp_family_check_heads(tp_model *model, const tp_fields *c,
+                                           const char *heads_field, tp_error *err);
+TP_CHECKED tp_status tp_family_read_activation(tp_model *model, const tp_fields *c,
+                                               const char *field, const char *fallback,
+                                               tp_error *err);
+
+#endif

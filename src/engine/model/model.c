@@ -1,0 +1,390 @@
+#include "engine/model/model.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/files.h"
+#include "base/platform.h"
+#include "engine/model/family.h"
+
+enum {
+    MAX_CONFIG_BYTES = 1 << 20,
+    /* The document takes up to 64 bytes per byte of text; parameters need far less. */
+    ARENA_BYTES = 2 * 64 * MAX_CONFIG_BYTES,
+    MAX_EOS = TP_COUNTOF(((tp_model_info *)NULL)->eos)
+};
+
+static const int64_t max_parameters = INT64_C(10000000000000); /* 20 TB in bf16 */
+
+static const tp_family *const families[] = {
+    &tp_family_llama,
+    &tp_family_qwen2,
+    &tp_family_qwen3,
+    &tp_family_gpt2,
+};
+
+/* "llama (Llama 2 and 3, SmolLM2), qwen2 (...), ..." */
+static const char *supported(char *out, size_t n)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < TP_COUNTOF(families) && at < n; i++)
+        at += (size_t)snprintf(out + at, n - at, "%s%s (%s)", i ? ", " : "",
+                               families[i]->model_type, families[i]->models);
+    return out;
+}
+
+static uint32_t *slot_of(const tp_model *model, const char *name)
+{
+    size_t i = (size_t)XXH3_64bits(name, strlen(name)) & (model->n_slots - 1);
+    while (model->slots[i] && strcmp(model->params[model->slots[i] - 1].name, name) != 0)
+        i = (i + 1) & (model->n_slots - 1);
+    return &model->slots[i];
+}
+
+const tp_param *tp_model_find_param(const tp_model *model, const char *name)
+{
+    uint32_t slot = *slot_of(model, name);
+    return slot ? &model->params[slot - 1] : NULL;
+}
+
+tp_param *tp_model_add_param(tp_model *model, const char *name, int64_t dim0, int64_t dim1,
+                             tp_init init)
+{
+    if (model->n_params == model->cap_params) {
+        size_t cap = model->cap_params ? model->cap_params * 2 : 64;
+        tp_param *params = tp_arena_array(&model->arena, tp_param, cap);
+        if (model->n_params)
+            memcpy(params, model->params, model->n_params * sizeof *params);
+        model->params = params;
+        model->cap_params = cap;
+    }
+    tp_param *p = &model->params[model->n_params++];
+    *p = (tp_param){.name = tp_arena_strdup(&model->arena, name),
+                    .rank = dim1 ? 2 : 1,
+                    .dim = {dim0, dim1 ? dim1 : 1},
+                    .init = init,
+                    .is_matrix = dim1 != 0};
+    return p;
+}
+
+tp_param *tp_model_add_layer_param(tp_model *model, int64_t layer, const char *name, int64_t dim0,
+                                   int64_t dim1, tp_init init)
+{
+    char full[256];
+    snprintf(full, sizeof full, "%s%lld.%s", model->family->layer_prefix, (long long)layer, name);
+    return tp_model_add_param(model, full, dim0, dim1, init);
+}
+
+/* The list by name, and its sum; the limits on single sizes keep the sum below 2^63,
+ * the check stands should they grow. */
+static tp_status finish_params(tp_model *model, const tp_fields *c, tp_error *err)
+{
+    model->n_slots = 64;
+    while (model->n_slots < model->n_params * 2)
+        model->n_slots *= 2;
+    model->slots = tp_arena_array(&model->arena, uint32_t, model->n_slots);
+    for (size_t i = 0; i < model->n_params; i++) {
+        const tp_param *p = &model->params[i];
+        int64_t n;
+        *slot_of(model, p->name) = (uint32_t)i + 1;
+        if (__builtin_mul_overflow(p->dim[0], p->dim[1], &n) ||
+            __builtin_add_overflow(model->param_count, n, &model->param_count) ||
+            model->param_count > max_parameters)
+            return tp_fail(err, TP_ERR_FORMAT,
+                           "%s: %lld layers of width %lld with a vocabulary of %lld make more than "
+                           "%lld parameters; one of these sizes must be wrong",
+                           c->path, (long long)model->info.layers, (long long)model->info.hidden,
+                           (long long)model->info.vocab, (long long)max_parameters);
+    }
+    return TP_OK;
+}
+
+tp_status tp_family_check_heads(tp_model *model, const tp_fields *c, const char *heads_field,
+                                tp_error *err)
+{
+    tp_model_info *i = &model->info;
+    if (i->heads % i->kv_heads != 0)
+        return tp_fields_fail(c, "num_key_value_heads", TP_ERR_FORMAT, err,
+                              "expected a divisor of %s, %lld", heads_field, (long long)i->heads);
+    if (i->head_dim == 0) {
+        if (i->hidden % i->heads != 0)
+            return tp_fields_fail(c, heads_field, TP_ERR_FORMAT, err,
+                                  "expected a divisor of the width, %lld", (long long)i->hidden);
+        i->head_dim = i->hidden / i->heads;
+    }
+    if (i->head_dim % 2 != 0)
+        return tp_fields_fail(c, tp_fields_get(c, "head_dim") ? "head_dim" : heads_field,
+                              TP_ERR_FORMAT, err, "heads of %lld are odd; positions rotate pairs",
+                              (long long)i->head_dim);
+    return TP_OK;
+}
+
+tp_status tp_family_read_activation(tp_model *model, const tp_fields *c, const char *field,
+                                    const char *fallback, tp_error *err)
+{
+    static const struct {
+        const char *name;
+        tp_activation activation;
+    } known[] = {
+        {"silu", TP_ACTIVATION_SILU},
+        {"swish", TP_ACTIVATION_SILU},
+        {"gelu", TP_ACTIVATION_GELU},
+        {"gelu_new", TP_ACTIVATION_GELU_TANH},
+        {"gelu_pytorch_tanh", TP_ACTIVATION_GELU_TANH},
+    };
+    const char *name;
+    TP_TRY(tp_fields_string(c, field, fallback, &name, err));
+    for (size_t i = 0; i < TP_COUNTOF(known); i++) {
+        if (strcmp(known[i].name, name) == 0) {
+            model->activation = known[i].activation;
+            return TP_OK;
+        }
+    }
+    return tp_fields_fail(c, field, TP_ERR_UNSUPPORTED, err,
+                          "supported are silu, swish, gelu, gelu_new and gelu_pytorch_tanh");
+}
+
+static tp_status check_architectures(const tp_family *family, const tp_fields *c, tp_error *err)
+{
+    const tp_json *list = tp_fields_get(c, "architectures");
+    if (!list || list->n == 0)
+        return TP_OK;
+    for (const tp_json *v = list->child; v; v = v->next) {
+        const char *name = tp_json_str(v);
+        if (name &&
+            (!strcmp(name, family->architecture) || !strcmp(name, family->base_architecture)))
+            return TP_OK;
+    }
+    const char *first = tp_json_str(list->child);
+    return tp_fields_fail(
+        c, "architectures", TP_ERR_UNSUPPORTED, err, "holds \"%.60s\"; a %s model must be %s",
+        first ? first : "(not a string)", family->model_type, family->architecture);
+}
+
+static tp_status choose_family(const tp_fields *c, const tp_family **ret, tp_error *err)
+{
+    char list[256];
+    const char *type;
+    TP_TRY(tp_fields_string(c, "model_type", NULL, &type, err));
+    for (size_t i = 0; type && i < TP_COUNTOF(families); i++) {
+        if (strcmp(families[i]->model_type, type) == 0) {
+            *ret = families[i];
+            TP_TRY(check_architectures(*ret, c, err));
+            if (tp_fields_get(c, "quantization_config"))
+                return tp_fields_fail(c, "quantization_config", TP_ERR_UNSUPPORTED, err,
+                                      "quantised weights are not supported; take the model in "
+                                      "bf16");
+            return TP_OK;
+        }
+    }
+    return tp_fields_fail(c, "model_type", TP_ERR_UNSUPPORTED, err, "supported are %s",
+                          supported(list, sizeof list));
+}
+
+static tp_status parse(tp_model *model, const char *name, const char *text, size_t n, tp_error *err)
+{
+    TP_TRY(tp_arena_init(&model->arena, ARENA_BYTES, err));
+    model->config_path = tp_arena_strdup(&model->arena, name);
+    model->config_text = tp_arena_strndup(&model->arena, text, n);
+    model->config_len = n;
+    const tp_json *root;
+    tp_json_options options = {.allow_nan = true, .max_bytes = MAX_CONFIG_BYTES};
+    TP_TRY(tp_json_parse(&model->arena, name, text, n, &options, &root, err));
+    if (root->type != TP_JSON_OBJECT)
+        return tp_fail(err, TP_ERR_FORMAT, "%s: expected an object", name);
+    tp_fields c = {.path = model->config_path, .section = "", .object = root};
+    TP_TRY(choose_family(&c, &model->family, err));
+    model->info.family = model->family->model_type;
+    TP_TRY(model->family->read(model, &c, err));
+    int64_t bos;
+    int n_bos;
+    TP_TRY(tp_fields_ids(&c, "bos_token_id", 1, &bos, &n_bos, err));
+    model->info.bos = n_bos ? bos : -1;
+    TP_TRY(tp_fields_ids(&c, "eos_token_id", MAX_EOS, model->info.eos, &model->info.n_eos, err));
+    TP_TRY(tp_fields_number(&c, "initializer_range", -1, 1, 0.02, &model->initializer_range, err));
+    if (model->initializer_range <= 0)
+        model->initializer_range = 0.02;
+    model->family->list_params(model);
+    return finish_params(model, &c, err);
+}
+
+tp_status tp_model_parse(const char *name, const char *text, size_t n, tp_model **ret,
+                         tp_error *err)
+{
+    if (n > MAX_CONFIG_BYTES)
+        return tp_fail(err, TP_ERR_FORMAT, "%s: %zu bytes are too many for a config.json", name, n);
+    tp_model *model = calloc(1, sizeof *model);
+    if (!model)
+        return tp_fail(err, TP_ERR_NOMEM, "cannot read %s: out of memory", name);
+    tp_status status = parse(model, name, text, n, err);
+    if (status != TP_OK) {
+        tp_model_free(model);
+        return status;
+    }
+    *ret = model;
+    return TP_OK;
+}
+
+/* The ids that end a text: generation_config.json knows more of them. */
+static tp_status read_generation_config(tp_model *model, tp_error *err)
+{
+    const char *path = tp_arena_printf(&model->arena, "%s/generation_config.json", model->folder);
+    if (!tp_file_exists(path))
+        return TP_OK;
+    tp_buf text = {0};
+    const tp_json *root = NULL;
+    tp_json_options options = {.allow_nan = true, .max_bytes = MAX_CONFIG_BYTES / 2};
+    tp_status status = tp_file_read(path, MAX_CONFIG_BYTES / 2, &text, err);
+    if (status == TP_OK)
+        status =
+            tp_json_parse(&model->arena, path, tp_buf_str(&text), text.len, &options, &root, err);
+    tp_fields c = {.path = path, .section = "", .object = root};
+    if (status == TP_OK && tp_fields_get(&c, "eos_token_id"))
+        status =
+            tp_fields_ids(&c, "eos_token_id", MAX_EOS, model->info.eos, &model->info.n_eos, err);
+    tp_buf_release(&text);
+    return status;
+}
+
+static tp_status open_file(const char *config, const char *folder, tp_model **ret, tp_error *err)
+{
+    tp_buf text = {0};
+    tp_model *model = NULL;
+    tp_status status = tp_file_read(config, MAX_CONFIG_BYTES, &text, err);
+    if (status == TP_OK)
+        status = tp_model_parse(config, tp_buf_str(&text), text.len, &model, err);
+    tp_buf_release(&text);
+    if (status == TP_OK && folder) {
+        model->folder = tp_arena_strdup(&model->arena, folder);
+        status = read_generation_config(model, err);
+    }
+    if (status != TP_OK) {
+        tp_model_free(model);
+        return status;
+    }
+    *ret = model;
+    return TP_OK;
+}
+
+tp_status tp_model_open(const char *path, tp_model **ret, tp_error *err)
+{
+    if (tp_file_exists(path))
+        return open_file(path, NULL, ret, err);
+    if (!tp_dir_exists(path))
+        return tp_fail(err, TP_ERR_IO,
+                       "there is no model at %s: expected a folder with config.json, or a "
+                       "config.json; models are not downloaded, fetch the folder first",
+                       path);
+    tp_buf config = {0};
+    tp_buf_addf(&config, "%s/config.json", path);
+    tp_status status;
+    if (tp_file_exists(config.data))
+        status = open_file(config.data, path, ret, err);
+    else
+        status =
+            tp_fail(err, TP_ERR_IO,
+                    "%s has no config.json: expected the folder of a Hugging Face model", path);
+    tp_buf_release(&config);
+    return status;
+}
+
+void tp_model_free(tp_model *model)
+{
+    if (!model)
+        return;
+    tp_arena_release(&model->arena);
+    free(model);
+}
+
+const tp_model_info *tp_model_get_info(const tp_model *model) { return &model->info; }
+
+const tp_param *tp_model_params(const tp_model *model, size_t *ret_n)
+{
+    *ret_n = model->n_params;
+    return model->params;
+}
+
+int64_t tp_model_param_count(const tp_model *model) { return model->param_count; }
+
+static tp_status check_vector(const tp_graph *g, tp_ref ref, int64_t rows, const char *name,
+                              tp_error *err)
+{
+    const tp_value *v = ref && ref < g->n_values ? &g->values[ref] : NULL;
+    if (!v || v->dtype != TP_DTYPE_I32 || v->rank != 1 || (rows && v->dim[0] != rows))
+        return tp_fail(err, TP_ERR_ARG, "the forward graph needs '%s' as i32 of one length", name);
+    return TP_OK;
+}
+
+static tp_status check_forward(const tp_model *model, const tp_graph *g, const tp_forward *f,
+                               tp_error *err)
+{
+    bool has_cache = f->cache_rows > 0;
+    TP_TRY(check_vector(g, f->tokens, 0, "tokens", err));
+    TP_TRY(check_vector(g, f->positions, g->values[f->tokens].dim[0], "positions", err));
+    if (!has_cache)
+        TP_TRY(check_vector(g, f->cu, 0, "cu", err));
+    if (has_cache && (f->cu || (f->cache_dtype != TP_DTYPE_F32 && f->cache_dtype != TP_DTYPE_BF16)))
+        return tp_fail(err, TP_ERR_ARG, "caches are f32 or bf16 and exclude packed sequences");
+    bool is_learned = model->rope.theta == 0;
+    if (f->max_positions < 1 || f->max_positions > TP_MAX_POSITIONS ||
+        (is_learned && f->max_positions > model->info.max_positions))
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "sequences of %lld tokens are asked for; this model has %s%lld positions",
+                       (long long)f->max_positions, is_learned ? "" : "at most ",
+                       (long long)(is_learned ? model->info.max_positions : TP_MAX_POSITIONS));
+    return TP_OK;
+}
+
+tp_status tp_model_forward(const tp_model *model, tp_graph *g, const tp_forward *f,
+                           tp_ref *ret_hidden, tp_ref *ret_head_weight, tp_error *err)
+{
+    TP_TRY(check_forward(model, g, f, err));
+    int16_t block = g->block;
+    tp_ref hidden;
+    model->family->forward(model, g, f, &hidden);
+    g->block = block;
+    const tp_param *head =
+        tp_model_find_param(model, model->info.tied ? model->embedding_name : "lm_head.weight");
+    tp_ref weight = tp_graph_find(g, head->name);
+    if (!weight)
+        weight = tp_graph_state(g, head->name, TP_DTYPE_F32, 2, head->dim, TP_MEM_WEIGHTS);
+    *ret_hidden = hidden;
+    *ret_head_weight = weight;
+    return TP_OK;
+}
+
+tp_status tp_model_declare(const tp_model *model, int64_t max_positions, tp_states *states,
+                           tp_error *err)
+{
+    for (size_t i = 0; i < model->n_params; i++) {
+        const tp_param *p = &model->params[i];
+        TP_TRY(
+            tp_states_declare(states, p->name, TP_DTYPE_F32, p->rank, p->dim, TP_MEM_WEIGHTS, err));
+    }
+    if (model->rope.theta == 0)
+        return TP_OK;
+    int64_t dim[] = {max_positions, model->info.head_dim};
+    return tp_states_declare(states, "rope.table", TP_DTYPE_F32, 2, dim, TP_MEM_CONSTANTS, err);
+}
+
+void tp_model_fill_constants(const tp_model *model, tp_states *states)
+{
+    const tp_state *table = tp_states_find(states, "rope.table");
+    if (model->rope.theta != 0 && table && table->data)
+        tp_rope_fill(&model->rope, table->dim[1], table->dim[0], table->data);
+}
+
+tp_status tp_model_declare_cache(const tp_model *model, int64_t cache_rows, tp_dtype cache_dtype,
+                                 tp_states *states, tp_error *err)
+{
+    int64_t dim[] = {cache_rows, model->info.kv_heads * model->info.head_dim};
+    for (int64_t l = 0; l < model->info.layers; l++) {
+        for (int k = 0; k < 2; k++) {
+            char name[32];
+            snprintf(name, sizeof name, "kv.%c.%lld", "kv"[k], (long long)l);
+            TP_TRY(tp_states_declare(states, name, cache_dtype, 2, dim, TP_MEM_KV_CACHE, err));
+        }
+    }
+    return TP_OK;
+}

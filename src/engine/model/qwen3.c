@@ -1,0 +1,25 @@
+#include "engine/model/decoder.h"
+
+enum { DEFAULT_HEAD_DIM = 128 }; /* whatever the width is */
+
+static tp_status read(tp_model *model, const tp_fields *c, tp_error *err)
+{
+    TP_TRY(tp_decoder_read(model, c, DEFAULT_HEAD_DIM, err));
+    TP_TRY(tp_fields_bool(c, "attention_bias", false, &model->has_qkv_bias, err));
+    model->has_out_bias = model->has_qkv_bias;
+    model->has_qk_norm = true;
+    return tp_decoder_check_windows(model, c, err);
+}
+
+const tp_family tp_family_qwen3 = {
+    .model_type = "qwen3",
+    .models = "Qwen3 dense",
+    .architecture = "Qwen3ForCausalLM",
+    .base_architecture = "Qwen3Model",
+    .prefix = "model.",
+    .layer_prefix = "model.layers.",
+    .ignored = tp_decoder_ignored,
+    .read = read,
+    .list_params = tp_decoder_list_params,
+    .forward = tp_decoder_forward,
+};

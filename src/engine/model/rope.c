@@ -1,0 +1,95 @@
+/* Frequencies and angles are rounded to f32 where transformers rounds them, so that
+ * far positions turn by the same angle; cosine and sine are then exact to f32. */
+#include "engine/model/rope.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double max_theta = 1e12;
+
+static tp_status read_llama3(const tp_fields *c, tp_rope *rope, tp_error *err)
+{
+    TP_TRY(tp_fields_number(c, "factor", 0, 1e6, NAN, &rope->factor, err));
+    TP_TRY(tp_fields_number(c, "low_freq_factor", 0, 1e6, NAN, &rope->low_freq_factor, err));
+    TP_TRY(tp_fields_number(c, "high_freq_factor", 0, 1e6, NAN, &rope->high_freq_factor, err));
+    TP_TRY(tp_fields_number(c, "original_max_position_embeddings", 0, 0x1p31, NAN,
+                            &rope->original_positions, err));
+    if (rope->high_freq_factor <= rope->low_freq_factor)
+        return tp_fields_fail(c, "high_freq_factor", TP_ERR_FORMAT, err,
+                              "expected more than low_freq_factor, %g", rope->low_freq_factor);
+    rope->is_llama3 = true;
+    return TP_OK;
+}
+
+static tp_status read_section(const tp_fields *c, tp_rope *rope, tp_error *err)
+{
+    for (const tp_json *v = c->object->child; v; v = v->next)
+        if (v->type == TP_JSON_OBJECT)
+            return tp_fields_fail(c, v->key.data, TP_ERR_UNSUPPORTED, err,
+                                  "rotations that differ between layers are not supported");
+    const char *type_field = tp_fields_get(c, "rope_type") ? "rope_type" : "type";
+    const char *type;
+    double partial;
+    TP_TRY(tp_fields_string(c, type_field, "default", &type, err));
+    TP_TRY(tp_fields_number(c, "rope_theta", 0, max_theta, rope->theta, &rope->theta, err));
+    TP_TRY(tp_fields_number(c, "partial_rotary_factor", 0, 1, 1, &partial, err));
+    if (partial < 1)
+        return tp_fields_fail(c, "partial_rotary_factor", TP_ERR_UNSUPPORTED, err,
+                              "only whole heads are rotated here");
+    if (strcmp(type, "llama3") == 0)
+        return read_llama3(c, rope, err);
+    if (strcmp(type, "default") != 0)
+        return tp_fields_fail(c, type_field, TP_ERR_UNSUPPORTED, err,
+                              "supported kinds are default and llama3");
+    return TP_OK;
+}
+
+tp_status tp_rope_read(const tp_fields *c, tp_rope *ret, tp_error *err)
+{
+    tp_rope rope = {0};
+    TP_TRY(tp_fields_number(c, "rope_theta", 0, max_theta, 10000, &rope.theta, err));
+    const char *field = tp_fields_get(c, "rope_parameters") ? "rope_parameters" : "rope_scaling";
+    const tp_json *section = tp_fields_get(c, field);
+    if (section && section->type != TP_JSON_OBJECT)
+        return tp_fields_fail(c, field, TP_ERR_FORMAT, err, "expected an object");
+    if (section) {
+        char name[32];
+        snprintf(name, sizeof name, "%s.", field);
+        tp_fields inner = {.path = c->path, .section = name, .object = section};
+        TP_TRY(read_section(&inner, &rope, err));
+    }
+    *ret = rope;
+    return TP_OK;
+}
+
+/* Llama 3.1: pairs that turn less than low_freq_factor times within the original
+ * context are slowed by `factor`, those above high_freq_factor kept, others blended. */
+static float scaled_frequency(const tp_rope *rope, float frequency)
+{
+    float original = (float)rope->original_positions;
+    float low = (float)rope->low_freq_factor, high = (float)rope->high_freq_factor;
+    float factor = (float)rope->factor;
+    float wavelength = (float)(2 * M_PI) / frequency;
+    if (wavelength < original / high)
+        return frequency;
+    if (wavelength > original / low)
+        return frequency / factor;
+    float smooth = (original / wavelength - low) / (high - low);
+    return (1 - smooth) * (frequency / factor) + smooth * frequency;
+}
+
+void tp_rope_fill(const tp_rope *rope, int64_t head_dim, int64_t positions, float *table)
+{
+    int64_t half = head_dim / 2;
+    for (int64_t i = 0; i < half; i++) {
+        float exponent = (float)(2 * i) / (float)head_dim;
+        float frequency = 1.0f / (float)pow((double)(float)rope->theta, (double)exponent);
+        if (rope->is_llama3)
+            frequency = scaled_frequency(rope, frequency);
+        for (int64_t p = 0; p < positions; p++) {
+            double angle = (double)((float)p * frequency);
+            table[p * head_dim + i] = (float)cos(angle);
+            table[p * head_dim + half + i] = (float)sin(angle);
+        }
+    }
+}

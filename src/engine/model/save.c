@@ -1,0 +1,286 @@
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include "base/json.h"
+#include "base/platform.h"
+#include "engine/model/family.h"
+#include "engine/model/safetensors.h"
+
+static const size_t default_shard_bytes = (size_t)5 << 30;
+
+typedef struct {
+    const tp_model *model;
+    const char *folder, *copy_from; /* copy_from: NULL when there is nothing to copy */
+    tp_tensor_out *tensors;         /* in the order of the parameters */
+    size_t *shard;                  /* parameter -> shard, from 0 */
+    size_t n_shards, n_bytes;
+    tp_dtype dtype;
+} saving;
+
+/* What belongs to the tokenizer, to generation and to the licence. */
+static bool is_companion(const char *name)
+{
+    static const char *const names[] = {
+        "generation_config.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "special_tokens_map.json",
+        "added_tokens.json",
+        "vocab.json",
+        "merges.txt",
+        "tokenizer.model",
+        "chat_template.jinja",
+        "chat_template.json",
+    };
+    for (size_t i = 0; i < TP_COUNTOF(names); i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return tp_str_starts(name, "LICENSE") || tp_str_starts(name, "NOTICE") ||
+           tp_str_starts(name, "USE_POLICY");
+}
+
+static bool is_same_folder(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Calls `visit` for each companion file of copy_from. */
+typedef tp_status (*visit_file)(saving *s, const char *from, const char *name, void *context,
+                                tp_error *err);
+
+static tp_status for_each_companion(saving *s, visit_file visit, void *context, tp_error *err)
+{
+    if (!s->copy_from)
+        return TP_OK;
+    DIR *dir = opendir(s->copy_from);
+    if (!dir)
+        return tp_fail(err, TP_ERR_IO, "cannot open folder %s: %s", s->copy_from, strerror(errno));
+    tp_buf from = {0};
+    tp_status status = TP_OK;
+    for (struct dirent *e; status == TP_OK && (e = readdir(dir));) {
+        if (!is_companion(e->d_name))
+            continue;
+        tp_buf_clear(&from);
+        tp_buf_addf(&from, "%s/%s", s->copy_from, e->d_name);
+        if (tp_file_exists(from.data))
+            status = visit(s, from.data, e->d_name, context, err);
+    }
+    tp_buf_release(&from);
+    closedir(dir);
+    return status;
+}
+
+static tp_status add_size(saving *s, const char *from, const char *name, void *context,
+                          tp_error *err)
+{
+    (void)s, (void)name, (void)err;
+    int64_t size = tp_file_size(from);
+    *(size_t *)context += size > 0 ? (size_t)size : 0;
+    return TP_OK;
+}
+
+static tp_status copy_one(saving *s, const char *from, const char *name, void *context,
+                          tp_error *err)
+{
+    (void)context;
+    tp_buf to = {0};
+    tp_buf_addf(&to, "%s/%s", s->folder, name);
+    tp_status status = tp_file_copy(from, to.data, err);
+    tp_buf_release(&to);
+    return status;
+}
+
+static tp_status check_room(saving *s, tp_error *err)
+{
+    enum { HEADER_PER_TENSOR = 256, SMALL_FILES = 64 << 10 };
+    struct statvfs fs;
+    char need[32], room[32];
+    size_t bytes =
+        s->n_bytes + s->model->n_params * HEADER_PER_TENSOR + s->model->config_len + SMALL_FILES;
+    TP_TRY(for_each_companion(s, add_size, &bytes, err));
+    if (statvfs(s->folder, &fs) != 0 || fs.f_blocks == 0)
+        return TP_OK; /* it cannot be told; writing will show */
+    double available = (double)fs.f_bavail * (double)fs.f_frsize;
+    if ((double)bytes <= available)
+        return TP_OK;
+    return tp_fail(
+        err, TP_ERR_IO,
+        "cannot save the model to %s: it takes %s, the disk has %s free; free some space "
+        "or choose another folder",
+        s->folder, tp_human_bytes((double)bytes, need), tp_human_bytes(available, room));
+}
+
+static tp_status gather(saving *s, const tp_states *states, size_t max_shard_bytes, tp_error *err)
+{
+    size_t filled = 0;
+    s->n_shards = 1;
+    for (size_t i = 0; i < s->model->n_params; i++) {
+        const tp_param *p = &s->model->params[i];
+        const tp_state *state = tp_states_find(states, p->name);
+        if (!state || !state->data)
+            return tp_fail(err, TP_ERR_ARG, "tensor '%s' is not in memory", p->name);
+        size_t bytes = state->bytes / sizeof(float) * tp_dtype_size(s->dtype);
+        if (filled && bytes > max_shard_bytes - TP_MIN(filled, max_shard_bytes)) {
+            s->n_shards++;
+            filled = 0;
+        }
+        filled += bytes;
+        s->n_bytes += bytes;
+        s->shard[i] = s->n_shards - 1;
+        s->tensors[i] = (tp_tensor_out){.name = p->name,
+                                        .dtype = s->dtype,
+                                        .rank = p->rank,
+                                        .dim = {p->dim[0], p->dim[1]},
+                                        .source = state->data,
+                                        .src_dtype = TP_DTYPE_F32};
+    }
+    return TP_OK;
+}
+
+static void shard_name(const saving *s, size_t shard, char out[64])
+{
+    if (s->n_shards == 1)
+        snprintf(out, 64, "model.safetensors");
+    else
+        snprintf(out, 64, "model-%05zu-of-%05zu.safetensors", shard + 1, s->n_shards);
+}
+
+static tp_status write_shards(const saving *s, tp_error *err)
+{
+    tp_buf path = {0};
+    tp_status status = TP_OK;
+    for (size_t k = 0, first = 0; k < s->n_shards && status == TP_OK; k++) {
+        char name[64];
+        size_t end = first;
+        while (end < s->model->n_params && s->shard[end] == k)
+            end++;
+        shard_name(s, k, name);
+        tp_buf_clear(&path);
+        tp_buf_addf(&path, "%s/%s", s->folder, name);
+        status = tp_safetensors_write(path.data, s->tensors + first, end - first, NULL, NULL, err);
+        first = end;
+    }
+    tp_buf_release(&path);
+    return status;
+}
+
+static tp_status write_text(const char *folder, const char *name, const tp_buf *text, tp_error *err)
+{
+    tp_buf path = {0};
+    tp_writer *w = NULL;
+    tp_buf_addf(&path, "%s/%s", folder, name);
+    tp_status status = tp_writer_open(&w, path.data, err);
+    tp_buf_release(&path);
+    if (status != TP_OK)
+        return status;
+    status = tp_writer_write(w, text->data, text->len, err);
+    if (status == TP_OK)
+        return tp_writer_close(w, NULL, NULL, err);
+    tp_writer_abandon(w);
+    return status;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const tp_tensor_out *x = *(const tp_tensor_out *const *)a;
+    const tp_tensor_out *y = *(const tp_tensor_out *const *)b;
+    return strcmp(x->name, y->name);
+}
+
+static void describe_shards(const saving *s, const tp_tensor_out **sorted, tp_buf *out)
+{
+    size_t n = s->model->n_params;
+    tp_json_w w;
+    tp_json_w_init(&w, out, 2);
+    tp_json_w_begin(&w, '{');
+    tp_json_w_key(&w, "metadata");
+    tp_json_w_begin(&w, '{');
+    tp_json_w_key(&w, "total_parameters");
+    tp_json_w_i64(&w, s->model->param_count);
+    tp_json_w_key(&w, "total_size");
+    tp_json_w_i64(&w, (int64_t)s->n_bytes);
+    tp_json_w_end(&w, '}');
+    tp_json_w_key(&w, "weight_map");
+    tp_json_w_begin(&w, '{');
+    for (size_t i = 0; i < n; i++) {
+        char name[64];
+        shard_name(s, s->shard[sorted[i] - s->tensors], name);
+        tp_json_w_key(&w, sorted[i]->name);
+        tp_json_w_str(&w, name);
+    }
+    tp_json_w_end(&w, '}');
+    tp_json_w_end(&w, '}');
+    tp_buf_addc(out, '\n');
+}
+
+static tp_status write_index(const saving *s, tp_error *err)
+{
+    size_t n = s->model->n_params;
+    const tp_tensor_out **sorted = calloc(n, sizeof *sorted);
+    TP_ASSERT(sorted);
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = &s->tensors[i];
+    qsort(sorted, n, sizeof *sorted, by_name);
+    tp_buf text = {0};
+    describe_shards(s, sorted, &text);
+    tp_status status = write_text(s->folder, "model.safetensors.index.json", &text, err);
+    tp_buf_release(&text);
+    free(sorted);
+    return status;
+}
+
+static tp_status write_config(const saving *s, tp_error *err)
+{
+    const tp_model *m = s->model;
+    const char *dtype = s->dtype == TP_DTYPE_F32    ? "float32"
+                        : s->dtype == TP_DTYPE_BF16 ? "bfloat16"
+                                                    : "float16";
+    tp_buf text = {0};
+    tp_status status = tp_fields_rewrite(m->config_path, m->config_text, m->config_len, dtype,
+                                         m->family->architecture, &text, err);
+    if (status == TP_OK)
+        status = write_text(s->folder, "config.json", &text, err);
+    tp_buf_release(&text);
+    return status;
+}
+
+static tp_status save(saving *s, const tp_states *states, size_t max_shard_bytes, tp_error *err)
+{
+    TP_TRY(gather(s, states, max_shard_bytes, err));
+    TP_TRY(tp_dir_make(s->folder, err));
+    if (s->copy_from && is_same_folder(s->copy_from, s->folder))
+        s->copy_from = NULL; /* the files are there already */
+    TP_TRY(check_room(s, err));
+    TP_TRY(write_shards(s, err));
+    if (s->n_shards > 1)
+        TP_TRY(write_index(s, err));
+    TP_TRY(write_config(s, err));
+    TP_TRY(for_each_companion(s, copy_one, NULL, err));
+    return tp_dir_sync(s->folder, err);
+}
+
+tp_status tp_model_save(const tp_model *model, const tp_states *states, const char *folder,
+                        tp_dtype dtype, size_t max_shard_bytes, const char *copy_from,
+                        tp_error *err)
+{
+    if (dtype != TP_DTYPE_F32 && dtype != TP_DTYPE_BF16 && dtype != TP_DTYPE_F16)
+        return tp_fail(err, TP_ERR_ARG, "models are saved as f32, bf16 or f16, not %s",
+                       tp_dtype_name(dtype));
+    saving s = {.model = model,
+                .folder = folder,
+                .copy_from = copy_from,
+                .dtype = dtype,
+                .tensors = calloc(model->n_params, sizeof *s.tensors),
+                .shard = calloc(model->n_params, sizeof *s.shard)};
+    TP_ASSERT(s.tensors && s.shard);
+    tp_status status =
+        save(&s, states, max_shard_bytes ? max_shard_bytes : default_shard_bytes, err);
+    free(s.tensors);
+    free(s.shard);
+    return status;
+}

@@ -1,0 +1,565 @@
+#include "engine/train/checkpoint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "engine/model/safetensors.h"
+
+enum { MAX_JSON = 64 << 20, JSON_ARENA = 512 << 20 };
+
+/* ---- writing ---- */
+
+/* f32 weights are in model/ already when it is stored in f32. */
+static bool belongs_to_optimizer(const tp_state *s, tp_dtype model_dtype)
+{
+    return s->kind == TP_MEM_OPTIMIZER ||
+           (s->kind == TP_MEM_WEIGHTS && model_dtype != TP_DTYPE_F32);
+}
+
+static tp_status save_optimizer(const tp_states *states, tp_dtype model_dtype, const char *path,
+                                tp_error *err)
+{
+    tp_tensor_out *out = calloc(states->n + 1, sizeof *out);
+    tp_arena names;
+    TP_ASSERT(out);
+    tp_status status = tp_arena_init(&names, 256 << 20, err);
+    if (status != TP_OK) {
+        free(out);
+        return status;
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < states->n; i++) {
+        const tp_state *s = &states->items[i];
+        if (!belongs_to_optimizer(s, model_dtype))
+            continue;
+        out[n++] = (tp_tensor_out){
+            .name = s->kind == TP_MEM_WEIGHTS ? tp_arena_printf(&names, "master.%s", s->name)
+                                              : s->name,
+            .dtype = s->dtype,
+            .rank = s->rank,
+            .dim = {s->dim[0], s->dim[1]},
+            .source = s->data,
+            .src_dtype = s->dtype};
+    }
+    char hash[33];
+    uint64_t bytes;
+    status = tp_safetensors_write(path, out, n, hash, &bytes, err);
+    tp_arena_release(&names);
+    free(out);
+    return status;
+}
+
+static void write_state_json(const tp_train_state *s, tp_buf *out)
+{
+    tp_json_w w;
+    tp_json_w_init(&w, out, 2);
+    tp_json_w_begin(&w, '{');
+    const struct {
+        const char *key;
+        int64_t v;
+    } numbers[] = {{"format", 1},           {"step", s->step},     {"updates", s->updates},
+                   {"skipped", s->skipped}, {"tokens", s->tokens}, {"best_step", s->best_step}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        tp_json_w_key(&w, numbers[i].key);
+        tp_json_w_i64(&w, numbers[i].v);
+    }
+    char seed[32];
+    snprintf(seed, sizeof seed, "%" PRIu64, s->seed);
+    tp_json_w_key(&w, "seed");
+    tp_json_w_str(&w, seed);
+    tp_json_w_key(&w, "metric");
+    tp_json_w_f64(&w, s->metric);
+    tp_json_w_key(&w, "best_metric");
+    tp_json_w_f64(&w, s->best_metric);
+    tp_json_w_key(&w, "model_fingerprint");
+    tp_json_w_str(&w, s->model_fingerprint);
+    tp_json_w_key(&w, "data_fingerprint");
+    tp_json_w_str(&w, s->data_fingerprint);
+    tp_json_w_end(&w, '}');
+    tp_buf_addc(out, '\n');
+}
+
+static tp_status write_file(const char *path, const tp_buf *text, tp_error *err)
+{
+    tp_writer *w;
+    TP_TRY(tp_writer_open(&w, path, err));
+    tp_status status = tp_writer_write(w, text->data, text->len, err);
+    if (status != TP_OK) {
+        tp_writer_abandon(w);
+        return status;
+    }
+    return tp_writer_close(w, NULL, NULL, err);
+}
+
+/* Entries for every regular file of folder/sub, one level of folders deep. */
+static tp_status list_files(const char *folder, const char *sub, tp_json_w *w, uint64_t *bytes,
+                            tp_error *err)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", folder, sub);
+    DIR *dir = opendir(path);
+    if (!dir)
+        return tp_fail(err, TP_ERR_IO, "cannot list '%s': %s", path, strerror(errno));
+    tp_status status = TP_OK;
+    for (struct dirent *e; status == TP_OK && (e = readdir(dir));) {
+        char file[8192], name[4096], hash[33];
+        struct stat st;
+        if (e->d_name[0] == '.')
+            continue;
+        snprintf(name, sizeof name, "%s%s%s", sub, *sub ? "/" : "", e->d_name);
+        snprintf(file, sizeof file, "%s/%s", folder, name);
+        if (stat(file, &st) != 0 || !S_ISREG(st.st_mode))
+            continue;
+        status = tp_file_hash(file, hash, err);
+        tp_json_w_begin(w, '{');
+        tp_json_w_key(w, "path");
+        tp_json_w_str(w, name);
+        tp_json_w_key(w, "bytes");
+        tp_json_w_i64(w, st.st_size);
+        tp_json_w_key(w, "xxh3_128");
+        tp_json_w_str(w, hash);
+        tp_json_w_end(w, '}');
+        *bytes += (uint64_t)st.st_size;
+    }
+    closedir(dir);
+    return status;
+}
+
+static tp_status write_manifest(const char *folder, const tp_train_state *state, uint64_t *bytes,
+                                tp_error *err)
+{
+    tp_buf text = {0};
+    tp_json_w w;
+    tp_json_w_init(&w, &text, 1);
+    tp_json_w_begin(&w, '{');
+    tp_json_w_key(&w, "format");
+    tp_json_w_i64(&w, 1);
+    tp_json_w_key(&w, "temper");
+    tp_json_w_str(&w, TEMPER_VERSION);
+    tp_json_w_key(&w, "step");
+    tp_json_w_i64(&w, state->step);
+    tp_json_w_key(&w, "files");
+    tp_json_w_begin(&w, '[');
+    tp_status status = list_files(folder, "", &w, bytes, err);
+    if (status == TP_OK)
+        status = list_files(folder, "model", &w, bytes, err);
+    tp_json_w_end(&w, ']');
+    tp_json_w_end(&w, '}');
+    tp_buf_addc(&text, '\n');
+    char path[4096];
+    snprintf(path, sizeof path, "%s/manifest.json", folder);
+    if (status == TP_OK)
+        status = write_file(path, &text, err);
+    tp_buf_release(&text);
+    return status;
+}
+
+static tp_status check_space(const char *root, size_t need, tp_error *err)
+{
+    struct statvfs v;
+    if (statvfs(root, &v) != 0)
+        return TP_OK; /* cannot tell: the write itself will */
+    double have = (double)v.f_bavail * (double)v.f_frsize;
+    char a[32], b[32];
+    if ((double)need <= have)
+        return TP_OK;
+    return tp_fail(err, TP_ERR_IO, "a checkpoint needs %s, '%s' has %s free: make room or set "
+                                   "checkpointing.checkpoint_dir",
+                   tp_human_bytes((double)need, a), root, tp_human_bytes(have, b));
+}
+
+static tp_status write_contents(const char *folder, const tp_checkpoint_options *o,
+                                tp_session *session, const tp_train_state *state, uint64_t *bytes,
+                                tp_error *err)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/model", folder);
+    TP_TRY(tp_dir_make(path, err));
+    TP_TRY(tp_model_save(tp_session_model(session), tp_session_states(session), path,
+                         o->model_dtype, 0, o->copy_from, err));
+    TP_TRY(tp_dir_sync(path, err));
+    if (o->save_optimizer) {
+        snprintf(path, sizeof path, "%s/optimizer.safetensors", folder);
+        TP_TRY(save_optimizer(tp_session_states(session), o->model_dtype, path, err));
+    }
+    tp_buf text = {0};
+    write_state_json(state, &text);
+    snprintf(path, sizeof path, "%s/state.json", folder);
+    tp_status status = write_file(path, &text, err);
+    tp_buf_release(&text);
+    if (status != TP_OK)
+        return status;
+    TP_TRY(write_manifest(folder, state, bytes, err));
+    return tp_dir_sync(folder, err);
+}
+
+tp_status tp_checkpoint_save(const tp_checkpoint_options *o, tp_session *session,
+                             const tp_train_state *state, uint64_t *ret_bytes, tp_error *err)
+{
+    tp_session_plan plan;
+    char tmp[4096], final[4096];
+    uint64_t bytes = 0;
+    tp_session_get_plan(session, &plan);
+    TP_TRY(tp_dir_make(o->root, err));
+    TP_TRY(check_space(o->root, plan.checkpoint_bytes, err));
+    snprintf(tmp, sizeof tmp, "%s/.tmp-step-%" PRId64 ".%d", o->root, state->step, getpid());
+    snprintf(final, sizeof final, "%s/step-%" PRId64, o->root, state->step);
+    TP_TRY(tp_dir_remove(tmp, err));
+    TP_TRY(tp_dir_make(tmp, err));
+    tp_status status = write_contents(tmp, o, session, state, &bytes, err);
+    if (status == TP_OK && tp_dir_exists(final)) {
+        /* The same step saved again (a resumed run): the old one steps aside first. */
+        if (tp_checkpoint_verify(final, NULL) == TP_OK) {
+            status = tp_dir_remove(tmp, err);
+            if (status == TP_OK && ret_bytes)
+                *ret_bytes = bytes;
+            return status;
+        }
+        status = tp_dir_remove(final, err);
+    }
+    if (status == TP_OK)
+        status = tp_rename_synced(tmp, final, err);
+    if (status != TP_OK) {
+        tp_error ignored;
+        if (tp_dir_remove(tmp, &ignored) != TP_OK)
+            tp_log(TP_LOG_DEBUG, "checkpoint", "%s", ignored.message);
+        return tp_error_prefix(err, status, "while saving '%s': ", final);
+    }
+    if (ret_bytes)
+        *ret_bytes = bytes;
+    return TP_OK;
+}
+
+/* ---- reading ---- */
+
+typedef struct {
+    tp_arena arena;
+    tp_buf text;
+    const tp_json *root;
+} document;
+
+static void close_document(document *d)
+{
+    tp_buf_release(&d->text);
+    tp_arena_release(&d->arena);
+}
+
+static tp_status open_document(const char *path, document *ret, tp_error *err)
+{
+    document d = {0};
+    TP_TRY(tp_arena_init(&d.arena, JSON_ARENA, err));
+    tp_status status = tp_file_read(path, MAX_JSON, &d.text, err);
+    if (status == TP_OK)
+        status = tp_json_parse(&d.arena, path, tp_buf_str(&d.text), d.text.len, NULL, &d.root, err);
+    if (status != TP_OK) {
+        close_document(&d);
+        return status;
+    }
+    *ret = d;
+    return TP_OK;
+}
+
+static tp_status verify_entry(const char *folder, const tp_json *entry, tp_error *err)
+{
+    const char *name = tp_json_str(tp_json_get(entry, "path"));
+    const char *want = tp_json_str(tp_json_get(entry, "xxh3_128"));
+    int64_t bytes;
+    if (!name || !want || !tp_json_i64(tp_json_get(entry, "bytes"), &bytes) || name[0] == '/' ||
+        strstr(name, ".."))
+        return tp_fail(err, TP_ERR_FORMAT, "'%s/manifest.json' has a malformed entry", folder);
+    char path[4096], hash[33];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (tp_file_size(path) != bytes)
+        return tp_fail(err, TP_ERR_FORMAT, "'%s' has %" PRId64 " bytes, the manifest says %" PRId64,
+                       path, tp_file_size(path), bytes);
+    TP_TRY(tp_file_hash(path, hash, err));
+    if (strcmp(hash, want) != 0)
+        return tp_fail(err, TP_ERR_FORMAT, "'%s' is corrupt: its checksum is not the manifest's",
+                       path);
+    return TP_OK;
+}
+
+tp_status tp_checkpoint_verify(const char *path, tp_error *err)
+{
+    char manifest[4096];
+    document d;
+    snprintf(manifest, sizeof manifest, "%s/manifest.json", path);
+    TP_TRY(open_document(manifest, &d, err));
+    const tp_json *files = tp_json_get(d.root, "files");
+    tp_status status = TP_OK;
+    if (!files || files->type != TP_JSON_ARRAY || files->n == 0)
+        status = tp_fail(err, TP_ERR_FORMAT, "'%s' lists no files", manifest);
+    for (const tp_json *e = files ? files->child : NULL; e && status == TP_OK; e = e->next)
+        status = verify_entry(path, e, err);
+    close_document(&d);
+    return status;
+}
+
+static bool parse_step(const char *name, int64_t *ret)
+{
+    return tp_str_starts(name, "step-") && tp_str_to_i64(name + 5, ret) && *ret >= 0;
+}
+
+typedef struct {
+    int64_t *v;
+    size_t n, cap;
+} step_list;
+
+static int newest_first(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+static tp_status list_steps(const char *root, step_list *ret, tp_error *err)
+{
+    *ret = (step_list){0};
+    DIR *dir = opendir(root);
+    if (!dir) {
+        if (errno == ENOENT)
+            return TP_OK;
+        return tp_fail(err, TP_ERR_IO, "cannot list '%s': %s", root, strerror(errno));
+    }
+    for (struct dirent *e; (e = readdir(dir));) {
+        int64_t step;
+        if (!parse_step(e->d_name, &step))
+            continue;
+        if (ret->n == ret->cap) {
+            ret->cap = ret->cap ? ret->cap * 2 : 16;
+            ret->v = realloc(ret->v, ret->cap * sizeof *ret->v);
+            TP_ASSERT(ret->v);
+        }
+        ret->v[ret->n++] = step;
+    }
+    closedir(dir);
+    if (ret->n)
+        qsort(ret->v, ret->n, sizeof *ret->v, newest_first);
+    return TP_OK;
+}
+
+tp_status tp_checkpoint_find(const char *root, tp_buf *ret_path, tp_error *err)
+{
+    step_list steps;
+    tp_buf_clear(ret_path);
+    TP_TRY(list_steps(root, &steps, err));
+    for (size_t i = 0; i < steps.n; i++) {
+        tp_error why = {0};
+        char path[4096];
+        snprintf(path, sizeof path, "%s/step-%" PRId64, root, steps.v[i]);
+        if (tp_checkpoint_verify(path, &why) == TP_OK) {
+            tp_buf_adds(ret_path, path);
+            break;
+        }
+        tp_log(TP_LOG_WARNING, "checkpoint", "passing over '%s': %s", path, why.message);
+    }
+    free(steps.v);
+    return TP_OK;
+}
+
+static bool read_number(const tp_json *root, const char *key, double *ret)
+{
+    const tp_json *v = tp_json_get(root, key);
+    const char *word = tp_json_str(v);
+    if (word) {
+        *ret = strcmp(word, "Infinity") == 0    ? INFINITY
+               : strcmp(word, "-Infinity") == 0 ? -INFINITY
+                                                : NAN;
+        return true;
+    }
+    return tp_json_f64(v, ret);
+}
+
+static bool copy_fingerprint(const tp_json *root, const char *key, char out[33])
+{
+    const char *s = tp_json_str(tp_json_get(root, key));
+    if (!s || strlen(s) > 32)
+        return false;
+    strcpy(out, s);
+    return true;
+}
+
+tp_status tp_checkpoint_read_state(const char *path, tp_train_state *ret, tp_error *err)
+{
+    char file[4096];
+    document d;
+    snprintf(file, sizeof file, "%s/state.json", path);
+    TP_TRY(open_document(file, &d, err));
+    tp_train_state s = {0};
+    int64_t format = 0;
+    const char *seed = tp_json_str(tp_json_get(d.root, "seed"));
+    bool ok = tp_json_i64(tp_json_get(d.root, "format"), &format) && seed &&
+              tp_json_i64(tp_json_get(d.root, "step"), &s.step) &&
+              tp_json_i64(tp_json_get(d.root, "updates"), &s.updates) &&
+              tp_json_i64(tp_json_get(d.root, "skipped"), &s.skipped) &&
+              tp_json_i64(tp_json_get(d.root, "tokens"), &s.tokens) &&
+              tp_json_i64(tp_json_get(d.root, "best_step"), &s.best_step) &&
+              read_number(d.root, "metric", &s.metric) &&
+              read_number(d.root, "best_metric", &s.best_metric) &&
+              copy_fingerprint(d.root, "model_fingerprint", s.model_fingerprint) &&
+              copy_fingerprint(d.root, "data_fingerprint", s.data_fingerprint);
+    if (ok)
+        s.seed = strtoull(seed, NULL, 10);
+    tp_status status = TP_OK;
+    if (ok && format != 1)
+        status = tp_fail(err, TP_ERR_FORMAT, "'%s' has format %" PRId64 "; this version reads 1",
+                         file, format);
+    else if (!ok)
+        status = tp_fail(err, TP_ERR_FORMAT, "'%s' lacks a field it must have", file);
+    close_document(&d);
+    if (status == TP_OK)
+        *ret = s;
+    return status;
+}
+
+static tp_status copy_tensor(const tp_safetensors *st, const char *name, tp_state *into,
+                             const char *path, tp_error *err)
+{
+    const tp_tensor_entry *e = tp_safetensors_find(st, name);
+    if (!e)
+        return tp_fail(err, TP_ERR_FORMAT, "'%s' lacks tensor '%s'", path, name);
+    if (!e->is_known || e->dtype != into->dtype || e->bytes != into->bytes)
+        return tp_fail(err, TP_ERR_FORMAT, "'%s': tensor '%s' has another type than the run's",
+                       path, name);
+    memcpy(into->data, e->data, e->bytes);
+    return TP_OK;
+}
+
+static tp_status load_optimizer(const char *path, tp_session *session, tp_error *err)
+{
+    tp_safetensors *st;
+    TP_TRY(tp_safetensors_open(path, &st, err));
+    const tp_states *states = tp_session_states(session);
+    bool has_masters = false;
+    for (size_t i = 0; i < tp_safetensors_count(st); i++)
+        has_masters |= tp_str_starts(tp_safetensors_at(st, i)->name, "master.");
+    tp_status status = TP_OK;
+    for (size_t i = 0; i < states->n && status == TP_OK; i++) {
+        tp_state *s = &states->items[i];
+        char name[512];
+        if (s->kind == TP_MEM_OPTIMIZER)
+            status = copy_tensor(st, s->name, s, path, err);
+        if (s->kind == TP_MEM_WEIGHTS && has_masters) {
+            snprintf(name, sizeof name, "master.%s", s->name);
+            status = copy_tensor(st, name, s, path, err);
+        }
+    }
+    tp_safetensors_close(st);
+    return status;
+}
+
+static tp_status load_weights(const char *path, tp_session *session, tp_error *err)
+{
+    char folder[4096];
+    tp_model *saved;
+    tp_load_report report;
+    snprintf(folder, sizeof folder, "%s/model", path);
+    TP_TRY(tp_model_open(folder, &saved, err));
+    tp_status status = tp_model_load(saved, tp_session_states(session), &report, err);
+    tp_model_free(saved);
+    return status;
+}
+
+tp_status tp_checkpoint_load(const char *path, tp_session *session, tp_train_state *ret_state,
+                             tp_error *err)
+{
+    char file[4096];
+    TP_TRY(tp_checkpoint_read_state(path, ret_state, err));
+    TP_TRY(load_weights(path, session, err));
+    snprintf(file, sizeof file, "%s/optimizer.safetensors", path);
+    if (!tp_file_exists(file))
+        return tp_fail(err, TP_ERR_FORMAT, "'%s' has no optimizer.safetensors (saved with "
+                                           "checkpointing.save_optimizer=false): it can be a "
+                                           "policy.model_name, not resumed",
+                       path);
+    TP_TRY(load_optimizer(file, session, err));
+    tp_session_weights_changed(session);
+    return TP_OK;
+}
+
+/* ---- pruning ---- */
+
+typedef struct {
+    int64_t step;
+    double metric;
+} candidate;
+
+/* Best first; those without a metric last, newest first among them. */
+static int by_metric(const void *a, const void *b, void *higher_is_better)
+{
+    const candidate *x = a, *y = b;
+    bool higher = *(const bool *)higher_is_better;
+    if (isnan(x->metric) != isnan(y->metric))
+        return isnan(x->metric) ? 1 : -1;
+    if (!isnan(x->metric) && x->metric != y->metric)
+        return (x->metric > y->metric) == higher ? -1 : 1;
+    return x->step < y->step ? 1 : -1;
+}
+
+/* Folders that an interrupted save of a process that is gone left behind. */
+static tp_status remove_leftovers(const char *root, tp_error *err)
+{
+    DIR *dir = opendir(root);
+    if (!dir)
+        return TP_OK;
+    tp_status status = TP_OK;
+    for (struct dirent *e; status == TP_OK && (e = readdir(dir));) {
+        const char *dot = strrchr(e->d_name, '.');
+        int64_t pid;
+        if (!tp_str_starts(e->d_name, ".tmp-step-") || !tp_str_to_i64(dot + 1, &pid) ||
+            pid == getpid())
+            continue;
+        char path[4096], proc[64];
+        snprintf(proc, sizeof proc, "/proc/%" PRId64, pid);
+        snprintf(path, sizeof path, "%s/%s", root, e->d_name);
+        if (access(proc, F_OK) != 0)
+            status = tp_dir_remove(path, err);
+    }
+    closedir(dir);
+    return status;
+}
+
+static tp_status remove_step(const char *root, int64_t step, tp_error *err)
+{
+    /* Out of sight first, so that a crash while deleting leaves no half checkpoint. */
+    char path[4096], aside[4096];
+    snprintf(path, sizeof path, "%s/step-%" PRId64, root, step);
+    snprintf(aside, sizeof aside, "%s/.tmp-step-%" PRId64 ".%d", root, step, getpid());
+    TP_TRY(tp_rename_synced(path, aside, err));
+    return tp_dir_remove(aside, err);
+}
+
+tp_status tp_checkpoint_prune(const char *root, int64_t keep, bool higher_is_better, tp_error *err)
+{
+    step_list steps;
+    TP_TRY(remove_leftovers(root, err));
+    if (keep <= 0)
+        return TP_OK;
+    TP_TRY(list_steps(root, &steps, err));
+    candidate *all = calloc(steps.n + 1, sizeof *all);
+    TP_ASSERT(all);
+    size_t n = 0;
+    for (size_t i = 0; i < steps.n; i++) {
+        char path[4096];
+        tp_train_state state;
+        snprintf(path, sizeof path, "%s/step-%" PRId64, root, steps.v[i]);
+        if (tp_checkpoint_read_state(path, &state, NULL) == TP_OK)
+            all[n++] = (candidate){steps.v[i], state.metric};
+    }
+    qsort_r(all, n, sizeof *all, by_metric, &higher_is_better);
+    tp_status status = TP_OK;
+    for (size_t i = (size_t)keep; i < n && status == TP_OK; i++)
+        if (all[i].step != steps.v[0])
+            status = remove_step(root, all[i].step, err);
+    free(all);
+    free(steps.v);
+    return status;
+}

@@ -1,0 +1,39 @@
+/* run.h - a run's folder: who may write it, its record, its metrics.
+ *
+ *     run.json       one object, rewritten atomically at every attempt and at the end
+ *     config.yaml    the resolved configuration
+ *     metrics.jsonl  one line per step and axis, append-only; the truth
+ *     checkpoints/   see checkpoint.h
+ *
+ * A folder belongs to one process at a time (flock on .lock). */
+#ifndef TP_ENGINE_TRAIN_RUN_H
+#define TP_ENGINE_TRAIN_RUN_H
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/strings.h"
+
+typedef struct tp_run tp_run;
+
+/* Open or create runs/<name>; `resume` continues an existing one (a new attempt),
+ * otherwise an existing run is refused. */
+TP_CHECKED tp_status tp_run_open(const char *dir, bool resume, tp_run **ret, tp_error *err);
+void tp_run_close(tp_run *run); /* NULL is a no-op */
+
+const char *tp_run_dir(const tp_run *run);
+const char *tp_run_name(const tp_run *run);
+int tp_run_attempt(const tp_run *run); /* from 1 */
+
+/* One record of metrics.jsonl.  Metrics are appended with tp_run_metric() between
+ * begin and end; end writes the line with one write(2).  When the disk is full the line
+ * is kept and written with the next one that succeeds: training does not stop for it. */
+void tp_run_record_begin(tp_run *run, const char *axis, int64_t step);
+void tp_run_metric(tp_run *run, const char *tag, double value);
+void tp_run_record_end(tp_run *run);
+
+/* Replace run.json / config.yaml by this text. */
+TP_CHECKED tp_status tp_run_write(tp_run *run, const char *file, const tp_buf *text, tp_error *err);
+/* A path inside the folder; `out` holds 4096 bytes and is returned. */
+char *tp_run_path(const tp_run *run, const char *file, char *out);
+
+#endif

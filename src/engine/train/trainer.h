@@ -1,0 +1,74 @@
+/* trainer.h - the loop of a run, from configuration to the last checkpoint.
+ *
+ * Everything a caller sees while it runs comes as events: the terminal display, the
+ * JSON progress and tests are observers.  The loop polls `should_stop` between
+ * micro-batches; asked to stop, it saves the last completed step and returns
+ * TP_ERR_INTERRUPTED. */
+#ifndef TP_ENGINE_TRAIN_TRAINER_H
+#define TP_ENGINE_TRAIN_TRAINER_H
+
+#include "base/config.h"
+#include "engine/exec/machine.h"
+#include "engine/train/options.h"
+#include "engine/train/phases.h"
+#include "engine/train/session.h"
+
+typedef enum {
+    TP_EVENT_EXAMPLE,    /* text: detected schema and one rendered example with its mask */
+    TP_EVENT_PLAN,       /* the session is planned and allocated; `plan` is set */
+    TP_EVENT_START,      /* training begins (or goes on) */
+    TP_EVENT_STEP,
+    TP_EVENT_VALIDATION,
+    TP_EVENT_CHECKPOINT,
+    TP_EVENT_NOTICE,     /* text: something the user should know */
+    TP_EVENT_FINISHED    /* whatever the outcome */
+} tp_event_kind;
+
+/* The state of a run as a display wants it; unknown numbers are NaN. */
+typedef struct {
+    tp_event_kind kind;
+    const char *text;
+    const char *run_dir, *run_name, *model_name;
+    int attempt;
+    int64_t step, max_steps, first_step; /* step: done so far */
+    double loss, val_loss, best_val_loss, lr, grad_norm;
+    double epoch;
+    int64_t trained_tokens, used_tokens, padded_tokens; /* of this step */
+    double step_s, wait_s;            /* wait: for data */
+    double trained_tokens_per_s, used_tokens_per_s;
+    double mfu;
+    double elapsed_s, eta_s, eta_low_s, eta_high_s;
+    double phase_s[TP_TIME_COUNT];    /* so far */
+    size_t memory_bytes, memory_peak_bytes, memory_planned_bytes;
+    int64_t last_checkpoint_step;     /* -1: none */
+    size_t checkpoint_bytes;
+    int64_t skipped;
+    const tp_session *session;        /* for tables; NULL before the plan */
+} tp_train_event;
+
+typedef struct {
+    void (*observe)(void *user, const tp_train_event *event); /* may be NULL */
+    void *user;
+    bool (*should_stop)(void *user); /* may be NULL */
+    const tp_machine *machine;       /* measured ceilings, or NULL: MFU is unknown */
+    bool resume;
+    /* (optional) stages asked for with engine.dump */
+    void (*dump)(void *user, const char *graph, const char *stage, const char *text);
+} tp_train_hooks;
+
+typedef struct {
+    int64_t steps;      /* done in total */
+    double final_loss, val_loss;
+    tp_status status;   /* why it ended */
+} tp_train_result;
+
+/* `config` is bound to `options` already. */
+TP_CHECKED tp_status tp_train_run(const tp_config *config, const tp_train_options *options,
+                                  const tp_train_hooks *hooks, tp_train_result *ret,
+                                  tp_error *err);
+
+/* The session of a configuration without running it: for `temper plan`. */
+TP_CHECKED tp_status tp_train_plan(const tp_train_options *options, tp_model **ret_model,
+                                   tp_session **ret_session, tp_error *err);
+
+#endif
