@@ -7,6 +7,7 @@
  * gradients, dW accumulated in f32; `gpt2` weights lie as [K,N]; `f32` is all in f32. */
 #include <immintrin.h>
 #include <omp.h>
+#include <sched.h>
 
 #include "base/clock.h"
 #include "base/cpu.h"
@@ -76,6 +77,29 @@ static const shape shapes[] = {
     SINGLE(1, 50304, 768),
     SINGLE(16, 3072, 768),
 };
+
+/* One thread per processor.  Left alone, the scheduler now and then puts two threads of the
+ * team on one processor, where they wait for each other's time slices: a tenfold loss. */
+static void bind_threads(void)
+{
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        return;
+#pragma omp parallel
+    {
+        int nth = omp_get_thread_num() % CPU_COUNT(&allowed);
+        for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+            if (!CPU_ISSET(cpu, &allowed) || nth-- > 0)
+                continue;
+            cpu_set_t own;
+            CPU_ZERO(&own);
+            CPU_SET(cpu, &own);
+            sched_setaffinity(0, sizeof own, &own);
+            break;
+        }
+    }
+}
 
 /* --- the limit: products in registers only --- */
 
@@ -267,6 +291,7 @@ static options parse(int argc, char **argv)
 int main(int argc, char **argv)
 {
     options opt = parse(argc, argv);
+    bind_threads();
     printf("%s, %s, %d threads\n", tp_cpu_model(), tp_isa_name(tp_cpu_isa()),
            omp_get_max_threads());
     if (tp_cpu_detect() >= TP_ISA_AVX512)

@@ -55,6 +55,7 @@ typedef struct {
     const char *choices;       /* TP_OPT_ENUM: "float32|bfloat16" */
     bool nullable;             /* null is a value; implied by a default of null */
     bool ignored;              /* accepted for compatibility; setting it has no effect */
+    bool unannounced;          /* ignored, and not worth a notice */
     const char *doc;           /* one sentence */
 } tp_option;
 

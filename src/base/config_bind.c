@@ -439,7 +439,8 @@ static tp_status announce(const binder *b, const tp_option *option, tp_config_no
     const tp_config_node *node = tp_path_find(b->config->root, tp_slice_of(option->name));
     tp_config *config = b->config;
     const tp_json *usual = NULL;
-    if (!option->ignored || !strcmp(node->origin, "default") || is_switched_off(&node->value))
+    if (!option->ignored || option->unannounced || !strcmp(node->origin, "default") ||
+        is_switched_off(&node->value))
         return TP_OK;
     if (option->default_value) {
         TP_TRY(tp_yaml_parse(&config->arena, option->name, option->default_value,

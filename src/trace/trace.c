@@ -9,6 +9,8 @@
 #include "base/files.h"
 #include "base/json.h"
 
+enum { THREAD_NAME = 32 };
+
 typedef struct {
     uint64_t start_ns, end_ns;
     const char *category, *name, *args;
@@ -18,10 +20,10 @@ typedef struct ring ring;
 struct ring {
     ring *next;
     event *events;
-    uint32_t cap;            /* a power of two */
-    _Atomic uint64_t n;      /* written so far; the owner alone adds */
+    uint32_t cap;       /* a power of two */
+    _Atomic uint64_t n; /* written so far; the owner alone adds */
     long tid;
-    char thread_name[32];
+    char thread_name[THREAD_NAME];
 };
 
 static _Atomic bool enabled;
@@ -30,13 +32,11 @@ static uint32_t ring_cap = 1 << 16;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static ring *rings;
 static _Thread_local ring *my_ring;
+static _Thread_local char my_name[THREAD_NAME]; /* may be given before recording starts */
 static _Thread_local uint32_t my_generation;
 
 #ifndef TEMPER_TRACE_OFF
-bool tp_trace_enabled(void)
-{
-    return atomic_load_explicit(&enabled, memory_order_relaxed);
-}
+bool tp_trace_enabled(void) { return atomic_load_explicit(&enabled, memory_order_relaxed); }
 #endif
 
 void tp_trace_release(void)
@@ -67,10 +67,7 @@ tp_status tp_trace_start(uint32_t events_per_thread, tp_error *err)
     return TP_OK;
 }
 
-void tp_trace_stop(void)
-{
-    atomic_store(&enabled, false);
-}
+void tp_trace_stop(void) { atomic_store(&enabled, false); }
 
 static ring *ring_of_thread(void)
 {
@@ -83,6 +80,7 @@ static ring *ring_of_thread(void)
     r->events = events;
     r->cap = ring_cap;
     r->tid = syscall(SYS_gettid);
+    memcpy(r->thread_name, my_name, sizeof my_name);
     pthread_mutex_lock(&lock);
     r->next = rings;
     rings = r;
@@ -105,10 +103,9 @@ void tp_trace_complete(const char *category, const char *name, uint64_t start_ns
 
 void tp_trace_thread_name(const char *name)
 {
-    if (!atomic_load_explicit(&enabled, memory_order_relaxed))
-        return;
-    ring *r = ring_of_thread();
-    snprintf(r->thread_name, sizeof r->thread_name, "%s", name);
+    snprintf(my_name, sizeof my_name, "%s", name);
+    if (atomic_load_explicit(&enabled, memory_order_relaxed))
+        memcpy(ring_of_thread()->thread_name, my_name, sizeof my_name);
 }
 
 uint64_t tp_trace_dropped(void)
@@ -158,11 +155,12 @@ tp_status tp_trace_write_chrome(const char *path, const char *process_name, tp_e
 {
     tp_buf out = {0};
     uint64_t dropped = tp_trace_dropped();
-    tp_buf_addf(&out, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"temper %s\","
-                      "\"dropped_events\":\"%llu\"},\"traceEvents\":[\n",
+    tp_buf_addf(&out,
+                "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"temper %s\","
+                "\"dropped_events\":\"%llu\"},\"traceEvents\":[\n",
                 TEMPER_VERSION, (unsigned long long)dropped);
-    tp_buf_addf(&out, "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%d,\"args\":{\"name\":",
-                getpid());
+    tp_buf_addf(&out,
+                "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%d,\"args\":{\"name\":", getpid());
     tp_json_quote(&out, process_name, strlen(process_name));
     tp_buf_adds(&out, "}}");
     pthread_mutex_lock(&lock);

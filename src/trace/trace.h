@@ -32,7 +32,7 @@ void tp_trace_release(void); /* free everything; no thread may be recording */
 /* One finished event; times from tp_clock_ns(). `args` is a JSON object or NULL. */
 void tp_trace_complete(const char *category, const char *name, uint64_t start_ns, uint64_t end_ns,
                        const char *args);
-/* Names the calling thread in the trace. */
+/* Names the calling thread in this trace and later ones (31 bytes of it). */
 void tp_trace_thread_name(const char *name);
 
 uint64_t tp_trace_dropped(void);

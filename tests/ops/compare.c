@@ -32,6 +32,7 @@ typedef struct {
     double *expected[TP_MAX_OUT], *magnitude[TP_MAX_OUT];
     int n_failures, n_checked;
     int *variants_of, *checks_of, *failures_of; /* by kernel: offered, taken, failed */
+    double *worst_of;                           /* largest error as a part of what is allowed */
     bool is_quiet;
 } check;
 
@@ -212,18 +213,21 @@ static void expect(check *c)
     }
 }
 
-static bool is_close(const check *c, int o, double actual, double expected, double magnitude)
+/* The error as a part of what is allowed: right up to 1. */
+static double relative_error(const check *c, int o, double actual, double expected,
+                             double magnitude)
 {
     const signature *sig = c->problem.sig;
     if (isnan(expected) || isnan(actual))
-        return isnan(actual) && (isnan(expected) || spreads_nan(sig->op));
+        return isnan(actual) && (isnan(expected) || spreads_nan(sig->op)) ? 0 : INFINITY;
     if (actual == expected)
-        return true;
+        return 0;
     bool through_bf16 = sig->out[o].through_bf16 && has_bf16_input(&c->problem);
     double tolerance = through_bf16 ? 0x1p-8 : 1e-5;
     double largest = fmax(fabs(actual), fabs(expected));
     double unit = unit_in_last_place(c->problem.out[o].dtype, largest);
-    return fabs(actual - expected) <= unit + tolerance * magnitude;
+    double error = fabs(actual - expected) / (unit + tolerance * magnitude);
+    return isnan(error) ? INFINITY : error; /* infinities that differ */
 }
 
 static void compare_output(check *c, size_t kernel, int o)
@@ -234,7 +238,9 @@ static void compare_output(check *c, size_t kernel, int o)
     const tensor *out = &c->problem.out[o];
     int64_t n = tensor_count(out), first = -1, n_wrong = 0;
     for (int64_t i = 0; i < n; i++) {
-        if (is_close(c, o, actual[i], c->expected[o][i], c->magnitude[o][i]))
+        double error = relative_error(c, o, actual[i], c->expected[o][i], c->magnitude[o][i]);
+        c->worst_of[kernel] = fmax(c->worst_of[kernel], error);
+        if (error <= 1)
             continue;
         first = n_wrong++ == 0 ? i : first;
     }
@@ -423,6 +429,7 @@ static void check_cases(check *c, const char *only)
         memory_init(&m);
     c->memory = &m;
     c->variants_of = tp_arena_array(c->arena, int, c->backend->n_kernels + 1);
+    c->worst_of = tp_arena_array(c->arena, double, c->backend->n_kernels + 1);
     c->checks_of = tp_arena_array(c->arena, int, c->backend->n_kernels + 1);
     c->failures_of = tp_arena_array(c->arena, int, c->backend->n_kernels + 1);
     for (size_t i = 0; i < n_test_cases; i++) {
@@ -442,8 +449,8 @@ int check_backend(tp_arena *arena, const tp_backend *backend, const char *only, 
     for (size_t k = 0; k < backend->n_kernels; k++) {
         if (!is_reachable(&c, k, only))
             continue;
-        printf("%-36s takes %4d of %4d variants", backend->kernels[k]->name, c.checks_of[k],
-               c.variants_of[k]);
+        printf("%-36s takes %4d of %4d variants, error up to %.2f of allowed",
+               backend->kernels[k]->name, c.checks_of[k], c.variants_of[k], c.worst_of[k]);
         if (c.failures_of[k] > 0)
             printf(", %d failures", c.failures_of[k]);
         printf("\n");

@@ -32,8 +32,8 @@ bool tp_added_put(tp_added_set *set, tp_added_token token, const char *text, siz
         if (!child) {
             TP_ASSERT(set->n_nodes < set->nodes_cap);
             child = set->n_nodes++;
-            set->nodes[child] = (struct tp_trie_node){
-                .sibling = set->nodes[node].child, .token = -1, .byte = byte};
+            set->nodes[child] =
+                (struct tp_trie_node){.sibling = set->nodes[node].child, .token = -1, .byte = byte};
             set->nodes[node].child = child;
         }
         node = child;

@@ -24,7 +24,7 @@ typedef struct {
         uint32_t child, sibling;
         int32_t token; /* index into tokens, or -1 */
         uint8_t byte;
-    } *nodes;
+    } * nodes;
     uint32_t n_nodes, nodes_cap;
     tp_added_token *tokens;
     uint32_t n_tokens;

@@ -38,7 +38,7 @@ typedef struct {
 
     struct tp_bpe_pair {
         uint32_t left, right, rank;
-    } *pairs;
+    } * pairs;
     uint32_t pair_mask;
     uint32_t *merged; /* by rank: the id that the pair becomes */
 

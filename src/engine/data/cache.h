@@ -72,6 +72,13 @@ TP_CHECKED tp_status tp_cache_peek(const tp_cache *cache, uint64_t i, tp_sample 
 /* The same with the record's checksum verified. */
 TP_CHECKED tp_status tp_cache_get(const tp_cache *cache, uint64_t i, tp_sample *ret, tp_error *err);
 
+/* Some examples of a cache, in an order of its own. */
+typedef struct {
+    const tp_cache *cache;
+    const uint64_t *index; /* NULL: all of them, in file order */
+    uint64_t n;
+} tp_sample_set;
+
 static inline bool tp_sample_mask(const tp_sample *s, size_t k)
 {
     return s->bits[k >> 3] >> (k & 7) & 1;

@@ -1,18 +1,14 @@
 #include "engine/data/corpus.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#include <xxhash.h>
 
 #include "base/platform.h"
 #include "engine/data/grow.h"
+#include "engine/data/lines.h"
 
-enum { WAVE_BYTES = 4 << 20, PIECE_BYTES = 64 << 10, WAVE_ROWS = 1 << 18, PIECE_ROWS = 1 << 12 };
+enum { PIECE_BYTES = 64 << 10, WAVE_ROWS = 1 << 18, PIECE_ROWS = 1 << 12 };
 
 /* A run of rows, and what became of them. */
 typedef struct {
@@ -119,22 +115,6 @@ static tp_status do_row(build *b, worker *w, piece *p, const tp_row *row, tp_err
     return keep_example(b, w, p, &example, row, err);
 }
 
-static bool is_blank(const char *s, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (s[i] != ' ' && s[i] != '\t' && s[i] != '\r')
-            return false;
-    return true;
-}
-
-/* The next line at *text, without its end; advances. */
-static tp_slice next_line(const char **text, const char *end)
-{
-    const char *begin = *text, *stop = memchr(begin, '\n', (size_t)(end - begin));
-    *text = stop ? stop + 1 : end;
-    return (tp_slice){begin, (size_t)((stop ? stop : end) - begin)};
-}
-
 /* Mistakes of configuration would repeat on every row: they are not skipped. */
 static bool may_skip(const build *b, tp_status status)
 {
@@ -145,8 +125,8 @@ static void do_lines(build *b, worker *w, piece *p)
 {
     const char *text = p->text, *end = p->text + p->n;
     for (uint64_t line = p->first_row; text < end; line++) {
-        tp_slice s = next_line(&text, end);
-        if (is_blank(s.data, s.len))
+        tp_slice s = tp_line_take(&text, end);
+        if (tp_line_is_blank(s))
             continue;
         tp_row row = {b->corpus->path, line, s.data, s.len};
         tp_error err;
@@ -305,126 +285,33 @@ static tp_status build_arithmetic(build *b, tp_error *err)
     return TP_OK;
 }
 
-/* The file, read in waves that end at a line's end. */
-typedef struct {
-    int fd;
-    uint64_t size, done; /* bytes */
-    char *buffer;
-    size_t cap, len;   /* bytes in the buffer */
-    size_t wave;       /* of them, those that are whole lines */
-    uint64_t line;     /* number of the wave's first line */
-    bool at_end;
-    XXH3_state_t *hash;
-} source;
-
-static tp_status read_error(const build *b, tp_error *err)
+static void cut_wave(build *b, const tp_lines *lines)
 {
-    return tp_fail(err, TP_ERR_IO, "cannot read %s: %s", b->corpus->path, strerror(errno));
-}
-
-static tp_status fill_buffer(build *b, source *s, tp_error *err)
-{
-    while (s->len < s->cap) {
-        ssize_t got = read(s->fd, s->buffer + s->len, s->cap - s->len);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return read_error(b, err);
-        if (got == 0) {
-            s->at_end = true;
-            return TP_OK;
-        }
-        XXH3_128bits_update(s->hash, s->buffer + s->len, (size_t)got);
-        s->len += (size_t)got;
-        s->done += (size_t)got;
-    }
-    return TP_OK;
-}
-
-static tp_status read_wave(build *b, source *s, tp_error *err)
-{
-    memmove(s->buffer, s->buffer + s->wave, s->len - s->wave);
-    s->len -= s->wave;
-    for (;;) {
-        size_t before = s->len;
-        TP_TRY(fill_buffer(b, s, err));
-        if (s->at_end) {
-            s->wave = s->len;
-            return TP_OK;
-        }
-        const char *last = memrchr(s->buffer + before, '\n', s->len - before);
-        if (last) {
-            s->wave = (size_t)(last + 1 - s->buffer);
-            return TP_OK;
-        }
-        if (s->cap > TP_LONGEST_LINE)
-            return tp_fail(err, TP_ERR_FORMAT,
-                           "%s:%llu: the line is longer than 64 MiB; is this one JSON object per "
-                           "line?",
-                           b->corpus->path, (unsigned long long)s->line);
-        s->cap = TP_MIN(2 * s->cap, (size_t)TP_LONGEST_LINE + WAVE_BYTES);
-        s->buffer = tp_grow(s->buffer, s->cap, 1);
-    }
-}
-
-/* Cut the wave into pieces; returns its longest line. */
-static size_t cut_wave(build *b, source *s)
-{
-    const char *text = s->buffer, *end = text + s->wave;
-    size_t longest = 0;
+    const char *text = lines->buffer, *end = text + lines->wave;
+    uint64_t line = lines->line;
     b->n_pieces = 0;
     while (text < end) {
         piece *p = add_piece(b);
         p->text = text;
-        p->first_row = s->line;
-        while (text < end && (size_t)(text - p->text) < PIECE_BYTES) {
-            tp_slice line = next_line(&text, end);
-            longest = TP_MAX(longest, line.len);
-            s->line++;
-        }
+        p->first_row = line;
+        for (; text < end && (size_t)(text - p->text) < PIECE_BYTES; line++)
+            tp_line_take(&text, end);
         p->n = (size_t)(text - p->text);
     }
-    return longest;
-}
-
-/* Things that are often taken for JSONL. */
-static tp_status check_start(const build *b, source *s, tp_error *err)
-{
-    const char *path = b->corpus->path;
-    const unsigned char *text = (const unsigned char *)s->buffer;
-    if (s->wave >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
-        memset(s->buffer, ' ', 3); /* a byte order mark says nothing in UTF-8 */
-    if (s->wave >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0))
-        return tp_fail(err, TP_ERR_FORMAT, "%s is UTF-16; convert it with `iconv -t UTF-8`", path);
-    if (s->wave >= 2 && memcmp(text, "\x1f\x8b", 2) == 0)
-        return tp_fail(err, TP_ERR_FORMAT, "%s is compressed; unpack it with gunzip", path);
-    if (s->wave >= 4 && memcmp(text, "PAR1", 4) == 0)
-        return tp_fail(err, TP_ERR_FORMAT, "%s is Parquet; JSON lines are needed", path);
-    for (size_t i = 0; i < s->wave; i++) {
-        if (strchr(" \t\r\n", text[i]) && text[i])
-            continue;
-        if (text[i] == '[')
-            return tp_fail(err, TP_ERR_FORMAT,
-                           "%s is one JSON array; one object per line is needed, as `jq -c '.[]'` "
-                           "makes of it",
-                           path);
-        break;
-    }
-    return TP_OK;
 }
 
 /* The first row that can be understood decides; rows before it will be counted as
  * bad when their turn comes. */
-static tp_status choose_schema(build *b, const source *s, tp_error *err)
+static tp_status choose_schema(build *b, const tp_lines *lines, tp_error *err)
 {
-    const char *text = s->buffer, *end = text + s->wave;
+    const char *text = lines->buffer, *end = text + lines->wave;
     tp_status first = TP_OK;
     int64_t left = b->corpus->skip_bad;
-    for (uint64_t line = 1; text < end; line++) {
-        tp_slice l = next_line(&text, end);
-        if (is_blank(l.data, l.len))
+    for (uint64_t line = lines->line; text < end; line++) {
+        tp_slice s = tp_line_take(&text, end);
+        if (tp_line_is_blank(s))
             continue;
-        tp_row row = {b->corpus->path, line, l.data, l.len};
+        tp_row row = {b->corpus->path, line, s.data, s.len};
         tp_error inner;
         tp_status status = tp_schema_choose(b->corpus->schema, &row, &b->workers[0].arena,
                                             &b->schema, &inner);
@@ -446,45 +333,31 @@ static tp_status choose_schema(build *b, const source *s, tp_error *err)
     return first;
 }
 
-static tp_status build_from(build *b, source *s, tp_error *err)
+static tp_status build_waves(build *b, tp_lines *lines, tp_error *err)
 {
     bool chosen = false;
-    while (!s->at_end) {
-        TP_TRY(read_wave(b, s, err));
+    while (!lines->at_end) {
+        TP_TRY(tp_lines_next(lines, err));
+        TP_TRY(size_arenas(b, lines->longest, err));
         if (!chosen)
-            TP_TRY(check_start(b, s, err));
-        TP_TRY(size_arenas(b, cut_wave(b, s), err));
-        if (!chosen)
-            TP_TRY(choose_schema(b, s, err));
+            TP_TRY(choose_schema(b, lines, err));
         chosen = true;
+        cut_wave(b, lines);
         work_on_all_threads(b);
         TP_TRY(collect(b, err));
-        TP_TRY(report_progress(b, s->done, s->size, err));
+        TP_TRY(report_progress(b, lines->done, lines->size, err));
     }
-    XXH128_hash_t hash = XXH3_128bits_digest(s->hash);
-    snprintf(b->result.source_hash, sizeof b->result.source_hash, "%016llx%016llx",
-             (unsigned long long)hash.high64, (unsigned long long)hash.low64);
-    b->result.counts.source_bytes = s->done;
+    tp_lines_hash(lines, b->result.source_hash);
+    b->result.counts.source_bytes = lines->done;
     return TP_OK;
 }
 
 static tp_status build_file(build *b, tp_error *err)
 {
-    struct stat st;
-    source s = {.line = 1, .cap = WAVE_BYTES};
-    s.fd = open(b->corpus->path, O_RDONLY | O_CLOEXEC);
-    if (s.fd < 0)
-        return read_error(b, err);
-    if (fstat(s.fd, &st) == 0)
-        s.size = (uint64_t)st.st_size;
-    s.hash = XXH3_createState();
-    TP_ASSERT(s.hash);
-    XXH3_128bits_reset(s.hash);
-    s.buffer = tp_grow(NULL, s.cap, 1);
-    tp_status status = build_from(b, &s, err);
-    free(s.buffer);
-    XXH3_freeState(s.hash);
-    close(s.fd);
+    tp_lines lines;
+    TP_TRY(tp_lines_open(&lines, b->corpus->path, err));
+    tp_status status = build_waves(b, &lines, err);
+    tp_lines_close(&lines);
     return status;
 }
 

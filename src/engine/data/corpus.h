@@ -12,8 +12,6 @@
 #include "engine/data/render.h"
 #include "engine/data/schema.h"
 
-enum { TP_LONGEST_LINE = 64 << 20 }; /* bytes */
-
 typedef struct {
     const char *path;                        /* a JSONL file, or: */
     const tp_arithmetic_options *arithmetic; /* n_rows made-up rows of a split */

@@ -70,10 +70,7 @@ bool tp_normalize_is_identity(const tp_normalizer *normalizer, const char *text,
     return !high;
 }
 
-static bool is_decomposing(tp_normalize_kind kind)
-{
-    return kind <= TP_NORMALIZE_NFKD;
-}
+static bool is_decomposing(tp_normalize_kind kind) { return kind <= TP_NORMALIZE_NFKD; }
 
 static utf8proc_option_t form_options(tp_normalize_kind kind)
 {
@@ -150,17 +147,55 @@ static void order_marks(int32_t *points, size_t n)
     }
 }
 
-static void flush_run(tp_norm_space *space, tp_normalize_kind kind, tp_buf *out)
+/* A stretch of text on its way through a Unicode form. */
+typedef struct {
+    tp_normalize_kind kind;
+    tp_norm_space *space;
+    const char *text;
+    size_t from; /* where in text the waiting code points begin */
+    tp_buf *out;
+    tp_norm_map *map;
+} form_run;
+
+/* Write the code points that wait; they are text[from..end). */
+static void flush_run(form_run *run, size_t end)
 {
+    tp_norm_space *space = run->space;
+    size_t to = run->out->len;
+    if (space->n_points == 0)
+        return;
     order_marks(space->points, space->n_points);
     utf8proc_ssize_t n = (utf8proc_ssize_t)space->n_points;
-    if (kind == TP_NORMALIZE_NFC || kind == TP_NORMALIZE_NFKC)
+    if (run->kind == TP_NORMALIZE_NFC || run->kind == TP_NORMALIZE_NFKC)
         n = utf8proc_normalize_utf32(space->points, n, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
     for (utf8proc_ssize_t i = 0; i < n; i++) {
         char utf8[4];
-        tp_buf_add(out, utf8, tp_utf8_encode((uint32_t)space->points[i], utf8));
+        tp_buf_add(run->out, utf8, tp_utf8_encode((uint32_t)space->points[i], utf8));
     }
     space->n_points = 0;
+    bool identical = run->out->len - to == end - run->from &&
+                     memcmp(run->out->data + to, run->text + run->from, end - run->from) == 0;
+    map_add(run->map, to, run->from, identical);
+}
+
+static void copy_unchanged(form_run *run, size_t begin, size_t n)
+{
+    flush_run(run, begin);
+    map_add(run->map, run->out->len, begin, true);
+    tp_buf_add(run->out, run->text + begin, n);
+}
+
+/* Bytes at the start of the text that NFC leaves alone whatever follows: code
+ * points below U+0300, without the last, which may take a mark. */
+static size_t plain_length(const char *text, size_t n)
+{
+    size_t i = 0;
+    while (i < n && (uint8_t)text[i] < FIRST_COMBINING_LEAD)
+        i++;
+    if (i == n || i == 0)
+        return i;
+    bool two = i > 1 && ((uint8_t)text[i - 1] & 0xc0) == 0x80;
+    return i - (two ? 2 : 1);
 }
 
 /* One Unicode form.  The text is cut where nothing interacts across the cut: at
@@ -168,35 +203,30 @@ static void flush_run(tp_norm_space *space, tp_normalize_kind kind, tp_buf *out)
 static void apply_form(tp_normalize_kind kind, tp_norm_space *space, const char *text, size_t n,
                        tp_buf *out, tp_norm_map *map)
 {
+    form_run run = {.kind = kind, .space = space, .text = text, .out = out, .map = map};
     utf8proc_option_t options = form_options(kind);
     size_t limit = map ? 1 : RUN_MAX;
-    size_t run_from = 0; /* where the run began, and where its output begins */
     space->n_points = 0;
     for (size_t i = 0, len; i < n; i += len) {
-        uint32_t cp = 0;
-        len = tp_utf8_decode(text + i, n - i, &cp);
-        bool cut = len == 0 || (space->n_points >= limit && is_boundary((int32_t)cp, options));
-        if (space->n_points && cut) {
-            size_t to = out->len;
-            flush_run(space, kind, out);
-            bool identical = out->len - to == i - run_from &&
-                             memcmp(out->data + to, text + run_from, i - run_from) == 0;
-            map_add(map, to, run_from, identical);
-        }
-        if (space->n_points == 0)
-            run_from = i;
-        if (len == 0) {
-            len = 1;
-            map_add(map, out->len, i, true);
-            tp_buf_addc(out, text[i]);
+        len = kind == TP_NORMALIZE_NFC ? plain_length(text + i, n - i) : 0;
+        if (len) {
+            copy_unchanged(&run, i, len);
             continue;
         }
+        uint32_t cp = 0;
+        len = tp_utf8_decode(text + i, n - i, &cp);
+        if (len == 0) {
+            len = 1;
+            copy_unchanged(&run, i, len);
+            continue;
+        }
+        if (space->n_points >= limit && is_boundary((int32_t)cp, options))
+            flush_run(&run, i);
+        if (space->n_points == 0)
+            run.from = i;
         push_decomposed(space, (int32_t)cp, options);
     }
-    if (space->n_points) {
-        map_add(map, out->len, run_from, false);
-        flush_run(space, kind, out);
-    }
+    flush_run(&run, n);
 }
 
 static void apply_lowercase(const char *text, size_t n, tp_buf *out)

@@ -35,7 +35,7 @@ typedef struct {
     struct tp_norm_piece {
         size_t to, from;
         bool identical;
-    } *pieces;
+    } * pieces;
     size_t n, cap;
 } tp_norm_map;
 

@@ -398,8 +398,8 @@ tp_status tp_pretokenizer_parse(tp_arena *arena, const char *name, const tp_json
     }
     size_t n = list ? list->n : 1;
     if (!first || n > MAX_CUTS)
-        return tp_fail(err, TP_ERR_FORMAT, "%s:%u: 'Sequence' needs 1 to %d pre-tokenizers",
-                       name, (unsigned)spec->line, MAX_CUTS);
+        return tp_fail(err, TP_ERR_FORMAT, "%s:%u: 'Sequence' needs 1 to %d pre-tokenizers", name,
+                       (unsigned)spec->line, MAX_CUTS);
 
     tp_pretokenizer p = {.cuts = tp_arena_array(arena, tp_cut, n)};
     tp_status status = TP_OK;

@@ -66,7 +66,7 @@ typedef struct {
     struct tp_cut_match {
         size_t begin, end;
         bool is_match;
-    } *matches, *pieces, *next_pieces;
+    } * matches, *pieces, *next_pieces;
     size_t n_matches, matches_cap, n_pieces, pieces_cap, n_next, next_cap;
     void *match_data, *match_context, *jit_stack; /* PCRE2's */
     tp_buf shadow;                                /* text with bytes that are not UTF-8 replaced */

@@ -5,15 +5,18 @@
 
 enum { MAX_GROUP_DEPTH = 64, MAX_PATTERN = 16 * 1024 };
 
-#define SPACES "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}" \
-               "\\x{202f}\\x{205f}\\x{3000}"
-#define NOT_SPACES "\\x{0}-\\x{8}\\x{e}-\\x{1f}\\x{21}-\\x{84}\\x{86}-\\x{9f}\\x{a1}-\\x{167f}"   \
-                   "\\x{1681}-\\x{1fff}\\x{200b}-\\x{2027}\\x{202a}-\\x{202e}\\x{2030}-\\x{205e}" \
-                   "\\x{2060}-\\x{2fff}\\x{3001}-\\x{10ffff}"
+#define SPACES                                                                         \
+    "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}" \
+    "\\x{202f}\\x{205f}\\x{3000}"
+#define NOT_SPACES                                                                 \
+    "\\x{0}-\\x{8}\\x{e}-\\x{1f}\\x{21}-\\x{84}\\x{86}-\\x{9f}\\x{a1}-\\x{167f}"   \
+    "\\x{1681}-\\x{1fff}\\x{200b}-\\x{2027}\\x{202a}-\\x{202e}\\x{2030}-\\x{205e}" \
+    "\\x{2060}-\\x{2fff}\\x{3001}-\\x{10ffff}"
 /* Oniguruma's \w takes the superscripts and fractions of Latin-1 alone, but not
  * within brackets. */
-#define WORDS_IN_CLASS "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{24b6}-\\x{24e9}" \
-                       "\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}"
+#define WORDS_IN_CLASS                                     \
+    "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{24b6}-\\x{24e9}" \
+    "\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}"
 #define WORDS WORDS_IN_CLASS "\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"
 
 #define WORD_BOUNDARY "(?:(?<=[" WORDS "])(?![" WORDS "])|(?<![" WORDS "])(?=[" WORDS "]))"
@@ -23,8 +26,8 @@ typedef struct {
     const char *text;
     size_t n, at;
     tp_buf *out;
-    size_t atom;                        /* where in out the last atom begins, or NO_ATOM */
-    bool quantified;                    /* the last atom has a quantifier already */
+    size_t atom;                         /* where in out the last atom begins, or NO_ATOM */
+    bool quantified;                     /* the last atom has a quantifier already */
     size_t group_start[MAX_GROUP_DEPTH]; /* where in out each open group begins */
     size_t depth;
     tp_error *err;
@@ -85,13 +88,20 @@ static tp_status property(translation *t)
 static const char *class_members(char letter, bool in_class)
 {
     switch (letter) {
-    case 's': return SPACES;
-    case 'S': return NOT_SPACES;
-    case 'd': return "\\p{Nd}";
-    case 'D': return "\\P{Nd}";
-    case 'w': return in_class ? WORDS_IN_CLASS : WORDS;
-    case 'h': return "0-9A-Fa-f";
-    default: return NULL;
+    case 's':
+        return SPACES;
+    case 'S':
+        return NOT_SPACES;
+    case 'd':
+        return "\\p{Nd}";
+    case 'D':
+        return "\\P{Nd}";
+    case 'w':
+        return in_class ? WORDS_IN_CLASS : WORDS;
+    case 'h':
+        return "0-9A-Fa-f";
+    default:
+        return NULL;
     }
 }
 

@@ -124,10 +124,7 @@ size_t tp_scan_smollm2(const char *text, size_t n, size_t at)
     return space_end(text, at, end, bounded);
 }
 
-static bool is_newline(char c)
-{
-    return c == '\r' || c == '\n';
-}
+static bool is_newline(char c) { return c == '\r' || c == '\n'; }
 
 static size_t newlines_end(const char *text, size_t n, size_t at)
 {
@@ -170,12 +167,6 @@ static size_t scan_llama(const char *text, size_t n, size_t at, int max_digits)
     return space_or_lines_end(text, n, at);
 }
 
-size_t tp_scan_llama3(const char *text, size_t n, size_t at)
-{
-    return scan_llama(text, n, at, 3);
-}
+size_t tp_scan_llama3(const char *text, size_t n, size_t at) { return scan_llama(text, n, at, 3); }
 
-size_t tp_scan_qwen2(const char *text, size_t n, size_t at)
-{
-    return scan_llama(text, n, at, 1);
-}
+size_t tp_scan_qwen2(const char *text, size_t n, size_t at) { return scan_llama(text, n, at, 1); }

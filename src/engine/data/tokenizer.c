@@ -16,7 +16,7 @@ enum { CACHE_SLOTS = 1 << 15, CACHE_WORD_MAX = 64, CACHE_POOL_MAX = 4 << 20 };
 
 struct cached_word {
     uint64_t hash;
-    uint32_t at; /* in the pool: the word's bytes, then its ids */
+    uint32_t at;             /* in the pool: the word's bytes, then its ids */
     uint16_t n_bytes, n_ids; /* n_bytes 0: empty slot */
 };
 
@@ -59,10 +59,7 @@ static int32_t *ids_extend(tp_ids *ids, size_t n)
     return added;
 }
 
-void tp_ids_add(tp_ids *ids, int32_t id)
-{
-    *ids_extend(ids, 1) = id;
-}
+void tp_ids_add(tp_ids *ids, int32_t id) { *ids_extend(ids, 1) = id; }
 
 void tp_tokenizer_free(tp_tokenizer *tok)
 {
@@ -138,7 +135,8 @@ static void add_word_ids(encoding *e, const char *word, size_t n)
 static int32_t text_offset(const encoding *e, size_t at, size_t start, size_t inserted)
 {
     size_t offset = at + (start > inserted ? start - inserted : 0);
-    return (int32_t)(e->base + (e->is_mapped ? tp_norm_map_find(&e->scratch->map, offset) : offset));
+    return (int32_t)(e->base +
+                     (e->is_mapped ? tp_norm_map_find(&e->scratch->map, offset) : offset));
 }
 
 static void encode_word(void *context, const char *word, size_t n, size_t at, size_t inserted)
@@ -300,15 +298,9 @@ void tp_tokenizer_decode_next(const tp_tokenizer *tok, tp_decode_stream *state, 
         stream_bytes(state, token->bytes, token->n_bytes, out);
 }
 
-int32_t tp_tokenizer_vocab_size(const tp_tokenizer *tok)
-{
-    return tok->bpe.n_ids;
-}
+int32_t tp_tokenizer_vocab_size(const tp_tokenizer *tok) { return tok->bpe.n_ids; }
 
-bool tp_tokenizer_has_id(const tp_tokenizer *tok, int32_t id)
-{
-    return token_of(tok, id) != NULL;
-}
+bool tp_tokenizer_has_id(const tp_tokenizer *tok, int32_t id) { return token_of(tok, id) != NULL; }
 
 int32_t tp_tokenizer_id(const tp_tokenizer *tok, const char *token)
 {
@@ -330,10 +322,7 @@ const char *tp_tokenizer_token(const tp_tokenizer *tok, int32_t id)
     return token ? token->spelling : NULL;
 }
 
-int tp_tokenizer_missing_bytes(const tp_tokenizer *tok)
-{
-    return tok->bpe.n_missing_bytes;
-}
+int tp_tokenizer_missing_bytes(const tp_tokenizer *tok) { return tok->bpe.n_missing_bytes; }
 
 bool tp_tokenizer_is_special(const tp_tokenizer *tok, int32_t id)
 {
@@ -341,32 +330,14 @@ bool tp_tokenizer_is_special(const tp_tokenizer *tok, int32_t id)
     return token && token->special;
 }
 
-int32_t tp_tokenizer_bos(const tp_tokenizer *tok)
-{
-    return tok->bos;
-}
+int32_t tp_tokenizer_bos(const tp_tokenizer *tok) { return tok->bos; }
 
-int32_t tp_tokenizer_eos(const tp_tokenizer *tok)
-{
-    return tok->eos;
-}
+int32_t tp_tokenizer_eos(const tp_tokenizer *tok) { return tok->eos; }
 
-int32_t tp_tokenizer_pad(const tp_tokenizer *tok)
-{
-    return tok->pad;
-}
+int32_t tp_tokenizer_pad(const tp_tokenizer *tok) { return tok->pad; }
 
-const char *tp_tokenizer_chat_template(const tp_tokenizer *tok)
-{
-    return tok->chat_template;
-}
+const char *tp_tokenizer_chat_template(const tp_tokenizer *tok) { return tok->chat_template; }
 
-const char *tp_tokenizer_folder(const tp_tokenizer *tok)
-{
-    return tok->folder;
-}
+const char *tp_tokenizer_folder(const tp_tokenizer *tok) { return tok->folder; }
 
-const char *tp_tokenizer_fingerprint(const tp_tokenizer *tok)
-{
-    return tok->fingerprint;
-}
+const char *tp_tokenizer_fingerprint(const tp_tokenizer *tok) { return tok->fingerprint; }

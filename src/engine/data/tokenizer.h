@@ -14,7 +14,8 @@
 #include "base/strings.h"
 
 typedef struct tp_tokenizer tp_tokenizer;
-typedef struct tp_tokenizer_scratch tp_tokenizer_scratch; /* word cache and work space, one per thread */
+typedef struct tp_tokenizer_scratch
+    tp_tokenizer_scratch; /* word cache and work space, one per thread */
 
 typedef struct {
     int32_t *data;
@@ -69,9 +70,10 @@ int32_t tp_tokenizer_vocab_size(const tp_tokenizer *tok); /* highest id + 1 */
 int tp_tokenizer_missing_bytes(const tp_tokenizer *tok);
 bool tp_tokenizer_has_id(const tp_tokenizer *tok, int32_t id);
 int32_t tp_tokenizer_id(const tp_tokenizer *tok, const char *token); /* -1 when absent */
-const char *tp_tokenizer_token(const tp_tokenizer *tok, int32_t id); /* as in the vocabulary, or NULL */
+const char *tp_tokenizer_token(const tp_tokenizer *tok,
+                               int32_t id); /* as in the vocabulary, or NULL */
 bool tp_tokenizer_is_special(const tp_tokenizer *tok, int32_t id); /* what skip_special skips */
-int32_t tp_tokenizer_bos(const tp_tokenizer *tok); /* -1 when the files name none */
+int32_t tp_tokenizer_bos(const tp_tokenizer *tok);                 /* -1 when the files name none */
 int32_t tp_tokenizer_eos(const tp_tokenizer *tok);
 int32_t tp_tokenizer_pad(const tp_tokenizer *tok);
 const char *tp_tokenizer_chat_template(const tp_tokenizer *tok); /* NULL when there is none */
@@ -89,8 +91,8 @@ typedef struct {
     int32_t vocab_size;
     const char *const *special; /* n_special added special tokens */
     size_t n_special;
-    const char *bos, *eos, *pad;     /* each one of `special`, or NULL */
-    const char *chat_template;       /* (optional) */
+    const char *bos, *eos, *pad; /* each one of `special`, or NULL */
+    const char *chat_template;   /* (optional) */
 } tp_bpe_train_options;
 TP_CHECKED tp_status tp_tokenizer_train(const char *const *texts, const size_t *lengths, size_t n,
                                         const tp_bpe_train_options *options, const char *folder,

@@ -23,10 +23,7 @@ typedef struct {
     tp_error *err;
 } loader;
 
-static const char *name_of(const loader *l)
-{
-    return l->tok->name;
-}
+static const char *name_of(const loader *l) { return l->tok->name; }
 
 static void hash_text(loader *l, const char *text, size_t n)
 {
@@ -155,9 +152,8 @@ static tp_status split_merge(loader *l, const tp_json *v, size_t rank, tp_slice 
         if (!memchr(right->data, ' ', right->len))
             return TP_OK;
     }
-    return tp_fail(l->err, TP_ERR_FORMAT,
-                   "%s:%u: merge %zu is neither \"a b\" nor [\"a\", \"b\"]", name_of(l),
-                   (unsigned)v->line, rank);
+    return tp_fail(l->err, TP_ERR_FORMAT, "%s:%u: merge %zu is neither \"a b\" nor [\"a\", \"b\"]",
+                   name_of(l), (unsigned)v->line, rank);
 }
 
 static tp_status find_token(loader *l, const tp_json *v, size_t rank, const char *spelling,
@@ -304,7 +300,7 @@ static tp_status load_added(loader *l)
 static tp_status check_missing_bytes(loader *l, const tp_json *model)
 {
     int n = l->tok->bpe.n_missing_bytes;
-    const char *wish = flag(model, "byte_fallback")               ? "byte_fallback"
+    const char *wish = flag(model, "byte_fallback")                 ? "byte_fallback"
                        : !is_unset(tp_json_get(model, "unk_token")) ? "unk_token"
                                                                     : NULL;
     if (n == 0 || !wish)
@@ -412,9 +408,10 @@ static tp_status named_token(const tp_tokenizer *tok, const char *path, const tp
     *id = tp_tokenizer_id(tok, text);
     if (*id >= 0)
         return TP_OK;
-    return tp_fail(err, TP_ERR_FORMAT,
-                   "%s:%u: %s '%s' is not a token of tokenizer.json; add it there or set it to null",
-                   path, (unsigned)v->line, key, text);
+    return tp_fail(
+        err, TP_ERR_FORMAT,
+        "%s:%u: %s '%s' is not a token of tokenizer.json; add it there or set it to null", path,
+        (unsigned)v->line, key, text);
 }
 
 /* "chat_template": text, or a list of {"name", "template"} with one called default. */

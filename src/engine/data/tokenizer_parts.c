@@ -134,8 +134,7 @@ static tp_status parse_template(const tp_tokenizer *tok, const tp_json *spec, ar
             continue;
         }
         const char *name = tp_json_str(tp_json_get(special, "id"));
-        const tp_json *token =
-            name ? tp_json_get(tp_json_get(spec, "special_tokens"), name) : NULL;
+        const tp_json *token = name ? tp_json_get(tp_json_get(spec, "special_tokens"), name) : NULL;
         const tp_json *ids = tp_json_get(token, "ids");
         if (!ids || ids->type != TP_JSON_ARRAY)
             return tp_fail(err, TP_ERR_FORMAT,
@@ -145,9 +144,10 @@ static tp_status parse_template(const tp_tokenizer *tok, const tp_json *spec, ar
             TP_TRY(push_id(tok, id, n_sequences > 0, a, err));
     }
     if (n_sequences != 1)
-        return tp_fail(err, TP_ERR_UNSUPPORTED,
-                       "%s:%u: 'TemplateProcessing' needs a 'single' with the sequence exactly once",
-                       tok->name, (unsigned)spec->line);
+        return tp_fail(
+            err, TP_ERR_UNSUPPORTED,
+            "%s:%u: 'TemplateProcessing' needs a 'single' with the sequence exactly once",
+            tok->name, (unsigned)spec->line);
     return TP_OK;
 }
 

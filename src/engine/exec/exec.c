@@ -42,15 +42,26 @@ static tp_operand describe(const tp_exec *e, tp_ref ref)
                         .stride = e->memory.places[ref].stride};
 }
 
-static int accumulator_of(const tp_node *n)
+/* Accumulators of a launch: persistent ones hold what the step before left in them, so
+ * the first micro-batch overwrites them; versions of this run are always added to.  A
+ * launch knows one of the two. */
+static tp_status note_accumulators(tp_exec *e, const tp_node *n, tp_error *err)
 {
-    for (int k = 0; k < n->n_out; k++) {
-        int alias = tp_op_alias(n->op, k);
-        if (alias >= 0 && alias < n->n_in && n->in[alias] &&
-            (tp_ops[n->op].traits & TP_OP_ACCUMULATES))
-            return alias;
+    int persistent = 0, versions = 0;
+    for (int k = 0; k < n->n_out && (tp_ops[n->op].traits & TP_OP_ACCUMULATES); k++) {
+        tp_ref acc = tp_overwrites(n, k);
+        bool is_source = (tp_ops[tp_def(e->graph, acc)->op].traits & TP_OP_SOURCE) != 0;
+        persistent += acc && is_source;
+        versions += acc && !is_source;
     }
-    return -1;
+    if (persistent && versions)
+        return tp_fail(err, TP_ERR_UNSUPPORTED,
+                       "op %s (%s) accumulates into a buffer for the first time and into another "
+                       "again; share all of its weights with other nodes or none",
+                       tp_ops[n->op].name, n->label ? n->label : "unlabelled");
+    if (persistent)
+        e->fresh[e->n_fresh++] = (uint32_t)e->n;
+    return TP_OK;
 }
 
 static tp_status make_launch(tp_exec *e, uint32_t node, tp_error *err)
@@ -73,11 +84,9 @@ static tp_status make_launch(tp_exec *e, uint32_t node, tp_error *err)
         return tp_fail(err, TP_ERR_UNSUPPORTED, "no kernel for op %s (%s)", tp_ops[n->op].name,
                        n->label ? n->label : "unlabelled");
     l->workspace_bytes = l->kernel->workspace ? l->kernel->workspace(l) : 0;
-    e->workspace_bytes = l->workspace_bytes > e->workspace_bytes ? l->workspace_bytes
-                                                                 : e->workspace_bytes;
-    int acc = accumulator_of(n);
-    if (acc >= 0 && (tp_ops[tp_def(e->graph, n->in[acc])->op].traits & TP_OP_SOURCE))
-        e->fresh[e->n_fresh++] = (uint32_t)e->n;
+    e->workspace_bytes =
+        l->workspace_bytes > e->workspace_bytes ? l->workspace_bytes : e->workspace_bytes;
+    TP_TRY(note_accumulators(e, n, err));
     tp_cost cost = tp_node_cost(e->graph, n, e->options.avg_context);
     e->info[e->n] = (tp_launch_info){.label = n->label ? n->label : tp_ops[n->op].name,
                                      .kernel = l->kernel->name,
@@ -88,8 +97,9 @@ static tp_status make_launch(tp_exec *e, uint32_t node, tp_error *err)
                                      .flops = cost.flops,
                                      .bytes = cost.bytes};
     e->trace_args[e->n] = tp_arena_printf(
-        &e->arena, "{\"op\":\"%s\",\"kernel\":\"%s\",\"rows\":%lld,\"columns\":%lld,\"flops\":%.0f,"
-                   "\"bytes\":%.0f}",
+        &e->arena,
+        "{\"op\":\"%s\",\"kernel\":\"%s\",\"rows\":%lld,\"columns\":%lld,\"flops\":%.0f,"
+        "\"bytes\":%.0f}",
         tp_ops[n->op].name, l->kernel->name, (long long)l->out[0].dim[0],
         (long long)l->out[0].dim[1], cost.flops, cost.bytes);
     e->node_of[e->n++] = node;
@@ -205,8 +215,7 @@ static tp_status bind_operand(tp_exec *e, tp_ref ref, tp_operand *operand, const
     return TP_OK;
 }
 
-tp_status tp_exec_bind(tp_exec *e, const tp_states *states, const tp_exec_pool *pool,
-                       tp_error *err)
+tp_status tp_exec_bind(tp_exec *e, const tp_states *states, const tp_exec_pool *pool, tp_error *err)
 {
     TP_ASSERT(pool->arena_bytes >= e->memory.arena_bytes &&
               pool->workspace_bytes >= e->workspace_bytes);
@@ -275,16 +284,27 @@ void tp_exec_run(tp_exec *e, bool accumulate)
     }
 }
 
+static bool element_is_finite(const tp_operand *o, size_t at)
+{
+    switch (o->dtype) {
+    case TP_DTYPE_F32:
+        return isfinite(((const float *)o->data)[at]);
+    case TP_DTYPE_BF16:
+        return isfinite(tp_bf16_to_f32(((const tp_bf16 *)o->data)[at]));
+    case TP_DTYPE_F16:
+        return (((const uint16_t *)o->data)[at] & 0x7c00u) != 0x7c00u;
+    case TP_DTYPE_F64:
+        return isfinite(((const double *)o->data)[at]);
+    default:
+        return true;
+    }
+}
+
 static bool row_is_finite(const tp_operand *o, int64_t row)
 {
-    for (int64_t j = 0; j < o->dim[1]; j++) {
-        size_t at = (size_t)(row * o->stride + j);
-        float v = o->dtype == TP_DTYPE_F32    ? ((const float *)o->data)[at]
-                  : o->dtype == TP_DTYPE_BF16 ? tp_bf16_to_f32(((const tp_bf16 *)o->data)[at])
-                                              : 0.0f;
-        if (!isfinite(v))
+    for (int64_t j = 0; j < o->dim[1]; j++)
+        if (!element_is_finite(o, (size_t)(row * o->stride + j)))
             return false;
-    }
     return true;
 }
 
@@ -312,15 +332,9 @@ void tp_exec_run_checked(tp_exec *e, bool accumulate, int *ret_first_bad)
 
 /* ---- reports ---- */
 
-size_t tp_exec_launch_count(const tp_exec *e)
-{
-    return e->n;
-}
+size_t tp_exec_launch_count(const tp_exec *e) { return e->n; }
 
-const tp_launch_info *tp_exec_launch(const tp_exec *e, size_t i)
-{
-    return &e->info[i];
-}
+const tp_launch_info *tp_exec_launch(const tp_exec *e, size_t i) { return &e->info[i]; }
 
 void tp_exec_reset_times(tp_exec *e)
 {
@@ -328,20 +342,11 @@ void tp_exec_reset_times(tp_exec *e)
         e->info[i].ns = e->info[i].count = 0;
 }
 
-size_t tp_exec_arena_bytes(const tp_exec *e)
-{
-    return e->memory.arena_bytes;
-}
+size_t tp_exec_arena_bytes(const tp_exec *e) { return e->memory.arena_bytes; }
 
-size_t tp_exec_workspace_bytes(const tp_exec *e)
-{
-    return e->workspace_bytes;
-}
+size_t tp_exec_workspace_bytes(const tp_exec *e) { return e->workspace_bytes; }
 
-size_t tp_exec_live_peak_bytes(const tp_exec *e)
-{
-    return e->memory.live_peak_bytes;
-}
+size_t tp_exec_live_peak_bytes(const tp_exec *e) { return e->memory.live_peak_bytes; }
 
 double tp_exec_flops(const tp_exec *e, bool contractions_only)
 {

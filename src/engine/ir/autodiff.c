@@ -3,17 +3,17 @@
  * Nodes are walked backwards; each op's rule appends the nodes that turn the
  * gradients of its outputs into those of its inputs.  A value read twice sums
  * its gradients with `add`; a weight accumulates into its persistent buffer, one
- * version after the other, so that micro-batches add up in the same memory. */
-#include <stdio.h>
+ * version after the other, so that micro-batches add up in the same memory.  What no
+ * rule covers is an error, never a missing term. */
 #include <string.h>
 
 #include "engine/ir/graph.h"
 
 typedef struct {
     tp_graph *g;
-    tp_ref *grad;     /* value -> its gradient so far; 0 = none */
-    bool *wanted;     /* value depends on a weight */
-    tp_ref *acc;      /* value (a weight) -> latest version of its accumulator */
+    tp_ref *grad; /* value -> its gradient so far; 0 = none */
+    bool *wanted; /* value depends on a weight */
+    tp_ref *acc;  /* value (a weight) -> latest version of its accumulator */
     tp_ref scale;
     tp_error *err;
 } differ;
@@ -42,20 +42,23 @@ static void contribute(differ *d, tp_ref value, tp_ref grad, const char *label)
     d->grad[value] = grad;
 }
 
-static bool wants(const differ *d, tp_ref value)
+static bool wants(const differ *d, tp_ref value) { return value && d->wanted[value]; }
+
+static tp_ref accumulator(const differ *d, tp_ref weight) { return weight ? d->acc[weight] : 0; }
+
+/* `grad` is the gradient of weight operand w: the next version of a parameter's
+ * accumulator, or a term of a value that was computed from parameters. */
+static void contribute_weight(differ *d, tp_ref w, tp_ref grad, const char *label)
 {
-    return value && d->wanted[value];
+    if (!wants(d, w))
+        return;
+    if (d->acc[w])
+        d->acc[w] = grad;
+    else
+        contribute(d, w, grad, label);
 }
 
-static tp_ref accumulator(const differ *d, tp_ref weight)
-{
-    return weight ? d->acc[weight] : 0;
-}
-
-static void grad_none(differ *d, const tp_node *n, const tp_ref *dy)
-{
-    (void)d, (void)n, (void)dy;
-}
+static void grad_none(differ *d, const tp_node *n, const tp_ref *dy) { (void)d, (void)n, (void)dy; }
 
 static void grad_add(differ *d, const tp_node *n, const tp_ref *dy)
 {
@@ -107,8 +110,6 @@ static void grad_cast(differ *d, const tp_node *n, const tp_ref *dy)
 
 static void grad_split(differ *d, const tp_node *n, const tp_ref *dy)
 {
-    for (int k = 0; k < n->n_out; k++)
-        TP_ASSERT(dy[k]); /* models use every part they split off */
     tp_ref joined = emit(d, TP_OP_concat, NULL, n->n_out, dy, grad_label(d, n, "dx"));
     contribute(d, n->in[0], joined, n->label);
 }
@@ -118,28 +119,30 @@ static void grad_embed(differ *d, const tp_node *n, const tp_ref *dy)
     if (!wants(d, n->in[1]))
         return;
     tp_ref in[] = {n->in[0], dy[0], accumulator(d, n->in[1])};
-    d->acc[n->in[1]] = emit(d, TP_OP_embed_grad, NULL, 3, in, grad_label(d, n, "dw"));
+    contribute_weight(d, n->in[1], emit(d, TP_OP_embed_grad, NULL, 3, in, grad_label(d, n, "dw")),
+                      n->label);
 }
 
 static void grad_rmsnorm(differ *d, const tp_node *n, const tp_ref *dy)
 {
     tp_ref in[] = {n->in[0], n->in[1], n->out[1], dy[0], accumulator(d, n->in[1])};
     tp_ref first = emit(d, TP_OP_rmsnorm_grad, &n->attrs, 5, in, grad_label(d, n, "dx"));
-    if (wants(d, n->in[1]))
-        d->acc[n->in[1]] = first + 1;
+    contribute_weight(d, n->in[1], first + 1, n->label);
     contribute(d, n->in[0], first, n->label);
 }
 
 static void grad_layernorm(differ *d, const tp_node *n, const tp_ref *dy)
 {
-    tp_ref in[] = {n->in[0], n->in[1], n->out[1],
-                   n->out[2], dy[0], accumulator(d, n->in[1]),
+    tp_ref in[] = {n->in[0],
+                   n->in[1],
+                   n->out[1],
+                   n->out[2],
+                   dy[0],
+                   accumulator(d, n->in[1]),
                    accumulator(d, n->in[2])};
     tp_ref first = emit(d, TP_OP_layernorm_grad, &n->attrs, 7, in, grad_label(d, n, "dx"));
-    if (wants(d, n->in[1]))
-        d->acc[n->in[1]] = first + 1;
-    if (wants(d, n->in[2]))
-        d->acc[n->in[2]] = first + 2;
+    contribute_weight(d, n->in[1], first + 1, n->label);
+    contribute_weight(d, n->in[2], first + 2, n->label);
     contribute(d, n->in[0], first, n->label);
 }
 
@@ -161,11 +164,13 @@ static void grad_linear(differ *d, const tp_node *n, const tp_ref *dy)
     }
     if (wants(d, w)) {
         tp_ref in[] = {x, dy[0], accumulator(d, w)};
-        d->acc[w] = emit(d, TP_OP_linear_dw, &n->attrs, 3, in, grad_label(d, n, "dw"));
+        contribute_weight(d, w, emit(d, TP_OP_linear_dw, &n->attrs, 3, in, grad_label(d, n, "dw")),
+                          n->label);
     }
     if (wants(d, b)) {
         tp_ref in[] = {dy[0], accumulator(d, b)};
-        d->acc[b] = emit(d, TP_OP_linear_db, NULL, 2, in, grad_label(d, n, "db"));
+        contribute_weight(d, b, emit(d, TP_OP_linear_db, NULL, 2, in, grad_label(d, n, "db")),
+                          n->label);
     }
 }
 
@@ -181,8 +186,8 @@ static void grad_cross_entropy(differ *d, const tp_node *n, const tp_ref *dy)
 {
     (void)dy; /* the seed is the scale */
     tp_ref in[] = {n->in[0], n->in[1], n->in[2], n->out[2], d->scale};
-    contribute(d, n->in[0],
-               emit(d, TP_OP_cross_entropy_grad, NULL, 5, in, grad_label(d, n, "dx")), n->label);
+    contribute(d, n->in[0], emit(d, TP_OP_cross_entropy_grad, NULL, 5, in, grad_label(d, n, "dx")),
+               n->label);
 }
 
 static void (*const rules[TP_OP_COUNT])(differ *, const tp_node *, const tp_ref *) = {
@@ -194,8 +199,7 @@ static void (*const rules[TP_OP_COUNT])(differ *, const tp_node *, const tp_ref 
 static tp_ref gradient_state(tp_graph *g, tp_ref weight)
 {
     const tp_value w = g->values[weight];
-    char name[512];
-    snprintf(name, sizeof name, "grad.%s", w.name);
+    const char *name = tp_arena_printf(&g->arena, "grad.%s", w.name);
     tp_ref existing = tp_graph_find(g, name);
     return existing ? existing
                     : tp_graph_state(g, name, TP_DTYPE_F32, w.rank, w.dim, TP_MEM_GRADIENTS);
@@ -213,6 +217,33 @@ static void mark_wanted(differ *d, uint32_t n_nodes)
     }
 }
 
+static tp_status refuse(const differ *d, const tp_node *n, const char *why)
+{
+    return tp_fail(d->err, TP_ERR_UNSUPPORTED, "op %s (%s) %s", tp_ops[n->op].name,
+                   n->label ? n->label : "unlabelled", why);
+}
+
+/* Gradients reach a node where its rule looks for them. */
+static tp_status check_rule(const differ *d, const tp_node *n, const tp_ref *dy, tp_ref loss)
+{
+    if (tp_ops[n->op].traits & TP_OP_SOURCE)
+        return refuse(d, n, "is a weight in a place where weights have no gradient");
+    if (rules[n->op] == grad_none)
+        return refuse(d, n, "has no gradient");
+    if (n->op == TP_OP_embed && !d->acc[n->in[1]])
+        return refuse(d, n, "has no gradient for a table that is no parameter");
+    for (int k = 0; k < n->n_out; k++) {
+        bool is_expected = n->op == TP_OP_split || (k == 0 && n->out[0] != loss);
+        if (is_expected && !dy[k])
+            return refuse(d, n,
+                          n->op == TP_OP_split ? "has a part that does not lead to the loss"
+                                               : "leads to the loss by its statistics alone");
+        if (!is_expected && dy[k])
+            return refuse(d, n, "has no gradient through its statistics");
+    }
+    return TP_OK;
+}
+
 static tp_status differentiate(differ *d, tp_ref loss, uint32_t n_nodes)
 {
     for (uint32_t i = n_nodes - 1; i > 0; i--) {
@@ -223,11 +254,9 @@ static tp_status differentiate(differ *d, tp_ref loss, uint32_t n_nodes)
             dy[k] = d->grad[n.out[k]];
             any |= dy[k] != 0 || n.out[k] == loss;
         }
-        if (!any || (tp_ops[n.op].traits & TP_OP_SOURCE))
+        if (!any)
             continue;
-        if (rules[n.op] == grad_none)
-            return tp_fail(d->err, TP_ERR_UNSUPPORTED, "op %s (%s) has no gradient",
-                           tp_ops[n.op].name, n.label ? n.label : "unlabelled");
+        TP_TRY(check_rule(d, &n, dy, loss));
         d->g->block = n.block;
         rules[n.op](d, &n, dy);
     }
@@ -237,6 +266,9 @@ static tp_status differentiate(differ *d, tp_ref loss, uint32_t n_nodes)
 tp_status tp_graph_autodiff(tp_graph *g, tp_ref loss, tp_ref scale, const tp_ref *params,
                             uint32_t n_params, tp_error *err)
 {
+    const tp_value *l = &g->values[loss];
+    if (g->nodes[l->node].op != TP_OP_cross_entropy || l->out != 0)
+        return tp_fail(err, TP_ERR_ARG, "the loss must be the first output of a cross_entropy");
     uint32_t n_nodes = g->n_nodes;
     /* Gradients are added to the graph as values; 16 per node is far above what
      * any rule appends. */

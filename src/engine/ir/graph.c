@@ -46,6 +46,8 @@ tp_status tp_graph_copy(const tp_graph *g, tp_graph *ret, tp_error *err)
     copy.n_nodes = g->n_nodes;
     copy.n_values = g->n_values;
     copy.n_outputs = g->n_outputs;
+    copy.block = g->block;
+    copy.phase = g->phase;
     for (uint32_t i = 1; i < copy.n_nodes; i++)
         copy.nodes[i].label = copy_name(&copy, copy.nodes[i].label);
     for (uint32_t i = 1; i < copy.n_values; i++)
@@ -78,8 +80,7 @@ static tp_node *new_node(tp_graph *g, tp_op op, const char *label)
 {
     g->nodes = grow(g, g->nodes, g->n_nodes, &g->cap_nodes, sizeof *g->nodes);
     tp_node *n = &g->nodes[g->n_nodes++];
-    *n = (tp_node){
-        .op = op, .phase = g->phase, .block = g->block, .label = copy_name(g, label)};
+    *n = (tp_node){.op = op, .phase = g->phase, .block = g->block, .label = copy_name(g, label)};
     return n;
 }
 
@@ -195,30 +196,28 @@ void tp_graph_replace(tp_graph *g, tp_ref from, tp_ref to, uint32_t start)
             g->outputs[i] = to;
 }
 
+/* Values that no node defines any more lose their record. */
 static void renumber_definitions(tp_graph *g)
 {
+    for (tp_ref v = 1; v < g->n_values; v++)
+        g->values[v].node = 0;
     for (uint32_t i = 1; i < g->n_nodes; i++)
         for (int k = 0; k < g->nodes[i].n_out; k++) {
             tp_value *v = &g->values[g->nodes[i].out[k]];
             v->node = i;
             v->out = (uint8_t)k;
         }
+    for (tp_ref v = 1; v < g->n_values; v++)
+        if (!g->values[v].node)
+            g->values[v].name = NULL;
 }
 
 void tp_graph_compact(tp_graph *g)
 {
     uint32_t kept = 1;
-    for (uint32_t i = 1; i < g->n_nodes; i++) {
-        tp_node *n = &g->nodes[i];
-        if (n->is_dead) {
-            for (int k = 0; k < n->n_out; k++) {
-                g->values[n->out[k]].node = 0;
-                g->values[n->out[k]].name = NULL;
-            }
-            continue;
-        }
-        g->nodes[kept++] = *n;
-    }
+    for (uint32_t i = 1; i < g->n_nodes; i++)
+        if (!g->nodes[i].is_dead)
+            g->nodes[kept++] = g->nodes[i];
     g->n_nodes = kept;
     renumber_definitions(g);
 }
@@ -233,12 +232,29 @@ void tp_graph_reorder(tp_graph *g, const uint32_t *order, uint32_t n)
     renumber_definitions(g);
 }
 
+tp_ref tp_graph_memory(const tp_graph *g, tp_ref ref)
+{
+    while (ref) {
+        const tp_node *n = tp_def(g, ref);
+        tp_ref older =
+            tp_ops[n->op].traits & TP_OP_VIEW ? n->in[0] : tp_overwrites(n, g->values[ref].out);
+        if (!older)
+            break;
+        ref = older;
+    }
+    return ref;
+}
+
+bool tp_shape_fits(const int64_t dim[TP_MAX_RANK])
+{
+    int64_t count;
+    return dim[0] > 0 && dim[1] > 0 && !__builtin_mul_overflow(dim[0], dim[1], &count) &&
+           count < INT64_C(1) << 48;
+}
+
 size_t tp_value_count(const tp_value *v)
 {
     return (size_t)v->dim[0] * (size_t)(v->rank == 2 ? v->dim[1] : 1);
 }
 
-size_t tp_value_bytes(const tp_value *v)
-{
-    return tp_value_count(v) * tp_dtype_size(v->dtype);
-}
+size_t tp_value_bytes(const tp_value *v) { return tp_value_count(v) * tp_dtype_size(v->dtype); }

@@ -94,12 +94,25 @@ void tp_graph_compact(tp_graph *g);
 /* New execution order: a permutation of 1..n_nodes-1. */
 void tp_graph_reorder(tp_graph *g, const uint32_t *order, uint32_t n);
 
+/* Both dimensions are positive and the elements can be counted (below 2^48). */
+bool tp_shape_fits(const int64_t dim[TP_MAX_RANK]);
 size_t tp_value_count(const tp_value *v); /* elements */
 size_t tp_value_bytes(const tp_value *v);
 static inline const tp_node *tp_def(const tp_graph *g, tp_ref ref)
 {
     return &g->nodes[g->values[ref].node];
 }
+
+/* The input whose memory output k of this very node takes over, or 0. */
+static inline tp_ref tp_overwrites(const tp_node *n, int k)
+{
+    int alias = tp_op_alias(n->op, k);
+    return alias >= 0 && alias < n->n_in ? n->in[alias] : 0;
+}
+
+/* The value whose memory `ref` is a version or a view of: a source, or the first
+ * version of a temporary. */
+tp_ref tp_graph_memory(const tp_graph *g, tp_ref ref);
 
 /* What the op's rule says about the outputs: fills n_out and, for each output,
  * dtype, rank, dim.  Float outputs take the dtype of the first float input. */
@@ -109,8 +122,9 @@ TP_CHECKED tp_status tp_op_infer(const tp_graph *g, tp_op op, const tp_attrs *at
 /* True when this output is f32/f64/as its accumulator whatever the activations are. */
 bool tp_op_out_fixed(tp_op op, int output);
 
-/* Everything documented holds: order, arity, shapes, dtypes, accumulators read
- * once.  The error names the node. */
+/* Everything documented holds: order, arity, shapes, dtypes; after a buffer has been
+ * overwritten, neither its old version nor a view of it is read, and inputs never
+ * are overwritten.  The error names the node. */
 TP_CHECKED tp_status tp_graph_verify(const tp_graph *g, tp_error *err);
 
 /* Text form: tp_graph_parse() of what tp_graph_print() wrote gives an equal graph. */

@@ -26,19 +26,16 @@ static const tp_value *in(const rule *r, int i)
     return i < r->n_in && r->in[i] ? &r->g->values[r->in[i]] : &absent;
 }
 
-static bool has(const rule *r, int i)
-{
-    return i < r->n_in && r->in[i] != 0;
-}
+static bool has(const rule *r, int i) { return i < r->n_in && r->in[i] != 0; }
 
-#define CHECK(cond, ...)                                                 \
-    do {                                                                 \
-        if (!r->failed && !(cond)) {                                     \
-            r->failed = true;                                            \
-            tp_error detail;                                             \
-            tp_fail(&detail, TP_ERR_FORMAT, __VA_ARGS__);                \
+#define CHECK(cond, ...)                                                                     \
+    do {                                                                                     \
+        if (!r->failed && !(cond)) {                                                         \
+            r->failed = true;                                                                \
+            tp_error detail;                                                                 \
+            tp_fail(&detail, TP_ERR_FORMAT, __VA_ARGS__);                                    \
             tp_fail(r->err, TP_ERR_FORMAT, "op %s: %s", tp_ops[r->op].name, detail.message); \
-        }                                                                \
+        }                                                                                    \
     } while (0)
 
 static bool is_float(tp_dtype d)
@@ -84,8 +81,8 @@ static void need_vector(rule *r, int i, int64_t n)
 
 static void give(rule *r, tp_dtype dtype, int rank, int64_t d0, int64_t d1)
 {
-    r->out[r->n_out++] = (tp_value){
-        .dtype = dtype, .rank = (uint8_t)rank, .dim = {d0, rank == 2 ? d1 : 1}};
+    r->out[r->n_out++] =
+        (tp_value){.dtype = dtype, .rank = (uint8_t)rank, .dim = {d0, rank == 2 ? d1 : 1}};
 }
 
 static void give_like(rule *r, int i)
@@ -102,29 +99,26 @@ static void weight_dims(rule *r, int i, int64_t *n, int64_t *k)
     *k = in(r, i)->dim[t ? 0 : 1];
 }
 
-static void shape_given(rule *r)
-{
-    CHECK(false, "is a source, not an operation");
-}
+static void shape_given(rule *r) { CHECK(false, "is a source, not an operation"); }
 
 static void shape_same(rule *r)
 {
     need_float(r, 0, 0);
-    int n = r->op == TP_OP_rope || r->op == TP_OP_cross_entropy_grad ? 1 : r->n_in;
+    int n = r->op == TP_OP_rope || r->op == TP_OP_cross_entropy_grad ? 1 : tp_ops[r->op].max_in;
     for (int i = 1; i < n; i++)
         need_same(r, i, 0);
     int64_t T = in(r, 0)->dim[0];
     if (r->op == TP_OP_rope) {
         int32_t D = r->attrs->head_dim;
         CHECK(D > 0 && D % 2 == 0 && in(r, 0)->dim[1] % D == 0,
-              "head_dim %d must be even and divide the width %lld", D,
-              (long long)in(r, 0)->dim[1]);
+              "head_dim %d must be even and divide the width %lld", D, (long long)in(r, 0)->dim[1]);
         need(r, 1, TP_DTYPE_I32, 1, T);
         need(r, 2, TP_DTYPE_F32, 2, -1);
         CHECK(in(r, 2)->dim[1] == D, "the table is %lld wide, not %d", (long long)in(r, 2)->dim[1],
               D);
     }
     if (r->op == TP_OP_cross_entropy_grad) {
+        need_float(r, 0, 2);
         need(r, 1, TP_DTYPE_I32, 1, T);
         need(r, 2, TP_DTYPE_F32, 1, T);
         need(r, 3, TP_DTYPE_F32, 1, T);
@@ -246,9 +240,8 @@ static void need_heads(rule *r)
     CHECK(in(r, 0)->dim[0] == in(r, 1)->dim[0], "q and k differ in rows");
     CHECK(in(r, 0)->dim[1] == (int64_t)a->heads * a->head_dim &&
               in(r, 1)->dim[1] == (int64_t)a->kv_heads * a->head_dim,
-          "q is %lld wide and k %lld; %d and %d heads of %d expected",
-          (long long)in(r, 0)->dim[1], (long long)in(r, 1)->dim[1], a->heads, a->kv_heads,
-          a->head_dim);
+          "q is %lld wide and k %lld; %d and %d heads of %d expected", (long long)in(r, 0)->dim[1],
+          (long long)in(r, 1)->dim[1], a->heads, a->kv_heads, a->head_dim);
 }
 
 static void shape_attention(rule *r)
@@ -336,9 +329,11 @@ static void shape_linear_dx(rule *r)
     weight_dims(r, 1, &N, &K);
     CHECK(in(r, 0)->dim[1] == N, "dy is %lld wide, the weight gives %lld",
           (long long)in(r, 0)->dim[1], (long long)N);
-    if (has(r, 2))
-        CHECK(in(r, 2)->rank == 2 && in(r, 2)->dim[0] == in(r, 0)->dim[0] && in(r, 2)->dim[1] == K,
+    if (has(r, 2)) {
+        need_float(r, 2, 2);
+        CHECK(in(r, 2)->dim[0] == in(r, 0)->dim[0] && in(r, 2)->dim[1] == K,
               "accumulator does not have the shape of dx");
+    }
     give(r, has(r, 2) ? in(r, 2)->dtype : in(r, 0)->dtype, 2, in(r, 0)->dim[0], K);
 }
 
@@ -415,6 +410,8 @@ static void shape_attention_grad(rule *r)
     need_heads(r);
     need_same(r, 3, 0);
     need(r, 4, TP_DTYPE_F32, 2, r->attrs->heads);
+    CHECK(in(r, 4)->dim[1] == in(r, 0)->dim[0], "lse has %lld columns, not %lld",
+          (long long)in(r, 4)->dim[1], (long long)in(r, 0)->dim[0]);
     need_same(r, 5, 0);
     need(r, 6, TP_DTYPE_I32, 1, -1);
     give_like(r, 0);
@@ -494,10 +491,15 @@ tp_status tp_op_infer(const tp_graph *g, tp_op op, const tp_attrs *attrs, int n_
             return tp_fail(err, TP_ERR_FORMAT, "op %s: operand %%%u does not exist",
                            tp_ops[op].name, in_refs[i]);
     tp_value out[TP_MAX_OUT];
-    rule r = {.g = g, .op = op, .attrs = attrs, .n_in = n_in, .in = in_refs, .out = out, .err = err};
+    rule r = {
+        .g = g, .op = op, .attrs = attrs, .n_in = n_in, .in = in_refs, .out = out, .err = err};
     rules[op](&r);
     if (r.failed)
         return TP_ERR_FORMAT;
+    for (int k = 0; k < r.n_out; k++)
+        if (!tp_shape_fits(out[k].dim))
+            return tp_fail(err, TP_ERR_FORMAT, "op %s: output %d of %lldx%lld is too large",
+                           tp_ops[op].name, k, (long long)out[k].dim[0], (long long)out[k].dim[1]);
     memcpy(ret_out, out, (size_t)r.n_out * sizeof *out);
     *ret_n_out = r.n_out;
     return TP_OK;

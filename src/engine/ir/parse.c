@@ -66,9 +66,12 @@ static bool take_string(parser *p, tp_buf *out)
         return false;
     tp_buf_clear(out);
     while (p->at < p->end && *p->at != '"' && *p->at != '\n') {
-        if (*p->at == '\\' && p->at + 1 < p->end)
-            p->at++;
-        tp_buf_addc(out, *p->at++);
+        bool is_escaped = *p->at == '\\' && p->at + 1 < p->end;
+        p->at += is_escaped;
+        if (*p->at == '\n')
+            return false; /* print writes line breaks as \n */
+        tp_buf_addc(out, is_escaped && *p->at == 'n' ? '\n' : *p->at);
+        p->at++;
     }
     return take(p, '"') && strlen(tp_buf_str(out)) == out->len;
 }
@@ -86,9 +89,7 @@ static tp_status take_type(parser *p, tp_value *ret)
         if (!take_int(p, &v.dim[1]))
             return bad(p, "expected a number of columns");
     }
-    size_t count;
-    if (!take(p, ']') || v.dim[0] < 1 || v.dim[1] < 1 ||
-        __builtin_mul_overflow((size_t)v.dim[0], (size_t)v.dim[1], &count) || count > (1ull << 48))
+    if (!take(p, ']') || !tp_shape_fits(v.dim))
         return bad(p, "a shape must be positive and below 2^48 elements");
     *ret = v;
     return TP_OK;
@@ -121,9 +122,9 @@ static bool set_float(float *field, const char *text)
 
 static bool set_attr(tp_attrs *a, const char *name, const char *text)
 {
-#define ATTR(type, field)         \
+#define ATTR(type, field)          \
     if (strcmp(name, #field) == 0) \
-        return _Generic((type)0, int32_t: set_int, float: set_float)(&a->field, text);
+        return _Generic((type)0, int32_t : set_int, float : set_float)(&a->field, text);
 #include "engine/ir/attrs.def"
 #undef ATTR
     return false;
@@ -135,8 +136,8 @@ static tp_status take_attrs(parser *p, tp_attrs *a)
         return TP_OK;
     do {
         char name[32], text[48];
-        if (!take_word(p, name, sizeof name) || !take(p, '=') ||
-            !take_word(p, text, sizeof text) || !set_attr(a, name, text))
+        if (!take_word(p, name, sizeof name) || !take(p, '=') || !take_word(p, text, sizeof text) ||
+            !set_attr(a, name, text))
             return bad(p, "expected {attribute=value, ...} with known attributes");
     } while (take(p, ','));
     return take(p, '}') ? TP_OK : bad(p, "expected '}' after the attributes");
@@ -162,10 +163,10 @@ static tp_status take_source(parser *p, tp_op op, int64_t number)
             !take_word(p, word, sizeof word) || !tp_mem_kind_parse(word, &kind))
             status = bad(p, "expected kind=weights|gradients|optimizer|...");
     if (status == TP_OK)
-        p->refs[number] = op == TP_OP_input
-                              ? tp_graph_input(p->g, tp_buf_str(&name), v.dtype, v.rank, v.dim)
-                              : tp_graph_state(p->g, tp_buf_str(&name), v.dtype, v.rank, v.dim,
-                                               kind);
+        p->refs[number] =
+            op == TP_OP_input
+                ? tp_graph_input(p->g, tp_buf_str(&name), v.dtype, v.rank, v.dim)
+                : tp_graph_state(p->g, tp_buf_str(&name), v.dtype, v.rank, v.dim, kind);
     tp_buf_release(&name);
     return status;
 }
@@ -282,8 +283,7 @@ static tp_status take_line(parser *p)
     return bad(p, "unknown op");
 }
 
-tp_status tp_graph_parse(const char *name, const char *text, size_t n, tp_graph *ret,
-                         tp_error *err)
+tp_status tp_graph_parse(const char *name, const char *text, size_t n, tp_graph *ret, tp_error *err)
 {
     if (n > MAX_TEXT)
         return tp_fail(err, TP_ERR_FORMAT, "%s: a graph of %zu bytes is too large", name, n);
@@ -304,8 +304,8 @@ tp_status tp_graph_parse(const char *name, const char *text, size_t n, tp_graph 
         p.line++;
     }
     free(p.refs);
-    if (status == TP_OK)
-        status = tp_graph_verify(&g, err);
+    if (status == TP_OK && (status = tp_graph_verify(&g, err)) != TP_OK)
+        tp_error_prefix(err, status, "%s: ", name);
     if (status != TP_OK) {
         tp_graph_release(&g);
         return status;

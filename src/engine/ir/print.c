@@ -23,7 +23,7 @@ static void print_float(tp_buf *out, const char *name, float v, int *n)
 }
 
 #define PRINT_ATTR(type, name) \
-    _Generic((type)0, int32_t: print_int, float: print_float)(out, #name, a->name, &n);
+    _Generic((type)0, int32_t : print_int, float : print_float)(out, #name, a->name, &n);
 
 static void print_attrs(const tp_attrs *a, tp_buf *out)
 {
@@ -39,9 +39,9 @@ static void print_string(const char *s, tp_buf *out)
 {
     tp_buf_adds(out, " \"");
     for (; *s; s++) {
-        if (*s == '"' || *s == '\\')
+        if (*s == '"' || *s == '\\' || *s == '\n')
             tp_buf_addc(out, '\\');
-        tp_buf_addc(out, *s);
+        tp_buf_addc(out, *s == '\n' ? 'n' : *s);
     }
     tp_buf_addc(out, '"');
 }

@@ -2,6 +2,40 @@
 
 #include "engine/ir/graph.h"
 
+typedef struct {
+    const tp_graph *g;
+    tp_ref *memory;      /* value -> the version of a buffer that it is, or is a view of;
+                            0 = not defined yet */
+    uint32_t *overwrite; /* memory -> the node that has overwritten it; 0 = none */
+} checker;
+
+static bool is_float(tp_dtype d)
+{
+    return d == TP_DTYPE_F32 || d == TP_DTYPE_BF16 || d == TP_DTYPE_F16;
+}
+
+static tp_status check_dtype(const tp_graph *g, const tp_node *n, int k, tp_dtype rule,
+                             tp_error *err)
+{
+    const tp_value *v = &g->values[n->out[k]];
+    tp_ref old = tp_overwrites(n, k);
+    if (tp_ops[n->op].traits & TP_OP_VIEW)
+        return v->dtype == g->values[n->in[0]].dtype
+                   ? TP_OK
+                   : tp_fail(err, TP_ERR_FORMAT, "op %s: a view cannot change dtype",
+                             tp_ops[n->op].name);
+    if (!old && !tp_op_out_fixed(n->op, k))
+        return is_float(v->dtype)
+                   ? TP_OK
+                   : tp_fail(err, TP_ERR_FORMAT, "op %s: output %d is %s, not a float",
+                             tp_ops[n->op].name, k, tp_dtype_name(v->dtype));
+    tp_dtype want = old ? g->values[old].dtype : rule;
+    return v->dtype == want
+               ? TP_OK
+               : tp_fail(err, TP_ERR_FORMAT, "op %s: output %d is %s, not %s", tp_ops[n->op].name,
+                         k, tp_dtype_name(v->dtype), tp_dtype_name(want));
+}
+
 static tp_status check_outputs(const tp_graph *g, const tp_node *n, tp_error *err)
 {
     tp_value want[TP_MAX_OUT];
@@ -16,100 +50,147 @@ static tp_status check_outputs(const tp_graph *g, const tp_node *n, tp_error *er
             return tp_fail(err, TP_ERR_FORMAT, "op %s: output %d is %lldx%lld, not %lldx%lld",
                            tp_ops[n->op].name, k, (long long)v->dim[0], (long long)v->dim[1],
                            (long long)want[k].dim[0], (long long)want[k].dim[1]);
-        int alias = tp_op_alias(n->op, k);
-        bool must_match = alias >= 0 && alias < n->n_in && n->in[alias];
-        tp_dtype dtype = must_match ? g->values[n->in[alias]].dtype : want[k].dtype;
-        if ((must_match || tp_op_out_fixed(n->op, k)) && v->dtype != dtype)
-            return tp_fail(err, TP_ERR_FORMAT, "op %s: output %d is %s, not %s",
-                           tp_ops[n->op].name, k, tp_dtype_name(v->dtype), tp_dtype_name(dtype));
-        if ((tp_ops[n->op].traits & TP_OP_VIEW) && v->dtype != g->values[n->in[0]].dtype)
-            return tp_fail(err, TP_ERR_FORMAT, "op %s: a view cannot change dtype",
-                           tp_ops[n->op].name);
+        TP_TRY(check_dtype(g, n, k, want[k].dtype, err));
     }
     return TP_OK;
 }
 
-/* After a node has overwritten a buffer, nobody may read the old version. */
-static tp_status check_overwritten(const tp_graph *g, uint32_t *dead_at, uint32_t index,
-                                   tp_error *err)
+/* After a node has overwritten a buffer, nobody may read the old version or a view
+ * of it; the node itself reads it once. */
+static tp_status check_overwritten(checker *c, uint32_t index, tp_error *err)
 {
-    const tp_node *n = &g->nodes[index];
+    const tp_node *n = &c->g->nodes[index];
     for (int k = 0; k < n->n_in; k++) {
-        tp_ref ref = n->in[k];
-        if (ref && dead_at[ref])
-            return tp_fail(err, TP_ERR_FORMAT, "reads %%%u, which node %u has overwritten", ref,
-                           dead_at[ref]);
+        uint32_t by = c->overwrite[c->memory[n->in[k]]];
+        if (n->in[k] && by)
+            return tp_fail(err, TP_ERR_FORMAT, "reads %%%u, which node %u has overwritten",
+                           n->in[k], by);
     }
     for (int k = 0; k < n->n_out; k++) {
-        int alias = tp_op_alias(n->op, k);
-        if (alias >= 0 && alias < n->n_in && n->in[alias])
-            dead_at[n->in[alias]] = index;
+        bool is_view = (tp_ops[n->op].traits & TP_OP_VIEW) != 0;
+        c->memory[n->out[k]] = is_view ? c->memory[n->in[0]] : n->out[k];
+        tp_ref old = tp_overwrites(n, k);
+        if (!old)
+            continue;
+        if (tp_def(c->g, tp_graph_memory(c->g, old))->op == TP_OP_input)
+            return tp_fail(err, TP_ERR_FORMAT, "overwrites %%%u, which is an input", old);
+        int reads = 0;
+        for (int j = 0; j < n->n_in; j++)
+            reads += n->in[j] && c->memory[n->in[j]] == c->memory[old];
+        if (reads > 1)
+            return tp_fail(err, TP_ERR_FORMAT, "reads %%%u twice and overwrites it", old);
+        c->overwrite[c->memory[old]] = index;
     }
     return TP_OK;
 }
 
-static tp_status check_node(const tp_graph *g, uint32_t index, uint32_t *dead_at, tp_error *err)
+static tp_status check_refs(const checker *c, uint32_t index, tp_error *err)
 {
+    const tp_graph *g = c->g;
     const tp_node *n = &g->nodes[index];
-    if ((unsigned)n->op >= TP_OP_COUNT)
-        return tp_fail(err, TP_ERR_FORMAT, "op number %d does not exist", (int)n->op);
+    if (n->n_in > TP_MAX_IN || n->n_out < 1 || n->n_out > TP_MAX_OUT)
+        return tp_fail(err, TP_ERR_FORMAT, "%d operands and %d outputs are out of range", n->n_in,
+                       n->n_out);
     for (int k = 0; k < n->n_in; k++) {
         tp_ref ref = n->in[k];
         if (ref >= g->n_values)
             return tp_fail(err, TP_ERR_FORMAT, "operand %%%u does not exist", ref);
-        if (ref && (g->values[ref].node == 0 || g->values[ref].node >= index))
+        if (ref && !c->memory[ref])
             return tp_fail(err, TP_ERR_FORMAT, "operand %%%u is not defined before its use", ref);
     }
     for (int k = 0; k < n->n_out; k++) {
-        const tp_value *v = &g->values[n->out[k]];
-        if (v->node != index || v->out != k)
-            return tp_fail(err, TP_ERR_FORMAT, "output %%%u is recorded at node %u", n->out[k],
-                           v->node);
-    }
-    if (tp_ops[n->op].traits & TP_OP_SOURCE) {
-        const tp_value *v = &g->values[n->out[0]];
-        if (n->n_out != 1 || n->n_in != 0 || !v->name || v->rank < 1 || v->rank > TP_MAX_RANK ||
-            v->dim[0] < 1 || v->dim[1] < 1)
-            return tp_fail(err, TP_ERR_FORMAT, "a source needs a name and a shape");
-        return TP_OK;
-    }
-    TP_TRY(check_outputs(g, n, err));
-    return check_overwritten(g, dead_at, index, err);
-}
-
-static tp_status check_names(const tp_graph *g, tp_error *err)
-{
-    for (uint32_t i = 1; i < g->n_nodes; i++) {
-        const tp_node *a = &g->nodes[i];
-        if (!(tp_ops[a->op].traits & TP_OP_SOURCE))
-            continue;
-        if (tp_graph_find(g, g->values[a->out[0]].name) != a->out[0])
-            return tp_fail(err, TP_ERR_FORMAT, "two sources are called '%s'",
-                           g->values[a->out[0]].name);
+        tp_ref ref = n->out[k];
+        if (!ref || ref >= g->n_values)
+            return tp_fail(err, TP_ERR_FORMAT, "output %%%u does not exist", ref);
+        if (g->values[ref].node != index || g->values[ref].out != k)
+            return tp_fail(err, TP_ERR_FORMAT, "output %%%u is recorded at node %u", ref,
+                           g->values[ref].node);
     }
     return TP_OK;
 }
 
+static tp_status check_source(const tp_graph *g, const tp_node *n, tp_error *err)
+{
+    const tp_value *v = &g->values[n->out[0]];
+    if (n->n_out != 1 || n->n_in != 0 || !v->name || v->rank < 1 || v->rank > TP_MAX_RANK ||
+        (v->rank == 1 && v->dim[1] != 1) || !tp_shape_fits(v->dim))
+        return tp_fail(err, TP_ERR_FORMAT, "a source needs a name and a shape");
+    return TP_OK;
+}
+
+static tp_status check_node(checker *c, uint32_t index, tp_error *err)
+{
+    const tp_node *n = &c->g->nodes[index];
+    TP_TRY(check_refs(c, index, err));
+    if (tp_ops[n->op].traits & TP_OP_SOURCE) {
+        c->memory[n->out[0]] = n->out[0];
+        return check_source(c->g, n, err);
+    }
+    TP_TRY(check_outputs(c->g, n, err));
+    return check_overwritten(c, index, err);
+}
+
+static tp_status check_nodes(checker *c, tp_error *err)
+{
+    for (uint32_t i = 1; i < c->g->n_nodes; i++) {
+        const tp_node *n = &c->g->nodes[i];
+        if ((unsigned)n->op >= TP_OP_COUNT)
+            return tp_fail(err, TP_ERR_FORMAT, "node %u: op number %d does not exist", i,
+                           (int)n->op);
+        tp_status status = check_node(c, i, err);
+        if (status != TP_OK)
+            return tp_error_prefix(err, status, "node %u (%s%s%s): ", i, tp_ops[n->op].name,
+                                   n->label ? " " : "", n->label ? n->label : "");
+    }
+    return TP_OK;
+}
+
+static tp_status check_graph_outputs(const checker *c, tp_error *err)
+{
+    for (uint32_t i = 0; i < c->g->n_outputs; i++) {
+        tp_ref ref = c->g->outputs[i];
+        if (!ref || ref >= c->g->n_values || !c->memory[ref])
+            return tp_fail(err, TP_ERR_FORMAT, "graph output %%%u is not defined", ref);
+        uint32_t by = c->overwrite[c->memory[ref]];
+        if (by)
+            return tp_fail(err, TP_ERR_FORMAT, "graph output %%%u is overwritten by node %u", ref,
+                           by);
+    }
+    return TP_OK;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static tp_status check_names(const tp_graph *g, tp_error *err)
+{
+    const char **names = calloc(g->n_nodes, sizeof *names);
+    TP_ASSERT(names);
+    size_t n = 0;
+    for (uint32_t i = 1; i < g->n_nodes; i++)
+        if (tp_ops[g->nodes[i].op].traits & TP_OP_SOURCE)
+            names[n++] = g->values[g->nodes[i].out[0]].name;
+    qsort(names, n, sizeof *names, by_name);
+    tp_status status = TP_OK;
+    for (size_t i = 1; i < n && status == TP_OK; i++)
+        if (strcmp(names[i - 1], names[i]) == 0)
+            status = tp_fail(err, TP_ERR_FORMAT, "two sources are called '%s'", names[i]);
+    free(names);
+    return status;
+}
+
 tp_status tp_graph_verify(const tp_graph *g, tp_error *err)
 {
-    uint32_t *dead_at = calloc(g->n_values, sizeof *dead_at);
-    TP_ASSERT(dead_at);
-    tp_status status = TP_OK;
-    for (uint32_t i = 1; i < g->n_nodes && status == TP_OK; i++) {
-        status = check_node(g, i, dead_at, err);
-        if (status != TP_OK)
-            tp_error_prefix(err, status, "node %u (%s%s%s): ", i, tp_ops[g->nodes[i].op].name,
-                            g->nodes[i].label ? " " : "",
-                            g->nodes[i].label ? g->nodes[i].label : "");
-    }
-    for (uint32_t i = 0; i < g->n_outputs && status == TP_OK; i++) {
-        tp_ref ref = g->outputs[i];
-        if (!ref || ref >= g->n_values || g->values[ref].node == 0)
-            status = tp_fail(err, TP_ERR_FORMAT, "graph output %%%u is not defined", ref);
-        else if (dead_at[ref])
-            status = tp_fail(err, TP_ERR_FORMAT, "graph output %%%u is overwritten by node %u",
-                             ref, dead_at[ref]);
-    }
-    free(dead_at);
+    checker c = {.g = g};
+    c.memory = calloc(g->n_values, sizeof *c.memory);
+    c.overwrite = calloc(g->n_values, sizeof *c.overwrite);
+    TP_ASSERT(c.memory && c.overwrite);
+    tp_status status = check_nodes(&c, err);
+    if (status == TP_OK)
+        status = check_graph_outputs(&c, err);
+    free(c.memory);
+    free(c.overwrite);
     return status == TP_OK ? check_names(g, err) : status;
 }

@@ -21,7 +21,12 @@ static tp_status read_sizes(tp_model *model, const tp_fields *c, int64_t default
     TP_TRY(tp_fields_int(c, "max_position_embeddings", 1, TP_MAX_POSITIONS, TP_REQUIRED,
                          &i->max_positions, err));
     TP_TRY(tp_fields_int(c, "head_dim", 2, TP_MAX_HEAD_DIM, default_head_dim, &i->head_dim, err));
-    return tp_family_check_heads(model, c, "num_attention_heads", err);
+    TP_TRY(tp_family_check_heads(model, c, "num_attention_heads", err));
+    if (i->head_dim % 2 != 0)
+        return tp_fields_fail(c, tp_fields_get(c, "head_dim") ? "head_dim" : "num_attention_heads",
+                              TP_ERR_FORMAT, err, "heads of %lld are odd; positions rotate pairs",
+                              (long long)i->head_dim);
+    return TP_OK;
 }
 
 tp_status tp_decoder_read(tp_model *model, const tp_fields *c, int64_t default_head_dim,

@@ -113,10 +113,6 @@ tp_status tp_family_check_heads(tp_model *model, const tp_fields *c, const char 
                                   "expected a divisor of the width, %lld", (long long)i->hidden);
         i->head_dim = i->hidden / i->heads;
     }
-    if (i->head_dim % 2 != 0)
-        return tp_fields_fail(c, tp_fields_get(c, "head_dim") ? "head_dim" : heads_field,
-                              TP_ERR_FORMAT, err, "heads of %lld are odd; positions rotate pairs",
-                              (long long)i->head_dim);
     return TP_OK;
 }
 

@@ -14,9 +14,6 @@
  *       log-probabilities, loss
  *     optimizer moments          f32
  */
-#include <stdio.h>
-#include <string.h>
-
 #include "engine/passes/pass.h"
 
 /* The operand of `n` that is a product's weight, or -1. */
@@ -34,11 +31,15 @@ static int weight_operand(const tp_node *n)
     }
 }
 
+static const char *shadow_name(tp_graph *g, tp_ref weight, tp_dtype dtype)
+{
+    return tp_arena_printf(&g->arena, "%s.%s", g->values[weight].name, tp_dtype_name(dtype));
+}
+
 static tp_ref shadow_of(tp_graph *g, tp_ref weight, tp_dtype dtype)
 {
     const tp_value w = g->values[weight];
-    char name[512];
-    snprintf(name, sizeof name, "%s.%s", w.name, tp_dtype_name(dtype));
+    const char *name = shadow_name(g, weight, dtype);
     tp_ref ref = tp_graph_find(g, name);
     return ref ? ref : tp_graph_state(g, name, dtype, w.rank, w.dim, TP_MEM_SHADOW);
 }
@@ -52,41 +53,50 @@ static bool is_master(const tp_graph *g, tp_ref ref)
 
 static bool is_activation(const tp_graph *g, const tp_node *n, int out)
 {
-    const tp_value *v = &g->values[n->out[out]];
-    int alias = tp_op_alias(n->op, out);
-    bool follows = alias >= 0 && alias < n->n_in && n->in[alias] &&
-                   (tp_ops[g->nodes[g->values[n->in[alias]].node].op].traits & TP_OP_SOURCE);
-    return v->dtype == TP_DTYPE_F32 && !follows && !tp_op_out_fixed(n->op, out) &&
+    return g->values[n->out[out]].dtype == TP_DTYPE_F32 && !tp_op_out_fixed(n->op, out) &&
            !(tp_ops[n->op].traits & (TP_OP_SOURCE | TP_OP_UPDATE));
+}
+
+static void cast_outputs(tp_graph *g, const tp_node *n, tp_dtype dtype)
+{
+    for (int k = 0; k < n->n_out; k++) {
+        tp_ref shared = tp_ops[n->op].traits & TP_OP_VIEW ? n->in[0] : tp_overwrites(n, k);
+        if (shared)
+            g->values[n->out[k]].dtype = g->values[shared].dtype;
+        else if (is_activation(g, n, k))
+            g->values[n->out[k]].dtype = dtype;
+    }
+}
+
+/* A table whose shadow some product uses is looked up in the shadow. */
+static void share_shadow(tp_graph *g, tp_node *embed, tp_dtype dtype)
+{
+    tp_ref table = embed->in[1];
+    if (!is_master(g, table))
+        return;
+    tp_ref shadow = tp_graph_find(g, shadow_name(g, table, dtype));
+    if (shadow)
+        embed->in[1] = shadow;
 }
 
 static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed, tp_error *err)
 {
     (void)err;
-    if (options->compute_dtype == TP_DTYPE_F32)
+    tp_dtype dtype = options->compute_dtype;
+    if (dtype == TP_DTYPE_F32)
         return TP_OK;
     uint32_t n_nodes = g->n_nodes;
     for (uint32_t i = 1; i < n_nodes; i++) {
-        for (int k = 0; k < g->nodes[i].n_out; k++)
-            if (is_activation(g, &g->nodes[i], k))
-                g->values[g->nodes[i].out[k]].dtype = options->compute_dtype;
+        cast_outputs(g, &g->nodes[i], dtype);
         int w = weight_operand(&g->nodes[i]);
         if (w >= 0 && is_master(g, g->nodes[i].in[w])) {
-            tp_ref shadow = shadow_of(g, g->nodes[i].in[w], options->compute_dtype);
-            g->nodes[i].in[w] = shadow;
+            tp_ref shadow = shadow_of(g, g->nodes[i].in[w], dtype);
+            g->nodes[i].in[w] = shadow; /* declaring it may have moved the nodes */
         }
     }
-    for (uint32_t i = 1; i < n_nodes; i++) {
-        tp_node *n = &g->nodes[i];
-        if (n->op != TP_OP_embed)
-            continue;
-        char name[512];
-        snprintf(name, sizeof name, "%s.%s", g->values[n->in[1]].name,
-                 tp_dtype_name(options->compute_dtype));
-        tp_ref shadow = tp_graph_find(g, name);
-        if (shadow)
-            n->in[1] = shadow;
-    }
+    for (uint32_t i = 1; i < n_nodes; i++)
+        if (g->nodes[i].op == TP_OP_embed)
+            share_shadow(g, &g->nodes[i], dtype);
     *changed = true;
     return TP_OK;
 }

@@ -1,20 +1,29 @@
 /* cse.c - the same op on the same values is computed once.
  *
- * Ops that write into an accumulator or a cache are never merged. */
+ * Ops that write into an accumulator or a cache are never merged, nor are values that
+ * later serve as one. */
 #include <string.h>
 
 #include "engine/passes/pass.h"
 
-static bool is_pure(const tp_node *n)
+/* Neither writes into a buffer nor has results that others write into. */
+static bool is_pure(const tp_graph *g, const tp_node *n, const bool *overwritten)
 {
     if (tp_ops[n->op].traits & TP_OP_SOURCE)
         return false;
-    for (int k = 0; k < n->n_out; k++) {
-        int alias = tp_op_alias(n->op, k);
-        if (alias >= 0 && alias < n->n_in && n->in[alias])
+    for (int k = 0; k < n->n_out; k++)
+        if (tp_overwrites(n, k) || overwritten[tp_graph_memory(g, n->out[k])])
             return false;
-    }
     return true;
+}
+
+static bool *find_overwritten(tp_graph *g)
+{
+    bool *overwritten = tp_arena_array(&g->arena, bool, g->n_values);
+    for (uint32_t i = 1; i < g->n_nodes; i++)
+        for (int k = 0; k < g->nodes[i].n_out; k++)
+            overwritten[tp_graph_memory(g, tp_overwrites(&g->nodes[i], k))] = true;
+    return overwritten;
 }
 
 static bool same(const tp_graph *g, const tp_node *a, const tp_node *b)
@@ -43,9 +52,10 @@ static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed,
     enum { BUCKETS = 4096 };
     uint32_t *head = tp_arena_array(&g->arena, uint32_t, BUCKETS);
     uint32_t *next = tp_arena_array(&g->arena, uint32_t, g->n_nodes);
+    const bool *overwritten = find_overwritten(g);
     for (uint32_t i = 1; i < g->n_nodes; i++) {
         tp_node *n = &g->nodes[i];
-        if (!is_pure(n))
+        if (!is_pure(g, n, overwritten))
             continue;
         uint32_t bucket = hash(n) % BUCKETS, twin = head[bucket];
         while (twin && !same(g, &g->nodes[twin], n))

@@ -46,6 +46,16 @@ static bool overwritten_between(const tp_graph *g, const tp_node *n, uint32_t fr
     return false;
 }
 
+/* May the sum be written where its operand `a` is?  Only over a temporary of its own
+ * type that nobody else reads. */
+static bool can_take_over(const tp_graph *g, tp_ref a, const tp_node *sum)
+{
+    tp_ref memory = tp_graph_memory(g, a);
+    return g->values[a].n_uses == 1 && g->values[a].dtype == g->values[sum->out[0]].dtype &&
+           !(tp_ops[tp_def(g, a)->op].traits & TP_OP_VIEW) &&
+           !(tp_ops[tp_def(g, memory)->op].traits & TP_OP_SOURCE);
+}
+
 static bool try_fuse(tp_graph *g, uint32_t sum_index, int side)
 {
     tp_node *sum = &g->nodes[sum_index];
@@ -56,8 +66,7 @@ static bool try_fuse(tp_graph *g, uint32_t sum_index, int side)
     if (at < 0 || a == d || maker->out[0] != d || g->values[d].n_uses != 1)
         return false;
     bool in_place = maker->op == TP_OP_linear_dx;
-    if (in_place && (g->values[a].n_uses != 1 || g->values[a].dtype != g->values[d].dtype ||
-                     (tp_ops[tp_def(g, a)->op].traits & (TP_OP_SOURCE | TP_OP_VIEW))))
+    if (in_place && !can_take_over(g, a, sum))
         return false;
     for (int k = 1; k < maker->n_out; k++)
         if (read_between(g, maker->out[k], maker_index + 1, sum_index))

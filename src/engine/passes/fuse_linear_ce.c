@@ -17,6 +17,28 @@ typedef struct {
     uint32_t product, loss, seed, dx, dw; /* node indices; 0 = none */
 } pattern;
 
+/* The seed's dx and dw, if they are those of the very product and read nothing that
+ * is unknown where the loss is: that is where they move to. */
+static bool find_gradient(const tp_graph *g, pattern *p)
+{
+    const tp_node *product = &g->nodes[p->product], *seed = &g->nodes[p->seed];
+    tp_ref dlogits = seed->out[0];
+    for (uint32_t i = p->seed + 1; i < g->n_nodes; i++) {
+        const tp_node *n = &g->nodes[i];
+        if (n->op == TP_OP_linear_dx && n->in[0] == dlogits && n->in[1] == product->in[1] &&
+            !n->attrs.transposed && !tp_overwrites(n, 0))
+            p->dx = i;
+        if (n->op == TP_OP_linear_dw && n->in[1] == dlogits && n->in[0] == product->in[0] &&
+            !n->attrs.transposed)
+            p->dw = i;
+    }
+    if (!p->dx || !p->dw || g->values[dlogits].n_uses != 2)
+        return false;
+    tp_ref acc = tp_overwrites(&g->nodes[p->dw], 0);
+    return g->values[seed->in[4]].node < p->loss &&
+           (!acc || (g->values[acc].node < p->loss && g->values[acc].n_uses == 1));
+}
+
 static bool find_pattern(const tp_graph *g, uint32_t loss, pattern *p)
 {
     const tp_node *ce = &g->nodes[loss];
@@ -25,23 +47,17 @@ static bool find_pattern(const tp_graph *g, uint32_t loss, pattern *p)
     if (product->op != TP_OP_linear || product->attrs.transposed ||
         (product->n_in > 2 && product->in[2]))
         return false;
-    tp_ref logits = product->out[0], dlogits = 0;
-    for (uint32_t i = loss + 1; i < g->n_nodes; i++)
-        if (g->nodes[i].op == TP_OP_cross_entropy_grad && g->nodes[i].in[0] == logits) {
+    tp_ref logits = product->out[0];
+    for (uint32_t i = loss + 1; i < g->n_nodes; i++) {
+        const tp_node *n = &g->nodes[i];
+        if (n->op == TP_OP_cross_entropy_grad && n->in[0] == logits && n->in[1] == ce->in[1] &&
+            n->in[2] == ce->in[2] && n->in[3] == ce->out[2])
             p->seed = i;
-            dlogits = g->nodes[i].out[0];
-        }
+    }
     if (!p->seed)
         return g->values[logits].n_uses == 1;
-    for (uint32_t i = p->seed + 1; i < g->n_nodes; i++) {
-        const tp_node *n = &g->nodes[i];
-        if (n->op == TP_OP_linear_dx && n->in[0] == dlogits)
-            p->dx = i;
-        if (n->op == TP_OP_linear_dw && n->in[1] == dlogits)
-            p->dw = i;
-    }
-    return p->dx && p->dw && g->values[logits].n_uses == 2 && g->values[dlogits].n_uses == 2 &&
-           g->values[ce->out[2]].n_uses == 1;
+    return g->values[logits].n_uses == 2 && g->values[ce->out[2]].n_uses == 1 &&
+           find_gradient(g, p);
 }
 
 static void fuse(tp_graph *g, const pattern *p)

@@ -8,12 +8,22 @@
  * are left alone. */
 #include "engine/passes/pass.h"
 
-/* The first norm over the whole rows of `sum`, or 0. */
-static uint32_t norm_of(const tp_graph *g, uint32_t start, tp_ref sum)
+/* The norm moves up to the sum: its weights must be known there. */
+static bool has_early_weights(const tp_graph *g, const tp_node *norm, uint32_t add)
 {
-    for (uint32_t i = start; i < g->n_nodes; i++) {
+    for (int k = 1; k < norm->n_in; k++)
+        if (norm->in[k] && g->values[norm->in[k]].node >= add)
+            return false;
+    return true;
+}
+
+/* The first norm over the whole rows of `sum`, which node `add` defines, or 0. */
+static uint32_t norm_of(const tp_graph *g, uint32_t add, tp_ref sum)
+{
+    for (uint32_t i = add + 1; i < g->n_nodes; i++) {
         const tp_node *n = &g->nodes[i];
-        if (n->is_dead || n->is_clone || n->in[0] != sum || n->phase != TP_PHASE_FORWARD)
+        if (n->is_dead || n->is_clone || n->in[0] != sum || n->phase != TP_PHASE_FORWARD ||
+            !has_early_weights(g, n, add))
             continue;
         if (n->op == TP_OP_layernorm)
             return i;
@@ -47,7 +57,7 @@ static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed,
         if (n->op != TP_OP_add || n->is_dead || n->phase != TP_PHASE_FORWARD ||
             g->values[n->out[0]].rank != 2)
             continue;
-        uint32_t norm = norm_of(g, i + 1, n->out[0]);
+        uint32_t norm = norm_of(g, i, n->out[0]);
         if (norm) {
             fuse(g, i, norm);
             *changed = true;
@@ -59,6 +69,4 @@ static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed,
 }
 
 const tp_pass tp_pass_fuse_residual_norm = {
-    .name = "fuse-residual-norm",
-    .promise = "residual add and norm become one kernel",
-    .run = run};
+    .name = "fuse-residual-norm", .promise = "residual add and norm become one kernel", .run = run};

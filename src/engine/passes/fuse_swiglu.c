@@ -21,10 +21,7 @@ static bool reads_pair(const tp_node *n, tp_ref a, tp_ref b)
     return (n->in[0] == a && n->in[1] == b) || (n->in[0] == b && n->in[1] == a);
 }
 
-static tp_ref other(const tp_node *n, tp_ref a)
-{
-    return n->in[0] == a ? n->in[1] : n->in[0];
-}
+static tp_ref other(const tp_node *n, tp_ref a) { return n->in[0] == a ? n->in[1] : n->in[0]; }
 
 /* The three nodes that differentiate mul(silu(x), y); all or none. */
 static bool find_gradient(const tp_graph *g, uint32_t product, tp_ref x, tp_ref a, tp_ref y,
@@ -61,7 +58,7 @@ static bool try_fuse(tp_graph *g, uint32_t product, int side)
     tp_node *n = &g->nodes[product];
     tp_ref a = n->in[side], y = n->in[!side];
     uint32_t silu = g->values[a].node;
-    if (g->nodes[silu].op != TP_OP_silu)
+    if (g->nodes[silu].op != TP_OP_silu || g->values[a].rank != 2)
         return false;
     tp_ref x = g->nodes[silu].in[0];
     gradient grad;

@@ -73,7 +73,8 @@ typedef struct {
     bool *node_is_free;     /* per node: views and in-place concats, nothing runs */
 } tp_memory_plan;
 
-/* In-place sharing and views can be switched off to see what they save. */
+/* In-place results and concats can be switched off to see what they save; views of a
+ * split and accumulators always share.  TP_ERR_NOMEM when no address space can hold it. */
 TP_CHECKED tp_status tp_plan_memory(const tp_graph *g, bool share, tp_arena *arena,
                                     tp_memory_plan *ret, tp_error *err);
 

@@ -22,15 +22,14 @@ typedef struct {
     bool share;
 } planner;
 
-static size_t row_stride(const tp_value *v)
-{
-    return v->rank == 2 ? (size_t)v->dim[1] : 1;
-}
+static size_t row_stride(const tp_value *v) { return v->rank == 2 ? (size_t)v->dim[1] : 1; }
+
+static size_t row_bytes(const tp_value *v) { return row_stride(v) * tp_dtype_size(v->dtype); }
 
 static void place_alone(planner *p, tp_ref ref, tp_place_kind kind)
 {
-    p->plan->places[ref] = (tp_place){
-        .kind = kind, .root = ref, .stride = (int64_t)row_stride(&p->g->values[ref])};
+    p->plan->places[ref] =
+        (tp_place){.kind = kind, .root = ref, .stride = (int64_t)row_stride(&p->g->values[ref])};
 }
 
 static void find_last_uses(planner *p)
@@ -66,22 +65,21 @@ static bool concat_in_place(const planner *p, const tp_node *n)
     return true;
 }
 
-/* Decided before the walk: operand -> (concat output, byte offset). */
+/* Decided before the walk, the last concat first: one that is itself an operand of
+ * a later one passes its place on. */
 static void place_concat_operands(planner *p)
 {
     const tp_graph *g = p->g;
-    for (uint32_t i = 1; i < g->n_nodes; i++) {
+    for (uint32_t i = g->n_nodes - 1; i > 0; i--) {
         const tp_node *n = &g->nodes[i];
         if (n->op != TP_OP_concat || !concat_in_place(p, n))
             continue;
-        place_alone(p, n->out[0], TP_PLACE_ARENA);
-        size_t offset = 0;
+        if (p->plan->places[n->out[0]].kind == TP_PLACE_NONE)
+            place_alone(p, n->out[0], TP_PLACE_ARENA);
+        tp_place place = p->plan->places[n->out[0]];
         for (int k = 0; k < n->n_in; k++) {
-            p->plan->places[n->in[k]] = (tp_place){.kind = TP_PLACE_ARENA,
-                                                   .root = n->out[0],
-                                                   .offset = offset,
-                                                   .stride = p->plan->places[n->out[0]].stride};
-            offset += row_stride(&g->values[n->in[k]]) * tp_dtype_size(g->values[n->in[k]].dtype);
+            p->plan->places[n->in[k]] = place;
+            place.offset += row_bytes(&g->values[n->in[k]]);
         }
         p->plan->node_is_free[i] = true;
     }
@@ -89,16 +87,32 @@ static void place_concat_operands(planner *p)
 
 static void place_views(planner *p, const tp_node *n)
 {
-    tp_place base = p->plan->places[n->in[0]];
-    size_t size = tp_dtype_size(p->g->values[n->in[0]].dtype);
+    tp_place place = p->plan->places[n->in[0]];
     for (int k = 0; k < n->n_out; k++) {
-        p->plan->places[n->out[k]] = base;
-        base.offset += row_stride(&p->g->values[n->out[k]]) * size;
+        p->plan->places[n->out[k]] = place;
+        place.offset += row_bytes(&p->g->values[n->out[k]]);
     }
 }
 
-/* May output 0 of node i overwrite operand k?  Nobody may read the operand, or
- * anything whose columns contain it, afterwards. */
+/* Do two values of one root have a column in common? */
+static bool overlap(const planner *p, tp_ref a, tp_ref b)
+{
+    const tp_place *x = &p->plan->places[a], *y = &p->plan->places[b];
+    return x->kind != TP_PLACE_NONE && y->kind != TP_PLACE_NONE && x->root == y->root &&
+           x->offset < y->offset + row_bytes(&p->g->values[b]) &&
+           y->offset < x->offset + row_bytes(&p->g->values[a]);
+}
+
+/* Whatever shares columns with `ref` and is read after node i forbids overwriting it. */
+static bool is_read_later(const planner *p, tp_ref ref, uint32_t i)
+{
+    for (tp_ref v = 1; v < p->plan->n_values; v++)
+        if (p->last_use[v] > i && overlap(p, v, ref))
+            return true;
+    return false;
+}
+
+/* May output 0 of node i overwrite operand k? */
 static bool can_overwrite(const planner *p, uint32_t i, int k)
 {
     const tp_node *n = &p->g->nodes[i];
@@ -106,29 +120,13 @@ static bool can_overwrite(const planner *p, uint32_t i, int k)
     if (!ref || p->last_use[ref] != i)
         return false;
     const tp_value *v = &p->g->values[ref], *out = &p->g->values[n->out[0]];
-    const tp_place *place = &p->plan->places[ref];
-    if (place->kind != TP_PLACE_ARENA || v->dtype != out->dtype ||
+    if (p->plan->places[ref].kind != TP_PLACE_ARENA || v->dtype != out->dtype ||
         tp_value_bytes(v) != tp_value_bytes(out))
         return false;
     for (int j = 0; j < n->n_in; j++)
-        if (j != k && n->in[j] && p->plan->places[n->in[j]].root == place->root &&
-            (n->in[j] == ref || p->plan->places[n->in[j]].offset == place->offset))
+        if (j != k && n->in[j] && overlap(p, n->in[j], ref))
             return false;
-    if (place->root == ref && place->offset == 0)
-        return true; /* memory of its own: only views of it could still be read, see below */
-    /* A view: what it is a view of must not be read whole any more. */
-    return p->last_use[place->root] <= i;
-}
-
-/* Views of `ref` that are still to be read forbid overwriting it. */
-static bool has_live_view(const planner *p, tp_ref ref, uint32_t i)
-{
-    for (tp_ref v = 1; v < p->plan->n_values; v++)
-        if (v != ref && p->plan->places[v].kind != TP_PLACE_NONE &&
-            p->plan->places[v].root == p->plan->places[ref].root &&
-            p->plan->places[v].offset == p->plan->places[ref].offset && p->last_use[v] > i)
-            return true;
-    return false;
+    return !is_read_later(p, ref, i);
 }
 
 static bool place_in_place(planner *p, uint32_t i)
@@ -139,7 +137,7 @@ static bool place_in_place(planner *p, uint32_t i)
         return false;
     int operands = traits & TP_OP_ELEMENTWISE ? n->n_in : 1;
     for (int k = 0; k < operands; k++)
-        if (can_overwrite(p, i, k) && !has_live_view(p, n->in[k], i)) {
+        if (can_overwrite(p, i, k)) {
             p->plan->places[n->out[0]] = p->plan->places[n->in[k]];
             return true;
         }
@@ -253,7 +251,10 @@ static void find_live_peak(planner *p, tp_arena *arena)
 tp_status tp_plan_memory(const tp_graph *g, bool share, tp_arena *arena, tp_memory_plan *ret,
                          tp_error *err)
 {
-    (void)err;
+    size_t total = 0;
+    for (tp_ref v = 1; v < g->n_values; v++)
+        if (__builtin_add_overflow(total, tp_value_bytes(&g->values[v]) + ALIGN, &total))
+            return tp_fail(err, TP_ERR_NOMEM, "the values of the graph exceed all address space");
     *ret = (tp_memory_plan){.n_values = g->n_values};
     ret->places = tp_arena_array(arena, tp_place, g->n_values);
     ret->arena_offset = tp_arena_array(arena, size_t, g->n_values);

@@ -18,11 +18,12 @@
 typedef struct {
     tp_graph *g;
     const tp_pass_options *options;
-    bool *dropped;   /* value: not kept across */
-    tp_ref *clone;   /* value -> its clone; 0 = not made yet */
+    bool *dropped;     /* value: not kept across */
+    tp_ref *clone;     /* value -> its clone; 0 = not made yet */
     uint32_t n_values; /* before cloning */
-    uint32_t *order; /* new execution order under construction */
+    uint32_t *order;   /* new execution order under construction */
     uint32_t n_order;
+    uint32_t *pending; /* nodes to clone, those that need others first below these */
 } recomputer;
 
 static int group_of(const recomputer *r, const tp_node *n)
@@ -36,14 +37,22 @@ static bool is_residual_norm(const tp_node *n)
     return n->op == TP_OP_add_rmsnorm || n->op == TP_OP_add_layernorm;
 }
 
+/* Doing it again must not write into a buffer a second time. */
+static bool is_repeatable(const tp_node *n)
+{
+    for (int k = 0; k < n->n_out; k++)
+        if (tp_overwrites(n, k))
+            return false;
+    return !(tp_ops[n->op].traits & TP_OP_SOURCE);
+}
+
 /* Full: a value stays if a forward node of another group reads it. */
 static void drop_inside_groups(recomputer *r)
 {
     const tp_graph *g = r->g;
     for (uint32_t i = 1; i < g->n_nodes; i++) {
         const tp_node *n = &g->nodes[i];
-        bool inside = n->phase == TP_PHASE_FORWARD && n->block >= 0 &&
-                      !(tp_ops[n->op].traits & TP_OP_SOURCE);
+        bool inside = n->phase == TP_PHASE_FORWARD && n->block >= 0 && is_repeatable(n);
         for (int k = 0; k < n->n_out && inside; k++)
             r->dropped[n->out[k]] = true;
     }
@@ -82,21 +91,42 @@ static void drop_cheap(recomputer *r)
     }
 }
 
-static void schedule(recomputer *r, uint32_t node)
+static void schedule(recomputer *r, uint32_t node) { r->order[r->n_order++] = node; }
+
+static bool is_missing(const recomputer *r, tp_ref ref)
 {
-    r->order[r->n_order++] = node;
+    return ref && ref < r->n_values && r->dropped[ref] && !r->clone[ref];
 }
 
-static tp_ref clone_value(recomputer *r, tp_ref ref);
+/* What backward code reads instead of `ref`. */
+static tp_ref replacement(const recomputer *r, tp_ref ref)
+{
+    return ref && ref < r->n_values && r->clone[ref] ? r->clone[ref] : ref;
+}
 
 static void clone_norm_of_sum(recomputer *r, const tp_node *n)
 {
     bool is_layer = n->op == TP_OP_add_layernorm;
-    tp_ref in[3] = {n->out[0], n->in[2], n->in[3]};
+    tp_ref in[3] = {n->out[0], replacement(r, n->in[2]), replacement(r, n->in[3])};
     tp_ref first = tp_graph_op(r->g, is_layer ? TP_OP_layernorm : TP_OP_rmsnorm, &n->attrs,
                                is_layer ? 3 : 2, in, n->label);
     for (int k = 1; k < n->n_out; k++)
         r->clone[n->out[k]] = first + (tp_ref)k - 1;
+}
+
+static void clone_whole(recomputer *r, const tp_node *n)
+{
+    tp_ref in[TP_MAX_IN];
+    for (int k = 0; k < n->n_in; k++)
+        in[k] = replacement(r, n->in[k]);
+    tp_ref first = tp_graph_op(r->g, n->op, &n->attrs, n->n_in, in, n->label);
+    for (int k = 0; k < n->n_out; k++)
+        r->clone[n->out[k]] = first + (tp_ref)k;
+}
+
+static bool keeps_sum(const recomputer *r, const tp_node *n)
+{
+    return is_residual_norm(n) && !r->dropped[n->out[0]];
 }
 
 static void clone_node(recomputer *r, tp_node n)
@@ -104,20 +134,11 @@ static void clone_node(recomputer *r, tp_node n)
     tp_graph *g = r->g;
     g->block = n.block;
     g->phase = TP_PHASE_BACKWARD;
-    if (is_residual_norm(&n) && !r->dropped[n.out[0]]) {
+    if (keeps_sum(r, &n))
         clone_norm_of_sum(r, &n);
-    } else {
-        tp_ref in[TP_MAX_IN];
-        for (int k = 0; k < n.n_in; k++)
-            in[k] = clone_value(r, n.in[k]);
-        g->block = n.block;
-        g->phase = TP_PHASE_BACKWARD;
-        tp_ref first = tp_graph_op(g, n.op, &n.attrs, n.n_in, in, n.label);
-        for (int k = 0; k < n.n_out; k++)
-            r->clone[n.out[k]] = first + (tp_ref)k;
-    }
-    tp_node *copy = &g->nodes[g->n_nodes - 1];
-    copy->is_clone = true;
+    else
+        clone_whole(r, &n);
+    g->nodes[g->n_nodes - 1].is_clone = true;
     /* Types as the passes before left them, not as the rule's default. */
     for (int k = 0; k < n.n_out; k++)
         if (r->clone[n.out[k]])
@@ -125,14 +146,24 @@ static void clone_node(recomputer *r, tp_node n)
     schedule(r, g->n_nodes - 1);
 }
 
-/* What backward code should read instead of `ref`. */
-static tp_ref clone_value(recomputer *r, tp_ref ref)
+/* Clone what makes `ref`, and before that what its makers need. */
+static void make_again(recomputer *r, tp_ref ref)
 {
-    if (!ref || ref >= r->n_values || !r->dropped[ref])
-        return ref;
-    if (!r->clone[ref])
-        clone_node(r, *tp_def(r->g, ref));
-    return r->clone[ref];
+    uint32_t n = 0;
+    r->pending[n++] = r->g->values[ref].node;
+    while (n) {
+        const tp_node *top = &r->g->nodes[r->pending[n - 1]];
+        uint32_t before = n;
+        for (int k = keeps_sum(r, top) ? 2 : 0; k < top->n_in; k++)
+            if (is_missing(r, top->in[k])) {
+                r->pending[n++] = r->g->values[top->in[k]].node;
+                break;
+            }
+        if (n == before) {
+            n--;
+            clone_node(r, *top);
+        }
+    }
 }
 
 static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed, tp_error *err)
@@ -144,6 +175,7 @@ static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed,
     r.dropped = tp_arena_array(&g->arena, bool, g->n_values);
     r.clone = tp_arena_array(&g->arena, tp_ref, g->n_values);
     r.order = tp_arena_array(&g->arena, uint32_t, 2 * (size_t)g->n_nodes);
+    r.pending = tp_arena_array(&g->arena, uint32_t, g->n_nodes);
     if (options->recompute == TP_RECOMPUTE_SELECTIVE)
         drop_cheap(&r);
     else
@@ -152,8 +184,10 @@ static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed,
     for (uint32_t i = 1; i < n_nodes; i++) {
         if (g->nodes[i].phase == TP_PHASE_BACKWARD)
             for (int k = 0; k < g->nodes[i].n_in; k++) {
-                tp_ref ref = clone_value(&r, g->nodes[i].in[k]);
-                g->nodes[i].in[k] = ref;
+                tp_ref ref = g->nodes[i].in[k];
+                if (is_missing(&r, ref))
+                    make_again(&r, ref);
+                g->nodes[i].in[k] = replacement(&r, ref);
             }
         schedule(&r, i);
     }

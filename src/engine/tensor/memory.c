@@ -20,9 +20,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static tp_mem_stats stats;
 static size_t limit;
 
-static const char *const kind_names[TP_MEM_KINDS] = {
-    "weights",  "shadow",    "gradients", "optimizer", "activations",
-    "kv_cache", "workspace", "constants", "data"};
+static const char *const kind_names[TP_MEM_KINDS] = {"weights",   "shadow",      "gradients",
+                                                     "optimizer", "activations", "kv_cache",
+                                                     "workspace", "constants",   "data"};
 
 const char *tp_mem_kind_name(tp_mem_kind kind)
 {
@@ -42,16 +42,25 @@ int tp_mem_kind_parse(const char *name, tp_mem_kind *ret)
 static bool charge(tp_mem_kind kind, size_t bytes)
 {
     pthread_mutex_lock(&lock);
-    bool fits = !limit || stats.total_current + bytes <= limit;
+    size_t total;
+    bool fits =
+        !__builtin_add_overflow(stats.total_current, bytes, &total) && (!limit || total <= limit);
     if (fits) {
-        stats.n_allocs++;
         stats.current[kind] += bytes;
-        stats.total_current += bytes;
-        stats.peak[kind] = TP_MAX(stats.peak[kind], stats.current[kind]);
-        stats.total_peak = TP_MAX(stats.total_peak, stats.total_current);
+        stats.total_current = total;
     }
     pthread_mutex_unlock(&lock);
     return fits;
+}
+
+/* The charge has become memory. */
+static void record(tp_mem_kind kind)
+{
+    pthread_mutex_lock(&lock);
+    stats.n_allocs++;
+    stats.peak[kind] = TP_MAX(stats.peak[kind], stats.current[kind]);
+    stats.total_peak = TP_MAX(stats.total_peak, stats.total_current);
+    pthread_mutex_unlock(&lock);
 }
 
 static void refund(tp_mem_kind kind, size_t bytes)
@@ -64,10 +73,14 @@ static void refund(tp_mem_kind kind, size_t bytes)
 
 static tp_status no_memory(tp_mem_kind kind, size_t bytes, const char *why, tp_error *err)
 {
-    char want[32], have[32];
-    return tp_fail(err, TP_ERR_NOMEM, "cannot allocate %s for %s (%s in use): %s",
+    char want[32], have[32], most[32];
+    pthread_mutex_lock(&lock);
+    size_t in_use = stats.total_current, allowed = limit;
+    pthread_mutex_unlock(&lock);
+    return tp_fail(err, TP_ERR_NOMEM, "cannot allocate %s for %s (%s in use, limit %s): %s",
                    tp_human_bytes((double)bytes, want), tp_mem_kind_name(kind),
-                   tp_human_bytes((double)stats.total_current, have), why);
+                   tp_human_bytes((double)in_use, have),
+                   allowed ? tp_human_bytes((double)allowed, most) : "none", why);
 }
 
 tp_status tp_mem_alloc(tp_mem_kind kind, size_t bytes, void **ret, tp_error *err)
@@ -81,9 +94,11 @@ tp_status tp_mem_alloc(tp_mem_kind kind, size_t bytes, void **ret, tp_error *err
         return no_memory(kind, bytes, "over the limit set by engine.memory_fraction", err);
     void *m = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (m == MAP_FAILED) {
+        int why = errno;
         refund(kind, bytes);
-        return no_memory(kind, bytes, strerror(errno), err);
+        return no_memory(kind, bytes, strerror(why), err);
     }
+    record(kind);
     /* The header sits just below the aligned block. */
     uintptr_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : HEADER;
     uintptr_t user = ((uintptr_t)m + HEADER + align - 1) & ~(align - 1);

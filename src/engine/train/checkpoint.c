@@ -456,15 +456,17 @@ static tp_status load_optimizer(const char *path, tp_session *session, tp_error 
     return status;
 }
 
-static tp_status load_weights(const char *path, tp_session *session, tp_error *err)
+static tp_status load_weights(const char *path, tp_session *session, tp_dtype *ret_dtype,
+                              tp_error *err)
 {
     char folder[4096];
     tp_model *saved;
-    tp_load_report report;
+    tp_load_report report = {0};
     snprintf(folder, sizeof folder, "%s/model", path);
     TP_TRY(tp_model_open(folder, &saved, err));
     tp_status status = tp_model_load(saved, tp_session_states(session), &report, err);
     tp_model_free(saved);
+    *ret_dtype = report.file_dtype;
     return status;
 }
 
@@ -473,7 +475,7 @@ tp_status tp_checkpoint_load(const char *path, tp_session *session, tp_train_sta
 {
     char file[4096];
     TP_TRY(tp_checkpoint_read_state(path, ret_state, err));
-    TP_TRY(load_weights(path, session, err));
+    TP_TRY(load_weights(path, session, &ret_state->model_dtype, err));
     snprintf(file, sizeof file, "%s/optimizer.safetensors", path);
     if (!tp_file_exists(file))
         return tp_fail(err, TP_ERR_FORMAT, "'%s' has no optimizer.safetensors (saved with "

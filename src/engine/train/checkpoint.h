@@ -24,6 +24,7 @@ typedef struct {
     double metric;         /* what keep_top_k compares; NaN = none */
     double best_metric;
     int64_t best_step;
+    tp_dtype model_dtype;  /* of model/ in the checkpoint; filled by tp_checkpoint_load() */
     char model_fingerprint[33]; /* shapes and names of the weights */
     char data_fingerprint[33];  /* what the order of the data depends on */
 } tp_train_state;

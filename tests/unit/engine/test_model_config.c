@@ -121,8 +121,8 @@ static void head_dim_of_qwen3_is_independent_of_the_width(void **state)
     tp_model_free(model);
 }
 
-#define SIZES                                                                                  \
-    "\"vocab_size\":8,\"hidden_size\":8,\"intermediate_size\":8,\"num_hidden_layers\":1,"     \
+#define SIZES                                                                             \
+    "\"vocab_size\":8,\"hidden_size\":8,\"intermediate_size\":8,\"num_hidden_layers\":1," \
     "\"num_attention_heads\":2,\"max_position_embeddings\":16"
 
 static void absent_fields_take_their_defaults(void **state)
@@ -177,8 +177,8 @@ static void rope_table_holds_cosines_then_sines(void **state)
     rope_table_of("{\"model_type\":\"llama\",\"rope_theta\":100," SIZES "}", 3, table, 12);
 
     /* pairs turn by 1 and 100^(-1/2) = 0.1 per position */
-    const float want[] = {1,          1,          0,           0,          /* p = 0 */
-                          0.5403023f, 0.9950042f, 0.8414710f,  0.0998334f, /* p = 1 */
+    const float want[] = {1,           1,          0,          0,          /* p = 0 */
+                          0.5403023f,  0.9950042f, 0.8414710f, 0.0998334f, /* p = 1 */
                           -0.4161468f, 0.9800666f, 0.9092974f, 0.1986693f};
     for (int i = 0; i < 12; i++)
         assert_true(fabsf(table[i] - want[i]) < 1e-7f);
@@ -218,8 +218,8 @@ static void refuse(const char *text, tp_status status, const char *message)
     assert_null(model);
 }
 
-#define LLAMA(vocab, hidden, layers, heads, more)                                          \
-    "{\"model_type\":\"llama\",\"vocab_size\":" vocab ",\"hidden_size\":" hidden           \
+#define LLAMA(vocab, hidden, layers, heads, more)                                              \
+    "{\"model_type\":\"llama\",\"vocab_size\":" vocab ",\"hidden_size\":" hidden               \
     ",\"intermediate_size\":8,\"num_hidden_layers\":" layers ",\"num_attention_heads\":" heads \
     ",\"max_position_embeddings\":16" more "}"
 
@@ -364,7 +364,8 @@ static void rewriting_changes_dtype_and_nothing_else(void **state)
     rewrite("{\"dtype\":null,\"architectures\":[\"X\"],\"q\":{\"dtype\":\"float32\"}}",
             "{\"dtype\":\"bfloat16\",\"architectures\":[\"X\"],\"q\":{\"dtype\":\"float32\"}}");
     rewrite("{\"architectures\":[\"X\"]}", "{\"architectures\":[\"X\"]}");
-    rewrite("{\"architectures\": [ ],\"a\":1}", "{\"architectures\": [\"LlamaForCausalLM\"],\"a\":1}");
+    rewrite("{\"architectures\": [ ],\"a\":1}",
+            "{\"architectures\": [\"LlamaForCausalLM\"],\"a\":1}");
     rewrite("{\"architectures\":null}", "{\"architectures\":[\"LlamaForCausalLM\"]}");
     rewrite("{\"a\": 1}", "{\n  \"architectures\": [\"LlamaForCausalLM\"],\"a\": 1}");
 }

@@ -138,16 +138,16 @@ static void wrong_sizes_are_refused(void **state)
            "\"data_offsets\":[0,4]}}",
            4, "x.safetensors: tensor 'a': the product of its shape overflows 64 bits");
     refuse("{\"a\":{\"dtype\":\"U8\",\"shape\":[-4],\"data_offsets\":[0,4]}}", 4,
-           "x.safetensors:1:30: tensor 'a': \"shape\" must hold integers from 0 to 2^63-1, not "
+           "x.safetensors:1:29: tensor 'a': \"shape\" must hold integers from 0 to 2^63-1, not "
            "'-4'");
     refuse("{\"a\":{\"dtype\":\"U8\",\"shape\":[4.0],\"data_offsets\":[0,4]}}", 4,
-           "x.safetensors:1:30: tensor 'a': \"shape\" must hold integers from 0 to 2^63-1, not "
+           "x.safetensors:1:29: tensor 'a': \"shape\" must hold integers from 0 to 2^63-1, not "
            "'4.0'");
     refuse("{\"a\":{\"dtype\":\"U8\",\"shape\":[9223372036854775808],\"data_offsets\":[0,4]}}", 4,
-           "x.safetensors:1:30: tensor 'a': \"shape\" must hold integers from 0 to 2^63-1, not "
+           "x.safetensors:1:29: tensor 'a': \"shape\" must hold integers from 0 to 2^63-1, not "
            "'9223372036854775808'");
     refuse("{\"a\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,1]}}", 1,
-           "x.safetensors:1:46: tensor 'a': \"shape\" has more than 8 numbers");
+           "x.safetensors:1:45: tensor 'a': \"shape\" has more than 8 numbers");
 }
 
 static void malformed_headers_are_refused(void **state)
@@ -158,9 +158,9 @@ static void malformed_headers_are_refused(void **state)
     refuse("{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1,
            "x.safetensors:1:20: tensor 'a': \"dtype\" appears twice");
     refuse("{\"a\":{\"dtype\":\"U8\",\"shape\":[1]}}", 0,
-           "x.safetensors:1:32: tensor 'a': \"data_offsets\" is missing");
+           "x.safetensors:1:31: tensor 'a': \"data_offsets\" is missing");
     refuse("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0]}}", 1,
-           "x.safetensors:1:50: tensor 'a': \"data_offsets\" needs two numbers");
+           "x.safetensors:1:49: tensor 'a': \"data_offsets\" needs two numbers");
     refuse("{\"a\":{\"scale\":1}}", 0, "x.safetensors:1:7: tensor 'a': unknown field \"scale\"");
     refuse("{\"a\":7}", 0, "x.safetensors:1:6: tensor 'a': must be an object");
     refuse("{\"a\\u0000b\":{}}", 0, "x.safetensors:1:2: a name contains a NUL byte");
@@ -230,7 +230,7 @@ static void written_bytes_are_those_of_the_format(void **state)
     static const int64_t index[] = {3};
     static const tp_tensor_out tensors[] = {
         {"z", TP_DTYPE_F32, 1, {2}, one, TP_DTYPE_F32},
-        {"half", TP_DTYPE_BF16, 2, {1, 2}, one, TP_DTYPE_F32},
+        {"halves", TP_DTYPE_BF16, 2, {1, 2}, one, TP_DTYPE_F32},
         {"a\"", TP_DTYPE_F32, 0, {0}, one, TP_DTYPE_F32},
         {"n", TP_DTYPE_I64, 1, {1}, index, TP_DTYPE_I64},
     };
@@ -239,9 +239,9 @@ static void written_bytes_are_those_of_the_format(void **state)
         "\"n\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[0,8]},"
         "\"a\\\"\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[8,12]},"
         "\"z\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[12,20]},"
-        "\"half\":{\"dtype\":\"BF16\",\"shape\":[1,2],\"data_offsets\":[20,24]}}     ";
-    static const unsigned char data[] = {3,    0,    0, 0, 0,    0,    0, 0, 0, 0,    0x80, 0x3f,
-                                         0,    0,    0x80, 0x3f, 0, 0, 0, 0xc0, 0x80, 0x3f, 0, 0xc0};
+        "\"halves\":{\"dtype\":\"BF16\",\"shape\":[1,2],\"data_offsets\":[20,24]}}      ";
+    static const unsigned char data[] = {3, 0, 0,    0,    0, 0, 0, 0,    0,    0,    0x80, 0x3f,
+                                         0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0, 0x80, 0x3f, 0,    0xc0};
     char hash[33], file_hash[33];
     uint64_t bytes;
 
@@ -311,8 +311,8 @@ static void every_half_survives_a_round_trip(void **state)
 
 static void halves_round_to_nearest_even(void **state)
 {
-    static const float value[] = {1 + 0x1p-11f, 1 + 0x3p-11f, 65519.996f, 65520, 0x1p-25f,
-                                  0x3p-25f,     0x1.8p-25f,   -1e30f};
+    static const float value[] = {1 + 0x1p-11f, 1 + 0x3p-11f, 65519.996f, 65520,
+                                  0x1p-25f,     0x3p-25f,     0x1.8p-25f, -1e30f};
     static const uint16_t half[] = {0x3c00, 0x3c02, 0x7bff, 0x7c00, 0x0000, 0x0002, 0x0001, 0xfc00};
     uint16_t out[8];
 

@@ -11,6 +11,15 @@ VF_INLINE void el_store(el *to, vf x)
     _mm256_storeu_si256((__m256i *)to, (__m256i)_mm512_cvtneps_pbh(x));
 }
 
+/* D elements of a tensor's row, which takes_tensor() knows to need neither change nor padding. */
+VF_INLINE void el_load_row(el *to, const void *row, bool bf16, int64_t D, int64_t padded)
+{
+    (void)bf16;
+    (void)padded;
+    for (int64_t d = 0; d < D; d += 32)
+        _mm512_storeu_si512(to + d, _mm512_loadu_si512((const tp_bf16 *)row + d));
+}
+
 /* A lane's values of keys n (even) and n + 1 into B form [64 keys, 64 queries]. */
 VF_INLINE void el_store_b(el *b, int64_t n, int64_t lane, vf even, vf odd)
 {

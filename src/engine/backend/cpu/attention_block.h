@@ -39,24 +39,26 @@ typedef struct {
     int64_t row, n, column, D;
 } block_source;
 
-VF_INLINE void load_row(const block_source *s, int64_t r, el *to, int64_t padded)
+static inline const char *row_of(const block_source *s, int64_t r)
 {
-    bool bf16 = is_bf16(s->from);
-    const char *row = (const char *)row_at(s->from, s->row + r) + s->column * (bf16 ? 2 : 4);
-    int64_t d = 0;
-    for (; d + VF_N <= s->D; d += VF_N)
-        el_store(to + d, vf_get(row, bf16, d));
-    for (; d < padded; d += VF_N) {
-        int64_t left = s->D - d;
-        el_store(to + d, left > 0 ? vf_get_n(row, bf16, d, left) : vf_zero());
-    }
+    return (const char *)row_at(s->from, s->row + r) + s->column * (is_bf16(s->from) ? 2 : 4);
 }
 
-/* A form [64, padded D]; rows behind the n-th are zeros. */
+/* A form [64, padded D]; rows behind the n-th are zeros.  Rows lie far apart: ask for them
+ * early. */
 static inline void load_block(const block_source *s, el *to, int64_t padded)
 {
-    for (int64_t r = 0; r < s->n; r++)
-        load_row(s, r, to + r * padded, padded);
+    enum { AHEAD = 16, LINE = 64 };
+    int64_t row_bytes = s->D * (is_bf16(s->from) ? 2 : 4);
+    for (int64_t r = 0; r < s->n && r < AHEAD; r++) {
+        for (int64_t at = 0; at < row_bytes; at += LINE)
+            __builtin_prefetch(row_of(s, r) + at);
+    }
+    for (int64_t r = 0; r < s->n; r++) {
+        for (int64_t at = 0; r + AHEAD < s->n && at < row_bytes; at += LINE)
+            __builtin_prefetch(row_of(s, r + AHEAD) + at);
+        el_load_row(to + r * padded, row_of(s, r), is_bf16(s->from), s->D, padded);
+    }
     memset(to + s->n * padded, 0, (size_t)((BLOCK - s->n) * padded) * sizeof(el));
 }
 

@@ -9,6 +9,16 @@ enum { TILE_VECTORS = VF_N == 16 ? 4 : 2, TILE_ROWS = 4 };
 
 VF_INLINE void el_store(el *to, vf x) { vf_store(to, x); }
 
+/* D elements of a tensor's row, with zeros up to `padded`. */
+VF_INLINE void el_load_row(el *to, const void *row, bool bf16, int64_t D, int64_t padded)
+{
+    int64_t d = 0;
+    for (; d + VF_N <= D; d += VF_N)
+        vf_store(to + d, vf_get(row, bf16, d));
+    for (; d < padded; d += VF_N)
+        vf_store(to + d, D > d ? vf_get_n(row, bf16, d, D - d) : vf_zero());
+}
+
 /* A lane's values of keys n (even) and n + 1 into B form [64 keys, 64 queries]. */
 VF_INLINE void el_store_b(el *b, int64_t n, int64_t lane, vf even, vf odd)
 {

@@ -22,7 +22,9 @@ typedef enum { HOME_C, HOME_SCRATCH, HOME_BLOCK } tile_home;
 typedef struct {
     const tp_gemm *gemm;
     const tp_gemm_kernel *kernel;
-    tp_gemm_operand a, b;
+    bool is_transposed;   /* below, "A" is the B of the caller and C is transposed */
+    tp_gemm_operand a, b; /* m x k, k x n */
+    int64_t m, n;
     int64_t m_block, n_block, k_block; /* of one round of packing */
     int64_t k_chunk;                   /* of one tile() call */
     int64_t near_panels;               /* B panels kept in L2 */
@@ -110,9 +112,26 @@ static tile_home choose_home(const gemm_plan *plan)
 {
     const tp_gemm *g = plan->gemm;
     bool only_adds = !g->bias && !g->pre && g->epilogue == TP_GEMM_EPILOGUE_NONE;
-    if (g->c_dtype == TP_DTYPE_F32 && only_adds)
+    if (g->c_dtype == TP_DTYPE_F32 && only_adds && !plan->is_transposed)
         return HOME_C;
     return plan->k_block >= g->k ? HOME_SCRATCH : HOME_BLOCK;
+}
+
+/* Is it cheaper to compute C^T = B^T A^T?  Packing an operand into lines costs little where k
+ * is contiguous, into columns where it is not; the units are about a tenth of a cycle per
+ * element.  With few rows of A the weight decides: 0.3 cycles per element to pack it into
+ * columns would be a fifth of the product with 64 rows. */
+static bool is_cheaper_transposed(const tp_gemm_kernel *kernel, const tp_gemm *g)
+{
+    enum { LINES_FROM_K = 1, LINES_FROM_X = 3, COLUMNS_FROM_K = 3, COLUMNS_FROM_X = 2, TURN = 3 };
+    if (!kernel->finish_transposed)
+        return false;
+    double m = (double)g->m, n = (double)g->n, k = (double)g->k;
+    double straight = m * (g->a_trans ? LINES_FROM_X : LINES_FROM_K) +
+                      n * (g->b_trans ? COLUMNS_FROM_K : COLUMNS_FROM_X);
+    double turned = n * (g->b_trans ? LINES_FROM_K : LINES_FROM_X) +
+                    m * (g->a_trans ? COLUMNS_FROM_X : COLUMNS_FROM_K);
+    return turned * k + TURN * m * n < straight * k;
 }
 
 /* Threads cost a few microseconds to wake: not for less work than that. */
@@ -122,6 +141,43 @@ static int choose_threads(const tp_gemm *g)
     return (double)g->m * (double)g->n * (double)g->k < worth_a_team ? 1 : omp_get_max_threads();
 }
 
+static void plan_blocks(gemm_plan *plan)
+{
+    const tp_gemm_kernel *kernel = plan->kernel;
+    int64_t k = plan->gemm->k;
+    tp_cpu_caches caches = tp_cpu_cache_sizes();
+    int64_t l2 = caches.l2 ? (int64_t)caches.l2 : 1 << 20;
+    int64_t share = TP_MIN(TP_MAX((int64_t)caches.l3 / 4, 2 << 20), 8 << 20);
+
+    const int k_unit = 32; /* a cache line of bf16; a multiple of every k_round */
+    plan->k_block = TP_MIN(even_part(k, kernel->k_block, k_unit), round_up(k, kernel->k_round));
+    int64_t k_bytes = plan->k_block * kernel->element_size;
+    plan->m_block = TP_MIN(even_part(plan->m, share / k_bytes, kernel->rows), plan->m);
+    plan->n_block = TP_MIN(even_part(plan->n, share / k_bytes, kernel->cols), plan->n);
+    plan->k_chunk = kernel->k_chunk ? TP_MIN(kernel->k_chunk, plan->k_block) : plan->k_block;
+    plan->near_panels = TP_MAX(l2 / 2 / (k_bytes * kernel->cols), 1);
+    plan->near_panels = TP_MIN(plan->near_panels, div_up(plan->n_block, kernel->cols));
+}
+
+static void plan_memory(gemm_plan *plan)
+{
+    const tp_gemm_kernel *kernel = plan->kernel;
+    const int64_t gap = ALIGN; /* panels of 2^n bytes would all start in one set of the cache */
+    int64_t k_bytes = plan->k_block * kernel->element_size;
+    int64_t row_panels = div_up(plan->m_block, kernel->rows);
+    int64_t col_panels = div_up(plan->n_block, kernel->cols);
+    size_t tile_bytes = sizeof(float) * (size_t)(kernel->rows * kernel->cols);
+    plan->a_stride = align_up((size_t)(k_bytes * kernel->rows + gap));
+    plan->b_stride = align_up((size_t)(k_bytes * kernel->cols + gap));
+    plan->a_bytes = plan->a_stride * (size_t)row_panels;
+    plan->b_bytes = plan->b_stride * (size_t)col_panels;
+    if (plan->home == HOME_BLOCK)
+        plan->block_bytes = align_up(tile_bytes * (size_t)(row_panels * col_panels));
+    plan->scratch_bytes = align_up(tile_bytes);
+    if (plan->home == HOME_SCRATCH)
+        plan->scratch_bytes = align_up(tile_bytes * (size_t)plan->near_panels);
+}
+
 static gemm_plan make_plan(const tp_gemm_kernel *kernel, const tp_gemm *g)
 {
     gemm_plan plan = {
@@ -129,6 +185,8 @@ static gemm_plan make_plan(const tp_gemm_kernel *kernel, const tp_gemm *g)
         .kernel = kernel,
         .a = {g->a, g->lda, !g->a_trans, g->ab_dtype},
         .b = {g->b, g->ldb, g->b_trans, g->ab_dtype},
+        .m = g->m,
+        .n = g->n,
         .is_small = kernel->small && g->m <= kernel->small_rows,
         .threads = choose_threads(g),
     };
@@ -136,39 +194,23 @@ static gemm_plan make_plan(const tp_gemm_kernel *kernel, const tp_gemm *g)
         plan.scratch_bytes = align_up(kernel->small_scratch(g));
         return plan;
     }
-    tp_cpu_caches caches = tp_cpu_cache_sizes();
-    int64_t l2 = caches.l2 ? (int64_t)caches.l2 : 1 << 20;
-    int64_t share = TP_MIN(TP_MAX((int64_t)caches.l3 / 4, 2 << 20), 8 << 20);
-
-    const int k_unit = 32; /* a whole AMX tile, and a cache line of bf16 */
-    plan.k_block = TP_MIN(even_part(g->k, kernel->k_block, k_unit), round_up(g->k, kernel->k_round));
-    int64_t k_bytes = plan.k_block * kernel->element_size;
-    plan.m_block = even_part(g->m, share / k_bytes, kernel->rows);
-    plan.n_block = even_part(g->n, share / k_bytes, kernel->cols);
-    plan.k_chunk = kernel->k_chunk ? TP_MIN(kernel->k_chunk, plan.k_block) : plan.k_block;
-    plan.near_panels = TP_MAX(l2 / 2 / (k_bytes * kernel->cols), 1);
+    plan.is_transposed = is_cheaper_transposed(kernel, g);
+    if (plan.is_transposed) {
+        tp_gemm_operand a = plan.a;
+        plan.a = plan.b;
+        plan.b = a;
+        plan.m = g->n;
+        plan.n = g->m;
+    }
+    plan_blocks(&plan);
     plan.home = choose_home(&plan);
-
-    panel_cut rows = cut_rows(&plan, TP_MIN(plan.m_block, g->m));
-    panel_cut cols = cut_cols(&plan, TP_MIN(plan.n_block, g->n));
-    plan.near_panels = TP_MIN(plan.near_panels, cols.count);
-    plan.a_stride = align_up((size_t)(k_bytes * kernel->rows) + TP_GEMM_PANEL_SLACK);
-    plan.b_stride = align_up((size_t)(k_bytes * kernel->cols) + TP_GEMM_PANEL_SLACK);
-    plan.a_bytes = plan.a_stride * (size_t)rows.count;
-    plan.b_bytes = plan.b_stride * (size_t)cols.count;
-    if (plan.home == HOME_BLOCK)
-        plan.block_bytes = sizeof(float) * (size_t)(rows.count * kernel->rows * cols.count *
-                                                    kernel->cols);
-    plan.scratch_bytes = sizeof(float) * (size_t)(kernel->rows * kernel->cols);
-    if (plan.home == HOME_SCRATCH)
-        plan.scratch_bytes *= (size_t)plan.near_panels;
-    plan.scratch_bytes = align_up(plan.scratch_bytes);
+    plan_memory(&plan);
     return plan;
 }
 
 static size_t workspace_bytes(const gemm_plan *plan)
 {
-    return plan->a_bytes + plan->b_bytes + align_up(plan->block_bytes) +
+    return plan->a_bytes + plan->b_bytes + plan->block_bytes +
            plan->scratch_bytes * (size_t)plan->threads;
 }
 
@@ -186,81 +228,125 @@ typedef struct {
     float *scratch;
 } gemm_block;
 
-static void pack_a_panel(const gemm_block *block, int64_t p)
+/* k0 .. k0+nk-1 of panel p of A, or of B; relative to the block, and nk a multiple of k_round. */
+static void pack_panel(const gemm_block *block, bool is_a, int64_t p, int64_t k0, int64_t nk)
 {
     const gemm_plan *plan = block->plan;
+    const tp_gemm_kernel *kernel = plan->kernel;
+    const panel_cut *cut = is_a ? &block->rows : &block->cols;
     tp_gemm_part part = {
-        .x0 = block->i0 + panel_begin(&block->rows, p),
-        .k0 = block->k0,
-        .nk = block->nk,
-        .k_padded = block->k_padded,
-        .nx = panel_size(&block->rows, p),
-        .width = panel_width(plan, &block->rows, p),
+        .x0 = (is_a ? block->i0 : block->j0) + panel_begin(cut, p),
+        .k0 = block->k0 + k0,
+        .nk = TP_MIN(nk, block->nk - k0),
+        .k_padded = nk,
+        .nx = panel_size(cut, p),
+        .width = is_a ? panel_width(plan, cut, p) : kernel->cols,
     };
-    plan->kernel->pack_a(block->a + (size_t)p * plan->a_stride, &plan->a, &part);
+    int64_t offset = k0 * part.width * kernel->element_size;
+    if (is_a)
+        kernel->pack_a(block->a + (size_t)p * plan->a_stride + offset, &plan->a, &part);
+    else
+        kernel->pack_b(block->b + (size_t)p * plan->b_stride + offset, &plan->b, &part);
 }
 
-static void pack_b_panel(const gemm_block *block, int64_t q)
+/* Panels p0 .. p1-1.  Where k is not contiguous a cache line belongs to several panels: all
+ * of them take a few k at a time, so that the line is read once. */
+static void pack_panels(const gemm_block *block, bool is_a, int64_t p0, int64_t p1)
 {
-    const gemm_plan *plan = block->plan;
-    tp_gemm_part part = {
-        .x0 = block->j0 + panel_begin(&block->cols, q),
-        .k0 = block->k0,
-        .nk = block->nk,
-        .k_padded = block->k_padded,
-        .nx = panel_size(&block->cols, q),
-        .width = plan->kernel->cols,
-    };
-    plan->kernel->pack_b(block->b + (size_t)q * plan->b_stride, &plan->b, &part);
+    const tp_gemm_operand *operand = is_a ? &block->plan->a : &block->plan->b;
+    const int64_t few = 64;
+    int64_t step = operand->k_contiguous ? block->k_padded : few;
+    for (int64_t k = 0; k < block->k_padded; k += step)
+        for (int64_t p = p0; p < p1; p++)
+            pack_panel(block, is_a, p, k, TP_MIN(step, block->k_padded - k));
 }
 
-/* Panels of A, then of B, as one list of which each thread takes an equal part. */
+/* The panel of `count`, each `width` wide, at which a share of the work ends. */
+static int64_t panels_before(int64_t work, int64_t count, int64_t width)
+{
+    return TP_MIN(div_up(TP_MAX(work, 0), width), count);
+}
+
+/* The columns of the panels of A, then of B, are one list of which each thread takes an equal
+ * part, to whole panels. */
 static void pack_block(const gemm_block *block, bool needs_a, bool needs_b, int thread, int threads)
 {
     int64_t n_a = needs_a ? block->rows.count : 0;
     int64_t n_b = needs_b ? block->cols.count : 0;
-    /* an A panel is narrower: weigh by columns */
     int64_t wide_a = block->plan->kernel->rows, wide_b = block->plan->kernel->cols;
-    int64_t total = n_a * wide_a + n_b * wide_b;
-    int64_t begin = total * thread / threads, end = total * (thread + 1) / threads;
-    for (int64_t p = 0; p < n_a; p++)
-        if (p * wide_a >= begin && p * wide_a < end)
-            pack_a_panel(block, p);
-    for (int64_t q = 0; q < n_b; q++)
-        if (n_a * wide_a + q * wide_b >= begin && n_a * wide_a + q * wide_b < end)
-            pack_b_panel(block, q);
+    int64_t all_a = n_a * wide_a, all = all_a + n_b * wide_b;
+    int64_t begin = all * thread / threads, end = all * (thread + 1) / threads;
+    pack_panels(block, true, panels_before(begin, n_a, wide_a), panels_before(end, n_a, wide_a));
+    pack_panels(block, false, panels_before(begin - all_a, n_b, wide_b),
+                panels_before(end - all_a, n_b, wide_b));
 }
 
-/* One chunk of k of one tile.  `home` takes the sums; the last chunk also finishes C. */
-static void run_tile(const gemm_block *block, int64_t p, int64_t q, int64_t k, float *home,
-                     int64_t ld_home)
+/* A tile of finished sums to C. */
+static void finish_tile_of(const gemm_block *block, int64_t p, int64_t q, const float *sums,
+                           int64_t ld, bool accumulate)
+{
+    const gemm_plan *plan = block->plan;
+    int rows = panel_size(&block->rows, p), cols = panel_size(&block->cols, q);
+    int64_t i = block->i0 + panel_begin(&block->rows, p);
+    int64_t j = block->j0 + panel_begin(&block->cols, q);
+    if (plan->is_transposed)
+        plan->kernel->finish_transposed(plan->gemm, sums, ld, j, cols, i, rows, accumulate);
+    else
+        plan->kernel->finish(plan->gemm, sums, ld, i, rows, j, cols, accumulate);
+}
+
+/* The chunk of k that starts at k, of one tile. */
+typedef struct {
+    int64_t p, q, k;
+    float *home; /* unless the home is C */
+    int64_t ld_home;
+    tp_gemm_ahead ahead;
+} tile_job;
+
+static void run_tile(const gemm_block *block, const tile_job *job)
 {
     const gemm_plan *plan = block->plan;
     const tp_gemm_kernel *kernel = plan->kernel;
     const tp_gemm *g = plan->gemm;
-    int rows = panel_size(&block->rows, p), cols = panel_size(&block->cols, q);
-    int64_t i = block->i0 + panel_begin(&block->rows, p);
-    int64_t j = block->j0 + panel_begin(&block->cols, q);
-    int64_t nk = TP_MIN(plan->k_chunk, block->k_padded - k);
-    int width = panel_width(plan, &block->rows, p);
-    const char *a = block->a + (size_t)p * plan->a_stride + k * width * kernel->element_size;
-    const char *b = block->b + (size_t)q * plan->b_stride + k * kernel->cols * kernel->element_size;
+    int64_t k = job->k, nk = TP_MIN(plan->k_chunk, block->k_padded - k);
+    int width = panel_width(plan, &block->rows, job->p);
+    const char *a = block->a + (size_t)job->p * plan->a_stride + k * width * kernel->element_size;
+    const char *b =
+        block->b + (size_t)job->q * plan->b_stride + k * kernel->cols * kernel->element_size;
     bool is_first = block->is_first && k == 0;
     bool is_last = block->is_last && k + nk == block->k_padded;
 
     if (plan->home != HOME_C) {
-        kernel->tile(width, nk, a, b, home, ld_home, !is_first);
+        kernel->tile(width, nk, a, b, job->home, job->ld_home, !is_first, job->ahead);
         if (is_last)
-            kernel->finish(g, home, ld_home, i, rows, j, cols, g->accumulate);
+            finish_tile_of(block, job->p, job->q, job->home, job->ld_home, g->accumulate);
         return;
     }
     bool add = g->accumulate || !is_first;
-    if (rows == width && cols == kernel->cols) {
-        kernel->tile(width, nk, a, b, (float *)g->c + i * g->ldc + j, g->ldc, add);
+    if (panel_size(&block->rows, job->p) == width &&
+        panel_size(&block->cols, job->q) == kernel->cols) {
+        int64_t i = block->i0 + panel_begin(&block->rows, job->p);
+        int64_t j = block->j0 + panel_begin(&block->cols, job->q);
+        float *c = (float *)g->c + i * g->ldc + j;
+        kernel->tile(width, nk, a, b, c, g->ldc, add, job->ahead);
         return;
     }
-    kernel->tile(width, nk, a, b, block->scratch, kernel->cols, false);
-    kernel->finish(g, block->scratch, kernel->cols, i, rows, j, cols, add);
+    kernel->tile(width, nk, a, b, block->scratch, kernel->cols, false, job->ahead);
+    finish_tile_of(block, job->p, job->q, block->scratch, kernel->cols, add);
+}
+
+/* What tile q of the strip should prefetch: its part of the same k of the next A panel. */
+static tp_gemm_ahead next_panel(const gemm_block *block, int64_t p, int64_t k, int64_t tile,
+                                int64_t tiles)
+{
+    const gemm_plan *plan = block->plan;
+    int width = panel_width(plan, &block->rows, p);
+    int64_t line_groups = TP_MIN(plan->k_chunk, block->k_padded - k) * plan->kernel->element_size /
+                          ALIGN;
+    int64_t lines = div_up(width, tiles);
+    const char *next = block->a + (size_t)(p + 1) * plan->a_stride +
+                       k * width * plan->kernel->element_size;
+    return (tp_gemm_ahead){next + tile * lines * line_groups * ALIGN, (int)lines};
 }
 
 /* The tiles of A panel p with B panels q0 .. q1-1. */
@@ -271,16 +357,17 @@ static void run_strip(const gemm_block *block, int64_t p, int64_t q0, int64_t q1
     bool in_one_chunk = plan->k_chunk >= block->k_padded;
     for (int64_t k = 0; k < block->k_padded; k += plan->k_chunk) {
         for (int64_t q = q0; q < q1; q++) {
-            float *home = NULL;
-            int64_t ld = 0;
+            tile_job job = {.p = p, .q = q, .k = k};
+            if (p + 1 < block->rows.count)
+                job.ahead = next_panel(block, p, k, q - q0, q1 - q0);
             if (plan->home == HOME_BLOCK) {
-                ld = block->cols.count * cols;
-                home = block->sums + p * plan->kernel->rows * ld + q * cols;
+                job.ld_home = block->cols.count * cols;
+                job.home = block->sums + p * plan->kernel->rows * job.ld_home + q * cols;
             } else if (plan->home == HOME_SCRATCH) {
-                ld = in_one_chunk ? cols : plan->near_panels * cols;
-                home = block->scratch + (in_one_chunk ? 0 : (q - q0) * cols);
+                job.ld_home = in_one_chunk ? cols : plan->near_panels * cols;
+                job.home = block->scratch + (in_one_chunk ? 0 : (q - q0) * cols);
             }
-            run_tile(block, p, q, k, home, ld);
+            run_tile(block, &job);
         }
     }
 }
@@ -332,15 +419,15 @@ static void run_blocks(const gemm_plan *plan, char *workspace, int thread, int t
     const tp_gemm *g = plan->gemm;
     gemm_block block = {.plan = plan, .a = workspace, .b = workspace + plan->a_bytes};
     block.sums = (float *)(void *)(block.b + plan->b_bytes);
-    block.scratch = (float *)(void *)((char *)block.sums + align_up(plan->block_bytes) +
+    block.scratch = (float *)(void *)((char *)block.sums + plan->block_bytes +
                                       (size_t)thread * plan->scratch_bytes);
-    bool one_a = plan->m_block >= g->m && plan->k_block >= g->k;
+    bool one_a = plan->m_block >= plan->m && plan->k_block >= g->k;
     bool one_k = plan->k_block >= g->k;
     bool is_start = true;
-    for (block.j0 = 0; block.j0 < g->n; block.j0 += plan->n_block) {
-        block.cols = cut_cols(plan, TP_MIN(plan->n_block, g->n - block.j0));
-        for (block.i0 = 0; block.i0 < g->m; block.i0 += plan->m_block) {
-            block.rows = cut_rows(plan, TP_MIN(plan->m_block, g->m - block.i0));
+    for (block.j0 = 0; block.j0 < plan->n; block.j0 += plan->n_block) {
+        block.cols = cut_cols(plan, TP_MIN(plan->n_block, plan->n - block.j0));
+        for (block.i0 = 0; block.i0 < plan->m; block.i0 += plan->m_block) {
+            block.rows = cut_rows(plan, TP_MIN(plan->m_block, plan->m - block.i0));
             for (block.k0 = 0; block.k0 < g->k; block.k0 += plan->k_block) {
                 block.nk = TP_MIN(plan->k_block, g->k - block.k0);
                 block.k_padded = round_up(block.nk, plan->kernel->k_round);

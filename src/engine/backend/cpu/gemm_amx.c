@@ -21,7 +21,16 @@
 #define TILE_MULTIPLY(sum, a, b) _tile_dpbf16ps(sum, a, b)
 #endif
 
+static inline __m512 multiply_lanes(__m512 sum, __m512i a, __m512i b)
+{
+    return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
+}
+
+static inline __m256i round_lanes(__m512 x) { return (__m256i)_mm512_cvtneps_pbh(x); }
+
+#include "engine/backend/cpu/gemm_finish_avx512.h"
 #include "engine/backend/cpu/gemm_pack_avx512.h"
+#include "engine/backend/cpu/gemm_small_avx512.h"
 
 enum {
     ROWS = 32,
@@ -52,62 +61,18 @@ static void enter(void)
 
 static void leave(void) { TILE_RELEASE(); }
 
-/* A panel, k contiguous in memory: [k / 32][32 rows][32 k] by whole lines.  Eight rows at a
- * time, so that few streams are read at once. */
-static void pack_a_lines(char *panel, const tp_bf16 *src, int64_t ld, const tp_gemm_part *part)
-{
-    const int group = 8;
-    for (int x0 = 0; x0 < ROWS; x0 += group) {
-        for (int64_t k = 0; k < part->k_padded; k += DEPTH) {
-            char *to = panel + k / DEPTH * A_STEP + x0 * LINE;
-            __mmask32 mask = pack_mask(part->nk - k);
-            for (int x = x0; x < x0 + group; x++, to += LINE) {
-                __m512i line = _mm512_setzero_si512();
-                if (x < part->nx)
-                    line = _mm512_maskz_loadu_epi16(mask, src + x * ld + k);
-                _mm512_storeu_si512(to, line);
-            }
-        }
-    }
-}
-
-/* A panel, rows contiguous in memory (a transposed A): pairs of k are interleaved, then 16
- * pairs by 16 rows transposed. */
-static void pack_a_transposed(char *panel, const tp_bf16 *src, int64_t ld,
-                              const tp_gemm_part *part)
-{
-    for (int64_t k0 = 0; k0 < part->k_padded; k0 += DEPTH) {
-        for (int x0 = 0; x0 < ROWS; x0 += 16) {
-            char *to = panel + k0 / DEPTH * A_STEP + x0 * LINE;
-            __m512i lines[16];
-            for (int s = 0; s < 16; s++) {
-                int64_t k = k0 + 2 * s;
-                __mmask16 mask = (__mmask16)(k < part->nk ? pack_mask(part->nx - x0) : 0);
-                lines[s] =
-                    pack_load_x(LANE_BF16_PAIR, src + k * ld + x0, ld, k + 1 < part->nk, mask);
-            }
-            pack_transpose(lines);
-            for (int x = 0; x < 16; x++)
-                _mm512_storeu_si512(to + x * LINE, lines[x]);
-        }
-    }
-}
-
 static void pack_a(void *panel, const tp_gemm_operand *a, const tp_gemm_part *part)
 {
-    const tp_bf16 *src = a->data;
-    if (a->k_contiguous)
-        pack_a_lines(panel, src + part->x0 * a->ld + part->k0, a->ld, part);
-    else
-        pack_a_transposed(panel, src + part->k0 * a->ld + part->x0, a->ld, part);
+    pack_lines(LANE_BF16_PAIR, panel, a, part);
 }
 
 static void pack_b(void *panel, const tp_gemm_operand *b, const tp_gemm_part *part)
 {
-    pack_lanes_avx512(LANE_BF16_PAIR, panel, b, part);
+    pack_columns(LANE_BF16_PAIR, panel, b, part);
 }
 
-static void tile(int rows, int64_t k, const void *a, const void *b, float *c, int64_t ldc, bool add)
+static void tile(int rows, int64_t k, const void *a, const void *b, float *c, int64_t ldc, bool add,
+                 tp_gemm_ahead ahead)
 {
     (void)rows; /* always all 32 */
     const char *a_lines = a, *b_lines = b;
@@ -125,6 +90,8 @@ static void tile(int rows, int64_t k, const void *a, const void *b, float *c, in
         TILE_ZERO(3);
     }
     for (; k > 0; k -= DEPTH, a_lines += A_STEP, b_lines += B_STEP) {
+        for (int line = 0; line < ahead.lines; line++, ahead.at += LINE)
+            _mm_prefetch(ahead.at, _MM_HINT_T0);
         TILE_LOAD(4, a_lines, LINE);
         TILE_LOAD(6, b_lines, B_STRIDE);
         TILE_MULTIPLY(0, 4, 6);
@@ -143,7 +110,20 @@ static void tile(int rows, int64_t k, const void *a, const void *b, float *c, in
 static void finish(const tp_gemm *g, const float *acc, int64_t ld_acc, int64_t i0, int rows,
                    int64_t j0, int cols, bool accumulate)
 {
-    finish_tile(g, acc, ld_acc, i0, rows, j0, cols, accumulate, COLS);
+    finish_rows(g, acc, ld_acc, i0, rows, j0, cols, accumulate);
+}
+
+static void finish_transposed(const tp_gemm *g, const float *acc, int64_t ld_acc, int64_t i0,
+                              int rows, int64_t j0, int cols, bool accumulate)
+{
+    finish_transposed_tile(g, acc, ld_acc, i0, rows, j0, cols, accumulate);
+}
+
+static size_t small_scratch(const tp_gemm *g) { return small_scratch_bytes(LANE_BF16_PAIR, g); }
+
+static void small(const tp_gemm *g, int64_t n0, int64_t n1, void *scratch)
+{
+    small_product(LANE_BF16_PAIR, g, n0, n1, scratch);
 }
 
 const tp_gemm_kernel tp_gemm_kernel_amx = {
@@ -161,6 +141,10 @@ const tp_gemm_kernel tp_gemm_kernel_amx = {
     .pack_b = pack_b,
     .tile = tile,
     .finish = finish,
+    .finish_transposed = finish_transposed,
+    .small_rows = SMALL_ROWS,
+    .small_scratch = small_scratch,
+    .small = small,
     .enter = enter,
     .leave = leave,
 };

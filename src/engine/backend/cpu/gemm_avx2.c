@@ -44,8 +44,10 @@ GEMM_INLINE void tile_of(const int rows, int64_t k, const float *a, const float 
     }
 }
 
-static void tile(int rows, int64_t k, const void *a, const void *b, float *c, int64_t ldc, bool add)
+static void tile(int rows, int64_t k, const void *a, const void *b, float *c, int64_t ldc, bool add,
+                 tp_gemm_ahead ahead)
 {
+    (void)ahead;
     switch (rows) {
     case 1:
         tile_of(1, k, a, b, c, ldc, add);

@@ -6,26 +6,64 @@ static inline __m512 multiply_lanes(__m512 sum, __m512i a, __m512i b)
     return _mm512_fmadd_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), sum);
 }
 
-#include "engine/backend/cpu/gemm_pack_avx512.h"
-#include "engine/backend/cpu/gemm_tile_avx512.h"
-
-static void pack(void *panel, const tp_gemm_operand *op, const tp_gemm_part *part)
+/* In integers, as tp_f32_to_bf16 does it; a NaN keeps its upper bits and becomes quiet. */
+static inline __m256i round_lanes(__m512 x)
 {
-    if (op->dtype == TP_DTYPE_F32)
-        pack_lanes_avx512(LANE_F32, panel, op, part);
-    else
-        pack_lanes_avx512(LANE_WIDENED, panel, op, part);
+    __m512i bits = _mm512_castps_si512(x);
+    __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(bits, odd), _mm512_set1_epi32(0x7fff));
+    __mmask16 is_nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    rounded = _mm512_mask_or_epi32(rounded, is_nan, bits, _mm512_set1_epi32(0x400000));
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
 }
 
-static void tile(int rows, int64_t k, const void *a, const void *b, float *c, int64_t ldc, bool add)
+#include "engine/backend/cpu/gemm_finish_avx512.h"
+#include "engine/backend/cpu/gemm_pack_avx512.h"
+#include "engine/backend/cpu/gemm_small_avx512.h"
+#include "engine/backend/cpu/gemm_tile_avx512.h"
+
+static void pack_a(void *panel, const tp_gemm_operand *a, const tp_gemm_part *part)
 {
-    tile_any_rows(rows, k, a, b, c, ldc, add);
+    if (a->dtype == TP_DTYPE_F32)
+        pack_lines(LANE_F32, panel, a, part);
+    else
+        pack_lines(LANE_WIDENED, panel, a, part);
+}
+
+static void pack_b(void *panel, const tp_gemm_operand *b, const tp_gemm_part *part)
+{
+    if (b->dtype == TP_DTYPE_F32)
+        pack_columns(LANE_F32, panel, b, part);
+    else
+        pack_columns(LANE_WIDENED, panel, b, part);
+}
+
+static void tile(int rows, int64_t k, const void *a, const void *b, float *c, int64_t ldc, bool add,
+                 tp_gemm_ahead ahead)
+{
+    tile_any_rows(rows, k, a, b, c, ldc, add, ahead);
 }
 
 static void finish(const tp_gemm *g, const float *acc, int64_t ld_acc, int64_t i0, int rows,
                    int64_t j0, int cols, bool accumulate)
 {
-    finish_tile(g, acc, ld_acc, i0, rows, j0, cols, accumulate, TILE_COLS);
+    finish_rows(g, acc, ld_acc, i0, rows, j0, cols, accumulate);
+}
+
+static void finish_transposed(const tp_gemm *g, const float *acc, int64_t ld_acc, int64_t i0,
+                              int rows, int64_t j0, int cols, bool accumulate)
+{
+    finish_transposed_tile(g, acc, ld_acc, i0, rows, j0, cols, accumulate);
+}
+
+static size_t small_scratch(const tp_gemm *g) { return small_scratch_bytes(LANE_F32, g); }
+
+static void small(const tp_gemm *g, int64_t n0, int64_t n1, void *scratch)
+{
+    if (g->ab_dtype == TP_DTYPE_F32)
+        small_product(LANE_F32, g, n0, n1, scratch);
+    else
+        small_product(LANE_WIDENED, g, n0, n1, scratch);
 }
 
 const tp_gemm_kernel tp_gemm_kernel_avx512 = {
@@ -36,10 +74,14 @@ const tp_gemm_kernel tp_gemm_kernel_avx512 = {
     .rows = TILE_ROWS,
     .cols = TILE_COLS,
     .element_size = sizeof(float),
-    .k_round = 1,
+    .k_round = 16,
     .k_block = 2048,
-    .pack_a = pack,
-    .pack_b = pack,
+    .pack_a = pack_a,
+    .pack_b = pack_b,
     .tile = tile,
     .finish = finish,
+    .finish_transposed = finish_transposed,
+    .small_rows = SMALL_ROWS,
+    .small_scratch = small_scratch,
+    .small = small,
 };

@@ -6,23 +6,46 @@ static inline __m512 multiply_lanes(__m512 sum, __m512i a, __m512i b)
     return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
 }
 
+static inline __m256i round_lanes(__m512 x) { return (__m256i)_mm512_cvtneps_pbh(x); }
+
+#include "engine/backend/cpu/gemm_finish_avx512.h"
 #include "engine/backend/cpu/gemm_pack_avx512.h"
+#include "engine/backend/cpu/gemm_small_avx512.h"
 #include "engine/backend/cpu/gemm_tile_avx512.h"
 
-static void pack(void *panel, const tp_gemm_operand *op, const tp_gemm_part *part)
+static void pack_a(void *panel, const tp_gemm_operand *a, const tp_gemm_part *part)
 {
-    pack_lanes_avx512(LANE_BF16_PAIR, panel, op, part);
+    pack_lines(LANE_BF16_PAIR, panel, a, part);
 }
 
-static void tile(int rows, int64_t k, const void *a, const void *b, float *c, int64_t ldc, bool add)
+static void pack_b(void *panel, const tp_gemm_operand *b, const tp_gemm_part *part)
 {
-    tile_any_rows(rows, k / 2, a, b, c, ldc, add);
+    pack_columns(LANE_BF16_PAIR, panel, b, part);
+}
+
+static void tile(int rows, int64_t k, const void *a, const void *b, float *c, int64_t ldc, bool add,
+                 tp_gemm_ahead ahead)
+{
+    tile_any_rows(rows, k / 2, a, b, c, ldc, add, ahead);
 }
 
 static void finish(const tp_gemm *g, const float *acc, int64_t ld_acc, int64_t i0, int rows,
                    int64_t j0, int cols, bool accumulate)
 {
-    finish_tile(g, acc, ld_acc, i0, rows, j0, cols, accumulate, TILE_COLS);
+    finish_rows(g, acc, ld_acc, i0, rows, j0, cols, accumulate);
+}
+
+static void finish_transposed(const tp_gemm *g, const float *acc, int64_t ld_acc, int64_t i0,
+                              int rows, int64_t j0, int cols, bool accumulate)
+{
+    finish_transposed_tile(g, acc, ld_acc, i0, rows, j0, cols, accumulate);
+}
+
+static size_t small_scratch(const tp_gemm *g) { return small_scratch_bytes(LANE_BF16_PAIR, g); }
+
+static void small(const tp_gemm *g, int64_t n0, int64_t n1, void *scratch)
+{
+    small_product(LANE_BF16_PAIR, g, n0, n1, scratch);
 }
 
 const tp_gemm_kernel tp_gemm_kernel_avx512_bf16 = {
@@ -32,10 +55,14 @@ const tp_gemm_kernel tp_gemm_kernel_avx512_bf16 = {
     .rows = TILE_ROWS,
     .cols = TILE_COLS,
     .element_size = sizeof(tp_bf16),
-    .k_round = 2,
+    .k_round = 32,
     .k_block = 4096,
-    .pack_a = pack,
-    .pack_b = pack,
+    .pack_a = pack_a,
+    .pack_b = pack_b,
     .tile = tile,
     .finish = finish,
+    .finish_transposed = finish_transposed,
+    .small_rows = SMALL_ROWS,
+    .small_scratch = small_scratch,
+    .small = small,
 };

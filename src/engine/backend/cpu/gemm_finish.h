@@ -7,8 +7,6 @@
 
 #include "engine/backend/cpu/gemm_kernel.h"
 
-#define GEMM_INLINE static inline __attribute__((always_inline))
-
 GEMM_INLINE float finish_bits_to_float(uint32_t bits)
 {
     float f;

@@ -1,25 +1,31 @@
 /* gemm_kernel.h - what one instruction set contributes to the matrix product.
  *
- * The driver in gemm.c cuts C into tiles, copies ("packs") A and B once into
- * panels laid out for the kernel, and calls the kernel tile by tile:
+ * The driver in gemm.c cuts C into tiles, copies ("packs") A and B once into panels laid out
+ * as the kernel wants them, and calls the kernel tile by tile:
  *
- *                    B panel: cols wide        A panel p holds rows r .. r + width - 1:
- *                    +-----+-----+                 a[k / depth][width][k % depth]
- *                    |     |     |  k          B panel q holds columns c .. c + cols - 1:
- *                    +-----+-----+                 b[k / depth][cols][k % depth]
+ *                    B panels
+ *                    +-----+-----+
+ *                    |     |     |  k
+ *                    +-----+-----+
  *          +------+  +-----+-----+
- *  A panel |      |  | tile|     |             depth is 1 for f32, 2 where the instruction
- *          +------+  +-----+-----+             multiplies pairs of bf16, 32 for the rows of
- *            k       |     |     |             an AMX tile.
+ *  A panel |      |  | tile|     |
+ *          +------+  +-----+-----+
+ *            k       |     |     |
  *                    +-----+-----+
  *
- * Packing pads k with zeros to a multiple of k_round, B to full panels, and A to
- * full panels when fixed_rows. */
+ * The layout inside a panel is the kernel's, but any multiple of k_round of k must start at
+ * k * width * element_size bytes.  Packing pads k with zeros to a multiple of k_round, B to full
+ * panels, and A to full panels when fixed_rows.
+ *
+ * The driver may also compute the transposed product, C^T = B^T A^T, when that makes packing
+ * cheaper: then the roles of A and B change and tiles are finished by finish_transposed. */
 #ifndef TP_ENGINE_BACKEND_CPU_GEMM_KERNEL_H
 #define TP_ENGINE_BACKEND_CPU_GEMM_KERNEL_H
 
 #include "base/cpu.h"
 #include "engine/backend/cpu/gemm.h"
+
+#define GEMM_INLINE static inline __attribute__((always_inline))
 
 /* A or B seen alike: "x" counts rows of A or columns of B. */
 typedef struct {
@@ -30,8 +36,7 @@ typedef struct {
 } tp_gemm_operand;
 
 /* The part of an operand that goes into one panel: x0 .. x0+nx-1 and k0 .. k0+nk-1, written
- * `width` >= nx wide and `k_padded` >= nk deep.  May write up to TP_GEMM_PANEL_SLACK bytes of
- * anything behind the panel. */
+ * `width` >= nx wide and `k_padded` >= nk deep. */
 typedef struct {
     int64_t x0, k0;
     int64_t nk, k_padded;
@@ -39,10 +44,15 @@ typedef struct {
 } tp_gemm_part;
 
 enum {
-    TP_GEMM_PANEL_SLACK = 64, /* bytes */
-    TP_GEMM_MAX_ROWS = 32,    /* of any kernel's tile */
+    TP_GEMM_MAX_ROWS = 32, /* of any kernel's tile */
     TP_GEMM_MAX_COLS = 32
 };
+
+/* Memory to prefetch: so many cache lines per 64 bytes of a row of A. */
+typedef struct {
+    const char *at;
+    int lines;
+} tp_gemm_ahead;
 
 typedef struct {
     const char *name;
@@ -58,13 +68,18 @@ typedef struct {
     void (*pack_a)(void *panel, const tp_gemm_operand *a, const tp_gemm_part *part);
     void (*pack_b)(void *panel, const tp_gemm_operand *b, const tp_gemm_part *part);
 
-    /* C[rows, cols] = or += A panel * B panel over k_padded; C is f32 with `ldc`. */
+    /* C[rows, cols] = or += A panel * B panel over k_padded; C is f32 with `ldc`.  On the way
+     * the tile brings `ahead` into the cache: what the next tiles will need. */
     void (*tile)(int rows, int64_t k_padded, const void *a, const void *b, float *c, int64_t ldc,
-                 bool add);
+                 bool add, tp_gemm_ahead ahead);
 
     /* Rows i0.. and columns j0.. of C from the finished sums acc[rows, cols]. */
     void (*finish)(const tp_gemm *gemm, const float *acc, int64_t ld_acc, int64_t i0, int rows,
                    int64_t j0, int cols, bool accumulate);
+
+    /* (optional) the same where rows of acc are columns of C; `rows`, `cols` are C's. */
+    void (*finish_transposed)(const tp_gemm *gemm, const float *acc, int64_t ld_acc, int64_t i0,
+                              int rows, int64_t j0, int cols, bool accumulate);
 
     /* (optional) around the calls of one thread in one run */
     void (*enter)(void);

@@ -22,8 +22,10 @@ GEMM_INLINE void tile_of(const int rows, int64_t k, const float *a, const float 
             c[i * ldc + j] = add ? c[i * ldc + j] + sum[i][j] : sum[i][j];
 }
 
-static void tile(int rows, int64_t k, const void *a, const void *b, float *c, int64_t ldc, bool add)
+static void tile(int rows, int64_t k, const void *a, const void *b, float *c, int64_t ldc, bool add,
+                 tp_gemm_ahead ahead)
 {
+    (void)ahead;
     if (rows == ROWS)
         tile_of(ROWS, k, a, b, c, ldc, add);
     else

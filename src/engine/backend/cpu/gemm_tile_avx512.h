@@ -9,7 +9,7 @@
 
 #include <immintrin.h>
 
-#include "engine/backend/cpu/gemm_finish.h"
+#include "engine/backend/cpu/gemm_kernel.h"
 
 enum { TILE_ROWS = 14, TILE_COLS = 32 };
 
@@ -20,24 +20,28 @@ GEMM_INLINE void tile_store(float *c, __m512 sum, bool add)
     _mm512_storeu_ps(c, sum);
 }
 
-/* `steps` lanes deep; a[steps][rows], b[steps][32]. */
+/* `steps` lanes deep; a[steps / 16][rows][16], b[steps][32]. */
 GEMM_INLINE void tile_rows(const int rows, int64_t steps, const uint32_t *a, const uint32_t *b,
-                           float *c, int64_t ldc, bool add)
+                           float *c, int64_t ldc, bool add, tp_gemm_ahead ahead)
 {
     __m512 sum[TILE_ROWS][2];
 #pragma GCC unroll 14
     for (int i = 0; i < rows; i++)
         sum[i][0] = sum[i][1] = _mm512_setzero_ps();
-    for (; steps > 0; steps--, a += rows, b += TILE_COLS) {
-        __m512i b0 = _mm512_loadu_si512(b);
-        __m512i b1 = _mm512_loadu_si512(b + 16);
+    for (; steps > 0; steps -= 16, a += 16 * (rows - 1)) {
+        for (int line = 0; line < ahead.lines; line++, ahead.at += 64)
+            _mm_prefetch(ahead.at, _MM_HINT_T0);
+        for (int s = 0; s < 16; s++, a++, b += TILE_COLS) {
+            __m512i b0 = _mm512_load_si512(b);
+            __m512i b1 = _mm512_load_si512(b + 16);
 #pragma GCC unroll 14
-        for (int i = 0; i < rows; i++) {
-            __m512i ai = _mm512_set1_epi32((int)a[i]);
-            /* one broadcast for two products, not a memory operand in each */
-            __asm__("" : "+v"(ai));
-            sum[i][0] = multiply_lanes(sum[i][0], ai, b0);
-            sum[i][1] = multiply_lanes(sum[i][1], ai, b1);
+            for (int i = 0; i < rows; i++) {
+                __m512i ai = _mm512_set1_epi32((int)a[16 * i]);
+                /* one broadcast for two products, not a memory operand in each */
+                __asm__("" : "+v"(ai));
+                sum[i][0] = multiply_lanes(sum[i][0], ai, b0);
+                sum[i][1] = multiply_lanes(sum[i][1], ai, b1);
+            }
         }
     }
     if (add) {
@@ -57,11 +61,11 @@ GEMM_INLINE void tile_rows(const int rows, int64_t steps, const uint32_t *a, con
 
 #define TILE_CASE(n)                               \
     case n:                                        \
-        tile_rows(n, steps, a, b, c, ldc, add);    \
+        tile_rows(n, steps, a, b, c, ldc, add, ahead); \
         break
 
 GEMM_INLINE void tile_any_rows(int rows, int64_t steps, const uint32_t *a, const uint32_t *b,
-                               float *c, int64_t ldc, bool add)
+                               float *c, int64_t ldc, bool add, tp_gemm_ahead ahead)
 {
     switch (rows) {
         TILE_CASE(1);
@@ -78,7 +82,7 @@ GEMM_INLINE void tile_any_rows(int rows, int64_t steps, const uint32_t *a, const
         TILE_CASE(12);
         TILE_CASE(13);
     default:
-        tile_rows(14, steps, a, b, c, ldc, add);
+        tile_rows(14, steps, a, b, c, ldc, add, ahead);
         break;
     }
 }

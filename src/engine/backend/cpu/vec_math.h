@@ -44,7 +44,7 @@ VF_INLINE vf vf_exp(vf x)
     return vf_ldexp(p, n);
 }
 
-/* ln x for normal x > 0: 2 atanh(s) with s = (m - 1) / (m + 1) */
+/* ln x for normal x > 0: 2 atanh(s) with s = (m - 1) / (m + 1); infinity and NaN stay */
 VF_INLINE vf vf_log(vf x)
 {
     vf n;
@@ -56,7 +56,8 @@ VF_INLINE vf vf_log(vf x)
     p = vf_fma(p, s2, vf_set(0.4000034557f));
     p = vf_fma(p, s2, vf_set(0.666666656f));
     vf tail = vf_fma(p * s2, s, n * 0x1.7f7d1cp-20f);
-    return vf_fma(n, vf_set(0x1.62e4p-1f), vf_fma(s, vf_set(2.0f), tail));
+    vf y = vf_fma(n, vf_set(0x1.62e4p-1f), vf_fma(s, vf_set(2.0f), tail));
+    return vf_select(vm_lt(x, vf_set(__builtin_inff())), y, x);
 }
 
 VF_INLINE vf vf_sigmoid(vf x) { return 1.0f / (1.0f + vf_exp(-x)); }

@@ -1,0 +1,191 @@
+/* gemm_small_avx512.h - products with few rows of A (decoding): B is streamed once, unpacked.
+ *
+ * X is A copied to x[m][x_ld] lanes of 32 bits (an f32 or a pair of bf16), zero behind k.
+ *   - B with k contiguous (a weight [N,K]): dot products of a few rows of B with rows of X.
+ *   - B with n contiguous ([K,N]): a stripe of columns of B times broadcasts from X.
+ * Either way up to 24 accumulators; more than 8 rows of A pass over the stripe twice, the
+ * second time from the nearest caches.
+ *
+ * The including file defines multiply_lanes() before the include. */
+#ifndef TP_ENGINE_BACKEND_CPU_GEMM_SMALL_AVX512_H
+#define TP_ENGINE_BACKEND_CPU_GEMM_SMALL_AVX512_H
+
+#include "engine/backend/cpu/gemm_finish_avx512.h"
+
+enum {
+    SMALL_ROWS = 16,      /* of A at most */
+    SMALL_PASS = 8,       /* of A at a time */
+    SMALL_STRIPE = 128,   /* columns of C between calls of finish */
+    SMALL_AHEAD = 1024,   /* bytes of prefetch along a row of B */
+    SMALL_ROWS_AHEAD = 12 /* steps of prefetch across rows of B */
+};
+
+typedef struct {
+    const tp_gemm *gemm;
+    const uint32_t *x; /* [m][x_ld] */
+    int64_t x_ld;      /* lanes, a multiple of 16 */
+    float *sums;       /* [m][SMALL_STRIPE] */
+} small_job;
+
+GEMM_INLINE int64_t small_x_ld(const pack_lane lane, const tp_gemm *g)
+{
+    int64_t lanes = lane == LANE_BF16_PAIR ? (g->k + 1) / 2 : g->k;
+    return (lanes + 15) / 16 * 16;
+}
+
+GEMM_INLINE size_t small_scratch_bytes(const pack_lane lane, const tp_gemm *g)
+{
+    return (size_t)g->m * ((size_t)small_x_ld(lane, g) + SMALL_STRIPE) * sizeof(uint32_t);
+}
+
+GEMM_INLINE small_job small_prepare(const pack_lane lane, const tp_gemm *g, void *scratch)
+{
+    small_job job = {.gemm = g, .x = scratch, .x_ld = small_x_ld(lane, g)};
+    job.sums = (float *)scratch + g->m * job.x_ld;
+    const int per_lane = lane == LANE_BF16_PAIR ? 2 : 1;
+    tp_gemm_operand a = {g->a, g->lda, !g->a_trans, g->ab_dtype};
+    for (int64_t i = 0; i < g->m; i++) { /* one row: "lines" of width 1 lie one behind another */
+        tp_gemm_part part = {i, 0, g->k, job.x_ld * per_lane, 1, 1};
+        pack_lines(lane, (uint32_t *)scratch + i * job.x_ld, &a, &part);
+    }
+    return job;
+}
+
+/* sums[i][0 .. rows_b-1] for rows i of X from rows_b rows of B, k contiguous. */
+GEMM_INLINE void small_dots(const pack_lane lane, const int m, const int rows_b,
+                            const small_job *job, const uint32_t *x, const char *b,
+                            int64_t ld_bytes, float *sums)
+{
+    const int64_t element = lane == LANE_F32 ? 4 : 2;
+    const int per_line = lane == LANE_BF16_PAIR ? 32 : 16;
+    __m512 sum[SMALL_PASS][4];
+#pragma GCC unroll 8
+    for (int i = 0; i < m; i++)
+#pragma GCC unroll 4
+        for (int r = 0; r < rows_b; r++)
+            sum[i][r] = _mm512_setzero_ps();
+    for (int64_t k = 0; k < job->gemm->k; k += per_line, x += 16) {
+        __m512i lanes[4];
+#pragma GCC unroll 4
+        for (int r = 0; r < rows_b; r++) {
+            const char *row = b + r * ld_bytes;
+            lanes[r] = pack_load_k(lane, row, k, job->gemm->k);
+            _mm_prefetch(row + k * element + SMALL_AHEAD, _MM_HINT_T0);
+        }
+#pragma GCC unroll 8
+        for (int i = 0; i < m; i++) {
+            __m512i xi = _mm512_loadu_si512(x + i * job->x_ld);
+#pragma GCC unroll 4
+            for (int r = 0; r < rows_b; r++)
+                sum[i][r] = multiply_lanes(sum[i][r], xi, lanes[r]);
+        }
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < m; i++)
+#pragma GCC unroll 4
+        for (int r = 0; r < rows_b; r++)
+            sums[i * SMALL_STRIPE + r] = _mm512_reduce_add_ps(sum[i][r]);
+}
+
+/* `cols` (up to 16 * vectors) columns of B, n contiguous, times m rows of X. */
+GEMM_INLINE void small_columns(const pack_lane lane, const int m, const int vectors,
+                               const small_job *job, const uint32_t *x, const char *b, int cols,
+                               float *sums)
+{
+    const int64_t element = lane == LANE_F32 ? 4 : 2;
+    const int per_lane = lane == LANE_BF16_PAIR ? 2 : 1;
+    const int64_t k = job->gemm->k, ld = job->gemm->ldb, step_bytes = ld * element * per_lane;
+    __m512 sum[SMALL_PASS][8];
+#pragma GCC unroll 8
+    for (int i = 0; i < m; i++)
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++)
+            sum[i][v] = _mm512_setzero_ps();
+    for (int64_t p = 0; p < k; p += per_lane, b += step_bytes, x++) {
+        __m512i lanes[8];
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++) {
+            const char *at = b + 16 * v * element;
+            lanes[v] =
+                pack_load_x(lane, at, ld, p + 1 < k, (__mmask16)pack_mask(cols - 16 * v));
+            if (v % 2 == 0 || lane == LANE_F32) { /* a cache line, of each row of the pair */
+                _mm_prefetch(at + SMALL_ROWS_AHEAD * step_bytes, _MM_HINT_T0);
+                if (per_lane == 2)
+                    _mm_prefetch(at + SMALL_ROWS_AHEAD * step_bytes + ld * element, _MM_HINT_T0);
+            }
+        }
+#pragma GCC unroll 8
+        for (int i = 0; i < m; i++) {
+            __m512i xi = _mm512_set1_epi32((int)x[i * job->x_ld]);
+#pragma GCC unroll 8
+            for (int v = 0; v < vectors; v++)
+                sum[i][v] = multiply_lanes(sum[i][v], xi, lanes[v]);
+        }
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < m; i++)
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++)
+            _mm512_storeu_ps(sums + i * SMALL_STRIPE + 16 * v, sum[i][v]);
+}
+
+/* Rows i0 .. i0+m-1 of A with the stripe of columns j0 .. j0+cols-1. */
+GEMM_INLINE void small_stripe_of(const pack_lane lane, const int m, const small_job *job,
+                                 int64_t i0, int64_t j0, int cols)
+{
+    const tp_gemm *g = job->gemm;
+    const int64_t element = lane == LANE_F32 ? 4 : 2;
+    const uint32_t *x = job->x + i0 * job->x_ld;
+    const char *b = g->b;
+    float *sums = job->sums + i0 * SMALL_STRIPE;
+    if (!g->b_trans) {
+        const int vectors = m <= 3 ? 8 : m <= 6 ? 4 : 2;
+        for (int j = 0; j < cols; j += 16 * vectors)
+            small_columns(lane, m, vectors, job, x, b + (j0 + j) * element, cols - j, sums + j);
+        return;
+    }
+    const int rows_b = m <= 4 ? 4 : 2;
+    int64_t ld_bytes = g->ldb * element;
+    int j = 0;
+    for (; j + rows_b <= cols; j += rows_b)
+        small_dots(lane, m, rows_b, job, x, b + (j0 + j) * ld_bytes, ld_bytes, sums + j);
+    for (; j < cols; j++)
+        small_dots(lane, m, 1, job, x, b + (j0 + j) * ld_bytes, ld_bytes, sums + j);
+}
+
+#define SMALL_CASE(rows)                                 \
+    case rows:                                           \
+        small_stripe_of(lane, rows, job, i0, j0, cols);  \
+        break
+
+GEMM_INLINE void small_stripe(const pack_lane lane, const small_job *job, int64_t i0, int64_t j0,
+                              int cols)
+{
+    switch (job->gemm->m - i0) {
+        SMALL_CASE(1);
+        SMALL_CASE(2);
+        SMALL_CASE(3);
+        SMALL_CASE(4);
+        SMALL_CASE(5);
+        SMALL_CASE(6);
+        SMALL_CASE(7);
+    default:
+        small_stripe_of(lane, SMALL_PASS, job, i0, j0, cols);
+        break;
+    }
+}
+
+/* Columns n0 .. n1-1 of C. */
+GEMM_INLINE void small_product(const pack_lane lane, const tp_gemm *g, int64_t n0, int64_t n1,
+                               void *scratch)
+{
+    small_job job = small_prepare(lane, g, scratch);
+    for (int64_t j = n0; j < n1; j += SMALL_STRIPE) {
+        int cols = (int)(n1 - j < SMALL_STRIPE ? n1 - j : SMALL_STRIPE);
+        for (int64_t i = 0; i < g->m; i += SMALL_PASS)
+            small_stripe(lane, &job, i, j, cols);
+        finish_rows(g, job.sums, SMALL_STRIPE, 0, (int)g->m, j, cols, g->accumulate);
+    }
+}
+
+#endif

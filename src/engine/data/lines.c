@@ -1,0 +1,166 @@
+#include "engine/data/lines.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/platform.h"
+#include "engine/data/grow.h"
+
+enum { WAVE_BYTES = 4 << 20 };
+
+tp_status tp_lines_open(tp_lines *lines, const char *path, tp_error *err)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return tp_fail(err, TP_ERR_IO, "cannot open %s: %s; check the path", path, strerror(errno));
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        close(fd);
+        return tp_fail(err, TP_ERR_IO, "cannot read %s: a plain file is needed", path);
+    }
+    *lines = (tp_lines){.path = path, .fd = fd, .size = (uint64_t)st.st_size, .line = 1,
+                        .cap = WAVE_BYTES};
+    lines->buffer = tp_grow(NULL, lines->cap, 1);
+    lines->hash = XXH3_createState();
+    TP_ASSERT(lines->hash);
+    XXH3_128bits_reset(lines->hash);
+    return TP_OK;
+}
+
+void tp_lines_close(tp_lines *lines)
+{
+    if (!lines->buffer)
+        return;
+    close(lines->fd);
+    free(lines->buffer);
+    XXH3_freeState(lines->hash);
+    *lines = (tp_lines){0};
+}
+
+void tp_lines_hash(const tp_lines *lines, char ret_hash[33])
+{
+    XXH128_hash_t hash = XXH3_128bits_digest(lines->hash);
+    snprintf(ret_hash, 33, "%016llx%016llx", (unsigned long long)hash.high64,
+             (unsigned long long)hash.low64);
+}
+
+tp_slice tp_line_take(const char **text, const char *end)
+{
+    const char *begin = *text, *stop = memchr(begin, '\n', (size_t)(end - begin));
+    *text = stop ? stop + 1 : end;
+    return (tp_slice){begin, (size_t)((stop ? stop : end) - begin)};
+}
+
+bool tp_line_is_blank(tp_slice line)
+{
+    for (size_t i = 0; i < line.len; i++)
+        if (line.data[i] != ' ' && line.data[i] != '\t' && line.data[i] != '\r')
+            return false;
+    return true;
+}
+
+static tp_status fill(tp_lines *lines, tp_error *err)
+{
+    while (lines->len < lines->cap) {
+        ssize_t got = read(lines->fd, lines->buffer + lines->len, lines->cap - lines->len);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return tp_fail(err, TP_ERR_IO, "cannot read %s: %s", lines->path, strerror(errno));
+        if (got == 0) {
+            lines->at_end = true;
+            return TP_OK;
+        }
+        XXH3_128bits_update(lines->hash, lines->buffer + lines->len, (size_t)got);
+        lines->len += (size_t)got;
+        lines->done += (size_t)got;
+    }
+    return TP_OK;
+}
+
+static tp_status too_long(const tp_lines *lines, uint64_t line, tp_error *err)
+{
+    return tp_fail(err, TP_ERR_FORMAT,
+                   "%s:%llu: the line is longer than 64 MiB; one JSON object per line is needed",
+                   lines->path, (unsigned long long)line);
+}
+
+/* Read until the buffer holds the end of a line, or the file's. */
+static tp_status fill_whole_lines(tp_lines *lines, tp_error *err)
+{
+    for (;;) {
+        size_t before = lines->len;
+        TP_TRY(fill(lines, err));
+        const char *last = memrchr(lines->buffer + before, '\n', lines->len - before);
+        if (lines->at_end || last) {
+            lines->wave = lines->at_end ? lines->len : (size_t)(last + 1 - lines->buffer);
+            return TP_OK;
+        }
+        if (lines->cap > TP_LONGEST_LINE)
+            return too_long(lines, lines->line, err);
+        lines->cap = TP_MIN(2 * lines->cap, (size_t)TP_LONGEST_LINE + WAVE_BYTES);
+        lines->buffer = tp_grow(lines->buffer, lines->cap, 1);
+    }
+}
+
+static tp_status measure(tp_lines *lines, tp_error *err)
+{
+    const char *text = lines->buffer, *end = text + lines->wave;
+    lines->n_lines = 0;
+    lines->longest = 0;
+    while (text < end) {
+        size_t n = tp_line_take(&text, end).len;
+        if (n > TP_LONGEST_LINE)
+            return too_long(lines, lines->line + lines->n_lines, err);
+        lines->longest = TP_MAX(lines->longest, n);
+        lines->n_lines++;
+    }
+    return TP_OK;
+}
+
+static bool starts(const tp_lines *lines, const char *magic, size_t n)
+{
+    return lines->wave >= n && memcmp(lines->buffer, magic, n) == 0;
+}
+
+static tp_status check_start(tp_lines *lines, tp_error *err)
+{
+    const char *path = lines->path;
+    if (starts(lines, "\xef\xbb\xbf", 3))
+        memset(lines->buffer, ' ', 3);
+    if (starts(lines, "\xff\xfe", 2) || starts(lines, "\xfe\xff", 2))
+        return tp_fail(err, TP_ERR_FORMAT, "%s is UTF-16; convert it with `iconv -t UTF-8`", path);
+    if (starts(lines, "\x1f\x8b", 2))
+        return tp_fail(err, TP_ERR_FORMAT, "%s is compressed; unpack it with gunzip", path);
+    if (starts(lines, "PAR1", 4))
+        return tp_fail(err, TP_ERR_FORMAT, "%s is Parquet; convert it to JSON lines", path);
+    size_t i = 0;
+    while (i < lines->wave && (lines->buffer[i] == ' ' || lines->buffer[i] == '\t' ||
+                               lines->buffer[i] == '\r' || lines->buffer[i] == '\n'))
+        i++;
+    if (i < lines->wave && lines->buffer[i] == '[')
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "%s is a JSON array; one object per line is needed, as `jq -c '.[]'` makes "
+                       "of it",
+                       path);
+    return TP_OK;
+}
+
+tp_status tp_lines_next(tp_lines *lines, tp_error *err)
+{
+    TP_ASSERT(!lines->at_end);
+    bool first = lines->done == 0;
+    lines->line += lines->n_lines;
+    lines->n_lines = 0;
+    memmove(lines->buffer, lines->buffer + lines->wave, lines->len - lines->wave);
+    lines->len -= lines->wave;
+    lines->wave = 0;
+    TP_TRY(fill_whole_lines(lines, err));
+    if (first)
+        TP_TRY(check_start(lines, err));
+    return measure(lines, err);
+}

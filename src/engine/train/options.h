@@ -1,0 +1,130 @@
+/* options.h - everything that a training run can be told, as one struct.
+ *
+ * The keys are NeMo RL's where NeMo RL has them, so its SFT recipes bind as they
+ * are; what this version does not act on is accepted and announced.  options.def
+ * has one row per key: type, default, range, meaning.  Text and lists point into
+ * the configuration.
+ *
+ * Null: texts NULL, whole numbers TP_OPT_UNSET_INT, numbers NaN. */
+#ifndef TP_ENGINE_TRAIN_OPTIONS_H
+#define TP_ENGINE_TRAIN_OPTIONS_H
+
+#include "base/config.h"
+#include "engine/passes/pass.h"
+
+/* In the order of the choices in options.def. */
+typedef enum { TP_PRECISION_FLOAT32, TP_PRECISION_BFLOAT16 } tp_precision;
+typedef enum { TP_INIT_PRETRAINED, TP_INIT_RANDOM } tp_init_mode;
+typedef enum { TP_COMPILE_NONE, TP_COMPILE_DEFAULT } tp_compile_mode;
+typedef enum { TP_NONFINITE_STOP, TP_NONFINITE_SKIP } tp_nonfinite_policy;
+typedef enum {
+    TP_PROGRESS_AUTO, /* a block on a terminal, lines otherwise */
+    TP_PROGRESS_BLOCK,
+    TP_PROGRESS_PLAIN,
+    TP_PROGRESS_JSON,
+    TP_PROGRESS_QUIET
+} tp_progress_mode;
+
+typedef struct {
+    bool enabled;
+    int64_t train_mb_tokens;
+} tp_batching_options;
+
+/* data.train, data.validation: what is not set comes from data.default. */
+typedef struct {
+    const char *dataset_name, *data_path, *split;
+    const char *input_key, *output_key, *prompt_key, *chat_key, *text_key, *tool_key, *system_key;
+    const char *system_prompt, *system_prompt_file, *prompt_file, *separator;
+    double split_validation_size; /* share of the rows, 0 = none */
+} tp_data_source_options;
+
+typedef struct {
+    int64_t seed;
+    const char *run_name, *run_dir;
+    int progress; /* tp_progress_mode */
+
+    struct {
+        int64_t max_num_epochs, max_num_steps;
+        int64_t val_period, val_batches, val_global_batch_size, val_micro_batch_size;
+        bool val_at_start, val_at_end, only_unmask_final;
+        int64_t seed;
+    } sft;
+
+    struct {
+        const char *model_name, *model_config;
+        const char *tokenizer_name, *chat_template;
+        int64_t tokenizer_train_vocab_size;
+        const tp_json *chat_template_kwargs;
+        int64_t train_global_batch_size, train_micro_batch_size, max_total_sequence_length;
+        int precision;        /* tp_precision */
+        double max_grad_norm; /* NaN: no clipping */
+        int init;             /* tp_init_mode */
+        double init_std;      /* NaN: what config.json says */
+        int compile_mode;     /* tp_compile_mode */
+        bool deterministic;
+        bool activation_checkpointing;
+        const char *recompute_text;
+        tp_recompute recompute; /* from recompute_text and activation_checkpointing */
+        int recompute_every;
+        tp_batching_options packing, dynamic_batching;
+        int64_t sequence_length_round; /* of dynamic batching */
+        struct {
+            int spelling; /* which of AdamW's names was used */
+            double lr, weight_decay, eps;
+            tp_f64_list betas; /* two, below 1 */
+        } adamw;
+        const tp_json *scheduler; /* for tp_schedule_parse(), or NULL */
+    } policy;
+
+    struct {
+        int64_t max_input_seq_length, num_workers, prefetch_factor, skip_bad_rows;
+        bool shuffle, add_bos, add_eos, add_generation_prompt;
+        const char *cache_dir; /* NULL: the user's cache folder */
+        tp_data_source_options train, validation, fallback;
+        struct {
+            int64_t n_examples, n_validation, digits, seed;
+            const char *operators;
+            int form; /* tp_arithmetic_form */
+            bool negative;
+            double word_problems, validation_share;
+        } arithmetic;
+    } data;
+
+    struct {
+        bool enabled, higher_is_better, save_optimizer;
+        const char *checkpoint_dir, *metric_name;
+        int64_t keep_top_k; /* TP_OPT_UNSET_INT: all */
+        int64_t save_period;
+        const char *must_save_by_text;
+        double must_save_by_s; /* since the start of the attempt; NaN: never */
+    } checkpointing;
+
+    struct {
+        const char *log_dir;
+        int64_t num_val_samples_to_print;
+    } logger;
+
+    struct {
+        int64_t threads; /* TP_OPT_UNSET_INT: all cores */
+        int isa;         /* 0: the best there is, else tp_isa + 1 */
+        tp_str_list disable_passes, dump;
+        double memory_fraction;
+        int64_t loss_chunk; /* 0: chosen by the kernel */
+    } engine;
+
+    struct {
+        int nonfinite_policy; /* tp_nonfinite_policy */
+        int64_t max_skipped;
+    } train;
+
+    const char *profile_steps_text;
+    int64_t profile_start, profile_stop; /* from 1, stop excluded; both 0: none */
+} tp_train_options;
+
+extern const tp_option tp_train_option_table[];
+extern const size_t tp_train_option_count;
+
+/* Bind the configuration and check what concerns several keys at once. */
+TP_CHECKED tp_status tp_train_options_bind(tp_config *config, tp_train_options *ret, tp_error *err);
+
+#endif

@@ -1,0 +1,308 @@
+/* record.c - what a run says about itself: events, metrics.jsonl, run.json. */
+#include <math.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "base/clock.h"
+#include "engine/train/trainer_internal.h"
+
+static const char *const mfu_formula =
+    "3 * (2 * P_matmul * tokens + 4 * L * H * D * sum_s s*(s+1)/2) / seconds / measured GEMM "
+    "FLOP/s; tokens of the data only (no padding), no recomputation, LM head counted, embedding "
+    "look-up not, causal attention; seconds are those of steps (data to optimizer)";
+
+double tp_trainer_step_flops(const tp_model *model, int64_t tokens, double sum_of_squares)
+{
+    size_t n;
+    const tp_model_info *info = tp_model_get_info(model);
+    const tp_param *params = tp_model_params(model, &n);
+    double matmul = 0;
+    for (size_t i = 0; i < n; i++)
+        if (params[i].rank == 2 && params[i].is_matrix)
+            matmul += (double)params[i].dim[0] * (double)params[i].dim[1];
+    /* Every table that is only looked up: the embedding unless the head is tied to it. */
+    double tables = info->tied ? 0 : (double)info->vocab * (double)info->hidden;
+    if (info->rope_theta == 0)
+        tables += (double)info->max_positions * (double)info->hidden;
+    double pairs = 0.5 * (sum_of_squares + (double)tokens);
+    double attention = 4.0 * (double)(info->layers * info->heads * info->head_dim) * pairs;
+    return 3.0 * (2.0 * (matmul - tables) * (double)tokens + attention);
+}
+
+static double ceiling(const trainer *t)
+{
+    const tp_machine *m = t->hooks->machine;
+    if (!m)
+        return NAN;
+    return t->o->policy.precision == TP_PRECISION_BFLOAT16 ? m->gemm_bf16_flops
+                                                           : m->gemm_f32_flops;
+}
+
+/* ---- events ---- */
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Median of the last steps times what is left; the interval from their quartiles. */
+static void estimate_end(const trainer *t, tp_train_event *e)
+{
+    double sorted[RECENT_STEPS];
+    int n = t->n_recent < RECENT_STEPS ? t->n_recent : RECENT_STEPS;
+    e->eta_s = e->eta_low_s = e->eta_high_s = NAN;
+    if (n == 0)
+        return;
+    memcpy(sorted, t->recent_step_s, (size_t)n * sizeof *sorted);
+    qsort(sorted, (size_t)n, sizeof *sorted, compare_doubles);
+    double left = (double)(t->max_steps - t->state.step);
+    e->eta_s = sorted[n / 2] * left;
+    e->eta_low_s = sorted[n / 4] * left;
+    e->eta_high_s = sorted[(3 * n) / 4] * left;
+}
+
+tp_train_event tp_trainer_event(trainer *t, tp_event_kind kind)
+{
+    tp_mem_stats memory = tp_mem_get_stats();
+    tp_train_event e = {.kind = kind,
+                        .run_dir = t->run ? tp_run_dir(t->run) : "",
+                        .run_name = t->run ? tp_run_name(t->run) : "",
+                        .model_name = t->o->policy.model_name ? t->o->policy.model_name
+                                                              : t->o->policy.model_config,
+                        .attempt = t->run ? tp_run_attempt(t->run) : 1,
+                        .step = t->state.step,
+                        .first_step = t->first_step,
+                        .max_steps = t->max_steps,
+                        .loss = t->last_loss,
+                        .val_loss = t->val_loss,
+                        .best_val_loss = t->state.best_metric,
+                        .lr = NAN,
+                        .grad_norm = NAN,
+                        .step_s = NAN,
+                        .wait_s = NAN,
+                        .trained_tokens_per_s = NAN,
+                        .used_tokens_per_s = NAN,
+                        .mfu = NAN,
+                        .elapsed_s = tp_clock_s() - t->started_s,
+                        .memory_bytes = memory.total_current,
+                        .memory_peak_bytes = memory.total_peak,
+                        .memory_planned_bytes = t->planned_peak,
+                        .last_checkpoint_step = t->last_checkpoint_step,
+                        .checkpoint_bytes = t->checkpoint_bytes,
+                        .skipped = t->state.skipped,
+                        .session = t->session};
+    if (t->loader) {
+        double per_epoch = (double)tp_loader_steps_per_epoch(t->loader);
+        e.epoch = per_epoch > 0 ? (double)t->state.step / per_epoch : NAN;
+    }
+    tp_phases_wall(&t->phases);
+    for (int i = 0; i < TP_TIME_COUNT; i++)
+        e.phase_s[i] = (double)t->phases.ns[i] * 1e-9;
+    estimate_end(t, &e);
+    return e;
+}
+
+void tp_trainer_send(const trainer *t, const tp_train_event *event)
+{
+    if (t->hooks->observe)
+        t->hooks->observe(t->hooks->user, event);
+}
+
+/* ---- metrics ---- */
+
+static void write_step_metrics(trainer *t, const step_result *r, const tp_train_event *e)
+{
+    tp_run *run = t->run;
+    double data_s = r->wait_s;
+    tp_run_record_begin(run, "train", t->state.step);
+    tp_run_metric(run, "train/loss", r->loss);
+    tp_run_metric(run, "train/grad_norm", r->grad_norm);
+    tp_run_metric(run, "train/lr", r->lr);
+    tp_run_metric(run, "train/global_valid_toks", (double)r->trained);
+    tp_run_metric(run, "train/global_valid_seqs", (double)r->sequences);
+    tp_run_metric(run, "train/num_unmasked_tokens", (double)r->trained);
+    tp_run_metric(run, "train/num_micro_batches", r->n_micro);
+    tp_run_metric(run, "train/padding_ratio",
+                  (double)r->padded / (double)(r->used + r->padded));
+    tp_run_metric(run, "train/skipped", r->skipped);
+    tp_run_metric(run, "train/epoch", e->epoch);
+    tp_run_metric(run, "timing/train/total_step_time", r->seconds);
+    tp_run_metric(run, "timing/train/data_processing", data_s);
+    tp_run_metric(run, "timing/train/policy_training", r->seconds - data_s);
+    tp_run_metric(run, "performance/samples_per_sec", (double)r->sequences / r->seconds);
+    tp_run_metric(run, "performance/tokens_per_sec", e->used_tokens_per_s);
+    tp_run_metric(run, "performance/trained_tokens_per_sec", e->trained_tokens_per_s);
+    tp_run_metric(run, "performance/padded_tokens_per_sec",
+                  (double)(r->used + r->padded) / r->seconds);
+    tp_run_metric(run, "performance/model_flops", r->flops);
+    tp_run_metric(run, "train/train_fp_utilization", e->mfu);
+    tp_run_metric(run, "memory/peak_bytes", (double)e->memory_peak_bytes);
+    tp_run_record_end(run);
+}
+
+void tp_trainer_record_step(trainer *t, const step_result *r)
+{
+    t->recent_step_s[t->n_recent++ % RECENT_STEPS] = r->seconds;
+    t->used_tokens += r->used;
+    t->padded_tokens += r->padded;
+    t->trained_tokens += r->trained;
+    t->model_flops += r->flops;
+    t->step_phase_s += r->seconds;
+    tp_train_event e = tp_trainer_event(t, TP_EVENT_STEP);
+    e.loss = r->loss;
+    e.lr = r->lr;
+    e.grad_norm = r->grad_norm;
+    e.step_s = r->seconds;
+    e.wait_s = r->wait_s;
+    e.trained_tokens = r->trained;
+    e.used_tokens = r->used;
+    e.padded_tokens = r->padded;
+    e.trained_tokens_per_s = (double)r->trained / r->seconds;
+    e.used_tokens_per_s = (double)r->used / r->seconds;
+    e.mfu = r->flops / r->seconds / ceiling(t);
+    write_step_metrics(t, r, &e);
+    tp_trainer_send(t, &e);
+}
+
+void tp_trainer_record_validation(trainer *t, double loss, double seconds, int64_t tokens)
+{
+    tp_run_record_begin(t->run, "validation", t->state.step);
+    tp_run_metric(t->run, "validation/val_loss", loss);
+    tp_run_metric(t->run, "validation/global_valid_toks", (double)tokens);
+    tp_run_metric(t->run, "timing/validation/total_validation_time", seconds);
+    tp_run_record_end(t->run);
+    tp_train_event e = tp_trainer_event(t, TP_EVENT_VALIDATION);
+    tp_trainer_send(t, &e);
+}
+
+/* ---- run.json ---- */
+
+static void put_f64(tp_json_w *w, const char *key, double v)
+{
+    tp_json_w_key(w, key);
+    if (isnan(v))
+        tp_json_w_str(w, "unknown");
+    else
+        tp_json_w_f64(w, v);
+}
+
+static void put_i64(tp_json_w *w, const char *key, int64_t v)
+{
+    tp_json_w_key(w, key);
+    tp_json_w_i64(w, v);
+}
+
+static void put_str(tp_json_w *w, const char *key, const char *v)
+{
+    tp_json_w_key(w, key);
+    tp_json_w_str(w, v);
+}
+
+static void open_object(tp_json_w *w, const char *key)
+{
+    tp_json_w_key(w, key);
+    tp_json_w_begin(w, '{');
+}
+
+static void put_identity(trainer *t, tp_json_w *w, const char *state)
+{
+    char iso[32];
+    struct utsname host;
+    put_str(w, "run", tp_run_name(t->run));
+    put_str(w, "state", state);
+    put_i64(w, "attempt", tp_run_attempt(t->run));
+    put_i64(w, "step", t->state.step);
+    put_i64(w, "max_steps", t->max_steps);
+    put_i64(w, "seed", t->o->seed);
+    put_str(w, "algorithm", "sft");
+    put_str(w, "model", t->o->policy.model_name ? t->o->policy.model_name
+                                                : t->o->policy.model_config);
+    put_str(w, "temper", TEMPER_VERSION);
+    tp_wall_iso(t->started_wall, iso);
+    put_str(w, "attempt_started", iso);
+    tp_wall_iso(tp_wall_s(), iso);
+    put_str(w, "written", iso);
+    put_str(w, "host", uname(&host) == 0 ? host.nodename : "unknown");
+    open_object(w, "machine");
+    put_str(w, "cpu", tp_cpu_model());
+    put_str(w, "isa", tp_isa_name(tp_cpu_isa()));
+    put_i64(w, "threads", tp_session_get_options(t->session)->threads);
+    const tp_machine *m = t->hooks->machine;
+    put_str(w, "fingerprint", m ? m->fingerprint : "unknown");
+    put_f64(w, "gemm_flops_per_s", ceiling(t));
+    tp_json_w_end(w, '}');
+}
+
+static void put_memory(trainer *t, tp_json_w *w)
+{
+    tp_session_plan plan;
+    tp_mem_stats stats = tp_mem_get_stats();
+    tp_session_get_plan(t->session, &plan);
+    open_object(w, "memory");
+    put_i64(w, "planned_peak_bytes", (int64_t)t->planned_peak);
+    put_i64(w, "measured_peak_bytes", (int64_t)stats.total_peak);
+    open_object(w, "peak_bytes_by_kind");
+    for (int k = 0; k < TP_MEM_KINDS; k++)
+        put_i64(w, tp_mem_kind_name((tp_mem_kind)k), (int64_t)stats.peak[k]);
+    tp_json_w_end(w, '}');
+    put_i64(w, "activation_live_peak_bytes", (int64_t)plan.activation_live_bytes);
+    tp_json_w_end(w, '}');
+}
+
+static void put_time(trainer *t, tp_json_w *w)
+{
+    double wall = (double)tp_phases_wall(&t->phases) * 1e-9;
+    open_object(w, "time");
+    put_f64(w, "wall_s", wall);
+    open_object(w, "phases_s");
+    for (int i = 0; i < TP_TIME_UNACCOUNTED; i++)
+        put_f64(w, tp_time_name((tp_time_phase)i), (double)t->phases.ns[i] * 1e-9);
+    tp_json_w_end(w, '}');
+    put_f64(w, "unaccounted_s", (double)t->phases.ns[TP_TIME_UNACCOUNTED] * 1e-9);
+    put_f64(w, "waited_for_data_s", t->loader ? tp_loader_get_stats(t->loader).waited_s : NAN);
+    tp_json_w_end(w, '}');
+}
+
+static void put_throughput(trainer *t, tp_json_w *w)
+{
+    double s = t->step_phase_s > 0 ? t->step_phase_s : NAN;
+    open_object(w, "throughput");
+    put_f64(w, "trained_tokens_per_s", (double)t->trained_tokens / s);
+    put_f64(w, "data_tokens_per_s", (double)t->used_tokens / s);
+    put_f64(w, "padded_tokens_per_s", (double)(t->used_tokens + t->padded_tokens) / s);
+    double all = (double)(t->used_tokens + t->padded_tokens);
+    put_f64(w, "padding_ratio", all > 0 ? (double)t->padded_tokens / all : NAN);
+    tp_json_w_end(w, '}');
+    put_f64(w, "mfu", t->model_flops / s / ceiling(t));
+    put_str(w, "mfu_formula", mfu_formula);
+}
+
+static void put_result(trainer *t, tp_json_w *w)
+{
+    open_object(w, "result");
+    put_f64(w, "loss", t->last_loss);
+    put_f64(w, "val_loss", t->val_loss);
+    put_i64(w, "trained_tokens", t->state.tokens);
+    put_i64(w, "skipped_steps", t->state.skipped);
+    put_i64(w, "last_checkpoint_step", t->last_checkpoint_step);
+    tp_json_w_end(w, '}');
+}
+
+tp_status tp_trainer_write_run_json(trainer *t, const char *state, tp_error *err)
+{
+    tp_buf out = {0};
+    tp_json_w w;
+    tp_json_w_init(&w, &out, 2);
+    tp_json_w_begin(&w, '{');
+    put_identity(t, &w, state);
+    put_memory(t, &w);
+    put_time(t, &w);
+    put_throughput(t, &w);
+    put_result(t, &w);
+    tp_json_w_end(&w, '}');
+    tp_buf_addc(&out, '\n');
+    tp_status status = tp_run_write(t->run, "run.json", &out, err);
+    tp_buf_release(&out);
+    return status;
+}

@@ -1,0 +1,328 @@
+/* trainer.c - the loop of a run. */
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/train/trainer_internal.h"
+#include "trace/trace.h"
+
+static bool should_stop(const trainer *t)
+{
+    return t->hooks->should_stop && t->hooks->should_stop(t->hooks->user);
+}
+
+static double since_start(const trainer *t)
+{
+    return tp_clock_s() - t->started_s;
+}
+
+static tp_micro_batch view(const tp_microbatch *mb)
+{
+    return (tp_micro_batch){mb->tokens, mb->positions, mb->targets, mb->cu, mb->loss_weights};
+}
+
+/* ---- one step ---- */
+
+/* Time inside the training graph is forward or backward by the launches' own clocks. */
+static void split_forward_backward(trainer *t, uint64_t backward_before)
+{
+    uint64_t backward = tp_session_phase_ns(t->session, TP_PHASE_BACKWARD) - backward_before;
+    tp_phases_move(&t->phases, TP_TIME_FORWARD, TP_TIME_BACKWARD, backward);
+}
+
+static tp_status next_micro_batch(trainer *t, const tp_microbatch **ret, tp_error *err)
+{
+    tp_phases_enter(&t->phases, TP_TIME_DATA);
+    TP_TRY(tp_loader_next(t->loader, ret, err));
+    if (!*ret)
+        return tp_fail(err, TP_ERR_ARG, "the data ended before the last step");
+    return TP_OK;
+}
+
+static void run_micro_batch(trainer *t, const tp_microbatch *mb, step_result *r)
+{
+    TP_ZONE("train", "forward_backward");
+    tp_micro_batch batch = view(mb);
+    double loss;
+    uint64_t before = tp_session_phase_ns(t->session, TP_PHASE_BACKWARD);
+    tp_phases_enter(&t->phases, TP_TIME_FORWARD);
+    tp_session_train(t->session, &batch, mb->index == 0, &loss);
+    split_forward_backward(t, before);
+    r->loss += loss;
+    r->used += mb->n_tokens;
+    r->padded += mb->capacity - mb->n_tokens;
+    r->trained += mb->n_trained;
+    r->sequences += mb->n_sequences;
+    r->flops += tp_trainer_step_flops(t->model, mb->n_tokens, (double)mb->sum_of_squares);
+}
+
+/* Name the first bad op of the step's last micro-batch, then obey the policy. */
+static tp_status handle_nonfinite(trainer *t, const tp_microbatch *mb, const step_result *r,
+                                  tp_error *err)
+{
+    char where[256];
+    tp_micro_batch batch = view(mb);
+    int64_t step = t->state.step + 1;
+    tp_session_find_nonfinite(t->session, &batch, where, sizeof where);
+    if (!where[0])
+        snprintf(where, sizeof where, "not in the step's last micro-batch");
+    t->state.skipped++;
+    t->skipped_in_row++;
+    bool stop = t->o->train.nonfinite_policy == TP_NONFINITE_STOP ||
+                t->skipped_in_row > t->o->train.max_skipped;
+    tp_trainer_notice(t, "step %lld: loss %g, gradient norm %g; first non-finite result: %s; %s",
+                      (long long)step, r->loss, r->grad_norm, where,
+                      stop ? "stopping" : "the update is skipped");
+    if (!stop)
+        return TP_OK;
+    return tp_fail(err, TP_ERR_NUMERIC,
+                   "step %lld is not finite (loss %g, gradient norm %g); first in %s. "
+                   "train.nonfinite_policy=skip passes over up to train.max_skipped=%lld in a row",
+                   (long long)step, r->loss, r->grad_norm, where,
+                   (long long)t->o->train.max_skipped);
+}
+
+static void update(trainer *t, const step_result *r)
+{
+    double clip = t->o->policy.max_grad_norm;
+    double factor = isfinite(clip) && r->grad_norm > clip ? clip / (r->grad_norm + 1e-6) : 1.0;
+    tp_adamw_step step = {.lr = r->lr,
+                          .beta1 = t->o->policy.adamw.betas.v[0],
+                          .beta2 = t->o->policy.adamw.betas.v[1],
+                          .eps = t->o->policy.adamw.eps,
+                          .weight_decay = t->o->policy.adamw.weight_decay,
+                          .t = t->state.updates + 1,
+                          .grad_factor = factor};
+    tp_phases_enter(&t->phases, TP_TIME_OPTIMIZER);
+    tp_session_update(t->session, &step);
+    t->state.updates++;
+    t->skipped_in_row = 0;
+}
+
+/* TP_ERR_INTERRUPTED leaves weights and state as after the step before. */
+static tp_status run_step(trainer *t, step_result *r, tp_error *err)
+{
+    TP_ZONE("train", "step");
+    const tp_microbatch *mb;
+    double start = tp_clock_s();
+    do {
+        if (should_stop(t))
+            return TP_ERR_INTERRUPTED;
+        TP_TRY(next_micro_batch(t, &mb, err));
+        r->wait_s += tp_loader_get_stats(t->loader).last_waited_s;
+        run_micro_batch(t, mb, r);
+        r->n_micro++;
+    } while (mb->index + 1 < mb->n_in_step);
+    tp_phases_enter(&t->phases, TP_TIME_GRAD_NORM);
+    r->grad_norm = tp_session_grad_norm(t->session);
+    r->lr = tp_schedule_lr(&t->schedule, t->o->policy.adamw.lr, t->state.step);
+    tp_status status = TP_OK;
+    if (!isfinite(r->loss) || !isfinite(r->grad_norm)) {
+        r->skipped = true;
+        status = handle_nonfinite(t, mb, r, err);
+    } else
+        update(t, r);
+    r->seconds = tp_clock_s() - start;
+    t->state.step++;
+    t->state.tokens += r->trained;
+    return status;
+}
+
+/* ---- between steps ---- */
+
+static tp_status validate(trainer *t, tp_error *err)
+{
+    TP_ZONE("train", "validation");
+    if (!t->val_loader)
+        return TP_OK;
+    tp_time_phase before = tp_phases_enter(&t->phases, TP_TIME_VALIDATION);
+    double start = tp_clock_s(), sum = 0;
+    int64_t tokens = 0, batches = t->o->sft.val_batches, steps = 0;
+    tp_loader_seek(t->val_loader, 0);
+    for (;;) {
+        const tp_microbatch *mb;
+        double loss;
+        TP_TRY(tp_loader_next(t->val_loader, &mb, err));
+        if (!mb || (batches > 0 && mb->step >= (uint64_t)batches))
+            break;
+        if (should_stop(t))
+            return TP_ERR_INTERRUPTED;
+        tp_micro_batch batch = view(mb);
+        tp_session_eval(t->session, &batch, &loss, NULL);
+        /* A step's losses are means over its trained tokens; weigh steps by theirs. */
+        sum += loss * (double)mb->step_trained;
+        if (mb->index == 0) {
+            tokens += (int64_t)mb->step_trained;
+            steps++;
+        }
+    }
+    t->val_loss = tokens ? sum / (double)tokens : NAN;
+    tp_trainer_record_validation(t, t->val_loss, tp_clock_s() - start, tokens);
+    tp_phases_enter(&t->phases, before);
+    return TP_OK;
+}
+
+/* What keep_top_k compares: "val:val_loss" or "train:loss", or none. */
+static double ranking_metric(const trainer *t)
+{
+    const char *name = t->o->checkpointing.metric_name;
+    if (!name)
+        return NAN;
+    return tp_str_starts(name, "val:") ? t->val_loss : t->last_loss;
+}
+
+static tp_status save(trainer *t, tp_error *err)
+{
+    TP_ZONE("train", "checkpointing");
+    if (!t->o->checkpointing.enabled || t->last_checkpoint_step == t->state.step)
+        return TP_OK;
+    tp_time_phase before = tp_phases_enter(&t->phases, TP_TIME_CHECKPOINT);
+    bool higher = t->o->checkpointing.higher_is_better;
+    uint64_t bytes = 0;
+    t->state.metric = ranking_metric(t);
+    if (!isnan(t->state.metric) &&
+        (isnan(t->state.best_metric) ||
+         (higher ? t->state.metric > t->state.best_metric
+                 : t->state.metric < t->state.best_metric))) {
+        t->state.best_metric = t->state.metric;
+        t->state.best_step = t->state.step;
+    }
+    tp_checkpoint_options options = {.root = t->checkpoint_dir,
+                                     .save_optimizer = t->o->checkpointing.save_optimizer,
+                                     .model_dtype = t->file_dtype,
+                                     .copy_from = t->tokenizer_dir[0] ? t->tokenizer_dir : NULL};
+    TP_TRY(tp_checkpoint_save(&options, t->session, &t->state, &bytes, err));
+    t->last_checkpoint_step = t->state.step;
+    t->checkpoint_bytes = bytes ? bytes : t->checkpoint_bytes;
+    int64_t keep = t->o->checkpointing.keep_top_k;
+    TP_TRY(tp_checkpoint_prune(t->checkpoint_dir, keep == TP_OPT_UNSET_INT ? 0 : keep, higher,
+                               err));
+    tp_phases_enter(&t->phases, before);
+    tp_train_event event = tp_trainer_event(t, TP_EVENT_CHECKPOINT);
+    tp_trainer_send(t, &event);
+    return TP_OK;
+}
+
+static bool is_due(int64_t step, int64_t period)
+{
+    return period > 0 && step % period == 0;
+}
+
+static tp_status after_step(trainer *t, tp_error *err)
+{
+    int64_t step = t->state.step;
+    bool last = step == t->max_steps;
+    if (is_due(step, t->o->sft.val_period) || (last && t->o->sft.val_at_end))
+        TP_TRY(validate(t, err));
+    if (is_due(step, t->o->checkpointing.save_period) || last)
+        TP_TRY(save(t, err));
+    double limit = t->o->checkpointing.must_save_by_s;
+    if (!last && isfinite(limit) && since_start(t) >= limit) {
+        tp_trainer_notice(t, "checkpointing.checkpoint_must_save_by is reached at step %lld",
+                          (long long)step);
+        return TP_ERR_INTERRUPTED;
+    }
+    return TP_OK;
+}
+
+/* Record the steps asked for by profile.steps (from 1, stop excluded). */
+static tp_status switch_trace(trainer *t, tp_error *err)
+{
+    int64_t next = t->state.step + 1;
+    if (t->o->profile_stop == 0)
+        return TP_OK;
+    if (!t->tracing && !t->traced && next >= t->o->profile_start && next < t->o->profile_stop) {
+        TP_TRY(tp_trace_start(1 << 18, err));
+        tp_trace_thread_name("trainer");
+        t->tracing = true;
+    } else if (t->tracing && next >= t->o->profile_stop) {
+        char dir[4096], path[4200];
+        tp_trace_stop();
+        t->tracing = false;
+        t->traced = true;
+        TP_TRY(tp_dir_make(tp_run_path(t->run, "trace", dir), err));
+        snprintf(path, sizeof path, "%s/steps-%lld-%lld.json", dir,
+                 (long long)t->o->profile_start, (long long)t->o->profile_stop - 1);
+        TP_TRY(tp_trace_write_chrome(path, "temper train", err));
+        tp_trainer_notice(t, "trace of steps %lld to %lld: %s", (long long)t->o->profile_start,
+                          (long long)t->o->profile_stop - 1, path);
+    }
+    return TP_OK;
+}
+
+static tp_status loop(trainer *t, tp_error *err)
+{
+    if (t->o->sft.val_at_start && t->state.step == 0)
+        TP_TRY(validate(t, err));
+    while (t->state.step < t->max_steps) {
+        step_result r = {0};
+        TP_TRY(switch_trace(t, err));
+        TP_TRY(run_step(t, &r, err));
+        tp_phases_enter(&t->phases, TP_TIME_LOGGING);
+        t->last_loss = r.loss;
+        tp_trainer_record_step(t, &r);
+        TP_TRY(after_step(t, err));
+    }
+    return switch_trace(t, err);
+}
+
+static void finish(trainer *t, tp_status status, tp_error *err)
+{
+    static const char *const words[] = {[TP_OK] = "finished",
+                                        [TP_ERR_INTERRUPTED] = "interrupted",
+                                        [TP_ERR_NUMERIC] = "stopped: not finite"};
+    const char *word = status == TP_OK || status == TP_ERR_INTERRUPTED || status == TP_ERR_NUMERIC
+                           ? words[status]
+                           : "failed";
+    tp_error ignored;
+    tp_phases_enter(&t->phases, TP_TIME_LOGGING);
+    if (tp_trainer_write_run_json(t, word, &ignored) != TP_OK)
+        tp_trainer_notice(t, "run.json could not be written: %s", ignored.message);
+    tp_phases_enter(&t->phases, TP_TIME_UNACCOUNTED);
+    tp_train_event event = tp_trainer_event(t, TP_EVENT_FINISHED);
+    event.text = status == TP_OK || status == TP_ERR_INTERRUPTED || !err ? word : err->message;
+    tp_trainer_send(t, &event);
+}
+
+static tp_status train(trainer *t, tp_error *err)
+{
+    tp_phases_start(&t->phases, TP_TIME_SETUP);
+    t->started_s = tp_clock_s();
+    t->started_wall = tp_wall_s();
+    TP_TRY(tp_trainer_open(t, err));
+    TP_TRY(tp_trainer_write_run_json(t, "running", err));
+    tp_train_event event = tp_trainer_event(t, TP_EVENT_START);
+    tp_trainer_send(t, &event);
+    tp_phases_enter(&t->phases, TP_TIME_UNACCOUNTED);
+    tp_status status = loop(t, err);
+    if (status == TP_ERR_INTERRUPTED) {
+        tp_status saved = save(t, err);
+        if (saved == TP_OK)
+            tp_fail(err, TP_ERR_INTERRUPTED, "stopped at step %lld; go on with --resume",
+                    (long long)t->state.step);
+        else
+            status = saved;
+    }
+    finish(t, status, err);
+    return status;
+}
+
+tp_status tp_train_run(const tp_config *config, const tp_train_options *options,
+                       const tp_train_hooks *hooks, tp_train_result *ret, tp_error *err)
+{
+    trainer t = {.config = config,
+                 .o = options,
+                 .hooks = hooks,
+                 .val_loss = NAN,
+                 .last_loss = NAN,
+                 .last_checkpoint_step = -1,
+                 .state = {.metric = NAN, .best_metric = NAN}};
+    tp_status status = train(&t, err);
+    *ret = (tp_train_result){.steps = t.state.step,
+                             .final_loss = t.last_loss,
+                             .val_loss = t.val_loss,
+                             .status = status};
+    tp_trainer_close(&t);
+    return status;
+}

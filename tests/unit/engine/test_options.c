@@ -1,0 +1,420 @@
+#include <dirent.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/files.h"
+#include "base/platform.h"
+#include "engine/train/options.h"
+
+static tp_config *config;
+static tp_train_options o;
+static tp_error err;
+static char scratch[64];
+
+static int enter(void **state)
+{
+    memset(&err, 0, sizeof err);
+    return chdir(TP_SOURCE_DIR);
+}
+
+static int leave(void **state)
+{
+    tp_config_release(config);
+    config = NULL;
+    return 0;
+}
+
+static void load(const char *path)
+{
+    tp_config_release(config);
+    config = NULL;
+    if (tp_config_load(&config, path, &err) != TP_OK)
+        fail_msg("%s", err.message);
+}
+
+static void override(const char *text)
+{
+    if (tp_config_override(config, text, &err) != TP_OK)
+        fail_msg("%s", err.message);
+}
+
+static void bind_well(void)
+{
+    if (tp_train_options_bind(config, &o, &err) != TP_OK)
+        fail_msg("%s", err.message);
+}
+
+/* The least that a run needs. */
+static void load_minimum(void)
+{
+    load(NULL);
+    override("policy.model_name=model");
+    override("data.train.data_path=train.jsonl");
+}
+
+static void the_defaults_are_those_of_nemo_rl(void **state)
+{
+    load_minimum();
+    bind_well();
+
+    assert_int_equal(o.seed, 42);
+    assert_int_equal(o.sft.max_num_epochs, 1);
+    assert_int_equal(o.sft.max_num_steps, 60);
+    assert_int_equal(o.sft.val_period, 10);
+    assert_int_equal(o.sft.val_batches, 8);
+    assert_int_equal(o.sft.val_global_batch_size, 32);
+    assert_int_equal(o.sft.val_micro_batch_size, 1);
+    assert_true(o.sft.val_at_start);
+    assert_int_equal(o.policy.train_global_batch_size, 32);
+    assert_int_equal(o.policy.train_micro_batch_size, 1);
+    assert_int_equal(o.policy.max_total_sequence_length, 1024);
+    assert_int_equal(o.policy.precision, TP_PRECISION_BFLOAT16);
+    assert_true(o.policy.max_grad_norm == 1.0);
+    assert_true(o.policy.adamw.lr == 5e-6);
+    assert_true(o.policy.adamw.weight_decay == 0.1);
+    assert_true(o.policy.adamw.betas.v[0] == 0.9 && o.policy.adamw.betas.v[1] == 0.98);
+    assert_true(o.policy.adamw.eps == 1e-5);
+    assert_null(o.policy.scheduler);
+    assert_string_equal(o.checkpointing.metric_name, "val:val_loss");
+    assert_int_equal(o.checkpointing.save_period, 10);
+    assert_int_equal(o.checkpointing.keep_top_k, 3);
+    assert_false(o.checkpointing.higher_is_better);
+    assert_true(isnan(o.checkpointing.must_save_by_s));
+    assert_int_equal(o.logger.num_val_samples_to_print, 0);
+    assert_null(tp_config_notice(config, 0));
+}
+
+static void defaults_follow_what_they_refer_to(void **state)
+{
+    load_minimum();
+    override("run.name=x");
+    override("sft.seed=7");
+    override("policy.max_total_sequence_length=256");
+    override("policy.train_micro_batch_size=4");
+    override("data.default.input_key=question");
+    bind_well();
+
+    assert_string_equal(o.run_dir, "runs/x");
+    assert_string_equal(o.checkpointing.checkpoint_dir, "runs/x/checkpoints");
+    assert_string_equal(o.policy.tokenizer_name, "model");
+    assert_string_equal(o.policy.chat_template, "default");
+    assert_true(o.policy.packing.enabled);
+    assert_int_equal(o.policy.packing.train_mb_tokens, 1024);
+    assert_int_equal(o.data.max_input_seq_length, 256);
+    assert_int_equal(o.seed, 7);
+    assert_int_equal(o.data.arithmetic.seed, 7);
+    assert_string_equal(o.data.train.input_key, "question");
+    assert_string_equal(o.data.validation.input_key, "question");
+    assert_null(o.data.train.output_key);
+    assert_true(isnan(o.data.train.split_validation_size));
+}
+
+static void recomputation_has_two_names(void **state)
+{
+    load_minimum();
+    bind_well();
+    assert_int_equal(o.policy.recompute, TP_RECOMPUTE_NONE);
+
+    load_minimum();
+    override("policy.dtensor_cfg.activation_checkpointing=true");
+    bind_well();
+    assert_int_equal(o.policy.recompute, TP_RECOMPUTE_FULL);
+
+    load_minimum();
+    override("policy.recompute=every:3");
+    bind_well();
+    assert_int_equal(o.policy.recompute, TP_RECOMPUTE_EVERY);
+    assert_int_equal(o.policy.recompute_every, 3);
+}
+
+static void times_and_ranges_are_read(void **state)
+{
+    load_minimum();
+    override("profile.steps=3:5");
+    override("checkpointing.checkpoint_must_save_by=01:02:03:04");
+    override("checkpointing.keep_top_k=null");
+    override("engine.isa=avx512");
+    override("progress=json");
+    override("train.nonfinite_policy=skip");
+    bind_well();
+
+    assert_int_equal(o.profile_start, 3);
+    assert_int_equal(o.profile_stop, 5);
+    assert_true(o.checkpointing.must_save_by_s == 93784);
+    assert_true(o.checkpointing.keep_top_k == TP_OPT_UNSET_INT);
+    assert_int_equal(o.engine.isa, 3);
+    assert_int_equal(o.progress, TP_PROGRESS_JSON);
+    assert_int_equal(o.train.nonfinite_policy, TP_NONFINITE_SKIP);
+}
+
+static void mistakes_are_explained(void **state)
+{
+    static const char *const cases[][2] = {
+        {"policy.model_name=null",
+         "command line: policy.model_name: must be set; add policy.model_name=FOLDER, or "
+         "policy.init=random and policy.model_config=FILE for a model from scratch"},
+        {"policy.init=random",
+         "default: policy.model_config: must be set when policy.init is random; give the path of "
+         "a config.json"},
+        {"policy.tokenizer.name=null",
+         "command line: policy.tokenizer.name: must be set, or policy.tokenizer.train_vocab_size "
+         "for a tokenizer of the run's own"},
+        {"policy.tokenizer.train_vocab_size=300",
+         "command line: policy.tokenizer.train_vocab_size: there is a tokenizer already, model; "
+         "set one of the two to null"},
+        {"policy.dynamic_batching.enabled=true",
+         "command line: policy.dynamic_batching.enabled: packing and dynamic batching exclude "
+         "each other; set policy.sequence_packing.enabled=false"},
+        {"policy.sequence_packing.train_mb_tokens=1000",
+         "command line: policy.sequence_packing.train_mb_tokens: 1000 tokens do not hold a "
+         "sequence of policy.max_total_sequence_length, 1024"},
+        {"data.train.data_path=null",
+         "command line: data.train.data_path: must be set to a JSONL file, or "
+         "data.train.dataset_name to arithmetic"},
+        {"data.arithmetic.operators=+/",
+         "command line: data.arithmetic.operators: expected one or more of + - *, as in \"+-\""},
+        {"policy.optimizer.kwargs.betas=[0.9]",
+         "command line: policy.optimizer.kwargs.betas: expected two numbers below 1, as in "
+         "[0.9, 0.98]"},
+        {"checkpointing.metric_name=val_loss",
+         "command line: checkpointing.metric_name: \"val_loss\" does not begin with val: or "
+         "train:, as in val:val_loss"},
+        {"profile.steps=5:5",
+         "command line: profile.steps: \"5:5\" is no range of steps; write start:stop, from 1 and "
+         "without stop, as in 3:5 for steps 3 and 4"},
+        {"profile.steps=3: 5",
+         "command line: profile.steps: \"3: 5\" is no range of steps; write start:stop, from 1 and "
+         "without stop, as in 3:5 for steps 3 and 4"},
+        {"checkpointing.checkpoint_must_save_by=01:30",
+         "command line: checkpointing.checkpoint_must_save_by: \"01:30\" is no duration; write "
+         "days:hours:minutes:seconds, as in 00:03:50:00"},
+        {"policy.max_grad_nrom=1",
+         "command line: unknown key policy.max_grad_nrom; did you mean policy.max_grad_norm?"},
+        {"policy.optimizer.lr=1", "command line: unknown key policy.optimizer.lr; did you mean "
+                                  "policy.optimizer.kwargs.lr?"},
+        {"grpo.num_prompts_per_step=8",
+         "command line: unknown key grpo; known keys at the top are seed, run, progress, sft, "
+         "policy, data, checkpointing, logger, cluster, engine, train, profile"},
+        {"policy.precision=fp16",
+         "command line: policy.precision: \"fp16\" is not one of float32, bfloat16"},
+        {"policy.dtensor_cfg.lora_cfg={enabled: true}",
+         "command line: policy.dtensor_cfg.lora_cfg: adapters are not supported; set enabled: "
+         "false to train all weights"},
+    };
+    for (size_t i = 0; i < TP_COUNTOF(cases); i++) {
+        load_minimum();
+        override(cases[i][0]);
+        assert_true(tp_train_options_bind(config, &o, &err) != TP_OK);
+        assert_string_equal(err.message, cases[i][1]);
+    }
+    assert_int_equal(err.status, TP_ERR_UNSUPPORTED);
+}
+
+static void micro_batches_divide_the_batch_unless_packed(void **state)
+{
+    load_minimum();
+    override("policy.train_micro_batch_size=5");
+    bind_well();
+    load_minimum();
+    override("policy.train_micro_batch_size=5");
+    override("policy.sequence_packing.enabled=false");
+    assert_int_equal(tp_train_options_bind(config, &o, &err), TP_ERR_CONFIG);
+    assert_string_equal(err.message, "command line: policy.train_micro_batch_size: 5 does not "
+                                     "divide policy.train_global_batch_size, 32");
+}
+
+static void bad_schedules_are_found_before_the_run(void **state)
+{
+    load_minimum();
+    override("policy.scheduler=[{name: LinearRL}]");
+    assert_int_equal(tp_train_options_bind(config, &o, &err), TP_ERR_CONFIG);
+    assert_memory_equal(err.message, "command line: ", 14);
+    assert_non_null(strstr(err.message, "LinearRL"));
+}
+
+/* A recipe with every key that NeMo RL's own SFT recipes use. */
+static const char nemo_rl_recipe[] =
+    "sft: {max_num_epochs: 1, max_num_steps: 60, val_period: 10, val_batches: 8,\n"
+    "      val_global_batch_size: 32, val_micro_batch_size: 1, val_at_start: true,\n"
+    "      val_at_end: false, seed: 42}\n"
+    "checkpointing: {enabled: true, checkpoint_dir: results/sft, metric_name: 'val:val_loss',\n"
+    "      higher_is_better: false, keep_top_k: 3, save_period: 10, checkpoint_must_save_by: "
+    "null,\n"
+    "      model_save_format: safetensors, save_consolidated: false}\n"
+    "policy:\n"
+    "  model_name: some/model\n"
+    "  tokenizer: {name: '${policy.model_name}', chat_template: '{{ messages }}',\n"
+    "      chat_template_kwargs: null}\n"
+    "  train_global_batch_size: 32\n"
+    "  train_micro_batch_size: 1\n"
+    "  max_total_sequence_length: 1024\n"
+    "  precision: bfloat16\n"
+    "  offload_optimizer_for_logprob: false\n"
+    "  dtensor_cfg:\n"
+    "    _v2: true\n"
+    "    enabled: true\n"
+    "    env_vars: {A: b}\n"
+    "    cpu_offload: False\n"
+    "    sequence_parallel: false\n"
+    "    activation_checkpointing: false\n"
+    "    tensor_parallel_size: 1\n"
+    "    context_parallel_size: 1\n"
+    "    custom_parallel_plan: null\n"
+    "    automodel_kwargs: {}\n"
+    "    lora_cfg: {enabled: False, target_modules: [], dim: 8, alpha: 32}\n"
+    "  dynamic_batching:\n"
+    "    enabled: false\n"
+    "    train_mb_tokens: ${mul:${policy.max_total_sequence_length}, "
+    "${policy.train_micro_batch_size}}\n"
+    "    sequence_length_round: 64\n"
+    "  sequence_packing:\n"
+    "    enabled: False\n"
+    "    train_mb_tokens: ${mul:${policy.max_total_sequence_length}, "
+    "${policy.train_micro_batch_size}}\n"
+    "    algorithm: modified_first_fit_decreasing\n"
+    "    sequence_length_round: 64\n"
+    "  make_sequence_length_divisible_by: ${policy.dtensor_cfg.tensor_parallel_size}\n"
+    "  max_grad_norm: 1.0\n"
+    "  optimizer:\n"
+    "    name: torch.optim.AdamW\n"
+    "    kwargs: {lr: 5.0e-6, weight_decay: 0.1, betas: [0.9, 0.98], eps: 1e-5,\n"
+    "        foreach: False, fused: False}\n"
+    "  megatron_cfg: {enabled: false, optimizer: {clip_grad: '${policy.max_grad_norm}'}}\n"
+    "data:\n"
+    "  max_input_seq_length: ${policy.max_total_sequence_length}\n"
+    "  add_bos: true\n"
+    "  add_eos: true\n"
+    "  add_generation_prompt: false\n"
+    "  shuffle: true\n"
+    "  num_workers: 1\n"
+    "  train: {dataset_name: ResponseDataset, data_path: a.jsonl, split: train}\n"
+    "  validation: {dataset_name: ResponseDataset, data_path: b.jsonl, split: validation}\n"
+    "  default: {prompt_file: null, system_prompt_file: null, processor: sft_processor,\n"
+    "      input_key: question, output_key: answer}\n"
+    "logger:\n"
+    "  log_dir: logs\n"
+    "  wandb_enabled: true\n"
+    "  tensorboard_enabled: true\n"
+    "  mlflow_enabled: false\n"
+    "  swanlab_enabled: false\n"
+    "  monitor_gpus: true\n"
+    "  wandb: {project: p, name: 'n-${data.train.dataset_name}'}\n"
+    "  tensorboard: {log_dir: x}\n"
+    "  gpu_monitoring: {collection_interval: 10, flush_interval: 10}\n"
+    "cluster: {gpus_per_node: 1, num_nodes: 1}\n";
+
+static void recipes_of_nemo_rl_bind_as_they_are(void **state)
+{
+    static const char *const notices[] = {
+        ":35: policy.sequence_packing.algorithm has no effect in this version",
+        ":36: policy.sequence_packing.sequence_length_round has no effect in this version",
+        ":6: checkpointing.save_consolidated has no effect in this version",
+        ":58: logger.tensorboard_enabled has no effect in this version",
+        ":57: logger.wandb_enabled has no effect in this version",
+        ":61: logger.monitor_gpus has no effect in this version",
+    };
+    snprintf(scratch, sizeof scratch, "/tmp/temper-options-XXXXXX");
+    assert_non_null(mkdtemp(scratch));
+    char path[128];
+    snprintf(path, sizeof path, "%s/sft.yaml", scratch);
+    assert_int_equal(tp_file_write_atomic(path, nemo_rl_recipe, sizeof nemo_rl_recipe - 1, NULL),
+                     TP_OK);
+
+    load(path);
+    bind_well();
+
+    assert_string_equal(o.policy.tokenizer_name, "some/model");
+    assert_string_equal(o.data.train.input_key, "question");
+    assert_string_equal(o.data.validation.data_path, "b.jsonl");
+    assert_false(o.policy.packing.enabled);
+    for (size_t i = 0; i < TP_COUNTOF(notices); i++) {
+        const char *notice = tp_config_notice(config, i);
+        assert_non_null(notice);
+        assert_string_equal(notice + strlen(path), notices[i]);
+    }
+    assert_null(tp_config_notice(config, TP_COUNTOF(notices)));
+    assert_int_equal(tp_dir_remove(scratch, NULL), TP_OK);
+}
+
+static bool is_open(const char *key)
+{
+    const char *text = tp_json_str(tp_config_find(config, key));
+    return text && !strcmp(text, "\?\?\?");
+}
+
+static void every_recipe_binds(void **state)
+{
+    static const char *const to_be_set[] = {"policy.model_name", "data.train.data_path",
+                                            "data.validation.data_path"};
+    DIR *dir = opendir("recipes");
+    assert_non_null(dir);
+    int n = 0;
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        if (!tp_str_ends(entry->d_name, ".yaml"))
+            continue;
+        char path[300];
+        snprintf(path, sizeof path, "recipes/%s", entry->d_name);
+        load(path);
+        for (size_t i = 0; i < TP_COUNTOF(to_be_set); i++) {
+            if (!is_open(to_be_set[i]))
+                continue;
+            char text[128];
+            snprintf(text, sizeof text, "%s=some.jsonl", to_be_set[i]);
+            override(text);
+        }
+        bind_well();
+        assert_null(tp_config_notice(config, 0));
+        n++;
+    }
+    closedir(dir);
+    assert_true(n >= 3);
+}
+
+static void recipes_say_what_has_to_be_set(void **state)
+{
+    load("recipes/sft.yaml");
+    assert_int_equal(tp_train_options_bind(config, &o, &err), TP_ERR_CONFIG);
+    assert_string_equal(err.message,
+                        "recipes/sft.yaml:16: policy.model_name: must be set (it is \?\?\?); write "
+                        "it in the recipe or add policy.model_name=... to the command line");
+}
+
+static void every_key_is_documented(void **state)
+{
+    for (size_t i = 0; i < tp_train_option_count; i++) {
+        const tp_option *option = &tp_train_option_table[i];
+        assert_non_null(option->doc);
+        size_t n = strlen(option->doc);
+        if (n < 6 || option->doc[n - 1] != '.')
+            fail_msg("%s: \"%s\" is no sentence", option->name, option->doc);
+        for (size_t j = 0; j < i; j++)
+            assert_string_not_equal(option->name, tp_train_option_table[j].name);
+    }
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, enter, leave)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(the_defaults_are_those_of_nemo_rl),
+        CASE(defaults_follow_what_they_refer_to),
+        CASE(recomputation_has_two_names),
+        CASE(times_and_ranges_are_read),
+        CASE(mistakes_are_explained),
+        CASE(micro_batches_divide_the_batch_unless_packed),
+        CASE(bad_schedules_are_found_before_the_run),
+        CASE(recipes_of_nemo_rl_bind_as_they_are),
+        CASE(every_recipe_binds),
+        CASE(recipes_say_what_has_to_be_set),
+        CASE(every_key_is_documented),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
