@@ -43,6 +43,8 @@ static tp_status load_parent(tp_config *config, const char *path, const tp_confi
                        "%s: defaults takes a path or a list of paths to other recipes",
                        named_by->origin);
     const char *slash = strrchr(path, '/');
+    while (tp_str_starts(parent, "./"))
+        parent += 2;
     tp_buf full = {0};
     if (slash && parent[0] != '/')
         tp_buf_add(&full, path, (size_t)(slash + 1 - path));

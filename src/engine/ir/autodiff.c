@@ -230,6 +230,8 @@ static tp_status check_rule(const differ *d, const tp_node *n, const tp_ref *dy,
         return refuse(d, n, "is a weight in a place where weights have no gradient");
     if (rules[n->op] == grad_none)
         return refuse(d, n, "has no gradient");
+    if (n->op == TP_OP_cross_entropy && n->out[0] != loss)
+        return refuse(d, n, "is not the loss");
     if (n->op == TP_OP_embed && !d->acc[n->in[1]])
         return refuse(d, n, "has no gradient for a table that is no parameter");
     for (int k = 0; k < n->n_out; k++) {

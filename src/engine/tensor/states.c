@@ -75,7 +75,8 @@ tp_status tp_states_declare(tp_states *states, const char *name, tp_dtype dtype,
         return TP_OK;
     }
     size_t count, bytes;
-    if (rank < 1 || rank > 2 || dim[0] < 1 || d1 < 1 || __builtin_mul_overflow((size_t)dim[0], (size_t)d1, &count) ||
+    if (rank < 1 || rank > 2 || dim[0] < 1 || d1 < 1 ||
+        __builtin_mul_overflow((size_t)dim[0], (size_t)d1, &count) ||
         __builtin_mul_overflow(count, tp_dtype_size(dtype), &bytes))
         return tp_fail(err, TP_ERR_FORMAT, "tensor '%s' has an impossible shape %lldx%lld", name,
                        (long long)dim[0], (long long)d1);

@@ -63,11 +63,12 @@
     TEXT_OR_NULL(prefix ".dataset_name", member.dataset_name, text("dataset_name"),                \
                  "arithmetic = the generated corpus; any other name goes with data_path.")         \
     TEXT_OR_NULL(prefix ".data_path", member.data_path, text("data_path"), "JSONL file.")          \
-    TEXT_OR_NULL(prefix ".split", member.split, text("split"),                                     \
-                 "Name of the split, for the record.")                                             \
+    MUTE(prefix ".split", "A file has no splits.")                                                 \
     REAL_OR_NULL(prefix ".split_validation_size", member.split_validation_size,                    \
                  text("split_validation_size"), 0, 0.999999,                                       \
                  "Share of the rows kept for validation.")                                         \
+    IDLE(prefix ".seed", COUNT, text("seed"), "See seed.")                                         \
+    IDLE(prefix ".max_samples", COUNT, text("max_samples"), "All rows are used.")                  \
     TEXT_OR_NULL(prefix ".input_key", member.input_key, text("input_key"),                         \
                  "Member with the prompt.")                                                        \
     TEXT_OR_NULL(prefix ".output_key", member.output_key, text("output_key"),                      \
@@ -80,14 +81,14 @@
     TEXT_OR_NULL(prefix ".tool_key", member.tool_key, text("tool_key"), "Member with the tools.")  \
     TEXT_OR_NULL(prefix ".system_key", member.system_key, text("system_key"),                      \
                  "Member with the system prompt.")                                                 \
-    TEXT_OR_NULL(prefix ".system_prompt", member.system_prompt, text("system_prompt"),             \
-                 "System prompt for conversations without one.")                                   \
+    IDLE(prefix ".system_prompt", TEXT, text("system_prompt"), "See system_prompt_file.")          \
     TEXT_OR_NULL(prefix ".system_prompt_file", member.system_prompt_file,                          \
                  text("system_prompt_file"), "File with the system prompt.")                       \
     TEXT_OR_NULL(prefix ".prompt_file", member.prompt_file, text("prompt_file"),                   \
                  "File with a template of the user's message; {} is the prompt.")                  \
     TEXT_OR_NULL(prefix ".separator", member.separator, text("separator"),                         \
                  "Text between prompt and answer where there is no chat template.")                \
+    IDLE(prefix ".subset", TEXT, text("subset"), "A file has no subsets.")                         \
     IDLE(prefix ".chosen_key", TEXT, text("chosen_key"), "For preferences, not SFT.")              \
     IDLE(prefix ".rejected_key", TEXT, text("rejected_key"), "For preferences, not SFT.")          \
     MUTE(prefix ".env_name", "For reinforcement learning, not SFT.")                               \

@@ -32,10 +32,10 @@ typedef struct {
 
 /* data.train, data.validation: what is not set comes from data.default. */
 typedef struct {
-    const char *dataset_name, *data_path, *split;
+    const char *dataset_name, *data_path;
     const char *input_key, *output_key, *prompt_key, *chat_key, *text_key, *tool_key, *system_key;
-    const char *system_prompt, *system_prompt_file, *prompt_file, *separator;
-    double split_validation_size; /* share of the rows, 0 = none */
+    const char *system_prompt_file, *prompt_file, *separator;
+    double split_validation_size; /* share of the rows; NaN or 0: none */
 } tp_data_source_options;
 
 typedef struct {
@@ -45,7 +45,7 @@ typedef struct {
 
     struct {
         int64_t max_num_epochs, max_num_steps;
-        int64_t val_period, val_batches, val_global_batch_size, val_micro_batch_size;
+        int64_t val_period, val_batches, val_global_batch_size;
         bool val_at_start, val_at_end, only_unmask_final;
         int64_t seed;
     } sft;
@@ -54,20 +54,17 @@ typedef struct {
         const char *model_name, *model_config;
         const char *tokenizer_name, *chat_template;
         int64_t tokenizer_train_vocab_size;
-        const tp_json *chat_template_kwargs;
         int64_t train_global_batch_size, train_micro_batch_size, max_total_sequence_length;
         int precision;        /* tp_precision */
         double max_grad_norm; /* NaN: no clipping */
         int init;             /* tp_init_mode */
         double init_std;      /* NaN: what config.json says */
         int compile_mode;     /* tp_compile_mode */
-        bool deterministic;
         bool activation_checkpointing;
         const char *recompute_text;
         tp_recompute recompute; /* from recompute_text and activation_checkpointing */
         int recompute_every;
         tp_batching_options packing, dynamic_batching;
-        int64_t sequence_length_round; /* of dynamic batching */
         struct {
             int spelling; /* which of AdamW's names was used */
             double lr, weight_decay, eps;
@@ -78,7 +75,7 @@ typedef struct {
 
     struct {
         int64_t max_input_seq_length, num_workers, prefetch_factor, skip_bad_rows;
-        bool shuffle, add_bos, add_eos, add_generation_prompt;
+        bool shuffle, add_bos, add_eos;
         const char *cache_dir; /* NULL: the user's cache folder */
         tp_data_source_options train, validation, fallback;
         struct {
@@ -98,11 +95,6 @@ typedef struct {
         const char *must_save_by_text;
         double must_save_by_s; /* since the start of the attempt; NaN: never */
     } checkpointing;
-
-    struct {
-        const char *log_dir;
-        int64_t num_val_samples_to_print;
-    } logger;
 
     struct {
         int64_t threads; /* TP_OPT_UNSET_INT: all cores */

@@ -227,7 +227,7 @@ static void several_parents_merge_in_order(void **state)
     assert_int_equal(o.batch, 1);
     assert_true(o.clip == 2);
     assert_int_equal(o.precision, 0);
-    assert_string_equal(tp_config_origin(config, "policy.max_grad_norm"), "recipes/./b.yaml:1");
+    assert_string_equal(tp_config_origin(config, "policy.max_grad_norm"), "recipes/b.yaml:1");
 }
 
 static void an_override_mark_replaces_a_section(void **state)

@@ -645,6 +645,65 @@ static void folders_without_weights_say_so(void **state)
     release(&l);
 }
 
+static void put(const char *folder, const char *name, const char *text)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    assert_int_equal(tp_file_write_atomic(path, text, strlen(text), NULL), TP_OK);
+}
+
+static bool has(const char *folder, const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return tp_file_exists(path);
+}
+
+static void companions_of_the_weights_are_copied(void **state)
+{
+    char from[128], to[128];
+    tp_tensor_out out[MAX_TENSORS];
+    loaded a = load_reference("llama");
+    snprintf(from, sizeof from, "%s", folder_with("from", "llama", out, tensors_of(&a, out)));
+    snprintf(to, sizeof to, "%s/to", scratch);
+    put(from, "tokenizer.json", "{}");
+    put(from, "chat_template.jinja", "{{ x }}\n");
+    put(from, "LICENSE.txt", "free");
+    put(from, "README.md", "about another model");
+    put(from, "optimizer.bin", "x");
+
+    assert_int_equal(tp_model_save(a.model, &a.states, to, TP_DTYPE_F16, 0, from, NULL), TP_OK);
+    /* into the folder it is copied from: nothing may be truncated */
+    assert_int_equal(tp_model_save(a.model, &a.states, to, TP_DTYPE_F32, 0, to, NULL), TP_OK);
+
+    assert_same_file(from, to, "tokenizer.json");
+    assert_same_file(from, to, "chat_template.jinja");
+    assert_same_file(from, to, "LICENSE.txt");
+    assert_same_file(from, to, "model.safetensors");
+    assert_same_file(from, to, "config.json");
+    assert_false(has(to, "README.md"));
+    assert_false(has(to, "optimizer.bin"));
+    release(&a);
+}
+
+static void generation_config_says_where_texts_end(void **state)
+{
+    tp_model *model;
+    tp_error err;
+    need_data("smollm2");
+    const char *folder = folder_with("eos", "smollm2", NULL, 0);
+    put(folder, "generation_config.json", "{\"eos_token_id\": [7, 9]}");
+
+    assert_int_equal(tp_model_open(folder, &model, NULL), TP_OK);
+
+    assert_int_equal(tp_model_get_info(model)->n_eos, 2);
+    assert_int_equal(tp_model_get_info(model)->eos[1], 9);
+    tp_model_free(model);
+    put(folder, "generation_config.json", "{\"eos_token_id\": \"</s>\"}");
+    assert_int_equal(tp_model_open(folder, &model, &err), TP_ERR_FORMAT);
+    assert_non_null(strstr(err.message, "generation_config.json:1: \"eos_token_id\" is \"</s>\""));
+}
+
 static loaded random_model(uint64_t seed)
 {
     loaded l = {0};
@@ -738,6 +797,8 @@ int main(void)
         cmocka_unit_test(nonfinite_weights_are_named),
         cmocka_unit_test(what_is_wrong_in_the_weights_is_named),
         cmocka_unit_test(folders_without_weights_say_so),
+        cmocka_unit_test(companions_of_the_weights_are_copied),
+        cmocka_unit_test(generation_config_says_where_texts_end),
         cmocka_unit_test(random_weights_follow_the_seed),
         cmocka_unit_test(every_failing_write_is_reported),
     };

@@ -9,6 +9,9 @@
  *     m' = max(m, S)   P = exp(scale (S - m'))   l = l exp(scale (m - m')) + sum P
  *     O[d,query] = O exp(scale (m - m')) + V^T P
  *
+ * m need not be the maximum itself: it stays as it is until P would exceed 2^8,
+ * which spares nearly all of the scaling of O.
+ *
  * Blocks are blocks of the packed tokens, whatever sequences they belong to;
  * each query has its own range of keys.  An item's result does not depend on
  * who computes it, so any order of items gives the same bits. */
@@ -124,11 +127,13 @@ static void pack_range(const void *context, int64_t begin, int64_t end, int thre
     }
 }
 
-/* S -> P for VF_N queries; updates their m and l, and leaves the factor for O. */
-VF_INLINE void softmax_lane(const forward *f, item_scratch *s, int64_t lane, int64_t key,
+/* S -> P for VF_N queries; updates their m and l, and leaves the factor for O.  Returns whether
+ * it differs from 1 for any of them. */
+VF_INLINE bool softmax_lane(const forward *f, item_scratch *s, int64_t lane, int64_t key,
                             const int32_t *first, const int32_t *last, bool masked)
 {
-    vf before = vf_load(s->m + lane), largest0 = before, largest1 = before;
+    const float slack = 8 / f->scale2;
+    vf before = vf_load(s->m + lane), largest0 = vf_set(-INFINITY), largest1 = largest0;
     float *column = s->s + lane;
     if (masked) {
         vi low = vi_load(first + lane), high = vi_load(last + lane);
@@ -145,9 +150,10 @@ VF_INLINE void softmax_lane(const forward *f, item_scratch *s, int64_t lane, int
         }
     }
     vf largest = vf_max(largest0, largest1);
+    vm grows = vm_lt(before + slack, largest);
+    vf m = vf_select(grows, largest, before);
     /* A query that has seen nothing yet has the maximum -infinity, and P = 0. */
-    vf base = vf_select(vm_eq(largest, vf_set(-INFINITY)), vf_zero(), largest);
-    vf correction = vf_exp2((before - base) * f->scale2);
+    vf base = vf_select(vm_eq(m, vf_set(-INFINITY)), vf_zero(), m);
     vf shift = -(base * f->scale2), scale2 = vf_set(f->scale2), sum = vf_zero();
     for (int64_t n = 0; n < BLOCK; n += 2) {
         vf even = vf_exp2(vf_fma(vf_load(column + n * BLOCK), scale2, shift));
@@ -155,9 +161,12 @@ VF_INLINE void softmax_lane(const forward *f, item_scratch *s, int64_t lane, int
         sum += even + odd;
         el_store_b(s->p, n, lane, even, odd);
     }
-    vf_store(s->m + lane, largest);
+    vf correction = vf_exp2((before - base) * f->scale2);
+    correction = vf_select(grows, correction, vf_set(1.0f));
+    vf_store(s->m + lane, m);
     vf_store(s->l + lane, vf_fma(vf_load(s->l + lane), correction, sum));
     vf_store(s->correction + lane, correction);
+    return vm_any(grows);
 }
 
 static void rescale(const item_scratch *s, int64_t padded)
@@ -176,9 +185,10 @@ static void visit_keys(const forward *f, item_scratch *s, int64_t g, int64_t blo
     int64_t key = block * BLOCK, at = (g * f->k_blocks + block) * block_elements(f);
     bool masked = key < bounds->last_first || key + BLOCK - 1 > bounds->first_last;
     product(s->s, f->packed_k + at, s->q, BLOCK, BLOCK, f->padded, false);
+    bool grows = false;
     for (int64_t lane = 0; lane < BLOCK; lane += VF_N)
-        softmax_lane(f, s, lane, key, first, last, masked);
-    if (!is_first)
+        grows |= softmax_lane(f, s, lane, key, first, last, masked);
+    if (grows && !is_first)
         rescale(s, f->padded);
     product(s->o, f->packed_v + at, s->p, f->padded, BLOCK, BLOCK, !is_first);
 }

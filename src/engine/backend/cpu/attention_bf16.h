@@ -55,7 +55,7 @@ static inline void a_turned(const el *x, int64_t padded, el *to, el *spare) /* [
     transpose_32((const word32 *)spare, BLOCK / 2, padded, (word32 *)to);
 }
 
-#if defined(__AMX_BF16__)
+#if defined(TP_CPU_ATTENTION_AMX)
 #include "engine/backend/cpu/attention_tiles_amx.h"
 #else
 #include "engine/backend/cpu/attention_tiles_avx512_bf16.h"

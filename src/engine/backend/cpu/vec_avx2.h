@@ -88,6 +88,7 @@ VF_INLINE vf vf_ldexp(vf x, vf n)
 VF_INLINE vm vm_lt(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
 VF_INLINE vm vm_eq(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
 VF_INLINE vm vm_and(vm a, vm b) { return _mm256_and_ps(a, b); }
+VF_INLINE bool vm_any(vm m) { return _mm256_movemask_ps(m) != 0; }
 
 /* x = mantissa * 2^exponent with the mantissa in [sqrt(1/2), sqrt(2)); x > 0 and normal */
 VF_INLINE vf vf_frexp(vf x, vf *ret_exponent)

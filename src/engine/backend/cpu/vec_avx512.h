@@ -85,6 +85,7 @@ VF_INLINE vf vf_frexp(vf x, vf *ret_exponent)
 VF_INLINE vm vm_lt(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
 VF_INLINE vm vm_eq(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
 VF_INLINE vm vm_and(vm a, vm b) { return a & b; }
+VF_INLINE bool vm_any(vm m) { return m != 0; }
 VF_INLINE vf vf_select(vm m, vf yes, vf no) { return _mm512_mask_blend_ps(m, no, yes); }
 
 VF_INLINE float vf_sum(vf a) { return _mm512_reduce_add_ps(a); }

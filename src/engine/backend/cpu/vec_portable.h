@@ -97,6 +97,7 @@ VF_INLINE vf vf_ldexp(vf x, vf n)
 VF_INLINE vm vm_lt(vf a, vf b) { return a < b; }
 VF_INLINE vm vm_eq(vf a, vf b) { return a == b; }
 VF_INLINE vm vm_and(vm a, vm b) { return a & b; }
+VF_INLINE bool vm_any(vm m) { return (m[0] | m[1] | m[2] | m[3]) != 0; }
 
 /* x = mantissa * 2^exponent with the mantissa in [sqrt(1/2), sqrt(2)); x > 0 and normal */
 VF_INLINE vf vf_frexp(vf x, vf *ret_exponent)

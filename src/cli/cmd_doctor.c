@@ -1,0 +1,247 @@
+#include <math.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "cli/cli.h"
+#include "cli/recipe.h"
+#include "cli/tables.h"
+#include "engine/data/tokenizer.h"
+#include "engine/train/trainer.h"
+
+typedef struct {
+    bool json, cached;
+    int64_t threads;
+    double seconds;
+} flags;
+
+static const tp_flag flag_table[] = {
+    {"json", 0, NULL, "as JSON", TP_FLAG_BOOL, offsetof(flags, json)},
+    {"cached", 0, NULL, "use ceilings on file, measure only what is missing", TP_FLAG_BOOL,
+     offsetof(flags, cached)},
+    {"threads", 't', "N", "default: one per core", TP_FLAG_INT, offsetof(flags, threads)},
+    {"seconds", 's', "S", "time for the measurement (default 3)", TP_FLAG_FLOAT,
+     offsetof(flags, seconds)},
+    {0}};
+
+enum { MAX_CHECKS = 16 };
+
+typedef struct {
+    const char *what;
+    bool ok;
+    char text[1200];
+} check;
+
+typedef struct {
+    check v[MAX_CHECKS];
+    int n;
+} checks;
+
+static check *add(checks *c, const char *what, bool ok, const char *text)
+{
+    TP_ASSERT(c->n < MAX_CHECKS);
+    check *k = &c->v[c->n++];
+    *k = (check){.what = what, .ok = ok};
+    snprintf(k->text, sizeof k->text, "%s", text);
+    return k;
+}
+
+static tp_status measure(const flags *f, int threads, tp_machine *m, tp_error *err)
+{
+    bool found = false;
+    if (f->cached)
+        TP_TRY(tp_machine_load(&tp_backend_cpu, threads, m, &found, err));
+    if (found)
+        return TP_OK;
+    TP_TRY(tp_machine_measure(&tp_backend_cpu, threads, f->seconds, m, err));
+    return tp_machine_save(m, err);
+}
+
+static void check_plan(const tp_recipe *r, checks *c)
+{
+    tp_error err = {0};
+    tp_model *model;
+    tp_session *session;
+    tp_session_plan plan;
+    struct sysinfo info;
+    char text[256], a[32], b[32];
+    if (tp_train_plan(&r->options, &model, &session, &err) != TP_OK) {
+        add(c, "model", false, err.message);
+        return;
+    }
+    snprintf(text, sizeof text, "%s, %lld parameters", tp_model_get_info(model)->family,
+             (long long)tp_model_param_count(model));
+    add(c, "model", true, text);
+    tp_session_get_plan(session, &plan);
+    if (sysinfo(&info) == 0) {
+        double limit = (double)info.totalram * info.mem_unit * r->options.engine.memory_fraction;
+        snprintf(text, sizeof text, "planned peak %s of %s allowed",
+                 tp_human_bytes((double)plan.peak_bytes, a), tp_human_bytes(limit, b));
+        add(c, "memory", (double)plan.peak_bytes <= limit, text);
+    }
+    if (r->options.policy.init == TP_INIT_PRETRAINED) {
+        tp_load_report report;
+        tp_states *states = tp_session_states(session);
+        bool ok = tp_states_alloc(states, &err) == TP_OK &&
+                  tp_model_load(model, states, &report, &err) == TP_OK;
+        if (ok)
+            snprintf(text, sizeof text, "%zu of %zu tensors, %zu unused%s", report.n_loaded,
+                     report.n_expected, report.n_unused,
+                     report.has_nonfinite ? "; NaN or infinity inside" : "");
+        add(c, "weights", ok && !report.has_nonfinite, ok ? text : err.message);
+    }
+    tp_session_free(session);
+    tp_model_free(model);
+}
+
+static void check_tokenizer(const tp_recipe *r, checks *c)
+{
+    tp_error err = {0};
+    tp_tokenizer *tok;
+    char text[128];
+    if (!r->options.policy.tokenizer_name) {
+        add(c, "tokenizer", r->options.policy.tokenizer_train_vocab_size != TP_OPT_UNSET_INT,
+            "trained by the run (policy.tokenizer.train_vocab_size)");
+        return;
+    }
+    if (tp_tokenizer_load(r->options.policy.tokenizer_name, &tok, &err) != TP_OK) {
+        add(c, "tokenizer", false, err.message);
+        return;
+    }
+    snprintf(text, sizeof text, "%d ids%s", tp_tokenizer_vocab_size(tok),
+             tp_tokenizer_chat_template(tok) ? ", chat template" : ", no chat template");
+    add(c, "tokenizer", true, text);
+    tp_tokenizer_free(tok);
+}
+
+static void check_data(const tp_recipe *r, checks *c)
+{
+    char text[300], size[32];
+    const char *path = r->options.data.train.data_path;
+    if (!path) {
+        bool generated = r->options.data.train.dataset_name != NULL;
+        add(c, "data", generated, generated ? "generated" : "data.train.data_path is not set");
+        return;
+    }
+    int64_t bytes = tp_file_size(path);
+    if (bytes > 0)
+        snprintf(text, sizeof text, "%s, %s", path, tp_human_bytes((double)bytes, size));
+    else
+        snprintf(text, sizeof text, "'%s' %s", path, bytes == 0 ? "is empty" : "cannot be read");
+    add(c, "data", bytes > 0, text);
+}
+
+static void check_recipe(char **words, int n, checks *c)
+{
+    tp_error err = {0};
+    tp_recipe recipe;
+    if (tp_recipe_open(words, n, &recipe, &err) != TP_OK) {
+        add(c, "configuration", false, err.message);
+        return;
+    }
+    add(c, "configuration", true, words[0]);
+    check_plan(&recipe, c);
+    check_tokenizer(&recipe, c);
+    check_data(&recipe, c);
+    tp_recipe_close(&recipe);
+}
+
+static void print_text(const tp_machine *m, const checks *c)
+{
+    tp_cpu_caches caches = tp_cpu_cache_sizes();
+    char a[32], b[32], d[32];
+    struct sysinfo info;
+    printf("processor        %s, %d threads, %s\n", m->cpu_model, m->threads, m->isa);
+    printf("caches           L1d %s, L2 %s, L3 %s\n",
+           caches.l1d ? tp_human_bytes((double)caches.l1d, a) : "unknown",
+           caches.l2 ? tp_human_bytes((double)caches.l2, b) : "unknown",
+           caches.l3 ? tp_human_bytes((double)caches.l3, d) : "unknown");
+    if (sysinfo(&info) == 0)
+        printf("memory           %s\n", tp_human_bytes((double)info.totalram * info.mem_unit, a));
+    printf("GEMM bf16        %.1f GFLOP/s\n", m->gemm_bf16_flops * 1e-9);
+    printf("GEMM f32         %.1f GFLOP/s\n", m->gemm_f32_flops * 1e-9);
+    printf("read             %.1f GB/s\n", m->read_bytes * 1e-9);
+    printf("copy             %.1f GB/s (read + written)\n", m->copy_bytes * 1e-9);
+    printf("optimizer        %.1f GB/s (28 bytes per parameter)\n", m->update_bytes * 1e-9);
+    for (int i = 0; i < c->n; i++)
+        printf("%-16s %s: %s\n", c->v[i].what, c->v[i].ok ? "ok" : "FAILED", c->v[i].text);
+}
+
+static void print_json(const tp_machine *m, const checks *c)
+{
+    tp_buf out = {0};
+    tp_json_w w;
+    tp_json_w_init(&w, &out, 2);
+    tp_json_w_begin(&w, '{');
+    const char *const words[][2] = {
+        {"cpu", m->cpu_model}, {"isa", m->isa}, {"fingerprint", m->fingerprint}};
+    for (int i = 0; i < 3; i++) {
+        tp_json_w_key(&w, words[i][0]);
+        tp_json_w_str(&w, words[i][1]);
+    }
+    const struct {
+        const char *key;
+        double v;
+    } numbers[] = {{"threads", m->threads},
+                   {"gemm_bf16_flops_per_s", m->gemm_bf16_flops},
+                   {"gemm_f32_flops_per_s", m->gemm_f32_flops},
+                   {"read_bytes_per_s", m->read_bytes},
+                   {"copy_bytes_per_s", m->copy_bytes},
+                   {"optimizer_bytes_per_s", m->update_bytes}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        tp_json_w_key(&w, numbers[i].key);
+        tp_json_w_f64(&w, numbers[i].v);
+    }
+    tp_json_w_key(&w, "checks");
+    tp_json_w_begin(&w, '[');
+    for (int i = 0; i < c->n; i++) {
+        tp_json_w_begin(&w, '{');
+        tp_json_w_key(&w, "what");
+        tp_json_w_str(&w, c->v[i].what);
+        tp_json_w_key(&w, "ok");
+        tp_json_w_bool(&w, c->v[i].ok);
+        tp_json_w_key(&w, "text");
+        tp_json_w_str(&w, c->v[i].text);
+        tp_json_w_end(&w, '}');
+    }
+    tp_json_w_end(&w, ']');
+    tp_json_w_end(&w, '}');
+    puts(tp_buf_str(&out));
+    tp_buf_release(&out);
+}
+
+int tp_cmd_doctor(int argc, char **argv)
+{
+    flags f = {.seconds = 3};
+    char *words[argc + 1];
+    tp_error err = {0};
+    tp_machine machine;
+    checks c = {.n = 0};
+    const tp_usage usage = {
+        .command = "doctor",
+        .arguments = "[CONFIG [KEY=VALUE...]]",
+        .summary = "Measure what this machine can do; with a configuration, check that it, its "
+                   "model, tokenizer, memory and data are sound.",
+        .flags = flag_table,
+        .details = "The ceilings are kept and used for MFU and for predictions.  Exit status 2 "
+                   "when a check fails.",
+        .max_words = -1};
+    int n = tp_cli_parse(&usage, argc, argv, &f, words);
+    if (n < 0)
+        return n == -2 ? 0 : 2;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int threads = f.threads > 0 ? (int)f.threads : cores > 0 ? (int)cores : 1;
+    if (measure(&f, threads, &machine, &err) != TP_OK)
+        return tp_cli_fail(&err);
+    if (n > 0)
+        check_recipe(words, n, &c);
+    if (f.json)
+        print_json(&machine, &c);
+    else
+        print_text(&machine, &c);
+    for (int i = 0; i < c.n; i++)
+        if (!c.v[i].ok)
+            return 2;
+    return 0;
+}

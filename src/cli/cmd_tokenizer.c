@@ -1,0 +1,79 @@
+#include <string.h>
+
+#include "base/files.h"
+#include "cli/cli.h"
+#include "engine/data/tokenizer.h"
+
+typedef struct {
+    int64_t vocab_size;
+    const char *style;
+} flags;
+
+static const tp_flag flag_table[] = {
+    {"vocab-size", 'v', "N", "tokens in all, 256 bytes included (default 4096)", TP_FLAG_INT,
+     offsetof(flags, vocab_size)},
+    {"pre-tokenizer", 'p', "NAME", "gpt2, smollm2, llama3 or qwen2 (default)", TP_FLAG_STRING,
+     offsetof(flags, style)},
+    {0}};
+
+enum { MAX_FILES = 256 };
+
+static tp_status train(const flags *f, char **files, int n, const char *folder, tp_error *err)
+{
+    static const char *const special[] = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"};
+    static const char chatml[] =
+        "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' }}"
+        "{% if message['role'] == 'assistant' %}{% generation %}{{ message['content'] + "
+        "'<|im_end|>' }}{% endgeneration %}{{ '\\n' }}{% else %}{{ message['content'] + "
+        "'<|im_end|>\\n' }}{% endif %}{% endfor %}"
+        "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
+    tp_buf texts[MAX_FILES] = {0};
+    const char *data[MAX_FILES];
+    size_t lengths[MAX_FILES];
+    tp_status status = TP_OK;
+    for (int i = 0; i < n && status == TP_OK; i++) {
+        status = tp_file_read(files[i], (size_t)1 << 30, &texts[i], err);
+        data[i] = tp_buf_str(&texts[i]);
+        lengths[i] = texts[i].len;
+    }
+    tp_bpe_train_options options = {.pre_tokenizer = f->style,
+                                    .vocab_size = (int32_t)f->vocab_size,
+                                    .special = special,
+                                    .n_special = 3,
+                                    .eos = special[2],
+                                    .pad = special[0],
+                                    .chat_template = chatml};
+    if (status == TP_OK)
+        status = tp_dir_make(folder, err);
+    if (status == TP_OK)
+        status = tp_tokenizer_train(data, lengths, (size_t)n, &options, folder, err);
+    for (int i = 0; i < n; i++)
+        tp_buf_release(&texts[i]);
+    return status;
+}
+
+int tp_cmd_tokenizer(int argc, char **argv)
+{
+    flags f = {.vocab_size = 4096, .style = "qwen2"};
+    char *words[argc + 1];
+    tp_error err = {0};
+    const tp_usage usage = {
+        .command = "tokenizer",
+        .arguments = "OUT FILE...",
+        .summary = "Train a byte-level BPE tokenizer on text files; writes the folder OUT.",
+        .flags = flag_table,
+        .details = "The folder has a ChatML chat template and loads in transformers.",
+        .min_words = 2,
+        .max_words = MAX_FILES};
+    int n = tp_cli_parse(&usage, argc, argv, &f, words);
+    if (n < 0)
+        return n == -2 ? 0 : 2;
+    if (f.vocab_size < 259 || f.vocab_size > 1000000) {
+        fprintf(stderr, "temper tokenizer: --vocab-size must be between 259 and 1000000\n");
+        return 2;
+    }
+    if (train(&f, words + 1, n - 1, words[0], &err) != TP_OK)
+        return tp_cli_fail(&err);
+    printf("wrote %s (tokenizer.json and its companions)\n", words[0]);
+    return 0;
+}

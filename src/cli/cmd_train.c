@@ -1,0 +1,191 @@
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "cli/cli.h"
+#include "cli/progress.h"
+#include "cli/recipe.h"
+#include "cli/tables.h"
+
+typedef struct {
+    bool resume, quiet, json;
+    const char *progress;
+} flags;
+
+static const tp_flag flag_table[] = {
+    {"resume", 'r', NULL, "continue the run from its newest checkpoint", TP_FLAG_BOOL,
+     offsetof(flags, resume)},
+    {"quiet", 'q', NULL, "print errors only", TP_FLAG_BOOL, offsetof(flags, quiet)},
+    {"progress", 'p', "MODE", "auto, block, plain, json or quiet", TP_FLAG_STRING,
+     offsetof(flags, progress)},
+    {"json", 0, NULL, "one JSON object per event, and the closing tables as the last one",
+     TP_FLAG_BOOL, offsetof(flags, json)},
+    {0}};
+
+static volatile sig_atomic_t stop_signal;
+
+/* The first signal asks the loop to stop after the step; the second ends at once. */
+static void on_signal(int number)
+{
+    if (stop_signal)
+        _exit(128 + number);
+    stop_signal = number;
+}
+
+typedef struct {
+    tp_progress progress;
+    const tp_machine *machine;
+    const char *dump_dir;
+    int64_t steps_here;
+    bool json;
+} watcher;
+
+static bool should_stop(void *user)
+{
+    (void)user;
+    return stop_signal != 0;
+}
+
+static void print_summary(const watcher *w, const tp_train_event *e)
+{
+    tp_buf out = {0};
+    tp_mem_stats stats = tp_mem_get_stats();
+    size_t data = stats.peak[TP_MEM_DATA];
+    int64_t steps = e->step - e->first_step;
+    if (w->json) {
+        tp_json_w j;
+        tp_json_w_init(&j, &out, 0);
+        tp_json_w_begin(&j, '{');
+        tp_json_w_key(&j, "event");
+        tp_json_w_str(&j, "tables");
+        tp_json_w_key(&j, "operators");
+        tp_json_operators(e->session, steps, &j);
+        tp_json_w_end(&j, '}');
+        puts(tp_buf_str(&out));
+        tp_buf_release(&out);
+        return;
+    }
+    tp_buf_addc(&out, '\n');
+    if (steps > 0)
+        tp_table_operators(e->session, w->machine, steps, 16, &out);
+    tp_buf_addc(&out, '\n');
+    tp_table_memory(e->session, data, &stats, &out);
+    tp_buf_addc(&out, '\n');
+    tp_table_phases(e->phase_s, &out);
+    tp_buf_addf(&out, "\nrun folder: %s\n", e->run_dir);
+    fwrite(out.data, 1, out.len, stdout);
+    fflush(stdout);
+    tp_buf_release(&out);
+}
+
+static void observe(void *user, const tp_train_event *event)
+{
+    watcher *w = user;
+    tp_progress_event(&w->progress, event);
+    if (event->kind == TP_EVENT_FINISHED && event->session) {
+        tp_progress_end(&w->progress);
+        if (w->progress.mode != TP_PROGRESS_QUIET)
+            print_summary(w, event);
+    }
+}
+
+/* engine.dump: the text of the stages asked for, into RUN/dump/. */
+static void dump(void *user, const char *graph, const char *stage, const char *text)
+{
+    const watcher *w = user;
+    char path[4096];
+    tp_error err = {0};
+    if (tp_dir_make(w->dump_dir, &err) == TP_OK) {
+        snprintf(path, sizeof path, "%s/%s.%s.txt", w->dump_dir, graph, stage);
+        if (tp_file_write_atomic(path, text, strlen(text), &err) == TP_OK)
+            return;
+    }
+    fprintf(stderr, "temper: %s\n", err.message);
+}
+
+static int progress_mode(const flags *f, int configured)
+{
+    static const char *const words[] = {"auto", "block", "plain", "json", "quiet"};
+    if (f->quiet)
+        return TP_PROGRESS_QUIET;
+    if (f->json)
+        return TP_PROGRESS_JSON;
+    for (int i = 0; f->progress && i < 5; i++)
+        if (strcmp(words[i], f->progress) == 0)
+            return i;
+    return f->progress ? -1 : configured;
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGUSR1, &action, NULL);
+}
+
+static int run(tp_recipe *recipe, const flags *f, int mode)
+{
+    char dump_dir[4096];
+    tp_error err = {0};
+    tp_machine machine;
+    bool found = false;
+    tp_train_result result;
+    watcher w = {.json = f->json, .dump_dir = dump_dir};
+    snprintf(dump_dir, sizeof dump_dir, "%s/dump", recipe->options.run_dir);
+    tp_progress_init(&w.progress, mode);
+    int64_t threads = recipe->options.engine.threads;
+    if (threads == TP_OPT_UNSET_INT)
+        threads = sysconf(_SC_NPROCESSORS_ONLN);
+    if (tp_machine_load(&tp_backend_cpu, (int)threads, &machine, &found, &err) == TP_OK && found)
+        w.machine = &machine;
+    tp_train_hooks hooks = {.observe = observe,
+                            .user = &w,
+                            .should_stop = should_stop,
+                            .machine = w.machine,
+                            .resume = f->resume,
+                            .dump = dump};
+    catch_signals();
+    tp_status status = tp_train_run(recipe->config, &recipe->options, &hooks, &result, &err);
+    if (!w.machine && w.progress.mode != TP_PROGRESS_QUIET && !f->json && status == TP_OK)
+        printf("MFU is unknown: run 'temper doctor' once to measure this machine\n");
+    if (status == TP_ERR_INTERRUPTED) {
+        fprintf(stderr, "temper: %s\n", err.message);
+        return stop_signal ? 128 + stop_signal : 0;
+    }
+    return status == TP_OK ? 0 : tp_cli_fail(&err);
+}
+
+int tp_cmd_train(int argc, char **argv)
+{
+    flags f = {0};
+    char *words[argc + 1];
+    tp_error err = {0};
+    tp_recipe recipe;
+    const tp_usage usage = {
+        .command = "train",
+        .arguments = "CONFIG [KEY=VALUE...]",
+        .summary = "Train a model as the configuration says; writes a run folder.",
+        .flags = flag_table,
+        .details = "Ctrl-C or SIGTERM saves a checkpoint after the current step and stops; a "
+                   "second one stops at once.  --resume continues bit for bit.",
+        .min_words = 1,
+        .max_words = -1};
+    int n = tp_cli_parse(&usage, argc, argv, &f, words);
+    if (n < 0)
+        return n == -2 ? 0 : 2;
+    if (tp_recipe_open(words, n, &recipe, &err) != TP_OK)
+        return tp_cli_fail(&err);
+    int mode = progress_mode(&f, recipe.options.progress);
+    if (mode < 0) {
+        fprintf(stderr, "temper train: --progress is auto, block, plain, json or quiet, not '%s'\n",
+                f.progress);
+        tp_recipe_close(&recipe);
+        return 2;
+    }
+    int status = run(&recipe, &f, mode);
+    tp_recipe_close(&recipe);
+    return status;
+}

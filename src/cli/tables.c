@@ -1,0 +1,160 @@
+#include "cli/tables.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MAX_ROWS = 256 };
+
+typedef struct {
+    tp_op op;
+    const char *kernel;
+    bool is_clone;
+    double ns, flops, bytes;
+    uint64_t launches; /* per run of the graph */
+    uint64_t count;
+} row;
+
+static void collect(const tp_exec *e, row *rows, int *n)
+{
+    for (size_t i = 0; e && i < tp_exec_launch_count(e); i++) {
+        const tp_launch_info *l = tp_exec_launch(e, i);
+        int k = 0;
+        while (k < *n && !(rows[k].op == l->op && strcmp(rows[k].kernel, l->kernel) == 0 &&
+                           rows[k].is_clone == l->is_clone))
+            k++;
+        if (k == MAX_ROWS)
+            continue;
+        if (k == *n)
+            rows[(*n)++] = (row){.op = l->op, .kernel = l->kernel, .is_clone = l->is_clone};
+        rows[k].ns += (double)l->ns;
+        rows[k].flops += l->flops * (double)l->count;
+        rows[k].bytes += l->bytes * (double)l->count;
+        rows[k].count += l->count;
+        rows[k].launches++;
+    }
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const row *x = a, *y = b;
+    return x->ns < y->ns ? 1 : x->ns > y->ns ? -1 : 0;
+}
+
+static int collect_all(const tp_session *s, row *rows, double *total_ns)
+{
+    static const char *const programs[] = {"train", "norm", "update", "eval"};
+    int n = 0;
+    for (int i = 0; i < 4; i++)
+        collect(tp_session_exec(s, programs[i]), rows, &n);
+    qsort(rows, (size_t)n, sizeof *rows, by_time);
+    *total_ns = 0;
+    for (int i = 0; i < n; i++)
+        *total_ns += rows[i].ns;
+    return n;
+}
+
+static double roofline_share(const tp_session *s, const tp_machine *m, const row *r)
+{
+    tp_dtype dtype = tp_session_get_options(s)->compute_dtype;
+    double best = tp_machine_seconds(m, dtype, r->flops, r->bytes);
+    return best / (r->ns * 1e-9);
+}
+
+void tp_table_operators(const tp_session *s, const tp_machine *machine, int64_t steps, int limit,
+                        tp_buf *out)
+{
+    row rows[MAX_ROWS];
+    double total;
+    int n = collect_all(s, rows, &total);
+    if (steps < 1)
+        steps = 1;
+    tp_buf_addf(out, "%-20s %-30s %8s %10s %7s %9s %8s %s\n", "operator", "kernel", "launches",
+                "ms/step", "share", "GFLOP/s", "GB/s", machine ? " of limit" : "");
+    for (int i = 0; i < n && i < limit; i++) {
+        const row *r = &rows[i];
+        if (r->ns <= 0)
+            continue;
+        char name[64];
+        snprintf(name, sizeof name, "%s%s", tp_ops[r->op].name, r->is_clone ? " (again)" : "");
+        tp_buf_addf(out, "%-20s %-30s %8llu %10.3f %6.1f%% %9.1f %8.1f", name, r->kernel,
+                    (unsigned long long)r->launches, r->ns * 1e-6 / (double)steps,
+                    100 * r->ns / total, r->flops / r->ns, r->bytes / r->ns);
+        if (machine)
+            tp_buf_addf(out, "  %6.1f%%", 100 * roofline_share(s, machine, r));
+        tp_buf_addc(out, '\n');
+    }
+    double rest = 0;
+    for (int i = limit; i < n; i++)
+        rest += rows[i].ns;
+    if (rest > 0)
+        tp_buf_addf(out, "%-20s %-30s %8s %10.3f %6.1f%%\n", "others", "", "",
+                    rest * 1e-6 / (double)steps, 100 * rest / total);
+}
+
+void tp_json_operators(const tp_session *s, int64_t steps, tp_json_w *w)
+{
+    row rows[MAX_ROWS];
+    double total;
+    int n = collect_all(s, rows, &total);
+    tp_json_w_begin(w, '[');
+    for (int i = 0; i < n; i++) {
+        tp_json_w_begin(w, '{');
+        tp_json_w_key(w, "operator");
+        tp_json_w_str(w, tp_ops[rows[i].op].name);
+        tp_json_w_key(w, "kernel");
+        tp_json_w_str(w, rows[i].kernel);
+        tp_json_w_key(w, "recomputed");
+        tp_json_w_bool(w, rows[i].is_clone);
+        tp_json_w_key(w, "launches");
+        tp_json_w_i64(w, (int64_t)rows[i].launches);
+        tp_json_w_key(w, "ms_per_step");
+        tp_json_w_f64(w, rows[i].ns * 1e-6 / (double)(steps > 0 ? steps : 1));
+        tp_json_w_key(w, "flops");
+        tp_json_w_f64(w, rows[i].flops);
+        tp_json_w_key(w, "bytes");
+        tp_json_w_f64(w, rows[i].bytes);
+        tp_json_w_end(w, '}');
+    }
+    tp_json_w_end(w, ']');
+}
+
+void tp_table_memory(const tp_session *s, size_t data_bytes, const tp_mem_stats *measured,
+                     tp_buf *out)
+{
+    tp_session_plan plan;
+    char a[32], b[32];
+    size_t total = 0;
+    tp_session_get_plan(s, &plan);
+    plan.bytes[TP_MEM_DATA] += data_bytes;
+    tp_buf_addf(out, "%-16s %12s%s\n", "memory", "planned", measured ? "     measured" : "");
+    for (int k = 0; k < TP_MEM_KINDS; k++) {
+        size_t got = measured ? measured->peak[k] : 0;
+        total += plan.bytes[k];
+        if (plan.bytes[k] == 0 && got == 0)
+            continue;
+        tp_buf_addf(out, "%-16s %12s", tp_mem_kind_name((tp_mem_kind)k),
+                    tp_human_bytes((double)plan.bytes[k], a));
+        if (measured)
+            tp_buf_addf(out, " %12s", tp_human_bytes((double)got, b));
+        tp_buf_addc(out, '\n');
+    }
+    tp_buf_addf(out, "%-16s %12s", "peak", tp_human_bytes((double)total, a));
+    if (measured)
+        tp_buf_addf(out, " %12s   (planned / measured %.4f)",
+                    tp_human_bytes((double)measured->total_peak, b),
+                    (double)total / (double)measured->total_peak);
+    tp_buf_addc(out, '\n');
+}
+
+void tp_table_phases(const double phase_s[TP_TIME_COUNT], tp_buf *out)
+{
+    double wall = 0;
+    for (int i = 0; i < TP_TIME_COUNT; i++)
+        wall += phase_s[i];
+    tp_buf_addf(out, "%-16s %10s %7s\n", "phase", "seconds", "share");
+    for (int i = 0; i < TP_TIME_COUNT; i++)
+        if (phase_s[i] > 0)
+            tp_buf_addf(out, "%-16s %10.3f %6.1f%%\n", tp_time_name((tp_time_phase)i), phase_s[i],
+                        100 * phase_s[i] / wall);
+    tp_buf_addf(out, "%-16s %10.3f %6.1f%%\n", "wall", wall, 100.0);
+}

@@ -1,0 +1,22 @@
+/* tables.h - operator, memory and phase tables of a session, as text or JSON. */
+#ifndef TP_CLI_TABLES_H
+#define TP_CLI_TABLES_H
+
+#include "base/json.h"
+#include "engine/exec/machine.h"
+#include "engine/train/phases.h"
+#include "engine/train/session.h"
+
+/* Operators by time: count, time per step, share, FLOP/s, bytes/s, share of the machine's
+ * ceilings (machine may be NULL). */
+void tp_table_operators(const tp_session *s, const tp_machine *machine, int64_t steps, int limit,
+                        tp_buf *out);
+void tp_json_operators(const tp_session *s, int64_t steps, tp_json_w *w);
+
+/* Planned bytes by kind; with measured ones beside when `measured` is not NULL. */
+void tp_table_memory(const tp_session *s, size_t data_bytes, const tp_mem_stats *measured,
+                     tp_buf *out);
+/* Phases that add up to the wall time; seconds. */
+void tp_table_phases(const double phase_s[TP_TIME_COUNT], tp_buf *out);
+
+#endif

@@ -1,0 +1,81 @@
+/* attention_tiles_amx.h - block products with AMX tiles: 2 x 2 tiles of sums from
+ * 2 + 2 tiles per 32 of k.  A rows and B pairs lie as tiles want them.
+ *
+ * The instructions stand behind TILE_* names so that the tests can compile this
+ * with tiles in plain memory. */
+#ifndef TP_ENGINE_BACKEND_CPU_ATTENTION_TILES_AMX_H
+#define TP_ENGINE_BACKEND_CPU_ATTENTION_TILES_AMX_H
+
+#ifdef TP_AMX_TILES_HEADER
+#include TP_AMX_TILES_HEADER
+#else
+#define TILE_CONFIGURE(config) _tile_loadconfig(config)
+#define TILE_RELEASE() _tile_release()
+#define TILE_ZERO(t) _tile_zero(t)
+#define TILE_LOAD(t, from, stride) _tile_loadd(t, from, stride)
+#define TILE_STORE(t, to, stride) _tile_stored(t, to, stride)
+#define TILE_MULTIPLY(sum, a, b) _tile_dpbf16ps(sum, a, b)
+#endif
+
+/* The memory operand of LDTILECFG; all tiles 16 rows of 64 bytes. */
+typedef struct {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t bytes_per_row[16];
+    uint8_t rows[16];
+} tile_config;
+
+static inline void enter_products(void)
+{
+    tile_config config = {.palette = 1};
+    for (int t = 0; t < 8; t++) {
+        config.bytes_per_row[t] = 64;
+        config.rows[t] = 16;
+    }
+    TILE_CONFIGURE(&config);
+}
+
+static inline void leave_products(void) { TILE_RELEASE(); }
+
+/* 32 x 32 elements of C; n is the width of B and C, k of A. */
+static inline void tile_product(float *c, int64_t n, const el *a, const el *b, int64_t k, bool add)
+{
+    int64_t c_stride = n * 4, a_stride = k * 2, b_stride = n * 4;
+    float *c_low = c + 16 * n;
+    if (add) {
+        TILE_LOAD(0, c, c_stride);
+        TILE_LOAD(1, c + 16, c_stride);
+        TILE_LOAD(2, c_low, c_stride);
+        TILE_LOAD(3, c_low + 16, c_stride);
+    } else {
+        TILE_ZERO(0);
+        TILE_ZERO(1);
+        TILE_ZERO(2);
+        TILE_ZERO(3);
+    }
+    for (int64_t p = 0; p < k; p += 32) {
+        TILE_LOAD(4, a + p, a_stride);
+        TILE_LOAD(6, b + p * n, b_stride);
+        TILE_MULTIPLY(0, 4, 6);
+        TILE_LOAD(7, b + p * n + 32, b_stride);
+        TILE_MULTIPLY(1, 4, 7);
+        TILE_LOAD(5, a + 16 * k + p, a_stride);
+        TILE_MULTIPLY(2, 5, 6);
+        TILE_MULTIPLY(3, 5, 7);
+    }
+    TILE_STORE(0, c, c_stride);
+    TILE_STORE(1, c + 16, c_stride);
+    TILE_STORE(2, c_low, c_stride);
+    TILE_STORE(3, c_low + 16, c_stride);
+}
+
+/* C[m,n] (+)= A[m,k] B[k,n]; all are multiples of 32 */
+static inline void product(float *c, const el *a, const el *b, int64_t m, int64_t n, int64_t k,
+                           bool add)
+{
+    for (int64_t j = 0; j < n; j += 32) {
+        for (int64_t i = 0; i < m; i += 32)
+            tile_product(c + i * n + j, n, a + i * k, b + j * 2, k, add);
+    }
+}
+
+#endif

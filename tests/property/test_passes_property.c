@@ -1,0 +1,435 @@
+/* test_passes_property.c - random graphs keep their meaning.
+ *
+ * TP_SEED=n runs one seed and prints its graphs. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "engine/exec/exec.h"
+#include "property/check_plan.h"
+#include "property/evaluate.h"
+#include "property/random_graph.h"
+
+typedef struct {
+    uint64_t seed;
+    tp_rng rng;
+    tp_graph base;
+    tp_pass_options options;
+    const char *disabled[16];
+    tp_arena arena; /* of one case: results and plans */
+} trial;
+
+static const char *const pass_names[] = {"cse",
+                                         "dce",
+                                         "autocast",
+                                         "fuse-swiglu",
+                                         "fuse-bias-gelu",
+                                         "fuse-linear-ce",
+                                         "fuse-residual-norm",
+                                         "fuse-grad-add",
+                                         "schedule"};
+
+enum { N_PASSES = sizeof pass_names / sizeof *pass_names };
+
+static void print_graph(const char *title, const tp_graph *g)
+{
+    tp_buf text = {0};
+    tp_graph_print(g, &text);
+    fprintf(stderr, "# %s\n%s\n", title, tp_buf_str(&text)); /* cmocka's are cut off */
+    tp_buf_release(&text);
+}
+
+static void explain(const trial *t, const char *what)
+{
+    print_error("seed %llu: %s; recompute %d every %d, %s, off:", (unsigned long long)t->seed, what,
+                (int)t->options.recompute, t->options.recompute_every,
+                tp_dtype_name(t->options.compute_dtype));
+    for (size_t i = 0; i < t->options.n_disabled; i++)
+        print_error(" %s", t->options.disabled[i]);
+    print_error("\n");
+}
+
+#define EXPECT(t, cond, ...)                            \
+    do {                                                \
+        if (!(cond)) {                                  \
+            char what_[512];                            \
+            snprintf(what_, sizeof what_, __VA_ARGS__); \
+            explain((t), what_);                        \
+            fail();                                     \
+        }                                               \
+    } while (0)
+
+static void trial_begin(trial *t, uint64_t seed, bool with_gradient)
+{
+    *t = (trial){.seed = seed, .rng = tp_rng_make(seed, 2)};
+    t->options.recompute_every = 1;
+    random_graph_options options = {.with_gradient = with_gradient, .freeze_some = seed % 3 == 0};
+    random_graph(seed, &options, &t->base);
+    if (getenv("TP_SEED"))
+        print_graph("before", &t->base);
+    assert_int_equal(tp_arena_init(&t->arena, (size_t)1 << 30, NULL), TP_OK);
+    tp_error err = {0};
+    EXPECT(t, tp_graph_verify(&t->base, &err) == TP_OK, "%s", err.message);
+}
+
+static void trial_end(trial *t)
+{
+    tp_graph_release(&t->base);
+    tp_arena_release(&t->arena);
+}
+
+static void draw_disabled(trial *t)
+{
+    t->options.n_disabled = 0;
+    if (tp_rng_below(&t->rng, 4) == 0)
+        return; /* all passes */
+    for (int i = 0; i < N_PASSES; i++)
+        if (tp_rng_below(&t->rng, 2))
+            t->disabled[t->options.n_disabled++] = pass_names[i];
+    t->options.disabled = t->disabled;
+}
+
+static void draw_recompute(trial *t)
+{
+    static const tp_recompute modes[] = {TP_RECOMPUTE_NONE, TP_RECOMPUTE_FULL, TP_RECOMPUTE_EVERY,
+                                         TP_RECOMPUTE_SELECTIVE};
+    t->options.recompute = modes[tp_rng_below(&t->rng, 4)];
+    t->options.recompute_every = 1 + (int)tp_rng_below(&t->rng, 3);
+}
+
+static void only(trial *t, const char *pass)
+{
+    t->options.n_disabled = 0;
+    for (int i = 0; i < N_PASSES; i++)
+        if (strcmp(pass_names[i], pass) != 0)
+            t->disabled[t->options.n_disabled++] = pass_names[i];
+    t->options.disabled = t->disabled;
+}
+
+static void optimise(trial *t, tp_graph *ret)
+{
+    tp_error err = {0};
+    assert_int_equal(tp_graph_copy(&t->base, ret, NULL), TP_OK);
+    EXPECT(t, tp_passes_run(ret, &t->options, &err) == TP_OK, "%s", err.message);
+    if (getenv("TP_SEED"))
+        print_graph("after", ret);
+}
+
+/* The graph outputs after two micro-batches; the second accumulates. */
+typedef struct {
+    environment env;
+    tp_operand *outputs;
+} result;
+
+static result run_twice(trial *t, const tp_graph *g, bool is_exact)
+{
+    result r;
+    environment_init(&r.env, t->seed, is_exact);
+    environment_add(&r.env, &t->base);
+    environment_add(&r.env, g);
+    r.outputs = tp_arena_array(&t->arena, tp_operand, g->n_outputs);
+    for (int batch = 0; batch < 2; batch++) {
+        environment_next_batch(&r.env, batch);
+        const tp_operand *values = evaluate(g, &r.env, batch > 0, &t->arena);
+        for (uint32_t i = 0; i < g->n_outputs; i++)
+            r.outputs[i] = values[g->outputs[i]];
+    }
+    return r;
+}
+
+static void expect_same_bits(trial *t, uint32_t n, const tp_operand *a, const tp_operand *b,
+                             const char *what)
+{
+    for (uint32_t i = 0; i < n; i++)
+        EXPECT(t, same_bits(&a[i], &b[i]), "%s: output %u has other bits (distance %g)", what, i,
+               relative_distance(&a[i], &b[i]));
+}
+
+static void expect_close(trial *t, uint32_t n, const tp_operand *a, const tp_operand *b,
+                         double tolerance)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        double distance = relative_distance(&a[i], &b[i]);
+        EXPECT(t, distance <= tolerance, "output %u is off by %g", i, distance);
+    }
+}
+
+/* ---- running many seeds ---- */
+
+static void for_each_seed(uint64_t n, void (*check)(uint64_t seed))
+{
+    const char *only_seed = getenv("TP_SEED");
+    if (only_seed) {
+        check(strtoull(only_seed, NULL, 10));
+        return;
+    }
+    for (uint64_t seed = 1; seed <= n; seed++)
+        check(seed);
+}
+
+/* ---- meaning ---- */
+
+static void check_meaning(uint64_t seed)
+{
+    trial t;
+    trial_begin(&t, seed, seed % 4 != 0);
+    result want = run_twice(&t, &t.base, true);
+    for (int subset = 0; subset < 3; subset++) {
+        tp_graph g;
+        draw_disabled(&t);
+        draw_recompute(&t);
+        optimise(&t, &g);
+
+        result got = run_twice(&t, &g, true);
+
+        EXPECT(&t, g.n_outputs == t.base.n_outputs, "the number of outputs changed");
+        expect_close(&t, g.n_outputs, want.outputs, got.outputs, 1e-9);
+        environment_release(&got.env);
+        tp_graph_release(&g);
+    }
+    environment_release(&want.env);
+    trial_end(&t);
+}
+
+static void any_subset_of_passes_keeps_the_meaning(void **state)
+{
+    for_each_seed(400, check_meaning);
+}
+
+/* ---- bits ---- */
+
+static void check_pass_bits(uint64_t seed)
+{
+    static const char *const exact[] = {"cse", "dce", "schedule", "recompute"};
+    trial t;
+    trial_begin(&t, seed, seed % 4 != 0);
+    result want = run_twice(&t, &t.base, false);
+    for (int i = 0; i < 4; i++) {
+        tp_graph g;
+        only(&t, exact[i]);
+        t.options.recompute = TP_RECOMPUTE_NONE;
+        if (i == 3)
+            draw_recompute(&t);
+        optimise(&t, &g);
+
+        result got = run_twice(&t, &g, false);
+
+        expect_same_bits(&t, g.n_outputs, want.outputs, got.outputs, exact[i]);
+        environment_release(&got.env);
+        tp_graph_release(&g);
+    }
+    environment_release(&want.env);
+    trial_end(&t);
+}
+
+static void cse_dce_schedule_and_recompute_keep_the_bits(void **state)
+{
+    for_each_seed(300, check_pass_bits);
+}
+
+static void check_recompute_bits(uint64_t seed)
+{
+    trial t;
+    tp_graph none, g;
+    trial_begin(&t, seed, true);
+    draw_disabled(&t);
+    t.options.compute_dtype = TP_DTYPE_BF16;
+    optimise(&t, &none);
+    result want = run_twice(&t, &none, false);
+    for (tp_recompute mode = TP_RECOMPUTE_FULL; mode <= TP_RECOMPUTE_SELECTIVE; mode++) {
+        t.options.recompute = mode;
+        t.options.recompute_every = 2;
+        optimise(&t, &g);
+
+        result got = run_twice(&t, &g, false);
+
+        expect_same_bits(&t, g.n_outputs, want.outputs, got.outputs, "recompute");
+        environment_release(&got.env);
+        tp_graph_release(&g);
+    }
+    environment_release(&want.env);
+    tp_graph_release(&none);
+    trial_end(&t);
+}
+
+static void recompute_keeps_the_bits_of_bf16(void **state)
+{
+    for_each_seed(200, check_recompute_bits);
+}
+
+/* ---- precision ---- */
+
+/* All outputs as one vector: a gradient that is nearly zero has no digits of its own. */
+static double distance_of_all(trial *t, const tp_graph *g, const result *want)
+{
+    result got = run_twice(t, g, false);
+    double squares = 0, size = 0;
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        const tp_operand *a = &want->outputs[i];
+        double norm = 0;
+        for (int64_t r = 0; r < a->dim[0]; r++)
+            for (int64_t c = 0; c < a->dim[1]; c++)
+                norm += element(a, r, c) * element(a, r, c);
+        double distance = relative_distance(a, &got.outputs[i]);
+        squares += distance * distance * norm;
+        size += norm;
+    }
+    environment_release(&got.env);
+    return sqrt(squares / size);
+}
+
+/* Fused kernels round less often than the ops they replace, never more: in bf16 they
+ * may be off by what the plain bf16 graph is off, give or take. */
+static void check_bf16(uint64_t seed)
+{
+    trial t;
+    tp_graph plain, fused;
+    trial_begin(&t, seed, true);
+    result want = run_twice(&t, &t.base, false);
+    t.options.compute_dtype = TP_DTYPE_BF16;
+    only(&t, "autocast");
+    optimise(&t, &plain);
+    draw_disabled(&t);
+    if (t.options.n_disabled && strcmp(t.disabled[0], "autocast") == 0)
+        t.options.n_disabled = 0;
+    draw_recompute(&t);
+    optimise(&t, &fused);
+
+    double of_plain = distance_of_all(&t, &plain, &want);
+    double of_fused = distance_of_all(&t, &fused, &want);
+
+    EXPECT(&t, of_fused <= 0.05 + 3 * of_plain, "bf16 is off by %g, without fusion by %g", of_fused,
+           of_plain);
+    environment_release(&want.env);
+    tp_graph_release(&plain);
+    tp_graph_release(&fused);
+    trial_end(&t);
+}
+
+static void bf16_stays_close_to_f32(void **state) { for_each_seed(200, check_bf16); }
+
+/* ---- execution ---- */
+
+static void expect_right_plan(trial *t, const tp_graph *g, bool share)
+{
+    tp_memory_plan plan;
+    assert_int_equal(tp_plan_memory(g, share, &t->arena, &plan, NULL), TP_OK);
+    const char *complaint = check_plan(g, &plan, &t->arena);
+    EXPECT(t, !complaint, "memory %s: %s", share ? "shared" : "apart", complaint);
+    EXPECT(t, plan.live_peak_bytes <= plan.arena_bytes, "the arena is smaller than its peak");
+}
+
+static void bind_inputs(tp_exec *e, const environment *env)
+{
+    for (size_t i = 0; i < env->states.n; i++)
+        tp_exec_set_input(e, tp_exec_input(e, env->states.items[i].name),
+                          env->states.items[i].data);
+}
+
+/* The executor over an arena full of NaN against every value in memory of its own. */
+static void expect_right_run(trial *t, const tp_graph *g, bool share)
+{
+    tp_exec_options options = {.backend = &tp_backend_ref, .threads = 1, .share_memory = share};
+    result want = run_twice(t, g, false);
+    environment env;
+    tp_exec *e;
+    tp_exec_pool pool = {0};
+    environment_init(&env, t->seed, false);
+    environment_add(&env, &t->base);
+    environment_add(&env, g);
+    assert_int_equal(tp_exec_create(g, &options, &e, NULL), TP_OK);
+    tp_exec_pool_fit(&pool, e);
+    assert_int_equal(tp_exec_pool_alloc(&pool, NULL), TP_OK);
+    assert_int_equal(tp_exec_bind(e, &env.states, &pool, NULL), TP_OK);
+    bind_inputs(e, &env);
+
+    for (int batch = 0; batch < 2; batch++) {
+        environment_next_batch(&env, batch);
+        memset(pool.arena, 0xff, pool.arena_bytes);
+        memset(pool.workspace, 0xff, pool.workspace_bytes);
+        tp_exec_run(e, batch > 0);
+    }
+
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        expect_same_bits(t, 1, &want.outputs[i], tp_exec_output(e, i),
+                         share ? "shared memory" : "memory apart");
+    tp_exec_free(e);
+    tp_exec_pool_release(&pool);
+    environment_release(&env);
+    environment_release(&want.env);
+}
+
+static void check_execution(uint64_t seed)
+{
+    trial t;
+    tp_graph g;
+    trial_begin(&t, seed, seed % 3 != 0);
+    draw_disabled(&t);
+    draw_recompute(&t);
+    t.options.compute_dtype = seed % 2 ? TP_DTYPE_BF16 : TP_DTYPE_F32;
+    optimise(&t, &g);
+
+    for (int share = 0; share < 2; share++) {
+        expect_right_plan(&t, &g, share);
+        expect_right_run(&t, &g, share);
+    }
+    tp_graph_release(&g);
+    trial_end(&t);
+}
+
+static void plans_hold_what_is_alive(void **state) { for_each_seed(300, check_execution); }
+
+/* ---- text ---- */
+
+static void check_text(uint64_t seed)
+{
+    trial t;
+    tp_graph g, first, second;
+    tp_buf a = {0}, b = {0}, c = {0};
+    trial_begin(&t, seed, true);
+    draw_disabled(&t);
+    draw_recompute(&t);
+    t.options.compute_dtype = seed % 2 ? TP_DTYPE_BF16 : TP_DTYPE_F32;
+    optimise(&t, &g);
+    tp_error err = {0};
+
+    tp_graph_print(&g, &a);
+    EXPECT(&t, tp_graph_parse("text", a.data, a.len, &first, &err) == TP_OK, "%s", err.message);
+    tp_graph_print(&first, &b);
+    EXPECT(&t, tp_graph_parse("text", b.data, b.len, &second, &err) == TP_OK, "%s", err.message);
+    tp_graph_print(&second, &c);
+
+    assert_string_equal(tp_buf_str(&b), tp_buf_str(&c)); /* the first may number otherwise */
+    result want = run_twice(&t, &g, false), got = run_twice(&t, &first, false);
+    expect_same_bits(&t, g.n_outputs, want.outputs, got.outputs, "text");
+    environment_release(&want.env);
+    environment_release(&got.env);
+    tp_graph_release(&g);
+    tp_graph_release(&first);
+    tp_graph_release(&second);
+    tp_buf_release(&a);
+    tp_buf_release(&b);
+    tp_buf_release(&c);
+    trial_end(&t);
+}
+
+static void text_keeps_the_meaning(void **state) { for_each_seed(100, check_text); }
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_subset_of_passes_keeps_the_meaning),
+        cmocka_unit_test(cse_dce_schedule_and_recompute_keep_the_bits),
+        cmocka_unit_test(recompute_keeps_the_bits_of_bf16),
+        cmocka_unit_test(bf16_stays_close_to_f32),
+        cmocka_unit_test(plans_hold_what_is_alive),
+        cmocka_unit_test(text_keeps_the_meaning),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
