@@ -126,12 +126,27 @@ static void catch_signals(void)
     sigaction(SIGUSR1, &action, NULL);
 }
 
+/* On file from `temper doctor`, or measured now, once, in a second. */
+static bool machine_ceilings(int threads, int mode, tp_machine *ret)
+{
+    tp_error err = {0};
+    bool found = false;
+    if (tp_machine_load(&tp_backend_cpu, threads, ret, &found, &err) != TP_OK || found)
+        return found;
+    if (mode != TP_PROGRESS_QUIET && mode != TP_PROGRESS_JSON)
+        printf("measuring this machine for MFU, once ('temper doctor' does it with more care)\n");
+    if (tp_machine_measure(&tp_backend_cpu, threads, 0.7, ret, &err) != TP_OK)
+        return false;
+    if (tp_machine_save(ret, &err) != TP_OK)
+        fprintf(stderr, "temper: the measurement could not be kept: %s\n", err.message);
+    return true;
+}
+
 static int run(tp_recipe *recipe, const flags *f, int mode)
 {
     char dump_dir[4096];
     tp_error err = {0};
     tp_machine machine;
-    bool found = false;
     tp_train_result result;
     watcher w = {.json = f->json, .dump_dir = dump_dir};
     snprintf(dump_dir, sizeof dump_dir, "%s/dump", recipe->options.run_dir);
@@ -139,7 +154,7 @@ static int run(tp_recipe *recipe, const flags *f, int mode)
     int64_t threads = recipe->options.engine.threads;
     if (threads == TP_OPT_UNSET_INT)
         threads = sysconf(_SC_NPROCESSORS_ONLN);
-    if (tp_machine_load(&tp_backend_cpu, (int)threads, &machine, &found, &err) == TP_OK && found)
+    if (machine_ceilings((int)threads, mode, &machine))
         w.machine = &machine;
     tp_train_hooks hooks = {.observe = observe,
                             .user = &w,
@@ -149,8 +164,6 @@ static int run(tp_recipe *recipe, const flags *f, int mode)
                             .dump = dump};
     catch_signals();
     tp_status status = tp_train_run(recipe->config, &recipe->options, &hooks, &result, &err);
-    if (!w.machine && w.progress.mode != TP_PROGRESS_QUIET && !f->json && status == TP_OK)
-        printf("MFU is unknown: run 'temper doctor' once to measure this machine\n");
     if (status == TP_ERR_INTERRUPTED) {
         fprintf(stderr, "temper: %s\n", err.message);
         return stop_signal ? 128 + stop_signal : 0;

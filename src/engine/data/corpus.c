@@ -305,9 +305,9 @@ static void cut_wave(build *b, const tp_lines *lines)
 static tp_status choose_schema(build *b, const tp_lines *lines, tp_error *err)
 {
     const char *text = lines->buffer, *end = text + lines->wave;
-    tp_status first = TP_OK;
+    tp_error first = {.status = TP_OK};
     int64_t left = b->corpus->skip_bad;
-    for (uint64_t line = lines->line; text < end; line++) {
+    for (uint64_t line = lines->line; text < end && first.status != TP_ERR_CONFIG; line++) {
         tp_slice s = tp_line_take(&text, end);
         if (tp_line_is_blank(s))
             continue;
@@ -317,20 +317,19 @@ static tp_status choose_schema(build *b, const tp_lines *lines, tp_error *err)
                                             &b->schema, &inner);
         if (status == TP_OK)
             return TP_OK;
-        if (first == TP_OK) {
-            first = status;
-            if (err)
-                *err = inner;
-        }
-        if (status == TP_ERR_CONFIG || left-- == 0)
-            return first;
+        if (first.status == TP_OK || status == TP_ERR_CONFIG)
+            first = inner;
+        if (left-- == 0)
+            break;
     }
-    if (first == TP_OK)
+    if (first.status == TP_OK)
         return tp_fail(err, TP_ERR_FORMAT,
                        "%s is empty; one JSON object per line is needed, such as "
                        "{\"prompt\": \"...\", \"completion\": \"...\"}",
                        b->corpus->path);
-    return first;
+    if (err)
+        *err = first;
+    return first.status;
 }
 
 static tp_status build_waves(build *b, tp_lines *lines, tp_error *err)

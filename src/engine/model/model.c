@@ -10,8 +10,8 @@
 
 enum {
     MAX_CONFIG_BYTES = 1 << 20,
-    /* The document takes up to 64 bytes per byte of text; parameters need far less. */
-    ARENA_BYTES = 2 * 64 * MAX_CONFIG_BYTES,
+    JSON_FACTOR = 65,     /* a document and its text, per byte */
+    ARENA_BASE = 8 << 20, /* far above the list of parameters of the deepest model */
     MAX_EOS = TP_COUNTOF(((tp_model_info *)NULL)->eos)
 };
 
@@ -180,7 +180,7 @@ static tp_status choose_family(const tp_fields *c, const tp_family **ret, tp_err
 
 static tp_status parse(tp_model *model, const char *name, const char *text, size_t n, tp_error *err)
 {
-    TP_TRY(tp_arena_init(&model->arena, ARENA_BYTES, err));
+    TP_TRY(tp_arena_init(&model->arena, n * JSON_FACTOR + strlen(name) + ARENA_BASE, err));
     model->config_path = tp_arena_strdup(&model->arena, name);
     model->config_text = tp_arena_strndup(&model->arena, text, n);
     model->config_len = n;
@@ -222,23 +222,34 @@ tp_status tp_model_parse(const char *name, const char *text, size_t n, tp_model 
     return TP_OK;
 }
 
-/* The ids that end a text: generation_config.json knows more of them. */
-static tp_status read_generation_config(tp_model *model, tp_error *err)
+static tp_status parse_generation_config(tp_model *model, const char *path, const tp_buf *text,
+                                         tp_error *err)
 {
-    const char *path = tp_arena_printf(&model->arena, "%s/generation_config.json", model->folder);
-    if (!tp_file_exists(path))
-        return TP_OK;
-    tp_buf text = {0};
+    tp_arena arena;
     const tp_json *root = NULL;
-    tp_json_options options = {.allow_nan = true, .max_bytes = MAX_CONFIG_BYTES / 2};
-    tp_status status = tp_file_read(path, MAX_CONFIG_BYTES / 2, &text, err);
-    if (status == TP_OK)
-        status =
-            tp_json_parse(&model->arena, path, tp_buf_str(&text), text.len, &options, &root, err);
+    tp_json_options options = {.allow_nan = true};
+    TP_TRY(tp_arena_init(&arena, text->len * JSON_FACTOR + (64 << 10), err));
+    tp_status status =
+        tp_json_parse(&arena, path, tp_buf_str(text), text->len, &options, &root, err);
     tp_fields c = {.path = path, .section = "", .object = root};
     if (status == TP_OK && tp_fields_get(&c, "eos_token_id"))
         status =
             tp_fields_ids(&c, "eos_token_id", MAX_EOS, model->info.eos, &model->info.n_eos, err);
+    tp_arena_release(&arena);
+    return status;
+}
+
+/* The ids that end a text: generation_config.json knows more of them. */
+static tp_status read_generation_config(tp_model *model, tp_error *err)
+{
+    tp_buf path = {0}, text = {0};
+    tp_status status = TP_OK;
+    tp_buf_addf(&path, "%s/generation_config.json", model->folder);
+    if (tp_file_exists(path.data))
+        status = tp_file_read(path.data, MAX_CONFIG_BYTES, &text, err);
+    if (status == TP_OK && text.len)
+        status = parse_generation_config(model, path.data, &text, err);
+    tp_buf_release(&path);
     tp_buf_release(&text);
     return status;
 }

@@ -359,6 +359,12 @@ static tp_status load_pretrained(trainer *t, tp_error *err)
                       report.n_loaded, report.n_expected, report.n_unused,
                       report.n_unused ? ": " : "", report.n_unused ? report.unused_names : "",
                       tp_dtype_name(report.file_dtype));
+    if (report.head_was_ignored)
+        tp_trainer_notice(t, "the file has a head of its own that differs from the embedding, but "
+                             "config.json ties them: the embedding is used");
+    if (tp_model_get_info(t->model)->ignored_dropout > 0)
+        tp_trainer_notice(t, "config.json asks for dropout %g: there is none",
+                          tp_model_get_info(t->model)->ignored_dropout);
     if (report.has_nonfinite)
         return tp_fail(err, TP_ERR_NUMERIC, "'%s': tensor '%s' holds NaN or infinity",
                        t->o->policy.model_name, report.nonfinite_name);

@@ -406,6 +406,8 @@ static void values_are_checked(void **state)
          "command line: policy.precision: \"fp8\" is not one of float32, bfloat16"},
         {"policy.sequence_packing.enabled=yes",
          "command line: policy.sequence_packing.enabled: \"yes\" is not true or false"},
+        {"policy.model_name=\"a\\0b\"",
+         "command line: policy.model_name: the text contains a NUL character"},
         {"policy.model_name=[a]", "command line: policy.model_name: a list is not text"},
         {"policy.optimizer=adam",
          "command line: policy.optimizer: expected a section with keys below it, as in "
@@ -441,25 +443,28 @@ static void text_takes_numbers(void **state)
 /* Every reference form, seen through the section that keeps any subtree. */
 static void references_are_resolved(void **state)
 {
-    put("r.yaml", "policy:\n"
-                  "  model_name: m\n"
-                  "  max_total_sequence_length: 512\n"
-                  "  scheduler:\n"
-                  "    a: ${policy.max_total_sequence_length}\n"
-                  "    b: ${.a}\n"
-                  "    c: ${..train_global_batch_size}\n"
-                  "    d: x-${.a}-${policy.precision}\n"
-                  "    e: ${mul:${.a}, 3}\n"
-                  "    f: ${div:7, 2}\n"
-                  "    g: ${div:8,2}\n"
-                  "    h: ${add:${mul:2,3},${max:1, 5}}\n"
-                  "    i: ${sub:0.5, 1e-1}\n"
-                  "    j: [\"${policy.optimizer.kwargs.betas.1}\"]\n"
-                  "    k: ${policy.optimizer}\n"
-                  "    l: \\${not this} ${.a}\n"
-                  "    m: ${policy.${.n}}\n"
-                  "    n: precision\n"
-                  "    o: ${.k.kwargs.lr}\n");
+    put("r.yaml",
+        "policy:\n"
+        "  model_name: m\n"
+        "  max_total_sequence_length: 512\n"
+        "  scheduler:\n"
+        "    a: ${policy.max_total_sequence_length}\n"
+        "    b: ${.a}\n"
+        "    c: ${..train_global_batch_size}\n"
+        "    d: x-${.a}-${policy.precision}\n"
+        "    e: ${mul:${.a}, 3}\n"
+        "    f: ${div:7, 2}\n"
+        "    g: ${div:8,2}\n"
+        "    h: ${add:${mul:2,3},${max:1, 5}}\n"
+        "    i: ${sub:0.5, 1e-1}\n"
+        "    j: [\"${policy.optimizer.kwargs.betas.1}\"]\n"
+        "    k: ${policy.optimizer}\n"
+        "    l: \\${not this} ${.a}\n"
+        "    m: ${policy.${.n}}\n"
+        "    n: precision\n"
+        "    o: ${.k.kwargs.lr}\n"
+        "    p: [\"${add:0.5, 1}\", \"${mul:0.5,3}\", \"${max:0.5,0.25}\", \"${sub:5,7}\"]\n"
+        "    q: ${policy.sequence_packing.enabled} ${engine.late_by} ${ policy.precision }\n");
     load("r.yaml");
     bind_well();
 
@@ -471,7 +476,8 @@ static void references_are_resolved(void **state)
         out.data,
         "{\"a\":512,\"b\":512,\"c\":32,\"d\":\"x-512-bfloat16\",\"e\":1536,\"f\":3.5,\"g\":4,"
         "\"h\":11,\"i\":0.4,\"j\":[0.98],\"k\":{\"kwargs\":{\"lr\":5.0e-6,\"betas\":[0.9,0.98]}},"
-        "\"l\":\"${not this} 512\",\"m\":\"bfloat16\",\"n\":\"precision\",\"o\":5.0e-6}");
+        "\"l\":\"${not this} 512\",\"m\":\"bfloat16\",\"n\":\"precision\",\"o\":5.0e-6,"
+        "\"p\":[1.5,1.5,0.5,-2],\"q\":\"true null bfloat16\"}");
     assert_int_equal(o.budget, 1024);
     assert_string_equal(tp_config_origin(config, "policy.scheduler.a"), "r.yaml:5");
     tp_buf_release(&out);
@@ -481,12 +487,14 @@ static void a_section_may_refer_to_another(void **state)
 {
     put("r.yaml", "policy:\n"
                   "  model_name: m\n"
+                  "  tokenizer: {name: '${policy.optimizer.kwargs.lr}'}\n"
                   "  optimizer: ${policy.scheduler.opt}\n"
                   "  scheduler: {opt: {kwargs: {lr: 0.25}}}\n");
     load("r.yaml");
     bind_well();
     assert_true(o.lr == 0.25);
     assert_true(o.betas.v[0] == 0.9);
+    assert_string_equal(o.tokenizer_name, "0.25");
 }
 
 static void bad_references_are_explained(void **state)
@@ -539,6 +547,20 @@ static void circles_over_several_values_are_found(void **state)
     override("policy.scheduler={a: {b: '${policy.scheduler.a}'}}");
     expect_bind_error("command line: policy.scheduler.a.b: ${policy.scheduler.a} refers back to "
                       "this value; break the circle");
+}
+
+static void chains_are_bounded(void **state)
+{
+    load(NULL);
+    override("policy.model_name=m");
+    for (int i = 0; i < 70; i++) {
+        char text[100];
+        snprintf(text, sizeof text, "policy.scheduler.b%d=${.b%d}", i, i + 1);
+        override(text);
+    }
+    override("policy.scheduler.b70=1");
+    expect_bind_error("command line: policy.scheduler.b64: interpolations are nested more than 64 "
+                      "deep");
 }
 
 static void expansion_is_bounded(void **state)
@@ -722,6 +744,7 @@ int main(void)
         CASE(a_section_may_refer_to_another),
         CASE(bad_references_are_explained),
         CASE(circles_over_several_values_are_found),
+        CASE(chains_are_bounded),
         CASE(expansion_is_bounded),
         CASE(text_expansion_is_bounded),
         CASE(keys_without_effect_are_announced),

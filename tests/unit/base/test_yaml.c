@@ -95,6 +95,10 @@ static void tags_may_state_what_is_the_case(void **state)
 {
     expect_json("[!!str 5, !!int 5, !!float 5, !!bool true, !!null ~, ! 5]",
                 "[\"5\",5,5,true,null,\"5\"]");
+    expect_json("a: !!map {b: !!seq [1]}", "{\"a\":{\"b\":[1]}}");
+    REFUSE("a: !!set {b: 1}", "r.yaml:1:4: unknown tag; plain values need none, remove it");
+    REFUSE("a: !!seq {b: 1}", "r.yaml:1:4: the value is not what its tag !!seq says");
+    REFUSE("&a a: 1", "r.yaml:1:4: a key takes neither anchor nor tag");
     REFUSE("a: !!int x", "r.yaml:1:4: the value is not what its tag !!int says");
     REFUSE("a: !!python/tuple [1]", "r.yaml:1:4: unknown tag; plain values need none, remove it");
 }

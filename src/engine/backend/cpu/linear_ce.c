@@ -16,7 +16,12 @@
 #include "engine/backend/cpu/kernel.h"
 #include "engine/backend/cpu/loss_rows.h"
 
-enum { CHUNK_BYTES = 1 << 27, MIN_CHUNK = 64, MAX_CHUNK = 512 };
+enum {
+    MIN_CHUNK = 64, /* rows; also the unit */
+    MAX_CHUNK = 512,
+    CHUNK_BYTES = 192 << 20,   /* of logits, at most */
+    WHOLE_BYTES = 64 << 20     /* of all logits: below, they may be one chunk */
+};
 
 typedef struct {
     const tp_launch *launch;
@@ -47,6 +52,8 @@ static int64_t rows_of_chunk(const tp_launch *launch, int64_t row_bytes)
     int64_t tokens = launch->in[0].dim[0], chunk = launch->attrs.chunk;
     if (chunk <= 0) {
         chunk = CHUNK_BYTES / row_bytes / MIN_CHUNK * MIN_CHUNK;
+        if (tokens * row_bytes > WHOLE_BYTES && chunk > tokens / 2)
+            chunk = ceil_div(tokens / 2, MIN_CHUNK) * MIN_CHUNK;
         chunk = chunk < MIN_CHUNK ? MIN_CHUNK : chunk > MAX_CHUNK ? MAX_CHUNK : chunk;
     }
     return chunk < tokens ? chunk : tokens;

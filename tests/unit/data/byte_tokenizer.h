@@ -1,0 +1,31 @@
+/* byte_tokenizer.h - a tokenizer whose ordinary tokens are single bytes, for tests that
+ * say by hand which tokens are learned.  Special: <|bos|>, <|end|>, <|start|>. */
+#ifndef TP_TESTS_BYTE_TOKENIZER_H
+#define TP_TESTS_BYTE_TOKENIZER_H
+
+#include <stdlib.h>
+
+#include "base/files.h"
+#include "engine/data/tokenizer.h"
+
+/* 0 when all went well.  `chat_template` may be NULL. */
+static inline int byte_tokenizer_make(const char *chat_template, tp_tokenizer **ret)
+{
+    char folder[] = "/tmp/temper-tokenizer-XXXXXX";
+    const char *const special[] = {"<|bos|>", "<|end|>", "<|start|>"};
+    const char *const texts[] = {"a"};
+    const size_t lengths[] = {1};
+    tp_bpe_train_options options = {.pre_tokenizer = "gpt2",
+                                    .vocab_size = 259,
+                                    .special = special,
+                                    .n_special = 3,
+                                    .bos = "<|bos|>",
+                                    .eos = "<|end|>",
+                                    .chat_template = chat_template};
+    int failed = !mkdtemp(folder) ||
+                 tp_tokenizer_train(texts, lengths, 1, &options, folder, NULL) != TP_OK ||
+                 tp_tokenizer_load(folder, ret, NULL) != TP_OK;
+    return tp_dir_remove(folder, NULL) != TP_OK || failed;
+}
+
+#endif

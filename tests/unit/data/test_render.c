@@ -1,0 +1,233 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "byte_tokenizer.h"
+#include "engine/data/render.h"
+
+/* One turn per line, as ChatML writes it. */
+#define CHATML                                                                           \
+    "{% for m in messages %}<|start|>{{ m.role }}\n{{ m.content }}<|end|>\n{% endfor %}" \
+    "{% if add_generation_prompt %}<|start|>assistant\n{% endif %}"
+/* The same with what the assistant writes marked. */
+#define BLOCKS                                                                               \
+    "{% for m in messages %}<|start|>{{ m.role }}\n{% if m.role == 'assistant' %}"           \
+    "{% generation %}{{ m.content }}<|end|>{% endgeneration %}\n{% else %}{{ m.content }}"   \
+    "<|end|>\n{% endif %}{% endfor %}"
+/* Writes <think> into the last turn alone, so that earlier turns are rewritten. */
+#define THINKS                                                                      \
+    "{% for m in messages %}<|start|>{{ m.role }}\n"                                \
+    "{% if loop.last and m.role == 'assistant' %}<think>{% endif %}"                \
+    "{{ m.content }}<|end|>\n{% endfor %}"                                          \
+    "{% if add_generation_prompt %}<|start|>assistant\n{% endif %}"
+
+#define HELLO "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}," \
+              "{\"role\":\"assistant\",\"content\":\"yo\"}]}"
+#define TWICE "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"},"  \
+              "{\"role\":\"assistant\",\"content\":\"b\"},"            \
+              "{\"role\":\"user\",\"content\":\"c\"},"                 \
+              "{\"role\":\"assistant\",\"content\":\"d\"}]}"
+#define SUM "{\"prompt\":\"1+1=\",\"completion\":\"2\"}"
+
+static tp_arena arena;
+static tp_tokenizer *tok;
+static tp_error err;
+static tp_buf shown;
+static tp_rendered rendered;
+
+static int set_up(void **state)
+{
+    return tp_arena_init(&arena, 64 << 20, NULL) != TP_OK || byte_tokenizer_make(NULL, &tok) != 0;
+}
+
+static int tear_down(void **state)
+{
+    tp_arena_release(&arena);
+    tp_tokenizer_free(tok);
+    tp_buf_release(&shown);
+    return 0;
+}
+
+/* Render `text`; the result is in `rendered` and, as text, in `shown`. */
+static tp_status render(const char *text, tp_render_options options)
+{
+    tp_renderer *renderer;
+    tp_schema schema;
+    tp_schema_options schema_options = {0};
+    tp_example example;
+    tp_row row = {.file = "f.jsonl", .line = 3, .text = text, .n = strlen(text)};
+    tp_rendered_release(&rendered);
+    tp_buf_clear(&shown);
+    err.message[0] = 0;
+    tp_status status = tp_renderer_new(tok, &options, &renderer, &err);
+    if (status != TP_OK)
+        return status;
+    tp_rendered_init(&rendered, renderer);
+    assert_int_equal(tp_schema_choose(&schema_options, &row, &arena, &schema, &err), TP_OK);
+    assert_int_equal(tp_schema_read(&schema, &row, &arena, &example, &err), TP_OK);
+    status = tp_render(renderer, &example, &row, &arena, &rendered, &err);
+    tp_renderer_free(renderer);
+    if (status == TP_OK) {
+        assert_int_equal(rendered.ids.len, rendered.mask.len);
+        tp_render_show(tok, rendered.ids.data, (const uint8_t *)rendered.mask.data,
+                       rendered.ids.len, 0, false, &shown);
+    }
+    return status;
+}
+
+static void expect(const char *text, tp_render_options options, const char *picture)
+{
+    tp_status status = render(text, options);
+    assert_string_equal(err.message, "");
+    assert_int_equal(status, TP_OK);
+    assert_string_equal(tp_buf_str(&shown), picture);
+    tp_rendered_release(&rendered);
+}
+
+static void expect_failure(const char *text, tp_render_options options, const char *message)
+{
+    assert_int_not_equal(render(text, options), TP_OK);
+    assert_string_equal(err.message, message);
+    tp_rendered_release(&rendered);
+}
+
+static void only_the_completion_is_learned(void **state)
+{
+    expect(SUM, (tp_render_options){0}, "| 1+1=\n> 2\n");
+    expect(SUM, (tp_render_options){.add_bos = true, .add_eos = true},
+           "| <|bos|>1+1=\n> 2<|end|>\n");
+    expect("{\"question\":\"q\",\"answer\":\"a\"}", (tp_render_options){0}, "| q\\n\n> a\n");
+}
+
+static void all_of_a_text_is_learned_but_its_first_token(void **state)
+{
+    expect("{\"text\":\"abc\"}", (tp_render_options){0}, "| a\n> bc\n");
+    expect("{\"text\":\"abc\"}", (tp_render_options){.add_bos = true, .add_eos = true},
+           "| <|bos|>\n> abc<|end|>\n");
+}
+
+static void prefixes_find_what_the_assistant_wrote(void **state)
+{
+    tp_render_options options = {.chat_template = CHATML};
+    expect(HELLO, options,
+           "| <|start|>user\\n\n| hi<|end|>\\n\n| <|start|>assistant\\n\n> yo<|end|>\\n\n");
+    expect(TWICE, options,
+           "| <|start|>user\\n\n| a<|end|>\\n\n| <|start|>assistant\\n\n> b<|end|>\\n\n"
+           "| <|start|>user\\n\n| c<|end|>\\n\n| <|start|>assistant\\n\n> d<|end|>\\n\n");
+    expect(SUM, options,
+           "| <|start|>user\\n\n| 1+1=<|end|>\\n\n| <|start|>assistant\\n\n> 2<|end|>\\n\n");
+}
+
+static void blocks_find_what_the_assistant_wrote(void **state)
+{
+    tp_render_options options = {.chat_template = BLOCKS};
+    expect(HELLO, options,
+           "| <|start|>user\\n\n| hi<|end|>\\n\n| <|start|>assistant\\n\n> yo<|end|>\n| \\n\n");
+    options.only_unmask_final = true;
+    expect(TWICE, options,
+           "| <|start|>user\\n\n| a<|end|>\\n\n| <|start|>assistant\\n\n| b<|end|>\\n\n"
+           "| <|start|>user\\n\n| c<|end|>\\n\n| <|start|>assistant\\n\n> d<|end|>\n| \\n\n");
+}
+
+static void the_final_message_alone(void **state)
+{
+    tp_render_options options = {.chat_template = CHATML, .only_unmask_final = true};
+    expect(TWICE, options,
+           "| <|start|>user\\n\n| a<|end|>\\n\n| <|start|>assistant\\n\n| b<|end|>\\n\n"
+           "| <|start|>user\\n\n| c<|end|>\\n\n| <|start|>assistant\\n\n> d<|end|>\\n\n");
+}
+
+static void bos_and_eos_are_added_where_missing(void **state)
+{
+    tp_render_options options = {.chat_template = CHATML, .add_bos = true, .add_eos = true};
+    expect(HELLO, options, "| <|bos|><|start|>user\\n\n| hi<|end|>\\n\n| <|start|>assistant\\n\n"
+                           "> yo<|end|>\n");
+    options.chat_template = "{{ bos_token }}{% for m in messages %}{{ m.content }} {% endfor %}";
+    expect(HELLO, options, "| <|bos|>hi \n> yo <|end|>\n");
+}
+
+static void rewritten_history_is_refused(void **state)
+{
+    tp_render_options options = {.chat_template = THINKS};
+    expect_failure(TWICE, options,
+                   "f.jsonl:3: the chat template renders the conversation up to message 1 "
+                   "otherwise than in the whole conversation (it rewrites earlier turns, or its "
+                   "generation prompt differs), so what the assistant wrote cannot be told apart; "
+                   "set sft.only_unmask_final, or use a template with {% generation %} blocks");
+    options.only_unmask_final = true;
+    expect(TWICE, options,
+           "| <|start|>user\\n\n| a<|end|>\\n\n| <|start|>assistant\\n\n| b<|end|>\\n\n"
+           "| <|start|>user\\n\n| c<|end|>\\n\n| <|start|>assistant\\n\n> <think>d<|end|>\\n\n");
+}
+
+static void conversations_need_a_template_or_none_on_purpose(void **state)
+{
+    expect_failure(HELLO, (tp_render_options){0},
+                   "f.jsonl:3: the rows are conversations, but the tokenizer has no chat template; "
+                   "give one with policy.tokenizer.chat_template, or null to join the contents");
+    expect(TWICE, (tp_render_options){.chat_template = ""}, "| a\n> b\n| c\n> d\n");
+}
+
+static void a_template_can_refuse_and_can_be_wrong(void **state)
+{
+    tp_render_options options = {.chat_template = "{{ raise_exception('no system') }}"};
+    assert_int_equal(render(HELLO, options), TP_ERR_FORMAT);
+    assert_memory_equal(err.message, "f.jsonl:3: ", 11);
+    assert_non_null(strstr(err.message, "no system"));
+    options.chat_template = "{% for %}";
+    assert_int_not_equal(render(HELLO, options), TP_OK);
+    tp_rendered_release(&rendered);
+}
+
+static void long_examples_are_cut(void **state)
+{
+    assert_int_equal(render("{\"prompt\":\"abc\",\"completion\":\"defg\"}",
+                            (tp_render_options){.max_seq_length = 5}),
+                     TP_OK);
+    assert_string_equal(tp_buf_str(&shown), "| abc\n> de\n");
+    assert_true(rendered.truncated);
+    assert_int_equal(rendered.n_targets, 2);
+    assert_int_equal(render("{\"prompt\":\"abc\",\"completion\":\"defg\"}",
+                            (tp_render_options){.max_seq_length = 3}),
+                     TP_OK);
+    assert_int_equal(rendered.n_targets, 0);
+    assert_int_equal(render("{\"prompt\":\"\",\"completion\":\"\"}", (tp_render_options){0}),
+                     TP_OK);
+    assert_int_equal(rendered.n_targets, 0);
+    tp_rendered_release(&rendered);
+}
+
+static void the_picture_is_safe_for_a_terminal(void **state)
+{
+    const int32_t ids[] = {0, 1, 2};
+    const uint8_t mask[] = {0, 1, 1};
+    expect("{\"prompt\":\"\\u001b[2J\\t\",\"completion\":\"\\r\\u009b\\u007f\"}",
+           (tp_render_options){0}, "| \\x1b[2J\\t\n> \\r\\x9b\\x7f\n");
+    tp_buf_clear(&shown);
+    tp_render_show(tok, ids, mask, 3, 2, true, &shown);
+    assert_non_null(strstr(shown.data, "| \x1b[2m"));
+    assert_non_null(strstr(shown.data, "> \x1b[1;32m"));
+    assert_non_null(strstr(shown.data, "\x1b[0m\n  ... and 1 more tokens\n"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_the_completion_is_learned),
+        cmocka_unit_test(all_of_a_text_is_learned_but_its_first_token),
+        cmocka_unit_test(prefixes_find_what_the_assistant_wrote),
+        cmocka_unit_test(blocks_find_what_the_assistant_wrote),
+        cmocka_unit_test(the_final_message_alone),
+        cmocka_unit_test(bos_and_eos_are_added_where_missing),
+        cmocka_unit_test(rewritten_history_is_refused),
+        cmocka_unit_test(conversations_need_a_template_or_none_on_purpose),
+        cmocka_unit_test(a_template_can_refuse_and_can_be_wrong),
+        cmocka_unit_test(long_examples_are_cut),
+        cmocka_unit_test(the_picture_is_safe_for_a_terminal),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
