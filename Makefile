@@ -1,16 +1,32 @@
 # The front door.  `make demo` shows what Temper does, `make test` proves it.
-BUILD := build/default
-PRESET := default
+PRESET  := default
+BUILD   := build/$(PRESET)
+PREFIX  := /usr/local
+SECONDS := 60
 
-.PHONY: all demo test deps configure build asan tsan clang fuzz coverage bench format check clean
+.PHONY: all help demo test deps configure build install docs asan tsan clang coverage fuzz bench \
+        format check clean
 
 all: build
+
+help:
+	@echo "make            install missing Debian packages, configure and build into $(BUILD)"
+	@echo "make demo       train a small model from nothing and ask what it learned (minutes)"
+	@echo "make test       every test that needs no special hardware"
+	@echo "make install    into $(PREFIX) (PREFIX=DIR, DESTDIR=DIR)"
+	@echo "make docs       renew the pages that are made from tables in the code"
+	@echo "make clang | asan | tsan | coverage    build and test with that preset"
+	@echo "make fuzz       run every fuzzer for SECONDS=$(SECONDS)"
+	@echo "make bench      build the programs in bench/"
+	@echo "make check      which folder may include which"
+	@echo "make format     clang-format over the sources"
+	@echo "make clean      remove build/"
 
 deps:
 	@scripts/install-deps
 
 configure: deps
-	@test -f $(BUILD)/build.ninja || cmake --preset $(PRESET) >/dev/null
+	@test -f $(BUILD)/build.ninja || cmake --preset $(PRESET)
 
 build: configure
 	@cmake --build $(BUILD)
@@ -18,18 +34,28 @@ build: configure
 demo: build
 	@scripts/demo $(BUILD)/src/cli/temper
 
-# The closing line "N passed, M failed" is what .ci/run reports.
+# The closing line "N passed, M failed, K skipped" is what .ci/run reports.
 test: build
 	@scripts/run-tests $(BUILD)
 
-asan tsan clang coverage: deps
-	@cmake --preset $@ >/dev/null && cmake --build build/$@ && scripts/run-tests build/$@
+install: build
+	@cmake --install $(BUILD) --prefix $(PREFIX)
 
-fuzz: deps
-	@cmake --preset fuzz >/dev/null && cmake --build build/fuzz && scripts/run-fuzzers build/fuzz
+docs: build
+	@tools/gen-docs $(BUILD)
+
+clang asan tsan coverage:
+	@$(MAKE) --no-print-directory test PRESET=$@
+
+fuzz:
+	@$(MAKE) --no-print-directory build PRESET=fuzz
+	@scripts/run-fuzzers build/fuzz $(SECONDS)
+
+bench: build
+	@cmake --build $(BUILD) --target gemm_bench train_step
 
 format:
-	@clang-format -i $$(git ls-files 'src/*.c' 'src/*.h' 'tests/*.c' 'tests/*.h' 'bench/*.c')
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
 check:
 	@tools/check-layers

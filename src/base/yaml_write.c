@@ -138,20 +138,6 @@ static void write_scalar(tp_buf *out, const tp_json *v)
     }
 }
 
-/* A list of few scalars reads best as [a, b]. */
-static bool is_flow_list(const tp_json *v)
-{
-    if (v->type != TP_JSON_ARRAY || v->n == 0)
-        return false;
-    size_t width = 0;
-    for (const tp_json *child = v->child; child; child = child->next) {
-        if (child->type == TP_JSON_ARRAY || child->type == TP_JSON_OBJECT)
-            return false;
-        width += child->text.len + 4;
-    }
-    return width <= FLOW_WIDTH;
-}
-
 static void write_flow_list(tp_buf *out, const tp_json *v)
 {
     tp_buf_addc(out, '[');
@@ -161,6 +147,24 @@ static void write_flow_list(tp_buf *out, const tp_json *v)
             tp_buf_adds(out, ", ");
     }
     tp_buf_addc(out, ']');
+}
+
+/* A list of few scalars reads best as [a, b].  Its width is that of what is
+ * written, so that writing what was read back gives the same text. */
+static bool is_flow_list(const tp_json *v)
+{
+    if (v->type != TP_JSON_ARRAY || v->n == 0 || v->n > FLOW_WIDTH / 3)
+        return false;
+    for (const tp_json *child = v->child; child; child = child->next) {
+        if (child->type == TP_JSON_ARRAY || child->type == TP_JSON_OBJECT ||
+            child->text.len > FLOW_WIDTH)
+            return false;
+    }
+    tp_buf text = {0};
+    write_flow_list(&text, v);
+    bool fits = text.len <= FLOW_WIDTH;
+    tp_buf_release(&text);
+    return fits;
 }
 
 /* A comment must stay on its line, whatever the text says. */

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cpu.h"
 #include "cli/cli.h"
 
 enum { FIRST_KEY = 0x1000, MAX_FLAGS = 40, STATUS_HELP = -2, STATUS_BAD = -1 };
@@ -15,9 +16,28 @@ typedef struct {
     bool failed;
 } parse;
 
+void tp_nearest_offer(tp_nearest *near, const char *candidate)
+{
+    size_t distance = tp_str_distance(near->word, candidate);
+    size_t limit = strlen(near->word) < 4 ? 1 : 3;
+    if (distance <= limit && (!near->best || distance < near->distance)) {
+        near->best = candidate;
+        near->distance = distance;
+    }
+}
+
+/* ---- one flag ---- */
+
+static bool is_in_range(const tp_flag *flag, double v)
+{
+    return (flag->least == 0 && flag->most == 0) || (v >= flag->least && v <= flag->most);
+}
+
 static bool store(parse *p, const tp_flag *flag, const char *text)
 {
     void *field = p->target + flag->offset;
+    int64_t whole;
+    double number;
     switch (flag->type) {
     case TP_FLAG_BOOL:
         *(bool *)field = true;
@@ -26,11 +46,26 @@ static bool store(parse *p, const tp_flag *flag, const char *text)
         *(const char **)field = text;
         return true;
     case TP_FLAG_INT:
-        return tp_str_to_i64(text, field);
+        if (!tp_str_to_i64(text, &whole) || !is_in_range(flag, (double)whole))
+            return false;
+        *(int64_t *)field = whole;
+        return true;
     case TP_FLAG_FLOAT:
-        return tp_str_to_f64(text, field);
+        if (!tp_str_to_f64(text, &number) || !is_in_range(flag, number))
+            return false;
+        *(double *)field = number;
+        return true;
     }
     return false;
+}
+
+static void print_refusal(const parse *p, const tp_flag *flag, const char *text)
+{
+    const char *kind = flag->type == TP_FLAG_INT ? "whole number" : "number";
+    fprintf(stderr, "temper %s: --%s takes a %s", p->usage->command, flag->name, kind);
+    if (flag->least != 0 || flag->most != 0)
+        fprintf(stderr, " from %.10g to %.10g", flag->least, flag->most);
+    fprintf(stderr, ", not '%s'\n", text);
 }
 
 static error_t on_key(int key, char *text, struct argp_state *state)
@@ -41,8 +76,9 @@ static error_t on_key(int key, char *text, struct argp_state *state)
         return 0;
     }
     if (key == '?') {
-        argp_state_help(state, stdout, ARGP_HELP_LONG | ARGP_HELP_DOC | ARGP_HELP_PRE_DOC |
-                                           ARGP_HELP_USAGE | ARGP_HELP_POST_DOC);
+        argp_state_help(state, stdout,
+                        ARGP_HELP_LONG | ARGP_HELP_DOC | ARGP_HELP_PRE_DOC | ARGP_HELP_USAGE |
+                            ARGP_HELP_POST_DOC);
         p->n_words = STATUS_HELP;
         return ECANCELED;
     }
@@ -52,12 +88,39 @@ static error_t on_key(int key, char *text, struct argp_state *state)
             continue;
         if (store(p, flag, text))
             return 0;
-        fprintf(stderr, "temper %s: --%s takes a number, not '%s'\n", p->usage->command, flag->name,
-                text);
+        print_refusal(p, flag, text);
         p->failed = true;
         return EINVAL;
     }
     return ARGP_ERR_UNKNOWN;
+}
+
+/* ---- the command line ---- */
+
+/* Long options that do not exist, before getopt sees them: it cannot say what was meant.
+ * Abbreviations are left to it. */
+static bool check_names(const tp_usage *usage, int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        char name[64];
+        tp_nearest near = {.word = name};
+        if (strncmp(argv[i], "--", 2) != 0)
+            continue;
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(argv[i] + 2, "="), argv[i] + 2);
+        bool known = tp_str_starts("help", name);
+        tp_nearest_offer(&near, "help");
+        for (const tp_flag *f = usage->flags; f->name && !known; f++) {
+            known = tp_str_starts(f->name, name);
+            tp_nearest_offer(&near, f->name);
+        }
+        if (known)
+            continue;
+        fprintf(stderr, "temper %s: there is no option '--%s'%s%s%s; see 'temper help %s'\n",
+                usage->command, name, near.best ? "; did you mean '--" : "",
+                near.best ? near.best : "", near.best ? "'" : "", usage->command);
+        return false;
+    }
+    return true;
 }
 
 static void fill_options(const tp_usage *usage, struct argp_option *options)
@@ -76,6 +139,8 @@ int tp_cli_parse(const tp_usage *usage, int argc, char **argv, void *target, cha
 {
     struct argp_option options[MAX_FLAGS + 2] = {0};
     char name[64], doc[4096];
+    if (!check_names(usage, argc, argv))
+        return STATUS_BAD;
     fill_options(usage, options);
     snprintf(doc, sizeof doc, "%s%s%s", usage->summary, usage->details ? "\v" : "",
              usage->details ? usage->details : "");
@@ -92,12 +157,15 @@ int tp_cli_parse(const tp_usage *usage, int argc, char **argv, void *target, cha
     if (status || p.failed)
         return STATUS_BAD;
     if (p.n_words < usage->min_words || (usage->max_words >= 0 && p.n_words > usage->max_words)) {
-        fprintf(stderr, "temper %s: expected %s; see 'temper help %s'\n", usage->command,
-                usage->arguments, usage->command);
+        const char *wanted = *usage->arguments ? usage->arguments : "no arguments";
+        fprintf(stderr, "temper %s: expected %s; see 'temper help %s'\n", usage->command, wanted,
+                usage->command);
         return STATUS_BAD;
     }
     return p.n_words;
 }
+
+/* ---- the end of a command ---- */
 
 int tp_cli_exit_status(tp_status status)
 {
@@ -122,8 +190,31 @@ int tp_cli_fail(const tp_error *err)
     return tp_cli_exit_status(err->status);
 }
 
+bool tp_cli_terminal(FILE *out)
+{
+    const char *term = getenv("TERM");
+    return isatty(fileno(out)) && !(term && strcmp(term, "dumb") == 0);
+}
+
 bool tp_cli_colour(FILE *out)
 {
-    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-    return isatty(fileno(out)) && !(no && *no) && !(term && strcmp(term, "dumb") == 0);
+    const char *no = getenv("NO_COLOR");
+    return tp_cli_terminal(out) && !(no && *no);
+}
+
+bool tp_cli_force_isa(const char *name)
+{
+    tp_error err = {0};
+    tp_isa isa;
+    if (!name)
+        return true;
+    if (!tp_isa_parse(name, &isa)) {
+        fprintf(stderr, "temper: --isa is portable, avx2, avx512, avx512_bf16 or amx, not '%s'\n",
+                name);
+        return false;
+    }
+    if (tp_cpu_force_isa(isa, &err) == TP_OK)
+        return true;
+    tp_cli_fail(&err);
+    return false;
 }

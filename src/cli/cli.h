@@ -2,8 +2,8 @@
  *
  * A command is one row of commands.def and one function.  Its flags are one table,
  * which drives parsing and --help alike.  Commands print; the library does not.
- * Exit status: 0 done, 2 bad input, 4 the system refused, 5 out of memory,
- * 6 stopped for numerical reasons, 130 and 143 stopped by a signal. */
+ * Exit status: 0 done, 2 bad input or a failed check, 4 output could not be written,
+ * 5 out of memory, 6 stopped for numerical reasons, 128 + N stopped by signal N. */
 #ifndef TP_CLI_CLI_H
 #define TP_CLI_CLI_H
 
@@ -13,13 +13,26 @@
 #include "base/strings.h"
 
 typedef struct {
-    const char *name;      /* "json": --json */
-    char letter;           /* 'j' or 0 */
-    const char *argument;  /* "N": takes a value; NULL: a switch */
+    const char *name;     /* "json": --json */
+    char letter;          /* 'j' or 0 */
+    const char *argument; /* "N": takes a value; NULL: a switch */
     const char *doc;
     enum { TP_FLAG_BOOL, TP_FLAG_STRING, TP_FLAG_INT, TP_FLAG_FLOAT } type;
-    size_t offset; /* of bool, const char *, int64_t or double in the target */
+    size_t offset;      /* of bool, const char *, int64_t or double in the target */
+    double least, most; /* of a number; both 0 = any */
 } tp_flag;
+
+/* Rows of a table of flags; `member` belongs to the command's own struct `flags`. */
+#define TP_ROW(flag_name, key, value, kind, member, from, to, text)                               \
+    {                                                                                             \
+        .name = flag_name, .letter = key, .argument = value, .doc = text, .type = TP_FLAG_##kind, \
+        .offset = offsetof(flags, member), .least = from, .most = to                              \
+    }
+#define TP_SWITCH(name, letter, member, doc) TP_ROW(name, letter, NULL, BOOL, member, 0, 0, doc)
+#define TP_TEXT(name, letter, argument, member, doc) \
+    TP_ROW(name, letter, argument, STRING, member, 0, 0, doc)
+#define TP_NUMBER(name, letter, argument, kind, member, least, most, doc) \
+    TP_ROW(name, letter, argument, kind, member, least, most, doc)
 
 typedef struct {
     const char *command, *arguments, *summary;
@@ -37,8 +50,19 @@ int tp_cli_parse(const tp_usage *usage, int argc, char **argv, void *target, cha
 int tp_cli_fail(const tp_error *err);
 int tp_cli_exit_status(tp_status status);
 
-/* Colour only on a terminal, and not with NO_COLOR or TERM=dumb. */
+/* A terminal that can move its cursor; colour only without NO_COLOR. */
+bool tp_cli_terminal(FILE *out);
 bool tp_cli_colour(FILE *out);
+
+/* --isa: false after printing what is wrong; NULL is fine. */
+bool tp_cli_force_isa(const char *name);
+
+/* "did you mean": offer every candidate, then look at `best` (NULL: none is near). */
+typedef struct {
+    const char *word, *best;
+    size_t distance;
+} tp_nearest;
+void tp_nearest_offer(tp_nearest *near, const char *candidate);
 
 #define COMMAND(name, arguments, summary) int tp_cmd_##name(int argc, char **argv);
 #include "cli/commands.def"

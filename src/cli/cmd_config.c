@@ -6,9 +6,8 @@ typedef struct {
 } flags;
 
 static const tp_flag flag_table[] = {
-    {"json", 0, NULL, "the resolved tree as JSON", TP_FLAG_BOOL, offsetof(flags, json)},
-    {"doc", 0, NULL, "every key with type, default and meaning, as Markdown", TP_FLAG_BOOL,
-     offsetof(flags, doc)},
+    TP_SWITCH("json", 0, json, "the resolved tree as JSON"),
+    TP_SWITCH("doc", 0, doc, "every key with type, default and meaning, as Markdown"),
     {0}};
 
 static void print(const tp_recipe *recipe, bool json)

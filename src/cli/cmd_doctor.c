@@ -14,15 +14,17 @@ typedef struct {
     bool json, cached;
     int64_t threads;
     double seconds;
+    const char *isa;
 } flags;
 
 static const tp_flag flag_table[] = {
-    {"json", 0, NULL, "as JSON", TP_FLAG_BOOL, offsetof(flags, json)},
-    {"cached", 0, NULL, "use ceilings on file, measure only what is missing", TP_FLAG_BOOL,
-     offsetof(flags, cached)},
-    {"threads", 't', "N", "default: one per core", TP_FLAG_INT, offsetof(flags, threads)},
-    {"seconds", 's', "S", "time for the measurement (default 3)", TP_FLAG_FLOAT,
-     offsetof(flags, seconds)},
+    TP_SWITCH("json", 0, json, "as JSON"),
+    TP_SWITCH("cached", 0, cached, "use ceilings on file, measure only what is missing"),
+    TP_NUMBER("threads", 't', "N", INT, threads, 1, 4096, "default: one per core"),
+    TP_NUMBER("seconds", 's', "S", FLOAT, seconds, 0.1, 3600,
+              "time for the measurement (default 3)"),
+    TP_TEXT("isa", 0, "LEVEL", isa,
+            "highest instruction set to use: portable, avx2, avx512, avx512_bf16, amx"),
     {0}};
 
 enum { MAX_CHECKS = 16 };
@@ -230,6 +232,8 @@ int tp_cmd_doctor(int argc, char **argv)
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;
+    if (!tp_cli_force_isa(f.isa))
+        return 2;
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     int threads = f.threads > 0 ? (int)f.threads : cores > 0 ? (int)cores : 1;
     if (measure(&f, threads, &machine, &err) != TP_OK)

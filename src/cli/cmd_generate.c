@@ -13,26 +13,26 @@ typedef struct {
     int64_t max_new_tokens, top_k, threads, seed, max_length;
     double temperature, top_p;
     bool chat, json;
-    const char *precision;
+    const char *precision, *isa;
 } flags;
 
 static const tp_flag flag_table[] = {
-    {"max-new-tokens", 'n', "N", "length of the answer at most (default 128)", TP_FLAG_INT,
-     offsetof(flags, max_new_tokens)},
-    {"temperature", 't', "T", "0 is greedy (default)", TP_FLAG_FLOAT, offsetof(flags, temperature)},
-    {"top-k", 0, "K", "draw from the K likeliest", TP_FLAG_INT, offsetof(flags, top_k)},
-    {"top-p", 0, "P", "draw from the likeliest that make up P", TP_FLAG_FLOAT,
-     offsetof(flags, top_p)},
-    {"seed", 's', "N", "same seed, same text (default 0)", TP_FLAG_INT, offsetof(flags, seed)},
-    {"chat", 'c', NULL, "the text is a user's message: apply the chat template", TP_FLAG_BOOL,
-     offsetof(flags, chat)},
-    {"precision", 0, "P", "bfloat16 (default) or float32", TP_FLAG_STRING,
-     offsetof(flags, precision)},
-    {"threads", 0, "N", "default: one per core", TP_FLAG_INT, offsetof(flags, threads)},
-    {"max-length", 0, "N", "prompt and answer together (default: what is needed)", TP_FLAG_INT,
-     offsetof(flags, max_length)},
-    {"json", 0, NULL, "one JSON object with ids, log-probabilities and times", TP_FLAG_BOOL,
-     offsetof(flags, json)},
+    TP_NUMBER("max-new-tokens", 'n', "N", INT, max_new_tokens, 1, 1e9,
+              "length of the answer at most (default 128)"),
+    TP_NUMBER("temperature", 't', "T", FLOAT, temperature, 0, 1000, "0 is greedy (default)"),
+    TP_NUMBER("top-k", 0, "K", INT, top_k, 0, 1e9,
+              "draw from the K likeliest; 0 = from all (default)"),
+    TP_NUMBER("top-p", 0, "P", FLOAT, top_p, 0, 1,
+              "draw from the likeliest that make up P; 0 = from all (default)"),
+    TP_NUMBER("seed", 's', "N", INT, seed, 0, 1e18, "same seed, same text (default 0)"),
+    TP_SWITCH("chat", 'c', chat, "the text is a user's message: apply the chat template"),
+    TP_TEXT("precision", 0, "P", precision, "bfloat16 (default) or float32"),
+    TP_NUMBER("threads", 0, "N", INT, threads, 1, 4096, "default: one per core"),
+    TP_TEXT("isa", 0, "LEVEL", isa,
+            "highest instruction set to use: portable, avx2, avx512, avx512_bf16, amx"),
+    TP_NUMBER("max-length", 0, "N", INT, max_length, 2, 1e9,
+              "prompt and answer together (default: what is needed)"),
+    TP_SWITCH("json", 0, json, "one JSON object with ids, log-probabilities and times"),
     {0}};
 
 typedef struct {
@@ -63,8 +63,9 @@ static tp_status find_model(const char *path, char out[4096], tp_error *err)
     if (status == TP_OK && newest.len)
         snprintf(out, 4096, "%s/model", newest.data);
     else if (status == TP_OK)
-        status = tp_fail(err, TP_ERR_CONFIG, "'%s' is neither a model folder (config.json), nor a "
-                                             "checkpoint, nor a run with checkpoints",
+        status = tp_fail(err, TP_ERR_CONFIG,
+                         "'%s' is neither a model folder (config.json), nor a "
+                         "checkpoint, nor a run with checkpoints",
                          path);
     tp_buf_release(&newest);
     return status;
@@ -130,14 +131,28 @@ static tp_status encode(job *j, const flags *f, const char *text, tp_error *err)
     return status;
 }
 
-static tp_status open_job(job *j, const flags *f, const char *path, const char *text,
-                          tp_error *err)
+static tp_status check_vocabulary(const job *j, tp_error *err)
+{
+    int64_t vocab = tp_model_get_info(j->model)->vocab;
+    int32_t ids = tp_tokenizer_vocab_size(j->tokenizer);
+    if (ids <= vocab)
+        return TP_OK;
+    return tp_fail(err, TP_ERR_CONFIG,
+                   "'%s': the tokenizer has %d ids, the model's vocabulary is %lld: they do not "
+                   "belong together",
+                   j->folder, ids, (long long)vocab);
+}
+
+static tp_status open_job(job *j, const flags *f, const char *path, const char *text, tp_error *err)
 {
     tp_load_report report;
     TP_TRY(find_model(path, j->folder, err));
     TP_TRY(tp_model_open(j->folder, &j->model, err));
     TP_TRY(tp_tokenizer_load(j->folder, &j->tokenizer, err));
+    TP_TRY(check_vocabulary(j, err));
     TP_TRY(encode(j, f, text, err));
+    if (j->prompt.len == 0)
+        return tp_fail(err, TP_ERR_CONFIG, "the prompt is empty: give some text");
     int64_t longest = tp_model_get_info(j->model)->max_positions;
     int64_t length = (int64_t)j->prompt.len + f->max_new_tokens;
     if (f->max_length > 0)
@@ -150,7 +165,9 @@ static tp_status open_job(job *j, const flags *f, const char *path, const char *
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     tp_generator_options options = {
         .backend = &tp_backend_cpu,
-        .threads = f->threads > 0 ? (int)f->threads : cores > 0 ? (int)cores : 1,
+        .threads = f->threads > 0 ? (int)f->threads
+                   : cores > 0    ? (int)cores
+                                  : 1,
         .compute_dtype = strcmp(f->precision, "float32") == 0 ? TP_DTYPE_F32 : TP_DTYPE_BF16,
         .max_length = length};
     TP_TRY(tp_states_init(&j->states, err));
@@ -211,9 +228,9 @@ static void print_json(const job *j, const output *o, const tp_generate_result *
         tp_json_w_i64(&w, o->ids.data[i]);
     tp_json_w_end(&w, ']');
     tp_json_w_key(&w, "logprobs");
-    tp_buf_addf(&out, "[%s]", tp_buf_str(&o->logps));
-    w.need_comma = true;
-    w.after_key = false;
+    tp_json_w_begin(&w, '[');
+    tp_json_w_raw(&w, tp_buf_str(&o->logps));
+    tp_json_w_end(&w, ']');
     tp_json_w_key(&w, "stop");
     tp_json_w_str(&w, r->hit_stop ? "stop_token" : "length");
     tp_json_w_key(&w, "prefill_s");
@@ -246,8 +263,7 @@ static tp_status run(job *j, const flags *f, tp_error *err)
                                    .on_token = on_token,
                                    .user = &o};
     tp_generate_result r;
-    tp_status status =
-        tp_generate(j->generator, j->prompt.data, j->prompt.len, &options, &r, err);
+    tp_status status = tp_generate(j->generator, j->prompt.data, j->prompt.len, &options, &r, err);
     if (status == TP_OK) {
         size_t before = o.text.len;
         tp_tokenizer_decode_next(j->tokenizer, &o.stream, -1, true, &o.text);
@@ -257,7 +273,7 @@ static tp_status run(job *j, const flags *f, tp_error *err)
             if (isatty(STDERR_FILENO))
                 fprintf(stderr, "%lld + %lld tokens, prompt %.2f s, %.1f tokens/s\n",
                         (long long)r.prompt_tokens, (long long)r.new_tokens, r.prefill_s,
-                        (double)r.new_tokens / r.decode_s);
+                        r.decode_s > 0 ? (double)r.new_tokens / r.decode_s : 0);
         } else
             print_json(j, &o, &r);
     }
@@ -295,6 +311,7 @@ int tp_cmd_generate(int argc, char **argv)
                                        "checkpoint or a run folder.  Without TEXT it is read from "
                                        "standard input.",
                             .flags = flag_table,
+                            .details = "A TEXT that begins with '-' goes behind '--'.",
                             .min_words = 1,
                             .max_words = -1};
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
@@ -305,6 +322,8 @@ int tp_cmd_generate(int argc, char **argv)
                 f.precision);
         return 2;
     }
+    if (!tp_cli_force_isa(f.isa))
+        return 2;
     tp_status status = gather_text(words + 1, n - 1, &text, &err);
     if (status == TP_OK)
         status = open_job(&j, &f, words[0], tp_buf_str(&text), &err);

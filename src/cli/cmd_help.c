@@ -1,31 +1,66 @@
 #include <string.h>
 
+#include "base/json.h"
 #include "cli/cli.h"
+#include "cli/commands.h"
 
-static const struct {
-    const char *name, *arguments, *summary;
-    int (*run)(int argc, char **argv);
-} commands[] = {
-#define COMMAND(name, arguments, summary) {#name, arguments, summary, tp_cmd_##name},
-#include "cli/commands.def"
-#undef COMMAND
-};
+static const tp_flag flags[] = {{.name = "json", .doc = "as JSON", .type = TP_FLAG_BOOL}, {0}};
+
+static void print_json(void)
+{
+    tp_buf out = {0};
+    tp_json_w w;
+    tp_json_w_init(&w, &out, 2);
+    tp_json_w_begin(&w, '[');
+    for (size_t i = 0; i < tp_n_commands; i++) {
+        const char *const pairs[][2] = {{"command", tp_commands[i].name},
+                                        {"arguments", tp_commands[i].arguments},
+                                        {"summary", tp_commands[i].summary}};
+        tp_json_w_begin(&w, '{');
+        for (int k = 0; k < 3; k++) {
+            tp_json_w_key(&w, pairs[k][0]);
+            tp_json_w_str(&w, pairs[k][1]);
+        }
+        tp_json_w_end(&w, '}');
+    }
+    tp_json_w_end(&w, ']');
+    puts(tp_buf_str(&out));
+    tp_buf_release(&out);
+}
+
+static void print_text(void)
+{
+    printf("temper %s: post-train transformer language models, and measure it\n\n", TEMPER_VERSION);
+    for (size_t i = 0; i < tp_n_commands; i++)
+        printf("  temper %-10s %-26s %s\n", tp_commands[i].name, tp_commands[i].arguments,
+               tp_commands[i].summary);
+    printf("\n'temper help COMMAND' lists a command's options.\n"
+           "Exit status: 0 done, 2 bad input or a failed check, 4 output could not be written,\n"
+           "5 out of memory, 6 stopped because a number was not finite, 128 + N stopped by\n"
+           "signal N.\n");
+}
 
 int tp_cmd_help(int argc, char **argv)
 {
-    for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++)
-        if (strcmp(commands[i].name, argv[1]) == 0 && commands[i].run != tp_cmd_help) {
-            char flag[] = "--help", *args[] = {argv[1], flag, NULL};
-            return commands[i].run(2, args);
-        }
-    if (argc > 1 && strcmp(argv[1], "help") != 0 && strcmp(argv[1], "--help") != 0) {
-        fprintf(stderr, "temper: there is no command '%s'; see 'temper help'\n", argv[1]);
-        return 2;
+    bool json = false;
+    char *words[argc + 1];
+    const tp_usage usage = {.command = "help",
+                            .arguments = "[COMMAND]",
+                            .summary = "The list of commands, or the options of one.",
+                            .flags = flags,
+                            .max_words = 1};
+    /* `temper --help` comes here under its own name. */
+    int n = argc > 1 ? tp_cli_parse(&usage, argc, argv, &json, words) : 0;
+    if (n < 0)
+        return n == -2 ? 0 : 2;
+    if (n == 1 && strcmp(words[0], "help") != 0) {
+        const tp_command *command = tp_command_find(words[0]);
+        char flag[] = "--help", *args[] = {words[0], flag, NULL};
+        return command ? command->run(2, args) : tp_command_unknown(words[0]);
     }
-    printf("temper %s: post-train transformer language models, and measure it\n\n", TEMPER_VERSION);
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        printf("  temper %-10s %-26s %s\n", commands[i].name, commands[i].arguments,
-               commands[i].summary);
-    printf("\n'temper help COMMAND' lists a command's options.\n");
+    if (json)
+        print_json();
+    else
+        print_text();
     return 0;
 }

@@ -10,13 +10,14 @@
 
 typedef struct {
     bool json;
-    const char *print;
+    const char *print, *isa;
 } flags;
 
 static const tp_flag flag_table[] = {
-    {"json", 0, NULL, "as JSON", TP_FLAG_BOOL, offsetof(flags, json)},
-    {"print", 0, "GRAPH", "print the launches of train, eval, norm or update with their memory",
-     TP_FLAG_STRING, offsetof(flags, print)},
+    TP_SWITCH("json", 0, json, "as JSON"),
+    TP_TEXT("print", 0, "GRAPH", print,
+            "print the launches of train, eval, norm or update with their memory"),
+    TP_TEXT("isa", 0, "LEVEL", isa, "the same as engine.isa=LEVEL"),
     {0}};
 
 typedef struct {
@@ -37,8 +38,8 @@ static double launches_seconds(const tp_exec *e, const tp_machine *m, tp_dtype d
     for (size_t i = 0; i < tp_exec_launch_count(e); i++) {
         const tp_launch_info *l = tp_exec_launch(e, i);
         bool contracts = (tp_ops[l->op].traits & TP_OP_CONTRACTS) != 0;
-        s += contracts ? tp_machine_seconds(m, dtype, l->flops, l->bytes)
-                       : l->bytes / m->copy_bytes;
+        s +=
+            contracts ? tp_machine_seconds(m, dtype, l->flops, l->bytes) : l->bytes / m->copy_bytes;
     }
     return s;
 }
@@ -51,8 +52,8 @@ static void predict(report *r)
     r->micro_batches = ceil(tokens / (double)so->tokens);
     r->micro_s = r->update_s = NAN;
     if (r->has_machine) {
-        r->micro_s = launches_seconds(tp_session_exec(r->session, "train"), &r->machine,
-                                      so->compute_dtype);
+        r->micro_s =
+            launches_seconds(tp_session_exec(r->session, "train"), &r->machine, so->compute_dtype);
         r->update_s = r->plan.update_bytes / r->machine.update_bytes;
     }
     /* Buffers of the training and validation loaders. */
@@ -66,37 +67,40 @@ static void print_text(const report *r)
     tp_buf out = {0};
     const tp_model_info *info = tp_model_get_info(r->model);
     const tp_session_options *so = tp_session_get_options(r->session);
-    tp_buf_addf(&out, "model            %s: %lld layers, width %lld, %lld heads (%lld kv) of %lld, "
-                      "vocabulary %lld%s\n",
+    tp_buf_addf(&out,
+                "model            %s: %lld layers, width %lld, %lld heads (%lld kv) of %lld, "
+                "vocabulary %lld%s\n",
                 info->family, (long long)info->layers, (long long)info->hidden,
                 (long long)info->heads, (long long)info->kv_heads, (long long)info->head_dim,
                 (long long)info->vocab, info->tied ? ", tied head" : "");
     tp_buf_addf(&out, "parameters       %lld (%s)\n", (long long)tp_model_param_count(r->model),
                 tp_human_count((double)tp_model_param_count(r->model), a));
-    tp_buf_addf(&out, "micro-batch      %lld tokens, %zu launches, recomputation %.1f %% of the "
-                      "arithmetic\n\n",
+    tp_buf_addf(&out,
+                "micro-batch      %lld tokens, %zu launches, recomputation %.1f %% of the "
+                "arithmetic\n\n",
                 (long long)so->tokens, r->plan.n_launches,
                 100 * r->plan.recompute_flops / r->plan.train_flops);
     tp_table_memory(r->session, r->data_bytes, NULL, &out);
     tp_buf_addf(&out, "(activations: %s live at the worst moment)\n\n",
                 tp_human_bytes((double)r->plan.activation_live_bytes, a));
-    tp_buf_addf(&out, "micro-batch      %sFLOP, %s moved\n",
-                tp_human_count(r->plan.train_flops, a), tp_human_bytes(r->plan.train_bytes, b));
-    tp_buf_addf(&out, "step             %.0f micro-batches when every sequence is full: %sFLOP, "
-                      "%s moved, of that %s by the update\n",
+    tp_buf_addf(&out, "micro-batch      %sFLOP, %s moved\n", tp_human_count(r->plan.train_flops, a),
+                tp_human_bytes(r->plan.train_bytes, b));
+    tp_buf_addf(&out,
+                "step             %.0f micro-batches when every sequence is full: %sFLOP, "
+                "%s moved, of that %s by the update\n",
                 r->micro_batches, tp_human_count(r->plan.train_flops * r->micro_batches, a),
                 tp_human_bytes(r->plan.train_bytes * r->micro_batches + r->plan.update_bytes, b),
                 tp_human_bytes(r->plan.update_bytes, c));
     if (r->has_machine)
-        tp_buf_addf(&out, "step time        at least %s (estimate: %s per micro-batch, %s for the "
-                          "update, at this machine's measured ceilings)\n",
+        tp_buf_addf(&out,
+                    "step time        at least %s (estimate: %s per micro-batch, %s for the "
+                    "update, at this machine's measured ceilings)\n",
                     tp_human_seconds(r->micro_s * r->micro_batches + r->update_s, a),
                     tp_human_seconds(r->micro_s, b), tp_human_seconds(r->update_s, c));
     else
         tp_buf_addf(&out, "step time        unknown: run 'temper doctor' once to measure this "
                           "machine\n");
-    tp_buf_addf(&out, "checkpoint       %s\n",
-                tp_human_bytes((double)r->plan.checkpoint_bytes, a));
+    tp_buf_addf(&out, "checkpoint       %s\n", tp_human_bytes((double)r->plan.checkpoint_bytes, a));
     fwrite(out.data, 1, out.len, stdout);
     tp_buf_release(&out);
 }
@@ -185,6 +189,8 @@ int tp_cmd_plan(int argc, char **argv)
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;
+    char isa[64];
+    n = tp_recipe_add_isa(words, n, f.isa, isa);
     if (tp_recipe_open(words, n, &recipe, &err) != TP_OK)
         return tp_cli_fail(&err);
     int status;

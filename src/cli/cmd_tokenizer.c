@@ -10,10 +10,9 @@ typedef struct {
 } flags;
 
 static const tp_flag flag_table[] = {
-    {"vocab-size", 'v', "N", "tokens in all, 256 bytes included (default 4096)", TP_FLAG_INT,
-     offsetof(flags, vocab_size)},
-    {"pre-tokenizer", 'p', "NAME", "gpt2, smollm2, llama3 or qwen2 (default)", TP_FLAG_STRING,
-     offsetof(flags, style)},
+    TP_NUMBER("vocab-size", 'v', "N", INT, vocab_size, 259, 1000000,
+              "tokens in all, 256 bytes included (default 4096)"),
+    TP_TEXT("pre-tokenizer", 'p', "NAME", style, "gpt2, smollm2, llama3 or qwen2 (default)"),
     {0}};
 
 enum { MAX_FILES = 256 };
@@ -68,10 +67,6 @@ int tp_cmd_tokenizer(int argc, char **argv)
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;
-    if (f.vocab_size < 259 || f.vocab_size > 1000000) {
-        fprintf(stderr, "temper tokenizer: --vocab-size must be between 259 and 1000000\n");
-        return 2;
-    }
     if (train(&f, words + 1, n - 1, words[0], &err) != TP_OK)
         return tp_cli_fail(&err);
     printf("wrote %s (tokenizer.json and its companions)\n", words[0]);

@@ -11,17 +11,15 @@
 
 typedef struct {
     bool resume, quiet, json;
-    const char *progress;
+    const char *progress, *isa;
 } flags;
 
 static const tp_flag flag_table[] = {
-    {"resume", 'r', NULL, "continue the run from its newest checkpoint", TP_FLAG_BOOL,
-     offsetof(flags, resume)},
-    {"quiet", 'q', NULL, "print errors only", TP_FLAG_BOOL, offsetof(flags, quiet)},
-    {"progress", 'p', "MODE", "auto, block, plain, json or quiet", TP_FLAG_STRING,
-     offsetof(flags, progress)},
-    {"json", 0, NULL, "one JSON object per event, and the closing tables as the last one",
-     TP_FLAG_BOOL, offsetof(flags, json)},
+    TP_SWITCH("resume", 'r', resume, "continue the run from its newest checkpoint"),
+    TP_SWITCH("quiet", 'q', quiet, "print errors only"),
+    TP_TEXT("progress", 'p', "MODE", progress, "auto, block, plain, json or quiet"),
+    TP_SWITCH("json", 0, json, "one JSON object per event, and the closing tables as the last one"),
+    TP_TEXT("isa", 0, "LEVEL", isa, "the same as engine.isa=LEVEL"),
     {0}};
 
 static volatile sig_atomic_t stop_signal;
@@ -48,30 +46,39 @@ static bool should_stop(void *user)
     return stop_signal != 0;
 }
 
+static void print_json_summary(const tp_train_event *e, int64_t steps)
+{
+    tp_buf out = {0};
+    tp_json_w w;
+    tp_json_w_init(&w, &out, 0);
+    tp_json_w_begin(&w, '{');
+    tp_json_w_key(&w, "event");
+    tp_json_w_str(&w, "tables");
+    tp_json_w_key(&w, "run_dir");
+    tp_json_w_str(&w, e->run_dir);
+    tp_json_w_key(&w, "operators");
+    tp_json_operators(e->session, steps, &w);
+    tp_json_w_key(&w, "memory");
+    tp_json_memory(e, &w);
+    tp_json_w_key(&w, "phases_s");
+    tp_json_phases(e->phase_s, &w);
+    tp_json_w_end(&w, '}');
+    puts(tp_buf_str(&out));
+    fflush(stdout);
+    tp_buf_release(&out);
+}
+
 static void print_summary(const watcher *w, const tp_train_event *e)
 {
     tp_buf out = {0};
     tp_mem_stats stats = tp_mem_get_stats();
-    size_t data = stats.peak[TP_MEM_DATA];
     int64_t steps = e->step - e->first_step;
-    if (w->json) {
-        tp_json_w j;
-        tp_json_w_init(&j, &out, 0);
-        tp_json_w_begin(&j, '{');
-        tp_json_w_key(&j, "event");
-        tp_json_w_str(&j, "tables");
-        tp_json_w_key(&j, "operators");
-        tp_json_operators(e->session, steps, &j);
-        tp_json_w_end(&j, '}');
-        puts(tp_buf_str(&out));
-        tp_buf_release(&out);
-        return;
-    }
     tp_buf_addc(&out, '\n');
-    if (steps > 0)
+    if (steps > 0) {
         tp_table_operators(e->session, w->machine, steps, 16, &out);
-    tp_buf_addc(&out, '\n');
-    tp_table_memory(e->session, data, &stats, &out);
+        tp_buf_addc(&out, '\n');
+    }
+    tp_table_memory(e->session, stats.peak[TP_MEM_DATA], &stats, &out);
     tp_buf_addc(&out, '\n');
     tp_table_phases(e->phase_s, &out);
     tp_buf_addf(&out, "\nrun folder: %s\n", e->run_dir);
@@ -86,7 +93,9 @@ static void observe(void *user, const tp_train_event *event)
     tp_progress_event(&w->progress, event);
     if (event->kind == TP_EVENT_FINISHED && event->session) {
         tp_progress_end(&w->progress);
-        if (w->progress.mode != TP_PROGRESS_QUIET)
+        if (w->json)
+            print_json_summary(event, event->step - event->first_step);
+        else if (w->progress.mode != TP_PROGRESS_QUIET)
             print_summary(w, event);
     }
 }
@@ -148,7 +157,7 @@ static int run(tp_recipe *recipe, const flags *f, int mode)
     tp_error err = {0};
     tp_machine machine;
     tp_train_result result;
-    watcher w = {.json = f->json, .dump_dir = dump_dir};
+    watcher w = {.json = mode == TP_PROGRESS_JSON, .dump_dir = dump_dir};
     snprintf(dump_dir, sizeof dump_dir, "%s/dump", recipe->options.run_dir);
     tp_progress_init(&w.progress, mode);
     int64_t threads = recipe->options.engine.threads;
@@ -189,6 +198,8 @@ int tp_cmd_train(int argc, char **argv)
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;
+    char isa[64];
+    n = tp_recipe_add_isa(words, n, f.isa, isa);
     if (tp_recipe_open(words, n, &recipe, &err) != TP_OK)
         return tp_cli_fail(&err);
     int mode = progress_mode(&f, recipe.options.progress);

@@ -25,8 +25,10 @@ int tp_cmd_version(int argc, char **argv)
     tp_json_w w;
     tp_json_w_init(&w, &out, 2);
     tp_json_w_begin(&w, '{');
-    const char *const pairs[][2] = {{"version", TEMPER_VERSION}, {"compiler", __VERSION__},
-                                    {"kernels", TP_BUILD_KERNELS}, {"cpu", tp_cpu_model()},
+    const char *const pairs[][2] = {{"version", TEMPER_VERSION},
+                                    {"compiler", __VERSION__},
+                                    {"kernels", TP_BUILD_KERNELS},
+                                    {"cpu", tp_cpu_model()},
                                     {"isa", isa}};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         tp_json_w_key(&w, pairs[i][0]);

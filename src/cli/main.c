@@ -1,31 +1,26 @@
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/commands.h"
 
-static const struct {
-    const char *name;
-    int (*run)(int argc, char **argv);
-} commands[] = {
-#define COMMAND(name, arguments, summary) {#name, tp_cmd_##name},
-#include "cli/commands.def"
-#undef COMMAND
-};
-
-enum { N_COMMANDS = sizeof commands / sizeof *commands };
-
-static const char *nearest(const char *word)
+/* What was printed must have arrived: `temper plan >/dev/full` is a failure, while a
+ * reader that has seen enough (`| head`) is none. */
+static int close_output(int status)
 {
-    const char *best = NULL;
-    size_t least = 4;
-    for (int i = 0; i < N_COMMANDS; i++) {
-        size_t d = tp_str_distance(word, commands[i].name);
-        if (d < least) {
-            least = d;
-            best = commands[i].name;
-        }
-    }
-    return best;
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    struct stat st;
+    bool is_pipe = fstat(STDOUT_FILENO, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
+    if (errno == EPIPE || (errno == 0 && is_pipe))
+        return status;
+    fprintf(stderr, "temper: standard output could not be written%s%s\n", errno ? ": " : "",
+            errno ? strerror(errno) : "");
+    return status == 0 ? 4 : status;
 }
 
 int main(int argc, char **argv)
@@ -41,11 +36,6 @@ int main(int argc, char **argv)
         word = "help";
     if (strcmp(word, "--version") == 0)
         word = "version";
-    for (int i = 0; i < N_COMMANDS; i++)
-        if (strcmp(commands[i].name, word) == 0)
-            return commands[i].run(argc - 1, argv + 1);
-    const char *near = nearest(word);
-    fprintf(stderr, "temper: there is no command '%s'%s%s%s; see 'temper help'\n", word,
-            near ? "; did you mean '" : "", near ? near : "", near ? "'" : "");
-    return 2;
+    const tp_command *command = tp_command_find(word);
+    return command ? close_output(command->run(argc - 1, argv + 1)) : tp_command_unknown(word);
 }

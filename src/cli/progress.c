@@ -15,7 +15,7 @@ void tp_progress_init(tp_progress *p, int mode)
 {
     *p = (tp_progress){.mode = mode, .colour = tp_cli_colour(stdout)};
     if (mode == TP_PROGRESS_AUTO)
-        p->mode = isatty(STDOUT_FILENO) && p->colour ? TP_PROGRESS_BLOCK : TP_PROGRESS_PLAIN;
+        p->mode = tp_cli_terminal(stdout) ? TP_PROGRESS_BLOCK : TP_PROGRESS_PLAIN;
 }
 
 static int terminal_width(void)
@@ -98,8 +98,10 @@ static void head_line(const tp_train_event *e, tp_buf *out)
     const char *slash = e->model_name ? strrchr(e->model_name, '/') : NULL;
     double share = e->max_steps > 0 ? (double)e->step / (double)e->max_steps : 0;
     tp_buf_addf(out, "SFT %s  run %s  step %lld/%lld ",
-                slash && slash[1] ? slash + 1 : e->model_name ? e->model_name : "", e->run_name,
-                (long long)e->step, (long long)e->max_steps);
+                slash && slash[1] ? slash + 1
+                : e->model_name   ? e->model_name
+                                  : "",
+                e->run_name, (long long)e->step, (long long)e->max_steps);
     add_bar(out, share, 16);
     tp_buf_addf(out, " %.0f%%  elapsed %s", 100 * share, tp_human_seconds(e->elapsed_s, a));
     if (!isnan(e->eta_s))
@@ -109,8 +111,8 @@ static void head_line(const tp_train_event *e, tp_buf *out)
 
 static void phase_line(const tp_progress *p, const tp_train_event *e, tp_buf *out)
 {
-    static const tp_time_phase shown[] = {TP_TIME_FORWARD, TP_TIME_BACKWARD, TP_TIME_OPTIMIZER,
-                                          TP_TIME_DATA, TP_TIME_VALIDATION, TP_TIME_CHECKPOINT};
+    static const tp_time_phase shown[] = {TP_TIME_FORWARD, TP_TIME_BACKWARD,   TP_TIME_OPTIMIZER,
+                                          TP_TIME_DATA,    TP_TIME_VALIDATION, TP_TIME_CHECKPOINT};
     double total = 0, rest = 0;
     for (int i = TP_TIME_DATA; i < TP_TIME_COUNT; i++)
         total += e->phase_s[i];
@@ -133,8 +135,7 @@ static void phase_line(const tp_progress *p, const tp_train_event *e, tp_buf *ou
 static void memory_line(const tp_train_event *e, tp_buf *out)
 {
     char a[32], b[32], c[32];
-    tp_buf_addf(out, "mem %s / peak %s / planned %s",
-                tp_human_bytes((double)e->memory_bytes, a),
+    tp_buf_addf(out, "mem %s / peak %s / planned %s", tp_human_bytes((double)e->memory_bytes, a),
                 tp_human_bytes((double)e->memory_peak_bytes, b),
                 tp_human_bytes((double)e->memory_planned_bytes, c));
     if (e->last_checkpoint_step >= 0)
@@ -157,7 +158,9 @@ static void draw_block(tp_progress *p, const tp_train_event *e)
     void (*const simple[])(const tp_train_event *, tp_buf *) = {head_line, memory_line};
     erase(p);
     simple[0](e, &line);
+    tp_buf_adds(&out, p->colour ? "\033[1m" : "");
     add_line(&out, tp_buf_str(&line), width);
+    tp_buf_adds(&out, p->colour ? "\033[0m" : "");
     tp_buf_clear(&line);
     add_number(&line, "loss", "%.4f", e->loss);
     add_sparkline(&line, p->losses, p->n_losses);
@@ -202,7 +205,7 @@ static void print_plain(const tp_train_event *e)
 
 static void print_json(const tp_train_event *e)
 {
-    static const char *const kinds[] = {"example", "plan",       "start",  "step",
+    static const char *const kinds[] = {"example",    "plan",       "start",  "step",
                                         "validation", "checkpoint", "notice", "finished"};
     tp_buf out = {0};
     tp_json_w w;
@@ -220,11 +223,16 @@ static void print_json(const tp_train_event *e)
         const struct {
             const char *key;
             double v;
-        } numbers[] = {{"loss", e->loss},           {"val_loss", e->val_loss},
-                       {"grad_norm", e->grad_norm}, {"lr", e->lr},
-                       {"step_s", e->step_s},       {"wait_s", e->wait_s},
-                       {"mfu", e->mfu},             {"trained_tokens_per_s", e->trained_tokens_per_s},
-                       {"eta_s", e->eta_s},         {"elapsed_s", e->elapsed_s}};
+        } numbers[] = {{"loss", e->loss},
+                       {"val_loss", e->val_loss},
+                       {"grad_norm", e->grad_norm},
+                       {"lr", e->lr},
+                       {"step_s", e->step_s},
+                       {"wait_s", e->wait_s},
+                       {"mfu", e->mfu},
+                       {"trained_tokens_per_s", e->trained_tokens_per_s},
+                       {"eta_s", e->eta_s},
+                       {"elapsed_s", e->elapsed_s}};
         for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
             tp_json_w_key(&w, numbers[i].key);
             tp_json_w_f64(&w, numbers[i].v);
@@ -288,7 +296,4 @@ void tp_progress_event(tp_progress *p, const tp_train_event *e)
     }
 }
 
-void tp_progress_end(tp_progress *p)
-{
-    p->lines_drawn = 0; /* what is drawn stays */
-}
+void tp_progress_end(tp_progress *p) { p->lines_drawn = 0; /* what is drawn stays */ }

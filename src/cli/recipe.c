@@ -38,6 +38,15 @@ tp_status tp_recipe_open(char **words, int n, tp_recipe *ret, tp_error *err)
     return status;
 }
 
+int tp_recipe_add_isa(char **words, int n, const char *isa, char *text)
+{
+    if (!isa)
+        return n;
+    snprintf(text, 64, "engine.isa=%s", isa);
+    words[n] = text;
+    return n + 1;
+}
+
 void tp_recipe_close(tp_recipe *recipe)
 {
     tp_config_release(recipe->config);

@@ -146,6 +146,24 @@ void tp_table_memory(const tp_session *s, size_t data_bytes, const tp_mem_stats 
     tp_buf_addc(out, '\n');
 }
 
+void tp_json_memory(const tp_train_event *e, tp_json_w *w)
+{
+    tp_mem_stats stats = tp_mem_get_stats();
+    tp_json_w_begin(w, '{');
+    tp_json_w_key(w, "planned_peak_bytes");
+    tp_json_w_i64(w, (int64_t)e->memory_planned_bytes);
+    tp_json_w_key(w, "measured_peak_bytes");
+    tp_json_w_i64(w, (int64_t)stats.total_peak);
+    tp_json_w_key(w, "peak_bytes_by_kind");
+    tp_json_w_begin(w, '{');
+    for (int k = 0; k < TP_MEM_KINDS; k++) {
+        tp_json_w_key(w, tp_mem_kind_name((tp_mem_kind)k));
+        tp_json_w_i64(w, (int64_t)stats.peak[k]);
+    }
+    tp_json_w_end(w, '}');
+    tp_json_w_end(w, '}');
+}
+
 void tp_table_phases(const double phase_s[TP_TIME_COUNT], tp_buf *out)
 {
     double wall = 0;
@@ -157,4 +175,14 @@ void tp_table_phases(const double phase_s[TP_TIME_COUNT], tp_buf *out)
             tp_buf_addf(out, "%-16s %10.3f %6.1f%%\n", tp_time_name((tp_time_phase)i), phase_s[i],
                         100 * phase_s[i] / wall);
     tp_buf_addf(out, "%-16s %10.3f %6.1f%%\n", "wall", wall, 100.0);
+}
+
+void tp_json_phases(const double phase_s[TP_TIME_COUNT], tp_json_w *w)
+{
+    tp_json_w_begin(w, '{');
+    for (int i = 0; i < TP_TIME_COUNT; i++) {
+        tp_json_w_key(w, tp_time_name((tp_time_phase)i));
+        tp_json_w_f64(w, phase_s[i]);
+    }
+    tp_json_w_end(w, '}');
 }

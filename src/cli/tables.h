@@ -4,8 +4,7 @@
 
 #include "base/json.h"
 #include "engine/exec/machine.h"
-#include "engine/train/phases.h"
-#include "engine/train/session.h"
+#include "engine/train/trainer.h"
 
 /* Operators by time: count, time per step, share, FLOP/s, bytes/s, share of the machine's
  * ceilings (machine may be NULL). */
@@ -16,7 +15,9 @@ void tp_json_operators(const tp_session *s, int64_t steps, tp_json_w *w);
 /* Planned bytes by kind; with measured ones beside when `measured` is not NULL. */
 void tp_table_memory(const tp_session *s, size_t data_bytes, const tp_mem_stats *measured,
                      tp_buf *out);
+void tp_json_memory(const tp_train_event *e, tp_json_w *w);
 /* Phases that add up to the wall time; seconds. */
 void tp_table_phases(const double phase_s[TP_TIME_COUNT], tp_buf *out);
+void tp_json_phases(const double phase_s[TP_TIME_COUNT], tp_json_w *w);
 
 #endif

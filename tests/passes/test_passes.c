@@ -30,7 +30,7 @@ enum { MAX_FILES = 64, MAX_PASSES = 16 };
 typedef struct {
     const char *path;
     int line; /* of its `pass` line */
-    char words[128];
+    char words[1024];
     tp_buf in, out;
 } test_case;
 
@@ -87,7 +87,7 @@ static void print_renumbered(const test_case *c, const tp_graph *g, tp_buf *out)
 
 static void read_options(const test_case *c, const char **ret_pass, tp_pass_options *ret)
 {
-    static char words[128];
+    static char words[1024];
     strcpy(words, c->words);
     *ret = (tp_pass_options){.compute_dtype = TP_DTYPE_F32, .recompute_every = 1};
     *ret_pass = strtok(words, " ");

@@ -1,6 +1,6 @@
 /* test_passes_property.c - random graphs keep their meaning.
  *
- * TP_SEED=n runs one seed and prints its graphs. */
+ * TP_SEED=n runs one seed and prints its graphs; TP_SEEDS=n runs seeds 1 to n. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,25 +45,30 @@ static void print_graph(const char *title, const tp_graph *g)
     tp_buf_release(&text);
 }
 
-static void explain(const trial *t, const char *what)
+static void explain(const trial *t)
 {
-    print_error("seed %llu: %s; recompute %d every %d, %s, off:", (unsigned long long)t->seed, what,
-                (int)t->options.recompute, t->options.recompute_every,
-                tp_dtype_name(t->options.compute_dtype));
+    fprintf(stderr, "seed %llu, recompute %d every %d, %s, off:", (unsigned long long)t->seed,
+            (int)t->options.recompute, t->options.recompute_every,
+            tp_dtype_name(t->options.compute_dtype));
     for (size_t i = 0; i < t->options.n_disabled; i++)
-        print_error(" %s", t->options.disabled[i]);
-    print_error("\n");
+        fprintf(stderr, " %s", t->options.disabled[i]);
+    fputs("\n", stderr);
 }
 
-#define EXPECT(t, cond, ...)                            \
-    do {                                                \
-        if (!(cond)) {                                  \
-            char what_[512];                            \
-            snprintf(what_, sizeof what_, __VA_ARGS__); \
-            explain((t), what_);                        \
-            fail();                                     \
-        }                                               \
-    } while (0)
+/* Else says with which seed and passes, and why. */
+static void expect(const trial *t, bool cond, const char *fmt, ...) TP_PRINTF(3, 4);
+static void expect(const trial *t, bool cond, const char *fmt, ...)
+{
+    if (cond)
+        return;
+    va_list ap;
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputs("\n", stderr);
+    explain(t);
+    fail();
+}
 
 static void trial_begin(trial *t, uint64_t seed, bool with_gradient)
 {
@@ -75,7 +80,7 @@ static void trial_begin(trial *t, uint64_t seed, bool with_gradient)
         print_graph("before", &t->base);
     assert_int_equal(tp_arena_init(&t->arena, (size_t)1 << 30, NULL), TP_OK);
     tp_error err = {0};
-    EXPECT(t, tp_graph_verify(&t->base, &err) == TP_OK, "%s", err.message);
+    expect(t, tp_graph_verify(&t->base, &err) == TP_OK, "%s", err.message);
 }
 
 static void trial_end(trial *t)
@@ -116,7 +121,7 @@ static void optimise(trial *t, tp_graph *ret)
 {
     tp_error err = {0};
     assert_int_equal(tp_graph_copy(&t->base, ret, NULL), TP_OK);
-    EXPECT(t, tp_passes_run(ret, &t->options, &err) == TP_OK, "%s", err.message);
+    expect(t, tp_passes_run(ret, &t->options, &err) == TP_OK, "%s", err.message);
     if (getenv("TP_SEED"))
         print_graph("after", ret);
 }
@@ -147,7 +152,7 @@ static void expect_same_bits(trial *t, uint32_t n, const tp_operand *a, const tp
                              const char *what)
 {
     for (uint32_t i = 0; i < n; i++)
-        EXPECT(t, same_bits(&a[i], &b[i]), "%s: output %u has other bits (distance %g)", what, i,
+        expect(t, same_bits(&a[i], &b[i]), "%s: output %u has other bits (distance %g)", what, i,
                relative_distance(&a[i], &b[i]));
 }
 
@@ -169,7 +174,7 @@ static void expect_close(trial *t, uint32_t n, const tp_operand *a, const tp_ope
         all += norm_of(&a[i]);
     for (uint32_t i = 0; i < n; i++) {
         double distance = relative_distance(&a[i], &b[i]), size = norm_of(&a[i]);
-        EXPECT(t, distance * size <= tolerance * (size + 1e-3 * all), "output %u is off by %g", i,
+        expect(t, distance * size <= tolerance * (size + 1e-3 * all), "output %u is off by %g", i,
                distance);
     }
 }
@@ -183,6 +188,8 @@ static void for_each_seed(uint64_t n, void (*check)(uint64_t seed))
         check(strtoull(only_seed, NULL, 10));
         return;
     }
+    if (getenv("TP_SEEDS"))
+        n = strtoull(getenv("TP_SEEDS"), NULL, 10);
     for (uint64_t seed = 1; seed <= n; seed++)
         check(seed);
 }
@@ -202,7 +209,7 @@ static void check_meaning(uint64_t seed)
 
         result got = run_twice(&t, &g, true);
 
-        EXPECT(&t, g.n_outputs == t.base.n_outputs, "the number of outputs changed");
+        expect(&t, g.n_outputs == t.base.n_outputs, "the number of outputs changed");
         expect_close(&t, g.n_outputs, want.outputs, got.outputs, 1e-9);
         environment_release(&got.env);
         tp_graph_release(&g);
@@ -314,7 +321,7 @@ static void check_bf16(uint64_t seed)
     double of_plain = distance_of_all(&t, &plain, &want);
     double of_fused = distance_of_all(&t, &fused, &want);
 
-    EXPECT(&t, of_fused <= 0.05 + 3 * of_plain, "bf16 is off by %g, without fusion by %g", of_fused,
+    expect(&t, of_fused <= 0.05 + 3 * of_plain, "bf16 is off by %g, without fusion by %g", of_fused,
            of_plain);
     environment_release(&want.env);
     tp_graph_release(&plain);
@@ -331,8 +338,8 @@ static void expect_right_plan(trial *t, const tp_graph *g, bool share)
     tp_memory_plan plan;
     assert_int_equal(tp_plan_memory(g, share, &t->arena, &plan, NULL), TP_OK);
     const char *complaint = check_plan(g, &plan, &t->arena);
-    EXPECT(t, !complaint, "memory %s: %s", share ? "shared" : "apart", complaint);
-    EXPECT(t, plan.live_peak_bytes <= plan.arena_bytes, "the arena is smaller than its peak");
+    expect(t, !complaint, "memory %s: %s", share ? "shared" : "apart", complaint);
+    expect(t, plan.live_peak_bytes <= plan.arena_bytes, "the arena is smaller than its peak");
 }
 
 static void bind_inputs(tp_exec *e, const environment *env)
@@ -410,9 +417,9 @@ static void check_text(uint64_t seed)
     tp_error err = {0};
 
     tp_graph_print(&g, &a);
-    EXPECT(&t, tp_graph_parse("text", a.data, a.len, &first, &err) == TP_OK, "%s", err.message);
+    expect(&t, tp_graph_parse("text", a.data, a.len, &first, &err) == TP_OK, "%s", err.message);
     tp_graph_print(&first, &b);
-    EXPECT(&t, tp_graph_parse("text", b.data, b.len, &second, &err) == TP_OK, "%s", err.message);
+    expect(&t, tp_graph_parse("text", b.data, b.len, &second, &err) == TP_OK, "%s", err.message);
     tp_graph_print(&second, &c);
 
     assert_string_equal(tp_buf_str(&b), tp_buf_str(&c)); /* the first may number otherwise */

@@ -21,7 +21,11 @@
 #include "base/error.h"
 #include "base/strings.h"
 
-typedef enum { TP_ARITHMETIC_PLAIN, TP_ARITHMETIC_REVERSED, TP_ARITHMETIC_STEPS } tp_arithmetic_form;
+typedef enum {
+    TP_ARITHMETIC_PLAIN,
+    TP_ARITHMETIC_REVERSED,
+    TP_ARITHMETIC_STEPS
+} tp_arithmetic_form;
 typedef enum { TP_SPLIT_TRAIN, TP_SPLIT_VALIDATION, TP_SPLITS } tp_split;
 
 const char *tp_split_name(tp_split split); /* "train", "validation" */

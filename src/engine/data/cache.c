@@ -21,7 +21,7 @@ typedef struct {
     tp_cache_counts counts;
     uint64_t offsets_at;   /* in the file */
     uint64_t offsets_hash; /* XXH3-64 */
-    uint64_t hash; /* of the foot up to here */
+    uint64_t hash;         /* of the foot up to here */
     char magic[8];
 } file_foot;
 
@@ -142,8 +142,7 @@ tp_status tp_cache_writer_close(tp_cache_writer *w, const tp_cache_counts *count
     return status;
 }
 
-static tp_status check_head(const char *name, const file_head *head, const char *key,
-                            tp_error *err)
+static tp_status check_head(const char *name, const file_head *head, const char *key, tp_error *err)
 {
     if (memcmp(head->magic, magic, sizeof magic) != 0)
         return tp_fail(err, TP_ERR_FORMAT, "%s is not a token cache", name);
@@ -248,8 +247,8 @@ static tp_status peek(const tp_cache *cache, uint64_t i, record_head *head, tp_s
         return damaged(cache, i, err);
     const char *tokens = record + RECORD_HEAD;
     *ret = (tp_sample){.tokens = tokens,
-                       .bits = (const uint8_t *)tokens +
-                               (size_t)head->n_tokens * (cache->wide ? 4 : 2),
+                       .bits =
+                           (const uint8_t *)tokens + (size_t)head->n_tokens * (cache->wide ? 4 : 2),
                        .n_tokens = head->n_tokens,
                        .n_targets = head->n_targets,
                        .line = head->line};

@@ -99,8 +99,7 @@ static tp_status try_open(const wish *w, tp_cache *ret, tp_error *err)
     TP_TRY(tp_cache_open(w->path, w->key, &cache, err));
     int64_t allowed = w->corpus->skip_bad;
     uint64_t bad = cache.counts.n_bad;
-    int32_t vocabulary =
-        tp_tokenizer_vocab_size(tp_renderer_tokenizer(w->corpus->renderer));
+    int32_t vocabulary = tp_tokenizer_vocab_size(tp_renderer_tokenizer(w->corpus->renderer));
     tp_status status = TP_OK;
     if (allowed >= 0 && bad > (uint64_t)allowed)
         status = tp_fail(err, TP_ERR_FORMAT, "%s left out %llu bad rows", w->path,

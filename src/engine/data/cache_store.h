@@ -18,8 +18,8 @@ TP_CHECKED tp_status tp_cache_folder(const char *wanted, const char *fallback, t
 typedef struct {
     bool hit;
     char rebuilt_because[1024]; /* "" unless an unusable file was replaced */
-    double build_s;            /* 0 on a hit */
-    tp_corpus_result built;    /* zeroed on a hit */
+    double build_s;             /* 0 on a hit */
+    tp_corpus_result built;     /* zeroed on a hit */
 } tp_cache_outcome;
 
 /* Open the cache of `key` (32 hex digits) in `folder`; where there is none that can be

@@ -1,7 +1,5 @@
 #include "engine/data/corpus.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #include "base/platform.h"
@@ -36,12 +34,12 @@ typedef struct {
     const tp_corpus *corpus;
     tp_schema schema;
     bool wide;
-    worker *workers;
+    worker *workers; /* one per thread of the pool */
+    int n_workers;
     size_t arena_bytes;
 
     piece *pieces; /* of this wave */
     size_t n_pieces, pieces_cap;
-    _Atomic size_t next_piece;
 
     tp_cache_writer writer;
     tp_corpus_result result;
@@ -160,41 +158,16 @@ static void do_arithmetic(build *b, worker *w, piece *p)
     }
 }
 
-typedef struct {
-    build *b;
-    worker *w;
-} thread_task;
-
-static void *work(void *user)
+/* Failures stay in their piece: which of them counts is judged in order. */
+static tp_status do_piece(void *context, size_t index, int w, tp_error *err)
 {
-    thread_task *task = user;
-    build *b = task->b;
-    for (;;) {
-        size_t i = atomic_fetch_add(&b->next_piece, 1);
-        if (i >= b->n_pieces)
-            return NULL;
-        if (b->corpus->path)
-            do_lines(b, task->w, &b->pieces[i]);
-        else
-            do_arithmetic(b, task->w, &b->pieces[i]);
-    }
-}
-
-static void work_on_all_threads(build *b)
-{
-    int n = b->corpus->n_threads, started = 1;
-    pthread_t threads[n];
-    thread_task tasks[n];
-    atomic_store(&b->next_piece, 0);
-    for (int i = 0; i < n; i++)
-        tasks[i] = (thread_task){b, &b->workers[i]};
-    /* Fewer threads than asked for is slower, not wrong. */
-    while (started < n && (size_t)started < b->n_pieces &&
-           pthread_create(&threads[started], NULL, work, &tasks[started]) == 0)
-        started++;
-    work(&tasks[0]);
-    for (int i = 1; i < started; i++)
-        pthread_join(threads[i], NULL);
+    (void)err;
+    build *b = context;
+    if (b->corpus->path)
+        do_lines(b, &b->workers[w], &b->pieces[index]);
+    else
+        do_arithmetic(b, &b->workers[w], &b->pieces[index]);
+    return TP_OK;
 }
 
 /* The message of the first bad row that is one too many, if there is one. */
@@ -253,7 +226,7 @@ static tp_status size_arenas(build *b, size_t longest, tp_error *err)
     size_t bytes = tp_schema_arena_bytes(b->corpus->schema, longest);
     if (bytes <= b->arena_bytes)
         return TP_OK;
-    for (int i = 0; i < b->corpus->n_threads; i++) {
+    for (int i = 0; i < b->n_workers; i++) {
         tp_arena_release(&b->workers[i].arena);
         TP_TRY(tp_arena_init(&b->workers[i].arena, bytes, err));
     }
@@ -277,7 +250,7 @@ static tp_status build_arithmetic(build *b, tp_error *err)
             p->first_row = done + at;
             p->n_rows = TP_MIN(wave - at, (uint64_t)PIECE_ROWS);
         }
-        work_on_all_threads(b);
+        TP_TRY(tp_pool_for(b->corpus->pool, b->n_pieces, do_piece, b, err));
         TP_TRY(collect(b, err));
         done += wave;
         TP_TRY(report_progress(b, done, b->corpus->n_rows, err));
@@ -313,8 +286,8 @@ static tp_status choose_schema(build *b, const tp_lines *lines, tp_error *err)
             continue;
         tp_row row = {b->corpus->path, line, s.data, s.len};
         tp_error inner;
-        tp_status status = tp_schema_choose(b->corpus->schema, &row, &b->workers[0].arena,
-                                            &b->schema, &inner);
+        tp_status status =
+            tp_schema_choose(b->corpus->schema, &row, &b->workers[0].arena, &b->schema, &inner);
         if (status == TP_OK)
             return TP_OK;
         if (first.status == TP_OK || status == TP_ERR_CONFIG)
@@ -342,7 +315,7 @@ static tp_status build_waves(build *b, tp_lines *lines, tp_error *err)
             TP_TRY(choose_schema(b, lines, err));
         chosen = true;
         cut_wave(b, lines);
-        work_on_all_threads(b);
+        TP_TRY(tp_pool_for(b->corpus->pool, b->n_pieces, do_piece, b, err));
         TP_TRY(collect(b, err));
         TP_TRY(report_progress(b, lines->done, lines->size, err));
     }
@@ -374,7 +347,7 @@ static tp_status check_any(const build *b, tp_error *err)
 
 static void release(build *b)
 {
-    for (int i = 0; i < b->corpus->n_threads; i++) {
+    for (int i = 0; i < b->n_workers; i++) {
         tp_arena_release(&b->workers[i].arena);
         tp_rendered_release(&b->workers[i].rendered);
     }
@@ -402,13 +375,13 @@ static tp_status run(build *b, const char *path, const char *key, tp_error *err)
 tp_status tp_corpus_build(const tp_corpus *corpus, const char *path, const char *key,
                           tp_corpus_result *ret, tp_error *err)
 {
-    TP_ASSERT(corpus->n_threads >= 1);
     const tp_tokenizer *tok = tp_renderer_tokenizer(corpus->renderer);
     build b = {.corpus = corpus, .wide = tp_tokenizer_vocab_size(tok) > 1 << 16};
     b.result.counts.max_id = -1;
-    b.workers = tp_grow(NULL, (size_t)corpus->n_threads, sizeof *b.workers);
-    memset(b.workers, 0, (size_t)corpus->n_threads * sizeof *b.workers);
-    for (int i = 0; i < corpus->n_threads; i++)
+    b.n_workers = tp_pool_size(corpus->pool);
+    b.workers = tp_grow(NULL, (size_t)b.n_workers, sizeof *b.workers);
+    memset(b.workers, 0, (size_t)b.n_workers * sizeof *b.workers);
+    for (int i = 0; i < b.n_workers; i++)
         tp_rendered_init(&b.workers[i].rendered, corpus->renderer);
     tp_status status = run(&b, path, key, err);
     if (status == TP_OK)

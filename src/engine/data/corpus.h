@@ -7,6 +7,7 @@
 #ifndef TP_ENGINE_DATA_CORPUS_H
 #define TP_ENGINE_DATA_CORPUS_H
 
+#include "base/threads.h"
 #include "engine/data/arithmetic.h"
 #include "engine/data/cache.h"
 #include "engine/data/render.h"
@@ -21,7 +22,7 @@ typedef struct {
     const tp_schema_options *schema;
     const tp_renderer *renderer;
     int64_t skip_bad; /* rows that may be left out because they are wrong; < 0: any number */
-    int n_threads;    /* at least 1 */
+    tp_pool *pool;    /* NULL: the caller's thread alone */
 
     /* (optional) called between waves; false stops with TP_ERR_INTERRUPTED.  The total is
      * bytes of the file, or rows. */

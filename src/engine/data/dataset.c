@@ -29,6 +29,7 @@ struct tp_dataset {
 /* What is only needed while opening. */
 typedef struct {
     const tp_dataset_options *options;
+    tp_pool *pool;
     tp_dataset *ds;
     tp_buf folder, prompt, system;
     tp_schema_options schema;
@@ -68,6 +69,16 @@ static tp_status read_prompt_file(const char *path, tp_buf *buf, const char **re
         return tp_fail(err, TP_ERR_FORMAT, "%s is not UTF-8 text", path);
     *ret = tp_buf_str(buf);
     return TP_OK;
+}
+
+static tp_status make_pool(opening *o)
+{
+    int n = o->options->n_threads;
+    if (o->pool)
+        return TP_OK;
+    if (n == 0)
+        n = (int)TP_MAX(1, TP_MIN(sysconf(_SC_NPROCESSORS_ONLN), (long)MAX_THREADS));
+    return tp_pool_create(&o->pool, n, o->err);
 }
 
 static tp_status prepare(opening *o)
@@ -123,13 +134,20 @@ static void make_key(const opening *o, tp_split split, uint64_t n_rows, char ret
         tp_arithmetic_describe(options->arithmetic, &numbers);
     }
     const char *const texts[] = {
-        o->source_hash,          tp_tokenizer_fingerprint(o->ds->tok),
-        numbers.data,            tp_renderer_template(o->renderer),
-        options->chat_template,  schema->input_key,
-        schema->output_key,      schema->prompt_key,
-        schema->chat_key,        schema->text_key,
-        schema->tool_key,        schema->system_key,
-        schema->separator,       schema->system_prompt,
+        o->source_hash,
+        tp_tokenizer_fingerprint(o->ds->tok),
+        numbers.data,
+        tp_renderer_template(o->renderer),
+        options->chat_template,
+        schema->input_key,
+        schema->output_key,
+        schema->prompt_key,
+        schema->chat_key,
+        schema->text_key,
+        schema->tool_key,
+        schema->system_key,
+        schema->separator,
+        schema->system_prompt,
         schema->prompt_template,
     };
     XXH3_state_t *state = XXH3_createState();
@@ -148,9 +166,6 @@ static tp_status obtain(opening *o, tp_split split, uint64_t n_rows)
 {
     const tp_dataset_options *options = o->options;
     char key[33];
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    int n_threads = options->n_threads ? options->n_threads
-                                       : (int)TP_MAX(1, TP_MIN(processors, (long)MAX_THREADS));
     tp_corpus corpus = {.path = options->data_path,
                         .arithmetic = options->arithmetic,
                         .split = split,
@@ -158,7 +173,7 @@ static tp_status obtain(opening *o, tp_split split, uint64_t n_rows)
                         .schema = &o->schema,
                         .renderer = o->renderer,
                         .skip_bad = options->skip_bad,
-                        .n_threads = n_threads,
+                        .pool = o->pool,
                         .progress = options->progress,
                         .user = options->user};
     make_key(o, split, n_rows, key);
@@ -255,6 +270,7 @@ static tp_status open_all(opening *o)
     const tp_dataset_options *options = o->options;
     tp_dataset *ds = o->ds;
     TP_TRY(check_options(options, o->err));
+    TP_TRY(make_pool(o));
     TP_TRY(prepare(o));
     if (options->data_path) {
         tp_buf_adds(&ds->source_name, options->data_path);
@@ -277,10 +293,12 @@ tp_status tp_dataset_open(const tp_dataset_options *options, const tp_tokenizer 
     double begin = tp_clock_s();
     tp_dataset *ds = tp_grow(NULL, 1, sizeof *ds);
     *ds = (tp_dataset){.tok = tok};
-    opening o = {.options = options, .ds = ds, .err = err};
+    opening o = {.options = options, .pool = options->pool, .ds = ds, .err = err};
     tp_status status = open_all(&o);
     if (status == TP_OK)
         write_report(&o, tp_clock_s() - begin);
+    if (o.pool != options->pool)
+        tp_pool_free(o.pool);
     tp_renderer_free(o.renderer);
     tp_buf_release(&o.folder);
     tp_buf_release(&o.prompt);

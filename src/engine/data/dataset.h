@@ -12,6 +12,7 @@
 #define TP_ENGINE_DATA_DATASET_H
 
 #include "base/json.h"
+#include "base/threads.h"
 #include "engine/data/arithmetic.h"
 #include "engine/data/cache.h"
 #include "engine/data/loader.h"
@@ -36,7 +37,8 @@ typedef struct {
 
     const char *cache_dir;    /* NULL: $XDG_CACHE_HOME/temper or ~/.cache/temper */
     const char *fallback_dir; /* (optional) where that cannot be written */
-    int n_threads;            /* to tokenise; 0 = one per processor */
+    tp_pool *pool;            /* (optional) to tokenise with; only used while opening */
+    int n_threads;            /* without a pool: of one made for it; 0 = one per processor */
 
     bool (*progress)(void *user, uint64_t done, uint64_t total); /* (optional), see corpus.h */
     void *user;
@@ -45,10 +47,10 @@ typedef struct {
 typedef struct {
     tp_cache_counts counts; /* of all splits together */
     bool cache_hit;
-    const char *cache_path;      /* of the first split; owned by the data set */
-    const char *rebuilt_because; /* "" unless an unusable cache was replaced */
-    const char *first_bad;       /* message of the first bad row left out, or "" */
-    double seconds;              /* opening, all in all */
+    const char *cache_path;           /* of the first split; owned by the data set */
+    const char *rebuilt_because;      /* "" unless an unusable cache was replaced */
+    const char *first_bad;            /* message of the first bad row left out, or "" */
+    double seconds;                   /* opening, all in all */
     double tokens_per_s, bytes_per_s; /* of tokenising; 0 on a cache hit */
     uint64_t n_train, n_validation;   /* examples */
     bool uses_chat_template;

@@ -14,8 +14,8 @@ void tp_dataset_report_text(const tp_dataset_report *r, tp_buf *out)
     tp_buf_addf(out, "rows       %s (%s)%s\n", tp_schema_name((tp_schema_kind)c->schema),
                 c->schema_detected ? "detected" : "configured",
                 r->uses_chat_template ? ", chat template" : "");
-    tp_buf_addf(out, "examples   %llu to train, %llu to validate",
-                (unsigned long long)r->n_train, (unsigned long long)r->n_validation);
+    tp_buf_addf(out, "examples   %llu to train, %llu to validate", (unsigned long long)r->n_train,
+                (unsigned long long)r->n_validation);
     add_if(out, c->n_truncated, "cut to the longest length");
     add_if(out, c->n_masked, "left out with nothing to learn");
     add_if(out, c->n_bad, "bad rows left out");

@@ -341,10 +341,7 @@ static tp_status parse_signature(tp_jinja_parser *p, tp_jinja_macro *macro)
     tp_jinja_node *value;
     bool has_default = false;
     TP_TRY(tp_jinja_expect_op(p, "("));
-    size_t n_most = 0; /* no more parameters than tokens up to here */
-    while (p->at + n_most < p->n_tokens && !is_op_token(&p->tokens[p->at + n_most], ")"))
-        n_most++;
-    macro->params = tp_arena_array(&p->t->arena, uint32_t, n_most);
+    size_t cap = 0;
     while (!tp_jinja_is_op(p, ")")) {
         if (macro->n_params)
             TP_TRY(tp_jinja_expect_op(p, ","));
@@ -360,6 +357,13 @@ static tp_status parse_signature(tp_jinja_parser *p, tp_jinja_macro *macro)
         for (size_t i = 0; i < macro->n_params; i++)
             if (macro->params[i] == symbol)
                 return tp_jinja_syntax_error(p, line, "two parameters have the same name");
+        if (macro->n_params == cap) {
+            uint32_t *more = tp_arena_array(&p->t->arena, uint32_t, 2 * cap + 4);
+            if (cap)
+                memcpy(more, macro->params, cap * sizeof *more);
+            macro->params = more;
+            cap = 2 * cap + 4;
+        }
         macro->caller_is_param |= symbol == p->t->symbol_caller;
         macro->params[macro->n_params++] = symbol;
         tp_jinja_push(p, &defaults, value);

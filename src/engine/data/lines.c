@@ -22,8 +22,8 @@ tp_status tp_lines_open(tp_lines *lines, const char *path, tp_error *err)
         close(fd);
         return tp_fail(err, TP_ERR_IO, "cannot read %s: a plain file is needed", path);
     }
-    *lines = (tp_lines){.path = path, .fd = fd, .size = (uint64_t)st.st_size, .line = 1,
-                        .cap = WAVE_BYTES};
+    *lines = (tp_lines){
+        .path = path, .fd = fd, .size = (uint64_t)st.st_size, .line = 1, .cap = WAVE_BYTES};
     lines->buffer = tp_grow(NULL, lines->cap, 1);
     lines->hash = XXH3_createState();
     TP_ASSERT(lines->hash);

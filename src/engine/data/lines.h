@@ -17,12 +17,12 @@ typedef struct {
     int fd;
     uint64_t size, done; /* bytes of the file, and read so far */
     char *buffer;
-    size_t cap, len; /* bytes in the buffer */
-    size_t wave;     /* of them, those in whole lines: what the caller may read */
-    uint64_t line;   /* number of the wave's first line, from 1 */
+    size_t cap, len;  /* bytes in the buffer */
+    size_t wave;      /* of them, those in whole lines: what the caller may read */
+    uint64_t line;    /* number of the wave's first line, from 1 */
     uint64_t n_lines; /* in the wave */
-    size_t longest; /* bytes of the wave's longest line */
-    bool at_end;    /* this wave is the last */
+    size_t longest;   /* bytes of the wave's longest line */
+    bool at_end;      /* this wave is the last */
     void *hash;
 } tp_lines;
 

@@ -1,6 +1,7 @@
 #include "engine/data/loader.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -57,8 +58,7 @@ static bool plan_next_step(tp_loader *l, slot *s)
         l->ended = true;
         return false;
     }
-    s->status =
-        tp_pack_plan_step(&l->plan, &l->options.pack, &l->set, l->next_step, &s->error);
+    s->status = tp_pack_plan_step(&l->plan, &l->options.pack, &l->set, l->next_step, &s->error);
     l->next_step++;
     l->next_in_plan = 0;
     return true;
@@ -91,8 +91,8 @@ static slot *claim(tp_loader *l)
 static void fill(const tp_loader *l, slot *s)
 {
     if (s->status == TP_OK)
-        s->status = tp_pack_fill(&l->options.pack, &l->set, s->items, s->n_items, &s->mb,
-                                 &s->error);
+        s->status =
+            tp_pack_fill(&l->options.pack, &l->set, s->items, s->n_items, &s->mb, &s->error);
 }
 
 static void *work(void *user)
@@ -139,14 +139,20 @@ static tp_status init_slots(tp_loader *l, tp_error *err)
     return tp_pack_plan_init(&l->plan, pack, err);
 }
 
+/* Threads inherit the mask: signals go to the thread that started the program. */
 static tp_status start_threads(tp_loader *l, tp_error *err)
 {
-    l->threads = tp_grow(NULL, (size_t)l->options.num_workers + 1, sizeof *l->threads);
-    for (; l->n_threads < l->options.num_workers; l->n_threads++)
-        if (pthread_create(&l->threads[l->n_threads], NULL, work, l) != 0)
-            return tp_fail(err, TP_ERR_IO,
-                           "cannot start data worker %d of %d; lower data.num_workers",
-                           l->n_threads + 1, l->options.num_workers);
+    sigset_t all, before;
+    int wanted = l->options.num_workers;
+    l->threads = tp_grow(NULL, (size_t)wanted + 1, sizeof *l->threads);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (l->n_threads < wanted && pthread_create(&l->threads[l->n_threads], NULL, work, l) == 0)
+        l->n_threads++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (l->n_threads < wanted)
+        return tp_fail(err, TP_ERR_IO, "cannot start data worker %d of %d; lower data.num_workers",
+                       l->n_threads + 1, wanted);
     return TP_OK;
 }
 

@@ -18,7 +18,7 @@ typedef struct {
 
 typedef struct {
     uint64_t n_micro, n_tokens, n_padding, n_sequences, n_truncated; /* handed out so far */
-    double waited_s;      /* by the caller, in all */
+    double waited_s;                                                 /* by the caller, in all */
     double last_waited_s; /* in the last tp_loader_next() */
 } tp_loader_stats;
 

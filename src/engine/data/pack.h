@@ -41,16 +41,16 @@ uint64_t tp_pack_steps_per_epoch(const tp_pack_options *options, uint64_t n_samp
 typedef struct {
     int32_t *tokens, *positions, *targets; /* [N] */
     float *loss_weights;                   /* [N] */
-    int32_t *cu; /* [N + 1]: starts of the sequences, then their end, repeated */
-    int32_t capacity;    /* N */
-    int32_t n_used;      /* end of the last sequence: what has to be computed */
-    int32_t n_tokens;    /* of them, tokens of the data; the rest of N is padding */
+    int32_t *cu;      /* [N + 1]: starts of the sequences, then their end, repeated */
+    int32_t capacity; /* N */
+    int32_t n_used;   /* end of the last sequence: what has to be computed */
+    int32_t n_tokens; /* of them, tokens of the data; the rest of N is padding */
     int32_t n_sequences;
     int32_t n_trained;       /* positions with a weight */
     uint64_t sum_of_squares; /* of the sequence lengths in cu: the cost of attention */
 
-    uint64_t step, epoch;      /* step counts on through the epochs */
-    uint32_t index, n_in_step; /* of this micro-batch in its step */
+    uint64_t step, epoch;                               /* step counts on through the epochs */
+    uint32_t index, n_in_step;                          /* of this micro-batch in its step */
     uint64_t step_sequences, step_tokens, step_trained; /* of the whole step */
 } tp_microbatch;
 

@@ -143,8 +143,7 @@ static tp_status apply_template(rendering *r, size_t n_messages, bool generation
 
     tp_buf_clear(out);
     tp_error inner;
-    tp_status status =
-        tp_template_render(r->renderer->template, context, NULL, out, spans, &inner);
+    tp_status status = tp_template_render(r->renderer->template, context, NULL, out, spans, &inner);
     tp_arena_rewind(r->arena, mark);
     if (status != TP_OK)
         return tp_row_fail(r->row, status, r->err, "%s", inner.message);
@@ -281,9 +280,8 @@ static void encode(rendering *r, const char *text, size_t n, tp_ids *starts)
 static void trim_behind_eos(rendering *r)
 {
     tp_buf *text = &r->out->text;
-    const char *eos = r->renderer->eos >= 0
-                          ? tp_tokenizer_token(r->renderer->tok, r->renderer->eos)
-                          : NULL;
+    const char *eos =
+        r->renderer->eos >= 0 ? tp_tokenizer_token(r->renderer->tok, r->renderer->eos) : NULL;
     size_t n = text->len;
     while (n && text->data[n - 1] == '\n')
         n--;

@@ -59,8 +59,7 @@ void tp_rendered_release(tp_rendered *r); /* zeroed is a no-op */
 /* Render and tokenise; the arena is rewound to where it was.  An example without
  * anything to learn is no error: n_targets is 0. */
 TP_CHECKED tp_status tp_render(const tp_renderer *renderer, const tp_example *example,
-                               const tp_row *row, tp_arena *arena, tp_rendered *ret,
-                               tp_error *err);
+                               const tp_row *row, tp_arena *arena, tp_rendered *ret, tp_error *err);
 
 /* Print ids with their mask for people: what is learned stands out (bold green
  * against dim, or lines that start with "> " against "| "), control characters are

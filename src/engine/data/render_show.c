@@ -3,7 +3,7 @@
 #include "base/platform.h"
 
 static const char *const learned_style = "\x1b[1;32m", *const other_style = "\x1b[2m",
-                                *const plain_style = "\x1b[0m";
+                         *const plain_style = "\x1b[0m";
 
 static void add_char(tp_buf *out, const char *s, size_t len, uint32_t cp)
 {

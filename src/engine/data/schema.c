@@ -8,8 +8,8 @@
 const char *tp_schema_name(tp_schema_kind kind)
 {
     static const char *const names[TP_SCHEMA_KINDS] = {
-        "messages",     "sharegpt",        "prompt_completion", "alpaca",
-        "input_output", "question_answer", "text"};
+        "messages",        "sharegpt", "prompt_completion", "alpaca", "input_output",
+        "question_answer", "text"};
     return (unsigned)kind < TP_SCHEMA_KINDS ? names[kind] : "unknown";
 }
 
@@ -90,8 +90,8 @@ static void list_keys(const tp_json *object, char *out, size_t size)
     size_t used = 0;
     out[0] = 0;
     for (const tp_json *member = object->child; member; member = member->next) {
-        int n = snprintf(out + used, size - used, "%s\"%.40s\"", used ? ", " : "",
-                         member->key.data);
+        int n =
+            snprintf(out + used, size - used, "%s\"%.40s\"", used ? ", " : "", member->key.data);
         if (n < 0 || (size_t)n >= size - used) {
             out[used] = 0;
             return;

@@ -72,11 +72,11 @@ typedef struct {
 /* A row as the renderer wants it; everything in the arena it was made in. */
 typedef struct {
     bool is_text;
-    bool is_pair;   /* one prompt, one answer: makes sense without a chat template */
-    tp_slice text;  /* is_text */
-    tp_json *messages; /* array of {"role", "content", ...}, otherwise */
-    tp_json *tools;    /* array, or NULL */
-    size_t first_target; /* messages before this one are never learned */
+    bool is_pair;          /* one prompt, one answer: makes sense without a chat template */
+    tp_slice text;         /* is_text */
+    tp_json *messages;     /* array of {"role", "content", ...}, otherwise */
+    tp_json *tools;        /* array, or NULL */
+    size_t first_target;   /* messages before this one are never learned */
     const char *separator; /* between prompt and answer, without a chat template */
     uint64_t line;
 } tp_example;

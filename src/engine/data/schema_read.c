@@ -111,7 +111,8 @@ static tp_status check_role(reading *r, message_place at, const tp_json *role)
 {
     char why[200];
     if (!role || role->type != TP_JSON_STRING) {
-        snprintf(why, sizeof why, "is %s; a role such as \"user\" is needed", tp_row_type_name(role));
+        snprintf(why, sizeof why, "is %s; a role such as \"user\" is needed",
+                 tp_row_type_name(role));
         return fail_message(r, at, "role", why);
     }
     for (size_t i = 0; i < TP_COUNTOF(roles); i++)
@@ -377,8 +378,8 @@ static tp_status read_conversation(reading *r, const tp_json *object, tp_example
         ret->first_target = list->n;
         TP_TRY(add_side(r, object, schema->second, "assistant", list));
     }
-    ret->is_pair = schema->kind != TP_SCHEMA_MESSAGES && schema->kind != TP_SCHEMA_SHAREGPT &&
-                   list->n == 2;
+    ret->is_pair =
+        schema->kind != TP_SCHEMA_MESSAGES && schema->kind != TP_SCHEMA_SHAREGPT && list->n == 2;
     tp_slice system = {0};
     if (schema->system[0] && tp_json_get(object, schema->system))
         TP_TRY(get_text(r, object, schema->system, &system));

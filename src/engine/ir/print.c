@@ -16,10 +16,18 @@ static void print_int(tp_buf *out, const char *name, int32_t v, int *n)
         tp_buf_addf(out, "%s%s=%d", (*n)++ ? ", " : " {", name, v);
 }
 
+/* In as few digits as read back the same. */
 static void print_float(tp_buf *out, const char *name, float v, int *n)
 {
-    if (v != 0)
-        tp_buf_addf(out, "%s%s=%.9g", (*n)++ ? ", " : " {", name, (double)v);
+    char text[32];
+    if (v == 0)
+        return;
+    for (int digits = 6; digits <= 9; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, (double)v);
+        if (strtof(text, NULL) == v)
+            break;
+    }
+    tp_buf_addf(out, "%s%s=%s", (*n)++ ? ", " : " {", name, text);
 }
 
 #define PRINT_ATTR(type, name) \

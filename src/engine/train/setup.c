@@ -9,6 +9,7 @@
 
 #include "base/cpu.h"
 #include "base/files.h"
+#include "base/threads.h"
 #include "engine/train/trainer_internal.h"
 
 void tp_trainer_notice(const trainer *t, const char *fmt, ...)
@@ -223,6 +224,14 @@ static tp_status chat_template(const trainer *t, tp_buf *file, const char **ret,
     return TP_OK;
 }
 
+/* Tokenising may take minutes: a signal ends it too. */
+static bool keep_going(void *user, uint64_t done, uint64_t total)
+{
+    (void)done, (void)total;
+    const trainer *t = user;
+    return !(t->hooks->should_stop && t->hooks->should_stop(t->hooks->user));
+}
+
 static tp_dataset_options dataset_options(const trainer *t, const tp_data_source_options *source,
                                           const char *template_text)
 {
@@ -253,7 +262,8 @@ static tp_dataset_options dataset_options(const trainer *t, const tp_data_source
         .skip_bad = t->o->data.skip_bad_rows,
         .cache_dir = t->o->data.cache_dir,
         .fallback_dir = tp_run_dir(t->run),
-        .n_threads = thread_count(t->o)};
+        .progress = keep_going,
+        .user = (void *)(uintptr_t)t};
 }
 
 static tp_status send_example(const trainer *t, tp_error *err)
@@ -280,17 +290,19 @@ static tp_status open_data(trainer *t, tp_error *err)
         options.n_train = (uint64_t)t->o->data.arithmetic.n_examples;
         options.n_validation = (uint64_t)t->o->data.arithmetic.n_validation;
     }
-    tp_status status = TP_OK;
-    if (!options.arithmetic && !options.data_path)
+    tp_pool *pool = NULL;
+    tp_status status = tp_pool_create(&pool, thread_count(t->o), err);
+    if (status == TP_OK && !options.arithmetic && !options.data_path)
         status = tp_fail(err, TP_ERR_CONFIG, "data.train.data_path=FILE is needed: a JSONL file "
                                              "(or data.train.dataset_name=arithmetic)");
     if (status == TP_OK)
-        status = tp_dataset_open(&options, t->tokenizer, &t->data, err);
+        status = tp_dataset_open(&options, t->tokenizer, pool, &t->data, err);
     if (status == TP_OK && !options.arithmetic && t->o->data.validation.data_path) {
         tp_dataset_options v = dataset_options(t, &t->o->data.validation, template_text);
         v.split_validation_size = 0;
-        status = tp_dataset_open(&v, t->tokenizer, &t->val_data, err);
+        status = tp_dataset_open(&v, t->tokenizer, pool, &t->val_data, err);
     }
+    tp_pool_free(pool);
     tp_buf_release(&file);
     return status == TP_OK ? send_example(t, err) : status;
 }

@@ -30,8 +30,8 @@ static inline int sample_file_make(const char *path, const int *lengths, size_t 
             mask[k] = k >= prompt && k > 0;
         }
         tp_buf_clear(&record);
-        uint32_t size = (uint32_t)tp_cache_encode(&record, ids, mask, (size_t)lengths[i], true,
-                                                  i + 1);
+        uint32_t size =
+            (uint32_t)tp_cache_encode(&record, ids, mask, (size_t)lengths[i], true, i + 1);
         failed = tp_cache_writer_add(&writer, &record, &size, 1, NULL) != TP_OK;
         counts.n_tokens += (uint64_t)lengths[i];
         free(ids);

@@ -16,6 +16,7 @@
 
 static char root[64], cache_dir[80], data_path[80];
 static tp_tokenizer *tok;
+static tp_pool *pool;
 static tp_error err;
 static char last_notice[1200];
 
@@ -33,13 +34,14 @@ static int set_up(void **state)
     snprintf(cache_dir, sizeof cache_dir, "%s/cache", root);
     snprintf(data_path, sizeof data_path, "%s/d.jsonl", root);
     tp_log_set_sink(keep_notice, NULL);
-    return byte_tokenizer_make(NULL, &tok);
+    return tp_pool_create(&pool, 2, NULL) != TP_OK || byte_tokenizer_make(NULL, &tok) != 0;
 }
 
 static int tear_down(void **state)
 {
     tp_log_set_sink(NULL, NULL);
     tp_tokenizer_free(tok);
+    tp_pool_free(pool);
     return tp_dir_remove(root, NULL) != TP_OK;
 }
 
@@ -58,7 +60,7 @@ static tp_dataset_options options_of(const char *text)
 {
     if (text)
         put(text, strlen(text));
-    return (tp_dataset_options){.data_path = data_path, .cache_dir = cache_dir, .n_threads = 2};
+    return (tp_dataset_options){.data_path = data_path, .cache_dir = cache_dir, .pool = pool};
 }
 
 static tp_dataset *open_set(const tp_dataset_options *options)
@@ -303,8 +305,8 @@ static char *many_rows(int n)
     char *text = malloc((size_t)n * 80 + 1);
     size_t used = 0;
     for (int i = 0; i < n; i++)
-        used += (size_t)sprintf(text + used, "{\"prompt\":\"%d=\",\"completion\":\"%d\"}\n", i,
-                                i * 7);
+        used +=
+            (size_t)sprintf(text + used, "{\"prompt\":\"%d=\",\"completion\":\"%d\"}\n", i, i * 7);
     return text;
 }
 
@@ -314,6 +316,7 @@ static void threads_do_not_change_the_cache(void **state)
     char *first = NULL;
     for (int threads = 1; threads <= 4; threads += 3) {
         tp_dataset_options options = options_of(text);
+        options.pool = NULL;
         options.n_threads = threads;
         tp_dataset *ds = open_set(&options);
         assert_false(tp_dataset_get_report(ds)->cache_hit);
@@ -372,7 +375,7 @@ static void arithmetic_is_a_data_set(void **state)
                                   .n_validation = 500,
                                   .add_eos = true,
                                   .cache_dir = cache_dir,
-                                  .n_threads = 2};
+                                  .pool = pool};
     tp_dataset *ds = open_set(&options);
     assert_int_equal(tp_dataset_get_report(ds)->n_train, 10000);
     assert_int_equal(tp_dataset_get_report(ds)->n_validation, 500);
@@ -402,6 +405,7 @@ static void processes_that_want_the_same_data_share_it(void **state)
         children[i] = fork();
         if (children[i] == 0) {
             tp_dataset *ds;
+            options.pool = NULL; /* threads do not survive a fork */
             options.n_threads = 1;
             if (tp_dataset_open(&options, tok, &ds, NULL) != TP_OK)
                 _exit(99);
@@ -466,6 +470,7 @@ static void gsm8k_is_read_whole(void **state)
     }
     tp_dataset_options options = {.data_path = path,
                                   .cache_dir = cache_dir,
+                                  .pool = pool,
                                   .add_bos = true,
                                   .add_eos = true,
                                   .split_validation_size = 0.05};

@@ -135,8 +135,8 @@ static void without_packing_rows_are_padded(void **state)
     assert_int_equal(sample_file_make(path, lengths, 3, 1, &cache), 0);
     unlink(path);
     tp_sample_set set = {.cache = &cache, .n = 3};
-    tp_pack_options o = {.batch_size = 3, .micro_batch_size = 2, .row_length = 5,
-                         .vocab_size = 4000};
+    tp_pack_options o = {
+        .batch_size = 3, .micro_batch_size = 2, .row_length = 5, .vocab_size = 4000};
     tp_pack_plan plan;
     tp_microbatch mb;
     assert_int_equal(tp_pack_capacity(&o), 10);

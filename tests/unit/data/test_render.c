@@ -14,23 +14,25 @@
     "{% for m in messages %}<|start|>{{ m.role }}\n{{ m.content }}<|end|>\n{% endfor %}" \
     "{% if add_generation_prompt %}<|start|>assistant\n{% endif %}"
 /* The same with what the assistant writes marked. */
-#define BLOCKS                                                                               \
-    "{% for m in messages %}<|start|>{{ m.role }}\n{% if m.role == 'assistant' %}"           \
-    "{% generation %}{{ m.content }}<|end|>{% endgeneration %}\n{% else %}{{ m.content }}"   \
+#define BLOCKS                                                                             \
+    "{% for m in messages %}<|start|>{{ m.role }}\n{% if m.role == 'assistant' %}"         \
+    "{% generation %}{{ m.content }}<|end|>{% endgeneration %}\n{% else %}{{ m.content }}" \
     "<|end|>\n{% endif %}{% endfor %}"
 /* Writes <think> into the last turn alone, so that earlier turns are rewritten. */
-#define THINKS                                                                      \
-    "{% for m in messages %}<|start|>{{ m.role }}\n"                                \
-    "{% if loop.last and m.role == 'assistant' %}<think>{% endif %}"                \
-    "{{ m.content }}<|end|>\n{% endfor %}"                                          \
+#define THINKS                                                       \
+    "{% for m in messages %}<|start|>{{ m.role }}\n"                 \
+    "{% if loop.last and m.role == 'assistant' %}<think>{% endif %}" \
+    "{{ m.content }}<|end|>\n{% endfor %}"                           \
     "{% if add_generation_prompt %}<|start|>assistant\n{% endif %}"
 
-#define HELLO "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}," \
-              "{\"role\":\"assistant\",\"content\":\"yo\"}]}"
-#define TWICE "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"},"  \
-              "{\"role\":\"assistant\",\"content\":\"b\"},"            \
-              "{\"role\":\"user\",\"content\":\"c\"},"                 \
-              "{\"role\":\"assistant\",\"content\":\"d\"}]}"
+#define HELLO                                                \
+    "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}," \
+    "{\"role\":\"assistant\",\"content\":\"yo\"}]}"
+#define TWICE                                               \
+    "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}," \
+    "{\"role\":\"assistant\",\"content\":\"b\"},"           \
+    "{\"role\":\"user\",\"content\":\"c\"},"                \
+    "{\"role\":\"assistant\",\"content\":\"d\"}]}"
 #define SUM "{\"prompt\":\"1+1=\",\"completion\":\"2\"}"
 
 static tp_arena arena;
@@ -144,8 +146,9 @@ static void the_final_message_alone(void **state)
 static void bos_and_eos_are_added_where_missing(void **state)
 {
     tp_render_options options = {.chat_template = CHATML, .add_bos = true, .add_eos = true};
-    expect(HELLO, options, "| <|bos|><|start|>user\\n\n| hi<|end|>\\n\n| <|start|>assistant\\n\n"
-                           "> yo<|end|>\n");
+    expect(HELLO, options,
+           "| <|bos|><|start|>user\\n\n| hi<|end|>\\n\n| <|start|>assistant\\n\n"
+           "> yo<|end|>\n");
     options.chat_template = "{{ bos_token }}{% for m in messages %}{{ m.content }} {% endfor %}";
     expect(HELLO, options, "| <|bos|>hi \n> yo <|end|>\n");
 }

@@ -150,7 +150,8 @@ static void pairs_become_two_messages(void **state)
 static void completion_may_be_messages(void **state)
 {
     tp_example example = read_row(
-        "{\"prompt\":[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\",\"content\":\"u\"},"
+        "{\"prompt\":[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\",\"content\":\"u\"}"
+        ","
         "{\"role\":\"assistant\",\"content\":\"a\"},{\"role\":\"user\",\"content\":\"v\"}],"
         "\"completion\":[{\"role\":\"assistant\",\"content\":\"b\"}]}");
 
@@ -197,7 +198,8 @@ static void sharegpt_roles_are_translated(void **state)
 static void prompt_template_and_system_prompt_apply(void **state)
 {
     const char *text = "{\"input\":\"1+1\",\"output\":\"2\",\"sys\":\"from the row\"}";
-    tp_schema_options options = {.prompt_template = "Solve {{x}}: {}!", .system_prompt = "Be brief."};
+    tp_schema_options options = {.prompt_template = "Solve {{x}}: {}!",
+                                 .system_prompt = "Be brief."};
     tp_schema schema = choose(text, options);
     tp_example example = read_as(&schema, text);
     assert_int_equal(example.messages->n, 3);
@@ -257,8 +259,9 @@ static void wrong_rows_name_the_place(void **state)
     expect_row_error(CHAT, "{\"messages\":[{\"role\":\"asistant\",\"content\":\"a\"}]}",
                      "f.jsonl:7:22: messages[0].role is \"asistant\"; known roles are system, "
                      "developer, user, assistant, tool, function");
-    expect_row_error(CHAT, "{\"messages\":[{\"content\":\"a\"}]}",
-                     "f.jsonl:7:14: messages[0].role is missing; a role such as \"user\" is needed");
+    expect_row_error(
+        CHAT, "{\"messages\":[{\"content\":\"a\"}]}",
+        "f.jsonl:7:14: messages[0].role is missing; a role such as \"user\" is needed");
     expect_row_error(CHAT,
                      "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image\"}]}]}",
                      "f.jsonl:7:39: messages[0].content has a part that is not text; only text can "

@@ -18,8 +18,7 @@ static int32_t starts[N_SEQUENCES + 1] = {0, 130, 131, 195, 195}; /* then 8 rows
 
 static tp_operand operand(tp_dtype dtype, int64_t rows, int64_t columns)
 {
-    tp_operand x = {
-        .dtype = dtype, .rank = 2, .dim = {rows, columns}, .stride = columns};
+    tp_operand x = {.dtype = dtype, .rank = 2, .dim = {rows, columns}, .stride = columns};
     x.data = calloc((size_t)(rows * columns), tp_dtype_size(dtype));
     assert_non_null(x.data);
     return x;
@@ -88,11 +87,8 @@ static tp_launch forward_launch(int64_t H, int64_t G, int64_t D)
     launch.in[0] = random_operand(T, H * D, 1);
     launch.in[1] = random_operand(T, G * D, 2);
     launch.in[2] = random_operand(T, G * D, 3);
-    launch.in[3] = (tp_operand){.data = starts,
-                                .dtype = TP_DTYPE_I32,
-                                .rank = 1,
-                                .dim = {N_SEQUENCES + 1, 1},
-                                .stride = 1};
+    launch.in[3] = (tp_operand){
+        .data = starts, .dtype = TP_DTYPE_I32, .rank = 1, .dim = {N_SEQUENCES + 1, 1}, .stride = 1};
     return launch;
 }
 

@@ -39,8 +39,8 @@ typedef struct {
 
 /* One thread's memory for one item. */
 typedef struct {
-    el *q, *p;                       /* B forms [padded, 64], [64 keys, 64] */
-    float *s, *o;                    /* [64 keys, 64], [padded, 64] */
+    el *q, *p;    /* B forms [padded, 64], [64 keys, 64] */
+    float *s, *o; /* [64 keys, 64], [padded, 64] */
     float m[BLOCK], l[BLOCK], correction[BLOCK];
 } item_scratch;
 
@@ -283,9 +283,8 @@ static bool accepts(const tp_launch *launch)
 {
     int64_t D = launch->attrs.head_dim;
     return takes_tensor(&launch->in[0], D) && takes_tensor(&launch->in[1], D) &&
-           takes_tensor(&launch->in[2], D) && is_i32(&launch->in[3]) &&
-           are_floats(launch, 0, 1) && is_f32_if_present(&launch->out[1]) &&
-           launch->attrs.scale > 0;
+           takes_tensor(&launch->in[2], D) && is_i32(&launch->in[3]) && are_floats(launch, 0, 1) &&
+           is_f32_if_present(&launch->out[1]) && launch->attrs.scale > 0;
 }
 
 TP_CPU_KERNEL(attention, .accepts = accepts, .workspace = workspace, .run = attention);
@@ -330,8 +329,8 @@ static bool accepts_kv(const tp_launch *launch)
 {
     int64_t D = launch->attrs.head_dim;
     return takes_tensor(&launch->in[0], D) && takes_tensor(&launch->in[3], D) &&
-           takes_tensor(&launch->in[4], D) && are_floats(launch, 6, 1) &&
-           is_i32(&launch->in[5]) && launch->attrs.scale > 0;
+           takes_tensor(&launch->in[4], D) && are_floats(launch, 6, 1) && is_i32(&launch->in[5]) &&
+           launch->attrs.scale > 0;
 }
 
 TP_CPU_KERNEL(kv_attention, .accepts = accepts_kv, .workspace = kv_workspace, .run = kv_attention);

@@ -36,8 +36,7 @@ static inline void b_straight(const el *x, int64_t padded, el *to) /* K = 64, N 
         for (int64_t d = 0; d < padded; d += 16) {
             const el *at = x + r * padded + d;
             __m512i even = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)at));
-            __m512i odd =
-                _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(at + padded)));
+            __m512i odd = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(at + padded)));
             _mm512_storeu_si512(to + r * padded + d * 2,
                                 _mm512_or_si512(even, _mm512_slli_epi32(odd, 16)));
         }

@@ -82,15 +82,15 @@ static inline void store_turned(const block_source *to, const float *c, const fl
 
 /* Which keys each query of a block may see: first .. last, none when last < first. */
 typedef struct {
-    int64_t first, last;           /* over all queries of the block that see something */
+    int64_t first, last;            /* over all queries of the block that see something */
     int64_t last_first, first_last; /* keys from last_first to first_last are seen by all of them */
-    bool any, all;                 /* of the 64 queries see something */
+    bool any, all;                  /* of the 64 queries see something */
 } block_bounds;
 
 static inline block_bounds bounds_of(const int32_t *first, const int32_t *last)
 {
-    block_bounds b = {.first = INT32_MAX, .last = -1, .last_first = -1, .first_last = INT32_MAX,
-                      .all = true};
+    block_bounds b = {
+        .first = INT32_MAX, .last = -1, .last_first = -1, .first_last = INT32_MAX, .all = true};
     for (int i = 0; i < BLOCK; i++) {
         if (last[i] < first[i]) {
             b.all = false;

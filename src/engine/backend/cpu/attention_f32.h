@@ -4,7 +4,7 @@
 
 typedef float el;
 
-enum { HEAD_MULTIPLE = 16 };  /* padded head dimension */
+enum { HEAD_MULTIPLE = 16 }; /* padded head dimension */
 enum { TILE_VECTORS = VF_N == 16 ? 4 : 2, TILE_ROWS = 4 };
 
 VF_INLINE void el_store(el *to, vf x) { vf_store(to, x); }

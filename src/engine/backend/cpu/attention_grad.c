@@ -25,8 +25,8 @@ typedef struct {
     float scale, scale2; /* times log2(e) */
 
     /* workspace */
-    int32_t *first, *last;     /* [blocks * 64] */
-    int32_t *run_start;        /* [blocks + 1] first block of every run, then `blocks` */
+    int32_t *first, *last; /* [blocks * 64] */
+    int32_t *run_start;    /* [blocks + 1] first block of every run, then `blocks` */
     int64_t n_runs;
     float *partial_k, *partial_v; /* [H][blocks][64, padded]; NULL when H = G */
     char *scratch;                /* one per thread */
@@ -190,9 +190,8 @@ static void load_queries(const backward *f, const item_scratch *s, int64_t b, in
 }
 
 /* P and dS of VF_N queries and the 64 keys from `key` on. */
-VF_INLINE void probability_lane(const backward *f, const item_scratch *s, int64_t lane,
-                                int64_t i, int64_t key, const int32_t *first, const int32_t *last,
-                                bool masked)
+VF_INLINE void probability_lane(const backward *f, const item_scratch *s, int64_t lane, int64_t i,
+                                int64_t key, const int32_t *first, const int32_t *last, bool masked)
 {
     vi low = vi_load(first + lane), high = vi_load(last + lane);
     vf shift = -vf_load(s->lse2 + i * BLOCK + lane), delta = vf_load(s->delta + i * BLOCK + lane);

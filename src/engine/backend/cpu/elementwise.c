@@ -22,9 +22,7 @@ typedef struct {
 
 static map map_of(const tp_launch *launch)
 {
-    map m = {.launch = launch,
-             .rows = n_rows(&launch->in[0]),
-             .width = row_width(&launch->in[0])};
+    map m = {.launch = launch, .rows = n_rows(&launch->in[0]), .width = row_width(&launch->in[0])};
     bool flat = true;
     for (int i = 0; i < launch->n_in; i++)
         flat = flat && has_no_gaps(&launch->in[i]);

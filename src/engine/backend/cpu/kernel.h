@@ -18,12 +18,11 @@
 #define TP_CPU_NAME(name) TP_CPU_PASTE(name, TP_CPU_SUFFIX)
 
 /* The row of kernels.c for one op in this copy's instruction set; further members follow. */
-#define TP_CPU_KERNEL(name_, ...)                                 \
-    const tp_kernel TP_CPU_NAME(tp_cpu_##name_) = {               \
-        .name = #name_ "/" TP_CPU_TEXT(TP_CPU_SUFFIX),            \
-        .op = TP_OP_##name_,                                      \
-        .isa = TP_CPU_ISA,                                        \
-        __VA_ARGS__}
+#define TP_CPU_KERNEL(name_, ...)                                                                 \
+    const tp_kernel TP_CPU_NAME(tp_cpu_##name_) = {.name = #name_ "/" TP_CPU_TEXT(TP_CPU_SUFFIX), \
+                                                   .op = TP_OP_##name_,                           \
+                                                   .isa = TP_CPU_ISA,                             \
+                                                   __VA_ARGS__}
 
 static inline bool is_bound(const tp_operand *operand) { return operand->data != NULL; }
 static inline bool is_present(const tp_operand *operand) { return operand->rank != 0; }
@@ -54,8 +53,7 @@ static inline bool has_no_gaps(const tp_operand *operand)
 /* Where row r begins. */
 static inline void *row_at(const tp_operand *operand, int64_t r)
 {
-    return (char *)operand->data +
-           r * operand->stride * (operand->dtype == TP_DTYPE_BF16 ? 2 : 4);
+    return (char *)operand->data + r * operand->stride * (operand->dtype == TP_DTYPE_BF16 ? 2 : 4);
 }
 
 /* Every input and output given by `in` and `out` (bit i: operand i), if present, is f32 or
@@ -64,7 +62,8 @@ static inline bool are_floats(const tp_launch *launch, unsigned in, unsigned out
 {
     bool ok = true;
     for (int i = 0; i < TP_MAX_IN; i++)
-        ok = ok && (!(in >> i & 1) || !is_present(&launch->in[i]) || is_f32_or_bf16(&launch->in[i]));
+        ok =
+            ok && (!(in >> i & 1) || !is_present(&launch->in[i]) || is_f32_or_bf16(&launch->in[i]));
     for (int i = 0; i < TP_MAX_OUT; i++)
         ok = ok &&
              (!(out >> i & 1) || !is_present(&launch->out[i]) || is_f32_or_bf16(&launch->out[i]));

@@ -1,38 +1,38 @@
 /* kernels.c - the processor's kernels, fastest first for every op. */
-#include "engine/backend/backend.h"
 #include "base/platform.h"
+#include "engine/backend/backend.h"
 
 /* Ops whose kernels are written with vec.h: one copy per instruction set. */
-#define VECTOR_KERNELS(ROW, isa)    \
-    ROW(add, isa)                   \
-    ROW(mul, isa)                   \
-    ROW(cast, isa)                  \
-    ROW(silu, isa)                  \
-    ROW(gelu, isa)                  \
-    ROW(swiglu, isa)                \
-    ROW(silu_grad, isa)             \
-    ROW(gelu_grad, isa)             \
-    ROW(swiglu_grad, isa)           \
-    ROW(concat, isa)                \
-    ROW(rope, isa)                  \
-    ROW(embed, isa)                 \
-    ROW(embed_grad, isa)            \
-    ROW(rmsnorm, isa)               \
-    ROW(layernorm, isa)             \
-    ROW(add_rmsnorm, isa)           \
-    ROW(add_layernorm, isa)         \
-    ROW(rmsnorm_grad, isa)          \
-    ROW(layernorm_grad, isa)        \
-    ROW(linear_db, isa)             \
-    ROW(linear_ce, isa)             \
-    ROW(linear_ce_train, isa)       \
-    ROW(cross_entropy, isa)         \
-    ROW(cross_entropy_grad, isa)    \
-    ROW(sumsq, isa)                 \
-    ROW(adamw, isa)                 \
+#define VECTOR_KERNELS(ROW, isa) \
+    ROW(add, isa)                \
+    ROW(mul, isa)                \
+    ROW(cast, isa)               \
+    ROW(silu, isa)               \
+    ROW(gelu, isa)               \
+    ROW(swiglu, isa)             \
+    ROW(silu_grad, isa)          \
+    ROW(gelu_grad, isa)          \
+    ROW(swiglu_grad, isa)        \
+    ROW(concat, isa)             \
+    ROW(rope, isa)               \
+    ROW(embed, isa)              \
+    ROW(embed_grad, isa)         \
+    ROW(rmsnorm, isa)            \
+    ROW(layernorm, isa)          \
+    ROW(add_rmsnorm, isa)        \
+    ROW(add_layernorm, isa)      \
+    ROW(rmsnorm_grad, isa)       \
+    ROW(layernorm_grad, isa)     \
+    ROW(linear_db, isa)          \
+    ROW(linear_ce, isa)          \
+    ROW(linear_ce_train, isa)    \
+    ROW(cross_entropy, isa)      \
+    ROW(cross_entropy_grad, isa) \
+    ROW(sumsq, isa)              \
+    ROW(adamw, isa)              \
     ATTENTION_KERNELS(ROW, isa)
 
-/* Written once more with products of bf16. */
+/* Written once more with AMX. */
 #define ATTENTION_KERNELS(ROW, isa) \
     ROW(attention, isa)             \
     ROW(attention_grad, isa)        \
@@ -50,26 +50,18 @@ DECLARE(kv_decode, avx2)
 VECTOR_KERNELS(DECLARE, avx512)
 DECLARE(kv_decode, avx512)
 ATTENTION_KERNELS(DECLARE, amx)
-ATTENTION_KERNELS(DECLARE, avx512_bf16)
+VECTOR_KERNELS(DECLARE, avx512_bf16)
 #endif
 
 static const tp_kernel *const kernels[] = {
-    &tp_cpu_linear,
-    &tp_cpu_linear_gelu,
-    &tp_cpu_linear_dx,
-    &tp_cpu_linear_dw,
+    &tp_cpu_linear, &tp_cpu_linear_gelu, &tp_cpu_linear_dx, &tp_cpu_linear_dw,
 #if defined(__x86_64__)
     /* few rows: in front of any block-wise kernel */
-    ADDRESS(kv_decode, avx512)
-    ADDRESS(kv_decode, avx2)
-    ATTENTION_KERNELS(ADDRESS, amx)
-    ATTENTION_KERNELS(ADDRESS, avx512_bf16)
-    VECTOR_KERNELS(ADDRESS, avx512)
-    VECTOR_KERNELS(ADDRESS, avx2)
+    ADDRESS(kv_decode, avx512) ADDRESS(kv_decode, avx2) ATTENTION_KERNELS(ADDRESS, amx)
+        VECTOR_KERNELS(ADDRESS, avx512_bf16) VECTOR_KERNELS(ADDRESS, avx512)
+            VECTOR_KERNELS(ADDRESS, avx2)
 #endif
-    ADDRESS(kv_decode, portable)
-    VECTOR_KERNELS(ADDRESS, portable)
-};
+                ADDRESS(kv_decode, portable) VECTOR_KERNELS(ADDRESS, portable)};
 
 const tp_backend tp_backend_cpu = {
     .name = "cpu", .kernels = kernels, .n_kernels = TP_COUNTOF(kernels)};

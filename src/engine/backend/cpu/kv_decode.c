@@ -207,11 +207,10 @@ static bool accepts(const tp_launch *launch)
            is_i32(&launch->in[5]);
 }
 
-const tp_kernel TP_CPU_NAME(tp_cpu_kv_decode) = {.name =
-                                                     "kv_attention/decode-" TP_CPU_TEXT(
-                                                         TP_CPU_SUFFIX),
-                                                 .op = TP_OP_kv_attention,
-                                                 .isa = TP_CPU_ISA,
-                                                 .accepts = accepts,
-                                                 .workspace = workspace,
-                                                 .run = run};
+const tp_kernel TP_CPU_NAME(tp_cpu_kv_decode) = {
+    .name = "kv_attention/decode-" TP_CPU_TEXT(TP_CPU_SUFFIX),
+    .op = TP_OP_kv_attention,
+    .isa = TP_CPU_ISA,
+    .accepts = accepts,
+    .workspace = workspace,
+    .run = run};

@@ -41,8 +41,7 @@ static tp_gemm forward(const tp_launch *launch)
         g.bias_dtype = b->dtype;
     }
     if (launch->op == TP_OP_linear_gelu) {
-        g.epilogue =
-            launch->attrs.tanh ? TP_GEMM_EPILOGUE_GELU_TANH : TP_GEMM_EPILOGUE_GELU_ERF;
+        g.epilogue = launch->attrs.tanh ? TP_GEMM_EPILOGUE_GELU_TANH : TP_GEMM_EPILOGUE_GELU_ERF;
         g.pre = launch->out[1].data;
     }
     return g;
@@ -115,8 +114,8 @@ static bool accepts(const tp_launch *launch)
 static bool accepts_gelu(const tp_launch *launch)
 {
     const tp_operand *act = &launch->out[0], *pre = &launch->out[1];
-    return accepts(launch) && (!is_present(pre) || (pre->stride == act->stride &&
-                                                    pre->dtype == act->dtype));
+    return accepts(launch) &&
+           (!is_present(pre) || (pre->stride == act->stride && pre->dtype == act->dtype));
 }
 
 const tp_kernel tp_cpu_linear = {.name = "linear/gemm",

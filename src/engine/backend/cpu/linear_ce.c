@@ -19,8 +19,8 @@
 enum {
     MIN_CHUNK = 64, /* rows; also the unit */
     MAX_CHUNK = 512,
-    CHUNK_BYTES = 192 << 20,   /* of logits, at most */
-    WHOLE_BYTES = 64 << 20     /* of all logits: below, they may be one chunk */
+    CHUNK_BYTES = 192 << 20, /* of logits, at most */
+    WHOLE_BYTES = 64 << 20   /* of all logits: below, they may be one chunk */
 };
 
 typedef struct {

@@ -143,10 +143,8 @@ static void run(const tp_launch *launch, norm *a)
 
 static void rmsnorm(const tp_launch *launch)
 {
-    norm a = {.x = &launch->in[0],
-              .w = &launch->in[1],
-              .y = &launch->out[0],
-              .rstd = &launch->out[1]};
+    norm a = {
+        .x = &launch->in[0], .w = &launch->in[1], .y = &launch->out[0], .rstd = &launch->out[1]};
     run(launch, &a);
 }
 

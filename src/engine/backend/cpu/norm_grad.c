@@ -178,8 +178,7 @@ static void run(const tp_launch *launch, gradient *a)
     if (is_bound(a->dw))
         add_partials(a->partial, 2 * a->padded, blocks, a->adds_dw, a->dw->data, width);
     if (a->db && is_bound(a->db)) {
-        add_partials(a->partial + a->padded, 2 * a->padded, blocks, a->adds_db,
-                     a->db->data, width);
+        add_partials(a->partial + a->padded, 2 * a->padded, blocks, a->adds_db, a->db->data, width);
     }
 }
 

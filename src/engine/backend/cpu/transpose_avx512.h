@@ -6,8 +6,7 @@ typedef uint32_t word32 __attribute__((may_alias));
 
 /* Rows are interleaved at distances of 1 and 2 elements inside 128-bit lanes, then lanes
  * change places at distances of 1 and 2. */
-static inline void transpose_16x16(const word32 *from, int64_t ld_from, word32 *to,
-                                   int64_t ld_to)
+static inline void transpose_16x16(const word32 *from, int64_t ld_from, word32 *to, int64_t ld_to)
 {
     __m512i a[16], b[16];
     for (int i = 0; i < 16; i++)

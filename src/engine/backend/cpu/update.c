@@ -16,9 +16,8 @@ typedef struct {
 
 static pieces pieces_of(const tp_launch *launch)
 {
-    pieces p = {.launch = launch,
-                .rows = n_rows(&launch->in[0]),
-                .width = row_width(&launch->in[0])};
+    pieces p = {
+        .launch = launch, .rows = n_rows(&launch->in[0]), .width = row_width(&launch->in[0])};
     bool flat = true;
     for (int i = 0; i < launch->n_in; i++)
         flat = flat && has_no_gaps(&launch->in[i]);

@@ -81,10 +81,7 @@ VF_INLINE vf vf_abs(vf a) { return (vf)((vi)a & 0x7fffffff); }
 VF_INLINE vf vf_sqrt(vf a) { return (vf){sqrtf(a[0]), sqrtf(a[1]), sqrtf(a[2]), sqrtf(a[3])}; }
 
 /* To the nearest integer, for |a| < 2^22: the sum has no room for a fraction. */
-VF_INLINE vf vf_round(vf a)
-{
-    return (a + 0x1.8p23f) - 0x1.8p23f;
-}
+VF_INLINE vf vf_round(vf a) { return (a + 0x1.8p23f) - 0x1.8p23f; }
 
 /* x * 2^n for integral n in -252 .. 254: two factors, as 2^n itself may not be normal */
 VF_INLINE vf vf_ldexp(vf x, vf n)

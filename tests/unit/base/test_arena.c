@@ -1,0 +1,146 @@
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+
+enum { RESERVE = 1 << 20 };
+
+static int make_arena(void **state)
+{
+    static tp_arena arena;
+    *state = &arena;
+    return tp_arena_init(&arena, RESERVE, NULL) != TP_OK;
+}
+
+static int release_arena(void **state)
+{
+    tp_arena_release(*state);
+    tp_arena_release(*state); /* twice is fine */
+    tp_arena_release(NULL);
+    return 0;
+}
+
+static void objects_are_zeroed_aligned_and_apart(void **state)
+{
+    tp_arena *arena = *state;
+    char *a = tp_arena_array(arena, char, 3);
+    double *b = tp_arena_new(arena, double);
+    char *c = tp_arena_alloc(arena, 1, 1, 4096);
+
+    assert_int_equal((uintptr_t)b % _Alignof(double), 0);
+    assert_int_equal((uintptr_t)c % 4096, 0);
+    assert_true((char *)b >= a + 3);
+    assert_true(c >= (char *)(b + 1));
+    assert_int_equal(a[0] | a[1] | a[2] | *c, 0);
+    assert_true(*b == 0);
+}
+
+static void pointers_stay_valid_as_the_arena_grows(void **state)
+{
+    tp_arena *arena = *state;
+    int *first = tp_arena_new(arena, int);
+    *first = 42;
+    for (int i = 0; i < 1000; i++)
+        memset(tp_arena_array(arena, char, 1000), 0xff, 1000);
+    assert_int_equal(*first, 42);
+}
+
+static void rewound_memory_is_zero_again(void **state)
+{
+    tp_arena *arena = *state;
+    char *kept = tp_arena_strdup(arena, "kept");
+    size_t mark = tp_arena_mark(arena);
+    char *gone = tp_arena_array(arena, char, 5000);
+    memset(gone, 0xff, 5000);
+
+    tp_arena_rewind(arena, mark);
+
+    char *again = tp_arena_array(arena, char, 5000);
+    assert_ptr_equal(again, gone);
+    for (int i = 0; i < 5000; i++)
+        assert_int_equal(again[i], 0);
+    assert_string_equal(kept, "kept");
+}
+
+static void text_is_copied(void **state)
+{
+    tp_arena *arena = *state;
+    char text[] = "abcdef";
+
+    char *whole = tp_arena_strdup(arena, text), *part = tp_arena_strndup(arena, text, 3);
+    char *none = tp_arena_strndup(arena, NULL, 0);
+    char *made = tp_arena_printf(arena, "%s-%d", text, 7);
+    memset(text, '?', 6);
+
+    assert_string_equal(whole, "abcdef");
+    assert_string_equal(part, "abc");
+    assert_string_equal(none, "");
+    assert_string_equal(made, "abcdef-7");
+}
+
+static void trying_never_stops_the_program(void **state)
+{
+    tp_arena *arena = *state;
+    assert_null(tp_arena_try_alloc(arena, RESERVE + 1, 1, 1));
+    assert_null(tp_arena_try_alloc(arena, SIZE_MAX, SIZE_MAX, 8));
+    assert_null(tp_arena_try_alloc(arena, 1, SIZE_MAX, 8));
+    assert_int_equal(tp_arena_mark(arena), 0);
+    assert_non_null(tp_arena_try_alloc(arena, RESERVE - 64, 1, 64));
+    assert_null(tp_arena_try_alloc(arena, 65, 1, 1));
+}
+
+static void exhaust(tp_arena *arena, size_t count, size_t size)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        if (!freopen("/dev/null", "w", stderr))
+            _exit(1);
+        signal(SIGABRT, SIG_DFL);
+        tp_arena_alloc(arena, count, size, 8);
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+}
+
+static void exhaustion_stops_the_program(void **state)
+{
+    exhaust(*state, RESERVE + 1, 1);
+    exhaust(*state, SIZE_MAX / 2, 4);
+    exhaust(*state, SIZE_MAX, 1);
+}
+
+static void impossible_reservations_fail(void **state)
+{
+    tp_arena arena = {.used = 7};
+    tp_error err;
+    assert_int_equal(tp_arena_init(&arena, (size_t)1 << 60, &err), TP_ERR_NOMEM);
+    assert_non_null(strstr(err.message, "cannot reserve 1152921504606846976 bytes"));
+    assert_int_equal(arena.used, 7); /* untouched */
+}
+
+#define ARENA_TEST(f) cmocka_unit_test_setup_teardown(f, make_arena, release_arena)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ARENA_TEST(objects_are_zeroed_aligned_and_apart),
+        ARENA_TEST(pointers_stay_valid_as_the_arena_grows),
+        ARENA_TEST(rewound_memory_is_zero_again),
+        ARENA_TEST(text_is_copied),
+        ARENA_TEST(trying_never_stops_the_program),
+        ARENA_TEST(exhaustion_stops_the_program),
+        cmocka_unit_test(impossible_reservations_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,392 @@
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/exec/exec.h"
+#include "property/evaluate.h"
+#include "property/random_graph.h"
+#include "trace/trace.h"
+#include "unit/engine/count_malloc.h"
+
+typedef struct {
+    tp_graph g;
+    environment env;
+    tp_exec *exec;
+    tp_exec_pool pool;
+} setup;
+
+static void parse(const char *text, tp_graph *ret)
+{
+    tp_error err;
+    if (tp_graph_parse("t", text, strlen(text), ret, &err) != TP_OK)
+        fail_msg("%s", err.message);
+}
+
+static void create(setup *s, const tp_backend *backend, int threads)
+{
+    tp_exec_options options = {.backend = backend, .threads = threads, .share_memory = true};
+    tp_error err;
+    if (tp_exec_create(&s->g, &options, &s->exec, &err) != TP_OK)
+        fail_msg("%s", err.message);
+    tp_exec_pool_fit(&s->pool, s->exec);
+    assert_int_equal(tp_exec_pool_alloc(&s->pool, NULL), TP_OK);
+}
+
+static void bind(setup *s)
+{
+    tp_error err;
+    if (tp_exec_bind(s->exec, &s->env.states, &s->pool, &err) != TP_OK)
+        fail_msg("%s", err.message);
+    for (size_t i = 0; i < s->env.states.n; i++)
+        tp_exec_set_input(s->exec, tp_exec_input(s->exec, s->env.states.items[i].name),
+                          s->env.states.items[i].data);
+}
+
+static void begin_text(setup *s, const char *text, const tp_backend *backend)
+{
+    *s = (setup){0};
+    parse(text, &s->g);
+    environment_init(&s->env, 1, false);
+    environment_add(&s->env, &s->g);
+    environment_next_batch(&s->env, 0);
+    create(s, backend, 1);
+    bind(s);
+}
+
+static void end(setup *s)
+{
+    tp_exec_free(s->exec);
+    tp_exec_pool_release(&s->pool);
+    environment_release(&s->env);
+    tp_graph_release(&s->g);
+}
+
+static float *state_data(const setup *s, const char *name)
+{
+    return tp_states_find(&s->env.states, name)->data;
+}
+
+/* ---- no allocation in a step ---- */
+
+static void begin_model(setup *s, uint64_t seed, tp_dtype dtype, const tp_backend *backend)
+{
+    random_graph_options random = {.with_gradient = true};
+    tp_pass_options passes = {
+        .compute_dtype = dtype, .recompute = TP_RECOMPUTE_SELECTIVE, .recompute_every = 1};
+    *s = (setup){0};
+    random_graph(seed, &random, &s->g);
+    environment_init(&s->env, seed, false);
+    environment_add(&s->env, &s->g);
+    assert_int_equal(tp_passes_run(&s->g, &passes, NULL), TP_OK);
+    environment_add(&s->env, &s->g);
+    environment_next_batch(&s->env, 0);
+    create(s, backend, 2);
+    bind(s);
+}
+
+static void expect_no_allocation(const tp_backend *backend, tp_dtype dtype)
+{
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        setup s;
+        begin_model(&s, seed, dtype, backend);
+        tp_exec_run(s.exec, false); /* threads are made, tables are filled */
+        uint64_t large = tp_mem_get_stats().n_allocs;
+
+        for (int step = 0; step < 3; step++) {
+            environment_next_batch(&s.env, step);
+            uint64_t before = malloc_count();
+            tp_exec_run(s.exec, step > 0);
+            assert_int_equal(malloc_count(), before);
+        }
+
+        assert_int_equal(tp_mem_get_stats().n_allocs, large);
+        end(&s);
+    }
+}
+
+static void ref_allocates_nothing(void **state)
+{
+    if (!malloc_is_counted())
+        skip();
+    expect_no_allocation(&tp_backend_ref, TP_DTYPE_F32);
+    expect_no_allocation(&tp_backend_ref, TP_DTYPE_BF16);
+}
+
+static void cpu_allocates_nothing(void **state)
+{
+    if (!malloc_is_counted())
+        skip();
+    expect_no_allocation(&tp_backend_cpu, TP_DTYPE_F32);
+    expect_no_allocation(&tp_backend_cpu, TP_DTYPE_BF16);
+}
+
+static void tracing_allocates_once(void **state)
+{
+    if (!malloc_is_counted())
+        skip();
+    setup s;
+    begin_model(&s, 1, TP_DTYPE_F32, &tp_backend_ref);
+    assert_int_equal(tp_trace_start(1 << 12, NULL), TP_OK);
+    tp_exec_run(s.exec, false); /* the ring of this thread */
+    uint64_t before = malloc_count();
+
+    tp_exec_run(s.exec, true);
+
+    assert_int_equal(malloc_count(), before);
+    tp_trace_release();
+    end(&s);
+}
+
+static void the_counter_counts(void **state)
+{
+    if (!malloc_is_counted())
+        skip();
+    uint64_t before = malloc_count();
+    void *volatile p = malloc(10);
+    assert_int_equal(malloc_count(), before + 1);
+    free(p);
+}
+
+/* ---- running ---- */
+
+static const char accumulating[] = "%1 = input f32[2,3] \"x\"\n%2 = input f32[2,2] \"dy\"\n"
+                                   "%3 = state f32[2,3] \"grad.w\" kind=gradients\n"
+                                   "%4 = linear_dw %1, %2, %3 \"first\"\n"
+                                   "%5 = linear_dw %1, %2, %4 \"second\"\noutput %5\n";
+
+static void the_first_micro_batch_overwrites(void **state)
+{
+    static const float x[] = {1, 2, 3, 4, 5, 6}, dy[] = {1, 0, 0, 1};
+    static const float twice[] = {2, 4, 6, 8, 10, 12}, four_times[] = {4, 8, 12, 16, 20, 24};
+    setup s;
+    begin_text(&s, accumulating, &tp_backend_ref);
+    tp_exec_set_input(s.exec, tp_exec_input(s.exec, "x"), x);
+    tp_exec_set_input(s.exec, tp_exec_input(s.exec, "dy"), dy);
+    float *grad = state_data(&s, "grad.w");
+    for (int i = 0; i < 6; i++)
+        grad[i] = NAN; /* what an earlier step left */
+
+    tp_exec_run(s.exec, false);
+    assert_memory_equal(grad, twice, sizeof twice);
+    tp_exec_run(s.exec, true);
+
+    assert_memory_equal(grad, four_times, sizeof four_times);
+    assert_ptr_equal(tp_exec_output(s.exec, 0)->data, grad);
+    end(&s);
+}
+
+/* The weight is shared with another norm, the bias is not: one launch would have to
+ * overwrite one accumulator and add to the other. */
+static void accumulators_of_two_kinds_are_refused(void **state)
+{
+    static const char text[] =
+        "%1 = input f32[4,8] \"x\"\n%2 = state f32[8] \"w\" kind=weights\n"
+        "%3 = input f32[4] \"mean\"\n%4 = input f32[4] \"rstd\"\n%5 = input f32[4,8] \"dy\"\n"
+        "%6 = state f32[8] \"grad.w\" kind=gradients\n%7 = state f32[8] \"grad.b\" kind=gradients\n"
+        "%8 = state f32[8] \"grad.c\" kind=gradients\n"
+        "%9, %10, %11 = layernorm_grad %1, %2, %3, %4, %5, %6, %7\n"
+        "%12, %13, %14 = layernorm_grad %1, %2, %3, %4, %5, %10, %8 \"second\"\n"
+        "output %13\n";
+    tp_graph g;
+    tp_exec *exec;
+    tp_error err;
+    tp_exec_options options = {.backend = &tp_backend_ref, .threads = 1};
+    parse(text, &g);
+
+    assert_int_equal(tp_exec_create(&g, &options, &exec, &err), TP_ERR_UNSUPPORTED);
+
+    assert_string_equal(
+        err.message, "op layernorm_grad (second) accumulates into a buffer for the first time "
+                     "and into another again; share all of its weights with other nodes or none");
+    tp_graph_release(&g);
+}
+
+static void inputs_are_bound_wherever_they_are_read(void **state)
+{
+    static const float ones[] = {1, 1, 1, 1}, twos[] = {2, 2, 2, 2};
+    setup s;
+    begin_text(&s,
+               "%1 = input f32[2,2] \"x\"\n%2 = add %1, %1\n%3 = mul %2, %1\noutput %3\n"
+               "output %1\n",
+               &tp_backend_ref);
+    int x = tp_exec_input(s.exec, "x");
+
+    tp_exec_set_input(s.exec, x, ones);
+    tp_exec_run(s.exec, false);
+    assert_true(((const float *)tp_exec_output(s.exec, 0)->data)[3] == 2);
+    assert_ptr_equal(tp_exec_output(s.exec, 1)->data, ones);
+    tp_exec_set_input(s.exec, x, twos);
+    tp_exec_run(s.exec, false);
+
+    assert_true(((const float *)tp_exec_output(s.exec, 0)->data)[3] == 8);
+    assert_ptr_equal(tp_exec_output(s.exec, 1)->data, twos);
+    assert_int_equal(tp_exec_input(s.exec, "y"), -1);
+    tp_exec_set_input(s.exec, -1, ones); /* a no-op */
+    end(&s);
+}
+
+static void binding_again_moves_everything(void **state)
+{
+    setup s;
+    begin_text(&s, accumulating, &tp_backend_ref);
+    tp_exec_run(s.exec, false);
+    tp_exec_pool_release(&s.pool);
+    tp_exec_pool_fit(&s.pool, s.exec);
+    assert_int_equal(tp_exec_pool_alloc(&s.pool, NULL), TP_OK);
+
+    bind(&s);
+    tp_exec_run(s.exec, false);
+
+    assert_true(isfinite(state_data(&s, "grad.w")[0]));
+    end(&s);
+}
+
+static void unknown_and_wrong_states_are_named(void **state)
+{
+    static const int64_t dim[] = {3, 2};
+    static const char missing[] = "tensor 'grad.w' has no memory";
+    setup s = {0};
+    tp_error err;
+    tp_states states;
+    parse(accumulating, &s.g);
+    create(&s, &tp_backend_ref, 1);
+    assert_int_equal(tp_states_init(&states, NULL), TP_OK);
+
+    assert_int_equal(tp_exec_bind(s.exec, &states, &s.pool, &err), TP_ERR_ARG);
+    assert_string_equal(err.message, missing);
+    assert_int_equal(
+        tp_states_declare(&states, "grad.w", TP_DTYPE_F32, 2, dim, TP_MEM_GRADIENTS, NULL), TP_OK);
+    assert_int_equal(tp_exec_bind(s.exec, &states, &s.pool, &err), TP_ERR_ARG);
+    assert_string_equal(err.message, missing);
+    assert_int_equal(tp_states_alloc(&states, NULL), TP_OK);
+    assert_int_equal(tp_exec_bind(s.exec, &states, &s.pool, &err), TP_ERR_ARG);
+    assert_string_equal(err.message, "tensor 'grad.w' differs from what the graph expects");
+
+    tp_states_release(&states);
+    tp_exec_free(s.exec);
+    tp_exec_pool_release(&s.pool);
+    tp_graph_release(&s.g);
+}
+
+static void a_view_of_an_input_is_refused(void **state)
+{
+    setup s = {0};
+    tp_error err;
+    tp_states states;
+    parse("%1 = input f32[2,4] \"x\"\n%2, %3 = split %1 {n0=1, n1=3}\n%4 = silu %3\noutput %4\n",
+          &s.g);
+    create(&s, &tp_backend_ref, 1);
+    assert_int_equal(tp_states_init(&states, NULL), TP_OK);
+
+    assert_int_equal(tp_exec_bind(s.exec, &states, &s.pool, &err), TP_ERR_UNSUPPORTED);
+
+    assert_string_equal(err.message, "a view of input 'x' cannot be bound");
+    tp_states_release(&states);
+    tp_exec_free(s.exec);
+    tp_exec_pool_release(&s.pool);
+    tp_graph_release(&s.g);
+}
+
+/* ---- the first bad launch ---- */
+
+static const char chain[] = "%1 = input f32[2,4] \"x\"\n%2 = state f32[4,4] \"a\" kind=weights\n"
+                            "%3 = state f32[4,4] \"b\" kind=weights\n%4 = linear %1, %2 \"one\"\n"
+                            "%5 = silu %4 \"two\"\n%6 = linear %5, %3 \"three\"\n"
+                            "%7 = gelu %6 \"four\"\n%8 = sumsq %7 \"five\"\noutput %8\n";
+
+static void the_first_launch_with_a_nan_is_found(void **state)
+{
+    setup s;
+    int bad;
+    begin_text(&s, chain, &tp_backend_ref);
+
+    tp_exec_run_checked(s.exec, false, &bad);
+    assert_int_equal(bad, -1);
+    state_data(&s, "b")[5] = NAN;
+    tp_exec_run_checked(s.exec, false, &bad);
+    assert_string_equal(tp_exec_launch(s.exec, (size_t)bad)->label, "three");
+    state_data(&s, "a")[0] = INFINITY;
+    tp_exec_run_checked(s.exec, false, &bad);
+
+    assert_string_equal(tp_exec_launch(s.exec, (size_t)bad)->label, "one");
+    end(&s);
+}
+
+/* 1e30 squared is beyond f32, but the sum is kept in f64: only its overflow is bad. */
+static void sums_of_squares_are_checked_too(void **state)
+{
+    static const float big[] = {1e30f, 0, 0, INFINITY};
+    setup s;
+    int bad;
+    begin_text(&s, "%1 = input f32[4] \"x\"\n%2 = sumsq %1 \"sum\"\noutput %2\n", &tp_backend_ref);
+
+    tp_exec_set_input(s.exec, tp_exec_input(s.exec, "x"), big);
+    tp_exec_run_checked(s.exec, false, &bad);
+
+    assert_int_equal(bad, 0);
+    end(&s);
+}
+
+/* ---- reports ---- */
+
+static void launches_tell_what_they_cost(void **state)
+{
+    setup s;
+    begin_text(&s, chain, &tp_backend_ref);
+
+    tp_exec_run(s.exec, false);
+    tp_exec_run(s.exec, false);
+
+    assert_int_equal(tp_exec_launch_count(s.exec), 5);
+    const tp_launch_info *info = tp_exec_launch(s.exec, 0);
+    assert_int_equal(info->op, TP_OP_linear);
+    assert_int_equal(info->count, 2);
+    assert_true(info->flops == 2.0 * 2 * 4 * 4);
+    assert_true(info->bytes == 4.0 * (8 + 16 + 8));
+    assert_true(tp_exec_flops(s.exec, true) == 2 * 64);
+    tp_exec_reset_times(s.exec);
+    assert_int_equal(tp_exec_launch(s.exec, 0)->count, 0);
+    end(&s);
+}
+
+static void plans_print(void **state)
+{
+    setup s;
+    tp_buf text = {0};
+    begin_text(&s, "%1 = input f32[2,4] \"x\"\n%2 = silu %1\n%3 = gelu %2\noutput %3\n",
+               &tp_backend_ref);
+
+    tp_exec_print(s.exec, &text);
+
+    assert_non_null(strstr(tp_buf_str(&text), "# 2 launches, arena 64 bytes, workspace 0 bytes\n"));
+    assert_non_null(strstr(tp_buf_str(&text), "f32[2,4]@x -> f32[2,4]@0\n"));
+    assert_non_null(strstr(tp_buf_str(&text), "f32[2,4]@0 -> f32[2,4]@0\n")); /* in place */
+    tp_buf_release(&text);
+    end(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_counter_counts),
+        cmocka_unit_test(ref_allocates_nothing),
+        cmocka_unit_test(cpu_allocates_nothing),
+        cmocka_unit_test(tracing_allocates_once),
+        cmocka_unit_test(the_first_micro_batch_overwrites),
+        cmocka_unit_test(accumulators_of_two_kinds_are_refused),
+        cmocka_unit_test(inputs_are_bound_wherever_they_are_read),
+        cmocka_unit_test(binding_again_moves_everything),
+        cmocka_unit_test(unknown_and_wrong_states_are_named),
+        cmocka_unit_test(a_view_of_an_input_is_refused),
+        cmocka_unit_test(the_first_launch_with_a_nan_is_found),
+        cmocka_unit_test(sums_of_squares_are_checked_too),
+        cmocka_unit_test(launches_tell_what_they_cost),
+        cmocka_unit_test(plans_print),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
