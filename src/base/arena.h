@@ -20,6 +20,7 @@
 typedef struct {
     char *base;
     size_t used, reserved;
+    size_t high; /* the most that was ever used */
 } tp_arena;
 
 /* `reserve` bytes of address space (rounded up to pages). */

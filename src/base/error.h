@@ -5,6 +5,8 @@
  * arguments as they were.  Library code never prints and never exits: the
  * command at the top decides what a failure looks like to the user.
  *
+ * tp_status and tp_error themselves are public: temper/error.h.
+ *
  * Broken invariants are not errors.  They are bugs: TP_ASSERT() stops there. */
 #ifndef TP_BASE_ERROR_H
 #define TP_BASE_ERROR_H
@@ -15,26 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-typedef enum {
-    TP_OK = 0,
-    TP_ERR_ARG,         /* the caller broke a documented precondition          */
-    TP_ERR_CONFIG,      /* the user's configuration cannot be honoured         */
-    TP_ERR_FORMAT,      /* a file does not say what its format requires        */
-    TP_ERR_IO,          /* the operating system refused; message has strerror  */
-    TP_ERR_NOMEM,       /* a planned buffer does not fit the device            */
-    TP_ERR_UNSUPPORTED, /* valid, but nothing here implements it               */
-    TP_ERR_NUMERIC,     /* the computation went non-finite and policy says stop */
-    TP_ERR_INTERRUPTED  /* a signal asked to stop; state is saved              */
-} tp_status;
+#include "temper/error.h"
 
-typedef struct {
-    tp_status status;
-    const char *file; /* where tp_fail() was called: for logs, not for users  */
-    int line;
-    char message[1024];
-} tp_error;
-
-#define TP_CHECKED __attribute__((warn_unused_result))
 #define TP_PRINTF(f, a) __attribute__((format(printf, f, a)))
 
 /* Fill *err (which may be NULL) and return `status`, so a failure is one line:
@@ -63,8 +47,5 @@ tp_status tp_error_set(tp_error *err, tp_status status, const char *file, int li
 /* Put "while loading 'x': " in front of the message on its way up.  Returns
  * err->status (or `status` when err is NULL), so it can end a function. */
 tp_status tp_error_prefix(tp_error *err, tp_status status, const char *fmt, ...) TP_PRINTF(3, 4);
-
-/* "configuration", "format", ...: the word for a status in logs and JSON. */
-const char *tp_status_name(tp_status status);
 
 #endif

@@ -19,7 +19,6 @@
 #define TP_UNPOISON(p, n) ((void)(p), (void)(n))
 #endif
 
-#define TP_API __attribute__((visibility("default")))
 #define TP_LIKELY(x) __builtin_expect(!!(x), 1)
 #define TP_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define TP_COUNTOF(a) (sizeof(a) / sizeof *(a))

@@ -76,6 +76,7 @@ static error_t on_key(int key, char *text, struct argp_state *state)
         return 0;
     }
     if (key == '?') {
+        setenv("ARGP_HELP_FMT", "no-dup-args-note", 0);
         argp_state_help(state, stdout,
                         ARGP_HELP_LONG | ARGP_HELP_DOC | ARGP_HELP_PRE_DOC | ARGP_HELP_USAGE |
                             ARGP_HELP_POST_DOC);

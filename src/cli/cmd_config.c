@@ -24,6 +24,18 @@ static void print(const tp_recipe *recipe, bool json)
     tp_buf_release(&out);
 }
 
+/* Without a file: the defaults, which need not be a run that could start. */
+static tp_status open_defaults(tp_recipe *ret, tp_error *err)
+{
+    *ret = (tp_recipe){0};
+    TP_TRY(tp_config_load(&ret->config, NULL, err));
+    tp_status status = tp_config_bind(ret->config, tp_train_option_table, tp_train_option_count,
+                                      &ret->options, err);
+    if (status != TP_OK)
+        tp_recipe_close(ret);
+    return status;
+}
+
 int tp_cmd_config(int argc, char **argv)
 {
     flags f = {0};
@@ -45,7 +57,7 @@ int tp_cmd_config(int argc, char **argv)
         tp_buf_release(&out);
         return 0;
     }
-    if (tp_recipe_open(words, n, &recipe, &err) != TP_OK)
+    if ((n > 0 ? tp_recipe_open(words, n, &recipe, &err) : open_defaults(&recipe, &err)) != TP_OK)
         return tp_cli_fail(&err);
     print(&recipe, f.json);
     tp_recipe_close(&recipe);

@@ -298,7 +298,7 @@ static double distance_of_all(trial *t, const tp_graph *g, const result *want)
         size += norm * norm;
     }
     environment_release(&got.env);
-    return sqrt(squares / size);
+    return sqrt(squares / (size + 1e-30));
 }
 
 /* Fused kernels round less often than the ops they replace, never more: in bf16 they

@@ -14,8 +14,10 @@
 typedef struct tp_template tp_template;
 
 typedef struct {
-    size_t max_output_bytes;   /* 0 = 64 MiB */
-    uint64_t max_iterations;   /* 0 = 10 million loop turns and calls */
+    size_t max_output_bytes; /* 0 = 64 MiB */
+    uint64_t max_iterations; /* 0 = 10 million loop turns, calls and other steps */
+    int64_t now;             /* what strftime_now() shows: seconds since 1970 of the local
+                                clock; 0 = the time it is */
 } tp_template_limits;
 
 /* `name` is what errors call the template. */

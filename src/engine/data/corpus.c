@@ -181,8 +181,9 @@ static tp_status judge_bad(build *b, const piece *p, tp_error *err)
             snprintf(b->result.first_bad_message, sizeof b->result.first_bad_message, "%s",
                      message);
         if (allowed >= 0 && before + i >= (uint64_t)allowed)
-            return tp_fail(err, p->bad_status, "%s (%llu bad rows are more than data.skip_bad)",
-                           message, (unsigned long long)(before + i + 1));
+            return tp_fail(err, p->bad_status,
+                           "%s (%llu bad rows are more than data.skip_bad_rows)", message,
+                           (unsigned long long)(before + i + 1));
     }
     return TP_OK;
 }

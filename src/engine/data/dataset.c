@@ -1,7 +1,6 @@
 #include "engine/data/dataset.h"
 
 #include <string.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "base/clock.h"
@@ -14,7 +13,7 @@
 
 #define STREAM_SPLIT UINT64_C(0x73706c6974000000)
 
-enum { MAX_PROMPT_FILE = 1 << 20, MAX_THREADS = 256 };
+enum { MAX_PROMPT_FILE = 1 << 20 };
 
 struct tp_dataset {
     const tp_tokenizer *tok;
@@ -47,16 +46,13 @@ static tp_status check_options(const tp_dataset_options *o, tp_error *err)
         return tp_fail(err, TP_ERR_CONFIG,
                        "data.train.split_validation_size is %g; it is a share from 0 to below 1",
                        o->split_validation_size);
-    if (o->n_threads < 0 || o->n_threads > MAX_THREADS)
-        return tp_fail(err, TP_ERR_CONFIG, "%d threads to tokenise; 0 to %d are possible",
-                       o->n_threads, MAX_THREADS);
     if (o->max_seq_length == 1)
         return tp_fail(err, TP_ERR_CONFIG,
                        "data.max_input_seq_length is 1; at least 2 are needed to predict a token");
     if (!o->arithmetic)
         return TP_OK;
     if (o->n_train == 0)
-        return tp_fail(err, TP_ERR_CONFIG, "data.arithmetic.n_train is 0; nothing to train on");
+        return tp_fail(err, TP_ERR_CONFIG, "data.arithmetic.n_examples is 0; nothing to train on");
     return tp_arithmetic_check(o->arithmetic, err);
 }
 
@@ -69,16 +65,6 @@ static tp_status read_prompt_file(const char *path, tp_buf *buf, const char **re
         return tp_fail(err, TP_ERR_FORMAT, "%s is not UTF-8 text", path);
     *ret = tp_buf_str(buf);
     return TP_OK;
-}
-
-static tp_status make_pool(opening *o)
-{
-    int n = o->options->n_threads;
-    if (o->pool)
-        return TP_OK;
-    if (n == 0)
-        n = (int)TP_MAX(1, TP_MIN(sysconf(_SC_NPROCESSORS_ONLN), (long)MAX_THREADS));
-    return tp_pool_create(&o->pool, n, o->err);
 }
 
 static tp_status prepare(opening *o)
@@ -270,7 +256,6 @@ static tp_status open_all(opening *o)
     const tp_dataset_options *options = o->options;
     tp_dataset *ds = o->ds;
     TP_TRY(check_options(options, o->err));
-    TP_TRY(make_pool(o));
     TP_TRY(prepare(o));
     if (options->data_path) {
         tp_buf_adds(&ds->source_name, options->data_path);
@@ -287,18 +272,16 @@ static tp_status open_all(opening *o)
     return TP_OK;
 }
 
-tp_status tp_dataset_open(const tp_dataset_options *options, const tp_tokenizer *tok,
+tp_status tp_dataset_open(const tp_dataset_options *options, const tp_tokenizer *tok, tp_pool *pool,
                           tp_dataset **ret, tp_error *err)
 {
     double begin = tp_clock_s();
     tp_dataset *ds = tp_grow(NULL, 1, sizeof *ds);
     *ds = (tp_dataset){.tok = tok};
-    opening o = {.options = options, .pool = options->pool, .ds = ds, .err = err};
+    opening o = {.options = options, .pool = pool, .ds = ds, .err = err};
     tp_status status = open_all(&o);
     if (status == TP_OK)
         write_report(&o, tp_clock_s() - begin);
-    if (o.pool != options->pool)
-        tp_pool_free(o.pool);
     tp_renderer_free(o.renderer);
     tp_buf_release(&o.folder);
     tp_buf_release(&o.prompt);

@@ -37,8 +37,6 @@ typedef struct {
 
     const char *cache_dir;    /* NULL: $XDG_CACHE_HOME/temper or ~/.cache/temper */
     const char *fallback_dir; /* (optional) where that cannot be written */
-    tp_pool *pool;            /* (optional) to tokenise with; only used while opening */
-    int n_threads;            /* without a pool: of one made for it; 0 = one per processor */
 
     bool (*progress)(void *user, uint64_t done, uint64_t total); /* (optional), see corpus.h */
     void *user;
@@ -58,9 +56,9 @@ typedef struct {
 
 typedef struct tp_dataset tp_dataset;
 
-/* `tok` must outlive the data set. */
+/* `tok` must outlive the data set; the pool (NULL: this thread alone) only tokenises. */
 TP_CHECKED tp_status tp_dataset_open(const tp_dataset_options *options, const tp_tokenizer *tok,
-                                     tp_dataset **ret, tp_error *err);
+                                     tp_pool *pool, tp_dataset **ret, tp_error *err);
 void tp_dataset_close(tp_dataset *ds); /* NULL is a no-op */
 
 const tp_dataset_report *tp_dataset_get_report(const tp_dataset *ds);

@@ -12,7 +12,7 @@
 static tp_status new_method(tp_jinja_run *run, const tp_jinja_function *function,
                             const tp_any *self, tp_any *ret)
 {
-    void *memory;
+    void *memory = NULL;
     TP_TRY(tp_jinja_take(run, 1, sizeof(struct tp_any_method), &memory));
     struct tp_any_method *method = memory;
     *method = (struct tp_any_method){function, *self};
@@ -421,7 +421,7 @@ static tp_status slice_text(tp_jinja_run *run, tp_slice s, const slice *cut, tp_
         return TP_OK;
     }
     /* Where each character begins. */
-    void *memory;
+    void *memory = NULL;
     size_t count = tp_utf8_count(s.data, s.len), at = 0;
     TP_TRY(tp_jinja_take(run, count + 1, sizeof(size_t), &memory));
     size_t *offsets = memory;

@@ -83,7 +83,8 @@ bool tp_any_is_true(const tp_any *v);
 bool tp_any_as_int(const tp_any *v, tp_integer *ret); /* INT, BOOL */
 bool tp_any_as_float(const tp_any *v, double *ret);   /* INT, BOOL, FLOAT */
 TP_CHECKED tp_status tp_any_equal(tp_jinja_run *run, const tp_any *a, const tp_any *b, bool *ret);
-/* < 0, 0, > 0; an error when the two cannot be ordered.  `op` is for that message. */
+/* -1, 0, 1, or 2 when one is not a number (NaN); an error when the two cannot be
+ * ordered.  `op` is for that message. */
 TP_CHECKED tp_status tp_any_compare(tp_jinja_run *run, const tp_any *a, const tp_any *b,
                                     const char *op, int *ret);
 TP_CHECKED tp_status tp_any_contains(tp_jinja_run *run, const tp_any *container,

@@ -215,7 +215,8 @@ static tp_status compare_at(tp_jinja_run *run, const tp_any *a, const tp_any *b,
         size_t n = TP_MIN(a->text.len, b->text.len);
         TP_TRY(tp_jinja_charge(run, n / BYTES_PER_TURN));
         int order = n ? memcmp(a->text.data, b->text.data, n) : 0;
-        *ret = order ? order : (a->text.len > b->text.len) - (a->text.len < b->text.len);
+        *ret = order ? (order > 0) - (order < 0)
+                     : (a->text.len > b->text.len) - (a->text.len < b->text.len);
         return TP_OK;
     }
     if (!is_sequence(a) || a->type != b->type || depth > TP_JINJA_MAX_VALUE_DEPTH)
@@ -313,7 +314,7 @@ tp_status tp_any_new_list(tp_jinja_run *run, tp_any_type type, size_t n, tp_any 
 
 tp_status tp_any_new_text(tp_jinja_run *run, const char *s, size_t n, tp_any *ret)
 {
-    void *copy;
+    void *copy = NULL;
     TP_TRY(tp_jinja_take(run, n + 1, 1, &copy));
     if (n)
         memcpy(copy, s, n);
@@ -503,7 +504,7 @@ const tp_any *tp_any_dict_find(const struct tp_any_dict *dict, tp_slice key)
 
 static tp_status new_undefined(tp_jinja_run *run, struct tp_any_undefined what, tp_any *ret)
 {
-    void *memory;
+    void *memory = NULL;
     TP_TRY(tp_jinja_take(run, 1, sizeof what, &memory));
     memcpy(memory, &what, sizeof what);
     *ret = (tp_any){.type = TP_ANY_UNDEFINED, .undefined = memory};
@@ -642,7 +643,7 @@ tp_status tp_any_list_of(tp_jinja_run *run, const tp_any *v, tp_any *ret)
 
 tp_status tp_any_new_iterator(tp_jinja_run *run, const tp_any *list, tp_any *ret)
 {
-    void *memory;
+    void *memory = NULL;
     TP_TRY(tp_jinja_take(run, 1, sizeof(struct tp_any_iterator), &memory));
     struct tp_any_iterator *iterator = memory;
     iterator->items = list->items;

@@ -9,7 +9,7 @@
 #include "engine/data/grow.h"
 #include "engine/tensor/memory.h"
 
-enum { MAX_WORKERS = 256, MAX_PREFETCH = 256 };
+enum { MAX_WORKERS = 1024, MAX_PREFETCH = 1024 };
 
 /* Micro-batch number k of the run since the last seek uses slot k % n_slots. */
 typedef struct {

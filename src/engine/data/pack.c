@@ -18,7 +18,8 @@ tp_status tp_pack_check(const tp_pack_options *o, tp_error *err)
                        (unsigned long long)o->batch_size, MAX_BATCH);
     if (o->packing && o->budget < 2)
         return tp_fail(err, TP_ERR_CONFIG,
-                       "sequence_packing.train_mb_tokens is %d; at least 2 are needed", o->budget);
+                       "policy.sequence_packing.train_mb_tokens is %d; at least 2 are needed",
+                       o->budget);
     if (o->packing)
         return TP_OK;
     int32_t n;
@@ -149,7 +150,7 @@ static tp_status draw(tp_pack_plan *plan, const tp_pack_options *o, const tp_sam
     if (o->refuse_overlong)
         return tp_fail(err, TP_ERR_CONFIG,
                        "the example of line %llu has %d tokens, a micro-batch holds %d; raise "
-                       "sequence_packing.train_mb_tokens or lower data.max_input_seq_length",
+                       "policy.sequence_packing.train_mb_tokens or lower data.max_input_seq_length",
                        (unsigned long long)s.line, ret->n_tokens, longest);
     ret->n_tokens = longest;
     ret->n_targets = 0;

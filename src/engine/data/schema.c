@@ -43,8 +43,9 @@ static tp_status set_name(char *to, size_t size, const char *option, const char 
 {
     size_t n = strlen(name);
     if (n >= size)
-        return tp_fail(err, TP_ERR_CONFIG, "data.%s is %zu bytes long; at most %zu are allowed",
-                       option, n, size - 1);
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "data.train.%s is %zu bytes long; at most %zu are allowed", option, n,
+                       size - 1);
     memcpy(to, name, n + 1);
     return TP_OK;
 }
@@ -111,11 +112,11 @@ static tp_status nothing_fits(const tp_row *row, const tp_json *object, tp_error
     if (tp_json_get(object, "prompt"))
         return tp_row_fail_at(row, NULL, 0, err,
                               "there is a \"prompt\" but no \"completion\" to learn (keys: %s); "
-                              "name both with data.input_key and data.output_key",
+                              "name both with data.train.input_key and output_key",
                               keys);
     return tp_row_fail_at(row, NULL, 0, err,
                           "no known kind of row has the keys %s; name the columns with "
-                          "data.input_key and data.output_key, data.chat_key or data.text_key",
+                          "data.train.input_key and output_key, chat_key or text_key",
                           keys[0] ? keys : "of an empty object");
 }
 

@@ -3,7 +3,9 @@
  * Byte-level BPE: added tokens are split off first, the rest is normalised (NFC
  * where the file asks for it), cut into words by the pre-tokenizer, and each
  * word's bytes are merged by rank.  A tokenizer is immutable after loading and
- * may be used by many threads at once; each thread brings its own scratch. */
+ * may be used by many threads at once; each thread brings its own scratch.
+ *
+ * Loading, asking and freeing are public: temper/tokenizer.h. */
 #ifndef TP_ENGINE_DATA_TOKENIZER_H
 #define TP_ENGINE_DATA_TOKENIZER_H
 
@@ -12,10 +14,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-
-typedef struct tp_tokenizer tp_tokenizer;
-typedef struct tp_tokenizer_scratch
-    tp_tokenizer_scratch; /* word cache and work space, one per thread */
+#include "temper/tokenizer.h"
 
 typedef struct {
     int32_t *data;
@@ -25,16 +24,6 @@ typedef struct {
 void tp_ids_release(tp_ids *ids);
 void tp_ids_add(tp_ids *ids, int32_t id);
 
-/* `folder` holds tokenizer.json (and perhaps tokenizer_config.json,
- * special_tokens_map.json, chat_template.jinja, which are read too). */
-TP_CHECKED tp_status tp_tokenizer_load(const char *folder, tp_tokenizer **ret, tp_error *err);
-/* tokenizer.json given as text; `name` is what errors call it. */
-TP_CHECKED tp_status tp_tokenizer_parse(const char *name, const char *json, size_t n,
-                                        tp_tokenizer **ret, tp_error *err);
-void tp_tokenizer_free(tp_tokenizer *tok); /* NULL is a no-op */
-
-tp_tokenizer_scratch *tp_tokenizer_scratch_new(const tp_tokenizer *tok);
-void tp_tokenizer_scratch_free(tp_tokenizer_scratch *scratch);
 /* How many searches of an unusual pre-tokenizer's regular expression have hit a
  * limit in this scratch: the rest of their piece of text was taken as one word. */
 uint64_t tp_tokenizer_scratch_given_up(const tp_tokenizer_scratch *scratch);
@@ -65,21 +54,9 @@ typedef struct {
 void tp_tokenizer_decode_next(const tp_tokenizer *tok, tp_decode_stream *state, int32_t id,
                               bool skip_special, tp_buf *out);
 
-int32_t tp_tokenizer_vocab_size(const tp_tokenizer *tok); /* highest id + 1 */
 /* Bytes that the vocabulary cannot spell: encoding drops them.  0 for all but a few. */
 int tp_tokenizer_missing_bytes(const tp_tokenizer *tok);
-bool tp_tokenizer_has_id(const tp_tokenizer *tok, int32_t id);
-int32_t tp_tokenizer_id(const tp_tokenizer *tok, const char *token); /* -1 when absent */
-const char *tp_tokenizer_token(const tp_tokenizer *tok,
-                               int32_t id); /* as in the vocabulary, or NULL */
-bool tp_tokenizer_is_special(const tp_tokenizer *tok, int32_t id); /* what skip_special skips */
-int32_t tp_tokenizer_bos(const tp_tokenizer *tok);                 /* -1 when the files name none */
-int32_t tp_tokenizer_eos(const tp_tokenizer *tok);
-int32_t tp_tokenizer_pad(const tp_tokenizer *tok);
-const char *tp_tokenizer_chat_template(const tp_tokenizer *tok); /* NULL when there is none */
 const char *tp_tokenizer_folder(const tp_tokenizer *tok);        /* NULL when parsed from text */
-/* XXH3-128 (hex) over everything that decides how text becomes ids. */
-const char *tp_tokenizer_fingerprint(const tp_tokenizer *tok);
 
 /* Train a byte-level BPE tokenizer of `vocab_size` tokens (256 bytes, the given
  * special tokens, merges by frequency; ties broken by the smaller pair, so the

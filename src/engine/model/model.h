@@ -5,15 +5,16 @@
  * generation_config.json, where there is one, come the ids that end a text.
  * Weights live in tp_states under their Hugging Face names, in f32, in the layout of
  * the file (GPT-2's Conv1D stays [in, out]).  A tied head has no parameter of its
- * own.  A model is read-only once open: threads may share it. */
+ * own.  A model is read-only once open: threads may share it.
+ *
+ * Opening, asking and freeing are public: temper/model.h. */
 #ifndef TP_ENGINE_MODEL_MODEL_H
 #define TP_ENGINE_MODEL_MODEL_H
 
 #include "base/error.h"
 #include "engine/ir/graph.h"
 #include "engine/tensor/states.h"
-
-typedef struct tp_model tp_model;
+#include "temper/model.h"
 
 typedef enum { TP_INIT_NORMAL, TP_INIT_ZERO, TP_INIT_ONE } tp_init;
 
@@ -26,30 +27,7 @@ typedef struct {
     bool is_matrix;       /* takes part in products (or is an embedding): has a bf16 shadow */
 } tp_param;
 
-/* What every family can be asked. */
-typedef struct {
-    const char *family; /* "llama", "qwen2", "qwen3", "gpt2" */
-    int64_t hidden, intermediate, layers, heads, kv_heads, head_dim, vocab, max_positions;
-    double rope_theta; /* 0: none */
-    double norm_eps;
-    bool tied;
-    int64_t eos[8];
-    int n_eos;
-    int64_t bos;            /* -1: none */
-    double ignored_dropout; /* the largest that the file asks for; training runs without */
-} tp_model_info;
-
-/* `path` is a folder with config.json, or a config.json itself (a model to be
- * initialised at random). */
-TP_CHECKED tp_status tp_model_open(const char *path, tp_model **ret, tp_error *err);
-/* The same from the text of a config.json; `name` is what errors call it. */
-TP_CHECKED tp_status tp_model_parse(const char *name, const char *text, size_t n, tp_model **ret,
-                                    tp_error *err);
-void tp_model_free(tp_model *model); /* NULL is a no-op */
-
-const tp_model_info *tp_model_get_info(const tp_model *model);
 const tp_param *tp_model_params(const tp_model *model, size_t *ret_n);
-int64_t tp_model_param_count(const tp_model *model); /* scalars, tied head once */
 
 /* The forward graph up to the last norm.  Blocks carry the layer's index, labels
  * read "layers.3.q_proj". */

@@ -162,7 +162,7 @@ static void text_has_one_example_per_line(void **state)
     tp_buf text = {0};
     tp_arithmetic_text(&options, 3, &text);
     tp_arithmetic first = make(&options, TP_SPLIT_TRAIN, 0);
-    char line[400];
+    char line[500];
     snprintf(line, sizeof line, "%s%s\n", first.prompt, first.answer);
     assert_memory_equal(text.data, line, strlen(line));
     int lines = 0;

@@ -60,14 +60,14 @@ static tp_dataset_options options_of(const char *text)
 {
     if (text)
         put(text, strlen(text));
-    return (tp_dataset_options){.data_path = data_path, .cache_dir = cache_dir, .pool = pool};
+    return (tp_dataset_options){.data_path = data_path, .cache_dir = cache_dir};
 }
 
 static tp_dataset *open_set(const tp_dataset_options *options)
 {
     tp_dataset *ds = NULL;
     err.message[0] = 0;
-    tp_status status = tp_dataset_open(options, tok, &ds, &err);
+    tp_status status = tp_dataset_open(options, tok, pool, &ds, &err);
     assert_string_equal(err.message, "");
     assert_int_equal(status, TP_OK);
     return ds;
@@ -79,7 +79,7 @@ static void expect_failure(const tp_dataset_options *options, const char *messag
     char expected[1200];
     tp_dataset *ds;
     snprintf(expected, sizeof expected, "%s%s", data_path, message);
-    assert_int_not_equal(tp_dataset_open(options, tok, &ds, &err), TP_OK);
+    assert_int_not_equal(tp_dataset_open(options, tok, pool, &ds, &err), TP_OK);
     assert_string_equal(err.message, expected);
 }
 
@@ -174,7 +174,7 @@ static void a_folder_that_cannot_be_written_has_a_fallback(void **state)
     snprintf(fallback, sizeof fallback, "%s/run", root);
     options.cache_dir = data_path; /* a file is no folder */
     tp_dataset *ds;
-    assert_int_not_equal(tp_dataset_open(&options, tok, &ds, &err), TP_OK);
+    assert_int_not_equal(tp_dataset_open(&options, tok, pool, &ds, &err), TP_OK);
     assert_memory_equal(err.message, "no folder for the token cache: ", 31);
     options.fallback_dir = fallback;
 
@@ -192,9 +192,9 @@ static void bad_rows_stop_or_are_skipped_and_counted(void **state)
     expect_failure(&options, ":2:13: \"question\" is a number; a string is needed");
     options.skip_bad = 1;
     tp_dataset *ds;
-    assert_int_equal(tp_dataset_open(&options, tok, &ds, &err), TP_ERR_FORMAT);
+    assert_int_equal(tp_dataset_open(&options, tok, pool, &ds, &err), TP_ERR_FORMAT);
     assert_non_null(strstr(err.message, "d.jsonl:4:"));
-    assert_non_null(strstr(err.message, "(2 bad rows are more than data.skip_bad)"));
+    assert_non_null(strstr(err.message, "(2 bad rows are more than data.skip_bad_rows)"));
 
     options.skip_bad = 2;
     ds = open_set(&options);
@@ -237,7 +237,7 @@ static void what_is_no_json_lines_is_named(void **state)
     expect_failure(&options, " is Parquet; convert it to JSON lines");
     options = options_of("{\"question\":\"\xc3\x28\",\"answer\":\"a\"}");
     tp_dataset *ds;
-    assert_int_equal(tp_dataset_open(&options, tok, &ds, &err), TP_ERR_FORMAT);
+    assert_int_equal(tp_dataset_open(&options, tok, pool, &ds, &err), TP_ERR_FORMAT);
     assert_non_null(strstr(err.message, "d.jsonl:1:14"));
 }
 
@@ -257,7 +257,7 @@ static void a_huge_line_is_refused_without_reading_it_all(void **state)
     assert_int_equal(truncate(data_path, (off_t)TP_LONGEST_LINE * 2), 0); /* NULs, sparse */
     tp_dataset_options options = options_of(NULL);
     tp_dataset *ds;
-    assert_int_equal(tp_dataset_open(&options, tok, &ds, &err), TP_ERR_FORMAT);
+    assert_int_equal(tp_dataset_open(&options, tok, pool, &ds, &err), TP_ERR_FORMAT);
     assert_non_null(strstr(err.message, "d.jsonl:2: the line is longer than 64 MiB; one JSON "
                                         "object per line is needed"));
 }
@@ -316,9 +316,11 @@ static void threads_do_not_change_the_cache(void **state)
     char *first = NULL;
     for (int threads = 1; threads <= 4; threads += 3) {
         tp_dataset_options options = options_of(text);
-        options.pool = NULL;
-        options.n_threads = threads;
+        tp_pool *usual = pool;
+        assert_int_equal(tp_pool_create(&pool, threads, NULL), TP_OK);
         tp_dataset *ds = open_set(&options);
+        tp_pool_free(pool);
+        pool = usual;
         assert_false(tp_dataset_get_report(ds)->cache_hit);
         assert_int_equal(tp_dataset_get_report(ds)->n_train, 30000);
         char hash[33];
@@ -363,7 +365,7 @@ static void a_split_is_a_partition_by_seed(void **state)
     assert_true(other[0] != first || other[99] != last);
     tp_dataset_close(ds);
     options.split_validation_size = 1;
-    assert_int_equal(tp_dataset_open(&options, tok, &ds, &err), TP_ERR_CONFIG);
+    assert_int_equal(tp_dataset_open(&options, tok, pool, &ds, &err), TP_ERR_CONFIG);
     free(text);
 }
 
@@ -374,8 +376,7 @@ static void arithmetic_is_a_data_set(void **state)
                                   .n_train = 10000,
                                   .n_validation = 500,
                                   .add_eos = true,
-                                  .cache_dir = cache_dir,
-                                  .pool = pool};
+                                  .cache_dir = cache_dir};
     tp_dataset *ds = open_set(&options);
     assert_int_equal(tp_dataset_get_report(ds)->n_train, 10000);
     assert_int_equal(tp_dataset_get_report(ds)->n_validation, 500);
@@ -405,9 +406,8 @@ static void processes_that_want_the_same_data_share_it(void **state)
         children[i] = fork();
         if (children[i] == 0) {
             tp_dataset *ds;
-            options.pool = NULL; /* threads do not survive a fork */
-            options.n_threads = 1;
-            if (tp_dataset_open(&options, tok, &ds, NULL) != TP_OK)
+            /* The pool's threads do not survive a fork. */
+            if (tp_dataset_open(&options, tok, NULL, &ds, NULL) != TP_OK)
                 _exit(99);
             bool hit = tp_dataset_get_report(ds)->cache_hit;
             bool right = tp_dataset_get_report(ds)->n_train == 50000;
@@ -430,7 +430,7 @@ static void a_failing_write_leaves_no_cache(void **state)
     tp_dataset *ds;
     for (uint64_t n = 1;; n++) {
         tp_fault_arm(n, false);
-        tp_status status = tp_dataset_open(&options, tok, &ds, &err);
+        tp_status status = tp_dataset_open(&options, tok, pool, &ds, &err);
         bool reached = tp_fault_count() >= n;
         tp_fault_arm(0, false);
         if (status == TP_OK) {
@@ -457,7 +457,7 @@ static void tokenising_can_be_interrupted(void **state)
     tp_dataset *ds;
     options.progress = stop_at_once;
     options.user = &total;
-    assert_int_equal(tp_dataset_open(&options, tok, &ds, &err), TP_ERR_INTERRUPTED);
+    assert_int_equal(tp_dataset_open(&options, tok, pool, &ds, &err), TP_ERR_INTERRUPTED);
     assert_int_equal(total, strlen(ROW("1", "a")));
 }
 
@@ -470,7 +470,6 @@ static void gsm8k_is_read_whole(void **state)
     }
     tp_dataset_options options = {.data_path = path,
                                   .cache_dir = cache_dir,
-                                  .pool = pool,
                                   .add_bos = true,
                                   .add_eos = true,
                                   .split_validation_size = 0.05};

@@ -236,7 +236,7 @@ static void impossible_options_are_refused(void **state)
     options.pack.drop_last = false;
     options.num_workers = -1;
     assert_int_equal(tp_loader_open(&set, &options, &loader, &err), TP_ERR_CONFIG);
-    assert_string_equal(err.message, "data.num_workers is -1; 0 to 256 are possible");
+    assert_string_equal(err.message, "data.num_workers is -1; 0 to 1024 are possible");
 }
 
 int main(void)

@@ -166,9 +166,9 @@ static void without_packing_rows_are_padded(void **state)
 
     o.refuse_overlong = true;
     assert_int_equal(tp_pack_plan_step(&plan, &o, &set, 0, &err), TP_ERR_CONFIG);
-    assert_string_equal(err.message,
-                        "the example of line 3 has 6 tokens, a micro-batch holds 5; raise "
-                        "sequence_packing.train_mb_tokens or lower data.max_input_seq_length");
+    assert_string_equal(
+        err.message, "the example of line 3 has 6 tokens, a micro-batch holds 5; raise "
+                     "policy.sequence_packing.train_mb_tokens or lower data.max_input_seq_length");
     tp_microbatch_release(&mb);
     tp_pack_plan_release(&plan);
     tp_cache_close(&cache);
@@ -358,7 +358,7 @@ static void impossible_sizes_are_refused(void **state)
     o = packed(4, 1);
     assert_int_equal(tp_pack_check(&o, &err), TP_ERR_CONFIG);
     assert_string_equal(err.message,
-                        "sequence_packing.train_mb_tokens is 1; at least 2 are needed");
+                        "policy.sequence_packing.train_mb_tokens is 1; at least 2 are needed");
     o = (tp_pack_options){.batch_size = 4, .micro_batch_size = 1 << 20, .row_length = 1 << 20};
     assert_int_equal(tp_pack_check(&o, &err), TP_ERR_CONFIG);
 }

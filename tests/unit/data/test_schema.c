@@ -284,20 +284,19 @@ static void unknown_rows_say_which_keys_exist(void **state)
 {
     expect_choice_error("{\"foo\":1,\"bar\":2}", (tp_schema_options){0},
                         "f.jsonl:7:1: no known kind of row has the keys \"foo\", \"bar\"; name the "
-                        "columns with data.input_key and data.output_key, data.chat_key or "
-                        "data.text_key");
-    expect_choice_error("{}", (tp_schema_options){0},
-                        "f.jsonl:7:1: no known kind of row has the keys of an empty object; name "
-                        "the columns with data.input_key and data.output_key, data.chat_key or "
-                        "data.text_key");
+                        "columns with data.train.input_key and output_key, chat_key or text_key");
+    expect_choice_error(
+        "{}", (tp_schema_options){0},
+        "f.jsonl:7:1: no known kind of row has the keys of an empty object; name "
+        "the columns with data.train.input_key and output_key, chat_key or text_key");
     expect_choice_error("{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\"}",
                         (tp_schema_options){0},
                         "f.jsonl:7:1: a preference pair (chosen, rejected) is no example to "
                         "imitate; train on it with dpo");
-    expect_choice_error("{\"prompt\":\"a\",\"answer\":\"b\"}", (tp_schema_options){0},
-                        "f.jsonl:7:1: there is a \"prompt\" but no \"completion\" to learn (keys: "
-                        "\"prompt\", \"answer\"); name both with data.input_key and "
-                        "data.output_key");
+    expect_choice_error(
+        "{\"prompt\":\"a\",\"answer\":\"b\"}", (tp_schema_options){0},
+        "f.jsonl:7:1: there is a \"prompt\" but no \"completion\" to learn (keys: "
+        "\"prompt\", \"answer\"); name both with data.train.input_key and output_key");
 }
 
 int main(void)

@@ -57,7 +57,7 @@ static void assert_close(const tp_operand *got, const tp_operand *expected, doub
 {
     double difference = 0, magnitude = 0;
     for (int64_t i = 0; i < got->dim[0] * got->dim[1]; i++) {
-        assert_false(isnan(value(got, i)));
+        assert_true(value(got, i) == value(got, i)); /* a number */
         difference = fmax(difference, fabs(value(got, i) - value(expected, i)));
         magnitude = fmax(magnitude, fabs(value(expected, i)));
     }

@@ -53,15 +53,25 @@ ATTENTION_KERNELS(DECLARE, amx)
 VECTOR_KERNELS(DECLARE, avx512_bf16)
 #endif
 
+/* clang-format off */
 static const tp_kernel *const kernels[] = {
-    &tp_cpu_linear, &tp_cpu_linear_gelu, &tp_cpu_linear_dx, &tp_cpu_linear_dw,
+    &tp_cpu_linear,
+    &tp_cpu_linear_gelu,
+    &tp_cpu_linear_dx,
+    &tp_cpu_linear_dw,
 #if defined(__x86_64__)
     /* few rows: in front of any block-wise kernel */
-    ADDRESS(kv_decode, avx512) ADDRESS(kv_decode, avx2) ATTENTION_KERNELS(ADDRESS, amx)
-        VECTOR_KERNELS(ADDRESS, avx512_bf16) VECTOR_KERNELS(ADDRESS, avx512)
-            VECTOR_KERNELS(ADDRESS, avx2)
+    ADDRESS(kv_decode, avx512)
+    ADDRESS(kv_decode, avx2)
+    ATTENTION_KERNELS(ADDRESS, amx)
+    VECTOR_KERNELS(ADDRESS, avx512_bf16)
+    VECTOR_KERNELS(ADDRESS, avx512)
+    VECTOR_KERNELS(ADDRESS, avx2)
 #endif
-                ADDRESS(kv_decode, portable) VECTOR_KERNELS(ADDRESS, portable)};
+    ADDRESS(kv_decode, portable)
+    VECTOR_KERNELS(ADDRESS, portable)
+};
+/* clang-format on */
 
 const tp_backend tp_backend_cpu = {
     .name = "cpu", .kernels = kernels, .n_kernels = TP_COUNTOF(kernels)};

@@ -1,0 +1,20 @@
+/* temper.h - the whole library in one include.
+ *
+ *     error.h, version.h, log.h   what everything shares
+ *     tokenizer.h, chat.h         text and token ids
+ *     model.h, generator.h        a model folder, and text from it
+ *     plan.h, train.h             a training configuration: what it costs, running it */
+#ifndef TEMPER_TEMPER_H
+#define TEMPER_TEMPER_H
+
+#include "temper/chat.h"
+#include "temper/error.h"
+#include "temper/generator.h"
+#include "temper/log.h"
+#include "temper/model.h"
+#include "temper/plan.h"
+#include "temper/tokenizer.h"
+#include "temper/train.h"
+#include "temper/version.h"
+
+#endif

@@ -1,0 +1,81 @@
+/* train.h - run a training configuration, watch it, stop it.
+ *
+ * The library does what `temper train` does: reads the recipe, trains, and writes a run
+ * folder with metrics, checkpoints and a Hugging Face model.  Everything a program sees
+ * meanwhile comes through one callback.
+ *
+ * One training at a time per process: the memory limit, the instruction set and the trace
+ * are the process's. */
+#ifndef TEMPER_TRAIN_H
+#define TEMPER_TRAIN_H
+
+#include "temper/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum {
+    TP_TRAINING_EXAMPLE,    /* text: one example of the data with what is learned of it */
+    TP_TRAINING_PLAN,       /* memory is planned and allocated */
+    TP_TRAINING_START,      /* training begins, or goes on after a resume */
+    TP_TRAINING_STEP,       /* a step is done */
+    TP_TRAINING_VALIDATION, /* val_loss is new */
+    TP_TRAINING_CHECKPOINT, /* one was saved */
+    TP_TRAINING_NOTICE,     /* text: something the user should know */
+    TP_TRAINING_FINISHED    /* the run is over; not sent when setting up failed */
+} tp_training_event;
+
+/* The state of a run at an event; unknown numbers are NaN, absent texts NULL.  Valid
+ * during the callback.  Later versions add at the end. */
+typedef struct {
+    tp_training_event event;
+    const char *text;
+    const char *run_dir;     /* NULL until the folder is open */
+    int64_t step, max_steps; /* step: done so far */
+    double epoch;
+    double loss, val_loss, best_val_loss; /* mean per trained token, nats */
+    double lr, grad_norm;
+    int64_t trained_tokens; /* of this step; those of the loss alone */
+    double step_s, trained_tokens_per_s;
+    double mfu; /* share of this machine's measured peak, 0..1; known after `temper doctor` */
+    double elapsed_s, eta_s;
+    uint64_t memory_bytes, memory_peak_bytes, memory_planned_bytes;
+    int64_t last_checkpoint_step; /* -1: none */
+    int64_t skipped_steps;        /* not finite, passed over as configured */
+} tp_training_progress;
+
+typedef struct {
+    size_t size; /* sizeof(tp_training_options) */
+    bool resume; /* go on from the run's newest checkpoint, bit for bit */
+    /* Called in the thread that called tp_training_run(), between steps; may be NULL. */
+    void (*observe)(void *user, const tp_training_progress *progress);
+    /* Asked between micro-batches; true saves the last whole step and ends the run with
+     * TP_ERR_INTERRUPTED.  May be NULL. */
+    bool (*should_stop)(void *user);
+    void *user;
+} tp_training_options;
+
+typedef struct {
+    size_t size;                 /* sizeof(tp_training_result), set by the caller */
+    int64_t steps;               /* done in total */
+    double final_loss, val_loss; /* the last ones; NaN: none */
+} tp_training_result;
+
+/* Run the recipe `config`, a YAML file (NULL: defaults and overrides alone), changed by
+ * n_overrides texts such as "policy.optimizer.kwargs.lr=1e-4" or "~policy.scheduler".
+ * run.name is the file's name unless it is set.  `options` and `ret` may be NULL; *ret is
+ * filled whenever the run began, also when it failed later.
+ *
+ * TP_ERR_CONFIG: the message begins with the place, "recipe.yaml:12: ..."; TP_ERR_NUMERIC,
+ * TP_ERR_INTERRUPTED as configured or asked; TP_ERR_IO, TP_ERR_FORMAT, TP_ERR_NOMEM,
+ * TP_ERR_UNSUPPORTED, TP_ERR_ARG. */
+TP_API TP_CHECKED tp_status tp_training_run(const char *config, const char *const *overrides,
+                                            size_t n_overrides, const tp_training_options *options,
+                                            tp_training_result *ret, tp_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

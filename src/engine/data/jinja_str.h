@@ -1,0 +1,31 @@
+/* jinja_str.h - operations on strings that methods and filters share. */
+#ifndef TP_ENGINE_DATA_JINJA_STR_H
+#define TP_ENGINE_DATA_JINJA_STR_H
+
+#include "engine/data/jinja_run.h"
+#include "engine/data/python_text.h"
+
+TP_CHECKED tp_status tp_jinja_change_case(tp_jinja_run *run, tp_python_case to, tp_slice s,
+                                          tp_any *ret);
+/* Without the characters of `chars` (NULL: white space) on the left, on the right. */
+tp_slice tp_jinja_strip(tp_slice s, const tp_slice *chars, bool left, bool right);
+/* At most `count` replacements; < 0: all. */
+TP_CHECKED tp_status tp_jinja_replace(tp_jinja_run *run, tp_slice s, tp_slice from, tp_slice to,
+                                      int64_t count, tp_any *ret);
+TP_CHECKED tp_status tp_jinja_center(tp_jinja_run *run, tp_slice s, int64_t width, tp_slice fill,
+                                     tp_any *ret);
+/* The lines of a text as a list, with their ends when `keep_ends`. */
+TP_CHECKED tp_status tp_jinja_splitlines(tp_jinja_run *run, tp_slice s, bool keep_ends,
+                                         tp_any *ret);
+bool tp_jinja_is_cased(tp_slice s, bool upper); /* isupper(), islower() */
+
+/* A list under construction. */
+typedef struct {
+    tp_jinja_run *run;
+    tp_any *values;
+    size_t n, cap;
+} tp_jinja_builder;
+TP_CHECKED tp_status tp_jinja_append(tp_jinja_builder *builder, const tp_any *value);
+TP_CHECKED tp_status tp_jinja_build(tp_jinja_builder *builder, tp_any_type type, tp_any *ret);
+
+#endif

@@ -1,0 +1,62 @@
+# What is misspelt on the command line or in a configuration: exit status 2, and the nearest
+# word that exists.
+. "$SOURCE/tests/cli/lib.sh"
+write_recipe tiny.yaml
+
+run trian
+expect 2 "there is no command 'trian'; did you mean 'train'"
+run xyzzy
+expect 2 "there is no command 'xyzzy'; see"
+run help genrate
+expect 2 "did you mean 'generate'"
+run train --rseume tiny.yaml
+expect 2 "there is no option '--rseume'; did you mean '--resume'"
+run train
+expect 2 "expected CONFIG"
+run version extra
+expect 2 "no arguments"
+run train tiny.yaml --progress=sometimes
+expect 2 "--progress is auto, block, plain, json or quiet, not 'sometimes'"
+run generate --temperature=warm model text
+expect 2 "--temperature takes a number from 0 to 1000, not 'warm'"
+run generate --max-new-tokens=-1 model text
+expect 2 "--max-new-tokens takes a whole number from 1"
+run generate --precision=float8 model text
+expect 2 "bfloat16 or float32"
+run doctor --isa=sse2
+expect 2 "--isa is portable"
+run plan tiny.yaml --print inference
+expect 2 "--print takes train, eval, norm or update"
+
+run plan tiny.yaml policy.trian_global_batch_size=3
+expect 2 "command line: unknown key policy.trian_global_batch_size; did you mean policy.train_global_batch_size?"
+run plan tiny.yaml sft.max_num_steps=many
+expect 2 'sft.max_num_steps: "many" is not a whole number'
+run plan tiny.yaml policy.precision=float8
+expect 2 'is not one of float32, bfloat16'
+run plan tiny.yaml policy.train_global_batch_size=0
+expect 2 "policy.train_global_batch_size"
+run plan tiny.yaml engine.disable_passes=[fuze]
+expect 2 "there is no pass 'fuze'"
+run plan "$SOURCE/recipes/sft.yaml"
+expect 2 "policy.model_name: must be set"
+run plan nosuch.yaml
+expect 2 "nosuch.yaml"
+
+printf 'policy:\n  precison: float32\n' >typo.yaml
+run plan typo.yaml
+expect 2 "typo.yaml:2: unknown key policy.precison; did you mean policy.precision?"
+printf 'sft: [1, 2\n' >broken.yaml
+run plan broken.yaml
+expect 2 "broken.yaml"
+printf 'defaults: b.yaml\n' >a.yaml
+printf 'defaults: a.yaml\n' >b.yaml
+run plan a.yaml
+expect 2 "a.yaml"
+printf 'a: &x [*x]\n' >alias.yaml
+run plan alias.yaml
+expect 2 "alias.yaml"
+printf 'seed: ${sft.seed}\nsft: {seed: "${seed}"}\n' >circle.yaml
+run plan circle.yaml
+expect 2 "circle.yaml"
+finish

@@ -1,0 +1,20 @@
+# The shell blocks of the guide, in order, each page in a folder of its own.
+. "$SOURCE/tests/cli/lib.sh"
+make_model
+mkdir bin
+ln -s "$TEMPER" bin/temper
+PATH=$work/bin:$PATH
+MODEL=$work/model
+export PATH MODEL
+"$TEMPER" doctor --seconds 0.2 >/dev/null
+
+for page in "$SOURCE"/docs/guide/*.md; do
+    name=$(basename "$page" .md)
+    sed -n '/^```sh$/,/^```$/{/^```/!p}' "$page" >"$name.sh"
+    [ -s "$name.sh" ] || continue
+    mkdir "$name"
+    ln -s "$SOURCE/recipes" "$name/recipes"
+    cp tiny.json "$name/tiny.json"
+    (cd "$name" && sh -eu "../$name.sh") >out 2>err || fail "an example of docs/guide/$name.md does not work"
+done
+finish

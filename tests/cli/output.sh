@@ -1,0 +1,75 @@
+# What a run writes and prints: run.json, metrics.jsonl, config.yaml, --json, --quiet, pipes.
+. "$SOURCE/tests/cli/lib.sh"
+write_recipe tiny.yaml
+run doctor --seconds 0.2
+expect 0
+
+run train tiny.yaml
+expect 0
+expect_out "step 6/6" "validation loss" "operator" "planned     measured" "unaccounted" "run folder: runs/tiny"
+json=runs/tiny/run.json
+for key in memory.planned_peak_bytes memory.measured_peak_bytes time.wall_s time.phases_s.forward \
+    time.unaccounted_s throughput.trained_tokens_per_s mfu mfu_formula seed host attempt; do
+    "$TOOL" get $json $key >/dev/null || fail "run.json has no $key"
+done
+is state "$("$TOOL" get $json state)" finished
+is step "$("$TOOL" get $json step)" 6
+planned=$("$TOOL" get $json memory.planned_peak_bytes)
+measured=$("$TOOL" get $json memory.measured_peak_bytes)
+[ $((planned * 20)) -le $((measured * 21)) ] && [ $((measured * 20)) -le $((planned * 21)) ] ||
+    fail "planned $planned and measured $measured bytes differ by more than 5 %"
+
+# Phases and unaccounted add up to the wall time.
+total=$(for phase in $("$TOOL" keys $json time.phases_s); do
+    "$TOOL" get $json "time.phases_s.$phase"
+done | awk -v u="$("$TOOL" get $json time.unaccounted_s)" '{ s += $1 } END { printf "%.6f", s + u }')
+awk -v a="$total" -v b="$("$TOOL" get $json time.wall_s)" 'BEGIN { exit !(a - b < 1e-3 && b - a < 1e-3) }' ||
+    fail "phases make $total s"
+
+is "records of metrics.jsonl" "$("$TOOL" lines runs/tiny/metrics.jsonl)" 9 # 6 steps, validation at 0, 3, 6
+is "checkpoints kept" "$(ls runs/tiny/checkpoints | tr '\n' ' ')" "step-4 step-6 "
+run config runs/tiny/config.yaml
+expect 0
+expect_out "max_num_steps: 6"
+
+run train tiny.yaml
+expect 2 "run 'runs/tiny' exists: continue it with --resume"
+
+run train --json tiny.yaml run.name=json
+expect 0
+"$TOOL" lines out >/dev/null || fail "train --json printed something that is no JSON"
+tail -n 1 out >last
+is "last event" "$("$TOOL" get last event)" tables
+"$TOOL" get last operators.0.kernel >/dev/null || fail "no operators in the closing tables"
+"$TOOL" get last memory.measured_peak_bytes >/dev/null || fail "no memory in the closing tables"
+"$TOOL" get last phases_s.forward >/dev/null || fail "no phases in the closing tables"
+
+run train --quiet tiny.yaml run.name=quiet
+expect 0
+[ ! -s out ] && [ ! -s err ] || fail "--quiet printed something"
+
+# Whoever reads may leave; the run goes on to its end.
+"$TEMPER" train tiny.yaml run.name=pipe 2>err | head -n 2 >/dev/null
+is "state behind a closed pipe" "$("$TOOL" get runs/pipe/run.json state)" finished
+if [ -w /dev/full ]; then
+    "$TEMPER" plan tiny.yaml >/dev/full 2>err
+    is "exit status with a full disk" $? 4
+    grep -q "standard output could not be written" err || fail "nothing about the full disk"
+fi
+
+# A trace of chosen steps, and the text of chosen stages.
+run train --quiet tiny.yaml run.name=traced profile.steps=2:4 engine.dump=[graph,fuse-swiglu,plan]
+expect 0
+"$TOOL" get runs/traced/trace/steps-2-3.json traceEvents.0.name >/dev/null || fail "no Chrome trace"
+for stage in graph fuse-swiglu plan; do
+    [ -s runs/traced/dump/train.$stage.txt ] || fail "engine.dump wrote no train.$stage.txt"
+done
+
+# Numbers that are not finite end the run with a status of their own.
+run train tiny.yaml run.name=nan policy.optimizer.kwargs.lr=1000 policy.init_std=10 policy.max_grad_norm=null \
+    policy.scheduler=null sft.max_num_steps=200 policy.precision=float32 checkpointing.enabled=false
+case $status in
+0 | 6) ;;
+*) fail "a diverging run: exit status $status" ;;
+esac
+finish

@@ -1,0 +1,32 @@
+# On a terminal: a block redrawn in place, no wider than the terminal; no colour with NO_COLOR.
+. "$SOURCE/tests/cli/lib.sh"
+command -v script >/dev/null || { echo "script(1) is not there"; exit 77; }
+write_recipe tiny.yaml
+escape=$(printf '\033')
+
+on_terminal() {
+    script -qec "stty cols 60 rows 20; $1" typescript >/dev/null 2>&1 </dev/null
+}
+
+on_terminal "'$TEMPER' train tiny.yaml run.name=block"
+grep -q "step 6/6" typescript || fail "the block does not reach the last step"
+grep -q "$escape\[4A" typescript || fail "the block is not redrawn in place"
+grep -q "$escape\[1m" typescript || fail "no emphasis on a terminal with colour"
+# Lines of the block end with "erase to the end of the line"; columns, not bytes.
+grep "$escape\[K" typescript | sed "s/$escape\[[0-9]*[A-Za-z]//g; s/\r//g" |
+    LC_ALL=C.UTF-8 grep -E '.{61}' && fail "a line of the block is wider than the terminal"
+
+on_terminal "NO_COLOR=1 '$TEMPER' train tiny.yaml run.name=plain"
+grep -q "$escape\[1m" typescript && fail "emphasis in spite of NO_COLOR"
+grep -q "$escape\[4A" typescript || fail "NO_COLOR takes the block away"
+
+on_terminal "TERM=dumb '$TEMPER' train tiny.yaml run.name=dumb"
+grep -q "$escape" typescript && fail "escape sequences on a dumb terminal"
+grep -q "^step 6/6" typescript || fail "no plain lines on a dumb terminal"
+
+run train tiny.yaml run.name=file
+grep -q "$escape" out && fail "escape sequences in a file"
+run train tiny.yaml run.name=asked --progress=block
+expect 0
+grep -q "$escape\[4A" out || fail "--progress=block is not obeyed"
+finish

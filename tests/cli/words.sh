@@ -1,0 +1,38 @@
+# version, help, and the exit status of what needs no data.
+. "$SOURCE/tests/cli/lib.sh"
+
+run version
+expect 0
+expect_out "temper 0."
+run --version
+expect 0
+run version --json
+expect 0
+is "version's keys" "$("$TOOL" keys out | tr '\n' ' ')" "version compiler kernels cpu isa "
+
+run help
+expect 0
+expect_out "temper train" "temper plan" "temper generate" "temper doctor" "temper config" \
+    "temper tokenizer" "temper version"
+run help --json
+expect 0
+is "first command" "$("$TOOL" get out 0.command)" train
+for command in $("$TEMPER" help | sed -n 's/^  temper \([a-z]*\).*/\1/p'); do
+    run help "$command"
+    expect 0
+    expect_out "temper"
+    [ "$command" = help ] || expect_out "Usage: temper $command"
+done
+run
+expect 2
+
+run config
+expect 0
+expect_out "train_global_batch_size: 32"
+run config --json
+expect 0
+is "a default" "$("$TOOL" get out policy.precision)" bfloat16
+run config "$SOURCE/recipes/demo.yaml" sft.max_num_steps=7
+expect 0
+expect_out "max_num_steps: 7" "command line" "demo.yaml"
+finish

@@ -1,0 +1,57 @@
+# Interrupted by SIGTERM, by SIGINT and by kill -9 at several moments, then resumed: the last checkpoint is
+# byte for byte that of an uninterrupted run, in both precisions, with and without packing.
+. "$SOURCE/tests/cli/lib.sh"
+. "$SOURCE/tests/e2e/runs.sh"
+write_recipe tiny.yaml
+train_to_end whole || fail "the uninterrupted run failed"
+
+wait_for_step() {
+    for _ in $(seq 600); do
+        grep -q "\"step\":$2,\"axis\":\"train\"" "$1/metrics.jsonl" 2>/dev/null && return
+        kill -0 "$pid" 2>/dev/null || return
+        sleep 0.02
+    done
+}
+
+for signal in TERM INT KILL; do
+    for step in 1 7 18; do
+        dir=$signal-$step
+        start "$dir"
+        wait_for_step "$dir" $step
+        kill -$signal "$pid" 2>/dev/null
+        wait "$pid"
+        status=$?
+        case $signal:$status in
+        TERM:143 | INT:130 | KILL:137) ;;
+        *:0) echo "$dir: the run was over before the signal" ;;
+        *) fail "$dir: exit status $status" ;;
+        esac
+        start "$dir" --resume
+        wait "$pid" || fail "$dir: resuming failed"
+        same_end whole "$dir"
+        is "$dir: attempts" "$("$TOOL" get "$dir/run.json" attempt)" 2
+    done
+done
+
+# One attempt per step: every step a run of its own.
+STEPS=6 EVERY=1
+train_to_end six || fail "the run of six steps failed"
+for step in 1 2 3 4 5 6; do
+    "$TEMPER" train --quiet tiny.yaml run.dir=bits sft.max_num_steps=$step checkpointing.save_period=1 --resume \
+        >out 2>err || fail "attempt for step $step failed"
+done
+same_end six bits
+
+# What a resumed run may not change.
+run train --quiet tiny.yaml run.dir=six sft.max_num_steps=8 --resume seed=1
+expect 2 "seed"
+run train --quiet tiny.yaml run.dir=six sft.max_num_steps=8 --resume policy.train_global_batch_size=8
+expect 2 "batch size"
+
+# A damaged checkpoint is passed over for the one before.
+"$TOOL" flip bits/checkpoints/step-6/optimizer.safetensors 9999
+"$TEMPER" train --quiet tiny.yaml run.dir=bits sft.max_num_steps=6 checkpointing.save_period=1 --resume >out 2>err ||
+    fail "resuming past a damaged checkpoint failed"
+grep -q "step-6" err || fail "nothing is said about the damaged checkpoint"
+same_end six bits
+finish

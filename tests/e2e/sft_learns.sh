@@ -1,0 +1,22 @@
+# A tiny model learns one-digit sums within seconds: loss on questions it never saw, and answers.
+. "$SOURCE/tests/cli/lib.sh"
+write_config tiny.json 260
+run train --quiet "$SOURCE/recipes/demo.yaml" policy.model_config=tiny.json run.dir=learned engine.threads=1 \
+    policy.max_total_sequence_length=8 policy.train_global_batch_size=64 \
+    policy.train_micro_batch_size=64 sft.max_num_steps=400 sft.val_period=0 sft.val_batches=0 \
+    sft.val_global_batch_size=64 policy.optimizer.kwargs.lr=1.0e-2 \
+    data.arithmetic.digits=1 data.arithmetic.operators=+ data.arithmetic.n_validation=64 \
+    data.arithmetic.form=plain checkpointing.save_period=1000
+expect 0
+loss=$("$TOOL" get learned/run.json result.val_loss)
+echo "validation loss $loss"
+awk -v loss="$loss" 'BEGIN { exit !(loss < 0.5) }' || fail "validation loss $loss, not below 0.5"
+
+right=0
+for sum in 2+3 4+4 1+7 5+2 3+6 2+2 6+1 3+3; do
+    answer=$("$TEMPER" generate --max-new-tokens 3 learned "$sum=" 2>/dev/null)
+    [ "$answer" = $(($sum)) ] && right=$((right + 1))
+done
+echo "$right of 8 answers right"
+[ "$right" -ge 6 ] || fail "only $right of 8 answers are right"
+finish
