@@ -297,7 +297,8 @@ static tp_status f_truncate(tp_jinja_run *run, const tp_any *self, const tp_jinj
     int64_t length = 255, leeway = 5;
     tp_jinja_text text = {.run = run};
     TP_TRY(tp_jinja_bind(run, "truncate", args, names, 4, 0, out));
-    TP_TRY(tp_jinja_want_text(run, "truncate", self, &s));
+    size_t n = 0;
+    TP_TRY(tp_any_length(run, self, &n));
     TP_TRY(tp_jinja_want_int(run, "truncate: length", &out[0], &length));
     if (out[2].type != TP_ANY_MISSING)
         TP_TRY(tp_jinja_want_text(run, "truncate: end", &out[2], &end));
@@ -307,8 +308,9 @@ static tp_status f_truncate(tp_jinja_run *run, const tp_any *self, const tp_jinj
     if (length < end_length || leeway < 0)
         return tp_jinja_fail(run, "truncate: length is less than that of its end");
     *ret = *self;
-    if ((int64_t)tp_utf8_count(s.data, s.len) <= length + leeway)
+    if ((int64_t)n <= length + leeway)
         return TP_OK;
+    TP_TRY(tp_jinja_want_text(run, "truncate", self, &s));
     s.len = tp_utf8_offset(s.data, s.len, (size_t)(length - end_length));
     const char *space = s.len && !tp_any_is_true(&out[1]) ? memrchr(s.data, ' ', s.len) : NULL;
     TP_TRY(tp_jinja_add(&text, s.data, space ? (size_t)(space - s.data) : s.len));
@@ -429,6 +431,17 @@ bool tp_jinja_has_filter(tp_slice name)
     return find_filter(name) != NULL;
 }
 
+/* In jinja2 these are generators: what goes wrong in them is seen when they are used. */
+static bool is_lazy(tp_slice name)
+{
+    static const char *const names[] = {"batch",  "items",      "map",   "reject", "rejectattr",
+                                        "select", "selectattr", "slice", "unique"};
+    for (size_t i = 0; i < TP_COUNTOF(names); i++)
+        if (tp_slice_is(name, names[i]))
+            return true;
+    return false;
+}
+
 tp_status tp_jinja_call_filter(tp_jinja_run *run, tp_slice name, const tp_any *self,
                                const tp_jinja_args *args, tp_any *ret)
 {
@@ -438,7 +451,13 @@ tp_status tp_jinja_call_filter(tp_jinja_run *run, tp_slice name, const tp_any *s
                              name.data);
     TP_TRY(tp_jinja_enter(run));
     TP_TRY(tp_jinja_charge(run, 1));
-    TP_TRY(filter->call(run, self, args, ret));
+    size_t depth = run->depth;
+    tp_status status = filter->call(run, self, args, ret);
+    if (status != TP_OK && status != TP_ERR_UNSUPPORTED && is_lazy(name) && !run->is_exhausted) {
+        run->depth = depth;
+        status = tp_any_new_failure(run, status, ret);
+    }
+    TP_TRY(status);
     tp_jinja_leave(run);
     return TP_OK;
 }

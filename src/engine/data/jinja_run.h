@@ -45,6 +45,7 @@ struct tp_jinja_run {
     size_t max_memory, max_output;
     uint64_t max_turns, n_turns;
     size_t depth;
+    bool is_exhausted; /* a limit was hit: nothing may go on */
     const struct tp_template *template;
     uint32_t line;
     tp_jinja_scope *scope;
@@ -125,6 +126,8 @@ bool tp_any_is_iterable(const tp_any *v);
 /* All elements as the items of a list. */
 TP_CHECKED tp_status tp_any_list_of(tp_jinja_run *run, const tp_any *v, tp_any *ret);
 TP_CHECKED tp_status tp_any_new_iterator(tp_jinja_run *run, const tp_any *list, tp_any *ret);
+/* An iterator that fails, when it is gone through, as run->err says. */
+TP_CHECKED tp_status tp_any_new_failure(tp_jinja_run *run, tp_status failure, tp_any *ret);
 
 /* --- text (jinja_print.c, jinja_json.c, jinja_format.c) --- */
 

@@ -590,6 +590,8 @@ tp_status tp_any_walk_next(tp_jinja_run *run, tp_any_walk *walk, tp_any *ret, bo
     TP_TRY(tp_jinja_charge(run, 1));
     if (v->type == TP_ANY_ITERATOR) {
         struct tp_any_iterator *iterator = v->iterator;
+        if (iterator->failure)
+            return tp_fail(run->err, (tp_status)iterator->failure_status, "%s", iterator->failure);
         *ret_more = iterator->at < iterator->items->n;
         if (*ret_more)
             *ret = iterator->items->values[iterator->at++];
@@ -639,6 +641,18 @@ tp_status tp_any_list_of(tp_jinja_run *run, const tp_any *v, tp_any *ret)
         TP_ASSERT(i < n);
         values[i] = element;
     }
+}
+
+tp_status tp_any_new_failure(tp_jinja_run *run, tp_status failure, tp_any *ret)
+{
+    tp_any nothing, *values, message;
+    const char *text = run->err ? run->err->message : "a filter failed";
+    TP_TRY(tp_any_new_list(run, TP_ANY_LIST, 0, &nothing, &values));
+    TP_TRY(tp_any_new_text(run, text, strlen(text), &message));
+    TP_TRY(tp_any_new_iterator(run, &nothing, ret));
+    ret->iterator->failure = message.text.data;
+    ret->iterator->failure_status = (int)failure;
+    return TP_OK;
 }
 
 tp_status tp_any_new_iterator(tp_jinja_run *run, const tp_any *list, tp_any *ret)

@@ -85,9 +85,13 @@ struct tp_any_dict {
     size_t n_slots;
 };
 
+/* Python's generators fail when they are gone through, not when they are made:
+ * `failure` is the message that waits for that, or NULL. */
 struct tp_any_iterator {
     const struct tp_any_items *items;
     size_t at;
+    const char *failure;
+    int failure_status;
 };
 
 struct tp_any_undefined {
