@@ -162,6 +162,9 @@ static tp_status test_text(tp_jinja_run *run, test t, const tp_any *v, bool *ret
 {
     tp_slice s;
     if (t == IS_FILTER || t == IS_TEST) {
+        if (!tp_any_is_hashable(v))
+            return tp_jinja_fail(run, "a '%s' cannot be the name of a filter or test",
+                                 tp_any_type_name(v));
         *ret = v->type == TP_ANY_STR &&
                (t == IS_FILTER ? tp_jinja_has_filter(v->text) : tp_jinja_has_test(v->text));
         return TP_OK;

@@ -14,10 +14,10 @@
     "{% for m in messages %}<|start|>{{ m.role }}\n{{ m.content }}<|end|>\n{% endfor %}" \
     "{% if add_generation_prompt %}<|start|>assistant\n{% endif %}"
 /* The same with what the assistant writes marked. */
-#define BLOCKS                                                                             \
-    "{% for m in messages %}<|start|>{{ m.role }}\n{% if m.role == 'assistant' %}"         \
-    "{% generation %}{{ m.content }}<|end|>{% endgeneration %}\n{% else %}{{ m.content }}" \
-    "<|end|>\n{% endif %}{% endfor %}"
+#define BLOCKS                                                                       \
+    "{% for m in messages %}<|start|>{{ m.role }}\n{% if m.role == 'assistant' %}"   \
+    "{% generation %}{{ m.content }}<|end|>{% endgeneration %}{{ '\\n' }}{% else %}" \
+    "{{ m.content }}<|end|>\n{% endif %}{% endfor %}"
 /* Writes <think> into the last turn alone, so that earlier turns are rewritten. */
 #define THINKS                                                       \
     "{% for m in messages %}<|start|>{{ m.role }}\n"                 \
