@@ -13,7 +13,15 @@ enum { MAX_LOSSES = 24 };
 
 void tp_progress_init(tp_progress *p, int mode)
 {
-    *p = (tp_progress){.mode = mode, .colour = tp_cli_colour(stdout)};
+    *p = (tp_progress){.mode = mode,
+                       .colour = tp_cli_colour(stdout),
+                       .lr = NAN,
+                       .grad_norm = NAN,
+                       .trained_per_s = NAN,
+                       .used_per_s = NAN,
+                       .mfu = NAN,
+                       .step_s = NAN,
+                       .wait_s = NAN};
     if (mode == TP_PROGRESS_AUTO)
         p->mode = tp_cli_terminal(stdout) ? TP_PROGRESS_BLOCK : TP_PROGRESS_PLAIN;
 }

@@ -15,10 +15,7 @@
 #include "base/error.h"
 
 #ifdef TEMPER_TRACE_OFF
-static inline bool tp_trace_enabled(void)
-{
-    return false;
-}
+static inline bool tp_trace_enabled(void) { return false; }
 #else
 bool tp_trace_enabled(void);
 #endif
@@ -64,8 +61,8 @@ static inline void tp_zone_end(tp_zone *zone)
 #else
 #define TP_ZONE_VAR2(line) zone_##line
 #define TP_ZONE_VAR(line) TP_ZONE_VAR2(line)
-#define TP_ZONE(category, name)                                                       \
-    __attribute__((cleanup(tp_zone_end), unused)) tp_zone TP_ZONE_VAR(__LINE__) =     \
+#define TP_ZONE(category, name)                                                   \
+    __attribute__((cleanup(tp_zone_end), unused)) tp_zone TP_ZONE_VAR(__LINE__) = \
         tp_zone_begin((category), (name))
 #endif
 

@@ -124,6 +124,16 @@ void environment_add(environment *env, const tp_graph *g)
     declare_sources(env, g, true);
 }
 
+void environment_spoil_gradients(environment *env)
+{
+    for (size_t i = 0; i < env->states.n; i++) {
+        tp_operand o = operand_of(&env->states.items[i]);
+        for (int64_t k = 0; env->states.items[i].kind == TP_MEM_GRADIENTS && k < o.dim[0]; k++)
+            for (int64_t j = 0; j < o.dim[1]; j++)
+                set_element(&o, k, j, 1000);
+    }
+}
+
 /* Some sequences of random lengths; the tail of the batch may be padding. */
 static void fill_cu(tp_rng *rng, const tp_state *s, int64_t T)
 {

@@ -27,6 +27,9 @@ void environment_release(environment *env);
  * their name, gradients zero, a shadow "w.bf16" is its master rounded. */
 void environment_add(environment *env, const tp_graph *g);
 
+/* What an earlier step left in the gradients: the first micro-batch must not see it. */
+void environment_spoil_gradients(environment *env);
+
 /* The inputs of another micro-batch. */
 void environment_next_batch(environment *env, int batch);
 

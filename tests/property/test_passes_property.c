@@ -138,6 +138,7 @@ static result run_twice(trial *t, const tp_graph *g, bool is_exact)
     environment_init(&r.env, t->seed, is_exact);
     environment_add(&r.env, &t->base);
     environment_add(&r.env, g);
+    environment_spoil_gradients(&r.env);
     r.outputs = tp_arena_array(&t->arena, tp_operand, g->n_outputs);
     for (int batch = 0; batch < 2; batch++) {
         environment_next_batch(&r.env, batch);
@@ -360,6 +361,7 @@ static void expect_right_run(trial *t, const tp_graph *g, bool share)
     environment_init(&env, t->seed, false);
     environment_add(&env, &t->base);
     environment_add(&env, g);
+    environment_spoil_gradients(&env);
     assert_int_equal(tp_exec_create(g, &options, &e, NULL), TP_OK);
     tp_exec_pool_fit(&pool, e);
     assert_int_equal(tp_exec_pool_alloc(&pool, NULL), TP_OK);

@@ -61,6 +61,9 @@ typedef struct {
     const char *name;
     const tp_kernel *const *kernels; /* array of n_kernels, fastest first */
     size_t n_kernels;
+    /* (optional) called by the thread that will run kernels, before it plans and runs
+     * them: number of threads, denormals as zero in all of them */
+    void (*prepare)(int threads);
 } tp_backend;
 
 extern const tp_backend tp_backend_ref, tp_backend_cpu;

@@ -200,7 +200,6 @@ typedef struct {
     bool no_condition;  /* "x if y" is not taken */
     bool parenthesised; /* may be empty */
     bool with_namespace; /* ns.x may be a target */
-    const char *end_name; /* also ends before this name, or NULL */
 } tp_jinja_tuple_options;
 
 TP_CHECKED tp_status tp_jinja_parse_expression(tp_jinja_parser *p, tp_jinja_node **ret);

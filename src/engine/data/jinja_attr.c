@@ -76,12 +76,13 @@ static tp_status copy(tp_jinja_run *run, const tp_any *self, const tp_jinja_args
 static tp_status list_count(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
                             tp_any *ret)
 {
-    tp_any wanted;
+    tp_any wanted, list;
     tp_integer n = 0;
     TP_TRY(tp_jinja_bind(run, "count()", args, (const char *const[]){NULL}, 1, 1, &wanted));
-    for (size_t i = 0; i < self->items->n; i++) {
+    TP_TRY(tp_any_list_of(run, self, &list));
+    for (size_t i = 0; i < list.items->n; i++) {
         bool same = false;
-        TP_TRY(tp_any_equal(run, &self->items->values[i], &wanted, &same));
+        TP_TRY(tp_any_equal(run, &list.items->values[i], &wanted, &same));
         n += same;
     }
     *ret = tp_any_int(n);
@@ -91,8 +92,10 @@ static tp_status list_count(tp_jinja_run *run, const tp_any *self, const tp_jinj
 static tp_status list_index(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
                             tp_any *ret)
 {
-    tp_any out[3];
-    int64_t start = 0, stop = INT64_MAX, n = (int64_t)self->items->n;
+    tp_any out[3], list;
+    int64_t start = 0, stop = INT64_MAX;
+    TP_TRY(tp_any_list_of(run, self, &list));
+    int64_t n = (int64_t)list.items->n;
     TP_TRY(tp_jinja_bind(run, "index()", args, (const char *const[]){NULL, NULL, NULL}, 3, 1, out));
     TP_TRY(tp_jinja_want_int(run, "index(): start", &out[1], &start));
     TP_TRY(tp_jinja_want_int(run, "index(): stop", &out[2], &stop));
@@ -100,7 +103,7 @@ static tp_status list_index(tp_jinja_run *run, const tp_any *self, const tp_jinj
     stop = stop < 0 ? stop + n : TP_MIN(stop, n);
     for (int64_t i = start; i < stop; i++) {
         bool same = false;
-        TP_TRY(tp_any_equal(run, &self->items->values[i], &out[0], &same));
+        TP_TRY(tp_any_equal(run, &list.items->values[i], &out[0], &same));
         if (same) {
             *ret = tp_any_int(i);
             return TP_OK;
@@ -178,6 +181,7 @@ static const tp_jinja_function *find_method(const tp_any *object, tp_slice name)
         table = list_methods;
         break;
     case TP_ANY_TUPLE:
+    case TP_ANY_RANGE:
         table = tuple_methods;
         break;
     case TP_ANY_FLOAT:

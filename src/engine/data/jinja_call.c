@@ -44,6 +44,14 @@ tp_status tp_jinja_want_int(tp_jinja_run *run, const char *what, const tp_any *v
     return TP_OK;
 }
 
+tp_status tp_jinja_want_flag(tp_jinja_run *run, const char *what, const tp_any *v, bool *ret)
+{
+    int64_t flag = *ret;
+    TP_TRY(tp_jinja_want_int(run, what, v, &flag));
+    *ret = flag != 0;
+    return TP_OK;
+}
+
 tp_status tp_jinja_want_text(tp_jinja_run *run, const char *what, const tp_any *v, tp_slice *ret)
 {
     if (v->type == TP_ANY_UNDEFINED)

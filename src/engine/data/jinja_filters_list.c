@@ -129,7 +129,9 @@ static tp_status f_sort(tp_jinja_run *run, const tp_any *self, const tp_jinja_ar
     tp_jinja_path *paths;
     size_t n_paths = 0;
     keyed *sorted;
+    bool reverse = false;
     TP_TRY(tp_jinja_bind(run, "sort", args, names, 3, 0, out));
+    TP_TRY(tp_jinja_want_flag(run, "sort: reverse", &out[0], &reverse));
     TP_TRY(tp_any_list_of(run, self, &list));
     TP_TRY(sort_paths(run, &out[2], tp_any_is_true(&out[1]), &paths, &n_paths));
     size_t n = list.items->n;
@@ -140,7 +142,7 @@ static tp_status f_sort(tp_jinja_run *run, const tp_any *self, const tp_jinja_ar
         for (size_t k = 0; k < n_paths; k++)
             TP_TRY(tp_jinja_path_get(run, &paths[k], &sorted[i].value, &key[k]));
     }
-    TP_TRY(merge_sort(run, sorted, sorted + n, n, tp_any_is_true(&out[0])));
+    TP_TRY(merge_sort(run, sorted, sorted + n, n, reverse));
     return values_of(run, sorted, n, ret);
 }
 
@@ -151,7 +153,9 @@ static tp_status f_dictsort(tp_jinja_run *run, const tp_any *self, const tp_jinj
     tp_any out[3], *pair;
     tp_slice by = TP_SLICE("key");
     keyed *sorted;
+    bool reverse = false;
     TP_TRY(tp_jinja_bind(run, "dictsort", args, names, 3, 0, out));
+    TP_TRY(tp_jinja_want_flag(run, "dictsort: reverse", &out[2], &reverse));
     if (out[1].type != TP_ANY_MISSING)
         TP_TRY(tp_jinja_want_text(run, "dictsort: by", &out[1], &by));
     if (!tp_slice_is(by, "key") && !tp_slice_is(by, "value"))
@@ -171,7 +175,7 @@ static tp_status f_dictsort(tp_jinja_run *run, const tp_any *self, const tp_jinj
         TP_TRY(tp_jinja_path_get(run, &itself, tp_slice_is(by, "key") ? &e->key : &e->value,
                                  &sorted[i].key));
     }
-    TP_TRY(merge_sort(run, sorted, sorted + n, n, tp_any_is_true(&out[2])));
+    TP_TRY(merge_sort(run, sorted, sorted + n, n, reverse));
     return values_of(run, sorted, n, ret);
 }
 

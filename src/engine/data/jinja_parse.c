@@ -240,11 +240,9 @@ static tp_status check_target(const tp_jinja_parser *p, const tp_jinja_node *tar
     return TP_OK;
 }
 
-static tp_status parse_target(tp_jinja_parser *p, bool with_namespace, const char *end_name,
-                              tp_jinja_node **ret)
+static tp_status parse_target(tp_jinja_parser *p, bool with_namespace, tp_jinja_node **ret)
 {
-    tp_jinja_tuple_options options = {
-        .simple = true, .with_namespace = with_namespace, .end_name = end_name};
+    tp_jinja_tuple_options options = {.simple = true, .with_namespace = with_namespace};
     TP_TRY(tp_jinja_parse_tuple(p, options, ret));
     return check_target(p, *ret, 0);
 }
@@ -273,7 +271,7 @@ static tp_status parse_set(tp_jinja_parser *p, tp_jinja_node **ret)
 {
     uint32_t line = p->tokens[p->at - 1].line;
     tp_jinja_node *target, *filter = NULL;
-    TP_TRY(parse_target(p, true, NULL, &target));
+    TP_TRY(parse_target(p, true, &target));
     if (tp_jinja_skip_op(p, "=")) {
         *ret = tp_jinja_new(p, TP_NODE_SET, line, 2);
         (*ret)->kids[0] = target;
@@ -290,10 +288,10 @@ static tp_status parse_for(tp_jinja_parser *p, tp_jinja_node **ret)
 {
     tp_jinja_node *node = tp_jinja_new(p, TP_NODE_FOR, p->tokens[p->at - 1].line, 5);
     p->for_depth++;
-    TP_TRY(parse_target(p, false, "in", &node->kids[0]));
+    TP_TRY(parse_target(p, false, &node->kids[0]));
     if (!tp_jinja_skip_name(p, "in"))
         return unexpected(p, "'in'");
-    tp_jinja_tuple_options options = {.no_condition = true, .end_name = "recursive"};
+    tp_jinja_tuple_options options = {.no_condition = true};
     TP_TRY(tp_jinja_parse_tuple(p, options, &node->kids[1]));
     if (tp_jinja_skip_name(p, "if"))
         TP_TRY(tp_jinja_parse_expression(p, &node->kids[4]));
@@ -437,7 +435,7 @@ static tp_status parse_with(tp_jinja_parser *p, tp_jinja_node **ret)
     while (tp_jinja_peek(p)->type != TP_TOKEN_BLOCK_END) {
         if (list.n)
             TP_TRY(tp_jinja_expect_op(p, ","));
-        TP_TRY(parse_target(p, false, NULL, &node));
+        TP_TRY(parse_target(p, false, &node));
         tp_jinja_push(p, &list, node);
         TP_TRY(tp_jinja_expect_op(p, "="));
         TP_TRY(tp_jinja_parse_expression(p, &node));

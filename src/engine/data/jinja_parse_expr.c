@@ -213,11 +213,11 @@ tp_status tp_jinja_parse_expression(tp_jinja_parser *p, tp_jinja_node **ret)
     return TP_OK;
 }
 
-static bool is_tuple_end(const tp_jinja_parser *p, const char *end_name)
+static bool is_tuple_end(const tp_jinja_parser *p)
 {
     const tp_jinja_token *token = tp_jinja_peek(p);
     return token->type == TP_TOKEN_PRINT_END || token->type == TP_TOKEN_BLOCK_END ||
-           tp_jinja_is_op(p, ")") || (end_name && tp_jinja_is_name(p, end_name));
+           tp_jinja_is_op(p, ")");
 }
 
 static tp_status parse_primary(tp_jinja_parser *p, bool with_namespace, tp_jinja_node **ret);
@@ -245,7 +245,7 @@ tp_status tp_jinja_parse_tuple(tp_jinja_parser *p, tp_jinja_tuple_options option
     for (;;) {
         if (list.n)
             TP_TRY(tp_jinja_expect_op(p, ","));
-        if (is_tuple_end(p, options.end_name))
+        if (is_tuple_end(p))
             break;
         TP_TRY(parse_element(p, options, &node));
         tp_jinja_push(p, &list, node);

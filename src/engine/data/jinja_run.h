@@ -183,6 +183,9 @@ TP_CHECKED tp_status tp_jinja_bind(tp_jinja_run *run, const char *what, const tp
 /* out[i] of a wanted type; MISSING leaves *ret alone.  `name` is for the message. */
 TP_CHECKED tp_status tp_jinja_want_int(tp_jinja_run *run, const char *what, const tp_any *v,
                                        int64_t *ret);
+/* A truth value that Python takes only as an integer. */
+TP_CHECKED tp_status tp_jinja_want_flag(tp_jinja_run *run, const char *what, const tp_any *v,
+                                        bool *ret);
 TP_CHECKED tp_status tp_jinja_want_text(tp_jinja_run *run, const char *what, const tp_any *v,
                                         tp_slice *ret);
 

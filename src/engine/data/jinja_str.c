@@ -586,9 +586,11 @@ static tp_status m_splitlines(tp_jinja_run *run, const tp_any *self, const tp_ji
                               tp_any *ret)
 {
     tp_any keep;
+    bool keep_ends = false;
     TP_TRY(tp_jinja_bind(run, "splitlines()", args, (const char *const[]){"keepends"}, 1, 0,
                          &keep));
-    return tp_jinja_splitlines(run, self->text, tp_any_is_true(&keep), ret);
+    TP_TRY(tp_jinja_want_flag(run, "splitlines()", &keep, &keep_ends));
+    return tp_jinja_splitlines(run, self->text, keep_ends, ret);
 }
 
 static tp_status m_join(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,

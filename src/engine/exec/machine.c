@@ -280,6 +280,8 @@ tp_status tp_machine_measure(const tp_backend *backend, int threads, double seco
     b.memory = memory;
     fill(b.memory, 3 * b.third);
     describe(backend, threads, &m);
+    if (backend->prepare)
+        backend->prepare(threads);
     double start = tp_clock_s();
     tp_status status = TP_OK;
     for (int round = 0; status == TP_OK; round++) {

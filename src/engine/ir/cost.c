@@ -50,16 +50,26 @@ static double contraction_flops(const tp_graph *g, const tp_node *n, double avg_
 static double elementwise_flops(const tp_graph *g, const tp_node *n)
 {
     static const uint8_t per_element[TP_OP_COUNT] = {
-        [TP_OP_add] = 1,          [TP_OP_mul] = 1,
-        [TP_OP_silu] = 5,         [TP_OP_gelu] = 10,
-        [TP_OP_swiglu] = 6,       [TP_OP_rmsnorm] = 4,
-        [TP_OP_layernorm] = 7,    [TP_OP_add_rmsnorm] = 5,
-        [TP_OP_add_layernorm] = 8, [TP_OP_rope] = 3,
-        [TP_OP_cross_entropy] = 4, [TP_OP_linear_db] = 1,
-        [TP_OP_silu_grad] = 8,    [TP_OP_gelu_grad] = 16,
-        [TP_OP_swiglu_grad] = 12, [TP_OP_embed_grad] = 1,
-        [TP_OP_rmsnorm_grad] = 9, [TP_OP_layernorm_grad] = 12,
-        [TP_OP_cross_entropy_grad] = 4, [TP_OP_sumsq] = 2,
+        [TP_OP_add] = 1,
+        [TP_OP_mul] = 1,
+        [TP_OP_silu] = 5,
+        [TP_OP_gelu] = 10,
+        [TP_OP_swiglu] = 6,
+        [TP_OP_rmsnorm] = 4,
+        [TP_OP_layernorm] = 7,
+        [TP_OP_add_rmsnorm] = 5,
+        [TP_OP_add_layernorm] = 8,
+        [TP_OP_rope] = 3,
+        [TP_OP_cross_entropy] = 4,
+        [TP_OP_linear_db] = 1,
+        [TP_OP_silu_grad] = 8,
+        [TP_OP_gelu_grad] = 16,
+        [TP_OP_swiglu_grad] = 12,
+        [TP_OP_embed_grad] = 1,
+        [TP_OP_rmsnorm_grad] = 9,
+        [TP_OP_layernorm_grad] = 12,
+        [TP_OP_cross_entropy_grad] = 4,
+        [TP_OP_sumsq] = 2,
         [TP_OP_adamw] = 16,
     };
     if (n->n_in == 0 || !n->in[0])
@@ -78,7 +88,7 @@ tp_cost tp_node_cost(const tp_graph *g, const tp_node *n, double avg_context)
         cost.bytes = 2.0 * (double)tp_value_bytes(&g->values[n->out[0]]);
     if (n->op == TP_OP_embed_grad)
         cost.bytes = 3.0 * (double)tp_value_bytes(&g->values[n->in[1]]);
-    cost.flops = traits & TP_OP_CONTRACTS ? contraction_flops(g, n, avg_context)
-                                          : elementwise_flops(g, n);
+    cost.flops =
+        traits & TP_OP_CONTRACTS ? contraction_flops(g, n, avg_context) : elementwise_flops(g, n);
     return cost;
 }

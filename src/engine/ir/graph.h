@@ -43,9 +43,9 @@ typedef struct {
     tp_op op;
     uint8_t n_in, n_out;
     uint8_t phase;
-    bool is_clone;   /* made by `recompute` */
-    bool is_dead;    /* removed by the next tp_graph_compact() */
-    int16_t block;   /* transformer layer, -1 outside of any */
+    bool is_clone; /* made by `recompute` */
+    bool is_dead;  /* removed by the next tp_graph_compact() */
+    int16_t block; /* transformer layer, -1 outside of any */
     tp_ref in[TP_MAX_IN], out[TP_MAX_OUT];
     tp_attrs attrs;
     const char *label; /* "layers.3.q_proj": for people */
@@ -135,8 +135,8 @@ TP_CHECKED tp_status tp_graph_parse(const char *name, const char *text, size_t n
 /* Append the gradient of `loss` (output 0 of a cross_entropy) to the graph, times
  * the f32[1] value `scale`.  Each weight in `params` accumulates into the state
  * "grad.<name>"; the last version of each becomes a graph output. */
-TP_CHECKED tp_status tp_graph_autodiff(tp_graph *g, tp_ref loss, tp_ref scale,
-                                       const tp_ref *params, uint32_t n_params, tp_error *err);
+TP_CHECKED tp_status tp_graph_autodiff(tp_graph *g, tp_ref loss, tp_ref scale, const tp_ref *params,
+                                       uint32_t n_params, tp_error *err);
 
 /* Work of one node: floating-point operations (a multiply-add is two) and bytes
  * read and written once each. `avg_context` is the mean number of keys a query

@@ -6,13 +6,14 @@
 
 #include "engine/passes/pass.h"
 
-/* Neither writes into a buffer nor has results that others write into. */
+/* Its results are in memory that is written once: it adds to no buffer, and no other
+ * node adds to them. */
 static bool is_pure(const tp_graph *g, const tp_node *n, const bool *overwritten)
 {
     if (tp_ops[n->op].traits & TP_OP_SOURCE)
         return false;
     for (int k = 0; k < n->n_out; k++)
-        if (tp_overwrites(n, k) || overwritten[tp_graph_memory(g, n->out[k])])
+        if (overwritten[tp_graph_memory(g, n->out[k])])
             return false;
     return true;
 }

@@ -57,9 +57,9 @@ typedef enum { TP_PLACE_NONE, TP_PLACE_ARENA, TP_PLACE_SOURCE } tp_place_kind;
 
 typedef struct {
     tp_place_kind kind;
-    tp_ref root;     /* the value whose memory this is */
-    size_t offset;   /* bytes into the root's memory (columns of a view) */
-    int64_t stride;  /* elements from row to row */
+    tp_ref root;    /* the value whose memory this is */
+    size_t offset;  /* bytes into the root's memory (columns of a view) */
+    int64_t stride; /* elements from row to row */
 } tp_place;
 
 typedef struct {
@@ -70,7 +70,7 @@ typedef struct {
     size_t arena_bytes;     /* what must be allocated */
     size_t live_peak_bytes; /* largest sum of live roots: no layout can do better */
     uint32_t live_peak_node;
-    bool *node_is_free;     /* per node: views and in-place concats, nothing runs */
+    bool *node_is_free; /* per node: views and in-place concats, nothing runs */
 } tp_memory_plan;
 
 /* In-place results and concats can be switched off to see what they save; views of a

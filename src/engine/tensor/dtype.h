@@ -20,7 +20,7 @@ typedef enum {
 typedef uint16_t tp_bf16; /* the upper half of a binary32 */
 
 size_t tp_dtype_size(tp_dtype dtype);
-const char *tp_dtype_name(tp_dtype dtype);                /* "f32", "bf16", ... */
+const char *tp_dtype_name(tp_dtype dtype);                 /* "f32", "bf16", ... */
 int tp_dtype_parse(const char *name, tp_dtype *ret_dtype); /* 1 when known */
 
 static inline float tp_bf16_to_f32(tp_bf16 h)

@@ -506,8 +506,9 @@ static int by_metric(const void *a, const void *b, void *higher_is_better)
     return x->step < y->step ? 1 : -1;
 }
 
-/* Folders that an interrupted save of a process that is gone left behind. */
-static tp_status remove_leftovers(const char *root, tp_error *err)
+/* Folders that an interrupted save of a process that is gone left behind; a process that
+ * has just begun has none of its own, whatever their number says. */
+static tp_status remove_leftovers(const char *root, bool just_begun, tp_error *err)
 {
     DIR *dir = opendir(root);
     if (!dir)
@@ -516,17 +517,24 @@ static tp_status remove_leftovers(const char *root, tp_error *err)
     for (struct dirent *e; status == TP_OK && (e = readdir(dir));) {
         const char *dot = strrchr(e->d_name, '.');
         int64_t pid;
-        if (!tp_str_starts(e->d_name, ".tmp-step-") || !tp_str_to_i64(dot + 1, &pid) ||
-            pid == getpid())
+        if (!tp_str_starts(e->d_name, ".tmp-step-") || !tp_str_to_i64(dot + 1, &pid))
+            continue;
+        bool is_own = pid == getpid();
+        if (is_own && !just_begun)
             continue;
         char path[4096], proc[64];
         snprintf(proc, sizeof proc, "/proc/%" PRId64, pid);
         snprintf(path, sizeof path, "%s/%s", root, e->d_name);
-        if (access(proc, F_OK) != 0)
+        if (is_own || access(proc, F_OK) != 0)
             status = tp_dir_remove(path, err);
     }
     closedir(dir);
     return status;
+}
+
+tp_status tp_checkpoint_clean(const char *root, tp_error *err)
+{
+    return remove_leftovers(root, true, err);
 }
 
 static tp_status remove_step(const char *root, int64_t step, tp_error *err)
@@ -542,7 +550,7 @@ static tp_status remove_step(const char *root, int64_t step, tp_error *err)
 tp_status tp_checkpoint_prune(const char *root, int64_t keep, bool higher_is_better, tp_error *err)
 {
     step_list steps;
-    TP_TRY(remove_leftovers(root, err));
+    TP_TRY(remove_leftovers(root, false, err));
     if (keep <= 0)
         return TP_OK;
     TP_TRY(list_steps(root, &steps, err));

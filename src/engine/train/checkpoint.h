@@ -57,6 +57,10 @@ TP_CHECKED tp_status tp_checkpoint_verify(const char *path, tp_error *err);
 TP_CHECKED tp_status tp_checkpoint_prune(const char *root, int64_t keep, bool higher_is_better,
                                          tp_error *err);
 
+/* Before the first save of a process: delete what interrupted saves left behind.  A
+ * missing folder is fine. */
+TP_CHECKED tp_status tp_checkpoint_clean(const char *root, tp_error *err);
+
 /* XXH3-128 over the names and shapes of a model's weights. */
 void tp_model_fingerprint(const tp_model *model, char ret[33]);
 

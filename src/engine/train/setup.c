@@ -488,6 +488,7 @@ tp_status tp_trainer_open(trainer *t, tp_error *err)
     TP_TRY(tp_run_open(t->o->run_dir, t->hooks->resume, &t->run, err));
     snprintf(t->checkpoint_dir, sizeof t->checkpoint_dir, "%s",
              t->o->checkpointing.checkpoint_dir);
+    TP_TRY(tp_checkpoint_clean(t->checkpoint_dir, err));
     TP_TRY(open_tokenizer(t, err));
     TP_TRY(open_data(t, err));
     TP_TRY(open_loaders(t, err));

@@ -354,6 +354,22 @@ static void launches_tell_what_they_cost(void **state)
     end(&s);
 }
 
+/* Attention needs a row of weights, silu after it nothing. */
+static void the_workspace_is_the_largest_that_a_launch_needs(void **state)
+{
+    setup s;
+    begin_text(&s,
+               "%1 = input f32[3,4] \"x\"\n%2 = input i32[2] \"cu_seqlens\"\n"
+               "%3 = input i32[3] \"tokens\"\n"
+               "%4, %5 = attention %1, %1, %1, %2 {heads=2, kv_heads=2, head_dim=2, scale=1}\n"
+               "%6 = silu %4\noutput %6\n",
+               &tp_backend_ref);
+
+    assert_true(tp_exec_workspace_bytes(s.exec) >= 3 * sizeof(float));
+    assert_int_equal(s.pool.workspace_bytes, tp_exec_workspace_bytes(s.exec));
+    end(&s);
+}
+
 static void plans_print(void **state)
 {
     setup s;
@@ -386,6 +402,7 @@ int main(void)
         cmocka_unit_test(the_first_launch_with_a_nan_is_found),
         cmocka_unit_test(sums_of_squares_are_checked_too),
         cmocka_unit_test(launches_tell_what_they_cost),
+        cmocka_unit_test(the_workspace_is_the_largest_that_a_launch_needs),
         cmocka_unit_test(plans_print),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,3 +56,10 @@ void tp_cpu_set_denormals(bool flush)
 #else
 void tp_cpu_set_denormals(bool flush) { (void)flush; }
 #endif
+
+void tp_cpu_prepare(int threads)
+{
+    if (threads > 0)
+        omp_set_num_threads(threads);
+    tp_cpu_set_denormals(true);
+}

@@ -23,4 +23,8 @@ void tp_cpu_dynamic(int threads, int64_t n_items, tp_cpu_range *run, const void 
 /* Treat denormal numbers as zero, or not, in this thread and all OpenMP workers. */
 void tp_cpu_set_denormals(bool flush);
 
+/* Use this many threads from now on (a launch may ask for fewer), with denormals as
+ * zero: badly scaled weights would make every product several times slower. */
+void tp_cpu_prepare(int threads);
+
 #endif
