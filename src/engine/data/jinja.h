@@ -86,21 +86,21 @@ typedef enum {
 } tp_jinja_node_kind;
 
 typedef enum {
-    TP_OP_JINJA_ADD,
-    TP_OP_JINJA_SUB,
-    TP_OP_JINJA_MUL,
-    TP_OP_JINJA_DIV,
-    TP_OP_JINJA_FLOORDIV,
-    TP_OP_JINJA_MOD,
-    TP_OP_JINJA_POW,
-    TP_OP_JINJA_EQ,
-    TP_OP_JINJA_NE,
-    TP_OP_JINJA_LT,
-    TP_OP_JINJA_LE,
-    TP_OP_JINJA_GT,
-    TP_OP_JINJA_GE,
-    TP_OP_JINJA_IN,
-    TP_OP_JINJA_NOT_IN
+    TP_JINJA_OP_ADD,
+    TP_JINJA_OP_SUB,
+    TP_JINJA_OP_MUL,
+    TP_JINJA_OP_DIV,
+    TP_JINJA_OP_FLOORDIV,
+    TP_JINJA_OP_MOD,
+    TP_JINJA_OP_POW,
+    TP_JINJA_OP_EQ,
+    TP_JINJA_OP_NE,
+    TP_JINJA_OP_LT,
+    TP_JINJA_OP_LE,
+    TP_JINJA_OP_GT,
+    TP_JINJA_OP_GE,
+    TP_JINJA_OP_IN,
+    TP_JINJA_OP_NOT_IN
 } tp_jinja_op;
 
 typedef struct tp_jinja_node tp_jinja_node;

@@ -237,6 +237,8 @@ static tp_status g_dict(tp_jinja_run *run, const tp_any *self, const tp_jinja_ar
     tp_any_walk walk;
     tp_any element;
     bool more = args->n == 1;
+    if (more && args->values[0].type == TP_ANY_UNDEFINED)
+        return tp_jinja_undefined_error(run, &args->values[0]);
     if (args->n > 1)
         return tp_jinja_fail(run, "dict() takes at most 1 argument without a name");
     TP_TRY(tp_any_new_dict(run, args->n_named, ret));

@@ -303,7 +303,7 @@ static tp_status f_sum(tp_jinja_run *run, const tp_any *self, const tp_jinja_arg
             return TP_OK;
         TP_TRY(tp_jinja_path_get(run, &path, &element, &element));
         sum = *ret;
-        TP_TRY(tp_jinja_binary(run, TP_OP_JINJA_ADD, &sum, &element, ret));
+        TP_TRY(tp_jinja_binary(run, TP_JINJA_OP_ADD, &sum, &element, ret));
     }
 }
 

@@ -73,18 +73,18 @@ static tp_status integer_arithmetic(tp_jinja_run *run, tp_jinja_op op, tp_intege
     tp_integer result = 0;
     bool overflow = false;
     switch (op) {
-    case TP_OP_JINJA_ADD:
+    case TP_JINJA_OP_ADD:
         overflow = __builtin_add_overflow(a, b, &result);
         break;
-    case TP_OP_JINJA_SUB:
+    case TP_JINJA_OP_SUB:
         overflow = __builtin_sub_overflow(a, b, &result);
         break;
-    case TP_OP_JINJA_MUL:
+    case TP_JINJA_OP_MUL:
         overflow = __builtin_mul_overflow(a, b, &result);
         break;
-    case TP_OP_JINJA_POW:
+    case TP_JINJA_OP_POW:
         return integer_power(run, a, b, ret);
-    case TP_OP_JINJA_DIV:
+    case TP_JINJA_OP_DIV:
         if (b == 0)
             return division_by_zero(run);
         *ret = tp_any_float((double)a / (double)b);
@@ -93,10 +93,10 @@ static tp_status integer_arithmetic(tp_jinja_run *run, tp_jinja_op op, tp_intege
         if (b == 0)
             return division_by_zero(run);
         if (b == -1) { /* the one quotient that may not fit */
-            overflow = op == TP_OP_JINJA_FLOORDIV && __builtin_sub_overflow(0, a, &result);
+            overflow = op == TP_JINJA_OP_FLOORDIV && __builtin_sub_overflow(0, a, &result);
             break;
         }
-        result = op == TP_OP_JINJA_FLOORDIV ? floor_divide(a, b) : a - b * floor_divide(a, b);
+        result = op == TP_JINJA_OP_FLOORDIV ? floor_divide(a, b) : a - b * floor_divide(a, b);
         break;
     }
     if (overflow)
@@ -110,16 +110,16 @@ static tp_status float_arithmetic(tp_jinja_run *run, tp_jinja_op op, double a, d
 {
     double result = 0;
     switch (op) {
-    case TP_OP_JINJA_ADD:
+    case TP_JINJA_OP_ADD:
         result = a + b;
         break;
-    case TP_OP_JINJA_SUB:
+    case TP_JINJA_OP_SUB:
         result = a - b;
         break;
-    case TP_OP_JINJA_MUL:
+    case TP_JINJA_OP_MUL:
         result = a * b;
         break;
-    case TP_OP_JINJA_POW:
+    case TP_JINJA_OP_POW:
         result = pow(a, b);
         if (a == 0 && b < 0)
             return tp_jinja_fail(run, "0 cannot be raised to a negative power");
@@ -131,8 +131,8 @@ static tp_status float_arithmetic(tp_jinja_run *run, tp_jinja_op op, double a, d
     default:
         if (b == 0)
             return division_by_zero(run);
-        result = op == TP_OP_JINJA_DIV        ? a / b
-                 : op == TP_OP_JINJA_FLOORDIV ? float_floor_divide(a, b)
+        result = op == TP_JINJA_OP_DIV        ? a / b
+                 : op == TP_JINJA_OP_FLOORDIV ? float_floor_divide(a, b)
                                               : float_modulo(a, b);
         break;
     }
@@ -207,17 +207,17 @@ static tp_status arithmetic(tp_jinja_run *run, tp_jinja_op op, const tp_any *a, 
         return integer_arithmetic(run, op, i, j, ret);
     if (tp_any_as_float(a, &x) && tp_any_as_float(b, &y))
         return float_arithmetic(run, op, x, y, ret);
-    if (op == TP_OP_JINJA_MOD && a->type == TP_ANY_STR)
+    if (op == TP_JINJA_OP_MOD && a->type == TP_ANY_STR)
         return tp_jinja_percent(run, a->text, b, ret);
     if (a->type == TP_ANY_UNDEFINED || b->type == TP_ANY_UNDEFINED)
         return tp_jinja_undefined_error(run, a->type == TP_ANY_UNDEFINED ? a : b);
-    if (op == TP_OP_JINJA_ADD && a->type == TP_ANY_STR && b->type == TP_ANY_STR)
+    if (op == TP_JINJA_OP_ADD && a->type == TP_ANY_STR && b->type == TP_ANY_STR)
         return add_texts(run, a, b, ret);
-    if (op == TP_OP_JINJA_ADD && is_list(a) && a->type == b->type)
+    if (op == TP_JINJA_OP_ADD && is_list(a) && a->type == b->type)
         return add_lists(run, a, b, ret);
-    if (op == TP_OP_JINJA_MUL && (a->type == TP_ANY_STR || is_list(a)) && b_int)
+    if (op == TP_JINJA_OP_MUL && (a->type == TP_ANY_STR || is_list(a)) && b_int)
         return repeat(run, a, j, ret);
-    if (op == TP_OP_JINJA_MUL && (b->type == TP_ANY_STR || is_list(b)) && a_int)
+    if (op == TP_JINJA_OP_MUL && (b->type == TP_ANY_STR || is_list(b)) && a_int)
         return repeat(run, b, i, ret);
     return tp_jinja_fail(run, "'%s' is not possible between '%s' and '%s'", symbols[op],
                          tp_any_type_name(a), tp_any_type_name(b));
@@ -229,24 +229,24 @@ tp_status tp_jinja_binary(tp_jinja_run *run, tp_jinja_op op, const tp_any *a, co
     bool truth = false;
     int order = 0;
     switch (op) {
-    case TP_OP_JINJA_EQ:
-    case TP_OP_JINJA_NE:
+    case TP_JINJA_OP_EQ:
+    case TP_JINJA_OP_NE:
         TP_TRY(tp_any_equal(run, a, b, &truth));
-        *ret = tp_any_bool(truth == (op == TP_OP_JINJA_EQ));
+        *ret = tp_any_bool(truth == (op == TP_JINJA_OP_EQ));
         return TP_OK;
-    case TP_OP_JINJA_IN:
-    case TP_OP_JINJA_NOT_IN:
+    case TP_JINJA_OP_IN:
+    case TP_JINJA_OP_NOT_IN:
         TP_TRY(tp_any_contains(run, b, a, &truth));
-        *ret = tp_any_bool(truth == (op == TP_OP_JINJA_IN));
+        *ret = tp_any_bool(truth == (op == TP_JINJA_OP_IN));
         return TP_OK;
-    case TP_OP_JINJA_LT:
-    case TP_OP_JINJA_LE:
-    case TP_OP_JINJA_GT:
-    case TP_OP_JINJA_GE:
+    case TP_JINJA_OP_LT:
+    case TP_JINJA_OP_LE:
+    case TP_JINJA_OP_GT:
+    case TP_JINJA_OP_GE:
         TP_TRY(tp_any_compare(run, a, b, symbols[op], &order));
-        *ret = tp_any_bool(op == TP_OP_JINJA_LT   ? order == -1
-                           : op == TP_OP_JINJA_LE ? order == -1 || order == 0
-                           : op == TP_OP_JINJA_GT ? order == 1
+        *ret = tp_any_bool(op == TP_JINJA_OP_LT   ? order == -1
+                           : op == TP_JINJA_OP_LE ? order == -1 || order == 0
+                           : op == TP_JINJA_OP_GT ? order == 1
                                                   : order == 1 || order == 0);
         return TP_OK;
     default:

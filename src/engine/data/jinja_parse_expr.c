@@ -69,15 +69,15 @@ static tp_status parse_operand(tp_jinja_parser *p, tp_jinja_node **ret)
 static tp_status parse_power(tp_jinja_parser *p, tp_jinja_node **ret)
 {
     static const char *const operators[] = {"**", NULL};
-    static const uint8_t ops[] = {TP_OP_JINJA_POW};
+    static const uint8_t ops[] = {TP_JINJA_OP_POW};
     return parse_chain(p, parse_operand, TP_NODE_CHAIN, operators, ops, ret);
 }
 
 static tp_status parse_product(tp_jinja_parser *p, tp_jinja_node **ret)
 {
     static const char *const operators[] = {"*", "/", "//", "%", NULL};
-    static const uint8_t ops[] = {TP_OP_JINJA_MUL, TP_OP_JINJA_DIV, TP_OP_JINJA_FLOORDIV,
-                                  TP_OP_JINJA_MOD};
+    static const uint8_t ops[] = {TP_JINJA_OP_MUL, TP_JINJA_OP_DIV, TP_JINJA_OP_FLOORDIV,
+                                  TP_JINJA_OP_MOD};
     return parse_chain(p, parse_power, TP_NODE_CHAIN, operators, ops, ret);
 }
 
@@ -90,7 +90,7 @@ static tp_status parse_concat(tp_jinja_parser *p, tp_jinja_node **ret)
 static tp_status parse_sum(tp_jinja_parser *p, tp_jinja_node **ret)
 {
     static const char *const operators[] = {"+", "-", NULL};
-    static const uint8_t ops[] = {TP_OP_JINJA_ADD, TP_OP_JINJA_SUB};
+    static const uint8_t ops[] = {TP_JINJA_OP_ADD, TP_JINJA_OP_SUB};
     return parse_chain(p, parse_concat, TP_NODE_CHAIN, operators, ops, ret);
 }
 
@@ -100,17 +100,17 @@ static bool take_comparison(tp_jinja_parser *p, uint8_t *ret)
     static const char *const operators[] = {"==", "!=", "<", "<=", ">", ">="};
     for (size_t i = 0; i < TP_COUNTOF(operators); i++)
         if (tp_jinja_skip_op(p, operators[i])) {
-            *ret = (uint8_t)(TP_OP_JINJA_EQ + i);
+            *ret = (uint8_t)(TP_JINJA_OP_EQ + i);
             return true;
         }
     if (tp_jinja_skip_name(p, "in")) {
-        *ret = TP_OP_JINJA_IN;
+        *ret = TP_JINJA_OP_IN;
         return true;
     }
     const tp_jinja_token *next = &p->tokens[p->at + 1 < p->n_tokens ? p->at + 1 : p->at];
     if (tp_jinja_is_name(p, "not") && next->type == TP_TOKEN_NAME && tp_slice_is(next->text, "in")) {
         p->at += 2;
-        *ret = TP_OP_JINJA_NOT_IN;
+        *ret = TP_JINJA_OP_NOT_IN;
         return true;
     }
     return false;

@@ -454,10 +454,7 @@ static tp_status split_space(tp_jinja_builder *b, tp_slice s, int64_t most)
         TP_TRY(append_text(b, s.data, end));
         s = tp_jinja_strip((tp_slice){s.data + end, s.len - end}, NULL, true, false);
     }
-    if (!s.len)
-        return TP_OK;
-    s = tp_jinja_strip(s, NULL, false, true);
-    return append_text(b, s.data, s.len);
+    return s.len ? append_text(b, s.data, s.len) : TP_OK;
 }
 
 /* The same from the right: pieces come last first. */
@@ -477,10 +474,7 @@ static tp_status rsplit_space(tp_jinja_builder *b, tp_slice s, int64_t most)
         TP_TRY(append_text(b, s.data + begin, s.len - begin));
         s = tp_jinja_strip((tp_slice){s.data, begin}, NULL, false, true);
     }
-    if (!s.len)
-        return TP_OK;
-    s = tp_jinja_strip(s, NULL, true, false);
-    return append_text(b, s.data, s.len);
+    return s.len ? append_text(b, s.data, s.len) : TP_OK;
 }
 
 static tp_status split_on(tp_jinja_builder *b, tp_slice s, tp_slice sep, int64_t most)

@@ -124,7 +124,7 @@ static tp_status has_remainder(tp_jinja_run *run, const tp_any *v, const tp_any 
                                int remainder, bool *ret)
 {
     tp_any rest, wanted = tp_any_int(remainder);
-    TP_TRY(tp_jinja_binary(run, TP_OP_JINJA_MOD, v, divisor, &rest));
+    TP_TRY(tp_jinja_binary(run, TP_JINJA_OP_MOD, v, divisor, &rest));
     return tp_any_equal(run, &rest, &wanted, ret);
 }
 
@@ -150,8 +150,8 @@ static bool is_same(const tp_any *a, const tp_any *b)
 
 static tp_status compare(tp_jinja_run *run, test t, const tp_any *a, const tp_any *b, bool *ret)
 {
-    static const uint8_t ops[] = {TP_OP_JINJA_EQ, TP_OP_JINJA_NE, TP_OP_JINJA_LT,
-                                  TP_OP_JINJA_LE, TP_OP_JINJA_GT, TP_OP_JINJA_GE};
+    static const uint8_t ops[] = {TP_JINJA_OP_EQ, TP_JINJA_OP_NE, TP_JINJA_OP_LT,
+                                  TP_JINJA_OP_LE, TP_JINJA_OP_GT, TP_JINJA_OP_GE};
     tp_any result;
     TP_TRY(tp_jinja_binary(run, (tp_jinja_op)ops[t - IS_EQ], a, b, &result));
     *ret = tp_any_is_true(&result);

@@ -6,20 +6,9 @@
 #include <utf8proc.h>
 
 #include "base/platform.h"
+#include "engine/data/unicode_class.h"
 
-typedef struct {
-    uint32_t first, last;
-} range;
-
-static bool in_ranges(uint32_t cp, const range *ranges, size_t n)
-{
-    for (size_t i = 0; i < n && cp >= ranges[i].first; i++)
-        if (cp <= ranges[i].last)
-            return true;
-    return false;
-}
-
-#define IN(cp, table) in_ranges((cp), (table), TP_COUNTOF(table))
+#define IN(cp, table) tp_in_code_ranges((cp), (table), TP_COUNTOF(table))
 
 static utf8proc_category_t category(uint32_t cp)
 {
@@ -47,7 +36,7 @@ bool tp_python_is_decimal(uint32_t cp)
 
 bool tp_python_is_digit(uint32_t cp)
 {
-    static const range digits[] = {{0xb2, 0xb3},       {0xb9, 0xb9},       {0x1369, 0x1371},
+    static const tp_code_range digits[] = {{0xb2, 0xb3},       {0xb9, 0xb9},       {0x1369, 0x1371},
                                    {0x19da, 0x19da},   {0x2070, 0x2070},   {0x2074, 0x2079},
                                    {0x2080, 0x2089},   {0x2460, 0x2468},   {0x2474, 0x247c},
                                    {0x2488, 0x2490},   {0x24ea, 0x24ea},   {0x24f5, 0x24fd},
@@ -70,7 +59,7 @@ bool tp_python_is_alnum(uint32_t cp)
 
 bool tp_python_is_lower(uint32_t cp)
 {
-    static const range others[] = {
+    static const tp_code_range others[] = {
         {0xaa, 0xaa},       {0xba, 0xba},       {0x2b0, 0x2b8},     {0x2c0, 0x2c1},
         {0x2e0, 0x2e4},     {0x345, 0x345},     {0x37a, 0x37a},     {0x1d2c, 0x1d6a},
         {0x1d78, 0x1d78},   {0x1d9b, 0x1dbf},   {0x2071, 0x2071},   {0x207f, 0x207f},
@@ -82,7 +71,7 @@ bool tp_python_is_lower(uint32_t cp)
 
 bool tp_python_is_upper(uint32_t cp)
 {
-    static const range others[] = {{0x2160, 0x216f},
+    static const tp_code_range others[] = {{0x2160, 0x216f},
                                    {0x24b6, 0x24cf},
                                    {0x1f130, 0x1f149},
                                    {0x1f150, 0x1f169},

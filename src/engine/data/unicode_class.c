@@ -4,10 +4,6 @@
 
 #include "base/platform.h"
 
-typedef struct {
-    uint32_t first, last;
-} range;
-
 /* clang-format off */
 const uint8_t tp_ascii_class[128] = {
     0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 3, 3, 3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
@@ -17,7 +13,7 @@ const uint8_t tp_ascii_class[128] = {
 };
 
 /* Assigned in Unicode 15.1 and 16.0. */
-static const range new_letters[] = {
+static const tp_code_range new_letters[] = {
     {0x1c89, 0x1c8a},   {0xa7cb, 0xa7cd},   {0xa7da, 0xa7dc},   {0x105c0, 0x105f3},
     {0x10d4a, 0x10d65}, {0x10d6f, 0x10d85}, {0x10ec2, 0x10ec4}, {0x11380, 0x11389},
     {0x1138b, 0x1138b}, {0x1138e, 0x1138e}, {0x11390, 0x113b5}, {0x113b7, 0x113b7},
@@ -25,18 +21,18 @@ static const range new_letters[] = {
     {0x16100, 0x1611d}, {0x16d40, 0x16d6c}, {0x18cff, 0x18cff}, {0x1e5d0, 0x1e5ed},
     {0x1e5f0, 0x1e5f0}, {0x2ebf0, 0x2ee5d},
 };
-static const range new_numbers[] = {
+static const tp_code_range new_numbers[] = {
     {0x10d40, 0x10d49}, {0x116d0, 0x116e3}, {0x11bf0, 0x11bf9}, {0x16130, 0x16139},
     {0x16d70, 0x16d79}, {0x1ccf0, 0x1ccf9}, {0x1e5f1, 0x1e5fa},
 };
 /* Assigned in Unicode 17.0: known to `Digits` alone. */
-static const range newest_numbers[] = {{0x11de0, 0x11de9}, {0x16ff4, 0x16ff6}};
+static const tp_code_range newest_numbers[] = {{0x11de0, 0x11de9}, {0x16ff4, 0x16ff6}};
 /* Circled and squared capital letters: Alphabetic, though of category So. */
-static const range symbol_letters[] = {
+static const tp_code_range symbol_letters[] = {
     {0x24b6, 0x24e9}, {0x1f130, 0x1f149}, {0x1f150, 0x1f169}, {0x1f170, 0x1f189},
 };
 /* Assigned after Unicode 8.0, which is as far as `Punctuation` goes. */
-static const range newer_punctuation[] = {
+static const tp_code_range newer_punctuation[] = {
     {0x61d, 0x61d}, {0x9fd, 0x9fd}, {0xa76, 0xa76}, {0xc77, 0xc77}, {0xc84, 0xc84},
     {0x1b7d, 0x1b7e}, {0x2e43, 0x2e4f}, {0x2e52, 0x2e5d}, {0x10ead, 0x10ead}, {0x10f55, 0x10f59},
     {0x10f86, 0x10f89}, {0x1144b, 0x1144f}, {0x1145a, 0x1145b}, {0x1145d, 0x1145d},
@@ -48,7 +44,7 @@ static const range newer_punctuation[] = {
 };
 /* clang-format on */
 
-static bool in_ranges(uint32_t cp, const range *ranges, size_t n)
+bool tp_in_code_ranges(uint32_t cp, const tp_code_range *ranges, size_t n)
 {
     for (size_t i = 0; i < n && cp >= ranges[i].first; i++)
         if (cp <= ranges[i].last)
@@ -56,7 +52,7 @@ static bool in_ranges(uint32_t cp, const range *ranges, size_t n)
     return false;
 }
 
-#define IN(cp, table) in_ranges((cp), (table), TP_COUNTOF(table))
+#define IN(cp, table) tp_in_code_ranges((cp), (table), TP_COUNTOF(table))
 
 bool tp_unicode_is_space(uint32_t cp)
 {

@@ -21,6 +21,12 @@ typedef enum {
     TP_CLASS_SPACE   /* White_Space */
 } tp_unicode_class;
 
+/* Ranges of code points in ascending order, and whether one of n holds `cp`. */
+typedef struct {
+    uint32_t first, last;
+} tp_code_range;
+bool tp_in_code_ranges(uint32_t cp, const tp_code_range *ranges, size_t n);
+
 extern const uint8_t tp_ascii_class[128];
 
 /* The class of a code point from 128 on. */
