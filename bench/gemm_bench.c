@@ -30,15 +30,29 @@ typedef struct {
     tp_dtype ab, c;
 } shape;
 
-#define FORWARD(t, n, k) {"fwd", t, n, k, false, true, false, TP_DTYPE_BF16, TP_DTYPE_BF16}
-#define INPUT_GRAD(t, n, k) {"dX", t, k, n, false, false, false, TP_DTYPE_BF16, TP_DTYPE_BF16}
-#define WEIGHT_GRAD(t, n, k) {"dW", n, k, t, true, false, true, TP_DTYPE_BF16, TP_DTYPE_F32}
+#define FORWARD(t, n, k)                                                 \
+    {                                                                    \
+        "fwd", t, n, k, false, true, false, TP_DTYPE_BF16, TP_DTYPE_BF16 \
+    }
+#define INPUT_GRAD(t, n, k)                                              \
+    {                                                                    \
+        "dX", t, k, n, false, false, false, TP_DTYPE_BF16, TP_DTYPE_BF16 \
+    }
+#define WEIGHT_GRAD(t, n, k)                                          \
+    {                                                                 \
+        "dW", n, k, t, true, false, true, TP_DTYPE_BF16, TP_DTYPE_F32 \
+    }
 #define LINEAR(t, n, k) FORWARD(t, n, k), INPUT_GRAD(t, n, k), WEIGHT_GRAD(t, n, k)
-#define GPT2(t, n, k)                                                                \
-    {"gpt2-fwd", t, n, k, false, false, false, TP_DTYPE_BF16, TP_DTYPE_BF16},        \
-        {"gpt2-dX", t, k, n, false, true, false, TP_DTYPE_BF16, TP_DTYPE_BF16},      \
-        {"gpt2-dW", k, n, t, true, false, true, TP_DTYPE_BF16, TP_DTYPE_F32}
-#define SINGLE(t, n, k) {"f32", t, n, k, false, true, false, TP_DTYPE_F32, TP_DTYPE_F32}
+#define GPT2(t, n, k)                                                           \
+    {"gpt2-fwd", t, n, k, false, false, false, TP_DTYPE_BF16, TP_DTYPE_BF16},   \
+        {"gpt2-dX", t, k, n, false, true, false, TP_DTYPE_BF16, TP_DTYPE_BF16}, \
+    {                                                                           \
+        "gpt2-dW", k, n, t, true, false, true, TP_DTYPE_BF16, TP_DTYPE_F32      \
+    }
+#define SINGLE(t, n, k)                                                \
+    {                                                                  \
+        "f32", t, n, k, false, true, false, TP_DTYPE_F32, TP_DTYPE_F32 \
+    }
 
 static const shape shapes[] = {
     {"square", 1024, 1024, 1024, false, true, false, TP_DTYPE_BF16, TP_DTYPE_F32},
@@ -281,7 +295,8 @@ static options parse(int argc, char **argv)
                 exit(2);
             }
         } else {
-            fprintf(stderr, "usage: gemm_bench [--rounds=N] [--only=text] [--isa=name] [--alone]\n");
+            fprintf(stderr,
+                    "usage: gemm_bench [--rounds=N] [--only=text] [--isa=name] [--alone]\n");
             exit(2);
         }
     }

@@ -73,31 +73,33 @@ void tp_bpe_init(tp_bpe *bpe, tp_arena *arena, size_t n_tokens, int32_t n_ids, s
         bpe->pairs[i].rank = NO_RANK;
 }
 
-/* What a spelling decodes to: its bytes, or, when a character spells no byte, the
- * spelling as it stands. */
-static uint32_t decode_spelling(const char *spelling, size_t n, char *out)
+/* The bytes that a spelling stands for; false when a character spells none. */
+static bool decode_spelling(const char *spelling, size_t n, char *out, uint32_t *ret_n)
 {
     uint32_t n_bytes = 0, cp;
     for (size_t i = 0, len; i < n; i += len) {
         len = tp_utf8_decode(spelling + i, n - i, &cp);
         int byte = len ? tp_byte_of_char(cp) : -1;
-        if (byte < 0) {
-            memcpy(out, spelling, n);
-            return (uint32_t)n;
-        }
+        if (byte < 0)
+            return false;
         out[n_bytes++] = (char)byte;
     }
-    return n_bytes;
+    *ret_n = n_bytes;
+    return true;
 }
 
-void tp_bpe_set_token(tp_bpe *bpe, tp_arena *arena, int32_t id, const char *spelling, size_t n)
+void tp_bpe_set_token(tp_bpe *bpe, tp_arena *arena, int32_t id, const char *spelling, size_t n,
+                      bool is_literal)
 {
     tp_token *token = &bpe->tokens[id];
     char *bytes = tp_arena_array(arena, char, n + 1);
     token->spelling = tp_arena_strndup(arena, spelling, n);
     token->spelling_len = (uint32_t)n;
-    token->n_bytes = decode_spelling(spelling, n, bytes);
     token->bytes = bytes;
+    if (is_literal || !decode_spelling(spelling, n, bytes, &token->n_bytes)) {
+        token->bytes = token->spelling;
+        token->n_bytes = token->spelling_len;
+    }
 }
 
 static bool is_spelled(const tp_token *token, const char *spelling, size_t n)

@@ -50,8 +50,11 @@ typedef struct {
 /* Tables for at most n_tokens model tokens with ids below n_ids, and n_merges merges. */
 void tp_bpe_init(tp_bpe *bpe, tp_arena *arena, size_t n_tokens, int32_t n_ids, size_t n_merges);
 
-/* Give `id` its spelling (copied into the arena) and what it decodes to. */
-void tp_bpe_set_token(tp_bpe *bpe, tp_arena *arena, int32_t id, const char *spelling, size_t n);
+/* Give `id` its spelling (copied into the arena).  It decodes to the bytes that its
+ * characters spell; a literal one, or one with a character that spells no byte,
+ * decodes to the spelling as it stands. */
+void tp_bpe_set_token(tp_bpe *bpe, tp_arena *arena, int32_t id, const char *spelling, size_t n,
+                      bool is_literal);
 
 /* Make a model token findable; false when its spelling is there already. */
 bool tp_bpe_index_token(tp_bpe *bpe, int32_t id);

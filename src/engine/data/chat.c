@@ -11,9 +11,9 @@
 enum {
     DEFAULT_OUTPUT = 64 << 20,
     DEFAULT_TURNS = 10 * 1000 * 1000,
-    SPARE_MEMORY = 64 << 20,  /* beside what output and context may need */
-    PARSE_BYTES = 512,        /* arena per byte of source: tokens and nodes */
-    NODE_BYTES = 160          /* arena per value of the context */
+    SPARE_MEMORY = 64 << 20, /* beside what output and context may need */
+    PARSE_BYTES = 512,       /* arena per byte of source: tokens and nodes */
+    NODE_BYTES = 160         /* arena per value of the context */
 };
 
 tp_status tp_template_parse(const char *name, const char *text, size_t n, tp_template **ret,
@@ -43,10 +43,7 @@ void tp_template_free(tp_template *t)
     free(t);
 }
 
-bool tp_template_has_generation(const tp_template *t)
-{
-    return t->has_generation;
-}
+bool tp_template_has_generation(const tp_template *t) { return t->has_generation; }
 
 void tp_spans_release(tp_spans *spans)
 {
@@ -109,7 +106,7 @@ tp_status tp_jinja_charge(tp_jinja_run *run, uint64_t n)
     run->n_turns += n;
     if (run->n_turns > run->max_turns)
         return exhausted(run, "rendering takes more than %llu steps",
-                             (unsigned long long)run->max_turns);
+                         (unsigned long long)run->max_turns);
     return TP_OK;
 }
 
@@ -117,14 +114,11 @@ tp_status tp_jinja_enter(tp_jinja_run *run)
 {
     if (++run->depth > TP_JINJA_MAX_DEPTH)
         return exhausted(run, "expressions, blocks and macros nest deeper than %d",
-                             TP_JINJA_MAX_DEPTH);
+                         TP_JINJA_MAX_DEPTH);
     return TP_OK;
 }
 
-void tp_jinja_leave(tp_jinja_run *run)
-{
-    run->depth--;
-}
+void tp_jinja_leave(tp_jinja_run *run) { run->depth--; }
 
 /* --- the context --- */
 
@@ -211,7 +205,7 @@ static tp_status bind_context(tp_jinja_run *run, const tp_json *context)
 static tp_status render(tp_jinja_run *run, const tp_json *context)
 {
     void *root = NULL;
-    tp_jinja_flow flow = TP_FLOW_NEXT;
+    tp_jinja_flow flow = TP_JINJA_FLOW_NEXT;
     TP_TRY(tp_jinja_take(run, run->template->n_names, sizeof(tp_any), &root));
     run->root = root;
     TP_TRY(tp_jinja_new_scope(run, NULL, &run->root_scope));

@@ -15,29 +15,29 @@
 #include "engine/data/jinja_value.h"
 
 enum {
-    TP_JINJA_MAX_NESTING = 64,        /* of expressions, and of blocks, in the source */
-    TP_JINJA_MAX_SOURCE = 4 << 20     /* bytes */
+    TP_JINJA_MAX_NESTING = 64,    /* of expressions, and of blocks, in the source */
+    TP_JINJA_MAX_SOURCE = 4 << 20 /* bytes */
 };
 
 typedef enum {
-    TP_TOKEN_EOF,
-    TP_TOKEN_DATA,
-    TP_TOKEN_PRINT_BEGIN, /* {{ */
-    TP_TOKEN_PRINT_END,
-    TP_TOKEN_BLOCK_BEGIN, /* {% */
-    TP_TOKEN_BLOCK_END,
-    TP_TOKEN_NAME,
-    TP_TOKEN_STRING,
-    TP_TOKEN_INTEGER,
-    TP_TOKEN_FLOAT,
-    TP_TOKEN_OPERATOR
+    TP_JINJA_TOKEN_EOF,
+    TP_JINJA_TOKEN_DATA,
+    TP_JINJA_TOKEN_PRINT_BEGIN, /* {{ */
+    TP_JINJA_TOKEN_PRINT_END,
+    TP_JINJA_TOKEN_BLOCK_BEGIN, /* {% */
+    TP_JINJA_TOKEN_BLOCK_END,
+    TP_JINJA_TOKEN_NAME,
+    TP_JINJA_TOKEN_STRING,
+    TP_JINJA_TOKEN_INTEGER,
+    TP_JINJA_TOKEN_FLOAT,
+    TP_JINJA_TOKEN_OPERATOR
 } tp_jinja_token_type;
 
 typedef struct {
     tp_jinja_token_type type;
-    uint32_t line;  /* from 1 */
-    tp_slice text;  /* data, name, operator as written; string unescaped */
-    tp_any value;   /* of a literal */
+    uint32_t line; /* from 1 */
+    tp_slice text; /* data, name, operator as written; string unescaped */
+    tp_any value;  /* of a literal */
 } tp_jinja_token;
 
 /* All tokens of `text`, the last one EOF.  Everything is in `arena`. */
@@ -46,43 +46,43 @@ TP_CHECKED tp_status tp_jinja_lex(tp_arena *arena, const char *name, const char 
 
 typedef enum {
     /* expressions: which kids and what else they have */
-    TP_NODE_CONST,   /* value */
-    TP_NODE_NAME,    /* symbol */
-    TP_NODE_TUPLE,   /* kids */
-    TP_NODE_LIST,    /* kids */
-    TP_NODE_DICT,    /* kids: key, value, key, value ... */
-    TP_NODE_ATTR,    /* kids[0], text */
-    TP_NODE_ITEM,    /* kids[0], kids[1] the key */
-    TP_NODE_SLICE,   /* kids[0], then start, stop, step or NULL */
-    TP_NODE_CALL,    /* kids[0], call */
-    TP_NODE_FILTER,  /* kids[0] or NULL (a block's text), text, call */
-    TP_NODE_TEST,    /* kids[0], text, call */
-    TP_NODE_NOT,     /* kids[0] */
-    TP_NODE_NEGATE,  /* kids[0] */
-    TP_NODE_PLUS,    /* kids[0] */
-    TP_NODE_CHAIN,   /* kids; ops[i] between kids[i] and kids[i + 1], left to right */
-    TP_NODE_CONCAT,  /* kids */
-    TP_NODE_COMPARE, /* kids; ops as in a CHAIN, all of them must hold */
-    TP_NODE_AND,     /* kids */
-    TP_NODE_OR,      /* kids */
-    TP_NODE_COND,    /* kids: value, condition, value, condition ... [, otherwise] */
-    TP_NODE_NSREF,   /* symbol, text: target of {% set ns.x = %} */
+    TP_JINJA_NODE_CONST,   /* value */
+    TP_JINJA_NODE_NAME,    /* symbol */
+    TP_JINJA_NODE_TUPLE,   /* kids */
+    TP_JINJA_NODE_LIST,    /* kids */
+    TP_JINJA_NODE_DICT,    /* kids: key, value, key, value ... */
+    TP_JINJA_NODE_ATTR,    /* kids[0], text */
+    TP_JINJA_NODE_ITEM,    /* kids[0], kids[1] the key */
+    TP_JINJA_NODE_SLICE,   /* kids[0], then start, stop, step or NULL */
+    TP_JINJA_NODE_CALL,    /* kids[0], call */
+    TP_JINJA_NODE_FILTER,  /* kids[0] or NULL (a block's text), text, call */
+    TP_JINJA_NODE_TEST,    /* kids[0], text, call */
+    TP_JINJA_NODE_NOT,     /* kids[0] */
+    TP_JINJA_NODE_NEGATE,  /* kids[0] */
+    TP_JINJA_NODE_PLUS,    /* kids[0] */
+    TP_JINJA_NODE_CHAIN,   /* kids; ops[i] between kids[i] and kids[i + 1], left to right */
+    TP_JINJA_NODE_CONCAT,  /* kids */
+    TP_JINJA_NODE_COMPARE, /* kids; ops as in a CHAIN, all of them must hold */
+    TP_JINJA_NODE_AND,     /* kids */
+    TP_JINJA_NODE_OR,      /* kids */
+    TP_JINJA_NODE_COND,    /* kids: value, condition, value, condition ... [, otherwise] */
+    TP_JINJA_NODE_NSREF,   /* symbol, text: target of {% set ns.x = %} */
     /* statements */
-    TP_NODE_BODY,         /* kids */
-    TP_NODE_DATA,         /* text */
-    TP_NODE_PRINT,        /* kids */
-    TP_NODE_IF,           /* kids: condition, body, condition, body ... [, else body] */
-    TP_NODE_FOR,          /* kids: target, iterable, body, else or NULL, filter or NULL */
-    TP_NODE_SET,          /* kids: target, value */
-    TP_NODE_SET_BLOCK,    /* kids: target, filter or NULL, body */
-    TP_NODE_MACRO,        /* symbol, macro */
-    TP_NODE_CALL_BLOCK,   /* kids[0] a CALL; macro */
-    TP_NODE_FILTER_BLOCK, /* kids: filter, body */
-    TP_NODE_WITH,         /* kids: target, value ..., body */
-    TP_NODE_BLOCK,        /* kids[0] body */
-    TP_NODE_GENERATION,   /* kids[0] body */
-    TP_NODE_BREAK,
-    TP_NODE_CONTINUE
+    TP_JINJA_NODE_BODY,         /* kids */
+    TP_JINJA_NODE_DATA,         /* text */
+    TP_JINJA_NODE_PRINT,        /* kids */
+    TP_JINJA_NODE_IF,           /* kids: condition, body, condition, body ... [, else body] */
+    TP_JINJA_NODE_FOR,          /* kids: target, iterable, body, else or NULL, filter or NULL */
+    TP_JINJA_NODE_SET,          /* kids: target, value */
+    TP_JINJA_NODE_SET_BLOCK,    /* kids: target, filter or NULL, body */
+    TP_JINJA_NODE_MACRO,        /* symbol, macro */
+    TP_JINJA_NODE_CALL_BLOCK,   /* kids[0] a CALL; macro */
+    TP_JINJA_NODE_FILTER_BLOCK, /* kids: filter, body */
+    TP_JINJA_NODE_WITH,         /* kids: target, value ..., body */
+    TP_JINJA_NODE_BLOCK,        /* kids[0] body */
+    TP_JINJA_NODE_GENERATION,   /* kids[0] body */
+    TP_JINJA_NODE_BREAK,
+    TP_JINJA_NODE_CONTINUE
 } tp_jinja_node_kind;
 
 typedef enum {
@@ -116,8 +116,8 @@ typedef struct {
 } tp_jinja_call;
 
 typedef struct {
-    tp_slice name; /* empty: the body of a call block */
-    uint32_t *params; /* symbols */
+    tp_slice name;            /* empty: the body of a call block */
+    uint32_t *params;         /* symbols */
     tp_jinja_node **defaults; /* of each parameter, or NULL */
     size_t n_params;
     tp_jinja_node *body;
@@ -155,7 +155,7 @@ struct tp_template {
 TP_CHECKED tp_status tp_jinja_parse(struct tp_template *t, const char *text, size_t n,
                                     tp_error *err);
 
-/* The parser at work, shared by its two files. */
+/* The parser at work, shared by its files. */
 typedef struct {
     struct tp_template *t;
     const tp_jinja_token *tokens;
@@ -196,17 +196,26 @@ tp_jinja_node *tp_jinja_new_list(tp_jinja_parser *p, tp_jinja_node_kind kind, ui
 
 /* How a comma-separated list ends, and what it may hold. */
 typedef struct {
-    bool simple;        /* names and literals only: targets */
-    bool no_condition;  /* "x if y" is not taken */
-    bool parenthesised; /* may be empty */
+    bool simple;         /* names and literals only: targets */
+    bool no_condition;   /* "x if y" is not taken */
+    bool parenthesised;  /* may be empty */
     bool with_namespace; /* ns.x may be a target */
 } tp_jinja_tuple_options;
 
+/* One level of nesting down: an error past the limit.  p->depth-- goes back up. */
+TP_CHECKED tp_status tp_jinja_deeper(tp_jinja_parser *p);
+tp_jinja_node *tp_jinja_new_const(tp_jinja_parser *p, uint32_t line, tp_any value);
+TP_CHECKED tp_status tp_jinja_parse_primary(tp_jinja_parser *p, bool with_namespace,
+                                            tp_jinja_node **ret);
+TP_CHECKED tp_status tp_jinja_parse_postfix(tp_jinja_parser *p, tp_jinja_node *node,
+                                            tp_jinja_node **ret);
+TP_CHECKED tp_status tp_jinja_parse_filters_and_tests(tp_jinja_parser *p, tp_jinja_node *node,
+                                                      tp_jinja_node **ret);
 TP_CHECKED tp_status tp_jinja_parse_expression(tp_jinja_parser *p, tp_jinja_node **ret);
 TP_CHECKED tp_status tp_jinja_parse_tuple(tp_jinja_parser *p, tp_jinja_tuple_options options,
                                           tp_jinja_node **ret);
-TP_CHECKED tp_status tp_jinja_parse_filters(tp_jinja_parser *p, tp_jinja_node *node, bool inline_first,
-                                            tp_jinja_node **ret);
+TP_CHECKED tp_status tp_jinja_parse_filters(tp_jinja_parser *p, tp_jinja_node *node,
+                                            bool inline_first, tp_jinja_node **ret);
 
 /* Is there a filter, a test of this name (jinja_filters.c, jinja_tests.c)? */
 bool tp_jinja_has_filter(tp_slice name);

@@ -60,9 +60,7 @@ static tp_status dict_get(tp_jinja_run *run, const tp_any *self, const tp_jinja_
     const tp_any *found = NULL;
     TP_TRY(tp_jinja_bind(run, "get()", args, (const char *const[]){NULL, NULL}, 2, 1, out));
     TP_TRY(tp_any_dict_get(run, self->dict, &out[0], &found));
-    *ret = found                            ? *found
-           : out[1].type == TP_ANY_MISSING ? tp_any_none()
-                                            : out[1];
+    *ret = found ? *found : out[1].type == TP_ANY_MISSING ? tp_any_none() : out[1];
     return TP_OK;
 }
 
@@ -139,9 +137,9 @@ static tp_status cycler_reset(tp_jinja_run *run, const tp_any *self, const tp_ji
     return TP_OK;
 }
 
-static const tp_jinja_function dict_methods[] = {
-    {"copy", copy},         {"get", dict_get}, {"items", dict_items}, {"keys", dict_keys},
-    {"values", dict_values}, {NULL, NULL}};
+static const tp_jinja_function dict_methods[] = {{"copy", copy},          {"get", dict_get},
+                                                 {"items", dict_items},   {"keys", dict_keys},
+                                                 {"values", dict_values}, {NULL, NULL}};
 static const tp_jinja_function list_methods[] = {
     {"copy", copy}, {"count", list_count}, {"index", list_index}, {NULL, NULL}};
 static const tp_jinja_function tuple_methods[] = {
@@ -150,14 +148,13 @@ static const tp_jinja_function float_methods[] = {{"is_integer", float_is_intege
 static const tp_jinja_function cycler_methods[] = {
     {"next", cycler_next}, {"reset", cycler_reset}, {NULL, NULL}};
 
-static const char *const dict_changes[] = {"clear",      "pop",    "popitem",
-                                           "setdefault", "update", NULL};
-static const char *const list_changes[] = {"append", "clear",  "extend",  "insert", "pop",
-                                           "remove", "reverse", "sort", NULL};
+static const char *const dict_changes[] = {"clear", "pop", "popitem", "setdefault", "update", NULL};
+static const char *const list_changes[] = {"append", "clear",   "extend", "insert", "pop",
+                                           "remove", "reverse", "sort",   NULL};
 /* They exist in Python and are of no use to templates. */
 static const char *const dict_others[] = {"fromkeys", NULL};
-static const char *const int_others[] = {"as_integer_ratio", "bit_count", "bit_length",
-                                         "conjugate",        "from_bytes", "to_bytes", NULL};
+static const char *const int_others[] = {"as_integer_ratio", "bit_count", "bit_length", "conjugate",
+                                         "from_bytes",       "to_bytes",  NULL};
 static const char *const float_others[] = {"as_integer_ratio", "conjugate", "fromhex", "hex", NULL};
 
 static bool is_one_of(tp_slice name, const char *const *names)

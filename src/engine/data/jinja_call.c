@@ -339,8 +339,8 @@ static tp_status g_strftime_now(tp_jinja_run *run, const tp_any *self, const tp_
     tp_slice s = {0};
     char fixed[MOST], text[8 * MOST];
     size_t n = 0;
-    TP_TRY(tp_jinja_bind(run, "strftime_now()", args, (const char *const[]){"format"}, 1, 1,
-                         &format));
+    TP_TRY(
+        tp_jinja_bind(run, "strftime_now()", args, (const char *const[]){"format"}, 1, 1, &format));
     TP_TRY(tp_jinja_want_text(run, "strftime_now()", &format, &s));
     for (size_t i = 0; i < s.len; i++) {
         char c = s.data[i], next = i + 1 < s.len ? s.data[i + 1] : 0;
@@ -374,14 +374,11 @@ static tp_status g_lipsum(tp_jinja_run *run, const tp_any *self, const tp_jinja_
 
 const tp_jinja_function *tp_jinja_global(tp_slice name)
 {
-    static const tp_jinja_function globals[] = {{"cycler", g_cycler},
-                                                {"dict", g_dict},
-                                                {"joiner", g_joiner},
-                                                {"lipsum", g_lipsum},
-                                                {"namespace", g_namespace},
-                                                {"raise_exception", g_raise_exception},
-                                                {"range", g_range},
-                                                {"strftime_now", g_strftime_now}};
+    static const tp_jinja_function globals[] = {
+        {"cycler", g_cycler},       {"dict", g_dict},
+        {"joiner", g_joiner},       {"lipsum", g_lipsum},
+        {"namespace", g_namespace}, {"raise_exception", g_raise_exception},
+        {"range", g_range},         {"strftime_now", g_strftime_now}};
     for (size_t i = 0; i < TP_COUNTOF(globals); i++)
         if (tp_slice_is(name, globals[i].name))
             return &globals[i];

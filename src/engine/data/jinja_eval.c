@@ -35,7 +35,7 @@ static tp_status eval_name(tp_jinja_run *run, const tp_jinja_node *node, tp_any 
 static tp_status eval_list(tp_jinja_run *run, const tp_jinja_node *node, tp_any *ret)
 {
     tp_any *values;
-    tp_any_type type = node->kind == TP_NODE_TUPLE ? TP_ANY_TUPLE : TP_ANY_LIST;
+    tp_any_type type = node->kind == TP_JINJA_NODE_TUPLE ? TP_ANY_TUPLE : TP_ANY_LIST;
     TP_TRY(tp_any_new_list(run, type, node->n_kids, ret, &values));
     for (uint32_t i = 0; i < node->n_kids; i++)
         TP_TRY(tp_jinja_eval(run, node->kids[i], &values[i]));
@@ -109,7 +109,7 @@ static tp_status eval_logic(tp_jinja_run *run, const tp_jinja_node *node, tp_any
 {
     for (uint32_t i = 0; i < node->n_kids; i++) {
         TP_TRY(tp_jinja_eval(run, node->kids[i], ret));
-        if (tp_any_is_true(ret) == (node->kind == TP_NODE_OR))
+        if (tp_any_is_true(ret) == (node->kind == TP_JINJA_NODE_OR))
             return TP_OK;
     }
     return TP_OK;
@@ -135,8 +135,8 @@ static tp_status add_keyword(tp_jinja_run *run, tp_jinja_args *args, tp_slice na
 {
     for (size_t i = 0; i < args->n_named; i++)
         if (tp_slice_eq(args->names[i], name))
-            return tp_jinja_fail(run, "argument '%.*s' is given twice",
-                                 (int)TP_MIN(name.len, 60), name.data);
+            return tp_jinja_fail(run, "argument '%.*s' is given twice", (int)TP_MIN(name.len, 60),
+                                 name.data);
     args->names[args->n_named] = name;
     args->named[args->n_named++] = *value;
     return TP_OK;
@@ -210,7 +210,7 @@ tp_status tp_jinja_filter_node(tp_jinja_run *run, const tp_jinja_node *node, con
     TP_TRY(tp_jinja_enter(run));
     if (!node->kids[0])
         self = *text;
-    else if (node->kids[0]->kind == TP_NODE_FILTER)
+    else if (node->kids[0]->kind == TP_JINJA_NODE_FILTER)
         TP_TRY(tp_jinja_filter_node(run, node->kids[0], text, &self));
     else
         TP_TRY(tp_jinja_eval(run, node->kids[0], &self));
@@ -238,46 +238,46 @@ static tp_status eval_inner(tp_jinja_run *run, const tp_jinja_node *node, tp_any
 {
     tp_any a, b;
     switch ((tp_jinja_node_kind)node->kind) {
-    case TP_NODE_TUPLE:
-    case TP_NODE_LIST:
+    case TP_JINJA_NODE_TUPLE:
+    case TP_JINJA_NODE_LIST:
         return eval_list(run, node, ret);
-    case TP_NODE_DICT:
+    case TP_JINJA_NODE_DICT:
         return eval_dict(run, node, ret);
-    case TP_NODE_ATTR:
+    case TP_JINJA_NODE_ATTR:
         TP_TRY(tp_jinja_eval(run, node->kids[0], &a));
         run->line = node->line;
         return tp_jinja_get_attr(run, &a, node->text, ret);
-    case TP_NODE_ITEM:
+    case TP_JINJA_NODE_ITEM:
         TP_TRY(tp_jinja_eval(run, node->kids[0], &a));
         TP_TRY(tp_jinja_eval(run, node->kids[1], &b));
         run->line = node->line;
         return tp_jinja_get_item(run, &a, &b, ret);
-    case TP_NODE_SLICE:
+    case TP_JINJA_NODE_SLICE:
         return eval_slice(run, node, ret);
-    case TP_NODE_CALL:
+    case TP_JINJA_NODE_CALL:
         return eval_call(run, node, ret);
-    case TP_NODE_FILTER:
+    case TP_JINJA_NODE_FILTER:
         return tp_jinja_filter_node(run, node, NULL, ret);
-    case TP_NODE_TEST:
+    case TP_JINJA_NODE_TEST:
         return eval_test(run, node, ret);
-    case TP_NODE_NOT:
+    case TP_JINJA_NODE_NOT:
         TP_TRY(tp_jinja_eval(run, node->kids[0], &a));
         *ret = tp_any_bool(!tp_any_is_true(&a));
         return TP_OK;
-    case TP_NODE_NEGATE:
-    case TP_NODE_PLUS:
+    case TP_JINJA_NODE_NEGATE:
+    case TP_JINJA_NODE_PLUS:
         TP_TRY(tp_jinja_eval(run, node->kids[0], &a));
-        return tp_jinja_negate(run, &a, node->kind == TP_NODE_NEGATE, ret);
-    case TP_NODE_CHAIN:
+        return tp_jinja_negate(run, &a, node->kind == TP_JINJA_NODE_NEGATE, ret);
+    case TP_JINJA_NODE_CHAIN:
         return eval_chain(run, node, ret);
-    case TP_NODE_CONCAT:
+    case TP_JINJA_NODE_CONCAT:
         return eval_concat(run, node, ret);
-    case TP_NODE_COMPARE:
+    case TP_JINJA_NODE_COMPARE:
         return eval_compare(run, node, ret);
-    case TP_NODE_AND:
-    case TP_NODE_OR:
+    case TP_JINJA_NODE_AND:
+    case TP_JINJA_NODE_OR:
         return eval_logic(run, node, ret);
-    case TP_NODE_COND:
+    case TP_JINJA_NODE_COND:
         return eval_condition(run, node, ret);
     default:
         return tp_jinja_fail(run, "this is not an expression");
@@ -287,11 +287,11 @@ static tp_status eval_inner(tp_jinja_run *run, const tp_jinja_node *node, tp_any
 tp_status tp_jinja_eval(tp_jinja_run *run, const tp_jinja_node *node, tp_any *ret)
 {
     run->line = node->line;
-    if (node->kind == TP_NODE_CONST) {
+    if (node->kind == TP_JINJA_NODE_CONST) {
         *ret = node->value;
         return TP_OK;
     }
-    if (node->kind == TP_NODE_NAME)
+    if (node->kind == TP_JINJA_NODE_NAME)
         return eval_name(run, node, ret);
     TP_TRY(tp_jinja_enter(run));
     TP_TRY(tp_jinja_charge(run, 1));

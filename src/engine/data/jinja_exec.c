@@ -43,7 +43,8 @@ tp_status tp_jinja_bind_name(tp_jinja_run *run, tp_jinja_scope *scope, uint32_t 
 static tp_status assign_attribute(tp_jinja_run *run, const tp_jinja_node *target,
                                   const tp_any *value)
 {
-    tp_jinja_node name = {.kind = TP_NODE_NAME, .line = target->line, .symbol = target->symbol};
+    tp_jinja_node name = {
+        .kind = TP_JINJA_NODE_NAME, .line = target->line, .symbol = target->symbol};
     tp_any object, key = tp_any_text(target->text.data, target->text.len);
     TP_TRY(tp_jinja_eval(run, &name, &object));
     if (object.type != TP_ANY_NAMESPACE)
@@ -58,9 +59,9 @@ static tp_status assign_attribute(tp_jinja_run *run, const tp_jinja_node *target
 tp_status tp_jinja_assign(tp_jinja_run *run, const tp_jinja_node *target, const tp_any *value)
 {
     run->line = target->line;
-    if (target->kind == TP_NODE_NAME)
+    if (target->kind == TP_JINJA_NODE_NAME)
         return tp_jinja_bind_name(run, run->scope, target->symbol, value);
-    if (target->kind == TP_NODE_NSREF)
+    if (target->kind == TP_JINJA_NODE_NSREF)
         return assign_attribute(run, target, value);
     tp_any list;
     if (!tp_any_is_iterable(value))
@@ -89,7 +90,7 @@ static tp_status exec_scoped(tp_jinja_run *run, const tp_jinja_node *body, tp_ji
 tp_status tp_jinja_capture(tp_jinja_run *run, const tp_jinja_node *body, tp_any *ret)
 {
     tp_jinja_text text = {.run = run}, *outer = run->out;
-    tp_jinja_flow flow = TP_FLOW_NEXT;
+    tp_jinja_flow flow = TP_JINJA_FLOW_NEXT;
     run->out = &text;
     TP_TRY(tp_jinja_exec(run, body, &flow));
     run->out = outer;
@@ -239,7 +240,7 @@ static tp_status exec_print(tp_jinja_run *run, const tp_jinja_node *node)
 
 static tp_status exec_body(tp_jinja_run *run, const tp_jinja_node *node, tp_jinja_flow *flow)
 {
-    for (uint32_t i = 0; i < node->n_kids && *flow == TP_FLOW_NEXT; i++)
+    for (uint32_t i = 0; i < node->n_kids && *flow == TP_JINJA_FLOW_NEXT; i++)
         TP_TRY(tp_jinja_exec(run, node->kids[i], flow));
     return TP_OK;
 }
@@ -247,35 +248,35 @@ static tp_status exec_body(tp_jinja_run *run, const tp_jinja_node *node, tp_jinj
 static tp_status exec_inner(tp_jinja_run *run, const tp_jinja_node *node, tp_jinja_flow *flow)
 {
     switch ((tp_jinja_node_kind)node->kind) {
-    case TP_NODE_BODY:
+    case TP_JINJA_NODE_BODY:
         return exec_body(run, node, flow);
-    case TP_NODE_PRINT:
+    case TP_JINJA_NODE_PRINT:
         return exec_print(run, node);
-    case TP_NODE_IF:
+    case TP_JINJA_NODE_IF:
         return exec_if(run, node, flow);
-    case TP_NODE_FOR:
+    case TP_JINJA_NODE_FOR:
         return tp_jinja_exec_for(run, node, flow);
-    case TP_NODE_SET:
+    case TP_JINJA_NODE_SET:
         return exec_set(run, node);
-    case TP_NODE_SET_BLOCK:
+    case TP_JINJA_NODE_SET_BLOCK:
         return exec_set_block(run, node);
-    case TP_NODE_MACRO:
+    case TP_JINJA_NODE_MACRO:
         return exec_macro(run, node);
-    case TP_NODE_CALL_BLOCK:
+    case TP_JINJA_NODE_CALL_BLOCK:
         return exec_call_block(run, node);
-    case TP_NODE_FILTER_BLOCK:
+    case TP_JINJA_NODE_FILTER_BLOCK:
         return exec_filter_block(run, node);
-    case TP_NODE_WITH:
+    case TP_JINJA_NODE_WITH:
         return exec_with(run, node, flow);
-    case TP_NODE_BLOCK:
+    case TP_JINJA_NODE_BLOCK:
         return exec_scoped(run, node->kids[0], run->root_scope, flow);
-    case TP_NODE_GENERATION:
+    case TP_JINJA_NODE_GENERATION:
         return exec_generation(run, node, flow);
-    case TP_NODE_BREAK:
-        *flow = TP_FLOW_BREAK;
+    case TP_JINJA_NODE_BREAK:
+        *flow = TP_JINJA_FLOW_BREAK;
         return TP_OK;
-    case TP_NODE_CONTINUE:
-        *flow = TP_FLOW_CONTINUE;
+    case TP_JINJA_NODE_CONTINUE:
+        *flow = TP_JINJA_FLOW_CONTINUE;
         return TP_OK;
     default:
         return tp_jinja_fail(run, "this is not a statement");
@@ -285,7 +286,7 @@ static tp_status exec_inner(tp_jinja_run *run, const tp_jinja_node *node, tp_jin
 tp_status tp_jinja_exec(tp_jinja_run *run, const tp_jinja_node *node, tp_jinja_flow *flow)
 {
     run->line = node->line;
-    if (node->kind == TP_NODE_DATA)
+    if (node->kind == TP_JINJA_NODE_DATA)
         return tp_jinja_add(run->out, node->text.data, node->text.len);
     TP_TRY(tp_jinja_enter(run));
     TP_TRY(tp_jinja_charge(run, 1));

@@ -57,8 +57,8 @@ static tp_status f_title(tp_jinja_run *run, const tp_any *self, const tp_jinja_a
         while (end < s.len && is_word_gap(s, end) == gap)
             end += tp_utf8_length(s.data + end, s.len - end);
         size_t rest = at + len;
-        TP_TRY(tp_jinja_change_case(run, TP_CASE_LOWER, (tp_slice){s.data + rest, end - rest},
-                                    &part));
+        TP_TRY(
+            tp_jinja_change_case(run, TP_CASE_LOWER, (tp_slice){s.data + rest, end - rest}, &part));
         TP_TRY(tp_jinja_add(&out, part.text.data, part.text.len));
         at = end;
     }
@@ -177,8 +177,8 @@ static tp_status f_indent(tp_jinja_run *run, const tp_any *self, const tp_jinja_
     TP_TRY(tp_jinja_add(&source, s.data, s.len));
     TP_TRY(tp_jinja_adds(&source, "\n"));
     TP_TRY(tp_jinja_splitlines(run, tp_jinja_text_value(&source).text, false, &lines));
-    TP_TRY(add_indented(&text, lines.items, indent, tp_any_is_true(&out[1]),
-                        tp_any_is_true(&out[2])));
+    TP_TRY(
+        add_indented(&text, lines.items, indent, tp_any_is_true(&out[1]), tp_any_is_true(&out[2])));
     *ret = tp_jinja_text_value(&text);
     return TP_OK;
 }
@@ -195,9 +195,8 @@ static tp_status f_join(tp_jinja_run *run, const tp_any *self, const tp_jinja_ar
     if (out[0].type != TP_ANY_MISSING)
         TP_TRY(tp_any_to_text(run, &out[0], &between));
     if (out[1].type != TP_ANY_MISSING && out[1].type != TP_ANY_NONE) {
-        tp_jinja_args by = {.names = (tp_slice[]){TP_SLICE("attribute")},
-                            .named = &out[1],
-                            .n_named = 1};
+        tp_jinja_args by = {
+            .names = (tp_slice[]){TP_SLICE("attribute")}, .named = &out[1], .n_named = 1};
         TP_TRY(tp_jinja_call_filter(run, TP_SLICE("map"), self, &by, &list));
     }
     TP_TRY(tp_any_walk_begin(run, &list, &walk));
@@ -426,10 +425,7 @@ static const tp_jinja_function *find_filter(tp_slice name)
     return NULL;
 }
 
-bool tp_jinja_has_filter(tp_slice name)
-{
-    return find_filter(name) != NULL;
-}
+bool tp_jinja_has_filter(tp_slice name) { return find_filter(name) != NULL; }
 
 /* In jinja2 these are generators: what goes wrong in them is seen when they are used. */
 static bool is_lazy(tp_slice name)

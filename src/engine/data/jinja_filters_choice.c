@@ -12,9 +12,7 @@ static tp_status f_default(tp_jinja_run *run, const tp_any *self, const tp_jinja
     tp_any out[2];
     TP_TRY(tp_jinja_bind(run, "default", args, names, 2, 0, out));
     bool use = self->type == TP_ANY_UNDEFINED || (tp_any_is_true(&out[1]) && !tp_any_is_true(self));
-    *ret = !use                            ? *self
-           : out[0].type == TP_ANY_MISSING ? tp_any_text("", 0)
-                                           : out[0];
+    *ret = !use ? *self : out[0].type == TP_ANY_MISSING ? tp_any_text("", 0) : out[0];
     return TP_OK;
 }
 
@@ -39,8 +37,8 @@ static const tp_any *keyword(const tp_jinja_args *args, const char *name)
 }
 
 /* map(attribute="a", default=x) or map("filter", args ...) */
-static tp_status map_element(tp_jinja_run *run, const tp_jinja_path *path, const tp_jinja_args *args,
-                             const tp_any *element, tp_any *ret)
+static tp_status map_element(tp_jinja_run *run, const tp_jinja_path *path,
+                             const tp_jinja_args *args, const tp_any *element, tp_any *ret)
 {
     if (path)
         return tp_jinja_path_get(run, path, element, ret);
@@ -145,7 +143,12 @@ static tp_status f_rejectattr(tp_jinja_run *run, const tp_any *self, const tp_ji
     return choose(run, self, args, true, false, ret);
 }
 
-const tp_jinja_function tp_jinja_choice_filters[] = {
-    {"attr", f_attr},     {"d", f_default},           {"default", f_default},
-    {"map", f_map},       {"reject", f_reject},       {"rejectattr", f_rejectattr},
-    {"select", f_select}, {"selectattr", f_selectattr}, {NULL, NULL}};
+const tp_jinja_function tp_jinja_choice_filters[] = {{"attr", f_attr},
+                                                     {"d", f_default},
+                                                     {"default", f_default},
+                                                     {"map", f_map},
+                                                     {"reject", f_reject},
+                                                     {"rejectattr", f_rejectattr},
+                                                     {"select", f_select},
+                                                     {"selectattr", f_selectattr},
+                                                     {NULL, NULL}};

@@ -433,8 +433,7 @@ static tp_status f_slice(tp_jinja_run *run, const tp_any *self, const tp_jinja_a
 }
 
 const tp_jinja_function tp_jinja_list_filters[] = {
-    {"batch", f_batch},     {"dictsort", f_dictsort}, {"first", f_first},
-    {"groupby", f_groupby}, {"items", f_items},       {"last", f_last},
-    {"list", f_list},       {"max", f_max},           {"min", f_min},
-    {"reverse", f_reverse}, {"slice", f_slice},       {"sort", f_sort},
-    {"sum", f_sum},         {"unique", f_unique},     {NULL, NULL}};
+    {"batch", f_batch}, {"dictsort", f_dictsort}, {"first", f_first}, {"groupby", f_groupby},
+    {"items", f_items}, {"last", f_last},         {"list", f_list},   {"max", f_max},
+    {"min", f_min},     {"reverse", f_reverse},   {"slice", f_slice}, {"sort", f_sort},
+    {"sum", f_sum},     {"unique", f_unique},     {NULL, NULL}};

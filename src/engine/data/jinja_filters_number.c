@@ -57,9 +57,7 @@ static tp_status f_int(tp_jinja_run *run, const tp_any *self, const tp_jinja_arg
     }
     if (overflow)
         return tp_jinja_unsupported(run, "an integer beyond 127 bits is not supported");
-    *ret = ok                              ? tp_any_int(integer)
-           : out[0].type == TP_ANY_MISSING ? tp_any_int(0)
-                                           : out[0];
+    *ret = ok ? tp_any_int(integer) : out[0].type == TP_ANY_MISSING ? tp_any_int(0) : out[0];
     return TP_OK;
 }
 
@@ -74,9 +72,7 @@ static tp_status f_float(tp_jinja_run *run, const tp_any *self, const tp_jinja_a
     bool ok = self->type == TP_ANY_STR
                   ? tp_python_parse_float(self->text.data, self->text.len, &real)
                   : tp_any_as_float(self, &real);
-    *ret = ok                           ? tp_any_float(real)
-           : out.type == TP_ANY_MISSING ? tp_any_float(0)
-                                        : out;
+    *ret = ok ? tp_any_float(real) : out.type == TP_ANY_MISSING ? tp_any_float(0) : out;
     return TP_OK;
 }
 
@@ -192,6 +188,6 @@ static tp_status f_length(tp_jinja_run *run, const tp_any *self, const tp_jinja_
 }
 
 const tp_jinja_function tp_jinja_number_filters[] = {
-    {"abs", f_abs},       {"count", f_length}, {"filesizeformat", f_filesizeformat},
-    {"float", f_float},   {"int", f_int},      {"length", f_length},
-    {"round", f_round},   {NULL, NULL}};
+    {"abs", f_abs},     {"count", f_length}, {"filesizeformat", f_filesizeformat},
+    {"float", f_float}, {"int", f_int},      {"length", f_length},
+    {"round", f_round}, {NULL, NULL}};

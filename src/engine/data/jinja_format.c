@@ -66,9 +66,10 @@ tp_status tp_jinja_format_integer(tp_jinja_text *out, const tp_jinja_spec *spec,
 {
     char digits[130], text[700];
     bool upper = spec->type == 'X';
-    unsigned base = upper || spec->type == 'x' ? 16 : spec->type == 'o' ? 8
-                                                  : spec->type == 'b'   ? 2
-                                                                        : 10;
+    unsigned base = upper || spec->type == 'x' ? 16
+                    : spec->type == 'o'        ? 8
+                    : spec->type == 'b'        ? 2
+                                               : 10;
     unsigned __int128 size = value < 0 ? -(unsigned __int128)value : (unsigned __int128)value;
     size_t n = digits_in_base(size, base, upper, digits), len = 0;
     if (value < 0)
@@ -135,17 +136,19 @@ tp_status tp_jinja_format_float(tp_jinja_text *out, const tp_jinja_spec *spec, d
     else if (spec->sign)
         text[len++] = spec->sign;
     if (!isfinite(value))
-        snprintf(number, sizeof number, "%s", isnan(value) ? (upper ? "NAN" : "nan")
-                                              : upper      ? "INF"
-                                                           : "inf");
+        snprintf(number, sizeof number, "%s",
+                 isnan(value) ? (upper ? "NAN" : "nan")
+                 : upper      ? "INF"
+                              : "inf");
     else if (spec->type == 'f' || spec->type == 'F' || spec->type == '%')
         snprintf(number, sizeof number, spec->alternate ? "%#.*f" : "%.*f", precision,
                  spec->type == '%' ? size * 100 : size);
     else if (spec->type == 'e' || spec->type == 'E')
         snprintf(number, sizeof number, upper ? "%.*E" : "%.*e", precision, size);
     else if (spec->type == 'g' || spec->type == 'G' || spec->type == 'n')
-        snprintf(number, sizeof number, upper ? (spec->alternate ? "%#.*G" : "%.*G")
-                                              : (spec->alternate ? "%#.*g" : "%.*g"),
+        snprintf(number, sizeof number,
+                 upper ? (spec->alternate ? "%#.*G" : "%.*G")
+                       : (spec->alternate ? "%#.*g" : "%.*g"),
                  precision, size);
     else
         general_float(size, spec->precision, number, sizeof number);
@@ -186,10 +189,7 @@ static tp_status next_argument(percent *p, tp_any *ret)
     return TP_OK;
 }
 
-static char current(const percent *p)
-{
-    return p->at < p->format.len ? p->format.data[p->at] : 0;
-}
+static char current(const percent *p) { return p->at < p->format.len ? p->format.data[p->at] : 0; }
 
 /* "(key)": the argument is that item of the right side. */
 static tp_status keyed_argument(percent *p, tp_any *ret)

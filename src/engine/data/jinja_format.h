@@ -7,10 +7,10 @@
 typedef struct {
     char fill[4]; /* one code point */
     size_t fill_len;
-    char align;    /* '<', '>', '^', '=' (sign first, then fill), or 0 */
-    char sign;     /* '+', ' ', or 0 */
+    char align; /* '<', '>', '^', '=' (sign first, then fill), or 0 */
+    char sign;  /* '+', ' ', or 0 */
     bool alternate, zero;
-    char grouping; /* ',', '_', or 0 */
+    char grouping;            /* ',', '_', or 0 */
     int64_t width, precision; /* -1: none */
     char type;                /* 0: none */
 } tp_jinja_spec;

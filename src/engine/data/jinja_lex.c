@@ -111,7 +111,7 @@ static void push_data(lexer *l, size_t begin, size_t end, char sign, bool is_pri
             data.len = last;
     }
     if (data.len)
-        push(l, TP_TOKEN_DATA, l->line, data);
+        push(l, TP_JINJA_TOKEN_DATA, l->line, data);
 }
 
 static tp_status lex_comment(lexer *l)
@@ -144,18 +144,14 @@ static tp_status lex_raw(lexer *l, bool at_line_start)
     return TP_OK;
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /* Digits with single underscores between them: their end, or `at`. */
 static size_t digits_end(const lexer *l, size_t at)
 {
     size_t end = at;
-    while (end < l->n &&
-           (is_digit(l->text[end]) || (l->text[end] == '_' && end > at && end + 1 < l->n &&
-                                       is_digit(l->text[end + 1]))))
+    while (end < l->n && (is_digit(l->text[end]) || (l->text[end] == '_' && end > at &&
+                                                     end + 1 < l->n && is_digit(l->text[end + 1]))))
         end++;
     return end;
 }
@@ -168,7 +164,8 @@ static size_t float_end(const lexer *l)
     size_t whole = digits_end(l, l->at), end = whole;
     if (whole == l->at)
         return 0;
-    bool has_fraction = whole < l->n && l->text[whole] == '.' && digits_end(l, whole + 1) > whole + 1;
+    bool has_fraction =
+        whole < l->n && l->text[whole] == '.' && digits_end(l, whole + 1) > whole + 1;
     if (has_fraction)
         end = digits_end(l, whole + 1);
     if (end < l->n && (l->text[end] == 'e' || l->text[end] == 'E')) {
@@ -193,7 +190,7 @@ static tp_slice without_underscores(lexer *l, size_t begin, size_t end)
 
 static int digit_value(char c, int base)
 {
-    int v = is_digit(c)               ? c - '0'
+    int v = is_digit(c)                              ? c - '0'
             : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
                                                      : 99;
     return v < base ? v : -1;
@@ -233,7 +230,7 @@ static tp_status lex_integer(lexer *l)
         if (__builtin_mul_overflow(value, base, &value) ||
             __builtin_add_overflow(value, digit_value(digits.data[i], base), &value))
             return fail(l, "an integer beyond 127 bits is not supported");
-    push(l, TP_TOKEN_INTEGER, l->line, digits);
+    push(l, TP_JINJA_TOKEN_INTEGER, l->line, digits);
     l->tokens[l->n_tokens - 1].value = tp_any_int(value);
     advance(l, end);
     return TP_OK;
@@ -244,7 +241,7 @@ static void lex_float(lexer *l, size_t end)
     tp_slice digits = without_underscores(l, l->at, end);
     double value = 0;
     tp_python_parse_float(digits.data, digits.len, &value);
-    push(l, TP_TOKEN_FLOAT, l->line, digits);
+    push(l, TP_JINJA_TOKEN_FLOAT, l->line, digits);
     l->tokens[l->n_tokens - 1].value = tp_any_float(value);
     advance(l, end);
 }
@@ -282,16 +279,16 @@ static tp_status lex_string(lexer *l)
     const char *problem = tp_python_unescape(raw, out, &text);
     if (problem)
         return fail(l, problem);
-    push(l, TP_TOKEN_STRING, l->line, text);
+    push(l, TP_JINJA_TOKEN_STRING, l->line, text);
     advance(l, end + 1);
     return TP_OK;
 }
 
 static tp_status lex_operator(lexer *l)
 {
-    static const char *const operators[] = {
-        "//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]", "(",
-        ")",  "{",  "}",  ">",  "<",  "=",  ".", ":", "|", ",", ";"};
+    static const char *const operators[] = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/",
+                                            "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
+                                            ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
     const char *op = NULL;
     for (size_t i = 0; i < sizeof operators / sizeof *operators && !op; i++)
         if (starts(l, l->at, operators[i]))
@@ -299,8 +296,8 @@ static tp_status lex_operator(lexer *l)
     if (!op) {
         char message[64];
         unsigned char c = (unsigned char)peek(l, 0);
-        snprintf(message, sizeof message, c >= 32 && c < 127 ? "unexpected character '%c'"
-                                                             : "unexpected byte 0x%02x", c);
+        snprintf(message, sizeof message,
+                 c >= 32 && c < 127 ? "unexpected character '%c'" : "unexpected byte 0x%02x", c);
         return fail(l, message);
     }
     char close = *op == '(' ? ')' : *op == '[' ? ']' : *op == '{' ? '}' : 0;
@@ -312,7 +309,7 @@ static tp_status lex_operator(lexer *l)
         if (l->n_brackets == 0 || l->brackets[--l->n_brackets] != *op)
             return fail(l, "a closing bracket that does not match");
     }
-    push(l, TP_TOKEN_OPERATOR, l->line, tp_slice_of(op));
+    push(l, TP_JINJA_TOKEN_OPERATOR, l->line, tp_slice_of(op));
     advance(l, l->at + strlen(op));
     return TP_OK;
 }
@@ -324,7 +321,7 @@ static tp_status lex_tag(lexer *l, const char *close, bool is_block)
     while (l->at < l->n) {
         size_t end = l->n_brackets ? 0 : tag_end(l, l->at, close, is_block, is_block);
         if (end) {
-            push(l, is_block ? TP_TOKEN_BLOCK_END : TP_TOKEN_PRINT_END, l->line,
+            push(l, is_block ? TP_JINJA_TOKEN_BLOCK_END : TP_JINJA_TOKEN_PRINT_END, l->line,
                  tp_slice_of(close));
             advance(l, end);
             return TP_OK;
@@ -337,7 +334,7 @@ static tp_status lex_tag(lexer *l, const char *close, bool is_block)
         else if (is_digit(peek(l, 0)))
             TP_TRY(lex_integer(l));
         else if ((name = name_end(l)) > l->at) {
-            push(l, TP_TOKEN_NAME, l->line, (tp_slice){l->text + l->at, name - l->at});
+            push(l, TP_JINJA_TOKEN_NAME, l->line, (tp_slice){l->text + l->at, name - l->at});
             advance(l, name);
         } else if (peek(l, 0) == '\'' || peek(l, 0) == '"')
             TP_TRY(lex_string(l));
@@ -356,7 +353,7 @@ static tp_status lex_once(lexer *l)
         at++;
     bool line_start = l->at_line_start;
     if (at >= l->n) {
-        push(l, TP_TOKEN_DATA, l->line, (tp_slice){l->text + l->at, l->n - l->at});
+        push(l, TP_JINJA_TOKEN_DATA, l->line, (tp_slice){l->text + l->at, l->n - l->at});
         advance(l, l->n);
         return TP_OK;
     }
@@ -372,7 +369,8 @@ static tp_status lex_once(lexer *l)
     advance(l, at + 2 + (sign != 0));
     if (kind == '#')
         return lex_comment(l);
-    push(l, kind == '%' ? TP_TOKEN_BLOCK_BEGIN : TP_TOKEN_PRINT_BEGIN, l->line, (tp_slice){"", 0});
+    push(l, kind == '%' ? TP_JINJA_TOKEN_BLOCK_BEGIN : TP_JINJA_TOKEN_PRINT_BEGIN, l->line,
+         (tp_slice){"", 0});
     return lex_tag(l, kind == '%' ? "%}" : "}}", kind == '%');
 }
 
@@ -409,7 +407,7 @@ tp_status tp_jinja_lex(tp_arena *arena, const char *name, const char *text, size
     tp_status status = TP_OK;
     while (status == TP_OK && l.at < l.n)
         status = lex_once(&l);
-    push(&l, TP_TOKEN_EOF, l.line, (tp_slice){"", 0});
+    push(&l, TP_JINJA_TOKEN_EOF, l.line, (tp_slice){"", 0});
     if (status == TP_OK) {
         *ret = tp_arena_array(arena, tp_jinja_token, l.n_tokens);
         memcpy(*ret, l.tokens, l.n_tokens * sizeof **ret);

@@ -107,7 +107,7 @@ static tp_status run_loop(tp_jinja_run *run, struct tp_jinja_loop *loop, tp_jinj
     const tp_jinja_node *node = loop->node;
     tp_jinja_scope *caller_scope = run->scope, *scope = NULL;
     bool completed = false;
-    for (tp_jinja_flow turn = TP_FLOW_NEXT; turn != TP_FLOW_BREAK;) {
+    for (tp_jinja_flow turn = TP_JINJA_FLOW_NEXT; turn != TP_JINJA_FLOW_BREAK;) {
         run->scope = loop->outer;
         TP_TRY(peek(run, loop));
         if (loop->after.type == TP_ANY_MISSING)
@@ -118,9 +118,9 @@ static tp_status run_loop(tp_jinja_run *run, struct tp_jinja_loop *loop, tp_jinj
         loop->index0++;
         if (!scope || scope->is_captured)
             TP_TRY(tp_jinja_new_scope(run, loop->outer, &scope));
-        turn = TP_FLOW_NEXT;
+        turn = TP_JINJA_FLOW_NEXT;
         TP_TRY(run_body(run, loop, scope, &turn));
-        completed |= turn == TP_FLOW_NEXT;
+        completed |= turn == TP_JINJA_FLOW_NEXT;
     }
     run->scope = loop->outer;
     if (!completed && node->kids[3]) {
@@ -165,7 +165,7 @@ tp_status tp_jinja_call_loop(tp_jinja_run *run, struct tp_jinja_loop *loop,
     tp_any source;
     struct tp_jinja_loop *inner;
     tp_jinja_text text = {.run = run}, *out = run->out;
-    tp_jinja_flow flow = TP_FLOW_NEXT;
+    tp_jinja_flow flow = TP_JINJA_FLOW_NEXT;
     TP_TRY(tp_jinja_bind(run, "loop()", args, (const char *const[]){"iterable"}, 1, 1, &source));
     if (!loop->node->recursive)
         return tp_jinja_fail(run, "loop() needs a loop that is marked 'recursive'");
@@ -218,8 +218,8 @@ static tp_status loop_method(tp_jinja_run *run, struct tp_jinja_loop *loop,
 tp_status tp_jinja_loop_attr(tp_jinja_run *run, struct tp_jinja_loop *loop, tp_slice name,
                              tp_any *ret, bool *ret_found)
 {
-    static const tp_jinja_function cycle = {"cycle", loop_cycle}, changed = {"changed",
-                                                                             loop_changed};
+    static const tp_jinja_function cycle = {"cycle", loop_cycle},
+                                   changed = {"changed", loop_changed};
     int64_t index0 = loop->index0;
     *ret_found = true;
     if (tp_slice_is(name, "index0"))

@@ -5,8 +5,8 @@
 #include "base/platform.h"
 #include "engine/data/jinja_run.h"
 
-static const char *const symbols[] = {"+",  "-", "*",  "/", "//", "%",  "**",    "==",
-                                      "!=", "<", "<=", ">", ">=", "in", "not in"};
+static const char *const symbols[] = {
+    "+", "-", "*", "/", "//", "%", "**", "==", "!=", "<", "<=", ">", ">=", "in", "not in"};
 
 static tp_status too_large(tp_jinja_run *run)
 {
@@ -54,10 +54,7 @@ static tp_status integer_power(tp_jinja_run *run, tp_integer base, tp_integer ex
         return TP_OK;
     }
     if (base == 0 || base == 1 || base == -1) {
-        *ret = tp_any_int(exponent == 0 || base == 1 ? 1
-                          : base == 0                ? 0
-                          : exponent % 2             ? -1
-                                                     : 1);
+        *ret = tp_any_int(exponent == 0 || base == 1 ? 1 : base == 0 ? 0 : exponent % 2 ? -1 : 1);
         return TP_OK;
     }
     for (; exponent > 0; exponent--)
@@ -192,10 +189,7 @@ static tp_status repeat(tp_jinja_run *run, const tp_any *v, tp_integer count, tp
     return TP_OK;
 }
 
-static bool is_list(const tp_any *v)
-{
-    return v->type == TP_ANY_LIST || v->type == TP_ANY_TUPLE;
-}
+static bool is_list(const tp_any *v) { return v->type == TP_ANY_LIST || v->type == TP_ANY_TUPLE; }
 
 static tp_status arithmetic(tp_jinja_run *run, tp_jinja_op op, const tp_any *a, const tp_any *b,
                             tp_any *ret)

@@ -20,19 +20,16 @@ tp_status tp_jinja_syntax_error(const tp_jinja_parser *p, uint32_t line, const c
     return tp_fail(p->err, TP_ERR_FORMAT, "%s:%u: %s", p->t->name, (unsigned)line, message);
 }
 
-const tp_jinja_token *tp_jinja_peek(const tp_jinja_parser *p)
-{
-    return &p->tokens[p->at];
-}
+const tp_jinja_token *tp_jinja_peek(const tp_jinja_parser *p) { return &p->tokens[p->at]; }
 
 static bool is_op_token(const tp_jinja_token *token, const char *op)
 {
-    return token->type == TP_TOKEN_OPERATOR && tp_slice_is(token->text, op);
+    return token->type == TP_JINJA_TOKEN_OPERATOR && tp_slice_is(token->text, op);
 }
 
 static bool is_name_token(const tp_jinja_token *token, const char *name)
 {
-    return token->type == TP_TOKEN_NAME && tp_slice_is(token->text, name);
+    return token->type == TP_JINJA_TOKEN_NAME && tp_slice_is(token->text, name);
 }
 
 bool tp_jinja_is_op(const tp_jinja_parser *p, const char *op)
@@ -61,15 +58,15 @@ bool tp_jinja_skip_name(tp_jinja_parser *p, const char *name)
 
 static const char *describe(const tp_jinja_token *token)
 {
-    static const char *const names[] = {"the end of the template", "text", "'{{'", "'}}'",
-                                        "'{%'", "'%}'"};
+    static const char *const names[] = {
+        "the end of the template", "text", "'{{'", "'}}'", "'{%'", "'%}'"};
     return token->type < TP_COUNTOF(names) ? names[token->type] : token->text.data;
 }
 
 static tp_status unexpected(const tp_jinja_parser *p, const char *wanted)
 {
     const tp_jinja_token *token = tp_jinja_peek(p);
-    int n = token->type >= TP_TOKEN_NAME ? (int)TP_MIN(token->text.len, 60) : 60;
+    int n = token->type >= TP_JINJA_TOKEN_NAME ? (int)TP_MIN(token->text.len, 60) : 60;
     return tp_jinja_syntax_error(p, token->line, "expected %s, got '%.*s'", wanted, n,
                                  describe(token));
 }
@@ -83,7 +80,7 @@ tp_status tp_jinja_expect_op(tp_jinja_parser *p, const char *op)
 
 tp_status tp_jinja_expect_name(tp_jinja_parser *p, tp_slice *ret)
 {
-    if (tp_jinja_peek(p)->type != TP_TOKEN_NAME)
+    if (tp_jinja_peek(p)->type != TP_JINJA_TOKEN_NAME)
         return unexpected(p, "a name");
     *ret = p->tokens[p->at++].text;
     return TP_OK;
@@ -91,7 +88,7 @@ tp_status tp_jinja_expect_name(tp_jinja_parser *p, tp_slice *ret)
 
 static tp_status expect_block_end(tp_jinja_parser *p)
 {
-    if (tp_jinja_peek(p)->type != TP_TOKEN_BLOCK_END)
+    if (tp_jinja_peek(p)->type != TP_JINJA_TOKEN_BLOCK_END)
         return unexpected(p, "'%}'");
     p->at++;
     return TP_OK;
@@ -173,22 +170,23 @@ static tp_status parse_body(tp_jinja_parser *p, const char *const *ends, tp_jinj
     for (;;) {
         const tp_jinja_token *token = tp_jinja_peek(p);
         tp_jinja_node *node = NULL;
-        if (token->type == TP_TOKEN_EOF) {
+        if (token->type == TP_JINJA_TOKEN_EOF) {
             if (ends)
-                return tp_jinja_syntax_error(p, token->line,
-                                             "the template ends where '{%% %s %%}' is expected; the "
-                                             "block began in line %u",
-                                             ends[0], (unsigned)line);
+                return tp_jinja_syntax_error(
+                    p, token->line,
+                    "the template ends where '{%% %s %%}' is expected; the "
+                    "block began in line %u",
+                    ends[0], (unsigned)line);
             break;
         }
         p->at++;
-        if (token->type == TP_TOKEN_DATA) {
-            node = tp_jinja_new(p, TP_NODE_DATA, token->line, 0);
+        if (token->type == TP_JINJA_TOKEN_DATA) {
+            node = tp_jinja_new(p, TP_JINJA_NODE_DATA, token->line, 0);
             node->text = token->text;
-        } else if (token->type == TP_TOKEN_PRINT_BEGIN) {
-            node = tp_jinja_new(p, TP_NODE_PRINT, token->line, 1);
+        } else if (token->type == TP_JINJA_TOKEN_PRINT_BEGIN) {
+            node = tp_jinja_new(p, TP_JINJA_NODE_PRINT, token->line, 1);
             TP_TRY(tp_jinja_parse_tuple(p, (tp_jinja_tuple_options){0}, &node->kids[0]));
-            if (tp_jinja_peek(p)->type != TP_TOKEN_PRINT_END)
+            if (tp_jinja_peek(p)->type != TP_JINJA_TOKEN_PRINT_END)
                 return unexpected(p, "'}}'");
             p->at++;
         } else {
@@ -199,7 +197,7 @@ static tp_status parse_body(tp_jinja_parser *p, const char *const *ends, tp_jinj
         }
         tp_jinja_push(p, &list, node);
     }
-    *ret = tp_jinja_new_list(p, TP_NODE_BODY, line, &list);
+    *ret = tp_jinja_new_list(p, TP_JINJA_NODE_BODY, line, &list);
     return TP_OK;
 }
 
@@ -226,14 +224,15 @@ static tp_status parse_closed_body(tp_jinja_parser *p, const char *end, tp_jinja
 
 static tp_status check_target(const tp_jinja_parser *p, const tp_jinja_node *target, size_t depth)
 {
-    if (target->kind == TP_NODE_NAME) {
+    if (target->kind == TP_JINJA_NODE_NAME) {
         if (p->for_depth && target->symbol == p->t->symbol_loop)
-            return tp_jinja_syntax_error(p, target->line, "'loop' cannot be assigned in a for loop");
+            return tp_jinja_syntax_error(p, target->line,
+                                         "'loop' cannot be assigned in a for loop");
         return TP_OK;
     }
-    if (target->kind == TP_NODE_NSREF)
+    if (target->kind == TP_JINJA_NODE_NSREF)
         return TP_OK;
-    if (target->kind != TP_NODE_TUPLE || depth > TP_JINJA_MAX_NESTING)
+    if (target->kind != TP_JINJA_NODE_TUPLE || depth > TP_JINJA_MAX_NESTING)
         return tp_jinja_syntax_error(p, target->line, "cannot assign to this");
     for (uint32_t i = 0; i < target->n_kids; i++)
         TP_TRY(check_target(p, target->kids[i], depth + 1));
@@ -273,12 +272,12 @@ static tp_status parse_set(tp_jinja_parser *p, tp_jinja_node **ret)
     tp_jinja_node *target, *filter = NULL;
     TP_TRY(parse_target(p, true, &target));
     if (tp_jinja_skip_op(p, "=")) {
-        *ret = tp_jinja_new(p, TP_NODE_SET, line, 2);
+        *ret = tp_jinja_new(p, TP_JINJA_NODE_SET, line, 2);
         (*ret)->kids[0] = target;
         return tp_jinja_parse_tuple(p, (tp_jinja_tuple_options){0}, &(*ret)->kids[1]);
     }
     TP_TRY(tp_jinja_parse_filters(p, NULL, false, &filter));
-    *ret = tp_jinja_new(p, TP_NODE_SET_BLOCK, line, 3);
+    *ret = tp_jinja_new(p, TP_JINJA_NODE_SET_BLOCK, line, 3);
     (*ret)->kids[0] = target;
     (*ret)->kids[1] = filter;
     return parse_closed_body(p, "endset", &(*ret)->kids[2]);
@@ -286,7 +285,7 @@ static tp_status parse_set(tp_jinja_parser *p, tp_jinja_node **ret)
 
 static tp_status parse_for(tp_jinja_parser *p, tp_jinja_node **ret)
 {
-    tp_jinja_node *node = tp_jinja_new(p, TP_NODE_FOR, p->tokens[p->at - 1].line, 5);
+    tp_jinja_node *node = tp_jinja_new(p, TP_JINJA_NODE_FOR, p->tokens[p->at - 1].line, 5);
     p->for_depth++;
     TP_TRY(parse_target(p, false, &node->kids[0]));
     if (!tp_jinja_skip_name(p, "in"))
@@ -328,7 +327,7 @@ static tp_status parse_if(tp_jinja_parser *p, tp_jinja_node **ret)
         p->at++;
     }
     p->n_ifs--;
-    *ret = tp_jinja_new_list(p, TP_NODE_IF, line, &list);
+    *ret = tp_jinja_new_list(p, TP_JINJA_NODE_IF, line, &list);
     return TP_OK;
 }
 
@@ -397,7 +396,7 @@ static tp_status parse_function_body(tp_jinja_parser *p, const char *end, tp_jin
 
 static tp_status parse_macro(tp_jinja_parser *p, tp_jinja_node **ret)
 {
-    *ret = tp_jinja_new(p, TP_NODE_MACRO, p->tokens[p->at - 1].line, 0);
+    *ret = tp_jinja_new(p, TP_JINJA_NODE_MACRO, p->tokens[p->at - 1].line, 0);
     tp_jinja_macro *macro = tp_arena_new(&p->t->arena, tp_jinja_macro);
     (*ret)->macro = macro;
     TP_TRY(parse_name_target(p, &(*ret)->symbol));
@@ -410,11 +409,11 @@ static tp_status parse_call_block(tp_jinja_parser *p, tp_jinja_node **ret)
 {
     uint32_t line = p->tokens[p->at - 1].line;
     tp_jinja_macro *macro = tp_arena_new(&p->t->arena, tp_jinja_macro);
-    *ret = tp_jinja_new(p, TP_NODE_CALL_BLOCK, line, 1);
+    *ret = tp_jinja_new(p, TP_JINJA_NODE_CALL_BLOCK, line, 1);
     if (tp_jinja_is_op(p, "("))
         TP_TRY(parse_signature(p, macro));
     TP_TRY(tp_jinja_parse_expression(p, &(*ret)->kids[0]));
-    if ((*ret)->kids[0]->kind != TP_NODE_CALL)
+    if ((*ret)->kids[0]->kind != TP_JINJA_NODE_CALL)
         return tp_jinja_syntax_error(p, line, "'call' needs a call");
     (*ret)->macro = macro;
     return parse_function_body(p, "endcall", macro, &macro->body);
@@ -422,7 +421,7 @@ static tp_status parse_call_block(tp_jinja_parser *p, tp_jinja_node **ret)
 
 static tp_status parse_filter_block(tp_jinja_parser *p, tp_jinja_node **ret)
 {
-    *ret = tp_jinja_new(p, TP_NODE_FILTER_BLOCK, p->tokens[p->at - 1].line, 2);
+    *ret = tp_jinja_new(p, TP_JINJA_NODE_FILTER_BLOCK, p->tokens[p->at - 1].line, 2);
     TP_TRY(tp_jinja_parse_filters(p, NULL, true, &(*ret)->kids[0]));
     return parse_closed_body(p, "endfilter", &(*ret)->kids[1]);
 }
@@ -432,7 +431,7 @@ static tp_status parse_with(tp_jinja_parser *p, tp_jinja_node **ret)
     uint32_t line = p->tokens[p->at - 1].line;
     tp_jinja_list list = {0};
     tp_jinja_node *node = NULL;
-    while (tp_jinja_peek(p)->type != TP_TOKEN_BLOCK_END) {
+    while (tp_jinja_peek(p)->type != TP_JINJA_TOKEN_BLOCK_END) {
         if (list.n)
             TP_TRY(tp_jinja_expect_op(p, ","));
         TP_TRY(parse_target(p, false, &node));
@@ -443,21 +442,21 @@ static tp_status parse_with(tp_jinja_parser *p, tp_jinja_node **ret)
     }
     TP_TRY(parse_closed_body(p, "endwith", &node));
     tp_jinja_push(p, &list, node);
-    *ret = tp_jinja_new_list(p, TP_NODE_WITH, line, &list);
+    *ret = tp_jinja_new_list(p, TP_JINJA_NODE_WITH, line, &list);
     return TP_OK;
 }
 
 static tp_status parse_block(tp_jinja_parser *p, tp_jinja_node **ret)
 {
     tp_slice name;
-    *ret = tp_jinja_new(p, TP_NODE_BLOCK, p->tokens[p->at - 1].line, 1);
+    *ret = tp_jinja_new(p, TP_JINJA_NODE_BLOCK, p->tokens[p->at - 1].line, 1);
     TP_TRY(tp_jinja_expect_name(p, &name));
     if (tp_jinja_is_name(p, "scoped") || tp_jinja_is_name(p, "required"))
         return tp_fail(p->err, TP_ERR_UNSUPPORTED,
                        "%s:%u: a scoped or required block is not supported", p->t->name,
                        (unsigned)(*ret)->line);
     TP_TRY(parse_function_body(p, "endblock", NULL, &(*ret)->kids[0]));
-    if (tp_jinja_peek(p)->type == TP_TOKEN_NAME && tp_slice_eq(tp_jinja_peek(p)->text, name))
+    if (tp_jinja_peek(p)->type == TP_JINJA_TOKEN_NAME && tp_slice_eq(tp_jinja_peek(p)->text, name))
         p->at++;
     return TP_OK;
 }
@@ -465,7 +464,7 @@ static tp_status parse_block(tp_jinja_parser *p, tp_jinja_node **ret)
 static tp_status parse_generation(tp_jinja_parser *p, tp_jinja_node **ret)
 {
     p->t->has_generation = true;
-    *ret = tp_jinja_new(p, TP_NODE_GENERATION, p->tokens[p->at - 1].line, 1);
+    *ret = tp_jinja_new(p, TP_JINJA_NODE_GENERATION, p->tokens[p->at - 1].line, 1);
     return parse_function_body(p, "endgeneration", NULL, &(*ret)->kids[0]);
 }
 
@@ -474,13 +473,13 @@ static tp_status parse_print(tp_jinja_parser *p, tp_jinja_node **ret)
     uint32_t line = p->tokens[p->at - 1].line;
     tp_jinja_list list = {0};
     tp_jinja_node *node = NULL;
-    while (tp_jinja_peek(p)->type != TP_TOKEN_BLOCK_END) {
+    while (tp_jinja_peek(p)->type != TP_JINJA_TOKEN_BLOCK_END) {
         if (list.n)
             TP_TRY(tp_jinja_expect_op(p, ","));
         TP_TRY(tp_jinja_parse_expression(p, &node));
         tp_jinja_push(p, &list, node);
     }
-    *ret = tp_jinja_new_list(p, TP_NODE_PRINT, line, &list);
+    *ret = tp_jinja_new_list(p, TP_JINJA_NODE_PRINT, line, &list);
     return TP_OK;
 }
 
@@ -491,7 +490,7 @@ static tp_status parse_jump(tp_jinja_parser *p, tp_jinja_node **ret)
     if (p->n_loops == 0)
         return tp_jinja_syntax_error(p, token->line, "'%.*s' outside of a for loop",
                                      (int)token->text.len, token->text.data);
-    *ret = tp_jinja_new(p, is_break ? TP_NODE_BREAK : TP_NODE_CONTINUE, token->line, 0);
+    *ret = tp_jinja_new(p, is_break ? TP_JINJA_NODE_BREAK : TP_JINJA_NODE_CONTINUE, token->line, 0);
     return TP_OK;
 }
 
@@ -500,18 +499,11 @@ static tp_status parse_statement(tp_jinja_parser *p, tp_jinja_node **ret)
     static const struct {
         const char *name;
         tp_status (*parse)(tp_jinja_parser *p, tp_jinja_node **ret);
-    } statements[] = {{"set", parse_set},
-                      {"if", parse_if},
-                      {"for", parse_for},
-                      {"macro", parse_macro},
-                      {"call", parse_call_block},
-                      {"filter", parse_filter_block},
-                      {"with", parse_with},
-                      {"block", parse_block},
-                      {"generation", parse_generation},
-                      {"print", parse_print},
-                      {"break", parse_jump},
-                      {"continue", parse_jump}};
+    } statements[] = {
+        {"set", parse_set},     {"if", parse_if},           {"for", parse_for},
+        {"macro", parse_macro}, {"call", parse_call_block}, {"filter", parse_filter_block},
+        {"with", parse_with},   {"block", parse_block},     {"generation", parse_generation},
+        {"print", parse_print}, {"break", parse_jump},      {"continue", parse_jump}};
     static const char *const unsupported[] = {"include", "extends", "import", "from", "autoescape"};
     tp_slice name;
     uint32_t line = tp_jinja_peek(p)->line;
@@ -536,7 +528,7 @@ tp_status tp_jinja_parse(struct tp_template *t, const char *text, size_t n, tp_e
     enum { OWN_NAMES = 4 };
     size_t n_names = OWN_NAMES, n_slots = 16;
     for (size_t i = 0; i < n_tokens; i++)
-        n_names += tokens[i].type == TP_TOKEN_NAME;
+        n_names += tokens[i].type == TP_JINJA_TOKEN_NAME;
     while (n_slots < 2 * n_names)
         n_slots *= 2;
     tp_jinja_parser p = {.t = t, .tokens = tokens, .n_tokens = n_tokens, .err = err};

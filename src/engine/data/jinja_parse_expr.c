@@ -1,7 +1,7 @@
 /* jinja_parse_expr.c - expressions, loosest first:
  *
  *     x if y else z, or, and, not, comparisons and in, + -, ~, * / // %, **,
- *     unary + -, then postfix: .a [i] (args) |filter is test
+ *     unary + -, then what follows a value (jinja_parse_postfix.c)
  *
  * Operators of one level form one flat node, so that a long sum is not a deep
  * tree. */
@@ -12,7 +12,7 @@
 
 static tp_status parse_unary(tp_jinja_parser *p, bool with_filters, tp_jinja_node **ret);
 
-static tp_status deeper(tp_jinja_parser *p)
+tp_status tp_jinja_deeper(tp_jinja_parser *p)
 {
     if (++p->depth > TP_JINJA_MAX_NESTING)
         return tp_jinja_syntax_error(p, tp_jinja_peek(p)->line, "expressions nest deeper than %d",
@@ -70,7 +70,7 @@ static tp_status parse_power(tp_jinja_parser *p, tp_jinja_node **ret)
 {
     static const char *const operators[] = {"**", NULL};
     static const uint8_t ops[] = {TP_JINJA_OP_POW};
-    return parse_chain(p, parse_operand, TP_NODE_CHAIN, operators, ops, ret);
+    return parse_chain(p, parse_operand, TP_JINJA_NODE_CHAIN, operators, ops, ret);
 }
 
 static tp_status parse_product(tp_jinja_parser *p, tp_jinja_node **ret)
@@ -78,20 +78,20 @@ static tp_status parse_product(tp_jinja_parser *p, tp_jinja_node **ret)
     static const char *const operators[] = {"*", "/", "//", "%", NULL};
     static const uint8_t ops[] = {TP_JINJA_OP_MUL, TP_JINJA_OP_DIV, TP_JINJA_OP_FLOORDIV,
                                   TP_JINJA_OP_MOD};
-    return parse_chain(p, parse_power, TP_NODE_CHAIN, operators, ops, ret);
+    return parse_chain(p, parse_power, TP_JINJA_NODE_CHAIN, operators, ops, ret);
 }
 
 static tp_status parse_concat(tp_jinja_parser *p, tp_jinja_node **ret)
 {
     static const char *const operators[] = {"~", NULL};
-    return parse_chain(p, parse_product, TP_NODE_CONCAT, operators, NULL, ret);
+    return parse_chain(p, parse_product, TP_JINJA_NODE_CONCAT, operators, NULL, ret);
 }
 
 static tp_status parse_sum(tp_jinja_parser *p, tp_jinja_node **ret)
 {
     static const char *const operators[] = {"+", "-", NULL};
     static const uint8_t ops[] = {TP_JINJA_OP_ADD, TP_JINJA_OP_SUB};
-    return parse_chain(p, parse_concat, TP_NODE_CHAIN, operators, ops, ret);
+    return parse_chain(p, parse_concat, TP_JINJA_NODE_CHAIN, operators, ops, ret);
 }
 
 /* The comparison at the current place, which is taken; false when there is none. */
@@ -108,7 +108,8 @@ static bool take_comparison(tp_jinja_parser *p, uint8_t *ret)
         return true;
     }
     const tp_jinja_token *next = &p->tokens[p->at + 1 < p->n_tokens ? p->at + 1 : p->at];
-    if (tp_jinja_is_name(p, "not") && next->type == TP_TOKEN_NAME && tp_slice_is(next->text, "in")) {
+    if (tp_jinja_is_name(p, "not") && next->type == TP_JINJA_TOKEN_NAME &&
+        tp_slice_is(next->text, "in")) {
         p->at += 2;
         *ret = TP_JINJA_OP_NOT_IN;
         return true;
@@ -134,7 +135,7 @@ static tp_status parse_compare(tp_jinja_parser *p, tp_jinja_node **ret)
     }
     *ret = list.items[0];
     if (list.n > 1) {
-        *ret = tp_jinja_new_list(p, TP_NODE_COMPARE, line, &list);
+        *ret = tp_jinja_new_list(p, TP_JINJA_NODE_COMPARE, line, &list);
         (*ret)->ops = tp_arena_array(&p->t->arena, uint8_t, list.n);
         memcpy((*ret)->ops, ops, list.n - 1);
     }
@@ -146,8 +147,8 @@ static tp_status parse_not(tp_jinja_parser *p, tp_jinja_node **ret)
     uint32_t line = tp_jinja_peek(p)->line;
     if (!tp_jinja_skip_name(p, "not"))
         return parse_compare(p, ret);
-    TP_TRY(deeper(p));
-    *ret = tp_jinja_new(p, TP_NODE_NOT, line, 1);
+    TP_TRY(tp_jinja_deeper(p));
+    *ret = tp_jinja_new(p, TP_JINJA_NODE_NOT, line, 1);
     TP_TRY(parse_not(p, &(*ret)->kids[0]));
     p->depth--;
     return TP_OK;
@@ -169,12 +170,12 @@ static tp_status parse_logic(tp_jinja_parser *p, const char *word, tp_jinja_node
 
 static tp_status parse_and(tp_jinja_parser *p, tp_jinja_node **ret)
 {
-    return parse_logic(p, "and", TP_NODE_AND, parse_not, ret);
+    return parse_logic(p, "and", TP_JINJA_NODE_AND, parse_not, ret);
 }
 
 static tp_status parse_or(tp_jinja_parser *p, tp_jinja_node **ret)
 {
-    return parse_logic(p, "or", TP_NODE_OR, parse_and, ret);
+    return parse_logic(p, "or", TP_JINJA_NODE_OR, parse_and, ret);
 }
 
 /* "a if b" without else is a value of its own, which another "if" may follow. */
@@ -192,14 +193,14 @@ static tp_status parse_condition(tp_jinja_parser *p, tp_jinja_node **ret)
             TP_TRY(parse_or(p, &value));
             continue;
         }
-        tp_jinja_node *alone = tp_jinja_new(p, TP_NODE_COND, line, 2);
+        tp_jinja_node *alone = tp_jinja_new(p, TP_JINJA_NODE_COND, line, 2);
         alone->kids[0] = value;
         alone->kids[1] = condition;
         value = alone;
     }
     if (list.n) {
         tp_jinja_push(p, &list, value);
-        value = tp_jinja_new_list(p, TP_NODE_COND, line, &list);
+        value = tp_jinja_new_list(p, TP_JINJA_NODE_COND, line, &list);
     }
     *ret = value;
     return TP_OK;
@@ -207,7 +208,7 @@ static tp_status parse_condition(tp_jinja_parser *p, tp_jinja_node **ret)
 
 tp_status tp_jinja_parse_expression(tp_jinja_parser *p, tp_jinja_node **ret)
 {
-    TP_TRY(deeper(p));
+    TP_TRY(tp_jinja_deeper(p));
     TP_TRY(parse_condition(p, ret));
     p->depth--;
     return TP_OK;
@@ -216,20 +217,18 @@ tp_status tp_jinja_parse_expression(tp_jinja_parser *p, tp_jinja_node **ret)
 static bool is_tuple_end(const tp_jinja_parser *p)
 {
     const tp_jinja_token *token = tp_jinja_peek(p);
-    return token->type == TP_TOKEN_PRINT_END || token->type == TP_TOKEN_BLOCK_END ||
+    return token->type == TP_JINJA_TOKEN_PRINT_END || token->type == TP_JINJA_TOKEN_BLOCK_END ||
            tp_jinja_is_op(p, ")");
 }
-
-static tp_status parse_primary(tp_jinja_parser *p, bool with_namespace, tp_jinja_node **ret);
 
 static tp_status parse_element(tp_jinja_parser *p, tp_jinja_tuple_options options,
                                tp_jinja_node **ret)
 {
     if (options.simple)
-        return parse_primary(p, options.with_namespace, ret);
+        return tp_jinja_parse_primary(p, options.with_namespace, ret);
     if (!options.no_condition)
         return tp_jinja_parse_expression(p, ret);
-    TP_TRY(deeper(p));
+    TP_TRY(tp_jinja_deeper(p));
     TP_TRY(parse_or(p, ret));
     p->depth--;
     return TP_OK;
@@ -259,7 +258,7 @@ tp_status tp_jinja_parse_tuple(tp_jinja_parser *p, tp_jinja_tuple_options option
     }
     if (!is_tuple && !options.parenthesised)
         return tp_jinja_syntax_error(p, line, "an expression is expected here");
-    *ret = tp_jinja_new_list(p, TP_NODE_TUPLE, line, &list);
+    *ret = tp_jinja_new_list(p, TP_JINJA_NODE_TUPLE, line, &list);
     return TP_OK;
 }
 
@@ -276,7 +275,7 @@ static tp_status parse_list(tp_jinja_parser *p, uint32_t line, tp_jinja_node **r
         TP_TRY(tp_jinja_parse_expression(p, &node));
         tp_jinja_push(p, &list, node);
     }
-    *ret = tp_jinja_new_list(p, TP_NODE_LIST, line, &list);
+    *ret = tp_jinja_new_list(p, TP_JINJA_NODE_LIST, line, &list);
     return tp_jinja_expect_op(p, "]");
 }
 
@@ -296,13 +295,13 @@ static tp_status parse_dict(tp_jinja_parser *p, uint32_t line, tp_jinja_node **r
         TP_TRY(tp_jinja_parse_expression(p, &node));
         tp_jinja_push(p, &list, node);
     }
-    *ret = tp_jinja_new_list(p, TP_NODE_DICT, line, &list);
+    *ret = tp_jinja_new_list(p, TP_JINJA_NODE_DICT, line, &list);
     return tp_jinja_expect_op(p, "}");
 }
 
-static tp_jinja_node *new_const(tp_jinja_parser *p, uint32_t line, tp_any value)
+tp_jinja_node *tp_jinja_new_const(tp_jinja_parser *p, uint32_t line, tp_any value)
 {
-    tp_jinja_node *node = tp_jinja_new(p, TP_NODE_CONST, line, 0);
+    tp_jinja_node *node = tp_jinja_new(p, TP_JINJA_NODE_CONST, line, 0);
     node->value = value;
     return node;
 }
@@ -322,15 +321,15 @@ static tp_status parse_name(tp_jinja_parser *p, bool with_namespace, tp_jinja_no
     tp_slice name = token->text;
     bool is_true = tp_slice_is(name, "true") || tp_slice_is(name, "True");
     if (is_true || tp_slice_is(name, "false") || tp_slice_is(name, "False")) {
-        *ret = new_const(p, token->line, tp_any_bool(is_true));
+        *ret = tp_jinja_new_const(p, token->line, tp_any_bool(is_true));
         return TP_OK;
     }
     if (tp_slice_is(name, "none") || tp_slice_is(name, "None")) {
-        *ret = new_const(p, token->line, tp_any_none());
+        *ret = tp_jinja_new_const(p, token->line, tp_any_none());
         return TP_OK;
     }
     bool is_reference = with_namespace && tp_jinja_skip_op(p, ".");
-    *ret = tp_jinja_new(p, is_reference ? TP_NODE_NSREF : TP_NODE_NAME, token->line, 0);
+    *ret = tp_jinja_new(p, is_reference ? TP_JINJA_NODE_NSREF : TP_JINJA_NODE_NAME, token->line, 0);
     (*ret)->symbol = tp_jinja_symbol(p, name);
     if (is_reference)
         return tp_jinja_expect_name(p, &(*ret)->text);
@@ -343,7 +342,7 @@ static void parse_strings(tp_jinja_parser *p, tp_jinja_node **ret)
 {
     const tp_jinja_token *first = tp_jinja_peek(p);
     size_t n = 0, end = p->at;
-    for (; p->tokens[end].type == TP_TOKEN_STRING; end++)
+    for (; p->tokens[end].type == TP_JINJA_TOKEN_STRING; end++)
         n += p->tokens[end].text.len;
     char *text = tp_arena_array(&p->t->arena, char, n + 1);
     n = 0;
@@ -353,28 +352,28 @@ static void parse_strings(tp_jinja_parser *p, tp_jinja_node **ret)
             memcpy(text + n, part.data, part.len);
         n += part.len;
     }
-    *ret = new_const(p, first->line, tp_any_text(text, n));
+    *ret = tp_jinja_new_const(p, first->line, tp_any_text(text, n));
 }
 
-static tp_status parse_primary(tp_jinja_parser *p, bool with_namespace, tp_jinja_node **ret)
+tp_status tp_jinja_parse_primary(tp_jinja_parser *p, bool with_namespace, tp_jinja_node **ret)
 {
     const tp_jinja_token *token = tp_jinja_peek(p);
     switch (token->type) {
-    case TP_TOKEN_NAME:
+    case TP_JINJA_TOKEN_NAME:
         return parse_name(p, with_namespace, ret);
-    case TP_TOKEN_STRING:
+    case TP_JINJA_TOKEN_STRING:
         parse_strings(p, ret);
         return TP_OK;
-    case TP_TOKEN_INTEGER:
-    case TP_TOKEN_FLOAT:
+    case TP_JINJA_TOKEN_INTEGER:
+    case TP_JINJA_TOKEN_FLOAT:
         p->at++;
-        *ret = new_const(p, token->line, token->value);
+        *ret = tp_jinja_new_const(p, token->line, token->value);
         return TP_OK;
     default:
         break;
     }
     if (tp_jinja_skip_op(p, "(")) {
-        TP_TRY(deeper(p));
+        TP_TRY(tp_jinja_deeper(p));
         TP_TRY(tp_jinja_parse_tuple(p, (tp_jinja_tuple_options){.parenthesised = true}, ret));
         p->depth--;
         return tp_jinja_expect_op(p, ")");
@@ -386,269 +385,22 @@ static tp_status parse_primary(tp_jinja_parser *p, bool with_namespace, tp_jinja
     return tp_jinja_syntax_error(p, token->line, "an expression is expected here");
 }
 
-/* "[a]", "[a, b]", "[a:b:c]" after its bracket. */
-static tp_status parse_subscript(tp_jinja_parser *p, uint32_t line, tp_jinja_node *object,
-                                 tp_jinja_node **ret)
-{
-    tp_jinja_list list = {0};
-    tp_jinja_node *parts[3] = {0};
-    bool is_slice = false;
-    while (!tp_jinja_is_op(p, "]")) {
-        if (list.n)
-            TP_TRY(tp_jinja_expect_op(p, ","));
-        size_t n = 0;
-        for (;;) {
-            bool ends = tp_jinja_is_op(p, ":") || (n && (tp_jinja_is_op(p, "]") ||
-                                                         tp_jinja_is_op(p, ",")));
-            parts[n] = NULL;
-            if (!ends)
-                TP_TRY(tp_jinja_parse_expression(p, &parts[n]));
-            n++;
-            if (n == 3 || !tp_jinja_skip_op(p, ":"))
-                break;
-            is_slice = true;
-        }
-        tp_jinja_push(p, &list, parts[0]);
-        if (is_slice && list.n > 1)
-            return tp_fail(p->err, TP_ERR_UNSUPPORTED,
-                           "%s:%u: a slice among several subscripts is not supported", p->t->name,
-                           (unsigned)line);
-    }
-    p->at++;
-    if (is_slice) {
-        *ret = tp_jinja_new(p, TP_NODE_SLICE, line, 4);
-        memcpy(&(*ret)->kids[1], parts, sizeof parts);
-    } else {
-        *ret = tp_jinja_new(p, TP_NODE_ITEM, line, 2);
-        (*ret)->kids[1] =
-            list.n == 1 ? list.items[0] : tp_jinja_new_list(p, TP_NODE_TUPLE, line, &list);
-    }
-    (*ret)->kids[0] = object;
-    return TP_OK;
-}
-
-static tp_status parse_attribute(tp_jinja_parser *p, uint32_t line, tp_jinja_node *object,
-                                 tp_jinja_node **ret)
-{
-    const tp_jinja_token *token = tp_jinja_peek(p);
-    if (token->type == TP_TOKEN_INTEGER) {
-        p->at++;
-        *ret = tp_jinja_new(p, TP_NODE_ITEM, line, 2);
-        (*ret)->kids[1] = new_const(p, token->line, token->value);
-    } else {
-        tp_slice name;
-        TP_TRY(tp_jinja_expect_name(p, &name));
-        *ret = tp_jinja_new(p, TP_NODE_ATTR, line, 1);
-        (*ret)->text = name;
-    }
-    (*ret)->kids[0] = object;
-    return TP_OK;
-}
-
-static void push_keyword(tp_jinja_parser *p, tp_jinja_call *call, tp_jinja_list *values,
-                         size_t *cap, tp_slice name, tp_jinja_node *value)
-{
-    if (call->n_keywords == *cap) {
-        size_t more = *cap ? 2 * *cap : 4;
-        tp_slice *names = tp_arena_array(&p->t->arena, tp_slice, more);
-        if (*cap)
-            memcpy(names, call->names, *cap * sizeof *names);
-        call->names = names;
-        *cap = more;
-    }
-    call->names[call->n_keywords++] = name;
-    tp_jinja_push(p, values, value);
-}
-
-/* Arguments after their opening parenthesis. */
-static tp_status parse_args(tp_jinja_parser *p, tp_jinja_call *call)
-{
-    tp_jinja_list args = {0}, values = {0};
-    size_t cap = 0;
-    uint32_t line = tp_jinja_peek(p)->line;
-    bool first = true;
-    for (; !tp_jinja_is_op(p, ")"); first = false) {
-        if (!first) {
-            TP_TRY(tp_jinja_expect_op(p, ","));
-            if (tp_jinja_is_op(p, ")"))
-                break;
-        }
-        const tp_jinja_token *token = tp_jinja_peek(p), *next = token + 1;
-        bool valid = !call->more_keywords, is_keyword = false;
-        tp_jinja_node *value = NULL;
-        if (tp_jinja_skip_op(p, "*")) {
-            valid = valid && !call->more_args;
-            TP_TRY(tp_jinja_parse_expression(p, &call->more_args));
-        } else if (tp_jinja_skip_op(p, "**")) {
-            TP_TRY(tp_jinja_parse_expression(p, &call->more_keywords));
-        } else {
-            is_keyword = token->type == TP_TOKEN_NAME && next->type == TP_TOKEN_OPERATOR &&
-                         tp_slice_is(next->text, "=");
-            valid = valid && (is_keyword || (!call->more_args && call->n_keywords == 0));
-            p->at += is_keyword ? 2 : 0;
-            TP_TRY(tp_jinja_parse_expression(p, &value));
-        }
-        if (!valid)
-            return tp_jinja_syntax_error(p, line, "arguments in an order that is not allowed");
-        if (is_keyword)
-            push_keyword(p, call, &values, &cap, token->text, value);
-        else if (value)
-            tp_jinja_push(p, &args, value);
-    }
-    call->args = args.items;
-    call->n_args = args.n;
-    call->values = values.items;
-    return tp_jinja_expect_op(p, ")");
-}
-
-static tp_status parse_call(tp_jinja_parser *p, uint32_t line, tp_jinja_node *object,
-                            tp_jinja_node **ret)
-{
-    *ret = tp_jinja_new(p, TP_NODE_CALL, line, 1);
-    (*ret)->kids[0] = object;
-    (*ret)->call = tp_arena_new(&p->t->arena, tp_jinja_call);
-    TP_TRY(deeper(p));
-    TP_TRY(parse_args(p, (*ret)->call));
-    p->depth--;
-    return TP_OK;
-}
-
-static tp_status parse_postfix(tp_jinja_parser *p, tp_jinja_node *node, tp_jinja_node **ret)
-{
-    for (;;) {
-        uint32_t line = tp_jinja_peek(p)->line;
-        if (tp_jinja_skip_op(p, "."))
-            TP_TRY(parse_attribute(p, line, node, &node));
-        else if (tp_jinja_skip_op(p, "["))
-            TP_TRY(parse_subscript(p, line, node, &node));
-        else if (tp_jinja_skip_op(p, "("))
-            TP_TRY(parse_call(p, line, node, &node));
-        else
-            break;
-    }
-    *ret = node;
-    return TP_OK;
-}
-
-/* "name" or "name.name" of a filter or test. */
-static tp_status parse_dotted(tp_jinja_parser *p, tp_slice *ret)
-{
-    TP_TRY(tp_jinja_expect_name(p, ret));
-    while (tp_jinja_skip_op(p, ".")) {
-        tp_slice more;
-        TP_TRY(tp_jinja_expect_name(p, &more));
-        char *joined = tp_arena_printf(&p->t->arena, "%.*s.%.*s", (int)ret->len, ret->data,
-                                       (int)more.len, more.data);
-        *ret = tp_slice_of(joined);
-    }
-    return TP_OK;
-}
-
-tp_status tp_jinja_parse_filters(tp_jinja_parser *p, tp_jinja_node *node, bool inline_first,
-                                 tp_jinja_node **ret)
-{
-    while (inline_first || tp_jinja_is_op(p, "|")) {
-        p->at += !inline_first;
-        inline_first = false;
-        tp_jinja_node *filter = tp_jinja_new(p, TP_NODE_FILTER, tp_jinja_peek(p)->line, 1);
-        filter->kids[0] = node;
-        filter->call = tp_arena_new(&p->t->arena, tp_jinja_call);
-        TP_TRY(parse_dotted(p, &filter->text));
-        if (p->n_ifs == 0 && !tp_jinja_has_filter(filter->text))
-            return tp_jinja_syntax_error(p, filter->line, "there is no filter '%.*s'",
-                                         (int)filter->text.len, filter->text.data);
-        if (tp_jinja_skip_op(p, "(")) {
-            TP_TRY(deeper(p));
-            TP_TRY(parse_args(p, filter->call));
-            p->depth--;
-        }
-        node = filter;
-    }
-    *ret = node;
-    return TP_OK;
-}
-
-/* A test may take one argument without parentheses. */
-static bool test_argument_follows(const tp_jinja_parser *p)
-{
-    const tp_jinja_token *token = tp_jinja_peek(p);
-    if (token->type == TP_TOKEN_NAME)
-        return !tp_jinja_is_name(p, "else") && !tp_jinja_is_name(p, "or") &&
-               !tp_jinja_is_name(p, "and");
-    return token->type == TP_TOKEN_STRING || token->type == TP_TOKEN_INTEGER ||
-           token->type == TP_TOKEN_FLOAT || tp_jinja_is_op(p, "[") || tp_jinja_is_op(p, "{");
-}
-
-static tp_status parse_test(tp_jinja_parser *p, uint32_t line, tp_jinja_node *node,
-                            tp_jinja_node **ret)
-{
-    bool negated = tp_jinja_skip_name(p, "not");
-    tp_jinja_node *test = tp_jinja_new(p, TP_NODE_TEST, line, 1);
-    test->kids[0] = node;
-    test->call = tp_arena_new(&p->t->arena, tp_jinja_call);
-    TP_TRY(parse_dotted(p, &test->text));
-    if (p->n_ifs == 0 && !tp_jinja_has_test(test->text))
-        return tp_jinja_syntax_error(p, line, "there is no test '%.*s'", (int)test->text.len,
-                                     test->text.data);
-    if (tp_jinja_skip_op(p, "(")) {
-        TP_TRY(deeper(p));
-        TP_TRY(parse_args(p, test->call));
-        p->depth--;
-    } else if (test_argument_follows(p)) {
-        tp_jinja_list args = {0};
-        tp_jinja_node *arg = NULL;
-        if (tp_jinja_is_name(p, "is"))
-            return tp_jinja_syntax_error(p, line, "tests cannot be chained with 'is'");
-        TP_TRY(deeper(p));
-        TP_TRY(parse_primary(p, false, &arg));
-        TP_TRY(parse_postfix(p, arg, &arg));
-        p->depth--;
-        tp_jinja_push(p, &args, arg);
-        test->call->args = args.items;
-        test->call->n_args = args.n;
-    }
-    *ret = test;
-    if (negated) {
-        *ret = tp_jinja_new(p, TP_NODE_NOT, line, 1);
-        (*ret)->kids[0] = test;
-    }
-    return TP_OK;
-}
-
-static tp_status parse_filters_and_tests(tp_jinja_parser *p, tp_jinja_node *node,
-                                         tp_jinja_node **ret)
-{
-    for (;;) {
-        uint32_t line = tp_jinja_peek(p)->line;
-        if (tp_jinja_is_op(p, "|"))
-            TP_TRY(tp_jinja_parse_filters(p, node, false, &node));
-        else if (tp_jinja_skip_name(p, "is"))
-            TP_TRY(parse_test(p, line, node, &node));
-        else if (tp_jinja_skip_op(p, "("))
-            TP_TRY(parse_call(p, line, node, &node));
-        else
-            break;
-    }
-    *ret = node;
-    return TP_OK;
-}
-
 static tp_status parse_unary(tp_jinja_parser *p, bool with_filters, tp_jinja_node **ret)
 {
     uint32_t line = tp_jinja_peek(p)->line;
     bool minus = tp_jinja_skip_op(p, "-"), plus = !minus && tp_jinja_skip_op(p, "+");
     tp_jinja_node *node = NULL;
     if (minus || plus) {
-        TP_TRY(deeper(p));
-        node = tp_jinja_new(p, minus ? TP_NODE_NEGATE : TP_NODE_PLUS, line, 1);
+        TP_TRY(tp_jinja_deeper(p));
+        node = tp_jinja_new(p, minus ? TP_JINJA_NODE_NEGATE : TP_JINJA_NODE_PLUS, line, 1);
         TP_TRY(parse_unary(p, false, &node->kids[0]));
         p->depth--;
     } else {
-        TP_TRY(parse_primary(p, false, &node));
+        TP_TRY(tp_jinja_parse_primary(p, false, &node));
     }
-    TP_TRY(parse_postfix(p, node, &node));
+    TP_TRY(tp_jinja_parse_postfix(p, node, &node));
     if (with_filters)
-        TP_TRY(parse_filters_and_tests(p, node, &node));
+        TP_TRY(tp_jinja_parse_filters_and_tests(p, node, &node));
     *ret = node;
     return TP_OK;
 }

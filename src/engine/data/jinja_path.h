@@ -7,8 +7,8 @@
 typedef struct {
     tp_any *keys;
     size_t n;
-    tp_any fallback;     /* for undefined parts; MISSING or none: they stay undefined */
-    bool ignore_case;    /* text is compared in lower case */
+    tp_any fallback;  /* for undefined parts; MISSING or none: they stay undefined */
+    bool ignore_case; /* text is compared in lower case */
 } tp_jinja_path;
 
 /* MISSING and none are the element itself. */

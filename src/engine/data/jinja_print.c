@@ -192,10 +192,7 @@ static tp_status repr_at(tp_jinja_text *out, const tp_any *v, size_t depth)
     }
 }
 
-tp_status tp_any_repr(tp_jinja_text *out, const tp_any *v)
-{
-    return repr_at(out, v, 0);
-}
+tp_status tp_any_repr(tp_jinja_text *out, const tp_any *v) { return repr_at(out, v, 0); }
 
 tp_status tp_any_str(tp_jinja_text *out, const tp_any *v)
 {

@@ -35,7 +35,7 @@ struct tp_jinja_scope {
     struct tp_jinja_binding {
         uint32_t symbol;
         tp_any value;
-    } *bindings;
+    } * bindings;
     uint32_t n, cap;
     bool is_captured;
 };
@@ -49,13 +49,13 @@ struct tp_jinja_run {
     const struct tp_template *template;
     uint32_t line;
     tp_jinja_scope *scope;
-    tp_any *root;           /* by symbol: context, then what the top level sets */
+    tp_any *root;               /* by symbol: context, then what the top level sets */
     tp_jinja_scope *root_scope; /* stands for `root` in chains; has no bindings */
-    tp_jinja_text *out;     /* where text goes now */
+    tp_jinja_text *out;         /* where text goes now */
     tp_jinja_text *root_out;
-    tp_spans *spans;        /* or NULL */
+    tp_spans *spans; /* or NULL */
     size_t spans_cap;
-    int64_t now;            /* for strftime_now(); 0 is the clock */
+    int64_t now; /* for strftime_now(); 0 is the clock */
     tp_error *err;
 };
 
@@ -88,8 +88,8 @@ TP_CHECKED tp_status tp_any_equal(tp_jinja_run *run, const tp_any *a, const tp_a
  * ordered.  `op` is for that message. */
 TP_CHECKED tp_status tp_any_compare(tp_jinja_run *run, const tp_any *a, const tp_any *b,
                                     const char *op, int *ret);
-TP_CHECKED tp_status tp_any_contains(tp_jinja_run *run, const tp_any *container,
-                                     const tp_any *item, bool *ret);
+TP_CHECKED tp_status tp_any_contains(tp_jinja_run *run, const tp_any *container, const tp_any *item,
+                                     bool *ret);
 /* len(): an error for what has none. */
 TP_CHECKED tp_status tp_any_length(tp_jinja_run *run, const tp_any *v, size_t *ret);
 
@@ -98,8 +98,8 @@ TP_CHECKED tp_status tp_any_new_list(tp_jinja_run *run, tp_any_type type, size_t
 TP_CHECKED tp_status tp_any_new_text(tp_jinja_run *run, const char *s, size_t n, tp_any *ret);
 TP_CHECKED tp_status tp_any_new_dict(tp_jinja_run *run, size_t n, tp_any *ret);
 /* A later equal key replaces the value and keeps the place. */
-TP_CHECKED tp_status tp_any_dict_put(tp_jinja_run *run, struct tp_any_dict *dict,
-                                     const tp_any *key, const tp_any *value);
+TP_CHECKED tp_status tp_any_dict_put(tp_jinja_run *run, struct tp_any_dict *dict, const tp_any *key,
+                                     const tp_any *value);
 /* NULL in *ret when absent; an error when the key cannot be hashed. */
 TP_CHECKED tp_status tp_any_dict_get(tp_jinja_run *run, const struct tp_any_dict *dict,
                                      const tp_any *key, const tp_any **ret);
@@ -230,7 +230,7 @@ TP_CHECKED tp_status tp_jinja_negate(tp_jinja_run *run, const tp_any *v, bool ne
                                      tp_any *ret);
 
 /* How a statement ended. */
-typedef enum { TP_FLOW_NEXT, TP_FLOW_BREAK, TP_FLOW_CONTINUE } tp_jinja_flow;
+typedef enum { TP_JINJA_FLOW_NEXT, TP_JINJA_FLOW_BREAK, TP_JINJA_FLOW_CONTINUE } tp_jinja_flow;
 
 TP_CHECKED tp_status tp_jinja_exec(tp_jinja_run *run, const tp_jinja_node *node,
                                    tp_jinja_flow *flow);

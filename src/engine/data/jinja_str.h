@@ -12,6 +12,12 @@ tp_slice tp_jinja_strip(tp_slice s, const tp_slice *chars, bool left, bool right
 /* At most `count` replacements; < 0: all. */
 TP_CHECKED tp_status tp_jinja_replace(tp_jinja_run *run, tp_slice s, tp_slice from, tp_slice to,
                                       int64_t count, tp_any *ret);
+/* Where `part` is in s from byte `at` on, or last; SIZE_MAX when it is not. */
+size_t tp_jinja_find(tp_slice s, tp_slice part, size_t at);
+size_t tp_jinja_find_last(tp_slice s, tp_slice part);
+/* `fill` is one character; counts below 0 are 0. */
+TP_CHECKED tp_status tp_jinja_pad_text(tp_jinja_run *run, tp_slice s, int64_t before, int64_t after,
+                                       tp_slice fill, tp_any *ret);
 TP_CHECKED tp_status tp_jinja_center(tp_jinja_run *run, tp_slice s, int64_t width, tp_slice fill,
                                      tp_any *ret);
 /* The lines of a text as a list, with their ends when `keep_ends`. */
@@ -26,6 +32,11 @@ typedef struct {
     size_t n, cap;
 } tp_jinja_builder;
 TP_CHECKED tp_status tp_jinja_append(tp_jinja_builder *builder, const tp_any *value);
+TP_CHECKED tp_status tp_jinja_append_text(tp_jinja_builder *builder, const char *s, size_t n);
 TP_CHECKED tp_status tp_jinja_build(tp_jinja_builder *builder, tp_any_type type, tp_any *ret);
+
+/* Methods, one table for each file. */
+extern const tp_jinja_function tp_jinja_search_methods[];
+extern const tp_jinja_function tp_jinja_shape_methods[];
 
 #endif

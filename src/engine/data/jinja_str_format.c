@@ -17,8 +17,8 @@ static tp_status expand(formatter *f, tp_slice format, int depth, tp_jinja_text 
 
 static tp_status no_argument(const formatter *f, tp_slice name)
 {
-    return tp_jinja_fail(f->run, "format(): there is no argument '%.*s'",
-                         (int)TP_MIN(name.len, 60), name.data);
+    return tp_jinja_fail(f->run, "format(): there is no argument '%.*s'", (int)TP_MIN(name.len, 60),
+                         name.data);
 }
 
 /* "" counts up, digits are a position, anything else a name. */
@@ -56,8 +56,8 @@ static tp_status find_field(formatter *f, tp_slice field, tp_any *ret)
     while (at < field.len) {
         bool is_attr = field.data[at] == '.';
         size_t begin = ++at;
-        while (at < field.len && (is_attr ? field.data[at] != '.' && field.data[at] != '['
-                                          : field.data[at] != ']'))
+        while (at < field.len &&
+               (is_attr ? field.data[at] != '.' && field.data[at] != '[' : field.data[at] != ']'))
             at++;
         tp_slice name = {field.data + begin, at - begin};
         if (name.len == 0 || (!is_attr && at == field.len))
@@ -78,10 +78,7 @@ static tp_status find_field(formatter *f, tp_slice field, tp_any *ret)
     return TP_OK;
 }
 
-static bool is_align(char c)
-{
-    return c == '<' || c == '>' || c == '^' || c == '=';
-}
+static bool is_align(char c) { return c == '<' || c == '>' || c == '^' || c == '='; }
 
 static size_t read_number(tp_slice s, size_t at, int64_t *ret)
 {
@@ -182,7 +179,8 @@ static tp_status format_value(const formatter *f, tp_slice text, const tp_any *v
 static tp_status replace_field(formatter *f, tp_slice field, int depth, tp_jinja_text *out)
 {
     size_t colon = 0, brackets = 0;
-    while (colon < field.len && (brackets || (field.data[colon] != ':' && field.data[colon] != '!'))) {
+    while (colon < field.len &&
+           (brackets || (field.data[colon] != ':' && field.data[colon] != '!'))) {
         brackets += field.data[colon] == '[';
         brackets -= brackets && field.data[colon] == ']';
         colon++;
@@ -206,8 +204,8 @@ static tp_status replace_field(formatter *f, tp_slice field, int depth, tp_jinja
     }
     tp_jinja_text spec = {.run = f->run};
     if (colon < field.len)
-        TP_TRY(expand(f, (tp_slice){field.data + colon + 1, field.len - colon - 1}, depth - 1,
-                      &spec));
+        TP_TRY(
+            expand(f, (tp_slice){field.data + colon + 1, field.len - colon - 1}, depth - 1, &spec));
     return format_value(f, tp_jinja_text_value(&spec).text, &v, out);
 }
 

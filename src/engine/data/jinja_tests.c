@@ -89,10 +89,7 @@ static int find_test(tp_slice name)
     return -1;
 }
 
-bool tp_jinja_has_test(tp_slice name)
-{
-    return find_test(name) >= 0;
-}
+bool tp_jinja_has_test(tp_slice name) { return find_test(name) >= 0; }
 
 static bool is_number(const tp_any *v)
 {

@@ -51,8 +51,8 @@ struct tp_any {
         tp_integer integer;
         double real;
         tp_slice text;
-        const struct tp_any_items *items;         /* LIST, TUPLE */
-        struct tp_any_dict *dict;                 /* DICT, VIEW, NAMESPACE */
+        const struct tp_any_items *items; /* LIST, TUPLE */
+        struct tp_any_dict *dict;         /* DICT, VIEW, NAMESPACE */
         const struct tp_any_range *range;
         struct tp_any_iterator *iterator;
         const struct tp_any_undefined *undefined; /* NULL: says nothing about itself */
@@ -79,7 +79,7 @@ struct tp_any_dict {
     struct tp_any_entry {
         tp_any key, value;
         uint64_t hash;
-    } *entries;
+    } * entries;
     size_t n, cap;
     uint32_t *index;
     size_t n_slots;
@@ -110,10 +110,7 @@ struct tp_any_cycler {
     bool used;
 };
 
-static inline tp_any tp_any_none(void)
-{
-    return (tp_any){.type = TP_ANY_NONE};
-}
+static inline tp_any tp_any_none(void) { return (tp_any){.type = TP_ANY_NONE}; }
 
 static inline tp_any tp_any_bool(bool truth)
 {

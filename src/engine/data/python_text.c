@@ -10,10 +10,7 @@
 
 #define IN(cp, table) tp_in_code_ranges((cp), (table), TP_COUNTOF(table))
 
-static utf8proc_category_t category(uint32_t cp)
-{
-    return utf8proc_category((utf8proc_int32_t)cp);
-}
+static utf8proc_category_t category(uint32_t cp) { return utf8proc_category((utf8proc_int32_t)cp); }
 
 bool tp_python_is_space(uint32_t cp)
 {
@@ -29,20 +26,16 @@ bool tp_python_is_alpha(uint32_t cp)
     return c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_LO;
 }
 
-bool tp_python_is_decimal(uint32_t cp)
-{
-    return category(cp) == UTF8PROC_CATEGORY_ND;
-}
+bool tp_python_is_decimal(uint32_t cp) { return category(cp) == UTF8PROC_CATEGORY_ND; }
 
 bool tp_python_is_digit(uint32_t cp)
 {
-    static const tp_code_range digits[] = {{0xb2, 0xb3},       {0xb9, 0xb9},       {0x1369, 0x1371},
-                                   {0x19da, 0x19da},   {0x2070, 0x2070},   {0x2074, 0x2079},
-                                   {0x2080, 0x2089},   {0x2460, 0x2468},   {0x2474, 0x247c},
-                                   {0x2488, 0x2490},   {0x24ea, 0x24ea},   {0x24f5, 0x24fd},
-                                   {0x24ff, 0x24ff},   {0x2776, 0x277e},   {0x2780, 0x2788},
-                                   {0x278a, 0x2792},   {0x10a40, 0x10a43}, {0x10e60, 0x10e68},
-                                   {0x11052, 0x1105a}, {0x1f100, 0x1f10a}};
+    static const tp_code_range digits[] = {
+        {0xb2, 0xb3},       {0xb9, 0xb9},       {0x1369, 0x1371},   {0x19da, 0x19da},
+        {0x2070, 0x2070},   {0x2074, 0x2079},   {0x2080, 0x2089},   {0x2460, 0x2468},
+        {0x2474, 0x247c},   {0x2488, 0x2490},   {0x24ea, 0x24ea},   {0x24f5, 0x24fd},
+        {0x24ff, 0x24ff},   {0x2776, 0x277e},   {0x2780, 0x2788},   {0x278a, 0x2792},
+        {0x10a40, 0x10a43}, {0x10e60, 0x10e68}, {0x11052, 0x1105a}, {0x1f100, 0x1f10a}};
     return tp_python_is_decimal(cp) || IN(cp, digits);
 }
 
@@ -52,10 +45,7 @@ bool tp_python_is_numeric(uint32_t cp)
     return c >= UTF8PROC_CATEGORY_ND && c <= UTF8PROC_CATEGORY_NO;
 }
 
-bool tp_python_is_alnum(uint32_t cp)
-{
-    return tp_python_is_alpha(cp) || tp_python_is_numeric(cp);
-}
+bool tp_python_is_alnum(uint32_t cp) { return tp_python_is_alpha(cp) || tp_python_is_numeric(cp); }
 
 bool tp_python_is_lower(uint32_t cp)
 {
@@ -72,17 +62,14 @@ bool tp_python_is_lower(uint32_t cp)
 bool tp_python_is_upper(uint32_t cp)
 {
     static const tp_code_range others[] = {{0x2160, 0x216f},
-                                   {0x24b6, 0x24cf},
-                                   {0x1f130, 0x1f149},
-                                   {0x1f150, 0x1f169},
-                                   {0x1f170, 0x1f189}};
+                                           {0x24b6, 0x24cf},
+                                           {0x1f130, 0x1f149},
+                                           {0x1f150, 0x1f169},
+                                           {0x1f170, 0x1f189}};
     return category(cp) == UTF8PROC_CATEGORY_LU || IN(cp, others);
 }
 
-bool tp_python_is_title(uint32_t cp)
-{
-    return category(cp) == UTF8PROC_CATEGORY_LT;
-}
+bool tp_python_is_title(uint32_t cp) { return category(cp) == UTF8PROC_CATEGORY_LT; }
 
 bool tp_python_is_printable(uint32_t cp)
 {
@@ -280,8 +267,8 @@ size_t tp_python_float(double value, char out[TP_PYTHON_NUMBER_MAX])
                                 n_digits > 1 ? "." : "", digits + 1, exponent < 0 ? '-' : '+',
                                 abs(exponent));
     if (exponent < 0)
-        return (size_t)snprintf(out, TP_PYTHON_NUMBER_MAX, "%s0.%.*s%s", sign, -exponent - 1,
-                                "000", digits);
+        return (size_t)snprintf(out, TP_PYTHON_NUMBER_MAX, "%s0.%.*s%s", sign, -exponent - 1, "000",
+                                digits);
     if (n_digits <= exponent + 1)
         return (size_t)snprintf(out, TP_PYTHON_NUMBER_MAX, "%s%s%.*s.0", sign, digits,
                                 exponent + 1 - n_digits, "0000000000000000");
@@ -315,8 +302,8 @@ bool tp_python_parse_float(const char *s, size_t n, double *ret)
     if (!clean_number(s, n, text, sizeof text))
         return false;
     const char *p = text + (text[0] == '-' || text[0] == '+');
-    bool is_word = strcasecmp(p, "inf") == 0 || strcasecmp(p, "infinity") == 0 ||
-                   strcasecmp(p, "nan") == 0;
+    bool is_word =
+        strcasecmp(p, "inf") == 0 || strcasecmp(p, "infinity") == 0 || strcasecmp(p, "nan") == 0;
     if (!is_word && p[strspn(p, "0123456789.eE+-")])
         return false; /* strtod() takes hexadecimal, float() does not */
     char *end;
@@ -327,8 +314,7 @@ bool tp_python_parse_float(const char *s, size_t n, double *ret)
     return true;
 }
 
-bool tp_python_parse_integer(const char *s, size_t n, int base, tp_integer *ret,
-                             bool *ret_overflow)
+bool tp_python_parse_integer(const char *s, size_t n, int base, tp_integer *ret, bool *ret_overflow)
 {
     char text[400];
     *ret_overflow = false;

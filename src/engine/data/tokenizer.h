@@ -41,7 +41,8 @@ typedef struct {
 void tp_tokenizer_encode(const tp_tokenizer *tok, tp_tokenizer_scratch *scratch, const char *text,
                          size_t n, tp_encode_options options, tp_ids *ids, tp_ids *ret_offsets);
 
-/* Append the text of ids[0..n); ids without a token add nothing. */
+/* Append the text of ids[0..n); ids without a token add nothing.  An added token is
+ * its own text (the `tokenizers` library takes "é" in one for the byte E9). */
 void tp_tokenizer_decode(const tp_tokenizer *tok, const int32_t *ids, size_t n, bool skip_special,
                          tp_buf *out);
 

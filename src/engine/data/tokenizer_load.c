@@ -123,7 +123,7 @@ static tp_status load_vocab(loader *l)
             return tp_fail(l->err, TP_ERR_FORMAT, "%s:%u: tokens '%.100s' and '%.100s' share id %d",
                            name_of(l), (unsigned)v->line, bpe->tokens[id].spelling, v->key.data,
                            (int)id);
-        tp_bpe_set_token(bpe, &l->tok->arena, (int32_t)id, v->key.data, v->key.len);
+        tp_bpe_set_token(bpe, &l->tok->arena, (int32_t)id, v->key.data, v->key.len, false);
         if (!tp_bpe_index_token(bpe, (int32_t)id))
             return tp_fail(l->err, TP_ERR_FORMAT, "%s:%u: token '%.100s' appears twice", name_of(l),
                            (unsigned)v->line, v->key.data);
@@ -221,7 +221,7 @@ static tp_status place_added(loader *l, const tp_json *v, const tp_json *content
                        "%s:%u: added token '%.100s' takes id %d, which '%.100s' has", name_of(l),
                        (unsigned)v->line, content->text.data, (int)id, token->spelling);
     if (in_model < 0)
-        tp_bpe_set_token(bpe, &l->tok->arena, id, content->text.data, content->text.len);
+        tp_bpe_set_token(bpe, &l->tok->arena, id, content->text.data, content->text.len, true);
     token->added = true;
     token->special = flag(v, "special");
     return TP_OK;

@@ -29,17 +29,17 @@ typedef struct {
     int64_t k_chunk;                   /* of one tile() call */
     int64_t near_panels;               /* B panels kept in L2 */
     tile_home home;
+    bool packs_late; /* A, panel by panel, by the thread that needs it */
     bool is_small;
     int threads;
-    size_t a_stride, b_stride; /* bytes from panel to panel */
+    size_t a_stride, b_stride;                           /* bytes from panel to panel */
     size_t a_bytes, b_bytes, block_bytes, scratch_bytes; /* of the workspace; scratch per thread */
 } gemm_plan;
 
-/* Rows or columns of one block cut into panels. */
+/* Rows or columns of one block, cut into panels of `width`; the last may be narrower. */
 typedef struct {
     int64_t total, count;
-    int width; /* of the widest */
-    bool is_balanced;
+    int width;
 } panel_cut;
 
 static const tp_gemm_kernel *const kernels[] = {
@@ -66,37 +66,14 @@ static const tp_gemm_kernel *choose_kernel(const tp_gemm *g)
     return NULL;
 }
 
-static panel_cut cut_panels(int64_t total, int width, bool is_balanced)
+static panel_cut cut_panels(int64_t total, int width)
 {
-    return (panel_cut){total, div_up(total, width), width, is_balanced};
-}
-
-/* The first row or column of panel p; of panel `count`, the end. */
-static int64_t panel_begin(const panel_cut *cut, int64_t p)
-{
-    if (!cut->is_balanced)
-        return TP_MIN(p * cut->width, cut->total);
-    return p * (cut->total / cut->count) + TP_MIN(p, cut->total % cut->count);
+    return (panel_cut){total, div_up(total, width), width};
 }
 
 static int panel_size(const panel_cut *cut, int64_t p)
 {
-    return (int)(panel_begin(cut, p + 1) - panel_begin(cut, p));
-}
-
-static panel_cut cut_rows(const gemm_plan *plan, int64_t rows)
-{
-    return cut_panels(rows, plan->kernel->rows, !plan->kernel->fixed_rows);
-}
-
-static panel_cut cut_cols(const gemm_plan *plan, int64_t cols)
-{
-    return cut_panels(cols, plan->kernel->cols, false);
-}
-
-static int panel_width(const gemm_plan *plan, const panel_cut *rows, int64_t p)
-{
-    return plan->kernel->fixed_rows ? plan->kernel->rows : panel_size(rows, p);
+    return (int)TP_MIN(cut->total - p * cut->width, cut->width);
 }
 
 /* --- the plan --- */
@@ -150,12 +127,28 @@ static void plan_blocks(gemm_plan *plan)
     int64_t share = TP_MIN(TP_MAX((int64_t)caches.l3 / 4, 2 << 20), 8 << 20);
 
     const int k_unit = 32; /* a cache line of bf16; a multiple of every k_round */
-    plan->k_block = TP_MIN(even_part(k, kernel->k_block, k_unit), round_up(k, kernel->k_round));
+    /* shorter ranges leave more B panels in L2; the sums of a narrow product are there anyway */
+    bool is_narrow = TP_MIN(plan->m, plan->n) <= 512;
+    int64_t most = is_narrow ? kernel->k_block / 4 : kernel->k_block;
+    plan->k_block = TP_MIN(even_part(k, most, k_unit), round_up(k, kernel->k_round));
     int64_t k_bytes = plan->k_block * kernel->element_size;
-    plan->m_block = TP_MIN(even_part(plan->m, share / k_bytes, kernel->rows), plan->m);
-    plan->n_block = TP_MIN(even_part(plan->n, share / k_bytes, kernel->cols), plan->n);
     plan->k_chunk = kernel->k_chunk ? TP_MIN(kernel->k_chunk, plan->k_block) : plan->k_block;
-    plan->near_panels = TP_MAX(l2 / 2 / (k_bytes * kernel->cols), 1);
+    plan->m_block = TP_MIN(even_part(plan->m, share / k_bytes, kernel->rows), plan->m);
+
+    int64_t col_panels = div_up(plan->n, kernel->cols);
+    int64_t near = TP_MAX(l2 * 5 / 8 / (k_bytes * kernel->cols), 1);
+    int64_t passes = div_up(col_panels, near); /* over the A panels */
+    plan->near_panels = div_up(col_panels, passes);
+    /* packing in advance costs about two late ones: it goes through the outer caches */
+    plan->packs_late = kernel->packs_late && plan->a.k_contiguous && passes <= 2;
+
+    /* B is packed no further ahead than the team's L2 caches hold, unless every block of B
+     * would pack A again */
+    bool one_a = plan->packs_late || (plan->m_block >= plan->m && plan->k_block >= k);
+    int64_t cols = share / k_bytes;
+    if (one_a)
+        cols = TP_MIN(cols, near * plan->threads * kernel->cols);
+    plan->n_block = TP_MIN(even_part(plan->n, cols, kernel->cols), plan->n);
     plan->near_panels = TP_MIN(plan->near_panels, div_up(plan->n_block, kernel->cols));
 }
 
@@ -169,13 +162,15 @@ static void plan_memory(gemm_plan *plan)
     size_t tile_bytes = sizeof(float) * (size_t)(kernel->rows * kernel->cols);
     plan->a_stride = align_up((size_t)(k_bytes * kernel->rows + gap));
     plan->b_stride = align_up((size_t)(k_bytes * kernel->cols + gap));
-    plan->a_bytes = plan->a_stride * (size_t)row_panels;
+    plan->a_bytes = plan->packs_late ? 0 : plan->a_stride * (size_t)row_panels;
     plan->b_bytes = plan->b_stride * (size_t)col_panels;
     if (plan->home == HOME_BLOCK)
         plan->block_bytes = align_up(tile_bytes * (size_t)(row_panels * col_panels));
     plan->scratch_bytes = align_up(tile_bytes);
     if (plan->home == HOME_SCRATCH)
         plan->scratch_bytes = align_up(tile_bytes * (size_t)plan->near_panels);
+    if (plan->packs_late)
+        plan->scratch_bytes += plan->a_stride;
 }
 
 static gemm_plan make_plan(const tp_gemm_kernel *kernel, const tp_gemm *g)
@@ -226,39 +221,71 @@ typedef struct {
     char *a, *b;
     float *sums; /* HOME_BLOCK */
     float *scratch;
+    char *late_a; /* of this thread, when A is packed late */
 } gemm_block;
 
-/* k0 .. k0+nk-1 of panel p of A, or of B; relative to the block, and nk a multiple of k_round. */
-static void pack_panel(const gemm_block *block, bool is_a, int64_t p, int64_t k0, int64_t nk)
+static char *a_panel(const gemm_block *block, int64_t p, int64_t k)
 {
     const gemm_plan *plan = block->plan;
-    const tp_gemm_kernel *kernel = plan->kernel;
-    const panel_cut *cut = is_a ? &block->rows : &block->cols;
+    return block->a + (size_t)p * plan->a_stride +
+           k * plan->kernel->rows * plan->kernel->element_size;
+}
+
+static char *b_panel(const gemm_block *block, int64_t q, int64_t k)
+{
+    const gemm_plan *plan = block->plan;
+    return block->b + (size_t)q * plan->b_stride +
+           k * plan->kernel->cols * plan->kernel->element_size;
+}
+
+/* k0 .. k0+nk-1 (relative to the block; a multiple of k_round) of panels p0 .. p1-1 of A. */
+static void pack_a(const gemm_block *block, void *to, int64_t p0, int64_t p1, int64_t k0,
+                   int64_t nk)
+{
+    const gemm_plan *plan = block->plan;
+    const panel_cut *cut = &block->rows;
     tp_gemm_part part = {
-        .x0 = (is_a ? block->i0 : block->j0) + panel_begin(cut, p),
+        .x0 = block->i0 + p0 * cut->width,
+        .nx = TP_MIN(p1 * cut->width, cut->total) - p0 * cut->width,
         .k0 = block->k0 + k0,
         .nk = TP_MIN(nk, block->nk - k0),
         .k_padded = nk,
-        .nx = panel_size(cut, p),
-        .width = is_a ? panel_width(plan, cut, p) : kernel->cols,
+        .stride = plan->a_stride,
     };
-    int64_t offset = k0 * part.width * kernel->element_size;
-    if (is_a)
-        kernel->pack_a(block->a + (size_t)p * plan->a_stride + offset, &plan->a, &part);
-    else
-        kernel->pack_b(block->b + (size_t)p * plan->b_stride + offset, &plan->b, &part);
+    plan->kernel->pack_a(to, &plan->a, &part);
+}
+
+static void pack_b(const gemm_block *block, void *to, int64_t p0, int64_t p1, int64_t k0,
+                   int64_t nk)
+{
+    const gemm_plan *plan = block->plan;
+    const panel_cut *cut = &block->cols;
+    tp_gemm_part part = {
+        .x0 = block->j0 + p0 * cut->width,
+        .nx = TP_MIN(p1 * cut->width, cut->total) - p0 * cut->width,
+        .k0 = block->k0 + k0,
+        .nk = TP_MIN(nk, block->nk - k0),
+        .k_padded = nk,
+        .stride = plan->b_stride,
+    };
+    plan->kernel->pack_b(to, &plan->b, &part);
 }
 
 /* Panels p0 .. p1-1.  Where k is not contiguous a cache line belongs to several panels: all
  * of them take a few k at a time, so that the line is read once. */
 static void pack_panels(const gemm_block *block, bool is_a, int64_t p0, int64_t p1)
 {
-    const tp_gemm_operand *operand = is_a ? &block->plan->a : &block->plan->b;
+    const gemm_plan *plan = block->plan;
+    const tp_gemm_operand *operand = is_a ? &plan->a : &plan->b;
     const int64_t few = 64;
     int64_t step = operand->k_contiguous ? block->k_padded : few;
-    for (int64_t k = 0; k < block->k_padded; k += step)
-        for (int64_t p = p0; p < p1; p++)
-            pack_panel(block, is_a, p, k, TP_MIN(step, block->k_padded - k));
+    for (int64_t k = 0; p0 < p1 && k < block->k_padded; k += step) {
+        int64_t nk = TP_MIN(step, block->k_padded - k);
+        if (is_a)
+            pack_a(block, a_panel(block, p0, k), p0, p1, k, nk);
+        else
+            pack_b(block, b_panel(block, p0, k), p0, p1, k, nk);
+    }
 }
 
 /* The panel of `count`, each `width` wide, at which a share of the work ends. */
@@ -282,23 +309,37 @@ static void pack_block(const gemm_block *block, bool needs_a, bool needs_b, int 
 }
 
 /* A tile of finished sums to C. */
-static void finish_tile_of(const gemm_block *block, int64_t p, int64_t q, const float *sums,
-                           int64_t ld, bool accumulate)
+static void finish_tile(const gemm_block *block, int64_t p, int64_t q, const float *sums,
+                        int64_t ld, bool accumulate)
 {
     const gemm_plan *plan = block->plan;
     int rows = panel_size(&block->rows, p), cols = panel_size(&block->cols, q);
-    int64_t i = block->i0 + panel_begin(&block->rows, p);
-    int64_t j = block->j0 + panel_begin(&block->cols, q);
+    int64_t i = block->i0 + p * plan->kernel->rows, j = block->j0 + q * plan->kernel->cols;
     if (plan->is_transposed)
         plan->kernel->finish_transposed(plan->gemm, sums, ld, j, cols, i, rows, accumulate);
     else
         plan->kernel->finish(plan->gemm, sums, ld, i, rows, j, cols, accumulate);
 }
 
+/* The lines of C that finish_tile() will write, to be there in time. */
+static void prefetch_c(const gemm_block *block, int64_t p, int64_t q)
+{
+    const gemm_plan *plan = block->plan;
+    int64_t element = (int64_t)tp_dtype_size(plan->gemm->c_dtype);
+    int rows = panel_size(&block->rows, p), cols = panel_size(&block->cols, q);
+    int64_t i = block->i0 + p * plan->kernel->rows, j = block->j0 + q * plan->kernel->cols;
+    int64_t at = plan->is_transposed ? j * plan->gemm->ldc + i : i * plan->gemm->ldc + j;
+    int lines = plan->is_transposed ? cols : rows;
+    for (int line = 0; line < lines; line++)
+        __builtin_prefetch((const char *)plan->gemm->c + (at + line * plan->gemm->ldc) * element,
+                           1);
+}
+
 /* The chunk of k that starts at k, of one tile. */
 typedef struct {
     int64_t p, q, k;
-    float *home; /* unless the home is C */
+    const char *a; /* the chunk of the A panel */
+    float *home;   /* unless the home is C */
     int64_t ld_home;
     tp_gemm_ahead ahead;
 } tile_job;
@@ -309,44 +350,54 @@ static void run_tile(const gemm_block *block, const tile_job *job)
     const tp_gemm_kernel *kernel = plan->kernel;
     const tp_gemm *g = plan->gemm;
     int64_t k = job->k, nk = TP_MIN(plan->k_chunk, block->k_padded - k);
-    int width = panel_width(plan, &block->rows, job->p);
-    const char *a = block->a + (size_t)job->p * plan->a_stride + k * width * kernel->element_size;
-    const char *b =
-        block->b + (size_t)job->q * plan->b_stride + k * kernel->cols * kernel->element_size;
+    int size = panel_size(&block->rows, job->p);
+    int rows = kernel->fixed_rows ? kernel->rows : size;
+    const char *b = b_panel(block, job->q, k);
     bool is_first = block->is_first && k == 0;
     bool is_last = block->is_last && k + nk == block->k_padded;
 
     if (plan->home != HOME_C) {
-        kernel->tile(width, nk, a, b, job->home, job->ld_home, !is_first, job->ahead);
         if (is_last)
-            finish_tile_of(block, job->p, job->q, job->home, job->ld_home, g->accumulate);
+            prefetch_c(block, job->p, job->q);
+        kernel->tile(rows, nk, job->a, b, job->home, job->ld_home, !is_first, job->ahead);
+        if (is_last)
+            finish_tile(block, job->p, job->q, job->home, job->ld_home, g->accumulate);
         return;
     }
     bool add = g->accumulate || !is_first;
-    if (panel_size(&block->rows, job->p) == width &&
-        panel_size(&block->cols, job->q) == kernel->cols) {
-        int64_t i = block->i0 + panel_begin(&block->rows, job->p);
-        int64_t j = block->j0 + panel_begin(&block->cols, job->q);
+    if (size == rows && panel_size(&block->cols, job->q) == kernel->cols) {
+        int64_t i = block->i0 + job->p * kernel->rows, j = block->j0 + job->q * kernel->cols;
         float *c = (float *)g->c + i * g->ldc + j;
-        kernel->tile(width, nk, a, b, c, g->ldc, add, job->ahead);
+        kernel->tile(rows, nk, job->a, b, c, g->ldc, add, job->ahead);
         return;
     }
-    kernel->tile(width, nk, a, b, block->scratch, kernel->cols, false, job->ahead);
-    finish_tile_of(block, job->p, job->q, block->scratch, kernel->cols, add);
+    kernel->tile(rows, nk, job->a, b, block->scratch, kernel->cols, false, job->ahead);
+    finish_tile(block, job->p, job->q, block->scratch, kernel->cols, add);
 }
 
-/* What tile q of the strip should prefetch: its part of the same k of the next A panel. */
+/* What tile `tile` of `tiles` in a strip should prefetch: its share of the rows of the next A
+ * panel, packed or, when that comes late, at its source. */
 static tp_gemm_ahead next_panel(const gemm_block *block, int64_t p, int64_t k, int64_t tile,
                                 int64_t tiles)
 {
     const gemm_plan *plan = block->plan;
-    int width = panel_width(plan, &block->rows, p);
-    int64_t line_groups = TP_MIN(plan->k_chunk, block->k_padded - k) * plan->kernel->element_size /
-                          ALIGN;
-    int64_t lines = div_up(width, tiles);
-    const char *next = block->a + (size_t)(p + 1) * plan->a_stride +
-                       k * width * plan->kernel->element_size;
-    return (tp_gemm_ahead){next + tile * lines * line_groups * ALIGN, (int)lines};
+    if (p + 1 >= block->rows.count)
+        return (tp_gemm_ahead){0};
+    int64_t size = panel_size(&block->rows, p + 1);
+    int64_t row = size * tile / tiles;
+    tp_gemm_ahead ahead = {.lines = (int)(size * (tile + 1) / tiles - row)};
+    if (plan->packs_late) {
+        int64_t x = block->i0 + (p + 1) * plan->kernel->rows + row;
+        int64_t element = (int64_t)tp_dtype_size(plan->a.dtype);
+        ahead.stride = plan->a.ld * element;
+        ahead.advance = element * ALIGN / plan->kernel->element_size;
+        ahead.at = (const char *)plan->a.data + x * ahead.stride + (block->k0 + k) * element;
+        return ahead;
+    }
+    ahead.stride = ALIGN;
+    ahead.advance = ALIGN * plan->kernel->rows;
+    ahead.at = a_panel(block, p + 1, k) + row * ALIGN;
+    return ahead;
 }
 
 /* The tiles of A panel p with B panels q0 .. q1-1. */
@@ -356,10 +407,14 @@ static void run_strip(const gemm_block *block, int64_t p, int64_t q0, int64_t q1
     int64_t cols = plan->kernel->cols;
     bool in_one_chunk = plan->k_chunk >= block->k_padded;
     for (int64_t k = 0; k < block->k_padded; k += plan->k_chunk) {
+        tile_job job = {.p = p, .k = k, .a = a_panel(block, p, k)};
+        if (plan->packs_late) {
+            pack_a(block, block->late_a, p, p + 1, k, TP_MIN(plan->k_chunk, block->k_padded - k));
+            job.a = block->late_a;
+        }
         for (int64_t q = q0; q < q1; q++) {
-            tile_job job = {.p = p, .q = q, .k = k};
-            if (p + 1 < block->rows.count)
-                job.ahead = next_panel(block, p, k, q - q0, q1 - q0);
+            job.q = q;
+            job.ahead = next_panel(block, p, k, q - q0, q1 - q0);
             if (plan->home == HOME_BLOCK) {
                 job.ld_home = block->cols.count * cols;
                 job.home = block->sums + p * plan->kernel->rows * job.ld_home + q * cols;
@@ -405,8 +460,10 @@ static void compute_block(const gemm_block *block, int thread, int threads)
     int across = threads / down;
     panel_range rows = share_of(block->rows.count, thread / across, down);
     panel_range cols = share_of(block->cols.count, thread % across, across);
-    for (int64_t q = cols.begin; q < cols.end; q += block->plan->near_panels) {
-        int64_t q_end = TP_MIN(q + block->plan->near_panels, cols.end);
+    int64_t n_cols = cols.end - cols.begin; /* in even parts, of at most near_panels */
+    int64_t step = div_up(n_cols, TP_MAX(div_up(n_cols, block->plan->near_panels), 1));
+    for (int64_t q = cols.begin; q < cols.end; q += step) {
+        int64_t q_end = TP_MIN(q + step, cols.end);
         for (int64_t p = rows.begin; p < rows.end; p++)
             run_strip(block, p, q, q_end);
     }
@@ -421,13 +478,14 @@ static void run_blocks(const gemm_plan *plan, char *workspace, int thread, int t
     block.sums = (float *)(void *)(block.b + plan->b_bytes);
     block.scratch = (float *)(void *)((char *)block.sums + plan->block_bytes +
                                       (size_t)thread * plan->scratch_bytes);
+    block.late_a = (char *)block.scratch + plan->scratch_bytes - plan->a_stride;
     bool one_a = plan->m_block >= plan->m && plan->k_block >= g->k;
     bool one_k = plan->k_block >= g->k;
     bool is_start = true;
     for (block.j0 = 0; block.j0 < plan->n; block.j0 += plan->n_block) {
-        block.cols = cut_cols(plan, TP_MIN(plan->n_block, plan->n - block.j0));
+        block.cols = cut_panels(TP_MIN(plan->n_block, plan->n - block.j0), plan->kernel->cols);
         for (block.i0 = 0; block.i0 < plan->m; block.i0 += plan->m_block) {
-            block.rows = cut_rows(plan, TP_MIN(plan->m_block, plan->m - block.i0));
+            block.rows = cut_panels(TP_MIN(plan->m_block, plan->m - block.i0), plan->kernel->rows);
             for (block.k0 = 0; block.k0 < g->k; block.k0 += plan->k_block) {
                 block.nk = TP_MIN(plan->k_block, g->k - block.k0);
                 block.k_padded = round_up(block.nk, plan->kernel->k_round);
@@ -436,7 +494,8 @@ static void run_blocks(const gemm_plan *plan, char *workspace, int thread, int t
                 if (!is_start) { /* the panels are still being read */
 #pragma omp barrier
                 }
-                pack_block(&block, is_start || !one_a, block.i0 == 0 || !one_k, thread, threads);
+                bool needs_a = !plan->packs_late && (is_start || !one_a);
+                pack_block(&block, needs_a, block.i0 == 0 || !one_k, thread, threads);
 #pragma omp barrier
                 compute_block(&block, thread, threads);
                 is_start = false;

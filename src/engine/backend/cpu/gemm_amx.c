@@ -21,16 +21,10 @@
 #define TILE_MULTIPLY(sum, a, b) _tile_dpbf16ps(sum, a, b)
 #endif
 
-static inline __m512 multiply_lanes(__m512 sum, __m512i a, __m512i b)
-{
-    return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
-}
-
 static inline __m256i round_lanes(__m512 x) { return (__m256i)_mm512_cvtneps_pbh(x); }
 
 #include "engine/backend/cpu/gemm_finish_avx512.h"
 #include "engine/backend/cpu/gemm_pack_avx512.h"
-#include "engine/backend/cpu/gemm_small_avx512.h"
 
 enum {
     ROWS = 32,
@@ -61,14 +55,14 @@ static void enter(void)
 
 static void leave(void) { TILE_RELEASE(); }
 
-static void pack_a(void *panel, const tp_gemm_operand *a, const tp_gemm_part *part)
+static void pack_a(void *panels, const tp_gemm_operand *a, const tp_gemm_part *part)
 {
-    pack_lines(LANE_BF16_PAIR, panel, a, part);
+    pack_lines(LANE_BF16_PAIR, ROWS, panels, a, part);
 }
 
-static void pack_b(void *panel, const tp_gemm_operand *b, const tp_gemm_part *part)
+static void pack_b(void *panels, const tp_gemm_operand *b, const tp_gemm_part *part)
 {
-    pack_columns(LANE_BF16_PAIR, panel, b, part);
+    pack_columns(LANE_BF16_PAIR, COLS, panels, b, part);
 }
 
 static void tile(int rows, int64_t k, const void *a, const void *b, float *c, int64_t ldc, bool add,
@@ -90,8 +84,9 @@ static void tile(int rows, int64_t k, const void *a, const void *b, float *c, in
         TILE_ZERO(3);
     }
     for (; k > 0; k -= DEPTH, a_lines += A_STEP, b_lines += B_STEP) {
-        for (int line = 0; line < ahead.lines; line++, ahead.at += LINE)
-            _mm_prefetch(ahead.at, _MM_HINT_T0);
+        for (int line = 0; line < ahead.lines; line++)
+            _mm_prefetch(ahead.at + line * ahead.stride, _MM_HINT_T0);
+        ahead.at += ahead.advance;
         TILE_LOAD(4, a_lines, LINE);
         TILE_LOAD(6, b_lines, B_STRIDE);
         TILE_MULTIPLY(0, 4, 6);
@@ -119,13 +114,6 @@ static void finish_transposed(const tp_gemm *g, const float *acc, int64_t ld_acc
     finish_transposed_tile(g, acc, ld_acc, i0, rows, j0, cols, accumulate);
 }
 
-static size_t small_scratch(const tp_gemm *g) { return small_scratch_bytes(LANE_BF16_PAIR, g); }
-
-static void small(const tp_gemm *g, int64_t n0, int64_t n1, void *scratch)
-{
-    small_product(LANE_BF16_PAIR, g, n0, n1, scratch);
-}
-
 const tp_gemm_kernel tp_gemm_kernel_amx = {
     .name = "amx",
     .isa = TP_ISA_AMX,
@@ -142,9 +130,9 @@ const tp_gemm_kernel tp_gemm_kernel_amx = {
     .tile = tile,
     .finish = finish,
     .finish_transposed = finish_transposed,
-    .small_rows = SMALL_ROWS,
-    .small_scratch = small_scratch,
-    .small = small,
+    .small_rows = TP_GEMM_SMALL_ROWS_BF16,
+    .small_scratch = tp_gemm_small_scratch_bf16,
+    .small = tp_gemm_small_bf16,
     .enter = enter,
     .leave = leave,
 };

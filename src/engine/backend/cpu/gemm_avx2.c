@@ -8,9 +8,14 @@
 
 enum { ROWS = 6, COLS = 16 };
 
-static void pack(void *panel, const tp_gemm_operand *op, const tp_gemm_part *part)
+static void pack_a(void *panels, const tp_gemm_operand *a, const tp_gemm_part *part)
 {
-    pack_lanes(panel, op, part);
+    pack_panels_f32(panels, ROWS, a, part);
+}
+
+static void pack_b(void *panels, const tp_gemm_operand *b, const tp_gemm_part *part)
+{
+    pack_panels_f32(panels, COLS, b, part);
 }
 
 GEMM_INLINE void store_lanes(float *c, __m256 sum, bool add)
@@ -27,7 +32,7 @@ GEMM_INLINE void tile_of(const int rows, int64_t k, const float *a, const float 
 #pragma GCC unroll 6
     for (int i = 0; i < rows; i++)
         sum[i][0] = sum[i][1] = _mm256_setzero_ps();
-    for (; k > 0; k--, a += rows, b += COLS) {
+    for (; k > 0; k--, a += ROWS, b += COLS) {
         __m256 b0 = _mm256_loadu_ps(b);
         __m256 b1 = _mm256_loadu_ps(b + 8);
 #pragma GCC unroll 6
@@ -87,8 +92,8 @@ const tp_gemm_kernel tp_gemm_kernel_avx2 = {
     .k_round = 1,
     .k_block = 2048,
     .k_chunk = 384,
-    .pack_a = pack,
-    .pack_b = pack,
+    .pack_a = pack_a,
+    .pack_b = pack_b,
     .tile = tile,
     .finish = finish,
 };

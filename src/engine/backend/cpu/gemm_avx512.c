@@ -22,20 +22,20 @@ static inline __m256i round_lanes(__m512 x)
 #include "engine/backend/cpu/gemm_small_avx512.h"
 #include "engine/backend/cpu/gemm_tile_avx512.h"
 
-static void pack_a(void *panel, const tp_gemm_operand *a, const tp_gemm_part *part)
+static void pack_a(void *panels, const tp_gemm_operand *a, const tp_gemm_part *part)
 {
     if (a->dtype == TP_DTYPE_F32)
-        pack_lines(LANE_F32, panel, a, part);
+        pack_lines(LANE_F32, TILE_ROWS, panels, a, part);
     else
-        pack_lines(LANE_WIDENED, panel, a, part);
+        pack_lines(LANE_WIDENED, TILE_ROWS, panels, a, part);
 }
 
-static void pack_b(void *panel, const tp_gemm_operand *b, const tp_gemm_part *part)
+static void pack_b(void *panels, const tp_gemm_operand *b, const tp_gemm_part *part)
 {
     if (b->dtype == TP_DTYPE_F32)
-        pack_columns(LANE_F32, panel, b, part);
+        pack_columns(LANE_F32, TILE_COLS, panels, b, part);
     else
-        pack_columns(LANE_WIDENED, panel, b, part);
+        pack_columns(LANE_WIDENED, TILE_COLS, panels, b, part);
 }
 
 static void tile(int rows, int64_t k, const void *a, const void *b, float *c, int64_t ldc, bool add,
@@ -78,10 +78,11 @@ const tp_gemm_kernel tp_gemm_kernel_avx512 = {
     .k_block = 2048,
     .pack_a = pack_a,
     .pack_b = pack_b,
+    .packs_late = true,
     .tile = tile,
     .finish = finish,
     .finish_transposed = finish_transposed,
-    .small_rows = SMALL_ROWS,
+    .small_rows = 16,
     .small_scratch = small_scratch,
     .small = small,
 };

@@ -13,14 +13,14 @@ static inline __m256i round_lanes(__m512 x) { return (__m256i)_mm512_cvtneps_pbh
 #include "engine/backend/cpu/gemm_small_avx512.h"
 #include "engine/backend/cpu/gemm_tile_avx512.h"
 
-static void pack_a(void *panel, const tp_gemm_operand *a, const tp_gemm_part *part)
+static void pack_a(void *panels, const tp_gemm_operand *a, const tp_gemm_part *part)
 {
-    pack_lines(LANE_BF16_PAIR, panel, a, part);
+    pack_lines(LANE_BF16_PAIR, TILE_ROWS, panels, a, part);
 }
 
-static void pack_b(void *panel, const tp_gemm_operand *b, const tp_gemm_part *part)
+static void pack_b(void *panels, const tp_gemm_operand *b, const tp_gemm_part *part)
 {
-    pack_columns(LANE_BF16_PAIR, panel, b, part);
+    pack_columns(LANE_BF16_PAIR, TILE_COLS, panels, b, part);
 }
 
 static void tile(int rows, int64_t k, const void *a, const void *b, float *c, int64_t ldc, bool add,
@@ -41,9 +41,12 @@ static void finish_transposed(const tp_gemm *g, const float *acc, int64_t ld_acc
     finish_transposed_tile(g, acc, ld_acc, i0, rows, j0, cols, accumulate);
 }
 
-static size_t small_scratch(const tp_gemm *g) { return small_scratch_bytes(LANE_BF16_PAIR, g); }
+size_t tp_gemm_small_scratch_bf16(const tp_gemm *g)
+{
+    return small_scratch_bytes(LANE_BF16_PAIR, g);
+}
 
-static void small(const tp_gemm *g, int64_t n0, int64_t n1, void *scratch)
+void tp_gemm_small_bf16(const tp_gemm *g, int64_t n0, int64_t n1, void *scratch)
 {
     small_product(LANE_BF16_PAIR, g, n0, n1, scratch);
 }
@@ -59,10 +62,11 @@ const tp_gemm_kernel tp_gemm_kernel_avx512_bf16 = {
     .k_block = 4096,
     .pack_a = pack_a,
     .pack_b = pack_b,
+    .packs_late = true,
     .tile = tile,
     .finish = finish,
     .finish_transposed = finish_transposed,
-    .small_rows = SMALL_ROWS,
-    .small_scratch = small_scratch,
-    .small = small,
+    .small_rows = TP_GEMM_SMALL_ROWS_BF16,
+    .small_scratch = tp_gemm_small_scratch_bf16,
+    .small = tp_gemm_small_bf16,
 };

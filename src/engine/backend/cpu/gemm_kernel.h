@@ -14,8 +14,9 @@
  *                    +-----+-----+
  *
  * The layout inside a panel is the kernel's, but any multiple of k_round of k must start at
- * k * width * element_size bytes.  Packing pads k with zeros to a multiple of k_round, B to full
- * panels, and A to full panels when fixed_rows.
+ * k * width * element_size bytes, width being that of a full panel.  Packing pads k with zeros
+ * to a multiple of k_round and B to full panels; rows missing from an A panel are left as they
+ * are, since only their own sums would suffer.
  *
  * The driver may also compute the transposed product, C^T = B^T A^T, when that makes packing
  * cheaper: then the roles of A and B change and tiles are finished by finish_transposed. */
@@ -35,12 +36,12 @@ typedef struct {
     tp_dtype dtype;
 } tp_gemm_operand;
 
-/* The part of an operand that goes into one panel: x0 .. x0+nx-1 and k0 .. k0+nk-1, written
- * `width` >= nx wide and `k_padded` >= nk deep. */
+/* The part of an operand that is packed at a time: x0 .. x0+nx-1 and k0 .. k0+nk-1, padded with
+ * zeros to k_padded.  x0 begins a panel; nx may reach over several, `stride` bytes apart. */
 typedef struct {
-    int64_t x0, k0;
-    int64_t nk, k_padded;
-    int nx, width;
+    int64_t x0, nx;
+    int64_t k0, nk, k_padded;
+    size_t stride;
 } tp_gemm_part;
 
 enum {
@@ -48,10 +49,12 @@ enum {
     TP_GEMM_MAX_COLS = 32
 };
 
-/* Memory to prefetch: so many cache lines per 64 bytes of a row of A. */
+/* What a tile prefetches: for each 64 bytes of a row of A, `lines` cache lines `stride` bytes
+ * apart, then on by `advance`. */
 typedef struct {
     const char *at;
     int lines;
+    int64_t stride, advance;
 } tp_gemm_ahead;
 
 typedef struct {
@@ -59,14 +62,15 @@ typedef struct {
     tp_isa isa;
     bool accepts_f32, accepts_bf16;
     int rows, cols;   /* of the largest tile of C */
-    bool fixed_rows;  /* the tile always computes all rows; the surplus is zero */
+    bool fixed_rows;  /* the tile always computes all rows */
     int element_size; /* of a packed element */
     int k_round;
     int64_t k_block; /* packed at a time; bounds the workspace */
     int64_t k_chunk; /* per tile() call: what keeps an A panel near; 0 is all */
 
-    void (*pack_a)(void *panel, const tp_gemm_operand *a, const tp_gemm_part *part);
-    void (*pack_b)(void *panel, const tp_gemm_operand *b, const tp_gemm_part *part);
+    void (*pack_a)(void *panels, const tp_gemm_operand *a, const tp_gemm_part *part);
+    void (*pack_b)(void *panels, const tp_gemm_operand *b, const tp_gemm_part *part);
+    bool packs_late; /* an A panel with k contiguous is cheap to pack again for each use */
 
     /* C[rows, cols] = or += A panel * B panel over k_padded; C is f32 with `ldc`.  On the way
      * the tile brings `ahead` into the cache: what the next tiles will need. */
@@ -90,6 +94,11 @@ typedef struct {
     size_t (*small_scratch)(const tp_gemm *gemm); /* bytes, per thread */
     void (*small)(const tp_gemm *gemm, int64_t n0, int64_t n1, void *scratch);
 } tp_gemm_kernel;
+
+/* The product of few rows by vdpbf16ps; the AMX kernel takes it too. */
+enum { TP_GEMM_SMALL_ROWS_BF16 = 16 };
+size_t tp_gemm_small_scratch_bf16(const tp_gemm *gemm);
+void tp_gemm_small_bf16(const tp_gemm *gemm, int64_t n0, int64_t n1, void *scratch);
 
 extern const tp_gemm_kernel tp_gemm_kernel_portable;
 extern const tp_gemm_kernel tp_gemm_kernel_avx2;

@@ -1,8 +1,8 @@
 /* gemm_pack_avx512.h - packing of panels with AVX-512.
  *
  * Panels are made of lanes of 32 bits, an f32 or a pair of bf16:
- *     A in lines,   panel[step / 16][width][16]: 16 steps of a row are one cache line;
- *     B in columns, panel[step][width].
+ *     A in lines,   panel[step / 16][rows][16]: 16 steps of a row are one cache line;
+ *     B in columns, panel[step][cols].
  * Where k is contiguous in memory a line is there already and only columns need blocks of 16
  * by 16 lanes transposed; where x is contiguous it is the other way round. */
 #ifndef TP_ENGINE_BACKEND_CPU_GEMM_PACK_AVX512_H
@@ -19,7 +19,8 @@ typedef enum {
     LANE_BF16_PAIR /* two bf16 from bf16  */
 } pack_lane;
 
-enum { PACK_AHEAD = 512 }; /* bytes between a load and its prefetch */
+/* Bytes between a load and its prefetch: along a row, and where rows are crossed. */
+enum { PACK_AHEAD = 512, PACK_ASIDE = 128 };
 
 /* Bits 0 .. n-1, with n cut to 0 .. 32. */
 GEMM_INLINE uint32_t pack_mask(int64_t n)
@@ -74,25 +75,50 @@ GEMM_INLINE __m512i pack_load_k(const pack_lane lane, const void *src, int64_t k
     return _mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16);
 }
 
-/* 16 lanes along x, under `mask`, from row k (and k + 1, when there is one, for pairs). */
-GEMM_INLINE __m512i pack_load_x(const pack_lane lane, const void *row, int64_t ld, bool has_next,
-                                __mmask16 mask)
+/* Lanes along x: 32 of them from x on, zero from nx on, of the row of element k (and of the
+ * next, for pairs, where k + 1 < nk). */
+typedef struct {
+    __m512i half[2];
+} pack_row;
+
+GEMM_INLINE pack_row pack_load_x(const pack_lane lane, const char *row, int64_t ld, int64_t nx,
+                                 int64_t k, int64_t nk)
 {
-    if (lane == LANE_F32)
-        return _mm512_maskz_loadu_epi32(mask, row);
-    const tp_bf16 *h = row;
-    __m512i low = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, h));
-    if (lane == LANE_WIDENED)
-        return _mm512_slli_epi32(low, 16);
-    if (!has_next)
-        return low;
-    __m512i high = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, h + ld));
-    return _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
+    pack_row r = {{_mm512_setzero_si512(), _mm512_setzero_si512()}};
+    if (k >= nk)
+        return r;
+    __mmask32 mask = pack_mask(nx);
+    if (lane == LANE_F32) {
+        r.half[0] = _mm512_maskz_loadu_epi32((__mmask16)mask, row);
+        r.half[1] = _mm512_maskz_loadu_epi32((__mmask16)(mask >> 16), row + 64);
+        return r;
+    }
+    __m512i low = _mm512_maskz_loadu_epi16(mask, row);
+    if (lane == LANE_WIDENED) {
+        __m256i upper = _mm512_extracti64x4_epi64(low, 1);
+        r.half[0] = _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm512_castsi512_si256(low)), 16);
+        r.half[1] = _mm512_slli_epi32(_mm512_cvtepu16_epi32(upper), 16);
+        return r;
+    }
+    __m512i high = _mm512_setzero_si512();
+    if (k + 1 < nk)
+        high = _mm512_maskz_loadu_epi16(mask, row + ld * 2);
+    /* 0, 32, 1, 33, ... of low and high */
+    const __m512i first =
+        _mm512_add_epi32(_mm512_set1_epi32(0x200000),
+                         _mm512_mullo_epi32(_mm512_set1_epi32(0x10001),
+                                            _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
+                                                              12, 13, 14, 15)));
+    const __m512i second = _mm512_add_epi32(first, _mm512_set1_epi32(0x100010));
+    r.half[0] = _mm512_permutex2var_epi16(low, first, high);
+    r.half[1] = _mm512_permutex2var_epi16(low, second, high);
+    return r;
 }
 
-/* Columns from nx rows with k contiguous; width is a multiple of 16. */
-GEMM_INLINE void pack_columns_from_k(const pack_lane lane, uint32_t *panel, const char *src,
-                             int64_t ld_bytes, int nx, int width, int64_t nk, int64_t steps)
+/* One column panel, panel[steps][width], from nx rows with k contiguous. */
+GEMM_INLINE void pack_columns_from_k(const pack_lane lane, const int width, uint32_t *panel,
+                                     const char *src, int64_t ld_bytes, int nx, int64_t nk,
+                                     int64_t steps)
 {
     const int per_lane = lane == LANE_BF16_PAIR ? 2 : 1;
     const int64_t element = lane == LANE_F32 ? 4 : 2;
@@ -117,113 +143,121 @@ GEMM_INLINE void pack_columns_from_k(const pack_lane lane, uint32_t *panel, cons
     }
 }
 
-/* Lines from nx rows with k contiguous: a copy.  Few rows at a time, so that the processor
- * sees few streams, and far enough ahead for it to keep up. */
-GEMM_INLINE void pack_lines_from_k(const pack_lane lane, uint32_t *panel, const char *src,
-                                   int64_t ld_bytes, int nx, int width, int64_t nk, int64_t steps)
-{
-    const int per_line = lane == LANE_BF16_PAIR ? 32 : 16;
-    const int64_t element = lane == LANE_F32 ? 4 : 2;
-    const int group = 4;
-    for (int x0 = 0; x0 < width; x0 += group) {
-        int x1 = x0 + group < width ? x0 + group : width;
-        uint32_t *to = panel + x0 * 16;
-        for (int64_t k = 0; k < steps / 16 * per_line; k += per_line, to += width * 16) {
-            for (int x = x0; x < x1; x++) {
-                const char *row = src + x * ld_bytes;
-                __m512i line = _mm512_setzero_si512();
-                if (x < nx) {
-                    line = pack_load_k(lane, row, k, nk);
-                    _mm_prefetch(row + k * element + PACK_AHEAD, _MM_HINT_T0);
-                }
-                _mm512_store_si512(to + (x - x0) * 16, line);
-            }
-        }
-    }
-}
-
-/* Lines from rows with x contiguous: 16 steps by 16 x transposed. */
-GEMM_INLINE void pack_lines_from_x(const pack_lane lane, uint32_t *panel, const void *src,
-                                   int64_t ld, int nx, int width, int64_t nk, int64_t steps)
-{
-    const int per_lane = lane == LANE_BF16_PAIR ? 2 : 1;
-    const int64_t element = lane == LANE_F32 ? 4 : 2;
-    for (int64_t s0 = 0; s0 < steps; s0 += 16) {
-        for (int x0 = 0; x0 < width; x0 += 16) {
-            uint32_t *to = panel + s0 * width + x0 * 16;
-            __mmask16 in_x = (__mmask16)pack_mask(nx - x0);
-            __m512i lines[16];
-#pragma GCC unroll 16
-            for (int s = 0; s < 16; s++) {
-                int64_t k = (s0 + s) * per_lane;
-                const char *row = (const char *)src + (k * ld + x0) * element;
-                lines[s] = pack_load_x(lane, row, ld, k + 1 < nk, k < nk ? in_x : 0);
-            }
-            pack_transpose(lines);
-            int n = width - x0 < 16 ? width - x0 : 16;
-            for (int x = 0; x < n; x++)
-                _mm512_store_si512(to + x * 16, lines[x]);
-        }
-    }
-}
-
-/* Columns from rows with x contiguous: a copy, or two rows interleaved. */
-GEMM_INLINE void pack_columns_from_x(const pack_lane lane, uint32_t *panel, const void *src, int64_t ld,
-                             int nx, int width, int64_t nk, int64_t steps)
+/* The same, width 32, from rows with x contiguous: a copy, or two rows interleaved. */
+GEMM_INLINE void pack_columns_from_x(const pack_lane lane, uint32_t *panel, const char *src,
+                                     int64_t ld, int64_t nx, int64_t nk, int64_t steps)
 {
     const int per_lane = lane == LANE_BF16_PAIR ? 2 : 1;
     const int64_t element = lane == LANE_F32 ? 4 : 2;
     for (int64_t s = 0; s < steps; s++) {
         int64_t k = s * per_lane;
-        const char *row = (const char *)src + k * ld * element;
-        for (int x0 = 0; x0 < width; x0 += 16) {
-            __mmask16 mask = (__mmask16)(k < nk ? pack_mask(nx - x0) : 0);
-            __m512i lanes = pack_load_x(lane, row + x0 * element, ld, k + 1 < nk, mask);
-            _mm512_store_si512(panel + s * width + x0, lanes);
+        const char *row = src + k * ld * element;
+        pack_row r = pack_load_x(lane, row, ld, nx, k, nk);
+        _mm512_store_si512(panel + s * 32, r.half[0]);
+        _mm512_store_si512(panel + s * 32 + 16, r.half[1]);
+        _mm_prefetch(row + PACK_ASIDE, _MM_HINT_T0);
+        if (lane == LANE_BF16_PAIR)
+            _mm_prefetch(row + PACK_ASIDE + ld * element, _MM_HINT_T0);
+    }
+}
+
+/* One panel of lines, panel[steps / 16][width][16], from nx rows with k contiguous: a copy.
+ * Few rows at a time, so that the processor sees few streams. */
+GEMM_INLINE void pack_lines_from_k(const pack_lane lane, const int width, uint32_t *panel,
+                                   const char *src, int64_t ld_bytes, int nx, int64_t nk,
+                                   int64_t steps)
+{
+    const int per_line = lane == LANE_BF16_PAIR ? 32 : 16;
+    const int64_t element = lane == LANE_F32 ? 4 : 2;
+    const int group = 4;
+    for (int x0 = 0; x0 < nx; x0 += group) {
+        int x1 = x0 + group < nx ? x0 + group : nx;
+        uint32_t *to = panel + x0 * 16;
+        for (int64_t k = 0; k < steps / 16 * per_line; k += per_line, to += width * 16) {
+            for (int x = x0; x < x1; x++) {
+                const char *row = src + x * ld_bytes;
+                _mm512_store_si512(to + (x - x0) * 16, pack_load_k(lane, row, k, nk));
+                _mm_prefetch(row + k * element + PACK_AHEAD, _MM_HINT_T0);
+            }
         }
     }
 }
 
-typedef struct {
-    const char *src; /* element (x0, k0) */
-    int64_t steps;   /* lanes */
-} pack_source;
-
-GEMM_INLINE pack_source pack_find_source(const pack_lane lane, const tp_gemm_operand *op,
-                                         const tp_gemm_part *part)
+/* Panels of lines from rows with x contiguous: 16 steps by 16 x transposed; each line goes to
+ * its row's panel. */
+GEMM_INLINE void pack_lines_from_x(const pack_lane lane, const int width, char *panels,
+                                   const char *src, int64_t ld, const tp_gemm_part *part,
+                                   int64_t steps)
 {
+    const int per_lane = lane == LANE_BF16_PAIR ? 2 : 1;
     const int64_t element = lane == LANE_F32 ? 4 : 2;
-    int64_t at = op->k_contiguous ? part->x0 * op->ld + part->k0 : part->k0 * op->ld + part->x0;
-    return (pack_source){
-        .src = (const char *)op->data + at * element,
-        .steps = part->k_padded / (lane == LANE_BF16_PAIR ? 2 : 1),
-    };
+    for (int64_t s0 = 0; s0 < steps; s0 += 16) {
+        char *panel = panels + s0 * width * 4;
+        int row_in_panel = 0;
+        for (int64_t x0 = 0; x0 < part->nx; x0 += 32) {
+            __m512i lines[2][16];
+#pragma GCC unroll 16
+            for (int s = 0; s < 16; s++) {
+                int64_t k = (s0 + s) * per_lane;
+                const char *row = src + (k * ld + x0) * element;
+                pack_row r = pack_load_x(lane, row, ld, part->nx - x0, k, part->nk);
+                lines[0][s] = r.half[0];
+                lines[1][s] = r.half[1];
+                _mm_prefetch(row + PACK_ASIDE, _MM_HINT_T0);
+                if (lane == LANE_BF16_PAIR)
+                    _mm_prefetch(row + PACK_ASIDE + ld * element, _MM_HINT_T0);
+            }
+            pack_transpose(lines[0]);
+            pack_transpose(lines[1]);
+            int64_t n = part->nx - x0 < 32 ? part->nx - x0 : 32;
+            for (int x = 0; x < n; x++) {
+                _mm512_store_si512(panel + row_in_panel * 64, lines[x / 16][x % 16]);
+                if (++row_in_panel == width) {
+                    row_in_panel = 0;
+                    panel += part->stride;
+                }
+            }
+        }
+    }
 }
 
-GEMM_INLINE void pack_lines(const pack_lane lane, void *panel, const tp_gemm_operand *op,
-                            const tp_gemm_part *part)
+GEMM_INLINE void pack_lines(const pack_lane lane, const int width, void *panels,
+                            const tp_gemm_operand *op, const tp_gemm_part *part)
 {
-    const int64_t element = lane == LANE_F32 ? 4 : 2;
-    pack_source from = pack_find_source(lane, op, part);
-    if (op->k_contiguous)
-        pack_lines_from_k(lane, panel, from.src, op->ld * element, part->nx, part->width, part->nk,
-                          from.steps);
-    else
-        pack_lines_from_x(lane, panel, from.src, op->ld, part->nx, part->width, part->nk,
-                          from.steps);
+    const int64_t element = lane == LANE_F32 ? 4 : 2, ld = op->ld;
+    int64_t steps = part->k_padded / (lane == LANE_BF16_PAIR ? 2 : 1);
+    const char *src = op->data;
+    char *panel = panels;
+    if (!op->k_contiguous) {
+        src += (part->k0 * ld + part->x0) * element;
+        pack_lines_from_x(lane, width, panel, src, ld, part, steps);
+        return;
+    }
+    src += (part->x0 * ld + part->k0) * element;
+    for (int64_t x = 0; x < part->nx; x += width, panel += part->stride) {
+        int nx = (int)(part->nx - x < width ? part->nx - x : width);
+        pack_lines_from_k(lane, width, (uint32_t *)(void *)panel, src + x * ld * element,
+                          ld * element, nx, part->nk, steps);
+    }
 }
 
-GEMM_INLINE void pack_columns(const pack_lane lane, void *panel, const tp_gemm_operand *op,
-                              const tp_gemm_part *part)
+GEMM_INLINE void pack_columns(const pack_lane lane, const int width, void *panels,
+                              const tp_gemm_operand *op, const tp_gemm_part *part)
 {
-    const int64_t element = lane == LANE_F32 ? 4 : 2;
-    pack_source from = pack_find_source(lane, op, part);
-    if (op->k_contiguous)
-        pack_columns_from_k(lane, panel, from.src, op->ld * element, part->nx, part->width,
-                            part->nk, from.steps);
-    else
-        pack_columns_from_x(lane, panel, from.src, op->ld, part->nx, part->width, part->nk,
-                            from.steps);
+    const int64_t element = lane == LANE_F32 ? 4 : 2, ld = op->ld;
+    int64_t steps = part->k_padded / (lane == LANE_BF16_PAIR ? 2 : 1);
+    const char *src = op->data;
+    char *panel = panels;
+    src += (op->k_contiguous ? part->x0 * ld + part->k0 : part->k0 * ld + part->x0) * element;
+    for (int64_t x = 0; x < part->nx; x += width, panel += part->stride) {
+        uint32_t *to = (uint32_t *)(void *)panel;
+        int nx = (int)(part->nx - x < width ? part->nx - x : width);
+        if (op->k_contiguous)
+            pack_columns_from_k(lane, width, to, src + x * ld * element, ld * element, nx, part->nk,
+                                steps);
+        else
+            pack_columns_from_x(lane, to, src + x * element, ld, nx, part->nk, steps);
+    }
 }
 
 #endif

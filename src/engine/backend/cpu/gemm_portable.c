@@ -4,16 +4,21 @@
 
 enum { ROWS = 4, COLS = 8 };
 
-static void pack(void *panel, const tp_gemm_operand *op, const tp_gemm_part *part)
+static void pack_a(void *panels, const tp_gemm_operand *a, const tp_gemm_part *part)
 {
-    pack_lanes(panel, op, part);
+    pack_panels_f32(panels, ROWS, a, part);
+}
+
+static void pack_b(void *panels, const tp_gemm_operand *b, const tp_gemm_part *part)
+{
+    pack_panels_f32(panels, COLS, b, part);
 }
 
 GEMM_INLINE void tile_of(const int rows, int64_t k, const float *a, const float *b, float *c,
                          int64_t ldc, bool add)
 {
     float sum[ROWS][COLS] = {0};
-    for (; k > 0; k--, a += rows, b += COLS)
+    for (; k > 0; k--, a += ROWS, b += COLS)
         for (int i = 0; i < rows; i++)
             for (int j = 0; j < COLS; j++)
                 sum[i][j] += a[i] * b[j];
@@ -49,8 +54,8 @@ const tp_gemm_kernel tp_gemm_kernel_portable = {
     .k_round = 1,
     .k_block = 2048,
     .k_chunk = 256,
-    .pack_a = pack,
-    .pack_b = pack,
+    .pack_a = pack_a,
+    .pack_b = pack_b,
     .tile = tile,
     .finish = finish,
 };

@@ -13,7 +13,6 @@
 #include "engine/backend/cpu/gemm_finish_avx512.h"
 
 enum {
-    SMALL_ROWS = 16,      /* of A at most */
     SMALL_PASS = 8,       /* of A at a time */
     SMALL_STRIPE = 128,   /* columns of C between calls of finish */
     SMALL_AHEAD = 1024,   /* bytes of prefetch along a row of B */
@@ -33,22 +32,60 @@ GEMM_INLINE int64_t small_x_ld(const pack_lane lane, const tp_gemm *g)
     return (lanes + 15) / 16 * 16;
 }
 
+GEMM_INLINE int64_t small_x_rows(const tp_gemm *g)
+{
+    return (g->m + SMALL_PASS - 1) / SMALL_PASS * SMALL_PASS;
+}
+
 GEMM_INLINE size_t small_scratch_bytes(const pack_lane lane, const tp_gemm *g)
 {
-    return (size_t)g->m * ((size_t)small_x_ld(lane, g) + SMALL_STRIPE) * sizeof(uint32_t);
+    size_t row_lanes = (size_t)small_x_ld(lane, g) + SMALL_STRIPE;
+    return (size_t)small_x_rows(g) * row_lanes * sizeof(uint32_t);
 }
 
 GEMM_INLINE small_job small_prepare(const pack_lane lane, const tp_gemm *g, void *scratch)
 {
     small_job job = {.gemm = g, .x = scratch, .x_ld = small_x_ld(lane, g)};
-    job.sums = (float *)scratch + g->m * job.x_ld;
+    job.sums = (float *)scratch + small_x_rows(g) * job.x_ld;
     const int per_lane = lane == LANE_BF16_PAIR ? 2 : 1;
     tp_gemm_operand a = {g->a, g->lda, !g->a_trans, g->ab_dtype};
     for (int64_t i = 0; i < g->m; i++) { /* one row: "lines" of width 1 lie one behind another */
-        tp_gemm_part part = {i, 0, g->k, job.x_ld * per_lane, 1, 1};
-        pack_lines(lane, (uint32_t *)scratch + i * job.x_ld, &a, &part);
+        tp_gemm_part part = {i, 1, 0, g->k, job.x_ld * per_lane, 0};
+        pack_lines(lane, 1, (uint32_t *)scratch + i * job.x_ld, &a, &part);
     }
+    memset((uint32_t *)scratch + g->m * job.x_ld, 0,
+           (size_t)((small_x_rows(g) - g->m) * job.x_ld) * sizeof(uint32_t));
     return job;
+}
+
+/* sums[i][r] = the sum of the 16 lanes of sum[i][r]. */
+GEMM_INLINE void small_add_up(const int m, const int rows_b, __m512 sum[SMALL_PASS][4], float *sums)
+{
+    if (m * rows_b <= 4) {
+#pragma GCC unroll 4
+        for (int i = 0; i < m; i++)
+#pragma GCC unroll 4
+            for (int r = 0; r < rows_b; r++)
+                sums[i * SMALL_STRIPE + r] = _mm512_reduce_add_ps(sum[i][r]);
+        return;
+    }
+    __m512i lanes[16]; /* transposed, they add up all at once */
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i++)
+        lanes[i] = i < m * rows_b ? _mm512_castps_si512(sum[i / rows_b][i % rows_b])
+                                  : _mm512_setzero_si512();
+    pack_transpose(lanes);
+    __m512 total = _mm512_castsi512_ps(lanes[0]);
+#pragma GCC unroll 16
+    for (int i = 1; i < 16; i++)
+        total = _mm512_add_ps(total, _mm512_castsi512_ps(lanes[i]));
+    float each[16];
+    _mm512_storeu_ps(each, total);
+#pragma GCC unroll 8
+    for (int i = 0; i < m; i++)
+#pragma GCC unroll 4
+        for (int r = 0; r < rows_b; r++)
+            sums[i * SMALL_STRIPE + r] = each[i * rows_b + r];
 }
 
 /* sums[i][0 .. rows_b-1] for rows i of X from rows_b rows of B, k contiguous. */
@@ -80,11 +117,7 @@ GEMM_INLINE void small_dots(const pack_lane lane, const int m, const int rows_b,
                 sum[i][r] = multiply_lanes(sum[i][r], xi, lanes[r]);
         }
     }
-#pragma GCC unroll 8
-    for (int i = 0; i < m; i++)
-#pragma GCC unroll 4
-        for (int r = 0; r < rows_b; r++)
-            sums[i * SMALL_STRIPE + r] = _mm512_reduce_add_ps(sum[i][r]);
+    small_add_up(m, rows_b, sum, sums);
 }
 
 /* `cols` (up to 16 * vectors) columns of B, n contiguous, times m rows of X. */
@@ -103,16 +136,17 @@ GEMM_INLINE void small_columns(const pack_lane lane, const int m, const int vect
             sum[i][v] = _mm512_setzero_ps();
     for (int64_t p = 0; p < k; p += per_lane, b += step_bytes, x++) {
         __m512i lanes[8];
-#pragma GCC unroll 8
-        for (int v = 0; v < vectors; v++) {
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v += 2) {
             const char *at = b + 16 * v * element;
-            lanes[v] =
-                pack_load_x(lane, at, ld, p + 1 < k, (__mmask16)pack_mask(cols - 16 * v));
-            if (v % 2 == 0 || lane == LANE_F32) { /* a cache line, of each row of the pair */
-                _mm_prefetch(at + SMALL_ROWS_AHEAD * step_bytes, _MM_HINT_T0);
-                if (per_lane == 2)
-                    _mm_prefetch(at + SMALL_ROWS_AHEAD * step_bytes + ld * element, _MM_HINT_T0);
-            }
+            pack_row row = pack_load_x(lane, at, ld, cols - 16 * v, p, k);
+            lanes[v] = row.half[0];
+            lanes[v + 1] = row.half[1];
+            _mm_prefetch(at + SMALL_ROWS_AHEAD * step_bytes, _MM_HINT_T0);
+            if (lane == LANE_BF16_PAIR)
+                _mm_prefetch(at + SMALL_ROWS_AHEAD * step_bytes + ld * element, _MM_HINT_T0);
+            if (lane == LANE_F32)
+                _mm_prefetch(at + SMALL_ROWS_AHEAD * step_bytes + 64, _MM_HINT_T0);
         }
 #pragma GCC unroll 8
         for (int i = 0; i < m; i++) {
@@ -139,12 +173,12 @@ GEMM_INLINE void small_stripe_of(const pack_lane lane, const int m, const small_
     const char *b = g->b;
     float *sums = job->sums + i0 * SMALL_STRIPE;
     if (!g->b_trans) {
-        const int vectors = m <= 3 ? 8 : m <= 6 ? 4 : 2;
+        const int vectors = m <= 2 ? 8 : m == 4 ? 4 : 2;
         for (int j = 0; j < cols; j += 16 * vectors)
             small_columns(lane, m, vectors, job, x, b + (j0 + j) * element, cols - j, sums + j);
         return;
     }
-    const int rows_b = m <= 4 ? 4 : 2;
+    const int rows_b = m <= 4 ? 4 : 2; /* at most 16 sums */
     int64_t ld_bytes = g->ldb * element;
     int j = 0;
     for (; j + rows_b <= cols; j += rows_b)
@@ -153,26 +187,26 @@ GEMM_INLINE void small_stripe_of(const pack_lane lane, const int m, const small_
         small_dots(lane, m, 1, job, x, b + (j0 + j) * ld_bytes, ld_bytes, sums + j);
 }
 
-#define SMALL_CASE(rows)                                 \
-    case rows:                                           \
-        small_stripe_of(lane, rows, job, i0, j0, cols);  \
-        break
-
-GEMM_INLINE void small_stripe(const pack_lane lane, const small_job *job, int64_t i0, int64_t j0,
-                              int cols)
+/* Rows of A in one pass: the smallest of 1, 2, 4, 8 that covers what is left.  X has rows of
+ * zeros behind its last, so that a pass may run over it. */
+GEMM_INLINE int64_t small_stripe(const pack_lane lane, const small_job *job, int64_t i0, int64_t j0,
+                                 int cols)
 {
-    switch (job->gemm->m - i0) {
-        SMALL_CASE(1);
-        SMALL_CASE(2);
-        SMALL_CASE(3);
-        SMALL_CASE(4);
-        SMALL_CASE(5);
-        SMALL_CASE(6);
-        SMALL_CASE(7);
-    default:
-        small_stripe_of(lane, SMALL_PASS, job, i0, j0, cols);
-        break;
+    int64_t left = job->gemm->m - i0;
+    if (left == 1) {
+        small_stripe_of(lane, 1, job, i0, j0, cols);
+        return 1;
     }
+    if (left == 2) {
+        small_stripe_of(lane, 2, job, i0, j0, cols);
+        return 2;
+    }
+    if (left <= 4) {
+        small_stripe_of(lane, 4, job, i0, j0, cols);
+        return 4;
+    }
+    small_stripe_of(lane, SMALL_PASS, job, i0, j0, cols);
+    return SMALL_PASS;
 }
 
 /* Columns n0 .. n1-1 of C. */
@@ -182,8 +216,8 @@ GEMM_INLINE void small_product(const pack_lane lane, const tp_gemm *g, int64_t n
     small_job job = small_prepare(lane, g, scratch);
     for (int64_t j = n0; j < n1; j += SMALL_STRIPE) {
         int cols = (int)(n1 - j < SMALL_STRIPE ? n1 - j : SMALL_STRIPE);
-        for (int64_t i = 0; i < g->m; i += SMALL_PASS)
-            small_stripe(lane, &job, i, j, cols);
+        for (int64_t i = 0; i < g->m;)
+            i += small_stripe(lane, &job, i, j, cols);
         finish_rows(g, job.sums, SMALL_STRIPE, 0, (int)g->m, j, cols, g->accumulate);
     }
 }

@@ -20,17 +20,20 @@ GEMM_INLINE void tile_store(float *c, __m512 sum, bool add)
     _mm512_storeu_ps(c, sum);
 }
 
-/* `steps` lanes deep; a[steps / 16][rows][16], b[steps][32]. */
+/* `steps` lanes deep; a[steps / 16][14][16], b[steps][32]. */
 GEMM_INLINE void tile_rows(const int rows, int64_t steps, const uint32_t *a, const uint32_t *b,
                            float *c, int64_t ldc, bool add, tp_gemm_ahead ahead)
 {
     __m512 sum[TILE_ROWS][2];
 #pragma GCC unroll 14
-    for (int i = 0; i < rows; i++)
+    for (int i = 0; i < rows; i++) {
         sum[i][0] = sum[i][1] = _mm512_setzero_ps();
-    for (; steps > 0; steps -= 16, a += 16 * (rows - 1)) {
-        for (int line = 0; line < ahead.lines; line++, ahead.at += 64)
-            _mm_prefetch(ahead.at, _MM_HINT_T0);
+        _mm_prefetch(c + i * ldc, _MM_HINT_T0); /* for the end */
+        _mm_prefetch(c + i * ldc + 16, _MM_HINT_T0);
+    }
+    for (; steps > 0; steps -= 16, a += 16 * (TILE_ROWS - 1), ahead.at += ahead.advance) {
+        for (int line = 0; line < ahead.lines; line++)
+            _mm_prefetch(ahead.at + line * ahead.stride, _MM_HINT_T0);
         for (int s = 0; s < 16; s++, a++, b += TILE_COLS) {
             __m512i b0 = _mm512_load_si512(b);
             __m512i b1 = _mm512_load_si512(b + 16);
@@ -59,8 +62,8 @@ GEMM_INLINE void tile_rows(const int rows, int64_t steps, const uint32_t *a, con
     }
 }
 
-#define TILE_CASE(n)                               \
-    case n:                                        \
+#define TILE_CASE(n)                                   \
+    case n:                                            \
         tile_rows(n, steps, a, b, c, ldc, add, ahead); \
         break
 

@@ -10,12 +10,12 @@ struct tp_onednn_gemm {
     dnnl_memory_t a, b, c;
 };
 
-#define TRY_DNNL(call)                                                            \
-    do {                                                                          \
-        dnnl_status_t dnnl_status_ = (call);                                      \
-        if (dnnl_status_ != dnnl_success)                                         \
+#define TRY_DNNL(call)                                                               \
+    do {                                                                             \
+        dnnl_status_t dnnl_status_ = (call);                                         \
+        if (dnnl_status_ != dnnl_success)                                            \
             return tp_fail(err, TP_ERR_UNSUPPORTED, "oneDNN: status %d from " #call, \
-                           (int)dnnl_status_);                                    \
+                           (int)dnnl_status_);                                       \
     } while (0)
 
 static dnnl_data_type_t data_type(tp_dtype dtype)
@@ -48,8 +48,7 @@ static tp_status create_matmul(tp_onednn_gemm *self, const tp_gemm *g, const dnn
         TRY_DNNL(dnnl_post_ops_append_sum(post, 1.0f));
     TRY_DNNL(dnnl_primitive_attr_set_post_ops(attr, post));
     dnnl_post_ops_destroy(post);
-    dnnl_status_t status =
-        dnnl_primitive_desc_create(&primitive, &desc, attr, self->engine, NULL);
+    dnnl_status_t status = dnnl_primitive_desc_create(&primitive, &desc, attr, self->engine, NULL);
     dnnl_primitive_attr_destroy(attr);
     if (status != dnnl_success)
         return tp_fail(err, TP_ERR_UNSUPPORTED, "oneDNN has no such matmul: status %d",
