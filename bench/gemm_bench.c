@@ -92,8 +92,7 @@ static const shape shapes[] = {
     SINGLE(16, 3072, 768),
 };
 
-/* One thread per processor.  Left alone, the scheduler now and then puts two threads of the
- * team on one processor, where they wait for each other's time slices: a tenfold loss. */
+/* One thread per processor: two of a team on one would wait for each other's time slices. */
 static void bind_threads(void)
 {
     cpu_set_t allowed;
