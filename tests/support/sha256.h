@@ -1,89 +1,82 @@
-/* sha256.h - FIPS 180-4, for comparing long id sequences with recorded digests. */
-#ifndef TP_TESTS_SUPPORT_SHA256_H
-#define TP_TESTS_SUPPORT_SHA256_H
+/* sha256.h - SHA-256 (FIPS 180-4) for comparing long outputs with recorded digests. */
+#ifndef TP_TESTS_SHA256_H
+#define TP_TESTS_SHA256_H
 
-#include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 typedef struct {
-    uint32_t h[8], k[64];
+    uint32_t h[8];
+    uint64_t n_bytes;
     uint8_t block[64];
-    size_t fill;
-    uint64_t bytes;
 } sha256;
 
-static inline uint32_t sha_fraction(long double x)
-{
-    return (uint32_t)((x - floorl(x)) * 4294967296.0L);
-}
-
-/* The constants are fractions of roots of the first primes. */
 static inline void sha256_init(sha256 *s)
 {
-    memset(s, 0, sizeof *s);
-    for (int n = 0, p = 2; n < 64; p++) {
-        int prime = 1;
-        for (int d = 2; d * d <= p; d++)
-            prime &= p % d != 0;
-        if (!prime)
-            continue;
-        if (n < 8)
-            s->h[n] = sha_fraction(sqrtl(p));
-        s->k[n++] = sha_fraction(cbrtl(p));
-    }
+    *s = (sha256){.h = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c,
+                        0x1f83d9ab, 0x5be0cd19}};
 }
 
-static inline uint32_t sha_rotate(uint32_t x, int n) { return x >> n | x << (32 - n); }
+static inline uint32_t sha256_rotate(uint32_t x, int n) { return x >> n | x << (32 - n); }
 
-static inline void sha256_block(sha256 *s)
+static inline void sha256_block(sha256 *s, const uint8_t *p)
 {
+    static const uint32_t k[64] = {
+        0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4,
+        0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe,
+        0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f,
+        0x4a7484aa, 0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7,
+        0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc,
+        0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b,
+        0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116,
+        0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+        0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7,
+        0xc67178f2};
     uint32_t w[64], v[8];
     for (int i = 0; i < 16; i++)
-        w[i] = (uint32_t)s->block[4 * i] << 24 | (uint32_t)s->block[4 * i + 1] << 16 |
-               (uint32_t)s->block[4 * i + 2] << 8 | s->block[4 * i + 3];
+        w[i] = (uint32_t)p[4 * i] << 24 | (uint32_t)p[4 * i + 1] << 16 |
+               (uint32_t)p[4 * i + 2] << 8 | p[4 * i + 3];
     for (int i = 16; i < 64; i++) {
         uint32_t a = w[i - 15], b = w[i - 2];
-        w[i] = w[i - 16] + (sha_rotate(a, 7) ^ sha_rotate(a, 18) ^ a >> 3) + w[i - 7] +
-               (sha_rotate(b, 17) ^ sha_rotate(b, 19) ^ b >> 10);
+        w[i] = w[i - 16] + w[i - 7] + (sha256_rotate(a, 7) ^ sha256_rotate(a, 18) ^ a >> 3) +
+               (sha256_rotate(b, 17) ^ sha256_rotate(b, 19) ^ b >> 10);
     }
     memcpy(v, s->h, sizeof v);
     for (int i = 0; i < 64; i++) {
         uint32_t e = v[4], a = v[0];
-        uint32_t t1 = v[7] + (sha_rotate(e, 6) ^ sha_rotate(e, 11) ^ sha_rotate(e, 25)) +
-                      ((e & v[5]) ^ (~e & v[6])) + s->k[i] + w[i];
-        uint32_t t2 = (sha_rotate(a, 2) ^ sha_rotate(a, 13) ^ sha_rotate(a, 22)) +
-                      ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
-        memmove(v + 1, v, 7 * sizeof *v);
-        v[4] += t1;
-        v[0] = t1 + t2;
+        uint32_t t = v[7] + k[i] + w[i] + ((e & v[5]) ^ (~e & v[6])) +
+                     (sha256_rotate(e, 6) ^ sha256_rotate(e, 11) ^ sha256_rotate(e, 25));
+        uint32_t u = ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2])) +
+                     (sha256_rotate(a, 2) ^ sha256_rotate(a, 13) ^ sha256_rotate(a, 22));
+        memmove(&v[1], &v[0], 7 * sizeof *v);
+        v[4] += t;
+        v[0] = t + u;
     }
     for (int i = 0; i < 8; i++)
         s->h[i] += v[i];
-    s->fill = 0;
 }
 
 static inline void sha256_add(sha256 *s, const void *data, size_t n)
 {
     const uint8_t *p = data;
-    s->bytes += n;
     for (size_t i = 0; i < n; i++) {
-        s->block[s->fill++] = p[i];
-        if (s->fill == 64)
-            sha256_block(s);
+        s->block[s->n_bytes++ % 64] = p[i];
+        if (s->n_bytes % 64 == 0)
+            sha256_block(s, s->block);
     }
 }
 
 static inline void sha256_hex(sha256 *s, char out[65])
 {
-    uint64_t bits = s->bytes * 8;
-    uint8_t one = 0x80, zero = 0, length[8];
+    uint64_t n_bits = s->n_bytes * 8;
+    uint8_t length[8];
+    sha256_add(s, "\x80", 1);
+    while (s->n_bytes % 64 != 56)
+        sha256_add(s, "", 1);
     for (int i = 0; i < 8; i++)
-        length[i] = (uint8_t)(bits >> (56 - 8 * i));
-    sha256_add(s, &one, 1);
-    while (s->fill != 56)
-        sha256_add(s, &zero, 1);
+        length[i] = (uint8_t)(n_bits >> (56 - 8 * i));
     sha256_add(s, length, 8);
     for (int i = 0; i < 8; i++)
         snprintf(out + 8 * i, 9, "%08x", s->h[i]);

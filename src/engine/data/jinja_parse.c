@@ -166,7 +166,7 @@ static bool is_any_name(const tp_jinja_parser *p, const char *const *names)
 static tp_status parse_body(tp_jinja_parser *p, const char *const *ends, tp_jinja_node **ret)
 {
     tp_jinja_list list = {0};
-    uint32_t line = tp_jinja_peek(p)->line;
+    uint32_t line = ends ? p->tokens[p->at - 1].line : 1; /* of the opening tag */
     for (;;) {
         const tp_jinja_token *token = tp_jinja_peek(p);
         tp_jinja_node *node = NULL;
@@ -207,7 +207,8 @@ static tp_status parse_block_body(tp_jinja_parser *p, const char *const *ends, t
     tp_jinja_skip_op(p, ":"); /* as Python has it */
     TP_TRY(expect_block_end(p));
     if (++p->depth > TP_JINJA_MAX_NESTING)
-        return tp_jinja_syntax_error(p, tp_jinja_peek(p)->line, "blocks nest deeper than %d",
+        return tp_jinja_syntax_error(p, tp_jinja_peek(p)->line,
+                                     "expressions and blocks nest deeper than %d",
                                      TP_JINJA_MAX_NESTING);
     TP_TRY(parse_body(p, ends, ret));
     p->depth--;

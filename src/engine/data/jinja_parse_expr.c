@@ -15,7 +15,8 @@ static tp_status parse_unary(tp_jinja_parser *p, bool with_filters, tp_jinja_nod
 tp_status tp_jinja_deeper(tp_jinja_parser *p)
 {
     if (++p->depth > TP_JINJA_MAX_NESTING)
-        return tp_jinja_syntax_error(p, tp_jinja_peek(p)->line, "expressions nest deeper than %d",
+        return tp_jinja_syntax_error(p, tp_jinja_peek(p)->line,
+                                     "expressions and blocks nest deeper than %d",
                                      TP_JINJA_MAX_NESTING);
     return TP_OK;
 }
