@@ -13,13 +13,25 @@ typedef struct {
     size_t n, size;
 } tp_settings_table;
 
+/* What a generator makes: the question, the answer, and all that scoring needs as a JSON
+ * object. */
+typedef struct {
+    tp_buf text, truth, row;
+} tp_made_prompt;
+
+typedef struct {
+    const char *name;    /* of the environment, for messages; lives as long as the state */
+    int64_t num_workers; /* TP_OPT_UNSET_INT: not said */
+} tp_environment_context;
+
 typedef struct {
     const char *name; /* env.<name>, reward_functions[].name, data.*.dataset_name */
     const char *doc;  /* one sentence */
     tp_settings_table settings;
 
     /* (optional) make what scoring needs; `settings` stays alive until close. */
-    tp_status (*open)(const void *settings, void **ret_state, tp_error *err);
+    tp_status (*open)(const void *settings, const tp_environment_context *context, void **ret_state,
+                      tp_error *err);
     void (*close)(void *state);
 
     /* One of the two.  `score` judges one completion, on any thread; `score_all` a batch.
@@ -33,11 +45,14 @@ typedef struct {
 
     /* (optional) a generator of prompts, set up by data.<name>. */
     tp_settings_table generator;
-    tp_status (*check)(const void *generator, tp_error *err);
+    /* Once after binding; `seed` is for a generator whose own is not set. */
+    tp_status (*check)(void *generator, uint64_t seed, tp_error *err);
     uint64_t (*count)(const void *generator, tp_split split);
-    void (*make)(const void *generator, tp_split split, uint64_t index, tp_arena *arena,
-                 tp_prompt *ret);
+    void (*make)(const void *generator, tp_split split, uint64_t index, tp_made_prompt *ret);
     void (*describe)(const void *generator, tp_buf *out);
+
+    /* (optional) the wording of a row that a file gives without one; appends. */
+    bool (*ask)(const tp_json *row, tp_buf *out);
 } tp_environment_kind;
 
 extern const tp_environment_kind *const tp_environment_kinds[];        /* ends with NULL */
@@ -47,5 +62,7 @@ const tp_environment_kind *tp_environment_kind_find(const char *name); /* NULL: 
 void tp_reward_give(tp_reward *r, double reward, tp_correct correct, const char *answer);
 void tp_reward_exclude(tp_reward *r, tp_reward_status status, const char *fmt, ...) TP_PRINTF(3, 4);
 void tp_reward_add_part(tp_reward *r, const char *name, double value);
+tp_reward *tp_rewards_new(size_t n); /* without verdicts; release each, then free() */
+void tp_reward_release(tp_reward *r);
 
 #endif

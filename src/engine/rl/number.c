@@ -192,9 +192,19 @@ static double approximate(const decimal *d)
     return value;
 }
 
+/* FNV-1a; never 0. */
+static uint64_t hash_digits(const decimal *d)
+{
+    uint64_t hash = 0xcbf29ce484222325u ^ (uint64_t)(int64_t)d->exponent;
+    for (int i = 0; i < d->n; i++)
+        hash = (hash ^ (uint8_t)d->digit[i]) * 0x100000001b3u;
+    return hash | 1;
+}
+
 static void set_decimal(const decimal *d, tp_number *v)
 {
     v->is_exact = exact_of(d, &v->exact);
+    v->digits = v->is_exact ? 0 : hash_digits(d);
     v->value = v->is_exact ? tp_rational_f64(v->exact) : approximate(d);
 }
 
@@ -216,6 +226,7 @@ static bool divide(const tp_number *a, const tp_number *b, tp_number *ret)
         return true;
     }
     ret->is_exact = false;
+    ret->digits = 0;
     ret->value = a->value / b->value;
     return true;
 }
@@ -372,7 +383,7 @@ static void negate(tp_number *v)
 static bool read_number(tp_slice text, size_t at, tp_number *ret)
 {
     scan s = {text.data, text.len, at};
-    tp_number v = {.begin = at};
+    tp_number v = {0};
     bool priced = take_currency(&s), negative = false;
     if (take_minus(&s)) {
         if (!priced && !is_sign(text, at))
@@ -474,12 +485,12 @@ static bool equal_scaled(const tp_number *a, const tp_number *b, double absolute
 {
     if (a->is_exact && b->is_exact && tp_rational_equal(a->exact, b->exact))
         return true;
-    bool both = a->is_exact && b->is_exact;
-    double far = fabs(a->value - b->value);
-    /* Beyond 128 bits the double is all that is known. */
-    if (!both && a->value == b->value)
+    bool quotient = (!a->is_exact && !a->digits) || (!b->is_exact && !b->digits);
+    if (quotient ? a->value == b->value /* the double is all that is known */
+                 : a->digits && a->digits == b->digits && a->value == b->value)
         return true;
-    return far <= absolute || far <= relative * fabs(b->value);
+    double far = fabs(a->value - b->value);
+    return (absolute > 0 && far <= absolute) || (relative > 0 && far <= relative * fabs(b->value));
 }
 
 static tp_number hundredth(const tp_number *v)

@@ -16,6 +16,7 @@
 typedef struct {
     bool is_exact;
     tp_rational exact; /* is_exact */
+    uint64_t digits;   /* otherwise: a hash of the digits, 0 for a quotient */
     double value;
     bool is_percent;   /* a percent sign followed; the value is what stands before it */
     size_t begin, end; /* bytes of the text that it takes */

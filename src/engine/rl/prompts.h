@@ -28,6 +28,7 @@ typedef struct {
     const char *data_path;              /* a JSONL file */
     const char *input_key, *output_key; /* question and answer; NULL: recognised by name */
     const char *prompt_key, *chat_key, *system_key;
+    const char *separator; /* behind a question without chat template, see data/schema.h */
     const char *prompt_file, *system_prompt_file; /* templates, read as they are */
     tp_split split;
     double split_validation_size; /* share of a file that belongs to validation; 0: all rows
@@ -48,19 +49,22 @@ TP_CHECKED tp_status tp_prompts_open(const tp_prompts_options *options, tp_promp
 void tp_prompts_close(tp_prompts *prompts); /* NULL is a no-op */
 
 uint64_t tp_prompts_count(const tp_prompts *prompts);
-/* index < count.  The arena takes a few times the bytes of the row. */
+/* index < count.  One prompt takes at most tp_prompts_arena_bytes() of the arena. */
 TP_CHECKED tp_status tp_prompts_get(const tp_prompts *prompts, uint64_t index, tp_arena *arena,
                                     tp_prompt *ret, tp_error *err);
+size_t tp_prompts_arena_bytes(const tp_prompts *prompts);
 /* Everything that decides the prompts, in one line: for logs and fingerprints. */
 void tp_prompts_describe(const tp_prompts *prompts, tp_buf *out);
 
 /* Prompts as token ids: through the chat template with the model's turn opened, or the
  * contents one after the other.  `chat_template` is NULL (the tokenizer's own), "" (none)
- * or Jinja text. */
+ * or Jinja text; add_bos puts the beginning-of-sequence token first where the tokenizer has
+ * one and it is not there. */
 typedef struct tp_prompt_encoder tp_prompt_encoder;
 TP_CHECKED tp_status tp_prompt_encoder_new(const tp_tokenizer *tokenizer, const char *chat_template,
-                                           tp_prompt_encoder **ret, tp_error *err);
+                                           bool add_bos, tp_prompt_encoder **ret, tp_error *err);
 void tp_prompt_encoder_free(tp_prompt_encoder *encoder); /* NULL is a no-op */
+bool tp_prompt_encoder_uses_template(const tp_prompt_encoder *encoder);
 /* Appends; not thread-safe.  (optional) ret_text: what the ids spell. */
 TP_CHECKED tp_status tp_prompt_encode(tp_prompt_encoder *encoder, const tp_prompt *prompt,
                                       tp_ids *ids, tp_buf *ret_text, tp_error *err);
