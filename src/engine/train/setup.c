@@ -57,13 +57,27 @@ bool tp_trainer_is_packed(const tp_train_options *o)
     return o->policy.packing.enabled || o->policy.dynamic_batching.enabled;
 }
 
-int64_t tp_trainer_token_budget(const tp_train_options *o)
+/* What attention computes at a time, see backend/cpu/attention_block.h. */
+int32_t tp_trainer_alignment(const tp_train_options *o)
+{
+    return o->algorithm == TP_ALGORITHM_DPO && o->policy.precision == TP_PRECISION_BFLOAT16 ? 64
+                                                                                           : 0;
+}
+
+static int64_t asked_budget(const tp_train_options *o)
 {
     if (o->policy.packing.enabled)
         return o->policy.packing.train_mb_tokens;
     if (o->policy.dynamic_batching.enabled)
         return o->policy.dynamic_batching.train_mb_tokens;
-    return o->policy.train_micro_batch_size * o->policy.max_total_sequence_length;
+    int64_t answers = o->algorithm == TP_ALGORITHM_DPO ? 2 : 1; /* a batch counts pairs */
+    return answers * o->policy.train_micro_batch_size * o->policy.max_total_sequence_length;
+}
+
+/* An aligned pair that fits the budget asked for needs at most one gap more. */
+int64_t tp_trainer_token_budget(const tp_train_options *o)
+{
+    return asked_budget(o) + tp_trainer_alignment(o);
 }
 
 static tp_status open_model(const tp_train_options *o, tp_model **ret, tp_error *err)

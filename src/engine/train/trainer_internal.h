@@ -99,6 +99,9 @@ void tp_trainer_close(trainer *t);
 void tp_trainer_notice(const trainer *t, const char *fmt, ...) TP_PRINTF(2, 3);
 int tp_trainer_threads(const tp_train_options *o);
 int64_t tp_trainer_token_budget(const tp_train_options *o);
+/* Sequences whose log-probabilities are compared with ones computed elsewhere start at
+ * multiples of this; 0: anywhere. */
+int32_t tp_trainer_alignment(const tp_train_options *o);
 bool tp_trainer_is_packed(const tp_train_options *o);
 bool tp_trainer_keep_going(void *user, uint64_t done, uint64_t total); /* user: the trainer */
 /* "default": NULL, the tokenizer's own; null: ""; a .jinja file's contents, in `file`. */
