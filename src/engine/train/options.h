@@ -173,6 +173,7 @@ typedef struct {
         int64_t max_skipped;
     } train;
 
+    int64_t log_samples; /* -1: all */
     const char *profile_steps_text;
     int64_t profile_start, profile_stop; /* from 1, stop excluded; both 0: none */
 } tp_train_options;
