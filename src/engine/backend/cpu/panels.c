@@ -15,7 +15,8 @@ enum {
     TILE_ROWS = VF_N == 16  ? 6
                 : VF_N == 8 ? 3
                             : 2,
-    ROW_CHUNK = 16 * TILE_ROWS
+    ROW_CHUNK = 16 * TILE_ROWS,
+    AHEAD = 1024 /* bytes of prefetch when one row waits for memory */
 };
 
 typedef struct {
@@ -83,6 +84,11 @@ VF_INLINE void tile(const product *p, const bool bf16, const int rows, int64_t r
 #pragma GCC unroll 4
         for (int j = 0; j < TILE_VECTORS; j++)
             right[j] = vp_load(w + j * VF_N * LANE);
+        if (rows == 1) {
+#pragma GCC unroll 4
+            for (int j = 0; j < 4; j++)
+                __builtin_prefetch(w + AHEAD + j * 64);
+        }
 #pragma GCC unroll 8
         for (int i = 0; i < rows; i++) {
             vi left = vp_spread(x[i] + s * LANE);
