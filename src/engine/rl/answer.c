@@ -127,42 +127,43 @@ tp_slice tp_answer_last_line(tp_slice text)
 
 typedef struct {
     const char *from, *to;
+    bool wraps; /* braces behind it go too */
 } rewrite;
 
 /* The longest first where one begins another. */
-static const rewrite rewrites[] = {{"\\left", ""},
-                                   {"\\right", ""},
-                                   {"\\displaystyle", ""},
-                                   {"\\textbf", ""},
-                                   {"\\textrm", ""},
-                                   {"\\text", ""},
-                                   {"\\mathrm", ""},
-                                   {"\\mathbf", ""},
-                                   {"\\mbox", ""},
-                                   {"\\dfrac", "\\frac"},
-                                   {"\\tfrac", "\\frac"},
-                                   {"^{\\circ}", ""},
-                                   {"^\\circ", ""},
-                                   {"\\!", ""},
-                                   {"\\,", ""},
-                                   {"\\;", ""},
-                                   {"\\:", ""},
-                                   {"\\ ", ""},
-                                   {"\\%", "%"},
-                                   {"\\$", ""},
-                                   {"$", ""},
-                                   {"−", "-"},
-                                   {"\\cdot", "*"},
-                                   {"\\times", "*"},
-                                   {"×", "*"},
-                                   {"·", "*"},
-                                   {"\\(", ""},
-                                   {"\\)", ""},
-                                   {"\\[", ""},
-                                   {"\\]", ""},
-                                   {"\\leq", "\\le"},
-                                   {"\\geq", "\\ge"},
-                                   {"\\neq", "\\ne"}};
+static const rewrite rewrites[] = {{"\\left", "", false},
+                                   {"\\right", "", false},
+                                   {"\\displaystyle", "", false},
+                                   {"\\textbf", "", true},
+                                   {"\\textrm", "", true},
+                                   {"\\text", "", true},
+                                   {"\\mathrm", "", true},
+                                   {"\\mathbf", "", true},
+                                   {"\\mbox", "", true},
+                                   {"\\dfrac", "\\frac", false},
+                                   {"\\tfrac", "\\frac", false},
+                                   {"^{\\circ}", "", false},
+                                   {"^\\circ", "", false},
+                                   {"\\!", "", false},
+                                   {"\\,", "", false},
+                                   {"\\;", "", false},
+                                   {"\\:", "", false},
+                                   {"\\ ", "", false},
+                                   {"\\%", "%", false},
+                                   {"\\$", "", false},
+                                   {"$", "", false},
+                                   {"−", "-", false},
+                                   {"\\cdot", "*", false},
+                                   {"\\times", "*", false},
+                                   {"×", "*", false},
+                                   {"·", "*", false},
+                                   {"\\(", "", false},
+                                   {"\\)", "", false},
+                                   {"\\[", "", false},
+                                   {"\\]", "", false},
+                                   {"\\leq", "\\le", false},
+                                   {"\\geq", "\\ge", false},
+                                   {"\\neq", "\\ne", false}};
 
 static const rewrite *match_rewrite(const char *p, size_t n)
 {
@@ -174,8 +175,29 @@ static const rewrite *match_rewrite(const char *p, size_t n)
     return NULL;
 }
 
+/* Braces are counted so that those of \text{...} can be left out. */
+typedef struct {
+    int depth;
+    uint64_t dropped; /* bit d: the brace that opened level d is not written */
+    bool drop_next;
+} braces;
+
+static bool is_dropped(braces *b, char c)
+{
+    bool known = b->depth >= 0 && b->depth < 63;
+    if (c == '{') {
+        uint64_t bit = known ? UINT64_C(1) << ++b->depth : 0;
+        b->dropped = b->drop_next ? b->dropped | bit : b->dropped & ~bit;
+        return b->drop_next && known;
+    }
+    if (c != '}' || b->depth <= 0)
+        return false;
+    return b->dropped >> b->depth-- & 1;
+}
+
 void tp_answer_normalize(tp_slice text, tp_buf *out)
 {
+    braces b = {0};
     text = tp_answer_trim(text);
     while (text.len && (text.data[text.len - 1] == '.' || text.data[text.len - 1] == ','))
         text.len--;
@@ -184,11 +206,13 @@ void tp_answer_normalize(tp_slice text, tp_buf *out)
         if (r) {
             tp_buf_adds(out, r->to);
             i += strlen(r->from);
+            b.drop_next = r->wraps;
             continue;
         }
         char c = text.data[i++];
-        if (!is_space(c))
+        if (!is_space(c) && !is_dropped(&b, c))
             tp_buf_addc(out, c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c);
+        b.drop_next = false;
     }
 }
 

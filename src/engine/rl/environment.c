@@ -263,18 +263,19 @@ void tp_environment_close(tp_environment *env)
 }
 
 tp_status tp_environment_choose(const tp_config *config, const char *env_name,
-                                const char *dataset_name, const char **ret, tp_error *err)
+                                const char *dataset_name, char ret[TP_ENVIRONMENT_NAME],
+                                tp_error *err)
 {
     const tp_json *all = config ? tp_config_find(config, "env") : NULL;
     const tp_environment_kind *kind = dataset_name ? tp_environment_kind_find(dataset_name) : NULL;
+    bool asks = kind && kind->make, is_only = all && all->type == TP_JSON_OBJECT && all->n == 1;
+    tp_slice name = {0};
     if (env_name)
-        *ret = env_name;
-    else if (kind && kind->make && !tp_json_get(all, dataset_name) && all && all->n == 1)
-        *ret = all->child->key.data; /* its questions, judged in another way */
-    else if (kind && kind->make)
-        *ret = kind->name;
-    else if (all && all->type == TP_JSON_OBJECT && all->n == 1)
-        *ret = all->child->key.data;
+        name = tp_slice_of(env_name);
+    else if (is_only) /* also for questions of a generator, judged in another way */
+        name = all->child->key;
+    else if (asks)
+        name = tp_slice_of(kind->name);
     else if (all && all->n > 1)
         return tp_fail(err, TP_ERR_CONFIG,
                        "env has %zu environments; name the one that judges with data.env_name",
@@ -283,6 +284,12 @@ tp_status tp_environment_choose(const tp_config *config, const char *env_name,
         return tp_fail(err, TP_ERR_CONFIG,
                        "nothing says what an answer is worth; add a section "
                        "such as env.math, or data.env_name");
+    if (name.len >= TP_ENVIRONMENT_NAME)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "the name of an environment has %zu bytes, at most %d "
+                       "are possible",
+                       name.len, TP_ENVIRONMENT_NAME - 1);
+    snprintf(ret, TP_ENVIRONMENT_NAME, "%.*s", (int)name.len, name.data);
     return TP_OK;
 }
 

@@ -82,8 +82,9 @@ void tp_environment_close(tp_environment *env); /* ends its programs; NULL is a 
 
 /* Which environment a configuration means: `env_name` (of data.<split>, may be NULL); else
  * the one that the generator `dataset_name` belongs to; else the only one under env. */
+enum { TP_ENVIRONMENT_NAME = 128 };
 TP_CHECKED tp_status tp_environment_choose(const tp_config *config, const char *env_name,
-                                           const char *dataset_name, const char **ret,
+                                           const char *dataset_name, char ret[TP_ENVIRONMENT_NAME],
                                            tp_error *err);
 
 /* Judge n completions; returns when every one has its verdict, which for outside

@@ -79,8 +79,9 @@ typedef struct {
 } tp_eval_paired;
 
 /* Both lists are in the same order: a different id at some place is TP_ERR_CONFIG. */
-TP_CHECKED tp_status tp_eval_pair(const tp_eval_prompt *a, const tp_eval_prompt *b, size_t n,
-                                  double level, tp_eval_paired *ret, tp_error *err);
+TP_CHECKED tp_status tp_eval_compare_prompts(const tp_eval_prompt *a, const tp_eval_prompt *b,
+                                             size_t n, double level, tp_eval_paired *ret,
+                                             tp_error *err);
 
 /* "difference", "ci95", "p", "test", "n_prompts" ...: members of an open object. */
 void tp_eval_paired_json(const tp_eval_paired *p, tp_json_w *w);

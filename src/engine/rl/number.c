@@ -13,6 +13,7 @@ enum { MOST_DIGITS = 400, MOST_EXPONENT = 9999 };
 typedef struct {
     const char *s;
     size_t n, at;
+    bool is_behind_slash; /* the number is the denominator of something: no fraction */
 } scan;
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -127,8 +128,8 @@ static void read_exponent(scan *s, decimal *d)
     if (!is_digit(peek(&t, 0)))
         return;
     int value = 0;
-    while (is_digit(peek(&t, 0)))
-        value = TP_MIN(value * 10 + (t.s[t.at++] - '0'), MOST_EXPONENT);
+    for (; is_digit(peek(&t, 0)); t.at++)
+        value = TP_MIN(value * 10 + (t.s[t.at] - '0'), MOST_EXPONENT);
     if (braced && !take(&t, "}"))
         return;
     if (is_short && is_letter(peek(&t, 0)))
@@ -289,7 +290,7 @@ static bool read_slash(scan *s, const tp_number *a, tp_number *ret)
     decimal d;
     tp_number b;
     skip_spaces(&t);
-    if (!take(&t, "/"))
+    if (s->is_behind_slash || !take(&t, "/"))
         return false;
     skip_spaces(&t);
     if (!read_decimal(&t, &d) || peek(&t, 0) == '/')
@@ -382,7 +383,7 @@ static void negate(tp_number *v)
 
 static bool read_number(tp_slice text, size_t at, tp_number *ret)
 {
-    scan s = {text.data, text.len, at};
+    scan s = {text.data, text.len, at, at > 0 && text.data[at - 1] == '/'};
     tp_number v = {0};
     bool priced = take_currency(&s), negative = false;
     if (take_minus(&s)) {
@@ -453,7 +454,7 @@ static bool take_markup(scan *s)
 
 static bool is_plain_rest(tp_slice text, size_t from, size_t to)
 {
-    scan s = {text.data, to, from};
+    scan s = {text.data, to, from, false};
     while (s.at < s.n)
         if (!take_markup(&s)) {
             if (!is_harmless(s.s[s.at]))
