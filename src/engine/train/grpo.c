@@ -89,10 +89,10 @@ static tp_status open_prompts(trainer *t, const tp_data_source_options *source, 
 static tp_status open_environment(trainer *t, const tp_data_source_options *source,
                                   tp_environment **ret, tp_error *err)
 {
-    const char *name;
+    char name[TP_ENVIRONMENT_NAME];
     tp_config *config = (tp_config *)(uintptr_t)t->config;
     const char *asked = either(source->env_name, t->o->data.fallback.env_name);
-    TP_TRY(tp_environment_choose(config, asked, source->dataset_name, &name, err));
+    TP_TRY(tp_environment_choose(config, asked, source->dataset_name, name, err));
     return tp_environment_open(config, name, ret, err);
 }
 
