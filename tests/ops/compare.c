@@ -175,6 +175,8 @@ static double root_mean_square(const problem *p, const char *name)
 
 static double typical_term(const problem *p, int o)
 {
+    if (p->sig->op == TP_OP_sample) /* log-probabilities: a logit less a logarithm */
+        return 1;
     for (size_t i = 0; i < sizeof cancelling / sizeof cancelling[0]; i++) {
         if (cancelling[i].op != p->sig->op || strcmp(cancelling[i].output, p->sig->out[o].name))
             continue;

@@ -181,6 +181,7 @@ static double distance_to_training(const char *family, tp_dtype dtype)
         tp_micro_batch batch = {tokens, positions, targets, cu, weights};
         tp_session_eval(session, &batch, &loss, &logp);
         for (int i = 0; i < NEW; i++) {
+            assert_true(isfinite(logp[PROMPT - 1 + i]));
             worst = fmax(worst, fabs((double)got.logp[i] - (double)logp[PROMPT - 1 + i]));
             assert_true(got.sampled_logp[i] == got.logp[i] ||
                         fabsf(got.sampled_logp[i] - got.logp[i]) < 2e-6f);

@@ -25,8 +25,12 @@
     ROW(rmsnorm_grad, isa)       \
     ROW(layernorm_grad, isa)     \
     ROW(linear_db, isa)          \
+    ROW(pack_panels, isa)        \
+    ROW(linear_panels, isa)      \
+    ROW(paged_attention, isa)    \
     ROW(linear_ce, isa)          \
     ROW(linear_ce_train, isa)    \
+    ROW(sample, isa)             \
     ROW(cross_entropy, isa)      \
     ROW(cross_entropy_grad, isa) \
     ROW(sumsq, isa)              \
