@@ -49,7 +49,8 @@ static tp_status read_prompt(side *s, size_t i, const tp_json *v, tp_error *err)
         p->reward_sum = mean * (double)p->n;
     else if (p->n > 0)
         return fail_prompt(s, i, v, "has verdicts and no \"mean_reward\"", err);
-    p->majority = NAN;
+    if (!tp_json_f64(tp_json_get(v, "majority"), &p->majority))
+        p->majority = NAN;
     return TP_OK;
 }
 
