@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "cli/cli.h"
+#include "cli/profile_tables.h"
 #include "cli/progress.h"
 #include "cli/recipe.h"
 #include "cli/tables.h"
@@ -46,7 +47,25 @@ static bool should_stop(void *user)
     return stop_signal != 0;
 }
 
-static void print_json_summary(const tp_train_event *e, int64_t steps)
+static void put_profile(const tp_train_event *e, const tp_machine *machine, tp_json_w *w)
+{
+    tp_trace_summary summary;
+    tp_trace_summarize(&summary);
+    tp_json_w_key(w, "profile");
+    tp_json_profile(e, machine, &summary, w);
+    tp_trace_summary_release(&summary);
+}
+
+static void add_profile(const tp_train_event *e, const tp_machine *machine, tp_buf *out)
+{
+    tp_trace_summary summary;
+    tp_trace_summarize(&summary);
+    tp_buf_addc(out, '\n');
+    tp_table_profile(e, machine, &summary, out);
+    tp_trace_summary_release(&summary);
+}
+
+static void print_json_summary(const tp_train_event *e, const tp_machine *machine, int64_t steps)
 {
     tp_buf out = {0};
     tp_json_w w;
@@ -62,6 +81,8 @@ static void print_json_summary(const tp_train_event *e, int64_t steps)
     tp_json_memory(e, &w);
     tp_json_w_key(&w, "phases_s");
     tp_json_phases(e->phase_s, &w);
+    if (e->profile)
+        put_profile(e, machine, &w);
     tp_json_w_end(&w, '}');
     puts(tp_buf_str(&out));
     fflush(stdout);
@@ -81,6 +102,8 @@ static void print_summary(const watcher *w, const tp_train_event *e)
     tp_table_memory(e->session, stats.peak[TP_MEM_DATA], &stats, &out);
     tp_buf_addc(&out, '\n');
     tp_table_phases(e->phase_s, &out);
+    if (e->profile)
+        add_profile(e, w->machine, &out);
     tp_buf_addf(&out, "\nrun folder: %s\n", e->run_dir);
     fwrite(out.data, 1, out.len, stdout);
     fflush(stdout);
@@ -94,7 +117,7 @@ static void observe(void *user, const tp_train_event *event)
     if (event->kind == TP_EVENT_FINISHED && event->session) {
         tp_progress_end(&w->progress);
         if (w->json)
-            print_json_summary(event, event->step - event->first_step);
+            print_json_summary(event, w->machine, event->step - event->first_step);
         else if (w->progress.mode != TP_PROGRESS_QUIET)
             print_summary(w, event);
     }

@@ -91,7 +91,8 @@ tp_train_event tp_trainer_event(trainer *t, tp_event_kind kind)
                         .last_checkpoint_step = t->last_checkpoint_step,
                         .checkpoint_bytes = t->checkpoint_bytes,
                         .skipped = t->state.skipped,
-                        .session = t->session};
+                        .session = t->session,
+                        .profile = t->profile.is_done ? &t->profile : NULL};
     if (t->loader) {
         double per_epoch = (double)tp_loader_steps_per_epoch(t->loader);
         e.epoch = per_epoch > 0 ? (double)t->state.step / per_epoch : NAN;

@@ -42,7 +42,7 @@ static tp_status next_micro_batch(trainer *t, const tp_microbatch **ret, tp_erro
 
 static void run_micro_batch(trainer *t, const tp_microbatch *mb, step_result *r)
 {
-    TP_ZONE("train", "forward_backward");
+    TP_ZONE("forward_backward");
     tp_micro_batch batch = view(mb);
     double loss;
     uint64_t before = tp_session_phase_ns(t->session, TP_PHASE_BACKWARD);
@@ -103,7 +103,7 @@ static void update(trainer *t, const step_result *r)
 /* TP_ERR_INTERRUPTED leaves weights and state as after the step before. */
 static tp_status run_step(trainer *t, step_result *r, tp_error *err)
 {
-    TP_ZONE("train", "step");
+    TP_ZONE("step");
     const tp_microbatch *mb;
     double start = tp_clock_s();
     do {
@@ -133,7 +133,7 @@ static tp_status run_step(trainer *t, step_result *r, tp_error *err)
 
 static tp_status validate(trainer *t, tp_error *err)
 {
-    TP_ZONE("train", "validation");
+    TP_ZONE("validation");
     if (!t->val_loader)
         return TP_OK;
     tp_time_phase before = tp_phases_enter(&t->phases, TP_TIME_VALIDATION);
@@ -174,7 +174,7 @@ static double ranking_metric(const trainer *t)
 
 static tp_status save(trainer *t, tp_error *err)
 {
-    TP_ZONE("train", "checkpointing");
+    TP_ZONE("checkpointing");
     if (!t->o->checkpointing.enabled || t->last_checkpoint_step == t->state.step)
         return TP_OK;
     tp_time_phase before = tp_phases_enter(&t->phases, TP_TIME_CHECKPOINT);
@@ -226,45 +226,22 @@ static tp_status after_step(trainer *t, tp_error *err)
     return TP_OK;
 }
 
-/* Record the steps asked for by profile.steps (from 1, stop excluded). */
-static tp_status switch_trace(trainer *t, tp_error *err)
-{
-    int64_t next = t->state.step + 1;
-    if (t->o->profile_stop == 0)
-        return TP_OK;
-    if (!t->tracing && !t->traced && next >= t->o->profile_start && next < t->o->profile_stop) {
-        TP_TRY(tp_trace_start(1 << 18, err));
-        tp_trace_thread_name("trainer");
-        t->tracing = true;
-    } else if (t->tracing && next >= t->o->profile_stop) {
-        char dir[4096], path[4200];
-        tp_trace_stop();
-        t->tracing = false;
-        t->traced = true;
-        TP_TRY(tp_dir_make(tp_run_path(t->run, "trace", dir), err));
-        snprintf(path, sizeof path, "%s/steps-%lld-%lld.json", dir,
-                 (long long)t->o->profile_start, (long long)t->o->profile_stop - 1);
-        TP_TRY(tp_trace_write_chrome(path, "temper train", err));
-        tp_trainer_notice(t, "trace of steps %lld to %lld: %s", (long long)t->o->profile_start,
-                          (long long)t->o->profile_stop - 1, path);
-    }
-    return TP_OK;
-}
-
 static tp_status loop(trainer *t, tp_error *err)
 {
     if (t->o->sft.val_at_start && t->state.step == 0)
         TP_TRY(validate(t, err));
     while (t->state.step < t->max_steps) {
         step_result r = {0};
-        TP_TRY(switch_trace(t, err));
+        TP_TRY(tp_profile_begin_step(t, err));
         TP_TRY(run_step(t, &r, err));
         tp_phases_enter(&t->phases, TP_TIME_LOGGING);
         t->last_loss = r.loss;
+        t->last_step_s = r.seconds;
         tp_trainer_record_step(t, &r);
         TP_TRY(after_step(t, err));
+        TP_TRY(tp_profile_end_step(t, &r, err));
     }
-    return switch_trace(t, err);
+    return TP_OK;
 }
 
 static void finish(trainer *t, tp_status status, tp_error *err)
@@ -277,6 +254,7 @@ static void finish(trainer *t, tp_status status, tp_error *err)
                            : "failed";
     tp_error ignored;
     tp_phases_enter(&t->phases, TP_TIME_LOGGING);
+    tp_profile_close(t);
     if (tp_trainer_write_run_json(t, word, &ignored) != TP_OK)
         tp_trainer_notice(t, "run.json could not be written: %s", ignored.message);
     tp_phases_enter(&t->phases, TP_TIME_UNACCOUNTED);
@@ -292,6 +270,7 @@ static tp_status train(trainer *t, tp_error *err)
     t->started_wall = tp_wall_s();
     TP_TRY(tp_trainer_open(t, err));
     TP_TRY(tp_trainer_write_run_json(t, "running", err));
+    tp_profile_open(t, 1);
     tp_train_event event = tp_trainer_event(t, TP_EVENT_START);
     tp_trainer_send(t, &event);
     tp_phases_enter(&t->phases, TP_TIME_UNACCOUNTED);

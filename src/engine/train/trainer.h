@@ -11,6 +11,7 @@
 #include "engine/exec/machine.h"
 #include "engine/train/options.h"
 #include "engine/train/phases.h"
+#include "engine/train/profile.h"
 #include "engine/train/session.h"
 
 typedef enum {
@@ -44,6 +45,7 @@ typedef struct {
     size_t checkpoint_bytes;
     int64_t skipped;
     const tp_session *session;        /* for tables; NULL before the plan */
+    const tp_profile *profile;        /* of steps that were recorded; NULL: none yet */
 } tp_train_event;
 
 typedef struct {

@@ -2,13 +2,15 @@
  *
  *     setup.c    options -> data, model, session, run folder
  *     trainer.c  the loop
- *     record.c   metrics.jsonl, run.json, events */
+ *     record.c   metrics.jsonl, run.json, events
+ *     profile.c  the trace of chosen steps */
 #ifndef TP_ENGINE_TRAIN_TRAINER_INTERNAL_H
 #define TP_ENGINE_TRAIN_TRAINER_INTERNAL_H
 
 #include "engine/data/dataset.h"
 #include "engine/data/loader.h"
 #include "engine/train/checkpoint.h"
+#include "engine/train/profile.h"
 #include "engine/train/run.h"
 #include "engine/train/schedule.h"
 #include "engine/train/trainer.h"
@@ -48,7 +50,8 @@ typedef struct {
     double model_flops;   /* useful work of this attempt: 3 x forward over used tokens */
     double step_phase_s;  /* seconds in steps proper (data to optimizer) */
     size_t planned_peak;
-    bool tracing, traced;
+    double last_step_s;
+    tp_profile profile;
 } trainer;
 
 /* One finished step, for records. */
@@ -63,6 +66,13 @@ typedef struct {
 TP_CHECKED tp_status tp_trainer_open(trainer *t, tp_error *err);
 void tp_trainer_close(trainer *t);
 void tp_trainer_notice(const trainer *t, const char *fmt, ...) TP_PRINTF(2, 3);
+
+/* profile.c */
+void tp_profile_open(trainer *t, int n_workers);
+TP_CHECKED tp_status tp_profile_begin_step(trainer *t, tp_error *err);
+TP_CHECKED tp_status tp_profile_end_step(trainer *t, const step_result *r, tp_error *err);
+void tp_profile_worker(trainer *t, tp_worker worker); /* who works from here on */
+void tp_profile_close(trainer *t);
 
 /* record.c */
 tp_train_event tp_trainer_event(trainer *t, tp_event_kind kind);
