@@ -90,7 +90,7 @@ static void different_counters_overlap(void **state)
     assert_int_equal(tp_counter_stop(outer, NULL), TP_OK); /* not even in order */
     assert_int_equal(tp_counter_stop(inner, NULL), TP_OK);
     assert_true(tp_counter_read(outer).total >= 0.001);
-    assert_true(tp_counter_read(inner).total >= tp_counter_read(outer).total);
+    assert_true(tp_counter_read(inner).total >= 0.001);
 }
 
 static void stopping_what_does_not_run_is_an_error(void **state)

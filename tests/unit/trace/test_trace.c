@@ -348,7 +348,7 @@ static void threads_record_apart(void **state)
     assert_true(cut);
 }
 
-static volatile bool go_on;
+static _Atomic bool go_on;
 
 static void *record_until_told(void *arg_)
 {
@@ -367,7 +367,7 @@ static void writing_while_recording_sees_whole_events(void **state)
 {
     pthread_t threads[2];
     start_keeping(128, TP_TRACE_KEEP_NEWEST);
-    __atomic_store_n(&go_on, true, __ATOMIC_SEQ_CST);
+    go_on = true;
     for (int i = 0; i < 2; i++)
         pthread_create(&threads[i], NULL, record_until_told, NULL);
     for (int round = 0; round < 50; round++) {
