@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "cli/ceilings.h"
 #include "cli/cli.h"
 #include "cli/profile_tables.h"
 #include "cli/progress.h"
@@ -158,22 +159,6 @@ static void catch_signals(void)
     sigaction(SIGUSR1, &action, NULL);
 }
 
-/* On file from `temper doctor`, or measured now, once, in a second. */
-static bool machine_ceilings(int threads, int mode, tp_machine *ret)
-{
-    tp_error err = {0};
-    bool found = false;
-    if (tp_machine_load(&tp_backend_cpu, threads, ret, &found, &err) != TP_OK || found)
-        return found;
-    if (mode != TP_PROGRESS_QUIET && mode != TP_PROGRESS_JSON)
-        printf("measuring this machine for MFU, once ('temper doctor' does it with more care)\n");
-    if (tp_machine_measure(&tp_backend_cpu, threads, 0.7, ret, &err) != TP_OK)
-        return false;
-    if (tp_machine_save(ret, &err) != TP_OK)
-        fprintf(stderr, "temper: the measurement could not be kept: %s\n", err.message);
-    return true;
-}
-
 static int run(tp_recipe *recipe, const flags *f, int mode)
 {
     char dump_dir[4096];
@@ -183,10 +168,8 @@ static int run(tp_recipe *recipe, const flags *f, int mode)
     watcher w = {.json = mode == TP_PROGRESS_JSON, .dump_dir = dump_dir};
     snprintf(dump_dir, sizeof dump_dir, "%s/dump", recipe->options.run_dir);
     tp_progress_init(&w.progress, mode);
-    int64_t threads = recipe->options.engine.threads;
-    if (threads == TP_OPT_UNSET_INT)
-        threads = sysconf(_SC_NPROCESSORS_ONLN);
-    if (machine_ceilings((int)threads, mode, &machine))
+    bool quiet = mode == TP_PROGRESS_QUIET || mode == TP_PROGRESS_JSON;
+    if (tp_cli_ceilings(&recipe->options, quiet, &machine))
         w.machine = &machine;
     tp_train_hooks hooks = {.observe = observe,
                             .user = &w,
