@@ -82,6 +82,8 @@ static void print_json_summary(const tp_train_event *e, const tp_machine *machin
     tp_json_memory(e, &w);
     tp_json_w_key(&w, "phases_s");
     tp_json_phases(e->phase_s, &w);
+    tp_json_w_key(&w, "custom_metrics");
+    tp_custom_write(e->custom, &w);
     if (e->profile)
         put_profile(e, machine, &w);
     tp_json_w_end(&w, '}');
@@ -103,6 +105,7 @@ static void print_summary(const watcher *w, const tp_train_event *e)
     tp_table_memory(e->session, stats.peak[TP_MEM_DATA], &stats, &out);
     tp_buf_addc(&out, '\n');
     tp_table_phases(e->phase_s, &out);
+    tp_table_custom(e, &out);
     if (e->profile)
         add_profile(e, w->machine, &out);
     tp_buf_addf(&out, "\nrun folder: %s\n", e->run_dir);

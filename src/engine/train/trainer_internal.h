@@ -10,6 +10,7 @@
 #include "engine/data/dataset.h"
 #include "engine/data/loader.h"
 #include "engine/train/checkpoint.h"
+#include "engine/train/custom_metrics.h"
 #include "engine/train/profile.h"
 #include "engine/train/run.h"
 #include "engine/train/schedule.h"
@@ -52,6 +53,7 @@ typedef struct {
     size_t planned_peak;
     double last_step_s;
     tp_profile profile;
+    tp_custom_metrics custom;
 } trainer;
 
 /* One finished step, for records. */
