@@ -28,6 +28,14 @@ static tp_status start_flushing(const char *path, uint32_t events, uint32_t ms)
     return status;
 }
 
+/* Before a fork: skipping in the child would run the other tests there. */
+static void need_tracing(void)
+{
+    if (tp_trace_start(NULL, NULL) == TP_ERR_UNSUPPORTED)
+        skip();
+    tp_trace_release();
+}
+
 static void sleep_ms(long ms)
 {
     struct timespec t = {ms / 1000, ms % 1000 * 1000000};
@@ -98,6 +106,7 @@ static void drops_are_counted(void **state)
 
 static void a_killed_process_leaves_what_was_flushed(void **state)
 {
+    need_tracing();
     const char *path = new_path(".json");
     pid_t pid = fork();
     if (pid == 0) {
@@ -117,8 +126,7 @@ static void a_killed_process_leaves_what_was_flushed(void **state)
     kill(pid, SIGKILL);
     int status;
     waitpid(pid, &status, 0);
-    if (WIFEXITED(status))
-        skip(); /* compiled out */
+    assert_true(WIFSIGNALED(status));
 
     const tp_json *root = read_trace(path); /* fails unless it is whole */
 
@@ -129,6 +137,7 @@ static void a_killed_process_leaves_what_was_flushed(void **state)
 
 static void an_aborted_process_too(void **state)
 {
+    need_tracing();
     const char *path = new_path(".json");
     pid_t pid = fork();
     if (pid == 0) {
@@ -146,6 +155,7 @@ static void an_aborted_process_too(void **state)
 
 static void leaving_main_completes_the_file(void **state)
 {
+    need_tracing();
     const char *path = new_path(".json");
     pid_t pid = fork();
     if (pid == 0) {
