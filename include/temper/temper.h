@@ -16,6 +16,7 @@
 #include "temper/model.h"
 #include "temper/plan.h"
 #include "temper/tokenizer.h"
+#include "temper/trace.h"
 #include "temper/train.h"
 #include "temper/version.h"
 

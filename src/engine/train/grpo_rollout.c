@@ -288,7 +288,7 @@ static tp_status generate(trainer *t, const grpo_draw *d, asked *asked_list,
 tp_status tp_grpo_generate(trainer *t, const grpo_draw *draw, grpo_rollout *to,
                            grpo_counts *counts, tp_error *err)
 {
-    TP_ZONE("train", "generation");
+    TP_ZONE("generation");
     grpo *g = t->own;
     asked *asked_list = calloc(draw->n_prompts + 1, sizeof *asked_list);
     uint32_t *asked_of_group = calloc(draw->n_prompts + 1, sizeof *asked_of_group);
