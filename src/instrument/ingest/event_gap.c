@@ -355,7 +355,8 @@ static bool take(tp_event_scan *scan, const gap_info *g)
     return !g->event_close || close_event(scan, g->event_close);
 }
 
-/* Is a quote further on in the line one that a gap follows? */
+/* Is a quote further on in the line one that a gap follows?  Not behind one that a colon
+ * follows: that is the end of a key, so the string ended before. */
 static gap_result repair(tp_event_scan *scan, const tp_scan_cursor *c, gap_info *g,
                          const char **ret_quote)
 {
@@ -364,6 +365,11 @@ static gap_result repair(tp_event_scan *scan, const tp_scan_cursor *c, gap_info 
     for (const char *p = c->p; p < limit && *p != '\n'; p++) {
         if (*p != '"')
             continue;
+        const char *colon = skip_space(p + 1, scan->end);
+        if (colon < scan->end && *colon == ':')
+            limit = p; /* an error for good */
+        if (colon >= scan->end || *colon == ':')
+            break;
         gap_result result = parse_gap(scan, p + 1, c->place, g);
         if (result != GAP_ERROR) {
             *ret_quote = p;
@@ -416,7 +422,10 @@ static tp_scan_result step(tp_event_scan *scan, tp_scan_cursor *c)
         return stop_at(scan, c->p, c->place == TP_IN_ARRAY_FIRST ? TP_SCAN_FIRST : TP_SCAN_BETWEEN,
                        why);
     }
-    scan->odd_commas += g.n_commas;
+    if (c->place == TP_IN_EVENT || c->place == TP_IN_ARGS)
+        scan->odd_commas += g.n_commas;
+    else
+        scan->array_commas += g.n_commas;
     if (result == GAP_EMPTY)
         tp_scan_open(scan, g.event_open);
     if (!take(scan, &g))
