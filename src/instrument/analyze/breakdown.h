@@ -9,7 +9,7 @@
 #ifndef TP_INSTRUMENT_ANALYZE_BREAKDOWN_H
 #define TP_INSTRUMENT_ANALYZE_BREAKDOWN_H
 
-#include "instrument/analyze/intervals.h"
+#include "instrument/analyze/periods.h"
 
 typedef enum { TP_WORK_COMPUTE, TP_WORK_COMM, TP_WORK_MEM, TP_WORK_COUNT } tp_work;
 
@@ -39,7 +39,7 @@ bool tp_breakdown_make(const tp_activity *v, size_t n, int64_t device, tp_breakd
 
 /* The union of a class (or of all: TP_WORK_COUNT), normal. */
 void tp_breakdown_union(const tp_activity *v, size_t n, int64_t device, tp_work work,
-                        tp_intervals *ret);
+                        tp_periods *ret);
 
 /* 100 * part / whole, rounded to three decimals; NaN when whole is 0. */
 double tp_percent(int64_t part, int64_t whole);

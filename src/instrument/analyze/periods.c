@@ -1,24 +1,24 @@
-#include "instrument/analyze/intervals.h"
+#include "instrument/analyze/periods.h"
 
 #include <stdlib.h>
 
 #include "instrument/analyze/vec.h"
 
-void tp_intervals_release(tp_intervals *set)
+void tp_periods_release(tp_periods *set)
 {
     free(set->v);
-    *set = (tp_intervals){0};
+    *set = (tp_periods){0};
 }
 
-void tp_intervals_add(tp_intervals *set, int64_t start, int64_t end)
+void tp_periods_add(tp_periods *set, int64_t start, int64_t end)
 {
     if (end <= start)
         return;
     set->v = tp_vec_room(set->v, &set->cap, set->n + 1, sizeof *set->v);
-    set->v[set->n++] = (tp_interval){start, end};
+    set->v[set->n++] = (tp_period){start, end};
 }
 
-void tp_intervals_extend(tp_intervals *set, int64_t start, int64_t end)
+void tp_periods_extend(tp_periods *set, int64_t start, int64_t end)
 {
     if (end <= start)
         return;
@@ -27,16 +27,16 @@ void tp_intervals_extend(tp_intervals *set, int64_t start, int64_t end)
             set->v[set->n - 1].end = end;
         return;
     }
-    tp_intervals_add(set, start, end);
+    tp_periods_add(set, start, end);
 }
 
 static int by_start(const void *a, const void *b)
 {
-    const tp_interval *x = a, *y = b;
+    const tp_period *x = a, *y = b;
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
-void tp_intervals_normalize(tp_intervals *set)
+void tp_periods_normalize(tp_periods *set)
 {
     size_t n = set->n;
     bool is_ordered = true;
@@ -46,10 +46,10 @@ void tp_intervals_normalize(tp_intervals *set)
         qsort(set->v, n, sizeof *set->v, by_start);
     set->n = 0;
     for (size_t i = 0; i < n; i++) /* writes behind or at what it reads */
-        tp_intervals_extend(set, set->v[i].start, set->v[i].end);
+        tp_periods_extend(set, set->v[i].start, set->v[i].end);
 }
 
-int64_t tp_intervals_length(const tp_intervals *set)
+int64_t tp_periods_length(const tp_periods *set)
 {
     int64_t sum = 0;
     for (size_t i = 0; i < set->n; i++)
@@ -60,7 +60,7 @@ int64_t tp_intervals_length(const tp_intervals *set)
 static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
 
-int64_t tp_intervals_common(const tp_intervals *a, const tp_intervals *b)
+int64_t tp_periods_common(const tp_periods *a, const tp_periods *b)
 {
     int64_t sum = 0;
     for (size_t i = 0, k = 0; i < a->n && k < b->n;) {
@@ -76,21 +76,21 @@ int64_t tp_intervals_common(const tp_intervals *a, const tp_intervals *b)
     return sum;
 }
 
-void tp_intervals_unite(const tp_intervals *a, const tp_intervals *b, tp_intervals *ret)
+void tp_periods_unite(const tp_periods *a, const tp_periods *b, tp_periods *ret)
 {
     ret->n = 0;
     for (size_t i = 0, k = 0; i < a->n || k < b->n;) {
         bool take_a = k == b->n || (i < a->n && a->v[i].start <= b->v[k].start);
-        tp_interval next = take_a ? a->v[i++] : b->v[k++];
-        tp_intervals_extend(ret, next.start, next.end);
+        tp_period next = take_a ? a->v[i++] : b->v[k++];
+        tp_periods_extend(ret, next.start, next.end);
     }
 }
 
-void tp_intervals_intersect(const tp_intervals *a, const tp_intervals *b, tp_intervals *ret)
+void tp_periods_intersect(const tp_periods *a, const tp_periods *b, tp_periods *ret)
 {
     ret->n = 0;
     for (size_t i = 0, k = 0; i < a->n && k < b->n;) {
-        tp_intervals_add(ret, later(a->v[i].start, b->v[k].start),
+        tp_periods_add(ret, later(a->v[i].start, b->v[k].start),
                          earlier(a->v[i].end, b->v[k].end));
         if (a->v[i].end < b->v[k].end)
             i++;
@@ -99,7 +99,7 @@ void tp_intervals_intersect(const tp_intervals *a, const tp_intervals *b, tp_int
     }
 }
 
-void tp_intervals_subtract(const tp_intervals *a, const tp_intervals *b, tp_intervals *ret)
+void tp_periods_subtract(const tp_periods *a, const tp_periods *b, tp_periods *ret)
 {
     size_t k = 0;
     ret->n = 0;
@@ -108,14 +108,14 @@ void tp_intervals_subtract(const tp_intervals *a, const tp_intervals *b, tp_inte
         while (k < b->n && b->v[k].end <= at)
             k++;
         for (size_t j = k; j < b->n && b->v[j].start < end; j++) {
-            tp_intervals_add(ret, at, b->v[j].start);
+            tp_periods_add(ret, at, b->v[j].start);
             at = later(at, b->v[j].end);
         }
-        tp_intervals_add(ret, at, end);
+        tp_periods_add(ret, at, end);
     }
 }
 
-int64_t tp_intervals_within(const tp_intervals *set, int64_t start, int64_t end)
+int64_t tp_periods_within(const tp_periods *set, int64_t start, int64_t end)
 {
     size_t low = 0, high = set->n;
     int64_t sum = 0;
