@@ -199,6 +199,8 @@ static void put_file(const request *r, const tp_trace_file *file, tp_json_w *w, 
         tp_json_w_end(w, '}');
     } else if (r->view) {
         put_view(r, &report, w, out);
+    } else if (r->f.markdown) {
+        tp_trace_screen_markdown(&report, r->top, out);
     } else {
         tp_trace_screen(&report, r->top, terminal_width(), out);
     }

@@ -31,6 +31,8 @@ typedef struct {
     tp_critical_path *path;
     uint32_t *before;   /* per work: the work before it on its stream */
     uint32_t *by_end;   /* works in order of their ends */
+    uint32_t *by_launch; /* works with their call, in order of the calls */
+    size_t n_by_launch;
     tp_keyed *launched; /* works in order of (stream, launch) */
     wait *waits;        /* by (stream, called) */
     size_t n_waits, cap_waits;
@@ -67,6 +69,10 @@ static void order_works(walker *w)
     }
     tp_sort_keyed(order, sel->n);
     tp_sort_keyed(w->launched, sel->n);
+    w->by_launch = tp_vec_new(sel->n, sizeof *w->by_launch);
+    for (size_t i = 0; i < sel->n; i++)
+        if (sel->launch[w->launched[i].index] != TP_NO_ROW)
+            w->by_launch[w->n_by_launch++] = w->launched[i].index;
     for (size_t i = 0; i < sel->n; i++) {
         w->by_end[i] = order[i].index;
         w->launched[i].key = tp_key_of(stream_of(w, w->launched[i].index));
@@ -267,9 +273,9 @@ static uint32_t work_ended(const walker *w, int64_t at)
     return low ? w->by_end[low - 1] : TP_NO_ROW;
 }
 
-/* On a thread at `now`: back to the last call that waited for device work.  Returns that
- * work, or TP_NO_ROW when the walk is over. */
-static uint32_t walk_host(walker *w, uint32_t track)
+/* The last call of `track` that ended at or before now and during which device work ended
+ * that it may have waited for; NULL when there is none after `since`. */
+static const call *find_call(const walker *w, uint32_t track, int64_t since, uint32_t *ret_work)
 {
     size_t low = 0, high = w->n_calls;
     while (low < high) {
@@ -280,16 +286,52 @@ static uint32_t walk_host(walker *w, uint32_t track)
         else
             high = middle;
     }
-    for (; low > 0 && w->calls[low - 1].track == track; low--) {
+    for (; low > 0 && w->calls[low - 1].track == track && w->calls[low - 1].end > since; low--) {
         const call *c = &w->calls[low - 1];
-        uint32_t work = work_ended(w, c->end);
-        if (work == TP_NO_ROW || w->sel->v[work].end <= c->start)
-            continue;
-        charge_host(w, track, c->end);
-        charge(w, TP_PATH_SYNC_GAP, TP_NO_ROW, w->sel->v[work].end);
-        return work;
+        *ret_work = work_ended(w, c->end);
+        if (*ret_work != TP_NO_ROW && w->sel->v[*ret_work].end > c->start)
+            return c;
     }
-    charge_host(w, track, w->path->start);
+    return NULL;
+}
+
+/* The work whose call began last before `now`, on any thread, or TP_NO_ROW. */
+static uint32_t launched_before(const walker *w, int64_t now)
+{
+    size_t low = 0, high = w->n_by_launch;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (tp_launch_time(w->sel, w->by_launch[middle]) < now)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? w->by_launch[low - 1] : TP_NO_ROW;
+}
+
+/* On a thread at `now`: back from launch to launch, which may be on another thread (a
+ * backward pass has one of its own), to the last call that waited for device work.
+ * Returns that work, or TP_NO_ROW when the walk is over. */
+static uint32_t walk_host(walker *w, uint32_t track)
+{
+    while (w->now > w->path->start) {
+        uint32_t earlier = launched_before(w, w->now), work;
+        int64_t since = earlier == TP_NO_ROW ? w->path->start : tp_launch_time(w->sel, earlier);
+        if (since < w->path->start) {
+            since = w->path->start;
+            earlier = TP_NO_ROW;
+        }
+        const call *c = find_call(w, track, since, &work);
+        if (c) {
+            charge_host(w, track, c->end);
+            charge(w, TP_PATH_SYNC_GAP, TP_NO_ROW, w->sel->v[work].end);
+            return work;
+        }
+        charge_host(w, track, since);
+        if (earlier == TP_NO_ROW)
+            break;
+        track = w->sel->events->track[w->sel->launch[earlier]];
+    }
     return TP_NO_ROW;
 }
 
@@ -354,6 +396,7 @@ void tp_critical_path_find(const tp_selection *sel, const tp_operators *ops, tp_
         qsort(path.rows, path.n, sizeof *path.rows, by_time);
     free(w.before);
     free(w.by_end);
+    free(w.by_launch);
     free(w.launched);
     free(w.waits);
     free(w.calls);

@@ -6,7 +6,8 @@
  *     device work    until its start; then what came last of: the work before it on its
  *                    stream, the work an event made it wait for, its launching call
  *     host thread    until the end of the last call that waited for the device (then the
- *                    walk continues with the work it waited for), or the beginning
+ *                    walk continues with the work it waited for), or until another thread
+ *                    launched something (then on that thread), or the beginning
  *
  * Every nanosecond between the first start and the last end is charged once:
  *
