@@ -57,29 +57,29 @@ void tp_view_kernels(tp_trace_report *r, tp_grid *g)
 {
     const tp_events *e = r->file->events;
     g->title = "Kernels by time on the device";
-    tp_grid_column(g, "name", "kernel", TP_CELL_TEXT);
-    tp_grid_column(g, "class", "class", TP_CELL_TEXT);
-    tp_grid_column(g, "count", "count", TP_CELL_COUNT);
     tp_grid_column(g, "total_ns", "total", TP_CELL_NS);
     tp_grid_column(g, "share_pct", "share", TP_CELL_PERCENT);
+    tp_grid_column(g, "count", "count", TP_CELL_COUNT);
     tp_grid_column(g, "p50_ns", "median", TP_CELL_NS);
-    tp_grid_column(g, "p90_ns", "p90", TP_CELL_NS);
     tp_grid_column(g, "max_ns", "max", TP_CELL_NS);
+    tp_grid_column(g, "class", "class", TP_CELL_TEXT);
+    tp_grid_column(g, "name", "kernel", TP_CELL_TEXT);
     tp_grid_hidden(g, "min_ns", TP_CELL_NS);
+    tp_grid_hidden(g, "p90_ns", TP_CELL_NS);
     tp_grid_hidden(g, "p99_ns", TP_CELL_NS);
     tp_grid_hidden(g, "mean_ns", TP_CELL_REAL);
     tp_grid_hidden(g, "sd_ns", TP_CELL_REAL);
     for (size_t i = 0; i < r->kernels.n; i++) {
         const tp_kernel_row *k = &r->kernels.rows[i];
-        tp_grid_name(g, e, k->name);
-        tp_grid_text(g, work_name(k->work));
-        tp_grid_int(g, k->count);
         tp_grid_int(g, k->total_ns);
         tp_grid_real(g, tp_percent(k->total_ns, r->kernels.total_ns));
+        tp_grid_int(g, k->count);
         tp_grid_int(g, k->p50_ns);
-        tp_grid_int(g, k->p90_ns);
         tp_grid_int(g, k->max_ns);
+        tp_grid_text(g, work_name(k->work));
+        tp_grid_name(g, e, k->name);
         tp_grid_int(g, k->min_ns);
+        tp_grid_int(g, k->p90_ns);
         tp_grid_int(g, k->p99_ns);
         tp_grid_real(g, k->mean_ns);
         tp_grid_real(g, k->sd_ns);
