@@ -250,7 +250,9 @@ typedef struct {
 typedef struct {
     size_t n; /* rows of the main table */
     int64_t *start, *dur;
-    int64_t *correlation, *external; /* TP_UNKNOWN when absent */
+    /* TP_UNKNOWN when absent.  Nsight's correlation numbers repeat across processes: the
+     * process is in their upper half here, so equal ones belong together. */
+    int64_t *correlation, *external;
     uint32_t *name, *track, *detail;
     uint16_t *category; /* index of counts.category */
     uint8_t *kind;      /* tp_event_kind */

@@ -129,7 +129,8 @@ static tp_status read_array(tp_kineto *k, const char **p, tp_error *err)
 static tp_status first_byte(tp_kineto *k, const char **ret, tp_error *err)
 {
     tp_source *s = &k->source;
-    TP_TRY(tp_source_next(s, s->begin, err));
+    if (!s->end)
+        TP_TRY(tp_source_next(s, s->begin, err));
     const char *p = s->begin;
     if (s->end - p >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0)
         p += 3;

@@ -34,8 +34,8 @@ typedef struct {
     size_t n_rows;
     /* the other form: bytes[i * TP_TIMELINE_CATEGORIES + category] */
     int64_t *times, *bytes;
-    size_t n_times;
-    uint64_t skipped; /* rows of another shape */
+    size_t n_times, n_sizes; /* equal in what readers return */
+    uint64_t skipped;        /* rows of another shape */
     bool truncated;
 } tp_memory_timeline;
 

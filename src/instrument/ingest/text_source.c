@@ -389,6 +389,17 @@ tp_status tp_source_next(tp_source *s, const char *keep, tp_error *err)
     return TP_OK;
 }
 
+tp_status tp_source_read_all(tp_source *s, tp_buf *ret, tp_error *err)
+{
+    tp_buf_clear(ret);
+    for (;;) {
+        tp_buf_add(ret, s->begin, (size_t)(s->end - s->begin));
+        if (s->is_final)
+            return TP_OK;
+        TP_TRY(tp_source_next(s, s->end, err));
+    }
+}
+
 bool tp_source_is_gzip(const tp_source *s) { return s->reader->is_gzip; }
 bool tp_source_is_truncated(const tp_source *s) { return s->reader->truncated; }
 const char *tp_source_damage(const tp_source *s) { return s->reader->damage; }

@@ -30,6 +30,9 @@ TP_CHECKED tp_status tp_source_open(tp_source *s, const char *path, const void *
 /* The next window, beginning with the bytes from `keep` on.  Fails when reading does, when
  * progress says stop, or when a piece is larger than 1 GB. */
 TP_CHECKED tp_status tp_source_next(tp_source *s, const char *keep, tp_error *err);
+/* Everything from the current window's beginning to the end of the text, into `ret`
+ * (cleared first); no window is left. */
+TP_CHECKED tp_status tp_source_read_all(tp_source *s, tp_buf *ret, tp_error *err);
 void tp_source_close(tp_source *s); /* zeroed is a no-op */
 
 /* After the last window. */
