@@ -242,8 +242,6 @@ static int answer(const request *r, const tp_trace_job *job)
 
 int tp_cmd_trace(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "compare") == 0)
-        return tp_trace_compare_command(argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], "export") == 0)
         return tp_trace_export_command(argc - 1, argv + 1);
     request r = {.f = {.step = UNSET, .rank = UNSET, .stream = UNSET, .top = UNSET}};

@@ -52,7 +52,7 @@ static tp_status export(const flags *f, const tp_trace_file *file, tp_export_sin
     if (f->scope && !tp_scope_parse(f->scope, &options.scope))
         return tp_fail(err, TP_ERR_ARG, "--scope is all, linked or steps, not '%s'", f->scope);
     tp_selection selection;
-    tp_select(file->events, &options, &selection);
+    tp_selection_make(file->events, &options, &selection);
     tp_status status = tp_export_collapsed(
         &selection, f->device ? TP_STACKS_DEVICE : TP_STACKS_HOST, sink, err);
     tp_selection_release(&selection);

@@ -21,7 +21,7 @@ void tp_trace_report_make(const tp_trace_file *file, const tp_select_options *op
     *ret = (tp_trace_report){.file = file};
     if (!file->events)
         return;
-    tp_select(file->events, options, &ret->selection);
+    tp_selection_make(file->events, options, &ret->selection);
     make_breakdowns(ret);
     tp_kernels_make(ret->selection.v, ret->selection.n, true, tp_events_name_text, file->events,
                     &ret->kernels);

@@ -45,7 +45,7 @@ static void finish(tp_comm_row *row, int64_t *durations, size_t n)
     row->count = (int64_t)n;
     row->min_ns = durations[0];
     row->max_ns = durations[n - 1];
-    row->p50_ns = tp_quantile_sorted(durations, n, 0.5);
+    row->p50_ns = tp_rank_quantile(durations, n, 0.5);
     row->algbw = row->busbw = row->best_busbw = (double)NAN;
     if (row->bytes < 0 || row->min_ns <= 0)
         return;

@@ -99,7 +99,7 @@ static void finish(tp_copy_row *row, pile *p)
     row->p50_bytes = TP_UNKNOWN;
     if (p->n_sizes) {
         tp_sort_i64(p->sizes, p->n_sizes);
-        row->p50_bytes = tp_quantile_sorted(p->sizes, p->n_sizes, 0.5);
+        row->p50_bytes = tp_rank_quantile(p->sizes, p->n_sizes, 0.5);
     }
     if (p->n_rates == 0)
         return;

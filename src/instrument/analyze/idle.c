@@ -105,8 +105,8 @@ static void summarize(tp_idle_row *row, const tp_gap *gaps, size_t n)
         lengths[i] = gaps[i].end - gaps[i].start;
     tp_sort_i64(lengths, n);
     if (n) {
-        row->gap_p50_ns = tp_quantile_sorted(lengths, n, 0.5);
-        row->gap_p90_ns = tp_quantile_sorted(lengths, n, 0.9);
+        row->gap_p50_ns = tp_rank_quantile(lengths, n, 0.5);
+        row->gap_p90_ns = tp_rank_quantile(lengths, n, 0.9);
         row->gap_max_ns = lengths[n - 1];
     }
     free(lengths);

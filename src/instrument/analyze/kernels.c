@@ -23,7 +23,7 @@ static int compare_i64(const void *a, const void *b)
 
 void tp_sort_i64(int64_t *v, size_t n) { qsort(v, n, sizeof *v, compare_i64); }
 
-int64_t tp_quantile_sorted(const int64_t *v, size_t n, double q)
+int64_t tp_rank_quantile(const int64_t *v, size_t n, double q)
 {
     double rank = ceil(q * (double)n - 1e-9);
     size_t at = rank < 1 ? 0 : (size_t)rank - 1;
@@ -41,9 +41,9 @@ static void fill_row(tp_kernel_row *row, const int64_t *durations, size_t n)
     row->count = (int64_t)n;
     row->min_ns = durations[0];
     row->max_ns = durations[n - 1];
-    row->p50_ns = tp_quantile_sorted(durations, n, 0.5);
-    row->p90_ns = tp_quantile_sorted(durations, n, 0.9);
-    row->p99_ns = tp_quantile_sorted(durations, n, 0.99);
+    row->p50_ns = tp_rank_quantile(durations, n, 0.5);
+    row->p90_ns = tp_rank_quantile(durations, n, 0.9);
+    row->p99_ns = tp_rank_quantile(durations, n, 0.99);
     row->mean_ns = sum / (double)n;
     for (size_t i = 0; i < n; i++) {
         double d = (double)durations[i] - row->mean_ns;

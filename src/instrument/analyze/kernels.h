@@ -34,7 +34,7 @@ void tp_kernels_make(const tp_activity *v, size_t n, bool only_kernels, tp_name_
 void tp_kernels_release(tp_kernel_table *table);
 
 /* Nearest-rank quantile of ascending values; n > 0, 0 < q <= 1. */
-int64_t tp_quantile_sorted(const int64_t *ascending, size_t n, double q);
+int64_t tp_rank_quantile(const int64_t *ascending, size_t n, double q);
 
 /* Ascending. */
 void tp_sort_i64(int64_t *v, size_t n);

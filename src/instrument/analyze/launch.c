@@ -26,11 +26,11 @@ static void summarize(tp_launch_row *row, scratch *s, size_t n)
     }
     tp_sort_i64(s->delays, n);
     tp_sort_i64(s->calls, n);
-    row->delay_p50_ns = tp_quantile_sorted(s->delays, n, 0.5);
-    row->delay_p90_ns = tp_quantile_sorted(s->delays, n, 0.9);
+    row->delay_p50_ns = tp_rank_quantile(s->delays, n, 0.5);
+    row->delay_p90_ns = tp_rank_quantile(s->delays, n, 0.9);
     row->delay_max_ns = s->delays[n - 1];
-    row->call_p50_ns = tp_quantile_sorted(s->calls, n, 0.5);
-    row->call_p90_ns = tp_quantile_sorted(s->calls, n, 0.9);
+    row->call_p50_ns = tp_rank_quantile(s->calls, n, 0.5);
+    row->call_p90_ns = tp_rank_quantile(s->calls, n, 0.9);
     row->call_max_ns = s->calls[n - 1];
 }
 

@@ -111,8 +111,8 @@ static void follow(walk *w)
     d->lifetime_p50_ns = d->lifetime_p90_ns = TP_UNKNOWN;
     if (w->n_lifetimes) {
         tp_sort_i64(w->lifetimes, w->n_lifetimes);
-        d->lifetime_p50_ns = tp_quantile_sorted(w->lifetimes, w->n_lifetimes, 0.5);
-        d->lifetime_p90_ns = tp_quantile_sorted(w->lifetimes, w->n_lifetimes, 0.9);
+        d->lifetime_p50_ns = tp_rank_quantile(w->lifetimes, w->n_lifetimes, 0.5);
+        d->lifetime_p90_ns = tp_rank_quantile(w->lifetimes, w->n_lifetimes, 0.9);
     }
 }
 

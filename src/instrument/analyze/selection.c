@@ -273,7 +273,7 @@ static void order_by_start(tp_selection *s)
     s->launch = launch;
 }
 
-void tp_select(const tp_events *events, const tp_select_options *options, tp_selection *ret)
+void tp_selection_make(const tp_events *events, const tp_select_options *options, tp_selection *ret)
 {
     tp_selection s = {.events = events, .options = *options};
     tp_number_map launches = {0};

@@ -52,7 +52,7 @@ typedef struct {
     size_t n_beyond;   /* times that cannot be, left out */
 } tp_selection;
 
-void tp_select(const tp_events *events, const tp_select_options *options, tp_selection *ret);
+void tp_selection_make(const tp_events *events, const tp_select_options *options, tp_selection *ret);
 void tp_selection_release(tp_selection *selection);
 
 /* For tp_kernels_make(). */

@@ -95,7 +95,7 @@ static void summarize_lifetimes(ring *r)
         return;
     tp_sort_i64(r->lifetimes, r->n_lifetimes);
     d->lifetime_us_median = r->lifetimes[r->n_lifetimes / 2];
-    d->lifetime_us_p90 = tp_quantile_sorted(r->lifetimes, r->n_lifetimes, 0.9);
+    d->lifetime_us_p90 = tp_rank_quantile(r->lifetimes, r->n_lifetimes, 0.9);
 }
 
 static void read_ring(const tp_snapshot *s, uint32_t device, tp_snapshot_device *d)
