@@ -159,12 +159,37 @@ static bool is_empty_by_filter(const request *r, const tp_trace_report *report)
     return true;
 }
 
+/* Everything that --json has to say beside the headline figures. */
+static void put_all_views(tp_trace_report *report, tp_json_w *w)
+{
+    for (const tp_trace_view *v = tp_trace_views; v->view; v++) {
+        tp_grid grid = {.name = v->grid};
+        if (!v->in_json || (!report->file->events && strcmp(v->view, "memory") != 0))
+            continue;
+        v->fill(report, &grid);
+        tp_json_w_key(w, v->grid);
+        tp_grid_json(&grid, w);
+        tp_grid_release(&grid);
+    }
+}
+
+/* What cannot be asked of this kind of file is told, not shown empty. */
+static bool can_show(const request *r, const tp_trace_report *report)
+{
+    if (report->file->events || strcmp(r->view, "memory") == 0)
+        return true;
+    fprintf(stderr, "temper: %s is a %s: it has no %s, only memory\n", report->file->path,
+            tp_file_kind_about(report->file->kind), r->view);
+    return false;
+}
+
 static void put_view(const request *r, tp_trace_report *report, tp_json_w *w, tp_buf *out)
 {
     bool is_first = true;
     for (const tp_trace_view *v = tp_trace_views; v->view; v++) {
         tp_grid grid = {.name = v->grid};
-        if (strcmp(v->view, r->view) != 0)
+        bool is_dump = !v->in_json && strcmp(v->grid, "memory_timeline") == 0;
+        if (strcmp(v->view, r->view) != 0 || (is_dump && !r->f.json))
             continue;
         v->fill(report, &grid);
         if (r->f.json) {
@@ -189,13 +214,15 @@ static void put_file(const request *r, const tp_trace_file *file, tp_json_w *w, 
 {
     tp_trace_report report;
     tp_trace_report_make(file, &r->select, &report);
-    if (is_empty_by_filter(r, &report)) {
+    if (is_empty_by_filter(r, &report) || (r->view && !can_show(r, &report))) {
         *status = 2;
     } else if (r->f.json) {
         tp_json_w_begin(w, '{');
         tp_trace_json(&report, w);
         if (r->view)
             put_view(r, &report, w, out);
+        else
+            put_all_views(&report, w);
         tp_json_w_end(w, '}');
     } else if (r->view) {
         put_view(r, &report, w, out);

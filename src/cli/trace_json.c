@@ -265,7 +265,7 @@ static void put_timeline(tp_json_w *w, const tp_memory_timeline *t)
     put_i64(w, "entries", (int64_t)(t->is_raw ? t->n_rows : t->n_times));
     for (size_t i = 0; i < t->n_rows; i++) {
         const tp_timeline_row *row = &t->rows[i];
-        int64_t bytes = row->action == TP_TIMELINE_DESTROY ? -row->bytes : row->bytes;
+        int64_t bytes = row->bytes; /* negative where memory went */
         if (row->action < 5)
             actions[row->action]++;
         if (row->category < TP_TIMELINE_CATEGORIES)

@@ -198,10 +198,9 @@ static void fill_timeline(tp_trace_report *r, tp_grid *g)
     for (size_t i = 0; i < n; i++) {
         if (t->is_raw) {
             const tp_timeline_row *row = &t->rows[i];
-            int64_t bytes = row->action == TP_TIMELINE_DESTROY ? -row->bytes : row->bytes;
             if (row->category < TP_TIMELINE_CATEGORIES)
-                now[row->category] += bytes;
-            sum += bytes;
+                now[row->category] += row->bytes;
+            sum += row->bytes;
         } else {
             memcpy(now, &t->bytes[i * TP_TIMELINE_CATEGORIES], sizeof now);
             sum = 0;

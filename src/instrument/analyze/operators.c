@@ -24,7 +24,10 @@ size_t tp_spans_of_kind(const tp_events *events, tp_event_kind kind, tp_span **r
 
 static tp_event_kind operator_kind(const tp_events *events)
 {
-    static const tp_event_kind choice[] = {TP_EVENT_CPU_OP, TP_EVENT_OTHER, TP_EVENT_ANNOTATION};
+    bool is_nsight = events->info.tables != NULL;
+    const tp_event_kind choice[] = {TP_EVENT_CPU_OP,
+                                    is_nsight ? TP_EVENT_ANNOTATION : TP_EVENT_OTHER,
+                                    is_nsight ? TP_EVENT_OTHER : TP_EVENT_ANNOTATION};
     for (int i = 0; i < 3; i++)
         if (events->counts.kind[choice[i]])
             return choice[i];

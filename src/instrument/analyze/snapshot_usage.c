@@ -277,6 +277,18 @@ static const char *file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* Frames of the recording itself and of the allocator say nothing about who asked. */
+static bool is_plumbing(const char *function)
+{
+    static const char *const words[] = {"torch::unwind",   "CapturedTraceback", "gatherTraceback",
+                                        "gather_with_cpp", "c10::",             "CUDACachingAllocator",
+                                        "at::detail::",    "TensorBase at::"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strstr(function, words[i]))
+            return true;
+    return false;
+}
+
 void tp_snapshot_stack_text(const tp_snapshot *s, uint32_t stack, size_t depth, tp_buf *ret)
 {
     if (stack >= s->n_stacks || s->stacks[stack].n == 0) {
@@ -284,9 +296,20 @@ void tp_snapshot_stack_text(const tp_snapshot *s, uint32_t stack, size_t depth, 
         return;
     }
     const tp_mem_stack *k = &s->stacks[stack];
-    for (uint32_t i = 0; i < k->n && i < depth; i++) {
+    size_t n_python = 0, shown = 0;
+    for (uint32_t i = 0; i < k->n; i++)
+        n_python += tp_str_ends(
+            tp_snapshot_str(s, s->frames[s->stack_frames[k->first + i]].file), ".py");
+    for (uint32_t i = 0; i < k->n && shown < depth; i++) {
         const tp_mem_frame *f = &s->frames[s->stack_frames[k->first + i]];
-        tp_buf_addf(ret, "%s%s:%lld %s", i ? " < " : "", file_name(tp_snapshot_str(s, f->file)),
-                    (long long)f->line, tp_snapshot_str(s, f->function));
+        const char *file = tp_snapshot_str(s, f->file), *function = tp_snapshot_str(s, f->function);
+        bool is_last = i + 1 == k->n && shown == 0;
+        if (!is_last && (n_python ? !tp_str_ends(file, ".py") : is_plumbing(function)))
+            continue;
+        if (shown++)
+            tp_buf_adds(ret, " < ");
+        if (tp_str_ends(file, ".py"))
+            tp_buf_addf(ret, "%s:%lld ", file_name(file), (long long)f->line);
+        tp_buf_adds(ret, function);
     }
 }

@@ -63,7 +63,8 @@ void tp_snapshot_usage_release(tp_snapshot_usage *usage);
 size_t tp_snapshot_at_peak(const tp_snapshot *snapshot, const tp_snapshot_device *device,
                            tp_stack_bytes **ret);
 
-/* "file.py:12 function < caller.py:34 caller", the innermost `depth` frames. */
+/* "file.py:12 function < caller.py:34 caller": the innermost `depth` Python frames; in
+ * stacks without any, the native ones without those of the allocator. */
 void tp_snapshot_stack_text(const tp_snapshot *snapshot, uint32_t stack, size_t depth, tp_buf *ret);
 
 #endif
