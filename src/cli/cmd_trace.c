@@ -1,8 +1,6 @@
 /* `temper trace`: read any trace, say where time and memory went. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "base/files.h"
 #include "cli/cli.h"
@@ -32,18 +30,6 @@ static const tp_flag flag_table[] = {
     TP_TEXT("comm", 0, "PATTERN", comm, "kernels that communicate besides those known by name"),
     TP_NUMBER("top", 0, "N", INT, top, 0, 1e9, "rows of a table (default 10 or 30; 0: all)"),
     {0}};
-
-static int terminal_width(void)
-{
-    struct winsize size;
-    const char *columns = getenv("COLUMNS");
-    int64_t n;
-    if (columns && tp_str_to_i64(columns, &n) && n >= 40 && n <= 1000)
-        return (int)n;
-    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40)
-        return size.ws_col;
-    return 110;
-}
 
 static int print(tp_buf *out)
 {
@@ -202,7 +188,7 @@ static void put_view(const request *r, tp_trace_report *report, tp_json_w *w, tp
             tp_grid_markdown(&grid, r->top, out);
         } else {
             tp_buf_adds(out, is_first ? "" : "\n");
-            tp_grid_print(&grid, r->top, terminal_width(), out);
+            tp_grid_print(&grid, r->top, tp_cli_width(), out);
         }
         tp_grid_release(&grid);
         is_first = false;
@@ -229,7 +215,7 @@ static void put_file(const request *r, const tp_trace_file *file, tp_json_w *w, 
     } else if (r->f.markdown) {
         tp_trace_screen_markdown(&report, r->top, out);
     } else {
-        tp_trace_screen(&report, r->top, terminal_width(), out);
+        tp_trace_screen(&report, r->top, tp_cli_width(), out);
     }
     tp_trace_report_release(&report);
 }
@@ -269,6 +255,8 @@ static int answer(const request *r, const tp_trace_job *job)
 
 int tp_cmd_trace(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "compare") == 0)
+        return tp_trace_compare_command(argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], "export") == 0)
         return tp_trace_export_command(argc - 1, argv + 1);
     request r = {.f = {.step = UNSET, .rank = UNSET, .stream = UNSET, .top = UNSET}};

@@ -246,8 +246,7 @@ static void put_events(tp_trace_report *r, size_t top, int width, tp_buf *out)
         put_time(r, width, out);
         put_grid(r, tp_view_kernels, few, width, out);
     }
-    if (r->file->events->counts.kind[TP_EVENT_CPU_OP] || !r->has_work ||
-        tp_trace_operators(r)->n)
+    if (!r->has_work || tp_trace_operators(r)->n)
         put_grid(r, tp_view_operators, few, width, out);
     if (r->has_work)
         put_comm(r, width, out);

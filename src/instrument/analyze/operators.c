@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "instrument/analyze/number_map.h"
-#include "instrument/analyze/sort.h"
 #include "instrument/analyze/vec.h"
 
 size_t tp_spans_of_kind(const tp_events *events, tp_event_kind kind, tp_span **ret)
@@ -24,14 +23,14 @@ size_t tp_spans_of_kind(const tp_events *events, tp_event_kind kind, tp_span **r
 
 static tp_event_kind operator_kind(const tp_events *events)
 {
-    bool is_nsight = events->info.tables != NULL;
-    const tp_event_kind choice[] = {TP_EVENT_CPU_OP,
-                                    is_nsight ? TP_EVENT_ANNOTATION : TP_EVENT_OTHER,
-                                    is_nsight ? TP_EVENT_OTHER : TP_EVENT_ANNOTATION};
-    for (int i = 0; i < 3; i++)
-        if (events->counts.kind[choice[i]])
-            return choice[i];
-    return TP_EVENT_CPU_OP;
+    bool is_there[TP_EVENT_KINDS] = {false}, is_nsight = events->info.tables != NULL;
+    for (size_t i = 0; i < events->n; i++)
+        is_there[events->kind[i]] = true;
+    if (is_there[TP_EVENT_CPU_OP])
+        return TP_EVENT_CPU_OP;
+    if (is_there[TP_EVENT_OTHER] && !(is_nsight && is_there[TP_EVENT_ANNOTATION]))
+        return TP_EVENT_OTHER;
+    return is_there[TP_EVENT_ANNOTATION] ? TP_EVENT_ANNOTATION : TP_EVENT_CPU_OP;
 }
 
 /* ---- host time ---- */
@@ -57,27 +56,27 @@ static void add_calls(const tp_events *events, tp_operators *o, const int64_t *s
     o->calls = (int64_t)o->n_spans;
 }
 
-/* Time in which at least one call ran: spans in order of their starts, one reach per name. */
+/* Time in which at least one call ran, per thread: spans come by thread and start. */
 static void add_unions(const tp_events *events, tp_operators *o, const uint32_t *row_of)
 {
-    tp_keyed *order = tp_vec_new(o->n_spans, sizeof *order);
-    int64_t *reach = tp_vec_new(o->n, sizeof *reach);
-    for (size_t i = 0; i < o->n; i++)
-        reach[i] = INT64_MIN;
-    for (size_t i = 0; i < o->n_spans; i++)
-        order[i] = (tp_keyed){tp_key_of(o->spans[i].start), (uint32_t)i};
-    tp_sort_keyed(order, o->n_spans);
+    typedef struct {
+        uint32_t thread;
+        bool is_set;
+        int64_t until;
+    } reach;
+    reach *reached = tp_vec_new(o->n, sizeof *reached);
     for (size_t i = 0; i < o->n_spans; i++) {
-        const tp_span *s = &o->spans[order[i].index];
+        const tp_span *s = &o->spans[i];
         uint32_t row = row_of[events->name[s->event]];
-        int64_t from = s->start > reach[row] ? s->start : reach[row];
-        if (s->end <= from)
+        reach *r = &reached[row];
+        bool is_new = !r->is_set || r->thread != s->thread;
+        int64_t from = is_new || s->start > r->until ? s->start : r->until;
+        if (!is_new && s->end <= from)
             continue;
         o->rows[row].total_union_ns = tp_add_saturating(o->rows[row].total_union_ns, s->end - from);
-        reach[row] = s->end;
+        *r = (reach){.thread = s->thread, .is_set = true, .until = s->end};
     }
-    free(reach);
-    free(order);
+    free(reached);
 }
 
 /* ---- device time ---- */

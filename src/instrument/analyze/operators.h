@@ -5,7 +5,7 @@
  * (nesting.h).  Per name, over all threads:
  *
  *     total by sum    every call's duration; a recursive call counts in itself and its caller
- *     total by union  time in which at least one call was running
+ *     total by union  time in which at least one call was running, thread by thread
  *     self            durations without the children, by union and by sum of the children
  *     device self     sum of the device work that the operator launched itself
  *     device total    the same with everything below it: by sum, which exceeds the wall when
