@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/trace.h"
 #include "cli/trace_commands.h"
+#include "cli/trace_ranks.h"
 
 typedef struct {
     bool json, csv, markdown;
@@ -220,6 +221,48 @@ static void put_file(const request *r, const tp_trace_file *file, tp_json_w *w, 
     tp_trace_report_release(&report);
 }
 
+static void put_grid(const request *r, const tp_grid *g, tp_json_w *w, tp_buf *out)
+{
+    if (out->len && !r->f.json)
+        tp_buf_addc(out, '\n');
+    if (r->f.json) {
+        tp_json_w_key(w, g->name);
+        tp_grid_json(g, w);
+    } else if (r->f.csv) {
+        tp_grid_csv(g, out);
+    } else if (r->f.markdown) {
+        tp_grid_markdown(g, r->top, out);
+    } else {
+        tp_grid_print(g, r->top, tp_cli_width(), out);
+    }
+}
+
+/* All files at once: the view `ranks`, and what several files show without a view. */
+static int answer_job(const request *r, const tp_trace_job *job)
+{
+    tp_rank_grids grids;
+    tp_buf out = {0};
+    tp_json_w w;
+    tp_json_w_init(&w, &out, 1);
+    tp_trace_ranks(job, &r->select, &grids);
+    if (r->f.json)
+        tp_json_w_begin(&w, '{');
+    put_grid(r, &grids.ranks, &w, &out);
+    if (tp_grid_rows(&grids.collectives) || r->f.json)
+        put_grid(r, &grids.collectives, &w, &out);
+    if (r->f.json) {
+        tp_json_w_end(&w, '}');
+        tp_buf_addc(&out, '\n');
+    } else if (!r->f.csv) {
+        for (size_t i = 0; i < job->notes.n; i++)
+            tp_buf_addf(&out, "%s%s\n", i ? "" : "\n", job->notes.list[i].text);
+        if (!r->view)
+            tp_buf_adds(&out, "\n--rank N shows one of them as a whole, a view shows all in turn\n");
+    }
+    tp_rank_grids_release(&grids);
+    return print(&out);
+}
+
 static int answer(const request *r, const tp_trace_job *job)
 {
     tp_buf out = {0};
@@ -287,7 +330,9 @@ int tp_cmd_trace(int argc, char **argv)
     const tp_ingest_options options = {.keep = wanted(&r)};
     if (tp_trace_job_open(r.paths, r.n_paths, &options, &job, &err) != TP_OK)
         return tp_cli_fail(&err);
-    int status = answer(&r, &job);
+    bool is_job = r.view ? strcmp(r.view, "ranks") == 0
+                         : job.n > 1 && r.f.rank == UNSET && !r.f.json;
+    int status = is_job ? answer_job(&r, &job) : answer(&r, &job);
     tp_trace_job_release(&job);
     return status;
 }

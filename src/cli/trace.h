@@ -85,6 +85,7 @@ void tp_view_comm(tp_trace_report *r, tp_grid *g);
 void tp_view_bandwidth(tp_trace_report *r, tp_grid *g);
 void tp_view_launch(tp_trace_report *r, tp_grid *g);
 void tp_view_queue(tp_trace_report *r, tp_grid *g);
+void tp_view_roofline(tp_trace_report *r, tp_grid *g);
 
 void tp_view_idle(tp_trace_report *r, tp_grid *g);
 void tp_view_gaps(tp_trace_report *r, tp_grid *g);

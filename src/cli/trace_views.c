@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "instrument/analyze/roofline.h"
+
 const tp_trace_view tp_trace_views[] = {
     {"kernels", "kernel_table", 0, true, tp_view_kernels},
     {"operators", "operators", 0, true, tp_view_operators},
@@ -22,6 +24,7 @@ const tp_trace_view tp_trace_views[] = {
     {"stacks", "device_stacks", 0, false, tp_view_device_stacks},
     {"steps", "steps", 0, true, tp_view_steps},
     {"suspicious", "suspicious", 0, true, tp_view_suspicious},
+    {"roofline", "roofline", TP_KEEP_OPS, false, tp_view_roofline},
     {"bottlenecks", "bottlenecks", 0, true, tp_view_findings},
     {0}};
 
@@ -294,4 +297,39 @@ void tp_view_queue(tp_trace_report *r, tp_grid *g)
     }
     tp_grid_note(g, t->n ? "the mean is weighted by time, between the first launch and the last start"
                          : "no device work in scope");
+}
+
+void tp_view_roofline(tp_trace_report *r, tp_grid *g)
+{
+    const tp_events *e = r->file->events;
+    tp_roofline t;
+    tp_roofline_make(&r->selection, tp_trace_operators(r), &t);
+    g->title = "Arithmetic where it is known";
+    tp_grid_column(g, "name", "operator", TP_CELL_TEXT);
+    tp_grid_column(g, "calls", "calls", TP_CELL_COUNT);
+    tp_grid_column(g, "flops", "FLOPs", TP_CELL_REAL);
+    tp_grid_column(g, "device_ns", "device time", TP_CELL_NS);
+    tp_grid_column(g, "tflops_per_s", "TFLOP/s", TP_CELL_REAL);
+    tp_grid_column(g, "peak_tflops_per_s", "peak", TP_CELL_REAL);
+    tp_grid_column(g, "of_peak_pct", "of peak", TP_CELL_PERCENT);
+    tp_grid_column(g, "types", "types", TP_CELL_TEXT);
+    for (size_t i = 0; i < t.n; i++) {
+        const tp_roofline_row *row = &t.rows[i];
+        double rate = row->flops / (double)row->device_ns * 1e9;
+        tp_grid_name(g, e, row->name);
+        tp_grid_int(g, row->calls);
+        tp_grid_real(g, row->flops);
+        tp_grid_int(g, row->device_ns);
+        tp_grid_real(g, rate * 1e-12);
+        tp_grid_real(g, row->peak * 1e-12);
+        tp_grid_real(g, 100 * rate / row->peak);
+        tp_grid_text(g, row->types ? tp_events_str(e, row->types) : NULL);
+    }
+    if (t.n == 0)
+        tp_grid_note(g, "no FLOPs known: profile with record_shapes=True, with_flops=True");
+    else
+        tp_grid_note(g, "known for %.1f %% of device time; peaks are data-sheet figures of dense "
+                        "products (32-bit ones without TF32), matched by the device's name",
+                     tp_percent(t.covered_ns, t.device_ns));
+    tp_roofline_release(&t);
 }
