@@ -28,10 +28,10 @@ static void put_name(tp_buf *out, const char *name, int processors)
     tp_buf_addf(out, "-%d", processors > 0 ? processors : 1);
 }
 
-/* The unit that a metric is written in: "tokens/s", "bytes-peak_memory". */
+/* The unit that a metric is written in: "tokens/s", "peak_memory-bytes". */
 static void unit_of(const tp_bench_metric *m, char *out, size_t cap)
 {
-    if (strchr(m->metric.unit, '/'))
+    if (strcmp(m->metric.name, "throughput") == 0)
         snprintf(out, cap, "%s", m->metric.unit);
     else
         snprintf(out, cap, "%s-%s", m->metric.name, m->metric.unit);

@@ -206,6 +206,11 @@ void tp_write_temper(const tp_bench_report *r, tp_buf *out)
     put_str(&w, "baseline", r->side_a);
     put_str(&w, "measured", r->side_b);
     put_totals(&w, r);
+    tp_json_w_key(&w, "exit_status");
+    if (r->exit_status >= 0)
+        tp_json_w_i64(&w, r->exit_status);
+    else
+        tp_json_w_null(&w);
     tp_json_w_key(&w, "benchmarks");
     tp_json_w_begin(&w, '[');
     for (size_t i = 0; i < r->n_results; i++)

@@ -62,6 +62,7 @@ typedef struct {
     tp_bench_result *results;
     size_t n_results, capacity;
     bool is_host_known;
+    int exit_status; /* of the gate; -1: not concluded */
 } tp_bench_report;
 
 /* Room for `capacity` results; grows when needed. */

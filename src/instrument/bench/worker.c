@@ -63,6 +63,9 @@ static tp_status read_ready(tp_worker_subject *s, const tp_json *ready, tp_error
     size_t i = 0;
     for (const tp_json *m = metrics->child; m; m = m->next, i++)
         TP_TRY(read_metric(s, m, i, err));
+    int64_t work;
+    if (tp_json_i64(tp_json_get(ready, "work"), &work) && work > 0)
+        s->subject.work = (uint64_t)work;
     s->subject.metrics = s->metrics;
     s->subject.n_metrics = metrics->n;
     s->subject.work_unit = unit ? tp_arena_strdup(s->arena, unit) : NULL;
@@ -130,9 +133,9 @@ static void tear_down(tp_subject *subject) { tp_pipe_close(&((tp_worker_subject 
 static const tp_subject_class worker_class = {.set_up = set_up, .run = run, .tear_down = tear_down};
 
 void tp_worker_subject_init(tp_worker_subject *s, const char *const *argv, const char *request,
-                            uint64_t work, double timeout_s, uint64_t seed, tp_arena *arena)
+                            double timeout_s, uint64_t seed, tp_arena *arena)
 {
-    *s = (tp_worker_subject){.subject = {.class = &worker_class, .work = work},
+    *s = (tp_worker_subject){.subject = {.class = &worker_class},
                              .argv = argv,
                              .request = request,
                              .timeout_s = timeout_s,
@@ -173,6 +176,8 @@ static void answer_ready(FILE *out, const tp_subject *s)
     tp_json_w_bool(&w, true);
     tp_json_w_key(&w, "work_unit");
     tp_json_w_str(&w, s->work_unit);
+    tp_json_w_key(&w, "work");
+    tp_json_w_i64(&w, (int64_t)s->work);
     tp_json_w_key(&w, "metrics");
     tp_json_w_begin(&w, '[');
     for (size_t i = 0; i < s->n_metrics; i++) {

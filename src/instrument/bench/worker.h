@@ -3,6 +3,7 @@
  *     we                                       the worker
  *     {"benchmark": NAME, "options": {...}} ->
  *                                           <- {"ready": true, "work_unit": "steps",
+ *                                               "work": 10 (of a round; 0: as needed),
  *                                               "metrics": [{"name": ..., "unit": ...,
  *                                               "direction": "higher", "class": "noisy"}]}
  *     {"run": WORK}                         ->
@@ -33,9 +34,9 @@ typedef struct {
     uint64_t seed, n_starts;
 } tp_worker_subject;
 
-/* `argv`, `request` and `arena` outlive the subject.  `work` 0: calibrated. */
+/* `argv`, `request` and `arena` outlive the subject. */
 void tp_worker_subject_init(tp_worker_subject *s, const char *const *argv, const char *request,
-                            uint64_t work, double timeout_s, uint64_t seed, tp_arena *arena);
+                            double timeout_s, uint64_t seed, tp_arena *arena);
 
 /* The other end: answer requests on `in` until it ends.  `open` makes the subject of a
  * benchmark (an error becomes an answer); the subject is torn down when the input ends. */
