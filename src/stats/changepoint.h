@@ -43,6 +43,7 @@ typedef struct {
     double welch_p; /* descriptive: the place was chosen on the same data */
 } tp_changepoint;
 
+enum { TP_CHANGEPOINT_MAX = 20000 }; /* values; each permutation costs n^2 */
 /* Ascending by index.  *ret_n is at most n / min_segment; `ret` has room for that many. */
 TP_CHECKED tp_status tp_changepoints(const double *y, size_t n,
                                      const tp_changepoint_options *options, tp_changepoint *ret,

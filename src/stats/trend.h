@@ -22,6 +22,7 @@ typedef struct {
     double corrected_p_decreasing;
     const char *why_corrected;
 } tp_mann_kendall_result;
+enum { TP_MANN_KENDALL_LAGS = 1000 }; /* autocorrelations looked at */
 TP_CHECKED tp_status tp_mann_kendall(const double *x, const double *y, size_t n, double alpha,
                                      tp_mann_kendall_result *ret, tp_error *err);
 
@@ -45,8 +46,8 @@ typedef struct {
 } tp_line;
 tp_line tp_fit_line(const double *x, const double *y, size_t n, double level);
 
-/* Medians of `n_blocks` consecutive blocks (the last may be shorter): a shorter series
- * with less autocorrelation. */
+/* Medians of `n_blocks` consecutive blocks, as equal in length as n allows: a shorter
+ * series with less autocorrelation. */
 TP_CHECKED tp_status tp_block_medians(const double *y, size_t n, size_t n_blocks, double *ret,
                                       tp_error *err);
 
