@@ -72,13 +72,13 @@ typedef struct {
     int64_t least, most; /* of numbers; both 0: a text */
 } field;
 
-#define TEXT(member)                               \
-    {                                              \
-        #member, offsetof(tp_bench_case, member), 0, 0 \
+#define TEXT(member)                                   \
+    {                                                  \
+#member, offsetof(tp_bench_case, member), 0, 0 \
     }
-#define NUMBER(member, least, most)                         \
-    {                                                       \
-        #member, offsetof(tp_bench_case, member), least, most \
+#define NUMBER(member, least, most)                           \
+    {                                                         \
+#member, offsetof(tp_bench_case, member), least, most \
     }
 static const field fields[] = {TEXT(name),
                                TEXT(kind),
@@ -261,8 +261,8 @@ bool tp_bench_matches(const char *name, char **patterns, int n)
         size_t length = strlen(patterns[i]);
         if (length > 1 && patterns[i][length - 1] == '/')
             length--;
-        bool is_part = strncmp(name, patterns[i], length) == 0 &&
-                       (name[length] == '/' || name[length] == 0);
+        bool is_part =
+            strncmp(name, patterns[i], length) == 0 && (name[length] == '/' || name[length] == 0);
         if (is_part || fnmatch(patterns[i], name, 0) == 0)
             return true;
     }

@@ -10,9 +10,9 @@ typedef struct {
     const char *name, *kind;
     const char *model; /* built-in, or a folder or config.json */
     const char *precision, *backend, *device;
-    const char *command;   /* kinds "command" and "worker" */
-    const tp_json *extra;  /* kind "worker": options handed on, or NULL */
-    const char *origin;    /* "built in", or the file and line */
+    const char *command;  /* kinds "command" and "worker" */
+    const tp_json *extra; /* kind "worker": options handed on, or NULL */
+    const char *origin;   /* "built in", or the file and line */
     int64_t batch_size, sequence_length, steps, warm_up, threads;
 } tp_bench_case;
 

@@ -32,8 +32,7 @@ static bool on_token(void *user, int32_t id, float logp)
 /* One step; adds to the seconds of both phases. */
 static tp_status step(generate_subject *s, double *prefill_s, double *decode_s, tp_error *err)
 {
-    tp_generate_options options = {
-        .max_new_tokens = NEW_TOKENS, .on_token = on_token, .user = s};
+    tp_generate_options options = {.max_new_tokens = NEW_TOKENS, .on_token = on_token, .user = s};
     tp_generate_result result;
     for (int64_t i = 0; i < s->c->batch_size; i++) {
         TP_TRY(tp_generate(s->generator, s->prompt, (size_t)s->c->sequence_length, &options,
@@ -81,7 +80,7 @@ static tp_status set_up(tp_subject *subject, tp_error *err)
     return TP_OK;
 }
 
-static tp_status run(tp_subject *subject, uint64_t work, tp_sample *ret, tp_error *err)
+static tp_status run(tp_subject *subject, uint64_t work, tp_bench_sample *ret, tp_error *err)
 {
     generate_subject *s = (generate_subject *)subject;
     double prefill_s = 0, decode_s = 0;
@@ -115,27 +114,26 @@ static const tp_subject_class generate_class = {
 
 tp_status tp_bench_open_generate(const tp_bench_case *c, tp_subject **ret, tp_error *err)
 {
-    static const tp_metric own[OWN] = {
-        [THROUGHPUT] = {.name = "throughput",
-                        .unit = "tokens/s",
-                        .direction = TP_HIGHER_IS_BETTER,
-                        .source = TP_METRIC_RATE},
-        [TIME] = {.name = "time",
-                  .unit = "s",
-                  .source = TP_METRIC_DURATION,
-                  .is_informative = true},
-        [PREFILL] = {.name = "prefill",
-                     .unit = "tokens/s",
-                     .direction = TP_HIGHER_IS_BETTER,
-                     .is_informative = true},
-        [DECODE] = {.name = "decode",
-                    .unit = "tokens/s",
-                    .direction = TP_HIGHER_IS_BETTER,
-                    .is_informative = true},
-        [TOKENS] = {.name = "tokens",
-                    .unit = "tokens",
-                    .direction = TP_HIGHER_IS_BETTER,
-                    .kind = TP_METRIC_EXACT}};
+    static const tp_metric own[OWN] = {[THROUGHPUT] = {.name = "throughput",
+                                                       .unit = "tokens/s",
+                                                       .direction = TP_HIGHER_IS_BETTER,
+                                                       .source = TP_METRIC_RATE},
+                                       [TIME] = {.name = "time",
+                                                 .unit = "s",
+                                                 .source = TP_METRIC_DURATION,
+                                                 .is_informative = true},
+                                       [PREFILL] = {.name = "prefill",
+                                                    .unit = "tokens/s",
+                                                    .direction = TP_HIGHER_IS_BETTER,
+                                                    .is_informative = true},
+                                       [DECODE] = {.name = "decode",
+                                                   .unit = "tokens/s",
+                                                   .direction = TP_HIGHER_IS_BETTER,
+                                                   .is_informative = true},
+                                       [TOKENS] = {.name = "tokens",
+                                                   .unit = "tokens",
+                                                   .direction = TP_HIGHER_IS_BETTER,
+                                                   .kind = TP_METRIC_EXACT}};
     generate_subject *s = calloc(1, sizeof *s);
     if (!s)
         return tp_fail(err, TP_ERR_NOMEM, "no memory for a benchmark");

@@ -75,9 +75,10 @@ static tp_status parse(kernel_subject *s, tp_error *err)
         tp_buf_release(&text);
         return status;
     }
-    return tp_fail(err, TP_ERR_CONFIG,
-                   "there is no kernel benchmark '%s'; known are linear, attention, rmsnorm, swiglu",
-                   c->model);
+    return tp_fail(
+        err, TP_ERR_CONFIG,
+        "there is no kernel benchmark '%s'; known are linear, attention, rmsnorm, swiglu",
+        c->model);
 }
 
 /* Values of a size that sums keep finite; for integers the sequence boundaries 0 .. T. */
@@ -142,7 +143,7 @@ static tp_status set_up(tp_subject *subject, tp_error *err)
     return TP_OK;
 }
 
-static tp_status run(tp_subject *subject, uint64_t work, tp_sample *ret, tp_error *err)
+static tp_status run(tp_subject *subject, uint64_t work, tp_bench_sample *ret, tp_error *err)
 {
     kernel_subject *s = (kernel_subject *)subject;
     double flops = tp_exec_flops(s->exec, false), bytes = tp_exec_bytes(s->exec);

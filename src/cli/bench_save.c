@@ -91,12 +91,10 @@ static tp_status tell_github(const tp_bench_flags *f, const tp_bench_report *r, 
     tp_buf_clear(&text);
     tp_write_markdown(r, &text);
     FILE *file = path && *path ? fopen(path, "a") : NULL;
-    bool ok = !path || !*path ||
-              (file && fwrite(text.data, 1, text.len, file) == text.len);
+    bool ok = !path || !*path || (file && fwrite(text.data, 1, text.len, file) == text.len);
     ok = (!file || fclose(file) == 0) && ok;
     tp_buf_release(&text);
-    return ok ? TP_OK
-              : tp_fail(err, TP_ERR_IO, "the step summary '%s' could not be written", path);
+    return ok ? TP_OK : tp_fail(err, TP_ERR_IO, "the step summary '%s' could not be written", path);
 }
 
 /* ---- history ---- */

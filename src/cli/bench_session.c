@@ -120,9 +120,9 @@ static tp_status choose_custom(session *s, tp_error *err)
         c->name = f->name;
     else {
         const char *slash = strrchr(c->model, '/');
-        c->name = tp_arena_printf(&s->suite.arena, "%s/%s/%s/%lld", c->kind,
-                                  slash ? slash + 1 : c->model, c->precision,
-                                  (long long)c->sequence_length);
+        c->name =
+            tp_arena_printf(&s->suite.arena, "%s/%s/%s/%lld", c->kind, slash ? slash + 1 : c->model,
+                            c->precision, (long long)c->sequence_length);
     }
     return TP_OK;
 }
@@ -243,8 +243,7 @@ static tp_status measure_case(session *s, const tp_bench_case *c, tp_error *err)
 {
     any_subject a, b;
     /* Speed and resident memory of each benchmark are noisy and judged together. */
-    tp_bench_plan plan =
-        tp_bench_make_plan(s->f, s->compares, 2 * s->n_chosen, budget_of(s));
+    tp_bench_plan plan = tp_bench_make_plan(s->f, s->compares, 2 * s->n_chosen, budget_of(s));
     plan.observe = tp_bench_show_progress;
     plan.user = &s->show;
     TP_TRY(make_subject(s, c, s->self, &b, err));
@@ -330,8 +329,7 @@ static tp_status compare_with_results(session *s, tp_error *err)
 {
     tp_bench_report base;
     TP_TRY(tp_bench_load(s->f->baseline, &base, err));
-    tp_status status =
-        tp_gate_compare_stored(&base, &s->report, is_asked_for, s, err);
+    tp_status status = tp_gate_compare_stored(&base, &s->report, is_asked_for, s, err);
     tp_report_release(&base);
     return status;
 }
@@ -392,11 +390,10 @@ static tp_status prepare_sides(session *s, tp_error *err)
     if (n <= 0)
         return tp_fail(err, TP_ERR_IO, "/proc/self/exe cannot be read");
     s->self[n] = 0;
-    s->report.side_b =
-        tp_report_printf(&s->report, "this temper %s%s%.12s%s", TEMPER_VERSION,
-                         s->report.has_commit ? ", commit " : "",
-                         s->report.has_commit ? s->report.commit.id : "",
-                         s->report.has_commit && s->report.commit.is_dirty ? " (changed)" : "");
+    s->report.side_b = tp_report_printf(
+        &s->report, "this temper %s%s%.12s%s", TEMPER_VERSION,
+        s->report.has_commit ? ", commit " : "", s->report.has_commit ? s->report.commit.id : "",
+        s->report.has_commit && s->report.commit.is_dirty ? " (changed)" : "");
     if (s->f->aa) {
         memcpy(s->other, s->self, sizeof s->self);
         s->report.side_a = "the same program (A/A)";
@@ -437,8 +434,8 @@ static int run(session *s)
         status = measure_all(s, &err);
         tp_bench_show_clear(&s->show);
     }
-    int result = status == TP_OK ? finish(s, f->baseline && !stored ? &baselines : NULL)
-                                 : tp_cli_fail(&err);
+    int result =
+        status == TP_OK ? finish(s, f->baseline && !stored ? &baselines : NULL) : tp_cli_fail(&err);
     tp_baselines_release(&baselines);
     return result;
 }

@@ -167,7 +167,7 @@ static double resident_peak(void)
     return kib * 1024;
 }
 
-void tp_bench_fill_memory(tp_sample *sample, size_t first, double mean_bytes)
+void tp_bench_fill_memory(tp_bench_sample *sample, size_t first, double mean_bytes)
 {
     tp_mem_stats stats = tp_mem_get_stats();
     sample->values[first + TP_BENCH_PEAK] = (double)stats.total_peak;

@@ -44,6 +44,6 @@ enum {
 };
 extern const tp_metric tp_bench_shared_metrics[TP_BENCH_SHARED];
 /* Fill in sample->values[first ...]; `mean_bytes` is of the run. */
-void tp_bench_fill_memory(tp_sample *sample, size_t first, double mean_bytes);
+void tp_bench_fill_memory(tp_bench_sample *sample, size_t first, double mean_bytes);
 
 #endif

@@ -54,7 +54,7 @@ static tp_status set_up(tp_subject *subject, tp_error *err)
     return status;
 }
 
-static tp_status run(tp_subject *subject, uint64_t work, tp_sample *ret, tp_error *err)
+static tp_status run(tp_subject *subject, uint64_t work, tp_bench_sample *ret, tp_error *err)
 {
     tokenize_subject *s = (tokenize_subject *)subject;
     size_t n = 0;

@@ -100,7 +100,7 @@ static tp_status set_up(tp_subject *subject, tp_error *err)
     return TP_OK;
 }
 
-static tp_status run(tp_subject *subject, uint64_t work, tp_sample *ret, tp_error *err)
+static tp_status run(tp_subject *subject, uint64_t work, tp_bench_sample *ret, tp_error *err)
 {
     train_subject *s = (train_subject *)subject;
     double loss = 0, bytes = 0, tokens = (double)work * (double)s->n_tokens;

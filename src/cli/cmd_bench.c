@@ -60,7 +60,8 @@ static const tp_flag flag_table[] = {
             "more benchmarks: a YAML file or a folder (default: bench/cases, where there is one)"),
     TP_TEXT("save", 'o', "FORMAT:FILE,...", save, "write the results; --formats lists the formats"),
     TP_SWITCH("formats", 0, formats, "list the formats that are written and read"),
-    TP_TEXT("benchmark-json", 0, "FILE", benchmark_json, "the same as --save pytest-benchmark:FILE"),
+    TP_TEXT("benchmark-json", 0, "FILE", benchmark_json,
+            "the same as --save pytest-benchmark:FILE"),
     TP_TEXT("benchmark-compare", 0, "FILE", benchmark_compare, "the same as --baseline FILE"),
     TP_TEXT("history", 0, "FILE", history, "where results are kept over time"),
     TP_SWITCH("no-history", 0, no_history, "do not keep them"),
@@ -220,7 +221,10 @@ static int list_formats(void)
     for (size_t i = 0; i < tp_n_bench_formats; i++) {
         const tp_bench_format *f = &tp_bench_formats[i];
         bool reads = f->read_json || f->read_text;
-        printf("%-18s %-8s %-20s %s\n", f->name, !reads ? "write" : f->write ? "both" : "read",
+        printf("%-18s %-8s %-20s %s\n", f->name,
+               !reads     ? "write"
+               : f->write ? "both"
+                          : "read",
                f->file, f->doc);
     }
     printf("%-18s %-8s %-20s %s\n", "(baselines)", "both", "baselines.json",

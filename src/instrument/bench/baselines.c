@@ -48,8 +48,8 @@ static tp_baseline *add(tp_baselines *b, const char *name)
                           .timestamp = "",
                           .host = "",
                           .commit = "",
-                          .metrics = tp_arena_array(&b->arena, tp_baseline_metric,
-                                                    TP_BENCH_MAX_METRICS)};
+                          .metrics =
+                              tp_arena_array(&b->arena, tp_baseline_metric, TP_BENCH_MAX_METRICS)};
     return item;
 }
 
@@ -95,12 +95,12 @@ static tp_status read_level(const reader *in, const tp_json *entry, const char *
     if (!v || v->type == TP_JSON_NULL)
         return TP_OK;
     if (!tp_bench_number(v, &level) || !isfinite(level) || level <= 0)
-        return tp_fail(in->err, TP_ERR_FORMAT,
-                       "%s:%u: %s of '%s' is %s, which nothing can be compared with; record it anew "
-                       "with --update-baseline or take the entry out",
-                       in->file, v->line, key, entry->key.data,
-                       v->type == TP_JSON_NUMBER || v->type == TP_JSON_STRING ? v->text.data
-                                                                              : "no number");
+        return tp_fail(
+            in->err, TP_ERR_FORMAT,
+            "%s:%u: %s of '%s' is %s, which nothing can be compared with; record it anew "
+            "with --update-baseline or take the entry out",
+            in->file, v->line, key, entry->key.data,
+            v->type == TP_JSON_NUMBER || v->type == TP_JSON_STRING ? v->text.data : "no number");
     *ret = level;
     return TP_OK;
 }
@@ -187,9 +187,8 @@ static tp_status read_entry(const reader *in, const tp_json *entry)
     static const tp_metric throughput = {.name = "throughput",
                                          .unit = "tokens/s",
                                          .direction = TP_HIGHER_IS_BETTER},
-                           memory = {.name = "peak_memory",
-                                     .unit = "bytes",
-                                     .kind = TP_METRIC_EXACT};
+                           memory = {
+                               .name = "peak_memory", .unit = "bytes", .kind = TP_METRIC_EXACT};
     const tp_json *metrics = tp_json_get(entry, "metrics");
     double tokens, megabytes, sd = NAN;
     if (entry->type != TP_JSON_OBJECT)
@@ -450,9 +449,9 @@ static void update_metric(tp_baselines *b, tp_baseline *item, const tp_bench_met
     bool exact = m->metric.kind == TP_METRIC_EXACT;
     to->level = exact ? m->b[0] : m->side_b.median;
     /* Exact figures do not scatter: their history is the history of the program. */
-    size_t keep = exact                                      ? 0
+    size_t keep = exact                                   ? 0
                   : to->n_sessions < TP_BASELINE_SESSIONS ? to->n_sessions
-                                                             : TP_BASELINE_SESSIONS - 1;
+                                                          : TP_BASELINE_SESSIONS - 1;
     double *sessions = tp_arena_array(&b->arena, double, keep + 1);
     if (keep)
         memcpy(sessions, to->sessions + (to->n_sessions - keep), keep * sizeof *sessions);

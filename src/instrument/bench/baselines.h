@@ -35,9 +35,9 @@ typedef struct {
 
 typedef struct {
     const char *name;
-    double tolerance; /* NaN: not said */
+    double tolerance;                                /* NaN: not said */
     const char *version, *timestamp, *host, *commit; /* "" when not said */
-    const double *samples; /* of the first metric, latest session */
+    const double *samples;                           /* of the first metric, latest session */
     size_t n_samples;
     tp_baseline_metric *metrics;
     size_t n_metrics;

@@ -96,7 +96,7 @@ static tp_status check_end(const tp_command_subject *s, const tp_process_usage *
                    s->argv[0], u->exit_status);
 }
 
-static tp_status run(tp_subject *subject, uint64_t work, tp_sample *ret, tp_error *err)
+static tp_status run(tp_subject *subject, uint64_t work, tp_bench_sample *ret, tp_error *err)
 {
     tp_command_subject *s = (tp_command_subject *)subject;
     (void)work; /* a command is one unit */

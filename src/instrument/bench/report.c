@@ -10,7 +10,8 @@ static const size_t arena_bytes = (size_t)4 << 30; /* of address space */
 
 tp_status tp_report_init(tp_bench_report *r, tp_error *err)
 {
-    *r = (tp_bench_report){.tool = "temper", .version = TEMPER_VERSION, .started = "", .exit_status = -1};
+    *r = (tp_bench_report){
+        .tool = "temper", .version = TEMPER_VERSION, .started = "", .exit_status = -1};
     r->rule = (tp_rule){.alpha = 0.05, .tolerance = 0.05, .family = 1};
     return tp_arena_init(&r->arena, arena_bytes, err);
 }

@@ -73,16 +73,16 @@ static void tear_down(session *s, int side)
     s->is_up[side] = false;
 }
 
-static tp_status run_once(session *s, int side, uint64_t work, tp_sample *ret, tp_error *err)
+static tp_status run_once(session *s, int side, uint64_t work, tp_bench_sample *ret, tp_error *err)
 {
     tp_subject *subject = s->subject[side];
-    tp_sample sample = {0};
+    tp_bench_sample sample = {0};
     for (size_t i = 0; i < TP_BENCH_MAX_METRICS; i++)
         sample.values[i] = NAN;
     TP_TRY(set_up(s, side, err));
     uint64_t start = now(s);
     TP_TRY(subject->class->run(subject, work, &sample, err));
-    tp_sample_finish(subject, work, now(s) - start, &sample);
+    tp_bench_sample_finish(subject, work, now(s) - start, &sample);
     *ret = sample;
     return TP_OK;
 }
@@ -95,7 +95,7 @@ static tp_status calibrate(session *s, tp_error *err)
 {
     int side = s->subject[0] ? 0 : 1;
     double least = s->plan->min_round_s;
-    tp_sample sample;
+    tp_bench_sample sample;
     s->work = s->subject[side]->work;
     if (s->work > 0)
         return TP_OK;
@@ -137,7 +137,7 @@ static tp_status warm_up(session *s, tp_error *err)
         if (s->warm_up >= plan->warm_up && (steady || spent > plan->warm_up_s))
             break;
         for (int side = 0; side < 2 && status == TP_OK; side++) {
-            tp_sample sample = {0};
+            tp_bench_sample sample = {0};
             if (!s->subject[side])
                 continue;
             status = run_once(s, side, s->work, &sample, err);
@@ -157,7 +157,7 @@ static tp_status warm_up(session *s, tp_error *err)
 /* A side that has just been set up anew runs once for nothing. */
 static tp_status refresh(session *s, tp_error *err)
 {
-    tp_sample sample;
+    tp_bench_sample sample;
     if (s->plan->fresh == 0 || s->n == 0 || s->n % s->plan->fresh != 0)
         return TP_OK;
     for (int side = 0; side < 2; side++) {
@@ -169,7 +169,7 @@ static tp_status refresh(session *s, tp_error *err)
     return TP_OK;
 }
 
-static void keep(session *s, int side, const tp_sample *sample)
+static void keep(session *s, int side, const tp_bench_sample *sample)
 {
     for (size_t i = 0; i < s->subject[side]->n_metrics; i++)
         s->values[side][i][s->n] = sample->values[i];
@@ -180,7 +180,7 @@ static void keep(session *s, int side, const tp_sample *sample)
 static tp_status run_round(session *s, tp_error *err)
 {
     char first = tp_order_first(s->plan->seed, s->n);
-    tp_sample sample;
+    tp_bench_sample sample;
     TP_TRY(refresh(s, err));
     s->order[s->n] = first;
     for (int turn = 0; turn < 2; turn++) {

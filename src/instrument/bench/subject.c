@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-void tp_sample_finish(const tp_subject *s, uint64_t work, uint64_t elapsed_ns, tp_sample *sample)
+void tp_bench_sample_finish(const tp_subject *s, uint64_t work, uint64_t elapsed_ns,
+                            tp_bench_sample *sample)
 {
     if (sample->elapsed_ns == 0)
         sample->elapsed_ns = elapsed_ns;

@@ -43,14 +43,14 @@ typedef struct {
     double amount[TP_BENCH_MAX_METRICS]; /* TP_METRIC_RATE: what was processed in the run */
     bool has_checksum;
     uint64_t checksum; /* of the result: equal work gives equal sums */
-} tp_sample;
+} tp_bench_sample;
 
 typedef struct tp_subject tp_subject;
 
 typedef struct {
     /* (optional) everything that is not to be timed */
     tp_status (*set_up)(tp_subject *s, tp_error *err);
-    tp_status (*run)(tp_subject *s, uint64_t work, tp_sample *ret, tp_error *err);
+    tp_status (*run)(tp_subject *s, uint64_t work, tp_bench_sample *ret, tp_error *err);
     /* (optional) in any state; set_up may follow again */
     void (*tear_down)(tp_subject *s);
 } tp_subject_class;
@@ -66,7 +66,8 @@ struct tp_subject {
 };
 
 /* Fill in the values that come from the clock. */
-void tp_sample_finish(const tp_subject *s, uint64_t work, uint64_t elapsed_ns, tp_sample *sample);
+void tp_bench_sample_finish(const tp_subject *s, uint64_t work, uint64_t elapsed_ns,
+                            tp_bench_sample *sample);
 
 const char *tp_direction_name(tp_direction direction); /* "lower", "higher" */
 bool tp_direction_parse(const char *name, tp_direction *ret);

@@ -90,7 +90,7 @@ static tp_status set_up(tp_subject *subject, tp_error *err)
     return status;
 }
 
-static tp_status read_sample(tp_worker_subject *s, const tp_json *answer, tp_sample *ret,
+static tp_status read_sample(tp_worker_subject *s, const tp_json *answer, tp_bench_sample *ret,
                              tp_error *err)
 {
     int64_t elapsed;
@@ -113,7 +113,7 @@ static tp_status read_sample(tp_worker_subject *s, const tp_json *answer, tp_sam
     return TP_OK;
 }
 
-static tp_status run(tp_subject *subject, uint64_t work, tp_sample *ret, tp_error *err)
+static tp_status run(tp_subject *subject, uint64_t work, tp_bench_sample *ret, tp_error *err)
 {
     tp_worker_subject *s = (tp_worker_subject *)subject;
     tp_arena arena;
@@ -203,7 +203,7 @@ static void answer_ready(FILE *out, const tp_subject *s)
     tp_buf_release(&text);
 }
 
-static void answer_sample(FILE *out, const tp_subject *s, const tp_sample *sample)
+static void answer_sample(FILE *out, const tp_subject *s, const tp_bench_sample *sample)
 {
     tp_buf text = {0};
     tp_json_w w;
@@ -251,14 +251,14 @@ static tp_status serve_open(const tp_json *request, FILE *out, tp_worker_open op
 static tp_status serve_run(const tp_json *request, FILE *out, tp_subject *s, tp_error *err)
 {
     int64_t work;
-    tp_sample sample = {0};
+    tp_bench_sample sample = {0};
     if (!tp_json_i64(tp_json_get(request, "run"), &work) || work < 1)
         return tp_fail(err, TP_ERR_FORMAT, "a request is {\"run\": N} with N at least 1");
     for (size_t i = 0; i < TP_BENCH_MAX_METRICS; i++)
         sample.values[i] = NAN;
     uint64_t start = tp_clock_ns();
     TP_TRY(s->class->run(s, (uint64_t)work, &sample, err));
-    tp_sample_finish(s, (uint64_t)work, tp_clock_ns() - start, &sample);
+    tp_bench_sample_finish(s, (uint64_t)work, tp_clock_ns() - start, &sample);
     answer_sample(out, s, &sample);
     return TP_OK;
 }

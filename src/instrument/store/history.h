@@ -38,7 +38,7 @@ TP_CHECKED tp_status tp_history_add_result(tp_history *h, int64_t session,
 typedef struct {
     const char *name, *unit, *direction, *kind;
     bool is_informative;
-    double median, lower, upper; /* NaN: unknown */
+    double median, lower, upper;           /* NaN: unknown */
     const double *samples, *other_samples; /* of the measured side, of the other */
     size_t n, n_other;
 } tp_history_metric;
