@@ -36,7 +36,7 @@ typedef struct {
 } point;
 
 typedef struct {
-    const char *name, *metric, *unit, *direction;
+    const char *name, *metric, *unit, *direction, *kind;
     point *points;
     size_t n, cap;
     tp_changepoint *changes;
@@ -70,7 +70,8 @@ static series *series_of(collection *c, const tp_history_point *p)
     c->all[c->n] = (series){.name = tp_arena_strdup(&c->arena, p->name),
                             .metric = tp_arena_strdup(&c->arena, p->metric),
                             .unit = tp_arena_strdup(&c->arena, p->unit),
-                            .direction = tp_arena_strdup(&c->arena, p->direction)};
+                            .direction = tp_arena_strdup(&c->arena, p->direction),
+                            .kind = tp_arena_strdup(&c->arena, p->kind)};
     return &c->all[c->n++];
 }
 
@@ -245,6 +246,15 @@ static tp_status draw(collection *c, const series *s, tp_error *err)
     return status;
 }
 
+/* An exact figure that never changed says nothing; a metric asked for is shown anyway. */
+static bool is_dull(const collection *c, const series *s)
+{
+    bool varies = strcmp(s->kind, "exact") != 0;
+    for (size_t i = 1; i < s->n; i++)
+        varies |= s->points[i].value != s->points[0].value;
+    return !varies && !c->f->metric && !c->f->all_metrics;
+}
+
 static tp_status show_all(collection *c, tp_error *err)
 {
     tp_buf json = {0};
@@ -259,7 +269,7 @@ static tp_status show_all(collection *c, tp_error *err)
             TP_TRY(draw(c, &c->all[i], err));
         if (c->f->json)
             put_series(&w, &c->all[i]);
-        else
+        else if (!is_dull(c, &c->all[i]))
             show(&c->all[i]);
     }
     tp_json_w_end(&w, ']');

@@ -21,7 +21,7 @@ static const struct {
                   "%2 = input TYPE[T,128] \"k\"\n"
                   "%3 = input TYPE[T,128] \"v\"\n"
                   "%4 = input i32[2] \"cu\"\n"
-                  "%5, %6 = attention %1, %2, %3, %4 {heads=4 kv_heads=2 head_dim=64 "
+                  "%5, %6 = attention %1, %2, %3, %4 {heads=4, kv_heads=2, head_dim=64, "
                   "scale=0.125}\n"
                   "output %5\n"},
     {"rmsnorm", "%1 = input TYPE[T,512] \"x\"\n"

@@ -24,8 +24,9 @@ char *tp_bench_value(double v, const char *unit, char *out)
     } else {
         tp_human_count(v, number);
         size_t n = strlen(number);
-        bool has_prefix = n > 0 && number[n - 1] > '9';
-        snprintf(out, 48, "%s%s%.24s", number, has_prefix || !*unit ? "" : " ", unit);
+        /* "4.6 GFLOP", but "29.5 k tokens/s" */
+        bool attached = n > 0 && number[n - 1] > '9' && *unit >= 'A' && *unit <= 'Z';
+        snprintf(out, 48, "%s%s%.24s", number, attached || !*unit ? "" : " ", unit);
     }
     return out;
 }
@@ -118,10 +119,12 @@ static void show_metric(const tp_bench_metric *m)
 {
     char value[48], low[48], high[48];
     const tp_summary *s = &m->side_b;
+    if (m->metric.kind == TP_METRIC_EXACT) {
+        printf("    %-16s %.15g %s (exact)\n", m->metric.name, s->median, m->metric.unit);
+        return;
+    }
     printf("    %-16s %s", m->metric.name, tp_bench_value(s->median, m->metric.unit, value));
-    if (m->metric.kind == TP_METRIC_EXACT)
-        printf(" (exact)");
-    else if (isfinite(s->lower))
+    if (isfinite(s->lower))
         printf("  [%s, %s]  sd %.2g %%", tp_bench_value(s->lower, m->metric.unit, low),
                tp_bench_value(s->upper, m->metric.unit, high), 100 * s->sd / s->mean);
     printf("%s%s\n", m->note ? "  " : "", m->note ? m->note : "");
@@ -254,6 +257,8 @@ static void show_compared(tp_bench_show *show, const tp_bench_result *result)
                         m->comparison.verdict == TP_VERDICT_PASS && !show->verbose;
         if (m->is_compared && !is_quiet && (!m->metric.is_informative || show->verbose))
             show_compared_metric(show, m);
+        else if (m->note)
+            printf("  %-14s %s\n", m->metric.name, m->note);
     }
 }
 
@@ -306,6 +311,6 @@ void tp_bench_show_verdicts(tp_bench_show *show, const tp_bench_report *r,
     if (suspects.len)
         printf("suspects (Benjamini-Hochberg, 10 %%): %s\n", suspects.data);
     printf("%zu comparison%s judged together at alpha %g; exit status %d\n", r->rule.family,
-           r->rule.family == 1 ? "" : "s", r->rule.alpha, s.exit_status);
+           r->rule.family == 1 ? "" : "s", r->rule.alpha, r->exit_status >= 0 ? r->exit_status : s.exit_status);
     tp_buf_release(&suspects);
 }

@@ -90,10 +90,20 @@ static void classify(const tp_rule *rule, tp_comparison *c)
         c->verdict = TP_VERDICT_INCONCLUSIVE;
 }
 
-static void explain_inconclusive(tp_comparison *c)
+static void explain_inconclusive(const tp_rule *rule, tp_comparison *c)
 {
     if (c->verdict != TP_VERDICT_INCONCLUSIVE || c->reason[0])
         return;
+    double evidence = exp(fmax(c->log_e_worse, c->log_e_within));
+    bool outside = c->upper < log1p(c->tolerance) || c->lower > log1p(c->tolerance);
+    if (rule->is_sequential && outside) {
+        snprintf(c->reason, sizeof c->reason,
+                 "too early to tell: evidence %.3g of the %.3g needed for \"%s\"; more rounds or "
+                 "time",
+                 evidence, (double)rule->family / rule->alpha,
+                 c->log_e_worse > c->log_e_within ? "worse" : "not worse");
+        return;
+    }
     if (c->half_width > c->tolerance && isfinite(c->half_width))
         snprintf(
             c->reason, sizeof c->reason,
@@ -108,7 +118,9 @@ static void explain_inconclusive(tp_comparison *c)
 static void apply_floor(const tp_metric *metric, double median_a, double median_b, tp_comparison *c)
 {
     c->is_below_floor = metric->floor > 0 && fabs(median_b - median_a) < metric->floor;
-    if (c->verdict != TP_VERDICT_REGRESSION || !c->is_below_floor)
+    bool could_fail =
+        c->verdict == TP_VERDICT_REGRESSION || c->verdict == TP_VERDICT_INCONCLUSIVE;
+    if (!could_fail || !c->is_below_floor)
         return;
     c->verdict = TP_VERDICT_PASS;
     snprintf(c->reason, sizeof c->reason, "the difference is below the floor of %g %s",
@@ -223,7 +235,7 @@ void tp_rule_paired(const tp_rule *rule, const tp_metric *metric, const double *
     double median_a = median_of(a, n), median_b = median_of(b, n);
     apply_floor(metric, median_a, median_b, ret);
     set_point(metric, median_a, median_b, ret);
-    explain_inconclusive(ret);
+    explain_inconclusive(rule, ret);
     free(d);
 }
 

@@ -7,7 +7,8 @@
 #include "instrument/bench/order.h"
 #include "stats/stats.h"
 
-enum { STEADY = 5, MAX_WORK_DOUBLINGS = 40 };
+/* Below LEAST rounds nothing can be said, whatever the budget: they are always run. */
+enum { STEADY = 5, MAX_WORK_DOUBLINGS = 40, LEAST = 6 };
 
 typedef struct {
     const tp_bench_plan *plan;
@@ -235,7 +236,7 @@ static tp_status run_rounds(session *s, tp_error *err)
         s->progress.round = s->n;
         bool enough = is_enough(s);
         observe(s);
-        bool broke = plan->budget_s > 0 && plan->rounds == 0 && s->n % 2 == 0 &&
+        bool broke = plan->budget_s > 0 && plan->rounds == 0 && s->n >= LEAST && s->n % 2 == 0 &&
                      (double)now(s) * 1e-9 - s->start_s > plan->budget_s;
         if (enough || broke)
             break;

@@ -262,6 +262,7 @@ static tp_status visit_row(const tp_history *h, sqlite3_stmt *s, double *samples
                           .metric = text_at(s, 1),
                           .unit = text_at(s, 2),
                           .direction = text_at(s, 3),
+                          .kind = text_at(s, 13),
                           .started = text_at(s, 4),
                           .commit = text_at(s, 5),
                           .host = text_at(s, 6),
@@ -285,7 +286,7 @@ tp_status tp_history_read(tp_history *h, const char *host, tp_history_visit visi
     tp_status status =
         compile(h,
                 "SELECT r.name, m.name, m.unit, m.direction, s.started, s.commit_id, s.host, "
-                "s.dirty, m.informative, m.median, m.lower, m.upper, m.samples "
+                "s.dirty, m.informative, m.median, m.lower, m.upper, m.samples, m.class "
                 "FROM metric m JOIN result r ON r.id = m.result JOIN session s ON s.id = r.session "
                 "WHERE ?1 IS NULL OR s.host = ?1 ORDER BY r.name, m.name, s.started, s.id",
                 &s, err);

@@ -50,7 +50,7 @@ TP_CHECKED tp_status tp_history_end(tp_history *h, tp_error *err);
 
 /* One value of a series; texts are valid during the call. */
 typedef struct {
-    const char *name, *metric, *unit, *direction;
+    const char *name, *metric, *unit, *direction, *kind;
     const char *started, *commit, *host; /* commit: "" when unknown */
     bool is_dirty, is_informative;
     double median, lower, upper;
