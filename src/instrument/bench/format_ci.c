@@ -222,9 +222,28 @@ static void put_cell(tp_buf *out, const char *text)
     }
 }
 
+/* A result that was compared with nothing: its first metric. */
+static void put_plain_row(const tp_bench_result *result, tp_buf *out)
+{
+    const tp_bench_metric *m = &result->metrics[0];
+    const tp_summary *s = &m->side_b;
+    tp_buf_adds(out, "| ");
+    put_cell(out, result->name);
+    tp_buf_addf(out, " | measured | ");
+    put_cell(out, m->metric.name);
+    tp_buf_addf(out, " | %.4g %s", s->median, m->metric.unit);
+    if (isfinite(s->lower))
+        tp_buf_addf(out, " [%.4g, %.4g]", s->lower, s->upper);
+    tp_buf_addf(out, " | | | %zu | | |\n", m->n_b);
+}
+
 static void put_row(const tp_bench_result *result, tp_buf *out)
 {
     const tp_bench_metric *m = decisive(result);
+    if (result->verdict == TP_VERDICT_NONE && result->n_metrics > 0) {
+        put_plain_row(result, out);
+        return;
+    }
     tp_buf_adds(out, "| ");
     put_cell(out, result->name);
     tp_buf_addf(out, " | **%s** (%s) | ", tp_verdict_name(result->verdict),

@@ -184,10 +184,27 @@ static tp_status result_of(reader *in, const char *name, tp_bench_result **ret)
     return TP_OK;
 }
 
+/* Which metric a unit stands for: in our own files "resident-bytes" is the metric resident
+ * in bytes, and a unit that names none is the throughput. */
+static void metric_of(const reader *in, const char *unit, char *name, size_t cap,
+                      const char **ret_unit)
+{
+    const char *dash = in->is_ours ? strrchr(unit, '-') : NULL;
+    *ret_unit = dash ? dash + 1 : unit;
+    if (strcmp(unit, "ns/op") == 0 || strcmp(unit, "sec/op") == 0) {
+        snprintf(name, cap, "%s", tp_bench_time_name);
+        *ret_unit = "s";
+    } else if (dash)
+        snprintf(name, cap, "%.*s", (int)(dash - unit), unit);
+    else
+        snprintf(name, cap, "%s", in->is_ours ? "throughput" : unit);
+}
+
 static tp_status add_value(reader *in, tp_bench_result *result, const char *unit, double v)
 {
-    bool is_time = strcmp(unit, "ns/op") == 0 || strcmp(unit, "sec/op") == 0;
-    const char *name = is_time ? tp_bench_time_name : unit;
+    char name[128];
+    const char *plain_unit;
+    metric_of(in, unit, name, sizeof name, &plain_unit);
     tp_bench_metric *m = tp_result_metric(result, name);
     if (!m && result->n_metrics == TP_BENCH_MAX_METRICS)
         return tp_fail(in->err, TP_ERR_FORMAT, "%s: '%s' has more than %d units", in->file,
@@ -195,7 +212,8 @@ static tp_status add_value(reader *in, tp_bench_result *result, const char *unit
     if (!m) {
         unit_rule rule = rule_of(in, unit);
         m = &result->metrics[result->n_metrics++];
-        tp_bench_metric_set(in->report, m, name, is_time ? "s" : unit,
+        bool is_time = strcmp(name, tp_bench_time_name) == 0;
+        tp_bench_metric_set(in->report, m, name, plain_unit,
                             is_time ? TP_LOWER_IS_BETTER : rule.direction, rule.kind, NULL, 0);
     }
     size_t index = (size_t)(result - in->report->results), at = (size_t)(m - result->metrics);

@@ -118,8 +118,7 @@ static void explain_inconclusive(const tp_rule *rule, tp_comparison *c)
 static void apply_floor(const tp_metric *metric, double median_a, double median_b, tp_comparison *c)
 {
     c->is_below_floor = metric->floor > 0 && fabs(median_b - median_a) < metric->floor;
-    bool could_fail =
-        c->verdict == TP_VERDICT_REGRESSION || c->verdict == TP_VERDICT_INCONCLUSIVE;
+    bool could_fail = c->verdict == TP_VERDICT_REGRESSION || c->verdict == TP_VERDICT_INCONCLUSIVE;
     if (!could_fail || !c->is_below_floor)
         return;
     c->verdict = TP_VERDICT_PASS;
@@ -320,10 +319,10 @@ void tp_rule_exact(const tp_rule *rule, const tp_metric *metric, double a, doubl
 {
     *ret = blank(rule, metric, TP_COMPARED_EXACT, 1);
     double tolerance = ret->tolerance;
-    bool higher = metric->direction == TP_HIGHER_IS_BETTER;
-    double worse = higher ? a - b : b - a; /* in the unit */
+    double worse = sign_of(metric) * (b - a); /* in the unit */
+    ret->point = tp_rule_point(metric->direction, tolerance, a, b);
     ret->ratio = ret->ratio_lower = ret->ratio_upper = a == b ? 1 : b / a;
-    if (worse > tolerance * a)
+    if (ret->point == TP_VERDICT_REGRESSION)
         ret->verdict = TP_VERDICT_REGRESSION;
     else if (worse > 0)
         ret->verdict = TP_VERDICT_SLOWER;
@@ -331,7 +330,6 @@ void tp_rule_exact(const tp_rule *rule, const tp_metric *metric, double a, doubl
         ret->verdict = worse < 0 && -worse > tolerance * a ? TP_VERDICT_IMPROVED : TP_VERDICT_PASS;
     if (worse > 0)
         snprintf(ret->reason, sizeof ret->reason, "%.17g %s became %.17g", a, metric->unit, b);
-    ret->point = tp_rule_point(metric->direction, tolerance, a, b);
     ret->point_ratio = ret->ratio;
 }
 

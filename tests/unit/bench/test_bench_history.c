@@ -25,10 +25,7 @@ static int make_folder(void **state)
     return 0;
 }
 
-static int remove_folder(void **state)
-{
-    return tp_dir_remove(folder, NULL) == TP_OK ? 0 : -1;
-}
+static int remove_folder(void **state) { return tp_dir_remove(folder, NULL) == TP_OK ? 0 : -1; }
 
 static void add_session(const char *commit, const char *host, double value, bool ends)
 {

@@ -131,8 +131,7 @@ static void a_command_that_fails_fails_the_benchmark(void **state)
     tp_error err = {0};
     tp_command_subject_init(&s, argv, &(tp_command_options){0});
     assert_int_equal(s.subject.class->run(&s.subject, 1, &sample, &err), TP_ERR_IO);
-    assert_string_equal(err.message,
-                        "'/bin/sh' returned 3; --ignore-failure measures it anyway");
+    assert_string_equal(err.message, "'/bin/sh' returned 3; --ignore-failure measures it anyway");
     tp_command_subject_init(&s, argv, &(tp_command_options){.allow_failure = true});
     assert_int_equal(s.subject.class->run(&s.subject, 1, &sample, &err), TP_OK);
     assert_true(sample.elapsed_ns > 0);
