@@ -27,6 +27,8 @@ static int gather(const char *first, char **words, int n, char **out)
     return count;
 }
 
+/* A peak below our own size is seen as ours.  On both sides that leaves nothing to compare;
+ * on one, the difference is at least what is seen. */
 static void note_memory(tp_bench_report *r, const tp_command_subject *a,
                         const tp_command_subject *b)
 {
@@ -34,11 +36,18 @@ static void note_memory(tp_bench_report *r, const tp_command_subject *a,
     char text[32];
     if (!m || (a->is_memory_resolved && b->is_memory_resolved))
         return;
-    uint64_t floor = a->floor_bytes > b->floor_bytes ? a->floor_bytes : b->floor_bytes;
-    m->note = tp_report_printf(
-        r, "not resolved: a peak below this program's own %s cannot be told from it",
-        tp_human_bytes((double)floor, text));
-    m->is_compared = false;
+    bool neither = !a->is_memory_resolved && !b->is_memory_resolved;
+    tp_human_bytes((double)(a->floor_bytes > b->floor_bytes ? a->floor_bytes : b->floor_bytes),
+                   text);
+    m->is_compared &= !neither;
+    m->note = neither ? tp_report_printf(r,
+                                         "not resolved: a peak below this program's own %s cannot "
+                                         "be told from it",
+                                         text)
+                      : tp_report_printf(r,
+                                         "the peak of %s is at most %s, this program's own: the "
+                                         "difference is at least this",
+                                         a->is_memory_resolved ? "B" : "A", text);
 }
 
 static int finish(const tp_bench_flags *f, tp_bench_report *r, tp_bench_show *show)

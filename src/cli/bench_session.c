@@ -38,8 +38,8 @@ tp_bench_plan tp_bench_make_plan(const tp_bench_flags *f, bool compares, size_t 
     if (compares && least > plan.min_rounds)
         plan.min_rounds = least;
     plan.max_rounds = f->max_rounds ? (size_t)f->max_rounds : compares ? 100 : 200;
-    if (plan.max_rounds < plan.min_rounds)
-        plan.max_rounds = plan.min_rounds;
+    if (plan.min_rounds > plan.max_rounds)
+        plan.min_rounds = plan.max_rounds;
     plan.budget_s = budget_s;
     plan.warm_up_s = budget_s / 10 < 2 ? budget_s / 10 : 2;
     plan.precision = f->precision_width;

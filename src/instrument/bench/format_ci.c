@@ -43,6 +43,12 @@ static void say(const tp_bench_result *result, tp_buf *out)
         tp_buf_addf(out, ", %.0f %% interval %.4f to %.4f", 100 * (1 - 2 * c->alpha),
                     c->ratio_lower, c->ratio_upper);
     tp_buf_addf(out, ", n = %zu)", c->n);
+    for (size_t k = 0; k < result->n_metrics; k++) {
+        const tp_bench_metric *other = &result->metrics[k];
+        if (other != m && other->is_compared && !other->metric.is_informative &&
+            other->comparison.verdict == TP_VERDICT_REGRESSION)
+            tp_buf_addf(out, "; also %s, ratio %.4f", other->metric.name, other->comparison.ratio);
+    }
     if (c->reason[0])
         tp_buf_addf(out, "; %s", c->reason);
 }
