@@ -271,7 +271,7 @@ static tp_status answer_points(answer *a, const tp_json *object, tp_error *err)
 static const char *guess_kind(const tp_json *object)
 {
     bool has_x = tp_json_get(object, "x"), has_y = tp_json_get(object, "y");
-    if (tp_json_get(object, "groups"))
+    if (tp_json_get(object, "groups") || tp_json_get(object, "first_values"))
         return "groups";
     if (tp_json_get(object, "data") || tp_json_get(object, "data_digits"))
         return "one";
@@ -309,6 +309,12 @@ static tp_status dispatch(answer *a, const tp_json *object, tp_error *err)
                    kind);
 }
 
+bool tp_answer_knows(const tp_json *object)
+{
+    return object && object->type == TP_JSON_OBJECT &&
+           (tp_json_get(object, "kind") || guess_kind(object) || answer_is_question(object));
+}
+
 tp_status tp_answer(const char *name, const tp_json *object, const tp_answer_options *options,
                     tp_json_w *w, tp_error *err)
 {
@@ -322,6 +328,10 @@ tp_status tp_answer(const char *name, const tp_json *object, const tp_answer_opt
     tp_status status = read_options(&a, object, err);
     if (status == TP_OK) {
         tp_json_w_begin(w, '{');
+        if (tp_json_get(object, "names")) {
+            tp_json_w_key(w, "names");
+            tp_json_w_value(w, tp_json_get(object, "names"));
+        }
         status = dispatch(&a, object, err);
     }
     if (status == TP_OK) {

@@ -52,6 +52,7 @@ void answer_bootstrap(answer *a, const char *key, const tp_bootstrap_result *r);
 tp_status answer_resampled(answer *a, const double *x, size_t nx, const double *y, size_t ny,
                            bool paired, tp_error *err);
 
+bool answer_is_question(const tp_json *object);
 /* A small question; *known is false when the object is none. */
 tp_status answer_question(answer *a, const tp_json *object, bool *known, tp_error *err);
 
