@@ -13,10 +13,11 @@ typedef struct {
     const char *name; /* of the input */
     tp_arena *arena;
     tp_answer_options o;
-    char level_text[16]; /* "95" */
-    const char *path[ANSWER_DEPTH];
+    char level_text[16];            /* "95" */
+    const char *path[ANSWER_DEPTH]; /* NULL: a place in the array around it */
+    size_t place[ANSWER_DEPTH];     /* elements begun in each */
     int depth;
-    tp_buf reasons; /* members of the object of reasons */
+    tp_buf reasons; /* path and phrase in turn, each with its NUL */
 } answer;
 
 /* `key` NULL inside an array. */
