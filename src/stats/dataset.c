@@ -165,7 +165,7 @@ static bool next_field(const char **at, const char *end, char delimiter, bool *m
     tp_buf_clear(field);
     if (!*more)
         return false;
-    while (p < end && is_space(*p) && *p != delimiter)
+    while (p < end && is_space(*p) && (delimiter == ' ' || *p != delimiter))
         p++;
     if (delimiter == ' ' && p == end)
         return false;
