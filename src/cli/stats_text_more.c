@@ -25,8 +25,8 @@ static void put_pairs(const tp_stats_style *s, const tp_stats_column *c, const t
                       size_t n, tp_buf *out)
 {
     char level[24];
-    tp_buf_addf(out, "\n%-34s  %11s  %-25s  %-10s  %-10s\n", "pair", "difference",
-                tp_stats_level(s, level), "p", "p (Holm)");
+    tp_buf_addf(out, "\n%-34s  %11s  %-25s  %-10s  p (Holm)\n", "pair", "difference",
+                tp_stats_level(s, level), "p");
     for (size_t i = 0; i < n; i++) {
         const tp_pairwise *p = &pairs[i];
         char name[80], interval[64];
@@ -39,8 +39,8 @@ static void put_pairs(const tp_stats_style *s, const tp_stats_column *c, const t
         if (p->why)
             tp_buf_addf(out, "%s\n", p->why);
         else
-            tp_buf_addf(out, "%-10.2g  %-10.2g %s\n", p->p, p->p_holm,
-                        p->p_holm < 1 - s->level ? "differ" : "");
+            tp_buf_addf(out, "%-10.2g  %.2g%s\n", p->p, p->p_holm,
+                        p->p_holm < 1 - s->level ? "  differ" : "");
     }
 }
 

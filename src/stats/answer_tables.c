@@ -320,6 +320,12 @@ static tp_status pass_suite(answer *a, const tp_json *object, tp_error *err)
             if (!tp_json_i64(v, &k))
                 return tp_fail(err, TP_ERR_FORMAT, "%s:%u: 'k' must hold whole numbers", a->name,
                                v->line);
+            for (const tp_json *u = ks->child; u != v; u = u->next) {
+                int64_t before;
+                if (tp_json_i64(u, &before) && before == k)
+                    return tp_fail(err, TP_ERR_FORMAT, "%s:%u: 'k' holds %lld twice", a->name,
+                                   v->line, (long long)k);
+            }
             TP_TRY(suite_at(a, n, c, m, k, err));
         }
         return TP_OK;
