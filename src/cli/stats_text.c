@@ -101,6 +101,8 @@ tp_status tp_stats_text_one(const tp_stats_style *s, const tp_stats_column *c, t
     char level[24];
     tp_bootstrap_options o = {.n_resamples = s->n_resamples, .seed = s->seed, .level = s->level};
     tp_bootstrap_result boot;
+    if (o.n_resamples == 0) /* fewer of many values, so that it takes a second at most */
+        o.n_resamples = c->n < 20000 ? 9999 : c->n < 100000 ? 1999 : 999;
     TP_TRY(tp_describe(c->x, c->n, s->level, &d, err));
     tp_stats_level(s, level);
     tp_stats_headline(s, out, true);
@@ -209,6 +211,11 @@ static void put_difference(const tp_stats_style *s, const char *b, const char *a
         tp_buf_addf(out, "%s minus %s is %.5g, without an interval: %s", b, a, diff, ci.why);
         return;
     }
+    if (diff == 0) {
+        tp_buf_addf(out, "%s and %s have the same mean, %s interval of the difference %.4g to %.4g",
+                    b, a, tp_stats_level(s, level), lo, hi);
+        return;
+    }
     tp_buf_addf(out, "%s is %.4g %s than %s, %s interval %.4g to %.4g", b, fabs(diff),
                 comparative(s, larger), a, tp_stats_level(s, level), lo, hi);
 }
@@ -262,7 +269,7 @@ static void put_mde(const char *a, double mde, double mean, tp_buf *out)
     if (isnan(mde))
         return;
     tp_buf_adds(out, "A difference of ");
-    if (mean > 0)
+    if (mean > mde)
         tp_buf_addf(out, "%.2g %% of %s's mean", 100 * mde / mean, a);
     else
         tp_buf_addf(out, "%.3g", mde);
@@ -281,7 +288,8 @@ static void put_mann_whitney(const tp_stats_column *a, const tp_stats_column *b,
     put_row(out, "Hodges-Lehmann shift");
     tp_buf_addf(out, "%.5g, interval ", m.shift);
     tp_interval ci = {.lo = m.shift_ci.lo, .hi = m.shift_ci.hi, .why = m.shift_ci.why};
-    put_interval(out, ci.why ? m.shift_ci_approximate : ci, "\n");
+    put_interval(out, ci.why ? m.shift_ci_approximate : ci, "");
+    tp_buf_addc(out, '\n');
     put_row(out, "Cliff's delta");
     tp_buf_addf(out, "%.3g (%s): a value of %s exceeds one of %s with probability %.2f\n",
                 m.cliffs_delta, tp_cliff_word(m.cliffs_delta), b->name, a->name, m.a12);
@@ -328,9 +336,8 @@ tp_status tp_stats_text_two(const tp_stats_style *s, const tp_stats_column *a,
     tp_buf_addc(out, '\n');
     put_row(out, "difference of means");
     tp_buf_addf(out, "%.5g, interval ", t.diff);
-    put_interval(out, t.ci, "\n");
-    if (t.ci.why)
-        tp_buf_addc(out, '\n');
+    put_interval(out, t.ci, "");
+    tp_buf_addc(out, '\n');
     put_t_test(s->equal_variances ? "Student's t (equal variances)" : "Welch's t", &t, out);
     put_effect(out, "g", e.g, e.g_ci, e.why ? e.why : e.why_j);
     put_equivalence(s, &t, mean_a, out);
