@@ -184,7 +184,7 @@ static void add_prompt(const tp_eval_report *r, size_t i, tp_buf *out)
     else
         snprintf(right, sizeof right, "-");
     tp_buf_addf(out, "  %7s  %-28s  ", right, p->id);
-    add_excerpt(out, p->prompt, 40);
+    add_excerpt(out, p->question, 48);
     if (p->truth) {
         tp_buf_adds(out, "  expected ");
         add_excerpt(out, p->truth, 24);

@@ -30,6 +30,8 @@ static tp_eval_estimate mean_of(const double *v, size_t m)
 
 static void add_student(tp_eval_estimate *e, double level)
 {
+    if (!e->why && !e->why_ci && e->se == 0)
+        e->why_ci = "every prompt has the same reward";
     if (e->why || e->why_ci)
         return;
     tp_interval ci = tp_t_interval(e->value, e->se, (double)e->n_prompts - 1, level);
@@ -202,7 +204,7 @@ static void compare_pass(const pairs *p, tp_eval_paired *r)
     r->lo = t.ci.lo;
     r->hi = t.ci.hi;
     r->p = r->p_t = p_of(&t, p->b, p->a, p->n);
-    r->test = isnan(t.p.two) ? "sign" : "paired t";
+    r->test = !isnan(t.p.two) ? "paired t" : r->ties == p->n ? "all equal" : "sign";
     if (p->is_single) {
         r->p = r->p_mcnemar = tp_mcnemar((int64_t)r->only_a, (int64_t)r->only_b).p_exact;
         r->test = "mcnemar";

@@ -69,7 +69,7 @@ typedef struct {
     double se, lo, hi; /* Student's t over prompts */
     double p;          /* two-sided: McNemar's exact test when every prompt has one sample on
                           both sides, else the paired t test */
-    const char *test;  /* "mcnemar", "paired t" */
+    const char *test;  /* "mcnemar", "paired t"; where t is not defined, "sign" or "all equal" */
     double p_t;        /* of the paired t test */
     double p_mcnemar;  /* of its exact form; NaN unless each prompt has one sample */
     size_t only_a, only_b, ties; /* prompts on which A, or B, did better */

@@ -51,7 +51,8 @@ typedef struct {
 } tp_evaluation_sample;
 
 typedef struct {
-    char *id, *prompt, *truth; /* truth may be NULL; prompt: what the model was given */
+    char *id, *question, *truth; /* truth may be NULL */
+    char *prompt;                /* the question as the model was given it */
     int64_t n_prompt_tokens;
     char *majority; /* the most frequent answer; NULL: none, or several as frequent */
     tp_evaluation_sample *samples; /* n_samples of the evaluation */
