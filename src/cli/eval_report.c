@@ -31,8 +31,10 @@ const char *tp_eval_p(double p, char out[32])
 /* One line, printable, at most so many bytes of it. */
 static void add_excerpt(tp_buf *out, const char *text, size_t most)
 {
-    size_t n = 0;
-    for (const char *p = text; *p; p++, n++) {
+    size_t n = 0, end = strlen(text);
+    while (end && (text[end - 1] == '\n' || text[end - 1] == ' '))
+        end--;
+    for (const char *p = text; p < text + end; p++, n++) {
         if (n >= most && ((unsigned char)*p & 0xc0) != 0x80) {
             tp_buf_adds(out, "...");
             return;

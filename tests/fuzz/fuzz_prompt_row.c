@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (tp_arena_init(&arena, tp_prompt_row_arena_bytes(&variants[i], size), &err) != TP_OK)
             return 0;
         if (tp_prompt_row_read(&variants[i], &row, &arena, &p, &err) != TP_OK) {
-            if (!strstr(err.message, "fuzz:1"))
+            if (!strstr(err.message, "fuzz:")) /* a line break moves the place */
                 abort();
         } else if (strcmp(p.id, "fuzz:1") != 0 || !p.messages || !p.messages->n || !p.text ||
                    (i == 1 && !p.truth)) {
