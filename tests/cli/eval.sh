@@ -94,6 +94,11 @@ expect 0
 run eval eval.yaml data.max_samples=1 --out f.json "data.separator=' ?'"
 run eval compare e.json f.json
 expect 2 "1 prompts have the same id and another wording in 'e.json' and 'f.json': sums.jsonl:1"
+run eval compare a.json b.json --report report.json
+expect 0
+is "prompts of the report" "$("$TOOL" get report.json eval.before.n_prompts)" 4
+"$TOOL" get report.json eval.after.ci95.pass_at_1 >/dev/null || fail "the report has no interval"
+"$TOOL" get report.json eval.paired.p >/dev/null || fail "the report has no p"
 run eval compare a.json nowhere.json
 expect 2 "nowhere.json"
 echo '{}' >bad.json
@@ -101,6 +106,37 @@ run eval compare a.json bad.json
 expect 2 "'bad.json' is no evaluation"
 run eval compare a.json
 expect 2 "expected two files"
+
+# One file in numbers: ours, and those of NeMo RL, whose NaN is no 0 here.
+run eval summarize a.json
+expect 0
+expect_out "a.json: temper eval, model, 4 prompts, 16 answers" "pass@2" "clustered by prompt"
+cat >nemo.json <<'END_NEMO'
+{"evaluation_data": [{"prompt": "q1", "response": "a", "reward": 1.0}, {"prompt": "q1", "response": "b", "reward": NaN},
+ {"prompt": "q2", "response": "a", "reward": 0.0}, {"prompt": "q2", "response": "b", "reward": 1.0}]}
+END_NEMO
+run eval summarize nemo.json --json
+expect 0
+is "prompts" "$("$TOOL" get out n_prompts)" 2
+is "pass@1" "$("$TOOL" get out pass_at_1)" 0.75
+is "left out" "$("$TOOL" get out n_excluded)" 1
+is "the sum" "$("$TOOL" get out nemo_rl.eval_pass_k_sum)" 1.5
+is "any right" "$("$TOOL" get out nemo_rl.validation_pass_k)" 1
+cat >val_data_step10.jsonl <<'END_VAL'
+{"content": [[{"role": "user", "content": "q1"}, {"role": "assistant", "content": "a"}]], "rewards": [0.5], "idx": 0}
+{"content": [[{"role": "user", "content": "q2"}, {"role": "assistant", "content": "a"}]], "rewards": [1.0], "idx": 1}
+END_VAL
+run eval summarize val_data_step10.jsonl
+expect 0
+expect_out "NeMo RL validation, 2 prompts, 2 answers" "pass@1       0.5000"
+run eval summarize --threshold 0.5 val_data_step10.jsonl
+expect_out "pass@1       1.0000"
+run eval compare nemo.json val_data_step10.jsonl
+expect 0
+expect_out "paired by prompt over 2 prompts"
+printf 'not json' >bad.jsonl
+run eval summarize bad.jsonl
+expect 2 "bad.jsonl:1:"
 
 # Made questions, and countdown.
 run eval generation.model_name=model data.dataset_name=countdown data.countdown.n_validation=3 \
