@@ -89,6 +89,8 @@ static void print_file(const char *title, const tp_eval_file *f, const tp_eval_s
     char name[32];
     printf("%s%s: %s%s%s, %zu prompts, %lld answers", title, f->path, f->format,
            f->model ? ", " : "", f->model ? f->model : "", s->n_prompts, (long long)s->n_samples);
+    if (s->n_questions && s->n_questions < s->n_prompts)
+        printf(" to %zu different questions", s->n_questions);
     if (s->n_excluded)
         printf(", %lld left out", (long long)s->n_excluded);
     printf("\n");
@@ -107,6 +109,8 @@ static void print_paired(const tp_eval_paired *r)
     printf("\nB - A, paired by prompt over %zu prompts", r->n_prompts);
     if (r->n_left_out)
         printf(" (%zu without a verdict on one side)", r->n_left_out);
+    if (r->n_questions < r->n_prompts)
+        printf(", %zu different questions", r->n_questions);
     printf("\n   pass@1       %+.4f", r->difference);
     if (!isnan(r->lo))
         printf("  %g%% interval %+.4f .. %+.4f", 100 * r->level, r->lo, r->hi);

@@ -90,6 +90,9 @@ static void add_estimates(const tp_eval_report *r, tp_buf *out)
         add_estimate(out, name, &s->majority);
     }
     add_estimate(out, "mean reward", &s->reward);
+    if (s->n_questions && s->n_questions < s->n_prompts)
+        tp_buf_addf(out, "  %zu prompts ask %zu different questions: equal ones are one cluster.\n",
+                    s->n_prompts, s->n_questions);
 }
 
 /* NeMo RL has two other numbers of the same name. */

@@ -34,7 +34,7 @@ static tp_eval_prompt *add_prompt(reading *r, const char *id, const char *questi
         TP_ASSERT(f->prompts && f->questions);
     }
     f->questions[f->n] = question;
-    f->prompts[f->n] = (tp_eval_prompt){.id = id, .majority = NAN};
+    f->prompts[f->n] = (tp_eval_prompt){.id = id, .question = question, .majority = NAN};
     return &f->prompts[f->n++];
 }
 

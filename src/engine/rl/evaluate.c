@@ -86,6 +86,7 @@ static tp_status prepare(evaluation *v, size_t index, tp_evaluation_prompt *p)
     p->truth = prompt.truth ? copy(prompt.truth, strlen(prompt.truth)) : NULL;
     p->n_prompt_tokens = (int64_t)v->ids.len;
     v->e->counts[index].id = p->id;
+    v->e->counts[index].question = p->prompt;
     return TP_OK;
 }
 

@@ -62,7 +62,8 @@ typedef struct {
     size_t n;
     int64_t n_samples;
     tp_evaluation_prompt *prompts;
-    tp_eval_prompt *counts; /* n, ids point into prompts: ready for tp_eval_summarize() */
+    tp_eval_prompt *counts; /* n; ids and questions point into prompts: for
+                                    tp_eval_summarize() */
     uint64_t statuses[TP_REWARD_KINDS];
     uint64_t n_truncated; /* answers cut off by the limit on tokens */
     uint64_t n_threshold; /* answers judged right or wrong by success_threshold */
