@@ -103,6 +103,10 @@ tp_status tp_arithmetic_check(const tp_arithmetic_options *options, tp_error *er
         return tp_fail(err, TP_ERR_CONFIG,
                        "data.arithmetic.validation_share is %g; it lies between 0 and 1",
                        options->validation_share);
+    if (!(options->mistakes >= 0 && options->mistakes < 1))
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "data.arithmetic.mistakes is %g; it is a share from 0 to below 1",
+                       options->mistakes);
     for (int split = 0; split < TP_SPLITS; split++) {
         tp_rng rng = tp_rng_make(options->seed, STREAM_DRAW);
         tp_arithmetic example;
@@ -225,6 +229,17 @@ static void write_answer(tp_arithmetic_form form, tp_arithmetic *ret)
         snprintf(out, size, "%s>%lld", reversed(ret->result, digits), (long long)ret->result);
 }
 
+/* The answer becomes that of a neighbouring number; the result stays what it is. */
+static void make_mistake(const tp_arithmetic_options *options, tp_rng *rng, tp_arithmetic *ret)
+{
+    tp_arithmetic wrong = *ret;
+    int64_t off = 1 + (int64_t)tp_rng_below(rng, 9);
+    bool down = tp_rng_below(rng, 2) && (options->negative || ret->result >= off);
+    wrong.result += down ? -off : off;
+    write_answer(options->form, &wrong);
+    memcpy(ret->answer, wrong.answer, sizeof ret->answer);
+}
+
 void tp_arithmetic_make(const tp_arithmetic_options *options, tp_split split, uint64_t index,
                         tp_arithmetic *ret)
 {
@@ -239,6 +254,8 @@ void tp_arithmetic_make(const tp_arithmetic_options *options, tp_split split, ui
         snprintf(ret->prompt, sizeof ret->prompt, "%lld%c%lld=", (long long)ret->a, ret->operation,
                  (long long)ret->b);
     write_answer(options->form, ret);
+    if (split == TP_SPLIT_TRAIN && options->mistakes > 0 && tp_rng_uniform(&rng) < options->mistakes)
+        make_mistake(options, &rng, ret);
 }
 
 void tp_arithmetic_text(const tp_arithmetic_options *options, uint64_t n, tp_buf *out)
@@ -257,4 +274,6 @@ void tp_arithmetic_describe(const tp_arithmetic_options *options, tp_buf *out)
                 (unsigned long long)options->seed, options->digits, options->operators,
                 form_names[options->form], options->negative ? ", negative" : "",
                 options->word_problems, options->validation_share);
+    if (options->mistakes > 0) /* absent otherwise: it is part of cache keys */
+        tp_buf_addf(out, ", %g mistakes", options->mistakes);
 }
