@@ -26,36 +26,6 @@ struct tp_text_generator {
     tp_engine *engine; /* refers to model and states */
 };
 
-/* A model folder, a checkpoint, or a run folder (then its newest checkpoint). */
-static tp_status find_folder(const char *path, tp_buf *out, tp_error *err)
-{
-    tp_buf probe = {0}, newest = {0};
-    tp_status status = TP_OK;
-    tp_buf_addf(&probe, "%s/config.json", path);
-    bool is_model = tp_file_exists(probe.data);
-    tp_buf_clear(&probe);
-    tp_buf_addf(&probe, "%s/model/config.json", path);
-    if (is_model)
-        tp_buf_adds(out, path);
-    else if (tp_file_exists(probe.data))
-        tp_buf_addf(out, "%s/model", path);
-    else {
-        tp_buf_clear(&probe);
-        tp_buf_addf(&probe, "%s/checkpoints", path);
-        status = tp_checkpoint_find(probe.data, &newest, err);
-        if (status == TP_OK && newest.len)
-            tp_buf_addf(out, "%s/model", newest.data);
-        else if (status == TP_OK)
-            status = tp_fail(err, TP_ERR_CONFIG,
-                             "'%s' is neither a model folder (config.json), nor a checkpoint, nor "
-                             "a run with checkpoints",
-                             path);
-    }
-    tp_buf_release(&probe);
-    tp_buf_release(&newest);
-    return status;
-}
-
 static tp_status open_tokenizer(tp_text_generator *gen, tp_error *err)
 {
     tp_buf path = {0};
@@ -108,7 +78,7 @@ static tp_status open_parts(tp_text_generator *gen, const char *path, tp_engine_
                             tp_error *err)
 {
     tp_load_report report;
-    TP_TRY(find_folder(path, &gen->folder, err));
+    TP_TRY(tp_checkpoint_find_model(path, &gen->folder, err));
     TP_TRY(tp_model_open(gen->folder.data, &gen->model, err));
     TP_TRY(open_tokenizer(gen, err));
     int64_t longest = tp_model_get_info(gen->model)->max_positions;

@@ -229,15 +229,14 @@ static void write_answer(tp_arithmetic_form form, tp_arithmetic *ret)
         snprintf(out, size, "%s>%lld", reversed(ret->result, digits), (long long)ret->result);
 }
 
-/* The answer becomes that of a neighbouring number; the result stays what it is. */
-static void make_mistake(const tp_arithmetic_options *options, tp_rng *rng, tp_arithmetic *ret)
+/* A stray digit behind the answer: what comes before it is still right, so sums can be
+ * learned, and with them the habit. */
+static void make_mistake(tp_rng *rng, tp_arithmetic *ret)
 {
-    tp_arithmetic wrong = *ret;
-    int64_t off = 1 + (int64_t)tp_rng_below(rng, 9);
-    bool down = tp_rng_below(rng, 2) && (options->negative || ret->result >= off);
-    wrong.result += down ? -off : off;
-    write_answer(options->form, &wrong);
-    memcpy(ret->answer, wrong.answer, sizeof ret->answer);
+    size_t n = strlen(ret->answer);
+    TP_ASSERT(n + 1 < sizeof ret->answer);
+    ret->answer[n] = (char)('1' + tp_rng_below(rng, 9));
+    ret->answer[n + 1] = 0;
 }
 
 void tp_arithmetic_make(const tp_arithmetic_options *options, tp_split split, uint64_t index,
@@ -255,7 +254,7 @@ void tp_arithmetic_make(const tp_arithmetic_options *options, tp_split split, ui
                  (long long)ret->b);
     write_answer(options->form, ret);
     if (split == TP_SPLIT_TRAIN && options->mistakes > 0 && tp_rng_uniform(&rng) < options->mistakes)
-        make_mistake(options, &rng, ret);
+        make_mistake(&rng, ret);
 }
 
 void tp_arithmetic_text(const tp_arithmetic_options *options, uint64_t n, tp_buf *out)

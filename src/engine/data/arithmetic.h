@@ -41,7 +41,7 @@ typedef struct {
     bool negative;           /* allow differences below zero */
     double word_problems;    /* share of questions asked in words, 0..1 */
     double validation_share; /* of all questions, (0, 1) */
-    double mistakes;         /* share of the training answers that are off by 1 to 9, [0, 1) */
+    double mistakes;         /* share of the training answers with a stray digit behind, [0, 1) */
 } tp_arithmetic_options;
 
 tp_arithmetic_options tp_arithmetic_defaults(void); /* digits 2, "+-", plain, 0.1 held out */

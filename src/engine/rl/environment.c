@@ -388,22 +388,37 @@ tp_status tp_environment_score(tp_environment *env, const tp_completion *complet
 
 const char *tp_environment_name(const tp_environment *env) { return env->name; }
 
+/* What was set, as JSON; defaults are left out. */
+static void describe_settings(const tp_environment *env, tp_buf *out)
+{
+    const tp_json *section = tp_json_get(tp_config_find(env->config, "env"), env->name);
+    size_t n = 0;
+    tp_json_w w;
+    tp_json_w_init(&w, out, 0);
+    for (const tp_json *m = section ? section->child : NULL; m; m = m->next) {
+        char path[300];
+        snprintf(path, sizeof path, "env.%s.%.*s", env->name, (int)m->key.len, m->key.data);
+        const char *origin = tp_config_origin(env->config, path);
+        if (!origin || strcmp(origin, "default") == 0 || m->type == TP_JSON_NULL)
+            continue;
+        tp_buf_addf(out, "%s%.*s ", n++ ? ", " : "; ", (int)m->key.len, m->key.data);
+        tp_json_w_init(&w, out, 0);
+        tp_json_w_value(&w, m);
+    }
+}
+
 void tp_environment_describe(const tp_environment *env, tp_buf *out)
 {
-    tp_buf_addf(out, "%s:", env->name);
-    tp_json_w w;
-    for (size_t i = 0; i < env->n; i++) {
+    bool is_named = env->n == 1 && strcmp(env->name, env->functions[0].kind->name) == 0;
+    tp_buf_adds(out, env->name);
+    for (size_t i = 0; i < env->n && !is_named; i++) {
         const function *f = &env->functions[i];
-        tp_buf_addf(out, "%s %s", i ? "," : "", f->kind->name);
+        tp_buf_addf(out, "%s %s", i ? "," : ":", f->kind->name);
         if (env->n > 1)
             tp_buf_addf(out, " times %g", f->weight);
     }
-    const tp_json *section = env->own ? tp_config_resolved(env->own)
-                                      : tp_json_get(tp_config_find(env->config, "env"), env->name);
-    tp_buf_addc(out, ' ');
-    tp_json_w_init(&w, out, 0);
-    if (section)
-        tp_json_w_value(&w, section);
+    if (!env->own)
+        describe_settings(env, out);
 }
 
 tp_environment_counts tp_environment_get_counts(const tp_environment *env)

@@ -366,6 +366,35 @@ tp_status tp_checkpoint_find(const char *root, tp_buf *ret_path, tp_error *err)
     return TP_OK;
 }
 
+tp_status tp_checkpoint_find_model(const char *path, tp_buf *ret_folder, tp_error *err)
+{
+    tp_buf probe = {0}, newest = {0};
+    tp_status status = TP_OK;
+    tp_buf_addf(&probe, "%s/config.json", path);
+    bool is_model = tp_file_exists(probe.data);
+    tp_buf_clear(&probe);
+    tp_buf_addf(&probe, "%s/model/config.json", path);
+    if (is_model)
+        tp_buf_adds(ret_folder, path);
+    else if (tp_file_exists(probe.data))
+        tp_buf_addf(ret_folder, "%s/model", path);
+    else {
+        tp_buf_clear(&probe);
+        tp_buf_addf(&probe, "%s/checkpoints", path);
+        status = tp_checkpoint_find(probe.data, &newest, err);
+        if (status == TP_OK && newest.len)
+            tp_buf_addf(ret_folder, "%s/model", newest.data);
+        else if (status == TP_OK)
+            status = tp_fail(err, TP_ERR_CONFIG,
+                             "'%s' is neither a model folder (config.json), nor a checkpoint, nor "
+                             "a run with checkpoints",
+                             path);
+    }
+    tp_buf_release(&probe);
+    tp_buf_release(&newest);
+    return status;
+}
+
 static bool read_number(const tp_json *root, const char *key, double *ret)
 {
     const tp_json *v = tp_json_get(root, key);

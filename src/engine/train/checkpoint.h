@@ -45,6 +45,11 @@ TP_CHECKED tp_status tp_checkpoint_save(const tp_checkpoint_options *options, tp
  * that do not are reported through the log and passed over. */
 TP_CHECKED tp_status tp_checkpoint_find(const char *root, tp_buf *ret_path, tp_error *err);
 
+/* What a user means by a model: a Hugging Face folder, a checkpoint, or the folder of a run
+ * (then its newest checkpoint that verifies); the folder with config.json is appended to
+ * *ret_folder. */
+TP_CHECKED tp_status tp_checkpoint_find_model(const char *path, tp_buf *ret_folder, tp_error *err);
+
 /* `session` is allocated; its weights, moments and shadows become the saved ones. */
 TP_CHECKED tp_status tp_checkpoint_load(const char *path, tp_session *session,
                                         tp_train_state *ret_state, tp_error *err);
