@@ -34,6 +34,9 @@ struct tp_exec {
     input *inputs;
     int n_inputs;
     tp_operand *outputs;
+    bool *is_read; /* value: some launch or the caller reads it */
+    tp_host_fn host;
+    void *host_user;
 };
 
 /* ---- creating ---- */
@@ -111,6 +114,17 @@ static tp_status make_launch(tp_exec *e, uint32_t node, tp_error *err)
     return TP_OK;
 }
 
+static void find_reads(tp_exec *e)
+{
+    const tp_graph *g = e->graph;
+    e->is_read = tp_arena_array(&e->arena, bool, g->n_values);
+    for (uint32_t i = 1; i < g->n_nodes; i++)
+        for (int k = 0; k < g->nodes[i].n_in; k++)
+            e->is_read[g->nodes[i].in[k]] = true;
+    for (uint32_t k = 0; k < g->n_outputs; k++)
+        e->is_read[g->outputs[k]] = true;
+}
+
 tp_status tp_exec_create(const tp_graph *g, const tp_exec_options *options, tp_exec **ret,
                          tp_error *err)
 {
@@ -123,6 +137,7 @@ tp_status tp_exec_create(const tp_graph *g, const tp_exec_options *options, tp_e
     }
     e->graph = g;
     e->options = *options;
+    find_reads(e);
     if (options->backend->prepare)
         options->backend->prepare(options->threads);
     status = tp_plan_memory(g, options->share_memory, &e->arena, &e->memory, err);
@@ -238,6 +253,9 @@ tp_status tp_exec_bind(tp_exec *e, const tp_states *states, const tp_exec_pool *
                 TP_TRY(bind_operand(e, n->in[k], &l->in[k], states, pool, err));
         for (int k = 0; k < n->n_out; k++)
             TP_TRY(bind_operand(e, n->out[k], &l->out[k], states, pool, err));
+        for (int k = 0; k < n->n_out; k++) /* kernels leave out what nobody reads */
+            if (!e->is_read[n->out[k]] && !tp_overwrites(n, k))
+                l->out[k].data = NULL;
     }
     for (uint32_t k = 0; k < e->graph->n_outputs; k++) {
         e->outputs[k] = describe(e, e->graph->outputs[k]);
@@ -334,6 +352,19 @@ static void set_accumulate(tp_exec *e, bool accumulate)
         e->launches[e->fresh[i]].accumulate = accumulate;
 }
 
+void tp_exec_set_host(tp_exec *e, tp_host_fn fn, void *user)
+{
+    e->host = fn;
+    e->host_user = user;
+}
+
+static void launch(const tp_exec *e, const tp_launch *l)
+{
+    l->kernel->run(l);
+    if (l->op == TP_OP_host && e->host)
+        e->host(e->host_user, l->in[0].data, l->out[0].data, l->in[0].dim[0]);
+}
+
 void tp_exec_run(tp_exec *e, bool accumulate)
 {
     set_accumulate(e, accumulate);
@@ -342,7 +373,7 @@ void tp_exec_run(tp_exec *e, bool accumulate)
     for (size_t i = 0; i < e->n; i++) {
         if (e->is_off[i])
             continue;
-        e->launches[i].kernel->run(&e->launches[i]);
+        launch(e, &e->launches[i]);
         uint64_t end = tp_clock_ns();
         e->info[i].ns += end - start;
         e->info[i].count++;
@@ -391,7 +422,7 @@ void tp_exec_run_checked(tp_exec *e, bool accumulate, int *ret_first_bad)
     *ret_first_bad = -1;
     set_accumulate(e, accumulate);
     for (size_t i = 0; i < e->n; i++) {
-        e->launches[i].kernel->run(&e->launches[i]);
+        launch(e, &e->launches[i]);
         for (int k = 0; k < e->launches[i].n_out && *ret_first_bad < 0; k++)
             if (!is_finite(&e->launches[i].out[k]))
                 *ret_first_bad = (int)i;

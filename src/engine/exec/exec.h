@@ -61,6 +61,11 @@ void tp_exec_set_input(tp_exec *exec, int input, const void *data);
  * of the pool. */
 const tp_operand *tp_exec_output(const tp_exec *exec, uint32_t k);
 
+/* What `host` launches write: fn gets the operand and the result, n floats each, and
+ * must not keep them.  NULL: the result is the operand. */
+typedef void (*tp_host_fn)(void *user, const float *x, float *y, int64_t n);
+void tp_exec_set_host(tp_exec *exec, tp_host_fn fn, void *user);
+
 /* From the next run on, use the first n rows only of an input and of everything computed
  * row by row from it: of each node's outputs when its first operand hangs on the input.
  * Memory is planned for all rows, so n is at most the input's; 0 leaves those launches

@@ -508,6 +508,7 @@ bool tp_op_out_fixed(tp_op op, int output)
     case TP_OP_rmsnorm_grad:
     case TP_OP_layernorm_grad:
         return output >= 1;
+    case TP_OP_host:
     case TP_OP_cross_entropy:
     case TP_OP_linear_ce:
     case TP_OP_linear_dw:

@@ -12,6 +12,9 @@
  *   silu x; gelu x {tanh}           y = x*sigmoid(x); gelu
  *   swiglu gate[T,F] up[T,F] -> y   silu(gate) * up
  *   cast x -> y                     to the dtype of y
+ *   host x -> y                     y = x, unless the program that runs the graph writes
+ *                 something else there before the next launch (exec.h): a loss in plain C
+ *                 between the log-probabilities and their gradient
  *   split x[T,n0+n1+n2] -> views    columns; no data moves
  *   concat a b c -> [T,n0+n1+n2]
  *   embed ids i32[T] table[V,C] -> y[T,C]       ids outside 0..V-1 give zeros

@@ -67,7 +67,8 @@ static void write_state_json(const tp_train_state *s, tp_buf *out)
         const char *key;
         int64_t v;
     } numbers[] = {{"format", 1},           {"step", s->step},     {"updates", s->updates},
-                   {"skipped", s->skipped}, {"tokens", s->tokens}, {"best_step", s->best_step}};
+                   {"skipped", s->skipped}, {"tokens", s->tokens}, {"best_step", s->best_step},
+                   {"prompts", s->prompts}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         tp_json_w_key(&w, numbers[i].key);
         tp_json_w_i64(&w, numbers[i].v);
@@ -437,6 +438,8 @@ tp_status tp_checkpoint_read_state(const char *path, tp_train_state *ret, tp_err
               copy_fingerprint(d.root, "data_fingerprint", s.data_fingerprint);
     if (ok)
         s.seed = strtoull(seed, NULL, 10);
+    const tp_json *prompts = tp_json_get(d.root, "prompts"); /* absent before there were rollouts */
+    ok = ok && (!prompts || tp_json_i64(prompts, &s.prompts));
     tp_status status = TP_OK;
     if (ok && format != 1)
         status = tp_fail(err, TP_ERR_FORMAT, "'%s' has format %" PRId64 "; this version reads 1",

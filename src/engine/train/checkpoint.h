@@ -20,6 +20,7 @@ typedef struct {
     int64_t updates;       /* of the optimizer: steps less the skipped ones */
     int64_t skipped;       /* non-finite steps so far */
     int64_t tokens;        /* trained tokens so far */
+    int64_t prompts;       /* rollouts: prompts drawn so far, which is where to go on */
     uint64_t seed;
     double metric;         /* what keep_top_k compares; NaN = none */
     double best_metric;

@@ -17,6 +17,7 @@ static const tp_kernel *const kernels[] = {
     KERNEL(gelu),
     KERNEL(swiglu),
     KERNEL(cast),
+    KERNEL(host),
     KERNEL(concat),
     KERNEL(embed),
     KERNEL(rmsnorm),

@@ -15,6 +15,7 @@ void tp_ref_silu(const tp_launch *launch);
 void tp_ref_gelu(const tp_launch *launch);
 void tp_ref_swiglu(const tp_launch *launch);
 void tp_ref_cast(const tp_launch *launch);
+void tp_ref_host(const tp_launch *launch);
 void tp_ref_concat(const tp_launch *launch);
 void tp_ref_silu_grad(const tp_launch *launch);
 void tp_ref_gelu_grad(const tp_launch *launch);
