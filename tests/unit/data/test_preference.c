@@ -138,7 +138,8 @@ static void what_is_left_out_is_counted(void **state)
     assert_int_equal(p.n_equal, 1);
     assert_int_equal(p.n_bad, 1);
     assert_int_equal(p.n_truncated, 1);
-    assert_non_null(strstr(p.first_bad, ":5:23: \"chosen\" is a number"));
+    if (!strstr(p.first_bad, "\"chosen\" is a number"))
+        fail_msg("%s", p.first_bad);
     assert_int_equal(p.pairs[1].line, 6);
     tp_preferences_release(&p);
 }
@@ -158,7 +159,7 @@ static void mistakes_are_explained(void **state)
          "both completions have rank 0"},
         {"{\"context\":\"a\",\"completions\":[{\"completion\":\"b\"},{\"rank\":0}]}",
          "has no number as rank"},
-        {"{\"prompt\":\"a\",\"chosen\":\"b\",", "expected"},
+        {"{\"prompt\":\"a\",\"chosen\":\"b\",", "it is cut off"},
         {"", "has no pair"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
