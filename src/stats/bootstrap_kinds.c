@@ -1,0 +1,388 @@
+#include <math.h>
+#include <string.h>
+
+#include "stats/bootstrap_internal.h"
+#include "stats/descriptive.h"
+#include "stats/order.h"
+#include "stats/twofold.h"
+
+/* One sample, or two with ny > 0.  Data are drawn relative to their first value: sums
+ * then keep the digits of the differences, and the mean is shifted back at the end. */
+typedef struct {
+    const double *x, *y;
+    size_t nx, ny;
+    tp_statistic statistic;
+    void *context;
+    tp_combine combine;
+    const double *shifted_x, *shifted_y; /* of the fast mean, else NULL */
+} samples;
+
+static double combined(const samples *s, double x, double y)
+{
+    if (s->ny == 0)
+        return x;
+    return s->combine == TP_COMBINE_RATIO ? x / y : x - y;
+}
+
+static double replicate_mean(const void *context, tp_splitmix *stream, double *scratch)
+{
+    const samples *s = context;
+    (void)scratch;
+    double x = s->x[0] + tp_resampled_sum(s->shifted_x, s->nx, stream) / (double)s->nx;
+    if (s->ny == 0)
+        return x;
+    double y = s->y[0] + tp_resampled_sum(s->shifted_y, s->ny, stream) / (double)s->ny;
+    return combined(s, x, y);
+}
+
+static double replicate_any(const void *context, tp_splitmix *stream, double *scratch)
+{
+    const samples *s = context;
+    tp_resample(s->x, s->nx, stream, scratch);
+    double x = s->statistic(scratch, s->nx, s->context);
+    if (s->ny == 0)
+        return x;
+    tp_resample(s->y, s->ny, stream, scratch);
+    return combined(s, x, s->statistic(scratch, s->ny, s->context));
+}
+
+/* theta without value `skip` of x (or of y, counted on from nx). */
+static double left_out(const samples *s, size_t skip, double whole_x, double whole_y,
+                       double *scratch)
+{
+    bool in_x = skip < s->nx;
+    const double *v = in_x ? s->x : s->y;
+    size_t n = in_x ? s->nx : s->ny, at = in_x ? skip : skip - s->nx;
+    memcpy(scratch, v, at * sizeof *v);
+    memcpy(scratch + at, v + at + 1, (n - at - 1) * sizeof *v);
+    double part = s->statistic(scratch, n - 1, s->context);
+    return in_x ? combined(s, part, whole_y) : combined(s, whole_x, part);
+}
+
+/* The means with one value left out, without a pass for each. */
+static void jackknife_means(const double *x, size_t n, double *ret)
+{
+    tp_two sum = tp_two_sum_of(x, n);
+    for (size_t i = 0; i < n; i++)
+        ret[i] = tp_two_value(tp_two_div_d(tp_two_add_d(sum, -x[i]), (double)n - 1));
+}
+
+static void add_influence(const double *jackknife, size_t n, long double *cubes,
+                          long double *squares)
+{
+    long double mean = tp_mean(jackknife, n), m = (long double)n;
+    for (size_t i = 0; i < n; i++) {
+        long double u = (m - 1) * (mean - jackknife[i]);
+        *cubes += u * u * u / (m * m * m);
+        *squares += u * u / (m * m);
+    }
+}
+
+static double acceleration_of(long double cubes, long double squares)
+{
+    return squares > 0 ? (double)(cubes / (6 * squares * sqrtl(squares))) : NAN;
+}
+
+static double acceleration(const samples *s, double whole_x, double whole_y, double *scratch)
+{
+    long double cubes = 0, squares = 0;
+    double *jackknife = scratch + s->nx + s->ny;
+    bool is_mean = s->statistic == tp_statistic_mean;
+    if (s->nx < 2 || (s->ny > 0 && s->ny < 2))
+        return NAN;
+    if (is_mean) {
+        jackknife_means(s->x, s->nx, jackknife);
+        jackknife_means(s->y, s->ny, jackknife + s->nx);
+        for (size_t i = 0; i < s->nx + s->ny; i++)
+            jackknife[i] =
+                i < s->nx ? combined(s, jackknife[i], whole_y) : combined(s, whole_x, jackknife[i]);
+    } else {
+        for (size_t i = 0; i < s->nx + s->ny; i++)
+            jackknife[i] = left_out(s, i, whole_x, whole_y, scratch);
+    }
+    add_influence(jackknife, s->nx, &cubes, &squares);
+    if (s->ny)
+        add_influence(jackknife + s->nx, s->ny, &cubes, &squares);
+    return acceleration_of(cubes, squares);
+}
+
+/* The distance of replicate `index` of a mean from theta, without the rounding that a
+ * nearly equal one would drown in. */
+static double exact_gap(const samples *s, uint64_t seed, size_t index, double *scratch)
+{
+    tp_splitmix stream = {tp_splitmix_skip(seed, (uint64_t)index * (s->nx + s->ny))};
+    tp_two part[2], whole[2];
+    for (int i = 0; i < 2; i++) {
+        const double *v = i ? s->y : s->x;
+        size_t n = i ? s->ny : s->nx;
+        tp_resample(v, n, &stream, scratch);
+        part[i] = n ? tp_two_div_d(tp_two_sum_of(scratch, n), (double)n) : tp_two_of(0);
+        whole[i] = n ? tp_two_div_d(tp_two_sum_of(v, n), (double)n) : tp_two_of(0);
+    }
+    bool is_ratio = s->ny && s->combine == TP_COMBINE_RATIO;
+    tp_two a = is_ratio ? tp_two_div(part[0], part[1]) : tp_two_sub(part[0], part[1]);
+    tp_two b = is_ratio ? tp_two_div(whole[0], whole[1]) : tp_two_sub(whole[0], whole[1]);
+    return fabs(tp_two_value(tp_two_sub(a, b)));
+}
+
+static size_t closest(const double *theta, size_t b, double to)
+{
+    size_t best = 0;
+    double gap = INFINITY;
+    for (size_t i = 0; i < b; i++) {
+        double d = fabs(theta[i] - to);
+        if (d < gap && d > 1e-12 * fmax(fabs(theta[i]), fabs(to))) {
+            gap = d;
+            best = i;
+        }
+    }
+    return best;
+}
+
+static tp_status run(samples *s, const tp_bootstrap_options *options, tp_bootstrap_result *ret,
+                     tp_error *err)
+{
+    size_t b = options->n_resamples, n = s->nx + s->ny;
+    tp_bootstrap_result r = {.n_resamples = b};
+    double *scratch;
+    TP_TRY(tp_bootstrap_check(options, s->nx, err));
+    TP_TRY(tp_check_finite("x", s->x, s->nx, err));
+    TP_TRY(tp_check_finite("y", s->y, s->ny, err));
+    TP_TRY(tp_scratch(b + 3 * n, &scratch, err));
+    double *theta = scratch, *shifted = scratch + b, *work = shifted + n;
+    tp_resampler how = {.draws = n, .scratch = n, .replicate = replicate_any, .context = s};
+    if (s->statistic == tp_statistic_mean) {
+        for (size_t i = 0; i < n; i++)
+            shifted[i] = i < s->nx ? s->x[i] - s->x[0] : s->y[i - s->nx] - s->y[0];
+        s->shifted_x = shifted;
+        s->shifted_y = shifted + s->nx;
+        how.replicate = replicate_mean;
+    }
+    memcpy(work, s->x, s->nx * sizeof *work);
+    double whole_x = s->statistic(work, s->nx, s->context), whole_y = NAN;
+    if (s->ny) {
+        memcpy(work, s->y, s->ny * sizeof *work);
+        whole_y = s->statistic(work, s->ny, s->context);
+    }
+    r.theta = combined(s, whole_x, whole_y);
+    tp_status status = tp_bootstrap_draw(&how, options, theta, err);
+    if (status == TP_OK) {
+        size_t near = closest(theta, b, r.theta);
+        tp_bootstrap_summarize(theta, acceleration(s, whole_x, whole_y, work), options->level, &r);
+        if (how.replicate == replicate_mean && !isnan(r.min_gap))
+            r.min_gap = exact_gap(s, options->seed, near, work);
+        *ret = r;
+    }
+    free(scratch);
+    return status;
+}
+
+tp_status tp_bootstrap(const double *x, size_t n, tp_statistic statistic, void *context,
+                       const tp_bootstrap_options *options, tp_bootstrap_result *ret, tp_error *err)
+{
+    samples s = {.x = x, .nx = n, .statistic = statistic, .context = context};
+    return run(&s, options, ret, err);
+}
+
+tp_status tp_bootstrap_two(const double *x, size_t nx, const double *y, size_t ny,
+                           tp_statistic statistic, void *context, tp_combine combine,
+                           const tp_bootstrap_options *options, tp_bootstrap_result *ret,
+                           tp_error *err)
+{
+    samples s = {.x = x,
+                 .nx = nx,
+                 .y = y,
+                 .ny = ny,
+                 .statistic = statistic,
+                 .context = context,
+                 .combine = combine};
+    if (ny == 0)
+        return tp_fail(err, TP_ERR_ARG, "there is nothing to resample");
+    return run(&s, options, ret, err);
+}
+
+/* Parts of a sample that are drawn whole: clusters, or blocks that begin at every place
+ * of a circle. */
+typedef struct {
+    const double *x;     /* ordered by part */
+    const size_t *begin; /* n_parts + 1 places in x; NULL for blocks */
+    size_t n, n_parts, block;
+    size_t largest; /* part */
+    tp_statistic statistic;
+    void *context;
+} parts;
+
+static double replicate_blocks(const void *context, tp_splitmix *stream, double *scratch)
+{
+    const parts *p = context;
+    for (size_t filled = 0; filled < p->n;) {
+        size_t from = (size_t)tp_splitmix_below(stream, p->n);
+        for (size_t i = 0; i < p->block && filled < p->n; i++)
+            scratch[filled++] = p->x[(from + i) % p->n];
+    }
+    return p->statistic(scratch, p->n, p->context);
+}
+
+static double replicate_clusters(const void *context, tp_splitmix *stream, double *scratch)
+{
+    const parts *p = context;
+    size_t filled = 0;
+    for (size_t i = 0; i < p->n_parts; i++) {
+        size_t c = (size_t)tp_splitmix_below(stream, p->n_parts);
+        size_t length = p->begin[c + 1] - p->begin[c];
+        memcpy(scratch + filled, p->x + p->begin[c], length * sizeof *scratch);
+        filled += length;
+    }
+    return p->statistic(scratch, filled, p->context);
+}
+
+/* Jackknife over whole parts; blocks lie side by side for it. */
+static double parts_acceleration(const parts *p, double *scratch, double *jackknife)
+{
+    long double cubes = 0, squares = 0;
+    size_t n_parts = p->begin ? p->n_parts : p->n / p->block;
+    if (n_parts < 2)
+        return NAN;
+    for (size_t c = 0; c < n_parts; c++) {
+        size_t from = p->begin ? p->begin[c] : c * p->block;
+        size_t to = p->begin ? p->begin[c + 1] : from + p->block;
+        memcpy(scratch, p->x, from * sizeof *scratch);
+        memcpy(scratch + from, p->x + to, (p->n - to) * sizeof *scratch);
+        jackknife[c] = p->statistic(scratch, p->n - (to - from), p->context);
+    }
+    add_influence(jackknife, n_parts, &cubes, &squares);
+    return acceleration_of(cubes, squares);
+}
+
+static tp_status run_parts(const parts *p, const tp_resampler *how,
+                           const tp_bootstrap_options *options, tp_bootstrap_result *ret,
+                           tp_error *err)
+{
+    size_t b = options->n_resamples;
+    tp_bootstrap_result r = {.n_resamples = b};
+    double *scratch;
+    TP_TRY(tp_scratch(b + 2 * p->n, &scratch, err));
+    double *work = scratch + b;
+    memcpy(work, p->x, p->n * sizeof *work);
+    r.theta = p->statistic(work, p->n, p->context);
+    tp_status status = tp_bootstrap_draw(how, options, scratch, err);
+    if (status == TP_OK) {
+        tp_bootstrap_summarize(scratch, parts_acceleration(p, work, work + p->n), options->level,
+                               &r);
+        *ret = r;
+    }
+    free(scratch);
+    return status;
+}
+
+tp_status tp_bootstrap_block(const double *x, size_t n, size_t block, tp_statistic statistic,
+                             void *context, const tp_bootstrap_options *options,
+                             tp_bootstrap_result *ret, tp_error *err)
+{
+    TP_TRY(tp_bootstrap_check(options, n, err));
+    TP_TRY(tp_check_finite("x", x, n, err));
+    if (block == 0)
+        block = (size_t)ceil(cbrt((double)n) - 1e-9);
+    if (block > n)
+        return tp_fail(err, TP_ERR_ARG, "a block of %zu is longer than the series of %zu values",
+                       block, n);
+    parts p = {.x = x, .n = n, .block = block, .statistic = statistic, .context = context};
+    tp_resampler how = {.draws = (n + block - 1) / block,
+                        .scratch = n,
+                        .replicate = replicate_blocks,
+                        .context = &p};
+    return run_parts(&p, &how, options, ret, err);
+}
+
+typedef struct {
+    int64_t cluster;
+    size_t index;
+} member;
+
+static int compare_members(const void *a, const void *b)
+{
+    const member *x = a, *y = b;
+    if (x->cluster != y->cluster)
+        return x->cluster < y->cluster ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+/* x and the places where clusters begin, ordered by cluster; n_parts of them. */
+static void group_members(const double *x, const int64_t *cluster, size_t n, member *m,
+                          double *ordered, size_t *begin, parts *p)
+{
+    for (size_t i = 0; i < n; i++)
+        m[i] = (member){cluster[i], i};
+    qsort(m, n, sizeof *m, compare_members);
+    for (size_t i = 0; i < n; i++) {
+        ordered[i] = x[m[i].index];
+        if (i == 0 || m[i].cluster != m[i - 1].cluster)
+            begin[p->n_parts++] = i;
+    }
+    begin[p->n_parts] = n;
+    for (size_t c = 0; c < p->n_parts; c++)
+        if (begin[c + 1] - begin[c] > p->largest)
+            p->largest = begin[c + 1] - begin[c];
+}
+
+tp_status tp_bootstrap_cluster(const double *x, const int64_t *cluster, size_t n,
+                               tp_statistic statistic, void *context,
+                               const tp_bootstrap_options *options, tp_bootstrap_result *ret,
+                               tp_error *err)
+{
+    TP_TRY(tp_bootstrap_check(options, n, err));
+    TP_TRY(tp_check_finite("x", x, n, err));
+    parts p = {.n = n, .statistic = statistic, .context = context};
+    member *m = calloc(n, sizeof *m);
+    double *ordered = calloc(n, sizeof *ordered);
+    size_t *begin = calloc(n + 1, sizeof *begin);
+    tp_status status;
+    if (m && ordered && begin) {
+        group_members(x, cluster, n, m, ordered, begin, &p);
+        p.x = ordered;
+        p.begin = begin;
+        tp_resampler how = {.draws = p.n_parts,
+                            .scratch = p.n_parts * p.largest,
+                            .replicate = replicate_clusters,
+                            .context = &p};
+        status = run_parts(&p, &how, options, ret, err);
+    } else {
+        status = tp_fail(err, TP_ERR_NOMEM, "no memory for %zu values; pass fewer", n);
+    }
+    free(begin);
+    free(ordered);
+    free(m);
+    return status;
+}
+
+tp_status tp_bootstrap_exhaustive(const double *x, size_t n, double level,
+                                  tp_bootstrap_exhaustive_result *ret, tp_error *err)
+{
+    if (n < 1 || n > 7)
+        return tp_fail(err, TP_ERR_ARG, "%zu values; all n^n resamples are for 1 to 7", n);
+    TP_TRY(tp_check_finite("x", x, n, err));
+    size_t total = 1, digits[7] = {0};
+    for (size_t i = 0; i < n; i++)
+        total *= n;
+    double *theta;
+    TP_TRY(tp_scratch(total, &theta, err));
+    for (size_t r = 0; r < total; r++) {
+        double drawn[7];
+        for (size_t i = 0; i < n; i++)
+            drawn[i] = x[digits[i]];
+        theta[r] = tp_mean(drawn, n);
+        for (size_t i = 0; i < n && ++digits[i] == n; i++)
+            digits[i] = 0;
+    }
+    double mean = tp_mean(theta, total), sd = total > 1 ? tp_sd(theta, total) : 0;
+    tp_sort(theta, total);
+    double tail = 0.5 * (1 - level), t = (double)total;
+    *ret = (tp_bootstrap_exhaustive_result){
+        .n_resamples = total,
+        .mean = mean,
+        .se = sd * sqrt((t - 1) / t),
+        .percentile = {.lo = tp_quantile_sorted(theta, total, tail),
+                       .hi = tp_quantile_sorted(theta, total, 1 - tail)}};
+    free(theta);
+    return TP_OK;
+}

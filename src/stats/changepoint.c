@@ -1,0 +1,226 @@
+#include "stats/changepoint.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "stats/bootstrap.h"
+#include "stats/descriptive.h"
+#include "stats/order.h"
+#include "stats/two_sample.h"
+
+/* For a growing right end kappa, `within[tau]` is the sum of |differences| inside
+ * [tau, kappa).  One more value adds its distances to the values from tau on, so all
+ * pairs (tau, kappa) take O(n^2) time and O(n) memory; what crosses tau is the rest. */
+
+static double q_of(double whole, double left, double right, double n, double m)
+{
+    double cross = whole - left - right;
+    double inside =
+        (n > 1 ? left / (n * (n - 1) / 2) : 0) + (m > 1 ? right / (m * (m - 1) / 2) : 0);
+    return n * m / (n + m) * (2 * cross / (n * m) - inside);
+}
+
+/* Equal up to rounding does not replace an earlier split. */
+static bool is_better(double q, double best) { return q > best + 1e-12 * fabs(best); }
+
+static void consider(const double *within, const double *prefix, size_t kappa, size_t least,
+                     tp_split *best)
+{
+    for (size_t tau = least; tau + least <= kappa; tau++) {
+        double q =
+            q_of(prefix[kappa], prefix[tau], within[tau], (double)tau, (double)(kappa - tau));
+        if (best->tau == 0 || is_better(q, best->q))
+            *best = (tp_split){.tau = tau, .kappa = kappa, .q = q};
+    }
+}
+
+/* `work` has room for 2 n + 1. */
+static tp_split best_split(const double *y, size_t n, size_t least, bool search_kappa, double *work)
+{
+    double *within = work, *prefix = work + n; /* prefix[k]: inside [0, k) */
+    tp_split best = {.q = NAN};
+    prefix[0] = 0;
+    for (size_t kappa = 1; kappa <= n; kappa++) {
+        double last = y[kappa - 1], sum = 0;
+        within[kappa - 1] = 0;
+        for (size_t tau = kappa - 1; tau-- > 0;) {
+            sum += fabs(last - y[tau]);
+            within[tau] += sum;
+        }
+        prefix[kappa] = within[0];
+        if (kappa >= 2 * least && (search_kappa || kappa == n))
+            consider(within, prefix, kappa, least, &best);
+    }
+    return best;
+}
+
+tp_status tp_edivisive(const double *y, size_t n, size_t min_segment, bool search_kappa,
+                       tp_split *ret, tp_error *err)
+{
+    size_t least = min_segment ? min_segment : 1;
+    double *work;
+    TP_TRY(tp_check_finite("the series", y, n, err));
+    if (n / 2 < least) {
+        *ret = (tp_split){.q = NAN, .why = "too few values for two segments"};
+        return TP_OK;
+    }
+    TP_TRY(tp_scratch(2 * n + 1, &work, err));
+    *ret = best_split(y, n, least, search_kappa, work);
+    free(work);
+    return TP_OK;
+}
+
+typedef struct {
+    const double *y;
+    size_t n, least;
+    uint64_t seed;
+    double q;
+    size_t *hits; /* per permutation, 0 or 1 */
+} permutations;
+
+static tp_status permute_once(void *context, size_t index, int worker, tp_error *err)
+{
+    const permutations *p = context;
+    double *v;
+    (void)worker;
+    TP_TRY(tp_scratch(3 * p->n + 1, &v, err));
+    memcpy(v, p->y, p->n * sizeof *v);
+    tp_splitmix stream = {tp_splitmix_at(p->seed, index)};
+    for (size_t i = p->n - 1; i > 0; i--) {
+        size_t j = (size_t)tp_splitmix_below(&stream, i + 1);
+        double swap = v[i];
+        v[i] = v[j];
+        v[j] = swap;
+    }
+    tp_split s = best_split(v, p->n, p->least, true, v + p->n);
+    p->hits[index] = s.q >= p->q * (1 - 1e-12);
+    free(v);
+    return TP_OK;
+}
+
+/* Permutations in batches, given up as soon as the p-value cannot be small any more;
+ * it is then a lower bound above alpha. */
+enum { BATCH = 32 };
+
+static tp_status p_value(const double *y, size_t n, double q, uint64_t seed,
+                         const tp_changepoint_options *o, double *ret, tp_error *err)
+{
+    size_t batch_hits[BATCH], hits = 0;
+    double total = (double)o->n_permutations + 1;
+    permutations p = {y, n, o->min_segment, seed, q, batch_hits};
+    for (size_t done = 0; done < o->n_permutations; done += BATCH) {
+        size_t left = o->n_permutations - done, m = left < BATCH ? left : BATCH;
+        p.seed = seed + done;
+        TP_TRY(tp_pool_for(o->pool, m, permute_once, &p, err));
+        for (size_t i = 0; i < m; i++)
+            hits += batch_hits[i];
+        if ((double)(hits + 1) / total > o->alpha)
+            break;
+    }
+    *ret = (double)(hits + 1) / total;
+    return TP_OK;
+}
+
+typedef struct {
+    size_t from, to;
+} segment;
+
+typedef struct {
+    const double *y;
+    size_t n;
+    const tp_changepoint_options *o;
+    double *work;
+    segment *open; /* segments still to be searched */
+    size_t n_open;
+    tp_changepoint *found;
+    size_t n_found;
+} search;
+
+static tp_status search_segment(search *s, segment at, tp_error *err)
+{
+    size_t n = at.to - at.from, least = s->o->min_segment;
+    double p;
+    if (n < 2 * least)
+        return TP_OK;
+    tp_split split = best_split(s->y + at.from, n, least, true, s->work);
+    if (split.tau == 0 || !(split.q > 0))
+        return TP_OK;
+    uint64_t seed = tp_splitmix_at(s->o->seed, at.from) + at.to;
+    TP_TRY(p_value(s->y + at.from, n, split.q, seed, s->o, &p, err));
+    if (p > s->o->alpha)
+        return TP_OK;
+    size_t middle = at.from + split.tau;
+    s->found[s->n_found++] = (tp_changepoint){.index = middle, .q = split.q, .p = p};
+    s->open[s->n_open++] = (segment){at.from, middle};
+    s->open[s->n_open++] = (segment){middle, at.to};
+    return TP_OK;
+}
+
+static int compare_changes(const void *a, const void *b)
+{
+    const tp_changepoint *x = a, *y = b;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+static bool is_large(const tp_changepoint *c, double least)
+{
+    if (c->mean_before == 0)
+        return c->mean_after != 0 || least <= 0;
+    return fabs(c->mean_after / c->mean_before - 1) > least || least <= 0;
+}
+
+/* Describe every change against its neighbours, and keep the large ones: a dropped one
+ * joins its segments, so the rest are described again. */
+static tp_status describe_changes(search *s, tp_error *err)
+{
+    for (size_t i = 0; i < s->n_found; i++) {
+        tp_changepoint *c = &s->found[i];
+        size_t from = i ? s->found[i - 1].index : 0;
+        size_t to = i + 1 < s->n_found ? s->found[i + 1].index : s->n;
+        const double *before = s->y + from, *after = s->y + c->index;
+        size_t n_before = c->index - from, n_after = to - c->index;
+        c->mean_before = tp_mean(before, n_before);
+        c->mean_after = tp_mean(after, n_after);
+        TP_TRY(tp_median(before, n_before, &c->median_before, err));
+        TP_TRY(tp_median(after, n_after, &c->median_after, err));
+        c->welch_p = tp_welch(before, n_before, after, n_after, 0.95).p.two;
+        if (!is_large(c, s->o->min_change)) {
+            memmove(c, c + 1, (s->n_found - i - 1) * sizeof *c);
+            s->n_found--;
+            i = SIZE_MAX; /* from the first again */
+        }
+    }
+    return TP_OK;
+}
+
+tp_status tp_changepoints(const double *y, size_t n, const tp_changepoint_options *options,
+                          tp_changepoint *ret, size_t *ret_n, tp_error *err)
+{
+    TP_TRY(tp_check_finite("the series", y, n, err));
+    if (options->min_segment < 1 || !(options->alpha > 0 && options->alpha < 1))
+        return tp_fail(err, TP_ERR_ARG, "segments of %zu values at alpha %g make no sense",
+                       options->min_segment, options->alpha);
+    if (n > TP_CHANGEPOINT_MAX)
+        return tp_fail(err, TP_ERR_ARG,
+                       "%zu values are too many to search; pass medians of at most %d blocks", n,
+                       TP_CHANGEPOINT_MAX);
+    search s = {.y = y, .n = n, .o = options, .found = ret, .n_open = 1};
+    TP_TRY(tp_scratch(2 * n + 1, &s.work, err));
+    if (!(s.open = calloc(n / options->min_segment + 3, sizeof *s.open))) {
+        free(s.work);
+        return tp_fail(err, TP_ERR_NOMEM, "no memory for a series of %zu values", n);
+    }
+    s.open[0] = (segment){0, n};
+    tp_status status = TP_OK;
+    while (status == TP_OK && s.n_open > 0)
+        status = search_segment(&s, s.open[--s.n_open], err);
+    if (status == TP_OK) {
+        qsort(ret, s.n_found, sizeof *ret, compare_changes);
+        status = describe_changes(&s, err);
+    }
+    free(s.open);
+    free(s.work);
+    if (status == TP_OK)
+        *ret_n = s.n_found;
+    return status;
+}

@@ -1,0 +1,362 @@
+#include "stats/curves.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "stats/descriptive.h"
+#include "stats/order.h"
+#include "stats/twofold.h"
+
+/* The rates that are looked for: slower ones are lines within a run, faster ones are over
+ * after one step. */
+static const double slowest = 1e-4, fastest = 5;
+
+/* For a rate k: the weighted least squares c and A, in twofold precision, because the
+ * residuals of a clean curve are its last digits. */
+typedef struct {
+    tp_two c, a, sse;
+    tp_two gradient; /* sum w r t e: 0 at the best k */
+    double newton;   /* Gauss-Newton step in k */
+} fit;
+
+typedef struct {
+    const double *y, *weight; /* weight NULL: all 1 */
+    size_t n;
+} problem;
+
+static double weight_of(const problem *p, size_t t) { return p->weight ? p->weight[t] : 1; }
+
+static tp_two residual(const problem *p, const fit *f, tp_two e, size_t t)
+{
+    tp_two model = tp_two_add(f->c, tp_two_mul(f->a, e));
+    return tp_two_add_d(tp_two_negate(model), p->y[t]);
+}
+
+static fit fit_at(const problem *p, tp_two k)
+{
+    tp_two r = tp_two_exp(tp_two_negate(k)), e = tp_two_of(1);
+    tp_two w_sum = {0, 0}, mean_e = {0, 0}, mean_y = {0, 0}, mean_te = {0, 0};
+    for (size_t t = 0; t < p->n; t++, e = tp_two_mul(e, r)) {
+        tp_two w = tp_two_of(weight_of(p, t)), we = tp_two_mul(w, e);
+        w_sum = tp_two_add(w_sum, w);
+        mean_e = tp_two_add(mean_e, we);
+        mean_te = tp_two_add(mean_te, tp_two_mul_d(we, (double)t));
+        mean_y = tp_two_add(mean_y, tp_two_mul_d(w, p->y[t]));
+    }
+    mean_e = tp_two_div(mean_e, w_sum);
+    mean_y = tp_two_div(mean_y, w_sum);
+    mean_te = tp_two_div(mean_te, w_sum);
+    tp_two see = {0, 0}, sey = {0, 0}, st = {0, 0}, stt = {0, 0};
+    e = tp_two_of(1);
+    for (size_t t = 0; t < p->n; t++, e = tp_two_mul(e, r)) {
+        tp_two w = tp_two_of(weight_of(p, t)), de = tp_two_sub(e, mean_e);
+        tp_two dy = tp_two_add_d(tp_two_negate(mean_y), p->y[t]);
+        tp_two dte = tp_two_sub(tp_two_mul_d(e, (double)t), mean_te), wde = tp_two_mul(w, de);
+        see = tp_two_add(see, tp_two_mul(wde, de));
+        sey = tp_two_add(sey, tp_two_mul(wde, dy));
+        st = tp_two_add(st, tp_two_mul(wde, dte));
+        stt = tp_two_add(stt, tp_two_mul(w, tp_two_mul(dte, dte)));
+    }
+    fit f = {.a = tp_two_div(sey, see)};
+    f.c = tp_two_sub(mean_y, tp_two_mul(f.a, mean_e));
+    e = tp_two_of(1);
+    for (size_t t = 0; t < p->n; t++, e = tp_two_mul(e, r)) {
+        tp_two d = residual(p, &f, e, t), wd = tp_two_mul_d(d, weight_of(p, t));
+        f.sse = tp_two_add(f.sse, tp_two_mul(wd, d));
+        f.gradient = tp_two_add(f.gradient, tp_two_mul(wd, tp_two_mul_d(e, (double)t)));
+    }
+    double curvature = stt.hi - st.hi * st.hi / see.hi;
+    f.newton = -f.gradient.hi / (f.a.hi * curvature);
+    return f;
+}
+
+/* The sum of squares alone, in plain double: what the search over k looks at. */
+static double sse_at(const problem *p, double log_k)
+{
+    double r = exp(-exp(log_k)), e = 1, w_sum = 0, mean_e = 0, mean_y = 0;
+    for (size_t t = 0; t < p->n; t++, e *= r) {
+        double w = weight_of(p, t);
+        w_sum += w;
+        mean_e += w * e;
+        mean_y += w * p->y[t];
+    }
+    mean_e /= w_sum;
+    mean_y /= w_sum;
+    double see = 0, sey = 0, syy = 0;
+    e = 1;
+    for (size_t t = 0; t < p->n; t++, e *= r) {
+        double w = weight_of(p, t), de = e - mean_e, dy = p->y[t] - mean_y;
+        see += w * de * de;
+        sey += w * de * dy;
+        syy += w * dy * dy;
+    }
+    return see > 0 ? syy - sey * sey / see : syy;
+}
+
+/* A grid over ln k, then golden section around its best point. */
+static double search_rate(const problem *p)
+{
+    enum { GRID = 64 };
+    const double golden = 0.6180339887498949, low = log(slowest), high = log(fastest);
+    double width = (high - low) / GRID, best = low, least = INFINITY;
+    for (int i = 0; i <= GRID; i++) {
+        double sse = sse_at(p, low + i * width);
+        if (sse < least) {
+            least = sse;
+            best = low + i * width;
+        }
+    }
+    double lo = fmax(low, best - width), hi = fmin(high, best + width);
+    double a = hi - golden * (hi - lo), b = lo + golden * (hi - lo);
+    double fa = sse_at(p, a), fb = sse_at(p, b);
+    for (int i = 0; i < 30; i++) {
+        if (fa <= fb) {
+            hi = b;
+            b = a;
+            fb = fa;
+            a = hi - golden * (hi - lo);
+            fa = sse_at(p, a);
+        } else {
+            lo = a;
+            a = b;
+            fa = fb;
+            b = lo + golden * (hi - lo);
+            fb = sse_at(p, b);
+        }
+    }
+    return exp(0.5 * (lo + hi));
+}
+
+/* Secant steps on the gradient, begun by Gauss-Newton, until k stands still. */
+static tp_two polish(const problem *p, double rough)
+{
+    tp_two k = tp_two_of(rough), before = k;
+    fit f = fit_at(p, k), last = f;
+    for (int i = 0; i < 40; i++) {
+        tp_two step = tp_two_of(f.newton);
+        tp_two rise = tp_two_sub(f.gradient, last.gradient);
+        if (i > 0 && rise.hi != 0)
+            step = tp_two_negate(tp_two_div(tp_two_mul(f.gradient, tp_two_sub(k, before)), rise));
+        if (!(fabs(step.hi) < 0.1 * k.hi)) /* also NaN */
+            break;
+        before = k;
+        last = f;
+        k = tp_two_add(k, step);
+        if (fabs(step.hi) < 1e-30 * k.hi)
+            break;
+        f = fit_at(p, k);
+    }
+    return k;
+}
+
+static void residuals_of(const problem *p, tp_two k, const fit *f, double *ret)
+{
+    tp_two r = tp_two_exp(tp_two_negate(k)), e = tp_two_of(1);
+    for (size_t t = 0; t < p->n; t++, e = tp_two_mul(e, r))
+        ret[t] = tp_two_value(residual(p, f, e, t));
+}
+
+/* Huber's weights at 1.345 robust standard deviations. */
+static double reweight(const double *residuals, size_t n, double *scratch, double *weight)
+{
+    memcpy(scratch, residuals, n * sizeof *scratch);
+    tp_sort(scratch, n);
+    double sigma = 1.482602218505602 * tp_mad_in_place(scratch, n), moved = 0;
+    for (size_t t = 0; t < n; t++) {
+        double size = fabs(residuals[t]), limit = 1.345 * sigma;
+        double w = size > limit && size > 0 ? limit / size : 1;
+        moved = fmax(moved, fabs(w - weight[t]));
+        weight[t] = fmax(w, 1e-6);
+    }
+    return moved;
+}
+
+static const char *unfit(const double *y, size_t n)
+{
+    if (n < 4)
+        return "needs at least four values";
+    for (size_t t = 1; t < n; t++)
+        if (y[t] < y[0] || y[t] > y[0])
+            return NULL;
+    return "the series is constant";
+}
+
+/* `work` has 3 n doubles; the first n receive the residuals. */
+static void fit_decay(const double *y, size_t n, bool robust, double *work, tp_decay *r)
+{
+    problem p = {.y = y, .n = n};
+    double *residuals = work, *weight = work + n, *scratch = weight + n;
+    tp_two k = polish(&p, search_rate(&p));
+    fit f = fit_at(&p, k);
+    residuals_of(&p, k, &f, residuals);
+    for (size_t t = 0; robust && t < n; t++)
+        weight[t] = 1;
+    for (int i = 0; robust && i < 50; i++) {
+        p.weight = weight;
+        double moved = reweight(residuals, n, scratch, weight);
+        k = polish(&p, search_rate(&p));
+        f = fit_at(&p, k);
+        residuals_of(&p, k, &f, residuals);
+        if (moved < 1e-6)
+            break;
+    }
+    double rate = tp_two_value(k), total = tp_variance(y, n) * (double)(n - 1);
+    tp_two sse = {0, 0};
+    for (size_t t = 0; t < n; t++)
+        sse = tp_two_add(sse, tp_two_product(residuals[t], residuals[t]));
+    if (rate < 1.01 * slowest || rate > fastest / 1.01) {
+        r->why = rate < 1 ? "the series is a straight line, not a decay"
+                          : "the series has settled after its first step";
+        return;
+    }
+    r->k = rate;
+    r->c = tp_two_value(f.c);
+    r->a = tp_two_value(f.a);
+    r->sse = tp_two_value(robust ? sse : f.sse);
+    r->rmse = sqrt(r->sse / (double)(n - 3));
+    r->half_life = 0.6931471805599453 / rate;
+    r->r2 = 1 - r->sse / total;
+    if (fabs(r->a) < 3 * r->rmse)
+        r->weak = "the decay is hardly larger than the noise: rate and plateau are guesses";
+}
+
+static tp_decay no_decay(void) { return (tp_decay){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NULL, NULL}; }
+
+tp_status tp_fit_decay(const double *y, size_t n, bool robust, tp_decay *ret, tp_error *err)
+{
+    tp_decay r = no_decay();
+    double *work;
+    TP_TRY(tp_check_finite("the curve", y, n, err));
+    r.why = unfit(y, n);
+    if (!r.why) {
+        TP_TRY(tp_scratch(3 * n, &work, err));
+        fit_decay(y, n, robust, work, &r);
+        free(work);
+    }
+    *ret = r;
+    return TP_OK;
+}
+
+double tp_ewma(const double *y, size_t n, double alpha)
+{
+    double s = n ? y[0] : NAN;
+    for (size_t t = 1; t < n; t++)
+        s = (1 - alpha) * s + alpha * y[t];
+    return s;
+}
+
+double tp_ewma_bias_corrected(const double *y, size_t n, double alpha)
+{
+    double s = 0, rest = 1;
+    for (size_t t = 0; t < n; t++) {
+        s = (1 - alpha) * s + alpha * y[t];
+        rest *= 1 - alpha;
+    }
+    return n ? s / (1 - rest) : NAN;
+}
+
+static double max_drawup(const double *y, size_t n)
+{
+    double lowest = INFINITY, rise = 0;
+    for (size_t t = 0; t < n; t++) {
+        lowest = fmin(lowest, y[t]);
+        rise = fmax(rise, y[t] - lowest);
+    }
+    return rise;
+}
+
+/* First step from which the average stays on the plateau's side of the threshold. */
+static size_t convergence_step(const double *y, size_t n, double alpha, double threshold,
+                               bool falling)
+{
+    double s = y[0];
+    size_t step = n;
+    for (size_t t = 0; t < n; t++) {
+        if (t)
+            s = (1 - alpha) * s + alpha * y[t];
+        bool inside = falling ? s <= threshold : s >= threshold;
+        if (!inside)
+            step = n;
+        else if (step == n)
+            step = t;
+    }
+    return step;
+}
+
+static void judge_residuals(double *residuals, size_t n, tp_loss_curve *r)
+{
+    r->residual_sd_last_half = tp_sd(residuals + n / 2, n - n / 2);
+    r->stability_score = 1 / (1 + r->residual_sd_last_half / fabs(r->fit.c));
+    double *sorted = residuals + n;
+    memcpy(sorted, residuals, n * sizeof *sorted);
+    tp_sort(sorted, n);
+    double median = tp_median_sorted(sorted, n);
+    r->residual_mad_sigma = 1.482602218505602 * tp_mad_in_place(sorted, n);
+    for (size_t t = 0; t < n; t++)
+        r->n_spikes += residuals[t] - median > 5 * r->residual_mad_sigma;
+}
+
+static tp_status judge_end(const double *y, size_t n, tp_loss_curve *r, tp_error *err)
+{
+    const double *last = y + n - r->window;
+    TP_TRY(tp_mann_kendall(NULL, last, r->window, 0.05, &r->last_trend, err));
+    TP_TRY(tp_theil_sen(NULL, last, r->window, 0.95, &r->last_slope, err));
+    r->last_line = tp_fit_line(NULL, last, r->window, 0.95);
+    double height = fabs(y[0] - (r->fit.why ? y[n - 1] : r->fit.c));
+    bool flat =
+        !r->last_slope.why && fabs(r->last_slope.slope) * (double)r->window < 0.005 * height;
+    r->is_plateau =
+        flat && (r->last_slope.why_ci || (r->last_slope.lo <= 0 && r->last_slope.hi >= 0));
+    return TP_OK;
+}
+
+tp_status tp_analyze_loss(const double *y, size_t n, double ewma_alpha, size_t window,
+                          tp_loss_curve *ret, tp_error *err)
+{
+    double alpha = ewma_alpha > 0 ? ewma_alpha : 0.1, *work;
+    tp_loss_curve r = {.fit = no_decay(),
+                       .threshold = NAN,
+                       .convergence_step = n,
+                       .residual_sd_last_half = NAN,
+                       .residual_mad_sigma = NAN,
+                       .stability_score = NAN};
+    TP_TRY(tp_check_finite("the curve", y, n, err));
+    if (!(alpha <= 1))
+        return tp_fail(err, TP_ERR_ARG, "a smoothing of %g is not between 0 and 1", alpha);
+    r.window = window ? window : 10;
+    r.window = r.window < n ? r.window : n;
+    r.ewma = tp_ewma(y, n, alpha);
+    r.ewma_bias_corrected = tp_ewma_bias_corrected(y, n, alpha);
+    r.max_drawup = n ? max_drawup(y, n) : NAN;
+    TP_TRY(tp_scratch(3 * n, &work, err));
+    r.fit.why = unfit(y, n);
+    if (!r.fit.why)
+        fit_decay(y, n, false, work, &r.fit);
+    r.why = r.fit.why;
+    if (!r.why) {
+        r.threshold = r.fit.c + 0.05 * (y[0] - r.fit.c);
+        r.convergence_step = convergence_step(y, n, alpha, r.threshold, y[0] >= r.fit.c);
+        r.has_converged = r.convergence_step < n;
+        judge_residuals(work, n, &r);
+    }
+    free(work);
+    TP_TRY(judge_end(y, n, &r, err));
+    *ret = r;
+    return TP_OK;
+}
+
+tp_status tp_overfit_onset(const double *gap, size_t n, size_t window, double alpha, size_t *ret,
+                           tp_error *err)
+{
+    size_t onset = n;
+    if (window < 4)
+        return tp_fail(err, TP_ERR_ARG, "a window of %zu values; choose at least 4", window);
+    for (size_t end = window; end <= n && onset == n; end++) {
+        tp_mann_kendall_result r;
+        TP_TRY(tp_mann_kendall(NULL, gap + end - window, window, alpha, &r, err));
+        if (!r.why && r.p_increasing < alpha)
+            onset = end - 1;
+    }
+    *ret = onset;
+    return TP_OK;
+}

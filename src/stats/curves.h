@@ -1,0 +1,53 @@
+/* curves.h - loss curves: where do they go, how fast, are they there yet?
+ *
+ * y_t = c + A exp(-k t), t = 0, 1, 2, ...: for each k the best c and A are linear
+ * (variable projection), so only ln k is searched.  Least squares follows spikes; the
+ * robust fit reweights residuals by Huber's function. */
+#ifndef TP_STATS_CURVES_H
+#define TP_STATS_CURVES_H
+
+#include "stats/common.h"
+#include "stats/trend.h"
+
+typedef struct {
+    double k, c, a;   /* rate per step, plateau, height above it at t = 0 */
+    double sse, rmse; /* rmse = sqrt(sse / (n - 3)) */
+    double half_life, r2;
+    const char *why;  /* not identifiable: n < 4, a constant, a rate at the edge of the search */
+    const char *weak; /* defined, but |a| < 3 rmse: do not build on k */
+} tp_decay;
+TP_CHECKED tp_status tp_fit_decay(const double *y, size_t n, bool robust, tp_decay *ret,
+                                  tp_error *err);
+
+/* s = (1 - alpha) s + alpha y, begun at y[0]; and begun at 0 with the bias divided out:
+ * s / (1 - (1 - alpha)^t). */
+double tp_ewma(const double *y, size_t n, double alpha);
+double tp_ewma_bias_corrected(const double *y, size_t n, double alpha);
+
+typedef struct {
+    tp_decay fit;
+    double ewma, ewma_bias_corrected; /* last values */
+    double threshold;                 /* c + 0.05 (y_0 - c) */
+    size_t convergence_step; /* first t from which the EWMA stays at or below the threshold */
+    bool has_converged;
+    double residual_sd_last_half, residual_mad_sigma;
+    double max_drawup;                 /* largest rise above the running minimum */
+    double stability_score;            /* 1 / (1 + residual_sd_last_half / |c|) */
+    size_t n_spikes;                   /* residuals beyond 5 MAD sigma */
+    tp_mann_kendall_result last_trend; /* of the last `window` values */
+    tp_theil_sen_result last_slope;
+    tp_line last_line;
+    size_t window;
+    bool is_plateau; /* last slope's interval holds 0 and |slope| window < 0.5 % of y_0 - c */
+    const char *why;
+} tp_loss_curve;
+/* alpha of the EWMA 0.1, window 10 unless given (0). */
+TP_CHECKED tp_status tp_analyze_loss(const double *y, size_t n, double ewma_alpha, size_t window,
+                                     tp_loss_curve *ret, tp_error *err);
+
+/* The first index from which the trend of the last `window` gaps (validation - training)
+ * is increasing at alpha (Mann-Kendall); n when never. */
+TP_CHECKED tp_status tp_overfit_onset(const double *gap, size_t n, size_t window, double alpha,
+                                      size_t *ret, tp_error *err);
+
+#endif

@@ -1,0 +1,156 @@
+#include "stats/power.h"
+
+#include <math.h>
+
+#include "stats/solve.h"
+#include "stats/special.h"
+
+static double power_of(double ncp, double df, double alpha, int sides, bool both_tails)
+{
+    if (!(df > 0) || !(alpha > 0 && alpha < 1) || (sides != 1 && sides != 2) || isnan(ncp))
+        return NAN;
+    double critical = tp_t_isf(alpha / sides, df);
+    double power = tp_nct_sf(critical, df, ncp);
+    if (sides == 2 && both_tails)
+        power += tp_nct_cdf(-critical, df, ncp);
+    return fmin(power, 1);
+}
+
+static double ncp_two(double d, double n1, double n2) { return d * sqrt(n1 * n2 / (n1 + n2)); }
+
+double tp_power_two_sample(double d, double n1, double n2, double alpha, int sides)
+{
+    return power_of(ncp_two(d, n1, n2), n1 + n2 - 2, alpha, sides, true);
+}
+
+double tp_power_two_sample_one_tail(double d, double n1, double n2, double alpha, int sides)
+{
+    return power_of(ncp_two(d, n1, n2), n1 + n2 - 2, alpha, sides, false);
+}
+
+double tp_power_paired(double dz, double n, double alpha, int sides)
+{
+    return power_of(dz * sqrt(n), n - 1, alpha, sides, true);
+}
+
+double tp_power_paired_one_tail(double dz, double n, double alpha, int sides)
+{
+    return power_of(dz * sqrt(n), n - 1, alpha, sides, false);
+}
+
+typedef struct {
+    bool paired;
+    double effect, n1, n2, alpha, power;
+    int sides;
+} plan;
+
+static double shortfall_at_n(double n, void *context)
+{
+    const plan *p = context;
+    return (p->paired ? tp_power_paired(p->effect, n, p->alpha, p->sides)
+                      : tp_power_two_sample(p->effect, n, n, p->alpha, p->sides)) -
+           p->power;
+}
+
+static double shortfall_at_effect(double d, void *context)
+{
+    const plan *p = context;
+    return (p->paired ? tp_power_paired(d, p->n1, p->alpha, p->sides)
+                      : tp_power_two_sample(d, p->n1, p->n2, p->alpha, p->sides)) -
+           p->power;
+}
+
+static bool is_plan(double alpha, double power, int sides)
+{
+    return alpha > 0 && alpha < 1 && power > alpha && power < 1 && (sides == 1 || sides == 2);
+}
+
+/* From `lo`, where the power is too small, doubling until it is not. */
+static double cross(tp_function f, plan *p, double lo, double first, double most)
+{
+    double hi = first;
+    if (f(lo, p) >= 0)
+        return lo;
+    while (f(hi, p) < 0) {
+        lo = hi;
+        hi *= 2;
+        if (hi > most)
+            return NAN;
+    }
+    return tp_solve(f, p, lo, hi);
+}
+
+static double sample_size(plan p)
+{
+    if (!is_plan(p.alpha, p.power, p.sides) || isnan(p.effect) || p.effect == 0 ||
+        (p.sides == 1 && p.effect < 0))
+        return NAN;
+    return cross(shortfall_at_n, &p, 2, 4, 1e11);
+}
+
+double tp_sample_size_two_sample(double d, double alpha, double power, int sides)
+{
+    return sample_size((plan){.effect = d, .alpha = alpha, .power = power, .sides = sides});
+}
+
+double tp_sample_size_paired(double dz, double alpha, double power, int sides)
+{
+    return sample_size(
+        (plan){.paired = true, .effect = dz, .alpha = alpha, .power = power, .sides = sides});
+}
+
+double tp_mde_two_sample(double n1, double n2, double alpha, double power, int sides)
+{
+    plan p = {.n1 = n1, .n2 = n2, .alpha = alpha, .power = power, .sides = sides};
+    if (!is_plan(alpha, power, sides) || !(n1 >= 1 && n2 >= 1 && n1 + n2 > 2))
+        return NAN;
+    return cross(shortfall_at_effect, &p, 0, 1 / ncp_two(1, n1, n2), 1e6);
+}
+
+double tp_mde_paired(double n, double alpha, double power, int sides)
+{
+    plan p = {.paired = true, .n1 = n, .alpha = alpha, .power = power, .sides = sides};
+    if (!is_plan(alpha, power, sides) || !(n > 1))
+        return NAN;
+    return cross(shortfall_at_effect, &p, 0, 1 / sqrt(n), 1e6);
+}
+
+/* The fewest of n rounds above the threshold that the sign test calls proof; n + 1 when
+ * even all are not. */
+static int64_t proof(int64_t n, double alpha)
+{
+    int64_t k = (int64_t)(0.5 * (double)n);
+    while (k <= n && tp_binomial_sf(k, n, 0.5) > alpha)
+        k++;
+    return k;
+}
+
+double tp_sign_rounds(double sigma_over_delta, double alpha, double power)
+{
+    if (!(sigma_over_delta > 0) || !is_plan(alpha, power, 1))
+        return NAN;
+    double p = tp_normal_cdf(1 / sigma_over_delta);
+    for (int64_t n = 1; n <= 100000; n++) {
+        int64_t k = proof(n, alpha);
+        if (k <= n && tp_binomial_sf(k, n, p) >= power)
+            return (double)n;
+    }
+    return NAN;
+}
+
+double tp_sign_mde(double sigma, double n, double alpha, double power)
+{
+    if (!(n > 0) || !(sigma >= 0) || !is_plan(alpha, power, 1))
+        return NAN;
+    return (tp_normal_isf(alpha) + tp_normal_quantile(power)) * 1.2533141373155003 * sigma /
+           sqrt(n);
+}
+
+double tp_eval_sample_size(double omega2, double s2_a, double k_a, double s2_b, double k_b,
+                           double delta, double alpha, double power)
+{
+    if (!is_plan(alpha, power, 2) || !(delta > 0) || !(k_a > 0 && k_b > 0))
+        return NAN;
+    double z = tp_normal_isf(0.5 * alpha) + tp_normal_quantile(power);
+    return z * z * (omega2 + s2_a / k_a + s2_b / k_b) / (delta * delta);
+}

@@ -1,0 +1,39 @@
+/* power.h - how many runs, and what they could have shown.
+ *
+ * t tests by the noncentral t, with both tails for two-sided tests.  Two samples:
+ * ncp = d sqrt(n1 n2 / (n1 + n2)), df = n1 + n2 - 2; pairs: ncp = d_z sqrt n, df = n - 1.
+ * A test that found nothing says something only together with the smallest effect it
+ * would have found (MDE). */
+#ifndef TP_STATS_POWER_H
+#define TP_STATS_POWER_H
+
+#include "stats/common.h"
+
+/* sides: 1 or 2. */
+double tp_power_two_sample(double d, double n1, double n2, double alpha, int sides);
+double tp_power_paired(double dz, double n, double alpha, int sides);
+/* Only the tail in the direction of the effect (R's power.t.test). */
+double tp_power_two_sample_one_tail(double d, double n1, double n2, double alpha, int sides);
+double tp_power_paired_one_tail(double dz, double n, double alpha, int sides);
+
+/* Real-valued n per group (round up), NaN when not attainable (effect 0, power <= alpha). */
+double tp_sample_size_two_sample(double d, double alpha, double power, int sides);
+double tp_sample_size_paired(double dz, double alpha, double power, int sides);
+
+/* The smallest detectable effect. */
+double tp_mde_two_sample(double n1, double n2, double alpha, double power, int sides);
+double tp_mde_paired(double n, double alpha, double power, int sides);
+
+/* The sign interval of a median: rounds needed at one-sided alpha to show an excess of
+ * `delta` when a round scatters by sigma, normal rounds; and the excess that n rounds
+ * show: (z_a + z_b) 1.2533 sigma / sqrt n. */
+double tp_sign_rounds(double sigma_over_delta, double alpha, double power); /* exact binomial */
+double tp_sign_mde(double sigma, double n, double alpha, double power);
+
+/* Items needed to tell two models apart by `delta` (Miller 2024):
+ * n = (z_{alpha/2} + z_beta)^2 (omega2 + s2_a / k_a + s2_b / k_b) / delta^2, where omega2 =
+ * Var(x_A) + Var(x_B) - 2 Cov over items and s2 the sampling variance of one answer. */
+double tp_eval_sample_size(double omega2, double s2_a, double k_a, double s2_b, double k_b,
+                           double delta, double alpha, double power);
+
+#endif

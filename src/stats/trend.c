@@ -1,0 +1,322 @@
+#include "stats/trend.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "stats/descriptive.h"
+#include "stats/moments.h"
+#include "stats/order.h"
+#include "stats/special.h"
+#include "stats/special_internal.h"
+#include "stats/trend_internal.h"
+
+static double place(const double *x, size_t i) { return x ? x[i] : (double)i; }
+
+static tp_status check_series(const double *x, const double *y, size_t n, tp_error *err)
+{
+    if (n > UINT32_MAX)
+        return tp_fail(err, TP_ERR_ARG, "a series of %zu values is too long", n);
+    if (x)
+        TP_TRY(tp_check_finite("x", x, n, err));
+    return tp_check_finite("y", y, n, err);
+}
+
+static int compare_points(const void *a, const void *b)
+{
+    const tp_point *p = a, *q = b;
+    if (p->x < q->x || p->x > q->x)
+        return p->x < q->x ? -1 : 1;
+    return (p->y > q->y) - (p->y < q->y);
+}
+
+tp_status tp_points_sorted(const double *x, const double *y, size_t n, tp_point **ret,
+                           tp_error *err)
+{
+    size_t bytes;
+    tp_point *v;
+    if (__builtin_mul_overflow(2 * n + 1, sizeof *v, &bytes) || !(v = malloc(bytes)))
+        return tp_fail(err, TP_ERR_NOMEM, "no memory for a series of %zu values", n);
+    for (size_t i = 0; i < n; i++)
+        v[i] = (tp_point){place(x, i), y[i]};
+    if (x)
+        qsort(v, n, sizeof *v, compare_points);
+    *ret = v;
+    return TP_OK;
+}
+
+uint64_t tp_count_inversions(tp_point *v, size_t n)
+{
+    tp_point *from = v, *to = v + n;
+    uint64_t inversions = 0;
+    for (size_t width = 1; width < n; width *= 2) {
+        for (size_t lo = 0; lo < n; lo += 2 * width) {
+            size_t middle = lo + width < n ? lo + width : n;
+            size_t hi = lo + 2 * width < n ? lo + 2 * width : n;
+            size_t i = lo, j = middle, k = lo;
+            while (i < middle && j < hi)
+                if (from[j].y < from[i].y) {
+                    inversions += middle - i;
+                    to[k++] = from[j++];
+                } else {
+                    to[k++] = from[i++];
+                }
+            while (i < middle)
+                to[k++] = from[i++];
+            while (j < hi)
+                to[k++] = from[j++];
+        }
+        tp_point *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != v)
+        memcpy(v, from, n * sizeof *v);
+    return inversions;
+}
+
+/* Sums over groups of equal values. */
+typedef struct {
+    double pairs;  /* t (t - 1) / 2 */
+    double cubes;  /* t (t - 1)(2t + 5) */
+    double triple; /* t (t - 1)(t - 2) */
+} ties;
+
+static void add_group(ties *s, double t)
+{
+    s->pairs += t * (t - 1) / 2;
+    s->cubes += t * (t - 1) * (2 * t + 5);
+    s->triple += t * (t - 1) * (t - 2);
+}
+
+static ties ties_of(const tp_point *v, size_t n, bool by_x, bool by_y)
+{
+    ties s = {0, 0, 0};
+    for (size_t i = 0, j; i < n; i = j) {
+        for (j = i + 1; j < n; j++)
+            if ((by_x && v[j].x > v[i].x) || (by_y && v[j].y > v[i].y))
+                break;
+        add_group(&s, (double)(j - i));
+    }
+    return s;
+}
+
+double tp_kendall_variance(const tp_point *points, size_t n, tp_point *work)
+{
+    double m = (double)n;
+    memcpy(work, points, n * sizeof *work);
+    ties tx = ties_of(work, n, true, false);
+    tp_count_inversions(work, n);
+    ties ty = ties_of(work, n, false, true);
+    return (m * (m - 1) * (2 * m + 5) - tx.cubes - ty.cubes) / 18;
+}
+
+/* Knight's algorithm: S from the inversions of y in the order of x. */
+static tp_status kendall(const double *x, const double *y, size_t n, tp_mann_kendall_result *r,
+                         tp_error *err)
+{
+    tp_point *v;
+    TP_TRY(tp_points_sorted(x, y, n, &v, err));
+    ties tx = x ? ties_of(v, n, true, false) : (ties){0, 0, 0};
+    ties both = x ? ties_of(v, n, true, true) : (ties){0, 0, 0};
+    double discordant = (double)tp_count_inversions(v, n);
+    ties ty = ties_of(v, n, false, true);
+    free(v);
+    double m = (double)n, pairs = 0.5 * m * (m - 1);
+    r->s = pairs - tx.pairs - ty.pairs + both.pairs - 2 * discordant;
+    r->var_s = (m * (m - 1) * (2 * m + 5) - tx.cubes - ty.cubes) / 18;
+    if (tx.pairs > 0)
+        r->var_s += 2 * tx.pairs * ty.pairs / (m * (m - 1));
+    if (tx.triple > 0 && n > 2)
+        r->var_s += tx.triple * ty.triple / (9 * m * (m - 1) * (m - 2));
+    if (n > 1)
+        r->tau_a = r->s / pairs;
+    double untied = (pairs - tx.pairs) * (pairs - ty.pairs);
+    if (untied > 0)
+        r->tau_b = r->s / sqrt(untied);
+    else
+        r->why_tau_b = n > 1 ? "all values are equal" : "needs at least two values";
+    return TP_OK;
+}
+
+static double z_of(double s, double var) { return (s - (s > 0) + (s < 0)) / sqrt(var); }
+
+/* n / n* of Hamed and Rao (1998): 1 + 2 / (n(n-1)(n-2)) sum (n-k)(n-k-1)(n-k-2) r_k over
+ * the lags whose rank autocorrelation is significant. */
+static double rank_correction(const double *ranks, size_t n, double alpha)
+{
+    double m = (double)n, center = 0.5 * (m + 1), var = 0, sum = 0;
+    double bound = tp_normal_isf(0.5 * alpha) / sqrt(m);
+    size_t most = n - 1 < TP_MANN_KENDALL_LAGS ? n - 1 : TP_MANN_KENDALL_LAGS;
+    for (size_t i = 0; i < n; i++)
+        var += (ranks[i] - center) * (ranks[i] - center);
+    for (size_t k = 1; k <= most; k++) {
+        double r = 0, left = m - (double)k;
+        for (size_t i = 0; i + k < n; i++)
+            r += (ranks[i] - center) * (ranks[i + k] - center);
+        r /= var;
+        if (fabs(r) > bound)
+            sum += left * (left - 1) * (left - 2) * r;
+    }
+    return 1 + 2 / (m * (m - 1) * (m - 2)) * sum;
+}
+
+static tp_status hamed_rao(const double *x, const double *y, size_t n, double alpha,
+                           tp_mann_kendall_result *r, tp_error *err)
+{
+    tp_theil_sen_result line;
+    tp_point *v;
+    double *residuals, *ranks;
+    TP_TRY(tp_theil_sen(x, y, n, 0.95, &line, err));
+    TP_TRY(tp_points_sorted(x, y, n, &v, err));
+    tp_status status = tp_scratch(2 * n, &residuals, err);
+    if (status != TP_OK) {
+        free(v);
+        return status;
+    }
+    ranks = residuals + n;
+    double slope = isnan(line.slope) ? 0 : line.slope;
+    for (size_t i = 0; i < n; i++)
+        residuals[i] = v[i].y - slope * v[i].x;
+    status = tp_midranks(residuals, n, ranks, NULL, err);
+    if (status == TP_OK)
+        r->correction = rank_correction(ranks, n, alpha);
+    free(residuals);
+    free(v);
+    if (status == TP_OK && !(r->correction > 0)) {
+        r->why_corrected = "the autocorrelations leave no variance";
+        r->correction = NAN;
+    }
+    return status;
+}
+
+tp_status tp_mann_kendall(const double *x, const double *y, size_t n, double alpha,
+                          tp_mann_kendall_result *ret, tp_error *err)
+{
+    tp_mann_kendall_result r = {.n = n,
+                                .var_s = NAN,
+                                .z = NAN,
+                                .p_two = NAN,
+                                .p_increasing = NAN,
+                                .p_decreasing = NAN,
+                                .tau_a = NAN,
+                                .tau_b = NAN,
+                                .correction = NAN,
+                                .corrected_z = NAN,
+                                .corrected_p_two = NAN,
+                                .corrected_p_increasing = NAN,
+                                .corrected_p_decreasing = NAN};
+    TP_TRY(check_series(x, y, n, err));
+    TP_TRY(kendall(x, y, n, &r, err));
+    if (!(r.var_s > 0)) {
+        r.why = r.why_corrected = n < 2 ? "needs at least two values" : "all values are equal";
+        *ret = r;
+        return TP_OK;
+    }
+    r.z = z_of(r.s, r.var_s);
+    r.p_two = fmin(1, 2 * tp_normal_sf(fabs(r.z)));
+    r.p_increasing = tp_normal_sf(r.z);
+    r.p_decreasing = tp_normal_cdf(r.z);
+    if (n < 4)
+        r.why_corrected = "needs at least four values";
+    else
+        TP_TRY(hamed_rao(x, y, n, alpha, &r, err));
+    if (!r.why_corrected) {
+        r.corrected_z = z_of(r.s, r.var_s * r.correction);
+        r.corrected_p_two = fmin(1, 2 * tp_normal_sf(fabs(r.corrected_z)));
+        r.corrected_p_increasing = tp_normal_sf(r.corrected_z);
+        r.corrected_p_decreasing = tp_normal_cdf(r.corrected_z);
+    }
+    *ret = r;
+    return TP_OK;
+}
+
+typedef struct {
+    tp_two slope, mean_x, mean_y, sxx, syy;
+    int ex, ey;
+} line_sums;
+
+static line_sums sums_of_line(const double *x, const double *y, size_t n)
+{
+    line_sums s = {.ex = x ? tp_scale_exponent(x, n) : 0, .ey = tp_scale_exponent(y, n)};
+    tp_moments my = tp_moments_of(y, n, s.ey);
+    s.mean_y = my.mean;
+    s.syy = my.s2;
+    s.mean_x = tp_two_of(0.5 * (double)(n - 1));
+    if (x)
+        s.mean_x = tp_moments_of(x, n, s.ex).mean;
+    tp_two sxy = {0, 0};
+    for (size_t i = 0; i < n; i++) {
+        tp_two dx = tp_two_add_d(tp_two_negate(s.mean_x), ldexp(place(x, i), -s.ex));
+        tp_two dy = tp_two_add_d(tp_two_negate(s.mean_y), ldexp(y[i], -s.ey));
+        s.sxx = tp_two_add(s.sxx, tp_two_mul(dx, dx));
+        sxy = tp_two_add(sxy, tp_two_mul(dx, dy));
+    }
+    s.slope = s.sxx.hi > 0 ? tp_two_div(sxy, s.sxx) : tp_two_of(NAN);
+    return s;
+}
+
+static long double residual_squares(const double *x, const double *y, size_t n, const line_sums *s)
+{
+    tp_two sum = {0, 0};
+    for (size_t i = 0; i < n; i++) {
+        tp_two dx = tp_two_add_d(tp_two_negate(s->mean_x), ldexp(place(x, i), -s->ex));
+        tp_two e = tp_two_add_d(tp_two_negate(s->mean_y), ldexp(y[i], -s->ey));
+        e = tp_two_sub(e, tp_two_mul(s->slope, dx));
+        sum = tp_two_add(sum, tp_two_mul(e, e));
+    }
+    return tp_two_long(sum);
+}
+
+tp_line tp_fit_line(const double *x, const double *y, size_t n, double level)
+{
+    tp_line r = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, .why = NULL};
+    if (n < 2) {
+        r.why = r.why_test = "needs at least two points";
+        r.ci = tp_interval_undefined(r.why);
+        return r;
+    }
+    line_sums s = sums_of_line(x, y, n);
+    if (!(s.sxx.hi > 0)) {
+        r.why = r.why_test = "every x is the same";
+        r.ci = tp_interval_undefined(r.why);
+        return r;
+    }
+    long double slope = ldexpl(tp_two_long(s.slope), s.ey - s.ex);
+    tp_two intercept = tp_two_sub(s.mean_y, tp_two_mul(s.slope, s.mean_x));
+    r.slope = (double)slope;
+    r.intercept = (double)ldexpl(tp_two_long(intercept), s.ey);
+    if (n < 3) {
+        r.why_test = "needs at least three points";
+        r.ci = tp_interval_undefined(r.why_test);
+        return r;
+    }
+    long double sse = residual_squares(x, y, n, &s), df = (long double)n - 2;
+    long double sd = sqrtl(sse / df), se = ldexpl(sd / sqrtl(tp_two_long(s.sxx)), s.ey - s.ex);
+    r.se_slope = (double)se;
+    r.residual_sd = (double)ldexpl(sd, s.ey);
+    r.df = (double)df;
+    if (s.syy.hi > 0)
+        r.r2 = (double)(1 - sse / tp_two_long(s.syy));
+    if (!(se > 0)) {
+        r.why_test = "the points lie on a line";
+        r.ci = tp_interval_undefined(r.why_test);
+        return r;
+    }
+    long double half = se * tp_t_isf_long(0.5L * (1 - (long double)level), df);
+    r.t = (double)(slope / se);
+    r.p_two = tp_t_two_sided(r.t, r.df);
+    r.ci = (tp_interval){.lo = (double)(slope - half), .hi = (double)(slope + half)};
+    return r;
+}
+
+tp_status tp_block_medians(const double *y, size_t n, size_t n_blocks, double *ret, tp_error *err)
+{
+    if (n_blocks == 0 || n_blocks > n)
+        return tp_fail(err, TP_ERR_ARG, "%zu blocks of %zu values; choose from 1 to %zu", n_blocks,
+                       n, n);
+    for (size_t b = 0; b < n_blocks; b++) {
+        size_t from = b * n / n_blocks, to = (b + 1) * n / n_blocks;
+        TP_TRY(tp_median(y + from, to - from, &ret[b], err));
+    }
+    return TP_OK;
+}

@@ -1,0 +1,23 @@
+/* trend_internal.h - points in the order of x, for the files of trends. */
+#ifndef TP_STATS_TREND_INTERNAL_H
+#define TP_STATS_TREND_INTERNAL_H
+
+#include "stats/common.h"
+
+typedef struct {
+    double x, y;
+} tp_point;
+
+/* n points by ascending x, then y (x NULL: 0, 1, ...), with room for n more behind them;
+ * free() them. */
+TP_CHECKED tp_status tp_points_sorted(const double *x, const double *y, size_t n, tp_point **ret,
+                                      tp_error *err);
+
+/* Pairs i < j with y_i > y_j; sorts v by y.  v has room for n more. */
+uint64_t tp_count_inversions(tp_point *v, size_t n);
+
+/* Variance of Mann-Kendall's S without the joint terms of ties in x and y.  `work` has
+ * room for 2 n. */
+double tp_kendall_variance(const tp_point *points, size_t n, tp_point *work);
+
+#endif
