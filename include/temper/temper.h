@@ -3,7 +3,8 @@
  *     error.h, version.h, log.h   what everything shares
  *     tokenizer.h, chat.h         text and token ids
  *     model.h, generator.h        a model folder, and text from it
- *     plan.h, train.h             a training configuration: what it costs, running it */
+ *     plan.h, train.h             a training configuration: what it costs, running it
+ *     trace.h                     what ran when, on which thread */
 #ifndef TEMPER_TEMPER_H
 #define TEMPER_TEMPER_H
 

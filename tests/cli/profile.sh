@@ -34,6 +34,20 @@ is "phases of JSON add up" "$(for p in setup data forward backward grad_norm opt
     awk -v wall="$("$TOOL" get last.json profile.wall_s)" '{ s += $1 }
         END { print (s - wall < 1e-9 && wall - s < 1e-9) ? "yes" : "no" }')" yes
 
+# `temper trace` reads the same figures from the file, to the nanosecond.
+if "$TEMPER" help | grep -q '^ *trace '; then
+    run trace --json runs/json/trace/steps-2-2.json
+    expect 0
+    for i in 0 1 2; do
+        is "name of operator $i" "$("$TOOL" get out operators.$i.name)" \
+            "$("$TOOL" get last.json profile.operators.$i.name)"
+        is "calls of operator $i" "$("$TOOL" get out operators.$i.calls)" \
+            "$("$TOOL" get last.json profile.operators.$i.count)"
+        is "self time of operator $i" "$("$TOOL" get out operators.$i.host_self_ns)" \
+            "$("$TOOL" get last.json profile.operators.$i.self_ns)"
+    done
+fi
+
 # NeMo RL's variables: both or neither, ranges from 1, patterns over the workers' names.
 export NRL_NSYS_PROFILE_STEP_RANGE=2:4
 run train --quiet tiny.yaml run.name=env1

@@ -269,13 +269,15 @@ static void set_accumulate(tp_exec *e, bool accumulate)
 
 static void run_traced(tp_exec *e)
 {
+    uint64_t start = tp_clock_ns();
     for (size_t i = 0; i < e->n; i++) {
         tp_zone zone = tp_launch_trace_begin(&e->trace, i, e->arena_base);
-        uint64_t start = tp_clock_ns();
         e->launches[i].kernel->run(&e->launches[i]);
-        e->info[i].ns += tp_clock_ns() - start;
-        e->info[i].count++;
         tp_launch_trace_end(&e->trace, i, e->arena_base, &zone);
+        uint64_t end = tp_clock_ns();
+        e->info[i].ns += end - start;
+        e->info[i].count++;
+        start = end;
     }
 }
 

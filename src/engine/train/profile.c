@@ -137,7 +137,8 @@ static tp_status start(trainer *t, tp_error *err)
     tp_profile *p = &t->profile;
     char dir[4096];
     TP_TRY(tp_dir_make(tp_run_path(t->run, "trace", dir), err));
-    snprintf(p->path, sizeof p->path, "%s/steps-%lld-%lld.json", dir, (long long)p->start,
+    p->first = t->state.step + 1;
+    snprintf(p->path, sizeof p->path, "%s/steps-%lld-%lld.json", dir, (long long)p->first,
              (long long)p->stop - 1);
     tp_trace_options options = {.size = sizeof options,
                                 .events_per_thread = EVENTS,
@@ -174,7 +175,7 @@ static tp_status stop(trainer *t, tp_error *err)
     tp_trainer_notice(t,
                       "trace of %lld step%s from step %lld on: %s (%.0f ns per zone, %llu "
                       "events dropped)",
-                      (long long)p->steps, p->steps == 1 ? "" : "s", (long long)p->start, p->path,
+                      (long long)p->steps, p->steps == 1 ? "" : "s", (long long)p->first, p->path,
                       cost.zone_ns, (unsigned long long)tp_trace_dropped());
     return TP_OK;
 }

@@ -440,6 +440,14 @@ static void what_cannot_be_is_refused(void **state)
         skip();
     assert_string_equal(err.message,
                         "a trace ring of 4294967295 events is out of range; 67108864 is the most");
+    struct {
+        tp_trace_options known;
+        uint64_t more;
+    } newer = {.known = {.size = sizeof newer}, .more = 1};
+    assert_int_equal(tp_trace_start(&newer.known, &err), TP_ERR_UNSUPPORTED);
+    newer.more = 0;
+    assert_int_equal(tp_trace_start(&newer.known, &err), TP_OK);
+    tp_trace_stop();
     tp_trace_options small = {.size = 1};
     assert_int_equal(tp_trace_start(&small, &err), TP_ERR_ARG);
     tp_trace_options no_path = {.size = sizeof no_path, .overflow = TP_TRACE_FLUSH};
