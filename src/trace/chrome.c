@@ -15,7 +15,7 @@
 #include "base/platform.h"
 #include "trace/internal.h"
 
-enum { CHUNK = 1 << 20, ZIP_OUT = 1 << 18 };
+enum { CHUNK = 1 << 20, STREAM_CHUNK = 1 << 16, ZIP_OUT = 1 << 18 };
 
 struct tp_chrome {
     tp_recorder *r;
@@ -290,6 +290,25 @@ static void add_flow(tp_chrome *c, const tp_trace_event *e)
     add_text(c, is_begin ? "}" : ",\"bp\":\"e\"}");
 }
 
+static void add_end(const tp_chrome *c, tp_buf *out);
+
+/* A stream's new events and its end in one call: a process that is killed between two of them
+ * leaves a whole file, and one inside leaves all but the last events. */
+static void write_stream(tp_chrome *c)
+{
+    size_t events = c->out.len;
+    add_end(c, &c->out);
+    off_t size = c->at + (off_t)c->out.len;
+    write_at(c, c->out.data, c->out.len, c->at);
+    if (!c->why && size < c->size && ftruncate(c->fd, size) != 0)
+        c->why = errno;
+    tp_buf_clear(&c->out);
+    if (c->why)
+        return;
+    c->size = size;
+    c->at += (off_t)events;
+}
+
 static void see(void *user, const tp_trace_event *e)
 {
     tp_chrome *c = user;
@@ -312,8 +331,10 @@ static void see(void *user, const tp_trace_event *e)
         break;
     }
     c->n++;
-    if (c->out.len >= CHUNK)
+    if (c->tmp && c->out.len >= CHUNK)
         write_out(c, false);
+    else if (!c->tmp && c->out.len >= STREAM_CHUNK)
+        write_stream(c);
 }
 
 static void add_name(tp_chrome *c, const char *what, long tid, const char *key, const char *name)
@@ -361,7 +382,7 @@ static void add_head(tp_chrome *c)
     add_name(c, "process_labels", 0, "labels", "CPU");
 }
 
-static void add_end(tp_chrome *c, tp_buf *out)
+static void add_end(const tp_chrome *c, tp_buf *out)
 {
     const tp_recorder *r = c->r;
     tp_json_w w;
@@ -445,17 +466,11 @@ tp_status tp_chrome_open(tp_recorder *r, const char *path, bool is_atomic, tp_ch
 
 tp_status tp_chrome_flush(tp_chrome *c, tp_error *err)
 {
-    size_t events = c->out.len;
-    add_end(c, &c->out);
-    off_t size = c->at + (off_t)c->out.len;
-    write_at(c, c->out.data, c->out.len, c->at);
-    if (!c->why && size < c->size && ftruncate(c->fd, size) != 0)
-        c->why = errno;
+    if (!c->why)
+        write_stream(c);
     tp_buf_clear(&c->out);
     if (c->why)
         return tp_fail(err, TP_ERR_IO, "cannot write the trace %s: %s", c->path, strerror(c->why));
-    c->size = size;
-    c->at += (off_t)events;
     return TP_OK;
 }
 
