@@ -103,8 +103,23 @@ static void add_members(tp_chrome *c, const char *object, bool *any)
     tp_buf_add(&c->out, from, (size_t)(to - from));
 }
 
+/* The place in the code, without the folders of the machine that built it. */
+static void add_source(tp_chrome *c, const tp_trace_site *site, bool *any)
+{
+    const char *slash = strrchr(site->file, '/');
+    add_text(c, *any ? ",\"source\":" : "\"source\":");
+    add_quoted(c, slash ? slash + 1 : site->file);
+    c->out.len--; /* the closing quote */
+    add_text(c, ":");
+    add_unsigned(c, (uint64_t)site->line);
+    add_text(c, "\"");
+    *any = true;
+}
+
 static void add_metadata(tp_chrome *c, const tp_trace_event *e, bool *any)
 {
+    if (e->site->file)
+        add_source(c, e->site, any);
     if (e->site->args)
         add_members(c, e->site->args, any);
     if (!e->text)
