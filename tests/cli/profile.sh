@@ -90,6 +90,10 @@ is "a range that the run ends in" "$(steps runs/late/trace/steps-5-89.json)" \
     "ProfilerStep#5 ProfilerStep#6 "
 expect_out "profile of steps 5 to 6"
 
+NVTX_INJECTION64_PATH=/nowhere.so run train --progress plain tiny.yaml run.name=nvtx sft.max_num_steps=1
+expect 0
+expect_out "NVTX_INJECTION64_PATH names no NVTX tool that can be loaded (/nowhere.so)"
+
 # Baseline, analysis, bottlenecks, in one command.
 run profile tiny.yaml --warmup 1 --steps 4 --record 1 --name before
 expect 0

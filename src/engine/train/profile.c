@@ -113,6 +113,9 @@ void tp_profile_open(trainer *t, int n_workers)
     tp_buf workers = {0};
     if (tp_trace_attach_nvtx())
         tp_trainer_notice(t, "an NVTX tool is attached: zones are its ranges");
+    else if (environment("NVTX_INJECTION64_PATH"))
+        tp_trainer_notice(t, "NVTX_INJECTION64_PATH names no NVTX tool that can be loaded (%s)",
+                          environment("NVTX_INJECTION64_PATH"));
     p->start = t->o->profile_start;
     p->stop = t->o->profile_stop;
     if (p->stop == 0)
