@@ -36,6 +36,14 @@ typedef struct {
     double loss, val_loss, best_val_loss, lr, grad_norm;
     double epoch;
     int64_t trained_tokens, used_tokens, padded_tokens; /* of this step */
+    tp_algorithm algorithm;
+    /* rollouts (GRPO) and preferences (DPO) */
+    double reward, reward_se; /* mean over samples; its standard error by prompts */
+    double kl, entropy, clip_fraction, mean_length, truncated_share, flat_groups;
+    double generated_tokens_per_s, logp_difference;
+    double accuracy, margin; /* DPO: of the step's pairs; margin of rewards times beta */
+    double val_accuracy;
+    double best_reward;
     double step_s, wait_s;            /* wait: for data */
     double trained_tokens_per_s, used_tokens_per_s;
     double mfu;
@@ -63,6 +71,7 @@ typedef struct {
 typedef struct {
     int64_t steps;      /* done in total */
     double final_loss, val_loss;
+    double val_accuracy; /* DPO, GRPO */
     tp_status status;   /* why it ended */
 } tp_train_result;
 
