@@ -161,7 +161,6 @@ static tp_status start(trainer *t, tp_error *err)
     for (int i = 0; i < TP_TIME_COUNT; i++)
         p->phase_s[i] = (double)t->phases.ns[i] * 1e-9;
     p->is_on = true;
-    tp_trace_pause(!p->matches[TP_WORKER_POLICY]);
     return TP_OK;
 }
 
@@ -193,7 +192,9 @@ tp_status tp_profile_begin_step(trainer *t, tp_error *err)
     if (!p->is_on)
         return TP_OK;
     snprintf(name, sizeof name, "ProfilerStep#%lld", (long long)step);
+    tp_trace_pause(false); /* the step is everybody's */
     p->step = tp_zone_begin(tp_trace_site_make("user_annotation", name, NULL));
+    tp_profile_worker(t, TP_WORKER_POLICY);
     return TP_OK;
 }
 
@@ -217,8 +218,10 @@ tp_status tp_profile_end_step(trainer *t, const step_result *r, tp_error *err)
     tp_profile *p = &t->profile;
     if (!p->is_on)
         return TP_OK;
+    tp_trace_pause(false);
     record_values(t, r);
     tp_zone_end(&p->step);
+    tp_profile_worker(t, TP_WORKER_POLICY);
     p->steps++;
     return t->state.step + 1 >= p->stop ? stop(t, err) : TP_OK;
 }
