@@ -197,9 +197,11 @@ static const tp_json *baseline(double step_s, double op_s, int n, const char *op
     tp_error err;
     assert_int_equal(tp_arena_init(&arena, 16 << 20, NULL), TP_OK);
     tp_buf_clear(&text);
-    tp_buf_addf(&text, "{\"schema\":1,\"made\":\"then\",\"machine\":\"here\",\"threads\":2,"
-                       "\"parameters\":1000,\"used_tokens_per_step\":95,\"peak_bytes\":4000,"
-                       "\"operators\":[{\"name\":\"%s\",\"s\":[", op);
+    tp_buf_addf(&text,
+                "{\"schema\":1,\"made\":\"then\",\"machine\":\"here\",\"threads\":2,"
+                "\"parameters\":1000,\"used_tokens_per_step\":95,\"peak_bytes\":4000,"
+                "\"operators\":[{\"name\":\"%s\",\"s\":[",
+                op);
     for (int i = 0; i < n; i++)
         tp_buf_addf(&text, "%s%.17g", i ? "," : "",
                     op_s * (1 + 0.01 * (tp_rng_uniform(&rng) - 0.5)));
@@ -258,8 +260,7 @@ static void equal_is_the_same(void **state)
 static void too_noisy_is_not_shown(void **state)
 {
     add_noise(data.step_s, 1.0);
-    assert_string_equal(tp_change_name(compare(0.1, 0.09, 20, "linear").step.verdict),
-                        "not shown");
+    assert_string_equal(tp_change_name(compare(0.1, 0.09, 20, "linear").step.verdict), "not shown");
 }
 
 static void few_steps_are_not_shown(void **state)
@@ -287,8 +288,9 @@ static void what_differs_is_said(void **state)
 
 static void bad_baselines_are_errors(void **state)
 {
-    static const char *const bad[] = {"{}", "{\"step_s\":[1]}", "{\"step_s\":[1,\"x\"]}",
-                                      "{\"step_s\":[1,-1]}", "{\"step_s\":5}", "[]"};
+    static const char *const bad[] = {
+        "{}", "{\"step_s\":[1]}", "{\"step_s\":[1,\"x\"]}", "{\"step_s\":[1,-1]}", "{\"step_s\":5}",
+        "[]"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         const tp_json *root;
         tp_profile_comparison c;
