@@ -263,19 +263,26 @@ static int answer_job(const request *r, const tp_trace_job *job)
     return print(&out);
 }
 
+static bool is_wanted(const request *r, const tp_trace_file *file)
+{
+    return r->f.rank == UNSET || file->rank == r->f.rank;
+}
+
 static int answer(const request *r, const tp_trace_job *job)
 {
     tp_buf out = {0};
     tp_json_w w;
     int status = 0;
-    size_t shown = 0;
-    bool is_list = r->f.json && job->n > 1;
+    size_t shown = 0, wanted_files = 0;
+    for (size_t i = 0; i < job->n; i++)
+        wanted_files += is_wanted(r, job->files[i]);
+    bool is_list = r->f.json && wanted_files > 1;
     tp_json_w_init(&w, &out, 1);
     if (is_list)
         tp_json_w_begin(&w, '[');
     for (size_t i = 0; i < job->n; i++) {
         const tp_trace_file *file = job->files[i];
-        if (r->f.rank != UNSET && file->rank != r->f.rank)
+        if (!is_wanted(r, file))
             continue;
         if (shown++ && !r->f.json)
             tp_buf_addc(&out, '\n');
