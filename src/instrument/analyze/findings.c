@@ -189,8 +189,9 @@ static void look_at_memory(const tp_finding_inputs *in, tp_findings *f)
                      d->label, d->leak.slope, d->leak.lo, d->leak.hi, d->leak.p_rising,
                      d->leak.n_used);
         }
-        double unused = share(d->peak_reserved - d->peak_bytes, d->peak_reserved);
-        if (d->peak_reserved > 0 && d->peak_bytes > 0 && unused > 0.25) {
+        bool is_known = d->peak_reserved > 0 && d->peak_bytes > 0;
+        double unused = is_known ? 1 - (double)d->peak_bytes / (double)d->peak_reserved : 0;
+        if (unused > 0.25) {
             tp_finding *one = add(f, "reserved memory is not used", TP_UNKNOWN, 1,
                                   "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; fewer "
                                   "different sizes; a memory snapshot shows the fragments");

@@ -135,7 +135,7 @@ void tp_idle_make(const tp_selection *sel, tp_idle_table *ret)
             if (reach == INT64_MIN || a->end > reach)
                 reach = a->end;
         }
-        summarize(&t.rows[d], t.gaps + first, t.n_gaps - first);
+        summarize(&t.rows[d], t.gaps ? t.gaps + first : NULL, t.n_gaps - first);
     }
     if (t.n_gaps)
         qsort(t.gaps, t.n_gaps, sizeof *t.gaps, longest_first);

@@ -15,6 +15,14 @@ int64_t tp_add_saturating(int64_t a, int64_t b)
     return sum;
 }
 
+int64_t tp_subtract_saturating(int64_t a, int64_t b)
+{
+    int64_t difference;
+    if (__builtin_sub_overflow(a, b, &difference))
+        return b < 0 ? INT64_MAX : INT64_MIN + 1;
+    return difference;
+}
+
 static int compare_i64(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;

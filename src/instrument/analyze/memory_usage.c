@@ -80,7 +80,7 @@ static void pair_up(walk *w, size_t i)
     tp_number_map_set(&w->live, m->addr, GONE);
     w->lifetimes =
         tp_vec_room(w->lifetimes, &w->cap_lifetimes, w->n_lifetimes + 1, sizeof *w->lifetimes);
-    w->lifetimes[w->n_lifetimes++] = m->ts - at(w, from)->ts;
+    w->lifetimes[w->n_lifetimes++] = tp_subtract_saturating(m->ts, at(w, from)->ts);
 }
 
 static void follow(walk *w)
@@ -89,7 +89,7 @@ static void follow(walk *w)
     const tp_memory_instant *first = at(w, 0);
     int64_t running = 0;
     d->has_totals = first->allocated != TP_UNKNOWN;
-    d->first_bytes = d->has_totals ? first->allocated - first->bytes : 0;
+    d->first_bytes = d->has_totals ? tp_subtract_saturating(first->allocated, first->bytes) : 0;
     d->peak_bytes = running = d->first_bytes;
     d->peak_ts = first->ts;
     d->peak_reserved = TP_UNKNOWN;
