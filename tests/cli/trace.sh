@@ -1,7 +1,7 @@
 # `temper trace` on committed small traces: exact figures, every view and form, compare,
 # export, and what is said about bad input.
 . "$SOURCE/tests/cli/lib.sh"
-data=$SOURCE/tests/data/traces
+data=$SOURCE/tests/data/trace_reports
 cp "$data"/* .
 
 # exact: every figure of expected.json, counted nanosecond by nanosecond

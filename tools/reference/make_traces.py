@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Small traces with known answers for tests/cli/trace.sh.
 
-    make_traces.py OUT        (tests/data/traces in the repository)
+    make_traces.py OUT        (tests/data/trace_reports in the repository)
 
 Writes a Kineto trace of two devices, an Nsight export, a memory snapshot, two ranks of a
 job, and expected.json: the figures by counting nanoseconds one by one, in the names that

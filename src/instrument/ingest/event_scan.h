@@ -110,7 +110,7 @@ struct tp_event_scan {
     void *context;
 
     tp_gap *gaps;
-    uint32_t n_gaps;
+    uint32_t n_gaps, gap_cap;
     uint32_t array_context[2];        /* by tp_scan_state */
     uint32_t phase_context[128];      /* after the value of "ph" */
     uint32_t opened_context[TP_KEYS]; /* after a gap that opened an event with this key */
@@ -119,8 +119,9 @@ struct tp_event_scan {
         uint32_t len, context;
     } category_context[64];
 
-    unsigned odd_values; /* bare words among the event's values */
-    uint64_t odd_commas, repaired_strings;
+    /* of the event in progress: a scan that is repeated counts anew */
+    unsigned odd_values, odd_commas, repaired_strings;
+    uint64_t array_commas; /* odd ones between events */
 };
 
 TP_CHECKED tp_status tp_event_scan_init(tp_event_scan *scan, tp_error *err);
@@ -183,7 +184,7 @@ static inline void tp_scan_open(tp_event_scan *scan, const char *at)
 {
     scan->event = at;
     scan->args = scan->args_end = NULL;
-    scan->odd_values = 0;
+    scan->odd_values = scan->odd_commas = scan->repaired_strings = 0;
     if (++scan->number >> (32 - TP_VALUE_FLAGS)) { /* the numbers are used up */
         memset(scan->slots, 0, sizeof scan->slots);
         scan->number = 1;

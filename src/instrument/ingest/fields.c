@@ -72,7 +72,7 @@ static tp_field_result ns_with_exponent(const char *text, size_t len, int64_t *r
     copy[end - p - 1] = 0;
     char *rest;
     long exponent = strtol(copy, &rest, 10);
-    if (*rest)
+    if (*rest || rest == copy)
         return TP_FIELD_NONE;
     long places = (long)point + exponent + 3; /* digits before the point of nanoseconds */
     uint64_t v = 0;

@@ -37,6 +37,7 @@ typedef struct {
     bool (*progress)(void *context, uint64_t done, uint64_t total);
     void *context;
     bool one_thread;    /* do not inflate on a second thread */
+    uint32_t window;    /* bytes of text that are looked at together; 0: a megabyte */
     uint64_t max_bytes; /* of text after inflating; 0: no limit */
 } tp_ingest_options;
 

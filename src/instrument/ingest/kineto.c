@@ -197,8 +197,7 @@ static void finish(tp_kineto *k)
 {
     tp_trace_info *info = &k->events->info;
     tp_event_counts *counts = &k->events->counts;
-    counts->odd_commas += k->scan.odd_commas;
-    counts->repaired_strings += k->scan.repaired_strings;
+    counts->odd_commas += k->scan.array_commas;
     tp_kineto_members_read(k);
     info->time_form = time_form(k);
     bool is_epoch =

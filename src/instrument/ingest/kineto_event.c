@@ -335,6 +335,8 @@ bool tp_kineto_event(tp_event_scan *scan)
     counts->events++;
     counts->ph[phase]++;
     counts->odd_numbers += scan->odd_values;
+    counts->odd_commas += scan->odd_commas;
+    counts->repaired_strings += scan->repaired_strings;
     if ((phase == 'i' || phase == 'I' || phase == 'X') && is_memory(k)) {
         int64_t ts = 0;
         if (phase == 'X')

@@ -18,14 +18,14 @@
 
 enum {
     HEAD = 64 << 10, /* room for what is left over */
-    DATA = 1 << 20,
+    WINDOW = 1 << 20,
     INPUT = 256 << 10,
     N_BUFFERS = 3,
     MAX_PIECE = 1 << 30
 };
 
 typedef struct {
-    char *block; /* HEAD, DATA, TP_SCAN_PAD */
+    char *block; /* HEAD, the window, TP_SCAN_PAD */
     size_t len;
     bool is_last;
     tp_status status;
@@ -39,6 +39,7 @@ struct tp_source_reader {
     const uint8_t *memory;
     size_t memory_left;
     uint64_t file_bytes, max_bytes, produced;
+    uint32_t window; /* bytes */
     bool is_gzip, input_ended;
     bool inside_member; /* of gzip: begun and not ended */
     struct inflate_state *inflate;
@@ -124,7 +125,7 @@ static tp_status inflate_into(tp_source_reader *r, buffer *b, tp_error *err)
 {
     struct inflate_state *s = r->inflate;
     s->next_out = (uint8_t *)b->block + HEAD;
-    s->avail_out = DATA;
+    s->avail_out = r->window;
     while (s->avail_out && !b->is_last) {
         if (s->avail_in < 64 && !r->input_ended)
             TP_TRY(refill_input(r, err));
@@ -147,15 +148,15 @@ static tp_status inflate_into(tp_source_reader *r, buffer *b, tp_error *err)
             b->is_last = true;
         }
     }
-    b->len = DATA - s->avail_out;
+    b->len = r->window - s->avail_out;
     return TP_OK;
 }
 
 static tp_status copy_into(tp_source_reader *r, buffer *b, tp_error *err)
 {
-    while (b->len < DATA && !b->is_last) {
+    while (b->len < r->window && !b->is_last) {
         size_t n;
-        TP_TRY(read_some(r, b->block + HEAD + b->len, DATA - b->len, &n, err));
+        TP_TRY(read_some(r, b->block + HEAD + b->len, r->window - b->len, &n, err));
         b->len += n;
         b->is_last = n == 0;
     }
@@ -209,7 +210,7 @@ static tp_status open_file(tp_source_reader *r, const char *path, uint8_t magic[
 static tp_status start(tp_source_reader *r, bool threaded, tp_error *err)
 {
     for (int i = 0; i < N_BUFFERS; i++) {
-        r->buffers[i].block = malloc(HEAD + DATA + TP_SCAN_PAD);
+        r->buffers[i].block = malloc(HEAD + (size_t)r->window + TP_SCAN_PAD);
         if (!r->buffers[i].block)
             return tp_fail(err, TP_ERR_NOMEM, "no memory for reading '%s'", r->path);
     }
@@ -250,6 +251,7 @@ tp_status tp_source_open(tp_source *s, const char *path, const void *bytes, size
                             .total = n,
                             .path = path,
                             .max_bytes = options->max_bytes,
+                            .window = options->window ? options->window : WINDOW,
                             .progress = options->progress,
                             .context = options->context};
     if (!bytes) {
@@ -262,7 +264,9 @@ tp_status tp_source_open(tp_source *s, const char *path, const void *bytes, size
         memcpy(magic, bytes, 2);
     }
     r->is_gzip = magic[0] == 0x1f && magic[1] == 0x8b;
-    bool worth_a_thread = r->total > (r->is_gzip ? DATA / 4 : 2 * DATA);
+    if (!r->is_gzip && r->total && r->total < r->window) /* no more than the file can fill */
+        r->window = (uint32_t)r->total;
+    bool worth_a_thread = r->total > (r->is_gzip ? WINDOW / 4 : 2 * WINDOW);
     tp_status status = start(r, worth_a_thread && !options->one_thread, err);
     if (status != TP_OK)
         tp_source_close(s);
@@ -336,8 +340,8 @@ static tp_status join(tp_source *s, const char *keep, size_t kept, tp_error *err
         return tp_fail(err, TP_ERR_FORMAT,
                        "'%s': an element of more than 1 GB at byte %llu; is this a trace?", r->path,
                        (unsigned long long)s->begin_offset);
-    char *block = malloc(kept + DATA + TP_SCAN_PAD);
-    size_t cap = kept + DATA;
+    char *block = malloc(kept + r->window + TP_SCAN_PAD);
+    size_t cap = kept + r->window;
     if (!block)
         return tp_fail(err, TP_ERR_NOMEM, "no memory for an element of %zu bytes", kept);
     memcpy(block, keep, kept);
