@@ -192,6 +192,10 @@ static void put_events(tp_json_w *w, tp_trace_report *r)
     put_str(w, "scope", tp_scope_name(r->selection.options.scope));
     put_kernels(w, r);
     put_devices(w, r);
+    if (r->selection.n_graphs) {
+        put_i64(w, "graphs_without_kernels", (int64_t)r->selection.n_graphs);
+        put_i64(w, "idle_under_graphs_ns", tp_idle_under_graphs(&r->selection));
+    }
     put_i64(w, "memory_instants", (int64_t)e->counts.memory_instants);
     put_i64(w, "alloc_bytes", e->counts.alloc_bytes);
     put_i64(w, "free_bytes", e->counts.free_bytes);

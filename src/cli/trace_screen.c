@@ -93,12 +93,12 @@ static void put_share(tp_grid *g, int64_t part, int64_t whole)
     tp_grid_text(g, text);
 }
 
-static int64_t graph_time(tp_trace_report *r, size_t device, bool all)
+static int64_t graph_time(tp_trace_report *r, size_t device)
 {
     const tp_idle_table *t = tp_trace_idle(r);
     int64_t sum = 0;
     for (size_t i = 0; i < t->n; i++)
-        if (all || t->rows[i].device == device)
+        if (t->rows[i].device == device)
             sum += t->rows[i].graph_ns;
     return sum;
 }
@@ -133,10 +133,10 @@ static void put_time(tp_trace_report *r, int width, tp_buf *out)
     tp_grid_column(&g, "span", "span", TP_CELL_TEXT);
     for (size_t d = 0; d < n; d++) {
         snprintf(name, sizeof name, "%s %s", r->selection.devices[d], device_name(r, d));
-        put_device(r, &g, name, &r->by_device[d], graph_time(r, d, false));
+        put_device(r, &g, name, &r->by_device[d], graph_time(r, d));
     }
     if (n > 1)
-        put_device(r, &g, "all, merged", &r->all, 0);
+        put_device(r, &g, "all, merged", &r->all, tp_idle_under_graphs(&r->selection));
     tp_buf_addc(out, '\n');
     tp_grid_print(&g, 0, width, out);
     tp_grid_release(&g);
@@ -204,7 +204,10 @@ static void put_unknown(tp_trace_report *r, int width, tp_buf *out)
     bool is_kineto = r->file->kind == TP_FILE_KINETO;
     tp_buf_adds(out, "\nNot known from this file, or to be doubted\n");
     size_t from = out->len;
-    if (r->selection.n_all == 0)
+    if (r->selection.n_all == 0 && e->counts.kind[TP_EVENT_DEVICE])
+        put_wrapped(out, "  - ", "device work of an accelerator that is neither CUDA, ROCm nor XPU is "
+                    "counted, not analysed", width);
+    else if (r->selection.n_all == 0)
         put_wrapped(out, "  - ", "no device activity recorded: profile with ProfilerActivity.CUDA, "
                     "on a machine where the profiler may use the device's counters", width);
     if (e->n_memory == 0 && is_kineto)

@@ -147,6 +147,25 @@ void tp_idle_make(const tp_selection *sel, tp_idle_table *ret)
     *ret = t;
 }
 
+int64_t tp_idle_under_graphs(const tp_selection *sel)
+{
+    tp_breakdown all;
+    tp_periods busy = {0}, graphs = {0}, hidden = {0};
+    if (sel->n_graphs == 0 || !tp_breakdown_make(sel->v, sel->n, TP_ALL_DEVICES, &all))
+        return 0;
+    for (size_t i = 0; i < sel->events->n; i++)
+        if (sel->events->kind[i] == TP_EVENT_GRAPH)
+            tp_periods_add(&graphs, sel->events->start[i], tp_event_end(sel->events, i));
+    tp_periods_normalize(&graphs);
+    tp_breakdown_union(sel->v, sel->n, TP_ALL_DEVICES, TP_WORK_COUNT, &busy);
+    tp_periods_subtract(&graphs, &busy, &hidden);
+    int64_t ns = tp_periods_within(&hidden, all.start, all.end);
+    tp_periods_release(&busy);
+    tp_periods_release(&graphs);
+    tp_periods_release(&hidden);
+    return ns;
+}
+
 void tp_idle_release(tp_idle_table *t)
 {
     free(t->rows);

@@ -43,6 +43,9 @@ typedef struct {
 } tp_idle_table;
 
 void tp_idle_make(const tp_selection *selection, tp_idle_table *ret);
+/* Time under whole graph launches of any device while no recorded work ran on any: part of
+ * what tp_breakdown_make() over all devices calls idle, and not idle. */
+int64_t tp_idle_under_graphs(const tp_selection *selection);
 void tp_idle_release(tp_idle_table *table);
 
 #endif
