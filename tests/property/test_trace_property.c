@@ -143,13 +143,14 @@ static void add_work(tp_buf *text, tp_rng *rng, int i)
 {
     int64_t ts = below(rng, TIME), dur = below(rng, 40), device = below(rng, 2);
     bool is_copy = below(rng, 4) == 0;
-    tp_buf_addf(text,
-                "%s{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s\",\"pid\":%lld,\"tid\":%lld,\"ts\":0.%03lld,"
-                "\"dur\":0.%03lld,\"args\":{\"device\":%lld,\"stream\":%lld,\"correlation\":%d}}",
-                i ? "," : "", is_copy ? "gpu_memcpy" : "kernel",
-                is_copy ? "Memcpy HtoD" : kernel_names[below(rng, 4)], (long long)device,
-                (long long)below(rng, 3), (long long)ts, (long long)dur, (long long)device,
-                (long long)below(rng, 3), i + 1);
+    tp_buf_addf(
+        text,
+        "%s{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s\",\"pid\":%lld,\"tid\":%lld,\"ts\":0.%03lld,"
+        "\"dur\":0.%03lld,\"args\":{\"device\":%lld,\"stream\":%lld,\"correlation\":%d}}",
+        i ? "," : "", is_copy ? "gpu_memcpy" : "kernel",
+        is_copy ? "Memcpy HtoD" : kernel_names[below(rng, 4)], (long long)device,
+        (long long)below(rng, 3), (long long)ts, (long long)dur, (long long)device,
+        (long long)below(rng, 3), i + 1);
     if (below(rng, 4) == 0)
         return;
     int64_t call = ts - below(rng, 60);

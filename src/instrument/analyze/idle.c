@@ -10,7 +10,10 @@ typedef struct {
     tp_periods sync, data, *graphs;
 } context;
 
-static bool is_host_call(uint8_t kind) { return kind == TP_EVENT_RUNTIME || kind == TP_EVENT_DRIVER; }
+static bool is_host_call(uint8_t kind)
+{
+    return kind == TP_EVENT_RUNTIME || kind == TP_EVENT_DRIVER;
+}
 
 static void find_host_times(const tp_selection *sel, context *c)
 {

@@ -31,7 +31,7 @@ typedef struct {
     uint32_t device;
     int64_t idle_ns, gaps;
     int64_t host_ns, launch_ns, queued_ns, unknown_ns, graph_ns;
-    int64_t host_sync_ns, host_data_ns; /* parts of host_ns */
+    int64_t host_sync_ns, host_data_ns;         /* parts of host_ns */
     int64_t gap_p50_ns, gap_p90_ns, gap_max_ns; /* TP_UNKNOWN without gaps */
 } tp_idle_row;
 

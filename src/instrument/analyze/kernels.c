@@ -93,8 +93,7 @@ void tp_kernels_make(const tp_activity *v, size_t n, bool only_kernels, tp_name_
         const tp_activity *one = &v[keyed[from].index];
         tp_sort_i64(durations, to - from);
         t.rows = tp_vec_room(t.rows, &cap, t.n + 1, sizeof *t.rows);
-        t.rows[t.n] =
-            (tp_kernel_row){.name = one->name, .first = one->event, .work = one->work};
+        t.rows[t.n] = (tp_kernel_row){.name = one->name, .first = one->event, .work = one->work};
         fill_row(&t.rows[t.n], durations, to - from);
         t.kernels += t.rows[t.n].count;
         t.total_ns = tp_add_saturating(t.total_ns, t.rows[t.n].total_ns);

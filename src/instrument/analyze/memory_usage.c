@@ -36,7 +36,8 @@ static uint32_t *order_instants(const tp_events *e)
 
 static void label(tp_memory_device *d)
 {
-    static const char *const types[] = {"CPU", "CUDA", "MKLDNN", "OPENGL", "OPENCL", "IDEEP", "HIP"};
+    static const char *const types[] = {"CPU",    "CUDA",  "MKLDNN", "OPENGL",
+                                        "OPENCL", "IDEEP", "HIP"};
     const char *type = d->device_type >= 0 && d->device_type < 7 ? types[d->device_type] : "device";
     if (d->device < 0)
         snprintf(d->label, sizeof d->label, "%s", type);

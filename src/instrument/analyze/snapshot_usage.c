@@ -58,8 +58,8 @@ static void on_free(ring *r, size_t i)
     const tp_mem_entry *a = &r->snapshot->entries[from];
     if (a->time_us == TP_UNKNOWN || e->time_us == TP_UNKNOWN)
         return;
-    r->lifetimes = tp_vec_room(r->lifetimes, &r->cap_lifetimes, r->n_lifetimes + 1,
-                               sizeof *r->lifetimes);
+    r->lifetimes =
+        tp_vec_room(r->lifetimes, &r->cap_lifetimes, r->n_lifetimes + 1, sizeof *r->lifetimes);
     r->lifetimes[r->n_lifetimes++] = tp_subtract_saturating(e->time_us, a->time_us);
 }
 
@@ -284,9 +284,9 @@ static const char *file_name(const char *path)
 /* Frames of the recording itself and of the allocator say nothing about who asked. */
 static bool is_plumbing(const char *function)
 {
-    static const char *const words[] = {"torch::unwind",   "CapturedTraceback", "gatherTraceback",
-                                        "gather_with_cpp", "c10::",             "CUDACachingAllocator",
-                                        "at::detail::",    "TensorBase at::"};
+    static const char *const words[] = {
+        "torch::unwind", "CapturedTraceback",    "gatherTraceback", "gather_with_cpp",
+        "c10::",         "CUDACachingAllocator", "at::detail::",    "TensorBase at::"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strstr(function, words[i]))
             return true;
@@ -302,8 +302,8 @@ void tp_snapshot_stack_text(const tp_snapshot *s, uint32_t stack, size_t depth, 
     const tp_mem_stack *k = &s->stacks[stack];
     size_t n_python = 0, shown = 0;
     for (uint32_t i = 0; i < k->n; i++)
-        n_python += tp_str_ends(
-            tp_snapshot_str(s, s->frames[s->stack_frames[k->first + i]].file), ".py");
+        n_python +=
+            tp_str_ends(tp_snapshot_str(s, s->frames[s->stack_frames[k->first + i]].file), ".py");
     for (uint32_t i = 0; i < k->n && shown < depth; i++) {
         const tp_mem_frame *f = &s->frames[s->stack_frames[k->first + i]];
         const char *file = tp_snapshot_str(s, f->file), *function = tp_snapshot_str(s, f->function);

@@ -85,10 +85,9 @@ static void sizes_and_factors(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(names_that_communicate),
-                                       cmocka_unit_test(names_that_compute),
-                                       cmocka_unit_test(collectives_by_name_and_metadata),
-                                       cmocka_unit_test(bandwidth_as_nccl_tests_prints_it),
-                                       cmocka_unit_test(sizes_and_factors)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_that_communicate), cmocka_unit_test(names_that_compute),
+        cmocka_unit_test(collectives_by_name_and_metadata),
+        cmocka_unit_test(bandwidth_as_nccl_tests_prints_it), cmocka_unit_test(sizes_and_factors)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,18 +13,21 @@ static tp_trace_file *steps_of(int n, int us, const char *extra)
     tp_buf text = {0};
     for (int i = 0; i < n; i++) {
         int ts = 1000 * i, dur = us + i * 7 % 5;
-        tp_buf_addf(&text,
-                    "%s{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#%d\",\"pid\":9,"
-                    "\"tid\":1,\"ts\":%d,\"dur\":%d,\"args\":{}},",
-                    i ? "," : "", i + 1, ts, us + 400 + i * 3 % 4);
-        tp_buf_addf(&text,
-                    "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":9,"
-                    "\"tid\":1,\"ts\":%d,\"dur\":5,\"args\":{\"correlation\":%d}},",
-                    ts + 10, i + 1);
-        tp_buf_addf(&text,
-                    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\",\"pid\":0,\"tid\":7,\"ts\":%d,"
-                    "\"dur\":%d,\"args\":{\"device\":0,\"stream\":7,\"correlation\":%d}}",
-                    ts + 20, dur, i + 1);
+        tp_buf_addf(
+            &text,
+            "%s{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#%d\",\"pid\":9,"
+            "\"tid\":1,\"ts\":%d,\"dur\":%d,\"args\":{}},",
+            i ? "," : "", i + 1, ts, us + 400 + i * 3 % 4);
+        tp_buf_addf(
+            &text,
+            "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":9,"
+            "\"tid\":1,\"ts\":%d,\"dur\":5,\"args\":{\"correlation\":%d}},",
+            ts + 10, i + 1);
+        tp_buf_addf(
+            &text,
+            "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\",\"pid\":0,\"tid\":7,\"ts\":%d,"
+            "\"dur\":%d,\"args\":{\"device\":0,\"stream\":7,\"correlation\":%d}}",
+            ts + 20, dur, i + 1);
     }
     tp_buf_adds(&text, extra);
     tp_trace_file *file = read_trace("steps.json", tp_buf_str(&text));
@@ -64,7 +67,7 @@ static void a_faster_kernel_is_better(void **state)
     assert_true(c.is_paired);
     assert_int_equal(gemm->before_count, 8);
     assert_int_equal((int64_t)llround(gemm->after_step - gemm->before_step), -100000);
-    assert_int_equal(find(&c, &c.totals, "compute")->presence, TP_IN_BOTH);
+    assert_int_equal(find(&c, &c.totals, "compute")->presence, TP_COMPARE_IN_BOTH);
     tp_comparison_release(&c);
     tp_trace_close(before);
     tp_trace_close(after);
@@ -78,9 +81,9 @@ static void a_verdict_needs_evidence(void **state)
     tp_comparison shown = compare(before, after), not_shown = compare(before, few);
 
     assert_false(shown.is_paired);
-    assert_int_equal(find(&shown, &shown.kernels, "gemm")->verdict, TP_VERDICT_BETTER);
+    assert_int_equal(find(&shown, &shown.kernels, "gemm")->verdict, TP_COMPARE_BETTER);
     assert_true(find(&shown, &shown.kernels, "gemm")->hi < -90000);
-    assert_int_equal(find(&not_shown, &not_shown.kernels, "gemm")->verdict, TP_VERDICT_NOT_SHOWN);
+    assert_int_equal(find(&not_shown, &not_shown.kernels, "gemm")->verdict, TP_COMPARE_NOT_SHOWN);
     assert_true(isnan(find(&not_shown, &not_shown.kernels, "gemm")->lo));
     tp_comparison_release(&shown);
     tp_comparison_release(&not_shown);
@@ -96,9 +99,9 @@ static void what_is_new_and_what_is_gone(void **state)
 
     tp_comparison c = compare(before, after);
 
-    assert_int_equal(find(&c, &c.kernels, "old")->presence, TP_DISAPPEARED);
-    assert_int_equal(find(&c, &c.kernels, "new")->presence, TP_APPEARED);
-    assert_int_equal(find(&c, &c.kernels, "gemm")->presence, TP_IN_BOTH);
+    assert_int_equal(find(&c, &c.kernels, "old")->presence, TP_COMPARE_DISAPPEARED);
+    assert_int_equal(find(&c, &c.kernels, "new")->presence, TP_COMPARE_APPEARED);
+    assert_int_equal(find(&c, &c.kernels, "gemm")->presence, TP_COMPARE_IN_BOTH);
     tp_comparison_release(&c);
     tp_trace_close(before);
     tp_trace_close(after);
@@ -111,7 +114,7 @@ static void equal_traces_are_the_same(void **state)
     tp_comparison c = compare(file, file);
 
     for (size_t i = 0; i < c.totals.n; i++)
-        assert_int_equal(c.totals.rows[i].verdict, TP_VERDICT_SAME);
+        assert_int_equal(c.totals.rows[i].verdict, TP_COMPARE_SAME);
     tp_comparison_release(&c);
     tp_trace_close(file);
 }
@@ -124,12 +127,13 @@ static tp_trace_file *rank_of(int late, int clock)
 {
     tp_buf text = {0};
     for (int i = 0; i < 10; i++)
-        tp_buf_addf(&text,
-                    "%s{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"ncclDevKernel_AllReduce\",\"pid\":0,"
-                    "\"tid\":7,\"ts\":%d,\"dur\":%d,\"args\":{\"device\":0,\"stream\":7,"
-                    "\"correlation\":%d,\"Collective name\":\"allreduce\",\"In msg nelems\":1000,"
-                    "\"Out msg nelems\":1000,\"Group size\":2,\"dtype\":\"Float\"}}",
-                    i ? "," : "", 100 * (i + 1) - 50 + late + clock, 50 - late, i + 1);
+        tp_buf_addf(
+            &text,
+            "%s{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"ncclDevKernel_AllReduce\",\"pid\":0,"
+            "\"tid\":7,\"ts\":%d,\"dur\":%d,\"args\":{\"device\":0,\"stream\":7,"
+            "\"correlation\":%d,\"Collective name\":\"allreduce\",\"In msg nelems\":1000,"
+            "\"Out msg nelems\":1000,\"Group size\":2,\"dtype\":\"Float\"}}",
+            i ? "," : "", 100 * (i + 1) - 50 + late + clock, 50 - late, i + 1);
     tp_trace_file *file = read_trace("rank.json", tp_buf_str(&text));
     tp_buf_release(&text);
     return file;
@@ -165,10 +169,9 @@ static void the_straggler_is_found_behind_the_clocks(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_faster_kernel_is_better),
-                                       cmocka_unit_test(a_verdict_needs_evidence),
-                                       cmocka_unit_test(what_is_new_and_what_is_gone),
-                                       cmocka_unit_test(equal_traces_are_the_same),
-                                       cmocka_unit_test(the_straggler_is_found_behind_the_clocks)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_faster_kernel_is_better), cmocka_unit_test(a_verdict_needs_evidence),
+        cmocka_unit_test(what_is_new_and_what_is_gone), cmocka_unit_test(equal_traces_are_the_same),
+        cmocka_unit_test(the_straggler_is_found_behind_the_clocks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

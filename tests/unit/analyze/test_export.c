@@ -6,10 +6,12 @@
 #include "instrument/analyze/export.h"
 
 static const char events[] =
-    NOTE("ProfilerStep#1", 1, 0, 400) "," OP("aten::mm;\\\"x\\\"", 1, 80, 40) ","
-    CALL("cudaLaunchKernel", 1, 90, 5, 1) "," KERNEL("gemm", 7, 100.125, 50.001, 1) ","
-    KERNEL("ncclDevKernel_AllReduce", 7, 120, 50, 2) ","
-    COPY("Memcpy HtoD (Pageable -> Device)", 9, 185, 15, 3, 3000);
+    NOTE("ProfilerStep#1", 1, 0, 400) "," OP("aten::mm;\\\"x\\\"", 1, 80, 40) "," CALL(
+        "cudaLaunchKernel", 1, 90, 5,
+        1) "," KERNEL("gemm", 7, 100.125, 50.001,
+                      1) "," KERNEL("ncclDevKernel_AllReduce", 7, 120, 50,
+                                    2) "," COPY("Memcpy HtoD (Pageable -> Device)", 9, 185, 15, 3,
+                                                3000);
 
 static tp_status append(void *context, const void *bytes, size_t n, tp_error *err)
 {

@@ -9,19 +9,22 @@
 #include "instrument/analyze/snapshot_usage.h"
 
 #define MEMORY(ts, addr, bytes, total, index)                                                    \
-    "{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\",\"pid\":9,"     \
-    "\"tid\":1,\"ts\":" #ts ",\"args\":{\"Addr\":" #addr ",\"Bytes\":" #bytes                     \
-    ",\"Total Allocated\":" #total ",\"Total Reserved\":4096,\"Device Type\":1,\"Device Id\":0,"  \
+    "{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\",\"pid\":9,"   \
+    "\"tid\":1,\"ts\":" #ts ",\"args\":{\"Addr\":" #addr ",\"Bytes\":" #bytes                    \
+    ",\"Total Allocated\":" #total ",\"Total Reserved\":4096,\"Device Type\":1,\"Device Id\":0," \
     "\"Ev Idx\":" #index "}}"
 
 static void instants_are_put_in_order(void **state)
 {
     /* File order is not time order; two instants share a time and are told apart by Ev Idx. */
     tp_trace_file *file = read_trace(
-        "memory.json", OP("aten::empty", 1, 5, 10) "," OP("aten::mm", 1, 20, 10) ","
-                       MEMORY(25, 2, 200, 1300, 3) "," MEMORY(10, 1, 100, 1100, 1) ","
-                       MEMORY(40, 1, -100, 900, 6) "," MEMORY(25, 3, 50, 1350, 4) ","
-                       MEMORY(30, 77, -350, 1000, 5));
+        "memory.json",
+        OP("aten::empty", 1, 5, 10) "," OP("aten::mm", 1, 20, 10) "," MEMORY(
+            25, 2, 200, 1300, 3) "," MEMORY(10, 1, 100, 1100,
+                                            1) "," MEMORY(40, 1, -100, 900,
+                                                          6) "," MEMORY(25, 3, 50, 1350,
+                                                                        4) "," MEMORY(30, 77, -350,
+                                                                                      1000, 5));
     tp_selection s = select_all(file);
     tp_operators o;
     tp_memory_usage u;
@@ -151,16 +154,30 @@ static void a_ring_that_lost_its_beginning(void **state)
     uint32_t freed = tp_string_add(&s.strings, "free_completed", 14);
     tp_mem_segment segment = {.total = 4096, .allocated = 1536, .active = 1536, .requested = 1300};
     tp_mem_block blocks[] = {
-        {.addr = 0x100, .size = 1024, .requested = 1000, .state = TP_BLOCK_ALLOCATED,
+        {.addr = 0x100,
+         .size = 1024,
+         .requested = 1000,
+         .state = TP_BLOCK_ALLOCATED,
          .state_text = active},
-        {.addr = 0x500, .size = 512, .requested = 300, .state = TP_BLOCK_ALLOCATED,
+        {.addr = 0x500,
+         .size = 512,
+         .requested = 300,
+         .state = TP_BLOCK_ALLOCATED,
          .state_text = active},
         {.addr = 0x700, .size = 2560, .state = TP_BLOCK_INACTIVE, .state_text = inactive}};
     tp_mem_entry entries[] = {
-        {.action = TP_MEM_FREE_COMPLETED, .action_text = freed, .addr = 0x900, .size = 700, .time_us = 10},
+        {.action = TP_MEM_FREE_COMPLETED,
+         .action_text = freed,
+         .addr = 0x900,
+         .size = 700,
+         .time_us = 10},
         {.action = TP_MEM_ALLOC, .action_text = alloc, .addr = 0x500, .size = 300, .time_us = 20},
         {.action = TP_MEM_ALLOC, .action_text = alloc, .addr = 0x700, .size = 2000, .time_us = 30},
-        {.action = TP_MEM_FREE_COMPLETED, .action_text = freed, .addr = 0x700, .size = 2000, .time_us = 75}};
+        {.action = TP_MEM_FREE_COMPLETED,
+         .action_text = freed,
+         .addr = 0x700,
+         .size = 2000,
+         .time_us = 75}};
     size_t first[] = {0, 4};
     tp_mem_stack none = {0};
     s.segments = &segment;

@@ -11,14 +11,37 @@
  * stream 9                              [copy 185..200)
  * host       launches at 90, 95, 100, 172, 290 */
 static const char small[] =
-    OP("aten::mm", 1, 80, 40) "," CALL("cudaLaunchKernel", 1, 90, 5, 1) ","
-    CALL("cudaLaunchKernel", 1, 95, 5, 2) "," CALL("cudaMemcpyAsync", 1, 100, 5, 3) ","
-    OP("aten::relu", 1, 170, 10) "," CALL("cudaLaunchKernel", 1, 172, 5, 4) ","
-    OP("aten::linear", 1, 280, 30) "," OP("aten::mm", 1, 285, 20) ","
-    CALL("cudaLaunchKernel", 1, 290, 5, 5) ","
-    KERNEL("gemm", 7, 100, 50, 1) "," KERNEL("ncclDevKernel_AllReduce", 8, 120, 50, 2) ","
-    COPY("Memcpy HtoD (Pageable -> Device)", 9, 185, 15, 3, 3000) ","
-    KERNEL("relu", 7, 180, 10, 4) "," KERNEL("gemm", 7, 300, 40, 5);
+    OP("aten::mm", 1, 80, 40) "," CALL("cudaLaunchKernel", 1, 90, 5, 1) "," CALL("cudaLaunchKernel", 1, 95, 5, 2) "," CALL(
+        "cudaMemcpyAsync",
+        1, 100,
+        5,
+        3) "," OP("aten::relu", 1, 170,
+                  10) "," CALL("cudaLaunchKernel", 1, 172, 5,
+                               4) "," OP("aten::linear", 1, 280,
+                                         30) "," OP("aten::mm", 1, 285,
+                                                    20) "," CALL("cudaLaunchKernel", 1, 290, 5,
+                                                                 5) "," KERNEL("gemm", 7, 100, 50,
+                                                                               1) "," KERNEL("ncclD"
+                                                                                             "evKer"
+                                                                                             "nel_"
+                                                                                             "AllRe"
+                                                                                             "duce",
+                                                                                             8, 120,
+                                                                                             50,
+                                                                                             2) "," COPY("Memcpy HtoD (Pageable -> Device)",
+                                                                                                         9,
+                                                                                                         185,
+                                                                                                         15,
+                                                                                                         3,
+                                                                                                         3000) "," KERNEL("relu",
+                                                                                                                          7,
+                                                                                                                          180,
+                                                                                                                          10,
+                                                                                                                          4) "," KERNEL("gemm",
+                                                                                                                                        7,
+                                                                                                                                        300,
+                                                                                                                                        40,
+                                                                                                                                        5);
 
 static void parts_add_up_to_the_span(void **state)
 {
@@ -145,9 +168,10 @@ static void the_critical_path_adds_up(void **state)
 static void a_host_that_waits_is_not_on_the_path(void **state)
 {
     tp_trace_file *file = read_trace(
-        "sync.json", CALL("cudaLaunchKernel", 1, 0, 2, 1) "," KERNEL("a", 7, 5, 95, 1) ","
-                     CALL("cudaDeviceSynchronize", 1, 10, 95, 90) ","
-                     CALL("cudaLaunchKernel", 1, 115, 2, 2) "," KERNEL("b", 7, 120, 10, 2));
+        "sync.json",
+        CALL("cudaLaunchKernel", 1, 0, 2, 1) "," KERNEL("a", 7, 5, 95, 1) "," CALL(
+            "cudaDeviceSynchronize", 1, 10, 95, 90) "," CALL("cudaLaunchKernel", 1, 115, 2,
+                                                             2) "," KERNEL("b", 7, 120, 10, 2));
     tp_selection s = select_all(file);
     tp_operators o;
     tp_critical_path p;
@@ -169,9 +193,11 @@ static void a_host_that_waits_is_not_on_the_path(void **state)
 static void the_scope_changes_the_answer(void **state)
 {
     tp_trace_file *file = read_trace(
-        "scope.json", NOTE("ProfilerStep#3", 1, 100, 100) "," CALL("cudaLaunchKernel", 1, 90, 2, 1) ","
-                      CALL("cudaLaunchKernel", 1, 150, 2, 2) "," KERNEL("early", 7, 10, 5, 77) ","
-                      KERNEL("outside", 7, 120, 10, 1) "," KERNEL("inside", 7, 400, 30, 2));
+        "scope.json",
+        NOTE("ProfilerStep#3", 1, 100, 100) "," CALL("cudaLaunchKernel", 1, 90, 2, 1) "," CALL(
+            "cudaLaunchKernel", 1, 150, 2,
+            2) "," KERNEL("early", 7, 10, 5, 77) "," KERNEL("outside", 7, 120, 10,
+                                                            1) "," KERNEL("inside", 7, 400, 30, 2));
     const struct {
         tp_scope scope;
         size_t n;
@@ -190,10 +216,12 @@ static void the_scope_changes_the_answer(void **state)
 
 static void doubtful_data_is_marked(void **state)
 {
-    tp_trace_file *file = read_trace(
-        "doubt.json", KERNEL("a", 7, 100, 50, 1) "," KERNEL("b", 7, 120, -3, 2) ","
-                      KERNEL("c", 7, 130, 0, 3) "," CALL("cudaGraphLaunch", 1, 140, 5, 9) ","
-                      CALL("cudaLaunchKernel", 1, 300, 5, 4) "," KERNEL("d", 7, 290, 10, 4));
+    tp_trace_file *file =
+        read_trace("doubt.json",
+                   KERNEL("a", 7, 100, 50, 1) "," KERNEL("b", 7, 120, -3, 2) "," KERNEL(
+                       "c", 7, 130, 0, 3) "," CALL("cudaGraphLaunch", 1, 140, 5,
+                                                   9) "," CALL("cudaLaunchKernel", 1, 300, 5,
+                                                               4) "," KERNEL("d", 7, 290, 10, 4));
     tp_selection s = select_all(file);
     tp_suspicions found;
     int64_t overlaps = 0, graphs = 0, negative = 0, early = 0;
