@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "instrument/analyze/sort.h"
 #include "instrument/analyze/vec.h"
 
 static const char *const direction_names[TP_COPY_DIRECTIONS] = {"HtoD", "DtoH",  "DtoD", "PtoP",

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "instrument/analyze/sort.h"
 #include "instrument/analyze/vec.h"
 
 /* Times of the host that explain a gap, and graph launches per device. */
@@ -91,13 +92,20 @@ static void explain_gap(const tp_selection *sel, const context *c, tp_gap *gap, 
     row->graph_ns += gap->graph_ns;
 }
 
-static int longest_first(const void *a, const void *b)
+/* Longest first; equal ones in order of time. */
+static void order_by_length(tp_gap *gaps, size_t n)
 {
-    const tp_gap *x = a, *y = b;
-    int64_t dx = x->end - x->start, dy = y->end - y->start;
-    if (dx != dy)
-        return dx < dy ? 1 : -1;
-    return x->start < y->start ? -1 : x->start > y->start;
+    tp_keyed *keyed = tp_vec_new(n, sizeof *keyed);
+    tp_gap *sorted = tp_vec_new(n, sizeof *sorted);
+    for (size_t i = 0; i < n; i++)
+        keyed[i] = (tp_keyed){~tp_key_of(gaps[i].end - gaps[i].start), (uint32_t)i};
+    tp_sort_keyed(keyed, n);
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = gaps[keyed[i].index];
+    if (n)
+        memcpy(gaps, sorted, n * sizeof *gaps);
+    free(keyed);
+    free(sorted);
 }
 
 static void summarize(tp_idle_row *row, const tp_gap *gaps, size_t n)
@@ -140,8 +148,7 @@ void tp_idle_make(const tp_selection *sel, tp_idle_table *ret)
         }
         summarize(&t.rows[d], t.gaps ? t.gaps + first : NULL, t.n_gaps - first);
     }
-    if (t.n_gaps)
-        qsort(t.gaps, t.n_gaps, sizeof *t.gaps, longest_first);
+    order_by_length(t.gaps, t.n_gaps);
     for (size_t d = 0; d < sel->n_devices; d++)
         tp_periods_release(&c.graphs[d]);
     free(c.graphs);

@@ -23,14 +23,6 @@ int64_t tp_subtract_saturating(int64_t a, int64_t b)
     return difference;
 }
 
-static int compare_i64(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-void tp_sort_i64(int64_t *v, size_t n) { qsort(v, n, sizeof *v, compare_i64); }
-
 int64_t tp_rank_quantile(const int64_t *v, size_t n, double q)
 {
     double rank = ceil(q * (double)n - 1e-9);

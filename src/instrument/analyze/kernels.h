@@ -36,9 +36,6 @@ void tp_kernels_release(tp_kernel_table *table);
 /* Nearest-rank quantile of ascending values; n > 0, 0 < q <= 1. */
 int64_t tp_rank_quantile(const int64_t *ascending, size_t n, double q);
 
-/* Ascending. */
-void tp_sort_i64(int64_t *v, size_t n);
-
 /* Sums and differences that stop at the largest number instead of wrapping: broken files hold
  * durations of centuries, and these are reported by name elsewhere. */
 int64_t tp_add_saturating(int64_t a, int64_t b);

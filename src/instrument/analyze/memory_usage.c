@@ -140,7 +140,7 @@ static size_t list_owners(const walk *w, const tp_number_map *live, tp_memory_ow
     tp_number_map row_of = {0};
     size_t n = 0, cap = 0;
     for (size_t slot = 0; slot < live->n_slots; slot++) {
-        uint32_t from = live->values[slot];
+        uint32_t from = live->slots[slot].value;
         if (from == TP_NO_ROW || from == GONE)
             continue;
         const tp_memory_instant *m = at(w, from);

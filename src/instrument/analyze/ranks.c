@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "instrument/analyze/sort.h"
 #include "instrument/analyze/vec.h"
 
 /* One collective on one rank. */

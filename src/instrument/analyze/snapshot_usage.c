@@ -5,6 +5,7 @@
 
 #include "instrument/analyze/kernels.h"
 #include "instrument/analyze/number_map.h"
+#include "instrument/analyze/sort.h"
 #include "instrument/analyze/vec.h"
 
 enum { GONE = TP_NO_ROW - 1 }; /* the address was freed */
@@ -66,7 +67,7 @@ static void on_free(ring *r, size_t i)
 static void count_live(ring *r)
 {
     for (size_t slot = 0; slot < r->at.n_slots; slot++) {
-        uint32_t from = r->at.values[slot];
+        uint32_t from = r->at.slots[slot].value;
         if (from == TP_NO_ROW || from == GONE)
             continue;
         r->d->live++;
@@ -247,7 +248,7 @@ size_t tp_snapshot_at_peak(const tp_snapshot *s, const tp_snapshot_device *d, tp
         }
     }
     for (size_t slot = 0; slot < live.n_slots; slot++) {
-        uint32_t from = live.values[slot];
+        uint32_t from = live.slots[slot].value;
         if (from == TP_NO_ROW || from == GONE)
             continue;
         count_bytes(&by_stack[s->entries[from].stack], known(s->entries[from].size));

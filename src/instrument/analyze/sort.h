@@ -20,4 +20,7 @@ typedef struct {
 /* Ascending by key; radix sort, one pass per byte in which the keys differ. */
 void tp_sort_keyed(tp_keyed *v, size_t n);
 
+/* Ascending. */
+void tp_sort_i64(int64_t *v, size_t n);
+
 #endif
