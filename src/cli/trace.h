@@ -98,6 +98,7 @@ void tp_view_device_stacks(tp_report *r, tp_grid *g);
 
 void tp_view_memory(tp_report *r, tp_grid *g);
 void tp_view_memory_peak(tp_report *r, tp_grid *g);
+void tp_view_memory_growth(tp_report *r, tp_grid *g);
 void tp_view_memory_kept(tp_report *r, tp_grid *g);
 void tp_view_memory_timeline(tp_report *r, tp_grid *g);
 

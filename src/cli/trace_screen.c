@@ -47,7 +47,7 @@ static void put_sizes(const tp_report *r, tp_buf *out)
         tp_buf_addf(out, " (%s of JSON)", tp_human_bytes((double)f->json_bytes, b));
     if (f->events)
         tp_buf_addf(out, ", %llu events", (unsigned long long)f->events->counts.events);
-    tp_buf_addf(out, ", read in %.2f s\n", f->seconds);
+    tp_buf_addf(out, ", read in %s\n", tp_human_ns((int64_t)(f->seconds * 1e9), a));
 }
 
 static const char *device_name(const tp_report *r, size_t d)
@@ -187,8 +187,9 @@ static void put_findings(tp_report *r, int width, tp_buf *out)
     for (size_t i = 0; i < f->n; i++) {
         const tp_finding *one = &f->list[i];
         tp_buf_addf(out, "  %-6s  %s", tp_finding_severity_name(one->severity), one->title);
+        char cost[32];
         if (one->cost_ns != TP_UNKNOWN)
-            tp_buf_addf(out, ": %.3g s", (double)one->cost_ns * 1e-9);
+            tp_buf_addf(out, ": %s", tp_human_ns(one->cost_ns, cost));
         tp_buf_addc(out, '\n');
         put_wrapped(out, "          ", one->evidence, width);
         put_wrapped(out, "          try: ", one->advice, width);

@@ -12,6 +12,7 @@ const tp_report_view tp_report_views[] = {
     {"memory", "memory", 0, true, tp_view_memory},
     {"memory", "memory_at_peak", 0, true, tp_view_memory_peak},
     {"memory", "memory_never_freed", 0, true, tp_view_memory_kept},
+    {"memory", "memory_growth", 0, true, tp_view_memory_growth},
     {"memory", "memory_timeline", 0, false, tp_view_memory_timeline},
     {"idle", "idle", 0, true, tp_view_idle},
     {"idle", "longest_gaps", 0, false, tp_view_gaps},

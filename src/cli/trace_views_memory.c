@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/trace.h"
+#include "instrument/analyze/memory_growth.h"
 
 static void put_known(tp_grid *g, int64_t v)
 {
@@ -283,4 +284,84 @@ void tp_view_memory_timeline(tp_report *r, tp_grid *g)
             tp_grid_int(g, u->devices[i].points[k].allocated);
             put_known(g, u->devices[i].points[k].reserved);
         }
+}
+
+/* ---- what grows ---- */
+
+static void growth_columns(tp_grid *g, const char *whose)
+{
+    g->title = "Memory that survives two steps and more";
+    tp_grid_column(g, "bytes_per_step", "per step", TP_CELL_REAL);
+    tp_grid_column(g, "p_adjusted", "p", TP_CELL_REAL);
+    tp_grid_column(g, "verdict", "verdict", TP_CELL_TEXT);
+    tp_grid_column(g, "last_bytes", "at the end", TP_CELL_BYTES);
+    tp_grid_column(g, "allocated_in", whose, TP_CELL_TEXT);
+}
+
+static void put_survivor(tp_grid *g, const tp_survivor_row *row)
+{
+    tp_grid_real(g, row->slope);
+    tp_grid_real(g, row->p);
+    tp_grid_text(g, row->is_growing ? "growing" : isnan(row->p) ? "cannot tell" : "not shown");
+    tp_grid_int(g, row->last_bytes);
+}
+
+static void fill_snapshot_growth(tp_report *r, tp_grid *g)
+{
+    enum { DEPTH = 12 };
+    const tp_snapshot_usage *u = tp_report_usage(r);
+    const tp_snapshot *s = r->file->snapshot;
+    tp_buf text = {0};
+    for (size_t i = 0; i < u->n_devices; i++) {
+        tp_snapshot_growth growth;
+        tp_error err = {0};
+        const tp_snapshot_device *d = &u->devices[i];
+        if (tp_growth_of_snapshot(s, d->device, d->initial_bytes, &growth, &err) != TP_OK) {
+            tp_grid_note(g, "%s", err.message);
+            continue;
+        }
+        for (size_t k = 0; k < growth.survivors.n; k++) {
+            tp_buf_clear(&text);
+            put_survivor(g, &growth.survivors.rows[k]);
+            tp_snapshot_stack_text(s, growth.survivors.rows[k].group, DEPTH, &text);
+            tp_grid_text(g, tp_buf_str(&text));
+        }
+        if (growth.n_steps == 0)
+            tp_grid_note(g,
+                         "device %u: no steps: annotate them (optimizers do, with "
+                         "torch.cuda.memory._record_memory_history)",
+                         d->device);
+        else
+            tp_grid_note(g, "device %u: %s over %zu ends of '%s'", d->device,
+                         tp_leak_verdict_name(growth.leak.verdict), growth.n_steps,
+                         tp_snapshot_str(s, growth.annotation));
+        tp_snapshot_growth_release(&growth);
+    }
+    tp_buf_release(&text);
+}
+
+void tp_view_memory_growth(tp_report *r, tp_grid *g)
+{
+    tp_survivors survivors;
+    tp_error err = {0};
+    growth_columns(g, r->file->snapshot ? "allocated at, innermost first" : "allocated in");
+    if (r->file->snapshot)
+        fill_snapshot_growth(r, g);
+    if (!r->file->events || r->file->events->n_memory == 0)
+        return;
+    if (tp_growth_of_trace(&r->selection, tp_report_operators(r), &survivors, &err) != TP_OK) {
+        tp_grid_note(g, "%s", err.message);
+        return;
+    }
+    for (size_t k = 0; k < survivors.n; k++) {
+        uint32_t name = survivors.rows[k].group;
+        put_survivor(g, &survivors.rows[k]);
+        if (name)
+            tp_grid_name(g, r->file->events, name);
+        else
+            tp_grid_text(g, "(outside operators)");
+    }
+    if (survivors.n == 0)
+        tp_grid_note(g, "nothing allocated in the window lived for two steps");
+    tp_survivors_release(&survivors);
 }

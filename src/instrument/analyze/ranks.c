@@ -169,7 +169,7 @@ static bool look_at(const table *t, size_t meeting_id, tp_rank_row *rows, int64_
         rows[r].wait_ns += latest - (v[r].start - rows[r].offset_ns);
         rows[r].comm_ns += v[r].end - v[r].start;
     }
-    rows[last].last_to_arrive++;
+    rows[last].last_to_arrive += latest > first;
     *ret_skew = latest - first;
     *ret_transfer = shortest;
     return true;

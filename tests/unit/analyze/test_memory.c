@@ -7,6 +7,7 @@
 #include "instrument/analyze/leak.h"
 #include "instrument/analyze/memory_usage.h"
 #include "instrument/analyze/snapshot_usage.h"
+#include "instrument/analyze/survivors.h"
 
 #define MEMORY(ts, addr, bytes, total, index)                                                    \
     "{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\",\"pid\":9,"   \
@@ -142,6 +143,32 @@ static void noise_seldom_raises_an_alarm(void **state)
     assert_true(alarms <= 6); /* 1 % of 200 are 2 */
 }
 
+static void the_group_that_grows_is_named(void **state)
+{
+    enum { GROUPS = 3 };
+    tp_allocation v[3 * STEPS];
+    size_t n = 0;
+    tp_survivors r;
+    tp_error err = {0};
+    for (uint32_t s = 0; s < STEPS; s++) {
+        v[n++] = (tp_allocation){0, s, s + 1, 4096};    /* freed in the next step */
+        v[n++] = (tp_allocation){1, s, STEPS, 5000};    /* never */
+        v[n++] = (tp_allocation){2, s, s + 5, 1 << 20}; /* a window of five steps */
+    }
+
+    assert_int_equal(tp_survivors_make(v, n, GROUPS, STEPS, &r, &err), TP_OK);
+
+    assert_int_equal(r.n, 2);
+    assert_int_equal(r.rows[0].group, 1);
+    assert_true(r.rows[0].is_growing);
+    assert_true(fabs(r.rows[0].slope - 5000) < 1e-6);
+    assert_int_equal(r.rows[0].last_bytes, (STEPS - 2) * 5000);
+    assert_int_equal(r.rows[1].group, 2);
+    assert_false(r.rows[1].is_growing);
+    assert_int_equal(r.rows[1].last_bytes, 3 << 20);
+    tp_survivors_release(&r);
+}
+
 /* ---- snapshots ---- */
 
 static void a_ring_that_lost_its_beginning(void **state)
@@ -223,6 +250,7 @@ int main(void)
                                        cmocka_unit_test(constant_memory_is_no_leak),
                                        cmocka_unit_test(a_cache_that_filled_is_told_apart),
                                        cmocka_unit_test(few_steps_give_no_verdict),
+                                       cmocka_unit_test(the_group_that_grows_is_named),
                                        cmocka_unit_test(noise_seldom_raises_an_alarm),
                                        cmocka_unit_test(a_ring_that_lost_its_beginning)};
     return cmocka_run_group_tests(tests, NULL, NULL);
