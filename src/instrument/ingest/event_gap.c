@@ -379,7 +379,7 @@ static gap_result repair(tp_event_scan *scan, const tp_scan_cursor *c, gap_info 
 {
     const char *limit = scan->end - c->p > MAX_REPAIR ? c->p + MAX_REPAIR : scan->end;
     const char *error_at = scan->error_at, *error = scan->error;
-    for (const char *p = c->p; p < limit && *p != '\n'; p++) {
+    for (const char *p = c->p - 1; p < limit && *p != '\n'; p++) {
         if (*p != '"')
             continue;
         const char *colon = skip_space(p + 1, scan->end);
@@ -388,7 +388,7 @@ static gap_result repair(tp_event_scan *scan, const tp_scan_cursor *c, gap_info 
         if (colon >= scan->end || *colon == ':')
             break;
         gap_result result = parse_gap(scan, p + 1, c->place, g);
-        if (result != GAP_ERROR) {
+        if (result != GAP_ERROR || g->event_close) {
             *ret_quote = p;
             return result;
         }
@@ -401,12 +401,12 @@ static gap_result repair(tp_event_scan *scan, const tp_scan_cursor *c, gap_info 
 /* An unescaped quote is repaired by making the string longer. */
 static gap_result parse_or_repair(tp_event_scan *scan, tp_scan_cursor *c, gap_info *g)
 {
-    const char *quote;
+    const char *quote = NULL;
     gap_result result = parse_gap(scan, c->p, c->place, g);
     if (result != GAP_ERROR || g->event_close || !c->after_string)
         return result;
     result = repair(scan, c, g, &quote);
-    if (result == GAP_ERROR || result == GAP_MORE)
+    if (!quote || (result == GAP_MORE && !g->event_close))
         return result;
     tp_slot *slot = &scan->slots[c->key];
     slot->len = (uint32_t)(quote - slot->text);

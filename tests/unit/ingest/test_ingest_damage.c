@@ -132,7 +132,7 @@ static void check_log(const tp_trace_file *f)
 {
     all_three(f);
     assert_string_equal(tp_events_str(f->events, f->events->info.trace_name), "t");
-    assert_true(ingest_has_note(&f->notes, "of the metadata"));
+    assert_true(ingest_has_note(&f->notes, "metadata member"));
 }
 
 static void log_lines_with_bare_quotes(void **state)
