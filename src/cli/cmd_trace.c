@@ -325,7 +325,7 @@ int tp_cmd_trace(int argc, char **argv)
         .flags = flag_table,
         .details =
             "Views: operators, kernels, memory, comm, idle, launch, queue, critical-path, "
-            "bandwidth, stacks, steps, ranks, roofline, suspicious.\n\n"
+            "bandwidth, stacks, steps, threads, ranks, roofline, suspicious, bottlenecks.\n\n"
             "'temper trace compare --help' and 'temper trace export --help' list the options of "
             "these.",
         .min_words = 1,

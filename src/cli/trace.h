@@ -88,6 +88,7 @@ void tp_view_roofline(tp_report *r, tp_grid *g);
 
 void tp_view_idle(tp_report *r, tp_grid *g);
 void tp_view_gaps(tp_report *r, tp_grid *g);
+void tp_view_threads(tp_report *r, tp_grid *g);
 void tp_view_steps(tp_report *r, tp_grid *g);
 void tp_view_path(tp_report *r, tp_grid *g);
 void tp_view_path_names(tp_report *r, tp_grid *g);

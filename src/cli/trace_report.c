@@ -133,7 +133,11 @@ const tp_snapshot_usage *tp_report_usage(tp_report *r)
 int64_t tp_report_origin(const tp_report *r)
 {
     const tp_events *e = r->file->events;
+    int64_t first = INT64_MAX;
     if (r->has_work)
         return r->all.start;
-    return e->n ? e->start[0] : 0;
+    for (size_t i = 0; i < e->n; i++)
+        if (e->start[i] < first && e->phase[i] == 'X')
+            first = e->start[i];
+    return e->n && first != INT64_MAX ? first : 0;
 }

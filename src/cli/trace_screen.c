@@ -210,6 +210,8 @@ static void put_unknown(tp_report *r, int width, tp_buf *out)
                     "device work of an accelerator that is neither CUDA, ROCm nor XPU is "
                     "counted, not analysed",
                     width);
+    else if (r->selection.n_all == 0 && r->file->kind == TP_FILE_TEMPER)
+        put_wrapped(out, "  - ", "no device activity: Temper computed on the processor", width);
     else if (r->selection.n_all == 0)
         put_wrapped(out, "  - ",
                     "no device activity recorded: profile with ProfilerActivity.CUDA, "
@@ -255,6 +257,8 @@ static void put_events(tp_report *r, size_t top, int width, tp_buf *out)
     if (r->has_work) {
         put_time(r, width, out);
         put_grid(r, tp_view_kernels, few, width, out);
+    } else if (tp_report_operators(r)->n) {
+        put_grid(r, tp_view_threads, FEW, width, out);
     }
     if (!r->has_work || tp_report_operators(r)->n)
         put_grid(r, tp_view_operators, few, width, out);

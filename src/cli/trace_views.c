@@ -25,6 +25,7 @@ const tp_report_view tp_report_views[] = {
     {"stacks", "device_stacks", 0, false, tp_view_device_stacks},
     {"steps", "steps", 0, true, tp_view_steps},
     {"suspicious", "suspicious", 0, true, tp_view_suspicious},
+    {"threads", "threads", 0, true, tp_view_threads},
     {"roofline", "roofline", TP_KEEP_OPS, false, tp_view_roofline},
     {"bottlenecks", "bottlenecks", 0, true, tp_view_findings},
     {0}};
@@ -311,7 +312,7 @@ void tp_view_roofline(tp_report *r, tp_grid *g)
     tp_grid_column(g, "name", "operator", TP_CELL_TEXT);
     tp_grid_column(g, "calls", "calls", TP_CELL_COUNT);
     tp_grid_column(g, "flops", "FLOPs", TP_CELL_REAL);
-    tp_grid_column(g, "device_ns", "device time", TP_CELL_NS);
+    tp_grid_column(g, "time_ns", t.by_host ? "host time" : "device time", TP_CELL_NS);
     tp_grid_column(g, "tflops_per_s", "TFLOP/s", TP_CELL_REAL);
     tp_grid_column(g, "peak_tflops_per_s", "peak", TP_CELL_REAL);
     tp_grid_column(g, "of_peak_pct", "of peak", TP_CELL_PERCENT);
@@ -330,6 +331,9 @@ void tp_view_roofline(tp_report *r, tp_grid *g)
     }
     if (t.n == 0)
         tp_grid_note(g, "no FLOPs known: profile with record_shapes=True, with_flops=True");
+    else if (t.by_host)
+        tp_grid_note(g, "known for %.1f %% of the time in operators, as the host's clock saw it",
+                     tp_percent(t.covered_ns, t.device_ns));
     else
         tp_grid_note(g,
                      "known for %.1f %% of device time; peaks are data-sheet figures of dense "

@@ -163,6 +163,47 @@ void tp_view_steps(tp_report *r, tp_grid *g)
     free(v);
 }
 
+/* ---- host threads ---- */
+
+/* Operators come by thread: one row for each run of equal threads. */
+void tp_view_threads(tp_report *r, tp_grid *g)
+{
+    const tp_operators *o = tp_report_operators(r);
+    const tp_events *e = r->file->events;
+    tp_periods inside = {0};
+    g->title = "Threads of the host: time in operators";
+    tp_grid_column(g, "thread", "thread", TP_CELL_TEXT);
+    tp_grid_column(g, "calls", "calls", TP_CELL_COUNT);
+    tp_grid_column(g, "span_ns", "span", TP_CELL_NS);
+    tp_grid_column(g, "in_operators_ns", "in operators", TP_CELL_NS);
+    tp_grid_column(g, "outside_ns", "outside", TP_CELL_NS);
+    tp_grid_column(g, "in_operators_pct", "share", TP_CELL_PERCENT);
+    for (size_t from = 0, to; from < o->n_spans; from = to) {
+        const tp_event_track *t = &e->tracks[o->spans[from].thread];
+        int64_t last = INT64_MIN;
+        char number[32];
+        inside.n = 0;
+        for (to = from; to < o->n_spans && o->spans[to].thread == o->spans[from].thread; to++) {
+            tp_periods_extend(&inside, o->spans[to].start, o->spans[to].end);
+            last = o->spans[to].end > last ? o->spans[to].end : last;
+        }
+        int64_t span = tp_subtract_saturating(last, o->spans[from].start);
+        int64_t busy = tp_periods_length(&inside);
+        snprintf(number, sizeof number, "%lld", (long long)t->tid);
+        tp_grid_text(g, t->thread_name         ? tp_events_str(e, t->thread_name)
+                        : t->tid == TP_UNKNOWN ? tp_events_str(e, t->tid_text)
+                                               : number);
+        tp_grid_int(g, (int64_t)(to - from));
+        tp_grid_int(g, span);
+        tp_grid_int(g, busy);
+        tp_grid_int(g, span - busy);
+        tp_grid_real(g, tp_percent(busy, span));
+    }
+    if (o->n_spans == 0)
+        tp_grid_note(g, "no operators recorded");
+    tp_periods_release(&inside);
+}
+
 /* ---- the critical path ---- */
 
 void tp_view_path(tp_report *r, tp_grid *g)

@@ -29,7 +29,7 @@ expect 0
 expect_out "Nsight Systems"
 
 # every view in every form
-for view in operators kernels memory comm idle launch queue critical-path bandwidth stacks steps \
+for view in operators kernels memory comm idle launch queue critical-path bandwidth stacks steps threads \
     ranks roofline suspicious bottlenecks; do
     for form in "" --json --csv --markdown; do
         run trace kineto-rank-0.json $view $form

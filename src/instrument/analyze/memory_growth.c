@@ -66,8 +66,11 @@ tp_status tp_growth_of_trace(const tp_selection *sel, const tp_operators *o, tp_
     for (size_t i = 0; i < n_steps; i++)
         ends[i] = sel->steps.v[i].end;
     tp_sort_i64(ends, n_steps);
-    for (size_t i = 0; i < e->n_memory; i++)
+    bool has_device = false;
+    for (size_t i = 0; i < e->n_memory; i++) {
         order[i] = (tp_keyed){tp_key_of(e->memory[i].index), (uint32_t)i};
+        has_device = has_device || e->memory[i].device_type != 0;
+    }
     tp_sort_keyed(order, e->n_memory);
     for (size_t i = 0; i < e->n_memory; i++)
         order[i].key = tp_key_of(e->memory[order[i].index].ts);
@@ -75,7 +78,7 @@ tp_status tp_growth_of_trace(const tp_selection *sel, const tp_operators *o, tp_
     for (size_t i = 0; i < e->n_memory; i++) {
         const tp_memory_instant *m = &e->memory[order[i].index];
         uint32_t step = step_of(ends, n_steps, m->ts);
-        if (m->device_type == 0)
+        if (m->device_type == 0 && has_device)
             continue; /* the host's memory is not what runs out */
         if (m->bytes > 0)
             begin(&l, m->addr, operator_at(e, o, m), step, n_steps, m->bytes);

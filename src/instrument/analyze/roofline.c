@@ -131,6 +131,11 @@ void tp_roofline_make(const tp_selection *sel, const tp_operators *o, tp_rooflin
         if (o->op_of[i] != TP_NO_PARENT)
             device[o->op_of[i]] += ns;
     }
+    r.by_host = sel->n_all == 0;
+    for (size_t i = 0; i < o->n_spans && r.by_host; i++) {
+        device[i] = o->self_ns[i];
+        r.device_ns = tp_add_saturating(r.device_ns, o->self_ns[i]);
+    }
     for (size_t i = 0; i < o->n_spans; i++) {
         uint32_t event = o->spans[i].event;
         double flops = device[i] > 0 ? flops_of(e, event) : -1;
