@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "engine/exec/machine.h"
 #include "engine/train/trainer.h"
-#include "instrument/analyze/severity.h"
+#include "cli/severity.h"
 #include "stats/common.h"
 #include "trace/summary.h"
 
