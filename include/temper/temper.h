@@ -3,17 +3,20 @@
  *     error.h, version.h, log.h   what everything shares
  *     tokenizer.h, chat.h         text and token ids
  *     model.h, generator.h        a model folder, and text from it
- *     plan.h, train.h             a training configuration: what it costs, running it */
+ *     plan.h, train.h             a training configuration: what it costs, running it
+ *     environment.h               for judges of answers that are libraries of their own */
 #ifndef TEMPER_TEMPER_H
 #define TEMPER_TEMPER_H
 
 #include "temper/chat.h"
+#include "temper/environment.h"
 #include "temper/error.h"
 #include "temper/generator.h"
 #include "temper/log.h"
 #include "temper/model.h"
 #include "temper/plan.h"
 #include "temper/tokenizer.h"
+#include "temper/trace.h"
 #include "temper/train.h"
 #include "temper/version.h"
 

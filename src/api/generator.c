@@ -11,7 +11,7 @@
 #include "api/sized.h"
 #include "base/files.h"
 #include "engine/data/tokenizer.h"
-#include "engine/generate/generate.h"
+#include "engine/generate/engine.h"
 #include "engine/train/checkpoint.h"
 #include "temper/chat.h"
 
@@ -23,38 +23,8 @@ struct tp_text_generator {
     tp_tokenizer *tokenizer; /* NULL when the folder has none */
     tp_tokenizer_scratch *scratch;
     tp_states states;
-    tp_generator *ids; /* refers to model and states */
+    tp_engine *engine; /* refers to model and states */
 };
-
-/* A model folder, a checkpoint, or a run folder (then its newest checkpoint). */
-static tp_status find_folder(const char *path, tp_buf *out, tp_error *err)
-{
-    tp_buf probe = {0}, newest = {0};
-    tp_status status = TP_OK;
-    tp_buf_addf(&probe, "%s/config.json", path);
-    bool is_model = tp_file_exists(probe.data);
-    tp_buf_clear(&probe);
-    tp_buf_addf(&probe, "%s/model/config.json", path);
-    if (is_model)
-        tp_buf_adds(out, path);
-    else if (tp_file_exists(probe.data))
-        tp_buf_addf(out, "%s/model", path);
-    else {
-        tp_buf_clear(&probe);
-        tp_buf_addf(&probe, "%s/checkpoints", path);
-        status = tp_checkpoint_find(probe.data, &newest, err);
-        if (status == TP_OK && newest.len)
-            tp_buf_addf(out, "%s/model", newest.data);
-        else if (status == TP_OK)
-            status = tp_fail(err, TP_ERR_CONFIG,
-                             "'%s' is neither a model folder (config.json), nor a checkpoint, nor "
-                             "a run with checkpoints",
-                             path);
-    }
-    tp_buf_release(&probe);
-    tp_buf_release(&newest);
-    return status;
-}
 
 static tp_status open_tokenizer(tp_text_generator *gen, tp_error *err)
 {
@@ -76,7 +46,7 @@ static tp_status open_tokenizer(tp_text_generator *gen, tp_error *err)
     return TP_OK;
 }
 
-static tp_status read_options(const tp_text_generator_options *options, tp_generator_options *ret,
+static tp_status read_options(const tp_text_generator_options *options, tp_engine_options *ret,
                               tp_error *err)
 {
     tp_text_generator_options o;
@@ -92,20 +62,23 @@ static tp_status read_options(const tp_text_generator_options *options, tp_gener
         return tp_fail(err, TP_ERR_ARG, "precision is '%.40s'; expected bfloat16 or float32",
                        o.precision);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    *ret = (tp_generator_options){.backend = &tp_backend_cpu,
-                                  .threads = o.threads   ? o.threads
-                                             : cores > 0 ? (int)cores
-                                                         : 1,
-                                  .compute_dtype = is_f32 ? TP_DTYPE_F32 : TP_DTYPE_BF16,
-                                  .max_length = o.max_length};
+    tp_dtype dtype = is_f32 ? TP_DTYPE_F32 : TP_DTYPE_BF16;
+    *ret = (tp_engine_options){.backend = &tp_backend_cpu,
+                               .threads = o.threads   ? o.threads
+                                          : cores > 0 ? (int)cores
+                                                      : 1,
+                               .compute_dtype = dtype,
+                               .cache_dtype = dtype,
+                               .max_running = 1,
+                               .max_length = o.max_length};
     return TP_OK;
 }
 
-static tp_status open_parts(tp_text_generator *gen, const char *path, tp_generator_options *options,
+static tp_status open_parts(tp_text_generator *gen, const char *path, tp_engine_options *options,
                             tp_error *err)
 {
     tp_load_report report;
-    TP_TRY(find_folder(path, &gen->folder, err));
+    TP_TRY(tp_checkpoint_find_model(path, &gen->folder, err));
     TP_TRY(tp_model_open(gen->folder.data, &gen->model, err));
     TP_TRY(open_tokenizer(gen, err));
     int64_t longest = tp_model_get_info(gen->model)->max_positions;
@@ -114,16 +87,18 @@ static tp_status open_parts(tp_text_generator *gen, const char *path, tp_generat
                        (long long)options->max_length, gen->folder.data, (long long)longest);
     if (options->max_length == 0)
         options->max_length = longest < DEFAULT_MAX_LENGTH ? longest : DEFAULT_MAX_LENGTH;
-    TP_TRY(tp_generator_create(gen->model, options, &gen->states, &gen->ids, err));
+    options->n_tokens = gen->tokenizer ? tp_tokenizer_vocab_size(gen->tokenizer) : 0;
+    TP_TRY(tp_engine_create(gen->model, options, &gen->states, &gen->engine, err));
+    TP_TRY(tp_engine_alloc(gen->engine, err));
     TP_TRY(tp_model_load(gen->model, &gen->states, &report, err));
-    tp_generator_weights_changed(gen->ids);
+    tp_engine_weights_changed(gen->engine);
     return TP_OK;
 }
 
 tp_status tp_text_generator_open(const char *path, const tp_text_generator_options *options,
                                  tp_text_generator **ret, tp_error *err)
 {
-    tp_generator_options o;
+    tp_engine_options o;
     if (!path || !ret)
         return tp_fail(err, TP_ERR_ARG, "tp_text_generator_open: an argument is NULL");
     TP_TRY(read_options(options, &o, err));
@@ -144,7 +119,7 @@ void tp_text_generator_free(tp_text_generator *gen)
 {
     if (!gen)
         return;
-    tp_generator_free(gen->ids);
+    tp_engine_free(gen->engine);
     tp_states_release(&gen->states);
     tp_tokenizer_scratch_free(gen->scratch);
     tp_tokenizer_free(gen->tokenizer);
@@ -169,14 +144,16 @@ typedef struct {
     tp_buf text; /* of the current piece */
 } answer;
 
-static bool on_token(void *user, int32_t id, float logp)
+static bool on_token(void *user, const tp_engine_token *token)
 {
     answer *a = user;
     tp_buf_clear(&a->text);
+    if (token->is_stop)
+        return true;
     if (a->tokenizer)
-        tp_tokenizer_decode_next(a->tokenizer, &a->stream, id, true, &a->text);
+        tp_tokenizer_decode_next(a->tokenizer, &a->stream, token->id, true, &a->text);
     tp_text_piece piece = {
-        .id = id, .logp = logp, .text = tp_buf_str(&a->text), .n_text = a->text.len};
+        .id = token->id, .logp = token->logp, .text = tp_buf_str(&a->text), .n_text = a->text.len};
     return a->request->on_piece(a->request->user, &piece);
 }
 
@@ -221,12 +198,36 @@ static void gather_stops(const tp_text_generator *gen, const tp_text_request *r,
         tp_ids_add(out, tp_tokenizer_eos(gen->tokenizer));
 }
 
+/* One request to its end; the engine is left as it was. */
+static tp_status run_request(tp_text_generator *gen, const tp_request *request, tp_text_result *ret,
+                             tp_error *err)
+{
+    int64_t id;
+    TP_TRY(tp_engine_submit(gen->engine, request, &id, err));
+    tp_engine_reset_stats(gen->engine);
+    tp_engine_run(gen->engine);
+    tp_engine_stats stats = tp_engine_get_stats(gen->engine);
+    tp_sample_result r = tp_engine_sample(gen->engine, id, 0);
+    bool hit_stop = r.finish == TP_FINISH_STOP;
+    *ret = (tp_text_result){.prompt_tokens = (int64_t)request->n_prompt,
+                            .new_tokens = (int64_t)r.n - hit_stop,
+                            .hit_stop = hit_stop,
+                            .prefill_s = stats.prefill_s,
+                            .decode_s = stats.decode_s};
+    tp_engine_forget(gen->engine, id);
+    if (r.finish == TP_FINISH_NONFINITE)
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "'%s' gives logits that are no numbers: its weights are broken",
+                       gen->folder.data);
+    return TP_OK;
+}
+
 tp_status tp_text_generator_continue_ids(tp_text_generator *gen, const int32_t *ids, size_t n,
                                          const tp_text_request *request, tp_text_result *ret,
                                          tp_error *err)
 {
     tp_text_request r;
-    tp_generate_result result;
+    tp_text_result own;
     tp_ids stops = {0};
     if (!gen || (!ids && n))
         return tp_fail(err, TP_ERR_ARG, "tp_text_generator_continue_ids: an argument is NULL");
@@ -235,26 +236,20 @@ tp_status tp_text_generator_continue_ids(tp_text_generator *gen, const int32_t *
     TP_TRY(check_request(&r, err));
     gather_stops(gen, &r, &stops);
     answer a = {.request = &r, .tokenizer = gen->tokenizer};
-    tp_generate_options options = {
+    tp_request engine_request = {
+        .prompt = ids,
+        .n_prompt = n,
         .max_new_tokens = r.max_new_tokens ? r.max_new_tokens : DEFAULT_NEW_TOKENS,
-        .sampling = {.temperature = r.temperature,
-                     .top_k = r.top_k,
-                     .top_p = r.top_p,
-                     .seed = r.seed},
-        .stop = stops.data,
-        .n_stop = stops.len,
-        .n_tokens = gen->tokenizer ? tp_tokenizer_vocab_size(gen->tokenizer) : 0,
+        .sampling = {.temperature = r.temperature, .top_k = r.top_k, .top_p = r.top_p},
+        .seed = r.seed,
+        .stop_ids = stops.data,
+        .n_stop_ids = stops.len,
         .on_token = r.on_piece ? on_token : NULL,
         .user = &a};
-    tp_status status = tp_generate(gen->ids, ids, n, &options, &result, err);
+    tp_status status = run_request(gen, &engine_request, &own, err);
     if (status == TP_OK) {
         if (r.on_piece)
             flush(&a);
-        tp_text_result own = {.prompt_tokens = result.prompt_tokens,
-                              .new_tokens = result.new_tokens,
-                              .hit_stop = result.hit_stop,
-                              .prefill_s = result.prefill_s,
-                              .decode_s = result.decode_s};
         tp_sized_write(ret, &own, sizeof own);
     }
     tp_buf_release(&a.text);

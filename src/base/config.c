@@ -270,6 +270,10 @@ static tp_status set_key(tp_config *config, const char *text, tp_error *err)
 
 tp_status tp_config_override(tp_config *config, const char *text, tp_error *err)
 {
+    size_t n_valid = tp_utf8_valid_len(text, strlen(text));
+    if (text[n_valid])
+        return tp_fail(err, TP_ERR_CONFIG, "override \"%.*s...\" is not UTF-8 from byte %zu on",
+                       (int)TP_MIN(n_valid, (size_t)200), text, n_valid + 1);
     return *text == '~' ? delete_key(config, text, err) : set_key(config, text, err);
 }
 

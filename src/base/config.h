@@ -76,6 +76,12 @@ TP_CHECKED tp_status tp_config_override(tp_config *config, const char *text, tp_
 TP_CHECKED tp_status tp_config_bind(tp_config *config, const tp_option *table, size_t n,
                                     void *target, tp_error *err);
 
+/* After binding: an option of type TP_OPT_SECTION (or an object inside one) through a
+ * table of its own, whose names start below it. */
+TP_CHECKED tp_status tp_config_bind_section(tp_config *config, const tp_json *section,
+                                            const tp_option *table, size_t n, void *target,
+                                            tp_error *err);
+
 /* After binding: the whole tree, defaults included, in the table's order. */
 const tp_json *tp_config_resolved(const tp_config *config);
 /* The tree as YAML with every value's origin behind it, for config.yaml. */

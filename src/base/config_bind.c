@@ -9,6 +9,8 @@
 
 typedef struct {
     tp_config *config;
+    tp_config_node *root; /* names of the table start here ... */
+    const char *prefix;   /* ... which is this path of the configuration: "" or "env.math." */
     const tp_option *table;
     size_t n;
     char *target;
@@ -44,7 +46,7 @@ static bool is_section(const binder *b, const char *path)
 static tp_status insert_default(binder *b, const tp_option *option, tp_error *err)
 {
     tp_config *config = b->config;
-    tp_config_node *at = config->root;
+    tp_config_node *at = b->root;
     tp_slice path = tp_slice_of(option->name), part, next;
     tp_path_next(&path, &part);
     for (; tp_path_next(&path, &next); part = next) {
@@ -129,8 +131,8 @@ static tp_status unknown_key(const binder *b, const tp_config_node *node, const 
 {
     const char *known = nearest(b, path);
     if (known)
-        return tp_fail(err, TP_ERR_CONFIG, "%s: unknown key %.200s; did you mean %s?", node->origin,
-                       path, known);
+        return tp_fail(err, TP_ERR_CONFIG, "%s: unknown key %s%.200s; did you mean %s%s?",
+                       node->origin, b->prefix, path, b->prefix, known);
     /* Name the keys of the innermost section that exists. */
     size_t n = strlen(path);
     char section[256];
@@ -142,9 +144,12 @@ static tp_status unknown_key(const binder *b, const tp_config_node *node, const 
     }
     tp_buf keys = {0};
     list_keys(b, section, n, &keys);
-    tp_status status =
-        tp_fail(err, TP_ERR_CONFIG, "%s: unknown key %.200s; known keys %s%s are %s", node->origin,
-                path, n ? "in " : "at the top", section, tp_buf_str(&keys));
+    bool has_section = n || b->prefix[0];
+    size_t n_prefix = strlen(b->prefix); /* ends with a dot, which only a name behind it needs */
+    tp_status status = tp_fail(
+        err, TP_ERR_CONFIG, "%s: unknown key %s%.200s; known keys %s%.*s%s are %s", node->origin,
+        b->prefix, path, has_section ? "in " : "at the top",
+        (int)(n_prefix && !n ? n_prefix - 1 : n_prefix), b->prefix, section, tp_buf_str(&keys));
     tp_buf_release(&keys);
     return status;
 }
@@ -387,7 +392,7 @@ static tp_status read_value(const tp_option *option, const tp_config_node *node,
 
 static tp_status bind_one(const binder *b, const tp_option *option, tp_error *err)
 {
-    const tp_config_node *node = tp_path_find(b->config->root, tp_slice_of(option->name));
+    const tp_config_node *node = tp_path_find(b->root, tp_slice_of(option->name));
     TP_ASSERT(node);
     any_value value = null_value(option->type);
     if (node->value.type == TP_JSON_NULL) {
@@ -396,9 +401,9 @@ static tp_status bind_one(const binder *b, const tp_option *option, tp_error *er
                                 option->default_value);
     } else if (tp_node_is_missing(node)) {
         return tp_node_fail(node, err,
-                            "must be set (it is \?\?\?); write it in the recipe or add %s=... "
+                            "must be set (it is \?\?\?); write it in the recipe or add %s%s=... "
                             "to the command line",
-                            option->name);
+                            b->prefix, option->name);
     } else if (option->type == TP_OPT_FLOAT_LIST || option->type == TP_OPT_STRING_LIST) {
         return read_list(b, option, node, err);
     } else {
@@ -436,7 +441,7 @@ static bool is_switched_off(const tp_json *v)
 static tp_status announce(const binder *b, const tp_option *option, tp_config_notice_link ***tail,
                           tp_error *err)
 {
-    const tp_config_node *node = tp_path_find(b->config->root, tp_slice_of(option->name));
+    const tp_config_node *node = tp_path_find(b->root, tp_slice_of(option->name));
     tp_config *config = b->config;
     const tp_json *usual = NULL;
     if (!option->ignored || option->unannounced || !strcmp(node->origin, "default") ||
@@ -449,8 +454,8 @@ static tp_status announce(const binder *b, const tp_option *option, tp_config_no
             return TP_OK;
     }
     tp_config_notice_link *link = tp_arena_new(&config->arena, tp_config_notice_link);
-    link->text = tp_arena_printf(&config->arena, "%s: %s has no effect in this version",
-                                 node->origin, option->name);
+    link->text = tp_arena_printf(&config->arena, "%s: %s%s has no effect in this version",
+                                 node->origin, b->prefix, option->name);
     **tail = link;
     *tail = &link->next;
     return TP_OK;
@@ -461,7 +466,7 @@ static void sort_like_table(const binder *b)
 {
     for (size_t i = b->n; i-- > 0;) {
         tp_slice path = tp_slice_of(b->table[i].name), part;
-        tp_config_node *at = b->config->root;
+        tp_config_node *at = b->root;
         while (at && at->value.type == TP_JSON_OBJECT && tp_path_next(&path, &part)) {
             tp_config_node *child = tp_node_child(at, part);
             if (!child)
@@ -480,105 +485,59 @@ static void sort_like_table(const binder *b)
 static tp_status check_all_keys(const binder *b, tp_error *err)
 {
     tp_buf path = {0};
-    tp_status status = check_keys(b, b->config->root, &path, err);
+    tp_status status = check_keys(b, b->root, &path, err);
     tp_buf_release(&path);
     return status;
+}
+
+static tp_status bind_from(binder *b, tp_error *err)
+{
+    /* Defaults first, so that recipes may refer to them; once more for sections
+     * that turned out to be references to others. */
+    for (int round = 0; round < 2; round++) {
+        TP_TRY(insert_defaults(b, err));
+        TP_TRY(tp_config_resolve(b->config, b->root, err));
+    }
+    TP_TRY(check_all_keys(b, err));
+    for (size_t i = 0; i < b->n; i++)
+        TP_TRY(bind_one(b, &b->table[i], err));
+    sort_like_table(b);
+    tp_config_notice_link **tail = &b->config->notices;
+    while (*tail)
+        tail = &(*tail)->next;
+    for (size_t i = 0; i < b->n; i++)
+        TP_TRY(announce(b, &b->table[i], &tail, err));
+    return TP_OK;
 }
 
 tp_status tp_config_bind(tp_config *config, const tp_option *table, size_t n, void *target,
                          tp_error *err)
 {
-    binder b = {.config = config, .table = table, .n = n, .target = target};
-    /* Defaults first, so that recipes may refer to them; once more for sections
-     * that turned out to be references to others. */
-    for (int round = 0; round < 2; round++) {
-        TP_TRY(insert_defaults(&b, err));
-        TP_TRY(tp_config_resolve(config, config->root, err));
-    }
-    TP_TRY(check_all_keys(&b, err));
-    for (size_t i = 0; i < n; i++)
-        TP_TRY(bind_one(&b, &table[i], err));
-    sort_like_table(&b);
-    tp_config_notice_link **tail = &config->notices;
-    for (size_t i = 0; i < n; i++)
-        TP_TRY(announce(&b, &table[i], &tail, err));
-    return TP_OK;
+    binder b = {.config = config,
+                .root = config->root,
+                .prefix = "",
+                .table = table,
+                .n = n,
+                .target = target};
+    return bind_from(&b, err);
 }
 
-static const char *type_word(const tp_option *option)
+tp_status tp_config_bind_section(tp_config *config, const tp_json *section, const tp_option *table,
+                                 size_t n, void *target, tp_error *err)
 {
-    static const char *const words[] = {[TP_OPT_BOOL] = "true or false",
-                                        [TP_OPT_INT] = "whole number",
-                                        [TP_OPT_FLOAT] = "number",
-                                        [TP_OPT_STRING] = "text",
-                                        [TP_OPT_ENUM] = "word",
-                                        [TP_OPT_FLOAT_LIST] = "list of numbers",
-                                        [TP_OPT_STRING_LIST] = "list of texts",
-                                        [TP_OPT_SECTION] = "section"};
-    return words[option->type];
-}
-
-static void add_cell(tp_buf *out, const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '|')
-            tp_buf_addc(out, '\\');
-        tp_buf_addc(out, *text);
-    }
-}
-
-static void add_values_cell(tp_buf *out, const tp_option *option)
-{
-    char least[32], most[32];
-    tp_buf_adds(out, type_word(option));
-    if (option->type == TP_OPT_ENUM) {
-        tp_buf_adds(out, ": ");
-        for (const char *p = option->choices; *p; p++)
-            tp_buf_adds(out, *p == '|' ? ", " : (char[]){*p, 0});
-    }
-    if (option->min == 0 && option->max == 0)
-        return;
-    if (isfinite(option->min)) {
-        tp_json_f64_text(option->min, least);
-        tp_buf_addf(out, ", from %s", least);
-    }
-    if (isfinite(option->max)) {
-        tp_json_f64_text(option->max, most);
-        tp_buf_addf(out, "%s to %s", isfinite(option->min) ? "" : ",", most);
-    }
-}
-
-static void add_row(tp_buf *out, const tp_option *option)
-{
-    const char *value = option->default_value ? option->default_value : "null";
-    tp_buf_addf(out, "| `%s` | ", option->name);
-    add_values_cell(out, option);
-    tp_buf_adds(out, " | ");
-    if (!strcmp(value, "???")) {
-        tp_buf_adds(out, "required");
-    } else {
-        tp_buf_addc(out, '`');
-        add_cell(out, value);
-        tp_buf_addc(out, '`');
-    }
-    tp_buf_adds(out, " | ");
-    if (option->ignored)
-        tp_buf_adds(out, "*No effect.* ");
-    add_cell(out, option->doc ? option->doc : "");
-    tp_buf_adds(out, " |\n");
-}
-
-void tp_options_doc(const tp_option *table, size_t n, tp_buf *out)
-{
-    tp_slice previous = {0};
-    for (size_t i = 0; i < n; i++) {
-        tp_slice section = {table[i].name, strcspn(table[i].name, ".")};
-        if (!tp_slice_eq(section, previous))
-            tp_buf_addf(
-                out,
-                "%s## %.*s\n\n| key | value | default | meaning |\n| --- | --- | --- | --- |\n",
-                i ? "\n" : "", (int)section.len, section.data);
-        add_row(out, &table[i]);
-        previous = section;
-    }
+    tp_config_node *root = tp_node_of(section);
+    if (section->type != TP_JSON_OBJECT)
+        return tp_node_fail(root, err, "expected a section with keys below it");
+    tp_buf prefix = {0};
+    tp_node_path(root, &prefix);
+    tp_buf_addc(&prefix, '.');
+    binder b = {.config = config,
+                .root = root,
+                .prefix = tp_buf_str(&prefix),
+                .table = table,
+                .n = n,
+                .target = target};
+    tp_status status = bind_from(&b, err);
+    tp_buf_release(&prefix);
+    return status;
 }

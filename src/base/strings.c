@@ -207,18 +207,20 @@ size_t tp_utf8_encode(uint32_t cp, char out[4])
     return 4;
 }
 
-bool tp_utf8_valid(const char *s, size_t n)
+size_t tp_utf8_valid_len(const char *s, size_t n)
 {
     uint32_t cp;
-    while (n) {
-        size_t len = tp_utf8_decode(s, n, &cp);
+    size_t at = 0;
+    while (at < n) {
+        size_t len = tp_utf8_decode(s + at, n - at, &cp);
         if (!len)
-            return false;
-        s += len;
-        n -= len;
+            break;
+        at += len;
     }
-    return true;
+    return at;
 }
+
+bool tp_utf8_valid(const char *s, size_t n) { return tp_utf8_valid_len(s, n) == n; }
 
 char *tp_human_bytes(double bytes, char *out)
 {

@@ -54,6 +54,7 @@ bool tp_str_to_f64(const char *s, double *ret);
  * when the bytes are not valid UTF-8 (overlong, surrogate, > U+10FFFF). */
 size_t tp_utf8_decode(const char *s, size_t n, uint32_t *ret_cp);
 size_t tp_utf8_encode(uint32_t cp, char out[4]);
+size_t tp_utf8_valid_len(const char *s, size_t n); /* bytes before the first fault */
 bool tp_utf8_valid(const char *s, size_t n);
 
 /* "1.50 GiB", "12.3 k", "1m 05s": for people; `out` holds at least 32 bytes

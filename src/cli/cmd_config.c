@@ -29,8 +29,9 @@ static tp_status open_defaults(tp_recipe *ret, tp_error *err)
 {
     *ret = (tp_recipe){0};
     TP_TRY(tp_config_load(&ret->config, NULL, err));
-    tp_status status = tp_config_bind(ret->config, tp_train_option_table, tp_train_option_count,
-                                      &ret->options, err);
+    size_t n;
+    const tp_option *table = tp_train_options_of(TP_ALGORITHM_SFT, &n);
+    tp_status status = tp_config_bind(ret->config, table, n, &ret->options, err);
     if (status != TP_OK)
         tp_recipe_close(ret);
     return status;

@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 #include "engine/data/chat.h"
 #include "engine/data/tokenizer.h"
-#include "engine/generate/generate.h"
+#include "engine/generate/engine.h"
 #include "engine/train/checkpoint.h"
 
 typedef struct {
@@ -39,7 +39,7 @@ typedef struct {
     tp_model *model;
     tp_tokenizer *tokenizer;
     tp_states states;
-    tp_generator *generator;
+    tp_engine *engine;
     tp_ids prompt;
     char folder[4096];
 } job;
@@ -163,23 +163,27 @@ static tp_status open_job(job *j, const flags *f, const char *path, const char *
         return tp_fail(err, TP_ERR_CONFIG, "the prompt has %zu tokens, at most %lld fit",
                        j->prompt.len, (long long)length - 1);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    tp_generator_options options = {
-        .backend = &tp_backend_cpu,
-        .threads = f->threads > 0 ? (int)f->threads
-                   : cores > 0    ? (int)cores
-                                  : 1,
-        .compute_dtype = strcmp(f->precision, "float32") == 0 ? TP_DTYPE_F32 : TP_DTYPE_BF16,
-        .max_length = length};
+    tp_dtype dtype = strcmp(f->precision, "float32") == 0 ? TP_DTYPE_F32 : TP_DTYPE_BF16;
+    tp_engine_options options = {.backend = &tp_backend_cpu,
+                                 .threads = f->threads > 0 ? (int)f->threads
+                                            : cores > 0    ? (int)cores
+                                                           : 1,
+                                 .compute_dtype = dtype,
+                                 .cache_dtype = dtype,
+                                 .max_running = 1,
+                                 .n_tokens = tp_tokenizer_vocab_size(j->tokenizer),
+                                 .max_length = length};
     TP_TRY(tp_states_init(&j->states, err));
-    TP_TRY(tp_generator_create(j->model, &options, &j->states, &j->generator, err));
+    TP_TRY(tp_engine_create(j->model, &options, &j->states, &j->engine, err));
+    TP_TRY(tp_engine_alloc(j->engine, err));
     TP_TRY(tp_model_load(j->model, &j->states, &report, err));
-    tp_generator_weights_changed(j->generator);
+    tp_engine_weights_changed(j->engine);
     return TP_OK;
 }
 
 static void close_job(job *j)
 {
-    tp_generator_free(j->generator);
+    tp_engine_free(j->engine);
     tp_states_release(&j->states);
     tp_tokenizer_free(j->tokenizer);
     tp_model_free(j->model);
@@ -195,13 +199,15 @@ typedef struct {
     bool live;
 } output;
 
-static bool on_token(void *user, int32_t id, float logp)
+static bool on_token(void *user, const tp_engine_token *token)
 {
     output *o = user;
     size_t before = o->text.len;
-    tp_ids_add(&o->ids, id);
-    tp_buf_addf(&o->logps, "%s%.6g", o->logps.len ? "," : "", (double)logp);
-    tp_tokenizer_decode_next(o->tokenizer, &o->stream, id, true, &o->text);
+    if (token->is_stop)
+        return true;
+    tp_ids_add(&o->ids, token->id);
+    tp_buf_addf(&o->logps, "%s%.6g", o->logps.len ? "," : "", (double)token->logp);
+    tp_tokenizer_decode_next(o->tokenizer, &o->stream, token->id, true, &o->text);
     if (o->live) {
         fwrite(o->text.data + before, 1, o->text.len - before, stdout);
         return fflush(stdout) == 0; /* nobody reads any more: stop */
@@ -209,7 +215,7 @@ static bool on_token(void *user, int32_t id, float logp)
     return true;
 }
 
-static void print_json(const job *j, const output *o, const tp_generate_result *r)
+static void print_json(const job *j, const output *o, const tp_engine_stats *r, bool hit_stop)
 {
     tp_buf out = {0};
     tp_json_w w;
@@ -232,7 +238,7 @@ static void print_json(const job *j, const output *o, const tp_generate_result *
     tp_json_w_raw(&w, tp_buf_str(&o->logps));
     tp_json_w_end(&w, ']');
     tp_json_w_key(&w, "stop");
-    tp_json_w_str(&w, r->hit_stop ? "stop_token" : "length");
+    tp_json_w_str(&w, hit_stop ? "stop_token" : "length");
     tp_json_w_key(&w, "prefill_s");
     tp_json_w_f64(&w, r->prefill_s);
     tp_json_w_key(&w, "decode_s");
@@ -252,30 +258,28 @@ static tp_status run(job *j, const flags *f, tp_error *err)
     if (tp_tokenizer_eos(j->tokenizer) >= 0)
         stop[n_stop++] = tp_tokenizer_eos(j->tokenizer);
     output o = {.tokenizer = j->tokenizer, .live = !f->json};
-    tp_generate_options options = {.max_new_tokens = f->max_new_tokens,
-                                   .sampling = {.temperature = f->temperature,
-                                                .top_k = f->top_k,
-                                                .top_p = f->top_p,
-                                                .seed = (uint64_t)f->seed},
-                                   .stop = stop,
-                                   .n_stop = n_stop,
-                                   .n_tokens = tp_tokenizer_vocab_size(j->tokenizer),
-                                   .on_token = on_token,
-                                   .user = &o};
-    tp_generate_result r;
-    tp_status status = tp_generate(j->generator, j->prompt.data, j->prompt.len, &options, &r, err);
+    tp_request request = {
+        .prompt = j->prompt.data,
+        .n_prompt = j->prompt.len,
+        .max_new_tokens = f->max_new_tokens,
+        .sampling = {.temperature = f->temperature, .top_k = f->top_k, .top_p = f->top_p},
+        .seed = (uint64_t)f->seed,
+        .stop_ids = stop,
+        .n_stop_ids = n_stop,
+        .on_token = on_token,
+        .user = &o};
+    int64_t id;
+    tp_status status = tp_engine_submit(j->engine, &request, &id, err);
     if (status == TP_OK) {
+        tp_engine_run(j->engine);
+        tp_engine_stats r = tp_engine_get_stats(j->engine);
         size_t before = o.text.len;
         tp_tokenizer_decode_next(j->tokenizer, &o.stream, -1, true, &o.text);
         if (o.live) {
             fwrite(o.text.data + before, 1, o.text.len - before, stdout);
             putchar('\n');
-            if (isatty(STDERR_FILENO))
-                fprintf(stderr, "%lld + %lld tokens, prompt %.2f s, %.1f tokens/s\n",
-                        (long long)r.prompt_tokens, (long long)r.new_tokens, r.prefill_s,
-                        r.decode_s > 0 ? (double)r.new_tokens / r.decode_s : 0);
         } else
-            print_json(j, &o, &r);
+            print_json(j, &o, &r, tp_engine_sample(j->engine, id, 0).finish == TP_FINISH_STOP);
     }
     tp_buf_release(&o.text);
     tp_buf_release(&o.logps);

@@ -19,6 +19,17 @@ void tp_progress_init(tp_progress *p, int mode)
                        .grad_norm = NAN,
                        .trained_per_s = NAN,
                        .used_per_s = NAN,
+                       .generated_per_s = NAN,
+                       .last_step = {.reward = NAN,
+                                     .reward_se = NAN,
+                                     .kl = NAN,
+                                     .entropy = NAN,
+                                     .clip_fraction = NAN,
+                                     .mean_length = NAN,
+                                     .truncated_share = NAN,
+                                     .flat_groups = NAN,
+                                     .accuracy = NAN,
+                                     .margin = NAN},
                        .mfu = NAN,
                        .step_s = NAN,
                        .wait_s = NAN};
@@ -105,7 +116,8 @@ static void head_line(const tp_train_event *e, tp_buf *out)
     char a[32], b[32], c[32], d[32];
     const char *slash = e->model_name ? strrchr(e->model_name, '/') : NULL;
     double share = e->max_steps > 0 ? (double)e->step / (double)e->max_steps : 0;
-    tp_buf_addf(out, "SFT %s  run %s  step %lld/%lld ",
+    static const char *const names[] = {"SFT", "DPO", "GRPO"};
+    tp_buf_addf(out, "%s %s  run %s  step %lld/%lld ", names[e->algorithm],
                 slash && slash[1] ? slash + 1
                 : e->model_name   ? e->model_name
                                   : "",
@@ -117,10 +129,12 @@ static void head_line(const tp_train_event *e, tp_buf *out)
                     tp_human_seconds(e->eta_low_s, c), tp_human_seconds(e->eta_high_s, d));
 }
 
-static void phase_line(const tp_progress *p, const tp_train_event *e, tp_buf *out)
+static void phase_line(const tp_train_event *e, tp_buf *out)
 {
-    static const tp_time_phase shown[] = {TP_TIME_FORWARD, TP_TIME_BACKWARD,   TP_TIME_OPTIMIZER,
-                                          TP_TIME_DATA,    TP_TIME_VALIDATION, TP_TIME_CHECKPOINT};
+    static const tp_time_phase shown[] = {TP_TIME_GENERATION, TP_TIME_REWARD,    TP_TIME_LOGPROBS,
+                                          TP_TIME_REFERENCE,  TP_TIME_FORWARD,   TP_TIME_BACKWARD,
+                                          TP_TIME_OPTIMIZER,  TP_TIME_DATA,      TP_TIME_VALIDATION,
+                                          TP_TIME_CHECKPOINT};
     double total = 0, rest = 0;
     for (int i = TP_TIME_DATA; i < TP_TIME_COUNT; i++)
         total += e->phase_s[i];
@@ -133,6 +147,12 @@ static void phase_line(const tp_progress *p, const tp_train_event *e, tp_buf *ou
     }
     if (total > 0)
         tp_buf_addf(out, "other %.0f%%   ", 100 * rest / total);
+}
+
+static void rate_line(const tp_progress *p, const tp_train_event *e, tp_buf *out)
+{
+    if (e->algorithm == TP_ALGORITHM_GRPO)
+        add_rate(out, "generated", p->generated_per_s);
     add_rate(out, "trained", p->trained_per_s);
     char step[32];
     tp_buf_addf(out, "step %s  ", isnan(p->step_s) ? "unknown" : tp_human_seconds(p->step_s, step));
@@ -159,53 +179,143 @@ static void erase(tp_progress *p)
     p->lines_drawn = 0;
 }
 
+static void add_percent(tp_buf *out, const char *name, double v)
+{
+    add_number(out, name, "%.1f%%", 100 * v);
+}
+
+/* How far the policy moved, and what its answers are like. */
+static void policy_line(const tp_progress *p, tp_buf *out)
+{
+    const tp_train_event *s = &p->last_step;
+    if (!isnan(s->kl))
+        add_number(out, "KL", "%.4f", s->kl);
+    add_number(out, "entropy", "%.3f", s->entropy);
+    add_percent(out, "clip", s->clip_fraction);
+    add_number(out, "length", "%.1f", s->mean_length);
+    add_percent(out, "cut off", s->truncated_share);
+    add_percent(out, "groups of zero spread", s->flat_groups);
+    add_number(out, "lr", "%.3g", p->lr);
+}
+
+/* What the algorithm is after, with its recent course. */
+static void goal_line(const tp_progress *p, const tp_train_event *e, tp_buf *out)
+{
+    const tp_train_event *s = &p->last_step;
+    if (e->algorithm == TP_ALGORITHM_GRPO) {
+        if (isnan(s->reward_se))
+            add_number(out, "reward", "%.3f", s->reward);
+        else
+            tp_buf_addf(out, "reward %.3f ±%.3f  ", s->reward, 1.96 * s->reward_se);
+        add_sparkline(out, p->losses, p->n_losses);
+        tp_buf_adds(out, "  ");
+        if (!isnan(e->val_accuracy))
+            add_number(out, "validation", "%.3f", e->val_accuracy);
+        if (!isnan(e->best_reward))
+            add_number(out, "best", "%.3f", e->best_reward);
+        add_number(out, "loss", "%.4f", e->loss);
+        add_number(out, "grad norm", "%.3f", p->grad_norm);
+        return;
+    }
+    add_number(out, "loss", "%.4f", e->loss);
+    add_sparkline(out, p->losses, p->n_losses);
+    tp_buf_adds(out, "  ");
+    add_number(out, "val", "%.4f", e->val_loss);
+    if (e->algorithm == TP_ALGORITHM_DPO) {
+        add_number(out, "accuracy", "%.3f", s->accuracy);
+        add_number(out, "val", "%.3f", e->val_accuracy);
+        add_number(out, "margin", "%.3f", s->margin);
+    }
+    add_number(out, "lr", "%.3g", p->lr);
+    add_number(out, "grad norm", "%.3f", p->grad_norm);
+    add_number(out, "epoch", "%.2f", e->epoch);
+}
+
+static void end_line(tp_progress *p, tp_buf *out, tp_buf *line)
+{
+    add_line(out, tp_buf_str(line), terminal_width());
+    tp_buf_clear(line);
+    p->lines_drawn++;
+}
+
 static void draw_block(tp_progress *p, const tp_train_event *e)
 {
     tp_buf out = {0}, line = {0};
-    int width = terminal_width();
-    void (*const simple[])(const tp_train_event *, tp_buf *) = {head_line, memory_line};
+    bool rolls_out = e->algorithm == TP_ALGORITHM_GRPO;
     erase(p);
-    simple[0](e, &line);
+    head_line(e, &line);
     tp_buf_adds(&out, p->colour ? "\033[1m" : "");
-    add_line(&out, tp_buf_str(&line), width);
+    end_line(p, &out, &line);
     tp_buf_adds(&out, p->colour ? "\033[0m" : "");
-    tp_buf_clear(&line);
-    add_number(&line, "loss", "%.4f", e->loss);
-    add_sparkline(&line, p->losses, p->n_losses);
-    tp_buf_adds(&line, "  ");
-    add_number(&line, "val", "%.4f", e->val_loss);
-    add_number(&line, "lr", "%.3g", p->lr);
-    add_number(&line, "grad norm", "%.3f", p->grad_norm);
-    add_number(&line, "epoch", "%.2f", e->epoch);
-    add_line(&out, tp_buf_str(&line), width);
-    tp_buf_clear(&line);
-    phase_line(p, e, &line);
-    add_line(&out, tp_buf_str(&line), width);
-    tp_buf_clear(&line);
-    simple[1](e, &line);
-    add_line(&out, tp_buf_str(&line), width);
+    goal_line(p, e, &line);
+    end_line(p, &out, &line);
+    if (rolls_out) {
+        policy_line(p, &line);
+        end_line(p, &out, &line);
+    }
+    phase_line(e, &line);
+    if (rolls_out)
+        end_line(p, &out, &line);
+    rate_line(p, e, &line);
+    end_line(p, &out, &line);
+    memory_line(e, &line);
+    end_line(p, &out, &line);
     fwrite(out.data, 1, out.len, stdout);
     fflush(stdout);
-    p->lines_drawn = 4;
     tp_buf_release(&out);
     tp_buf_release(&line);
 }
 
 /* ---- lines and JSON ---- */
 
+static void print_rollout(const tp_train_event *e)
+{
+    char rate[32];
+    tp_buf line = {0};
+    tp_buf_addf(&line, "step %lld/%lld  ", (long long)e->step, (long long)e->max_steps);
+    add_number(&line, "reward", "%.3f", e->reward);
+    if (!isnan(e->kl))
+        add_number(&line, "KL", "%.4f", e->kl);
+    add_number(&line, "entropy", "%.3f", e->entropy);
+    add_percent(&line, "clip", e->clip_fraction);
+    add_number(&line, "length", "%.1f", e->mean_length);
+    add_percent(&line, "cut", e->truncated_share);
+    add_percent(&line, "zero spread", e->flat_groups);
+    add_number(&line, "loss", "%.4f", e->loss);
+    printf("%sgrad norm %.3f  generated %s tok/s  %.3f s\n", tp_buf_str(&line), e->grad_norm,
+           isnan(e->generated_tokens_per_s) ? "unknown"
+                                            : tp_human_count(e->generated_tokens_per_s, rate),
+           e->step_s);
+    tp_buf_release(&line);
+}
+
+static void print_validation(const tp_train_event *e)
+{
+    printf("step %lld  validation", (long long)e->step);
+    if (e->algorithm != TP_ALGORITHM_GRPO)
+        printf(" loss %.4f", e->val_loss);
+    if (e->algorithm != TP_ALGORITHM_SFT)
+        printf(" accuracy %.4f", e->val_accuracy);
+    putchar('\n');
+}
+
 static void print_plain(const tp_train_event *e)
 {
     char wait[32], rate[32];
-    if (e->kind == TP_EVENT_STEP) {
+    if (e->kind == TP_EVENT_STEP && e->algorithm == TP_ALGORITHM_GRPO)
+        print_rollout(e);
+    else if (e->kind == TP_EVENT_STEP) {
         printf("step %lld/%lld  loss %.4f  grad norm %.3f  lr %.3g  %s tok/s  %.3f s  wait %s",
                (long long)e->step, (long long)e->max_steps, e->loss, e->grad_norm, e->lr,
                tp_human_count(e->trained_tokens_per_s, rate), e->step_s,
                tp_human_seconds(e->wait_s, wait));
+        if (e->algorithm == TP_ALGORITHM_DPO)
+            printf("  accuracy %.3f  margin %.3f", e->accuracy, e->margin);
         if (!isnan(e->mfu))
             printf("  MFU %.1f%%", 100 * e->mfu);
         putchar('\n');
     } else if (e->kind == TP_EVENT_VALIDATION)
-        printf("step %lld  validation loss %.4f\n", (long long)e->step, e->val_loss);
+        print_validation(e);
     else if (e->kind == TP_EVENT_CHECKPOINT)
         printf("step %lld  checkpoint saved\n", (long long)e->step);
     fflush(stdout);
@@ -240,8 +350,22 @@ static void print_json(const tp_train_event *e)
                        {"mfu", e->mfu},
                        {"trained_tokens_per_s", e->trained_tokens_per_s},
                        {"eta_s", e->eta_s},
-                       {"elapsed_s", e->elapsed_s}};
+                       {"elapsed_s", e->elapsed_s},
+                       {"reward", e->reward},
+                       {"kl", e->kl},
+                       {"entropy", e->entropy},
+                       {"clip_fraction", e->clip_fraction},
+                       {"mean_length", e->mean_length},
+                       {"truncated_share", e->truncated_share},
+                       {"zero_spread_groups", e->flat_groups},
+                       {"generated_tokens_per_s", e->generated_tokens_per_s},
+                       {"accuracy", e->accuracy},
+                       {"margin", e->margin},
+                       {"val_accuracy", e->val_accuracy}};
+        enum { FIRST_RARE = 10 };
         for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+            if (isnan(numbers[i].v) && i >= FIRST_RARE)
+                continue; /* of another algorithm */
             tp_json_w_key(&w, numbers[i].key);
             tp_json_w_f64(&w, numbers[i].v);
         }
@@ -260,7 +384,9 @@ static void remember(tp_progress *p, const tp_train_event *e)
         memmove(p->losses, p->losses + 1, (MAX_LOSSES - 1) * sizeof *p->losses);
         p->n_losses--;
     }
-    p->losses[p->n_losses++] = e->loss;
+    p->losses[p->n_losses++] = e->algorithm == TP_ALGORITHM_GRPO ? e->reward : e->loss;
+    p->last_step = *e;
+    p->generated_per_s = e->generated_tokens_per_s;
     p->lr = e->lr;
     p->grad_norm = e->grad_norm;
     p->trained_per_s = e->trained_tokens_per_s;

@@ -106,6 +106,39 @@ static double acceleration(const samples *s, double whole_x, double whole_y, dou
     return acceleration_of(cubes, squares);
 }
 
+/* The distance of replicate `index` of a mean from theta, without the rounding that a
+ * nearly equal one would drown in. */
+static double exact_gap(const samples *s, uint64_t seed, size_t index, double *scratch)
+{
+    tp_splitmix stream = {tp_splitmix_skip(seed, (uint64_t)index * (s->nx + s->ny))};
+    tp_two part[2], whole[2];
+    for (int i = 0; i < 2; i++) {
+        const double *v = i ? s->y : s->x;
+        size_t n = i ? s->ny : s->nx;
+        tp_resample(v, n, &stream, scratch);
+        part[i] = n ? tp_two_div_d(tp_two_sum_of(scratch, n), (double)n) : tp_two_of(0);
+        whole[i] = n ? tp_two_div_d(tp_two_sum_of(v, n), (double)n) : tp_two_of(0);
+    }
+    bool is_ratio = s->ny && s->combine == TP_COMBINE_RATIO;
+    tp_two a = is_ratio ? tp_two_div(part[0], part[1]) : tp_two_sub(part[0], part[1]);
+    tp_two b = is_ratio ? tp_two_div(whole[0], whole[1]) : tp_two_sub(whole[0], whole[1]);
+    return fabs(tp_two_value(tp_two_sub(a, b)));
+}
+
+static size_t closest(const double *theta, size_t b, double to)
+{
+    size_t best = 0;
+    double gap = INFINITY;
+    for (size_t i = 0; i < b; i++) {
+        double d = fabs(theta[i] - to);
+        if (d < gap && d > 1e-12 * fmax(fabs(theta[i]), fabs(to))) {
+            gap = d;
+            best = i;
+        }
+    }
+    return best;
+}
+
 static tp_status run(samples *s, const tp_bootstrap_options *options, tp_bootstrap_result *ret,
                      tp_error *err)
 {
@@ -134,7 +167,10 @@ static tp_status run(samples *s, const tp_bootstrap_options *options, tp_bootstr
     r.theta = combined(s, whole_x, whole_y);
     tp_status status = tp_bootstrap_draw(&how, options, theta, err);
     if (status == TP_OK) {
+        size_t near = closest(theta, b, r.theta);
         tp_bootstrap_summarize(theta, acceleration(s, whole_x, whole_y, work), options->level, &r);
+        if (how.replicate == replicate_mean && !isnan(r.min_gap))
+            r.min_gap = exact_gap(s, options->seed, near, work);
         *ret = r;
     }
     free(scratch);

@@ -11,19 +11,23 @@
 
 enum { MAX_LAYERS = 8 };
 
-static void check_graph(const tp_model *model, int64_t cache_rows)
+static void check_graph(const tp_model *model, int64_t cache_blocks)
 {
     tp_graph g;
     tp_error err = {0};
     tp_ref hidden, head;
-    int64_t rows = 3, starts = 2;
+    int64_t rows = 3, starts = 2, tables[] = {2, 4};
     if (tp_graph_init(&g, &err) != TP_OK)
         return;
     tp_forward f = {.tokens = tp_graph_input(&g, "tokens", TP_DTYPE_I32, 1, &rows),
                     .positions = tp_graph_input(&g, "positions", TP_DTYPE_I32, 1, &rows),
                     .max_positions = 1,
-                    .cache_rows = cache_rows};
-    if (!cache_rows)
+                    .cache_blocks = cache_blocks,
+                    .block_tokens = 16};
+    if (cache_blocks) {
+        f.slots = tp_graph_input(&g, "slots", TP_DTYPE_I32, 1, &rows);
+        f.tables = tp_graph_input(&g, "tables", TP_DTYPE_I32, 2, tables);
+    } else
         f.cu = tp_graph_input(&g, "cu", TP_DTYPE_I32, 1, &starts);
     if (tp_model_forward(model, &g, &f, &hidden, &head, &err) != TP_OK)
         abort();

@@ -29,9 +29,13 @@ typedef enum {
     KIND_WEIGHTS,
     KIND_TABLE,
     KIND_SCALARS,
+    KIND_SAMPLING,
+    KIND_DRAWS,
     KIND_IDS, /* from here on i32 */
     KIND_POSITIONS,
-    KIND_ROWS,
+    KIND_PLACES,
+    KIND_SLOTS,
+    KIND_TABLES,
     KIND_CU,
     KIND_TARGETS,
     KIND_COUNT

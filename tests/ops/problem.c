@@ -49,9 +49,13 @@ static const char *const kind_names[KIND_COUNT] = {
     [KIND_WEIGHTS] = "weights",
     [KIND_TABLE] = "table",
     [KIND_SCALARS] = "scalars",
+    [KIND_SAMPLING] = "sampling",
+    [KIND_DRAWS] = "draws",
     [KIND_IDS] = "ids",
     [KIND_POSITIONS] = "positions",
-    [KIND_ROWS] = "rows",
+    [KIND_PLACES] = "places",
+    [KIND_SLOTS] = "slots",
+    [KIND_TABLES] = "tables",
     [KIND_CU] = "cu",
     [KIND_TARGETS] = "targets",
 };
@@ -234,8 +238,17 @@ static void complete_attributes(problem *p)
     for (int i = 0; i < p->n_sequences; i++)
         p->attended_pairs += (int64_t)p->length[i] * (p->length[i] + 1) / 2;
     if (operand_find(p->sig->in, p->sig->n_in, "cache_k") >= 0) {
-        for (int64_t t = 0; t < p->dim['T'] - p->pad; t++)
-            p->attended_pairs += p->past + t + 1;
+        p->dim['T'] = p->pad;
+        p->dim['E'] = p->dim['D'] + p->dim['D'] % 2;
+        for (int i = 0; i < p->n_sequences; i++) {
+            p->dim['T'] += p->length[i];
+            p->attended_pairs += (int64_t)p->length[i] * p->past;
+        }
+    }
+    if (strstr(tp_ops[p->sig->op].name, "panels")) {
+        p->dim['P'] = (p->dim['N'] + TP_PANEL - 1) / TP_PANEL;
+        p->dim['L'] = TP_PANEL * (p->dim['K'] + p->dim['K'] % 2);
+        attrs->n0 = (int32_t)p->dim['N'];
     }
     if (operand_find(p->sig->in, p->sig->n_in, "q") >= 0) {
         attrs->heads = (int32_t)p->dim['H'];
@@ -272,6 +285,7 @@ static tp_dtype dtype_of(const operand_spec *spec, types t, uint64_t seed)
             return TP_DTYPE_F32;
         }
     case KIND_D:
+    case KIND_DRAWS:
         return TP_DTYPE_F64;
     case KIND_B:
         return TP_DTYPE_BF16;
@@ -300,6 +314,15 @@ static void shape_tensor(const problem *p, tensor *t, const operand_spec *spec, 
 
 static bool is_weightless(int64_t t) { return t % 4 == 1; }
 
+/* Row t of the sequences of a paged cache, one behind another; the first slot is not used. */
+static int64_t place_or_slot(const problem *p, int64_t t, bool is_slot)
+{
+    for (int s = 0; s < p->n_sequences; t -= p->length[s++])
+        if (t < p->length[s])
+            return is_slot ? s + 1 : p->past + t;
+    return -1;
+}
+
 static void fill_integers(const problem *p, tensor *t, operand_kind kind, uint64_t seed)
 {
     int64_t n = tensor_count(t), end = 0;
@@ -318,8 +341,12 @@ static void fill_integers(const problem *p, tensor *t, operand_kind kind, uint64
         case KIND_POSITIONS:
             value = (int64_t)(u * (double)p->dim['P']);
             break;
-        case KIND_ROWS:
-            value = i < n - p->pad ? p->past + i : -1;
+        case KIND_PLACES:
+        case KIND_SLOTS:
+            value = place_or_slot(p, i, kind == KIND_SLOTS);
+            break;
+        case KIND_TABLES: /* blocks from the last to the first */
+            value = n - 1 - i;
             break;
         default: /* cu */
             value = end;
@@ -335,6 +362,13 @@ static double scalar_of_adamw(int64_t i)
     static const double scalars[8] = {
         1e-2, 0.9, 0.95, 1e-8, 0.1, 1 - 0.9 * 0.9 * 0.9, 1 - 0.95 * 0.95 * 0.95, 0.7};
     return scalars[i];
+}
+
+static double sampling_parameter(int64_t i)
+{
+    static const float rows[][4] = {{0, 0, 0, 0},      {1, 0, 0, 0},    {0.7f, 5, 0, 0},
+                                    {1.3f, 0, .9f, 0}, {1, 0, 1, 0.1f}, {0.8f, 20, .8f, .05f}};
+    return (double)rows[i / 4 % 6][i % 4];
 }
 
 static void fill_floats(const problem *p, tensor *t, operand_kind kind, uint64_t seed)
@@ -357,6 +391,12 @@ static void fill_floats(const problem *p, tensor *t, operand_kind kind, uint64_t
         }
         case KIND_SCALARS:
             t->f[i] = scalar_of_adamw(i);
+            break;
+        case KIND_SAMPLING:
+            t->f[i] = sampling_parameter(i);
+            break;
+        case KIND_DRAWS:
+            t->f[i] = random_uniform(seed, (uint64_t)i);
             break;
         case KIND_F:
             t->f[i] = p->offset + p->fill * normal;

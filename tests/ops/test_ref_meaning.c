@@ -384,28 +384,118 @@ static void attention_does_not_cross_sequences(void **state)
     assert_values(o, (double[]){1, -1, 1, -1, 3, 0.5, 3, 0.5, -2, 4, -2, 4}, 12);
 }
 
-/* The first row is in the cache; then come the second, padding, and the third. */
-static void kv_attention_continues_a_sequence(void **state)
+/* Two sequences; the first row of the second is in block 1 already, then come its second,
+ * padding, its third, and the first of the other, which clears block 0. */
+static void paged_attention_continues_sequences(void **state)
 {
-    float q[12] = {0, 1, 2, 0.5f, 7, 7, 7, 7, -1, 1, 0.25f, 1}, o[12];
-    float k[6] = {0.5f, -1, 7, 7, 2, 0}, v[6] = {3, 0.5f, 7, 7, -2, 4};
-    float cache_k[8] = {1, 2, 9, 9, 9, 9, 9, 9}, cache_v[8] = {1, -1, 9, 9, 9, 9, 9, 9};
-    int32_t positions[3] = {1, -1, 2};
-    tp_launch launch = {.op = TP_OP_kv_attention,
-                        .n_in = 6,
+    float q[16] = {0, 1, 2, 0.5f, 7, 7, 7, 7, -1, 1, 0.25f, 1, 5, 6, 7, 8}, o[16];
+    float k[8] = {0.5f, -1, 7, 7, 2, 0, 3, 4}, v[8] = {3, 0.5f, 7, 7, -2, 4, -5, 6};
+    /* blocks of two places: keys as [d][place], values as [place][d] */
+    float cache_k[12] = {9, 9, 9, 9, 1, 9, 2, 9, 9, 9, 9, 9};
+    float cache_v[12] = {9, 9, 9, 9, 1, -1, 9, 9, 9, 9, 9, 9};
+    int32_t positions[4] = {1, -1, 2, 0}, slots[4] = {1, 0, 1, 0}, tables[4] = {0, 7, 1, 2};
+    tp_operand table = i32(tables, 4);
+    table.rank = 2;
+    table.dim[0] = table.dim[1] = table.stride = 2;
+    tp_launch launch = {.op = TP_OP_paged_attention,
+                        .n_in = 8,
                         .n_out = 3,
                         .attrs = {.heads = 2, .kv_heads = 1, .head_dim = 2, .scale = 0.5f},
-                        .in = {f32(q, 3, 4), f32(k, 3, 2), f32(v, 3, 2), f32(cache_k, 4, 2),
-                               f32(cache_v, 4, 2), i32(positions, 3)},
-                        .out = {f32(o, 3, 4), f32(cache_k, 4, 2), f32(cache_v, 4, 2)}};
+                        .in = {f32(q, 4, 4), f32(k, 4, 2), f32(v, 4, 2), f32(cache_k, 3, 4),
+                               f32(cache_v, 3, 4), i32(positions, 4), i32(slots, 4), table},
+                        .out = {f32(o, 4, 4), f32(cache_k, 3, 4), f32(cache_v, 3, 4)}};
 
     run(&launch);
 
     assert_values(o, attention_o + 4, 4);
     assert_values(o + 4, (double[]){0, 0, 0, 0}, 4);
     assert_values(o + 8, attention_o + 8, 4);
-    assert_values(cache_k, (double[]){1, 2, 0.5, -1, 2, 0, 9, 9}, 8);
-    assert_values(cache_v, (double[]){1, -1, 3, 0.5, -2, 4, 9, 9}, 8);
+    assert_values(o + 12, (double[]){-5, 6, -5, 6}, 4);
+    assert_values(cache_k, (double[]){3, 0, 4, 0, 1, 0.5, 2, -1, 2, 0, 0, 0}, 12);
+    assert_values(cache_v, (double[]){-5, 6, 0, 0, 1, -1, 3, 0.5, -2, 4, 0, 0}, 12);
+}
+
+static void panels_hold_64_outputs_side_by_side(void **state)
+{
+    float w[6] = {1, 2, 3, 4, 5, 6}, panels[256], x[3] = {1, 10, 100}, b[2] = {0.5f, -0.5f}, y[2];
+    tp_launch pack = {.op = TP_OP_pack_panels,
+                      .n_in = 1,
+                      .n_out = 1,
+                      .in = {f32(w, 2, 3)},
+                      .out = {f32(panels, 1, 256)}};
+    tp_launch product = {.op = TP_OP_linear_panels,
+                         .n_in = 3,
+                         .n_out = 1,
+                         .attrs = {.n0 = 2},
+                         .in = {f32(x, 1, 3), f32(panels, 1, 256), f32_vector(b, 2)},
+                         .out = {f32(y, 1, 2)}};
+
+    run(&pack);
+    run(&product);
+
+    assert_values(panels, (double[]){1, 4, 0}, 3);
+    assert_values(panels + 64, (double[]){2, 5, 0}, 3);
+    assert_values(panels + 192, (double[]){0, 0, 0}, 3);
+    assert_values(y, (double[]){321.5, 653.5}, 2);
+}
+
+static void panels_of_bf16_hold_pairs(void **state)
+{
+    float w[3] = {1, 2, 3}; /* K = 3, N = 1, transposed */
+    tp_bf16 panels[256];
+    tp_operand out = {
+        .data = panels, .dtype = TP_DTYPE_BF16, .rank = 2, .dim = {1, 256}, .stride = 256};
+    tp_launch pack = {.op = TP_OP_pack_panels,
+                      .n_in = 1,
+                      .n_out = 1,
+                      .attrs = {.transposed = 1},
+                      .in = {f32(w, 3, 1)},
+                      .out = {out}};
+
+    run(&pack);
+
+    assert_int_equal(panels[0], 0x3f80); /* 1, 2 | 3, 0 */
+    assert_int_equal(panels[1], 0x4000);
+    assert_int_equal(panels[128], 0x4040);
+    assert_int_equal(panels[129], 0);
+}
+
+/* Probabilities of the four ids: 0.1, 0.2, 0.3, 0.4. */
+static void sample_cuts_and_draws(void **state)
+{
+    float logits[28], params[28] = {0,    0, 0,     0,    /* greedy: 3 */
+                                    1,    0, 0,     0,    /* 0.25 of all: 1 */
+                                    1,    2, 0,     0,    /* 0.4 of {2, 3}: 2 */
+                                    1,    0, 0.65f, 0,    /* 0.5 of {2, 3}: 3 */
+                                    1,    0, 0,     0.4f, /* 0.2 of {1, 2, 3}: 1 */
+                                    0.5f, 0, 0,     0,    /* 0.16 of 1, 4, 9, 16 / 30: 1 */
+                                    1,    3, 0.7f,  0};   /* 0.99 of {2, 3}: 3 */
+    float logp[7], drawn[7];
+    double draws[7] = {0.9, 0.25, 0.4, 0.5, 0.2, 0.16, 0.99};
+    int32_t ids[7];
+    for (int i = 0; i < 28; i++)
+        logits[i] = logf(0.1f * (float)(i % 4 + 1)) + 3;
+    tp_operand u = {.data = draws, .dtype = TP_DTYPE_F64, .rank = 1, .dim = {7, 1}, .stride = 1};
+    tp_launch launch = {.op = TP_OP_sample,
+                        .n_in = 3,
+                        .n_out = 3,
+                        .in = {f32(logits, 7, 4), f32(params, 7, 4), u},
+                        .out = {i32(ids, 7), f32_vector(logp, 7), f32_vector(drawn, 7)}};
+
+    run(&launch);
+
+    static const int32_t wanted[7] = {3, 1, 2, 3, 1, 1, 3};
+    assert_memory_equal(ids, wanted, sizeof ids);
+    assert_values(logp, (double[]){-0.916291, -1.609438, -1.203973, -0.916291}, 4);
+    assert_values(
+        drawn, (double[]){0, -1.609438, -0.847298, -0.559616, -1.504077, -2.014903, -0.559616}, 7);
+
+    launch.attrs.n0 = 3; /* the likeliest id has no token */
+    logits[26] = NAN;
+    run(&launch);
+    assert_int_equal(ids[0], 2);
+    assert_int_equal(ids[6], -1);
+    assert_true(isnan(logp[6]) && isnan(drawn[6]));
 }
 
 static void cross_entropy_ignores_weightless_tokens(void **state)
@@ -529,7 +619,10 @@ int main(void)
         cmocka_unit_test(linear_gelu_keeps_what_its_gradient_needs),
         cmocka_unit_test(attention_is_causal_and_leaves_padding_zero),
         cmocka_unit_test(attention_does_not_cross_sequences),
-        cmocka_unit_test(kv_attention_continues_a_sequence),
+        cmocka_unit_test(paged_attention_continues_sequences),
+        cmocka_unit_test(panels_hold_64_outputs_side_by_side),
+        cmocka_unit_test(panels_of_bf16_hold_pairs),
+        cmocka_unit_test(sample_cuts_and_draws),
         cmocka_unit_test(cross_entropy_ignores_weightless_tokens),
         cmocka_unit_test(linear_ce_is_cross_entropy_of_a_product),
         cmocka_unit_test(sumsq_adds_to_its_accumulator),

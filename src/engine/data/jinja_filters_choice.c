@@ -100,8 +100,11 @@ static tp_status choose(tp_jinja_run *run, const tp_any *self, const tp_jinja_ar
         TP_TRY(tp_jinja_want_text(run, "select: test", &args->values[n_taken], &test));
         n_taken++;
     }
-    rest.values += TP_MIN(n_taken, rest.n);
-    rest.n -= TP_MIN(n_taken, rest.n);
+    n_taken = TP_MIN(n_taken, rest.n);
+    if (n_taken) { /* without arguments there is no array to step into */
+        rest.values += n_taken;
+        rest.n -= n_taken;
+    }
     if (more)
         TP_TRY(tp_any_walk_begin(run, self, &walk));
     while (more) {

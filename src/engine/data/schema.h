@@ -88,6 +88,10 @@ TP_CHECKED tp_status tp_schema_choose(const tp_schema_options *options, const tp
 /* One row.  The arena needs tp_schema_arena_bytes(); rewind it between rows. */
 TP_CHECKED tp_status tp_schema_read(const tp_schema *schema, const tp_row *row, tp_arena *arena,
                                     tp_example *ret, tp_error *err);
+/* The same for a row that is parsed already; `row` is for messages. */
+TP_CHECKED tp_status tp_schema_read_object(const tp_schema *schema, const tp_row *row,
+                                           const tp_json *object, tp_arena *arena, tp_example *ret,
+                                           tp_error *err);
 size_t tp_schema_arena_bytes(const tp_schema_options *options, size_t longest_row);
 
 /* An example of one prompt and one answer that stands in no file. */

@@ -392,10 +392,16 @@ static tp_status read_conversation(reading *r, const tp_json *object, tp_example
 tp_status tp_schema_read(const tp_schema *schema, const tp_row *row, tp_arena *arena,
                          tp_example *ret, tp_error *err)
 {
-    reading r = {.schema = schema, .row = row, .arena = arena, .err = err};
     tp_json_options options = tp_row_json_options(row);
     const tp_json *object;
     TP_TRY(tp_json_parse(arena, row->file, row->text, row->n, &options, &object, err));
+    return tp_schema_read_object(schema, row, object, arena, ret, err);
+}
+
+tp_status tp_schema_read_object(const tp_schema *schema, const tp_row *row, const tp_json *object,
+                                tp_arena *arena, tp_example *ret, tp_error *err)
+{
+    reading r = {.schema = schema, .row = row, .arena = arena, .err = err};
     if (object->type != TP_JSON_OBJECT)
         return tp_row_fail_at(row, NULL, 0, err, "a row must be a JSON object, this is %s",
                               tp_row_type_name(object));

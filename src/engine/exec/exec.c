@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "trace/trace.h"
+#include "engine/exec/launch_trace.h"
 
 enum { ARENA_BYTES = 512 << 20 }; /* address space for tables */
 
@@ -12,6 +12,10 @@ typedef struct {
     const char *name;
     tp_operand **uses; /* operands to patch */
     uint32_t n_uses, cap_uses;
+    tp_operand **rows; /* operands whose rows hang on this input */
+    uint32_t n_rows;
+    uint32_t *launches; /* of which these compute them */
+    uint32_t n_launches;
 } input;
 
 struct tp_exec {
@@ -22,13 +26,18 @@ struct tp_exec {
     tp_launch *launches;
     tp_launch_info *info;
     uint32_t *node_of; /* launch -> node */
+    bool *is_off;      /* launches without rows */
     uint32_t *fresh;   /* launches whose accumulator is a persistent buffer as the step left it */
-    const char **trace_args;
+    tp_launch_trace trace;
+    const char *arena_base; /* of the activations, once bound */
     size_t n, n_fresh;
     size_t workspace_bytes;
     input *inputs;
     int n_inputs;
     tp_operand *outputs;
+    bool *is_read; /* value: some launch or the caller reads it */
+    tp_host_fn host;
+    void *host_user;
 };
 
 /* ---- creating ---- */
@@ -96,14 +105,19 @@ static tp_status make_launch(tp_exec *e, uint32_t node, tp_error *err)
                                      .block = n->block,
                                      .flops = cost.flops,
                                      .bytes = cost.bytes};
-    e->trace_args[e->n] = tp_arena_printf(
-        &e->arena,
-        "{\"op\":\"%s\",\"kernel\":\"%s\",\"rows\":%lld,\"columns\":%lld,\"flops\":%.0f,"
-        "\"bytes\":%.0f}",
-        tp_ops[n->op].name, l->kernel->name, (long long)l->out[0].dim[0],
-        (long long)l->out[0].dim[1], cost.flops, cost.bytes);
     e->node_of[e->n++] = node;
     return TP_OK;
+}
+
+static void find_reads(tp_exec *e)
+{
+    const tp_graph *g = e->graph;
+    e->is_read = tp_arena_array(&e->arena, bool, g->n_values);
+    for (uint32_t i = 1; i < g->n_nodes; i++)
+        for (int k = 0; k < g->nodes[i].n_in; k++)
+            e->is_read[g->nodes[i].in[k]] = true;
+    for (uint32_t k = 0; k < g->n_outputs; k++)
+        e->is_read[g->outputs[k]] = true;
 }
 
 tp_status tp_exec_create(const tp_graph *g, const tp_exec_options *options, tp_exec **ret,
@@ -118,6 +132,7 @@ tp_status tp_exec_create(const tp_graph *g, const tp_exec_options *options, tp_e
     }
     e->graph = g;
     e->options = *options;
+    find_reads(e);
     if (options->backend->prepare)
         options->backend->prepare(options->threads);
     status = tp_plan_memory(g, options->share_memory, &e->arena, &e->memory, err);
@@ -125,7 +140,7 @@ tp_status tp_exec_create(const tp_graph *g, const tp_exec_options *options, tp_e
     e->info = tp_arena_array(&e->arena, tp_launch_info, g->n_nodes);
     e->node_of = tp_arena_array(&e->arena, uint32_t, g->n_nodes);
     e->fresh = tp_arena_array(&e->arena, uint32_t, g->n_nodes);
-    e->trace_args = tp_arena_array(&e->arena, const char *, g->n_nodes);
+    e->is_off = tp_arena_array(&e->arena, bool, g->n_nodes);
     e->inputs = tp_arena_array(&e->arena, input, g->n_nodes);
     e->outputs = tp_arena_array(&e->arena, tp_operand, g->n_outputs + 1);
     for (uint32_t i = 1; i < g->n_nodes && status == TP_OK; i++) {
@@ -139,6 +154,8 @@ tp_status tp_exec_create(const tp_graph *g, const tp_exec_options *options, tp_e
         tp_exec_free(e);
         return status;
     }
+    tp_launch_trace_init(&e->trace, &e->arena, g, &e->memory, e->launches, e->info, e->node_of,
+                         e->n);
     *ret = e;
     return TP_OK;
 }
@@ -221,6 +238,7 @@ tp_status tp_exec_bind(tp_exec *e, const tp_states *states, const tp_exec_pool *
 {
     TP_ASSERT(pool->arena_bytes >= e->memory.arena_bytes &&
               pool->workspace_bytes >= e->workspace_bytes);
+    e->arena_base = pool->arena;
     for (int i = 0; i < e->n_inputs; i++)
         e->inputs[i].n_uses = 0;
     for (size_t i = 0; i < e->n; i++) {
@@ -232,6 +250,9 @@ tp_status tp_exec_bind(tp_exec *e, const tp_states *states, const tp_exec_pool *
                 TP_TRY(bind_operand(e, n->in[k], &l->in[k], states, pool, err));
         for (int k = 0; k < n->n_out; k++)
             TP_TRY(bind_operand(e, n->out[k], &l->out[k], states, pool, err));
+        for (int k = 0; k < n->n_out; k++) /* kernels leave out what nobody reads */
+            if (!e->is_read[n->out[k]] && !tp_overwrites(n, k))
+                l->out[k].data = NULL;
     }
     for (uint32_t k = 0; k < e->graph->n_outputs; k++) {
         e->outputs[k] = describe(e, e->graph->outputs[k]);
@@ -262,6 +283,64 @@ const tp_operand *tp_exec_output(const tp_exec *e, uint32_t k)
     return &e->outputs[k];
 }
 
+/* ---- fewer rows ---- */
+
+/* Per value: 1 + the input on which its rows hang, or 0. */
+static uint32_t *row_owners(const tp_exec *e, tp_arena *arena)
+{
+    const tp_graph *g = e->graph;
+    uint32_t *owner = tp_arena_array(arena, uint32_t, g->n_values);
+    for (uint32_t i = 1; i < g->n_nodes; i++) {
+        const tp_node *n = &g->nodes[i];
+        for (int k = 0; k < n->n_out; k++) {
+            if (n->op == TP_OP_input)
+                owner[n->out[k]] = (uint32_t)tp_exec_input(e, g->values[n->out[k]].name) + 1;
+            else if (n->n_in > 0 && !tp_overwrites(n, k))
+                owner[n->out[k]] = owner[n->in[0]];
+        }
+    }
+    return owner;
+}
+
+/* Inputs of the same length that a node reads beside its first operand (positions beside
+ * tokens) are given their rows by their own. */
+static void list_rows(tp_exec *e, int which)
+{
+    input *in = &e->inputs[which];
+    size_t most = e->n * (TP_MAX_IN + TP_MAX_OUT) + e->graph->n_outputs;
+    in->rows = tp_arena_array(&e->arena, tp_operand *, most);
+    in->launches = tp_arena_array(&e->arena, uint32_t, e->n);
+    uint32_t *owner = row_owners(e, &e->arena);
+    for (size_t i = 0; i < e->n; i++) {
+        const tp_node *n = &e->graph->nodes[e->node_of[i]];
+        tp_launch *l = &e->launches[i];
+        for (int k = 0; k < n->n_in; k++)
+            if (n->in[k] && owner[n->in[k]] == (uint32_t)which + 1)
+                in->rows[in->n_rows++] = &l->in[k];
+        for (int k = 0; k < n->n_out; k++)
+            if (owner[n->out[k]] == (uint32_t)which + 1)
+                in->rows[in->n_rows++] = &l->out[k];
+        if (n->n_in > 0 && owner[n->in[0]] == (uint32_t)which + 1)
+            in->launches[in->n_launches++] = (uint32_t)i;
+    }
+    for (uint32_t k = 0; k < e->graph->n_outputs; k++)
+        if (owner[e->graph->outputs[k]] == (uint32_t)which + 1)
+            in->rows[in->n_rows++] = &e->outputs[k];
+}
+
+void tp_exec_set_rows(tp_exec *e, int index, int64_t n)
+{
+    if (index < 0)
+        return;
+    input *in = &e->inputs[index];
+    if (!in->rows)
+        list_rows(e, index);
+    for (uint32_t i = 0; i < in->n_rows; i++)
+        in->rows[i]->dim[0] = n;
+    for (uint32_t i = 0; i < in->n_launches; i++)
+        e->is_off[in->launches[i]] = n == 0;
+}
+
 /* ---- running ---- */
 
 static void set_accumulate(tp_exec *e, bool accumulate)
@@ -270,18 +349,48 @@ static void set_accumulate(tp_exec *e, bool accumulate)
         e->launches[e->fresh[i]].accumulate = accumulate;
 }
 
+void tp_exec_set_host(tp_exec *e, tp_host_fn fn, void *user)
+{
+    e->host = fn;
+    e->host_user = user;
+}
+
+static void launch(const tp_exec *e, const tp_launch *l)
+{
+    l->kernel->run(l);
+    if (l->op == TP_OP_host && e->host)
+        e->host(e->host_user, l->in[0].data, l->out[0].data, l->in[0].dim[0]);
+}
+
+static void run_traced(tp_exec *e)
+{
+    for (size_t i = 0; i < e->n; i++) {
+        if (e->is_off[i])
+            continue;
+        tp_zone zone = tp_launch_trace_begin(&e->trace, i, e->arena_base);
+        uint64_t start = tp_clock_ns();
+        launch(e, &e->launches[i]);
+        e->info[i].ns += tp_clock_ns() - start;
+        e->info[i].count++;
+        tp_launch_trace_end(&e->trace, i, e->arena_base, &zone);
+    }
+}
+
 void tp_exec_run(tp_exec *e, bool accumulate)
 {
     set_accumulate(e, accumulate);
-    bool tracing = tp_trace_enabled();
+    if (tp_trace_enabled()) {
+        run_traced(e);
+        return;
+    }
     uint64_t start = tp_clock_ns();
     for (size_t i = 0; i < e->n; i++) {
-        e->launches[i].kernel->run(&e->launches[i]);
+        if (e->is_off[i])
+            continue;
+        launch(e, &e->launches[i]);
         uint64_t end = tp_clock_ns();
         e->info[i].ns += end - start;
         e->info[i].count++;
-        if (tracing)
-            tp_trace_complete("exec.launch", e->info[i].label, start, end, e->trace_args[i]);
         start = end;
     }
 }
@@ -325,7 +434,7 @@ void tp_exec_run_checked(tp_exec *e, bool accumulate, int *ret_first_bad)
     *ret_first_bad = -1;
     set_accumulate(e, accumulate);
     for (size_t i = 0; i < e->n; i++) {
-        e->launches[i].kernel->run(&e->launches[i]);
+        launch(e, &e->launches[i]);
         for (int k = 0; k < e->launches[i].n_out && *ret_first_bad < 0; k++)
             if (!is_finite(&e->launches[i].out[k]))
                 *ret_first_bad = (int)i;

@@ -61,6 +61,17 @@ void tp_exec_set_input(tp_exec *exec, int input, const void *data);
  * of the pool. */
 const tp_operand *tp_exec_output(const tp_exec *exec, uint32_t k);
 
+/* What `host` launches write: fn gets the operand and the result, n floats each, and
+ * must not keep them.  NULL: the result is the operand. */
+typedef void (*tp_host_fn)(void *user, const float *x, float *y, int64_t n);
+void tp_exec_set_host(tp_exec *exec, tp_host_fn fn, void *user);
+
+/* From the next run on, use the first n rows only of an input and of everything computed
+ * row by row from it: of each node's outputs when its first operand hangs on the input.
+ * Memory is planned for all rows, so n is at most the input's; 0 leaves those launches
+ * out.  For graphs whose ops keep rows apart (generation). */
+void tp_exec_set_rows(tp_exec *exec, int input, int64_t n);
+
 /* `accumulate` false: gradient buffers are overwritten (first micro-batch). */
 void tp_exec_run(tp_exec *exec, bool accumulate);
 
@@ -78,7 +89,8 @@ size_t tp_exec_live_peak_bytes(const tp_exec *exec);
 double tp_exec_flops(const tp_exec *exec, bool contractions_only);
 double tp_exec_bytes(const tp_exec *exec);
 
-/* Every shadow "<name>.<dtype>" becomes its master, rounded. */
+/* Every shadow becomes its master, rounded ("<name>.<dtype>") and perhaps in panels
+ * ("<name>.panels.<dtype>", "<name>.panels_t.<dtype>"). */
 void tp_refresh_shadows(const tp_states *states, const tp_backend *backend, int threads);
 
 /* Text: one line per launch with kernel, shapes, offsets. */

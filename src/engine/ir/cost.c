@@ -32,8 +32,10 @@ static double contraction_flops(const tp_graph *g, const tp_node *n, double avg_
         return 2.0 * T * (double)a->dim[1] * (double)g->values[n->out[0]].dim[1];
     case TP_OP_linear_dw:
         return 2.0 * T * (double)a->dim[1] * (double)g->values[n->in[1]].dim[1];
+    case TP_OP_linear_panels:
+        return 2.0 * T * (double)a->dim[1] * n->attrs.n0;
     case TP_OP_attention:
-    case TP_OP_kv_attention:
+    case TP_OP_paged_attention:
         return 2.0 * qk; /* q.k and p.v */
     case TP_OP_attention_grad:
         return 5.0 * qk; /* s again, dp, dv, dk, dq */
@@ -71,6 +73,7 @@ static double elementwise_flops(const tp_graph *g, const tp_node *n)
         [TP_OP_cross_entropy_grad] = 4,
         [TP_OP_sumsq] = 2,
         [TP_OP_adamw] = 16,
+        [TP_OP_sample] = 12,
     };
     if (n->n_in == 0 || !n->in[0])
         return 0;
@@ -88,6 +91,11 @@ tp_cost tp_node_cost(const tp_graph *g, const tp_node *n, double avg_context)
         cost.bytes = 2.0 * (double)tp_value_bytes(&g->values[n->out[0]]);
     if (n->op == TP_OP_embed_grad)
         cost.bytes = 3.0 * (double)tp_value_bytes(&g->values[n->in[1]]);
+    if (n->op == TP_OP_paged_attention) { /* each row reads the keys and values it attends to */
+        const tp_value *q = &g->values[n->in[0]], *k = &g->values[n->in[1]];
+        double row = (double)(k->dim[1] * (int64_t)tp_dtype_size(g->values[n->in[3]].dtype));
+        cost.bytes = 2.0 * (double)tp_value_bytes(q) + 2.0 * (double)q->dim[0] * avg_context * row;
+    }
     cost.flops =
         traits & TP_OP_CONTRACTS ? contraction_flops(g, n, avg_context) : elementwise_flops(g, n);
     return cost;

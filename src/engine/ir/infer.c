@@ -252,17 +252,62 @@ static void shape_attention(rule *r)
     give(r, TP_DTYPE_F32, 2, r->attrs->heads, in(r, 0)->dim[0]);
 }
 
-static void shape_kv_attention(rule *r)
+/* K of a weight in panels of 64 outputs, rounded up to even. */
+static int64_t even(int64_t n) { return n + n % 2; }
+
+static void shape_pack_panels(rule *r)
+{
+    int64_t N = 0, K = 0;
+    weight_dims(r, 0, &N, &K);
+    give(r, in(r, 0)->dtype, 2, (N + TP_PANEL - 1) / TP_PANEL, TP_PANEL * even(K));
+}
+
+static void shape_linear_panels(rule *r)
+{
+    int64_t N = r->attrs->n0;
+    need_float(r, 0, 2);
+    need_float(r, 1, 2);
+    CHECK(N > 0 && in(r, 1)->dim[0] == (N + TP_PANEL - 1) / TP_PANEL,
+          "%lld panels do not make %lld outputs", (long long)in(r, 1)->dim[0], (long long)N);
+    CHECK(in(r, 1)->dim[1] == TP_PANEL * even(in(r, 0)->dim[1]),
+          "x is %lld wide, the panels have %lld elements", (long long)in(r, 0)->dim[1],
+          (long long)in(r, 1)->dim[1]);
+    if (has(r, 2))
+        need_vector(r, 2, N);
+    give(r, in(r, 0)->dtype, 2, in(r, 0)->dim[0], N);
+}
+
+static void shape_paged_attention(rule *r)
 {
     need_heads(r);
+    int64_t T = in(r, 0)->dim[0];
+    int64_t per_place = (int64_t)r->attrs->kv_heads * even(r->attrs->head_dim);
     for (int i = 3; i <= 4; i++) {
         need_float(r, i, 2);
-        CHECK(in(r, i)->dim[1] == in(r, 1)->dim[1], "cache and keys differ in width");
+        CHECK(in(r, i)->dim[1] % (2 * per_place) == 0,
+              "blocks of %lld elements do not hold an even number of places of %lld",
+              (long long)in(r, i)->dim[1], (long long)per_place);
     }
-    need(r, 5, TP_DTYPE_I32, 1, in(r, 0)->dim[0]);
+    need_same(r, 4, 3);
+    CHECK(in(r, 3)->dtype == in(r, 4)->dtype, "the caches differ in dtype");
+    need(r, 5, TP_DTYPE_I32, 1, T);
+    need(r, 6, TP_DTYPE_I32, 1, T);
+    need(r, 7, TP_DTYPE_I32, 2, -1);
     give_like(r, 0);
     give_like(r, 3);
     give_like(r, 4);
+}
+
+static void shape_sample(rule *r)
+{
+    need_float(r, 0, 2);
+    int64_t R = in(r, 0)->dim[0];
+    need(r, 1, TP_DTYPE_F32, 2, R);
+    CHECK(in(r, 1)->dim[1] == 4, "%lld parameters in a row, not 4", (long long)in(r, 1)->dim[1]);
+    need(r, 2, TP_DTYPE_F64, 1, R);
+    give(r, TP_DTYPE_I32, 1, R, 1);
+    give(r, TP_DTYPE_F32, 1, R, 1);
+    give(r, TP_DTYPE_F32, 1, R, 1);
 }
 
 static void loss_inputs(rule *r, int64_t T, int first)
@@ -459,15 +504,18 @@ bool tp_op_out_fixed(tp_op op, int output)
     case TP_OP_add_rmsnorm:
     case TP_OP_add_layernorm:
         return output >= 2;
-    case TP_OP_kv_attention:
+    case TP_OP_paged_attention:
     case TP_OP_rmsnorm_grad:
     case TP_OP_layernorm_grad:
         return output >= 1;
+    case TP_OP_host:
     case TP_OP_cross_entropy:
     case TP_OP_linear_ce:
     case TP_OP_linear_dw:
     case TP_OP_linear_db:
     case TP_OP_embed_grad:
+    case TP_OP_pack_panels:
+    case TP_OP_sample:
     case TP_OP_sumsq:
     case TP_OP_adamw:
         return true;

@@ -23,7 +23,7 @@ int tp_op_alias(tp_op op, int output)
         return output == 0 ? -1 : 4 + output; /* dw: input 5, db: input 6 */
     case TP_OP_linear_ce_train:
         return output == 3 ? 5 : -1;
-    case TP_OP_kv_attention:
+    case TP_OP_paged_attention:
         return output == 0 ? -1 : 2 + output; /* caches: inputs 3 and 4 */
     case TP_OP_adamw: {
         static const int in_of[] = {0, 2, 3, 5}; /* p, m, v, shadow */

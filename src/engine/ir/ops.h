@@ -12,6 +12,9 @@
  *   silu x; gelu x {tanh}           y = x*sigmoid(x); gelu
  *   swiglu gate[T,F] up[T,F] -> y   silu(gate) * up
  *   cast x -> y                     to the dtype of y
+ *   host x -> y                     y = x, unless the program that runs the graph writes
+ *                 something else there before the next launch (exec.h): a loss in plain C
+ *                 between the log-probabilities and their gradient
  *   split x[T,n0+n1+n2] -> views    columns; no data moves
  *   concat a b c -> [T,n0+n1+n2]
  *   embed ids i32[T] table[V,C] -> y[T,C]       ids outside 0..V-1 give zeros
@@ -32,11 +35,34 @@
  *                 causal inside each sequence cu[s]..cu[s+1]; cu does not decrease,
  *                 trailing entries repeat its end; rows at or past cu[S] give o = 0, lse = 0.
  *                 lse is the natural log of the sum of exp of scaled logits
- *   kv_attention q[T,H*D] k[T,G*D] v[T,G*D] cache_k[L,G*D] cache_v[L,G*D] positions i32[T]
- *                 -> o cache_k cache_v  (caches are updated in place)
- *                 one sequence: row t is stored at row positions[t], then attends to
- *                 rows 0..positions[t]; a negative position marks padding: nothing is
- *                 stored, o = 0
+ *   pack_panels w[N,K] {transposed: w[K,N]} -> panels[ceil(N/64), 64*K']
+ *                 the weight of linear_panels: 64 outputs lie side by side for every k, so
+ *                 that a product reads it in one stream.  K' is K rounded up to even.  The
+ *                 element of output n and input k is column k/g*64*g + n%64*g + k%g of row
+ *                 n/64, with g = 2 for bf16 (pairs of k) and 1 otherwise; what has no weight
+ *                 is 0
+ *   linear_panels x[T,K] panels b[N]? {n0 = N, activation} -> y[T,N]
+ *                 activation 0: none, 1: gelu, 2: gelu by tanh.  Row t of y is a function of
+ *                 row t of x: the same bits whatever T is
+ *   paged_attention q[T,H*D] k[T,G*D] v[T,G*D] cache_k[N,G*D'*B] cache_v[N,G*D'*B]
+ *                 positions i32[T] slots i32[T] tables i32[S,M] -> o cache_k cache_v
+ *                 many sequences, each with a row of `tables`: its position p lies in block
+ *                 tables[slot, p/B], place p%B.  Row t is stored at positions[t] of slots[t]
+ *                 (clearing the block when the place is 0), then attends to positions
+ *                 0..positions[t] of that slot, as rows of this launch may just have stored
+ *                 them; a negative position marks padding.  D' is D rounded up to even.  In a
+ *                 block of kv head h, element d of place j is, from h*D'*B on, element
+ *                 d/g*B*g + j*g + d%g of cache_k and j/g*D'*g + d*g + j%g of cache_v, g = 2
+ *                 for bf16, else 1.  Row t of o depends on its own q, k, v and cache alone:
+ *                 the same bits whatever else is in the launch
+ *   sample logits[R,V] params f32[R,4] draws f64[R] {n0} -> ids i32[R] logp f32[R] drawn f32[R]
+ *                 params: temperature, top_k, top_p, min_p; ids from n0 on (if n0 > 0) are
+ *                 never chosen.  temperature 0: the likeliest, lowest id among equals.  Else
+ *                 ids are cut by top_k (0: all), then top_p (outside 0..1: all), then min_p,
+ *                 ties to lower ids; of those left, in the order of ids, the first whose
+ *                 cumulated probability exceeds draws[r].  logp: of the id under
+ *                 softmax(logits), all V of them; drawn: under what it was drawn from.  A row
+ *                 with a NaN or +infinity gives id -1 and NaNs
  *   cross_entropy logits[T,V] targets i32[T] weights f32[T] -> loss[1] logp[T] lse[T]
  *                 loss = sum_t -weights[t] * logp[t]; where weights[t] is 0 the target is
  *                 not looked at, logp is 0
@@ -62,6 +88,8 @@
 #define TP_ENGINE_IR_OPS_H
 
 #include <stdint.h>
+
+enum { TP_PANEL = 64 }; /* outputs of a weight that lie together in pack_panels */
 
 typedef enum {
 #define OP(name, inputs, outputs, shape, gradient, traits) TP_OP_##name,

@@ -73,7 +73,8 @@ static tp_ref cache(const tp_builder *b, char which)
 {
     char name[MAX_NAME];
     const tp_model_info *info = &b->model->info;
-    int64_t dim[] = {b->f->cache_rows, info->kv_heads * info->head_dim};
+    int64_t row = info->kv_heads * (info->head_dim + info->head_dim % 2);
+    int64_t dim[] = {b->f->cache_blocks, row * b->f->block_tokens};
     snprintf(name, sizeof name, "kv.%c.%lld", which, (long long)b->layer);
     return find_or_add(b->g, name, b->f->cache_dtype, 2, dim, TP_MEM_KV_CACHE);
 }
@@ -85,9 +86,10 @@ tp_ref tp_build_attention(const tp_builder *b, tp_ref q, tp_ref k, tp_ref v)
                       .kv_heads = (int32_t)info->kv_heads,
                       .head_dim = (int32_t)info->head_dim,
                       .scale = (float)(1 / sqrt((double)info->head_dim))};
-    if (b->f->cache_rows > 0) {
-        tp_ref in[] = {q, k, v, cache(b, 'k'), cache(b, 'v'), b->f->positions};
-        return tp_build_op(b, TP_OP_kv_attention, &attrs, 6, in, "attention");
+    if (b->f->cache_blocks > 0) {
+        tp_ref in[] = {q,           k,           v, cache(b, 'k'), cache(b, 'v'), b->f->positions,
+                       b->f->slots, b->f->tables};
+        return tp_build_op(b, TP_OP_paged_attention, &attrs, 8, in, "attention");
     }
     tp_ref in[] = {q, k, v, b->f->cu};
     return tp_build_op(b, TP_OP_attention, &attrs, 4, in, "attention");

@@ -326,10 +326,12 @@ static tp_status check_vector(const tp_graph *g, tp_ref ref, int64_t rows, const
 static tp_status check_forward(const tp_model *model, const tp_graph *g, const tp_forward *f,
                                tp_error *err)
 {
-    bool has_cache = f->cache_rows > 0;
+    bool has_cache = f->cache_blocks > 0;
     TP_TRY(check_vector(g, f->tokens, 0, "tokens", err));
     TP_TRY(check_vector(g, f->positions, g->values[f->tokens].dim[0], "positions", err));
-    if (!has_cache)
+    if (has_cache)
+        TP_TRY(check_vector(g, f->slots, g->values[f->tokens].dim[0], "slots", err));
+    else
         TP_TRY(check_vector(g, f->cu, 0, "cu", err));
     if (has_cache && (f->cu || (f->cache_dtype != TP_DTYPE_F32 && f->cache_dtype != TP_DTYPE_BF16)))
         return tp_fail(err, TP_ERR_ARG, "caches are f32 or bf16 and exclude packed sequences");
@@ -382,16 +384,9 @@ void tp_model_fill_constants(const tp_model *model, tp_states *states)
         tp_rope_fill(&model->rope, table->dim[1], table->dim[0], table->data);
 }
 
-tp_status tp_model_declare_cache(const tp_model *model, int64_t cache_rows, tp_dtype cache_dtype,
-                                 tp_states *states, tp_error *err)
+size_t tp_model_cache_block_bytes(const tp_model *model, int64_t block_tokens, tp_dtype cache_dtype)
 {
-    int64_t dim[] = {cache_rows, model->info.kv_heads * model->info.head_dim};
-    for (int64_t l = 0; l < model->info.layers; l++) {
-        for (int k = 0; k < 2; k++) {
-            char name[32];
-            snprintf(name, sizeof name, "kv.%c.%lld", "kv"[k], (long long)l);
-            TP_TRY(tp_states_declare(states, name, cache_dtype, 2, dim, TP_MEM_KV_CACHE, err));
-        }
-    }
-    return TP_OK;
+    const tp_model_info *i = &model->info;
+    int64_t row = i->kv_heads * (i->head_dim + i->head_dim % 2);
+    return (size_t)(2 * i->layers * row * block_tokens) * tp_dtype_size(cache_dtype);
 }

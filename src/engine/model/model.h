@@ -35,9 +35,11 @@ typedef struct {
     tp_ref tokens, positions; /* i32[T], inputs made by the caller */
     tp_ref cu;                /* i32[S+1]: packed sequences; 0 when caches are used */
     int64_t max_positions;    /* rows of the rope table: no position reaches it */
-    int64_t cache_rows;       /* > 0: kv_attention over states "kv.k.<layer>", "kv.v.<layer>"
-                                 of this many rows */
-    tp_dtype cache_dtype;
+    int64_t cache_blocks;     /* > 0: paged_attention over states "kv.k.<layer>" and
+                                 "kv.v.<layer>" of this many blocks */
+    int64_t block_tokens;     /* places of a block, even */
+    tp_dtype cache_dtype;     /* f32 or bf16 */
+    tp_ref slots, tables;     /* with caches: i32[T], i32[S,M]; inputs made by the caller */
 } tp_forward;
 /* Primitive ops only: `fuse` merges them later.  Sources that the graph already has are
  * used again.  logits = linear(hidden, head_weight). */
@@ -50,9 +52,9 @@ TP_CHECKED tp_status tp_model_forward(const tp_model *model, tp_graph *g, const 
 TP_CHECKED tp_status tp_model_declare(const tp_model *model, int64_t max_positions,
                                       tp_states *states, tp_error *err);
 void tp_model_fill_constants(const tp_model *model, tp_states *states);
-/* Declare the caches of a graph built with this cache_rows and cache_dtype. */
-TP_CHECKED tp_status tp_model_declare_cache(const tp_model *model, int64_t cache_rows,
-                                            tp_dtype cache_dtype, tp_states *states, tp_error *err);
+/* Bytes of a block of the caches, keys and values of all layers together. */
+size_t tp_model_cache_block_bytes(const tp_model *model, int64_t block_tokens,
+                                  tp_dtype cache_dtype);
 
 /* Weights from the folder's safetensors (sharded or not) into the states, which must be
  * declared and allocated.  All that is missing is listed in one error. */

@@ -20,6 +20,7 @@ typedef struct {
     tp_dtype compute_dtype; /* f32: autocast does nothing; bf16 */
     tp_recompute recompute;
     int recompute_every;
+    bool pack_weights;           /* products read weights in panels; for graphs without gradients */
     const char *const *disabled; /* names of passes not to run */
     size_t n_disabled;
     /* (optional) called after each pass with its name and what it did to the node count */
@@ -37,7 +38,7 @@ typedef struct {
 
 extern const tp_pass tp_pass_cse, tp_pass_dce, tp_pass_autocast, tp_pass_fuse_swiglu,
     tp_pass_fuse_bias_gelu, tp_pass_fuse_residual_norm, tp_pass_fuse_grad_add,
-    tp_pass_fuse_linear_ce, tp_pass_recompute, tp_pass_schedule;
+    tp_pass_fuse_linear_ce, tp_pass_pack_weights, tp_pass_recompute, tp_pass_schedule;
 
 extern const tp_pass *const tp_pass_pipeline[]; /* ends with NULL */
 

@@ -67,7 +67,8 @@ static void write_state_json(const tp_train_state *s, tp_buf *out)
         const char *key;
         int64_t v;
     } numbers[] = {{"format", 1},           {"step", s->step},     {"updates", s->updates},
-                   {"skipped", s->skipped}, {"tokens", s->tokens}, {"best_step", s->best_step}};
+                   {"skipped", s->skipped}, {"tokens", s->tokens}, {"best_step", s->best_step},
+                   {"prompts", s->prompts}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         tp_json_w_key(&w, numbers[i].key);
         tp_json_w_i64(&w, numbers[i].v);
@@ -365,6 +366,35 @@ tp_status tp_checkpoint_find(const char *root, tp_buf *ret_path, tp_error *err)
     return TP_OK;
 }
 
+tp_status tp_checkpoint_find_model(const char *path, tp_buf *ret_folder, tp_error *err)
+{
+    tp_buf probe = {0}, newest = {0};
+    tp_status status = TP_OK;
+    tp_buf_addf(&probe, "%s/config.json", path);
+    bool is_model = tp_file_exists(probe.data);
+    tp_buf_clear(&probe);
+    tp_buf_addf(&probe, "%s/model/config.json", path);
+    if (is_model)
+        tp_buf_adds(ret_folder, path);
+    else if (tp_file_exists(probe.data))
+        tp_buf_addf(ret_folder, "%s/model", path);
+    else {
+        tp_buf_clear(&probe);
+        tp_buf_addf(&probe, "%s/checkpoints", path);
+        status = tp_checkpoint_find(probe.data, &newest, err);
+        if (status == TP_OK && newest.len)
+            tp_buf_addf(ret_folder, "%s/model", newest.data);
+        else if (status == TP_OK)
+            status = tp_fail(err, TP_ERR_CONFIG,
+                             "'%s' is neither a model folder (config.json), nor a checkpoint, nor "
+                             "a run with checkpoints",
+                             path);
+    }
+    tp_buf_release(&probe);
+    tp_buf_release(&newest);
+    return status;
+}
+
 static bool read_number(const tp_json *root, const char *key, double *ret)
 {
     const tp_json *v = tp_json_get(root, key);
@@ -408,6 +438,8 @@ tp_status tp_checkpoint_read_state(const char *path, tp_train_state *ret, tp_err
               copy_fingerprint(d.root, "data_fingerprint", s.data_fingerprint);
     if (ok)
         s.seed = strtoull(seed, NULL, 10);
+    const tp_json *prompts = tp_json_get(d.root, "prompts"); /* absent before there were rollouts */
+    ok = ok && (!prompts || tp_json_i64(prompts, &s.prompts));
     tp_status status = TP_OK;
     if (ok && format != 1)
         status = tp_fail(err, TP_ERR_FORMAT, "'%s' has format %" PRId64 "; this version reads 1",

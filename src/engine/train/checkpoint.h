@@ -20,6 +20,7 @@ typedef struct {
     int64_t updates;       /* of the optimizer: steps less the skipped ones */
     int64_t skipped;       /* non-finite steps so far */
     int64_t tokens;        /* trained tokens so far */
+    int64_t prompts;       /* rollouts: prompts drawn so far, which is where to go on */
     uint64_t seed;
     double metric;         /* what keep_top_k compares; NaN = none */
     double best_metric;
@@ -43,6 +44,11 @@ TP_CHECKED tp_status tp_checkpoint_save(const tp_checkpoint_options *options, tp
 /* The newest checkpoint that verifies; ret_path is empty when there is none.  Those
  * that do not are reported through the log and passed over. */
 TP_CHECKED tp_status tp_checkpoint_find(const char *root, tp_buf *ret_path, tp_error *err);
+
+/* What a user means by a model: a Hugging Face folder, a checkpoint, or the folder of a run
+ * (then its newest checkpoint that verifies); the folder with config.json is appended to
+ * *ret_folder. */
+TP_CHECKED tp_status tp_checkpoint_find_model(const char *path, tp_buf *ret_folder, tp_error *err);
 
 /* `session` is allocated; its weights, moments and shadows become the saved ones. */
 TP_CHECKED tp_status tp_checkpoint_load(const char *path, tp_session *session,

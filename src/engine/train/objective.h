@@ -3,7 +3,15 @@
  * An objective adds inputs, the model's forward graph and its loss to a graph, and
  * the gradient when training.  Inputs by name: tokens, positions, targets, cu_seqlens,
  * loss_weights, loss_scale.  The first graph outputs are the loss and the
- * log-probabilities of the targets. */
+ * log-probabilities of the targets.
+ *
+ * A loss that is any function of those log-probabilities (DPO, GRPO) is plain C between
+ * two launches.  Its gradient is that of sum_t -w_t log p_t with w_t = -dL/dlog p_t, so
+ *
+ *     hidden, head -> linear_ce (mask) -> log p -> host: L and w -> linear_ce_train (w)
+ *
+ * and whole logits never exist.  What it costs more than SFT is the head's product once
+ * again; tokens whose w is 0 (clipped ones) cost nothing behind the host. */
 #ifndef TP_ENGINE_TRAIN_OBJECTIVE_H
 #define TP_ENGINE_TRAIN_OBJECTIVE_H
 
@@ -22,6 +30,11 @@ typedef struct {
  * (nemo-rl.md 1.5). */
 TP_CHECKED tp_status tp_objective_sft(const tp_model *model, const tp_objective_options *options,
                                       tp_graph *g, tp_error *err);
+
+/* The same with the loss left to the host; loss_weights only says which tokens count. */
+TP_CHECKED tp_status tp_objective_weighed(const tp_model *model,
+                                          const tp_objective_options *options, tp_graph *g,
+                                          tp_error *err);
 
 /* Rows of logits alive at once, for the fused head; 0 leaves the choice to the kernel. */
 void tp_objective_set_chunk(tp_graph *g, int32_t rows);

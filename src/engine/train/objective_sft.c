@@ -19,26 +19,60 @@ static tp_status add_gradient(const tp_model *model, tp_graph *g, tp_ref loss, t
     return status;
 }
 
-tp_status tp_objective_sft(const tp_model *model, const tp_objective_options *options, tp_graph *g,
-                           tp_error *err)
+/* The forward pass and what both objectives read. */
+typedef struct {
+    tp_ref hidden, head, targets, weights;
+} trunk;
+
+static tp_status build_trunk(const tp_model *model, const tp_objective_options *options,
+                             tp_graph *g, trunk *ret, tp_error *err)
 {
     const int64_t T = options->tokens, S = T + 1;
     tp_forward forward = {.tokens = tp_graph_input(g, "tokens", TP_DTYPE_I32, 1, &T),
                           .positions = tp_graph_input(g, "positions", TP_DTYPE_I32, 1, &T),
                           .cu = tp_graph_input(g, "cu_seqlens", TP_DTYPE_I32, 1, &S),
                           .max_positions = options->max_positions};
-    tp_ref targets = tp_graph_input(g, "targets", TP_DTYPE_I32, 1, &T);
-    tp_ref weights = tp_graph_input(g, "loss_weights", TP_DTYPE_F32, 1, &T);
-    tp_ref hidden, head;
-    TP_TRY(tp_model_forward(model, g, &forward, &hidden, &head, err));
+    ret->targets = tp_graph_input(g, "targets", TP_DTYPE_I32, 1, &T);
+    ret->weights = tp_graph_input(g, "loss_weights", TP_DTYPE_F32, 1, &T);
+    TP_TRY(tp_model_forward(model, g, &forward, &ret->hidden, &ret->head, err));
     g->block = -1;
-    tp_ref product[] = {hidden, head};
+    return TP_OK;
+}
+
+static tp_ref cross_entropy(tp_graph *g, const trunk *t, tp_ref weights)
+{
+    tp_ref product[] = {t->hidden, t->head};
     tp_ref logits = tp_graph_op(g, TP_OP_linear, NULL, 2, product, "lm_head");
-    tp_ref ce[] = {logits, targets, weights};
-    tp_ref loss = tp_graph_op(g, TP_OP_cross_entropy, NULL, 3, ce, "loss");
+    tp_ref ce[] = {logits, t->targets, weights};
+    return tp_graph_op(g, TP_OP_cross_entropy, NULL, 3, ce, "loss");
+}
+
+tp_status tp_objective_sft(const tp_model *model, const tp_objective_options *options, tp_graph *g,
+                           tp_error *err)
+{
+    trunk t;
+    TP_TRY(build_trunk(model, options, g, &t, err));
+    tp_ref loss = cross_entropy(g, &t, t.weights);
     tp_graph_output(g, loss);
     tp_graph_output(g, loss + 1);
     return options->with_gradient ? add_gradient(model, g, loss, err) : TP_OK;
+}
+
+tp_status tp_objective_weighed(const tp_model *model, const tp_objective_options *options,
+                               tp_graph *g, tp_error *err)
+{
+    trunk t;
+    TP_TRY(build_trunk(model, options, g, &t, err));
+    /* Fused from the start: its logits must not be shared with those of the gradient. */
+    tp_ref ce[] = {t.hidden, t.head, t.targets, t.weights};
+    tp_ref first = tp_graph_op(g, TP_OP_linear_ce, NULL, 4, ce, "log_probabilities");
+    tp_graph_output(g, first);
+    tp_graph_output(g, first + 1);
+    if (!options->with_gradient)
+        return TP_OK;
+    tp_ref logp[] = {first + 1};
+    tp_ref weights = tp_graph_op(g, TP_OP_host, NULL, 1, logp, "loss");
+    return add_gradient(model, g, cross_entropy(g, &t, weights), err);
 }
 
 void tp_objective_set_chunk(tp_graph *g, int32_t rows)

@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/strings.h"
+#include "engine/rl/loss_policy.h"
+#include "engine/train/profile.h"
 #include "engine/train/schedule.h"
 
 /* The offset of a member, which must have the type that the row stores. */
@@ -41,6 +44,8 @@
     ROW(key, TP_OPT_STRING_LIST, AT(member, tp_str_list), text, meaning)
 #define WORD(key, member, text, words, meaning) \
     ROW(key, TP_OPT_ENUM, AT(member, int), text, meaning, .choices = words)
+#define WORD_OR_NULL(key, member, text, words, meaning) \
+    ROW(key, TP_OPT_ENUM, AT(member, int), text, meaning, .choices = words, .nullable = true)
 #define TREE(key, member, text, meaning) \
     ROW(key, TP_OPT_SECTION, AT(member, const tp_json *), text, meaning)
 
@@ -68,7 +73,8 @@
                  text("split_validation_size"), 0, 0.999999,                                       \
                  "Share of the rows kept for validation.")                                         \
     IDLE(prefix ".seed", COUNT, text("seed"), "See seed.")                                         \
-    IDLE(prefix ".max_samples", COUNT, text("max_samples"), "All rows are used.")                  \
+    COUNT_OR_NULL(prefix ".max_samples", member.max_samples, text("max_samples"), 1, INFINITY,     \
+                  "Prompts to use, the first so many; for rollouts.")                              \
     TEXT_OR_NULL(prefix ".input_key", member.input_key, text("input_key"),                         \
                  "Member with the prompt.")                                                        \
     TEXT_OR_NULL(prefix ".output_key", member.output_key, text("output_key"),                      \
@@ -89,9 +95,12 @@
     TEXT_OR_NULL(prefix ".separator", member.separator, text("separator"),                         \
                  "Text between prompt and answer where there is no chat template.")                \
     IDLE(prefix ".subset", TEXT, text("subset"), "A file has no subsets.")                         \
-    IDLE(prefix ".chosen_key", TEXT, text("chosen_key"), "For preferences, not SFT.")              \
-    IDLE(prefix ".rejected_key", TEXT, text("rejected_key"), "For preferences, not SFT.")          \
-    MUTE(prefix ".env_name", "For reinforcement learning, not SFT.")                               \
+    TEXT_OR_NULL(prefix ".chosen_key", member.chosen_key, text("chosen_key"),                      \
+                 "Preferences: member with the better answer.")                                    \
+    TEXT_OR_NULL(prefix ".rejected_key", member.rejected_key, text("rejected_key"),                \
+                 "Preferences: member with the worse answer.")                                     \
+    TEXT_OR_NULL(prefix ".env_name", member.env_name, text("env_name"),                            \
+                 "Rollouts: the environment that judges answers, a section of env.")               \
     MUTE(prefix ".processor", "Rows are recognised by their keys.")
 
 #define FROM_DEFAULT(key) "${data.default." key "}"
@@ -104,6 +113,110 @@ const tp_option tp_train_option_table[] = {
 };
 
 const size_t tp_train_option_count = sizeof tp_train_option_table / sizeof *tp_train_option_table;
+
+/* ---- algorithms ---- */
+
+static const char *const algorithm_names[] = {"sft", "dpo", "grpo"};
+enum { N_ALGORITHMS = sizeof algorithm_names / sizeof *algorithm_names };
+
+const char *tp_algorithm_name(tp_algorithm algorithm) { return algorithm_names[algorithm]; }
+
+/* Sections that only one algorithm has. */
+static const struct {
+    const char *prefix;
+    tp_algorithm algorithm;
+} own_sections[] = {{"sft.", TP_ALGORITHM_SFT},
+                    {"dpo.", TP_ALGORITHM_DPO},
+                    {"grpo.", TP_ALGORITHM_GRPO},
+                    {"loss_fn.", TP_ALGORITHM_GRPO},
+                    {"env", TP_ALGORITHM_GRPO},
+                    {"policy.generation.", TP_ALGORITHM_GRPO}};
+
+static bool belongs(const char *key, tp_algorithm algorithm)
+{
+    for (size_t i = 0; i < sizeof own_sections / sizeof *own_sections; i++)
+        if (tp_str_starts(key, own_sections[i].prefix))
+            return own_sections[i].algorithm == algorithm;
+    /* Elsewhere the whole section is taken and left alone. */
+    return algorithm != TP_ALGORITHM_GRPO || strcmp(key, "policy.generation") != 0;
+}
+
+static const struct {
+    tp_algorithm algorithm;
+    const char *key, *text;
+} defaults[] = {
+#define DEFAULT(name, key, text) {TP_ALGORITHM_##name, key, text},
+#include "engine/train/defaults.def"
+#undef DEFAULT
+};
+
+static const char *default_of(const tp_option *option, tp_algorithm algorithm)
+{
+    for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++)
+        if (defaults[i].algorithm == algorithm && strcmp(defaults[i].key, option->name) == 0)
+            return defaults[i].text;
+    return option->default_value;
+}
+
+/* Made once; the first threads to come may make the same table, which does no harm. */
+const tp_option *tp_train_options_of(tp_algorithm algorithm, size_t *ret_n)
+{
+    static tp_option tables[N_ALGORITHMS]
+                           [sizeof tp_train_option_table / sizeof *tp_train_option_table];
+    tp_option *table = tables[algorithm];
+    size_t n = 0;
+    for (size_t i = 0; i < tp_train_option_count; i++) {
+        if (!belongs(tp_train_option_table[i].name, algorithm))
+            continue;
+        tp_option row = tp_train_option_table[i];
+        row.default_value = default_of(&row, algorithm);
+        table[n++] = row;
+    }
+    *ret_n = n;
+    return table;
+}
+
+tp_status tp_train_algorithm(const tp_config *config, tp_algorithm *ret, tp_error *err)
+{
+    int found = -1;
+    for (int a = 0; a < N_ALGORITHMS; a++) {
+        if (!tp_config_find(config, algorithm_names[a]))
+            continue;
+        if (found >= 0)
+            return tp_config_fail(config, algorithm_names[a], err,
+                                  "the configuration has a section %s as well; a run is one "
+                                  "of the two",
+                                  algorithm_names[found]);
+        found = a;
+    }
+    *ret = found < 0 ? TP_ALGORITHM_SFT : (tp_algorithm)found;
+    return TP_OK;
+}
+
+static void choose_loop(tp_train_options *o)
+{
+    tp_loop_options *l = &o->loop;
+#define LOOP_OF(s)                                                                              \
+    *l = (tp_loop_options){.max_num_epochs = o->s.max_num_epochs,                               \
+                           .max_num_steps = o->s.max_num_steps,                                 \
+                           .val_period = o->s.val_period,                                       \
+                           .val_at_start = o->s.val_at_start,                                   \
+                           .val_at_end = o->s.val_at_end}
+    if (o->algorithm == TP_ALGORITHM_GRPO) {
+        LOOP_OF(grpo);
+        return;
+    }
+    if (o->algorithm == TP_ALGORITHM_DPO) {
+        LOOP_OF(dpo);
+        l->val_batches = o->dpo.val_batches;
+        l->val_global_batch_size = o->dpo.val_global_batch_size;
+        return;
+    }
+    LOOP_OF(sft);
+#undef LOOP_OF
+    l->val_batches = o->sft.val_batches;
+    l->val_global_batch_size = o->sft.val_global_batch_size;
+}
 
 static tp_status read_recompute(const tp_config *config, tp_train_options *o, tp_error *err)
 {
@@ -134,22 +247,6 @@ static bool read_colons(const char *text, int64_t *v, int n)
         v[i] = value;
     }
     return true;
-}
-
-static tp_status read_profile(const tp_config *config, tp_train_options *o, tp_error *err)
-{
-    int64_t v[2] = {0, 0};
-    o->profile_start = o->profile_stop = 0;
-    if (!o->profile_steps_text)
-        return TP_OK;
-    if (!read_colons(o->profile_steps_text, v, 2) || v[0] < 1 || v[1] <= v[0])
-        return tp_config_fail(config, "profile.steps", err,
-                              "\"%.60s\" is no range of steps; write start:stop, from 1 and "
-                              "without stop, as in 3:5 for steps 3 and 4",
-                              o->profile_steps_text);
-    o->profile_start = v[0];
-    o->profile_stop = v[1];
-    return TP_OK;
 }
 
 static tp_status read_save_by(const tp_config *config, tp_train_options *o, tp_error *err)
@@ -233,6 +330,8 @@ static tp_status check_batches(const tp_config *config, const tp_train_options *
 static tp_status check_data(const tp_config *config, const tp_train_options *o, tp_error *err)
 {
     const tp_data_source_options *train = &o->data.train;
+    if (o->algorithm == TP_ALGORITHM_GRPO && (train->data_path || train->dataset_name))
+        return TP_OK; /* an environment may bring questions of its own */
     bool is_generated = train->dataset_name && !strcmp(train->dataset_name, "arithmetic");
     if (!train->data_path && !is_generated)
         return tp_config_fail(config, "data.train.data_path", err,
@@ -244,6 +343,57 @@ static tp_status check_data(const tp_config *config, const tp_train_options *o, 
         return tp_config_fail(config, "data.arithmetic.operators", err,
                               "expected one or more of + - *, as in \"+-\"");
     return TP_OK;
+}
+
+static bool is_multiple(int64_t n, int64_t of) { return of > 0 && n % of == 0; }
+
+/* What the loss of GRPO cannot be asked for. */
+static tp_status check_loss(const tp_config *config, const tp_train_options *o, tp_error *err)
+{
+    if (o->loss.sequence_ratio && o->loss.token_level)
+        return tp_config_fail(config, "loss_fn.sequence_level_importance_ratios", err,
+                              "one ratio per answer goes with a mean over answers; set "
+                              "loss_fn.token_level_loss=false");
+    if (o->loss.sequence_ratio + o->loss.no_ratio + o->loss.on_policy_ratio > 1)
+        return tp_config_fail(config, "loss_fn.disable_ppo_ratio", err,
+                              "sequence_level_importance_ratios, disable_ppo_ratio and "
+                              "force_on_policy_ratio exclude each other");
+    bool truncates = o->loss.truncation != TP_OPT_UNSET_ENUM;
+    if (truncates && (!o->loss.correction || isnan(o->loss.truncate_max)))
+        return tp_config_fail(config, "loss_fn.truncated_importance_sampling_type", err,
+                              "needs loss_fn.use_importance_sampling_correction=true and "
+                              "loss_fn.truncated_importance_sampling_ratio");
+    if (!truncates && !isnan(o->loss.truncate_max))
+        return tp_config_fail(config, "loss_fn.truncated_importance_sampling_ratio", err,
+                              "needs loss_fn.truncated_importance_sampling_type");
+    if (truncates && o->loss.truncation + 1 != TP_TRUNCATE_CLAMP && isnan(o->loss.truncate_min))
+        return tp_config_fail(config, "loss_fn.truncated_importance_sampling_type", err,
+                              "needs loss_fn.truncated_importance_sampling_ratio_min");
+    if (o->grpo.skip_reference && o->loss.kl_penalty != 0)
+        return tp_config_fail(config, "grpo.skip_reference_policy_logprobs_calculation", err,
+                              "the divergence needs them; set "
+                              "loss_fn.reference_policy_kl_penalty=0");
+    return TP_OK;
+}
+
+static tp_status check_grpo(const tp_config *config, const tp_train_options *o, tp_error *err)
+{
+    int64_t samples = o->grpo.num_prompts * o->grpo.num_generations;
+    if (o->algorithm != TP_ALGORITHM_GRPO)
+        return TP_OK;
+    if (!is_multiple(samples, o->policy.train_global_batch_size))
+        return tp_config_fail(config, "policy.train_global_batch_size", err,
+                              "%lld does not divide the %lld answers of a rollout "
+                              "(grpo.num_prompts_per_step x grpo.num_generations_per_prompt)",
+                              (long long)o->policy.train_global_batch_size, (long long)samples);
+    if (o->loss.on_policy_ratio && o->policy.train_global_batch_size != samples)
+        return tp_config_fail(config, "loss_fn.force_on_policy_ratio", err,
+                              "needs one update per rollout: policy.train_global_batch_size=%lld",
+                              (long long)samples);
+    if (o->grpo.scaling.enabled && !(o->grpo.scaling.source_max > o->grpo.scaling.source_min))
+        return tp_config_fail(config, "grpo.reward_scaling.source_max", err,
+                              "must be above grpo.reward_scaling.source_min");
+    return check_loss(config, o, err);
 }
 
 static tp_status check_schedule(const tp_config *config, const tp_train_options *o, tp_error *err)
@@ -273,14 +423,19 @@ tp_status tp_train_options_bind(tp_config *config, tp_train_options *ret, tp_err
 {
     tp_train_options o;
     memset(&o, 0, sizeof o);
-    TP_TRY(tp_config_bind(config, tp_train_option_table, tp_train_option_count, &o, err));
+    size_t n;
+    TP_TRY(tp_train_algorithm(config, &o.algorithm, err));
+    const tp_option *table = tp_train_options_of(o.algorithm, &n);
+    TP_TRY(tp_config_bind(config, table, n, &o, err));
+    choose_loop(&o);
     TP_TRY(read_recompute(config, &o, err));
-    TP_TRY(read_profile(config, &o, err));
+    TP_TRY(tp_profile_bind(config, &o, err));
     TP_TRY(read_save_by(config, &o, err));
     TP_TRY(check_model(config, &o, err));
     TP_TRY(check_batches(config, &o, err));
     TP_TRY(check_data(config, &o, err));
     TP_TRY(check_optimizer(config, &o, err));
+    TP_TRY(check_grpo(config, &o, err));
     TP_TRY(check_schedule(config, &o, err));
     *ret = o;
     return TP_OK;

@@ -11,11 +11,13 @@
 
 #include "base/config.h"
 #include "engine/passes/pass.h"
+#include "engine/rl/advantage.h"
 
 /* In the order of the choices in options.def. */
 typedef enum { TP_PRECISION_FLOAT32, TP_PRECISION_BFLOAT16 } tp_precision;
 typedef enum { TP_INIT_PRETRAINED, TP_INIT_RANDOM } tp_init_mode;
 typedef enum { TP_COMPILE_NONE, TP_COMPILE_DEFAULT } tp_compile_mode;
+typedef enum { TP_ALGORITHM_SFT, TP_ALGORITHM_DPO, TP_ALGORITHM_GRPO } tp_algorithm;
 typedef enum { TP_NONFINITE_STOP, TP_NONFINITE_SKIP } tp_nonfinite_policy;
 typedef enum {
     TP_PROGRESS_AUTO, /* a block on a terminal, lines otherwise */
@@ -35,10 +37,22 @@ typedef struct {
     const char *dataset_name, *data_path;
     const char *input_key, *output_key, *prompt_key, *chat_key, *text_key, *tool_key, *system_key;
     const char *system_prompt_file, *prompt_file, *separator;
+    const char *chosen_key, *rejected_key, *env_name;
+    int64_t max_samples;          /* TP_OPT_UNSET_INT: all */
     double split_validation_size; /* share of the rows; NaN or 0: none */
 } tp_data_source_options;
 
 typedef struct {
+    int64_t max_num_epochs, max_num_steps;
+    int64_t val_period, val_batches, val_global_batch_size;
+    bool val_at_start, val_at_end;
+    int64_t seed;
+} tp_loop_options;
+
+typedef struct {
+    tp_algorithm algorithm; /* which of sft, dpo, grpo the configuration has; sft without any */
+    tp_loop_options loop;   /* of that section */
+
     int64_t seed;
     const char *run_name, *run_dir;
     int progress; /* tp_progress_mode */
@@ -49,6 +63,56 @@ typedef struct {
         bool val_at_start, val_at_end, only_unmask_final;
         int64_t seed;
     } sft;
+
+    struct {
+        int64_t max_num_epochs, max_num_steps;
+        int64_t val_period, val_batches, val_global_batch_size;
+        bool val_at_start, val_at_end;
+        int64_t seed;
+        double beta, preference_weight, sft_weight, label_smoothing;
+        bool preference_average, sft_average;
+        int preference_loss; /* tp_preference_kind */
+    } dpo;
+
+    struct {
+        int64_t num_prompts, num_generations;
+        int64_t max_num_epochs, max_num_steps;
+        bool normalize_rewards, leave_one_out;
+        int estimator; /* row of tp_advantage_kinds */
+        bool estimator_normalize, estimator_leave_one_out, minus_baseline;
+        double advantage_clip_low, advantage_clip_high; /* NaN: none */
+        bool dynamic_sampling, overlong_filtering, skip_reference;
+        double batch_multiplier;
+        int64_t dynamic_max_batches;
+        tp_reward_scaling scaling;
+        tp_reward_shaping shaping;
+        double logprob_error_threshold; /* NaN: none */
+        int64_t val_period, val_batch_size, max_val_samples, val_generations;
+        bool val_at_start, val_at_end;
+        double stop_threshold; /* NaN: none */
+        int64_t seed;
+    } grpo;
+
+    struct {
+        double kl_penalty, kl_input_clamp, kl_output_clamp;
+        int kl_type; /* tp_kl_type */
+        double clip_min, clip_max, dual_clip;
+        bool cispo, kl_from_generator, correction, token_level;
+        bool sequence_ratio, no_ratio, on_policy_ratio, kl_in_reward;
+        int truncation; /* TP_OPT_UNSET_ENUM: none */
+        double truncate_min, truncate_max;
+        double positive_nll, length_divisor;
+    } loss;
+
+    struct {
+        int64_t max_new_tokens, top_k, val_top_k, max_running;
+        double temperature, top_p, min_p, val_temperature, val_top_p;
+        double cache_mib; /* NaN: the engine's choice */
+        tp_str_list stop_strings;
+        tp_f64_list stop_token_ids;
+    } generation;
+
+    const tp_json *env; /* or NULL */
 
     struct {
         const char *model_name, *model_config;
@@ -109,12 +173,22 @@ typedef struct {
         int64_t max_skipped;
     } train;
 
+    int64_t log_samples; /* -1: all */
     const char *profile_steps_text;
+    const char *profile_workers;         /* patterns; NULL: all */
+    const char *profile_origin;          /* what set the range, for messages */
     int64_t profile_start, profile_stop; /* from 1, stop excluded; both 0: none */
 } tp_train_options;
 
+/* Every key there is, for documentation. */
 extern const tp_option tp_train_option_table[];
 extern const size_t tp_train_option_count;
+
+/* The keys of one algorithm's configurations, with its defaults. */
+const tp_option *tp_train_options_of(tp_algorithm algorithm, size_t *ret_n);
+/* Which algorithm a configuration asks for by its sections. */
+TP_CHECKED tp_status tp_train_algorithm(const tp_config *config, tp_algorithm *ret, tp_error *err);
+const char *tp_algorithm_name(tp_algorithm algorithm); /* "sft", "dpo", "grpo" */
 
 /* Bind the configuration and check what concerns several keys at once. */
 TP_CHECKED tp_status tp_train_options_bind(tp_config *config, tp_train_options *ret, tp_error *err);

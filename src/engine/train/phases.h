@@ -10,6 +10,11 @@
 typedef enum {
     TP_TIME_SETUP,
     TP_TIME_DATA,
+    TP_TIME_GENERATION,
+    TP_TIME_REWARD,
+    TP_TIME_LOGPROBS,  /* of the policy, before an update */
+    TP_TIME_REFERENCE, /* of the reference model */
+    TP_TIME_ADVANTAGE,
     TP_TIME_FORWARD,
     TP_TIME_BACKWARD,
     TP_TIME_GRAD_NORM,

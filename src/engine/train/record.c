@@ -4,6 +4,7 @@
 #include <sys/utsname.h>
 
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "engine/train/trainer_internal.h"
 
 static const char *const mfu_formula =
@@ -66,6 +67,21 @@ tp_train_event tp_trainer_event(trainer *t, tp_event_kind kind)
 {
     tp_mem_stats memory = tp_mem_get_stats();
     tp_train_event e = {.kind = kind,
+                        .algorithm = t->o->algorithm,
+                        .reward = NAN,
+                        .reward_se = NAN,
+                        .kl = NAN,
+                        .entropy = NAN,
+                        .clip_fraction = NAN,
+                        .mean_length = NAN,
+                        .truncated_share = NAN,
+                        .flat_groups = NAN,
+                        .generated_tokens_per_s = NAN,
+                        .logp_difference = NAN,
+                        .accuracy = NAN,
+                        .margin = NAN,
+                        .val_accuracy = t->val_accuracy,
+                        .best_reward = t->shown.best_reward,
                         .run_dir = t->run ? tp_run_dir(t->run) : "",
                         .run_name = t->run ? tp_run_name(t->run) : "",
                         .model_name = t->o->policy.model_name ? t->o->policy.model_name
@@ -91,11 +107,10 @@ tp_train_event tp_trainer_event(trainer *t, tp_event_kind kind)
                         .last_checkpoint_step = t->last_checkpoint_step,
                         .checkpoint_bytes = t->checkpoint_bytes,
                         .skipped = t->state.skipped,
-                        .session = t->session};
-    if (t->loader) {
-        double per_epoch = (double)tp_loader_steps_per_epoch(t->loader);
-        e.epoch = per_epoch > 0 ? (double)t->state.step / per_epoch : NAN;
-    }
+                        .session = t->session,
+                        .custom = &t->custom,
+                        .profile = t->profile.is_done ? &t->profile : NULL};
+    e.epoch = t->steps_per_epoch ? (double)t->state.step / (double)t->steps_per_epoch : NAN;
     tp_phases_wall(&t->phases);
     for (int i = 0; i < TP_TIME_COUNT; i++)
         e.phase_s[i] = (double)t->phases.ns[i] * 1e-9;
@@ -114,22 +129,18 @@ void tp_trainer_send(const trainer *t, const tp_train_event *event)
 static void write_step_metrics(trainer *t, const step_result *r, const tp_train_event *e)
 {
     tp_run *run = t->run;
-    double data_s = r->wait_s;
     tp_run_record_begin(run, "train", t->state.step);
     tp_run_metric(run, "train/loss", r->loss);
     tp_run_metric(run, "train/grad_norm", r->grad_norm);
     tp_run_metric(run, "train/lr", r->lr);
     tp_run_metric(run, "train/global_valid_toks", (double)r->trained);
     tp_run_metric(run, "train/global_valid_seqs", (double)r->sequences);
-    tp_run_metric(run, "train/num_unmasked_tokens", (double)r->trained);
     tp_run_metric(run, "train/num_micro_batches", r->n_micro);
     tp_run_metric(run, "train/padding_ratio",
-                  (double)r->padded / (double)(r->used + r->padded));
+                  r->used + r->padded ? (double)r->padded / (double)(r->used + r->padded) : 0);
     tp_run_metric(run, "train/skipped", r->skipped);
     tp_run_metric(run, "train/epoch", e->epoch);
     tp_run_metric(run, "timing/train/total_step_time", r->seconds);
-    tp_run_metric(run, "timing/train/data_processing", data_s);
-    tp_run_metric(run, "timing/train/policy_training", r->seconds - data_s);
     tp_run_metric(run, "performance/samples_per_sec", (double)r->sequences / r->seconds);
     tp_run_metric(run, "performance/tokens_per_sec", e->used_tokens_per_s);
     tp_run_metric(run, "performance/trained_tokens_per_sec", e->trained_tokens_per_s);
@@ -139,11 +150,49 @@ static void write_step_metrics(trainer *t, const step_result *r, const tp_train_
     if (t->hooks->machine) /* otherwise it is not a number but unknown */
         tp_run_metric(run, "train/train_fp_utilization", e->mfu);
     tp_run_metric(run, "memory/peak_bytes", (double)e->memory_peak_bytes);
+    tp_run_metric(run, "memory/resident_bytes", t->custom.stats[TP_CUSTOM_RESIDENT].last);
+    if (t->custom.stats[TP_CUSTOM_PROCESSOR].n) /* there is a step before */
+        tp_run_metric(run, "system/processor_utilization",
+                      t->custom.stats[TP_CUSTOM_PROCESSOR].last);
+    if (t->a->record)
+        t->a->record(t, r);
     tp_run_record_end(run);
+}
+
+static void copy_shown(const trainer *t, tp_train_event *e)
+{
+    const tp_train_event *s = &t->shown;
+    if (t->o->algorithm == TP_ALGORITHM_SFT)
+        return;
+    e->reward = s->reward;
+    e->reward_se = s->reward_se;
+    e->kl = s->kl;
+    e->entropy = s->entropy;
+    e->clip_fraction = s->clip_fraction;
+    e->mean_length = s->mean_length;
+    e->truncated_share = s->truncated_share;
+    e->flat_groups = s->flat_groups;
+    e->generated_tokens_per_s = s->generated_tokens_per_s;
+    e->logp_difference = s->logp_difference;
+    e->accuracy = s->accuracy;
+    e->margin = s->margin;
+    e->best_reward = s->best_reward;
+}
+
+static void note_custom_metrics(trainer *t, const step_result *r)
+{
+    tp_custom_metrics *c = &t->custom;
+    tp_custom_note_process(c, tp_session_get_options(t->session)->threads);
+    tp_custom_note(c, TP_CUSTOM_ALLOCATED, (double)tp_mem_get_stats().total_current);
+    tp_custom_note(c, TP_CUSTOM_BATCH, (double)r->sequences);
+    tp_custom_note(c, TP_CUSTOM_TOKENS, (double)r->used);
+    tp_custom_note(c, TP_CUSTOM_LR, r->lr);
+    tp_custom_note(c, TP_CUSTOM_PARAMETERS, (double)tp_model_param_count(t->model));
 }
 
 void tp_trainer_record_step(trainer *t, const step_result *r)
 {
+    note_custom_metrics(t, r);
     t->recent_step_s[t->n_recent++ % RECENT_STEPS] = r->seconds;
     t->used_tokens += r->used;
     t->padded_tokens += r->padded;
@@ -162,16 +211,16 @@ void tp_trainer_record_step(trainer *t, const step_result *r)
     e.trained_tokens_per_s = (double)r->trained / r->seconds;
     e.used_tokens_per_s = (double)r->used / r->seconds;
     e.mfu = r->flops / r->seconds / ceiling(t);
+    copy_shown(t, &e);
     write_step_metrics(t, r, &e);
     tp_trainer_send(t, &e);
 }
 
-void tp_trainer_record_validation(trainer *t, double loss, double seconds, int64_t tokens)
+void tp_trainer_record_validation(trainer *t, const tp_metric *metrics, size_t n)
 {
     tp_run_record_begin(t->run, "validation", t->state.step);
-    tp_run_metric(t->run, "validation/val_loss", loss);
-    tp_run_metric(t->run, "validation/global_valid_toks", (double)tokens);
-    tp_run_metric(t->run, "timing/validation/total_validation_time", seconds);
+    for (size_t i = 0; i < n; i++)
+        tp_run_metric(t->run, metrics[i].tag, metrics[i].value);
     tp_run_record_end(t->run);
     tp_train_event e = tp_trainer_event(t, TP_EVENT_VALIDATION);
     tp_trainer_send(t, &e);
@@ -216,7 +265,7 @@ static void put_identity(trainer *t, tp_json_w *w, const char *state)
     put_i64(w, "step", t->state.step);
     put_i64(w, "max_steps", t->max_steps);
     put_i64(w, "seed", t->o->seed);
-    put_str(w, "algorithm", "sft");
+    put_str(w, "algorithm", tp_algorithm_name(t->o->algorithm));
     put_str(w, "model", t->o->policy.model_name ? t->o->policy.model_name
                                                 : t->o->policy.model_config);
     put_str(w, "temper", TEMPER_VERSION);
@@ -274,6 +323,9 @@ static void put_throughput(trainer *t, tp_json_w *w)
     put_f64(w, "padded_tokens_per_s", (double)(t->used_tokens + t->padded_tokens) / s);
     double all = (double)(t->used_tokens + t->padded_tokens);
     put_f64(w, "padding_ratio", all > 0 ? (double)t->padded_tokens / all : NAN);
+    if (t->o->algorithm == TP_ALGORITHM_GRPO)
+        put_f64(w, "generated_tokens_per_s",
+                t->generation_s > 0 ? (double)t->generated_tokens / t->generation_s : NAN);
     tp_json_w_end(w, '}');
     put_f64(w, "mfu", t->model_flops / s / ceiling(t));
     put_str(w, "mfu_formula", mfu_formula);
@@ -283,7 +335,8 @@ static void put_result(trainer *t, tp_json_w *w)
 {
     open_object(w, "result");
     put_f64(w, "loss", t->last_loss);
-    put_f64(w, "val_loss", t->val_loss);
+    if (t->a->result)
+        t->a->result(t, w);
     put_i64(w, "trained_tokens", t->state.tokens);
     put_i64(w, "skipped_steps", t->state.skipped);
     put_i64(w, "last_checkpoint_step", t->last_checkpoint_step);
@@ -301,6 +354,8 @@ tp_status tp_trainer_write_run_json(trainer *t, const char *state, tp_error *err
     put_time(t, &w);
     put_throughput(t, &w);
     put_result(t, &w);
+    tp_json_w_key(&w, "custom_metrics");
+    tp_custom_write(&t->custom, &w);
     tp_json_w_end(&w, '}');
     tp_buf_addc(&out, '\n');
     tp_status status = tp_run_write(t->run, "run.json", &out, err);

@@ -104,7 +104,8 @@ static tp_status build_objective(tp_session *s, program *p, bool with_gradient, 
                                     .loss_chunk = s->options.loss_chunk,
                                     .with_gradient = with_gradient};
     TP_TRY(tp_graph_init(&p->graph, err));
-    TP_TRY(tp_objective_sft(s->model, &options, &p->graph, err));
+    TP_TRY(s->options.weighed ? tp_objective_weighed(s->model, &options, &p->graph, err)
+                              : tp_objective_sft(s->model, &options, &p->graph, err));
     TP_TRY(optimise(s, p, err));
     tp_objective_set_chunk(&p->graph, s->options.loss_chunk);
     TP_TRY(plan(s, p, err));
@@ -296,6 +297,14 @@ void tp_session_train(tp_session *s, const tp_micro_batch *batch, bool is_first,
     set_batch(s, 0, batch);
     tp_exec_run(s->train.exec, !is_first);
     *ret_loss = loss_of(s->train.exec);
+}
+
+void tp_session_train_weighed(tp_session *s, const tp_micro_batch *batch, bool is_first,
+                              tp_host_fn fn, void *user)
+{
+    tp_exec_set_host(s->train.exec, fn, user);
+    set_batch(s, 0, batch);
+    tp_exec_run(s->train.exec, !is_first);
 }
 
 void tp_session_eval(tp_session *s, const tp_micro_batch *batch, double *ret_loss,

@@ -23,6 +23,7 @@ typedef struct {
     size_t n_disabled_passes;
     int32_t loss_chunk;     /* rows of logits alive at once; 0 = chosen by the kernel */
     double avg_context;     /* mean keys per query, for costs; 0 = half of max_positions */
+    bool weighed;           /* the loss is the host's: tp_session_train_weighed() */
     bool forward_only;      /* no training graph, no optimizer state */
     bool share_memory;
     /* (optional) text of a stage for --dump: "graph", "passes", a pass name, "plan" */
@@ -54,6 +55,11 @@ typedef struct {
 /* Forward and backward; *ret_loss is this micro-batch's share of the step's loss.
  * The first micro-batch of a step overwrites the gradients. */
 void tp_session_train(tp_session *s, const tp_micro_batch *batch, bool is_first, double *ret_loss);
+/* The same for a `weighed` session: loss_weights marks the tokens that count with 1, fn
+ * gets their log-probabilities (0 elsewhere) and writes -dL/dlog p of each; it may be
+ * called again with the same operands. */
+void tp_session_train_weighed(tp_session *s, const tp_micro_batch *batch, bool is_first,
+                              tp_host_fn fn, void *user);
 /* Forward only.  ret_logp (tokens elements) may be NULL. */
 void tp_session_eval(tp_session *s, const tp_micro_batch *batch, double *ret_loss,
                      const float **ret_logp);

@@ -7,64 +7,46 @@
 #include "engine/train/trainer_internal.h"
 #include "trace/trace.h"
 
-static bool should_stop(const trainer *t)
+bool tp_trainer_should_stop(const trainer *t)
 {
     return t->hooks->should_stop && t->hooks->should_stop(t->hooks->user);
 }
 
-static double since_start(const trainer *t)
-{
-    return tp_clock_s() - t->started_s;
-}
-
-static tp_micro_batch view(const tp_microbatch *mb)
-{
-    return (tp_micro_batch){mb->tokens, mb->positions, mb->targets, mb->cu, mb->loss_weights};
-}
+static double since_start(const trainer *t) { return tp_clock_s() - t->started_s; }
 
 /* ---- one step ---- */
 
-/* Time inside the training graph is forward or backward by the launches' own clocks. */
-static void split_forward_backward(trainer *t, uint64_t backward_before)
+tp_trainer_stopwatch tp_trainer_begin_graph(trainer *t)
 {
-    uint64_t backward = tp_session_phase_ns(t->session, TP_PHASE_BACKWARD) - backward_before;
+    tp_phases_enter(&t->phases, TP_TIME_FORWARD);
+    return (tp_trainer_stopwatch){tp_session_phase_ns(t->session, TP_PHASE_BACKWARD)};
+}
+
+/* Time inside the training graph is forward or backward by the launches' own clocks. */
+void tp_trainer_end_graph(trainer *t, tp_trainer_stopwatch w)
+{
+    uint64_t backward = tp_session_phase_ns(t->session, TP_PHASE_BACKWARD) - w.backward_ns;
+    tp_phases_enter(&t->phases, TP_TIME_FORWARD); /* charge up to now */
     tp_phases_move(&t->phases, TP_TIME_FORWARD, TP_TIME_BACKWARD, backward);
 }
 
-static tp_status next_micro_batch(trainer *t, const tp_microbatch **ret, tp_error *err)
+void tp_trainer_count(trainer *t, const tp_microbatch *mb, step_result *r)
 {
-    tp_phases_enter(&t->phases, TP_TIME_DATA);
-    TP_TRY(tp_loader_next(t->loader, ret, err));
-    if (!*ret)
-        return tp_fail(err, TP_ERR_ARG, "the data ended before the last step");
-    return TP_OK;
-}
-
-static void run_micro_batch(trainer *t, const tp_microbatch *mb, step_result *r)
-{
-    TP_ZONE("train", "forward_backward");
-    tp_micro_batch batch = view(mb);
-    double loss;
-    uint64_t before = tp_session_phase_ns(t->session, TP_PHASE_BACKWARD);
-    tp_phases_enter(&t->phases, TP_TIME_FORWARD);
-    tp_session_train(t->session, &batch, mb->index == 0, &loss);
-    split_forward_backward(t, before);
-    r->loss += loss;
     r->used += mb->n_tokens;
     r->padded += mb->capacity - mb->n_tokens;
     r->trained += mb->n_trained;
     r->sequences += mb->n_sequences;
     r->flops += tp_trainer_step_flops(t->model, mb->n_tokens, (double)mb->sum_of_squares);
+    r->n_micro++;
 }
 
 /* Name the first bad op of the step's last micro-batch, then obey the policy. */
-static tp_status handle_nonfinite(trainer *t, const tp_microbatch *mb, const step_result *r,
+static tp_status handle_nonfinite(trainer *t, const tp_micro_batch *last, const step_result *r,
                                   tp_error *err)
 {
     char where[256];
-    tp_micro_batch batch = view(mb);
     int64_t step = t->state.step + 1;
-    tp_session_find_nonfinite(t->session, &batch, where, sizeof where);
+    tp_session_find_nonfinite(t->session, last, where, sizeof where);
     if (!where[0])
         snprintf(where, sizeof where, "not in the step's last micro-batch");
     t->state.skipped++;
@@ -83,7 +65,7 @@ static tp_status handle_nonfinite(trainer *t, const tp_microbatch *mb, const ste
                    (long long)t->o->train.max_skipped);
 }
 
-static void update(trainer *t, const step_result *r)
+static void apply(trainer *t, const step_result *r)
 {
     double clip = t->o->policy.max_grad_norm;
     double factor = isfinite(clip) && r->grad_norm > clip ? clip / (r->grad_norm + 1e-6) : 1.0;
@@ -100,30 +82,28 @@ static void update(trainer *t, const step_result *r)
     t->skipped_in_row = 0;
 }
 
-/* TP_ERR_INTERRUPTED leaves weights and state as after the step before. */
-static tp_status run_step(trainer *t, step_result *r, tp_error *err)
+tp_status tp_trainer_update(trainer *t, step_result *r, const tp_micro_batch *last, tp_error *err)
 {
-    TP_ZONE("train", "step");
-    const tp_microbatch *mb;
-    double start = tp_clock_s();
-    do {
-        if (should_stop(t))
-            return TP_ERR_INTERRUPTED;
-        TP_TRY(next_micro_batch(t, &mb, err));
-        r->wait_s += tp_loader_get_stats(t->loader).last_waited_s;
-        run_micro_batch(t, mb, r);
-        r->n_micro++;
-    } while (mb->index + 1 < mb->n_in_step);
     tp_phases_enter(&t->phases, TP_TIME_GRAD_NORM);
     r->grad_norm = tp_session_grad_norm(t->session);
     r->lr = tp_schedule_lr(&t->schedule, t->o->policy.adamw.lr, t->state.step);
-    tp_status status = TP_OK;
     if (!isfinite(r->loss) || !isfinite(r->grad_norm)) {
         r->skipped = true;
-        status = handle_nonfinite(t, mb, r, err);
-    } else
-        update(t, r);
+        return handle_nonfinite(t, last, r, err);
+    }
+    apply(t, r);
+    return TP_OK;
+}
+
+/* TP_ERR_INTERRUPTED leaves weights and state as after the step before. */
+static tp_status run_step(trainer *t, step_result *r, tp_error *err)
+{
+    TP_ZONE("step");
+    double start = tp_clock_s();
+    tp_status status = t->a->step(t, r, err);
     r->seconds = tp_clock_s() - start;
+    if (status == TP_ERR_INTERRUPTED)
+        return status;
     t->state.step++;
     t->state.tokens += r->trained;
     return status;
@@ -133,48 +113,27 @@ static tp_status run_step(trainer *t, step_result *r, tp_error *err)
 
 static tp_status validate(trainer *t, tp_error *err)
 {
-    TP_ZONE("train", "validation");
-    if (!t->val_loader)
-        return TP_OK;
+    TP_ZONE("validation");
     tp_time_phase before = tp_phases_enter(&t->phases, TP_TIME_VALIDATION);
-    double start = tp_clock_s(), sum = 0;
-    int64_t tokens = 0, batches = t->o->sft.val_batches, steps = 0;
-    tp_loader_seek(t->val_loader, 0);
-    for (;;) {
-        const tp_microbatch *mb;
-        double loss;
-        TP_TRY(tp_loader_next(t->val_loader, &mb, err));
-        if (!mb || (batches > 0 && mb->step >= (uint64_t)batches))
-            break;
-        if (should_stop(t))
-            return TP_ERR_INTERRUPTED;
-        tp_micro_batch batch = view(mb);
-        tp_session_eval(t->session, &batch, &loss, NULL);
-        /* A step's losses are means over its trained tokens; weigh steps by theirs. */
-        sum += loss * (double)mb->step_trained;
-        if (mb->index == 0) {
-            tokens += (int64_t)mb->step_trained;
-            steps++;
-        }
-    }
-    t->val_loss = tokens ? sum / (double)tokens : NAN;
-    tp_trainer_record_validation(t, t->val_loss, tp_clock_s() - start, tokens);
+    tp_status status = t->a->validate(t, err);
     tp_phases_enter(&t->phases, before);
-    return TP_OK;
+    return status;
 }
 
-/* What keep_top_k compares: "val:val_loss" or "train:loss", or none. */
+/* What keep_top_k compares: "val:val_loss", "val:accuracy" or "train:loss", or none. */
 static double ranking_metric(const trainer *t)
 {
     const char *name = t->o->checkpointing.metric_name;
     if (!name)
         return NAN;
-    return tp_str_starts(name, "val:") ? t->val_loss : t->last_loss;
+    if (!tp_str_starts(name, "val:"))
+        return t->last_loss;
+    return tp_str_ends(name, "accuracy") ? t->val_accuracy : t->val_loss;
 }
 
 static tp_status save(trainer *t, tp_error *err)
 {
-    TP_ZONE("train", "checkpointing");
+    TP_ZONE("checkpointing");
     if (!t->o->checkpointing.enabled || t->last_checkpoint_step == t->state.step)
         return TP_OK;
     tp_time_phase before = tp_phases_enter(&t->phases, TP_TIME_CHECKPOINT);
@@ -212,9 +171,10 @@ static bool is_due(int64_t step, int64_t period)
 static tp_status after_step(trainer *t, tp_error *err)
 {
     int64_t step = t->state.step;
-    bool last = step == t->max_steps;
-    if (is_due(step, t->o->sft.val_period) || (last && t->o->sft.val_at_end))
+    bool last = step == t->max_steps || t->reached_goal;
+    if (is_due(step, t->o->loop.val_period) || (last && t->o->loop.val_at_end))
         TP_TRY(validate(t, err));
+    last |= t->reached_goal;
     if (is_due(step, t->o->checkpointing.save_period) || last)
         TP_TRY(save(t, err));
     double limit = t->o->checkpointing.must_save_by_s;
@@ -226,45 +186,22 @@ static tp_status after_step(trainer *t, tp_error *err)
     return TP_OK;
 }
 
-/* Record the steps asked for by profile.steps (from 1, stop excluded). */
-static tp_status switch_trace(trainer *t, tp_error *err)
-{
-    int64_t next = t->state.step + 1;
-    if (t->o->profile_stop == 0)
-        return TP_OK;
-    if (!t->tracing && !t->traced && next >= t->o->profile_start && next < t->o->profile_stop) {
-        TP_TRY(tp_trace_start(1 << 18, err));
-        tp_trace_thread_name("trainer");
-        t->tracing = true;
-    } else if (t->tracing && next >= t->o->profile_stop) {
-        char dir[4096], path[4200];
-        tp_trace_stop();
-        t->tracing = false;
-        t->traced = true;
-        TP_TRY(tp_dir_make(tp_run_path(t->run, "trace", dir), err));
-        snprintf(path, sizeof path, "%s/steps-%lld-%lld.json", dir,
-                 (long long)t->o->profile_start, (long long)t->o->profile_stop - 1);
-        TP_TRY(tp_trace_write_chrome(path, "temper train", err));
-        tp_trainer_notice(t, "trace of steps %lld to %lld: %s", (long long)t->o->profile_start,
-                          (long long)t->o->profile_stop - 1, path);
-    }
-    return TP_OK;
-}
-
 static tp_status loop(trainer *t, tp_error *err)
 {
-    if (t->o->sft.val_at_start && t->state.step == 0)
+    if (t->o->loop.val_at_start && t->state.step == 0)
         TP_TRY(validate(t, err));
-    while (t->state.step < t->max_steps) {
+    while (t->state.step < t->max_steps && !t->reached_goal) {
         step_result r = {0};
-        TP_TRY(switch_trace(t, err));
+        TP_TRY(tp_profile_begin_step(t, err));
         TP_TRY(run_step(t, &r, err));
         tp_phases_enter(&t->phases, TP_TIME_LOGGING);
         t->last_loss = r.loss;
+        t->last_step_s = r.seconds;
         tp_trainer_record_step(t, &r);
         TP_TRY(after_step(t, err));
+        TP_TRY(tp_profile_end_step(t, &r, err));
     }
-    return switch_trace(t, err);
+    return TP_OK;
 }
 
 static void finish(trainer *t, tp_status status, tp_error *err)
@@ -277,6 +214,7 @@ static void finish(trainer *t, tp_status status, tp_error *err)
                            : "failed";
     tp_error ignored;
     tp_phases_enter(&t->phases, TP_TIME_LOGGING);
+    tp_profile_close(t);
     if (tp_trainer_write_run_json(t, word, &ignored) != TP_OK)
         tp_trainer_notice(t, "run.json could not be written: %s", ignored.message);
     tp_phases_enter(&t->phases, TP_TIME_UNACCOUNTED);
@@ -292,6 +230,7 @@ static tp_status train(trainer *t, tp_error *err)
     t->started_wall = tp_wall_s();
     TP_TRY(tp_trainer_open(t, err));
     TP_TRY(tp_trainer_write_run_json(t, "running", err));
+    tp_profile_open(t, 1);
     tp_train_event event = tp_trainer_event(t, TP_EVENT_START);
     tp_trainer_send(t, &event);
     tp_phases_enter(&t->phases, TP_TIME_UNACCOUNTED);
@@ -308,13 +247,23 @@ static tp_status train(trainer *t, tp_error *err)
     return status;
 }
 
+static const algorithm *algorithm_of(const tp_train_options *o)
+{
+    static const algorithm *const algorithms[] = {[TP_ALGORITHM_SFT] = &tp_algorithm_sft,
+                                                  [TP_ALGORITHM_DPO] = &tp_algorithm_dpo,
+                                                  [TP_ALGORITHM_GRPO] = &tp_algorithm_grpo};
+    return algorithms[o->algorithm];
+}
+
 tp_status tp_train_run(const tp_config *config, const tp_train_options *options,
                        const tp_train_hooks *hooks, tp_train_result *ret, tp_error *err)
 {
     trainer t = {.config = config,
                  .o = options,
                  .hooks = hooks,
+                 .a = algorithm_of(options),
                  .val_loss = NAN,
+                 .val_accuracy = NAN,
                  .last_loss = NAN,
                  .last_checkpoint_step = -1,
                  .state = {.metric = NAN, .best_metric = NAN}};
@@ -322,6 +271,7 @@ tp_status tp_train_run(const tp_config *config, const tp_train_options *options,
     *ret = (tp_train_result){.steps = t.state.step,
                              .final_loss = t.last_loss,
                              .val_loss = t.val_loss,
+                             .val_accuracy = t.val_accuracy,
                              .status = status};
     tp_trainer_close(&t);
     return status;

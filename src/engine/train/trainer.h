@@ -9,8 +9,10 @@
 
 #include "base/config.h"
 #include "engine/exec/machine.h"
+#include "engine/train/custom_metrics.h"
 #include "engine/train/options.h"
 #include "engine/train/phases.h"
+#include "engine/train/profile.h"
 #include "engine/train/session.h"
 
 typedef enum {
@@ -34,6 +36,14 @@ typedef struct {
     double loss, val_loss, best_val_loss, lr, grad_norm;
     double epoch;
     int64_t trained_tokens, used_tokens, padded_tokens; /* of this step */
+    tp_algorithm algorithm;
+    /* rollouts (GRPO) and preferences (DPO) */
+    double reward, reward_se; /* mean over samples; its standard error by prompts */
+    double kl, entropy, clip_fraction, mean_length, truncated_share, flat_groups;
+    double generated_tokens_per_s, logp_difference;
+    double accuracy, margin; /* DPO: of the step's pairs; margin of rewards times beta */
+    double val_accuracy;
+    double best_reward;
     double step_s, wait_s;            /* wait: for data */
     double trained_tokens_per_s, used_tokens_per_s;
     double mfu;
@@ -44,6 +54,8 @@ typedef struct {
     size_t checkpoint_bytes;
     int64_t skipped;
     const tp_session *session;        /* for tables; NULL before the plan */
+    const tp_custom_metrics *custom;  /* of all steps of this attempt */
+    const tp_profile *profile;        /* of steps that were recorded; NULL: none yet */
 } tp_train_event;
 
 typedef struct {
@@ -59,6 +71,7 @@ typedef struct {
 typedef struct {
     int64_t steps;      /* done in total */
     double final_loss, val_loss;
+    double val_accuracy; /* DPO, GRPO */
     tp_status status;   /* why it ended */
 } tp_train_result;
 

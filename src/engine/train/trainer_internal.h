@@ -1,14 +1,20 @@
 /* trainer_internal.h - the parts of the trainer, shared between its files.
  *
- *     setup.c    options -> data, model, session, run folder
- *     trainer.c  the loop
- *     record.c   metrics.jsonl, run.json, events */
+ *     setup.c    options -> model, session, run folder
+ *     trainer.c  the loop, and what every algorithm does in it
+ *     record.c   metrics.jsonl, run.json, events
+ *     sft.c      one file per algorithm: its data, its step, its validation
+ *     dpo.c, dpo_data.c, dpo_reference.c
+ *     grpo.c, grpo_rollout.c, grpo_update.c, grpo_record.c
+ *     profile.c  the trace of chosen steps */
 #ifndef TP_ENGINE_TRAIN_TRAINER_INTERNAL_H
 #define TP_ENGINE_TRAIN_TRAINER_INTERNAL_H
 
-#include "engine/data/dataset.h"
 #include "engine/data/loader.h"
+#include "engine/data/tokenizer.h"
 #include "engine/train/checkpoint.h"
+#include "engine/train/custom_metrics.h"
+#include "engine/train/profile.h"
 #include "engine/train/run.h"
 #include "engine/train/schedule.h"
 #include "engine/train/trainer.h"
@@ -16,40 +22,7 @@
 
 enum { RECENT_STEPS = 20 };
 
-typedef struct {
-    const tp_config *config;
-    const tp_train_options *o;
-    const tp_train_hooks *hooks;
-
-    tp_model *model;
-    tp_session *session;
-    tp_tokenizer *tokenizer;
-    tp_dataset *data, *val_data; /* val_data: a file of its own, or NULL */
-    tp_loader *loader, *val_loader;
-    tp_run *run;
-    tp_schedule schedule;
-    char tokenizer_dir[2100]; /* folder whose files go into checkpoints; "" = none */
-    char checkpoint_dir[2100];
-    tp_dtype file_dtype; /* of the weights that a checkpoint's model/ stores */
-
-    tp_phases phases;
-    tp_train_state state;
-    int64_t first_step, max_steps;
-    int64_t skipped_in_row;
-    int64_t last_checkpoint_step;
-    size_t checkpoint_bytes;
-    double started_wall, started_s;
-    double val_loss;
-    double last_loss;
-    double recent_step_s[RECENT_STEPS];
-    int n_recent;
-    int64_t used_tokens, padded_tokens; /* of this attempt */
-    int64_t trained_tokens;
-    double model_flops;   /* useful work of this attempt: 3 x forward over used tokens */
-    double step_phase_s;  /* seconds in steps proper (data to optimizer) */
-    size_t planned_peak;
-    bool tracing, traced;
-} trainer;
+typedef struct trainer trainer;
 
 /* One finished step, for records. */
 typedef struct {
@@ -59,16 +32,126 @@ typedef struct {
     bool skipped;
 } step_result;
 
+/* What an algorithm brings along.  Members marked (optional) may be NULL. */
+typedef struct {
+    /* Data; afterwards max_steps is known. */
+    tp_status (*open)(trainer *t, tp_error *err);
+    /* (optional) after the session is planned, before it has memory: what else it shares */
+    tp_status (*plan)(trainer *t, tp_error *err);
+    /* (optional) once the weights are there */
+    tp_status (*ready)(trainer *t, tp_error *err);
+    /* One step, from data to update.  TP_ERR_INTERRUPTED leaves weights and state as they
+     * were before it. */
+    tp_status (*step)(trainer *t, step_result *r, tp_error *err);
+    tp_status (*validate)(trainer *t, tp_error *err);
+    /* (optional) metrics into the record of the step that is open */
+    void (*record)(trainer *t, const step_result *r);
+    /* (optional) members of run.json's "result", which is open */
+    void (*result)(trainer *t, tp_json_w *w);
+    void (*close)(trainer *t);
+} algorithm;
+
+extern const algorithm tp_algorithm_sft, tp_algorithm_dpo, tp_algorithm_grpo;
+
+struct trainer {
+    const tp_config *config;
+    const tp_train_options *o;
+    const tp_train_hooks *hooks;
+    const algorithm *a;
+    void *own; /* of the algorithm */
+
+    tp_model *model;
+    tp_session *session;
+    tp_tokenizer *tokenizer;
+    tp_run *run;
+    tp_schedule schedule;
+    char tokenizer_dir[2100]; /* folder whose files go into checkpoints; "" = none */
+    char checkpoint_dir[2100];
+    tp_dtype file_dtype;  /* of the weights that a checkpoint's model/ stores */
+    tp_loader *loader;    /* of the training data, where there is one */
+    double avg_context;   /* mean number of keys a query sees; 0: unknown */
+    uint64_t steps_per_epoch;
+
+    tp_phases phases;
+    tp_train_state state;
+    int64_t first_step, max_steps;
+    int64_t skipped_in_row;
+    int64_t last_checkpoint_step;
+    size_t checkpoint_bytes;
+    double started_wall, started_s;
+    double val_loss;     /* SFT, DPO: of the last validation */
+    double val_accuracy; /* DPO, GRPO */
+    bool reached_goal;   /* the run may end before max_steps */
+    double last_loss;
+    double recent_step_s[RECENT_STEPS];
+    int n_recent;
+    int64_t used_tokens, padded_tokens; /* of this attempt */
+    int64_t trained_tokens;
+    int64_t generated_tokens;
+    double generation_s;
+    double model_flops;  /* useful work of this attempt: 3 x forward over used tokens */
+    double step_phase_s; /* seconds in steps proper (data to optimizer) */
+    size_t planned_peak;
+    tp_train_event shown; /* what the algorithm adds to the events of a step */
+    double last_step_s;
+    tp_profile profile;
+    tp_custom_metrics custom;
+};
+
 /* setup.c */
 TP_CHECKED tp_status tp_trainer_open(trainer *t, tp_error *err);
 void tp_trainer_close(trainer *t);
 void tp_trainer_notice(const trainer *t, const char *fmt, ...) TP_PRINTF(2, 3);
+int tp_trainer_threads(const tp_train_options *o);
+int64_t tp_trainer_token_budget(const tp_train_options *o);
+/* Sequences whose log-probabilities are compared with ones computed elsewhere start at
+ * multiples of this; 0: anywhere. */
+int32_t tp_trainer_alignment(const tp_train_options *o);
+bool tp_trainer_is_packed(const tp_train_options *o);
+bool tp_trainer_keep_going(void *user, uint64_t done, uint64_t total); /* user: the trainer */
+/* "default": NULL, the tokenizer's own; null: ""; a .jinja file's contents, in `file`. */
+TP_CHECKED tp_status tp_trainer_chat_template(const trainer *t, tp_buf *file, const char **ret,
+                                              tp_error *err);
+size_t tp_trainer_longest(const trainer *t); /* tokens of an example, at most */
+/* A forward-only session with the weights that the run began with. */
+TP_CHECKED tp_status tp_trainer_reference(trainer *t, tp_session **ret, tp_error *err);
+void tp_trainer_fingerprint(trainer *t, const char *text);
+
+/* trainer.c */
+bool tp_trainer_should_stop(const trainer *t);
+/* Gradient norm, then clip and update, or what the policy for numbers that are not finite
+ * says.  `last` is a micro-batch of the step. */
+TP_CHECKED tp_status tp_trainer_update(trainer *t, step_result *r, const tp_micro_batch *last,
+                                       tp_error *err);
+/* Count a micro-batch into the step, and its time inside the graph as forward or backward. */
+typedef struct {
+    uint64_t backward_ns;
+} tp_trainer_stopwatch;
+tp_trainer_stopwatch tp_trainer_begin_graph(trainer *t);
+void tp_trainer_end_graph(trainer *t, tp_trainer_stopwatch w);
+void tp_trainer_count(trainer *t, const tp_microbatch *mb, step_result *r);
+static inline tp_micro_batch tp_trainer_view(const tp_microbatch *mb)
+{
+    return (tp_micro_batch){mb->tokens, mb->positions, mb->targets, mb->cu, mb->loss_weights};
+}
+
+/* profile.c */
+void tp_profile_open(trainer *t, int n_workers);
+TP_CHECKED tp_status tp_profile_begin_step(trainer *t, tp_error *err);
+TP_CHECKED tp_status tp_profile_end_step(trainer *t, const step_result *r, tp_error *err);
+void tp_profile_worker(trainer *t, tp_worker worker); /* who works from here on */
+void tp_profile_close(trainer *t);
 
 /* record.c */
 tp_train_event tp_trainer_event(trainer *t, tp_event_kind kind);
 void tp_trainer_send(const trainer *t, const tp_train_event *event);
 void tp_trainer_record_step(trainer *t, const step_result *r);
-void tp_trainer_record_validation(trainer *t, double loss, double seconds, int64_t tokens);
+/* A record of metrics under axis "validation", and the event. */
+typedef struct {
+    const char *tag;
+    double value;
+} tp_metric;
+void tp_trainer_record_validation(trainer *t, const tp_metric *metrics, size_t n);
 TP_CHECKED tp_status tp_trainer_write_run_json(trainer *t, const char *state, tp_error *err);
 
 /* Useful floating-point work of a step: three times the forward pass over tokens of the

@@ -323,7 +323,9 @@ static void violations_name_the_node(void **state)
 {
     sample s = new_sample();
     s.g.nodes[4].op = (tp_op)TP_OP_COUNT;
-    expect_violation(&s, "node 4: op number 36 does not exist");
+    char missing[64];
+    snprintf(missing, sizeof missing, "node 4: op number %d does not exist", TP_OP_COUNT);
+    expect_violation(&s, missing);
 
     s = new_sample();
     s.g.nodes[4].in[0] = 99;

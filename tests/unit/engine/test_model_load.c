@@ -253,29 +253,40 @@ static void gpt2_computes_what_pytorch_does(void **state) { check_family("gpt2",
 /* The first sequence in three pieces through the caches gives the same logits. */
 static void check_cached(const char *family)
 {
-    enum { CHUNK = 8, ROWS = 32, LENGTH = 17 };
+    enum { CHUNK = 8, BLOCKS = 3, PLACES = 8, LENGTH = 17 };
     loaded l = load_reference(family);
     tp_safetensors *st = open_expected(family);
-    int64_t rows = CHUNK, vocab = tp_model_get_info(l.model)->vocab;
+    int64_t rows = CHUNK, one_table[] = {1, BLOCKS}, vocab = tp_model_get_info(l.model)->vocab;
     tp_graph g;
     tp_ref hidden, head;
     assert_int_equal(tp_graph_init(&g, NULL), TP_OK);
     tp_forward f = {.tokens = tp_graph_input(&g, "tokens", TP_DTYPE_I32, 1, &rows),
                     .positions = tp_graph_input(&g, "positions", TP_DTYPE_I32, 1, &rows),
                     .max_positions = POSITIONS,
-                    .cache_rows = ROWS,
-                    .cache_dtype = TP_DTYPE_F32};
+                    .cache_blocks = BLOCKS,
+                    .block_tokens = PLACES,
+                    .cache_dtype = TP_DTYPE_F32,
+                    .slots = tp_graph_input(&g, "slots", TP_DTYPE_I32, 1, &rows),
+                    .tables = tp_graph_input(&g, "tables", TP_DTYPE_I32, 2, one_table)};
     assert_int_equal(tp_model_forward(l.model, &g, &f, &hidden, &head, NULL), TP_OK);
     tp_ref logits = tp_graph_op(&g, TP_OP_linear, NULL, 2, (tp_ref[]){hidden, head}, "lm_head");
     tp_graph_output(&g, logits);
     assert_int_equal(tp_graph_verify(&g, NULL), TP_OK);
-    assert_int_equal(tp_model_declare_cache(l.model, ROWS, TP_DTYPE_F32, &l.states, NULL), TP_OK);
+    for (uint32_t i = 1; i < g.n_nodes; i++) {
+        const tp_value *v = &g.values[g.nodes[i].out[0]];
+        if (g.nodes[i].op == TP_OP_state && v->kind == TP_MEM_KV_CACHE)
+            assert_int_equal(
+                tp_states_declare(&l.states, v->name, v->dtype, v->rank, v->dim, v->kind, NULL),
+                TP_OK);
+    }
     assert_int_equal(tp_states_alloc(&l.states, NULL), TP_OK);
     tp_interpreter it;
     tp_interpreter_init(&it, &g, &tp_backend_ref, &l.states);
     const int32_t *ids = expected(st, "input_ids")->data;
     int32_t *tokens = tp_interpreter_data(&it, f.tokens);
     int32_t *positions = tp_interpreter_data(&it, f.positions);
+    memcpy(tp_interpreter_data(&it, f.tables), (int32_t[BLOCKS]){2, 0, 1},
+           BLOCKS * sizeof(int32_t));
     float got[LENGTH * 160];
     assert_true(vocab <= 160);
 

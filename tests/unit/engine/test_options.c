@@ -197,8 +197,8 @@ static void mistakes_are_explained(void **state)
          "command line: unknown key policy.max_grad_nrom; did you mean policy.max_grad_norm?"},
         {"policy.optimizer.lr=1", "command line: unknown key policy.optimizer.lr; did you mean "
                                   "policy.optimizer.kwargs.lr?"},
-        {"grpo.num_prompts_per_step=8",
-         "command line: unknown key grpo; known keys at the top are seed, run, progress, sft, "
+        {"ppo.num_prompts_per_step=8",
+         "command line: unknown key ppo; known keys at the top are seed, run, progress, sft, "
          "policy, data, checkpointing, logger, cluster, engine, train, profile"},
         {"policy.precision=fp16",
          "command line: policy.precision: \"fp16\" is not one of float32, bfloat16"},

@@ -1,4 +1,4 @@
-/* attention.c - causal attention over packed sequences, and over a cache.
+/* attention.c - causal attention over packed sequences.
  *
  * First every key/value head is copied once, block by block, into the forms that
  * products want: K[64,D] and V^T[D,64].  Then each item takes one head and one
@@ -76,16 +76,16 @@ static item_scratch *scratch_of(const forward *f, int thread)
     return s;
 }
 
-static forward forward_of(const tp_launch *launch, const tp_operand *k, const tp_operand *v)
+static forward forward_of(const tp_launch *launch)
 {
     const tp_attrs *attrs = &launch->attrs;
     forward f = {.launch = launch,
                  .q = &launch->in[0],
-                 .k = k,
-                 .v = v,
+                 .k = &launch->in[1],
+                 .v = &launch->in[2],
                  .o = &launch->out[0],
                  .tokens = launch->in[0].dim[0],
-                 .key_rows = k->dim[0],
+                 .key_rows = launch->in[1].dim[0],
                  .heads = attrs->heads,
                  .kv_heads = attrs->kv_heads,
                  .D = attrs->head_dim,
@@ -267,12 +267,12 @@ static size_t workspace(const tp_launch *launch)
 {
     tp_launch unbound = *launch;
     unbound.workspace = NULL;
-    return forward_of(&unbound, &unbound.in[1], &unbound.in[2]).bytes;
+    return forward_of(&unbound).bytes;
 }
 
 static void attention(const tp_launch *launch)
 {
-    forward f = forward_of(launch, &launch->in[1], &launch->in[2]);
+    forward f = forward_of(launch);
     f.lse = launch->out[1].data;
     f.lse_stride = launch->out[1].stride;
     causal_bounds(&launch->in[3], f.tokens, f.first, f.last);
@@ -288,49 +288,3 @@ static bool accepts(const tp_launch *launch)
 }
 
 TP_CPU_KERNEL(attention, .accepts = accepts, .workspace = workspace, .run = attention);
-
-static size_t kv_workspace(const tp_launch *launch)
-{
-    tp_launch unbound = *launch;
-    unbound.workspace = NULL;
-    return forward_of(&unbound, &unbound.in[3], &unbound.in[4]).bytes;
-}
-
-static void store_row(const tp_operand *cache, int64_t position, const tp_operand *x, int64_t t)
-{
-    void *to = row_at(cache, position);
-    const void *from = row_at(x, t);
-    bool to_bf16 = is_bf16(cache), from_bf16 = is_bf16(x);
-    int64_t i = 0, n = x->dim[1];
-    for (; i + VF_N <= n; i += VF_N)
-        vf_put(to, to_bf16, i, vf_get(from, from_bf16, i));
-    if (i < n)
-        vf_put_n(to, to_bf16, i, n - i, vf_get_n(from, from_bf16, i, n - i));
-}
-
-/* One sequence: row t sees rows 0 .. positions[t] of the cache, into which it is stored. */
-static void kv_attention(const tp_launch *launch)
-{
-    forward f = forward_of(launch, &launch->in[3], &launch->in[4]);
-    const int32_t *positions = launch->in[5].data;
-    for (int64_t t = 0; t < f.q_blocks * BLOCK; t++) {
-        f.first[t] = 0;
-        f.last[t] = t < f.tokens ? positions[t] : -1;
-        if (f.last[t] < 0)
-            continue;
-        TP_ASSERT(f.last[t] < f.key_rows);
-        store_row(f.k, f.last[t], &launch->in[1], t);
-        store_row(f.v, f.last[t], &launch->in[2], t);
-    }
-    run(&f);
-}
-
-static bool accepts_kv(const tp_launch *launch)
-{
-    int64_t D = launch->attrs.head_dim;
-    return takes_tensor(&launch->in[0], D) && takes_tensor(&launch->in[3], D) &&
-           takes_tensor(&launch->in[4], D) && are_floats(launch, 6, 1) && is_i32(&launch->in[5]) &&
-           launch->attrs.scale > 0;
-}
-
-TP_CPU_KERNEL(kv_attention, .accepts = accepts_kv, .workspace = kv_workspace, .run = kv_attention);

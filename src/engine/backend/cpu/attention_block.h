@@ -17,15 +17,10 @@
 #define TP_ENGINE_BACKEND_CPU_ATTENTION_BLOCK_H
 
 #include "engine/backend/cpu/kernel.h"
+#include "engine/backend/cpu/transpose.h"
 #include "engine/backend/cpu/vec_math.h"
 
 enum { BLOCK = 64 };
-
-#if defined(__AVX512F__)
-#include "engine/backend/cpu/transpose_avx512.h"
-#else
-#include "engine/backend/cpu/transpose_portable.h"
-#endif
 
 #if defined(TP_CPU_ATTENTION_BF16)
 #include "engine/backend/cpu/attention_bf16.h"

@@ -25,8 +25,12 @@
     ROW(rmsnorm_grad, isa)       \
     ROW(layernorm_grad, isa)     \
     ROW(linear_db, isa)          \
+    ROW(pack_panels, isa)        \
+    ROW(linear_panels, isa)      \
+    ROW(paged_attention, isa)    \
     ROW(linear_ce, isa)          \
     ROW(linear_ce_train, isa)    \
+    ROW(sample, isa)             \
     ROW(cross_entropy, isa)      \
     ROW(cross_entropy_grad, isa) \
     ROW(sumsq, isa)              \
@@ -36,20 +40,16 @@
 /* Written once more with AMX. */
 #define ATTENTION_KERNELS(ROW, isa) \
     ROW(attention, isa)             \
-    ROW(attention_grad, isa)        \
-    ROW(kv_attention, isa)
+    ROW(attention_grad, isa)
 
 #define DECLARE(op, isa) extern const tp_kernel tp_cpu_##op##_##isa;
 #define ADDRESS(op, isa) &tp_cpu_##op##_##isa,
 
 extern const tp_kernel tp_cpu_linear, tp_cpu_linear_gelu, tp_cpu_linear_dx, tp_cpu_linear_dw;
 VECTOR_KERNELS(DECLARE, portable)
-DECLARE(kv_decode, portable)
 #if defined(__x86_64__)
 VECTOR_KERNELS(DECLARE, avx2)
-DECLARE(kv_decode, avx2)
 VECTOR_KERNELS(DECLARE, avx512)
-DECLARE(kv_decode, avx512)
 ATTENTION_KERNELS(DECLARE, amx)
 VECTOR_KERNELS(DECLARE, avx512_bf16)
 #endif
@@ -61,19 +61,14 @@ static const tp_kernel *const kernels[] = {
     &tp_cpu_linear_dx,
     &tp_cpu_linear_dw,
 #if defined(__x86_64__)
-    /* few rows: in front of any block-wise kernel */
-    ADDRESS(kv_decode, avx512)
-    ADDRESS(kv_decode, avx2)
     ATTENTION_KERNELS(ADDRESS, amx)
     VECTOR_KERNELS(ADDRESS, avx512_bf16)
     VECTOR_KERNELS(ADDRESS, avx512)
     VECTOR_KERNELS(ADDRESS, avx2)
 #endif
-    ADDRESS(kv_decode, portable)
     VECTOR_KERNELS(ADDRESS, portable)
 };
 /* clang-format on */
 
 const tp_backend tp_backend_cpu = {
-    .name = "cpu", .kernels = kernels, .n_kernels = TP_COUNTOF(kernels),
-    .prepare = tp_cpu_prepare};
+    .name = "cpu", .kernels = kernels, .n_kernels = TP_COUNTOF(kernels), .prepare = tp_cpu_prepare};

@@ -1,6 +1,5 @@
-/* attention.c - causal attention over packed sequences, and over one sequence's
- * cache.  H query heads share G key/value heads of D dimensions: query head h
- * reads key/value head h / (H / G). */
+/* attention.c - causal attention over packed sequences.  H query heads share G key/value heads of D
+ * dimensions: query head h reads key/value head h / (H / G). */
 #include "engine/backend/ref/kernels.h"
 #include "engine/backend/ref/load.h"
 
@@ -82,45 +81,6 @@ void tp_ref_attention(const tp_launch *launch)
                 if (is_bound(lse))
                     ref_store(lse, h, a.row, row_lse);
             }
-        }
-    }
-}
-
-size_t tp_ref_kv_attention_workspace(const tp_launch *launch)
-{
-    return (size_t)launch->in[3].dim[0] * sizeof(double);
-}
-
-/* Positions of rows that are not padding increase, so storing a row never changes what an
- * earlier one has seen. */
-void tp_ref_kv_attention(const tp_launch *launch)
-{
-    const tp_operand *k = &launch->in[1], *v = &launch->in[2];
-    const tp_operand *cache_k = &launch->in[3], *cache_v = &launch->in[4];
-    const tp_operand *positions = &launch->in[5], *o = &launch->out[0];
-    const tp_attrs *attrs = &launch->attrs;
-    query a = {.q = &launch->in[0],
-               .k = cache_k,
-               .v = cache_v,
-               .o = o,
-               .head_dim = attrs->head_dim,
-               .scale = (double)attrs->scale};
-    for (a.row = 0; a.row < k->dim[0]; a.row++) {
-        int64_t position = ref_index(positions, a.row);
-        if (position < 0) {
-            zero_row(o, a.row);
-            continue;
-        }
-        TP_ASSERT(position < cache_k->dim[0]);
-        for (int64_t c = 0; c < k->dim[1]; c++) {
-            ref_store(cache_k, position, c, ref_load(k, a.row, c));
-            ref_store(cache_v, position, c, ref_load(v, a.row, c));
-        }
-        a.n_keys = position + 1;
-        for (int64_t h = 0; h < attrs->heads; h++) {
-            a.query_column = h * a.head_dim;
-            a.key_column = h / (attrs->heads / attrs->kv_heads) * a.head_dim;
-            attend(&a, launch->workspace);
         }
     }
 }

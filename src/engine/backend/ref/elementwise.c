@@ -103,6 +103,7 @@ void tp_ref_silu(const tp_launch *launch) { map(launch, silu_of); }
 void tp_ref_gelu(const tp_launch *launch) { map(launch, gelu_of); }
 void tp_ref_swiglu(const tp_launch *launch) { map(launch, swiglu_of); }
 void tp_ref_cast(const tp_launch *launch) { map(launch, same); }
+void tp_ref_host(const tp_launch *launch) { map(launch, same); }
 void tp_ref_silu_grad(const tp_launch *launch) { map(launch, silu_grad_of); }
 void tp_ref_gelu_grad(const tp_launch *launch) { map(launch, gelu_grad_of); }
 

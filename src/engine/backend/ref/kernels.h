@@ -15,6 +15,7 @@ void tp_ref_silu(const tp_launch *launch);
 void tp_ref_gelu(const tp_launch *launch);
 void tp_ref_swiglu(const tp_launch *launch);
 void tp_ref_cast(const tp_launch *launch);
+void tp_ref_host(const tp_launch *launch);
 void tp_ref_concat(const tp_launch *launch);
 void tp_ref_silu_grad(const tp_launch *launch);
 void tp_ref_gelu_grad(const tp_launch *launch);
@@ -48,8 +49,16 @@ void tp_ref_linear_db(const tp_launch *launch);
 /* attention.c */
 void tp_ref_attention(const tp_launch *launch);
 size_t tp_ref_attention_workspace(const tp_launch *launch);
-void tp_ref_kv_attention(const tp_launch *launch);
-size_t tp_ref_kv_attention_workspace(const tp_launch *launch);
+
+/* paged.c */
+void tp_ref_pack_panels(const tp_launch *launch);
+void tp_ref_linear_panels(const tp_launch *launch);
+void tp_ref_paged_attention(const tp_launch *launch);
+size_t tp_ref_paged_attention_workspace(const tp_launch *launch);
+
+/* sample.c */
+void tp_ref_sample(const tp_launch *launch);
+size_t tp_ref_sample_workspace(const tp_launch *launch);
 
 /* attention_grad.c */
 void tp_ref_attention_grad(const tp_launch *launch);

@@ -1,0 +1,277 @@
+/* panels.c - products of few or many rows with weights that lie in panels of 64 outputs.
+ *
+ * An item is one panel and up to ROW_CHUNK rows; a thread takes neighbouring items, so
+ * that a panel stays in its L2 cache while rows pass by, and a product of few rows reads
+ * each panel once, in one stream.  Rows are taken as they lie.  A tile of TILE_ROWS rows by
+ * TILE_VECTORS vectors stays in registers for all of K: every element is one chain of
+ * additions over k, so its bits depend on its row and its column alone. */
+#include "engine/backend/cpu/kernel.h"
+#include "engine/backend/cpu/transpose.h"
+#include "engine/backend/cpu/vec_math.h"
+#include "engine/backend/cpu/vec_pair.h"
+
+enum {
+    TILE_VECTORS = 4,
+    TILE_ROWS = VF_N == 16  ? 6
+                : VF_N == 8 ? 3
+                            : 2,
+    ROW_CHUNK = 16 * TILE_ROWS,
+    AHEAD = 1024 /* bytes of prefetch when one row waits for memory */
+};
+
+typedef struct {
+    const tp_launch *launch;
+    const tp_operand *x, *w, *b, *y;
+    bool bf16;                 /* x and w */
+    int64_t rows, K, N, steps; /* whole lanes of k */
+    int64_t chunks;
+} product;
+
+static product product_of(const tp_launch *launch)
+{
+    product p = {.launch = launch,
+                 .x = &launch->in[0],
+                 .w = &launch->in[1],
+                 .b = &launch->in[2],
+                 .y = &launch->out[0],
+                 .bf16 = is_bf16(&launch->in[0]),
+                 .rows = launch->in[0].dim[0],
+                 .K = launch->in[0].dim[1],
+                 .N = launch->out[0].dim[1]};
+    p.steps = p.bf16 ? p.K / 2 : p.K;
+    p.chunks = ceil_div(p.rows, ROW_CHUNK);
+    return p;
+}
+
+VF_INLINE vf activated(vf y, int32_t activation)
+{
+    return activation == 0 ? y : activation == 1 ? vf_gelu_erf(y) : vf_gelu_tanh(y);
+}
+
+static void finish(const product *p, int64_t row, int64_t n, vf sum)
+{
+    int64_t left = p->N - n;
+    if (left <= 0)
+        return;
+    bool is_whole = left >= VF_N, b16 = is_bf16(p->b);
+    void *to = row_at(p->y, row);
+    if (is_bound(p->b))
+        sum += is_whole ? vf_get(p->b->data, b16, n) : vf_get_n(p->b->data, b16, n, left);
+    sum = activated(sum, p->launch->attrs.activation);
+    if (is_whole)
+        vf_put(to, is_bf16(p->y), n, sum);
+    else
+        vf_put_n(to, is_bf16(p->y), n, left, sum);
+}
+
+/* Rows row .. row+rows-1 and TILE_VECTORS vectors from column `column` of a panel on. */
+VF_INLINE void tile(const product *p, const bool bf16, const int rows, int64_t row, int64_t panel,
+                    int64_t column)
+{
+    enum { LANE = 4 };
+    const char *w = (const char *)row_at(p->w, panel) + column * LANE;
+    const char *x[TILE_ROWS];
+    vf sum[TILE_ROWS][TILE_VECTORS];
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++) {
+        x[i] = row_at(p->x, row + i);
+#pragma GCC unroll 4
+        for (int j = 0; j < TILE_VECTORS; j++)
+            sum[i][j] = vf_zero();
+    }
+    for (int64_t s = 0; s < p->steps; s++, w += TP_PANEL * LANE) {
+        vi right[TILE_VECTORS];
+#pragma GCC unroll 4
+        for (int j = 0; j < TILE_VECTORS; j++)
+            right[j] = vp_load(w + j * VF_N * LANE);
+        if (rows == 1) {
+#pragma GCC unroll 4
+            for (int j = 0; j < 4; j++)
+                __builtin_prefetch(w + AHEAD + j * 64);
+        }
+#pragma GCC unroll 8
+        for (int i = 0; i < rows; i++) {
+            vi left = vp_spread(x[i] + s * LANE);
+#pragma GCC unroll 4
+            for (int j = 0; j < TILE_VECTORS; j++)
+                sum[i][j] = vp_add(bf16, sum[i][j], left, right[j]);
+        }
+    }
+    if (bf16 && p->K % 2 == 1) { /* the last k stands alone in its pair */
+#pragma GCC unroll 8
+        for (int i = 0; i < rows; i++) {
+            tp_bf16 pair[2] = {((const tp_bf16 *)(const void *)x[i])[p->K - 1], 0};
+#pragma GCC unroll 4
+            for (int j = 0; j < TILE_VECTORS; j++)
+                sum[i][j] = vp_add(true, sum[i][j], vp_spread(pair), vp_load(w + j * VF_N * LANE));
+        }
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++) {
+#pragma GCC unroll 4
+        for (int j = 0; j < TILE_VECTORS; j++)
+            finish(p, row + i, panel * TP_PANEL + column + j * VF_N, sum[i][j]);
+    }
+}
+
+#define TILE_CASE(n)                          \
+    case n:                                   \
+        tile(p, bf16, n, row, panel, column); \
+        break
+
+VF_INLINE void tile_of(const product *p, const bool bf16, int64_t rows, int64_t row, int64_t panel,
+                       int64_t column)
+{
+    switch (rows) {
+        TILE_CASE(1);
+        TILE_CASE(2);
+#if defined(__AVX2__)
+        TILE_CASE(3);
+#endif
+#if defined(__AVX512F__)
+        TILE_CASE(4);
+        TILE_CASE(5);
+        TILE_CASE(6);
+#endif
+    }
+}
+
+/* Rows in tiles of sizes that differ by one at most. */
+VF_INLINE void run_item(const product *p, const bool bf16, int64_t panel, int64_t chunk)
+{
+    int64_t first = chunk * ROW_CHUNK, left = p->rows - first;
+    int64_t rows = left < ROW_CHUNK ? left : ROW_CHUNK, tiles = ceil_div(rows, TILE_ROWS);
+    for (int64_t t = 0; t < tiles; t++) {
+        int64_t from = rows * t / tiles, to = rows * (t + 1) / tiles;
+        for (int64_t column = 0; column < TP_PANEL; column += TILE_VECTORS * VF_N)
+            tile_of(p, bf16, to - from, first + from, panel, column);
+    }
+}
+
+static void product_range(const void *context, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const product *p = context;
+    for (int64_t item = begin; item < end; item++) {
+        if (p->bf16)
+            run_item(p, true, item / p->chunks, item % p->chunks);
+        else
+            run_item(p, false, item / p->chunks, item % p->chunks);
+    }
+}
+
+static void linear_panels(const tp_launch *launch)
+{
+    product p = product_of(launch);
+    if (!is_bound(p.y) || p.rows == 0)
+        return;
+    int64_t bytes = p.w->dim[0] * p.w->dim[1] * (p.bf16 ? 2 : 4);
+    tp_cpu_static(launch->threads, p.w->dim[0] * p.chunks, bytes * ceil_div(p.rows, 4),
+                  product_range, &p);
+}
+
+static bool accepts(const tp_launch *launch)
+{
+    return are_floats(launch, 7, 1) && launch->in[0].dtype == launch->in[1].dtype;
+}
+
+TP_CPU_KERNEL(linear_panels, .accepts = accepts, .run = linear_panels);
+
+/* ---- packing ---- */
+
+enum { PACK_LANES = 16 }; /* lanes of k packed at a time */
+
+typedef struct {
+    const tp_operand *w, *panels;
+    int64_t N, K;
+    bool transposed;
+} packing;
+
+/* n elements of a row as lanes: f32, or pairs of bf16 (n and cap in lanes; zeros behind). */
+static void put_lanes(const packing *p, const void *row, int64_t k, int64_t n, char *to)
+{
+    bool from_bf16 = is_bf16(p->w), to_bf16 = is_bf16(p->panels);
+    for (int64_t i = 0; i < n; i += VF_N) {
+        int64_t left = p->K - k - i;
+        vf x = left >= VF_N ? vf_get(row, from_bf16, k + i)
+               : left > 0   ? vf_get_n(row, from_bf16, k + i, left)
+                            : vf_zero();
+        vf_put(to, to_bf16, i, x);
+    }
+}
+
+/* A weight [N,K]: 64 rows of a few k, turned. */
+static void pack_rows(const packing *p, int64_t panel)
+{
+    int64_t g = is_bf16(p->panels) ? 2 : 1, lanes = (p->K + p->K % 2) / g;
+    uint32_t block[TP_PANEL * PACK_LANES], turned[PACK_LANES * TP_PANEL];
+    for (int64_t s = 0; s < lanes; s += PACK_LANES) {
+        for (int64_t i = 0; i < TP_PANEL; i++) {
+            int64_t n = panel * TP_PANEL + i;
+            if (n < p->N)
+                put_lanes(p, row_at(p->w, n), s * g, PACK_LANES * g,
+                          (char *)(block + i * PACK_LANES));
+            else
+                memset(block + i * PACK_LANES, 0, PACK_LANES * sizeof *block);
+        }
+        transpose_32(block, TP_PANEL, PACK_LANES, turned);
+        int64_t n = lanes - s < PACK_LANES ? lanes - s : PACK_LANES;
+        memcpy((char *)row_at(p->panels, panel) + s * TP_PANEL * 4, turned,
+               (size_t)(n * TP_PANEL) * 4);
+    }
+}
+
+/* A weight [K,N]: rows of k lie as they should, but for pairs. */
+static void pack_columns(const packing *p, int64_t panel)
+{
+    int64_t n = p->N - panel * TP_PANEL;
+    n = n < TP_PANEL ? n : TP_PANEL;
+    bool from_bf16 = is_bf16(p->w), to_bf16 = is_bf16(p->panels);
+    char *to = row_at(p->panels, panel);
+    for (int64_t k = 0; k < p->K + p->K % 2; k++) {
+        tp_bf16 half[TP_PANEL] = {0};
+        float whole[TP_PANEL] = {0};
+        for (int64_t i = 0; k < p->K && i < n; i += VF_N) {
+            const char *row = row_at(p->w, k);
+            int64_t at = panel * TP_PANEL + i, left = n - i;
+            vf x = left >= VF_N ? vf_get(row, from_bf16, at) : vf_get_n(row, from_bf16, at, left);
+            vf_put(to_bf16 ? (void *)half : (void *)whole, to_bf16, i, x);
+        }
+        if (!to_bf16) {
+            memcpy(to + k * TP_PANEL * 4, whole, sizeof whole);
+            continue;
+        }
+        tp_bf16 *pairs = (tp_bf16 *)(void *)(to + k / 2 * TP_PANEL * 4);
+        for (int i = 0; i < TP_PANEL; i++)
+            pairs[2 * i + k % 2] = half[i];
+    }
+}
+
+static void pack_range(const void *context, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const packing *p = context;
+    for (int64_t panel = begin; panel < end; panel++) {
+        if (p->transposed)
+            pack_columns(p, panel);
+        else
+            pack_rows(p, panel);
+    }
+}
+
+static void pack_panels(const tp_launch *launch)
+{
+    const tp_operand *w = &launch->in[0], *panels = &launch->out[0];
+    bool transposed = launch->attrs.transposed;
+    packing p = {.w = w,
+                 .panels = panels,
+                 .N = w->dim[transposed ? 1 : 0],
+                 .K = w->dim[transposed ? 0 : 1],
+                 .transposed = transposed};
+    if (is_bound(panels))
+        tp_cpu_static(launch->threads, panels->dim[0], w->dim[0] * w->dim[1] * 6, pack_range, &p);
+}
+
+static bool accepts_packing(const tp_launch *launch) { return are_floats(launch, 1, 1); }
+
+TP_CPU_KERNEL(pack_panels, .accepts = accepts_packing, .run = pack_panels);

@@ -1,0 +1,378 @@
+#include "engine/data/preference.h"
+
+#include <string.h>
+
+#include "base/platform.h"
+#include "engine/data/grow.h"
+#include "engine/data/lines.h"
+#include "engine/data/row_place.h"
+
+struct tp_preference_reader {
+    const tp_preference_options *options;
+    const char *prompt_key, *chosen_key, *rejected_key;
+    tp_schema schema;
+    tp_arena arena;
+    tp_rendered rendered[2];
+    uint64_t cap; /* of the pairs */
+};
+
+static const char *or_default(const char *s, const char *usual) { return s ? s : usual; }
+
+static tp_status copy_name(char *out, size_t size, const char *name, tp_error *err)
+{
+    if (strlen(name) >= size)
+        return tp_fail(err, TP_ERR_CONFIG, "the column name \"%.60s...\" is too long", name);
+    strcpy(out, name);
+    return TP_OK;
+}
+
+static tp_status set_schema(tp_preference_reader *r, tp_error *err)
+{
+    const tp_preference_options *o = r->options;
+    tp_schema *s = &r->schema;
+    *s = (tp_schema){.kind = TP_SCHEMA_PROMPT_COMPLETION,
+                     .system_prompt = o->system_prompt,
+                     .prompt_template = o->prompt_template};
+    strcpy(s->first, "prompt");
+    strcpy(s->second, "completion");
+    strcpy(s->tools, "tools");
+    if (o->prompt_template)
+        TP_TRY(tp_prompt_format_check("data.prompt_file", o->prompt_template, err));
+    return copy_name(s->separator, sizeof s->separator, or_default(o->separator, ""), err);
+}
+
+tp_status tp_preference_reader_new(const tp_preference_options *options, size_t longest_row,
+                                   tp_preference_reader **ret, tp_error *err)
+{
+    tp_preference_reader *r = tp_grow(NULL, 1, sizeof *r);
+    tp_schema_options texts = {.system_prompt = options->system_prompt,
+                               .prompt_template = options->prompt_template};
+    *r = (tp_preference_reader){.options = options,
+                                .prompt_key = or_default(options->prompt_key, "prompt"),
+                                .chosen_key = or_default(options->chosen_key, "chosen"),
+                                .rejected_key = or_default(options->rejected_key, "rejected")};
+    tp_status status = set_schema(r, err);
+    if (status == TP_OK)
+        status = tp_arena_init(&r->arena, 2 * tp_schema_arena_bytes(&texts, longest_row), err);
+    if (status != TP_OK) {
+        free(r);
+        return status;
+    }
+    for (int i = 0; i < 2; i++)
+        tp_rendered_init(&r->rendered[i], options->renderer);
+    *ret = r;
+    return TP_OK;
+}
+
+void tp_preference_reader_free(tp_preference_reader *r)
+{
+    if (!r)
+        return;
+    for (int i = 0; i < 2; i++)
+        tp_rendered_release(&r->rendered[i]);
+    tp_arena_release(&r->arena);
+    free(r);
+}
+
+/* ---- one row as prompt and two completions ---- */
+
+typedef struct {
+    tp_json prompt, answers[2]; /* copies whose keys and siblings are ours */
+    bool has_prompt;
+    const char *kind;
+} triple;
+
+static tp_json copy_of(const tp_json *v, const char *key)
+{
+    tp_json copy = *v;
+    copy.key = tp_slice_of(key);
+    copy.next = NULL;
+    return copy;
+}
+
+static bool is_side(const tp_json *v)
+{
+    return v && (v->type == TP_JSON_STRING || v->type == TP_JSON_ARRAY);
+}
+
+static tp_status need_side(const tp_row *row, const tp_json *object, const char *key,
+                           const tp_json **ret, tp_error *err)
+{
+    tp_row_step path[] = {{.key = key}};
+    const tp_json *v = tp_json_get(object, key);
+    if (!v)
+        return tp_row_fail_at(row, NULL, 0, err, "\"%s\" is missing from this preference row", key);
+    if (!is_side(v))
+        return tp_row_fail_at(row, path, 1, err, "\"%s\" is %s; a string or a list of messages is "
+                                                 "needed",
+                              key, tp_row_type_name(v));
+    *ret = v;
+    return TP_OK;
+}
+
+/* NeMo RL's list of ranked completions. */
+static tp_status read_ranked(const tp_row *row, const tp_json *object, triple *ret, tp_error *err)
+{
+    const tp_json *list = tp_json_get(object, "completions"), *prompt;
+    tp_row_step path[] = {{.key = "completions"}, {.index = 0}, {.key = "rank"}};
+    const tp_json *sides[2] = {NULL, NULL};
+    double ranks[2];
+    if (list->type != TP_JSON_ARRAY || list->n != 2)
+        return tp_row_fail_at(row, path, 1, err, "\"completions\" must be a list of exactly two");
+    TP_TRY(need_side(row, object, "context", &prompt, err));
+    size_t i = 0;
+    for (const tp_json *c = list->child; c; c = c->next, i++) {
+        path[1].index = i;
+        sides[i] = tp_json_get(c, "completion");
+        if (!tp_json_f64(tp_json_get(c, "rank"), &ranks[i]))
+            return tp_row_fail_at(row, path, 2, err, "completions[%zu] has no number as rank", i);
+        if (!is_side(sides[i]))
+            return tp_row_fail_at(row, path, 2, err,
+                                  "completions[%zu] has no completion: a string or a list of "
+                                  "messages",
+                                  i);
+    }
+    if (ranks[0] == ranks[1])
+        return tp_row_fail_at(row, path, 1, err,
+                              "both completions have rank %g; the lower one is the better one",
+                              ranks[0]);
+    int best = ranks[1] < ranks[0];
+    *ret = (triple){.prompt = copy_of(prompt, "prompt"),
+                    .has_prompt = true,
+                    .answers = {copy_of(sides[best], "completion"),
+                                copy_of(sides[!best], "completion")},
+                    .kind = "context, completions"};
+    return TP_OK;
+}
+
+/* What two strings begin with, up to a character both have, and not a space behind which
+ * the answers begin. */
+static size_t common_start(tp_slice a, tp_slice b)
+{
+    size_t n = 0, least = TP_MIN(a.len, b.len);
+    while (n < least && a.data[n] == b.data[n])
+        n++;
+    while (n > 0 && n < least && ((unsigned char)a.data[n] & 0xc0) == 0x80)
+        n--;
+    return n > 0 && a.data[n - 1] == ' ' ? n - 1 : n;
+}
+
+/* Without a prompt: lists keep it (the last message is what is learned), strings are cut
+ * where they part. */
+static tp_status split_prompt(const tp_row *row, tp_arena *arena, triple *t, tp_error *err)
+{
+    tp_json *a = &t->answers[0], *b = &t->answers[1];
+    t->kind = "chosen, rejected";
+    if (a->type != b->type)
+        return tp_row_fail_at(row, NULL, 0, err,
+                              "one answer is a string, the other a list of messages");
+    if (a->type == TP_JSON_ARRAY)
+        return TP_OK;
+    size_t n = common_start(a->text, b->text);
+    t->prompt = (tp_json){.type = TP_JSON_STRING,
+                          .key = tp_slice_of("prompt"),
+                          .text = {tp_arena_strndup(arena, a->text.data, n), n}};
+    t->has_prompt = true;
+    for (int i = 0; i < 2; i++) {
+        t->answers[i].text.data += n;
+        t->answers[i].text.len -= n;
+    }
+    return TP_OK;
+}
+
+static tp_status read_triple(tp_preference_reader *r, const tp_row *row,
+                             const tp_json *object, triple *ret, tp_error *err)
+{
+    if (object->type != TP_JSON_OBJECT)
+        return tp_row_fail_at(row, NULL, 0, err, "a row must be a JSON object, this is %s",
+                              tp_row_type_name(object));
+    if (tp_json_get(object, "completions") && !tp_json_get(object, r->chosen_key))
+        return read_ranked(row, object, ret, err);
+    const tp_json *chosen, *rejected, *prompt = tp_json_get(object, r->prompt_key);
+    TP_TRY(need_side(row, object, r->chosen_key, &chosen, err));
+    TP_TRY(need_side(row, object, r->rejected_key, &rejected, err));
+    *ret = (triple){.answers = {copy_of(chosen, "completion"), copy_of(rejected, "completion")}};
+    if (!prompt || prompt->type == TP_JSON_NULL)
+        return split_prompt(row, &r->arena, ret, err);
+    TP_TRY(need_side(row, object, r->prompt_key, &prompt, err));
+    ret->prompt = copy_of(prompt, "prompt");
+    ret->has_prompt = true;
+    ret->kind = "prompt, chosen, rejected";
+    return TP_OK;
+}
+
+/* ---- tokens ---- */
+
+static tp_status render_answer(tp_preference_reader *r, const tp_row *row, const triple *t,
+                               const tp_json *tools, int which, tp_error *err)
+{
+    tp_example example;
+    tp_schema schema = r->schema;
+    tp_json parts[3], object = {.type = TP_JSON_OBJECT, .child = parts};
+    int n = 0;
+    if (t->has_prompt)
+        parts[n++] = t->prompt;
+    parts[n++] = t->answers[which];
+    if (!t->has_prompt) { /* a whole conversation */
+        schema.kind = TP_SCHEMA_MESSAGES;
+        strcpy(schema.first, "completion");
+    }
+    if (tools)
+        parts[n++] = copy_of(tools, "tools");
+    for (int i = 0; i + 1 < n; i++)
+        parts[i].next = &parts[i + 1];
+    object.n = (size_t)n;
+    TP_TRY(tp_schema_read_object(&schema, row, &object, &r->arena, &example, err));
+    return tp_render(r->options->renderer, &example, row, &r->arena, &r->rendered[which], err);
+}
+
+static tp_answer keep(tp_preferences *p, const tp_rendered *r)
+{
+    tp_answer a = {.ids = (const int32_t *)(uintptr_t)p->ids.len,
+                   .mask = (const uint8_t *)(uintptr_t)p->masks.len,
+                   .n = (int32_t)r->ids.len,
+                   .n_targets = (int32_t)r->n_targets};
+    for (size_t k = 0; k < r->ids.len; k++)
+        tp_ids_add(&p->ids, r->ids.data[k]);
+    tp_buf_add(&p->masks, r->mask.data, r->mask.len);
+    p->n_truncated += r->truncated;
+    p->n_straddling += r->straddles;
+    p->n_tokens += r->ids.len;
+    return a;
+}
+
+static bool are_equal(const tp_rendered *a, const tp_rendered *b)
+{
+    return a->ids.len == b->ids.len &&
+           memcmp(a->ids.data, b->ids.data, a->ids.len * sizeof(int32_t)) == 0;
+}
+
+static void keep_pair(tp_preference_reader *r, const tp_row *row, tp_preferences *p)
+{
+    const tp_rendered *chosen = &r->rendered[0], *rejected = &r->rendered[1];
+    if (!chosen->n_targets || !rejected->n_targets) {
+        p->n_empty++;
+        return;
+    }
+    if (p->n == r->cap) {
+        r->cap = r->cap ? 2 * r->cap : 256;
+        p->pairs = tp_grow(p->pairs, r->cap, sizeof *p->pairs);
+    }
+    p->n_equal += are_equal(chosen, rejected);
+    p->longest_pair = TP_MAX(p->longest_pair, chosen->ids.len + rejected->ids.len);
+    p->pairs[p->n++] =
+        (tp_preference_pair){.chosen = keep(p, chosen), .rejected = keep(p, rejected),
+                             .line = row->line};
+}
+
+tp_status tp_preference_read_row(tp_preference_reader *r, const tp_row *row, tp_preferences *p,
+                                 tp_error *err)
+{
+    tp_json_options options = tp_row_json_options(row);
+    size_t mark = tp_arena_mark(&r->arena);
+    const tp_json *object;
+    triple t = {0};
+    tp_status status =
+        tp_json_parse(&r->arena, row->file, row->text, row->n, &options, &object, err);
+    if (status == TP_OK)
+        status = read_triple(r, row, object, &t, err);
+    for (int i = 0; i < 2 && status == TP_OK; i++)
+        status = render_answer(r, row, &t, tp_json_get(object, "tools"), i, err);
+    if (status == TP_OK) {
+        p->kind = p->kind ? p->kind : t.kind;
+        keep_pair(r, row, p);
+    }
+    tp_arena_rewind(&r->arena, mark);
+    return status;
+}
+
+/* ---- a file ---- */
+
+static void resolve(tp_preferences *p, tp_answer *a)
+{
+    a->ids = p->ids.data + (uintptr_t)a->ids;
+    a->mask = (const uint8_t *)p->masks.data + (uintptr_t)a->mask;
+}
+
+static tp_status handle_bad(const tp_preference_options *o, tp_preferences *p, tp_status status,
+                            const tp_error *inner, tp_error *err)
+{
+    p->n_bad++;
+    if (!p->first_bad[0])
+        snprintf(p->first_bad, sizeof p->first_bad, "%s", inner->message);
+    if (status == TP_ERR_CONFIG || o->skip_bad == 0)
+        return tp_fail(err, status, "%s", inner->message);
+    if (o->skip_bad > 0 && p->n_bad > (uint64_t)o->skip_bad)
+        return tp_fail(err, status, "more than data.skip_bad_rows = %lld rows are wrong; the first: %s",
+                       (long long)o->skip_bad, p->first_bad);
+    return TP_OK;
+}
+
+static tp_status read_wave(const tp_preference_options *o, const tp_lines *lines,
+                           tp_preferences *p, uint64_t *cap, tp_error *err)
+{
+    tp_preference_reader *reader;
+    TP_TRY(tp_preference_reader_new(o, lines->longest, &reader, err));
+    reader->cap = *cap;
+    tp_status status = TP_OK;
+    const char *at = lines->buffer, *end = lines->buffer + lines->wave;
+    for (uint64_t line = lines->line; at < end && status == TP_OK; line++) {
+        tp_slice text = tp_line_take(&at, end);
+        tp_error inner;
+        if (tp_line_is_blank(text))
+            continue;
+        tp_row row = {o->path, line, text.data, text.len};
+        status = tp_preference_read_row(reader, &row, p, &inner);
+        if (status != TP_OK)
+            status = handle_bad(o, p, status, &inner, err);
+    }
+    *cap = reader->cap;
+    tp_preference_reader_free(reader);
+    return status;
+}
+
+static tp_status read_file(const tp_preference_options *o, tp_preferences *p, tp_error *err)
+{
+    tp_lines lines;
+    uint64_t cap = 0;
+    TP_TRY(tp_lines_open(&lines, o->path, err));
+    tp_status status = TP_OK;
+    do {
+        status = tp_lines_next(&lines, err);
+        if (status == TP_OK)
+            status = read_wave(o, &lines, p, &cap, err);
+        if (status == TP_OK && o->progress && !o->progress(o->user, lines.done, lines.size))
+            status = tp_fail(err, TP_ERR_INTERRUPTED, "stopped while reading '%s'", o->path);
+    } while (status == TP_OK && !lines.at_end);
+    if (status == TP_OK)
+        tp_lines_hash(&lines, p->source_hash);
+    tp_lines_close(&lines);
+    return status;
+}
+
+tp_status tp_preferences_read(const tp_preference_options *options, tp_preferences *ret,
+                              tp_error *err)
+{
+    tp_preferences p = {0};
+    tp_status status = read_file(options, &p, err);
+    if (status == TP_OK && p.n == 0)
+        status = tp_fail(err, TP_ERR_CONFIG, "'%s' has no pair to learn from", options->path);
+    if (status != TP_OK) {
+        tp_preferences_release(&p);
+        return status;
+    }
+    for (uint64_t i = 0; i < p.n; i++) {
+        resolve(&p, &p.pairs[i].chosen);
+        resolve(&p, &p.pairs[i].rejected);
+    }
+    *ret = p;
+    return TP_OK;
+}
+
+void tp_preferences_release(tp_preferences *p)
+{
+    free(p->pairs);
+    tp_ids_release(&p->ids);
+    tp_buf_release(&p->masks);
+    *p = (tp_preferences){0};
+}

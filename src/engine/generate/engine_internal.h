@@ -1,0 +1,126 @@
+/* engine_internal.h - the parts of an engine; private to engine/generate.
+ *
+ *   engine.c     making one, requests in and results out
+ *   schedule.c   who runs: starting, putting back, ending; blocks of the cache
+ *   step.c       one step: rows of the graph, and what became of them
+ *   stop_text.c  stop strings
+ *
+ * A sample is known up to its last token: prompt, then what was drawn.  `n_cached` of
+ * these tokens are in the cache; a step computes the next ones, and when it reaches the
+ * last the row gives the next token.  Prompts, decoding and computing again are so the
+ * same thing. */
+#ifndef TP_ENGINE_GENERATE_ENGINE_INTERNAL_H
+#define TP_ENGINE_GENERATE_ENGINE_INTERNAL_H
+
+#include "engine/generate/blocks.h"
+#include "engine/generate/engine.h"
+
+typedef struct request request;
+
+/* Outputs of the graph. */
+enum { TP_ENGINE_OUT_LOGITS, TP_ENGINE_OUT_IDS, TP_ENGINE_OUT_LOGP, TP_ENGINE_OUT_DRAWN };
+
+typedef enum { SAMPLE_WAITING, SAMPLE_RUNNING, SAMPLE_DONE } sample_state;
+
+typedef struct {
+    request *request;
+    int64_t index; /* within the request */
+    sample_state state;
+    tp_finish finish;
+    int32_t stop_string;
+    int32_t *ids;
+    float *logp, *drawn;
+    int64_t n, cap;
+    int32_t slot; /* row of the tables while running */
+    int32_t n_blocks;
+    int64_t n_cached, n_computed; /* n_computed: most that was ever cached */
+    tp_decode_stream stream;      /* stop strings */
+    tp_buf text;
+} sample;
+
+/* Where the tokens of a prompt but the last are, for the samples that have not started. */
+typedef enum { PREFIX_NONE, PREFIX_BUILDING, PREFIX_READY } prefix_state;
+
+struct request {
+    int64_t id;
+    request *next_waiting; /* in the order of submission */
+    int32_t *prompt;
+    int64_t n_prompt, max_new;
+    tp_sampling sampling;
+    uint64_t seed, stream;
+    int32_t *stop_ids;
+    size_t n_stop_ids;
+    char **stop_strings;
+    size_t n_stop_strings, longest_stop;
+    bool (*on_token)(void *user, const tp_engine_token *token);
+    void *user;
+    sample *samples;
+    int64_t n_samples, n_started, n_done;
+    prefix_state prefix;
+    const sample *builder;
+    int32_t *prefix_blocks;
+    int32_t n_prefix_blocks;
+};
+
+struct tp_engine {
+    const tp_model *model;
+    tp_engine_options options;
+    tp_states *states;
+    tp_graph graph;
+    tp_exec *exec;
+    tp_exec_pool pool;
+    int in_tokens, in_positions, in_slots, in_tables, in_rows, in_sampling, in_draws;
+    int64_t table_width; /* blocks of a sequence of max_length */
+    size_t block_bytes;
+    tp_blocks blocks;
+
+    /* inputs of a step */
+    int32_t *tokens, *positions, *slots, *tables, *rows;
+    float *sampling;
+    double *draws;
+    sample **row_samples; /* whose row each of `rows` is */
+    int64_t n_tokens, n_rows;
+    int64_t n_prompt_rows; /* of n_tokens: no new token, or the first of a sample */
+
+    sample **running; /* oldest first */
+    int64_t n_running;
+    sample **returned; /* put back, oldest first */
+    int64_t n_returned;
+    bool *slot_in_use;
+    request *first_waiting, *last_waiting; /* requests with samples that never started */
+    int64_t n_waiting;
+
+    request **requests; /* by id, NULL once forgotten */
+    int64_t n_requests, cap_requests, first_live;
+    tp_engine_stats stats;
+};
+
+static inline int64_t sample_length(const sample *s) { return s->request->n_prompt + s->n; }
+
+static inline int32_t sample_token(const sample *s, int64_t position)
+{
+    int64_t n = s->request->n_prompt;
+    return position < n ? s->request->prompt[position] : s->ids[position - n];
+}
+
+static inline int32_t *sample_table(const tp_engine *e, const sample *s)
+{
+    return e->tables + s->slot * e->table_width;
+}
+
+/* schedule.c */
+/* Every running sample has a block for its next token: some may be put back or end. */
+void tp_schedule_grow(tp_engine *e);
+/* Start the next sample whose known tokens fit, or NULL.  One that never will has ended. */
+sample *tp_schedule_start(tp_engine *e);
+void tp_schedule_end(tp_engine *e, sample *s, tp_finish finish);
+/* After a step: prefixes whose builder has reached their end become ready. */
+void tp_schedule_note_prefix(tp_engine *e, const sample *s);
+void tp_schedule_drop_prefix(tp_engine *e, request *r);
+void tp_schedule_add(tp_engine *e, request *r);
+void tp_schedule_remove(tp_engine *e, request *r); /* from the waiting ones, if it is there */
+
+/* stop_text.c: does the text with this new token hold a stop string?  Its number, or -1. */
+int32_t tp_stop_text_next(const tp_engine *e, sample *s, int32_t id);
+
+#endif

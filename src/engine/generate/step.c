@@ -1,0 +1,177 @@
+/* step.c - one step: which rows the graph gets, and what becomes of its answers.
+ *
+ * First the next token of everyone who decodes, then pieces of prompts of those who
+ * started earlier, then new ones, until the rows are full.  Only the last known token of
+ * a sample asks for logits. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/platform.h"
+#include "base/rng.h"
+#include "engine/generate/engine_internal.h"
+
+/* ---- rows ---- */
+
+static void set_sampling(tp_engine *e, const sample *s, int64_t row, int64_t position)
+{
+    const tp_sampling *p = &s->request->sampling;
+    float *to = e->sampling + 4 * row;
+    to[0] = (float)p->temperature;
+    to[1] = (float)(p->top_k > 0 ? p->top_k : 0);
+    to[2] = (float)p->top_p;
+    to[3] = (float)p->min_p;
+    tp_rng rng = tp_rng_make(s->request->seed, s->request->stream + (uint64_t)s->index);
+    rng.counter = (uint64_t)position;
+    e->draws[row] = tp_rng_uniform(&rng);
+}
+
+/* The next tokens of s, as many as there is room for. */
+static void add_rows(tp_engine *e, sample *s)
+{
+    int64_t length = sample_length(s), room = e->options.step_tokens - e->n_tokens;
+    int64_t n = TP_MIN(length - s->n_cached, room);
+    for (int64_t i = 0; i < n; i++, e->n_tokens++) {
+        int64_t position = s->n_cached + i;
+        e->tokens[e->n_tokens] = sample_token(s, position);
+        e->positions[e->n_tokens] = (int32_t)position;
+        e->slots[e->n_tokens] = s->slot;
+    }
+    int64_t repeated = TP_MIN(s->n_computed - s->n_cached, n);
+    if (repeated > 0)
+        e->stats.recomputed_tokens += repeated;
+    bool is_decoding = s->n > 0 && n == 1 && repeated <= 0;
+    if (!is_decoding) {
+        e->n_prompt_rows += n;
+        e->stats.prefill_tokens += n - TP_MAX(repeated, 0);
+    }
+    s->n_cached += n;
+    s->n_computed = TP_MAX(s->n_computed, s->n_cached);
+    if (n > 0 && s->n_cached == length) {
+        set_sampling(e, s, e->n_rows, length - 1);
+        e->rows[e->n_rows] = (int32_t)(e->n_tokens - 1);
+        e->row_samples[e->n_rows++] = s;
+    }
+}
+
+static void gather_rows(tp_engine *e)
+{
+    e->n_tokens = e->n_rows = e->n_prompt_rows = 0;
+    tp_schedule_grow(e);
+    for (int64_t i = 0; i < e->n_running; i++)
+        if (sample_length(e->running[i]) - e->running[i]->n_cached == 1)
+            add_rows(e, e->running[i]);
+    for (int64_t i = 0; i < e->n_running && e->n_tokens < e->options.step_tokens; i++)
+        if (sample_length(e->running[i]) > e->running[i]->n_cached)
+            add_rows(e, e->running[i]);
+    sample *s;
+    while (e->n_tokens < e->options.step_tokens && (s = tp_schedule_start(e)))
+        if (s->state == SAMPLE_RUNNING)
+            add_rows(e, s);
+}
+
+static void run_graph(tp_engine *e)
+{
+    const struct {
+        int input;
+        const void *data;
+        int64_t n;
+    } inputs[] = {
+        {e->in_tokens, e->tokens, e->n_tokens},   {e->in_positions, e->positions, e->n_tokens},
+        {e->in_slots, e->slots, e->n_tokens},     {e->in_rows, e->rows, e->n_rows},
+        {e->in_sampling, e->sampling, e->n_rows}, {e->in_draws, e->draws, e->n_rows}};
+    for (size_t i = 0; i < TP_COUNTOF(inputs); i++) {
+        tp_exec_set_input(e->exec, inputs[i].input, inputs[i].data);
+        tp_exec_set_rows(e->exec, inputs[i].input, inputs[i].n);
+    }
+    tp_exec_set_input(e->exec, e->in_tables, e->tables);
+    tp_exec_run(e->exec, true);
+}
+
+/* ---- answers ---- */
+
+static void append(sample *s, int32_t id, float logp, float drawn)
+{
+    if (s->n == s->cap) {
+        s->cap = s->cap ? 2 * s->cap : 32;
+        s->ids = realloc(s->ids, (size_t)s->cap * sizeof *s->ids);
+        s->logp = realloc(s->logp, (size_t)s->cap * sizeof *s->logp);
+        s->drawn = realloc(s->drawn, (size_t)s->cap * sizeof *s->drawn);
+        TP_ASSERT(s->ids && s->logp && s->drawn);
+    }
+    s->ids[s->n] = id;
+    s->logp[s->n] = logp;
+    s->drawn[s->n++] = drawn;
+}
+
+static bool is_stop(const request *r, int32_t id)
+{
+    for (size_t i = 0; i < r->n_stop_ids; i++)
+        if (r->stop_ids[i] == id)
+            return true;
+    return false;
+}
+
+/* Why the sample ends with this token, or TP_FINISH_NONE. */
+static tp_finish finish_of(const tp_engine *e, sample *s, const tp_engine_token *token)
+{
+    const request *r = s->request;
+    if (r->on_token && !r->on_token(r->user, token))
+        return TP_FINISH_CANCELLED;
+    if (token->is_stop)
+        return TP_FINISH_STOP;
+    s->stop_string = tp_stop_text_next(e, s, token->id);
+    if (s->stop_string >= 0)
+        return TP_FINISH_STOP;
+    bool is_full = s->n == r->max_new || sample_length(s) >= e->options.max_length;
+    return is_full ? TP_FINISH_LENGTH : TP_FINISH_NONE;
+}
+
+static void take_answer(tp_engine *e, sample *s, int64_t row)
+{
+    tp_engine_token token = {
+        .request = s->request->id,
+        .sample = s->index,
+        .id = ((const int32_t *)tp_exec_output(e->exec, TP_ENGINE_OUT_IDS)->data)[row],
+        .logp = ((const float *)tp_exec_output(e->exec, TP_ENGINE_OUT_LOGP)->data)[row],
+        .sampled_logp = ((const float *)tp_exec_output(e->exec, TP_ENGINE_OUT_DRAWN)->data)[row]};
+    if (s->state != SAMPLE_RUNNING) /* cancelled from another one's on_token */
+        return;
+    if (token.id < 0) {
+        tp_schedule_end(e, s, TP_FINISH_NONFINITE);
+        return;
+    }
+    token.is_stop = is_stop(s->request, token.id);
+    append(s, token.id, token.logp, token.sampled_logp);
+    e->stats.decode_tokens++;
+    tp_finish finish = finish_of(e, s, &token);
+    if (finish != TP_FINISH_NONE && s->state == SAMPLE_RUNNING)
+        tp_schedule_end(e, s, finish);
+}
+
+static bool is_idle(const tp_engine *e) { return e->n_running == 0 && e->n_waiting == 0; }
+
+bool tp_engine_step(tp_engine *e)
+{
+    if (is_idle(e))
+        return false;
+    double start = tp_clock_s();
+    gather_rows(e);
+    if (e->n_tokens > 0) {
+        run_graph(e);
+        e->stats.steps++;
+        for (int64_t i = 0; i < e->n_running; i++)
+            tp_schedule_note_prefix(e, e->running[i]);
+        for (int64_t i = 0; i < e->n_rows; i++)
+            take_answer(e, e->row_samples[i], i);
+    }
+    double seconds = tp_clock_s() - start;
+    e->stats.seconds += seconds;
+    *(e->n_prompt_rows > 0 ? &e->stats.prefill_s : &e->stats.decode_s) += seconds;
+    return !is_idle(e);
+}
+
+void tp_engine_run(tp_engine *e)
+{
+    while (tp_engine_step(e))
+        ;
+}

@@ -1,0 +1,127 @@
+/* prompt_encode.c - prompts as token ids. */
+#include <string.h>
+
+#include "base/platform.h"
+#include "engine/data/chat.h"
+#include "engine/rl/prompts.h"
+
+struct tp_prompt_encoder {
+    const tp_tokenizer *tokenizer;
+    tp_tokenizer_scratch *scratch;
+    tp_template *template;
+    bool add_bos;
+    tp_arena arena;
+    tp_buf text;
+};
+
+static tp_status open_template(tp_prompt_encoder *e, const char *text, tp_error *err)
+{
+    if (!text)
+        text = tp_tokenizer_chat_template(e->tokenizer);
+    if (!text || !text[0])
+        return TP_OK;
+    return tp_template_parse("chat template", text, strlen(text), &e->template, err);
+}
+
+tp_status tp_prompt_encoder_new(const tp_tokenizer *tokenizer, const char *chat_template,
+                                bool add_bos, tp_prompt_encoder **ret, tp_error *err)
+{
+    tp_prompt_encoder *e = calloc(1, sizeof *e);
+    TP_ASSERT(e);
+    e->tokenizer = tokenizer;
+    e->add_bos = add_bos;
+    tp_status status = tp_arena_init(&e->arena, 64 << 20, err);
+    if (status == TP_OK)
+        status = open_template(e, chat_template, err);
+    if (status == TP_OK)
+        e->scratch = tp_tokenizer_scratch_new(tokenizer);
+    if (status != TP_OK) {
+        tp_prompt_encoder_free(e);
+        return status;
+    }
+    *ret = e;
+    return TP_OK;
+}
+
+void tp_prompt_encoder_free(tp_prompt_encoder *e)
+{
+    if (!e)
+        return;
+    tp_template_free(e->template);
+    if (e->scratch)
+        tp_tokenizer_scratch_free(e->scratch);
+    tp_arena_release(&e->arena);
+    tp_buf_release(&e->text);
+    free(e);
+}
+
+bool tp_prompt_encoder_uses_template(const tp_prompt_encoder *e) { return e->template != NULL; }
+
+static tp_json *member(tp_arena *arena, tp_json *object, const char *key, tp_json_type type)
+{
+    tp_json *node = tp_arena_new(arena, tp_json);
+    node->type = type;
+    node->key = tp_slice_of(key);
+    node->next = object->child;
+    object->child = node;
+    object->n++;
+    return node;
+}
+
+static void special_member(tp_prompt_encoder *e, tp_json *object, const char *key, int32_t id)
+{
+    const char *token = id >= 0 ? tp_tokenizer_token(e->tokenizer, id) : NULL;
+    if (token) /* a tokenizer without it leaves the variable undefined */
+        member(&e->arena, object, key, TP_JSON_STRING)->text = tp_slice_of(token);
+}
+
+static void share_list(tp_json *node, const tp_json *list)
+{
+    if (!list)
+        return;
+    node->type = TP_JSON_ARRAY;
+    node->child = list->child;
+    node->n = list->n;
+}
+
+/* The same variables as transformers gives; the model's turn is opened. */
+static tp_status render(tp_prompt_encoder *e, const tp_prompt *prompt, tp_error *err)
+{
+    tp_arena_rewind(&e->arena, 0);
+    tp_json *context = tp_arena_new(&e->arena, tp_json);
+    context->type = TP_JSON_OBJECT;
+    share_list(member(&e->arena, context, "messages", TP_JSON_NULL), prompt->messages);
+    share_list(member(&e->arena, context, "tools", TP_JSON_NULL), prompt->tools);
+    member(&e->arena, context, "documents", TP_JSON_NULL);
+    member(&e->arena, context, "add_generation_prompt", TP_JSON_TRUE);
+    special_member(e, context, "bos_token", tp_tokenizer_bos(e->tokenizer));
+    special_member(e, context, "eos_token", tp_tokenizer_eos(e->tokenizer));
+    special_member(e, context, "pad_token", tp_tokenizer_pad(e->tokenizer));
+    tp_status status = tp_template_render(e->template, context, NULL, &e->text, NULL, err);
+    return status == TP_OK ? TP_OK : tp_error_prefix(err, status, "%s: ", prompt->id);
+}
+
+tp_status tp_prompt_encode(tp_prompt_encoder *e, const tp_prompt *prompt, tp_ids *ids,
+                           tp_buf *ret_text, tp_error *err)
+{
+    size_t first = ids->len;
+    int32_t bos = e->add_bos ? tp_tokenizer_bos(e->tokenizer) : -1;
+    tp_buf_clear(&e->text);
+    if (e->template)
+        TP_TRY(render(e, prompt, err));
+    else
+        tp_buf_adds(&e->text, prompt->text);
+    if (bos >= 0)
+        tp_ids_add(ids, bos);
+    tp_tokenizer_encode(e->tokenizer, e->scratch, tp_buf_str(&e->text), e->text.len,
+                        (tp_encode_options){.parse_special = true}, ids, NULL);
+    /* A template that writes the token itself is not given a second one. */
+    if (bos >= 0 && ids->len > first + 1 && ids->data[first + 1] == bos) {
+        memmove(ids->data + first, ids->data + first + 1,
+                (ids->len - first - 1) * sizeof *ids->data);
+        ids->len--;
+    }
+    if (ret_text)
+        tp_buf_add(ret_text, tp_buf_str(&e->text), e->text.len);
+    return TP_OK;
+}

@@ -1,0 +1,310 @@
+/* dpo.c - direct preference optimisation: the step and its validation.
+ *
+ * A step's pairs are packed, both answers of a pair in one micro-batch, so the loss of a
+ * pair is known between the log-probabilities and the gradient of the same pass
+ * (objective.h). */
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "engine/train/dpo_internal.h"
+
+#define STREAM_EPOCH UINT64_C(0x65706f6368000000)
+
+/* ---- batches of pairs ---- */
+
+void tp_dpo_batch_begin(dpo_batch *b, uint32_t n)
+{
+    b->n = 0;
+    if (n <= b->cap)
+        return;
+    b->pairs = realloc(b->pairs, n * sizeof *b->pairs);
+    b->sequences = realloc(b->sequences, 2 * (size_t)n * sizeof *b->sequences);
+    TP_ASSERT(b->pairs && b->sequences);
+    b->cap = n;
+}
+
+static tp_batch_sequence sequence(const tp_answer *a)
+{
+    return (tp_batch_sequence){.ids = a->ids, .mask = a->mask, .n = a->n, .first = 1};
+}
+
+void tp_dpo_batch_add(dpo_batch *b, const dpo_pair *pair)
+{
+    b->sequences[2 * b->n] = sequence(&pair->pair->chosen);
+    b->sequences[2 * b->n + 1] = sequence(&pair->pair->rejected);
+    b->pairs[b->n++] = pair;
+}
+
+tp_status tp_dpo_batch_arrange(trainer *t, dpo_batch *b, tp_error *err)
+{
+    b->arrangement.capacity = (int32_t)tp_trainer_token_budget(t->o);
+    b->arrangement.unit = 2;
+    b->arrangement.align = tp_trainer_alignment(t->o);
+    b->arrangement.max_units =
+        tp_trainer_is_packed(t->o) ? 0 : (uint32_t)t->o->policy.train_micro_batch_size;
+    return tp_batch_arrange(&b->arrangement, b->sequences, 2 * b->n, err);
+}
+
+static tp_preference_side side_of(const dpo_batch *b, uint32_t sequence_index, const float *logp)
+{
+    const tp_batch_sequence *s = &b->sequences[sequence_index];
+    const float *at = logp + b->arrangement.places[sequence_index].at;
+    tp_preference_side side = {0};
+    for (int32_t k = 1; k < s->n; k++)
+        if (s->mask[k]) {
+            side.logp += (double)at[k - 1];
+            side.n++;
+        }
+    return side;
+}
+
+void tp_dpo_sides(const dpo_batch *b, uint32_t i, const float *logp, tp_preference_side *chosen,
+                  tp_preference_side *rejected)
+{
+    *chosen = side_of(b, 2 * i, logp);
+    *rejected = side_of(b, 2 * i + 1, logp);
+    chosen->ref = b->pairs[i]->ref_chosen;
+    rejected->ref = b->pairs[i]->ref_rejected;
+}
+
+/* ---- opening ---- */
+
+static void choose_loss(trainer *t)
+{
+    dpo *d = t->own;
+    d->loss = (tp_preference_loss){.kind = (tp_preference_kind)t->o->dpo.preference_loss,
+                                   .beta = t->o->dpo.beta,
+                                   .label_smoothing = t->o->dpo.label_smoothing,
+                                   .preference_weight = t->o->dpo.preference_weight,
+                                   .sft_weight = t->o->dpo.sft_weight,
+                                   .average = t->o->dpo.preference_average,
+                                   .sft_average = t->o->dpo.sft_average};
+}
+
+static tp_status open_dpo(trainer *t, tp_error *err)
+{
+    dpo *d = calloc(1, sizeof *d);
+    TP_ASSERT(d);
+    t->own = d;
+    choose_loss(t);
+    TP_TRY(tp_dpo_open_data(t, err));
+    TP_TRY(tp_microbatch_init(&d->mb, (int32_t)tp_trainer_token_budget(t->o), err));
+    uint64_t batch = (uint64_t)t->o->policy.train_global_batch_size;
+    t->steps_per_epoch = (d->train.n + batch - 1) / batch;
+    uint64_t epochs = (uint64_t)t->o->loop.max_num_epochs;
+    t->max_steps = t->o->loop.max_num_steps;
+    if (epochs <= (uint64_t)t->max_steps / t->steps_per_epoch)
+        t->max_steps = (int64_t)(t->steps_per_epoch * epochs);
+    return TP_OK;
+}
+
+static void close_dpo(trainer *t)
+{
+    dpo *d = t->own;
+    if (!d)
+        return;
+    tp_dpo_close_data(d);
+    tp_batch_release(&d->batch.arrangement);
+    free(d->batch.pairs);
+    free(d->batch.sequences);
+    tp_microbatch_release(&d->mb);
+    free(d);
+}
+
+/* ---- one step ---- */
+
+static void set_weights(const dpo_batch *b, uint32_t sequence_index, double gradient, float *w)
+{
+    const tp_batch_sequence *s = &b->sequences[sequence_index];
+    float *at = w + b->arrangement.places[sequence_index].at;
+    for (int32_t k = 1; k < s->n; k++)
+        if (s->mask[k])
+            at[k - 1] = (float)-gradient;
+}
+
+/* Between the log-probabilities of a micro-batch and their gradient. */
+static void weigh(void *user, const float *logp, float *w, int64_t n)
+{
+    dpo *d = user;
+    const dpo_batch *b = &d->batch;
+    memset(w, 0, (size_t)n * sizeof *w);
+    const tp_batch *a = &b->arrangement;
+    for (uint32_t k = a->starts[d->micro]; k < a->starts[d->micro + 1]; k += 2) {
+        uint32_t i = a->order[k] / 2;
+        tp_preference_side chosen, rejected;
+        double to_chosen, to_rejected;
+        tp_dpo_sides(b, i, logp, &chosen, &rejected);
+        tp_preference_loss_add(&d->loss, (double)b->n, &chosen, &rejected, &d->sums, &to_chosen,
+                               &to_rejected);
+        set_weights(b, 2 * i, to_chosen, w);
+        set_weights(b, 2 * i + 1, to_rejected, w);
+    }
+}
+
+static tp_status draw(trainer *t, tp_error *err)
+{
+    dpo *d = t->own;
+    uint64_t batch = (uint64_t)t->o->policy.train_global_batch_size, n = d->train.n;
+    uint64_t epoch = (uint64_t)t->state.step / t->steps_per_epoch;
+    uint64_t first = (uint64_t)t->state.step % t->steps_per_epoch * batch;
+    uint64_t end = first + batch < n ? first + batch : n;
+    tp_dpo_batch_begin(&d->batch, (uint32_t)(end - first));
+    for (uint64_t i = first; i < end; i++) {
+        uint64_t at =
+            t->o->data.shuffle ? tp_permute((uint64_t)t->o->seed, STREAM_EPOCH + epoch, n, i) : i;
+        tp_dpo_batch_add(&d->batch, &d->train.v[at]);
+    }
+    return tp_dpo_batch_arrange(t, &d->batch, err);
+}
+
+static void show(trainer *t)
+{
+    const dpo *d = t->own;
+    const tp_preference_sums *s = &d->sums;
+    t->shown.accuracy = s->accuracy / s->pairs;
+    t->shown.margin = d->loss.beta * (s->reward_chosen - s->reward_rejected) / s->pairs;
+}
+
+static tp_status step(trainer *t, step_result *r, tp_error *err)
+{
+    dpo *d = t->own;
+    double start = tp_clock_s();
+    tp_phases_enter(&t->phases, TP_TIME_DATA);
+    TP_TRY(draw(t, err));
+    r->wait_s = tp_clock_s() - start;
+    d->sums = (tp_preference_sums){0};
+    tp_micro_batch view = {0};
+    for (d->micro = 0; d->micro < d->batch.arrangement.n_micro; d->micro++) {
+        if (tp_trainer_should_stop(t))
+            return TP_ERR_INTERRUPTED;
+        tp_phases_enter(&t->phases, TP_TIME_DATA);
+        tp_batch_fill(&d->batch.arrangement, d->batch.sequences, d->micro, &d->mb);
+        view = tp_trainer_view(&d->mb);
+        tp_trainer_stopwatch w = tp_trainer_begin_graph(t);
+        tp_session_train_weighed(t->session, &view, d->micro == 0, weigh, d);
+        tp_trainer_end_graph(t, w);
+        tp_trainer_count(t, &d->mb, r);
+    }
+    d->micro = d->batch.arrangement.n_micro - 1; /* what `view` shows */
+    r->loss = d->sums.loss;
+    show(t);
+    return tp_trainer_update(t, r, &view, err);
+}
+
+/* ---- validation ---- */
+
+static tp_status evaluate(trainer *t, uint64_t first, uint64_t end, tp_preference_sums *sums,
+                          double *ret_tokens, tp_error *err)
+{
+    dpo *d = t->own;
+    dpo_batch *b = &d->batch;
+    tp_dpo_batch_begin(b, (uint32_t)(end - first));
+    for (uint64_t i = first; i < end; i++)
+        tp_dpo_batch_add(b, &d->validation.v[i]);
+    TP_TRY(tp_dpo_batch_arrange(t, b, err));
+    for (uint32_t m = 0; m < b->arrangement.n_micro; m++) {
+        const float *logp;
+        double loss;
+        if (tp_trainer_should_stop(t))
+            return TP_ERR_INTERRUPTED;
+        tp_batch_fill(&b->arrangement, b->sequences, m, &d->mb);
+        tp_micro_batch view = tp_trainer_view(&d->mb);
+        tp_session_eval(t->session, &view, &loss, &logp);
+        *ret_tokens += d->mb.n_trained;
+        for (uint32_t k = b->arrangement.starts[m]; k < b->arrangement.starts[m + 1]; k += 2) {
+            tp_preference_side chosen, rejected;
+            double unused;
+            tp_dpo_sides(b, b->arrangement.order[k] / 2, logp, &chosen, &rejected);
+            tp_preference_loss_add(&d->loss, 1, &chosen, &rejected, sums, &unused, &unused);
+        }
+    }
+    return TP_OK;
+}
+
+static tp_status validate(trainer *t, tp_error *err)
+{
+    dpo *d = t->own;
+    tp_preference_sums s = {0};
+    double start = tp_clock_s(), tokens = 0;
+    uint64_t batch = (uint64_t)t->o->loop.val_global_batch_size, n = d->validation.n;
+    uint64_t most = (uint64_t)t->o->loop.val_batches;
+    if (n == 0)
+        return TP_OK;
+    for (uint64_t k = 0; k * batch < n && (most == 0 || k < most); k++) {
+        uint64_t end = (k + 1) * batch < n ? (k + 1) * batch : n;
+        TP_TRY(evaluate(t, k * batch, end, &s, &tokens, err));
+    }
+    double beta = d->loss.beta;
+    t->val_loss = s.loss / s.pairs;
+    t->val_accuracy = s.accuracy / s.pairs;
+    const tp_metric metrics[] = {
+        {"validation-default/loss", t->val_loss},
+        {"validation-default/preference_loss", s.preference_loss / s.pairs},
+        {"validation-default/sft_loss", s.sft_loss / s.pairs},
+        {"validation-default/accuracy", t->val_accuracy},
+        {"validation-default/rewards_chosen_mean", s.reward_chosen / s.pairs},
+        {"validation-default/rewards_rejected_mean", s.reward_rejected / s.pairs},
+        {"validation-default/num_valid_samples", s.pairs},
+        {"validation-default/global_valid_seqs", 2 * s.pairs},
+        {"validation-default/global_valid_toks", tokens},
+        {"dpo/validation_margin_times_beta", beta * (s.reward_chosen - s.reward_rejected) / s.pairs},
+        {"timing/validation-default/total_validation_time", tp_clock_s() - start},
+        {"timing/validation/total_validation_time", tp_clock_s() - start}};
+    tp_trainer_record_validation(t, metrics, sizeof metrics / sizeof *metrics);
+    return TP_OK;
+}
+
+/* ---- records ---- */
+
+static void record(trainer *t, const step_result *r)
+{
+    const dpo *d = t->own;
+    const tp_preference_sums *s = &d->sums;
+    double beta = d->loss.beta, n = s->pairs;
+    const tp_metric metrics[] = {
+        {"train/preference_loss", s->preference_loss},
+        {"train/sft_loss", s->sft_loss},
+        {"train/accuracy", s->accuracy / n},
+        {"train/rewards_chosen_mean", s->reward_chosen / n},
+        {"train/rewards_rejected_mean", s->reward_rejected / n},
+        {"train/num_valid_samples", n},
+        {"dpo/rewards_chosen_times_beta", beta * s->reward_chosen / n},
+        {"dpo/rewards_rejected_times_beta", beta * s->reward_rejected / n},
+        {"dpo/margin", (s->reward_chosen - s->reward_rejected) / n},
+        {"dpo/margin_times_beta", beta * (s->reward_chosen - s->reward_rejected) / n},
+        {"dpo/logp_chosen_mean", s->logp_chosen / n},
+        {"dpo/logp_rejected_mean", s->logp_rejected / n},
+        {"timing/train/data_processing", r->wait_s},
+        {"timing/train/policy_training", r->seconds - r->wait_s}};
+    for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++)
+        tp_run_metric(t->run, metrics[i].tag, metrics[i].value);
+}
+
+static void put(tp_json_w *w, const char *key, double v)
+{
+    tp_json_w_key(w, key);
+    if (isnan(v))
+        tp_json_w_str(w, "unknown");
+    else
+        tp_json_w_f64(w, v);
+}
+
+static void result(trainer *t, tp_json_w *w)
+{
+    const dpo *d = t->own;
+    put(w, "val_loss", t->val_loss);
+    put(w, "val_accuracy", t->val_accuracy);
+    put(w, "reference_s", d ? d->reference_s : NAN);
+    tp_json_w_key(w, "reference_was_cached");
+    tp_json_w_bool(w, d && d->reference_was_cached);
+}
+
+const algorithm tp_algorithm_dpo = {.open = open_dpo,
+                                    .ready = tp_dpo_reference,
+                                    .step = step,
+                                    .validate = validate,
+                                    .record = record,
+                                    .result = result,
+                                    .close = close_dpo};

@@ -1,0 +1,211 @@
+/* dpo_reference.c - what the model the run began with says about every answer.
+ *
+ * It is computed once and kept beside the token caches as <key>.reference:
+ *
+ *     magic "TPREFLP1"; key, 32 hex digits; u64 pairs; per pair two doubles, the sums of
+ *     log-probabilities of the chosen and the rejected answer; XXH3-64 of all before it
+ *
+ * The key is a hash of the weights, of the tokens and masks of all pairs, of the precision
+ * and of the instruction set, on which the last bits depend.  An unreadable file is made again. */
+#include <math.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/files.h"
+#include "engine/data/cache_store.h"
+#include "engine/train/dpo_internal.h"
+
+enum { PAIRS_AT_ONCE = 256, HEAD_BYTES = 8 + 32 + 8 };
+static const char magic[8] = {'T', 'P', 'R', 'E', 'F', 'L', 'P', '1'};
+
+static void hash_answer(XXH3_state_t *state, const tp_answer *a)
+{
+    XXH3_128bits_update(state, &a->n, sizeof a->n);
+    XXH3_128bits_update(state, a->ids, (size_t)a->n * sizeof *a->ids);
+    XXH3_128bits_update(state, a->mask, (size_t)a->n);
+}
+
+static void hash_pairs(XXH3_state_t *state, const dpo_pairs *pairs)
+{
+    for (uint64_t i = 0; i < pairs->n; i++) {
+        hash_answer(state, &pairs->v[i].pair->chosen);
+        hash_answer(state, &pairs->v[i].pair->rejected);
+    }
+}
+
+static void hash_weights(XXH3_state_t *state, const tp_model *model, const tp_states *states)
+{
+    size_t n;
+    const tp_param *params = tp_model_params(model, &n);
+    for (size_t i = 0; i < n; i++) {
+        const tp_state *s = tp_states_find(states, params[i].name);
+        size_t count = (size_t)s->dim[0] * (size_t)s->dim[1];
+        XXH3_128bits_update(state, params[i].name, strlen(params[i].name) + 1);
+        XXH3_128bits_update(state, s->data, count * tp_dtype_size(s->dtype));
+    }
+}
+
+/* `session` holds the weights that the run began with. */
+static void make_key(const trainer *t, tp_session *session, char ret[33])
+{
+    const dpo *d = t->own;
+    XXH3_state_t *state = XXH3_createState();
+    TP_ASSERT(state);
+    XXH3_128bits_reset(state);
+    const int settings[] = {t->o->policy.precision, (int)tp_trainer_alignment(t->o),
+                            (int)tp_cpu_isa()};
+    XXH3_128bits_update(state, settings, sizeof settings);
+    hash_weights(state, t->model, tp_session_states(session));
+    hash_pairs(state, &d->train);
+    hash_pairs(state, &d->validation);
+    XXH128_hash_t h = XXH3_128bits_digest(state);
+    XXH3_freeState(state);
+    snprintf(ret, 33, "%016llx%016llx", (unsigned long long)h.high64, (unsigned long long)h.low64);
+}
+
+/* ---- the file ---- */
+
+static uint64_t n_pairs(const dpo *d) { return d->train.n + d->validation.n; }
+
+static dpo_pair *pair_at(dpo *d, uint64_t i)
+{
+    return i < d->train.n ? &d->train.v[i] : &d->validation.v[i - d->train.n];
+}
+
+static bool read_cache(dpo *d, const char *path, const char *key)
+{
+    tp_buf file = {0};
+    uint64_t n = n_pairs(d), count = 0, check = 0;
+    size_t body = HEAD_BYTES + (size_t)n * 2 * sizeof(double);
+    bool ok = tp_file_exists(path) && tp_file_read(path, body + 8, &file, NULL) == TP_OK &&
+              file.len == body + 8 && memcmp(file.data, magic, 8) == 0 &&
+              memcmp(file.data + 8, key, 32) == 0;
+    if (ok) {
+        memcpy(&count, file.data + 40, 8);
+        memcpy(&check, file.data + body, 8);
+        ok = count == n && check == XXH3_64bits(file.data, body);
+    }
+    for (uint64_t i = 0; ok && i < n; i++) {
+        double sums[2];
+        memcpy(sums, file.data + HEAD_BYTES + i * sizeof sums, sizeof sums);
+        pair_at(d, i)->ref_chosen = sums[0];
+        pair_at(d, i)->ref_rejected = sums[1];
+    }
+    tp_buf_release(&file);
+    return ok;
+}
+
+static tp_status write_cache(dpo *d, const char *path, const char *key, tp_error *err)
+{
+    tp_buf file = {0};
+    uint64_t n = n_pairs(d);
+    tp_buf_add(&file, magic, 8);
+    tp_buf_add(&file, key, 32);
+    tp_buf_add(&file, (const char *)&n, 8);
+    for (uint64_t i = 0; i < n; i++) {
+        double sums[2] = {pair_at(d, i)->ref_chosen, pair_at(d, i)->ref_rejected};
+        tp_buf_add(&file, (const char *)sums, sizeof sums);
+    }
+    uint64_t check = XXH3_64bits(file.data, file.len);
+    tp_buf_add(&file, (const char *)&check, 8);
+    tp_status status = tp_file_write_atomic(path, file.data, file.len, err);
+    tp_buf_release(&file);
+    return status;
+}
+
+/* ---- computing ---- */
+
+static tp_status score(trainer *t, tp_session *session, dpo_pair *const *pairs, uint32_t n,
+                       tp_error *err)
+{
+    dpo *d = t->own;
+    dpo_batch *b = &d->batch;
+    tp_dpo_batch_begin(b, n);
+    for (uint32_t i = 0; i < n; i++)
+        tp_dpo_batch_add(b, pairs[i]);
+    TP_TRY(tp_dpo_batch_arrange(t, b, err));
+    for (uint32_t m = 0; m < b->arrangement.n_micro; m++) {
+        if (tp_trainer_should_stop(t))
+            return tp_fail(err, TP_ERR_INTERRUPTED, "stopped before the first step");
+        const float *logp;
+        double loss;
+        tp_batch_fill(&b->arrangement, b->sequences, m, &d->mb);
+        tp_micro_batch view = tp_trainer_view(&d->mb);
+        tp_session_eval(session, &view, &loss, &logp);
+        for (uint32_t i = 0; i < n; i++) {
+            tp_preference_side chosen, rejected;
+            if (b->arrangement.places[2 * i].micro != m)
+                continue;
+            tp_dpo_sides(b, i, logp, &chosen, &rejected);
+            pairs[i]->ref_chosen = chosen.logp;
+            pairs[i]->ref_rejected = rejected.logp;
+        }
+    }
+    return TP_OK;
+}
+
+static tp_status compute(trainer *t, tp_session *session, tp_error *err)
+{
+    dpo *d = t->own;
+    dpo_pair *pairs[PAIRS_AT_ONCE];
+    uint64_t n = n_pairs(d);
+    for (uint64_t done = 0; done < n;) {
+        uint32_t now = 0;
+        while (now < PAIRS_AT_ONCE && done < n)
+            pairs[now++] = pair_at(d, done++);
+        TP_TRY(score(t, session, pairs, now, err));
+    }
+    for (uint64_t i = 0; i < n; i++)
+        if (!isfinite(pair_at(d, i)->ref_chosen) || !isfinite(pair_at(d, i)->ref_rejected))
+            return tp_fail(err, TP_ERR_NUMERIC,
+                           "the reference model's log-probability of the pair of line %llu is not "
+                           "finite",
+                           (unsigned long long)pair_at(d, i)->pair->line);
+    return TP_OK;
+}
+
+static tp_status obtain(trainer *t, tp_session *session, tp_error *err)
+{
+    dpo *d = t->own;
+    char key[33];
+    tp_buf path = {0};
+    double start = tp_clock_s();
+    make_key(t, session, key);
+    tp_status status =
+        tp_cache_folder(t->o->data.cache_dir, tp_run_dir(t->run), &path, err);
+    if (status == TP_OK) {
+        tp_buf_addf(&path, "/%s.reference", key);
+        d->reference_was_cached = read_cache(d, tp_buf_str(&path), key);
+        if (!d->reference_was_cached)
+            status = compute(t, session, err);
+        if (status == TP_OK && !d->reference_was_cached) {
+            tp_error inner;
+            if (write_cache(d, tp_buf_str(&path), key, &inner) != TP_OK)
+                tp_trainer_notice(t, "the reference's log-probabilities could not be kept: %s",
+                                  inner.message);
+        }
+    }
+    d->reference_s = tp_clock_s() - start;
+    if (status == TP_OK)
+        tp_trainer_notice(t, "reference log-probabilities of %llu pairs: %s, %.2f s (%s)",
+                          (unsigned long long)n_pairs(d),
+                          d->reference_was_cached ? "from the cache" : "computed", d->reference_s,
+                          tp_buf_str(&path));
+    tp_buf_release(&path);
+    return status;
+}
+
+tp_status tp_dpo_reference(trainer *t, tp_error *err)
+{
+    tp_time_phase before = tp_phases_enter(&t->phases, TP_TIME_REFERENCE);
+    tp_session *session = t->session;
+    if (t->state.step > 0) /* resumed: the session's weights are not the first ones any more */
+        TP_TRY(tp_trainer_reference(t, &session, err));
+    tp_status status = obtain(t, session, err);
+    if (session != t->session)
+        tp_session_free(session);
+    tp_phases_enter(&t->phases, before);
+    return status;
+}

@@ -1,0 +1,496 @@
+/* grpo.c - learning from rewards: opening, the step, validation. */
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/platform.h"
+#include "engine/data/render.h"
+#include "engine/train/grpo_internal.h"
+
+/* ---- what the configuration says ---- */
+
+static tp_policy_loss loss_of(const tp_train_options *o)
+{
+    tp_ratio ratio = o->loss.sequence_ratio    ? TP_RATIO_SEQUENCE
+                     : o->loss.no_ratio        ? TP_RATIO_NONE
+                     : o->loss.on_policy_ratio ? TP_RATIO_ON_POLICY
+                                               : TP_RATIO_TOKEN;
+    int truncation = o->loss.truncation;
+    return (tp_policy_loss){
+        .ratio = ratio,
+        .clip_min = o->loss.clip_min,
+        .clip_max = o->loss.clip_max,
+        .dual_clip = o->loss.dual_clip,
+        .cispo = o->loss.cispo,
+        .token_level = o->loss.token_level,
+        .length_divisor = o->loss.length_divisor,
+        .correction = o->loss.correction,
+        .truncation = truncation == TP_OPT_UNSET_ENUM ? TP_TRUNCATE_NONE
+                                                      : (tp_truncation)(truncation + 1),
+        .truncate_min = o->loss.truncate_min,
+        .truncate_max = o->loss.truncate_max,
+        .kl_penalty = o->loss.kl_in_reward ? 0 : o->loss.kl_penalty,
+        .kl_type = (tp_kl_type)o->loss.kl_type,
+        .kl_input_clamp = o->loss.kl_input_clamp,
+        .kl_output_clamp = o->loss.kl_output_clamp,
+        .kl_from_generator = o->loss.kl_from_generator,
+        .positive_nll = o->loss.positive_nll};
+}
+
+static void choose_estimator(trainer *t)
+{
+    grpo *g = t->own;
+    const tp_train_options *o = t->o;
+    g->loss = loss_of(o);
+    g->advantage = tp_advantage_of_kind(o->grpo.estimator, o->grpo.estimator_leave_one_out,
+                                        o->grpo.estimator_normalize, o->grpo.minus_baseline);
+    g->advantage.clip_low = o->grpo.advantage_clip_low;
+    g->advantage.clip_high = o->grpo.advantage_clip_high;
+    g->has_reference = o->loss.kl_penalty != 0 && !o->grpo.skip_reference;
+}
+
+/* ---- prompts and judges ---- */
+
+static const char *either(const char *a, const char *b) { return a ? a : b; }
+
+static tp_status open_prompts(trainer *t, const tp_data_source_options *source, tp_split split,
+                              tp_prompts **ret, tp_error *err)
+{
+    const tp_data_source_options *f = &t->o->data.fallback;
+    tp_buf generator = {0};
+    if (source->dataset_name)
+        tp_buf_addf(&generator, "data.%s", source->dataset_name);
+    double share = source->split_validation_size;
+    int64_t most = source->max_samples;
+    /* Binding a generator's section resolves it inside the configuration. */
+    tp_config *config = (tp_config *)(uintptr_t)t->config;
+    tp_prompts_options options = {
+        .dataset_name = source->dataset_name,
+        .data_path = source->data_path,
+        .input_key = either(source->input_key, f->input_key),
+        .output_key = either(source->output_key, f->output_key),
+        .prompt_key = either(source->prompt_key, f->prompt_key),
+        .chat_key = either(source->chat_key, f->chat_key),
+        .system_key = either(source->system_key, f->system_key),
+        .prompt_file = either(source->prompt_file, f->prompt_file),
+        .system_prompt_file = either(source->system_prompt_file, f->system_prompt_file),
+        .separator = either(source->separator, f->separator),
+        .split = split,
+        .split_validation_size = isfinite(share) ? share : 0,
+        .seed = (uint64_t)t->o->seed,
+        .max_samples = most == TP_OPT_UNSET_INT ? 0 : (uint64_t)most,
+        .config = config,
+        .generator = generator.len ? tp_config_find(config, tp_buf_str(&generator)) : NULL};
+    tp_status status = tp_prompts_open(&options, ret, err);
+    tp_buf_release(&generator);
+    return status;
+}
+
+static tp_status open_environment(trainer *t, const tp_data_source_options *source,
+                                  tp_environment **ret, tp_error *err)
+{
+    char name[TP_ENVIRONMENT_NAME];
+    tp_config *config = (tp_config *)(uintptr_t)t->config;
+    const char *asked = either(source->env_name, t->o->data.fallback.env_name);
+    TP_TRY(tp_environment_choose(config, asked, source->dataset_name, name, err));
+    return tp_environment_open(config, name, ret, err);
+}
+
+/* Validation prompts: a source of their own, else the held out part of the training's. */
+static tp_status open_validation(trainer *t, tp_error *err)
+{
+    grpo *g = t->own;
+    const tp_data_source_options *train = &t->o->data.train, *val = &t->o->data.validation;
+    bool own = val->data_path || val->dataset_name;
+    bool held_out = !train->data_path ||
+                    (isfinite(train->split_validation_size) && train->split_validation_size > 0);
+    if (own) {
+        tp_data_source_options source = *val;
+        source.split_validation_size = NAN;
+        TP_TRY(open_prompts(t, &source, TP_SPLIT_VALIDATION, &g->val_prompts, err));
+        if (val->env_name)
+            TP_TRY(open_environment(t, val, &g->val_env, err));
+        return TP_OK;
+    }
+    return held_out ? open_prompts(t, train, TP_SPLIT_VALIDATION, &g->val_prompts, err) : TP_OK;
+}
+
+static void send_example(trainer *t, const tp_prompt *prompt, const tp_ids *ids)
+{
+    const grpo *g = t->own;
+    tp_buf text = {0};
+    tp_buf_adds(&text, "prompts: ");
+    tp_prompts_describe(g->prompts, &text);
+    tp_buf_adds(&text, "\njudged by: ");
+    tp_environment_describe(g->env, &text);
+    tp_buf_addf(&text, "\n%s, %zu tokens, expected: %s\n", prompt->id, ids->len,
+                prompt->truth ? prompt->truth : "(not said)");
+    uint8_t *nothing = calloc(ids->len + 1, 1);
+    TP_ASSERT(nothing);
+    tp_render_show(t->tokenizer, ids->data, nothing, ids->len, 256, false, &text);
+    free(nothing);
+    tp_train_event event = {.kind = TP_EVENT_EXAMPLE, .text = tp_buf_str(&text)};
+    tp_trainer_send(t, &event);
+    tp_buf_release(&text);
+}
+
+static tp_status show_example(trainer *t, tp_error *err)
+{
+    grpo *g = t->own;
+    tp_prompt prompt;
+    tp_ids ids = {0};
+    tp_status status = tp_prompts_get(g->prompts, 0, &g->arena, &prompt, err);
+    if (status == TP_OK)
+        status = tp_prompt_encode(g->encoder, &prompt, &ids, NULL, err);
+    if (status == TP_OK)
+        send_example(t, &prompt, &ids);
+    tp_ids_release(&ids);
+    tp_arena_rewind(&g->arena, 0);
+    return status;
+}
+
+static void fingerprint(trainer *t)
+{
+    const grpo *g = t->own;
+    tp_buf text = {0};
+    tp_buf_adds(&text, "grpo|");
+    tp_prompts_describe(g->prompts, &text);
+    tp_buf_addc(&text, '|');
+    tp_environment_describe(g->env, &text);
+    tp_buf_addf(&text, "|%s|%d|%lld|%lld|%lld|%g", tp_tokenizer_fingerprint(t->tokenizer),
+                t->o->data.shuffle, (long long)t->o->grpo.num_prompts,
+                (long long)t->o->grpo.num_generations,
+                (long long)t->o->policy.train_global_batch_size, t->o->generation.temperature);
+    tp_trainer_fingerprint(t, tp_buf_str(&text));
+    tp_buf_release(&text);
+}
+
+/* ---- opening ---- */
+
+/* The end of sequence, and what the configuration names. */
+static tp_status choose_stops(trainer *t, tp_error *err)
+{
+    grpo *g = t->own;
+    const tp_f64_list *ids = &t->o->generation.stop_token_ids;
+    int32_t eos = tp_tokenizer_eos(t->tokenizer);
+    g->stop_ids = calloc(ids->n + 1, sizeof *g->stop_ids);
+    TP_ASSERT(g->stop_ids);
+    if (eos >= 0)
+        g->stop_ids[g->n_stop_ids++] = eos;
+    for (size_t i = 0; i < ids->n; i++) {
+        if (ids->v[i] != floor(ids->v[i]) ||
+            ids->v[i] >= (double)tp_tokenizer_vocab_size(t->tokenizer))
+            return tp_config_fail(t->config, "policy.generation.stop_token_ids", err,
+                                  "%g is no id of the tokenizer", ids->v[i]);
+        g->stop_ids[g->n_stop_ids++] = (int32_t)ids->v[i];
+    }
+    if (eos < 0 && ids->n == 0 && t->o->generation.stop_strings.n == 0)
+        tp_trainer_notice(t, "the tokenizer names no end of sequence: every answer takes "
+                             "policy.generation.max_new_tokens tokens");
+    return TP_OK;
+}
+
+/* Address space for one step: texts, prompts and answers. */
+static size_t arena_bytes(const trainer *t)
+{
+    const grpo *g = t->own;
+    double draws = t->o->grpo.dynamic_sampling
+                       ? (double)t->o->grpo.dynamic_max_batches * t->o->grpo.batch_multiplier
+                       : 1;
+    double prompts = fmax(draws * (double)t->o->grpo.num_prompts + 1,
+                          (double)t->o->grpo.val_batch_size);
+    double samples = fmax(draws * (double)(t->o->grpo.num_prompts * t->o->grpo.num_generations),
+                          (double)(t->o->grpo.val_batch_size * t->o->grpo.val_generations));
+    double longest = (double)t->o->policy.max_total_sequence_length;
+    double bytes = prompts * ((double)tp_prompts_arena_bytes(g->prompts) + 64 * longest) +
+                   samples * (64 * longest + 4096) + 64e6;
+    return (size_t)fmin(bytes, 256e9);
+}
+
+static tp_status open_sources(trainer *t, tp_error *err)
+{
+    grpo *g = t->own;
+    const char *template_text;
+    TP_TRY(tp_trainer_chat_template(t, &g->template_text, &template_text, err));
+    TP_TRY(tp_prompt_encoder_new(t->tokenizer, template_text, t->o->data.add_bos, &g->encoder,
+                                 err));
+    TP_TRY(open_prompts(t, &t->o->data.train, TP_SPLIT_TRAIN, &g->prompts, err));
+    TP_TRY(open_environment(t, &t->o->data.train, &g->env, err));
+    TP_TRY(open_validation(t, err));
+    TP_TRY(tp_arena_init(&g->arena, arena_bytes(t), err));
+    return choose_stops(t, err);
+}
+
+static tp_status count_steps(trainer *t, tp_error *err)
+{
+    const grpo *g = t->own;
+    uint64_t prompts = tp_prompts_count(g->prompts);
+    uint64_t per_step = (uint64_t)t->o->grpo.num_prompts;
+    if (prompts == 0)
+        return tp_fail(err, TP_ERR_CONFIG, "there are no prompts to learn from");
+    t->steps_per_epoch = (prompts + per_step - 1) / per_step;
+    uint64_t epochs = (uint64_t)t->o->loop.max_num_epochs;
+    t->max_steps = t->o->loop.max_num_steps;
+    if (epochs <= (uint64_t)t->max_steps / t->steps_per_epoch)
+        t->max_steps = (int64_t)(t->steps_per_epoch * epochs);
+    return TP_OK;
+}
+
+static void reserve_scratch(trainer *t)
+{
+    grpo *g = t->own;
+    size_t batch = (size_t)t->o->policy.train_global_batch_size;
+    g->sequences = calloc(batch, sizeof *g->sequences);
+    g->trained = calloc(batch, sizeof *g->trained);
+    g->gradient =
+        calloc((size_t)t->o->policy.max_total_sequence_length + 1, sizeof *g->gradient);
+    TP_ASSERT(g->sequences && g->trained && g->gradient);
+}
+
+static tp_status open_grpo(trainer *t, tp_error *err)
+{
+    grpo *g = calloc(1, sizeof *g);
+    TP_ASSERT(g);
+    t->own = g;
+    g->best_reward = g->val_reward = g->val_any = NAN;
+    t->shown.best_reward = NAN;
+    choose_estimator(t);
+    TP_TRY(tp_pool_create(&g->pool, tp_trainer_threads(t->o), err));
+    TP_TRY(open_sources(t, err));
+    TP_TRY(count_steps(t, err));
+    reserve_scratch(t);
+    TP_TRY(tp_microbatch_init(&g->mb, (int32_t)tp_trainer_token_budget(t->o), err));
+    t->avg_context = 0.25 * (double)t->o->policy.max_total_sequence_length;
+    fingerprint(t);
+    return show_example(t, err);
+}
+
+/* The generator shares the weights of the session, which has no memory yet. */
+static tp_status plan(trainer *t, tp_error *err)
+{
+    grpo *g = t->own;
+    double cache = t->o->generation.cache_mib;
+    tp_dtype dtype =
+        t->o->policy.precision == TP_PRECISION_BFLOAT16 ? TP_DTYPE_BF16 : TP_DTYPE_F32;
+    tp_engine_options options = {.backend = &tp_backend_cpu,
+                                 .threads = tp_trainer_threads(t->o),
+                                 .compute_dtype = dtype,
+                                 .cache_dtype = dtype,
+                                 .max_length = t->o->policy.max_total_sequence_length,
+                                 .max_running = t->o->generation.max_running,
+                                 .cache_bytes =
+                                     isfinite(cache) ? (size_t)(cache * 1048576.0) : 0,
+                                 .n_tokens = tp_tokenizer_vocab_size(t->tokenizer),
+                                 .tokenizer = t->tokenizer};
+    TP_TRY(tp_engine_create(t->model, &options, tp_session_states(t->session), &g->engine, err));
+    t->planned_peak += tp_exec_arena_bytes(tp_engine_exec(g->engine)) +
+                       tp_exec_workspace_bytes(tp_engine_exec(g->engine));
+    return TP_OK;
+}
+
+static tp_status ready(trainer *t, tp_error *err)
+{
+    grpo *g = t->own;
+    TP_TRY(tp_engine_alloc(g->engine, err));
+    if (g->has_reference)
+        TP_TRY(tp_trainer_reference(t, &g->reference, err));
+    if (t->o->generation.temperature != 1 || t->o->generation.top_p < 1 ||
+        t->o->generation.top_k != TP_OPT_UNSET_INT || t->o->generation.min_p > 0)
+        tp_trainer_notice(t, "answers are drawn from another distribution than the one that is "
+                             "trained (policy.generation.temperature, top_p, top_k, min_p); "
+                             "loss_fn.use_importance_sampling_correction=true weighs for it");
+    return TP_OK;
+}
+
+static void release_rollout(grpo_rollout *r)
+{
+    free(r->samples);
+    free(r->groups);
+    *r = (grpo_rollout){0};
+}
+
+static void close_grpo(trainer *t)
+{
+    grpo *g = t->own;
+    if (!g)
+        return;
+    tp_engine_free(g->engine);
+    tp_session_free(g->reference);
+    tp_environment_close(g->env);
+    tp_environment_close(g->val_env);
+    tp_prompts_close(g->prompts);
+    tp_prompts_close(g->val_prompts);
+    tp_prompt_encoder_free(g->encoder);
+    tp_pool_free(g->pool);
+    tp_buf_release(&g->template_text);
+    tp_arena_release(&g->arena);
+    release_rollout(&g->rollout);
+    tp_batch_release(&g->arrangement);
+    tp_microbatch_release(&g->mb);
+    free(g->stop_ids);
+    free(g->sequences);
+    free(g->trained);
+    free(g->gradient);
+    free(g);
+}
+
+/* ---- one step ---- */
+
+static void begin_step(grpo *g)
+{
+    tp_arena_rewind(&g->arena, 0);
+    g->rollout.n_samples = g->rollout.n_groups = 0;
+    g->counts = (grpo_counts){.worst_error = NAN, .least_error = NAN};
+    g->n_updates = 0;
+    g->grad_norm_max = 0;
+    tp_policy_sums_init(&g->total);
+    tp_engine_reset_stats(g->engine);
+}
+
+static tp_status step(trainer *t, step_result *r, tp_error *err)
+{
+    grpo *g = t->own;
+    uint64_t drawn = 0;
+    tp_phases_enter(&t->phases, TP_TIME_DATA);
+    begin_step(g);
+    TP_TRY(tp_grpo_rollout(t, &drawn, err));
+    tp_status status = tp_grpo_learn(t, r, err);
+    if (status == TP_ERR_INTERRUPTED)
+        return status;
+    t->state.prompts += (int64_t)drawn;
+    t->generated_tokens += g->counts.answer_tokens;
+    t->generation_s += g->counts.generation_s;
+    r->lr = tp_schedule_lr(&t->schedule, t->o->policy.adamw.lr, t->state.step);
+    tp_grpo_show(t);
+    tp_phases_enter(&t->phases, TP_TIME_LOGGING);
+    tp_grpo_write_samples(t);
+    return status;
+}
+
+/* ---- validation ---- */
+
+typedef struct {
+    grpo_counts counts;
+    double rewards, reward_prompts; /* sums over samples with a reward */
+    uint64_t judged, prompts, any;
+} val_sums;
+
+static void add_group(const grpo_rollout *r, const grpo_group *group, val_sums *s)
+{
+    bool any = false, judged = false;
+    for (uint32_t i = 0; i < group->n; i++) {
+        const grpo_sample *sample = &r->samples[group->first + i];
+        if (!isfinite(sample->raw_reward))
+            continue;
+        s->rewards += sample->raw_reward;
+        s->judged++;
+        judged = true;
+        any |= sample->raw_reward > 0;
+    }
+    s->prompts += judged;
+    s->any += any;
+}
+
+static tp_status validate_part(trainer *t, uint64_t first, uint32_t n, val_sums *s, tp_error *err)
+{
+    grpo *g = t->own;
+    uint64_t *indices = calloc(n, sizeof *indices);
+    grpo_rollout rollout = {0};
+    TP_ASSERT(indices);
+    for (uint32_t i = 0; i < n; i++)
+        indices[i] = first + i;
+    int64_t top_k = t->o->generation.val_top_k;
+    grpo_draw draw = {.prompts = g->val_prompts,
+                      .env = g->val_env ? g->val_env : g->env,
+                      .indices = indices,
+                      .n_prompts = n,
+                      .n_samples = (uint32_t)t->o->grpo.val_generations,
+                      .stream = first,
+                      /* apart from the streams of training, the same every time */
+                      .seed = (uint64_t)t->o->seed ^ UINT64_C(0x76616c6964617465),
+                      .sampling = {.temperature = t->o->generation.val_temperature,
+                                   .top_k = top_k == TP_OPT_UNSET_INT ? 0 : top_k,
+                                   .top_p = t->o->generation.val_top_p}};
+    tp_arena_rewind(&g->arena, 0);
+    tp_status status = tp_grpo_generate(t, &draw, &rollout, &s->counts, err);
+    for (uint32_t k = 0; k < rollout.n_groups && status == TP_OK; k++)
+        add_group(&rollout, &rollout.groups[k], s);
+    release_rollout(&rollout);
+    free(indices);
+    return status;
+}
+
+static void record_validation(trainer *t, const val_sums *s, double seconds)
+{
+    grpo *g = t->own;
+    t->val_accuracy = s->judged ? s->rewards / (double)s->judged : NAN;
+    g->val_any = s->prompts ? (double)s->any / (double)s->prompts : NAN;
+    double n = (double)s->counts.samples;
+    const tp_metric metrics[] = {
+        {"validation/accuracy", t->val_accuracy},
+        {"validation/avg_length", n > 0 ? (double)s->counts.answer_tokens / n : NAN},
+        {"validation/pass_k", g->val_any},
+        {"validation/num_prompts", (double)s->prompts},
+        {"validation/num_samples", (double)s->judged},
+        {"validation/num_excluded", n - (double)s->judged},
+        {"validation/truncation_rate",
+         n > 0 ? (double)(s->counts.by_finish[TP_FINISH_LENGTH] +
+                          s->counts.by_finish[TP_FINISH_CAPACITY]) /
+                     n
+               : NAN},
+        {"timing/validation/total_validation_time", seconds}};
+    tp_trainer_record_validation(t, metrics, sizeof metrics / sizeof *metrics);
+    if (t->val_accuracy >= t->o->grpo.stop_threshold && !t->reached_goal) {
+        t->reached_goal = true;
+        tp_trainer_notice(t, "validation accuracy %.4f reaches grpo.stop_at_validation_threshold",
+                          t->val_accuracy);
+    }
+}
+
+static tp_status validate(trainer *t, tp_error *err)
+{
+    grpo *g = t->own;
+    val_sums s = {0};
+    double start = tp_clock_s();
+    if (!g->val_prompts)
+        return TP_OK;
+    uint64_t n = tp_prompts_count(g->val_prompts), most = (uint64_t)t->o->grpo.max_val_samples;
+    uint64_t batch = (uint64_t)t->o->grpo.val_batch_size;
+    n = most > 0 && most < n ? most : n;
+    for (uint64_t first = 0; first < n; first += batch)
+        TP_TRY(validate_part(t, first, (uint32_t)TP_MIN(batch, n - first), &s, err));
+    record_validation(t, &s, tp_clock_s() - start);
+    return TP_OK;
+}
+
+/* ---- run.json ---- */
+
+static void put(tp_json_w *w, const char *key, double v)
+{
+    tp_json_w_key(w, key);
+    if (isnan(v))
+        tp_json_w_str(w, "unknown");
+    else
+        tp_json_w_f64(w, v);
+}
+
+static void result(trainer *t, tp_json_w *w)
+{
+    const grpo *g = t->own;
+    put(w, "reward", t->shown.reward);
+    put(w, "best_reward", g ? g->best_reward : NAN);
+    put(w, "val_accuracy", t->val_accuracy);
+    tp_json_w_key(w, "prompts");
+    tp_json_w_i64(w, t->state.prompts);
+    tp_json_w_key(w, "generated_tokens");
+    tp_json_w_i64(w, t->generated_tokens);
+}
+
+const algorithm tp_algorithm_grpo = {.open = open_grpo,
+                                     .plan = plan,
+                                     .ready = ready,
+                                     .step = step,
+                                     .validate = validate,
+                                     .record = tp_grpo_record,
+                                     .result = result,
+                                     .close = close_grpo};

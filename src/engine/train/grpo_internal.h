@@ -1,0 +1,139 @@
+/* grpo_internal.h - learning from rewards, shared between its files.
+ *
+ *     grpo.c          opening, the step, validation
+ *     grpo_rollout.c  prompts -> answers -> rewards
+ *     grpo_update.c   advantages, log-probabilities, the updates of a step
+ *     grpo_record.c   what a step says about itself
+ *
+ * A step:
+ *
+ *     prompts -> G answers each -> rewards -> scaled, shaped -> groups without spread left
+ *     out (dynamic sampling) -> advantages -> [log p now, log p of the reference]
+ *     -> one or more updates over the step's answers
+ *
+ * The generator reads the very weights that are trained, in the same memory. */
+#ifndef TP_ENGINE_TRAIN_GRPO_INTERNAL_H
+#define TP_ENGINE_TRAIN_GRPO_INTERNAL_H
+
+#include "engine/generate/engine.h"
+#include "engine/rl/advantage.h"
+#include "engine/rl/environment.h"
+#include "engine/rl/loss_policy.h"
+#include "engine/train/batch.h"
+#include "engine/train/trainer_internal.h"
+
+/* One answer.  Arrays live in the step's arena; those of the answer have n_answer entries. */
+typedef struct {
+    uint64_t prompt; /* index in the source */
+    uint32_t group, index; /* of the step, and in its group */
+    int32_t *ids;    /* prompt and answer, a stop token included */
+    int32_t n_prompt, n_answer;
+    float *gen;      /* the generator's log-probabilities */
+    float *prev;     /* before the step's first update; NULL: not needed */
+    float *ref;      /* of the reference; NULL: there is none */
+    double *advantage;
+    const char *text; /* what was judged */
+    size_t n_text;
+    double raw_reward, reward; /* as judged; after scaling and shaping.  NaN: none */
+    tp_reward_status status;
+    tp_correct correct;
+    tp_finish finish;
+    bool is_valid;   /* has a reward: takes part in its group */
+    bool is_trained; /* and in the loss */
+} grpo_sample;
+
+/* G answers to one prompt, consecutive samples. */
+typedef struct {
+    uint32_t first, n;
+    const char *id, *text, *truth; /* of the prompt */
+    tp_group_stats raw, stats;     /* of rewards as judged, and as used */
+} grpo_group;
+
+/* The answers to some prompts. */
+typedef struct {
+    grpo_sample *samples;
+    grpo_group *groups;
+    uint32_t n_samples, n_groups, cap_samples, cap_groups;
+} grpo_rollout;
+
+/* What is counted about a step. */
+typedef struct {
+    uint64_t draws, discarded_groups, flat_groups, all_groups, right_groups, wrong_groups;
+    uint64_t samples, prompts_left_out;
+    uint64_t by_status[TP_REWARD_KINDS], by_finish[8];
+    double reward_sum, reward_squares; /* of all groups drawn: mean per group */
+    double raw_reward_sum;
+    uint64_t rewarded;
+    int64_t prompt_tokens, answer_tokens, longest_answer;
+    double generation_s, reward_s, dynamic_s, logprob_s, reference_s, advantage_s, training_s;
+    int64_t masked_by_error, masked_correct, overlong_filtered;
+    double worst_error, least_error, error_sum;
+    tp_engine_stats engine;
+} grpo_counts;
+
+typedef struct {
+    tp_engine *engine;
+    tp_session *reference; /* NULL: none */
+    tp_prompts *prompts, *val_prompts;
+    tp_prompt_encoder *encoder;
+    tp_buf template_text;
+    tp_environment *env, *val_env; /* val_env: NULL: the same */
+    tp_pool *pool;
+    int32_t *stop_ids;
+    size_t n_stop_ids;
+
+    tp_policy_loss loss;
+    tp_advantage_options advantage;
+    bool has_reference;
+
+    tp_arena arena;       /* of a step */
+    tp_arena prompt_arena; /* of one prompt while it is read */
+    grpo_rollout rollout;
+    grpo_counts counts;
+    tp_microbatch mb;
+
+    /* the update at work */
+    tp_batch arrangement;
+    tp_batch_sequence *sequences;
+    grpo_sample **trained; /* parallel to sequences */
+    uint32_t n_trained;
+    tp_policy_norm norm;
+    tp_policy_sums sums;  /* of this update */
+    tp_policy_sums total; /* of the step */
+    double *gradient;     /* scratch of one sequence */
+    uint32_t micro;
+    int64_t n_updates;
+    double advantage_sum, advantage_min, advantage_max; /* over trained tokens */
+    double grad_norm_max;
+
+    double val_reward, best_reward;
+    double val_any;
+} grpo;
+
+/* grpo_rollout.c */
+
+typedef struct {
+    tp_prompts *prompts;
+    tp_environment *env;
+    const uint64_t *indices; /* n_prompts places in the source */
+    uint32_t n_prompts, n_samples; /* samples of each */
+    uint64_t stream;               /* number of the first prompt among all ever drawn */
+    uint64_t seed;
+    tp_sampling sampling;
+} grpo_draw;
+/* Append the groups of a draw to `to`.  TP_ERR_INTERRUPTED when asked to stop. */
+TP_CHECKED tp_status tp_grpo_generate(trainer *t, const grpo_draw *draw, grpo_rollout *to,
+                                      grpo_counts *counts, tp_error *err);
+/* Fill the step's rollout: one draw, or several under dynamic sampling.  *ret_prompts says
+ * how many prompts were drawn. */
+TP_CHECKED tp_status tp_grpo_rollout(trainer *t, uint64_t *ret_prompts, tp_error *err);
+
+/* grpo_update.c */
+TP_CHECKED tp_status tp_grpo_learn(trainer *t, step_result *r, tp_error *err);
+
+/* grpo_record.c */
+void tp_grpo_record(trainer *t, const step_result *r);
+void tp_grpo_show(trainer *t);
+void tp_grpo_write_samples(trainer *t);
+
+#endif

@@ -1,0 +1,252 @@
+/* grpo_record.c - what a step of learning from rewards says about itself.  Tags are NeMo
+ * RL's where it has them; those under rollout/, policy/ and generation/ are ours. */
+#include <math.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "engine/train/grpo_internal.h"
+
+static double share(double a, double of) { return of > 0 ? a / of : NAN; }
+
+/* Mean of the group means and its standard error: prompts are what is drawn. */
+static double reward_mean(const grpo_counts *c) { return share(c->reward_sum, (double)c->rewarded); }
+
+static double reward_error(const grpo_counts *c)
+{
+    double n = (double)c->rewarded, mean = reward_mean(c);
+    if (n < 2)
+        return NAN;
+    double variance = (c->reward_squares - n * mean * mean) / (n - 1);
+    return sqrt(fmax(variance, 0) / n);
+}
+
+static double cut_share(const grpo_counts *c)
+{
+    return share((double)(c->by_finish[TP_FINISH_LENGTH] + c->by_finish[TP_FINISH_CAPACITY]),
+                 (double)c->samples);
+}
+
+void tp_grpo_show(trainer *t)
+{
+    grpo *g = t->own;
+    const grpo_counts *c = &g->counts;
+    const tp_policy_sums *s = &g->total;
+    tp_train_event *e = &t->shown;
+    e->reward = reward_mean(c);
+    e->reward_se = reward_error(c);
+    e->kl = g->has_reference ? share(s->kl, s->tokens) : NAN;
+    e->entropy = share(s->entropy, s->tokens);
+    e->clip_fraction = share(s->clipped_low + s->clipped_high, s->tokens);
+    e->mean_length = share((double)c->answer_tokens, (double)c->samples);
+    e->truncated_share = cut_share(c);
+    e->flat_groups = share((double)c->flat_groups, (double)c->all_groups);
+    e->generated_tokens_per_s = share((double)c->answer_tokens, c->generation_s);
+    e->logp_difference = s->tokens > 0 ? s->max_logp_difference : NAN;
+    if (!(e->reward <= g->best_reward))
+        g->best_reward = e->reward;
+    e->best_reward = g->best_reward;
+}
+
+static void put_all(trainer *t, const tp_metric *metrics, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        tp_run_metric(t->run, metrics[i].tag, metrics[i].value);
+}
+
+#define PUT(t, ...)                                               \
+    do {                                                          \
+        const tp_metric list_[] = {__VA_ARGS__};                  \
+        put_all((t), list_, sizeof list_ / sizeof *list_);        \
+    } while (0)
+
+static double filtered_reward(const grpo *g)
+{
+    double sum = 0, n = 0;
+    for (uint32_t i = 0; i < g->rollout.n_samples; i++)
+        if (g->rollout.samples[i].is_valid) {
+            sum += g->rollout.samples[i].reward;
+            n++;
+        }
+    return share(sum, n);
+}
+
+static void record_rewards(trainer *t)
+{
+    const grpo *g = t->own;
+    const grpo_counts *c = &g->counts;
+    double groups = (double)c->all_groups;
+    double mixed = groups - (double)c->right_groups - (double)c->wrong_groups;
+    PUT(t, {"train/reward", reward_mean(c)}, {"train/filtered_reward", filtered_reward(g)},
+        {"train/baseline_reward/pct_0", share((double)c->wrong_groups, groups)},
+        {"train/baseline_reward/pct_1", share((double)c->right_groups, groups)},
+        {"train/baseline_reward/pct_mixed", share(mixed, groups)},
+        {"train/advantages/mean", share(g->advantage_sum, g->total.tokens)},
+        {"train/advantages/max", g->advantage_max}, {"train/advantages/min", g->advantage_min},
+        {"train/advantages/sum", g->advantage_sum},
+        {"train/num_valid_samples", g->total.sequences},
+        {"train/dynamic_sampling_num_gen_batches", (double)c->draws},
+        {"train/dynamic_sampling_num_discarded_valid_samples",
+         (double)c->discarded_groups * (double)t->o->grpo.num_generations},
+        {"rollout/reward_standard_error", reward_error(c)},
+        {"rollout/zero_spread_groups", share((double)c->flat_groups, groups)},
+        {"rollout/groups", groups}, {"rollout/groups_trained", (double)g->rollout.n_groups},
+        {"rollout/samples", (double)c->samples},
+        {"rollout/prompts_left_out", (double)c->prompts_left_out},
+        {"rollout/overlong_left_out", (double)c->overlong_filtered});
+    for (int k = 0; k < TP_REWARD_KINDS; k++) {
+        char tag[64];
+        snprintf(tag, sizeof tag, "rollout/rewards/%s", tp_reward_status_name((tp_reward_status)k));
+        tp_run_metric(t->run, tag, (double)c->by_status[k]);
+    }
+}
+
+static void record_lengths(trainer *t)
+{
+    const grpo *g = t->own;
+    const grpo_counts *c = &g->counts;
+    double n = (double)c->samples;
+    PUT(t, {"train/mean_prompt_length", share((double)c->prompt_tokens, n)},
+        {"train/total_num_tokens", (double)(c->prompt_tokens + c->answer_tokens)},
+        {"train/total_turns", n}, {"train/avg_turns_per_sample", n > 0 ? 1 : NAN},
+        {"train/natural_termination_rate", share((double)c->by_finish[TP_FINISH_STOP], n)},
+        {"train/truncation_rate", cut_share(c)},
+        {"train/mean_total_tokens_per_sample", share((double)c->answer_tokens, n)},
+        {"train/mean_gen_tokens_per_sample", share((double)c->answer_tokens, n)},
+        {"train/max_gen_tokens_per_sample", (double)c->longest_answer});
+}
+
+static void record_policy(trainer *t)
+{
+    const grpo *g = t->own;
+    const tp_policy_sums *s = &g->total;
+    double n = s->tokens;
+    double many = g->loss.ratio == TP_RATIO_SEQUENCE ? s->sequences : n;
+    PUT(t, {"train/probs_ratio", share(s->ratio, n)},
+        {"train/probs_ratio_clamped", share(s->ratio_clipped, n)},
+        {"train/probs_ratio_min", s->ratio_min}, {"train/probs_ratio_max", s->ratio_max},
+        {"train/probs_ratio_clamped_min", s->ratio_clipped_min},
+        {"train/probs_ratio_clamped_max", s->ratio_clipped_max},
+        {"train/token_mult_prob_error", share(s->mult_error, n)},
+        {"train/gen_kl_error", share(s->gen_kl, n)},
+        {"train/policy_kl_error", share(s->policy_kl, n)},
+        {"train/js_divergence_error", share(s->js, n)},
+        {"train/sampling_importance_ratio", share(s->importance, many)},
+        {"train/approx_entropy", share(s->entropy, n)},
+        {"policy/max_logp_difference", s->max_logp_difference},
+        {"policy/clip_fraction", share(s->clipped_low + s->clipped_high, n)},
+        {"policy/clip_fraction_low", share(s->clipped_low, n)},
+        {"policy/clip_fraction_high", share(s->clipped_high, n)},
+        {"policy/dual_clip_fraction", share(s->dual_clipped, n)},
+        {"policy/updates", (double)g->n_updates}, {"policy/grad_norm_max", g->grad_norm_max});
+    if (g->has_reference) /* otherwise it is not 0 but unknown */
+        PUT(t, {"train/kl_penalty", share(s->kl, n)});
+    if (g->loss.truncation != TP_TRUNCATE_NONE) {
+        bool by_sequence = g->loss.truncation == TP_TRUNCATE_SEQUENCES;
+        PUT(t, {"train/is_oob_ratio", share(s->outside, by_sequence ? s->sequences : n)});
+    }
+    if (g->loss.positive_nll != 0)
+        PUT(t, {"train/positive_nll_loss", share(s->nll_loss, (double)g->n_updates)});
+    if (!isnan(t->o->grpo.logprob_error_threshold))
+        PUT(t, {"train/max_seq_mult_prob_error", g->counts.worst_error},
+            {"train/min_seq_mult_prob_error", g->counts.least_error},
+            {"train/mean_seq_mult_prob_error", g->counts.error_sum},
+            {"train/num_masked_seqs_by_logprob_error", (double)g->counts.masked_by_error},
+            {"train/masked_correct_pct", share((double)g->counts.masked_correct,
+                                               (double)g->counts.masked_by_error)});
+}
+
+static void record_times(trainer *t, const step_result *r)
+{
+    const grpo *g = t->own;
+    const grpo_counts *c = &g->counts;
+    const tp_engine_stats *e = &c->engine;
+    double logp_s = c->logprob_s + c->reference_s;
+    double sums = c->generation_s + c->reward_s + logp_s + c->advantage_s + c->training_s;
+    PUT(t, {"timing/train/generation", c->generation_s},
+        {"timing/train/reward_calculation", c->reward_s},
+        {"timing/train/policy_and_reference_logprobs", logp_s},
+        {"timing/train/advantage_calculation", c->advantage_s},
+        {"timing/train/policy_training", c->training_s},
+        {"timing/train/unaccounted", r->seconds - sums},
+        {"performance/generation_tokens_per_sec", share((double)c->answer_tokens, c->generation_s)},
+        {"performance/policy_training_tokens_per_sec", share((double)r->used, c->training_s)},
+        {"performance/policy_and_reference_logprobs_tokens_per_sec",
+         logp_s > 0 ? share((double)r->used, logp_s) : NAN},
+        {"generation/prefill_tokens", (double)e->prefill_tokens},
+        {"generation/shared_prompt_tokens", (double)e->shared_tokens},
+        {"generation/decode_tokens", (double)e->decode_tokens},
+        {"generation/recomputed_tokens", (double)e->recomputed_tokens},
+        {"generation/preemptions", (double)e->preemptions},
+        {"generation/peak_running", (double)e->peak_running},
+        {"generation/cache_peak_bytes", (double)e->peak_bytes});
+}
+
+void tp_grpo_record(trainer *t, const step_result *r)
+{
+    record_rewards(t);
+    record_lengths(t);
+    record_policy(t);
+    record_times(t, r);
+}
+
+/* ---- samples ---- */
+
+static void put_str(tp_json_w *w, const char *key, const char *s, size_t n)
+{
+    tp_json_w_key(w, key);
+    if (s)
+        tp_json_w_strn(w, s, n);
+    else
+        tp_json_w_null(w);
+}
+
+static void put_f64(tp_json_w *w, const char *key, double v)
+{
+    tp_json_w_key(w, key);
+    tp_json_w_f64(w, v);
+}
+
+static void write_sample(const grpo *g, const grpo_sample *s, tp_buf *out)
+{
+    const grpo_group *group = &g->rollout.groups[s->group];
+    tp_json_w w;
+    tp_json_w_init(&w, out, 0);
+    tp_json_w_begin(&w, '{');
+    put_str(&w, "id", group->id, strlen(group->id));
+    put_str(&w, "prompt", group->text, group->text ? strlen(group->text) : 0);
+    put_str(&w, "truth", group->truth, group->truth ? strlen(group->truth) : 0);
+    put_f64(&w, "sample", s->index);
+    put_str(&w, "answer", s->text, s->n_text);
+    const char *finish = tp_finish_name(s->finish);
+    put_str(&w, "finish", finish, strlen(finish));
+    const char *status = tp_reward_status_name(s->status);
+    put_str(&w, "status", status, strlen(status));
+    put_f64(&w, "reward", s->raw_reward);
+    put_f64(&w, "shaped_reward", s->reward);
+    put_f64(&w, "advantage", s->n_answer && s->advantage ? s->advantage[0] : NAN);
+    put_f64(&w, "tokens", s->n_answer);
+    tp_json_w_end(&w, '}');
+    tp_buf_addc(out, '\n');
+}
+
+/* The first samples of the step, as they were judged. */
+void tp_grpo_write_samples(trainer *t)
+{
+    const grpo *g = t->own;
+    uint32_t n = g->rollout.n_samples;
+    int64_t most = t->o->log_samples;
+    char dir[4096], path[4200];
+    tp_buf out = {0};
+    tp_error err;
+    if (most == 0 || n == 0)
+        return;
+    n = most > 0 && most < n ? (uint32_t)most : n;
+    for (uint32_t i = 0; i < n; i++)
+        write_sample(g, &g->rollout.samples[i], &out);
+    snprintf(path, sizeof path, "%s/step-%lld.jsonl", tp_run_path(t->run, "samples", dir),
+             (long long)t->state.step + 1);
+    if (tp_dir_make(dir, &err) != TP_OK ||
+        tp_file_write_atomic(path, out.data, out.len, &err) != TP_OK)
+        tp_trainer_notice(t, "samples could not be written: %s", err.message);
+    tp_buf_release(&out);
+}

@@ -1,0 +1,276 @@
+/* sft.c - supervised fine-tuning: the loss is the mean negative log-likelihood over a
+ * step's trained tokens. */
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/strings.h"
+#include "engine/data/dataset.h"
+#include "engine/train/trainer_internal.h"
+#include "engine/train/trainer_sources.h"
+
+typedef struct {
+    tp_dataset *data, *val_data; /* val_data: a file of its own, or NULL */
+    tp_loader *val_loader;       /* NULL: nothing to validate with */
+} sft;
+
+/* ---- data ---- */
+
+static const char *either(const char *a, const char *b)
+{
+    return a ? a : b;
+}
+
+static tp_dataset_options dataset_options(const trainer *t, const tp_data_source_options *source,
+                                          const char *template_text)
+{
+    const tp_data_source_options *f = &t->o->data.fallback;
+    double split = source->split_validation_size;
+    return (tp_dataset_options){
+        .data_path = source->data_path,
+        .input_key = either(source->input_key, f->input_key),
+        .output_key = either(source->output_key, f->output_key),
+        .prompt_key = either(source->prompt_key, f->prompt_key),
+        .chat_key = either(source->chat_key, f->chat_key),
+        .text_key = either(source->text_key, f->text_key),
+        .tool_key = either(source->tool_key, f->tool_key),
+        .system_key = either(source->system_key, f->system_key),
+        .prompt_file = either(source->prompt_file, f->prompt_file),
+        .system_prompt_file = either(source->system_prompt_file, f->system_prompt_file),
+        .separator = either(source->separator, f->separator),
+        .chat_template = template_text,
+        .only_unmask_final = t->o->sft.only_unmask_final,
+        .add_bos = t->o->data.add_bos,
+        .add_eos = t->o->data.add_eos,
+        .max_seq_length = tp_trainer_longest(t),
+        .split_validation_size = isfinite(split) ? split : 0,
+        .seed = (uint64_t)t->o->seed,
+        .skip_bad = t->o->data.skip_bad_rows,
+        .cache_dir = t->o->data.cache_dir,
+        .fallback_dir = tp_run_dir(t->run),
+        .progress = tp_trainer_keep_going,
+        .user = (void *)(uintptr_t)t};
+}
+
+static tp_status send_example(const trainer *t, tp_error *err)
+{
+    const sft *s = t->own;
+    tp_buf text = {0};
+    tp_dataset_report_text(tp_dataset_get_report(s->data), &text);
+    tp_status status = tp_dataset_show(s->data, TP_SPLIT_TRAIN, 0, false, &text, err);
+    tp_train_event event = {.kind = TP_EVENT_EXAMPLE, .text = tp_buf_str(&text)};
+    if (status == TP_OK)
+        tp_trainer_send(t, &event);
+    tp_buf_release(&text);
+    return status;
+}
+
+static tp_status open_data(trainer *t, tp_error *err)
+{
+    sft *s = t->own;
+    tp_arithmetic_options arithmetic = tp_trainer_arithmetic(t->o);
+    tp_buf file = {0};
+    const char *template_text;
+    TP_TRY(tp_trainer_chat_template(t, &file, &template_text, err));
+    tp_dataset_options options = dataset_options(t, &t->o->data.train, template_text);
+    if (tp_trainer_is_arithmetic(t->o)) {
+        options.arithmetic = &arithmetic;
+        options.n_train = (uint64_t)t->o->data.arithmetic.n_examples;
+        options.n_validation = (uint64_t)t->o->data.arithmetic.n_validation;
+    }
+    tp_pool *pool = NULL;
+    tp_status status = tp_pool_create(&pool, tp_trainer_threads(t->o), err);
+    if (status == TP_OK && !options.arithmetic && !options.data_path)
+        status = tp_fail(err, TP_ERR_CONFIG, "data.train.data_path=FILE is needed: a JSONL file "
+                                             "(or data.train.dataset_name=arithmetic)");
+    if (status == TP_OK)
+        status = tp_dataset_open(&options, t->tokenizer, pool, &s->data, err);
+    if (status == TP_OK && !options.arithmetic && t->o->data.validation.data_path) {
+        tp_dataset_options v = dataset_options(t, &t->o->data.validation, template_text);
+        v.split_validation_size = 0;
+        status = tp_dataset_open(&v, t->tokenizer, pool, &s->val_data, err);
+    }
+    tp_pool_free(pool);
+    tp_buf_release(&file);
+    return status == TP_OK ? send_example(t, err) : status;
+}
+
+static tp_loader_options loader_options(const trainer *t, bool validation)
+{
+    const tp_train_options *o = t->o;
+    int64_t rows = o->policy.train_micro_batch_size;
+    return (tp_loader_options){
+        .pack = {.seed = (uint64_t)o->seed,
+                 .shuffle = o->data.shuffle && !validation,
+                 .batch_size = (uint64_t)(validation ? o->loop.val_global_batch_size
+                                                     : o->policy.train_global_batch_size),
+                 .packing = tp_trainer_is_packed(o),
+                 .budget = (int32_t)tp_trainer_token_budget(o),
+                 .micro_batch_size = (int32_t)rows,
+                 .row_length = (int32_t)o->policy.max_total_sequence_length},
+        .num_workers = (int)o->data.num_workers,
+        .prefetch_factor = (int)o->data.prefetch_factor,
+        .epochs = validation ? 1 : (uint64_t)o->loop.max_num_epochs};
+}
+
+static tp_status open_loaders(trainer *t, tp_error *err)
+{
+    sft *s = t->own;
+    tp_loader_options options = loader_options(t, false);
+    TP_TRY(tp_dataset_loader(s->data, TP_SPLIT_TRAIN, options, &t->loader, err));
+    uint64_t per_epoch = tp_loader_steps_per_epoch(t->loader);
+    if (per_epoch == 0)
+        return tp_fail(err, TP_ERR_CONFIG, "the training data has no examples to learn from");
+    t->steps_per_epoch = per_epoch;
+    uint64_t all = per_epoch * (uint64_t)t->o->loop.max_num_epochs;
+    t->max_steps = t->o->loop.max_num_steps;
+    if (all / per_epoch == (uint64_t)t->o->loop.max_num_epochs && all < (uint64_t)t->max_steps)
+        t->max_steps = (int64_t)all;
+    const tp_dataset *v = s->val_data ? s->val_data : s->data;
+    tp_split split = s->val_data ? TP_SPLIT_TRAIN : TP_SPLIT_VALIDATION;
+    if (tp_dataset_set(v, split)->n == 0)
+        return TP_OK;
+    tp_loader_options val_options = loader_options(t, true);
+    return tp_dataset_loader(v, split, val_options, &s->val_loader, err);
+}
+
+/* What the order of the data depends on: a resumed run must have the same. */
+static void fingerprint_data(trainer *t)
+{
+    const sft *s = t->own;
+    tp_loader_options o = loader_options(t, false);
+    const char *cache = tp_dataset_get_report(s->data)->cache_path;
+    const char *base = strrchr(cache, '/');
+    char text[4096];
+    snprintf(text, sizeof text, "%s|%llu|%d|%llu|%d|%d|%d|%d", base ? base + 1 : cache,
+             (unsigned long long)o.pack.seed, o.pack.shuffle, (unsigned long long)o.pack.batch_size,
+             o.pack.packing, o.pack.budget, o.pack.micro_batch_size, o.pack.row_length);
+    tp_trainer_fingerprint(t, text);
+}
+
+static tp_status open_sft(trainer *t, tp_error *err)
+{
+    t->own = calloc(1, sizeof(sft));
+    TP_ASSERT(t->own);
+    TP_TRY(open_data(t, err));
+    TP_TRY(open_loaders(t, err));
+    const sft *s = t->own;
+    const tp_dataset_report *r = tp_dataset_get_report(s->data);
+    double n = (double)(r->n_train + r->n_validation);
+    t->avg_context = n > 0 ? 0.5 * ((double)r->counts.n_tokens / n + 1) : 0;
+    fingerprint_data(t);
+    return TP_OK;
+}
+
+static tp_status ready(trainer *t, tp_error *err)
+{
+    (void)err;
+    tp_loader_seek(t->loader, (uint64_t)t->state.step);
+    return TP_OK;
+}
+
+static void close_sft(trainer *t)
+{
+    sft *s = t->own;
+    if (!s)
+        return;
+    tp_loader_close(s->val_loader);
+    tp_dataset_close(s->data);
+    tp_dataset_close(s->val_data);
+    free(s);
+}
+
+/* ---- one step ---- */
+
+static tp_status next_micro_batch(trainer *t, const tp_microbatch **ret, tp_error *err)
+{
+    tp_phases_enter(&t->phases, TP_TIME_DATA);
+    TP_TRY(tp_loader_next(t->loader, ret, err));
+    if (!*ret)
+        return tp_fail(err, TP_ERR_ARG, "the data ended before the last step");
+    return TP_OK;
+}
+
+static void run_micro_batch(trainer *t, const tp_microbatch *mb, step_result *r)
+{
+    TP_ZONE("forward_backward");
+    tp_micro_batch batch = tp_trainer_view(mb);
+    double loss;
+    tp_trainer_stopwatch w = tp_trainer_begin_graph(t);
+    tp_session_train(t->session, &batch, mb->index == 0, &loss);
+    tp_trainer_end_graph(t, w);
+    r->loss += loss;
+    tp_trainer_count(t, mb, r);
+}
+
+static tp_status step(trainer *t, step_result *r, tp_error *err)
+{
+    const tp_microbatch *mb;
+    do {
+        if (tp_trainer_should_stop(t))
+            return TP_ERR_INTERRUPTED;
+        TP_TRY(next_micro_batch(t, &mb, err));
+        r->wait_s += tp_loader_get_stats(t->loader).last_waited_s;
+        run_micro_batch(t, mb, r);
+    } while (mb->index + 1 < mb->n_in_step);
+    tp_micro_batch last = tp_trainer_view(mb);
+    return tp_trainer_update(t, r, &last, err);
+}
+
+/* ---- validation ---- */
+
+static tp_status validate(trainer *t, tp_error *err)
+{
+    const sft *s = t->own;
+    if (!s->val_loader)
+        return TP_OK;
+    double start = tp_clock_s(), sum = 0;
+    int64_t tokens = 0, batches = t->o->loop.val_batches;
+    tp_loader_seek(s->val_loader, 0);
+    for (;;) {
+        const tp_microbatch *mb;
+        double loss;
+        TP_TRY(tp_loader_next(s->val_loader, &mb, err));
+        if (!mb || (batches > 0 && mb->step >= (uint64_t)batches))
+            break;
+        if (tp_trainer_should_stop(t))
+            return TP_ERR_INTERRUPTED;
+        tp_micro_batch batch = tp_trainer_view(mb);
+        tp_session_eval(t->session, &batch, &loss, NULL);
+        /* A step's losses are means over its trained tokens; weigh steps by theirs. */
+        sum += loss * (double)mb->step_trained;
+        if (mb->index == 0)
+            tokens += (int64_t)mb->step_trained;
+    }
+    t->val_loss = tokens ? sum / (double)tokens : NAN;
+    const tp_metric metrics[] = {
+        {"validation/val_loss", t->val_loss},
+        {"validation/global_valid_toks", (double)tokens},
+        {"timing/validation/total_validation_time", tp_clock_s() - start}};
+    tp_trainer_record_validation(t, metrics, sizeof metrics / sizeof *metrics);
+    return TP_OK;
+}
+
+static void record(trainer *t, const step_result *r)
+{
+    tp_run_metric(t->run, "train/num_unmasked_tokens", (double)r->trained);
+    tp_run_metric(t->run, "timing/train/data_processing", r->wait_s);
+    tp_run_metric(t->run, "timing/train/policy_training", r->seconds - r->wait_s);
+}
+
+static void result(trainer *t, tp_json_w *w)
+{
+    tp_json_w_key(w, "val_loss");
+    if (isnan(t->val_loss))
+        tp_json_w_str(w, "unknown");
+    else
+        tp_json_w_f64(w, t->val_loss);
+}
+
+const algorithm tp_algorithm_sft = {.open = open_sft,
+                                    .ready = ready,
+                                    .step = step,
+                                    .validate = validate,
+                                    .record = record,
+                                    .result = result,
+                                    .close = close_sft};

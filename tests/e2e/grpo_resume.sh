@@ -1,0 +1,67 @@
+# GRPO on one-digit sums: interrupted by signals at several moments and resumed, it ends byte for byte where the
+# uninterrupted run ends; rollouts are drawn again exactly as they were.
+. "$SOURCE/tests/cli/lib.sh"
+. "$SOURCE/tests/e2e/runs.sh"
+write_recipe tiny.yaml
+run train --quiet tiny.yaml run.dir=base sft.max_num_steps=120 sft.val_period=0 checkpointing.save_period=1000 \
+    policy.train_global_batch_size=64 policy.train_micro_batch_size=64 data.arithmetic.n_examples=5000
+expect 0
+
+# Two updates per rollout, a reference, and groups without spread replaced: all that a step can carry along.
+STEPS=8 EVERY=2
+cat >tiny.yaml <<'END'
+grpo: {num_prompts_per_step: 6, num_generations_per_prompt: 6, max_num_steps: 8, max_num_epochs: 100,
+       val_period: 4, max_val_samples: 8, use_dynamic_sampling: true, batch_multiplier: 1.5}
+policy:
+  model_name: base/checkpoints/step-120/model
+  tokenizer: {chat_template: null}
+  train_global_batch_size: 18
+  train_micro_batch_size: 8
+  max_total_sequence_length: 16
+  generation: {max_new_tokens: 5, max_running: 16}
+  optimizer: {kwargs: {lr: 1.0e-3}}
+data:
+  train: {dataset_name: arithmetic}
+  arithmetic: {n_examples: 200, n_validation: 20, digits: 1, operators: "+"}
+checkpointing: {save_period: 2, keep_top_k: 2}
+END
+train_grpo() {
+    "$TEMPER" train --quiet tiny.yaml run.dir="$1" grpo.max_num_steps=$STEPS checkpointing.save_period=$EVERY ${2:-} >out 2>err
+}
+train_grpo whole || fail "the uninterrupted run failed"
+
+wait_for_step() {
+    for _ in $(seq 900); do
+        grep -q "\"step\":$2,\"axis\":\"train\"" "$1/metrics.jsonl" 2>/dev/null && return
+        kill -0 "$pid" 2>/dev/null || return
+        sleep 0.02
+    done
+}
+
+for signal in TERM KILL; do
+    for step in 1 3 6; do
+        dir=$signal-$step
+        "$TEMPER" train --quiet tiny.yaml run.dir=$dir grpo.max_num_steps=$STEPS checkpointing.save_period=$EVERY >out 2>err &
+        pid=$!
+        wait_for_step $dir $step
+        kill -$signal $pid 2>/dev/null
+        wait $pid
+        train_grpo $dir --resume || fail "$dir: resuming failed"
+        same_end whole $dir
+    done
+done
+
+# What a step measured does not depend on how often the run was begun: rewards of the last steps agree.
+rewards() {
+    sed -n 's/.*"step":'$2',"axis":"train".*"train\/reward":\([0-9.e-]*\).*/\1/p' "$1/metrics.jsonl" | tail -n 1
+}
+for step in 5 8; do
+    is "reward of step $step after a kill" "$(rewards KILL-3 $step)" "$(rewards whole $step)"
+done
+[ -n "$(rewards whole 8)" ] || fail "there is no reward in metrics.jsonl"
+
+# What a resumed run may not change.
+run train --quiet tiny.yaml run.dir=whole grpo.max_num_steps=10 --resume grpo.num_generations_per_prompt=12 \
+    policy.train_global_batch_size=18
+expect 2 "saved with other data"
+finish

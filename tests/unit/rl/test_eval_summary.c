@@ -1,0 +1,265 @@
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/platform.h"
+#include "base/rng.h"
+#include "engine/rl/eval_summary.h"
+
+static tp_error err;
+
+static void close_to(double got, double expected)
+{
+    if (!(fabs(got - expected) <= 1e-6 * fmax(1, fabs(expected))))
+        fail_msg("%.9g is not %.9g", got, expected);
+}
+
+static tp_eval_summary summarize(const tp_eval_prompt *p, size_t n, const int64_t *k, size_t n_k)
+{
+    tp_eval_summary s;
+    if (tp_eval_summarize(p, n, k, n_k, 0.95, &s, &err) != TP_OK)
+        fail_msg("%s", err.message);
+    return s;
+}
+
+/* The vectors of the estimator: (n, c, k) -> value. */
+static void pass_at_k_of_one_prompt(void **state)
+{
+    static const struct {
+        int64_t n, c, k;
+        double value;
+    } vectors[] = {{16, 4, 1, .25}, {16, 4, 4, .7280219780219780},
+                   {16, 1, 8, .5},  {10, 3, 5, .9166666667},
+                   {10, 0, 5, 0},   {10, 10, 10, 1}};
+    for (size_t i = 0; i < TP_COUNTOF(vectors); i++) {
+        tp_eval_prompt p = {.id = "x", .n = vectors[i].n, .correct = vectors[i].c};
+        close_to(summarize(&p, 1, &vectors[i].k, 1).pass[0].value, vectors[i].value);
+    }
+}
+
+/* The mean over prompts, not the sum; NeMo RL's two conventions beside it. */
+static void the_mean_over_prompts_is_reported(void **state)
+{
+    static const tp_eval_prompt p[] = {
+        {.id = "a", .n = 4, .correct = 4, .reward_sum = 4, .majority = 1},
+        {.id = "b", .n = 4, .correct = 1, .reward_sum = 1, .majority = 0},
+        {.id = "c", .n = 4, .correct = 0, .reward_sum = 0, .majority = 0}};
+    const int64_t k[] = {1, 2, 4};
+
+    tp_eval_summary s = summarize(p, 3, k, 3);
+
+    close_to(s.pass[0].value, 1.25 / 3);
+    close_to(s.pass[1].value, 1.5 / 3);
+    close_to(s.pass[2].value, 2.0 / 3);
+    close_to(s.majority.value, 1.0 / 3);
+    close_to(s.any_correct, 2.0 / 3);
+    close_to(s.pass_sum, 1.25);
+    /* sd of (1, .25, 0) over sqrt 3 */
+    close_to(s.pass[0].se, 0.3004626063);
+    assert_int_equal(s.n_samples, 12);
+    assert_true(s.pass[0].lo >= 0 && s.pass[0].hi <= 1);
+}
+
+/* R: m <- c(1,.5,.25,0,.75); t.test(m)$conf.int */
+static void mean_reward_has_students_interval(void **state)
+{
+    static const tp_eval_prompt p[] = {{.id = "a", .n = 4, .reward_sum = 4},
+                                       {.id = "b", .n = 4, .reward_sum = 2},
+                                       {.id = "c", .n = 4, .reward_sum = 1},
+                                       {.id = "d", .n = 4, .reward_sum = 0},
+                                       {.id = "e", .n = 4, .reward_sum = 3}};
+    const int64_t k = 1;
+    tp_eval_summary s = summarize(p, 5, &k, 1);
+    close_to(s.reward.value, 0.5);
+    close_to(s.reward.se, 0.1767766953);
+    close_to(s.reward.lo, 0.0091892);
+    close_to(s.reward.hi, 0.9908108);
+}
+
+/* With one sample per prompt the effective number of prompts is M - 1 times M / (M - 1):
+ * Wilson at n = (M - 1) (z/t)^2. */
+static void single_samples_give_wilson(void **state)
+{
+    tp_eval_prompt p[100];
+    for (int i = 0; i < 100; i++)
+        p[i] = (tp_eval_prompt){.id = "x", .n = 1, .correct = i < 90};
+    const int64_t k = 1;
+    tp_eval_summary s = summarize(p, 100, &k, 1);
+    double n = 99 * pow(1.959963985 / 1.984216952, 2), z2 = 3.841458821, mid = (0.9 + z2 / (2 * n)),
+           half = 1.959963985 * sqrt(0.09 / n + z2 / (4 * n * n)), scale = 1 + z2 / n;
+    close_to(s.pass[0].lo, (mid - half) / scale);
+    close_to(s.pass[0].hi, (mid + half) / scale);
+}
+
+static void all_right_is_not_certain(void **state)
+{
+    tp_eval_prompt p[20];
+    for (int i = 0; i < 20; i++)
+        p[i] = (tp_eval_prompt){.id = "x", .n = 8, .correct = 8, .reward_sum = 8};
+    const int64_t k = 1;
+    tp_eval_summary s = summarize(p, 20, &k, 1);
+    close_to(s.pass[0].value, 1);
+    assert_true(s.pass[0].lo > 0.75 && s.pass[0].lo < 0.9);
+    close_to(s.pass[0].hi, 1);
+}
+
+static void what_is_not_known_says_why(void **state)
+{
+    static const tp_eval_prompt p[] = {{.id = "a", .n = 2, .correct = 1, .reward_sum = 1},
+                                       {.id = "b", .n = 0, .excluded = 4, .majority = NAN}};
+    const int64_t k[] = {1, 4};
+
+    tp_eval_summary s = summarize(p, 2, k, 2);
+
+    assert_int_equal(s.n_prompts, 1);
+    assert_int_equal(s.n_unjudged, 1);
+    assert_int_equal(s.n_excluded, 4);
+    close_to(s.pass[0].value, 0.5);
+    assert_true(isnan(s.pass[0].lo));
+    assert_string_equal(s.pass[0].why_ci, "one prompt says nothing about others");
+    assert_true(isnan(s.pass[1].value));
+    assert_string_equal(s.pass[1].why, "no prompt has as many samples");
+    s = summarize(p + 1, 1, k, 2);
+    assert_string_equal(s.pass[0].why, "no prompt has a verdict");
+}
+
+/* Coverage: prompts with random success rates, eight samples each.  The binomial tail at
+ * 1500 tries makes 0.93 to 0.975 safe for any interval that deserves its level. */
+static void intervals_cover(void **state)
+{
+    enum { TRIES = 1500, PROMPTS = 60, SAMPLES = 8 };
+    tp_rng rng = tp_rng_make(11, 3);
+    int covered = 0;
+    for (int i = 0; i < TRIES; i++) {
+        tp_eval_prompt p[PROMPTS];
+        for (int j = 0; j < PROMPTS; j++) {
+            double u = tp_rng_uniform(&rng), rate = u * u; /* mean 1/3 */
+            p[j] = (tp_eval_prompt){.id = "x", .n = SAMPLES};
+            for (int m = 0; m < SAMPLES; m++)
+                p[j].correct += tp_rng_uniform(&rng) < rate;
+        }
+        const int64_t k = 1;
+        tp_eval_summary s = summarize(p, PROMPTS, &k, 1);
+        covered += s.pass[0].lo <= 1.0 / 3 && 1.0 / 3 <= s.pass[0].hi;
+    }
+    assert_in_range(covered, (int)(0.93 * TRIES), (int)(0.975 * TRIES));
+}
+
+/* McNemar: 10 discordant, 1 against 9: p = 2 P(Bin(10, 1/2) <= 1) = 22/1024. */
+static void single_answers_are_compared_by_mcnemar(void **state)
+{
+    tp_eval_prompt a[20], b[20];
+    for (int i = 0; i < 20; i++) {
+        a[i] = (tp_eval_prompt){.id = "x", .n = 1, .correct = i == 0 || i >= 10};
+        b[i] = (tp_eval_prompt){.id = "x", .n = 1, .correct = i != 0};
+        a[i].reward_sum = (double)a[i].correct;
+        b[i].reward_sum = (double)b[i].correct;
+    }
+    tp_eval_paired r;
+    assert_int_equal(tp_eval_compare_prompts(a, b, 20, 0.95, &r, &err), TP_OK);
+    assert_string_equal(r.test, "mcnemar");
+    close_to(r.p, 22.0 / 1024);
+    close_to(r.difference, 0.4);
+    assert_int_equal(r.only_a, 1);
+    assert_int_equal(r.only_b, 9);
+    assert_int_equal(r.ties, 10);
+    /* R: d <- c(-1, rep(1,9), rep(0,10)); t.test(d) */
+    close_to(r.lo, 0.120013638);
+    close_to(r.hi, 0.679986362);
+    close_to(r.p_t, 0.0075234841);
+}
+
+static void many_samples_are_compared_by_t(void **state)
+{
+    static const tp_eval_prompt a[] = {{.id = "1", .n = 4, .correct = 1, .reward_sum = 1},
+                                       {.id = "2", .n = 4, .correct = 0, .reward_sum = 0},
+                                       {.id = "3", .n = 4, .correct = 2, .reward_sum = 2},
+                                       {.id = "4", .n = 0, .excluded = 4}};
+    static const tp_eval_prompt b[] = {{.id = "1", .n = 2, .correct = 2, .reward_sum = 2},
+                                       {.id = "2", .n = 4, .correct = 2, .reward_sum = 2},
+                                       {.id = "3", .n = 4, .correct = 4, .reward_sum = 4},
+                                       {.id = "4", .n = 4, .correct = 4, .reward_sum = 4}};
+    tp_eval_paired r;
+    assert_int_equal(tp_eval_compare_prompts(a, b, 4, 0.95, &r, &err), TP_OK);
+    assert_string_equal(r.test, "paired t");
+    assert_int_equal(r.n_prompts, 3);
+    assert_int_equal(r.n_left_out, 1);
+    close_to(r.difference, 1.75 / 3);
+    /* d = (.75, .5, .5): sd = .1443, se = .0833, t = 7 with 2 df */
+    close_to(r.se, 0.0833333333);
+    close_to(r.p, 0.0198039);
+}
+
+static void the_same_move_everywhere(void **state)
+{
+    tp_eval_prompt a[10], b[10];
+    for (int i = 0; i < 10; i++) {
+        a[i] = (tp_eval_prompt){.id = "x", .n = 4, .correct = 1, .reward_sum = 1};
+        b[i] = (tp_eval_prompt){.id = "x", .n = 4, .correct = 3, .reward_sum = 3};
+    }
+    tp_eval_paired r;
+    assert_int_equal(tp_eval_compare_prompts(a, b, 10, 0.95, &r, &err), TP_OK);
+    close_to(r.difference, 0.5);
+    close_to(r.p, 2.0 / 1024);
+    assert_string_equal(r.test, "sign");
+    assert_int_equal(tp_eval_compare_prompts(a, a, 10, 0.95, &r, &err), TP_OK);
+    close_to(r.p, 1);
+}
+
+static void other_questions_are_refused(void **state)
+{
+    static const tp_eval_prompt a[] = {{.id = "f:1", .n = 1}, {.id = "f:2", .n = 1}};
+    static const tp_eval_prompt b[] = {{.id = "f:1", .n = 1}, {.id = "f:3", .n = 1}};
+    tp_eval_paired r;
+    assert_int_equal(tp_eval_compare_prompts(a, b, 2, 0.95, &r, &err), TP_ERR_CONFIG);
+    assert_non_null(strstr(err.message, "f:2 in the one and f:3 in the other"));
+}
+
+static void json_of_a_summary(void **state)
+{
+    static const tp_eval_prompt p[] = {
+        {.id = "a", .n = 2, .correct = 2, .reward_sum = 2, .majority = NAN},
+        {.id = "b", .n = 2, .correct = 0, .reward_sum = 0, .majority = NAN, .excluded = 1}};
+    const int64_t k[] = {1, 8};
+    tp_eval_summary s = summarize(p, 2, k, 2);
+    tp_buf out = {0};
+    tp_json_w w;
+    tp_json_w_init(&w, &out, 0);
+    tp_json_w_begin(&w, '{');
+    tp_eval_summary_json(&s, &w);
+    tp_json_w_end(&w, '}');
+    const char *text = tp_buf_str(&out);
+    static const char *const parts[] = {
+        "{\"pass_at_1\":0.5,\"pass_at_8\":null,\"mean_reward\":1.0,", "\"majority\":null",
+        "\"ci95\":{\"pass_at_1\":[", "\"n_prompts\":2,\"n_samples\":4,\"n_excluded\":1",
+        "\"nemo_rl\":{\"validation_pass_k\":0.5,"
+        "\"eval_pass_k_sum\":1"};
+    for (size_t i = 1; i < TP_COUNTOF(parts); i++)
+        if (!strstr(text, parts[i]))
+            fail_msg("'%s' is not in %s", parts[i], text);
+    tp_buf_release(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pass_at_k_of_one_prompt),
+        cmocka_unit_test(the_mean_over_prompts_is_reported),
+        cmocka_unit_test(mean_reward_has_students_interval),
+        cmocka_unit_test(single_samples_give_wilson),
+        cmocka_unit_test(all_right_is_not_certain),
+        cmocka_unit_test(what_is_not_known_says_why),
+        cmocka_unit_test(intervals_cover),
+        cmocka_unit_test(single_answers_are_compared_by_mcnemar),
+        cmocka_unit_test(many_samples_are_compared_by_t),
+        cmocka_unit_test(the_same_move_everywhere),
+        cmocka_unit_test(other_questions_are_refused),
+        cmocka_unit_test(json_of_a_summary),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

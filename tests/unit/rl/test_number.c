@@ -1,0 +1,205 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/platform.h"
+#include "base/rng.h"
+#include "engine/rl/number.h"
+
+typedef struct {
+    const char *text, *value; /* value: NULL when there is no number */
+} sample;
+
+static void expect_last(const sample *s)
+{
+    tp_number v;
+    char text[TP_RATIONAL_TEXT];
+    bool found = tp_number_last(tp_slice_of(s->text), &v);
+    if (!s->value) {
+        if (found)
+            fail_msg("'%s' has a number", s->text);
+        return;
+    }
+    if (!found)
+        fail_msg("'%s' has no number", s->text);
+    tp_number_text(&v, text);
+    if (strcmp(text, s->value) != 0)
+        fail_msg("'%s' gives %s, not %s", s->text, text, s->value);
+}
+
+static void the_last_number_of_a_text(void **state)
+{
+    static const sample samples[] = {
+        {"The answer is 42.", "42"},
+        {"so 16 - 3 - 4 = 9 eggs", "9"},
+        {"She makes $18 every day.", "18"},
+        {"$1,234,567", "1234567"},
+        {"1,234,567.89 dollars", "123456789/100"},
+        {"3,4", "4"},
+        {"1,23", "23"},
+        {"1,2345", "2345"},
+        {"1{,}000", "1000"},
+        {"-7", "-7"},
+        {"−7", "-7"},
+        {"-$5.50", "-11/2"},
+        {"$-5", "-5"},
+        {"+3", "3"},
+        {"10-5", "5"},
+        {"x = -5", "-5"},
+        {"(-5)", "-5"},
+        {"GPT-4", "4"},
+        {"10 - 5", "5"},
+        {".5", "1/2"},
+        {"5.", "5"},
+        {"0.50", "1/2"},
+        {"007", "7"},
+        {"3/4", "3/4"},
+        {"6 / 8", "3/4"},
+        {"3/0", "0"},
+        {"3/4/2021", "2021"},
+        {"1 1/2 cups", "3/2"},
+        {"2½", "5/2"},
+        {"¾", "3/4"},
+        {"\\frac{3}{4}", "3/4"},
+        {"\\dfrac{6}{8}", "3/4"},
+        {"\\frac12", "1/2"},
+        {"-\\frac{1}{2}", "-1/2"},
+        {"1\\frac{1}{2}", "3/2"},
+        {"12%", "12"},
+        {"2.5e3", "2500"},
+        {"1e-2", "1/100"},
+        {"6.02 \\times 10^{23}", "602000000000000000000000"},
+        {"3 x 10^2", "300"},
+        {"3 x 4", "4"},
+        {"5e", "5"},
+        {"5kg", "5"},
+        {"€20", "20"},
+        {"£3.20", "16/5"},
+        {"no numbers here", NULL},
+        {"", NULL},
+        {"-", NULL},
+        {"$", NULL},
+        {"...", NULL},
+        {"\\frac{a}{b}", NULL},
+        {"1 2", "2"},
+        {"The result: 1,000,000", "1000000"},
+        {"99999999999999999999999999999999999999", "99999999999999999999999999999999999999"},
+    };
+    for (size_t i = 0; i < TP_COUNTOF(samples); i++)
+        expect_last(&samples[i]);
+}
+
+static void a_number_and_nothing_else(void **state)
+{
+    static const struct {
+        const char *text;
+        bool is_one;
+    } samples[] = {
+        {"42", true},           {" 42 ", true},       {"42.", true},           {"$42", true},
+        {"42 apples", true},    {"x = 42", true},     {"42\\text{ km}", true}, {"90^\\circ", true},
+        {"12\\%", true},        {"12 percent", true}, {"5kg", true},           {"**42**", true},
+        {"\\frac{1}{2}", true}, {"2x", false},        {"3i", false},           {"x2", false},
+        {"\\sqrt{2}", false},   {"2\\pi", false},     {"2^3", false},          {"(1, 2)", false},
+        {"1+1", false},         {"1 or 2", false},    {"apples", false},       {"", false},
+    };
+    for (size_t i = 0; i < TP_COUNTOF(samples); i++) {
+        tp_number v;
+        if (tp_number_only(tp_slice_of(samples[i].text), &v) != samples[i].is_one)
+            fail_msg("'%s' is %sone number", samples[i].text, samples[i].is_one ? "not " : "");
+    }
+}
+
+static bool equal(const char *a, const char *b, double absolute, double relative)
+{
+    tp_number x, y;
+    assert_true(tp_number_last(tp_slice_of(a), &x));
+    assert_true(tp_number_last(tp_slice_of(b), &y));
+    return tp_number_equal(&x, &y, absolute, relative);
+}
+
+static void equality_is_exact(void **state)
+{
+    assert_true(equal("0.5", "1/2", 0, 0));
+    assert_true(equal("1,000", "1000.00", 0, 0));
+    assert_true(equal("0.1", "1/10", 0, 0));
+    assert_false(equal("0.3333", "1/3", 0, 0));
+    assert_false(equal("9007199254740993", "9007199254740992", 0, 0));
+    assert_true(equal("1e400", "1e400", 0, 0));
+    assert_false(equal("123456789012345678901234567890123456789012345",
+                       "123456789012345678901234567890123456789012346", 0, 0));
+    assert_true(equal("123456789012345678901234567890123456789012345",
+                      "123456789012345678901234567890123456789012345.0", 0, 0));
+    assert_false(equal("5", "-5", 0, 0));
+}
+
+static void equality_within_a_tolerance(void **state)
+{
+    assert_true(equal("0.3333", "1/3", 1e-4, 0));
+    assert_false(equal("0.3333", "1/3", 1e-6, 0));
+    assert_true(equal("1001", "1000", 0, 1e-3));
+    assert_false(equal("1002", "1000", 0, 1e-3));
+}
+
+static void percent_signs(void **state)
+{
+    assert_true(equal("12%", "12", 0, 0));
+    assert_true(equal("12%", "0.12", 0, 0));
+    assert_true(equal("0.12", "12%", 0, 0));
+    assert_true(equal("12%", "12%", 0, 0));
+    assert_false(equal("12%", "0.12%", 0, 0));
+    assert_false(equal("12%", "1200", 0, 0));
+}
+
+static void rationals_refuse_what_does_not_fit(void **state)
+{
+    tp_rational r = {5, 1}, big = {(tp_int128)1 << 100, 1}, zero = {0, 1};
+
+    assert_false(tp_rational_mul(big, big, &r));
+    assert_false(tp_rational_div(big, zero, &r));
+    assert_false(tp_rational_make(1, 0, &r));
+    assert_true(r.num == 5 && r.den == 1);
+
+    assert_true(tp_rational_make(6, -8, &r));
+    assert_true(r.num == -3 && r.den == 4);
+    assert_true(tp_rational_mul(big, (tp_rational){1, (tp_int128)1 << 99}, &r));
+    assert_true(r.num == 2 && r.den == 1);
+}
+
+/* Any decimal that is printed is read back as itself, wherever it stands. */
+static void printed_numbers_are_read_back(void **state)
+{
+    tp_rng rng = tp_rng_make(1, 2);
+    for (int i = 0; i < 2000; i++) {
+        int64_t whole = (int64_t)tp_rng_below(&rng, 2000000) - 1000000;
+        unsigned cents = (unsigned)tp_rng_below(&rng, 100);
+        char text[100], expected[TP_RATIONAL_TEXT], got[TP_RATIONAL_TEXT];
+        snprintf(text, sizeof text, "it costs %s%lld.%02u dollars", whole < 0 ? "-" : "",
+                 (long long)(whole < 0 ? -whole : whole), cents);
+        tp_rational r;
+        tp_int128 size = (tp_int128)(whole < 0 ? -whole : whole) * 100 + cents;
+        assert_true(tp_rational_make(whole < 0 ? -size : size, 100, &r));
+        tp_rational_text(r, expected);
+        tp_number v;
+        assert_true(tp_number_last(tp_slice_of(text), &v));
+        tp_number_text(&v, got);
+        assert_string_equal(got, expected);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_last_number_of_a_text),
+        cmocka_unit_test(a_number_and_nothing_else),
+        cmocka_unit_test(equality_is_exact),
+        cmocka_unit_test(equality_within_a_tolerance),
+        cmocka_unit_test(percent_signs),
+        cmocka_unit_test(rationals_refuse_what_does_not_fit),
+        cmocka_unit_test(printed_numbers_are_read_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
