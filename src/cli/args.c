@@ -1,6 +1,7 @@
 #include <argp.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/cpu.h"
@@ -201,6 +202,18 @@ bool tp_cli_colour(FILE *out)
 {
     const char *no = getenv("NO_COLOR");
     return tp_cli_terminal(out) && !(no && *no);
+}
+
+int tp_cli_width(void)
+{
+    struct winsize size;
+    const char *columns = getenv("COLUMNS");
+    int64_t n;
+    if (columns && tp_str_to_i64(columns, &n) && n >= 40 && n <= 1000)
+        return (int)n;
+    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40)
+        return size.ws_col;
+    return 110;
 }
 
 bool tp_cli_force_isa(const char *name)

@@ -53,6 +53,8 @@ int tp_cli_exit_status(tp_status status);
 /* A terminal that can move its cursor; colour only without NO_COLOR. */
 bool tp_cli_terminal(FILE *out);
 bool tp_cli_colour(FILE *out);
+/* Columns of standard output: COLUMNS, the terminal's, else 110. */
+int tp_cli_width(void);
 
 /* --isa: false after printing what is wrong; NULL is fine. */
 bool tp_cli_force_isa(const char *name);
