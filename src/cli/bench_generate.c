@@ -1,13 +1,13 @@
 /* bench_generate.c - answers to random prompts: a step is batch_size prompts of
- * sequence_length tokens, each continued by NEW_TOKENS greedy ones. */
+ * sequence_length tokens together, each continued by NEW_TOKENS greedy ones. */
 #include <string.h>
 
 #include "base/rng.h"
 #include "cli/bench_subjects.h"
-#include "engine/generate/generate.h"
+#include "engine/generate/engine.h"
 #include "engine/tensor/memory.h"
 
-enum { THROUGHPUT, TIME, PREFILL, DECODE, TOKENS, OWN, NEW_TOKENS = 32 };
+enum { THROUGHPUT, TIME, PREFILL, DECODE, TOKENS, OWN, NEW_TOKENS = 32, MAX_BATCH = 4096 };
 
 typedef struct {
     tp_subject subject;
@@ -16,40 +16,46 @@ typedef struct {
     tp_model *model;
     tp_states states;
     bool has_states;
-    tp_generator *generator;
-    int32_t *prompt;
+    tp_engine *engine;
+    int32_t *prompts; /* batch_size of sequence_length ids */
     uint64_t checksum;
 } generate_subject;
 
-static bool on_token(void *user, int32_t id, float logp)
+static tp_status step(generate_subject *s, tp_error *err)
 {
-    generate_subject *s = user;
-    (void)logp;
-    s->checksum = s->checksum * 1099511628211u ^ (uint64_t)(uint32_t)id;
-    return true;
-}
-
-/* One step; adds to the seconds of both phases. */
-static tp_status step(generate_subject *s, double *prefill_s, double *decode_s, tp_error *err)
-{
-    tp_generate_options options = {.max_new_tokens = NEW_TOKENS, .on_token = on_token, .user = s};
-    tp_generate_result result;
-    for (int64_t i = 0; i < s->c->batch_size; i++) {
-        TP_TRY(tp_generate(s->generator, s->prompt, (size_t)s->c->sequence_length, &options,
-                           &result, err));
-        *prefill_s += result.prefill_s;
-        *decode_s += result.decode_s;
+    const tp_bench_case *c = s->c;
+    int64_t ids[MAX_BATCH];
+    for (int64_t i = 0; i < c->batch_size; i++) {
+        tp_request request = {.prompt = s->prompts + i * c->sequence_length,
+                              .n_prompt = (size_t)c->sequence_length,
+                              .max_new_tokens = NEW_TOKENS};
+        TP_TRY(tp_engine_submit(s->engine, &request, &ids[i], err));
+    }
+    tp_engine_run(s->engine);
+    for (int64_t i = 0; i < c->batch_size; i++) {
+        tp_sample_result sample = tp_engine_sample(s->engine, ids[i], 0);
+        if (sample.n != NEW_TOKENS)
+            return tp_fail(err, TP_ERR_CONFIG, "an answer ended after %zu of %d tokens: %s",
+                           sample.n, NEW_TOKENS, tp_finish_name(sample.finish));
+        for (size_t k = 0; k < sample.n; k++)
+            s->checksum = s->checksum * 1099511628211u ^ (uint64_t)(uint32_t)sample.ids[k];
+        tp_engine_forget(s->engine, ids[i]);
     }
     return TP_OK;
 }
 
-static tp_status make_generator(generate_subject *s, tp_error *err)
+static tp_status make_engine(generate_subject *s, tp_error *err)
 {
     const tp_bench_case *c = s->c;
-    tp_generator_options o = {.threads = tp_bench_threads(c),
-                              .max_length = c->sequence_length + NEW_TOKENS};
+    tp_engine_options o = {.threads = tp_bench_threads(c),
+                           .max_length = c->sequence_length + NEW_TOKENS,
+                           .max_running = c->batch_size};
+    if (c->batch_size > MAX_BATCH)
+        return tp_fail(err, TP_ERR_CONFIG, "a batch of at most %d prompts, not %lld", MAX_BATCH,
+                       (long long)c->batch_size);
     TP_TRY(tp_bench_backend(c, &o.backend, err));
     TP_TRY(tp_bench_precision(c->precision, &o.compute_dtype, err));
+    o.cache_dtype = o.compute_dtype;
     TP_TRY(tp_bench_model(c->model, &s->model, err));
     if (o.max_length > tp_model_get_info(s->model)->max_positions)
         return tp_fail(err, TP_ERR_CONFIG, "'%s' takes at most %lld positions, not %lld", c->model,
@@ -57,40 +63,42 @@ static tp_status make_generator(generate_subject *s, tp_error *err)
                        (long long)o.max_length);
     TP_TRY(tp_states_init(&s->states, err));
     s->has_states = true;
-    TP_TRY(tp_generator_create(s->model, &o, &s->states, &s->generator, err));
+    TP_TRY(tp_engine_create(s->model, &o, &s->states, &s->engine, err));
+    TP_TRY(tp_engine_alloc(s->engine, err));
     tp_model_init_random(s->model, &s->states, 1, 0);
-    tp_generator_weights_changed(s->generator);
+    tp_engine_weights_changed(s->engine);
     return TP_OK;
 }
 
 static tp_status set_up(tp_subject *subject, tp_error *err)
 {
     generate_subject *s = (generate_subject *)subject;
-    double ignored = 0;
-    TP_TRY(make_generator(s, err));
-    s->prompt = calloc((size_t)s->c->sequence_length, sizeof *s->prompt);
-    if (!s->prompt)
-        return tp_fail(err, TP_ERR_NOMEM, "no memory for the prompt");
+    TP_TRY(make_engine(s, err));
+    int64_t n = s->c->batch_size * s->c->sequence_length;
+    s->prompts = calloc((size_t)n, sizeof *s->prompts);
+    if (!s->prompts)
+        return tp_fail(err, TP_ERR_NOMEM, "no memory for the prompts");
     tp_rng rng = tp_rng_make(1, 3);
     uint64_t vocab = (uint64_t)tp_model_get_info(s->model)->vocab;
-    for (int64_t i = 0; i < s->c->sequence_length; i++)
-        s->prompt[i] = (int32_t)tp_rng_below(&rng, vocab);
+    for (int64_t i = 0; i < n; i++)
+        s->prompts[i] = (int32_t)tp_rng_below(&rng, vocab);
     for (int64_t i = 0; i < s->c->warm_up; i++)
-        TP_TRY(step(s, &ignored, &ignored, err));
+        TP_TRY(step(s, err));
     return TP_OK;
 }
 
 static tp_status run(tp_subject *subject, uint64_t work, tp_bench_sample *ret, tp_error *err)
 {
     generate_subject *s = (generate_subject *)subject;
-    double prefill_s = 0, decode_s = 0;
-    double prompts = (double)work * (double)s->c->batch_size, tokens = prompts * NEW_TOKENS;
+    double tokens = (double)work * (double)s->c->batch_size * NEW_TOKENS;
     s->checksum = 0;
+    tp_engine_reset_stats(s->engine);
     for (uint64_t i = 0; i < work; i++)
-        TP_TRY(step(s, &prefill_s, &decode_s, err));
+        TP_TRY(step(s, err));
+    tp_engine_stats stats = tp_engine_get_stats(s->engine);
     ret->amount[THROUGHPUT] = tokens;
-    ret->values[PREFILL] = prompts * (double)s->c->sequence_length / prefill_s;
-    ret->values[DECODE] = tokens / decode_s;
+    ret->values[PREFILL] = (double)stats.prefill_tokens / stats.prefill_s;
+    ret->values[DECODE] = (double)stats.decode_tokens / stats.decode_s;
     ret->values[TOKENS] = tokens;
     ret->has_checksum = true;
     ret->checksum = s->checksum;
@@ -101,11 +109,11 @@ static tp_status run(tp_subject *subject, uint64_t work, tp_bench_sample *ret, t
 static void tear_down(tp_subject *subject)
 {
     generate_subject *s = (generate_subject *)subject;
-    tp_generator_free(s->generator);
+    tp_engine_free(s->engine);
     if (s->has_states)
         tp_states_release(&s->states);
     tp_model_free(s->model);
-    free(s->prompt);
+    free(s->prompts);
     free(s);
 }
 

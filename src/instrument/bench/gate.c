@@ -42,9 +42,9 @@ static void visit_family(tp_bench_report *r, double *p, const double *adjusted)
     }
 }
 
-static tp_verdict gravest(const tp_bench_result *result)
+static tp_bench_verdict gravest(const tp_bench_result *result)
 {
-    tp_verdict v = result->verdict; /* NEW, MISSING and FAILED are set by who found them */
+    tp_bench_verdict v = result->verdict; /* NEW, MISSING and FAILED are set by who found them */
     for (size_t k = 0; k < result->n_metrics; k++) {
         if (is_judged(&result->metrics[k]) && result->metrics[k].comparison.verdict > v)
             v = result->metrics[k].comparison.verdict;
@@ -73,7 +73,7 @@ static bool is_point_regression(const tp_bench_result *result)
 {
     for (size_t k = 0; k < result->n_metrics; k++) {
         if (is_judged(&result->metrics[k]) &&
-            result->metrics[k].comparison.point == TP_VERDICT_REGRESSION)
+            result->metrics[k].comparison.point == TP_BENCH_REGRESSION)
             return true;
     }
     return false;
@@ -86,15 +86,15 @@ tp_gate_summary tp_gate_conclude(const tp_bench_report *r, const tp_gate_options
         s.by_verdict[r->results[i].verdict]++;
         s.n_point_regressions += is_point_regression(&r->results[i]);
     }
-    size_t missing = s.by_verdict[TP_VERDICT_MISSING] + s.by_verdict[TP_VERDICT_NEW];
+    size_t missing = s.by_verdict[TP_BENCH_MISSING] + s.by_verdict[TP_BENCH_NEW];
     size_t regressions =
-        options->by_point ? s.n_point_regressions : s.by_verdict[TP_VERDICT_REGRESSION];
-    bool unclear = options->strict && !options->by_point && s.by_verdict[TP_VERDICT_INCONCLUSIVE];
+        options->by_point ? s.n_point_regressions : s.by_verdict[TP_BENCH_REGRESSION];
+    bool unclear = options->strict && !options->by_point && s.by_verdict[TP_BENCH_INCONCLUSIVE];
     if (r->n_results == 0)
         s.exit_status = 4;
     else if (regressions > 0)
         s.exit_status = 1;
-    else if (s.by_verdict[TP_VERDICT_FAILED] > 0)
+    else if (s.by_verdict[TP_BENCH_FAILED] > 0)
         s.exit_status = 3;
     else if ((missing > 0 && (!options->allow_missing || options->strict)) || unclear)
         s.exit_status = 1;
@@ -119,7 +119,7 @@ void tp_gate_suspects(const tp_bench_report *r, double rate, tp_buf *out)
             const tp_bench_metric *m = &r->results[i].metrics[k];
             if (!is_in_family(m))
                 continue;
-            if (p[n + at++] <= rate && m->comparison.verdict != TP_VERDICT_REGRESSION)
+            if (p[n + at++] <= rate && m->comparison.verdict != TP_BENCH_REGRESSION)
                 tp_buf_addf(out, "%s%s (%s)", listed++ ? ", " : "", r->results[i].name,
                             m->metric.name);
         }
@@ -173,15 +173,15 @@ static void compare_result(const tp_bench_result *base, tp_bench_report *r, tp_b
         compare_metric(r, result, m);
         any |= m->is_compared;
     }
-    for (size_t k = 0; k < base->n_metrics && result->verdict != TP_VERDICT_FAILED; k++) {
+    for (size_t k = 0; k < base->n_metrics && result->verdict != TP_BENCH_FAILED; k++) {
         const tp_bench_metric *before = &base->metrics[k];
         if (before->metric.is_informative || tp_result_metric(result, before->metric.name))
             continue;
-        result->verdict = TP_VERDICT_MISSING;
+        result->verdict = TP_BENCH_MISSING;
         result->note = tp_report_printf(r, "the metric %s was not measured", before->metric.name);
     }
-    if (!any && result->verdict == TP_VERDICT_NONE) {
-        result->verdict = TP_VERDICT_NEW;
+    if (!any && result->verdict == TP_BENCH_NONE) {
+        result->verdict = TP_BENCH_NEW;
         result->note = "the baseline has none of its metrics";
     }
 }
@@ -193,18 +193,18 @@ tp_status tp_gate_compare_stored(const tp_bench_report *base, tp_bench_report *c
     for (size_t i = 0; i < current->n_results; i++) {
         tp_bench_result *result = &current->results[i];
         const tp_bench_result *before = tp_report_find(base, result->name);
-        if (result->verdict == TP_VERDICT_FAILED)
+        if (result->verdict == TP_BENCH_FAILED)
             continue;
         if (before)
             compare_result(before, current, result);
         else
-            result->verdict = TP_VERDICT_NEW;
+            result->verdict = TP_BENCH_NEW;
     }
     for (size_t i = 0; i < base->n_results; i++) {
         const char *name = base->results[i].name;
         if ((matches && !matches(user, name)) || tp_report_find(current, name))
             continue;
-        tp_report_add(current, name, 0)->verdict = TP_VERDICT_MISSING;
+        tp_report_add(current, name, 0)->verdict = TP_BENCH_MISSING;
     }
     return tp_gate_settle(current, err);
 }

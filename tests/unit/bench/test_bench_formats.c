@@ -96,8 +96,8 @@ static void make_report(tp_bench_report *r)
     add_benchmark(r, "train/llama/f32", same_speed, 1);
     add_benchmark(r, "train/gpt2/f32", new_speed, 2);
     tp_result_fail(r, tp_report_add(r, "data/load", 0), "100%% broken: \"x\" < y\nsecond line");
-    tp_report_add(r, "gone, away", 0)->verdict = TP_VERDICT_MISSING;
-    tp_report_add(r, "brand/new", 0)->verdict = TP_VERDICT_NEW;
+    tp_report_add(r, "gone, away", 0)->verdict = TP_BENCH_MISSING;
+    tp_report_add(r, "brand/new", 0)->verdict = TP_BENCH_NEW;
     assert_int_equal(tp_gate_settle(r, NULL), TP_OK);
     tp_gate_options options = {0};
     r->exit_status = tp_gate_conclude(r, &options).exit_status;
@@ -179,7 +179,7 @@ static void our_own_format_loses_nothing(void **state)
             assert_int_equal(x->metrics[k].metric.direction, y->metrics[k].metric.direction);
         }
     }
-    assert_int_equal(b.results[2].verdict, TP_VERDICT_FAILED);
+    assert_int_equal(b.results[2].verdict, TP_BENCH_FAILED);
     tp_report_release(&a);
     tp_report_release(&b);
 }
@@ -209,17 +209,17 @@ static void stored_files_are_compared_with_their_exit_status(void **state)
 {
     tp_bench_report r;
     assert_int_equal(compare_texts(HYPERFINE("a", TEN), HYPERFINE("a", TEN), &r, false), 0);
-    assert_int_equal(r.results[0].verdict, TP_VERDICT_PASS);
+    assert_int_equal(r.results[0].verdict, TP_BENCH_PASS);
     tp_report_release(&r);
 
     assert_int_equal(compare_texts(HYPERFINE("a", TEN), HYPERFINE("a", TEN_SLOW), &r, false), 1);
-    assert_int_equal(r.results[0].verdict, TP_VERDICT_REGRESSION);
+    assert_int_equal(r.results[0].verdict, TP_BENCH_REGRESSION);
     tp_report_release(&r);
 
     /* vanished: the old one is missing, the new one has no baseline */
     assert_int_equal(compare_texts(HYPERFINE("a", TEN), HYPERFINE("b", TEN), &r, false), 1);
-    assert_int_equal(r.results[0].verdict, TP_VERDICT_NEW);
-    assert_int_equal(r.results[1].verdict, TP_VERDICT_MISSING);
+    assert_int_equal(r.results[0].verdict, TP_BENCH_NEW);
+    assert_int_equal(r.results[1].verdict, TP_BENCH_MISSING);
     assert_string_equal(r.results[1].name, "a");
     tp_report_release(&r);
     assert_int_equal(compare_texts(HYPERFINE("a", TEN), HYPERFINE("b", TEN), &r, true), 0);
