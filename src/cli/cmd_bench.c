@@ -187,6 +187,7 @@ static bool read_time(const char *text, double *ret)
 static int resolve(flags *f)
 {
     f->tp_rule = (tp_rule){.alpha = f->alpha, .tolerance = 0.05, .family = 1};
+    f->tp_rule.is_tolerance_given = f->tolerance != NULL;
     f->precision_width = 0.01;
     if (f->tolerance && !read_fraction(f->tolerance, &f->tp_rule.tolerance))
         return complain("--tolerance is a share such as 5%% or 0.05, below 1; not '%s'",

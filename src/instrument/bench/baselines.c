@@ -338,7 +338,8 @@ static void compare_metric(tp_bench_report *r, const tp_baseline *item,
     char why[200];
     bool exact = m->metric.kind == TP_METRIC_EXACT;
     tp_rule rule = r->rule;
-    rule.tolerance = isnan(item->tolerance) ? rule.tolerance : item->tolerance;
+    if (!isnan(item->tolerance) && !rule.is_tolerance_given)
+        rule.tolerance = item->tolerance;
     /* The tolerance of an entry is meant for the two figures that every reader knows. */
     if (exact && strcmp(m->metric.name, "peak_memory") == 0)
         rule.exact_tolerance = rule.tolerance;

@@ -47,6 +47,7 @@ typedef struct {
     double exact_tolerance; /* 0: of exact ones */
     size_t family;          /* comparisons judged together, at least 1 */
     bool is_sequential;     /* rounds were added until the e-value decided */
+    bool is_tolerance_given; /* by the user: it goes before that of a baseline */
 } tp_rule;
 
 typedef enum {
