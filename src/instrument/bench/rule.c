@@ -247,7 +247,7 @@ void tp_rule_unpaired(const tp_rule *rule, const tp_metric *metric, const double
     *ret = blank(rule, metric, TP_COMPARED_UNPAIRED, n_b);
     double *x = calloc(n_a + n_b + 1, sizeof *x), *y = x ? x + n_b : NULL;
     double s = sign_of(metric), m = log1p(ret->tolerance);
-    tp_mann_whitney_result mw, against;
+    tp_mann_whitney_result mw = {0}, against;
     if (!x)
         return;
     for (size_t i = 0; i < n_b; i++)
