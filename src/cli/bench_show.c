@@ -125,8 +125,10 @@ static void show_metric(const tp_bench_metric *m)
     }
     printf("    %-16s %s", m->metric.name, tp_bench_value(s->median, m->metric.unit, value));
     if (isfinite(s->lower))
-        printf("  [%s, %s]  sd %.2g %%", tp_bench_value(s->lower, m->metric.unit, low),
-               tp_bench_value(s->upper, m->metric.unit, high), 100 * s->sd / s->mean);
+        printf("  [%s, %s]", tp_bench_value(s->lower, m->metric.unit, low),
+               tp_bench_value(s->upper, m->metric.unit, high));
+    if (s->sd > 0 && s->mean > 0)
+        printf("  sd %.2g %%", 100 * s->sd / s->mean);
     printf("%s%s\n", m->note ? "  " : "", m->note ? m->note : "");
 }
 
@@ -263,13 +265,31 @@ static void show_compared(tp_bench_show *show, const tp_bench_result *result)
     }
 }
 
+/* Before the suite is judged as a whole: the ratio of the first metric, no verdict. */
+static void show_provisional(const tp_bench_show *show, const tp_bench_result *result)
+{
+    printf("%-*s  ", show->name_width, result->name);
+    if (result->message || result->n_metrics == 0)
+        printf("FAILED: %s\n", result->message ? result->message : "nothing was measured");
+    else {
+        printf("%s  ", result->metrics[0].metric.name);
+        show_sentence(&result->metrics[0]);
+        printf("\n");
+    }
+}
+
 void tp_bench_show_result(tp_bench_show *show, const tp_bench_result *result)
 {
     show->done++;
     tp_bench_show_clear(show);
-    if (show->json || show->compares)
+    if (show->json)
         return;
-    show_single(show, result);
+    if (!show->compares)
+        show_single(show, result);
+    else if (show->total > 1)
+        show_provisional(show, result);
+    if (show->compares && show->total > 1 && show->done == show->total)
+        printf("\n");
     fflush(stdout);
 }
 
