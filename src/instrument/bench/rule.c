@@ -119,8 +119,7 @@ static void apply_floor(const tp_metric *metric, double median_a, double median_
                         tp_bench_comparison *c)
 {
     c->is_below_floor = metric->floor > 0 && fabs(median_b - median_a) < metric->floor;
-    bool could_fail = c->verdict == TP_BENCH_REGRESSION || c->verdict == TP_BENCH_INCONCLUSIVE;
-    if (!could_fail || !c->is_below_floor)
+    if (!c->is_below_floor || c->verdict == TP_BENCH_PASS)
         return;
     c->verdict = TP_BENCH_PASS;
     snprintf(c->reason, sizeof c->reason, "the difference is below the floor of %g %s",

@@ -11,7 +11,7 @@
  *     otherwise      INCONCLUSIVE        the data do not tell
  *
  * A regression also has to survive Holm's correction over the suite (gate.h), and a
- * difference below the metric's floor never fails.  A rule that looks at the data while
+ * difference below the metric's floor is none (PASS).  A rule that looks at the data while
  * they come in must not use this interval to stop; it uses the two e-values, which stay
  * valid under any stopping (rule.is_sequential).
  *
