@@ -206,21 +206,48 @@ static void show_sentence(const tp_bench_metric *m)
     printf(", n = %zu", c->n);
 }
 
+/* "+1.20 %" of the log of a slowdown; "undefined" for NaN. */
+static const char *slowdown(double log_worse, char out[32])
+{
+    if (isnan(log_worse))
+        snprintf(out, 32, "undefined");
+    else
+        snprintf(out, 32, "%+.2f %%", 100 * expm1(log_worse));
+    return out;
+}
+
+static void show_slowdown(const char *what, double center, double lower, double upper)
+{
+    char a[32], b[32], c[32];
+    printf("      %-28s", what);
+    if (!isnan(center))
+        printf(" %s ", slowdown(center, a));
+    printf(" [%s, %s]\n", slowdown(lower, b), slowdown(upper, c));
+}
+
 static void show_details(const tp_bench_comparison *c)
 {
+    char text[32];
     printf("      tolerance %.3g %%", 100 * c->tolerance);
     if (!isnan(c->p))
-        printf("  p %.2g (Holm %.2g)", c->p, c->p_holm);
-    if (c->how == TP_COMPARED_PAIRED)
-        printf("  e-values: worse %.3g, within %.3g  ties %zu\n      mean %+.2f %% [%+.2f, %+.2f]  "
-               "Hodges-Lehmann %+.2f %%  lag-1 %.2f (n_eff %.0f)  order effect %+.2f %% [%+.2f, "
-               "%+.2f]  smallest excess shown %.2g %%",
-               exp(c->log_e_worse), exp(c->log_e_within), c->n_ties, 100 * expm1(c->mean),
-               100 * expm1(c->mean_lower), 100 * expm1(c->mean_upper),
-               100 * expm1(c->hodges_lehmann), c->lag1, c->n_effective,
-               100 * expm1(c->order_effect), 100 * expm1(c->order_lower),
-               100 * expm1(c->order_upper), 100 * c->mde);
+        printf("  p %.2g", c->p);
+    if (!isnan(c->p_holm))
+        printf(" (Holm %.2g)", c->p_holm);
     printf("\n");
+    if (c->how != TP_COMPARED_PAIRED)
+        return;
+    printf("      e-values: worse %.3g, within %.3g; equal rounds %zu; smallest excess shown %.2g "
+           "%%\n",
+           exp(c->log_e_worse), exp(c->log_e_within), c->n_ties, 100 * c->mde);
+    show_slowdown("slowdown, median", c->center, c->lower, c->upper);
+    show_slowdown("... mean, paired t", c->mean, c->mean_lower, c->mean_upper);
+    show_slowdown("... median, BCa bootstrap", NAN, c->boot_median_lower, c->boot_median_upper);
+    show_slowdown("... mean, BCa bootstrap", NAN, c->boot_mean_lower, c->boot_mean_upper);
+    printf("      %-28s %s\n", "... Hodges-Lehmann", slowdown(c->hodges_lehmann, text));
+    show_slowdown("effect of the order", c->order_effect, c->order_lower, c->order_upper);
+    if (!isnan(c->lag1))
+        printf("      %-28s %.2f (as good as %.0f independent rounds)\n", "lag-1 autocorrelation",
+               c->lag1, c->n_effective);
 }
 
 static void show_compared_metric(const tp_bench_show *show, const tp_bench_metric *m)
@@ -232,8 +259,11 @@ static void show_compared_metric(const tp_bench_show *show, const tp_bench_metri
            tp_bench_value(m->side_b.median, m->metric.unit, b));
     show_sentence(m);
     printf("  ");
-    show_verdict(show, c->verdict);
-    if (c->point != TP_BENCH_NONE)
+    if (m->metric.is_informative)
+        printf("(shown, not judged)");
+    else
+        show_verdict(show, c->verdict);
+    if (c->point != TP_BENCH_NONE && !m->metric.is_informative)
         printf("  plain rule: %s",
                c->point == TP_BENCH_REGRESSION ? "regression" : "no regression");
     printf("\n");

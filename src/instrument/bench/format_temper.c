@@ -87,6 +87,10 @@ static void put_comparison(tp_json_w *w, const tp_bench_comparison *c)
     put_f64(w, "mean_log_worse_lower", c->mean_lower);
     put_f64(w, "mean_log_worse_upper", c->mean_upper);
     put_f64(w, "hodges_lehmann_log_worse", c->hodges_lehmann);
+    put_f64(w, "bca_median_log_worse_lower", c->boot_median_lower);
+    put_f64(w, "bca_median_log_worse_upper", c->boot_median_upper);
+    put_f64(w, "bca_mean_log_worse_lower", c->boot_mean_lower);
+    put_f64(w, "bca_mean_log_worse_upper", c->boot_mean_upper);
     put_f64(w, "p", c->p);
     put_f64(w, "p_holm", c->p_holm);
     put_f64(w, "log_e_worse", c->log_e_worse);

@@ -52,6 +52,15 @@ static tp_bench_verdict gravest(const tp_bench_result *result)
     return v;
 }
 
+static void add_bootstrap(const tp_bench_report *r, tp_bench_result *result)
+{
+    for (size_t k = 0; k < result->n_metrics; k++) {
+        tp_bench_metric *m = &result->metrics[k];
+        if (m->is_compared && m->comparison.how == TP_COMPARED_PAIRED && m->a && m->b)
+            tp_rule_bootstrap(&m->metric, m->a, m->b, m->n_b, r->seed, &m->comparison);
+    }
+}
+
 tp_status tp_gate_settle(tp_bench_report *r, tp_error *err)
 {
     size_t n = tp_gate_family(r);
@@ -63,8 +72,10 @@ tp_status tp_gate_settle(tp_bench_report *r, tp_error *err)
     tp_status status = n ? tp_adjust(TP_ADJUST_HOLM, p, n, p + n, err) : TP_OK;
     if (status == TP_OK)
         visit_family(r, p, p + n);
-    for (size_t i = 0; i < r->n_results; i++)
+    for (size_t i = 0; i < r->n_results; i++) {
+        add_bootstrap(r, &r->results[i]);
         r->results[i].verdict = gravest(&r->results[i]);
+    }
     free(p);
     return status;
 }

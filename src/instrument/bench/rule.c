@@ -51,12 +51,34 @@ static tp_bench_comparison blank(const tp_rule *rule, const tp_metric *metric, t
                              .tolerance = exact ? rule->exact_tolerance : rule->tolerance,
                              .alpha = rule->alpha,
                              .point = TP_BENCH_NONE};
-    double *numbers[] = {&c.ratio,       &c.ratio_lower, &c.ratio_upper,  &c.center,
-                         &c.lower,       &c.upper,       &c.mean,         &c.mean_lower,
-                         &c.mean_upper,  &c.p,           &c.p_holm,       &c.log_e_worse,
-                         &c.mde,         &c.half_width,  &c.log_e_within, &c.hodges_lehmann,
-                         &c.lag1,        &c.n_effective, &c.order_effect, &c.order_lower,
-                         &c.order_upper, &c.sd_within,   &c.sd_between,   &c.point_ratio};
+    double *numbers[] = {&c.ratio,
+                         &c.ratio_lower,
+                         &c.ratio_upper,
+                         &c.center,
+                         &c.lower,
+                         &c.upper,
+                         &c.mean,
+                         &c.mean_lower,
+                         &c.mean_upper,
+                         &c.p,
+                         &c.p_holm,
+                         &c.log_e_worse,
+                         &c.mde,
+                         &c.half_width,
+                         &c.log_e_within,
+                         &c.hodges_lehmann,
+                         &c.lag1,
+                         &c.n_effective,
+                         &c.order_effect,
+                         &c.order_lower,
+                         &c.order_upper,
+                         &c.sd_within,
+                         &c.sd_between,
+                         &c.point_ratio,
+                         &c.boot_median_lower,
+                         &c.boot_median_upper,
+                         &c.boot_mean_lower,
+                         &c.boot_mean_upper};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         *numbers[i] = NAN;
     return c;
@@ -235,6 +257,25 @@ void tp_rule_paired(const tp_rule *rule, const tp_metric *metric, const double *
     apply_floor(metric, median_a, median_b, ret);
     set_point(metric, median_a, median_b, ret);
     explain_inconclusive(rule, ret);
+    free(d);
+}
+
+void tp_rule_bootstrap(const tp_metric *metric, const double *a, const double *b, size_t n,
+                       uint64_t seed, tp_bench_comparison *c)
+{
+    tp_bootstrap_options options = {.n_resamples = 1999, .seed = seed, .level = 1 - 2 * c->alpha};
+    tp_bootstrap_result r;
+    double *d = calloc(n + 1, sizeof *d);
+    for (size_t i = 0; d && i < n; i++)
+        d[i] = sign_of(metric) * (log(b[i]) - log(a[i]));
+    if (d && n >= 2 && tp_bootstrap(d, n, tp_statistic_median, NULL, &options, &r, NULL) == TP_OK) {
+        c->boot_median_lower = r.bca.lo;
+        c->boot_median_upper = r.bca.hi;
+    }
+    if (d && n >= 2 && tp_bootstrap(d, n, tp_statistic_mean, NULL, &options, &r, NULL) == TP_OK) {
+        c->boot_mean_lower = r.bca.lo;
+        c->boot_mean_upper = r.bca.hi;
+    }
     free(d);
 }
 

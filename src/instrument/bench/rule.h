@@ -42,11 +42,11 @@ tp_bench_verdict_word(tp_bench_verdict verdict); /* "worse", "better", "same", "
 bool tp_bench_verdict_parse(const char *name, tp_bench_verdict *ret);
 
 typedef struct {
-    double alpha;           /* 0.05 */
-    double tolerance;       /* 0.05: of noisy metrics */
-    double exact_tolerance; /* 0: of exact ones */
-    size_t family;          /* comparisons judged together, at least 1 */
-    bool is_sequential;     /* rounds were added until the e-value decided */
+    double alpha;            /* 0.05 */
+    double tolerance;        /* 0.05: of noisy metrics */
+    double exact_tolerance;  /* 0: of exact ones */
+    size_t family;           /* comparisons judged together, at least 1 */
+    bool is_sequential;      /* rounds were added until the e-value decided */
     bool is_tolerance_given; /* by the user: it goes before that of a baseline */
 } tp_rule;
 
@@ -66,15 +66,17 @@ typedef struct {
     size_t n, n_ties; /* rounds; rounds with exactly equal values */
     double tolerance, alpha;
 
-    double ratio, ratio_lower, ratio_upper; /* B / A: median, 1 - 2 alpha interval */
-    double center, lower, upper;            /* the same as logs, worse > 0 */
-    double mean, mean_lower, mean_upper;    /* paired t on d */
-    double hodges_lehmann;                  /* pseudo-median of d */
-    double p, p_holm;                       /* one-sided, of "worse by more than tolerance" */
-    double log_e_worse, log_e_within;       /* e-values against and for the tolerance */
-    double mde;                             /* smallest excess shown in 80 %, as a fraction */
-    double half_width;                      /* of the interval, as a fraction */
-    double lag1, n_effective;               /* of d */
+    double ratio, ratio_lower, ratio_upper;      /* B / A: median, 1 - 2 alpha interval */
+    double center, lower, upper;                 /* the same as logs, worse > 0 */
+    double mean, mean_lower, mean_upper;         /* paired t on d */
+    double hodges_lehmann;                       /* pseudo-median of d */
+    double boot_median_lower, boot_median_upper; /* BCa bootstrap, by tp_rule_bootstrap() */
+    double boot_mean_lower, boot_mean_upper;
+    double p, p_holm;                 /* one-sided, of "worse by more than tolerance" */
+    double log_e_worse, log_e_within; /* e-values against and for the tolerance */
+    double mde;                       /* smallest excess shown in 80 %, as a fraction */
+    double half_width;                /* of the interval, as a fraction */
+    double lag1, n_effective;         /* of d */
     double order_effect, order_lower, order_upper; /* mean d of AB rounds minus BA rounds */
     double sd_within, sd_between;                  /* logs; between: of stored sessions */
     bool is_sd_assumed;                            /* sd_between was not measured */
@@ -88,6 +90,9 @@ typedef struct {
  * (NULL: unknown).  Values must have passed tp_rule_check(). */
 void tp_rule_paired(const tp_rule *rule, const tp_metric *metric, const double *a, const double *b,
                     const char *order, size_t n, tp_bench_comparison *ret);
+/* Add the BCa intervals of the median and the mean of d: for reports, not for deciding. */
+void tp_rule_bootstrap(const tp_metric *metric, const double *a, const double *b, size_t n,
+                       uint64_t seed, tp_bench_comparison *c);
 /* Two samples that were not interleaved: drift between them is part of the difference,
  * which the reason says. */
 void tp_rule_unpaired(const tp_rule *rule, const tp_metric *metric, const double *a, size_t n_a,
