@@ -203,7 +203,7 @@ static void describe_differences(const tp_rule *rule, const double *d, const cha
     c->mean_upper = t.ci.hi;
     c->sd_within = tp_sd(d, n);
     c->lag1 = tp_lag1(d, n);
-    c->n_effective = tp_effective_n(n, c->lag1);
+    c->n_effective = fmin((double)n, tp_effective_n(n, c->lag1));
     if (tp_wilcoxon(d, n, level, &w, NULL) == TP_OK)
         c->hodges_lehmann = w.pseudomedian;
     if (tp_mad(d, n, &mad, NULL) == TP_OK)
