@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "instrument/bench/formats.h"
 #include "stats/stats.h"
 
 static bool is_judged(const tp_bench_metric *m)
@@ -166,9 +167,24 @@ static void compare_metric(tp_bench_report *r, tp_bench_result *result, tp_bench
         tp_rule_unpaired(&r->rule, &m->metric, m->a, m->n_a, m->b, m->n_b, &m->comparison);
 }
 
+/* A file that holds nothing but times (pytest-benchmark) judges times, although we would
+ * rather judge the speed, which says the same. */
+static void judge_times_if_need_be(const tp_bench_result *base, tp_bench_result *result)
+{
+    tp_bench_metric *time = tp_result_metric(result, tp_bench_time_name);
+    for (size_t k = 0; k < base->n_metrics; k++) {
+        const tp_bench_metric *m = tp_result_metric(result, base->metrics[k].metric.name);
+        if (m && m != time && !m->metric.is_informative)
+            return;
+    }
+    if (time && tp_result_metric(base, tp_bench_time_name))
+        time->metric.is_informative = false;
+}
+
 static void compare_result(const tp_bench_result *base, tp_bench_report *r, tp_bench_result *result)
 {
     bool any = false;
+    judge_times_if_need_be(base, result);
     if (base->message) {
         tp_result_fail(r, result, "its baseline is a failed measurement: %s", base->message);
         return;

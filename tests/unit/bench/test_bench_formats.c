@@ -255,6 +255,20 @@ static void stored_files_are_compared_with_their_exit_status(void **state)
     tp_report_release(&r);
 }
 
+static void a_file_of_times_judges_times(void **state)
+{
+    tp_bench_report base, current;
+    load("benchmark.json", NULL, &base);
+    load("bench.json", NULL, &current);
+    assert_int_equal(tp_gate_compare_stored(&base, &current, NULL, NULL, NULL), TP_OK);
+    const tp_bench_result *result = tp_report_find(&current, "train/gpt2/f32");
+    assert_int_equal(result->verdict, TP_BENCH_PASS);
+    assert_true(result->metrics[1].is_compared);
+    assert_false(result->metrics[0].is_compared);
+    tp_report_release(&base);
+    tp_report_release(&current);
+}
+
 /* ---- what is refused ---- */
 
 static void expect_refusal(const char *text, const char *message)
@@ -310,6 +324,7 @@ int main(void)
         cmocka_unit_test(what_is_read_is_what_was_written),
         cmocka_unit_test(our_own_format_loses_nothing),
         cmocka_unit_test(stored_files_are_compared_with_their_exit_status),
+        cmocka_unit_test(a_file_of_times_judges_times),
         cmocka_unit_test(what_is_not_understood_is_named),
         cmocka_unit_test(lines_of_go_are_read_with_their_units),
     };
