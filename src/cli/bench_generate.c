@@ -1,5 +1,5 @@
 /* bench_generate.c - answers to random prompts: a step is batch_size prompts of
- * sequence_length tokens together, each continued by NEW_TOKENS greedy ones. */
+ * sequence_length tokens, each continued by NEW_TOKENS greedy ones. */
 #include <string.h>
 
 #include "base/rng.h"
@@ -7,7 +7,7 @@
 #include "engine/generate/engine.h"
 #include "engine/tensor/memory.h"
 
-enum { THROUGHPUT, TIME, PREFILL, DECODE, TOKENS, OWN, NEW_TOKENS = 32, MAX_BATCH = 4096 };
+enum { THROUGHPUT, TIME, PREFILL, DECODE, TOKENS, OWN, NEW_TOKENS = 32 };
 
 typedef struct {
     tp_subject subject;
@@ -17,30 +17,37 @@ typedef struct {
     tp_states states;
     bool has_states;
     tp_engine *engine;
-    int32_t *prompts; /* batch_size of sequence_length ids */
+    int32_t *prompts; /* [batch_size, sequence_length] */
+    int64_t *requests;
     uint64_t checksum;
 } generate_subject;
 
+/* The ids of a finished request go into the checksum. */
+static tp_status take(generate_subject *s, int64_t request, tp_error *err)
+{
+    tp_sample_result r = tp_engine_sample(s->engine, request, 0);
+    if (r.finish != TP_FINISH_LENGTH)
+        return tp_fail(err, TP_ERR_CONFIG, "generation ended by %s after %zu of %d tokens",
+                       tp_finish_name(r.finish), r.n, NEW_TOKENS);
+    for (size_t i = 0; i < r.n; i++)
+        s->checksum = s->checksum * 1099511628211u ^ (uint64_t)(uint32_t)r.ids[i];
+    tp_engine_forget(s->engine, request);
+    return TP_OK;
+}
+
+/* One step: the whole batch in flight at once. */
 static tp_status step(generate_subject *s, tp_error *err)
 {
-    const tp_bench_case *c = s->c;
-    int64_t ids[MAX_BATCH];
-    for (int64_t i = 0; i < c->batch_size; i++) {
-        tp_request request = {.prompt = s->prompts + i * c->sequence_length,
-                              .n_prompt = (size_t)c->sequence_length,
+    int64_t length = s->c->sequence_length;
+    for (int64_t i = 0; i < s->c->batch_size; i++) {
+        tp_request request = {.prompt = s->prompts + i * length,
+                              .n_prompt = (size_t)length,
                               .max_new_tokens = NEW_TOKENS};
-        TP_TRY(tp_engine_submit(s->engine, &request, &ids[i], err));
+        TP_TRY(tp_engine_submit(s->engine, &request, &s->requests[i], err));
     }
     tp_engine_run(s->engine);
-    for (int64_t i = 0; i < c->batch_size; i++) {
-        tp_sample_result sample = tp_engine_sample(s->engine, ids[i], 0);
-        if (sample.n != NEW_TOKENS)
-            return tp_fail(err, TP_ERR_CONFIG, "an answer ended after %zu of %d tokens: %s",
-                           sample.n, NEW_TOKENS, tp_finish_name(sample.finish));
-        for (size_t k = 0; k < sample.n; k++)
-            s->checksum = s->checksum * 1099511628211u ^ (uint64_t)(uint32_t)sample.ids[k];
-        tp_engine_forget(s->engine, ids[i]);
-    }
+    for (int64_t i = 0; i < s->c->batch_size; i++)
+        TP_TRY(take(s, s->requests[i], err));
     return TP_OK;
 }
 
@@ -48,11 +55,7 @@ static tp_status make_engine(generate_subject *s, tp_error *err)
 {
     const tp_bench_case *c = s->c;
     tp_engine_options o = {.threads = tp_bench_threads(c),
-                           .max_length = c->sequence_length + NEW_TOKENS,
-                           .max_running = c->batch_size};
-    if (c->batch_size > MAX_BATCH)
-        return tp_fail(err, TP_ERR_CONFIG, "a batch of at most %d prompts, not %lld", MAX_BATCH,
-                       (long long)c->batch_size);
+                           .max_length = c->sequence_length + NEW_TOKENS};
     TP_TRY(tp_bench_backend(c, &o.backend, err));
     TP_TRY(tp_bench_precision(c->precision, &o.compute_dtype, err));
     o.cache_dtype = o.compute_dtype;
@@ -74,13 +77,14 @@ static tp_status set_up(tp_subject *subject, tp_error *err)
 {
     generate_subject *s = (generate_subject *)subject;
     TP_TRY(make_engine(s, err));
-    int64_t n = s->c->batch_size * s->c->sequence_length;
-    s->prompts = calloc((size_t)n, sizeof *s->prompts);
-    if (!s->prompts)
-        return tp_fail(err, TP_ERR_NOMEM, "no memory for the prompts");
+    size_t n = (size_t)s->c->batch_size * (size_t)s->c->sequence_length;
+    s->prompts = calloc(n, sizeof *s->prompts);
+    s->requests = calloc((size_t)s->c->batch_size, sizeof *s->requests);
+    if (!s->prompts || !s->requests)
+        return tp_fail(err, TP_ERR_NOMEM, "no memory for %zu tokens of prompts", n);
     tp_rng rng = tp_rng_make(1, 3);
     uint64_t vocab = (uint64_t)tp_model_get_info(s->model)->vocab;
-    for (int64_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++)
         s->prompts[i] = (int32_t)tp_rng_below(&rng, vocab);
     for (int64_t i = 0; i < s->c->warm_up; i++)
         TP_TRY(step(s, err));
@@ -90,7 +94,7 @@ static tp_status set_up(tp_subject *subject, tp_error *err)
 static tp_status run(tp_subject *subject, uint64_t work, tp_bench_sample *ret, tp_error *err)
 {
     generate_subject *s = (generate_subject *)subject;
-    double tokens = (double)work * (double)s->c->batch_size * NEW_TOKENS;
+    double prompts = (double)work * (double)s->c->batch_size, tokens = prompts * NEW_TOKENS;
     s->checksum = 0;
     tp_engine_reset_stats(s->engine);
     for (uint64_t i = 0; i < work; i++)
@@ -98,7 +102,7 @@ static tp_status run(tp_subject *subject, uint64_t work, tp_bench_sample *ret, t
     tp_engine_stats stats = tp_engine_get_stats(s->engine);
     ret->amount[THROUGHPUT] = tokens;
     ret->values[PREFILL] = (double)stats.prefill_tokens / stats.prefill_s;
-    ret->values[DECODE] = (double)stats.decode_tokens / stats.decode_s;
+    ret->values[DECODE] = (tokens - prompts) / stats.decode_s;
     ret->values[TOKENS] = tokens;
     ret->has_checksum = true;
     ret->checksum = s->checksum;
@@ -113,6 +117,7 @@ static void tear_down(tp_subject *subject)
     if (s->has_states)
         tp_states_release(&s->states);
     tp_model_free(s->model);
+    free(s->requests);
     free(s->prompts);
     free(s);
 }

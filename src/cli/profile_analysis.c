@@ -15,12 +15,6 @@ enum { LEAK_STEPS = 10 };
 static const double share_low = 0.02, share_medium = 0.05, share_high = 0.15;
 static const double busy_low = 0.8, busy_high = 0.5;
 
-const char *tp_severity_name(tp_severity severity)
-{
-    static const char *const names[] = {"low", "medium", "high"};
-    return names[severity];
-}
-
 static tp_severity by_share(double share)
 {
     return share >= share_high     ? TP_SEVERITY_HIGH

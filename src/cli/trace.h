@@ -53,7 +53,7 @@ const tp_launch_table *tp_trace_launches(tp_trace_report *report);
 const tp_idle_table *tp_trace_idle(tp_trace_report *report);
 const tp_copy_table *tp_trace_copies(tp_trace_report *report);
 const tp_comm_table *tp_trace_comm(tp_trace_report *report);
-const tp_memory_usage *tp_trace_memory(tp_trace_report *report);
+const tp_memory_usage *tp_trace_memory_usage(tp_trace_report *report);
 const tp_critical_path *tp_trace_path(tp_trace_report *report);
 const tp_suspicions *tp_trace_suspicions(tp_trace_report *report);
 const tp_findings *tp_trace_findings(tp_trace_report *report);

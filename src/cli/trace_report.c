@@ -85,7 +85,7 @@ const tp_comm_table *tp_trace_comm(tp_trace_report *r)
     return &r->comm;
 }
 
-const tp_memory_usage *tp_trace_memory(tp_trace_report *r)
+const tp_memory_usage *tp_trace_memory_usage(tp_trace_report *r)
 {
     tp_error err = {0};
     if (first(&r->has_memory) && r->file->events->n_memory &&
@@ -118,7 +118,7 @@ const tp_findings *tp_trace_findings(tp_trace_report *r)
                                       .launches = tp_trace_launches(r),
                                       .copies = tp_trace_copies(r),
                                       .comm = tp_trace_comm(r),
-                                      .memory = tp_trace_memory(r)};
+                                      .memory = tp_trace_memory_usage(r)};
         tp_findings_make(&in, &r->findings);
     }
     return &r->findings;

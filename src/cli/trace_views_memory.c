@@ -38,7 +38,7 @@ static void say_verdict(const tp_memory_device *d, tp_buf *out)
 
 static void fill_devices(tp_trace_report *r, tp_grid *g)
 {
-    const tp_memory_usage *u = tp_trace_memory(r);
+    const tp_memory_usage *u = tp_trace_memory_usage(r);
     tp_buf verdict = {0};
     g->title = "Memory";
     tp_grid_column(g, "device", "device", TP_CELL_TEXT);
@@ -98,7 +98,7 @@ static void fill_devices(tp_trace_report *r, tp_grid *g)
 
 static void fill_owners(tp_trace_report *r, tp_grid *g, bool at_peak)
 {
-    const tp_memory_usage *u = tp_trace_memory(r);
+    const tp_memory_usage *u = tp_trace_memory_usage(r);
     tp_grid_column(g, "device", "device", TP_CELL_TEXT);
     tp_grid_column(g, "operator", "allocated in", TP_CELL_TEXT);
     tp_grid_column(g, "bytes", "bytes", TP_CELL_BYTES);
@@ -267,7 +267,7 @@ void tp_view_memory_kept(tp_trace_report *r, tp_grid *g)
 
 void tp_view_memory_timeline(tp_trace_report *r, tp_grid *g)
 {
-    const tp_memory_usage *u = r->file->events ? tp_trace_memory(r) : NULL;
+    const tp_memory_usage *u = r->file->events ? tp_trace_memory_usage(r) : NULL;
     g->title = "Memory over time";
     tp_grid_column(g, "device", "device", TP_CELL_TEXT);
     tp_grid_column(g, "at_ns", "at", TP_CELL_NS);

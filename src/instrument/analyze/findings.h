@@ -11,10 +11,7 @@
 #include "instrument/analyze/idle.h"
 #include "instrument/analyze/launch.h"
 #include "instrument/analyze/memory_usage.h"
-
-typedef enum { TP_SEVERITY_LOW, TP_SEVERITY_MEDIUM, TP_SEVERITY_HIGH } tp_severity;
-
-const char *tp_severity_name(tp_severity severity);
+#include "instrument/analyze/severity.h"
 
 typedef struct {
     tp_severity severity;

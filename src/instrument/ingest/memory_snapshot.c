@@ -12,13 +12,14 @@
 #include "instrument/ingest/grow.h"
 #include "instrument/ingest/pickle.h"
 
-#define KEYS(K)                                                                                    \
-    K(segments)                                                                                    \
-    K(device_traces) K(allocator_settings) K(external_annotations) K(host_segments) K(host_traces) \
-        K(device) K(address) K(total_size) K(allocated_size) K(active_size) K(requested_size)      \
-            K(stream) K(segment_type) K(segment_pool_id) K(is_expandable) K(frames) K(blocks)      \
-                K(size) K(state) K(action) K(addr) K(device_free) K(time_us) K(compile_context)    \
-                    K(user_metadata) K(filename) K(line) K(name) K(stage) K(history) K(real_size)  \
+#define KEYS(K)                                                                                   \
+    K(segments)                                                                                   \
+    K(device_traces)                                                                              \
+    K(allocator_settings) K(external_annotations) K(host_segments) K(host_traces) K(device)       \
+        K(address) K(total_size) K(allocated_size) K(active_size) K(requested_size) K(stream)     \
+            K(segment_type) K(segment_pool_id) K(is_expandable) K(frames) K(blocks) K(size)       \
+                K(state) K(action) K(addr) K(device_free) K(time_us) K(compile_context)           \
+                    K(user_metadata) K(filename) K(line) K(name) K(stage) K(history) K(real_size) \
                         K(large)
 
 enum {
@@ -141,8 +142,8 @@ static uint32_t add_stack(snapshot_reader *r, const tp_pickle_object *frames)
     tp_mem_stack *stack = TP_PUSH(out->stacks, out->n_stacks, r->stack_cap);
     stack->first = (uint32_t)out->n_stack_frames;
     stack->n = frames->n;
-    out->stack_frames = tp_grow(out->stack_frames, &r->stack_frame_cap,
-                                out->n_stack_frames + frames->n, sizeof *out->stack_frames);
+    out->stack_frames = tp_ingest_grow(out->stack_frames, &r->stack_frame_cap,
+                                       out->n_stack_frames + frames->n, sizeof *out->stack_frames);
     memcpy(out->stack_frames + out->n_stack_frames, r->scratch.data, r->scratch.len);
     out->n_stack_frames += frames->n;
     return id;
