@@ -95,6 +95,7 @@ static int measure(const tp_bench_flags *f, tp_bench_report *r, char **a, int n_
     plan.observe = tp_bench_show_progress;
     plan.user = &show;
     r->rule = plan.rule;
+    tp_bench_catch_signals();
     tp_status status = tp_bench_measure(r, name, &plan, &side_a.subject, &side_b.subject, &err);
     tp_bench_show_clear(&show);
     if (status != TP_OK)

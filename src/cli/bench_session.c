@@ -114,7 +114,7 @@ static tp_status choose_custom(session *s, tp_error *err)
     c->kind = f->kind ? f->kind : "train";
     if (!tp_bench_kind_exists(c->kind) || strcmp(c->kind, "command") == 0)
         return tp_fail(err, TP_ERR_CONFIG,
-                       "--kind is train, generate, tokenize or kernel, not '%s'", c->kind);
+                       "--kind is train, generate, tokenize, kernel or trace, not '%s'", c->kind);
     override(f, c, &s->suite.arena);
     if (f->name)
         c->name = f->name;
@@ -280,11 +280,16 @@ static void on_interrupt(int signal_number)
     tp_process_interrupt();
 }
 
-static tp_status measure_all(session *s, tp_error *err)
+void tp_bench_catch_signals(void)
 {
     struct sigaction action = {.sa_handler = on_interrupt};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+}
+
+static tp_status measure_all(session *s, tp_error *err)
+{
+    tp_bench_catch_signals();
     s->start_s = tp_clock_s();
     for (size_t i = 0; i < s->n_chosen; i++)
         TP_TRY(measure_case(s, &s->chosen[i], err));

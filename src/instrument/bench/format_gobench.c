@@ -98,7 +98,7 @@ void tp_write_gobench(const tp_bench_report *r, tp_buf *out)
         tp_buf_addf(out, "cpu: %s\nhost: %s\n", r->host.cpu, r->host.fingerprint);
     put_units(r, out);
     for (size_t i = 0; i < r->n_results; i++) {
-        if (r->results[i].verdict != TP_VERDICT_FAILED)
+        if (r->results[i].verdict != TP_BENCH_FAILED)
             put_rounds(r, &r->results[i], out);
     }
 }

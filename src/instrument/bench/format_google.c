@@ -92,7 +92,7 @@ void tp_write_google(const tp_bench_report *r, tp_buf *out)
     tp_json_w_begin(&w, '[');
     for (size_t i = 0; i < r->n_results; i++) {
         const tp_bench_metric *time = tp_result_time(&r->results[i]);
-        if (r->results[i].verdict == TP_VERDICT_FAILED) {
+        if (r->results[i].verdict == TP_BENCH_FAILED) {
             put_head(&w, r, i, 0, 1);
             tp_json_w_key(&w, "error_occurred");
             tp_json_w_bool(&w, true);

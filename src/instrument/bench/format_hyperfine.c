@@ -75,7 +75,7 @@ void tp_write_hyperfine(const tp_bench_report *r, tp_buf *out)
         const tp_bench_metric *time = tp_result_time(result);
         /* A single comparison of two commands is two commands to hyperfine. */
         bool both = time && time->n_a > 0 && r->n_results == 1 && r->side_a && r->side_b;
-        if (!time || result->verdict == TP_VERDICT_FAILED)
+        if (!time || result->verdict == TP_BENCH_FAILED)
             continue;
         if (both)
             put_side(&w, result, r->side_a, time->a, time->n_a, &time->side_a, true);

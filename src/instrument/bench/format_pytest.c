@@ -190,7 +190,7 @@ void tp_write_pytest(const tp_bench_report *r, tp_buf *out)
     tp_json_w_begin(&w, '[');
     for (size_t i = 0; i < r->n_results; i++) {
         const tp_bench_metric *time = tp_result_time(&r->results[i]);
-        if (time && r->results[i].verdict != TP_VERDICT_FAILED)
+        if (time && r->results[i].verdict != TP_BENCH_FAILED)
             put_benchmark(&w, &r->results[i], time);
     }
     tp_json_w_end(&w, ']');

@@ -9,7 +9,7 @@
 
 static bool is_shown(const tp_bench_result *result, const tp_bench_metric *m)
 {
-    return result->verdict != TP_VERDICT_FAILED && m->n_b > 0 && isfinite(m->side_b.median);
+    return result->verdict != TP_BENCH_FAILED && m->n_b > 0 && isfinite(m->side_b.median);
 }
 
 static void write_tracker(const tp_bench_report *r, tp_direction direction, tp_buf *out)
@@ -127,7 +127,7 @@ void tp_write_bencher(const tp_bench_report *r, tp_buf *out)
     tp_json_w_begin(&w, '{');
     for (size_t i = 0; i < r->n_results; i++) {
         const tp_bench_result *result = &r->results[i];
-        if (result->verdict == TP_VERDICT_FAILED || result->n_metrics == 0)
+        if (result->verdict == TP_BENCH_FAILED || result->n_metrics == 0)
             continue;
         tp_json_w_key(&w, result->name);
         tp_json_w_begin(&w, '{');

@@ -108,6 +108,6 @@ void tp_result_fail(tp_bench_report *r, tp_bench_result *result, const char *fmt
     tp_buf_vaddf(&text, fmt, ap);
     va_end(ap);
     result->message = tp_arena_strndup(&r->arena, tp_buf_str(&text), text.len);
-    result->verdict = TP_VERDICT_FAILED;
+    result->verdict = TP_BENCH_FAILED;
     tp_buf_release(&text);
 }

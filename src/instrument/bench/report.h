@@ -29,7 +29,7 @@ typedef struct {
     size_t n_a, n_b;
     tp_summary side_a, side_b; /* NaN where undefined */
     bool is_compared;
-    tp_comparison comparison;
+    tp_bench_comparison comparison;
     const char *note; /* NULL, or what a reader must know ("not resolved below ...") */
 } tp_bench_metric;
 
@@ -44,7 +44,7 @@ typedef struct {
     uint64_t seed;
     double seconds; /* spent on it */
     bool is_sequential;
-    tp_verdict verdict; /* the gravest of the metrics */
+    tp_bench_verdict verdict; /* the gravest of the metrics */
     tp_bench_metric *metrics;
     size_t n_metrics;
 } tp_bench_result;

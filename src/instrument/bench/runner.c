@@ -22,7 +22,7 @@ typedef struct {
     char *order;
     size_t warm_up;
     double start_s; /* of the rounds */
-    tp_comparison comparison;
+    tp_bench_comparison comparison;
     tp_summary summary;
     tp_bench_progress progress;
 } session;

@@ -66,13 +66,13 @@ static void a_known_spread_decides(void **state)
 {
     tp_bench_report r;
     assert_int_equal(compare(SIX("1000", "8", HERE), 1000, 8 << 20, &r, false), 0);
-    assert_int_equal(r.results[0].verdict, TP_VERDICT_PASS);
+    assert_int_equal(r.results[0].verdict, TP_BENCH_PASS);
     tp_report_release(&r);
     assert_int_equal(compare(SIX("1000", "8", HERE), 900, 8 << 20, &r, false), 1);
-    assert_int_equal(r.results[0].verdict, TP_VERDICT_REGRESSION);
+    assert_int_equal(r.results[0].verdict, TP_BENCH_REGRESSION);
     tp_report_release(&r);
     assert_int_equal(compare(SIX("1000", "8", HERE), 1200, 8 << 20, &r, false), 0);
-    assert_int_equal(r.results[0].verdict, TP_VERDICT_IMPROVED);
+    assert_int_equal(r.results[0].verdict, TP_BENCH_IMPROVED);
     tp_report_release(&r);
 }
 
@@ -90,7 +90,7 @@ static void an_unknown_spread_is_assumed_and_said(void **state)
 {
     tp_bench_report r;
     assert_int_equal(compare(SIX("1000", "8", ", \"host\": \"here\""), 900, 8 << 20, &r, false), 0);
-    assert_int_equal(r.results[0].verdict, TP_VERDICT_INCONCLUSIVE);
+    assert_int_equal(r.results[0].verdict, TP_BENCH_INCONCLUSIVE);
     assert_true(r.results[0].metrics[0].comparison.is_sd_assumed);
     tp_report_release(&r);
     assert_int_equal(compare(SIX("1000", "8", ", \"host\": \"here\""), 500, 8 << 20, &r, false), 1);
@@ -114,7 +114,7 @@ static void another_host_is_no_baseline(void **state)
     tp_bench_report r;
     assert_int_equal(
         compare(SIX("1000", "8", ", \"host\": \"elsewhere\""), 1000, 8 << 20, &r, false), 1);
-    assert_int_equal(r.results[0].verdict, TP_VERDICT_NEW);
+    assert_int_equal(r.results[0].verdict, TP_BENCH_NEW);
     assert_non_null(strstr(r.results[0].note, "another host"));
     tp_report_release(&r);
 }
@@ -123,8 +123,8 @@ static void missing_on_either_side_is_no_pass(void **state)
 {
     tp_bench_report r;
     assert_int_equal(compare("{\"y\": {\"throughput_tokens_per_sec\": 1}}", 1, 1, &r, false), 1);
-    assert_int_equal(r.results[0].verdict, TP_VERDICT_NEW);
-    assert_int_equal(r.results[1].verdict, TP_VERDICT_MISSING);
+    assert_int_equal(r.results[0].verdict, TP_BENCH_NEW);
+    assert_int_equal(r.results[1].verdict, TP_BENCH_MISSING);
     tp_report_release(&r);
     assert_int_equal(compare("{}", 1, 1, &r, false), 1);
     tp_report_release(&r);

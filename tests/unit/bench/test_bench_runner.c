@@ -54,10 +54,10 @@ static frequencies inject(double slowdown, size_t rounds)
         plan.seed = seed;
         plan.rounds = rounds;
         int status = gate(&r, &plan, &a, &b);
-        tp_verdict v = r.results[0].verdict;
-        f.flagged += v == TP_VERDICT_REGRESSION;
-        f.unclear += v == TP_VERDICT_INCONCLUSIVE;
-        f.passed += v == TP_VERDICT_PASS || v == TP_VERDICT_SLOWER;
+        tp_bench_verdict v = r.results[0].verdict;
+        f.flagged += v == TP_BENCH_REGRESSION;
+        f.unclear += v == TP_BENCH_INCONCLUSIVE;
+        f.passed += v == TP_BENCH_PASS || v == TP_BENCH_SLOWER;
         f.failed_exit += status == 1;
         f.rounds += (double)r.results[0].rounds / 200;
         tp_report_release(&r);
@@ -114,10 +114,9 @@ static void one_more_allocation_is_caught_by_one_round(void **state)
 
     const tp_bench_metric *blocks = tp_result_metric(&r.results[0], "blocks");
     assert_int_equal(status, 1);
-    assert_int_equal(blocks->comparison.verdict, TP_VERDICT_REGRESSION);
+    assert_int_equal(blocks->comparison.verdict, TP_BENCH_REGRESSION);
     assert_int_equal(blocks->comparison.n, 1);
-    assert_int_equal(tp_result_metric(&r.results[0], "memory")->comparison.verdict,
-                     TP_VERDICT_PASS);
+    assert_int_equal(tp_result_metric(&r.results[0], "memory")->comparison.verdict, TP_BENCH_PASS);
     tp_report_release(&r);
 }
 
@@ -129,7 +128,7 @@ static void expect_failure(synthetic_subject *a, synthetic_subject *b, const tp_
     tp_bench_report r;
     int status = gate(&r, plan, a, b);
     assert_int_equal(status, 3);
-    assert_int_equal(r.results[0].verdict, TP_VERDICT_FAILED);
+    assert_int_equal(r.results[0].verdict, TP_BENCH_FAILED);
     assert_string_equal(r.results[0].message, message);
     tp_report_release(&r);
 }
