@@ -8,8 +8,10 @@
 #include "stats/descriptive.h"
 #include "stats/ratio.h"
 
+enum { LEAST_STEPS = 6 }; /* a side, before anything is shown */
+
 /* A ratio whose whole interval is this close to 1 is the same speed. */
-static const double same_margin = 0.02, level = 0.95, alpha = 0.05;
+static const double same_margin = 0.01, level = 0.95, alpha = 0.05;
 
 tp_status tp_profile_dir(const char *name, char *ret, size_t cap, tp_error *err)
 {
@@ -74,6 +76,8 @@ static void compare_series(const double *before, size_t n, const double *after, 
     c->after_s = tp_mean(after, m);
     c->ratio = c->after_s / c->before_s;
     c->lo = c->hi = c->p = NAN;
+    if (n < LEAST_STEPS || m < LEAST_STEPS)
+        return;
     if (tp_ratio_geomeans(after, m, before, n, level, &r, NULL) != TP_OK || r.why)
         return;
     c->ratio = r.ratio;
