@@ -173,12 +173,12 @@ static void a_figure_that_is_only_shown_may_be_zero(void **state)
     tp_bench_report r;
     tp_bench_plan plan = tp_bench_plan_default();
     plan.rounds = 8;
-    assert_int_equal(tp_report_init(&r, NULL), TP_OK);
+    assert_int_equal(tp_bench_report_init(&r, NULL), TP_OK);
     assert_int_equal(tp_bench_measure(&r, "x", &plan, &a, &b, NULL), TP_OK);
     assert_int_equal(tp_gate_settle(&r, NULL), TP_OK);
     assert_int_equal(r.results[0].verdict, TP_BENCH_PASS);
     assert_false(r.results[0].metrics[1].is_compared);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
 }
 
 static void too_few_rounds_are_a_failure(void **state)
