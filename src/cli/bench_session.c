@@ -114,7 +114,7 @@ static tp_status choose_custom(session *s, tp_error *err)
     c->kind = f->kind ? f->kind : "train";
     if (!tp_bench_kind_exists(c->kind) || strcmp(c->kind, "command") == 0)
         return tp_fail(err, TP_ERR_CONFIG,
-                       "--kind is train, generate, tokenize, kernel or trace, not '%s'", c->kind);
+                       "--kind is train, grpo, generate, tokenize, kernel or trace, not '%s'", c->kind);
     override(f, c, &s->suite.arena);
     if (f->name)
         c->name = f->name;

@@ -12,7 +12,7 @@ static const struct {
 } kinds[] = {
     {"train", tp_bench_open_train},       {"generate", tp_bench_open_generate},
     {"tokenize", tp_bench_open_tokenize}, {"kernel", tp_bench_open_kernel},
-    {"trace", tp_bench_open_trace},
+    {"trace", tp_bench_open_trace},       {"grpo", tp_bench_open_grpo},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
@@ -66,50 +66,47 @@ static const struct {
     int hidden, intermediate, layers, heads, kv_heads, vocab;
 } sizes[] = {{"", 64, 192, 2, 4, 2, 512}, {"-small", 256, 768, 4, 8, 4, 4096}};
 
-static tp_status built_in(const char *name, tp_model **ret, bool *ret_found, tp_error *err)
+bool tp_bench_config_text(const char *name, char *out, size_t cap)
 {
-    char text[1024], wanted[64];
-    *ret_found = true;
+    char wanted[64];
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
             snprintf(wanted, sizeof wanted, "%s%s", families[f][0], sizes[s].suffix);
             if (strcmp(wanted, name) != 0)
                 continue;
-            int n = snprintf(text, sizeof text,
-                             "{\"model_type\": \"%s\", \"vocab_size\": %d, \"hidden_size\": %d, "
-                             "\"intermediate_size\": %d, \"num_hidden_layers\": %d, "
-                             "\"num_attention_heads\": %d, \"num_key_value_heads\": %d, "
-                             "\"head_dim\": %d, \"max_position_embeddings\": 65536, "
-                             "\"rope_theta\": 10000.0, \"hidden_act\": \"silu\", "
-                             "\"tie_word_embeddings\": true, %s}",
-                             families[f][1], sizes[s].vocab, sizes[s].hidden, sizes[s].intermediate,
-                             sizes[s].layers, sizes[s].heads, sizes[s].kv_heads,
-                             sizes[s].hidden / sizes[s].heads, families[f][2]);
-            return tp_model_parse(name, text, (size_t)n, ret, err);
+            snprintf(out, cap,
+                     "{\"model_type\": \"%s\", \"vocab_size\": %d, \"hidden_size\": %d, "
+                     "\"intermediate_size\": %d, \"num_hidden_layers\": %d, "
+                     "\"num_attention_heads\": %d, \"num_key_value_heads\": %d, "
+                     "\"head_dim\": %d, \"max_position_embeddings\": 65536, "
+                     "\"rope_theta\": 10000.0, \"hidden_act\": \"silu\", "
+                     "\"tie_word_embeddings\": true, %s}",
+                     families[f][1], sizes[s].vocab, sizes[s].hidden, sizes[s].intermediate,
+                     sizes[s].layers, sizes[s].heads, sizes[s].kv_heads,
+                     sizes[s].hidden / sizes[s].heads, families[f][2]);
+            return true;
         }
         snprintf(wanted, sizeof wanted, "gpt2%s", sizes[s].suffix);
         if (strcmp(wanted, name) == 0) {
-            int n = snprintf(text, sizeof text,
-                             "{\"model_type\": \"gpt2\", \"vocab_size\": %d, \"n_embd\": %d, "
-                             "\"n_inner\": %d, \"n_layer\": %d, \"n_head\": %d, "
-                             "\"n_positions\": 4096, \"activation_function\": \"gelu_new\", "
-                             "\"layer_norm_epsilon\": 1e-5, \"resid_pdrop\": 0.0, "
-                             "\"embd_pdrop\": 0.0, \"attn_pdrop\": 0.0}",
-                             sizes[s].vocab, sizes[s].hidden, 4 * sizes[s].hidden, sizes[s].layers,
-                             sizes[s].heads);
-            return tp_model_parse(name, text, (size_t)n, ret, err);
+            snprintf(out, cap,
+                     "{\"model_type\": \"gpt2\", \"vocab_size\": %d, \"n_embd\": %d, "
+                     "\"n_inner\": %d, \"n_layer\": %d, \"n_head\": %d, "
+                     "\"n_positions\": 4096, \"activation_function\": \"gelu_new\", "
+                     "\"layer_norm_epsilon\": 1e-5, \"resid_pdrop\": 0.0, "
+                     "\"embd_pdrop\": 0.0, \"attn_pdrop\": 0.0}",
+                     sizes[s].vocab, sizes[s].hidden, 4 * sizes[s].hidden, sizes[s].layers,
+                     sizes[s].heads);
+            return true;
         }
     }
-    *ret_found = false;
-    return TP_OK;
+    return false;
 }
 
 tp_status tp_bench_model(const char *name, tp_model **ret, tp_error *err)
 {
-    bool found;
-    TP_TRY(built_in(name, ret, &found, err));
-    if (found)
-        return TP_OK;
+    char text[1024];
+    if (tp_bench_config_text(name, text, sizeof text))
+        return tp_model_parse(name, text, strlen(text), ret, err);
     if (!tp_file_exists(name) && !tp_dir_exists(name))
         return tp_fail(err, TP_ERR_CONFIG,
                        "there is no model '%s': name a folder, a config.json, or one of llama, "

@@ -25,11 +25,14 @@ TP_CHECKED tp_status tp_bench_open_tokenize(const tp_bench_case *c, tp_subject *
                                             tp_error *err);
 TP_CHECKED tp_status tp_bench_open_kernel(const tp_bench_case *c, tp_subject **ret, tp_error *err);
 TP_CHECKED tp_status tp_bench_open_trace(const tp_bench_case *c, tp_subject **ret, tp_error *err);
+TP_CHECKED tp_status tp_bench_open_grpo(const tp_bench_case *c, tp_subject **ret, tp_error *err);
 
 /* ---- for the kinds ---- */
 
 /* A model by its built-in name ("llama", "llama-small") or by path. */
 TP_CHECKED tp_status tp_bench_model(const char *name, tp_model **ret, tp_error *err);
+/* The config.json of a built-in model; false when there is none of that name. */
+bool tp_bench_config_text(const char *name, char *out, size_t cap);
 TP_CHECKED tp_status tp_bench_precision(const char *name, tp_dtype *ret, tp_error *err);
 TP_CHECKED tp_status tp_bench_backend(const tp_bench_case *c, const tp_backend **ret,
                                       tp_error *err);

@@ -37,7 +37,7 @@ static const tp_flag flag_table[] = {
               "benchmarks without a baseline and baselines without a benchmark do not fail"),
     TP_TEXT("name", 0, "NAME", name, "measure one benchmark of that name, made of the options"),
     TP_TEXT("kind", 0, "KIND", kind,
-            "of --name: train (default), generate, tokenize, kernel, trace"),
+            "of --name: train (default), grpo, generate, tokenize, kernel, trace"),
     TP_TEXT("model", 'm', "MODEL", model,
             "llama, qwen2, qwen3, gpt2 (-small: larger), a folder or a config.json"),
     TP_NUMBER("batch-size", 0, "N", INT, batch_size, 1, 1 << 20, "sequences per step (default 4)"),

@@ -6,7 +6,7 @@ unset GITHUB_ACTIONS GITHUB_STEP_SUMMARY
 # ---- which benchmarks ----
 run bench --list
 expect 0
-expect_out "train/llama/f32/512" "generate/llama/bf16/128" "data/tokenize" "kernel/linear/f32"
+expect_out "train/llama/f32/512" "grpo/llama/f32/64" "trace/read" "generate/llama/bf16/128" "data/tokenize" "kernel/linear/f32"
 run bench train/gpt2 'kernel/*/bf16' --list
 expect 0
 is "number of matches" "$(wc -l <out)" 6
@@ -62,6 +62,10 @@ is "tokens" "$("$TOOL" get out benchmarks.0.metrics.3.samples.0)" 32
 run bench generate/llama/f32 --sequence-length 8 --steps 1 --rounds 6 -v
 expect 0
 expect_out "generate/llama/f32/128@sequence_length=8,steps=1" "peak_memory" "decode" "exact"
+run bench grpo/llama/f32 --steps 1 --rounds 6 --json
+expect 0
+is "GRPO's name" "$("$TOOL" get out benchmarks.0.name)" grpo/llama/f32/64@steps=1
+is "GRPO's memory" "$("$TOOL" get out benchmarks.0.metrics.4.class)" exact
 run bench --name mine --model no-model --rounds 6
 expect 3
 expect_out "there is no model 'no-model'"

@@ -255,8 +255,11 @@ static void judge(tp_bench_report *report, const session *s, tp_bench_result *re
         tp_bench_metric *m = &result->metrics[i];
         m->side_b = tp_summarise(m->b, m->n_b);
         m->side_a = tp_summarise(m->a, m->n_a);
-        if (m->metric.is_informative &&
-            !tp_rule_check(&m->metric, m->b, m->n_b, 1, why, sizeof why))
+        /* What is only shown may be 0 or unknown. */
+        bool is_shown = m->metric.is_informative;
+        if (is_shown &&
+            (!tp_rule_check(&m->metric, m->b, m->n_b, 1, why, sizeof why) ||
+             (s->subject[0] && !tp_rule_check(&m->metric, m->a, m->n_a, 1, why, sizeof why))))
             continue;
         if (!tp_rule_check(&m->metric, m->b, m->n_b, least, why, sizeof why)) {
             tp_result_fail(report, result, "%s", why);

@@ -157,6 +157,30 @@ static void what_cannot_be_measured_fails(void **state)
     expect_failure(&a, &b, &plan, "time is 0 in round 1");
 }
 
+static tp_status run_shown(tp_subject *subject, uint64_t work, tp_bench_sample *ret, tp_error *err)
+{
+    ret->elapsed_ns = 1000;
+    ret->values[1] = 0;
+    return TP_OK;
+}
+
+static void a_figure_that_is_only_shown_may_be_zero(void **state)
+{
+    static const tp_subject_class class = {.run = run_shown};
+    static const tp_metric metrics[] = {{.name = "time", .unit = "s", .source = TP_METRIC_DURATION},
+                                        {.name = "user_time", .unit = "s", .is_informative = true}};
+    tp_subject a = {.class = &class, .metrics = metrics, .n_metrics = 2, .work = 1}, b = a;
+    tp_bench_report r;
+    tp_bench_plan plan = tp_bench_plan_default();
+    plan.rounds = 8;
+    assert_int_equal(tp_bench_report_init(&r, NULL), TP_OK);
+    assert_int_equal(tp_bench_measure(&r, "x", &plan, &a, &b, NULL), TP_OK);
+    assert_int_equal(tp_gate_settle(&r, NULL), TP_OK);
+    assert_int_equal(r.results[0].verdict, TP_BENCH_PASS);
+    assert_false(r.results[0].metrics[1].is_compared);
+    tp_bench_report_release(&r);
+}
+
 static void too_few_rounds_are_a_failure(void **state)
 {
     synthetic_machine m = synthetic_machine_make(1);
@@ -306,6 +330,7 @@ int main(void)
         cmocka_unit_test(injected_slowdowns_get_their_verdicts_when_rounds_are_added_as_needed),
         cmocka_unit_test(one_more_allocation_is_caught_by_one_round),
         cmocka_unit_test(what_cannot_be_measured_fails),
+        cmocka_unit_test(a_figure_that_is_only_shown_may_be_zero),
         cmocka_unit_test(too_few_rounds_are_a_failure),
         cmocka_unit_test(a_spent_budget_still_gives_six_rounds),
         cmocka_unit_test(work_is_calibrated_once_and_shared),
