@@ -172,6 +172,8 @@ expect 0
 expect_out "countdown: seed 42" "3 prompts of validation" "judged by countdown"
 
 # What is wrong is said before the model is loaded.
+run eval eval.yaml --out nowhere/a.json
+expect 2 "--out nowhere/a.json: cannot write into 'nowhere'"
 run eval eval.yaml eval.k_value=9
 expect 2 "eval.k_value: pass@9 needs at least 9 answers"
 run eval eval.yaml env.math.tolerence=1
