@@ -42,8 +42,9 @@ const size_t tp_eval_option_count = TP_COUNTOF(tp_eval_option_table);
 static void choose_k(tp_eval_options *o)
 {
     int64_t n = o->eval.num_tests_per_prompt;
-    for (int64_t k = 1; k <= n && o->n_k < TP_EVAL_MAX_K; k *= 2)
+    for (int64_t k = 1; k < n && o->n_k + 1 < TP_EVAL_MAX_K; k *= 2)
         o->k[o->n_k++] = k;
+    o->k[o->n_k++] = n;
 }
 
 static void insert_k(tp_eval_options *o, int64_t k)

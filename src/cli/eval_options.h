@@ -16,7 +16,7 @@ typedef struct {
         const char *save_path;
         double confidence_level, success_threshold;
     } eval;
-    int64_t k[TP_EVAL_MAX_K]; /* eval.k_value, or powers of two up to num_tests_per_prompt */
+    int64_t k[TP_EVAL_MAX_K]; /* eval.k_value, or powers of two and num_tests_per_prompt */
     size_t n_k;
 
     struct {

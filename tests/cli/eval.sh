@@ -171,7 +171,19 @@ run eval generation.model_name=model data.dataset_name=countdown data.countdown.
 expect 0
 expect_out "countdown: seed 42" "3 prompts of validation" "judged by countdown"
 
+# A run folder is its newest checkpoint; the questions are those of its training.
+write_recipe tiny.yaml
+run train --quiet tiny.yaml
+expect 0
+run eval generation.model_name=runs/tiny data.dataset_name=arithmetic generation.max_new_tokens=4 \
+    "data.arithmetic={n_validation: 8, digits: 1, operators: '+'}" --json
+expect 0
+is "the model" "$("$TOOL" get out model)" "runs/tiny/checkpoints/step-6/model"
+is "made questions" "$("$TOOL" get out summary.n_prompts)" 8
+
 # What is wrong is said before the model is loaded.
+run eval eval.yaml --out nowhere/a.json
+expect 2 "--out nowhere/a.json: cannot write into 'nowhere'"
 run eval eval.yaml eval.k_value=9
 expect 2 "eval.k_value: pass@9 needs at least 9 answers"
 run eval eval.yaml env.math.tolerence=1

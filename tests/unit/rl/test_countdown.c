@@ -96,6 +96,73 @@ static void depth_and_length_are_limited(void **state)
     tp_buf_release(&text);
 }
 
+/* An expression drawn at random, with the brackets it needs and some that it does not,
+ * beside its value and how tightly it binds. */
+typedef struct {
+    char text[400];
+    tp_rational value;
+    bool has_value;
+    int level; /* 1: a sum, 2: a product, 3: a number or in brackets */
+} drawn;
+
+static void in_brackets(drawn *d)
+{
+    char text[400];
+    snprintf(text, sizeof text, "(%.390s)", d->text);
+    memcpy(d->text, text, sizeof text);
+    d->level = 3;
+}
+
+static drawn draw_number(tp_rng *rng)
+{
+    drawn d = {.value = {(tp_int128)tp_rng_below(rng, 100), 1}, .has_value = true, .level = 3};
+    snprintf(d.text, sizeof d.text, "%d", (int)d.value.num);
+    return d;
+}
+
+static drawn join(tp_rng *rng, drawn a, drawn b)
+{
+    char op = "+-*/"[tp_rng_below(rng, 4)];
+    int level = op == '*' || op == '/' ? 2 : 1;
+    if (a.level < level || tp_rng_below(rng, 8) == 0)
+        in_brackets(&a);
+    if (b.level < level || (b.level == level && (op == '-' || op == '/')) ||
+        tp_rng_below(rng, 8) == 0)
+        in_brackets(&b);
+    drawn d = {.value = {0, 1}, .has_value = a.has_value && b.has_value, .level = level};
+    d.has_value = d.has_value && (op == '+'   ? tp_rational_add(a.value, b.value, &d.value)
+                                  : op == '-' ? tp_rational_sub(a.value, b.value, &d.value)
+                                  : op == '*' ? tp_rational_mul(a.value, b.value, &d.value)
+                                              : tp_rational_div(a.value, b.value, &d.value));
+    const char *space = tp_rng_below(rng, 2) ? " " : "";
+    snprintf(d.text, sizeof d.text, "%.190s%s%c%s%.190s", a.text, space, op, space, b.text);
+    return d;
+}
+
+static void random_expressions_have_their_value(void **state)
+{
+    tp_rng rng = tp_rng_make(3, 1);
+    for (int i = 0; i < 3000; i++) {
+        drawn parts[6];
+        int n = 1 + (int)tp_rng_below(&rng, 6);
+        for (int k = 0; k < n; k++)
+            parts[k] = draw_number(&rng);
+        while (n > 1) {
+            int k = (int)tp_rng_below(&rng, (uint64_t)n - 1);
+            parts[k] = join(&rng, parts[k], parts[k + 1]);
+            memmove(&parts[k + 1], &parts[k + 2], (size_t)(n - k - 2) * sizeof *parts);
+            n--;
+        }
+        tp_expression e;
+        char why[80];
+        if (!tp_expression_read(tp_slice_of(parts[0].text), &e, why))
+            fail_msg("'%s': %s", parts[0].text, why);
+        if (e.has_value != parts[0].has_value ||
+            (e.has_value && !tp_rational_equal(e.value, parts[0].value)))
+            fail_msg("'%s' has another value", parts[0].text);
+    }
+}
+
 static tp_countdown_options defaults(void)
 {
     return (tp_countdown_options){.min_numbers = 3,
@@ -197,6 +264,7 @@ int main(void)
         cmocka_unit_test(values_of_expressions),
         cmocka_unit_test(what_is_no_expression),
         cmocka_unit_test(depth_and_length_are_limited),
+        cmocka_unit_test(random_expressions_have_their_value),
         cmocka_unit_test(every_question_has_a_solution),
         cmocka_unit_test(questions_are_a_function_of_their_index),
         cmocka_unit_test(about_the_share_is_held_out),
