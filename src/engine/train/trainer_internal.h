@@ -64,9 +64,9 @@ struct trainer {
     tp_schedule schedule;
     char tokenizer_dir[2100]; /* folder whose files go into checkpoints; "" = none */
     char checkpoint_dir[2100];
-    tp_dtype file_dtype;  /* of the weights that a checkpoint's model/ stores */
-    tp_loader *loader;    /* of the training data, where there is one */
-    double avg_context;   /* mean number of keys a query sees; 0: unknown */
+    tp_dtype file_dtype; /* of the weights that a checkpoint's model/ stores */
+    tp_loader *loader;   /* of the training data, where there is one */
+    double avg_context;  /* mean number of keys a query sees; 0: unknown */
     uint64_t steps_per_epoch;
 
     tp_phases phases;
@@ -110,6 +110,8 @@ TP_CHECKED tp_status tp_trainer_chat_template(const trainer *t, tp_buf *file, co
 size_t tp_trainer_longest(const trainer *t); /* tokens of an example, at most */
 /* A forward-only session with the weights that the run began with. */
 TP_CHECKED tp_status tp_trainer_reference(trainer *t, tp_session **ret, tp_error *err);
+/* What that session will take, before there is memory for it. */
+TP_CHECKED tp_status tp_trainer_plan_reference(trainer *t, size_t *ret_bytes, tp_error *err);
 void tp_trainer_fingerprint(trainer *t, const char *text);
 
 /* trainer.c */
