@@ -268,17 +268,9 @@ static tp_status open_grpo(trainer *t, tp_error *err)
 static tp_status plan(trainer *t, tp_error *err)
 {
     grpo *g = t->own;
-    double cache = t->o->generation.cache_mib;
-    tp_dtype dtype = t->o->policy.precision == TP_PRECISION_BFLOAT16 ? TP_DTYPE_BF16 : TP_DTYPE_F32;
-    tp_engine_options options = {.backend = &tp_backend_cpu,
-                                 .threads = tp_trainer_threads(t->o),
-                                 .compute_dtype = dtype,
-                                 .cache_dtype = dtype,
-                                 .max_length = t->o->policy.max_total_sequence_length,
-                                 .max_running = t->o->generation.max_running,
-                                 .cache_bytes = isfinite(cache) ? (size_t)(cache * 1048576.0) : 0,
-                                 .n_tokens = tp_tokenizer_vocab_size(t->tokenizer),
-                                 .tokenizer = t->tokenizer};
+    tp_engine_options options = tp_trainer_engine_options(t->o);
+    options.n_tokens = tp_tokenizer_vocab_size(t->tokenizer);
+    options.tokenizer = t->tokenizer;
     TP_TRY(tp_engine_create(t->model, &options, tp_session_states(t->session), &g->engine, err));
     t->planned_peak += tp_exec_arena_bytes(tp_engine_exec(g->engine)) +
                        tp_exec_workspace_bytes(tp_engine_exec(g->engine));

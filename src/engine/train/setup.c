@@ -131,18 +131,49 @@ static tp_status force_isa(const tp_train_options *o, tp_error *err)
     return o->engine.isa > 0 ? tp_cpu_force_isa((tp_isa)(o->engine.isa - 1), err) : TP_OK;
 }
 
+tp_engine_options tp_trainer_engine_options(const tp_train_options *o)
+{
+    double cache = o->generation.cache_mib;
+    tp_dtype dtype = o->policy.precision == TP_PRECISION_BFLOAT16 ? TP_DTYPE_BF16 : TP_DTYPE_F32;
+    return (tp_engine_options){.backend = &tp_backend_cpu,
+                               .threads = tp_trainer_threads(o),
+                               .compute_dtype = dtype,
+                               .cache_dtype = dtype,
+                               .max_length = o->policy.max_total_sequence_length,
+                               .max_running = o->generation.max_running,
+                               .cache_bytes = isfinite(cache) ? (size_t)(cache * 1048576.0) : 0};
+}
+
+/* Declare what a generator would share with the session, so that it is part of the plan. */
+static tp_status plan_engine(const tp_train_options *o, const tp_model *model, tp_session *session,
+                             tp_error *err)
+{
+    tp_engine *engine;
+    tp_engine_options options = tp_trainer_engine_options(o);
+    if (o->algorithm != TP_ALGORITHM_GRPO)
+        return TP_OK;
+    TP_TRY(tp_engine_create(model, &options, tp_session_states(session), &engine, err));
+    tp_engine_free(engine);
+    return TP_OK;
+}
+
 tp_status tp_train_plan(const tp_train_options *options, tp_model **ret_model,
                         tp_session **ret_session, tp_error *err)
 {
     tp_model *model;
     TP_TRY(force_isa(options, err));
     TP_TRY(open_model(options, &model, err));
-    tp_status status = create_session(options, model, 0, false, NULL, ret_session, err);
+    tp_session *session = NULL;
+    tp_status status = create_session(options, model, 0, false, NULL, &session, err);
+    if (status == TP_OK)
+        status = plan_engine(options, model, session, err);
     if (status != TP_OK) {
+        tp_session_free(session);
         tp_model_free(model);
         return status;
     }
     *ret_model = model;
+    *ret_session = session;
     return TP_OK;
 }
 

@@ -11,6 +11,7 @@
 
 #include "engine/data/loader.h"
 #include "engine/data/tokenizer.h"
+#include "engine/generate/engine.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/run.h"
 #include "engine/train/schedule.h"
@@ -103,7 +104,8 @@ int64_t tp_trainer_token_budget(const tp_train_options *o);
  * multiples of this; 0: anywhere. */
 int32_t tp_trainer_alignment(const tp_train_options *o);
 bool tp_trainer_is_packed(const tp_train_options *o);
-bool tp_trainer_keep_going(void *user, uint64_t done, uint64_t total); /* user: the trainer */
+tp_engine_options tp_trainer_engine_options(const tp_train_options *o); /* without tokenizer */
+bool tp_trainer_keep_going(void *user, uint64_t done, uint64_t total);  /* user: the trainer */
 /* "default": NULL, the tokenizer's own; null: ""; a .jinja file's contents, in `file`. */
 TP_CHECKED tp_status tp_trainer_chat_template(const trainer *t, tp_buf *file, const char **ret,
                                               tp_error *err);
