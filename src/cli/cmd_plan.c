@@ -30,6 +30,7 @@ typedef struct {
     double micro_batches; /* per step, when every sequence has the full length */
     double micro_s, update_s;
     size_t data_bytes;
+    bool has_reference; /* a second model besides what is planned */
 } report;
 
 static double launches_seconds(const tp_exec *e, const tp_machine *m, tp_dtype dtype)
@@ -56,9 +57,14 @@ static void predict(report *r)
             launches_seconds(tp_session_exec(r->session, "train"), &r->machine, so->compute_dtype);
         r->update_s = r->plan.update_bytes / r->machine.update_bytes;
     }
+    r->has_reference = r->o->algorithm == TP_ALGORITHM_GRPO && r->o->loss.kl_penalty != 0 &&
+                       !r->o->grpo.skip_reference;
+    r->data_bytes = tp_microbatch_bytes((int32_t)so->tokens);
+    if (r->o->algorithm != TP_ALGORITHM_SFT)
+        return;
     /* Buffers of the training and validation loaders. */
     int64_t each = r->o->data.num_workers * r->o->data.prefetch_factor + 1;
-    r->data_bytes = 2 * (size_t)each * tp_microbatch_bytes((int32_t)so->tokens);
+    r->data_bytes *= 2 * (size_t)each;
 }
 
 static void print_text(const report *r)
@@ -83,6 +89,14 @@ static void print_text(const report *r)
     tp_table_memory(r->session, r->data_bytes, NULL, &out);
     tp_buf_addf(&out, "(activations: %s live at the worst moment)\n\n",
                 tp_human_bytes((double)r->plan.activation_live_bytes, a));
+    if (r->has_reference) {
+        bool bf16 = tp_session_get_options(r->session)->compute_dtype == TP_DTYPE_BF16;
+        double weights = (double)r->plan.bytes[TP_MEM_WEIGHTS] * (bf16 ? 1.5 : 1);
+        tp_buf_addf(&out,
+                    "The reference model (loss_fn.reference_policy_kl_penalty) takes its weights "
+                    "besides, about %s.\n\n",
+                    tp_human_bytes(weights, a));
+    }
     tp_buf_addf(&out, "micro-batch      %sFLOP, %s moved\n", tp_human_count(r->plan.train_flops, a),
                 tp_human_bytes(r->plan.train_bytes, b));
     tp_buf_addf(&out,

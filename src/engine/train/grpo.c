@@ -16,25 +16,25 @@ static tp_policy_loss loss_of(const tp_train_options *o)
                      : o->loss.on_policy_ratio ? TP_RATIO_ON_POLICY
                                                : TP_RATIO_TOKEN;
     int truncation = o->loss.truncation;
-    return (tp_policy_loss){
-        .ratio = ratio,
-        .clip_min = o->loss.clip_min,
-        .clip_max = o->loss.clip_max,
-        .dual_clip = o->loss.dual_clip,
-        .cispo = o->loss.cispo,
-        .token_level = o->loss.token_level,
-        .length_divisor = o->loss.length_divisor,
-        .correction = o->loss.correction,
-        .truncation = truncation == TP_OPT_UNSET_ENUM ? TP_TRUNCATE_NONE
-                                                      : (tp_truncation)(truncation + 1),
-        .truncate_min = o->loss.truncate_min,
-        .truncate_max = o->loss.truncate_max,
-        .kl_penalty = o->loss.kl_in_reward ? 0 : o->loss.kl_penalty,
-        .kl_type = (tp_kl_type)o->loss.kl_type,
-        .kl_input_clamp = o->loss.kl_input_clamp,
-        .kl_output_clamp = o->loss.kl_output_clamp,
-        .kl_from_generator = o->loss.kl_from_generator,
-        .positive_nll = o->loss.positive_nll};
+    return (tp_policy_loss){.ratio = ratio,
+                            .clip_min = o->loss.clip_min,
+                            .clip_max = o->loss.clip_max,
+                            .dual_clip = o->loss.dual_clip,
+                            .cispo = o->loss.cispo,
+                            .token_level = o->loss.token_level,
+                            .length_divisor = o->loss.length_divisor,
+                            .correction = o->loss.correction,
+                            .truncation = truncation == TP_OPT_UNSET_ENUM
+                                              ? TP_TRUNCATE_NONE
+                                              : (tp_truncation)(truncation + 1),
+                            .truncate_min = o->loss.truncate_min,
+                            .truncate_max = o->loss.truncate_max,
+                            .kl_penalty = o->loss.kl_in_reward ? 0 : o->loss.kl_penalty,
+                            .kl_type = (tp_kl_type)o->loss.kl_type,
+                            .kl_input_clamp = o->loss.kl_input_clamp,
+                            .kl_output_clamp = o->loss.kl_output_clamp,
+                            .kl_from_generator = o->loss.kl_from_generator,
+                            .positive_nll = o->loss.positive_nll};
 }
 
 static void choose_estimator(trainer *t)
@@ -197,8 +197,8 @@ static size_t arena_bytes(const trainer *t)
     double draws = t->o->grpo.dynamic_sampling
                        ? (double)t->o->grpo.dynamic_max_batches * t->o->grpo.batch_multiplier
                        : 1;
-    double prompts = fmax(draws * (double)t->o->grpo.num_prompts + 1,
-                          (double)t->o->grpo.val_batch_size);
+    double prompts =
+        fmax(draws * (double)t->o->grpo.num_prompts + 1, (double)t->o->grpo.val_batch_size);
     double samples = fmax(draws * (double)(t->o->grpo.num_prompts * t->o->grpo.num_generations),
                           (double)(t->o->grpo.val_batch_size * t->o->grpo.val_generations));
     double longest = (double)t->o->policy.max_total_sequence_length;
@@ -212,8 +212,8 @@ static tp_status open_sources(trainer *t, tp_error *err)
     grpo *g = t->own;
     const char *template_text;
     TP_TRY(tp_trainer_chat_template(t, &g->template_text, &template_text, err));
-    TP_TRY(tp_prompt_encoder_new(t->tokenizer, template_text, t->o->data.add_bos, &g->encoder,
-                                 err));
+    TP_TRY(
+        tp_prompt_encoder_new(t->tokenizer, template_text, t->o->data.add_bos, &g->encoder, err));
     TP_TRY(open_prompts(t, &t->o->data.train, TP_SPLIT_TRAIN, &g->prompts, err));
     TP_TRY(open_environment(t, &t->o->data.train, &g->env, err));
     TP_TRY(open_validation(t, err));
@@ -242,8 +242,7 @@ static void reserve_scratch(trainer *t)
     size_t batch = (size_t)t->o->policy.train_global_batch_size;
     g->sequences = calloc(batch, sizeof *g->sequences);
     g->trained = calloc(batch, sizeof *g->trained);
-    g->gradient =
-        calloc((size_t)t->o->policy.max_total_sequence_length + 1, sizeof *g->gradient);
+    g->gradient = calloc((size_t)t->o->policy.max_total_sequence_length + 1, sizeof *g->gradient);
     TP_ASSERT(g->sequences && g->trained && g->gradient);
 }
 
@@ -269,22 +268,16 @@ static tp_status open_grpo(trainer *t, tp_error *err)
 static tp_status plan(trainer *t, tp_error *err)
 {
     grpo *g = t->own;
-    double cache = t->o->generation.cache_mib;
-    tp_dtype dtype =
-        t->o->policy.precision == TP_PRECISION_BFLOAT16 ? TP_DTYPE_BF16 : TP_DTYPE_F32;
-    tp_engine_options options = {.backend = &tp_backend_cpu,
-                                 .threads = tp_trainer_threads(t->o),
-                                 .compute_dtype = dtype,
-                                 .cache_dtype = dtype,
-                                 .max_length = t->o->policy.max_total_sequence_length,
-                                 .max_running = t->o->generation.max_running,
-                                 .cache_bytes =
-                                     isfinite(cache) ? (size_t)(cache * 1048576.0) : 0,
-                                 .n_tokens = tp_tokenizer_vocab_size(t->tokenizer),
-                                 .tokenizer = t->tokenizer};
+    tp_engine_options options = tp_trainer_engine_options(t->o);
+    options.n_tokens = tp_tokenizer_vocab_size(t->tokenizer);
+    options.tokenizer = t->tokenizer;
     TP_TRY(tp_engine_create(t->model, &options, tp_session_states(t->session), &g->engine, err));
     t->planned_peak += tp_exec_arena_bytes(tp_engine_exec(g->engine)) +
                        tp_exec_workspace_bytes(tp_engine_exec(g->engine));
+    size_t reference = 0;
+    if (g->has_reference)
+        TP_TRY(tp_trainer_plan_reference(t, &reference, err));
+    t->planned_peak += reference;
     return TP_OK;
 }
 
@@ -433,11 +426,10 @@ static void record_validation(trainer *t, const val_sums *s, double seconds)
         {"validation/num_prompts", (double)s->prompts},
         {"validation/num_samples", (double)s->judged},
         {"validation/num_excluded", n - (double)s->judged},
-        {"validation/truncation_rate",
-         n > 0 ? (double)(s->counts.by_finish[TP_FINISH_LENGTH] +
-                          s->counts.by_finish[TP_FINISH_CAPACITY]) /
-                     n
-               : NAN},
+        {"validation/truncation_rate", n > 0 ? (double)(s->counts.by_finish[TP_FINISH_LENGTH] +
+                                                        s->counts.by_finish[TP_FINISH_CAPACITY]) /
+                                                   n
+                                             : NAN},
         {"timing/validation/total_validation_time", seconds}};
     tp_trainer_record_validation(t, metrics, sizeof metrics / sizeof *metrics);
     if (t->val_accuracy >= t->o->grpo.stop_threshold && !t->reached_goal) {

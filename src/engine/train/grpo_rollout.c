@@ -196,8 +196,8 @@ static tp_status judge(trainer *t, const grpo_draw *d, const asked *asked_list, 
 static void summarise_groups(trainer *t, grpo_rollout *r, uint32_t first_group)
 {
     const grpo *g = t->own;
-    double *rewards = calloc(2 * (size_t)t->o->grpo.num_generations + 2 * r->n_samples,
-                             sizeof *rewards);
+    double *rewards =
+        calloc(2 * (size_t)t->o->grpo.num_generations + 2 * r->n_samples, sizeof *rewards);
     bool *valid = calloc(r->n_samples + 1, sizeof *valid);
     TP_ASSERT(rewards && valid);
     for (uint32_t k = first_group; k < r->n_groups; k++) {
@@ -285,8 +285,8 @@ static tp_status generate(trainer *t, const grpo_draw *d, asked *asked_list,
     return TP_OK;
 }
 
-static tp_status generate_all(trainer *t, const grpo_draw *draw, grpo_rollout *to,
-                              grpo_counts *counts, tp_error *err)
+tp_status tp_grpo_generate(trainer *t, const grpo_draw *draw, grpo_rollout *to, grpo_counts *counts,
+                           tp_error *err)
 {
     TP_ZONE("generation");
     grpo *g = t->own;
@@ -321,9 +321,9 @@ tp_status tp_grpo_generate(trainer *t, const grpo_draw *draw, grpo_rollout *to,
 /* Drop groups that teach nothing, and those beyond what the step needs. */
 static void keep_useful(grpo *g, grpo_rollout *r, uint32_t first_group, uint32_t wanted)
 {
-    uint32_t groups = first_group, samples = first_group ? r->groups[first_group - 1].first +
-                                                               r->groups[first_group - 1].n
-                                                         : 0;
+    uint32_t groups = first_group,
+             samples =
+                 first_group ? r->groups[first_group - 1].first + r->groups[first_group - 1].n : 0;
     for (uint32_t k = first_group; k < r->n_groups; k++) {
         grpo_group group = r->groups[k];
         if (group.stats.is_flat)
@@ -350,8 +350,7 @@ static void choose_prompts(const trainer *t, uint64_t drawn, uint64_t *indices, 
     uint64_t count = tp_prompts_count(g->prompts), seed = (uint64_t)t->o->seed;
     for (uint32_t i = 0; i < n; i++) {
         uint64_t epoch = (drawn + i) / count, at = (drawn + i) % count;
-        indices[i] =
-            t->o->data.shuffle ? tp_permute(seed, STREAM_EPOCH + epoch, count, at) : at;
+        indices[i] = t->o->data.shuffle ? tp_permute(seed, STREAM_EPOCH + epoch, count, at) : at;
     }
 }
 

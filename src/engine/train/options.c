@@ -125,12 +125,9 @@ const char *tp_algorithm_name(tp_algorithm algorithm) { return algorithm_names[a
 static const struct {
     const char *prefix;
     tp_algorithm algorithm;
-} own_sections[] = {{"sft.", TP_ALGORITHM_SFT},
-                    {"dpo.", TP_ALGORITHM_DPO},
-                    {"grpo.", TP_ALGORITHM_GRPO},
-                    {"loss_fn.", TP_ALGORITHM_GRPO},
-                    {"env", TP_ALGORITHM_GRPO},
-                    {"policy.generation.", TP_ALGORITHM_GRPO}};
+} own_sections[] = {{"sft.", TP_ALGORITHM_SFT},   {"dpo.", TP_ALGORITHM_DPO},
+                    {"grpo.", TP_ALGORITHM_GRPO}, {"loss_fn.", TP_ALGORITHM_GRPO},
+                    {"env", TP_ALGORITHM_GRPO},   {"policy.generation.", TP_ALGORITHM_GRPO}};
 
 static bool belongs(const char *key, tp_algorithm algorithm)
 {
@@ -196,12 +193,13 @@ tp_status tp_train_algorithm(const tp_config *config, tp_algorithm *ret, tp_erro
 static void choose_loop(tp_train_options *o)
 {
     tp_loop_options *l = &o->loop;
-#define LOOP_OF(s)                                                                              \
-    *l = (tp_loop_options){.max_num_epochs = o->s.max_num_epochs,                               \
-                           .max_num_steps = o->s.max_num_steps,                                 \
-                           .val_period = o->s.val_period,                                       \
-                           .val_at_start = o->s.val_at_start,                                   \
-                           .val_at_end = o->s.val_at_end}
+#define LOOP_OF(s)                                                                  \
+    *l = (tp_loop_options)                                                          \
+    {                                                                               \
+        .max_num_epochs = o->s.max_num_epochs, .max_num_steps = o->s.max_num_steps, \
+        .val_period = o->s.val_period, .val_at_start = o->s.val_at_start,           \
+        .val_at_end = o->s.val_at_end                                               \
+    }
     if (o->algorithm == TP_ALGORITHM_GRPO) {
         LOOP_OF(grpo);
         return;

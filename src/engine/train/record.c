@@ -35,8 +35,7 @@ static double ceiling(const trainer *t)
     const tp_machine *m = t->hooks->machine;
     if (!m)
         return NAN;
-    return t->o->policy.precision == TP_PRECISION_BFLOAT16 ? m->gemm_bf16_flops
-                                                           : m->gemm_f32_flops;
+    return t->o->policy.precision == TP_PRECISION_BFLOAT16 ? m->gemm_bf16_flops : m->gemm_f32_flops;
 }
 
 /* ---- events ---- */
@@ -267,8 +266,8 @@ static void put_identity(trainer *t, tp_json_w *w, const char *state)
     put_i64(w, "max_steps", t->max_steps);
     put_i64(w, "seed", t->o->seed);
     put_str(w, "algorithm", tp_algorithm_name(t->o->algorithm));
-    put_str(w, "model", t->o->policy.model_name ? t->o->policy.model_name
-                                                : t->o->policy.model_config);
+    put_str(w, "model",
+            t->o->policy.model_name ? t->o->policy.model_name : t->o->policy.model_config);
     put_str(w, "temper", TEMPER_VERSION);
     tp_wall_iso(t->started_wall, iso);
     put_str(w, "attempt_started", iso);

@@ -61,7 +61,7 @@ bool tp_trainer_is_packed(const tp_train_options *o)
 int32_t tp_trainer_alignment(const tp_train_options *o)
 {
     return o->algorithm == TP_ALGORITHM_DPO && o->policy.precision == TP_PRECISION_BFLOAT16 ? 64
-                                                                                           : 0;
+                                                                                            : 0;
 }
 
 static int64_t asked_budget(const tp_train_options *o)
@@ -93,8 +93,8 @@ static tp_status open_model(const tp_train_options *o, tp_model **ret, tp_error 
 }
 
 static tp_status create_session(const tp_train_options *o, const tp_model *model,
-                                double avg_context, bool forward_only,
-                                const tp_train_hooks *hooks, tp_session **ret, tp_error *err)
+                                double avg_context, bool forward_only, const tp_train_hooks *hooks,
+                                tp_session **ret, tp_error *err)
 {
     static const char *const every_pass[] = {"cse",      "dce",       "fuse",
                                              "schedule", "recompute", "autocast"};
@@ -131,18 +131,49 @@ static tp_status force_isa(const tp_train_options *o, tp_error *err)
     return o->engine.isa > 0 ? tp_cpu_force_isa((tp_isa)(o->engine.isa - 1), err) : TP_OK;
 }
 
+tp_engine_options tp_trainer_engine_options(const tp_train_options *o)
+{
+    double cache = o->generation.cache_mib;
+    tp_dtype dtype = o->policy.precision == TP_PRECISION_BFLOAT16 ? TP_DTYPE_BF16 : TP_DTYPE_F32;
+    return (tp_engine_options){.backend = &tp_backend_cpu,
+                               .threads = tp_trainer_threads(o),
+                               .compute_dtype = dtype,
+                               .cache_dtype = dtype,
+                               .max_length = o->policy.max_total_sequence_length,
+                               .max_running = o->generation.max_running,
+                               .cache_bytes = isfinite(cache) ? (size_t)(cache * 1048576.0) : 0};
+}
+
+/* Declare what a generator would share with the session, so that it is part of the plan. */
+static tp_status plan_engine(const tp_train_options *o, const tp_model *model, tp_session *session,
+                             tp_error *err)
+{
+    tp_engine *engine;
+    tp_engine_options options = tp_trainer_engine_options(o);
+    if (o->algorithm != TP_ALGORITHM_GRPO)
+        return TP_OK;
+    TP_TRY(tp_engine_create(model, &options, tp_session_states(session), &engine, err));
+    tp_engine_free(engine);
+    return TP_OK;
+}
+
 tp_status tp_train_plan(const tp_train_options *options, tp_model **ret_model,
                         tp_session **ret_session, tp_error *err)
 {
     tp_model *model;
     TP_TRY(force_isa(options, err));
     TP_TRY(open_model(options, &model, err));
-    tp_status status = create_session(options, model, 0, false, NULL, ret_session, err);
+    tp_session *session = NULL;
+    tp_status status = create_session(options, model, 0, false, NULL, &session, err);
+    if (status == TP_OK)
+        status = plan_engine(options, model, session, err);
     if (status != TP_OK) {
+        tp_session_free(session);
         tp_model_free(model);
         return status;
     }
     *ret_model = model;
+    *ret_session = session;
     return TP_OK;
 }
 
@@ -207,8 +238,9 @@ static tp_status open_tokenizer(trainer *t, tp_error *err)
     else if (t->o->policy.tokenizer_name)
         snprintf(t->tokenizer_dir, sizeof t->tokenizer_dir, "%s", t->o->policy.tokenizer_name);
     else
-        return tp_fail(err, TP_ERR_CONFIG, "policy.tokenizer.name=DIR is needed: a folder with "
-                                           "tokenizer.json");
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "policy.tokenizer.name=DIR is needed: a folder with "
+                       "tokenizer.json");
     TP_TRY(tp_tokenizer_load(t->tokenizer_dir, &t->tokenizer, err));
     int32_t vocab = tp_tokenizer_vocab_size(t->tokenizer);
     if (vocab > info->vocab)
@@ -222,8 +254,7 @@ static tp_status open_tokenizer(trainer *t, tp_error *err)
 /* ---- data ---- */
 
 /* "default": the tokenizer's own; null: none; a path of a .jinja file; or the text. */
-tp_status tp_trainer_chat_template(const trainer *t, tp_buf *file, const char **ret,
-                                   tp_error *err)
+tp_status tp_trainer_chat_template(const trainer *t, tp_buf *file, const char **ret, tp_error *err)
 {
     const char *text = t->o->policy.chat_template;
     *ret = text;
@@ -286,12 +317,13 @@ static tp_status check_resume(const trainer *t, const tp_train_state *saved, con
                               tp_error *err)
 {
     if (strcmp(saved->model_fingerprint, t->state.model_fingerprint) != 0)
-        return tp_fail(err, TP_ERR_CONFIG, "'%s' was saved from another model: its weights have "
-                                           "other names or shapes",
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "'%s' was saved from another model: its weights have "
+                       "other names or shapes",
                        path);
     if (saved->seed != t->state.seed)
-        return tp_fail(err, TP_ERR_CONFIG, "'%s' was saved with seed %llu, this run has %llu",
-                       path, (unsigned long long)saved->seed, (unsigned long long)t->state.seed);
+        return tp_fail(err, TP_ERR_CONFIG, "'%s' was saved with seed %llu, this run has %llu", path,
+                       (unsigned long long)saved->seed, (unsigned long long)t->state.seed);
     if (strcmp(saved->data_fingerprint, t->state.data_fingerprint) != 0)
         return tp_fail(err, TP_ERR_CONFIG,
                        "'%s' was saved with other data, tokenizer, batch size or packing: resuming "
@@ -331,6 +363,17 @@ static void draw_weights(const trainer *t, tp_session *session)
     double std = t->o->policy.init_std;
     tp_model_init_random(t->model, tp_session_states(session), (uint64_t)t->o->seed,
                          isfinite(std) ? std : 0);
+}
+
+tp_status tp_trainer_plan_reference(trainer *t, size_t *ret_bytes, tp_error *err)
+{
+    tp_session *s;
+    tp_session_plan plan;
+    TP_TRY(create_session(t->o, t->model, t->avg_context, true, NULL, &s, err));
+    tp_session_get_plan(s, &plan);
+    *ret_bytes = plan.peak_bytes;
+    tp_session_free(s);
+    return TP_OK;
 }
 
 tp_status tp_trainer_reference(trainer *t, tp_session **ret, tp_error *err)
@@ -403,8 +446,7 @@ tp_status tp_trainer_open(trainer *t, tp_error *err)
         tp_trainer_notice(t, "%s", notice);
     TP_TRY(open_model(t->o, &t->model, err));
     TP_TRY(tp_run_open(t->o->run_dir, t->hooks->resume, &t->run, err));
-    snprintf(t->checkpoint_dir, sizeof t->checkpoint_dir, "%s",
-             t->o->checkpointing.checkpoint_dir);
+    snprintf(t->checkpoint_dir, sizeof t->checkpoint_dir, "%s", t->o->checkpointing.checkpoint_dir);
     TP_TRY(tp_checkpoint_clean(t->checkpoint_dir, err));
     TP_TRY(open_tokenizer(t, err));
     tp_model_fingerprint(t->model, t->state.model_fingerprint);

@@ -16,40 +16,37 @@ typedef struct {
 
 /* ---- data ---- */
 
-static const char *either(const char *a, const char *b)
-{
-    return a ? a : b;
-}
+static const char *either(const char *a, const char *b) { return a ? a : b; }
 
 static tp_dataset_options dataset_options(const trainer *t, const tp_data_source_options *source,
                                           const char *template_text)
 {
     const tp_data_source_options *f = &t->o->data.fallback;
     double split = source->split_validation_size;
-    return (tp_dataset_options){
-        .data_path = source->data_path,
-        .input_key = either(source->input_key, f->input_key),
-        .output_key = either(source->output_key, f->output_key),
-        .prompt_key = either(source->prompt_key, f->prompt_key),
-        .chat_key = either(source->chat_key, f->chat_key),
-        .text_key = either(source->text_key, f->text_key),
-        .tool_key = either(source->tool_key, f->tool_key),
-        .system_key = either(source->system_key, f->system_key),
-        .prompt_file = either(source->prompt_file, f->prompt_file),
-        .system_prompt_file = either(source->system_prompt_file, f->system_prompt_file),
-        .separator = either(source->separator, f->separator),
-        .chat_template = template_text,
-        .only_unmask_final = t->o->sft.only_unmask_final,
-        .add_bos = t->o->data.add_bos,
-        .add_eos = t->o->data.add_eos,
-        .max_seq_length = tp_trainer_longest(t),
-        .split_validation_size = isfinite(split) ? split : 0,
-        .seed = (uint64_t)t->o->seed,
-        .skip_bad = t->o->data.skip_bad_rows,
-        .cache_dir = t->o->data.cache_dir,
-        .fallback_dir = tp_run_dir(t->run),
-        .progress = tp_trainer_keep_going,
-        .user = (void *)(uintptr_t)t};
+    return (tp_dataset_options){.data_path = source->data_path,
+                                .input_key = either(source->input_key, f->input_key),
+                                .output_key = either(source->output_key, f->output_key),
+                                .prompt_key = either(source->prompt_key, f->prompt_key),
+                                .chat_key = either(source->chat_key, f->chat_key),
+                                .text_key = either(source->text_key, f->text_key),
+                                .tool_key = either(source->tool_key, f->tool_key),
+                                .system_key = either(source->system_key, f->system_key),
+                                .prompt_file = either(source->prompt_file, f->prompt_file),
+                                .system_prompt_file =
+                                    either(source->system_prompt_file, f->system_prompt_file),
+                                .separator = either(source->separator, f->separator),
+                                .chat_template = template_text,
+                                .only_unmask_final = t->o->sft.only_unmask_final,
+                                .add_bos = t->o->data.add_bos,
+                                .add_eos = t->o->data.add_eos,
+                                .max_seq_length = tp_trainer_longest(t),
+                                .split_validation_size = isfinite(split) ? split : 0,
+                                .seed = (uint64_t)t->o->seed,
+                                .skip_bad = t->o->data.skip_bad_rows,
+                                .cache_dir = t->o->data.cache_dir,
+                                .fallback_dir = tp_run_dir(t->run),
+                                .progress = tp_trainer_keep_going,
+                                .user = (void *)(uintptr_t)t};
 }
 
 static tp_status send_example(const trainer *t, tp_error *err)
@@ -81,8 +78,9 @@ static tp_status open_data(trainer *t, tp_error *err)
     tp_pool *pool = NULL;
     tp_status status = tp_pool_create(&pool, tp_trainer_threads(t->o), err);
     if (status == TP_OK && !options.arithmetic && !options.data_path)
-        status = tp_fail(err, TP_ERR_CONFIG, "data.train.data_path=FILE is needed: a JSONL file "
-                                             "(or data.train.dataset_name=arithmetic)");
+        status = tp_fail(err, TP_ERR_CONFIG,
+                         "data.train.data_path=FILE is needed: a JSONL file "
+                         "(or data.train.dataset_name=arithmetic)");
     if (status == TP_OK)
         status = tp_dataset_open(&options, t->tokenizer, pool, &s->data, err);
     if (status == TP_OK && !options.arithmetic && t->o->data.validation.data_path) {
@@ -243,10 +241,9 @@ static tp_status validate(trainer *t, tp_error *err)
             tokens += (int64_t)mb->step_trained;
     }
     t->val_loss = tokens ? sum / (double)tokens : NAN;
-    const tp_metric metrics[] = {
-        {"validation/val_loss", t->val_loss},
-        {"validation/global_valid_toks", (double)tokens},
-        {"timing/validation/total_validation_time", tp_clock_s() - start}};
+    const tp_metric metrics[] = {{"validation/val_loss", t->val_loss},
+                                 {"validation/global_valid_toks", (double)tokens},
+                                 {"timing/validation/total_validation_time", tp_clock_s() - start}};
     tp_trainer_record_validation(t, metrics, sizeof metrics / sizeof *metrics);
     return TP_OK;
 }

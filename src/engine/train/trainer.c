@@ -141,9 +141,8 @@ static tp_status save(trainer *t, tp_error *err)
     uint64_t bytes = 0;
     t->state.metric = ranking_metric(t);
     if (!isnan(t->state.metric) &&
-        (isnan(t->state.best_metric) ||
-         (higher ? t->state.metric > t->state.best_metric
-                 : t->state.metric < t->state.best_metric))) {
+        (isnan(t->state.best_metric) || (higher ? t->state.metric > t->state.best_metric
+                                                : t->state.metric < t->state.best_metric))) {
         t->state.best_metric = t->state.metric;
         t->state.best_step = t->state.step;
     }
@@ -155,18 +154,15 @@ static tp_status save(trainer *t, tp_error *err)
     t->last_checkpoint_step = t->state.step;
     t->checkpoint_bytes = bytes ? bytes : t->checkpoint_bytes;
     int64_t keep = t->o->checkpointing.keep_top_k;
-    TP_TRY(tp_checkpoint_prune(t->checkpoint_dir, keep == TP_OPT_UNSET_INT ? 0 : keep, higher,
-                               err));
+    TP_TRY(
+        tp_checkpoint_prune(t->checkpoint_dir, keep == TP_OPT_UNSET_INT ? 0 : keep, higher, err));
     tp_phases_enter(&t->phases, before);
     tp_train_event event = tp_trainer_event(t, TP_EVENT_CHECKPOINT);
     tp_trainer_send(t, &event);
     return TP_OK;
 }
 
-static bool is_due(int64_t step, int64_t period)
-{
-    return period > 0 && step % period == 0;
-}
+static bool is_due(int64_t step, int64_t period) { return period > 0 && step % period == 0; }
 
 static tp_status after_step(trainer *t, tp_error *err)
 {

@@ -16,14 +16,14 @@
 #include "engine/train/session.h"
 
 typedef enum {
-    TP_EVENT_EXAMPLE,    /* text: detected schema and one rendered example with its mask */
-    TP_EVENT_PLAN,       /* the session is planned and allocated; `plan` is set */
-    TP_EVENT_START,      /* training begins (or goes on) */
+    TP_EVENT_EXAMPLE, /* text: detected schema and one rendered example with its mask */
+    TP_EVENT_PLAN,    /* the session is planned and allocated; `plan` is set */
+    TP_EVENT_START,   /* training begins (or goes on) */
     TP_EVENT_STEP,
     TP_EVENT_VALIDATION,
     TP_EVENT_CHECKPOINT,
-    TP_EVENT_NOTICE,     /* text: something the user should know */
-    TP_EVENT_FINISHED    /* whatever the outcome */
+    TP_EVENT_NOTICE,  /* text: something the user should know */
+    TP_EVENT_FINISHED /* whatever the outcome */
 } tp_event_kind;
 
 /* The state of a run as a display wants it; unknown numbers are NaN. */
@@ -44,13 +44,13 @@ typedef struct {
     double accuracy, margin; /* DPO: of the step's pairs; margin of rewards times beta */
     double val_accuracy;
     double best_reward;
-    double step_s, wait_s;            /* wait: for data */
+    double step_s, wait_s; /* wait: for data */
     double trained_tokens_per_s, used_tokens_per_s;
     double mfu;
     double elapsed_s, eta_s, eta_low_s, eta_high_s;
-    double phase_s[TP_TIME_COUNT];    /* so far */
+    double phase_s[TP_TIME_COUNT]; /* so far */
     size_t memory_bytes, memory_peak_bytes, memory_planned_bytes;
-    int64_t last_checkpoint_step;     /* -1: none */
+    int64_t last_checkpoint_step; /* -1: none */
     size_t checkpoint_bytes;
     int64_t skipped;
     const tp_session *session;        /* for tables; NULL before the plan */
@@ -69,16 +69,15 @@ typedef struct {
 } tp_train_hooks;
 
 typedef struct {
-    int64_t steps;      /* done in total */
+    int64_t steps; /* done in total */
     double final_loss, val_loss;
     double val_accuracy; /* DPO, GRPO */
-    tp_status status;   /* why it ended */
+    tp_status status;    /* why it ended */
 } tp_train_result;
 
 /* `config` is bound to `options` already. */
 TP_CHECKED tp_status tp_train_run(const tp_config *config, const tp_train_options *options,
-                                  const tp_train_hooks *hooks, tp_train_result *ret,
-                                  tp_error *err);
+                                  const tp_train_hooks *hooks, tp_train_result *ret, tp_error *err);
 
 /* The session of a configuration without running it: for `temper plan`. */
 TP_CHECKED tp_status tp_train_plan(const tp_train_options *options, tp_model **ret_model,

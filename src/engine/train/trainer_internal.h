@@ -12,6 +12,7 @@
 
 #include "engine/data/loader.h"
 #include "engine/data/tokenizer.h"
+#include "engine/generate/engine.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/custom_metrics.h"
 #include "engine/train/profile.h"
@@ -67,9 +68,9 @@ struct trainer {
     tp_schedule schedule;
     char tokenizer_dir[2100]; /* folder whose files go into checkpoints; "" = none */
     char checkpoint_dir[2100];
-    tp_dtype file_dtype;  /* of the weights that a checkpoint's model/ stores */
-    tp_loader *loader;    /* of the training data, where there is one */
-    double avg_context;   /* mean number of keys a query sees; 0: unknown */
+    tp_dtype file_dtype; /* of the weights that a checkpoint's model/ stores */
+    tp_loader *loader;   /* of the training data, where there is one */
+    double avg_context;  /* mean number of keys a query sees; 0: unknown */
     uint64_t steps_per_epoch;
 
     tp_phases phases;
@@ -108,13 +109,16 @@ int64_t tp_trainer_token_budget(const tp_train_options *o);
  * multiples of this; 0: anywhere. */
 int32_t tp_trainer_alignment(const tp_train_options *o);
 bool tp_trainer_is_packed(const tp_train_options *o);
-bool tp_trainer_keep_going(void *user, uint64_t done, uint64_t total); /* user: the trainer */
+tp_engine_options tp_trainer_engine_options(const tp_train_options *o); /* without tokenizer */
+bool tp_trainer_keep_going(void *user, uint64_t done, uint64_t total);  /* user: the trainer */
 /* "default": NULL, the tokenizer's own; null: ""; a .jinja file's contents, in `file`. */
 TP_CHECKED tp_status tp_trainer_chat_template(const trainer *t, tp_buf *file, const char **ret,
                                               tp_error *err);
 size_t tp_trainer_longest(const trainer *t); /* tokens of an example, at most */
 /* A forward-only session with the weights that the run began with. */
 TP_CHECKED tp_status tp_trainer_reference(trainer *t, tp_session **ret, tp_error *err);
+/* What that session will take, before there is memory for it. */
+TP_CHECKED tp_status tp_trainer_plan_reference(trainer *t, size_t *ret_bytes, tp_error *err);
 void tp_trainer_fingerprint(trainer *t, const char *text);
 
 /* trainer.c */

@@ -356,8 +356,8 @@ static void every_recipe_binds(void **state)
     assert_non_null(dir);
     int n = 0;
     for (struct dirent *entry; (entry = readdir(dir));) {
-        if (!tp_str_ends(entry->d_name, ".yaml"))
-            continue;
+        if (!tp_str_ends(entry->d_name, ".yaml") || tp_str_ends(entry->d_name, "-eval.yaml"))
+            continue; /* those of evaluations have keys of their own */
         char path[300];
         snprintf(path, sizeof path, "recipes/%s", entry->d_name);
         load(path);
@@ -373,7 +373,7 @@ static void every_recipe_binds(void **state)
         n++;
     }
     closedir(dir);
-    assert_true(n >= 3);
+    assert_true(n >= 7);
 }
 
 static void recipes_say_what_has_to_be_set(void **state)

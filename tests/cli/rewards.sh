@@ -1,0 +1,110 @@
+# GRPO and DPO as a user meets them: what cannot be, what is left out and counted, what stops a run.
+. "$SOURCE/tests/cli/lib.sh"
+make_model
+cat >rows.jsonl <<'END'
+{"question": "the quick", "answer": "#### 1"}
+{"question": "brown fox", "answer": "#### 2"}
+{"question": "jumps over", "answer": "#### 3"}
+{"question": "the lazy dog", "answer": "#### 4"}
+END
+cat >judge.sh <<'END'
+while read -r line; do
+    id=$(printf '%s' "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
+    case $((id % 4)) in
+    0) echo "{\"id\":$id,\"reward\":1}" ;;
+    1) echo "{\"id\":$id,\"reward\":0}" ;;
+    2) echo "{\"id\":$id,\"reward\":NaN}" ;;
+    3) echo "{\"id\":$id,\"verdict\":\"nice\"}" ;;
+    esac
+done
+END
+cat >grpo.yaml <<'END'
+grpo: {num_prompts_per_step: 2, num_generations_per_prompt: 4, max_num_steps: 2, val_period: 0}
+policy:
+  model_name: model
+  tokenizer: {chat_template: null}
+  train_micro_batch_size: 4
+  max_total_sequence_length: 32
+  generation: {max_new_tokens: 4}
+loss_fn: {reference_policy_kl_penalty: 0}
+env: {mine: {type: program, command: [sh, judge.sh], timeout: 10, num_workers: 1}}
+data: {train: {data_path: rows.jsonl}}
+END
+metric() { # RUN STEP TAG
+    sed -n 's|.*"step":'"$2"',"axis":"train".*"'"$3"'":\([-0-9.eNa"]*\).*|\1|p' "runs/$1/metrics.jsonl"
+}
+
+# What cannot be is said with its place.
+run train grpo.yaml dpo.max_num_steps=3
+expect 2 "a run is one of the two"
+run train grpo.yaml policy.train_global_batch_size=3
+expect 2 "does not divide the 8 answers of a rollout"
+run train grpo.yaml loss_fn.sequence_level_importance_ratios=true
+expect 2 "token_level_loss=false"
+run train grpo.yaml grpo.adv_estimator.name=gae
+expect 2 "is not one of grpo, rloo, dr_grpo, reinforce_plus_plus, raw_reward"
+run train grpo.yaml grpo.num_generation_per_prompt=3
+expect 2 "num_generations_per_prompt"
+run train grpo.yaml env=null
+expect 2 "nothing says what an answer is worth"
+
+# A judge that says NaN or nonsense: those answers are left out and counted, the others are learned from.
+run train --quiet grpo.yaml run.name=judged
+expect 0
+is "rewards" "$(metric judged 1 rollout/rewards/ok)" 4
+is "not a number" "$(metric judged 1 rollout/rewards/nan)" 2
+is "nonsense" "$(metric judged 1 rollout/rewards/nonsense)" 2
+is "mean of the rewards that there are" "$(metric judged 1 train/reward)" 0.5
+is "trained answers" "$(metric judged 1 train/num_valid_samples)" 4
+grep -q '"status":"nan","reward":"NaN"' runs/judged/samples/step-1.jsonl || fail "samples do not say what had no verdict"
+
+# Rewards that are all equal: nothing to learn, and that is said; the run goes on.
+run train --quiet grpo.yaml run.name=equal '~env.mine' 'env.exact={}'
+expect 0
+is "groups of zero spread" "$(metric equal 1 rollout/zero_spread_groups)" 1
+is "gradient of nothing" "$(metric equal 1 train/grad_norm)" 0
+
+# Prompts that leave no room to answer are left out; a cache that holds one answer makes the others wait.
+printf '{"question": "%s", "answer": "1"}\n' "$(seq -s ' ' 100)" >>rows.jsonl
+run train --quiet grpo.yaml run.name=long grpo.num_prompts_per_step=5 policy.train_global_batch_size=20
+expect 0
+is "prompts left out" "$(metric long 1 rollout/prompts_left_out)" 1
+run train --quiet grpo.yaml run.name=many policy.precision=float32 logger.samples=-1
+expect 0
+run train --quiet grpo.yaml run.name=small policy.precision=float32 logger.samples=-1 policy.generation.max_running=1
+expect 0
+is "answers at once" "$(metric small 1 generation/peak_running)" 1
+cut -d, -f1-6 runs/many/samples/step-1.jsonl >many
+cut -d, -f1-6 runs/small/samples/step-1.jsonl >small
+cmp many small || fail "answers depend on how many are generated at once"
+
+# Variants of the loss and of the advantages all run; old log-probabilities are needed only with several updates.
+for variant in "grpo.adv_estimator.name=rloo" "grpo.adv_estimator.name=reinforce_plus_plus loss_fn.reference_policy_kl_penalty=0.1 loss_fn.use_kl_in_reward=true" \
+    "grpo.adv_estimator.name=dr_grpo loss_fn.length_divisor=4" "loss_fn.sequence_level_importance_ratios=true loss_fn.token_level_loss=false" \
+    "loss_fn.use_cispo=true policy.train_global_batch_size=4" "loss_fn.disable_ppo_ratio=true" "loss_fn.force_on_policy_ratio=true" \
+    "loss_fn.use_importance_sampling_correction=true loss_fn.truncated_importance_sampling_type=tis loss_fn.truncated_importance_sampling_ratio=2" \
+    "grpo.use_dynamic_sampling=true grpo.dynamic_sampling_max_gen_batches=2" "grpo.overlong_filtering=true" \
+    "grpo.seq_logprob_error_threshold=1.5 grpo.reward_scaling.enabled=true grpo.reward_shaping.enabled=true" \
+    "policy.sequence_packing.enabled=false"; do
+    rm -rf runs/variant
+    # shellcheck disable=SC2086
+    run train --quiet grpo.yaml run.name=variant grpo.max_num_steps=1 $variant
+    expect 0
+done
+
+# DPO: malformed pairs are named, or left out and counted.
+cat >pairs.jsonl <<'END'
+{"prompt": "the quick", "chosen": " brown", "rejected": " dog"}
+{"prompt": "the quick", "chosen": 7, "rejected": " dog"}
+{"prompt": "the lazy", "chosen": " dog", "rejected": " fox"}
+END
+dpo="dpo.max_num_steps=1 policy.model_name=model policy.tokenizer.chat_template=null policy.max_total_sequence_length=32
+     data.train.data_path=pairs.jsonl"
+# shellcheck disable=SC2086
+run train --quiet $dpo run.name=bad
+expect 2 "pairs.jsonl:2:" "\"chosen\" is a number"
+# shellcheck disable=SC2086
+run train --progress plain $dpo run.name=pairs data.skip_bad_rows=1
+expect 0
+expect_out "2 pairs (prompt, chosen, rejected)" "1 rows left out because they are malformed" "reference log-probabilities of 2 pairs: computed"
+finish
