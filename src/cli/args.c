@@ -7,7 +7,7 @@
 #include "base/cpu.h"
 #include "cli/cli.h"
 
-enum { FIRST_KEY = 0x1000, MAX_FLAGS = 40, STATUS_HELP = -2, STATUS_BAD = -1 };
+enum { FIRST_KEY = 0x1000, MAX_FLAGS = 64, STATUS_HELP = -2, STATUS_BAD = -1 };
 
 typedef struct {
     const tp_usage *usage;

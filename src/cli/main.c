@@ -43,7 +43,8 @@ static void bound_spinning(char **argv)
 static bool computes(const char *command)
 {
     return strcmp(command, "train") == 0 || strcmp(command, "generate") == 0 ||
-           strcmp(command, "eval") == 0 || strcmp(command, "doctor") == 0;
+           strcmp(command, "eval") == 0 || strcmp(command, "doctor") == 0 ||
+           strcmp(command, "bench") == 0 || strcmp(command, "profile") == 0;
 }
 
 int main(int argc, char **argv)
