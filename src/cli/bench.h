@@ -56,6 +56,8 @@ int tp_bench_show_history(int argc, char **argv);
 /* The plan of a measurement; `n_family` comparisons are judged together. */
 tp_bench_plan tp_bench_make_plan(const tp_bench_flags *f, bool compares, size_t n_family,
                                  double budget_s);
+/* From now on SIGINT and SIGTERM end what is being measured, and then the command. */
+void tp_bench_catch_signals(void);
 /* Who, where and when; settings. */
 void tp_bench_describe(tp_bench_report *r, const tp_bench_flags *f);
 

@@ -18,7 +18,7 @@ static tp_status run(const char *folder, const char *const *argv, const char *do
 {
     tp_buf text = {0};
     tp_process_usage usage;
-    tp_command command = {
+    tp_process_command command = {
         .argv = argv, .folder = folder, .timeout_s = limit_s, .keep_output = !out};
     tp_status status = tp_process_read(&command, MAX_LOG, &text, &usage, err);
     if (status == TP_OK && (usage.has_timed_out || usage.exit_status != 0)) {

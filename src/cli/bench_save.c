@@ -121,7 +121,7 @@ static tp_status record_result(tp_history *h, int64_t session, const tp_bench_re
                              .work = (int64_t)result->work,
                              .rounds = (int64_t)result->rounds,
                              .order = result->order,
-                             .verdict = tp_verdict_name(result->verdict),
+                             .verdict = tp_bench_verdict_name(result->verdict),
                              .message = result->message};
     int64_t id;
     TP_TRY(tp_history_add_result(h, session, &row, &id, err));

@@ -125,8 +125,10 @@ static void show_metric(const tp_bench_metric *m)
     }
     printf("    %-16s %s", m->metric.name, tp_bench_value(s->median, m->metric.unit, value));
     if (isfinite(s->lower))
-        printf("  [%s, %s]  sd %.2g %%", tp_bench_value(s->lower, m->metric.unit, low),
-               tp_bench_value(s->upper, m->metric.unit, high), 100 * s->sd / s->mean);
+        printf("  [%s, %s]", tp_bench_value(s->lower, m->metric.unit, low),
+               tp_bench_value(s->upper, m->metric.unit, high));
+    if (s->sd > 0 && s->mean > 0)
+        printf("  sd %.2g %%", 100 * s->sd / s->mean);
     printf("%s%s\n", m->note ? "  " : "", m->note ? m->note : "");
 }
 
@@ -157,35 +159,36 @@ static void show_single(tp_bench_show *show, const tp_bench_result *result)
 
 /* ---- two sides: the difference ---- */
 
-static const char *colour_of(const tp_bench_show *show, tp_verdict v)
+static const char *colour_of(const tp_bench_show *show, tp_bench_verdict v)
 {
     if (!show->colour)
         return "";
     switch (v) {
-    case TP_VERDICT_REGRESSION:
-    case TP_VERDICT_FAILED:
-    case TP_VERDICT_MISSING:
+    case TP_BENCH_REGRESSION:
+    case TP_BENCH_FAILED:
+    case TP_BENCH_MISSING:
         return "\033[1;31m";
-    case TP_VERDICT_NEW:
-    case TP_VERDICT_INCONCLUSIVE:
+    case TP_BENCH_NEW:
+    case TP_BENCH_INCONCLUSIVE:
         return "\033[33m";
-    case TP_VERDICT_IMPROVED:
+    case TP_BENCH_IMPROVED:
         return "\033[32m";
     default:
         return "";
     }
 }
 
-static void show_verdict(const tp_bench_show *show, tp_verdict v)
+static void show_verdict(const tp_bench_show *show, tp_bench_verdict v)
 {
     const char *on = colour_of(show, v);
-    printf("%s%s%s (%s)", on, tp_verdict_name(v), *on ? "\033[0m" : "", tp_verdict_word(v));
+    printf("%s%s%s (%s)", on, tp_bench_verdict_name(v), *on ? "\033[0m" : "",
+           tp_bench_verdict_word(v));
 }
 
 /* "B is 4.1 % slower": with the word that fits the metric. */
 static void show_sentence(const tp_bench_metric *m)
 {
-    const tp_comparison *c = &m->comparison;
+    const tp_bench_comparison *c = &m->comparison;
     double percent = 100 * (c->ratio - 1);
     bool is_time = strcmp(m->metric.unit, "s") == 0;
     bool is_speed = m->metric.direction == TP_HIGHER_IS_BETTER;
@@ -203,36 +206,66 @@ static void show_sentence(const tp_bench_metric *m)
     printf(", n = %zu", c->n);
 }
 
-static void show_details(const tp_comparison *c)
+/* "+1.20 %" of the log of a slowdown; "undefined" for NaN. */
+static const char *slowdown(double log_worse, char out[32])
 {
+    if (isnan(log_worse))
+        snprintf(out, 32, "undefined");
+    else
+        snprintf(out, 32, "%+.2f %%", 100 * expm1(log_worse));
+    return out;
+}
+
+static void show_slowdown(const char *what, double center, double lower, double upper)
+{
+    char a[32], b[32], c[32];
+    printf("      %-28s", what);
+    if (!isnan(center))
+        printf(" %s ", slowdown(center, a));
+    printf(" [%s, %s]\n", slowdown(lower, b), slowdown(upper, c));
+}
+
+static void show_details(const tp_bench_comparison *c)
+{
+    char text[32];
     printf("      tolerance %.3g %%", 100 * c->tolerance);
     if (!isnan(c->p))
-        printf("  p %.2g (Holm %.2g)", c->p, c->p_holm);
-    if (c->how == TP_COMPARED_PAIRED)
-        printf("  e-values: worse %.3g, within %.3g  ties %zu\n      mean %+.2f %% [%+.2f, %+.2f]  "
-               "Hodges-Lehmann %+.2f %%  lag-1 %.2f (n_eff %.0f)  order effect %+.2f %% [%+.2f, "
-               "%+.2f]  smallest excess shown %.2g %%",
-               exp(c->log_e_worse), exp(c->log_e_within), c->n_ties, 100 * expm1(c->mean),
-               100 * expm1(c->mean_lower), 100 * expm1(c->mean_upper),
-               100 * expm1(c->hodges_lehmann), c->lag1, c->n_effective,
-               100 * expm1(c->order_effect), 100 * expm1(c->order_lower),
-               100 * expm1(c->order_upper), 100 * c->mde);
+        printf("  p %.2g", c->p);
+    if (!isnan(c->p_holm))
+        printf(" (Holm %.2g)", c->p_holm);
     printf("\n");
+    if (c->how != TP_COMPARED_PAIRED)
+        return;
+    printf("      e-values: worse %.3g, within %.3g; equal rounds %zu; smallest excess shown %.2g "
+           "%%\n",
+           exp(c->log_e_worse), exp(c->log_e_within), c->n_ties, 100 * c->mde);
+    show_slowdown("slowdown, median", c->center, c->lower, c->upper);
+    show_slowdown("... mean, paired t", c->mean, c->mean_lower, c->mean_upper);
+    show_slowdown("... median, BCa bootstrap", NAN, c->boot_median_lower, c->boot_median_upper);
+    show_slowdown("... mean, BCa bootstrap", NAN, c->boot_mean_lower, c->boot_mean_upper);
+    printf("      %-28s %s\n", "... Hodges-Lehmann", slowdown(c->hodges_lehmann, text));
+    show_slowdown("effect of the order", c->order_effect, c->order_lower, c->order_upper);
+    if (!isnan(c->lag1))
+        printf("      %-28s %.2f (as good as %.0f independent rounds)\n", "lag-1 autocorrelation",
+               c->lag1, c->n_effective);
 }
 
 static void show_compared_metric(const tp_bench_show *show, const tp_bench_metric *m)
 {
     char a[48], b[48];
-    const tp_comparison *c = &m->comparison;
+    const tp_bench_comparison *c = &m->comparison;
     printf("  %-14s %s -> %s  ", m->metric.name,
            tp_bench_value(m->side_a.median, m->metric.unit, a),
            tp_bench_value(m->side_b.median, m->metric.unit, b));
     show_sentence(m);
     printf("  ");
-    show_verdict(show, c->verdict);
-    if (c->point != TP_VERDICT_NONE)
+    if (m->metric.is_informative)
+        printf("(shown, not judged)");
+    else
+        show_verdict(show, c->verdict);
+    if (c->point != TP_BENCH_NONE && !m->metric.is_informative)
         printf("  plain rule: %s",
-               c->point == TP_VERDICT_REGRESSION ? "regression" : "no regression");
+               c->point == TP_BENCH_REGRESSION ? "regression" : "no regression");
     printf("\n");
     if (c->reason[0])
         printf("      %s\n", c->reason);
@@ -248,13 +281,13 @@ static void show_compared(tp_bench_show *show, const tp_bench_result *result)
     show_verdict(show, result->verdict);
     if (result->message || result->note)
         printf(": %s", result->message ? result->message : result->note);
-    else if (result->verdict == TP_VERDICT_MISSING)
+    else if (result->verdict == TP_BENCH_MISSING)
         printf(": in the baseline, but not measured");
     printf("\n");
     for (size_t k = 0; k < result->n_metrics; k++) {
         const tp_bench_metric *m = &result->metrics[k];
         bool is_quiet = m->comparison.how == TP_COMPARED_EXACT &&
-                        m->comparison.verdict == TP_VERDICT_PASS && !show->verbose;
+                        m->comparison.verdict == TP_BENCH_PASS && !show->verbose;
         if (m->is_compared && !is_quiet && (!m->metric.is_informative || show->verbose))
             show_compared_metric(show, m);
         else if (m->note)
@@ -262,13 +295,31 @@ static void show_compared(tp_bench_show *show, const tp_bench_result *result)
     }
 }
 
+/* Before the suite is judged as a whole: the ratio of the first metric, no verdict. */
+static void show_provisional(const tp_bench_show *show, const tp_bench_result *result)
+{
+    printf("%-*s  ", show->name_width, result->name);
+    if (result->message || result->n_metrics == 0)
+        printf("FAILED: %s\n", result->message ? result->message : "nothing was measured");
+    else {
+        printf("%s  ", result->metrics[0].metric.name);
+        show_sentence(&result->metrics[0]);
+        printf("\n");
+    }
+}
+
 void tp_bench_show_result(tp_bench_show *show, const tp_bench_result *result)
 {
     show->done++;
     tp_bench_show_clear(show);
-    if (show->json || show->compares)
+    if (show->json)
         return;
-    show_single(show, result);
+    if (!show->compares)
+        show_single(show, result);
+    else if (show->total > 1)
+        show_provisional(show, result);
+    if (show->compares && show->total > 1 && show->done == show->total)
+        printf("\n");
     fflush(stdout);
 }
 
@@ -279,7 +330,7 @@ static void show_exact_note(const tp_bench_report *r)
         for (size_t k = 0; k < r->results[i].n_metrics; k++) {
             const tp_bench_metric *m = &r->results[i].metrics[k];
             n += m->is_compared && m->comparison.how == TP_COMPARED_EXACT &&
-                 m->comparison.verdict == TP_VERDICT_PASS;
+                 m->comparison.verdict == TP_BENCH_PASS;
         }
     }
     if (n)
@@ -294,16 +345,16 @@ void tp_bench_show_verdicts(tp_bench_show *show, const tp_bench_report *r,
     tp_bench_show_clear(show);
     if (show->json)
         return;
-    for (int v = TP_VERDICT_COUNT - 1; v >= 0; v--)
+    for (int v = TP_BENCH_COUNT - 1; v >= 0; v--)
         for (size_t i = 0; i < r->n_results; i++)
             if ((int)r->results[i].verdict == v)
                 show_compared(show, &r->results[i]);
     if (!show->verbose)
         show_exact_note(r);
     printf("\n");
-    for (int v = TP_VERDICT_COUNT - 1; v > TP_VERDICT_NONE; v--) {
+    for (int v = TP_BENCH_COUNT - 1; v > TP_BENCH_NONE; v--) {
         if (s.by_verdict[v])
-            printf("%zu %s  ", s.by_verdict[v], tp_verdict_name((tp_verdict)v));
+            printf("%zu %s  ", s.by_verdict[v], tp_bench_verdict_name((tp_bench_verdict)v));
     }
     printf("\nplain rule (no interval): %zu regression%s%s\n", s.n_point_regressions,
            s.n_point_regressions == 1 ? "" : "s", gate->by_point ? "; it decides" : "");
@@ -311,6 +362,7 @@ void tp_bench_show_verdicts(tp_bench_show *show, const tp_bench_report *r,
     if (suspects.len)
         printf("suspects (Benjamini-Hochberg, 10 %%): %s\n", suspects.data);
     printf("%zu comparison%s judged together at alpha %g; exit status %d\n", r->rule.family,
-           r->rule.family == 1 ? "" : "s", r->rule.alpha, r->exit_status >= 0 ? r->exit_status : s.exit_status);
+           r->rule.family == 1 ? "" : "s", r->rule.alpha,
+           r->exit_status >= 0 ? r->exit_status : s.exit_status);
     tp_buf_release(&suspects);
 }

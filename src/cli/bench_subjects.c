@@ -10,10 +10,9 @@ static const struct {
     const char *kind;
     tp_status (*open)(const tp_bench_case *c, tp_subject **ret, tp_error *err);
 } kinds[] = {
-    {"train", tp_bench_open_train},
-    {"generate", tp_bench_open_generate},
-    {"tokenize", tp_bench_open_tokenize},
-    {"kernel", tp_bench_open_kernel},
+    {"train", tp_bench_open_train},       {"generate", tp_bench_open_generate},
+    {"tokenize", tp_bench_open_tokenize}, {"kernel", tp_bench_open_kernel},
+    {"trace", tp_bench_open_trace},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 

@@ -24,6 +24,7 @@ TP_CHECKED tp_status tp_bench_open_generate(const tp_bench_case *c, tp_subject *
 TP_CHECKED tp_status tp_bench_open_tokenize(const tp_bench_case *c, tp_subject **ret,
                                             tp_error *err);
 TP_CHECKED tp_status tp_bench_open_kernel(const tp_bench_case *c, tp_subject **ret, tp_error *err);
+TP_CHECKED tp_status tp_bench_open_trace(const tp_bench_case *c, tp_subject **ret, tp_error *err);
 
 /* ---- for the kinds ---- */
 

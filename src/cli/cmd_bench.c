@@ -36,7 +36,8 @@ static const tp_flag flag_table[] = {
     TP_SWITCH("allow-missing", 0, allow_missing,
               "benchmarks without a baseline and baselines without a benchmark do not fail"),
     TP_TEXT("name", 0, "NAME", name, "measure one benchmark of that name, made of the options"),
-    TP_TEXT("kind", 0, "KIND", kind, "of --name: train (default), generate, tokenize, kernel"),
+    TP_TEXT("kind", 0, "KIND", kind,
+            "of --name: train (default), generate, tokenize, kernel, trace"),
     TP_TEXT("model", 'm', "MODEL", model,
             "llama, qwen2, qwen3, gpt2 (-small: larger), a folder or a config.json"),
     TP_NUMBER("batch-size", 0, "N", INT, batch_size, 1, 1 << 20, "sequences per step (default 4)"),
@@ -70,8 +71,9 @@ static const tp_flag flag_table[] = {
 static const tp_usage usage = {
     .command = "bench",
     .arguments = "[PATTERN...]",
-    .summary = "Measure speed and memory of training, generation, data and kernels; compare "
-               "versions; fail when something got worse.",
+    .summary =
+        "Measure speed and memory of training, generation, data, traces and kernels; compare "
+        "versions; fail when something got worse.",
     .flags = flag_table,
     .details =
         "temper bench                              everything\n"
@@ -116,8 +118,14 @@ static char **drop_introducer(char **words, int *n)
     return words + is_word;
 }
 
+/* A command given as one quoted line has no further words: what follows it is for us. */
+static bool is_complete(char *const *words, int n)
+{
+    return n > 0 && strpbrk(words[0], " \t") != NULL;
+}
+
 /* Take the words of the two commands out of argv: those before --vs and those behind it,
- * each up to an option of ours.  What is left is parsed as usual. */
+ * each up to a long option of ours.  What is left is parsed as usual. */
 static int take_commands(int argc, char **argv, flags *f, char **a, char **b, char **rest)
 {
     int n_rest = 0;
@@ -131,7 +139,9 @@ static int take_commands(int argc, char **argv, flags *f, char **a, char **b, ch
             behind = true;
             continue;
         }
-        if (flag || (argv[i][0] == '-' && f->n_command_words == 0 && !behind)) {
+        bool done = behind ? is_complete(b, f->n_vs_words)
+                           : f->n_command_words == 0 || is_complete(a, f->n_command_words);
+        if (flag || (argv[i][0] == '-' && done)) {
             rest[n_rest++] = argv[i];
             if (flag && flag->argument && !strchr(argv[i], '=') && i + 1 < argc)
                 rest[n_rest++] = argv[++i];
@@ -187,6 +197,7 @@ static bool read_time(const char *text, double *ret)
 static int resolve(flags *f)
 {
     f->tp_rule = (tp_rule){.alpha = f->alpha, .tolerance = 0.05, .family = 1};
+    f->tp_rule.is_tolerance_given = f->tolerance != NULL;
     f->precision_width = 0.01;
     if (f->tolerance && !read_fraction(f->tolerance, &f->tp_rule.tolerance))
         return complain("--tolerance is a share such as 5%% or 0.05, below 1; not '%s'",

@@ -81,6 +81,35 @@ run bench kernel/rmsnorm --against /bin/false --rounds 6
 expect 3
 expect_out "FAILED"
 
+# ---- a revision: checked out and built once; what it answers shows that it is used ----
+git init -q repo && cd repo || exit 1
+cat >temper.sh <<'END'
+#!/bin/sh
+read -r line
+echo '{"error": "revision one answers"}'
+END
+cat >CMakeLists.txt <<'END'
+cmake_minimum_required(VERSION 3.20)
+project(old NONE)
+add_custom_target(temper ALL COMMAND ${CMAKE_COMMAND} -E make_directory src/cli
+    COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_SOURCE_DIR}/temper.sh src/cli/temper)
+END
+chmod +x temper.sh
+git add . && git -c user.name=t -c user.email=t@t commit -qm one && git tag v1
+echo '# later' >>CMakeLists.txt
+git -c user.name=t -c user.email=t@t commit -qam two
+for attempt in builds cached; do
+    run bench kernel/rmsnorm --against v1 --rounds 6
+    expect 3
+    expect_out "A  v1 (" "revision one answers"
+    grep -q "building v1" err && [ $attempt = cached ] && fail "the revision was built twice"
+done
+run bench kernel/rmsnorm --against v0
+expect 2 "neither a program nor a revision"
+run bench kernel/rmsnorm --rounds 6 --json
+is "commit" "$("$TOOL" get out commit.id)" "$(git rev-parse HEAD)"
+cd ..
+
 # ---- two commands: what is judged is memory, which no load changes ----
 cat >big.sh <<'END'
 x=$(head -c 40000000 /dev/zero | tr '\0' x)

@@ -1,11 +1,13 @@
-/* fuzz_bench.c - results of other tools and baselines.  What is accepted can be summarised,
- * compared with itself and written in every format; baselines survive being written. */
+/* fuzz_bench.c - results of other tools, baselines, requests to a worker.  What is accepted
+ * can be summarised, compared with itself and written in every format; baselines survive
+ * being written; a worker answers whatever it is asked. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "instrument/bench/baselines.h"
 #include "instrument/bench/formats.h"
+#include "instrument/bench/worker.h"
 
 static void try_results(const char *text, size_t n)
 {
@@ -29,8 +31,8 @@ static void try_results(const char *text, size_t n)
         tp_bench_formats[i].write(&b, &out);
         tp_buf_release(&out);
     }
-    tp_report_release(&a);
-    tp_report_release(&b);
+    tp_bench_report_release(&a);
+    tp_bench_report_release(&b);
 }
 
 static void try_baselines(const char *text, size_t n)
@@ -51,11 +53,49 @@ static void try_baselines(const char *text, size_t n)
     tp_buf_release(&out);
 }
 
+static tp_status run_nothing(tp_subject *s, uint64_t work, tp_bench_sample *ret, tp_error *err)
+{
+    (void)s;
+    (void)err;
+    ret->values[0] = (double)work;
+    return TP_OK;
+}
+
+static tp_status open_nothing(void *context, const char *benchmark, const tp_json *options,
+                              tp_subject **ret, tp_error *err)
+{
+    (void)context;
+    (void)options;
+    if (*benchmark == 'x')
+        return tp_fail(err, TP_ERR_UNSUPPORTED, "no '%s'", benchmark);
+    static const tp_subject_class class = {.run = run_nothing};
+    static const tp_metric metric = {.name = "m", .unit = "s"};
+    static tp_subject subject = {.class = &class, .metrics = &metric, .n_metrics = 1};
+    *ret = &subject;
+    return TP_OK;
+}
+
+static void try_worker(const char *text, size_t n)
+{
+    char *answers = NULL;
+    size_t n_answers = 0;
+    FILE *in = fmemopen((void *)text, n, "r"), *out = open_memstream(&answers, &n_answers);
+    if (in && out && tp_worker_serve(in, out, open_nothing, NULL, NULL) != TP_OK)
+        abort();
+    if (in)
+        fclose(in);
+    if (out)
+        fclose(out);
+    free(answers);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size > 1 << 14)
         return 0;
     try_results((const char *)data, size);
     try_baselines((const char *)data, size);
+    if (size > 0)
+        try_worker((const char *)data, size);
     return 0;
 }

@@ -4,15 +4,20 @@
 
 #include "instrument/ingest/memory_snapshot.h"
 
+static void check_text(const tp_snapshot *s, uint32_t id)
+{
+    if (id >= s->strings.n || tp_snapshot_str(s, id)[tp_string_len(&s->strings, id)] != 0)
+        abort();
+}
+
 /* Every number of the tables must lead somewhere. */
 static void walk(const tp_snapshot *s)
 {
-    size_t n = 0;
     for (size_t i = 0; i < s->n_entries; i++) {
         const tp_mem_stack *stack = &s->stacks[s->entries[i].stack];
         for (uint32_t k = 0; k < stack->n; k++)
-            n += tp_snapshot_str(s, s->frames[s->stack_frames[stack->first + k]].file)[0] != 0;
-        n += tp_snapshot_str(s, s->entries[i].user_metadata)[0] != 0;
+            check_text(s, s->frames[s->stack_frames[stack->first + k]].file);
+        check_text(s, s->entries[i].user_metadata);
     }
     for (size_t i = 0; i < s->n_segments; i++)
         if (s->segments[i].first_block + s->segments[i].n_blocks > s->n_blocks)

@@ -7,6 +7,12 @@
 
 static const double HIGH = 0.20, MEDIUM = 0.05, WORTH_A_WORD = 0.02;
 
+const char *tp_finding_severity_name(tp_finding_severity severity)
+{
+    static const char *const names[] = {"low", "medium", "high"};
+    return names[severity];
+}
+
 static double share(int64_t part, int64_t whole)
 {
     return whole > 0 ? (double)part / (double)whole : 0;
@@ -25,9 +31,9 @@ static tp_finding *add(tp_findings *f, const char *title, int64_t cost, int64_t 
     tp_finding *one = &f->list[f->n < TP_MAX_FINDINGS ? f->n++ : TP_MAX_FINDINGS - 1];
     double part = share(cost, span);
     *one = (tp_finding){.title = title, .cost_ns = cost, .advice = advice};
-    one->severity = part >= HIGH     ? TP_SEVERITY_HIGH
-                    : part >= MEDIUM ? TP_SEVERITY_MEDIUM
-                                     : TP_SEVERITY_LOW;
+    one->severity = part >= HIGH     ? TP_FINDING_HIGH
+                    : part >= MEDIUM ? TP_FINDING_MEDIUM
+                                     : TP_FINDING_LOW;
     return one;
 }
 
@@ -184,17 +190,18 @@ static void look_at_memory(const tp_finding_inputs *in, tp_findings *f)
             tp_finding *one = add(f, "memory grows from step to step", TP_UNKNOWN, 1,
                                   "look at what is never freed (view memory): tensors kept in "
                                   "lists, losses summed without .item(), growing caches");
-            one->severity = TP_SEVERITY_HIGH;
+            one->severity = TP_FINDING_HIGH;
             EVIDENCE(
                 one, "%s: %.0f bytes per step (95 %% interval %.0f to %.0f, p %.2g, %zu steps)",
                 d->label, d->leak.slope, d->leak.lo, d->leak.hi, d->leak.p_rising, d->leak.n_used);
         }
-        double unused = share(d->peak_reserved - d->peak_bytes, d->peak_reserved);
-        if (d->peak_reserved > 0 && d->peak_bytes > 0 && unused > 0.25) {
+        bool is_known = d->peak_reserved > 0 && d->peak_bytes > 0;
+        double unused = is_known ? 1 - (double)d->peak_bytes / (double)d->peak_reserved : 0;
+        if (unused > 0.25) {
             tp_finding *one = add(f, "reserved memory is not used", TP_UNKNOWN, 1,
                                   "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; fewer "
                                   "different sizes; a memory snapshot shows the fragments");
-            one->severity = unused > 0.5 ? TP_SEVERITY_MEDIUM : TP_SEVERITY_LOW;
+            one->severity = unused > 0.5 ? TP_FINDING_MEDIUM : TP_FINDING_LOW;
             EVIDENCE(one, "%s: %.0f %% of the peak of reserved memory was never allocated at once",
                      d->label, 100 * unused);
         }

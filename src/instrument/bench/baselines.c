@@ -338,7 +338,8 @@ static void compare_metric(tp_bench_report *r, const tp_baseline *item,
     char why[200];
     bool exact = m->metric.kind == TP_METRIC_EXACT;
     tp_rule rule = r->rule;
-    rule.tolerance = isnan(item->tolerance) ? rule.tolerance : item->tolerance;
+    if (!isnan(item->tolerance) && !rule.is_tolerance_given)
+        rule.tolerance = item->tolerance;
     /* The tolerance of an entry is meant for the two figures that every reader knows. */
     if (exact && strcmp(m->metric.name, "peak_memory") == 0)
         rule.exact_tolerance = rule.tolerance;
@@ -346,7 +347,7 @@ static void compare_metric(tp_bench_report *r, const tp_baseline *item,
         tp_result_fail(r, result, "%s", why);
         return;
     }
-    m->a = tp_report_values(r, &before->level, 1);
+    m->a = tp_bench_report_values(r, &before->level, 1);
     m->n_a = 1;
     m->side_a = tp_summarise(m->a, 1);
     m->is_compared = true;
@@ -362,27 +363,27 @@ static void compare_result(const tp_baseline *item, tp_bench_report *r, tp_bench
 {
     bool any = false;
     if (*item->host && strcmp(item->host, r->host.fingerprint) != 0) {
-        result->verdict = TP_VERDICT_NEW;
-        result->note = tp_report_printf(
+        result->verdict = TP_BENCH_NEW;
+        result->note = tp_bench_report_printf(
             r, "its baseline is of another host (%.8s; this one is %.8s): not comparable",
             item->host, r->host.fingerprint);
         return;
     }
     if (!*item->host)
         result->note = "its baseline names no host: sessions are taken to differ by 25 %";
-    for (size_t k = 0; k < item->n_metrics && result->verdict != TP_VERDICT_FAILED; k++) {
+    for (size_t k = 0; k < item->n_metrics && result->verdict != TP_BENCH_FAILED; k++) {
         tp_bench_metric *m = tp_result_metric(result, item->metrics[k].metric.name);
         if (!m) {
-            result->verdict = TP_VERDICT_MISSING;
-            result->note = tp_report_printf(r, "the metric %s of its baseline was not measured",
-                                            item->metrics[k].metric.name);
+            result->verdict = TP_BENCH_MISSING;
+            result->note = tp_bench_report_printf(
+                r, "the metric %s of its baseline was not measured", item->metrics[k].metric.name);
         } else if (!m->metric.is_informative) {
             compare_metric(r, item, &item->metrics[k], result, m);
             any = true;
         }
     }
-    if (!any && result->verdict == TP_VERDICT_NONE)
-        result->verdict = TP_VERDICT_NEW;
+    if (!any && result->verdict == TP_BENCH_NONE)
+        result->verdict = TP_BENCH_NEW;
 }
 
 tp_status tp_baselines_compare(const tp_baselines *b, tp_bench_report *r,
@@ -392,19 +393,20 @@ tp_status tp_baselines_compare(const tp_baselines *b, tp_bench_report *r,
     for (size_t i = 0; i < r->n_results; i++) {
         tp_bench_result *result = &r->results[i];
         const tp_baseline *item = tp_baselines_find(b, result->name);
-        if (result->verdict == TP_VERDICT_FAILED)
+        if (result->verdict == TP_BENCH_FAILED)
             continue;
         if (item)
             compare_result(item, r, result);
         else {
-            result->verdict = TP_VERDICT_NEW;
+            result->verdict = TP_BENCH_NEW;
             result->note = "there is no baseline for it; --update-baseline records one";
         }
     }
     for (size_t i = 0; i < b->n; i++) {
-        if ((matches && !matches(user, b->items[i].name)) || tp_report_find(r, b->items[i].name))
+        if ((matches && !matches(user, b->items[i].name)) ||
+            tp_bench_report_find(r, b->items[i].name))
             continue;
-        tp_report_add(r, b->items[i].name, 0)->verdict = TP_VERDICT_MISSING;
+        tp_bench_report_add(r, b->items[i].name, 0)->verdict = TP_BENCH_MISSING;
     }
     return tp_gate_settle(r, err);
 }
@@ -464,12 +466,12 @@ static void update_metric(tp_baselines *b, tp_baseline *item, const tp_bench_met
 tp_status tp_baselines_update(tp_baselines *b, const tp_bench_report *r, tp_error *err)
 {
     for (size_t i = 0; i < r->n_results; i++) {
-        if (r->results[i].verdict != TP_VERDICT_MISSING)
+        if (r->results[i].verdict != TP_BENCH_MISSING)
             TP_TRY(check_result(b, r, &r->results[i], err));
     }
     for (size_t i = 0; i < r->n_results; i++) {
         const tp_bench_result *result = &r->results[i];
-        if (result->verdict == TP_VERDICT_MISSING || result->n_metrics == 0)
+        if (result->verdict == TP_BENCH_MISSING || result->n_metrics == 0)
             continue;
         tp_baseline *item = tp_baselines_find(b, result->name);
         item = item ? item : add(b, result->name);

@@ -70,7 +70,7 @@ static tp_status count_instructions(const tp_command_subject *s, double *ret, tp
     argv[2] = "-q";
     argv[3] = option;
     memcpy(argv + 4, s->argv, n * sizeof *argv);
-    tp_command command = {.argv = argv, .folder = s->options.folder};
+    tp_process_command command = {.argv = argv, .folder = s->options.folder};
     tp_process_usage usage;
     tp_status status = tp_process_run(&command, &usage, err);
     if (status == TP_OK)
@@ -102,10 +102,10 @@ static tp_status run(tp_subject *subject, uint64_t work, tp_bench_sample *ret, t
     (void)work; /* a command is one unit */
     uint32_t draw[4];
     tp_philox(s->options.seed, PADDING_STREAM, s->n_runs, draw);
-    tp_command command = {.argv = s->argv,
-                          .folder = s->options.folder,
-                          .timeout_s = s->options.timeout_s,
-                          .padding = draw[0] % 4096};
+    tp_process_command command = {.argv = s->argv,
+                                  .folder = s->options.folder,
+                                  .timeout_s = s->options.timeout_s,
+                                  .padding = draw[0] % 4096};
     tp_process_usage usage;
     TP_TRY(tp_process_run(&command, &usage, err));
     TP_TRY(check_end(s, &usage, err));

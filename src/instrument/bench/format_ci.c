@@ -27,17 +27,17 @@ static void say(const tp_bench_result *result, tp_buf *out)
 {
     const tp_bench_metric *m = decisive(result);
     if (result->message || !m) {
-        tp_buf_addf(out, "%s: %s", tp_verdict_name(result->verdict),
+        tp_buf_addf(out, "%s: %s", tp_bench_verdict_name(result->verdict),
                     result->message ? result->message
-                    : result->verdict == TP_VERDICT_MISSING
+                    : result->verdict == TP_BENCH_MISSING
                         ? (result->note ? result->note : "in the baseline, but not measured")
-                    : result->verdict == TP_VERDICT_NEW ? "there is no baseline for it"
-                                                        : "measured");
+                    : result->verdict == TP_BENCH_NEW ? "there is no baseline for it"
+                                                      : "measured");
         return;
     }
-    const tp_comparison *c = &m->comparison;
+    const tp_bench_comparison *c = &m->comparison;
     double percent = 100 * (c->ratio - 1);
-    tp_buf_addf(out, "%s: %s is %.2f %% %s (ratio %.4f", tp_verdict_name(result->verdict),
+    tp_buf_addf(out, "%s: %s is %.2f %% %s (ratio %.4f", tp_bench_verdict_name(result->verdict),
                 m->metric.name, fabs(percent), percent < 0 ? "lower" : "higher", c->ratio);
     if (isfinite(c->ratio_lower) && isfinite(c->ratio_upper) && c->how != TP_COMPARED_EXACT)
         tp_buf_addf(out, ", %.0f %% interval %.4f to %.4f", 100 * (1 - 2 * c->alpha),
@@ -46,7 +46,7 @@ static void say(const tp_bench_result *result, tp_buf *out)
     for (size_t k = 0; k < result->n_metrics; k++) {
         const tp_bench_metric *other = &result->metrics[k];
         if (other != m && other->is_compared && !other->metric.is_informative &&
-            other->comparison.verdict == TP_VERDICT_REGRESSION)
+            other->comparison.verdict == TP_BENCH_REGRESSION)
             tp_buf_addf(out, "; also %s, ratio %.4f", other->metric.name, other->comparison.ratio);
     }
     if (c->reason[0])
@@ -57,7 +57,7 @@ static void say(const tp_bench_result *result, tp_buf *out)
 static size_t *worst_first(const tp_bench_report *r)
 {
     size_t *order = calloc(r->n_results + 1, sizeof *order), n = 0;
-    for (int v = TP_VERDICT_COUNT - 1; order && v >= 0; v--)
+    for (int v = TP_BENCH_COUNT - 1; order && v >= 0; v--)
         for (size_t i = 0; i < r->n_results; i++)
             if ((int)r->results[i].verdict == v)
                 order[n++] = i;
@@ -107,15 +107,15 @@ static void put_case(const tp_bench_result *result, tp_buf *out)
     put_attribute(out, "classname", slash ? class : "bench");
     put_attribute(out, "name", result->name);
     tp_buf_addf(out, " time=\"%.3f\"", result->seconds);
-    tp_verdict v = result->verdict;
-    bool fails = v == TP_VERDICT_REGRESSION || v == TP_VERDICT_MISSING;
-    bool skips = v == TP_VERDICT_INCONCLUSIVE || v == TP_VERDICT_NEW;
-    if (fails || skips || v == TP_VERDICT_FAILED) {
+    tp_bench_verdict v = result->verdict;
+    bool fails = v == TP_BENCH_REGRESSION || v == TP_BENCH_MISSING;
+    bool skips = v == TP_BENCH_INCONCLUSIVE || v == TP_BENCH_NEW;
+    if (fails || skips || v == TP_BENCH_FAILED) {
         const char *element = fails ? "failure" : skips ? "skipped" : "error";
         tp_buf_addf(out, ">\n      <%s", element);
         put_attribute(out, "message", tp_buf_str(&text));
         if (!skips)
-            put_attribute(out, "type", tp_verdict_name(v));
+            put_attribute(out, "type", tp_bench_verdict_name(v));
         tp_buf_adds(out, "/>\n    </testcase>\n");
     } else {
         tp_buf_adds(out, ">\n      <system-out>");
@@ -134,13 +134,13 @@ void tp_write_junit(const tp_bench_report *r, tp_buf *out)
     for (size_t i = 0; i < r->n_results; i++)
         seconds += r->results[i].seconds;
     snprintf(when, sizeof when, "%.*s", (int)strcspn(r->started, "Z+"), r->started);
-    size_t failures = s.by_verdict[TP_VERDICT_REGRESSION] + s.by_verdict[TP_VERDICT_MISSING];
-    size_t skipped = s.by_verdict[TP_VERDICT_INCONCLUSIVE] + s.by_verdict[TP_VERDICT_NEW];
+    size_t failures = s.by_verdict[TP_BENCH_REGRESSION] + s.by_verdict[TP_BENCH_MISSING];
+    size_t skipped = s.by_verdict[TP_BENCH_INCONCLUSIVE] + s.by_verdict[TP_BENCH_NEW];
     tp_buf_addf(out,
                 "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite "
                 "name=\"temper bench\" tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" "
                 "skipped=\"%zu\" time=\"%.3f\"",
-                r->n_results, failures, s.by_verdict[TP_VERDICT_FAILED], skipped, seconds);
+                r->n_results, failures, s.by_verdict[TP_BENCH_FAILED], skipped, seconds);
     put_attribute(out, "timestamp", when);
     put_attribute(out, "hostname", r->is_host_known ? r->host.name : "unknown");
     tp_buf_adds(out, ">\n    <properties>\n      <property name=\"host\"");
@@ -171,17 +171,17 @@ static void put_escaped(tp_buf *out, const char *text, bool is_property)
     }
 }
 
-static const char *annotation_kind(tp_verdict v)
+static const char *annotation_kind(tp_bench_verdict v)
 {
     switch (v) {
-    case TP_VERDICT_REGRESSION:
-    case TP_VERDICT_FAILED:
-    case TP_VERDICT_MISSING:
+    case TP_BENCH_REGRESSION:
+    case TP_BENCH_FAILED:
+    case TP_BENCH_MISSING:
         return "error";
-    case TP_VERDICT_NEW:
-    case TP_VERDICT_INCONCLUSIVE:
+    case TP_BENCH_NEW:
+    case TP_BENCH_INCONCLUSIVE:
         return "warning";
-    case TP_VERDICT_IMPROVED:
+    case TP_BENCH_IMPROVED:
         return "notice";
     default:
         return NULL;
@@ -246,20 +246,20 @@ static void put_plain_row(const tp_bench_result *result, tp_buf *out)
 static void put_row(const tp_bench_result *result, tp_buf *out)
 {
     const tp_bench_metric *m = decisive(result);
-    if (result->verdict == TP_VERDICT_NONE && result->n_metrics > 0) {
+    if (result->verdict == TP_BENCH_NONE && result->n_metrics > 0) {
         put_plain_row(result, out);
         return;
     }
     tp_buf_adds(out, "| ");
     put_cell(out, result->name);
-    tp_buf_addf(out, " | **%s** (%s) | ", tp_verdict_name(result->verdict),
-                tp_verdict_word(result->verdict));
+    tp_buf_addf(out, " | **%s** (%s) | ", tp_bench_verdict_name(result->verdict),
+                tp_bench_verdict_word(result->verdict));
     if (!m || result->message) {
         put_cell(out, result->message ? result->message : result->note ? result->note : "");
         tp_buf_adds(out, " | | | | | | |\n");
         return;
     }
-    const tp_comparison *c = &m->comparison;
+    const tp_bench_comparison *c = &m->comparison;
     put_cell(out, m->metric.name);
     tp_buf_addf(out, " | %.4f", c->ratio);
     if (c->how == TP_COMPARED_EXACT)
@@ -272,7 +272,7 @@ static void put_row(const tp_bench_result *result, tp_buf *out)
     tp_buf_addf(out, " | %zu |", c->n);
     if (isfinite(c->mde))
         tp_buf_addf(out, " %.2g %%", 100 * c->mde);
-    tp_buf_addf(out, " | %s |\n", c->point == TP_VERDICT_NONE ? "" : tp_verdict_word(c->point));
+    tp_buf_addf(out, " | %s |\n", c->point == TP_BENCH_NONE ? "" : tp_bench_verdict_word(c->point));
 }
 
 void tp_write_markdown(const tp_bench_report *r, tp_buf *out)
@@ -281,9 +281,10 @@ void tp_write_markdown(const tp_bench_report *r, tp_buf *out)
     tp_gate_summary s = tp_gate_conclude(r, &options);
     size_t *order = worst_first(r), left = r->n_results;
     tp_buf_adds(out, "### temper bench\n\n");
-    for (int v = TP_VERDICT_COUNT - 1; v > TP_VERDICT_NONE; v--) {
+    for (int v = TP_BENCH_COUNT - 1; v > TP_BENCH_NONE; v--) {
         if (s.by_verdict[v])
-            tp_buf_addf(out, "%zu %s  ", s.by_verdict[v], tp_verdict_name((tp_verdict)v));
+            tp_buf_addf(out, "%zu %s  ", s.by_verdict[v],
+                        tp_bench_verdict_name((tp_bench_verdict)v));
     }
     tp_buf_adds(out,
                 "\n\n| benchmark | verdict | metric | ratio [interval] | tolerance | p (Holm) | "

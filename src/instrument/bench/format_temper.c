@@ -65,12 +65,12 @@ static const char *const how_names[] = {[TP_COMPARED_PAIRED] = "paired",
                                         [TP_COMPARED_BASELINE] = "unpaired-baseline",
                                         [TP_COMPARED_EXACT] = "exact"};
 
-static void put_comparison(tp_json_w *w, const tp_comparison *c)
+static void put_comparison(tp_json_w *w, const tp_bench_comparison *c)
 {
     tp_json_w_key(w, "comparison");
     tp_json_w_begin(w, '{');
-    put_str(w, "verdict", tp_verdict_name(c->verdict));
-    put_str(w, "word", tp_verdict_word(c->verdict));
+    put_str(w, "verdict", tp_bench_verdict_name(c->verdict));
+    put_str(w, "word", tp_bench_verdict_word(c->verdict));
     put_str(w, "reason", c->reason);
     put_str(w, "how", how_names[c->how]);
     put_i64(w, "n", c->n);
@@ -87,6 +87,10 @@ static void put_comparison(tp_json_w *w, const tp_comparison *c)
     put_f64(w, "mean_log_worse_lower", c->mean_lower);
     put_f64(w, "mean_log_worse_upper", c->mean_upper);
     put_f64(w, "hodges_lehmann_log_worse", c->hodges_lehmann);
+    put_f64(w, "bca_median_log_worse_lower", c->boot_median_lower);
+    put_f64(w, "bca_median_log_worse_upper", c->boot_median_upper);
+    put_f64(w, "bca_mean_log_worse_lower", c->boot_mean_lower);
+    put_f64(w, "bca_mean_log_worse_upper", c->boot_mean_upper);
     put_f64(w, "p", c->p);
     put_f64(w, "p_holm", c->p_holm);
     put_f64(w, "log_e_worse", c->log_e_worse);
@@ -102,7 +106,7 @@ static void put_comparison(tp_json_w *w, const tp_comparison *c)
     put_f64(w, "sd_between", c->sd_between);
     put_bool(w, "sd_between_assumed", c->is_sd_assumed);
     put_bool(w, "below_floor", c->is_below_floor);
-    put_str(w, "point_rule", tp_verdict_name(c->point));
+    put_str(w, "point_rule", tp_bench_verdict_name(c->point));
     put_f64(w, "point_ratio", c->point_ratio);
     tp_json_w_end(w, '}');
 }
@@ -132,8 +136,8 @@ static void put_result(tp_json_w *w, const tp_bench_result *result)
 {
     tp_json_w_begin(w, '{');
     put_str(w, "name", result->name);
-    put_str(w, "verdict", tp_verdict_name(result->verdict));
-    put_str(w, "word", tp_verdict_word(result->verdict));
+    put_str(w, "verdict", tp_bench_verdict_name(result->verdict));
+    put_str(w, "word", tp_bench_verdict_word(result->verdict));
     put_str(w, "message", result->message);
     put_str(w, "note", result->note);
     put_i64(w, "work", result->work);
@@ -174,8 +178,8 @@ static void put_totals(tp_json_w *w, const tp_bench_report *r)
     tp_gate_summary s = tp_gate_conclude(r, &options);
     tp_json_w_key(w, "verdicts");
     tp_json_w_begin(w, '{');
-    for (int v = TP_VERDICT_PASS; v < TP_VERDICT_COUNT; v++)
-        put_i64(w, tp_verdict_name((tp_verdict)v), s.by_verdict[v]);
+    for (int v = TP_BENCH_PASS; v < TP_BENCH_COUNT; v++)
+        put_i64(w, tp_bench_verdict_name((tp_bench_verdict)v), s.by_verdict[v]);
     tp_json_w_end(w, '}');
     put_i64(w, "point_rule_regressions", s.n_point_regressions);
 }
@@ -288,13 +292,13 @@ static tp_status read_result(const char *file, const tp_json *b, tp_bench_report
     size_t i = 0;
     if (!name || !*name)
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a benchmark without a name", file, b->line);
-    if (tp_report_find(r, name))
+    if (tp_bench_report_find(r, name))
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a second benchmark named '%s'", file, b->line,
                        name);
     if (metrics && (metrics->type != TP_JSON_ARRAY || metrics->n > TP_BENCH_MAX_METRICS))
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: metrics have to be a list of at most %d", file,
                        metrics->line, TP_BENCH_MAX_METRICS);
-    tp_bench_result *result = tp_report_add(r, name, metrics ? metrics->n : 0);
+    tp_bench_result *result = tp_bench_report_add(r, name, metrics ? metrics->n : 0);
     result->message = copy_of(r, tp_json_get(b, "message"));
     result->note = copy_of(r, tp_json_get(b, "note"));
     result->work_unit = copy_of(r, tp_json_get(b, "work_unit"));
@@ -304,7 +308,7 @@ static tp_status read_result(const char *file, const tp_json *b, tp_bench_report
     result->seed = read_count(tp_json_get(b, "seed"));
     result->order = copy_of(r, tp_json_get(b, "order"));
     if (result->message)
-        result->verdict = TP_VERDICT_FAILED;
+        result->verdict = TP_BENCH_FAILED;
     for (const tp_json *m = metrics ? metrics->child : NULL; m; m = m->next, i++)
         TP_TRY(read_metric(file, m, r, &result->metrics[i], err));
     return TP_OK;

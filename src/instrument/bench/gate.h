@@ -27,7 +27,7 @@ size_t tp_gate_family(const tp_bench_report *r);
 TP_CHECKED tp_status tp_gate_settle(tp_bench_report *r, tp_error *err);
 
 typedef struct {
-    size_t by_verdict[TP_VERDICT_COUNT];
+    size_t by_verdict[TP_BENCH_COUNT];
     size_t n_point_regressions; /* benchmarks that the plain rule would fail */
     int exit_status;
 } tp_gate_summary;

@@ -169,7 +169,7 @@ static bool ask_git(const char *folder, const char *const *argv, char *out, size
 {
     tp_buf text = {0};
     tp_process_usage usage;
-    tp_command command = {.argv = argv, .folder = folder, .timeout_s = 10};
+    tp_process_command command = {.argv = argv, .folder = folder, .timeout_s = 10};
     bool ok = tp_process_read(&command, 1 << 20, &text, &usage, NULL) == TP_OK &&
               usage.exit_status == 0 && !usage.has_timed_out;
     if (ok)

@@ -58,7 +58,7 @@ static char **padded_environment(size_t padding, char *text)
 
 /* `in` and `out` are descriptors for the child's standard input and output, -1: /dev/null
  * (or, for output, ours when the command keeps it). */
-static tp_status spawn(const tp_command *c, int in, int out, pid_t *ret, tp_error *err)
+static tp_status spawn(const tp_process_command *c, int in, int out, pid_t *ret, tp_error *err)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -152,7 +152,7 @@ static uint64_t own_peak(void)
     return (uint64_t)usage.ru_maxrss * 1024;
 }
 
-tp_status tp_process_run(const tp_command *command, tp_process_usage *ret, tp_error *err)
+tp_status tp_process_run(const tp_process_command *command, tp_process_usage *ret, tp_error *err)
 {
     pid_t pid;
     tp_process_usage usage = {.floor_bytes = own_peak()};
@@ -174,7 +174,7 @@ tp_status tp_process_run(const tp_command *command, tp_process_usage *ret, tp_er
 
 /* ---- a child that talks ---- */
 
-tp_status tp_pipe_open(const tp_command *command, tp_pipe *ret, tp_error *err)
+tp_status tp_pipe_open(const tp_process_command *command, tp_pipe *ret, tp_error *err)
 {
     int to[2], from[2];
     tp_pipe p = {.to = -1, .from = -1};
@@ -276,7 +276,7 @@ void tp_pipe_close(tp_pipe *p)
     *p = (tp_pipe){.to = -1, .from = -1};
 }
 
-tp_status tp_process_read(const tp_command *command, size_t max_bytes, tp_buf *ret_out,
+tp_status tp_process_read(const tp_process_command *command, size_t max_bytes, tp_buf *ret_out,
                           tp_process_usage *ret, tp_error *err)
 {
     tp_pipe p;

@@ -21,7 +21,7 @@ typedef struct {
     size_t padding;          /* bytes of TEMPER_BENCH_PADDING; 0: none */
     bool keep_output;        /* show what it prints (of a pipe: its standard error); otherwise
                                 it goes to /dev/null */
-} tp_command;
+} tp_process_command;
 
 typedef struct {
     uint64_t wall_ns;
@@ -35,12 +35,12 @@ typedef struct {
 
 /* Run to the end.  A status other than 0 is no failure of this function; a program that
  * cannot be started is.  TP_ERR_INTERRUPTED after tp_process_interrupt(). */
-TP_CHECKED tp_status tp_process_run(const tp_command *command, tp_process_usage *ret,
+TP_CHECKED tp_status tp_process_run(const tp_process_command *command, tp_process_usage *ret,
                                     tp_error *err);
 
 /* Run to the end and keep what it prints (standard output; at most max_bytes). */
-TP_CHECKED tp_status tp_process_read(const tp_command *command, size_t max_bytes, tp_buf *ret_out,
-                                     tp_process_usage *ret, tp_error *err);
+TP_CHECKED tp_status tp_process_read(const tp_process_command *command, size_t max_bytes,
+                                     tp_buf *ret_out, tp_process_usage *ret, tp_error *err);
 
 /* A child to talk with, line by line. */
 typedef struct {
@@ -48,7 +48,7 @@ typedef struct {
     int to, from; /* -1: closed */
     tp_buf pending;
 } tp_pipe;
-TP_CHECKED tp_status tp_pipe_open(const tp_command *command, tp_pipe *ret, tp_error *err);
+TP_CHECKED tp_status tp_pipe_open(const tp_process_command *command, tp_pipe *ret, tp_error *err);
 TP_CHECKED tp_status tp_pipe_send(tp_pipe *p, const char *line, tp_error *err);
 /* The next line without its end; an end of file or a timeout is an error. */
 TP_CHECKED tp_status tp_pipe_receive(tp_pipe *p, double timeout_s, tp_buf *ret_line, tp_error *err);

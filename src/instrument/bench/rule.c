@@ -7,27 +7,27 @@
 
 static const struct {
     const char *name, *word;
-} verdicts[TP_VERDICT_COUNT] = {
-    [TP_VERDICT_NONE] = {"NONE", "-"},
-    [TP_VERDICT_PASS] = {"PASS", "same"},
-    [TP_VERDICT_IMPROVED] = {"IMPROVED", "better"},
-    [TP_VERDICT_SLOWER] = {"SLOWER_WITHIN_TOL", "same"},
-    [TP_VERDICT_INCONCLUSIVE] = {"INCONCLUSIVE", "not shown"},
-    [TP_VERDICT_NEW] = {"NEW", "no baseline"},
-    [TP_VERDICT_MISSING] = {"MISSING", "not measured"},
-    [TP_VERDICT_FAILED] = {"FAILED", "failed"},
-    [TP_VERDICT_REGRESSION] = {"REGRESSION", "worse"},
+} verdicts[TP_BENCH_COUNT] = {
+    [TP_BENCH_NONE] = {"NONE", "-"},
+    [TP_BENCH_PASS] = {"PASS", "same"},
+    [TP_BENCH_IMPROVED] = {"IMPROVED", "better"},
+    [TP_BENCH_SLOWER] = {"SLOWER_WITHIN_TOL", "same"},
+    [TP_BENCH_INCONCLUSIVE] = {"INCONCLUSIVE", "not shown"},
+    [TP_BENCH_NEW] = {"NEW", "no baseline"},
+    [TP_BENCH_MISSING] = {"MISSING", "not measured"},
+    [TP_BENCH_FAILED] = {"FAILED", "failed"},
+    [TP_BENCH_REGRESSION] = {"REGRESSION", "worse"},
 };
 
-const char *tp_verdict_name(tp_verdict verdict) { return verdicts[verdict].name; }
+const char *tp_bench_verdict_name(tp_bench_verdict verdict) { return verdicts[verdict].name; }
 
-const char *tp_verdict_word(tp_verdict verdict) { return verdicts[verdict].word; }
+const char *tp_bench_verdict_word(tp_bench_verdict verdict) { return verdicts[verdict].word; }
 
-bool tp_verdict_parse(const char *name, tp_verdict *ret)
+bool tp_bench_verdict_parse(const char *name, tp_bench_verdict *ret)
 {
-    for (int i = 0; name && i < TP_VERDICT_COUNT; i++) {
+    for (int i = 0; name && i < TP_BENCH_COUNT; i++) {
         if (strcmp(verdicts[i].name, name) == 0) {
-            *ret = (tp_verdict)i;
+            *ret = (tp_bench_verdict)i;
             return true;
         }
     }
@@ -41,29 +41,51 @@ static double sign_of(const tp_metric *metric)
     return metric->direction == TP_HIGHER_IS_BETTER ? -1 : 1;
 }
 
-static tp_comparison blank(const tp_rule *rule, const tp_metric *metric, tp_compared_how how,
-                           size_t n)
+static tp_bench_comparison blank(const tp_rule *rule, const tp_metric *metric, tp_compared_how how,
+                                 size_t n)
 {
     bool exact = metric->kind == TP_METRIC_EXACT;
-    tp_comparison c = {.how = how,
-                       .verdict = TP_VERDICT_INCONCLUSIVE,
-                       .n = n,
-                       .tolerance = exact ? rule->exact_tolerance : rule->tolerance,
-                       .alpha = rule->alpha,
-                       .point = TP_VERDICT_NONE};
-    double *numbers[] = {&c.ratio,       &c.ratio_lower, &c.ratio_upper,  &c.center,
-                         &c.lower,       &c.upper,       &c.mean,         &c.mean_lower,
-                         &c.mean_upper,  &c.p,           &c.p_holm,       &c.log_e_worse,
-                         &c.mde,         &c.half_width,  &c.log_e_within, &c.hodges_lehmann,
-                         &c.lag1,        &c.n_effective, &c.order_effect, &c.order_lower,
-                         &c.order_upper, &c.sd_within,   &c.sd_between,   &c.point_ratio};
+    tp_bench_comparison c = {.how = how,
+                             .verdict = TP_BENCH_INCONCLUSIVE,
+                             .n = n,
+                             .tolerance = exact ? rule->exact_tolerance : rule->tolerance,
+                             .alpha = rule->alpha,
+                             .point = TP_BENCH_NONE};
+    double *numbers[] = {&c.ratio,
+                         &c.ratio_lower,
+                         &c.ratio_upper,
+                         &c.center,
+                         &c.lower,
+                         &c.upper,
+                         &c.mean,
+                         &c.mean_lower,
+                         &c.mean_upper,
+                         &c.p,
+                         &c.p_holm,
+                         &c.log_e_worse,
+                         &c.mde,
+                         &c.half_width,
+                         &c.log_e_within,
+                         &c.hodges_lehmann,
+                         &c.lag1,
+                         &c.n_effective,
+                         &c.order_effect,
+                         &c.order_lower,
+                         &c.order_upper,
+                         &c.sd_within,
+                         &c.sd_between,
+                         &c.point_ratio,
+                         &c.boot_median_lower,
+                         &c.boot_median_upper,
+                         &c.boot_mean_lower,
+                         &c.boot_mean_upper};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         *numbers[i] = NAN;
     return c;
 }
 
 /* The interval of the ratio B / A from that of the logs. */
-static void set_ratio(const tp_metric *metric, tp_comparison *c)
+static void set_ratio(const tp_metric *metric, tp_bench_comparison *c)
 {
     double s = sign_of(metric);
     c->ratio = exp(s * c->center);
@@ -72,7 +94,7 @@ static void set_ratio(const tp_metric *metric, tp_comparison *c)
     c->half_width = exp((c->upper - c->lower) / 2) - 1;
 }
 
-static void classify(const tp_rule *rule, tp_comparison *c)
+static void classify(const tp_rule *rule, tp_bench_comparison *c)
 {
     double m = log1p(c->tolerance);
     bool is_worse = c->lower > m, is_within = c->upper < m;
@@ -81,18 +103,18 @@ static void classify(const tp_rule *rule, tp_comparison *c)
         is_within = c->log_e_within >= log((double)rule->family / rule->alpha);
     }
     if (is_worse)
-        c->verdict = TP_VERDICT_REGRESSION;
+        c->verdict = TP_BENCH_REGRESSION;
     else if (is_within)
-        c->verdict = c->upper < -m  ? TP_VERDICT_IMPROVED
-                     : c->lower > 0 ? TP_VERDICT_SLOWER
-                                    : TP_VERDICT_PASS;
+        c->verdict = c->upper < -m  ? TP_BENCH_IMPROVED
+                     : c->lower > 0 ? TP_BENCH_SLOWER
+                                    : TP_BENCH_PASS;
     else
-        c->verdict = TP_VERDICT_INCONCLUSIVE;
+        c->verdict = TP_BENCH_INCONCLUSIVE;
 }
 
-static void explain_inconclusive(const tp_rule *rule, tp_comparison *c)
+static void explain_inconclusive(const tp_rule *rule, tp_bench_comparison *c)
 {
-    if (c->verdict != TP_VERDICT_INCONCLUSIVE || c->reason[0])
+    if (c->verdict != TP_BENCH_INCONCLUSIVE || c->reason[0])
         return;
     double evidence = exp(fmax(c->log_e_worse, c->log_e_within));
     bool outside = c->upper < log1p(c->tolerance) || c->lower > log1p(c->tolerance);
@@ -115,13 +137,13 @@ static void explain_inconclusive(const tp_rule *rule, tp_comparison *c)
                  100 * c->tolerance);
 }
 
-static void apply_floor(const tp_metric *metric, double median_a, double median_b, tp_comparison *c)
+static void apply_floor(const tp_metric *metric, double median_a, double median_b,
+                        tp_bench_comparison *c)
 {
     c->is_below_floor = metric->floor > 0 && fabs(median_b - median_a) < metric->floor;
-    bool could_fail = c->verdict == TP_VERDICT_REGRESSION || c->verdict == TP_VERDICT_INCONCLUSIVE;
-    if (!could_fail || !c->is_below_floor)
+    if (!c->is_below_floor || c->verdict == TP_BENCH_PASS)
         return;
-    c->verdict = TP_VERDICT_PASS;
+    c->verdict = TP_BENCH_PASS;
     snprintf(c->reason, sizeof c->reason, "the difference is below the floor of %g %s",
              metric->floor, metric->unit);
 }
@@ -132,22 +154,22 @@ static double median_of(const double *x, size_t n)
     return n > 0 && tp_median(x, n, &median, NULL) == TP_OK ? median : NAN;
 }
 
-static void set_point(const tp_metric *metric, double a, double b, tp_comparison *c)
+static void set_point(const tp_metric *metric, double a, double b, tp_bench_comparison *c)
 {
     c->point_ratio = b / a;
     c->point = tp_rule_point(metric->direction, c->tolerance, a, b);
 }
 
-tp_verdict tp_rule_point(tp_direction direction, double tolerance, double a, double b)
+tp_bench_verdict tp_rule_point(tp_direction direction, double tolerance, double a, double b)
 {
     bool worse = direction == TP_HIGHER_IS_BETTER ? !(b >= a * (1 - tolerance))
                                                   : !(b <= a * (1 + tolerance));
-    return worse ? TP_VERDICT_REGRESSION : TP_VERDICT_PASS;
+    return worse ? TP_BENCH_REGRESSION : TP_BENCH_PASS;
 }
 
 /* ---- paired rounds ---- */
 
-static void diagnose_order(const double *d, const char *order, size_t n, tp_comparison *c)
+static void diagnose_order(const double *d, const char *order, size_t n, tp_bench_comparison *c)
 {
     double *split = malloc((2 * n + 1) * sizeof *split);
     size_t n_first = 0, n_second = 0;
@@ -171,7 +193,7 @@ static void diagnose_order(const double *d, const char *order, size_t n, tp_comp
 }
 
 static void describe_differences(const tp_rule *rule, const double *d, const char *order, size_t n,
-                                 tp_comparison *c)
+                                 tp_bench_comparison *c)
 {
     double mad = NAN, level = 1 - 2 * rule->alpha;
     tp_t_test t = tp_one_sample_t(d, n, 0, level);
@@ -181,7 +203,7 @@ static void describe_differences(const tp_rule *rule, const double *d, const cha
     c->mean_upper = t.ci.hi;
     c->sd_within = tp_sd(d, n);
     c->lag1 = tp_lag1(d, n);
-    c->n_effective = tp_effective_n(n, c->lag1);
+    c->n_effective = fmin((double)n, tp_effective_n(n, c->lag1));
     if (tp_wilcoxon(d, n, level, &w, NULL) == TP_OK)
         c->hodges_lehmann = w.pseudomedian;
     if (tp_mad(d, n, &mad, NULL) == TP_OK)
@@ -191,7 +213,7 @@ static void describe_differences(const tp_rule *rule, const double *d, const cha
 
 /* Wins and losses against the tolerance: the sign test, and the e-values of both sides.
  * A round exactly on the tolerance counts for neither. */
-static void count_signs(const tp_rule *rule, const double *d, size_t n, tp_comparison *c)
+static void count_signs(const tp_rule *rule, const double *d, size_t n, tp_bench_comparison *c)
 {
     double m = log1p(c->tolerance);
     int64_t above = 0, below = 0;
@@ -206,7 +228,7 @@ static void count_signs(const tp_rule *rule, const double *d, size_t n, tp_compa
 }
 
 void tp_rule_paired(const tp_rule *rule, const tp_metric *metric, const double *a, const double *b,
-                    const char *order, size_t n, tp_comparison *ret)
+                    const char *order, size_t n, tp_bench_comparison *ret)
 {
     *ret = blank(rule, metric, TP_COMPARED_PAIRED, n);
     double *d = calloc(2 * n + 1, sizeof *d), *sorted = d ? d + n : NULL, coverage;
@@ -238,15 +260,34 @@ void tp_rule_paired(const tp_rule *rule, const tp_metric *metric, const double *
     free(d);
 }
 
+void tp_rule_bootstrap(const tp_metric *metric, const double *a, const double *b, size_t n,
+                       uint64_t seed, tp_bench_comparison *c)
+{
+    tp_bootstrap_options options = {.n_resamples = 1999, .seed = seed, .level = 1 - 2 * c->alpha};
+    tp_bootstrap_result r;
+    double *d = calloc(n + 1, sizeof *d);
+    for (size_t i = 0; d && i < n; i++)
+        d[i] = sign_of(metric) * (log(b[i]) - log(a[i]));
+    if (d && n >= 2 && tp_bootstrap(d, n, tp_statistic_median, NULL, &options, &r, NULL) == TP_OK) {
+        c->boot_median_lower = r.bca.lo;
+        c->boot_median_upper = r.bca.hi;
+    }
+    if (d && n >= 2 && tp_bootstrap(d, n, tp_statistic_mean, NULL, &options, &r, NULL) == TP_OK) {
+        c->boot_mean_lower = r.bca.lo;
+        c->boot_mean_upper = r.bca.hi;
+    }
+    free(d);
+}
+
 /* ---- stored values ---- */
 
 void tp_rule_unpaired(const tp_rule *rule, const tp_metric *metric, const double *a, size_t n_a,
-                      const double *b, size_t n_b, tp_comparison *ret)
+                      const double *b, size_t n_b, tp_bench_comparison *ret)
 {
     *ret = blank(rule, metric, TP_COMPARED_UNPAIRED, n_b);
     double *x = calloc(n_a + n_b + 1, sizeof *x), *y = x ? x + n_b : NULL;
     double s = sign_of(metric), m = log1p(ret->tolerance);
-    tp_mann_whitney_result mw, against;
+    tp_mann_whitney_result mw = {0}, against;
     if (!x)
         return;
     for (size_t i = 0; i < n_b; i++)
@@ -283,7 +324,7 @@ void tp_rule_unpaired(const tp_rule *rule, const tp_metric *metric, const double
 }
 
 void tp_rule_baseline(const tp_rule *rule, const tp_metric *metric, double level, double sd_between,
-                      double assumed, const double *b, size_t n, tp_comparison *ret)
+                      double assumed, const double *b, size_t n, tp_bench_comparison *ret)
 {
     *ret = blank(rule, metric, TP_COMPARED_BASELINE, n);
     double *d = calloc(n + 1, sizeof *d), m = log1p(ret->tolerance);
@@ -315,26 +356,26 @@ void tp_rule_baseline(const tp_rule *rule, const tp_metric *metric, double level
 }
 
 void tp_rule_exact(const tp_rule *rule, const tp_metric *metric, double a, double b,
-                   tp_comparison *ret)
+                   tp_bench_comparison *ret)
 {
     *ret = blank(rule, metric, TP_COMPARED_EXACT, 1);
     double tolerance = ret->tolerance;
     double worse = sign_of(metric) * (b - a); /* in the unit */
     ret->point = tp_rule_point(metric->direction, tolerance, a, b);
     ret->ratio = ret->ratio_lower = ret->ratio_upper = a == b ? 1 : b / a;
-    if (ret->point == TP_VERDICT_REGRESSION)
-        ret->verdict = TP_VERDICT_REGRESSION;
+    if (ret->point == TP_BENCH_REGRESSION)
+        ret->verdict = TP_BENCH_REGRESSION;
     else if (worse > 0)
-        ret->verdict = TP_VERDICT_SLOWER;
+        ret->verdict = TP_BENCH_SLOWER;
     else
-        ret->verdict = worse < 0 && -worse > tolerance * a ? TP_VERDICT_IMPROVED : TP_VERDICT_PASS;
+        ret->verdict = worse < 0 && -worse > tolerance * a ? TP_BENCH_IMPROVED : TP_BENCH_PASS;
     if (worse > 0)
         snprintf(ret->reason, sizeof ret->reason, "%.17g %s became %.17g", a, metric->unit, b);
     ret->point_ratio = ret->ratio;
 }
 
 void tp_rule_point_only(const tp_rule *rule, const tp_metric *metric, double a, double b,
-                        tp_comparison *ret)
+                        tp_bench_comparison *ret)
 {
     *ret = blank(rule, metric, TP_COMPARED_UNPAIRED, 1);
     ret->ratio = b / a;
@@ -373,18 +414,18 @@ bool tp_rule_check(const tp_metric *metric, const double *values, size_t n, size
     return false;
 }
 
-void tp_rule_settle(const tp_rule *rule, double p_holm, tp_comparison *c)
+void tp_rule_settle(const tp_rule *rule, double p_holm, tp_bench_comparison *c)
 {
     c->p_holm = p_holm;
-    if (c->verdict != TP_VERDICT_REGRESSION || !(p_holm > rule->alpha))
+    if (c->verdict != TP_BENCH_REGRESSION || !(p_holm > rule->alpha))
         return;
-    c->verdict = TP_VERDICT_INCONCLUSIVE;
+    c->verdict = TP_BENCH_INCONCLUSIVE;
     snprintf(c->reason, sizeof c->reason,
              "beyond the tolerance by itself (p %.2g), not among %zu comparisons (Holm p %.2g)",
              c->p, rule->family, p_holm);
 }
 
-bool tp_rule_decided(const tp_rule *rule, const tp_comparison *c)
+bool tp_rule_decided(const tp_rule *rule, const tp_bench_comparison *c)
 {
     double bound = log((double)rule->family / rule->alpha);
     return c->log_e_worse >= bound || c->log_e_within >= bound;

@@ -25,8 +25,8 @@ typedef struct {
     bool is_warming_up;
     size_t round, n_planned; /* n_planned 0: open */
     double elapsed_s;
-    const tp_comparison *comparison; /* of the first metric so far, or NULL */
-    const tp_summary *summary;       /* of side B's first metric so far */
+    const tp_bench_comparison *comparison; /* of the first metric so far, or NULL */
+    const tp_summary *summary;             /* of side B's first metric so far */
     const tp_metric *metric;
 } tp_bench_progress;
 

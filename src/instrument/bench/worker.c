@@ -79,7 +79,7 @@ static tp_status set_up(tp_subject *subject, tp_error *err)
     const tp_json *answer;
     uint32_t draw[4];
     tp_philox(s->seed, START_STREAM, s->n_starts++, draw);
-    tp_command command = {.argv = s->argv, .padding = draw[0] % 4096, .keep_output = true};
+    tp_process_command command = {.argv = s->argv, .padding = draw[0] % 4096, .keep_output = true};
     TP_TRY(tp_arena_init(&arena, MESSAGE_ARENA, err));
     tp_status status = tp_pipe_open(&command, &s->pipe, err);
     if (status == TP_OK)

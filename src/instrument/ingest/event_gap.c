@@ -5,7 +5,7 @@
 #include "base/platform.h"
 #include "instrument/ingest/event_scan.h"
 
-enum { MAX_GAPS = 4096, MAX_CHILDREN = 32, MAX_REPAIR = 4096 };
+enum { FIRST_GAPS = 512, MAX_GAPS = 4096, MAX_CHILDREN = 32, MAX_REPAIR = 4096 };
 
 /* A gap as parsed, before it is remembered; pointers into the window or NULL. */
 typedef struct {
@@ -231,6 +231,23 @@ static gap_result parse_gap(tp_event_scan *scan, const char *p, tp_gap_place pla
 
 /* --- the trie --- */
 
+/* Room for one more; false when there are enough. */
+static bool has_room(tp_event_scan *scan)
+{
+    if (scan->n_gaps < scan->gap_cap)
+        return true;
+    if (scan->gap_cap == MAX_GAPS)
+        return false;
+    tp_gap *more = aligned_alloc(64, 2 * scan->gap_cap * sizeof *more);
+    if (!more)
+        return false;
+    memcpy(more, scan->gaps, scan->gap_cap * sizeof *more);
+    free(scan->gaps);
+    scan->gaps = more;
+    scan->gap_cap *= 2;
+    return true;
+}
+
 static uint32_t new_gap(tp_event_scan *scan)
 {
     uint32_t number = scan->n_gaps++;
@@ -254,7 +271,7 @@ static void forget_all(tp_event_scan *scan)
 
 uint32_t tp_gap_new_category(tp_event_scan *scan, uint64_t head, uint32_t len)
 {
-    if (scan->n_gaps == MAX_GAPS)
+    if (!has_room(scan))
         return 0;
     uint32_t context = new_gap(scan);
     size_t at = (head ^ len) * UINT64_C(0x9e3779b97f4a7c15) >> 58;
@@ -293,7 +310,7 @@ static uint32_t learn(tp_event_scan *scan, uint32_t context, const char *p, cons
     if (!context || len > TP_GAP_MAX || len == 0 || g->n_commas ||
         scan->gaps[context].n_children == MAX_CHILDREN)
         return next;
-    if (scan->n_gaps == MAX_GAPS) {
+    if (!has_room(scan)) {
         forget_all(scan);
         return g->event_open ? scan->opened_context[g->key] : 0;
     }
@@ -362,7 +379,7 @@ static gap_result repair(tp_event_scan *scan, const tp_scan_cursor *c, gap_info 
 {
     const char *limit = scan->end - c->p > MAX_REPAIR ? c->p + MAX_REPAIR : scan->end;
     const char *error_at = scan->error_at, *error = scan->error;
-    for (const char *p = c->p; p < limit && *p != '\n'; p++) {
+    for (const char *p = c->p - 1; p < limit && *p != '\n'; p++) {
         if (*p != '"')
             continue;
         const char *colon = skip_space(p + 1, scan->end);
@@ -371,7 +388,7 @@ static gap_result repair(tp_event_scan *scan, const tp_scan_cursor *c, gap_info 
         if (colon >= scan->end || *colon == ':')
             break;
         gap_result result = parse_gap(scan, p + 1, c->place, g);
-        if (result != GAP_ERROR) {
+        if (result != GAP_ERROR || g->event_close) {
             *ret_quote = p;
             return result;
         }
@@ -384,12 +401,12 @@ static gap_result repair(tp_event_scan *scan, const tp_scan_cursor *c, gap_info 
 /* An unescaped quote is repaired by making the string longer. */
 static gap_result parse_or_repair(tp_event_scan *scan, tp_scan_cursor *c, gap_info *g)
 {
-    const char *quote;
+    const char *quote = NULL;
     gap_result result = parse_gap(scan, c->p, c->place, g);
     if (result != GAP_ERROR || g->event_close || !c->after_string)
         return result;
     result = repair(scan, c, g, &quote);
-    if (result == GAP_ERROR || result == GAP_MORE)
+    if (!quote || (result == GAP_MORE && !g->event_close))
         return result;
     tp_slot *slot = &scan->slots[c->key];
     slot->len = (uint32_t)(quote - slot->text);
@@ -522,8 +539,8 @@ const char *tp_scan_word(tp_event_scan *scan, const char *p, unsigned *ret_flags
 
 tp_status tp_event_scan_init(tp_event_scan *scan, tp_error *err)
 {
-    *scan = (tp_event_scan){0};
-    scan->gaps = aligned_alloc(64, MAX_GAPS * sizeof *scan->gaps);
+    *scan = (tp_event_scan){.gap_cap = FIRST_GAPS};
+    scan->gaps = aligned_alloc(64, FIRST_GAPS * sizeof *scan->gaps);
     if (!scan->gaps)
         return tp_fail(err, TP_ERR_NOMEM, "no memory for the event scanner");
     forget_all(scan);

@@ -157,10 +157,15 @@ tp_scan_result SCAN_FUNCTION(tp_event_scan *scan)
         const char *value = c.p, *behind;
         unsigned flags = 0;
         tp_slot *slot = &scan->slots[c.key];
-        /* A gap remembered before a number also matches before a string. */
-        if (*value == '"' && !(c.flags & TP_GAP_STRING)) {
-            c.flags |= TP_GAP_STRING;
-            value++;
+        /* A gap remembered before a number is also the beginning of one with more space, or
+         * before a string. */
+        if ((unsigned char)*value <= '"' && !(c.flags & TP_GAP_STRING)) {
+            while (*value == ' ' || *value == '\n' || *value == '\r' || *value == '\t')
+                value++;
+            if (*value == '"') {
+                c.flags |= TP_GAP_STRING;
+                value++;
+            }
         }
         if (c.flags & TP_GAP_STRING) {
             behind = string_end(value, end, &flags);

@@ -5,38 +5,59 @@
 
 #include "base/platform.h"
 
-/* Eight ASCII digits at once; false when one of them is none. */
-static inline bool eight_digits(const char *p, uint64_t *ret)
+/* The value of eight digits, the first in the lowest byte, each 0 to 9. */
+static inline uint64_t eight_digits(uint64_t v)
 {
-    uint64_t v;
-    memcpy(&v, p, sizeof v);
-    uint64_t zeroed = v ^ UINT64_C(0x3030303030303030);
-    if (((zeroed + UINT64_C(0x7676767676767676)) | zeroed) & UINT64_C(0x8080808080808080))
-        return false;
-    zeroed = zeroed * 10 + (zeroed >> 8); /* pairs, in every other byte */
-    zeroed = ((zeroed & UINT64_C(0x000000ff000000ff)) * UINT64_C(0x000f424000000064) +
-              (zeroed >> 16 & UINT64_C(0x000000ff000000ff)) * UINT64_C(0x0000271000000001)) >>
-             32;
-    *ret = zeroed & UINT32_MAX;
-    return true;
+    v = v * 10 + (v >> 8); /* pairs, in every other byte */
+    return ((v & UINT64_C(0x000000ff000000ff)) * UINT64_C(0x000f424000000064) +
+            (v >> 16 & UINT64_C(0x000000ff000000ff)) * UINT64_C(0x0000271000000001)) >>
+               32 &
+           UINT32_MAX;
 }
 
-/* Digits from *p on, at most to the end; false on overflow. */
-static bool digits(const char **p, const char *end, uint64_t *ret)
+/* More than 19 digits, or a number that may not fit. */
+static bool many_digits(const char **p, const char *end, uint64_t *ret)
 {
-    uint64_t v = 0, part;
-    const char *q = *p;
+    uint64_t v = 0;
     bool fits = true;
-    while (end - q >= 8 && v < 100000000 && eight_digits(q, &part)) {
-        v = v * 100000000 + part;
-        q += 8;
-    }
+    const char *q = *p;
     for (; q < end && *q >= '0' && *q <= '9'; q++)
         fits = fits && !__builtin_mul_overflow(v, 10, &v) &&
                !__builtin_add_overflow(v, (uint64_t)(*q - '0'), &v);
     *p = q;
     *ret = v;
     return fits;
+}
+
+/* Digits from *p on, at most to the end, eight at a time; false on overflow. */
+static bool digits(const char **p, const char *end, uint64_t *ret)
+{
+    static const uint64_t powers[] = {1,      10,      100,      1000,     10000,
+                                      100000, 1000000, 10000000, 100000000};
+    uint64_t v = 0;
+    const char *q = *p;
+    for (;;) {
+        uint64_t chunk;
+        memcpy(&chunk, q, sizeof chunk);
+        chunk ^= UINT64_C(0x3030303030303030);
+        uint64_t others =
+            ((chunk + UINT64_C(0x7676767676767676)) | chunk) & UINT64_C(0x8080808080808080);
+        size_t n = others ? (size_t)__builtin_ctzll(others) / 8 : 8;
+        if (n > (size_t)(end - q))
+            n = (size_t)(end - q);
+        if (n) /* the last digit belongs into the highest byte */
+            v = v * powers[n] + eight_digits(chunk << (64 - 8 * n));
+        q += n;
+        if (n < 8)
+            break;
+        if (q - *p > 16)
+            return many_digits(p, end, ret);
+    }
+    if (q - *p > 19)
+        return many_digits(p, end, ret);
+    *p = q;
+    *ret = v;
+    return true;
 }
 
 static tp_field_result signed_of(bool negative, uint64_t v, bool fits, int64_t *ret)

@@ -120,7 +120,9 @@ static void read_member(tp_kineto *k, const char *key, const tp_json *value)
         read_devices(k, value);
     else if (strcmp(key, "distributedInfo") == 0)
         read_distributed(k, value);
-    else if (strcmp(key, "otherData") == 0)
+    else if (strcmp(key, "producer") == 0)
+        info->producer = string_in(k, value);
+    else if (strcmp(key, "otherData") == 0 && !info->producer)
         info->producer = string_in(k, tp_json_get(value, "producer"));
     else if (strcmp(key, "cuda_runtime_version") == 0 || strcmp(key, "hip_runtime_version") == 0)
         info->device_version = text_in(k, value);

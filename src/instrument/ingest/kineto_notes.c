@@ -57,7 +57,7 @@ void tp_kineto_notes(tp_kineto *k)
     note_count(k, TP_NOTE_INFO, c->odd_numbers, "bare word",
                "inf, nan, N/A or alike in place of a number; taken as unknown");
     note_count(k, TP_NOTE_INFO, c->odd_commas, "comma", "missing, doubled or trailing");
-    note_count(k, TP_NOTE_INFO, k->n_lost_members, "member of the metadata", "not JSON; left out");
+    note_count(k, TP_NOTE_INFO, k->n_lost_members, "metadata member", "not JSON; left out");
     note_count(k, TP_NOTE_WARNING, c->missing_time, "event", "without a time; left out");
     note_count(k, TP_NOTE_WARNING, c->clamped_times, "value", "beyond 64 bits; clamped");
     note_count(k, TP_NOTE_WARNING, c->negative_durations, "event",

@@ -22,7 +22,7 @@ const char *tp_timeline_category_name(int category);
 const char *tp_timeline_action_name(int action); /* "PREEXISTING", ... */
 
 typedef struct {
-    int64_t t_ns; /* -1: before the recording */
+    int64_t t_ns;  /* -1: before the recording */
     int64_t bytes; /* signed: the sum over rows is what is allocated */
     uint8_t action, category;
 } tp_timeline_row;

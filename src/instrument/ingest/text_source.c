@@ -264,6 +264,8 @@ tp_status tp_source_open(tp_source *s, const char *path, const void *bytes, size
         memcpy(magic, bytes, 2);
     }
     r->is_gzip = magic[0] == 0x1f && magic[1] == 0x8b;
+    if (!r->is_gzip && r->total && r->total < r->window) /* no more than the file can fill */
+        r->window = (uint32_t)r->total;
     bool worth_a_thread = r->total > (r->is_gzip ? WINDOW / 4 : 2 * WINDOW);
     tp_status status = start(r, worth_a_thread && !options->one_thread, err);
     if (status != TP_OK)

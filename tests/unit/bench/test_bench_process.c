@@ -15,7 +15,7 @@
 static tp_process_usage run(const char *script, double timeout_s, size_t padding)
 {
     const char *argv[] = {"/bin/sh", "-c", script, NULL};
-    tp_command command = {.argv = argv, .timeout_s = timeout_s, .padding = padding};
+    tp_process_command command = {.argv = argv, .timeout_s = timeout_s, .padding = padding};
     tp_process_usage usage;
     assert_int_equal(tp_process_run(&command, &usage, NULL), TP_OK);
     return usage;
@@ -40,7 +40,7 @@ static void a_timeout_ends_the_whole_group(void **state)
 static void a_program_that_is_not_there_is_an_error(void **state)
 {
     const char *argv[] = {"/no/such/program", NULL};
-    tp_command command = {.argv = argv};
+    tp_process_command command = {.argv = argv};
     tp_process_usage usage;
     tp_error err = {0};
     assert_int_equal(tp_process_run(&command, &usage, &err), TP_ERR_IO);
@@ -66,14 +66,14 @@ static void time_and_memory_are_of_the_child(void **state)
 static void output_is_read_and_limited_in_time(void **state)
 {
     const char *argv[] = {"/bin/sh", "-c", "echo one; echo two; exit 3", NULL};
-    tp_command command = {.argv = argv};
+    tp_process_command command = {.argv = argv};
     tp_process_usage usage;
     tp_buf out = {0};
     assert_int_equal(tp_process_read(&command, 1 << 20, &out, &usage, NULL), TP_OK);
     assert_string_equal(out.data, "one\ntwo\n");
     assert_int_equal(usage.exit_status, 3);
     const char *slow[] = {"/bin/sh", "-c", "sleep 30", NULL};
-    command = (tp_command){.argv = slow, .timeout_s = 0.05};
+    command = (tp_process_command){.argv = slow, .timeout_s = 0.05};
     assert_int_equal(tp_process_read(&command, 1 << 20, &out, &usage, NULL), TP_OK);
     assert_true(usage.has_timed_out);
     tp_buf_release(&out);
@@ -82,7 +82,7 @@ static void output_is_read_and_limited_in_time(void **state)
 static void a_pipe_talks_line_by_line(void **state)
 {
     const char *argv[] = {"/bin/sh", "-c", "while read x; do echo \"got $x\"; done", NULL};
-    tp_command command = {.argv = argv};
+    tp_process_command command = {.argv = argv};
     tp_pipe p;
     tp_buf line = {0};
     tp_error err = {0};

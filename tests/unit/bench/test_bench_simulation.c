@@ -60,17 +60,17 @@ static bool our_rule(uint64_t seed, double slowdown, size_t n)
 {
     double a[MAX_ROUNDS], b[MAX_ROUNDS];
     char order[MAX_ROUNDS + 1];
-    tp_comparison c;
+    tp_bench_comparison c;
     draw_interleaved(seed, slowdown, n, a, b, order);
     tp_rule_paired(&rule, &time_metric, a, b, order, n, &c);
-    return c.verdict == TP_VERDICT_REGRESSION;
+    return c.verdict == TP_BENCH_REGRESSION;
 }
 
 static bool any_slowdown_at_all(uint64_t seed, double slowdown, size_t n)
 {
     double a[MAX_ROUNDS], b[MAX_ROUNDS];
     char order[MAX_ROUNDS + 1];
-    tp_comparison c;
+    tp_bench_comparison c;
     draw_interleaved(seed, slowdown, n, a, b, order);
     tp_rule_paired(&rule, &time_metric, a, b, order, n, &c);
     return c.lower > 0;
@@ -80,7 +80,7 @@ static bool paired_t(uint64_t seed, double slowdown, size_t n)
 {
     double a[MAX_ROUNDS], b[MAX_ROUNDS];
     char order[MAX_ROUNDS + 1];
-    tp_comparison c;
+    tp_bench_comparison c;
     draw_interleaved(seed, slowdown, n, a, b, order);
     tp_rule_paired(&rule, &time_metric, a, b, order, n, &c);
     return c.mean_lower > log(1.05);
@@ -91,7 +91,7 @@ static bool sequential_mean(uint64_t seed, double slowdown, size_t n)
     double a[MAX_ROUNDS], b[MAX_ROUNDS];
     draw_sequential(seed, slowdown, false, n, a, b);
     return tp_rule_point(TP_LOWER_IS_BETTER, 0.05, tp_mean(a, n), tp_mean(b, n)) ==
-           TP_VERDICT_REGRESSION;
+           TP_BENCH_REGRESSION;
 }
 
 static bool stored_mean(uint64_t seed, double slowdown, size_t n)
@@ -99,7 +99,7 @@ static bool stored_mean(uint64_t seed, double slowdown, size_t n)
     double a[MAX_ROUNDS], b[MAX_ROUNDS];
     draw_sequential(seed, slowdown, true, n, a, b);
     return tp_rule_point(TP_LOWER_IS_BETTER, 0.05, tp_mean(a, n), tp_mean(b, n)) ==
-           TP_VERDICT_REGRESSION;
+           TP_BENCH_REGRESSION;
 }
 
 static bool sequential_min(uint64_t seed, double slowdown, size_t n)
@@ -143,7 +143,7 @@ static bool median_beyond(uint64_t seed, double slowdown, size_t n)
 {
     double a[MAX_ROUNDS], b[MAX_ROUNDS];
     char order[MAX_ROUNDS + 1];
-    tp_comparison c;
+    tp_bench_comparison c;
     draw_interleaved(seed, slowdown, n, a, b, order);
     tp_rule_paired(&rule, &time_metric, a, b, order, n, &c);
     return c.ratio > 1.05 && c.lower > 0;
@@ -245,16 +245,16 @@ static outcome run_sequential(double slowdown)
     sequential.is_sequential = true;
     outcome o = {0};
     for (int i = 0; i < trials; i++) {
-        tp_comparison c = {0};
+        tp_bench_comparison c = {0};
         size_t n = 0;
         draw_interleaved((uint64_t)i + 1, slowdown, MAX_ROUNDS, a, b, order);
         do
             tp_rule_paired(&sequential, &time_metric, a, b, order, ++n, &c);
         while (n < MAX_ROUNDS && !tp_rule_decided(&sequential, &c));
         tp_rule_settle(&sequential, c.p, &c);
-        o.flagged += c.verdict == TP_VERDICT_REGRESSION;
-        o.undecided += c.verdict == TP_VERDICT_INCONCLUSIVE;
-        o.passed += c.verdict != TP_VERDICT_REGRESSION && c.verdict != TP_VERDICT_INCONCLUSIVE;
+        o.flagged += c.verdict == TP_BENCH_REGRESSION;
+        o.undecided += c.verdict == TP_BENCH_INCONCLUSIVE;
+        o.passed += c.verdict != TP_BENCH_REGRESSION && c.verdict != TP_BENCH_INCONCLUSIVE;
         o.pairs += (double)n;
     }
     double scale = 100.0 / trials;

@@ -247,15 +247,19 @@ static void chrome_array_with_halves(void **state)
 
 static void a_trace_of_temper(void **state)
 {
-    const char text[] = "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"temper 0.1.0\"},"
-                        "\"traceEvents\":[\n{\"ph\":\"X\",\"name\":\"step\",\"cat\":\"train\","
-                        "\"pid\":1,\"tid\":1,\"ts\":1.001,\"dur\":2.002}\n]}\n";
-    tp_trace_file *f = ingest_text(text, sizeof text - 1, 0);
-
-    assert_int_equal(f->kind, TP_FILE_TEMPER);
-    assert_int_equal(f->events->start[0], 1001);
-    assert_int_equal(f->events->dur[0], 2002);
-    tp_trace_close(f);
+#define STEP                                                                                    \
+    "\"traceEvents\":[\n{\"ph\":\"X\",\"name\":\"step\",\"cat\":\"user_annotation\",\"pid\":1," \
+    "\"tid\":1,\"ts\":1.001,\"dur\":2.002}\n]}\n"
+    static const char *const texts[] = {
+        "{\"schemaVersion\":1,\"producer\":\"temper 0.2.0\",\"baseTimeNanoseconds\":5," STEP,
+        "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"temper 0.1.0\"}," STEP};
+    for (int i = 0; i < 2; i++) {
+        tp_trace_file *f = ingest_text(texts[i], strlen(texts[i]), 0);
+        assert_int_equal(f->kind, TP_FILE_TEMPER);
+        assert_int_equal(f->events->start[0], 1001);
+        assert_int_equal(f->events->dur[0], 2002);
+        tp_trace_close(f);
+    }
 }
 
 static void what_is_not_kept_is_counted(void **state)

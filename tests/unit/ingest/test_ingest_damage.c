@@ -132,7 +132,7 @@ static void check_log(const tp_trace_file *f)
 {
     all_three(f);
     assert_string_equal(tp_events_str(f->events, f->events->info.trace_name), "t");
-    assert_true(ingest_has_note(&f->notes, "of the metadata"));
+    assert_true(ingest_has_note(&f->notes, "metadata member"));
 }
 
 static void log_lines_with_bare_quotes(void **state)
@@ -255,6 +255,22 @@ static void members_in_any_order_and_layout(void **state)
                     "{\"args\":{\"correlation\":6,\"grid\":[ 1 , 2 , 3 "
                     "]},\r\n\t\"ts\":1,\"cat\":\"kernel\",\"ph\":\"X\"}"),
              check_any_order);
+}
+
+static void check_layouts(const tp_trace_file *f)
+{
+    assert_int_equal(f->events->n, 4);
+    assert_int_equal(f->events->counts.skipped_events, 0);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(f->events->start[i], 1000 * (int64_t)i);
+}
+
+static void layouts_may_change_between_events(void **state)
+{
+    EACH_WAY(
+        OBJECT("{\"ph\":\"X\",\"ts\":0,\"pid\":1},{\"ph\":\"X\",\"ts\": 1,\"pid\":\"x\"},"
+               "{\"ph\":\"X\",\"ts\":\n2,\"pid\": \"y\"},{\"ph\":\"X\",\"ts\":  3,\"pid\":[]}"),
+        check_layouts);
 }
 
 static void check_text_for_number(const tp_trace_file *f)
@@ -447,6 +463,7 @@ int main(void)
         cmocka_unit_test(a_broken_last_event_does_not_hide_what_follows),
         cmocka_unit_test(events_without_anything),
         cmocka_unit_test(members_in_any_order_and_layout),
+        cmocka_unit_test(layouts_may_change_between_events),
         cmocka_unit_test(the_same_member_as_number_and_as_text),
         cmocka_unit_test(durations_that_cannot_be),
         cmocka_unit_test(nesting_has_a_limit),
