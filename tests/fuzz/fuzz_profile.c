@@ -1,0 +1,41 @@
+/* fuzz_profile.c - a kept profile, whatever it holds, is compared with or refused. */
+#include <stdlib.h>
+
+#include "cli/profile_baseline.h"
+
+enum { STEPS = 8 };
+
+static void fill(tp_profile_data *d)
+{
+    tp_profile_data_init(d, 1, STEPS, 1);
+    d->n_done = STEPS;
+    d->threads = 2;
+    d->n_ops = 1;
+    d->ops[0] = (tp_profile_op){.name = "linear", .s = calloc(STEPS + 1, sizeof(double))};
+    for (int i = 0; i < STEPS; i++) {
+        d->step_s[i] = 0.1 + 0.001 * i;
+        d->ops[0].s[i] = 0.05 + 0.001 * i;
+        d->used_tokens[i] = 100;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    tp_arena arena;
+    tp_profile_data d;
+    tp_profile_comparison c;
+    const tp_json *root;
+    tp_error err;
+    if (size > 1 << 16 || tp_arena_init(&arena, 16 << 20, &err) != TP_OK)
+        return 0;
+    fill(&d);
+    if (tp_json_parse(&arena, "baseline", (const char *)data, size, NULL, &root, &err) == TP_OK &&
+        tp_profile_compare(root, "b", &d, NULL, &c, &err) == TP_OK)
+        if (c.n_ops < 0 || c.n_ops > TP_PROFILE_COMPARED || c.step.after_s <= 0)
+            abort();
+    tp_profile_data_release(&d);
+    tp_arena_release(&arena);
+    return 0;
+}
