@@ -131,8 +131,12 @@ static outer_result member(tp_kineto *k, const char **place)
     if (value >= end)
         return UNFINISHED;
     tp_slice name = {key, (size_t)(key_end - key)};
-    if (*value == '[' && (tp_slice_is(name, "traceEvents") ||
-                          (!k->has_events && tp_kineto_holds_events(value + 1, end)))) {
+    bool is_events = *value == '[' && tp_slice_is(name, "traceEvents"), more = false;
+    if (*value == '[' && !is_events && !k->has_events)
+        is_events = tp_kineto_holds_events(value + 1, end, &more);
+    if (more && !k->source.is_final)
+        return UNFINISHED;
+    if (is_events) {
         *place = value + 1;
         return EVENTS;
     }

@@ -88,11 +88,13 @@ bool tp_kineto_begins(const char *p, const char *end)
            has_key(p, end, first, 1) != NO;
 }
 
-bool tp_kineto_holds_events(const char *p, const char *end)
+bool tp_kineto_holds_events(const char *p, const char *end, bool *ret_more)
 {
     static const char *const phase[] = {"ph"};
     p = skip_space(p, end);
-    return p < end && *p == '{' && has_key(p + 1, end, phase, 1) == YES;
+    answer is = p >= end ? MORE : *p == '{' ? has_key(p + 1, end, phase, 1) : NO;
+    *ret_more = is == MORE;
+    return is == YES;
 }
 
 const char *tp_kineto_resync(const char *p, const char *end, bool is_final, bool *ret_closed,
