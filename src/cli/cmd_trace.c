@@ -27,7 +27,8 @@ static const tp_flag flag_table[] = {
     TP_NUMBER("step", 0, "N", INT, step, 0, 9e15, "only work launched in this step"),
     TP_NUMBER("rank", 0, "N", INT, rank, 0, 1e9, "only the file of this rank"),
     TP_NUMBER("stream", 0, "N", INT, stream, 0, 9e15, "only this stream"),
-    TP_TEXT("name", 0, "PATTERN", name, "only device work whose name contains this (or matches *, ?)"),
+    TP_TEXT("name", 0, "PATTERN", name,
+            "only device work whose name contains this (or matches *, ?)"),
     TP_TEXT("comm", 0, "PATTERN", comm, "kernels that communicate besides those known by name"),
     TP_NUMBER("top", 0, "N", INT, top, 0, 1e9, "rows of a table (default 10 or 30; 0: all)"),
     {0}};
@@ -53,15 +54,15 @@ typedef struct {
 /* A word that names a view is one, unless a file of that name is there. */
 static bool is_view_word(const char *word)
 {
-    return tp_trace_view_exists(word) && !tp_file_exists(word);
+    return tp_report_view_exists(word) && !tp_file_exists(word);
 }
 
 static bool check_view(const char *view)
 {
     tp_nearest near = {.word = view};
-    if (tp_trace_view_exists(view))
+    if (tp_report_view_exists(view))
         return true;
-    for (const tp_trace_view *v = tp_trace_views; v->view; v++)
+    for (const tp_report_view *v = tp_report_views; v->view; v++)
         tp_nearest_offer(&near, v->view);
     fprintf(stderr, "temper trace: there is no view '%s'%s%s%s; see 'temper help trace'\n", view,
             near.best ? "; did you mean '" : "", near.best ? near.best : "", near.best ? "'" : "");
@@ -116,7 +117,7 @@ static bool read_request(char **words, int n, request *r)
 static unsigned wanted(const request *r)
 {
     unsigned keep = TP_KEEP_FAST | TP_KEEP_MEMORY | TP_KEEP_SYNCS;
-    for (const tp_trace_view *v = tp_trace_views; v->view; v++)
+    for (const tp_report_view *v = tp_report_views; v->view; v++)
         if (r->view && strcmp(v->view, r->view) == 0)
             keep |= v->keep;
     return keep;
@@ -125,7 +126,7 @@ static unsigned wanted(const request *r)
 /* ---- answers ---- */
 
 /* A step, stream or scope that selects nothing is a mistake of the user, told as one. */
-static bool is_empty_by_filter(const request *r, const tp_trace_report *report)
+static bool is_empty_by_filter(const request *r, const tp_report *report)
 {
     const tp_selection *s = &report->selection;
     if (!report->file->events || s->n > 0 || s->n_all == 0)
@@ -147,9 +148,9 @@ static bool is_empty_by_filter(const request *r, const tp_trace_report *report)
 }
 
 /* Everything that --json has to say beside the headline figures. */
-static void put_all_views(tp_trace_report *report, tp_json_w *w)
+static void put_all_views(tp_report *report, tp_json_w *w)
 {
-    for (const tp_trace_view *v = tp_trace_views; v->view; v++) {
+    for (const tp_report_view *v = tp_report_views; v->view; v++) {
         tp_grid grid = {.name = v->grid};
         if (!v->in_json || (!report->file->events && strcmp(v->view, "memory") != 0))
             continue;
@@ -161,7 +162,7 @@ static void put_all_views(tp_trace_report *report, tp_json_w *w)
 }
 
 /* What cannot be asked of this kind of file is told, not shown empty. */
-static bool can_show(const request *r, const tp_trace_report *report)
+static bool can_show(const request *r, const tp_report *report)
 {
     if (report->file->events || strcmp(r->view, "memory") == 0)
         return true;
@@ -170,10 +171,10 @@ static bool can_show(const request *r, const tp_trace_report *report)
     return false;
 }
 
-static void put_view(const request *r, tp_trace_report *report, tp_json_w *w, tp_buf *out)
+static void put_view(const request *r, tp_report *report, tp_json_w *w, tp_buf *out)
 {
     bool is_first = true;
-    for (const tp_trace_view *v = tp_trace_views; v->view; v++) {
+    for (const tp_report_view *v = tp_report_views; v->view; v++) {
         tp_grid grid = {.name = v->grid};
         bool is_dump = !v->in_json && strcmp(v->grid, "memory_timeline") == 0;
         if (strcmp(v->view, r->view) != 0 || (is_dump && !r->f.json))
@@ -199,13 +200,13 @@ static void put_view(const request *r, tp_trace_report *report, tp_json_w *w, tp
 static void put_file(const request *r, const tp_trace_file *file, tp_json_w *w, tp_buf *out,
                      int *status)
 {
-    tp_trace_report report;
-    tp_trace_report_make(file, &r->select, &report);
+    tp_report report;
+    tp_report_make(file, &r->select, &report);
     if (is_empty_by_filter(r, &report) || (r->view && !can_show(r, &report))) {
         *status = 2;
     } else if (r->f.json) {
         tp_json_w_begin(w, '{');
-        tp_trace_json(&report, w);
+        tp_report_json(&report, w);
         if (r->view)
             put_view(r, &report, w, out);
         else
@@ -214,11 +215,11 @@ static void put_file(const request *r, const tp_trace_file *file, tp_json_w *w, 
     } else if (r->view) {
         put_view(r, &report, w, out);
     } else if (r->f.markdown) {
-        tp_trace_screen_markdown(&report, r->top, out);
+        tp_report_screen_markdown(&report, r->top, out);
     } else {
-        tp_trace_screen(&report, r->top, tp_cli_width(), out);
+        tp_report_screen(&report, r->top, tp_cli_width(), out);
     }
-    tp_trace_report_release(&report);
+    tp_report_release(&report);
 }
 
 static void put_grid(const request *r, const tp_grid *g, tp_json_w *w, tp_buf *out)
@@ -244,7 +245,7 @@ static int answer_job(const request *r, const tp_trace_job *job)
     tp_buf out = {0};
     tp_json_w w;
     tp_json_w_init(&w, &out, 1);
-    tp_trace_ranks(job, &r->select, &grids);
+    tp_report_ranks(job, &r->select, &grids);
     if (r->f.json)
         tp_json_w_begin(&w, '{');
     put_grid(r, &grids.ranks, &w, &out);
@@ -257,10 +258,16 @@ static int answer_job(const request *r, const tp_trace_job *job)
         for (size_t i = 0; i < job->notes.n; i++)
             tp_buf_addf(&out, "%s%s\n", i ? "" : "\n", job->notes.list[i].text);
         if (!r->view)
-            tp_buf_adds(&out, "\n--rank N shows one of them as a whole, a view shows all in turn\n");
+            tp_buf_adds(&out,
+                        "\n--rank N shows one of them as a whole, a view shows all in turn\n");
     }
     tp_rank_grids_release(&grids);
     return print(&out);
+}
+
+static bool is_wanted(const request *r, const tp_trace_file *file)
+{
+    return r->f.rank == UNSET || file->rank == r->f.rank;
 }
 
 static int answer(const request *r, const tp_trace_job *job)
@@ -268,14 +275,16 @@ static int answer(const request *r, const tp_trace_job *job)
     tp_buf out = {0};
     tp_json_w w;
     int status = 0;
-    size_t shown = 0;
-    bool is_list = r->f.json && job->n > 1;
+    size_t shown = 0, wanted_files = 0;
+    for (size_t i = 0; i < job->n; i++)
+        wanted_files += is_wanted(r, job->files[i]);
+    bool is_list = r->f.json && wanted_files > 1;
     tp_json_w_init(&w, &out, 1);
     if (is_list)
         tp_json_w_begin(&w, '[');
     for (size_t i = 0; i < job->n; i++) {
         const tp_trace_file *file = job->files[i];
-        if (r->f.rank != UNSET && file->rank != r->f.rank)
+        if (!is_wanted(r, file))
             continue;
         if (shown++ && !r->f.json)
             tp_buf_addc(&out, '\n');
@@ -316,7 +325,7 @@ int tp_cmd_trace(int argc, char **argv)
         .flags = flag_table,
         .details =
             "Views: operators, kernels, memory, comm, idle, launch, queue, critical-path, "
-            "bandwidth, stacks, steps, ranks, roofline, suspicious.\n\n"
+            "bandwidth, stacks, steps, threads, ranks, roofline, suspicious, bottlenecks.\n\n"
             "'temper trace compare --help' and 'temper trace export --help' list the options of "
             "these.",
         .min_words = 1,
@@ -330,8 +339,8 @@ int tp_cmd_trace(int argc, char **argv)
     const tp_ingest_options options = {.keep = wanted(&r)};
     if (tp_trace_job_open(r.paths, r.n_paths, &options, &job, &err) != TP_OK)
         return tp_cli_fail(&err);
-    bool is_job = r.view ? strcmp(r.view, "ranks") == 0
-                         : job.n > 1 && r.f.rank == UNSET && !r.f.json;
+    bool is_job =
+        r.view ? strcmp(r.view, "ranks") == 0 : job.n > 1 && r.f.rank == UNSET && !r.f.json;
     int status = is_job ? answer_job(&r, &job) : answer(&r, &job);
     tp_trace_job_release(&job);
     return status;

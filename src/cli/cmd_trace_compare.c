@@ -69,7 +69,7 @@ static void fill(const context *x, const tp_compare_table *t, tp_grid *g, const 
         tp_grid_real(g, before > 0 ? 100 * (after - before) / before : (double)NAN);
         put_time(g, r->lo);
         put_time(g, r->hi);
-        tp_grid_text(g, tp_verdict_name(r->verdict));
+        tp_grid_text(g, tp_compare_verdict_name(r->verdict));
         tp_grid_text(g, presence[r->presence]);
         tp_grid_textn(g, tp_string_get(&x->c->names, r->name),
                       tp_string_len(&x->c->names, r->name));
@@ -88,13 +88,15 @@ static void put_head(const context *x, tp_buf *out)
     tp_buf_addf(out, "before  %s (%zu steps)\nafter   %s (%zu steps)\n", x->files[0]->path,
                 c->before_steps, x->files[1]->path, c->after_steps);
     if (c->before_steps < TP_COMPARE_MIN_STEPS || c->after_steps < TP_COMPARE_MIN_STEPS)
-        tp_buf_addf(out, "%s: differences are shown, verdicts need at least %d steps on both sides\n",
+        tp_buf_addf(out,
+                    "%s: differences are shown, verdicts need at least %d steps on both sides\n",
                     c->before_steps && c->after_steps ? "few steps" : "no steps to compare by",
                     TP_COMPARE_MIN_STEPS);
     else
         tp_buf_addf(out, "%s; intervals are of the mean change per step\n",
                     c->is_paired ? "steps are paired in order" : "steps are independent samples");
-    tp_buf_adds(out, "these are two traces: a verdict says what they show, not what a third would\n");
+    tp_buf_adds(out,
+                "these are two traces: a verdict says what they show, not what a third would\n");
 }
 
 static void put_json_head(const context *x, tp_json_w *w)
@@ -119,12 +121,13 @@ static void print(const context *x)
     const struct {
         const char *key, *title, *what;
         const tp_compare_table *table;
-    } rows[] = {{"totals", "Totals", "what", &c->totals},
-                {"phases", "Phases (annotations of the host)", "phase", &c->phases},
-                {"operators",
-                 c->operators_by_host ? "Operators (host self time)" : "Operators (device self time)",
-                 "operator", &c->operators},
-                {"kernels", "Device work", "name", &c->kernels}};
+    } rows[] = {
+        {"totals", "Totals", "what", &c->totals},
+        {"phases", "Phases (annotations of the host)", "phase", &c->phases},
+        {"operators",
+         c->operators_by_host ? "Operators (host self time)" : "Operators (device self time)",
+         "operator", &c->operators},
+        {"kernels", "Device work", "name", &c->kernels}};
     tp_buf out = {0};
     tp_json_w w;
     tp_json_w_init(&w, &out, 1);

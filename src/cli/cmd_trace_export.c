@@ -20,7 +20,8 @@ static const tp_flag flag_table[] = {
     TP_SWITCH("perfetto", 0, perfetto, "Perfetto's native format (.pftrace)"),
     TP_SWITCH("collapsed", 0, collapsed, "stacks for flame graphs: 'outer;inner nanoseconds'"),
     TP_SWITCH("csv", 0, csv, "one line per event"),
-    TP_SWITCH("device", 0, device, "with --collapsed: device time by launching stack, not host time"),
+    TP_SWITCH("device", 0, device,
+              "with --collapsed: device time by launching stack, not host time"),
     TP_TEXT("scope", 0, "SCOPE", scope, "with --device: all (default), linked or steps"),
     TP_TEXT("output", 'o', "OUT", output, "the file to write; - is standard output"),
     TP_SWITCH("json", 0, json, "say as JSON what was written"),
@@ -53,8 +54,8 @@ static tp_status export(const flags *f, const tp_trace_file *file, tp_export_sin
         return tp_fail(err, TP_ERR_ARG, "--scope is all, linked or steps, not '%s'", f->scope);
     tp_selection selection;
     tp_selection_make(file->events, &options, &selection);
-    tp_status status = tp_export_collapsed(
-        &selection, f->device ? TP_STACKS_DEVICE : TP_STACKS_HOST, sink, err);
+    tp_status status =
+        tp_export_collapsed(&selection, f->device ? TP_STACKS_DEVICE : TP_STACKS_HOST, sink, err);
     tp_selection_release(&selection);
     return status;
 }
@@ -133,8 +134,8 @@ int tp_trace_export_command(int argc, char **argv)
         return n == -2 ? 0 : 2;
     if (!check(&f))
         return 2;
-    const tp_ingest_options options = {.keep = f.chrome ? TP_KEEP_ALL
-                                                        : TP_KEEP_FAST | TP_KEEP_MEMORY};
+    const tp_ingest_options options = {.keep =
+                                           f.chrome ? TP_KEEP_ALL : TP_KEEP_FAST | TP_KEEP_MEMORY};
     if (tp_trace_open(words[0], &options, &file, &err) != TP_OK)
         return tp_cli_fail(&err);
     tp_status status = TP_OK;

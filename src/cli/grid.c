@@ -207,8 +207,8 @@ static void measure(const tp_grid *grid, size_t limit, int width, layout *l)
         l->width[c] = strlen(column->title);
         for (size_t r = 0; r < l->rows; r++) {
             size_t n;
-            const char *s = cell_for_people(grid, column, &grid->cells[r * grid->n_columns + c],
-                                            number, &n);
+            const char *s =
+                cell_for_people(grid, column, &grid->cells[r * grid->n_columns + c], number, &n);
             size_t w = width_of(s, n);
             l->width[c] = w > l->width[c] ? w : l->width[c];
         }
@@ -265,8 +265,8 @@ void tp_grid_print(const tp_grid *grid, size_t limit, int width, tp_buf *out)
         for (size_t c = 0; c < grid->n_columns; c++) {
             const tp_grid_col *column = &grid->columns[c];
             size_t n;
-            const char *s = cell_for_people(grid, column, &grid->cells[r * grid->n_columns + c],
-                                            number, &n);
+            const char *s =
+                cell_for_people(grid, column, &grid->cells[r * grid->n_columns + c], number, &n);
             if (column->is_hidden)
                 continue;
             put_padded(out, s, n, l.width[c], column->kind != TP_CELL_TEXT);
@@ -396,8 +396,8 @@ void tp_grid_markdown(const tp_grid *grid, size_t limit, tp_buf *out)
         tp_buf_addc(out, '|');
         for (size_t c = 0; c < grid->n_columns; c++) {
             size_t n;
-            const char *s = cell_for_people(
-                grid, &grid->columns[c], &grid->cells[r * grid->n_columns + c], number, &n);
+            const char *s = cell_for_people(grid, &grid->columns[c],
+                                            &grid->cells[r * grid->n_columns + c], number, &n);
             if (!grid->columns[c].is_hidden)
                 put_markdown_cell(out, s, n);
         }

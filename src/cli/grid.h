@@ -29,14 +29,14 @@ typedef struct {
     const char *key;   /* in JSON and CSV; static */
     const char *title; /* for people; static */
     tp_cell_kind kind;
-    bool is_hidden;    /* too much for a screen: only in CSV and JSON */
+    bool is_hidden; /* too much for a screen: only in CSV and JSON */
 } tp_grid_col;
 
 typedef struct {
     bool is_known;
-    int64_t i;    /* COUNT, NS, BYTES */
-    double f;     /* REAL, PERCENT, RATE */
-    size_t text;  /* TEXT: offset in the grid's text */
+    int64_t i;   /* COUNT, NS, BYTES */
+    double f;    /* REAL, PERCENT, RATE */
+    size_t text; /* TEXT: offset in the grid's text */
     size_t n_text;
 } tp_cell;
 

@@ -107,7 +107,7 @@ static size_t first_characters(const char *s, size_t n, size_t count)
     return i;
 }
 
-static void put_kernels(tp_json_w *w, const tp_trace_report *r)
+static void put_kernels(tp_json_w *w, const tp_report *r)
 {
     const tp_events *e = r->file->events;
     put_i64(w, "kernels", r->kernels.kernels);
@@ -128,7 +128,7 @@ static void put_kernels(tp_json_w *w, const tp_trace_report *r)
     tp_json_w_end(w, ']');
 }
 
-static void put_devices(tp_json_w *w, const tp_trace_report *r)
+static void put_devices(tp_json_w *w, const tp_report *r)
 {
     tp_json_w_key(w, "all_devices");
     if (r->has_work)
@@ -149,7 +149,7 @@ static void put_devices(tp_json_w *w, const tp_trace_report *r)
 }
 
 /* Communication kernels by what their metadata calls them; "None" without metadata. */
-static void put_collectives(tp_json_w *w, const tp_trace_report *r)
+static void put_collectives(tp_json_w *w, const tp_report *r)
 {
     const tp_events *e = r->file->events;
     enum { MAX_NAMES = 256 };
@@ -181,7 +181,7 @@ static void put_collectives(tp_json_w *w, const tp_trace_report *r)
     tp_json_w_end(w, '}');
 }
 
-static void put_events(tp_json_w *w, tp_trace_report *r)
+static void put_events(tp_json_w *w, tp_report *r)
 {
     const tp_events *e = r->file->events;
     if (e->info.tables)
@@ -192,6 +192,10 @@ static void put_events(tp_json_w *w, tp_trace_report *r)
     put_str(w, "scope", tp_scope_name(r->selection.options.scope));
     put_kernels(w, r);
     put_devices(w, r);
+    if (r->selection.n_graphs) {
+        put_i64(w, "graphs_without_kernels", (int64_t)r->selection.n_graphs);
+        put_i64(w, "idle_under_graphs_ns", tp_idle_under_graphs(&r->selection));
+    }
     put_i64(w, "memory_instants", (int64_t)e->counts.memory_instants);
     put_i64(w, "alloc_bytes", e->counts.alloc_bytes);
     put_i64(w, "free_bytes", e->counts.free_bytes);
@@ -239,10 +243,10 @@ static void put_snapshot_device(tp_json_w *w, const tp_snapshot *s, const tp_sna
     tp_json_w_end(w, '}');
 }
 
-static void put_snapshot(tp_json_w *w, tp_trace_report *r)
+static void put_snapshot(tp_json_w *w, tp_report *r)
 {
     const tp_snapshot *s = r->file->snapshot;
-    const tp_snapshot_usage *u = tp_trace_usage(r);
+    const tp_snapshot_usage *u = tp_report_usage(r);
     put_i64(w, "segments", (int64_t)s->n_segments);
     put_i64(w, "reserved_bytes", u->reserved);
     put_i64(w, "allocated_bytes", u->allocated);
@@ -311,7 +315,7 @@ static void put_notes(tp_json_w *w, const tp_notes *notes)
     tp_json_w_end(w, ']');
 }
 
-void tp_trace_json(tp_trace_report *r, tp_json_w *w)
+void tp_report_json(tp_report *r, tp_json_w *w)
 {
     const tp_trace_file *f = r->file;
     put_str(w, "file", file_name(f->path));

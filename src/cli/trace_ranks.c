@@ -64,16 +64,18 @@ static void add_verdict(const tp_rank_table *t, tp_grid *g)
     for (size_t i = 0; i < t->n_ranks; i++)
         if (t->ranks[i].offset_spread_ns != TP_UNKNOWN && t->ranks[i].offset_spread_ns > spread)
             spread = t->ranks[i].offset_spread_ns;
-    tp_grid_note(g, "%lld collectives matched by %s; ranks waited %s in total", (long long)t->matched,
-                 t->by_sequence ? "sequence number" : "order of occurrence",
+    tp_grid_note(g, "%lld collectives matched by %s; ranks waited %s in total",
+                 (long long)t->matched, t->by_sequence ? "sequence number" : "order of occurrence",
                  tp_human_ns(t->lost_ns, a));
     if (t->lost_ns / t->matched <= 2 * spread)
-        tp_grid_note(g, "no straggler is shown: the waits are within what the clocks are known to "
-                        "(+-%s per collective)",
+        tp_grid_note(g,
+                     "no straggler is shown: the waits are within what the clocks are known to "
+                     "(+-%s per collective)",
                      tp_human_ns(spread, b));
     else
-        tp_grid_note(g, "straggler: rank %lld, last in %lld of %lld collectives; the clocks are known "
-                        "to +-%s",
+        tp_grid_note(g,
+                     "straggler: rank %lld, last in %lld of %lld collectives; the clocks are known "
+                     "to +-%s",
                      (long long)s->rank, (long long)s->last_to_arrive, (long long)t->matched,
                      tp_human_ns(spread, b));
 }
@@ -106,7 +108,7 @@ static void fill_collectives(const tp_rank_table *t, tp_grid *g)
     }
 }
 
-void tp_trace_ranks(const tp_trace_job *job, const tp_select_options *options, tp_rank_grids *ret)
+void tp_report_ranks(const tp_trace_job *job, const tp_select_options *options, tp_rank_grids *ret)
 {
     tp_selection *sel = calloc(job->n + 1, sizeof *sel);
     const tp_selection **list = calloc(job->n + 1, sizeof *list);

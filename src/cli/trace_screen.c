@@ -12,8 +12,8 @@ static const char *file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static void put_grid(tp_trace_report *r, void (*fill)(tp_trace_report *, tp_grid *), size_t top,
-                     int width, tp_buf *out)
+static void put_grid(tp_report *r, void (*fill)(tp_report *, tp_grid *), size_t top, int width,
+                     tp_buf *out)
 {
     tp_grid grid = {0};
     fill(r, &grid);
@@ -24,7 +24,7 @@ static void put_grid(tp_trace_report *r, void (*fill)(tp_trace_report *, tp_grid
 
 /* ---- what it is ---- */
 
-static void put_identity(const tp_trace_report *r, tp_buf *out)
+static void put_identity(const tp_report *r, tp_buf *out)
 {
     const tp_trace_file *f = r->file;
     const tp_events *e = f->events;
@@ -38,7 +38,7 @@ static void put_identity(const tp_trace_report *r, tp_buf *out)
     tp_buf_addc(out, '\n');
 }
 
-static void put_sizes(const tp_trace_report *r, tp_buf *out)
+static void put_sizes(const tp_report *r, tp_buf *out)
 {
     const tp_trace_file *f = r->file;
     char a[32], b[32];
@@ -47,10 +47,10 @@ static void put_sizes(const tp_trace_report *r, tp_buf *out)
         tp_buf_addf(out, " (%s of JSON)", tp_human_bytes((double)f->json_bytes, b));
     if (f->events)
         tp_buf_addf(out, ", %llu events", (unsigned long long)f->events->counts.events);
-    tp_buf_addf(out, ", read in %.2f s\n", f->seconds);
+    tp_buf_addf(out, ", read in %s\n", tp_human_ns((int64_t)(f->seconds * 1e9), a));
 }
 
-static const char *device_name(const tp_trace_report *r, size_t d)
+static const char *device_name(const tp_report *r, size_t d)
 {
     const tp_trace_info *info = &r->file->events->info;
     for (size_t i = 0; i < info->n_devices; i++)
@@ -59,7 +59,7 @@ static const char *device_name(const tp_trace_report *r, size_t d)
     return "";
 }
 
-static void put_scope(const tp_trace_report *r, tp_buf *out)
+static void put_scope(const tp_report *r, tp_buf *out)
 {
     const tp_selection *s = &r->selection;
     const tp_select_options *o = &s->options;
@@ -93,17 +93,17 @@ static void put_share(tp_grid *g, int64_t part, int64_t whole)
     tp_grid_text(g, text);
 }
 
-static int64_t graph_time(tp_trace_report *r, size_t device, bool all)
+static int64_t graph_time(tp_report *r, size_t device)
 {
-    const tp_idle_table *t = tp_trace_idle(r);
+    const tp_idle_table *t = tp_report_idle(r);
     int64_t sum = 0;
     for (size_t i = 0; i < t->n; i++)
-        if (all || t->rows[i].device == device)
+        if (t->rows[i].device == device)
             sum += t->rows[i].graph_ns;
     return sum;
 }
 
-static void put_device(tp_trace_report *r, tp_grid *g, const char *name, const tp_breakdown *b,
+static void put_device(tp_report *r, tp_grid *g, const char *name, const tp_breakdown *b,
                        int64_t graphs)
 {
     char time[32];
@@ -118,7 +118,7 @@ static void put_device(tp_trace_report *r, tp_grid *g, const char *name, const t
     tp_grid_text(g, tp_human_ns(b->span_ns, time));
 }
 
-static void put_time(tp_trace_report *r, int width, tp_buf *out)
+static void put_time(tp_report *r, int width, tp_buf *out)
 {
     tp_grid g = {.title = "Where the time went (adds up to the span exactly)"};
     size_t n = r->selection.n_devices;
@@ -133,16 +133,16 @@ static void put_time(tp_trace_report *r, int width, tp_buf *out)
     tp_grid_column(&g, "span", "span", TP_CELL_TEXT);
     for (size_t d = 0; d < n; d++) {
         snprintf(name, sizeof name, "%s %s", r->selection.devices[d], device_name(r, d));
-        put_device(r, &g, name, &r->by_device[d], graph_time(r, d, false));
+        put_device(r, &g, name, &r->by_device[d], graph_time(r, d));
     }
     if (n > 1)
-        put_device(r, &g, "all, merged", &r->all, 0);
+        put_device(r, &g, "all, merged", &r->all, tp_idle_under_graphs(&r->selection));
     tp_buf_addc(out, '\n');
     tp_grid_print(&g, 0, width, out);
     tp_grid_release(&g);
 }
 
-static void put_comm(tp_trace_report *r, int width, tp_buf *out)
+static void put_comm(tp_report *r, int width, tp_buf *out)
 {
     char a[32], b[32];
     const tp_breakdown *t = &r->all;
@@ -178,17 +178,18 @@ static void put_wrapped(tp_buf *out, const char *first, const char *text, int wi
     tp_buf_addc(out, '\n');
 }
 
-static void put_findings(tp_trace_report *r, int width, tp_buf *out)
+static void put_findings(tp_report *r, int width, tp_buf *out)
 {
-    const tp_findings *f = tp_trace_findings(r);
+    const tp_findings *f = tp_report_findings(r);
     tp_buf_addf(out, "\nBottlenecks%s\n", f->n ? " (costs are measured time; they overlap)" : "");
     if (f->n == 0)
         tp_buf_adds(out, "  none found by the rules\n");
     for (size_t i = 0; i < f->n; i++) {
         const tp_finding *one = &f->list[i];
-        tp_buf_addf(out, "  %-6s  %s", tp_severity_name(one->severity), one->title);
+        tp_buf_addf(out, "  %-6s  %s", tp_finding_severity_name(one->severity), one->title);
+        char cost[32];
         if (one->cost_ns != TP_UNKNOWN)
-            tp_buf_addf(out, ": %.3g s", (double)one->cost_ns * 1e-9);
+            tp_buf_addf(out, ": %s", tp_human_ns(one->cost_ns, cost));
         tp_buf_addc(out, '\n');
         put_wrapped(out, "          ", one->evidence, width);
         put_wrapped(out, "          try: ", one->advice, width);
@@ -197,20 +198,31 @@ static void put_findings(tp_trace_report *r, int width, tp_buf *out)
 
 /* ---- what cannot be known, and what to doubt ---- */
 
-static void put_unknown(tp_trace_report *r, int width, tp_buf *out)
+static void put_unknown(tp_report *r, int width, tp_buf *out)
 {
     const tp_events *e = r->file->events;
-    const tp_suspicions *s = tp_trace_suspicions(r);
+    const tp_suspicions *s = tp_report_suspicions(r);
     bool is_kineto = r->file->kind == TP_FILE_KINETO;
     tp_buf_adds(out, "\nNot known from this file, or to be doubted\n");
     size_t from = out->len;
-    if (r->selection.n_all == 0)
-        put_wrapped(out, "  - ", "no device activity recorded: profile with ProfilerActivity.CUDA, "
-                    "on a machine where the profiler may use the device's counters", width);
+    if (r->selection.n_all == 0 && e->counts.kind[TP_EVENT_DEVICE])
+        put_wrapped(out, "  - ",
+                    "device work of an accelerator that is neither CUDA, ROCm nor XPU is "
+                    "counted, not analysed",
+                    width);
+    else if (r->selection.n_all == 0 && r->file->kind == TP_FILE_TEMPER)
+        put_wrapped(out, "  - ", "no device activity: Temper computed on the processor", width);
+    else if (r->selection.n_all == 0)
+        put_wrapped(out, "  - ",
+                    "no device activity recorded: profile with ProfilerActivity.CUDA, "
+                    "on a machine where the profiler may use the device's counters",
+                    width);
     if (e->n_memory == 0 && is_kineto)
-        put_wrapped(out, "  - ", "no memory events recorded: profile with profile_memory=True", width);
+        put_wrapped(out, "  - ", "no memory events recorded: profile with profile_memory=True",
+                    width);
     if (is_kineto && e->counts.kind[TP_EVENT_PYTHON] == 0)
-        put_wrapped(out, "  - ", "no Python functions recorded: profile with with_stack=True", width);
+        put_wrapped(out, "  - ", "no Python functions recorded: profile with with_stack=True",
+                    width);
     if (is_kineto && r->selection.steps.n == 0)
         put_wrapped(out, "  - ", "no steps marked: call prof.step() once per step", width);
     for (size_t i = 0; i < s->n; i++) {
@@ -238,15 +250,17 @@ static void put_notes(const tp_notes *notes, int width, tp_buf *out)
 
 /* ---- the screens ---- */
 
-static void put_events(tp_trace_report *r, size_t top, int width, tp_buf *out)
+static void put_events(tp_report *r, size_t top, int width, tp_buf *out)
 {
     size_t few = top < FEW || top == 10 ? FEW : top;
     put_scope(r, out);
     if (r->has_work) {
         put_time(r, width, out);
         put_grid(r, tp_view_kernels, few, width, out);
+    } else if (tp_report_operators(r)->n) {
+        put_grid(r, tp_view_threads, FEW, width, out);
     }
-    if (!r->has_work || tp_trace_operators(r)->n)
+    if (!r->has_work || tp_report_operators(r)->n)
         put_grid(r, tp_view_operators, few, width, out);
     if (r->has_work)
         put_comm(r, width, out);
@@ -257,7 +271,7 @@ static void put_events(tp_trace_report *r, size_t top, int width, tp_buf *out)
     put_unknown(r, width, out);
 }
 
-void tp_trace_screen(tp_trace_report *r, size_t top, int width, tp_buf *out)
+void tp_report_screen(tp_report *r, size_t top, int width, tp_buf *out)
 {
     put_identity(r, out);
     put_sizes(r, out);
@@ -273,9 +287,9 @@ void tp_trace_screen(tp_trace_report *r, size_t top, int width, tp_buf *out)
     put_notes(&r->file->notes, width, out);
 }
 
-void tp_trace_screen_markdown(tp_trace_report *r, size_t top, tp_buf *out)
+void tp_report_screen_markdown(tp_report *r, size_t top, tp_buf *out)
 {
-    static void (*const fills[])(tp_trace_report *, tp_grid *) = {
+    static void (*const fills[])(tp_report *, tp_grid *) = {
         tp_view_kernels, tp_view_operators, tp_view_comm, tp_view_idle, tp_view_findings};
     tp_buf_adds(out, "## ");
     put_identity(r, out);

@@ -5,13 +5,14 @@
 
 #include "instrument/analyze/roofline.h"
 
-const tp_trace_view tp_trace_views[] = {
+const tp_report_view tp_report_views[] = {
     {"kernels", "kernel_table", 0, true, tp_view_kernels},
     {"operators", "operators", 0, true, tp_view_operators},
     {"comm", "collectives", 0, true, tp_view_comm},
     {"memory", "memory", 0, true, tp_view_memory},
     {"memory", "memory_at_peak", 0, true, tp_view_memory_peak},
     {"memory", "memory_never_freed", 0, true, tp_view_memory_kept},
+    {"memory", "memory_growth", 0, true, tp_view_memory_growth},
     {"memory", "memory_timeline", 0, false, tp_view_memory_timeline},
     {"idle", "idle", 0, true, tp_view_idle},
     {"idle", "longest_gaps", 0, false, tp_view_gaps},
@@ -24,13 +25,14 @@ const tp_trace_view tp_trace_views[] = {
     {"stacks", "device_stacks", 0, false, tp_view_device_stacks},
     {"steps", "steps", 0, true, tp_view_steps},
     {"suspicious", "suspicious", 0, true, tp_view_suspicious},
+    {"threads", "threads", 0, true, tp_view_threads},
     {"roofline", "roofline", TP_KEEP_OPS, false, tp_view_roofline},
     {"bottlenecks", "bottlenecks", 0, true, tp_view_findings},
     {0}};
 
-bool tp_trace_view_exists(const char *view)
+bool tp_report_view_exists(const char *view)
 {
-    for (const tp_trace_view *v = tp_trace_views; v->view; v++)
+    for (const tp_report_view *v = tp_report_views; v->view; v++)
         if (strcmp(v->view, view) == 0)
             return true;
     return strcmp(view, "ranks") == 0;
@@ -56,7 +58,7 @@ static const char *work_name(uint8_t work)
     return names[work];
 }
 
-void tp_view_kernels(tp_trace_report *r, tp_grid *g)
+void tp_view_kernels(tp_report *r, tp_grid *g)
 {
     const tp_events *e = r->file->events;
     g->title = "Kernels by time on the device";
@@ -91,9 +93,9 @@ void tp_view_kernels(tp_trace_report *r, tp_grid *g)
         tp_grid_note(g, "no kernels in scope");
 }
 
-void tp_view_operators(tp_trace_report *r, tp_grid *g)
+void tp_view_operators(tp_report *r, tp_grid *g)
 {
-    const tp_operators *o = tp_trace_operators(r);
+    const tp_operators *o = tp_report_operators(r);
     bool has_device = r->selection.n > 0;
     char total[32];
     g->title = o->kind == TP_EVENT_CPU_OP ? "Operators" : "Spans of the host";
@@ -130,9 +132,9 @@ void tp_view_operators(tp_trace_report *r, tp_grid *g)
                      o->n_unattributed, tp_human_ns(o->device_unattributed_ns, total));
 }
 
-void tp_view_comm(tp_trace_report *r, tp_grid *g)
+void tp_view_comm(tp_report *r, tp_grid *g)
 {
-    const tp_comm_table *t = tp_trace_comm(r);
+    const tp_comm_table *t = tp_report_comm(r);
     const tp_events *e = r->file->events;
     g->title = "Communication, as this rank saw it";
     tp_grid_column(g, "collective", "collective", TP_CELL_TEXT);
@@ -177,14 +179,15 @@ void tp_view_comm(tp_trace_report *r, tp_grid *g)
     tp_grid_note(g, "bandwidth from one rank includes waiting for the others: a lower bound of "
                     "the links' (1 GB = 1e9 bytes)");
     if (t->with_metadata < t->kernels)
-        tp_grid_note(g, "%lld of %lld kernels have no collective metadata: no sizes, no bandwidth "
-                        "(PyTorch 2.3 and newer record them)",
+        tp_grid_note(g,
+                     "%lld of %lld kernels have no collective metadata: no sizes, no bandwidth "
+                     "(PyTorch 2.3 and newer record them)",
                      (long long)(t->kernels - t->with_metadata), (long long)t->kernels);
 }
 
-void tp_view_bandwidth(tp_trace_report *r, tp_grid *g)
+void tp_view_bandwidth(tp_report *r, tp_grid *g)
 {
-    const tp_copy_table *t = tp_trace_copies(r);
+    const tp_copy_table *t = tp_report_copies(r);
     g->title = "Copies and fills by direction";
     tp_grid_column(g, "direction", "direction", TP_CELL_TEXT);
     tp_grid_column(g, "count", "count", TP_CELL_COUNT);
@@ -222,16 +225,16 @@ void tp_view_bandwidth(tp_trace_report *r, tp_grid *g)
                         "used");
 }
 
-static void put_stream(tp_trace_report *r, tp_grid *g, const tp_launch_row *row)
+static void put_stream(tp_report *r, tp_grid *g, const tp_launch_row *row)
 {
     int64_t stream = r->file->events->tracks[row->track].stream;
     tp_grid_text(g, r->selection.devices[row->device]);
     put_known(g, stream);
 }
 
-void tp_view_launch(tp_trace_report *r, tp_grid *g)
+void tp_view_launch(tp_report *r, tp_grid *g)
 {
-    const tp_launch_table *t = tp_trace_launches(r);
+    const tp_launch_table *t = tp_report_launches(r);
     g->title = "From launching call to start on the device";
     tp_grid_column(g, "device", "device", TP_CELL_TEXT);
     tp_grid_column(g, "stream", "stream", TP_CELL_COUNT);
@@ -273,9 +276,9 @@ void tp_view_launch(tp_trace_report *r, tp_grid *g)
         tp_grid_note(g, "short: device work that took less time than the call that launched it");
 }
 
-void tp_view_queue(tp_trace_report *r, tp_grid *g)
+void tp_view_queue(tp_report *r, tp_grid *g)
 {
-    const tp_launch_table *t = tp_trace_launches(r);
+    const tp_launch_table *t = tp_report_launches(r);
     g->title = "Work launched and not yet started, per stream";
     tp_grid_column(g, "device", "device", TP_CELL_TEXT);
     tp_grid_column(g, "stream", "stream", TP_CELL_COUNT);
@@ -295,20 +298,21 @@ void tp_view_queue(tp_trace_report *r, tp_grid *g)
         tp_grid_int(g, row->queue_empty_ns);
         tp_grid_int(g, row->queue_full_ns);
     }
-    tp_grid_note(g, t->n ? "the mean is weighted by time, between the first launch and the last start"
-                         : "no device work in scope");
+    tp_grid_note(g,
+                 t->n ? "the mean is weighted by time, between the first launch and the last start"
+                      : "no device work in scope");
 }
 
-void tp_view_roofline(tp_trace_report *r, tp_grid *g)
+void tp_view_roofline(tp_report *r, tp_grid *g)
 {
     const tp_events *e = r->file->events;
     tp_roofline t;
-    tp_roofline_make(&r->selection, tp_trace_operators(r), &t);
+    tp_roofline_make(&r->selection, tp_report_operators(r), &t);
     g->title = "Arithmetic where it is known";
     tp_grid_column(g, "name", "operator", TP_CELL_TEXT);
     tp_grid_column(g, "calls", "calls", TP_CELL_COUNT);
     tp_grid_column(g, "flops", "FLOPs", TP_CELL_REAL);
-    tp_grid_column(g, "device_ns", "device time", TP_CELL_NS);
+    tp_grid_column(g, "time_ns", t.by_host ? "host time" : "device time", TP_CELL_NS);
     tp_grid_column(g, "tflops_per_s", "TFLOP/s", TP_CELL_REAL);
     tp_grid_column(g, "peak_tflops_per_s", "peak", TP_CELL_REAL);
     tp_grid_column(g, "of_peak_pct", "of peak", TP_CELL_PERCENT);
@@ -327,9 +331,13 @@ void tp_view_roofline(tp_trace_report *r, tp_grid *g)
     }
     if (t.n == 0)
         tp_grid_note(g, "no FLOPs known: profile with record_shapes=True, with_flops=True");
+    else if (t.by_host)
+        tp_grid_note(g, "known for %.1f %% of the time in operators, as the host's clock saw it",
+                     tp_percent(t.covered_ns, t.device_ns));
     else
-        tp_grid_note(g, "known for %.1f %% of device time; peaks are data-sheet figures of dense "
-                        "products (32-bit ones without TF32), matched by the device's name",
+        tp_grid_note(g,
+                     "known for %.1f %% of device time; peaks are data-sheet figures of dense "
+                     "products (32-bit ones without TF32), matched by the device's name",
                      tp_percent(t.covered_ns, t.device_ns));
     tp_roofline_release(&t);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/trace.h"
+#include "instrument/analyze/memory_growth.h"
 
 static void put_known(tp_grid *g, int64_t v)
 {
@@ -36,9 +37,9 @@ static void say_verdict(const tp_memory_device *d, tp_buf *out)
                     l->steps_to_limit);
 }
 
-static void fill_devices(tp_trace_report *r, tp_grid *g)
+static void fill_devices(tp_report *r, tp_grid *g)
 {
-    const tp_memory_usage *u = tp_trace_memory(r);
+    const tp_memory_usage *u = tp_report_memory(r);
     tp_buf verdict = {0};
     g->title = "Memory";
     tp_grid_column(g, "device", "device", TP_CELL_TEXT);
@@ -69,7 +70,7 @@ static void fill_devices(tp_trace_report *r, tp_grid *g)
         tp_grid_int(g, d->allocs);
         tp_grid_int(g, d->frees);
         tp_grid_int(g, d->peak_bytes);
-        tp_grid_int(g, d->peak_ts - tp_trace_origin(r));
+        tp_grid_int(g, d->peak_ts - tp_report_origin(r));
         put_known(g, d->peak_reserved);
         tp_grid_int(g, d->first_bytes);
         tp_grid_int(g, d->last_bytes);
@@ -96,9 +97,9 @@ static void fill_devices(tp_trace_report *r, tp_grid *g)
     tp_buf_release(&verdict);
 }
 
-static void fill_owners(tp_trace_report *r, tp_grid *g, bool at_peak)
+static void fill_owners(tp_report *r, tp_grid *g, bool at_peak)
 {
-    const tp_memory_usage *u = tp_trace_memory(r);
+    const tp_memory_usage *u = tp_report_memory(r);
     tp_grid_column(g, "device", "device", TP_CELL_TEXT);
     tp_grid_column(g, "operator", "allocated in", TP_CELL_TEXT);
     tp_grid_column(g, "bytes", "bytes", TP_CELL_BYTES);
@@ -121,9 +122,9 @@ static void fill_owners(tp_trace_report *r, tp_grid *g, bool at_peak)
 
 /* ---- snapshots ---- */
 
-static void fill_snapshot(tp_trace_report *r, tp_grid *g)
+static void fill_snapshot(tp_report *r, tp_grid *g)
 {
-    const tp_snapshot_usage *u = tp_trace_usage(r);
+    const tp_snapshot_usage *u = tp_report_usage(r);
     char a[32], b[32], c[32];
     g->title = "Memory of the allocator";
     tp_grid_column(g, "device", "device", TP_CELL_COUNT);
@@ -145,10 +146,12 @@ static void fill_snapshot(tp_trace_report *r, tp_grid *g)
         tp_grid_int(g, d->peak_bytes);
         tp_grid_int(g, d->live);
         tp_grid_int(g, d->live_bytes);
-        put_known(g, d->lifetime_us_median == TP_UNKNOWN ? TP_UNKNOWN : d->lifetime_us_median * 1000);
+        put_known(g,
+                  d->lifetime_us_median == TP_UNKNOWN ? TP_UNKNOWN : d->lifetime_us_median * 1000);
         if (d->unmatched_frees)
-            tp_grid_note(g, "device %u: %lld frees (%s) have no allocation in the ring: its "
-                            "beginning is missing, usage before it is reconstructed from the end",
+            tp_grid_note(g,
+                         "device %u: %lld frees (%s) have no allocation in the ring: its "
+                         "beginning is missing, usage before it is reconstructed from the end",
                          d->device, (long long)d->unmatched_frees,
                          tp_human_bytes((double)d->unmatched_bytes, a));
     }
@@ -160,7 +163,7 @@ static void fill_snapshot(tp_trace_report *r, tp_grid *g)
                  tp_human_bytes((double)u->rounding_bytes, c));
 }
 
-static void put_stacks(tp_trace_report *r, tp_grid *g, int64_t device, const tp_stack_bytes *list,
+static void put_stacks(tp_report *r, tp_grid *g, int64_t device, const tp_stack_bytes *list,
                        size_t n)
 {
     enum { DEPTH = 12 };
@@ -186,10 +189,11 @@ static void stack_columns(tp_grid *g)
 
 /* ---- timelines ---- */
 
-static void fill_timeline(tp_trace_report *r, tp_grid *g)
+static void fill_timeline(tp_report *r, tp_grid *g)
 {
     const tp_memory_timeline *t = r->file->timeline;
-    int64_t now[TP_TIMELINE_CATEGORIES] = {0}, peak[TP_TIMELINE_CATEGORIES] = {0}, sum = 0, most = 0;
+    int64_t now[TP_TIMELINE_CATEGORIES] = {0}, peak[TP_TIMELINE_CATEGORIES] = {0}, sum = 0,
+            most = 0;
     g->title = "Memory by category";
     tp_grid_column(g, "category", "category", TP_CELL_TEXT);
     tp_grid_column(g, "at_peak_bytes", "at the peak", TP_CELL_BYTES);
@@ -224,7 +228,7 @@ static void fill_timeline(tp_trace_report *r, tp_grid *g)
 
 /* ---- whichever the file has ---- */
 
-void tp_view_memory(tp_trace_report *r, tp_grid *g)
+void tp_view_memory(tp_report *r, tp_grid *g)
 {
     if (r->file->snapshot)
         fill_snapshot(r, g);
@@ -234,7 +238,7 @@ void tp_view_memory(tp_trace_report *r, tp_grid *g)
         fill_devices(r, g);
 }
 
-void tp_view_memory_peak(tp_trace_report *r, tp_grid *g)
+void tp_view_memory_peak(tp_report *r, tp_grid *g)
 {
     g->title = "In use at the peak";
     if (r->file->events) {
@@ -242,7 +246,7 @@ void tp_view_memory_peak(tp_trace_report *r, tp_grid *g)
         return;
     }
     stack_columns(g);
-    const tp_snapshot_usage *u = tp_trace_usage(r);
+    const tp_snapshot_usage *u = tp_report_usage(r);
     for (size_t i = 0; r->file->snapshot && i < u->n_devices; i++) {
         tp_stack_bytes *list;
         size_t n = tp_snapshot_at_peak(r->file->snapshot, &u->devices[i], &list);
@@ -251,7 +255,7 @@ void tp_view_memory_peak(tp_trace_report *r, tp_grid *g)
     }
 }
 
-void tp_view_memory_kept(tp_trace_report *r, tp_grid *g)
+void tp_view_memory_kept(tp_report *r, tp_grid *g)
 {
     g->title = "Never freed in the window";
     if (r->file->events) {
@@ -260,14 +264,14 @@ void tp_view_memory_kept(tp_trace_report *r, tp_grid *g)
     }
     g->title = "In use at the end";
     stack_columns(g);
-    const tp_snapshot_usage *u = tp_trace_usage(r);
+    const tp_snapshot_usage *u = tp_report_usage(r);
     if (r->file->snapshot)
         put_stacks(r, g, TP_UNKNOWN, u->final, u->n_final);
 }
 
-void tp_view_memory_timeline(tp_trace_report *r, tp_grid *g)
+void tp_view_memory_timeline(tp_report *r, tp_grid *g)
 {
-    const tp_memory_usage *u = r->file->events ? tp_trace_memory(r) : NULL;
+    const tp_memory_usage *u = r->file->events ? tp_report_memory(r) : NULL;
     g->title = "Memory over time";
     tp_grid_column(g, "device", "device", TP_CELL_TEXT);
     tp_grid_column(g, "at_ns", "at", TP_CELL_NS);
@@ -276,8 +280,88 @@ void tp_view_memory_timeline(tp_trace_report *r, tp_grid *g)
     for (size_t i = 0; u && i < u->n; i++)
         for (size_t k = 0; k < u->devices[i].n; k++) {
             tp_grid_text(g, u->devices[i].label);
-            tp_grid_int(g, u->devices[i].points[k].ts - tp_trace_origin(r));
+            tp_grid_int(g, u->devices[i].points[k].ts - tp_report_origin(r));
             tp_grid_int(g, u->devices[i].points[k].allocated);
             put_known(g, u->devices[i].points[k].reserved);
         }
+}
+
+/* ---- what grows ---- */
+
+static void growth_columns(tp_grid *g, const char *whose)
+{
+    g->title = "Memory that survives two steps and more";
+    tp_grid_column(g, "bytes_per_step", "per step", TP_CELL_REAL);
+    tp_grid_column(g, "p_adjusted", "p", TP_CELL_REAL);
+    tp_grid_column(g, "verdict", "verdict", TP_CELL_TEXT);
+    tp_grid_column(g, "last_bytes", "at the end", TP_CELL_BYTES);
+    tp_grid_column(g, "allocated_in", whose, TP_CELL_TEXT);
+}
+
+static void put_survivor(tp_grid *g, const tp_survivor_row *row)
+{
+    tp_grid_real(g, row->slope);
+    tp_grid_real(g, row->p);
+    tp_grid_text(g, row->is_growing ? "growing" : isnan(row->p) ? "cannot tell" : "not shown");
+    tp_grid_int(g, row->last_bytes);
+}
+
+static void fill_snapshot_growth(tp_report *r, tp_grid *g)
+{
+    enum { DEPTH = 12 };
+    const tp_snapshot_usage *u = tp_report_usage(r);
+    const tp_snapshot *s = r->file->snapshot;
+    tp_buf text = {0};
+    for (size_t i = 0; i < u->n_devices; i++) {
+        tp_snapshot_growth growth;
+        tp_error err = {0};
+        const tp_snapshot_device *d = &u->devices[i];
+        if (tp_growth_of_snapshot(s, d->device, d->initial_bytes, &growth, &err) != TP_OK) {
+            tp_grid_note(g, "%s", err.message);
+            continue;
+        }
+        for (size_t k = 0; k < growth.survivors.n; k++) {
+            tp_buf_clear(&text);
+            put_survivor(g, &growth.survivors.rows[k]);
+            tp_snapshot_stack_text(s, growth.survivors.rows[k].group, DEPTH, &text);
+            tp_grid_text(g, tp_buf_str(&text));
+        }
+        if (growth.n_steps == 0)
+            tp_grid_note(g,
+                         "device %u: no steps: annotate them (optimizers do, with "
+                         "torch.cuda.memory._record_memory_history)",
+                         d->device);
+        else
+            tp_grid_note(g, "device %u: %s over %zu ends of '%s'", d->device,
+                         tp_leak_verdict_name(growth.leak.verdict), growth.n_steps,
+                         tp_snapshot_str(s, growth.annotation));
+        tp_snapshot_growth_release(&growth);
+    }
+    tp_buf_release(&text);
+}
+
+void tp_view_memory_growth(tp_report *r, tp_grid *g)
+{
+    tp_survivors survivors;
+    tp_error err = {0};
+    growth_columns(g, r->file->snapshot ? "allocated at, innermost first" : "allocated in");
+    if (r->file->snapshot)
+        fill_snapshot_growth(r, g);
+    if (!r->file->events || r->file->events->n_memory == 0)
+        return;
+    if (tp_growth_of_trace(&r->selection, tp_report_operators(r), &survivors, &err) != TP_OK) {
+        tp_grid_note(g, "%s", err.message);
+        return;
+    }
+    for (size_t k = 0; k < survivors.n; k++) {
+        uint32_t name = survivors.rows[k].group;
+        put_survivor(g, &survivors.rows[k]);
+        if (name)
+            tp_grid_name(g, r->file->events, name);
+        else
+            tp_grid_text(g, "(outside operators)");
+    }
+    if (survivors.n == 0)
+        tp_grid_note(g, "nothing allocated in the window lived for two steps");
+    tp_survivors_release(&survivors);
 }

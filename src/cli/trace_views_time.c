@@ -16,9 +16,9 @@ static void put_known(tp_grid *g, int64_t v)
         tp_grid_int(g, v);
 }
 
-void tp_view_idle(tp_trace_report *r, tp_grid *g)
+void tp_view_idle(tp_report *r, tp_grid *g)
 {
-    const tp_idle_table *t = tp_trace_idle(r);
+    const tp_idle_table *t = tp_report_idle(r);
     bool has_graphs = r->selection.n_graphs > 0;
     g->title = "Why the devices were idle";
     tp_grid_column(g, "device", "device", TP_CELL_TEXT);
@@ -70,11 +70,11 @@ static const char *gap_cause(const tp_gap *gap)
     return gap->host_ns >= gap->launch_ns ? "not launched" : "launching";
 }
 
-void tp_view_gaps(tp_trace_report *r, tp_grid *g)
+void tp_view_gaps(tp_report *r, tp_grid *g)
 {
     enum { MOST = 1000 };
-    const tp_idle_table *t = tp_trace_idle(r);
-    const tp_operators *o = t->n_gaps ? tp_trace_operators(r) : NULL;
+    const tp_idle_table *t = tp_report_idle(r);
+    const tp_operators *o = t->n_gaps ? tp_report_operators(r) : NULL;
     g->title = "Longest gaps";
     tp_grid_column(g, "device", "device", TP_CELL_TEXT);
     tp_grid_column(g, "at_ns", "at", TP_CELL_NS);
@@ -87,7 +87,7 @@ void tp_view_gaps(tp_trace_report *r, tp_grid *g)
         const tp_activity *a = &r->selection.v[gap->next];
         uint32_t op = o->op_of[gap->next];
         tp_grid_text(g, r->selection.devices[a->device]);
-        tp_grid_int(g, gap->start - tp_trace_origin(r));
+        tp_grid_int(g, gap->start - tp_report_origin(r));
         tp_grid_int(g, gap->end - gap->start);
         tp_grid_text(g, gap_cause(gap));
         if (op == TP_NO_PARENT)
@@ -121,7 +121,7 @@ static void put_step(tp_grid *g, const tp_step *step, const tp_activity *v, size
     tp_grid_real(g, tp_percent(b.overlap_ns, b.comm_ns));
 }
 
-void tp_view_steps(tp_trace_report *r, tp_grid *g)
+void tp_view_steps(tp_report *r, tp_grid *g)
 {
     const tp_selection *s = &r->selection;
     g->title = "Steps: the host's time, and the device work launched in them";
@@ -155,7 +155,7 @@ void tp_view_steps(tp_trace_report *r, tp_grid *g)
     for (size_t k = 0, from = 0, to; k < s->steps.n; k++, from = to) {
         for (to = from; to < n && order[to].key == k; to++)
             ;
-        put_step(g, &s->steps.v[k], v + from, to - from, tp_trace_origin(r));
+        put_step(g, &s->steps.v[k], v + from, to - from, tp_report_origin(r));
     }
     if (outside)
         tp_grid_note(g, "%zu device works were launched outside the steps", outside);
@@ -163,11 +163,52 @@ void tp_view_steps(tp_trace_report *r, tp_grid *g)
     free(v);
 }
 
+/* ---- host threads ---- */
+
+/* Operators come by thread: one row for each run of equal threads. */
+void tp_view_threads(tp_report *r, tp_grid *g)
+{
+    const tp_operators *o = tp_report_operators(r);
+    const tp_events *e = r->file->events;
+    tp_periods inside = {0};
+    g->title = "Threads of the host: time in operators";
+    tp_grid_column(g, "thread", "thread", TP_CELL_TEXT);
+    tp_grid_column(g, "calls", "calls", TP_CELL_COUNT);
+    tp_grid_column(g, "span_ns", "span", TP_CELL_NS);
+    tp_grid_column(g, "in_operators_ns", "in operators", TP_CELL_NS);
+    tp_grid_column(g, "outside_ns", "outside", TP_CELL_NS);
+    tp_grid_column(g, "in_operators_pct", "share", TP_CELL_PERCENT);
+    for (size_t from = 0, to; from < o->n_spans; from = to) {
+        const tp_event_track *t = &e->tracks[o->spans[from].thread];
+        int64_t last = INT64_MIN;
+        char number[32];
+        inside.n = 0;
+        for (to = from; to < o->n_spans && o->spans[to].thread == o->spans[from].thread; to++) {
+            tp_periods_extend(&inside, o->spans[to].start, o->spans[to].end);
+            last = o->spans[to].end > last ? o->spans[to].end : last;
+        }
+        int64_t span = tp_subtract_saturating(last, o->spans[from].start);
+        int64_t busy = tp_periods_length(&inside);
+        snprintf(number, sizeof number, "%lld", (long long)t->tid);
+        tp_grid_text(g, t->thread_name         ? tp_events_str(e, t->thread_name)
+                        : t->tid == TP_UNKNOWN ? tp_events_str(e, t->tid_text)
+                                               : number);
+        tp_grid_int(g, (int64_t)(to - from));
+        tp_grid_int(g, span);
+        tp_grid_int(g, busy);
+        tp_grid_int(g, span - busy);
+        tp_grid_real(g, tp_percent(busy, span));
+    }
+    if (o->n_spans == 0)
+        tp_grid_note(g, "no operators recorded");
+    tp_periods_release(&inside);
+}
+
 /* ---- the critical path ---- */
 
-void tp_view_path(tp_trace_report *r, tp_grid *g)
+void tp_view_path(tp_report *r, tp_grid *g)
 {
-    const tp_critical_path *p = tp_trace_path(r);
+    const tp_critical_path *p = tp_report_path(r);
     g->title = "Critical path: what the window waited for, back from its last work";
     tp_grid_column(g, "part", "part", TP_CELL_TEXT);
     tp_grid_column(g, "total_ns", "time", TP_CELL_NS);
@@ -182,12 +223,13 @@ void tp_view_path(tp_trace_report *r, tp_grid *g)
         tp_grid_real(g, tp_percent(p->ns[i], p->end - p->start));
     }
     if (r->file->events->n_syncs == 0)
-        tp_grid_note(g, "no synchronisation events in the file: waits between streams are not seen");
+        tp_grid_note(g,
+                     "no synchronisation events in the file: waits between streams are not seen");
 }
 
-void tp_view_path_names(tp_trace_report *r, tp_grid *g)
+void tp_view_path_names(tp_report *r, tp_grid *g)
 {
-    const tp_critical_path *p = tp_trace_path(r);
+    const tp_critical_path *p = tp_report_path(r);
     g->title = "On the critical path";
     tp_grid_column(g, "part", "part", TP_CELL_TEXT);
     tp_grid_column(g, "name", "name", TP_CELL_TEXT);
@@ -224,7 +266,7 @@ static int most_first(const void *a, const void *b)
     return x->node < y->node ? -1 : x->node > y->node;
 }
 
-static void fill_stacks(tp_trace_report *r, tp_grid *g, tp_stacks_of what)
+static void fill_stacks(tp_report *r, tp_grid *g, tp_stacks_of what)
 {
     tp_stacks stacks;
     tp_buf path = {0};
@@ -255,7 +297,7 @@ static void fill_stacks(tp_trace_report *r, tp_grid *g, tp_stacks_of what)
     tp_stacks_release(&stacks);
 }
 
-void tp_view_host_stacks(tp_trace_report *r, tp_grid *g)
+void tp_view_host_stacks(tp_report *r, tp_grid *g)
 {
     g->title = "Host time by stack (self)";
     fill_stacks(r, g, TP_STACKS_HOST);
@@ -263,7 +305,7 @@ void tp_view_host_stacks(tp_trace_report *r, tp_grid *g)
         tp_grid_note(g, "no Python functions recorded: profile with with_stack=True");
 }
 
-void tp_view_device_stacks(tp_trace_report *r, tp_grid *g)
+void tp_view_device_stacks(tp_report *r, tp_grid *g)
 {
     g->title = "Device time by the stack that launched it";
     fill_stacks(r, g, TP_STACKS_DEVICE);
@@ -271,9 +313,9 @@ void tp_view_device_stacks(tp_trace_report *r, tp_grid *g)
 
 /* ---- judgements ---- */
 
-void tp_view_suspicious(tp_trace_report *r, tp_grid *g)
+void tp_view_suspicious(tp_report *r, tp_grid *g)
 {
-    const tp_suspicions *s = tp_trace_suspicions(r);
+    const tp_suspicions *s = tp_report_suspicions(r);
     g->title = "Suspicious data";
     tp_grid_column(g, "what", "what", TP_CELL_TEXT);
     tp_grid_column(g, "count", "count", TP_CELL_COUNT);
@@ -291,9 +333,9 @@ void tp_view_suspicious(tp_trace_report *r, tp_grid *g)
         tp_grid_note(g, "nothing suspicious found");
 }
 
-void tp_view_findings(tp_trace_report *r, tp_grid *g)
+void tp_view_findings(tp_report *r, tp_grid *g)
 {
-    const tp_findings *f = tp_trace_findings(r);
+    const tp_findings *f = tp_report_findings(r);
     g->title = "Bottlenecks";
     tp_grid_column(g, "severity", "severity", TP_CELL_TEXT);
     tp_grid_column(g, "cost_s", "cost (s)", TP_CELL_REAL);
@@ -304,7 +346,7 @@ void tp_view_findings(tp_trace_report *r, tp_grid *g)
     for (size_t i = 0; i < f->n; i++) {
         const tp_finding *one = &f->list[i];
         bool has_cost = one->cost_ns != TP_UNKNOWN;
-        tp_grid_text(g, tp_severity_name(one->severity));
+        tp_grid_text(g, tp_finding_severity_name(one->severity));
         tp_grid_real(g, has_cost ? (double)one->cost_ns * 1e-9 : (double)NAN);
         tp_grid_text(g, one->title);
         tp_grid_text(g, one->evidence);

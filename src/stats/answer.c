@@ -9,8 +9,11 @@ static void enter(answer *a, const char *key)
 {
     if (key)
         tp_json_w_key(a->w, key);
-    if (a->depth < ANSWER_DEPTH)
-        a->path[a->depth] = key;
+    TP_ASSERT(a->depth < ANSWER_DEPTH);
+    if (!key && a->depth > 0)
+        a->place[a->depth - 1]++;
+    a->path[a->depth] = key;
+    a->place[a->depth] = 0;
     a->depth++;
 }
 
@@ -38,21 +41,22 @@ void answer_end_array(answer *a)
     tp_json_w_end(a->w, ']');
 }
 
-/* A row of a table has no name of its own; its reasons are told once. */
+/* "two_sample.welch", "rows[3].k" */
 static void note(answer *a, const char *key, const char *why)
 {
     tp_buf path = {0};
-    for (int i = 0; i < a->depth && i < ANSWER_DEPTH; i++)
-        if (a->path[i]) {
-            tp_buf_adds(&path, a->path[i]);
-            tp_buf_addc(&path, '.');
-        }
-    tp_buf_adds(&path, key ? key : "");
-    if (a->reasons.len)
-        tp_buf_addc(&a->reasons, ',');
-    tp_json_quote(&a->reasons, tp_buf_str(&path), path.len);
-    tp_buf_addc(&a->reasons, ':');
-    tp_json_quote(&a->reasons, why, strlen(why));
+    for (int i = 0; i < a->depth; i++) {
+        if (a->path[i])
+            tp_buf_addf(&path, "%s%s", i ? "." : "", a->path[i]);
+        else if (i > 0)
+            tp_buf_addf(&path, "[%zu]", a->place[i - 1] - 1);
+    }
+    if (key)
+        tp_buf_addf(&path, "%s%s", a->depth ? "." : "", key);
+    else if (a->depth > 0)
+        tp_buf_addf(&path, "[%zu]", a->place[a->depth - 1] - 1);
+    tp_buf_add(&a->reasons, tp_buf_str(&path), path.len + 1);
+    tp_buf_add(&a->reasons, why, strlen(why) + 1);
     tp_buf_release(&path);
 }
 
@@ -60,6 +64,8 @@ void answer_null(answer *a, const char *key, const char *why)
 {
     if (key)
         tp_json_w_key(a->w, key);
+    else if (a->depth > 0)
+        a->place[a->depth - 1]++;
     tp_json_w_null(a->w);
     note(a, key, why ? why : "undefined");
 }
@@ -80,6 +86,8 @@ void answer_number(answer *a, const char *key, double v, const char *why)
     }
     if (key)
         tp_json_w_key(a->w, key);
+    else if (a->depth > 0)
+        a->place[a->depth - 1]++;
     put_number(a, v);
 }
 
@@ -271,7 +279,7 @@ static tp_status answer_points(answer *a, const tp_json *object, tp_error *err)
 static const char *guess_kind(const tp_json *object)
 {
     bool has_x = tp_json_get(object, "x"), has_y = tp_json_get(object, "y");
-    if (tp_json_get(object, "groups"))
+    if (tp_json_get(object, "groups") || tp_json_get(object, "first_values"))
         return "groups";
     if (tp_json_get(object, "data") || tp_json_get(object, "data_digits"))
         return "one";
@@ -309,6 +317,26 @@ static tp_status dispatch(answer *a, const tp_json *object, tp_error *err)
                    kind);
 }
 
+static void put_reasons(const answer *a)
+{
+    const char *at = tp_buf_str(&a->reasons), *end = at + a->reasons.len;
+    tp_json_w_key(a->w, "reasons");
+    tp_json_w_begin(a->w, '{');
+    while (at < end) {
+        tp_json_w_key(a->w, at);
+        at += strlen(at) + 1;
+        tp_json_w_str(a->w, at);
+        at += strlen(at) + 1;
+    }
+    tp_json_w_end(a->w, '}');
+}
+
+bool tp_answer_knows(const tp_json *object)
+{
+    return object && object->type == TP_JSON_OBJECT &&
+           (tp_json_get(object, "kind") || guess_kind(object) || answer_is_question(object));
+}
+
 tp_status tp_answer(const char *name, const tp_json *object, const tp_answer_options *options,
                     tp_json_w *w, tp_error *err)
 {
@@ -322,14 +350,14 @@ tp_status tp_answer(const char *name, const tp_json *object, const tp_answer_opt
     tp_status status = read_options(&a, object, err);
     if (status == TP_OK) {
         tp_json_w_begin(w, '{');
+        if (tp_json_get(object, "names")) {
+            tp_json_w_key(w, "names");
+            tp_json_w_value(w, tp_json_get(object, "names"));
+        }
         status = dispatch(&a, object, err);
     }
     if (status == TP_OK) {
-        tp_json_w_key(w, "reasons");
-        tp_buf all = {0};
-        tp_buf_addf(&all, "{%s}", tp_buf_str(&a.reasons));
-        tp_json_w_raw(w, tp_buf_str(&all));
-        tp_buf_release(&all);
+        put_reasons(&a);
         tp_json_w_end(w, '}');
     }
     tp_buf_release(&a.reasons);

@@ -31,6 +31,9 @@ typedef struct {
 TP_CHECKED tp_status tp_answer(const char *name, const tp_json *object,
                                const tp_answer_options *options, tp_json_w *w, tp_error *err);
 
+/* Whether the object has the members of a data set or of a question. */
+bool tp_answer_knows(const tp_json *object);
+
 /* The same from text. */
 TP_CHECKED tp_status tp_answer_text(const char *name, const char *text, size_t n,
                                     const tp_answer_options *options, tp_json_w *w, tp_error *err);

@@ -13,10 +13,11 @@ typedef struct {
     const char *name; /* of the input */
     tp_arena *arena;
     tp_answer_options o;
-    char level_text[16]; /* "95" */
-    const char *path[ANSWER_DEPTH];
+    char level_text[16];            /* "95" */
+    const char *path[ANSWER_DEPTH]; /* NULL: a place in the array around it */
+    size_t place[ANSWER_DEPTH];     /* elements begun in each */
     int depth;
-    tp_buf reasons; /* members of the object of reasons */
+    tp_buf reasons; /* path and phrase in turn, each with its NUL */
 } answer;
 
 /* `key` NULL inside an array. */
@@ -52,6 +53,7 @@ void answer_bootstrap(answer *a, const char *key, const tp_bootstrap_result *r);
 tp_status answer_resampled(answer *a, const double *x, size_t nx, const double *y, size_t ny,
                            bool paired, tp_error *err);
 
+bool answer_is_question(const tp_json *object);
 /* A small question; *known is false when the object is none. */
 tp_status answer_question(answer *a, const tp_json *object, bool *known, tp_error *err);
 

@@ -291,9 +291,9 @@ static tp_status suite_at(answer *a, const int64_t *n, const int64_t *c, size_t 
 static tp_status problems_of(answer *a, const tp_json *list, int64_t **n, int64_t **c, size_t *m,
                              tp_error *err)
 {
-    if (list->type != TP_JSON_ARRAY)
+    if (!list || list->type != TP_JSON_ARRAY)
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: 'problems_n_c' must be an array of [n, c]",
-                       a->name, list->line);
+                       a->name, list ? list->line : 1);
     *n = tp_arena_try_alloc(a->arena, list->n + 1, sizeof **n, _Alignof(int64_t));
     *c = tp_arena_try_alloc(a->arena, list->n + 1, sizeof **c, _Alignof(int64_t));
     *m = 0;
@@ -320,6 +320,12 @@ static tp_status pass_suite(answer *a, const tp_json *object, tp_error *err)
             if (!tp_json_i64(v, &k))
                 return tp_fail(err, TP_ERR_FORMAT, "%s:%u: 'k' must hold whole numbers", a->name,
                                v->line);
+            for (const tp_json *u = ks->child; u != v; u = u->next) {
+                int64_t before;
+                if (tp_json_i64(u, &before) && before == k)
+                    return tp_fail(err, TP_ERR_FORMAT, "%s:%u: 'k' holds %lld twice", a->name,
+                                   v->line, (long long)k);
+            }
             TP_TRY(suite_at(a, n, c, m, k, err));
         }
         return TP_OK;
@@ -448,29 +454,62 @@ static tp_status ask_rows(answer *a, const question *q, const tp_json *rows, tp_
     return TP_OK;
 }
 
-tp_status answer_question(answer *a, const tp_json *object, bool *known, tp_error *err)
+/* A name decides; without one the members do. */
+static const char *name_of(const tp_json *object, bool *is_table)
 {
     const char *name = tp_json_str(tp_json_get(object, "table"));
-    const tp_json *rows = tp_json_get(object, "rows");
-    bool is_named = name;
-    if (!name)
-        name = tp_json_str(tp_json_get(object, "kind"));
-    *known = true;
+    *is_table = name;
+    return name ? name : tp_json_str(tp_json_get(object, "kind"));
+}
+
+static const question *find_question(const tp_json *object)
+{
+    bool is_table;
+    const char *name = name_of(object, &is_table);
     for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
         const question *q = &questions[i];
         if (name ? strcmp(name, q->name) == 0
                  : matches(object, q->keys, 5) && has_only(object, q->keys, 5, q->also, 3))
-            return rows ? ask_rows(a, q, rows, err) : q->ask(a, object, err);
+            return q;
     }
+    return NULL;
+}
+
+static const formula *find_formula(const tp_json *object)
+{
+    bool is_table;
+    const char *name = name_of(object, &is_table);
     for (size_t i = 0; i < sizeof formulas / sizeof *formulas; i++) {
         const formula *f = &formulas[i];
         if (name ? strcmp(name, f->name) == 0
                  : matches(object, f->in, MAX_IN) &&
                        has_only(object, f->in, MAX_IN, f->out, MAX_OUT))
-            return rows ? formula_rows(a, f, rows, err) : formula_object(a, f, object, err);
+            return f;
     }
+    return NULL;
+}
+
+bool answer_is_question(const tp_json *object)
+{
+    bool is_table;
+    name_of(object, &is_table);
+    return is_table || find_question(object) || find_formula(object);
+}
+
+tp_status answer_question(answer *a, const tp_json *object, bool *known, tp_error *err)
+{
+    const tp_json *rows = tp_json_get(object, "rows");
+    const question *q = find_question(object);
+    const formula *f = q ? NULL : find_formula(object);
+    bool is_table;
+    const char *name = name_of(object, &is_table);
+    *known = true;
+    if (q)
+        return rows ? ask_rows(a, q, rows, err) : q->ask(a, object, err);
+    if (f)
+        return rows ? formula_rows(a, f, rows, err) : formula_object(a, f, object, err);
     *known = false;
-    if (is_named)
+    if (is_table)
         return tp_fail(err, TP_ERR_FORMAT, "%s: there is no table '%.40s'", a->name, name);
     return TP_OK;
 }

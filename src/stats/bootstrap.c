@@ -67,6 +67,16 @@ double tp_resampled_sum(const double *x, size_t n, tp_splitmix *stream)
     return (a + b) + (c + d);
 }
 
+void tp_resampled_counts(const uint32_t *rank, size_t n, tp_splitmix *stream, uint32_t *counts)
+{
+    uint64_t state = stream->state;
+    for (size_t i = 0; i < n; i++) {
+        state += golden_gamma;
+        counts[rank[high_product(mix(state), n)]]++;
+    }
+    stream->state = state;
+}
+
 double tp_statistic_mean(double *x, size_t n, void *context)
 {
     (void)context;

@@ -4,8 +4,8 @@
 #include <string.h>
 
 static const char *const names[TP_COLLECTIVE_COUNT] = {
-    "unknown",   "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast",
-    "reduce",    "gather",     "scatter",        "send_recv",  "barrier"};
+    "unknown", "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast",
+    "reduce",  "gather",     "scatter",        "send_recv",  "barrier"};
 
 const char *tp_collective_name(tp_collective collective) { return names[collective]; }
 
@@ -37,7 +37,8 @@ static bool has_shot_all_reduce(tp_slice s)
 {
     for (size_t at = find(s, 0, "shot_all"); at < s.len; at = find(s, at + 1, "shot_all")) {
         size_t before = at > 0 && s.data[at - 1] == '_' ? at - 1 : at, after = at + 8;
-        bool counted = before >= 3 && (has_at(s, before - 3, "one") || has_at(s, before - 3, "two"));
+        bool counted =
+            before >= 3 && (has_at(s, before - 3, "one") || has_at(s, before - 3, "two"));
         if (after < s.len && s.data[after] == '_')
             after++;
         if (counted && has_at(s, after, "reduce"))
@@ -48,11 +49,11 @@ static bool has_shot_all_reduce(tp_slice s)
 
 bool tp_name_communicates(tp_slice name)
 {
-    static const char *const words[] = {"nccl",    "rccl",
-                                        "msccl",   "oneccl",
-                                        "nvshmem", "cross_device_reduce",
+    static const char *const words[] = {"nccl",      "rccl",
+                                        "msccl",     "oneccl",
+                                        "nvshmem",   "cross_device_reduce",
                                         "multimem_", "allreduce_fusion",
-                                        "deep_ep", "userbuffers"};
+                                        "deep_ep",   "userbuffers"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (has(name, words[i]))
             return true;
@@ -118,11 +119,11 @@ int tp_dtype_bytes(tp_slice dtype)
     static const struct {
         const char *name;
         int bytes;
-    } rows[] = {{"Byte", 1},           {"Char", 1},         {"Bool", 1},       {"Short", 2},
-                {"Half", 2},           {"BFloat16", 2},     {"Int", 4},        {"Float", 4},
-                {"Long", 8},           {"Double", 8},       {"ComplexHalf", 4}, {"ComplexFloat", 8},
-                {"ComplexDouble", 16}, {"UInt16", 2},       {"UInt32", 4},     {"UInt64", 8},
-                {"QInt8", 1},          {"QUInt8", 1},       {"QInt32", 4}};
+    } rows[] = {{"Byte", 1},           {"Char", 1},     {"Bool", 1},        {"Short", 2},
+                {"Half", 2},           {"BFloat16", 2}, {"Int", 4},         {"Float", 4},
+                {"Long", 8},           {"Double", 8},   {"ComplexHalf", 4}, {"ComplexFloat", 8},
+                {"ComplexDouble", 16}, {"UInt16", 2},   {"UInt32", 4},      {"UInt64", 8},
+                {"QInt8", 1},          {"QUInt8", 1},   {"QInt32", 4}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (tp_slice_is(dtype, rows[i].name))
             return rows[i].bytes;

@@ -13,13 +13,13 @@
 
 typedef struct {
     tp_collective collective;
-    bool by_metadata;     /* else from the kernel's name */
-    uint32_t kernel;      /* name of one of the kernels */
+    bool by_metadata;      /* else from the kernel's name */
+    uint32_t kernel;       /* name of one of the kernels */
     uint32_t dtype, group; /* strings of the trace; 0: not given */
-    int64_t bytes;        /* S of nccl-tests; -1 unknown */
-    int64_t group_size;   /* TP_UNKNOWN */
+    int64_t bytes;         /* S of nccl-tests; -1 unknown */
+    int64_t group_size;    /* TP_UNKNOWN */
     int64_t count, sum_ns, min_ns, p50_ns, max_ns;
-    int64_t exposed_ns; /* parts of these kernels in which no compute ran, summed */
+    int64_t exposed_ns;              /* parts of these kernels in which no compute ran, summed */
     double algbw, busbw, best_busbw; /* bytes per second: of the median and the fastest */
 } tp_comm_row;
 

@@ -12,7 +12,7 @@
 enum { MONTE_CARLO = 9999, SEED = 1 };
 static const double LEVEL = 0.95, ALPHA = 0.05, MARGIN = 0.01;
 
-const char *tp_verdict_name(tp_verdict verdict)
+const char *tp_compare_verdict_name(tp_compare_verdict verdict)
 {
     static const char *const names[] = {"not shown", "better", "worse", "same"};
     return names[verdict];
@@ -83,8 +83,7 @@ static void add_operators(tp_comparison *c, const tp_selection *sel, const tp_op
         if (o->op_of[i] == TP_NO_PARENT)
             continue;
         side_add(s, common_name(c, e, e->name[o->spans[o->op_of[i]].event]),
-                 tp_steps_at(&sel->steps, tp_launch_time(sel, i)),
-                 sel->v[i].end - sel->v[i].start);
+                 tp_steps_at(&sel->steps, tp_launch_time(sel, i)), sel->v[i].end - sel->v[i].start);
     }
 }
 
@@ -113,7 +112,7 @@ static void add_breakdown(const uint32_t *names, const tp_activity *v, size_t n,
     tp_breakdown b;
     if (!tp_breakdown_make(v, n, TP_ALL_DEVICES, &b))
         return;
-    const int64_t parts[] = {b.busy_ns,         b.compute_ns, b.exposed_comm_ns,
+    const int64_t parts[] = {b.busy_ns,        b.compute_ns, b.exposed_comm_ns,
                              b.exposed_mem_ns, b.idle_ns,    b.span_ns};
     for (int k = 0; k < N_TOTALS - 1; k++)
         if (step < 0)
@@ -183,7 +182,8 @@ static tp_status weigh(const double *before, size_t n_before, const double *afte
         TP_TRY(status);
     } else {
         t = tp_welch(after, n_after, before, n_before, LEVEL);
-        TP_TRY(tp_permutation_test(after, n_after, before, n_before, MONTE_CARLO, SEED, &perm, err));
+        TP_TRY(
+            tp_permutation_test(after, n_after, before, n_before, MONTE_CARLO, SEED, &perm, err));
     }
     row->lo = t.ci.lo;
     row->hi = t.ci.hi;
@@ -192,17 +192,17 @@ static tp_status weigh(const double *before, size_t n_before, const double *afte
     return TP_OK;
 }
 
-static tp_verdict judge(const tp_compare_row *row)
+static tp_compare_verdict judge(const tp_compare_row *row)
 {
     if (isnan(row->lo) || isnan(row->hi))
-        return row->before_step == row->after_step ? TP_VERDICT_SAME : TP_VERDICT_NOT_SHOWN;
+        return row->before_step == row->after_step ? TP_COMPARE_SAME : TP_COMPARE_NOT_SHOWN;
     bool is_shown = row->p < ALPHA && row->p_permutation < ALPHA;
     if (is_shown && row->hi < 0)
-        return TP_VERDICT_BETTER;
+        return TP_COMPARE_BETTER;
     if (is_shown && row->lo > 0)
-        return TP_VERDICT_WORSE;
+        return TP_COMPARE_WORSE;
     double margin = MARGIN * row->before_step;
-    return row->lo >= -margin && row->hi <= margin ? TP_VERDICT_SAME : TP_VERDICT_NOT_SHOWN;
+    return row->lo >= -margin && row->hi <= margin ? TP_COMPARE_SAME : TP_COMPARE_NOT_SHOWN;
 }
 
 static double change_of(const tp_compare_row *row)
@@ -236,7 +236,7 @@ static tp_status conclude(const tp_comparison *c, side *before, side *after,
                                 .before_ns = before->ns[i],
                                 .after_ns = after->ns[i]};
         if (before->count[i] == 0 || after->count[i] == 0)
-            row->presence = before->count[i] ? TP_DISAPPEARED : TP_APPEARED;
+            row->presence = before->count[i] ? TP_COMPARE_DISAPPEARED : TP_COMPARE_APPEARED;
         status = weigh(before->steps + i * before->n_steps, before->n_steps,
                        after->steps + i * after->n_steps, after->n_steps, c->is_paired, row, err);
         kept++;

@@ -22,26 +22,26 @@
 enum { TP_COMPARE_MIN_STEPS = 6 };
 
 typedef enum {
-    TP_VERDICT_NOT_SHOWN,
-    TP_VERDICT_BETTER,
-    TP_VERDICT_WORSE,
-    TP_VERDICT_SAME
-} tp_verdict;
+    TP_COMPARE_NOT_SHOWN,
+    TP_COMPARE_BETTER,
+    TP_COMPARE_WORSE,
+    TP_COMPARE_SAME
+} tp_compare_verdict;
 
-const char *tp_verdict_name(tp_verdict verdict);
+const char *tp_compare_verdict_name(tp_compare_verdict verdict);
 
-typedef enum { TP_IN_BOTH, TP_APPEARED, TP_DISAPPEARED } tp_presence;
+typedef enum { TP_COMPARE_IN_BOTH, TP_COMPARE_APPEARED, TP_COMPARE_DISAPPEARED } tp_presence;
 
 typedef struct {
     uint32_t name; /* in tp_comparison.names */
     tp_presence presence;
     int64_t before_count, after_count;
-    int64_t before_ns, after_ns;       /* whole traces */
-    double before_step, after_step;    /* mean per step; NaN without steps */
-    double lo, hi;                     /* of after - before per step; NaN when undefined */
-    double p;                          /* adjusted; NaN when undefined */
-    double p_permutation;              /* not adjusted */
-    tp_verdict verdict;
+    int64_t before_ns, after_ns;    /* whole traces */
+    double before_step, after_step; /* mean per step; NaN without steps */
+    double lo, hi;                  /* of after - before per step; NaN when undefined */
+    double p;                       /* adjusted; NaN when undefined */
+    double p_permutation;           /* not adjusted */
+    tp_compare_verdict verdict;
 } tp_compare_row;
 
 typedef struct {
@@ -52,8 +52,8 @@ typedef struct {
 typedef struct {
     size_t before_steps, after_steps;
     bool is_paired;
-    tp_compare_table totals; /* step, busy, compute, exposed ..., in this order */
-    tp_compare_table phases; /* annotations of the host */
+    tp_compare_table totals;    /* step, busy, compute, exposed ..., in this order */
+    tp_compare_table phases;    /* annotations of the host */
     tp_compare_table operators; /* device self time; host self time without device work */
     tp_compare_table kernels;
     bool operators_by_host;

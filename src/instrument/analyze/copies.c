@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "instrument/analyze/sort.h"
 #include "instrument/analyze/vec.h"
 
-static const char *const direction_names[TP_COPY_DIRECTIONS] = {"HtoD", "DtoH", "DtoD", "PtoP",
+static const char *const direction_names[TP_COPY_DIRECTIONS] = {"HtoD", "DtoH",  "DtoD", "PtoP",
                                                                 "HtoH", "other", "fill"};
 
 const char *tp_copy_direction_name(tp_copy_direction direction)
@@ -42,11 +43,11 @@ static tp_copy_direction from_name(tp_slice name)
     static const struct {
         const char *word;
         tp_copy_direction direction;
-    } rows[] = {{"HtoD", TP_COPY_HOST_TO_DEVICE},         {"HostToDevice", TP_COPY_HOST_TO_DEVICE},
-                {"DtoH", TP_COPY_DEVICE_TO_HOST},         {"DeviceToHost", TP_COPY_DEVICE_TO_HOST},
-                {"DtoD", TP_COPY_DEVICE_TO_DEVICE},       {"DeviceToDevice", TP_COPY_DEVICE_TO_DEVICE},
-                {"PtoP", TP_COPY_PEER_TO_PEER},           {"HtoH", TP_COPY_HOST_TO_HOST},
-                {"HostToHost", TP_COPY_HOST_TO_HOST},     {"HtoA", TP_COPY_HOST_TO_DEVICE},
+    } rows[] = {{"HtoD", TP_COPY_HOST_TO_DEVICE},     {"HostToDevice", TP_COPY_HOST_TO_DEVICE},
+                {"DtoH", TP_COPY_DEVICE_TO_HOST},     {"DeviceToHost", TP_COPY_DEVICE_TO_HOST},
+                {"DtoD", TP_COPY_DEVICE_TO_DEVICE},   {"DeviceToDevice", TP_COPY_DEVICE_TO_DEVICE},
+                {"PtoP", TP_COPY_PEER_TO_PEER},       {"HtoH", TP_COPY_HOST_TO_HOST},
+                {"HostToHost", TP_COPY_HOST_TO_HOST}, {"HtoA", TP_COPY_HOST_TO_DEVICE},
                 {"AtoH", TP_COPY_DEVICE_TO_HOST}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (tp_name_matches(name, rows[i].word))

@@ -29,8 +29,8 @@ typedef struct {
     const tp_selection *sel;
     const tp_operators *ops;
     tp_critical_path *path;
-    uint32_t *before;   /* per work: the work before it on its stream */
-    uint32_t *by_end;   /* works in order of their ends */
+    uint32_t *before;    /* per work: the work before it on its stream */
+    uint32_t *by_end;    /* works in order of their ends */
     uint32_t *by_launch; /* works with their call, in order of the calls */
     size_t n_by_launch;
     tp_keyed *launched; /* works in order of (stream, launch) */
@@ -98,7 +98,10 @@ static int by_track_and_end(const void *a, const void *b)
     return x->end < y->end ? -1 : x->end > y->end;
 }
 
-static bool is_host_call(uint8_t kind) { return kind == TP_EVENT_RUNTIME || kind == TP_EVENT_DRIVER; }
+static bool is_host_call(uint8_t kind)
+{
+    return kind == TP_EVENT_RUNTIME || kind == TP_EVENT_DRIVER;
+}
 
 /* Calls that wait: synchronising ones, and copies that return after the copy ended. */
 static void find_calls(walker *w)
@@ -148,8 +151,8 @@ static void find_waits(walker *w)
         if (at == TP_NO_ROW || record == TP_NO_ROW)
             continue;
         w->waits = tp_vec_room(w->waits, &w->cap_waits, w->n_waits + 1, sizeof *w->waits);
-        w->waits[w->n_waits++] = (wait){e->tracks[e->track[i]].stream, s->wait_stream, e->start[at],
-                                        e->start[record]};
+        w->waits[w->n_waits++] =
+            (wait){e->tracks[e->track[i]].stream, s->wait_stream, e->start[at], e->start[record]};
     }
     tp_number_map_release(&calls);
     if (w->n_waits)
@@ -250,7 +253,8 @@ static uint32_t awaited(const walker *w, uint32_t work)
         else
             high = middle;
     }
-    for (; low > 0 && w->waits[low - 1].stream == stream && w->waits[low - 1].called > since; low--) {
+    for (; low > 0 && w->waits[low - 1].stream == stream && w->waits[low - 1].called > since;
+         low--) {
         uint32_t i = work_before(w, w->waits[low - 1].other, w->waits[low - 1].recorded);
         if (i != TP_NO_ROW && i != work &&
             (best == TP_NO_ROW || w->sel->v[i].end > w->sel->v[best].end))
@@ -388,7 +392,8 @@ void tp_critical_path_find(const tp_selection *sel, const tp_operators *ops, tp_
     find_waits(&w);
     uint32_t work = w.by_end[sel->n - 1];
     /* Each move goes back in time or to an earlier work; works of no length could circle. */
-    for (size_t moves = 0; work != TP_NO_ROW && moves < 4 * sel->n + 16 && w.now > path.start; moves++)
+    for (size_t moves = 0; work != TP_NO_ROW && moves < 4 * sel->n + 16 && w.now > path.start;
+         moves++)
         work = walk_work(&w, work);
     if (w.now > path.start)
         charge(&w, TP_PATH_UNKNOWN, TP_NO_ROW, path.start);

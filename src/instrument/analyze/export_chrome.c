@@ -109,7 +109,8 @@ static void put_metadata(tp_buf *out, const tp_events *e, uint32_t track)
 
 static void put_memory(tp_buf *out, const tp_events *e, const tp_memory_instant *m)
 {
-    tp_buf_adds(out, ",\n{\"ph\":\"i\",\"s\":\"t\",\"name\":\"[memory]\",\"cat\":\"cpu_instant_event\"");
+    tp_buf_adds(out,
+                ",\n{\"ph\":\"i\",\"s\":\"t\",\"name\":\"[memory]\",\"cat\":\"cpu_instant_event\"");
     put_row(out, e, m->track);
     tp_buf_adds(out, ",\"ts\":");
     put_us(out, m->ts);

@@ -229,8 +229,9 @@ static tp_status put_lane(writer *w, uint32_t track, size_t lane, uint64_t *ret)
     const tp_event_track *row = &w->e->tracks[track];
     char number[32], name[200];
     const char *given = tp_events_str(w->e, row->thread_name);
-    int n = snprintf(name, sizeof name, "%s%s", row->stream != TP_UNKNOWN && !*given ? "stream " : "",
-                     *given ? given : id_text(w->e, row->tid, row->tid_text, number));
+    int n =
+        snprintf(name, sizeof name, "%s%s", row->stream != TP_UNKNOWN && !*given ? "stream " : "",
+                 *given ? given : id_text(w->e, row->tid, row->tid_text, number));
     if (lane && n > 0 && n < 150)
         snprintf(name + n, sizeof name - (size_t)n, " (overlapping %zu)", lane);
     *ret = w->next_track++;

@@ -7,7 +7,7 @@
 
 static const double HIGH = 0.20, MEDIUM = 0.05, WORTH_A_WORD = 0.02;
 
-const char *tp_severity_name(tp_severity severity)
+const char *tp_finding_severity_name(tp_finding_severity severity)
 {
     static const char *const names[] = {"low", "medium", "high"};
     return names[severity];
@@ -31,9 +31,9 @@ static tp_finding *add(tp_findings *f, const char *title, int64_t cost, int64_t 
     tp_finding *one = &f->list[f->n < TP_MAX_FINDINGS ? f->n++ : TP_MAX_FINDINGS - 1];
     double part = share(cost, span);
     *one = (tp_finding){.title = title, .cost_ns = cost, .advice = advice};
-    one->severity = part >= HIGH     ? TP_SEVERITY_HIGH
-                    : part >= MEDIUM ? TP_SEVERITY_MEDIUM
-                                     : TP_SEVERITY_LOW;
+    one->severity = part >= HIGH     ? TP_FINDING_HIGH
+                    : part >= MEDIUM ? TP_FINDING_MEDIUM
+                                     : TP_FINDING_LOW;
     return one;
 }
 
@@ -69,10 +69,12 @@ static void look_at_idle(const tp_finding_inputs *in, tp_findings *f)
         EVIDENCE(one, "%.3f ms idle while a DataLoader ran on the host", ms(s.host_data_ns));
     }
     if (share(plain, span) >= WORTH_A_WORD) {
-        tp_finding *one = add(f, "the device waits for the host", plain, span,
-                              "launch less and larger: torch.compile, CUDA graphs, fused "
-                              "optimizers, larger batches; take .item() and prints out of the loop");
-        EVIDENCE(one, "%.3f ms idle with nothing launched, of %.3f ms idle in %lld gaps%s%.3f ms of it "
+        tp_finding *one =
+            add(f, "the device waits for the host", plain, span,
+                "launch less and larger: torch.compile, CUDA graphs, fused "
+                "optimizers, larger batches; take .item() and prints out of the loop");
+        EVIDENCE(one,
+                 "%.3f ms idle with nothing launched, of %.3f ms idle in %lld gaps%s%.3f ms of it "
                  "in synchronising calls",
                  ms(plain), ms(s.idle_ns), (long long)s.gaps, "; ", ms(s.host_sync_ns));
     }
@@ -85,7 +87,8 @@ static void look_at_idle(const tp_finding_inputs *in, tp_findings *f)
     if (share(s.queued_ns, span) >= WORTH_A_WORD) {
         tp_finding *one = add(f, "launched work waits on the device", s.queued_ns, span,
                               "fewer, larger kernels; look for events between streams");
-        EVIDENCE(one, "%.3f ms idle although work was queued: %lld gaps, dependencies and the cost "
+        EVIDENCE(one,
+                 "%.3f ms idle although work was queued: %lld gaps, dependencies and the cost "
                  "of starting kernels",
                  ms(s.queued_ns), (long long)s.gaps);
     }
@@ -118,12 +121,14 @@ static void look_at_copies(const tp_finding_inputs *in, tp_findings *f)
         pageable += in->copies->rows[i].pageable;
         count += in->copies->rows[i].count;
     }
-    tp_finding *one = add(f, "copies and fills are exposed", b->exposed_mem_ns, b->span_ns,
-                          pageable ? "pin host memory and copy with non_blocking=True; avoid .cpu() "
-                                     "and .item() in the loop"
-                                   : "fewer fills (zero_grad(set_to_none=True)) and copies; overlap "
-                                     "them on a stream of their own");
-    EVIDENCE(one, "%.3f ms of copies and fills while nothing else ran; %lld of %lld use pageable "
+    tp_finding *one =
+        add(f, "copies and fills are exposed", b->exposed_mem_ns, b->span_ns,
+            pageable ? "pin host memory and copy with non_blocking=True; avoid .cpu() "
+                       "and .item() in the loop"
+                     : "fewer fills (zero_grad(set_to_none=True)) and copies; overlap "
+                       "them on a stream of their own");
+    EVIDENCE(one,
+             "%.3f ms of copies and fills while nothing else ran; %lld of %lld use pageable "
              "memory",
              ms(b->exposed_mem_ns), (long long)pageable, (long long)count);
 }
@@ -134,13 +139,14 @@ static void look_at_kernels(const tp_finding_inputs *in, tp_findings *f)
     const tp_kernel_table *k = in->kernels;
     if (l->launched > 100 && share(l->short_works, l->launched) > 0.5 &&
         share(in->all->idle_ns, in->all->span_ns) > 0.1) {
-        tp_finding *one = add(f, "most work is shorter than its launch", l->call_sum_ns,
-                              in->all->span_ns,
-                              "fuse: torch.compile, foreach or fused optimizers; CUDA graphs");
-        EVIDENCE(one, "%lld of %lld device works took less time than the call that launched them "
+        tp_finding *one =
+            add(f, "most work is shorter than its launch", l->call_sum_ns, in->all->span_ns,
+                "fuse: torch.compile, foreach or fused optimizers; CUDA graphs");
+        EVIDENCE(one,
+                 "%lld of %lld device works took less time than the call that launched them "
                  "(median call %.1f us); all calls together took %.3f ms",
-                 (long long)l->short_works, (long long)l->launched,
-                 (double)l->call_p50_ns * 1e-3, ms(l->call_sum_ns));
+                 (long long)l->short_works, (long long)l->launched, (double)l->call_p50_ns * 1e-3,
+                 ms(l->call_sum_ns));
     }
     const tp_kernel_row *top = k->n ? &k->rows[0] : NULL;
     if (top && top->work == TP_WORK_COMPUTE && share(top->total_ns, k->total_ns) > 0.4) {
@@ -184,17 +190,18 @@ static void look_at_memory(const tp_finding_inputs *in, tp_findings *f)
             tp_finding *one = add(f, "memory grows from step to step", TP_UNKNOWN, 1,
                                   "look at what is never freed (view memory): tensors kept in "
                                   "lists, losses summed without .item(), growing caches");
-            one->severity = TP_SEVERITY_HIGH;
-            EVIDENCE(one, "%s: %.0f bytes per step (95 %% interval %.0f to %.0f, p %.2g, %zu steps)",
-                     d->label, d->leak.slope, d->leak.lo, d->leak.hi, d->leak.p_rising,
-                     d->leak.n_used);
+            one->severity = TP_FINDING_HIGH;
+            EVIDENCE(
+                one, "%s: %.0f bytes per step (95 %% interval %.0f to %.0f, p %.2g, %zu steps)",
+                d->label, d->leak.slope, d->leak.lo, d->leak.hi, d->leak.p_rising, d->leak.n_used);
         }
-        double unused = share(d->peak_reserved - d->peak_bytes, d->peak_reserved);
-        if (d->peak_reserved > 0 && d->peak_bytes > 0 && unused > 0.25) {
+        bool is_known = d->peak_reserved > 0 && d->peak_bytes > 0;
+        double unused = is_known ? 1 - (double)d->peak_bytes / (double)d->peak_reserved : 0;
+        if (unused > 0.25) {
             tp_finding *one = add(f, "reserved memory is not used", TP_UNKNOWN, 1,
                                   "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; fewer "
                                   "different sizes; a memory snapshot shows the fragments");
-            one->severity = unused > 0.5 ? TP_SEVERITY_MEDIUM : TP_SEVERITY_LOW;
+            one->severity = unused > 0.5 ? TP_FINDING_MEDIUM : TP_FINDING_LOW;
             EVIDENCE(one, "%s: %.0f %% of the peak of reserved memory was never allocated at once",
                      d->label, 100 * unused);
         }

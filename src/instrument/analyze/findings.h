@@ -12,12 +12,12 @@
 #include "instrument/analyze/launch.h"
 #include "instrument/analyze/memory_usage.h"
 
-typedef enum { TP_SEVERITY_LOW, TP_SEVERITY_MEDIUM, TP_SEVERITY_HIGH } tp_severity;
+typedef enum { TP_FINDING_LOW, TP_FINDING_MEDIUM, TP_FINDING_HIGH } tp_finding_severity;
 
-const char *tp_severity_name(tp_severity severity);
+const char *tp_finding_severity_name(tp_finding_severity severity);
 
 typedef struct {
-    tp_severity severity;
+    tp_finding_severity severity;
     const char *title;
     char evidence[320];
     int64_t cost_ns; /* TP_UNKNOWN: costs memory or certainty, not time */

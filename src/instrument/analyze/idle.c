@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "instrument/analyze/sort.h"
 #include "instrument/analyze/vec.h"
 
 /* Times of the host that explain a gap, and graph launches per device. */
@@ -10,7 +11,10 @@ typedef struct {
     tp_periods sync, data, *graphs;
 } context;
 
-static bool is_host_call(uint8_t kind) { return kind == TP_EVENT_RUNTIME || kind == TP_EVENT_DRIVER; }
+static bool is_host_call(uint8_t kind)
+{
+    return kind == TP_EVENT_RUNTIME || kind == TP_EVENT_DRIVER;
+}
 
 static void find_host_times(const tp_selection *sel, context *c)
 {
@@ -88,13 +92,20 @@ static void explain_gap(const tp_selection *sel, const context *c, tp_gap *gap, 
     row->graph_ns += gap->graph_ns;
 }
 
-static int longest_first(const void *a, const void *b)
+/* Longest first; equal ones in order of time. */
+static void order_by_length(tp_gap *gaps, size_t n)
 {
-    const tp_gap *x = a, *y = b;
-    int64_t dx = x->end - x->start, dy = y->end - y->start;
-    if (dx != dy)
-        return dx < dy ? 1 : -1;
-    return x->start < y->start ? -1 : x->start > y->start;
+    tp_keyed *keyed = tp_vec_new(n, sizeof *keyed);
+    tp_gap *sorted = tp_vec_new(n, sizeof *sorted);
+    for (size_t i = 0; i < n; i++)
+        keyed[i] = (tp_keyed){~tp_key_of(gaps[i].end - gaps[i].start), (uint32_t)i};
+    tp_sort_keyed(keyed, n);
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = gaps[keyed[i].index];
+    if (n)
+        memcpy(gaps, sorted, n * sizeof *gaps);
+    free(keyed);
+    free(sorted);
 }
 
 static void summarize(tp_idle_row *row, const tp_gap *gaps, size_t n)
@@ -135,16 +146,34 @@ void tp_idle_make(const tp_selection *sel, tp_idle_table *ret)
             if (reach == INT64_MIN || a->end > reach)
                 reach = a->end;
         }
-        summarize(&t.rows[d], t.gaps + first, t.n_gaps - first);
+        summarize(&t.rows[d], t.gaps ? t.gaps + first : NULL, t.n_gaps - first);
     }
-    if (t.n_gaps)
-        qsort(t.gaps, t.n_gaps, sizeof *t.gaps, longest_first);
+    order_by_length(t.gaps, t.n_gaps);
     for (size_t d = 0; d < sel->n_devices; d++)
         tp_periods_release(&c.graphs[d]);
     free(c.graphs);
     tp_periods_release(&c.sync);
     tp_periods_release(&c.data);
     *ret = t;
+}
+
+int64_t tp_idle_under_graphs(const tp_selection *sel)
+{
+    tp_breakdown all;
+    tp_periods busy = {0}, graphs = {0}, hidden = {0};
+    if (sel->n_graphs == 0 || !tp_breakdown_make(sel->v, sel->n, TP_ALL_DEVICES, &all))
+        return 0;
+    for (size_t i = 0; i < sel->events->n; i++)
+        if (sel->events->kind[i] == TP_EVENT_GRAPH)
+            tp_periods_add(&graphs, sel->events->start[i], tp_event_end(sel->events, i));
+    tp_periods_normalize(&graphs);
+    tp_breakdown_union(sel->v, sel->n, TP_ALL_DEVICES, TP_WORK_COUNT, &busy);
+    tp_periods_subtract(&graphs, &busy, &hidden);
+    int64_t ns = tp_periods_within(&hidden, all.start, all.end);
+    tp_periods_release(&busy);
+    tp_periods_release(&graphs);
+    tp_periods_release(&hidden);
+    return ns;
 }
 
 void tp_idle_release(tp_idle_table *t)

@@ -31,7 +31,7 @@ typedef struct {
     uint32_t device;
     int64_t idle_ns, gaps;
     int64_t host_ns, launch_ns, queued_ns, unknown_ns, graph_ns;
-    int64_t host_sync_ns, host_data_ns; /* parts of host_ns */
+    int64_t host_sync_ns, host_data_ns;         /* parts of host_ns */
     int64_t gap_p50_ns, gap_p90_ns, gap_max_ns; /* TP_UNKNOWN without gaps */
 } tp_idle_row;
 
@@ -43,6 +43,9 @@ typedef struct {
 } tp_idle_table;
 
 void tp_idle_make(const tp_selection *selection, tp_idle_table *ret);
+/* Time under whole graph launches of any device while no recorded work ran on any: part of
+ * what tp_breakdown_make() over all devices calls idle, and not idle. */
+int64_t tp_idle_under_graphs(const tp_selection *selection);
 void tp_idle_release(tp_idle_table *table);
 
 #endif

@@ -15,13 +15,13 @@ int64_t tp_add_saturating(int64_t a, int64_t b)
     return sum;
 }
 
-static int compare_i64(const void *a, const void *b)
+int64_t tp_subtract_saturating(int64_t a, int64_t b)
 {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
+    int64_t difference;
+    if (__builtin_sub_overflow(a, b, &difference))
+        return b < 0 ? INT64_MAX : INT64_MIN + 1;
+    return difference;
 }
-
-void tp_sort_i64(int64_t *v, size_t n) { qsort(v, n, sizeof *v, compare_i64); }
 
 int64_t tp_rank_quantile(const int64_t *v, size_t n, double q)
 {
@@ -85,8 +85,7 @@ void tp_kernels_make(const tp_activity *v, size_t n, bool only_kernels, tp_name_
         const tp_activity *one = &v[keyed[from].index];
         tp_sort_i64(durations, to - from);
         t.rows = tp_vec_room(t.rows, &cap, t.n + 1, sizeof *t.rows);
-        t.rows[t.n] =
-            (tp_kernel_row){.name = one->name, .first = one->event, .work = one->work};
+        t.rows[t.n] = (tp_kernel_row){.name = one->name, .first = one->event, .work = one->work};
         fill_row(&t.rows[t.n], durations, to - from);
         t.kernels += t.rows[t.n].count;
         t.total_ns = tp_add_saturating(t.total_ns, t.rows[t.n].total_ns);

@@ -10,9 +10,9 @@
 #include "instrument/analyze/breakdown.h"
 
 typedef struct {
-    uint32_t name;       /* interned in the trace */
-    uint32_t first;      /* event number of one of them, for its details */
-    uint8_t work;        /* tp_work */
+    uint32_t name;  /* interned in the trace */
+    uint32_t first; /* event number of one of them, for its details */
+    uint8_t work;   /* tp_work */
     int64_t count;
     int64_t total_ns, min_ns, max_ns;
     int64_t p50_ns, p90_ns, p99_ns;
@@ -36,11 +36,9 @@ void tp_kernels_release(tp_kernel_table *table);
 /* Nearest-rank quantile of ascending values; n > 0, 0 < q <= 1. */
 int64_t tp_rank_quantile(const int64_t *ascending, size_t n, double q);
 
-/* Ascending. */
-void tp_sort_i64(int64_t *v, size_t n);
-
-/* Sums that stop at the largest number instead of wrapping: broken files hold durations
- * of centuries, and these are reported by name elsewhere. */
+/* Sums and differences that stop at the largest number instead of wrapping: broken files hold
+ * durations of centuries, and these are reported by name elsewhere. */
 int64_t tp_add_saturating(int64_t a, int64_t b);
+int64_t tp_subtract_saturating(int64_t a, int64_t b);
 
 #endif

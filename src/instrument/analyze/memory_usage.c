@@ -36,7 +36,8 @@ static uint32_t *order_instants(const tp_events *e)
 
 static void label(tp_memory_device *d)
 {
-    static const char *const types[] = {"CPU", "CUDA", "MKLDNN", "OPENGL", "OPENCL", "IDEEP", "HIP"};
+    static const char *const types[] = {"CPU",    "CUDA",  "MKLDNN", "OPENGL",
+                                        "OPENCL", "IDEEP", "HIP"};
     const char *type = d->device_type >= 0 && d->device_type < 7 ? types[d->device_type] : "device";
     if (d->device < 0)
         snprintf(d->label, sizeof d->label, "%s", type);
@@ -80,7 +81,7 @@ static void pair_up(walk *w, size_t i)
     tp_number_map_set(&w->live, m->addr, GONE);
     w->lifetimes =
         tp_vec_room(w->lifetimes, &w->cap_lifetimes, w->n_lifetimes + 1, sizeof *w->lifetimes);
-    w->lifetimes[w->n_lifetimes++] = m->ts - at(w, from)->ts;
+    w->lifetimes[w->n_lifetimes++] = tp_subtract_saturating(m->ts, at(w, from)->ts);
 }
 
 static void follow(walk *w)
@@ -89,7 +90,7 @@ static void follow(walk *w)
     const tp_memory_instant *first = at(w, 0);
     int64_t running = 0;
     d->has_totals = first->allocated != TP_UNKNOWN;
-    d->first_bytes = d->has_totals ? first->allocated - first->bytes : 0;
+    d->first_bytes = d->has_totals ? tp_subtract_saturating(first->allocated, first->bytes) : 0;
     d->peak_bytes = running = d->first_bytes;
     d->peak_ts = first->ts;
     d->peak_reserved = TP_UNKNOWN;
@@ -139,7 +140,7 @@ static size_t list_owners(const walk *w, const tp_number_map *live, tp_memory_ow
     tp_number_map row_of = {0};
     size_t n = 0, cap = 0;
     for (size_t slot = 0; slot < live->n_slots; slot++) {
-        uint32_t from = live->values[slot];
+        uint32_t from = live->slots[slot].value;
         if (from == TP_NO_ROW || from == GONE)
             continue;
         const tp_memory_instant *m = at(w, from);

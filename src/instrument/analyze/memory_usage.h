@@ -27,9 +27,9 @@ typedef struct {
     size_t n;       /* instants */
     int64_t allocs, frees, alloc_bytes, free_bytes;
     bool has_totals;
-    int64_t first_bytes;               /* before the first instant */
-    int64_t peak_bytes, peak_ts;       /* allocated */
-    int64_t peak_reserved;             /* TP_UNKNOWN */
+    int64_t first_bytes;         /* before the first instant */
+    int64_t peak_bytes, peak_ts; /* allocated */
+    int64_t peak_reserved;       /* TP_UNKNOWN */
     int64_t last_bytes, last_reserved;
     int64_t never_freed, never_freed_bytes;   /* allocated in the window, alive at its end */
     int64_t older_frees, older_free_bytes;    /* freed here, allocated before */

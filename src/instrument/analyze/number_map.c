@@ -1,42 +1,34 @@
 #include "instrument/analyze/number_map.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "instrument/analyze/vec.h"
 
 void tp_number_map_release(tp_number_map *map)
 {
-    free(map->keys);
-    free(map->values);
+    free(map->slots);
     *map = (tp_number_map){0};
 }
 
-static size_t slot_of(const tp_number_map *map, uint64_t key)
+static tp_number_slot *slot_of(const tp_number_map *map, uint64_t key)
 {
     uint64_t h = key * 0x9E3779B97F4A7C15u;
     size_t mask = map->n_slots - 1, at = (size_t)(h ^ (h >> 32)) & mask;
-    while (map->values[at] != TP_NO_ROW && map->keys[at] != key)
+    while (map->slots[at].value != TP_NO_ROW && map->slots[at].key != key)
         at = (at + 1) & mask;
-    return at;
+    return &map->slots[at];
 }
 
 static void resize(tp_number_map *map, size_t n_slots)
 {
-    tp_number_map bigger = {.keys = tp_vec_new(n_slots, sizeof *bigger.keys),
-                            .values = tp_vec_new(n_slots, sizeof *bigger.values),
-                            .n = map->n,
-                            .n_slots = n_slots};
-    memset(bigger.values, 0xFF, n_slots * sizeof *bigger.values);
-    for (size_t i = 0; i < map->n_slots; i++) {
-        if (map->values[i] == TP_NO_ROW)
-            continue;
-        size_t at = slot_of(&bigger, map->keys[i]);
-        bigger.keys[at] = map->keys[i];
-        bigger.values[at] = map->values[i];
-    }
-    free(map->keys);
-    free(map->values);
+    tp_number_map bigger = {
+        .slots = tp_vec_new(n_slots, sizeof *bigger.slots), .n = map->n, .n_slots = n_slots};
+    for (size_t i = 0; i < n_slots; i++)
+        bigger.slots[i].value = TP_NO_ROW;
+    for (size_t i = 0; i < map->n_slots; i++)
+        if (map->slots[i].value != TP_NO_ROW)
+            *slot_of(&bigger, map->slots[i].key) = map->slots[i];
+    free(map->slots);
     *map = bigger;
 }
 
@@ -52,11 +44,10 @@ void tp_number_map_reserve(tp_number_map *map, size_t n)
 static bool put(tp_number_map *map, uint64_t key, uint32_t value, bool replace)
 {
     tp_number_map_reserve(map, map->n + 1);
-    size_t at = slot_of(map, key);
-    bool is_new = map->values[at] == TP_NO_ROW;
+    tp_number_slot *slot = slot_of(map, key);
+    bool is_new = slot->value == TP_NO_ROW;
     if (is_new || replace) {
-        map->keys[at] = key;
-        map->values[at] = value;
+        *slot = (tp_number_slot){key, value};
         map->n += is_new;
     }
     return is_new;
@@ -74,5 +65,5 @@ void tp_number_map_set(tp_number_map *map, uint64_t key, uint32_t value)
 
 uint32_t tp_number_map_get(const tp_number_map *map, uint64_t key)
 {
-    return map->n_slots ? map->values[slot_of(map, key)] : TP_NO_ROW;
+    return map->n_slots ? slot_of(map, key)->value : TP_NO_ROW;
 }

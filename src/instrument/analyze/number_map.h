@@ -12,8 +12,12 @@
 enum { TP_NO_ROW = UINT32_MAX };
 
 typedef struct {
-    uint64_t *keys;
-    uint32_t *values; /* TP_NO_ROW: the slot is free */
+    uint64_t key;
+    uint32_t value; /* TP_NO_ROW: free */
+} tp_number_slot;
+
+typedef struct {
+    tp_number_slot *slots;
     size_t n, n_slots;
 } tp_number_map; /* zeroed: empty */
 

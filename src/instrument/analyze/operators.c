@@ -13,8 +13,8 @@ size_t tp_spans_of_kind(const tp_events *events, tp_event_kind kind, tp_span **r
     for (size_t i = 0; i < events->n; i++)
         if (events->kind[i] == kind && events->phase[i] == 'X') {
             v = tp_vec_room(v, &cap, n + 1, sizeof *v);
-            v[n++] = (tp_span){events->start[i], tp_event_end(events, i), (uint32_t)i,
-                               events->track[i]};
+            v[n++] =
+                (tp_span){events->start[i], tp_event_end(events, i), (uint32_t)i, events->track[i]};
         }
     tp_spans_sort(v, n);
     *ret = v;

@@ -30,7 +30,7 @@ typedef struct {
 } tp_operator_row;
 
 typedef struct {
-    tp_event_kind kind; /* what counted as an operator */
+    tp_event_kind kind;    /* what counted as an operator */
     tp_operator_row *rows; /* by device total (union), then host self, descending */
     size_t n;
     int64_t calls;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "instrument/analyze/sort.h"
 #include "instrument/analyze/vec.h"
 
 /* One collective on one rank. */
@@ -65,9 +66,8 @@ static void add_rank(table *t, const tp_selection *sel, size_t rank, tp_rank_row
             continue;
         const tp_event_collective *c = tp_events_collective(e, a->event);
         bool has_name = c && c->name;
-        tp_collective what = has_name
-                                 ? tp_collective_of_metadata(tp_events_name_text(e, c->name))
-                                 : tp_collective_of_kernel(tp_events_name_text(e, a->name));
+        tp_collective what = has_name ? tp_collective_of_metadata(tp_events_name_text(e, c->name))
+                                      : tp_collective_of_kernel(tp_events_name_text(e, a->name));
         bool has_sequence = has_name && c->sequence != TP_UNKNOWN && c->group;
         snprintf(kind, sizeof kind, "%.120s/%s", has_name ? tp_events_str(e, c->group) : "",
                  has_sequence ? "" : tp_collective_name(what));
@@ -83,8 +83,8 @@ static void add_rank(table *t, const tp_selection *sel, size_t rank, tp_rank_row
             m->bytes = tp_collective_bytes(what, c->in_elements, c->out_elements,
                                            tp_dtype_bytes(tp_events_name_text(e, c->dtype)));
         }
-        t->visits[id * t->n_ranks + rank] = (visit){tp_add_saturating(base, a->start),
-                                                    tp_add_saturating(base, a->end), true};
+        t->visits[id * t->n_ranks + rank] =
+            (visit){tp_add_saturating(base, a->start), tp_add_saturating(base, a->end), true};
     }
     free(counts);
     tp_string_table_release(&kinds);
@@ -136,9 +136,8 @@ static pile *pile_of(pile **piles, size_t *n, size_t *cap, const meeting *m)
             return &(*piles)[i];
     }
     *piles = tp_vec_room(*piles, cap, *n + 1, sizeof **piles);
-    (*piles)[*n] = (pile){.row = {.collective = m->collective,
-                                  .bytes = m->bytes,
-                                  .group_size = m->group_size}};
+    (*piles)[*n] = (pile){
+        .row = {.collective = m->collective, .bytes = m->bytes, .group_size = m->group_size}};
     return &(*piles)[(*n)++];
 }
 
@@ -170,7 +169,7 @@ static bool look_at(const table *t, size_t meeting_id, tp_rank_row *rows, int64_
         rows[r].wait_ns += latest - (v[r].start - rows[r].offset_ns);
         rows[r].comm_ns += v[r].end - v[r].start;
     }
-    rows[last].last_to_arrive++;
+    rows[last].last_to_arrive += latest > first;
     *ret_skew = latest - first;
     *ret_transfer = shortest;
     return true;
@@ -242,7 +241,8 @@ void tp_ranks_make(const tp_selection *const *selections, const int64_t *ranks, 
     out.by_sequence = t.with_sequence > t.without_sequence;
     for (size_t r = 0; r < n; r++) {
         out.lost_ns = tp_add_saturating(out.lost_ns, out.ranks[r].wait_ns);
-        bool is_least = out.straggler == n || out.ranks[r].wait_ns < out.ranks[out.straggler].wait_ns;
+        bool is_least =
+            out.straggler == n || out.ranks[r].wait_ns < out.ranks[out.straggler].wait_ns;
         if (out.ranks[r].matched && is_least)
             out.straggler = r;
     }

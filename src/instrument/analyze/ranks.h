@@ -24,13 +24,13 @@ typedef struct {
     int64_t rank;
     tp_breakdown all;
     bool has_work;
-    int64_t collectives;     /* on this rank */
-    int64_t matched;         /* also on another */
-    int64_t offset_ns;       /* of its clock against the reference, TP_UNKNOWN */
+    int64_t collectives;      /* on this rank */
+    int64_t matched;          /* also on another */
+    int64_t offset_ns;        /* of its clock against the reference, TP_UNKNOWN */
     int64_t offset_spread_ns; /* median absolute deviation of what it was taken from */
-    int64_t wait_ns;         /* summed over matched collectives */
-    int64_t comm_ns;         /* durations of matched collectives, summed */
-    int64_t last_to_arrive;  /* how often */
+    int64_t wait_ns;          /* summed over matched collectives */
+    int64_t comm_ns;          /* durations of matched collectives, summed */
+    int64_t last_to_arrive;   /* how often */
 } tp_rank_row;
 
 typedef struct {
@@ -47,10 +47,10 @@ typedef struct {
     size_t n_ranks;
     tp_rank_collective *collectives; /* by summed skew, descending */
     size_t n_collectives;
-    int64_t matched;   /* collectives seen on two ranks or more */
-    size_t straggler;  /* index of the rank that waits least, or n_ranks: cannot be told */
-    int64_t lost_ns;   /* waiting of all ranks, summed */
-    bool by_sequence;  /* matched by sequence numbers, else by order */
+    int64_t matched;  /* collectives seen on two ranks or more */
+    size_t straggler; /* index of the rank that waits least, or n_ranks: cannot be told */
+    int64_t lost_ns;  /* waiting of all ranks, summed */
+    bool by_sequence; /* matched by sequence numbers, else by order */
 } tp_rank_table;
 
 /* One selection per rank. */

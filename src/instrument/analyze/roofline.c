@@ -50,7 +50,8 @@ double tp_flops_of_shapes(const char *name, const char *dims)
     static const struct {
         const char *name;
         int first, axes;
-    } rows[] = {{"aten::mm", 0, 2}, {"aten::addmm", 1, 2}, {"aten::bmm", 0, 3}, {"aten::baddbmm", 1, 3}};
+    } rows[] = {
+        {"aten::mm", 0, 2}, {"aten::addmm", 1, 2}, {"aten::bmm", 0, 3}, {"aten::baddbmm", 1, 3}};
     shapes s;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int a = rows[i].first, axes = rows[i].axes;
@@ -73,11 +74,11 @@ double tp_device_peak(const char *device, const char *type)
     static const struct {
         const char *device;
         double half, single; /* TFLOP/s: 16-bit matrix units; 32-bit without TF32 */
-    } rows[] = {{"B200", 2250, 75},      {"H200", 989, 67},       {"H100 PCIe", 756, 51},
-                {"H100 NVL", 835, 60},   {"H100", 989, 67},       {"A100", 312, 19.5},
-                {"V100", 125, 15.7},     {"L40S", 362, 91.6},     {"A10G", 125, 31.2},
-                {"L4", 121, 30.3},       {"T4", 65, 8.1},         {"MI300X", 1307, 163.4},
-                {"MI250X", 383, 95.7},   {"RTX 4090", 165, 82.6}, {"RTX 3090", 71, 35.6}};
+    } rows[] = {{"B200", 2250, 75},    {"H200", 989, 67},       {"H100 PCIe", 756, 51},
+                {"H100 NVL", 835, 60}, {"H100", 989, 67},       {"A100", 312, 19.5},
+                {"V100", 125, 15.7},   {"L40S", 362, 91.6},     {"A10G", 125, 31.2},
+                {"L4", 121, 30.3},     {"T4", 65, 8.1},         {"MI300X", 1307, 163.4},
+                {"MI250X", 383, 95.7}, {"RTX 4090", 165, 82.6}, {"RTX 3090", 71, 35.6}};
     bool is_half = strstr(type, "BFloat16") || strstr(type, "Half");
     bool is_single = strstr(type, "float") || strstr(type, "Float");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -129,6 +130,11 @@ void tp_roofline_make(const tp_selection *sel, const tp_operators *o, tp_rooflin
         r.device_ns = tp_add_saturating(r.device_ns, ns);
         if (o->op_of[i] != TP_NO_PARENT)
             device[o->op_of[i]] += ns;
+    }
+    r.by_host = sel->n_all == 0;
+    for (size_t i = 0; i < o->n_spans && r.by_host; i++) {
+        device[i] = o->self_ns[i];
+        r.device_ns = tp_add_saturating(r.device_ns, o->self_ns[i]);
     }
     for (size_t i = 0; i < o->n_spans; i++) {
         uint32_t event = o->spans[i].event;

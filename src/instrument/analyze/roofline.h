@@ -2,7 +2,8 @@
  *
  * FLOPs come from the file ("flops", with_flops=True) or, with record_shapes=True, from the
  * shapes of matrix products: mm and addmm 2 m k n, bmm and baddbmm 2 b m k n. Time is the
- * device work that the operator launched itself, by sum.  Only operators with both count,
+ * device work that the operator launched itself, by sum; in a trace without device work
+ * the operator's own time on the host.  Only operators with both count,
  * and the share of device time that they cover is part of the answer.  The peak is that
  * of the vendor's data sheet for dense products of the operands' type, by the name of the
  * device; unknown devices have none. */
@@ -24,7 +25,8 @@ typedef struct {
     size_t n;
     double flops;
     int64_t covered_ns; /* device time of operators with known FLOPs, by sum */
-    int64_t device_ns;  /* of all device work, by sum */
+    int64_t device_ns;  /* of all device work (or operators), by sum */
+    bool by_host;       /* time is that of the host */
 } tp_roofline;
 
 /* Needs events kept with TP_KEEP_OPS. */

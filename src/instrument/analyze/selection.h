@@ -36,7 +36,7 @@ typedef struct {
 typedef struct {
     const tp_events *events;
     tp_select_options options;
-    tp_activity *v; /* by start */
+    tp_activity *v;   /* by start */
     uint32_t *launch; /* of each: the event of the launching call, or TP_NO_ROW */
     size_t n;
     char (*devices)[32]; /* keys of per_device, in order of their texts */
@@ -44,15 +44,16 @@ typedef struct {
     size_t n_devices;
     tp_steps steps;
 
-    size_t n_all;      /* device activities of the file, before scope and filters */
-    size_t n_linked;   /* of these, with a launching call */
-    size_t n_graphs;   /* whole graph launches (Nsight), which hide their kernels */
+    size_t n_all;         /* device activities of the file, before scope and filters */
+    size_t n_linked;      /* of these, with a launching call */
+    size_t n_graphs;      /* whole graph launches (Nsight), which hide their kernels */
     size_t n_by_metadata; /* kernels that communicate by their metadata alone */
-    size_t n_negative; /* durations below 0, taken as 0 */
-    size_t n_beyond;   /* times that cannot be, left out */
+    size_t n_negative;    /* durations below 0, taken as 0 */
+    size_t n_beyond;      /* times that cannot be, left out */
 } tp_selection;
 
-void tp_selection_make(const tp_events *events, const tp_select_options *options, tp_selection *ret);
+void tp_selection_make(const tp_events *events, const tp_select_options *options,
+                       tp_selection *ret);
 void tp_selection_release(tp_selection *selection);
 
 /* For tp_kernels_make(). */

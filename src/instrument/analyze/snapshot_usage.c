@@ -5,6 +5,7 @@
 
 #include "instrument/analyze/kernels.h"
 #include "instrument/analyze/number_map.h"
+#include "instrument/analyze/sort.h"
 #include "instrument/analyze/vec.h"
 
 enum { GONE = TP_NO_ROW - 1 }; /* the address was freed */
@@ -38,8 +39,8 @@ typedef struct {
 static void on_alloc(ring *r, size_t i)
 {
     const tp_mem_entry *e = &r->snapshot->entries[i];
-    r->d->alloc_bytes += known(e->size);
-    r->d->net_bytes += known(e->size);
+    r->d->alloc_bytes = tp_add_saturating(r->d->alloc_bytes, known(e->size));
+    r->d->net_bytes = tp_add_saturating(r->d->net_bytes, known(e->size));
     tp_number_map_set(&r->at, e->addr, (uint32_t)i);
 }
 
@@ -47,30 +48,31 @@ static void on_free(ring *r, size_t i)
 {
     const tp_mem_entry *e = &r->snapshot->entries[i];
     uint32_t from = tp_number_map_get(&r->at, e->addr);
-    r->d->freed_bytes += known(e->size);
-    r->d->net_bytes -= known(e->size);
+    r->d->freed_bytes = tp_add_saturating(r->d->freed_bytes, known(e->size));
+    r->d->net_bytes = tp_subtract_saturating(r->d->net_bytes, known(e->size));
     if (from == TP_NO_ROW || from == GONE) {
         r->d->unmatched_frees++;
-        r->d->unmatched_bytes += known(e->size);
+        r->d->unmatched_bytes = tp_add_saturating(r->d->unmatched_bytes, known(e->size));
         return;
     }
     tp_number_map_set(&r->at, e->addr, GONE);
     const tp_mem_entry *a = &r->snapshot->entries[from];
     if (a->time_us == TP_UNKNOWN || e->time_us == TP_UNKNOWN)
         return;
-    r->lifetimes = tp_vec_room(r->lifetimes, &r->cap_lifetimes, r->n_lifetimes + 1,
-                               sizeof *r->lifetimes);
-    r->lifetimes[r->n_lifetimes++] = e->time_us - a->time_us;
+    r->lifetimes =
+        tp_vec_room(r->lifetimes, &r->cap_lifetimes, r->n_lifetimes + 1, sizeof *r->lifetimes);
+    r->lifetimes[r->n_lifetimes++] = tp_subtract_saturating(e->time_us, a->time_us);
 }
 
 static void count_live(ring *r)
 {
     for (size_t slot = 0; slot < r->at.n_slots; slot++) {
-        uint32_t from = r->at.values[slot];
+        uint32_t from = r->at.slots[slot].value;
         if (from == TP_NO_ROW || from == GONE)
             continue;
         r->d->live++;
-        r->d->live_bytes += known(r->snapshot->entries[from].size);
+        r->d->live_bytes =
+            tp_add_saturating(r->d->live_bytes, known(r->snapshot->entries[from].size));
     }
 }
 
@@ -124,14 +126,21 @@ static void read_ring(const tp_snapshot *s, uint32_t device, tp_snapshot_device 
     count_live(&r);
     summarize_lifetimes(&r);
     int64_t from = s->entries[first].time_us, to = s->entries[end - 1].time_us;
-    d->duration_us = from == TP_UNKNOWN || to == TP_UNKNOWN ? TP_UNKNOWN : to - from;
-    d->initial_bytes = active_at_end(s, device) - d->net_bytes;
-    d->peak_bytes = d->initial_bytes + (largest > 0 ? largest : 0);
+    d->duration_us =
+        from == TP_UNKNOWN || to == TP_UNKNOWN ? TP_UNKNOWN : tp_subtract_saturating(to, from);
+    d->initial_bytes = tp_subtract_saturating(active_at_end(s, device), d->net_bytes);
+    d->peak_bytes = tp_add_saturating(d->initial_bytes, largest > 0 ? largest : 0);
     tp_number_map_release(&r.at);
     free(r.lifetimes);
 }
 
 /* ---- the state at the end ---- */
+
+static void count_bytes(tp_stack_bytes *to, int64_t bytes)
+{
+    to->bytes = tp_add_saturating(to->bytes, bytes);
+    to->count++;
+}
 
 static int by_bytes(const void *a, const void *b)
 {
@@ -170,15 +179,15 @@ static void add_blocks(const tp_snapshot *s, tp_snapshot_usage *u)
         const tp_mem_block *b = &s->blocks[i];
         states[b->state_text]++;
         if (b->state == TP_BLOCK_INACTIVE) {
-            u->inactive_bytes += known(b->size);
+            u->inactive_bytes = tp_add_saturating(u->inactive_bytes, known(b->size));
             if (b->size > u->largest_inactive)
                 u->largest_inactive = b->size;
             continue;
         }
         if (b->requested != TP_UNKNOWN && b->requested > 0)
-            u->rounding_bytes += known(b->size) - b->requested;
-        by_stack[b->stack].bytes += known(b->size);
-        by_stack[b->stack].count++;
+            u->rounding_bytes = tp_add_saturating(
+                u->rounding_bytes, tp_subtract_saturating(known(b->size), b->requested));
+        count_bytes(&by_stack[b->stack], known(b->size));
     }
     u->states = list_counts(states, s->strings.n, &u->n_states);
     free(states);
@@ -189,12 +198,12 @@ static void add_segments(const tp_snapshot *s, tp_snapshot_usage *u)
 {
     for (size_t i = 0; i < s->n_segments; i++) {
         const tp_mem_segment *g = &s->segments[i];
-        u->reserved += known(g->total);
-        u->allocated += known(g->allocated);
-        u->active += known(g->active);
-        u->requested += known(g->requested);
+        u->reserved = tp_add_saturating(u->reserved, known(g->total));
+        u->allocated = tp_add_saturating(u->allocated, known(g->allocated));
+        u->active = tp_add_saturating(u->active, known(g->active));
+        u->requested = tp_add_saturating(u->requested, known(g->requested));
         if (known(g->active) == 0)
-            u->free_segment_bytes += known(g->total);
+            u->free_segment_bytes = tp_add_saturating(u->free_segment_bytes, known(g->total));
     }
 }
 
@@ -234,16 +243,15 @@ size_t tp_snapshot_at_peak(const tp_snapshot *s, const tp_snapshot_device *d, tp
         } else if (e->action == TP_MEM_FREE_COMPLETED) {
             uint32_t from = tp_number_map_get(&live, e->addr);
             if (from == TP_NO_ROW || from == GONE)
-                older -= known(e->size);
+                older = tp_subtract_saturating(older, known(e->size));
             tp_number_map_set(&live, e->addr, GONE);
         }
     }
     for (size_t slot = 0; slot < live.n_slots; slot++) {
-        uint32_t from = live.values[slot];
+        uint32_t from = live.slots[slot].value;
         if (from == TP_NO_ROW || from == GONE)
             continue;
-        by_stack[s->entries[from].stack].bytes += known(s->entries[from].size);
-        by_stack[s->entries[from].stack].count++;
+        count_bytes(&by_stack[s->entries[from].stack], known(s->entries[from].size));
     }
     /* Blocks of the end that the ring neither made nor freed lived at the peak too. */
     tp_number_map made = {0};
@@ -256,14 +264,11 @@ size_t tp_snapshot_at_peak(const tp_snapshot *s, const tp_snapshot_device *d, tp
             tp_number_map_get(&made, b->addr) != TP_NO_ROW)
             continue;
         int64_t bytes = b->requested > 0 ? b->requested : known(b->size);
-        by_stack[b->stack].bytes += bytes;
-        by_stack[b->stack].count++;
-        older -= bytes;
+        count_bytes(&by_stack[b->stack], bytes);
+        older = tp_subtract_saturating(older, bytes);
     }
-    if (older > 0) {
-        by_stack[0].bytes += older;
-        by_stack[0].count++;
-    }
+    if (older > 0)
+        count_bytes(&by_stack[0], older);
     tp_number_map_release(&made);
     tp_number_map_release(&live);
     return gather(by_stack, s->n_stacks, ret);
@@ -280,9 +285,9 @@ static const char *file_name(const char *path)
 /* Frames of the recording itself and of the allocator say nothing about who asked. */
 static bool is_plumbing(const char *function)
 {
-    static const char *const words[] = {"torch::unwind",   "CapturedTraceback", "gatherTraceback",
-                                        "gather_with_cpp", "c10::",             "CUDACachingAllocator",
-                                        "at::detail::",    "TensorBase at::"};
+    static const char *const words[] = {
+        "torch::unwind", "CapturedTraceback",    "gatherTraceback", "gather_with_cpp",
+        "c10::",         "CUDACachingAllocator", "at::detail::",    "TensorBase at::"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strstr(function, words[i]))
             return true;
@@ -298,8 +303,8 @@ void tp_snapshot_stack_text(const tp_snapshot *s, uint32_t stack, size_t depth, 
     const tp_mem_stack *k = &s->stacks[stack];
     size_t n_python = 0, shown = 0;
     for (uint32_t i = 0; i < k->n; i++)
-        n_python += tp_str_ends(
-            tp_snapshot_str(s, s->frames[s->stack_frames[k->first + i]].file), ".py");
+        n_python +=
+            tp_str_ends(tp_snapshot_str(s, s->frames[s->stack_frames[k->first + i]].file), ".py");
     for (uint32_t i = 0; i < k->n && shown < depth; i++) {
         const tp_mem_frame *f = &s->frames[s->stack_frames[k->first + i]];
         const char *file = tp_snapshot_str(s, f->file), *function = tp_snapshot_str(s, f->function);

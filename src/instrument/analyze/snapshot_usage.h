@@ -46,8 +46,8 @@ typedef struct {
     tp_text_count *states;                          /* blocks by state */
     size_t n_states;
     int64_t inactive_bytes, largest_inactive;
-    int64_t rounding_bytes; /* size - requested of active blocks */
-    int64_t free_segment_bytes; /* of segments without any active block: could be returned */
+    int64_t rounding_bytes;      /* size - requested of active blocks */
+    int64_t free_segment_bytes;  /* of segments without any active block: could be returned */
     tp_snapshot_device *devices; /* those whose ring is not empty */
     size_t n_devices;
     tp_stack_bytes *final; /* active blocks by stack, most bytes first */

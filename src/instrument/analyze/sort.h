@@ -10,10 +10,7 @@
 #include <stdint.h>
 
 /* A key that orders signed numbers as unsigned ones. */
-static inline uint64_t tp_key_of(int64_t v)
-{
-    return (uint64_t)v ^ ((uint64_t)1 << 63);
-}
+static inline uint64_t tp_key_of(int64_t v) { return (uint64_t)v ^ ((uint64_t)1 << 63); }
 
 typedef struct {
     uint64_t key;
@@ -22,5 +19,8 @@ typedef struct {
 
 /* Ascending by key; radix sort, one pass per byte in which the keys differ. */
 void tp_sort_keyed(tp_keyed *v, size_t n);
+
+/* Ascending. */
+void tp_sort_i64(int64_t *v, size_t n);
 
 #endif

@@ -33,7 +33,7 @@ uint16_t tp_builder_category(tp_event_builder *b, const char *text, size_t len)
     size_t at = counts->n_categories;
     tp_category_count *category = TP_PUSH(counts->category, counts->n_categories, b->category_cap);
     category->name = name;
-    b->category_kind = tp_grow(b->category_kind, &b->category_kind_cap, at + 1, 1);
+    b->category_kind = tp_ingest_grow(b->category_kind, &b->category_kind_cap, at + 1, 1);
     b->category_kind[at] = (uint8_t)tp_event_kind_of(text, len);
     return (uint16_t)at;
 }
@@ -95,7 +95,8 @@ static void grow_rows(tp_event_builder *b)
 {
     tp_events *e = b->events;
     size_t need = e->n + 1, old = b->row_cap, cap = old;
-#define GROW(column) e->column = tp_grow(e->column, (cap = old, &cap), need, sizeof *e->column)
+#define GROW(column) \
+    e->column = tp_ingest_grow(e->column, (cap = old, &cap), need, sizeof *e->column)
     GROW(start);
     GROW(dur);
     GROW(correlation);
@@ -127,7 +128,7 @@ void tp_builder_row(tp_event_builder *b, const tp_event_row *row)
     e->kind[i] = row->kind;
     e->phase[i] = row->phase;
     if (e->kept & TP_KEEP_ARGS) {
-        e->args = tp_grow(e->args, &b->args_cap, e->n + 1, sizeof *e->args);
+        e->args = tp_ingest_grow(e->args, &b->args_cap, e->n + 1, sizeof *e->args);
         e->args[i] = e->args[i + 1] = b->args_used;
     }
 }
@@ -137,7 +138,7 @@ void tp_builder_args(tp_event_builder *b, const char *text, size_t len)
     tp_events *e = b->events;
     if (!(e->kept & TP_KEEP_ARGS) || !len)
         return;
-    e->args_text = tp_grow(e->args_text, &b->args_text_cap, b->args_used + len, 1);
+    e->args_text = tp_ingest_grow(e->args_text, &b->args_text_cap, b->args_used + len, 1);
     memcpy(e->args_text + b->args_used, text, len);
     b->args_used += len;
     e->args[e->n] = b->args_used;
@@ -164,7 +165,7 @@ void tp_builder_name(tp_event_builder *b, tp_name_kind kind, const tp_event_trac
 {
     name_key key = key_of(kind, of);
     uint32_t id = tp_string_add(&b->name_keys, (const char *)&key, sizeof key);
-    b->names = tp_grow(b->names, &b->name_cap, (size_t)id + 1, sizeof *b->names);
+    b->names = tp_ingest_grow(b->names, &b->name_cap, (size_t)id + 1, sizeof *b->names);
     b->names[id] = name;
 }
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void *tp_grow(void *array, size_t *cap, size_t need, size_t size)
+void *tp_ingest_grow(void *array, size_t *cap, size_t need, size_t size)
 {
     size_t bytes, more = *cap < 16 ? 16 : *cap + *cap / 2;
     if (need <= *cap)

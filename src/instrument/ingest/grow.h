@@ -9,11 +9,11 @@
 #include <stddef.h>
 
 /* Room for `need` elements of `size` bytes; returns the array, maybe moved. */
-void *tp_grow(void *array, size_t *cap, size_t need, size_t size);
+void *tp_ingest_grow(void *array, size_t *cap, size_t need, size_t size);
 
 /* A pointer to a new, zeroed last element of the array `list` with counter `n`. */
-#define TP_PUSH(list, n, cap)                                                              \
-    ((n) == (cap) ? (void)((list) = tp_grow((list), &(cap), (n) + 1, sizeof *(list))) : 0, \
+#define TP_PUSH(list, n, cap)                                                                     \
+    ((n) == (cap) ? (void)((list) = tp_ingest_grow((list), &(cap), (n) + 1, sizeof *(list))) : 0, \
      (list)[(n)] = (__typeof__(*(list))){0}, &(list)[(n)++])
 
 #endif

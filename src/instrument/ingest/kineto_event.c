@@ -278,7 +278,7 @@ static uint32_t *top_of(tp_kineto *k, uint32_t track)
     if (track >= k->n_open_top) {
         size_t old = k->n_open_top;
         k->open_top =
-            tp_grow(k->open_top, &k->open_top_cap, (size_t)track + 1, sizeof *k->open_top);
+            tp_ingest_grow(k->open_top, &k->open_top_cap, (size_t)track + 1, sizeof *k->open_top);
         k->n_open_top = k->open_top_cap;
         memset(k->open_top + old, 0, (k->n_open_top - old) * sizeof *k->open_top);
     }

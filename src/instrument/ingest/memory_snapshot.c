@@ -143,8 +143,8 @@ static uint32_t add_stack(snapshot_reader *r, const tp_pickle_object *frames)
     tp_mem_stack *stack = TP_PUSH(out->stacks, out->n_stacks, r->stack_cap);
     stack->first = (uint32_t)out->n_stack_frames;
     stack->n = frames->n;
-    out->stack_frames = tp_grow(out->stack_frames, &r->stack_frame_cap,
-                                out->n_stack_frames + frames->n, sizeof *out->stack_frames);
+    out->stack_frames = tp_ingest_grow(out->stack_frames, &r->stack_frame_cap,
+                                       out->n_stack_frames + frames->n, sizeof *out->stack_frames);
     memcpy(out->stack_frames + out->n_stack_frames, r->scratch.data, r->scratch.len);
     out->n_stack_frames += frames->n;
     return id;
