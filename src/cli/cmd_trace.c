@@ -288,6 +288,8 @@ static int answer(const request *r, const tp_trace_job *job)
             continue;
         if (shown++ && !r->f.json)
             tp_buf_addc(&out, '\n');
+        if (wanted_files > 1 && r->view && !r->f.json && !r->f.csv)
+            tp_buf_addf(&out, "%s\n\n", file->path);
         put_file(r, file, &w, &out, &status);
     }
     if (is_list)

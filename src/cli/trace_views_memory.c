@@ -92,7 +92,9 @@ static void fill_devices(tp_report *r, tp_grid *g)
         say_verdict(d, &verdict);
         tp_grid_note(g, "%s", tp_buf_str(&verdict));
     }
-    if (u->n == 0)
+    if (u->n == 0 && r->file->events->n_memory)
+        tp_grid_note(g, "the memory events of this file could not be analysed");
+    else if (u->n == 0)
         tp_grid_note(g, "no memory events recorded: profile with profile_memory=True");
     tp_buf_release(&verdict);
 }
