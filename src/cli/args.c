@@ -7,7 +7,7 @@
 #include "base/cpu.h"
 #include "cli/cli.h"
 
-enum { FIRST_KEY = 0x1000, MAX_FLAGS = 40, STATUS_HELP = -2, STATUS_BAD = -1 };
+enum { FIRST_KEY = 0x1000, MAX_FLAGS = 64, STATUS_HELP = -2, STATUS_BAD = -1 };
 
 typedef struct {
     const tp_usage *usage;
@@ -46,6 +46,13 @@ static bool store(parse *p, const tp_flag *flag, const char *text)
     case TP_FLAG_STRING:
         *(const char **)field = text;
         return true;
+    case TP_FLAG_LIST: {
+        tp_flag_list *list = field;
+        if (list->n == TP_FLAG_MOST || !*text)
+            return false;
+        list->items[list->n++] = text;
+        return true;
+    }
     case TP_FLAG_INT:
         if (!tp_str_to_i64(text, &whole) || !is_in_range(flag, (double)whole))
             return false;
@@ -62,6 +69,11 @@ static bool store(parse *p, const tp_flag *flag, const char *text)
 
 static void print_refusal(const parse *p, const tp_flag *flag, const char *text)
 {
+    if (flag->type == TP_FLAG_LIST) {
+        fprintf(stderr, "temper %s: --%s takes a text that is not empty, at most %d times\n",
+                p->usage->command, flag->name, TP_FLAG_MOST);
+        return;
+    }
     const char *kind = flag->type == TP_FLAG_INT ? "whole number" : "number";
     fprintf(stderr, "temper %s: --%s takes a %s", p->usage->command, flag->name, kind);
     if (flag->least != 0 || flag->most != 0)

@@ -15,9 +15,9 @@
 
 typedef struct {
     bool json, keys, quiet;
-    const char *out;
+    const char *out, *report;
     int64_t prompts;
-    double level;
+    double level, threshold;
 } flags;
 
 static const tp_flag flag_table[] = {
@@ -25,7 +25,12 @@ static const tp_flag flag_table[] = {
     TP_TEXT("out", 'o', "FILE", out, "write every answer with its verdict, as JSON"),
     TP_NUMBER("prompts", 0, "N", INT, prompts, 0, 1e9, "show the N hardest prompts (default 5)"),
     TP_NUMBER("level", 0, "P", FLOAT, level, 0.5, 0.9999,
-              "compare: level of the interval (default 0.95)"),
+              "summarize, compare: level of the intervals (default 0.95)"),
+    TP_NUMBER("threshold", 0, "R", FLOAT, threshold, -1e9, 1e9,
+              "summarize, compare: rewards from R on are right, where the file does not say "
+              "(default 1)"),
+    TP_TEXT("report", 0, "FILE", report,
+            "compare: write the summaries as eval.before, eval.after and eval.paired too"),
     TP_SWITCH("quiet", 'q', quiet, "no progress on standard error"),
     TP_SWITCH("keys", 0, keys, "every key of a configuration, as Markdown"),
     {0}};
@@ -328,18 +333,39 @@ static int print_keys(void)
     return 0;
 }
 
+/* The words that work on files alone; -1: it was none of them. */
+static int from_files(char **words, int n, const flags *f)
+{
+    tp_eval_file_options o = {
+        .level = f->level, .threshold = f->threshold, .json = f->json, .report = f->report};
+    bool is_compare = n > 0 && strcmp(words[0], "compare") == 0;
+    bool is_summary = n > 0 && strcmp(words[0], "summarize") == 0;
+    if (is_compare && n == 3)
+        return tp_eval_compare_files(words[1], words[2], &o);
+    if (is_summary && n == 2)
+        return tp_eval_is_run(words[1]) ? tp_eval_summarize_run(words[1], &o)
+                                        : tp_eval_summarize_file(words[1], &o);
+    if (is_compare)
+        fprintf(stderr, "temper eval compare: expected two files, A.json B.json\n");
+    if (is_summary)
+        fprintf(stderr, "temper eval summarize: expected one file\n");
+    return is_compare || is_summary ? 2 : -1;
+}
+
 int tp_cmd_eval(int argc, char **argv)
 {
-    flags f = {.prompts = 5, .level = 0.95};
+    flags f = {.prompts = 5, .level = 0.95, .threshold = 1};
     char *words[argc + 1];
     tp_error err = {0};
     job j = {.f = &f};
     const tp_usage usage = {
         .command = "eval",
-        .arguments = "[CONFIG] [KEY=VALUE...]\ncompare A.json B.json",
+        .arguments = "[CONFIG] [KEY=VALUE...]\nsummarize FILE\ncompare A B",
         .summary = "Ask a model a set of questions, several times each, judge the answers, and say "
-                   "how good it is and how sure that is.  'compare' pairs two evaluations of the "
-                   "same questions by prompt.",
+                   "how good it is and how sure that is.  'summarize' says the same about what "
+                   "--out wrote, NeMo RL's evaluation_data.json and val_data_step<N>.jsonl, or the "
+                   "validations of a run folder; "
+                   "'compare' pairs two of them by prompt.",
         .flags = flag_table,
         .details = "CONFIG has NeMo RL's names: generation.model_name, eval.num_tests_per_prompt, "
                    "eval.k_value, data.data_path, env.math ...; 'temper eval --keys' lists them.",
@@ -349,12 +375,9 @@ int tp_cmd_eval(int argc, char **argv)
         return n == -2 ? 0 : 2;
     if (f.keys)
         return print_keys();
-    if (n > 0 && strcmp(words[0], "compare") == 0) {
-        if (n == 3)
-            return tp_eval_compare_files(words[1], words[2], f.level, f.json);
-        fprintf(stderr, "temper eval compare: expected two files, A.json B.json\n");
-        return 2;
-    }
+    int done = from_files(words, n, &f);
+    if (done >= 0)
+        return done;
     struct sigaction action = {.sa_handler = on_signal};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);

@@ -159,35 +159,38 @@ static tp_status train(session *s, tp_recipe *recipe, tp_error *err)
 
 /* ---- the beginning ---- */
 
+enum { OVERRIDES = 9 };
+
 /* What profiling needs different from the recipe; `text` outlives the words. */
-static int add_overrides(const flags *f, const char *dir, char text[8][256], char **words, int n)
+static int add_overrides(const flags *f, const char *dir, const tp_train_options *o,
+                         char text[OVERRIDES][256], char **words, int n)
 {
     int k = 0;
+    const char *section = tp_algorithm_name(o->algorithm);
     int64_t first = f->warmup + f->steps + 1, all = f->warmup + f->steps + f->record;
     snprintf(text[k++], 256, "run.dir=%s", dir);
     snprintf(text[k++], 256, "profile.steps=%lld:%lld", (long long)first, (long long)all + 1);
     snprintf(text[k++], 256, "profile.workers=\"*\"");
     snprintf(text[k++], 256, "checkpointing.enabled=false");
-    snprintf(text[k++], 256, "sft.val_period=0");
-    snprintf(text[k++], 256, "sft.val_at_start=false");
-    snprintf(text[k++], 256, "sft.max_num_epochs=1000000000");
+    snprintf(text[k++], 256, "%s.val_period=0", section);
+    snprintf(text[k++], 256, "%s.val_at_start=false", section);
+    snprintf(text[k++], 256, "%s.val_at_end=false", section);
+    snprintf(text[k++], 256, "%s.max_num_epochs=1000000000", section);
+    if (o->loop.max_num_steps < all) /* a recipe that ends too early is made longer */
+        snprintf(text[k++], 256, "%s.max_num_steps=%lld", section, (long long)all);
     for (int i = 0; i < k; i++)
         words[n++] = text[i];
     return n;
 }
 
-/* A recipe that ends too early is made longer. */
-static tp_status open_recipe(const flags *f, char **words, int n, tp_recipe *ret, tp_error *err)
+/* Opened once to know its algorithm, and again as it is to run. */
+static tp_status open_recipe(const flags *f, const char *dir, char text[OVERRIDES][256],
+                             char **words, int n, tp_recipe *ret, tp_error *err)
 {
-    char text[64];
-    int64_t wanted = f->warmup + f->steps + f->record;
     TP_TRY(tp_recipe_open(words, n, ret, err));
-    if (ret->options.sft.max_num_steps >= wanted)
-        return TP_OK;
+    n = add_overrides(f, dir, &ret->options, text, words, n);
     tp_recipe_close(ret);
-    snprintf(text, sizeof text, "sft.max_num_steps=%lld", (long long)wanted);
-    words[n] = text;
-    return tp_recipe_open(words, n + 1, ret, err);
+    return tp_recipe_open(words, n, ret, err);
 }
 
 /* The folder is free, or holds a profile that may go. */
@@ -214,7 +217,7 @@ static tp_status clear_place(const flags *f, const char *dir, tp_error *err)
 
 static tp_status run(const flags *f, char **words, int n, tp_error *err)
 {
-    char dir[128], text[8][256], isa[64];
+    char dir[128], text[OVERRIDES][256], isa[64];
     tp_machine machine;
     tp_recipe recipe;
     tp_arena arena;
@@ -222,12 +225,11 @@ static tp_status run(const flags *f, char **words, int n, tp_error *err)
     TP_TRY(tp_profile_dir(f->name, dir, sizeof dir, err));
     TP_TRY(tp_arena_init(&arena, ARENA_BYTES, err));
     n = tp_recipe_add_isa(words, n, f->isa, isa);
-    n = add_overrides(f, dir, text, words, n);
     tp_status status = TP_OK;
     if (f->against)
         status = tp_profile_load(f->against, &arena, &s.baseline, err);
     if (status == TP_OK)
-        status = open_recipe(f, words, n, &recipe, err);
+        status = open_recipe(f, dir, text, words, n, &recipe, err);
     if (status == TP_OK) {
         status = clear_place(f, dir, err);
         if (status == TP_OK && tp_cli_ceilings(&recipe.options, f->json, &machine))
@@ -245,7 +247,7 @@ static tp_status run(const flags *f, char **words, int n, tp_error *err)
 int tp_cmd_profile(int argc, char **argv)
 {
     flags f = {.warmup = 3, .steps = 10, .record = 2, .name = "latest"};
-    char *words[argc + 12];
+    char *words[argc + OVERRIDES + 2];
     tp_error err = {0};
     const tp_usage usage = {
         .command = "profile",

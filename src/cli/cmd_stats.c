@@ -30,7 +30,8 @@ static const tp_flag flag_table[] = {
     TP_SWITCH("time", 0, time, "the values are times: say slower and faster"),
     TP_NUMBER("margin", 'm', "PERCENT", FLOAT, margin, 1e-6, 1000,
               "also test that the difference is within so much of the first column's mean"),
-    TP_NUMBER("resamples", 0, "N", INT, resamples, 100, 10000000, "of bootstraps (default 9999)"),
+    TP_NUMBER("resamples", 0, "N", INT, resamples, 100, 10000000,
+              "of bootstraps (default 9999, fewer of many values)"),
     TP_NUMBER("seed", 's', "N", INT, seed, 0, 9e15, "of all that is random (default 1)"),
     TP_TEXT("share", 0, "X/N[,X/N]", share, "successes of trials, one share or two; no file"),
     TP_NUMBER("effect", 'd', "D", FLOAT, effect, 1e-9, 1e9,
@@ -315,7 +316,7 @@ static tp_stats_style style_of(const flags *f)
 {
     return (tp_stats_style){.level = 1 - f->alpha,
                             .seed = (uint64_t)f->seed,
-                            .n_resamples = f->resamples ? (size_t)f->resamples : 9999,
+                            .n_resamples = (size_t)f->resamples,
                             .equal_variances = f->equal_var,
                             .words = f->time     ? TP_WORDS_TIME
                                      : f->lower  ? TP_WORDS_LOWER

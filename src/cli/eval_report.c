@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "base/platform.h"
+#include "engine/rl/answer.h"
 
 const char *tp_eval_share(double v, char out[32])
 {
@@ -31,8 +32,10 @@ const char *tp_eval_p(double p, char out[32])
 /* One line, printable, at most so many bytes of it. */
 static void add_excerpt(tp_buf *out, const char *text, size_t most)
 {
-    size_t n = 0;
-    for (const char *p = text; *p; p++, n++) {
+    size_t n = 0, end = strlen(text);
+    while (end && (text[end - 1] == '\n' || text[end - 1] == ' '))
+        end--;
+    for (const char *p = text; p < text + end; p++, n++) {
         if (n >= most && ((unsigned char)*p & 0xc0) != 0x80) {
             tp_buf_adds(out, "...");
             return;
@@ -88,6 +91,9 @@ static void add_estimates(const tp_eval_report *r, tp_buf *out)
         add_estimate(out, name, &s->majority);
     }
     add_estimate(out, "mean reward", &s->reward);
+    if (s->n_questions && s->n_questions < s->n_prompts)
+        tp_buf_addf(out, "  %zu prompts ask %zu different questions: equal ones are one cluster.\n",
+                    s->n_prompts, s->n_questions);
 }
 
 /* NeMo RL has two other numbers of the same name. */
@@ -184,10 +190,11 @@ static void add_prompt(const tp_eval_report *r, size_t i, tp_buf *out)
     else
         snprintf(right, sizeof right, "-");
     tp_buf_addf(out, "  %7s  %-28s  ", right, p->id);
-    add_excerpt(out, p->prompt, 40);
-    if (p->truth) {
+    add_excerpt(out, p->question, 48);
+    if (p->truth) { /* of a worked solution the result */
+        tp_slice result = tp_answer_after(tp_slice_of(p->truth), "####");
         tp_buf_adds(out, "  expected ");
-        add_excerpt(out, p->truth, 24);
+        add_excerpt(out, result.data ? result.data : p->truth, 24);
     }
     if (p->majority) {
         tp_buf_adds(out, "  said ");

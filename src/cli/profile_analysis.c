@@ -12,14 +12,8 @@
 enum { LEAK_STEPS = 10 };
 
 /* An operator below half of its limit is worth a look when that costs this share of a step. */
-static const double share_low = 0.02, share_medium = 0.05, share_high = 0.15;
+static const double share_low = 0.02, share_medium = 0.05, share_high = 0.20;
 static const double busy_low = 0.8, busy_high = 0.5;
-
-const char *tp_severity_name(tp_severity severity)
-{
-    static const char *const names[] = {"low", "medium", "high"};
-    return names[severity];
-}
 
 static tp_severity by_share(double share)
 {

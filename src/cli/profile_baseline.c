@@ -8,14 +8,10 @@
 #include "stats/descriptive.h"
 #include "stats/ratio.h"
 
-/* A ratio whose whole interval is this close to 1 is the same speed. */
-static const double same_margin = 0.02, level = 0.95, alpha = 0.05;
+enum { LEAST_STEPS = 6 }; /* a side, before anything is shown */
 
-const char *tp_verdict_name(tp_verdict verdict)
-{
-    static const char *const names[] = {"not shown", "same", "better", "worse"};
-    return names[verdict];
-}
+/* A ratio whose whole interval is this close to 1 is the same speed. */
+static const double same_margin = 0.01, level = 0.95, alpha = 0.05;
 
 tp_status tp_profile_dir(const char *name, char *ret, size_t cap, tp_error *err)
 {
@@ -80,6 +76,8 @@ static void compare_series(const double *before, size_t n, const double *after, 
     c->after_s = tp_mean(after, m);
     c->ratio = c->after_s / c->before_s;
     c->lo = c->hi = c->p = NAN;
+    if (n < LEAST_STEPS || m < LEAST_STEPS)
+        return;
     if (tp_ratio_geomeans(after, m, before, n, level, &r, NULL) != TP_OK || r.why)
         return;
     c->ratio = r.ratio;
@@ -88,16 +86,16 @@ static void compare_series(const double *before, size_t n, const double *after, 
     c->p = r.p_two;
 }
 
-static tp_verdict verdict_of(const tp_profile_change *c)
+static tp_change verdict_of(const tp_profile_change *c)
 {
     if (isnan(c->lo) || isnan(c->p))
-        return TP_VERDICT_NOT_SHOWN;
+        return TP_CHANGE_NOT_SHOWN;
     if (c->p < alpha && c->hi < 1)
-        return TP_VERDICT_BETTER;
+        return TP_CHANGE_BETTER;
     if (c->p < alpha && c->lo > 1)
-        return TP_VERDICT_WORSE;
-    return c->lo > 1 / (1 + same_margin) && c->hi < 1 + same_margin ? TP_VERDICT_SAME
-                                                                    : TP_VERDICT_NOT_SHOWN;
+        return TP_CHANGE_WORSE;
+    return c->lo > 1 / (1 + same_margin) && c->hi < 1 + same_margin ? TP_CHANGE_SAME
+                                                                    : TP_CHANGE_NOT_SHOWN;
 }
 
 static const tp_json *find_op(const tp_json *ops, const char *name)

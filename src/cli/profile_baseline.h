@@ -7,21 +7,15 @@
 
 #include "base/arena.h"
 #include "cli/profile_data.h"
+#include "stats/verdict.h"
 
 enum { TP_PROFILE_COMPARED = 12 };
-
-typedef enum {
-    TP_VERDICT_NOT_SHOWN,
-    TP_VERDICT_SAME,
-    TP_VERDICT_BETTER,
-    TP_VERDICT_WORSE
-} tp_verdict;
 
 typedef struct {
     char name[48];
     double before_s, after_s; /* means per step; NaN: not in that profile */
     double ratio, lo, hi, p;  /* after / before; p adjusted for the number of rows */
-    tp_verdict verdict;
+    tp_change verdict;
 } tp_profile_change;
 
 typedef struct {
@@ -41,7 +35,5 @@ TP_CHECKED tp_status tp_profile_load(const char *name, tp_arena *arena, const tp
 TP_CHECKED tp_status tp_profile_compare(const tp_json *baseline, const char *name,
                                         const tp_profile_data *d, const tp_machine *m,
                                         tp_profile_comparison *ret, tp_error *err);
-
-const char *tp_verdict_name(tp_verdict verdict); /* "better", ... */
 
 #endif

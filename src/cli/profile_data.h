@@ -8,6 +8,7 @@
 #define TP_CLI_PROFILE_DATA_H
 
 #include "base/json.h"
+#include "cli/severity.h"
 #include "engine/exec/machine.h"
 #include "engine/train/trainer.h"
 #include "stats/common.h"
@@ -49,8 +50,6 @@ void tp_profile_data_finish(tp_profile_data *d, const tp_train_event *e);
 /* Least seconds of the op's work per step on this machine; NaN when unknown. */
 double tp_profile_op_limit(const tp_profile_data *d, const tp_machine *m, const tp_profile_op *op);
 
-typedef enum { TP_SEVERITY_LOW, TP_SEVERITY_MEDIUM, TP_SEVERITY_HIGH } tp_severity;
-
 typedef struct {
     tp_severity severity;
     char what[80], evidence[240], remedy[200];
@@ -71,7 +70,5 @@ typedef struct {
     const char *why; /* not known: the reason */
 } tp_leak;
 tp_leak tp_profile_leak(const tp_profile_data *d);
-
-const char *tp_severity_name(tp_severity severity);
 
 #endif

@@ -187,7 +187,7 @@ static void add_change(const tp_profile_change *c, tp_buf *out)
         return;
     }
     tp_buf_addf(out, " %10.3f %10.3f %8.3f %17s  %s\n", c->before_s * 1e3, c->after_s * 1e3,
-                c->ratio, interval, tp_verdict_name(c->verdict));
+                c->ratio, interval, tp_change_name(c->verdict));
 }
 
 static void add_comparison(const tp_profile_comparison *c, tp_buf *out)
@@ -374,7 +374,7 @@ static void put_change(const tp_profile_change *c, tp_json_w *w)
     put_str(w, "verdict",
             isnan(c->before_s)  ? "new"
             : isnan(c->after_s) ? "gone"
-                                : tp_verdict_name(c->verdict));
+                                : tp_change_name(c->verdict));
     tp_json_w_end(w, '}');
 }
 
@@ -385,7 +385,7 @@ static void put_comparison(const tp_profile_comparison *c, tp_json_w *w)
     put_str(w, "against", c->name);
     put_str(w, "made", c->made);
     put_str(w, "notes", c->notes[0] ? c->notes : NULL);
-    put_str(w, "verdict", tp_verdict_name(c->step.verdict));
+    put_str(w, "verdict", tp_change_name(c->step.verdict));
     tp_json_w_key(w, "step");
     put_change(&c->step, w);
     tp_json_w_key(w, "operators");

@@ -148,8 +148,8 @@ void tp_table_profile(const tp_train_event *e, const tp_machine *machine, const 
 {
     const tp_profile *p = e->profile;
     double wall_ns = p->wall_s * 1e9;
-    tp_buf_addf(out, "profile of steps %lld to %lld: %.3f s, %llu events", (long long)p->start,
-                (long long)(p->start + p->steps - 1), p->wall_s, (unsigned long long)s->n_events);
+    tp_buf_addf(out, "profile of steps %lld to %lld: %.3f s, %llu events", (long long)p->first,
+                (long long)(p->first + p->steps - 1), p->wall_s, (unsigned long long)s->n_events);
     if (s->n_dropped)
         tp_buf_addf(out, " (%llu more were dropped)", (unsigned long long)s->n_dropped);
     tp_buf_addf(out, "\n\n");
@@ -235,7 +235,7 @@ void tp_json_profile(const tp_train_event *e, const tp_machine *machine, const t
 {
     const tp_profile *p = e->profile;
     tp_json_w_begin(w, '{');
-    put_count(w, "first_step", p->start);
+    put_count(w, "first_step", p->first);
     put_count(w, "steps", p->steps);
     put_known(w, "wall_s", p->wall_s, true);
     tp_json_w_key(w, "trace");

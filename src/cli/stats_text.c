@@ -101,6 +101,8 @@ tp_status tp_stats_text_one(const tp_stats_style *s, const tp_stats_column *c, t
     char level[24];
     tp_bootstrap_options o = {.n_resamples = s->n_resamples, .seed = s->seed, .level = s->level};
     tp_bootstrap_result boot;
+    if (o.n_resamples == 0) /* fewer of many values, so that it takes a second at most */
+        o.n_resamples = c->n < 20000 ? 9999 : c->n < 100000 ? 1999 : 999;
     TP_TRY(tp_describe(c->x, c->n, s->level, &d, err));
     tp_stats_level(s, level);
     tp_stats_headline(s, out, true);
@@ -209,6 +211,11 @@ static void put_difference(const tp_stats_style *s, const char *b, const char *a
         tp_buf_addf(out, "%s minus %s is %.5g, without an interval: %s", b, a, diff, ci.why);
         return;
     }
+    if (diff == 0) {
+        tp_buf_addf(out, "%s and %s have the same mean, %s interval of the difference %.4g to %.4g",
+                    b, a, tp_stats_level(s, level), lo, hi);
+        return;
+    }
     tp_buf_addf(out, "%s is %.4g %s than %s, %s interval %.4g to %.4g", b, fabs(diff),
                 comparative(s, larger), a, tp_stats_level(s, level), lo, hi);
 }
@@ -262,7 +269,7 @@ static void put_mde(const char *a, double mde, double mean, tp_buf *out)
     if (isnan(mde))
         return;
     tp_buf_adds(out, "A difference of ");
-    if (mean > 0)
+    if (mean > mde)
         tp_buf_addf(out, "%.2g %% of %s's mean", 100 * mde / mean, a);
     else
         tp_buf_addf(out, "%.3g", mde);
@@ -270,11 +277,10 @@ static void put_mde(const char *a, double mde, double mean, tp_buf *out)
                      "values.\n");
 }
 
-static tp_status put_mann_whitney(const tp_stats_style *s, const tp_stats_column *a,
-                                  const tp_stats_column *b, tp_buf *out, tp_error *err)
+static void put_mann_whitney(const tp_stats_column *a, const tp_stats_column *b,
+                             const tp_mann_whitney_result *r, tp_buf *out)
 {
-    tp_mann_whitney_result m;
-    TP_TRY(tp_mann_whitney(b->x, b->n, a->x, a->n, s->level, &m, err));
+    tp_mann_whitney_result m = *r;
     put_row(out, m.has_exact ? "Mann-Whitney, exact" : "Mann-Whitney, normal approximation");
     tp_buf_addf(out, "U = %.6g, ", m.u1);
     tp_stats_put_p(out, m.p.two);
@@ -282,11 +288,11 @@ static tp_status put_mann_whitney(const tp_stats_style *s, const tp_stats_column
     put_row(out, "Hodges-Lehmann shift");
     tp_buf_addf(out, "%.5g, interval ", m.shift);
     tp_interval ci = {.lo = m.shift_ci.lo, .hi = m.shift_ci.hi, .why = m.shift_ci.why};
-    put_interval(out, ci.why ? m.shift_ci_approximate : ci, "\n");
+    put_interval(out, ci.why ? m.shift_ci_approximate : ci, "");
+    tp_buf_addc(out, '\n');
     put_row(out, "Cliff's delta");
     tp_buf_addf(out, "%.3g (%s): a value of %s exceeds one of %s with probability %.2f\n",
                 m.cliffs_delta, tp_cliff_word(m.cliffs_delta), b->name, a->name, m.a12);
-    return TP_OK;
 }
 
 tp_status tp_stats_text_two(const tp_stats_style *s, const tp_stats_column *a,
@@ -296,6 +302,8 @@ tp_status tp_stats_text_two(const tp_stats_style *s, const tp_stats_column *a,
                                      : tp_welch(b->x, b->n, a->x, a->n, s->level);
     tp_ratio_means_result r = tp_ratio_means(b->x, b->n, a->x, a->n, s->level);
     tp_effect e = tp_effect_two(b->x, b->n, a->x, a->n, s->level);
+    tp_mann_whitney_result m;
+    TP_TRY(tp_mann_whitney(b->x, b->n, a->x, a->n, s->level, &m, err));
     double mean_a = tp_mean(a->x, a->n);
     bool as_ratio = !r.why && !r.ci.why && mean_a > 0 && r.ratio > 0 && !s->equal_variances;
     tp_stats_headline(s, out, true);
@@ -309,6 +317,11 @@ tp_status tp_stats_text_two(const tp_stats_style *s, const tp_stats_column *a,
         tp_buf_addf(out, "The difference is clear (%s ", s->equal_variances ? "Student" : "Welch");
         tp_stats_put_p(out, t.p.two);
         tp_buf_addf(out, ") and, measured by the spread of the values, %s.\n", tp_effect_word(e.g));
+    } else if (!t.why && m.p.two < 1 - s->level) {
+        tp_buf_adds(out, "The means show no difference, but the ranks do (Mann-Whitney ");
+        tp_stats_put_p(out, m.p.two);
+        tp_buf_addf(out, "): %s is mostly %s, and a few far values hide it.\n", b->name,
+                    comparative(s, m.a12 >= 0.5));
     } else if (!t.why) {
         tp_buf_adds(out, "The interval holds no difference at all: nothing is shown either way.\n");
         put_mde(a->name,
@@ -323,13 +336,13 @@ tp_status tp_stats_text_two(const tp_stats_style *s, const tp_stats_column *a,
     tp_buf_addc(out, '\n');
     put_row(out, "difference of means");
     tp_buf_addf(out, "%.5g, interval ", t.diff);
-    put_interval(out, t.ci, "\n");
-    if (t.ci.why)
-        tp_buf_addc(out, '\n');
+    put_interval(out, t.ci, "");
+    tp_buf_addc(out, '\n');
     put_t_test(s->equal_variances ? "Student's t (equal variances)" : "Welch's t", &t, out);
     put_effect(out, "g", e.g, e.g_ci, e.why ? e.why : e.why_j);
     put_equivalence(s, &t, mean_a, out);
-    return put_mann_whitney(s, a, b, out, err);
+    put_mann_whitney(a, b, &m, out);
+    return TP_OK;
 }
 
 static tp_status put_pair_tests(const tp_stats_style *s, const double *d, size_t n, tp_buf *out,

@@ -10,7 +10,7 @@ typedef enum { TP_WORDS_PLAIN, TP_WORDS_LOWER, TP_WORDS_HIGHER, TP_WORDS_TIME } 
 typedef struct {
     double level;
     uint64_t seed;
-    size_t n_resamples;
+    size_t n_resamples; /* 0: as many as are quick */
     bool equal_variances;
     tp_stats_words words; /* which of larger and smaller is good */
     double margin;        /* of equivalence, a share of the baseline; 0: not asked */

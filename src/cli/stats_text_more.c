@@ -25,8 +25,8 @@ static void put_pairs(const tp_stats_style *s, const tp_stats_column *c, const t
                       size_t n, tp_buf *out)
 {
     char level[24];
-    tp_buf_addf(out, "\n%-34s  %11s  %-25s  %-10s  %-10s\n", "pair", "difference",
-                tp_stats_level(s, level), "p", "p (Holm)");
+    tp_buf_addf(out, "\n%-34s  %11s  %-25s  %-10s  p (Holm)\n", "pair", "difference",
+                tp_stats_level(s, level), "p");
     for (size_t i = 0; i < n; i++) {
         const tp_pairwise *p = &pairs[i];
         char name[80], interval[64];
@@ -39,8 +39,8 @@ static void put_pairs(const tp_stats_style *s, const tp_stats_column *c, const t
         if (p->why)
             tp_buf_addf(out, "%s\n", p->why);
         else
-            tp_buf_addf(out, "%-10.2g  %-10.2g %s\n", p->p, p->p_holm,
-                        p->p_holm < 1 - s->level ? "differ" : "");
+            tp_buf_addf(out, "%-10.2g  %.2g%s\n", p->p, p->p_holm,
+                        p->p_holm < 1 - s->level ? "  differ" : "");
     }
 }
 
@@ -100,37 +100,41 @@ tp_status tp_stats_text_groups(const tp_stats_style *s, const tp_stats_column *c
     return status;
 }
 
+enum { SEARCHED = 500 }; /* values: the search is quadratic for every permutation */
+
+static void put_change(const tp_stats_column *x, const tp_changepoint *c, size_t index, tp_buf *out)
+{
+    tp_buf_addf(out, "  at %-10.6g median %.5g -> %.5g", x ? x->x[index] : (double)index,
+                c->median_before, c->median_after);
+    if (c->median_before != 0)
+        tp_buf_addf(out, " (%+.3g %%)", 100 * (c->median_after / c->median_before - 1));
+    tp_buf_adds(out, ", permutation ");
+    tp_stats_put_p(out, c->p);
+    tp_buf_addc(out, '\n');
+}
+
+/* A long series is searched in the medians of blocks. */
 static tp_status put_changes(const tp_stats_style *s, const tp_stats_column *x,
                              const tp_stats_column *y, tp_buf *out, tp_error *err)
 {
     tp_changepoint_options o = TP_CHANGEPOINT_DEFAULTS;
-    size_t n_found = 0;
+    tp_changepoint found[SEARCHED];
+    double medians[SEARCHED];
+    size_t n_found = 0, n = y->n <= SEARCHED ? y->n : SEARCHED;
     o.seed = s->seed;
-    if (y->n > 2000) {
-        tp_buf_addf(out, "Change points: not searched, %zu values are many; pass block medians.\n",
-                    y->n);
-        return TP_OK;
-    }
-    tp_changepoint *found = calloc(y->n / o.min_segment + 1, sizeof *found);
-    if (!found)
-        return tp_fail(err, TP_ERR_NOMEM, "no memory for %zu values", y->n);
-    tp_status status = tp_changepoints(y->x, y->n, &o, found, &n_found, err);
-    if (status == TP_OK && n_found == 0)
-        tp_buf_addf(out, "Change points: none at p < %.2g.\n", o.alpha);
-    else if (status == TP_OK)
-        tp_buf_adds(out, "Change points (first value after the change):\n");
-    for (size_t i = 0; status == TP_OK && i < n_found; i++) {
-        const tp_changepoint *c = &found[i];
-        tp_buf_addf(out, "  at %-10.6g median %.5g -> %.5g", x ? x->x[c->index] : (double)c->index,
-                    c->median_before, c->median_after);
-        if (c->median_before != 0)
-            tp_buf_addf(out, " (%+.3g %%)", 100 * (c->median_after / c->median_before - 1));
-        tp_buf_adds(out, ", permutation ");
-        tp_stats_put_p(out, c->p);
-        tp_buf_addc(out, '\n');
-    }
-    free(found);
-    return status;
+    if (n < y->n)
+        TP_TRY(tp_block_medians(y->x, y->n, n, medians, err));
+    TP_TRY(tp_changepoints(n < y->n ? medians : y->x, n, &o, found, &n_found, err));
+    if (n_found == 0)
+        tp_buf_addf(out, "Change points: none at p < %.2g", o.alpha);
+    else
+        tp_buf_adds(out, "Change points (first value after the change)");
+    if (n < y->n)
+        tp_buf_addf(out, ", searched in the medians of %zu blocks", n);
+    tp_buf_adds(out, n_found ? ":\n" : ".\n");
+    for (size_t i = 0; i < n_found; i++)
+        put_change(x, &found[i], found[i].index * y->n / n, out);
+    return TP_OK;
 }
 
 static void put_decay(const tp_loss_curve *c, tp_buf *out)

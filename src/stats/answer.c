@@ -319,10 +319,10 @@ static tp_status dispatch(answer *a, const tp_json *object, tp_error *err)
 
 static void put_reasons(const answer *a)
 {
-    const char *at = a->reasons.data, *end = at + a->reasons.len;
+    const char *at = tp_buf_str(&a->reasons), *end = at + a->reasons.len;
     tp_json_w_key(a->w, "reasons");
     tp_json_w_begin(a->w, '{');
-    while (at && at < end) {
+    while (at < end) {
         tp_json_w_key(a->w, at);
         at += strlen(at) + 1;
         tp_json_w_str(a->w, at);

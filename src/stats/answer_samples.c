@@ -453,9 +453,9 @@ static tp_status constructed(answer *a, const tp_json *object, tp_group **ret, s
 static tp_status listed(answer *a, const tp_json *groups, tp_group **ret, size_t *k, tp_error *err)
 {
     *k = 0;
-    if (groups->type != TP_JSON_ARRAY)
+    if (!groups || groups->type != TP_JSON_ARRAY)
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: 'groups' must be an array of arrays", a->name,
-                       groups->line);
+                       groups ? groups->line : 1);
     *ret = tp_arena_try_alloc(a->arena, groups->n + 1, sizeof **ret, _Alignof(tp_group));
     if (!*ret)
         return tp_fail(err, TP_ERR_NOMEM, "%s: no room for %zu groups", a->name, groups->n);

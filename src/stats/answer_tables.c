@@ -291,9 +291,9 @@ static tp_status suite_at(answer *a, const int64_t *n, const int64_t *c, size_t 
 static tp_status problems_of(answer *a, const tp_json *list, int64_t **n, int64_t **c, size_t *m,
                              tp_error *err)
 {
-    if (list->type != TP_JSON_ARRAY)
+    if (!list || list->type != TP_JSON_ARRAY)
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: 'problems_n_c' must be an array of [n, c]",
-                       a->name, list->line);
+                       a->name, list ? list->line : 1);
     *n = tp_arena_try_alloc(a->arena, list->n + 1, sizeof **n, _Alignof(int64_t));
     *c = tp_arena_try_alloc(a->arena, list->n + 1, sizeof **c, _Alignof(int64_t));
     *m = 0;
@@ -320,6 +320,12 @@ static tp_status pass_suite(answer *a, const tp_json *object, tp_error *err)
             if (!tp_json_i64(v, &k))
                 return tp_fail(err, TP_ERR_FORMAT, "%s:%u: 'k' must hold whole numbers", a->name,
                                v->line);
+            for (const tp_json *u = ks->child; u != v; u = u->next) {
+                int64_t before;
+                if (tp_json_i64(u, &before) && before == k)
+                    return tp_fail(err, TP_ERR_FORMAT, "%s:%u: 'k' holds %lld twice", a->name,
+                                   v->line, (long long)k);
+            }
             TP_TRY(suite_at(a, n, c, m, k, err));
         }
         return TP_OK;

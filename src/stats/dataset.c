@@ -62,9 +62,9 @@ tp_status dataset_column(tp_dataset *data, const char *name, size_t length, size
     if (!data->columns && !(data->columns = calloc(TP_DATASET_MAX_COLUMNS, sizeof *data->columns)))
         return no_memory(data, err);
     tp_column *c = &data->columns[data->n_columns];
-    char place[24];
+    char place[40];
     if (!name)
-        length = (size_t)snprintf(place, sizeof place, "%zu", data->n_columns + 1);
+        length = (size_t)snprintf(place, sizeof place, "column %zu", data->n_columns + 1);
     if (!(c->name = malloc(length + 1)))
         return no_memory(data, err);
     memcpy(c->name, name ? name : place, length);

@@ -15,7 +15,7 @@
 #include "base/platform.h"
 #include "trace/internal.h"
 
-enum { CHUNK = 1 << 20, ZIP_OUT = 1 << 18 };
+enum { CHUNK = 1 << 20, STREAM_CHUNK = 1 << 16, ZIP_OUT = 1 << 18 };
 
 struct tp_chrome {
     tp_recorder *r;
@@ -103,8 +103,23 @@ static void add_members(tp_chrome *c, const char *object, bool *any)
     tp_buf_add(&c->out, from, (size_t)(to - from));
 }
 
+/* The place in the code, without the folders of the machine that built it. */
+static void add_source(tp_chrome *c, const tp_trace_site *site, bool *any)
+{
+    const char *slash = strrchr(site->file, '/');
+    add_text(c, *any ? ",\"source\":" : "\"source\":");
+    add_quoted(c, slash ? slash + 1 : site->file);
+    c->out.len--; /* the closing quote */
+    add_text(c, ":");
+    add_unsigned(c, (uint64_t)site->line);
+    add_text(c, "\"");
+    *any = true;
+}
+
 static void add_metadata(tp_chrome *c, const tp_trace_event *e, bool *any)
 {
+    if (e->site->file)
+        add_source(c, e->site, any);
     if (e->site->args)
         add_members(c, e->site->args, any);
     if (!e->text)
@@ -290,6 +305,25 @@ static void add_flow(tp_chrome *c, const tp_trace_event *e)
     add_text(c, is_begin ? "}" : ",\"bp\":\"e\"}");
 }
 
+static void add_end(const tp_chrome *c, tp_buf *out);
+
+/* A stream's new events and its end in one call: a process that is killed between two of them
+ * leaves a whole file, and one inside leaves all but the last events. */
+static void write_stream(tp_chrome *c)
+{
+    size_t events = c->out.len;
+    add_end(c, &c->out);
+    off_t size = c->at + (off_t)c->out.len;
+    write_at(c, c->out.data, c->out.len, c->at);
+    if (!c->why && size < c->size && ftruncate(c->fd, size) != 0)
+        c->why = errno;
+    tp_buf_clear(&c->out);
+    if (c->why)
+        return;
+    c->size = size;
+    c->at += (off_t)events;
+}
+
 static void see(void *user, const tp_trace_event *e)
 {
     tp_chrome *c = user;
@@ -312,8 +346,10 @@ static void see(void *user, const tp_trace_event *e)
         break;
     }
     c->n++;
-    if (c->out.len >= CHUNK)
+    if (c->tmp && c->out.len >= CHUNK)
         write_out(c, false);
+    else if (!c->tmp && c->out.len >= STREAM_CHUNK)
+        write_stream(c);
 }
 
 static void add_name(tp_chrome *c, const char *what, long tid, const char *key, const char *name)
@@ -361,7 +397,7 @@ static void add_head(tp_chrome *c)
     add_name(c, "process_labels", 0, "labels", "CPU");
 }
 
-static void add_end(tp_chrome *c, tp_buf *out)
+static void add_end(const tp_chrome *c, tp_buf *out)
 {
     const tp_recorder *r = c->r;
     tp_json_w w;
@@ -445,17 +481,11 @@ tp_status tp_chrome_open(tp_recorder *r, const char *path, bool is_atomic, tp_ch
 
 tp_status tp_chrome_flush(tp_chrome *c, tp_error *err)
 {
-    size_t events = c->out.len;
-    add_end(c, &c->out);
-    off_t size = c->at + (off_t)c->out.len;
-    write_at(c, c->out.data, c->out.len, c->at);
-    if (!c->why && size < c->size && ftruncate(c->fd, size) != 0)
-        c->why = errno;
+    if (!c->why)
+        write_stream(c);
     tp_buf_clear(&c->out);
     if (c->why)
         return tp_fail(err, TP_ERR_IO, "cannot write the trace %s: %s", c->path, strerror(c->why));
-    c->size = size;
-    c->at += (off_t)events;
     return TP_OK;
 }
 

@@ -199,13 +199,28 @@ static void finish_stream(tp_recorder *r)
     pthread_mutex_unlock(&r->io);
 }
 
+/* A caller with an older header gives less; one with a newer one may not want more. */
+static tp_status read_options(const tp_trace_options *theirs, tp_trace_options *o, tp_error *err)
+{
+    *o = (tp_trace_options){.size = sizeof *o};
+    if (!theirs)
+        return TP_OK;
+    if (theirs->size < sizeof theirs->size)
+        return tp_fail(err, TP_ERR_ARG,
+                       "tp_trace_options: size is %zu; set it to sizeof(tp_trace_options)",
+                       theirs->size);
+    for (size_t i = sizeof *o; i < theirs->size; i++)
+        if (((const char *)theirs)[i])
+            return tp_fail(err, TP_ERR_UNSUPPORTED,
+                           "tp_trace_options: a member that this version of the library (%s) does "
+                           "not know is set; leave it zero or use a newer library",
+                           TEMPER_VERSION);
+    memcpy(o, theirs, TP_MIN(theirs->size, sizeof *o));
+    return TP_OK;
+}
+
 static tp_status check(const tp_trace_options *o, tp_error *err)
 {
-    if (o->size != sizeof *o)
-        return tp_fail(err, TP_ERR_ARG,
-                       "tp_trace_options.size is %zu; set it to "
-                       "sizeof(tp_trace_options), %zu",
-                       o->size, sizeof *o);
     if (o->events_per_thread > MOST_EVENTS)
         return tp_fail(err, TP_ERR_ARG, "a trace ring of %u events is out of range; %d is the most",
                        o->events_per_thread, MOST_EVENTS);
@@ -293,9 +308,9 @@ static tp_status open_stream(tp_recorder *r, tp_error *err)
 tp_status tp_trace_start(const tp_trace_options *options, tp_error *err)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    const tp_trace_options defaults = {.size = sizeof defaults};
-    const tp_trace_options *o = options ? options : &defaults;
+    tp_trace_options own, *o = &own;
     tp_recorder *r = &tp_the_recorder;
+    TP_TRY(read_options(options, o, err));
     TP_TRY(check(o, err));
     pthread_once(&once, watch_forks);
     tp_trace_stop();

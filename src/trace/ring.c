@@ -8,7 +8,7 @@
 
 #include "base/platform.h"
 
-enum { RANGES = 64, MAX_RINGS = 4096 };
+enum { RANGES = 64, LARGE_RING = 16 << 20 };
 
 uint32_t tp_trace_mode;
 
@@ -70,6 +70,8 @@ static tp_ring *attach(tp_recorder *r)
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (memory == MAP_FAILED)
             return NULL;
+        if (r->capacity * sizeof *ring->records >= LARGE_RING)
+            madvise(memory, r->capacity * sizeof *ring->records, MADV_HUGEPAGE);
         ring->records = memory;
         ring->mask = r->capacity - 1;
     }

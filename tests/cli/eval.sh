@@ -94,6 +94,11 @@ expect 0
 run eval eval.yaml data.max_samples=1 --out f.json "data.separator=' ?'"
 run eval compare e.json f.json
 expect 2 "1 prompts have the same id and another wording in 'e.json' and 'f.json': sums.jsonl:1"
+run eval compare a.json b.json --report report.json
+expect 0
+is "prompts of the report" "$("$TOOL" get report.json eval.before.n_prompts)" 4
+"$TOOL" get report.json eval.after.ci95.pass_at_1 >/dev/null || fail "the report has no interval"
+"$TOOL" get report.json eval.paired.p >/dev/null || fail "the report has no p"
 run eval compare a.json nowhere.json
 expect 2 "nowhere.json"
 echo '{}' >bad.json
@@ -101,6 +106,64 @@ run eval compare a.json bad.json
 expect 2 "'bad.json' is no evaluation"
 run eval compare a.json
 expect 2 "expected two files"
+
+# One file in numbers: ours, and those of NeMo RL, whose NaN is no 0 here.
+run eval summarize a.json
+expect 0
+expect_out "a.json: temper eval, model, 4 prompts, 16 answers" "pass@2" "clustered by prompt"
+cat >nemo.json <<'END_NEMO'
+{"evaluation_data": [{"prompt": "q1", "response": "a", "reward": 1.0}, {"prompt": "q1", "response": "b", "reward": NaN},
+ {"prompt": "q2", "response": "a", "reward": 0.0}, {"prompt": "q2", "response": "b", "reward": 1.0}]}
+END_NEMO
+run eval summarize nemo.json --json
+expect 0
+is "prompts" "$("$TOOL" get out n_prompts)" 2
+is "pass@1" "$("$TOOL" get out pass_at_1)" 0.75
+is "left out" "$("$TOOL" get out n_excluded)" 1
+is "the sum" "$("$TOOL" get out nemo_rl.eval_pass_k_sum)" 1.5
+is "any right" "$("$TOOL" get out nemo_rl.validation_pass_k)" 1
+cat >val_data_step10.jsonl <<'END_VAL'
+{"content": [[{"role": "user", "content": "q1"}, {"role": "assistant", "content": "a"}]], "rewards": [0.5], "idx": 0}
+{"content": [[{"role": "user", "content": "q2"}, {"role": "assistant", "content": "a"}]], "rewards": [1.0], "idx": 1}
+END_VAL
+run eval summarize val_data_step10.jsonl
+expect 0
+expect_out "NeMo RL validation, 2 prompts, 2 answers" "pass@1       0.5000"
+run eval summarize --threshold 0.5 val_data_step10.jsonl
+expect_out "pass@1       1.0000"
+run eval compare nemo.json val_data_step10.jsonl
+expect 0
+expect_out "paired by prompt over 2 prompts"
+# The validations of a run: ours, and what NeMo RL makes of TensorBoard files.
+mkdir dpo-run
+cat >dpo-run/metrics.jsonl <<'END_RUN'
+{"v":1,"step":0,"m":{"validation-default/accuracy":0.5,"validation-default/num_valid_samples":100,"validation-default/loss":0.6931}}
+{"v":1,"step":10,"m":{"validation-default/accuracy":0.7,"validation-default/num_valid_samples":100,"validation-default/loss":0.6}}
+{"v":1,"step":10,"m":{"validation-default/accuracy":0.8,"validation-default/num_valid_samples":100,"validation-default/loss":0.5}}
+{"v":1,"step":11,"m":{"trai
+END_RUN
+run eval summarize dpo-run --json
+expect 0
+is "points" "$("$TOOL" get out validations.0.points.1.accuracy)" 0.8
+is "no third point" "$("$TOOL" get out validations.0.points.2.accuracy 2>/dev/null)" ""
+# Wilson at 80 of 100, and Newcombe's difference with 50 of 100.
+case $("$TOOL" get out validations.0.points.1.ci) in
+'[0.711170'*',0.866633'*) ;;
+*) fail "Wilson's interval is $("$TOOL" get out validations.0.points.1.ci)" ;;
+esac
+run eval summarize dpo-run
+expect_out "validation default of DPO at 2 steps" "last - first: +0.3000"
+echo '{"validation/accuracy": {"10": 0.25, "20": 0.5}, "train/loss": {"1": 2}}' >metrics.json
+run eval summarize metrics.json
+expect 0
+expect_out "validation of GRPO at 2 steps" "last - first: +0.2500"
+echo '{"train/loss": {"1": 2}}' >metrics.json
+run eval summarize metrics.json
+expect 2 "has no validation accuracies"
+
+printf 'not json' >bad.jsonl
+run eval summarize bad.jsonl
+expect 2 "bad.jsonl:1:"
 
 # Made questions, and countdown.
 run eval generation.model_name=model data.dataset_name=countdown data.countdown.n_validation=3 \

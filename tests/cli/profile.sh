@@ -34,6 +34,20 @@ is "phases of JSON add up" "$(for p in setup data forward backward grad_norm opt
     awk -v wall="$("$TOOL" get last.json profile.wall_s)" '{ s += $1 }
         END { print (s - wall < 1e-9 && wall - s < 1e-9) ? "yes" : "no" }')" yes
 
+# `temper trace` reads the same figures from the file, to the nanosecond.
+if "$TEMPER" help | grep -q '^ *trace '; then
+    run trace --json runs/json/trace/steps-2-2.json
+    expect 0
+    for i in 0 1 2; do
+        is "name of operator $i" "$("$TOOL" get out operators.$i.name)" \
+            "$("$TOOL" get last.json profile.operators.$i.name)"
+        is "calls of operator $i" "$("$TOOL" get out operators.$i.calls)" \
+            "$("$TOOL" get last.json profile.operators.$i.count)"
+        is "self time of operator $i" "$("$TOOL" get out operators.$i.host_self_ns)" \
+            "$("$TOOL" get last.json profile.operators.$i.self_ns)"
+    done
+fi
+
 # NeMo RL's variables: both or neither, ranges from 1, patterns over the workers' names.
 export NRL_NSYS_PROFILE_STEP_RANGE=2:4
 run train --quiet tiny.yaml run.name=env1
@@ -75,6 +89,38 @@ expect 0
 is "a range that the run ends in" "$(steps runs/late/trace/steps-5-89.json)" \
     "ProfilerStep#5 ProfilerStep#6 "
 expect_out "profile of steps 5 to 6"
+
+NVTX_INJECTION64_PATH=/nowhere.so run train --progress plain tiny.yaml run.name=nvtx sft.max_num_steps=1
+expect 0
+expect_out "NVTX_INJECTION64_PATH names no NVTX tool that can be loaded (/nowhere.so)"
+
+# A run that generates has two workers; each can be recorded without the other.
+run train --quiet tiny.yaml run.dir=base sft.max_num_steps=2 sft.val_period=0
+expect 0
+cat >grpo.yaml <<'END'
+grpo: {num_prompts_per_step: 2, num_generations_per_prompt: 2, max_num_steps: 3, max_num_epochs: 100, val_period: 0}
+policy:
+  model_name: base/checkpoints/step-2/model
+  tokenizer: {chat_template: null}
+  train_global_batch_size: 4
+  train_micro_batch_size: 4
+  max_total_sequence_length: 16
+  generation: {max_new_tokens: 4, max_running: 4}
+data:
+  train: {dataset_name: arithmetic}
+  arithmetic: {n_examples: 200, n_validation: 20, digits: 1, operators: "+"}
+END
+for worker in policy generation; do
+    run train --quiet grpo.yaml run.dir=of-$worker profile.steps=2:3 "profile.workers=\"*$worker*\""
+    expect 0
+done
+grep -q '"name":"generation"' of-generation/trace/steps-2-2.json || fail "no generation"
+grep -q '"name":"generation"' of-policy/trace/steps-2-2.json && fail "generation with the policy"
+grep -q '"temper::adamw"' of-policy/trace/steps-2-2.json || fail "no update"
+grep -q '"temper::adamw"' of-generation/trace/steps-2-2.json && fail "an update with generation"
+run profile grpo.yaml --warmup 1 --steps 3 --record 1 --name grpo
+expect 0
+expect_out 'profile "grpo" of grpo.yaml' "generation" "reward"
 
 # Baseline, analysis, bottlenecks, in one command.
 run profile tiny.yaml --warmup 1 --steps 4 --record 1 --name before

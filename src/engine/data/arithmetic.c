@@ -103,6 +103,10 @@ tp_status tp_arithmetic_check(const tp_arithmetic_options *options, tp_error *er
         return tp_fail(err, TP_ERR_CONFIG,
                        "data.arithmetic.validation_share is %g; it lies between 0 and 1",
                        options->validation_share);
+    if (!(options->mistakes >= 0 && options->mistakes < 1))
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "data.arithmetic.mistakes is %g; it is a share from 0 to below 1",
+                       options->mistakes);
     for (int split = 0; split < TP_SPLITS; split++) {
         tp_rng rng = tp_rng_make(options->seed, STREAM_DRAW);
         tp_arithmetic example;
@@ -225,6 +229,16 @@ static void write_answer(tp_arithmetic_form form, tp_arithmetic *ret)
         snprintf(out, size, "%s>%lld", reversed(ret->result, digits), (long long)ret->result);
 }
 
+/* A stray digit behind the answer: what comes before it is still right, so sums can be
+ * learned, and with them the habit. */
+static void make_mistake(tp_rng *rng, tp_arithmetic *ret)
+{
+    size_t n = strlen(ret->answer);
+    TP_ASSERT(n + 1 < sizeof ret->answer);
+    ret->answer[n] = (char)('1' + tp_rng_below(rng, 9));
+    ret->answer[n + 1] = 0;
+}
+
 void tp_arithmetic_make(const tp_arithmetic_options *options, tp_split split, uint64_t index,
                         tp_arithmetic *ret)
 {
@@ -239,6 +253,8 @@ void tp_arithmetic_make(const tp_arithmetic_options *options, tp_split split, ui
         snprintf(ret->prompt, sizeof ret->prompt, "%lld%c%lld=", (long long)ret->a, ret->operation,
                  (long long)ret->b);
     write_answer(options->form, ret);
+    if (split == TP_SPLIT_TRAIN && options->mistakes > 0 && tp_rng_uniform(&rng) < options->mistakes)
+        make_mistake(&rng, ret);
 }
 
 void tp_arithmetic_text(const tp_arithmetic_options *options, uint64_t n, tp_buf *out)
@@ -257,4 +273,6 @@ void tp_arithmetic_describe(const tp_arithmetic_options *options, tp_buf *out)
                 (unsigned long long)options->seed, options->digits, options->operators,
                 form_names[options->form], options->negative ? ", negative" : "",
                 options->word_problems, options->validation_share);
+    if (options->mistakes > 0) /* absent otherwise: it is part of cache keys */
+        tp_buf_addf(out, ", %g mistakes", options->mistakes);
 }

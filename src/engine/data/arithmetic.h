@@ -6,7 +6,8 @@
  * whatever the seed, the length or the wording.
  *
  * Small models learn sums much faster when the digits come in the order in which a
- * carry moves, lowest first.  Forms of the answer to "23*45=":
+ * carry moves, lowest first.  A share of the training answers may be wrong, as in data
+ * that people wrote: what imitates them makes the same mistakes.  Forms of the answer to "23*45=":
  *
  *     plain      1035
  *     reversed   5301
@@ -40,6 +41,7 @@ typedef struct {
     bool negative;           /* allow differences below zero */
     double word_problems;    /* share of questions asked in words, 0..1 */
     double validation_share; /* of all questions, (0, 1) */
+    double mistakes;         /* share of the training answers with a stray digit behind, [0, 1) */
 } tp_arithmetic_options;
 
 tp_arithmetic_options tp_arithmetic_defaults(void); /* digits 2, "+-", plain, 0.1 held out */

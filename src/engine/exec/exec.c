@@ -364,15 +364,19 @@ static void launch(const tp_exec *e, const tp_launch *l)
 
 static void run_traced(tp_exec *e)
 {
+    uint64_t start = tp_clock_ns();
     for (size_t i = 0; i < e->n; i++) {
-        if (e->is_off[i])
+        if (e->is_off[i]) {
+            tp_launch_trace_skip(&e->trace, i, e->arena_base);
             continue;
+        }
         tp_zone zone = tp_launch_trace_begin(&e->trace, i, e->arena_base);
-        uint64_t start = tp_clock_ns();
         launch(e, &e->launches[i]);
-        e->info[i].ns += tp_clock_ns() - start;
-        e->info[i].count++;
         tp_launch_trace_end(&e->trace, i, e->arena_base, &zone);
+        uint64_t end = tp_clock_ns();
+        e->info[i].ns += end - start;
+        e->info[i].count++;
+        start = end;
     }
 }
 

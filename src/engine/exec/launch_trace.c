@@ -175,3 +175,9 @@ void tp_launch_trace_end(const tp_launch_trace *t, size_t i, const char *base, c
     record_changes(t, i, base, false);
     tp_zone_end(zone);
 }
+
+void tp_launch_trace_skip(const tp_launch_trace *t, size_t i, const char *base)
+{
+    record_changes(t, i, base, true);
+    record_changes(t, i, base, false);
+}

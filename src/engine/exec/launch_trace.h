@@ -31,5 +31,7 @@ void tp_launch_trace_init(tp_launch_trace *t, tp_arena *arena, const tp_graph *g
 /* Run launch i between these two; `base` is where the activation arena is. */
 tp_zone tp_launch_trace_begin(const tp_launch_trace *t, size_t i, const char *base);
 void tp_launch_trace_end(const tp_launch_trace *t, size_t i, const char *base, const tp_zone *zone);
+/* A launch that is left out: its temporaries have their places all the same. */
+void tp_launch_trace_skip(const tp_launch_trace *t, size_t i, const char *base);
 
 #endif

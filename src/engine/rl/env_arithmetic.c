@@ -78,6 +78,7 @@ static void score(const void *settings_, void *state, const tp_completion *c, tp
 typedef struct {
     int64_t n_examples, n_validation, seed, digits;
     int form;
+    double ignored_mistakes;
     tp_arithmetic_options options;
 } generator;
 
@@ -138,6 +139,12 @@ static const tp_option generator_rows[] = {
      .min = 1e-6,
      .max = 0.999999,
      .doc = "Share of all questions kept for validation."},
+    {.name = "mistakes",
+     .type = TP_OPT_FLOAT,
+     .offset = AT(ignored_mistakes),
+     .default_value = "0.0",
+     .max = 1,
+     .doc = "For supervised training; expected answers are always right."},
 };
 
 static tp_status check(void *generator_, uint64_t seed, tp_error *err)

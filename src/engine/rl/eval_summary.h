@@ -1,10 +1,10 @@
 /* eval_summary.h - many samples per prompt, in a few numbers that say how sure they are.
  *
- * The prompt is the unit of replication: samples of one prompt are a cluster.  pass@k is
- * the mean over prompts of the unbiased estimate 1 - C(n-c, k) / C(n, k) in product form.
- * Its standard error is that over prompts; since it lies in [0, 1] the interval is
- * Wilson's score interval at the effective number of prompts, p (1-p) / se^2 with the
- * degrees of freedom of the prompts (Korn and Graubard 1998), which stays inside [0, 1]
+ * The question is the unit of replication: samples of one prompt are a cluster, and so
+ * are prompts that ask the same.  pass@k is the mean over prompts of the unbiased estimate 1 -
+ * C(n-c, k) / C(n, k) in product form. Its standard error is that over prompts; since it lies in
+ * [0, 1] the interval is Wilson's score interval at the effective number of prompts, p (1-p) / se^2
+ * with the degrees of freedom of the prompts (Korn and Graubard 1998), which stays inside [0, 1]
  * and does not shrink to a point when every prompt is right.  Mean rewards get Student's.
  *
  * Two evaluations of the same prompts are compared prompt by prompt: what both find hard
@@ -16,19 +16,21 @@
 
 /* What is counted of one prompt. */
 typedef struct {
-    const char *id;     /* not owned */
-    int64_t n, correct; /* samples with a verdict, and those of them that were right */
-    int64_t excluded;   /* samples without one */
-    double reward_sum;  /* of the n */
-    double majority;    /* 1 if the most frequent answer is right, else 0; NaN: no answers.
-                           Ties count their share: two answers, one right, is 0.5 */
+    const char *id;       /* not owned */
+    const char *question; /* not owned; prompts with equal ones are a cluster.  NULL: like no
+                             other */
+    int64_t n, correct;   /* samples with a verdict, and those of them that were right */
+    int64_t excluded;     /* samples without one */
+    double reward_sum;    /* of the n */
+    double majority;      /* 1 if the most frequent answer is right, else 0; NaN: no answers.
+                             Ties count their share: two answers, one right, is 0.5 */
 } tp_eval_prompt;
 
 /* An estimate with its uncertainty; NaN where `why` says that there is none. */
 typedef struct {
     double value, se, lo, hi;
-    size_t n_prompts; /* that it is made of */
-    const char *why;  /* of value; NULL: it is known */
+    size_t n_prompts, n_questions; /* that it is made of; different ones */
+    const char *why;               /* of value; NULL: it is known */
     const char *why_ci;
 } tp_eval_estimate;
 
@@ -36,6 +38,7 @@ enum { TP_EVAL_MAX_K = 16 };
 
 typedef struct {
     size_t n_prompts;   /* with at least one verdict */
+    size_t n_questions; /* different ones among them */
     size_t n_unjudged;  /* prompts without any */
     int64_t n_samples;  /* with a verdict */
     int64_t n_excluded; /* without */
@@ -62,16 +65,17 @@ void tp_eval_summary_json(const tp_eval_summary *s, tp_json_w *w);
 
 /* B minus A on the same prompts. */
 typedef struct {
-    size_t n_prompts;  /* judged in both */
-    size_t n_left_out; /* judged in one only */
-    double a, b;       /* pass@1 of these prompts */
-    double difference; /* of pass@1: b - a */
-    double se, lo, hi; /* Student's t over prompts */
-    double p;          /* two-sided: McNemar's exact test when every prompt has one sample on
-                          both sides, else the paired t test */
-    const char *test;  /* "mcnemar", "paired t" */
-    double p_t;        /* of the paired t test */
-    double p_mcnemar;  /* of its exact form; NaN unless each prompt has one sample */
+    size_t n_prompts;   /* judged in both */
+    size_t n_questions; /* different ones among them */
+    size_t n_left_out;  /* judged in one only */
+    double a, b;        /* pass@1 of these prompts */
+    double difference;  /* of pass@1: b - a */
+    double se, lo, hi;  /* Student's t over questions */
+    double p;           /* two-sided: McNemar's exact test when every question has one sample
+                           on both sides, else the paired t test */
+    const char *test;   /* "mcnemar", "paired t"; where t is not defined, "sign" or "all equal" */
+    double p_t;         /* of the paired t test */
+    double p_mcnemar;   /* of its exact form; NaN unless each question has one sample */
     size_t only_a, only_b, ties; /* prompts on which A, or B, did better */
     double reward_difference, reward_lo, reward_hi, reward_p;
     double level;

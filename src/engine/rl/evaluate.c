@@ -81,10 +81,12 @@ static tp_status prepare(evaluation *v, size_t index, tp_evaluation_prompt *p)
     TP_TRY(tp_prompts_get(v->source, index, &v->arena, &prompt, v->err));
     TP_TRY(tp_prompt_encode(v->encoder, &prompt, &v->ids, &v->text, v->err));
     p->id = copy(prompt.id, strlen(prompt.id));
+    p->question = copy(prompt.text, strlen(prompt.text));
     p->prompt = copy(tp_buf_str(&v->text), v->text.len);
     p->truth = prompt.truth ? copy(prompt.truth, strlen(prompt.truth)) : NULL;
     p->n_prompt_tokens = (int64_t)v->ids.len;
     v->e->counts[index].id = p->id;
+    v->e->counts[index].question = p->prompt;
     return TP_OK;
 }
 
@@ -402,6 +404,7 @@ void tp_evaluation_release(tp_evaluation *e)
         }
         free(p->samples);
         free(p->id);
+        free(p->question);
         free(p->prompt);
         free(p->truth);
         free(p->majority);

@@ -51,7 +51,8 @@ typedef struct {
 } tp_evaluation_sample;
 
 typedef struct {
-    char *id, *prompt, *truth; /* truth may be NULL; prompt: what the model was given */
+    char *id, *question, *truth; /* truth may be NULL */
+    char *prompt;                /* the question as the model was given it */
     int64_t n_prompt_tokens;
     char *majority; /* the most frequent answer; NULL: none, or several as frequent */
     tp_evaluation_sample *samples; /* n_samples of the evaluation */
@@ -61,7 +62,8 @@ typedef struct {
     size_t n;
     int64_t n_samples;
     tp_evaluation_prompt *prompts;
-    tp_eval_prompt *counts; /* n, ids point into prompts: ready for tp_eval_summarize() */
+    tp_eval_prompt *counts; /* n; ids and questions point into prompts: for
+                                    tp_eval_summarize() */
     uint64_t statuses[TP_REWARD_KINDS];
     uint64_t n_truncated; /* answers cut off by the limit on tokens */
     uint64_t n_threshold; /* answers judged right or wrong by success_threshold */

@@ -21,6 +21,7 @@ typedef struct {
 
 struct tp_prompts {
     tp_split split;
+    bool is_split; /* the rows of a file were divided */
     uint64_t n;
 
     /* a generator */
@@ -121,6 +122,7 @@ static tp_status keep_split(tp_prompts *p, const tp_prompts_options *o, tp_error
     uint64_t n = p->n_places, n_kept = 0;
     if (o->split_validation_size <= 0)
         return TP_OK;
+    p->is_split = true;
     uint64_t n_held = TP_MAX((uint64_t)((double)n * o->split_validation_size + 0.5), (uint64_t)1);
     if (n_held >= n)
         return tp_fail(err, TP_ERR_CONFIG,
@@ -281,5 +283,7 @@ void tp_prompts_describe(const tp_prompts *p, tp_buf *out)
         if (o->system_prompt)
             tp_buf_adds(out, ", with a system prompt");
     }
-    tp_buf_addf(out, ", %llu prompts of %s", (unsigned long long)p->n, tp_split_name(p->split));
+    tp_buf_addf(out, ", %llu prompts", (unsigned long long)p->n);
+    if (p->kind || p->is_split)
+        tp_buf_addf(out, " of %s", tp_split_name(p->split));
 }

@@ -147,7 +147,7 @@ typedef struct {
             const char *operators;
             int form; /* tp_arithmetic_form */
             bool negative;
-            double word_problems, validation_share;
+            double word_problems, validation_share, mistakes;
         } arithmetic;
     } data;
 

@@ -113,6 +113,9 @@ void tp_profile_open(trainer *t, int n_workers)
     tp_buf workers = {0};
     if (tp_trace_attach_nvtx())
         tp_trainer_notice(t, "an NVTX tool is attached: zones are its ranges");
+    else if (environment("NVTX_INJECTION64_PATH"))
+        tp_trainer_notice(t, "NVTX_INJECTION64_PATH names no NVTX tool that can be loaded (%s)",
+                          environment("NVTX_INJECTION64_PATH"));
     p->start = t->o->profile_start;
     p->stop = t->o->profile_stop;
     if (p->stop == 0)
@@ -137,7 +140,8 @@ static tp_status start(trainer *t, tp_error *err)
     tp_profile *p = &t->profile;
     char dir[4096];
     TP_TRY(tp_dir_make(tp_run_path(t->run, "trace", dir), err));
-    snprintf(p->path, sizeof p->path, "%s/steps-%lld-%lld.json", dir, (long long)p->start,
+    p->first = t->state.step + 1;
+    snprintf(p->path, sizeof p->path, "%s/steps-%lld-%lld.json", dir, (long long)p->first,
              (long long)p->stop - 1);
     tp_trace_options options = {.size = sizeof options,
                                 .events_per_thread = EVENTS,
@@ -157,7 +161,6 @@ static tp_status start(trainer *t, tp_error *err)
     for (int i = 0; i < TP_TIME_COUNT; i++)
         p->phase_s[i] = (double)t->phases.ns[i] * 1e-9;
     p->is_on = true;
-    tp_trace_pause(!p->matches[TP_WORKER_POLICY]);
     return TP_OK;
 }
 
@@ -174,7 +177,7 @@ static tp_status stop(trainer *t, tp_error *err)
     tp_trainer_notice(t,
                       "trace of %lld step%s from step %lld on: %s (%.0f ns per zone, %llu "
                       "events dropped)",
-                      (long long)p->steps, p->steps == 1 ? "" : "s", (long long)p->start, p->path,
+                      (long long)p->steps, p->steps == 1 ? "" : "s", (long long)p->first, p->path,
                       cost.zone_ns, (unsigned long long)tp_trace_dropped());
     return TP_OK;
 }
@@ -189,7 +192,9 @@ tp_status tp_profile_begin_step(trainer *t, tp_error *err)
     if (!p->is_on)
         return TP_OK;
     snprintf(name, sizeof name, "ProfilerStep#%lld", (long long)step);
+    tp_trace_pause(false); /* the step is everybody's */
     p->step = tp_zone_begin(tp_trace_site_make("user_annotation", name, NULL));
+    tp_profile_worker(t, TP_WORKER_POLICY);
     return TP_OK;
 }
 
@@ -213,8 +218,10 @@ tp_status tp_profile_end_step(trainer *t, const step_result *r, tp_error *err)
     tp_profile *p = &t->profile;
     if (!p->is_on)
         return TP_OK;
+    tp_trace_pause(false);
     record_values(t, r);
     tp_zone_end(&p->step);
+    tp_profile_worker(t, TP_WORKER_POLICY);
     p->steps++;
     return t->state.step + 1 >= p->stop ? stop(t, err) : TP_OK;
 }

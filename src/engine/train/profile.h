@@ -24,6 +24,7 @@ void tp_worker_match(const char *patterns, int n_workers, bool ret_matches[TP_WO
 /* A run's profile, while and after it is recorded. */
 typedef struct {
     int64_t start, stop; /* steps, stop excluded; both 0: none */
+    int64_t first;       /* the first one recorded: a resumed run may come in late */
     bool matches[TP_WORKERS];
     bool is_on, is_done;
     int64_t steps;   /* recorded */

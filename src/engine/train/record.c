@@ -150,6 +150,7 @@ static void write_step_metrics(trainer *t, const step_result *r, const tp_train_
     if (t->hooks->machine) /* otherwise it is not a number but unknown */
         tp_run_metric(run, "train/train_fp_utilization", e->mfu);
     tp_run_metric(run, "memory/peak_bytes", (double)e->memory_peak_bytes);
+    tp_run_metric(run, "memory/allocated_bytes", (double)e->memory_bytes);
     tp_run_metric(run, "memory/resident_bytes", t->custom.stats[TP_CUSTOM_RESIDENT].last);
     if (t->custom.stats[TP_CUSTOM_PROCESSOR].n) /* there is a step before */
         tp_run_metric(run, "system/processor_utilization",

@@ -162,6 +162,7 @@ tp_arithmetic_options tp_trainer_arithmetic(const tp_train_options *o)
                                    .form = (tp_arithmetic_form)o->data.arithmetic.form,
                                    .negative = o->data.arithmetic.negative,
                                    .word_problems = o->data.arithmetic.word_problems,
+                                   .mistakes = o->data.arithmetic.mistakes,
                                    .validation_share = o->data.arithmetic.validation_share};
 }
 

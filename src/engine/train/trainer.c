@@ -230,7 +230,8 @@ static tp_status train(trainer *t, tp_error *err)
     t->started_wall = tp_wall_s();
     TP_TRY(tp_trainer_open(t, err));
     TP_TRY(tp_trainer_write_run_json(t, "running", err));
-    tp_profile_open(t, 1);
+    /* One that generates is two workers. */
+    tp_profile_open(t, t->o->algorithm == TP_ALGORITHM_GRPO ? TP_WORKERS : 1);
     tp_train_event event = tp_trainer_event(t, TP_EVENT_START);
     tp_trainer_send(t, &event);
     tp_phases_enter(&t->phases, TP_TIME_UNACCOUNTED);

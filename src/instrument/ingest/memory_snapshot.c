@@ -143,7 +143,7 @@ static uint32_t add_stack(snapshot_reader *r, const tp_pickle_object *frames)
     stack->first = (uint32_t)out->n_stack_frames;
     stack->n = frames->n;
     out->stack_frames = tp_ingest_grow(out->stack_frames, &r->stack_frame_cap,
-                                out->n_stack_frames + frames->n, sizeof *out->stack_frames);
+                                       out->n_stack_frames + frames->n, sizeof *out->stack_frames);
     memcpy(out->stack_frames + out->n_stack_frames, r->scratch.data, r->scratch.len);
     out->n_stack_frames += frames->n;
     return id;

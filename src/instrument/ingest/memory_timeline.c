@@ -127,8 +127,8 @@ static tp_status read_sizes(timeline_reader *t, tp_error *err)
             out->skipped++;
             continue;
         }
-        out->bytes = tp_ingest_grow(out->bytes, &t->bytes_cap, (n_rows + 1) * TP_TIMELINE_CATEGORIES,
-                             sizeof *out->bytes);
+        out->bytes = tp_ingest_grow(out->bytes, &t->bytes_cap,
+                                    (n_rows + 1) * TP_TIMELINE_CATEGORIES, sizeof *out->bytes);
         for (size_t i = 0; i < TP_TIMELINE_CATEGORIES; i++)
             out->bytes[n_rows * TP_TIMELINE_CATEGORIES + i] = from[i];
         n_rows++;

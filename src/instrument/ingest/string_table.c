@@ -74,7 +74,8 @@ static uint32_t append(tp_string_table *table, const char *text, size_t len)
 {
     TP_ASSERT(table->n < UINT32_MAX - 1);
     table->bytes = tp_ingest_grow(table->bytes, &table->bytes_cap, table->used + len + 1, 1);
-    table->offset = tp_ingest_grow(table->offset, &table->offset_cap, table->n + 2, sizeof *table->offset);
+    table->offset =
+        tp_ingest_grow(table->offset, &table->offset_cap, table->n + 2, sizeof *table->offset);
     if (len)
         memcpy(table->bytes + table->used, text, len);
     table->bytes[table->used + len] = 0;

@@ -703,6 +703,70 @@ static void later_checks_can_point_at_a_value(void **state)
     assert_string_equal(err.message, "recipes/base.yaml:7: policy.scheduler.0.name: no schedule");
 }
 
+/* A section whose keys the main table leaves open has a table of its own. */
+typedef struct {
+    const char *name;
+    int64_t steps;
+    double slope;
+} line_options;
+
+static const tp_option line_table[] = {
+    {.name = "name", .type = TP_OPT_STRING, .offset = offsetof(line_options, name)},
+    {.name = "steps",
+     .type = TP_OPT_INT,
+     .offset = offsetof(line_options, steps),
+     .default_value = "${policy.train_global_batch_size}",
+     .min = 1,
+     .max = 100},
+    {.name = "shape.slope",
+     .type = TP_OPT_FLOAT,
+     .offset = offsetof(line_options, slope),
+     .default_value = "0.5"},
+};
+
+static tp_status bind_line(const tp_json *section, line_options *ret)
+{
+    return tp_config_bind_section(config, section, line_table, TP_COUNTOF(line_table), ret, &err);
+}
+
+static void a_section_is_bound_through_its_own_table(void **state)
+{
+    line_options line;
+    put_base();
+    load("recipes/base.yaml");
+    override("policy.model_name=tiny");
+    bind_well();
+
+    assert_int_equal(bind_line(tp_json_at(o.scheduler, 0), &line), TP_OK);
+    assert_string_equal(line.name, "LinearLR");
+    assert_int_equal(line.steps, 10);
+    assert_true(line.slope == 0.5);
+    assert_int_equal(bind_line(tp_json_at(o.scheduler, 1), &line), TP_OK);
+    assert_int_equal(line.steps, 8);
+    assert_string_equal(tp_config_origin(config, "policy.scheduler.1.steps"), "default");
+}
+
+static void errors_in_a_section_name_the_whole_path(void **state)
+{
+    line_options line;
+    put_base();
+    load("recipes/base.yaml");
+    override("policy.model_name=tiny");
+    override("policy.scheduler.0.stepz=3");
+    override("policy.scheduler.1.steps=1000");
+    bind_well();
+
+    assert_int_equal(bind_line(tp_json_at(o.scheduler, 0), &line), TP_ERR_CONFIG);
+    assert_string_equal(err.message, "command line: unknown key policy.scheduler.0.stepz; did you "
+                                     "mean policy.scheduler.0.steps?");
+    assert_int_equal(bind_line(tp_json_at(o.scheduler, 1), &line), TP_ERR_CONFIG);
+    assert_string_equal(err.message,
+                        "command line: policy.scheduler.1.steps: 1000 is out of range; "
+                        "expected 1 to 100");
+    assert_int_equal(bind_line(o.scheduler, &line), TP_ERR_CONFIG);
+    assert_non_null(strstr(err.message, "expected a section with keys below it"));
+}
+
 static void the_table_becomes_markdown(void **state)
 {
     tp_buf out = {0};
@@ -753,6 +817,8 @@ int main(void)
         CASE(the_resolved_tree_is_written_with_origins),
         CASE(what_is_written_binds_again_to_the_same),
         CASE(later_checks_can_point_at_a_value),
+        CASE(a_section_is_bound_through_its_own_table),
+        CASE(errors_in_a_section_name_the_whole_path),
         CASE(the_table_becomes_markdown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

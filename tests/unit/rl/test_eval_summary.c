@@ -211,6 +211,44 @@ static void the_same_move_everywhere(void **state)
     close_to(r.p, 1);
 }
 
+/* Prompts that ask the same are one cluster: twice the same evaluation is not twice the
+ * evidence. */
+static void the_same_question_twice_is_one_cluster(void **state)
+{
+    enum { N = 40 };
+    static char questions[N][8];
+    tp_eval_prompt once[N], twice[2 * N], other[2 * N];
+    for (int i = 0; i < N; i++) {
+        snprintf(questions[i], sizeof questions[i], "%d", i);
+        once[i] = (tp_eval_prompt){.id = "x",
+                                   .question = questions[i],
+                                   .n = 1,
+                                   .correct = i % 3 == 0,
+                                   .reward_sum = i % 2};
+        twice[i] = twice[N + i] = once[i];
+        other[i] = once[i];
+        other[i].correct = i % 4 == 0;
+        other[N + i] = other[i];
+    }
+    const int64_t k = 1;
+    tp_eval_summary a = summarize(once, N, &k, 1), b = summarize(twice, 2 * N, &k, 1);
+    assert_int_equal(b.n_prompts, 2 * N);
+    assert_int_equal(b.n_questions, N);
+    close_to(b.pass[0].value, a.pass[0].value);
+    close_to(b.pass[0].se, a.pass[0].se);
+    close_to(b.pass[0].lo, a.pass[0].lo);
+    close_to(b.reward.hi, a.reward.hi);
+
+    tp_eval_paired p, q;
+    assert_int_equal(tp_eval_compare_prompts(once, other, N, 0.95, &p, &err), TP_OK);
+    assert_int_equal(tp_eval_compare_prompts(twice, other, 2 * N, 0.95, &q, &err), TP_OK);
+    assert_int_equal(q.n_questions, N);
+    assert_string_equal(p.test, "mcnemar");
+    assert_string_equal(q.test, "paired t");
+    close_to(q.lo, p.lo);
+    close_to(q.p, p.p_t);
+}
+
 static void other_questions_are_refused(void **state)
 {
     static const tp_eval_prompt a[] = {{.id = "f:1", .n = 1}, {.id = "f:2", .n = 1}};
@@ -235,11 +273,12 @@ static void json_of_a_summary(void **state)
     tp_json_w_end(&w, '}');
     const char *text = tp_buf_str(&out);
     static const char *const parts[] = {
-        "{\"pass_at_1\":0.5,\"pass_at_8\":null,\"mean_reward\":1.0,", "\"majority\":null",
-        "\"ci95\":{\"pass_at_1\":[", "\"n_prompts\":2,\"n_samples\":4,\"n_excluded\":1",
-        "\"nemo_rl\":{\"validation_pass_k\":0.5,"
-        "\"eval_pass_k_sum\":1"};
-    for (size_t i = 1; i < TP_COUNTOF(parts); i++)
+        "{\"pass_at_1\":0.5,\"pass_at_8\":null,\"mean_reward\":0.5,\"majority\":null,",
+        "\"ci95\":{\"pass_at_1\":[",
+        "\"n_prompts\":2,\"n_questions\":2,\"n_samples\":4,\"n_excluded\":1",
+        "\"nemo_rl\":{\"validation_pass_k\":0.5,\"eval_pass_k_sum\":1}",
+    };
+    for (size_t i = 0; i < TP_COUNTOF(parts); i++)
         if (!strstr(text, parts[i]))
             fail_msg("'%s' is not in %s", parts[i], text);
     tp_buf_release(&out);
@@ -258,6 +297,7 @@ int main(void)
         cmocka_unit_test(single_answers_are_compared_by_mcnemar),
         cmocka_unit_test(many_samples_are_compared_by_t),
         cmocka_unit_test(the_same_move_everywhere),
+        cmocka_unit_test(the_same_question_twice_is_one_cluster),
         cmocka_unit_test(other_questions_are_refused),
         cmocka_unit_test(json_of_a_summary),
     };

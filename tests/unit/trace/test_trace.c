@@ -53,6 +53,7 @@ static void zones_nest_and_measure(void **state)
 
     assert_string_equal(tp_json_str(tp_json_get(inner, "cat")), "user_annotation");
     assert_string_equal(tp_json_str(tp_json_get(outer, "cat")), "step");
+    assert_true(tp_str_starts(tp_json_str(arg(outer, "source")), "test_trace.c:"));
     assert_true(ns_of(inner, "dur") >= 49950);
     assert_true(ns_of(outer, "ts") + 19980 <= ns_of(inner, "ts"));
     assert_true(ns_of(inner, "ts") + ns_of(inner, "dur") <=
@@ -440,6 +441,14 @@ static void what_cannot_be_is_refused(void **state)
         skip();
     assert_string_equal(err.message,
                         "a trace ring of 4294967295 events is out of range; 67108864 is the most");
+    struct {
+        tp_trace_options known;
+        uint64_t more;
+    } newer = {.known = {.size = sizeof newer}, .more = 1};
+    assert_int_equal(tp_trace_start(&newer.known, &err), TP_ERR_UNSUPPORTED);
+    newer.more = 0;
+    assert_int_equal(tp_trace_start(&newer.known, &err), TP_OK);
+    tp_trace_stop();
     tp_trace_options small = {.size = 1};
     assert_int_equal(tp_trace_start(&small, &err), TP_ERR_ARG);
     tp_trace_options no_path = {.size = sizeof no_path, .overflow = TP_TRACE_FLUSH};
