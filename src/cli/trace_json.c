@@ -108,7 +108,7 @@ static size_t first_characters(const char *s, size_t n, size_t count)
     return i;
 }
 
-static void put_kernels(tp_json_w *w, const tp_report *r)
+static void put_kernels(tp_json_w *w, const tp_trace_report *r)
 {
     const tp_events *e = r->file->events;
     put_i64(w, "kernels", r->kernels.kernels);
@@ -129,7 +129,7 @@ static void put_kernels(tp_json_w *w, const tp_report *r)
     tp_json_w_end(w, ']');
 }
 
-static void put_devices(tp_json_w *w, const tp_report *r)
+static void put_devices(tp_json_w *w, const tp_trace_report *r)
 {
     tp_json_w_key(w, "all_devices");
     if (r->has_work)
@@ -150,7 +150,7 @@ static void put_devices(tp_json_w *w, const tp_report *r)
 }
 
 /* Communication kernels by what their metadata calls them; "None" without metadata. */
-static void put_collectives(tp_json_w *w, const tp_report *r)
+static void put_collectives(tp_json_w *w, const tp_trace_report *r)
 {
     const tp_events *e = r->file->events;
     int64_t *count = calloc(e->strings.n + 1, sizeof *count); /* by the number of the name */
@@ -171,7 +171,7 @@ static void put_collectives(tp_json_w *w, const tp_report *r)
     free(count);
 }
 
-static void put_events(tp_json_w *w, tp_report *r)
+static void put_events(tp_json_w *w, tp_trace_report *r)
 {
     const tp_events *e = r->file->events;
     if (e->info.tables)
@@ -233,10 +233,10 @@ static void put_snapshot_device(tp_json_w *w, const tp_snapshot *s, const tp_sna
     tp_json_w_end(w, '}');
 }
 
-static void put_snapshot(tp_json_w *w, tp_report *r)
+static void put_snapshot(tp_json_w *w, tp_trace_report *r)
 {
     const tp_snapshot *s = r->file->snapshot;
-    const tp_snapshot_usage *u = tp_report_usage(r);
+    const tp_snapshot_usage *u = tp_trace_report_usage(r);
     put_i64(w, "segments", (int64_t)s->n_segments);
     put_i64(w, "reserved_bytes", u->reserved);
     put_i64(w, "allocated_bytes", u->allocated);
@@ -305,7 +305,7 @@ static void put_notes(tp_json_w *w, const tp_notes *notes)
     tp_json_w_end(w, ']');
 }
 
-void tp_report_json(tp_report *r, tp_json_w *w)
+void tp_trace_report_json(tp_trace_report *r, tp_json_w *w)
 {
     const tp_trace_file *f = r->file;
     put_str(w, "file", file_name(f->path));
