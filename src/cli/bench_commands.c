@@ -40,11 +40,12 @@ static void note_memory(tp_bench_report *r, const tp_command_subject *a,
     tp_human_bytes((double)(a->floor_bytes > b->floor_bytes ? a->floor_bytes : b->floor_bytes),
                    text);
     m->is_compared &= !neither;
-    m->note = neither ? tp_report_printf(r,
+    m->note =
+        neither ? tp_bench_report_printf(r,
                                          "not resolved: a peak below this program's own %s cannot "
                                          "be told from it",
                                          text)
-                      : tp_report_printf(r,
+                : tp_bench_report_printf(r,
                                          "the peak of %s is at most %s, this program's own: the "
                                          "difference is at least this",
                                          a->is_memory_resolved ? "B" : "A", text);
@@ -115,10 +116,10 @@ int tp_bench_run_commands(const tp_bench_flags *f)
         fprintf(stderr, "temper bench: two commands are needed: temper bench 'A' --vs 'B'\n");
         return TP_BENCH_STATUS_USAGE;
     }
-    if (tp_report_init(&r, &err) != TP_OK)
+    if (tp_bench_report_init(&r, &err) != TP_OK)
         return tp_cli_fail(&err);
     tp_bench_describe(&r, f);
     int status = measure(f, &r, a, n_a, b, n_b);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
     return status;
 }

@@ -326,7 +326,7 @@ static bool is_results_file(const char *path)
     tp_bench_report r;
     if (tp_bench_load(path, &r, NULL) != TP_OK)
         return false;
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
     return true;
 }
 
@@ -335,7 +335,7 @@ static tp_status compare_with_results(session *s, tp_error *err)
     tp_bench_report base;
     TP_TRY(tp_bench_load(s->f->baseline, &base, err));
     tp_status status = tp_gate_compare_stored(&base, &s->report, is_asked_for, s, err);
-    tp_report_release(&base);
+    tp_bench_report_release(&base);
     return status;
 }
 
@@ -395,7 +395,7 @@ static tp_status prepare_sides(session *s, tp_error *err)
     if (n <= 0)
         return tp_fail(err, TP_ERR_IO, "/proc/self/exe cannot be read");
     s->self[n] = 0;
-    s->report.side_b = tp_report_printf(
+    s->report.side_b = tp_bench_report_printf(
         &s->report, "this temper %s%s%.12s%s", TEMPER_VERSION,
         s->report.has_commit ? ", commit " : "", s->report.has_commit ? s->report.commit.id : "",
         s->report.has_commit && s->report.commit.is_dirty ? " (changed)" : "");
@@ -449,10 +449,10 @@ int tp_bench_run_suite(const tp_bench_flags *f)
 {
     session s = {.f = f};
     tp_error err = {0};
-    if (tp_report_init(&s.report, &err) != TP_OK)
+    if (tp_bench_report_init(&s.report, &err) != TP_OK)
         return tp_cli_fail(&err);
     int status = run(&s);
-    tp_report_release(&s.report);
+    tp_bench_report_release(&s.report);
     tp_bench_suite_release(&s.suite);
     return status;
 }
@@ -470,7 +470,7 @@ int tp_bench_compare_files(const tp_bench_flags *f, char **words, int n)
     if (tp_bench_load(words[0], &base, &err) != TP_OK)
         return tp_cli_fail(&err);
     if (tp_bench_load(words[1], &current, &err) != TP_OK) {
-        tp_report_release(&base);
+        tp_bench_report_release(&base);
         return tp_cli_fail(&err);
     }
     current.rule = f->tp_rule;
@@ -495,7 +495,7 @@ int tp_bench_compare_files(const tp_bench_flags *f, char **words, int n)
         status = tp_bench_save(f, &current, false, &err);
     }
     int result = status == TP_OK ? current.exit_status : tp_cli_fail(&err);
-    tp_report_release(&base);
-    tp_report_release(&current);
+    tp_bench_report_release(&base);
+    tp_bench_report_release(&current);
     return result;
 }

@@ -31,8 +31,8 @@ static void try_results(const char *text, size_t n)
         tp_bench_formats[i].write(&b, &out);
         tp_buf_release(&out);
     }
-    tp_report_release(&a);
-    tp_report_release(&b);
+    tp_bench_report_release(&a);
+    tp_bench_report_release(&b);
 }
 
 static void try_baselines(const char *text, size_t n)

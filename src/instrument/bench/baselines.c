@@ -347,7 +347,7 @@ static void compare_metric(tp_bench_report *r, const tp_baseline *item,
         tp_result_fail(r, result, "%s", why);
         return;
     }
-    m->a = tp_report_values(r, &before->level, 1);
+    m->a = tp_bench_report_values(r, &before->level, 1);
     m->n_a = 1;
     m->side_a = tp_summarise(m->a, 1);
     m->is_compared = true;
@@ -364,7 +364,7 @@ static void compare_result(const tp_baseline *item, tp_bench_report *r, tp_bench
     bool any = false;
     if (*item->host && strcmp(item->host, r->host.fingerprint) != 0) {
         result->verdict = TP_BENCH_NEW;
-        result->note = tp_report_printf(
+        result->note = tp_bench_report_printf(
             r, "its baseline is of another host (%.8s; this one is %.8s): not comparable",
             item->host, r->host.fingerprint);
         return;
@@ -375,8 +375,8 @@ static void compare_result(const tp_baseline *item, tp_bench_report *r, tp_bench
         tp_bench_metric *m = tp_result_metric(result, item->metrics[k].metric.name);
         if (!m) {
             result->verdict = TP_BENCH_MISSING;
-            result->note = tp_report_printf(r, "the metric %s of its baseline was not measured",
-                                            item->metrics[k].metric.name);
+            result->note = tp_bench_report_printf(
+                r, "the metric %s of its baseline was not measured", item->metrics[k].metric.name);
         } else if (!m->metric.is_informative) {
             compare_metric(r, item, &item->metrics[k], result, m);
             any = true;
@@ -403,9 +403,10 @@ tp_status tp_baselines_compare(const tp_baselines *b, tp_bench_report *r,
         }
     }
     for (size_t i = 0; i < b->n; i++) {
-        if ((matches && !matches(user, b->items[i].name)) || tp_report_find(r, b->items[i].name))
+        if ((matches && !matches(user, b->items[i].name)) ||
+            tp_bench_report_find(r, b->items[i].name))
             continue;
-        tp_report_add(r, b->items[i].name, 0)->verdict = TP_BENCH_MISSING;
+        tp_bench_report_add(r, b->items[i].name, 0)->verdict = TP_BENCH_MISSING;
     }
     return tp_gate_settle(r, err);
 }

@@ -165,7 +165,7 @@ static void plain_name(const reader *in, const char *word, char *out, size_t cap
 static tp_status result_of(reader *in, const char *name, tp_bench_result **ret)
 {
     tp_bench_report *r = in->report;
-    *ret = tp_report_find(r, name);
+    *ret = tp_bench_report_find(r, name);
     if (*ret)
         return TP_OK;
     if (r->n_results == TP_BENCH_MAX_RESULTS)
@@ -179,7 +179,7 @@ static tp_status result_of(reader *in, const char *name, tp_bench_result **ret)
         in->lists = grown;
         in->n_lists = n;
     }
-    *ret = tp_report_add(r, name, TP_BENCH_MAX_METRICS);
+    *ret = tp_bench_report_add(r, name, TP_BENCH_MAX_METRICS);
     (*ret)->n_metrics = 0;
     return TP_OK;
 }

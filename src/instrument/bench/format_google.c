@@ -171,7 +171,7 @@ static tp_status read_run(const char *file, const tp_json *first, const char *na
         }
         TP_TRY(read_entry(file, b, r, &times, err));
     }
-    tp_bench_result *result = tp_report_add(r, name, failed ? 0 : 1);
+    tp_bench_result *result = tp_bench_report_add(r, name, failed ? 0 : 1);
     result->rounds = times.n;
     if (failed)
         tp_result_fail(r, result, "%s", message ? message : "an error occurred");
@@ -196,7 +196,7 @@ tp_status tp_read_google(const char *name, const tp_json *root, tp_bench_report 
         run = run ? run : tp_json_str(tp_json_get(b, "name"));
         if (!run)
             return tp_fail(err, TP_ERR_FORMAT, "%s:%u: an entry without a name", name, b->line);
-        if ((type && strcmp(type, "iteration") != 0) || tp_report_find(ret, run))
+        if ((type && strcmp(type, "iteration") != 0) || tp_bench_report_find(ret, run))
             continue;
         if (ret->n_results == TP_BENCH_MAX_RESULTS)
             return tp_fail(err, TP_ERR_FORMAT, "%s: more than %d benchmarks", name,

@@ -113,7 +113,7 @@ static const char *name_of(const tp_json *result, tp_bench_report *r)
 {
     const char *command = tp_json_str(tp_json_get(result, "command"));
     const tp_json *parameters = tp_json_get(result, "parameters");
-    if (!command || !tp_report_find(r, command) || !parameters)
+    if (!command || !tp_bench_report_find(r, command) || !parameters)
         return command;
     tp_buf text = {0};
     tp_buf_adds(&text, command);
@@ -132,7 +132,7 @@ static tp_status read_result(const char *file, const tp_json *result, tp_bench_r
     tp_sample_list times = {0}, memory = {0};
     const char *name = name_of(result, r);
     double median;
-    if (!name || tp_report_find(r, name))
+    if (!name || tp_bench_report_find(r, name))
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a result needs a command of its own", file,
                        result->line);
     TP_TRY(read_list(file, tp_json_get(result, "times"), r, &times, err));
@@ -143,7 +143,7 @@ static tp_status read_result(const char *file, const tp_json *result, tp_bench_r
                            result->line);
         TP_TRY(tp_sample_list_add(r, &times, median, err));
     }
-    tp_bench_result *added = tp_report_add(r, name, memory.n ? 2 : 1);
+    tp_bench_result *added = tp_bench_report_add(r, name, memory.n ? 2 : 1);
     added->rounds = times.n;
     tp_bench_metric_set(r, &added->metrics[0], tp_bench_time_name, "s", TP_LOWER_IS_BETTER,
                         TP_METRIC_NOISY, times.values, times.n);

@@ -243,11 +243,11 @@ static tp_status read_benchmark(const char *file, const tp_json *b, tp_bench_rep
     if (!name || !stats || stats->type != TP_JSON_OBJECT)
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a benchmark needs a name and stats", file,
                        b->line);
-    if (tp_report_find(r, name))
+    if (tp_bench_report_find(r, name))
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a second benchmark named '%s'", file, b->line,
                        name);
     TP_TRY(read_times(file, stats, r, &times, err));
-    tp_bench_result *result = tp_report_add(r, name, 1);
+    tp_bench_result *result = tp_bench_report_add(r, name, 1);
     result->rounds = times.n;
     tp_bench_metric_set(r, &result->metrics[0], tp_bench_time_name, "s", TP_LOWER_IS_BETTER,
                         TP_METRIC_NOISY, times.values, times.n);

@@ -292,13 +292,13 @@ static tp_status read_result(const char *file, const tp_json *b, tp_bench_report
     size_t i = 0;
     if (!name || !*name)
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a benchmark without a name", file, b->line);
-    if (tp_report_find(r, name))
+    if (tp_bench_report_find(r, name))
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a second benchmark named '%s'", file, b->line,
                        name);
     if (metrics && (metrics->type != TP_JSON_ARRAY || metrics->n > TP_BENCH_MAX_METRICS))
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: metrics have to be a list of at most %d", file,
                        metrics->line, TP_BENCH_MAX_METRICS);
-    tp_bench_result *result = tp_report_add(r, name, metrics ? metrics->n : 0);
+    tp_bench_result *result = tp_bench_report_add(r, name, metrics ? metrics->n : 0);
     result->message = copy_of(r, tp_json_get(b, "message"));
     result->note = copy_of(r, tp_json_get(b, "note"));
     result->work_unit = copy_of(r, tp_json_get(b, "work_unit"));

@@ -85,16 +85,16 @@ static tp_status read_entry(const char *file, const tp_json *e, tp_bench_report 
         dash = p;
     char *plain = tp_arena_strndup(&r->arena, name, dash ? (size_t)(dash - name) : strlen(name));
     metric = dash ? dash + 3 : metric;
-    tp_bench_result *result = tp_report_find(r, plain);
+    tp_bench_result *result = tp_bench_report_find(r, plain);
     if (!result) {
-        result = tp_report_add(r, plain, TP_BENCH_MAX_METRICS);
+        result = tp_bench_report_add(r, plain, TP_BENCH_MAX_METRICS);
         result->n_metrics = 0;
         result->rounds = 1;
     }
     if (tp_result_metric(result, metric) || result->n_metrics == TP_BENCH_MAX_METRICS)
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a second entry '%s'", file, e->line, name);
     tp_bench_metric_set(r, &result->metrics[result->n_metrics++], metric, unit, direction_of(unit),
-                        TP_METRIC_NOISY, tp_report_values(r, &value, 1), 1);
+                        TP_METRIC_NOISY, tp_bench_report_values(r, &value, 1), 1);
     return TP_OK;
 }
 
@@ -162,12 +162,13 @@ bool tp_is_bencher(const tp_json *root)
 static tp_status read_measures(const char *file, const tp_json *b, tp_bench_report *r,
                                tp_error *err)
 {
-    if (b->type != TP_JSON_OBJECT || b->n > TP_BENCH_MAX_METRICS || tp_report_find(r, b->key.data))
+    if (b->type != TP_JSON_OBJECT || b->n > TP_BENCH_MAX_METRICS ||
+        tp_bench_report_find(r, b->key.data))
         return tp_fail(err, TP_ERR_FORMAT,
                        "%s:%u: each benchmark has to be an object of its own with at most %d "
                        "measures",
                        file, b->line, TP_BENCH_MAX_METRICS);
-    tp_bench_result *result = tp_report_add(r, b->key.data, b->n);
+    tp_bench_result *result = tp_bench_report_add(r, b->key.data, b->n);
     size_t k = 0;
     result->rounds = 1;
     for (const tp_json *m = b->child; m; m = m->next, k++) {
@@ -179,7 +180,7 @@ static tp_status read_measures(const char *file, const tp_json *b, tp_bench_repo
         value *= is_time ? 1e-9 : 1;
         tp_bench_metric_set(r, &result->metrics[k], is_time ? tp_bench_time_name : m->key.data,
                             is_time ? "s" : "", rate ? TP_HIGHER_IS_BETTER : TP_LOWER_IS_BETTER,
-                            TP_METRIC_NOISY, tp_report_values(r, &value, 1), 1);
+                            TP_METRIC_NOISY, tp_bench_report_values(r, &value, 1), 1);
     }
     return TP_OK;
 }

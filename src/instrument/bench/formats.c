@@ -118,7 +118,7 @@ tp_status tp_bench_read(const char *name, const char *text, size_t n, const tp_b
                        TP_BENCH_MAX_FILE);
     if (format && !format->read_json && !format->read_text)
         return tp_fail(err, TP_ERR_ARG, "%s: %s is written only", name, format->name);
-    TP_TRY(tp_report_init(&r, err));
+    TP_TRY(tp_bench_report_init(&r, err));
     size_t blank = 0;
     while (blank < n && strchr(" \t\r\n", text[blank]))
         blank++;
@@ -127,7 +127,7 @@ tp_status tp_bench_read(const char *name, const char *text, size_t n, const tp_b
                            ? tp_read_gobench(name, text, n, &r, err)
                            : read_json(name, text, n, format, &r, err);
     if (status != TP_OK) {
-        tp_report_release(&r);
+        tp_bench_report_release(&r);
         return status;
     }
     for (size_t i = 0; i < r.n_results; i++)

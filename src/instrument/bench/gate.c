@@ -194,7 +194,7 @@ static void compare_result(const tp_bench_result *base, tp_bench_report *r, tp_b
         const tp_bench_metric *before = tp_result_metric(base, m->metric.name);
         if (!before || (before->n_b == 0 && !m->metric.is_informative))
             continue;
-        m->a = tp_report_values(r, before->b, before->n_b);
+        m->a = tp_bench_report_values(r, before->b, before->n_b);
         m->n_a = before->n_b;
         m->side_a = tp_summarise(m->a, m->n_a);
         compare_metric(r, result, m);
@@ -205,7 +205,8 @@ static void compare_result(const tp_bench_result *base, tp_bench_report *r, tp_b
         if (before->metric.is_informative || tp_result_metric(result, before->metric.name))
             continue;
         result->verdict = TP_BENCH_MISSING;
-        result->note = tp_report_printf(r, "the metric %s was not measured", before->metric.name);
+        result->note =
+            tp_bench_report_printf(r, "the metric %s was not measured", before->metric.name);
     }
     if (!any && result->verdict == TP_BENCH_NONE) {
         result->verdict = TP_BENCH_NEW;
@@ -219,7 +220,7 @@ tp_status tp_gate_compare_stored(const tp_bench_report *base, tp_bench_report *c
 {
     for (size_t i = 0; i < current->n_results; i++) {
         tp_bench_result *result = &current->results[i];
-        const tp_bench_result *before = tp_report_find(base, result->name);
+        const tp_bench_result *before = tp_bench_report_find(base, result->name);
         if (result->verdict == TP_BENCH_FAILED)
             continue;
         if (before)
@@ -229,9 +230,9 @@ tp_status tp_gate_compare_stored(const tp_bench_report *base, tp_bench_report *c
     }
     for (size_t i = 0; i < base->n_results; i++) {
         const char *name = base->results[i].name;
-        if ((matches && !matches(user, name)) || tp_report_find(current, name))
+        if ((matches && !matches(user, name)) || tp_bench_report_find(current, name))
             continue;
-        tp_report_add(current, name, 0)->verdict = TP_BENCH_MISSING;
+        tp_bench_report_add(current, name, 0)->verdict = TP_BENCH_MISSING;
     }
     return tp_gate_settle(current, err);
 }

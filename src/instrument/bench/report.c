@@ -8,7 +8,7 @@
 
 static const size_t arena_bytes = (size_t)4 << 30; /* of address space */
 
-tp_status tp_report_init(tp_bench_report *r, tp_error *err)
+tp_status tp_bench_report_init(tp_bench_report *r, tp_error *err)
 {
     *r = (tp_bench_report){
         .tool = "temper", .version = TEMPER_VERSION, .started = "", .exit_status = -1};
@@ -16,13 +16,13 @@ tp_status tp_report_init(tp_bench_report *r, tp_error *err)
     return tp_arena_init(&r->arena, arena_bytes, err);
 }
 
-void tp_report_release(tp_bench_report *r)
+void tp_bench_report_release(tp_bench_report *r)
 {
     tp_arena_release(&r->arena);
     *r = (tp_bench_report){0};
 }
 
-tp_bench_result *tp_report_add(tp_bench_report *r, const char *name, size_t n_metrics)
+tp_bench_result *tp_bench_report_add(tp_bench_report *r, const char *name, size_t n_metrics)
 {
     if (r->n_results == r->capacity) {
         size_t capacity = r->capacity ? 2 * r->capacity : 16;
@@ -39,7 +39,7 @@ tp_bench_result *tp_report_add(tp_bench_report *r, const char *name, size_t n_me
     return result;
 }
 
-tp_bench_result *tp_report_find(const tp_bench_report *r, const char *name)
+tp_bench_result *tp_bench_report_find(const tp_bench_report *r, const char *name)
 {
     for (size_t i = 0; i < r->n_results; i++) {
         if (strcmp(r->results[i].name, name) == 0)
@@ -57,7 +57,7 @@ tp_bench_metric *tp_result_metric(const tp_bench_result *result, const char *nam
     return NULL;
 }
 
-const char *tp_report_printf(tp_bench_report *r, const char *fmt, ...)
+const char *tp_bench_report_printf(tp_bench_report *r, const char *fmt, ...)
 {
     va_list ap;
     tp_buf text = {0};
@@ -69,7 +69,7 @@ const char *tp_report_printf(tp_bench_report *r, const char *fmt, ...)
     return copy;
 }
 
-const double *tp_report_values(tp_bench_report *r, const double *values, size_t n)
+const double *tp_bench_report_values(tp_bench_report *r, const double *values, size_t n)
 {
     double *copy = tp_arena_array(&r->arena, double, n ? n : 1);
     if (n)

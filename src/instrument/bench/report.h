@@ -66,16 +66,16 @@ typedef struct {
 } tp_bench_report;
 
 /* Room for `capacity` results; grows when needed. */
-TP_CHECKED tp_status tp_report_init(tp_bench_report *r, tp_error *err);
-void tp_report_release(tp_bench_report *r); /* zeroed is a no-op */
+TP_CHECKED tp_status tp_bench_report_init(tp_bench_report *r, tp_error *err);
+void tp_bench_report_release(tp_bench_report *r); /* zeroed is a no-op */
 
 /* A new result with room for n_metrics metrics, all zero.  Valid until the next add. */
-tp_bench_result *tp_report_add(tp_bench_report *r, const char *name, size_t n_metrics);
-tp_bench_result *tp_report_find(const tp_bench_report *r, const char *name); /* NULL: none */
+tp_bench_result *tp_bench_report_add(tp_bench_report *r, const char *name, size_t n_metrics);
+tp_bench_result *tp_bench_report_find(const tp_bench_report *r, const char *name); /* NULL: none */
 tp_bench_metric *tp_result_metric(const tp_bench_result *result, const char *name);
-const char *tp_report_printf(tp_bench_report *r, const char *fmt, ...) TP_PRINTF(2, 3);
+const char *tp_bench_report_printf(tp_bench_report *r, const char *fmt, ...) TP_PRINTF(2, 3);
 /* A copy of values in the arena. */
-const double *tp_report_values(tp_bench_report *r, const double *values, size_t n);
+const double *tp_bench_report_values(tp_bench_report *r, const double *values, size_t n);
 
 tp_summary tp_summarise(const double *values, size_t n);
 

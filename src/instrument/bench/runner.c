@@ -285,7 +285,7 @@ static void conclude(tp_bench_report *report, const char *name, const session *s
     tp_subject *b = s->subject[1];
     bool failed = failure->status != TP_OK;
     size_t n_metrics = failed && s->n == 0 ? 0 : b->n_metrics;
-    tp_bench_result *result = tp_report_add(report, name, n_metrics);
+    tp_bench_result *result = tp_bench_report_add(report, name, n_metrics);
     result->work = s->work;
     result->work_unit = b->work_unit ? tp_arena_strdup(&report->arena, b->work_unit) : NULL;
     result->rounds = s->n;
@@ -301,9 +301,9 @@ static void conclude(tp_bench_report *report, const char *name, const session *s
         m->metric.name = tp_arena_strdup(&report->arena, m->metric.name);
         m->metric.unit = tp_arena_strdup(&report->arena, m->metric.unit);
         m->n_b = s->n;
-        m->b = tp_report_values(report, s->values[1][i], s->n);
+        m->b = tp_bench_report_values(report, s->values[1][i], s->n);
         m->n_a = s->subject[0] ? s->n : 0;
-        m->a = s->subject[0] ? tp_report_values(report, s->values[0][i], s->n) : NULL;
+        m->a = s->subject[0] ? tp_bench_report_values(report, s->values[0][i], s->n) : NULL;
     }
     if (failed)
         tp_result_fail(report, result, "%s", failure->message);

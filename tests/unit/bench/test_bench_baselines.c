@@ -19,18 +19,18 @@ static void measure(tp_bench_report *r, double speed, double bytes)
         values[i] = speed * (1 + 0.001 * (i % 3 - 1));
         memory[i] = bytes;
     }
-    assert_int_equal(tp_report_init(r, NULL), TP_OK);
+    assert_int_equal(tp_bench_report_init(r, NULL), TP_OK);
     snprintf(r->host.fingerprint, sizeof r->host.fingerprint, "here");
     r->is_host_known = true;
     r->started = "2026-01-02T03:04:05Z";
-    tp_bench_result *result = tp_report_add(r, "x", 2);
+    tp_bench_result *result = tp_bench_report_add(r, "x", 2);
     result->rounds = 10;
     result->metrics[0].metric =
         (tp_metric){.name = "throughput", .unit = "tokens/s", .direction = TP_HIGHER_IS_BETTER};
-    result->metrics[0].b = tp_report_values(r, values, 10);
+    result->metrics[0].b = tp_bench_report_values(r, values, 10);
     result->metrics[1].metric =
         (tp_metric){.name = "peak_memory", .unit = "bytes", .kind = TP_METRIC_EXACT};
-    result->metrics[1].b = tp_report_values(r, memory, 10);
+    result->metrics[1].b = tp_bench_report_values(r, memory, 10);
     for (int k = 0; k < 2; k++) {
         result->metrics[k].n_b = 10;
         result->metrics[k].side_b = tp_summarise(result->metrics[k].b, 10);
@@ -67,13 +67,13 @@ static void a_known_spread_decides(void **state)
     tp_bench_report r;
     assert_int_equal(compare(SIX("1000", "8", HERE), 1000, 8 << 20, &r, false), 0);
     assert_int_equal(r.results[0].verdict, TP_BENCH_PASS);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
     assert_int_equal(compare(SIX("1000", "8", HERE), 900, 8 << 20, &r, false), 1);
     assert_int_equal(r.results[0].verdict, TP_BENCH_REGRESSION);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
     assert_int_equal(compare(SIX("1000", "8", HERE), 1200, 8 << 20, &r, false), 0);
     assert_int_equal(r.results[0].verdict, TP_BENCH_IMPROVED);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
 }
 
 static void memory_follows_the_tolerance_of_the_entry(void **state)
@@ -81,9 +81,9 @@ static void memory_follows_the_tolerance_of_the_entry(void **state)
     tp_bench_report r;
     /* 8 MB and 5 %: 8.4 MB is allowed, more is not */
     assert_int_equal(compare(SIX("1000", "8", HERE), 1000, 8.4 * 1048576, &r, false), 0);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
     assert_int_equal(compare(SIX("1000", "8", HERE), 1000, 8.41 * 1048576, &r, false), 1);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
 }
 
 static void an_unknown_spread_is_assumed_and_said(void **state)
@@ -92,21 +92,21 @@ static void an_unknown_spread_is_assumed_and_said(void **state)
     assert_int_equal(compare(SIX("1000", "8", ", \"host\": \"here\""), 900, 8 << 20, &r, false), 0);
     assert_int_equal(r.results[0].verdict, TP_BENCH_INCONCLUSIVE);
     assert_true(r.results[0].metrics[0].comparison.is_sd_assumed);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
     assert_int_equal(compare(SIX("1000", "8", ", \"host\": \"here\""), 500, 8 << 20, &r, false), 1);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
     assert_int_equal(compare(SIX("1000", "8", ""), 500, 8 << 20, &r, false), 1);
     assert_non_null(strstr(r.results[0].note, "names no host"));
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
 }
 
 static void the_plain_rule_can_decide(void **state)
 {
     tp_bench_report r;
     assert_int_equal(compare(SIX("1000", "8", ""), 949, 8 << 20, &r, true), 1);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
     assert_int_equal(compare(SIX("1000", "8", ""), 951, 8 << 20, &r, true), 0);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
 }
 
 static void another_host_is_no_baseline(void **state)
@@ -116,7 +116,7 @@ static void another_host_is_no_baseline(void **state)
         compare(SIX("1000", "8", ", \"host\": \"elsewhere\""), 1000, 8 << 20, &r, false), 1);
     assert_int_equal(r.results[0].verdict, TP_BENCH_NEW);
     assert_non_null(strstr(r.results[0].note, "another host"));
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
 }
 
 static void missing_on_either_side_is_no_pass(void **state)
@@ -125,9 +125,9 @@ static void missing_on_either_side_is_no_pass(void **state)
     assert_int_equal(compare("{\"y\": {\"throughput_tokens_per_sec\": 1}}", 1, 1, &r, false), 1);
     assert_int_equal(r.results[0].verdict, TP_BENCH_NEW);
     assert_int_equal(r.results[1].verdict, TP_BENCH_MISSING);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
     assert_int_equal(compare("{}", 1, 1, &r, false), 1);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
 }
 
 static void expect_refusal(const char *text, const char *message)
@@ -165,7 +165,7 @@ static void sessions_add_up_to_a_spread(void **state)
         tp_bench_report r;
         measure(&r, speeds[i], 8 << 20);
         assert_int_equal(tp_baselines_update(&b, &r, NULL), TP_OK);
-        tp_report_release(&r);
+        tp_bench_report_release(&r);
         assert_true(isnan(b.items[0].metrics[0].sd_between) == (i < 2));
     }
     tp_baselines_write(&b, &text);
@@ -196,7 +196,7 @@ static void expect_no_update(tp_bench_report *r, const char *text, const char *m
     if (!strstr(err.message, message))
         fail_msg("'%s' lacks '%s'", err.message, message);
     tp_baselines_release(&b);
-    tp_report_release(r);
+    tp_bench_report_release(r);
 }
 
 static void degenerate_measurements_become_no_baseline(void **state)

@@ -29,8 +29,8 @@ static void set_values(tp_bench_report *r, tp_bench_metric *m, const double *a, 
         x[i] = inverse ? scale / a[i] : scale * a[i];
         y[i] = inverse ? scale / b[i] : scale * b[i];
     }
-    m->a = tp_report_values(r, x, 10);
-    m->b = tp_report_values(r, y, 10);
+    m->a = tp_bench_report_values(r, x, 10);
+    m->b = tp_bench_report_values(r, y, 10);
     m->n_a = m->n_b = 10;
     m->side_a = tp_summarise(m->a, 10);
     m->side_b = tp_summarise(m->b, 10);
@@ -44,7 +44,7 @@ static void set_values(tp_bench_report *r, tp_bench_metric *m, const double *a, 
 static void add_benchmark(tp_bench_report *r, const char *name, const double *b, double memory)
 {
     static const double one[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-    tp_bench_result *result = tp_report_add(r, name, 3);
+    tp_bench_result *result = tp_bench_report_add(r, name, 3);
     double more[10];
     for (int i = 0; i < 10; i++)
         more[i] = memory;
@@ -82,7 +82,7 @@ static void round_comparisons(tp_bench_report *r)
 
 static void make_report(tp_bench_report *r)
 {
-    assert_int_equal(tp_report_init(r, NULL), TP_OK);
+    assert_int_equal(tp_bench_report_init(r, NULL), TP_OK);
     r->version = "0.1.0";
     r->started = "2026-01-02T03:04:05Z";
     r->has_commit = true;
@@ -110,9 +110,10 @@ static void make_report(tp_bench_report *r)
     r->seed = 1;
     add_benchmark(r, "train/llama/f32", same_speed, 1);
     add_benchmark(r, "train/gpt2/f32", new_speed, 2);
-    tp_result_fail(r, tp_report_add(r, "data/load", 0), "100%% broken: \"x\" < y\nsecond line");
-    tp_report_add(r, "gone, away", 0)->verdict = TP_BENCH_MISSING;
-    tp_report_add(r, "brand/new", 0)->verdict = TP_BENCH_NEW;
+    tp_result_fail(r, tp_bench_report_add(r, "data/load", 0),
+                   "100%% broken: \"x\" < y\nsecond line");
+    tp_bench_report_add(r, "gone, away", 0)->verdict = TP_BENCH_MISSING;
+    tp_bench_report_add(r, "brand/new", 0)->verdict = TP_BENCH_NEW;
     assert_int_equal(tp_gate_settle(r, NULL), TP_OK);
     round_comparisons(r);
     tp_gate_options options = {0};
@@ -136,7 +137,7 @@ static void every_format_is_written_as_recorded(void **state)
         tp_buf_release(&found);
         tp_buf_release(&wanted);
     }
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
 }
 
 static void load(const char *file, const char *format, tp_bench_report *ret)
@@ -165,13 +166,13 @@ static void what_is_read_is_what_was_written(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tp_bench_report r;
         load(cases[i].file, NULL, &r);
-        tp_bench_result *result = tp_report_find(&r, "train/gpt2/f32");
+        tp_bench_result *result = tp_bench_report_find(&r, "train/gpt2/f32");
         assert_non_null(result);
         tp_bench_metric *m = tp_result_metric(result, cases[i].metric);
         assert_non_null(m);
         assert_int_equal(m->n_b, cases[i].n);
         assert_true(fabs(m->side_b.median / cases[i].median - 1) < 1e-5);
-        tp_report_release(&r);
+        tp_bench_report_release(&r);
     }
 }
 
@@ -196,8 +197,8 @@ static void our_own_format_loses_nothing(void **state)
         }
     }
     assert_int_equal(b.results[2].verdict, TP_BENCH_FAILED);
-    tp_report_release(&a);
-    tp_report_release(&b);
+    tp_bench_report_release(&a);
+    tp_bench_report_release(&b);
 }
 
 /* ---- comparing stored files ---- */
@@ -212,7 +213,7 @@ static int compare_texts(const char *old_text, const char *new_text, tp_bench_re
         tp_bench_read("new", new_text, strlen(new_text), NULL, current, &err) != TP_OK)
         fail_msg("%s", err.message);
     assert_int_equal(tp_gate_compare_stored(&base, current, NULL, NULL, NULL), TP_OK);
-    tp_report_release(&base);
+    tp_bench_report_release(&base);
     return tp_gate_conclude(current, &options).exit_status;
 }
 
@@ -226,33 +227,33 @@ static void stored_files_are_compared_with_their_exit_status(void **state)
     tp_bench_report r;
     assert_int_equal(compare_texts(HYPERFINE("a", TEN), HYPERFINE("a", TEN), &r, false), 0);
     assert_int_equal(r.results[0].verdict, TP_BENCH_PASS);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
 
     assert_int_equal(compare_texts(HYPERFINE("a", TEN), HYPERFINE("a", TEN_SLOW), &r, false), 1);
     assert_int_equal(r.results[0].verdict, TP_BENCH_REGRESSION);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
 
     /* vanished: the old one is missing, the new one has no baseline */
     assert_int_equal(compare_texts(HYPERFINE("a", TEN), HYPERFINE("b", TEN), &r, false), 1);
     assert_int_equal(r.results[0].verdict, TP_BENCH_NEW);
     assert_int_equal(r.results[1].verdict, TP_BENCH_MISSING);
     assert_string_equal(r.results[1].name, "a");
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
     assert_int_equal(compare_texts(HYPERFINE("a", TEN), HYPERFINE("b", TEN), &r, true), 0);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
 
     assert_int_equal(
         compare_texts(HYPERFINE("a", TEN), HYPERFINE("a", "1, NaN, 1, 1, 1"), &r, false), 3);
     assert_string_equal(r.results[0].message, "time is NaN in round 2");
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
 
     assert_int_equal(compare_texts(HYPERFINE("a", TEN), HYPERFINE("a", "1, 1, 1"), &r, false), 3);
     assert_string_equal(r.results[0].message, "time has 3 rounds, at least 5 are needed");
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
 
     assert_int_equal(compare_texts(HYPERFINE("a", TEN), HYPERFINE("a", "1, 0, 1, 1, 1"), &r, false),
                      3);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
 }
 
 static void a_file_of_times_judges_times(void **state)
@@ -261,12 +262,12 @@ static void a_file_of_times_judges_times(void **state)
     load("benchmark.json", NULL, &base);
     load("bench.json", NULL, &current);
     assert_int_equal(tp_gate_compare_stored(&base, &current, NULL, NULL, NULL), TP_OK);
-    const tp_bench_result *result = tp_report_find(&current, "train/gpt2/f32");
+    const tp_bench_result *result = tp_bench_report_find(&current, "train/gpt2/f32");
     assert_int_equal(result->verdict, TP_BENCH_PASS);
     assert_true(result->metrics[1].is_compared);
     assert_false(result->metrics[0].is_compared);
-    tp_report_release(&base);
-    tp_report_release(&current);
+    tp_bench_report_release(&base);
+    tp_bench_report_release(&current);
 }
 
 /* ---- what is refused ---- */
@@ -314,7 +315,7 @@ static void lines_of_go_are_read_with_their_units(void **state)
     const tp_bench_metric *widgets = tp_result_metric(&r.results[0], "widgets");
     assert_int_equal(widgets->metric.direction, TP_HIGHER_IS_BETTER);
     assert_int_equal(widgets->metric.kind, TP_METRIC_EXACT);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
 }
 
 int main(void)

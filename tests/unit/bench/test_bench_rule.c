@@ -256,7 +256,7 @@ static void one_value_each_shows_nothing(void **state)
 /* A report of benchmarks, each ten rounds of +8 % or of nothing. */
 static void make_report(tp_bench_report *r, const double *slowdowns, size_t n, size_t n_worse)
 {
-    assert_int_equal(tp_report_init(r, NULL), TP_OK);
+    assert_int_equal(tp_bench_report_init(r, NULL), TP_OK);
     r->rule = rule;
     for (size_t i = 0; i < n; i++) {
         char name[16];
@@ -266,7 +266,7 @@ static void make_report(tp_bench_report *r, const double *slowdowns, size_t n, s
             a[k] = 1;
             b[k] = k < n_worse ? exp(slowdowns[i]) : 1;
         }
-        tp_bench_result *result = tp_report_add(r, name, 1);
+        tp_bench_result *result = tp_bench_report_add(r, name, 1);
         tp_bench_metric *m = &result->metrics[0];
         m->metric = time_metric;
         m->is_compared = true;
@@ -283,7 +283,7 @@ static void holm_takes_back_what_chance_explains(void **state)
     assert_int_equal(tp_gate_settle(&r, NULL), TP_OK);
     assert_int_equal(r.results[0].verdict, TP_BENCH_REGRESSION);
     assert_int_equal(tp_gate_conclude(&r, &options).exit_status, 1);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
 
     make_report(&r, twenty, 20, 9);
     assert_int_equal(tp_gate_settle(&r, NULL), TP_OK);
@@ -292,12 +292,12 @@ static void holm_takes_back_what_chance_explains(void **state)
     assert_int_equal(tp_gate_conclude(&r, &options).exit_status, 0);
     options.strict = true;
     assert_int_equal(tp_gate_conclude(&r, &options).exit_status, 1);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
 
     make_report(&r, twenty, 20, 10); /* p = 2^-10, times 20 = 0.0195 */
     assert_int_equal(tp_gate_settle(&r, NULL), TP_OK);
     assert_int_equal(r.results[0].verdict, TP_BENCH_REGRESSION);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
 }
 
 static void the_exit_status_says_what_happened(void **state)
@@ -313,16 +313,16 @@ static void the_exit_status_says_what_happened(void **state)
     };
     tp_bench_report r;
     tp_gate_options plain = {0}, strict = {.strict = true}, allowing = {.allow_missing = true};
-    assert_int_equal(tp_report_init(&r, NULL), TP_OK);
+    assert_int_equal(tp_bench_report_init(&r, NULL), TP_OK);
     assert_int_equal(tp_gate_conclude(&r, &plain).exit_status, 4); /* nothing matched */
-    tp_report_add(&r, "x", 0);
+    tp_bench_report_add(&r, "x", 0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         r.results[0].verdict = cases[i].verdict;
         assert_int_equal(tp_gate_conclude(&r, &plain).exit_status, cases[i].plain);
         assert_int_equal(tp_gate_conclude(&r, &strict).exit_status, cases[i].strict);
         assert_int_equal(tp_gate_conclude(&r, &allowing).exit_status, cases[i].allowing);
     }
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
 }
 
 static void rounds_come_in_blocks_that_turn_around(void **state)

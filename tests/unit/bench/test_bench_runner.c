@@ -27,7 +27,7 @@ static int gate(tp_bench_report *r, const tp_bench_plan *plan, synthetic_subject
                 synthetic_subject *b)
 {
     tp_gate_options options = {0};
-    assert_int_equal(tp_report_init(r, NULL), TP_OK);
+    assert_int_equal(tp_bench_report_init(r, NULL), TP_OK);
     r->rule = plan->rule;
     assert_int_equal(tp_bench_measure(r, "x", plan, a ? &a->subject : NULL, &b->subject, NULL),
                      TP_OK);
@@ -60,7 +60,7 @@ static frequencies inject(double slowdown, size_t rounds)
         f.passed += v == TP_BENCH_PASS || v == TP_BENCH_SLOWER;
         f.failed_exit += status == 1;
         f.rounds += (double)r.results[0].rounds / 200;
-        tp_report_release(&r);
+        tp_bench_report_release(&r);
     }
     print_message("injected %4.1f %%: %3d flagged, %3d passed, %3d unclear of 200, %.1f rounds\n",
                   100 * slowdown, f.flagged, f.passed, f.unclear, f.rounds);
@@ -117,7 +117,7 @@ static void one_more_allocation_is_caught_by_one_round(void **state)
     assert_int_equal(blocks->comparison.verdict, TP_BENCH_REGRESSION);
     assert_int_equal(blocks->comparison.n, 1);
     assert_int_equal(tp_result_metric(&r.results[0], "memory")->comparison.verdict, TP_BENCH_PASS);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
 }
 
 /* ---- failures ---- */
@@ -130,7 +130,7 @@ static void expect_failure(synthetic_subject *a, synthetic_subject *b, const tp_
     assert_int_equal(status, 3);
     assert_int_equal(r.results[0].verdict, TP_BENCH_FAILED);
     assert_string_equal(r.results[0].message, message);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
 }
 
 static void what_cannot_be_measured_fails(void **state)
@@ -180,7 +180,7 @@ static void a_spent_budget_still_gives_six_rounds(void **state)
     plan.budget_s = 0.01;
     gate(&r, &plan, &a, &b);
     assert_int_equal(r.results[0].rounds, 6);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
 }
 
 static void work_is_calibrated_once_and_shared(void **state)
@@ -197,7 +197,7 @@ static void work_is_calibrated_once_and_shared(void **state)
     assert_int_equal(gate(&r, &plan, &a, &b), 1);
     assert_in_range(r.results[0].work, 40000, 70000);
     assert_true(fabs(r.results[0].metrics[0].comparison.ratio - 4) < 0.2);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
 }
 
 static void alone_it_stops_when_the_interval_is_narrow(void **state)
@@ -210,7 +210,7 @@ static void alone_it_stops_when_the_interval_is_narrow(void **state)
     plan.precision = 0.5;
     gate(&r, &plan, NULL, &b);
     assert_int_equal(r.results[0].rounds, 8);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
 
     m.drift_sd = 0;
     plan.precision = 0.004;
@@ -219,7 +219,7 @@ static void alone_it_stops_when_the_interval_is_narrow(void **state)
     const tp_summary *s = &r.results[0].metrics[0].side_b;
     assert_in_range(r.results[0].rounds, 20, 200);
     assert_true((s->upper - s->lower) / 2 <= 0.004 * s->median);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
 }
 
 static void sides_are_set_up_anew_as_often_as_asked(void **state)
@@ -235,7 +235,7 @@ static void sides_are_set_up_anew_as_often_as_asked(void **state)
     gate(&r, &plan, &a, &b);
     assert_int_equal(a.n_set_ups, 5); /* at the start and before rounds 3, 5, 7, 9 */
     assert_int_equal(b.n_set_ups, 5);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
 }
 
 static void the_same_seed_gives_the_same_report(void **state)
@@ -252,8 +252,8 @@ static void the_same_seed_gives_the_same_report(void **state)
     assert_string_equal(r[0].results[0].order, r[1].results[0].order);
     assert_memory_equal(r[0].results[0].metrics[0].b, r[1].results[0].metrics[0].b,
                         r[0].results[0].rounds * sizeof(double));
-    tp_report_release(&r[0]);
-    tp_report_release(&r[1]);
+    tp_bench_report_release(&r[0]);
+    tp_bench_report_release(&r[1]);
 }
 
 /* ---- what the harness itself costs ---- */
@@ -289,14 +289,14 @@ static void the_harness_adds_next_to_nothing(void **state)
     plan.rounds = 50;
     plan.warm_up = 0;
     plan.warm_up_most = 0;
-    assert_int_equal(tp_report_init(&r, NULL), TP_OK);
+    assert_int_equal(tp_bench_report_init(&r, NULL), TP_OK);
     assert_int_equal(tp_bench_measure(&r, "busy", &plan, NULL, &s.subject, NULL), TP_OK);
     for (size_t i = 0; i < 50; i++)
         sum += r.results[0].metrics[0].b[i];
     double added = (sum * 1e9 - (double)s.own_ns) / 50;
     print_message("the harness adds %.0f ns to a run: %.5f %% of 100 ms\n", added, added / 1e6);
     assert_true(sum > 0);
-    tp_report_release(&r);
+    tp_bench_report_release(&r);
 }
 
 int main(void)
