@@ -209,6 +209,12 @@ static tp_status read_content(opening *o, tp_error *err)
         return read_snapshot(o, err);
     case IS_TIMELINE:
         return read_timeline(o, err);
+    case IS_EMPTY:
+        if (tp_source_is_truncated(&o->source))
+            return tp_fail(err, TP_ERR_FORMAT,
+                           "'%s' ends inside its gzip stream, before anything could be read",
+                           o->file->path);
+        return refuse(o->file->path, is, err);
     default:
         return refuse(o->file->path, is, err);
     }

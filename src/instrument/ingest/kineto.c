@@ -160,11 +160,11 @@ static tp_status read_all(tp_kineto *k, tp_error *err)
     if (*p != '{')
         return tp_fail(err, TP_ERR_FORMAT, "'%s' is no JSON object or array; is it a trace?",
                        k->name);
-    p++;
+    bool is_trace = tp_kineto_begins(++p, k->source.end);
     TP_TRY(tp_kineto_members_scan(k, &p, read_array, err));
     if (k->unfinished)
         k->events->counts.truncated = true; /* the object was not closed */
-    if (!k->has_events)
+    if (!k->has_events && !(is_trace && k->events->counts.truncated))
         return tp_fail(err, TP_ERR_FORMAT,
                        "'%s' has no \"traceEvents\"; it is not a trace, or was cut before them",
                        k->name);

@@ -5,7 +5,12 @@
 #include "base/platform.h"
 #include "instrument/ingest/kineto.h"
 
-enum { MAX_MEMBERS = 4096, MAX_MEMBER_BYTES = 64 << 20, SUSPICIOUS = 64 << 10 };
+enum {
+    MAX_MEMBERS = 4096,
+    MAX_MEMBER_BYTES = 64 << 20,
+    SUSPICIOUS = 64 << 10,
+    MAX_LOST = 64 /* members; so much damage leaves nothing to look for but the events */
+};
 
 static bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
@@ -126,7 +131,12 @@ static outer_result member(tp_kineto *k, const char **place)
     if (value >= end)
         return UNFINISHED;
     tp_slice name = {key, (size_t)(key_end - key)};
-    if (*value == '[' && tp_slice_is(name, "traceEvents")) {
+    bool is_events = *value == '[' && tp_slice_is(name, "traceEvents"), more = false;
+    if (*value == '[' && !is_events && !k->has_events)
+        is_events = tp_kineto_holds_events(value + 1, end, &more);
+    if (more && !k->source.is_final)
+        return UNFINISHED;
+    if (is_events) {
         *place = value + 1;
         return EVENTS;
     }
@@ -153,7 +163,9 @@ static tp_status leave_broken(tp_kineto *k, const char **p, bool *ret_found, tp_
         const char *end = k->source.end;
         if (from > end)
             from = end;
-        const char *events = find_events(from, end), *line = find_member_line(from, end);
+        const char *events = find_events(from, end), *line = NULL;
+        if (k->n_lost_members <= MAX_LOST)
+            line = find_member_line(from, end);
         found = events && (!line || events < line) ? events : line;
         if (found)
             break;

@@ -80,6 +80,23 @@ static answer closes_array(const char *p, const char *end, bool is_final)
     return *p == ',' ? has_key(p + 1, end, outer_keys, TP_COUNTOF(outer_keys)) : NO;
 }
 
+bool tp_kineto_begins(const char *p, const char *end)
+{
+    static const char events[] = "traceEvents";
+    const char *const first[] = {events};
+    return has_key(p, end, outer_keys, TP_COUNTOF(outer_keys)) != NO ||
+           has_key(p, end, first, 1) != NO;
+}
+
+bool tp_kineto_holds_events(const char *p, const char *end, bool *ret_more)
+{
+    static const char *const phase[] = {"ph"};
+    p = skip_space(p, end);
+    answer is = p >= end ? MORE : *p == '{' ? has_key(p + 1, end, phase, 1) : NO;
+    *ret_more = is == MORE;
+    return is == YES;
+}
+
 const char *tp_kineto_resync(const char *p, const char *end, bool is_final, bool *ret_closed,
                              const char **ret_keep)
 {

@@ -8,9 +8,12 @@
 
 /* A foreign database is read as data: no triggers, no functions of its schema, no
  * oversized rows. */
-static void harden(sqlite3 *db)
+static void harden(sqlite3 *db, bool damaged)
 {
-    sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    /* A schema that "may be written" is what SQLite calls reading on although pages are
+     * missing; the database itself is open for reading only. */
+    sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, !damaged, NULL);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_WRITABLE_SCHEMA, damaged, NULL);
     sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
     sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
@@ -37,7 +40,7 @@ static void make_uri(const char *path, tp_buf *ret)
 }
 
 static tp_status open_database(tp_nsight *n, const char *path, const void *bytes, size_t size,
-                               tp_error *err)
+                               bool damaged, tp_error *err)
 {
     tp_buf uri = {0};
     int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
@@ -58,7 +61,38 @@ static tp_status open_database(tp_nsight *n, const char *path, const void *bytes
     if (result != SQLITE_OK)
         return tp_fail(err, TP_ERR_FORMAT, "cannot open '%s' as a database: %s", path,
                        n->db ? sqlite3_errmsg(n->db) : sqlite3_errstr(result));
-    harden(n->db);
+    harden(n->db, damaged);
+    return TP_OK;
+}
+
+/* Without a page that is there in part only: its missing rows would read as zeros. */
+static size_t whole_pages(const unsigned char *bytes, size_t size)
+{
+    size_t page = size > 18 ? (size_t)bytes[16] << 8 | bytes[17] : 0;
+    if (page == 1)
+        page = 65536;
+    return page >= 512 ? size - size % page : size;
+}
+
+/* Open it, and once more leniently when pages are missing; `copy` has to live as long. */
+static tp_status open_somehow(tp_nsight *n, const char *path, const void *bytes, size_t size,
+                              tp_buf *copy, tp_error *err)
+{
+    TP_TRY(open_database(n, path, bytes, size, false, err));
+    if (sqlite3_exec(n->db, "SELECT count(*) FROM sqlite_master", NULL, NULL, NULL) !=
+        SQLITE_CORRUPT)
+        return TP_OK;
+    sqlite3_close(n->db);
+    n->db = NULL;
+    if (bytes)
+        tp_buf_add(copy, bytes, size);
+    else
+        TP_TRY(tp_file_read(path, 0, copy, err));
+    size = whole_pages((const unsigned char *)copy->data, copy->len);
+    TP_TRY(open_database(n, path, copy->data, size, true, err));
+    n->events->counts.truncated = true;
+    tp_notes_add(n->notes, TP_NOTE_WARNING,
+                 "'%s' is damaged or ends in the middle; what could be found was read", path);
     return TP_OK;
 }
 
@@ -105,7 +139,7 @@ static void add_notes(tp_nsight *n)
         tp_notes_add(n->notes, TP_NOTE_WARNING,
                      "%" PRIu64 " tables of '%s' could not be read to their end (%s); what came "
                      "before was read",
-                     n->n_damaged, n->name, sqlite3_errmsg(n->db));
+                     n->n_damaged, n->name, n->damage);
     }
     if (!n->string_query)
         tp_notes_add(n->notes, TP_NOTE_WARNING, "'%s' has no StringIds: names are missing",
@@ -145,8 +179,9 @@ tp_status tp_nsight_read(const char *path, const void *bytes, size_t size,
                          tp_error *err)
 {
     tp_nsight n = {.name = path, .events = ret, .notes = notes, .options = options};
+    tp_buf copy = {0};
     tp_builder_init(&n.builder, ret, options->keep);
-    tp_status status = open_database(&n, path, bytes, size, err);
+    tp_status status = open_somehow(&n, path, bytes, size, &copy, err);
     if (status == TP_OK)
         status = check_schema(&n, err);
     if (status == TP_OK) {
@@ -164,6 +199,7 @@ tp_status tp_nsight_read(const char *path, const void *bytes, size_t size,
     free(n.string_numbers);
     free(n.string_used);
     sqlite3_close(n.db);
+    tp_buf_release(&copy);
     if (status != TP_OK)
         tp_events_release(ret);
     return status;

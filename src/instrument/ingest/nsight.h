@@ -35,6 +35,7 @@ typedef struct {
     size_t n_strings, n_string_slots;
 
     uint64_t n_damaged; /* tables that could not be read to their end */
+    char damage[120];   /* what SQLite said to the first */
 } tp_nsight;
 
 /* A table being read. */
@@ -60,6 +61,9 @@ uint32_t tp_nsight_text(const tp_nsight_query *q, int column); /* interned; 0 fo
 /* The string that the column's number names. */
 uint32_t tp_nsight_name(const tp_nsight_query *q, int column);
 uint32_t tp_nsight_string(tp_nsight *n, int64_t id);
+
+/* A table could not be read (to its end). */
+void tp_nsight_damaged(tp_nsight *n);
 
 void tp_nsight_read_rows(tp_nsight *n);
 void tp_nsight_read_about(tp_nsight *n);

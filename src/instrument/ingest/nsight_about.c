@@ -111,7 +111,7 @@ static void count_tables(tp_nsight *n)
                            "'CUPTI*' OR name GLOB 'NVTX_EV*' OR name GLOB 'CUDA_*' OR name = "
                            "'OSRT_API') AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY name",
                            -1, &s, NULL) != SQLITE_OK) {
-        n->n_damaged++;
+        tp_nsight_damaged(n);
         return;
     }
     while (sqlite3_step(s) == SQLITE_ROW && info->n_tables < 1024) {

@@ -4,6 +4,12 @@
 
 #include "instrument/ingest/nsight.h"
 
+void tp_nsight_damaged(tp_nsight *n)
+{
+    if (!n->n_damaged++)
+        snprintf(n->damage, sizeof n->damage, "%s", sqlite3_errmsg(n->db));
+}
+
 /* Only real tables: a view or a virtual table in their place would be foreign code. */
 bool tp_nsight_has_table(tp_nsight *n, const char *table)
 {
@@ -81,7 +87,7 @@ bool tp_nsight_begin(tp_nsight_query *q, tp_nsight *n, const char *table,
     int result = sqlite3_prepare_v2(n->db, sql.data, -1, &q->statement, NULL);
     tp_buf_release(&sql);
     if (result != SQLITE_OK) {
-        n->n_damaged++;
+        tp_nsight_damaged(n);
         return false;
     }
     return true;
@@ -93,7 +99,7 @@ bool tp_nsight_next(tp_nsight_query *q)
     if (result == SQLITE_ROW)
         return true;
     if (result != SQLITE_DONE)
-        q->nsight->n_damaged++;
+        tp_nsight_damaged(q->nsight);
     return false;
 }
 

@@ -160,6 +160,13 @@ static void log_lines_behind_the_events(void **state)
         check_log_behind);
 }
 
+static void a_damaged_key_does_not_hide_the_events(void **state)
+{
+    EACH_WAY("{\n  \"schemaVersion\": 1,\n  \"tracfEvents\": [\n" GOOD("a", "1") ",\n" GOOD(
+                 "b", "2") ",\n" GOOD("c", "3") "\n  ],\n  \"traceName\": \"t\"\n}\n",
+             all_three);
+}
+
 static void check_commas(const tp_trace_file *f)
 {
     all_three(f);
@@ -458,6 +465,7 @@ int main(void)
         cmocka_unit_test(metadata_with_line_breaks_empty_parts_and_brackets),
         cmocka_unit_test(log_lines_with_bare_quotes),
         cmocka_unit_test(log_lines_behind_the_events),
+        cmocka_unit_test(a_damaged_key_does_not_hide_the_events),
         cmocka_unit_test(commas_missing_doubled_and_trailing),
         cmocka_unit_test(events_that_cannot_be_read_are_skipped),
         cmocka_unit_test(a_broken_last_event_does_not_hide_what_follows),
