@@ -124,7 +124,8 @@ static void add_device_time(const tp_selection *sel, tp_operators *o, const uint
             o->device_unattributed_ns = tp_add_saturating(o->device_unattributed_ns, duration);
             continue;
         }
-        o->rows[row_of[events->name[o->spans[span].event]]].device_self_ns += duration;
+        tp_operator_row *own = &o->rows[row_of[events->name[o->spans[span].event]]];
+        own->device_self_ns = tp_add_saturating(own->device_self_ns, duration);
         for (; span != TP_NO_PARENT; span = o->parent[span]) {
             uint32_t at = row_of[events->name[o->spans[span].event]];
             tp_operator_row *row = &o->rows[at];

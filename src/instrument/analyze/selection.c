@@ -171,18 +171,18 @@ static void index_launches(const tp_events *events, tp_number_index *index)
 
 /* ---- the selection ---- */
 
-enum { TIME_LIMIT_BITS = 61 };
-
 int64_t tp_event_end(const tp_events *events, size_t i)
 {
     int64_t dur = events->dur[i] > 0 ? events->dur[i] : 0;
     return tp_add_saturating(events->start[i], dur);
 }
 
+/* Differences of the times that are kept fit in 64 bits; damaged buffers gave durations of
+ * 236 years, which still do. */
 static bool is_beyond(const tp_events *events, size_t i)
 {
-    int64_t limit = (int64_t)1 << TIME_LIMIT_BITS, start = events->start[i];
-    return start > limit || start < -limit || tp_event_end(events, i) > limit;
+    const int64_t before = (int64_t)1 << 60, after = INT64_MAX - before;
+    return events->start[i] < -before || tp_event_end(events, i) > after;
 }
 
 static bool in_scope(const tp_selection *s, const tp_events *events, size_t i, uint32_t launch)
