@@ -54,15 +54,15 @@ typedef struct {
 /* A word that names a view is one, unless a file of that name is there. */
 static bool is_view_word(const char *word)
 {
-    return tp_report_view_exists(word) && !tp_file_exists(word);
+    return tp_trace_report_view_exists(word) && !tp_file_exists(word);
 }
 
 static bool check_view(const char *view)
 {
     tp_nearest near = {.word = view};
-    if (tp_report_view_exists(view))
+    if (tp_trace_report_view_exists(view))
         return true;
-    for (const tp_report_view *v = tp_report_views; v->view; v++)
+    for (const tp_trace_report_view *v = tp_trace_report_views; v->view; v++)
         tp_nearest_offer(&near, v->view);
     fprintf(stderr, "temper trace: there is no view '%s'%s%s%s; see 'temper help trace'\n", view,
             near.best ? "; did you mean '" : "", near.best ? near.best : "", near.best ? "'" : "");
@@ -117,7 +117,7 @@ static bool read_request(char **words, int n, request *r)
 static unsigned wanted(const request *r)
 {
     unsigned keep = TP_KEEP_FAST | TP_KEEP_MEMORY | TP_KEEP_SYNCS;
-    for (const tp_report_view *v = tp_report_views; v->view; v++)
+    for (const tp_trace_report_view *v = tp_trace_report_views; v->view; v++)
         if (r->view && strcmp(v->view, r->view) == 0)
             keep |= v->keep;
     return keep;
@@ -126,7 +126,7 @@ static unsigned wanted(const request *r)
 /* ---- answers ---- */
 
 /* A step, stream or scope that selects nothing is a mistake of the user, told as one. */
-static bool is_empty_by_filter(const request *r, const tp_report *report)
+static bool is_empty_by_filter(const request *r, const tp_trace_report *report)
 {
     const tp_selection *s = &report->selection;
     if (!report->file->events || s->n > 0 || s->n_all == 0)
@@ -148,9 +148,9 @@ static bool is_empty_by_filter(const request *r, const tp_report *report)
 }
 
 /* Everything that --json has to say beside the headline figures. */
-static void put_all_views(tp_report *report, tp_json_w *w)
+static void put_all_views(tp_trace_report *report, tp_json_w *w)
 {
-    for (const tp_report_view *v = tp_report_views; v->view; v++) {
+    for (const tp_trace_report_view *v = tp_trace_report_views; v->view; v++) {
         tp_grid grid = {.name = v->grid};
         if (!v->in_json || (!report->file->events && strcmp(v->view, "memory") != 0))
             continue;
@@ -162,7 +162,7 @@ static void put_all_views(tp_report *report, tp_json_w *w)
 }
 
 /* What cannot be asked of this kind of file is told, not shown empty. */
-static bool can_show(const request *r, const tp_report *report)
+static bool can_show(const request *r, const tp_trace_report *report)
 {
     if (report->file->events || strcmp(r->view, "memory") == 0)
         return true;
@@ -171,10 +171,10 @@ static bool can_show(const request *r, const tp_report *report)
     return false;
 }
 
-static void put_view(const request *r, tp_report *report, tp_json_w *w, tp_buf *out)
+static void put_view(const request *r, tp_trace_report *report, tp_json_w *w, tp_buf *out)
 {
     bool is_first = true;
-    for (const tp_report_view *v = tp_report_views; v->view; v++) {
+    for (const tp_trace_report_view *v = tp_trace_report_views; v->view; v++) {
         tp_grid grid = {.name = v->grid};
         bool is_dump = !v->in_json && strcmp(v->grid, "memory_timeline") == 0;
         if (strcmp(v->view, r->view) != 0 || (is_dump && !r->f.json))
@@ -200,13 +200,13 @@ static void put_view(const request *r, tp_report *report, tp_json_w *w, tp_buf *
 static void put_file(const request *r, const tp_trace_file *file, tp_json_w *w, tp_buf *out,
                      int *status)
 {
-    tp_report report;
-    tp_report_make(file, &r->select, &report);
+    tp_trace_report report;
+    tp_trace_report_make(file, &r->select, &report);
     if (is_empty_by_filter(r, &report) || (r->view && !can_show(r, &report))) {
         *status = 2;
     } else if (r->f.json) {
         tp_json_w_begin(w, '{');
-        tp_report_json(&report, w);
+        tp_trace_report_json(&report, w);
         if (r->view)
             put_view(r, &report, w, out);
         else
@@ -215,11 +215,11 @@ static void put_file(const request *r, const tp_trace_file *file, tp_json_w *w, 
     } else if (r->view) {
         put_view(r, &report, w, out);
     } else if (r->f.markdown) {
-        tp_report_screen_markdown(&report, r->top, out);
+        tp_trace_report_screen_markdown(&report, r->top, out);
     } else {
-        tp_report_screen(&report, r->top, tp_cli_width(), out);
+        tp_trace_report_screen(&report, r->top, tp_cli_width(), out);
     }
-    tp_report_release(&report);
+    tp_trace_report_release(&report);
 }
 
 static void put_grid(const request *r, const tp_grid *g, tp_json_w *w, tp_buf *out)
@@ -245,7 +245,7 @@ static int answer_job(const request *r, const tp_trace_job *job)
     tp_buf out = {0};
     tp_json_w w;
     tp_json_w_init(&w, &out, 1);
-    tp_report_ranks(job, &r->select, &grids);
+    tp_trace_report_ranks(job, &r->select, &grids);
     if (r->f.json)
         tp_json_w_begin(&w, '{');
     put_grid(r, &grids.ranks, &w, &out);
@@ -288,6 +288,8 @@ static int answer(const request *r, const tp_trace_job *job)
             continue;
         if (shown++ && !r->f.json)
             tp_buf_addc(&out, '\n');
+        if (wanted_files > 1 && r->view && !r->f.json && !r->f.csv)
+            tp_buf_addf(&out, "%s\n\n", file->path);
         put_file(r, file, &w, &out, &status);
     }
     if (is_list)

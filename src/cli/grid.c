@@ -276,6 +276,8 @@ void tp_grid_print(const tp_grid *grid, size_t limit, int width, tp_buf *out)
     }
     if (l.rows < all)
         tp_buf_addf(out, "... %zu more (--top 0 shows all)\n", all - l.rows);
+    if (all == 0 && grid->notes.len == 0)
+        tp_buf_adds(out, "none\n");
     tp_buf_adds(out, tp_buf_str(&grid->notes));
     hide_controls(out, from);
 }

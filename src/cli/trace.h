@@ -42,28 +42,29 @@ typedef struct {
     tp_critical_path path;
     tp_suspicions suspicions;
     tp_findings findings;
-} tp_report;
+} tp_trace_report;
 
-void tp_report_make(const tp_trace_file *file, const tp_select_options *options, tp_report *ret);
-void tp_report_release(tp_report *report);
+void tp_trace_report_make(const tp_trace_file *file, const tp_select_options *options,
+                          tp_trace_report *ret);
+void tp_trace_report_release(tp_trace_report *report);
 
-const tp_operators *tp_report_operators(tp_report *report);
-const tp_launch_table *tp_report_launches(tp_report *report);
-const tp_idle_table *tp_report_idle(tp_report *report);
-const tp_copy_table *tp_report_copies(tp_report *report);
-const tp_comm_table *tp_report_comm(tp_report *report);
-const tp_memory_usage *tp_report_memory(tp_report *report);
-const tp_critical_path *tp_report_path(tp_report *report);
-const tp_suspicions *tp_report_suspicions(tp_report *report);
-const tp_findings *tp_report_findings(tp_report *report);
-const tp_snapshot_usage *tp_report_usage(tp_report *report); /* snapshots only */
+const tp_operators *tp_trace_report_operators(tp_trace_report *report);
+const tp_launch_table *tp_trace_report_launches(tp_trace_report *report);
+const tp_idle_table *tp_trace_report_idle(tp_trace_report *report);
+const tp_copy_table *tp_trace_report_copies(tp_trace_report *report);
+const tp_comm_table *tp_trace_report_comm(tp_trace_report *report);
+const tp_memory_usage *tp_trace_report_memory(tp_trace_report *report);
+const tp_critical_path *tp_trace_report_path(tp_trace_report *report);
+const tp_suspicions *tp_trace_report_suspicions(tp_trace_report *report);
+const tp_findings *tp_trace_report_findings(tp_trace_report *report);
+const tp_snapshot_usage *tp_trace_report_usage(tp_trace_report *report); /* snapshots only */
 
 /* Members of the one JSON object of a file, in the names of docs/formats/trace-report.md. */
-void tp_report_json(tp_report *report, tp_json_w *w);
+void tp_trace_report_json(tp_trace_report *report, tp_json_w *w);
 
 /* The one screen for people. */
-void tp_report_screen(tp_report *report, size_t top, int width, tp_buf *out);
-void tp_report_screen_markdown(tp_report *report, size_t top, tp_buf *out);
+void tp_trace_report_screen(tp_trace_report *report, size_t top, int width, tp_buf *out);
+void tp_trace_report_screen_markdown(tp_trace_report *report, size_t top, tp_buf *out);
 
 /* ---- views ---- */
 
@@ -72,41 +73,41 @@ typedef struct {
     const char *grid; /* key of the grid in JSON */
     unsigned keep;    /* tp_event_keep that it needs besides the usual */
     bool in_json;     /* part of the full --json */
-    void (*fill)(tp_report *report, tp_grid *grid);
-} tp_report_view;
+    void (*fill)(tp_trace_report *report, tp_grid *grid);
+} tp_trace_report_view;
 
-extern const tp_report_view tp_report_views[]; /* ends with a row whose view is NULL */
-bool tp_report_view_exists(const char *view);
+extern const tp_trace_report_view tp_trace_report_views[]; /* ends with a row whose view is NULL */
+bool tp_trace_report_view_exists(const char *view);
 
-void tp_view_kernels(tp_report *r, tp_grid *g);
-void tp_view_operators(tp_report *r, tp_grid *g);
-void tp_view_comm(tp_report *r, tp_grid *g);
-void tp_view_bandwidth(tp_report *r, tp_grid *g);
-void tp_view_launch(tp_report *r, tp_grid *g);
-void tp_view_queue(tp_report *r, tp_grid *g);
-void tp_view_roofline(tp_report *r, tp_grid *g);
+void tp_view_kernels(tp_trace_report *r, tp_grid *g);
+void tp_view_operators(tp_trace_report *r, tp_grid *g);
+void tp_view_comm(tp_trace_report *r, tp_grid *g);
+void tp_view_bandwidth(tp_trace_report *r, tp_grid *g);
+void tp_view_launch(tp_trace_report *r, tp_grid *g);
+void tp_view_queue(tp_trace_report *r, tp_grid *g);
+void tp_view_roofline(tp_trace_report *r, tp_grid *g);
 
-void tp_view_idle(tp_report *r, tp_grid *g);
-void tp_view_gaps(tp_report *r, tp_grid *g);
-void tp_view_threads(tp_report *r, tp_grid *g);
-void tp_view_steps(tp_report *r, tp_grid *g);
-void tp_view_path(tp_report *r, tp_grid *g);
-void tp_view_path_names(tp_report *r, tp_grid *g);
-void tp_view_suspicious(tp_report *r, tp_grid *g);
-void tp_view_findings(tp_report *r, tp_grid *g);
-void tp_view_host_stacks(tp_report *r, tp_grid *g);
-void tp_view_device_stacks(tp_report *r, tp_grid *g);
+void tp_view_idle(tp_trace_report *r, tp_grid *g);
+void tp_view_gaps(tp_trace_report *r, tp_grid *g);
+void tp_view_threads(tp_trace_report *r, tp_grid *g);
+void tp_view_steps(tp_trace_report *r, tp_grid *g);
+void tp_view_path(tp_trace_report *r, tp_grid *g);
+void tp_view_path_names(tp_trace_report *r, tp_grid *g);
+void tp_view_suspicious(tp_trace_report *r, tp_grid *g);
+void tp_view_findings(tp_trace_report *r, tp_grid *g);
+void tp_view_host_stacks(tp_trace_report *r, tp_grid *g);
+void tp_view_device_stacks(tp_trace_report *r, tp_grid *g);
 
-void tp_view_memory(tp_report *r, tp_grid *g);
-void tp_view_memory_peak(tp_report *r, tp_grid *g);
-void tp_view_memory_growth(tp_report *r, tp_grid *g);
-void tp_view_memory_kept(tp_report *r, tp_grid *g);
-void tp_view_memory_timeline(tp_report *r, tp_grid *g);
+void tp_view_memory(tp_trace_report *r, tp_grid *g);
+void tp_view_memory_peak(tp_trace_report *r, tp_grid *g);
+void tp_view_memory_growth(tp_trace_report *r, tp_grid *g);
+void tp_view_memory_kept(tp_trace_report *r, tp_grid *g);
+void tp_view_memory_timeline(tp_trace_report *r, tp_grid *g);
 
 /* Name of an interned string of the trace, or NULL. */
 void tp_grid_name(tp_grid *g, const tp_events *events, uint32_t name);
 
 /* Nanoseconds from the first event in scope, for "when". */
-int64_t tp_report_origin(const tp_report *report);
+int64_t tp_trace_report_origin(const tp_trace_report *report);
 
 #endif

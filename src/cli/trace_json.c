@@ -1,5 +1,6 @@
 /* The figures of a trace as JSON.  Times are whole nanoseconds, sizes whole bytes. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/trace.h"
@@ -107,7 +108,7 @@ static size_t first_characters(const char *s, size_t n, size_t count)
     return i;
 }
 
-static void put_kernels(tp_json_w *w, const tp_report *r)
+static void put_kernels(tp_json_w *w, const tp_trace_report *r)
 {
     const tp_events *e = r->file->events;
     put_i64(w, "kernels", r->kernels.kernels);
@@ -128,7 +129,7 @@ static void put_kernels(tp_json_w *w, const tp_report *r)
     tp_json_w_end(w, ']');
 }
 
-static void put_devices(tp_json_w *w, const tp_report *r)
+static void put_devices(tp_json_w *w, const tp_trace_report *r)
 {
     tp_json_w_key(w, "all_devices");
     if (r->has_work)
@@ -149,39 +150,28 @@ static void put_devices(tp_json_w *w, const tp_report *r)
 }
 
 /* Communication kernels by what their metadata calls them; "None" without metadata. */
-static void put_collectives(tp_json_w *w, const tp_report *r)
+static void put_collectives(tp_json_w *w, const tp_trace_report *r)
 {
     const tp_events *e = r->file->events;
-    enum { MAX_NAMES = 256 };
-    uint32_t names[MAX_NAMES];
-    int64_t counts[MAX_NAMES];
-    size_t n = 0;
+    int64_t *count = calloc(e->strings.n + 1, sizeof *count); /* by the number of the name */
+    TP_ASSERT(count);
     for (size_t i = 0; i < r->selection.n; i++) {
         const tp_activity *a = &r->selection.v[i];
-        const tp_event_collective *c =
-            a->work == TP_WORK_COMM ? tp_events_collective(e, a->event) : NULL;
         if (a->work != TP_WORK_COMM)
             continue;
-        uint32_t name = c ? c->name : 0;
-        size_t k = 0;
-        while (k < n && names[k] != name)
-            k++;
-        if (k == MAX_NAMES)
-            continue;
-        if (k == n) {
-            names[n] = name;
-            counts[n++] = 0;
-        }
-        counts[k]++;
+        const tp_event_collective *c = tp_events_collective(e, a->event);
+        count[c ? c->name : 0]++;
     }
     tp_json_w_key(w, "comm_kernels_by_collective");
     tp_json_w_begin(w, '{');
-    for (size_t k = 0; k < n; k++)
-        put_i64(w, names[k] ? tp_events_str(e, names[k]) : "None", counts[k]);
+    for (uint32_t name = 0; name < e->strings.n; name++)
+        if (count[name])
+            put_i64(w, name ? tp_events_str(e, name) : "None", count[name]);
     tp_json_w_end(w, '}');
+    free(count);
 }
 
-static void put_events(tp_json_w *w, tp_report *r)
+static void put_events(tp_json_w *w, tp_trace_report *r)
 {
     const tp_events *e = r->file->events;
     if (e->info.tables)
@@ -243,10 +233,10 @@ static void put_snapshot_device(tp_json_w *w, const tp_snapshot *s, const tp_sna
     tp_json_w_end(w, '}');
 }
 
-static void put_snapshot(tp_json_w *w, tp_report *r)
+static void put_snapshot(tp_json_w *w, tp_trace_report *r)
 {
     const tp_snapshot *s = r->file->snapshot;
-    const tp_snapshot_usage *u = tp_report_usage(r);
+    const tp_snapshot_usage *u = tp_trace_report_usage(r);
     put_i64(w, "segments", (int64_t)s->n_segments);
     put_i64(w, "reserved_bytes", u->reserved);
     put_i64(w, "allocated_bytes", u->allocated);
@@ -315,7 +305,7 @@ static void put_notes(tp_json_w *w, const tp_notes *notes)
     tp_json_w_end(w, ']');
 }
 
-void tp_report_json(tp_report *r, tp_json_w *w)
+void tp_trace_report_json(tp_trace_report *r, tp_json_w *w)
 {
     const tp_trace_file *f = r->file;
     put_str(w, "file", file_name(f->path));

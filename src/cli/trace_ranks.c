@@ -108,7 +108,8 @@ static void fill_collectives(const tp_rank_table *t, tp_grid *g)
     }
 }
 
-void tp_report_ranks(const tp_trace_job *job, const tp_select_options *options, tp_rank_grids *ret)
+void tp_trace_report_ranks(const tp_trace_job *job, const tp_select_options *options,
+                           tp_rank_grids *ret)
 {
     tp_selection *sel = calloc(job->n + 1, sizeof *sel);
     const tp_selection **list = calloc(job->n + 1, sizeof *list);

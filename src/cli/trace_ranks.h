@@ -10,7 +10,8 @@ typedef struct {
     tp_grid ranks, collectives;
 } tp_rank_grids;
 
-void tp_report_ranks(const tp_trace_job *job, const tp_select_options *options, tp_rank_grids *ret);
+void tp_trace_report_ranks(const tp_trace_job *job, const tp_select_options *options,
+                           tp_rank_grids *ret);
 void tp_rank_grids_release(tp_rank_grids *grids);
 
 #endif

@@ -12,8 +12,8 @@ static const char *file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static void put_grid(tp_report *r, void (*fill)(tp_report *, tp_grid *), size_t top, int width,
-                     tp_buf *out)
+static void put_grid(tp_trace_report *r, void (*fill)(tp_trace_report *, tp_grid *), size_t top,
+                     int width, tp_buf *out)
 {
     tp_grid grid = {0};
     fill(r, &grid);
@@ -24,7 +24,7 @@ static void put_grid(tp_report *r, void (*fill)(tp_report *, tp_grid *), size_t 
 
 /* ---- what it is ---- */
 
-static void put_identity(const tp_report *r, tp_buf *out)
+static void put_identity(const tp_trace_report *r, tp_buf *out)
 {
     const tp_trace_file *f = r->file;
     const tp_events *e = f->events;
@@ -38,7 +38,7 @@ static void put_identity(const tp_report *r, tp_buf *out)
     tp_buf_addc(out, '\n');
 }
 
-static void put_sizes(const tp_report *r, tp_buf *out)
+static void put_sizes(const tp_trace_report *r, tp_buf *out)
 {
     const tp_trace_file *f = r->file;
     char a[32], b[32];
@@ -50,7 +50,7 @@ static void put_sizes(const tp_report *r, tp_buf *out)
     tp_buf_addf(out, ", read in %s\n", tp_human_ns((int64_t)(f->seconds * 1e9), a));
 }
 
-static const char *device_name(const tp_report *r, size_t d)
+static const char *device_name(const tp_trace_report *r, size_t d)
 {
     const tp_trace_info *info = &r->file->events->info;
     for (size_t i = 0; i < info->n_devices; i++)
@@ -59,7 +59,7 @@ static const char *device_name(const tp_report *r, size_t d)
     return "";
 }
 
-static void put_scope(const tp_report *r, tp_buf *out)
+static void put_scope(const tp_trace_report *r, tp_buf *out)
 {
     const tp_selection *s = &r->selection;
     const tp_select_options *o = &s->options;
@@ -93,9 +93,9 @@ static void put_share(tp_grid *g, int64_t part, int64_t whole)
     tp_grid_text(g, text);
 }
 
-static int64_t graph_time(tp_report *r, size_t device)
+static int64_t graph_time(tp_trace_report *r, size_t device)
 {
-    const tp_idle_table *t = tp_report_idle(r);
+    const tp_idle_table *t = tp_trace_report_idle(r);
     int64_t sum = 0;
     for (size_t i = 0; i < t->n; i++)
         if (t->rows[i].device == device)
@@ -103,7 +103,7 @@ static int64_t graph_time(tp_report *r, size_t device)
     return sum;
 }
 
-static void put_device(tp_report *r, tp_grid *g, const char *name, const tp_breakdown *b,
+static void put_device(tp_trace_report *r, tp_grid *g, const char *name, const tp_breakdown *b,
                        int64_t graphs)
 {
     char time[32];
@@ -118,7 +118,7 @@ static void put_device(tp_report *r, tp_grid *g, const char *name, const tp_brea
     tp_grid_text(g, tp_human_ns(b->span_ns, time));
 }
 
-static void put_time(tp_report *r, int width, tp_buf *out)
+static void put_time(tp_trace_report *r, int width, tp_buf *out)
 {
     tp_grid g = {.title = "Where the time went (adds up to the span exactly)"};
     size_t n = r->selection.n_devices;
@@ -142,7 +142,7 @@ static void put_time(tp_report *r, int width, tp_buf *out)
     tp_grid_release(&g);
 }
 
-static void put_comm(tp_report *r, int width, tp_buf *out)
+static void put_comm(tp_trace_report *r, int width, tp_buf *out)
 {
     char a[32], b[32];
     const tp_breakdown *t = &r->all;
@@ -178,9 +178,9 @@ static void put_wrapped(tp_buf *out, const char *first, const char *text, int wi
     tp_buf_addc(out, '\n');
 }
 
-static void put_findings(tp_report *r, int width, tp_buf *out)
+static void put_findings(tp_trace_report *r, int width, tp_buf *out)
 {
-    const tp_findings *f = tp_report_findings(r);
+    const tp_findings *f = tp_trace_report_findings(r);
     tp_buf_addf(out, "\nBottlenecks%s\n", f->n ? " (costs are measured time; they overlap)" : "");
     if (f->n == 0)
         tp_buf_adds(out, "  none found by the rules\n");
@@ -198,10 +198,10 @@ static void put_findings(tp_report *r, int width, tp_buf *out)
 
 /* ---- what cannot be known, and what to doubt ---- */
 
-static void put_unknown(tp_report *r, int width, tp_buf *out)
+static void put_unknown(tp_trace_report *r, int width, tp_buf *out)
 {
     const tp_events *e = r->file->events;
-    const tp_suspicions *s = tp_report_suspicions(r);
+    const tp_suspicions *s = tp_trace_report_suspicions(r);
     bool is_kineto = r->file->kind == TP_FILE_KINETO;
     tp_buf_adds(out, "\nNot known from this file, or to be doubted\n");
     size_t from = out->len;
@@ -250,17 +250,17 @@ static void put_notes(const tp_notes *notes, int width, tp_buf *out)
 
 /* ---- the screens ---- */
 
-static void put_events(tp_report *r, size_t top, int width, tp_buf *out)
+static void put_events(tp_trace_report *r, size_t top, int width, tp_buf *out)
 {
     size_t few = top < FEW || top == 10 ? FEW : top;
     put_scope(r, out);
     if (r->has_work) {
         put_time(r, width, out);
         put_grid(r, tp_view_kernels, few, width, out);
-    } else if (tp_report_operators(r)->n) {
+    } else if (tp_trace_report_operators(r)->n) {
         put_grid(r, tp_view_threads, FEW, width, out);
     }
-    if (!r->has_work || tp_report_operators(r)->n)
+    if (!r->has_work || tp_trace_report_operators(r)->n)
         put_grid(r, tp_view_operators, few, width, out);
     if (r->has_work)
         put_comm(r, width, out);
@@ -271,7 +271,7 @@ static void put_events(tp_report *r, size_t top, int width, tp_buf *out)
     put_unknown(r, width, out);
 }
 
-void tp_report_screen(tp_report *r, size_t top, int width, tp_buf *out)
+void tp_trace_report_screen(tp_trace_report *r, size_t top, int width, tp_buf *out)
 {
     put_identity(r, out);
     put_sizes(r, out);
@@ -287,9 +287,9 @@ void tp_report_screen(tp_report *r, size_t top, int width, tp_buf *out)
     put_notes(&r->file->notes, width, out);
 }
 
-void tp_report_screen_markdown(tp_report *r, size_t top, tp_buf *out)
+void tp_trace_report_screen_markdown(tp_trace_report *r, size_t top, tp_buf *out)
 {
-    static void (*const fills[])(tp_report *, tp_grid *) = {
+    static void (*const fills[])(tp_trace_report *, tp_grid *) = {
         tp_view_kernels, tp_view_operators, tp_view_comm, tp_view_idle, tp_view_findings};
     tp_buf_adds(out, "## ");
     put_identity(r, out);

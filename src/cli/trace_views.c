@@ -5,7 +5,7 @@
 
 #include "instrument/analyze/roofline.h"
 
-const tp_report_view tp_report_views[] = {
+const tp_trace_report_view tp_trace_report_views[] = {
     {"kernels", "kernel_table", 0, true, tp_view_kernels},
     {"operators", "operators", 0, true, tp_view_operators},
     {"comm", "collectives", 0, true, tp_view_comm},
@@ -30,9 +30,9 @@ const tp_report_view tp_report_views[] = {
     {"bottlenecks", "bottlenecks", 0, true, tp_view_findings},
     {0}};
 
-bool tp_report_view_exists(const char *view)
+bool tp_trace_report_view_exists(const char *view)
 {
-    for (const tp_report_view *v = tp_report_views; v->view; v++)
+    for (const tp_trace_report_view *v = tp_trace_report_views; v->view; v++)
         if (strcmp(v->view, view) == 0)
             return true;
     return strcmp(view, "ranks") == 0;
@@ -58,7 +58,7 @@ static const char *work_name(uint8_t work)
     return names[work];
 }
 
-void tp_view_kernels(tp_report *r, tp_grid *g)
+void tp_view_kernels(tp_trace_report *r, tp_grid *g)
 {
     const tp_events *e = r->file->events;
     g->title = "Kernels by time on the device";
@@ -93,9 +93,9 @@ void tp_view_kernels(tp_report *r, tp_grid *g)
         tp_grid_note(g, "no kernels in scope");
 }
 
-void tp_view_operators(tp_report *r, tp_grid *g)
+void tp_view_operators(tp_trace_report *r, tp_grid *g)
 {
-    const tp_operators *o = tp_report_operators(r);
+    const tp_operators *o = tp_trace_report_operators(r);
     bool has_device = r->selection.n > 0;
     char total[32];
     g->title = o->kind == TP_EVENT_CPU_OP ? "Operators" : "Spans of the host";
@@ -132,9 +132,9 @@ void tp_view_operators(tp_report *r, tp_grid *g)
                      o->n_unattributed, tp_human_ns(o->device_unattributed_ns, total));
 }
 
-void tp_view_comm(tp_report *r, tp_grid *g)
+void tp_view_comm(tp_trace_report *r, tp_grid *g)
 {
-    const tp_comm_table *t = tp_report_comm(r);
+    const tp_comm_table *t = tp_trace_report_comm(r);
     const tp_events *e = r->file->events;
     g->title = "Communication, as this rank saw it";
     tp_grid_column(g, "collective", "collective", TP_CELL_TEXT);
@@ -185,9 +185,9 @@ void tp_view_comm(tp_report *r, tp_grid *g)
                      (long long)(t->kernels - t->with_metadata), (long long)t->kernels);
 }
 
-void tp_view_bandwidth(tp_report *r, tp_grid *g)
+void tp_view_bandwidth(tp_trace_report *r, tp_grid *g)
 {
-    const tp_copy_table *t = tp_report_copies(r);
+    const tp_copy_table *t = tp_trace_report_copies(r);
     g->title = "Copies and fills by direction";
     tp_grid_column(g, "direction", "direction", TP_CELL_TEXT);
     tp_grid_column(g, "count", "count", TP_CELL_COUNT);
@@ -225,16 +225,16 @@ void tp_view_bandwidth(tp_report *r, tp_grid *g)
                         "used");
 }
 
-static void put_stream(tp_report *r, tp_grid *g, const tp_launch_row *row)
+static void put_stream(tp_trace_report *r, tp_grid *g, const tp_launch_row *row)
 {
     int64_t stream = r->file->events->tracks[row->track].stream;
     tp_grid_text(g, r->selection.devices[row->device]);
     put_known(g, stream);
 }
 
-void tp_view_launch(tp_report *r, tp_grid *g)
+void tp_view_launch(tp_trace_report *r, tp_grid *g)
 {
-    const tp_launch_table *t = tp_report_launches(r);
+    const tp_launch_table *t = tp_trace_report_launches(r);
     g->title = "From launching call to start on the device";
     tp_grid_column(g, "device", "device", TP_CELL_TEXT);
     tp_grid_column(g, "stream", "stream", TP_CELL_COUNT);
@@ -276,9 +276,9 @@ void tp_view_launch(tp_report *r, tp_grid *g)
         tp_grid_note(g, "short: device work that took less time than the call that launched it");
 }
 
-void tp_view_queue(tp_report *r, tp_grid *g)
+void tp_view_queue(tp_trace_report *r, tp_grid *g)
 {
-    const tp_launch_table *t = tp_report_launches(r);
+    const tp_launch_table *t = tp_trace_report_launches(r);
     g->title = "Work launched and not yet started, per stream";
     tp_grid_column(g, "device", "device", TP_CELL_TEXT);
     tp_grid_column(g, "stream", "stream", TP_CELL_COUNT);
@@ -303,11 +303,11 @@ void tp_view_queue(tp_report *r, tp_grid *g)
                       : "no device work in scope");
 }
 
-void tp_view_roofline(tp_report *r, tp_grid *g)
+void tp_view_roofline(tp_trace_report *r, tp_grid *g)
 {
     const tp_events *e = r->file->events;
     tp_roofline t;
-    tp_roofline_make(&r->selection, tp_report_operators(r), &t);
+    tp_roofline_make(&r->selection, tp_trace_report_operators(r), &t);
     g->title = "Arithmetic where it is known";
     tp_grid_column(g, "name", "operator", TP_CELL_TEXT);
     tp_grid_column(g, "calls", "calls", TP_CELL_COUNT);

@@ -37,9 +37,9 @@ static void say_verdict(const tp_memory_device *d, tp_buf *out)
                     l->steps_to_limit);
 }
 
-static void fill_devices(tp_report *r, tp_grid *g)
+static void fill_devices(tp_trace_report *r, tp_grid *g)
 {
-    const tp_memory_usage *u = tp_report_memory(r);
+    const tp_memory_usage *u = tp_trace_report_memory(r);
     tp_buf verdict = {0};
     g->title = "Memory";
     tp_grid_column(g, "device", "device", TP_CELL_TEXT);
@@ -70,7 +70,7 @@ static void fill_devices(tp_report *r, tp_grid *g)
         tp_grid_int(g, d->allocs);
         tp_grid_int(g, d->frees);
         tp_grid_int(g, d->peak_bytes);
-        tp_grid_int(g, d->peak_ts - tp_report_origin(r));
+        tp_grid_int(g, d->peak_ts - tp_trace_report_origin(r));
         put_known(g, d->peak_reserved);
         tp_grid_int(g, d->first_bytes);
         tp_grid_int(g, d->last_bytes);
@@ -92,14 +92,16 @@ static void fill_devices(tp_report *r, tp_grid *g)
         say_verdict(d, &verdict);
         tp_grid_note(g, "%s", tp_buf_str(&verdict));
     }
-    if (u->n == 0)
+    if (u->n == 0 && r->file->events->n_memory)
+        tp_grid_note(g, "the memory events of this file could not be analysed");
+    else if (u->n == 0)
         tp_grid_note(g, "no memory events recorded: profile with profile_memory=True");
     tp_buf_release(&verdict);
 }
 
-static void fill_owners(tp_report *r, tp_grid *g, bool at_peak)
+static void fill_owners(tp_trace_report *r, tp_grid *g, bool at_peak)
 {
-    const tp_memory_usage *u = tp_report_memory(r);
+    const tp_memory_usage *u = tp_trace_report_memory(r);
     tp_grid_column(g, "device", "device", TP_CELL_TEXT);
     tp_grid_column(g, "operator", "allocated in", TP_CELL_TEXT);
     tp_grid_column(g, "bytes", "bytes", TP_CELL_BYTES);
@@ -122,9 +124,9 @@ static void fill_owners(tp_report *r, tp_grid *g, bool at_peak)
 
 /* ---- snapshots ---- */
 
-static void fill_snapshot(tp_report *r, tp_grid *g)
+static void fill_snapshot(tp_trace_report *r, tp_grid *g)
 {
-    const tp_snapshot_usage *u = tp_report_usage(r);
+    const tp_snapshot_usage *u = tp_trace_report_usage(r);
     char a[32], b[32], c[32];
     g->title = "Memory of the allocator";
     tp_grid_column(g, "device", "device", TP_CELL_COUNT);
@@ -163,7 +165,7 @@ static void fill_snapshot(tp_report *r, tp_grid *g)
                  tp_human_bytes((double)u->rounding_bytes, c));
 }
 
-static void put_stacks(tp_report *r, tp_grid *g, int64_t device, const tp_stack_bytes *list,
+static void put_stacks(tp_trace_report *r, tp_grid *g, int64_t device, const tp_stack_bytes *list,
                        size_t n)
 {
     enum { DEPTH = 12 };
@@ -189,7 +191,7 @@ static void stack_columns(tp_grid *g)
 
 /* ---- timelines ---- */
 
-static void fill_timeline(tp_report *r, tp_grid *g)
+static void fill_timeline(tp_trace_report *r, tp_grid *g)
 {
     const tp_memory_timeline *t = r->file->timeline;
     int64_t now[TP_TIMELINE_CATEGORIES] = {0}, peak[TP_TIMELINE_CATEGORIES] = {0}, sum = 0,
@@ -228,7 +230,7 @@ static void fill_timeline(tp_report *r, tp_grid *g)
 
 /* ---- whichever the file has ---- */
 
-void tp_view_memory(tp_report *r, tp_grid *g)
+void tp_view_memory(tp_trace_report *r, tp_grid *g)
 {
     if (r->file->snapshot)
         fill_snapshot(r, g);
@@ -238,7 +240,7 @@ void tp_view_memory(tp_report *r, tp_grid *g)
         fill_devices(r, g);
 }
 
-void tp_view_memory_peak(tp_report *r, tp_grid *g)
+void tp_view_memory_peak(tp_trace_report *r, tp_grid *g)
 {
     g->title = "In use at the peak";
     if (r->file->events) {
@@ -246,7 +248,7 @@ void tp_view_memory_peak(tp_report *r, tp_grid *g)
         return;
     }
     stack_columns(g);
-    const tp_snapshot_usage *u = tp_report_usage(r);
+    const tp_snapshot_usage *u = tp_trace_report_usage(r);
     for (size_t i = 0; r->file->snapshot && i < u->n_devices; i++) {
         tp_stack_bytes *list;
         size_t n = tp_snapshot_at_peak(r->file->snapshot, &u->devices[i], &list);
@@ -255,7 +257,7 @@ void tp_view_memory_peak(tp_report *r, tp_grid *g)
     }
 }
 
-void tp_view_memory_kept(tp_report *r, tp_grid *g)
+void tp_view_memory_kept(tp_trace_report *r, tp_grid *g)
 {
     g->title = "Never freed in the window";
     if (r->file->events) {
@@ -264,14 +266,14 @@ void tp_view_memory_kept(tp_report *r, tp_grid *g)
     }
     g->title = "In use at the end";
     stack_columns(g);
-    const tp_snapshot_usage *u = tp_report_usage(r);
+    const tp_snapshot_usage *u = tp_trace_report_usage(r);
     if (r->file->snapshot)
         put_stacks(r, g, TP_UNKNOWN, u->final, u->n_final);
 }
 
-void tp_view_memory_timeline(tp_report *r, tp_grid *g)
+void tp_view_memory_timeline(tp_trace_report *r, tp_grid *g)
 {
-    const tp_memory_usage *u = r->file->events ? tp_report_memory(r) : NULL;
+    const tp_memory_usage *u = r->file->events ? tp_trace_report_memory(r) : NULL;
     g->title = "Memory over time";
     tp_grid_column(g, "device", "device", TP_CELL_TEXT);
     tp_grid_column(g, "at_ns", "at", TP_CELL_NS);
@@ -280,7 +282,7 @@ void tp_view_memory_timeline(tp_report *r, tp_grid *g)
     for (size_t i = 0; u && i < u->n; i++)
         for (size_t k = 0; k < u->devices[i].n; k++) {
             tp_grid_text(g, u->devices[i].label);
-            tp_grid_int(g, u->devices[i].points[k].ts - tp_report_origin(r));
+            tp_grid_int(g, u->devices[i].points[k].ts - tp_trace_report_origin(r));
             tp_grid_int(g, u->devices[i].points[k].allocated);
             put_known(g, u->devices[i].points[k].reserved);
         }
@@ -306,10 +308,10 @@ static void put_survivor(tp_grid *g, const tp_survivor_row *row)
     tp_grid_int(g, row->last_bytes);
 }
 
-static void fill_snapshot_growth(tp_report *r, tp_grid *g)
+static void fill_snapshot_growth(tp_trace_report *r, tp_grid *g)
 {
     enum { DEPTH = 12 };
-    const tp_snapshot_usage *u = tp_report_usage(r);
+    const tp_snapshot_usage *u = tp_trace_report_usage(r);
     const tp_snapshot *s = r->file->snapshot;
     tp_buf text = {0};
     for (size_t i = 0; i < u->n_devices; i++) {
@@ -340,7 +342,7 @@ static void fill_snapshot_growth(tp_report *r, tp_grid *g)
     tp_buf_release(&text);
 }
 
-void tp_view_memory_growth(tp_report *r, tp_grid *g)
+void tp_view_memory_growth(tp_trace_report *r, tp_grid *g)
 {
     tp_survivors survivors;
     tp_error err = {0};
@@ -349,7 +351,8 @@ void tp_view_memory_growth(tp_report *r, tp_grid *g)
         fill_snapshot_growth(r, g);
     if (!r->file->events || r->file->events->n_memory == 0)
         return;
-    if (tp_growth_of_trace(&r->selection, tp_report_operators(r), &survivors, &err) != TP_OK) {
+    if (tp_growth_of_trace(&r->selection, tp_trace_report_operators(r), &survivors, &err) !=
+        TP_OK) {
         tp_grid_note(g, "%s", err.message);
         return;
     }

@@ -16,9 +16,9 @@ static void put_known(tp_grid *g, int64_t v)
         tp_grid_int(g, v);
 }
 
-void tp_view_idle(tp_report *r, tp_grid *g)
+void tp_view_idle(tp_trace_report *r, tp_grid *g)
 {
-    const tp_idle_table *t = tp_report_idle(r);
+    const tp_idle_table *t = tp_trace_report_idle(r);
     bool has_graphs = r->selection.n_graphs > 0;
     g->title = "Why the devices were idle";
     tp_grid_column(g, "device", "device", TP_CELL_TEXT);
@@ -70,11 +70,11 @@ static const char *gap_cause(const tp_gap *gap)
     return gap->host_ns >= gap->launch_ns ? "not launched" : "launching";
 }
 
-void tp_view_gaps(tp_report *r, tp_grid *g)
+void tp_view_gaps(tp_trace_report *r, tp_grid *g)
 {
     enum { MOST = 1000 };
-    const tp_idle_table *t = tp_report_idle(r);
-    const tp_operators *o = t->n_gaps ? tp_report_operators(r) : NULL;
+    const tp_idle_table *t = tp_trace_report_idle(r);
+    const tp_operators *o = t->n_gaps ? tp_trace_report_operators(r) : NULL;
     g->title = "Longest gaps";
     tp_grid_column(g, "device", "device", TP_CELL_TEXT);
     tp_grid_column(g, "at_ns", "at", TP_CELL_NS);
@@ -87,7 +87,7 @@ void tp_view_gaps(tp_report *r, tp_grid *g)
         const tp_activity *a = &r->selection.v[gap->next];
         uint32_t op = o->op_of[gap->next];
         tp_grid_text(g, r->selection.devices[a->device]);
-        tp_grid_int(g, gap->start - tp_report_origin(r));
+        tp_grid_int(g, gap->start - tp_trace_report_origin(r));
         tp_grid_int(g, gap->end - gap->start);
         tp_grid_text(g, gap_cause(gap));
         if (op == TP_NO_PARENT)
@@ -121,7 +121,7 @@ static void put_step(tp_grid *g, const tp_step *step, const tp_activity *v, size
     tp_grid_real(g, tp_percent(b.overlap_ns, b.comm_ns));
 }
 
-void tp_view_steps(tp_report *r, tp_grid *g)
+void tp_view_steps(tp_trace_report *r, tp_grid *g)
 {
     const tp_selection *s = &r->selection;
     g->title = "Steps: the host's time, and the device work launched in them";
@@ -155,7 +155,7 @@ void tp_view_steps(tp_report *r, tp_grid *g)
     for (size_t k = 0, from = 0, to; k < s->steps.n; k++, from = to) {
         for (to = from; to < n && order[to].key == k; to++)
             ;
-        put_step(g, &s->steps.v[k], v + from, to - from, tp_report_origin(r));
+        put_step(g, &s->steps.v[k], v + from, to - from, tp_trace_report_origin(r));
     }
     if (outside)
         tp_grid_note(g, "%zu device works were launched outside the steps", outside);
@@ -166,9 +166,9 @@ void tp_view_steps(tp_report *r, tp_grid *g)
 /* ---- host threads ---- */
 
 /* Operators come by thread: one row for each run of equal threads. */
-void tp_view_threads(tp_report *r, tp_grid *g)
+void tp_view_threads(tp_trace_report *r, tp_grid *g)
 {
-    const tp_operators *o = tp_report_operators(r);
+    const tp_operators *o = tp_trace_report_operators(r);
     const tp_events *e = r->file->events;
     tp_periods inside = {0};
     g->title = "Threads of the host: time in operators";
@@ -206,9 +206,9 @@ void tp_view_threads(tp_report *r, tp_grid *g)
 
 /* ---- the critical path ---- */
 
-void tp_view_path(tp_report *r, tp_grid *g)
+void tp_view_path(tp_trace_report *r, tp_grid *g)
 {
-    const tp_critical_path *p = tp_report_path(r);
+    const tp_critical_path *p = tp_trace_report_path(r);
     g->title = "Critical path: what the window waited for, back from its last work";
     tp_grid_column(g, "part", "part", TP_CELL_TEXT);
     tp_grid_column(g, "total_ns", "time", TP_CELL_NS);
@@ -227,9 +227,9 @@ void tp_view_path(tp_report *r, tp_grid *g)
                      "no synchronisation events in the file: waits between streams are not seen");
 }
 
-void tp_view_path_names(tp_report *r, tp_grid *g)
+void tp_view_path_names(tp_trace_report *r, tp_grid *g)
 {
-    const tp_critical_path *p = tp_report_path(r);
+    const tp_critical_path *p = tp_trace_report_path(r);
     g->title = "On the critical path";
     tp_grid_column(g, "part", "part", TP_CELL_TEXT);
     tp_grid_column(g, "name", "name", TP_CELL_TEXT);
@@ -266,7 +266,7 @@ static int most_first(const void *a, const void *b)
     return x->node < y->node ? -1 : x->node > y->node;
 }
 
-static void fill_stacks(tp_report *r, tp_grid *g, tp_stacks_of what)
+static void fill_stacks(tp_trace_report *r, tp_grid *g, tp_stacks_of what)
 {
     tp_stacks stacks;
     tp_buf path = {0};
@@ -297,7 +297,7 @@ static void fill_stacks(tp_report *r, tp_grid *g, tp_stacks_of what)
     tp_stacks_release(&stacks);
 }
 
-void tp_view_host_stacks(tp_report *r, tp_grid *g)
+void tp_view_host_stacks(tp_trace_report *r, tp_grid *g)
 {
     g->title = "Host time by stack (self)";
     fill_stacks(r, g, TP_STACKS_HOST);
@@ -305,7 +305,7 @@ void tp_view_host_stacks(tp_report *r, tp_grid *g)
         tp_grid_note(g, "no Python functions recorded: profile with with_stack=True");
 }
 
-void tp_view_device_stacks(tp_report *r, tp_grid *g)
+void tp_view_device_stacks(tp_trace_report *r, tp_grid *g)
 {
     g->title = "Device time by the stack that launched it";
     fill_stacks(r, g, TP_STACKS_DEVICE);
@@ -313,9 +313,9 @@ void tp_view_device_stacks(tp_report *r, tp_grid *g)
 
 /* ---- judgements ---- */
 
-void tp_view_suspicious(tp_report *r, tp_grid *g)
+void tp_view_suspicious(tp_trace_report *r, tp_grid *g)
 {
-    const tp_suspicions *s = tp_report_suspicions(r);
+    const tp_suspicions *s = tp_trace_report_suspicions(r);
     g->title = "Suspicious data";
     tp_grid_column(g, "what", "what", TP_CELL_TEXT);
     tp_grid_column(g, "count", "count", TP_CELL_COUNT);
@@ -333,9 +333,9 @@ void tp_view_suspicious(tp_report *r, tp_grid *g)
         tp_grid_note(g, "nothing suspicious found");
 }
 
-void tp_view_findings(tp_report *r, tp_grid *g)
+void tp_view_findings(tp_trace_report *r, tp_grid *g)
 {
-    const tp_findings *f = tp_report_findings(r);
+    const tp_findings *f = tp_trace_report_findings(r);
     g->title = "Bottlenecks";
     tp_grid_column(g, "severity", "severity", TP_CELL_TEXT);
     tp_grid_column(g, "cost_s", "cost (s)", TP_CELL_REAL);

@@ -12,6 +12,7 @@
 #include "instrument/analyze/critical_path.h"
 #include "instrument/analyze/idle.h"
 #include "instrument/analyze/launch.h"
+#include "instrument/analyze/number_index.h"
 #include "instrument/analyze/sort.h"
 #include "instrument/ingest/ingest.h"
 
@@ -87,6 +88,32 @@ static void sorting_is_stable_and_complete(void **state)
             if (v[i - 1].key == v[i].key)
                 assert_true(v[i - 1].index < v[i].index);
         }
+    }
+}
+
+static void an_index_finds_what_was_added(void **state)
+{
+    for (uint64_t seed = 0; seed < TRACES; seed++) {
+        tp_rng rng = tp_rng_make(seed, 5);
+        tp_number_index index = {0};
+        uint64_t keys[MOST];
+        size_t n = (size_t)below(&rng, MOST);
+        for (size_t i = 0; i < n; i++) {
+            keys[i] = (uint64_t)below(&rng, 60);
+            tp_number_index_add(&index, keys[i], (uint32_t)i);
+        }
+        tp_number_index_finish(&index);
+        for (int look = 0; look < 100; look++) {
+            uint64_t key = (uint64_t)below(&rng, 64);
+            uint32_t first = TP_NO_ROW, last = TP_NO_ROW;
+            for (size_t i = n; i-- > 0;)
+                first = keys[i] == key ? (uint32_t)i : first;
+            for (size_t i = 0; i < n; i++)
+                last = keys[i] == key ? (uint32_t)i : last;
+            assert_int_equal(tp_number_index_first(&index, key), first);
+            assert_int_equal(tp_number_index_last(&index, key), last);
+        }
+        tp_number_index_release(&index);
     }
 }
 
@@ -302,6 +329,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(sets_of_time_agree_with_bytes),
                                        cmocka_unit_test(sorting_is_stable_and_complete),
+                                       cmocka_unit_test(an_index_finds_what_was_added),
                                        cmocka_unit_test(nesting_agrees_with_the_definition),
                                        cmocka_unit_test(random_traces_add_up)};
     return cmocka_run_group_tests(tests, NULL, NULL);

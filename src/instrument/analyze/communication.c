@@ -87,8 +87,8 @@ void tp_comm_make(const tp_selection *sel, tp_comm_table *ret)
         for (to = from; to < n && order[to].key == order[from].key; to++) {
             const tp_activity *a = &sel->v[order[to].index];
             durations[to - from] = a->end - a->start;
-            row.exposed_ns +=
-                a->end - a->start - tp_periods_within(&compute[a->device], a->start, a->end);
+            int64_t covered = tp_periods_within(&compute[a->device], a->start, a->end);
+            row.exposed_ns = tp_add_saturating(row.exposed_ns, a->end - a->start - covered);
         }
         finish(&row, durations, to - from);
         t.rows = tp_vec_room(t.rows, &cap, t.n + 1, sizeof *t.rows);

@@ -22,7 +22,8 @@ static double share(int64_t part, int64_t whole)
 static int64_t total_span(const tp_finding_inputs *in)
 {
     size_t n = in->selection->n_devices;
-    return in->all->span_ns * (int64_t)(n ? n : 1);
+    int64_t sum;
+    return __builtin_mul_overflow(in->all->span_ns, (int64_t)(n ? n : 1), &sum) ? INT64_MAX : sum;
 }
 
 static tp_finding *add(tp_findings *f, const char *title, int64_t cost, int64_t span,
@@ -45,15 +46,15 @@ static tp_idle_row sum_idle(const tp_idle_table *t)
 {
     tp_idle_row s = {0};
     for (size_t i = 0; i < t->n; i++) {
-        s.idle_ns += t->rows[i].idle_ns;
-        s.gaps += t->rows[i].gaps;
-        s.host_ns += t->rows[i].host_ns;
-        s.launch_ns += t->rows[i].launch_ns;
-        s.queued_ns += t->rows[i].queued_ns;
-        s.unknown_ns += t->rows[i].unknown_ns;
-        s.graph_ns += t->rows[i].graph_ns;
-        s.host_sync_ns += t->rows[i].host_sync_ns;
-        s.host_data_ns += t->rows[i].host_data_ns;
+        s.idle_ns = tp_add_saturating(s.idle_ns, t->rows[i].idle_ns);
+        s.gaps = tp_add_saturating(s.gaps, t->rows[i].gaps);
+        s.host_ns = tp_add_saturating(s.host_ns, t->rows[i].host_ns);
+        s.launch_ns = tp_add_saturating(s.launch_ns, t->rows[i].launch_ns);
+        s.queued_ns = tp_add_saturating(s.queued_ns, t->rows[i].queued_ns);
+        s.unknown_ns = tp_add_saturating(s.unknown_ns, t->rows[i].unknown_ns);
+        s.graph_ns = tp_add_saturating(s.graph_ns, t->rows[i].graph_ns);
+        s.host_sync_ns = tp_add_saturating(s.host_sync_ns, t->rows[i].host_sync_ns);
+        s.host_data_ns = tp_add_saturating(s.host_data_ns, t->rows[i].host_data_ns);
     }
     return s;
 }
@@ -166,13 +167,14 @@ static void look_at_steps(const tp_finding_inputs *in, tp_findings *f)
     if (s->n < 3)
         return;
     for (size_t i = 0; i < s->n; i++) {
-        int64_t d = s->v[i].end - s->v[i].start;
+        int64_t d = tp_subtract_saturating(s->v[i].end, s->v[i].start);
         shortest = d < shortest ? d : shortest;
         longest = d > longest ? d : longest;
-        total += d;
+        total = tp_add_saturating(total, d);
     }
     for (size_t i = 0; i < s->n; i++)
-        lost += s->v[i].end - s->v[i].start - shortest;
+        lost =
+            tp_add_saturating(lost, tp_subtract_saturating(s->v[i].end, s->v[i].start) - shortest);
     if (share(lost, total) < 0.1)
         return;
     tp_finding *one = add(f, "steps differ in length", lost, total,

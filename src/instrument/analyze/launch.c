@@ -71,7 +71,7 @@ static void add_work(const tp_selection *sel, size_t i, tp_launch_row *row, scra
     row->before_call += a->start < start;
     row->during_call += a->start >= start && a->start < end;
     row->short_works += a->end - a->start < end - start;
-    s->delays[*n] = a->start > end ? a->start - end : 0;
+    s->delays[*n] = a->start > end ? tp_subtract_saturating(a->start, end) : 0;
     s->calls[*n] = end - start;
     int64_t begun = a->start > start ? a->start : start;
     s->changes[2 * *n] = (tp_keyed){tp_key_of(start), 1};

@@ -52,7 +52,8 @@ typedef struct {
 static void add_child(cover *c, const tp_span *child)
 {
     int64_t from = child->start > c->reach ? child->start : c->reach;
-    c->sum += child->end - child->start;
+    if (__builtin_add_overflow(c->sum, child->end - child->start, &c->sum))
+        c->sum = INT64_MAX;
     if (child->end > from) {
         c->covered += child->end - from;
         c->reach = child->end;

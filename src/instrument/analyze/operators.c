@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "instrument/analyze/number_map.h"
+#include "instrument/analyze/number_index.h"
 #include "instrument/analyze/vec.h"
 
 size_t tp_spans_of_kind(const tp_events *events, tp_event_kind kind, tp_span **ret)
@@ -84,27 +84,28 @@ static void add_unions(const tp_events *events, tp_operators *o, const uint32_t 
 static void find_operators(const tp_selection *sel, tp_operators *o)
 {
     const tp_events *events = sel->events;
-    tp_number_map by_external = {0};
+    tp_number_index by_external = {0};
     if (o->kind == TP_EVENT_CPU_OP) {
-        tp_number_map_reserve(&by_external, o->n_spans);
+        tp_number_index_reserve(&by_external, o->n_spans);
         for (size_t i = 0; i < o->n_spans; i++)
             if (events->external[o->spans[i].event] != TP_UNKNOWN)
-                tp_number_map_set(&by_external, (uint64_t)events->external[o->spans[i].event],
-                                  (uint32_t)i); /* the innermost comes last */
+                tp_number_index_add(&by_external, (uint64_t)events->external[o->spans[i].event],
+                                    (uint32_t)i);
     }
+    tp_number_index_finish(&by_external);
     for (size_t i = 0; i < sel->n; i++) {
         int64_t external = events->external[sel->v[i].event];
         uint32_t launch = sel->launch[i], op = TP_NO_ROW;
         if (external == TP_UNKNOWN && launch != TP_NO_ROW)
             external = events->external[launch];
         if (external != TP_UNKNOWN && external != 0)
-            op = tp_number_map_get(&by_external, (uint64_t)external);
+            op = tp_number_index_last(&by_external, (uint64_t)external); /* the innermost */
         if (op == TP_NO_ROW && launch != TP_NO_ROW)
             op = tp_spans_at(o->spans, o->n_spans, o->parent, events->track[launch],
                              events->start[launch]);
         o->op_of[i] = op;
     }
-    tp_number_map_release(&by_external);
+    tp_number_index_release(&by_external);
 }
 
 static void add_device_time(const tp_selection *sel, tp_operators *o, const uint32_t *row_of)
@@ -123,7 +124,8 @@ static void add_device_time(const tp_selection *sel, tp_operators *o, const uint
             o->device_unattributed_ns = tp_add_saturating(o->device_unattributed_ns, duration);
             continue;
         }
-        o->rows[row_of[events->name[o->spans[span].event]]].device_self_ns += duration;
+        tp_operator_row *own = &o->rows[row_of[events->name[o->spans[span].event]]];
+        own->device_self_ns = tp_add_saturating(own->device_self_ns, duration);
         for (; span != TP_NO_PARENT; span = o->parent[span]) {
             uint32_t at = row_of[events->name[o->spans[span].event]];
             tp_operator_row *row = &o->rows[at];

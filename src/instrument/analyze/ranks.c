@@ -105,13 +105,13 @@ static void find_offset(const table *t, size_t rank, tp_rank_row *row)
     for (size_t i = 0; i < t->n; i++) {
         const visit *v = &t->visits[i * t->n_ranks];
         if (v[0].is_there && v[rank].is_there)
-            differences[n++] = v[rank].end - v[0].end;
+            differences[n++] = tp_subtract_saturating(v[rank].end, v[0].end);
     }
     row->offset_ns = row->offset_spread_ns = TP_UNKNOWN;
     if (n > 0) {
         row->offset_ns = median_of(differences, n);
         for (size_t i = 0; i < n; i++) {
-            int64_t d = differences[i] - row->offset_ns;
+            int64_t d = tp_subtract_saturating(differences[i], row->offset_ns);
             differences[i] = d < 0 ? -d : d;
         }
         row->offset_spread_ns = median_of(differences, n);
@@ -151,7 +151,8 @@ static bool look_at(const table *t, size_t meeting_id, tp_rank_row *rows, int64_
     for (size_t r = 0; r < t->n_ranks; r++) {
         if (!v[r].is_there || rows[r].offset_ns == TP_UNKNOWN)
             continue;
-        int64_t start = v[r].start - rows[r].offset_ns, duration = v[r].end - v[r].start;
+        int64_t start = tp_subtract_saturating(v[r].start, rows[r].offset_ns);
+        int64_t duration = v[r].end - v[r].start;
         present++;
         first = start < first ? start : first;
         shortest = duration < shortest ? duration : shortest;
@@ -166,11 +167,12 @@ static bool look_at(const table *t, size_t meeting_id, tp_rank_row *rows, int64_
         if (!v[r].is_there || rows[r].offset_ns == TP_UNKNOWN)
             continue;
         rows[r].matched++;
-        rows[r].wait_ns += latest - (v[r].start - rows[r].offset_ns);
-        rows[r].comm_ns += v[r].end - v[r].start;
+        int64_t start = tp_subtract_saturating(v[r].start, rows[r].offset_ns);
+        rows[r].wait_ns = tp_add_saturating(rows[r].wait_ns, tp_subtract_saturating(latest, start));
+        rows[r].comm_ns = tp_add_saturating(rows[r].comm_ns, v[r].end - v[r].start);
     }
     rows[last].last_to_arrive += latest > first;
-    *ret_skew = latest - first;
+    *ret_skew = tp_subtract_saturating(latest, first);
     *ret_transfer = shortest;
     return true;
 }
@@ -212,7 +214,7 @@ static void add_up(const table *t, tp_rank_table *ret)
         p->skews = tp_vec_room(p->skews, &p->cap_skews, p->n + 1, sizeof *p->skews);
         p->transfers[p->n] = transfer;
         p->skews[p->n++] = skew;
-        p->row.skew_sum_ns += skew;
+        p->row.skew_sum_ns = tp_add_saturating(p->row.skew_sum_ns, skew);
         ret->matched++;
     }
     ret->collectives = tp_vec_new(n, sizeof *ret->collectives);

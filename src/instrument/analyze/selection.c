@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "instrument/analyze/collectives.h"
-#include "instrument/analyze/number_map.h"
+#include "instrument/analyze/number_index.h"
 #include "instrument/analyze/sort.h"
 #include "instrument/analyze/vec.h"
 
@@ -158,19 +158,18 @@ static uint64_t launch_key(const tp_events *events, size_t i)
     return key;
 }
 
-static void index_launches(const tp_events *events, tp_number_map *map)
+static void index_launches(const tp_events *events, tp_number_index *index)
 {
-    tp_number_map_reserve(map, (size_t)(events->counts.kind[TP_EVENT_RUNTIME] +
-                                        events->counts.kind[TP_EVENT_DRIVER]));
+    tp_number_index_reserve(index, (size_t)(events->counts.kind[TP_EVENT_RUNTIME] +
+                                            events->counts.kind[TP_EVENT_DRIVER]));
     for (size_t i = 0; i < events->n; i++)
         if ((events->kind[i] == TP_EVENT_RUNTIME || events->kind[i] == TP_EVENT_DRIVER) &&
             events->correlation[i] != TP_UNKNOWN && events->phase[i] == 'X')
-            tp_number_map_add(map, launch_key(events, i), (uint32_t)i);
+            tp_number_index_add(index, launch_key(events, i), (uint32_t)i);
+    tp_number_index_finish(index);
 }
 
 /* ---- the selection ---- */
-
-enum { TIME_LIMIT_BITS = 61 };
 
 int64_t tp_event_end(const tp_events *events, size_t i)
 {
@@ -178,10 +177,12 @@ int64_t tp_event_end(const tp_events *events, size_t i)
     return tp_add_saturating(events->start[i], dur);
 }
 
+/* Differences of the times that are kept fit in 64 bits; damaged buffers gave durations of
+ * 236 years, which still do. */
 static bool is_beyond(const tp_events *events, size_t i)
 {
-    int64_t limit = (int64_t)1 << TIME_LIMIT_BITS, start = events->start[i];
-    return start > limit || start < -limit || tp_event_end(events, i) > limit;
+    const int64_t before = (int64_t)1 << 60, after = INT64_MAX - before;
+    return events->start[i] < -before || tp_event_end(events, i) > after;
 }
 
 static bool in_scope(const tp_selection *s, const tp_events *events, size_t i, uint32_t launch)
@@ -212,7 +213,7 @@ static tp_work classify(tp_selection *s, const tp_events *events, size_t i, uint
     return TP_WORK_COMPUTE;
 }
 
-static void collect(const tp_events *events, const uint32_t *device_of, const tp_number_map *map,
+static void collect(const tp_events *events, const uint32_t *device_of, tp_number_index *launches,
                     tp_selection *s)
 {
     uint8_t *names = tp_vec_new(events->strings.n + 1, 1);
@@ -228,7 +229,7 @@ static void collect(const tp_events *events, const uint32_t *device_of, const tp
         uint32_t name = events->name[i];
         uint32_t launch = events->correlation[i] == TP_UNKNOWN
                               ? TP_NO_ROW
-                              : tp_number_map_get(map, launch_key(events, i));
+                              : tp_number_index_first(launches, launch_key(events, i));
         s->n_all++;
         s->n_linked += launch != TP_NO_ROW;
         if (!names[name])
@@ -276,12 +277,12 @@ static void order_by_start(tp_selection *s)
 void tp_selection_make(const tp_events *events, const tp_select_options *options, tp_selection *ret)
 {
     tp_selection s = {.events = events, .options = *options};
-    tp_number_map launches = {0};
+    tp_number_index launches = {0};
     tp_steps_find(events, &s.steps);
     uint32_t *device_of = number_devices(events, &s);
     index_launches(events, &launches);
     collect(events, device_of, &launches, &s);
-    tp_number_map_release(&launches);
+    tp_number_index_release(&launches);
     free(device_of);
     order_by_start(&s);
     *ret = s;

@@ -79,7 +79,7 @@ static void count_times(const tp_selection *sel, tp_suspicions *s)
         empty += a->end == a->start && a->is_kernel;
         if (a->start < launched) {
             before++;
-            before_ns = tp_add_saturating(before_ns, launched - a->start);
+            before_ns = tp_add_saturating(before_ns, tp_subtract_saturating(launched, a->start));
         }
     }
     add(s, true, "negative durations", (int64_t)e->counts.negative_durations, TP_UNKNOWN,

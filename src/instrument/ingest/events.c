@@ -53,7 +53,7 @@ const tp_event_collective *tp_events_collective(const tp_events *events, size_t 
 
 tp_slice tp_events_args(const tp_events *events, size_t i)
 {
-    if (!events->args)
+    if (!events->args || !events->args_text)
         return (tp_slice){0};
     return (tp_slice){events->args_text + events->args[i],
                       (size_t)(events->args[i + 1] - events->args[i])};

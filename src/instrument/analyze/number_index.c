@@ -1,0 +1,70 @@
+#include "instrument/analyze/number_index.h"
+
+#include <stdlib.h>
+
+#include "instrument/analyze/vec.h"
+
+void tp_number_index_release(tp_number_index *index)
+{
+    free(index->v);
+    *index = (tp_number_index){0};
+}
+
+void tp_number_index_reserve(tp_number_index *index, size_t n)
+{
+    if (index->cap == 0 && n) {
+        index->v = tp_vec_new(n, sizeof *index->v);
+        index->cap = n;
+    }
+}
+
+void tp_number_index_add(tp_number_index *index, uint64_t key, uint32_t row)
+{
+    index->v = tp_vec_room(index->v, &index->cap, index->n + 1, sizeof *index->v);
+    index->v[index->n++] = (tp_keyed){key, row};
+}
+
+void tp_number_index_finish(tp_number_index *index) { tp_sort_keyed(index->v, index->n); }
+
+/* The first place whose key is at least `key`: steps that double away from the last
+ * place, then halve between the two that enclose it. */
+static size_t lower_bound(tp_number_index *index, uint64_t key)
+{
+    size_t low = index->hint < index->n ? index->hint : 0, high = index->n, step = 1;
+    if (low < index->n && index->v[low].key < key) {
+        while (low + step < index->n && index->v[low + step].key < key) {
+            low += step;
+            step *= 2;
+        }
+        high = low + step < index->n ? low + step : index->n;
+        low++;
+    } else {
+        high = low;
+        while (step <= high && index->v[high - step].key >= key) {
+            high -= step;
+            step *= 2;
+        }
+        low = step <= high ? high - step + 1 : 0;
+    }
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (index->v[middle].key < key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    index->hint = low;
+    return low;
+}
+
+uint32_t tp_number_index_first(tp_number_index *index, uint64_t key)
+{
+    size_t at = lower_bound(index, key);
+    return at < index->n && index->v[at].key == key ? index->v[at].index : TP_NO_ROW;
+}
+
+uint32_t tp_number_index_last(tp_number_index *index, uint64_t key)
+{
+    size_t behind = key == UINT64_MAX ? index->n : lower_bound(index, key + 1);
+    return behind > 0 && index->v[behind - 1].key == key ? index->v[behind - 1].index : TP_NO_ROW;
+}
