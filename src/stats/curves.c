@@ -302,6 +302,8 @@ static tp_status judge_end(const double *y, size_t n, tp_loss_curve *r, tp_error
     TP_TRY(tp_mann_kendall(NULL, last, r->window, 0.05, &r->last_trend, err));
     TP_TRY(tp_theil_sen(NULL, last, r->window, 0.95, &r->last_slope, err));
     r->last_line = tp_fit_line(NULL, last, r->window, 0.95);
+    if (n == 0)
+        return TP_OK;
     double height = fabs(y[0] - (r->fit.why ? y[n - 1] : r->fit.c));
     bool flat =
         !r->last_slope.why && fabs(r->last_slope.slope) * (double)r->window < 0.005 * height;

@@ -14,6 +14,9 @@
  *   curves.h       loss curves: rate, plateau, stability
  *   proportions.h  shares: Wilson, McNemar, pass@k, clustered errors
  *   evalue.h       looking after every round
+ *   verdict.h      a comparison in one word
+ * and apart, for programs that read and answer: dataset.h (columns out of text and JSON),
+ * answer.h (a data set in, everything about it out, as JSON).
  *
  * Which question needs what:
  *   one noisy number per run ............ tp_describe, its t_ci or median_ci
@@ -49,5 +52,6 @@
 #include "stats/special.h"
 #include "stats/trend.h"
 #include "stats/two_sample.h"
+#include "stats/verdict.h"
 
 #endif

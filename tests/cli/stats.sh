@@ -75,6 +75,9 @@ is "why" "$(grep '"describe.sd"' out)" '    "describe.sd": "needs at least two v
 ask '{"x": [5, 5, 5], "y": [7, 7, 7]}'
 is "no t" "$("$TOOL" get out two_sample.welch)" null
 is "a delta" "$("$TOOL" get out two_sample.mann_whitney.cliffs_delta)" -1
+ask '{"kind": "series", "y": []}'
+expect 0
+is "no trend of nothing" "$("$TOOL" get out z_cc)" null
 ask '{"table": "t_sf", "rows": [[1, 1]]}'
 is "a row" "$("$TOOL" get out rows.0.2)" 0.25
 ask '{"kind": "one", "data": [1, "x"]}'

@@ -73,6 +73,9 @@ static void noncentral_t_in_both_tails(void **state)
     CLOSE(tp_nct_cdf(2.0, 10, 1.0), 0.8076115625303752, 1e-14);
     CLOSE(tp_nct_cdf(3.0, 3, 4.0), 0.20747307178781085, 1e-14);
     CLOSE(tp_nct_cdf(2.403850802991773, 3, 7.284588992862858), 0.00027861928905953806, 1e-13);
+    CLOSE(tp_nct_cdf(45, 8, 45), 0.43385328555755004, 1e-14); /* a large ncp: the other order */
+    CLOSE(tp_nct_cdf(60, 3, 45), 0.63965834041643941, 1e-14);
+    CLOSE(tp_nct_sf(-40, 30, -48), 0.059308578238883065, 1e-14);
     CLOSE(tp_nct_cdf(-16.98, 4488, 0), tp_t_cdf(-16.98, 4488), 1e-12);
     CLOSE(tp_nct_sf(2, 10, 1) + tp_nct_cdf(2, 10, 1), 1, 1e-14);
     assert_true(isnan(tp_nct_cdf(1, -1, 0)) && isnan(tp_nct_cdf(1, 3, NAN)));
