@@ -285,8 +285,8 @@ static tp_status generate(trainer *t, const grpo_draw *d, asked *asked_list,
     return TP_OK;
 }
 
-tp_status tp_grpo_generate(trainer *t, const grpo_draw *draw, grpo_rollout *to, grpo_counts *counts,
-                           tp_error *err)
+static tp_status generate_all(trainer *t, const grpo_draw *draw, grpo_rollout *to,
+                              grpo_counts *counts, tp_error *err)
 {
     TP_ZONE("generation");
     grpo *g = t->own;
