@@ -4,6 +4,7 @@
  *     tokenizer.h, chat.h         text and token ids
  *     model.h, generator.h        a model folder, and text from it
  *     plan.h, train.h             a training configuration: what it costs, running it
+ *     trace.h                     what ran when, on which thread
  *     environment.h               for judges of answers that are libraries of their own */
 #ifndef TEMPER_TEMPER_H
 #define TEMPER_TEMPER_H
@@ -16,6 +17,7 @@
 #include "temper/model.h"
 #include "temper/plan.h"
 #include "temper/tokenizer.h"
+#include "temper/trace.h"
 #include "temper/train.h"
 #include "temper/version.h"
 

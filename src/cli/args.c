@@ -1,12 +1,13 @@
 #include <argp.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/cpu.h"
 #include "cli/cli.h"
 
-enum { FIRST_KEY = 0x1000, MAX_FLAGS = 40, STATUS_HELP = -2, STATUS_BAD = -1 };
+enum { FIRST_KEY = 0x1000, MAX_FLAGS = 64, STATUS_HELP = -2, STATUS_BAD = -1 };
 
 typedef struct {
     const tp_usage *usage;
@@ -45,6 +46,13 @@ static bool store(parse *p, const tp_flag *flag, const char *text)
     case TP_FLAG_STRING:
         *(const char **)field = text;
         return true;
+    case TP_FLAG_LIST: {
+        tp_flag_list *list = field;
+        if (list->n == TP_FLAG_MOST || !*text)
+            return false;
+        list->items[list->n++] = text;
+        return true;
+    }
     case TP_FLAG_INT:
         if (!tp_str_to_i64(text, &whole) || !is_in_range(flag, (double)whole))
             return false;
@@ -61,6 +69,11 @@ static bool store(parse *p, const tp_flag *flag, const char *text)
 
 static void print_refusal(const parse *p, const tp_flag *flag, const char *text)
 {
+    if (flag->type == TP_FLAG_LIST) {
+        fprintf(stderr, "temper %s: --%s takes a text that is not empty, at most %d times\n",
+                p->usage->command, flag->name, TP_FLAG_MOST);
+        return;
+    }
     const char *kind = flag->type == TP_FLAG_INT ? "whole number" : "number";
     fprintf(stderr, "temper %s: --%s takes a %s", p->usage->command, flag->name, kind);
     if (flag->least != 0 || flag->most != 0)
@@ -201,6 +214,18 @@ bool tp_cli_colour(FILE *out)
 {
     const char *no = getenv("NO_COLOR");
     return tp_cli_terminal(out) && !(no && *no);
+}
+
+int tp_cli_width(void)
+{
+    struct winsize size;
+    const char *columns = getenv("COLUMNS");
+    int64_t n;
+    if (columns && tp_str_to_i64(columns, &n) && n >= 40 && n <= 1000)
+        return (int)n;
+    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40)
+        return size.ws_col;
+    return 110;
 }
 
 bool tp_cli_force_isa(const char *name)

@@ -12,13 +12,20 @@
 #include "base/error.h"
 #include "base/strings.h"
 
+/* What a flag that may be given several times holds: TP_FLAG_LIST. */
+enum { TP_FLAG_MOST = 64 };
+typedef struct {
+    const char *items[TP_FLAG_MOST];
+    int n;
+} tp_flag_list;
+
 typedef struct {
     const char *name;     /* "json": --json */
     char letter;          /* 'j' or 0 */
     const char *argument; /* "N": takes a value; NULL: a switch */
     const char *doc;
-    enum { TP_FLAG_BOOL, TP_FLAG_STRING, TP_FLAG_INT, TP_FLAG_FLOAT } type;
-    size_t offset;      /* of bool, const char *, int64_t or double in the target */
+    enum { TP_FLAG_BOOL, TP_FLAG_STRING, TP_FLAG_INT, TP_FLAG_FLOAT, TP_FLAG_LIST } type;
+    size_t offset;      /* of bool, const char *, int64_t, double or list in the target */
     double least, most; /* of a number; both 0 = any */
 } tp_flag;
 
@@ -53,6 +60,8 @@ int tp_cli_exit_status(tp_status status);
 /* A terminal that can move its cursor; colour only without NO_COLOR. */
 bool tp_cli_terminal(FILE *out);
 bool tp_cli_colour(FILE *out);
+/* Columns of standard output: COLUMNS, the terminal's, else 110. */
+int tp_cli_width(void);
 
 /* --isa: false after printing what is wrong; NULL is fine. */
 bool tp_cli_force_isa(const char *name);

@@ -343,7 +343,8 @@ static int from_files(char **words, int n, const flags *f)
     if (is_compare && n == 3)
         return tp_eval_compare_files(words[1], words[2], &o);
     if (is_summary && n == 2)
-        return tp_eval_summarize_file(words[1], &o);
+        return tp_eval_is_run(words[1]) ? tp_eval_summarize_run(words[1], &o)
+                                        : tp_eval_summarize_file(words[1], &o);
     if (is_compare)
         fprintf(stderr, "temper eval compare: expected two files, A.json B.json\n");
     if (is_summary)
@@ -362,7 +363,8 @@ int tp_cmd_eval(int argc, char **argv)
         .arguments = "[CONFIG] [KEY=VALUE...]\nsummarize FILE\ncompare A B",
         .summary = "Ask a model a set of questions, several times each, judge the answers, and say "
                    "how good it is and how sure that is.  'summarize' says the same about what "
-                   "--out wrote, or NeMo RL's evaluation_data.json and val_data_step<N>.jsonl; "
+                   "--out wrote, NeMo RL's evaluation_data.json and val_data_step<N>.jsonl, or the "
+                   "validations of a run folder; "
                    "'compare' pairs two of them by prompt.",
         .flags = flag_table,
         .details = "CONFIG has NeMo RL's names: generation.model_name, eval.num_tests_per_prompt, "

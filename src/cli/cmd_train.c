@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "cli/ceilings.h"
 #include "cli/cli.h"
+#include "cli/profile_tables.h"
 #include "cli/progress.h"
 #include "cli/recipe.h"
 #include "cli/tables.h"
@@ -46,7 +48,25 @@ static bool should_stop(void *user)
     return stop_signal != 0;
 }
 
-static void print_json_summary(const tp_train_event *e, int64_t steps)
+static void put_profile(const tp_train_event *e, const tp_machine *machine, tp_json_w *w)
+{
+    tp_trace_summary summary;
+    tp_trace_summarize(&summary);
+    tp_json_w_key(w, "profile");
+    tp_json_profile(e, machine, &summary, w);
+    tp_trace_summary_release(&summary);
+}
+
+static void add_profile(const tp_train_event *e, const tp_machine *machine, tp_buf *out)
+{
+    tp_trace_summary summary;
+    tp_trace_summarize(&summary);
+    tp_buf_addc(out, '\n');
+    tp_table_profile(e, machine, &summary, out);
+    tp_trace_summary_release(&summary);
+}
+
+static void print_json_summary(const tp_train_event *e, const tp_machine *machine, int64_t steps)
 {
     tp_buf out = {0};
     tp_json_w w;
@@ -62,6 +82,10 @@ static void print_json_summary(const tp_train_event *e, int64_t steps)
     tp_json_memory(e, &w);
     tp_json_w_key(&w, "phases_s");
     tp_json_phases(e->phase_s, &w);
+    tp_json_w_key(&w, "custom_metrics");
+    tp_custom_write(e->custom, &w);
+    if (e->profile)
+        put_profile(e, machine, &w);
     tp_json_w_end(&w, '}');
     puts(tp_buf_str(&out));
     fflush(stdout);
@@ -81,6 +105,9 @@ static void print_summary(const watcher *w, const tp_train_event *e)
     tp_table_memory(e->session, stats.peak[TP_MEM_DATA], &stats, &out);
     tp_buf_addc(&out, '\n');
     tp_table_phases(e->phase_s, &out);
+    tp_table_custom(e, &out);
+    if (e->profile)
+        add_profile(e, w->machine, &out);
     tp_buf_addf(&out, "\nrun folder: %s\n", e->run_dir);
     fwrite(out.data, 1, out.len, stdout);
     fflush(stdout);
@@ -94,7 +121,7 @@ static void observe(void *user, const tp_train_event *event)
     if (event->kind == TP_EVENT_FINISHED && event->session) {
         tp_progress_end(&w->progress);
         if (w->json)
-            print_json_summary(event, event->step - event->first_step);
+            print_json_summary(event, w->machine, event->step - event->first_step);
         else if (w->progress.mode != TP_PROGRESS_QUIET)
             print_summary(w, event);
     }
@@ -135,22 +162,6 @@ static void catch_signals(void)
     sigaction(SIGUSR1, &action, NULL);
 }
 
-/* On file from `temper doctor`, or measured now, once, in a second. */
-static bool machine_ceilings(int threads, int mode, tp_machine *ret)
-{
-    tp_error err = {0};
-    bool found = false;
-    if (tp_machine_load(&tp_backend_cpu, threads, ret, &found, &err) != TP_OK || found)
-        return found;
-    if (mode != TP_PROGRESS_QUIET && mode != TP_PROGRESS_JSON)
-        printf("measuring this machine for MFU, once ('temper doctor' does it with more care)\n");
-    if (tp_machine_measure(&tp_backend_cpu, threads, 0.7, ret, &err) != TP_OK)
-        return false;
-    if (tp_machine_save(ret, &err) != TP_OK)
-        fprintf(stderr, "temper: the measurement could not be kept: %s\n", err.message);
-    return true;
-}
-
 static int run(tp_recipe *recipe, const flags *f, int mode)
 {
     char dump_dir[4096];
@@ -160,10 +171,8 @@ static int run(tp_recipe *recipe, const flags *f, int mode)
     watcher w = {.json = mode == TP_PROGRESS_JSON, .dump_dir = dump_dir};
     snprintf(dump_dir, sizeof dump_dir, "%s/dump", recipe->options.run_dir);
     tp_progress_init(&w.progress, mode);
-    int64_t threads = recipe->options.engine.threads;
-    if (threads == TP_OPT_UNSET_INT)
-        threads = sysconf(_SC_NPROCESSORS_ONLN);
-    if (machine_ceilings((int)threads, mode, &machine))
+    bool quiet = mode == TP_PROGRESS_QUIET || mode == TP_PROGRESS_JSON;
+    if (tp_cli_ceilings(&recipe->options, quiet, &machine))
         w.machine = &machine;
     tp_train_hooks hooks = {.observe = observe,
                             .user = &w,

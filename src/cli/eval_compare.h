@@ -13,6 +13,9 @@ typedef struct {
 
 /* `temper eval summarize FILE` */
 int tp_eval_summarize_file(const char *path, const tp_eval_file_options *options);
+/* The same of a run folder, metrics.jsonl or metrics.json: its validations. */
+bool tp_eval_is_run(const char *path);
+int tp_eval_summarize_run(const char *path, const tp_eval_file_options *options);
 /* `temper eval compare A B` */
 int tp_eval_compare_files(const char *a, const char *b, const tp_eval_file_options *options);
 

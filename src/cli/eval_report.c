@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "base/platform.h"
+#include "engine/rl/answer.h"
 
 const char *tp_eval_share(double v, char out[32])
 {
@@ -190,9 +191,10 @@ static void add_prompt(const tp_eval_report *r, size_t i, tp_buf *out)
         snprintf(right, sizeof right, "-");
     tp_buf_addf(out, "  %7s  %-28s  ", right, p->id);
     add_excerpt(out, p->question, 48);
-    if (p->truth) {
+    if (p->truth) { /* of a worked solution the result */
+        tp_slice result = tp_answer_after(tp_slice_of(p->truth), "####");
         tp_buf_adds(out, "  expected ");
-        add_excerpt(out, p->truth, 24);
+        add_excerpt(out, result.data ? result.data : p->truth, 24);
     }
     if (p->majority) {
         tp_buf_adds(out, "  said ");

@@ -42,8 +42,13 @@ static void bound_spinning(char **argv)
 
 static bool computes(const char *command)
 {
-    return strcmp(command, "train") == 0 || strcmp(command, "generate") == 0 ||
-           strcmp(command, "eval") == 0 || strcmp(command, "doctor") == 0;
+    static const char *const names[] = {"bench",    "chat",    "doctor", "eval",
+                                        "generate", "profile", "train"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(command, names[i]) == 0)
+            return true;
+    }
+    return false;
 }
 
 int main(int argc, char **argv)

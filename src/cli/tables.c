@@ -164,6 +164,35 @@ void tp_json_memory(const tp_train_event *e, tp_json_w *w)
     tp_json_w_end(w, '}');
 }
 
+static void add_custom(tp_custom_metric m, double v, tp_buf *out)
+{
+    char text[32];
+    if (m == TP_CUSTOM_PROCESSOR)
+        tp_buf_addf(out, " %11.0f%%", 100 * v);
+    else if (m == TP_CUSTOM_RESIDENT || m == TP_CUSTOM_ALLOCATED)
+        tp_buf_addf(out, " %12s", tp_human_bytes(v, text));
+    else
+        tp_buf_addf(out, " %12.6g", v);
+}
+
+void tp_table_custom(const tp_train_event *e, tp_buf *out)
+{
+    const tp_custom_metrics *c = e->custom;
+    if (!c || c->stats[TP_CUSTOM_LR].n == 0)
+        return;
+    tp_buf_addf(out, "\n%-30s %12s %12s %12s\n", "per step", "mean", "most", "last");
+    for (int m = 0; m < TP_CUSTOM_METRICS; m++) {
+        const tp_custom_stat *s = &c->stats[m];
+        if (s->n == 0)
+            continue;
+        tp_buf_addf(out, "%-30s", tp_custom_name((tp_custom_metric)m));
+        add_custom((tp_custom_metric)m, s->sum / (double)s->n, out);
+        add_custom((tp_custom_metric)m, s->most, out);
+        add_custom((tp_custom_metric)m, s->last, out);
+        tp_buf_addc(out, '\n');
+    }
+}
+
 void tp_table_phases(const double phase_s[TP_TIME_COUNT], tp_buf *out)
 {
     double wall = 0;

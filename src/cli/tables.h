@@ -16,6 +16,8 @@ void tp_json_operators(const tp_session *s, int64_t steps, tp_json_w *w);
 void tp_table_memory(const tp_session *s, size_t data_bytes, const tp_mem_stats *measured,
                      tp_buf *out);
 void tp_json_memory(const tp_train_event *e, tp_json_w *w);
+/* Averages and maxima of what the run used; nothing before the first step. */
+void tp_table_custom(const tp_train_event *e, tp_buf *out);
 /* Phases that add up to the wall time; seconds. */
 void tp_table_phases(const double phase_s[TP_TIME_COUNT], tp_buf *out);
 void tp_json_phases(const double phase_s[TP_TIME_COUNT], tp_json_w *w);

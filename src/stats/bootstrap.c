@@ -33,11 +33,7 @@ uint64_t tp_splitmix_below(tp_splitmix *s, uint64_t n)
 
 double tp_splitmix_uniform(tp_splitmix *s) { return (double)(tp_splitmix_next(s) >> 11) * 0x1p-53; }
 
-/* The stream after `k` numbers. */
-static tp_splitmix stream_at(uint64_t seed, uint64_t k)
-{
-    return (tp_splitmix){seed + k * golden_gamma};
-}
+uint64_t tp_splitmix_skip(uint64_t seed, uint64_t k) { return seed + k * golden_gamma; }
 
 void tp_resample(const double *x, size_t n, tp_splitmix *stream, double *ret)
 {
@@ -69,6 +65,16 @@ double tp_resampled_sum(const double *x, size_t n, tp_splitmix *stream)
     }
     stream->state = state;
     return (a + b) + (c + d);
+}
+
+void tp_resampled_counts(const uint32_t *rank, size_t n, tp_splitmix *stream, uint32_t *counts)
+{
+    uint64_t state = stream->state;
+    for (size_t i = 0; i < n; i++) {
+        state += golden_gamma;
+        counts[rank[high_product(mix(state), n)]]++;
+    }
+    stream->state = state;
 }
 
 double tp_statistic_mean(double *x, size_t n, void *context)
@@ -176,7 +182,7 @@ static tp_status draw_chunk(void *context, size_t index, int worker, tp_error *e
         to = j->options->n_resamples;
     TP_TRY(tp_scratch(how->scratch, &scratch, err));
     for (size_t i = from; i < to; i++) {
-        tp_splitmix stream = stream_at(j->options->seed, (uint64_t)i * how->draws);
+        tp_splitmix stream = {tp_splitmix_skip(j->options->seed, (uint64_t)i * how->draws)};
         j->theta[i] = how->replicate(how->context, &stream, scratch);
     }
     free(scratch);

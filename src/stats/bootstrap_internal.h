@@ -21,7 +21,12 @@ TP_CHECKED tp_status tp_bootstrap_draw(const tp_resampler *how, const tp_bootstr
 void tp_bootstrap_summarize(double *theta, double acceleration, double level,
                             tp_bootstrap_result *r);
 
+/* The state after k numbers. */
+uint64_t tp_splitmix_skip(uint64_t seed, uint64_t k);
+
 void tp_resample(const double *x, size_t n, tp_splitmix *stream, double *ret);
+/* One more in counts[rank[i]] for every index i drawn. */
+void tp_resampled_counts(const uint32_t *rank, size_t n, tp_splitmix *stream, uint32_t *counts);
 double tp_resampled_sum(const double *x, size_t n, tp_splitmix *stream);
 
 #endif

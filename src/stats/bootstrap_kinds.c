@@ -15,6 +15,8 @@ typedef struct {
     void *context;
     tp_combine combine;
     const double *shifted_x, *shifted_y; /* of the fast mean, else NULL */
+    const double *sorted_x, *sorted_y;   /* of the fast median, else NULL */
+    const uint32_t *rank_x, *rank_y;     /* places among the sorted ones */
 } samples;
 
 static double combined(const samples *s, double x, double y)
@@ -33,6 +35,66 @@ static double replicate_mean(const void *context, tp_splitmix *stream, double *s
         return x;
     double y = s->y[0] + tp_resampled_sum(s->shifted_y, s->ny, stream) / (double)s->ny;
     return combined(s, x, y);
+}
+
+/* The median of a resample from how often each place was drawn: nothing is sorted. */
+static double counted_median(const double *sorted, const uint32_t *rank, size_t n,
+                             tp_splitmix *stream, uint32_t *counts)
+{
+    memset(counts, 0, n * sizeof *counts);
+    tp_resampled_counts(rank, n, stream, counts);
+    size_t at = 0, passed = counts[0];
+    while (2 * passed < n)
+        passed += counts[++at];
+    double lower = sorted[at];
+    if (2 * passed > n)
+        return lower;
+    do
+        at++;
+    while (counts[at] == 0);
+    return 0.5 * lower + 0.5 * sorted[at];
+}
+
+static double replicate_median(const void *context, tp_splitmix *stream, double *scratch)
+{
+    const samples *s = context;
+    uint32_t *counts = (uint32_t *)(void *)scratch;
+    double x = counted_median(s->sorted_x, s->rank_x, s->nx, stream, counts);
+    if (s->ny == 0)
+        return x;
+    return combined(s, x, counted_median(s->sorted_y, s->rank_y, s->ny, stream, counts));
+}
+
+static uint32_t place_of(const double *sorted, size_t n, double value)
+{
+    size_t lo = 0, hi = n; /* the first that is not smaller */
+    while (lo < hi) {
+        size_t middle = lo + (hi - lo) / 2;
+        if (sorted[middle] < value)
+            lo = middle + 1;
+        else
+            hi = middle;
+    }
+    return (uint32_t)lo;
+}
+
+/* `sorted` and `rank` hold nx + ny. */
+static void prepare_median(samples *s, double *sorted, uint32_t *rank)
+{
+    s->sorted_x = sorted;
+    s->sorted_y = sorted + s->nx;
+    s->rank_x = rank;
+    s->rank_y = rank + s->nx;
+    for (int i = 0; i < 2; i++) {
+        const double *v = i ? s->y : s->x;
+        size_t n = i ? s->ny : s->nx, from = i ? s->nx : 0;
+        if (n == 0)
+            continue;
+        memcpy(sorted + from, v, n * sizeof *v);
+        tp_sort(sorted + from, n);
+        for (size_t j = 0; j < n; j++)
+            rank[from + j] = place_of(sorted + from, n, v[j]);
+    }
 }
 
 static double replicate_any(const void *context, tp_splitmix *stream, double *scratch)
@@ -106,12 +168,46 @@ static double acceleration(const samples *s, double whole_x, double whole_y, dou
     return acceleration_of(cubes, squares);
 }
 
+/* The distance of replicate `index` of a mean from theta, without the rounding that a
+ * nearly equal one would drown in. */
+static double exact_gap(const samples *s, uint64_t seed, size_t index, double *scratch)
+{
+    tp_splitmix stream = {tp_splitmix_skip(seed, (uint64_t)index * (s->nx + s->ny))};
+    tp_two part[2], whole[2];
+    for (int i = 0; i < 2; i++) {
+        const double *v = i ? s->y : s->x;
+        size_t n = i ? s->ny : s->nx;
+        tp_resample(v, n, &stream, scratch);
+        part[i] = n ? tp_two_div_d(tp_two_sum_of(scratch, n), (double)n) : tp_two_of(0);
+        whole[i] = n ? tp_two_div_d(tp_two_sum_of(v, n), (double)n) : tp_two_of(0);
+    }
+    bool is_ratio = s->ny && s->combine == TP_COMBINE_RATIO;
+    tp_two a = is_ratio ? tp_two_div(part[0], part[1]) : tp_two_sub(part[0], part[1]);
+    tp_two b = is_ratio ? tp_two_div(whole[0], whole[1]) : tp_two_sub(whole[0], whole[1]);
+    return fabs(tp_two_value(tp_two_sub(a, b)));
+}
+
+static size_t closest(const double *theta, size_t b, double to)
+{
+    size_t best = 0;
+    double gap = INFINITY;
+    for (size_t i = 0; i < b; i++) {
+        double d = fabs(theta[i] - to);
+        if (d < gap && d > 1e-12 * fmax(fabs(theta[i]), fabs(to))) {
+            gap = d;
+            best = i;
+        }
+    }
+    return best;
+}
+
 static tp_status run(samples *s, const tp_bootstrap_options *options, tp_bootstrap_result *ret,
                      tp_error *err)
 {
     size_t b = options->n_resamples, n = s->nx + s->ny;
     tp_bootstrap_result r = {.n_resamples = b};
     double *scratch;
+    uint32_t *rank = NULL;
     TP_TRY(tp_bootstrap_check(options, s->nx, err));
     TP_TRY(tp_check_finite("x", s->x, s->nx, err));
     TP_TRY(tp_check_finite("y", s->y, s->ny, err));
@@ -124,6 +220,13 @@ static tp_status run(samples *s, const tp_bootstrap_options *options, tp_bootstr
         s->shifted_x = shifted;
         s->shifted_y = shifted + s->nx;
         how.replicate = replicate_mean;
+    } else if (s->statistic == tp_statistic_median && n <= UINT32_MAX / 2) {
+        if (!(rank = calloc(n, sizeof *rank))) {
+            free(scratch);
+            return tp_fail(err, TP_ERR_NOMEM, "no memory for %zu ranks", n);
+        }
+        prepare_median(s, shifted, rank);
+        how.replicate = replicate_median;
     }
     memcpy(work, s->x, s->nx * sizeof *work);
     double whole_x = s->statistic(work, s->nx, s->context), whole_y = NAN;
@@ -134,9 +237,13 @@ static tp_status run(samples *s, const tp_bootstrap_options *options, tp_bootstr
     r.theta = combined(s, whole_x, whole_y);
     tp_status status = tp_bootstrap_draw(&how, options, theta, err);
     if (status == TP_OK) {
+        size_t near = closest(theta, b, r.theta);
         tp_bootstrap_summarize(theta, acceleration(s, whole_x, whole_y, work), options->level, &r);
+        if (how.replicate == replicate_mean && !isnan(r.min_gap))
+            r.min_gap = exact_gap(s, options->seed, near, work);
         *ret = r;
     }
+    free(rank);
     free(scratch);
     return status;
 }

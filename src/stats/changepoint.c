@@ -10,46 +10,52 @@
 
 /* For a growing right end kappa, `within[tau]` is the sum of |differences| inside
  * [tau, kappa).  One more value adds its distances to the values from tau on, so all
- * pairs (tau, kappa) take O(n^2) time and O(n) memory; what crosses tau is the rest. */
+ * pairs (tau, kappa) take O(n^2) time and O(n) memory; what crosses tau is the rest.
+ * With n and m values left and right of tau,
+ *     Q = 2/(n+m) (cross - m left / (n-1) - n right / (m-1)),
+ * where the terms of a single value are 0. */
+typedef struct {
+    double *within;
+    double *prefix;  /* prefix[k]: inside [0, k) */
+    double *left;    /* prefix[k] / (k - 1) */
+    double *inverse; /* 1 / (k - 1) */
+} sums;
 
-static double q_of(double whole, double left, double right, double n, double m)
-{
-    double cross = whole - left - right;
-    double inside =
-        (n > 1 ? left / (n * (n - 1) / 2) : 0) + (m > 1 ? right / (m * (m - 1) / 2) : 0);
-    return n * m / (n + m) * (2 * cross / (n * m) - inside);
-}
+enum { SUMS = 4 }; /* arrays of n + 1 */
 
 /* Equal up to rounding does not replace an earlier split. */
 static bool is_better(double q, double best) { return q > best + 1e-12 * fabs(best); }
 
-static void consider(const double *within, const double *prefix, size_t kappa, size_t least,
-                     tp_split *best)
+static void consider(const sums *s, size_t kappa, size_t least, tp_split *best)
 {
+    double whole = s->prefix[kappa], scale = 2 / (double)kappa;
     for (size_t tau = least; tau + least <= kappa; tau++) {
-        double q =
-            q_of(prefix[kappa], prefix[tau], within[tau], (double)tau, (double)(kappa - tau));
+        double n = (double)tau, m = (double)(kappa - tau), right = s->within[tau];
+        double q = scale * (whole - s->prefix[tau] - right - m * s->left[tau] -
+                            n * right * s->inverse[kappa - tau]);
         if (best->tau == 0 || is_better(q, best->q))
             *best = (tp_split){.tau = tau, .kappa = kappa, .q = q};
     }
 }
 
-/* `work` has room for 2 n + 1. */
+/* `work` has room for SUMS (n + 1). */
 static tp_split best_split(const double *y, size_t n, size_t least, bool search_kappa, double *work)
 {
-    double *within = work, *prefix = work + n; /* prefix[k]: inside [0, k) */
+    sums s = {work, work + (n + 1), work + 2 * (n + 1), work + 3 * (n + 1)};
     tp_split best = {.q = NAN};
-    prefix[0] = 0;
+    s.prefix[0] = s.left[0] = s.inverse[0] = 0;
     for (size_t kappa = 1; kappa <= n; kappa++) {
         double last = y[kappa - 1], sum = 0;
-        within[kappa - 1] = 0;
+        s.within[kappa - 1] = 0;
         for (size_t tau = kappa - 1; tau-- > 0;) {
             sum += fabs(last - y[tau]);
-            within[tau] += sum;
+            s.within[tau] += sum;
         }
-        prefix[kappa] = within[0];
+        s.inverse[kappa] = kappa > 1 ? 1 / (double)(kappa - 1) : 0;
+        s.prefix[kappa] = s.within[0];
+        s.left[kappa] = s.prefix[kappa] * s.inverse[kappa];
         if (kappa >= 2 * least && (search_kappa || kappa == n))
-            consider(within, prefix, kappa, least, &best);
+            consider(&s, kappa, least, &best);
     }
     return best;
 }
@@ -64,7 +70,7 @@ tp_status tp_edivisive(const double *y, size_t n, size_t min_segment, bool searc
         *ret = (tp_split){.q = NAN, .why = "too few values for two segments"};
         return TP_OK;
     }
-    TP_TRY(tp_scratch(2 * n + 1, &work, err));
+    TP_TRY(tp_scratch(SUMS * (n + 1), &work, err));
     *ret = best_split(y, n, least, search_kappa, work);
     free(work);
     return TP_OK;
@@ -83,7 +89,7 @@ static tp_status permute_once(void *context, size_t index, int worker, tp_error 
     const permutations *p = context;
     double *v;
     (void)worker;
-    TP_TRY(tp_scratch(3 * p->n + 1, &v, err));
+    TP_TRY(tp_scratch(p->n + SUMS * (p->n + 1), &v, err));
     memcpy(v, p->y, p->n * sizeof *v);
     tp_splitmix stream = {tp_splitmix_at(p->seed, index)};
     for (size_t i = p->n - 1; i > 0; i--) {
@@ -205,7 +211,7 @@ tp_status tp_changepoints(const double *y, size_t n, const tp_changepoint_option
                        "%zu values are too many to search; pass medians of at most %d blocks", n,
                        TP_CHANGEPOINT_MAX);
     search s = {.y = y, .n = n, .o = options, .found = ret, .n_open = 1};
-    TP_TRY(tp_scratch(2 * n + 1, &s.work, err));
+    TP_TRY(tp_scratch(SUMS * (n + 1), &s.work, err));
     if (!(s.open = calloc(n / options->min_segment + 3, sizeof *s.open))) {
         free(s.work);
         return tp_fail(err, TP_ERR_NOMEM, "no memory for a series of %zu values", n);

@@ -6,21 +6,28 @@
 #include "stats/order.h"
 #include "stats/two_sample.h"
 
-/* Both tests reduce to sums: the difference of means is a growing function of the sum of
- * the group called x, and the sum of signed differences speaks for itself.  Values are
- * centred first, so that sums carry the digits of the differences. */
+/* Both tests reduce to sums: the difference of means grows with the sum of the group
+ * called x, and the sum of signed differences speaks for itself.  Sums are twofold, so
+ * that arrangements with exactly the observed value count, and no others do. */
 
 typedef struct {
-    double observed, slack;
+    tp_two observed, center; /* sum of x, and what it would be without a difference */
+    double slack;            /* far below any double's last place */
     uint64_t n, two, greater, less;
 } tally;
 
-static void count(tally *t, double statistic)
+static void count(tally *t, tp_two sum)
 {
+    tp_two statistic = tp_two_sub(sum, t->center), observed = tp_two_sub(t->observed, t->center);
+    double above = tp_two_value(tp_two_sub(statistic, observed));
+    double below = tp_two_value(tp_two_add(statistic, observed));
+    bool is_positive = tp_two_value(observed) >= 0;
     t->n++;
-    t->two += fabs(statistic) >= fabs(t->observed) - t->slack;
-    t->greater += statistic >= t->observed - t->slack;
-    t->less += statistic <= t->observed + t->slack;
+    t->greater += above >= -t->slack;
+    t->less += above <= t->slack;
+    /* |statistic| >= |observed| */
+    t->two += is_positive ? above >= -t->slack || below <= t->slack
+                          : above <= t->slack || below >= -t->slack;
 }
 
 static tp_permutation_result result_of(const tally *t, bool is_exact)
@@ -57,9 +64,9 @@ static void all_subsets(const double *v, size_t n, size_t k, size_t *subset, tal
     for (size_t i = 0; i < k; i++)
         subset[i] = i;
     for (;;) {
-        double sum = 0;
+        tp_two sum = {0, 0};
         for (size_t i = 0; i < k; i++)
-            sum += v[subset[i]];
+            sum = tp_two_add_d(sum, v[subset[i]]);
         count(t, sum);
         size_t i = k;
         while (i > 0 && subset[i - 1] == n - k + i - 1)
@@ -76,23 +83,24 @@ static void random_subsets(double *v, size_t n, size_t k, uint64_t n_draws, uint
 {
     tp_splitmix stream = {seed};
     for (uint64_t draw = 0; draw < n_draws; draw++) {
-        double sum = 0;
+        tp_two sum = {0, 0};
         for (size_t i = 0; i < k; i++) { /* the first k of a Fisher-Yates shuffle */
             size_t j = i + (size_t)tp_splitmix_below(&stream, n - i);
             double swap = v[i];
             v[i] = v[j];
             v[j] = swap;
-            sum += v[i];
+            sum = tp_two_add_d(sum, v[i]);
         }
         count(t, sum);
     }
 }
 
-static double centred(const double *x, size_t n, double *v, tp_two mean, int exponent)
+/* Copies n values, scaled; returns the sum of their magnitudes. */
+static double take(const double *x, size_t n, int exponent, double *v)
 {
     double magnitude = 0;
     for (size_t i = 0; i < n; i++) {
-        v[i] = tp_two_value(tp_two_add_d(tp_two_negate(mean), ldexp(x[i], -exponent)));
+        v[i] = ldexp(x[i], -exponent);
         magnitude += fabs(v[i]);
     }
     return magnitude;
@@ -122,14 +130,10 @@ tp_status tp_permutation_test(const double *x, size_t nx, const double *y, size_
         return tp_fail(err, TP_ERR_NOMEM, "no memory for %zu indices", nx);
     }
     int e = tp_scale_exponent_two(x, nx, y, ny);
-    tp_moments mx = tp_moments_of(x, nx, e), my = tp_moments_of(y, ny, e);
-    tp_two mean = tp_two_div_d(
-        tp_two_add(tp_two_mul_d(mx.mean, (double)nx), tp_two_mul_d(my.mean, (double)ny)),
-        (double)n);
-    double magnitude = centred(x, nx, v, mean, e) + centred(y, ny, v + nx, mean, e);
-    tally t = {.slack = 1e-12 * magnitude};
-    for (size_t i = 0; i < nx; i++)
-        t.observed += v[i];
+    tally t = {.slack = take(x, nx, e, v) * 0x1p-95};
+    t.slack += take(y, ny, e, v + nx) * 0x1p-95;
+    t.observed = tp_two_sum_of(v, nx);
+    t.center = tp_two_div_d(tp_two_mul_d(tp_two_sum_of(v, n), (double)nx), (double)n);
     if (is_exact)
         all_subsets(v, n, nx, subset, &t);
     else
@@ -143,32 +147,29 @@ tp_status tp_permutation_test(const double *x, size_t nx, const double *y, size_
 tp_status tp_signflip_test(const double *d, size_t n, uint64_t n_monte_carlo, uint64_t seed,
                            tp_permutation_result *ret, tp_error *err)
 {
+    double *v;
     TP_TRY(tp_check_finite("the differences", d, n, err));
     bool is_exact = n < 15; /* 2^14 = TP_SIGNFLIP_EXACT_MAX */
     if (n == 0 || (!is_exact && n_monte_carlo == 0)) {
         *ret = nothing(n ? "too many arrangements to enumerate" : "there are no differences");
         return TP_OK;
     }
-    int e = tp_scale_exponent(d, n);
-    tally t = {0};
-    double magnitude = 0;
-    for (size_t i = 0; i < n; i++) {
-        t.observed += ldexp(d[i], -e);
-        magnitude += fabs(ldexp(d[i], -e));
-    }
-    t.slack = 1e-12 * magnitude;
+    TP_TRY(tp_scratch(n, &v, err));
+    tally t = {.slack = take(d, n, tp_scale_exponent(d, n), v) * 0x1p-95};
+    t.observed = tp_two_sum_of(v, n);
     tp_splitmix stream = {seed};
     uint64_t n_draws = is_exact ? UINT64_C(1) << n : n_monte_carlo;
     for (uint64_t draw = 0; draw < n_draws; draw++) {
-        double sum = 0;
+        tp_two sum = {0, 0};
         uint64_t signs = draw;
         for (size_t i = 0; i < n; i++, signs >>= 1) {
             if (!is_exact && i % 64 == 0)
                 signs = tp_splitmix_next(&stream);
-            sum += signs & 1 ? -ldexp(d[i], -e) : ldexp(d[i], -e);
+            sum = tp_two_add_d(sum, signs & 1 ? -v[i] : v[i]);
         }
         count(&t, sum);
     }
+    free(v);
     *ret = result_of(&t, is_exact);
     return TP_OK;
 }

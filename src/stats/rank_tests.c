@@ -263,14 +263,24 @@ static double signed_ranks(const double *d, size_t n, tp_wilcoxon_result *r)
     return ties;
 }
 
-static tp_status wilcoxon_exact(const double *sorted, double level, tp_wilcoxon_result *r,
-                                tp_error *err)
+static tp_status wilcoxon_exact(tp_wilcoxon_result *r, tp_error *err)
 {
     table t;
-    size_t m = r->n_nonzero;
-    TP_TRY(wilcoxon_table(m, &t, err));
+    TP_TRY(wilcoxon_table(r->n_nonzero, &t, err));
     r->has_exact = true;
     r->exact = exact_p(&t, r->w_plus);
+    free(t.mass);
+    return TP_OK;
+}
+
+/* An interval asks which shifts the test accepts; a shift leaves no zeros, so all n
+ * differences are in it. */
+static tp_status wilcoxon_interval(const double *sorted, double level, tp_wilcoxon_result *r,
+                                   tp_error *err)
+{
+    table t;
+    size_t m = r->n;
+    TP_TRY(wilcoxon_table(m, &t, err));
     tp_rank_interval ci = {.why = NULL};
     ci.k = interval_rank(&t, level, &ci.coverage);
     ci.lo = tp_kth_walsh(sorted, m, ci.k);
@@ -280,62 +290,79 @@ static tp_status wilcoxon_exact(const double *sorted, double level, tp_wilcoxon_
     return TP_OK;
 }
 
-static tp_status wilcoxon_nonzero(double *d, double level, tp_wilcoxon_result *r, tp_error *err)
+static tp_status wilcoxon_nonzero(double *d, tp_wilcoxon_result *r, tp_error *err)
 {
-    size_t m = r->n_nonzero;
-    double n = (double)m, total = 0.5 * n * (n + 1);
-    qsort(d, m, sizeof *d, compare_magnitudes);
-    double ties = signed_ranks(d, m, r);
+    double n = (double)r->n_nonzero, total = 0.5 * n * (n + 1);
+    qsort(d, r->n_nonzero, sizeof *d, compare_magnitudes);
+    double ties = signed_ranks(d, r->n_nonzero, r);
     double sd = sqrt(n * (n + 1) * (2 * n + 1) / 24 - ties / 48);
-    tp_sort(d, m);
     r->rank_biserial = (r->w_plus - r->w_minus) / total;
-    r->pseudomedian = tp_median_walsh(d, m);
     normal_tests(r->w_plus - 0.5 * total, sd, &r->plain, &r->corrected);
-    size_t k = normal_rank(0.5 * total, sd, level, total);
-    r->pseudomedian_ci_approximate = (tp_interval){
-        .lo = tp_kth_walsh(d, m, k), .hi = tp_kth_walsh(d, m, (uint64_t)m * (m + 1) / 2 + 1 - k)};
     r->p = r->corrected.p;
     if (r->has_ties)
         r->why_exact = "there are ties";
-    else if (m > MAX_EXACT_SIGNED)
+    else if (r->n > MAX_EXACT_SIGNED)
         r->why_exact = "the sample is too large for the exact distribution";
     else
-        TP_TRY(wilcoxon_exact(d, level, r, err));
+        TP_TRY(wilcoxon_exact(r, err));
     if (r->has_exact)
         r->p = r->exact;
-    else
-        r->pseudomedian_ci = no_interval(r->why_exact);
     return TP_OK;
+}
+
+static tp_status wilcoxon_location(double *d, double level, tp_wilcoxon_result *r, tp_error *err)
+{
+    size_t m = r->n;
+    double n = (double)m, total = 0.5 * n * (n + 1), sd = sqrt(total * (2 * n + 1) / 12);
+    tp_sort(d, m);
+    r->pseudomedian = tp_median_walsh(d, m);
+    size_t k = normal_rank(0.5 * total, sd, level, total);
+    r->pseudomedian_ci_approximate = (tp_interval){
+        .lo = tp_kth_walsh(d, m, k), .hi = tp_kth_walsh(d, m, (uint64_t)m * (m + 1) / 2 + 1 - k)};
+    r->pseudomedian_ci = no_interval(r->why_exact);
+    return r->has_exact ? wilcoxon_interval(d, level, r, err) : TP_OK;
+}
+
+static tp_status wilcoxon(const double *d, size_t n, double level, double *work,
+                          tp_wilcoxon_result *r, tp_error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (d[i] < 0 || d[i] > 0)
+            work[r->n_nonzero++] = d[i];
+    if (r->n_nonzero)
+        TP_TRY(wilcoxon_nonzero(work, r, err));
+    else
+        r->why = r->why_exact = "every difference is 0";
+    memcpy(work, d, n * sizeof *d);
+    return wilcoxon_location(work, level, r, err);
 }
 
 tp_status tp_wilcoxon(const double *d, size_t n, double level, tp_wilcoxon_result *ret,
                       tp_error *err)
 {
-    static const char *const none = "every difference is 0";
+    static const char *const none = "there are no differences";
     tp_wilcoxon_result r = {.n = n,
                             .rank_biserial = NAN,
                             .plain = no_z(),
                             .corrected = no_z(),
                             .exact = tp_p_undefined(),
                             .p = tp_p_undefined(),
-                            .pseudomedian = NAN};
-    double *nonzero;
+                            .pseudomedian = NAN,
+                            .pseudomedian_ci = no_interval(none),
+                            .pseudomedian_ci_approximate = tp_interval_undefined(none),
+                            .why = none,
+                            .why_exact = none};
+    double *work;
     TP_TRY(tp_check_finite("the differences", d, n, err));
     if (n > UINT32_MAX)
         return tp_fail(err, TP_ERR_ARG, "%zu differences are too many", n);
-    TP_TRY(tp_scratch(n, &nonzero, err));
-    for (size_t i = 0; i < n; i++)
-        if (d[i] < 0 || d[i] > 0)
-            nonzero[r.n_nonzero++] = d[i];
     tp_status status = TP_OK;
-    if (r.n_nonzero) {
-        status = wilcoxon_nonzero(nonzero, level, &r, err);
-    } else {
-        r.why = r.why_exact = n ? none : "there are no differences";
-        r.pseudomedian_ci = no_interval(r.why);
-        r.pseudomedian_ci_approximate = tp_interval_undefined(r.why);
+    if (n) {
+        r.why = r.why_exact = NULL;
+        TP_TRY(tp_scratch(n, &work, err));
+        status = wilcoxon(d, n, level, work, &r, err);
+        free(work);
     }
-    free(nonzero);
     if (status == TP_OK)
         *ret = r;
     return status;

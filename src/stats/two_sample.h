@@ -67,7 +67,8 @@ typedef struct {
 TP_CHECKED tp_status tp_mann_whitney(const double *x, size_t nx, const double *y, size_t ny,
                                      double level, tp_mann_whitney_result *ret, tp_error *err);
 
-/* Wilcoxon's signed ranks on differences d: zeros dropped, midranks of |d|. */
+/* Wilcoxon's signed ranks on differences d: zeros dropped, midranks of |d|; the
+ * pseudomedian and its intervals keep the zeros. */
 typedef struct {
     size_t n, n_nonzero;
     double w_plus, w_minus;
@@ -100,7 +101,8 @@ tp_sign_result tp_sign_test_counts(size_t n_positive, size_t n_negative, size_t 
 /* Permutation tests: of the difference of means over all C(n1+n2, n1) assignments
  * (exact up to 20,000 of them) and of the sum of differences over all 2^n signs (exact
  * up to 16,384).  Beyond that Monte Carlo from a splitmix64 stream with
- * p = (hits + 1) / (n_perm + 1), which cannot be 0.  Ties within 1e-12 count as hits. */
+ * p = (hits + 1) / (n_perm + 1), which cannot be 0; with n_monte_carlo = 0 undefined.
+ * An arrangement that ties with the data counts: sums are compared exactly. */
 typedef struct {
     uint64_t n_perm, count_two; /* arrangements looked at, and those at least as extreme */
     bool is_exact;

@@ -3,6 +3,8 @@
  *     cli_tool get FILE a.b.0.c    print a member of a JSON file; fails when there is none
  *     cli_tool keys FILE a.b       print the keys of an object, one per line
  *     cli_tool lines FILE          every line is one JSON value; prints how many
+ *     cli_tool holds FILE a.b ALL  every member of a.b is in ALL with the same value; prints
+ *                                  those that are not
  *     cli_tool flip FILE BIT       flip one bit, counted from the start of the file
  *     cli_tool patch FILE AT TEXT  overwrite bytes at an offset */
 #include <stdio.h>
@@ -69,6 +71,52 @@ static int keys(const char *file, char *path)
     return 0;
 }
 
+/* Differences between a value and what should hold it, member by member. */
+static int differences(const tp_json *part, const tp_json *all, const char *name)
+{
+    int n = 0;
+    if (!all || part->type != all->type) {
+        printf("%s: %s\n", name, all ? "of another type" : "missing");
+        return 1;
+    }
+    if (part->type == TP_JSON_OBJECT || part->type == TP_JSON_ARRAY) {
+        const tp_json *other = all->child;
+        if (part->type == TP_JSON_ARRAY && part->n != all->n) {
+            printf("%s: %zu elements, not %zu\n", name, all->n, part->n);
+            return 1;
+        }
+        for (const tp_json *m = part->child; m; m = m->next) {
+            char below[512];
+            bool is_array = part->type == TP_JSON_ARRAY;
+            snprintf(below, sizeof below, "%s.%.*s", name, (int)m->key.len,
+                     is_array ? "" : m->key.data);
+            n += differences(m, is_array ? other : tp_json_get(all, m->key.data), below);
+            other = is_array ? other->next : other;
+        }
+        return n;
+    }
+    double wanted, got;
+    bool is_equal = tp_slice_eq(part->text, all->text);
+    if (!is_equal && part->type == TP_JSON_NUMBER)
+        is_equal = tp_json_f64(part, &wanted) && tp_json_f64(all, &got) && wanted == got;
+    if (is_equal)
+        return 0;
+    printf("%s: %.*s, not %.*s\n", name, (int)all->text.len, all->text.data, (int)part->text.len,
+           part->text.data);
+    return 1;
+}
+
+static int holds(const char *file, char *path, const char *other)
+{
+    tp_error err = {0};
+    const tp_json *part = walk(parse(file, tp_buf_str(&text), text.len), path);
+    tp_buf all = {0};
+    if (!part || tp_file_read(other, 0, &all, &err) != TP_OK)
+        return complain(&err);
+    const tp_json *root = parse(other, all.data, all.len);
+    return !root || differences(part, root, "") > 0;
+}
+
 static int lines(const char *file)
 {
     int n = 0;
@@ -108,6 +156,8 @@ int main(int argc, char **argv)
         return get(argv[2], path);
     if (strcmp(argv[1], "keys") == 0)
         return keys(argv[2], path);
+    if (strcmp(argv[1], "holds") == 0 && argc == 5)
+        return holds(argv[2], path, argv[4]);
     if (strcmp(argv[1], "lines") == 0)
         return lines(argv[2]);
     if (strcmp(argv[1], "flip") == 0 && tp_str_to_i64(path, &at) && at >= 0 &&

@@ -134,6 +134,33 @@ expect_out "pass@1       1.0000"
 run eval compare nemo.json val_data_step10.jsonl
 expect 0
 expect_out "paired by prompt over 2 prompts"
+# The validations of a run: ours, and what NeMo RL makes of TensorBoard files.
+mkdir dpo-run
+cat >dpo-run/metrics.jsonl <<'END_RUN'
+{"v":1,"step":0,"m":{"validation-default/accuracy":0.5,"validation-default/num_valid_samples":100,"validation-default/loss":0.6931}}
+{"v":1,"step":10,"m":{"validation-default/accuracy":0.7,"validation-default/num_valid_samples":100,"validation-default/loss":0.6}}
+{"v":1,"step":10,"m":{"validation-default/accuracy":0.8,"validation-default/num_valid_samples":100,"validation-default/loss":0.5}}
+{"v":1,"step":11,"m":{"trai
+END_RUN
+run eval summarize dpo-run --json
+expect 0
+is "points" "$("$TOOL" get out validations.0.points.1.accuracy)" 0.8
+is "no third point" "$("$TOOL" get out validations.0.points.2.accuracy 2>/dev/null)" ""
+# Wilson at 80 of 100, and Newcombe's difference with 50 of 100.
+case $("$TOOL" get out validations.0.points.1.ci) in
+'[0.711170'*',0.866633'*) ;;
+*) fail "Wilson's interval is $("$TOOL" get out validations.0.points.1.ci)" ;;
+esac
+run eval summarize dpo-run
+expect_out "validation default of DPO at 2 steps" "last - first: +0.3000"
+echo '{"validation/accuracy": {"10": 0.25, "20": 0.5}, "train/loss": {"1": 2}}' >metrics.json
+run eval summarize metrics.json
+expect 0
+expect_out "validation of GRPO at 2 steps" "last - first: +0.2500"
+echo '{"train/loss": {"1": 2}}' >metrics.json
+run eval summarize metrics.json
+expect 2 "has no validation accuracies"
+
 printf 'not json' >bad.jsonl
 run eval summarize bad.jsonl
 expect 2 "bad.jsonl:1:"

@@ -5,7 +5,7 @@ make_model
 run generate --max-new-tokens 8 --json model "the quick"
 expect 0
 greedy=$("$TOOL" get out ids)
-[ "$("$TOOL" keys out | tr '\n' ' ')" = "text prompt_ids ids logprobs stop prefill_s decode_s " ] ||
+[ "$("$TOOL" keys out | tr '\n' ' ')" = "index sample prompt text finish_reason stop_string prompt_ids ids logprobs sampled_logprobs " ] ||
     fail "the members of generate --json changed"
 run generate --max-new-tokens 8 --json --threads 1 model "the quick"
 is "greedy ids with one thread" "$("$TOOL" get out ids)" "$greedy"
@@ -19,6 +19,66 @@ run generate --max-new-tokens 16 --temperature 1 --seed 7 model "the quick"
 cmp -s first out || fail "the same seed gave another text"
 run generate --max-new-tokens 16 --temperature 1 --seed 8 model "the quick"
 cmp -s first out && fail "another seed gave the same text"
+
+# Many prompts, several samples: the same text as alone, in the order of the prompts.
+run generate --max-new-tokens 12 --temperature 1 --seed 7 --json model "the quick" "lazy dog" "a"
+expect 0
+is "answers to three prompts" "$(wc -l <out)" 3
+sed -n 2p out >second
+printf '"the quick"\n{"prompt": "lazy dog"}\n\n{"question": "a", "answer": "b"}\n' >prompts.jsonl
+run generate --max-new-tokens 12 --temperature 1 --seed 7 --json --prompts prompts.jsonl --batch 1 --threads 1 model
+expect 0
+sed -n 2p out >again
+cmp -s second again || fail "another batch, number of threads or source gave another text"
+run generate --max-new-tokens 12 --temperature 1 -n 3 --json --kv-memory 24K --kv-dtype float32 --prompts prompts.jsonl model
+expect 0
+is "answers of three samples each" "$(wc -l <out)" 9
+is "order of the answers" "$("$TOOL" get out index 2>/dev/null; sed 's/,"prompt".*//' out | tr -d '{}"a-z:' | tr '\n' ' ')" \
+    "0,0 0,1 0,2 1,0 1,1 1,2 2,0 2,1 2,2 "
+"$TEMPER" generate --max-new-tokens 4 --json --prompts - model <prompts.jsonl >out 2>err || fail "no prompts from standard input"
+is "answers to prompts from standard input" "$(wc -l <out)" 3
+run generate --max-new-tokens 4 model "the quick" "a"
+expect 0
+expect_out "==> prompt 1 of 2 <==" "==> prompt 2 of 2 <=="
+run generate --max-new-tokens 4 -n 2 --json model "the quick"
+expect 0 "at temperature 0 all samples of a prompt are alike"
+printf '{"messages": [{"role": "user", "content": "hi"}]}\n' >chat.jsonl
+run generate --max-new-tokens 4 --json --prompts chat.jsonl model
+expect 0
+expect_out "<|im_start|>user" "<|im_start|>assistant"
+
+# Stop strings end a text and are not part of it.
+run generate --max-new-tokens 40 --temperature 1 --json model "the quick"
+text=$("$TOOL" get out text)
+stop=$(printf '%s' "$text" | LC_ALL=C tr -cd 'a-zA-Z' | cut -c3)
+run generate --max-new-tokens 40 --temperature 1 --stop nothing --stop "$stop" --json model "the quick"
+expect 0
+is "finish reason at a stop string" "$("$TOOL" get out finish_reason)" stop
+is "the stop string" "$("$TOOL" get out stop_string)" "$stop"
+case $("$TOOL" get out text) in *"$stop"*) fail "the stop string is part of the text" ;; esac
+
+# What is wrong with prompts is said with their place.
+printf '"fine"\n{"word": "hm"}\n' >bad.jsonl
+run generate --prompts bad.jsonl model
+expect 2 "bad.jsonl:2: expected a string, or an object with messages"
+run generate --prompts bad.jsonl --prompt-key word model
+expect 2 "bad.jsonl:1: 'word' is neither"
+printf '"fine"\n{"prompt": \n' >bad.jsonl
+run generate --prompts bad.jsonl model
+expect 2 "bad.jsonl:2:"
+: >empty.jsonl
+run generate --prompts empty.jsonl model
+expect 2 "empty.jsonl holds no prompts"
+run generate --max-length 6 model a "the quick brown fox jumps over the lazy dog"
+expect 2 "prompt 2: the prompt has"
+run generate --kv-memory much model a
+expect 2 "--kv-memory is a size"
+run generate --kv-memory 1K model a
+expect 2 "does not hold one block"
+run generate --stop "" model a
+expect 2 "--stop takes a text that is not empty"
+run generate --max-new-tokens 100 --kv-memory 12K --kv-dtype float32 model "the quick brown fox jumps over the lazy dog the quick brown fox"
+expect 0 "were cut short" "raise --kv-memory"
 
 echo "the quick" | "$TEMPER" generate --max-new-tokens 4 model >out 2>err || fail "no text from standard input"
 run generate model ""

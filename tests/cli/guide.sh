@@ -14,6 +14,7 @@ for page in "$SOURCE"/docs/guide/*.md; do
     [ -s "$name.sh" ] || continue
     mkdir "$name"
     ln -s "$SOURCE/recipes" "$name/recipes"
+    ln -s "$SOURCE/tests/data/trace_reports" "$name/traces"
     cp tiny.json "$name/tiny.json"
     (cd "$name" && sh -eu "../$name.sh") >out 2>err || fail "an example of docs/guide/$name.md does not work"
 done

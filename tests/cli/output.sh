@@ -65,6 +65,11 @@ for stage in graph fuse-swiglu plan; do
     [ -s runs/traced/dump/train.$stage.txt ] || fail "engine.dump wrote no train.$stage.txt"
 done
 
+# What the run used, with averages and maxima.
+is "batch size of the run" "$("$TOOL" get runs/traced/run.json custom_metrics.train/batch_size.mean)" 16
+is "largest learning rate" "$("$TOOL" get runs/traced/run.json custom_metrics.train/lr.max)" 0.01
+is "parameters" "$("$TOOL" get runs/traced/run.json custom_metrics.model/parameters.last)" 26912
+
 # Numbers that are not finite end the run with a status of their own.
 run train tiny.yaml run.name=nan policy.optimizer.kwargs.lr=1000 policy.init_std=10 policy.max_grad_norm=null \
     policy.scheduler=null sft.max_num_steps=200 policy.precision=float32 checkpointing.enabled=false

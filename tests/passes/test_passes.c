@@ -3,7 +3,7 @@
  * A file tests/passes/<name>.ir holds cases:
  *
  *     # why this case is here
- *     pass NAME [recompute=MODE] [dtype=bf16]
+ *     pass NAME [recompute=MODE] [dtype=bf16] [pack]
  *     in:
  *       <graph>
  *     out:
@@ -96,7 +96,8 @@ static void read_options(const test_case *c, const char **ret_pass, tp_pass_opti
             (tp_str_starts(word, "recompute=") &&
              tp_recompute_parse(word + 10, &ret->recompute, &ret->recompute_every, NULL) ==
                  TP_OK) ||
-            (tp_str_starts(word, "dtype=") && tp_dtype_parse(word + 6, &ret->compute_dtype));
+            (tp_str_starts(word, "dtype=") && tp_dtype_parse(word + 6, &ret->compute_dtype)) ||
+            (strcmp(word, "pack") == 0 && (ret->pack_weights = true));
         if (!is_known)
             fail_msg("%s:%d: '%s' is no option", c->path, c->line, word);
     }

@@ -8,6 +8,7 @@
 #include "base/platform.h"
 #include "engine/data/grow.h"
 #include "engine/tensor/memory.h"
+#include "trace/trace.h"
 
 enum { MAX_WORKERS = 1024, MAX_PREFETCH = 1024 };
 
@@ -18,6 +19,7 @@ typedef struct {
     uint32_t n_items;
     uint64_t n_truncated; /* of the step, told with its first micro-batch */
     bool ready;
+    uint64_t flow; /* in a trace, from who filled it to who takes it; 0: none */
     tp_status status;
     tp_error error;
 } slot;
@@ -88,8 +90,14 @@ static slot *claim(tp_loader *l)
     return s;
 }
 
+static const tp_trace_site handed_over = {.name = "micro-batch"};
+
 static void fill(const tp_loader *l, slot *s)
 {
+    TP_ZONE("fill micro-batch");
+    s->flow = tp_trace_enabled() ? tp_trace_flow_new() : 0;
+    if (s->flow)
+        tp_trace_flow_begin(&handed_over, s->flow);
     if (s->status == TP_OK)
         s->status =
             tp_pack_fill(&l->options.pack, &l->set, s->items, s->n_items, &s->mb, &s->error);
@@ -98,6 +106,7 @@ static void fill(const tp_loader *l, slot *s)
 static void *work(void *user)
 {
     tp_loader *l = user;
+    tp_trace_thread_name("data worker");
     pthread_mutex_lock(&l->lock);
     for (;;) {
         while (!l->stopping && !may_claim(l))
@@ -267,6 +276,7 @@ static void count(tp_loader_stats *stats, const slot *s)
 
 tp_status tp_loader_next(tp_loader *l, const tp_microbatch **ret, tp_error *err)
 {
+    TP_ZONE("next micro-batch");
     tp_status status = TP_OK;
     double begin = tp_clock_s();
     pthread_mutex_lock(&l->lock);
@@ -282,6 +292,8 @@ tp_status tp_loader_next(tp_loader *l, const tp_microbatch **ret, tp_error *err)
     } else {
         l->taken++;
         count(&l->stats, s);
+        if (s->flow)
+            tp_trace_flow_end(&handed_over, s->flow);
         *ret = &s->mb;
     }
     l->stats.last_waited_s = tp_clock_s() - begin;

@@ -128,7 +128,9 @@ static void add_word_ids(encoding *e, const char *word, size_t n)
     }
     size_t first = e->ids->len;
     tp_bpe_encode(&e->tok->bpe, &scratch->bpe, word, n, e->ids, NULL, 0);
-    remember(scratch, slot, hash, word, n, e->ids->data + first, e->ids->len - first);
+    size_t n_ids = e->ids->len - first;
+    if (n_ids) /* else there may be no array yet */
+        remember(scratch, slot, hash, word, n, e->ids->data + first, n_ids);
 }
 
 /* Turn offsets within a word into offsets within the whole text. */

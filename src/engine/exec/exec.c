@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "trace/trace.h"
+#include "engine/exec/launch_trace.h"
 
 enum { ARENA_BYTES = 512 << 20 }; /* address space for tables */
 
@@ -28,7 +28,8 @@ struct tp_exec {
     uint32_t *node_of; /* launch -> node */
     bool *is_off;      /* launches without rows */
     uint32_t *fresh;   /* launches whose accumulator is a persistent buffer as the step left it */
-    const char **trace_args;
+    tp_launch_trace trace;
+    const char *arena_base; /* of the activations, once bound */
     size_t n, n_fresh;
     size_t workspace_bytes;
     input *inputs;
@@ -104,12 +105,6 @@ static tp_status make_launch(tp_exec *e, uint32_t node, tp_error *err)
                                      .block = n->block,
                                      .flops = cost.flops,
                                      .bytes = cost.bytes};
-    e->trace_args[e->n] = tp_arena_printf(
-        &e->arena,
-        "{\"op\":\"%s\",\"kernel\":\"%s\",\"rows\":%lld,\"columns\":%lld,\"flops\":%.0f,"
-        "\"bytes\":%.0f}",
-        tp_ops[n->op].name, l->kernel->name, (long long)l->out[0].dim[0],
-        (long long)l->out[0].dim[1], cost.flops, cost.bytes);
     e->node_of[e->n++] = node;
     return TP_OK;
 }
@@ -146,7 +141,6 @@ tp_status tp_exec_create(const tp_graph *g, const tp_exec_options *options, tp_e
     e->node_of = tp_arena_array(&e->arena, uint32_t, g->n_nodes);
     e->fresh = tp_arena_array(&e->arena, uint32_t, g->n_nodes);
     e->is_off = tp_arena_array(&e->arena, bool, g->n_nodes);
-    e->trace_args = tp_arena_array(&e->arena, const char *, g->n_nodes);
     e->inputs = tp_arena_array(&e->arena, input, g->n_nodes);
     e->outputs = tp_arena_array(&e->arena, tp_operand, g->n_outputs + 1);
     for (uint32_t i = 1; i < g->n_nodes && status == TP_OK; i++) {
@@ -160,6 +154,8 @@ tp_status tp_exec_create(const tp_graph *g, const tp_exec_options *options, tp_e
         tp_exec_free(e);
         return status;
     }
+    tp_launch_trace_init(&e->trace, &e->arena, g, &e->memory, e->launches, e->info, e->node_of,
+                         e->n);
     *ret = e;
     return TP_OK;
 }
@@ -242,6 +238,7 @@ tp_status tp_exec_bind(tp_exec *e, const tp_states *states, const tp_exec_pool *
 {
     TP_ASSERT(pool->arena_bytes >= e->memory.arena_bytes &&
               pool->workspace_bytes >= e->workspace_bytes);
+    e->arena_base = pool->arena;
     for (int i = 0; i < e->n_inputs; i++)
         e->inputs[i].n_uses = 0;
     for (size_t i = 0; i < e->n; i++) {
@@ -365,10 +362,31 @@ static void launch(const tp_exec *e, const tp_launch *l)
         e->host(e->host_user, l->in[0].data, l->out[0].data, l->in[0].dim[0]);
 }
 
+static void run_traced(tp_exec *e)
+{
+    uint64_t start = tp_clock_ns();
+    for (size_t i = 0; i < e->n; i++) {
+        if (e->is_off[i]) {
+            tp_launch_trace_skip(&e->trace, i, e->arena_base);
+            continue;
+        }
+        tp_zone zone = tp_launch_trace_begin(&e->trace, i, e->arena_base);
+        launch(e, &e->launches[i]);
+        tp_launch_trace_end(&e->trace, i, e->arena_base, &zone);
+        uint64_t end = tp_clock_ns();
+        e->info[i].ns += end - start;
+        e->info[i].count++;
+        start = end;
+    }
+}
+
 void tp_exec_run(tp_exec *e, bool accumulate)
 {
     set_accumulate(e, accumulate);
-    bool tracing = tp_trace_enabled();
+    if (tp_trace_enabled()) {
+        run_traced(e);
+        return;
+    }
     uint64_t start = tp_clock_ns();
     for (size_t i = 0; i < e->n; i++) {
         if (e->is_off[i])
@@ -377,8 +395,6 @@ void tp_exec_run(tp_exec *e, bool accumulate)
         uint64_t end = tp_clock_ns();
         e->info[i].ns += end - start;
         e->info[i].count++;
-        if (tracing)
-            tp_trace_complete("exec.launch", e->info[i].label, start, end, e->trace_args[i]);
         start = end;
     }
 }

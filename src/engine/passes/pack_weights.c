@@ -56,6 +56,17 @@ static bool is_candidate(const tp_graph *g, const tp_node *n)
     return (n->op == TP_OP_linear || is_gelu) && is_weight(g, n->in[1]);
 }
 
+static void drop_unread_shadows(tp_graph *g)
+{
+    tp_graph_count_uses(g);
+    for (uint32_t i = 1; i < g->n_nodes; i++) {
+        const tp_value *v = &g->values[g->nodes[i].out[0]];
+        g->nodes[i].is_dead =
+            g->nodes[i].op == TP_OP_state && v->kind == TP_MEM_SHADOW && v->n_uses == 0;
+    }
+    tp_graph_compact(g);
+}
+
 static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed, tp_error *err)
 {
     (void)err;
@@ -78,6 +89,8 @@ static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed,
         g->nodes[i] = n;
         *changed = true;
     }
+    if (*changed)
+        drop_unread_shadows(g);
     return TP_OK;
 }
 

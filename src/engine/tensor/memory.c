@@ -7,6 +7,7 @@
 
 #include "base/platform.h"
 #include "base/strings.h"
+#include "trace/trace.h"
 
 enum { HUGE_PAGE = 2 << 20, HEADER = 64 };
 
@@ -38,6 +39,32 @@ int tp_mem_kind_parse(const char *name, tp_mem_kind *ret)
         }
     return 0;
 }
+
+/* ---- in a trace ---- */
+
+/* The arena of the activations is reserved memory; what lives in it is recorded by exec/. */
+static int64_t alive(const tp_mem_stats *s)
+{
+    return (int64_t)(s->total_current - s->current[TP_MEM_ACTIVATIONS]);
+}
+
+void tp_mem_trace_totals(void)
+{
+    tp_mem_stats now = tp_mem_get_stats();
+    tp_trace_memory_totals(alive(&now), (int64_t)now.total_current);
+}
+
+static void trace_change(tp_mem_kind kind, const void *p, int64_t bytes)
+{
+    tp_mem_stats now = tp_mem_get_stats();
+    const tp_trace_site *site =
+        tp_trace_site_make(tp_mem_kind_name(kind), tp_mem_kind_name(kind), NULL);
+    tp_trace_memory_reserved((int64_t)now.total_current);
+    if (kind != TP_MEM_ACTIVATIONS)
+        tp_trace_memory(site, p, bytes);
+}
+
+/* ---- accounts ---- */
 
 static bool charge(tp_mem_kind kind, size_t bytes)
 {
@@ -106,6 +133,8 @@ tp_status tp_mem_alloc(tp_mem_kind kind, size_t bytes, void **ret, tp_error *err
         madvise((void *)user, bytes, MADV_HUGEPAGE);
     *((header *)user - 1) = (header){.mapping = m, .mapped = mapped, .bytes = bytes, .kind = kind};
     *ret = (void *)user;
+    if (tp_trace_enabled())
+        trace_change(kind, *ret, (int64_t)bytes);
     return TP_OK;
 }
 
@@ -115,6 +144,8 @@ void tp_mem_free(void *p)
         return;
     header h = *((header *)p - 1);
     refund(h.kind, h.bytes);
+    if (tp_trace_enabled())
+        trace_change(h.kind, p, -(int64_t)h.bytes);
     munmap(h.mapping, h.mapped);
 }
 

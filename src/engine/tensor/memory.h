@@ -40,4 +40,7 @@ typedef struct {
 tp_mem_stats tp_mem_get_stats(void);
 void tp_mem_reset_peak(void);
 
+/* A recording that begins now goes on from what is in use. */
+void tp_mem_trace_totals(void);
+
 #endif

@@ -17,7 +17,8 @@ void tp_states_release(tp_states *states)
     if (!states)
         return;
     for (size_t i = 0; i < states->n; i++)
-        tp_mem_free(states->items[i].data);
+        if (!states->items[i].is_inside)
+            tp_mem_free(states->items[i].data);
     tp_arena_release(&states->arena);
     *states = (tp_states){0};
 }
@@ -92,8 +93,40 @@ tp_status tp_states_declare(tp_states *states, const char *name, tp_dtype dtype,
     return TP_OK;
 }
 
+/* Shadows share one block.  They are streamed once per step of generation, and a tensor
+ * smaller than a huge page would lie in small ones: those read at half the speed. */
+static tp_status alloc_shadows(tp_states *states, tp_error *err)
+{
+    const size_t line = 64;
+    size_t total = 0, at = 0;
+    const char *first = NULL;
+    for (size_t i = 0; i < states->n; i++) {
+        const tp_state *s = &states->items[i];
+        if (s->data || s->kind != TP_MEM_SHADOW)
+            continue;
+        first = first ? first : s->name;
+        total += (s->bytes + line - 1) / line * line;
+    }
+    if (!first)
+        return TP_OK;
+    void *block;
+    tp_status status = tp_mem_alloc(TP_MEM_SHADOW, total, &block, err);
+    if (status != TP_OK)
+        return tp_error_prefix(err, status, "tensor '%s' and other shadows: ", first);
+    for (size_t i = 0; i < states->n; i++) {
+        tp_state *s = &states->items[i];
+        if (s->data || s->kind != TP_MEM_SHADOW)
+            continue;
+        s->data = (char *)block + at;
+        s->is_inside = at > 0;
+        at += (s->bytes + line - 1) / line * line;
+    }
+    return TP_OK;
+}
+
 tp_status tp_states_alloc(tp_states *states, tp_error *err)
 {
+    TP_TRY(alloc_shadows(states, err));
     for (size_t i = 0; i < states->n; i++) {
         tp_state *s = &states->items[i];
         if (s->data)

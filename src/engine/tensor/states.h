@@ -7,6 +7,8 @@
 #ifndef TP_ENGINE_TENSOR_STATES_H
 #define TP_ENGINE_TENSOR_STATES_H
 
+#include <stdbool.h>
+
 #include "base/arena.h"
 #include "base/error.h"
 #include "engine/tensor/dtype.h"
@@ -19,7 +21,8 @@ typedef struct {
     uint8_t rank;
     int64_t dim[2]; /* dim[1] = 1 when rank is 1 */
     size_t bytes;
-    void *data; /* row-major; NULL until tp_states_alloc() */
+    void *data;     /* row-major; NULL until tp_states_alloc() */
+    bool is_inside; /* another one's allocation holds it */
 } tp_state;
 
 typedef struct {

@@ -285,10 +285,10 @@ static tp_status generate(trainer *t, const grpo_draw *d, asked *asked_list,
     return TP_OK;
 }
 
-tp_status tp_grpo_generate(trainer *t, const grpo_draw *draw, grpo_rollout *to, grpo_counts *counts,
-                           tp_error *err)
+static tp_status generate_all(trainer *t, const grpo_draw *draw, grpo_rollout *to,
+                              grpo_counts *counts, tp_error *err)
 {
-    TP_ZONE("train", "generation");
+    TP_ZONE("generation");
     grpo *g = t->own;
     asked *asked_list = calloc(draw->n_prompts + 1, sizeof *asked_list);
     uint32_t *asked_of_group = calloc(draw->n_prompts + 1, sizeof *asked_of_group);
@@ -304,6 +304,15 @@ tp_status tp_grpo_generate(trainer *t, const grpo_draw *draw, grpo_rollout *to, 
     }
     free(asked_list);
     free(asked_of_group);
+    return status;
+}
+
+tp_status tp_grpo_generate(trainer *t, const grpo_draw *draw, grpo_rollout *to,
+                           grpo_counts *counts, tp_error *err)
+{
+    tp_profile_worker(t, TP_WORKER_GENERATION);
+    tp_status status = generate_all(t, draw, to, counts, err);
+    tp_profile_worker(t, TP_WORKER_POLICY);
     return status;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/strings.h"
 #include "engine/rl/loss_policy.h"
+#include "engine/train/profile.h"
 #include "engine/train/schedule.h"
 
 /* The offset of a member, which must have the type that the row stores. */
@@ -246,22 +247,6 @@ static bool read_colons(const char *text, int64_t *v, int n)
     return true;
 }
 
-static tp_status read_profile(const tp_config *config, tp_train_options *o, tp_error *err)
-{
-    int64_t v[2] = {0, 0};
-    o->profile_start = o->profile_stop = 0;
-    if (!o->profile_steps_text)
-        return TP_OK;
-    if (!read_colons(o->profile_steps_text, v, 2) || v[0] < 1 || v[1] <= v[0])
-        return tp_config_fail(config, "profile.steps", err,
-                              "\"%.60s\" is no range of steps; write start:stop, from 1 and "
-                              "without stop, as in 3:5 for steps 3 and 4",
-                              o->profile_steps_text);
-    o->profile_start = v[0];
-    o->profile_stop = v[1];
-    return TP_OK;
-}
-
 static tp_status read_save_by(const tp_config *config, tp_train_options *o, tp_error *err)
 {
     int64_t v[4];
@@ -442,7 +427,7 @@ tp_status tp_train_options_bind(tp_config *config, tp_train_options *ret, tp_err
     TP_TRY(tp_config_bind(config, table, n, &o, err));
     choose_loop(&o);
     TP_TRY(read_recompute(config, &o, err));
-    TP_TRY(read_profile(config, &o, err));
+    TP_TRY(tp_profile_bind(config, &o, err));
     TP_TRY(read_save_by(config, &o, err));
     TP_TRY(check_model(config, &o, err));
     TP_TRY(check_batches(config, &o, err));

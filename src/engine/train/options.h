@@ -175,6 +175,8 @@ typedef struct {
 
     int64_t log_samples; /* -1: all */
     const char *profile_steps_text;
+    const char *profile_workers;         /* patterns; NULL: all */
+    const char *profile_origin;          /* what set the range, for messages */
     int64_t profile_start, profile_stop; /* from 1, stop excluded; both 0: none */
 } tp_train_options;
 

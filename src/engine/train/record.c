@@ -106,7 +106,9 @@ tp_train_event tp_trainer_event(trainer *t, tp_event_kind kind)
                         .last_checkpoint_step = t->last_checkpoint_step,
                         .checkpoint_bytes = t->checkpoint_bytes,
                         .skipped = t->state.skipped,
-                        .session = t->session};
+                        .session = t->session,
+                        .custom = &t->custom,
+                        .profile = t->profile.is_done ? &t->profile : NULL};
     e.epoch = t->steps_per_epoch ? (double)t->state.step / (double)t->steps_per_epoch : NAN;
     tp_phases_wall(&t->phases);
     for (int i = 0; i < TP_TIME_COUNT; i++)
@@ -147,6 +149,11 @@ static void write_step_metrics(trainer *t, const step_result *r, const tp_train_
     if (t->hooks->machine) /* otherwise it is not a number but unknown */
         tp_run_metric(run, "train/train_fp_utilization", e->mfu);
     tp_run_metric(run, "memory/peak_bytes", (double)e->memory_peak_bytes);
+    tp_run_metric(run, "memory/allocated_bytes", (double)e->memory_bytes);
+    tp_run_metric(run, "memory/resident_bytes", t->custom.stats[TP_CUSTOM_RESIDENT].last);
+    if (t->custom.stats[TP_CUSTOM_PROCESSOR].n) /* there is a step before */
+        tp_run_metric(run, "system/processor_utilization",
+                      t->custom.stats[TP_CUSTOM_PROCESSOR].last);
     if (t->a->record)
         t->a->record(t, r);
     tp_run_record_end(run);
@@ -172,8 +179,20 @@ static void copy_shown(const trainer *t, tp_train_event *e)
     e->best_reward = s->best_reward;
 }
 
+static void note_custom_metrics(trainer *t, const step_result *r)
+{
+    tp_custom_metrics *c = &t->custom;
+    tp_custom_note_process(c, tp_session_get_options(t->session)->threads);
+    tp_custom_note(c, TP_CUSTOM_ALLOCATED, (double)tp_mem_get_stats().total_current);
+    tp_custom_note(c, TP_CUSTOM_BATCH, (double)r->sequences);
+    tp_custom_note(c, TP_CUSTOM_TOKENS, (double)r->used);
+    tp_custom_note(c, TP_CUSTOM_LR, r->lr);
+    tp_custom_note(c, TP_CUSTOM_PARAMETERS, (double)tp_model_param_count(t->model));
+}
+
 void tp_trainer_record_step(trainer *t, const step_result *r)
 {
+    note_custom_metrics(t, r);
     t->recent_step_s[t->n_recent++ % RECENT_STEPS] = r->seconds;
     t->used_tokens += r->used;
     t->padded_tokens += r->padded;
@@ -335,6 +354,8 @@ tp_status tp_trainer_write_run_json(trainer *t, const char *state, tp_error *err
     put_time(t, &w);
     put_throughput(t, &w);
     put_result(t, &w);
+    tp_json_w_key(&w, "custom_metrics");
+    tp_custom_write(&t->custom, &w);
     tp_json_w_end(&w, '}');
     tp_buf_addc(&out, '\n');
     tp_status status = tp_run_write(t->run, "run.json", &out, err);

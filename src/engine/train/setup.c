@@ -465,8 +465,8 @@ void tp_trainer_close(trainer *t)
     tp_loader_close(t->loader);
     t->a->close(t);
     tp_tokenizer_free(t->tokenizer);
+    tp_trace_release(); /* its sites are the session's */
     tp_session_free(t->session);
     tp_model_free(t->model);
     tp_run_close(t->run);
-    tp_trace_release();
 }

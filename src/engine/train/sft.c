@@ -191,7 +191,7 @@ static tp_status next_micro_batch(trainer *t, const tp_microbatch **ret, tp_erro
 
 static void run_micro_batch(trainer *t, const tp_microbatch *mb, step_result *r)
 {
-    TP_ZONE("train", "forward_backward");
+    TP_ZONE("forward_backward");
     tp_micro_batch batch = tp_trainer_view(mb);
     double loss;
     tp_trainer_stopwatch w = tp_trainer_begin_graph(t);

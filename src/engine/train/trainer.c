@@ -98,7 +98,7 @@ tp_status tp_trainer_update(trainer *t, step_result *r, const tp_micro_batch *la
 /* TP_ERR_INTERRUPTED leaves weights and state as after the step before. */
 static tp_status run_step(trainer *t, step_result *r, tp_error *err)
 {
-    TP_ZONE("train", "step");
+    TP_ZONE("step");
     double start = tp_clock_s();
     tp_status status = t->a->step(t, r, err);
     r->seconds = tp_clock_s() - start;
@@ -113,7 +113,7 @@ static tp_status run_step(trainer *t, step_result *r, tp_error *err)
 
 static tp_status validate(trainer *t, tp_error *err)
 {
-    TP_ZONE("train", "validation");
+    TP_ZONE("validation");
     tp_time_phase before = tp_phases_enter(&t->phases, TP_TIME_VALIDATION);
     tp_status status = t->a->validate(t, err);
     tp_phases_enter(&t->phases, before);
@@ -133,7 +133,7 @@ static double ranking_metric(const trainer *t)
 
 static tp_status save(trainer *t, tp_error *err)
 {
-    TP_ZONE("train", "checkpointing");
+    TP_ZONE("checkpointing");
     if (!t->o->checkpointing.enabled || t->last_checkpoint_step == t->state.step)
         return TP_OK;
     tp_time_phase before = tp_phases_enter(&t->phases, TP_TIME_CHECKPOINT);
@@ -182,45 +182,22 @@ static tp_status after_step(trainer *t, tp_error *err)
     return TP_OK;
 }
 
-/* Record the steps asked for by profile.steps (from 1, stop excluded). */
-static tp_status switch_trace(trainer *t, tp_error *err)
-{
-    int64_t next = t->state.step + 1;
-    if (t->o->profile_stop == 0)
-        return TP_OK;
-    if (!t->tracing && !t->traced && next >= t->o->profile_start && next < t->o->profile_stop) {
-        TP_TRY(tp_trace_start(1 << 18, err));
-        tp_trace_thread_name("trainer");
-        t->tracing = true;
-    } else if (t->tracing && next >= t->o->profile_stop) {
-        char dir[4096], path[4200];
-        tp_trace_stop();
-        t->tracing = false;
-        t->traced = true;
-        TP_TRY(tp_dir_make(tp_run_path(t->run, "trace", dir), err));
-        snprintf(path, sizeof path, "%s/steps-%lld-%lld.json", dir, (long long)t->o->profile_start,
-                 (long long)t->o->profile_stop - 1);
-        TP_TRY(tp_trace_write_chrome(path, "temper train", err));
-        tp_trainer_notice(t, "trace of steps %lld to %lld: %s", (long long)t->o->profile_start,
-                          (long long)t->o->profile_stop - 1, path);
-    }
-    return TP_OK;
-}
-
 static tp_status loop(trainer *t, tp_error *err)
 {
     if (t->o->loop.val_at_start && t->state.step == 0)
         TP_TRY(validate(t, err));
     while (t->state.step < t->max_steps && !t->reached_goal) {
         step_result r = {0};
-        TP_TRY(switch_trace(t, err));
+        TP_TRY(tp_profile_begin_step(t, err));
         TP_TRY(run_step(t, &r, err));
         tp_phases_enter(&t->phases, TP_TIME_LOGGING);
         t->last_loss = r.loss;
+        t->last_step_s = r.seconds;
         tp_trainer_record_step(t, &r);
         TP_TRY(after_step(t, err));
+        TP_TRY(tp_profile_end_step(t, &r, err));
     }
-    return switch_trace(t, err);
+    return TP_OK;
 }
 
 static void finish(trainer *t, tp_status status, tp_error *err)
@@ -233,6 +210,7 @@ static void finish(trainer *t, tp_status status, tp_error *err)
                            : "failed";
     tp_error ignored;
     tp_phases_enter(&t->phases, TP_TIME_LOGGING);
+    tp_profile_close(t);
     if (tp_trainer_write_run_json(t, word, &ignored) != TP_OK)
         tp_trainer_notice(t, "run.json could not be written: %s", ignored.message);
     tp_phases_enter(&t->phases, TP_TIME_UNACCOUNTED);
@@ -248,6 +226,8 @@ static tp_status train(trainer *t, tp_error *err)
     t->started_wall = tp_wall_s();
     TP_TRY(tp_trainer_open(t, err));
     TP_TRY(tp_trainer_write_run_json(t, "running", err));
+    /* One that generates is two workers. */
+    tp_profile_open(t, t->o->algorithm == TP_ALGORITHM_GRPO ? TP_WORKERS : 1);
     tp_train_event event = tp_trainer_event(t, TP_EVENT_START);
     tp_trainer_send(t, &event);
     tp_phases_enter(&t->phases, TP_TIME_UNACCOUNTED);

@@ -9,8 +9,10 @@
 
 #include "base/config.h"
 #include "engine/exec/machine.h"
+#include "engine/train/custom_metrics.h"
 #include "engine/train/options.h"
 #include "engine/train/phases.h"
+#include "engine/train/profile.h"
 #include "engine/train/session.h"
 
 typedef enum {
@@ -51,7 +53,9 @@ typedef struct {
     int64_t last_checkpoint_step; /* -1: none */
     size_t checkpoint_bytes;
     int64_t skipped;
-    const tp_session *session; /* for tables; NULL before the plan */
+    const tp_session *session;        /* for tables; NULL before the plan */
+    const tp_custom_metrics *custom;  /* of all steps of this attempt */
+    const tp_profile *profile;        /* of steps that were recorded; NULL: none yet */
 } tp_train_event;
 
 typedef struct {

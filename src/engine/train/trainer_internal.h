@@ -5,7 +5,8 @@
  *     record.c   metrics.jsonl, run.json, events
  *     sft.c      one file per algorithm: its data, its step, its validation
  *     dpo.c, dpo_data.c, dpo_reference.c
- *     grpo.c, grpo_rollout.c, grpo_update.c, grpo_record.c */
+ *     grpo.c, grpo_rollout.c, grpo_update.c, grpo_record.c
+ *     profile.c  the trace of chosen steps */
 #ifndef TP_ENGINE_TRAIN_TRAINER_INTERNAL_H
 #define TP_ENGINE_TRAIN_TRAINER_INTERNAL_H
 
@@ -13,6 +14,8 @@
 #include "engine/data/tokenizer.h"
 #include "engine/generate/engine.h"
 #include "engine/train/checkpoint.h"
+#include "engine/train/custom_metrics.h"
+#include "engine/train/profile.h"
 #include "engine/train/run.h"
 #include "engine/train/schedule.h"
 #include "engine/train/trainer.h"
@@ -91,7 +94,9 @@ struct trainer {
     double step_phase_s; /* seconds in steps proper (data to optimizer) */
     size_t planned_peak;
     tp_train_event shown; /* what the algorithm adds to the events of a step */
-    bool tracing, traced;
+    double last_step_s;
+    tp_profile profile;
+    tp_custom_metrics custom;
 };
 
 /* setup.c */
@@ -133,6 +138,13 @@ static inline tp_micro_batch tp_trainer_view(const tp_microbatch *mb)
 {
     return (tp_micro_batch){mb->tokens, mb->positions, mb->targets, mb->cu, mb->loss_weights};
 }
+
+/* profile.c */
+void tp_profile_open(trainer *t, int n_workers);
+TP_CHECKED tp_status tp_profile_begin_step(trainer *t, tp_error *err);
+TP_CHECKED tp_status tp_profile_end_step(trainer *t, const step_result *r, tp_error *err);
+void tp_profile_worker(trainer *t, tp_worker worker); /* who works from here on */
+void tp_profile_close(trainer *t);
 
 /* record.c */
 tp_train_event tp_trainer_event(trainer *t, tp_event_kind kind);

@@ -292,6 +292,49 @@ static void prompts_become_ids(void **state)
     tp_tokenizer_free(tok);
 }
 
+/* The real test set: the reference solution is worth 1, another number 0, and the bare
+ * number in a box 1 again. */
+static void gsm8k_accepts_its_own_solutions(void **state)
+{
+    const char *path = TP_SOURCE_DIR "/../shared/data/gsm8k_test.jsonl";
+    fixture f, g;
+    if (!tp_file_exists(path)) {
+        print_message("skipped: there is no %s\n", path);
+        skip();
+    }
+    const char *const none[] = {NULL};
+    tp_prompts *p = open_prompts(&(tp_prompts_options){.data_path = path});
+    assert_int_equal(tp_prompts_count(p), 1319);
+    assert_int_equal(fixture_open(&f, "gsm8k", none), TP_OK);
+    assert_int_equal(fixture_open(&g, "math", none), TP_OK);
+    for (uint64_t i = 0; i < tp_prompts_count(p); i++) {
+        tp_prompt prompt = get(p, i);
+        char wrong[64], boxed[64];
+        const char *answer = strstr(prompt.truth, "#### ") + 5;
+        snprintf(wrong, sizeof wrong, "#### 1%s", answer);
+        snprintf(boxed, sizeof boxed, "so \\boxed{%s}", answer);
+        const struct {
+            fixture *env;
+            const char *text;
+            double reward;
+        } samples[] = {
+            {&f, prompt.truth, 1}, {&f, wrong, 0}, {&g, boxed, 1}, {&g, prompt.truth, 1}};
+        for (size_t k = 0; k < TP_COUNTOF(samples); k++) {
+            tp_completion c = {
+                .prompt = &prompt, .text = samples[k].text, .n_text = strlen(samples[k].text)};
+            tp_rewards r;
+            assert_int_equal(tp_environment_score(samples[k].env->env, &c, 1, NULL, &r, &err),
+                             TP_OK);
+            if (r.v[0].status != TP_REWARD_OK || r.v[0].reward != samples[k].reward)
+                fail_msg("%s: '%s' is worth %g", prompt.id, samples[k].text, r.v[0].reward);
+            tp_rewards_release(&r);
+        }
+    }
+    tp_prompts_close(p);
+    fixture_close(&f);
+    fixture_close(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +346,7 @@ int main(void)
         cmocka_unit_test(sums_are_those_of_training),
         cmocka_unit_test(a_generator_checks_its_settings),
         cmocka_unit_test(prompts_become_ids),
+        cmocka_unit_test(gsm8k_accepts_its_own_solutions),
     };
     return cmocka_run_group_tests(tests, enter, leave);
 }

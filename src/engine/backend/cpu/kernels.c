@@ -37,7 +37,7 @@
     ROW(adamw, isa)              \
     ATTENTION_KERNELS(ROW, isa)
 
-/* Written once more with AMX. */
+/* Written once more with AMX, as is linear_panels. */
 #define ATTENTION_KERNELS(ROW, isa) \
     ROW(attention, isa)             \
     ROW(attention_grad, isa)
@@ -51,6 +51,7 @@ VECTOR_KERNELS(DECLARE, portable)
 VECTOR_KERNELS(DECLARE, avx2)
 VECTOR_KERNELS(DECLARE, avx512)
 ATTENTION_KERNELS(DECLARE, amx)
+DECLARE(linear_panels, amx)
 VECTOR_KERNELS(DECLARE, avx512_bf16)
 #endif
 
@@ -62,6 +63,7 @@ static const tp_kernel *const kernels[] = {
     &tp_cpu_linear_dw,
 #if defined(__x86_64__)
     ATTENTION_KERNELS(ADDRESS, amx)
+    ADDRESS(linear_panels, amx)
     VECTOR_KERNELS(ADDRESS, avx512_bf16)
     VECTOR_KERNELS(ADDRESS, avx512)
     VECTOR_KERNELS(ADDRESS, avx2)

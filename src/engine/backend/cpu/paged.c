@@ -36,6 +36,7 @@ enum {
     VALUE_ROWS = VF_N == 16  ? 4
                  : VF_N == 8 ? 3
                              : 2, /* ... by queries */
+    FEW_QUERIES = 4,              /* of an item that waits for memory */
     LANE = 4                      /* bytes */
 };
 
@@ -139,20 +140,23 @@ static char *head_block(const paged *a, const tp_operand *cache, int64_t slot, i
 
 /* ---- storing ---- */
 
+/* Keys by pairs of dimensions, values by single elements. */
 static void store_bf16(const paged *a, int64_t row, int64_t place, int64_t g, tp_bf16 *keys,
                        tp_bf16 *values)
 {
     tp_bf16 k[VF_N], v[VF_N];
     bool k16 = is_bf16(a->k), v16 = is_bf16(a->v);
     const void *from_k = row_at(a->k, row), *from_v = row_at(a->v, row);
+    char *key = (char *)keys + place * LANE;
+    tp_bf16 *value = values + place / 2 * a->E * 2 + place % 2;
     for (int64_t d = 0; d < a->D; d += VF_N) {
         int64_t n = a->D - d < VF_N ? a->D - d : VF_N, at = g * a->D + d;
         vf_store_bf16(k, n == VF_N ? vf_get(from_k, k16, at) : vf_get_n(from_k, k16, at, n));
         vf_store_bf16(v, n == VF_N ? vf_get(from_v, v16, at) : vf_get_n(from_v, v16, at, n));
-        for (int64_t i = 0; i < n; i++) {
-            keys[(d + i) / 2 * a->places * 2 + place * 2 + (d + i) % 2] = k[i];
-            values[place / 2 * a->E * 2 + (d + i) * 2 + place % 2] = v[i];
-        }
+        for (int64_t i = 0; i < n; i += 2)
+            memcpy(key + (d + i) / 2 * a->places * LANE, k + i, LANE);
+        for (int64_t i = 0; i < n; i++)
+            value[(d + i) * 2] = v[i];
     }
 }
 
@@ -374,10 +378,15 @@ VF_INLINE void visit(const paged *a, const item_scratch *s, const bool paired, c
         first = seen > 0 ? i : first;
     }
     int64_t n = s->visible[queries - 1], end = ceil_div(n, VF_N) * VF_N;
-    score_block(a, s, paired, dots, first, queries, n, head_block(a, a->cache_k, slot, block, g));
+    const char *keys = head_block(a, a->cache_k, slot, block, g);
+    const char *values = head_block(a, a->cache_v, slot, block, g);
+    if (queries <= FEW_QUERIES) /* the time is that of reading the cache */
+        for (int64_t at = 0; at < n * a->E * (paired ? 2 : 4); at += 64)
+            __builtin_prefetch(values + at);
+    score_block(a, s, paired, dots, first, queries, n, keys);
     for (int64_t i = first; i < queries; i++)
         soften(a, s, i, s->visible[i], end);
-    gather_block(a, s, paired, first, queries, head_block(a, a->cache_v, slot, block, g));
+    gather_block(a, s, paired, first, queries, values);
 }
 
 static void finish_item(const paged *a, const item_scratch *s, const token_run *tile, int64_t g)

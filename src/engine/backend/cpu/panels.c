@@ -5,9 +5,8 @@
  * each panel once, in one stream.  Rows are taken as they lie.  A tile of TILE_ROWS rows by
  * TILE_VECTORS vectors stays in registers for all of K: every element is one chain of
  * additions over k, so its bits depend on its row and its column alone. */
-#include "engine/backend/cpu/kernel.h"
+#include "engine/backend/cpu/panels.h"
 #include "engine/backend/cpu/transpose.h"
-#include "engine/backend/cpu/vec_math.h"
 #include "engine/backend/cpu/vec_pair.h"
 
 enum {
@@ -15,53 +14,9 @@ enum {
     TILE_ROWS = VF_N == 16  ? 6
                 : VF_N == 8 ? 3
                             : 2,
-    ROW_CHUNK = 16 * TILE_ROWS
+    ROW_CHUNK = 16 * TILE_ROWS,
+    AHEAD = 1024 /* bytes of prefetch when one row waits for memory */
 };
-
-typedef struct {
-    const tp_launch *launch;
-    const tp_operand *x, *w, *b, *y;
-    bool bf16;                 /* x and w */
-    int64_t rows, K, N, steps; /* whole lanes of k */
-    int64_t chunks;
-} product;
-
-static product product_of(const tp_launch *launch)
-{
-    product p = {.launch = launch,
-                 .x = &launch->in[0],
-                 .w = &launch->in[1],
-                 .b = &launch->in[2],
-                 .y = &launch->out[0],
-                 .bf16 = is_bf16(&launch->in[0]),
-                 .rows = launch->in[0].dim[0],
-                 .K = launch->in[0].dim[1],
-                 .N = launch->out[0].dim[1]};
-    p.steps = p.bf16 ? p.K / 2 : p.K;
-    p.chunks = ceil_div(p.rows, ROW_CHUNK);
-    return p;
-}
-
-VF_INLINE vf activated(vf y, int32_t activation)
-{
-    return activation == 0 ? y : activation == 1 ? vf_gelu_erf(y) : vf_gelu_tanh(y);
-}
-
-static void finish(const product *p, int64_t row, int64_t n, vf sum)
-{
-    int64_t left = p->N - n;
-    if (left <= 0)
-        return;
-    bool is_whole = left >= VF_N, b16 = is_bf16(p->b);
-    void *to = row_at(p->y, row);
-    if (is_bound(p->b))
-        sum += is_whole ? vf_get(p->b->data, b16, n) : vf_get_n(p->b->data, b16, n, left);
-    sum = activated(sum, p->launch->attrs.activation);
-    if (is_whole)
-        vf_put(to, is_bf16(p->y), n, sum);
-    else
-        vf_put_n(to, is_bf16(p->y), n, left, sum);
-}
 
 /* Rows row .. row+rows-1 and TILE_VECTORS vectors from column `column` of a panel on. */
 VF_INLINE void tile(const product *p, const bool bf16, const int rows, int64_t row, int64_t panel,
@@ -70,6 +25,7 @@ VF_INLINE void tile(const product *p, const bool bf16, const int rows, int64_t r
     enum { LANE = 4 };
     const char *w = (const char *)row_at(p->w, panel) + column * LANE;
     const char *x[TILE_ROWS];
+    int64_t steps = bf16 ? p->K / 2 : p->K; /* whole lanes of k */
     vf sum[TILE_ROWS][TILE_VECTORS];
 #pragma GCC unroll 8
     for (int i = 0; i < rows; i++) {
@@ -78,11 +34,16 @@ VF_INLINE void tile(const product *p, const bool bf16, const int rows, int64_t r
         for (int j = 0; j < TILE_VECTORS; j++)
             sum[i][j] = vf_zero();
     }
-    for (int64_t s = 0; s < p->steps; s++, w += TP_PANEL * LANE) {
+    for (int64_t s = 0; s < steps; s++, w += TP_PANEL * LANE) {
         vi right[TILE_VECTORS];
 #pragma GCC unroll 4
         for (int j = 0; j < TILE_VECTORS; j++)
             right[j] = vp_load(w + j * VF_N * LANE);
+        if (rows == 1) {
+#pragma GCC unroll 4
+            for (int j = 0; j < 4; j++)
+                __builtin_prefetch(w + AHEAD + j * 64);
+        }
 #pragma GCC unroll 8
         for (int i = 0; i < rows; i++) {
             vi left = vp_spread(x[i] + s * LANE);
@@ -156,7 +117,7 @@ static void product_range(const void *context, int64_t begin, int64_t end, int t
 
 static void linear_panels(const tp_launch *launch)
 {
-    product p = product_of(launch);
+    product p = product_of(launch, ROW_CHUNK);
     if (!is_bound(p.y) || p.rows == 0)
         return;
     int64_t bytes = p.w->dim[0] * p.w->dim[1] * (p.bf16 ? 2 : 4);

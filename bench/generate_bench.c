@@ -1,0 +1,315 @@
+/* generate_bench.c - tokens per second of generation beside what the machine allows.
+ *
+ *     generate_bench CONFIG.json [case=all|decode|prefill|batch|mixed] [dtype=bf16|f32]
+ *                    [kv=bf16|f32] [threads=2] [rounds=3] [batch=32] [prompt=128] [new=64]
+ *                    [table=1] [isa=LEVEL]
+ *
+ * Weights are random.  Each case is run `rounds` times; the read bandwidth is measured
+ * before each, over as many bytes as the weights have, by the same number of threads.
+ * One JSON line per round; `share` is of the bound that the case has:
+ *   decode   one sequence: bandwidth / (bytes of weights and cache read per token)
+ *   prefill  512 tokens: no bound printed, FLOP/s are
+ *   batch    `batch` sequences of `prompt` tokens and `new` more
+ *   mixed    256 prompts of 16 to 256 tokens, 16 to 128 new ones each
+ * For batch and mixed, `ideal` is the time of the same rows without any waiting: see
+ * docs/guide/generation.md. */
+#include <omp.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "engine/generate/engine.h"
+
+typedef struct {
+    const char *config, *which;
+    tp_dtype dtype, kv;
+    int threads, rounds, table;
+    int64_t batch, prompt, fresh;
+} arguments;
+
+static tp_dtype dtype_of(const char *name)
+{
+    return strcmp(name, "f32") ? TP_DTYPE_BF16 : TP_DTYPE_F32;
+}
+
+static void parse(int argc, char **argv, arguments *a)
+{
+    *a = (arguments){.which = "all",
+                     .dtype = TP_DTYPE_BF16,
+                     .kv = TP_DTYPE_BF16,
+                     .threads = 2,
+                     .rounds = 3,
+                     .batch = 32,
+                     .prompt = 128,
+                     .fresh = 64};
+    for (int i = 1; i < argc; i++) {
+        char *eq = strchr(argv[i], '=');
+        if (!eq) {
+            a->config = argv[i];
+            continue;
+        }
+        *eq = 0;
+        const char *key = argv[i], *value = eq + 1;
+        tp_isa isa;
+        tp_error err;
+        if (!strcmp(key, "case"))
+            a->which = value;
+        else if (!strcmp(key, "dtype"))
+            a->dtype = dtype_of(value);
+        else if (!strcmp(key, "kv"))
+            a->kv = dtype_of(value);
+        else if (!strcmp(key, "threads"))
+            a->threads = atoi(value);
+        else if (!strcmp(key, "rounds"))
+            a->rounds = atoi(value);
+        else if (!strcmp(key, "batch"))
+            a->batch = atoll(value);
+        else if (!strcmp(key, "prompt"))
+            a->prompt = atoll(value);
+        else if (!strcmp(key, "new"))
+            a->fresh = atoll(value);
+        else if (!strcmp(key, "table"))
+            a->table = atoi(value);
+        else if (!strcmp(key, "isa") &&
+                 (!tp_isa_parse(value, &isa) || tp_cpu_force_isa(isa, &err) != TP_OK))
+            exit(2);
+    }
+}
+
+/* ---- what the machine reads ---- */
+
+typedef int64_t lanes __attribute__((vector_size(16)));
+
+/* Bytes per second of a few sums over `bytes`, on average. */
+static double read_bandwidth(const char *buffer, size_t bytes, int threads)
+{
+    enum { ROUNDS = 6 };
+    double begin = tp_clock_s();
+    static volatile int64_t sink;
+    for (int round = 0; round < ROUNDS; round++) {
+        int64_t total = 0;
+#pragma omp parallel num_threads(threads) reduction(+ : total)
+        {
+            size_t n = bytes / sizeof(lanes) / (size_t)threads;
+            const lanes *x = (const lanes *)(const void *)buffer + n * (size_t)omp_get_thread_num();
+            lanes a = {0}, b = {0}, c = {0}, d = {0};
+            for (size_t i = 0; i + 4 <= n; i += 4) {
+                a += x[i];
+                b += x[i + 1];
+                c += x[i + 2];
+                d += x[i + 3];
+            }
+            a += b + c + d;
+            total += a[0];
+        }
+        sink = total;
+    }
+    (void)sink;
+    return ROUNDS * (double)bytes / (tp_clock_s() - begin);
+}
+
+/* ---- the engine ---- */
+
+typedef struct {
+    const arguments *a;
+    tp_model *model;
+    tp_states states;
+    tp_engine *engine;
+    double shadow_bytes; /* of products, read in every step */
+    char *buffer;
+    size_t buffer_bytes;
+} bench;
+
+static void fail(const tp_error *err)
+{
+    fprintf(stderr, "generate_bench: %s\n", err->message);
+    exit(2);
+}
+
+static void open_bench(bench *b, const arguments *a)
+{
+    tp_error err = {0};
+    *b = (bench){.a = a};
+    tp_engine_options o = {.backend = &tp_backend_cpu,
+                           .threads = a->threads,
+                           .compute_dtype = a->dtype,
+                           .cache_dtype = a->kv,
+                           .max_length = 1024,
+                           .max_running = a->batch > 64 ? a->batch : 64};
+    if (tp_model_open(a->config, &b->model, &err) != TP_OK ||
+        tp_states_init(&b->states, &err) != TP_OK ||
+        tp_engine_create(b->model, &o, &b->states, &b->engine, &err) != TP_OK ||
+        tp_engine_alloc(b->engine, &err) != TP_OK)
+        fail(&err);
+    tp_model_init_random(b->model, &b->states, 1, 0);
+    double start = tp_clock_s();
+    tp_engine_weights_changed(b->engine);
+    fprintf(stderr, "weights_changed: %.1f ms\n", 1e3 * (tp_clock_s() - start));
+    for (size_t i = 0; i < b->states.n; i++)
+        if (b->states.items[i].kind == TP_MEM_SHADOW)
+            b->shadow_bytes += (double)b->states.items[i].bytes;
+    b->buffer_bytes = (size_t)b->shadow_bytes / 4096 * 4096;
+    void *buffer; /* in huge pages, as the weights are */
+    if (tp_mem_alloc(TP_MEM_DATA, b->buffer_bytes, &buffer, &err) != TP_OK)
+        fail(&err);
+    b->buffer = buffer;
+    memset(b->buffer, 1, b->buffer_bytes);
+}
+
+static void submit(bench *b, int64_t prompt, int64_t fresh, uint64_t stream)
+{
+    static int32_t ids[4096];
+    int64_t id;
+    tp_error err = {0};
+    tp_rng rng = tp_rng_make(7, stream);
+    for (int64_t i = 0; i < prompt; i++)
+        ids[i] = (int32_t)tp_rng_below(&rng, (uint64_t)tp_model_get_info(b->model)->vocab);
+    tp_request r = {.prompt = ids,
+                    .n_prompt = (size_t)prompt,
+                    .max_new_tokens = fresh,
+                    .sampling = {.temperature = 1},
+                    .stream = stream};
+    if (tp_engine_submit(b->engine, &r, &id, &err) != TP_OK)
+        fail(&err);
+}
+
+/* Bytes of keys and values that decoding token `length` reads. */
+static double cache_bytes(const bench *b, double length)
+{
+    return length * (double)tp_model_cache_block_bytes(b->model, 1, b->a->kv);
+}
+
+static void print(const char *name, double bandwidth, double seconds, double tokens, double bound)
+{
+    printf("{\"case\":\"%s\",\"read_gb_s\":%.2f,\"seconds\":%.4f,\"tokens_per_s\":%.1f", name,
+           bandwidth / 1e9, seconds, tokens / seconds);
+    if (bound > 0)
+        printf(",\"bound_tokens_per_s\":%.1f,\"share\":%.3f", bound, tokens / seconds / bound);
+    printf("}\n");
+    fflush(stdout);
+}
+
+static void run_decode(bench *b, double bandwidth)
+{
+    enum { PROMPT = 16, NEW = 128 };
+    submit(b, PROMPT, NEW, 1);
+    tp_engine_step(b->engine);
+    tp_engine_reset_stats(b->engine);
+    tp_engine_run(b->engine);
+    tp_engine_stats s = tp_engine_get_stats(b->engine);
+    double bytes = b->shadow_bytes + cache_bytes(b, PROMPT + 0.5 * NEW);
+    print("decode", bandwidth, s.seconds, (double)s.decode_tokens, bandwidth / bytes);
+}
+
+static void run_prefill(bench *b, double bandwidth)
+{
+    enum { PROMPT = 512 };
+    submit(b, PROMPT, 1, 2);
+    tp_engine_reset_stats(b->engine);
+    tp_engine_run(b->engine);
+    print("prefill", bandwidth, tp_engine_get_stats(b->engine).seconds, PROMPT, 0);
+}
+
+static void run_batch(bench *b, double bandwidth)
+{
+    const arguments *a = b->a;
+    for (int64_t i = 0; i < a->batch; i++)
+        submit(b, a->prompt, a->fresh, (uint64_t)(10 + i));
+    tp_engine_reset_stats(b->engine);
+    tp_engine_run(b->engine);
+    tp_engine_stats s = tp_engine_get_stats(b->engine);
+    double first = (double)a->batch; /* first tokens come with the prompts */
+    print("batch: prompts", bandwidth, s.prefill_s, (double)s.prefill_tokens, 0);
+    print("batch: decode", bandwidth, s.decode_s, (double)s.decode_tokens - first, 0);
+    print("batch: new tokens over all", bandwidth, s.seconds, (double)s.decode_tokens, 0);
+}
+
+static void run_mixed(bench *b, double bandwidth)
+{
+    tp_rng rng = tp_rng_make(3, 0);
+    for (uint64_t i = 0; i < 256; i++) {
+        int64_t prompt = 16 + (int64_t)tp_rng_below(&rng, 241);
+        submit(b, prompt, 16 + (int64_t)tp_rng_below(&rng, 113), 1000 + i);
+    }
+    tp_engine_reset_stats(b->engine);
+    tp_engine_run(b->engine);
+    tp_engine_stats s = tp_engine_get_stats(b->engine);
+    print("mixed: new tokens", bandwidth, s.seconds, (double)s.decode_tokens, 0);
+    print("mixed: all tokens", bandwidth, s.seconds, (double)(s.decode_tokens + s.prefill_tokens),
+          0);
+    fprintf(stderr, "mixed: %lld steps, %lld preemptions, peak %lld running, %.1f MiB of cache\n",
+            (long long)s.steps, (long long)s.preemptions, (long long)s.peak_running,
+            (double)s.peak_bytes / 1048576);
+}
+
+/* ---- operators ---- */
+
+typedef struct {
+    const char *kernel;
+    double ns;
+    uint64_t count;
+} row;
+
+static int by_time(const void *x, const void *y)
+{
+    return ((const row *)x)->ns < ((const row *)y)->ns ? 1 : -1;
+}
+
+static void print_table(const tp_exec *e)
+{
+    row rows[128];
+    int n = 0;
+    double total = 0;
+    for (size_t i = 0; i < tp_exec_launch_count(e); i++) {
+        const tp_launch_info *l = tp_exec_launch(e, i);
+        int k = 0;
+        while (k < n && rows[k].kernel != l->kernel)
+            k++;
+        if (k == n)
+            rows[n++] = (row){.kernel = l->kernel};
+        rows[k].ns += (double)l->ns;
+        rows[k].count += l->count;
+        total += (double)l->ns;
+    }
+    qsort(rows, (size_t)n, sizeof *rows, by_time);
+    for (int i = 0; i < n; i++)
+        fprintf(stderr, "%-36s %8llu %10.3f ms %5.1f%% %9.2f us each\n", rows[i].kernel,
+                (unsigned long long)rows[i].count, rows[i].ns / 1e6, 100 * rows[i].ns / total,
+                rows[i].ns / 1e3 / (double)rows[i].count);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(bench *b, double bandwidth);
+    } cases[] = {{"decode", run_decode},
+                 {"prefill", run_prefill},
+                 {"batch", run_batch},
+                 {"mixed", run_mixed}};
+    arguments a;
+    bench b;
+    parse(argc, argv, &a);
+    if (!a.config) {
+        fprintf(stderr, "usage: generate_bench CONFIG.json [case=...] [key=value...]\n");
+        return 2;
+    }
+    open_bench(&b, &a);
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        if (strcmp(a.which, "all") && strcmp(a.which, cases[c].name))
+            continue;
+        for (int round = -1; round < a.rounds; round++) { /* the first warms up */
+            double bandwidth = read_bandwidth(b.buffer, b.buffer_bytes, a.threads);
+            if (round == 0)
+                tp_exec_reset_times((tp_exec *)(uintptr_t)tp_engine_exec(b.engine));
+            cases[c].run(&b, bandwidth);
+        }
+        if (a.table)
+            print_table(tp_engine_exec(b.engine));
+    }
+    tp_engine_free(b.engine);
+    tp_states_release(&b.states);
+    tp_model_free(b.model);
+    tp_mem_free(b.buffer);
+    return 0;
+}

@@ -1,0 +1,320 @@
+/* bench_history.c - `temper bench history`: series over commits, with their change points. */
+#include <math.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "cli/bench.h"
+#include "cli/cli.h"
+#include "instrument/report/chart.h"
+#include "instrument/store/history.h"
+#include "stats/stats.h"
+
+enum { LEAST_POINTS = 10, MAX_POINTS = 100000 };
+
+typedef struct {
+    bool json, all_hosts, all_metrics;
+    const char *history, *metric, *svg;
+    double alpha;
+} flags;
+
+static const tp_flag flag_table[] = {
+    TP_SWITCH("json", 0, json, "series, change points and samples as JSON"),
+    TP_TEXT("metric", 0, "NAME", metric,
+            "only this metric (default: those that are judged, of each benchmark)"),
+    TP_SWITCH("all-metrics", 0, all_metrics, "the informative ones too"),
+    TP_SWITCH("all-hosts", 0, all_hosts, "of every host, not of this one alone"),
+    TP_TEXT("svg", 0, "FOLDER", svg, "one picture per series"),
+    TP_NUMBER("alpha", 0, "P", FLOAT, alpha, 1e-3, 0.2,
+              "of a change point, by permutation (default 0.01)"),
+    TP_TEXT("history", 0, "FILE", history, "the file (default: where bench keeps it)"),
+    {0}};
+
+typedef struct {
+    double value, lower, upper;
+    const char *started, *commit, *host;
+    bool is_dirty;
+} point;
+
+typedef struct {
+    const char *name, *metric, *unit, *direction, *kind;
+    point *points;
+    size_t n, cap;
+    tp_changepoint *changes;
+    size_t n_changes;
+} series;
+
+typedef struct {
+    tp_arena arena;
+    const flags *f;
+    char **patterns;
+    int n_patterns;
+    series *all;
+    size_t n, cap;
+} collection;
+
+/* ---- reading ---- */
+
+static series *series_of(collection *c, const tp_history_point *p)
+{
+    series *last = c->n ? &c->all[c->n - 1] : NULL; /* they come in order */
+    if (last && strcmp(last->name, p->name) == 0 && strcmp(last->metric, p->metric) == 0)
+        return last;
+    if (c->n == c->cap) {
+        size_t cap = c->cap ? 2 * c->cap : 64;
+        series *grown = tp_arena_array(&c->arena, series, cap);
+        if (c->n)
+            memcpy(grown, c->all, c->n * sizeof *grown);
+        c->all = grown;
+        c->cap = cap;
+    }
+    c->all[c->n] = (series){.name = tp_arena_strdup(&c->arena, p->name),
+                            .metric = tp_arena_strdup(&c->arena, p->metric),
+                            .unit = tp_arena_strdup(&c->arena, p->unit),
+                            .direction = tp_arena_strdup(&c->arena, p->direction),
+                            .kind = tp_arena_strdup(&c->arena, p->kind)};
+    return &c->all[c->n++];
+}
+
+static tp_status collect(void *user, const tp_history_point *p, tp_error *err)
+{
+    collection *c = user;
+    const flags *f = c->f;
+    bool wanted =
+        f->metric ? strcmp(f->metric, p->metric) == 0 : f->all_metrics || !p->is_informative;
+    if (!wanted || !tp_bench_matches(p->name, c->patterns, c->n_patterns) || !isfinite(p->median))
+        return TP_OK;
+    series *s = series_of(c, p);
+    if (s->n == MAX_POINTS)
+        return tp_fail(err, TP_ERR_CONFIG, "'%s' has more than %d points", s->name, MAX_POINTS);
+    if (s->n == s->cap) {
+        size_t cap = s->cap ? 2 * s->cap : 32;
+        point *grown = tp_arena_array(&c->arena, point, cap);
+        if (s->n)
+            memcpy(grown, s->points, s->n * sizeof *grown);
+        s->points = grown;
+        s->cap = cap;
+    }
+    s->points[s->n++] = (point){.value = p->median,
+                                .lower = p->lower,
+                                .upper = p->upper,
+                                .started = tp_arena_strdup(&c->arena, p->started),
+                                .commit = tp_arena_strdup(&c->arena, p->commit),
+                                .host = tp_arena_strdup(&c->arena, p->host),
+                                .is_dirty = p->is_dirty};
+    return TP_OK;
+}
+
+static tp_status find_changes(collection *c, series *s, tp_error *err)
+{
+    tp_changepoint_options options = TP_CHANGEPOINT_DEFAULTS;
+    options.alpha = c->f->alpha;
+    if (s->n < LEAST_POINTS)
+        return TP_OK;
+    double *values = tp_arena_array(&c->arena, double, s->n);
+    for (size_t i = 0; i < s->n; i++)
+        values[i] = s->points[i].value;
+    s->changes = tp_arena_array(&c->arena, tp_changepoint, s->n / options.min_segment + 1);
+    return tp_changepoints(values, s->n, &options, s->changes, &s->n_changes, err);
+}
+
+/* ---- showing ---- */
+
+static double percent_of(const tp_changepoint *change)
+{
+    return 100 * (change->median_after / change->median_before - 1);
+}
+
+/* "worse" or "better", by the direction of the metric. */
+static const char *word_of(const series *s, const tp_changepoint *change)
+{
+    bool up = change->median_after > change->median_before;
+    bool higher = strcmp(s->direction, "higher") == 0;
+    return up == higher ? "better" : "worse";
+}
+
+static void show(const series *s)
+{
+    char first[48], last[48], after[48];
+    const point *end = &s->points[s->n - 1];
+    printf("%-28s %-14s n = %-4zu %s -> %s (%.10s, %.10s)\n", s->name, s->metric, s->n,
+           tp_bench_value(s->points[0].value, s->unit, first),
+           tp_bench_value(end->value, s->unit, last), end->started,
+           *end->commit ? end->commit : "no commit");
+    for (size_t i = 0; i < s->n_changes; i++) {
+        const tp_changepoint *change = &s->changes[i];
+        const point *p = &s->points[change->index];
+        printf("    changed at %.12s%s (%.10s): %s -> %s, %+.2f %%, %s (p %.3g)\n",
+               *p->commit ? p->commit : "unknown commit", p->is_dirty ? "+dirty" : "", p->started,
+               tp_bench_value(change->median_before, s->unit, first),
+               tp_bench_value(change->median_after, s->unit, after), percent_of(change),
+               word_of(s, change), change->p);
+    }
+    if (s->n < LEAST_POINTS)
+        printf("    too few points to look for changes (at least %d)\n", LEAST_POINTS);
+    else if (s->n_changes == 0)
+        printf("    no change shown\n");
+}
+
+static void put_text(tp_json_w *w, const char *key, const char *v)
+{
+    tp_json_w_key(w, key);
+    tp_json_w_str(w, v);
+}
+
+static void put_number(tp_json_w *w, const char *key, double v)
+{
+    tp_json_w_key(w, key);
+    if (isfinite(v))
+        tp_json_w_f64(w, v);
+    else
+        tp_json_w_null(w);
+}
+
+static void put_series(tp_json_w *w, const series *s)
+{
+    tp_json_w_begin(w, '{');
+    put_text(w, "name", s->name);
+    put_text(w, "metric", s->metric);
+    put_text(w, "unit", s->unit);
+    put_text(w, "direction", s->direction);
+    tp_json_w_key(w, "points");
+    tp_json_w_begin(w, '[');
+    for (size_t i = 0; i < s->n; i++) {
+        const point *p = &s->points[i];
+        tp_json_w_begin(w, '{');
+        put_text(w, "started", p->started);
+        put_text(w, "commit", *p->commit ? p->commit : NULL);
+        tp_json_w_key(w, "dirty");
+        tp_json_w_bool(w, p->is_dirty);
+        put_text(w, "host", p->host);
+        put_number(w, "median", p->value);
+        put_number(w, "lower", p->lower);
+        put_number(w, "upper", p->upper);
+        tp_json_w_end(w, '}');
+    }
+    tp_json_w_end(w, ']');
+    tp_json_w_key(w, "changes");
+    if (s->n < LEAST_POINTS)
+        tp_json_w_null(w); /* not looked for */
+    else {
+        tp_json_w_begin(w, '[');
+        for (size_t i = 0; i < s->n_changes; i++) {
+            const tp_changepoint *change = &s->changes[i];
+            tp_json_w_begin(w, '{');
+            tp_json_w_key(w, "index");
+            tp_json_w_i64(w, (int64_t)change->index);
+            put_text(w, "commit", s->points[change->index].commit);
+            put_number(w, "before", change->median_before);
+            put_number(w, "after", change->median_after);
+            put_number(w, "percent", percent_of(change));
+            put_text(w, "word", word_of(s, change));
+            put_number(w, "p", change->p);
+            tp_json_w_end(w, '}');
+        }
+        tp_json_w_end(w, ']');
+    }
+    tp_json_w_end(w, '}');
+}
+
+static tp_status draw(collection *c, const series *s, tp_error *err)
+{
+    tp_buf out = {0};
+    char title[300], file[4096];
+    tp_chart_point *points = tp_arena_array(&c->arena, tp_chart_point, s->n);
+    for (size_t i = 0; i < s->n; i++) {
+        const point *p = &s->points[i];
+        char value[48];
+        tp_bench_value(p->value, s->unit, value);
+        points[i] = (tp_chart_point){
+            .value = p->value,
+            .lower = p->lower,
+            .upper = p->upper,
+            .label = *p->commit ? tp_arena_strndup(&c->arena, p->commit, 7) : NULL,
+            .title = tp_arena_printf(&c->arena, "%s %s %s", value, p->started, p->commit)};
+    }
+    for (size_t i = 0; i < s->n_changes; i++)
+        points[s->changes[i].index].is_marked = true;
+    snprintf(title, sizeof title, "%s: %s", s->name, s->metric);
+    tp_chart_line chart = {.title = title, .unit = s->unit, .points = points, .n = s->n};
+    tp_chart_write_line(&chart, &out);
+    int n = snprintf(file, sizeof file, "%s/", c->f->svg);
+    snprintf(file + n, sizeof file - (size_t)n, "%s-%s.svg", s->name, s->metric);
+    for (char *p = file + n; *p; p++)
+        *p = strchr("/ :*?\"<>|", *p) ? '-' : *p;
+    tp_status status = tp_file_write_atomic(file, out.data, out.len, err);
+    tp_buf_release(&out);
+    return status;
+}
+
+/* An exact figure that never changed says nothing; a metric asked for is shown anyway. */
+static bool is_dull(const collection *c, const series *s)
+{
+    bool varies = strcmp(s->kind, "exact") != 0;
+    for (size_t i = 1; i < s->n; i++)
+        varies |= s->points[i].value != s->points[0].value;
+    return !varies && !c->f->metric && !c->f->all_metrics;
+}
+
+static tp_status show_all(collection *c, tp_error *err)
+{
+    tp_buf json = {0};
+    tp_json_w w;
+    tp_json_w_init(&w, &json, 1);
+    tp_json_w_begin(&w, '[');
+    if (c->f->svg)
+        TP_TRY(tp_dir_make(c->f->svg, err));
+    for (size_t i = 0; i < c->n; i++) {
+        TP_TRY(find_changes(c, &c->all[i], err));
+        if (c->f->svg)
+            TP_TRY(draw(c, &c->all[i], err));
+        if (c->f->json)
+            put_series(&w, &c->all[i]);
+        else if (!is_dull(c, &c->all[i]))
+            show(&c->all[i]);
+    }
+    tp_json_w_end(&w, ']');
+    if (c->f->json)
+        puts(tp_buf_str(&json));
+    tp_buf_release(&json);
+    return TP_OK;
+}
+
+int tp_bench_show_history(int argc, char **argv)
+{
+    flags f = {.alpha = 0.01};
+    char *words[argc + 1], path[4096];
+    tp_error err = {0};
+    tp_history *h = NULL;
+    tp_host host;
+    const tp_usage usage = {.command = "bench history",
+                            .arguments = "[PATTERN...]",
+                            .summary = "What was measured on this host over time, and where it "
+                                       "changed.",
+                            .flags = flag_table,
+                            .min_words = 0,
+                            .max_words = -1};
+    collection c = {.f = &f, .patterns = words};
+    c.n_patterns = tp_cli_parse(&usage, argc, argv, &f, words);
+    if (c.n_patterns < 0)
+        return c.n_patterns == -2 ? 0 : TP_BENCH_STATUS_USAGE;
+    if (!tp_bench_history_path(f.history, path)) {
+        fprintf(stderr, "temper bench: HOME is not set; --history FILE names the history\n");
+        return TP_BENCH_STATUS_USAGE;
+    }
+    tp_host_detect(&host);
+    tp_status status = tp_arena_init(&c.arena, (size_t)1 << 30, &err);
+    if (status == TP_OK)
+        status = tp_history_open(path, false, &h, &err);
+    if (status == TP_OK)
+        status = tp_history_read(h, f.all_hosts ? NULL : host.fingerprint, collect, &c, &err);
+    if (status == TP_OK)
+        status = show_all(&c, &err);
+    tp_history_close(h);
+    tp_arena_release(&c.arena);
+    if (status != TP_OK)
+        return tp_cli_fail(&err);
+    if (c.n == 0 && !f.json)
+        fprintf(stderr, "temper bench: the history has nothing that matches%s\n",
+                f.all_hosts ? "" : " of this host; --all-hosts shows the others");
+    return c.n ? 0 : TP_BENCH_STATUS_NO_MATCH;
+}

@@ -1,0 +1,201 @@
+/* bench_kernel.c - one operator, as the executor would run it.
+ *
+ * A kernel is a graph in text; T stands for the number of rows (sequence_length) and TYPE
+ * for the precision.  One more is one more row. */
+#include <string.h>
+
+#include "base/rng.h"
+#include "cli/bench_subjects.h"
+#include "engine/exec/exec.h"
+
+enum { THROUGHPUT, TIME, FLOPS, BYTES, OWN };
+
+static const struct {
+    const char *name, *graph;
+} kernels[] = {
+    {"linear", "%1 = input TYPE[T,512] \"x\"\n"
+               "%2 = state TYPE[512,512] \"w\" kind=weights\n"
+               "%3 = linear %1, %2\n"
+               "output %3\n"},
+    {"attention", "%1 = input TYPE[T,256] \"q\"\n"
+                  "%2 = input TYPE[T,128] \"k\"\n"
+                  "%3 = input TYPE[T,128] \"v\"\n"
+                  "%4 = input i32[2] \"cu\"\n"
+                  "%5, %6 = attention %1, %2, %3, %4 {heads=4, kv_heads=2, head_dim=64, "
+                  "scale=0.125}\n"
+                  "output %5\n"},
+    {"rmsnorm", "%1 = input TYPE[T,512] \"x\"\n"
+                "%2 = state f32[512] \"w\" kind=weights\n"
+                "%3, %4 = rmsnorm %1, %2 {eps=1e-05}\n"
+                "output %3\n"},
+    {"swiglu", "%1 = input TYPE[T,1536] \"gate\"\n"
+               "%2 = input TYPE[T,1536] \"up\"\n"
+               "%3 = swiglu %1, %2\n"
+               "output %3\n"},
+};
+
+typedef struct {
+    tp_subject subject;
+    tp_metric metrics[OWN + TP_BENCH_SHARED];
+    const tp_bench_case *c;
+    tp_graph graph;
+    tp_states states;
+    tp_exec *exec;
+    tp_exec_pool pool;
+    void *inputs[4];
+    bool has_graph, has_states;
+} kernel_subject;
+
+static void substitute(const char *graph, const tp_bench_case *c, tp_dtype dtype, tp_buf *out)
+{
+    for (const char *p = graph; *p;) {
+        if (strncmp(p, "TYPE", 4) == 0) {
+            tp_buf_adds(out, dtype == TP_DTYPE_F32 ? "f32" : "bf16");
+            p += 4;
+        } else if (strncmp(p, "[T", 2) == 0) {
+            tp_buf_addf(out, "[%lld", (long long)c->sequence_length);
+            p += 2;
+        } else
+            tp_buf_addc(out, *p++);
+    }
+}
+
+static tp_status parse(kernel_subject *s, tp_error *err)
+{
+    const tp_bench_case *c = s->c;
+    tp_dtype dtype;
+    TP_TRY(tp_bench_precision(c->precision, &dtype, err));
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+        tp_buf text = {0};
+        if (strcmp(kernels[i].name, c->model) != 0)
+            continue;
+        substitute(kernels[i].graph, c, dtype, &text);
+        tp_status status = tp_graph_parse(c->model, text.data, text.len, &s->graph, err);
+        s->has_graph = status == TP_OK;
+        tp_buf_release(&text);
+        return status;
+    }
+    return tp_fail(
+        err, TP_ERR_CONFIG,
+        "there is no kernel benchmark '%s'; known are linear, attention, rmsnorm, swiglu",
+        c->model);
+}
+
+/* Values of a size that sums keep finite; for integers the sequence boundaries 0 .. T. */
+static void fill(const kernel_subject *s, const tp_value *v, void *data)
+{
+    tp_rng rng = tp_rng_make(1, 4);
+    size_t n = tp_value_count(v);
+    for (size_t i = 0; i < n; i++) {
+        float x = (float)(tp_rng_uniform(&rng) - 0.5);
+        uint32_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        if (v->dtype == TP_DTYPE_F32)
+            ((float *)data)[i] = x;
+        else if (v->dtype == TP_DTYPE_BF16)
+            ((uint16_t *)data)[i] = (uint16_t)(bits >> 16);
+        else if (v->dtype == TP_DTYPE_I32)
+            ((int32_t *)data)[i] = i == 0 ? 0 : (int32_t)s->c->sequence_length;
+    }
+}
+
+static tp_status bind(kernel_subject *s, tp_error *err)
+{
+    tp_exec_options options = {.threads = tp_bench_threads(s->c),
+                               .share_memory = true,
+                               .avg_context = (double)s->c->sequence_length / 2};
+    TP_TRY(tp_bench_backend(s->c, &options.backend, err));
+    if (options.backend->prepare)
+        options.backend->prepare(options.threads);
+    TP_TRY(tp_states_init(&s->states, err));
+    s->has_states = true;
+    for (uint32_t i = 1; i < s->graph.n_nodes; i++) {
+        const tp_value *v = &s->graph.values[s->graph.nodes[i].out[0]];
+        if (s->graph.nodes[i].op == TP_OP_state)
+            TP_TRY(tp_states_declare(&s->states, v->name, v->dtype, v->rank, v->dim, v->kind, err));
+    }
+    TP_TRY(tp_states_alloc(&s->states, err));
+    TP_TRY(tp_exec_create(&s->graph, &options, &s->exec, err));
+    tp_exec_pool_fit(&s->pool, s->exec);
+    TP_TRY(tp_exec_pool_alloc(&s->pool, err));
+    return tp_exec_bind(s->exec, &s->states, &s->pool, err);
+}
+
+static tp_status set_up(tp_subject *subject, tp_error *err)
+{
+    kernel_subject *s = (kernel_subject *)subject;
+    int n_inputs = 0;
+    TP_TRY(parse(s, err));
+    TP_TRY(bind(s, err));
+    for (uint32_t i = 1; i < s->graph.n_nodes; i++) {
+        const tp_value *v = &s->graph.values[s->graph.nodes[i].out[0]];
+        if (s->graph.nodes[i].op == TP_OP_state)
+            fill(s, v, tp_states_find(&s->states, v->name)->data);
+        if (s->graph.nodes[i].op != TP_OP_input)
+            continue;
+        void **data = &s->inputs[n_inputs++];
+        TP_TRY(tp_mem_alloc(TP_MEM_DATA, tp_value_bytes(v), data, err));
+        fill(s, v, *data);
+        tp_exec_set_input(s->exec, tp_exec_input(s->exec, v->name), *data);
+    }
+    for (int64_t i = 0; i < s->c->warm_up; i++)
+        tp_exec_run(s->exec, false);
+    return TP_OK;
+}
+
+static tp_status run(tp_subject *subject, uint64_t work, tp_bench_sample *ret, tp_error *err)
+{
+    kernel_subject *s = (kernel_subject *)subject;
+    double flops = tp_exec_flops(s->exec, false), bytes = tp_exec_bytes(s->exec);
+    (void)err;
+    for (uint64_t i = 0; i < work; i++)
+        tp_exec_run(s->exec, false);
+    ret->amount[THROUGHPUT] = (flops > 0 ? flops : bytes) * (double)work;
+    ret->values[FLOPS] = flops;
+    ret->values[BYTES] = bytes;
+    tp_bench_fill_memory(ret, OWN, (double)tp_mem_get_stats().total_current);
+    return TP_OK;
+}
+
+static void tear_down(tp_subject *subject)
+{
+    kernel_subject *s = (kernel_subject *)subject;
+    tp_exec_free(s->exec);
+    tp_exec_pool_release(&s->pool);
+    for (int i = 0; i < 4; i++)
+        tp_mem_free(s->inputs[i]);
+    if (s->has_states)
+        tp_states_release(&s->states);
+    if (s->has_graph)
+        tp_graph_release(&s->graph);
+    free(s);
+}
+
+static const tp_subject_class kernel_class = {.set_up = set_up, .run = run, .tear_down = tear_down};
+
+tp_status tp_bench_open_kernel(const tp_bench_case *c, tp_subject **ret, tp_error *err)
+{
+    static const tp_metric own[OWN] = {
+        [THROUGHPUT] = {.name = "throughput",
+                        .unit = "FLOP/s",
+                        .direction = TP_HIGHER_IS_BETTER,
+                        .source = TP_METRIC_RATE},
+        [TIME] = {.name = "time",
+                  .unit = "s",
+                  .source = TP_METRIC_DURATION,
+                  .is_informative = true},
+        [FLOPS] = {.name = "flops", .unit = "FLOP", .kind = TP_METRIC_EXACT},
+        [BYTES] = {.name = "bytes", .unit = "bytes", .kind = TP_METRIC_EXACT}};
+    kernel_subject *s = calloc(1, sizeof *s);
+    if (!s)
+        return tp_fail(err, TP_ERR_NOMEM, "no memory for a benchmark");
+    memcpy(s->metrics, own, sizeof own);
+    memcpy(s->metrics + OWN, tp_bench_shared_metrics, sizeof tp_bench_shared_metrics);
+    s->c = c;
+    s->subject = (tp_subject){.class = &kernel_class,
+                              .metrics = s->metrics,
+                              .n_metrics = OWN + TP_BENCH_SHARED,
+                              .work_unit = "runs"};
+    *ret = &s->subject;
+    return TP_OK;
+}

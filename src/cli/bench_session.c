@@ -1,0 +1,501 @@
+/* bench_session.c - running a suite: alone, against another version, or with a baseline. */
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "cli/bench.h"
+#include "cli/bench_subjects.h"
+#include "cli/cli.h"
+#include "instrument/bench/command.h"
+#include "instrument/bench/worker.h"
+
+/* Seconds per benchmark when no budget is given. */
+static const double alone_s = 10, compared_s = 30;
+
+typedef struct {
+    const tp_bench_flags *f;
+    tp_bench_suite suite;
+    tp_bench_case *chosen;
+    size_t n_chosen;
+    tp_bench_report report;
+    tp_bench_show show;
+    bool compares; /* two sides are measured */
+    char self[4096], other[4096], other_label[128];
+    double start_s;
+} session;
+
+tp_bench_plan tp_bench_make_plan(const tp_bench_flags *f, bool compares, size_t n_family,
+                                 double budget_s)
+{
+    tp_bench_plan plan = tp_bench_plan_default();
+    plan.rule = f->tp_rule;
+    plan.rule.family = n_family;
+    plan.rounds = (size_t)f->rounds + (compares && f->rounds % 2);
+    size_t least = tp_rule_least_rounds(&plan.rule);
+    if (compares && least > plan.min_rounds)
+        plan.min_rounds = least;
+    plan.max_rounds = f->max_rounds ? (size_t)f->max_rounds : compares ? 100 : 200;
+    if (plan.min_rounds > plan.max_rounds)
+        plan.min_rounds = plan.max_rounds;
+    plan.budget_s = budget_s;
+    plan.warm_up_s = budget_s / 10 < 2 ? budget_s / 10 : 2;
+    plan.precision = f->precision_width;
+    plan.seed = (uint64_t)f->seed;
+    plan.fresh = (size_t)f->fresh;
+    if (plan.rounds && compares && plan.rounds < least)
+        fprintf(stderr,
+                "temper bench: %zu rounds are too few to ever show a regression among %zu "
+                "comparisons; at least %zu\n",
+                plan.rounds, n_family, least);
+    return plan;
+}
+
+void tp_bench_describe(tp_bench_report *r, const tp_bench_flags *f)
+{
+    char when[32];
+    tp_wall_iso(tp_wall_s(), when);
+    r->started = tp_arena_strdup(&r->arena, when);
+    tp_host_detect(&r->host);
+    r->is_host_known = true;
+    r->has_commit = tp_commit_detect(NULL, &r->commit);
+    r->rule = f->tp_rule;
+    r->seed = (uint64_t)f->seed;
+}
+
+/* ---- which benchmarks ---- */
+
+/* An option that changes what is measured changes the name: a baseline of one is none of
+ * the other. */
+static void override(const tp_bench_flags *f, tp_bench_case *c, tp_arena *arena)
+{
+    tp_buf suffix = {0};
+    const struct {
+        const char *key, *given, **member;
+    } texts[] = {{"model", f->model, &c->model},
+                 {"precision", f->precision, &c->precision},
+                 {"backend", f->backend, &c->backend},
+                 {"device", f->device, &c->device}};
+    const struct {
+        const char *key;
+        int64_t given, *member;
+    } numbers[] = {{"batch_size", f->batch_size, &c->batch_size},
+                   {"sequence_length", f->sequence_length, &c->sequence_length},
+                   {"steps", f->steps, &c->steps},
+                   {"threads", f->threads, &c->threads}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        if (!texts[i].given || strcmp(texts[i].given, *texts[i].member) == 0)
+            continue;
+        *texts[i].member = texts[i].given;
+        tp_buf_addf(&suffix, ",%s=%s", texts[i].key, texts[i].given);
+    }
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (numbers[i].given == 0 || numbers[i].given == *numbers[i].member)
+            continue;
+        *numbers[i].member = numbers[i].given;
+        tp_buf_addf(&suffix, ",%s=%lld", numbers[i].key, (long long)numbers[i].given);
+    }
+    if (f->warm_up >= 0)
+        c->warm_up = f->warm_up;
+    if (suffix.len && !f->name)
+        c->name = tp_arena_printf(arena, "%s@%s", c->name, suffix.data + 1);
+    tp_buf_release(&suffix);
+}
+
+/* --name, or --model without a pattern: one benchmark made of the options. */
+static tp_status choose_custom(session *s, tp_error *err)
+{
+    const tp_bench_flags *f = s->f;
+    tp_bench_case *c = &s->chosen[s->n_chosen++];
+    *c = tp_bench_case_default();
+    c->origin = "command line";
+    c->kind = f->kind ? f->kind : "train";
+    if (!tp_bench_kind_exists(c->kind) || strcmp(c->kind, "command") == 0)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "--kind is train, generate, tokenize, kernel or trace, not '%s'", c->kind);
+    override(f, c, &s->suite.arena);
+    if (f->name)
+        c->name = f->name;
+    else {
+        const char *slash = strrchr(c->model, '/');
+        c->name =
+            tp_arena_printf(&s->suite.arena, "%s/%s/%s/%lld", c->kind, slash ? slash + 1 : c->model,
+                            c->precision, (long long)c->sequence_length);
+    }
+    return TP_OK;
+}
+
+static tp_status choose(session *s, tp_error *err)
+{
+    const tp_bench_flags *f = s->f;
+    const char *cases = f->cases ? f->cases : tp_dir_exists("bench/cases") ? "bench/cases" : NULL;
+    TP_TRY(tp_bench_suite_init(&s->suite, err));
+    if (cases)
+        TP_TRY(tp_bench_suite_add(&s->suite, cases, err));
+    s->chosen = tp_arena_array(&s->suite.arena, tp_bench_case, s->suite.n + 1);
+    if (f->name || (f->model && f->n_patterns == 0))
+        return choose_custom(s, err);
+    for (size_t i = 0; i < s->suite.n; i++) {
+        if (!tp_bench_matches(s->suite.items[i].name, f->patterns, f->n_patterns))
+            continue;
+        s->chosen[s->n_chosen] = s->suite.items[i];
+        if (!s->suite.items[i].command)
+            override(f, &s->chosen[s->n_chosen], &s->suite.arena);
+        s->n_chosen++;
+    }
+    return TP_OK;
+}
+
+/* Which baselines were asked for: a benchmark that matches and was not measured has
+ * vanished.  With options that rename, only what was chosen counts. */
+static bool is_asked_for(void *user, const char *name)
+{
+    const session *s = user;
+    const tp_bench_flags *f = s->f;
+    for (size_t i = 0; i < s->n_chosen; i++) {
+        if (strcmp(s->chosen[i].name, name) == 0)
+            return true;
+    }
+    bool renames = f->name || f->model || f->precision || f->backend || f->device ||
+                   f->batch_size || f->sequence_length || f->steps || f->threads;
+    return !renames && !strchr(name, '@') && tp_bench_matches(name, f->patterns, f->n_patterns);
+}
+
+static int list(const session *s)
+{
+    tp_buf out = {0};
+    tp_json_w w;
+    if (!s->f->json) {
+        for (size_t i = 0; i < s->n_chosen; i++) {
+            const tp_bench_case *c = &s->chosen[i];
+            printf("%-28s %-9s %-12s %-9s batch %lld, length %lld%s%s\n", c->name, c->kind,
+                   c->command ? c->command : c->model, c->command ? "" : c->precision,
+                   (long long)c->batch_size, (long long)c->sequence_length,
+                   strcmp(c->origin, "built in") == 0 ? "" : "  from ",
+                   strcmp(c->origin, "built in") == 0 ? "" : c->origin);
+        }
+        return s->n_chosen ? 0 : TP_BENCH_STATUS_NO_MATCH;
+    }
+    tp_json_w_init(&w, &out, 1);
+    tp_json_w_begin(&w, '[');
+    for (size_t i = 0; i < s->n_chosen; i++) {
+        tp_buf request = {0};
+        tp_bench_case_request(&s->chosen[i], &request);
+        tp_json_w_raw(&w, tp_buf_str(&request));
+        tp_buf_release(&request);
+    }
+    tp_json_w_end(&w, ']');
+    puts(tp_buf_str(&out));
+    tp_buf_release(&out);
+    return s->n_chosen ? 0 : TP_BENCH_STATUS_NO_MATCH;
+}
+
+/* ---- measuring ---- */
+
+typedef union {
+    tp_subject subject;
+    tp_worker_subject worker;
+    tp_command_subject command;
+} any_subject;
+
+/* What runs a case on the side whose program is `binary`. */
+static tp_status make_subject(session *s, const tp_bench_case *c, const char *binary,
+                              any_subject *ret, tp_error *err)
+{
+    tp_arena *arena = &s->report.arena;
+    const char *const *argv;
+    tp_buf request = {0};
+    if (c->command)
+        TP_TRY(tp_command_words(arena, &c->command, 1, &argv, err));
+    if (strcmp(c->kind, "command") == 0) {
+        tp_command_options options = {.timeout_s = s->f->timeout_s,
+                                      .seed = (uint64_t)s->f->seed,
+                                      .allow_failure = s->f->ignore_failure};
+        tp_command_subject_init(&ret->command, argv, &options);
+        return TP_OK;
+    }
+    if (!c->command) {
+        const char **own = tp_arena_array(arena, const char *, 4);
+        own[0] = binary;
+        own[1] = "bench";
+        own[2] = "worker";
+        argv = own;
+    }
+    tp_bench_case_request(c, &request);
+    tp_worker_subject_init(&ret->worker, argv, tp_arena_strdup(arena, request.data),
+                           s->f->timeout_s, (uint64_t)s->f->seed, arena);
+    tp_buf_release(&request);
+    return TP_OK;
+}
+
+static double budget_of(const session *s)
+{
+    if (s->f->budget_s <= 0)
+        return s->compares ? compared_s : alone_s;
+    double left = s->f->budget_s - (tp_clock_s() - s->start_s);
+    double share = left / (double)(s->n_chosen - s->show.done);
+    return share > 0.05 ? share : 0.05;
+}
+
+static tp_status measure_case(session *s, const tp_bench_case *c, tp_error *err)
+{
+    any_subject a, b;
+    /* Speed and resident memory of each benchmark are noisy and judged together. */
+    tp_bench_plan plan = tp_bench_make_plan(s->f, s->compares, 2 * s->n_chosen, budget_of(s));
+    plan.observe = tp_bench_show_progress;
+    plan.user = &s->show;
+    TP_TRY(make_subject(s, c, s->self, &b, err));
+    if (s->compares)
+        TP_TRY(make_subject(s, c, s->other, &a, err));
+    TP_TRY(tp_bench_measure(&s->report, c->name, &plan, s->compares ? &a.subject : NULL, &b.subject,
+                            err));
+    tp_bench_show_result(&s->show, &s->report.results[s->report.n_results - 1]);
+    return TP_OK;
+}
+
+/* Fewer rounds than planned for so many comparisons would be unfair to the early ones, so
+ * e-values are judged again with the final family when everything is in. */
+static void judge_again(session *s)
+{
+    size_t family = tp_gate_family(&s->report);
+    for (size_t i = 0; i < s->report.n_results; i++) {
+        tp_bench_result *result = &s->report.results[i];
+        tp_rule rule = s->f->tp_rule;
+        rule.family = family ? family : 1;
+        rule.is_sequential = result->is_sequential;
+        for (size_t k = 0; k < result->n_metrics; k++) {
+            tp_bench_metric *m = &result->metrics[k];
+            if (m->is_compared && m->comparison.how == TP_COMPARED_PAIRED)
+                tp_rule_paired(&rule, &m->metric, m->a, m->b, result->order, result->rounds,
+                               &m->comparison);
+        }
+    }
+}
+
+static void on_interrupt(int signal_number)
+{
+    (void)signal_number;
+    tp_process_interrupt();
+}
+
+void tp_bench_catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_interrupt};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+static tp_status measure_all(session *s, tp_error *err)
+{
+    tp_bench_catch_signals();
+    s->start_s = tp_clock_s();
+    for (size_t i = 0; i < s->n_chosen; i++)
+        TP_TRY(measure_case(s, &s->chosen[i], err));
+    return TP_OK;
+}
+
+/* ---- comparing ---- */
+
+static tp_status read_baselines(const session *s, tp_baselines *ret, tp_error *err)
+{
+    tp_buf text = {0};
+    if (s->f->update_baseline && !tp_file_exists(s->f->baseline))
+        return tp_baselines_init(ret, err);
+    tp_status status = tp_file_read(s->f->baseline, 64 << 20, &text, err);
+    if (status == TP_OK)
+        status = tp_baselines_read(s->f->baseline, tp_buf_str(&text), text.len, ret, err);
+    tp_buf_release(&text);
+    return status;
+}
+
+static tp_status write_baselines(const session *s, tp_baselines *b, tp_error *err)
+{
+    tp_buf text = {0};
+    TP_TRY(tp_baselines_update(b, &s->report, err));
+    tp_baselines_write(b, &text);
+    tp_status status = tp_file_write_atomic(s->f->baseline, text.data, text.len, err);
+    tp_buf_release(&text);
+    return status;
+}
+
+/* baselines.json is an object by name; anything else is some tool's results. */
+static bool is_results_file(const char *path)
+{
+    tp_bench_report r;
+    if (tp_bench_load(path, &r, NULL) != TP_OK)
+        return false;
+    tp_bench_report_release(&r);
+    return true;
+}
+
+static tp_status compare_with_results(session *s, tp_error *err)
+{
+    tp_bench_report base;
+    TP_TRY(tp_bench_load(s->f->baseline, &base, err));
+    tp_status status = tp_gate_compare_stored(&base, &s->report, is_asked_for, s, err);
+    tp_bench_report_release(&base);
+    return status;
+}
+
+static int conclude(session *s, tp_baselines *baselines)
+{
+    tp_error err = {0};
+    tp_status status = TP_OK;
+    bool judged = true;
+    if (baselines)
+        status = tp_baselines_compare(baselines, &s->report, is_asked_for, s, &err);
+    else if (s->f->baseline)
+        status = compare_with_results(s, &err);
+    else if (s->compares) {
+        judge_again(s);
+        status = tp_gate_settle(&s->report, &err);
+    } else
+        judged = false;
+    if (status != TP_OK)
+        return tp_cli_fail(&err);
+    s->report.exit_status = tp_gate_conclude(&s->report, &s->f->gate).exit_status;
+    if (s->f->update_baseline) {
+        if (write_baselines(s, baselines, &err) != TP_OK)
+            return tp_cli_fail(&err);
+        s->report.exit_status = 0; /* what was measured is what is wanted from now on */
+    }
+    if (judged && !s->f->json) {
+        if (!s->compares)
+            printf("\n");
+        tp_bench_show_verdicts(&s->show, &s->report, &s->f->gate);
+    }
+    if (s->f->update_baseline && !s->f->json)
+        printf("%s updated: %zu benchmarks of host %.8s\n", s->f->baseline, s->report.n_results,
+               s->report.host.fingerprint);
+    return s->report.exit_status;
+}
+
+static int finish(session *s, tp_baselines *baselines)
+{
+    tp_error err = {0};
+    tp_buf json = {0};
+    int status = conclude(s, baselines);
+    if (s->report.exit_status < 0)
+        return status;
+    if (s->f->json) {
+        tp_write_temper(&s->report, &json);
+        fputs(tp_buf_str(&json), stdout);
+        tp_buf_release(&json);
+    }
+    if (tp_bench_save(s->f, &s->report, true, &err) != TP_OK)
+        return tp_cli_fail(&err);
+    return status;
+}
+
+static tp_status prepare_sides(session *s, tp_error *err)
+{
+    ssize_t n = readlink("/proc/self/exe", s->self, sizeof s->self - 1);
+    if (n <= 0)
+        return tp_fail(err, TP_ERR_IO, "/proc/self/exe cannot be read");
+    s->self[n] = 0;
+    s->report.side_b = tp_bench_report_printf(
+        &s->report, "this temper %s%s%.12s%s", TEMPER_VERSION,
+        s->report.has_commit ? ", commit " : "", s->report.has_commit ? s->report.commit.id : "",
+        s->report.has_commit && s->report.commit.is_dirty ? " (changed)" : "");
+    if (s->f->aa) {
+        memcpy(s->other, s->self, sizeof s->self);
+        s->report.side_a = "the same program (A/A)";
+    } else if (s->f->against) {
+        TP_TRY(tp_bench_other_version(s->f->against, s->other, s->other_label, err));
+        s->report.side_a = s->other_label;
+    } else if (s->f->baseline)
+        s->report.side_a = s->f->baseline;
+    return TP_OK;
+}
+
+static int run(session *s)
+{
+    const tp_bench_flags *f = s->f;
+    tp_error err = {0};
+    tp_baselines baselines = {0};
+    int widest = 0;
+    if (choose(s, &err) != TP_OK)
+        return tp_cli_fail(&err);
+    if (f->list)
+        return list(s);
+    if (s->n_chosen == 0) {
+        fprintf(stderr, "temper bench: no benchmark matches; 'temper bench --list' names them\n");
+        return TP_BENCH_STATUS_NO_MATCH;
+    }
+    /* Whatever can be wrong with the input is found before minutes are spent. */
+    bool stored = f->baseline && !f->update_baseline && is_results_file(f->baseline);
+    if (f->baseline && !stored && read_baselines(s, &baselines, &err) != TP_OK)
+        return tp_cli_fail(&err);
+    for (size_t i = 0; i < s->n_chosen; i++)
+        widest = (int)strlen(s->chosen[i].name) > widest ? (int)strlen(s->chosen[i].name) : widest;
+    s->compares = f->against || f->aa;
+    tp_bench_describe(&s->report, f);
+    tp_bench_show_init(&s->show, f, s->compares, s->n_chosen, widest);
+    tp_status status = prepare_sides(s, &err);
+    if (status == TP_OK) {
+        tp_bench_show_heading(&s->show, &s->report);
+        status = measure_all(s, &err);
+        tp_bench_show_clear(&s->show);
+    }
+    int result =
+        status == TP_OK ? finish(s, f->baseline && !stored ? &baselines : NULL) : tp_cli_fail(&err);
+    tp_baselines_release(&baselines);
+    return result;
+}
+
+int tp_bench_run_suite(const tp_bench_flags *f)
+{
+    session s = {.f = f};
+    tp_error err = {0};
+    if (tp_bench_report_init(&s.report, &err) != TP_OK)
+        return tp_cli_fail(&err);
+    int status = run(&s);
+    tp_bench_report_release(&s.report);
+    tp_bench_suite_release(&s.suite);
+    return status;
+}
+
+int tp_bench_compare_files(const tp_bench_flags *f, char **words, int n)
+{
+    tp_error err = {0};
+    tp_bench_report base, current;
+    tp_bench_show show;
+    int widest = 0;
+    if (n != 2) {
+        fprintf(stderr, "temper bench: expected compare OLD NEW, two results files\n");
+        return TP_BENCH_STATUS_USAGE;
+    }
+    if (tp_bench_load(words[0], &base, &err) != TP_OK)
+        return tp_cli_fail(&err);
+    if (tp_bench_load(words[1], &current, &err) != TP_OK) {
+        tp_bench_report_release(&base);
+        return tp_cli_fail(&err);
+    }
+    current.rule = f->tp_rule;
+    current.side_a = words[0];
+    current.side_b = words[1];
+    tp_status status = tp_gate_compare_stored(&base, &current, NULL, NULL, &err);
+    for (size_t i = 0; i < current.n_results; i++)
+        widest = (int)strlen(current.results[i].name) > widest
+                     ? (int)strlen(current.results[i].name)
+                     : widest;
+    if (status == TP_OK) {
+        tp_buf json = {0};
+        current.exit_status = tp_gate_conclude(&current, &f->gate).exit_status;
+        tp_bench_show_init(&show, f, true, current.n_results, widest);
+        tp_bench_show_heading(&show, &current);
+        tp_bench_show_verdicts(&show, &current, &f->gate);
+        if (f->json) {
+            tp_write_temper(&current, &json);
+            fputs(tp_buf_str(&json), stdout);
+        }
+        tp_buf_release(&json);
+        status = tp_bench_save(f, &current, false, &err);
+    }
+    int result = status == TP_OK ? current.exit_status : tp_cli_fail(&err);
+    tp_bench_report_release(&base);
+    tp_bench_report_release(&current);
+    return result;
+}

@@ -1,0 +1,176 @@
+#include "cli/bench_subjects.h"
+
+#include <sched.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "engine/tensor/memory.h"
+
+static const struct {
+    const char *kind;
+    tp_status (*open)(const tp_bench_case *c, tp_subject **ret, tp_error *err);
+} kinds[] = {
+    {"train", tp_bench_open_train},       {"generate", tp_bench_open_generate},
+    {"tokenize", tp_bench_open_tokenize}, {"kernel", tp_bench_open_kernel},
+    {"trace", tp_bench_open_trace},
+};
+enum { N_KINDS = sizeof kinds / sizeof *kinds };
+
+bool tp_bench_kind_exists(const char *kind)
+{
+    for (int i = 0; i < N_KINDS; i++) {
+        if (strcmp(kinds[i].kind, kind) == 0)
+            return true;
+    }
+    return strcmp(kind, "command") == 0 || strcmp(kind, "worker") == 0;
+}
+
+void tp_bench_kinds(tp_buf *out)
+{
+    for (int i = 0; i < N_KINDS; i++)
+        tp_buf_addf(out, "%s, ", kinds[i].kind);
+    tp_buf_adds(out, "command, worker");
+}
+
+tp_status tp_bench_open(void *context, const char *benchmark, const tp_json *options,
+                        tp_subject **ret, tp_error *err)
+{
+    static tp_bench_case c;
+    static tp_arena arena;
+    (void)context;
+    if (!arena.base)
+        TP_TRY(tp_arena_init(&arena, 1 << 20, err));
+    TP_TRY(tp_bench_case_read("options", options, &arena, &c, err));
+    if (strcmp(c.device, "cpu") != 0)
+        return tp_fail(err, TP_ERR_UNSUPPORTED, "there is no device '%s' here; known is cpu",
+                       c.device);
+    for (int i = 0; i < N_KINDS; i++) {
+        if (strcmp(kinds[i].kind, c.kind) == 0)
+            return kinds[i].open(&c, ret, err);
+    }
+    return tp_fail(err, TP_ERR_UNSUPPORTED, "'%s': this version has no benchmarks of kind '%s'",
+                   benchmark, c.kind);
+}
+
+/* ---- models ---- */
+
+static const char *const families[][3] = {
+    /* name, model_type, members of its own */
+    {"llama", "llama", "\"rms_norm_eps\": 1e-5"},
+    {"qwen2", "qwen2", "\"rms_norm_eps\": 1e-6"},
+    {"qwen3", "qwen3", "\"rms_norm_eps\": 1e-6"},
+};
+
+static const struct {
+    const char *suffix;
+    int hidden, intermediate, layers, heads, kv_heads, vocab;
+} sizes[] = {{"", 64, 192, 2, 4, 2, 512}, {"-small", 256, 768, 4, 8, 4, 4096}};
+
+static tp_status built_in(const char *name, tp_model **ret, bool *ret_found, tp_error *err)
+{
+    char text[1024], wanted[64];
+    *ret_found = true;
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
+            snprintf(wanted, sizeof wanted, "%s%s", families[f][0], sizes[s].suffix);
+            if (strcmp(wanted, name) != 0)
+                continue;
+            int n = snprintf(text, sizeof text,
+                             "{\"model_type\": \"%s\", \"vocab_size\": %d, \"hidden_size\": %d, "
+                             "\"intermediate_size\": %d, \"num_hidden_layers\": %d, "
+                             "\"num_attention_heads\": %d, \"num_key_value_heads\": %d, "
+                             "\"head_dim\": %d, \"max_position_embeddings\": 65536, "
+                             "\"rope_theta\": 10000.0, \"hidden_act\": \"silu\", "
+                             "\"tie_word_embeddings\": true, %s}",
+                             families[f][1], sizes[s].vocab, sizes[s].hidden, sizes[s].intermediate,
+                             sizes[s].layers, sizes[s].heads, sizes[s].kv_heads,
+                             sizes[s].hidden / sizes[s].heads, families[f][2]);
+            return tp_model_parse(name, text, (size_t)n, ret, err);
+        }
+        snprintf(wanted, sizeof wanted, "gpt2%s", sizes[s].suffix);
+        if (strcmp(wanted, name) == 0) {
+            int n = snprintf(text, sizeof text,
+                             "{\"model_type\": \"gpt2\", \"vocab_size\": %d, \"n_embd\": %d, "
+                             "\"n_inner\": %d, \"n_layer\": %d, \"n_head\": %d, "
+                             "\"n_positions\": 4096, \"activation_function\": \"gelu_new\", "
+                             "\"layer_norm_epsilon\": 1e-5, \"resid_pdrop\": 0.0, "
+                             "\"embd_pdrop\": 0.0, \"attn_pdrop\": 0.0}",
+                             sizes[s].vocab, sizes[s].hidden, 4 * sizes[s].hidden, sizes[s].layers,
+                             sizes[s].heads);
+            return tp_model_parse(name, text, (size_t)n, ret, err);
+        }
+    }
+    *ret_found = false;
+    return TP_OK;
+}
+
+tp_status tp_bench_model(const char *name, tp_model **ret, tp_error *err)
+{
+    bool found;
+    TP_TRY(built_in(name, ret, &found, err));
+    if (found)
+        return TP_OK;
+    if (!tp_file_exists(name) && !tp_dir_exists(name))
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "there is no model '%s': name a folder, a config.json, or one of llama, "
+                       "qwen2, qwen3, gpt2 (with -small: larger)",
+                       name);
+    return tp_model_open(name, ret, err);
+}
+
+tp_status tp_bench_precision(const char *name, tp_dtype *ret, tp_error *err)
+{
+    bool single = strcmp(name, "float32") == 0;
+    if (!single && strcmp(name, "bfloat16") != 0)
+        return tp_fail(err, TP_ERR_CONFIG, "precision is float32 or bfloat16, not '%s'", name);
+    *ret = single ? TP_DTYPE_F32 : TP_DTYPE_BF16;
+    return TP_OK;
+}
+
+tp_status tp_bench_backend(const tp_bench_case *c, const tp_backend **ret, tp_error *err)
+{
+    *ret = tp_backend_find(c->backend);
+    return *ret ? TP_OK
+                : tp_fail(err, TP_ERR_CONFIG, "there is no backend '%s'; known are cpu and ref",
+                          c->backend);
+}
+
+int tp_bench_threads(const tp_bench_case *c)
+{
+    cpu_set_t set;
+    if (c->threads > 0)
+        return (int)c->threads;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+/* ---- memory ---- */
+
+const tp_metric tp_bench_shared_metrics[TP_BENCH_SHARED] = {
+    [TP_BENCH_PEAK] = {.name = "peak_memory", .unit = "bytes", .kind = TP_METRIC_EXACT},
+    [TP_BENCH_MEAN] = {.name = "mean_memory", .unit = "bytes", .is_informative = true},
+    [TP_BENCH_ALLOCATIONS] = {.name = "allocations", .unit = "buffers", .kind = TP_METRIC_EXACT},
+    [TP_BENCH_RESIDENT] = {.name = "resident", .unit = "bytes", .floor = 1 << 20}};
+
+/* The peak of this program's resident pages, of its own since it was loaded. */
+static double resident_peak(void)
+{
+    char line[128];
+    double kib = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f)) {
+        if (strncmp(line, "VmHWM:", 6) == 0)
+            kib = strtod(line + 6, NULL);
+    }
+    if (f)
+        fclose(f);
+    return kib * 1024;
+}
+
+void tp_bench_fill_memory(tp_bench_sample *sample, size_t first, double mean_bytes)
+{
+    tp_mem_stats stats = tp_mem_get_stats();
+    sample->values[first + TP_BENCH_PEAK] = (double)stats.total_peak;
+    sample->values[first + TP_BENCH_MEAN] = mean_bytes;
+    sample->values[first + TP_BENCH_ALLOCATIONS] = (double)stats.n_allocs;
+    sample->values[first + TP_BENCH_RESIDENT] = resident_peak();
+}

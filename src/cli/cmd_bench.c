@@ -1,0 +1,285 @@
+#include <math.h>
+#include <string.h>
+
+#include "cli/bench.h"
+#include "cli/bench_subjects.h"
+#include "cli/cli.h"
+#include "instrument/bench/worker.h"
+
+typedef tp_bench_flags flags;
+
+static const tp_flag flag_table[] = {
+    TP_SWITCH("list", 'l', list, "name the benchmarks that match and do nothing"),
+    TP_SWITCH("json", 0, json, "the results as JSON (temper-bench-1), raw samples included"),
+    TP_SWITCH("verbose", 'v', verbose, "every metric, every statistic"),
+    TP_TEXT("budget", 'b', "TIME", budget, "time for everything: 30s, 5m, 1h"),
+    TP_NUMBER("rounds", 'n', "N", INT, rounds, 2, 100000,
+              "exactly N rounds (even when comparing) instead of as many as needed"),
+    TP_NUMBER("max-rounds", 0, "N", INT, max_rounds, 2, 100000, "at most N rounds"),
+    TP_TEXT("width", 0, "PCT", width,
+            "alone: stop when the 95 % interval is this narrow (default 1%)"),
+    TP_TEXT("against", 'a', "REV|BINARY", against,
+            "compare with another version, interleaved: a git revision (built first) or a "
+            "program"),
+    TP_SWITCH("aa", 0, aa, "compare this version with itself: what the gate makes of nothing"),
+    TP_TEXT("baseline", 0, "FILE", baseline,
+            "compare with stored levels (baselines.json) or any results file"),
+    TP_SWITCH("update-baseline", 0, update_baseline, "store what was measured as the baseline"),
+    TP_TEXT("rule", 0, "NAME", rule,
+            "interval (default), or point: the plain tolerance rule decides"),
+    TP_TEXT("tolerance", 't', "PCT", tolerance, "how much worse is allowed (default 5%)"),
+    TP_TEXT("exact-tolerance", 0, "PCT", exact_tolerance,
+            "the same for exact figures: bytes, counts (default 0%)"),
+    TP_NUMBER("alpha", 0, "P", FLOAT, alpha, 1e-6, 0.4,
+              "chance of any false alarm over the suite (default 0.05)"),
+    TP_SWITCH("strict", 0, strict, "inconclusive and missing fail too"),
+    TP_SWITCH("allow-missing", 0, allow_missing,
+              "benchmarks without a baseline and baselines without a benchmark do not fail"),
+    TP_TEXT("name", 0, "NAME", name, "measure one benchmark of that name, made of the options"),
+    TP_TEXT("kind", 0, "KIND", kind,
+            "of --name: train (default), generate, tokenize, kernel, trace"),
+    TP_TEXT("model", 'm', "MODEL", model,
+            "llama, qwen2, qwen3, gpt2 (-small: larger), a folder or a config.json"),
+    TP_NUMBER("batch-size", 0, "N", INT, batch_size, 1, 1 << 20, "sequences per step (default 4)"),
+    TP_NUMBER("sequence-length", 0, "N", INT, sequence_length, 2, 1 << 24,
+              "tokens per sequence (default 512)"),
+    TP_NUMBER("steps", 0, "N", INT, steps, 1, 1 << 24, "steps per round (default 10)"),
+    TP_NUMBER("warm-up", 0, "N", INT, warm_up, 0, 1 << 24, "steps before the first (default 2)"),
+    TP_TEXT("precision", 0, "P", precision, "float32 or bfloat16"),
+    TP_TEXT("backend", 0, "NAME", backend, "cpu (default) or ref"),
+    TP_TEXT("device", 0, "NAME", device, "cpu"),
+    TP_NUMBER("threads", 0, "N", INT, threads, 1, 4096, "default: one per processor"),
+    TP_TEXT("cmd", 'c', "COMMAND", command, "side A of a comparison of two commands"),
+    TP_TEXT("vs", 0, "COMMAND", vs, "side B; words around --vs are taken as the two commands"),
+    TP_SWITCH("ignore-failure", 0, ignore_failure, "commands may return something else than 0"),
+    TP_SWITCH("instructions", 0, instructions, "count the commands' instructions (valgrind)"),
+    TP_NUMBER("timeout", 0, "SECONDS", FLOAT, timeout_s, 0.001, 1e7, "of one run (default 600)"),
+    TP_NUMBER("fresh", 0, "N", INT, fresh, 0, 100000,
+              "start the measured programs anew every N rounds (default 2; 0: never)"),
+    TP_NUMBER("seed", 's', "N", INT, seed, 0, 1e15, "of the order of the rounds (default 1)"),
+    TP_TEXT("cases", 0, "PATH", cases,
+            "more benchmarks: a YAML file or a folder (default: bench/cases, where there is one)"),
+    TP_TEXT("save", 'o', "FORMAT:FILE,...", save, "write the results; --formats lists the formats"),
+    TP_SWITCH("formats", 0, formats, "list the formats that are written and read"),
+    TP_TEXT("benchmark-json", 0, "FILE", benchmark_json,
+            "the same as --save pytest-benchmark:FILE"),
+    TP_TEXT("benchmark-compare", 0, "FILE", benchmark_compare, "the same as --baseline FILE"),
+    TP_TEXT("history", 0, "FILE", history, "where results are kept over time"),
+    TP_SWITCH("no-history", 0, no_history, "do not keep them"),
+    {0}};
+
+static const tp_usage usage = {
+    .command = "bench",
+    .arguments = "[PATTERN...]",
+    .summary =
+        "Measure speed and memory of training, generation, data, traces and kernels; compare "
+        "versions; fail when something got worse.",
+    .flags = flag_table,
+    .details =
+        "temper bench                              everything\n"
+        "temper bench train/llama --budget 1m      what matches\n"
+        "temper bench --against v0.1.0             this version against another\n"
+        "temper bench --baseline baselines.json    against stored levels of this host\n"
+        "temper bench 'cmd a' --vs 'cmd b'         any two commands: time and memory\n"
+        "temper bench compare OLD NEW              two results files, of any tool\n"
+        "temper bench history [PATTERN]            what was measured over time\n\n"
+        "Exit status: 0 nothing is worse; 1 a regression, or something is missing; 2 usage or "
+        "input; 3 a measurement failed; 4 no benchmark matched.",
+    .min_words = 0,
+    .max_words = -1};
+
+static int complain(const char *fmt, const char *text)
+{
+    fprintf(stderr, "temper bench: ");
+    fprintf(stderr, fmt, text);
+    fputc('\n', stderr);
+    return TP_BENCH_STATUS_USAGE;
+}
+
+/* ---- the words around --vs ---- */
+
+static const tp_flag *flag_of(const char *word)
+{
+    if (strncmp(word, "--", 2) != 0)
+        return NULL;
+    for (const tp_flag *f = flag_table; f->name; f++) {
+        size_t n = strlen(f->name);
+        if (strncmp(word + 2, f->name, n) == 0 && (word[n + 2] == 0 || word[n + 2] == '='))
+            return f;
+    }
+    return NULL;
+}
+
+/* "CMD a" and "cmd a" name the command a. */
+static char **drop_introducer(char **words, int *n)
+{
+    bool is_word = *n > 1 && (strcmp(words[0], "CMD") == 0 || strcmp(words[0], "cmd") == 0);
+    *n -= is_word;
+    return words + is_word;
+}
+
+/* A command given as one quoted line has no further words: what follows it is for us. */
+static bool is_complete(char *const *words, int n)
+{
+    return n > 0 && strpbrk(words[0], " \t") != NULL;
+}
+
+/* Take the words of the two commands out of argv: those before --vs and those behind it,
+ * each up to a long option of ours.  What is left is parsed as usual. */
+static int take_commands(int argc, char **argv, flags *f, char **a, char **b, char **rest)
+{
+    int n_rest = 0;
+    bool behind = false;
+    f->command_words = a;
+    f->vs_words = b;
+    rest[n_rest++] = argv[0];
+    for (int i = 1; i < argc; i++) {
+        const tp_flag *flag = flag_of(argv[i]);
+        if (strcmp(argv[i], "--vs") == 0) {
+            behind = true;
+            continue;
+        }
+        bool done = behind ? is_complete(b, f->n_vs_words)
+                           : f->n_command_words == 0 || is_complete(a, f->n_command_words);
+        if (flag || (argv[i][0] == '-' && done)) {
+            rest[n_rest++] = argv[i];
+            if (flag && flag->argument && !strchr(argv[i], '=') && i + 1 < argc)
+                rest[n_rest++] = argv[++i];
+        } else if (behind)
+            b[f->n_vs_words++] = argv[i];
+        else
+            a[f->n_command_words++] = argv[i];
+    }
+    return n_rest;
+}
+
+static bool has_vs(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--vs") == 0)
+            return true;
+    }
+    return false;
+}
+
+/* ---- values ---- */
+
+/* "5%", "0.05": a fraction. */
+static bool read_fraction(const char *text, double *ret)
+{
+    char number[64];
+    size_t n = strlen(text);
+    bool percent = n > 0 && text[n - 1] == '%';
+    double v;
+    snprintf(number, sizeof number, "%.*s", (int)(n - percent), text);
+    if (n >= sizeof number || !tp_str_to_f64(number, &v) || !(v >= 0))
+        return false;
+    v = percent ? v / 100 : v;
+    if (v >= 1)
+        return false;
+    *ret = v;
+    return true;
+}
+
+static bool read_time(const char *text, double *ret)
+{
+    char *end;
+    double v = strtod(text, &end);
+    double scale = strcmp(end, "") == 0 || strcmp(end, "s") == 0 ? 1
+                   : strcmp(end, "ms") == 0                      ? 1e-3
+                   : strcmp(end, "m") == 0                       ? 60
+                   : strcmp(end, "h") == 0                       ? 3600
+                                                                 : NAN;
+    *ret = v * scale;
+    return end != text && *ret > 0 && *ret < 1e7;
+}
+
+static int resolve(flags *f)
+{
+    f->tp_rule = (tp_rule){.alpha = f->alpha, .tolerance = 0.05, .family = 1};
+    f->tp_rule.is_tolerance_given = f->tolerance != NULL;
+    f->precision_width = 0.01;
+    if (f->tolerance && !read_fraction(f->tolerance, &f->tp_rule.tolerance))
+        return complain("--tolerance is a share such as 5%% or 0.05, below 1; not '%s'",
+                        f->tolerance);
+    if (f->exact_tolerance && !read_fraction(f->exact_tolerance, &f->tp_rule.exact_tolerance))
+        return complain("--exact-tolerance is a share such as 1%% or 0.01; not '%s'",
+                        f->exact_tolerance);
+    if (f->width && (!read_fraction(f->width, &f->precision_width) || f->precision_width == 0))
+        return complain("--width is a share such as 1%% or 0.01; not '%s'", f->width);
+    if (f->budget && !read_time(f->budget, &f->budget_s))
+        return complain("--budget is a time such as 30s, 5m or 1h; not '%s'", f->budget);
+    if (f->rule && strcmp(f->rule, "interval") != 0 && strcmp(f->rule, "point") != 0)
+        return complain("--rule is interval or point, not '%s'", f->rule);
+    if (f->benchmark_compare && f->baseline)
+        return complain("%s and --benchmark-compare say the same: give one", "--baseline");
+    f->baseline = f->baseline ? f->baseline : f->benchmark_compare;
+    if (f->update_baseline && !f->baseline)
+        f->baseline = "baselines.json";
+    if ((f->against != NULL) + f->aa + (f->baseline != NULL) > 1)
+        return complain("compare with one thing at a time: %s", "--against, --aa or --baseline");
+    f->gate = (tp_gate_options){.strict = f->strict,
+                                .allow_missing = f->allow_missing,
+                                .by_point = f->rule && strcmp(f->rule, "point") == 0};
+    return 0;
+}
+
+/* ---- small things ---- */
+
+static int list_formats(void)
+{
+    printf("%-18s %-8s %-20s %s\n", "format", "", "usual name", "");
+    for (size_t i = 0; i < tp_n_bench_formats; i++) {
+        const tp_bench_format *f = &tp_bench_formats[i];
+        bool reads = f->read_json || f->read_text;
+        printf("%-18s %-8s %-20s %s\n", f->name,
+               !reads     ? "write"
+               : f->write ? "both"
+                          : "read",
+               f->file, f->doc);
+    }
+    printf("%-18s %-8s %-20s %s\n", "(baselines)", "both", "baselines.json",
+           "--baseline and --update-baseline");
+    return 0;
+}
+
+static int serve(void)
+{
+    tp_error err = {0};
+    tp_status status = tp_worker_serve(stdin, stdout, tp_bench_open, NULL, &err);
+    return status == TP_OK ? 0 : tp_cli_fail(&err);
+}
+
+int tp_cmd_bench(int argc, char **argv)
+{
+    flags f = {.alpha = 0.05, .timeout_s = 600, .fresh = 2, .seed = 1, .warm_up = -1};
+    char *words[argc + 1], *a[argc + 1], *b[argc + 1], *rest[argc + 1];
+    if (argc > 1 && strcmp(argv[1], "history") == 0)
+        return tp_bench_show_history(argc - 1, argv + 1);
+    if (argc == 2 && strcmp(argv[1], "worker") == 0)
+        return serve();
+    bool commands = has_vs(argc, argv);
+    if (commands) {
+        argc = take_commands(argc, argv, &f, a, b, rest);
+        rest[argc] = NULL;
+        argv = rest;
+    }
+    int n = tp_cli_parse(&usage, argc, argv, &f, words);
+    if (n < 0)
+        return n == -2 ? 0 : TP_BENCH_STATUS_USAGE;
+    int status = resolve(&f);
+    if (status)
+        return status;
+    if (f.formats)
+        return list_formats();
+    if (commands || f.vs || f.command) {
+        f.command_words = drop_introducer(a, &f.n_command_words);
+        f.vs_words = drop_introducer(b, &f.n_vs_words);
+        return tp_bench_run_commands(&f);
+    }
+    if (n > 0 && strcmp(words[0], "compare") == 0)
+        return tp_bench_compare_files(&f, words + 1, n - 1);
+    f.patterns = words;
+    f.n_patterns = n;
+    return tp_bench_run_suite(&f);
+}

@@ -1,0 +1,154 @@
+#include "cli/profile_data.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/platform.h"
+
+static double *series(int64_t n)
+{
+    double *v = calloc((size_t)n + 1, sizeof *v);
+    TP_ASSERT(v);
+    return v;
+}
+
+void tp_profile_data_init(tp_profile_data *d, int64_t warmup, int64_t n, int64_t recorded)
+{
+    *d = (tp_profile_data){.warmup = warmup, .n = n, .recorded = recorded, .mfu = NAN};
+    double **all[] = {&d->step_s, &d->used_tokens,  &d->trained_tokens, &d->padded_tokens,
+                      &d->wait_s, &d->memory_bytes, &d->rss_bytes};
+    for (size_t i = 0; i < TP_COUNTOF(all); i++)
+        *all[i] = series(n);
+    for (int k = 0; k < TP_MEM_KINDS; k++)
+        d->kind_bytes[k] = series(n);
+    for (int k = 0; k < TP_TIME_COUNT; k++)
+        d->phase_s[k] = series(n);
+}
+
+void tp_profile_data_release(tp_profile_data *d)
+{
+    double *all[] = {d->step_s, d->used_tokens,  d->trained_tokens, d->padded_tokens,
+                     d->wait_s, d->memory_bytes, d->rss_bytes};
+    for (size_t i = 0; i < TP_COUNTOF(all); i++)
+        free(all[i]);
+    for (int k = 0; k < TP_MEM_KINDS; k++)
+        free(d->kind_bytes[k]);
+    for (int k = 0; k < TP_TIME_COUNT; k++)
+        free(d->phase_s[k]);
+    for (int k = 0; k < d->n_ops; k++)
+        free(d->ops[k].s);
+    *d = (tp_profile_data){0};
+}
+
+/* ---- steps ---- */
+
+static double cpu_seconds(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)u.ru_utime.tv_sec + (double)u.ru_utime.tv_usec * 1e-6 +
+           (double)u.ru_stime.tv_sec + (double)u.ru_stime.tv_usec * 1e-6;
+}
+
+static double resident_bytes(void)
+{
+    long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f)
+        return NAN;
+    if (fscanf(f, "%*d %ld", &pages) != 1)
+        pages = -1;
+    fclose(f);
+    return pages < 0 ? NAN : (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+static tp_profile_op *find_op(tp_profile_data *d, const tp_launch_info *l)
+{
+    char name[48];
+    snprintf(name, sizeof name, "%s%s", tp_ops[l->op].name, l->is_clone ? " (again)" : "");
+    for (int i = 0; i < d->n_ops; i++)
+        if (strcmp(d->ops[i].name, name) == 0)
+            return &d->ops[i];
+    TP_ASSERT(d->n_ops < TP_PROFILE_OPS);
+    tp_profile_op *op = &d->ops[d->n_ops++];
+    memcpy(op->name, name, sizeof name);
+    op->s = series(d->n);
+    return op;
+}
+
+/* The clocks of all launches so far are taken off (sign -1) or put on step `at`. */
+static void add_launches(tp_profile_data *d, const tp_session *session, int64_t at, double sign)
+{
+    static const char *const programs[] = {"train", "norm", "update", "eval"};
+    for (int p = 0; p < 4; p++) {
+        const tp_exec *e = tp_session_exec(session, programs[p]);
+        for (size_t i = 0; e && i < tp_exec_launch_count(e); i++) {
+            const tp_launch_info *l = tp_exec_launch(e, i);
+            tp_profile_op *op = find_op(d, l);
+            double share = sign * (double)l->count / (double)d->n;
+            op->s[at] += sign * (double)l->ns * 1e-9;
+            op->launches += share;
+            op->flops += share * l->flops;
+            op->bytes += share * l->bytes;
+        }
+    }
+}
+
+void tp_profile_data_step(tp_profile_data *d, const tp_train_event *e, int64_t step)
+{
+    int64_t at = step - d->warmup - 1; /* of the timed ones */
+    if (at >= 0 && at < d->n) {
+        tp_mem_stats memory = tp_mem_get_stats();
+        d->step_s[at] = e->step_s;
+        d->wait_s[at] = e->wait_s;
+        d->used_tokens[at] = (double)e->used_tokens;
+        d->trained_tokens[at] = (double)e->trained_tokens;
+        d->padded_tokens[at] = (double)e->padded_tokens;
+        d->memory_bytes[at] = (double)memory.total_current;
+        d->rss_bytes[at] = resident_bytes();
+        d->mfu = isnan(d->mfu) ? e->mfu / (double)d->n : d->mfu + e->mfu / (double)d->n;
+        for (int k = 0; k < TP_MEM_KINDS; k++)
+            d->kind_bytes[k][at] = (double)memory.current[k];
+        for (int k = 0; k < TP_TIME_COUNT; k++)
+            d->phase_s[k][at] += e->phase_s[k];
+        add_launches(d, e->session, at, 1);
+        d->n_done = at + 1;
+    }
+    if (at + 1 >= 0 && at + 1 < d->n) { /* where the next one begins */
+        for (int k = 0; k < TP_TIME_COUNT; k++)
+            d->phase_s[k][at + 1] -= e->phase_s[k];
+        add_launches(d, e->session, at + 1, -1);
+    }
+    if (at == -1) {
+        d->cpu_s = -cpu_seconds();
+        d->wall_s = -e->elapsed_s;
+    }
+    if (at + 1 == d->n) {
+        d->cpu_s += cpu_seconds();
+        d->wall_s += e->elapsed_s;
+    }
+}
+
+void tp_profile_data_finish(tp_profile_data *d, const tp_train_event *e)
+{
+    tp_session_plan plan;
+    tp_mem_stats memory = tp_mem_get_stats();
+    tp_session_get_plan(e->session, &plan);
+    d->peak_bytes = memory.total_peak;
+    d->planned_bytes = e->memory_planned_bytes;
+    d->activation_bytes = plan.bytes[TP_MEM_ACTIVATIONS];
+    d->live_activation_bytes = plan.activation_live_bytes;
+    d->recompute_share = plan.train_flops > 0 ? plan.recompute_flops / plan.train_flops : 0;
+    d->threads = tp_session_get_options(e->session)->threads;
+    d->is_bf16 = tp_session_get_options(e->session)->compute_dtype == TP_DTYPE_BF16;
+    d->parameters = tp_model_param_count(tp_session_model(e->session));
+}
+
+double tp_profile_op_limit(const tp_profile_data *d, const tp_machine *m, const tp_profile_op *op)
+{
+    if (!m || (op->flops <= 0 && op->bytes <= 0))
+        return NAN;
+    return tp_machine_seconds(m, d->is_bf16 ? TP_DTYPE_BF16 : TP_DTYPE_F32, op->flops, op->bytes);
+}

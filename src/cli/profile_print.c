@@ -1,0 +1,422 @@
+#include "cli/profile_print.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/platform.h"
+#include "cli/profile_tables.h"
+#include "cli/tables.h"
+#include "stats/descriptive.h"
+
+enum { OPERATORS = 16, BOTTLENECKS = 8 };
+
+static double mean(const double *v, int64_t n) { return tp_mean(v, (size_t)n); }
+
+/* ---- text ---- */
+
+/* "12.3 ms [12.1 ms, 12.6 ms]": the mean with its 95 % interval. */
+static void add_interval(const double *v, int64_t n, tp_buf *out)
+{
+    char a[32], b[32], c[32];
+    tp_description d;
+    if (tp_describe(v, (size_t)n, 0.95, &d, NULL) != TP_OK)
+        return;
+    tp_buf_addf(out, "%s", tp_human_seconds(d.mean, a));
+    if (!d.t_ci.why)
+        tp_buf_addf(out, " [%s, %s]", tp_human_seconds(d.t_ci.lo, b),
+                    tp_human_seconds(d.t_ci.hi, c));
+    tp_buf_addf(out, ", median %s, from %s", tp_human_seconds(d.median, a),
+                tp_human_seconds(d.min, b));
+    tp_buf_addf(out, " to %s", tp_human_seconds(d.max, c));
+}
+
+static void add_head(const tp_profile_report *r, tp_buf *out)
+{
+    char a[32], b[32];
+    const tp_profile_data *d = r->data;
+    double s = mean(d->step_s, d->n_done);
+    double used = mean(d->used_tokens, d->n_done), trained = mean(d->trained_tokens, d->n_done);
+    double padded = mean(d->padded_tokens, d->n_done);
+    tp_buf_addf(out, "profile \"%s\" of %s: %lld warm-up, %lld timed and %lld recorded steps\n\n",
+                r->name, r->recipe, (long long)d->warmup, (long long)d->n_done,
+                (long long)d->recorded);
+    tp_buf_addf(out, "%-16s ", "step");
+    add_interval(d->step_s, d->n_done, out);
+    tp_buf_addf(out, "\n%-16s %s tokens/s trained, %s with those not trained, %.1f %% padding\n",
+                "throughput", tp_human_count(trained / s, a), tp_human_count(used / s, b),
+                100 * padded / (used + padded));
+    tp_buf_addf(out, "%-16s %s parameters, %d threads, processor %.0f %% busy, ", "work",
+                tp_human_count((double)d->parameters, a), d->threads,
+                100 * d->cpu_s / (d->wall_s * d->threads));
+    if (isnan(d->mfu))
+        tp_buf_addf(out, "MFU unknown ('temper doctor' measures the machine)\n");
+    else
+        tp_buf_addf(out, "MFU %.1f %%\n", 100 * d->mfu);
+}
+
+typedef struct {
+    const tp_profile_op *op;
+    double s;
+} ranked;
+
+static int by_time(const void *a, const void *b)
+{
+    const ranked *x = a, *y = b;
+    return x->s < y->s ? 1 : x->s > y->s ? -1 : 0;
+}
+
+static int rank_ops(const tp_profile_data *d, ranked *rows)
+{
+    for (int i = 0; i < d->n_ops; i++)
+        rows[i] = (ranked){&d->ops[i], mean(d->ops[i].s, d->n_done)};
+    qsort(rows, (size_t)d->n_ops, sizeof *rows, by_time);
+    return d->n_ops;
+}
+
+static void add_operators(const tp_profile_report *r, tp_buf *out)
+{
+    ranked rows[TP_PROFILE_OPS];
+    const tp_profile_data *d = r->data;
+    double step_s = mean(d->step_s, d->n_done), rest = 0, all = 0;
+    int n = rank_ops(d, rows);
+    bool any_cached = false;
+    tp_buf_addf(out, "\n%-24s %8s %10s %21s %7s %9s %8s%s\n", "operator", "launches", "ms/step",
+                "95 % interval", "share", "GFLOP/s", "GB/s", r->machine ? " of limit" : "");
+    for (int i = 0; i < n && rows[i].s > 0; i++) {
+        const tp_profile_op *op = rows[i].op;
+        all += rows[i].s;
+        if (i >= OPERATORS) {
+            rest += rows[i].s;
+            continue;
+        }
+        tp_description t;
+        char interval[48] = "-";
+        if (tp_describe(op->s, (size_t)d->n_done, 0.95, &t, NULL) == TP_OK && !t.t_ci.why)
+            snprintf(interval, sizeof interval, "[%.3f, %.3f]", t.t_ci.lo * 1e3, t.t_ci.hi * 1e3);
+        tp_buf_addf(out, "%-24s %8.0f %10.3f %21s %6.1f%% %9.1f %8.1f", op->name, op->launches,
+                    rows[i].s * 1e3, interval, 100 * rows[i].s / step_s,
+                    op->flops / rows[i].s * 1e-9, op->bytes / rows[i].s * 1e-9);
+        double limit = tp_profile_op_limit(d, r->machine, op);
+        any_cached = any_cached || limit > rows[i].s;
+        if (!isnan(limit))
+            tp_buf_addf(out, " %7.1f%%", 100 * limit / rows[i].s);
+        tp_buf_addc(out, '\n');
+    }
+    if (rest > 0)
+        tp_buf_addf(out, "%-24s %8s %10.3f %21s %6.1f%%\n", "others", "", rest * 1e3, "",
+                    100 * rest / step_s);
+    tp_buf_addf(out, "%-24s %8s %10.3f %21s %6.1f%%\n", "outside operators", "",
+                (step_s - all) * 1e3, "", 100 * (step_s - all) / step_s);
+    if (any_cached)
+        tp_buf_addf(out, "(above 100 %% of the limit: what is read stays in the caches)\n");
+}
+
+static void add_phases(const tp_profile_data *d, tp_buf *out)
+{
+    double wall = 0;
+    for (int k = 0; k < TP_TIME_COUNT; k++)
+        wall += mean(d->phase_s[k], d->n_done);
+    tp_buf_addf(out, "\n%-24s %10s %7s\n", "phase", "ms/step", "share");
+    for (int k = 0; k < TP_TIME_COUNT; k++) {
+        double s = mean(d->phase_s[k], d->n_done);
+        if (s > 0)
+            tp_buf_addf(out, "%-24s %10.3f %6.1f%%\n", tp_time_name((tp_time_phase)k), s * 1e3,
+                        100 * s / wall);
+    }
+    tp_buf_addf(out, "%-24s %10.3f %6.1f%%\n", "wall", wall * 1e3, 100.0);
+}
+
+static void add_memory(const tp_profile_report *r, tp_buf *out)
+{
+    char a[32], b[32];
+    const tp_profile_data *d = r->data;
+    tp_leak leak = tp_profile_leak(d);
+    tp_buf_addf(out, "\n%-24s %12s %12s\n", "memory", "mean", "most");
+    for (int k = 0; k < TP_MEM_KINDS; k++) {
+        tp_description t;
+        if (tp_describe(d->kind_bytes[k], (size_t)d->n_done, 0.95, &t, NULL) == TP_OK && t.max > 0)
+            tp_buf_addf(out, "%-24s %12s %12s\n", tp_mem_kind_name((tp_mem_kind)k),
+                        tp_human_bytes(t.mean, a), tp_human_bytes(t.max, b));
+    }
+    tp_buf_addf(out, "%-24s %12s %12s (planned %s)\n", "peak", "",
+                tp_human_bytes((double)d->peak_bytes, a),
+                tp_human_bytes((double)d->planned_bytes, b));
+    tp_buf_addf(out, "%-24s %12s %12s\n", "resident",
+                tp_human_bytes(mean(d->rss_bytes, d->n_done), a),
+                tp_human_bytes(d->rss_bytes[d->n_done - 1], b));
+    if (!leak.is_known)
+        tp_buf_addf(out, "growth: unknown, %s (--steps 10)\n", leak.why);
+    else if (leak.grows)
+        tp_buf_addf(out, "growth: %s a step, p = %.2g, most of it in %s\n",
+                    tp_human_bytes(leak.slope, a), leak.p, leak.owner);
+    else
+        tp_buf_addf(out, "growth: none shown over %lld steps\n", (long long)d->n_done);
+}
+
+static void add_bottlenecks(const tp_profile_report *r, tp_buf *out)
+{
+    char cost[32];
+    if (r->n_bottlenecks == 0)
+        tp_buf_addf(out, "\nbottlenecks: none above 2 %% of a step\n");
+    else
+        tp_buf_addf(out, "\nbottlenecks\n");
+    for (int i = 0; i < r->n_bottlenecks && i < BOTTLENECKS; i++) {
+        const tp_bottleneck *b = &r->bottlenecks[i];
+        tp_buf_addf(out, "  %-6s  %s", tp_severity_name(b->severity), b->what);
+        if (!isnan(b->cost_s))
+            tp_buf_addf(out, ": up to %s a step", tp_human_seconds(b->cost_s, cost));
+        tp_buf_addf(out, "\n          %s\n          try: %s\n", b->evidence, b->remedy);
+    }
+    if (r->n_bottlenecks > BOTTLENECKS)
+        tp_buf_addf(out, "  and %d smaller ones (--json has them)\n",
+                    r->n_bottlenecks - BOTTLENECKS);
+}
+
+static void add_change(const tp_profile_change *c, tp_buf *out)
+{
+    char interval[48] = "-";
+    if (!isnan(c->lo))
+        snprintf(interval, sizeof interval, "[%.3f, %.3f]", c->lo, c->hi);
+    tp_buf_addf(out, "%-24s", c->name);
+    if (isnan(c->before_s) || isnan(c->after_s)) {
+        tp_buf_addf(out, " %10.3f %10.3f %8s %17s  %s\n",
+                    isnan(c->before_s) ? 0 : c->before_s * 1e3,
+                    isnan(c->after_s) ? 0 : c->after_s * 1e3, "-", "-",
+                    isnan(c->before_s) ? "new" : "gone");
+        return;
+    }
+    tp_buf_addf(out, " %10.3f %10.3f %8.3f %17s  %s\n", c->before_s * 1e3, c->after_s * 1e3,
+                c->ratio, interval, tp_change_name(c->verdict));
+}
+
+static void add_comparison(const tp_profile_comparison *c, tp_buf *out)
+{
+    char a[32], b[32];
+    tp_buf_addf(out, "\nagainst \"%s\" of %s%s%s\n\n", c->name, c->made, c->notes[0] ? ": " : "",
+                c->notes);
+    tp_buf_addf(out, "%-24s %10s %10s %8s %17s  %s\n", "ms/step", "before", "after", "ratio",
+                "95 % interval", "verdict");
+    tp_profile_change step = c->step;
+    snprintf(step.name, sizeof step.name, "step");
+    add_change(&step, out);
+    for (int i = 0; i < c->n_ops; i++)
+        add_change(&c->ops[i], out);
+    if (!isnan(c->before_peak))
+        tp_buf_addf(out, "peak memory %s before, %s after\n", tp_human_bytes(c->before_peak, a),
+                    tp_human_bytes(c->after_peak, b));
+    tp_buf_addf(out, "(intervals are over the steps of one run on each side, p-values of operators "
+                     "adjusted after Holm;\n what differs from run to run is not in them: repeat "
+                     "both before deciding on a few per cent)\n");
+}
+
+void tp_profile_text(const tp_profile_report *r, tp_buf *out)
+{
+    add_head(r, out);
+    add_operators(r, out);
+    add_phases(r->data, out);
+    add_memory(r, out);
+    add_bottlenecks(r, out);
+    if (r->comparison)
+        add_comparison(r->comparison, out);
+    tp_buf_addf(out, "\nkept as \"%s\": %s/profile.json", r->name, r->dir);
+    if (r->event->profile)
+        tp_buf_addf(out, "; trace of the recorded steps: %s", r->event->profile->path);
+    tp_buf_addc(out, '\n');
+}
+
+/* ---- JSON ---- */
+
+static void put_str(tp_json_w *w, const char *key, const char *v)
+{
+    tp_json_w_key(w, key);
+    tp_json_w_str(w, v);
+}
+
+static void put_i64(tp_json_w *w, const char *key, int64_t v)
+{
+    tp_json_w_key(w, key);
+    tp_json_w_i64(w, v);
+}
+
+static void put_f64(tp_json_w *w, const char *key, double v)
+{
+    tp_json_w_key(w, key);
+    if (isfinite(v))
+        tp_json_w_f64(w, v);
+    else
+        tp_json_w_null(w); /* unknown */
+}
+
+static void put_series(tp_json_w *w, const char *key, const double *v, int64_t n)
+{
+    tp_json_w_key(w, key);
+    tp_json_w_begin(w, '[');
+    for (int64_t i = 0; i < n; i++)
+        tp_json_w_f64(w, v[i]);
+    tp_json_w_end(w, ']');
+}
+
+static void put_identity(const tp_profile_report *r, tp_json_w *w)
+{
+    char made[32];
+    const tp_profile_data *d = r->data;
+    tp_wall_iso(tp_wall_s(), made);
+    put_i64(w, "schema", 1);
+    put_str(w, "name", r->name);
+    put_str(w, "made", made);
+    put_str(w, "temper", TEMPER_VERSION);
+    put_str(w, "recipe", r->recipe);
+    put_str(w, "machine", r->machine ? r->machine->fingerprint : NULL);
+    put_i64(w, "threads", d->threads);
+    put_i64(w, "parameters", d->parameters);
+    put_i64(w, "warmup_steps", d->warmup);
+    put_i64(w, "timed_steps", d->n_done);
+    put_i64(w, "recorded_steps", d->recorded);
+}
+
+static void put_step(const tp_profile_data *d, tp_json_w *w)
+{
+    tp_description t;
+    double s = mean(d->step_s, d->n_done);
+    put_series(w, "step_s", d->step_s, d->n_done);
+    if (tp_describe(d->step_s, (size_t)d->n_done, 0.95, &t, NULL) == TP_OK) {
+        put_f64(w, "step_mean_s", t.mean);
+        put_f64(w, "step_mean_low_s", t.t_ci.lo);
+        put_f64(w, "step_mean_high_s", t.t_ci.hi);
+        put_f64(w, "step_median_s", t.median);
+    }
+    put_f64(w, "used_tokens_per_step", mean(d->used_tokens, d->n_done));
+    put_f64(w, "trained_tokens_per_s", mean(d->trained_tokens, d->n_done) / s);
+    put_f64(w, "used_tokens_per_s", mean(d->used_tokens, d->n_done) / s);
+    put_f64(w, "padding_ratio",
+            mean(d->padded_tokens, d->n_done) /
+                (mean(d->padded_tokens, d->n_done) + mean(d->used_tokens, d->n_done)));
+    put_f64(w, "waited_for_data_s", mean(d->wait_s, d->n_done));
+    put_f64(w, "processor_utilization", d->cpu_s / (d->wall_s * d->threads));
+    put_f64(w, "mfu", d->mfu);
+}
+
+static void put_operators(const tp_profile_report *r, tp_json_w *w)
+{
+    ranked rows[TP_PROFILE_OPS];
+    const tp_profile_data *d = r->data;
+    int n = rank_ops(d, rows);
+    tp_json_w_key(w, "operators");
+    tp_json_w_begin(w, '[');
+    for (int i = 0; i < n && rows[i].s > 0; i++) {
+        const tp_profile_op *op = rows[i].op;
+        tp_json_w_begin(w, '{');
+        put_str(w, "name", op->name);
+        put_f64(w, "launches_per_step", op->launches);
+        put_f64(w, "mean_s", rows[i].s);
+        put_f64(w, "flops_per_step", op->flops);
+        put_f64(w, "bytes_per_step", op->bytes);
+        put_f64(w, "limit_s", tp_profile_op_limit(d, r->machine, op));
+        put_series(w, "s", op->s, d->n_done);
+        tp_json_w_end(w, '}');
+    }
+    tp_json_w_end(w, ']');
+}
+
+static void put_memory(const tp_profile_data *d, tp_json_w *w)
+{
+    tp_leak leak = tp_profile_leak(d);
+    put_f64(w, "peak_bytes", (double)d->peak_bytes);
+    put_f64(w, "planned_peak_bytes", (double)d->planned_bytes);
+    put_series(w, "memory_bytes", d->memory_bytes, d->n_done);
+    put_series(w, "resident_bytes", d->rss_bytes, d->n_done);
+    tp_json_w_key(w, "memory_by_kind");
+    tp_json_w_begin(w, '{');
+    for (int k = 0; k < TP_MEM_KINDS; k++)
+        put_f64(w, tp_mem_kind_name((tp_mem_kind)k), mean(d->kind_bytes[k], d->n_done));
+    tp_json_w_end(w, '}');
+    tp_json_w_key(w, "memory_growth");
+    tp_json_w_begin(w, '{');
+    put_str(w, "verdict", !leak.is_known ? "unknown" : leak.grows ? "grows" : "none shown");
+    put_str(w, "why", leak.why);
+    put_f64(w, "bytes_per_step", leak.is_known ? leak.slope : NAN);
+    put_f64(w, "low", leak.is_known ? leak.lo : NAN);
+    put_f64(w, "high", leak.is_known ? leak.hi : NAN);
+    put_f64(w, "p", leak.is_known ? leak.p : NAN);
+    put_str(w, "owner", leak.is_known && leak.grows ? leak.owner : NULL);
+    tp_json_w_end(w, '}');
+}
+
+static void put_bottlenecks(const tp_profile_report *r, tp_json_w *w)
+{
+    tp_json_w_key(w, "bottlenecks");
+    tp_json_w_begin(w, '[');
+    for (int i = 0; i < r->n_bottlenecks; i++) {
+        const tp_bottleneck *b = &r->bottlenecks[i];
+        tp_json_w_begin(w, '{');
+        put_str(w, "severity", tp_severity_name(b->severity));
+        put_str(w, "what", b->what);
+        put_f64(w, "cost_s_per_step", b->cost_s);
+        put_str(w, "evidence", b->evidence);
+        put_str(w, "try", b->remedy);
+        tp_json_w_end(w, '}');
+    }
+    tp_json_w_end(w, ']');
+}
+
+static void put_change(const tp_profile_change *c, tp_json_w *w)
+{
+    tp_json_w_begin(w, '{');
+    if (c->name[0])
+        put_str(w, "name", c->name);
+    put_f64(w, "before_s", c->before_s);
+    put_f64(w, "after_s", c->after_s);
+    put_f64(w, "ratio", c->ratio);
+    put_f64(w, "low", c->lo);
+    put_f64(w, "high", c->hi);
+    put_f64(w, "p", c->p);
+    put_str(w, "verdict",
+            isnan(c->before_s)  ? "new"
+            : isnan(c->after_s) ? "gone"
+                                : tp_change_name(c->verdict));
+    tp_json_w_end(w, '}');
+}
+
+static void put_comparison(const tp_profile_comparison *c, tp_json_w *w)
+{
+    tp_json_w_key(w, "comparison");
+    tp_json_w_begin(w, '{');
+    put_str(w, "against", c->name);
+    put_str(w, "made", c->made);
+    put_str(w, "notes", c->notes[0] ? c->notes : NULL);
+    put_str(w, "verdict", tp_change_name(c->step.verdict));
+    tp_json_w_key(w, "step");
+    put_change(&c->step, w);
+    tp_json_w_key(w, "operators");
+    tp_json_w_begin(w, '[');
+    for (int i = 0; i < c->n_ops; i++)
+        put_change(&c->ops[i], w);
+    tp_json_w_end(w, ']');
+    put_f64(w, "before_peak_bytes", c->before_peak);
+    put_f64(w, "after_peak_bytes", c->after_peak);
+    tp_json_w_end(w, '}');
+}
+
+void tp_profile_write(const tp_profile_report *r, tp_json_w *w)
+{
+    const tp_profile_data *d = r->data;
+    tp_json_w_begin(w, '{');
+    put_identity(r, w);
+    put_step(d, w);
+    tp_json_w_key(w, "phases_s");
+    tp_json_w_begin(w, '{');
+    for (int k = 0; k < TP_TIME_COUNT; k++)
+        put_series(w, tp_time_name((tp_time_phase)k), d->phase_s[k], d->n_done);
+    tp_json_w_end(w, '}');
+    put_operators(r, w);
+    put_memory(d, w);
+    put_bottlenecks(r, w);
+    if (r->summary && r->event->profile) {
+        tp_json_w_key(w, "recorded");
+        tp_json_profile(r->event, r->machine, r->summary, w);
+    }
+    if (r->comparison)
+        put_comparison(r->comparison, w);
+    tp_json_w_end(w, '}');
+}

@@ -1,0 +1,13 @@
+/* severity.h - how much a finding matters. */
+#ifndef TP_CLI_SEVERITY_H
+#define TP_CLI_SEVERITY_H
+
+typedef enum { TP_SEVERITY_LOW, TP_SEVERITY_MEDIUM, TP_SEVERITY_HIGH } tp_severity;
+
+static inline const char *tp_severity_name(tp_severity severity)
+{
+    static const char *const names[] = {"low", "medium", "high"};
+    return names[severity];
+}
+
+#endif

@@ -1,0 +1,217 @@
+#include "cli/text_model.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "cli/cli.h"
+#include "engine/train/checkpoint.h"
+
+static tp_status find_folder(const char *path, char out[4096], tp_error *err)
+{
+    char file[4200];
+    tp_buf newest = {0};
+    snprintf(out, 4096, "%s", path);
+    snprintf(file, sizeof file, "%s/config.json", path);
+    if (tp_file_exists(file))
+        return TP_OK;
+    snprintf(file, sizeof file, "%s/model/config.json", path);
+    if (tp_file_exists(file)) {
+        snprintf(out, 4096, "%s/model", path);
+        return TP_OK;
+    }
+    snprintf(file, sizeof file, "%s/checkpoints", path);
+    tp_status status = tp_checkpoint_find(file, &newest, err);
+    if (status == TP_OK && newest.len)
+        snprintf(out, 4096, "%s/model", newest.data);
+    else if (status == TP_OK)
+        status = tp_fail(err, TP_ERR_CONFIG,
+                         "'%s' is neither a model folder (config.json), nor a "
+                         "checkpoint, nor a run with checkpoints",
+                         path);
+    tp_buf_release(&newest);
+    return status;
+}
+
+static tp_status check_vocabulary(const tp_text_model *m, tp_error *err)
+{
+    int64_t vocab = tp_model_get_info(m->model)->vocab;
+    int32_t ids = tp_tokenizer_vocab_size(m->tokenizer);
+    if (ids <= vocab)
+        return TP_OK;
+    return tp_fail(err, TP_ERR_CONFIG,
+                   "'%s': the tokenizer has %d ids, the model's vocabulary is %lld: they do not "
+                   "belong together",
+                   m->folder, ids, (long long)vocab);
+}
+
+tp_status tp_text_model_open(tp_text_model *m, const char *path, tp_error *err)
+{
+    TP_TRY(find_folder(path, m->folder, err));
+    TP_TRY(tp_model_open(m->folder, &m->model, err));
+    TP_TRY(tp_tokenizer_load(m->folder, &m->tokenizer, err));
+    TP_TRY(check_vocabulary(m, err));
+    m->scratch = tp_tokenizer_scratch_new(m->tokenizer);
+    const tp_model_info *info = tp_model_get_info(m->model);
+    for (int i = 0; i < info->n_eos; i++)
+        tp_ids_add(&m->stops, (int32_t)info->eos[i]);
+    if (tp_tokenizer_eos(m->tokenizer) >= 0)
+        tp_ids_add(&m->stops, tp_tokenizer_eos(m->tokenizer));
+    return TP_OK;
+}
+
+void tp_text_model_close(tp_text_model *m)
+{
+    tp_engine_free(m->engine);
+    tp_states_release(&m->states);
+    tp_template_free(m->chat_template);
+    tp_tokenizer_scratch_free(m->scratch);
+    tp_tokenizer_free(m->tokenizer);
+    tp_model_free(m->model);
+    tp_ids_release(&m->stops);
+    *m = (tp_text_model){0};
+}
+
+/* ---- prompts ---- */
+
+void tp_text_model_encode(tp_text_model *m, const char *text, size_t n, tp_ids *out)
+{
+    tp_encode_options options = {.add_special = true, .parse_special = true};
+    tp_tokenizer_encode(m->tokenizer, m->scratch, text, n, options, out, NULL);
+}
+
+static tp_status need_template(tp_text_model *m, tp_error *err)
+{
+    const char *source = tp_tokenizer_chat_template(m->tokenizer);
+    if (m->chat_template)
+        return TP_OK;
+    if (!source)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "'%s' has no chat template: give plain text instead of a conversation",
+                       m->folder);
+    return tp_template_parse("chat template", source, strlen(source), &m->chat_template, err);
+}
+
+static void add_token(const tp_text_model *m, const char *key, int32_t id, tp_buf *out)
+{
+    const char *token = id >= 0 ? tp_tokenizer_token(m->tokenizer, id) : NULL;
+    tp_buf_addf(out, ",\"%s\":", key);
+    tp_json_quote(out, token ? token : "", token ? strlen(token) : 0);
+}
+
+tp_status tp_text_model_encode_chat(tp_text_model *m, const char *messages, const char *tools,
+                                    tp_ids *out, tp_buf *ret_text, tp_error *err)
+{
+    TP_TRY(need_template(m, err));
+    tp_buf context = {0}, text = {0};
+    tp_arena arena;
+    const tp_json *root;
+    tp_buf_addf(&context, "{\"messages\":%s,\"add_generation_prompt\":true", messages);
+    if (tools)
+        tp_buf_addf(&context, ",\"tools\":%s", tools);
+    add_token(m, "bos_token", tp_tokenizer_bos(m->tokenizer), &context);
+    add_token(m, "eos_token", tp_tokenizer_eos(m->tokenizer), &context);
+    tp_buf_addc(&context, '}');
+    tp_status status = tp_arena_init(&arena, (1 << 20) + 64 * context.len, err);
+    if (status == TP_OK) {
+        tp_json_options tolerant = TP_JSON_TOLERANT;
+        status =
+            tp_json_parse(&arena, "messages", context.data, context.len, &tolerant, &root, err);
+        if (status == TP_OK)
+            status = tp_template_render(m->chat_template, root, NULL, &text, NULL, err);
+        tp_arena_release(&arena);
+    }
+    if (status == TP_OK) { /* the template writes the special tokens itself */
+        tp_encode_options options = {.parse_special = true};
+        tp_tokenizer_encode(m->tokenizer, m->scratch, tp_buf_str(&text), text.len, options, out,
+                            NULL);
+        if (ret_text)
+            tp_buf_add(ret_text, tp_buf_str(&text), text.len);
+    }
+    tp_buf_release(&context);
+    tp_buf_release(&text);
+    return status;
+}
+
+/* ---- the engine ---- */
+
+static bool read_dtype(const char *word, tp_dtype *ret)
+{
+    if (!word || strcmp(word, "bf16") == 0 || strcmp(word, "bfloat16") == 0)
+        *ret = TP_DTYPE_BF16;
+    else if (strcmp(word, "f32") == 0 || strcmp(word, "float32") == 0)
+        *ret = TP_DTYPE_F32;
+    else
+        return false;
+    return true;
+}
+
+/* A number with K, M or G (powers of 1024; "iB" and "B" behind it are fine). */
+static bool read_bytes(const char *word, size_t *ret)
+{
+    static const char units[] = "KMG";
+    char *end;
+    *ret = 0;
+    if (!word)
+        return true;
+    double value = strtod(word, &end);
+    if (end == word || !(value > 0))
+        return false;
+    const char *unit = *end ? strchr(units, *end >= 'a' ? *end - 32 : *end) : NULL;
+    if (unit) {
+        for (const char *u = units; u <= unit; u++)
+            value *= 1024;
+        end++;
+        end += strncmp(end, "iB", 2) == 0 ? 2 : 0;
+    }
+    end += *end == 'B';
+    *ret = value < 1e15 ? (size_t)value : 0;
+    return *end == 0 && *ret > 0;
+}
+
+bool tp_text_model_check(const char *command, const tp_text_model_options *o)
+{
+    tp_dtype dtype;
+    size_t bytes;
+    const struct {
+        const char *flag, *word;
+    } dtypes[] = {{"precision", o->dtype}, {"kv-dtype", o->kv_dtype}};
+    for (int i = 0; i < 2; i++) {
+        if (read_dtype(dtypes[i].word, &dtype))
+            continue;
+        fprintf(stderr, "temper %s: --%s is bfloat16 or float32, not '%s'\n", command,
+                dtypes[i].flag, dtypes[i].word);
+        return false;
+    }
+    if (read_bytes(o->kv_memory, &bytes))
+        return true;
+    fprintf(stderr, "temper %s: --kv-memory is a size such as 512MiB or 2G, not '%s'\n", command,
+            o->kv_memory);
+    return false;
+}
+
+tp_status tp_text_model_start(tp_text_model *m, const tp_text_model_options *o, tp_error *err)
+{
+    tp_load_report report;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    tp_engine_options options = {.backend = &tp_backend_cpu,
+                                 .threads = o->threads > 0 ? (int)o->threads
+                                            : cores > 0    ? (int)cores
+                                                           : 1,
+                                 .max_length = o->max_length,
+                                 .max_running = o->max_running,
+                                 .n_tokens = tp_tokenizer_vocab_size(m->tokenizer),
+                                 .tokenizer = m->tokenizer};
+    TP_ASSERT(read_dtype(o->dtype, &options.compute_dtype));
+    TP_ASSERT(read_dtype(o->kv_dtype ? o->kv_dtype : o->dtype, &options.cache_dtype));
+    TP_ASSERT(read_bytes(o->kv_memory, &options.cache_bytes));
+    TP_TRY(tp_states_init(&m->states, err));
+    TP_TRY(tp_engine_create(m->model, &options, &m->states, &m->engine, err));
+    TP_TRY(tp_engine_alloc(m->engine, err));
+    TP_TRY(tp_model_load(m->model, &m->states, &report, err));
+    tp_engine_weights_changed(m->engine);
+    if (report.has_nonfinite)
+        fprintf(stderr, "temper: '%s' holds numbers that are not finite in %s\n", m->folder,
+                report.nonfinite_name);
+    return TP_OK;
+}

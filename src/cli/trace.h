@@ -1,0 +1,112 @@
+/* trace.h - the pieces of `temper trace` that its files share.
+ *
+ * A report is one file with the analyses made so far: each is made when a view first asks
+ * for it.  A view is a row of trace_views.c: a name and a function that fills one grid; a
+ * view of several grids has several rows.  The screen, --json, --csv and --markdown are
+ * made of the same grids. */
+#ifndef TP_CLI_TRACE_H
+#define TP_CLI_TRACE_H
+
+#include "cli/grid.h"
+#include "instrument/analyze/communication.h"
+#include "instrument/analyze/copies.h"
+#include "instrument/analyze/critical_path.h"
+#include "instrument/analyze/findings.h"
+#include "instrument/analyze/idle.h"
+#include "instrument/analyze/launch.h"
+#include "instrument/analyze/memory_usage.h"
+#include "instrument/analyze/operators.h"
+#include "instrument/analyze/selection.h"
+#include "instrument/analyze/snapshot_usage.h"
+#include "instrument/analyze/suspicious.h"
+#include "instrument/ingest/ingest.h"
+
+typedef struct {
+    const tp_trace_file *file;
+    tp_selection selection;
+    bool has_work; /* device activities in scope */
+    tp_breakdown all;
+    tp_breakdown *by_device; /* one per device of the selection */
+    tp_kernel_table kernels;
+
+    /* Made when first asked for. */
+    bool has_operators, has_usage, has_launches, has_idle, has_copies, has_comm, has_memory,
+        has_path, has_suspicions, has_findings;
+    tp_operators operators;
+    tp_snapshot_usage usage;
+    tp_launch_table launches;
+    tp_idle_table idle;
+    tp_copy_table copies;
+    tp_comm_table comm;
+    tp_memory_usage memory;
+    tp_critical_path path;
+    tp_suspicions suspicions;
+    tp_findings findings;
+} tp_report;
+
+void tp_report_make(const tp_trace_file *file, const tp_select_options *options, tp_report *ret);
+void tp_report_release(tp_report *report);
+
+const tp_operators *tp_report_operators(tp_report *report);
+const tp_launch_table *tp_report_launches(tp_report *report);
+const tp_idle_table *tp_report_idle(tp_report *report);
+const tp_copy_table *tp_report_copies(tp_report *report);
+const tp_comm_table *tp_report_comm(tp_report *report);
+const tp_memory_usage *tp_report_memory(tp_report *report);
+const tp_critical_path *tp_report_path(tp_report *report);
+const tp_suspicions *tp_report_suspicions(tp_report *report);
+const tp_findings *tp_report_findings(tp_report *report);
+const tp_snapshot_usage *tp_report_usage(tp_report *report); /* snapshots only */
+
+/* Members of the one JSON object of a file, in the names of docs/formats/trace-report.md. */
+void tp_report_json(tp_report *report, tp_json_w *w);
+
+/* The one screen for people. */
+void tp_report_screen(tp_report *report, size_t top, int width, tp_buf *out);
+void tp_report_screen_markdown(tp_report *report, size_t top, tp_buf *out);
+
+/* ---- views ---- */
+
+typedef struct {
+    const char *view; /* word of the command line */
+    const char *grid; /* key of the grid in JSON */
+    unsigned keep;    /* tp_event_keep that it needs besides the usual */
+    bool in_json;     /* part of the full --json */
+    void (*fill)(tp_report *report, tp_grid *grid);
+} tp_report_view;
+
+extern const tp_report_view tp_report_views[]; /* ends with a row whose view is NULL */
+bool tp_report_view_exists(const char *view);
+
+void tp_view_kernels(tp_report *r, tp_grid *g);
+void tp_view_operators(tp_report *r, tp_grid *g);
+void tp_view_comm(tp_report *r, tp_grid *g);
+void tp_view_bandwidth(tp_report *r, tp_grid *g);
+void tp_view_launch(tp_report *r, tp_grid *g);
+void tp_view_queue(tp_report *r, tp_grid *g);
+void tp_view_roofline(tp_report *r, tp_grid *g);
+
+void tp_view_idle(tp_report *r, tp_grid *g);
+void tp_view_gaps(tp_report *r, tp_grid *g);
+void tp_view_threads(tp_report *r, tp_grid *g);
+void tp_view_steps(tp_report *r, tp_grid *g);
+void tp_view_path(tp_report *r, tp_grid *g);
+void tp_view_path_names(tp_report *r, tp_grid *g);
+void tp_view_suspicious(tp_report *r, tp_grid *g);
+void tp_view_findings(tp_report *r, tp_grid *g);
+void tp_view_host_stacks(tp_report *r, tp_grid *g);
+void tp_view_device_stacks(tp_report *r, tp_grid *g);
+
+void tp_view_memory(tp_report *r, tp_grid *g);
+void tp_view_memory_peak(tp_report *r, tp_grid *g);
+void tp_view_memory_growth(tp_report *r, tp_grid *g);
+void tp_view_memory_kept(tp_report *r, tp_grid *g);
+void tp_view_memory_timeline(tp_report *r, tp_grid *g);
+
+/* Name of an interned string of the trace, or NULL. */
+void tp_grid_name(tp_grid *g, const tp_events *events, uint32_t name);
+
+/* Nanoseconds from the first event in scope, for "when". */
+int64_t tp_report_origin(const tp_report *report);
+
+#endif

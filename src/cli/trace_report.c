@@ -1,0 +1,143 @@
+#include <stdlib.h>
+
+#include "cli/trace.h"
+
+static void make_breakdowns(tp_report *r)
+{
+    const tp_selection *s = &r->selection;
+    r->has_work = tp_breakdown_make(s->v, s->n, TP_ALL_DEVICES, &r->all);
+    r->by_device = calloc(s->n_devices ? s->n_devices : 1, sizeof *r->by_device);
+    TP_ASSERT(r->by_device);
+    for (size_t d = 0; d < s->n_devices; d++)
+        if (s->n_devices == 1)
+            r->by_device[d] = r->all;
+        else
+            tp_breakdown_make(s->v, s->n, (int64_t)d, &r->by_device[d]);
+}
+
+void tp_report_make(const tp_trace_file *file, const tp_select_options *options, tp_report *ret)
+{
+    *ret = (tp_report){.file = file};
+    if (!file->events)
+        return;
+    tp_selection_make(file->events, options, &ret->selection);
+    make_breakdowns(ret);
+    tp_kernels_make(ret->selection.v, ret->selection.n, true, tp_events_name_text, file->events,
+                    &ret->kernels);
+}
+
+void tp_report_release(tp_report *r)
+{
+    tp_selection_release(&r->selection);
+    tp_kernels_release(&r->kernels);
+    tp_operators_release(&r->operators);
+    tp_snapshot_usage_release(&r->usage);
+    tp_launches_release(&r->launches);
+    tp_idle_release(&r->idle);
+    tp_comm_release(&r->comm);
+    tp_memory_usage_release(&r->memory);
+    tp_critical_path_release(&r->path);
+    free(r->by_device);
+    *r = (tp_report){0};
+}
+
+/* True the first time. */
+static bool first(bool *has)
+{
+    bool is_first = !*has;
+    *has = true;
+    return is_first;
+}
+
+const tp_operators *tp_report_operators(tp_report *r)
+{
+    if (first(&r->has_operators))
+        tp_operators_make(&r->selection, &r->operators);
+    return &r->operators;
+}
+
+const tp_launch_table *tp_report_launches(tp_report *r)
+{
+    if (first(&r->has_launches))
+        tp_launches_make(&r->selection, &r->launches);
+    return &r->launches;
+}
+
+const tp_idle_table *tp_report_idle(tp_report *r)
+{
+    if (first(&r->has_idle))
+        tp_idle_make(&r->selection, &r->idle);
+    return &r->idle;
+}
+
+const tp_copy_table *tp_report_copies(tp_report *r)
+{
+    if (first(&r->has_copies))
+        tp_copies_make(&r->selection, &r->copies);
+    return &r->copies;
+}
+
+const tp_comm_table *tp_report_comm(tp_report *r)
+{
+    if (first(&r->has_comm))
+        tp_comm_make(&r->selection, &r->comm);
+    return &r->comm;
+}
+
+const tp_memory_usage *tp_report_memory(tp_report *r)
+{
+    tp_error err = {0};
+    if (first(&r->has_memory) && r->file->events->n_memory &&
+        tp_memory_usage_make(&r->selection, tp_report_operators(r), &r->memory, &err) != TP_OK)
+        r->memory = (tp_memory_usage){0};
+    return &r->memory;
+}
+
+const tp_critical_path *tp_report_path(tp_report *r)
+{
+    if (first(&r->has_path))
+        tp_critical_path_find(&r->selection, tp_report_operators(r), &r->path);
+    return &r->path;
+}
+
+const tp_suspicions *tp_report_suspicions(tp_report *r)
+{
+    if (first(&r->has_suspicions))
+        tp_suspicions_find(&r->selection, &r->suspicions);
+    return &r->suspicions;
+}
+
+const tp_findings *tp_report_findings(tp_report *r)
+{
+    if (first(&r->has_findings)) {
+        const tp_finding_inputs in = {.selection = &r->selection,
+                                      .all = &r->all,
+                                      .kernels = &r->kernels,
+                                      .idle = tp_report_idle(r),
+                                      .launches = tp_report_launches(r),
+                                      .copies = tp_report_copies(r),
+                                      .comm = tp_report_comm(r),
+                                      .memory = tp_report_memory(r)};
+        tp_findings_make(&in, &r->findings);
+    }
+    return &r->findings;
+}
+
+const tp_snapshot_usage *tp_report_usage(tp_report *r)
+{
+    if (first(&r->has_usage) && r->file->snapshot)
+        tp_snapshot_usage_make(r->file->snapshot, &r->usage);
+    return &r->usage;
+}
+
+int64_t tp_report_origin(const tp_report *r)
+{
+    const tp_events *e = r->file->events;
+    int64_t first = INT64_MAX;
+    if (r->has_work)
+        return r->all.start;
+    for (size_t i = 0; i < e->n; i++)
+        if (e->start[i] < first && e->phase[i] == 'X')
+            first = e->start[i];
+    return e->n && first != INT64_MAX ? first : 0;
+}

@@ -1,0 +1,90 @@
+#include "engine/train/custom_metrics.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/platform.h"
+
+const char *tp_custom_name(tp_custom_metric metric)
+{
+    static const char *const names[TP_CUSTOM_METRICS] = {"system/processor_utilization",
+                                                         "memory/resident_bytes",
+                                                         "memory/allocated_bytes",
+                                                         "train/batch_size",
+                                                         "train/data_tokens",
+                                                         "train/lr",
+                                                         "model/parameters"};
+    return names[metric];
+}
+
+void tp_custom_note(tp_custom_metrics *c, tp_custom_metric metric, double value)
+{
+    tp_custom_stat *s = &c->stats[metric];
+    if (isnan(value))
+        return;
+    s->most = s->n ? TP_MAX(s->most, value) : value;
+    s->n++;
+    s->sum += value;
+    s->last = value;
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
+}
+
+static double resident_bytes(void)
+{
+    long pages;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f)
+        return NAN;
+    bool read = fscanf(f, "%*d %ld", &pages) == 1;
+    fclose(f);
+    return read ? (double)pages * (double)sysconf(_SC_PAGESIZE) : NAN;
+}
+
+void tp_custom_note_process(tp_custom_metrics *c, int threads)
+{
+    double cpu = cpu_seconds(), wall = tp_clock_s();
+    if (c->wall_s > 0 && wall > c->wall_s)
+        tp_custom_note(c, TP_CUSTOM_PROCESSOR,
+                       (cpu - c->cpu_s) / ((wall - c->wall_s) * (double)threads));
+    c->cpu_s = cpu;
+    c->wall_s = wall;
+    tp_custom_note(c, TP_CUSTOM_RESIDENT, resident_bytes());
+}
+
+double tp_custom_mean(const tp_custom_metrics *c, tp_custom_metric metric)
+{
+    const tp_custom_stat *s = &c->stats[metric];
+    return s->n ? s->sum / (double)s->n : NAN;
+}
+
+void tp_custom_write(const tp_custom_metrics *c, tp_json_w *w)
+{
+    tp_json_w_begin(w, '{');
+    for (int m = 0; m < TP_CUSTOM_METRICS; m++) {
+        const tp_custom_stat *s = &c->stats[m];
+        if (s->n == 0)
+            continue;
+        tp_json_w_key(w, tp_custom_name((tp_custom_metric)m));
+        tp_json_w_begin(w, '{');
+        tp_json_w_key(w, "mean");
+        tp_json_w_f64(w, s->sum / (double)s->n);
+        tp_json_w_key(w, "max");
+        tp_json_w_f64(w, s->most);
+        tp_json_w_key(w, "last");
+        tp_json_w_f64(w, s->last);
+        tp_json_w_key(w, "n");
+        tp_json_w_i64(w, (int64_t)s->n);
+        tp_json_w_end(w, '}');
+    }
+    tp_json_w_end(w, '}');
+}

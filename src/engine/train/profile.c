@@ -1,0 +1,245 @@
+#include "engine/train/profile.h"
+
+#include <fnmatch.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "engine/train/trainer_internal.h"
+
+#define RANGE_VARIABLE "NRL_NSYS_PROFILE_STEP_RANGE"
+#define PATTERNS_VARIABLE "NRL_NSYS_WORKER_PATTERNS"
+
+enum { EVENTS = 1 << 20, FLUSH_MS = 1000 };
+
+/* ---- what is asked for ---- */
+
+const char *tp_worker_name(tp_worker worker)
+{
+    static const char *const names[TP_WORKERS] = {"temper_policy_worker",
+                                                  "temper_generation_worker"};
+    return names[worker];
+}
+
+void tp_worker_match(const char *patterns, int n_workers, bool ret_matches[TP_WORKERS],
+                     char *ret_lost, size_t cap)
+{
+    memset(ret_matches, 0, TP_WORKERS * sizeof *ret_matches);
+    ret_lost[0] = 0;
+    while (*patterns) {
+        char pattern[256];
+        size_t skip = strspn(patterns, " ,"), n = strcspn(patterns + skip, ",");
+        const char *from = patterns + skip;
+        patterns = from + n;
+        while (n > 0 && from[n - 1] == ' ')
+            n--;
+        if (n == 0)
+            continue;
+        bool any = false;
+        snprintf(pattern, sizeof pattern, "%.*s", (int)n, from);
+        for (int w = 0; w < n_workers; w++)
+            if (fnmatch(pattern, tp_worker_name((tp_worker)w), 0) == 0)
+                any = ret_matches[w] = true;
+        if (!any && !ret_lost[0])
+            snprintf(ret_lost, cap, "%s", pattern);
+    }
+}
+
+/* Digits, a colon, digits. */
+static bool read_range(const char *text, int64_t *start, int64_t *stop)
+{
+    char a[20] = "", b[20] = "";
+    int used = 0;
+    if (sscanf(text, "%18[0-9]:%18[0-9]%n", a, b, &used) != 2 || text[used])
+        return false;
+    *start = strtoll(a, NULL, 10);
+    *stop = strtoll(b, NULL, 10);
+    return *start >= 1 && *stop > *start;
+}
+
+static const char *environment(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+static tp_status read_environment(tp_train_options *o, tp_error *err)
+{
+    const char *range = environment(RANGE_VARIABLE), *patterns = environment(PATTERNS_VARIABLE);
+    if (!range && !patterns)
+        return TP_OK;
+    if (!range || !patterns)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "%s is set and %s is not; set both, as in 3:5 and \"*policy*\", or neither",
+                       range ? RANGE_VARIABLE : PATTERNS_VARIABLE,
+                       range ? PATTERNS_VARIABLE : RANGE_VARIABLE);
+    if (!read_range(range, &o->profile_start, &o->profile_stop))
+        return tp_fail(err, TP_ERR_CONFIG,
+                       RANGE_VARIABLE ": \"%.60s\" is no range of steps; write start:stop, from 1 "
+                                      "and without stop, as in 3:5 for steps 3 and 4",
+                       range);
+    o->profile_workers = patterns;
+    o->profile_origin = RANGE_VARIABLE;
+    return TP_OK;
+}
+
+tp_status tp_profile_bind(const tp_config *config, tp_train_options *o, tp_error *err)
+{
+    const char *text = o->profile_steps_text;
+    o->profile_start = o->profile_stop = 0;
+    if (!text)
+        return read_environment(o, err);
+    o->profile_origin = "profile.steps";
+    if (!read_range(text, &o->profile_start, &o->profile_stop))
+        return tp_config_fail(config, "profile.steps", err,
+                              "\"%.60s\" is no range of steps; write start:stop, from 1 and "
+                              "without stop, as in 3:5 for steps 3 and 4",
+                              text);
+    return TP_OK;
+}
+
+/* ---- a run ---- */
+
+static const char *worker_list(int n_workers, tp_buf *out)
+{
+    for (int w = 0; w < n_workers; w++)
+        tp_buf_addf(out, "%s%s", w ? ", " : "", tp_worker_name((tp_worker)w));
+    return tp_buf_str(out);
+}
+
+void tp_profile_open(trainer *t, int n_workers)
+{
+    tp_profile *p = &t->profile;
+    char lost[256];
+    tp_buf workers = {0};
+    if (tp_trace_attach_nvtx())
+        tp_trainer_notice(t, "an NVTX tool is attached: zones are its ranges");
+    else if (environment("NVTX_INJECTION64_PATH"))
+        tp_trainer_notice(t, "NVTX_INJECTION64_PATH names no NVTX tool that can be loaded (%s)",
+                          environment("NVTX_INJECTION64_PATH"));
+    p->start = t->o->profile_start;
+    p->stop = t->o->profile_stop;
+    if (p->stop == 0)
+        return;
+    if (t->o->profile_steps_text && environment(RANGE_VARIABLE))
+        tp_trainer_notice(t, "profile.steps is set: " RANGE_VARIABLE " has no effect");
+    const char *patterns = t->o->profile_workers ? t->o->profile_workers : "*";
+    tp_worker_match(patterns, n_workers, p->matches, lost, sizeof lost);
+    bool any = false;
+    for (int w = 0; w < n_workers; w++)
+        any = any || p->matches[w];
+    if (lost[0])
+        tp_trainer_notice(t, "pattern \"%s\" names no worker of this run (%s)%s", lost,
+                          worker_list(n_workers, &workers), any ? "" : "; nothing is profiled");
+    tp_buf_release(&workers);
+    if (!any)
+        p->start = p->stop = 0;
+}
+
+static tp_status start(trainer *t, tp_error *err)
+{
+    tp_profile *p = &t->profile;
+    char dir[4096];
+    TP_TRY(tp_dir_make(tp_run_path(t->run, "trace", dir), err));
+    p->first = t->state.step + 1;
+    snprintf(p->path, sizeof p->path, "%s/steps-%lld-%lld.json", dir, (long long)p->first,
+             (long long)p->stop - 1);
+    tp_trace_options options = {.size = sizeof options,
+                                .events_per_thread = EVENTS,
+                                .overflow = TP_TRACE_FLUSH,
+                                .flush_ms = FLUSH_MS,
+                                .path = p->path,
+                                .process_name = tp_worker_name(TP_WORKER_POLICY)};
+    TP_TRY(tp_trace_start(&options, err));
+    tp_trace_thread_name(tp_worker_name(TP_WORKER_POLICY));
+    tp_mem_trace_totals();
+    if (strcmp(tp_trace_get_cost().clock, "tsc") != 0)
+        tp_trainer_notice(t,
+                          "the trace's clock is %s: this machine has no time stamp counter "
+                          "that is constant and never stops",
+                          tp_trace_get_cost().clock);
+    p->wall_s = (double)tp_phases_wall(&t->phases) * 1e-9;
+    for (int i = 0; i < TP_TIME_COUNT; i++)
+        p->phase_s[i] = (double)t->phases.ns[i] * 1e-9;
+    p->is_on = true;
+    return TP_OK;
+}
+
+static tp_status stop(trainer *t, tp_error *err)
+{
+    tp_profile *p = &t->profile;
+    tp_trace_cost cost = tp_trace_get_cost();
+    p->wall_s = (double)tp_phases_wall(&t->phases) * 1e-9 - p->wall_s;
+    for (int i = 0; i < TP_TIME_COUNT; i++)
+        p->phase_s[i] = (double)t->phases.ns[i] * 1e-9 - p->phase_s[i];
+    p->is_on = false;
+    TP_TRY(tp_trace_write(NULL, err));
+    p->is_done = p->steps > 0;
+    tp_trainer_notice(t,
+                      "trace of %lld step%s from step %lld on: %s (%.0f ns per zone, %llu "
+                      "events dropped)",
+                      (long long)p->steps, p->steps == 1 ? "" : "s", (long long)p->first, p->path,
+                      cost.zone_ns, (unsigned long long)tp_trace_dropped());
+    return TP_OK;
+}
+
+tp_status tp_profile_begin_step(trainer *t, tp_error *err)
+{
+    tp_profile *p = &t->profile;
+    int64_t step = t->state.step + 1;
+    char name[40];
+    if (!p->is_on && !p->is_done && step >= p->start && step < p->stop)
+        TP_TRY(start(t, err));
+    if (!p->is_on)
+        return TP_OK;
+    snprintf(name, sizeof name, "ProfilerStep#%lld", (long long)step);
+    tp_trace_pause(false); /* the step is everybody's */
+    p->step = tp_zone_begin(tp_trace_site_make("user_annotation", name, NULL));
+    tp_profile_worker(t, TP_WORKER_POLICY);
+    return TP_OK;
+}
+
+static void record_values(const trainer *t, const step_result *r)
+{
+    tp_mem_stats memory = tp_mem_get_stats();
+    TP_COUNTER("train/loss", r->loss);
+    TP_COUNTER("train/grad_norm", r->grad_norm);
+    TP_COUNTER("train/lr", r->lr);
+    TP_COUNTER("performance/trained_tokens_per_sec", (double)r->trained / t->last_step_s);
+    for (int k = 0; k < TP_MEM_KINDS && tp_trace_enabled(); k++)
+        if (memory.current[k]) {
+            char name[64];
+            snprintf(name, sizeof name, "memory/%s_bytes", tp_mem_kind_name((tp_mem_kind)k));
+            tp_trace_value(tp_trace_site_make("counter", name, NULL), (double)memory.current[k]);
+        }
+}
+
+tp_status tp_profile_end_step(trainer *t, const step_result *r, tp_error *err)
+{
+    tp_profile *p = &t->profile;
+    if (!p->is_on)
+        return TP_OK;
+    tp_trace_pause(false);
+    record_values(t, r);
+    tp_zone_end(&p->step);
+    tp_profile_worker(t, TP_WORKER_POLICY);
+    p->steps++;
+    return t->state.step + 1 >= p->stop ? stop(t, err) : TP_OK;
+}
+
+void tp_profile_worker(trainer *t, tp_worker worker)
+{
+    if (t->profile.is_on)
+        tp_trace_pause(!t->profile.matches[worker]);
+}
+
+/* A run that ends inside the range, or before it. */
+void tp_profile_close(trainer *t)
+{
+    tp_profile *p = &t->profile;
+    tp_error err;
+    if (p->is_on && stop(t, &err) != TP_OK)
+        tp_trainer_notice(t, "%s", err.message);
+    else if (p->stop && !p->is_done && t->state.step + 1 < p->stop)
+        tp_trainer_notice(t, "%s asks for steps %lld to %lld, which this run did not reach",
+                          t->o->profile_origin, (long long)p->start, (long long)p->stop - 1);
+}

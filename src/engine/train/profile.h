@@ -1,0 +1,40 @@
+/* profile.h - recording chosen steps of a run.
+ *
+ * Steps come from profile.steps, or from NRL_NSYS_PROFILE_STEP_RANGE together with
+ * NRL_NSYS_WORKER_PATTERNS, start:stop, from 1, stop excluded.  Patterns are shell wildcards,
+ * separated by commas, over the names of the run's workers: the parts of the run that NeMo RL
+ * would give a process each.  While a worker works that no pattern names, nothing is recorded. */
+#ifndef TP_ENGINE_TRAIN_PROFILE_H
+#define TP_ENGINE_TRAIN_PROFILE_H
+
+#include "base/config.h"
+#include "engine/train/options.h"
+#include "engine/train/phases.h"
+#include "trace/trace.h"
+
+typedef enum { TP_WORKER_POLICY, TP_WORKER_GENERATION, TP_WORKERS } tp_worker;
+
+const char *tp_worker_name(tp_worker worker); /* "temper_policy_worker", ... */
+
+/* Which workers a list of patterns names.  *ret_lost: the first pattern (of `cap` bytes) that
+ * names none of the first n_workers, or "". */
+void tp_worker_match(const char *patterns, int n_workers, bool ret_matches[TP_WORKERS],
+                     char *ret_lost, size_t cap);
+
+/* A run's profile, while and after it is recorded. */
+typedef struct {
+    int64_t start, stop; /* steps, stop excluded; both 0: none */
+    int64_t first;       /* the first one recorded: a resumed run may come in late */
+    bool matches[TP_WORKERS];
+    bool is_on, is_done;
+    int64_t steps;   /* recorded */
+    char path[4300]; /* of the trace */
+    double wall_s, phase_s[TP_TIME_COUNT];
+    tp_zone step; /* the one under way */
+} tp_profile;
+
+/* Fill the range from the configuration or the environment: part of binding the options. */
+TP_CHECKED tp_status tp_profile_bind(const tp_config *config, tp_train_options *options,
+                                     tp_error *err);
+
+#endif

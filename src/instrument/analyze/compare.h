@@ -1,0 +1,67 @@
+/* compare.h - before and after: what changed, by how much, and is it shown?
+ *
+ * Totals are compared per step where both traces mark steps, else whole. Names are matched
+ * as they are; what only one side has appeared or disappeared.
+ *
+ * A verdict needs steps, because steps vary.  With as many steps on both sides the k-th
+ * is paired with the k-th (same work, same order); else the two sets are independent.
+ *     interval   95 % of the mean difference per step: t over pairs, or Welch
+ *     p          of the same t, two-sided, adjusted for the many rows of a table (totals:
+ *                Holm; names: Benjamini-Hochberg)
+ *     better     p < 0.05, the whole interval below 0, and a test without assumptions (sign
+ *                flips of the pairs, or permutation of the steps) agrees at 0.05
+ *     worse      the same above 0
+ *     same       the whole interval within 1 % of before
+ *     not shown  anything else, and always below 6 steps a side
+ * Steps of one run are not runs: a verdict speaks of these two traces. */
+#ifndef TP_INSTRUMENT_ANALYZE_COMPARE_H
+#define TP_INSTRUMENT_ANALYZE_COMPARE_H
+
+#include "instrument/analyze/operators.h"
+
+enum { TP_COMPARE_MIN_STEPS = 6 };
+
+typedef enum {
+    TP_COMPARE_NOT_SHOWN,
+    TP_COMPARE_BETTER,
+    TP_COMPARE_WORSE,
+    TP_COMPARE_SAME
+} tp_compare_verdict;
+
+const char *tp_compare_verdict_name(tp_compare_verdict verdict);
+
+typedef enum { TP_COMPARE_IN_BOTH, TP_COMPARE_APPEARED, TP_COMPARE_DISAPPEARED } tp_presence;
+
+typedef struct {
+    uint32_t name; /* in tp_comparison.names */
+    tp_presence presence;
+    int64_t before_count, after_count;
+    int64_t before_ns, after_ns;    /* whole traces */
+    double before_step, after_step; /* mean per step; NaN without steps */
+    double lo, hi;                  /* of after - before per step; NaN when undefined */
+    double p;                       /* adjusted; NaN when undefined */
+    double p_permutation;           /* not adjusted */
+    tp_compare_verdict verdict;
+} tp_compare_row;
+
+typedef struct {
+    tp_compare_row *rows; /* by size of the change */
+    size_t n;
+} tp_compare_table;
+
+typedef struct {
+    size_t before_steps, after_steps;
+    bool is_paired;
+    tp_compare_table totals;    /* step, busy, compute, exposed ..., in this order */
+    tp_compare_table phases;    /* annotations of the host */
+    tp_compare_table operators; /* device self time; host self time without device work */
+    tp_compare_table kernels;
+    bool operators_by_host;
+    tp_string_table names;
+} tp_comparison;
+
+TP_CHECKED tp_status tp_compare(const tp_selection *before, const tp_selection *after,
+                                tp_comparison *ret, tp_error *err);
+void tp_comparison_release(tp_comparison *comparison);
+
+#endif

@@ -1,0 +1,101 @@
+#include "instrument/analyze/leak.h"
+
+#include <math.h>
+
+#include "stats/changepoint.h"
+#include "stats/trend.h"
+
+static const double ALPHA = 0.01, LEVEL = 0.95, SMALLEST_BYTES = 1024, SMALLEST_SHARE = 1e-6;
+enum { CORRECT_FROM = 30, SEARCH_UP_TO = 400 };
+
+const char *tp_leak_verdict_name(tp_leak_verdict verdict)
+{
+    static const char *const names[] = {"cannot tell", "no growth", "grew, then stopped",
+                                        "growing"};
+    return names[verdict];
+}
+
+/* The steps that belong to warm-up. */
+static tp_status find_warm_up(const double *y, size_t n, size_t *ret, tp_error *err)
+{
+    tp_split split = {0};
+    size_t drop = TP_LEAK_MIN_WARM_UP;
+    if (n >= 2 * TP_LEAK_MIN_WARM_UP && n <= SEARCH_UP_TO)
+        TP_TRY(tp_edivisive(y, n, 3, false, &split, err));
+    bool is_early = split.tau > drop && split.tau <= n / 2;
+    if (is_early && n - split.tau >= TP_LEAK_MIN_STEPS)
+        drop = split.tau;
+    *ret = drop;
+    return TP_OK;
+}
+
+static tp_status rising(const double *y, size_t n, double *ret_p, bool *ret_corrected,
+                        tp_error *err)
+{
+    tp_mann_kendall_result mk;
+    TP_TRY(tp_mann_kendall(NULL, y, n, 0.05, &mk, err));
+    *ret_corrected = n >= CORRECT_FROM && !isnan(mk.corrected_p_increasing);
+    *ret_p = *ret_corrected ? mk.corrected_p_increasing : mk.p_increasing;
+    return TP_OK;
+}
+
+/* Is the last third flat?  A steady leak is not. */
+static tp_status is_flat_at_the_end(const double *y, size_t n, double smallest, bool *ret,
+                                    tp_error *err)
+{
+    size_t third = n / 3;
+    tp_theil_sen_result sen;
+    *ret = false;
+    if (third < 4)
+        return TP_OK;
+    TP_TRY(tp_theil_sen(NULL, y + n - third, third, LEVEL, &sen, err));
+    *ret = fabs(sen.slope) < smallest;
+    return TP_OK;
+}
+
+tp_status tp_leak_test(const double *y, size_t n, double limit, tp_leak *ret, tp_error *err)
+{
+    tp_leak r = {.n_steps = n,
+                 .p_rising = (double)NAN,
+                 .slope = (double)NAN,
+                 .lo = (double)NAN,
+                 .hi = (double)NAN,
+                 .smallest_slope = (double)NAN,
+                 .last_bytes = n ? y[n - 1] : (double)NAN,
+                 .steps_to_limit = (double)NAN};
+    tp_theil_sen_result sen;
+    bool is_flat = false;
+    if (n < TP_LEAK_MIN_WARM_UP + TP_LEAK_MIN_STEPS) {
+        *ret = r;
+        return TP_OK;
+    }
+    TP_TRY(find_warm_up(y, n, &r.n_dropped, err));
+    r.n_used = n - r.n_dropped;
+    const double *used = y + r.n_dropped;
+    r.smallest_slope = fmax(SMALLEST_BYTES, SMALLEST_SHARE * fabs(r.last_bytes));
+    TP_TRY(rising(used, r.n_used, &r.p_rising, &r.is_corrected, err));
+    TP_TRY(tp_theil_sen(NULL, used, r.n_used, LEVEL, &sen, err));
+    TP_TRY(is_flat_at_the_end(used, r.n_used, r.smallest_slope, &is_flat, err));
+    r.slope = sen.slope;
+    r.lo = sen.lo;
+    r.hi = sen.hi;
+    bool rises = r.p_rising < ALPHA && r.lo > r.smallest_slope;
+    r.verdict = !rises ? TP_LEAK_NONE : is_flat ? TP_LEAK_PLATEAU : TP_LEAK_GROWING;
+    if (r.verdict == TP_LEAK_GROWING && limit > r.last_bytes)
+        r.steps_to_limit = (limit - r.last_bytes) / r.slope;
+    *ret = r;
+    return TP_OK;
+}
+
+tp_status tp_leak_group(const double *y, size_t n, double *ret_p, double *ret_slope, tp_error *err)
+{
+    bool is_corrected;
+    tp_theil_sen_result sen;
+    *ret_p = *ret_slope = (double)NAN;
+    if (n < TP_LEAK_MIN_STEPS)
+        return TP_OK;
+    TP_TRY(rising(y, n, ret_p, &is_corrected, err));
+    TP_TRY(tp_theil_sen(NULL, y, n, LEVEL, &sen, err));
+    *ret_slope = sen.slope;
+    return TP_OK;
+}

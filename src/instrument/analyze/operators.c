@@ -1,0 +1,187 @@
+#include "instrument/analyze/operators.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "instrument/analyze/number_map.h"
+#include "instrument/analyze/vec.h"
+
+size_t tp_spans_of_kind(const tp_events *events, tp_event_kind kind, tp_span **ret)
+{
+    size_t n = 0, cap = (size_t)events->counts.kind[kind];
+    tp_span *v = tp_vec_new(cap, sizeof *v);
+    for (size_t i = 0; i < events->n; i++)
+        if (events->kind[i] == kind && events->phase[i] == 'X') {
+            v = tp_vec_room(v, &cap, n + 1, sizeof *v);
+            v[n++] =
+                (tp_span){events->start[i], tp_event_end(events, i), (uint32_t)i, events->track[i]};
+        }
+    tp_spans_sort(v, n);
+    *ret = v;
+    return n;
+}
+
+static tp_event_kind operator_kind(const tp_events *events)
+{
+    bool is_there[TP_EVENT_KINDS] = {false}, is_nsight = events->info.tables != NULL;
+    for (size_t i = 0; i < events->n; i++)
+        is_there[events->kind[i]] = true;
+    if (is_there[TP_EVENT_CPU_OP])
+        return TP_EVENT_CPU_OP;
+    if (is_there[TP_EVENT_OTHER] && !(is_nsight && is_there[TP_EVENT_ANNOTATION]))
+        return TP_EVENT_OTHER;
+    return is_there[TP_EVENT_ANNOTATION] ? TP_EVENT_ANNOTATION : TP_EVENT_CPU_OP;
+}
+
+/* ---- host time ---- */
+
+static void add_calls(const tp_events *events, tp_operators *o, const int64_t *self_sum,
+                      uint32_t *row_of)
+{
+    size_t cap = 0;
+    for (size_t i = 0; i < o->n_spans; i++) {
+        const tp_span *s = &o->spans[i];
+        uint32_t name = events->name[s->event];
+        if (row_of[name] == TP_NO_ROW) {
+            o->rows = tp_vec_room(o->rows, &cap, o->n + 1, sizeof *o->rows);
+            row_of[name] = (uint32_t)o->n;
+            o->rows[o->n++] = (tp_operator_row){.name = name, .first = s->event};
+        }
+        tp_operator_row *row = &o->rows[row_of[name]];
+        row->calls++;
+        row->total_sum_ns = tp_add_saturating(row->total_sum_ns, s->end - s->start);
+        row->self_union_ns = tp_add_saturating(row->self_union_ns, o->self_ns[i]);
+        row->self_sum_ns = tp_add_saturating(row->self_sum_ns, self_sum[i]);
+    }
+    o->calls = (int64_t)o->n_spans;
+}
+
+/* Time in which at least one call ran, per thread: spans come by thread and start. */
+static void add_unions(const tp_events *events, tp_operators *o, const uint32_t *row_of)
+{
+    typedef struct {
+        uint32_t thread;
+        bool is_set;
+        int64_t until;
+    } reach;
+    reach *reached = tp_vec_new(o->n, sizeof *reached);
+    for (size_t i = 0; i < o->n_spans; i++) {
+        const tp_span *s = &o->spans[i];
+        uint32_t row = row_of[events->name[s->event]];
+        reach *r = &reached[row];
+        bool is_new = !r->is_set || r->thread != s->thread;
+        int64_t from = is_new || s->start > r->until ? s->start : r->until;
+        if (!is_new && s->end <= from)
+            continue;
+        o->rows[row].total_union_ns = tp_add_saturating(o->rows[row].total_union_ns, s->end - from);
+        *r = (reach){.thread = s->thread, .is_set = true, .until = s->end};
+    }
+    free(reached);
+}
+
+/* ---- device time ---- */
+
+static void find_operators(const tp_selection *sel, tp_operators *o)
+{
+    const tp_events *events = sel->events;
+    tp_number_map by_external = {0};
+    if (o->kind == TP_EVENT_CPU_OP) {
+        tp_number_map_reserve(&by_external, o->n_spans);
+        for (size_t i = 0; i < o->n_spans; i++)
+            if (events->external[o->spans[i].event] != TP_UNKNOWN)
+                tp_number_map_set(&by_external, (uint64_t)events->external[o->spans[i].event],
+                                  (uint32_t)i); /* the innermost comes last */
+    }
+    for (size_t i = 0; i < sel->n; i++) {
+        int64_t external = events->external[sel->v[i].event];
+        uint32_t launch = sel->launch[i], op = TP_NO_ROW;
+        if (external == TP_UNKNOWN && launch != TP_NO_ROW)
+            external = events->external[launch];
+        if (external != TP_UNKNOWN && external != 0)
+            op = tp_number_map_get(&by_external, (uint64_t)external);
+        if (op == TP_NO_ROW && launch != TP_NO_ROW)
+            op = tp_spans_at(o->spans, o->n_spans, o->parent, events->track[launch],
+                             events->start[launch]);
+        o->op_of[i] = op;
+    }
+    tp_number_map_release(&by_external);
+}
+
+static void add_device_time(const tp_selection *sel, tp_operators *o, const uint32_t *row_of)
+{
+    const tp_events *events = sel->events;
+    int64_t *reach = tp_vec_new(o->n, sizeof *reach);
+    size_t *stamp = tp_vec_new(o->n, sizeof *stamp);
+    for (size_t i = 0; i < o->n; i++)
+        reach[i] = INT64_MIN;
+    for (size_t i = 0; i < sel->n; i++) { /* in order of their starts */
+        const tp_activity *a = &sel->v[i];
+        uint32_t span = o->op_of[i];
+        int64_t duration = a->end - a->start;
+        if (span == TP_NO_PARENT) {
+            o->n_unattributed++;
+            o->device_unattributed_ns = tp_add_saturating(o->device_unattributed_ns, duration);
+            continue;
+        }
+        o->rows[row_of[events->name[o->spans[span].event]]].device_self_ns += duration;
+        for (; span != TP_NO_PARENT; span = o->parent[span]) {
+            uint32_t at = row_of[events->name[o->spans[span].event]];
+            tp_operator_row *row = &o->rows[at];
+            if (stamp[at] == i + 1)
+                continue; /* a caller of the same name: counted once */
+            stamp[at] = i + 1;
+            row->kernels++;
+            row->device_total_sum_ns = tp_add_saturating(row->device_total_sum_ns, duration);
+            int64_t from = a->start > reach[at] ? a->start : reach[at];
+            if (a->end > from) {
+                row->device_total_union_ns += a->end - from;
+                reach[at] = a->end;
+            }
+        }
+    }
+    free(stamp);
+    free(reach);
+}
+
+static int by_cost(const void *a, const void *b)
+{
+    const tp_operator_row *x = a, *y = b;
+    if (x->device_total_union_ns != y->device_total_union_ns)
+        return x->device_total_union_ns < y->device_total_union_ns ? 1 : -1;
+    if (x->self_union_ns != y->self_union_ns)
+        return x->self_union_ns < y->self_union_ns ? 1 : -1;
+    return x->name < y->name ? -1 : x->name > y->name;
+}
+
+void tp_operators_make(const tp_selection *sel, tp_operators *ret)
+{
+    const tp_events *events = sel->events;
+    tp_operators o = {.kind = operator_kind(events)};
+    o.n_spans = tp_spans_of_kind(events, o.kind, &o.spans);
+    o.parent = tp_vec_new(o.n_spans, sizeof *o.parent);
+    o.self_ns = tp_vec_new(o.n_spans, sizeof *o.self_ns);
+    o.op_of = tp_vec_new(sel->n, sizeof *o.op_of);
+    int64_t *self_sum = tp_vec_new(o.n_spans, sizeof *self_sum);
+    uint32_t *row_of = tp_vec_new(events->strings.n + 1, sizeof *row_of);
+    memset(row_of, 0xFF, (events->strings.n + 1) * sizeof *row_of);
+    tp_spans_nest(o.spans, o.n_spans, o.parent, o.self_ns, self_sum);
+    add_calls(events, &o, self_sum, row_of);
+    free(self_sum);
+    add_unions(events, &o, row_of);
+    find_operators(sel, &o);
+    add_device_time(sel, &o, row_of);
+    free(row_of);
+    if (o.n)
+        qsort(o.rows, o.n, sizeof *o.rows, by_cost);
+    *ret = o;
+}
+
+void tp_operators_release(tp_operators *o)
+{
+    free(o->rows);
+    free(o->spans);
+    free(o->parent);
+    free(o->self_ns);
+    free(o->op_of);
+    *o = (tp_operators){0};
+}

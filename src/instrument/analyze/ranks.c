@@ -1,0 +1,260 @@
+#include "instrument/analyze/ranks.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "instrument/analyze/sort.h"
+#include "instrument/analyze/vec.h"
+
+/* One collective on one rank. */
+typedef struct {
+    int64_t start, end; /* Unix time where the file says so */
+    bool is_there;
+} visit;
+
+typedef struct {
+    tp_collective collective;
+    int64_t bytes, group_size;
+} meeting;
+
+typedef struct {
+    tp_string_table keys; /* "group/collective/number" */
+    meeting *meetings;    /* by number of the key, from 1 */
+    visit *visits;        /* meeting * n_ranks + rank */
+    size_t n, cap_meetings, cap_visits, n_ranks;
+    int64_t with_sequence, without_sequence;
+} table;
+
+static uint32_t meeting_of(table *t, const char *key)
+{
+    uint32_t id = tp_string_add(&t->keys, key, strlen(key));
+    if (id < t->n)
+        return id;
+    t->meetings = tp_vec_room(t->meetings, &t->cap_meetings, (size_t)id + 1, sizeof *t->meetings);
+    t->visits =
+        tp_vec_room(t->visits, &t->cap_visits, ((size_t)id + 1) * t->n_ranks, sizeof *t->visits);
+    for (; t->n <= id; t->n++) {
+        t->meetings[t->n] = (meeting){.bytes = -1, .group_size = TP_UNKNOWN};
+        memset(t->visits + t->n * t->n_ranks, 0, t->n_ranks * sizeof *t->visits);
+    }
+    return id;
+}
+
+/* How often each (group, collective) was seen on the rank at hand. */
+static int64_t next_ordinal(tp_string_table *kinds, int64_t **counts, size_t *cap, const char *kind)
+{
+    uint32_t id = tp_string_add(kinds, kind, strlen(kind));
+    size_t had = *cap;
+    *counts = tp_vec_room(*counts, cap, (size_t)id + 1, sizeof **counts);
+    for (size_t i = had; i < *cap; i++)
+        (*counts)[i] = 0;
+    return (*counts)[id]++;
+}
+
+static void add_rank(table *t, const tp_selection *sel, size_t rank, tp_rank_row *row)
+{
+    const tp_events *e = sel->events;
+    int64_t base = e->info.base_ns == TP_UNKNOWN ? 0 : e->info.base_ns, *counts = NULL;
+    tp_string_table kinds = {0};
+    size_t cap = 0;
+    tp_string_table_init(&kinds);
+    for (size_t i = 0; i < sel->n; i++) {
+        const tp_activity *a = &sel->v[i];
+        char kind[200], key[256];
+        if (a->work != TP_WORK_COMM)
+            continue;
+        const tp_event_collective *c = tp_events_collective(e, a->event);
+        bool has_name = c && c->name;
+        tp_collective what = has_name ? tp_collective_of_metadata(tp_events_name_text(e, c->name))
+                                      : tp_collective_of_kernel(tp_events_name_text(e, a->name));
+        bool has_sequence = has_name && c->sequence != TP_UNKNOWN && c->group;
+        snprintf(kind, sizeof kind, "%.120s/%s", has_name ? tp_events_str(e, c->group) : "",
+                 has_sequence ? "" : tp_collective_name(what));
+        int64_t number = has_sequence ? c->sequence : next_ordinal(&kinds, &counts, &cap, kind);
+        snprintf(key, sizeof key, "%s/%lld", kind, (long long)number);
+        *(has_sequence ? &t->with_sequence : &t->without_sequence) += 1;
+        row->collectives++;
+        uint32_t id = meeting_of(t, key);
+        meeting *m = &t->meetings[id];
+        m->collective = what;
+        if (has_name) {
+            m->group_size = c->group_size;
+            m->bytes = tp_collective_bytes(what, c->in_elements, c->out_elements,
+                                           tp_dtype_bytes(tp_events_name_text(e, c->dtype)));
+        }
+        t->visits[id * t->n_ranks + rank] =
+            (visit){tp_add_saturating(base, a->start), tp_add_saturating(base, a->end), true};
+    }
+    free(counts);
+    tp_string_table_release(&kinds);
+}
+
+/* ---- clocks ---- */
+
+static int64_t median_of(int64_t *v, size_t n)
+{
+    tp_sort_i64(v, n);
+    return v[n / 2];
+}
+
+static void find_offset(const table *t, size_t rank, tp_rank_row *row)
+{
+    int64_t *differences = tp_vec_new(t->n, sizeof *differences);
+    size_t n = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        const visit *v = &t->visits[i * t->n_ranks];
+        if (v[0].is_there && v[rank].is_there)
+            differences[n++] = v[rank].end - v[0].end;
+    }
+    row->offset_ns = row->offset_spread_ns = TP_UNKNOWN;
+    if (n > 0) {
+        row->offset_ns = median_of(differences, n);
+        for (size_t i = 0; i < n; i++) {
+            int64_t d = differences[i] - row->offset_ns;
+            differences[i] = d < 0 ? -d : d;
+        }
+        row->offset_spread_ns = median_of(differences, n);
+    }
+    free(differences);
+}
+
+/* ---- waiting ---- */
+
+typedef struct {
+    tp_rank_collective row;
+    int64_t *transfers, *skews;
+    size_t n, cap_transfers, cap_skews;
+} pile;
+
+static pile *pile_of(pile **piles, size_t *n, size_t *cap, const meeting *m)
+{
+    for (size_t i = 0; i < *n; i++) {
+        const tp_rank_collective *r = &(*piles)[i].row;
+        if (r->collective == m->collective && r->bytes == m->bytes &&
+            r->group_size == m->group_size)
+            return &(*piles)[i];
+    }
+    *piles = tp_vec_room(*piles, cap, *n + 1, sizeof **piles);
+    (*piles)[*n] = (pile){
+        .row = {.collective = m->collective, .bytes = m->bytes, .group_size = m->group_size}};
+    return &(*piles)[(*n)++];
+}
+
+/* Earliest and latest aligned start, shortest duration; false with fewer than two ranks. */
+static bool look_at(const table *t, size_t meeting_id, tp_rank_row *rows, int64_t *ret_skew,
+                    int64_t *ret_transfer)
+{
+    const visit *v = &t->visits[meeting_id * t->n_ranks];
+    int64_t first = INT64_MAX, latest = INT64_MIN, shortest = INT64_MAX;
+    size_t present = 0, last = 0;
+    for (size_t r = 0; r < t->n_ranks; r++) {
+        if (!v[r].is_there || rows[r].offset_ns == TP_UNKNOWN)
+            continue;
+        int64_t start = v[r].start - rows[r].offset_ns, duration = v[r].end - v[r].start;
+        present++;
+        first = start < first ? start : first;
+        shortest = duration < shortest ? duration : shortest;
+        if (start > latest) {
+            latest = start;
+            last = r;
+        }
+    }
+    if (present < 2)
+        return false;
+    for (size_t r = 0; r < t->n_ranks; r++) {
+        if (!v[r].is_there || rows[r].offset_ns == TP_UNKNOWN)
+            continue;
+        rows[r].matched++;
+        rows[r].wait_ns += latest - (v[r].start - rows[r].offset_ns);
+        rows[r].comm_ns += v[r].end - v[r].start;
+    }
+    rows[last].last_to_arrive += latest > first;
+    *ret_skew = latest - first;
+    *ret_transfer = shortest;
+    return true;
+}
+
+static void finish(pile *p, tp_rank_collective *ret)
+{
+    *ret = p->row;
+    ret->count = (int64_t)p->n;
+    tp_sort_i64(p->transfers, p->n);
+    tp_sort_i64(p->skews, p->n);
+    ret->transfer_p50_ns = tp_rank_quantile(p->transfers, p->n, 0.5);
+    ret->skew_p50_ns = tp_rank_quantile(p->skews, p->n, 0.5);
+    ret->skew_max_ns = p->skews[p->n - 1];
+    ret->algbw = ret->busbw = (double)NAN;
+    if (ret->bytes > 0 && ret->transfer_p50_ns > 0) {
+        ret->algbw = (double)ret->bytes / (double)ret->transfer_p50_ns * 1e9;
+        ret->busbw = ret->algbw * tp_collective_factor(ret->collective, ret->group_size);
+    }
+    free(p->transfers);
+    free(p->skews);
+}
+
+static int by_skew(const void *a, const void *b)
+{
+    const tp_rank_collective *x = a, *y = b;
+    return x->skew_sum_ns < y->skew_sum_ns ? 1 : x->skew_sum_ns > y->skew_sum_ns ? -1 : 0;
+}
+
+static void add_up(const table *t, tp_rank_table *ret)
+{
+    pile *piles = NULL;
+    size_t n = 0, cap = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        int64_t skew, transfer;
+        if (!look_at(t, i, ret->ranks, &skew, &transfer))
+            continue;
+        pile *p = pile_of(&piles, &n, &cap, &t->meetings[i]);
+        p->transfers = tp_vec_room(p->transfers, &p->cap_transfers, p->n + 1, sizeof *p->transfers);
+        p->skews = tp_vec_room(p->skews, &p->cap_skews, p->n + 1, sizeof *p->skews);
+        p->transfers[p->n] = transfer;
+        p->skews[p->n++] = skew;
+        p->row.skew_sum_ns += skew;
+        ret->matched++;
+    }
+    ret->collectives = tp_vec_new(n, sizeof *ret->collectives);
+    for (size_t i = 0; i < n; i++)
+        finish(&piles[i], &ret->collectives[ret->n_collectives++]);
+    if (n)
+        qsort(ret->collectives, n, sizeof *ret->collectives, by_skew);
+    free(piles);
+}
+
+void tp_ranks_make(const tp_selection *const *selections, const int64_t *ranks, size_t n,
+                   tp_rank_table *ret)
+{
+    tp_rank_table out = {.ranks = tp_vec_new(n, sizeof *out.ranks), .n_ranks = n, .straggler = n};
+    table t = {.n_ranks = n};
+    tp_string_table_init(&t.keys);
+    for (size_t r = 0; r < n; r++) {
+        out.ranks[r] = (tp_rank_row){.rank = ranks[r]};
+        out.ranks[r].has_work = tp_breakdown_make(selections[r]->v, selections[r]->n,
+                                                  TP_ALL_DEVICES, &out.ranks[r].all);
+        add_rank(&t, selections[r], r, &out.ranks[r]);
+    }
+    for (size_t r = 0; r < n; r++)
+        find_offset(&t, r, &out.ranks[r]);
+    add_up(&t, &out);
+    out.by_sequence = t.with_sequence > t.without_sequence;
+    for (size_t r = 0; r < n; r++) {
+        out.lost_ns = tp_add_saturating(out.lost_ns, out.ranks[r].wait_ns);
+        bool is_least =
+            out.straggler == n || out.ranks[r].wait_ns < out.ranks[out.straggler].wait_ns;
+        if (out.ranks[r].matched && is_least)
+            out.straggler = r;
+    }
+    tp_string_table_release(&t.keys);
+    free(t.meetings);
+    free(t.visits);
+    *ret = out;
+}
+
+void tp_ranks_release(tp_rank_table *t)
+{
+    free(t->ranks);
+    free(t->collectives);
+    *t = (tp_rank_table){0};
+}

@@ -1,0 +1,61 @@
+/* ranks.h - several ranks of one job: who waits for whom.
+ *
+ * Collectives are matched over ranks by (group, sequence number) where the trace has them,
+ * else the k-th of its kind on each rank.  Files come from different hosts, whose clocks
+ * differ: all ranks of a collective end together, so
+ *
+ *     offset of rank r = median over collectives of (end on r - end on the reference)
+ *
+ * and starts are compared after taking it off.  The spread of those differences is the
+ * uncertainty; skews below it mean nothing.  Per collective:
+ *
+ *     wait of rank r = latest start - start of r       skew = latest - earliest start
+ *     transfer       = shortest duration over ranks: what is left when nobody waits
+ *
+ * Bandwidths use the transfer time.  The straggler waits least in total: the others wait
+ * for it. */
+#ifndef TP_INSTRUMENT_ANALYZE_RANKS_H
+#define TP_INSTRUMENT_ANALYZE_RANKS_H
+
+#include "instrument/analyze/collectives.h"
+#include "instrument/analyze/selection.h"
+
+typedef struct {
+    int64_t rank;
+    tp_breakdown all;
+    bool has_work;
+    int64_t collectives;      /* on this rank */
+    int64_t matched;          /* also on another */
+    int64_t offset_ns;        /* of its clock against the reference, TP_UNKNOWN */
+    int64_t offset_spread_ns; /* median absolute deviation of what it was taken from */
+    int64_t wait_ns;          /* summed over matched collectives */
+    int64_t comm_ns;          /* durations of matched collectives, summed */
+    int64_t last_to_arrive;   /* how often */
+} tp_rank_row;
+
+typedef struct {
+    tp_collective collective;
+    int64_t bytes; /* -1 unknown */
+    int64_t group_size;
+    int64_t count;
+    int64_t transfer_p50_ns, skew_p50_ns, skew_max_ns, skew_sum_ns;
+    double algbw, busbw; /* bytes per second, from the median transfer; NaN */
+} tp_rank_collective;
+
+typedef struct {
+    tp_rank_row *ranks;
+    size_t n_ranks;
+    tp_rank_collective *collectives; /* by summed skew, descending */
+    size_t n_collectives;
+    int64_t matched;  /* collectives seen on two ranks or more */
+    size_t straggler; /* index of the rank that waits least, or n_ranks: cannot be told */
+    int64_t lost_ns;  /* waiting of all ranks, summed */
+    bool by_sequence; /* matched by sequence numbers, else by order */
+} tp_rank_table;
+
+/* One selection per rank. */
+void tp_ranks_make(const tp_selection *const *selections, const int64_t *ranks, size_t n,
+                   tp_rank_table *ret);
+void tp_ranks_release(tp_rank_table *table);
+
+#endif

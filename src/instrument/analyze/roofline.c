@@ -1,0 +1,171 @@
+#include "instrument/analyze/roofline.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "instrument/analyze/vec.h"
+
+/* ---- shapes ---- */
+
+enum { MAX_OPERANDS = 4, MAX_AXES = 4 };
+
+typedef struct {
+    double axis[MAX_OPERANDS][MAX_AXES];
+    int axes[MAX_OPERANDS];
+    int n;
+} shapes;
+
+/* "[[2, 3], [3, 4], []]": lists of numbers in a list; false when it is anything else. */
+static bool read_shapes(const char *s, shapes *ret)
+{
+    int depth = 0;
+    *ret = (shapes){.n = -1};
+    for (; *s; s++) {
+        if (*s == '[') {
+            if (++depth > 2)
+                return false;
+            if (depth == 2 && ++ret->n >= MAX_OPERANDS)
+                return ret->n = MAX_OPERANDS, true;
+        } else if (*s == ']') {
+            depth--;
+        } else if (isdigit((unsigned char)*s)) {
+            char *end;
+            double v = strtod(s, &end);
+            if (depth != 2 || ret->axes[ret->n] == MAX_AXES)
+                return false;
+            ret->axis[ret->n][ret->axes[ret->n]++] = v;
+            s = end - 1;
+        } else if (*s != ',' && *s != ' ') {
+            return false;
+        }
+    }
+    ret->n++;
+    return depth == 0;
+}
+
+double tp_flops_of_shapes(const char *name, const char *dims)
+{
+    static const struct {
+        const char *name;
+        int first, axes;
+    } rows[] = {
+        {"aten::mm", 0, 2}, {"aten::addmm", 1, 2}, {"aten::bmm", 0, 3}, {"aten::baddbmm", 1, 3}};
+    shapes s;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int a = rows[i].first, axes = rows[i].axes;
+        if (strcmp(name, rows[i].name) != 0)
+            continue;
+        if (!read_shapes(dims, &s) || s.n < a + 2 || s.axes[a] != axes || s.axes[a + 1] != axes)
+            return -1;
+        const double *x = s.axis[a], *y = s.axis[a + 1];
+        if (x[axes - 1] != y[axes - 2])
+            return -1;
+        return 2 * (axes == 3 ? x[0] : 1) * x[axes - 2] * x[axes - 1] * y[axes - 1];
+    }
+    return -1;
+}
+
+/* ---- peaks ---- */
+
+double tp_device_peak(const char *device, const char *type)
+{
+    static const struct {
+        const char *device;
+        double half, single; /* TFLOP/s: 16-bit matrix units; 32-bit without TF32 */
+    } rows[] = {{"B200", 2250, 75},    {"H200", 989, 67},       {"H100 PCIe", 756, 51},
+                {"H100 NVL", 835, 60}, {"H100", 989, 67},       {"A100", 312, 19.5},
+                {"V100", 125, 15.7},   {"L40S", 362, 91.6},     {"A10G", 125, 31.2},
+                {"L4", 121, 30.3},     {"T4", 65, 8.1},         {"MI300X", 1307, 163.4},
+                {"MI250X", 383, 95.7}, {"RTX 4090", 165, 82.6}, {"RTX 3090", 71, 35.6}};
+    bool is_half = strstr(type, "BFloat16") || strstr(type, "Half");
+    bool is_single = strstr(type, "float") || strstr(type, "Float");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (!strstr(device, rows[i].device))
+            continue;
+        if (is_half)
+            return rows[i].half * 1e12;
+        return is_single ? rows[i].single * 1e12 : (double)NAN;
+    }
+    return (double)NAN;
+}
+
+/* ---- rows ---- */
+
+static const char *first_device(const tp_selection *sel)
+{
+    const tp_events *e = sel->events;
+    for (size_t i = 0; i < e->info.n_devices && sel->n_devices; i++)
+        if (e->info.devices[i].id == sel->device_ids[0])
+            return tp_events_str(e, e->info.devices[i].name);
+    return "";
+}
+
+static double flops_of(const tp_events *e, uint32_t event)
+{
+    const tp_event_op *op = tp_events_op(e, event);
+    if (!op)
+        return -1;
+    if (op->flops != TP_UNKNOWN && op->flops > 0)
+        return (double)op->flops;
+    return tp_flops_of_shapes(tp_events_str(e, e->name[event]), tp_events_str(e, op->dims));
+}
+
+static int by_flops(const void *a, const void *b)
+{
+    const tp_roofline_row *x = a, *y = b;
+    return x->flops < y->flops ? 1 : x->flops > y->flops ? -1 : 0;
+}
+
+void tp_roofline_make(const tp_selection *sel, const tp_operators *o, tp_roofline *ret)
+{
+    const tp_events *e = sel->events;
+    tp_roofline r = {0};
+    tp_number_map row_of = {0};
+    size_t cap = 0;
+    int64_t *device = tp_vec_new(o->n_spans, sizeof *device);
+    for (size_t i = 0; i < sel->n; i++) {
+        int64_t ns = sel->v[i].end - sel->v[i].start;
+        r.device_ns = tp_add_saturating(r.device_ns, ns);
+        if (o->op_of[i] != TP_NO_PARENT)
+            device[o->op_of[i]] += ns;
+    }
+    r.by_host = sel->n_all == 0;
+    for (size_t i = 0; i < o->n_spans && r.by_host; i++) {
+        device[i] = o->self_ns[i];
+        r.device_ns = tp_add_saturating(r.device_ns, o->self_ns[i]);
+    }
+    for (size_t i = 0; i < o->n_spans; i++) {
+        uint32_t event = o->spans[i].event;
+        double flops = device[i] > 0 ? flops_of(e, event) : -1;
+        if (flops <= 0)
+            continue;
+        uint32_t types = tp_events_op(e, event)->types;
+        uint64_t key = (uint64_t)e->name[event] << 32 | types;
+        uint32_t at = tp_number_map_get(&row_of, key);
+        if (at == TP_NO_ROW) {
+            r.rows = tp_vec_room(r.rows, &cap, r.n + 1, sizeof *r.rows);
+            at = (uint32_t)r.n++;
+            r.rows[at] = (tp_roofline_row){.name = e->name[event], .types = types};
+            r.rows[at].peak = tp_device_peak(first_device(sel), tp_events_str(e, types));
+            tp_number_map_add(&row_of, key, at);
+        }
+        r.rows[at].calls++;
+        r.rows[at].flops += flops;
+        r.rows[at].device_ns += device[i];
+        r.flops += flops;
+        r.covered_ns += device[i];
+    }
+    if (r.n)
+        qsort(r.rows, r.n, sizeof *r.rows, by_flops);
+    tp_number_map_release(&row_of);
+    free(device);
+    *ret = r;
+}
+
+void tp_roofline_release(tp_roofline *r)
+{
+    free(r->rows);
+    *r = (tp_roofline){0};
+}

@@ -1,0 +1,303 @@
+#include "instrument/analyze/selection.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "instrument/analyze/collectives.h"
+#include "instrument/analyze/number_map.h"
+#include "instrument/analyze/sort.h"
+#include "instrument/analyze/vec.h"
+
+static const char *const scope_names[] = {"all", "linked", "steps"};
+
+const char *tp_scope_name(tp_scope scope) { return scope_names[scope]; }
+
+bool tp_scope_parse(const char *text, tp_scope *ret)
+{
+    for (int i = 0; i < 3; i++)
+        if (strcmp(text, scope_names[i]) == 0) {
+            *ret = (tp_scope)i;
+            return true;
+        }
+    return false;
+}
+
+tp_slice tp_events_name_text(const void *events, uint32_t name)
+{
+    const tp_events *e = events;
+    return (tp_slice){tp_events_str(e, name), tp_string_len(&e->strings, name)};
+}
+
+/* ---- names ---- */
+
+static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c; }
+
+/* The whole of s, with * and ?; one step back to the last * is enough. */
+static bool glob(tp_slice s, const char *p)
+{
+    size_t i = 0, star_i = 0;
+    const char *star = NULL;
+    while (i < s.len) {
+        if (*p == '*') {
+            star = p++;
+            star_i = i;
+        } else if (*p && (*p == '?' || lower(*p) == lower(s.data[i]))) {
+            p++;
+            i++;
+        } else if (star) {
+            p = star + 1;
+            i = ++star_i;
+        } else {
+            return false;
+        }
+    }
+    while (*p == '*')
+        p++;
+    return !*p;
+}
+
+bool tp_name_matches(tp_slice name, const char *pattern)
+{
+    if (strpbrk(pattern, "*?"))
+        return glob(name, pattern);
+    size_t n = strlen(pattern);
+    for (size_t at = 0; at + n <= name.len; at++) {
+        size_t k = 0;
+        while (k < n && lower(name.data[at + k]) == lower(pattern[k]))
+            k++;
+        if (k == n)
+            return true;
+    }
+    return false;
+}
+
+/* What is known of each name, found out once. */
+enum { NAME_SEEN = 1, NAME_COMM = 2, NAME_COPY = 4, NAME_WANTED = 8 };
+
+static uint8_t look_at_name(const tp_events *events, uint32_t name, const tp_select_options *o)
+{
+    tp_slice text = tp_events_name_text(events, name);
+    uint8_t found = NAME_SEEN;
+    if (tp_name_communicates(text) || (o->comm && tp_name_matches(text, o->comm)))
+        found |= NAME_COMM;
+    if (tp_name_is_copy(text))
+        found |= NAME_COPY;
+    if (!o->name || tp_name_matches(text, o->name))
+        found |= NAME_WANTED;
+    return found;
+}
+
+/* ---- devices ---- */
+
+static int by_text(const void *a, const void *b, void *keys)
+{
+    return strcmp(tp_string_get(keys, *(const uint32_t *)a),
+                  tp_string_get(keys, *(const uint32_t *)b));
+}
+
+/* Devices in order of their texts; `keys` are numbered from 1, `id` has a number for each.
+ * Returns the place of every key. */
+static uint32_t *order_devices(tp_string_table *keys, const int64_t *id, tp_selection *s)
+{
+    size_t n = keys->n - 1;
+    uint32_t *order = tp_vec_new(n, sizeof *order), *place = tp_vec_new(n + 1, sizeof *place);
+    s->devices = tp_vec_new(n, sizeof *s->devices);
+    s->device_ids = tp_vec_new(n, sizeof *s->device_ids);
+    s->n_devices = n;
+    for (size_t k = 0; k < n; k++)
+        order[k] = (uint32_t)k + 1;
+    if (n)
+        qsort_r(order, n, sizeof *order, by_text, keys);
+    for (size_t k = 0; k < n; k++) {
+        snprintf(s->devices[k], sizeof s->devices[k], "%s", tp_string_get(keys, order[k]));
+        s->device_ids[k] = id[order[k]];
+        place[order[k]] = (uint32_t)k;
+    }
+    free(order);
+    return place;
+}
+
+/* The device number of every track that has device work; TP_NO_ROW for the others. */
+static uint32_t *number_devices(const tp_events *events, tp_selection *s)
+{
+    uint32_t *of_track = tp_vec_new(events->n_tracks, sizeof *of_track);
+    int64_t *id = tp_vec_new(events->n_tracks + 2, sizeof *id);
+    tp_string_table keys = {0};
+    memset(of_track, 0xFF, events->n_tracks * sizeof *of_track);
+    tp_string_table_init(&keys);
+    for (size_t i = 0; i < events->n; i++) {
+        char text[sizeof *s->devices];
+        uint32_t track = events->track[i];
+        if (!tp_event_is_gpu(events->kind[i]) || of_track[track] != TP_NO_ROW)
+            continue;
+        tp_events_device_name(events, i, text, sizeof text);
+        if (!*text)
+            snprintf(text, sizeof text, "None"); /* as other tools print "not given" */
+        of_track[track] = tp_string_add(&keys, text, strlen(text));
+        id[of_track[track]] = events->tracks[track].device;
+    }
+    uint32_t *place = order_devices(&keys, id, s);
+    for (size_t t = 0; t < events->n_tracks; t++)
+        if (of_track[t] != TP_NO_ROW)
+            of_track[t] = place[of_track[t]];
+    tp_string_table_release(&keys);
+    free(place);
+    free(id);
+    return of_track;
+}
+
+/* ---- launches ---- */
+
+/* Nsight exports hold several processes, whose correlations repeat. */
+static uint64_t launch_key(const tp_events *events, size_t i)
+{
+    uint64_t key = (uint64_t)events->correlation[i];
+    if (events->info.tables)
+        key ^= (uint64_t)events->tracks[events->track[i]].pid << 40;
+    return key;
+}
+
+static void index_launches(const tp_events *events, tp_number_map *map)
+{
+    tp_number_map_reserve(map, (size_t)(events->counts.kind[TP_EVENT_RUNTIME] +
+                                        events->counts.kind[TP_EVENT_DRIVER]));
+    for (size_t i = 0; i < events->n; i++)
+        if ((events->kind[i] == TP_EVENT_RUNTIME || events->kind[i] == TP_EVENT_DRIVER) &&
+            events->correlation[i] != TP_UNKNOWN && events->phase[i] == 'X')
+            tp_number_map_add(map, launch_key(events, i), (uint32_t)i);
+}
+
+/* ---- the selection ---- */
+
+enum { TIME_LIMIT_BITS = 61 };
+
+int64_t tp_event_end(const tp_events *events, size_t i)
+{
+    int64_t dur = events->dur[i] > 0 ? events->dur[i] : 0;
+    return tp_add_saturating(events->start[i], dur);
+}
+
+static bool is_beyond(const tp_events *events, size_t i)
+{
+    int64_t limit = (int64_t)1 << TIME_LIMIT_BITS, start = events->start[i];
+    return start > limit || start < -limit || tp_event_end(events, i) > limit;
+}
+
+static bool in_scope(const tp_selection *s, const tp_events *events, size_t i, uint32_t launch)
+{
+    const tp_select_options *o = &s->options;
+    if (o->scope == TP_SCOPE_LINKED && launch == TP_NO_ROW)
+        return false;
+    if (o->has_stream && events->tracks[events->track[i]].stream != o->stream)
+        return false;
+    if (o->scope != TP_SCOPE_STEPS && !o->has_step)
+        return true;
+    int64_t at = launch != TP_NO_ROW ? events->start[launch] : events->start[i];
+    int64_t step = tp_steps_at(&s->steps, at);
+    return step >= 0 && (!o->has_step || s->steps.v[step].number == o->step);
+}
+
+static tp_work classify(tp_selection *s, const tp_events *events, size_t i, uint8_t name)
+{
+    if (events->kind[i] != TP_EVENT_KERNEL)
+        return TP_WORK_MEM;
+    if (name & NAME_COMM)
+        return TP_WORK_COMM;
+    const tp_event_collective *c = tp_events_collective(events, i);
+    if (c && c->name && !(name & NAME_COPY)) {
+        s->n_by_metadata++;
+        return TP_WORK_COMM;
+    }
+    return TP_WORK_COMPUTE;
+}
+
+static void collect(const tp_events *events, const uint32_t *device_of, const tp_number_map *map,
+                    tp_selection *s)
+{
+    uint8_t *names = tp_vec_new(events->strings.n + 1, 1);
+    size_t cap = 0, cap_launch = 0;
+    for (size_t i = 0; i < events->n; i++) {
+        uint8_t kind = events->kind[i];
+        if (!tp_event_is_gpu(kind) || events->phase[i] != 'X')
+            continue;
+        if (kind == TP_EVENT_GRAPH) {
+            s->n_graphs++;
+            continue;
+        }
+        uint32_t name = events->name[i];
+        uint32_t launch = events->correlation[i] == TP_UNKNOWN
+                              ? TP_NO_ROW
+                              : tp_number_map_get(map, launch_key(events, i));
+        s->n_all++;
+        s->n_linked += launch != TP_NO_ROW;
+        if (!names[name])
+            names[name] = look_at_name(events, name, &s->options);
+        if (!in_scope(s, events, i, launch) || !(names[name] & NAME_WANTED))
+            continue;
+        if (is_beyond(events, i)) {
+            s->n_beyond++;
+            continue;
+        }
+        s->n_negative += events->dur[i] < 0;
+        s->v = tp_vec_room(s->v, &cap, s->n + 1, sizeof *s->v);
+        s->launch = tp_vec_room(s->launch, &cap_launch, s->n + 1, sizeof *s->launch);
+        s->launch[s->n] = launch;
+        s->v[s->n++] = (tp_activity){.start = events->start[i],
+                                     .end = tp_event_end(events, i),
+                                     .event = (uint32_t)i,
+                                     .name = name,
+                                     .device = device_of[events->track[i]],
+                                     .work = (uint8_t)classify(s, events, i, names[name]),
+                                     .is_kernel = kind == TP_EVENT_KERNEL};
+    }
+    free(names);
+}
+
+static void order_by_start(tp_selection *s)
+{
+    tp_keyed *keyed = tp_vec_new(s->n, sizeof *keyed);
+    for (size_t i = 0; i < s->n; i++)
+        keyed[i] = (tp_keyed){tp_key_of(s->v[i].start), (uint32_t)i};
+    tp_sort_keyed(keyed, s->n);
+    tp_activity *v = tp_vec_new(s->n, sizeof *v);
+    uint32_t *launch = tp_vec_new(s->n, sizeof *launch);
+    for (size_t i = 0; i < s->n; i++) {
+        v[i] = s->v[keyed[i].index];
+        launch[i] = s->launch[keyed[i].index];
+    }
+    free(s->v);
+    free(s->launch);
+    free(keyed);
+    s->v = v;
+    s->launch = launch;
+}
+
+void tp_selection_make(const tp_events *events, const tp_select_options *options, tp_selection *ret)
+{
+    tp_selection s = {.events = events, .options = *options};
+    tp_number_map launches = {0};
+    tp_steps_find(events, &s.steps);
+    uint32_t *device_of = number_devices(events, &s);
+    index_launches(events, &launches);
+    collect(events, device_of, &launches, &s);
+    tp_number_map_release(&launches);
+    free(device_of);
+    order_by_start(&s);
+    *ret = s;
+}
+
+void tp_selection_release(tp_selection *s)
+{
+    free(s->v);
+    free(s->launch);
+    free(s->devices);
+    free(s->device_ids);
+    tp_steps_release(&s->steps);
+    *s = (tp_selection){0};
+}
+
+int64_t tp_launch_time(const tp_selection *s, size_t i)
+{
+    return s->launch[i] != TP_NO_ROW ? s->events->start[s->launch[i]] : s->v[i].start;
+}

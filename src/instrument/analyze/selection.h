@@ -1,0 +1,71 @@
+/* selection.h - which device activities count: the scope of every figure.
+ *
+ * A trace is a window cut out of a run.  Work that was launched before the window began
+ * is in it, and so is work outside any step; whether it counts changes the answer, so the
+ * scope is an option and is printed:
+ *
+ *     all      every device activity of the file
+ *     linked   those whose launching call is in the file (same correlation)
+ *     steps    those launched inside a step (ProfilerStep#N); without a link, those
+ *              that start inside one
+ *
+ * Filters narrow it further: one step, one stream, names with a pattern.  The result is a
+ * list of activities in order of their starts, with class, device and launching call. */
+#ifndef TP_INSTRUMENT_ANALYZE_SELECTION_H
+#define TP_INSTRUMENT_ANALYZE_SELECTION_H
+
+#include "instrument/analyze/breakdown.h"
+#include "instrument/analyze/kernels.h"
+#include "instrument/analyze/number_map.h"
+#include "instrument/analyze/steps.h"
+#include "instrument/ingest/events.h"
+
+typedef enum { TP_SCOPE_ALL, TP_SCOPE_LINKED, TP_SCOPE_STEPS } tp_scope;
+
+const char *tp_scope_name(tp_scope scope);
+bool tp_scope_parse(const char *text, tp_scope *ret);
+
+typedef struct {
+    tp_scope scope;
+    bool has_step, has_stream;
+    int64_t step, stream;
+    const char *name; /* pattern: substring, or with * and ? the whole name; NULL: any */
+    const char *comm; /* names that communicate as well; NULL: none */
+} tp_select_options;
+
+typedef struct {
+    const tp_events *events;
+    tp_select_options options;
+    tp_activity *v;   /* by start */
+    uint32_t *launch; /* of each: the event of the launching call, or TP_NO_ROW */
+    size_t n;
+    char (*devices)[32]; /* keys of per_device, in order of their texts */
+    int64_t *device_ids; /* the same as numbers, or TP_UNKNOWN */
+    size_t n_devices;
+    tp_steps steps;
+
+    size_t n_all;         /* device activities of the file, before scope and filters */
+    size_t n_linked;      /* of these, with a launching call */
+    size_t n_graphs;      /* whole graph launches (Nsight), which hide their kernels */
+    size_t n_by_metadata; /* kernels that communicate by their metadata alone */
+    size_t n_negative;    /* durations below 0, taken as 0 */
+    size_t n_beyond;      /* times that cannot be, left out */
+} tp_selection;
+
+void tp_selection_make(const tp_events *events, const tp_select_options *options,
+                       tp_selection *ret);
+void tp_selection_release(tp_selection *selection);
+
+/* For tp_kernels_make(). */
+tp_slice tp_events_name_text(const void *events, uint32_t name);
+
+/* `pattern` as described above; without regard to case. */
+bool tp_name_matches(tp_slice name, const char *pattern);
+
+/* When a was launched: the start of its call, or its own start. */
+int64_t tp_launch_time(const tp_selection *selection, size_t i);
+
+/* The end of event i: start + duration, never before the start. */
+int64_t tp_event_end(const tp_events *events, size_t i);
+
+#endif

@@ -1,0 +1,106 @@
+#include "instrument/analyze/steps.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "instrument/analyze/vec.h"
+
+static bool ends_in(const char *s, size_t n, const char *word)
+{
+    size_t k = strlen(word);
+    return n >= k && strncasecmp(s + n - k, word, k) == 0;
+}
+
+bool tp_step_number(const char *name, size_t len, int64_t *ret)
+{
+    size_t digits = len;
+    int64_t number = 0;
+    while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9')
+        digits--;
+    if (digits == len || len - digits > 15 || digits == 0)
+        return false;
+    for (size_t i = digits; i < len; i++)
+        number = number * 10 + (name[i] - '0');
+    size_t word = digits;
+    while (word > 0 && strchr("#_: =-", name[word - 1]))
+        word--;
+    if (word == digits && !ends_in(name, word, "step"))
+        return false; /* "iteration7" is a name, "step7" a step */
+    if (!ends_in(name, word, "step") && !ends_in(name, word, "iteration"))
+        return false;
+    *ret = number;
+    return true;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const tp_step *x = a, *y = b;
+    if (x->start != y->start)
+        return x->start < y->start ? -1 : 1;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* Equal numbers next to each other or overlapping: threads of one step. */
+static void merge(tp_steps *steps)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < steps->n; i++) {
+        tp_step *last = n ? &steps->v[n - 1] : NULL;
+        if (last && last->number == steps->v[i].number) {
+            if (steps->v[i].end > last->end)
+                last->end = steps->v[i].end;
+            continue;
+        }
+        steps->v[n++] = steps->v[i];
+    }
+    steps->n = n;
+}
+
+void tp_steps_find(const tp_events *events, tp_steps *ret)
+{
+    tp_steps steps = {0};
+    size_t cap = 0, n_names = events->strings.n;
+    /* Names repeat: each is looked at once.  0 unknown, 1 no step, 2 step. */
+    uint8_t *seen = tp_vec_new(n_names + 1, 1);
+    for (size_t i = 0; i < events->n; i++) {
+        int64_t number;
+        uint32_t name = events->name[i];
+        if (events->kind[i] != TP_EVENT_ANNOTATION || events->phase[i] != 'X' || seen[name] == 1)
+            continue;
+        if (!tp_step_number(tp_events_str(events, name), tp_string_len(&events->strings, name),
+                            &number)) {
+            seen[name] = 1;
+            continue;
+        }
+        int64_t start = events->start[i], end, dur = events->dur[i] > 0 ? events->dur[i] : 0;
+        if (__builtin_add_overflow(start, dur, &end))
+            continue;
+        steps.v = tp_vec_room(steps.v, &cap, steps.n + 1, sizeof *steps.v);
+        steps.v[steps.n++] = (tp_step){number, start, end};
+    }
+    free(seen);
+    if (steps.n)
+        qsort(steps.v, steps.n, sizeof *steps.v, by_start);
+    merge(&steps);
+    *ret = steps;
+}
+
+void tp_steps_release(tp_steps *steps)
+{
+    free(steps->v);
+    *steps = (tp_steps){0};
+}
+
+int64_t tp_steps_at(const tp_steps *steps, int64_t at)
+{
+    size_t low = 0, high = steps->n;
+    while (low < high) { /* the first that starts after `at` */
+        size_t middle = low + (high - low) / 2;
+        if (steps->v[middle].start <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 && at < steps->v[low - 1].end ? (int64_t)(low - 1) : -1;
+}

@@ -1,0 +1,283 @@
+/* format_gobench.c - the text of Go benchmarks, as benchstat reads it.
+ *
+ *     commit: 0123abcd
+ *     Unit tokens/s better=higher assume=nothing
+ *     BenchmarkTrain/llama/f32-2 10 12345678 ns/op 4096 tokens/s
+ *
+ * One line per round.  Go wants a capital after "Benchmark", so a leading small letter is
+ * raised and, for our own files, lowered again. */
+#include "instrument/bench/formats.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+enum { MAX_NAME = 512 };
+
+/* ---- writing ---- */
+
+static void put_name(tp_buf *out, const char *name, int processors)
+{
+    tp_buf_adds(out, "Benchmark");
+    for (const char *p = name; *p; p++) {
+        char c = *p;
+        if (p == name)
+            c = (char)toupper((unsigned char)c);
+        tp_buf_addc(out, isspace((unsigned char)c) ? '_' : c);
+    }
+    tp_buf_addf(out, "-%d", processors > 0 ? processors : 1);
+}
+
+/* The unit that a metric is written in: "tokens/s", "peak_memory-bytes". */
+static void unit_of(const tp_bench_metric *m, char *out, size_t cap)
+{
+    if (strcmp(m->metric.name, "throughput") == 0)
+        snprintf(out, cap, "%s", m->metric.unit);
+    else
+        snprintf(out, cap, "%s-%s", m->metric.name, m->metric.unit);
+    for (char *p = out; *p; p++)
+        *p = isspace((unsigned char)*p) ? '_' : *p;
+}
+
+static void put_units(const tp_bench_report *r, tp_buf *out)
+{
+    tp_buf seen = {0};
+    for (size_t i = 0; i < r->n_results; i++) {
+        for (size_t k = 0; k < r->results[i].n_metrics; k++) {
+            const tp_bench_metric *m = &r->results[i].metrics[k];
+            char unit[128], quoted[136];
+            unit_of(m, unit, sizeof unit);
+            snprintf(quoted, sizeof quoted, "|%s|", unit);
+            if (m == tp_result_time(&r->results[i]) || strstr(tp_buf_str(&seen), quoted))
+                continue;
+            tp_buf_adds(&seen, quoted);
+            tp_buf_addf(out, "Unit %s better=%s assume=%s\n", unit,
+                        tp_direction_name(m->metric.direction),
+                        m->metric.kind == TP_METRIC_EXACT ? "exact" : "nothing");
+        }
+    }
+    tp_buf_release(&seen);
+}
+
+static void put_number(tp_buf *out, double v)
+{
+    char text[32];
+    tp_json_f64_text(v, text);
+    tp_buf_addf(out, " %s", text);
+}
+
+static void put_rounds(const tp_bench_report *r, const tp_bench_result *result, tp_buf *out)
+{
+    for (size_t i = 0; i < result->rounds; i++) {
+        const tp_bench_metric *time = tp_result_time(result);
+        tp_buf line = {0};
+        for (size_t k = 0; k < result->n_metrics; k++) {
+            const tp_bench_metric *m = &result->metrics[k];
+            char unit[128];
+            unit_of(m, unit, sizeof unit);
+            if (i >= m->n_b || !isfinite(m->b[i]))
+                continue;
+            put_number(&line, m == time ? m->b[i] * 1e9 : m->b[i]);
+            tp_buf_addf(&line, " %s", m == time ? "ns/op" : unit);
+        }
+        if (line.len) {
+            put_name(out, result->name, r->host.processors);
+            tp_buf_addf(out, " %llu%s\n", (unsigned long long)(result->work ? result->work : 1),
+                        line.data);
+        }
+        tp_buf_release(&line);
+    }
+}
+
+void tp_write_gobench(const tp_bench_report *r, tp_buf *out)
+{
+    tp_buf_addf(out, "tool: temper\nversion: %s\n", r->version);
+    if (r->has_commit)
+        tp_buf_addf(out, "commit: %s%s\n", r->commit.id, r->commit.is_dirty ? "+dirty" : "");
+    if (r->is_host_known)
+        tp_buf_addf(out, "cpu: %s\nhost: %s\n", r->host.cpu, r->host.fingerprint);
+    put_units(r, out);
+    for (size_t i = 0; i < r->n_results; i++) {
+        if (r->results[i].verdict != TP_BENCH_FAILED)
+            put_rounds(r, &r->results[i], out);
+    }
+}
+
+/* ---- reading ---- */
+
+typedef struct {
+    char unit[128];
+    tp_direction direction;
+    tp_metric_class kind;
+} unit_rule;
+
+typedef struct {
+    const char *file;
+    tp_bench_report *report;
+    unit_rule units[32];
+    size_t n_units;
+    bool is_ours;
+    tp_sample_list *lists; /* n_lists blocks of TP_BENCH_MAX_METRICS, by result */
+    size_t n_lists;
+    tp_error *err;
+} reader;
+
+static unit_rule rule_of(const reader *in, const char *unit)
+{
+    unit_rule rule = {.direction =
+                          tp_str_ends(unit, "/s") ? TP_HIGHER_IS_BETTER : TP_LOWER_IS_BETTER};
+    for (size_t i = 0; i < in->n_units; i++) {
+        if (strcmp(in->units[i].unit, unit) == 0)
+            rule = in->units[i];
+    }
+    return rule;
+}
+
+static void read_unit(reader *in, char *text)
+{
+    char *rest = NULL, *unit = strtok_r(text, " \t", &rest);
+    if (!unit || in->n_units == sizeof in->units / sizeof *in->units)
+        return;
+    unit_rule rule = rule_of(in, unit);
+    snprintf(rule.unit, sizeof rule.unit, "%s", unit);
+    for (char *word; (word = strtok_r(NULL, " \t", &rest));) {
+        if (tp_str_starts(word, "better="))
+            tp_direction_parse(word + 7, &rule.direction);
+        if (strcmp(word, "assume=exact") == 0)
+            rule.kind = TP_METRIC_EXACT;
+    }
+    in->units[in->n_units++] = rule;
+}
+
+/* "Train/llama-2" -> "train/llama": without the number of processors. */
+static void plain_name(const reader *in, const char *word, char *out, size_t cap)
+{
+    size_t n = strlen(word), digits = n;
+    while (digits > 0 && isdigit((unsigned char)word[digits - 1]))
+        digits--;
+    if (digits > 1 && digits < n && word[digits - 1] == '-')
+        n = digits - 1;
+    snprintf(out, cap, "%.*s", (int)n, word);
+    if (in->is_ours)
+        out[0] = (char)tolower((unsigned char)out[0]);
+}
+
+static tp_status result_of(reader *in, const char *name, tp_bench_result **ret)
+{
+    tp_bench_report *r = in->report;
+    *ret = tp_bench_report_find(r, name);
+    if (*ret)
+        return TP_OK;
+    if (r->n_results == TP_BENCH_MAX_RESULTS)
+        return tp_fail(in->err, TP_ERR_FORMAT, "%s: more than %d benchmarks", in->file,
+                       TP_BENCH_MAX_RESULTS);
+    if (r->n_results == in->n_lists) {
+        size_t n = in->n_lists ? 2 * in->n_lists : 16;
+        tp_sample_list *grown = tp_arena_array(&r->arena, tp_sample_list, n * TP_BENCH_MAX_METRICS);
+        if (in->n_lists)
+            memcpy(grown, in->lists, in->n_lists * TP_BENCH_MAX_METRICS * sizeof *grown);
+        in->lists = grown;
+        in->n_lists = n;
+    }
+    *ret = tp_bench_report_add(r, name, TP_BENCH_MAX_METRICS);
+    (*ret)->n_metrics = 0;
+    return TP_OK;
+}
+
+/* Which metric a unit stands for: in our own files "resident-bytes" is the metric resident
+ * in bytes, and a unit that names none is the throughput. */
+static void metric_of(const reader *in, const char *unit, char *name, size_t cap,
+                      const char **ret_unit)
+{
+    const char *dash = in->is_ours ? strrchr(unit, '-') : NULL;
+    *ret_unit = dash ? dash + 1 : unit;
+    if (strcmp(unit, "ns/op") == 0 || strcmp(unit, "sec/op") == 0) {
+        snprintf(name, cap, "%s", tp_bench_time_name);
+        *ret_unit = "s";
+    } else if (dash)
+        snprintf(name, cap, "%.*s", (int)(dash - unit), unit);
+    else
+        snprintf(name, cap, "%s", in->is_ours ? "throughput" : unit);
+}
+
+static tp_status add_value(reader *in, tp_bench_result *result, const char *unit, double v)
+{
+    char name[128];
+    const char *plain_unit;
+    metric_of(in, unit, name, sizeof name, &plain_unit);
+    tp_bench_metric *m = tp_result_metric(result, name);
+    if (!m && result->n_metrics == TP_BENCH_MAX_METRICS)
+        return tp_fail(in->err, TP_ERR_FORMAT, "%s: '%s' has more than %d units", in->file,
+                       result->name, TP_BENCH_MAX_METRICS);
+    if (!m) {
+        unit_rule rule = rule_of(in, unit);
+        m = &result->metrics[result->n_metrics++];
+        bool is_time = strcmp(name, tp_bench_time_name) == 0;
+        tp_bench_metric_set(in->report, m, name, plain_unit,
+                            is_time ? TP_LOWER_IS_BETTER : rule.direction, rule.kind, NULL, 0);
+    }
+    size_t index = (size_t)(result - in->report->results), at = (size_t)(m - result->metrics);
+    tp_sample_list *list = &in->lists[index * TP_BENCH_MAX_METRICS + at];
+    TP_TRY(
+        tp_sample_list_add(in->report, list, strcmp(unit, "ns/op") == 0 ? v * 1e-9 : v, in->err));
+    m->b = list->values;
+    m->n_b = list->n;
+    return TP_OK;
+}
+
+static tp_status read_line(reader *in, char *line, size_t number)
+{
+    char *rest = NULL, *word = strtok_r(line, " \t", &rest);
+    char *count = word ? strtok_r(NULL, " \t", &rest) : NULL;
+    char name[MAX_NAME];
+    double v;
+    tp_bench_result *result;
+    if (!count || !tp_str_to_f64(count, &v))
+        return TP_OK; /* "BenchmarkX" alone announces a run */
+    plain_name(in, word + strlen("Benchmark"), name, sizeof name);
+    if (!name[0])
+        return TP_OK;
+    TP_TRY(result_of(in, name, &result));
+    result->work = v >= 1 && v < 1e18 ? (uint64_t)v : 0;
+    for (char *value; (value = strtok_r(NULL, " \t", &rest));) {
+        char *unit = strtok_r(NULL, " \t", &rest);
+        if (!unit || !tp_str_to_f64(value, &v))
+            return tp_fail(in->err, TP_ERR_FORMAT, "%s:%zu: expected pairs of value and unit",
+                           in->file, number);
+        TP_TRY(add_value(in, result, unit, v));
+    }
+    result->rounds++;
+    return TP_OK;
+}
+
+tp_status tp_read_gobench(const char *name, const char *text, size_t n, tp_bench_report *ret,
+                          tp_error *err)
+{
+    reader in = {.file = name, .report = ret, .err = err};
+    tp_buf line = {0};
+    tp_status status = TP_OK;
+    size_t number = 0;
+    ret->tool = "go test";
+    for (size_t at = 0; at < n && status == TP_OK;) {
+        const char *end = memchr(text + at, '\n', n - at);
+        size_t length = end ? (size_t)(end - text) - at : n - at;
+        tp_buf_clear(&line);
+        tp_buf_add(&line, text + at, length);
+        tp_buf_addc(&line, 0);
+        number++;
+        at += length + 1;
+        line.data[strcspn(line.data, "\r")] = 0;
+        if (tp_str_starts(line.data, "Benchmark"))
+            status = read_line(&in, line.data, number);
+        else if (tp_str_starts(line.data, "Unit "))
+            read_unit(&in, line.data + 5);
+        else if (strcmp(line.data, "tool: temper") == 0)
+            in.is_ours = true;
+    }
+    tp_buf_release(&line);
+    if (status == TP_OK && ret->n_results == 0)
+        status =
+            tp_fail(err, TP_ERR_FORMAT,
+                    "%s: neither JSON nor benchmark lines (\"BenchmarkName 10 12 ns/op\")", name);
+    return status;
+}

@@ -1,0 +1,207 @@
+/* format_google.c - the JSON of Google Benchmark, one entry per repetition.
+ *
+ * compare.py pairs entries by run_name and uses every repetition, so each of our rounds
+ * becomes one.  Other metrics go along as counters. */
+#include "instrument/bench/formats.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- writing ---- */
+
+static void put(tp_json_w *w, const char *key, double v)
+{
+    tp_json_w_key(w, key);
+    tp_json_w_f64(w, v);
+}
+
+static void put_int(tp_json_w *w, const char *key, size_t v)
+{
+    tp_json_w_key(w, key);
+    tp_json_w_i64(w, (int64_t)v);
+}
+
+static void put_text(tp_json_w *w, const char *key, const char *v)
+{
+    tp_json_w_key(w, key);
+    tp_json_w_str(w, v);
+}
+
+static void put_context(tp_json_w *w, const tp_bench_report *r)
+{
+    tp_json_w_key(w, "context");
+    tp_json_w_begin(w, '{');
+    put_text(w, "date", r->started);
+    put_text(w, "host_name", r->host.name);
+    put_text(w, "executable", "temper bench");
+    put_int(w, "num_cpus", (size_t)r->host.processors);
+    put_int(w, "mhz_per_cpu", 0);
+    tp_json_w_key(w, "cpu_scaling_enabled");
+    tp_json_w_bool(w, strcmp(r->host.governor, "performance") != 0 &&
+                          strcmp(r->host.governor, "unknown") != 0);
+    tp_json_w_key(w, "caches");
+    tp_json_w_begin(w, '[');
+    tp_json_w_end(w, ']');
+    tp_json_w_key(w, "load_avg");
+    tp_json_w_begin(w, '[');
+    tp_json_w_end(w, ']');
+    put_text(w, "library_version", r->version);
+    put_text(w, "library_build_type", "release");
+    put_int(w, "json_schema_version", 1);
+    tp_json_w_end(w, '}');
+}
+
+static void put_head(tp_json_w *w, const tp_bench_report *r, size_t index, size_t round, size_t n)
+{
+    const tp_bench_result *result = &r->results[index];
+    tp_json_w_begin(w, '{');
+    put_text(w, "name", result->name);
+    put_int(w, "family_index", index);
+    put_int(w, "per_family_instance_index", 0);
+    put_text(w, "run_name", result->name);
+    put_text(w, "run_type", "iteration");
+    put_int(w, "repetitions", n);
+    put_int(w, "repetition_index", round);
+    put_int(w, "threads", 1);
+}
+
+static void put_round(tp_json_w *w, const tp_bench_report *r, size_t index, size_t round,
+                      const tp_bench_metric *time)
+{
+    const tp_bench_result *result = &r->results[index];
+    put_head(w, r, index, round, time->n_b);
+    put_int(w, "iterations", result->work ? result->work : 1);
+    put(w, "real_time", time->b[round] * 1e9);
+    put(w, "cpu_time", time->b[round] * 1e9);
+    put_text(w, "time_unit", "ns");
+    for (size_t k = 0; k < result->n_metrics; k++) {
+        const tp_bench_metric *m = &result->metrics[k];
+        if (m != time && round < m->n_b && isfinite(m->b[round]))
+            put(w, m->metric.name, m->b[round]);
+    }
+    tp_json_w_end(w, '}');
+}
+
+void tp_write_google(const tp_bench_report *r, tp_buf *out)
+{
+    tp_json_w w;
+    tp_json_w_init(&w, out, 2);
+    tp_json_w_begin(&w, '{');
+    put_context(&w, r);
+    tp_json_w_key(&w, "benchmarks");
+    tp_json_w_begin(&w, '[');
+    for (size_t i = 0; i < r->n_results; i++) {
+        const tp_bench_metric *time = tp_result_time(&r->results[i]);
+        if (r->results[i].verdict == TP_BENCH_FAILED) {
+            put_head(&w, r, i, 0, 1);
+            tp_json_w_key(&w, "error_occurred");
+            tp_json_w_bool(&w, true);
+            put_text(&w, "error_message", r->results[i].message);
+            put_int(&w, "iterations", 0);
+            put(&w, "real_time", 0);
+            put(&w, "cpu_time", 0);
+            put_text(&w, "time_unit", "ns");
+            tp_json_w_end(&w, '}');
+            continue;
+        }
+        for (size_t k = 0; time && k < time->n_b; k++)
+            put_round(&w, r, i, k, time);
+    }
+    tp_json_w_end(&w, ']');
+    tp_json_w_end(&w, '}');
+    tp_buf_addc(out, '\n');
+}
+
+/* ---- reading ---- */
+
+bool tp_is_google(const tp_json *root)
+{
+    const tp_json *list = tp_json_get(root, "benchmarks");
+    return tp_json_get(root, "context") && list && list->type == TP_JSON_ARRAY;
+}
+
+static double unit_seconds(const char *unit)
+{
+    if (!unit || strcmp(unit, "ns") == 0)
+        return 1e-9;
+    return strcmp(unit, "us") == 0   ? 1e-6
+           : strcmp(unit, "ms") == 0 ? 1e-3
+           : strcmp(unit, "s") == 0  ? 1
+                                     : NAN;
+}
+
+static bool has_repetitions(const tp_json *list)
+{
+    for (const tp_json *b = list->child; b; b = b->next) {
+        const char *type = tp_json_str(tp_json_get(b, "run_type"));
+        if (!type || strcmp(type, "iteration") == 0)
+            return true;
+    }
+    return false;
+}
+
+static tp_status read_entry(const char *file, const tp_json *b, tp_bench_report *r,
+                            tp_sample_list *list, tp_error *err)
+{
+    double v, scale = unit_seconds(tp_json_str(tp_json_get(b, "time_unit")));
+    if (!tp_bench_number(tp_json_get(b, "real_time"), &v) || isnan(scale))
+        return tp_fail(err, TP_ERR_FORMAT, "%s:%u: real_time and time_unit (ns, us, ms, s) needed",
+                       file, b->line);
+    return tp_sample_list_add(r, list, v * scale, err);
+}
+
+/* All entries of the run that starts at `first`, which is the first of its name. */
+static tp_status read_run(const char *file, const tp_json *first, const char *name,
+                          tp_bench_report *r, tp_error *err)
+{
+    tp_sample_list times = {0};
+    const char *message = NULL;
+    bool failed = false;
+    for (const tp_json *b = first; b; b = b->next) {
+        const char *other = tp_json_str(tp_json_get(b, "run_name"));
+        const char *type = tp_json_str(tp_json_get(b, "run_type"));
+        bool wrong = false;
+        other = other ? other : tp_json_str(tp_json_get(b, "name"));
+        if (!other || strcmp(other, name) != 0 || (type && strcmp(type, "iteration") != 0))
+            continue;
+        if (tp_json_bool(tp_json_get(b, "error_occurred"), &wrong) && wrong) {
+            message = tp_json_str(tp_json_get(b, "error_message"));
+            failed = true;
+            continue;
+        }
+        TP_TRY(read_entry(file, b, r, &times, err));
+    }
+    tp_bench_result *result = tp_bench_report_add(r, name, failed ? 0 : 1);
+    result->rounds = times.n;
+    if (failed)
+        tp_result_fail(r, result, "%s", message ? message : "an error occurred");
+    else
+        tp_bench_metric_set(r, &result->metrics[0], tp_bench_time_name, "s", TP_LOWER_IS_BETTER,
+                            TP_METRIC_NOISY, times.values, times.n);
+    return TP_OK;
+}
+
+tp_status tp_read_google(const char *name, const tp_json *root, tp_bench_report *ret, tp_error *err)
+{
+    const tp_json *list = tp_json_get(root, "benchmarks");
+    if (!list || list->type != TP_JSON_ARRAY)
+        return tp_fail(err, TP_ERR_FORMAT, "%s: \"benchmarks\" has to be a list", name);
+    if (list->n > 0 && !has_repetitions(list))
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "%s: only aggregates; run without --benchmark_report_aggregates_only", name);
+    ret->tool = "Google Benchmark";
+    for (const tp_json *b = list->child; b; b = b->next) {
+        const char *type = tp_json_str(tp_json_get(b, "run_type"));
+        const char *run = tp_json_str(tp_json_get(b, "run_name"));
+        run = run ? run : tp_json_str(tp_json_get(b, "name"));
+        if (!run)
+            return tp_fail(err, TP_ERR_FORMAT, "%s:%u: an entry without a name", name, b->line);
+        if ((type && strcmp(type, "iteration") != 0) || tp_bench_report_find(ret, run))
+            continue;
+        if (ret->n_results == TP_BENCH_MAX_RESULTS)
+            return tp_fail(err, TP_ERR_FORMAT, "%s: more than %d benchmarks", name,
+                           TP_BENCH_MAX_RESULTS);
+        TP_TRY(read_run(name, b, run, ret, err));
+    }
+    return TP_OK;
+}

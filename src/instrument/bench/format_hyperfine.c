@@ -1,0 +1,169 @@
+/* format_hyperfine.c - the JSON export of hyperfine: one result per command. */
+#include "instrument/bench/formats.h"
+
+#include <math.h>
+#include <string.h>
+
+static void put(tp_json_w *w, const char *key, double v)
+{
+    tp_json_w_key(w, key);
+    if (isnan(v))
+        tp_json_w_null(w);
+    else
+        tp_json_w_f64(w, v);
+}
+
+static double mean_of(const tp_bench_result *result, const char *metric)
+{
+    const tp_bench_metric *m = tp_result_metric(result, metric);
+    return m && m->n_b ? m->side_b.mean : NAN;
+}
+
+static void put_list(tp_json_w *w, const char *key, const double *values, size_t n, bool whole)
+{
+    tp_json_w_key(w, key);
+    tp_json_w_begin(w, '[');
+    for (size_t i = 0; i < n; i++) {
+        if (whole)
+            tp_json_w_i64(w, isfinite(values[i]) && values[i] < 9e18 ? (int64_t)values[i] : 0);
+        else
+            tp_json_w_f64(w, values[i]);
+    }
+    tp_json_w_end(w, ']');
+}
+
+/* One side of a result; `command` is what it is called. */
+static void put_side(tp_json_w *w, const tp_bench_result *result, const char *command,
+                     const double *times, size_t n, const tp_summary *s, bool is_a)
+{
+    const tp_bench_metric *memory = tp_result_metric(result, tp_bench_memory_name);
+    double user = mean_of(result, "user_time"), system = mean_of(result, "system_time");
+    tp_json_w_begin(w, '{');
+    tp_json_w_key(w, "command");
+    tp_json_w_str(w, command);
+    put(w, "mean", s->mean);
+    put(w, "stddev", s->sd);
+    put(w, "median", s->median);
+    put(w, "user", isnan(user) || is_a ? 0 : user);
+    put(w, "system", isnan(system) || is_a ? 0 : system);
+    put(w, "min", s->min);
+    put(w, "max", s->max);
+    put_list(w, "times", times, n, false);
+    if (memory)
+        put_list(w, "memory_usage_byte", is_a ? memory->a : memory->b,
+                 is_a ? memory->n_a : memory->n_b, true);
+    tp_json_w_key(w, "exit_codes");
+    tp_json_w_begin(w, '[');
+    for (size_t i = 0; i < n; i++)
+        tp_json_w_i64(w, 0);
+    tp_json_w_end(w, ']');
+    tp_json_w_key(w, "parameters");
+    tp_json_w_begin(w, '{');
+    tp_json_w_end(w, '}');
+    tp_json_w_end(w, '}');
+}
+
+void tp_write_hyperfine(const tp_bench_report *r, tp_buf *out)
+{
+    tp_json_w w;
+    tp_json_w_init(&w, out, 2);
+    tp_json_w_begin(&w, '{');
+    tp_json_w_key(&w, "results");
+    tp_json_w_begin(&w, '[');
+    for (size_t i = 0; i < r->n_results; i++) {
+        const tp_bench_result *result = &r->results[i];
+        const tp_bench_metric *time = tp_result_time(result);
+        /* A single comparison of two commands is two commands to hyperfine. */
+        bool both = time && time->n_a > 0 && r->n_results == 1 && r->side_a && r->side_b;
+        if (!time || result->verdict == TP_BENCH_FAILED)
+            continue;
+        if (both)
+            put_side(&w, result, r->side_a, time->a, time->n_a, &time->side_a, true);
+        put_side(&w, result, both ? r->side_b : result->name, time->b, time->n_b, &time->side_b,
+                 false);
+    }
+    tp_json_w_end(&w, ']');
+    tp_json_w_end(&w, '}');
+    tp_buf_addc(out, '\n');
+}
+
+/* ---- reading ---- */
+
+bool tp_is_hyperfine(const tp_json *root)
+{
+    const tp_json *list = tp_json_get(root, "results");
+    return list && list->type == TP_JSON_ARRAY;
+}
+
+static tp_status read_list(const char *file, const tp_json *list, tp_bench_report *r,
+                           tp_sample_list *ret, tp_error *err)
+{
+    double v;
+    for (const tp_json *x = list && list->type == TP_JSON_ARRAY ? list->child : NULL; x;
+         x = x->next) {
+        if (!tp_bench_number(x, &v))
+            return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a sample that is no number", file, x->line);
+        TP_TRY(tp_sample_list_add(r, ret, v, err));
+    }
+    return TP_OK;
+}
+
+/* "command", and its parameters when several results share the command. */
+static const char *name_of(const tp_json *result, tp_bench_report *r)
+{
+    const char *command = tp_json_str(tp_json_get(result, "command"));
+    const tp_json *parameters = tp_json_get(result, "parameters");
+    if (!command || !tp_bench_report_find(r, command) || !parameters)
+        return command;
+    tp_buf text = {0};
+    tp_buf_adds(&text, command);
+    for (const tp_json *p = parameters->child; p; p = p->next) {
+        const char *value = tp_json_str(p);
+        tp_buf_addf(&text, " %s=%s", p->key.data, value ? value : "?");
+    }
+    const char *name = tp_arena_strdup(&r->arena, tp_buf_str(&text));
+    tp_buf_release(&text);
+    return name;
+}
+
+static tp_status read_result(const char *file, const tp_json *result, tp_bench_report *r,
+                             tp_error *err)
+{
+    tp_sample_list times = {0}, memory = {0};
+    const char *name = name_of(result, r);
+    double median;
+    if (!name || tp_bench_report_find(r, name))
+        return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a result needs a command of its own", file,
+                       result->line);
+    TP_TRY(read_list(file, tp_json_get(result, "times"), r, &times, err));
+    TP_TRY(read_list(file, tp_json_get(result, "memory_usage_byte"), r, &memory, err));
+    if (times.n == 0) {
+        if (!tp_bench_number(tp_json_get(result, "median"), &median))
+            return tp_fail(err, TP_ERR_FORMAT, "%s:%u: neither times nor a median", file,
+                           result->line);
+        TP_TRY(tp_sample_list_add(r, &times, median, err));
+    }
+    tp_bench_result *added = tp_bench_report_add(r, name, memory.n ? 2 : 1);
+    added->rounds = times.n;
+    tp_bench_metric_set(r, &added->metrics[0], tp_bench_time_name, "s", TP_LOWER_IS_BETTER,
+                        TP_METRIC_NOISY, times.values, times.n);
+    if (memory.n) {
+        tp_bench_metric_set(r, &added->metrics[1], tp_bench_memory_name, "bytes",
+                            TP_LOWER_IS_BETTER, TP_METRIC_NOISY, memory.values, memory.n);
+        added->metrics[1].metric.floor = 1 << 20;
+    }
+    return TP_OK;
+}
+
+tp_status tp_read_hyperfine(const char *name, const tp_json *root, tp_bench_report *ret,
+                            tp_error *err)
+{
+    const tp_json *list = tp_json_get(root, "results");
+    if (!list || list->type != TP_JSON_ARRAY || list->n > TP_BENCH_MAX_RESULTS)
+        return tp_fail(err, TP_ERR_FORMAT, "%s: \"results\" has to be a list of at most %d", name,
+                       TP_BENCH_MAX_RESULTS);
+    ret->tool = "hyperfine";
+    for (const tp_json *x = list->child; x; x = x->next)
+        TP_TRY(read_result(name, x, ret, err));
+    return TP_OK;
+}

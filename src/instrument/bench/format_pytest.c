@@ -1,0 +1,280 @@
+/* format_pytest.c - the JSON of pytest-benchmark 4 and 5: times in seconds, with data.
+ *
+ * Its quartiles are its own: method 2/3 of statistics with the median's halves (Tukey's
+ * hinges for even n, both methods averaged for odd), and `outliers` counts "beyond one
+ * standard deviation;beyond 1.5 IQR". */
+#include "instrument/bench/formats.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "stats/stats.h"
+
+/* ---- writing ---- */
+
+typedef struct {
+    double q1, q3, iqr, low, high; /* low, high: the ends of Tukey's whiskers */
+    size_t beyond_sd, beyond_iqr;
+} box;
+
+/* Median of the lower or the upper half, the middle value left out. */
+static double half_median(const double *sorted, size_t n, bool upper, bool with_middle)
+{
+    size_t half = n / 2 + (with_middle && n % 2);
+    return tp_median_sorted(upper ? sorted + n - half : sorted, half);
+}
+
+static box box_of(const double *values, size_t n, const tp_summary *s)
+{
+    box b = {.q1 = s->median, .q3 = s->median, .low = s->min, .high = s->max};
+    double *sorted = malloc((n + 1) * sizeof *sorted);
+    if (!sorted || n < 2) {
+        free(sorted);
+        return b;
+    }
+    memcpy(sorted, values, n * sizeof *sorted);
+    tp_sort(sorted, n);
+    b.q1 = (half_median(sorted, n, false, false) + half_median(sorted, n, false, true)) / 2;
+    b.q3 = (half_median(sorted, n, true, false) + half_median(sorted, n, true, true)) / 2;
+    b.iqr = b.q3 - b.q1;
+    double low = b.q1 - 1.5 * b.iqr, high = b.q3 + 1.5 * b.iqr;
+    for (size_t i = 0; i < n; i++) {
+        b.beyond_sd += fabs(sorted[i] - s->mean) > s->sd;
+        b.beyond_iqr += sorted[i] < low || sorted[i] > high;
+    }
+    for (size_t i = n; i-- > 0;)
+        b.low = sorted[i] >= low ? sorted[i] : b.low;
+    for (size_t i = 0; i < n; i++)
+        b.high = sorted[i] <= high ? sorted[i] : b.high;
+    free(sorted);
+    return b;
+}
+
+static void put(tp_json_w *w, const char *key, double v)
+{
+    tp_json_w_key(w, key);
+    tp_json_w_f64(w, v);
+}
+
+static void put_text(tp_json_w *w, const char *key, const char *v)
+{
+    tp_json_w_key(w, key);
+    tp_json_w_str(w, v);
+}
+
+static void put_stats(tp_json_w *w, const tp_bench_metric *time)
+{
+    const tp_summary *s = &time->side_b;
+    box b = box_of(time->b, time->n_b, s);
+    char outliers[48];
+    snprintf(outliers, sizeof outliers, "%zu;%zu", b.beyond_sd, b.beyond_iqr);
+    tp_json_w_key(w, "stats");
+    tp_json_w_begin(w, '{');
+    put(w, "min", s->min);
+    put(w, "max", s->max);
+    put(w, "mean", s->mean);
+    put(w, "stddev", isnan(s->sd) ? 0 : s->sd);
+    tp_json_w_key(w, "rounds");
+    tp_json_w_i64(w, (int64_t)time->n_b);
+    put(w, "median", s->median);
+    put(w, "iqr", b.iqr);
+    put(w, "q1", b.q1);
+    put(w, "q3", b.q3);
+    put(w, "iqr_outliers", (double)b.beyond_iqr);
+    put(w, "stddev_outliers", (double)b.beyond_sd);
+    put_text(w, "outliers", outliers);
+    put(w, "ld15iqr", b.low);
+    put(w, "hd15iqr", b.high);
+    put(w, "ops", 1 / s->mean);
+    put(w, "total", s->mean * (double)time->n_b);
+    tp_json_w_key(w, "data");
+    tp_json_w_begin(w, '[');
+    for (size_t i = 0; i < time->n_b; i++)
+        tp_json_w_f64(w, time->b[i]);
+    tp_json_w_end(w, ']');
+    tp_json_w_key(w, "iterations");
+    tp_json_w_i64(w, 1);
+    tp_json_w_end(w, '}');
+}
+
+static void put_extra(tp_json_w *w, const tp_bench_result *result)
+{
+    tp_json_w_key(w, "extra_info");
+    tp_json_w_begin(w, '{');
+    for (size_t i = 0; i < result->n_metrics; i++) {
+        const tp_bench_metric *m = &result->metrics[i];
+        if (strcmp(m->metric.name, tp_bench_time_name) != 0 && isfinite(m->side_b.median))
+            put(w, m->metric.name, m->side_b.median);
+    }
+    tp_json_w_end(w, '}');
+}
+
+static void put_benchmark(tp_json_w *w, const tp_bench_result *result, const tp_bench_metric *time)
+{
+    tp_json_w_begin(w, '{');
+    tp_json_w_key(w, "group");
+    tp_json_w_null(w);
+    put_text(w, "name", result->name);
+    put_text(w, "fullname", result->name);
+    tp_json_w_key(w, "params");
+    tp_json_w_null(w);
+    tp_json_w_key(w, "param");
+    tp_json_w_null(w);
+    put_extra(w, result);
+    tp_json_w_key(w, "options");
+    tp_json_w_begin(w, '{');
+    tp_json_w_key(w, "disable_gc");
+    tp_json_w_bool(w, false);
+    put_text(w, "timer", "clock_gettime");
+    tp_json_w_key(w, "min_rounds");
+    tp_json_w_i64(w, (int64_t)time->n_b);
+    put(w, "max_time", result->seconds);
+    put(w, "min_time", 0);
+    tp_json_w_key(w, "warmup");
+    tp_json_w_bool(w, result->warm_up > 0);
+    tp_json_w_end(w, '}');
+    put_stats(w, time);
+    tp_json_w_end(w, '}');
+}
+
+static void put_machine(tp_json_w *w, const tp_bench_report *r)
+{
+    tp_json_w_key(w, "machine_info");
+    tp_json_w_begin(w, '{');
+    put_text(w, "node", r->host.name);
+    put_text(w, "processor", "");
+    put_text(w, "machine", "x86_64");
+    put_text(w, "python_compiler", r->host.compiler);
+    put_text(w, "python_implementation", "temper");
+    put_text(w, "python_implementation_version", r->version);
+    put_text(w, "python_version", r->version);
+    tp_json_w_key(w, "python_build");
+    tp_json_w_begin(w, '[');
+    tp_json_w_str(w, r->version);
+    tp_json_w_str(w, r->host.fingerprint);
+    tp_json_w_end(w, ']');
+    put_text(w, "release", r->host.kernel);
+    put_text(w, "system", "Linux");
+    tp_json_w_key(w, "cpu");
+    tp_json_w_begin(w, '{');
+    put_text(w, "brand_raw", r->host.cpu);
+    tp_json_w_key(w, "count");
+    tp_json_w_i64(w, r->host.processors);
+    tp_json_w_end(w, '}');
+    tp_json_w_end(w, '}');
+}
+
+static void put_commit(tp_json_w *w, const tp_bench_report *r)
+{
+    const tp_commit *c = &r->commit;
+    tp_json_w_key(w, "commit_info");
+    tp_json_w_begin(w, '{');
+    put_text(w, "id", r->has_commit ? c->id : "unversioned");
+    put_text(w, "time", r->has_commit ? c->time : NULL);
+    put_text(w, "author_time", r->has_commit ? c->time : NULL);
+    tp_json_w_key(w, "dirty");
+    tp_json_w_bool(w, r->has_commit && c->is_dirty);
+    put_text(w, "project", r->has_commit ? c->project : "unknown");
+    put_text(w, "branch", r->has_commit ? c->branch : "(unknown)");
+    tp_json_w_end(w, '}');
+}
+
+void tp_write_pytest(const tp_bench_report *r, tp_buf *out)
+{
+    tp_json_w w;
+    tp_json_w_init(&w, out, 4);
+    tp_json_w_begin(&w, '{');
+    put_machine(&w, r);
+    put_commit(&w, r);
+    tp_json_w_key(&w, "benchmarks");
+    tp_json_w_begin(&w, '[');
+    for (size_t i = 0; i < r->n_results; i++) {
+        const tp_bench_metric *time = tp_result_time(&r->results[i]);
+        if (time && r->results[i].verdict != TP_BENCH_FAILED)
+            put_benchmark(&w, &r->results[i], time);
+    }
+    tp_json_w_end(&w, ']');
+    /* Python's isoformat() has no Z. */
+    char datetime[40];
+    snprintf(datetime, sizeof datetime, "%s", r->started);
+    size_t n = strlen(datetime);
+    if (n && datetime[n - 1] == 'Z')
+        memcpy(datetime + n - 1, "+00:00", 7);
+    put_text(&w, "datetime", datetime);
+    put_text(&w, "version", "5.1.0");
+    tp_json_w_end(&w, '}');
+    tp_buf_addc(out, '\n');
+}
+
+/* ---- reading ---- */
+
+bool tp_is_pytest(const tp_json *root)
+{
+    const tp_json *list = tp_json_get(root, "benchmarks");
+    return tp_json_get(root, "machine_info") && list && list->type == TP_JSON_ARRAY;
+}
+
+static tp_status read_times(const char *file, const tp_json *stats, tp_bench_report *r,
+                            tp_sample_list *list, tp_error *err)
+{
+    const tp_json *data = tp_json_get(stats, "data");
+    double v;
+    if (!data || data->type != TP_JSON_ARRAY) {
+        if (!tp_bench_number(tp_json_get(stats, "median"), &v))
+            return tp_fail(err, TP_ERR_FORMAT, "%s:%u: stats without data and without median", file,
+                           stats->line);
+        return tp_sample_list_add(r, list, v, err);
+    }
+    for (const tp_json *x = data->child; x; x = x->next) {
+        if (!tp_bench_number(x, &v))
+            return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a time that is no number", file, x->line);
+        TP_TRY(tp_sample_list_add(r, list, v, err));
+    }
+    return TP_OK;
+}
+
+static tp_status read_benchmark(const char *file, const tp_json *b, tp_bench_report *r,
+                                tp_error *err)
+{
+    const char *name = tp_json_str(tp_json_get(b, "fullname"));
+    const tp_json *stats = tp_json_get(b, "stats");
+    tp_sample_list times = {0};
+    name = name ? name : tp_json_str(tp_json_get(b, "name"));
+    if (!name || !stats || stats->type != TP_JSON_OBJECT)
+        return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a benchmark needs a name and stats", file,
+                       b->line);
+    if (tp_bench_report_find(r, name))
+        return tp_fail(err, TP_ERR_FORMAT, "%s:%u: a second benchmark named '%s'", file, b->line,
+                       name);
+    TP_TRY(read_times(file, stats, r, &times, err));
+    tp_bench_result *result = tp_bench_report_add(r, name, 1);
+    result->rounds = times.n;
+    tp_bench_metric_set(r, &result->metrics[0], tp_bench_time_name, "s", TP_LOWER_IS_BETTER,
+                        TP_METRIC_NOISY, times.values, times.n);
+    return TP_OK;
+}
+
+static void read_commit(const tp_json *c, tp_bench_report *r)
+{
+    const char *id = tp_json_str(tp_json_get(c, "id"));
+    if (!id || strcmp(id, "unversioned") == 0 || strcmp(id, "unknown") == 0)
+        return;
+    r->has_commit = true;
+    snprintf(r->commit.id, sizeof r->commit.id, "%s", id);
+    tp_json_bool(tp_json_get(c, "dirty"), &r->commit.is_dirty);
+}
+
+tp_status tp_read_pytest(const char *name, const tp_json *root, tp_bench_report *ret, tp_error *err)
+{
+    const tp_json *list = tp_json_get(root, "benchmarks");
+    const char *when = tp_json_str(tp_json_get(root, "datetime"));
+    if (!list || list->type != TP_JSON_ARRAY || list->n > TP_BENCH_MAX_RESULTS)
+        return tp_fail(err, TP_ERR_FORMAT, "%s: \"benchmarks\" has to be a list of at most %d",
+                       name, TP_BENCH_MAX_RESULTS);
+    ret->tool = "pytest-benchmark";
+    ret->started = when ? tp_arena_strdup(&ret->arena, when) : "";
+    read_commit(tp_json_get(root, "commit_info"), ret);
+    for (const tp_json *b = list->child; b; b = b->next)
+        TP_TRY(read_benchmark(name, b, ret, err));
+    return TP_OK;
+}

@@ -1,0 +1,88 @@
+/* formats.h - results in the files that other tools write and read.
+ *
+ * Our own format ("temper-bench-1") loses nothing.  The others hold what they can: raw
+ * samples where they have a place for them, single values where not.  Reading makes a
+ * report with side B filled in; what a file does not say is unknown.  Every reader checks
+ * sizes before it allocates and names the place of what it refuses. */
+#ifndef TP_INSTRUMENT_BENCH_FORMATS_H
+#define TP_INSTRUMENT_BENCH_FORMATS_H
+
+#include "instrument/bench/gate.h"
+#include "instrument/bench/report.h"
+
+enum { TP_BENCH_MAX_FILE = 256 << 20 };
+
+typedef struct {
+    const char *name; /* "pytest-benchmark": in --save=FORMAT:FILE */
+    const char *file; /* what its files are called, for help: "benchmark.json" */
+    const char *doc;
+    void (*write)(const tp_bench_report *r, tp_buf *out); /* NULL: read only */
+    /* From JSON (root != NULL) or from text; NULL: written only. */
+    tp_status (*read_json)(const char *name, const tp_json *root, tp_bench_report *ret,
+                           tp_error *err);
+    tp_status (*read_text)(const char *name, const char *text, size_t n, tp_bench_report *ret,
+                           tp_error *err);
+    bool (*recognise)(const tp_json *root); /* of JSON formats that are read */
+} tp_bench_format;
+
+extern const tp_bench_format tp_bench_formats[];
+extern const size_t tp_n_bench_formats;
+
+const tp_bench_format *tp_bench_format_find(const char *name); /* NULL: there is none */
+
+/* Read a text in any of the formats; `format` NULL: recognised.  `ret` is initialised here
+ * and released on failure. */
+TP_CHECKED tp_status tp_bench_read(const char *name, const char *text, size_t n,
+                                   const tp_bench_format *format, tp_bench_report *ret,
+                                   tp_error *err);
+
+/* ---- for the files of formats ---- */
+
+/* The metric that formats of times alone want: "time" in seconds; NULL: there is none. */
+const tp_bench_metric *tp_result_time(const tp_bench_result *result);
+
+/* Append a value to a metric being read; fails beyond the limit.  Arrays grow in the
+ * arena. */
+typedef struct {
+    double *values;
+    size_t n, cap;
+} tp_sample_list;
+TP_CHECKED tp_status tp_sample_list_add(tp_bench_report *r, tp_sample_list *list, double v,
+                                        tp_error *err);
+
+/* A number, or "NaN", "Infinity", "-Infinity" as text; null is NaN.  False: neither. */
+bool tp_bench_number(const tp_json *v, double *ret);
+
+/* Fill a metric of side B. */
+void tp_bench_metric_set(tp_bench_report *r, tp_bench_metric *m, const char *name, const char *unit,
+                         tp_direction direction, tp_metric_class kind, const double *values,
+                         size_t n);
+extern const char tp_bench_time_name[], tp_bench_memory_name[];
+
+#define TP_BENCH_READER(id)                                                             \
+    tp_status tp_read_##id(const char *name, const tp_json *root, tp_bench_report *ret, \
+                           tp_error *err);                                              \
+    bool tp_is_##id(const tp_json *root);
+#define TP_BENCH_WRITER(id) void tp_write_##id(const tp_bench_report *r, tp_buf *out);
+
+TP_BENCH_WRITER(temper)
+TP_BENCH_READER(temper)
+TP_BENCH_WRITER(pytest)
+TP_BENCH_READER(pytest)
+TP_BENCH_WRITER(google)
+TP_BENCH_READER(google)
+TP_BENCH_WRITER(hyperfine)
+TP_BENCH_READER(hyperfine)
+TP_BENCH_WRITER(gobench)
+tp_status tp_read_gobench(const char *name, const char *text, size_t n, tp_bench_report *ret,
+                          tp_error *err);
+TP_BENCH_WRITER(tracker_smaller)
+TP_BENCH_WRITER(tracker_bigger)
+TP_BENCH_READER(tracker)
+TP_BENCH_WRITER(bencher)
+TP_BENCH_READER(bencher)
+TP_BENCH_WRITER(junit)
+TP_BENCH_WRITER(annotations)
+TP_BENCH_WRITER(markdown)
+
+#endif

@@ -1,0 +1,238 @@
+#include "instrument/bench/gate.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "instrument/bench/formats.h"
+#include "stats/stats.h"
+
+static bool is_judged(const tp_bench_metric *m)
+{
+    return m->is_compared && !m->metric.is_informative;
+}
+
+static bool is_in_family(const tp_bench_metric *m)
+{
+    return is_judged(m) && m->metric.kind == TP_METRIC_NOISY && !isnan(m->comparison.p);
+}
+
+size_t tp_gate_family(const tp_bench_report *r)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_results; i++)
+        for (size_t k = 0; k < r->results[i].n_metrics; k++)
+            n += is_in_family(&r->results[i].metrics[k]);
+    return n;
+}
+
+/* p-values of the family in order; `adjusted` NULL: collect into p, else hand back. */
+static void visit_family(tp_bench_report *r, double *p, const double *adjusted)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_results; i++) {
+        for (size_t k = 0; k < r->results[i].n_metrics; k++) {
+            tp_bench_metric *m = &r->results[i].metrics[k];
+            if (!is_in_family(m))
+                continue;
+            if (adjusted)
+                tp_rule_settle(&r->rule, adjusted[n], &m->comparison);
+            else
+                p[n] = m->comparison.p;
+            n++;
+        }
+    }
+}
+
+static tp_bench_verdict gravest(const tp_bench_result *result)
+{
+    tp_bench_verdict v = result->verdict; /* NEW, MISSING and FAILED are set by who found them */
+    for (size_t k = 0; k < result->n_metrics; k++) {
+        if (is_judged(&result->metrics[k]) && result->metrics[k].comparison.verdict > v)
+            v = result->metrics[k].comparison.verdict;
+    }
+    return v;
+}
+
+static void add_bootstrap(const tp_bench_report *r, tp_bench_result *result)
+{
+    for (size_t k = 0; k < result->n_metrics; k++) {
+        tp_bench_metric *m = &result->metrics[k];
+        if (m->is_compared && m->comparison.how == TP_COMPARED_PAIRED && m->a && m->b)
+            tp_rule_bootstrap(&m->metric, m->a, m->b, m->n_b, r->seed, &m->comparison);
+    }
+}
+
+tp_status tp_gate_settle(tp_bench_report *r, tp_error *err)
+{
+    size_t n = tp_gate_family(r);
+    double *p = malloc((2 * n + 1) * sizeof *p);
+    if (!p)
+        return tp_fail(err, TP_ERR_NOMEM, "no memory for %zu comparisons", n);
+    r->rule.family = n > 0 ? n : 1;
+    visit_family(r, p, NULL);
+    tp_status status = n ? tp_adjust(TP_ADJUST_HOLM, p, n, p + n, err) : TP_OK;
+    if (status == TP_OK)
+        visit_family(r, p, p + n);
+    for (size_t i = 0; i < r->n_results; i++) {
+        add_bootstrap(r, &r->results[i]);
+        r->results[i].verdict = gravest(&r->results[i]);
+    }
+    free(p);
+    return status;
+}
+
+static bool is_point_regression(const tp_bench_result *result)
+{
+    for (size_t k = 0; k < result->n_metrics; k++) {
+        if (is_judged(&result->metrics[k]) &&
+            result->metrics[k].comparison.point == TP_BENCH_REGRESSION)
+            return true;
+    }
+    return false;
+}
+
+tp_gate_summary tp_gate_conclude(const tp_bench_report *r, const tp_gate_options *options)
+{
+    tp_gate_summary s = {0};
+    for (size_t i = 0; i < r->n_results; i++) {
+        s.by_verdict[r->results[i].verdict]++;
+        s.n_point_regressions += is_point_regression(&r->results[i]);
+    }
+    size_t missing = s.by_verdict[TP_BENCH_MISSING] + s.by_verdict[TP_BENCH_NEW];
+    size_t regressions =
+        options->by_point ? s.n_point_regressions : s.by_verdict[TP_BENCH_REGRESSION];
+    bool unclear = options->strict && !options->by_point && s.by_verdict[TP_BENCH_INCONCLUSIVE];
+    if (r->n_results == 0)
+        s.exit_status = 4;
+    else if (regressions > 0)
+        s.exit_status = 1;
+    else if (s.by_verdict[TP_BENCH_FAILED] > 0)
+        s.exit_status = 3;
+    else if ((missing > 0 && (!options->allow_missing || options->strict)) || unclear)
+        s.exit_status = 1;
+    return s;
+}
+
+void tp_gate_suspects(const tp_bench_report *r, double rate, tp_buf *out)
+{
+    size_t n = tp_gate_family(r), at = 0, listed = 0;
+    double *p = malloc((2 * n + 1) * sizeof *p);
+    if (!p || n == 0) {
+        free(p);
+        return;
+    }
+    visit_family((tp_bench_report *)r, p, NULL);
+    if (tp_adjust(TP_ADJUST_BH, p, n, p + n, NULL) != TP_OK) {
+        free(p);
+        return;
+    }
+    for (size_t i = 0; i < r->n_results; i++) {
+        for (size_t k = 0; k < r->results[i].n_metrics; k++) {
+            const tp_bench_metric *m = &r->results[i].metrics[k];
+            if (!is_in_family(m))
+                continue;
+            if (p[n + at++] <= rate && m->comparison.verdict != TP_BENCH_REGRESSION)
+                tp_buf_addf(out, "%s%s (%s)", listed++ ? ", " : "", r->results[i].name,
+                            m->metric.name);
+        }
+    }
+    free(p);
+}
+
+/* ---- stored reports ---- */
+
+/* A file of single values has no rounds that could be too few. */
+static void compare_metric(tp_bench_report *r, tp_bench_result *result, tp_bench_metric *m)
+{
+    char why[200];
+    bool single = m->n_b == 1 && m->n_a <= 1;
+    size_t least = single ? 1 : 5;
+    if (m->metric.is_informative)
+        return;
+    if (!tp_rule_check(&m->metric, m->b, m->n_b, least, why, sizeof why)) {
+        tp_result_fail(r, result, "%s", why);
+        return;
+    }
+    if (!tp_rule_check(&m->metric, m->a, m->n_a, 1, why, sizeof why)) {
+        tp_result_fail(r, result, "baseline: %s", why);
+        return;
+    }
+    m->is_compared = true;
+    if (m->metric.kind == TP_METRIC_EXACT)
+        tp_rule_exact(&r->rule, &m->metric, m->a[0], m->b[0], &m->comparison);
+    else if (m->n_a < 2 || m->n_b < 2)
+        tp_rule_point_only(&r->rule, &m->metric, tp_summarise(m->a, m->n_a).median,
+                           tp_summarise(m->b, m->n_b).median, &m->comparison);
+    else
+        tp_rule_unpaired(&r->rule, &m->metric, m->a, m->n_a, m->b, m->n_b, &m->comparison);
+}
+
+/* A file that holds nothing but times (pytest-benchmark) judges times, although we would
+ * rather judge the speed, which says the same. */
+static void judge_times_if_need_be(const tp_bench_result *base, tp_bench_result *result)
+{
+    tp_bench_metric *time = tp_result_metric(result, tp_bench_time_name);
+    for (size_t k = 0; k < base->n_metrics; k++) {
+        const tp_bench_metric *m = tp_result_metric(result, base->metrics[k].metric.name);
+        if (m && m != time && !m->metric.is_informative)
+            return;
+    }
+    if (time && tp_result_metric(base, tp_bench_time_name))
+        time->metric.is_informative = false;
+}
+
+static void compare_result(const tp_bench_result *base, tp_bench_report *r, tp_bench_result *result)
+{
+    bool any = false;
+    judge_times_if_need_be(base, result);
+    if (base->message) {
+        tp_result_fail(r, result, "its baseline is a failed measurement: %s", base->message);
+        return;
+    }
+    for (size_t k = 0; k < result->n_metrics; k++) {
+        tp_bench_metric *m = &result->metrics[k];
+        const tp_bench_metric *before = tp_result_metric(base, m->metric.name);
+        if (!before || (before->n_b == 0 && !m->metric.is_informative))
+            continue;
+        m->a = tp_bench_report_values(r, before->b, before->n_b);
+        m->n_a = before->n_b;
+        m->side_a = tp_summarise(m->a, m->n_a);
+        compare_metric(r, result, m);
+        any |= m->is_compared;
+    }
+    for (size_t k = 0; k < base->n_metrics && result->verdict != TP_BENCH_FAILED; k++) {
+        const tp_bench_metric *before = &base->metrics[k];
+        if (before->metric.is_informative || tp_result_metric(result, before->metric.name))
+            continue;
+        result->verdict = TP_BENCH_MISSING;
+        result->note =
+            tp_bench_report_printf(r, "the metric %s was not measured", before->metric.name);
+    }
+    if (!any && result->verdict == TP_BENCH_NONE) {
+        result->verdict = TP_BENCH_NEW;
+        result->note = "the baseline has none of its metrics";
+    }
+}
+
+tp_status tp_gate_compare_stored(const tp_bench_report *base, tp_bench_report *current,
+                                 bool (*matches)(void *user, const char *name), void *user,
+                                 tp_error *err)
+{
+    for (size_t i = 0; i < current->n_results; i++) {
+        tp_bench_result *result = &current->results[i];
+        const tp_bench_result *before = tp_bench_report_find(base, result->name);
+        if (result->verdict == TP_BENCH_FAILED)
+            continue;
+        if (before)
+            compare_result(before, current, result);
+        else
+            result->verdict = TP_BENCH_NEW;
+    }
+    for (size_t i = 0; i < base->n_results; i++) {
+        const char *name = base->results[i].name;
+        if ((matches && !matches(user, name)) || tp_bench_report_find(current, name))
+            continue;
+        tp_bench_report_add(current, name, 0)->verdict = TP_BENCH_MISSING;
+    }
+    return tp_gate_settle(current, err);
+}

@@ -1,0 +1,113 @@
+#include "instrument/bench/report.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "stats/stats.h"
+
+static const size_t arena_bytes = (size_t)4 << 30; /* of address space */
+
+tp_status tp_bench_report_init(tp_bench_report *r, tp_error *err)
+{
+    *r = (tp_bench_report){
+        .tool = "temper", .version = TEMPER_VERSION, .started = "", .exit_status = -1};
+    r->rule = (tp_rule){.alpha = 0.05, .tolerance = 0.05, .family = 1};
+    return tp_arena_init(&r->arena, arena_bytes, err);
+}
+
+void tp_bench_report_release(tp_bench_report *r)
+{
+    tp_arena_release(&r->arena);
+    *r = (tp_bench_report){0};
+}
+
+tp_bench_result *tp_bench_report_add(tp_bench_report *r, const char *name, size_t n_metrics)
+{
+    if (r->n_results == r->capacity) {
+        size_t capacity = r->capacity ? 2 * r->capacity : 16;
+        tp_bench_result *grown = tp_arena_array(&r->arena, tp_bench_result, capacity);
+        if (r->n_results)
+            memcpy(grown, r->results, r->n_results * sizeof *grown);
+        r->results = grown;
+        r->capacity = capacity;
+    }
+    tp_bench_result *result = &r->results[r->n_results++];
+    *result = (tp_bench_result){.name = tp_arena_strdup(&r->arena, name),
+                                .metrics = tp_arena_array(&r->arena, tp_bench_metric, n_metrics),
+                                .n_metrics = n_metrics};
+    return result;
+}
+
+tp_bench_result *tp_bench_report_find(const tp_bench_report *r, const char *name)
+{
+    for (size_t i = 0; i < r->n_results; i++) {
+        if (strcmp(r->results[i].name, name) == 0)
+            return &r->results[i];
+    }
+    return NULL;
+}
+
+tp_bench_metric *tp_result_metric(const tp_bench_result *result, const char *name)
+{
+    for (size_t i = 0; i < result->n_metrics; i++) {
+        if (strcmp(result->metrics[i].metric.name, name) == 0)
+            return &result->metrics[i];
+    }
+    return NULL;
+}
+
+const char *tp_bench_report_printf(tp_bench_report *r, const char *fmt, ...)
+{
+    va_list ap;
+    tp_buf text = {0};
+    va_start(ap, fmt);
+    tp_buf_vaddf(&text, fmt, ap);
+    va_end(ap);
+    const char *copy = tp_arena_strndup(&r->arena, tp_buf_str(&text), text.len);
+    tp_buf_release(&text);
+    return copy;
+}
+
+const double *tp_bench_report_values(tp_bench_report *r, const double *values, size_t n)
+{
+    double *copy = tp_arena_array(&r->arena, double, n ? n : 1);
+    if (n)
+        memcpy(copy, values, n * sizeof *copy);
+    return copy;
+}
+
+tp_summary tp_summarise(const double *values, size_t n)
+{
+    tp_summary s = {.n = n,
+                    .median = NAN,
+                    .mean = NAN,
+                    .sd = NAN,
+                    .min = NAN,
+                    .max = NAN,
+                    .lower = NAN,
+                    .upper = NAN};
+    tp_description d;
+    if (n == 0 || tp_describe(values, n, 0.95, &d, NULL) != TP_OK)
+        return s;
+    s.median = d.median;
+    s.mean = d.mean;
+    s.sd = d.sd;
+    s.min = d.min;
+    s.max = d.max;
+    s.lower = d.median_ci.lo;
+    s.upper = d.median_ci.hi;
+    return s;
+}
+
+void tp_result_fail(tp_bench_report *r, tp_bench_result *result, const char *fmt, ...)
+{
+    va_list ap;
+    tp_buf text = {0};
+    va_start(ap, fmt);
+    tp_buf_vaddf(&text, fmt, ap);
+    va_end(ap);
+    result->message = tp_arena_strndup(&r->arena, tp_buf_str(&text), text.len);
+    result->verdict = TP_BENCH_FAILED;
+    tp_buf_release(&text);
+}

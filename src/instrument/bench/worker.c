@@ -1,0 +1,295 @@
+#include "instrument/bench/worker.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/rng.h"
+
+enum { MESSAGE_ARENA = 64 << 20, MAX_MESSAGE = 1 << 20, START_STREAM = 0x737461 };
+
+/* ---- our end ---- */
+
+static tp_status exchange(tp_worker_subject *s, const char *line, tp_arena *arena,
+                          const tp_json **ret, tp_error *err)
+{
+    tp_buf answer = {0};
+    tp_json_options options = {.allow_nan = true, .max_bytes = MAX_MESSAGE};
+    tp_status status = tp_pipe_send(&s->pipe, line, err);
+    if (status == TP_OK)
+        status = tp_pipe_receive(&s->pipe, s->timeout_s, &answer, err);
+    if (status == TP_OK) {
+        const char *text = tp_arena_strndup(arena, tp_buf_str(&answer), answer.len);
+        status = tp_json_parse(arena, "the worker's answer", text, answer.len, &options, ret, err);
+    }
+    tp_buf_release(&answer);
+    const char *complaint = status == TP_OK ? tp_json_str(tp_json_get(*ret, "error")) : NULL;
+    return complaint ? tp_fail(err, TP_ERR_IO, "%s", complaint) : status;
+}
+
+static tp_status read_metric(tp_worker_subject *s, const tp_json *m, size_t i, tp_error *err)
+{
+    const char *name = tp_json_str(tp_json_get(m, "name"));
+    const char *unit = tp_json_str(tp_json_get(m, "unit"));
+    const char *class = tp_json_str(tp_json_get(m, "class"));
+    tp_metric metric = {0};
+    if (!name || !unit || !class ||
+        !tp_direction_parse(tp_json_str(tp_json_get(m, "direction")), &metric.direction))
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "the worker's metric %zu lacks name, unit, direction or class", i);
+    metric.name = tp_arena_strdup(s->arena, name);
+    metric.unit = tp_arena_strdup(s->arena, unit);
+    metric.kind = strcmp(class, "exact") == 0 ? TP_METRIC_EXACT : TP_METRIC_NOISY;
+    tp_json_bool(tp_json_get(m, "informative"), &metric.is_informative);
+    tp_json_f64(tp_json_get(m, "floor"), &metric.floor);
+    s->metrics[i] = metric;
+    return TP_OK;
+}
+
+static tp_status read_ready(tp_worker_subject *s, const tp_json *ready, tp_error *err)
+{
+    const tp_json *metrics = tp_json_get(ready, "metrics");
+    const char *unit = tp_json_str(tp_json_get(ready, "work_unit"));
+    if (!metrics || metrics->type != TP_JSON_ARRAY || metrics->n == 0 ||
+        metrics->n > TP_BENCH_MAX_METRICS)
+        return tp_fail(err, TP_ERR_FORMAT, "the worker names no metrics, or more than %d",
+                       TP_BENCH_MAX_METRICS);
+    if (s->subject.n_metrics)
+        return metrics->n == s->subject.n_metrics
+                   ? TP_OK
+                   : tp_fail(err, TP_ERR_FORMAT, "the worker changed its metrics");
+    size_t i = 0;
+    for (const tp_json *m = metrics->child; m; m = m->next, i++)
+        TP_TRY(read_metric(s, m, i, err));
+    int64_t work;
+    if (tp_json_i64(tp_json_get(ready, "work"), &work) && work > 0)
+        s->subject.work = (uint64_t)work;
+    s->subject.metrics = s->metrics;
+    s->subject.n_metrics = metrics->n;
+    s->subject.work_unit = unit ? tp_arena_strdup(s->arena, unit) : NULL;
+    return TP_OK;
+}
+
+static tp_status set_up(tp_subject *subject, tp_error *err)
+{
+    tp_worker_subject *s = (tp_worker_subject *)subject;
+    tp_arena arena;
+    const tp_json *answer;
+    uint32_t draw[4];
+    tp_philox(s->seed, START_STREAM, s->n_starts++, draw);
+    tp_process_command command = {.argv = s->argv, .padding = draw[0] % 4096, .keep_output = true};
+    TP_TRY(tp_arena_init(&arena, MESSAGE_ARENA, err));
+    tp_status status = tp_pipe_open(&command, &s->pipe, err);
+    if (status == TP_OK)
+        status = exchange(s, s->request, &arena, &answer, err);
+    if (status == TP_OK)
+        status = read_ready(s, answer, err);
+    tp_arena_release(&arena);
+    return status;
+}
+
+static tp_status read_sample(tp_worker_subject *s, const tp_json *answer, tp_bench_sample *ret,
+                             tp_error *err)
+{
+    int64_t elapsed;
+    const tp_json *values = tp_json_get(answer, "values");
+    const char *checksum = tp_json_str(tp_json_get(answer, "checksum"));
+    if (!tp_json_i64(tp_json_get(answer, "elapsed_ns"), &elapsed) || elapsed <= 0)
+        return tp_fail(err, TP_ERR_FORMAT, "the worker's answer has no elapsed_ns above 0");
+    ret->elapsed_ns = (uint64_t)elapsed;
+    for (size_t i = 0; i < s->subject.n_metrics; i++) {
+        const tp_json *v = tp_json_get(values, s->metrics[i].name);
+        const char *text = tp_json_str(v);
+        ret->values[i] = NAN;
+        if (text && strstr(text, "Infinity"))
+            ret->values[i] = *text == '-' ? -INFINITY : INFINITY;
+        else
+            tp_json_f64(v, &ret->values[i]);
+    }
+    ret->has_checksum = checksum != NULL;
+    ret->checksum = checksum ? strtoull(checksum, NULL, 16) : 0;
+    return TP_OK;
+}
+
+static tp_status run(tp_subject *subject, uint64_t work, tp_bench_sample *ret, tp_error *err)
+{
+    tp_worker_subject *s = (tp_worker_subject *)subject;
+    tp_arena arena;
+    const tp_json *answer;
+    char line[64];
+    snprintf(line, sizeof line, "{\"run\": %" PRIu64 "}", work);
+    TP_TRY(tp_arena_init(&arena, MESSAGE_ARENA, err));
+    tp_status status = exchange(s, line, &arena, &answer, err);
+    if (status == TP_OK)
+        status = read_sample(s, answer, ret, err);
+    tp_arena_release(&arena);
+    return status;
+}
+
+static void tear_down(tp_subject *subject) { tp_pipe_close(&((tp_worker_subject *)subject)->pipe); }
+
+static const tp_subject_class worker_class = {.set_up = set_up, .run = run, .tear_down = tear_down};
+
+void tp_worker_subject_init(tp_worker_subject *s, const char *const *argv, const char *request,
+                            double timeout_s, uint64_t seed, tp_arena *arena)
+{
+    *s = (tp_worker_subject){.subject = {.class = &worker_class},
+                             .argv = argv,
+                             .request = request,
+                             .timeout_s = timeout_s,
+                             .arena = arena,
+                             .pipe = {.to = -1, .from = -1},
+                             .seed = seed};
+}
+
+/* ---- the other end ---- */
+
+static void answer(FILE *out, tp_buf *text)
+{
+    fprintf(out, "%s\n", tp_buf_str(text));
+    fflush(out);
+    tp_buf_clear(text);
+}
+
+static void answer_error(FILE *out, const tp_error *err)
+{
+    tp_buf text = {0};
+    tp_json_w w;
+    tp_json_w_init(&w, &text, 0);
+    tp_json_w_begin(&w, '{');
+    tp_json_w_key(&w, "error");
+    tp_json_w_str(&w, err->message);
+    tp_json_w_end(&w, '}');
+    answer(out, &text);
+    tp_buf_release(&text);
+}
+
+static void answer_ready(FILE *out, const tp_subject *s)
+{
+    tp_buf text = {0};
+    tp_json_w w;
+    tp_json_w_init(&w, &text, 0);
+    tp_json_w_begin(&w, '{');
+    tp_json_w_key(&w, "ready");
+    tp_json_w_bool(&w, true);
+    tp_json_w_key(&w, "work_unit");
+    tp_json_w_str(&w, s->work_unit);
+    tp_json_w_key(&w, "work");
+    tp_json_w_i64(&w, (int64_t)s->work);
+    tp_json_w_key(&w, "metrics");
+    tp_json_w_begin(&w, '[');
+    for (size_t i = 0; i < s->n_metrics; i++) {
+        const tp_metric *m = &s->metrics[i];
+        tp_json_w_begin(&w, '{');
+        tp_json_w_key(&w, "name");
+        tp_json_w_str(&w, m->name);
+        tp_json_w_key(&w, "unit");
+        tp_json_w_str(&w, m->unit);
+        tp_json_w_key(&w, "direction");
+        tp_json_w_str(&w, tp_direction_name(m->direction));
+        tp_json_w_key(&w, "class");
+        tp_json_w_str(&w, m->kind == TP_METRIC_EXACT ? "exact" : "noisy");
+        tp_json_w_key(&w, "informative");
+        tp_json_w_bool(&w, m->is_informative);
+        tp_json_w_key(&w, "floor");
+        tp_json_w_f64(&w, m->floor);
+        tp_json_w_end(&w, '}');
+    }
+    tp_json_w_end(&w, ']');
+    tp_json_w_end(&w, '}');
+    answer(out, &text);
+    tp_buf_release(&text);
+}
+
+static void answer_sample(FILE *out, const tp_subject *s, const tp_bench_sample *sample)
+{
+    tp_buf text = {0};
+    tp_json_w w;
+    char checksum[24];
+    tp_json_w_init(&w, &text, 0);
+    tp_json_w_begin(&w, '{');
+    tp_json_w_key(&w, "elapsed_ns");
+    tp_json_w_i64(&w, (int64_t)sample->elapsed_ns);
+    tp_json_w_key(&w, "values");
+    tp_json_w_begin(&w, '{');
+    for (size_t i = 0; i < s->n_metrics; i++) {
+        tp_json_w_key(&w, s->metrics[i].name);
+        tp_json_w_f64(&w, sample->values[i]);
+    }
+    tp_json_w_end(&w, '}');
+    if (sample->has_checksum) {
+        snprintf(checksum, sizeof checksum, "%016" PRIx64, sample->checksum);
+        tp_json_w_key(&w, "checksum");
+        tp_json_w_str(&w, checksum);
+    }
+    tp_json_w_end(&w, '}');
+    answer(out, &text);
+    tp_buf_release(&text);
+}
+
+static tp_status serve_open(const tp_json *request, FILE *out, tp_worker_open open, void *context,
+                            tp_subject **ret, tp_error *err)
+{
+    const char *name = tp_json_str(tp_json_get(request, "benchmark"));
+    if (!name)
+        return tp_fail(err, TP_ERR_FORMAT, "the first request has to name a benchmark");
+    TP_TRY(open(context, name, tp_json_get(request, "options"), ret, err));
+    tp_subject *s = *ret;
+    tp_status status = s->class->set_up ? s->class->set_up(s, err) : TP_OK;
+    if (status == TP_OK) {
+        answer_ready(out, s);
+        return TP_OK;
+    }
+    if (s->class->tear_down)
+        s->class->tear_down(s);
+    *ret = NULL;
+    return status;
+}
+
+static tp_status serve_run(const tp_json *request, FILE *out, tp_subject *s, tp_error *err)
+{
+    int64_t work;
+    tp_bench_sample sample = {0};
+    if (!tp_json_i64(tp_json_get(request, "run"), &work) || work < 1)
+        return tp_fail(err, TP_ERR_FORMAT, "a request is {\"run\": N} with N at least 1");
+    for (size_t i = 0; i < TP_BENCH_MAX_METRICS; i++)
+        sample.values[i] = NAN;
+    uint64_t start = tp_clock_ns();
+    TP_TRY(s->class->run(s, (uint64_t)work, &sample, err));
+    tp_bench_sample_finish(s, (uint64_t)work, tp_clock_ns() - start, &sample);
+    answer_sample(out, s, &sample);
+    return TP_OK;
+}
+
+tp_status tp_worker_serve(FILE *in, FILE *out, tp_worker_open open, void *context, tp_error *err)
+{
+    char *line = NULL;
+    size_t cap = 0;
+    ssize_t n;
+    tp_subject *subject = NULL;
+    tp_arena arena;
+    tp_json_options options = {.max_bytes = MAX_MESSAGE};
+    TP_TRY(tp_arena_init(&arena, MESSAGE_ARENA, err));
+    while ((n = getline(&line, &cap, in)) > 0) {
+        tp_error failure = {0};
+        const tp_json *request = NULL;
+        size_t mark = tp_arena_mark(&arena);
+        tp_status status =
+            tp_json_parse(&arena, "the request", line, (size_t)n, &options, &request, &failure);
+        if (status == TP_OK)
+            status = subject ? serve_run(request, out, subject, &failure)
+                             : serve_open(request, out, open, context, &subject, &failure);
+        if (status != TP_OK)
+            answer_error(out, &failure);
+        /* What the subject was opened with stays: it may point into it. */
+        if (!request || tp_json_get(request, "run"))
+            tp_arena_rewind(&arena, mark);
+    }
+    if (subject && subject->class->tear_down)
+        subject->class->tear_down(subject);
+    free(line);
+    tp_arena_release(&arena);
+    return TP_OK;
+}

@@ -1,0 +1,50 @@
+/* event_builder.h - how a reader fills a store. */
+#ifndef TP_INSTRUMENT_INGEST_EVENT_BUILDER_H
+#define TP_INSTRUMENT_INGEST_EVENT_BUILDER_H
+
+#include "instrument/ingest/events.h"
+#include "instrument/ingest/grow.h"
+
+typedef struct {
+    int64_t start, dur, correlation, external;
+    uint32_t name, track, detail;
+    uint16_t category;
+    uint8_t kind;
+    char phase;
+} tp_event_row;
+
+typedef struct {
+    tp_events *events;
+    size_t row_cap, track_cap, category_cap;
+    size_t copy_cap, kernel_cap, op_cap, python_cap, sync_cap, collective_cap;
+    size_t memory_cap, flow_cap, counter_cap, args_cap, args_text_cap, args_used;
+    uint32_t *track_slots; /* hash: track number plus one */
+    size_t n_track_slots;
+    uint32_t last_track;
+    uint8_t *category_kind; /* by index */
+    size_t category_kind_cap;
+    /* names of processes and threads: keys are the bytes of their ids */
+    tp_string_table name_keys;
+    uint32_t *names;
+    size_t name_cap;
+} tp_event_builder;
+
+void tp_builder_init(tp_event_builder *b, tp_events *events, unsigned keep);
+
+/* Index of the category in counts.category; new ones are added with n = 0. */
+uint16_t tp_builder_category(tp_event_builder *b, const char *text, size_t len);
+uint32_t tp_builder_track(tp_event_builder *b, const tp_event_track *track);
+void tp_builder_row(tp_event_builder *b, const tp_event_row *row);
+/* The text of the last row's arguments; once per row, with TP_KEEP_ARGS. */
+void tp_builder_args(tp_event_builder *b, const char *text, size_t len);
+
+/* What metadata says about a process or a thread; only the ids of `of` count. */
+typedef enum { TP_NAME_PROCESS, TP_NAME_LABELS, TP_NAME_THREAD } tp_name_kind;
+void tp_builder_name(tp_event_builder *b, tp_name_kind kind, const tp_event_track *of,
+                     uint32_t name);
+
+/* Names into tracks, checks of strings; frees what only building needs.  The events stay
+ * valid whatever was added. */
+void tp_builder_finish(tp_event_builder *b);
+
+#endif

@@ -1,0 +1,280 @@
+#include "instrument/ingest/ingest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/platform.h"
+#include "instrument/ingest/kineto.h"
+#include "instrument/ingest/nsight.h"
+
+static const struct {
+    const char *name, *about;
+} kinds[] = {
+    [TP_FILE_KINETO] = {"kineto", "PyTorch profiler trace (Kineto)"},
+    [TP_FILE_CHROME] = {"chrome", "Chrome trace"},
+    [TP_FILE_TEMPER] = {"temper", "trace of Temper"},
+    [TP_FILE_NSIGHT] = {"nsight", "Nsight Systems export"},
+    [TP_FILE_SNAPSHOT] = {"snapshot", "PyTorch memory snapshot"},
+    [TP_FILE_MEMORY_TIMELINE] = {"memory_timeline", "PyTorch memory timeline"},
+};
+
+const char *tp_file_kind_name(tp_file_kind kind)
+{
+    return kind < TP_COUNTOF(kinds) ? kinds[kind].name : "unknown";
+}
+
+const char *tp_file_kind_about(tp_file_kind kind)
+{
+    return kind < TP_COUNTOF(kinds) ? kinds[kind].about : "unknown";
+}
+
+/* --- what it is --- */
+
+typedef enum {
+    IS_TRACE,
+    IS_DATABASE,
+    IS_PICKLE,
+    IS_TIMELINE,
+    IS_ZIP,
+    IS_ZSTD,
+    IS_PERFETTO,
+    IS_EMPTY,
+    IS_FOREIGN
+} content;
+
+static bool begins(const char *p, size_t n, const char *magic, size_t len)
+{
+    return n >= len && memcmp(p, magic, len) == 0;
+}
+
+static content content_of(const char *p, size_t n)
+{
+    static const char sqlite[] = "SQLite format 3";
+    if (begins(p, n, sqlite, sizeof sqlite))
+        return IS_DATABASE;
+    if (n >= 2 && (unsigned char)p[0] == 0x80 && (unsigned char)p[1] <= 5)
+        return IS_PICKLE;
+    if (begins(p, n, "PK\3\4", 4))
+        return IS_ZIP;
+    if (begins(p, n, "\x28\xb5\x2f\xfd", 4))
+        return IS_ZSTD;
+    size_t i = begins(p, n, "\xef\xbb\xbf", 3) ? 3 : 0;
+    while (i < n && strchr(" \t\r\n", p[i]) && p[i])
+        i++;
+    if (i == n)
+        return IS_EMPTY;
+    if (p[i] == '{')
+        return IS_TRACE;
+    if (p[i] != '[')
+        return n > 2 && p[0] == '\n' ? IS_PERFETTO : IS_FOREIGN;
+    for (i++; i < n && strchr(" \t\r\n", p[i]) && p[i]; i++)
+        continue;
+    return i < n && p[i] == '[' ? IS_TIMELINE : IS_TRACE;
+}
+
+static tp_status refuse(const char *path, content is, tp_error *err)
+{
+    switch (is) {
+    case IS_EMPTY:
+        return tp_fail(err, TP_ERR_FORMAT, "'%s' is empty", path);
+    case IS_ZIP:
+        return tp_fail(err, TP_ERR_FORMAT, "'%s' is a zip archive; unpack it first", path);
+    case IS_ZSTD:
+        return tp_fail(err, TP_ERR_FORMAT, "'%s' is compressed with zstd; unpack it first", path);
+    case IS_PERFETTO:
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "'%s' looks like Perfetto's native format, which is written but not read; "
+                       "convert it to JSON with traceconv",
+                       path);
+    default:
+        if (tp_str_ends(path, ".nsys-rep") || tp_str_ends(path, ".qdrep"))
+            return tp_fail(err, TP_ERR_FORMAT,
+                           "'%s' is a report of Nsight Systems; export it first: nsys export "
+                           "--type sqlite %s",
+                           path, path);
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "'%s' is none of: Kineto or Chrome trace (JSON, gzip), Nsight Systems "
+                       "export (SQLite), PyTorch memory snapshot (pickle), memory timeline",
+                       path);
+    }
+}
+
+/* --- reading --- */
+
+typedef struct {
+    tp_trace_file *file;
+    const tp_ingest_options *options;
+    const void *bytes; /* NULL: from the file */
+    size_t n;
+    tp_source source;
+} opening;
+
+static bool is_made_by_temper(const tp_events *e)
+{
+    return tp_str_starts(tp_events_str(e, e->info.producer), "temper");
+}
+
+static bool looks_like_kineto(const tp_events *e)
+{
+    const uint64_t *kind = e->counts.kind;
+    return e->info.schema_version != TP_UNKNOWN || e->info.base_ns > 0 || e->info.n_devices ||
+           kind[TP_EVENT_CPU_OP] || kind[TP_EVENT_KERNEL] || kind[TP_EVENT_RUNTIME] ||
+           kind[TP_EVENT_DEVICE] || kind[TP_EVENT_PYTHON] || e->counts.memory_instants;
+}
+
+static tp_status new_events(opening *o, tp_error *err)
+{
+    o->file->events = calloc(1, sizeof *o->file->events);
+    return o->file->events ? TP_OK : tp_fail(err, TP_ERR_NOMEM, "no memory for events");
+}
+
+static tp_status read_trace(opening *o, tp_error *err)
+{
+    tp_trace_file *f = o->file;
+    TP_TRY(new_events(o, err));
+    TP_TRY(tp_kineto_read(f->path, &o->source, o->options->keep, f->events, &f->notes, err));
+    f->json_bytes = tp_source_text_bytes(&o->source);
+    f->kind = is_made_by_temper(f->events)   ? TP_FILE_TEMPER
+              : looks_like_kineto(f->events) ? TP_FILE_KINETO
+                                             : TP_FILE_CHROME;
+    if (f->kind == TP_FILE_KINETO && !f->events->info.producer)
+        f->events->info.producer = tp_string_add(&f->events->strings, "PyTorch Kineto", 14);
+    return TP_OK;
+}
+
+static tp_status read_database(opening *o, tp_error *err)
+{
+    tp_trace_file *f = o->file;
+    f->kind = TP_FILE_NSIGHT;
+    TP_TRY(new_events(o, err));
+    if (!tp_source_is_gzip(&o->source))
+        return tp_nsight_read(f->path, o->bytes, o->n, o->options, f->events, &f->notes, err);
+    tp_buf all = {0};
+    tp_status status = tp_source_read_all(&o->source, &all, err);
+    if (status == TP_OK)
+        status = tp_nsight_read(f->path, all.data, all.len, o->options, f->events, &f->notes, err);
+    tp_buf_release(&all);
+    return status;
+}
+
+static void note_gzip(opening *o)
+{
+    const char *damage = tp_source_damage(&o->source);
+    if (tp_source_is_truncated(&o->source) || damage)
+        tp_notes_add(&o->file->notes, TP_NOTE_WARNING, "the gzip stream of '%s': %s", o->file->path,
+                     damage ? damage : "it ends in the middle");
+}
+
+static tp_status read_snapshot(opening *o, tp_error *err)
+{
+    tp_trace_file *f = o->file;
+    tp_buf all = {0};
+    f->kind = TP_FILE_SNAPSHOT;
+    tp_status status = tp_source_read_all(&o->source, &all, err);
+    note_gzip(o);
+    if (status == TP_OK)
+        status = tp_snapshot_read(f->path, tp_buf_str(&all), all.len, &f->snapshot, &f->notes, err);
+    tp_buf_release(&all);
+    return status;
+}
+
+static tp_status read_timeline(opening *o, tp_error *err)
+{
+    tp_trace_file *f = o->file;
+    tp_buf all = {0};
+    f->kind = TP_FILE_MEMORY_TIMELINE;
+    tp_status status = tp_source_read_all(&o->source, &all, err);
+    note_gzip(o);
+    f->json_bytes = all.len;
+    if (status == TP_OK)
+        status = tp_memory_timeline_read(f->path, tp_buf_str(&all), all.len, &f->timeline,
+                                         &f->notes, err);
+    tp_buf_release(&all);
+    return status;
+}
+
+static tp_status read_content(opening *o, tp_error *err)
+{
+    TP_TRY(tp_source_next(&o->source, o->source.begin, err));
+    size_t n = (size_t)(o->source.end - o->source.begin);
+    content is = content_of(o->source.begin, n);
+    switch (is) {
+    case IS_TRACE:
+        return read_trace(o, err);
+    case IS_DATABASE:
+        return read_database(o, err);
+    case IS_PICKLE:
+        return read_snapshot(o, err);
+    case IS_TIMELINE:
+        return read_timeline(o, err);
+    default:
+        return refuse(o->file->path, is, err);
+    }
+}
+
+static void find_rank(tp_trace_file *f)
+{
+    f->rank = f->events ? f->events->info.rank : TP_UNKNOWN;
+    if (f->rank == TP_UNKNOWN) {
+        f->rank = tp_rank_from_name(f->path);
+        f->rank_is_guess = f->rank != TP_UNKNOWN;
+    }
+}
+
+static tp_status open_any(const char *path, const void *bytes, size_t n,
+                          const tp_ingest_options *options, tp_trace_file **ret, tp_error *err)
+{
+    double begin = tp_clock_s();
+    opening o = {.file = calloc(1, sizeof *o.file), .options = options, .bytes = bytes, .n = n};
+    if (!o.file || !(o.file->path = strdup(path))) {
+        free(o.file);
+        return tp_fail(err, TP_ERR_NOMEM, "no memory for opening '%s'", path);
+    }
+    tp_status status = tp_source_open(&o.source, path, bytes, n, options, err);
+    if (status == TP_OK)
+        status = read_content(&o, err);
+    if (status == TP_OK) {
+        int64_t size = bytes ? (int64_t)n : tp_file_size(path);
+        o.file->bytes = size >= 0 ? (uint64_t)size : tp_source_bytes(&o.source);
+        o.file->is_gzip = tp_source_is_gzip(&o.source);
+        find_rank(o.file);
+        o.file->seconds = tp_clock_s() - begin;
+    }
+    tp_source_close(&o.source);
+    if (status != TP_OK) {
+        tp_trace_close(o.file);
+        return status;
+    }
+    *ret = o.file;
+    return TP_OK;
+}
+
+tp_status tp_trace_open(const char *path, const tp_ingest_options *options, tp_trace_file **ret,
+                        tp_error *err)
+{
+    const tp_ingest_options all = {0};
+    return open_any(path, NULL, 0, options ? options : &all, ret, err);
+}
+
+tp_status tp_trace_open_memory(const char *path, const void *bytes, size_t n,
+                               const tp_ingest_options *options, tp_trace_file **ret, tp_error *err)
+{
+    const tp_ingest_options all = {0};
+    return open_any(path, bytes ? bytes : "", n, options ? options : &all, ret, err);
+}
+
+void tp_trace_close(tp_trace_file *file)
+{
+    if (!file)
+        return;
+    if (file->events)
+        tp_events_release(file->events);
+    free(file->events);
+    tp_snapshot_free(file->snapshot);
+    tp_memory_timeline_free(file->timeline);
+    tp_notes_release(&file->notes);
+    free(file->path);
+    free(file);
+}

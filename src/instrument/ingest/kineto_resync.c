@@ -1,0 +1,102 @@
+/* Finding the way back.  An object that begins with a member that events have is worth a
+ * try; whether it is an event shows when it has been read.  A bracket followed by a member
+ * that only the outer object has, or by the end, closes the array.
+ *
+ * The search goes on from where reading failed, never from before, so the cost is linear
+ * whatever the text. */
+#include "base/platform.h"
+#include "instrument/ingest/kineto.h"
+
+static const char *const event_keys[] = {"ph",  "name", "cat", "ts", "pid", "tid",
+                                         "dur", "id",   "s",   "bp", "args"};
+static const char *const outer_keys[] = {"traceName",
+                                         "displayTimeUnit",
+                                         "baseTimeNanoseconds",
+                                         "deviceProperties",
+                                         "distributedInfo",
+                                         "schemaVersion",
+                                         "otherData",
+                                         "metadata",
+                                         "INFO",
+                                         "WARNING",
+                                         "ERROR",
+                                         "record_shapes",
+                                         "profile_memory",
+                                         "with_stack",
+                                         "with_flops",
+                                         "with_modules",
+                                         "cupti_version",
+                                         "cuda_runtime_version",
+                                         "cuda_driver_version",
+                                         "trace_id",
+                                         "stackFrames",
+                                         "samples",
+                                         "systemTraceEvents",
+                                         "host_name"};
+
+typedef enum { NO, YES, MORE } answer;
+
+static const char *skip_space(const char *p, const char *end)
+{
+    while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
+        p++;
+    return p;
+}
+
+/* Is there "key" : with one of the keys at p? */
+static answer has_key(const char *p, const char *end, const char *const *keys, size_t n)
+{
+    p = skip_space(p, end);
+    if (p >= end)
+        return MORE;
+    if (*p++ != '"')
+        return NO;
+    for (size_t i = 0; i < n; i++) {
+        size_t len = strlen(keys[i]), left = (size_t)(end - p);
+        if (left <= len) {
+            if (memcmp(p, keys[i], left) == 0)
+                return MORE;
+            continue;
+        }
+        if (memcmp(p, keys[i], len) != 0 || p[len] != '"')
+            continue;
+        const char *colon = skip_space(p + len + 1, end);
+        if (colon >= end)
+            return MORE;
+        return *colon == ':' ? YES : NO;
+    }
+    return NO;
+}
+
+static answer closes_array(const char *p, const char *end, bool is_final)
+{
+    p = skip_space(p, end);
+    if (p >= end)
+        return is_final ? YES : MORE;
+    if (*p == '}') {
+        p = skip_space(p + 1, end);
+        return p < end ? NO : is_final ? YES : MORE;
+    }
+    return *p == ',' ? has_key(p + 1, end, outer_keys, TP_COUNTOF(outer_keys)) : NO;
+}
+
+const char *tp_kineto_resync(const char *p, const char *end, bool is_final, bool *ret_closed,
+                             const char **ret_keep)
+{
+    *ret_closed = false;
+    for (; p < end; p++) {
+        answer is = NO;
+        if (*p == '{') {
+            is = has_key(p + 1, end, event_keys, TP_COUNTOF(event_keys));
+        } else if (*p == ']') {
+            is = closes_array(p + 1, end, is_final);
+            *ret_closed = is == YES;
+        }
+        if (is == YES)
+            return *ret_closed ? p + 1 : p;
+        if (is == MORE && !is_final)
+            break;
+    }
+    *ret_keep = p;
+    return NULL;
+}

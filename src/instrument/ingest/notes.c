@@ -1,0 +1,27 @@
+#include "instrument/ingest/notes.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "base/strings.h"
+#include "instrument/ingest/grow.h"
+
+void tp_notes_add(tp_notes *notes, tp_note_level level, const char *fmt, ...)
+{
+    tp_buf text = {0};
+    va_list ap;
+    va_start(ap, fmt);
+    tp_buf_vaddf(&text, fmt, ap);
+    va_end(ap);
+    tp_note *note = TP_PUSH(notes->list, notes->n, notes->cap);
+    note->level = level;
+    note->text = text.data;
+}
+
+void tp_notes_release(tp_notes *notes)
+{
+    for (size_t i = 0; i < notes->n; i++)
+        free(notes->list[i].text);
+    free(notes->list);
+    *notes = (tp_notes){0};
+}

@@ -1,0 +1,170 @@
+#include "instrument/ingest/nsight.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+
+/* A foreign database is read as data: no triggers, no functions of its schema, no
+ * oversized rows. */
+static void harden(sqlite3 *db)
+{
+    sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+    sqlite3_limit(db, SQLITE_LIMIT_LENGTH, 64 << 20);
+    sqlite3_limit(db, SQLITE_LIMIT_SQL_LENGTH, 1 << 20);
+    sqlite3_limit(db, SQLITE_LIMIT_COLUMN, 256);
+    sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);
+}
+
+/* "file:" with everything but letters, digits and a few marks in hexadecimal. */
+static void make_uri(const char *path, tp_buf *ret)
+{
+    tp_buf_adds(ret, "file:");
+    for (const unsigned char *p = (const unsigned char *)path; *p; p++) {
+        bool plain = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
+                     (*p >= '0' && *p <= '9') || strchr("/._-", *p);
+        if (plain)
+            tp_buf_addc(ret, (char)*p);
+        else
+            tp_buf_addf(ret, "%%%02x", *p);
+    }
+    /* immutable: no locks, no journal; nothing is ever written beside the file */
+    tp_buf_adds(ret, "?mode=ro&immutable=1");
+}
+
+static tp_status open_database(tp_nsight *n, const char *path, const void *bytes, size_t size,
+                               tp_error *err)
+{
+    tp_buf uri = {0};
+    int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
+    if (!bytes)
+        make_uri(path, &uri);
+    else
+        tp_buf_adds(&uri, ":memory:");
+    if (bytes)
+        flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_NOMUTEX;
+    int result = sqlite3_open_v2(uri.data, &n->db, flags, NULL);
+    tp_buf_release(&uri);
+    if (result == SQLITE_OK && bytes) {
+        /* SQLite asks for a pointer that is not const, and does not write through it. */
+        result = sqlite3_deserialize(n->db, "main", (unsigned char *)(uintptr_t)bytes,
+                                     (sqlite3_int64)size, (sqlite3_int64)size,
+                                     SQLITE_DESERIALIZE_READONLY);
+    }
+    if (result != SQLITE_OK)
+        return tp_fail(err, TP_ERR_FORMAT, "cannot open '%s' as a database: %s", path,
+                       n->db ? sqlite3_errmsg(n->db) : sqlite3_errstr(result));
+    harden(n->db);
+    return TP_OK;
+}
+
+static tp_status check_schema(tp_nsight *n, tp_error *err)
+{
+    sqlite3_stmt *s;
+    if (sqlite3_prepare_v2(n->db, "SELECT count(*) FROM sqlite_master", -1, &s, NULL) != SQLITE_OK)
+        return tp_fail(err, TP_ERR_FORMAT, "'%s' is damaged: %s", n->name, sqlite3_errmsg(n->db));
+    int result = sqlite3_step(s);
+    sqlite3_finalize(s);
+    if (result != SQLITE_ROW)
+        return tp_fail(err, TP_ERR_FORMAT, "'%s' is damaged: %s", n->name, sqlite3_errmsg(n->db));
+    static const char *const tables[] = {"CUPTI_ACTIVITY_KIND_KERNEL",
+                                         "CUPTI_ACTIVITY_KIND_RUNTIME",
+                                         "CUPTI_ACTIVITY_KIND_MEMCPY",
+                                         "NVTX_EVENTS",
+                                         "StringIds",
+                                         "OSRT_API",
+                                         "META_DATA_EXPORT",
+                                         "EXPORT_META_DATA"};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        if (tp_nsight_has_table(n, tables[i]))
+            return TP_OK;
+    return tp_fail(err, TP_ERR_FORMAT,
+                   "'%s' is a SQLite database, but no export of Nsight Systems: none of its tables "
+                   "is there; make one with: nsys export --type sqlite REPORT.nsys-rep",
+                   n->name);
+}
+
+static void prepare_strings(tp_nsight *n)
+{
+    if (!tp_nsight_has_table(n, "StringIds") ||
+        sqlite3_prepare_v2(n->db, "SELECT value FROM main.StringIds WHERE id = ?1", -1,
+                           &n->string_query, NULL) != SQLITE_OK)
+        n->string_query = NULL;
+}
+
+static void add_notes(tp_nsight *n)
+{
+    const tp_trace_info *info = &n->events->info;
+    const tp_event_counts *c = &n->events->counts;
+    if (n->n_damaged) {
+        n->events->counts.truncated = true;
+        tp_notes_add(n->notes, TP_NOTE_WARNING,
+                     "%" PRIu64 " tables of '%s' could not be read to their end (%s); what came "
+                     "before was read",
+                     n->n_damaged, n->name, sqlite3_errmsg(n->db));
+    }
+    if (!n->string_query)
+        tp_notes_add(n->notes, TP_NOTE_WARNING, "'%s' has no StringIds: names are missing",
+                     n->name);
+    if (info->graphs_hide_kernels && c->kind[TP_EVENT_GRAPH])
+        tp_notes_add(n->notes, TP_NOTE_WARNING,
+                     "CUDA graphs were captured as wholes (%" PRIu64 " launches): their kernels "
+                     "are not in the file; capture with --cuda-graph-trace=node to see them",
+                     c->kind[TP_EVENT_GRAPH]);
+    if (c->unpaired)
+        tp_notes_add(n->notes, TP_NOTE_INFO, "%" PRIu64 " NVTX ranges have no end", c->unpaired);
+    if (c->negative_durations)
+        tp_notes_add(n->notes, TP_NOTE_WARNING,
+                     "%" PRIu64 " rows of negative duration; kept as they are",
+                     c->negative_durations);
+    if (c->absurd_durations)
+        tp_notes_add(n->notes, TP_NOTE_WARNING,
+                     "%" PRIu64 " rows longer than 7 days; kept as they are", c->absurd_durations);
+    if (c->missing_time)
+        tp_notes_add(n->notes, TP_NOTE_WARNING, "%" PRIu64 " rows without a time; left out",
+                     c->missing_time);
+}
+
+static void note_journal(tp_nsight *n)
+{
+    tp_buf wal = {0};
+    tp_buf_addf(&wal, "%s-wal", n->name);
+    if (tp_file_size(wal.data) > 0)
+        tp_notes_add(n->notes, TP_NOTE_WARNING,
+                     "'%s' exists: the export was not closed, and what is in there was not read",
+                     wal.data);
+    tp_buf_release(&wal);
+}
+
+tp_status tp_nsight_read(const char *path, const void *bytes, size_t size,
+                         const tp_ingest_options *options, tp_events *ret, tp_notes *notes,
+                         tp_error *err)
+{
+    tp_nsight n = {.name = path, .events = ret, .notes = notes, .options = options};
+    tp_builder_init(&n.builder, ret, options->keep);
+    tp_status status = open_database(&n, path, bytes, size, err);
+    if (status == TP_OK)
+        status = check_schema(&n, err);
+    if (status == TP_OK) {
+        prepare_strings(&n);
+        tp_nsight_read_about(&n);
+        tp_nsight_read_rows(&n);
+        if (!bytes)
+            note_journal(&n);
+    }
+    tp_builder_finish(&n.builder);
+    if (status == TP_OK)
+        add_notes(&n);
+    sqlite3_finalize(n.string_query);
+    free(n.string_ids);
+    free(n.string_numbers);
+    free(n.string_used);
+    sqlite3_close(n.db);
+    if (status != TP_OK)
+        tp_events_release(ret);
+    return status;
+}

@@ -1,0 +1,141 @@
+/* Names, devices, versions; how many rows each table has. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/platform.h"
+#include "instrument/ingest/nsight.h"
+
+static void read_names(tp_nsight *n)
+{
+    static const char *const processes[] = {"globalPid", "pid", "name"};
+    static const char *const threads[] = {"globalTid", "nameId"};
+    tp_nsight_query q;
+    if (tp_nsight_begin(&q, n, "PROCESSES", processes, TP_COUNTOF(processes), 1)) {
+        while (tp_nsight_next(&q)) {
+            tp_event_track of = {.pid = tp_nsight_pid(tp_nsight_i64(&q, 0))};
+            tp_builder_name(&n->builder, TP_NAME_PROCESS, &of, tp_nsight_text(&q, 2));
+        }
+        tp_nsight_end(&q);
+    }
+    if (tp_nsight_begin(&q, n, "ThreadNames", threads, TP_COUNTOF(threads), 2)) {
+        while (tp_nsight_next(&q)) {
+            int64_t global = tp_nsight_i64(&q, 0);
+            tp_event_track of = {.pid = tp_nsight_pid(global), .tid = tp_nsight_tid(global)};
+            tp_builder_name(&n->builder, TP_NAME_THREAD, &of, tp_nsight_name(&q, 1));
+        }
+        tp_nsight_end(&q);
+    }
+}
+
+static void read_devices(tp_nsight *n)
+{
+    static const char *const columns[] = {"id",
+                                          "name",
+                                          "totalMemory",
+                                          "smCount",
+                                          "clockRate",
+                                          "computeMajor",
+                                          "computeMinor",
+                                          "memoryBandwidth",
+                                          "threadsPerWarp",
+                                          "maxThreadsPerMultiprocessor|threadsPerMultiprocessor",
+                                          "maxRegistersPerSm",
+                                          "maxShmemPerSm"};
+    tp_trace_info *info = &n->events->info;
+    tp_nsight_query q;
+    size_t cap = 0;
+    if (!tp_nsight_begin(&q, n, "TARGET_INFO_GPU", columns, TP_COUNTOF(columns), 1))
+        return;
+    while (tp_nsight_next(&q) && info->n_devices < 4096) {
+        tp_trace_device *d = TP_PUSH(info->devices, info->n_devices, cap);
+        d->id = tp_nsight_i64(&q, 0);
+        d->name = tp_nsight_text(&q, 1);
+        d->memory_bytes = tp_nsight_i64(&q, 2);
+        d->sms = tp_nsight_i64(&q, 3);
+        int64_t hz = tp_nsight_i64(&q, 4);
+        d->clock_khz = hz == TP_UNKNOWN ? TP_UNKNOWN : hz / 1000;
+        d->compute_major = tp_nsight_i64(&q, 5);
+        d->compute_minor = tp_nsight_i64(&q, 6);
+        d->memory_bandwidth = tp_nsight_i64(&q, 7);
+        d->warp_size = tp_nsight_i64(&q, 8);
+        d->threads_per_sm = tp_nsight_i64(&q, 9);
+        d->registers_per_sm = tp_nsight_i64(&q, 10);
+        d->shared_per_sm = tp_nsight_i64(&q, 11);
+    }
+    tp_nsight_end(&q);
+}
+
+/* Name and value pairs; what the reader does not ask for stays in the file. */
+static void read_pairs(tp_nsight *n, const char *table)
+{
+    static const char *const columns[] = {"name", "value"};
+    tp_trace_info *info = &n->events->info;
+    tp_nsight_query q;
+    if (!tp_nsight_begin(&q, n, table, columns, TP_COUNTOF(columns), 2))
+        return;
+    while (tp_nsight_next(&q)) {
+        const char *name = (const char *)sqlite3_column_text(q.statement, 0);
+        if (!name)
+            continue;
+        if (strcmp(name, "EXPORT_SCHEMA_VERSION") == 0)
+            info->nsight_schema = tp_nsight_text(&q, 1);
+        else if (strcmp(name, "EXPORT_PRODUCT_VERSION") == 0)
+            info->nsight_version = tp_nsight_text(&q, 1);
+        else if (strcmp(name, "CUDA_GRAPH_TRACE_OPTIONS:MODE") == 0) {
+            const char *mode = (const char *)sqlite3_column_text(q.statement, 1);
+            info->graphs_hide_kernels = mode && strcasecmp(mode, "graph") == 0;
+        }
+    }
+    tp_nsight_end(&q);
+}
+
+static void read_start(tp_nsight *n)
+{
+    static const char *const columns[] = {"utcEpochNs"};
+    tp_nsight_query q;
+    if (!tp_nsight_begin(&q, n, "TARGET_INFO_SESSION_START_TIME", columns, 1, 1))
+        return;
+    if (tp_nsight_next(&q))
+        n->events->info.base_ns = tp_nsight_i64(&q, 0);
+    tp_nsight_end(&q);
+}
+
+static void count_tables(tp_nsight *n)
+{
+    tp_trace_info *info = &n->events->info;
+    sqlite3_stmt *s;
+    size_t cap = 0;
+    if (sqlite3_prepare_v2(n->db,
+                           "SELECT name FROM sqlite_master WHERE type = 'table' AND (name GLOB "
+                           "'CUPTI*' OR name GLOB 'NVTX_EV*' OR name GLOB 'CUDA_*' OR name = "
+                           "'OSRT_API') AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY name",
+                           -1, &s, NULL) != SQLITE_OK) {
+        n->n_damaged++;
+        return;
+    }
+    while (sqlite3_step(s) == SQLITE_ROW && info->n_tables < 1024) {
+        const char *name = (const char *)sqlite3_column_text(s, 0);
+        int64_t rows = name ? tp_nsight_count(n, name) : -1;
+        if (rows < 0)
+            continue;
+        tp_trace_table *table = TP_PUSH(info->tables, info->n_tables, cap);
+        table->name = tp_string_add(&n->events->strings, name, strlen(name));
+        table->rows = rows;
+    }
+    sqlite3_finalize(s);
+}
+
+void tp_nsight_read_about(tp_nsight *n)
+{
+    tp_trace_info *info = &n->events->info;
+    info->time_form = TP_TIME_NANOSECONDS;
+    info->producer = tp_string_add(&n->events->strings, "NVIDIA Nsight Systems", 21);
+    read_names(n);
+    read_devices(n);
+    read_pairs(n, "EXPORT_META_DATA"); /* before 2023 */
+    read_pairs(n, "META_DATA_EXPORT");
+    read_pairs(n, "META_DATA_CAPTURE");
+    read_start(n);
+    count_tables(n);
+}

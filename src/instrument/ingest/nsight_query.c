@@ -1,0 +1,200 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "instrument/ingest/nsight.h"
+
+/* Only real tables: a view or a virtual table in their place would be foreign code. */
+bool tp_nsight_has_table(tp_nsight *n, const char *table)
+{
+    sqlite3_stmt *s;
+    bool found = false;
+    if (sqlite3_prepare_v2(n->db,
+                           "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1 AND "
+                           "sql NOT LIKE 'CREATE VIRTUAL%'",
+                           -1, &s, NULL) != SQLITE_OK)
+        return false;
+    if (sqlite3_bind_text(s, 1, table, -1, SQLITE_STATIC) == SQLITE_OK)
+        found = sqlite3_step(s) == SQLITE_ROW;
+    sqlite3_finalize(s);
+    return found;
+}
+
+int64_t tp_nsight_count(tp_nsight *n, const char *table)
+{
+    sqlite3_stmt *s;
+    int64_t count = -1;
+    char *sql = sqlite3_mprintf("SELECT count(*) FROM \"%w\"", table);
+    if (sql && sqlite3_prepare_v2(n->db, sql, -1, &s, NULL) == SQLITE_OK) {
+        if (sqlite3_step(s) == SQLITE_ROW)
+            count = sqlite3_column_int64(s, 0);
+        sqlite3_finalize(s);
+    }
+    sqlite3_free(sql);
+    return count;
+}
+
+/* The table's column among the alternatives "a|b", into `ret` (64 bytes). */
+static bool find_column(tp_nsight *n, const char *table, const char *alternatives, char *ret)
+{
+    while (*alternatives) {
+        size_t len = strcspn(alternatives, "|");
+        const char *type;
+        if (len < 64) {
+            memcpy(ret, alternatives, len);
+            ret[len] = 0;
+            if (sqlite3_table_column_metadata(n->db, "main", table, ret, &type, NULL, NULL, NULL,
+                                              NULL) == SQLITE_OK)
+                return true;
+        }
+        alternatives += len + (alternatives[len] == '|');
+    }
+    return false;
+}
+
+bool tp_nsight_begin(tp_nsight_query *q, tp_nsight *n, const char *table,
+                     const char *const *columns, int n_columns, int n_required)
+{
+    tp_buf sql = {0};
+    *q = (tp_nsight_query){.nsight = n, .n_columns = n_columns};
+    TP_ASSERT(n_columns <= TP_NSIGHT_COLUMNS);
+    if (!tp_nsight_has_table(n, table))
+        return false;
+    tp_buf_adds(&sql, "SELECT ");
+    for (int i = 0; i < n_columns; i++) {
+        char column[64];
+        q->has[i] = find_column(n, table, columns[i], column);
+        if (!q->has[i] && i < n_required) {
+            tp_notes_add(n->notes, TP_NOTE_WARNING,
+                         "table %s of '%s' has no column '%s'; it was left out", table, n->name,
+                         columns[i]);
+            tp_buf_release(&sql);
+            return false;
+        }
+        tp_buf_adds(&sql, i ? ", " : "");
+        if (q->has[i])
+            tp_buf_addf(&sql, "\"%s\"", column);
+        else
+            tp_buf_adds(&sql, "NULL");
+    }
+    tp_buf_addf(&sql, " FROM main.\"%s\"", table);
+    int result = sqlite3_prepare_v2(n->db, sql.data, -1, &q->statement, NULL);
+    tp_buf_release(&sql);
+    if (result != SQLITE_OK) {
+        n->n_damaged++;
+        return false;
+    }
+    return true;
+}
+
+bool tp_nsight_next(tp_nsight_query *q)
+{
+    int result = sqlite3_step(q->statement);
+    if (result == SQLITE_ROW)
+        return true;
+    if (result != SQLITE_DONE)
+        q->nsight->n_damaged++;
+    return false;
+}
+
+void tp_nsight_end(tp_nsight_query *q)
+{
+    sqlite3_finalize(q->statement);
+    q->statement = NULL;
+}
+
+int64_t tp_nsight_i64(const tp_nsight_query *q, int column)
+{
+    if (sqlite3_column_type(q->statement, column) == SQLITE_NULL)
+        return TP_UNKNOWN;
+    return sqlite3_column_int64(q->statement, column);
+}
+
+double tp_nsight_f64(const tp_nsight_query *q, int column)
+{
+    if (sqlite3_column_type(q->statement, column) == SQLITE_NULL)
+        return NAN;
+    return sqlite3_column_double(q->statement, column);
+}
+
+static uint32_t intern_column(tp_nsight *n, sqlite3_stmt *s, int column)
+{
+    const unsigned char *text = sqlite3_column_text(s, column);
+    int len = sqlite3_column_bytes(s, column);
+    if (!text || len <= 0)
+        return 0;
+    return tp_string_add(&n->events->strings, (const char *)text, (size_t)len);
+}
+
+uint32_t tp_nsight_text(const tp_nsight_query *q, int column)
+{
+    return intern_column(q->nsight, q->statement, column);
+}
+
+/* --- strings by number --- */
+
+static size_t slot_of(const tp_nsight *n, int64_t id)
+{
+    size_t mask = n->n_string_slots - 1;
+    size_t at = (size_t)((uint64_t)id * UINT64_C(0x9e3779b97f4a7c15) >> 32) & mask;
+    while (n->string_used[at] && n->string_ids[at] != id)
+        at = (at + 1) & mask;
+    return at;
+}
+
+static void *zeroed(size_t count, size_t size)
+{
+    void *block = calloc(count, size);
+    if (!block) {
+        fprintf(stderr, "temper: out of memory: %zu strings\n", count);
+        abort();
+    }
+    return block;
+}
+
+static void grow_strings(tp_nsight *n)
+{
+    tp_nsight old = *n;
+    n->n_string_slots = old.n_string_slots ? old.n_string_slots * 2 : 1024;
+    n->string_ids = zeroed(n->n_string_slots, sizeof *n->string_ids);
+    n->string_numbers = zeroed(n->n_string_slots, sizeof *n->string_numbers);
+    n->string_used = zeroed(n->n_string_slots, sizeof *n->string_used);
+    for (size_t i = 0; i < old.n_string_slots; i++) {
+        if (!old.string_used[i])
+            continue;
+        size_t at = slot_of(n, old.string_ids[i]);
+        n->string_used[at] = true;
+        n->string_ids[at] = old.string_ids[i];
+        n->string_numbers[at] = old.string_numbers[i];
+    }
+    free(old.string_ids);
+    free(old.string_numbers);
+    free(old.string_used);
+}
+
+uint32_t tp_nsight_string(tp_nsight *n, int64_t id)
+{
+    if (!n->string_query || id == TP_UNKNOWN)
+        return 0;
+    if (n->n_strings * 2 >= n->n_string_slots)
+        grow_strings(n);
+    size_t at = slot_of(n, id);
+    if (n->string_used[at])
+        return n->string_numbers[at];
+    uint32_t number = 0;
+    sqlite3_reset(n->string_query);
+    if (sqlite3_bind_int64(n->string_query, 1, id) == SQLITE_OK &&
+        sqlite3_step(n->string_query) == SQLITE_ROW)
+        number = intern_column(n, n->string_query, 0);
+    sqlite3_reset(n->string_query);
+    n->string_used[at] = true;
+    n->string_ids[at] = id;
+    n->string_numbers[at] = number;
+    n->n_strings++;
+    return number;
+}
+
+uint32_t tp_nsight_name(const tp_nsight_query *q, int column)
+{
+    return tp_nsight_string(q->nsight, tp_nsight_i64(q, column));
+}

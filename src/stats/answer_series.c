@@ -1,0 +1,210 @@
+#include <math.h>
+
+#include "stats/answer_internal.h"
+#include "stats/moments.h"
+
+static void put_theil_sen(answer *a, const tp_theil_sen_result *t)
+{
+    char key[64];
+    answer_begin(a, "theil_sen");
+    answer_number(a, "slope", t->slope, t->why);
+    answer_number(a, "intercept_separate", t->intercept_separate, t->why);
+    answer_number(a, "intercept_joint", t->intercept_joint, t->why);
+    answer_count(a, "N", t->n_pairs);
+    if (t->why_ci) {
+        answer_null(a, "rank_lo0", t->why_ci);
+        answer_null(a, "rank_hi0", t->why_ci);
+    } else {
+        answer_count(a, "rank_lo0", t->rank_lo);
+        answer_count(a, "rank_hi0", t->rank_hi);
+    }
+    answer_number(a, answer_level_key(a, "lo", key), t->lo, t->why_ci);
+    answer_number(a, answer_level_key(a, "hi", key), t->hi, t->why_ci);
+    answer_end(a);
+}
+
+static void put_line(answer *a, const tp_line *l)
+{
+    answer_begin(a, "ols");
+    answer_number(a, "slope", l->slope, l->why);
+    answer_number(a, "intercept", l->intercept, l->why);
+    answer_number(a, "se_slope", l->se_slope, l->why_test);
+    answer_number(a, "t", l->t, l->why_test);
+    answer_number(a, "df", l->df, l->why_test);
+    answer_number(a, "p_two", l->p_two, l->why_test);
+    answer_interval(a, "ci", l->ci);
+    answer_number(a, "r2", l->r2, l->why_test ? l->why_test : "all values are equal");
+    answer_number(a, "resid_sd", l->residual_sd, l->why_test);
+    answer_end(a);
+}
+
+static void put_trend(answer *a, const tp_mann_kendall_result *m, const tp_theil_sen_result *t,
+                      const tp_line *l)
+{
+    answer_count(a, "n", m->n);
+    answer_number(a, "S", m->s, NULL);
+    answer_number(a, "varS", m->var_s, m->why);
+    answer_number(a, "z_cc", m->z, m->why);
+    answer_number(a, "p_two", m->p_two, m->why);
+    answer_number(a, "p_increasing", m->p_increasing, m->why);
+    answer_number(a, "tau_a", m->tau_a, m->why);
+    answer_number(a, "tau_b", m->tau_b, m->why_tau_b);
+    put_theil_sen(a, t);
+    put_line(a, l);
+    answer_begin(a, "hamed_rao");
+    answer_number(a, "correction", m->correction, m->why_corrected);
+    answer_number(a, "z", m->corrected_z, m->why_corrected);
+    answer_number(a, "p_two", m->corrected_p_two, m->why_corrected);
+    answer_number(a, "p_increasing", m->corrected_p_increasing, m->why_corrected);
+    answer_end(a);
+}
+
+static void put_split(answer *a, const char *key, const tp_split *s, const double *y, size_t n,
+                      bool with_kappa)
+{
+    if (s->why) {
+        answer_null(a, key, s->why);
+        return;
+    }
+    answer_begin(a, key);
+    answer_count(a, "tau", s->tau);
+    if (with_kappa)
+        answer_count(a, "kappa", s->kappa);
+    answer_number(a, "qhat", s->q, NULL);
+    if (!with_kappa) {
+        tp_t_test student = tp_student(y, s->tau, y + s->tau, n - s->tau, 0.95);
+        tp_t_test welch = tp_welch(y, s->tau, y + s->tau, n - s->tau, 0.95);
+        answer_number(a, "student_p_at_tau", student.p.two, student.why);
+        answer_number(a, "welch_p_at_tau", welch.p.two, welch.why);
+    }
+    answer_end(a);
+}
+
+static void put_loss(answer *a, const tp_loss_curve *c)
+{
+    const tp_decay *f = &c->fit;
+    if (f->why) {
+        answer_null(a, "fit", f->why);
+    } else {
+        answer_begin(a, "fit");
+        answer_number(a, "k", f->k, NULL);
+        answer_number(a, "c", f->c, NULL);
+        answer_number(a, "A", f->a, NULL);
+        answer_number(a, "sse", f->sse, NULL);
+        answer_number(a, "rmse", f->rmse, NULL);
+        answer_number(a, "half_life", f->half_life, NULL);
+        answer_number(a, "r2", f->r2, NULL);
+        answer_end(a);
+    }
+    answer_number(a, "ewma_alpha01_last", c->ewma, "there are no values");
+    answer_number(a, "ewma_bias_corrected_last", c->ewma_bias_corrected, "there are no values");
+    answer_number(a, "threshold_5pct_remaining", c->threshold, c->why);
+    if (c->has_converged)
+        answer_count(a, "convergence_step_ewma", c->convergence_step);
+    else
+        answer_null(a, "convergence_step_ewma",
+                    c->why ? c->why : "the average does not stay below the threshold");
+    answer_number(a, "resid_sd_last_half", c->residual_sd_last_half, c->why);
+    answer_number(a, "resid_mad_sigma", c->residual_mad_sigma, c->why);
+    answer_number(a, "stability_score", c->stability_score, c->why);
+    answer_number(a, "max_drawup", c->max_drawup, "there are no values");
+    answer_bool(a, "is_plateau", c->is_plateau);
+    answer_begin(a, "last10");
+    put_trend(a, &c->last_trend, &c->last_slope, &c->last_line);
+    answer_end(a);
+}
+
+tp_status answer_series(answer *a, const double *x, const double *y, size_t n, tp_error *err)
+{
+    tp_mann_kendall_result m;
+    tp_theil_sen_result t;
+    tp_split fixed, free_end;
+    tp_loss_curve curve;
+    TP_TRY(tp_mann_kendall(x, y, n, 1 - a->o.level, &m, err));
+    TP_TRY(tp_theil_sen(x, y, n, a->o.level, &t, err));
+    tp_line l = tp_fit_line(x, y, n, a->o.level);
+    put_trend(a, &m, &t, &l);
+    answer_begin(a, "trend");
+    put_trend(a, &m, &t, &l);
+    answer_end(a);
+    if (n <= TP_CHANGEPOINT_MAX) {
+        TP_TRY(tp_edivisive(y, n, 1, false, &fixed, err));
+        TP_TRY(tp_edivisive(y, n, 1, true, &free_end, err));
+    } else {
+        fixed = free_end = (tp_split){.q = NAN, .why = "the series is too long to search"};
+    }
+    put_split(a, "edivisive_kappa_T", &fixed, y, n, false);
+    put_split(a, "edivisive_tau_kappa", &free_end, y, n, true);
+    TP_TRY(tp_analyze_loss(y, n, 0.1, 10, &curve, err));
+    put_loss(a, &curve);
+    return TP_OK;
+}
+
+void answer_bootstrap(answer *a, const char *key, const tp_bootstrap_result *r)
+{
+    static const char *const all_same = "every resample gives the same";
+    const char *why = r->bca_fallback ? r->bca_fallback : all_same;
+    answer_begin(a, key);
+    answer_count(a, "B", r->n_resamples);
+    answer_number(a, "theta_hat", r->theta, NULL);
+    answer_count(a, "count_less", r->n_less);
+    answer_count(a, "count_equal", r->n_equal);
+    answer_number(a, "min_gap", r->min_gap, all_same);
+    answer_number(a, "z0", r->z0, why);
+    answer_number(a, "a", r->a, why);
+    answer_number(a, "boot_mean", r->mean, NULL);
+    answer_number(a, "boot_se", r->se, NULL);
+    answer_interval(a, "percentile", r->percentile);
+    answer_interval(a, "basic", r->basic);
+    answer_number(a, "alpha1", r->alpha1, why);
+    answer_number(a, "alpha2", r->alpha2, why);
+    if (r->bca_fallback)
+        answer_interval(a, "bca", tp_interval_undefined(r->bca_fallback));
+    else
+        answer_interval(a, "bca", r->bca);
+    answer_end(a);
+}
+
+static tp_status resample_pairs(answer *a, const double *x, const double *y, size_t n,
+                                const tp_bootstrap_options *o, tp_error *err)
+{
+    tp_bootstrap_result mean, median;
+    double *d = tp_arena_try_alloc(a->arena, n, sizeof *d, _Alignof(double));
+    if (!d)
+        return tp_fail(err, TP_ERR_NOMEM, "%s: no room for %zu pairs", a->name, n);
+    for (size_t i = 0; i < n; i++) {
+        if (!(x[i] > 0 && y[i] > 0)) {
+            answer_null(a, "mean_log_ratio", "not every value is positive");
+            answer_null(a, "median_log_ratio", "not every value is positive");
+            return TP_OK;
+        }
+        d[i] = (double)tp_log_quotient(x[i], y[i]);
+    }
+    TP_TRY(tp_bootstrap(d, n, tp_statistic_mean, NULL, o, &mean, err));
+    TP_TRY(tp_bootstrap(d, n, tp_statistic_median, NULL, o, &median, err));
+    answer_bootstrap(a, "mean_log_ratio", &mean);
+    answer_bootstrap(a, "median_log_ratio", &median);
+    return TP_OK;
+}
+
+tp_status answer_resampled(answer *a, const double *x, size_t nx, const double *y, size_t ny,
+                           bool paired, tp_error *err)
+{
+    static const tp_statistic statistics[] = {tp_statistic_mean, tp_statistic_median};
+    static const char *const one[] = {"mean", "median"};
+    static const char *const two[] = {"ratio_of_means", "ratio_of_medians"};
+    tp_bootstrap_options o = {
+        .n_resamples = a->o.n_resamples, .seed = a->o.seed, .level = a->o.level};
+    tp_bootstrap_result r;
+    if (paired)
+        TP_TRY(resample_pairs(a, x, y, nx, &o, err));
+    for (int i = 0; i < 2; i++) {
+        if (ny)
+            TP_TRY(
+                tp_bootstrap_two(x, nx, y, ny, statistics[i], NULL, TP_COMBINE_RATIO, &o, &r, err));
+        else
+            TP_TRY(tp_bootstrap(x, nx, statistics[i], NULL, &o, &r, err));
+        answer_bootstrap(a, ny ? two[i] : one[i], &r);
+    }
+    return TP_OK;
+}

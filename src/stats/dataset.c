@@ -1,0 +1,361 @@
+#include "stats/dataset.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/strings.h"
+#include "stats/dataset_internal.h"
+
+void tp_dataset_release(tp_dataset *data)
+{
+    for (size_t i = 0; i < data->n_columns; i++) {
+        tp_column *c = &data->columns[i];
+        for (size_t j = 0; j < c->n_labels; j++)
+            free(c->labels[j]);
+        free(c->labels);
+        free(c->values);
+        free(c->name);
+    }
+    free(data->columns);
+    *data = (tp_dataset){.columns = NULL};
+}
+
+static tp_status no_memory(const tp_dataset *data, tp_error *err)
+{
+    return tp_fail(err, TP_ERR_NOMEM, "%s: not enough memory for its numbers", data->name);
+}
+
+/* Room for one more of `size` bytes behind n. */
+static bool grow(void **array, size_t n, size_t *capacity, size_t size)
+{
+    if (n < *capacity)
+        return true;
+    size_t wanted = *capacity ? 2 * *capacity : 16, bytes;
+    if (__builtin_mul_overflow(wanted, size, &bytes))
+        return false;
+    void *moved = realloc(*array, bytes);
+    if (!moved)
+        return false;
+    *array = moved;
+    *capacity = wanted;
+    return true;
+}
+
+tp_status dataset_column(tp_dataset *data, const char *name, size_t length, size_t hint,
+                         tp_column **ret, tp_error *err)
+{
+    if (hint < data->n_columns && name && strlen(data->columns[hint].name) == length &&
+        memcmp(data->columns[hint].name, name, length) == 0) {
+        *ret = &data->columns[hint];
+        return TP_OK;
+    }
+    for (size_t i = 0; name && i < data->n_columns; i++)
+        if (strlen(data->columns[i].name) == length &&
+            memcmp(data->columns[i].name, name, length) == 0) {
+            *ret = &data->columns[i];
+            return TP_OK;
+        }
+    if (data->n_columns == TP_DATASET_MAX_COLUMNS)
+        return tp_fail(err, TP_ERR_FORMAT, "%s: more than %d columns; select some first",
+                       data->name, TP_DATASET_MAX_COLUMNS);
+    if (!data->columns && !(data->columns = calloc(TP_DATASET_MAX_COLUMNS, sizeof *data->columns)))
+        return no_memory(data, err);
+    tp_column *c = &data->columns[data->n_columns];
+    char place[40];
+    if (!name)
+        length = (size_t)snprintf(place, sizeof place, "column %zu", data->n_columns + 1);
+    if (!(c->name = malloc(length + 1)))
+        return no_memory(data, err);
+    memcpy(c->name, name ? name : place, length);
+    c->name[length] = 0;
+    c->is_named = name;
+    data->n_columns++;
+    *ret = c;
+    return TP_OK;
+}
+
+static tp_status put_value(tp_dataset *data, tp_column *c, size_t row, double v, tp_error *err)
+{
+    while (c->n <= row) {
+        if (!grow((void **)&c->values, c->n, &c->capacity, sizeof *c->values))
+            return no_memory(data, err);
+        c->values[c->n++] = NAN;
+    }
+    c->values[row] = v;
+    if (data->n_rows <= row)
+        data->n_rows = row + 1;
+    return TP_OK;
+}
+
+static tp_status put_label(tp_dataset *data, tp_column *c, size_t row, const char *text, size_t n,
+                           tp_error *err)
+{
+    size_t i = 0;
+    if (c->bad_line)
+        return TP_OK;
+    while (i < c->n_labels && !(strlen(c->labels[i]) == n && memcmp(c->labels[i], text, n) == 0))
+        i++;
+    if (i == TP_DATASET_MAX_COLUMNS) { /* an identifier, not a grouping: the rest is missing */
+        c->bad_line = row + 1;
+        snprintf(c->bad_text, sizeof c->bad_text, "more than %d labels", TP_DATASET_MAX_COLUMNS);
+        return TP_OK;
+    }
+    if (i == c->n_labels) {
+        char *copy = malloc(n + 1);
+        if (!copy || !grow((void **)&c->labels, i, &c->label_capacity, sizeof *c->labels)) {
+            free(copy);
+            return no_memory(data, err);
+        }
+        memcpy(copy, text, n);
+        copy[n] = 0;
+        c->labels[c->n_labels++] = copy;
+    }
+    return put_value(data, c, row, (double)i, err);
+}
+
+static void spoil(tp_column *c, size_t line, const char *text, size_t n)
+{
+    if (c->bad_line)
+        return;
+    c->bad_line = line;
+    snprintf(c->bad_text, sizeof c->bad_text, "%.*s", (int)(n < 30 ? n : 30), text);
+}
+
+tp_status dataset_cell(tp_dataset *data, tp_column *c, size_t row, size_t line, const char *text,
+                       size_t n, tp_error *err)
+{
+    static const char *const missing[] = {"", "NA", "N/A", "null", "-", "None"};
+    char copy[64];
+    double v;
+    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
+        if (strlen(missing[i]) == n && memcmp(missing[i], text, n) == 0)
+            return TP_OK;
+    bool is_number = n < sizeof copy && !memchr(text, 0, n);
+    if (is_number) {
+        memcpy(copy, text, n);
+        copy[n] = 0;
+        is_number = tp_str_to_f64(copy, &v);
+    }
+    if (!c->is_label && c->n == 0 && !c->bad_line && !is_number)
+        c->is_label = true;
+    if (c->is_label)
+        return put_label(data, c, row, text, n, err);
+    if (is_number && isfinite(v))
+        return put_value(data, c, row, v, err);
+    spoil(c, line, text, n);
+    return put_value(data, c, row, NAN, err);
+}
+
+static char delimiter_of(const char *line, size_t n)
+{
+    static const char candidates[] = "\t;,";
+    for (const char *d = candidates; *d; d++)
+        if (memchr(line, *d, n))
+            return *d;
+    return ' ';
+}
+
+static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
+/* The next field of [*at, end) into `field`; false at the end of the line. */
+static bool next_field(const char **at, const char *end, char delimiter, bool *more, tp_buf *field)
+{
+    const char *p = *at;
+    tp_buf_clear(field);
+    if (!*more)
+        return false;
+    while (p < end && is_space(*p) && (delimiter == ' ' || *p != delimiter))
+        p++;
+    if (delimiter == ' ' && p == end)
+        return false;
+    if (p < end && *p == '"') {
+        for (p++; p < end; p++) {
+            if (*p == '"' && !(p + 1 < end && p[1] == '"'))
+                break;
+            p += *p == '"';
+            tp_buf_addc(field, *p);
+        }
+        p += p < end;
+        while (p < end && *p != delimiter && !(delimiter == ' ' && is_space(*p)))
+            p++;
+    } else {
+        const char *from = p;
+        while (p < end && *p != delimiter && !(delimiter == ' ' && is_space(*p)))
+            p++;
+        const char *to = p;
+        while (to > from && is_space(to[-1]))
+            to--;
+        tp_buf_add(field, from, (size_t)(to - from));
+    }
+    *more = p < end;
+    *at = p < end ? p + 1 : end;
+    return true;
+}
+
+static bool looks_like_names(const char *line, const char *end, char delimiter, tp_buf *field)
+{
+    bool more = true, any = false;
+    double v;
+    while (next_field(&line, end, delimiter, &more, field)) {
+        if (field->len && tp_str_to_f64(tp_buf_str(field), &v))
+            return false;
+        any |= field->len > 0;
+    }
+    return any;
+}
+
+typedef struct {
+    tp_dataset *data;
+    char delimiter;
+    bool has_columns;
+    size_t line, row;
+    tp_buf field;
+} table;
+
+static tp_status read_line(table *t, const char *at, const char *end, tp_error *err)
+{
+    bool more = true, is_first = !t->has_columns, is_header = false;
+    size_t i = 0;
+    if (is_first) {
+        t->delimiter = delimiter_of(at, (size_t)(end - at));
+        is_header = looks_like_names(at, end, t->delimiter, &t->field);
+        t->has_columns = true;
+    }
+    for (; next_field(&at, end, t->delimiter, &more, &t->field); i++) {
+        tp_column *c;
+        const char *text = tp_buf_str(&t->field);
+        if (is_header && t->field.len && i == t->data->n_columns) {
+            TP_TRY(dataset_column(t->data, text, t->field.len, SIZE_MAX, &c, err));
+            if (i + 1 != t->data->n_columns)
+                return tp_fail(err, TP_ERR_FORMAT,
+                               "%s:%zu: two columns are called '%.60s'; rename one", t->data->name,
+                               t->line, text);
+            continue;
+        }
+        if (is_first && i == t->data->n_columns)
+            TP_TRY(dataset_column(t->data, NULL, 0, SIZE_MAX, &c, err));
+        if (i >= t->data->n_columns)
+            return tp_fail(err, TP_ERR_FORMAT, "%s:%zu: more fields than the %zu columns before it",
+                           t->data->name, t->line, t->data->n_columns);
+        if (!is_header)
+            TP_TRY(dataset_cell(t->data, &t->data->columns[i], t->row, t->line, text, t->field.len,
+                                err));
+    }
+    t->row += !is_header;
+    return TP_OK;
+}
+
+static tp_status read_table(const char *text, size_t n, tp_dataset *data, tp_error *err)
+{
+    table t = {.data = data};
+    tp_status status = TP_OK;
+    const char *end = text + n;
+    while (text < end && status == TP_OK) {
+        const char *stop = memchr(text, '\n', (size_t)(end - text));
+        const char *line_end = stop ? stop : end, *at = text;
+        t.line++;
+        while (at < line_end && is_space(*at))
+            at++;
+        if (at < line_end && *at != '#')
+            status = read_line(&t, t.has_columns && t.delimiter == '\t' ? text : at, line_end, err);
+        text = stop ? stop + 1 : end;
+    }
+    tp_buf_release(&t.field);
+    return status;
+}
+
+tp_status tp_dataset_read(const char *name, const char *text, size_t n, tp_dataset *ret,
+                          tp_error *err)
+{
+    tp_dataset data = {.columns = NULL};
+    size_t skip = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    snprintf(data.name, sizeof data.name, "%s", name);
+    text += skip;
+    n -= skip;
+    size_t first = 0;
+    while (first < n && (is_space(text[first]) || text[first] == '\n'))
+        first++;
+    data.is_json = first < n && (text[first] == '{' || text[first] == '[');
+    tp_status status =
+        data.is_json ? dataset_json(text, n, &data, err) : read_table(text, n, &data, err);
+    if (status == TP_OK && data.n_rows == 0)
+        status = tp_fail(err, TP_ERR_FORMAT, "%s holds no numbers", data.name);
+    if (status != TP_OK) {
+        tp_dataset_release(&data);
+        return status;
+    }
+    *ret = data;
+    return TP_OK;
+}
+
+const tp_column *tp_dataset_find(const tp_dataset *data, const char *word)
+{
+    int64_t place;
+    size_t length = strlen(word);
+    for (size_t i = 0; i < data->n_columns; i++)
+        if (strcmp(data->columns[i].name, word) == 0)
+            return &data->columns[i];
+    for (size_t i = 0; i < data->n_columns; i++) { /* "loss" finds "m.loss" */
+        const char *inner = strchr(data->columns[i].name, '.');
+        if (inner && length && strcmp(inner + 1, word) == 0)
+            return &data->columns[i];
+    }
+    if (tp_str_to_i64(word, &place) && place >= 1 && (uint64_t)place <= data->n_columns)
+        return &data->columns[place - 1];
+    return NULL;
+}
+
+static tp_status check_numbers(const tp_dataset *data, const tp_column *c, tp_error *err)
+{
+    if (c->is_label)
+        return tp_fail(err, TP_ERR_FORMAT, "%s: column '%.60s' holds words, not numbers",
+                       data->name, c->name);
+    if (c->bad_line)
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "%s:%zu: '%s' in column '%.60s' is not a finite number; an empty cell is "
+                       "skipped",
+                       data->name, c->bad_line, c->bad_text, c->name);
+    return TP_OK;
+}
+
+tp_status tp_dataset_numbers(const tp_dataset *data, const tp_column *column, double **ret,
+                             size_t *n, size_t *n_missing, tp_error *err)
+{
+    TP_TRY(check_numbers(data, column, err));
+    double *x = malloc((column->n + 1) * sizeof *x);
+    if (!x)
+        return no_memory(data, err);
+    *n = 0;
+    for (size_t i = 0; i < column->n; i++)
+        if (!isnan(column->values[i]))
+            x[(*n)++] = column->values[i];
+    *n_missing = data->n_rows - *n;
+    *ret = x;
+    return TP_OK;
+}
+
+tp_status tp_dataset_pairs(const tp_dataset *data, const tp_column *a, const tp_column *b,
+                           double **ret_a, double **ret_b, size_t *n, size_t *n_dropped,
+                           tp_error *err)
+{
+    TP_TRY(check_numbers(data, a, err));
+    TP_TRY(check_numbers(data, b, err));
+    size_t rows = a->n < b->n ? a->n : b->n;
+    double *x = malloc((rows + 1) * sizeof *x), *y = malloc((rows + 1) * sizeof *y);
+    if (!x || !y) {
+        free(x);
+        free(y);
+        return no_memory(data, err);
+    }
+    *n = 0;
+    for (size_t i = 0; i < rows; i++)
+        if (!isnan(a->values[i]) && !isnan(b->values[i])) {
+            x[*n] = a->values[i];
+            y[(*n)++] = b->values[i];
+        }
+    *n_dropped = data->n_rows - *n;
+    *ret_a = x;
+    *ret_b = y;
+    return TP_OK;
+}

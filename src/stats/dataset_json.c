@@ -1,0 +1,164 @@
+#include <string.h>
+
+#include "base/json.h"
+#include "base/strings.h"
+#include "stats/dataset_internal.h"
+
+static tp_status put_json(tp_dataset *data, tp_column *c, size_t row, const tp_json *v,
+                          tp_error *err)
+{
+    switch (v->type) {
+    case TP_JSON_NUMBER:
+    case TP_JSON_STRING:
+        return dataset_cell(data, c, row, v->line, v->text.data, v->text.len, err);
+    case TP_JSON_TRUE:
+    case TP_JSON_FALSE:
+        return dataset_cell(data, c, row, v->line, v->type == TP_JSON_TRUE ? "1" : "0", 1, err);
+    default:
+        return TP_OK; /* null is missing; structures are not for columns */
+    }
+}
+
+/* One object is one row; members of an inner object are "outer.inner". */
+static tp_status put_record(tp_dataset *data, size_t row, const tp_json *object, tp_error *err)
+{
+    size_t hint = 0;
+    tp_column *c;
+    tp_buf name = {0};
+    tp_status status = TP_OK;
+    for (const tp_json *m = object->child; m && status == TP_OK; m = m->next) {
+        bool is_inner = m->type == TP_JSON_OBJECT;
+        for (const tp_json *v = is_inner ? m->child : m; v && status == TP_OK;
+             v = is_inner ? v->next : NULL) {
+            if (v->type == TP_JSON_OBJECT || v->type == TP_JSON_ARRAY)
+                continue;
+            tp_buf_clear(&name);
+            tp_buf_add(&name, m->key.data, m->key.len);
+            if (is_inner) {
+                tp_buf_addc(&name, '.');
+                tp_buf_add(&name, v->key.data, v->key.len);
+            }
+            status = dataset_column(data, tp_buf_str(&name), name.len, hint++, &c, err);
+            if (status == TP_OK)
+                status = put_json(data, c, row, v, err);
+        }
+    }
+    tp_buf_release(&name);
+    return status;
+}
+
+static tp_status put_array(tp_dataset *data, const char *name, size_t length, const tp_json *array,
+                           tp_error *err)
+{
+    tp_column *c;
+    size_t row = 0;
+    TP_TRY(dataset_column(data, name, length, SIZE_MAX, &c, err));
+    for (const tp_json *v = array->child; v; v = v->next)
+        TP_TRY(put_json(data, c, row++, v, err));
+    return TP_OK;
+}
+
+static tp_status put_groups(tp_dataset *data, const tp_json *groups, const tp_json *names,
+                            tp_error *err)
+{
+    size_t i = 0;
+    for (const tp_json *g = groups->child; g; g = g->next, i++) {
+        const tp_json *name = tp_json_at(names, i);
+        bool is_named = tp_json_str(name);
+        if (g->type != TP_JSON_ARRAY)
+            return tp_fail(err, TP_ERR_FORMAT, "%s:%u: group %zu is not an array of numbers",
+                           data->name, g->line, i + 1);
+        TP_TRY(put_array(data, is_named ? name->text.data : NULL, is_named ? name->text.len : 0, g,
+                         err));
+    }
+    return TP_OK;
+}
+
+static tp_status put_root(tp_dataset *data, const tp_json *root, tp_error *err)
+{
+    size_t row = 0;
+    if (root->type == TP_JSON_ARRAY && root->child && root->child->type == TP_JSON_ARRAY)
+        return put_groups(data, root, NULL, err);
+    if (root->type == TP_JSON_ARRAY && root->child && root->child->type == TP_JSON_OBJECT) {
+        for (const tp_json *v = root->child; v; v = v->next)
+            TP_TRY(put_record(data, row++, v, err));
+        return TP_OK;
+    }
+    if (root->type == TP_JSON_ARRAY)
+        return put_array(data, NULL, 0, root, err);
+    const tp_json *groups = tp_json_get(root, "groups");
+    if (groups && groups->type == TP_JSON_ARRAY)
+        return put_groups(data, groups, tp_json_get(root, "names"), err);
+    for (const tp_json *m = root->child; m; m = m->next)
+        if (m->type == TP_JSON_ARRAY)
+            TP_TRY(put_array(data, m->key.data, m->key.len, m, err));
+    if (data->n_columns == 0)
+        return put_record(data, 0, root, err);
+    return TP_OK;
+}
+
+static tp_status parse(tp_dataset *data, const char *text, size_t n, uint32_t line, size_t row,
+                       bool is_record, tp_error *err)
+{
+    tp_arena arena;
+    const tp_json *root;
+    tp_json_options options = {.allow_nan = true, .first_line = line};
+    size_t room;
+    if (__builtin_mul_overflow(n, (size_t)96, &room) || __builtin_add_overflow(room, 65536, &room))
+        return tp_fail(err, TP_ERR_FORMAT, "%s: %zu bytes are too many", data->name, n);
+    TP_TRY(tp_arena_init(&arena, room, err));
+    tp_status status = tp_json_parse(&arena, data->name, text, n, &options, &root, err);
+    if (status == TP_OK && is_record && root->type != TP_JSON_OBJECT)
+        status =
+            tp_fail(err, TP_ERR_FORMAT, "%s:%u: a line that is not an object", data->name, line);
+    else if (status == TP_OK)
+        status = is_record ? put_record(data, row, root, err) : put_root(data, root, err);
+    tp_arena_release(&arena);
+    return status;
+}
+
+static bool is_blank(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!strchr(" \t\r\n", text[i]) || !text[i])
+            return false;
+    return true;
+}
+
+/* One object per line: the first line ends its object and another follows. */
+static bool is_lines(const char *text, size_t n)
+{
+    const char *stop = memchr(text, '\n', n);
+    const char *last = stop;
+    if (!stop || is_blank(stop, n - (size_t)(stop - text)))
+        return false;
+    while (last > text && strchr(" \t\r", last[-1]) && last[-1])
+        last--;
+    while (stop < text + n && strchr(" \t\r\n", *stop) && *stop)
+        stop++;
+    return last > text && last[-1] == '}' && text[0] == '{' && stop < text + n && *stop == '{';
+}
+
+tp_status dataset_json(const char *text, size_t n, tp_dataset *data, tp_error *err)
+{
+    uint32_t line = 1;
+    size_t row = 0;
+    while (n && strchr(" \t\r\n", *text) && *text) {
+        line += *text == '\n';
+        text++;
+        n--;
+    }
+    if (!is_lines(text, n))
+        return parse(data, text, n, line, 0, false, err);
+    while (n) {
+        const char *stop = memchr(text, '\n', n);
+        size_t length = stop ? (size_t)(stop - text) : n;
+        if (!is_blank(text, length))
+            TP_TRY(parse(data, text, length, line, row++, true, err));
+        line++;
+        length += stop ? 1 : 0;
+        text += length;
+        n -= length;
+    }
+    return TP_OK;
+}

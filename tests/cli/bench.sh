@@ -1,0 +1,283 @@
+# temper bench: suites, commands, baselines, files, history, exit statuses.  What is judged
+# here does not depend on the machine: levels are made up or differ many times over.
+. "$SOURCE/tests/cli/lib.sh"
+unset GITHUB_ACTIONS GITHUB_STEP_SUMMARY
+
+# ---- which benchmarks ----
+run bench --list
+expect 0
+expect_out "train/llama/f32/512" "generate/llama/bf16/128" "data/tokenize" "kernel/linear/f32"
+run bench train/gpt2 'kernel/*/bf16' --list
+expect 0
+is "number of matches" "$(wc -l <out)" 6
+run bench --list --json train/llama/f32/128
+expect 0
+is "batch size" "$("$TOOL" get out 0.options.batch_size)" 4
+is "sequence length" "$("$TOOL" get out 0.options.sequence_length)" 128
+is "steps" "$("$TOOL" get out 0.options.steps)" 10
+is "warm-up" "$("$TOOL" get out 0.options.warm_up)" 2
+run bench no/such/benchmark
+expect 4 "no benchmark matches"
+run bench --formats
+expect 0
+expect_out "pytest-benchmark" "hyperfine" "junit" "benchstat"
+
+# ---- usage ----
+run bench --tolerance 5
+expect 2 "--tolerance is a share such as 5%"
+run bench --budget soon
+expect 2 "--budget is a time such as"
+run bench --rule magic
+expect 2 "--rule is interval or point"
+run bench --aa --baseline x.json
+expect 2 "one thing at a time"
+run bench --no-such-flag
+expect 2 "there is no option"
+run bench --against no-such-version --list
+expect 0
+run bench data --against no-such-version
+expect 2 "--against 'no-such-version'"
+run bench 'sleep 1' --vs
+expect 2 "two commands are needed"
+run bench --vs=true
+expect 2 "two commands are needed"
+run bench compare one.json
+expect 2 "compare OLD NEW"
+run bench compare no-file.json no-file.json
+expect 2 "no-file.json"
+
+# ---- really measuring ----
+run bench kernel/rmsnorm --rounds 6 --json
+expect 0
+is "schema" "$("$TOOL" get out schema)" temper-bench-1
+is "name" "$("$TOOL" get out benchmarks.0.name)" kernel/rmsnorm/f32
+is "rounds" "$("$TOOL" get out benchmarks.0.rounds)" 6
+is "unit" "$("$TOOL" get out benchmarks.0.metrics.0.unit)" FLOP/s
+is "class of memory" "$("$TOOL" get out benchmarks.0.metrics.4.class)" exact
+run bench --name mine --model qwen3 --batch-size 2 --sequence-length 16 --steps 1 --warm-up 0 \
+    --precision bfloat16 --backend cpu --device cpu --rounds 6 --json
+expect 0
+is "name" "$("$TOOL" get out benchmarks.0.name)" mine
+is "tokens" "$("$TOOL" get out benchmarks.0.metrics.3.samples.0)" 32
+run bench generate/llama/f32 --sequence-length 8 --steps 1 --rounds 6 -v
+expect 0
+expect_out "generate/llama/f32/128@sequence_length=8,steps=1" "peak_memory" "decode" "exact"
+run bench --name mine --model no-model --rounds 6
+expect 3
+expect_out "there is no model 'no-model'"
+run bench --name mine --device tpu --rounds 6
+expect 3
+expect_out "no device 'tpu'"
+
+# ---- the same against itself; a program that is none ----
+run bench kernel/rmsnorm --aa --rounds 6 --tolerance 95%
+expect 0
+expect_out "A/A" "exit status 0" "PASS"
+run bench kernel/rmsnorm --against "$TEMPER" --rounds 6 --tolerance 95% --json
+expect 0
+is "how" "$("$TOOL" get out benchmarks.0.metrics.0.comparison.how)" paired
+is "order" "$("$TOOL" get out benchmarks.0.order | wc -c)" 7
+run bench kernel/rmsnorm --against /bin/false --rounds 6
+expect 3
+expect_out "FAILED"
+
+# ---- a revision: checked out and built once; what it answers shows that it is used ----
+git init -q repo && cd repo || exit 1
+cat >temper.sh <<'END'
+#!/bin/sh
+read -r line
+echo '{"error": "revision one answers"}'
+END
+cat >CMakeLists.txt <<'END'
+cmake_minimum_required(VERSION 3.20)
+project(old NONE)
+add_custom_target(temper ALL COMMAND ${CMAKE_COMMAND} -E make_directory src/cli
+    COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_SOURCE_DIR}/temper.sh src/cli/temper)
+END
+chmod +x temper.sh
+git add . && git -c user.name=t -c user.email=t@t commit -qm one && git tag v1
+echo '# later' >>CMakeLists.txt
+git -c user.name=t -c user.email=t@t commit -qam two
+for attempt in builds cached; do
+    run bench kernel/rmsnorm --against v1 --rounds 6
+    expect 3
+    expect_out "A  v1 (" "revision one answers"
+    grep -q "building v1" err && [ $attempt = cached ] && fail "the revision was built twice"
+done
+run bench kernel/rmsnorm --against v0
+expect 2 "neither a program nor a revision"
+run bench kernel/rmsnorm --rounds 6 --json
+is "commit" "$("$TOOL" get out commit.id)" "$(git rev-parse HEAD)"
+cd ..
+
+# ---- two commands: what is judged is memory, which no load changes ----
+cat >big.sh <<'END'
+x=$(head -c 40000000 /dev/zero | tr '\0' x)
+END
+run bench CMD true --vs CMD sh big.sh --rounds 6 --tolerance 50%
+expect 1
+expect_out "A  true" "B  sh big.sh" "peak_memory" "REGRESSION (worse)" "more"
+run bench 'sh big.sh' --vs true --rounds 6 --tolerance 50%
+expect 0
+expect_out "IMPROVED (better)" "less"
+run bench --cmd true --vs 'sh big.sh' --rounds 6 --tolerance 50% --json
+expect 1
+is "sides" "$("$TOOL" get out measured)" "sh big.sh"
+is "metric" "$("$TOOL" get out benchmarks.0.metrics.1.comparison.verdict)" REGRESSION
+run bench true --vs false
+expect 3
+expect_out "'false' returned 1"
+run bench false --vs false --ignore-failure --rounds 8 --tolerance 99%
+expect 0
+run bench true --vs /no/such/program
+expect 3
+run bench 'sleep 5' --vs true --timeout 0.05
+expect 3
+expect_out "--timeout"
+
+# ---- a worker of our own, whose figures are files ----
+cat >worker.sh <<'END'
+while read -r line; do
+    case $line in
+    *benchmark*) echo '{"ready": true, "work_unit": "steps", "work": 5, "metrics": [
+        {"name": "throughput", "unit": "tokens/s", "direction": "higher", "class": "noisy"},
+        {"name": "peak_memory", "unit": "bytes", "direction": "lower", "class": "exact"}]}' | tr -d '\n'
+        echo ;;
+    *run*) echo "{\"elapsed_ns\": 1000, \"values\": {\"throughput\": $(cat speed), \"peak_memory\": $(cat memory)}}" ;;
+    esac
+done
+END
+cat >cases.yaml <<'END'
+benchmarks:
+  - {name: own/worker, kind: worker, command: sh worker.sh}
+  - {name: own/command, kind: command, command: "true"}
+END
+echo 1000 >speed
+echo 1048576 >memory
+worker="bench --cases cases.yaml own/worker --rounds 6"
+run $worker --list
+expect 0
+expect_out "cases.yaml:2"
+run bench --cases cases.yaml own/command --rounds 6
+expect 0
+
+run $worker --baseline base.json
+expect 2 "base.json"
+run $worker --baseline base.json --update-baseline
+expect 0
+expect_out "base.json updated"
+is "the key everybody reads" "$("$TOOL" get base.json own/worker.throughput_tokens_per_sec)" 1000
+is "memory in MB" "$("$TOOL" get base.json own/worker.peak_memory_mb)" 1
+is "tolerance" "$("$TOOL" get base.json own/worker.tolerance)" 0.05
+is "keys" "$("$TOOL" keys base.json own/worker | head -n 6 | tr '\n' ' ')" \
+    "name throughput_tokens_per_sec peak_memory_mb tolerance version timestamp "
+run $worker --baseline base.json --strict
+expect 1
+expect_out "INCONCLUSIVE" "assumed"
+for i in 1 2 3; do
+    run $worker --baseline base.json --update-baseline
+    expect 0
+done
+run $worker --baseline base.json --strict
+expect 0
+expect_out "PASS (same)"
+echo 940 >speed
+run $worker --baseline base.json
+expect 1
+expect_out "REGRESSION (worse)" "plain rule: regression"
+run $worker --baseline base.json --rule point
+expect 1
+echo 960 >speed
+run $worker --baseline base.json --rule point
+expect 0
+echo 1000 >speed
+echo 1101005 >memory # 5 % more than 1 MiB and one byte
+run $worker --baseline base.json
+expect 1
+expect_out "peak_memory"
+echo 1048576 >memory
+
+# degenerate measurements: never a pass, never a baseline
+for bad in '"NaN"' 0 null; do
+    echo "$bad" >speed
+    run $worker --baseline base.json
+    expect 3
+    expect_out "FAILED"
+    run $worker --baseline base.json --update-baseline
+    expect 2 "no baseline from a failed measurement"
+done
+echo 1000 >speed
+run bench --cases cases.yaml own/worker --max-rounds 4 --baseline base.json
+expect 3
+expect_out "at least 5 are needed"
+
+# degenerate, missing and foreign baselines
+for bad in NaN 0 -1; do
+    sed "s/\"throughput_tokens_per_sec\": 1000/\"throughput_tokens_per_sec\": $bad/" base.json >bad.json
+    run $worker --baseline bad.json
+    expect 2 "bad.json:4" "throughput_tokens_per_sec"
+done
+sed 's/own\/worker/own\/other/' base.json >gone.json
+run $worker --baseline gone.json
+expect 1
+expect_out "NEW (no baseline)"
+sed 's/own\/worker/own\/worker\/part/' base.json >gone.json
+run $worker --baseline gone.json --allow-missing
+expect 0
+expect_out "MISSING (not measured)"
+run $worker --baseline gone.json
+expect 1
+sed 's/"host": "....../"host": "ffffff/' base.json >foreign.json
+run $worker --baseline foreign.json
+expect 1
+expect_out "another host"
+run $worker --baseline foreign.json --update-baseline
+expect 2 "another host"
+
+# ---- files ----
+run $worker --save temper:r.json,junit:r.xml,benchstat:r.txt,markdown:r.md --benchmark-json p.json
+expect 0
+grep -q '<testsuite name="temper bench" tests="1"' r.xml || fail "no JUnit file"
+grep -q '^BenchmarkOwn/worker-' r.txt || fail "no benchmark lines"
+is "pytest's name" "$("$TOOL" get r.json benchmarks.0.name)" own/worker
+is "commit" "$("$TOOL" get r.json commit)" null
+run $worker --save nonsense:r.json
+expect 2 "there is no format 'nonsense'"
+golden=$SOURCE/tests/data/bench
+run bench compare "$golden/hyperfine.json" "$golden/hyperfine.json"
+expect 0
+expect_out "PASS" "unpaired"
+run bench compare "$golden/bench.json" "$golden/bench.json"
+expect 3
+run bench compare "google:$golden/google.json" "$golden/google.json"
+expect 3
+expect_out "FAILED"
+run $worker --baseline r.json
+expect 0
+export GITHUB_ACTIONS=true GITHUB_STEP_SUMMARY=summary.md
+echo 500 >speed
+run $worker --baseline base.json
+expect 1
+expect_out "::error title=own/worker::REGRESSION"
+grep -q '| own/worker | \*\*REGRESSION\*\*' summary.md || fail "no step summary"
+unset GITHUB_ACTIONS GITHUB_STEP_SUMMARY
+
+# ---- history ----
+run bench history --history none.sqlite
+expect 2 "there is no history"
+for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    [ $i -le 6 ] && echo $((1000 + i)) >speed || echo $((800 + i)) >speed
+    run $worker --history h.sqlite
+    expect 0
+done
+run bench history own --history h.sqlite --svg charts
+expect 0
+expect_out "own/worker" "n = 12" "changed at" "worse"
+grep -q 'class="mark"' charts/own-worker-throughput.svg || fail "the change is not marked"
+run bench history own --history h.sqlite --json --metric throughput
+expect 0
+is "points" "$("$TOOL" keys out 0.points | wc -l)" 12
+is "place of the change" "$("$TOOL" get out 0.changes.0.index)" 6
+run bench history nothing/here --history h.sqlite
+expect 4
+finish

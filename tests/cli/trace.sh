@@ -1,0 +1,130 @@
+# `temper trace` on committed small traces: exact figures, every view and form, compare,
+# export, and what is said about bad input.
+. "$SOURCE/tests/cli/lib.sh"
+data=$SOURCE/tests/data/trace_reports
+cp "$data"/* .
+
+# exact: every figure of expected.json, counted nanosecond by nanosecond
+for i in 0 1 2 3; do
+    file=$("$TOOL" get expected.json $i.file)
+    run trace "$file" --json
+    expect 0
+    "$TOOL" holds expected.json $i out || fail "figures of $file differ"
+done
+gzip -kc kineto-rank-0.json >zipped.json.gz
+run trace zipped.json.gz --json
+sed -i 's/"file": "zipped.json.gz"/"file": "kineto-rank-0.json"/' out
+"$TOOL" holds expected.json 0 out || fail "figures differ when gzipped"
+
+# the screen
+run trace kineto-rank-0.json
+expect 0
+expect_out "rank 0 of 2" "scope all" "Where the time went" "Bottlenecks" "all_reduce" \
+    "no Python functions recorded: profile with with_stack=True"
+run trace snapshot.pickle
+expect 0
+expect_out "PyTorch memory snapshot" "train.py:12 forward" "its beginning is missing"
+run trace nsight.sqlite
+expect 0
+expect_out "Nsight Systems"
+
+# every view in every form
+for view in operators kernels memory comm idle launch queue critical-path bandwidth stacks steps threads \
+    ranks roofline suspicious bottlenecks; do
+    for form in "" --json --csv --markdown; do
+        run trace kineto-rank-0.json $view $form
+        expect 0
+        [ -s out ] || fail "$view $form shows nothing"
+    done
+    run trace kineto-rank-0.json --view $view --json
+    "$TOOL" keys out "" >/dev/null || fail "$view --json is not JSON"
+done
+run trace kineto-rank-0.json kernels --csv
+is "the first line" "$(head -n 1 out)" \
+    total_ns,share_pct,count,p50_ns,max_ns,class,name,min_ns,p90_ns,p99_ns,mean_ns,sd_ns
+
+# scope and filters
+run trace kineto-rank-0.json --scope steps --json
+is "the scope" "$("$TOOL" get out scope)" steps
+run trace kineto-rank-0.json --step 2 --json
+[ "$("$TOOL" get out kernels)" -lt "$("$TOOL" get expected.json 0.kernels)" ] ||
+    fail "--step 2 leaves every kernel"
+run trace kineto-rank-0.json --name 'ncclDev*' --json
+is "names" "$("$TOOL" get out kernel_names)" 1
+run trace kineto-rank-0.json --comm relu --json
+is "communication by the user's pattern" "$("$TOOL" get out all_devices.compute_ns)" \
+    "$(run trace kineto-rank-0.json --name gemm --json; "$TOOL" get out all_devices.compute_ns)"
+run trace kineto-rank-0.json --stream 7 --json
+expect 0
+run trace kineto-rank-0.json --step 77
+expect 2 "no device work in step 77" "1 to 3"
+run trace nsight.sqlite --scope steps
+expect 2 "has no steps"
+run trace kineto-rank-0.json --stream 3
+expect 2 "the filters leave none"
+
+# several ranks
+run trace kineto-rank-0.json kineto-rank-1.json
+expect 0
+expect_out "Collectives over all ranks" "matched by order of occurrence"
+run trace kineto-rank-0.json kineto-rank-1.json --rank 1 --json
+is "the rank" "$("$TOOL" get out rank)" 1
+run trace kineto-rank-0.json kineto-rank-1.json --rank 5
+expect 2 "of rank 5"
+
+# compare
+run trace compare kineto-rank-0.json kineto-rank-0.json --json
+expect 0
+is "a step against itself" "$("$TOOL" get out totals.0.verdict)" same
+run trace compare kineto-rank-0.json nsight.sqlite
+expect 0
+expect_out "verdicts need at least 6 steps" "Device work"
+run trace compare kineto-rank-0.json snapshot.pickle
+expect 2 "only traces of events compare"
+
+# export
+for format in chrome perfetto collapsed csv; do
+    run trace export --$format kineto-rank-0.json -o exported.$format
+    expect 0
+    [ -s exported.$format ] || fail "export --$format wrote nothing"
+done
+run trace exported.chrome --json
+is "span after a round trip" "$("$TOOL" get out all_devices.span_ns)" \
+    "$("$TOOL" get expected.json 0.all_devices.span_ns)"
+is "idle after a round trip" "$("$TOOL" get out all_devices.idle_ns)" \
+    "$("$TOOL" get expected.json 0.all_devices.idle_ns)"
+run trace export --csv kineto-rank-0.json -o -
+is "lines of CSV" "$(wc -l <out)" "$(($("$TOOL" get expected.json 0.ph.X) + 1))"
+run trace export kineto-rank-0.json -o x
+expect 2 "choose one of"
+run trace export --chrome kineto-rank-0.json
+expect 2 "-o OUT is missing"
+run trace export --chrome snapshot.pickle -o x
+expect 2 "no events to export"
+[ ! -e x ] || fail "a failed export left a file"
+
+# bad input
+run trace nosuch.json
+expect 2 nosuch.json
+: >empty.json
+run trace empty.json
+expect 2 empty.json
+run trace kineto-rank-0.json kernel
+expect 2
+run trace kineto-rank-0.json --view kernel
+expect 2 "did you mean 'kernels'"
+run trace kineto-rank-0.json --scope most
+expect 2 "--scope is all, linked or steps"
+run trace kineto-rank-0.json --json --csv
+expect 2 "one of --json"
+run trace kineto-rank-0.json --csv
+expect 2 "--csv needs a view"
+run trace snapshot.pickle kernels
+expect 2 "it has no kernels"
+run trace
+expect 2
+head -c 20000 kineto-rank-0.json >cut.json
+run trace cut.json
+expect 0
+expect_out "Notes of the reader"
+finish

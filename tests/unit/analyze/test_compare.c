@@ -1,0 +1,177 @@
+/* Two traces, and several ranks of one. */
+#include "trace_text.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "instrument/analyze/compare.h"
+#include "instrument/analyze/ranks.h"
+
+/* `n` steps of 1 ms with one gemm each, of `us` microseconds plus a little that varies. */
+static tp_trace_file *steps_of(int n, int us, const char *extra)
+{
+    tp_buf text = {0};
+    for (int i = 0; i < n; i++) {
+        int ts = 1000 * i, dur = us + i * 7 % 5;
+        tp_buf_addf(
+            &text,
+            "%s{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#%d\",\"pid\":9,"
+            "\"tid\":1,\"ts\":%d,\"dur\":%d,\"args\":{}},",
+            i ? "," : "", i + 1, ts, us + 400 + i * 3 % 4);
+        tp_buf_addf(
+            &text,
+            "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":9,"
+            "\"tid\":1,\"ts\":%d,\"dur\":5,\"args\":{\"correlation\":%d}},",
+            ts + 10, i + 1);
+        tp_buf_addf(
+            &text,
+            "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\",\"pid\":0,\"tid\":7,\"ts\":%d,"
+            "\"dur\":%d,\"args\":{\"device\":0,\"stream\":7,\"correlation\":%d}}",
+            ts + 20, dur, i + 1);
+    }
+    tp_buf_adds(&text, extra);
+    tp_trace_file *file = read_trace("steps.json", tp_buf_str(&text));
+    tp_buf_release(&text);
+    return file;
+}
+
+static tp_comparison compare(tp_trace_file *before, tp_trace_file *after)
+{
+    tp_selection a = select_all(before), b = select_all(after);
+    tp_comparison c;
+    tp_error err = {0};
+    if (tp_compare(&a, &b, &c, &err) != TP_OK)
+        fail_msg("%s", err.message);
+    tp_selection_release(&a);
+    tp_selection_release(&b);
+    return c;
+}
+
+static const tp_compare_row *find(const tp_comparison *c, const tp_compare_table *t,
+                                  const char *name)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (strcmp(tp_string_get(&c->names, t->rows[i].name), name) == 0)
+            return &t->rows[i];
+    fail_msg("no row %s", name);
+    return NULL;
+}
+
+static void a_faster_kernel_is_better(void **state)
+{
+    tp_trace_file *before = steps_of(8, 300, ""), *after = steps_of(8, 200, "");
+
+    tp_comparison c = compare(before, after);
+    const tp_compare_row *gemm = find(&c, &c.kernels, "gemm");
+
+    assert_true(c.is_paired);
+    assert_int_equal(gemm->before_count, 8);
+    assert_int_equal((int64_t)llround(gemm->after_step - gemm->before_step), -100000);
+    assert_int_equal(find(&c, &c.totals, "compute")->presence, TP_COMPARE_IN_BOTH);
+    tp_comparison_release(&c);
+    tp_trace_close(before);
+    tp_trace_close(after);
+}
+
+static void a_verdict_needs_evidence(void **state)
+{
+    tp_trace_file *before = steps_of(8, 300, ""), *after = steps_of(9, 200, "");
+    tp_trace_file *few = steps_of(3, 200, "");
+
+    tp_comparison shown = compare(before, after), not_shown = compare(before, few);
+
+    assert_false(shown.is_paired);
+    assert_int_equal(find(&shown, &shown.kernels, "gemm")->verdict, TP_COMPARE_BETTER);
+    assert_true(find(&shown, &shown.kernels, "gemm")->hi < -90000);
+    assert_int_equal(find(&not_shown, &not_shown.kernels, "gemm")->verdict, TP_COMPARE_NOT_SHOWN);
+    assert_true(isnan(find(&not_shown, &not_shown.kernels, "gemm")->lo));
+    tp_comparison_release(&shown);
+    tp_comparison_release(&not_shown);
+    tp_trace_close(before);
+    tp_trace_close(after);
+    tp_trace_close(few);
+}
+
+static void what_is_new_and_what_is_gone(void **state)
+{
+    tp_trace_file *before = steps_of(2, 300, "," KERNEL("old", 7, 900, 10, 99));
+    tp_trace_file *after = steps_of(2, 300, "," KERNEL("new", 7, 900, 10, 99));
+
+    tp_comparison c = compare(before, after);
+
+    assert_int_equal(find(&c, &c.kernels, "old")->presence, TP_COMPARE_DISAPPEARED);
+    assert_int_equal(find(&c, &c.kernels, "new")->presence, TP_COMPARE_APPEARED);
+    assert_int_equal(find(&c, &c.kernels, "gemm")->presence, TP_COMPARE_IN_BOTH);
+    tp_comparison_release(&c);
+    tp_trace_close(before);
+    tp_trace_close(after);
+}
+
+static void equal_traces_are_the_same(void **state)
+{
+    tp_trace_file *file = steps_of(8, 300, "");
+
+    tp_comparison c = compare(file, file);
+
+    for (size_t i = 0; i < c.totals.n; i++)
+        assert_int_equal(c.totals.rows[i].verdict, TP_COMPARE_SAME);
+    tp_comparison_release(&c);
+    tp_trace_close(file);
+}
+
+/* ---- ranks ---- */
+
+/* Collectives that end together at 100, 200, ... on a clock that is off; rank 1 arrives
+ * last at all of them. */
+static tp_trace_file *rank_of(int late, int clock)
+{
+    tp_buf text = {0};
+    for (int i = 0; i < 10; i++)
+        tp_buf_addf(
+            &text,
+            "%s{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"ncclDevKernel_AllReduce\",\"pid\":0,"
+            "\"tid\":7,\"ts\":%d,\"dur\":%d,\"args\":{\"device\":0,\"stream\":7,"
+            "\"correlation\":%d,\"Collective name\":\"allreduce\",\"In msg nelems\":1000,"
+            "\"Out msg nelems\":1000,\"Group size\":2,\"dtype\":\"Float\"}}",
+            i ? "," : "", 100 * (i + 1) - 50 + late + clock, 50 - late, i + 1);
+    tp_trace_file *file = read_trace("rank.json", tp_buf_str(&text));
+    tp_buf_release(&text);
+    return file;
+}
+
+static void the_straggler_is_found_behind_the_clocks(void **state)
+{
+    tp_trace_file *files[2] = {rank_of(0, 0), rank_of(30, 100000)};
+    tp_selection s[2] = {select_all(files[0]), select_all(files[1])};
+    const tp_selection *list[2] = {&s[0], &s[1]};
+    const int64_t ranks[2] = {0, 1};
+    tp_rank_table t;
+
+    tp_ranks_make(list, ranks, 2, &t);
+
+    assert_int_equal(t.matched, 10);
+    assert_int_equal(t.ranks[1].offset_ns, 100000000);
+    assert_int_equal(t.ranks[1].offset_spread_ns, 0);
+    assert_int_equal(t.ranks[0].wait_ns, 10 * 30000);
+    assert_int_equal(t.ranks[1].wait_ns, 0);
+    assert_int_equal(t.ranks[1].last_to_arrive, 10);
+    assert_int_equal(t.straggler, 1);
+    assert_int_equal(t.n_collectives, 1);
+    assert_int_equal(t.collectives[0].transfer_p50_ns, 20000);
+    assert_int_equal(t.collectives[0].bytes, 4000);
+    assert_true(fabs(t.collectives[0].busbw - 0.2e9) < 1);
+    tp_ranks_release(&t);
+    for (int i = 0; i < 2; i++) {
+        tp_selection_release(&s[i]);
+        tp_trace_close(files[i]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_faster_kernel_is_better), cmocka_unit_test(a_verdict_needs_evidence),
+        cmocka_unit_test(what_is_new_and_what_is_gone), cmocka_unit_test(equal_traces_are_the_same),
+        cmocka_unit_test(the_straggler_is_found_behind_the_clocks)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,156 @@
+/* What is exported reads back as what it was. */
+#include "trace_text.h"
+
+#include <stdlib.h>
+
+#include "instrument/analyze/export.h"
+
+static const char events[] =
+    NOTE("ProfilerStep#1", 1, 0, 400) "," OP("aten::mm;\\\"x\\\"", 1, 80, 40) "," CALL(
+        "cudaLaunchKernel", 1, 90, 5,
+        1) "," KERNEL("gemm", 7, 100.125, 50.001,
+                      1) "," KERNEL("ncclDevKernel_AllReduce", 7, 120, 50,
+                                    2) "," COPY("Memcpy HtoD (Pageable -> Device)", 9, 185, 15, 3,
+                                                3000);
+
+static tp_status append(void *context, const void *bytes, size_t n, tp_error *err)
+{
+    (void)err;
+    tp_buf_add(context, bytes, n);
+    return TP_OK;
+}
+
+static void chrome_reads_back(void **state)
+{
+    tp_trace_file *file = read_trace("events.json", events), *again;
+    tp_buf text = {0};
+    tp_export_sink sink = {.write = append, .context = &text};
+    tp_error err = {0};
+    const tp_ingest_options options = {.keep = 0};
+
+    assert_int_equal(tp_export_chrome(file->events, &sink, &err), TP_OK);
+    assert_int_equal(
+        tp_trace_open_memory("again.json", text.data, text.len, &options, &again, &err), TP_OK);
+
+    assert_int_equal(again->events->n, file->events->n);
+    for (size_t i = 0; i < file->events->n; i++) {
+        assert_int_equal(again->events->start[i], file->events->start[i]);
+        assert_int_equal(again->events->dur[i], file->events->dur[i]);
+        assert_int_equal(again->events->correlation[i], file->events->correlation[i]);
+        assert_int_equal(again->events->kind[i], file->events->kind[i]);
+        assert_string_equal(tp_events_str(again->events, again->events->name[i]),
+                            tp_events_str(file->events, file->events->name[i]));
+    }
+    tp_buf_release(&text);
+    tp_buf_release(&sink.pending);
+    tp_trace_close(again);
+    tp_trace_close(file);
+}
+
+static uint64_t varint(const uint8_t **p)
+{
+    uint64_t v = 0;
+    for (int shift = 0;; shift += 7) {
+        uint8_t byte = *(*p)++;
+        v |= (uint64_t)(byte & 127) << shift;
+        if (byte < 128)
+            return v;
+    }
+}
+
+typedef struct {
+    int packets, begins, ends, descriptors, names;
+    uint64_t first_begin;
+} perfetto;
+
+static void read_event(const uint8_t *p, const uint8_t *end, uint64_t time, perfetto *f)
+{
+    while (p < end) {
+        uint64_t tag = varint(&p);
+        uint64_t v = (tag & 7) == 1 ? 8 : varint(&p);
+        if (tag >> 3 == 9 && v == 1 && f->begins++ == 0)
+            f->first_begin = time;
+        if (tag >> 3 == 9 && v == 2)
+            f->ends++;
+        if ((tag & 7) != 0)
+            p += v;
+    }
+}
+
+static void read_packet(const uint8_t *p, const uint8_t *end, perfetto *f)
+{
+    uint64_t time = 0;
+    f->packets++;
+    while (p < end) {
+        uint64_t tag = varint(&p), v = varint(&p);
+        if (tag >> 3 == 8)
+            time = v;
+        if (tag >> 3 == 60)
+            f->descriptors++;
+        if (tag >> 3 == 12)
+            f->names++;
+        if (tag >> 3 == 11)
+            read_event(p, p + v, time, f);
+        if ((tag & 7) == 2)
+            p += v;
+    }
+    assert_ptr_equal(p, end);
+}
+
+static void perfetto_is_well_formed(void **state)
+{
+    tp_trace_file *file = read_trace("events.json", events);
+    tp_buf bytes = {0};
+    tp_export_sink sink = {.write = append, .context = &bytes};
+    tp_error err = {0};
+    perfetto found = {0};
+
+    assert_int_equal(tp_export_perfetto(file->events, &sink, &err), TP_OK);
+    const uint8_t *p = (const uint8_t *)bytes.data, *end = p + bytes.len;
+    while (p < end) {
+        assert_int_equal(varint(&p), 10); /* field 1, a message */
+        uint64_t n = varint(&p);
+        read_packet(p, p + n, &found);
+        p += n;
+    }
+
+    assert_int_equal(found.begins, 6);
+    assert_int_equal(found.ends, 6);
+    /* host process and thread, device and its two streams, and a lane for the overlap */
+    assert_int_equal(found.descriptors, 2 + 1 + 2 + 1);
+    assert_int_equal(found.names, 6);
+    assert_int_equal(found.packets, 12 + 6);
+    tp_buf_release(&bytes);
+    tp_buf_release(&sink.pending);
+    tp_trace_close(file);
+}
+
+static void collapsed_stacks_have_clean_lines(void **state)
+{
+    tp_trace_file *file = read_trace("events.json", events);
+    tp_selection s = select_all(file);
+    tp_buf text = {0};
+    tp_export_sink sink = {.write = append, .context = &text};
+    tp_error err = {0};
+
+    assert_int_equal(tp_export_collapsed(&s, TP_STACKS_HOST, &sink, &err), TP_OK);
+    assert_string_equal(tp_buf_str(&text), "ProfilerStep#1 360000\n"
+                                           "ProfilerStep#1;aten::mm:\"x\" 40000\n");
+    tp_buf_clear(&text);
+    assert_int_equal(tp_export_collapsed(&s, TP_STACKS_DEVICE, &sink, &err), TP_OK);
+    assert_string_equal(tp_buf_str(&text), "ProfilerStep#1;aten::mm:\"x\";gemm 50001\n"
+                                           "ncclDevKernel_AllReduce 50000\n"
+                                           "Memcpy HtoD (Pageable -> Device) 15000\n");
+    tp_buf_release(&text);
+    tp_buf_release(&sink.pending);
+    tp_selection_release(&s);
+    tp_trace_close(file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(chrome_reads_back),
+                                       cmocka_unit_test(perfetto_is_well_formed),
+                                       cmocka_unit_test(collapsed_stacks_have_clean_lines)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,88 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "instrument/analyze/periods.h"
+
+static tp_periods set(const int64_t *ends, size_t n)
+{
+    tp_periods s = {0};
+    for (size_t i = 0; i + 1 < n; i += 2)
+        tp_periods_add(&s, ends[i], ends[i + 1]);
+    tp_periods_normalize(&s);
+    return s;
+}
+
+#define SET(...) set((const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / 8)
+
+static void expect(const tp_periods *s, const int64_t *ends, size_t n)
+{
+    assert_int_equal(s->n, n / 2);
+    for (size_t i = 0; i < n / 2; i++) {
+        assert_int_equal(s->v[i].start, ends[2 * i]);
+        assert_int_equal(s->v[i].end, ends[2 * i + 1]);
+    }
+}
+
+#define EXPECT(s, ...) \
+    expect(s, (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / 8)
+
+static void overlapping_and_touching_periods_become_one(void **state)
+{
+    tp_periods s = SET(10, 20, 0, 5, 20, 25, 15, 18, 4, 7, 30, 30, 9, 8);
+
+    EXPECT(&s, 0, 7, 10, 25);
+    assert_int_equal(tp_periods_length(&s), 22);
+    tp_periods_release(&s);
+}
+
+static void a_set_minus_another_keeps_what_is_left(void **state)
+{
+    tp_periods a = SET(0, 10, 20, 30, 40, 50), b = SET(-5, 2, 4, 6, 25, 45), left = {0};
+
+    tp_periods_subtract(&a, &b, &left);
+
+    EXPECT(&left, 2, 4, 6, 10, 20, 25, 45, 50);
+    assert_int_equal(tp_periods_common(&a, &b), 2 + 2 + 5 + 5);
+    tp_periods_release(&a);
+    tp_periods_release(&b);
+    tp_periods_release(&left);
+}
+
+static void union_and_intersection(void **state)
+{
+    tp_periods a = SET(0, 10, 20, 30), b = SET(5, 20, 29, 40), both = {0}, any = {0};
+
+    tp_periods_intersect(&a, &b, &both);
+    tp_periods_unite(&a, &b, &any);
+
+    EXPECT(&both, 5, 10, 29, 30);
+    EXPECT(&any, 0, 40);
+    tp_periods_release(&a);
+    tp_periods_release(&b);
+    tp_periods_release(&both);
+    tp_periods_release(&any);
+}
+
+static void length_inside_a_window(void **state)
+{
+    tp_periods s = SET(0, 10, 20, 30, 40, 50);
+
+    assert_int_equal(tp_periods_within(&s, 5, 45), 5 + 10 + 5);
+    assert_int_equal(tp_periods_within(&s, 10, 20), 0);
+    assert_int_equal(tp_periods_within(&s, 22, 24), 2);
+    assert_int_equal(tp_periods_within(&s, 60, 90), 0);
+    tp_periods_release(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(overlapping_and_touching_periods_become_one),
+        cmocka_unit_test(a_set_minus_another_keeps_what_is_left),
+        cmocka_unit_test(union_and_intersection), cmocka_unit_test(length_inside_a_window)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

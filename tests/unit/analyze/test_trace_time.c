@@ -1,0 +1,276 @@
+/* Where time goes in traces small enough to work out by hand; literal nanoseconds. */
+#include "trace_text.h"
+
+#include "instrument/analyze/critical_path.h"
+#include "instrument/analyze/idle.h"
+#include "instrument/analyze/launch.h"
+#include "instrument/analyze/suspicious.h"
+
+/* stream 7   [gemm 100..150)            [relu 180..190)  [gemm 300..340)
+ * stream 8        [nccl 120..170)
+ * stream 9                              [copy 185..200)
+ * host       launches at 90, 95, 100, 172, 290 */
+static const char small[] =
+    OP("aten::mm", 1, 80, 40) "," CALL("cudaLaunchKernel", 1, 90, 5, 1) "," CALL("cudaLaunchKernel", 1, 95, 5, 2) "," CALL(
+        "cudaMemcpyAsync",
+        1, 100,
+        5,
+        3) "," OP("aten::relu", 1, 170,
+                  10) "," CALL("cudaLaunchKernel", 1, 172, 5,
+                               4) "," OP("aten::linear", 1, 280,
+                                         30) "," OP("aten::mm", 1, 285,
+                                                    20) "," CALL("cudaLaunchKernel", 1, 290, 5,
+                                                                 5) "," KERNEL("gemm", 7, 100, 50,
+                                                                               1) "," KERNEL("ncclD"
+                                                                                             "evKer"
+                                                                                             "nel_"
+                                                                                             "AllRe"
+                                                                                             "duce",
+                                                                                             8, 120,
+                                                                                             50,
+                                                                                             2) "," COPY("Memcpy HtoD (Pageable -> Device)",
+                                                                                                         9,
+                                                                                                         185,
+                                                                                                         15,
+                                                                                                         3,
+                                                                                                         3000) "," KERNEL("relu",
+                                                                                                                          7,
+                                                                                                                          180,
+                                                                                                                          10,
+                                                                                                                          4) "," KERNEL("gemm",
+                                                                                                                                        7,
+                                                                                                                                        300,
+                                                                                                                                        40,
+                                                                                                                                        5);
+
+static void parts_add_up_to_the_span(void **state)
+{
+    tp_trace_file *file = read_trace("small.json", small);
+    tp_selection s = select_all(file);
+    tp_breakdown b;
+
+    assert_true(tp_breakdown_make(s.v, s.n, TP_ALL_DEVICES, &b));
+
+    assert_int_equal(b.span_ns, 240000);
+    assert_int_equal(b.compute_ns, 100000);
+    assert_int_equal(b.comm_ns, 50000);
+    assert_int_equal(b.overlap_ns, 30000);
+    assert_int_equal(b.exposed_comm_ns, 20000);
+    assert_int_equal(b.mem_ns, 15000);
+    assert_int_equal(b.exposed_mem_ns, 10000);
+    assert_int_equal(b.idle_ns, 110000);
+    assert_int_equal(b.busy_ns, 130000);
+    tp_selection_release(&s);
+    tp_trace_close(file);
+}
+
+static void idle_has_causes(void **state)
+{
+    tp_trace_file *file = read_trace("small.json", small);
+    tp_selection s = select_all(file);
+    tp_idle_table t;
+
+    tp_idle_make(&s, &t);
+
+    /* 170..180 launched at 172; 200..300 launched at 290. */
+    assert_int_equal(t.n, 1);
+    assert_int_equal(t.rows[0].idle_ns, 110000);
+    assert_int_equal(t.rows[0].host_ns, 2000 + 90000);
+    assert_int_equal(t.rows[0].launch_ns, 8000 + 10000);
+    assert_int_equal(t.rows[0].queued_ns, 0);
+    assert_int_equal(t.rows[0].unknown_ns, 0);
+    assert_int_equal(t.n_gaps, 2);
+    assert_int_equal(t.gaps[0].end - t.gaps[0].start, 100000);
+    tp_idle_release(&t);
+    tp_selection_release(&s);
+    tp_trace_close(file);
+}
+
+static const tp_operator_row *row_of(const tp_operators *o, const tp_events *e, const char *name)
+{
+    for (size_t i = 0; i < o->n; i++)
+        if (strcmp(tp_events_str(e, o->rows[i].name), name) == 0)
+            return &o->rows[i];
+    fail_msg("no operator %s", name);
+    return NULL;
+}
+
+static void operators_have_self_and_total(void **state)
+{
+    tp_trace_file *file = read_trace("small.json", small);
+    tp_selection s = select_all(file);
+    tp_operators o;
+
+    tp_operators_make(&s, &o);
+    const tp_operator_row *mm = row_of(&o, file->events, "aten::mm");
+    const tp_operator_row *linear = row_of(&o, file->events, "aten::linear");
+
+    assert_int_equal(mm->calls, 2);
+    assert_int_equal(mm->total_union_ns, 60000);
+    assert_int_equal(mm->device_self_ns, 50000 + 50000 + 15000 + 40000);
+    assert_int_equal(mm->device_total_union_ns, 70000 + 15000 + 40000);
+    assert_int_equal(linear->self_union_ns, 10000);
+    assert_int_equal(linear->device_self_ns, 0);
+    assert_int_equal(linear->device_total_sum_ns, 40000);
+    assert_int_equal(o.n_unattributed, 0);
+    tp_operators_release(&o);
+    tp_selection_release(&s);
+    tp_trace_close(file);
+}
+
+static void launches_have_delays_and_queues(void **state)
+{
+    tp_trace_file *file = read_trace("small.json", small);
+    tp_selection s = select_all(file);
+    tp_launch_table t;
+
+    tp_launches_make(&s, &t);
+
+    assert_int_equal(t.n, 3);
+    const tp_launch_row *seven = &t.rows[0];
+    assert_int_equal(file->events->tracks[seven->track].stream, 7);
+    assert_int_equal(seven->launched, 3);
+    assert_int_equal(seven->delay_p50_ns, 5000); /* 5, 3, 5 us after the calls returned */
+    assert_int_equal(seven->delay_max_ns, 5000);
+    assert_int_equal(seven->queue_max, 1);
+    assert_int_equal(seven->queue_observed_ns, 210000); /* 90..300 */
+    assert_int_equal(seven->queue_empty_ns, 72000 + 110000);
+    assert_int_equal(t.all.launched, 5);
+    tp_launches_release(&t);
+    tp_selection_release(&s);
+    tp_trace_close(file);
+}
+
+static void the_critical_path_adds_up(void **state)
+{
+    tp_trace_file *file = read_trace("small.json", small);
+    tp_selection s = select_all(file);
+    tp_operators o;
+    tp_critical_path p;
+    int64_t sum = 0;
+
+    tp_operators_make(&s, &o);
+    tp_critical_path_find(&s, &o, &p);
+
+    for (int i = 0; i < TP_PATH_COUNT; i++)
+        sum += p.ns[i];
+    assert_int_equal(sum, 240000);
+    /* gemm 300..340 was launched at 290; before that the host, down to the first start. */
+    assert_int_equal(p.ns[TP_PATH_COMPUTE], 40000);
+    assert_int_equal(p.ns[TP_PATH_LAUNCH], 10000);
+    assert_int_equal(p.ns[TP_PATH_HOST], 190000);
+    tp_critical_path_release(&p);
+    tp_operators_release(&o);
+    tp_selection_release(&s);
+    tp_trace_close(file);
+}
+
+static void a_host_that_waits_is_not_on_the_path(void **state)
+{
+    tp_trace_file *file = read_trace(
+        "sync.json",
+        CALL("cudaLaunchKernel", 1, 0, 2, 1) "," KERNEL("a", 7, 5, 95, 1) "," CALL(
+            "cudaDeviceSynchronize", 1, 10, 95, 90) "," CALL("cudaLaunchKernel", 1, 115, 2,
+                                                             2) "," KERNEL("b", 7, 120, 10, 2));
+    tp_selection s = select_all(file);
+    tp_operators o;
+    tp_critical_path p;
+
+    tp_operators_make(&s, &o);
+    tp_critical_path_find(&s, &o, &p);
+
+    assert_int_equal(p.ns[TP_PATH_COMPUTE], 95000 + 10000);
+    assert_int_equal(p.ns[TP_PATH_SYNC_GAP], 5000);
+    assert_int_equal(p.ns[TP_PATH_HOST], 10000);
+    assert_int_equal(p.ns[TP_PATH_LAUNCH], 5000);
+    assert_int_equal(p.ns[TP_PATH_UNKNOWN], 0);
+    tp_critical_path_release(&p);
+    tp_operators_release(&o);
+    tp_selection_release(&s);
+    tp_trace_close(file);
+}
+
+static void the_scope_changes_the_answer(void **state)
+{
+    tp_trace_file *file = read_trace(
+        "scope.json",
+        NOTE("ProfilerStep#3", 1, 100, 100) "," CALL("cudaLaunchKernel", 1, 90, 2, 1) "," CALL(
+            "cudaLaunchKernel", 1, 150, 2,
+            2) "," KERNEL("early", 7, 10, 5, 77) "," KERNEL("outside", 7, 120, 10,
+                                                            1) "," KERNEL("inside", 7, 400, 30, 2));
+    const struct {
+        tp_scope scope;
+        size_t n;
+    } rows[] = {{TP_SCOPE_ALL, 3}, {TP_SCOPE_LINKED, 2}, {TP_SCOPE_STEPS, 1}};
+
+    for (int i = 0; i < 3; i++) {
+        tp_selection s;
+        tp_selection_make(file->events, &(tp_select_options){.scope = rows[i].scope}, &s);
+        assert_int_equal(s.n, rows[i].n);
+        assert_int_equal(s.n_all, 3);
+        assert_int_equal(s.n_linked, 2);
+        tp_selection_release(&s);
+    }
+    tp_trace_close(file);
+}
+
+static void doubtful_data_is_marked(void **state)
+{
+    tp_trace_file *file =
+        read_trace("doubt.json",
+                   KERNEL("a", 7, 100, 50, 1) "," KERNEL("b", 7, 120, -3, 2) "," KERNEL(
+                       "c", 7, 130, 0, 3) "," CALL("cudaGraphLaunch", 1, 140, 5,
+                                                   9) "," CALL("cudaLaunchKernel", 1, 300, 5,
+                                                               4) "," KERNEL("d", 7, 290, 10, 4));
+    tp_selection s = select_all(file);
+    tp_suspicions found;
+    int64_t overlaps = 0, graphs = 0, negative = 0, early = 0;
+
+    tp_suspicions_find(&s, &found);
+    for (size_t i = 0; i < found.n; i++) {
+        const tp_suspicion *one = &found.list[i];
+        if (strcmp(one->what, "overlaps on a stream") == 0)
+            overlaps = one->count;
+        if (strcmp(one->what, "graph launches without kernels") == 0)
+            graphs = one->count;
+        if (strcmp(one->what, "negative durations") == 0)
+            negative = one->count;
+        if (strcmp(one->what, "work before its launch") == 0)
+            early = one->ns;
+    }
+
+    assert_int_equal(overlaps, 2);
+    assert_int_equal(graphs, 1);
+    assert_int_equal(negative, 1);
+    assert_int_equal(early, 10000);
+    tp_selection_release(&s);
+    tp_trace_close(file);
+}
+
+static void steps_are_found_by_their_names(void **state)
+{
+    int64_t n = 0;
+    assert_true(tp_step_number("ProfilerStep#12", 15, &n));
+    assert_int_equal(n, 12);
+    assert_true(tp_step_number("train_step_7", 12, &n));
+    assert_true(tp_step_number("Iteration: 8", 12, &n));
+    assert_int_equal(n, 8);
+    assert_true(tp_step_number("step3", 5, &n));
+    assert_false(tp_step_number("aten::conv2", 11, &n));
+    assert_false(tp_step_number("Optimizer.step#SGD.step", 23, &n));
+    assert_false(tp_step_number("42", 2, &n));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(parts_add_up_to_the_span),
+                                       cmocka_unit_test(idle_has_causes),
+                                       cmocka_unit_test(operators_have_self_and_total),
+                                       cmocka_unit_test(launches_have_delays_and_queues),
+                                       cmocka_unit_test(the_critical_path_adds_up),
+                                       cmocka_unit_test(a_host_that_waits_is_not_on_the_path),
+                                       cmocka_unit_test(the_scope_changes_the_answer),
+                                       cmocka_unit_test(doubtful_data_is_marked),
+                                       cmocka_unit_test(steps_are_found_by_their_names)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

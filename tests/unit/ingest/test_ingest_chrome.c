@@ -1,0 +1,316 @@
+/* Every generation of Kineto, and traces of others, field by field. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "support/ingest.h"
+
+static const tp_event_track *track_of(const tp_events *e, size_t i)
+{
+    return &e->tracks[e->track[i]];
+}
+
+static void kineto_of_2021(void **state)
+{
+    tp_trace_file *f = ingest_open(TP_SAMPLE("kineto_2021.json"));
+    const tp_events *e = f->events;
+
+    assert_int_equal(f->kind, TP_FILE_KINETO);
+    assert_int_equal(e->counts.events, 6);
+    assert_int_equal(e->counts.ph['X'], 5);
+    assert_int_equal(ingest_count(e, "Kernel"), 1);
+    assert_int_equal(e->info.time_form, TP_TIME_INTEGER_US);
+    assert_int_equal(e->info.base_ns, 0);
+    size_t i = ingest_row(e, "volta_sgemm_32x32_nn");
+    assert_int_equal(e->kind[i], TP_EVENT_KERNEL);
+    assert_int_equal(e->start[i], 1623143089861391000);
+    assert_int_equal(e->dur[i], 25000);
+    assert_int_equal(e->correlation[i], 900);
+    assert_int_equal(e->external[i], 5);
+    assert_int_equal(track_of(e, i)->device, 0);
+    assert_int_equal(track_of(e, i)->stream, 7);
+    assert_string_equal(tp_events_str(e, track_of(e, i)->tid_text), "stream 7");
+    assert_string_equal(tp_events_str(e, track_of(e, i)->thread_name), "stream 7");
+    const tp_event_kernel *k = tp_events_kernel(e, i);
+    assert_true(isinf(k->blocks_per_sm));
+    assert_true(isnan(k->warps_per_sm));
+    assert_int_equal(e->counts.odd_numbers, 3);
+    size_t op = ingest_row(e, "aten::mm");
+    assert_int_equal(e->kind[op], TP_EVENT_CPU_OP);
+    assert_string_equal(tp_events_str(e, tp_events_op(e, op)->dims), "[[8,4],[4,2]]");
+    size_t copy = ingest_row(e, "Memcpy DtoH (Device -> Pageable)");
+    assert_int_equal(e->kind[copy], TP_EVENT_MEMCPY);
+    assert_int_equal(tp_events_copy(e, copy)->bytes, 4000);
+    assert_int_equal(e->kind[ingest_row(e, "Memset (Device)")], TP_EVENT_MEMSET);
+    assert_int_equal(e->kind[ingest_row(e, "cudaLaunchKernel")], TP_EVENT_RUNTIME);
+    tp_trace_close(f);
+}
+
+static void absolute_decimals_are_exact(void **state)
+{
+    tp_trace_file *f = ingest_open(TP_SAMPLE("kineto_2024_april.json"));
+    const tp_events *e = f->events;
+
+    assert_int_equal(e->info.time_form, TP_TIME_ABSOLUTE_DECIMAL);
+    assert_int_equal(e->info.base_ns, 0);
+    assert_int_equal(e->start[0], 1711964646123456001);
+    assert_int_equal(e->dur[0], 250);
+    assert_int_equal(e->start[1] - (e->start[0] + e->dur[0]), 1);
+    tp_trace_close(f);
+}
+
+static void kineto_of_2025_main_table(void **state)
+{
+    tp_trace_file *f = ingest_open(TP_SAMPLE("kineto_2025.json.gz"));
+    const tp_events *e = f->events;
+
+    assert_true(f->is_gzip);
+    assert_int_equal(f->rank, 1);
+    assert_false(f->rank_is_guess);
+    assert_int_equal(e->counts.events, 23);
+    assert_int_equal(e->n, 13);
+    assert_int_equal(e->info.time_form, TP_TIME_RELATIVE_DECIMAL);
+    assert_int_equal(e->info.base_ns, 1711964646000000000);
+    size_t i = ingest_row(e, "gemm");
+    assert_int_equal(e->start[i], 4458676522720125);
+    assert_int_equal(e->dur[i], 40375);
+    assert_int_equal(e->correlation[i], 11);
+    assert_int_equal(e->external[i], 2);
+    assert_string_equal(tp_events_category(e, i), "kernel");
+    size_t p = ingest_row(e, "train.py(3): \"step\"");
+    assert_int_equal(e->correlation[p], TP_UNKNOWN);
+    assert_int_equal(tp_events_python(e, p)->id, 2);
+    assert_int_equal(tp_events_python(e, p)->parent, TP_UNKNOWN);
+    assert_int_equal(tp_events_python(e, p)->module, 4);
+    size_t end = ingest_row(e, "Record Window End");
+    assert_int_equal(e->kind[end], TP_EVENT_INSTANT);
+    assert_int_equal(e->phase[end], 'i');
+    assert_int_equal(f->notes.n, 0);
+    tp_trace_close(f);
+}
+
+static void kineto_of_2025_details(void **state)
+{
+    tp_trace_file *f = ingest_open(TP_SAMPLE("kineto_2025.json.gz"));
+    const tp_events *e = f->events;
+
+    const tp_event_kernel *k = tp_events_kernel(e, ingest_row(e, "gemm"));
+    assert_int_equal(k->grid[0], 8);
+    assert_int_equal(k->grid[1], 2);
+    assert_int_equal(k->block[0], 128);
+    assert_int_equal(k->registers, 90);
+    assert_int_equal(k->shared_bytes, 49152);
+    assert_true(k->blocks_per_sm == 1.5);
+    assert_true(isinf(k->warps_per_sm));
+    assert_true(k->occupancy == 75);
+    assert_int_equal(k->graph, 3);
+    assert_int_equal(k->graph_node, 17);
+    assert_int_equal(k->priority, -1);
+    const tp_event_op *op = tp_events_op(e, ingest_row(e, "aten::mm"));
+    assert_int_equal(op->sequence, 41);
+    assert_int_equal(op->forward_thread, 0);
+    assert_int_equal(op->index, 1);
+    assert_string_equal(tp_events_str(e, op->types), "[\"float\",\"float\"]");
+    assert_string_equal(tp_events_str(e, op->inputs), "[\"\",\"\"]");
+    const tp_event_sync *s = tp_events_sync(e, ingest_row(e, "Stream Wait Event"));
+    assert_string_equal(tp_events_str(e, s->sync_kind), "Stream Wait Event");
+    assert_int_equal(s->wait_stream, 7);
+    assert_int_equal(s->wait_correlation, 11);
+    assert_int_equal(s->wait_event, 6);
+    assert_int_equal(track_of(e, ingest_row(e, "Stream Wait Event"))->stream, 20);
+    assert_null(tp_events_copy(e, ingest_row(e, "gemm")));
+    tp_trace_close(f);
+}
+
+static void collectives_on_kernels_and_operators(void **state)
+{
+    tp_trace_file *f = ingest_open(TP_SAMPLE("kineto_2025.json.gz"));
+    const tp_events *e = f->events;
+
+    const tp_event_collective *c = tp_events_collective(
+        e, ingest_row(e, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<"
+                         "4096ul>)"));
+    assert_non_null(c);
+    assert_string_equal(tp_events_str(e, c->name), "allreduce");
+    assert_string_equal(tp_events_str(e, c->dtype), "Float");
+    assert_string_equal(tp_events_str(e, c->ranks), "[0,1]");
+    assert_string_equal(tp_events_str(e, c->group), "0");
+    assert_int_equal(c->in_elements, 1024);
+    assert_int_equal(c->group_size, 2);
+    assert_int_equal(c->sequence, 3);
+    assert_int_equal(c->source_rank, TP_UNKNOWN);
+    const tp_event_collective *host = tp_events_collective(e, ingest_row(e, "record_param_comms"));
+    assert_int_equal(host->rank, 1);
+    assert_int_equal(host->is_async, 1);
+    assert_null(tp_events_collective(e, ingest_row(e, "gemm")));
+    tp_trace_close(f);
+}
+
+static void memory_flows_and_counters(void **state)
+{
+    tp_trace_file *f = ingest_open(TP_SAMPLE("kineto_2025.json.gz"));
+    const tp_events *e = f->events;
+
+    assert_int_equal(e->counts.memory_instants, 2);
+    assert_int_equal(e->counts.alloc_bytes, 1024);
+    assert_int_equal(e->counts.free_bytes, 1024);
+    assert_int_equal(e->n_memory, 2);
+    assert_int_equal(e->memory[1].bytes, -1024);
+    assert_int_equal(e->memory[0].addr, 139926520725504);
+    assert_int_equal(e->memory[0].allocated, 1024);
+    assert_int_equal(e->memory[0].reserved, 2097152);
+    assert_int_equal(e->memory[0].device, 0);
+    assert_int_equal(e->memory[0].device_type, 1);
+    assert_int_equal(e->memory[0].index, 12);
+    assert_int_equal(e->n_flows, 2);
+    assert_int_equal(e->flows[0].id, 11);
+    assert_int_equal(e->flows[0].phase, 's');
+    assert_int_equal(e->n_counters, 2);
+    assert_string_equal(tp_events_str(e, e->counters[0].name), "GPU Utilization");
+    assert_string_equal(tp_events_str(e, e->counters[1].series), "dram");
+    assert_true(e->counters[0].value == 71.5);
+    tp_trace_close(f);
+}
+
+static void metadata_around_the_events(void **state)
+{
+    tp_trace_file *f = ingest_open(TP_SAMPLE("kineto_2025.json.gz"));
+    const tp_events *e = f->events;
+    const tp_trace_info *info = &e->info;
+
+    assert_int_equal(info->n_devices, 1);
+    assert_string_equal(tp_events_str(e, info->devices[0].name), "NVIDIA H100 80GB HBM3");
+    assert_int_equal(info->devices[0].sms, 132);
+    assert_int_equal(info->devices[0].compute_major, 9);
+    assert_int_equal(info->rank, 1);
+    assert_int_equal(info->world_size, 2);
+    assert_string_equal(tp_events_str(e, info->backend), "nccl");
+    assert_string_equal(tp_events_str(e, info->nccl_version), "2.21.5");
+    assert_int_equal(info->n_groups, 1);
+    assert_string_equal(tp_events_str(e, info->groups[0].ranks), "[0,1]");
+    assert_int_equal(info->record_shapes, 1);
+    assert_int_equal(info->with_flops, TP_UNKNOWN);
+    assert_string_equal(tp_events_str(e, info->trace_name), "/tmp/a]b.json");
+    const tp_event_track *host = track_of(e, ingest_row(e, "aten::mm"));
+    assert_string_equal(tp_events_str(e, host->process_name), "python3");
+    assert_string_equal(tp_events_str(e, host->process_labels), "CPU");
+    assert_string_equal(tp_events_str(e, host->thread_name), "thread 100 (python3)");
+    assert_int_equal(host->device, TP_UNKNOWN);
+    tp_trace_close(f);
+}
+
+static void rocm_and_mtia(void **state)
+{
+    tp_trace_file *f = ingest_open(TP_SAMPLE("kineto_rocm_rank_6.json"));
+    size_t i = ingest_row(f->events, "Cijk_Alik_Bljk_BBS_BH");
+    char device[32];
+    assert_int_equal(f->events->dur[i], 7321);
+    assert_int_equal(track_of(f->events, i)->device, 2);
+    tp_events_device_name(f->events, i, device, sizeof device);
+    assert_string_equal(device, "2");
+    assert_int_equal(f->rank, 6);
+    assert_true(f->rank_is_guess);
+    assert_int_equal(f->events->info.devices[0].shared_per_sm, 65536);
+    tp_trace_close(f);
+
+    f = ingest_open(TP_SAMPLE("kineto_mtia.json"));
+    i = ingest_row(f->events, "FC");
+    assert_int_equal(f->kind, TP_FILE_KINETO);
+    assert_int_equal(f->events->kind[i], TP_EVENT_DEVICE);
+    assert_int_equal(track_of(f->events, i)->device, 1);
+    assert_int_equal(f->events->counts.ph['M'], 6);
+    assert_int_equal(f->rank, 0);
+    tp_trace_close(f);
+}
+
+static void chrome_array_with_halves(void **state)
+{
+    tp_trace_file *f = ingest_open(TP_SAMPLE("chrome_array.json"));
+    const tp_events *e = f->events;
+
+    assert_int_equal(f->kind, TP_FILE_CHROME);
+    assert_int_equal(e->counts.events, 7);
+    assert_false(e->counts.truncated);
+    size_t outer = ingest_row(e, "load"), inner = ingest_row(e, "parse");
+    assert_int_equal(e->start[outer], 1500);
+    assert_int_equal(e->dur[outer], 9000);
+    assert_int_equal(e->dur[inner], 2500);
+    assert_int_equal(e->counts.unpaired, 0);
+    assert_int_equal(e->counts.not_kept, 1);
+    assert_true(e->counters[0].value == 3);
+    tp_trace_close(f);
+}
+
+static void a_trace_of_temper(void **state)
+{
+#define STEP                                                                                    \
+    "\"traceEvents\":[\n{\"ph\":\"X\",\"name\":\"step\",\"cat\":\"user_annotation\",\"pid\":1," \
+    "\"tid\":1,\"ts\":1.001,\"dur\":2.002}\n]}\n"
+    static const char *const texts[] = {
+        "{\"schemaVersion\":1,\"producer\":\"temper 0.2.0\",\"baseTimeNanoseconds\":5," STEP,
+        "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"temper 0.1.0\"}," STEP};
+    for (int i = 0; i < 2; i++) {
+        tp_trace_file *f = ingest_text(texts[i], strlen(texts[i]), 0);
+        assert_int_equal(f->kind, TP_FILE_TEMPER);
+        assert_int_equal(f->events->start[0], 1001);
+        assert_int_equal(f->events->dur[0], 2002);
+        tp_trace_close(f);
+    }
+}
+
+static void what_is_not_kept_is_counted(void **state)
+{
+    tp_trace_file *f = NULL;
+    const tp_ingest_options options = {.keep = TP_KEEP_GPU};
+    assert_int_equal(tp_trace_open(TP_SAMPLE("kineto_2025.json.gz"), &options, &f, NULL), TP_OK);
+    const tp_events *e = f->events;
+
+    assert_int_equal(e->n, 3);
+    assert_int_equal(e->counts.events, 23);
+    assert_int_equal(ingest_count(e, "cpu_op"), 2);
+    assert_int_equal(e->counts.memory_instants, 2);
+    assert_int_equal(e->n_memory, 0);
+    assert_int_equal(e->n_flows, 0);
+    assert_int_equal(e->n_kernels, 0);
+    assert_int_equal(tp_events_copy(e, ingest_row(e, "Memcpy HtoD (Pinned -> Device)"))->bytes,
+                     65536);
+    tp_trace_close(f);
+}
+
+static void arguments_as_text(void **state)
+{
+    tp_trace_file *f = ingest_open(TP_SAMPLE("kineto_2025.json.gz"));
+    const tp_events *e = f->events;
+
+    tp_slice args = tp_events_args(e, ingest_row(e, "Record Window End"));
+    assert_int_equal(args.len, 0);
+    args = tp_events_args(e, ingest_row(e, "cuLaunchKernelEx"));
+    const char expected[] =
+        "{\n      \"External id\": 3, \"cbid\": 652, \"correlation\": 12\n    }";
+    assert_int_equal(args.len, sizeof expected - 1);
+    assert_memory_equal(args.data, expected, args.len);
+    tp_trace_close(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kineto_of_2021),
+        cmocka_unit_test(absolute_decimals_are_exact),
+        cmocka_unit_test(kineto_of_2025_main_table),
+        cmocka_unit_test(kineto_of_2025_details),
+        cmocka_unit_test(collectives_on_kernels_and_operators),
+        cmocka_unit_test(memory_flows_and_counters),
+        cmocka_unit_test(metadata_around_the_events),
+        cmocka_unit_test(rocm_and_mtia),
+        cmocka_unit_test(chrome_array_with_halves),
+        cmocka_unit_test(a_trace_of_temper),
+        cmocka_unit_test(what_is_not_kept_is_counted),
+        cmocka_unit_test(arguments_as_text),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,145 @@
+/* What kind of file it is, and whose. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "support/ingest.h"
+
+static void refuse(const char *path, const char *bytes, size_t n, const char *message)
+{
+    tp_trace_file *f = NULL;
+    tp_error err = {0};
+    assert_int_equal(tp_trace_open_memory(path, bytes, n, NULL, &f, &err), TP_ERR_FORMAT);
+    assert_null(f);
+    assert_string_equal(err.message, message);
+}
+
+#define REFUSE(path, bytes, message) refuse((path), (bytes), sizeof(bytes) - 1, (message))
+
+static void what_is_no_trace_is_told_with_a_remedy(void **state)
+{
+    REFUSE("e.json", "", "'e.json' is empty");
+    REFUSE("e.json", " \n", "'e.json' is empty");
+    REFUSE("a.zip", "PK\3\4....", "'a.zip' is a zip archive; unpack it first");
+    REFUSE("a.zst", "\x28\xb5\x2f\xfd....", "'a.zst' is compressed with zstd; unpack it first");
+    REFUSE("r.nsys-rep", "QDSTRM..",
+           "'r.nsys-rep' is a report of Nsight Systems; export it first: nsys "
+           "export --type sqlite r.nsys-rep");
+    REFUSE("c.json", "{\"a\": 1}",
+           "'c.json' has no \"traceEvents\"; it is not a trace, or was cut before them");
+    REFUSE("t.txt", "hello",
+           "'t.txt' is none of: Kineto or Chrome trace (JSON, gzip), Nsight Systems export "
+           "(SQLite), PyTorch memory snapshot (pickle), memory timeline");
+}
+
+static void a_database_that_is_no_export(void **state)
+{
+    static const char header[100] = "SQLite format 3";
+    tp_trace_file *f = NULL;
+    tp_error err = {0};
+    assert_int_equal(tp_trace_open_memory("x.db", header, sizeof header, NULL, &f, &err),
+                     TP_ERR_FORMAT);
+    assert_non_null(strstr(err.message, "x.db"));
+}
+
+static void a_file_that_is_not_there(void **state)
+{
+    tp_trace_file *f = NULL;
+    tp_error err = {0};
+    assert_int_equal(tp_trace_open("/nowhere/t.json", NULL, &f, &err), TP_ERR_IO);
+    assert_string_equal(err.message, "cannot open '/nowhere/t.json': No such file or directory");
+    assert_int_equal(tp_trace_open("/", NULL, &f, &err), TP_ERR_IO);
+}
+
+static void ranks_from_names(void **state)
+{
+    assert_int_equal(tp_rank_from_name("/a/rank-3.json.gz"), 3);
+    assert_int_equal(tp_rank_from_name("job_rank12_trace.json"), 12);
+    assert_int_equal(tp_rank_from_name("/rank7/Rank_5.json"), 5);
+    assert_int_equal(tp_rank_from_name("trace.rank=2"), 2);
+    assert_int_equal(tp_rank_from_name("rank_a.json"), TP_UNKNOWN);
+    assert_int_equal(tp_rank_from_name("frank3.json"), TP_UNKNOWN);
+    assert_int_equal(tp_rank_from_name("rank_non_gpu.json"), TP_UNKNOWN);
+    assert_int_equal(tp_rank_from_name("rank99999999999.json"), TP_UNKNOWN);
+}
+
+static void a_job_in_order_with_missing_ranks(void **state)
+{
+    const char *const paths[] = {TP_SAMPLE("kineto_rocm_rank_6.json"),
+                                 TP_SAMPLE("kineto_2025.json.gz"), TP_SAMPLE("kineto_mtia.json"),
+                                 TP_SAMPLE("chrome_array.json")};
+    tp_trace_job job = {0};
+    assert_int_equal(tp_trace_job_open(paths, 4, NULL, &job, NULL), TP_OK);
+
+    assert_int_equal(job.n, 4);
+    assert_int_equal(job.files[0]->rank, 0);
+    assert_int_equal(job.files[1]->rank, 1);
+    assert_int_equal(job.files[2]->rank, 6);
+    assert_int_equal(job.files[3]->rank, TP_UNKNOWN);
+    assert_int_equal(job.world_size, 2);
+    assert_int_equal(job.n_missing, 0);
+    assert_true(ingest_has_note(&job.notes, "taken from its name"));
+    assert_true(ingest_has_note(&job.notes, "does not say its rank"));
+    tp_trace_job_release(&job);
+}
+
+static void the_same_rank_twice_and_one_missing(void **state)
+{
+    const char *const paths[] = {TP_SAMPLE("kineto_2025.json.gz"),
+                                 TP_SAMPLE("kineto_2025.json.gz")};
+    tp_trace_job job = {0};
+    assert_int_equal(tp_trace_job_open(paths, 2, NULL, &job, NULL), TP_OK);
+
+    assert_int_equal(job.n_missing, 1);
+    assert_int_equal(job.missing[0], 0);
+    assert_true(ingest_has_note(&job.notes, "are both of rank 1"));
+    assert_true(ingest_has_note(&job.notes, "1 of 2 ranks have no file"));
+    tp_trace_job_release(&job);
+}
+
+static bool stop_at_once(void *context, uint64_t done, uint64_t total)
+{
+    *(uint64_t *)context = total;
+    return false;
+}
+
+static void progress_can_stop(void **state)
+{
+    uint64_t total = 0;
+    tp_trace_file *f = NULL;
+    tp_error err = {0};
+    const tp_ingest_options options = {.progress = stop_at_once, .context = &total};
+
+    assert_int_equal(tp_trace_open(TP_SAMPLE("kineto_2021.json"), &options, &f, &err), TP_ERR_IO);
+
+    assert_int_equal(total, 1643);
+    assert_non_null(strstr(err.message, "interrupted"));
+}
+
+static void text_has_a_limit(void **state)
+{
+    tp_trace_file *f = NULL;
+    tp_error err = {0};
+    const tp_ingest_options options = {.max_bytes = 100};
+    assert_int_equal(tp_trace_open(TP_SAMPLE("kineto_2025.json.gz"), &options, &f, &err),
+                     TP_ERR_FORMAT);
+    assert_non_null(strstr(err.message, "more than 100 bytes"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_no_trace_is_told_with_a_remedy),
+        cmocka_unit_test(a_database_that_is_no_export),
+        cmocka_unit_test(a_file_that_is_not_there),
+        cmocka_unit_test(ranks_from_names),
+        cmocka_unit_test(a_job_in_order_with_missing_ranks),
+        cmocka_unit_test(the_same_rank_twice_and_one_missing),
+        cmocka_unit_test(progress_can_stop),
+        cmocka_unit_test(text_has_a_limit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,154 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/files.h"
+#include "support/ingest.h"
+
+static const tp_event_track *track_of(const tp_events *e, size_t i)
+{
+    return &e->tracks[e->track[i]];
+}
+
+static void activities_of_devices(void **state)
+{
+    tp_trace_file *f = ingest_open(TP_SAMPLE("nsight.sqlite"));
+    const tp_events *e = f->events;
+
+    assert_int_equal(f->kind, TP_FILE_NSIGHT);
+    assert_int_equal(e->counts.kind[TP_EVENT_KERNEL], 2);
+    size_t i = ingest_row(e, "gemm");
+    assert_int_equal(e->start[i], 1000);
+    assert_int_equal(e->dur[i], 600);
+    assert_int_equal(track_of(e, i)->device, 0);
+    assert_int_equal(track_of(e, i)->stream, 7);
+    assert_int_equal(track_of(e, i)->pid, 4242);
+    const tp_event_kernel *k = tp_events_kernel(e, i);
+    assert_string_equal(tp_events_str(e, k->full_name), "void gemm<float>(float*)");
+    assert_int_equal(k->shared_bytes, 3072);
+    assert_int_equal(k->grid[2], 2);
+    size_t c = ingest_row(e, "Memcpy HtoD (Pinned -> Device)");
+    assert_int_equal(tp_events_copy(e, c)->bytes, 4096);
+    assert_int_equal(tp_events_copy(e, c)->copy_kind, 1);
+    assert_int_equal(e->kind[ingest_row(e, "Stream Sync")], TP_EVENT_SYNC);
+    assert_int_equal(e->kind[ingest_row(e, "CUDA graph")], TP_EVENT_GRAPH);
+    assert_int_equal(e->info.memcpy_bytes, 4096);
+    assert_int_equal(e->info.memcpy_ns, 100);
+    assert_int_equal(e->info.runtime_total_ns, 50);
+    tp_trace_close(f);
+}
+
+static void correlations_of_two_processes_differ(void **state)
+{
+    tp_trace_file *f = ingest_open(TP_SAMPLE("nsight.sqlite"));
+    const tp_events *e = f->events;
+
+    size_t call = ingest_row(e, "cudaLaunchKernel_v7000"), own = ingest_row(e, "gemm");
+    size_t other = ingest_row(e, "ncclDevKernel_AllReduce");
+
+    assert_int_equal(e->correlation[call], e->correlation[own]);
+    assert_int_not_equal(e->correlation[call], e->correlation[other]);
+    tp_trace_close(f);
+}
+
+static void ranges_and_threads(void **state)
+{
+    tp_trace_file *f = ingest_open(TP_SAMPLE("nsight.sqlite"));
+    const tp_events *e = f->events;
+
+    size_t step = ingest_row(e, "step 1"), op = ingest_row(e, "aten::mm");
+    assert_int_equal(e->kind[step], TP_EVENT_ANNOTATION);
+    assert_int_equal(e->dur[step], 1700);
+    assert_int_equal(track_of(e, step)->tid, 4243);
+    assert_string_equal(tp_events_str(e, track_of(e, step)->process_name), "torchrun");
+    assert_string_equal(tp_events_str(e, track_of(e, step)->thread_name), "python3");
+    assert_int_equal(e->kind[op], TP_EVENT_CPU_OP);
+    assert_int_equal(e->external[op], 12);
+    assert_int_equal(tp_events_op(e, op)->sequence, 5);
+    assert_int_equal(e->dur[ingest_row(e, "registered")], 0);
+    assert_int_equal(e->counts.unpaired, 1);
+    assert_int_equal(e->kind[ingest_row(e, "mark")], TP_EVENT_INSTANT);
+    assert_int_equal(e->counts.not_kept, 1);
+    tp_trace_close(f);
+}
+
+static void about_the_recording(void **state)
+{
+    tp_trace_file *f = ingest_open(TP_SAMPLE("nsight.sqlite"));
+    const tp_events *e = f->events;
+
+    assert_string_equal(tp_events_str(e, e->info.nsight_schema), "3.25.0");
+    assert_true(e->info.graphs_hide_kernels);
+    assert_int_equal(e->info.base_ns, 1779782330176752435);
+    assert_int_equal(e->info.devices[0].sms, 132);
+    assert_int_equal(e->info.devices[0].clock_khz, 1980000);
+    assert_int_equal(e->counts.memory_instants, 2);
+    assert_int_equal(e->memory[1].bytes, -1048576);
+    assert_int_equal(e->info.n_tables, 8);
+    assert_true(ingest_has_note(&f->notes, "--cuda-graph-trace=node"));
+    tp_trace_close(f);
+}
+
+static void an_old_schema_with_few_columns(void **state)
+{
+    tp_trace_file *f = ingest_open(TP_SAMPLE("nsight_2022.sqlite"));
+    const tp_events *e = f->events;
+
+    size_t i = ingest_row(e, "void gemm<float>(float*)");
+    assert_int_equal(e->dur[i], 50);
+    assert_string_equal(tp_events_str(e, e->info.nsight_schema), "2.7.1");
+    assert_int_equal(tp_events_kernel(e, i)->registers, TP_UNKNOWN);
+    assert_int_equal(e->info.memcpy_bytes, 0);
+    tp_trace_close(f);
+}
+
+static void the_environment_stays_in_the_file(void **state)
+{
+    tp_trace_file *f = ingest_open(TP_SAMPLE("nsight.sqlite"));
+    const tp_string_table *strings = &f->events->strings;
+
+    for (uint32_t i = 0; i < strings->n; i++)
+        assert_null(strstr(tp_string_get(strings, i), "do-not-show"));
+    tp_trace_close(f);
+}
+
+static void from_memory_and_damaged(void **state)
+{
+    tp_buf bytes = {0};
+    tp_trace_file *f = NULL;
+    tp_error err = {0};
+    assert_int_equal(tp_file_read(TP_SAMPLE("nsight.sqlite"), 0, &bytes, NULL), TP_OK);
+    assert_int_equal(tp_trace_open_memory("m.sqlite", bytes.data, bytes.len, NULL, &f, &err),
+                     TP_OK);
+    assert_int_equal(f->events->counts.kind[TP_EVENT_KERNEL], 2);
+    tp_trace_close(f);
+
+    /* Only the first page is left: the schema is there, the rows are not. */
+    f = NULL;
+    tp_status status = tp_trace_open_memory("m.sqlite", bytes.data, 4096, NULL, &f, &err);
+    if (status == TP_OK) {
+        assert_true(f->events->counts.truncated);
+        assert_true(ingest_has_note(&f->notes, "could not be read to their end"));
+        tp_trace_close(f);
+    } else {
+        assert_true(strstr(err.message, "m.sqlite") != NULL);
+    }
+    tp_buf_release(&bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(activities_of_devices),
+        cmocka_unit_test(correlations_of_two_processes_differ),
+        cmocka_unit_test(ranges_and_threads),
+        cmocka_unit_test(about_the_recording),
+        cmocka_unit_test(an_old_schema_with_few_columns),
+        cmocka_unit_test(the_environment_stays_in_the_file),
+        cmocka_unit_test(from_memory_and_damaged),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

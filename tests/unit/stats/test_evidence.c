@@ -1,0 +1,389 @@
+/* test_evidence.c - what the oracle does not ask: empty and broken input, undefined
+ * results with their reasons, words, threads, large inputs against small ones. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "stats/stats.h"
+
+#define CLOSE(actual, wanted, tolerance)                                \
+    do {                                                                \
+        double a_ = (actual), w_ = (wanted);                            \
+        if (!(fabs(a_ - w_) <= (tolerance) * (w_ == 0 ? 1 : fabs(w_)))) \
+            fail_msg("%s is %.17g, not %.17g", #actual, a_, w_);        \
+    } while (0)
+
+static void words_have_cohens_bounds(void **state)
+{
+    assert_string_equal(tp_effect_word(0.199), "negligible");
+    assert_string_equal(tp_effect_word(0.2), "small");
+    assert_string_equal(tp_effect_word(-0.5), "medium");
+    assert_string_equal(tp_effect_word(0.8), "large");
+    assert_string_equal(tp_effect_word(NAN), "unknown");
+    assert_string_equal(tp_cliff_word(0.146), "negligible");
+    assert_string_equal(tp_cliff_word(-0.474), "large");
+}
+
+static void what_is_not_finite_is_refused_by_name(void **state)
+{
+    const double x[] = {1, NAN, 3};
+    tp_description d = {.n = 77};
+    tp_error err = {0};
+    assert_int_equal(tp_describe(x, 3, 0.95, &d, &err), TP_ERR_ARG);
+    assert_non_null(strstr(err.message, "value 2 of x is nan"));
+    assert_int_equal(d.n, 77);
+    assert_int_equal(tp_describe(x, 1, 1.5, &d, &err), TP_ERR_ARG);
+}
+
+static void nothing_is_described_as_nothing(void **state)
+{
+    tp_description d;
+    assert_int_equal(tp_describe(NULL, 0, 0.95, &d, NULL), TP_OK);
+    assert_true(isnan(d.mean) && isnan(d.sd) && isnan(d.median));
+    assert_string_equal(d.why_spread, "there are no values");
+}
+
+static void constant_groups_have_no_t_but_a_delta(void **state)
+{
+    const double x[] = {5, 5, 5}, y[] = {7, 7, 7};
+    tp_t_test t = tp_welch(x, 3, y, 3, 0.95);
+    tp_effect e = tp_effect_two(x, 3, y, 3, 0.95);
+    tp_mann_whitney_result m;
+    assert_true(isnan(t.t) && isnan(t.p.two) && isnan(t.ci.lo) && t.diff == -2);
+    assert_non_null(strstr(t.why, "constant"));
+    assert_true(isnan(e.d) && isnan(e.g) && e.why);
+    assert_int_equal(tp_mann_whitney(x, 3, y, 3, 0.95, &m, NULL), TP_OK);
+    assert_true(m.cliffs_delta == -1);
+}
+
+static void equivalence_needs_the_interval_inside(void **state)
+{
+    const double x[] = {10.1, 9.9, 10.0, 10.2, 9.8, 10.0}, y[] = {10.0, 10.1, 9.9, 10.0, 10.1, 9.9};
+    tp_t_test t = tp_welch(x, 6, y, 6, 0.90);
+    tp_tost_result wide = tp_tost(&t, 0.5), narrow = tp_tost(&t, 0.05);
+    assert_true(wide.p < 0.05 && t.ci.lo > -0.5 && t.ci.hi < 0.5);
+    assert_true(narrow.p > 0.05 && (t.ci.lo < -0.05 || t.ci.hi > 0.05));
+    assert_true(isnan(tp_tost(&t, 0).p));
+}
+
+static void exact_interval_of_d_gives_the_tails_back(void **state)
+{
+    tp_interval ci = tp_ncp_interval(2.5, 18, 0.95);
+    CLOSE(tp_nct_sf(2.5, 18, ci.lo), 0.025, 1e-10);
+    CLOSE(tp_nct_cdf(2.5, 18, ci.hi), 0.025, 1e-10);
+    tp_interval mirror = tp_ncp_interval(-2.5, 18, 0.95);
+    CLOSE(mirror.lo, -ci.hi, 1e-10);
+}
+
+static void monte_carlo_permutation_never_says_zero(void **state)
+{
+    double x[30], y[30];
+    tp_permutation_result r;
+    for (int i = 0; i < 30; i++) {
+        x[i] = i;
+        y[i] = i + 1000;
+    }
+    assert_int_equal(tp_permutation_test(x, 30, y, 30, 999, 1, &r, NULL), TP_OK);
+    assert_false(r.is_exact);
+    CLOSE(r.p.two, 0.001, 1e-12);
+    CLOSE(r.p.less, 0.001, 1e-12);
+    assert_int_equal(tp_permutation_test(x, 30, y, 30, 0, 1, &r, NULL), TP_OK);
+    assert_true(isnan(r.p.two) && r.why);
+    assert_int_equal(tp_signflip_test(y, 30, 999, 1, &r, NULL), TP_OK);
+    CLOSE(r.p.greater, 0.001, 1e-12);
+}
+
+static void threads_do_not_change_a_bootstrap(void **state)
+{
+    double x[200];
+    tp_splitmix s = {5};
+    tp_bootstrap_result one, two;
+    tp_pool *pool;
+    for (int i = 0; i < 200; i++)
+        x[i] = tp_splitmix_uniform(&s);
+    tp_bootstrap_options o = {.n_resamples = 1000, .seed = 9, .level = 0.9};
+    assert_int_equal(tp_pool_create(&pool, 3, NULL), TP_OK);
+    assert_int_equal(tp_bootstrap(x, 200, tp_statistic_median, NULL, &o, &one, NULL), TP_OK);
+    o.pool = pool;
+    assert_int_equal(tp_bootstrap(x, 200, tp_statistic_median, NULL, &o, &two, NULL), TP_OK);
+    assert_memory_equal(&one, &two, sizeof one);
+    tp_pool_free(pool);
+}
+
+static double plain_median(double *x, size_t n, void *context)
+{
+    (void)context;
+    tp_sort(x, n);
+    return tp_median_sorted(x, n);
+}
+
+static void fast_median_draws_as_the_slow_one(void **state)
+{
+    double x[] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3}, y[] = {2, 7, 1, 8, 2, 8, 1};
+    tp_bootstrap_options o = {.n_resamples = 500, .seed = 3, .level = 0.95};
+    tp_bootstrap_result fast, slow;
+    for (size_t n = 1; n <= 10; n++) {
+        assert_int_equal(tp_bootstrap(x, n, tp_statistic_median, NULL, &o, &fast, NULL), TP_OK);
+        assert_int_equal(tp_bootstrap(x, n, plain_median, NULL, &o, &slow, NULL), TP_OK);
+        assert_true(fast.percentile.lo == slow.percentile.lo && fast.mean == slow.mean);
+        assert_int_equal(fast.n_equal, slow.n_equal);
+    }
+    assert_int_equal(tp_bootstrap_two(x, 10, y, 7, tp_statistic_median, NULL, TP_COMBINE_DIFFERENCE,
+                                      &o, &fast, NULL),
+                     TP_OK);
+    assert_int_equal(
+        tp_bootstrap_two(x, 10, y, 7, plain_median, NULL, TP_COMBINE_DIFFERENCE, &o, &slow, NULL),
+        TP_OK);
+    assert_true(fast.percentile.hi == slow.percentile.hi && fast.mean == slow.mean);
+}
+
+static void bca_says_when_it_falls_back(void **state)
+{
+    const double x[] = {1, 1, 1, 1};
+    tp_bootstrap_options o = {.n_resamples = 100, .seed = 1, .level = 0.95};
+    tp_bootstrap_result r;
+    assert_int_equal(tp_bootstrap(x, 4, tp_statistic_mean, NULL, &o, &r, NULL), TP_OK);
+    assert_non_null(r.bca_fallback);
+    assert_true(r.bca.lo == 1 && r.bca.hi == 1 && r.n_equal == 100);
+}
+
+static void clusters_and_blocks_widen_what_they_should(void **state)
+{
+    double x[60];
+    int64_t cluster[60];
+    tp_splitmix s = {11};
+    tp_bootstrap_options o = {.n_resamples = 2000, .seed = 1, .level = 0.95};
+    tp_bootstrap_result plain, clustered, blocked;
+    for (int i = 0; i < 60; i++) { /* ten clusters of six nearly equal values */
+        cluster[i] = i / 6;
+        x[i] = (i % 6 ? floor(x[i - 1] * 100) / 100 : tp_splitmix_uniform(&s)) + 1e-4 * (i % 6);
+    }
+    assert_int_equal(tp_bootstrap(x, 60, tp_statistic_mean, NULL, &o, &plain, NULL), TP_OK);
+    assert_int_equal(
+        tp_bootstrap_cluster(x, cluster, 60, tp_statistic_mean, NULL, &o, &clustered, NULL), TP_OK);
+    assert_int_equal(tp_bootstrap_block(x, 60, 6, tp_statistic_mean, NULL, &o, &blocked, NULL),
+                     TP_OK);
+    assert_true(clustered.se > 1.8 * plain.se && clustered.se < 3 * plain.se);
+    assert_true(blocked.se > 1.5 * plain.se);
+    assert_int_equal(tp_bootstrap_block(x, 60, 61, tp_statistic_mean, NULL, &o, &blocked, NULL),
+                     TP_ERR_ARG);
+}
+
+static void long_series_agree_with_all_pairs(void **state)
+{
+    enum { N = 2600 };
+    static double x[N], y[N], slopes[N * (N - 1) / 2];
+    tp_splitmix s = {4};
+    tp_theil_sen_result t;
+    size_t at = 0;
+    for (int i = 0; i < N; i++) {
+        x[i] = floor(tp_splitmix_uniform(&s) * 700); /* many equal x */
+        y[i] = 0.01 * x[i] + floor(tp_splitmix_uniform(&s) * 8);
+    }
+    for (int i = 0; i < N; i++)
+        for (int j = i + 1; j < N; j++)
+            if (x[i] < x[j] || x[i] > x[j])
+                slopes[at++] = (y[j] - y[i]) / (x[j] - x[i]);
+    tp_sort(slopes, at);
+    assert_int_equal(tp_theil_sen(x, y, N, 0.95, &t, NULL), TP_OK);
+    assert_int_equal(t.n_pairs, at);
+    CLOSE(t.slope, tp_median_sorted(slopes, at), 1e-9);
+    CLOSE(t.lo, slopes[t.rank_lo], 1e-9);
+    CLOSE(t.hi, slopes[t.rank_hi], 1e-9);
+}
+
+static void kendall_counts_as_the_double_loop(void **state)
+{
+    double x[40], y[40], wanted = 0;
+    tp_splitmix s = {8};
+    tp_mann_kendall_result r;
+    for (int i = 0; i < 40; i++) {
+        x[i] = floor(tp_splitmix_uniform(&s) * 12);
+        y[i] = floor(tp_splitmix_uniform(&s) * 9);
+    }
+    for (int i = 0; i < 40; i++)
+        for (int j = 0; j < i; j++)
+            wanted += ((x[i] > x[j]) - (x[i] < x[j])) * ((y[i] > y[j]) - (y[i] < y[j]));
+    assert_int_equal(tp_mann_kendall(x, y, 40, 0.05, &r, NULL), TP_OK);
+    assert_true(r.s == wanted);
+}
+
+static void autocorrelation_takes_evidence_away(void **state)
+{
+    double y[100];
+    tp_splitmix s = {21};
+    tp_mann_kendall_result r;
+    y[0] = 0;
+    for (int i = 1; i < 100; i++)
+        y[i] = 0.9 * y[i - 1] + tp_splitmix_uniform(&s) - 0.5;
+    assert_int_equal(tp_mann_kendall(NULL, y, 100, 0.05, &r, NULL), TP_OK);
+    assert_true(r.correction > 2);
+    assert_true(r.corrected_p_two > r.p_two);
+}
+
+static void change_points_are_found_and_none_invented(void **state)
+{
+    double y[60];
+    tp_splitmix s = {2};
+    tp_changepoint_options o = TP_CHANGEPOINT_DEFAULTS;
+    tp_changepoint found[20];
+    size_t n;
+    for (int i = 0; i < 60; i++)
+        y[i] = 100 + tp_splitmix_uniform(&s);
+    assert_int_equal(tp_changepoints(y, 60, &o, found, &n, NULL), TP_OK);
+    assert_int_equal(n, 0);
+    for (int i = 20; i < 60; i++)
+        y[i] += i < 45 ? 5 : 2;
+    assert_int_equal(tp_changepoints(y, 60, &o, found, &n, NULL), TP_OK);
+    assert_int_equal(n, 2);
+    assert_int_equal(found[0].index, 20);
+    assert_int_equal(found[1].index, 45);
+    assert_true(found[0].p <= 0.01 && found[0].median_after > found[0].median_before + 4);
+    o.min_change = 0.03;
+    assert_int_equal(tp_changepoints(y, 60, &o, found, &n, NULL), TP_OK);
+    assert_int_equal(n, 1);
+    y[7] = 1000; /* one spike is no segment */
+    o.min_change = 0;
+    assert_int_equal(tp_changepoints(y, 20, &o, found, &n, NULL), TP_OK);
+    assert_int_equal(n, 0);
+}
+
+static void a_spike_moves_the_plain_fit_only(void **state)
+{
+    double y[80];
+    tp_decay plain, robust;
+    for (int t = 0; t < 80; t++)
+        y[t] = 2 + exp(-0.08 * t) + 0.004 * (t % 7 - 3);
+    y[37] += 1.5;
+    assert_int_equal(tp_fit_decay(y, 80, false, &plain, NULL), TP_OK);
+    assert_int_equal(tp_fit_decay(y, 80, true, &robust, NULL), TP_OK);
+    assert_true(fabs(plain.c - 2) > 0.01);
+    assert_true(fabs(robust.c - 2) < 0.005 && fabs(robust.k - 0.08) < 0.003);
+}
+
+static void lines_and_constants_are_no_decay(void **state)
+{
+    double y[30];
+    tp_decay r;
+    for (int t = 0; t < 30; t++)
+        y[t] = 5;
+    assert_int_equal(tp_fit_decay(y, 30, false, &r, NULL), TP_OK);
+    assert_true(isnan(r.k) && r.why);
+    for (int t = 0; t < 30; t++)
+        y[t] = 5 - 0.1 * t;
+    assert_int_equal(tp_fit_decay(y, 30, false, &r, NULL), TP_OK);
+    assert_true(isnan(r.k) && strstr(r.why, "line"));
+}
+
+static void overfitting_begins_where_the_gap_grows(void **state)
+{
+    double gap[40];
+    size_t onset;
+    for (int i = 0; i < 40; i++)
+        gap[i] = 0.1 + 0.001 * (i * 7 % 5) + (i > 20 ? 0.02 * (i - 20) : 0);
+    assert_int_equal(tp_overfit_onset(gap, 40, 8, 0.01, &onset, NULL), TP_OK);
+    assert_in_range(onset, 22, 30);
+    assert_int_equal(tp_overfit_onset(gap, 20, 8, 0.01, &onset, NULL), TP_OK);
+    assert_int_equal(onset, 20);
+}
+
+static void plans_meet_their_power(void **state)
+{
+    double n = tp_sample_size_paired(0.5, 0.05, 0.8, 2);
+    CLOSE(n, 33.36713, 1e-5);
+    CLOSE(tp_power_paired(0.5, n, 0.05, 2), 0.8, 1e-9);
+    CLOSE(tp_power_two_sample(tp_mde_two_sample(12, 20, 0.05, 0.9, 1), 12, 20, 0.05, 1), 0.9, 1e-9);
+    assert_true(isnan(tp_sample_size_two_sample(0, 0.05, 0.8, 2)));
+    assert_true(isnan(tp_sample_size_two_sample(0.5, 0.05, 0.01, 2)));
+    CLOSE(tp_sign_rounds(0.5, 0.05, 0.8), 5, 0);
+    CLOSE(tp_sign_rounds(1, 0.05, 0.8), 13, 0);
+    CLOSE(tp_sign_rounds(2, 0.05, 0.8), 42, 0);
+    CLOSE(tp_sign_rounds(5, 0.05, 0.8), 247, 0);
+}
+
+static void e_values_stop_both_ways(void **state)
+{
+    assert_int_equal(tp_sequential_sign(6, 6, 0.05, 1), TP_SEQUENTIAL_CONTINUE);
+    assert_int_equal(tp_sequential_sign(7, 7, 0.05, 1), TP_SEQUENTIAL_ABOVE);
+    assert_int_equal(tp_sequential_sign(7, 0, 0.05, 1), TP_SEQUENTIAL_BELOW);
+    assert_int_equal(tp_sequential_sign(7, 7, 0.05, 20), TP_SEQUENTIAL_CONTINUE);
+    tp_interval r = tp_anytime_rate(20, 10, 0.05), all = tp_anytime_rate(7, 7, 0.05);
+    assert_true(r.lo > 0.15 && r.lo < 0.3 && fabs(r.lo + r.hi - 1) < 1e-9);
+    assert_true(all.hi == 1 && all.lo > 0.3 && all.lo < 0.6);
+}
+
+static void adjusting_leaves_the_unknown_out(void **state)
+{
+    const double p[] = {0.01, NAN, 0.04};
+    double r[3];
+    assert_int_equal(tp_adjust(TP_ADJUST_HOLM, p, 3, r, NULL), TP_OK);
+    assert_true(isnan(r[1]));
+    CLOSE(r[0], 0.02, 1e-15);
+    CLOSE(r[2], 0.04, 1e-15);
+    const double bad[] = {1.2};
+    assert_int_equal(tp_adjust(TP_ADJUST_BH, bad, 1, r, NULL), TP_ERR_ARG);
+}
+
+static void large_samples_have_approximate_intervals(void **state)
+{
+    static double x[3000], y[2500];
+    tp_splitmix s = {77};
+    tp_mann_whitney_result m;
+    tp_wilcoxon_result w;
+    for (int i = 0; i < 3000; i++)
+        x[i] = tp_splitmix_uniform(&s) + 0.25;
+    for (int i = 0; i < 2500; i++)
+        y[i] = tp_splitmix_uniform(&s);
+    assert_int_equal(tp_mann_whitney(x, 3000, y, 2500, 0.95, &m, NULL), TP_OK);
+    assert_true(!m.has_exact && m.why_exact && isnan(m.shift_ci.lo));
+    assert_true(fabs(m.shift - 0.25) < 0.03 && m.shift_ci_approximate.lo < m.shift &&
+                m.shift_ci_approximate.hi > m.shift);
+    assert_int_equal(tp_wilcoxon(x, 3000, 0.95, &w, NULL), TP_OK);
+    assert_true(fabs(w.pseudomedian - 0.75) < 0.02 && w.p.greater < 1e-10);
+}
+
+static void batches_and_blocks_summarise_in_order(void **state)
+{
+    const double x[] = {1, 3, 5, 7, 9, 11, 100};
+    double means[3], medians[3];
+    tp_batch_means(x, 7, 3, means);
+    assert_true(means[0] == 2 && means[1] == 6 && means[2] == 10);
+    assert_int_equal(tp_block_medians(x, 7, 3, medians, NULL), TP_OK);
+    assert_true(medians[0] == 2 && medians[1] == 6 && medians[2] == 11);
+    assert_int_equal(tp_block_medians(x, 7, 8, medians, NULL), TP_ERR_ARG);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_have_cohens_bounds),
+        cmocka_unit_test(what_is_not_finite_is_refused_by_name),
+        cmocka_unit_test(nothing_is_described_as_nothing),
+        cmocka_unit_test(constant_groups_have_no_t_but_a_delta),
+        cmocka_unit_test(equivalence_needs_the_interval_inside),
+        cmocka_unit_test(exact_interval_of_d_gives_the_tails_back),
+        cmocka_unit_test(monte_carlo_permutation_never_says_zero),
+        cmocka_unit_test(threads_do_not_change_a_bootstrap),
+        cmocka_unit_test(fast_median_draws_as_the_slow_one),
+        cmocka_unit_test(bca_says_when_it_falls_back),
+        cmocka_unit_test(clusters_and_blocks_widen_what_they_should),
+        cmocka_unit_test(long_series_agree_with_all_pairs),
+        cmocka_unit_test(kendall_counts_as_the_double_loop),
+        cmocka_unit_test(autocorrelation_takes_evidence_away),
+        cmocka_unit_test(change_points_are_found_and_none_invented),
+        cmocka_unit_test(a_spike_moves_the_plain_fit_only),
+        cmocka_unit_test(lines_and_constants_are_no_decay),
+        cmocka_unit_test(overfitting_begins_where_the_gap_grows),
+        cmocka_unit_test(plans_meet_their_power),
+        cmocka_unit_test(e_values_stop_both_ways),
+        cmocka_unit_test(adjusting_leaves_the_unknown_out),
+        cmocka_unit_test(large_samples_have_approximate_intervals),
+        cmocka_unit_test(batches_and_blocks_summarise_in_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
