@@ -1,6 +1,8 @@
 # On a terminal: a block redrawn in place, no wider than the terminal; no colour with NO_COLOR.
 . "$SOURCE/tests/cli/lib.sh"
 command -v script >/dev/null || { echo "script(1) is not there"; exit 77; }
+script -qec true probe >/dev/null 2>&1 </dev/null
+[ -e probe ] || { echo "there are no pseudo-terminals here"; exit 77; }
 write_recipe tiny.yaml
 escape=$(printf '\033')
 
