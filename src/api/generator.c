@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "api/sized.h"
 #include "base/files.h"
@@ -61,12 +60,9 @@ static tp_status read_options(const tp_text_generator_options *options, tp_engin
     if (o.precision && !is_f32 && strcmp(o.precision, "bfloat16") != 0)
         return tp_fail(err, TP_ERR_ARG, "precision is '%.40s'; expected bfloat16 or float32",
                        o.precision);
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
     tp_dtype dtype = is_f32 ? TP_DTYPE_F32 : TP_DTYPE_BF16;
     *ret = (tp_engine_options){.backend = &tp_backend_cpu,
-                               .threads = o.threads   ? o.threads
-                                          : cores > 0 ? (int)cores
-                                                      : 1,
+                               .threads = o.threads ? o.threads : tp_cpu_count(),
                                .compute_dtype = dtype,
                                .cache_dtype = dtype,
                                .max_running = 1,

@@ -2,7 +2,6 @@
 #include "temper/train.h"
 
 #include <math.h>
-#include <unistd.h>
 
 #include "api/configuration.h"
 #include "api/sized.h"
@@ -84,7 +83,7 @@ static tp_status run(const tp_configuration *c, tp_training_options *o, tp_train
     tp_train_result result;
     int64_t threads = c->options.engine.threads;
     if (threads == TP_OPT_UNSET_INT)
-        threads = sysconf(_SC_NPROCESSORS_ONLN);
+        threads = tp_cpu_count();
     /* Without a measurement on file only MFU is unknown. */
     if (tp_machine_load(&tp_backend_cpu, (int)threads, &machine, &has_machine, NULL) != TP_OK)
         has_machine = false;

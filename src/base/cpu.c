@@ -207,6 +207,12 @@ tp_cpu_caches tp_cpu_cache_sizes(void)
     return machine.caches;
 }
 
+int tp_cpu_count(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (int)n : 1;
+}
+
 const char *tp_cpu_model(void)
 {
     tp_cpu_detect();

@@ -40,6 +40,9 @@ bool tp_isa_parse(const char *name, tp_isa *ret_isa);
 /* Per core for L1d and L2, of the first core's group for L3. */
 tp_cpu_caches tp_cpu_cache_sizes(void);
 
+/* Processors that are online; at least 1. */
+int tp_cpu_count(void);
+
 const char *tp_cpu_model(void); /* "AMD EPYC", "unknown" */
 
 #endif

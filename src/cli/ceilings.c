@@ -1,7 +1,6 @@
 #include "cli/ceilings.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 bool tp_cli_ceilings(const tp_train_options *options, bool quiet, tp_machine *ret)
 {
@@ -9,7 +8,7 @@ bool tp_cli_ceilings(const tp_train_options *options, bool quiet, tp_machine *re
     bool found = false;
     int64_t threads = options->engine.threads;
     if (threads == TP_OPT_UNSET_INT)
-        threads = sysconf(_SC_NPROCESSORS_ONLN);
+        threads = tp_cpu_count();
     if (tp_machine_load(&tp_backend_cpu, (int)threads, ret, &found, &err) != TP_OK || found)
         return found;
     if (!quiet)

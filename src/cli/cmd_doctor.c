@@ -1,7 +1,6 @@
 #include <math.h>
 #include <string.h>
 #include <sys/sysinfo.h>
-#include <unistd.h>
 
 #include "base/files.h"
 #include "cli/cli.h"
@@ -234,8 +233,7 @@ int tp_cmd_doctor(int argc, char **argv)
         return n == -2 ? 0 : 2;
     if (!tp_cli_force_isa(f.isa))
         return 2;
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    int threads = f.threads > 0 ? (int)f.threads : cores > 0 ? (int)cores : 1;
+    int threads = f.threads > 0 ? (int)f.threads : tp_cpu_count();
     if (measure(&f, threads, &machine, &err) != TP_OK)
         return tp_cli_fail(&err);
     if (n > 0)

@@ -141,8 +141,7 @@ static tp_status open_tokenizer(job *j, tp_error *err)
 
 static int thread_count(const tp_eval_options *o)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return o->threads != TP_OPT_UNSET_INT ? (int)o->threads : cores > 0 ? (int)cores : 1;
+    return o->threads != TP_OPT_UNSET_INT ? (int)o->threads : tp_cpu_count();
 }
 
 static tp_status open_model(job *j, tp_error *err)

@@ -69,7 +69,7 @@ static void fill(const context *x, const tp_compare_table *t, tp_grid *g, const 
         tp_grid_real(g, before > 0 ? 100 * (after - before) / before : (double)NAN);
         put_time(g, r->lo);
         put_time(g, r->hi);
-        tp_grid_text(g, tp_compare_verdict_name(r->verdict));
+        tp_grid_text(g, tp_change_name(r->verdict));
         tp_grid_text(g, presence[r->presence]);
         tp_grid_textn(g, tp_string_get(&x->c->names, r->name),
                       tp_string_len(&x->c->names, r->name));

@@ -8,9 +8,9 @@
 #define TP_CLI_PROFILE_DATA_H
 
 #include "base/json.h"
-#include "cli/severity.h"
 #include "engine/exec/machine.h"
 #include "engine/train/trainer.h"
+#include "instrument/analyze/severity.h"
 #include "stats/common.h"
 #include "trace/summary.h"
 

@@ -1,35 +1,19 @@
 #include "cli/text_model.h"
 
 #include <string.h>
-#include <unistd.h>
 
-#include "base/files.h"
 #include "cli/cli.h"
 #include "engine/train/checkpoint.h"
 
-static tp_status find_folder(const char *path, char out[4096], tp_error *err)
+static tp_status find_folder(const char *path, char out[TP_TEXT_MODEL_FOLDER], tp_error *err)
 {
-    char file[4200];
-    tp_buf newest = {0};
-    snprintf(out, 4096, "%s", path);
-    snprintf(file, sizeof file, "%s/config.json", path);
-    if (tp_file_exists(file))
-        return TP_OK;
-    snprintf(file, sizeof file, "%s/model/config.json", path);
-    if (tp_file_exists(file)) {
-        snprintf(out, 4096, "%s/model", path);
-        return TP_OK;
-    }
-    snprintf(file, sizeof file, "%s/checkpoints", path);
-    tp_status status = tp_checkpoint_find(file, &newest, err);
-    if (status == TP_OK && newest.len)
-        snprintf(out, 4096, "%s/model", newest.data);
+    tp_buf folder = {0};
+    tp_status status = tp_checkpoint_find_model(path, &folder, err);
+    if (status == TP_OK && folder.len >= TP_TEXT_MODEL_FOLDER)
+        status = tp_fail(err, TP_ERR_CONFIG, "'%s': the path is too long", path);
     else if (status == TP_OK)
-        status = tp_fail(err, TP_ERR_CONFIG,
-                         "'%s' is neither a model folder (config.json), nor a "
-                         "checkpoint, nor a run with checkpoints",
-                         path);
-    tp_buf_release(&newest);
+        memcpy(out, folder.data, folder.len + 1);
+    tp_buf_release(&folder);
     return status;
 }
 
@@ -193,11 +177,8 @@ bool tp_text_model_check(const char *command, const tp_text_model_options *o)
 tp_status tp_text_model_start(tp_text_model *m, const tp_text_model_options *o, tp_error *err)
 {
     tp_load_report report;
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
     tp_engine_options options = {.backend = &tp_backend_cpu,
-                                 .threads = o->threads > 0 ? (int)o->threads
-                                            : cores > 0    ? (int)cores
-                                                           : 1,
+                                 .threads = o->threads > 0 ? (int)o->threads : tp_cpu_count(),
                                  .max_length = o->max_length,
                                  .max_running = o->max_running,
                                  .n_tokens = tp_tokenizer_vocab_size(m->tokenizer),

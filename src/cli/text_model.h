@@ -9,8 +9,10 @@
 #include "engine/data/chat.h"
 #include "engine/generate/engine.h"
 
+enum { TP_TEXT_MODEL_FOLDER = 4096 }; /* bytes of a path, its end included */
+
 typedef struct {
-    char folder[4096];
+    char folder[TP_TEXT_MODEL_FOLDER];
     tp_model *model;
     tp_tokenizer *tokenizer;
     tp_tokenizer_scratch *scratch;

@@ -186,7 +186,7 @@ static void put_findings(tp_trace_report *r, int width, tp_buf *out)
         tp_buf_adds(out, "  none found by the rules\n");
     for (size_t i = 0; i < f->n; i++) {
         const tp_finding *one = &f->list[i];
-        tp_buf_addf(out, "  %-6s  %s", tp_finding_severity_name(one->severity), one->title);
+        tp_buf_addf(out, "  %-6s  %s", tp_severity_name(one->severity), one->title);
         char cost[32];
         if (one->cost_ns != TP_UNKNOWN)
             tp_buf_addf(out, ": %s", tp_human_ns(one->cost_ns, cost));

@@ -346,7 +346,7 @@ void tp_view_findings(tp_trace_report *r, tp_grid *g)
     for (size_t i = 0; i < f->n; i++) {
         const tp_finding *one = &f->list[i];
         bool has_cost = one->cost_ns != TP_UNKNOWN;
-        tp_grid_text(g, tp_finding_severity_name(one->severity));
+        tp_grid_text(g, tp_severity_name(one->severity));
         tp_grid_real(g, has_cost ? (double)one->cost_ns * 1e-9 : (double)NAN);
         tp_grid_text(g, one->title);
         tp_grid_text(g, one->evidence);

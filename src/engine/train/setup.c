@@ -30,8 +30,7 @@ int tp_trainer_threads(const tp_train_options *o)
 {
     if (o->engine.threads != TP_OPT_UNSET_INT)
         return (int)o->engine.threads;
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 0 ? (int)n : 1;
+    return tp_cpu_count();
 }
 
 static tp_status limit_memory(const tp_train_options *o, tp_error *err)

@@ -12,12 +12,6 @@
 enum { MONTE_CARLO = 9999, SEED = 1 };
 static const double LEVEL = 0.95, ALPHA = 0.05, MARGIN = 0.01;
 
-const char *tp_compare_verdict_name(tp_compare_verdict verdict)
-{
-    static const char *const names[] = {"not shown", "better", "worse", "same"};
-    return names[verdict];
-}
-
 /* One side of one table: a row per name with one value per step. */
 typedef struct {
     int64_t *count, *ns; /* per name */
@@ -192,17 +186,17 @@ static tp_status weigh(const double *before, size_t n_before, const double *afte
     return TP_OK;
 }
 
-static tp_compare_verdict judge(const tp_compare_row *row)
+static tp_change judge(const tp_compare_row *row)
 {
     if (isnan(row->lo) || isnan(row->hi))
-        return row->before_step == row->after_step ? TP_COMPARE_SAME : TP_COMPARE_NOT_SHOWN;
+        return row->before_step == row->after_step ? TP_CHANGE_SAME : TP_CHANGE_NOT_SHOWN;
     bool is_shown = row->p < ALPHA && row->p_permutation < ALPHA;
     if (is_shown && row->hi < 0)
-        return TP_COMPARE_BETTER;
+        return TP_CHANGE_BETTER;
     if (is_shown && row->lo > 0)
-        return TP_COMPARE_WORSE;
+        return TP_CHANGE_WORSE;
     double margin = MARGIN * row->before_step;
-    return row->lo >= -margin && row->hi <= margin ? TP_COMPARE_SAME : TP_COMPARE_NOT_SHOWN;
+    return row->lo >= -margin && row->hi <= margin ? TP_CHANGE_SAME : TP_CHANGE_NOT_SHOWN;
 }
 
 static double change_of(const tp_compare_row *row)

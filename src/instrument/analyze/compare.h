@@ -18,17 +18,9 @@
 #define TP_INSTRUMENT_ANALYZE_COMPARE_H
 
 #include "instrument/analyze/operators.h"
+#include "stats/verdict.h"
 
 enum { TP_COMPARE_MIN_STEPS = 6 };
-
-typedef enum {
-    TP_COMPARE_NOT_SHOWN,
-    TP_COMPARE_BETTER,
-    TP_COMPARE_WORSE,
-    TP_COMPARE_SAME
-} tp_compare_verdict;
-
-const char *tp_compare_verdict_name(tp_compare_verdict verdict);
 
 typedef enum { TP_COMPARE_IN_BOTH, TP_COMPARE_APPEARED, TP_COMPARE_DISAPPEARED } tp_presence;
 
@@ -41,7 +33,7 @@ typedef struct {
     double lo, hi;                  /* of after - before per step; NaN when undefined */
     double p;                       /* adjusted; NaN when undefined */
     double p_permutation;           /* not adjusted */
-    tp_compare_verdict verdict;
+    tp_change verdict;
 } tp_compare_row;
 
 typedef struct {

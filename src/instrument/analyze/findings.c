@@ -7,12 +7,6 @@
 
 static const double HIGH = 0.20, MEDIUM = 0.05, WORTH_A_WORD = 0.02;
 
-const char *tp_finding_severity_name(tp_finding_severity severity)
-{
-    static const char *const names[] = {"low", "medium", "high"};
-    return names[severity];
-}
-
 static double share(int64_t part, int64_t whole)
 {
     return whole > 0 ? (double)part / (double)whole : 0;
@@ -32,9 +26,9 @@ static tp_finding *add(tp_findings *f, const char *title, int64_t cost, int64_t 
     tp_finding *one = &f->list[f->n < TP_MAX_FINDINGS ? f->n++ : TP_MAX_FINDINGS - 1];
     double part = share(cost, span);
     *one = (tp_finding){.title = title, .cost_ns = cost, .advice = advice};
-    one->severity = part >= HIGH     ? TP_FINDING_HIGH
-                    : part >= MEDIUM ? TP_FINDING_MEDIUM
-                                     : TP_FINDING_LOW;
+    one->severity = part >= HIGH     ? TP_SEVERITY_HIGH
+                    : part >= MEDIUM ? TP_SEVERITY_MEDIUM
+                                     : TP_SEVERITY_LOW;
     return one;
 }
 
@@ -192,7 +186,7 @@ static void look_at_memory(const tp_finding_inputs *in, tp_findings *f)
             tp_finding *one = add(f, "memory grows from step to step", TP_UNKNOWN, 1,
                                   "look at what is never freed (view memory): tensors kept in "
                                   "lists, losses summed without .item(), growing caches");
-            one->severity = TP_FINDING_HIGH;
+            one->severity = TP_SEVERITY_HIGH;
             EVIDENCE(
                 one, "%s: %.0f bytes per step (95 %% interval %.0f to %.0f, p %.2g, %zu steps)",
                 d->label, d->leak.slope, d->leak.lo, d->leak.hi, d->leak.p_rising, d->leak.n_used);
@@ -203,7 +197,7 @@ static void look_at_memory(const tp_finding_inputs *in, tp_findings *f)
             tp_finding *one = add(f, "reserved memory is not used", TP_UNKNOWN, 1,
                                   "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; fewer "
                                   "different sizes; a memory snapshot shows the fragments");
-            one->severity = unused > 0.5 ? TP_FINDING_MEDIUM : TP_FINDING_LOW;
+            one->severity = unused > 0.5 ? TP_SEVERITY_MEDIUM : TP_SEVERITY_LOW;
             EVIDENCE(one, "%s: %.0f %% of the peak of reserved memory was never allocated at once",
                      d->label, 100 * unused);
         }

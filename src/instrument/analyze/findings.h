@@ -11,13 +11,10 @@
 #include "instrument/analyze/idle.h"
 #include "instrument/analyze/launch.h"
 #include "instrument/analyze/memory_usage.h"
-
-typedef enum { TP_FINDING_LOW, TP_FINDING_MEDIUM, TP_FINDING_HIGH } tp_finding_severity;
-
-const char *tp_finding_severity_name(tp_finding_severity severity);
+#include "instrument/analyze/severity.h"
 
 typedef struct {
-    tp_finding_severity severity;
+    tp_severity severity;
     const char *title;
     char evidence[320];
     int64_t cost_ns; /* TP_UNKNOWN: costs memory or certainty, not time */

@@ -81,9 +81,9 @@ static void a_verdict_needs_evidence(void **state)
     tp_comparison shown = compare(before, after), not_shown = compare(before, few);
 
     assert_false(shown.is_paired);
-    assert_int_equal(find(&shown, &shown.kernels, "gemm")->verdict, TP_COMPARE_BETTER);
+    assert_int_equal(find(&shown, &shown.kernels, "gemm")->verdict, TP_CHANGE_BETTER);
     assert_true(find(&shown, &shown.kernels, "gemm")->hi < -90000);
-    assert_int_equal(find(&not_shown, &not_shown.kernels, "gemm")->verdict, TP_COMPARE_NOT_SHOWN);
+    assert_int_equal(find(&not_shown, &not_shown.kernels, "gemm")->verdict, TP_CHANGE_NOT_SHOWN);
     assert_true(isnan(find(&not_shown, &not_shown.kernels, "gemm")->lo));
     tp_comparison_release(&shown);
     tp_comparison_release(&not_shown);
@@ -114,7 +114,7 @@ static void equal_traces_are_the_same(void **state)
     tp_comparison c = compare(file, file);
 
     for (size_t i = 0; i < c.totals.n; i++)
-        assert_int_equal(c.totals.rows[i].verdict, TP_COMPARE_SAME);
+        assert_int_equal(c.totals.rows[i].verdict, TP_CHANGE_SAME);
     tp_comparison_release(&c);
     tp_trace_close(file);
 }

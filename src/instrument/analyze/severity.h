@@ -1,6 +1,6 @@
 /* severity.h - how much a finding matters. */
-#ifndef TP_CLI_SEVERITY_H
-#define TP_CLI_SEVERITY_H
+#ifndef TP_INSTRUMENT_ANALYZE_SEVERITY_H
+#define TP_INSTRUMENT_ANALYZE_SEVERITY_H
 
 typedef enum { TP_SEVERITY_LOW, TP_SEVERITY_MEDIUM, TP_SEVERITY_HIGH } tp_severity;
 
