@@ -449,13 +449,15 @@ static int time_left(const batch *b, double now)
     return first <= now ? 0 : (int)ceil((first - now) * 1000);
 }
 
+static bool is_hopeless(const pool *p) { return p->failures >= p->o->max_failures; }
+
 static void listen_once(batch *b)
 {
     pool *p = b->p;
     for (size_t i = 0; i < p->n_workers; i++)
         tp_process_poll(&p->workers[i].process, p->fds + i * TP_PROCESS_FDS);
     (void)poll(p->fds, p->n_workers * TP_PROCESS_FDS, time_left(b, tp_clock_s()));
-    for (size_t i = 0; i < p->n_workers; i++) {
+    for (size_t i = 0; i < p->n_workers && !is_hopeless(p); i++) {
         worker *w = &p->workers[i];
         if (w->process.pid <= 0)
             continue;
@@ -491,7 +493,7 @@ static tp_status judge(batch *b)
             feed(b, &p->workers[i]);
         }
         listen_once(b);
-        if (p->failures >= p->o->max_failures)
+        if (is_hopeless(p))
             return give_up(b);
     }
     return TP_OK;
