@@ -160,7 +160,12 @@ static tp_status read_all(tp_kineto *k, tp_error *err)
     if (*p != '{')
         return tp_fail(err, TP_ERR_FORMAT, "'%s' is no JSON object or array; is it a trace?",
                        k->name);
-    bool is_trace = tp_kineto_begins(++p, k->source.end);
+    bool is_trace, more;
+    p++;
+    while ((is_trace = tp_kineto_begins(p, k->source.end, &more)) && more && !k->source.is_final) {
+        TP_TRY(tp_source_next(&k->source, p, err));
+        p = k->source.begin;
+    }
     TP_TRY(tp_kineto_members_scan(k, &p, read_array, err));
     if (k->unfinished)
         k->events->counts.truncated = true; /* the object was not closed */

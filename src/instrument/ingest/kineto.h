@@ -78,8 +78,9 @@ uint32_t tp_kineto_detail(tp_kineto *k, uint8_t kind);
 void tp_kineto_memory(tp_kineto *k, int64_t ts, uint32_t track);
 void tp_kineto_counter(tp_kineto *k, int64_t ts, uint32_t name, uint32_t track);
 
-/* Behind the first brace: is the first member one that traces begin with? */
-bool tp_kineto_begins(const char *p, const char *end);
+/* Behind the first brace: is the first member one that traces begin with, as far as the
+ * text goes?  *ret_more: more text could say otherwise. */
+bool tp_kineto_begins(const char *p, const char *end, bool *ret_more);
 
 /* Behind a bracket: is the first element an event that begins with its phase?  An array
  * of such is that of the events, whatever a damaged key calls it.  *ret_more: the window ends. */

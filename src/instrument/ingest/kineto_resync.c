@@ -80,12 +80,14 @@ static answer closes_array(const char *p, const char *end, bool is_final)
     return *p == ',' ? has_key(p + 1, end, outer_keys, TP_COUNTOF(outer_keys)) : NO;
 }
 
-bool tp_kineto_begins(const char *p, const char *end)
+bool tp_kineto_begins(const char *p, const char *end, bool *ret_more)
 {
-    static const char events[] = "traceEvents";
-    const char *const first[] = {events};
-    return has_key(p, end, outer_keys, TP_COUNTOF(outer_keys)) != NO ||
-           has_key(p, end, first, 1) != NO;
+    static const char *const events[] = {"traceEvents"};
+    answer is_outer = has_key(p, end, outer_keys, TP_COUNTOF(outer_keys));
+    answer is_events = has_key(p, end, events, 1);
+    bool is_sure = is_outer == YES || is_events == YES;
+    *ret_more = !is_sure && (is_outer == MORE || is_events == MORE);
+    return is_sure || *ret_more;
 }
 
 bool tp_kineto_holds_events(const char *p, const char *end, bool *ret_more)
