@@ -1,4 +1,3 @@
-#include <math.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -72,10 +71,8 @@ static void print_json_summary(const tp_train_event *e, const tp_machine *machin
     tp_json_w w;
     tp_json_w_init(&w, &out, 0);
     tp_json_w_begin(&w, '{');
-    tp_json_w_key(&w, "event");
-    tp_json_w_str(&w, "tables");
-    tp_json_w_key(&w, "run_dir");
-    tp_json_w_str(&w, e->run_dir);
+    tp_json_w_put_str(&w, "event", "tables");
+    tp_json_w_put_str(&w, "run_dir", e->run_dir);
     tp_json_w_key(&w, "operators");
     tp_json_operators(e->session, steps, &w);
     tp_json_w_key(&w, "memory");

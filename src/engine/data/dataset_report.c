@@ -38,34 +38,15 @@ void tp_dataset_report_text(const tp_dataset_report *r, tp_buf *out)
 
 static void count_member(tp_json_w *w, const char *key, uint64_t n)
 {
-    tp_json_w_key(w, key);
-    tp_json_w_i64(w, (int64_t)n);
-}
-
-static void text_member(tp_json_w *w, const char *key, const char *text)
-{
-    tp_json_w_key(w, key);
-    tp_json_w_str(w, text);
-}
-
-static void number_member(tp_json_w *w, const char *key, double v)
-{
-    tp_json_w_key(w, key);
-    tp_json_w_f64(w, v);
-}
-
-static void bool_member(tp_json_w *w, const char *key, bool v)
-{
-    tp_json_w_key(w, key);
-    tp_json_w_bool(w, v);
+    tp_json_w_put_i64(w, key, (int64_t)n);
 }
 
 void tp_dataset_report_json(const tp_dataset_report *r, tp_json_w *w)
 {
     const tp_cache_counts *c = &r->counts;
-    text_member(w, "schema", tp_schema_name((tp_schema_kind)c->schema));
-    bool_member(w, "schema_detected", c->schema_detected);
-    bool_member(w, "chat_template", r->uses_chat_template);
+    tp_json_w_put_str(w, "schema", tp_schema_name((tp_schema_kind)c->schema));
+    tp_json_w_put_bool(w, "schema_detected", c->schema_detected);
+    tp_json_w_put_bool(w, "chat_template", r->uses_chat_template);
     count_member(w, "rows", c->n_rows);
     count_member(w, "examples", c->n_examples);
     count_member(w, "train_examples", r->n_train);
@@ -78,10 +59,10 @@ void tp_dataset_report_json(const tp_dataset_report *r, tp_json_w *w)
     count_member(w, "straddling", c->n_straddling);
     count_member(w, "longest", c->longest);
     count_member(w, "source_bytes", c->source_bytes);
-    bool_member(w, "cache_hit", r->cache_hit);
-    text_member(w, "cache_path", r->cache_path);
-    text_member(w, "rebuilt_because", r->rebuilt_because[0] ? r->rebuilt_because : NULL);
-    number_member(w, "seconds", r->seconds);
-    number_member(w, "tokens_per_s", r->tokens_per_s);
-    number_member(w, "bytes_per_s", r->bytes_per_s);
+    tp_json_w_put_bool(w, "cache_hit", r->cache_hit);
+    tp_json_w_put_str(w, "cache_path", r->cache_path);
+    tp_json_w_put_str(w, "rebuilt_because", r->rebuilt_because[0] ? r->rebuilt_because : NULL);
+    tp_json_w_put_f64(w, "seconds", r->seconds);
+    tp_json_w_put_f64(w, "tokens_per_s", r->tokens_per_s);
+    tp_json_w_put_f64(w, "bytes_per_s", r->bytes_per_s);
 }
