@@ -1,5 +1,4 @@
 /* bench_session.c - running a suite: alone, against another version, or with a baseline. */
-#include <math.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,5 +1,4 @@
 /* bench_tokenize.c - text to token ids, with a tokenizer trained on the spot. */
-#include <string.h>
 #include <unistd.h>
 
 #include "base/files.h"

@@ -1,7 +1,5 @@
 /* bench_trace.c - reading a trace in the form of PyTorch's profiler: sequence_length events,
  * made up, from memory. */
-#include <string.h>
-
 #include "cli/bench_subjects.h"
 #include "engine/tensor/memory.h"
 #include "instrument/ingest/ingest.h"

@@ -1,4 +1,3 @@
-#include <string.h>
 #include <sys/sysinfo.h>
 
 #include "base/files.h"

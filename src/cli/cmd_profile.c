@@ -2,7 +2,6 @@
  * a few, name what costs most, keep the figures to compare with later. */
 #include <signal.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/files.h"
 #include "cli/ceilings.h"

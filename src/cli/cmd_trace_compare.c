@@ -1,6 +1,5 @@
 /* `temper trace compare`: what changed between two traces, and whether that is shown. */
 #include <math.h>
-#include <string.h>
 
 #include "base/json.h"
 #include "cli/cli.h"

@@ -1,7 +1,6 @@
 #include "cli/profile_print.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/platform.h"

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/files.h"
-
 /* recipes/sft-gsm8k.yaml -> sft-gsm8k */
 static void name_of(const char *path, char *out, size_t cap)
 {

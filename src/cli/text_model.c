@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "cli/cli.h"
 #include "engine/train/checkpoint.h"
 
 static tp_status find_folder(const char *path, char out[TP_TEXT_MODEL_FOLDER], tp_error *err)

@@ -1,7 +1,6 @@
 #include "engine/exec/machine.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/clock.h"

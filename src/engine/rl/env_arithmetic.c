@@ -1,7 +1,5 @@
 /* env_arithmetic.c - the sums of data/arithmetic.h as an environment: the same questions
  * that supervised training has, with answers that can be checked. */
-#include <string.h>
-
 #include "base/platform.h"
 #include "engine/data/arithmetic.h"
 #include "engine/rl/answer.h"

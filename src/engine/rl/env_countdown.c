@@ -1,6 +1,4 @@
 /* env_countdown.c - the game of countdown.h as an environment. */
-#include <string.h>
-
 #include "base/platform.h"
 #include "engine/rl/answer.h"
 #include "engine/rl/countdown.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/platform.h"
 #include "engine/rl/environment_kind.h"
 

@@ -1,6 +1,5 @@
 /* grpo.c - learning from rewards: opening, the step, validation. */
 #include <math.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/platform.h"

@@ -2,7 +2,6 @@
 #include "instrument/bench/formats.h"
 
 #include <math.h>
-#include <string.h>
 
 static double mean_of(const tp_bench_result *result, const char *metric)
 {
