@@ -89,7 +89,7 @@ static tp_status run_steps(grpo_subject *s, uint64_t work, tp_error *err)
     tp_train_hooks hooks = {.observe = observe, .user = s};
     s->seconds = s->tokens = s->generated_per_s = 0;
     s->n_steps = 0;
-    TP_TRY(tp_recipe_open(words, make_words(s, work, texts, words), &recipe, err));
+    TP_TRY(tp_cli_open_recipe(words, make_words(s, work, texts, words), &recipe, err));
     tp_status status = tp_train_run(recipe.config, &recipe.options, &hooks, &result, err);
     tp_recipe_close(&recipe);
     snprintf(folder, sizeof folder, "%s/run", s->folder);

@@ -135,7 +135,7 @@ static void check_recipe(char **words, int n, checks *c)
 {
     tp_error err = {0};
     tp_recipe recipe;
-    if (tp_recipe_open(words, n, &recipe, &err) != TP_OK) {
+    if (tp_cli_open_recipe(words, n, &recipe, &err) != TP_OK) {
         add(c, "configuration", false, err.message);
         return;
     }

@@ -196,8 +196,8 @@ int tp_cmd_plan(int argc, char **argv)
     if (n < 0)
         return n == -2 ? 0 : 2;
     char isa[64];
-    n = tp_recipe_add_isa(words, n, f.isa, isa);
-    if (tp_recipe_open(words, n, &recipe, &err) != TP_OK)
+    n = tp_cli_add_isa(words, n, f.isa, isa);
+    if (tp_cli_open_recipe(words, n, &recipe, &err) != TP_OK)
         return tp_cli_fail(&err);
     int status;
     if (tp_train_plan(&recipe.options, &model, &session, &err) != TP_OK)
