@@ -11,20 +11,19 @@ static const tp_bench_kind *const kinds[] = {&tp_bench_train,    &tp_bench_gener
                                              &tp_bench_trace,    &tp_bench_grpo};
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
-bool tp_bench_kind_exists(const char *kind)
+const tp_bench_kind *tp_bench_kind_find(const char *name)
 {
     for (int i = 0; i < N_KINDS; i++) {
-        if (strcmp(kinds[i]->name, kind) == 0)
-            return true;
+        if (strcmp(kinds[i]->name, name) == 0)
+            return kinds[i];
     }
-    return strcmp(kind, "command") == 0 || strcmp(kind, "worker") == 0;
+    return NULL;
 }
 
 void tp_bench_kinds(tp_buf *out)
 {
     for (int i = 0; i < N_KINDS; i++)
-        tp_buf_addf(out, "%s, ", kinds[i]->name);
-    tp_buf_adds(out, "command, worker");
+        tp_buf_addf(out, "%s%s", i ? ", " : "", kinds[i]->name);
 }
 
 static const tp_metric shared_metrics[TP_BENCH_SHARED] = {
@@ -64,10 +63,9 @@ tp_status tp_bench_open(void *context, const char *benchmark, const tp_json *opt
     if (strcmp(c.device, "cpu") != 0)
         return tp_fail(err, TP_ERR_UNSUPPORTED, "there is no device '%s' here; known is cpu",
                        c.device);
-    for (int i = 0; i < N_KINDS; i++) {
-        if (strcmp(kinds[i]->name, c.kind) == 0)
-            return open_kind(kinds[i], &c, ret, err);
-    }
+    const tp_bench_kind *kind = tp_bench_kind_find(c.kind);
+    if (kind)
+        return open_kind(kind, &c, ret, err);
     return tp_fail(err, TP_ERR_UNSUPPORTED, "'%s': this version has no benchmarks of kind '%s'",
                    benchmark, c.kind);
 }

@@ -15,9 +15,8 @@
 TP_CHECKED tp_status tp_bench_open(void *context, const char *benchmark, const tp_json *options,
                                    tp_subject **ret, tp_error *err);
 
-/* Kinds known, for messages: "train, generate, ...". */
+/* The kinds of the table, for messages: "train, generate, ...". */
 void tp_bench_kinds(tp_buf *out);
-bool tp_bench_kind_exists(const char *kind);
 
 /* ---- for the kinds ---- */
 
@@ -48,6 +47,8 @@ typedef struct {
     const char *work_unit;
     bool works_in_steps; /* a run is as long as the case says; else as a round needs */
 } tp_bench_kind;
+
+const tp_bench_kind *tp_bench_kind_find(const char *name); /* NULL: there is none */
 
 extern const tp_bench_kind tp_bench_train, tp_bench_generate, tp_bench_tokenize, tp_bench_kernel,
     tp_bench_trace, tp_bench_grpo;

@@ -35,34 +35,3 @@ void tp_dataset_report_text(const tp_dataset_report *r, tp_buf *out)
     if (r->rebuilt_because[0])
         tp_buf_addf(out, "           again, because %s\n", r->rebuilt_because);
 }
-
-static void count_member(tp_json_w *w, const char *key, uint64_t n)
-{
-    tp_json_w_put_i64(w, key, (int64_t)n);
-}
-
-void tp_dataset_report_json(const tp_dataset_report *r, tp_json_w *w)
-{
-    const tp_cache_counts *c = &r->counts;
-    tp_json_w_put_str(w, "schema", tp_schema_name((tp_schema_kind)c->schema));
-    tp_json_w_put_bool(w, "schema_detected", c->schema_detected);
-    tp_json_w_put_bool(w, "chat_template", r->uses_chat_template);
-    count_member(w, "rows", c->n_rows);
-    count_member(w, "examples", c->n_examples);
-    count_member(w, "train_examples", r->n_train);
-    count_member(w, "validation_examples", r->n_validation);
-    count_member(w, "tokens", c->n_tokens);
-    count_member(w, "trained_tokens", c->n_targets);
-    count_member(w, "truncated", c->n_truncated);
-    count_member(w, "skipped_without_targets", c->n_masked);
-    count_member(w, "skipped_bad", c->n_bad);
-    count_member(w, "straddling", c->n_straddling);
-    count_member(w, "longest", c->longest);
-    count_member(w, "source_bytes", c->source_bytes);
-    tp_json_w_put_bool(w, "cache_hit", r->cache_hit);
-    tp_json_w_put_str(w, "cache_path", r->cache_path);
-    tp_json_w_put_str(w, "rebuilt_because", r->rebuilt_because[0] ? r->rebuilt_because : NULL);
-    tp_json_w_put_f64(w, "seconds", r->seconds);
-    tp_json_w_put_f64(w, "tokens_per_s", r->tokens_per_s);
-    tp_json_w_put_f64(w, "bytes_per_s", r->bytes_per_s);
-}

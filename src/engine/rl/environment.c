@@ -385,8 +385,6 @@ tp_status tp_environment_score(tp_environment *env, const tp_completion *complet
 
 /* ---- asking ---- */
 
-const char *tp_environment_name(const tp_environment *env) { return env->name; }
-
 /* What was set, as JSON; defaults are left out. */
 static void describe_settings(const tp_environment *env, tp_buf *out)
 {

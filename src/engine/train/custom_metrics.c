@@ -61,12 +61,6 @@ void tp_custom_note_process(tp_custom_metrics *c, int threads)
     tp_custom_note(c, TP_CUSTOM_RESIDENT, resident_bytes());
 }
 
-double tp_custom_mean(const tp_custom_metrics *c, tp_custom_metric metric)
-{
-    const tp_custom_stat *s = &c->stats[metric];
-    return s->n ? s->sum / (double)s->n : NAN;
-}
-
 void tp_custom_write(const tp_custom_metrics *c, tp_json_w *w)
 {
     tp_json_w_begin(w, '{');
