@@ -7,7 +7,6 @@
  * by its thread, as `temper train` does it.  The ratio of each pair's times is what counts: printed
  * is its median with the distribution-free 95 % interval. */
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/rng.h"

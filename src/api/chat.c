@@ -1,4 +1,4 @@
-/* chat.c - the variables that a chat template sees, from JSON text. */
+/* chat.c - a conversation in JSON text through a chat template. */
 #include "temper/chat.h"
 
 #include <string.h>
@@ -6,56 +6,20 @@
 #include "api/sized.h"
 #include "base/json.h"
 #include "engine/data/chat.h"
+#include "engine/data/chat_context.h"
 #include "engine/data/tokenizer.h"
 
 enum { MAX_CONVERSATION_BYTES = 64 << 20, CONTEXT_BYTES = 1 << 20 };
-
-static tp_json *add_member(tp_arena *arena, tp_json *object, const char *key, tp_json_type type)
-{
-    tp_json *node = tp_arena_new(arena, tp_json);
-    node->type = type;
-    node->key = tp_slice_of(key);
-    node->next = object->child;
-    object->child = node;
-    object->n++;
-    return node;
-}
-
-/* A token that the tokenizer does not name leaves the variable undefined. */
-static void add_token(tp_arena *arena, tp_json *context, const char *key, const char *token)
-{
-    if (token && !tp_json_get(context, key))
-        add_member(arena, context, key, TP_JSON_STRING)->text = tp_slice_of(token);
-}
-
-/* What transformers passes: absent tools and documents are none, not undefined. */
-static void add_defaults(tp_arena *arena, const tp_tokenizer *tok, bool generation_prompt,
-                         tp_json *context)
-{
-    static const char *const absent[] = {"tools", "documents"};
-    for (int i = 0; i < 2; i++)
-        if (!tp_json_get(context, absent[i]))
-            add_member(arena, context, absent[i], TP_JSON_NULL);
-    if (!tp_json_get(context, "add_generation_prompt"))
-        add_member(arena, context, "add_generation_prompt",
-                   generation_prompt ? TP_JSON_TRUE : TP_JSON_FALSE);
-    add_token(arena, context, "bos_token", tp_tokenizer_token(tok, tp_tokenizer_bos(tok)));
-    add_token(arena, context, "eos_token", tp_tokenizer_token(tok, tp_tokenizer_eos(tok)));
-    add_token(arena, context, "pad_token", tp_tokenizer_token(tok, tp_tokenizer_pad(tok)));
-}
 
 static tp_status read_context(tp_arena *arena, const char *conversation, size_t n,
                               tp_json **ret_context, tp_error *err)
 {
     const tp_json *root;
     TP_TRY(tp_json_parse(arena, "conversation", conversation, n, NULL, &root, err));
-    tp_json *context = tp_arena_new(arena, tp_json);
-    if (root->type == TP_JSON_ARRAY) {
-        context->type = TP_JSON_OBJECT;
-        tp_json *messages = add_member(arena, context, "messages", TP_JSON_ARRAY);
-        messages->child = root->child;
-        messages->n = root->n;
-    } else
+    tp_json *context = tp_chat_context_new(arena);
+    if (root->type == TP_JSON_ARRAY)
+        tp_chat_context_share(arena, context, "messages", root);
+    else
         *context = *root;
     const tp_json *messages = tp_json_get(context, "messages");
     if (context->type != TP_JSON_OBJECT || !messages || messages->type != TP_JSON_ARRAY)
@@ -73,10 +37,10 @@ static tp_status render(tp_arena *arena, const tp_tokenizer *tok, const char *co
     tp_json *context = NULL;
     tp_template *t = NULL;
     TP_TRY(read_context(arena, conversation, n, &context, err));
-    add_defaults(arena, tok, options->add_generation_prompt, context);
+    tp_chat_context_finish(arena, tok, options->add_generation_prompt, context);
     const char *source = options->chat_template;
     TP_TRY(tp_template_parse("chat template", source, strlen(source), &t, err));
-    tp_status status = tp_template_render(t, context, NULL, out, NULL, err);
+    tp_status status = tp_template_render(t, context, NULL, NULL, out, NULL, err);
     tp_template_free(t);
     return status;
 }

@@ -3,10 +3,10 @@
 
 #include <math.h>
 
-#include "api/configuration.h"
 #include "api/sized.h"
 #include "engine/data/pack.h"
 #include "engine/ir/ops.h"
+#include "engine/train/recipe.h"
 #include "engine/train/trainer.h"
 
 static double launches_seconds(const tp_exec *exec, const tp_machine *m, tp_dtype dtype)
@@ -76,20 +76,20 @@ static tp_training_plan summarise(const tp_train_options *o, const tp_model *mod
 tp_status tp_training_plan_compute(const char *config, const char *const *overrides,
                                    size_t n_overrides, tp_training_plan *ret, tp_error *err)
 {
-    tp_configuration c;
+    tp_recipe recipe;
     tp_model *model;
     tp_session *session;
     if (!ret)
         return tp_fail(err, TP_ERR_ARG, "tp_training_plan_compute: ret is NULL");
     TP_TRY(tp_sized_check(ret, "tp_training_plan", err));
-    TP_TRY(tp_configuration_open(&c, config, overrides, n_overrides, err));
-    tp_status status = tp_train_plan(&c.options, &model, &session, err);
+    TP_TRY(tp_recipe_open(config, overrides, n_overrides, &recipe, err));
+    tp_status status = tp_train_plan(&recipe.options, &model, &session, err);
     if (status == TP_OK) {
-        tp_training_plan own = summarise(&c.options, model, session);
+        tp_training_plan own = summarise(&recipe.options, model, session);
         tp_sized_write(ret, &own, sizeof own);
         tp_session_free(session);
         tp_model_free(model);
     }
-    tp_configuration_close(&c);
+    tp_recipe_close(&recipe);
     return status;
 }

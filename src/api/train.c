@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-#include "api/configuration.h"
 #include "api/sized.h"
+#include "engine/train/recipe.h"
 #include "engine/train/trainer.h"
 
 static const tp_training_event events[] = {
@@ -75,13 +75,13 @@ static bool should_stop(void *user)
     return o->should_stop && o->should_stop(o->user);
 }
 
-static tp_status run(const tp_configuration *c, tp_training_options *o, tp_training_result *ret,
+static tp_status run(const tp_recipe *recipe, tp_training_options *o, tp_training_result *ret,
                      tp_error *err)
 {
     tp_machine machine;
     bool has_machine = false;
     tp_train_result result;
-    int64_t threads = c->options.engine.threads;
+    int64_t threads = recipe->options.engine.threads;
     if (threads == TP_OPT_UNSET_INT)
         threads = tp_cpu_count();
     /* Without a measurement on file only MFU is unknown. */
@@ -92,7 +92,7 @@ static tp_status run(const tp_configuration *c, tp_training_options *o, tp_train
                             .should_stop = should_stop,
                             .machine = has_machine ? &machine : NULL,
                             .resume = o->resume};
-    tp_status status = tp_train_run(c->config, &c->options, &hooks, &result, err);
+    tp_status status = tp_train_run(recipe->config, &recipe->options, &hooks, &result, err);
     tp_training_result own = {
         .steps = result.steps, .final_loss = result.final_loss, .val_loss = result.val_loss};
     tp_sized_write(ret, &own, sizeof own);
@@ -104,11 +104,11 @@ tp_status tp_training_run(const char *config, const char *const *overrides, size
                           tp_error *err)
 {
     tp_training_options o;
-    tp_configuration c;
+    tp_recipe recipe;
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_training_options", err));
     TP_TRY(tp_sized_check(ret, "tp_training_result", err));
-    TP_TRY(tp_configuration_open(&c, config, overrides, n_overrides, err));
-    tp_status status = run(&c, &o, ret, err);
-    tp_configuration_close(&c);
+    TP_TRY(tp_recipe_open(config, overrides, n_overrides, &recipe, err));
+    tp_status status = run(&recipe, &o, ret, err);
+    tp_recipe_close(&recipe);
     return status;
 }

@@ -141,7 +141,7 @@ size_t tp_json_unescape(tp_slice raw, char *out);
 
 /* Writing: the caller keeps track of commas by using these in order.
  *     tp_json_w w; tp_json_w_init(&w, &buf, 2);
- *     tp_json_w_begin(&w, '{'); tp_json_w_key(&w, "a"); tp_json_w_i64(&w, 1);
+ *     tp_json_w_begin(&w, '{'); tp_json_w_put_i64(&w, "a", 1);
  *     tp_json_w_end(&w, '}'); */
 typedef struct {
     tp_buf *out;
@@ -164,6 +164,16 @@ void tp_json_w_null(tp_json_w *w);
 /* A parsed value, numbers as they were written; NaN and infinities as strings. */
 void tp_json_w_value(tp_json_w *w, const tp_json *v);
 void tp_json_w_raw(tp_json_w *w, const char *s); /* a ready value */
+
+/* A key and its value. */
+void tp_json_w_put_str(tp_json_w *w, const char *key, const char *s);
+void tp_json_w_put_i64(tp_json_w *w, const char *key, int64_t v);
+void tp_json_w_put_f64(tp_json_w *w, const char *key, double v);
+void tp_json_w_put_bool(tp_json_w *w, const char *key, bool v);
+void tp_json_w_put_begin(tp_json_w *w, const char *key, char bracket);
+/* A NaN is a figure that nobody knows: null, or the word "unknown". */
+void tp_json_w_put_known(tp_json_w *w, const char *key, double v);
+void tp_json_w_put_or_unknown(tp_json_w *w, const char *key, double v);
 
 /* Append `s` as a JSON string literal (with quotes); invalid UTF-8 is replaced by U+FFFD. */
 void tp_json_quote(tp_buf *out, const char *s, size_t n);

@@ -106,6 +106,52 @@ void tp_json_w_bool(tp_json_w *w, bool v) { tp_json_w_raw(w, v ? "true" : "false
 
 void tp_json_w_null(tp_json_w *w) { tp_json_w_raw(w, "null"); }
 
+void tp_json_w_put_str(tp_json_w *w, const char *key, const char *s)
+{
+    tp_json_w_key(w, key);
+    tp_json_w_str(w, s);
+}
+
+void tp_json_w_put_i64(tp_json_w *w, const char *key, int64_t v)
+{
+    tp_json_w_key(w, key);
+    tp_json_w_i64(w, v);
+}
+
+void tp_json_w_put_f64(tp_json_w *w, const char *key, double v)
+{
+    tp_json_w_key(w, key);
+    tp_json_w_f64(w, v);
+}
+
+void tp_json_w_put_bool(tp_json_w *w, const char *key, bool v)
+{
+    tp_json_w_key(w, key);
+    tp_json_w_bool(w, v);
+}
+
+void tp_json_w_put_begin(tp_json_w *w, const char *key, char bracket)
+{
+    tp_json_w_key(w, key);
+    tp_json_w_begin(w, bracket);
+}
+
+void tp_json_w_put_known(tp_json_w *w, const char *key, double v)
+{
+    if (isnan(v))
+        tp_json_w_put_str(w, key, NULL);
+    else
+        tp_json_w_put_f64(w, key, v);
+}
+
+void tp_json_w_put_or_unknown(tp_json_w *w, const char *key, double v)
+{
+    if (isnan(v))
+        tp_json_w_put_str(w, key, "unknown");
+    else
+        tp_json_w_put_f64(w, key, v);
+}
+
 static void write_number(tp_json_w *w, const tp_json *v)
 {
     bool is_finite = v->text.data[v->text.len - 1] <= '9';

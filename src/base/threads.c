@@ -13,13 +13,10 @@ typedef struct {
     tp_task task;
     void *context;
     size_t n, next;
-    size_t limit; /* indices from here on have to wait */
     int n_running;
     size_t failed_at; /* lowest index that failed, or SIZE_MAX */
     tp_status status;
     tp_error error;
-    bool *done; /* of the last `window` indices; NULL unless ordered */
-    size_t window;
 } job;
 
 typedef struct {
@@ -38,10 +35,7 @@ struct tp_pool {
     bool stop;
 };
 
-static bool has_task(const job *j)
-{
-    return j && j->failed_at == SIZE_MAX && j->next < j->n && j->next < j->limit;
-}
+static bool has_task(const job *j) { return j && j->failed_at == SIZE_MAX && j->next < j->n; }
 
 static void record_failure(job *j, size_t index, tp_status status, const tp_error *error)
 {
@@ -64,8 +58,6 @@ static void run_one(tp_pool *pool, job *j, int number)
     j->n_running--;
     if (status != TP_OK)
         record_failure(j, index, status, &error);
-    else if (j->done)
-        j->done[index % j->window] = true;
     pthread_cond_broadcast(&pool->change);
 }
 
@@ -165,74 +157,18 @@ static tp_status end_job(tp_pool *pool, job *j, tp_error *err)
     return j->status;
 }
 
-static tp_status run_alone(size_t n, tp_task produce, tp_task consume, void *context, tp_error *err)
-{
-    for (size_t i = 0; i < n; i++) {
-        TP_TRY(produce(context, i, 0, err));
-        if (consume)
-            TP_TRY(consume(context, i, 0, err));
-    }
-    return TP_OK;
-}
-
 tp_status tp_pool_for(tp_pool *pool, size_t n, tp_task task, void *context, tp_error *err)
 {
-    if (tp_pool_size(pool) == 1)
-        return run_alone(n, task, NULL, context, err);
-    job j = {.task = task, .context = context, .n = n, .limit = n, .failed_at = SIZE_MAX};
+    if (tp_pool_size(pool) == 1) {
+        for (size_t i = 0; i < n; i++)
+            TP_TRY(task(context, i, 0, err));
+        return TP_OK;
+    }
+    job j = {.task = task, .context = context, .n = n, .failed_at = SIZE_MAX};
     begin_job(pool, &j);
     while (has_task(&j))
         run_one(pool, &j, 0);
     return end_job(pool, &j, err);
-}
-
-/* Consume in order; work along while the next result is not there.  Locked. */
-static void consume_all(tp_pool *pool, job *j, tp_task consume)
-{
-    for (size_t i = 0; i < j->n; i++) {
-        bool *done = &j->done[i % j->window];
-        while (!*done && j->failed_at > i) {
-            if (has_task(j))
-                run_one(pool, j, 0);
-            else
-                pthread_cond_wait(&pool->change, &pool->lock);
-        }
-        if (!*done)
-            return;
-        tp_error error = {0};
-        pthread_mutex_unlock(&pool->lock);
-        tp_status status = consume(j->context, i, 0, &error);
-        pthread_mutex_lock(&pool->lock);
-        if (status != TP_OK) {
-            record_failure(j, i, status, &error);
-            return;
-        }
-        *done = false;
-        j->limit++;
-        pthread_cond_signal(&pool->wake);
-    }
-}
-
-tp_status tp_pool_ordered(tp_pool *pool, size_t n, size_t window, tp_task produce, tp_task consume,
-                          void *context, tp_error *err)
-{
-    if (tp_pool_size(pool) == 1 || window <= 1)
-        return run_alone(n, produce, consume, context, err);
-    bool *done = calloc(window, sizeof *done);
-    if (!done)
-        return tp_fail(err, TP_ERR_NOMEM, "no memory for a window of %zu results", window);
-    job j = {.task = produce,
-             .context = context,
-             .n = n,
-             .limit = window,
-             .failed_at = SIZE_MAX,
-             .done = done,
-             .window = window};
-    begin_job(pool, &j);
-    consume_all(pool, &j, consume);
-    tp_status status = end_job(pool, &j, err);
-    free(done);
-    return status;
 }
 
 struct tp_queue {

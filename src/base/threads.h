@@ -29,12 +29,6 @@ typedef tp_status (*tp_task)(void *context, size_t index, int worker, tp_error *
 TP_CHECKED tp_status tp_pool_for(tp_pool *pool, size_t n, tp_task task, void *context,
                                  tp_error *err);
 
-/* The same in two halves: `produce` runs on any thread, `consume` on the calling
- * one, in the order of the indices.  At most `window` results wait to be consumed,
- * so slot index % window of the context is free when produce(index) runs. */
-TP_CHECKED tp_status tp_pool_ordered(tp_pool *pool, size_t n, size_t window, tp_task produce,
-                                     tp_task consume, void *context, tp_error *err);
-
 /* A bounded queue of pointers, first in, first out; any number of threads may push
  * and pop. */
 typedef struct tp_queue tp_queue;

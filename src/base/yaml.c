@@ -1,6 +1,5 @@
 #include "base/yaml.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <libfyaml.h>
 #include <stdlib.h>

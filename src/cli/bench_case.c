@@ -29,14 +29,7 @@ static void put_text(tp_json_w *w, const char *key, const char *v)
 {
     if (!v)
         return;
-    tp_json_w_key(w, key);
-    tp_json_w_str(w, v);
-}
-
-static void put_number(tp_json_w *w, const char *key, int64_t v)
-{
-    tp_json_w_key(w, key);
-    tp_json_w_i64(w, v);
+    tp_json_w_put_str(w, key, v);
 }
 
 void tp_bench_case_request(const tp_bench_case *c, tp_buf *out)
@@ -56,11 +49,11 @@ void tp_bench_case_request(const tp_bench_case *c, tp_buf *out)
         put_text(&w, "precision", c->precision);
         put_text(&w, "backend", c->backend);
         put_text(&w, "device", c->device);
-        put_number(&w, "batch_size", c->batch_size);
-        put_number(&w, "sequence_length", c->sequence_length);
-        put_number(&w, "steps", c->steps);
-        put_number(&w, "warm_up", c->warm_up);
-        put_number(&w, "threads", c->threads);
+        tp_json_w_put_i64(&w, "batch_size", c->batch_size);
+        tp_json_w_put_i64(&w, "sequence_length", c->sequence_length);
+        tp_json_w_put_i64(&w, "steps", c->steps);
+        tp_json_w_put_i64(&w, "warm_up", c->warm_up);
+        tp_json_w_put_i64(&w, "threads", c->threads);
         tp_json_w_end(&w, '}');
     }
     tp_json_w_end(&w, '}');

@@ -1,7 +1,6 @@
 /* bench_commands.c - `temper bench A --vs B`: any two commands against each other. */
 #include <string.h>
 
-#include "base/clock.h"
 #include "cli/bench.h"
 #include "cli/cli.h"
 #include "instrument/bench/command.h"

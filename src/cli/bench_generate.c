@@ -1,7 +1,5 @@
 /* bench_generate.c - answers to random prompts: a step is batch_size prompts of
  * sequence_length tokens, each continued by NEW_TOKENS greedy ones. */
-#include <string.h>
-
 #include "base/rng.h"
 #include "cli/bench_subjects.h"
 #include "engine/generate/engine.h"
@@ -10,9 +8,7 @@
 enum { THROUGHPUT, TIME, PREFILL, DECODE, TOKENS, OWN, NEW_TOKENS = 32 };
 
 typedef struct {
-    tp_subject subject;
-    tp_metric metrics[OWN + TP_BENCH_SHARED];
-    const tp_bench_case *c;
+    tp_bench_subject base;
     tp_model *model;
     tp_states states;
     bool has_states;
@@ -38,22 +34,22 @@ static tp_status take(generate_subject *s, int64_t request, tp_error *err)
 /* One step: the whole batch in flight at once. */
 static tp_status step(generate_subject *s, tp_error *err)
 {
-    int64_t length = s->c->sequence_length;
-    for (int64_t i = 0; i < s->c->batch_size; i++) {
+    int64_t length = s->base.c->sequence_length;
+    for (int64_t i = 0; i < s->base.c->batch_size; i++) {
         tp_request request = {.prompt = s->prompts + i * length,
                               .n_prompt = (size_t)length,
                               .max_new_tokens = NEW_TOKENS};
         TP_TRY(tp_engine_submit(s->engine, &request, &s->requests[i], err));
     }
     tp_engine_run(s->engine);
-    for (int64_t i = 0; i < s->c->batch_size; i++)
+    for (int64_t i = 0; i < s->base.c->batch_size; i++)
         TP_TRY(take(s, s->requests[i], err));
     return TP_OK;
 }
 
 static tp_status make_engine(generate_subject *s, tp_error *err)
 {
-    const tp_bench_case *c = s->c;
+    const tp_bench_case *c = s->base.c;
     tp_engine_options o = {.threads = tp_bench_threads(c),
                            .max_length = c->sequence_length + NEW_TOKENS};
     TP_TRY(tp_bench_backend(c, &o.backend, err));
@@ -77,16 +73,16 @@ static tp_status set_up(tp_subject *subject, tp_error *err)
 {
     generate_subject *s = (generate_subject *)subject;
     TP_TRY(make_engine(s, err));
-    size_t n = (size_t)s->c->batch_size * (size_t)s->c->sequence_length;
+    size_t n = (size_t)s->base.c->batch_size * (size_t)s->base.c->sequence_length;
     s->prompts = calloc(n, sizeof *s->prompts);
-    s->requests = calloc((size_t)s->c->batch_size, sizeof *s->requests);
+    s->requests = calloc((size_t)s->base.c->batch_size, sizeof *s->requests);
     if (!s->prompts || !s->requests)
         return tp_fail(err, TP_ERR_NOMEM, "no memory for %zu tokens of prompts", n);
     tp_rng rng = tp_rng_make(1, 3);
     uint64_t vocab = (uint64_t)tp_model_get_info(s->model)->vocab;
     for (size_t i = 0; i < n; i++)
         s->prompts[i] = (int32_t)tp_rng_below(&rng, vocab);
-    for (int64_t i = 0; i < s->c->warm_up; i++)
+    for (int64_t i = 0; i < s->base.c->warm_up; i++)
         TP_TRY(step(s, err));
     return TP_OK;
 }
@@ -94,7 +90,7 @@ static tp_status set_up(tp_subject *subject, tp_error *err)
 static tp_status run(tp_subject *subject, uint64_t work, tp_bench_sample *ret, tp_error *err)
 {
     generate_subject *s = (generate_subject *)subject;
-    double prompts = (double)work * (double)s->c->batch_size, tokens = prompts * NEW_TOKENS;
+    double prompts = (double)work * (double)s->base.c->batch_size, tokens = prompts * NEW_TOKENS;
     s->checksum = 0;
     tp_engine_reset_stats(s->engine);
     for (uint64_t i = 0; i < work; i++)
@@ -122,42 +118,31 @@ static void tear_down(tp_subject *subject)
     free(s);
 }
 
-static const tp_subject_class generate_class = {
-    .set_up = set_up, .run = run, .tear_down = tear_down};
+static const tp_metric own[OWN] = {
+    [THROUGHPUT] = {.name = "throughput",
+                    .unit = "tokens/s",
+                    .direction = TP_HIGHER_IS_BETTER,
+                    .source = TP_METRIC_RATE},
+    [TIME] = {.name = "time", .unit = "s", .source = TP_METRIC_DURATION, .is_informative = true},
+    [PREFILL] = {.name = "prefill",
+                 .unit = "tokens/s",
+                 .direction = TP_HIGHER_IS_BETTER,
+                 .is_informative = true},
+    [DECODE] = {.name = "decode",
+                .unit = "tokens/s",
+                .direction = TP_HIGHER_IS_BETTER,
+                .is_informative = true},
+    [TOKENS] = {.name = "tokens",
+                .unit = "tokens",
+                .direction = TP_HIGHER_IS_BETTER,
+                .kind = TP_METRIC_EXACT}};
 
-tp_status tp_bench_open_generate(const tp_bench_case *c, tp_subject **ret, tp_error *err)
-{
-    static const tp_metric own[OWN] = {[THROUGHPUT] = {.name = "throughput",
-                                                       .unit = "tokens/s",
-                                                       .direction = TP_HIGHER_IS_BETTER,
-                                                       .source = TP_METRIC_RATE},
-                                       [TIME] = {.name = "time",
-                                                 .unit = "s",
-                                                 .source = TP_METRIC_DURATION,
-                                                 .is_informative = true},
-                                       [PREFILL] = {.name = "prefill",
-                                                    .unit = "tokens/s",
-                                                    .direction = TP_HIGHER_IS_BETTER,
-                                                    .is_informative = true},
-                                       [DECODE] = {.name = "decode",
-                                                   .unit = "tokens/s",
-                                                   .direction = TP_HIGHER_IS_BETTER,
-                                                   .is_informative = true},
-                                       [TOKENS] = {.name = "tokens",
-                                                   .unit = "tokens",
-                                                   .direction = TP_HIGHER_IS_BETTER,
-                                                   .kind = TP_METRIC_EXACT}};
-    generate_subject *s = calloc(1, sizeof *s);
-    if (!s)
-        return tp_fail(err, TP_ERR_NOMEM, "no memory for a benchmark");
-    memcpy(s->metrics, own, sizeof own);
-    memcpy(s->metrics + OWN, tp_bench_shared_metrics, sizeof tp_bench_shared_metrics);
-    s->c = c;
-    s->subject = (tp_subject){.class = &generate_class,
-                              .metrics = s->metrics,
-                              .n_metrics = OWN + TP_BENCH_SHARED,
-                              .work_unit = "steps",
-                              .work = (uint64_t)c->steps};
-    *ret = &s->subject;
-    return TP_OK;
-}
+const tp_bench_kind tp_bench_generate = {
+    .name = "generate",
+    .class = {.set_up = set_up, .run = run, .tear_down = tear_down},
+    .size = sizeof(generate_subject),
+    .metrics = own,
+    .n_metrics = OWN,
+    .work_unit = "steps",
+    .works_in_steps = true,
+};

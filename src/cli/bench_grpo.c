@@ -14,9 +14,7 @@
 enum { THROUGHPUT, TIME, GENERATED, TOKENS, OWN, SAMPLES = 4, MAX_WORDS = 32 };
 
 typedef struct {
-    tp_subject subject;
-    tp_metric metrics[OWN + TP_BENCH_SHARED];
-    const tp_bench_case *c;
+    tp_bench_subject base;
     char folder[256];
     double seconds, tokens, generated_per_s, loss; /* of the run in progress */
     int64_t n_steps;
@@ -39,9 +37,9 @@ static tp_status set_up(tp_subject *subject, tp_error *err)
     grpo_subject *s = (grpo_subject *)subject;
     const char *base = getenv("TMPDIR");
     char text[1024], file[300];
-    if (!tp_bench_config_text(s->c->model, text, sizeof text))
+    if (!tp_bench_config_text(s->base.c->model, text, sizeof text))
         return tp_fail(err, TP_ERR_CONFIG, "grpo runs on built-in models, not on '%s'",
-                       s->c->model);
+                       s->base.c->model);
     snprintf(s->folder, sizeof s->folder, "%.200s/temper-bench-XXXXXX",
              base && *base ? base : "/tmp");
     if (!mkdtemp(s->folder)) {
@@ -55,7 +53,7 @@ static tp_status set_up(tp_subject *subject, tp_error *err)
 /* The words of a recipe; `texts` holds them. */
 static int make_words(const grpo_subject *s, uint64_t work, char texts[][340], char **words)
 {
-    const tp_bench_case *c = s->c;
+    const tp_bench_case *c = s->base.c;
     long long length = c->sequence_length, answer = length / 2;
     int n = 0;
 #define WORD(...) snprintf(texts[n], 340, __VA_ARGS__), words[n] = texts[n], n++
@@ -91,7 +89,7 @@ static tp_status run_steps(grpo_subject *s, uint64_t work, tp_error *err)
     tp_train_hooks hooks = {.observe = observe, .user = s};
     s->seconds = s->tokens = s->generated_per_s = 0;
     s->n_steps = 0;
-    TP_TRY(tp_recipe_open(words, make_words(s, work, texts, words), &recipe, err));
+    TP_TRY(tp_cli_open_recipe(words, make_words(s, work, texts, words), &recipe, err));
     tp_status status = tp_train_run(recipe.config, &recipe.options, &hooks, &result, err);
     tp_recipe_close(&recipe);
     snprintf(folder, sizeof folder, "%s/run", s->folder);
@@ -129,37 +127,27 @@ static void tear_down(tp_subject *subject)
     free(s);
 }
 
-static const tp_subject_class grpo_class = {.set_up = set_up, .run = run, .tear_down = tear_down};
+static const tp_metric own[OWN] = {
+    [THROUGHPUT] = {.name = "throughput",
+                    .unit = "tokens/s",
+                    .direction = TP_HIGHER_IS_BETTER,
+                    .source = TP_METRIC_RATE},
+    [TIME] = {.name = "time", .unit = "s", .source = TP_METRIC_DURATION, .is_informative = true},
+    [GENERATED] = {.name = "generated",
+                   .unit = "tokens/s",
+                   .direction = TP_HIGHER_IS_BETTER,
+                   .is_informative = true},
+    [TOKENS] = {.name = "tokens",
+                .unit = "tokens",
+                .direction = TP_HIGHER_IS_BETTER,
+                .kind = TP_METRIC_EXACT}};
 
-tp_status tp_bench_open_grpo(const tp_bench_case *c, tp_subject **ret, tp_error *err)
-{
-    static const tp_metric own[OWN] = {[THROUGHPUT] = {.name = "throughput",
-                                                       .unit = "tokens/s",
-                                                       .direction = TP_HIGHER_IS_BETTER,
-                                                       .source = TP_METRIC_RATE},
-                                       [TIME] = {.name = "time",
-                                                 .unit = "s",
-                                                 .source = TP_METRIC_DURATION,
-                                                 .is_informative = true},
-                                       [GENERATED] = {.name = "generated",
-                                                      .unit = "tokens/s",
-                                                      .direction = TP_HIGHER_IS_BETTER,
-                                                      .is_informative = true},
-                                       [TOKENS] = {.name = "tokens",
-                                                   .unit = "tokens",
-                                                   .direction = TP_HIGHER_IS_BETTER,
-                                                   .kind = TP_METRIC_EXACT}};
-    grpo_subject *s = calloc(1, sizeof *s);
-    if (!s)
-        return tp_fail(err, TP_ERR_NOMEM, "no memory for a benchmark");
-    memcpy(s->metrics, own, sizeof own);
-    memcpy(s->metrics + OWN, tp_bench_shared_metrics, sizeof tp_bench_shared_metrics);
-    s->c = c;
-    s->subject = (tp_subject){.class = &grpo_class,
-                              .metrics = s->metrics,
-                              .n_metrics = OWN + TP_BENCH_SHARED,
-                              .work_unit = "steps",
-                              .work = (uint64_t)c->steps};
-    *ret = &s->subject;
-    return TP_OK;
-}
+const tp_bench_kind tp_bench_grpo = {
+    .name = "grpo",
+    .class = {.set_up = set_up, .run = run, .tear_down = tear_down},
+    .size = sizeof(grpo_subject),
+    .metrics = own,
+    .n_metrics = OWN,
+    .work_unit = "steps",
+    .works_in_steps = true,
+};

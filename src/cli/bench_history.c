@@ -155,12 +155,6 @@ static void show(const series *s)
         printf("    no change shown\n");
 }
 
-static void put_text(tp_json_w *w, const char *key, const char *v)
-{
-    tp_json_w_key(w, key);
-    tp_json_w_str(w, v);
-}
-
 static void put_number(tp_json_w *w, const char *key, double v)
 {
     tp_json_w_key(w, key);
@@ -173,20 +167,18 @@ static void put_number(tp_json_w *w, const char *key, double v)
 static void put_series(tp_json_w *w, const series *s)
 {
     tp_json_w_begin(w, '{');
-    put_text(w, "name", s->name);
-    put_text(w, "metric", s->metric);
-    put_text(w, "unit", s->unit);
-    put_text(w, "direction", s->direction);
-    tp_json_w_key(w, "points");
-    tp_json_w_begin(w, '[');
+    tp_json_w_put_str(w, "name", s->name);
+    tp_json_w_put_str(w, "metric", s->metric);
+    tp_json_w_put_str(w, "unit", s->unit);
+    tp_json_w_put_str(w, "direction", s->direction);
+    tp_json_w_put_begin(w, "points", '[');
     for (size_t i = 0; i < s->n; i++) {
         const point *p = &s->points[i];
         tp_json_w_begin(w, '{');
-        put_text(w, "started", p->started);
-        put_text(w, "commit", *p->commit ? p->commit : NULL);
-        tp_json_w_key(w, "dirty");
-        tp_json_w_bool(w, p->is_dirty);
-        put_text(w, "host", p->host);
+        tp_json_w_put_str(w, "started", p->started);
+        tp_json_w_put_str(w, "commit", *p->commit ? p->commit : NULL);
+        tp_json_w_put_bool(w, "dirty", p->is_dirty);
+        tp_json_w_put_str(w, "host", p->host);
         put_number(w, "median", p->value);
         put_number(w, "lower", p->lower);
         put_number(w, "upper", p->upper);
@@ -201,13 +193,12 @@ static void put_series(tp_json_w *w, const series *s)
         for (size_t i = 0; i < s->n_changes; i++) {
             const tp_changepoint *change = &s->changes[i];
             tp_json_w_begin(w, '{');
-            tp_json_w_key(w, "index");
-            tp_json_w_i64(w, (int64_t)change->index);
-            put_text(w, "commit", s->points[change->index].commit);
+            tp_json_w_put_i64(w, "index", (int64_t)change->index);
+            tp_json_w_put_str(w, "commit", s->points[change->index].commit);
             put_number(w, "before", change->median_before);
             put_number(w, "after", change->median_after);
             put_number(w, "percent", percent_of(change));
-            put_text(w, "word", word_of(s, change));
+            tp_json_w_put_str(w, "word", word_of(s, change));
             put_number(w, "p", change->p);
             tp_json_w_end(w, '}');
         }

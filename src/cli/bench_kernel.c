@@ -35,9 +35,7 @@ static const struct {
 };
 
 typedef struct {
-    tp_subject subject;
-    tp_metric metrics[OWN + TP_BENCH_SHARED];
-    const tp_bench_case *c;
+    tp_bench_subject base;
     tp_graph graph;
     tp_states states;
     tp_exec *exec;
@@ -62,7 +60,7 @@ static void substitute(const char *graph, const tp_bench_case *c, tp_dtype dtype
 
 static tp_status parse(kernel_subject *s, tp_error *err)
 {
-    const tp_bench_case *c = s->c;
+    const tp_bench_case *c = s->base.c;
     tp_dtype dtype;
     TP_TRY(tp_bench_precision(c->precision, &dtype, err));
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
@@ -95,16 +93,16 @@ static void fill(const kernel_subject *s, const tp_value *v, void *data)
         else if (v->dtype == TP_DTYPE_BF16)
             ((uint16_t *)data)[i] = (uint16_t)(bits >> 16);
         else if (v->dtype == TP_DTYPE_I32)
-            ((int32_t *)data)[i] = i == 0 ? 0 : (int32_t)s->c->sequence_length;
+            ((int32_t *)data)[i] = i == 0 ? 0 : (int32_t)s->base.c->sequence_length;
     }
 }
 
 static tp_status bind(kernel_subject *s, tp_error *err)
 {
-    tp_exec_options options = {.threads = tp_bench_threads(s->c),
+    tp_exec_options options = {.threads = tp_bench_threads(s->base.c),
                                .share_memory = true,
-                               .avg_context = (double)s->c->sequence_length / 2};
-    TP_TRY(tp_bench_backend(s->c, &options.backend, err));
+                               .avg_context = (double)s->base.c->sequence_length / 2};
+    TP_TRY(tp_bench_backend(s->base.c, &options.backend, err));
     if (options.backend->prepare)
         options.backend->prepare(options.threads);
     TP_TRY(tp_states_init(&s->states, err));
@@ -138,7 +136,7 @@ static tp_status set_up(tp_subject *subject, tp_error *err)
         fill(s, v, *data);
         tp_exec_set_input(s->exec, tp_exec_input(s->exec, v->name), *data);
     }
-    for (int64_t i = 0; i < s->c->warm_up; i++)
+    for (int64_t i = 0; i < s->base.c->warm_up; i++)
         tp_exec_run(s->exec, false);
     return TP_OK;
 }
@@ -171,31 +169,20 @@ static void tear_down(tp_subject *subject)
     free(s);
 }
 
-static const tp_subject_class kernel_class = {.set_up = set_up, .run = run, .tear_down = tear_down};
+static const tp_metric own[OWN] = {
+    [THROUGHPUT] = {.name = "throughput",
+                    .unit = "FLOP/s",
+                    .direction = TP_HIGHER_IS_BETTER,
+                    .source = TP_METRIC_RATE},
+    [TIME] = {.name = "time", .unit = "s", .source = TP_METRIC_DURATION, .is_informative = true},
+    [FLOPS] = {.name = "flops", .unit = "FLOP", .kind = TP_METRIC_EXACT},
+    [BYTES] = {.name = "bytes", .unit = "bytes", .kind = TP_METRIC_EXACT}};
 
-tp_status tp_bench_open_kernel(const tp_bench_case *c, tp_subject **ret, tp_error *err)
-{
-    static const tp_metric own[OWN] = {
-        [THROUGHPUT] = {.name = "throughput",
-                        .unit = "FLOP/s",
-                        .direction = TP_HIGHER_IS_BETTER,
-                        .source = TP_METRIC_RATE},
-        [TIME] = {.name = "time",
-                  .unit = "s",
-                  .source = TP_METRIC_DURATION,
-                  .is_informative = true},
-        [FLOPS] = {.name = "flops", .unit = "FLOP", .kind = TP_METRIC_EXACT},
-        [BYTES] = {.name = "bytes", .unit = "bytes", .kind = TP_METRIC_EXACT}};
-    kernel_subject *s = calloc(1, sizeof *s);
-    if (!s)
-        return tp_fail(err, TP_ERR_NOMEM, "no memory for a benchmark");
-    memcpy(s->metrics, own, sizeof own);
-    memcpy(s->metrics + OWN, tp_bench_shared_metrics, sizeof tp_bench_shared_metrics);
-    s->c = c;
-    s->subject = (tp_subject){.class = &kernel_class,
-                              .metrics = s->metrics,
-                              .n_metrics = OWN + TP_BENCH_SHARED,
-                              .work_unit = "runs"};
-    *ret = &s->subject;
-    return TP_OK;
-}
+const tp_bench_kind tp_bench_kernel = {
+    .name = "kernel",
+    .class = {.set_up = set_up, .run = run, .tear_down = tear_down},
+    .size = sizeof(kernel_subject),
+    .metrics = own,
+    .n_metrics = OWN,
+    .work_unit = "runs",
+};

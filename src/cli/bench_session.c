@@ -1,5 +1,4 @@
 /* bench_session.c - running a suite: alone, against another version, or with a baseline. */
-#include <math.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -112,9 +111,14 @@ static tp_status choose_custom(session *s, tp_error *err)
     *c = tp_bench_case_default();
     c->origin = "command line";
     c->kind = f->kind ? f->kind : "train";
-    if (!tp_bench_kind_exists(c->kind) || strcmp(c->kind, "command") == 0)
-        return tp_fail(err, TP_ERR_CONFIG,
-                       "--kind is train, grpo, generate, tokenize, kernel or trace, not '%s'", c->kind);
+    if (!tp_bench_kind_find(c->kind)) {
+        tp_buf kinds = {0};
+        tp_bench_kinds(&kinds);
+        tp_status status = tp_fail(err, TP_ERR_CONFIG, "--kind is one of %s, not '%s'",
+                                   tp_buf_str(&kinds), c->kind);
+        tp_buf_release(&kinds);
+        return status;
+    }
     override(f, c, &s->suite.arena);
     if (f->name)
         c->name = f->name;

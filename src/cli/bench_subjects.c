@@ -6,30 +6,49 @@
 #include "base/files.h"
 #include "engine/tensor/memory.h"
 
-static const struct {
-    const char *kind;
-    tp_status (*open)(const tp_bench_case *c, tp_subject **ret, tp_error *err);
-} kinds[] = {
-    {"train", tp_bench_open_train},       {"generate", tp_bench_open_generate},
-    {"tokenize", tp_bench_open_tokenize}, {"kernel", tp_bench_open_kernel},
-    {"trace", tp_bench_open_trace},       {"grpo", tp_bench_open_grpo},
-};
+static const tp_bench_kind *const kinds[] = {&tp_bench_train,    &tp_bench_generate,
+                                             &tp_bench_tokenize, &tp_bench_kernel,
+                                             &tp_bench_trace,    &tp_bench_grpo};
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
-bool tp_bench_kind_exists(const char *kind)
+const tp_bench_kind *tp_bench_kind_find(const char *name)
 {
     for (int i = 0; i < N_KINDS; i++) {
-        if (strcmp(kinds[i].kind, kind) == 0)
-            return true;
+        if (strcmp(kinds[i]->name, name) == 0)
+            return kinds[i];
     }
-    return strcmp(kind, "command") == 0 || strcmp(kind, "worker") == 0;
+    return NULL;
 }
 
 void tp_bench_kinds(tp_buf *out)
 {
     for (int i = 0; i < N_KINDS; i++)
-        tp_buf_addf(out, "%s, ", kinds[i].kind);
-    tp_buf_adds(out, "command, worker");
+        tp_buf_addf(out, "%s%s", i ? ", " : "", kinds[i]->name);
+}
+
+static const tp_metric shared_metrics[TP_BENCH_SHARED] = {
+    [TP_BENCH_PEAK] = {.name = "peak_memory", .unit = "bytes", .kind = TP_METRIC_EXACT},
+    [TP_BENCH_MEAN] = {.name = "mean_memory", .unit = "bytes", .is_informative = true},
+    [TP_BENCH_ALLOCATIONS] = {.name = "allocations", .unit = "buffers", .kind = TP_METRIC_EXACT},
+    [TP_BENCH_RESIDENT] = {.name = "resident", .unit = "bytes", .floor = 1 << 20}};
+
+static tp_status open_kind(const tp_bench_kind *kind, const tp_bench_case *c, tp_subject **ret,
+                           tp_error *err)
+{
+    TP_ASSERT(kind->n_metrics <= TP_BENCH_MAX_OWN && kind->size >= sizeof(tp_bench_subject));
+    tp_bench_subject *s = calloc(1, kind->size);
+    if (!s)
+        return tp_fail(err, TP_ERR_NOMEM, "no memory for a benchmark");
+    memcpy(s->metrics, kind->metrics, kind->n_metrics * sizeof *s->metrics);
+    memcpy(s->metrics + kind->n_metrics, shared_metrics, sizeof shared_metrics);
+    s->c = c;
+    s->subject = (tp_subject){.class = &kind->class,
+                              .metrics = s->metrics,
+                              .n_metrics = kind->n_metrics + TP_BENCH_SHARED,
+                              .work_unit = kind->work_unit,
+                              .work = kind->works_in_steps ? (uint64_t)c->steps : 0};
+    *ret = &s->subject;
+    return TP_OK;
 }
 
 tp_status tp_bench_open(void *context, const char *benchmark, const tp_json *options,
@@ -44,10 +63,9 @@ tp_status tp_bench_open(void *context, const char *benchmark, const tp_json *opt
     if (strcmp(c.device, "cpu") != 0)
         return tp_fail(err, TP_ERR_UNSUPPORTED, "there is no device '%s' here; known is cpu",
                        c.device);
-    for (int i = 0; i < N_KINDS; i++) {
-        if (strcmp(kinds[i].kind, c.kind) == 0)
-            return kinds[i].open(&c, ret, err);
-    }
+    const tp_bench_kind *kind = tp_bench_kind_find(c.kind);
+    if (kind)
+        return open_kind(kind, &c, ret, err);
     return tp_fail(err, TP_ERR_UNSUPPORTED, "'%s': this version has no benchmarks of kind '%s'",
                    benchmark, c.kind);
 }
@@ -141,12 +159,6 @@ int tp_bench_threads(const tp_bench_case *c)
 }
 
 /* ---- memory ---- */
-
-const tp_metric tp_bench_shared_metrics[TP_BENCH_SHARED] = {
-    [TP_BENCH_PEAK] = {.name = "peak_memory", .unit = "bytes", .kind = TP_METRIC_EXACT},
-    [TP_BENCH_MEAN] = {.name = "mean_memory", .unit = "bytes", .is_informative = true},
-    [TP_BENCH_ALLOCATIONS] = {.name = "allocations", .unit = "buffers", .kind = TP_METRIC_EXACT},
-    [TP_BENCH_RESIDENT] = {.name = "resident", .unit = "bytes", .floor = 1 << 20}};
 
 /* The peak of this program's resident pages, of its own since it was loaded. */
 static double resident_peak(void)

@@ -1,5 +1,4 @@
 /* bench_tokenize.c - text to token ids, with a tokenizer trained on the spot. */
-#include <string.h>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -11,9 +10,7 @@
 enum { THROUGHPUT, TIME, BYTES, TOKENS, OWN, N_EXAMPLES = 2000 };
 
 typedef struct {
-    tp_subject subject;
-    tp_metric metrics[OWN + TP_BENCH_SHARED];
-    const tp_bench_case *c;
+    tp_bench_subject base;
     tp_tokenizer *tokenizer;
     tp_tokenizer_scratch *scratch;
     tp_buf text;
@@ -25,7 +22,7 @@ static tp_status train_in(tokenize_subject *s, const char *folder, tp_error *err
     static const char *const special[] = {"<|endoftext|>"};
     const char *texts[] = {tp_buf_str(&s->text)};
     size_t lengths[] = {s->text.len};
-    tp_bpe_train_options options = {.pre_tokenizer = s->c->model,
+    tp_bpe_train_options options = {.pre_tokenizer = s->base.c->model,
                                     .vocab_size = 1024,
                                     .special = special,
                                     .n_special = 1,
@@ -82,37 +79,25 @@ static void tear_down(tp_subject *subject)
     free(s);
 }
 
-static const tp_subject_class tokenize_class = {
-    .set_up = set_up, .run = run, .tear_down = tear_down};
+static const tp_metric own[OWN] = {
+    [THROUGHPUT] = {.name = "throughput",
+                    .unit = "tokens/s",
+                    .direction = TP_HIGHER_IS_BETTER,
+                    .source = TP_METRIC_RATE},
+    [TIME] = {.name = "time", .unit = "s", .source = TP_METRIC_DURATION, .is_informative = true},
+    [BYTES] = {.name = "bytes_per_s",
+               .unit = "bytes/s",
+               .direction = TP_HIGHER_IS_BETTER,
+               .source = TP_METRIC_RATE,
+               .is_informative = true},
+    [TOKENS] = {.name = "tokens", .unit = "tokens", .kind = TP_METRIC_EXACT}};
 
-tp_status tp_bench_open_tokenize(const tp_bench_case *c, tp_subject **ret, tp_error *err)
-{
-    static const tp_metric own[OWN] = {
-        [THROUGHPUT] = {.name = "throughput",
-                        .unit = "tokens/s",
-                        .direction = TP_HIGHER_IS_BETTER,
-                        .source = TP_METRIC_RATE},
-        [TIME] = {.name = "time",
-                  .unit = "s",
-                  .source = TP_METRIC_DURATION,
-                  .is_informative = true},
-        [BYTES] = {.name = "bytes_per_s",
-                   .unit = "bytes/s",
-                   .direction = TP_HIGHER_IS_BETTER,
-                   .source = TP_METRIC_RATE,
-                   .is_informative = true},
-        [TOKENS] = {.name = "tokens", .unit = "tokens", .kind = TP_METRIC_EXACT}};
-    tokenize_subject *s = calloc(1, sizeof *s);
-    if (!s)
-        return tp_fail(err, TP_ERR_NOMEM, "no memory for a benchmark");
-    memcpy(s->metrics, own, sizeof own);
-    memcpy(s->metrics + OWN, tp_bench_shared_metrics, sizeof tp_bench_shared_metrics);
-    s->c = c;
-    s->subject = (tp_subject){.class = &tokenize_class,
-                              .metrics = s->metrics,
-                              .n_metrics = OWN + TP_BENCH_SHARED,
-                              .work_unit = "passes over the text",
-                              .work = (uint64_t)c->steps};
-    *ret = &s->subject;
-    return TP_OK;
-}
+const tp_bench_kind tp_bench_tokenize = {
+    .name = "tokenize",
+    .class = {.set_up = set_up, .run = run, .tear_down = tear_down},
+    .size = sizeof(tokenize_subject),
+    .metrics = own,
+    .n_metrics = OWN,
+    .work_unit = "passes over the text",
+    .works_in_steps = true,
+};

@@ -1,7 +1,5 @@
 /* bench_trace.c - reading a trace in the form of PyTorch's profiler: sequence_length events,
  * made up, from memory. */
-#include <string.h>
-
 #include "cli/bench_subjects.h"
 #include "engine/tensor/memory.h"
 #include "instrument/ingest/ingest.h"
@@ -9,9 +7,7 @@
 enum { THROUGHPUT, TIME, EVENTS, BYTES, OWN };
 
 typedef struct {
-    tp_subject subject;
-    tp_metric metrics[OWN + TP_BENCH_SHARED];
-    const tp_bench_case *c;
+    tp_bench_subject base;
     tp_buf text;
 } trace_subject;
 
@@ -21,7 +17,7 @@ static tp_status set_up(tp_subject *subject, tp_error *err)
     static const char *const names[] = {"aten::mm", "aten::add_", "aten::softmax", "aten::copy_"};
     (void)err;
     tp_buf_adds(&s->text, "{\"schemaVersion\": 1, \"traceEvents\": [\n");
-    for (int64_t i = 0; i < s->c->sequence_length; i++)
+    for (int64_t i = 0; i < s->base.c->sequence_length; i++)
         tp_buf_addf(
             &s->text,
             "%s{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"%s\", \"pid\": 7, \"tid\": "
@@ -57,34 +53,23 @@ static void tear_down(tp_subject *subject)
     free(s);
 }
 
-static const tp_subject_class trace_class = {.set_up = set_up, .run = run, .tear_down = tear_down};
-
-tp_status tp_bench_open_trace(const tp_bench_case *c, tp_subject **ret, tp_error *err)
-{
-    static const tp_metric own[OWN] = {
-        [THROUGHPUT] = {.name = "throughput",
-                        .unit = "bytes/s",
-                        .direction = TP_HIGHER_IS_BETTER,
-                        .source = TP_METRIC_RATE},
-        [TIME] = {.name = "time",
-                  .unit = "s",
-                  .source = TP_METRIC_DURATION,
-                  .is_informative = true},
-        [EVENTS] = {.name = "events",
-                    .unit = "events",
+static const tp_metric own[OWN] = {
+    [THROUGHPUT] = {.name = "throughput",
+                    .unit = "bytes/s",
                     .direction = TP_HIGHER_IS_BETTER,
-                    .kind = TP_METRIC_EXACT},
-        [BYTES] = {.name = "bytes", .unit = "bytes", .kind = TP_METRIC_EXACT}};
-    trace_subject *s = calloc(1, sizeof *s);
-    if (!s)
-        return tp_fail(err, TP_ERR_NOMEM, "no memory for a benchmark");
-    memcpy(s->metrics, own, sizeof own);
-    memcpy(s->metrics + OWN, tp_bench_shared_metrics, sizeof tp_bench_shared_metrics);
-    s->c = c;
-    s->subject = (tp_subject){.class = &trace_class,
-                              .metrics = s->metrics,
-                              .n_metrics = OWN + TP_BENCH_SHARED,
-                              .work_unit = "traces"};
-    *ret = &s->subject;
-    return TP_OK;
-}
+                    .source = TP_METRIC_RATE},
+    [TIME] = {.name = "time", .unit = "s", .source = TP_METRIC_DURATION, .is_informative = true},
+    [EVENTS] = {.name = "events",
+                .unit = "events",
+                .direction = TP_HIGHER_IS_BETTER,
+                .kind = TP_METRIC_EXACT},
+    [BYTES] = {.name = "bytes", .unit = "bytes", .kind = TP_METRIC_EXACT}};
+
+const tp_bench_kind tp_bench_trace = {
+    .name = "trace",
+    .class = {.set_up = set_up, .run = run, .tear_down = tear_down},
+    .size = sizeof(trace_subject),
+    .metrics = own,
+    .n_metrics = OWN,
+    .work_unit = "traces",
+};

@@ -9,9 +9,7 @@
 enum { THROUGHPUT, TIME, SAMPLES, TOKENS, FLOPS, OWN };
 
 typedef struct {
-    tp_subject subject;
-    tp_metric metrics[OWN + TP_BENCH_SHARED];
-    const tp_bench_case *c;
+    tp_bench_subject base;
     tp_model *model;
     tp_session *session;
     int64_t n_tokens, n_steps;
@@ -22,7 +20,7 @@ typedef struct {
 
 static void make_batch(train_subject *s)
 {
-    const tp_bench_case *c = s->c;
+    const tp_bench_case *c = s->base.c;
     size_t n = (size_t)s->n_tokens;
     uint64_t vocab = (uint64_t)tp_model_get_info(s->model)->vocab;
     tp_rng rng = tp_rng_make(1, 2);
@@ -38,7 +36,7 @@ static void make_batch(train_subject *s)
 
 static tp_status make_session(train_subject *s, tp_error *err)
 {
-    const tp_bench_case *c = s->c;
+    const tp_bench_case *c = s->base.c;
     tp_session_options o = {.threads = tp_bench_threads(c),
                             .tokens = s->n_tokens,
                             .max_positions = c->sequence_length,
@@ -81,7 +79,7 @@ static double step(train_subject *s)
 static tp_status set_up(tp_subject *subject, tp_error *err)
 {
     train_subject *s = (train_subject *)subject;
-    const tp_bench_case *c = s->c;
+    const tp_bench_case *c = s->base.c;
     if (__builtin_mul_overflow(c->batch_size, c->sequence_length, &s->n_tokens) ||
         s->n_tokens > 1 << 28)
         return tp_fail(err, TP_ERR_CONFIG, "a batch of %lld sequences of %lld tokens is too large",
@@ -110,7 +108,7 @@ static tp_status run(tp_subject *subject, uint64_t work, tp_bench_sample *ret, t
         bytes += (double)tp_mem_get_stats().total_current;
     }
     ret->amount[THROUGHPUT] = tokens;
-    ret->amount[SAMPLES] = (double)work * (double)s->c->batch_size;
+    ret->amount[SAMPLES] = (double)work * (double)s->base.c->batch_size;
     ret->values[TOKENS] = tokens;
     ret->values[FLOPS] = s->flops * (double)work;
     ret->has_checksum = true;
@@ -132,40 +130,29 @@ static void tear_down(tp_subject *subject)
     free(s);
 }
 
-static const tp_subject_class train_class = {.set_up = set_up, .run = run, .tear_down = tear_down};
-
-tp_status tp_bench_open_train(const tp_bench_case *c, tp_subject **ret, tp_error *err)
-{
-    static const tp_metric own[OWN] = {
-        [THROUGHPUT] = {.name = "throughput",
-                        .unit = "tokens/s",
-                        .direction = TP_HIGHER_IS_BETTER,
-                        .source = TP_METRIC_RATE},
-        [TIME] = {.name = "time",
-                  .unit = "s",
-                  .source = TP_METRIC_DURATION,
-                  .is_informative = true},
-        [SAMPLES] = {.name = "samples_per_s",
-                     .unit = "samples/s",
-                     .direction = TP_HIGHER_IS_BETTER,
-                     .source = TP_METRIC_RATE,
-                     .is_informative = true},
-        [TOKENS] = {.name = "tokens",
-                    .unit = "tokens",
+static const tp_metric own[OWN] = {
+    [THROUGHPUT] = {.name = "throughput",
+                    .unit = "tokens/s",
                     .direction = TP_HIGHER_IS_BETTER,
-                    .kind = TP_METRIC_EXACT},
-        [FLOPS] = {.name = "flops", .unit = "FLOP", .kind = TP_METRIC_EXACT}};
-    train_subject *s = calloc(1, sizeof *s);
-    if (!s)
-        return tp_fail(err, TP_ERR_NOMEM, "no memory for a benchmark");
-    memcpy(s->metrics, own, sizeof own);
-    memcpy(s->metrics + OWN, tp_bench_shared_metrics, sizeof tp_bench_shared_metrics);
-    s->c = c;
-    s->subject = (tp_subject){.class = &train_class,
-                              .metrics = s->metrics,
-                              .n_metrics = OWN + TP_BENCH_SHARED,
-                              .work_unit = "steps",
-                              .work = (uint64_t)c->steps};
-    *ret = &s->subject;
-    return TP_OK;
-}
+                    .source = TP_METRIC_RATE},
+    [TIME] = {.name = "time", .unit = "s", .source = TP_METRIC_DURATION, .is_informative = true},
+    [SAMPLES] = {.name = "samples_per_s",
+                 .unit = "samples/s",
+                 .direction = TP_HIGHER_IS_BETTER,
+                 .source = TP_METRIC_RATE,
+                 .is_informative = true},
+    [TOKENS] = {.name = "tokens",
+                .unit = "tokens",
+                .direction = TP_HIGHER_IS_BETTER,
+                .kind = TP_METRIC_EXACT},
+    [FLOPS] = {.name = "flops", .unit = "FLOP", .kind = TP_METRIC_EXACT}};
+
+const tp_bench_kind tp_bench_train = {
+    .name = "train",
+    .class = {.set_up = set_up, .run = run, .tear_down = tear_down},
+    .size = sizeof(train_subject),
+    .metrics = own,
+    .n_metrics = OWN,
+    .work_unit = "steps",
+    .works_in_steps = true,
+};

@@ -58,7 +58,8 @@ int tp_cmd_config(int argc, char **argv)
         tp_buf_release(&out);
         return 0;
     }
-    if ((n > 0 ? tp_recipe_open(words, n, &recipe, &err) : open_defaults(&recipe, &err)) != TP_OK)
+    if ((n > 0 ? tp_cli_open_recipe(words, n, &recipe, &err) : open_defaults(&recipe, &err)) !=
+        TP_OK)
         return tp_cli_fail(&err);
     print(&recipe, f.json);
     tp_recipe_close(&recipe);

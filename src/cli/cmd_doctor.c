@@ -1,5 +1,3 @@
-#include <math.h>
-#include <string.h>
 #include <sys/sysinfo.h>
 
 #include "base/files.h"
@@ -137,7 +135,7 @@ static void check_recipe(char **words, int n, checks *c)
 {
     tp_error err = {0};
     tp_recipe recipe;
-    if (tp_recipe_open(words, n, &recipe, &err) != TP_OK) {
+    if (tp_cli_open_recipe(words, n, &recipe, &err) != TP_OK) {
         add(c, "configuration", false, err.message);
         return;
     }
@@ -178,8 +176,7 @@ static void print_json(const tp_machine *m, const checks *c)
     const char *const words[][2] = {
         {"cpu", m->cpu_model}, {"isa", m->isa}, {"fingerprint", m->fingerprint}};
     for (int i = 0; i < 3; i++) {
-        tp_json_w_key(&w, words[i][0]);
-        tp_json_w_str(&w, words[i][1]);
+        tp_json_w_put_str(&w, words[i][0], words[i][1]);
     }
     const struct {
         const char *key;
@@ -191,19 +188,14 @@ static void print_json(const tp_machine *m, const checks *c)
                    {"copy_bytes_per_s", m->copy_bytes},
                    {"optimizer_bytes_per_s", m->update_bytes}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        tp_json_w_key(&w, numbers[i].key);
-        tp_json_w_f64(&w, numbers[i].v);
+        tp_json_w_put_f64(&w, numbers[i].key, numbers[i].v);
     }
-    tp_json_w_key(&w, "checks");
-    tp_json_w_begin(&w, '[');
+    tp_json_w_put_begin(&w, "checks", '[');
     for (int i = 0; i < c->n; i++) {
         tp_json_w_begin(&w, '{');
-        tp_json_w_key(&w, "what");
-        tp_json_w_str(&w, c->v[i].what);
-        tp_json_w_key(&w, "ok");
-        tp_json_w_bool(&w, c->v[i].ok);
-        tp_json_w_key(&w, "text");
-        tp_json_w_str(&w, c->v[i].text);
+        tp_json_w_put_str(&w, "what", c->v[i].what);
+        tp_json_w_put_bool(&w, "ok", c->v[i].ok);
+        tp_json_w_put_str(&w, "text", c->v[i].text);
         tp_json_w_end(&w, '}');
     }
     tp_json_w_end(&w, ']');

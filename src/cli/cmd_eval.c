@@ -1,7 +1,6 @@
 /* cmd_eval.c - from a configuration to an evaluation, in the order in which it can fail
  * cheapest: configuration, judge, questions, model, memory, weights. */
 #include <errno.h>
-#include <math.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>

@@ -74,8 +74,7 @@ static int64_t total_of(const output *o) { return (int64_t)o->prompts->n * o->f-
 
 static void write_ids(tp_json_w *w, const char *key, const int32_t *ids, size_t n)
 {
-    tp_json_w_key(w, key);
-    tp_json_w_begin(w, '[');
+    tp_json_w_put_begin(w, key, '[');
     for (size_t i = 0; i < n; i++)
         tp_json_w_i64(w, ids[i]);
     tp_json_w_end(w, ']');
@@ -83,8 +82,7 @@ static void write_ids(tp_json_w *w, const char *key, const int32_t *ids, size_t 
 
 static void write_floats(tp_json_w *w, const char *key, const float *x, size_t n)
 {
-    tp_json_w_key(w, key);
-    tp_json_w_begin(w, '[');
+    tp_json_w_put_begin(w, key, '[');
     for (size_t i = 0; i < n; i++) {
         char text[32];
         snprintf(text, sizeof text, "%.9g", (double)x[i]);
@@ -100,18 +98,15 @@ static void print_json(const output *o, const tp_sample_result *r)
     tp_json_w w;
     tp_json_w_init(&w, &out, 0);
     tp_json_w_begin(&w, '{');
-    tp_json_w_key(&w, "index");
-    tp_json_w_i64(&w, (int64_t)o->prompt);
-    tp_json_w_key(&w, "sample");
-    tp_json_w_i64(&w, o->sample);
+    tp_json_w_put_i64(&w, "index", (int64_t)o->prompt);
+    tp_json_w_put_i64(&w, "sample", o->sample);
     tp_json_w_key(&w, "prompt");
     tp_json_w_strn(&w, tp_buf_str(&prompt->text), prompt->text.len);
     tp_json_w_key(&w, "text");
     tp_json_w_strn(&w, tp_buf_str(&o->answer.text), o->answer.text.len);
-    tp_json_w_key(&w, "finish_reason");
-    tp_json_w_str(&w, tp_finish_name(r->finish));
-    tp_json_w_key(&w, "stop_string");
-    tp_json_w_str(&w, r->stop_string >= 0 ? o->f->stop.items[r->stop_string] : NULL);
+    tp_json_w_put_str(&w, "finish_reason", tp_finish_name(r->finish));
+    tp_json_w_put_str(&w, "stop_string",
+                      r->stop_string >= 0 ? o->f->stop.items[r->stop_string] : NULL);
     write_ids(&w, "prompt_ids", prompt->ids.data, prompt->ids.len);
     write_ids(&w, "ids", r->ids, r->n);
     write_floats(&w, "logprobs", r->logp, r->n);

@@ -18,8 +18,7 @@ static void print_json(void)
                                         {"summary", tp_commands[i].summary}};
         tp_json_w_begin(&w, '{');
         for (int k = 0; k < 3; k++) {
-            tp_json_w_key(&w, pairs[k][0]);
-            tp_json_w_str(&w, pairs[k][1]);
+            tp_json_w_put_str(&w, pairs[k][0], pairs[k][1]);
         }
         tp_json_w_end(&w, '}');
     }

@@ -1,5 +1,4 @@
 #include <math.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -119,40 +118,33 @@ static void print_text(const report *r)
     tp_buf_release(&out);
 }
 
-static void put(tp_json_w *w, const char *key, double v)
-{
-    tp_json_w_key(w, key);
-    if (isnan(v))
-        tp_json_w_str(w, "unknown");
-    else
-        tp_json_w_f64(w, v);
-}
-
 static void print_json(const report *r)
 {
     tp_buf out = {0};
     tp_json_w w;
     tp_json_w_init(&w, &out, 2);
     tp_json_w_begin(&w, '{');
-    tp_json_w_key(&w, "family");
-    tp_json_w_str(&w, tp_model_get_info(r->model)->family);
-    put(&w, "parameters", (double)tp_model_param_count(r->model));
-    put(&w, "tokens_per_micro_batch", (double)tp_session_get_options(r->session)->tokens);
-    put(&w, "micro_batches_per_step_at_most", r->micro_batches);
-    tp_json_w_key(&w, "memory");
-    tp_json_w_begin(&w, '{');
-    put(&w, "planned_peak_bytes", (double)(r->plan.peak_bytes + r->data_bytes));
+    tp_json_w_put_str(&w, "family", tp_model_get_info(r->model)->family);
+    tp_json_w_put_or_unknown(&w, "parameters", (double)tp_model_param_count(r->model));
+    tp_json_w_put_or_unknown(&w, "tokens_per_micro_batch",
+                             (double)tp_session_get_options(r->session)->tokens);
+    tp_json_w_put_or_unknown(&w, "micro_batches_per_step_at_most", r->micro_batches);
+    tp_json_w_put_begin(&w, "memory", '{');
+    tp_json_w_put_or_unknown(&w, "planned_peak_bytes",
+                             (double)(r->plan.peak_bytes + r->data_bytes));
     for (int k = 0; k < TP_MEM_KINDS; k++)
-        put(&w, tp_mem_kind_name((tp_mem_kind)k),
+        tp_json_w_put_or_unknown(
+            &w, tp_mem_kind_name((tp_mem_kind)k),
             (double)(r->plan.bytes[k] + (k == TP_MEM_DATA ? r->data_bytes : 0)));
     tp_json_w_end(&w, '}');
-    put(&w, "flops_per_micro_batch", r->plan.train_flops);
-    put(&w, "bytes_per_micro_batch", r->plan.train_bytes);
-    put(&w, "flops_per_step", r->plan.train_flops * r->micro_batches);
-    put(&w, "bytes_per_step", r->plan.train_bytes * r->micro_batches + r->plan.update_bytes);
-    put(&w, "predicted_micro_batch_s", r->micro_s);
-    put(&w, "predicted_step_s", r->micro_s * r->micro_batches + r->update_s);
-    put(&w, "checkpoint_bytes", (double)r->plan.checkpoint_bytes);
+    tp_json_w_put_or_unknown(&w, "flops_per_micro_batch", r->plan.train_flops);
+    tp_json_w_put_or_unknown(&w, "bytes_per_micro_batch", r->plan.train_bytes);
+    tp_json_w_put_or_unknown(&w, "flops_per_step", r->plan.train_flops * r->micro_batches);
+    tp_json_w_put_or_unknown(&w, "bytes_per_step",
+                             r->plan.train_bytes * r->micro_batches + r->plan.update_bytes);
+    tp_json_w_put_or_unknown(&w, "predicted_micro_batch_s", r->micro_s);
+    tp_json_w_put_or_unknown(&w, "predicted_step_s", r->micro_s * r->micro_batches + r->update_s);
+    tp_json_w_put_or_unknown(&w, "checkpoint_bytes", (double)r->plan.checkpoint_bytes);
     tp_json_w_end(&w, '}');
     puts(tp_buf_str(&out));
     tp_buf_release(&out);
@@ -204,8 +196,8 @@ int tp_cmd_plan(int argc, char **argv)
     if (n < 0)
         return n == -2 ? 0 : 2;
     char isa[64];
-    n = tp_recipe_add_isa(words, n, f.isa, isa);
-    if (tp_recipe_open(words, n, &recipe, &err) != TP_OK)
+    n = tp_cli_add_isa(words, n, f.isa, isa);
+    if (tp_cli_open_recipe(words, n, &recipe, &err) != TP_OK)
         return tp_cli_fail(&err);
     int status;
     if (tp_train_plan(&recipe.options, &model, &session, &err) != TP_OK)

@@ -2,7 +2,6 @@
  * a few, name what costs most, keep the figures to compare with later. */
 #include <signal.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/files.h"
 #include "cli/ceilings.h"
@@ -187,10 +186,10 @@ static int add_overrides(const flags *f, const char *dir, const tp_train_options
 static tp_status open_recipe(const flags *f, const char *dir, char text[OVERRIDES][256],
                              char **words, int n, tp_recipe *ret, tp_error *err)
 {
-    TP_TRY(tp_recipe_open(words, n, ret, err));
+    TP_TRY(tp_cli_open_recipe(words, n, ret, err));
     n = add_overrides(f, dir, &ret->options, text, words, n);
     tp_recipe_close(ret);
-    return tp_recipe_open(words, n, ret, err);
+    return tp_cli_open_recipe(words, n, ret, err);
 }
 
 /* The folder is free, or holds a profile that may go. */
@@ -224,7 +223,7 @@ static tp_status run(const flags *f, char **words, int n, tp_error *err)
     session s = {.f = f, .recipe = words[0], .dir = dir};
     TP_TRY(tp_profile_dir(f->name, dir, sizeof dir, err));
     TP_TRY(tp_arena_init(&arena, ARENA_BYTES, err));
-    n = tp_recipe_add_isa(words, n, f->isa, isa);
+    n = tp_cli_add_isa(words, n, f->isa, isa);
     tp_status status = TP_OK;
     if (f->against)
         status = tp_profile_load(f->against, &arena, &s.baseline, err);

@@ -272,19 +272,16 @@ static tp_status print_json(const flags *f, const char *name, const selection *s
                                    : "two";
     tp_json_w_init(&w, &text, 0);
     tp_json_w_begin(&w, '{');
-    tp_json_w_key(&w, "kind");
-    tp_json_w_str(&w, kind);
+    tp_json_w_put_str(&w, "kind", kind);
     if (f->resamples) {
-        tp_json_w_key(&w, "B");
-        tp_json_w_i64(&w, f->resamples);
+        tp_json_w_put_i64(&w, "B", f->resamples);
     }
     tp_json_w_key(&w, "names");
     bool is_two = s->n == 2;
     if (is_two) {
         tp_json_w_begin(&w, '{');
         for (int i = 0; i < 2; i++) {
-            tp_json_w_key(&w, i ? "y" : "x");
-            tp_json_w_str(&w, s->c[1 - i].name);
+            tp_json_w_put_str(&w, i ? "y" : "x", s->c[1 - i].name);
         }
         tp_json_w_end(&w, '}');
         put_array(&w, "x", &s->c[1]);
@@ -300,8 +297,7 @@ static tp_status print_json(const flags *f, const char *name, const selection *s
     if (s->n == 1)
         put_array(&w, f->trend ? "y" : "data", &s->c[0]);
     if (s->n > 2) {
-        tp_json_w_key(&w, "groups");
-        tp_json_w_begin(&w, '[');
+        tp_json_w_put_begin(&w, "groups", '[');
         for (size_t i = 0; i < s->n; i++)
             put_array(&w, NULL, &s->c[i]);
         tp_json_w_end(&w, ']');

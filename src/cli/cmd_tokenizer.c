@@ -1,4 +1,3 @@
-#include <string.h>
 
 #include "base/files.h"
 #include "cli/cli.h"

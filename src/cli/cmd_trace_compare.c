@@ -1,6 +1,5 @@
 /* `temper trace compare`: what changed between two traces, and whether that is shown. */
 #include <math.h>
-#include <string.h>
 
 #include "base/json.h"
 #include "cli/cli.h"
@@ -103,16 +102,12 @@ static void put_json_head(const context *x, tp_json_w *w)
 {
     static const char *const keys[] = {"before", "after"};
     for (int k = 0; k < 2; k++) {
-        tp_json_w_key(w, keys[k]);
-        tp_json_w_begin(w, '{');
-        tp_json_w_key(w, "file");
-        tp_json_w_str(w, x->files[k]->path);
-        tp_json_w_key(w, "steps");
-        tp_json_w_i64(w, (int64_t)(k ? x->c->after_steps : x->c->before_steps));
+        tp_json_w_put_begin(w, keys[k], '{');
+        tp_json_w_put_str(w, "file", x->files[k]->path);
+        tp_json_w_put_i64(w, "steps", (int64_t)(k ? x->c->after_steps : x->c->before_steps));
         tp_json_w_end(w, '}');
     }
-    tp_json_w_key(w, "is_paired");
-    tp_json_w_bool(w, x->c->is_paired);
+    tp_json_w_put_bool(w, "is_paired", x->c->is_paired);
 }
 
 static void print(const context *x)

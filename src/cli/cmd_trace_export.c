@@ -89,12 +89,9 @@ static void report(const flags *f, const tp_trace_file *file, uint64_t bytes)
         tp_json_w w;
         tp_json_w_init(&w, &out, 0);
         tp_json_w_begin(&w, '{');
-        tp_json_w_key(&w, "output");
-        tp_json_w_str(&w, f->output);
-        tp_json_w_key(&w, "bytes");
-        tp_json_w_i64(&w, (int64_t)bytes);
-        tp_json_w_key(&w, "events");
-        tp_json_w_i64(&w, (int64_t)file->events->n);
+        tp_json_w_put_str(&w, "output", f->output);
+        tp_json_w_put_i64(&w, "bytes", (int64_t)bytes);
+        tp_json_w_put_i64(&w, "events", (int64_t)file->events->n);
         tp_json_w_end(&w, '}');
         puts(tp_buf_str(&out));
         tp_buf_release(&out);

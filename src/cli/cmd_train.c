@@ -1,4 +1,3 @@
-#include <math.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -72,10 +71,8 @@ static void print_json_summary(const tp_train_event *e, const tp_machine *machin
     tp_json_w w;
     tp_json_w_init(&w, &out, 0);
     tp_json_w_begin(&w, '{');
-    tp_json_w_key(&w, "event");
-    tp_json_w_str(&w, "tables");
-    tp_json_w_key(&w, "run_dir");
-    tp_json_w_str(&w, e->run_dir);
+    tp_json_w_put_str(&w, "event", "tables");
+    tp_json_w_put_str(&w, "run_dir", e->run_dir);
     tp_json_w_key(&w, "operators");
     tp_json_operators(e->session, steps, &w);
     tp_json_w_key(&w, "memory");
@@ -208,8 +205,8 @@ int tp_cmd_train(int argc, char **argv)
     if (n < 0)
         return n == -2 ? 0 : 2;
     char isa[64];
-    n = tp_recipe_add_isa(words, n, f.isa, isa);
-    if (tp_recipe_open(words, n, &recipe, &err) != TP_OK)
+    n = tp_cli_add_isa(words, n, f.isa, isa);
+    if (tp_cli_open_recipe(words, n, &recipe, &err) != TP_OK)
         return tp_cli_fail(&err);
     int mode = progress_mode(&f, recipe.options.progress);
     if (mode < 0) {

@@ -31,8 +31,7 @@ int tp_cmd_version(int argc, char **argv)
                                     {"cpu", tp_cpu_model()},
                                     {"isa", isa}};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
-        tp_json_w_key(&w, pairs[i][0]);
-        tp_json_w_str(&w, pairs[i][1]);
+        tp_json_w_put_str(&w, pairs[i][0], pairs[i][1]);
     }
     tp_json_w_end(&w, '}');
     puts(tp_buf_str(&out));

@@ -133,15 +133,11 @@ static void write_file(tp_json_w *w, const char *key, const tp_eval_file *f,
                        const tp_eval_summary *s)
 {
     if (key) {
-        tp_json_w_key(w, key);
-        tp_json_w_begin(w, '{');
+        tp_json_w_put_begin(w, key, '{');
     }
-    tp_json_w_key(w, "file");
-    tp_json_w_str(w, f->path);
-    tp_json_w_key(w, "format");
-    tp_json_w_str(w, f->format);
-    tp_json_w_key(w, "model");
-    tp_json_w_str(w, f->model);
+    tp_json_w_put_str(w, "file", f->path);
+    tp_json_w_put_str(w, "format", f->format);
+    tp_json_w_put_str(w, "model", f->model);
     tp_eval_summary_json(s, w);
     if (key)
         tp_json_w_end(w, '}');
@@ -152,8 +148,7 @@ static void write_both(tp_json_w *w, const char *const names[2], const tp_eval_f
 {
     for (int i = 0; i < 2; i++)
         write_file(w, names[i], &files[i], &sums[i]);
-    tp_json_w_key(w, "paired");
-    tp_json_w_begin(w, '{');
+    tp_json_w_put_begin(w, "paired", '{');
     tp_eval_paired_json(r, w);
     tp_json_w_end(w, '}');
 }
@@ -166,8 +161,7 @@ static tp_status write_report(const char *path, const tp_eval_file *files,
     tp_json_w w;
     tp_json_w_init(&w, &out, 2);
     tp_json_w_begin(&w, '{');
-    tp_json_w_key(&w, "eval");
-    tp_json_w_begin(&w, '{');
+    tp_json_w_put_begin(&w, "eval", '{');
     write_both(&w, names, files, sums, r);
     tp_json_w_end(&w, '}');
     tp_json_w_end(&w, '}');

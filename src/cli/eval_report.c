@@ -233,27 +233,6 @@ void tp_eval_report_text(const tp_eval_report *r, int64_t n_rows, bool colour, t
 
 /* ---- JSON ---- */
 
-static void member_str(tp_json_w *w, const char *key, const char *value)
-{
-    tp_json_w_key(w, key);
-    tp_json_w_str(w, value);
-}
-
-static void member_i64(tp_json_w *w, const char *key, int64_t value)
-{
-    tp_json_w_key(w, key);
-    tp_json_w_i64(w, value);
-}
-
-static void member_f64(tp_json_w *w, const char *key, double value)
-{
-    tp_json_w_key(w, key);
-    if (isnan(value))
-        tp_json_w_null(w);
-    else
-        tp_json_w_f64(w, value);
-}
-
 static void write_sample(tp_json_w *w, const tp_evaluation_sample *s)
 {
     const tp_reward *r = &s->reward;
@@ -263,23 +242,22 @@ static void write_sample(tp_json_w *w, const tp_evaluation_sample *s)
         tp_json_w_strn(w, s->text, s->n_text);
     else
         tp_json_w_null(w);
-    member_i64(w, "n_tokens", s->n_tokens);
-    member_str(w, "finish", s->text ? tp_finish_name(s->finish) : NULL);
-    member_str(w, "status", tp_reward_status_name(r->status));
-    member_f64(w, "reward", r->reward);
+    tp_json_w_put_i64(w, "n_tokens", s->n_tokens);
+    tp_json_w_put_str(w, "finish", s->text ? tp_finish_name(s->finish) : NULL);
+    tp_json_w_put_str(w, "status", tp_reward_status_name(r->status));
+    tp_json_w_put_known(w, "reward", r->reward);
     tp_json_w_key(w, "correct");
     if (r->status == TP_REWARD_OK)
         tp_json_w_bool(w, s->is_correct);
     else
         tp_json_w_null(w);
-    member_str(w, "answer", r->answer);
+    tp_json_w_put_str(w, "answer", r->answer);
     if (r->why)
-        member_str(w, "why", r->why);
+        tp_json_w_put_str(w, "why", r->why);
     if (r->n_parts) {
-        tp_json_w_key(w, "parts");
-        tp_json_w_begin(w, '{');
+        tp_json_w_put_begin(w, "parts", '{');
         for (size_t i = 0; i < r->n_parts; i++)
-            member_f64(w, r->parts[i].name, r->parts[i].value);
+            tp_json_w_put_known(w, r->parts[i].name, r->parts[i].value);
         tp_json_w_end(w, '}');
     }
     tp_json_w_end(w, '}');
@@ -290,19 +268,18 @@ static void write_prompt(const tp_eval_report *r, size_t i, bool samples, tp_jso
     const tp_evaluation_prompt *p = &r->evaluation->prompts[i];
     const tp_eval_prompt *c = &r->evaluation->counts[i];
     tp_json_w_begin(w, '{');
-    member_str(w, "id", p->id);
-    member_str(w, "prompt", p->prompt);
-    member_str(w, "truth", p->truth);
-    member_i64(w, "n", c->n);
-    member_i64(w, "correct", c->correct);
-    member_i64(w, "excluded", c->excluded);
-    member_f64(w, "pass_at_1", c->n ? (double)c->correct / (double)c->n : NAN);
-    member_f64(w, "mean_reward", c->n ? c->reward_sum / (double)c->n : NAN);
-    member_f64(w, "majority", c->majority);
-    member_str(w, "majority_answer", p->majority);
+    tp_json_w_put_str(w, "id", p->id);
+    tp_json_w_put_str(w, "prompt", p->prompt);
+    tp_json_w_put_str(w, "truth", p->truth);
+    tp_json_w_put_i64(w, "n", c->n);
+    tp_json_w_put_i64(w, "correct", c->correct);
+    tp_json_w_put_i64(w, "excluded", c->excluded);
+    tp_json_w_put_known(w, "pass_at_1", c->n ? (double)c->correct / (double)c->n : NAN);
+    tp_json_w_put_known(w, "mean_reward", c->n ? c->reward_sum / (double)c->n : NAN);
+    tp_json_w_put_known(w, "majority", c->majority);
+    tp_json_w_put_str(w, "majority_answer", p->majority);
     if (samples) {
-        tp_json_w_key(w, "samples");
-        tp_json_w_begin(w, '[');
+        tp_json_w_put_begin(w, "samples", '[');
         for (int64_t j = 0; j < r->evaluation->n_samples; j++)
             write_sample(w, &p->samples[j]);
         tp_json_w_end(w, ']');
@@ -313,16 +290,15 @@ static void write_prompt(const tp_eval_report *r, size_t i, bool samples, tp_jso
 static void write_work(const tp_eval_report *r, tp_json_w *w)
 {
     const tp_evaluation *e = r->evaluation;
-    tp_json_w_key(w, "excluded");
-    tp_json_w_begin(w, '{');
+    tp_json_w_put_begin(w, "excluded", '{');
     for (int s = TP_REWARD_OK + 1; s < TP_REWARD_KINDS; s++)
-        member_i64(w, tp_reward_status_name((tp_reward_status)s), (int64_t)e->statuses[s]);
+        tp_json_w_put_i64(w, tp_reward_status_name((tp_reward_status)s), (int64_t)e->statuses[s]);
     tp_json_w_end(w, '}');
-    member_i64(w, "n_tokens", (int64_t)e->n_new_tokens);
-    member_i64(w, "n_truncated", (int64_t)e->n_truncated);
-    member_f64(w, "seconds", e->seconds);
-    member_f64(w, "generate_s", e->generate_s);
-    member_f64(w, "judge_s", e->judge_s);
+    tp_json_w_put_i64(w, "n_tokens", (int64_t)e->n_new_tokens);
+    tp_json_w_put_i64(w, "n_truncated", (int64_t)e->n_truncated);
+    tp_json_w_put_known(w, "seconds", e->seconds);
+    tp_json_w_put_known(w, "generate_s", e->generate_s);
+    tp_json_w_put_known(w, "judge_s", e->judge_s);
 }
 
 void tp_eval_report_json(const tp_eval_report *r, bool samples, int indent, tp_buf *out)
@@ -330,21 +306,19 @@ void tp_eval_report_json(const tp_eval_report *r, bool samples, int indent, tp_b
     tp_json_w w;
     tp_json_w_init(&w, out, indent);
     tp_json_w_begin(&w, '{');
-    member_str(&w, "kind", "temper-eval");
-    member_i64(&w, "version", 1);
-    member_str(&w, "model", r->model);
-    member_str(&w, "data", r->data);
-    member_str(&w, "env", r->env);
-    member_i64(&w, "num_tests_per_prompt", r->evaluation->n_samples);
-    member_f64(&w, "temperature", r->options->generation.temperature);
-    member_i64(&w, "seed", r->options->eval.seed);
-    tp_json_w_key(&w, "summary");
-    tp_json_w_begin(&w, '{');
+    tp_json_w_put_str(&w, "kind", "temper-eval");
+    tp_json_w_put_i64(&w, "version", 1);
+    tp_json_w_put_str(&w, "model", r->model);
+    tp_json_w_put_str(&w, "data", r->data);
+    tp_json_w_put_str(&w, "env", r->env);
+    tp_json_w_put_i64(&w, "num_tests_per_prompt", r->evaluation->n_samples);
+    tp_json_w_put_known(&w, "temperature", r->options->generation.temperature);
+    tp_json_w_put_i64(&w, "seed", r->options->eval.seed);
+    tp_json_w_put_begin(&w, "summary", '{');
     tp_eval_summary_json(r->summary, &w);
     write_work(r, &w);
     tp_json_w_end(&w, '}');
-    tp_json_w_key(&w, "prompts");
-    tp_json_w_begin(&w, '[');
+    tp_json_w_put_begin(&w, "prompts", '[');
     for (size_t i = 0; i < r->evaluation->n; i++)
         write_prompt(r, i, samples, &w);
     tp_json_w_end(&w, ']');
@@ -364,14 +338,16 @@ static void nemo_config(const tp_eval_report *r, tp_buf *out)
     tp_json_w w;
     tp_json_w_init(&w, out, 2);
     tp_json_w_begin(&w, '{');
-    member_str(&w, "model_name", o->generation.model_name);
-    member_str(&w, "dataset_name", o->data.dataset_name ? o->data.dataset_name : o->data.data_path);
-    member_str(&w, "metric", o->eval.metric == TP_EVAL_CONS_AT_K ? "cons@k" : "pass@k");
-    member_i64(&w, "k_value", o->n_k ? o->k[o->n_k - 1] : 1);
-    member_i64(&w, "num_tests_per_prompt", r->evaluation->n_samples);
-    member_f64(&w, "temperature", o->generation.temperature);
-    member_f64(&w, "top_p", o->generation.top_p);
-    member_i64(&w, "top_k", o->generation.top_k == TP_OPT_UNSET_INT ? -1 : o->generation.top_k);
+    tp_json_w_put_str(&w, "model_name", o->generation.model_name);
+    tp_json_w_put_str(&w, "dataset_name",
+                      o->data.dataset_name ? o->data.dataset_name : o->data.data_path);
+    tp_json_w_put_str(&w, "metric", o->eval.metric == TP_EVAL_CONS_AT_K ? "cons@k" : "pass@k");
+    tp_json_w_put_i64(&w, "k_value", o->n_k ? o->k[o->n_k - 1] : 1);
+    tp_json_w_put_i64(&w, "num_tests_per_prompt", r->evaluation->n_samples);
+    tp_json_w_put_known(&w, "temperature", o->generation.temperature);
+    tp_json_w_put_known(&w, "top_p", o->generation.top_p);
+    tp_json_w_put_i64(&w, "top_k",
+                      o->generation.top_k == TP_OPT_UNSET_INT ? -1 : o->generation.top_k);
     tp_json_w_end(&w, '}');
     tp_buf_addc(out, '\n');
 }
@@ -382,19 +358,18 @@ static void nemo_data(const tp_eval_report *r, tp_buf *out)
     tp_json_w w;
     tp_json_w_init(&w, out, 0);
     tp_json_w_begin(&w, '{');
-    tp_json_w_key(&w, "evaluation_data");
-    tp_json_w_begin(&w, '[');
+    tp_json_w_put_begin(&w, "evaluation_data", '[');
     for (size_t i = 0; i < e->n; i++)
         for (int64_t j = 0; j < e->n_samples; j++) {
             const tp_evaluation_sample *s = &e->prompts[i].samples[j];
             tp_json_w_begin(&w, '{');
-            member_str(&w, "prompt", e->prompts[i].prompt);
+            tp_json_w_put_str(&w, "prompt", e->prompts[i].prompt);
             tp_json_w_key(&w, "response");
             tp_json_w_strn(&w, s->text ? s->text : "", s->n_text);
-            member_f64(&w, "reward", s->reward.reward);
-            member_str(&w, "message_log", e->prompts[i].prompt);
-            member_str(&w, "extra_env_info", e->prompts[i].truth);
-            member_i64(&w, "sample_index", (int64_t)i * e->n_samples + j);
+            tp_json_w_put_known(&w, "reward", s->reward.reward);
+            tp_json_w_put_str(&w, "message_log", e->prompts[i].prompt);
+            tp_json_w_put_str(&w, "extra_env_info", e->prompts[i].truth);
+            tp_json_w_put_i64(&w, "sample_index", (int64_t)i * e->n_samples + j);
             tp_json_w_end(&w, '}');
         }
     tp_json_w_end(&w, ']');

@@ -69,15 +69,6 @@ static void print_series(const char *path, const tp_validation_series *s, double
                s->is_dpo ? "pair by pair" : "prompt by prompt");
 }
 
-static void member(tp_json_w *w, const char *key, double v)
-{
-    tp_json_w_key(w, key);
-    if (isnan(v))
-        tp_json_w_null(w);
-    else
-        tp_json_w_f64(w, v);
-}
-
 static void interval(tp_json_w *w, double lo, double hi)
 {
     tp_json_w_key(w, "ci");
@@ -94,30 +85,25 @@ static void interval(tp_json_w *w, double lo, double hi)
 static void write_series(const tp_validation_series *s, tp_json_w *w)
 {
     tp_json_w_begin(w, '{');
-    tp_json_w_key(w, "name");
-    tp_json_w_str(w, s->name);
-    tp_json_w_key(w, "algorithm");
-    tp_json_w_str(w, s->is_dpo ? "dpo" : "grpo");
-    tp_json_w_key(w, "points");
-    tp_json_w_begin(w, '[');
+    tp_json_w_put_str(w, "name", s->name);
+    tp_json_w_put_str(w, "algorithm", s->is_dpo ? "dpo" : "grpo");
+    tp_json_w_put_begin(w, "points", '[');
     for (size_t i = 0; i < s->n; i++) {
         const tp_validation_point *p = &s->points[i];
         tp_json_w_begin(w, '{');
-        tp_json_w_key(w, "step");
-        tp_json_w_i64(w, p->step);
-        member(w, "accuracy", p->accuracy);
+        tp_json_w_put_i64(w, "step", p->step);
+        tp_json_w_put_known(w, "accuracy", p->accuracy);
         interval(w, p->lo, p->hi);
-        member(w, "n", p->n);
-        member(w, "loss", p->loss);
-        member(w, "rewards_chosen_mean", p->chosen);
-        member(w, "rewards_rejected_mean", p->rejected);
-        member(w, "pass_k", p->pass_k);
+        tp_json_w_put_known(w, "n", p->n);
+        tp_json_w_put_known(w, "loss", p->loss);
+        tp_json_w_put_known(w, "rewards_chosen_mean", p->chosen);
+        tp_json_w_put_known(w, "rewards_rejected_mean", p->rejected);
+        tp_json_w_put_known(w, "pass_k", p->pass_k);
         tp_json_w_end(w, '}');
     }
     tp_json_w_end(w, ']');
-    tp_json_w_key(w, "change");
-    tp_json_w_begin(w, '{');
-    member(w, "difference", s->change);
+    tp_json_w_put_begin(w, "change", '{');
+    tp_json_w_put_known(w, "difference", s->change);
     interval(w, s->change_lo, s->change_hi);
     tp_json_w_end(w, '}');
     tp_json_w_end(w, '}');
@@ -129,12 +115,9 @@ static void print_json(const char *path, const tp_validations *v, double level)
     tp_json_w w;
     tp_json_w_init(&w, &out, 2);
     tp_json_w_begin(&w, '{');
-    tp_json_w_key(&w, "file");
-    tp_json_w_str(&w, path);
-    tp_json_w_key(&w, "level");
-    tp_json_w_f64(&w, level);
-    tp_json_w_key(&w, "validations");
-    tp_json_w_begin(&w, '[');
+    tp_json_w_put_str(&w, "file", path);
+    tp_json_w_put_f64(&w, "level", level);
+    tp_json_w_put_begin(&w, "validations", '[');
     for (size_t i = 0; i < v->n; i++)
         write_series(&v->series[i], &w);
     tp_json_w_end(&w, ']');

@@ -1,7 +1,6 @@
 #include "cli/profile_print.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/platform.h"
@@ -227,31 +226,9 @@ void tp_profile_text(const tp_profile_report *r, tp_buf *out)
 
 /* ---- JSON ---- */
 
-static void put_str(tp_json_w *w, const char *key, const char *v)
-{
-    tp_json_w_key(w, key);
-    tp_json_w_str(w, v);
-}
-
-static void put_i64(tp_json_w *w, const char *key, int64_t v)
-{
-    tp_json_w_key(w, key);
-    tp_json_w_i64(w, v);
-}
-
-static void put_f64(tp_json_w *w, const char *key, double v)
-{
-    tp_json_w_key(w, key);
-    if (isfinite(v))
-        tp_json_w_f64(w, v);
-    else
-        tp_json_w_null(w); /* unknown */
-}
-
 static void put_series(tp_json_w *w, const char *key, const double *v, int64_t n)
 {
-    tp_json_w_key(w, key);
-    tp_json_w_begin(w, '[');
+    tp_json_w_put_begin(w, key, '[');
     for (int64_t i = 0; i < n; i++)
         tp_json_w_f64(w, v[i]);
     tp_json_w_end(w, ']');
@@ -262,17 +239,17 @@ static void put_identity(const tp_profile_report *r, tp_json_w *w)
     char made[32];
     const tp_profile_data *d = r->data;
     tp_wall_iso(tp_wall_s(), made);
-    put_i64(w, "schema", 1);
-    put_str(w, "name", r->name);
-    put_str(w, "made", made);
-    put_str(w, "temper", TEMPER_VERSION);
-    put_str(w, "recipe", r->recipe);
-    put_str(w, "machine", r->machine ? r->machine->fingerprint : NULL);
-    put_i64(w, "threads", d->threads);
-    put_i64(w, "parameters", d->parameters);
-    put_i64(w, "warmup_steps", d->warmup);
-    put_i64(w, "timed_steps", d->n_done);
-    put_i64(w, "recorded_steps", d->recorded);
+    tp_json_w_put_i64(w, "schema", 1);
+    tp_json_w_put_str(w, "name", r->name);
+    tp_json_w_put_str(w, "made", made);
+    tp_json_w_put_str(w, "temper", TEMPER_VERSION);
+    tp_json_w_put_str(w, "recipe", r->recipe);
+    tp_json_w_put_str(w, "machine", r->machine ? r->machine->fingerprint : NULL);
+    tp_json_w_put_i64(w, "threads", d->threads);
+    tp_json_w_put_i64(w, "parameters", d->parameters);
+    tp_json_w_put_i64(w, "warmup_steps", d->warmup);
+    tp_json_w_put_i64(w, "timed_steps", d->n_done);
+    tp_json_w_put_i64(w, "recorded_steps", d->recorded);
 }
 
 static void put_step(const tp_profile_data *d, tp_json_w *w)
@@ -281,20 +258,20 @@ static void put_step(const tp_profile_data *d, tp_json_w *w)
     double s = mean(d->step_s, d->n_done);
     put_series(w, "step_s", d->step_s, d->n_done);
     if (tp_describe(d->step_s, (size_t)d->n_done, 0.95, &t, NULL) == TP_OK) {
-        put_f64(w, "step_mean_s", t.mean);
-        put_f64(w, "step_mean_low_s", t.t_ci.lo);
-        put_f64(w, "step_mean_high_s", t.t_ci.hi);
-        put_f64(w, "step_median_s", t.median);
+        tp_json_w_put_known(w, "step_mean_s", t.mean);
+        tp_json_w_put_known(w, "step_mean_low_s", t.t_ci.lo);
+        tp_json_w_put_known(w, "step_mean_high_s", t.t_ci.hi);
+        tp_json_w_put_known(w, "step_median_s", t.median);
     }
-    put_f64(w, "used_tokens_per_step", mean(d->used_tokens, d->n_done));
-    put_f64(w, "trained_tokens_per_s", mean(d->trained_tokens, d->n_done) / s);
-    put_f64(w, "used_tokens_per_s", mean(d->used_tokens, d->n_done) / s);
-    put_f64(w, "padding_ratio",
-            mean(d->padded_tokens, d->n_done) /
-                (mean(d->padded_tokens, d->n_done) + mean(d->used_tokens, d->n_done)));
-    put_f64(w, "waited_for_data_s", mean(d->wait_s, d->n_done));
-    put_f64(w, "processor_utilization", d->cpu_s / (d->wall_s * d->threads));
-    put_f64(w, "mfu", d->mfu);
+    tp_json_w_put_known(w, "used_tokens_per_step", mean(d->used_tokens, d->n_done));
+    tp_json_w_put_known(w, "trained_tokens_per_s", mean(d->trained_tokens, d->n_done) / s);
+    tp_json_w_put_known(w, "used_tokens_per_s", mean(d->used_tokens, d->n_done) / s);
+    tp_json_w_put_known(w, "padding_ratio",
+                        mean(d->padded_tokens, d->n_done) /
+                            (mean(d->padded_tokens, d->n_done) + mean(d->used_tokens, d->n_done)));
+    tp_json_w_put_known(w, "waited_for_data_s", mean(d->wait_s, d->n_done));
+    tp_json_w_put_known(w, "processor_utilization", d->cpu_s / (d->wall_s * d->threads));
+    tp_json_w_put_known(w, "mfu", d->mfu);
 }
 
 static void put_operators(const tp_profile_report *r, tp_json_w *w)
@@ -302,17 +279,16 @@ static void put_operators(const tp_profile_report *r, tp_json_w *w)
     ranked rows[TP_PROFILE_OPS];
     const tp_profile_data *d = r->data;
     int n = rank_ops(d, rows);
-    tp_json_w_key(w, "operators");
-    tp_json_w_begin(w, '[');
+    tp_json_w_put_begin(w, "operators", '[');
     for (int i = 0; i < n && rows[i].s > 0; i++) {
         const tp_profile_op *op = rows[i].op;
         tp_json_w_begin(w, '{');
-        put_str(w, "name", op->name);
-        put_f64(w, "launches_per_step", op->launches);
-        put_f64(w, "mean_s", rows[i].s);
-        put_f64(w, "flops_per_step", op->flops);
-        put_f64(w, "bytes_per_step", op->bytes);
-        put_f64(w, "limit_s", tp_profile_op_limit(d, r->machine, op));
+        tp_json_w_put_str(w, "name", op->name);
+        tp_json_w_put_known(w, "launches_per_step", op->launches);
+        tp_json_w_put_known(w, "mean_s", rows[i].s);
+        tp_json_w_put_known(w, "flops_per_step", op->flops);
+        tp_json_w_put_known(w, "bytes_per_step", op->bytes);
+        tp_json_w_put_known(w, "limit_s", tp_profile_op_limit(d, r->machine, op));
         put_series(w, "s", op->s, d->n_done);
         tp_json_w_end(w, '}');
     }
@@ -322,39 +298,39 @@ static void put_operators(const tp_profile_report *r, tp_json_w *w)
 static void put_memory(const tp_profile_data *d, tp_json_w *w)
 {
     tp_leak leak = tp_profile_leak(d);
-    put_f64(w, "peak_bytes", (double)d->peak_bytes);
-    put_f64(w, "planned_peak_bytes", (double)d->planned_bytes);
+    tp_json_w_put_known(w, "peak_bytes", (double)d->peak_bytes);
+    tp_json_w_put_known(w, "planned_peak_bytes", (double)d->planned_bytes);
     put_series(w, "memory_bytes", d->memory_bytes, d->n_done);
     put_series(w, "resident_bytes", d->rss_bytes, d->n_done);
-    tp_json_w_key(w, "memory_by_kind");
-    tp_json_w_begin(w, '{');
+    tp_json_w_put_begin(w, "memory_by_kind", '{');
     for (int k = 0; k < TP_MEM_KINDS; k++)
-        put_f64(w, tp_mem_kind_name((tp_mem_kind)k), mean(d->kind_bytes[k], d->n_done));
+        tp_json_w_put_known(w, tp_mem_kind_name((tp_mem_kind)k), mean(d->kind_bytes[k], d->n_done));
     tp_json_w_end(w, '}');
-    tp_json_w_key(w, "memory_growth");
-    tp_json_w_begin(w, '{');
-    put_str(w, "verdict", !leak.is_known ? "unknown" : leak.grows ? "grows" : "none shown");
-    put_str(w, "why", leak.why);
-    put_f64(w, "bytes_per_step", leak.is_known ? leak.slope : NAN);
-    put_f64(w, "low", leak.is_known ? leak.lo : NAN);
-    put_f64(w, "high", leak.is_known ? leak.hi : NAN);
-    put_f64(w, "p", leak.is_known ? leak.p : NAN);
-    put_str(w, "owner", leak.is_known && leak.grows ? leak.owner : NULL);
+    tp_json_w_put_begin(w, "memory_growth", '{');
+    tp_json_w_put_str(w, "verdict",
+                      !leak.is_known ? "unknown"
+                      : leak.grows   ? "grows"
+                                     : "none shown");
+    tp_json_w_put_str(w, "why", leak.why);
+    tp_json_w_put_known(w, "bytes_per_step", leak.is_known ? leak.slope : NAN);
+    tp_json_w_put_known(w, "low", leak.is_known ? leak.lo : NAN);
+    tp_json_w_put_known(w, "high", leak.is_known ? leak.hi : NAN);
+    tp_json_w_put_known(w, "p", leak.is_known ? leak.p : NAN);
+    tp_json_w_put_str(w, "owner", leak.is_known && leak.grows ? leak.owner : NULL);
     tp_json_w_end(w, '}');
 }
 
 static void put_bottlenecks(const tp_profile_report *r, tp_json_w *w)
 {
-    tp_json_w_key(w, "bottlenecks");
-    tp_json_w_begin(w, '[');
+    tp_json_w_put_begin(w, "bottlenecks", '[');
     for (int i = 0; i < r->n_bottlenecks; i++) {
         const tp_bottleneck *b = &r->bottlenecks[i];
         tp_json_w_begin(w, '{');
-        put_str(w, "severity", tp_severity_name(b->severity));
-        put_str(w, "what", b->what);
-        put_f64(w, "cost_s_per_step", b->cost_s);
-        put_str(w, "evidence", b->evidence);
-        put_str(w, "try", b->remedy);
+        tp_json_w_put_str(w, "severity", tp_severity_name(b->severity));
+        tp_json_w_put_str(w, "what", b->what);
+        tp_json_w_put_known(w, "cost_s_per_step", b->cost_s);
+        tp_json_w_put_str(w, "evidence", b->evidence);
+        tp_json_w_put_str(w, "try", b->remedy);
         tp_json_w_end(w, '}');
     }
     tp_json_w_end(w, ']');
@@ -364,37 +340,35 @@ static void put_change(const tp_profile_change *c, tp_json_w *w)
 {
     tp_json_w_begin(w, '{');
     if (c->name[0])
-        put_str(w, "name", c->name);
-    put_f64(w, "before_s", c->before_s);
-    put_f64(w, "after_s", c->after_s);
-    put_f64(w, "ratio", c->ratio);
-    put_f64(w, "low", c->lo);
-    put_f64(w, "high", c->hi);
-    put_f64(w, "p", c->p);
-    put_str(w, "verdict",
-            isnan(c->before_s)  ? "new"
-            : isnan(c->after_s) ? "gone"
-                                : tp_change_name(c->verdict));
+        tp_json_w_put_str(w, "name", c->name);
+    tp_json_w_put_known(w, "before_s", c->before_s);
+    tp_json_w_put_known(w, "after_s", c->after_s);
+    tp_json_w_put_known(w, "ratio", c->ratio);
+    tp_json_w_put_known(w, "low", c->lo);
+    tp_json_w_put_known(w, "high", c->hi);
+    tp_json_w_put_known(w, "p", c->p);
+    tp_json_w_put_str(w, "verdict",
+                      isnan(c->before_s)  ? "new"
+                      : isnan(c->after_s) ? "gone"
+                                          : tp_change_name(c->verdict));
     tp_json_w_end(w, '}');
 }
 
 static void put_comparison(const tp_profile_comparison *c, tp_json_w *w)
 {
-    tp_json_w_key(w, "comparison");
-    tp_json_w_begin(w, '{');
-    put_str(w, "against", c->name);
-    put_str(w, "made", c->made);
-    put_str(w, "notes", c->notes[0] ? c->notes : NULL);
-    put_str(w, "verdict", tp_change_name(c->step.verdict));
+    tp_json_w_put_begin(w, "comparison", '{');
+    tp_json_w_put_str(w, "against", c->name);
+    tp_json_w_put_str(w, "made", c->made);
+    tp_json_w_put_str(w, "notes", c->notes[0] ? c->notes : NULL);
+    tp_json_w_put_str(w, "verdict", tp_change_name(c->step.verdict));
     tp_json_w_key(w, "step");
     put_change(&c->step, w);
-    tp_json_w_key(w, "operators");
-    tp_json_w_begin(w, '[');
+    tp_json_w_put_begin(w, "operators", '[');
     for (int i = 0; i < c->n_ops; i++)
         put_change(&c->ops[i], w);
     tp_json_w_end(w, ']');
-    put_f64(w, "before_peak_bytes", c->before_peak);
-    put_f64(w, "after_peak_bytes", c->after_peak);
+    tp_json_w_put_known(w, "before_peak_bytes", c->before_peak);
+    tp_json_w_put_known(w, "after_peak_bytes", c->after_peak);
     tp_json_w_end(w, '}');
 }
 
@@ -404,8 +378,7 @@ void tp_profile_write(const tp_profile_report *r, tp_json_w *w)
     tp_json_w_begin(w, '{');
     put_identity(r, w);
     put_step(d, w);
-    tp_json_w_key(w, "phases_s");
-    tp_json_w_begin(w, '{');
+    tp_json_w_put_begin(w, "phases_s", '{');
     for (int k = 0; k < TP_TIME_COUNT; k++)
         put_series(w, tp_time_name((tp_time_phase)k), d->phase_s[k], d->n_done);
     tp_json_w_end(w, '}');

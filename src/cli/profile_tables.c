@@ -163,12 +163,6 @@ void tp_table_profile(const tp_train_event *e, const tp_machine *machine, const 
 
 /* ---- JSON ---- */
 
-static void put_count(tp_json_w *w, const char *key, int64_t v)
-{
-    tp_json_w_key(w, key);
-    tp_json_w_i64(w, v);
-}
-
 static void put_known(tp_json_w *w, const char *key, double v, bool is_known)
 {
     tp_json_w_key(w, key);
@@ -183,22 +177,21 @@ static void put_row(const tp_train_event *e, const tp_machine *machine, const tp
 {
     double self_s = (double)r->self_ns * 1e-9;
     tp_json_w_begin(w, '{');
-    tp_json_w_key(w, "name");
-    tp_json_w_str(w, r->name);
-    put_count(w, "count", (int64_t)r->count);
-    put_count(w, "self_ns", r->self_ns);
-    put_count(w, "total_ns", r->total_ns);
+    tp_json_w_put_str(w, "name", r->name);
+    tp_json_w_put_i64(w, "count", (int64_t)r->count);
+    tp_json_w_put_i64(w, "self_ns", r->self_ns);
+    tp_json_w_put_i64(w, "total_ns", r->total_ns);
     put_known(w, "mean_ns", (double)r->total_ns / (double)r->count, true);
-    put_count(w, "least_ns", r->least_ns);
-    put_count(w, "most_ns", r->most_ns);
+    tp_json_w_put_i64(w, "least_ns", r->least_ns);
+    tp_json_w_put_i64(w, "most_ns", r->most_ns);
     if (tp_row_is_operator(r)) {
         put_known(w, "flops", r->flops, r->flops > 0);
         put_known(w, "bytes", r->bytes, r->bytes > 0);
         put_known(w, "flops_per_s", r->flops / self_s, r->flops > 0);
         put_known(w, "bytes_per_s", r->bytes / self_s, r->bytes > 0);
         put_known(w, "roofline_share", tp_roofline_share(e, machine, r), true);
-        put_count(w, "memory_events", (int64_t)r->n_taken);
-        put_count(w, "memory_taken_bytes", r->taken_bytes);
+        tp_json_w_put_i64(w, "memory_events", (int64_t)r->n_taken);
+        tp_json_w_put_i64(w, "memory_taken_bytes", r->taken_bytes);
     }
     tp_json_w_end(w, '}');
 }
@@ -218,13 +211,12 @@ static void put_memory(const tp_trace_summary *s, tp_json_w *w)
     tp_json_w_begin(w, '{');
     for (size_t i = 0; i < s->n_memory; i++) {
         const tp_trace_memory_row *m = &s->memory[i];
-        tp_json_w_key(w, m->kind);
-        tp_json_w_begin(w, '{');
-        put_count(w, "taken", (int64_t)m->n_taken);
-        put_count(w, "given_back", (int64_t)m->n_given);
-        put_count(w, "taken_bytes", m->taken_bytes);
-        put_count(w, "given_back_bytes", m->given_bytes);
-        put_count(w, "most_alive_bytes", m->peak_bytes);
+        tp_json_w_put_begin(w, m->kind, '{');
+        tp_json_w_put_i64(w, "taken", (int64_t)m->n_taken);
+        tp_json_w_put_i64(w, "given_back", (int64_t)m->n_given);
+        tp_json_w_put_i64(w, "taken_bytes", m->taken_bytes);
+        tp_json_w_put_i64(w, "given_back_bytes", m->given_bytes);
+        tp_json_w_put_i64(w, "most_alive_bytes", m->peak_bytes);
         tp_json_w_end(w, '}');
     }
     tp_json_w_end(w, '}');
@@ -235,13 +227,12 @@ void tp_json_profile(const tp_train_event *e, const tp_machine *machine, const t
 {
     const tp_profile *p = e->profile;
     tp_json_w_begin(w, '{');
-    put_count(w, "first_step", p->first);
-    put_count(w, "steps", p->steps);
+    tp_json_w_put_i64(w, "first_step", p->first);
+    tp_json_w_put_i64(w, "steps", p->steps);
     put_known(w, "wall_s", p->wall_s, true);
-    tp_json_w_key(w, "trace");
-    tp_json_w_str(w, p->path);
-    put_count(w, "events", (int64_t)s->n_events);
-    put_count(w, "dropped_events", (int64_t)s->n_dropped);
+    tp_json_w_put_str(w, "trace", p->path);
+    tp_json_w_put_i64(w, "events", (int64_t)s->n_events);
+    tp_json_w_put_i64(w, "dropped_events", (int64_t)s->n_dropped);
     put_known(w, "zone_ns", tp_trace_get_cost().zone_ns, true);
     tp_json_w_key(w, "operators");
     put_rows(e, machine, s, true, w);

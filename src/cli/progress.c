@@ -131,9 +131,9 @@ static void head_line(const tp_train_event *e, tp_buf *out)
 
 static void phase_line(const tp_train_event *e, tp_buf *out)
 {
-    static const tp_time_phase shown[] = {TP_TIME_GENERATION, TP_TIME_REWARD,    TP_TIME_LOGPROBS,
-                                          TP_TIME_REFERENCE,  TP_TIME_FORWARD,   TP_TIME_BACKWARD,
-                                          TP_TIME_OPTIMIZER,  TP_TIME_DATA,      TP_TIME_VALIDATION,
+    static const tp_time_phase shown[] = {TP_TIME_GENERATION, TP_TIME_REWARD,  TP_TIME_LOGPROBS,
+                                          TP_TIME_REFERENCE,  TP_TIME_FORWARD, TP_TIME_BACKWARD,
+                                          TP_TIME_OPTIMIZER,  TP_TIME_DATA,    TP_TIME_VALIDATION,
                                           TP_TIME_CHECKPOINT};
     double total = 0, rest = 0;
     for (int i = TP_TIME_DATA; i < TP_TIME_COUNT; i++)
@@ -329,13 +329,10 @@ static void print_json(const tp_train_event *e)
     tp_json_w w;
     tp_json_w_init(&w, &out, 0);
     tp_json_w_begin(&w, '{');
-    tp_json_w_key(&w, "event");
-    tp_json_w_str(&w, kinds[e->kind]);
-    tp_json_w_key(&w, "step");
-    tp_json_w_i64(&w, e->step);
+    tp_json_w_put_str(&w, "event", kinds[e->kind]);
+    tp_json_w_put_i64(&w, "step", e->step);
     if (e->text) {
-        tp_json_w_key(&w, "text");
-        tp_json_w_str(&w, e->text);
+        tp_json_w_put_str(&w, "text", e->text);
     }
     if (e->kind == TP_EVENT_STEP || e->kind == TP_EVENT_VALIDATION) {
         const struct {
@@ -366,11 +363,9 @@ static void print_json(const tp_train_event *e)
         for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
             if (isnan(numbers[i].v) && i >= FIRST_RARE)
                 continue; /* of another algorithm */
-            tp_json_w_key(&w, numbers[i].key);
-            tp_json_w_f64(&w, numbers[i].v);
+            tp_json_w_put_f64(&w, numbers[i].key, numbers[i].v);
         }
-        tp_json_w_key(&w, "max_steps");
-        tp_json_w_i64(&w, e->max_steps);
+        tp_json_w_put_i64(&w, "max_steps", e->max_steps);
     }
     tp_json_w_end(&w, '}');
     puts(tp_buf_str(&out));

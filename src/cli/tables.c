@@ -1,6 +1,5 @@
 #include "cli/tables.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { MAX_ROWS = 256 };
@@ -99,20 +98,13 @@ void tp_json_operators(const tp_session *s, int64_t steps, tp_json_w *w)
     tp_json_w_begin(w, '[');
     for (int i = 0; i < n; i++) {
         tp_json_w_begin(w, '{');
-        tp_json_w_key(w, "operator");
-        tp_json_w_str(w, tp_ops[rows[i].op].name);
-        tp_json_w_key(w, "kernel");
-        tp_json_w_str(w, rows[i].kernel);
-        tp_json_w_key(w, "recomputed");
-        tp_json_w_bool(w, rows[i].is_clone);
-        tp_json_w_key(w, "launches");
-        tp_json_w_i64(w, (int64_t)rows[i].launches);
-        tp_json_w_key(w, "ms_per_step");
-        tp_json_w_f64(w, rows[i].ns * 1e-6 / (double)(steps > 0 ? steps : 1));
-        tp_json_w_key(w, "flops");
-        tp_json_w_f64(w, rows[i].flops);
-        tp_json_w_key(w, "bytes");
-        tp_json_w_f64(w, rows[i].bytes);
+        tp_json_w_put_str(w, "operator", tp_ops[rows[i].op].name);
+        tp_json_w_put_str(w, "kernel", rows[i].kernel);
+        tp_json_w_put_bool(w, "recomputed", rows[i].is_clone);
+        tp_json_w_put_i64(w, "launches", (int64_t)rows[i].launches);
+        tp_json_w_put_f64(w, "ms_per_step", rows[i].ns * 1e-6 / (double)(steps > 0 ? steps : 1));
+        tp_json_w_put_f64(w, "flops", rows[i].flops);
+        tp_json_w_put_f64(w, "bytes", rows[i].bytes);
         tp_json_w_end(w, '}');
     }
     tp_json_w_end(w, ']');
@@ -150,15 +142,11 @@ void tp_json_memory(const tp_train_event *e, tp_json_w *w)
 {
     tp_mem_stats stats = tp_mem_get_stats();
     tp_json_w_begin(w, '{');
-    tp_json_w_key(w, "planned_peak_bytes");
-    tp_json_w_i64(w, (int64_t)e->memory_planned_bytes);
-    tp_json_w_key(w, "measured_peak_bytes");
-    tp_json_w_i64(w, (int64_t)stats.total_peak);
-    tp_json_w_key(w, "peak_bytes_by_kind");
-    tp_json_w_begin(w, '{');
+    tp_json_w_put_i64(w, "planned_peak_bytes", (int64_t)e->memory_planned_bytes);
+    tp_json_w_put_i64(w, "measured_peak_bytes", (int64_t)stats.total_peak);
+    tp_json_w_put_begin(w, "peak_bytes_by_kind", '{');
     for (int k = 0; k < TP_MEM_KINDS; k++) {
-        tp_json_w_key(w, tp_mem_kind_name((tp_mem_kind)k));
-        tp_json_w_i64(w, (int64_t)stats.peak[k]);
+        tp_json_w_put_i64(w, tp_mem_kind_name((tp_mem_kind)k), (int64_t)stats.peak[k]);
     }
     tp_json_w_end(w, '}');
     tp_json_w_end(w, '}');
@@ -210,8 +198,7 @@ void tp_json_phases(const double phase_s[TP_TIME_COUNT], tp_json_w *w)
 {
     tp_json_w_begin(w, '{');
     for (int i = 0; i < TP_TIME_COUNT; i++) {
-        tp_json_w_key(w, tp_time_name((tp_time_phase)i));
-        tp_json_w_f64(w, phase_s[i]);
+        tp_json_w_put_f64(w, tp_time_name((tp_time_phase)i), phase_s[i]);
     }
     tp_json_w_end(w, '}');
 }

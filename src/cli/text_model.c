@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "cli/cli.h"
+#include "engine/data/chat_context.h"
 #include "engine/train/checkpoint.h"
 
 static tp_status find_folder(const char *path, char out[TP_TEXT_MODEL_FOLDER], tp_error *err)
@@ -76,35 +76,34 @@ static tp_status need_template(tp_text_model *m, tp_error *err)
     return tp_template_parse("chat template", source, strlen(source), &m->chat_template, err);
 }
 
-static void add_token(const tp_text_model *m, const char *key, int32_t id, tp_buf *out)
+/* `messages` and `tools` (may be NULL) are JSON lists. */
+static tp_status render_chat(const tp_text_model *m, const char *messages, const char *tools,
+                             tp_arena *arena, tp_buf *out, tp_error *err)
 {
-    const char *token = id >= 0 ? tp_tokenizer_token(m->tokenizer, id) : NULL;
-    tp_buf_addf(out, ",\"%s\":", key);
-    tp_json_quote(out, token ? token : "", token ? strlen(token) : 0);
+    const tp_json *list, *tool_list = NULL;
+    tp_json_options tolerant = TP_JSON_TOLERANT;
+    tp_json *context = tp_chat_context_new(arena);
+    TP_TRY(tp_json_parse(arena, "messages", messages, strlen(messages), &tolerant, &list, err));
+    if (list->type != TP_JSON_ARRAY)
+        return tp_fail(err, TP_ERR_FORMAT, "messages: expected a list of messages");
+    if (tools)
+        TP_TRY(tp_json_parse(arena, "tools", tools, strlen(tools), &tolerant, &tool_list, err));
+    tp_chat_context_share(arena, context, "messages", list);
+    tp_chat_context_share(arena, context, "tools", tool_list);
+    tp_chat_context_finish(arena, m->tokenizer, true, context);
+    return tp_template_render(m->chat_template, context, NULL, NULL, out, NULL, err);
 }
 
 tp_status tp_text_model_encode_chat(tp_text_model *m, const char *messages, const char *tools,
                                     tp_ids *out, tp_buf *ret_text, tp_error *err)
 {
     TP_TRY(need_template(m, err));
-    tp_buf context = {0}, text = {0};
+    tp_buf text = {0};
     tp_arena arena;
-    const tp_json *root;
-    tp_buf_addf(&context, "{\"messages\":%s,\"add_generation_prompt\":true", messages);
-    if (tools)
-        tp_buf_addf(&context, ",\"tools\":%s", tools);
-    add_token(m, "bos_token", tp_tokenizer_bos(m->tokenizer), &context);
-    add_token(m, "eos_token", tp_tokenizer_eos(m->tokenizer), &context);
-    tp_buf_addc(&context, '}');
-    tp_status status = tp_arena_init(&arena, (1 << 20) + 64 * context.len, err);
-    if (status == TP_OK) {
-        tp_json_options tolerant = TP_JSON_TOLERANT;
-        status =
-            tp_json_parse(&arena, "messages", context.data, context.len, &tolerant, &root, err);
-        if (status == TP_OK)
-            status = tp_template_render(m->chat_template, root, NULL, &text, NULL, err);
-        tp_arena_release(&arena);
-    }
+    size_t n = strlen(messages) + (tools ? strlen(tools) : 0);
+    TP_TRY(tp_arena_init(&arena, (1 << 20) + 64 * n, err));
+    tp_status status = render_chat(m, messages, tools, &arena, &text, err);
+    tp_arena_release(&arena);
     if (status == TP_OK) { /* the template writes the special tokens itself */
         tp_encode_options options = {.parse_special = true};
         tp_tokenizer_encode(m->tokenizer, m->scratch, tp_buf_str(&text), text.len, options, out,
@@ -112,7 +111,6 @@ tp_status tp_text_model_encode_chat(tp_text_model *m, const char *messages, cons
         if (ret_text)
             tp_buf_add(ret_text, tp_buf_str(&text), text.len);
     }
-    tp_buf_release(&context);
     tp_buf_release(&text);
     return status;
 }

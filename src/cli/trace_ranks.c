@@ -1,5 +1,4 @@
 /* Several ranks of one job, side by side. */
-#include <math.h>
 #include <stdlib.h>
 
 #include "cli/trace.h"

@@ -1,5 +1,4 @@
 /* One screen: what the file is, where the time went, what to do about it. */
-#include <math.h>
 #include <string.h>
 
 #include "cli/trace.h"

@@ -1,7 +1,6 @@
 /* Views of time: idle, steps, critical path, stacks, what is suspicious, what to do. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/trace.h"
 #include "instrument/analyze/sort.h"

@@ -93,15 +93,10 @@ void answer_number(answer *a, const char *key, double v, const char *why)
 
 void answer_count(answer *a, const char *key, uint64_t n)
 {
-    tp_json_w_key(a->w, key);
-    tp_json_w_i64(a->w, (int64_t)n);
+    tp_json_w_put_i64(a->w, key, (int64_t)n);
 }
 
-void answer_bool(answer *a, const char *key, bool v)
-{
-    tp_json_w_key(a->w, key);
-    tp_json_w_bool(a->w, v);
-}
+void answer_bool(answer *a, const char *key, bool v) { tp_json_w_put_bool(a->w, key, v); }
 
 const char *answer_level_key(const answer *a, const char *key, char buffer[64])
 {
@@ -115,8 +110,7 @@ void answer_pair(answer *a, const char *key, tp_interval ci)
         answer_null(a, key, ci.why);
         return;
     }
-    tp_json_w_key(a->w, key);
-    tp_json_w_begin(a->w, '[');
+    tp_json_w_put_begin(a->w, key, '[');
     put_number(a, ci.lo);
     put_number(a, ci.hi);
     tp_json_w_end(a->w, ']');
@@ -320,8 +314,7 @@ static tp_status dispatch(answer *a, const tp_json *object, tp_error *err)
 static void put_reasons(const answer *a)
 {
     const char *at = tp_buf_str(&a->reasons), *end = at + a->reasons.len;
-    tp_json_w_key(a->w, "reasons");
-    tp_json_w_begin(a->w, '{');
+    tp_json_w_put_begin(a->w, "reasons", '{');
     while (at < end) {
         tp_json_w_key(a->w, at);
         at += strlen(at) + 1;

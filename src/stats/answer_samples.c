@@ -1,5 +1,4 @@
 #include <math.h>
-#include <string.h>
 
 #include "stats/answer_internal.h"
 #include "stats/order.h"

@@ -157,8 +157,7 @@ static tp_status formula_rows(answer *a, const formula *f, const tp_json *rows, 
 {
     if (rows->type != TP_JSON_ARRAY)
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: 'rows' must be an array", a->name, rows->line);
-    tp_json_w_key(a->w, "cols");
-    tp_json_w_begin(a->w, '[');
+    tp_json_w_put_begin(a->w, "cols", '[');
     for (size_t i = 0; f->in[i]; i++)
         tp_json_w_str(a->w, f->in[i]);
     for (size_t i = 0; f->out[i]; i++)

@@ -1,7 +1,6 @@
 #include "stats/bootstrap.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "stats/bootstrap_internal.h"
 #include "stats/descriptive.h"

@@ -1,5 +1,4 @@
 #include <math.h>
-#include <string.h>
 
 #include "stats/bootstrap.h"
 #include "stats/moments.h"

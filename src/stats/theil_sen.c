@@ -1,5 +1,4 @@
 #include <math.h>
-#include <string.h>
 
 #include "stats/descriptive.h"
 #include "stats/order.h"

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <isa-l/igzip_lib.h>

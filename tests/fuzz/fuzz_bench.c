@@ -3,7 +3,6 @@
  * being written; a worker answers whatever it is asked. */
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "instrument/bench/baselines.h"
 #include "instrument/bench/formats.h"

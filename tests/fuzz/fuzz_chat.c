@@ -14,6 +14,21 @@ static void abort_unless(bool good)
         abort();
 }
 
+/* Memory that another render has used changes nothing. */
+static void check_memory(const tp_template *t, const tp_json *context,
+                         const tp_template_limits *limits, const tp_buf *expected)
+{
+    tp_template_memory memory = {0};
+    for (int i = 0; i < 2; i++) {
+        tp_buf out = {0};
+        abort_unless(tp_template_render(t, context, limits, &memory, &out, NULL, NULL) == TP_OK);
+        abort_unless(tp_slice_eq((tp_slice){tp_buf_str(&out), out.len},
+                                 (tp_slice){tp_buf_str(expected), expected->len}));
+        tp_buf_release(&out);
+    }
+    tp_template_memory_release(&memory);
+}
+
 static void check_rendering(const tp_template *t, const tp_json *context)
 {
     tp_template_limits limits = {
@@ -21,7 +36,7 @@ static void check_rendering(const tp_template *t, const tp_json *context)
     tp_buf out = {0};
     tp_spans spans = {0};
     tp_error err = {0};
-    if (tp_template_render(t, context, &limits, &out, &spans, &err) != TP_OK) {
+    if (tp_template_render(t, context, &limits, NULL, &out, &spans, &err) != TP_OK) {
         abort_unless(err.message[0] && out.len == 0 && spans.n == 0);
         return;
     }
@@ -29,6 +44,7 @@ static void check_rendering(const tp_template *t, const tp_json *context)
     abort_unless(tp_utf8_valid(tp_buf_str(&out), out.len));
     for (size_t i = 0; i < spans.n; i++)
         abort_unless(spans.begin[i] <= spans.end[i] && spans.end[i] <= out.len);
+    check_memory(t, context, &limits, &out);
     tp_spans_release(&spans);
     tp_buf_release(&out);
 }

@@ -1,6 +1,5 @@
 /* fuzz_config.c - overrides and interpolations: each line of the input is one word
  * of the command line. */
-#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
  * that stand in the text, and brackets around it change nothing. */
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "engine/rl/countdown.h"
 

@@ -4,7 +4,6 @@
  * exactly, every byte can be read, and every name finds its own tensor. */
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "engine/model/safetensors.h"
 

@@ -2,7 +2,6 @@
  *
  * The first byte chooses what is configured. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "engine/data/schema.h"
 

@@ -5,7 +5,6 @@
  * huge sample size) are left out by their size. */
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/json.h"
 #include "stats/answer.h"

@@ -1,7 +1,5 @@
 #include "property/check_plan.h"
 
-#include <string.h>
-
 typedef struct {
     const tp_graph *g;
     const tp_memory_plan *plan;

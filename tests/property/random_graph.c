@@ -1,7 +1,5 @@
 #include "property/random_graph.h"
 
-#include <string.h>
-
 enum { MAX_PARAMS = 256, MAX_POOL = 12 };
 
 typedef struct {

@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 
-#include "base/clock.h"
 #include "engine/exec/exec.h"
 #include "property/check_plan.h"
 #include "property/evaluate.h"

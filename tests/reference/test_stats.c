@@ -253,8 +253,7 @@ static void check_table(tp_arena *arena, const tp_json *table, tally *t)
     tp_json_w w;
     tp_json_w_init(&w, &text, 0);
     tp_json_w_begin(&w, '{');
-    tp_json_w_key(&w, "table");
-    tp_json_w_str(&w, name);
+    tp_json_w_put_str(&w, "table", name);
     tp_json_w_key(&w, "rows");
     tp_json_w_value(&w, rows);
     tp_json_w_end(&w, '}');

@@ -13,6 +13,7 @@
 #include "engine/data/chat.h"
 
 typedef struct {
+    tp_template_memory memory; /* of all renders */
     int right, refused, skipped;
 } tally;
 
@@ -24,8 +25,8 @@ static void check_case(const tp_json *root, const tp_json *c, tally *t)
     tp_template *template_ = NULL;
     tp_buf out = {0};
     if (!source)
-        source = tp_json_get(tp_json_get(root, "templates"),
-                             tp_json_str(tp_json_get(c, "template")));
+        source =
+            tp_json_get(tp_json_get(root, "templates"), tp_json_str(tp_json_get(c, "template")));
     if (tp_json_str(context))
         context = tp_json_get(tp_json_get(root, "contexts"), tp_json_str(context));
     if (strstr(source->text.data, "strftime_now")) {
@@ -35,7 +36,7 @@ static void check_case(const tp_json *root, const tp_json *c, tally *t)
     tp_status status =
         tp_template_parse(name, source->text.data, source->text.len, &template_, &err);
     if (status == TP_OK)
-        status = tp_template_render(template_, context, NULL, &out, NULL, &err);
+        status = tp_template_render(template_, context, NULL, &t->memory, &out, NULL, &err);
     const tp_json *expected = tp_json_get(c, "expected");
     if (!expected || expected->type != TP_JSON_STRING) {
         if (status == TP_OK)
@@ -72,6 +73,7 @@ static void test_output_is_that_of_jinja2(void **state)
     print_message("%d equal, %d refused as they should be, %d ask for the time\n", t.right,
                   t.refused, t.skipped);
     assert_true(t.right > 250);
+    tp_template_memory_release(&t.memory);
     tp_buf_release(&text);
     tp_arena_release(&arena);
 }

@@ -1,7 +1,6 @@
 #include "support/synthetic.h"
 
 #include <math.h>
-#include <string.h>
 
 static const double phi = 0.97;
 

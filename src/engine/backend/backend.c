@@ -31,11 +31,3 @@ const tp_backend *tp_backend_find(const char *name)
         return &tp_backend_cpu;
     return NULL;
 }
-
-const tp_kernel *tp_kernel_by_name(const tp_backend *backend, const char *name, tp_op op)
-{
-    for (size_t i = 0; i < backend->n_kernels; i++)
-        if (backend->kernels[i]->op == op && strcmp(backend->kernels[i]->name, name) == 0)
-            return backend->kernels[i];
-    return NULL;
-}

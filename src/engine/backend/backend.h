@@ -73,8 +73,4 @@ extern const tp_backend tp_backend_ref, tp_backend_cpu;
 const tp_kernel *tp_kernel_find(const tp_backend *backend, const tp_launch *launch);
 const tp_backend *tp_backend_find(const char *name); /* "ref", "cpu"; NULL when unknown */
 
-/* Every kernel whose name is given here must run: used by tests and tuning.
- * NULL when there is none. */
-const tp_kernel *tp_kernel_by_name(const tp_backend *backend, const char *name, tp_op op);
-
 #endif

@@ -17,16 +17,6 @@ const char *tp_split_name(tp_split split)
 
 static const char *const form_names[] = {"plain", "reversed", "steps"};
 
-bool tp_arithmetic_form_parse(const char *name, tp_arithmetic_form *ret)
-{
-    for (size_t i = 0; i < TP_COUNTOF(form_names); i++)
-        if (strcmp(name, form_names[i]) == 0) {
-            *ret = (tp_arithmetic_form)i;
-            return true;
-        }
-    return false;
-}
-
 tp_arithmetic_options tp_arithmetic_defaults(void)
 {
     return (tp_arithmetic_options){
@@ -253,7 +243,8 @@ void tp_arithmetic_make(const tp_arithmetic_options *options, tp_split split, ui
         snprintf(ret->prompt, sizeof ret->prompt, "%lld%c%lld=", (long long)ret->a, ret->operation,
                  (long long)ret->b);
     write_answer(options->form, ret);
-    if (split == TP_SPLIT_TRAIN && options->mistakes > 0 && tp_rng_uniform(&rng) < options->mistakes)
+    if (split == TP_SPLIT_TRAIN && options->mistakes > 0 &&
+        tp_rng_uniform(&rng) < options->mistakes)
         make_mistake(&rng, ret);
 }
 

@@ -30,8 +30,6 @@ typedef enum {
 typedef enum { TP_SPLIT_TRAIN, TP_SPLIT_VALIDATION, TP_SPLITS } tp_split;
 
 const char *tp_split_name(tp_split split); /* "train", "validation" */
-/* "plain", "reversed", "steps" */
-bool tp_arithmetic_form_parse(const char *name, tp_arithmetic_form *ret);
 
 typedef struct {
     uint64_t seed;

@@ -13,7 +13,9 @@ enum {
     DEFAULT_TURNS = 10 * 1000 * 1000,
     SPARE_MEMORY = 64 << 20, /* beside what output and context may need */
     PARSE_BYTES = 512,       /* arena per byte of source: tokens and nodes */
-    NODE_BYTES = 160         /* arena per value of the context */
+    NODE_BYTES = 160,        /* arena per value of the context */
+    ROUNDING = 32 << 20,     /* so that a slightly longer conversation fits the same arena */
+    KEPT_MEMORY = 4 << 20    /* what an arena may hold of the machine between renders */
 };
 
 tp_status tp_template_parse(const char *name, const char *text, size_t n, tp_template **ret,
@@ -214,9 +216,37 @@ static tp_status render(tp_jinja_run *run, const tp_json *context)
     return tp_jinja_exec(run, run->template->body, &flow);
 }
 
+/* Mapping an arena and its pages costs more than a short conversation's rendering. */
+static tp_status take_arena(tp_jinja_run *run, tp_template_memory *memory, tp_error *err)
+{
+    size_t bytes = (run->max_memory / ROUNDING + 1) * ROUNDING + 65536;
+    if (!memory || memory->arena.reserved < bytes) {
+        tp_template_memory_release(memory);
+        return tp_arena_init(&run->arena, bytes, err);
+    }
+    run->arena = memory->arena;
+    memory->arena = (tp_arena){0};
+    return TP_OK;
+}
+
+static void leave_arena(tp_jinja_run *run, tp_template_memory *memory)
+{
+    if (memory && run->arena.high <= KEPT_MEMORY) {
+        tp_arena_rewind(&run->arena, 0);
+        memory->arena = run->arena;
+    } else
+        tp_arena_release(&run->arena);
+}
+
+void tp_template_memory_release(tp_template_memory *memory)
+{
+    if (memory)
+        tp_arena_release(&memory->arena);
+}
+
 tp_status tp_template_render(const tp_template *t, const tp_json *context,
-                             const tp_template_limits *limits, tp_buf *out, tp_spans *ret_spans,
-                             tp_error *err)
+                             const tp_template_limits *limits, tp_template_memory *memory,
+                             tp_buf *out, tp_spans *ret_spans, tp_error *err)
 {
     static const tp_template_limits defaults;
     limits = limits ? limits : &defaults;
@@ -235,12 +265,11 @@ tp_status tp_template_render(const tp_template *t, const tp_json *context,
     run.max_memory = 4 * run.max_output + SPARE_MEMORY;
     if (context)
         run.max_memory += count_values(context) * NODE_BYTES;
-    tp_status status = tp_arena_init(&run.arena, run.max_memory + 65536, err);
-    if (status == TP_OK)
-        status = render(&run, context);
+    TP_TRY(take_arena(&run, memory, err));
+    tp_status status = render(&run, context);
     if (status == TP_OK)
         tp_buf_add(out, text.data, text.len);
-    tp_arena_release(&run.arena);
+    leave_arena(&run, memory);
     if (status != TP_OK || !ret_spans) {
         tp_spans_release(&spans);
         return status;

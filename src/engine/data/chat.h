@@ -7,6 +7,7 @@
 #ifndef TP_ENGINE_DATA_CHAT_H
 #define TP_ENGINE_DATA_CHAT_H
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/strings.h"
@@ -32,11 +33,18 @@ typedef struct {
 } tp_spans;
 void tp_spans_release(tp_spans *spans);
 
+/* Memory of the renders of one thread, one after the other; zeroed before the first. */
+typedef struct {
+    tp_arena arena;
+} tp_template_memory;
+void tp_template_memory_release(tp_template_memory *memory);
+
 /* Render with the members of the JSON object `context` as variables (messages,
- * tools, add_generation_prompt, bos_token ...).  Appends to *out.  ret_spans may
- * be NULL.  raise_exception() in the template is TP_ERR_FORMAT with its message. */
+ * tools, add_generation_prompt, bos_token ...).  Appends to *out.  `memory` and
+ * ret_spans may be NULL.  raise_exception() in the template is TP_ERR_FORMAT with its message. */
 TP_CHECKED tp_status tp_template_render(const tp_template *t, const tp_json *context,
-                                        const tp_template_limits *limits, tp_buf *out,
+                                        const tp_template_limits *limits,
+                                        tp_template_memory *memory, tp_buf *out,
                                         tp_spans *ret_spans, tp_error *err);
 
 /* True when the template has {% generation %} blocks. */

@@ -73,8 +73,7 @@ TP_CHECKED tp_status tp_dataset_loader(const tp_dataset *ds, tp_split split,
 TP_CHECKED tp_status tp_dataset_show(const tp_dataset *ds, tp_split split, uint64_t i, bool ansi,
                                      tp_buf *out, tp_error *err);
 
-/* The report as a few lines of text, and as members of an object that is open in `w`. */
+/* The report as a few lines of text. */
 void tp_dataset_report_text(const tp_dataset_report *report, tp_buf *out);
-void tp_dataset_report_json(const tp_dataset_report *report, tp_json_w *w);
 
 #endif

@@ -1,6 +1,4 @@
 /* jinja_filters_choice.c - filters that choose: default, attr, map, select ... */
-#include <string.h>
-
 #include "base/platform.h"
 #include "engine/data/jinja_path.h"
 #include "engine/data/jinja_str.h"

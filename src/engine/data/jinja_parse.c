@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/platform.h"
-#include "engine/data/grow.h"
 #include "engine/data/jinja.h"
 
 #define XXH_INLINE_ALL

@@ -1,10 +1,6 @@
 /* jinja_str_shape.c - methods of strings that change case, pad and classify. */
 #include "engine/data/jinja_str.h"
 
-#include <string.h>
-
-#include "base/platform.h"
-
 enum { BYTES_PER_TURN = 1024 };
 
 static tp_status case_method(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,

@@ -1,6 +1,4 @@
 /* jinja_tests.c - what may follow "is". */
-#include <string.h>
-
 #include "base/platform.h"
 #include "engine/data/jinja_run.h"
 #include "engine/data/jinja_str.h"

@@ -304,9 +304,3 @@ tp_status tp_loader_next(tp_loader *l, const tp_microbatch **ret, tp_error *err)
 
 uint64_t tp_loader_steps_per_epoch(const tp_loader *l) { return l->steps_per_epoch; }
 tp_loader_stats tp_loader_get_stats(const tp_loader *l) { return l->stats; }
-
-double tp_loader_padding_share(const tp_loader *l)
-{
-    uint64_t computed = l->stats.n_tokens + l->stats.n_padding;
-    return computed ? (double)l->stats.n_padding / (double)computed : 0;
-}

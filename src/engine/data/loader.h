@@ -38,7 +38,5 @@ void tp_loader_seek(tp_loader *loader, uint64_t step);
 
 uint64_t tp_loader_steps_per_epoch(const tp_loader *loader);
 tp_loader_stats tp_loader_get_stats(const tp_loader *loader);
-/* n_padding / (n_micro * N): the share of the computed tokens that is padding. */
-double tp_loader_padding_share(const tp_loader *loader);
 
 #endif

@@ -7,8 +7,6 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-#include <string.h>
-
 #include "engine/data/pretokenize.h"
 #include "engine/data/regex_translate.h"
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/platform.h"
+#include "engine/data/chat_context.h"
 #include "engine/data/grow.h"
 
 struct tp_renderer {
@@ -63,6 +64,7 @@ void tp_rendered_release(tp_rendered *r)
     tp_buf_release(&r->text);
     tp_buf_release(&r->other);
     tp_spans_release(&r->spans);
+    tp_template_memory_release(&r->memory);
     *r = (tp_rendered){0};
 }
 
@@ -86,28 +88,10 @@ static void add_span(tp_rendered *r, size_t begin, size_t end)
     r->spans.end[r->spans.n++] = end;
 }
 
-static tp_json *member(tp_arena *arena, tp_json *object, const char *key, tp_json_type type)
-{
-    tp_json *node = tp_arena_new(arena, tp_json);
-    node->type = type;
-    node->key = tp_slice_of(key);
-    node->next = object->child;
-    object->child = node;
-    object->n++;
-    return node;
-}
-
-static void special_member(rendering *r, tp_json *object, const char *key, int32_t id)
-{
-    const char *token = id >= 0 ? tp_tokenizer_token(r->renderer->tok, id) : NULL;
-    if (token) /* a tokenizer without it leaves the variable undefined */
-        member(r->arena, object, key, TP_JSON_STRING)->text = tp_slice_of(token);
-}
-
 /* The first n messages as the list that the template sees. */
 static tp_json *first_messages(rendering *r, tp_json *object, size_t n)
 {
-    tp_json *list = member(r->arena, object, "messages", TP_JSON_ARRAY);
+    tp_json *list = tp_chat_context_add(r->arena, object, "messages", TP_JSON_ARRAY);
     tp_json **end = &list->child;
     for (const tp_json *m = r->example->messages->child; m && list->n < n; m = m->next) {
         tp_json *copy = tp_arena_new(r->arena, tp_json);
@@ -120,30 +104,19 @@ static tp_json *first_messages(rendering *r, tp_json *object, size_t n)
     return list;
 }
 
-/* The same variables as transformers gives: absent tools are none, not undefined. */
 static tp_status apply_template(rendering *r, size_t n_messages, bool generation_prompt,
                                 tp_buf *out, tp_spans *spans)
 {
     size_t mark = tp_arena_mark(r->arena);
-    tp_json *context = tp_arena_new(r->arena, tp_json);
-    context->type = TP_JSON_OBJECT;
+    tp_json *context = tp_chat_context_new(r->arena);
     first_messages(r, context, n_messages);
-    tp_json *tools = member(r->arena, context, "tools", TP_JSON_NULL);
-    if (r->example->tools) {
-        tools->type = TP_JSON_ARRAY;
-        tools->child = r->example->tools->child;
-        tools->n = r->example->tools->n;
-    }
-    member(r->arena, context, "documents", TP_JSON_NULL);
-    member(r->arena, context, "add_generation_prompt",
-           generation_prompt ? TP_JSON_TRUE : TP_JSON_FALSE);
-    special_member(r, context, "bos_token", tp_tokenizer_bos(r->renderer->tok));
-    special_member(r, context, "eos_token", tp_tokenizer_eos(r->renderer->tok));
-    special_member(r, context, "pad_token", tp_tokenizer_pad(r->renderer->tok));
+    tp_chat_context_share(r->arena, context, "tools", r->example->tools);
+    tp_chat_context_finish(r->arena, r->renderer->tok, generation_prompt, context);
 
     tp_buf_clear(out);
     tp_error inner;
-    tp_status status = tp_template_render(r->renderer->template, context, NULL, out, spans, &inner);
+    tp_status status = tp_template_render(r->renderer->template, context, NULL, &r->out->memory,
+                                          out, spans, &inner);
     tp_arena_rewind(r->arena, mark);
     if (status != TP_OK)
         return tp_row_fail(r->row, status, r->err, "%s", inner.message);

@@ -42,6 +42,7 @@ const char *tp_renderer_template(const tp_renderer *renderer);
 /* Work space and result of one thread. */
 typedef struct {
     tp_tokenizer_scratch *scratch;
+    tp_template_memory memory;
     tp_ids ids, starts;
     tp_buf mask; /* one byte per id: 1 where the id is a target to learn; the first never is,
                     for nothing predicts it */

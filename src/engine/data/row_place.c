@@ -1,7 +1,5 @@
 #include "engine/data/row_place.h"
 
-#include <string.h>
-
 #include "base/platform.h"
 
 enum { LONGEST_KEY = 512 };

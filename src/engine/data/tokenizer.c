@@ -340,6 +340,4 @@ int32_t tp_tokenizer_pad(const tp_tokenizer *tok) { return tok->pad; }
 
 const char *tp_tokenizer_chat_template(const tp_tokenizer *tok) { return tok->chat_template; }
 
-const char *tp_tokenizer_folder(const tp_tokenizer *tok) { return tok->folder; }
-
 const char *tp_tokenizer_fingerprint(const tp_tokenizer *tok) { return tok->fingerprint; }

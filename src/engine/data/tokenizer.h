@@ -57,7 +57,6 @@ void tp_tokenizer_decode_next(const tp_tokenizer *tok, tp_decode_stream *state, 
 
 /* Bytes that the vocabulary cannot spell: encoding drops them.  0 for all but a few. */
 int tp_tokenizer_missing_bytes(const tp_tokenizer *tok);
-const char *tp_tokenizer_folder(const tp_tokenizer *tok);        /* NULL when parsed from text */
 
 /* Train a byte-level BPE tokenizer of `vocab_size` tokens (256 bytes, the given
  * special tokens, merges by frequency; ties broken by the smaller pair, so the

@@ -121,17 +121,13 @@ static void write_added_token(tp_json_w *w, int64_t id, const char *content)
     static const char *const flags[] = {"single_word", "lstrip", "rstrip", "normalized"};
     tp_json_w_begin(w, '{');
     if (id >= 0) {
-        tp_json_w_key(w, "id");
-        tp_json_w_i64(w, id);
+        tp_json_w_put_i64(w, "id", id);
     }
-    tp_json_w_key(w, "content");
-    tp_json_w_str(w, content);
+    tp_json_w_put_str(w, "content", content);
     for (size_t i = 0; i < TP_COUNTOF(flags); i++) {
-        tp_json_w_key(w, flags[i]);
-        tp_json_w_bool(w, false);
+        tp_json_w_put_bool(w, flags[i], false);
     }
-    tp_json_w_key(w, "special");
-    tp_json_w_bool(w, true);
+    tp_json_w_put_bool(w, "special", true);
     tp_json_w_end(w, '}');
 }
 
@@ -147,24 +143,17 @@ static void write_pretokenizer(tp_json_w *w, const word_style *style)
         return;
     }
     tp_json_w_begin(w, '{');
-    tp_json_w_key(w, "type");
-    tp_json_w_str(w, "Sequence");
-    tp_json_w_key(w, "pretokenizers");
-    tp_json_w_begin(w, '[');
+    tp_json_w_put_str(w, "type", "Sequence");
+    tp_json_w_put_begin(w, "pretokenizers", '[');
     tp_json_w_begin(w, '{');
-    tp_json_w_key(w, "type");
-    tp_json_w_str(w, style->split ? "Split" : "Digits");
+    tp_json_w_put_str(w, "type", style->split ? "Split" : "Digits");
     if (style->split) {
-        tp_json_w_key(w, "pattern");
-        tp_json_w_begin(w, '{');
-        tp_json_w_key(w, "Regex");
-        tp_json_w_str(w, style->split);
+        tp_json_w_put_begin(w, "pattern", '{');
+        tp_json_w_put_str(w, "Regex", style->split);
         tp_json_w_end(w, '}');
-        tp_json_w_key(w, "behavior");
-        tp_json_w_str(w, "Isolated");
+        tp_json_w_put_str(w, "behavior", "Isolated");
     }
-    tp_json_w_key(w, style->split ? "invert" : "individual_digits");
-    tp_json_w_bool(w, !style->split);
+    tp_json_w_put_bool(w, style->split ? "invert" : "individual_digits", !style->split);
     tp_json_w_end(w, '}');
     tp_json_w_raw(w, style->split ? BYTE_LEVEL("false", "false") : BYTE_LEVEL("false", "true"));
     tp_json_w_end(w, ']');
@@ -177,28 +166,22 @@ static void write_model(tp_json_w *w, const tp_bpe_trainer *trainer)
                                         "end_of_word_suffix"};
     static const char *const no[] = {"fuse_unk", "byte_fallback", "ignore_merges"};
     tp_buf token = {0};
-    tp_json_w_key(w, "model");
-    tp_json_w_begin(w, '{');
-    tp_json_w_key(w, "type");
-    tp_json_w_str(w, "BPE");
+    tp_json_w_put_begin(w, "model", '{');
+    tp_json_w_put_str(w, "type", "BPE");
     for (size_t i = 0; i < TP_COUNTOF(unset); i++) {
         tp_json_w_key(w, unset[i]);
         tp_json_w_null(w);
     }
     for (size_t i = 0; i < TP_COUNTOF(no); i++) {
-        tp_json_w_key(w, no[i]);
-        tp_json_w_bool(w, false);
+        tp_json_w_put_bool(w, no[i], false);
     }
-    tp_json_w_key(w, "vocab");
-    tp_json_w_begin(w, '{');
+    tp_json_w_put_begin(w, "vocab", '{');
     for (uint32_t id = 0; id < tp_bpe_trainer_n_tokens(trainer); id++) {
         spell(trainer, id, &token);
-        tp_json_w_key(w, tp_buf_str(&token));
-        tp_json_w_i64(w, id);
+        tp_json_w_put_i64(w, tp_buf_str(&token), id);
     }
     tp_json_w_end(w, '}');
-    tp_json_w_key(w, "merges");
-    tp_json_w_begin(w, '[');
+    tp_json_w_put_begin(w, "merges", '[');
     for (size_t rank = 0; rank < tp_bpe_trainer_n_merges(trainer); rank++) {
         tp_bpe_merge merge = tp_bpe_trainer_merge(trainer, rank);
         tp_json_w_begin(w, '[');
@@ -218,14 +201,12 @@ static void write_tokenizer(const training *t, tp_buf *out)
     tp_json_w w;
     tp_json_w_init(&w, out, 1);
     tp_json_w_begin(&w, '{');
-    tp_json_w_key(&w, "version");
-    tp_json_w_str(&w, "1.0");
+    tp_json_w_put_str(&w, "version", "1.0");
     tp_json_w_key(&w, "truncation");
     tp_json_w_null(&w);
     tp_json_w_key(&w, "padding");
     tp_json_w_null(&w);
-    tp_json_w_key(&w, "added_tokens");
-    tp_json_w_begin(&w, '[');
+    tp_json_w_put_begin(&w, "added_tokens", '[');
     for (size_t i = 0; i < t->options->n_special; i++)
         write_added_token(&w, (int64_t)(tp_bpe_trainer_n_tokens(t->trainer) + i),
                           t->options->special[i]);
@@ -250,8 +231,7 @@ static void write_names(tp_json_w *w, const tp_bpe_train_options *o)
     for (size_t i = 0; i < TP_COUNTOF(keys); i++) {
         if (!names[i])
             continue;
-        tp_json_w_key(w, keys[i]);
-        tp_json_w_str(w, names[i]);
+        tp_json_w_put_str(w, keys[i], names[i]);
     }
 }
 
@@ -261,8 +241,7 @@ static void write_config(const training *t, tp_buf *out)
     tp_json_w w;
     tp_json_w_init(&w, out, 2);
     tp_json_w_begin(&w, '{');
-    tp_json_w_key(&w, "added_tokens_decoder");
-    tp_json_w_begin(&w, '{');
+    tp_json_w_put_begin(&w, "added_tokens_decoder", '{');
     for (size_t i = 0; i < o->n_special; i++) {
         char id[24];
         snprintf(id, sizeof id, "%zu", tp_bpe_trainer_n_tokens(t->trainer) + i);
@@ -272,15 +251,12 @@ static void write_config(const training *t, tp_buf *out)
     tp_json_w_end(&w, '}');
     write_names(&w, o);
     if (o->chat_template) {
-        tp_json_w_key(&w, "chat_template");
-        tp_json_w_str(&w, o->chat_template);
+        tp_json_w_put_str(&w, "chat_template", o->chat_template);
     }
-    tp_json_w_key(&w, "clean_up_tokenization_spaces");
-    tp_json_w_bool(&w, false);
+    tp_json_w_put_bool(&w, "clean_up_tokenization_spaces", false);
     tp_json_w_key(&w, "model_max_length"); /* transformers' word for "no limit" */
     tp_json_w_raw(&w, "1000000000000000019884624838656");
-    tp_json_w_key(&w, "tokenizer_class");
-    tp_json_w_str(&w, "PreTrainedTokenizerFast");
+    tp_json_w_put_str(&w, "tokenizer_class", "PreTrainedTokenizerFast");
     tp_json_w_end(&w, '}');
     tp_buf_addc(out, '\n');
 }
@@ -292,8 +268,7 @@ static void write_special_map(const training *t, tp_buf *out)
     tp_json_w_init(&w, out, 2);
     tp_json_w_begin(&w, '{');
     write_names(&w, o);
-    tp_json_w_key(&w, "additional_special_tokens");
-    tp_json_w_begin(&w, '[');
+    tp_json_w_put_begin(&w, "additional_special_tokens", '[');
     for (size_t i = 0; i < o->n_special; i++) {
         const char *s = o->special[i];
         bool is_named = (o->bos && strcmp(s, o->bos) == 0) || (o->eos && strcmp(s, o->eos) == 0) ||

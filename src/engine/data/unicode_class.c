@@ -54,14 +54,6 @@ bool tp_in_code_ranges(uint32_t cp, const tp_code_range *ranges, size_t n)
 
 #define IN(cp, table) tp_in_code_ranges((cp), (table), TP_COUNTOF(table))
 
-bool tp_unicode_is_space(uint32_t cp)
-{
-    if (cp < 128)
-        return tp_ascii_class[cp] == TP_CLASS_SPACE;
-    return cp == 0x85 || cp == 0xa0 || cp == 0x1680 || (cp >= 0x2000 && cp <= 0x200a) ||
-           cp == 0x2028 || cp == 0x2029 || cp == 0x202f || cp == 0x205f || cp == 0x3000;
-}
-
 tp_unicode_class tp_unicode_class_wide(uint32_t cp)
 {
     switch (utf8proc_category((utf8proc_int32_t)cp)) {

@@ -50,7 +50,6 @@ static inline tp_unicode_class tp_class_at(const char *s, size_t n, size_t *ret_
 /* Numeric in the sense of the `Digits` pre-tokenizer: the numbers, and a few
  * digits that are newer than the letters' tables. */
 bool tp_unicode_is_numeric(uint32_t cp);
-bool tp_unicode_is_space(uint32_t cp);
 /* ASCII punctuation and symbols, or category P, as of Unicode 8.0. */
 bool tp_unicode_is_punctuation(uint32_t cp);
 /* \w: letters, marks, decimal digits, connectors, letter-like numbers, joiners. */

@@ -16,8 +16,7 @@ static const char *type_name(tp_dtype dtype) /* as PyTorch spells them */
 
 static void add_dims(tp_json_w *w, const char *key, const tp_operand *operands, int n)
 {
-    tp_json_w_key(w, key);
-    tp_json_w_begin(w, '[');
+    tp_json_w_put_begin(w, key, '[');
     for (int i = 0; i < n; i++) {
         tp_json_w_begin(w, '[');
         for (int k = 0; k < operands[i].rank; k++)
@@ -29,8 +28,7 @@ static void add_dims(tp_json_w *w, const char *key, const tp_operand *operands, 
 
 static void add_types(tp_json_w *w, const char *key, const tp_operand *operands, int n)
 {
-    tp_json_w_key(w, key);
-    tp_json_w_begin(w, '[');
+    tp_json_w_put_begin(w, key, '[');
     for (int i = 0; i < n; i++)
         tp_json_w_str(w, operands[i].rank ? type_name(operands[i].dtype) : "");
     tp_json_w_end(w, ']');
@@ -47,20 +45,14 @@ static const char *describe(tp_arena *arena, tp_buf *out, const tp_launch *l,
     add_dims(&w, "Input Dims", l->in, l->n_in);
     add_types(&w, "Input type", l->in, l->n_in);
     add_dims(&w, "Output Dims", l->out, l->n_out);
-    tp_json_w_key(&w, "Module Hierarchy");
-    tp_json_w_str(&w, info->label);
-    tp_json_w_key(&w, "phase");
-    tp_json_w_str(&w, phases[info->phase]);
+    tp_json_w_put_str(&w, "Module Hierarchy", info->label);
+    tp_json_w_put_str(&w, "phase", phases[info->phase]);
     if (info->is_clone) {
-        tp_json_w_key(&w, "recomputed");
-        tp_json_w_bool(&w, true);
+        tp_json_w_put_bool(&w, "recomputed", true);
     }
-    tp_json_w_key(&w, "kernel");
-    tp_json_w_str(&w, info->kernel);
-    tp_json_w_key(&w, "flops");
-    tp_json_w_f64(&w, info->flops);
-    tp_json_w_key(&w, "bytes");
-    tp_json_w_f64(&w, info->bytes);
+    tp_json_w_put_str(&w, "kernel", info->kernel);
+    tp_json_w_put_f64(&w, "flops", info->flops);
+    tp_json_w_put_f64(&w, "bytes", info->bytes);
     tp_json_w_end(&w, '}');
     return tp_arena_printf(arena, "%s", tp_buf_str(out));
 }

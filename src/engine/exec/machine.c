@@ -1,7 +1,6 @@
 #include "engine/exec/machine.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -50,10 +49,7 @@ static const struct {
     {"measured_at", offsetof(tp_machine, measured_at)},
 };
 
-static double *field(tp_machine *m, size_t i)
-{
-    return (double *)((char *)m + fields[i].offset);
-}
+static double *field(tp_machine *m, size_t i) { return (double *)((char *)m + fields[i].offset); }
 
 static void describe(const tp_backend *backend, int threads, tp_machine *m)
 {
@@ -101,17 +97,12 @@ tp_status tp_machine_load(const tp_backend *backend, int threads, tp_machine *re
 
 static void write_entry(tp_json_w *w, tp_machine *m)
 {
-    tp_json_w_key(w, m->fingerprint);
-    tp_json_w_begin(w, '{');
-    tp_json_w_key(w, "cpu_model");
-    tp_json_w_str(w, m->cpu_model);
-    tp_json_w_key(w, "isa");
-    tp_json_w_str(w, m->isa);
-    tp_json_w_key(w, "threads");
-    tp_json_w_i64(w, m->threads);
+    tp_json_w_put_begin(w, m->fingerprint, '{');
+    tp_json_w_put_str(w, "cpu_model", m->cpu_model);
+    tp_json_w_put_str(w, "isa", m->isa);
+    tp_json_w_put_i64(w, "threads", m->threads);
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        tp_json_w_key(w, fields[i].key);
-        tp_json_w_f64(w, *field(m, i));
+        tp_json_w_put_f64(w, fields[i].key, *field(m, i));
     }
     tp_json_w_end(w, '}');
 }
@@ -209,8 +200,8 @@ static tp_status read_rate(bench *b, double *best, tp_error *err)
     double result;
     tp_launch l = {.op = TP_OP_sumsq, .n_in = 1, .n_out = 1};
     l.in[0] = (tp_operand){.data = b->memory, .rank = 1, .dim = {n, 1}, .stride = 1};
-    l.out[0] = (tp_operand){
-        .data = &result, .dtype = TP_DTYPE_F64, .rank = 1, .dim = {1, 1}, .stride = 1};
+    l.out[0] =
+        (tp_operand){.data = &result, .dtype = TP_DTYPE_F64, .rank = 1, .dim = {1, 1}, .stride = 1};
     TP_TRY(run_timed(b, &l, &seconds, err));
     *best = fmax(*best, (double)n * sizeof(float) / seconds);
     return TP_OK;

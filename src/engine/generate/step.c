@@ -3,8 +3,6 @@
  * First the next token of everyone who decodes, then pieces of prompts of those who
  * started earlier, then new ones, until the rows are full.  Only the last known token of
  * a sample asks for logits. */
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/platform.h"
 #include "base/rng.h"

@@ -5,8 +5,6 @@
  * its gradients with `add`; a weight accumulates into its persistent buffer, one
  * version after the other, so that micro-batches add up in the same memory.  What no
  * rule covers is an error, never a missing term. */
-#include <string.h>
-
 #include "engine/ir/graph.h"
 
 typedef struct {

@@ -1,6 +1,5 @@
 #include "engine/model/decoder.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "engine/model/builder.h"

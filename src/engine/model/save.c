@@ -198,20 +198,15 @@ static void describe_shards(const saving *s, const tp_tensor_out **sorted, tp_bu
     tp_json_w w;
     tp_json_w_init(&w, out, 2);
     tp_json_w_begin(&w, '{');
-    tp_json_w_key(&w, "metadata");
-    tp_json_w_begin(&w, '{');
-    tp_json_w_key(&w, "total_parameters");
-    tp_json_w_i64(&w, s->model->param_count);
-    tp_json_w_key(&w, "total_size");
-    tp_json_w_i64(&w, (int64_t)s->n_bytes);
+    tp_json_w_put_begin(&w, "metadata", '{');
+    tp_json_w_put_i64(&w, "total_parameters", s->model->param_count);
+    tp_json_w_put_i64(&w, "total_size", (int64_t)s->n_bytes);
     tp_json_w_end(&w, '}');
-    tp_json_w_key(&w, "weight_map");
-    tp_json_w_begin(&w, '{');
+    tp_json_w_put_begin(&w, "weight_map", '{');
     for (size_t i = 0; i < n; i++) {
         char name[64];
         shard_name(s, s->shard[sorted[i] - s->tensors], name);
-        tp_json_w_key(&w, sorted[i]->name);
-        tp_json_w_str(&w, name);
+        tp_json_w_put_str(&w, sorted[i]->name, name);
     }
     tp_json_w_end(&w, '}');
     tp_json_w_end(&w, '}');

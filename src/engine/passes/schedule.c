@@ -4,8 +4,6 @@
  * order, the one that frees most (or adds least) goes first.  The window keeps the
  * locality that the given order has.  The result is kept only if the planned peak is
  * lower. */
-#include <string.h>
-
 #include "engine/passes/pass.h"
 
 enum { WINDOW = 12 };

@@ -1,7 +1,5 @@
 /* env_arithmetic.c - the sums of data/arithmetic.h as an environment: the same questions
  * that supervised training has, with answers that can be checked. */
-#include <string.h>
-
 #include "base/platform.h"
 #include "engine/data/arithmetic.h"
 #include "engine/rl/answer.h"
@@ -76,7 +74,8 @@ static void score(const void *settings_, void *state, const tp_completion *c, tp
 /* ---- questions ---- */
 
 typedef struct {
-    int64_t n_examples, n_validation, seed, digits;
+    tp_made_counts counts;
+    int64_t digits;
     int form;
     double ignored_mistakes;
     tp_arithmetic_options options;
@@ -84,20 +83,7 @@ typedef struct {
 
 #define AT(member) offsetof(generator, member)
 static const tp_option generator_rows[] = {
-    {.name = "n_examples",
-     .type = TP_OPT_INT,
-     .offset = AT(n_examples),
-     .default_value = "20000",
-     .min = 1,
-     .max = 1e9,
-     .doc = "Training questions."},
-    {.name = "n_validation",
-     .type = TP_OPT_INT,
-     .offset = AT(n_validation),
-     .default_value = "512",
-     .min = 1,
-     .max = 1e9,
-     .doc = "Validation questions."},
+    TP_MADE_ROWS(generator, counts),
     {.name = "digits",
      .type = TP_OPT_INT,
      .offset = AT(digits),
@@ -105,11 +91,6 @@ static const tp_option generator_rows[] = {
      .min = 1,
      .max = 9,
      .doc = "Most digits of an operand."},
-    {.name = "seed",
-     .type = TP_OPT_INT,
-     .offset = AT(seed),
-     .max = 9007199254740992.0,
-     .doc = "Seed of the questions; null = seed."},
     {.name = "operators",
      .type = TP_OPT_STRING,
      .offset = AT(options.operators),
@@ -147,19 +128,13 @@ static const tp_option generator_rows[] = {
      .doc = "For supervised training; expected answers are always right."},
 };
 
-static tp_status check(void *generator_, uint64_t seed, tp_error *err)
+static tp_status check(void *generator_, tp_error *err)
 {
     generator *g = generator_;
-    g->options.seed = g->seed == TP_OPT_UNSET_INT ? seed : (uint64_t)g->seed;
+    g->options.seed = (uint64_t)g->counts.seed;
     g->options.digits = (int)g->digits;
     g->options.form = (tp_arithmetic_form)g->form;
     return tp_arithmetic_check(&g->options, err);
-}
-
-static uint64_t count(const void *generator_, tp_split split)
-{
-    const generator *g = generator_;
-    return (uint64_t)(split == TP_SPLIT_TRAIN ? g->n_examples : g->n_validation);
 }
 
 static void make(const void *generator_, tp_split split, uint64_t index, tp_made_prompt *ret)
@@ -185,6 +160,5 @@ const tp_environment_kind tp_env_arithmetic = {
     .score = score,
     .generator = {generator_rows, TP_COUNTOF(generator_rows), sizeof(generator)},
     .check = check,
-    .count = count,
     .make = make,
     .describe = describe};

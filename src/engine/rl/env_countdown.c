@@ -1,6 +1,4 @@
 /* env_countdown.c - the game of countdown.h as an environment. */
-#include <string.h>
-
 #include "base/platform.h"
 #include "engine/rl/answer.h"
 #include "engine/rl/countdown.h"
@@ -115,31 +113,13 @@ static void score(const void *settings_, void *state, const tp_completion *c, tp
 /* ---- questions ---- */
 
 typedef struct {
-    int64_t n_examples, n_validation, seed;
+    tp_made_counts counts;
     tp_countdown_options options;
 } generator;
 
 #define AT(member) offsetof(generator, member)
 static const tp_option generator_rows[] = {
-    {.name = "n_examples",
-     .type = TP_OPT_INT,
-     .offset = AT(n_examples),
-     .default_value = "20000",
-     .min = 1,
-     .max = 1e9,
-     .doc = "Training questions."},
-    {.name = "n_validation",
-     .type = TP_OPT_INT,
-     .offset = AT(n_validation),
-     .default_value = "512",
-     .min = 1,
-     .max = 1e9,
-     .doc = "Validation questions."},
-    {.name = "seed",
-     .type = TP_OPT_INT,
-     .offset = AT(seed),
-     .max = 9007199254740992.0,
-     .doc = "Seed of the questions; null = seed."},
+    TP_MADE_ROWS(generator, counts),
     {.name = "min_numbers",
      .type = TP_OPT_INT,
      .offset = AT(options.min_numbers),
@@ -188,17 +168,11 @@ static const tp_option generator_rows[] = {
      .doc = "Share of all questions kept for validation."},
 };
 
-static tp_status check(void *generator_, uint64_t seed, tp_error *err)
+static tp_status check(void *generator_, tp_error *err)
 {
     generator *g = generator_;
-    g->options.seed = g->seed == TP_OPT_UNSET_INT ? seed : (uint64_t)g->seed;
+    g->options.seed = (uint64_t)g->counts.seed;
     return tp_countdown_check(&g->options, err);
-}
-
-static uint64_t count(const void *generator_, tp_split split)
-{
-    const generator *g = generator_;
-    return (uint64_t)(split == TP_SPLIT_TRAIN ? g->n_examples : g->n_validation);
 }
 
 static void make(const void *generator_, tp_split split, uint64_t index, tp_made_prompt *ret)
@@ -244,7 +218,6 @@ const tp_environment_kind tp_env_countdown = {
     .score = score,
     .generator = {generator_rows, TP_COUNTOF(generator_rows), sizeof(generator)},
     .check = check,
-    .count = count,
     .make = make,
     .ask = ask,
     .describe = describe};

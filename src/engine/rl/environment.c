@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/platform.h"
 #include "engine/rl/environment_kind.h"
 
@@ -385,8 +384,6 @@ tp_status tp_environment_score(tp_environment *env, const tp_completion *complet
 }
 
 /* ---- asking ---- */
-
-const char *tp_environment_name(const tp_environment *env) { return env->name; }
 
 /* What was set, as JSON; defaults are left out. */
 static void describe_settings(const tp_environment *env, tp_buf *out)

@@ -93,7 +93,6 @@ TP_CHECKED tp_status tp_environment_choose(const tp_config *config, const char *
 TP_CHECKED tp_status tp_environment_score(tp_environment *env, const tp_completion *completions,
                                           size_t n, tp_pool *pool, tp_rewards *ret, tp_error *err);
 
-const char *tp_environment_name(const tp_environment *env);
 /* Everything that decides the verdicts, in one line: for logs and fingerprints. */
 void tp_environment_describe(const tp_environment *env, tp_buf *out);
 

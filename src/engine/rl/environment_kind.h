@@ -19,6 +19,25 @@ typedef struct {
     tp_buf text, truth, row;
 } tp_made_prompt;
 
+/* First member of a generator's settings, and its rows. */
+typedef struct {
+    int64_t n_examples, n_validation;
+    int64_t seed; /* TP_OPT_UNSET_INT until check() */
+} tp_made_counts;
+
+#define TP_MADE_ROW(name_, settings, member_, text, least, most, meaning)         \
+    {                                                                             \
+        .name = name_, .type = TP_OPT_INT, .offset = offsetof(settings, member_), \
+        .default_value = text, .min = least, .max = most, .doc = meaning          \
+    }
+#define TP_MADE_ROWS(settings, counts)                                            \
+    TP_MADE_ROW("n_examples", settings, counts.n_examples, "20000", 1, 1e9,       \
+                "Training questions."),                                           \
+        TP_MADE_ROW("n_validation", settings, counts.n_validation, "512", 1, 1e9, \
+                    "Validation questions."),                                     \
+        TP_MADE_ROW("seed", settings, counts.seed, NULL, 0, 9007199254740992.0,   \
+                    "Seed of the questions; null = seed.")
+
 typedef struct {
     const char *name;    /* of the environment, for messages; lives as long as the state */
     int64_t num_workers; /* TP_OPT_UNSET_INT: not said */
@@ -43,11 +62,11 @@ typedef struct {
                            size_t n, tp_reward *ret, tp_error *err);
     tp_environment_counts (*counts)(const void *state); /* (optional) */
 
-    /* (optional) a generator of prompts, set up by data.<name>. */
+    /* (optional) a generator of prompts, set up by data.<name>; its settings begin with
+     * tp_made_counts. */
     tp_settings_table generator;
-    /* Once after binding; `seed` is for a generator whose own is not set. */
-    tp_status (*check)(void *generator, uint64_t seed, tp_error *err);
-    uint64_t (*count)(const void *generator, tp_split split);
+    /* Once after binding, with a seed. */
+    tp_status (*check)(void *generator, tp_error *err);
     void (*make)(const void *generator, tp_split split, uint64_t index, tp_made_prompt *ret);
     void (*describe)(const void *generator, tp_buf *out);
 

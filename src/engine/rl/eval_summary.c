@@ -403,26 +403,18 @@ void tp_eval_summary_json(const tp_eval_summary *s, tp_json_w *w)
     char level[32];
     level_key(s->level, level);
     estimates(s, w, FIELD_VALUE);
-    tp_json_w_key(w, "se");
-    tp_json_w_begin(w, '{');
+    tp_json_w_put_begin(w, "se", '{');
     estimates(s, w, FIELD_SE);
     tp_json_w_end(w, '}');
-    tp_json_w_key(w, level);
-    tp_json_w_begin(w, '{');
+    tp_json_w_put_begin(w, level, '{');
     estimates(s, w, FIELD_CI);
     tp_json_w_end(w, '}');
-    tp_json_w_key(w, "n_prompts");
-    tp_json_w_i64(w, (int64_t)s->n_prompts);
-    tp_json_w_key(w, "n_questions");
-    tp_json_w_i64(w, (int64_t)s->n_questions);
-    tp_json_w_key(w, "n_samples");
-    tp_json_w_i64(w, s->n_samples);
-    tp_json_w_key(w, "n_excluded");
-    tp_json_w_i64(w, s->n_excluded);
-    tp_json_w_key(w, "n_unjudged_prompts");
-    tp_json_w_i64(w, (int64_t)s->n_unjudged);
-    tp_json_w_key(w, "nemo_rl");
-    tp_json_w_begin(w, '{');
+    tp_json_w_put_i64(w, "n_prompts", (int64_t)s->n_prompts);
+    tp_json_w_put_i64(w, "n_questions", (int64_t)s->n_questions);
+    tp_json_w_put_i64(w, "n_samples", s->n_samples);
+    tp_json_w_put_i64(w, "n_excluded", s->n_excluded);
+    tp_json_w_put_i64(w, "n_unjudged_prompts", (int64_t)s->n_unjudged);
+    tp_json_w_put_begin(w, "nemo_rl", '{');
     tp_json_w_key(w, "validation_pass_k");
     number(w, s->any_correct);
     tp_json_w_key(w, "eval_pass_k_sum");
@@ -457,14 +449,11 @@ void tp_eval_paired_json(const tp_eval_paired *p, tp_json_w *w)
         tp_json_w_key(w, numbers[i].key);
         number(w, numbers[i].value);
     }
-    tp_json_w_key(w, "test");
-    tp_json_w_str(w, p->test);
+    tp_json_w_put_str(w, "test", p->test);
     for (size_t i = 0; i < TP_COUNTOF(counts); i++) {
-        tp_json_w_key(w, counts[i].key);
-        tp_json_w_i64(w, (int64_t)counts[i].value);
+        tp_json_w_put_i64(w, counts[i].key, (int64_t)counts[i].value);
     }
-    tp_json_w_key(w, "reward");
-    tp_json_w_begin(w, '{');
+    tp_json_w_put_begin(w, "reward", '{');
     tp_json_w_key(w, "difference");
     number(w, p->reward_difference);
     tp_json_w_key(w, level);

@@ -1,7 +1,6 @@
 #include "engine/rl/loss_policy.h"
 
 #include <math.h>
-#include <string.h>
 
 /* What every mean is divided by besides its count. */
 static const double tiny = 1e-8;

@@ -11,32 +11,24 @@ void tp_program_line_write(int64_t id, const char *environment, const tp_complet
     tp_json_w w;
     tp_json_w_init(&w, out, 0);
     tp_json_w_begin(&w, '{');
-    tp_json_w_key(&w, "id");
-    tp_json_w_i64(&w, id);
-    tp_json_w_key(&w, "env");
-    tp_json_w_str(&w, environment);
-    tp_json_w_key(&w, "prompt_id");
-    tp_json_w_str(&w, p->id);
-    tp_json_w_key(&w, "sample");
-    tp_json_w_i64(&w, c->sample);
-    tp_json_w_key(&w, "prompt");
-    tp_json_w_str(&w, p->text);
+    tp_json_w_put_i64(&w, "id", id);
+    tp_json_w_put_str(&w, "env", environment);
+    tp_json_w_put_str(&w, "prompt_id", p->id);
+    tp_json_w_put_i64(&w, "sample", c->sample);
+    tp_json_w_put_str(&w, "prompt", p->text);
     if (p->messages) {
         tp_json_w_key(&w, "messages");
         tp_json_w_value(&w, p->messages);
     }
     tp_json_w_key(&w, "completion");
     tp_json_w_strn(&w, c->text, c->n_text);
-    tp_json_w_key(&w, "truth");
-    tp_json_w_str(&w, p->truth);
+    tp_json_w_put_str(&w, "truth", p->truth);
     if (p->row) {
         tp_json_w_key(&w, "row");
         tp_json_w_value(&w, p->row);
     }
-    tp_json_w_key(&w, "n_tokens");
-    tp_json_w_i64(&w, (int64_t)c->n_ids);
-    tp_json_w_key(&w, "truncated");
-    tp_json_w_bool(&w, c->is_truncated);
+    tp_json_w_put_i64(&w, "n_tokens", (int64_t)c->n_ids);
+    tp_json_w_put_bool(&w, "truncated", c->is_truncated);
     tp_json_w_end(&w, '}');
     tp_buf_addc(out, '\n');
 }

@@ -3,12 +3,14 @@
 
 #include "base/platform.h"
 #include "engine/data/chat.h"
+#include "engine/data/chat_context.h"
 #include "engine/rl/prompts.h"
 
 struct tp_prompt_encoder {
     const tp_tokenizer *tokenizer;
     tp_tokenizer_scratch *scratch;
     tp_template *template;
+    tp_template_memory memory;
     bool add_bos;
     tp_arena arena;
     tp_buf text;
@@ -48,6 +50,7 @@ void tp_prompt_encoder_free(tp_prompt_encoder *e)
     if (!e)
         return;
     tp_template_free(e->template);
+    tp_template_memory_release(&e->memory);
     if (e->scratch)
         tp_tokenizer_scratch_free(e->scratch);
     tp_arena_release(&e->arena);
@@ -57,47 +60,16 @@ void tp_prompt_encoder_free(tp_prompt_encoder *e)
 
 bool tp_prompt_encoder_uses_template(const tp_prompt_encoder *e) { return e->template != NULL; }
 
-static tp_json *member(tp_arena *arena, tp_json *object, const char *key, tp_json_type type)
-{
-    tp_json *node = tp_arena_new(arena, tp_json);
-    node->type = type;
-    node->key = tp_slice_of(key);
-    node->next = object->child;
-    object->child = node;
-    object->n++;
-    return node;
-}
-
-static void special_member(tp_prompt_encoder *e, tp_json *object, const char *key, int32_t id)
-{
-    const char *token = id >= 0 ? tp_tokenizer_token(e->tokenizer, id) : NULL;
-    if (token) /* a tokenizer without it leaves the variable undefined */
-        member(&e->arena, object, key, TP_JSON_STRING)->text = tp_slice_of(token);
-}
-
-static void share_list(tp_json *node, const tp_json *list)
-{
-    if (!list)
-        return;
-    node->type = TP_JSON_ARRAY;
-    node->child = list->child;
-    node->n = list->n;
-}
-
-/* The same variables as transformers gives; the model's turn is opened. */
+/* The model's turn is opened. */
 static tp_status render(tp_prompt_encoder *e, const tp_prompt *prompt, tp_error *err)
 {
     tp_arena_rewind(&e->arena, 0);
-    tp_json *context = tp_arena_new(&e->arena, tp_json);
-    context->type = TP_JSON_OBJECT;
-    share_list(member(&e->arena, context, "messages", TP_JSON_NULL), prompt->messages);
-    share_list(member(&e->arena, context, "tools", TP_JSON_NULL), prompt->tools);
-    member(&e->arena, context, "documents", TP_JSON_NULL);
-    member(&e->arena, context, "add_generation_prompt", TP_JSON_TRUE);
-    special_member(e, context, "bos_token", tp_tokenizer_bos(e->tokenizer));
-    special_member(e, context, "eos_token", tp_tokenizer_eos(e->tokenizer));
-    special_member(e, context, "pad_token", tp_tokenizer_pad(e->tokenizer));
-    tp_status status = tp_template_render(e->template, context, NULL, &e->text, NULL, err);
+    tp_json *context = tp_chat_context_new(&e->arena);
+    tp_chat_context_share(&e->arena, context, "messages", prompt->messages);
+    tp_chat_context_share(&e->arena, context, "tools", prompt->tools);
+    tp_chat_context_finish(&e->arena, e->tokenizer, true, context);
+    tp_status status =
+        tp_template_render(e->template, context, NULL, &e->memory, &e->text, NULL, err);
     return status == TP_OK ? TP_OK : tp_error_prefix(err, status, "%s: ", prompt->id);
 }
 

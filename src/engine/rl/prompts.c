@@ -54,8 +54,11 @@ static tp_status open_generator(tp_prompts *p, const tp_prompts_options *o, tp_e
         TP_TRY(tp_config_load(&p->own, NULL, err));
         TP_TRY(tp_config_bind(p->own, table->options, table->n, p->settings, err));
     }
-    TP_TRY(p->kind->check(p->settings, o->seed, err));
-    p->n = p->kind->count(p->settings, p->split);
+    tp_made_counts *counts = p->settings;
+    if (counts->seed == TP_OPT_UNSET_INT)
+        counts->seed = (int64_t)o->seed;
+    TP_TRY(p->kind->check(p->settings, err));
+    p->n = (uint64_t)(p->split == TP_SPLIT_TRAIN ? counts->n_examples : counts->n_validation);
     return TP_OK;
 }
 

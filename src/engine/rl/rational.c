@@ -1,7 +1,6 @@
 #include "engine/rl/rational.h"
 
 #include <stdio.h>
-#include <string.h>
 
 __extension__ typedef unsigned __int128 uint128;
 

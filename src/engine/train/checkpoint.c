@@ -41,14 +41,14 @@ static tp_status save_optimizer(const tp_states *states, tp_dtype model_dtype, c
         const tp_state *s = &states->items[i];
         if (!belongs_to_optimizer(s, model_dtype))
             continue;
-        out[n++] = (tp_tensor_out){
-            .name = s->kind == TP_MEM_WEIGHTS ? tp_arena_printf(&names, "master.%s", s->name)
-                                              : s->name,
-            .dtype = s->dtype,
-            .rank = s->rank,
-            .dim = {s->dim[0], s->dim[1]},
-            .source = s->data,
-            .src_dtype = s->dtype};
+        out[n++] = (tp_tensor_out){.name = s->kind == TP_MEM_WEIGHTS
+                                               ? tp_arena_printf(&names, "master.%s", s->name)
+                                               : s->name,
+                                   .dtype = s->dtype,
+                                   .rank = s->rank,
+                                   .dim = {s->dim[0], s->dim[1]},
+                                   .source = s->data,
+                                   .src_dtype = s->dtype};
     }
     char hash[33];
     uint64_t bytes;
@@ -70,21 +70,15 @@ static void write_state_json(const tp_train_state *s, tp_buf *out)
                    {"skipped", s->skipped}, {"tokens", s->tokens}, {"best_step", s->best_step},
                    {"prompts", s->prompts}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        tp_json_w_key(&w, numbers[i].key);
-        tp_json_w_i64(&w, numbers[i].v);
+        tp_json_w_put_i64(&w, numbers[i].key, numbers[i].v);
     }
     char seed[32];
     snprintf(seed, sizeof seed, "%" PRIu64, s->seed);
-    tp_json_w_key(&w, "seed");
-    tp_json_w_str(&w, seed);
-    tp_json_w_key(&w, "metric");
-    tp_json_w_f64(&w, s->metric);
-    tp_json_w_key(&w, "best_metric");
-    tp_json_w_f64(&w, s->best_metric);
-    tp_json_w_key(&w, "model_fingerprint");
-    tp_json_w_str(&w, s->model_fingerprint);
-    tp_json_w_key(&w, "data_fingerprint");
-    tp_json_w_str(&w, s->data_fingerprint);
+    tp_json_w_put_str(&w, "seed", seed);
+    tp_json_w_put_f64(&w, "metric", s->metric);
+    tp_json_w_put_f64(&w, "best_metric", s->best_metric);
+    tp_json_w_put_str(&w, "model_fingerprint", s->model_fingerprint);
+    tp_json_w_put_str(&w, "data_fingerprint", s->data_fingerprint);
     tp_json_w_end(&w, '}');
     tp_buf_addc(out, '\n');
 }
@@ -122,12 +116,9 @@ static tp_status list_files(const char *folder, const char *sub, tp_json_w *w, u
             continue;
         status = tp_file_hash(file, hash, err);
         tp_json_w_begin(w, '{');
-        tp_json_w_key(w, "path");
-        tp_json_w_str(w, name);
-        tp_json_w_key(w, "bytes");
-        tp_json_w_i64(w, st.st_size);
-        tp_json_w_key(w, "xxh3_128");
-        tp_json_w_str(w, hash);
+        tp_json_w_put_str(w, "path", name);
+        tp_json_w_put_i64(w, "bytes", st.st_size);
+        tp_json_w_put_str(w, "xxh3_128", hash);
         tp_json_w_end(w, '}');
         *bytes += (uint64_t)st.st_size;
     }
@@ -142,14 +133,10 @@ static tp_status write_manifest(const char *folder, const tp_train_state *state,
     tp_json_w w;
     tp_json_w_init(&w, &text, 1);
     tp_json_w_begin(&w, '{');
-    tp_json_w_key(&w, "format");
-    tp_json_w_i64(&w, 1);
-    tp_json_w_key(&w, "temper");
-    tp_json_w_str(&w, TEMPER_VERSION);
-    tp_json_w_key(&w, "step");
-    tp_json_w_i64(&w, state->step);
-    tp_json_w_key(&w, "files");
-    tp_json_w_begin(&w, '[');
+    tp_json_w_put_i64(&w, "format", 1);
+    tp_json_w_put_str(&w, "temper", TEMPER_VERSION);
+    tp_json_w_put_i64(&w, "step", state->step);
+    tp_json_w_put_begin(&w, "files", '[');
     tp_status status = list_files(folder, "", &w, bytes, err);
     if (status == TP_OK)
         status = list_files(folder, "model", &w, bytes, err);
@@ -173,8 +160,9 @@ static tp_status check_space(const char *root, size_t need, tp_error *err)
     char a[32], b[32];
     if ((double)need <= have)
         return TP_OK;
-    return tp_fail(err, TP_ERR_IO, "a checkpoint needs %s, '%s' has %s free: make room or set "
-                                   "checkpointing.checkpoint_dir",
+    return tp_fail(err, TP_ERR_IO,
+                   "a checkpoint needs %s, '%s' has %s free: make room or set "
+                   "checkpointing.checkpoint_dir",
                    tp_human_bytes((double)need, a), root, tp_human_bytes(have, b));
 }
 
@@ -510,9 +498,10 @@ tp_status tp_checkpoint_load(const char *path, tp_session *session, tp_train_sta
     TP_TRY(load_weights(path, session, &ret_state->model_dtype, err));
     snprintf(file, sizeof file, "%s/optimizer.safetensors", path);
     if (!tp_file_exists(file))
-        return tp_fail(err, TP_ERR_FORMAT, "'%s' has no optimizer.safetensors (saved with "
-                                           "checkpointing.save_optimizer=false): it can be a "
-                                           "policy.model_name, not resumed",
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "'%s' has no optimizer.safetensors (saved with "
+                       "checkpointing.save_optimizer=false): it can be a "
+                       "policy.model_name, not resumed",
                        path);
     TP_TRY(load_optimizer(file, session, err));
     tp_session_weights_changed(session);

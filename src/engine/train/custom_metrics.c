@@ -61,12 +61,6 @@ void tp_custom_note_process(tp_custom_metrics *c, int threads)
     tp_custom_note(c, TP_CUSTOM_RESIDENT, resident_bytes());
 }
 
-double tp_custom_mean(const tp_custom_metrics *c, tp_custom_metric metric)
-{
-    const tp_custom_stat *s = &c->stats[metric];
-    return s->n ? s->sum / (double)s->n : NAN;
-}
-
 void tp_custom_write(const tp_custom_metrics *c, tp_json_w *w)
 {
     tp_json_w_begin(w, '{');
@@ -74,16 +68,11 @@ void tp_custom_write(const tp_custom_metrics *c, tp_json_w *w)
         const tp_custom_stat *s = &c->stats[m];
         if (s->n == 0)
             continue;
-        tp_json_w_key(w, tp_custom_name((tp_custom_metric)m));
-        tp_json_w_begin(w, '{');
-        tp_json_w_key(w, "mean");
-        tp_json_w_f64(w, s->sum / (double)s->n);
-        tp_json_w_key(w, "max");
-        tp_json_w_f64(w, s->most);
-        tp_json_w_key(w, "last");
-        tp_json_w_f64(w, s->last);
-        tp_json_w_key(w, "n");
-        tp_json_w_i64(w, (int64_t)s->n);
+        tp_json_w_put_begin(w, tp_custom_name((tp_custom_metric)m), '{');
+        tp_json_w_put_f64(w, "mean", s->sum / (double)s->n);
+        tp_json_w_put_f64(w, "max", s->most);
+        tp_json_w_put_f64(w, "last", s->last);
+        tp_json_w_put_i64(w, "n", (int64_t)s->n);
         tp_json_w_end(w, '}');
     }
     tp_json_w_end(w, '}');

@@ -32,7 +32,6 @@ const char *tp_custom_name(tp_custom_metric metric); /* "system/processor_utiliz
 void tp_custom_note(tp_custom_metrics *c, tp_custom_metric metric, double value);
 /* Notes the processor's share since the last call and the resident memory. */
 void tp_custom_note_process(tp_custom_metrics *c, int threads);
-double tp_custom_mean(const tp_custom_metrics *c, tp_custom_metric metric); /* NaN: no value */
 
 /* {"train/lr": {"mean": .., "max": .., "last": .., "n": ..}, ...} */
 void tp_custom_write(const tp_custom_metrics *c, tp_json_w *w);

@@ -249,7 +249,8 @@ static tp_status validate(trainer *t, tp_error *err)
         {"validation-default/num_valid_samples", s.pairs},
         {"validation-default/global_valid_seqs", 2 * s.pairs},
         {"validation-default/global_valid_toks", tokens},
-        {"dpo/validation_margin_times_beta", beta * (s.reward_chosen - s.reward_rejected) / s.pairs},
+        {"dpo/validation_margin_times_beta",
+         beta * (s.reward_chosen - s.reward_rejected) / s.pairs},
         {"timing/validation-default/total_validation_time", tp_clock_s() - start},
         {"timing/validation/total_validation_time", tp_clock_s() - start}};
     tp_trainer_record_validation(t, metrics, sizeof metrics / sizeof *metrics);
@@ -282,23 +283,13 @@ static void record(trainer *t, const step_result *r)
         tp_run_metric(t->run, metrics[i].tag, metrics[i].value);
 }
 
-static void put(tp_json_w *w, const char *key, double v)
-{
-    tp_json_w_key(w, key);
-    if (isnan(v))
-        tp_json_w_str(w, "unknown");
-    else
-        tp_json_w_f64(w, v);
-}
-
 static void result(trainer *t, tp_json_w *w)
 {
     const dpo *d = t->own;
-    put(w, "val_loss", t->val_loss);
-    put(w, "val_accuracy", t->val_accuracy);
-    put(w, "reference_s", d ? d->reference_s : NAN);
-    tp_json_w_key(w, "reference_was_cached");
-    tp_json_w_bool(w, d && d->reference_was_cached);
+    tp_json_w_put_or_unknown(w, "val_loss", t->val_loss);
+    tp_json_w_put_or_unknown(w, "val_accuracy", t->val_accuracy);
+    tp_json_w_put_or_unknown(w, "reference_s", d ? d->reference_s : NAN);
+    tp_json_w_put_bool(w, "reference_was_cached", d && d->reference_was_cached);
 }
 
 const algorithm tp_algorithm_dpo = {.open = open_dpo,

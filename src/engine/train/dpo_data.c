@@ -1,6 +1,5 @@
 /* dpo_data.c - from the configuration to pairs, and which of them are for validation. */
 #include <math.h>
-#include <string.h>
 
 #include "base/files.h"
 #include "base/rng.h"

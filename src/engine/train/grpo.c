@@ -1,6 +1,5 @@
 /* grpo.c - learning from rewards: opening, the step, validation. */
 #include <math.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/platform.h"
@@ -457,25 +456,14 @@ static tp_status validate(trainer *t, tp_error *err)
 
 /* ---- run.json ---- */
 
-static void put(tp_json_w *w, const char *key, double v)
-{
-    tp_json_w_key(w, key);
-    if (isnan(v))
-        tp_json_w_str(w, "unknown");
-    else
-        tp_json_w_f64(w, v);
-}
-
 static void result(trainer *t, tp_json_w *w)
 {
     const grpo *g = t->own;
-    put(w, "reward", t->shown.reward);
-    put(w, "best_reward", g ? g->best_reward : NAN);
-    put(w, "val_accuracy", t->val_accuracy);
-    tp_json_w_key(w, "prompts");
-    tp_json_w_i64(w, t->state.prompts);
-    tp_json_w_key(w, "generated_tokens");
-    tp_json_w_i64(w, t->generated_tokens);
+    tp_json_w_put_or_unknown(w, "reward", t->shown.reward);
+    tp_json_w_put_or_unknown(w, "best_reward", g ? g->best_reward : NAN);
+    tp_json_w_put_or_unknown(w, "val_accuracy", t->val_accuracy);
+    tp_json_w_put_i64(w, "prompts", t->state.prompts);
+    tp_json_w_put_i64(w, "generated_tokens", t->generated_tokens);
 }
 
 const algorithm tp_algorithm_grpo = {.open = open_grpo,

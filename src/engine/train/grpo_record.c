@@ -9,7 +9,10 @@
 static double share(double a, double of) { return of > 0 ? a / of : NAN; }
 
 /* Mean of the group means and its standard error: prompts are what is drawn. */
-static double reward_mean(const grpo_counts *c) { return share(c->reward_sum, (double)c->rewarded); }
+static double reward_mean(const grpo_counts *c)
+{
+    return share(c->reward_sum, (double)c->rewarded);
+}
 
 static double reward_error(const grpo_counts *c)
 {
@@ -53,10 +56,10 @@ static void put_all(trainer *t, const tp_metric *metrics, size_t n)
         tp_run_metric(t->run, metrics[i].tag, metrics[i].value);
 }
 
-#define PUT(t, ...)                                               \
-    do {                                                          \
-        const tp_metric list_[] = {__VA_ARGS__};                  \
-        put_all((t), list_, sizeof list_ / sizeof *list_);        \
+#define PUT(t, ...)                                        \
+    do {                                                   \
+        const tp_metric list_[] = {__VA_ARGS__};           \
+        put_all((t), list_, sizeof list_ / sizeof *list_); \
     } while (0)
 
 static double filtered_reward(const grpo *g)
@@ -82,8 +85,7 @@ static void record_rewards(trainer *t)
         {"train/baseline_reward/pct_mixed", share(mixed, groups)},
         {"train/advantages/mean", share(g->advantage_sum, g->total.tokens)},
         {"train/advantages/max", g->advantage_max}, {"train/advantages/min", g->advantage_min},
-        {"train/advantages/sum", g->advantage_sum},
-        {"train/num_valid_samples", g->total.sequences},
+        {"train/advantages/sum", g->advantage_sum}, {"train/num_valid_samples", g->total.sequences},
         {"train/dynamic_sampling_num_gen_batches", (double)c->draws},
         {"train/dynamic_sampling_num_discarded_valid_samples",
          (double)c->discarded_groups * (double)t->o->grpo.num_generations},
@@ -151,8 +153,8 @@ static void record_policy(trainer *t)
             {"train/min_seq_mult_prob_error", g->counts.least_error},
             {"train/mean_seq_mult_prob_error", g->counts.error_sum},
             {"train/num_masked_seqs_by_logprob_error", (double)g->counts.masked_by_error},
-            {"train/masked_correct_pct", share((double)g->counts.masked_correct,
-                                               (double)g->counts.masked_by_error)});
+            {"train/masked_correct_pct",
+             share((double)g->counts.masked_correct, (double)g->counts.masked_by_error)});
 }
 
 static void record_times(trainer *t, const step_result *r)
@@ -200,12 +202,6 @@ static void put_str(tp_json_w *w, const char *key, const char *s, size_t n)
         tp_json_w_null(w);
 }
 
-static void put_f64(tp_json_w *w, const char *key, double v)
-{
-    tp_json_w_key(w, key);
-    tp_json_w_f64(w, v);
-}
-
 static void write_sample(const grpo *g, const grpo_sample *s, tp_buf *out)
 {
     const grpo_group *group = &g->rollout.groups[s->group];
@@ -215,16 +211,16 @@ static void write_sample(const grpo *g, const grpo_sample *s, tp_buf *out)
     put_str(&w, "id", group->id, strlen(group->id));
     put_str(&w, "prompt", group->text, group->text ? strlen(group->text) : 0);
     put_str(&w, "truth", group->truth, group->truth ? strlen(group->truth) : 0);
-    put_f64(&w, "sample", s->index);
+    tp_json_w_put_f64(&w, "sample", s->index);
     put_str(&w, "answer", s->text, s->n_text);
     const char *finish = tp_finish_name(s->finish);
     put_str(&w, "finish", finish, strlen(finish));
     const char *status = tp_reward_status_name(s->status);
     put_str(&w, "status", status, strlen(status));
-    put_f64(&w, "reward", s->raw_reward);
-    put_f64(&w, "shaped_reward", s->reward);
-    put_f64(&w, "advantage", s->n_answer && s->advantage ? s->advantage[0] : NAN);
-    put_f64(&w, "tokens", s->n_answer);
+    tp_json_w_put_f64(&w, "reward", s->raw_reward);
+    tp_json_w_put_f64(&w, "shaped_reward", s->reward);
+    tp_json_w_put_f64(&w, "advantage", s->n_answer && s->advantage ? s->advantage[0] : NAN);
+    tp_json_w_put_f64(&w, "tokens", s->n_answer);
     tp_json_w_end(&w, '}');
     tp_buf_addc(out, '\n');
 }

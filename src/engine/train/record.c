@@ -228,59 +228,32 @@ void tp_trainer_record_validation(trainer *t, const tp_metric *metrics, size_t n
 
 /* ---- run.json ---- */
 
-static void put_f64(tp_json_w *w, const char *key, double v)
-{
-    tp_json_w_key(w, key);
-    if (isnan(v))
-        tp_json_w_str(w, "unknown");
-    else
-        tp_json_w_f64(w, v);
-}
-
-static void put_i64(tp_json_w *w, const char *key, int64_t v)
-{
-    tp_json_w_key(w, key);
-    tp_json_w_i64(w, v);
-}
-
-static void put_str(tp_json_w *w, const char *key, const char *v)
-{
-    tp_json_w_key(w, key);
-    tp_json_w_str(w, v);
-}
-
-static void open_object(tp_json_w *w, const char *key)
-{
-    tp_json_w_key(w, key);
-    tp_json_w_begin(w, '{');
-}
-
 static void put_identity(trainer *t, tp_json_w *w, const char *state)
 {
     char iso[32];
     struct utsname host;
-    put_str(w, "run", tp_run_name(t->run));
-    put_str(w, "state", state);
-    put_i64(w, "attempt", tp_run_attempt(t->run));
-    put_i64(w, "step", t->state.step);
-    put_i64(w, "max_steps", t->max_steps);
-    put_i64(w, "seed", t->o->seed);
-    put_str(w, "algorithm", tp_algorithm_name(t->o->algorithm));
-    put_str(w, "model",
-            t->o->policy.model_name ? t->o->policy.model_name : t->o->policy.model_config);
-    put_str(w, "temper", TEMPER_VERSION);
+    tp_json_w_put_str(w, "run", tp_run_name(t->run));
+    tp_json_w_put_str(w, "state", state);
+    tp_json_w_put_i64(w, "attempt", tp_run_attempt(t->run));
+    tp_json_w_put_i64(w, "step", t->state.step);
+    tp_json_w_put_i64(w, "max_steps", t->max_steps);
+    tp_json_w_put_i64(w, "seed", t->o->seed);
+    tp_json_w_put_str(w, "algorithm", tp_algorithm_name(t->o->algorithm));
+    tp_json_w_put_str(
+        w, "model", t->o->policy.model_name ? t->o->policy.model_name : t->o->policy.model_config);
+    tp_json_w_put_str(w, "temper", TEMPER_VERSION);
     tp_wall_iso(t->started_wall, iso);
-    put_str(w, "attempt_started", iso);
+    tp_json_w_put_str(w, "attempt_started", iso);
     tp_wall_iso(tp_wall_s(), iso);
-    put_str(w, "written", iso);
-    put_str(w, "host", uname(&host) == 0 ? host.nodename : "unknown");
-    open_object(w, "machine");
-    put_str(w, "cpu", tp_cpu_model());
-    put_str(w, "isa", tp_isa_name(tp_cpu_isa()));
-    put_i64(w, "threads", tp_session_get_options(t->session)->threads);
+    tp_json_w_put_str(w, "written", iso);
+    tp_json_w_put_str(w, "host", uname(&host) == 0 ? host.nodename : "unknown");
+    tp_json_w_put_begin(w, "machine", '{');
+    tp_json_w_put_str(w, "cpu", tp_cpu_model());
+    tp_json_w_put_str(w, "isa", tp_isa_name(tp_cpu_isa()));
+    tp_json_w_put_i64(w, "threads", tp_session_get_options(t->session)->threads);
     const tp_machine *m = t->hooks->machine;
-    put_str(w, "fingerprint", m ? m->fingerprint : "unknown");
-    put_f64(w, "gemm_flops_per_s", ceiling(t));
+    tp_json_w_put_str(w, "fingerprint", m ? m->fingerprint : "unknown");
+    tp_json_w_put_or_unknown(w, "gemm_flops_per_s", ceiling(t));
     tp_json_w_end(w, '}');
 }
 
@@ -289,57 +262,60 @@ static void put_memory(trainer *t, tp_json_w *w)
     tp_session_plan plan;
     tp_mem_stats stats = tp_mem_get_stats();
     tp_session_get_plan(t->session, &plan);
-    open_object(w, "memory");
-    put_i64(w, "planned_peak_bytes", (int64_t)t->planned_peak);
-    put_i64(w, "measured_peak_bytes", (int64_t)stats.total_peak);
-    open_object(w, "peak_bytes_by_kind");
+    tp_json_w_put_begin(w, "memory", '{');
+    tp_json_w_put_i64(w, "planned_peak_bytes", (int64_t)t->planned_peak);
+    tp_json_w_put_i64(w, "measured_peak_bytes", (int64_t)stats.total_peak);
+    tp_json_w_put_begin(w, "peak_bytes_by_kind", '{');
     for (int k = 0; k < TP_MEM_KINDS; k++)
-        put_i64(w, tp_mem_kind_name((tp_mem_kind)k), (int64_t)stats.peak[k]);
+        tp_json_w_put_i64(w, tp_mem_kind_name((tp_mem_kind)k), (int64_t)stats.peak[k]);
     tp_json_w_end(w, '}');
-    put_i64(w, "activation_live_peak_bytes", (int64_t)plan.activation_live_bytes);
+    tp_json_w_put_i64(w, "activation_live_peak_bytes", (int64_t)plan.activation_live_bytes);
     tp_json_w_end(w, '}');
 }
 
 static void put_time(trainer *t, tp_json_w *w)
 {
     double wall = (double)tp_phases_wall(&t->phases) * 1e-9;
-    open_object(w, "time");
-    put_f64(w, "wall_s", wall);
-    open_object(w, "phases_s");
+    tp_json_w_put_begin(w, "time", '{');
+    tp_json_w_put_or_unknown(w, "wall_s", wall);
+    tp_json_w_put_begin(w, "phases_s", '{');
     for (int i = 0; i < TP_TIME_UNACCOUNTED; i++)
-        put_f64(w, tp_time_name((tp_time_phase)i), (double)t->phases.ns[i] * 1e-9);
+        tp_json_w_put_or_unknown(w, tp_time_name((tp_time_phase)i), (double)t->phases.ns[i] * 1e-9);
     tp_json_w_end(w, '}');
-    put_f64(w, "unaccounted_s", (double)t->phases.ns[TP_TIME_UNACCOUNTED] * 1e-9);
-    put_f64(w, "waited_for_data_s", t->loader ? tp_loader_get_stats(t->loader).waited_s : NAN);
+    tp_json_w_put_or_unknown(w, "unaccounted_s", (double)t->phases.ns[TP_TIME_UNACCOUNTED] * 1e-9);
+    tp_json_w_put_or_unknown(w, "waited_for_data_s",
+                             t->loader ? tp_loader_get_stats(t->loader).waited_s : NAN);
     tp_json_w_end(w, '}');
 }
 
 static void put_throughput(trainer *t, tp_json_w *w)
 {
     double s = t->step_phase_s > 0 ? t->step_phase_s : NAN;
-    open_object(w, "throughput");
-    put_f64(w, "trained_tokens_per_s", (double)t->trained_tokens / s);
-    put_f64(w, "data_tokens_per_s", (double)t->used_tokens / s);
-    put_f64(w, "padded_tokens_per_s", (double)(t->used_tokens + t->padded_tokens) / s);
+    tp_json_w_put_begin(w, "throughput", '{');
+    tp_json_w_put_or_unknown(w, "trained_tokens_per_s", (double)t->trained_tokens / s);
+    tp_json_w_put_or_unknown(w, "data_tokens_per_s", (double)t->used_tokens / s);
+    tp_json_w_put_or_unknown(w, "padded_tokens_per_s",
+                             (double)(t->used_tokens + t->padded_tokens) / s);
     double all = (double)(t->used_tokens + t->padded_tokens);
-    put_f64(w, "padding_ratio", all > 0 ? (double)t->padded_tokens / all : NAN);
+    tp_json_w_put_or_unknown(w, "padding_ratio", all > 0 ? (double)t->padded_tokens / all : NAN);
     if (t->o->algorithm == TP_ALGORITHM_GRPO)
-        put_f64(w, "generated_tokens_per_s",
-                t->generation_s > 0 ? (double)t->generated_tokens / t->generation_s : NAN);
+        tp_json_w_put_or_unknown(w, "generated_tokens_per_s",
+                                 t->generation_s > 0 ? (double)t->generated_tokens / t->generation_s
+                                                     : NAN);
     tp_json_w_end(w, '}');
-    put_f64(w, "mfu", t->model_flops / s / ceiling(t));
-    put_str(w, "mfu_formula", mfu_formula);
+    tp_json_w_put_or_unknown(w, "mfu", t->model_flops / s / ceiling(t));
+    tp_json_w_put_str(w, "mfu_formula", mfu_formula);
 }
 
 static void put_result(trainer *t, tp_json_w *w)
 {
-    open_object(w, "result");
-    put_f64(w, "loss", t->last_loss);
+    tp_json_w_put_begin(w, "result", '{');
+    tp_json_w_put_or_unknown(w, "loss", t->last_loss);
     if (t->a->result)
         t->a->result(t, w);
-    put_i64(w, "trained_tokens", t->state.tokens);
-    put_i64(w, "skipped_steps", t->state.skipped);
-    put_i64(w, "last_checkpoint_step", t->last_checkpoint_step);
+    tp_json_w_put_i64(w, "trained_tokens", t->state.tokens);
+    tp_json_w_put_i64(w, "skipped_steps", t->state.skipped);
+    tp_json_w_put_i64(w, "last_checkpoint_step", t->last_checkpoint_step);
     tp_json_w_end(w, '}');
 }
 

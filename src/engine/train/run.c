@@ -28,10 +28,7 @@ char *tp_run_path(const tp_run *run, const char *file, char *out)
     return out;
 }
 
-const char *tp_run_dir(const tp_run *run)
-{
-    return run->dir;
-}
+const char *tp_run_dir(const tp_run *run) { return run->dir; }
 
 const char *tp_run_name(const tp_run *run)
 {
@@ -39,10 +36,7 @@ const char *tp_run_name(const tp_run *run)
     return slash ? slash + 1 : run->dir;
 }
 
-int tp_run_attempt(const tp_run *run)
-{
-    return run->attempt;
-}
+int tp_run_attempt(const tp_run *run) { return run->attempt; }
 
 static tp_status take_lock(tp_run *run, tp_error *err)
 {
@@ -53,8 +47,9 @@ static tp_status take_lock(tp_run *run, tp_error *err)
     if (flock(run->lock_fd, LOCK_EX | LOCK_NB) != 0) {
         char who[64] = "";
         ssize_t n = pread(run->lock_fd, who, sizeof who - 1, 0);
-        return tp_fail(err, TP_ERR_CONFIG, "run '%s' is being written by process %s; choose "
-                                           "another run.name",
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "run '%s' is being written by process %s; choose "
+                       "another run.name",
                        run->dir, n > 0 ? who : "unknown");
     }
     char who[64];
@@ -159,26 +154,19 @@ void tp_run_record_begin(tp_run *run, const char *axis, int64_t step)
     tp_json_w_init(&run->writer, &run->line, 0);
     tp_json_w *w = &run->writer;
     tp_json_w_begin(w, '{');
-    tp_json_w_key(w, "v");
-    tp_json_w_i64(w, 1);
+    tp_json_w_put_i64(w, "v", 1);
     tp_json_w_key(w, "t");
     tp_json_w_raw(w, stamp);
-    tp_json_w_key(w, "run");
-    tp_json_w_str(w, tp_run_name(run));
-    tp_json_w_key(w, "attempt");
-    tp_json_w_i64(w, run->attempt);
-    tp_json_w_key(w, "step");
-    tp_json_w_i64(w, step);
-    tp_json_w_key(w, "axis");
-    tp_json_w_str(w, axis);
-    tp_json_w_key(w, "m");
-    tp_json_w_begin(w, '{');
+    tp_json_w_put_str(w, "run", tp_run_name(run));
+    tp_json_w_put_i64(w, "attempt", run->attempt);
+    tp_json_w_put_i64(w, "step", step);
+    tp_json_w_put_str(w, "axis", axis);
+    tp_json_w_put_begin(w, "m", '{');
 }
 
 void tp_run_metric(tp_run *run, const char *tag, double value)
 {
-    tp_json_w_key(&run->writer, tag);
-    tp_json_w_f64(&run->writer, value);
+    tp_json_w_put_f64(&run->writer, tag, value);
 }
 
 void tp_run_record_end(tp_run *run)

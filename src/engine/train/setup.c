@@ -9,7 +9,6 @@
 
 #include "base/cpu.h"
 #include "base/files.h"
-#include "base/threads.h"
 #include "engine/train/trainer_internal.h"
 #include "engine/train/trainer_sources.h"
 

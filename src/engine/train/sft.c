@@ -257,11 +257,7 @@ static void record(trainer *t, const step_result *r)
 
 static void result(trainer *t, tp_json_w *w)
 {
-    tp_json_w_key(w, "val_loss");
-    if (isnan(t->val_loss))
-        tp_json_w_str(w, "unknown");
-    else
-        tp_json_w_f64(w, t->val_loss);
+    tp_json_w_put_or_unknown(w, "val_loss", t->val_loss);
 }
 
 const algorithm tp_algorithm_sft = {.open = open_sft,

@@ -1,11 +1,8 @@
 /* trainer.c - the loop of a run. */
 #include <math.h>
-#include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "engine/train/trainer_internal.h"
-#include "trace/trace.h"
 
 bool tp_trainer_should_stop(const trainer *t)
 {

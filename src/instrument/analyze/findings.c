@@ -1,9 +1,7 @@
 #include "instrument/analyze/findings.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const double HIGH = 0.20, MEDIUM = 0.05, WORTH_A_WORD = 0.02;
 

@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "instrument/analyze/sort.h"
 #include "instrument/analyze/vec.h"

@@ -267,15 +267,13 @@ static void put(tp_json_w *w, const char *key, double v)
 
 static void put_text(tp_json_w *w, const char *key, const char *v)
 {
-    tp_json_w_key(w, key);
-    tp_json_w_str(w, v && *v ? v : NULL);
+    tp_json_w_put_str(w, key, v && *v ? v : NULL);
 }
 
 static void put_list(tp_json_w *w, const char *key, const double *values, size_t n)
 {
     int indent = w->indent;
-    tp_json_w_key(w, key);
-    tp_json_w_begin(w, '[');
+    tp_json_w_put_begin(w, key, '[');
     w->indent = 0;
     for (size_t i = 0; i < n; i++)
         tp_json_w_f64(w, values[i]);
@@ -285,8 +283,7 @@ static void put_list(tp_json_w *w, const char *key, const double *values, size_t
 
 static void put_metric(tp_json_w *w, const tp_baseline_metric *m)
 {
-    tp_json_w_key(w, m->metric.name);
-    tp_json_w_begin(w, '{');
+    tp_json_w_put_begin(w, m->metric.name, '{');
     put_text(w, "unit", m->metric.unit);
     put_text(w, "direction", tp_direction_name(m->metric.direction));
     put_text(w, "class", m->metric.kind == TP_METRIC_EXACT ? "exact" : "noisy");
@@ -306,8 +303,7 @@ void tp_baselines_write(const tp_baselines *b, tp_buf *out)
         const tp_baseline_metric *tokens = metric_of(item, "throughput");
         const tp_baseline_metric *memory = metric_of(item, "peak_memory");
         bool in_tokens = tokens && strcmp(tokens->metric.unit, "tokens/s") == 0;
-        tp_json_w_key(&w, item->name);
-        tp_json_w_begin(&w, '{');
+        tp_json_w_put_begin(&w, item->name, '{');
         put_text(&w, "name", item->name);
         put(&w, "throughput_tokens_per_sec", in_tokens ? tokens->level : NAN);
         put(&w, "peak_memory_mb", memory ? memory->level / BYTES_PER_MB : NAN);
@@ -318,8 +314,7 @@ void tp_baselines_write(const tp_baselines *b, tp_buf *out)
         put(&w, "sd_between", item->n_metrics ? item->metrics[0].sd_between : NAN);
         put_text(&w, "host", item->host);
         put_text(&w, "commit", item->commit);
-        tp_json_w_key(&w, "metrics");
-        tp_json_w_begin(&w, '{');
+        tp_json_w_put_begin(&w, "metrics", '{');
         for (size_t k = 0; k < item->n_metrics; k++)
             put_metric(&w, &item->metrics[k]);
         tp_json_w_end(&w, '}');

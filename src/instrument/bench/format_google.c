@@ -9,44 +9,28 @@
 
 /* ---- writing ---- */
 
-static void put(tp_json_w *w, const char *key, double v)
-{
-    tp_json_w_key(w, key);
-    tp_json_w_f64(w, v);
-}
-
 static void put_int(tp_json_w *w, const char *key, size_t v)
 {
-    tp_json_w_key(w, key);
-    tp_json_w_i64(w, (int64_t)v);
-}
-
-static void put_text(tp_json_w *w, const char *key, const char *v)
-{
-    tp_json_w_key(w, key);
-    tp_json_w_str(w, v);
+    tp_json_w_put_i64(w, key, (int64_t)v);
 }
 
 static void put_context(tp_json_w *w, const tp_bench_report *r)
 {
-    tp_json_w_key(w, "context");
-    tp_json_w_begin(w, '{');
-    put_text(w, "date", r->started);
-    put_text(w, "host_name", r->host.name);
-    put_text(w, "executable", "temper bench");
+    tp_json_w_put_begin(w, "context", '{');
+    tp_json_w_put_str(w, "date", r->started);
+    tp_json_w_put_str(w, "host_name", r->host.name);
+    tp_json_w_put_str(w, "executable", "temper bench");
     put_int(w, "num_cpus", (size_t)r->host.processors);
     put_int(w, "mhz_per_cpu", 0);
     tp_json_w_key(w, "cpu_scaling_enabled");
     tp_json_w_bool(w, strcmp(r->host.governor, "performance") != 0 &&
                           strcmp(r->host.governor, "unknown") != 0);
-    tp_json_w_key(w, "caches");
-    tp_json_w_begin(w, '[');
+    tp_json_w_put_begin(w, "caches", '[');
     tp_json_w_end(w, ']');
-    tp_json_w_key(w, "load_avg");
-    tp_json_w_begin(w, '[');
+    tp_json_w_put_begin(w, "load_avg", '[');
     tp_json_w_end(w, ']');
-    put_text(w, "library_version", r->version);
-    put_text(w, "library_build_type", "release");
+    tp_json_w_put_str(w, "library_version", r->version);
+    tp_json_w_put_str(w, "library_build_type", "release");
     put_int(w, "json_schema_version", 1);
     tp_json_w_end(w, '}');
 }
@@ -55,11 +39,11 @@ static void put_head(tp_json_w *w, const tp_bench_report *r, size_t index, size_
 {
     const tp_bench_result *result = &r->results[index];
     tp_json_w_begin(w, '{');
-    put_text(w, "name", result->name);
+    tp_json_w_put_str(w, "name", result->name);
     put_int(w, "family_index", index);
     put_int(w, "per_family_instance_index", 0);
-    put_text(w, "run_name", result->name);
-    put_text(w, "run_type", "iteration");
+    tp_json_w_put_str(w, "run_name", result->name);
+    tp_json_w_put_str(w, "run_type", "iteration");
     put_int(w, "repetitions", n);
     put_int(w, "repetition_index", round);
     put_int(w, "threads", 1);
@@ -71,13 +55,13 @@ static void put_round(tp_json_w *w, const tp_bench_report *r, size_t index, size
     const tp_bench_result *result = &r->results[index];
     put_head(w, r, index, round, time->n_b);
     put_int(w, "iterations", result->work ? result->work : 1);
-    put(w, "real_time", time->b[round] * 1e9);
-    put(w, "cpu_time", time->b[round] * 1e9);
-    put_text(w, "time_unit", "ns");
+    tp_json_w_put_f64(w, "real_time", time->b[round] * 1e9);
+    tp_json_w_put_f64(w, "cpu_time", time->b[round] * 1e9);
+    tp_json_w_put_str(w, "time_unit", "ns");
     for (size_t k = 0; k < result->n_metrics; k++) {
         const tp_bench_metric *m = &result->metrics[k];
         if (m != time && round < m->n_b && isfinite(m->b[round]))
-            put(w, m->metric.name, m->b[round]);
+            tp_json_w_put_f64(w, m->metric.name, m->b[round]);
     }
     tp_json_w_end(w, '}');
 }
@@ -88,19 +72,17 @@ void tp_write_google(const tp_bench_report *r, tp_buf *out)
     tp_json_w_init(&w, out, 2);
     tp_json_w_begin(&w, '{');
     put_context(&w, r);
-    tp_json_w_key(&w, "benchmarks");
-    tp_json_w_begin(&w, '[');
+    tp_json_w_put_begin(&w, "benchmarks", '[');
     for (size_t i = 0; i < r->n_results; i++) {
         const tp_bench_metric *time = tp_result_time(&r->results[i]);
         if (r->results[i].verdict == TP_BENCH_FAILED) {
             put_head(&w, r, i, 0, 1);
-            tp_json_w_key(&w, "error_occurred");
-            tp_json_w_bool(&w, true);
-            put_text(&w, "error_message", r->results[i].message);
+            tp_json_w_put_bool(&w, "error_occurred", true);
+            tp_json_w_put_str(&w, "error_message", r->results[i].message);
             put_int(&w, "iterations", 0);
-            put(&w, "real_time", 0);
-            put(&w, "cpu_time", 0);
-            put_text(&w, "time_unit", "ns");
+            tp_json_w_put_f64(&w, "real_time", 0);
+            tp_json_w_put_f64(&w, "cpu_time", 0);
+            tp_json_w_put_str(&w, "time_unit", "ns");
             tp_json_w_end(&w, '}');
             continue;
         }

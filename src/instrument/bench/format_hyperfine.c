@@ -2,16 +2,6 @@
 #include "instrument/bench/formats.h"
 
 #include <math.h>
-#include <string.h>
-
-static void put(tp_json_w *w, const char *key, double v)
-{
-    tp_json_w_key(w, key);
-    if (isnan(v))
-        tp_json_w_null(w);
-    else
-        tp_json_w_f64(w, v);
-}
 
 static double mean_of(const tp_bench_result *result, const char *metric)
 {
@@ -21,8 +11,7 @@ static double mean_of(const tp_bench_result *result, const char *metric)
 
 static void put_list(tp_json_w *w, const char *key, const double *values, size_t n, bool whole)
 {
-    tp_json_w_key(w, key);
-    tp_json_w_begin(w, '[');
+    tp_json_w_put_begin(w, key, '[');
     for (size_t i = 0; i < n; i++) {
         if (whole)
             tp_json_w_i64(w, isfinite(values[i]) && values[i] < 9e18 ? (int64_t)values[i] : 0);
@@ -39,26 +28,23 @@ static void put_side(tp_json_w *w, const tp_bench_result *result, const char *co
     const tp_bench_metric *memory = tp_result_metric(result, tp_bench_memory_name);
     double user = mean_of(result, "user_time"), system = mean_of(result, "system_time");
     tp_json_w_begin(w, '{');
-    tp_json_w_key(w, "command");
-    tp_json_w_str(w, command);
-    put(w, "mean", s->mean);
-    put(w, "stddev", s->sd);
-    put(w, "median", s->median);
-    put(w, "user", isnan(user) || is_a ? 0 : user);
-    put(w, "system", isnan(system) || is_a ? 0 : system);
-    put(w, "min", s->min);
-    put(w, "max", s->max);
+    tp_json_w_put_str(w, "command", command);
+    tp_json_w_put_known(w, "mean", s->mean);
+    tp_json_w_put_known(w, "stddev", s->sd);
+    tp_json_w_put_known(w, "median", s->median);
+    tp_json_w_put_known(w, "user", isnan(user) || is_a ? 0 : user);
+    tp_json_w_put_known(w, "system", isnan(system) || is_a ? 0 : system);
+    tp_json_w_put_known(w, "min", s->min);
+    tp_json_w_put_known(w, "max", s->max);
     put_list(w, "times", times, n, false);
     if (memory)
         put_list(w, "memory_usage_byte", is_a ? memory->a : memory->b,
                  is_a ? memory->n_a : memory->n_b, true);
-    tp_json_w_key(w, "exit_codes");
-    tp_json_w_begin(w, '[');
+    tp_json_w_put_begin(w, "exit_codes", '[');
     for (size_t i = 0; i < n; i++)
         tp_json_w_i64(w, 0);
     tp_json_w_end(w, ']');
-    tp_json_w_key(w, "parameters");
-    tp_json_w_begin(w, '{');
+    tp_json_w_put_begin(w, "parameters", '{');
     tp_json_w_end(w, '}');
     tp_json_w_end(w, '}');
 }
@@ -68,8 +54,7 @@ void tp_write_hyperfine(const tp_bench_report *r, tp_buf *out)
     tp_json_w w;
     tp_json_w_init(&w, out, 2);
     tp_json_w_begin(&w, '{');
-    tp_json_w_key(&w, "results");
-    tp_json_w_begin(&w, '[');
+    tp_json_w_put_begin(&w, "results", '[');
     for (size_t i = 0; i < r->n_results; i++) {
         const tp_bench_result *result = &r->results[i];
         const tp_bench_metric *time = tp_result_time(result);

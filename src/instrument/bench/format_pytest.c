@@ -50,61 +50,44 @@ static box box_of(const double *values, size_t n, const tp_summary *s)
     return b;
 }
 
-static void put(tp_json_w *w, const char *key, double v)
-{
-    tp_json_w_key(w, key);
-    tp_json_w_f64(w, v);
-}
-
-static void put_text(tp_json_w *w, const char *key, const char *v)
-{
-    tp_json_w_key(w, key);
-    tp_json_w_str(w, v);
-}
-
 static void put_stats(tp_json_w *w, const tp_bench_metric *time)
 {
     const tp_summary *s = &time->side_b;
     box b = box_of(time->b, time->n_b, s);
     char outliers[48];
     snprintf(outliers, sizeof outliers, "%zu;%zu", b.beyond_sd, b.beyond_iqr);
-    tp_json_w_key(w, "stats");
-    tp_json_w_begin(w, '{');
-    put(w, "min", s->min);
-    put(w, "max", s->max);
-    put(w, "mean", s->mean);
-    put(w, "stddev", isnan(s->sd) ? 0 : s->sd);
-    tp_json_w_key(w, "rounds");
-    tp_json_w_i64(w, (int64_t)time->n_b);
-    put(w, "median", s->median);
-    put(w, "iqr", b.iqr);
-    put(w, "q1", b.q1);
-    put(w, "q3", b.q3);
-    put(w, "iqr_outliers", (double)b.beyond_iqr);
-    put(w, "stddev_outliers", (double)b.beyond_sd);
-    put_text(w, "outliers", outliers);
-    put(w, "ld15iqr", b.low);
-    put(w, "hd15iqr", b.high);
-    put(w, "ops", 1 / s->mean);
-    put(w, "total", s->mean * (double)time->n_b);
-    tp_json_w_key(w, "data");
-    tp_json_w_begin(w, '[');
+    tp_json_w_put_begin(w, "stats", '{');
+    tp_json_w_put_f64(w, "min", s->min);
+    tp_json_w_put_f64(w, "max", s->max);
+    tp_json_w_put_f64(w, "mean", s->mean);
+    tp_json_w_put_f64(w, "stddev", isnan(s->sd) ? 0 : s->sd);
+    tp_json_w_put_i64(w, "rounds", (int64_t)time->n_b);
+    tp_json_w_put_f64(w, "median", s->median);
+    tp_json_w_put_f64(w, "iqr", b.iqr);
+    tp_json_w_put_f64(w, "q1", b.q1);
+    tp_json_w_put_f64(w, "q3", b.q3);
+    tp_json_w_put_f64(w, "iqr_outliers", (double)b.beyond_iqr);
+    tp_json_w_put_f64(w, "stddev_outliers", (double)b.beyond_sd);
+    tp_json_w_put_str(w, "outliers", outliers);
+    tp_json_w_put_f64(w, "ld15iqr", b.low);
+    tp_json_w_put_f64(w, "hd15iqr", b.high);
+    tp_json_w_put_f64(w, "ops", 1 / s->mean);
+    tp_json_w_put_f64(w, "total", s->mean * (double)time->n_b);
+    tp_json_w_put_begin(w, "data", '[');
     for (size_t i = 0; i < time->n_b; i++)
         tp_json_w_f64(w, time->b[i]);
     tp_json_w_end(w, ']');
-    tp_json_w_key(w, "iterations");
-    tp_json_w_i64(w, 1);
+    tp_json_w_put_i64(w, "iterations", 1);
     tp_json_w_end(w, '}');
 }
 
 static void put_extra(tp_json_w *w, const tp_bench_result *result)
 {
-    tp_json_w_key(w, "extra_info");
-    tp_json_w_begin(w, '{');
+    tp_json_w_put_begin(w, "extra_info", '{');
     for (size_t i = 0; i < result->n_metrics; i++) {
         const tp_bench_metric *m = &result->metrics[i];
         if (strcmp(m->metric.name, tp_bench_time_name) != 0 && isfinite(m->side_b.median))
-            put(w, m->metric.name, m->side_b.median);
+            tp_json_w_put_f64(w, m->metric.name, m->side_b.median);
     }
     tp_json_w_end(w, '}');
 }
@@ -114,24 +97,20 @@ static void put_benchmark(tp_json_w *w, const tp_bench_result *result, const tp_
     tp_json_w_begin(w, '{');
     tp_json_w_key(w, "group");
     tp_json_w_null(w);
-    put_text(w, "name", result->name);
-    put_text(w, "fullname", result->name);
+    tp_json_w_put_str(w, "name", result->name);
+    tp_json_w_put_str(w, "fullname", result->name);
     tp_json_w_key(w, "params");
     tp_json_w_null(w);
     tp_json_w_key(w, "param");
     tp_json_w_null(w);
     put_extra(w, result);
-    tp_json_w_key(w, "options");
-    tp_json_w_begin(w, '{');
-    tp_json_w_key(w, "disable_gc");
-    tp_json_w_bool(w, false);
-    put_text(w, "timer", "clock_gettime");
-    tp_json_w_key(w, "min_rounds");
-    tp_json_w_i64(w, (int64_t)time->n_b);
-    put(w, "max_time", result->seconds);
-    put(w, "min_time", 0);
-    tp_json_w_key(w, "warmup");
-    tp_json_w_bool(w, result->warm_up > 0);
+    tp_json_w_put_begin(w, "options", '{');
+    tp_json_w_put_bool(w, "disable_gc", false);
+    tp_json_w_put_str(w, "timer", "clock_gettime");
+    tp_json_w_put_i64(w, "min_rounds", (int64_t)time->n_b);
+    tp_json_w_put_f64(w, "max_time", result->seconds);
+    tp_json_w_put_f64(w, "min_time", 0);
+    tp_json_w_put_bool(w, "warmup", result->warm_up > 0);
     tp_json_w_end(w, '}');
     put_stats(w, time);
     tp_json_w_end(w, '}');
@@ -139,27 +118,23 @@ static void put_benchmark(tp_json_w *w, const tp_bench_result *result, const tp_
 
 static void put_machine(tp_json_w *w, const tp_bench_report *r)
 {
-    tp_json_w_key(w, "machine_info");
-    tp_json_w_begin(w, '{');
-    put_text(w, "node", r->host.name);
-    put_text(w, "processor", "");
-    put_text(w, "machine", "x86_64");
-    put_text(w, "python_compiler", r->host.compiler);
-    put_text(w, "python_implementation", "temper");
-    put_text(w, "python_implementation_version", r->version);
-    put_text(w, "python_version", r->version);
-    tp_json_w_key(w, "python_build");
-    tp_json_w_begin(w, '[');
+    tp_json_w_put_begin(w, "machine_info", '{');
+    tp_json_w_put_str(w, "node", r->host.name);
+    tp_json_w_put_str(w, "processor", "");
+    tp_json_w_put_str(w, "machine", "x86_64");
+    tp_json_w_put_str(w, "python_compiler", r->host.compiler);
+    tp_json_w_put_str(w, "python_implementation", "temper");
+    tp_json_w_put_str(w, "python_implementation_version", r->version);
+    tp_json_w_put_str(w, "python_version", r->version);
+    tp_json_w_put_begin(w, "python_build", '[');
     tp_json_w_str(w, r->version);
     tp_json_w_str(w, r->host.fingerprint);
     tp_json_w_end(w, ']');
-    put_text(w, "release", r->host.kernel);
-    put_text(w, "system", "Linux");
-    tp_json_w_key(w, "cpu");
-    tp_json_w_begin(w, '{');
-    put_text(w, "brand_raw", r->host.cpu);
-    tp_json_w_key(w, "count");
-    tp_json_w_i64(w, r->host.processors);
+    tp_json_w_put_str(w, "release", r->host.kernel);
+    tp_json_w_put_str(w, "system", "Linux");
+    tp_json_w_put_begin(w, "cpu", '{');
+    tp_json_w_put_str(w, "brand_raw", r->host.cpu);
+    tp_json_w_put_i64(w, "count", r->host.processors);
     tp_json_w_end(w, '}');
     tp_json_w_end(w, '}');
 }
@@ -167,15 +142,13 @@ static void put_machine(tp_json_w *w, const tp_bench_report *r)
 static void put_commit(tp_json_w *w, const tp_bench_report *r)
 {
     const tp_commit *c = &r->commit;
-    tp_json_w_key(w, "commit_info");
-    tp_json_w_begin(w, '{');
-    put_text(w, "id", r->has_commit ? c->id : "unversioned");
-    put_text(w, "time", r->has_commit ? c->time : NULL);
-    put_text(w, "author_time", r->has_commit ? c->time : NULL);
-    tp_json_w_key(w, "dirty");
-    tp_json_w_bool(w, r->has_commit && c->is_dirty);
-    put_text(w, "project", r->has_commit ? c->project : "unknown");
-    put_text(w, "branch", r->has_commit ? c->branch : "(unknown)");
+    tp_json_w_put_begin(w, "commit_info", '{');
+    tp_json_w_put_str(w, "id", r->has_commit ? c->id : "unversioned");
+    tp_json_w_put_str(w, "time", r->has_commit ? c->time : NULL);
+    tp_json_w_put_str(w, "author_time", r->has_commit ? c->time : NULL);
+    tp_json_w_put_bool(w, "dirty", r->has_commit && c->is_dirty);
+    tp_json_w_put_str(w, "project", r->has_commit ? c->project : "unknown");
+    tp_json_w_put_str(w, "branch", r->has_commit ? c->branch : "(unknown)");
     tp_json_w_end(w, '}');
 }
 
@@ -186,8 +159,7 @@ void tp_write_pytest(const tp_bench_report *r, tp_buf *out)
     tp_json_w_begin(&w, '{');
     put_machine(&w, r);
     put_commit(&w, r);
-    tp_json_w_key(&w, "benchmarks");
-    tp_json_w_begin(&w, '[');
+    tp_json_w_put_begin(&w, "benchmarks", '[');
     for (size_t i = 0; i < r->n_results; i++) {
         const tp_bench_metric *time = tp_result_time(&r->results[i]);
         if (time && r->results[i].verdict != TP_BENCH_FAILED)
@@ -200,8 +172,8 @@ void tp_write_pytest(const tp_bench_report *r, tp_buf *out)
     size_t n = strlen(datetime);
     if (n && datetime[n - 1] == 'Z')
         memcpy(datetime + n - 1, "+00:00", 7);
-    put_text(&w, "datetime", datetime);
-    put_text(&w, "version", "5.1.0");
+    tp_json_w_put_str(&w, "datetime", datetime);
+    tp_json_w_put_str(&w, "version", "5.1.0");
     tp_json_w_end(&w, '}');
     tp_buf_addc(out, '\n');
 }

@@ -17,27 +17,13 @@ static void put_f64(tp_json_w *w, const char *key, double v)
 
 static void put_i64(tp_json_w *w, const char *key, uint64_t v)
 {
-    tp_json_w_key(w, key);
-    tp_json_w_i64(w, (int64_t)v);
-}
-
-static void put_str(tp_json_w *w, const char *key, const char *v)
-{
-    tp_json_w_key(w, key);
-    tp_json_w_str(w, v);
-}
-
-static void put_bool(tp_json_w *w, const char *key, bool v)
-{
-    tp_json_w_key(w, key);
-    tp_json_w_bool(w, v);
+    tp_json_w_put_i64(w, key, (int64_t)v);
 }
 
 static void put_values(tp_json_w *w, const char *key, const double *values, size_t n)
 {
     int indent = w->indent;
-    tp_json_w_key(w, key);
-    tp_json_w_begin(w, '[');
+    tp_json_w_put_begin(w, key, '[');
     w->indent = 0; /* samples on one line */
     for (size_t i = 0; i < n; i++)
         tp_json_w_f64(w, values[i]);
@@ -47,8 +33,7 @@ static void put_values(tp_json_w *w, const char *key, const double *values, size
 
 static void put_summary(tp_json_w *w, const char *key, const tp_summary *s)
 {
-    tp_json_w_key(w, key);
-    tp_json_w_begin(w, '{');
+    tp_json_w_put_begin(w, key, '{');
     put_i64(w, "n", s->n);
     put_f64(w, "median", s->median);
     put_f64(w, "median_lower_95", s->lower);
@@ -67,12 +52,11 @@ static const char *const how_names[] = {[TP_COMPARED_PAIRED] = "paired",
 
 static void put_comparison(tp_json_w *w, const tp_bench_comparison *c)
 {
-    tp_json_w_key(w, "comparison");
-    tp_json_w_begin(w, '{');
-    put_str(w, "verdict", tp_bench_verdict_name(c->verdict));
-    put_str(w, "word", tp_bench_verdict_word(c->verdict));
-    put_str(w, "reason", c->reason);
-    put_str(w, "how", how_names[c->how]);
+    tp_json_w_put_begin(w, "comparison", '{');
+    tp_json_w_put_str(w, "verdict", tp_bench_verdict_name(c->verdict));
+    tp_json_w_put_str(w, "word", tp_bench_verdict_word(c->verdict));
+    tp_json_w_put_str(w, "reason", c->reason);
+    tp_json_w_put_str(w, "how", how_names[c->how]);
     put_i64(w, "n", c->n);
     put_i64(w, "ties", c->n_ties);
     put_f64(w, "tolerance", c->tolerance);
@@ -104,9 +88,9 @@ static void put_comparison(tp_json_w *w, const tp_bench_comparison *c)
     put_f64(w, "order_effect_upper_95", c->order_upper);
     put_f64(w, "sd_within", c->sd_within);
     put_f64(w, "sd_between", c->sd_between);
-    put_bool(w, "sd_between_assumed", c->is_sd_assumed);
-    put_bool(w, "below_floor", c->is_below_floor);
-    put_str(w, "point_rule", tp_bench_verdict_name(c->point));
+    tp_json_w_put_bool(w, "sd_between_assumed", c->is_sd_assumed);
+    tp_json_w_put_bool(w, "below_floor", c->is_below_floor);
+    tp_json_w_put_str(w, "point_rule", tp_bench_verdict_name(c->point));
     put_f64(w, "point_ratio", c->point_ratio);
     tp_json_w_end(w, '}');
 }
@@ -114,13 +98,13 @@ static void put_comparison(tp_json_w *w, const tp_bench_comparison *c)
 static void put_metric(tp_json_w *w, const tp_bench_metric *m)
 {
     tp_json_w_begin(w, '{');
-    put_str(w, "name", m->metric.name);
-    put_str(w, "unit", m->metric.unit);
-    put_str(w, "direction", tp_direction_name(m->metric.direction));
-    put_str(w, "class", m->metric.kind == TP_METRIC_EXACT ? "exact" : "noisy");
-    put_bool(w, "informative", m->metric.is_informative);
+    tp_json_w_put_str(w, "name", m->metric.name);
+    tp_json_w_put_str(w, "unit", m->metric.unit);
+    tp_json_w_put_str(w, "direction", tp_direction_name(m->metric.direction));
+    tp_json_w_put_str(w, "class", m->metric.kind == TP_METRIC_EXACT ? "exact" : "noisy");
+    tp_json_w_put_bool(w, "informative", m->metric.is_informative);
     put_f64(w, "floor", m->metric.floor);
-    put_str(w, "note", m->note);
+    tp_json_w_put_str(w, "note", m->note);
     put_values(w, "samples", m->b, m->n_b);
     put_summary(w, "summary", &m->side_b);
     if (m->n_a > 0) {
@@ -135,21 +119,20 @@ static void put_metric(tp_json_w *w, const tp_bench_metric *m)
 static void put_result(tp_json_w *w, const tp_bench_result *result)
 {
     tp_json_w_begin(w, '{');
-    put_str(w, "name", result->name);
-    put_str(w, "verdict", tp_bench_verdict_name(result->verdict));
-    put_str(w, "word", tp_bench_verdict_word(result->verdict));
-    put_str(w, "message", result->message);
-    put_str(w, "note", result->note);
+    tp_json_w_put_str(w, "name", result->name);
+    tp_json_w_put_str(w, "verdict", tp_bench_verdict_name(result->verdict));
+    tp_json_w_put_str(w, "word", tp_bench_verdict_word(result->verdict));
+    tp_json_w_put_str(w, "message", result->message);
+    tp_json_w_put_str(w, "note", result->note);
     put_i64(w, "work", result->work);
-    put_str(w, "work_unit", result->work_unit);
+    tp_json_w_put_str(w, "work_unit", result->work_unit);
     put_i64(w, "rounds", result->rounds);
     put_i64(w, "warm_up", result->warm_up);
     put_i64(w, "seed", result->seed);
-    put_str(w, "order", result->order);
-    put_bool(w, "sequential", result->is_sequential);
+    tp_json_w_put_str(w, "order", result->order);
+    tp_json_w_put_bool(w, "sequential", result->is_sequential);
     put_f64(w, "seconds", result->seconds);
-    tp_json_w_key(w, "metrics");
-    tp_json_w_begin(w, '[');
+    tp_json_w_put_begin(w, "metrics", '[');
     for (size_t i = 0; i < result->n_metrics; i++)
         put_metric(w, &result->metrics[i]);
     tp_json_w_end(w, ']');
@@ -164,11 +147,11 @@ static void put_commit(tp_json_w *w, const tp_bench_report *r)
         return;
     }
     tp_json_w_begin(w, '{');
-    put_str(w, "id", r->commit.id);
-    put_str(w, "branch", r->commit.branch);
-    put_str(w, "time", r->commit.time);
-    put_str(w, "project", r->commit.project);
-    put_bool(w, "dirty", r->commit.is_dirty);
+    tp_json_w_put_str(w, "id", r->commit.id);
+    tp_json_w_put_str(w, "branch", r->commit.branch);
+    tp_json_w_put_str(w, "time", r->commit.time);
+    tp_json_w_put_str(w, "project", r->commit.project);
+    tp_json_w_put_bool(w, "dirty", r->commit.is_dirty);
     tp_json_w_end(w, '}');
 }
 
@@ -176,8 +159,7 @@ static void put_totals(tp_json_w *w, const tp_bench_report *r)
 {
     tp_gate_options options = {0};
     tp_gate_summary s = tp_gate_conclude(r, &options);
-    tp_json_w_key(w, "verdicts");
-    tp_json_w_begin(w, '{');
+    tp_json_w_put_begin(w, "verdicts", '{');
     for (int v = TP_BENCH_PASS; v < TP_BENCH_COUNT; v++)
         put_i64(w, tp_bench_verdict_name((tp_bench_verdict)v), s.by_verdict[v]);
     tp_json_w_end(w, '}');
@@ -189,34 +171,32 @@ void tp_write_temper(const tp_bench_report *r, tp_buf *out)
     tp_json_w w;
     tp_json_w_init(&w, out, 1);
     tp_json_w_begin(&w, '{');
-    put_str(&w, "schema", TP_BENCH_SCHEMA);
-    put_str(&w, "tool", r->tool);
-    put_str(&w, "version", r->version);
-    put_str(&w, "started", r->started);
+    tp_json_w_put_str(&w, "schema", TP_BENCH_SCHEMA);
+    tp_json_w_put_str(&w, "tool", r->tool);
+    tp_json_w_put_str(&w, "version", r->version);
+    tp_json_w_put_str(&w, "started", r->started);
     put_commit(&w, r);
     tp_json_w_key(&w, "host");
     if (r->is_host_known)
         tp_host_write(&r->host, &w);
     else
         tp_json_w_null(&w);
-    tp_json_w_key(&w, "rule");
-    tp_json_w_begin(&w, '{');
+    tp_json_w_put_begin(&w, "rule", '{');
     put_f64(&w, "alpha", r->rule.alpha);
     put_f64(&w, "tolerance", r->rule.tolerance);
     put_f64(&w, "exact_tolerance", r->rule.exact_tolerance);
     put_i64(&w, "family", r->rule.family);
     put_i64(&w, "seed", r->seed);
     tp_json_w_end(&w, '}');
-    put_str(&w, "baseline", r->side_a);
-    put_str(&w, "measured", r->side_b);
+    tp_json_w_put_str(&w, "baseline", r->side_a);
+    tp_json_w_put_str(&w, "measured", r->side_b);
     put_totals(&w, r);
     tp_json_w_key(&w, "exit_status");
     if (r->exit_status >= 0)
         tp_json_w_i64(&w, r->exit_status);
     else
         tp_json_w_null(&w);
-    tp_json_w_key(&w, "benchmarks");
-    tp_json_w_begin(&w, '[');
+    tp_json_w_put_begin(&w, "benchmarks", '[');
     for (size_t i = 0; i < r->n_results; i++)
         put_result(&w, &r->results[i]);
     tp_json_w_end(&w, ']');

@@ -29,10 +29,8 @@ static void write_tracker(const tp_bench_report *r, tp_direction direction, tp_b
             tp_json_w_key(&w, "name");
             snprintf(text, sizeof text, "%s - %s", result->name, m->metric.name);
             tp_json_w_str(&w, text);
-            tp_json_w_key(&w, "unit");
-            tp_json_w_str(&w, m->metric.unit);
-            tp_json_w_key(&w, "value");
-            tp_json_w_f64(&w, s->median);
+            tp_json_w_put_str(&w, "unit", m->metric.unit);
+            tp_json_w_put_f64(&w, "value", s->median);
             if (m->metric.kind == TP_METRIC_NOISY && isfinite(s->lower)) {
                 tp_json_w_key(&w, "range");
                 snprintf(text, sizeof text, "\xc2\xb1 %.3g %%",
@@ -116,8 +114,7 @@ static void put(tp_json_w *w, const char *key, double v)
 {
     if (!isfinite(v))
         return;
-    tp_json_w_key(w, key);
-    tp_json_w_f64(w, v);
+    tp_json_w_put_f64(w, key, v);
 }
 
 void tp_write_bencher(const tp_bench_report *r, tp_buf *out)
@@ -129,8 +126,7 @@ void tp_write_bencher(const tp_bench_report *r, tp_buf *out)
         const tp_bench_result *result = &r->results[i];
         if (result->verdict == TP_BENCH_FAILED || result->n_metrics == 0)
             continue;
-        tp_json_w_key(&w, result->name);
-        tp_json_w_begin(&w, '{');
+        tp_json_w_put_begin(&w, result->name, '{');
         for (size_t k = 0; k < result->n_metrics; k++) {
             const tp_bench_metric *m = &result->metrics[k];
             /* Bencher's built-in measure of time is "latency", in nanoseconds. */
@@ -138,8 +134,7 @@ void tp_write_bencher(const tp_bench_report *r, tp_buf *out)
             double scale = is_time ? 1e9 : 1;
             if (!is_shown(result, m))
                 continue;
-            tp_json_w_key(&w, is_time ? "latency" : m->metric.name);
-            tp_json_w_begin(&w, '{');
+            tp_json_w_put_begin(&w, is_time ? "latency" : m->metric.name, '{');
             put(&w, "value", m->side_b.median * scale);
             put(&w, "lower_value", m->side_b.lower * scale);
             put(&w, "upper_value", m->side_b.upper * scale);

@@ -1,7 +1,6 @@
 #include "instrument/bench/gate.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "instrument/bench/formats.h"
 #include "stats/stats.h"

@@ -29,8 +29,6 @@ void tp_process_interrupt(void)
         kill(-pid, SIGKILL);
 }
 
-bool tp_process_interrupted(void) { return interrupted != 0; }
-
 /* ---- starting ---- */
 
 /* The environment with TEMPER_BENCH_PADDING of the wanted length; freed by the caller. */

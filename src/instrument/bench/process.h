@@ -56,6 +56,5 @@ void tp_pipe_close(tp_pipe *p); /* ends the child; zeroed with -1 in both ends i
 
 /* From a signal handler: the running child is ended, and calls return. */
 void tp_process_interrupt(void);
-bool tp_process_interrupted(void);
 
 #endif

@@ -23,17 +23,6 @@ const char *tp_bench_verdict_name(tp_bench_verdict verdict) { return verdicts[ve
 
 const char *tp_bench_verdict_word(tp_bench_verdict verdict) { return verdicts[verdict].word; }
 
-bool tp_bench_verdict_parse(const char *name, tp_bench_verdict *ret)
-{
-    for (int i = 0; name && i < TP_BENCH_COUNT; i++) {
-        if (strcmp(verdicts[i].name, name) == 0) {
-            *ret = (tp_bench_verdict)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* ---- parts ---- */
 
 static double sign_of(const tp_metric *metric)

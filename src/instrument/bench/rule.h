@@ -39,7 +39,6 @@ typedef enum {
 const char *tp_bench_verdict_name(tp_bench_verdict verdict); /* "REGRESSION" */
 const char *
 tp_bench_verdict_word(tp_bench_verdict verdict); /* "worse", "better", "same", "not shown" ... */
-bool tp_bench_verdict_parse(const char *name, tp_bench_verdict *ret);
 
 typedef struct {
     double alpha;            /* 0.05 */

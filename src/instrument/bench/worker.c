@@ -159,8 +159,7 @@ static void answer_error(FILE *out, const tp_error *err)
     tp_json_w w;
     tp_json_w_init(&w, &text, 0);
     tp_json_w_begin(&w, '{');
-    tp_json_w_key(&w, "error");
-    tp_json_w_str(&w, err->message);
+    tp_json_w_put_str(&w, "error", err->message);
     tp_json_w_end(&w, '}');
     answer(out, &text);
     tp_buf_release(&text);
@@ -172,29 +171,19 @@ static void answer_ready(FILE *out, const tp_subject *s)
     tp_json_w w;
     tp_json_w_init(&w, &text, 0);
     tp_json_w_begin(&w, '{');
-    tp_json_w_key(&w, "ready");
-    tp_json_w_bool(&w, true);
-    tp_json_w_key(&w, "work_unit");
-    tp_json_w_str(&w, s->work_unit);
-    tp_json_w_key(&w, "work");
-    tp_json_w_i64(&w, (int64_t)s->work);
-    tp_json_w_key(&w, "metrics");
-    tp_json_w_begin(&w, '[');
+    tp_json_w_put_bool(&w, "ready", true);
+    tp_json_w_put_str(&w, "work_unit", s->work_unit);
+    tp_json_w_put_i64(&w, "work", (int64_t)s->work);
+    tp_json_w_put_begin(&w, "metrics", '[');
     for (size_t i = 0; i < s->n_metrics; i++) {
         const tp_metric *m = &s->metrics[i];
         tp_json_w_begin(&w, '{');
-        tp_json_w_key(&w, "name");
-        tp_json_w_str(&w, m->name);
-        tp_json_w_key(&w, "unit");
-        tp_json_w_str(&w, m->unit);
-        tp_json_w_key(&w, "direction");
-        tp_json_w_str(&w, tp_direction_name(m->direction));
-        tp_json_w_key(&w, "class");
-        tp_json_w_str(&w, m->kind == TP_METRIC_EXACT ? "exact" : "noisy");
-        tp_json_w_key(&w, "informative");
-        tp_json_w_bool(&w, m->is_informative);
-        tp_json_w_key(&w, "floor");
-        tp_json_w_f64(&w, m->floor);
+        tp_json_w_put_str(&w, "name", m->name);
+        tp_json_w_put_str(&w, "unit", m->unit);
+        tp_json_w_put_str(&w, "direction", tp_direction_name(m->direction));
+        tp_json_w_put_str(&w, "class", m->kind == TP_METRIC_EXACT ? "exact" : "noisy");
+        tp_json_w_put_bool(&w, "informative", m->is_informative);
+        tp_json_w_put_f64(&w, "floor", m->floor);
         tp_json_w_end(&w, '}');
     }
     tp_json_w_end(&w, ']');
@@ -210,19 +199,15 @@ static void answer_sample(FILE *out, const tp_subject *s, const tp_bench_sample 
     char checksum[24];
     tp_json_w_init(&w, &text, 0);
     tp_json_w_begin(&w, '{');
-    tp_json_w_key(&w, "elapsed_ns");
-    tp_json_w_i64(&w, (int64_t)sample->elapsed_ns);
-    tp_json_w_key(&w, "values");
-    tp_json_w_begin(&w, '{');
+    tp_json_w_put_i64(&w, "elapsed_ns", (int64_t)sample->elapsed_ns);
+    tp_json_w_put_begin(&w, "values", '{');
     for (size_t i = 0; i < s->n_metrics; i++) {
-        tp_json_w_key(&w, s->metrics[i].name);
-        tp_json_w_f64(&w, sample->values[i]);
+        tp_json_w_put_f64(&w, s->metrics[i].name, sample->values[i]);
     }
     tp_json_w_end(&w, '}');
     if (sample->has_checksum) {
         snprintf(checksum, sizeof checksum, "%016" PRIx64, sample->checksum);
-        tp_json_w_key(&w, "checksum");
-        tp_json_w_str(&w, checksum);
+        tp_json_w_put_str(&w, "checksum", checksum);
     }
     tp_json_w_end(&w, '}');
     answer(out, &text);

@@ -1,6 +1,5 @@
 #include "instrument/ingest/grow.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,7 +1,6 @@
 /* The frame of the reader: windows, the array of events, what was skipped. */
 #include "instrument/ingest/kineto.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/platform.h"

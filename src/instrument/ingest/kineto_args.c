@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "base/platform.h"
 #include "instrument/ingest/fields.h"
 
 static bool has(const tp_kineto *k, tp_event_key key) { return tp_scan_has(&k->scan, key); }

@@ -56,7 +56,6 @@ bool tp_nsight_begin(tp_nsight_query *q, tp_nsight *n, const char *table,
 bool tp_nsight_next(tp_nsight_query *q);
 void tp_nsight_end(tp_nsight_query *q);
 int64_t tp_nsight_i64(const tp_nsight_query *q, int column);   /* TP_UNKNOWN for NULL */
-double tp_nsight_f64(const tp_nsight_query *q, int column);    /* NaN for NULL */
 uint32_t tp_nsight_text(const tp_nsight_query *q, int column); /* interned; 0 for NULL */
 /* The string that the column's number names. */
 uint32_t tp_nsight_name(const tp_nsight_query *q, int column);

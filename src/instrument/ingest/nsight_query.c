@@ -1,4 +1,3 @@
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,13 +113,6 @@ int64_t tp_nsight_i64(const tp_nsight_query *q, int column)
     if (sqlite3_column_type(q->statement, column) == SQLITE_NULL)
         return TP_UNKNOWN;
     return sqlite3_column_int64(q->statement, column);
-}
-
-double tp_nsight_f64(const tp_nsight_query *q, int column)
-{
-    if (sqlite3_column_type(q->statement, column) == SQLITE_NULL)
-        return NAN;
-    return sqlite3_column_double(q->statement, column);
 }
 
 static uint32_t intern_column(tp_nsight *n, sqlite3_stmt *s, int column)

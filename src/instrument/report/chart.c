@@ -1,7 +1,6 @@
 #include "instrument/report/chart.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "stats/stats.h"
 

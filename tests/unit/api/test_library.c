@@ -1,5 +1,4 @@
 /* test_library.c - tokenizers, chat, models and generation through libtemper.so. */
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -463,6 +463,29 @@ static void doubles_read_back(void **state)
     }
 }
 
+static void members_are_written_in_one_call(void **state)
+{
+    tp_buf out = {0};
+    tp_json_w w;
+    tp_json_w_init(&w, &out, 0);
+
+    tp_json_w_begin(&w, '{');
+    tp_json_w_put_str(&w, "s", "x");
+    tp_json_w_put_i64(&w, "i", -1);
+    tp_json_w_put_f64(&w, "f", NAN);
+    tp_json_w_put_bool(&w, "b", false);
+    tp_json_w_put_known(&w, "k", NAN);
+    tp_json_w_put_known(&w, "l", 0.5);
+    tp_json_w_put_or_unknown(&w, "u", NAN);
+    tp_json_w_put_begin(&w, "o", '[');
+    tp_json_w_end(&w, ']');
+    tp_json_w_end(&w, '}');
+
+    assert_string_equal(out.data, "{\"s\":\"x\",\"i\":-1,\"f\":\"NaN\",\"b\":false,\"k\":null,"
+                                  "\"l\":0.5,\"u\":\"unknown\",\"o\":[]}");
+    tp_buf_release(&out);
+}
+
 static void writer_puts_commas_and_indents(void **state)
 {
     tp_buf out = {0};
@@ -550,6 +573,7 @@ int main(void)
         cmocka_unit_test(reader_errors_point_at_a_token),
         cmocka_unit_test(doubles_are_written_shortest),
         cmocka_unit_test(doubles_read_back),
+        cmocka_unit_test(members_are_written_in_one_call),
         cmocka_unit_test(writer_puts_commas_and_indents),
         cmocka_unit_test(strings_are_quoted),
         cmocka_unit_test(a_document_is_written_as_it_was),

@@ -13,15 +13,12 @@
 
 #include "base/threads.h"
 
-enum { N = 1000, WINDOW = 8 };
+enum { N = 1000 };
 
 typedef struct {
     int values[N];
     _Atomic int n_runs;
-    int slots[WINDOW];
-    size_t order[N];
-    size_t n_consumed;
-    size_t fail_from, fail_consume_at;
+    size_t fail_from;
     _Atomic int workers_seen;
 } work;
 
@@ -52,28 +49,6 @@ static tp_status fail_late(void *context, size_t i, int number, tp_error *err)
     for (int k = 0; i == w->fail_from && k < 100; k++)
         sched_yield();
     return tp_fail(err, TP_ERR_FORMAT, "task %zu", i);
-}
-
-static tp_status produce(void *context, size_t i, int number, tp_error *err)
-{
-    work *w = context;
-    if (i >= w->fail_from)
-        return tp_fail(err, TP_ERR_FORMAT, "produce %zu", i);
-    for (size_t k = 0; k < i % 7; k++)
-        sched_yield();
-    w->slots[i % WINDOW] = (int)i * 3;
-    return TP_OK;
-}
-
-static tp_status consume(void *context, size_t i, int number, tp_error *err)
-{
-    work *w = context;
-    if (number != 0 || w->slots[i % WINDOW] != (int)i * 3)
-        return tp_fail(err, TP_ERR_ARG, "consumed what was not produced");
-    if (i == w->fail_consume_at)
-        return tp_fail(err, TP_ERR_IO, "consume %zu", i);
-    w->order[w->n_consumed++] = i;
-    return TP_OK;
 }
 
 static void every_task_runs_once(void **state)
@@ -128,44 +103,6 @@ static void the_lowest_failure_is_reported(void **state)
         }
         tp_pool_free(pool);
     }
-}
-
-static void results_are_consumed_in_order(void **state)
-{
-    static work w;
-    for (int n = 1; n <= 4; n++) {
-        memset(&w, 0, sizeof w);
-        w.fail_from = w.fail_consume_at = SIZE_MAX;
-        tp_pool *pool = make_pool(n);
-
-        assert_int_equal(tp_pool_ordered(pool, N, WINDOW, produce, consume, &w, NULL), TP_OK);
-
-        assert_int_equal(w.n_consumed, N);
-        for (size_t i = 0; i < N; i++)
-            assert_int_equal(w.order[i], i);
-        tp_pool_free(pool);
-    }
-}
-
-static void ordered_work_stops_at_the_first_failure(void **state)
-{
-    static work w;
-    tp_error err = {0};
-    tp_pool *pool = make_pool(3);
-    memset(&w, 0, sizeof w);
-    w.fail_from = 100;
-    w.fail_consume_at = SIZE_MAX;
-    assert_int_equal(tp_pool_ordered(pool, N, WINDOW, produce, consume, &w, &err), TP_ERR_FORMAT);
-    assert_string_equal(err.message, "produce 100");
-    assert_int_equal(w.n_consumed, 100);
-
-    memset(&w, 0, sizeof w);
-    w.fail_from = 60;
-    w.fail_consume_at = 50;
-    assert_int_equal(tp_pool_ordered(pool, N, WINDOW, produce, consume, &w, &err), TP_ERR_IO);
-    assert_string_equal(err.message, "consume 50");
-    assert_int_equal(w.n_consumed, 50);
-    tp_pool_free(pool);
 }
 
 static void absurd_sizes_are_refused(void **state)
@@ -280,8 +217,6 @@ int main(void)
         cmocka_unit_test(a_pool_serves_many_jobs),
         cmocka_unit_test(no_pool_is_the_calling_thread),
         cmocka_unit_test(the_lowest_failure_is_reported),
-        cmocka_unit_test(results_are_consumed_in_order),
-        cmocka_unit_test(ordered_work_stops_at_the_first_failure),
         cmocka_unit_test(absurd_sizes_are_refused),
         cmocka_unit_test(queues_carry_everything_between_threads),
         cmocka_unit_test(closing_wakes_a_waiting_producer),

@@ -10,7 +10,6 @@
 
 #include "instrument/bench/command.h"
 #include "instrument/bench/host.h"
-#include "instrument/bench/runner.h"
 
 static tp_process_usage run(const char *script, double timeout_s, size_t padding)
 {

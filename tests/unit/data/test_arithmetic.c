@@ -105,14 +105,13 @@ static void answers_come_in_three_forms(void **state)
     tp_arithmetic_options options = tp_arithmetic_defaults();
     options.operators = "*+";
     assert_string_equal(find(&options, 23, '*', 45).answer, "1035");
-    assert_true(tp_arithmetic_form_parse("reversed", &options.form));
+    options.form = TP_ARITHMETIC_REVERSED;
     assert_string_equal(find(&options, 23, '*', 45).answer, "5301");
-    assert_true(tp_arithmetic_form_parse("steps", &options.form));
+    options.form = TP_ARITHMETIC_STEPS;
     assert_string_equal(find(&options, 23, '*', 45).answer, "511+029=5301>1035");
     assert_string_equal(find(&options, 20, '*', 30).answer, "006=006>600");
     assert_string_equal(find(&options, 7, '*', 8).answer, "65>56");
     assert_string_equal(find(&options, 12, '+', 34).answer, "64>46");
-    assert_false(tp_arithmetic_form_parse("backwards", &options.form));
     options.operators = "-";
     options.negative = true;
     assert_string_equal(find(&options, 3, '-', 15).answer, "-21>-12");

@@ -45,7 +45,7 @@ static tp_status render(const char *source, const tp_json *context,
     tp_template *t = NULL;
     tp_status status = tp_template_parse("t", source, strlen(source), &t, err);
     if (status == TP_OK)
-        status = tp_template_render(t, context, limits, out, spans, err);
+        status = tp_template_render(t, context, limits, NULL, out, spans, err);
     tp_template_free(t);
     return status;
 }
@@ -136,7 +136,7 @@ static bool run_case(const tp_json *root, const tp_json *v, const tp_template_li
 
     tp_status status = tp_template_parse("t", source->text.data, source->text.len, &t, &err);
     if (status == TP_OK)
-        status = tp_template_render(t, context, limits, &out, spans ? &got : NULL, &err);
+        status = tp_template_render(t, context, limits, NULL, &out, spans ? &got : NULL, &err);
 
     bool supported = !is_allowed(name, status);
     if (!expected && status == TP_OK)
@@ -188,7 +188,7 @@ static void generation_blocks_are_marked_in_bytes(void **state)
     assert_true(tp_template_has_generation(t));
     tp_buf_adds(&out, "before");
 
-    assert_int_equal(tp_template_render(t, NULL, NULL, &out, &spans, NULL), TP_OK);
+    assert_int_equal(tp_template_render(t, NULL, NULL, NULL, &out, &spans, NULL), TP_OK);
 
     assert_string_equal(out.data, "before\xc3\xa9\xc3\xa9x");
     assert_int_equal(spans.n, 1);

@@ -9,7 +9,6 @@
 
 #include "base/rng.h"
 #include "engine/data/pack.h"
-#include "engine/tensor/memory.h"
 #include "sample_file.h"
 
 static char path[64];

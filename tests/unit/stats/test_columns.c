@@ -1,5 +1,4 @@
 /* test_columns.c - columns out of the forms people have. */
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

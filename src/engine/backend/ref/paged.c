@@ -1,7 +1,5 @@
 /* paged.c - weights in panels, and attention of many sequences whose keys and values
  * lie in blocks of a cache.  The layouts are written in ir/ops.h. */
-#include <string.h>
-
 #include "engine/backend/ref/kernels.h"
 #include "engine/backend/ref/load.h"
 

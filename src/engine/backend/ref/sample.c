@@ -1,6 +1,5 @@
 /* sample.c - from logits to one id per row. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "engine/backend/ref/kernels.h"
 #include "engine/backend/ref/load.h"

@@ -1,4 +1,4 @@
-#include "api/configuration.h"
+#include "engine/train/recipe.h"
 
 #include <string.h>
 
@@ -17,35 +17,35 @@ static tp_status name_after_file(tp_config *config, const char *path, tp_error *
     return status;
 }
 
-static tp_status bind(tp_configuration *c, const char *path, const char *const *overrides, size_t n,
+static tp_status bind(tp_recipe *r, const char *path, const char *const *overrides, size_t n,
                       tp_error *err)
 {
-    TP_TRY(tp_config_load(&c->config, path, err));
+    TP_TRY(tp_config_load(&r->config, path, err));
     if (path)
-        TP_TRY(name_after_file(c->config, path, err));
+        TP_TRY(name_after_file(r->config, path, err));
     for (size_t i = 0; i < n; i++)
-        TP_TRY(tp_config_override(c->config, overrides[i], err));
-    return tp_train_options_bind(c->config, &c->options, err);
+        TP_TRY(tp_config_override(r->config, overrides[i], err));
+    return tp_train_options_bind(r->config, &r->options, err);
 }
 
-tp_status tp_configuration_open(tp_configuration *ret, const char *path,
-                                const char *const *overrides, size_t n, tp_error *err)
+tp_status tp_recipe_open(const char *path, const char *const *overrides, size_t n, tp_recipe *ret,
+                         tp_error *err)
 {
-    tp_configuration c = {0};
+    tp_recipe r = {0};
     for (size_t i = 0; i < n; i++)
         if (!overrides || !overrides[i])
             return tp_fail(err, TP_ERR_ARG, "override %zu of %zu is NULL", i, n);
-    tp_status status = bind(&c, path, overrides, n, err);
+    tp_status status = bind(&r, path, overrides, n, err);
     if (status != TP_OK) {
-        tp_configuration_close(&c);
+        tp_recipe_close(&r);
         return status;
     }
-    *ret = c;
+    *ret = r;
     return TP_OK;
 }
 
-void tp_configuration_close(tp_configuration *c)
+void tp_recipe_close(tp_recipe *recipe)
 {
-    tp_config_release(c->config);
-    c->config = NULL;
+    tp_config_release(recipe->config);
+    *recipe = (tp_recipe){0};
 }

@@ -1,0 +1,51 @@
+#include "engine/data/chat_context.h"
+
+tp_json *tp_chat_context_new(tp_arena *arena)
+{
+    tp_json *context = tp_arena_new(arena, tp_json);
+    context->type = TP_JSON_OBJECT;
+    return context;
+}
+
+tp_json *tp_chat_context_add(tp_arena *arena, tp_json *context, const char *key, tp_json_type type)
+{
+    tp_json *node = tp_arena_new(arena, tp_json);
+    node->type = type;
+    node->key = tp_slice_of(key);
+    node->next = context->child;
+    context->child = node;
+    context->n++;
+    return node;
+}
+
+void tp_chat_context_share(tp_arena *arena, tp_json *context, const char *key, const tp_json *list)
+{
+    tp_json *node = tp_chat_context_add(arena, context, key, list ? TP_JSON_ARRAY : TP_JSON_NULL);
+    if (list) {
+        node->child = list->child;
+        node->n = list->n;
+    }
+}
+
+static void add_token(tp_arena *arena, const tp_tokenizer *tok, const char *key, int32_t id,
+                      tp_json *context)
+{
+    const char *token = id >= 0 ? tp_tokenizer_token(tok, id) : NULL;
+    if (token && !tp_json_get(context, key))
+        tp_chat_context_add(arena, context, key, TP_JSON_STRING)->text = tp_slice_of(token);
+}
+
+void tp_chat_context_finish(tp_arena *arena, const tp_tokenizer *tok, bool generation_prompt,
+                            tp_json *context)
+{
+    static const char *const absent[] = {"tools", "documents"};
+    for (int i = 0; i < 2; i++)
+        if (!tp_json_get(context, absent[i]))
+            tp_chat_context_add(arena, context, absent[i], TP_JSON_NULL);
+    if (!tp_json_get(context, "add_generation_prompt"))
+        tp_chat_context_add(arena, context, "add_generation_prompt",
+                            generation_prompt ? TP_JSON_TRUE : TP_JSON_FALSE);
+    add_token(arena, tok, "bos_token", tp_tokenizer_bos(tok), context);
+    add_token(arena, tok, "eos_token", tp_tokenizer_eos(tok), context);
+    add_token(arena, tok, "pad_token", tp_tokenizer_pad(tok), context);
+}

@@ -1,0 +1,17 @@
+/* recipe.h - a configuration file and overrides, bound to the options of a training. */
+#ifndef TP_ENGINE_TRAIN_RECIPE_H
+#define TP_ENGINE_TRAIN_RECIPE_H
+
+#include "engine/train/options.h"
+
+typedef struct {
+    tp_config *config;
+    tp_train_options options; /* texts point into config */
+} tp_recipe;
+
+/* `path` NULL: defaults and overrides alone.  Unless set, run.name is the file's name. */
+TP_CHECKED tp_status tp_recipe_open(const char *path, const char *const *overrides, size_t n,
+                                    tp_recipe *ret, tp_error *err);
+void tp_recipe_close(tp_recipe *recipe);
+
+#endif
