@@ -178,11 +178,17 @@ void tp_view_comm(tp_trace_report *r, tp_grid *g)
     }
     tp_grid_note(g, "bandwidth from one rank includes waiting for the others: a lower bound of "
                     "the links' (1 GB = 1e9 bytes)");
+    if (t->grouped)
+        tp_grid_note(g, "%lld of the kernels served several grouped calls: messages are summed",
+                     (long long)t->grouped);
     if (t->with_metadata < t->kernels)
         tp_grid_note(g,
                      "%lld of %lld kernels have no collective metadata: no sizes, no bandwidth "
-                     "(PyTorch 2.3 and newer record them)",
-                     (long long)(t->kernels - t->with_metadata), (long long)t->kernels);
+                     "(%s)",
+                     (long long)(t->kernels - t->with_metadata), (long long)t->kernels,
+                     r->file->kind == TP_FILE_NSIGHT
+                         ? "Nsight records them with --trace=cuda,nvtx"
+                         : "PyTorch 2.3 and newer record them");
 }
 
 void tp_view_bandwidth(tp_trace_report *r, tp_grid *g)

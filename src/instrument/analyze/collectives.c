@@ -81,6 +81,7 @@ static const word_row words[] = {{"allreduce", TP_COLLECTIVE_ALL_REDUCE},
                                  {"alltoall", TP_COLLECTIVE_ALL_TO_ALL},
                                  {"sendrecv", TP_COLLECTIVE_SEND_RECV},
                                  {"broadcast", TP_COLLECTIVE_BROADCAST},
+                                 {"bcast", TP_COLLECTIVE_BROADCAST},
                                  {"barrier", TP_COLLECTIVE_BARRIER},
                                  {"gather", TP_COLLECTIVE_GATHER},
                                  {"scatter", TP_COLLECTIVE_SCATTER}};
@@ -139,6 +140,19 @@ int64_t tp_collective_bytes(tp_collective c, int64_t in, int64_t out, int elemen
         n = out;
     if (c == TP_COLLECTIVE_UNKNOWN || c == TP_COLLECTIVE_BARRIER || n <= 0 || element_bytes <= 0 ||
         __builtin_mul_overflow(n, (int64_t)element_bytes, &bytes))
+        return -1;
+    return bytes;
+}
+
+int64_t tp_collective_message_bytes(tp_collective c, int64_t message_bytes, int64_t ranks)
+{
+    bool counts_all = c == TP_COLLECTIVE_REDUCE_SCATTER || c == TP_COLLECTIVE_ALL_GATHER ||
+                      c == TP_COLLECTIVE_ALL_TO_ALL || c == TP_COLLECTIVE_GATHER ||
+                      c == TP_COLLECTIVE_SCATTER;
+    int64_t bytes;
+    if (c == TP_COLLECTIVE_UNKNOWN || c == TP_COLLECTIVE_BARRIER || message_bytes <= 0 ||
+        (counts_all && ranks <= 0) ||
+        __builtin_mul_overflow(message_bytes, counts_all ? ranks : 1, &bytes))
         return -1;
     return bytes;
 }

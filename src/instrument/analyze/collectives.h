@@ -52,6 +52,9 @@ int tp_dtype_bytes(tp_slice dtype);
 /* The S of nccl-tests; -1 when it cannot be told. */
 int64_t tp_collective_bytes(tp_collective c, int64_t in_elements, int64_t out_elements,
                             int element_bytes);
+/* The same from the bytes that one rank hands to NCCL: counts are per rank there, S of
+ * reduce_scatter, all_gather, all_to_all, gather and scatter counts all `ranks`. */
+int64_t tp_collective_message_bytes(tp_collective c, int64_t message_bytes, int64_t ranks);
 /* busbw / algbw for a group of n; NaN when unknown. */
 double tp_collective_factor(tp_collective c, int64_t n);
 

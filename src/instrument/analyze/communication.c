@@ -6,6 +6,15 @@
 #include "instrument/analyze/sort.h"
 #include "instrument/analyze/vec.h"
 
+int64_t tp_comm_bytes(const tp_events *events, const tp_event_collective *c)
+{
+    tp_collective what = tp_collective_of_metadata(tp_events_name_text(events, c->name));
+    if (c->has_message)
+        return tp_collective_message_bytes(what, c->message_bytes, c->group_size);
+    return tp_collective_bytes(what, c->in_elements, c->out_elements,
+                               tp_dtype_bytes(tp_events_name_text(events, c->dtype)));
+}
+
 static tp_comm_row describe(const tp_selection *sel, const tp_activity *a)
 {
     const tp_event_collective *c = tp_events_collective(sel->events, a->event);
@@ -19,8 +28,7 @@ static tp_comm_row describe(const tp_selection *sel, const tp_activity *a)
     row.dtype = c->dtype;
     row.group = c->group;
     row.group_size = c->group_size;
-    row.bytes = tp_collective_bytes(row.collective, c->in_elements, c->out_elements,
-                                    tp_dtype_bytes(tp_events_name_text(sel->events, c->dtype)));
+    row.bytes = tp_comm_bytes(sel->events, c);
     return row;
 }
 
@@ -74,6 +82,8 @@ void tp_comm_make(const tp_selection *sel, tp_comm_table *ret)
         tp_comm_row row = describe(sel, &sel->v[i]);
         t.kernels++;
         t.with_metadata += row.by_metadata;
+        const tp_event_collective *c = tp_events_collective(sel->events, sel->v[i].event);
+        t.grouped += c && c->has_message && c->message_calls > 1;
         if (row.bytes > 0)
             t.moved_bytes = tp_add_saturating(t.moved_bytes, row.bytes);
         order[n++] = (tp_keyed){key_of(&row), (uint32_t)i};

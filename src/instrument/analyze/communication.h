@@ -27,8 +27,12 @@ typedef struct {
     tp_comm_row *rows; /* by time, descending */
     size_t n;
     int64_t kernels, with_metadata;
+    int64_t grouped;     /* kernels that served several calls: their messages are summed */
     int64_t moved_bytes; /* sum of S where known */
 } tp_comm_table;
+
+/* S of a kernel with metadata, -1 when it cannot be told. */
+int64_t tp_comm_bytes(const tp_events *events, const tp_event_collective *metadata);
 
 void tp_comm_make(const tp_selection *selection, tp_comm_table *ret);
 void tp_comm_release(tp_comm_table *table);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "instrument/analyze/communication.h"
 #include "instrument/analyze/sort.h"
 #include "instrument/analyze/vec.h"
 
@@ -80,8 +81,7 @@ static void add_rank(table *t, const tp_selection *sel, size_t rank, tp_rank_row
         m->collective = what;
         if (has_name) {
             m->group_size = c->group_size;
-            m->bytes = tp_collective_bytes(what, c->in_elements, c->out_elements,
-                                           tp_dtype_bytes(tp_events_name_text(e, c->dtype)));
+            m->bytes = tp_comm_bytes(e, c);
         }
         t->visits[id * t->n_ranks + rank] =
             (visit){tp_add_saturating(base, a->start), tp_add_saturating(base, a->end), true};

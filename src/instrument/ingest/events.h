@@ -132,6 +132,10 @@ typedef struct {
     int64_t sequence, rank, source_rank, target_rank, comms_id;
     int64_t global_rank_start, global_rank_stride;
     int64_t is_async; /* 0, 1, TP_UNKNOWN */
+    /* Nsight: bytes that a rank hands in (NCCL's count times the size of an element), summed
+     * over the calls that one kernel served */
+    bool has_message;
+    int64_t message_bytes, message_calls;
 } tp_event_collective;
 
 /* One [memory] instant, or one of Nsight's memory usage events.  File order is not time

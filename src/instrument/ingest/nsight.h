@@ -3,6 +3,8 @@
  *     nsight.c          opening, what is there, order of reading
  *     nsight_query.c    tables with columns that may be missing
  *     nsight_rows.c     activities into events
+ *     nsight_payload.c  structures that ranges carry
+ *     nsight_nccl.c     calls of NCCL and the kernels that they launched
  *     nsight_about.c    names, devices, versions
  *
  * The schema changes with every version of Nsight: tables are created only when something
@@ -18,6 +20,9 @@
 #include "instrument/ingest/ingest.h"
 
 enum { TP_NSIGHT_COLUMNS = 32 };
+
+typedef struct tp_nsight_calls tp_nsight_calls;     /* of NCCL */
+typedef struct tp_nsight_schemas tp_nsight_schemas; /* layouts of payloads */
 
 typedef struct {
     sqlite3 *db;
@@ -44,6 +49,7 @@ typedef struct {
     sqlite3_stmt *statement;
     int n_columns;
     bool has[TP_NSIGHT_COLUMNS]; /* the column exists */
+    tp_buf bytes;                /* what tp_nsight_bytes() had to convert */
 } tp_nsight_query;
 
 bool tp_nsight_has_table(tp_nsight *n, const char *table);
@@ -55,8 +61,12 @@ bool tp_nsight_begin(tp_nsight_query *q, tp_nsight *n, const char *table,
                      const char *const *columns, int n_columns, int n_required);
 bool tp_nsight_next(tp_nsight_query *q);
 void tp_nsight_end(tp_nsight_query *q);
-int64_t tp_nsight_i64(const tp_nsight_query *q, int column);   /* TP_UNKNOWN for NULL */
-uint32_t tp_nsight_text(const tp_nsight_query *q, int column); /* interned; 0 for NULL */
+int64_t tp_nsight_i64(const tp_nsight_query *q, int column);       /* TP_UNKNOWN for NULL */
+uint32_t tp_nsight_text(const tp_nsight_query *q, int column);     /* interned; 0 for NULL */
+const char *tp_nsight_chars(const tp_nsight_query *q, int column); /* "" for NULL; until next */
+/* The bytes of a blob, or those that a text writes in hexadecimal; NULL for NULL.  Valid
+ * until the next row. */
+const unsigned char *tp_nsight_bytes(tp_nsight_query *q, int column, size_t *ret_n);
 /* The string that the column's number names. */
 uint32_t tp_nsight_name(const tp_nsight_query *q, int column);
 uint32_t tp_nsight_string(tp_nsight *n, int64_t id);
@@ -65,6 +75,21 @@ uint32_t tp_nsight_string(tp_nsight *n, int64_t id);
 void tp_nsight_damaged(tp_nsight *n);
 
 void tp_nsight_read_rows(tp_nsight *n);
+
+/* A range of NVTX. */
+typedef struct {
+    int64_t start, end, thread /* globalTid */, domain;
+    uint32_t name;
+    const unsigned char *payload;
+    size_t n_payload;
+} tp_nsight_range;
+
+tp_nsight_calls *tp_nsight_calls_new(tp_nsight *n);
+/* Remembers the range when it is one of NCCL's. */
+void tp_nsight_calls_add(tp_nsight_calls *calls, const tp_nsight_range *range, const char *name);
+/* Gives kernels the metadata of the calls that launched them. */
+void tp_nsight_calls_match(tp_nsight *n, tp_nsight_calls *calls);
+void tp_nsight_calls_free(tp_nsight_calls *calls);
 void tp_nsight_read_about(tp_nsight *n);
 
 /* From a file, or from memory (`path` names it). */

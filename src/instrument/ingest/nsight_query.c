@@ -106,6 +106,7 @@ void tp_nsight_end(tp_nsight_query *q)
 {
     sqlite3_finalize(q->statement);
     q->statement = NULL;
+    tp_buf_release(&q->bytes);
 }
 
 int64_t tp_nsight_i64(const tp_nsight_query *q, int column)
@@ -127,6 +128,44 @@ static uint32_t intern_column(tp_nsight *n, sqlite3_stmt *s, int column)
 uint32_t tp_nsight_text(const tp_nsight_query *q, int column)
 {
     return intern_column(q->nsight, q->statement, column);
+}
+
+const char *tp_nsight_chars(const tp_nsight_query *q, int column)
+{
+    const unsigned char *text = sqlite3_column_text(q->statement, column);
+    return text ? (const char *)text : "";
+}
+
+static int digit_of(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)(c | 32);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+const unsigned char *tp_nsight_bytes(tp_nsight_query *q, int column, size_t *ret_n)
+{
+    int type = sqlite3_column_type(q->statement, column);
+    *ret_n = 0;
+    if (type != SQLITE_BLOB && type != SQLITE_TEXT)
+        return NULL;
+    const unsigned char *bytes = sqlite3_column_blob(q->statement, column);
+    size_t n = (size_t)sqlite3_column_bytes(q->statement, column);
+    if (!bytes)
+        return NULL;
+    *ret_n = n;
+    if (type == SQLITE_BLOB || n % 2)
+        return bytes;
+    tp_buf_clear(&q->bytes);
+    for (size_t i = 0; i < n; i += 2) {
+        int high = digit_of((char)bytes[i]), low = digit_of((char)bytes[i + 1]);
+        if (high < 0 || low < 0)
+            return bytes; /* raw bytes in a column of text */
+        tp_buf_addc(&q->bytes, (char)(high << 4 | low));
+    }
+    *ret_n = q->bytes.len;
+    return (const unsigned char *)q->bytes.data;
 }
 
 /* --- strings by number --- */

@@ -390,12 +390,12 @@ static void name_range(tp_nsight *n, tp_event_row *row, uint32_t text)
     row->detail = (uint32_t)e->n_ops;
 }
 
-static void read_ranges(tp_nsight *n)
+static void read_ranges(tp_nsight *n, tp_nsight_calls *calls)
 {
-    enum { RANGE_START, RANGE_END, TYPE, TEXT, TEXT_ID, TID };
+    enum { RANGE_START, RANGE_END, TYPE, TEXT, TEXT_ID, TID, DOMAIN, PAYLOAD };
     enum { NVTX_CATEGORY = 33, NVTX_MARK = 34, NVTX_PUSH_POP = 59, NVTX_START_END = 60 };
-    static const char *const columns[] = {"start", "end",    "eventType",
-                                          "text",  "textId", "globalTid"};
+    static const char *const columns[] = {"start",  "end",       "eventType", "text",
+                                          "textId", "globalTid", "domainId",  "binaryData"};
     tp_nsight_query q;
     if (!tp_nsight_begin(&q, n, "NVTX_EVENTS", columns, TP_COUNTOF(columns), 1))
         return;
@@ -421,6 +421,15 @@ static void read_ranges(tp_nsight *n)
         uint32_t text = tp_nsight_text(&q, TEXT);
         name_range(n, &row, text ? text : tp_nsight_name(&q, TEXT_ID));
         row.track = thread_track(n, tp_nsight_i64(&q, TID));
+        if (calls && is_range) {
+            tp_nsight_range range = {.start = start,
+                                     .end = end,
+                                     .thread = tp_nsight_i64(&q, TID),
+                                     .domain = tp_nsight_i64(&q, DOMAIN),
+                                     .name = row.name};
+            range.payload = tp_nsight_bytes(&q, PAYLOAD, &range.n_payload);
+            tp_nsight_calls_add(calls, &range, tp_events_str(n->events, row.name));
+        }
         tp_builder_row(&n->builder, &row);
     }
     tp_nsight_end(&q);
@@ -478,6 +487,11 @@ void tp_nsight_read_rows(tp_nsight *n)
     read_calls(n, "OSRT_API", "osrt", TP_EVENT_OS, NULL);
     read_calls(n, "CUPTI_ACTIVITY_KIND_OVERHEAD", "overhead", TP_EVENT_OVERHEAD, NULL);
     read_calls(n, "PROFILER_OVERHEAD", "overhead", TP_EVENT_OVERHEAD, NULL);
-    read_ranges(n);
+    bool wants_calls = n->events->kept & TP_KEEP_COLLECTIVES;
+    tp_nsight_calls *calls = wants_calls ? tp_nsight_calls_new(n) : NULL;
+    read_ranges(n, calls);
+    if (calls)
+        tp_nsight_calls_match(n, calls);
+    tp_nsight_calls_free(calls);
     read_memory(n);
 }

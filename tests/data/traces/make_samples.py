@@ -10,6 +10,7 @@ import json
 import pathlib
 import pickle
 import sqlite3
+import struct
 import sys
 
 here = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
@@ -260,6 +261,82 @@ def nsight(path, old=False):
     db.close()
 
 
+def payload(schema, fields, domain=1, lead=1, third=None, cut=0):
+    """binaryData: leading words, schema, size, offset or end, and the structure itself."""
+    body = fields + bytes(-len(fields) % 8)
+    head = 8 * (lead + 3)
+    words = [domain] + [0] * (lead - 1) + [schema, len(body), head + len(body) if third is None else third]
+    data = struct.pack(f"<{len(words)}Q", *words) + body
+    return data[: len(data) - cut]
+
+
+def nsight_nccl(path):
+    """Calls of NCCL with payloads: two processes, whose libraries lay their structures out differently."""
+    path.unlink(missing_ok=True)
+    db = sqlite3.connect(path)
+    x = db.execute
+    x("CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL)")
+    kernels = {10: "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 11: "ncclDevKernel_SendRecv",
+               12: "ncclDevKernel_AllGather_RING_LL", 13: "ncclDevKernel_ReduceScatter_Sum_f32_RING_LL"}
+    calls = {20: "ncclCommInitRank", 21: "ncclAllReduce", 22: "ncclGroupStart", 23: "ncclGroupEnd", 24: "ncclSend",
+             25: "ncclRecv", 26: "ncclAllGather", 27: "ncclReduceScatter"}
+    db.executemany("INSERT INTO StringIds VALUES (?, ?)", {**kernels, **calls, 30: "cudaLaunchKernelExC"}.items())
+    x("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId INTEGER, streamId INTEGER,"
+      " correlationId INTEGER, globalPid INTEGER, shortName INTEGER)")
+    x("CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, end INTEGER, globalTid INTEGER, correlationId INTEGER,"
+      " nameId INTEGER)")
+    x("CREATE TABLE NVTX_EVENTS (start INTEGER NOT NULL, end INTEGER, eventType INTEGER NOT NULL, text TEXT,"
+      " globalTid INTEGER, textId INTEGER, domainId INTEGER, binaryData TEXT)")
+    x("CREATE TABLE NVTX_PAYLOAD_SCHEMAS (domainId INTEGER, schemaId INTEGER, name TEXT, type INTEGER, flags INTEGER,"
+      " numEntries INTEGER, payloadSize INTEGER, alignTo INTEGER)")
+    x("CREATE TABLE NVTX_PAYLOAD_SCHEMA_ENTRIES (domainId INTEGER NOT NULL, schemaId INTEGER NOT NULL,"
+      " idx INTEGER NOT NULL, flags INTEGER, type INTEGER, name TEXT, description TEXT, arrayOrUnionDetail INTEGER,"
+      " offset INTEGER)")
+    comm, size, op = (18, "NCCL communicator ID"), (22, "Message size [bytes]"), (16777232, "Reduction operation")
+    ranks = [(5, "No. of ranks"), (5, "Rank"), (5, "CUDA device")]
+    schemas = [(1, 16777218, 24, [comm, *ranks], [None, 8, 12, 16]), (1, 16777223, 24, [comm, size, op], [None, 8, 16]),
+               (1, 16777220, 16, [comm, size], [None, 8]), (1, 16777225, 24, [comm, size, (5, "Peer rank")],
+                                                            [None, 8, 16]),
+               # another version: the operation first, and C's own layout instead of offsets
+               (2, 16777223, 24, [op, size, comm], [None, None, None])]
+    for domain, schema, length, fields, offsets in schemas * 2:  # each process declares its own
+        x("INSERT INTO NVTX_PAYLOAD_SCHEMAS VALUES (?, ?, NULL, 1, NULL, ?, ?, NULL)",
+          (domain, schema, len(fields), length))
+        for i, (field, offset) in enumerate(zip(fields, offsets)):
+            x("INSERT INTO NVTX_PAYLOAD_SCHEMA_ENTRIES VALUES (?, ?, ?, NULL, ?, ?, NULL, NULL, ?)",
+              (domain, schema, i, field[0], field[1], offset))
+    first, second = (1 << 48) | 4242 << 24, (1 << 48) | 5000 << 24
+    mib = 1 << 20
+
+    def call(process, start, end, name, data=None, domain=1):
+        x("INSERT INTO NVTX_EVENTS VALUES (?, ?, 59, NULL, ?, ?, ?, ?)", (start, end, process | 77, name, domain, data))
+
+    def launch(process, device, at, number, name, start, end):
+        x("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, ?, ?, 30)", (at, at + 5, process | 77, number))
+        x("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?, ?, ?, 7, ?, ?, ?)",
+          (start, end, device, number, process, name))
+
+    abc = 0xF000000000000ABC
+    call(first, 100, 200, 20, payload(16777218, struct.pack("<Qiii", abc, 4, 1, 0)))
+    call(first, 1000, 1100, 21, payload(16777223, struct.pack("<QQi", abc, 4 * mib, 0)))
+    launch(first, 0, 1050, 1, 10, 2000, 102000)
+    call(first, 4000, 4010, 22)
+    for i, (name, count, peer) in enumerate([(24, mib, 2), (25, mib, 0), (24, 2 * mib, 3)]):
+        call(first, 4020 + 20 * i, 4030 + 20 * i, name,
+             payload(16777225, struct.pack("<QQi", abc, count, peer), third=32))
+    call(first, 4100, 4200, 23)
+    launch(first, 0, 4150, 2, 11, 200000, 300000)
+    call(first, 5000, 5100, 26, payload(16777220, struct.pack("<QQ", abc, mib), lead=2).hex().upper())
+    launch(first, 0, 5050, 3, 12, 400000, 500000)
+    call(first, 6000, 6100, 27, payload(16777223, struct.pack("<QQi", abc, mib, 0), cut=4))
+    launch(first, 0, 6050, 4, 13, 600000, 700000)
+    call(second, 1000, 1100, 21, payload(16777223, struct.pack("<ixxxxQQ", 0, 8 * mib, 7), domain=2), domain=2)
+    launch(second, 1, 1050, 1, 10, 2000, 202000)
+    db.commit()
+    db.execute("VACUUM")
+    db.close()
+
+
 def snapshot():
     frames = [{"filename": "train.py", "line": 12, "name": "step"}, {"filename": "main.py", "line": 3, "name": "main"}]
     other = [{"filename": "opt.py", "line": 7, "name": "update"}]
@@ -302,6 +379,7 @@ def main():
     write("chrome_array.json", chrome_array())
     nsight(here / "nsight.sqlite")
     nsight(here / "nsight_2022.sqlite", old=True)
+    nsight_nccl(here / "nsight_nccl.sqlite")
     for protocol in (2, 4, 5):
         (here / f"snapshot_p{protocol}.pickle").write_bytes(pickle.dumps(snapshot(), protocol=protocol))
     write("memory_timeline.raw.json", json.dumps([[-1, 1, 37888, 7], [100, 2, 512, 4], [150, 3, -512, 4],

@@ -83,11 +83,27 @@ static void sizes_and_factors(void **state)
     assert_int_equal(tp_dtype_bytes(TP_SLICE("Nonsense")), 0);
 }
 
+/* NCCL counts per rank: 1 MiB handed in by each of 4. */
+static void sizes_from_what_a_rank_hands_in(void **state)
+{
+    assert_int_equal(tp_collective_message_bytes(TP_COLLECTIVE_ALL_REDUCE, 1048576, 4), 1048576);
+    assert_int_equal(tp_collective_message_bytes(TP_COLLECTIVE_ALL_GATHER, 1048576, 4), 4194304);
+    assert_int_equal(tp_collective_message_bytes(TP_COLLECTIVE_REDUCE_SCATTER, 1048576, 4),
+                     4194304);
+    assert_int_equal(tp_collective_message_bytes(TP_COLLECTIVE_SEND_RECV, 1048576, INT64_MIN),
+                     1048576);
+    assert_int_equal(tp_collective_message_bytes(TP_COLLECTIVE_ALL_GATHER, 1048576, INT64_MIN), -1);
+    assert_int_equal(tp_collective_message_bytes(TP_COLLECTIVE_ALL_GATHER, INT64_MAX, 2), -1);
+    assert_int_equal(tp_collective_message_bytes(TP_COLLECTIVE_UNKNOWN, 1048576, 4), -1);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_that_communicate), cmocka_unit_test(names_that_compute),
-        cmocka_unit_test(collectives_by_name_and_metadata),
-        cmocka_unit_test(bandwidth_as_nccl_tests_prints_it), cmocka_unit_test(sizes_and_factors)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(names_that_communicate),
+                                       cmocka_unit_test(names_that_compute),
+                                       cmocka_unit_test(collectives_by_name_and_metadata),
+                                       cmocka_unit_test(bandwidth_as_nccl_tests_prints_it),
+                                       cmocka_unit_test(sizes_and_factors),
+                                       cmocka_unit_test(sizes_from_what_a_rank_hands_in)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

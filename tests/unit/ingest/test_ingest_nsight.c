@@ -115,6 +115,79 @@ static void the_environment_stays_in_the_file(void **state)
     tp_trace_close(f);
 }
 
+/* The metadata of the kernel that starts then on that device. */
+static const tp_event_collective *collective_at(const tp_events *e, int64_t device, int64_t start)
+{
+    for (size_t i = 0; i < e->n; i++)
+        if (e->kind[i] == TP_EVENT_KERNEL && e->start[i] == start &&
+            track_of(e, i)->device == device)
+            return tp_events_collective(e, i);
+    fail_msg("no such kernel");
+    return NULL;
+}
+
+static void message_sizes_of_nccl(void **state)
+{
+    tp_trace_file *f = ingest_open(TP_SAMPLE("nsight_nccl.sqlite"));
+    const tp_events *e = f->events;
+
+    const tp_event_collective *c = collective_at(e, 0, 2000);
+    assert_non_null(c);
+    assert_string_equal(tp_events_str(e, c->name), "ncclAllReduce");
+    assert_string_equal(tp_events_str(e, c->group), "0xf000000000000abc");
+    assert_int_equal(c->message_bytes, 4194304);
+    assert_int_equal(c->message_calls, 1);
+    assert_int_equal(c->group_size, 4);
+    assert_int_equal(c->rank, 1);
+    assert_int_equal(c->target_rank, TP_UNKNOWN);
+    tp_trace_close(f);
+}
+
+static void grouped_calls_are_one_message(void **state)
+{
+    tp_trace_file *f = ingest_open(TP_SAMPLE("nsight_nccl.sqlite"));
+    const tp_event_collective *c = collective_at(f->events, 0, 200000);
+
+    assert_non_null(c);
+    assert_string_equal(tp_events_str(f->events, c->name), "ncclSendRecv");
+    assert_int_equal(c->message_bytes, 3145728); /* sent 1 + 2 MiB, received 1 */
+    assert_int_equal(c->message_calls, 3);
+    tp_trace_close(f);
+}
+
+static void payloads_in_hexadecimal_behind_a_longer_header(void **state)
+{
+    tp_trace_file *f = ingest_open(TP_SAMPLE("nsight_nccl.sqlite"));
+    const tp_event_collective *c = collective_at(f->events, 0, 400000);
+
+    assert_non_null(c);
+    assert_string_equal(tp_events_str(f->events, c->name), "ncclAllGather");
+    assert_int_equal(c->message_bytes, 1048576);
+    tp_trace_close(f);
+}
+
+static void the_file_declares_the_layout(void **state)
+{
+    tp_trace_file *f = ingest_open(TP_SAMPLE("nsight_nccl.sqlite"));
+    const tp_event_collective *c = collective_at(f->events, 1, 2000);
+
+    assert_non_null(c);
+    assert_int_equal(c->message_bytes, 8388608);
+    assert_string_equal(tp_events_str(f->events, c->group), "0x7");
+    assert_int_equal(c->group_size, TP_UNKNOWN); /* its ncclCommInitRank is not there */
+    tp_trace_close(f);
+}
+
+static void a_short_payload_is_left_out(void **state)
+{
+    tp_trace_file *f = ingest_open(TP_SAMPLE("nsight_nccl.sqlite"));
+
+    assert_null(collective_at(f->events, 0, 600000));
+    assert_true(ingest_has_note(&f->notes, "payloads of NCCL's ranges without the layout that the file declares for them: 1"));
+    assert_true(ingest_has_note(&f->notes, "1 of 5 NCCL kernels could not be matched"));
+    tp_trace_close(f);
+}
+
 static void from_memory_and_damaged(void **state)
 {
     tp_buf bytes = {0};
@@ -148,6 +221,11 @@ int main(void)
         cmocka_unit_test(about_the_recording),
         cmocka_unit_test(an_old_schema_with_few_columns),
         cmocka_unit_test(the_environment_stays_in_the_file),
+        cmocka_unit_test(message_sizes_of_nccl),
+        cmocka_unit_test(grouped_calls_are_one_message),
+        cmocka_unit_test(payloads_in_hexadecimal_behind_a_longer_header),
+        cmocka_unit_test(the_file_declares_the_layout),
+        cmocka_unit_test(a_short_payload_is_left_out),
         cmocka_unit_test(from_memory_and_damaged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
