@@ -313,6 +313,8 @@ int tp_cmd_trace(int argc, char **argv)
         return tp_trace_compare_command(argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], "export") == 0)
         return tp_trace_export_command(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "stats") == 0)
+        return tp_trace_stats_command(argc - 1, argv + 1);
     request r = {.f = {.step = UNSET, .rank = UNSET, .stream = UNSET, .top = UNSET}};
     char *words[argc + 1];
     const char *paths[argc + 1];
@@ -320,7 +322,7 @@ int tp_cmd_trace(int argc, char **argv)
     tp_trace_job job;
     const tp_usage usage = {
         .command = "trace",
-        .arguments = "FILE... [VIEW]\ncompare BEFORE AFTER\nexport FILE -o OUT",
+        .arguments = "FILE... [VIEW]\ncompare BEFORE AFTER\nstats FILE... [--vs FILE...]\nexport FILE -o OUT",
         .summary = "Where time and memory went: a PyTorch profiler trace (.json, .json.gz), an "
                    "Nsight Systems export (.sqlite), a PyTorch memory snapshot, a memory timeline "
                    "or a trace of Temper; several files are ranks of one job.",
@@ -328,8 +330,8 @@ int tp_cmd_trace(int argc, char **argv)
         .details =
             "Views: operators, kernels, memory, comm, idle, launch, queue, critical-path, "
             "bandwidth, stacks, steps, threads, ranks, roofline, suspicious, bottlenecks.\n\n"
-            "'temper trace compare --help' and 'temper trace export --help' list the options of "
-            "these.",
+            "'temper trace compare --help', 'temper trace stats --help' and 'temper trace export "
+            "--help' list the options of these.",
         .min_words = 1,
         .max_words = -1};
     int n = tp_cli_parse(&usage, argc, argv, &r.f, words);

@@ -4,5 +4,6 @@
 
 int tp_trace_compare_command(int argc, char **argv);
 int tp_trace_export_command(int argc, char **argv);
+int tp_trace_stats_command(int argc, char **argv);
 
 #endif

@@ -69,7 +69,19 @@ double tp_resampled_sum(const double *x, size_t n, tp_splitmix *stream)
 void tp_resampled_counts(const uint32_t *rank, size_t n, tp_splitmix *stream, uint32_t *counts)
 {
     uint64_t state = stream->state;
-    for (size_t i = 0; i < n; i++) {
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        uint32_t a = rank[high_product(mix(state + golden_gamma), n)];
+        uint32_t b = rank[high_product(mix(state + 2 * golden_gamma), n)];
+        uint32_t c = rank[high_product(mix(state + 3 * golden_gamma), n)];
+        state += 4 * golden_gamma;
+        uint32_t d = rank[high_product(mix(state), n)];
+        counts[a]++;
+        counts[b]++;
+        counts[c]++;
+        counts[d]++;
+    }
+    for (; i < n; i++) {
         state += golden_gamma;
         counts[rank[high_product(mix(state), n)]]++;
     }

@@ -37,13 +37,32 @@ static double replicate_mean(const void *context, tp_splitmix *stream, double *s
     return combined(s, x, y);
 }
 
+/* The places from 0 on, in whole blocks, that hold less than half of n draws; *ret_passed of
+ * them.  Sums of a block do not wait for a comparison, which a walk place by place does. */
+static size_t skip_lower_half(const uint32_t *counts, size_t n, size_t *ret_passed)
+{
+    enum { BLOCK = 16 };
+    size_t at = 0, passed = 0;
+    for (; at + BLOCK <= n; at += BLOCK) {
+        uint32_t sum = 0;
+        for (size_t k = 0; k < BLOCK; k++)
+            sum += counts[at + k];
+        if (2 * (passed + sum) >= n)
+            break;
+        passed += sum;
+    }
+    *ret_passed = passed;
+    return at;
+}
+
 /* The median of a resample from how often each place was drawn: nothing is sorted. */
 static double counted_median(const double *sorted, const uint32_t *rank, size_t n,
                              tp_splitmix *stream, uint32_t *counts)
 {
     memset(counts, 0, n * sizeof *counts);
     tp_resampled_counts(rank, n, stream, counts);
-    size_t at = 0, passed = counts[0];
+    size_t passed, at = skip_lower_half(counts, n, &passed);
+    passed += counts[at];
     while (2 * passed < n)
         passed += counts[++at];
     double lower = sorted[at];
@@ -129,6 +148,16 @@ static void jackknife_means(const double *x, size_t n, double *ret)
         ret[i] = tp_two_value(tp_two_div_d(tp_two_add_d(sum, -x[i]), (double)n - 1));
 }
 
+/* The medians with one value left out: those behind it move up by one place. */
+static void jackknife_medians(const double *sorted, const uint32_t *rank, size_t n, double *ret)
+{
+    size_t upper = (n - 1) / 2, lower = (n - 1) % 2 ? upper : upper - 1;
+    for (size_t i = 0; i < n; i++) {
+        double b = sorted[upper + (rank[i] <= upper)];
+        ret[i] = lower == upper ? b : 0.5 * sorted[lower + (rank[i] <= lower)] + 0.5 * b;
+    }
+}
+
 static void add_influence(const double *jackknife, size_t n, long double *cubes,
                           long double *squares)
 {
@@ -149,17 +178,22 @@ static double acceleration(const samples *s, double whole_x, double whole_y, dou
 {
     long double cubes = 0, squares = 0;
     double *jackknife = scratch + s->nx + s->ny;
-    bool is_mean = s->statistic == tp_statistic_mean;
+    bool is_mean = s->shifted_x, is_median = s->sorted_x;
     if (s->nx < 2 || (s->ny > 0 && s->ny < 2))
         return NAN;
     if (is_mean) {
         jackknife_means(s->x, s->nx, jackknife);
         jackknife_means(s->y, s->ny, jackknife + s->nx);
-        for (size_t i = 0; i < s->nx + s->ny; i++)
-            jackknife[i] =
-                i < s->nx ? combined(s, jackknife[i], whole_y) : combined(s, whole_x, jackknife[i]);
-    } else {
-        for (size_t i = 0; i < s->nx + s->ny; i++)
+    } else if (is_median) {
+        jackknife_medians(s->sorted_x, s->rank_x, s->nx, jackknife);
+        if (s->ny)
+            jackknife_medians(s->sorted_y, s->rank_y, s->ny, jackknife + s->nx);
+    }
+    for (size_t i = 0; i < s->nx + s->ny; i++) {
+        double part = jackknife[i];
+        if (is_mean || is_median)
+            jackknife[i] = i < s->nx ? combined(s, part, whole_y) : combined(s, whole_x, part);
+        else
             jackknife[i] = left_out(s, i, whole_x, whole_y, scratch);
     }
     add_influence(jackknife, s->nx, &cubes, &squares);

@@ -82,6 +82,82 @@ expect_out "verdicts need at least 6 steps" "Device work"
 run trace compare kineto-rank-0.json snapshot.pickle
 expect 2 "only traces of events compare"
 
+# stats: several recordings of the same work; before_N has one gemm of 100 + N us a step, after_N
+# one of 120 + N us
+make_run() {
+    {
+        printf '{"traceEvents": ['
+        for step in 1 2; do
+            at=$((step * 1000))
+            printf '{"ph":"X","cat":"user_annotation","name":"ProfilerStep#%d","pid":9,"tid":1,"ts":%d,"dur":%d,"args":{}},' \
+                $step $at $(($2 + 400))
+            printf '{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":9,"tid":1,"ts":%d,"dur":5,"args":{"correlation":%d}},' \
+                $((at + 10)) $step
+            printf '{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":%d,"dur":%d,"args":{"device":0,"stream":7,"correlation":%d}}' \
+                $((at + 20)) "$2" $step
+            [ $step = 2 ] || printf ,
+        done
+        printf ']}\n'
+    } >"$1"
+}
+for i in 0 1 2 3; do
+    make_run before_$i.json $((100 + i))
+    make_run after_$i.json $((120 + i))
+done
+run trace stats before_0.json before_1.json before_2.json before_3.json
+expect 0
+expect_out "step (host), mean: 501.500 us on average, 95 % interval 499.446 us to 503.554 us" \
+    "n = 4 files" "4 of 4" "gemm"
+run trace stats before_0.json before_1.json before_2.json before_3.json --json
+expect 0
+is "the table of kernels" "$("$TOOL" get out kernels.0.name)" gemm
+is "the mean of a kernel" "$("$TOOL" get out kernels.0.mean)" 203000
+is "calls" "$("$TOOL" get out kernels.0.calls_mean)" 2
+is "a call" "$("$TOOL" get out kernels.0.call_mean_ns)" 101500
+is "why there is no bootstrap" "$("$TOOL" get out totals.0.bca_undefined)" "fewer than 8 files"
+run trace stats before_0.json before_1.json before_2.json before_3.json \
+    --vs after_0.json after_1.json after_2.json after_3.json --json
+expect 0
+is "the verdict" "$("$TOOL" get out kernels.0.verdict)" worse
+is "files on both sides" "$("$TOOL" get out kernels.0.before_n),$("$TOOL" get out kernels.0.after_n)" 4,4
+run trace stats --vs after_0.json after_1.json after_2.json after_3.json
+expect 2 "files on both sides of one --vs"
+run trace stats before_0.json --vs
+expect 2 "files on both sides of one --vs"
+run trace stats before_0.json --vs before_1.json --vs before_2.json
+expect 2 "files on both sides of one --vs"
+run trace stats before_0.json before_1.json before_2.json --vs after_0.json after_1.json after_2.json
+expect 0
+expect_out "few files" "not shown"
+run trace stats before_0.json
+expect 0
+expect_out "its interval is undefined (one file: nothing to vary)" "record the same work again"
+run trace stats before_0.json ./before_0.json
+expect 2 "is given twice"
+cp before_0.json copy.json
+run trace stats before_0.json copy.json
+expect 0
+expect_out "a copy is no repeat"
+make_run slow.json 500
+run trace stats before_0.json before_1.json before_2.json before_3.json slow.json
+expect 0
+expect_out "outlier: #5 slow.json"
+run trace stats kineto-rank-0.json kineto-rank-1.json nsight.sqlite snapshot.pickle
+expect 0
+expect_out "ranks of one job are not repeats" "some files have no device work" "3 of 4"
+run trace stats kineto-rank-0.json nsight.sqlite --per-step
+expect 2 "nsight.sqlite' marks no steps"
+run trace stats snapshot.pickle --per-step
+expect 2 "has no steps"
+run trace stats kineto-rank-0.json --csv
+expect 0
+expect_out "name,unit,n,files,mean"
+run trace stats kineto-rank-0.json --markdown
+expect 0
+expect_out "| figure"
+run trace stats nowhere.json
+expect 2 "nowhere.json"
+
 # export
 for format in chrome perfetto collapsed csv; do
     run trace export --$format kineto-rank-0.json -o exported.$format

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "instrument/analyze/named_work.h"
 #include "instrument/analyze/sort.h"
 #include "instrument/analyze/vec.h"
 #include "stats/adjust.h"
@@ -52,47 +53,16 @@ static void side_add(side *s, uint32_t name, int64_t step, int64_t ns)
 
 /* ---- what is compared ---- */
 
-static uint32_t common_name(tp_comparison *c, const tp_events *e, uint32_t name)
-{
-    return tp_string_add(&c->names, tp_events_str(e, name), tp_string_len(&e->strings, name));
-}
+typedef struct {
+    tp_comparison *c;
+    const tp_steps *steps;
+    side *s;
+} tally;
 
-static void add_kernels(tp_comparison *c, const tp_selection *sel, side *s)
+static void count_work(void *context, tp_slice name, int64_t at, int64_t ns)
 {
-    for (size_t i = 0; i < sel->n; i++) {
-        int64_t step = tp_steps_at(&sel->steps, tp_launch_time(sel, i));
-        side_add(s, common_name(c, sel->events, sel->v[i].name), step,
-                 sel->v[i].end - sel->v[i].start);
-    }
-}
-
-static void add_operators(tp_comparison *c, const tp_selection *sel, const tp_operators *o,
-                          bool by_host, side *s)
-{
-    const tp_events *e = sel->events;
-    for (size_t i = 0; i < o->n_spans && by_host; i++)
-        side_add(s, common_name(c, e, e->name[o->spans[i].event]),
-                 tp_steps_at(&sel->steps, o->spans[i].start), o->self_ns[i]);
-    for (size_t i = 0; i < sel->n && !by_host; i++) {
-        if (o->op_of[i] == TP_NO_PARENT)
-            continue;
-        side_add(s, common_name(c, e, e->name[o->spans[o->op_of[i]].event]),
-                 tp_steps_at(&sel->steps, tp_launch_time(sel, i)), sel->v[i].end - sel->v[i].start);
-    }
-}
-
-static void add_phases(tp_comparison *c, const tp_selection *sel, side *s)
-{
-    const tp_events *e = sel->events;
-    int64_t number;
-    for (size_t i = 0; i < e->n; i++) {
-        uint32_t name = e->name[i];
-        if (e->kind[i] != TP_EVENT_ANNOTATION || e->phase[i] != 'X' ||
-            tp_step_number(tp_events_str(e, name), tp_string_len(&e->strings, name), &number))
-            continue;
-        side_add(s, common_name(c, e, name), tp_steps_at(&sel->steps, e->start[i]),
-                 tp_event_end(e, i) - e->start[i]);
-    }
+    tally *t = context;
+    side_add(t->s, tp_string_add(&t->c->names, name.data, name.len), tp_steps_at(t->steps, at), ns);
 }
 
 enum { N_TOTALS = 7 };
@@ -267,9 +237,12 @@ tp_status tp_compare(const tp_selection *before, const tp_selection *after, tp_c
             sides[t][k].n_steps = sel[k]->steps.n;
         tp_operators_make(sel[k], &o);
         add_totals(&c, sel[k], &sides[TOTALS][k]);
-        add_phases(&c, sel[k], &sides[PHASES][k]);
-        add_operators(&c, sel[k], &o, c.operators_by_host, &sides[OPERATORS][k]);
-        add_kernels(&c, sel[k], &sides[KERNELS][k]);
+        tally t[TABLES];
+        for (int i = 0; i < TABLES; i++)
+            t[i] = (tally){&c, &sel[k]->steps, &sides[i][k]};
+        tp_each_phase(sel[k], count_work, &t[PHASES]);
+        tp_each_operator_work(sel[k], &o, c.operators_by_host, count_work, &t[OPERATORS]);
+        tp_each_device_work(sel[k], count_work, &t[KERNELS]);
         tp_operators_release(&o);
     }
     tp_compare_table *const tables[] = {&c.totals, &c.phases, &c.operators, &c.kernels};

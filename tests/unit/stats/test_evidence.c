@@ -124,14 +124,18 @@ static double plain_median(double *x, size_t n, void *context)
 
 static void fast_median_draws_as_the_slow_one(void **state)
 {
-    double x[] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3}, y[] = {2, 7, 1, 8, 2, 8, 1};
+    double x[70], y[] = {2, 7, 1, 8, 2, 8, 1};
     tp_bootstrap_options o = {.n_resamples = 500, .seed = 3, .level = 0.95};
     tp_bootstrap_result fast, slow;
-    for (size_t n = 1; n <= 10; n++) {
+    for (size_t i = 0; i < 70; i++) /* with ties */
+        x[i] = (double)(i * i * 7 % 31);
+    for (size_t n = 1; n <= 70; n++) {
         assert_int_equal(tp_bootstrap(x, n, tp_statistic_median, NULL, &o, &fast, NULL), TP_OK);
         assert_int_equal(tp_bootstrap(x, n, plain_median, NULL, &o, &slow, NULL), TP_OK);
         assert_true(fast.percentile.lo == slow.percentile.lo && fast.mean == slow.mean);
         assert_int_equal(fast.n_equal, slow.n_equal);
+        assert_true(fast.a == slow.a || (isnan(fast.a) && isnan(slow.a)));
+        assert_true(fast.bca.lo == slow.bca.lo && fast.bca.hi == slow.bca.hi);
     }
     assert_int_equal(tp_bootstrap_two(x, 10, y, 7, tp_statistic_median, NULL, TP_COMBINE_DIFFERENCE,
                                       &o, &fast, NULL),
@@ -140,6 +144,7 @@ static void fast_median_draws_as_the_slow_one(void **state)
         tp_bootstrap_two(x, 10, y, 7, plain_median, NULL, TP_COMBINE_DIFFERENCE, &o, &slow, NULL),
         TP_OK);
     assert_true(fast.percentile.hi == slow.percentile.hi && fast.mean == slow.mean);
+    assert_true(fast.a == slow.a);
 }
 
 static void bca_says_when_it_falls_back(void **state)
