@@ -50,10 +50,7 @@ static const struct {
     {"measured_at", offsetof(tp_machine, measured_at)},
 };
 
-static double *field(tp_machine *m, size_t i)
-{
-    return (double *)((char *)m + fields[i].offset);
-}
+static double *field(tp_machine *m, size_t i) { return (double *)((char *)m + fields[i].offset); }
 
 static void describe(const tp_backend *backend, int threads, tp_machine *m)
 {
@@ -209,8 +206,8 @@ static tp_status read_rate(bench *b, double *best, tp_error *err)
     double result;
     tp_launch l = {.op = TP_OP_sumsq, .n_in = 1, .n_out = 1};
     l.in[0] = (tp_operand){.data = b->memory, .rank = 1, .dim = {n, 1}, .stride = 1};
-    l.out[0] = (tp_operand){
-        .data = &result, .dtype = TP_DTYPE_F64, .rank = 1, .dim = {1, 1}, .stride = 1};
+    l.out[0] =
+        (tp_operand){.data = &result, .dtype = TP_DTYPE_F64, .rank = 1, .dim = {1, 1}, .stride = 1};
     TP_TRY(run_timed(b, &l, &seconds, err));
     *best = fmax(*best, (double)n * sizeof(float) / seconds);
     return TP_OK;

@@ -7,10 +7,13 @@
 
 #include "base/clock.h"
 #include "base/platform.h"
+#include "engine/train/accelerator.h"
 
 const char *tp_custom_name(tp_custom_metric metric)
 {
     static const char *const names[TP_CUSTOM_METRICS] = {"system/processor_utilization",
+                                                         "system/accelerator_utilization",
+                                                         "system/accelerator_used_bytes",
                                                          "memory/resident_bytes",
                                                          "memory/allocated_bytes",
                                                          "train/batch_size",
@@ -59,6 +62,16 @@ void tp_custom_note_process(tp_custom_metrics *c, int threads)
     c->cpu_s = cpu;
     c->wall_s = wall;
     tp_custom_note(c, TP_CUSTOM_RESIDENT, resident_bytes());
+    tp_accelerator_state accelerator = tp_accelerator_read();
+    tp_custom_note(c, TP_CUSTOM_ACCELERATOR, accelerator.utilization);
+    tp_custom_note(c, TP_CUSTOM_ACCELERATOR_MEMORY, accelerator.used_bytes);
+    c->accelerator_why = accelerator.why;
+}
+
+const char *tp_custom_why(const tp_custom_metrics *c, tp_custom_metric metric)
+{
+    bool is_told = metric == TP_CUSTOM_ACCELERATOR || metric == TP_CUSTOM_ACCELERATOR_MEMORY;
+    return is_told && c->stats[metric].n == 0 ? c->accelerator_why : NULL;
 }
 
 double tp_custom_mean(const tp_custom_metrics *c, tp_custom_metric metric)
@@ -67,23 +80,34 @@ double tp_custom_mean(const tp_custom_metrics *c, tp_custom_metric metric)
     return s->n ? s->sum / (double)s->n : NAN;
 }
 
+static void put_number(tp_json_w *w, const char *key, double v, bool is_known)
+{
+    tp_json_w_key(w, key);
+    if (is_known)
+        tp_json_w_f64(w, v);
+    else
+        tp_json_w_null(w);
+}
+
 void tp_custom_write(const tp_custom_metrics *c, tp_json_w *w)
 {
     tp_json_w_begin(w, '{');
     for (int m = 0; m < TP_CUSTOM_METRICS; m++) {
         const tp_custom_stat *s = &c->stats[m];
-        if (s->n == 0)
+        const char *why = tp_custom_why(c, (tp_custom_metric)m);
+        if (s->n == 0 && !why)
             continue;
         tp_json_w_key(w, tp_custom_name((tp_custom_metric)m));
         tp_json_w_begin(w, '{');
-        tp_json_w_key(w, "mean");
-        tp_json_w_f64(w, s->sum / (double)s->n);
-        tp_json_w_key(w, "max");
-        tp_json_w_f64(w, s->most);
-        tp_json_w_key(w, "last");
-        tp_json_w_f64(w, s->last);
+        put_number(w, "mean", s->sum / (double)TP_MAX(s->n, 1u), s->n > 0);
+        put_number(w, "max", s->most, s->n > 0);
+        put_number(w, "last", s->last, s->n > 0);
         tp_json_w_key(w, "n");
         tp_json_w_i64(w, (int64_t)s->n);
+        if (why) {
+            tp_json_w_key(w, "why");
+            tp_json_w_str(w, why);
+        }
         tp_json_w_end(w, '}');
     }
     tp_json_w_end(w, '}');

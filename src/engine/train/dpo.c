@@ -183,7 +183,10 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
         tp_batch_fill(&d->batch.arrangement, d->batch.sequences, d->micro, &d->mb);
         view = tp_trainer_view(&d->mb);
         tp_trainer_stopwatch w = tp_trainer_begin_graph(t);
-        tp_session_train_weighed(t->session, &view, d->micro == 0, weigh, d);
+        {
+            TP_ZONE("forward_backward");
+            tp_session_train_weighed(t->session, &view, d->micro == 0, weigh, d);
+        }
         tp_trainer_end_graph(t, w);
         tp_trainer_count(t, &d->mb, r);
     }
@@ -249,7 +252,8 @@ static tp_status validate(trainer *t, tp_error *err)
         {"validation-default/num_valid_samples", s.pairs},
         {"validation-default/global_valid_seqs", 2 * s.pairs},
         {"validation-default/global_valid_toks", tokens},
-        {"dpo/validation_margin_times_beta", beta * (s.reward_chosen - s.reward_rejected) / s.pairs},
+        {"dpo/validation_margin_times_beta",
+         beta * (s.reward_chosen - s.reward_rejected) / s.pairs},
         {"timing/validation-default/total_validation_time", tp_clock_s() - start},
         {"timing/validation/total_validation_time", tp_clock_s() - start}};
     tp_trainer_record_validation(t, metrics, sizeof metrics / sizeof *metrics);
