@@ -131,8 +131,9 @@ int tp_trace_export_command(int argc, char **argv)
         return n == -2 ? 0 : 2;
     if (!check(&f))
         return 2;
-    const tp_ingest_options options = {.keep =
-                                           f.chrome ? TP_KEEP_ALL : TP_KEEP_FAST | TP_KEEP_MEMORY};
+    const tp_ingest_options options = {.keep = f.chrome      ? TP_KEEP_ALL
+                                               : f.collapsed ? TP_KEEP_FAST | TP_KEEP_OPS
+                                                             : TP_KEEP_FAST | TP_KEEP_MEMORY};
     if (tp_trace_open(words[0], &options, &file, &err) != TP_OK)
         return tp_cli_fail(&err);
     tp_status status = TP_OK;

@@ -72,7 +72,9 @@ static void look_at_operators(const tp_profile_data *d, const tp_machine *m, dou
         if (share >= 0.5 || lost < share_low * step_s)
             continue;
         char what[80];
-        snprintf(what, sizeof what, "operator %s below its limit", op->name);
+        bool is_plain = !op->part || strcmp(op->part, "train") == 0;
+        snprintf(what, sizeof what, "operator %s%s%s%s below its limit", op->name,
+                 is_plain ? "" : " (", is_plain ? "" : op->part, is_plain ? "" : ")");
         add(l, by_share(lost / step_s), lost, what,
             "%.3f ms a step in %.0f launches (%.1f %% of it); its work needs %.3f ms at this "
             "machine's ceilings, so it runs at %.0f %% of them",

@@ -98,13 +98,20 @@ static tp_change verdict_of(const tp_profile_change *c)
                                                                     : TP_CHANGE_NOT_SHOWN;
 }
 
-static const tp_json *find_op(const tp_json *ops, const char *name)
+/* The same operator of the same part; profiles without parts have the name alone. */
+static bool is_same(const tp_json *row, const tp_profile_op *op)
 {
-    for (const tp_json *op = ops ? ops->child : NULL; op; op = op->next) {
-        const char *other = tp_json_str(tp_json_get(op, "name"));
-        if (other && strcmp(other, name) == 0)
+    const char *name = tp_json_str(tp_json_get(row, "name"));
+    const char *part = tp_json_str(tp_json_get(row, "part"));
+    return name && strcmp(name, op->name) == 0 &&
+           (!part || !op->part || strcmp(part, op->part) == 0);
+}
+
+static const tp_json *find_op(const tp_json *ops, const tp_profile_op *wanted)
+{
+    for (const tp_json *op = ops ? ops->child : NULL; op; op = op->next)
+        if (is_same(op, wanted))
             return op;
-    }
     return NULL;
 }
 
@@ -121,9 +128,11 @@ static int by_change(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-static void set_name(tp_profile_change *c, const char *name)
+/* Nearly everything is training: only other parts are named. */
+static void set_name(tp_profile_change *c, const char *name, const char *part)
 {
-    snprintf(c->name, sizeof c->name, "%s", name);
+    bool is_plain = !part || strcmp(part, "train") == 0 || strcmp(part, "update") == 0;
+    snprintf(c->name, sizeof c->name, "%s%s%s", is_plain ? "" : part, is_plain ? "" : " ", name);
 }
 
 static int compare_ops(const tp_json *ops, const tp_profile_data *d, tp_profile_change *rows)
@@ -133,13 +142,13 @@ static int compare_ops(const tp_json *ops, const tp_profile_data *d, tp_profile_
         double *before;
         size_t n_before, n_after = (size_t)d->n_done;
         double after_s = tp_mean(d->ops[i].s, n_after);
-        const tp_json *op = find_op(ops, d->ops[i].name);
+        const tp_json *op = find_op(ops, &d->ops[i]);
         if (after_s <= 0)
             continue;
         tp_profile_change *c = &rows[n++];
         *c = (tp_profile_change){
             .before_s = NAN, .after_s = after_s, .ratio = NAN, .lo = NAN, .hi = NAN, .p = NAN};
-        set_name(c, d->ops[i].name);
+        set_name(c, d->ops[i].name, d->ops[i].part);
         if (op && read_series(tp_json_get(op, "s"), &before, &n_before)) {
             compare_series(before, n_before, d->ops[i].s, n_after, c);
             free(before);
@@ -157,7 +166,7 @@ static int add_gone(const tp_json *ops, const tp_profile_data *d, tp_profile_cha
         double *before;
         size_t n_before;
         for (int i = 0; name && i < d->n_ops && !is_here; i++)
-            is_here = strcmp(d->ops[i].name, name) == 0;
+            is_here = is_same(op, &d->ops[i]);
         if (!name || is_here || !read_series(tp_json_get(op, "s"), &before, &n_before))
             continue;
         rows[n] = (tp_profile_change){.before_s = tp_mean(before, n_before),
@@ -166,7 +175,7 @@ static int add_gone(const tp_json *ops, const tp_profile_data *d, tp_profile_cha
                                       .lo = NAN,
                                       .hi = NAN,
                                       .p = NAN};
-        set_name(&rows[n++], name);
+        set_name(&rows[n++], name, tp_json_str(tp_json_get(op, "part")));
         free(before);
     }
     return n;

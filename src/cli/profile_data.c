@@ -64,34 +64,36 @@ static double resident_bytes(void)
     return pages < 0 ? NAN : (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
-static tp_profile_op *find_op(tp_profile_data *d, const tp_launch_info *l)
+static tp_profile_op *find_op(tp_profile_data *d, const char *part, const tp_launch_info *l)
 {
     char name[48];
     snprintf(name, sizeof name, "%s%s", tp_ops[l->op].name, l->is_clone ? " (again)" : "");
     for (int i = 0; i < d->n_ops; i++)
-        if (strcmp(d->ops[i].name, name) == 0)
+        if (strcmp(d->ops[i].name, name) == 0 && strcmp(d->ops[i].part, part) == 0)
             return &d->ops[i];
     TP_ASSERT(d->n_ops < TP_PROFILE_OPS);
     tp_profile_op *op = &d->ops[d->n_ops++];
     memcpy(op->name, name, sizeof name);
+    op->part = part;
     op->s = series(d->n);
     return op;
 }
 
-/* The clocks of all launches so far are taken off (sign -1) or put on step `at`. */
-static void add_launches(tp_profile_data *d, const tp_session *session, int64_t at, double sign)
+/* The clocks of all launches so far are taken off (sign -1) or put on step `at`.  What a launch
+ * of varying rows reads is not known, nor what attention does there: its context varies too. */
+static void add_launches(tp_profile_data *d, const tp_train_event *e, int64_t at, double sign)
 {
-    static const char *const programs[] = {"train", "norm", "update", "eval"};
-    for (int p = 0; p < 4; p++) {
-        const tp_exec *e = tp_session_exec(session, programs[p]);
-        for (size_t i = 0; e && i < tp_exec_launch_count(e); i++) {
-            const tp_launch_info *l = tp_exec_launch(e, i);
-            tp_profile_op *op = find_op(d, l);
-            double share = sign * (double)l->count / (double)d->n;
+    for (int p = 0; p < e->n_programs; p++) {
+        const tp_exec *exec = e->programs[p].exec;
+        for (size_t i = 0; i < tp_exec_launch_count(exec); i++) {
+            const tp_launch_info *l = tp_exec_launch(exec, i);
+            tp_profile_op *op = find_op(d, e->programs[p].part, l);
+            bool is_attention = strstr(tp_ops[l->op].name, "attention") != NULL;
             op->s[at] += sign * (double)l->ns * 1e-9;
-            op->launches += share;
-            op->flops += share * l->flops;
-            op->bytes += share * l->bytes;
+            op->launches += sign * (double)l->count / (double)d->n;
+            op->flops +=
+                l->varies && is_attention ? (double)NAN : sign * l->work / (double)d->n * l->flops;
+            op->bytes += l->varies ? (double)NAN : sign * l->work / (double)d->n * l->bytes;
         }
     }
 }
@@ -113,13 +115,13 @@ void tp_profile_data_step(tp_profile_data *d, const tp_train_event *e, int64_t s
             d->kind_bytes[k][at] = (double)memory.current[k];
         for (int k = 0; k < TP_TIME_COUNT; k++)
             d->phase_s[k][at] += e->phase_s[k];
-        add_launches(d, e->session, at, 1);
+        add_launches(d, e, at, 1);
         d->n_done = at + 1;
     }
     if (at + 1 >= 0 && at + 1 < d->n) { /* where the next one begins */
         for (int k = 0; k < TP_TIME_COUNT; k++)
             d->phase_s[k][at + 1] -= e->phase_s[k];
-        add_launches(d, e->session, at + 1, -1);
+        add_launches(d, e, at + 1, -1);
     }
     if (at == -1) {
         d->cpu_s = -cpu_seconds();
@@ -148,7 +150,7 @@ void tp_profile_data_finish(tp_profile_data *d, const tp_train_event *e)
 
 double tp_profile_op_limit(const tp_profile_data *d, const tp_machine *m, const tp_profile_op *op)
 {
-    if (!m || (op->flops <= 0 && op->bytes <= 0))
+    if (!m || isnan(op->flops) || isnan(op->bytes) || (op->flops <= 0 && op->bytes <= 0))
         return NAN;
     return tp_machine_seconds(m, d->is_bf16 ? TP_DTYPE_BF16 : TP_DTYPE_F32, op->flops, op->bytes);
 }

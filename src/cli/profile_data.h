@@ -14,12 +14,13 @@
 #include "stats/common.h"
 #include "trace/summary.h"
 
-enum { TP_PROFILE_OPS = 128, TP_PROFILE_STEPS = 10000 };
+enum { TP_PROFILE_OPS = 256, TP_PROFILE_STEPS = 10000 };
 
 typedef struct {
     char name[48];       /* of the op; "(again)" when it recomputes */
+    const char *part;    /* what it ran for: "train", "generation", ...; NULL: not told */
     double launches;     /* per step */
-    double flops, bytes; /* per step */
+    double flops, bytes; /* per step; NaN: not known, its rows vary from launch to launch */
     double *s;           /* seconds, per timed step */
 } tp_profile_op;
 

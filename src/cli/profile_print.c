@@ -23,7 +23,7 @@ static void add_interval(const double *v, int64_t n, tp_buf *out)
         return;
     tp_buf_addf(out, "%s", tp_human_seconds(d.mean, a));
     if (!d.t_ci.why)
-        tp_buf_addf(out, " [%s, %s]", tp_human_seconds(d.t_ci.lo, b),
+        tp_buf_addf(out, " [%s, %s]", tp_human_seconds(fmax(d.t_ci.lo, 0), b),
                     tp_human_seconds(d.t_ci.hi, c));
     tp_buf_addf(out, ", median %s, from %s", tp_human_seconds(d.median, a),
                 tp_human_seconds(d.min, b));
@@ -73,42 +73,108 @@ static int rank_ops(const tp_profile_data *d, ranked *rows)
     return d->n_ops;
 }
 
+static void add_number(tp_buf *out, const char *format, double v)
+{
+    if (isnan(v))
+        tp_buf_addf(out, " %*s", atoi(format + 2), "-");
+    else
+        tp_buf_addf(out, format, v);
+}
+
+static void add_operator(const tp_profile_report *r, const ranked *row, double step_s, tp_buf *out)
+{
+    const tp_profile_data *d = r->data;
+    const tp_profile_op *op = row->op;
+    tp_description t;
+    char interval[48] = "-";
+    if (tp_describe(op->s, (size_t)d->n_done, 0.95, &t, NULL) == TP_OK && !t.t_ci.why)
+        snprintf(interval, sizeof interval, "[%.3f, %.3f]", fmax(t.t_ci.lo, 0) * 1e3,
+                 t.t_ci.hi * 1e3);
+    tp_buf_addf(out, "%-24s %-10s %8.0f %10.3f %21s %6.1f%%", op->name, op->part ? op->part : "",
+                op->launches, row->s * 1e3, interval, 100 * row->s / step_s);
+    add_number(out, " %9.1f", op->flops / row->s * 1e-9);
+    add_number(out, " %8.1f", op->bytes / row->s * 1e-9);
+    double limit = tp_profile_op_limit(d, r->machine, op);
+    if (r->machine && isnan(limit))
+        tp_buf_addf(out, " %8s", "-");
+    else if (r->machine)
+        tp_buf_addf(out, " %7.1f%%", 100 * limit / row->s);
+    tp_buf_addc(out, '\n');
+}
+
+static void add_share(const char *name, double s, double step_s, tp_buf *out)
+{
+    tp_buf_addf(out, "%-24s %-10s %8s %10.3f %21s %6.1f%%\n", name, "", "", s * 1e3, "",
+                100 * s / step_s);
+}
+
 static void add_operators(const tp_profile_report *r, tp_buf *out)
 {
     ranked rows[TP_PROFILE_OPS];
     const tp_profile_data *d = r->data;
     double step_s = mean(d->step_s, d->n_done), rest = 0, all = 0;
     int n = rank_ops(d, rows);
-    bool any_cached = false;
-    tp_buf_addf(out, "\n%-24s %8s %10s %21s %7s %9s %8s%s\n", "operator", "launches", "ms/step",
-                "95 % interval", "share", "GFLOP/s", "GB/s", r->machine ? " of limit" : "");
+    bool any_cached = false, any_unknown = false;
+    tp_buf_addf(out, "\n%-24s %-10s %8s %10s %21s %7s %9s %8s%s\n", "operator", "part", "launches",
+                "ms/step", "95 % interval", "share", "GFLOP/s", "GB/s",
+                r->machine ? " of limit" : "");
     for (int i = 0; i < n && rows[i].s > 0; i++) {
-        const tp_profile_op *op = rows[i].op;
         all += rows[i].s;
         if (i >= OPERATORS) {
             rest += rows[i].s;
             continue;
         }
-        tp_description t;
-        char interval[48] = "-";
-        if (tp_describe(op->s, (size_t)d->n_done, 0.95, &t, NULL) == TP_OK && !t.t_ci.why)
-            snprintf(interval, sizeof interval, "[%.3f, %.3f]", t.t_ci.lo * 1e3, t.t_ci.hi * 1e3);
-        tp_buf_addf(out, "%-24s %8.0f %10.3f %21s %6.1f%% %9.1f %8.1f", op->name, op->launches,
-                    rows[i].s * 1e3, interval, 100 * rows[i].s / step_s,
-                    op->flops / rows[i].s * 1e-9, op->bytes / rows[i].s * 1e-9);
-        double limit = tp_profile_op_limit(d, r->machine, op);
-        any_cached = any_cached || limit > rows[i].s;
-        if (!isnan(limit))
-            tp_buf_addf(out, " %7.1f%%", 100 * limit / rows[i].s);
-        tp_buf_addc(out, '\n');
+        add_operator(r, &rows[i], step_s, out);
+        any_cached |= tp_profile_op_limit(d, r->machine, rows[i].op) > rows[i].s;
+        any_unknown |= isnan(rows[i].op->bytes);
     }
     if (rest > 0)
-        tp_buf_addf(out, "%-24s %8s %10.3f %21s %6.1f%%\n", "others", "", rest * 1e3, "",
-                    100 * rest / step_s);
-    tp_buf_addf(out, "%-24s %8s %10.3f %21s %6.1f%%\n", "outside operators", "",
-                (step_s - all) * 1e3, "", 100 * (step_s - all) / step_s);
+        add_share("others", rest, step_s, out);
+    add_share("outside operators", step_s - all, step_s, out);
     if (any_cached)
         tp_buf_addf(out, "(above 100 %% of the limit: what is read stays in the caches)\n");
+    if (any_unknown)
+        tp_buf_addf(out, "(- where every launch has another number of rows)\n");
+}
+
+/* Seconds per step and launches of a part. */
+static double part_seconds(const tp_profile_data *d, const char *part, double *ret_launches)
+{
+    double s = 0;
+    *ret_launches = 0;
+    for (int i = 0; i < d->n_ops; i++)
+        if (d->ops[i].part && strcmp(d->ops[i].part, part) == 0) {
+            s += mean(d->ops[i].s, d->n_done);
+            *ret_launches += d->ops[i].launches;
+        }
+    return s;
+}
+
+static bool is_first_of_part(const tp_profile_data *d, int at)
+{
+    for (int i = 0; i < at; i++)
+        if (d->ops[i].part && strcmp(d->ops[i].part, d->ops[at].part) == 0)
+            return false;
+    return true;
+}
+
+/* What the launches ran for, in order of a step; adds up to the step. */
+static void add_parts(const tp_profile_data *d, tp_buf *out)
+{
+    double step_s = mean(d->step_s, d->n_done), all = 0, launches;
+    tp_buf_addf(out, "\n%-24s %8s %10s %7s\n", "launches for", "launches", "ms/step", "share");
+    for (int i = 0; i < d->n_ops; i++) {
+        if (!d->ops[i].part || !is_first_of_part(d, i))
+            continue;
+        double s = part_seconds(d, d->ops[i].part, &launches);
+        all += s;
+        if (s > 0)
+            tp_buf_addf(out, "%-24s %8.0f %10.3f %6.1f%%\n", d->ops[i].part, launches, s * 1e3,
+                        100 * s / step_s);
+    }
+    tp_buf_addf(out, "%-24s %8s %10.3f %6.1f%%\n", "outside operators", "", (step_s - all) * 1e3,
+                100 * (step_s - all) / step_s);
+    tp_buf_addf(out, "%-24s %8s %10.3f %6.1f%%\n", "step", "", step_s * 1e3, 100.0);
 }
 
 static void add_phases(const tp_profile_data *d, tp_buf *out)
@@ -213,6 +279,7 @@ void tp_profile_text(const tp_profile_report *r, tp_buf *out)
 {
     add_head(r, out);
     add_operators(r, out);
+    add_parts(r->data, out);
     add_phases(r->data, out);
     add_memory(r, out);
     add_bottlenecks(r, out);
@@ -284,6 +351,7 @@ static void put_operators(const tp_profile_report *r, tp_json_w *w)
         const tp_profile_op *op = rows[i].op;
         tp_json_w_begin(w, '{');
         tp_json_w_put_str(w, "name", op->name);
+        tp_json_w_put_str(w, "part", op->part);
         tp_json_w_put_known(w, "launches_per_step", op->launches);
         tp_json_w_put_known(w, "mean_s", rows[i].s);
         tp_json_w_put_known(w, "flops_per_step", op->flops);

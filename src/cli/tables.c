@@ -155,9 +155,10 @@ void tp_json_memory(const tp_train_event *e, tp_json_w *w)
 static void add_custom(tp_custom_metric m, double v, tp_buf *out)
 {
     char text[32];
-    if (m == TP_CUSTOM_PROCESSOR)
+    if (m == TP_CUSTOM_PROCESSOR || m == TP_CUSTOM_ACCELERATOR)
         tp_buf_addf(out, " %11.0f%%", 100 * v);
-    else if (m == TP_CUSTOM_RESIDENT || m == TP_CUSTOM_ALLOCATED)
+    else if (m == TP_CUSTOM_RESIDENT || m == TP_CUSTOM_ALLOCATED ||
+             m == TP_CUSTOM_ACCELERATOR_MEMORY)
         tp_buf_addf(out, " %12s", tp_human_bytes(v, text));
     else
         tp_buf_addf(out, " %12.6g", v);
@@ -171,6 +172,9 @@ void tp_table_custom(const tp_train_event *e, tp_buf *out)
     tp_buf_addf(out, "\n%-30s %12s %12s %12s\n", "per step", "mean", "most", "last");
     for (int m = 0; m < TP_CUSTOM_METRICS; m++) {
         const tp_custom_stat *s = &c->stats[m];
+        const char *why = tp_custom_why(c, (tp_custom_metric)m);
+        if (s->n == 0 && why && m == TP_CUSTOM_ACCELERATOR)
+            tp_buf_addf(out, "%-30s unknown: %s\n", tp_custom_name((tp_custom_metric)m), why);
         if (s->n == 0)
             continue;
         tp_buf_addf(out, "%-30s", tp_custom_name((tp_custom_metric)m));

@@ -283,7 +283,7 @@ static void fill_stacks(tp_trace_report *r, tp_grid *g, tp_stacks_of what)
     tp_grid_column(g, "stack", "stack, outermost first", TP_CELL_TEXT);
     for (size_t i = 0; i < n; i++) {
         tp_buf_clear(&path);
-        tp_stack_path(r->file->events, &stacks, rows[i].node, &path);
+        tp_stack_path(&stacks, rows[i].node, &path);
         tp_grid_int(g, rows[i].ns);
         tp_grid_real(g, tp_percent(rows[i].ns, stacks.total_ns));
         tp_grid_int(g, stacks.v[rows[i].node].count);
@@ -300,7 +300,7 @@ void tp_view_host_stacks(tp_trace_report *r, tp_grid *g)
 {
     g->title = "Host time by stack (self)";
     fill_stacks(r, g, TP_STACKS_HOST);
-    if (r->file->events->counts.kind[TP_EVENT_PYTHON] == 0)
+    if (r->file->events->counts.kind[TP_EVENT_PYTHON] == 0 && r->file->kind == TP_FILE_KINETO)
         tp_grid_note(g, "no Python functions recorded: profile with with_stack=True");
 }
 

@@ -120,7 +120,15 @@ grep -q '"temper::adamw"' of-policy/trace/steps-2-2.json || fail "no update"
 grep -q '"temper::adamw"' of-generation/trace/steps-2-2.json && fail "an update with generation"
 run profile grpo.yaml --warmup 1 --steps 3 --record 1 --name grpo
 expect 0
-expect_out 'profile "grpo" of grpo.yaml' "generation" "reward"
+expect_out 'profile "grpo" of grpo.yaml' "generation" "reward" "launches for" "reference" "update"
+cp runs/profiles/grpo/profile.json grpo.json
+for part in generation reference train update; do
+    grep -q "\"part\": *\"$part\"" grpo.json || fail "no operator of $part"
+done
+tr -d ' \n' <grpo.json >flat.json
+grep -q '"name":"paged_attention","part":"generation"' flat.json || fail "no attention over the cache"
+grep -q '"name":"linear_panels","part":"generation","launches_per_step":[^n]*,"bytes_per_step":null' flat.json ||
+    fail "bytes of launches whose rows vary are claimed"
 
 # Baseline, analysis, bottlenecks, in one command.
 run profile tiny.yaml --warmup 1 --steps 4 --record 1 --name before

@@ -24,8 +24,7 @@ static uint64_t rows_of(const tp_trace_file *f)
 static bool has_note_of_a_cut(const tp_trace_file *f)
 {
     static const char *const words[] = {"ends in the middle", "ends inside its gzip stream",
-                                        "could not be read to their end", "is damaged",
-                                        "it is cut off"};
+                                        "could not be read to their end", "is damaged"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (ingest_has_note(&f->notes, words[i]))
             return true;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/platform.h"
 #include "engine/exec/launch_trace.h"
 
 enum { ARENA_BYTES = 512 << 20 }; /* address space for tables */
@@ -16,6 +17,7 @@ typedef struct {
     uint32_t n_rows;
     uint32_t *launches; /* of which these compute them */
     uint32_t n_launches;
+    int64_t planned; /* rows */
 } input;
 
 struct tp_exec {
@@ -27,6 +29,7 @@ struct tp_exec {
     tp_launch_info *info;
     uint32_t *node_of; /* launch -> node */
     bool *is_off;      /* launches without rows */
+    double *row_share; /* of the planned rows, per launch */
     uint32_t *fresh;   /* launches whose accumulator is a persistent buffer as the step left it */
     tp_launch_trace trace;
     const char *arena_base; /* of the activations, once bound */
@@ -141,6 +144,9 @@ tp_status tp_exec_create(const tp_graph *g, const tp_exec_options *options, tp_e
     e->node_of = tp_arena_array(&e->arena, uint32_t, g->n_nodes);
     e->fresh = tp_arena_array(&e->arena, uint32_t, g->n_nodes);
     e->is_off = tp_arena_array(&e->arena, bool, g->n_nodes);
+    e->row_share = tp_arena_array(&e->arena, double, g->n_nodes);
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        e->row_share[i] = 1;
     e->inputs = tp_arena_array(&e->arena, input, g->n_nodes);
     e->outputs = tp_arena_array(&e->arena, tp_operand, g->n_outputs + 1);
     for (uint32_t i = 1; i < g->n_nodes && status == TP_OK; i++) {
@@ -320,8 +326,12 @@ static void list_rows(tp_exec *e, int which)
         for (int k = 0; k < n->n_out; k++)
             if (owner[n->out[k]] == (uint32_t)which + 1)
                 in->rows[in->n_rows++] = &l->out[k];
-        if (n->n_in > 0 && owner[n->in[0]] == (uint32_t)which + 1)
-            in->launches[in->n_launches++] = (uint32_t)i;
+        if (n->n_in == 0 || owner[n->in[0]] != (uint32_t)which + 1)
+            continue;
+        in->launches[in->n_launches++] = (uint32_t)i;
+        in->planned = TP_MAX(in->planned, l->in[0].dim[0]);
+        e->info[i].varies = true;
+        tp_launch_trace_vary(&e->trace, i, &e->arena, l, &e->info[i]);
     }
     for (uint32_t k = 0; k < e->graph->n_outputs; k++)
         if (owner[e->graph->outputs[k]] == (uint32_t)which + 1)
@@ -337,8 +347,10 @@ void tp_exec_set_rows(tp_exec *e, int index, int64_t n)
         list_rows(e, index);
     for (uint32_t i = 0; i < in->n_rows; i++)
         in->rows[i]->dim[0] = n;
-    for (uint32_t i = 0; i < in->n_launches; i++)
+    for (uint32_t i = 0; i < in->n_launches; i++) {
         e->is_off[in->launches[i]] = n == 0;
+        e->row_share[in->launches[i]] = (double)n / (double)TP_MAX(in->planned, 1);
+    }
 }
 
 /* ---- running ---- */
@@ -376,6 +388,7 @@ static void run_traced(tp_exec *e)
         uint64_t end = tp_clock_ns();
         e->info[i].ns += end - start;
         e->info[i].count++;
+        e->info[i].work += e->row_share[i];
         start = end;
     }
 }
@@ -395,6 +408,7 @@ void tp_exec_run(tp_exec *e, bool accumulate)
         uint64_t end = tp_clock_ns();
         e->info[i].ns += end - start;
         e->info[i].count++;
+        e->info[i].work += e->row_share[i];
         start = end;
     }
 }
@@ -453,8 +467,10 @@ const tp_launch_info *tp_exec_launch(const tp_exec *e, size_t i) { return &e->in
 
 void tp_exec_reset_times(tp_exec *e)
 {
-    for (size_t i = 0; i < e->n; i++)
+    for (size_t i = 0; i < e->n; i++) {
         e->info[i].ns = e->info[i].count = 0;
+        e->info[i].work = 0;
+    }
 }
 
 size_t tp_exec_arena_bytes(const tp_exec *e) { return e->memory.arena_bytes; }

@@ -30,8 +30,10 @@ typedef struct {
     uint8_t phase;
     bool is_clone;
     int16_t block;
-    double flops, bytes; /* per run */
+    double flops, bytes; /* per run of all rows */
     uint64_t count, ns;  /* so far */
+    double work;         /* so far, in runs of all rows: half the rows count half */
+    bool varies;         /* rows have been set: what it reads per run is not known */
 } tp_launch_info;
 
 typedef struct tp_exec tp_exec;

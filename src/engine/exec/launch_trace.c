@@ -51,8 +51,12 @@ static const char *describe(tp_arena *arena, tp_buf *out, const tp_launch *l,
         tp_json_w_put_bool(&w, "recomputed", true);
     }
     tp_json_w_put_str(&w, "kernel", info->kernel);
-    tp_json_w_put_f64(&w, "flops", info->flops);
-    tp_json_w_put_f64(&w, "bytes", info->bytes);
+    if (info->varies) { /* dims are those of the plan */
+        tp_json_w_put_str(&w, "rows", "vary");
+    } else {
+        tp_json_w_put_f64(&w, "flops", info->flops);
+        tp_json_w_put_f64(&w, "bytes", info->bytes);
+    }
     tp_json_w_end(&w, '}');
     return tp_arena_printf(arena, "%s", tp_buf_str(out));
 }
@@ -144,6 +148,15 @@ void tp_launch_trace_init(tp_launch_trace *t, tp_arena *arena, const tp_graph *g
     life *lives = tp_arena_array(arena, life, memory->n_values + 1);
     size_t n_lives = find_lives(g, memory, node_of, n, lives);
     sort_changes(t, arena, g, memory, lives, n_lives, n);
+}
+
+void tp_launch_trace_vary(tp_launch_trace *t, size_t i, tp_arena *arena, const tp_launch *launch,
+                          const tp_launch_info *info)
+{
+    tp_buf text = {0};
+    t->sites[i].args = describe(arena, &text, launch, info);
+    t->sites[i].flops = t->sites[i].bytes = 0;
+    tp_buf_release(&text);
 }
 
 /* ---- running ---- */

@@ -28,6 +28,11 @@ void tp_launch_trace_init(tp_launch_trace *t, tp_arena *arena, const tp_graph *g
                           const tp_memory_plan *memory, const tp_launch *launches,
                           const tp_launch_info *info, const uint32_t *node_of, size_t n);
 
+/* Launch i will run with fewer rows than planned, another number each time: its events do not
+ * claim FLOPs and bytes any more. */
+void tp_launch_trace_vary(tp_launch_trace *t, size_t i, tp_arena *arena, const tp_launch *launch,
+                          const tp_launch_info *info);
+
 /* Run launch i between these two; `base` is where the activation arena is. */
 tp_zone tp_launch_trace_begin(const tp_launch_trace *t, size_t i, const char *base);
 void tp_launch_trace_end(const tp_launch_trace *t, size_t i, const char *base, const tp_zone *zone);

@@ -7,10 +7,13 @@
 
 #include "base/clock.h"
 #include "base/platform.h"
+#include "engine/train/accelerator.h"
 
 const char *tp_custom_name(tp_custom_metric metric)
 {
     static const char *const names[TP_CUSTOM_METRICS] = {"system/processor_utilization",
+                                                         "system/accelerator_utilization",
+                                                         "system/accelerator_used_bytes",
                                                          "memory/resident_bytes",
                                                          "memory/allocated_bytes",
                                                          "train/batch_size",
@@ -59,6 +62,16 @@ void tp_custom_note_process(tp_custom_metrics *c, int threads)
     c->cpu_s = cpu;
     c->wall_s = wall;
     tp_custom_note(c, TP_CUSTOM_RESIDENT, resident_bytes());
+    tp_accelerator_state accelerator = tp_accelerator_read();
+    tp_custom_note(c, TP_CUSTOM_ACCELERATOR, accelerator.utilization);
+    tp_custom_note(c, TP_CUSTOM_ACCELERATOR_MEMORY, accelerator.used_bytes);
+    c->accelerator_why = accelerator.why;
+}
+
+const char *tp_custom_why(const tp_custom_metrics *c, tp_custom_metric metric)
+{
+    bool is_told = metric == TP_CUSTOM_ACCELERATOR || metric == TP_CUSTOM_ACCELERATOR_MEMORY;
+    return is_told && c->stats[metric].n == 0 ? c->accelerator_why : NULL;
 }
 
 void tp_custom_write(const tp_custom_metrics *c, tp_json_w *w)
@@ -66,13 +79,17 @@ void tp_custom_write(const tp_custom_metrics *c, tp_json_w *w)
     tp_json_w_begin(w, '{');
     for (int m = 0; m < TP_CUSTOM_METRICS; m++) {
         const tp_custom_stat *s = &c->stats[m];
-        if (s->n == 0)
+        const char *why = tp_custom_why(c, (tp_custom_metric)m);
+        if (s->n == 0 && !why)
             continue;
+        bool is_known = s->n > 0;
         tp_json_w_put_begin(w, tp_custom_name((tp_custom_metric)m), '{');
-        tp_json_w_put_f64(w, "mean", s->sum / (double)s->n);
-        tp_json_w_put_f64(w, "max", s->most);
-        tp_json_w_put_f64(w, "last", s->last);
+        tp_json_w_put_known(w, "mean", is_known ? s->sum / (double)s->n : NAN);
+        tp_json_w_put_known(w, "max", is_known ? s->most : NAN);
+        tp_json_w_put_known(w, "last", is_known ? s->last : NAN);
         tp_json_w_put_i64(w, "n", (int64_t)s->n);
+        if (why)
+            tp_json_w_put_str(w, "why", why);
         tp_json_w_end(w, '}');
     }
     tp_json_w_end(w, '}');

@@ -1,16 +1,19 @@
-/* custom_metrics.h - what a run used while it trained, step by step: processor, memory,
- * batch size, learning rate, parameters; with averages and maxima at the end. */
+/* custom_metrics.h - what a run used while it trained, step by step: processor,
+ * accelerator, memory, batch size, learning rate, parameters; with averages and maxima at the
+ * end. */
 #ifndef TP_ENGINE_TRAIN_CUSTOM_METRICS_H
 #define TP_ENGINE_TRAIN_CUSTOM_METRICS_H
 
 #include "base/json.h"
 
 typedef enum {
-    TP_CUSTOM_PROCESSOR, /* share of the time of the kernels' threads, 0..1 */
-    TP_CUSTOM_RESIDENT,  /* bytes of the process in memory */
-    TP_CUSTOM_ALLOCATED, /* bytes of accounted buffers */
-    TP_CUSTOM_BATCH,     /* sequences of the step */
-    TP_CUSTOM_TOKENS,    /* of the data, padding not counted */
+    TP_CUSTOM_PROCESSOR,          /* share of the time of the kernels' threads, 0..1 */
+    TP_CUSTOM_ACCELERATOR,        /* share of time that a kernel ran, mean of all devices, 0..1 */
+    TP_CUSTOM_ACCELERATOR_MEMORY, /* bytes in use on all devices, whoever uses them */
+    TP_CUSTOM_RESIDENT,           /* bytes of the process in memory */
+    TP_CUSTOM_ALLOCATED,          /* bytes of accounted buffers */
+    TP_CUSTOM_BATCH,              /* sequences of the step */
+    TP_CUSTOM_TOKENS,             /* of the data, padding not counted */
     TP_CUSTOM_LR,
     TP_CUSTOM_PARAMETERS,
     TP_CUSTOM_METRICS
@@ -23,17 +26,21 @@ typedef struct {
 
 typedef struct {
     tp_custom_stat stats[TP_CUSTOM_METRICS];
-    double cpu_s, wall_s; /* when the last step was noted; 0: none was */
+    double cpu_s, wall_s;        /* when the last step was noted; 0: none was */
+    const char *accelerator_why; /* why nothing is known of accelerators; NULL else */
 } tp_custom_metrics;
 
 const char *tp_custom_name(tp_custom_metric metric); /* "system/processor_utilization", ... */
 
 /* At the end of a step; NaN is unknown. */
 void tp_custom_note(tp_custom_metrics *c, tp_custom_metric metric, double value);
-/* Notes the processor's share since the last call and the resident memory. */
+/* Notes the processor's share since the last call, the resident memory and the accelerators. */
 void tp_custom_note_process(tp_custom_metrics *c, int threads);
+/* Why a metric without a value is unknown; NULL: it has one, or is not told about. */
+const char *tp_custom_why(const tp_custom_metrics *c, tp_custom_metric metric);
 
-/* {"train/lr": {"mean": .., "max": .., "last": .., "n": ..}, ...} */
+/* {"train/lr": {"mean": .., "max": .., "last": .., "n": ..}, ...}; unknown: nulls, n 0 and
+ * "why" */
 void tp_custom_write(const tp_custom_metrics *c, tp_json_w *w);
 
 #endif

@@ -183,7 +183,10 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
         tp_batch_fill(&d->batch.arrangement, d->batch.sequences, d->micro, &d->mb);
         view = tp_trainer_view(&d->mb);
         tp_trainer_stopwatch w = tp_trainer_begin_graph(t);
-        tp_session_train_weighed(t->session, &view, d->micro == 0, weigh, d);
+        {
+            TP_ZONE("forward_backward");
+            tp_session_train_weighed(t->session, &view, d->micro == 0, weigh, d);
+        }
         tp_trainer_end_graph(t, w);
         tp_trainer_count(t, &d->mb, r);
     }

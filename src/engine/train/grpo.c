@@ -294,6 +294,17 @@ static tp_status ready(trainer *t, tp_error *err)
     return TP_OK;
 }
 
+static int programs(const trainer *t, tp_train_program *ret)
+{
+    const grpo *g = t->own;
+    int n = 0;
+    if (g->engine)
+        ret[n++] = (tp_train_program){"generation", tp_engine_exec(g->engine)};
+    if (g->reference)
+        ret[n++] = (tp_train_program){"reference", tp_session_exec(g->reference, "eval")};
+    return n;
+}
+
 static void release_rollout(grpo_rollout *r)
 {
     free(r->samples);
@@ -470,6 +481,8 @@ const algorithm tp_algorithm_grpo = {.open = open_grpo,
                                      .plan = plan,
                                      .ready = ready,
                                      .step = step,
+                                     .eval_part = "logprobs",
+                                     .programs = programs,
                                      .validate = validate,
                                      .record = tp_grpo_record,
                                      .result = result,

@@ -65,12 +65,14 @@ static tp_status log_probabilities(trainer *t, uint32_t first, uint32_t end, boo
     TP_TRY(arrange(t, first, end, err));
     double start = tp_clock_s();
     if (needs_prev) {
+        TP_ZONE("logprobs");
         tp_phases_enter(&t->phases, TP_TIME_LOGPROBS);
         TP_TRY(score(t, t->session, false, err));
         g->counts.logprob_s += tp_clock_s() - start;
     }
     start = tp_clock_s();
     if (g->reference) {
+        TP_ZONE("reference");
         tp_phases_enter(&t->phases, TP_TIME_REFERENCE);
         TP_TRY(score(t, g->reference, true, err));
         g->counts.reference_s += tp_clock_s() - start;
@@ -258,7 +260,10 @@ static tp_status update(trainer *t, uint32_t first, uint32_t end, step_result *r
         tp_batch_fill(&g->arrangement, g->sequences, g->micro, &g->mb);
         view = tp_trainer_view(&g->mb);
         tp_trainer_stopwatch w = tp_trainer_begin_graph(t);
-        tp_session_train_weighed(t->session, &view, g->micro == 0, weigh, g);
+        {
+            TP_ZONE("forward_backward");
+            tp_session_train_weighed(t->session, &view, g->micro == 0, weigh, g);
+        }
         tp_trainer_end_graph(t, w);
         tp_trainer_count(t, &g->mb, r);
     }
@@ -273,10 +278,7 @@ static tp_status update(trainer *t, uint32_t first, uint32_t end, step_result *r
 
 /* ---- all of a step's learning ---- */
 
-static bool needs_reference(const trainer *t)
-{
-    return ((const grpo *)t->own)->reference != NULL;
-}
+static bool needs_reference(const trainer *t) { return ((const grpo *)t->own)->reference != NULL; }
 
 tp_status tp_grpo_learn(trainer *t, step_result *r, tp_error *err)
 {

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/platform.h"
 #include "engine/train/trainer_internal.h"
 
 static const char *const mfu_formula =
@@ -62,6 +63,21 @@ static void estimate_end(const trainer *t, tp_train_event *e)
     e->eta_high_s = sorted[(3 * n) / 4] * left;
 }
 
+static void list_programs(const trainer *t, tp_train_event *e)
+{
+    const char *eval = t->a && t->a->eval_part ? t->a->eval_part : "validation";
+    const tp_train_program own[] = {
+        {eval, t->session ? tp_session_exec(t->session, "eval") : NULL},
+        {"train", t->session ? tp_session_exec(t->session, "train") : NULL},
+        {"update", t->session ? tp_session_exec(t->session, "norm") : NULL},
+        {"update", t->session ? tp_session_exec(t->session, "update") : NULL}};
+    int n = t->a && t->a->programs && t->own ? t->a->programs(t, e->programs) : 0;
+    for (size_t i = 0; i < TP_COUNTOF(own); i++)
+        if (own[i].exec)
+            e->programs[n++] = own[i];
+    e->n_programs = n;
+}
+
 tp_train_event tp_trainer_event(trainer *t, tp_event_kind kind)
 {
     tp_mem_stats memory = tp_mem_get_stats();
@@ -114,6 +130,7 @@ tp_train_event tp_trainer_event(trainer *t, tp_event_kind kind)
     for (int i = 0; i < TP_TIME_COUNT; i++)
         e.phase_s[i] = (double)t->phases.ns[i] * 1e-9;
     estimate_end(t, &e);
+    list_programs(t, &e);
     return e;
 }
 
@@ -154,6 +171,9 @@ static void write_step_metrics(trainer *t, const step_result *r, const tp_train_
     if (t->custom.stats[TP_CUSTOM_PROCESSOR].n) /* there is a step before */
         tp_run_metric(run, "system/processor_utilization",
                       t->custom.stats[TP_CUSTOM_PROCESSOR].last);
+    for (int m = TP_CUSTOM_ACCELERATOR; m <= TP_CUSTOM_ACCELERATOR_MEMORY; m++)
+        if (t->custom.stats[m].n)
+            tp_run_metric(run, tp_custom_name((tp_custom_metric)m), t->custom.stats[m].last);
     if (t->a->record)
         t->a->record(t, r);
     tp_run_record_end(run);

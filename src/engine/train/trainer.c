@@ -81,6 +81,7 @@ static void apply(trainer *t, const step_result *r)
 
 tp_status tp_trainer_update(trainer *t, step_result *r, const tp_micro_batch *last, tp_error *err)
 {
+    TP_ZONE("optimizer");
     tp_phases_enter(&t->phases, TP_TIME_GRAD_NORM);
     r->grad_norm = tp_session_grad_norm(t->session);
     r->lr = tp_schedule_lr(&t->schedule, t->o->policy.adamw.lr, t->state.step);

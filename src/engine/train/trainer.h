@@ -26,6 +26,14 @@ typedef enum {
     TP_EVENT_FINISHED /* whatever the outcome */
 } tp_event_kind;
 
+/* A program of a run, and what it is for: "train", "update", "validation"; where the algorithm
+ * has them "generation", "logprobs", "reference". */
+typedef struct {
+    const char *part;
+    const tp_exec *exec;
+} tp_train_program;
+enum { TP_TRAIN_PROGRAMS = 8 };
+
 /* The state of a run as a display wants it; unknown numbers are NaN. */
 typedef struct {
     tp_event_kind kind;
@@ -53,9 +61,11 @@ typedef struct {
     int64_t last_checkpoint_step; /* -1: none */
     size_t checkpoint_bytes;
     int64_t skipped;
-    const tp_session *session;        /* for tables; NULL before the plan */
-    const tp_custom_metrics *custom;  /* of all steps of this attempt */
-    const tp_profile *profile;        /* of steps that were recorded; NULL: none yet */
+    const tp_session *session;                    /* for tables; NULL before the plan */
+    tp_train_program programs[TP_TRAIN_PROGRAMS]; /* all that launches, in order of a step */
+    int n_programs;
+    const tp_custom_metrics *custom; /* of all steps of this attempt */
+    const tp_profile *profile;       /* of steps that were recorded; NULL: none yet */
 } tp_train_event;
 
 typedef struct {

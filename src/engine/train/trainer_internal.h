@@ -45,6 +45,10 @@ typedef struct {
      * were before it. */
     tp_status (*step)(trainer *t, step_result *r, tp_error *err);
     tp_status (*validate)(trainer *t, tp_error *err);
+    /* (optional) what launches beside the session, and what its forward-only program is for
+     * (NULL: validation) */
+    const char *eval_part;
+    int (*programs)(const trainer *t, tp_train_program *ret);
     /* (optional) metrics into the record of the step that is open */
     void (*record)(trainer *t, const step_result *r);
     /* (optional) members of run.json's "result", which is open */

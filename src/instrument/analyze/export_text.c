@@ -22,7 +22,7 @@ tp_status tp_export_collapsed(const tp_selection *sel, tp_stacks_of what, tp_exp
     for (size_t i = 0; i < stacks.n && status == TP_OK; i++) {
         if (stacks.v[i].ns <= 0)
             continue;
-        tp_stack_path(sel->events, &stacks, (uint32_t)i, &sink->pending);
+        tp_stack_path(&stacks, (uint32_t)i, &sink->pending);
         tp_buf_addf(&sink->pending, " %lld\n", (long long)stacks.v[i].ns);
         status = tp_export_flush(sink, false, err);
     }

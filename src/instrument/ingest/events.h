@@ -108,6 +108,7 @@ typedef struct {
     uint32_t collective;                   /* row of `collectives` plus one: record_param_comms */
     uint32_t dims, strides, types, inputs; /* strings: compact JSON of the arrays         */
     uint32_t call_stack, modules, backend; /* strings                                     */
+    uint32_t phase;                        /* string: Temper's "forward", "backward", ... */
     int64_t sequence, forward_thread, record_function, index; /* TP_UNKNOWN when absent   */
     int64_t flops;
 } tp_event_op; /* CPU_OP, ANNOTATION */

@@ -122,6 +122,7 @@ static uint32_t operator_row(tp_kineto *k)
         row->inputs = tp_kineto_text(k, TP_KEY_INPUTS);
         row->call_stack = tp_kineto_text(k, TP_KEY_CALL_STACK);
         row->modules = tp_kineto_text(k, TP_KEY_MODULES);
+        row->phase = tp_kineto_text(k, TP_KEY_PHASE);
         row->backend = tp_kineto_text(k, TP_KEY_BACKEND);
     }
     row->sequence = tp_kineto_i64(k, TP_KEY_SEQUENCE);

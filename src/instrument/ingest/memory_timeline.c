@@ -197,6 +197,15 @@ static tp_status read_forms(timeline_reader *t, tp_error *err)
     return read_raw(t, first, 4, err);
 }
 
+/* Nothing but a piece of a value is left: the file was cut, not damaged. */
+static bool is_at_end(const tp_json_reader *r)
+{
+    for (const char *p = r->at; p < r->end; p++)
+        if (*p == ',' || *p == ']' || *p == '}')
+            return false;
+    return true;
+}
+
 tp_status tp_memory_timeline_read(const char *name, const char *text, size_t n,
                                   tp_memory_timeline **ret, tp_notes *notes, tp_error *err)
 {
@@ -213,7 +222,11 @@ tp_status tp_memory_timeline_read(const char *name, const char *text, size_t n,
             return why.status;
         }
         t.out->truncated = true;
-        tp_notes_add(notes, TP_NOTE_WARNING, "%s; what came before was read", why.message);
+        if (is_at_end(&t.reader))
+            tp_notes_add(notes, TP_NOTE_WARNING,
+                         "'%s' ends in the middle; what came before was read", name);
+        else
+            tp_notes_add(notes, TP_NOTE_WARNING, "%s; what came before was read", why.message);
     }
     if (t.out->n_sizes < t.out->n_times)
         t.out->n_times = t.out->n_sizes;

@@ -74,6 +74,42 @@ static size_t whole_pages(const unsigned char *bytes, size_t size)
     return page >= 512 ? size - size % page : size;
 }
 
+static uint32_t big_endian(const unsigned char *p, int n)
+{
+    uint32_t v = 0;
+    for (int i = 0; i < n; i++)
+        v = v << 8 | p[i];
+    return v;
+}
+
+/* Page 1 lists the pages of the schema.  Those behind the cut are taken off the list, so that
+ * the tables before it are found; their rows come first in the file as well. */
+static void mend_schema(unsigned char *bytes, size_t size)
+{
+    enum { HEADER = 100, COUNT = HEADER + 3, LAST = HEADER + 8, CELLS = HEADER + 12, INTERIOR = 5 };
+    uint32_t page = size > CELLS ? big_endian(bytes + 16, 2) : 0;
+    page = page == 1 ? 65536 : page;
+    if (page < 512 || size < page || bytes[HEADER] != INTERIOR)
+        return;
+    uint32_t n = big_endian(bytes + COUNT, 2), kept = 0, last = big_endian(bytes + LAST, 4);
+    if (last <= size / page)
+        return;
+    for (; kept < n && CELLS + 2 * (size_t)kept + 2 <= page; kept++) {
+        uint32_t cell = big_endian(bytes + CELLS + 2 * kept, 2);
+        uint32_t child = cell + 4 <= page ? big_endian(bytes + cell, 4) : UINT32_MAX;
+        if (child > size / page)
+            break;
+        last = child;
+    }
+    if (kept == 0)
+        return;
+    kept--; /* its page becomes the last one */
+    bytes[COUNT] = (unsigned char)(kept >> 8);
+    bytes[COUNT + 1] = (unsigned char)kept;
+    for (int i = 0; i < 4; i++)
+        bytes[LAST + i] = (unsigned char)(last >> (24 - 8 * i));
+}
+
 /* Open it, and once more leniently when pages are missing; `copy` has to live as long. */
 static tp_status open_somehow(tp_nsight *n, const char *path, const void *bytes, size_t size,
                               tp_buf *copy, tp_error *err)
@@ -89,11 +125,39 @@ static tp_status open_somehow(tp_nsight *n, const char *path, const void *bytes,
     else
         TP_TRY(tp_file_read(path, 0, copy, err));
     size = whole_pages((const unsigned char *)copy->data, copy->len);
+    mend_schema((unsigned char *)copy->data, size);
     TP_TRY(open_database(n, path, copy->data, size, true, err));
     n->events->counts.truncated = true;
     tp_notes_add(n->notes, TP_NOTE_WARNING,
                  "'%s' is damaged or ends in the middle; what could be found was read", path);
     return TP_OK;
+}
+
+/* The header counts the pages, where the writer kept that number up to date.  Pages that no row
+ * is looked for in can be missing without any error. */
+static void note_missing_pages(tp_nsight *n, const char *path, const void *bytes, size_t size)
+{
+    enum { CHANGES = 24, PAGES = 28, VALID_FOR = 92, HEADER = 100 };
+    unsigned char header[HEADER] = {0};
+    int64_t found = bytes ? (int64_t)size : tp_file_size(path);
+    FILE *f = bytes ? NULL : fopen(path, "rb");
+    if (bytes && size >= HEADER)
+        memcpy(header, bytes, HEADER);
+    if (f) {
+        if (fread(header, 1, HEADER, f) != HEADER)
+            memset(header, 0, HEADER);
+        fclose(f);
+    }
+    int64_t page = big_endian(header + 16, 2);
+    page = page == 1 ? 65536 : page;
+    int64_t declared = page * (int64_t)big_endian(header + PAGES, 4);
+    if (memcmp(header + CHANGES, header + VALID_FOR, 4) != 0 || found < 0 || declared <= found ||
+        n->events->counts.truncated)
+        return;
+    n->events->counts.truncated = true;
+    tp_notes_add(n->notes, TP_NOTE_WARNING,
+                 "'%s' ends in the middle: %" PRId64 " of %" PRId64 " bytes are there", path, found,
+                 declared);
 }
 
 static tp_status check_schema(tp_nsight *n, tp_error *err)
@@ -188,6 +252,7 @@ tp_status tp_nsight_read(const char *path, const void *bytes, size_t size,
         prepare_strings(&n);
         tp_nsight_read_about(&n);
         tp_nsight_read_rows(&n);
+        note_missing_pages(&n, path, bytes, size);
         if (!bytes)
             note_journal(&n);
     }

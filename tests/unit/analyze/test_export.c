@@ -134,13 +134,45 @@ static void collapsed_stacks_have_clean_lines(void **state)
     tp_error err = {0};
 
     assert_int_equal(tp_export_collapsed(&s, TP_STACKS_HOST, &sink, &err), TP_OK);
-    assert_string_equal(tp_buf_str(&text), "ProfilerStep#1 360000\n"
-                                           "ProfilerStep#1;aten::mm:\"x\" 40000\n");
+    assert_string_equal(tp_buf_str(&text), "ProfilerStep 360000\n"
+                                           "ProfilerStep;aten::mm:\"x\" 40000\n");
     tp_buf_clear(&text);
     assert_int_equal(tp_export_collapsed(&s, TP_STACKS_DEVICE, &sink, &err), TP_OK);
-    assert_string_equal(tp_buf_str(&text), "ProfilerStep#1;aten::mm:\"x\";gemm 50001\n"
+    assert_string_equal(tp_buf_str(&text), "ProfilerStep;aten::mm:\"x\";gemm 50001\n"
                                            "ncclDevKernel_AllReduce 50000\n"
                                            "Memcpy HtoD (Pageable -> Device) 15000\n");
+    tp_buf_release(&text);
+    tp_buf_release(&sink.pending);
+    tp_selection_release(&s);
+    tp_trace_close(file);
+}
+
+#define LAUNCH(name, ts, modules, phase)                                                     \
+    "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"" name "\",\"pid\":9,\"tid\":1,\"ts\":" #ts \
+    ",\"dur\":10,\"args\":{\"Module Hierarchy\":\"" modules "\",\"phase\":\"" phase "\"}}"
+
+static void operators_hang_below_their_modules(void **state)
+{
+    tp_trace_file *file = read_trace(
+        "modules.json",
+        "[" NOTE("ProfilerStep#1", 1, 0, 100) "," LAUNCH(
+            "temper::linear", 0, "layers.0.q_proj",
+            "forward") "," LAUNCH("temper::linear_dx", 20, "layers.0.q_proj.dx",
+                                  "backward") "," LAUNCH("temper::linear_dx", 40,
+                                                         "layers.0.q_proj.dx",
+                                                         "backward") "," LAUNCH("temper::adamw", 60,
+                                                                                "model.norm.weight",
+                                                                                "update") "]");
+    tp_selection s = select_all(file);
+    tp_buf text = {0};
+    tp_export_sink sink = {.write = append, .context = &text};
+
+    assert_int_equal(tp_export_collapsed(&s, TP_STACKS_HOST, &sink, NULL), TP_OK);
+    assert_string_equal(tp_buf_str(&text),
+                        "ProfilerStep 60000\n"
+                        "ProfilerStep;forward;model;layers.0;q_proj;temper::linear 10000\n"
+                        "ProfilerStep;backward;model;layers.0;q_proj;temper::linear_dx 20000\n"
+                        "ProfilerStep;update;model;norm;weight;temper::adamw 10000\n");
     tp_buf_release(&text);
     tp_buf_release(&sink.pending);
     tp_selection_release(&s);
@@ -151,6 +183,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(chrome_reads_back),
                                        cmocka_unit_test(perfetto_is_well_formed),
-                                       cmocka_unit_test(collapsed_stacks_have_clean_lines)};
+                                       cmocka_unit_test(collapsed_stacks_have_clean_lines),
+                                       cmocka_unit_test(operators_hang_below_their_modules)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
