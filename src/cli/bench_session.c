@@ -441,6 +441,9 @@ static int run(session *s)
     }
     int result =
         status == TP_OK ? finish(s, f->baseline && !stored ? &baselines : NULL) : tp_cli_fail(&err);
+    /* A version that does not build is one that could not be measured. */
+    if (status == TP_ERR_IO)
+        result = TP_BENCH_STATUS_FAILED;
     tp_baselines_release(&baselines);
     return result;
 }
