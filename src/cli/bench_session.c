@@ -45,6 +45,7 @@ tp_bench_plan tp_bench_make_plan(const tp_bench_flags *f, bool compares, size_t 
     plan.precision = f->precision_width;
     plan.seed = (uint64_t)f->seed;
     plan.fresh = (size_t)f->fresh;
+    plan.read_machine = f->keep_disturbed ? NULL : tp_machine_read;
     if (plan.rounds && compares && plan.rounds < least)
         fprintf(stderr,
                 "temper bench: %zu rounds are too few to ever show a regression among %zu "
@@ -114,7 +115,8 @@ static tp_status choose_custom(session *s, tp_error *err)
     c->kind = f->kind ? f->kind : "train";
     if (!tp_bench_kind_exists(c->kind) || strcmp(c->kind, "command") == 0)
         return tp_fail(err, TP_ERR_CONFIG,
-                       "--kind is train, grpo, generate, tokenize, kernel or trace, not '%s'", c->kind);
+                       "--kind is train, grpo, generate, tokenize, kernel or trace, not '%s'",
+                       c->kind);
     override(f, c, &s->suite.arena);
     if (f->name)
         c->name = f->name;
@@ -396,8 +398,9 @@ static tp_status prepare_sides(session *s, tp_error *err)
         return tp_fail(err, TP_ERR_IO, "/proc/self/exe cannot be read");
     s->self[n] = 0;
     s->report.side_b = tp_bench_report_printf(
-        &s->report, "this temper %s%s%.12s%s", TEMPER_VERSION,
-        s->report.has_commit ? ", commit " : "", s->report.has_commit ? s->report.commit.id : "",
+        &s->report, "this temper %s, %s%s%.12s%s", TEMPER_VERSION, s->self,
+        s->report.has_commit ? "; the folder is at commit " : "",
+        s->report.has_commit ? s->report.commit.id : "",
         s->report.has_commit && s->report.commit.is_dirty ? " (changed)" : "");
     if (s->f->aa) {
         memcpy(s->other, s->self, sizeof s->self);
