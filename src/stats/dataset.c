@@ -193,12 +193,19 @@ static bool next_field(const char **at, const char *end, char delimiter, bool *m
     return true;
 }
 
+/* Also one that no double can hold: it is then a bad value, not a name. */
+static bool is_number_text(const char *text)
+{
+    char *end;
+    strtod(text, &end);
+    return end != text && *end == 0;
+}
+
 static bool looks_like_names(const char *line, const char *end, char delimiter, tp_buf *field)
 {
     bool more = true, any = false;
-    double v;
     while (next_field(&line, end, delimiter, &more, field)) {
-        if (field->len && tp_str_to_f64(tp_buf_str(field), &v))
+        if (field->len && is_number_text(tp_buf_str(field)))
             return false;
         any |= field->len > 0;
     }
