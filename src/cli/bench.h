@@ -26,7 +26,7 @@ enum {
 typedef struct {
     /* as given; NULL, 0 or NaN when not */
     bool list, formats, json, verbose, strict, allow_missing, aa, update_baseline, no_history,
-        ignore_failure, instructions;
+        ignore_failure, instructions, keep_disturbed;
     const char *budget, *tolerance, *exact_tolerance, *width, *rule;
     const char *name, *kind, *model, *backend, *device, *precision;
     const char *against, *baseline, *save, *benchmark_json, *benchmark_compare;

@@ -44,6 +44,7 @@ tp_bench_plan tp_bench_make_plan(const tp_bench_flags *f, bool compares, size_t 
     plan.precision = f->precision_width;
     plan.seed = (uint64_t)f->seed;
     plan.fresh = (size_t)f->fresh;
+    plan.read_machine = f->keep_disturbed ? NULL : tp_machine_read;
     if (plan.rounds && compares && plan.rounds < least)
         fprintf(stderr,
                 "temper bench: %zu rounds are too few to ever show a regression among %zu "
@@ -400,8 +401,9 @@ static tp_status prepare_sides(session *s, tp_error *err)
         return tp_fail(err, TP_ERR_IO, "/proc/self/exe cannot be read");
     s->self[n] = 0;
     s->report.side_b = tp_bench_report_printf(
-        &s->report, "this temper %s%s%.12s%s", TEMPER_VERSION,
-        s->report.has_commit ? ", commit " : "", s->report.has_commit ? s->report.commit.id : "",
+        &s->report, "this temper %s, %s%s%.12s%s", TEMPER_VERSION, s->self,
+        s->report.has_commit ? "; the folder is at commit " : "",
+        s->report.has_commit ? s->report.commit.id : "",
         s->report.has_commit && s->report.commit.is_dirty ? " (changed)" : "");
     if (s->f->aa) {
         memcpy(s->other, s->self, sizeof s->self);
@@ -445,6 +447,9 @@ static int run(session *s)
     }
     int result =
         status == TP_OK ? finish(s, f->baseline && !stored ? &baselines : NULL) : tp_cli_fail(&err);
+    /* A version that does not build is one that could not be measured. */
+    if (status == TP_ERR_IO)
+        result = TP_BENCH_STATUS_FAILED;
     tp_baselines_release(&baselines);
     return result;
 }

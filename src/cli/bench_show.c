@@ -153,6 +153,8 @@ static void show_single(tp_bench_show *show, const tp_bench_result *result)
     printf("%-*s  %-*s %8s  %-*s %-*s %4zu\n", show->name_width, result->name, VALUE,
            tp_bench_value(s->median, first->metric.unit, speed), width, VALUE - 6, time_text,
            VALUE - 6, memory_text, result->rounds);
+    if (result->note)
+        printf("    %s\n", result->note);
     for (size_t k = 0; show->verbose && k < result->n_metrics; k++)
         show_metric(&result->metrics[k]);
 }

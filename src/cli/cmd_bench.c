@@ -52,6 +52,8 @@ static const tp_flag flag_table[] = {
     TP_TEXT("cmd", 'c', "COMMAND", command, "side A of a comparison of two commands"),
     TP_TEXT("vs", 0, "COMMAND", vs, "side B; words around --vs are taken as the two commands"),
     TP_SWITCH("ignore-failure", 0, ignore_failure, "commands may return something else than 0"),
+    TP_SWITCH("keep-disturbed", 0, keep_disturbed,
+              "count rounds during steal, storms of context switches and throttling too"),
     TP_SWITCH("instructions", 0, instructions, "count the commands' instructions (valgrind)"),
     TP_NUMBER("timeout", 0, "SECONDS", FLOAT, timeout_s, 0.001, 1e7, "of one run (default 600)"),
     TP_NUMBER("fresh", 0, "N", INT, fresh, 0, 100000,

@@ -3,6 +3,7 @@
 
 #include "stats/bootstrap_internal.h"
 #include "stats/descriptive.h"
+#include "stats/moments.h"
 #include "stats/order.h"
 #include "stats/twofold.h"
 
@@ -243,8 +244,6 @@ static tp_status run(samples *s, const tp_bootstrap_options *options, tp_bootstr
     double *scratch;
     uint32_t *rank = NULL;
     TP_TRY(tp_bootstrap_check(options, s->nx, err));
-    TP_TRY(tp_check_finite("x", s->x, s->nx, err));
-    TP_TRY(tp_check_finite("y", s->y, s->ny, err));
     TP_TRY(tp_scratch(b + 3 * n, &scratch, err));
     double *theta = scratch, *shifted = scratch + b, *work = shifted + n;
     tp_resampler how = {.draws = n, .scratch = n, .replicate = replicate_any, .context = s};
@@ -282,11 +281,56 @@ static tp_status run(samples *s, const tp_bootstrap_options *options, tp_bootstr
     return status;
 }
 
+static void scale_interval(tp_interval *i, int exponent)
+{
+    i->lo = ldexp(i->lo, exponent);
+    i->hi = ldexp(i->hi, exponent);
+}
+
+/* Means and medians of values whose sums or squares leave the range of double: drawn from the
+ * values times a power of two, which is exact, and scaled back. */
+static tp_status run_scaled(const samples *s, int exponent, const tp_bootstrap_options *options,
+                            tp_bootstrap_result *ret, tp_error *err)
+{
+    size_t n = s->nx + s->ny;
+    double *copy;
+    samples scaled = *s;
+    TP_TRY(tp_scratch(n, &copy, err));
+    for (size_t i = 0; i < n; i++)
+        copy[i] = ldexp(i < s->nx ? s->x[i] : s->y[i - s->nx], -exponent);
+    scaled.x = copy;
+    scaled.y = copy + s->nx;
+    tp_status status = run(&scaled, options, ret, err);
+    free(copy);
+    if (status != TP_OK || (s->ny && s->combine == TP_COMBINE_RATIO))
+        return status;
+    ret->theta = ldexp(ret->theta, exponent);
+    ret->min_gap = ldexp(ret->min_gap, exponent);
+    ret->mean = ldexp(ret->mean, exponent);
+    ret->se = ldexp(ret->se, exponent);
+    scale_interval(&ret->percentile, exponent);
+    scale_interval(&ret->basic, exponent);
+    scale_interval(&ret->bca, exponent);
+    return TP_OK;
+}
+
+static tp_status run_in_range(samples *s, const tp_bootstrap_options *options,
+                              tp_bootstrap_result *ret, tp_error *err)
+{
+    bool can_scale = s->statistic == tp_statistic_mean || s->statistic == tp_statistic_median;
+    int exponent = 0;
+    TP_TRY(tp_check_finite("x", s->x, s->nx, err));
+    TP_TRY(tp_check_finite("y", s->y, s->ny, err));
+    if (can_scale)
+        exponent = tp_scale_exponent_two(s->x, s->nx, s->y, s->ny);
+    return exponent ? run_scaled(s, exponent, options, ret, err) : run(s, options, ret, err);
+}
+
 tp_status tp_bootstrap(const double *x, size_t n, tp_statistic statistic, void *context,
                        const tp_bootstrap_options *options, tp_bootstrap_result *ret, tp_error *err)
 {
     samples s = {.x = x, .nx = n, .statistic = statistic, .context = context};
-    return run(&s, options, ret, err);
+    return run_in_range(&s, options, ret, err);
 }
 
 tp_status tp_bootstrap_two(const double *x, size_t nx, const double *y, size_t ny,
@@ -303,7 +347,7 @@ tp_status tp_bootstrap_two(const double *x, size_t nx, const double *y, size_t n
                  .combine = combine};
     if (ny == 0)
         return tp_fail(err, TP_ERR_ARG, "there is nothing to resample");
-    return run(&s, options, ret, err);
+    return run_in_range(&s, options, ret, err);
 }
 
 /* Parts of a sample that are drawn whole: clusters, or blocks that begin at every place

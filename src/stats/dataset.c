@@ -1,6 +1,7 @@
 #include "stats/dataset.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -122,6 +123,14 @@ static void spoil(tp_column *c, size_t line, const char *text, size_t n)
     snprintf(c->bad_text, sizeof c->bad_text, "%.*s", (int)(n < 30 ? n : 30), text);
 }
 
+/* Also one that no double can hold: it is then a bad value, not a name. */
+static bool is_number_text(const char *text)
+{
+    char *end;
+    strtod(text, &end);
+    return end != text && *end == 0;
+}
+
 tp_status dataset_cell(tp_dataset *data, tp_column *c, size_t row, size_t line, const char *text,
                        size_t n, tp_error *err)
 {
@@ -135,7 +144,9 @@ tp_status dataset_cell(tp_dataset *data, tp_column *c, size_t row, size_t line, 
     if (is_number) {
         memcpy(copy, text, n);
         copy[n] = 0;
-        is_number = tp_str_to_f64(copy, &v);
+        is_number = is_number_text(copy);
+        if (!is_number || !tp_str_to_f64(copy, &v))
+            v = INFINITY;
     }
     if (!c->is_label && c->n == 0 && !c->bad_line && !is_number)
         c->is_label = true;
@@ -196,9 +207,8 @@ static bool next_field(const char **at, const char *end, char delimiter, bool *m
 static bool looks_like_names(const char *line, const char *end, char delimiter, tp_buf *field)
 {
     bool more = true, any = false;
-    double v;
     while (next_field(&line, end, delimiter, &more, field)) {
-        if (field->len && tp_str_to_f64(tp_buf_str(field), &v))
+        if (field->len && is_number_text(tp_buf_str(field)))
             return false;
         any |= field->len > 0;
     }

@@ -108,6 +108,24 @@ for attempt in builds cached; do
     expect_out "A  v1 (" "revision one answers"
     grep -q "building v1" err && [ $attempt = cached ] && fail "the revision was built twice"
 done
+is "worktrees left in the repository" "$(git worktree list | wc -l)" 1
+is "what is left in the cache" "$(find "$XDG_CACHE_HOME/temper/bench" -type f | wc -l)" 1
+echo 'message(FATAL_ERROR "this one does not configure")' >>CMakeLists.txt
+git -c user.name=t -c user.email=t@t commit -qam three
+run bench kernel/rmsnorm --against HEAD --rounds 6
+expect 3 "cmake failed" "--against 'HEAD' (" "this one does not configure"
+is "worktrees after a failure" "$(git worktree list | wc -l)" 1
+is "files after a failure" "$(find "$XDG_CACHE_HOME/temper/bench" -type f | wc -l)" 1
+echo x >no-program
+run bench kernel/rmsnorm --against no-program
+expect 2 "neither a program nor a revision" "cannot be executed"
+run bench kernel/rmsnorm --against --oneline
+expect 2
+echo 'not committed' >>temper.sh
+run bench kernel/rmsnorm --against v1 --rounds 6
+expect 3
+expect_out "(changed)" "revision one answers"
+git checkout -q temper.sh
 run bench kernel/rmsnorm --against v0
 expect 2 "neither a program nor a revision"
 run bench kernel/rmsnorm --rounds 6 --json

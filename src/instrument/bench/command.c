@@ -110,6 +110,8 @@ static tp_status run(tp_subject *subject, uint64_t work, tp_bench_sample *ret, t
     TP_TRY(tp_process_run(&command, &usage, err));
     TP_TRY(check_end(s, &usage, err));
     ret->elapsed_ns = usage.wall_ns;
+    ret->has_switches = true;
+    ret->switches = usage.involuntary_switches;
     ret->values[MEMORY] = (double)usage.peak_bytes;
     ret->values[USER] = usage.user_s;
     ret->values[SYSTEM] = usage.system_s;

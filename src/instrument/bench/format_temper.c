@@ -116,6 +116,25 @@ static void put_metric(tp_json_w *w, const tp_bench_metric *m)
     tp_json_w_end(w, '}');
 }
 
+/* Every attempt at a round, in order of time: what it ran under, and why it does not count. */
+static void put_attempts(tp_json_w *w, const tp_bench_result *result)
+{
+    tp_json_w_put_begin(w, "attempts", '[');
+    for (size_t i = 0; i < result->n_attempts; i++) {
+        const tp_round_conditions *c = &result->attempts[i];
+        tp_json_w_begin(w, '{');
+        put_f64(w, "steal_share", c->steal_share);
+        put_f64(w, "switches_per_s", c->switches_per_s);
+        if (c->throttles == TP_READING_UNKNOWN)
+            tp_json_w_put_str(w, "throttles", NULL);
+        else
+            tp_json_w_put_i64(w, "throttles", c->throttles);
+        tp_json_w_put_str(w, "rejected", c->reason ? tp_disturbance_name(c->reason) : NULL);
+        tp_json_w_end(w, '}');
+    }
+    tp_json_w_end(w, ']');
+}
+
 static void put_result(tp_json_w *w, const tp_bench_result *result)
 {
     tp_json_w_begin(w, '{');
@@ -132,6 +151,8 @@ static void put_result(tp_json_w *w, const tp_bench_result *result)
     tp_json_w_put_str(w, "order", result->order);
     tp_json_w_put_bool(w, "sequential", result->is_sequential);
     put_f64(w, "seconds", result->seconds);
+    if (result->n_attempts)
+        put_attempts(w, result);
     tp_json_w_put_begin(w, "metrics", '[');
     for (size_t i = 0; i < result->n_metrics; i++)
         put_metric(w, &result->metrics[i]);

@@ -139,6 +139,7 @@ static void reap(pid_t pid, tp_process_usage *ret)
     ret->user_s = seconds(usage.ru_utime);
     ret->system_s = seconds(usage.ru_stime);
     ret->peak_bytes = (uint64_t)usage.ru_maxrss * 1024;
+    ret->involuntary_switches = usage.ru_nivcsw;
     ret->exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     ret->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }

@@ -28,7 +28,8 @@ typedef struct {
     double user_s, system_s;
     uint64_t peak_bytes;  /* resident */
     uint64_t floor_bytes; /* a peak at or below this is not resolved */
-    int exit_status;      /* -1 when a signal ended it */
+    int64_t involuntary_switches;
+    int exit_status; /* -1 when a signal ended it */
     int signal;
     bool has_timed_out;
 } tp_process_usage;

@@ -9,6 +9,7 @@
 #define TP_INSTRUMENT_BENCH_REPORT_H
 
 #include "base/arena.h"
+#include "instrument/bench/disturbance.h"
 #include "instrument/bench/host.h"
 #include "instrument/bench/rule.h"
 
@@ -42,6 +43,10 @@ typedef struct {
     const char *order;     /* 'A' or 'B' first, per round; NULL: not interleaved */
     size_t rounds, warm_up;
     uint64_t seed;
+    /* Every round that was begun, in order of time; those with a reason were measured again.
+     * NULL: nobody looked. */
+    const tp_round_conditions *attempts;
+    size_t n_attempts, n_disturbed;
     double seconds; /* spent on it */
     bool is_sequential;
     tp_bench_verdict verdict; /* the gravest of the metrics */

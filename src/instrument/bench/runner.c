@@ -9,6 +9,8 @@
 
 /* Below LEAST rounds nothing can be said, whatever the budget: they are always run. */
 enum { STEADY = 5, MAX_WORK_DOUBLINGS = 40, LEAST = 6 };
+/* Sooner it is not told that a machine is too busy: a disturbance may pass. */
+enum { LEAST_ATTEMPTS = 16 };
 
 typedef struct {
     const tp_bench_plan *plan;
@@ -20,6 +22,8 @@ typedef struct {
     uint64_t *checksums[2];
     bool has_checksums;
     char *order;
+    tp_round_conditions *attempts;
+    size_t n_attempts, cap_attempts, n_disturbed;
     size_t warm_up;
     double start_s; /* of the rounds */
     tp_bench_comparison comparison;
@@ -178,20 +182,49 @@ static void keep(session *s, int side, const tp_bench_sample *sample)
     s->has_checksums = sample->has_checksum;
 }
 
+static tp_machine_reading begin_watching(const session *s)
+{
+    tp_machine_reading now = {TP_READING_UNKNOWN, TP_READING_UNKNOWN, TP_READING_UNKNOWN};
+    if (s->plan->read_machine)
+        s->plan->read_machine(s->plan->machine, &now);
+    return now;
+}
+
+static bool is_disturbed(session *s, const tp_machine_reading *before, const int64_t switches[2],
+                         const double seconds[2])
+{
+    if (!s->plan->read_machine)
+        return false;
+    tp_machine_reading after = begin_watching(s);
+    TP_ASSERT(s->n_attempts < s->cap_attempts);
+    tp_round_conditions *c = &s->attempts[s->n_attempts++];
+    *c = tp_round_judge(before, &after, switches, seconds);
+    s->n_disturbed += c->reason != TP_UNDISTURBED;
+    s->progress.n_disturbed = s->n_disturbed;
+    return c->reason != TP_UNDISTURBED;
+}
+
 static tp_status run_round(session *s, tp_error *err)
 {
     char first = tp_order_first(s->plan->seed, s->n);
     tp_bench_sample sample;
     TP_TRY(refresh(s, err));
     s->order[s->n] = first;
+    tp_machine_reading before = begin_watching(s);
+    int64_t switches[2] = {TP_READING_UNKNOWN, TP_READING_UNKNOWN};
+    double seconds[2] = {0, 0};
     for (int turn = 0; turn < 2; turn++) {
         int side = (first == 'B') != (turn == 1);
         if (!s->subject[side])
             continue;
         TP_TRY(run_once(s, side, s->work, &sample, err));
         keep(s, side, &sample);
+        if (sample.has_switches)
+            switches[side] = sample.switches;
+        seconds[side] = (double)sample.elapsed_ns * 1e-9;
     }
-    s->n++;
+    if (!is_disturbed(s, &before, switches, seconds))
+        s->n++; /* else the next round takes its place */
     return TP_OK;
 }
 
@@ -232,8 +265,16 @@ static tp_status run_rounds(session *s, tp_error *err)
     s->start_s = (double)now(s) * 1e-9;
     s->progress.n_planned = plan->rounds;
     while (s->n < s->cap) {
+        size_t n = s->n;
         TP_TRY(run_round(s, err));
         s->progress.round = s->n;
+        /* Nothing new, and no reason to look at the data once more. */
+        if (s->n == n) {
+            if (tp_too_many_disturbed(s->n_disturbed, s->n_attempts) &&
+                s->n_attempts >= LEAST_ATTEMPTS)
+                break;
+            continue;
+        }
         bool enough = is_enough(s);
         observe(s);
         bool broke = plan->budget_s > 0 && plan->rounds == 0 && s->n >= LEAST && s->n % 2 == 0 &&
@@ -246,11 +287,40 @@ static tp_status run_rounds(session *s, tp_error *err)
 
 /* ---- the result ---- */
 
+/* "steal 3, switches 1" */
+static void put_reasons(const session *s, tp_buf *out)
+{
+    for (int k = TP_UNDISTURBED + 1; k < TP_DISTURBANCES; k++) {
+        size_t n = 0;
+        for (size_t i = 0; i < s->n_attempts; i++)
+            n += s->attempts[i].reason == (tp_disturbance)k;
+        if (n)
+            tp_buf_addf(out, "%s%s %zu", out->len ? ", " : "",
+                        tp_disturbance_name((tp_disturbance)k), n);
+    }
+}
+
+static void report_disturbed(tp_bench_report *report, const session *s, tp_bench_result *result)
+{
+    tp_buf reasons = {0};
+    put_reasons(s, &reasons);
+    tp_result_fail(
+        report, result,
+        "%zu of %zu rounds were disturbed (%s), more than a quarter: no verdict; measure "
+        "on a quieter machine, or take them as they are with --keep-disturbed",
+        s->n_disturbed, s->n_attempts, tp_buf_str(&reasons));
+    tp_buf_release(&reasons);
+}
+
 static void judge(tp_bench_report *report, const session *s, tp_bench_result *result)
 {
     char why[200];
     /* Fewer rounds than these can never show anything: a short measurement fails. */
     size_t least = s->plan->rounds ? s->plan->rounds : 5;
+    if (tp_too_many_disturbed(s->n_disturbed, s->n_attempts)) {
+        report_disturbed(report, s, result);
+        return;
+    }
     for (size_t i = 0; i < result->n_metrics; i++) {
         tp_bench_metric *m = &result->metrics[i];
         m->side_b = tp_summarise(m->b, m->n_b);
@@ -277,6 +347,13 @@ static void judge(tp_bench_report *report, const session *s, tp_bench_result *re
             tp_rule_paired(&s->plan->rule, &m->metric, m->a, m->b, s->order, s->n, &m->comparison);
         m->is_compared = true;
     }
+    if (s->n_disturbed) {
+        tp_buf reasons = {0};
+        put_reasons(s, &reasons);
+        result->note = tp_bench_report_printf(report, "%zu of %zu rounds measured again: %s",
+                                              s->n_disturbed, s->n_attempts, tp_buf_str(&reasons));
+        tp_buf_release(&reasons);
+    }
     if (s->has_checksums && s->subject[0] &&
         memcmp(s->checksums[0], s->checksums[1], s->n * sizeof **s->checksums) != 0)
         result->note = "the two sides computed different results from the same work";
@@ -296,6 +373,14 @@ static void conclude(tp_bench_report *report, const char *name, const session *s
     result->seed = s->plan->seed;
     result->seconds = seconds;
     result->is_sequential = s->subject[0] && s->plan->rounds == 0;
+    result->n_attempts = s->n_attempts;
+    result->n_disturbed = s->n_disturbed;
+    if (s->n_attempts) {
+        tp_round_conditions *copy =
+            tp_arena_array(&report->arena, tp_round_conditions, s->n_attempts);
+        memcpy(copy, s->attempts, s->n_attempts * sizeof *copy);
+        result->attempts = copy;
+    }
     if (s->subject[0])
         result->order = tp_arena_strndup(&report->arena, s->order, s->n);
     for (size_t i = 0; i < n_metrics; i++) {
@@ -322,7 +407,10 @@ static tp_status make_room(session *s, tp_error *err)
         return tp_fail(err, TP_ERR_ARG, "%zu rounds are too many; at most %d", s->cap,
                        TP_BENCH_MAX_SAMPLES);
     size_t n = s->cap + 1;
-    bool ok = (s->order = calloc(n, 1)) != NULL;
+    /* A third more than the rounds may be disturbed before it is too many of them. */
+    s->cap_attempts = 2 * n + LEAST_ATTEMPTS;
+    bool ok = (s->order = calloc(n, 1)) != NULL &&
+              (s->attempts = calloc(s->cap_attempts, sizeof *s->attempts)) != NULL;
     for (int side = 0; side < 2 && ok; side++) {
         ok = (s->checksums[side] = calloc(n, sizeof(uint64_t))) != NULL;
         for (size_t i = 0; i < TP_BENCH_MAX_METRICS && ok; i++)
@@ -341,6 +429,7 @@ static void give_back(session *s)
             free(s->values[side][i]);
     }
     free(s->order);
+    free(s->attempts);
 }
 
 static tp_status measure(session *s, tp_error *err)

@@ -7,6 +7,8 @@
  *   - two sides: until the e-values decide, at least `min_rounds`, or the budget is spent;
  *   - one side: until the interval of the median is as narrow as `precision`, or the
  *     budget is spent.
+ * A round that something else disturbed (disturbance.h) is measured again, both sides of it, in the
+ * same order; with too many of these the benchmark has no verdict.
  * A measurement that fails (a crash, NaN, zero, fewer rounds than asked for) is a result
  * with verdict FAILED, not an error of the program. */
 #ifndef TP_INSTRUMENT_BENCH_RUNNER_H
@@ -23,6 +25,7 @@ typedef struct {
 typedef struct {
     const char *name;
     bool is_warming_up;
+    size_t n_disturbed;      /* rounds that are measured again */
     size_t round, n_planned; /* n_planned 0: open */
     double elapsed_s;
     const tp_bench_comparison *comparison; /* of the first metric so far, or NULL */
@@ -43,6 +46,9 @@ typedef struct {
     size_t fresh; /* set both sides up anew every so many rounds; 0: never */
     tp_rule rule;
     tp_bench_clock clock; /* zeroed: the monotonic clock */
+    /* (optional) what disturbed rounds are told by, see disturbance.h; NULL: all count */
+    void (*read_machine)(void *user, tp_machine_reading *ret);
+    void *machine;
     void (*observe)(void *user, const tp_bench_progress *progress);
     void *user;
 } tp_bench_plan;

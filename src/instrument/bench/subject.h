@@ -41,6 +41,8 @@ typedef struct {
     uint64_t elapsed_ns;                 /* of the run; 0: the runner's clock counts */
     double values[TP_BENCH_MAX_METRICS]; /* by metric */
     double amount[TP_BENCH_MAX_METRICS]; /* TP_METRIC_RATE: what was processed in the run */
+    bool has_switches;
+    int64_t switches; /* involuntary context switches of what was measured, in the run */
     bool has_checksum;
     uint64_t checksum; /* of the result: equal work gives equal sums */
 } tp_bench_sample;

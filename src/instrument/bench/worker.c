@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include <sys/resource.h>
+
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/rng.h"
@@ -99,6 +101,8 @@ static tp_status read_sample(tp_worker_subject *s, const tp_json *answer, tp_ben
     if (!tp_json_i64(tp_json_get(answer, "elapsed_ns"), &elapsed) || elapsed <= 0)
         return tp_fail(err, TP_ERR_FORMAT, "the worker's answer has no elapsed_ns above 0");
     ret->elapsed_ns = (uint64_t)elapsed;
+    ret->has_switches = tp_json_i64(tp_json_get(answer, "involuntary_switches"), &ret->switches) &&
+                        ret->switches >= 0;
     for (size_t i = 0; i < s->subject.n_metrics; i++) {
         const tp_json *v = tp_json_get(values, s->metrics[i].name);
         const char *text = tp_json_str(v);
@@ -200,6 +204,8 @@ static void answer_sample(FILE *out, const tp_subject *s, const tp_bench_sample 
     tp_json_w_init(&w, &text, 0);
     tp_json_w_begin(&w, '{');
     tp_json_w_put_i64(&w, "elapsed_ns", (int64_t)sample->elapsed_ns);
+    if (sample->has_switches)
+        tp_json_w_put_i64(&w, "involuntary_switches", sample->switches);
     tp_json_w_put_begin(&w, "values", '{');
     for (size_t i = 0; i < s->n_metrics; i++) {
         tp_json_w_put_f64(&w, s->metrics[i].name, sample->values[i]);
@@ -233,6 +239,14 @@ static tp_status serve_open(const tp_json *request, FILE *out, tp_worker_open op
     return status;
 }
 
+/* Of all threads of this process. */
+static int64_t own_switches(void)
+{
+    struct rusage usage = {0};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_nivcsw;
+}
+
 static tp_status serve_run(const tp_json *request, FILE *out, tp_subject *s, tp_error *err)
 {
     int64_t work;
@@ -241,9 +255,12 @@ static tp_status serve_run(const tp_json *request, FILE *out, tp_subject *s, tp_
         return tp_fail(err, TP_ERR_FORMAT, "a request is {\"run\": N} with N at least 1");
     for (size_t i = 0; i < TP_BENCH_MAX_METRICS; i++)
         sample.values[i] = NAN;
+    int64_t switches = own_switches();
     uint64_t start = tp_clock_ns();
     TP_TRY(s->class->run(s, (uint64_t)work, &sample, err));
     tp_bench_sample_finish(s, (uint64_t)work, tp_clock_ns() - start, &sample);
+    sample.has_switches = true;
+    sample.switches = own_switches() - switches;
     answer_sample(out, s, &sample);
     return TP_OK;
 }

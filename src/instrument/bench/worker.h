@@ -8,7 +8,8 @@
  *                                               "direction": "higher", "class": "noisy"}]}
  *     {"run": WORK}                         ->
  *                                           <- {"elapsed_ns": N, "values": {NAME: X},
- *                                               "checksum": "hex"}
+ *                                               "checksum": "hex",
+ *                                               "involuntary_switches": N}
  *     end of input                          ->  (it ends)
  *
  * Either answer may be {"error": "why"} instead.  A process of its own keeps memory

@@ -93,6 +93,18 @@ static void labels_and_bad_cells(void **state)
     tp_dataset_release(&data);
 }
 
+static void a_number_that_fits_no_double_is_no_name(void **state)
+{
+    tp_dataset data = read_text("1e400\n2\n3\n");
+    tp_error err = {0};
+    double *x;
+    size_t n, missing;
+    assert_int_equal(tp_dataset_numbers(&data, &data.columns[0], &x, &n, &missing, &err),
+                     TP_ERR_FORMAT);
+    assert_non_null(strstr(err.message, "in:1: '1e400' in column 'column 1'"));
+    tp_dataset_release(&data);
+}
+
 static void json_of_every_shape(void **state)
 {
     static const char *const texts[] = {"[1, 2]",
@@ -123,9 +135,13 @@ static void what_has_no_columns_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(separators_and_names),    cmocka_unit_test(numbers_without_names),
-        cmocka_unit_test(missing_cells_and_pairs), cmocka_unit_test(labels_and_bad_cells),
-        cmocka_unit_test(json_of_every_shape),     cmocka_unit_test(what_has_no_columns_is_refused),
+        cmocka_unit_test(separators_and_names),
+        cmocka_unit_test(numbers_without_names),
+        cmocka_unit_test(missing_cells_and_pairs),
+        cmocka_unit_test(labels_and_bad_cells),
+        cmocka_unit_test(a_number_that_fits_no_double_is_no_name),
+        cmocka_unit_test(json_of_every_shape),
+        cmocka_unit_test(what_has_no_columns_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -147,6 +147,27 @@ static void fast_median_draws_as_the_slow_one(void **state)
     assert_true(fast.a == slow.a);
 }
 
+static void huge_and_tiny_values_bootstrap_as_others(void **state)
+{
+    const double x[] = {1.0, 1.7, 1.2, 1.1, 1.3, 1.5, 1.6};
+    const tp_statistic statistics[] = {tp_statistic_mean, tp_statistic_median};
+    const int exponents[] = {1023, -1000};
+    tp_bootstrap_options o = {.n_resamples = 500, .seed = 3, .level = 0.95};
+    tp_bootstrap_result plain, scaled;
+    double y[7];
+    for (int k = 0; k < 4; k++) {
+        int e = exponents[k / 2];
+        for (int i = 0; i < 7; i++)
+            y[i] = ldexp(x[i], e);
+        assert_int_equal(tp_bootstrap(x, 7, statistics[k % 2], NULL, &o, &plain, NULL), TP_OK);
+        assert_int_equal(tp_bootstrap(y, 7, statistics[k % 2], NULL, &o, &scaled, NULL), TP_OK);
+        assert_true(isfinite(scaled.bca.hi) && !scaled.bca_fallback);
+        assert_true(fabs(ldexp(scaled.bca.lo, -e) - plain.bca.lo) < 1e-12);
+        assert_true(fabs(ldexp(scaled.bca.hi, -e) - plain.bca.hi) < 1e-12);
+        assert_true(fabs(ldexp(scaled.se, -e) - plain.se) < 1e-12);
+    }
+}
+
 static void bca_says_when_it_falls_back(void **state)
 {
     const double x[] = {1, 1, 1, 1};
@@ -376,6 +397,7 @@ int main(void)
         cmocka_unit_test(threads_do_not_change_a_bootstrap),
         cmocka_unit_test(fast_median_draws_as_the_slow_one),
         cmocka_unit_test(bca_says_when_it_falls_back),
+        cmocka_unit_test(huge_and_tiny_values_bootstrap_as_others),
         cmocka_unit_test(clusters_and_blocks_widen_what_they_should),
         cmocka_unit_test(long_series_agree_with_all_pairs),
         cmocka_unit_test(kendall_counts_as_the_double_loop),
