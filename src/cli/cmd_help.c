@@ -17,9 +17,8 @@ static void print_json(void)
                                         {"arguments", tp_commands[i].arguments},
                                         {"summary", tp_commands[i].summary}};
         tp_json_w_begin(&w, '{');
-        for (int k = 0; k < 3; k++) {
+        for (int k = 0; k < 3; k++)
             tp_json_w_put_str(&w, pairs[k][0], pairs[k][1]);
-        }
         tp_json_w_end(&w, '}');
     }
     tp_json_w_end(&w, ']');

@@ -201,9 +201,8 @@ static void answer_sample(FILE *out, const tp_subject *s, const tp_bench_sample 
     tp_json_w_begin(&w, '{');
     tp_json_w_put_i64(&w, "elapsed_ns", (int64_t)sample->elapsed_ns);
     tp_json_w_put_begin(&w, "values", '{');
-    for (size_t i = 0; i < s->n_metrics; i++) {
+    for (size_t i = 0; i < s->n_metrics; i++)
         tp_json_w_put_f64(&w, s->metrics[i].name, sample->values[i]);
-    }
     tp_json_w_end(&w, '}');
     if (sample->has_checksum) {
         snprintf(checksum, sizeof checksum, "%016" PRIx64, sample->checksum);
