@@ -37,7 +37,7 @@ static tp_status render(tp_arena *arena, const tp_tokenizer *tok, const char *co
     tp_json *context = NULL;
     tp_template *t = NULL;
     TP_TRY(read_context(arena, conversation, n, &context, err));
-    tp_chat_context_finish(arena, tok, options->add_generation_prompt, context);
+    tp_chat_context_finish(arena, tok, NULL, options->add_generation_prompt, context);
     const char *source = options->chat_template;
     TP_TRY(tp_template_parse("chat template", source, strlen(source), &t, err));
     tp_status status = tp_template_render(t, context, NULL, NULL, out, NULL, err);

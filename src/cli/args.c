@@ -20,7 +20,7 @@ typedef struct {
 void tp_nearest_offer(tp_nearest *near, const char *candidate)
 {
     size_t distance = tp_str_distance(near->word, candidate);
-    size_t limit = strlen(near->word) < 4 ? 1 : 3;
+    size_t n = strlen(near->word), limit = n < 4 ? 1 : n < 7 ? 2 : 3;
     if (distance <= limit && (!near->best || distance < near->distance)) {
         near->best = candidate;
         near->distance = distance;

@@ -69,6 +69,8 @@ TP_CHECKED tp_status tp_bench_load(const char *path, tp_bench_report *ret, tp_er
 TP_CHECKED tp_status tp_bench_other_version(const char *against, char *out, char *label,
                                             tp_error *err);
 
+/* The formats of --save, before anything is measured. */
+TP_CHECKED tp_status tp_bench_check_save(const tp_bench_flags *f, tp_error *err);
 /* --save, --benchmark-json, $GITHUB_STEP_SUMMARY; then the history unless switched off. */
 TP_CHECKED tp_status tp_bench_save(const tp_bench_flags *f, const tp_bench_report *r,
                                    bool with_history, tp_error *err);

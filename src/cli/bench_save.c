@@ -50,6 +50,7 @@ static tp_status write_file(const tp_bench_format *format, const char *path,
     return status;
 }
 
+/* Write a word of --save; without results only look whether it can be. */
 static tp_status save_one(const char *word, const tp_bench_report *r, tp_error *err)
 {
     char name[64];
@@ -63,7 +64,7 @@ static tp_status save_one(const char *word, const tp_bench_report *r, tp_error *
                        word, name);
     if (!format->write || !*path)
         return tp_fail(err, TP_ERR_CONFIG, "--save takes FORMAT:FILE, not '%s'", word);
-    return write_file(format, path, r, err);
+    return r ? write_file(format, path, r, err) : TP_OK;
 }
 
 static tp_status save_list(const char *list, const tp_bench_report *r, tp_error *err)
@@ -167,6 +168,11 @@ static tp_status record(const char *path, const tp_bench_report *r, tp_error *er
         status = tp_history_end(h, err);
     tp_history_close(h); /* what was not ended is not kept */
     return status;
+}
+
+tp_status tp_bench_check_save(const tp_bench_flags *f, tp_error *err)
+{
+    return f->save ? save_list(f->save, NULL, err) : TP_OK;
 }
 
 tp_status tp_bench_save(const tp_bench_flags *f, const tp_bench_report *r, bool with_history,

@@ -274,6 +274,9 @@ int tp_cmd_bench(int argc, char **argv)
         return status;
     if (f.formats)
         return list_formats();
+    tp_error err = {0};
+    if (tp_bench_check_save(&f, &err) != TP_OK)
+        return tp_cli_fail(&err);
     if (commands || f.vs || f.command) {
         f.command_words = drop_introducer(a, &f.n_command_words);
         f.vs_words = drop_introducer(b, &f.n_vs_words);

@@ -131,19 +131,16 @@ static void check_data(const tp_recipe *r, checks *c)
     add(c, "data", bytes > 0, text);
 }
 
-static void check_recipe(char **words, int n, checks *c)
+static tp_status check_recipe(char **words, int n, checks *c, tp_error *err)
 {
-    tp_error err = {0};
     tp_recipe recipe;
-    if (tp_cli_open_recipe(words, n, &recipe, &err) != TP_OK) {
-        add(c, "configuration", false, err.message);
-        return;
-    }
+    TP_TRY(tp_cli_open_recipe(words, n, &recipe, err));
     add(c, "configuration", true, words[0]);
     check_plan(&recipe, c);
     check_tokenizer(&recipe, c);
     check_data(&recipe, c);
     tp_recipe_close(&recipe);
+    return TP_OK;
 }
 
 static void print_text(const tp_machine *m, const checks *c)
@@ -175,9 +172,8 @@ static void print_json(const tp_machine *m, const checks *c)
     tp_json_w_begin(&w, '{');
     const char *const words[][2] = {
         {"cpu", m->cpu_model}, {"isa", m->isa}, {"fingerprint", m->fingerprint}};
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 3; i++)
         tp_json_w_put_str(&w, words[i][0], words[i][1]);
-    }
     const struct {
         const char *key;
         double v;
@@ -187,9 +183,8 @@ static void print_json(const tp_machine *m, const checks *c)
                    {"read_bytes_per_s", m->read_bytes},
                    {"copy_bytes_per_s", m->copy_bytes},
                    {"optimizer_bytes_per_s", m->update_bytes}};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         tp_json_w_put_f64(&w, numbers[i].key, numbers[i].v);
-    }
     tp_json_w_put_begin(&w, "checks", '[');
     for (int i = 0; i < c->n; i++) {
         tp_json_w_begin(&w, '{');
@@ -226,10 +221,10 @@ int tp_cmd_doctor(int argc, char **argv)
     if (!tp_cli_force_isa(f.isa))
         return 2;
     int threads = f.threads > 0 ? (int)f.threads : tp_cpu_count();
+    if (n > 0 && check_recipe(words, n, &c, &err) != TP_OK)
+        return tp_cli_fail(&err);
     if (measure(&f, threads, &machine, &err) != TP_OK)
         return tp_cli_fail(&err);
-    if (n > 0)
-        check_recipe(words, n, &c);
     if (f.json)
         print_json(&machine, &c);
     else

@@ -135,7 +135,8 @@ static tp_status open_tokenizer(job *j, tp_error *err)
             "belong together",
             tp_buf_str(&j->folder), n_ids, (long long)vocab);
     TP_TRY(chat_template(j, &template_text, err));
-    return tp_prompt_encoder_new(j->tokenizer, template_text, j->o.data.add_bos, &j->encoder, err);
+    return tp_prompt_encoder_new(j->tokenizer, template_text, j->o.template_variables,
+                                 j->o.data.add_bos, &j->encoder, err);
 }
 
 static int thread_count(const tp_eval_options *o)

@@ -17,9 +17,8 @@ static void print_json(void)
                                         {"arguments", tp_commands[i].arguments},
                                         {"summary", tp_commands[i].summary}};
         tp_json_w_begin(&w, '{');
-        for (int k = 0; k < 3; k++) {
+        for (int k = 0; k < 3; k++)
             tp_json_w_put_str(&w, pairs[k][0], pairs[k][1]);
-        }
         tp_json_w_end(&w, '}');
     }
     tp_json_w_end(&w, ']');
@@ -30,13 +29,15 @@ static void print_json(void)
 static void print_text(void)
 {
     printf("temper %s: post-train transformer language models, and measure it\n\n", TEMPER_VERSION);
-    for (size_t i = 0; i < tp_n_commands; i++)
-        printf("  temper %-10s %-26s %s\n", tp_commands[i].name, tp_commands[i].arguments,
+    for (size_t i = 0; i < tp_n_commands; i++) {
+        int n = (int)strlen(tp_commands[i].name);
+        printf("  temper %s %-*s  %s\n", tp_commands[i].name, 29 - n, tp_commands[i].arguments,
                tp_commands[i].summary);
+    }
     printf("\n'temper help COMMAND' lists a command's options.\n"
-           "Exit status: 0 done, 2 bad input or a failed check, 4 output could not be written,\n"
-           "5 out of memory, 6 stopped because a number was not finite, 128 + N stopped by\n"
-           "signal N.\n");
+           "Exit status: 0 done, 2 bad input or a failed check, 4 output could not be\n"
+           "written, 5 out of memory, 6 stopped because a number was not finite, 128 + N\n"
+           "stopped by signal N.\n");
 }
 
 int tp_cmd_help(int argc, char **argv)

@@ -73,8 +73,8 @@ static void print_text(const report *r)
     const tp_model_info *info = tp_model_get_info(r->model);
     const tp_session_options *so = tp_session_get_options(r->session);
     tp_buf_addf(&out,
-                "model            %s: %lld layers, width %lld, %lld heads (%lld kv) of %lld, "
-                "vocabulary %lld%s\n",
+                "model            %s: %lld layers, width %lld, %lld heads (%lld kv) of %lld,\n"
+                "                 vocabulary %lld%s\n",
                 info->family, (long long)info->layers, (long long)info->hidden,
                 (long long)info->heads, (long long)info->kv_heads, (long long)info->head_dim,
                 (long long)info->vocab, info->tied ? ", tied head" : "");
@@ -92,22 +92,22 @@ static void print_text(const report *r)
         bool bf16 = tp_session_get_options(r->session)->compute_dtype == TP_DTYPE_BF16;
         double weights = (double)r->plan.bytes[TP_MEM_WEIGHTS] * (bf16 ? 1.5 : 1);
         tp_buf_addf(&out,
-                    "The reference model (loss_fn.reference_policy_kl_penalty) takes its weights "
-                    "besides, about %s.\n\n",
+                    "The reference model (loss_fn.reference_policy_kl_penalty) takes its\n"
+                    "weights besides, about %s.\n\n",
                     tp_human_bytes(weights, a));
     }
     tp_buf_addf(&out, "micro-batch      %sFLOP, %s moved\n", tp_human_count(r->plan.train_flops, a),
                 tp_human_bytes(r->plan.train_bytes, b));
     tp_buf_addf(&out,
-                "step             %.0f micro-batches when every sequence is full: %sFLOP, "
-                "%s moved, of that %s by the update\n",
+                "step             %.0f micro-batches when every sequence is full: %sFLOP,\n"
+                "                 %s moved, of that %s by the update\n",
                 r->micro_batches, tp_human_count(r->plan.train_flops * r->micro_batches, a),
                 tp_human_bytes(r->plan.train_bytes * r->micro_batches + r->plan.update_bytes, b),
                 tp_human_bytes(r->plan.update_bytes, c));
     if (r->has_machine)
         tp_buf_addf(&out,
-                    "step time        at least %s (estimate: %s per micro-batch, %s for the "
-                    "update, at this machine's measured ceilings)\n",
+                    "step time        at least %s: %s per micro-batch, %s for the update\n"
+                    "                 (estimate at this machine's measured ceilings)\n",
                     tp_human_seconds(r->micro_s * r->micro_batches + r->update_s, a),
                     tp_human_seconds(r->micro_s, b), tp_human_seconds(r->update_s, c));
     else

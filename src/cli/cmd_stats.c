@@ -273,16 +273,14 @@ static tp_status print_json(const flags *f, const char *name, const selection *s
     tp_json_w_init(&w, &text, 0);
     tp_json_w_begin(&w, '{');
     tp_json_w_put_str(&w, "kind", kind);
-    if (f->resamples) {
+    if (f->resamples)
         tp_json_w_put_i64(&w, "B", f->resamples);
-    }
     tp_json_w_key(&w, "names");
     bool is_two = s->n == 2;
     if (is_two) {
         tp_json_w_begin(&w, '{');
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 2; i++)
             tp_json_w_put_str(&w, i ? "y" : "x", s->c[1 - i].name);
-        }
         tp_json_w_end(&w, '}');
         put_array(&w, "x", &s->c[1]);
         put_array(&w, "y", &s->c[0]);

@@ -27,13 +27,17 @@ static tp_status train(const flags *f, char **files, int n, const char *folder, 
         "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
     tp_buf texts[MAX_FILES] = {0};
     const char *data[MAX_FILES];
-    size_t lengths[MAX_FILES];
+    size_t lengths[MAX_FILES], n_bytes = 0;
     tp_status status = TP_OK;
     for (int i = 0; i < n && status == TP_OK; i++) {
         status = tp_file_read(files[i], (size_t)1 << 30, &texts[i], err);
         data[i] = tp_buf_str(&texts[i]);
         lengths[i] = texts[i].len;
+        n_bytes += texts[i].len;
     }
+    if (status == TP_OK && n_bytes == 0)
+        status = tp_fail(err, TP_ERR_CONFIG, "'%s'%s empty; there is nothing to learn from",
+                         files[0], n > 1 ? " and the other files are" : " is");
     tp_bpe_train_options options = {.pre_tokenizer = f->style,
                                     .vocab_size = (int32_t)f->vocab_size,
                                     .special = special,

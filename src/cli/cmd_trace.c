@@ -69,9 +69,21 @@ static bool check_view(const char *view)
     return false;
 }
 
+/* No file, but nearly the name of a view. */
+static bool is_misspelt_view(const char *word)
+{
+    tp_nearest near = {.word = word};
+    for (const tp_trace_report_view *v = tp_trace_report_views; v->view; v++)
+        tp_nearest_offer(&near, v->view);
+    return near.best && !strpbrk(word, "./") && !tp_trace_report_view_exists(word) &&
+           !tp_file_exists(word) && !tp_dir_exists(word);
+}
+
 static bool read_request(char **words, int n, request *r)
 {
     for (int i = 0; i < n; i++) {
+        if (is_misspelt_view(words[i]))
+            return check_view(words[i]);
         if (!is_view_word(words[i])) {
             r->paths[r->n_paths++] = words[i];
             continue;
@@ -322,7 +334,8 @@ int tp_cmd_trace(int argc, char **argv)
     tp_trace_job job;
     const tp_usage usage = {
         .command = "trace",
-        .arguments = "FILE... [VIEW]\ncompare BEFORE AFTER\nstats FILE... [--vs FILE...]\nexport FILE -o OUT",
+        .arguments = "FILE... [VIEW]\ncompare BEFORE AFTER\nstats FILE... [--vs FILE...]\nexport "
+                     "FILE -o OUT",
         .summary = "Where time and memory went: a PyTorch profiler trace (.json, .json.gz), an "
                    "Nsight Systems export (.sqlite), a PyTorch memory snapshot, a memory timeline "
                    "or a trace of Temper; several files are ranks of one job.",

@@ -30,9 +30,8 @@ int tp_cmd_version(int argc, char **argv)
                                     {"kernels", TP_BUILD_KERNELS},
                                     {"cpu", tp_cpu_model()},
                                     {"isa", isa}};
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         tp_json_w_put_str(&w, pairs[i][0], pairs[i][1]);
-    }
     tp_json_w_end(&w, '}');
     puts(tp_buf_str(&out));
     tp_buf_release(&out);

@@ -132,9 +132,8 @@ static void print_paired(const tp_eval_paired *r)
 static void write_file(tp_json_w *w, const char *key, const tp_eval_file *f,
                        const tp_eval_summary *s)
 {
-    if (key) {
+    if (key)
         tp_json_w_put_begin(w, key, '{');
-    }
     tp_json_w_put_str(w, "file", f->path);
     tp_json_w_put_str(w, "format", f->format);
     tp_json_w_put_str(w, "model", f->model);

@@ -26,6 +26,7 @@
     ROW(key, TP_OPT_STRING_LIST, AT(member), text, meaning, .nullable = true)
 #define WORD(key, member, text, words, meaning) \
     ROW(key, TP_OPT_ENUM, AT(member), text, meaning, .choices = words)
+#define VARIABLES(key, member, meaning) ROW(key, TP_OPT_SECTION, AT(member), "null", meaning)
 #define TREE(key, meaning) ROW(key, TP_OPT_SECTION, TP_OPT_NOT_STORED, NULL, meaning)
 /* NeMo RL's, without effect here; not worth a notice. */
 #define MUTE(key, meaning) \
@@ -102,6 +103,9 @@ tp_status tp_eval_options_bind(tp_config *config, tp_eval_options *ret, tp_error
     TP_TRY(read_k(config, &o, err));
     TP_TRY(merge_keys(config, "data.problem_key", &o.data.input_key, o.data.problem_key, err));
     TP_TRY(merge_keys(config, "data.solution_key", &o.data.output_key, o.data.solution_key, err));
+    if (o.template_variables && o.template_variables->type != TP_JSON_OBJECT)
+        return tp_config_fail(config, "tokenizer.chat_template_kwargs", err,
+                              "expected names with values, as {enable_thinking: false}");
     if (o.generation.max_new_tokens > o.generation.max_model_len)
         o.generation.max_new_tokens = o.generation.max_model_len;
     *ret = o;

@@ -29,6 +29,7 @@ typedef struct {
     } generation;
 
     const char *tokenizer_name, *chat_template;
+    const tp_json *template_variables; /* or NULL */
 
     struct {
         const char *dataset_name, *data_path, *split, *env_name;

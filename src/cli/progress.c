@@ -331,9 +331,8 @@ static void print_json(const tp_train_event *e)
     tp_json_w_begin(&w, '{');
     tp_json_w_put_str(&w, "event", kinds[e->kind]);
     tp_json_w_put_i64(&w, "step", e->step);
-    if (e->text) {
+    if (e->text)
         tp_json_w_put_str(&w, "text", e->text);
-    }
     if (e->kind == TP_EVENT_STEP || e->kind == TP_EVENT_VALIDATION) {
         const struct {
             const char *key;

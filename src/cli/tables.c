@@ -145,9 +145,8 @@ void tp_json_memory(const tp_train_event *e, tp_json_w *w)
     tp_json_w_put_i64(w, "planned_peak_bytes", (int64_t)e->memory_planned_bytes);
     tp_json_w_put_i64(w, "measured_peak_bytes", (int64_t)stats.total_peak);
     tp_json_w_put_begin(w, "peak_bytes_by_kind", '{');
-    for (int k = 0; k < TP_MEM_KINDS; k++) {
+    for (int k = 0; k < TP_MEM_KINDS; k++)
         tp_json_w_put_i64(w, tp_mem_kind_name((tp_mem_kind)k), (int64_t)stats.peak[k]);
-    }
     tp_json_w_end(w, '}');
     tp_json_w_end(w, '}');
 }
@@ -201,8 +200,7 @@ void tp_table_phases(const double phase_s[TP_TIME_COUNT], tp_buf *out)
 void tp_json_phases(const double phase_s[TP_TIME_COUNT], tp_json_w *w)
 {
     tp_json_w_begin(w, '{');
-    for (int i = 0; i < TP_TIME_COUNT; i++) {
+    for (int i = 0; i < TP_TIME_COUNT; i++)
         tp_json_w_put_f64(w, tp_time_name((tp_time_phase)i), phase_s[i]);
-    }
     tp_json_w_end(w, '}');
 }

@@ -90,7 +90,7 @@ static tp_status render_chat(const tp_text_model *m, const char *messages, const
         TP_TRY(tp_json_parse(arena, "tools", tools, strlen(tools), &tolerant, &tool_list, err));
     tp_chat_context_share(arena, context, "messages", list);
     tp_chat_context_share(arena, context, "tools", tool_list);
-    tp_chat_context_finish(arena, m->tokenizer, true, context);
+    tp_chat_context_finish(arena, m->tokenizer, NULL, true, context);
     return tp_template_render(m->chat_template, context, NULL, NULL, out, NULL, err);
 }
 

@@ -7,6 +7,19 @@ run trian
 expect 2 "there is no command 'trian'; did you mean 'train'"
 run xyzzy
 expect 2 "there is no command 'xyzzy'; see"
+run eval --nope
+expect 2 "there is no option '--nope'; see"
+run generate "$SOURCE/recipes/sft.yaml" text
+expect 2 "sft.yaml' is a file; name the folder"
+: >empty.txt
+run tokenizer out empty.txt
+expect 2 "'empty.txt' is empty; there is nothing to learn from"
+run doctor nosuch.yaml
+expect 2 "nosuch.yaml"
+run bench --save=jnuit:out.xml train/llama
+expect 2 "there is no format 'jnuit'"
+run trace "$SOURCE/tests/data/trace_reports/kineto-rank-0.json" operatrs
+expect 2 "there is no view 'operatrs'; did you mean 'operators'"
 run help genrate
 expect 2 "did you mean 'generate'"
 run train --rseume tiny.yaml

@@ -1,20 +1,14 @@
 #include "engine/data/chat_context.h"
 
-tp_json *tp_chat_context_new(tp_arena *arena)
-{
-    tp_json *context = tp_arena_new(arena, tp_json);
-    context->type = TP_JSON_OBJECT;
-    return context;
-}
+#include "engine/data/tree.h"
+
+tp_json *tp_chat_context_new(tp_arena *arena) { return tp_tree_new(arena, TP_JSON_OBJECT); }
 
 tp_json *tp_chat_context_add(tp_arena *arena, tp_json *context, const char *key, tp_json_type type)
 {
-    tp_json *node = tp_arena_new(arena, tp_json);
-    node->type = type;
+    tp_json *node = tp_tree_new(arena, type);
     node->key = tp_slice_of(key);
-    node->next = context->child;
-    context->child = node;
-    context->n++;
+    tp_tree_append(context, node);
     return node;
 }
 
@@ -32,13 +26,24 @@ static void add_token(tp_arena *arena, const tp_tokenizer *tok, const char *key,
 {
     const char *token = id >= 0 ? tp_tokenizer_token(tok, id) : NULL;
     if (token && !tp_json_get(context, key))
-        tp_chat_context_add(arena, context, key, TP_JSON_STRING)->text = tp_slice_of(token);
+        tp_tree_append(context, tp_tree_text(arena, key, tp_slice_of(token)));
 }
 
-void tp_chat_context_finish(tp_arena *arena, const tp_tokenizer *tok, bool generation_prompt,
-                            tp_json *context)
+static void add_variables(tp_arena *arena, const tp_json *variables, tp_json *context)
+{
+    for (const tp_json *v = variables ? variables->child : NULL; v; v = v->next) {
+        tp_json *copy = tp_arena_new(arena, tp_json);
+        *copy = *v;
+        copy->next = NULL;
+        tp_tree_append(context, copy);
+    }
+}
+
+void tp_chat_context_finish(tp_arena *arena, const tp_tokenizer *tok, const tp_json *variables,
+                            bool generation_prompt, tp_json *context)
 {
     static const char *const absent[] = {"tools", "documents"};
+    add_variables(arena, variables, context);
     for (int i = 0; i < 2; i++)
         if (!tp_json_get(context, absent[i]))
             tp_chat_context_add(arena, context, absent[i], TP_JSON_NULL);

@@ -16,8 +16,9 @@ tp_json *tp_chat_context_add(tp_arena *arena, tp_json *context, const char *key,
 /* The members of `list` under `key`, shared; NULL: none. */
 void tp_chat_context_share(tp_arena *arena, tp_json *context, const char *key, const tp_json *list);
 
-/* What is not there yet of tools, documents, add_generation_prompt and the tokens. */
-void tp_chat_context_finish(tp_arena *arena, const tp_tokenizer *tok, bool generation_prompt,
-                            tp_json *context);
+/* The members of `variables` (an object, or NULL), then what is not there yet of tools,
+ * documents, add_generation_prompt and the tokens. */
+void tp_chat_context_finish(tp_arena *arena, const tp_tokenizer *tok, const tp_json *variables,
+                            bool generation_prompt, tp_json *context);
 
 #endif

@@ -84,6 +84,7 @@ static tp_status prepare(opening *o)
     if (o->schema.prompt_template)
         TP_TRY(tp_prompt_format_check(options->prompt_file, o->schema.prompt_template, o->err));
     tp_render_options render = {.chat_template = options->chat_template,
+                                .variables = options->template_variables,
                                 .add_bos = options->add_bos,
                                 .add_eos = options->add_eos,
                                 .only_unmask_final = options->only_unmask_final,
@@ -119,6 +120,12 @@ static void make_key(const opening *o, tp_split split, uint64_t n_rows, char ret
         tp_buf_addf(&numbers, " %s %llu ", tp_split_name(split), (unsigned long long)n_rows);
         tp_arithmetic_describe(options->arithmetic, &numbers);
     }
+    tp_buf variables = {0};
+    if (options->template_variables) {
+        tp_json_w w;
+        tp_json_w_init(&w, &variables, 0);
+        tp_json_w_value(&w, options->template_variables);
+    }
     const char *const texts[] = {
         o->source_hash,
         tp_tokenizer_fingerprint(o->ds->tok),
@@ -135,6 +142,7 @@ static void make_key(const opening *o, tp_split split, uint64_t n_rows, char ret
         schema->separator,
         schema->system_prompt,
         schema->prompt_template,
+        variables.data,
     };
     XXH3_state_t *state = XXH3_createState();
     TP_ASSERT(state);
@@ -146,6 +154,7 @@ static void make_key(const opening *o, tp_split split, uint64_t n_rows, char ret
              (unsigned long long)hash.low64);
     XXH3_freeState(state);
     tp_buf_release(&numbers);
+    tp_buf_release(&variables);
 }
 
 static tp_status obtain(opening *o, tp_split split, uint64_t n_rows)

@@ -29,6 +29,7 @@ typedef struct {
     const char *prompt_file, *system_prompt_file; /* read as they are */
     const char *separator;                        /* see schema.h */
     const char *chat_template; /* NULL: the tokenizer's; "": join contents; else a template */
+    const tp_json *template_variables; /* further ones for it, an object; or NULL */
     bool only_unmask_final, add_bos, add_eos;
     size_t max_seq_length;        /* data.max_input_seq_length; 0 = no limit */
     double split_validation_size; /* share of a file that is kept for validation, [0, 1) */

@@ -111,7 +111,8 @@ static tp_status apply_template(rendering *r, size_t n_messages, bool generation
     tp_json *context = tp_chat_context_new(r->arena);
     first_messages(r, context, n_messages);
     tp_chat_context_share(r->arena, context, "tools", r->example->tools);
-    tp_chat_context_finish(r->arena, r->renderer->tok, generation_prompt, context);
+    tp_chat_context_finish(r->arena, r->renderer->tok, r->renderer->options.variables,
+                           generation_prompt, context);
 
     tp_buf_clear(out);
     tp_error inner;

@@ -24,6 +24,7 @@
 typedef struct {
     const char *chat_template; /* NULL: the tokenizer's; "": none, contents are joined; else the
                                   template itself */
+    const tp_json *variables;  /* further ones for the template, an object; or NULL */
     bool add_bos, add_eos;     /* where missing; no effect when the tokenizer names none */
     bool only_unmask_final;    /* learn the last message alone */
     size_t max_seq_length;     /* cut behind this many tokens; 0 = never */

@@ -3,6 +3,7 @@
 #include "base/platform.h"
 #include "engine/data/row_place.h"
 #include "engine/data/schema.h"
+#include "engine/data/tree.h"
 
 typedef struct {
     const tp_schema *schema;
@@ -14,39 +15,6 @@ typedef struct {
 static tp_slice copy_slice(tp_arena *arena, const char *s, size_t n)
 {
     return (tp_slice){tp_arena_strndup(arena, s, n), n};
-}
-
-static tp_json *new_node(tp_arena *arena, tp_json_type type)
-{
-    tp_json *node = tp_arena_new(arena, tp_json);
-    node->type = type;
-    return node;
-}
-
-/* A member whose name and text the caller keeps alive. */
-static tp_json *string_member(tp_arena *arena, const char *key, tp_slice text)
-{
-    tp_json *node = new_node(arena, TP_JSON_STRING);
-    node->key = tp_slice_of(key);
-    node->text = text;
-    return node;
-}
-
-static void append(tp_json *parent, tp_json *child)
-{
-    tp_json **end = &parent->child;
-    while (*end)
-        end = &(*end)->next;
-    *end = child;
-    parent->n++;
-}
-
-static tp_json *new_message(tp_arena *arena, const char *role, tp_slice content)
-{
-    tp_json *message = new_node(arena, TP_JSON_OBJECT);
-    append(message, string_member(arena, "role", tp_slice_of(role)));
-    append(message, string_member(arena, "content", content));
-    return message;
 }
 
 /* A string member that must be there. */
@@ -144,7 +112,7 @@ static void set_content(tp_arena *arena, tp_json *message, tp_slice text)
         end = &copy->next;
     }
     if (!found)
-        append(message, string_member(arena, "content", text));
+        tp_tree_append(message, tp_tree_text(arena, "content", text));
 }
 
 static tp_status check_message(reading *r, message_place at, tp_json *message)
@@ -248,7 +216,7 @@ static tp_status read_sharegpt(reading *r, const tp_json *object, tp_json *to)
             return fail_message(r, at, "from", "must be human, gpt, system or tool");
         if (!value || value->type != TP_JSON_STRING)
             return fail_message(r, at, "value", "must be a string");
-        *end = new_message(r->arena, role, value->text);
+        *end = tp_tree_message(r->arena, role, value->text);
         end = &(*end)->next;
         to->n++;
     }
@@ -264,7 +232,7 @@ static tp_status add_side(reading *r, const tp_json *object, const char *key, co
         return add_messages(r, key, v, to);
     tp_slice text;
     TP_TRY(get_text(r, object, key, &text));
-    append(to, new_message(r->arena, role, text));
+    tp_tree_append(to, tp_tree_message(r->arena, role, text));
     return TP_OK;
 }
 
@@ -286,8 +254,8 @@ static tp_status read_alpaca(reading *r, const tp_json *object, tp_json *to)
         memcpy(joined + instruction.len + 2, extra.data, extra.len);
         instruction = (tp_slice){joined, n};
     }
-    append(to, new_message(r->arena, "user", instruction));
-    append(to, new_message(r->arena, "assistant", output));
+    tp_tree_append(to, tp_tree_message(r->arena, "user", instruction));
+    tp_tree_append(to, tp_tree_message(r->arena, "assistant", output));
     return TP_OK;
 }
 
@@ -304,7 +272,7 @@ static size_t add_system(const tp_schema *schema, tp_slice system, tp_arena *are
         system = tp_slice_of(schema->system_prompt);
     if (!system.data || has_role(list->child, "system") || has_role(list->child, "developer"))
         return 0;
-    tp_json *message = new_message(arena, "system", system);
+    tp_json *message = tp_tree_message(arena, "system", system);
     message->next = list->child;
     list->child = message;
     list->n++;
@@ -358,7 +326,7 @@ static tp_status read_tools(reading *r, const tp_json *object, tp_json **ret)
 static tp_status read_conversation(reading *r, const tp_json *object, tp_example *ret)
 {
     const tp_schema *schema = r->schema;
-    tp_json *list = new_node(r->arena, TP_JSON_ARRAY);
+    tp_json *list = tp_tree_new(r->arena, TP_JSON_ARRAY);
     switch (schema->kind) {
     case TP_SCHEMA_SHAREGPT:
         TP_TRY(read_sharegpt(r, object, list));
@@ -419,9 +387,10 @@ tp_status tp_schema_read_object(const tp_schema *schema, const tp_row *row, cons
 void tp_schema_pair(const tp_schema *schema, const char *prompt, const char *answer,
                     tp_arena *arena, tp_example *ret)
 {
-    tp_json *list = new_node(arena, TP_JSON_ARRAY);
-    append(list, new_message(arena, "user", copy_slice(arena, prompt, strlen(prompt))));
-    append(list, new_message(arena, "assistant", copy_slice(arena, answer, strlen(answer))));
+    tp_json *list = tp_tree_new(arena, TP_JSON_ARRAY);
+    tp_tree_append(list, tp_tree_message(arena, "user", copy_slice(arena, prompt, strlen(prompt))));
+    tp_tree_append(list,
+                   tp_tree_message(arena, "assistant", copy_slice(arena, answer, strlen(answer))));
     tp_example example = {.is_pair = true, .messages = list, .separator = schema->separator};
     example.first_target = 1;
     format_prompt(schema, arena, list);

@@ -120,13 +120,11 @@ static void write_added_token(tp_json_w *w, int64_t id, const char *content)
 {
     static const char *const flags[] = {"single_word", "lstrip", "rstrip", "normalized"};
     tp_json_w_begin(w, '{');
-    if (id >= 0) {
+    if (id >= 0)
         tp_json_w_put_i64(w, "id", id);
-    }
     tp_json_w_put_str(w, "content", content);
-    for (size_t i = 0; i < TP_COUNTOF(flags); i++) {
+    for (size_t i = 0; i < TP_COUNTOF(flags); i++)
         tp_json_w_put_bool(w, flags[i], false);
-    }
     tp_json_w_put_bool(w, "special", true);
     tp_json_w_end(w, '}');
 }
@@ -172,9 +170,8 @@ static void write_model(tp_json_w *w, const tp_bpe_trainer *trainer)
         tp_json_w_key(w, unset[i]);
         tp_json_w_null(w);
     }
-    for (size_t i = 0; i < TP_COUNTOF(no); i++) {
+    for (size_t i = 0; i < TP_COUNTOF(no); i++)
         tp_json_w_put_bool(w, no[i], false);
-    }
     tp_json_w_put_begin(w, "vocab", '{');
     for (uint32_t id = 0; id < tp_bpe_trainer_n_tokens(trainer); id++) {
         spell(trainer, id, &token);
@@ -250,9 +247,8 @@ static void write_config(const training *t, tp_buf *out)
     }
     tp_json_w_end(&w, '}');
     write_names(&w, o);
-    if (o->chat_template) {
+    if (o->chat_template)
         tp_json_w_put_str(&w, "chat_template", o->chat_template);
-    }
     tp_json_w_put_bool(&w, "clean_up_tokenization_spaces", false);
     tp_json_w_key(&w, "model_max_length"); /* transformers' word for "no limit" */
     tp_json_w_raw(&w, "1000000000000000019884624838656");

@@ -47,9 +47,8 @@ static const char *describe(tp_arena *arena, tp_buf *out, const tp_launch *l,
     add_dims(&w, "Output Dims", l->out, l->n_out);
     tp_json_w_put_str(&w, "Module Hierarchy", info->label);
     tp_json_w_put_str(&w, "phase", phases[info->phase]);
-    if (info->is_clone) {
+    if (info->is_clone)
         tp_json_w_put_bool(&w, "recomputed", true);
-    }
     tp_json_w_put_str(&w, "kernel", info->kernel);
     if (info->varies) { /* dims are those of the plan */
         tp_json_w_put_str(&w, "rows", "vary");

@@ -101,9 +101,8 @@ static void write_entry(tp_json_w *w, tp_machine *m)
     tp_json_w_put_str(w, "cpu_model", m->cpu_model);
     tp_json_w_put_str(w, "isa", m->isa);
     tp_json_w_put_i64(w, "threads", m->threads);
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         tp_json_w_put_f64(w, fields[i].key, *field(m, i));
-    }
     tp_json_w_end(w, '}');
 }
 

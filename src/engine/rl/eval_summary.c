@@ -450,9 +450,8 @@ void tp_eval_paired_json(const tp_eval_paired *p, tp_json_w *w)
         number(w, numbers[i].value);
     }
     tp_json_w_put_str(w, "test", p->test);
-    for (size_t i = 0; i < TP_COUNTOF(counts); i++) {
+    for (size_t i = 0; i < TP_COUNTOF(counts); i++)
         tp_json_w_put_i64(w, counts[i].key, (int64_t)counts[i].value);
-    }
     tp_json_w_put_begin(w, "reward", '{');
     tp_json_w_key(w, "difference");
     number(w, p->reward_difference);

@@ -11,6 +11,7 @@ struct tp_prompt_encoder {
     tp_tokenizer_scratch *scratch;
     tp_template *template;
     tp_template_memory memory;
+    const tp_json *variables;
     bool add_bos;
     tp_arena arena;
     tp_buf text;
@@ -26,11 +27,13 @@ static tp_status open_template(tp_prompt_encoder *e, const char *text, tp_error 
 }
 
 tp_status tp_prompt_encoder_new(const tp_tokenizer *tokenizer, const char *chat_template,
-                                bool add_bos, tp_prompt_encoder **ret, tp_error *err)
+                                const tp_json *variables, bool add_bos, tp_prompt_encoder **ret,
+                                tp_error *err)
 {
     tp_prompt_encoder *e = calloc(1, sizeof *e);
     TP_ASSERT(e);
     e->tokenizer = tokenizer;
+    e->variables = variables;
     e->add_bos = add_bos;
     tp_status status = tp_arena_init(&e->arena, 64 << 20, err);
     if (status == TP_OK)
@@ -67,7 +70,7 @@ static tp_status render(tp_prompt_encoder *e, const tp_prompt *prompt, tp_error 
     tp_json *context = tp_chat_context_new(&e->arena);
     tp_chat_context_share(&e->arena, context, "messages", prompt->messages);
     tp_chat_context_share(&e->arena, context, "tools", prompt->tools);
-    tp_chat_context_finish(&e->arena, e->tokenizer, true, context);
+    tp_chat_context_finish(&e->arena, e->tokenizer, e->variables, true, context);
     tp_status status =
         tp_template_render(e->template, context, NULL, &e->memory, &e->text, NULL, err);
     return status == TP_OK ? TP_OK : tp_error_prefix(err, status, "%s: ", prompt->id);

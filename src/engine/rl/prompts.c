@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "engine/data/grow.h"
 #include "engine/data/lines.h"
+#include "engine/data/tree.h"
 #include "engine/rl/environment_kind.h"
 #include "engine/rl/prompts_file.h"
 
@@ -71,10 +72,9 @@ static tp_status get_made(const tp_prompts *p, uint64_t index, tp_arena *arena, 
                         .text = tp_arena_strndup(arena, made.text.data, made.text.len)};
     prompt.id = tp_arena_printf(arena, "%s/%s/%llu", p->kind->name, tp_split_name(p->split),
                                 (unsigned long long)index);
-    tp_json *messages = tp_arena_new(arena, tp_json);
-    messages->type = TP_JSON_ARRAY;
-    messages->child = tp_prompt_message(arena, "user", (tp_slice){prompt.text, made.text.len});
-    messages->n = 1;
+    tp_json *messages = tp_tree_new(arena, TP_JSON_ARRAY);
+    tp_tree_append(messages,
+                   tp_tree_message(arena, "user", (tp_slice){prompt.text, made.text.len}));
     prompt.messages = messages;
     tp_status status =
         tp_json_parse(arena, prompt.id, made.row.data, made.row.len, NULL, &prompt.row, err);

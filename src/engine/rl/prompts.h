@@ -59,10 +59,12 @@ void tp_prompts_describe(const tp_prompts *prompts, tp_buf *out);
 /* Prompts as token ids: through the chat template with the model's turn opened, or the
  * contents one after the other.  `chat_template` is NULL (the tokenizer's own), "" (none)
  * or Jinja text; add_bos puts the beginning-of-sequence token first where the tokenizer has
- * one and it is not there. */
+ * one and it is not there.  `variables` (NULL, or an object that stays) are further ones of
+ * the template. */
 typedef struct tp_prompt_encoder tp_prompt_encoder;
 TP_CHECKED tp_status tp_prompt_encoder_new(const tp_tokenizer *tokenizer, const char *chat_template,
-                                           bool add_bos, tp_prompt_encoder **ret, tp_error *err);
+                                           const tp_json *variables, bool add_bos,
+                                           tp_prompt_encoder **ret, tp_error *err);
 void tp_prompt_encoder_free(tp_prompt_encoder *encoder); /* NULL is a no-op */
 bool tp_prompt_encoder_uses_template(const tp_prompt_encoder *encoder);
 /* Appends; not thread-safe.  (optional) ret_text: what the ids spell. */

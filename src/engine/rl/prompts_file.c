@@ -4,6 +4,7 @@
 
 #include "base/platform.h"
 #include "engine/data/row_place.h"
+#include "engine/data/tree.h"
 
 typedef struct {
     const tp_prompt_row_options *o;
@@ -13,30 +14,6 @@ typedef struct {
 } reading;
 
 /* ---- messages ---- */
-
-static tp_json *new_node(tp_arena *arena, tp_json_type type)
-{
-    tp_json *node = tp_arena_new(arena, tp_json);
-    node->type = type;
-    return node;
-}
-
-static tp_json *string_member(tp_arena *arena, const char *key, tp_slice text)
-{
-    tp_json *node = new_node(arena, TP_JSON_STRING);
-    node->key = tp_slice_of(key);
-    node->text = text;
-    return node;
-}
-
-tp_json *tp_prompt_message(tp_arena *arena, const char *role, tp_slice content)
-{
-    tp_json *message = new_node(arena, TP_JSON_OBJECT);
-    message->child = string_member(arena, "role", tp_slice_of(role));
-    message->child->next = string_member(arena, "content", content);
-    message->n = 2;
-    return message;
-}
 
 const char *tp_prompt_join(tp_arena *arena, const tp_json *messages, const char *separator)
 {
@@ -79,7 +56,7 @@ static tp_status copy_messages(reading *r, const char *key, const tp_json *list,
     if (list->n == 0)
         return tp_row_fail_at(r->row, path, 1, r->err, "\"%s\" is empty; there is no question",
                               key);
-    tp_json *copy = new_node(r->arena, TP_JSON_ARRAY), **end = &copy->child;
+    tp_json *copy = tp_tree_new(r->arena, TP_JSON_ARRAY), **end = &copy->child;
     for (const tp_json *m = list->child; m; m = m->next) {
         TP_TRY(check_message(r, key, m, copy->n));
         *end = tp_arena_new(r->arena, tp_json);
@@ -168,9 +145,9 @@ static tp_status ask(reading *r, const tp_json *object, tp_json **ret)
     tp_buf text = {0};
     for (const tp_environment_kind *const *k = tp_environment_kinds; *k; k++)
         if ((*k)->ask && (*k)->ask(object, &text)) {
-            *ret = new_node(r->arena, TP_JSON_ARRAY);
+            *ret = tp_tree_new(r->arena, TP_JSON_ARRAY);
             tp_slice copy = {tp_arena_strndup(r->arena, text.data, text.len), text.len};
-            (*ret)->child = tp_prompt_message(r->arena, "user", copy);
+            (*ret)->child = tp_tree_message(r->arena, "user", copy);
             (*ret)->n = 1;
             tp_buf_release(&text);
             return TP_OK;
@@ -222,9 +199,8 @@ static tp_status read_question(reading *r, const tp_json *object, tp_json **ret_
                               "\"%s\", the question, is %s; a string or a list of messages is "
                               "needed",
                               key, tp_row_type_name(v));
-    *ret_messages = new_node(r->arena, TP_JSON_ARRAY);
-    (*ret_messages)->child =
-        tp_prompt_message(r->arena, "user", with_input(r, object, key, v->text));
+    *ret_messages = tp_tree_new(r->arena, TP_JSON_ARRAY);
+    (*ret_messages)->child = tp_tree_message(r->arena, "user", with_input(r, object, key, v->text));
     (*ret_messages)->n = 1;
     return TP_OK;
 }
@@ -239,7 +215,7 @@ static void apply_template(reading *r, tp_json *messages)
         size_t n;
         char *text = tp_prompt_format(r->o->prompt_template, tp_json_get(*link, "content")->text,
                                       r->arena, &n);
-        tp_json *changed = tp_prompt_message(r->arena, "user", (tp_slice){text, n});
+        tp_json *changed = tp_tree_message(r->arena, "user", (tp_slice){text, n});
         changed->next = (*link)->next;
         *link = changed;
         return;
@@ -260,7 +236,7 @@ static tp_status add_system(reading *r, const tp_json *object, tp_json *messages
                               r->o->system_key, tp_row_type_name(own));
     if (!text || has_role(messages->child, "system") || has_role(messages->child, "developer"))
         return TP_OK;
-    tp_json *message = tp_prompt_message(r->arena, "system", tp_slice_of(text));
+    tp_json *message = tp_tree_message(r->arena, "system", tp_slice_of(text));
     message->next = messages->child;
     messages->child = message;
     messages->n++;

@@ -69,9 +69,8 @@ static void write_state_json(const tp_train_state *s, tp_buf *out)
     } numbers[] = {{"format", 1},           {"step", s->step},     {"updates", s->updates},
                    {"skipped", s->skipped}, {"tokens", s->tokens}, {"best_step", s->best_step},
                    {"prompts", s->prompts}};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         tp_json_w_put_i64(&w, numbers[i].key, numbers[i].v);
-    }
     char seed[32];
     snprintf(seed, sizeof seed, "%" PRIu64, s->seed);
     tp_json_w_put_str(&w, "seed", seed);
@@ -358,6 +357,9 @@ tp_status tp_checkpoint_find_model(const char *path, tp_buf *ret_folder, tp_erro
 {
     tp_buf probe = {0}, newest = {0};
     tp_status status = TP_OK;
+    if (tp_file_exists(path))
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "'%s' is a file; name the folder of the model, checkpoint or run", path);
     tp_buf_addf(&probe, "%s/config.json", path);
     bool is_model = tp_file_exists(probe.data);
     tp_buf_clear(&probe);

@@ -24,16 +24,15 @@ static tp_status read_file(trainer *t, const tp_data_source_options *source, tp_
     const tp_data_source_options *f = &t->o->data.fallback;
     const dpo *d = t->own;
     tp_buf prompt = {0}, system = {0};
-    tp_preference_options options = {
-        .path = source->data_path,
-        .prompt_key = either(source->prompt_key, f->prompt_key),
-        .chosen_key = either(source->chosen_key, f->chosen_key),
-        .rejected_key = either(source->rejected_key, f->rejected_key),
-        .separator = either(source->separator, f->separator),
-        .renderer = d->renderer,
-        .skip_bad = t->o->data.skip_bad_rows,
-        .progress = tp_trainer_keep_going,
-        .user = t};
+    tp_preference_options options = {.path = source->data_path,
+                                     .prompt_key = either(source->prompt_key, f->prompt_key),
+                                     .chosen_key = either(source->chosen_key, f->chosen_key),
+                                     .rejected_key = either(source->rejected_key, f->rejected_key),
+                                     .separator = either(source->separator, f->separator),
+                                     .renderer = d->renderer,
+                                     .skip_bad = t->o->data.skip_bad_rows,
+                                     .progress = tp_trainer_keep_going,
+                                     .user = t};
     tp_status status = read_text(either(source->prompt_file, f->prompt_file), &prompt,
                                  &options.prompt_template, err);
     if (status == TP_OK)
@@ -141,6 +140,7 @@ tp_status tp_dpo_open_data(trainer *t, tp_error *err)
     const char *template_text;
     TP_TRY(tp_trainer_chat_template(t, &d->template_text, &template_text, err));
     tp_render_options render = {.chat_template = template_text,
+                                .variables = t->o->policy.template_variables,
                                 .add_bos = t->o->data.add_bos,
                                 .add_eos = t->o->data.add_eos,
                                 .only_unmask_final = true,

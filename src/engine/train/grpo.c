@@ -211,8 +211,8 @@ static tp_status open_sources(trainer *t, tp_error *err)
     grpo *g = t->own;
     const char *template_text;
     TP_TRY(tp_trainer_chat_template(t, &g->template_text, &template_text, err));
-    TP_TRY(
-        tp_prompt_encoder_new(t->tokenizer, template_text, t->o->data.add_bos, &g->encoder, err));
+    TP_TRY(tp_prompt_encoder_new(t->tokenizer, template_text, t->o->policy.template_variables,
+                                 t->o->data.add_bos, &g->encoder, err));
     TP_TRY(open_prompts(t, &t->o->data.train, TP_SPLIT_TRAIN, &g->prompts, err));
     TP_TRY(open_environment(t, &t->o->data.train, &g->env, err));
     TP_TRY(open_validation(t, err));

@@ -58,6 +58,8 @@
     ROW(key, TP_OPT_SECTION, TP_OPT_NOT_STORED, "null", meaning, .ignored = true, \
         .unannounced = true)
 
+#define PART(key, meaning) ROW(key, TP_OPT_SECTION, TP_OPT_NOT_STORED, "null", meaning)
+
 #define TYPE_FLAG TP_OPT_BOOL
 #define TYPE_COUNT TP_OPT_INT
 #define TYPE_TEXT TP_OPT_STRING
@@ -275,6 +277,10 @@ static tp_status check_model(const tp_config *config, const tp_train_options *o,
         return tp_config_fail(config, "policy.model_config", err,
                               "must be set when policy.init is random; give the path of a "
                               "config.json");
+    const tp_json *variables = o->policy.template_variables;
+    if (variables && variables->type != TP_JSON_OBJECT)
+        return tp_config_fail(config, "policy.tokenizer.chat_template_kwargs", err,
+                              "expected names with values, as {enable_thinking: false}");
     bool trains_tokenizer = o->policy.tokenizer_train_vocab_size != TP_OPT_UNSET_INT;
     if (!o->policy.tokenizer_name && !trains_tokenizer)
         return tp_config_fail(

@@ -117,6 +117,7 @@ typedef struct {
     struct {
         const char *model_name, *model_config;
         const char *tokenizer_name, *chat_template;
+        const tp_json *template_variables; /* or NULL */
         int64_t tokenizer_train_vocab_size;
         int64_t train_global_batch_size, train_micro_batch_size, max_total_sequence_length;
         int precision;        /* tp_precision */

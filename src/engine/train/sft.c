@@ -36,6 +36,7 @@ static tp_dataset_options dataset_options(const trainer *t, const tp_data_source
                                     either(source->system_prompt_file, f->system_prompt_file),
                                 .separator = either(source->separator, f->separator),
                                 .chat_template = template_text,
+                                .template_variables = t->o->policy.template_variables,
                                 .only_unmask_final = t->o->sft.only_unmask_final,
                                 .add_bos = t->o->data.add_bos,
                                 .add_eos = t->o->data.add_eos,

@@ -207,9 +207,8 @@ static void answer_sample(FILE *out, const tp_subject *s, const tp_bench_sample 
     if (sample->has_switches)
         tp_json_w_put_i64(&w, "involuntary_switches", sample->switches);
     tp_json_w_put_begin(&w, "values", '{');
-    for (size_t i = 0; i < s->n_metrics; i++) {
+    for (size_t i = 0; i < s->n_metrics; i++)
         tp_json_w_put_f64(&w, s->metrics[i].name, sample->values[i]);
-    }
     tp_json_w_end(&w, '}');
     if (sample->has_checksum) {
         snprintf(checksum, sizeof checksum, "%016" PRIx64, sample->checksum);

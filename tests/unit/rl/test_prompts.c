@@ -266,7 +266,7 @@ static void prompts_become_ids(void **state)
     tp_prompts *p = open_prompts(&(tp_prompts_options){.data_path = "rows.jsonl"});
     tp_prompt prompt = get(p, 0);
 
-    assert_int_equal(tp_prompt_encoder_new(tok, "", true, &e, &err), TP_OK);
+    assert_int_equal(tp_prompt_encoder_new(tok, "", NULL, true, &e, &err), TP_OK);
     assert_false(tp_prompt_encoder_uses_template(e));
     assert_int_equal(tp_prompt_encode(e, &prompt, &ids, &text, &err), TP_OK);
     assert_string_equal(tp_buf_str(&text), "hi\n");
@@ -275,14 +275,24 @@ static void prompts_become_ids(void **state)
     const char *source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
                          "{% if add_generation_prompt %}<assistant>{% endif %}";
     tp_buf_clear(&text);
-    assert_int_equal(tp_prompt_encoder_new(tok, source, true, &e, &err), TP_OK);
+    assert_int_equal(tp_prompt_encoder_new(tok, source, NULL, true, &e, &err), TP_OK);
     assert_true(tp_prompt_encoder_uses_template(e));
     assert_int_equal(tp_prompt_encode(e, &prompt, &ids, &text, &err), TP_OK);
     assert_string_equal(tp_buf_str(&text), "<user>hi<assistant>");
     tp_prompt_encoder_free(e);
 
-    assert_int_equal(tp_prompt_encoder_new(tok, "{{ raise_exception('no') }}", true, &e, &err),
-                     TP_OK);
+    tp_json yes = {.type = TP_JSON_TRUE, .key = tp_slice_of("aloud")};
+    tp_json variables = {.type = TP_JSON_OBJECT, .child = &yes, .n = 1};
+    tp_buf_clear(&text);
+    assert_int_equal(
+        tp_prompt_encoder_new(tok, "{{ 'HI' if aloud else 'hi' }}", &variables, true, &e, &err),
+        TP_OK);
+    assert_int_equal(tp_prompt_encode(e, &prompt, &ids, &text, &err), TP_OK);
+    assert_string_equal(tp_buf_str(&text), "HI");
+    tp_prompt_encoder_free(e);
+
+    assert_int_equal(
+        tp_prompt_encoder_new(tok, "{{ raise_exception('no') }}", NULL, true, &e, &err), TP_OK);
     assert_int_not_equal(tp_prompt_encode(e, &prompt, &ids, &text, &err), TP_OK);
     assert_non_null(strstr(err.message, "rows.jsonl:1: "));
     tp_prompt_encoder_free(e);
