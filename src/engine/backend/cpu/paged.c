@@ -170,14 +170,37 @@ static void store_f32(const paged *a, int64_t row, int64_t place, int64_t g, flo
     }
 }
 
+/* Ask for the lines that the token of row t will be written to: one for each pair of
+ * dimensions of a key.  Tokens of a prompt share theirs with the one before. */
+static void expect_store(const paged *a, int64_t t, int64_t g)
+{
+    int64_t position = a->positions[t];
+    if (!a->paired || position < 0 || (t > 0 && a->slots[t] == a->slots[t - 1]))
+        return;
+    int64_t place = position % a->places;
+    const char *keys = head_block(a, a->cache_k, a->slots[t], position / a->places, g);
+    const char *values = head_block(a, a->cache_v, a->slots[t], position / a->places, g);
+    for (int64_t at = place * LANE; at < a->E / 2 * a->places * LANE; at += a->places * LANE)
+        __builtin_prefetch(keys + at, 1);
+    for (int64_t at = 0; at < a->E * LANE; at += 64)
+        __builtin_prefetch(values + place / 2 * a->E * LANE + at, 1);
+}
+
 /* Items are key/value heads: a block is cleared by the row in its first place. */
 static void store_range(const void *context, int64_t begin, int64_t end, int thread)
 {
+    enum { AHEAD = 3 };
     (void)thread;
     const paged *a = context;
     size_t bytes = (size_t)head_elements(a) * (a->paired ? 2 : 4);
+    int64_t n = (end - begin) * a->tokens;
+    for (int64_t i = 0; i < n && i < AHEAD; i++)
+        expect_store(a, i % a->tokens, begin + i / a->tokens);
     for (int64_t g = begin; g < end; g++) {
         for (int64_t t = 0; t < a->tokens; t++) {
+            int64_t later = (g - begin) * a->tokens + t + AHEAD;
+            if (later < n)
+                expect_store(a, later % a->tokens, begin + later / a->tokens);
             int64_t position = a->positions[t];
             if (position < 0)
                 continue;
@@ -368,6 +391,35 @@ VF_INLINE void gather_block(const paged *a, const item_scratch *s, const bool pa
     }
 }
 
+/* Ask for the first n keys or values of a block. */
+static void expect_keys(const paged *a, const char *keys, int64_t n)
+{
+    int64_t row = a->places * LANE, bytes = n * LANE, rows = a->paired ? a->E / 2 : a->E;
+    for (int64_t d = 0; d < rows; d++)
+        for (int64_t at = 0; at < bytes; at += 64)
+            __builtin_prefetch(keys + d * row + at);
+}
+
+static void expect_values(const paged *a, const char *values, int64_t n)
+{
+    for (int64_t at = 0; at < n * a->E * (a->paired ? 2 : 4); at += 64)
+        __builtin_prefetch(values + at);
+}
+
+/* Keys that the last query of a tile sees in a block. */
+static int64_t keys_seen(const paged *a, const token_run *tile, int64_t block)
+{
+    int64_t n = a->positions[tile->row] + tile->n - block * a->places;
+    return n < a->places ? n : a->places;
+}
+
+static void expect_block(const paged *a, const token_run *tile, int64_t block, int64_t g)
+{
+    int64_t slot = a->slots[tile->row], n = keys_seen(a, tile, block);
+    expect_keys(a, head_block(a, a->cache_k, slot, block, g), n);
+    expect_values(a, head_block(a, a->cache_v, slot, block, g), n);
+}
+
 VF_INLINE void visit(const paged *a, const item_scratch *s, const bool paired, const bool dots,
                      const token_run *tile, int64_t block, int64_t g)
 {
@@ -380,9 +432,6 @@ VF_INLINE void visit(const paged *a, const item_scratch *s, const bool paired, c
     int64_t n = s->visible[queries - 1], end = ceil_div(n, VF_N) * VF_N;
     const char *keys = head_block(a, a->cache_k, slot, block, g);
     const char *values = head_block(a, a->cache_v, slot, block, g);
-    if (queries <= FEW_QUERIES) /* the time is that of reading the cache */
-        for (int64_t at = 0; at < n * a->E * (paired ? 2 : 4); at += 64)
-            __builtin_prefetch(values + at);
     score_block(a, s, paired, dots, first, queries, n, keys);
     for (int64_t i = first; i < queries; i++)
         soften(a, s, i, s->visible[i], end);
@@ -405,17 +454,29 @@ static void finish_item(const paged *a, const item_scratch *s, const token_run *
     }
 }
 
-static void attend(const paged *a, const item_scratch *s, const token_run *tile, int64_t g)
+/* A tile and a head: an item, in this order. */
+typedef struct {
+    const token_run *tile;
+    int64_t g;
+} paged_item;
+
+static void attend(const paged *a, const item_scratch *s, paged_item item, paged_item next)
 {
-    int64_t queries = tile->n * a->group;
+    const token_run *tile = item.tile;
+    int64_t queries = tile->n * a->group, g = item.g;
     load_queries(a, s, tile, g);
     memset(s->o, 0, (size_t)(queries * padded_E(a)) * sizeof *s->o);
     for (int64_t i = 0; i < queries; i++) {
         s->m[i] = -INFINITY;
         s->l[i] = 0;
     }
+    bool is_waiting = queries <= FEW_QUERIES; /* the time is that of reading the cache */
     int64_t last = (a->positions[tile->row] + tile->n - 1) / a->places;
     for (int64_t block = 0; block <= last; block++) {
+        if (is_waiting && block < last)
+            expect_block(a, tile, block + 1, g);
+        else if (is_waiting && next.tile)
+            expect_block(a, next.tile, 0, next.g);
         if (!a->paired)
             visit(a, s, false, false, tile, block, g);
         else if (MULTIPLIES_BF16 && a->dots)
@@ -426,14 +487,38 @@ static void attend(const paged *a, const item_scratch *s, const token_run *tile,
     finish_item(a, s, tile, g);
 }
 
-/* Items are (tile, head), the last tiles of long prompts first: they see most keys. */
+/* The last tiles of long prompts come first: they see most keys. */
+static paged_item item_at(const paged *a, int64_t item)
+{
+    return (paged_item){&a->tiles[a->n_tiles - 1 - item / a->kv_heads], item % a->kv_heads};
+}
+
 static void attend_range(const void *context, int64_t begin, int64_t end, int thread)
 {
     const paged *a = context;
     size_t bytes;
     item_scratch s = scratch_at(a, a->scratch + (size_t)thread * a->scratch_bytes, &bytes);
     for (int64_t item = begin; item < end; item++)
-        attend(a, &s, &a->tiles[a->n_tiles - 1 - item / a->kv_heads], item % a->kv_heads);
+        attend(a, &s, item_at(a, item),
+               item + 1 < end ? item_at(a, item + 1) : (paged_item){NULL, 0});
+}
+
+/* Heads begin .. end-1 of all tokens, from storing on. */
+static void head_range(const void *context, int64_t begin, int64_t end, int thread)
+{
+    const paged *a = context;
+    size_t bytes;
+    item_scratch s = scratch_at(a, a->scratch + (size_t)thread * a->scratch_bytes, &bytes);
+    store_range(a, begin, end, thread);
+    for (int64_t t = 0; t < a->n_tiles; t++) {
+        for (int64_t g = begin; g < end; g++) {
+            bool is_last = g + 1 == end;
+            paged_item next = {&a->tiles[t + is_last], is_last ? begin : g + 1};
+            if (t + is_last == a->n_tiles)
+                next.tile = NULL;
+            attend(a, &s, (paged_item){&a->tiles[t], g}, next);
+        }
+    }
 }
 
 /* Returns the keys that all tokens see together. */
@@ -458,19 +543,31 @@ static int64_t cut_tiles(paged *a)
     return keys;
 }
 
+static void clear_absent_rows(const paged *a)
+{
+    for (int64_t t = 0; t < a->tokens; t++)
+        if (a->positions[t] < 0)
+            memset(row_at(a->o, t), 0, (size_t)a->o->dim[1] * (is_bf16(a->o) ? 2 : 4));
+}
+
+/* Sequences that decode are all alike, so that heads are even shares, and a thread reads what
+ * it has just stored.  Tiles of prompts are not: whoever is free takes the next one. */
 static void paged_attention(const tp_launch *launch)
 {
     enum { WORTH_A_TEAM = 1 << 17 };
     paged a = paged_of(launch);
     int64_t bytes = cut_tiles(&a) * a.kv_heads * a.D * (a.paired ? 4 : 8);
-    tp_cpu_static(launch->threads, a.kv_heads, a.tokens * a.kv_heads * a.D * 32, store_range, &a);
-    if (!is_bound(a.o))
+    int64_t stored = a.tokens * a.kv_heads * a.D * 32;
+    if (is_bound(a.o))
+        clear_absent_rows(&a);
+    if (is_bound(a.o) && a.n_tiles == a.tokens && a.kv_heads % launch->threads == 0) {
+        tp_cpu_static(launch->threads, a.kv_heads, bytes + stored, head_range, &a);
         return;
-    for (int64_t t = 0; t < a.tokens; t++)
-        if (a.positions[t] < 0)
-            memset(row_at(a.o, t), 0, (size_t)a.o->dim[1] * (is_bf16(a.o) ? 2 : 4));
+    }
+    tp_cpu_static(launch->threads, a.kv_heads, stored, store_range, &a);
     int threads = bytes < WORTH_A_TEAM ? 1 : launch->threads;
-    tp_cpu_dynamic(threads, a.n_tiles * a.kv_heads, attend_range, &a);
+    if (is_bound(a.o))
+        tp_cpu_dynamic(threads, a.n_tiles * a.kv_heads, attend_range, &a);
 }
 
 static size_t workspace(const tp_launch *launch)

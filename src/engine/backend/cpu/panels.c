@@ -15,17 +15,26 @@ enum {
                 : VF_N == 8 ? 3
                             : 2,
     ROW_CHUNK = 16 * TILE_ROWS,
-    AHEAD = 1024 /* bytes of prefetch when one row waits for memory */
+    LANE = 4,
+    AHEAD = 1024 /* bytes of prefetch when few rows wait for memory */
 };
+
+/* Memory that a tile asks for while it computes: `bytes` from `at` on at every step. */
+typedef struct {
+    const char *at;
+    int64_t bytes;
+} wanted;
+
+/* Whole lanes of k. */
+static int64_t panel_steps(const product *p) { return p->bf16 ? p->K / 2 : p->K; }
 
 /* Rows row .. row+rows-1 and TILE_VECTORS vectors from column `column` of a panel on. */
 VF_INLINE void tile(const product *p, const bool bf16, const int rows, int64_t row, int64_t panel,
-                    int64_t column)
+                    int64_t column, wanted next)
 {
-    enum { LANE = 4 };
     const char *w = (const char *)row_at(p->w, panel) + column * LANE;
     const char *x[TILE_ROWS];
-    int64_t steps = bf16 ? p->K / 2 : p->K; /* whole lanes of k */
+    int64_t steps = panel_steps(p);
     vf sum[TILE_ROWS][TILE_VECTORS];
 #pragma GCC unroll 8
     for (int i = 0; i < rows; i++) {
@@ -34,16 +43,14 @@ VF_INLINE void tile(const product *p, const bool bf16, const int rows, int64_t r
         for (int j = 0; j < TILE_VECTORS; j++)
             sum[i][j] = vf_zero();
     }
-    for (int64_t s = 0; s < steps; s++, w += TP_PANEL * LANE) {
+    for (int64_t s = 0; s < steps; s++, w += TP_PANEL * LANE, next.at += next.bytes) {
         vi right[TILE_VECTORS];
 #pragma GCC unroll 4
         for (int j = 0; j < TILE_VECTORS; j++)
             right[j] = vp_load(w + j * VF_N * LANE);
-        if (rows == 1) {
 #pragma GCC unroll 4
-            for (int j = 0; j < 4; j++)
-                __builtin_prefetch(w + AHEAD + j * 64);
-        }
+        for (int j = 0; j < 4; j++)
+            __builtin_prefetch(next.at + j * 64);
 #pragma GCC unroll 8
         for (int i = 0; i < rows; i++) {
             vi left = vp_spread(x[i] + s * LANE);
@@ -69,13 +76,13 @@ VF_INLINE void tile(const product *p, const bool bf16, const int rows, int64_t r
     }
 }
 
-#define TILE_CASE(n)                          \
-    case n:                                   \
-        tile(p, bf16, n, row, panel, column); \
+#define TILE_CASE(n)                                \
+    case n:                                         \
+        tile(p, bf16, n, row, panel, column, next); \
         break
 
 VF_INLINE void tile_of(const product *p, const bool bf16, int64_t rows, int64_t row, int64_t panel,
-                       int64_t column)
+                       int64_t column, wanted next)
 {
     switch (rows) {
         TILE_CASE(1);
@@ -91,15 +98,25 @@ VF_INLINE void tile_of(const product *p, const bool bf16, int64_t rows, int64_t 
     }
 }
 
-/* Rows in tiles of sizes that differ by one at most. */
-VF_INLINE void run_item(const product *p, const bool bf16, int64_t panel, int64_t chunk)
+/* Rows in tiles of sizes that differ by one at most.  While they pass the panel they ask for
+ * the one that `next` says, each for its part. */
+VF_INLINE void run_item(const product *p, const bool bf16, int64_t panel, int64_t chunk,
+                        int64_t next)
 {
     int64_t first = chunk * ROW_CHUNK, left = p->rows - first;
     int64_t rows = left < ROW_CHUNK ? left : ROW_CHUNK, tiles = ceil_div(rows, TILE_ROWS);
     for (int64_t t = 0; t < tiles; t++) {
         int64_t from = rows * t / tiles, to = rows * (t + 1) / tiles;
-        for (int64_t column = 0; column < TP_PANEL; column += TILE_VECTORS * VF_N)
-            tile_of(p, bf16, to - from, first + from, panel, column);
+        for (int64_t column = 0; column < TP_PANEL; column += TILE_VECTORS * VF_N) {
+            wanted ahead = {(const char *)row_at(p->w, panel) + column * LANE + AHEAD,
+                            TP_PANEL * LANE};
+            if (tiles > 1) {
+                int64_t bytes = next == panel ? 0 : TP_PANEL * LANE / tiles;
+                ahead =
+                    (wanted){(const char *)row_at(p->w, next) + t * bytes * panel_steps(p), bytes};
+            }
+            tile_of(p, bf16, to - from, first + from, panel, column, ahead);
+        }
     }
 }
 
@@ -108,10 +125,11 @@ static void product_range(const void *context, int64_t begin, int64_t end, int t
     (void)thread;
     const product *p = context;
     for (int64_t item = begin; item < end; item++) {
+        int64_t panel = item / p->chunks, next = item + 1 < end ? (item + 1) / p->chunks : panel;
         if (p->bf16)
-            run_item(p, true, item / p->chunks, item % p->chunks);
+            run_item(p, true, panel, item % p->chunks, next);
         else
-            run_item(p, false, item / p->chunks, item % p->chunks);
+            run_item(p, false, panel, item % p->chunks, next);
     }
 }
 
