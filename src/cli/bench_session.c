@@ -372,8 +372,8 @@ static int conclude(session *s, tp_baselines *baselines)
         tp_bench_show_verdicts(&s->show, &s->report, &s->f->gate);
     }
     if (s->f->update_baseline && !s->f->json)
-        printf("%s updated: %zu benchmarks of host %.8s\n", s->f->baseline, s->report.n_results,
-               s->report.host.fingerprint);
+        printf("%s updated: %zu benchmark%s of host %.8s\n", s->f->baseline, s->report.n_results,
+               s->report.n_results == 1 ? "" : "s", s->report.host.fingerprint);
     return s->report.exit_status;
 }
 
