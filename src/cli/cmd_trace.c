@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/trace.h"
 #include "cli/trace_commands.h"
+#include "cli/trace_paths.h"
 #include "cli/trace_ranks.h"
 
 typedef struct {
@@ -51,10 +52,10 @@ typedef struct {
     size_t top;
 } request;
 
-/* A word that names a view is one, unless a file of that name is there. */
+/* A word that names a view is one, unless a file or folder of that name is there. */
 static bool is_view_word(const char *word)
 {
-    return tp_trace_report_view_exists(word) && !tp_file_exists(word);
+    return tp_trace_report_view_exists(word) && !tp_file_exists(word) && !tp_dir_exists(word);
 }
 
 static bool check_view(const char *view)
@@ -178,8 +179,10 @@ static bool can_show(const request *r, const tp_trace_report *report)
 {
     if (report->file->events || strcmp(r->view, "memory") == 0)
         return true;
-    fprintf(stderr, "temper: %s is a %s: it has no %s, only memory\n", report->file->path,
-            tp_file_kind_about(report->file->kind), r->view);
+    fprintf(stderr,
+            "temper: %s is a %s: nothing in it answers '%s'; its views are memory, and the "
+            "overview\n",
+            report->file->path, tp_file_kind_about(report->file->kind), r->view);
     return false;
 }
 
@@ -332,13 +335,15 @@ int tp_cmd_trace(int argc, char **argv)
     const char *paths[argc + 1];
     tp_error err = {0};
     tp_trace_job job;
+    tp_trace_paths files = {0};
     const tp_usage usage = {
         .command = "trace",
         .arguments = "FILE... [VIEW]\ncompare BEFORE AFTER\nstats FILE... [--vs FILE...]\nexport "
                      "FILE -o OUT",
         .summary = "Where time and memory went: a PyTorch profiler trace (.json, .json.gz), an "
                    "Nsight Systems export (.sqlite), a PyTorch memory snapshot, a memory timeline "
-                   "or a trace of Temper; several files are ranks of one job.",
+                   "or a trace of Temper; several files, or a folder of them, are ranks of one "
+                   "job.",
         .flags = flag_table,
         .details =
             "Views: operators, kernels, memory, comm, idle, launch, queue, critical-path, "
@@ -354,7 +359,11 @@ int tp_cmd_trace(int argc, char **argv)
     if (!read_request(words, n, &r))
         return 2;
     const tp_ingest_options options = {.keep = wanted(&r)};
-    if (tp_trace_job_open(r.paths, r.n_paths, &options, &job, &err) != TP_OK)
+    tp_status opened = tp_trace_paths_make(r.paths, r.n_paths, &files, &err);
+    if (opened == TP_OK)
+        opened = tp_trace_job_open(files.v, files.n, &options, &job, &err);
+    tp_trace_paths_release(&files);
+    if (opened != TP_OK)
         return tp_cli_fail(&err);
     bool is_job =
         r.view ? strcmp(r.view, "ranks") == 0 : job.n > 1 && r.f.rank == UNSET && !r.f.json;

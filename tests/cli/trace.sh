@@ -43,6 +43,21 @@ run trace kineto-rank-0.json kernels --csv
 is "the first line" "$(head -n 1 out)" \
     total_ns,share_pct,count,p50_ns,max_ns,class,name,min_ns,p90_ns,p99_ns,mean_ns,sd_ns
 
+# a folder is its traces; one without any, and what is no trace, are told
+mkdir job void
+cp kineto-rank-0.json kineto-rank-1.json job
+run trace job
+expect 0
+expect_out "Ranks"
+run trace void
+expect 2 "there is no trace in the folder 'void'"
+printf '\211PNG\r\n\032\n' >picture.png
+run trace picture.png
+expect 2 "is none of"
+printf '\200\002]q\000(K\001K\002e.' >list.pickle
+run trace list.pickle
+expect 2 "no memory snapshot"
+
 # scope and filters
 run trace kineto-rank-0.json --scope steps --json
 is "the scope" "$("$TOOL" get out scope)" steps
@@ -196,7 +211,7 @@ expect 2 "one of --json"
 run trace kineto-rank-0.json --csv
 expect 2 "--csv needs a view"
 run trace snapshot.pickle kernels
-expect 2 "it has no kernels"
+expect 2 "nothing in it answers 'kernels'"
 run trace
 expect 2
 head -c 20000 kineto-rank-0.json >cut.json

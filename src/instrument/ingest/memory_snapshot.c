@@ -18,11 +18,12 @@
     K(allocator_settings)                                                                         \
     K(external_annotations)                                                                       \
     K(host_segments)                                                                              \
-    K(host_traces) K(device) K(address) K(total_size) K(allocated_size) K(active_size)            \
-        K(requested_size) K(stream) K(segment_type) K(segment_pool_id) K(is_expandable) K(frames) \
-            K(blocks) K(size) K(state) K(action) K(addr) K(device_free) K(time_us)                \
-                K(compile_context) K(user_metadata) K(filename) K(line) K(name) K(stage)          \
-                    K(history) K(real_size) K(large)
+    K(host_traces)                                                                                \
+    K(device) K(address) K(total_size) K(allocated_size) K(active_size) K(requested_size)         \
+        K(stream) K(segment_type) K(segment_pool_id) K(is_expandable) K(frames) K(blocks) K(size) \
+            K(state) K(action) K(addr) K(device_free) K(time_us) K(compile_context)               \
+                K(user_metadata) K(filename) K(line) K(name) K(stage) K(history) K(real_size)     \
+                    K(large)
 
 enum {
 #define K(name) KEY_##name,
@@ -400,6 +401,12 @@ static tp_status convert(snapshot_reader *r, const char *name, tp_error *err)
                        name);
     for (uint32_t i = 0; segments && i < segments->n; i++)
         read_segment(r, segments->items[i]);
+    if (segments && segments->n > 0 && out->n_segments == 0 && !traces)
+        return tp_fail(
+            err, TP_ERR_FORMAT,
+            "'%s' is a pickle, but no memory snapshot: nothing in its list is a segment; "
+            "write one with torch.cuda.memory._dump_snapshot()",
+            name);
     read_traces(r, traces);
     read_annotations(r, list(r, root, KEY_external_annotations));
     if (get(r, root, KEY_allocator_settings, &settings))
