@@ -1,5 +1,4 @@
 #include <pthread.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -33,6 +32,14 @@ static tp_pool *make_pool(int n)
     return pool;
 }
 
+/* Some work, so that threads overtake each other.  Not sched_yield(): with other programs about,
+ * each would be a turn of theirs. */
+static void dawdle(size_t rounds)
+{
+    for (volatile size_t i = 0; i < 200 * rounds; i++)
+        continue;
+}
+
 static tp_status square(void *context, size_t i, int number, tp_error *err)
 {
     work *w = context;
@@ -49,8 +56,8 @@ static tp_status fail_late(void *context, size_t i, int number, tp_error *err)
     if (i < w->fail_from)
         return TP_OK;
     /* Later failures come first, as far as threads can be made to. */
-    for (int k = 0; i == w->fail_from && k < 100; k++)
-        sched_yield();
+    if (i == w->fail_from)
+        dawdle(100);
     return tp_fail(err, TP_ERR_FORMAT, "task %zu", i);
 }
 
@@ -59,8 +66,7 @@ static tp_status produce(void *context, size_t i, int number, tp_error *err)
     work *w = context;
     if (i >= w->fail_from)
         return tp_fail(err, TP_ERR_FORMAT, "produce %zu", i);
-    for (size_t k = 0; k < i % 7; k++)
-        sched_yield();
+    dawdle(i % 7);
     w->slots[i % WINDOW] = (int)i * 3;
     return TP_OK;
 }
