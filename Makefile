@@ -15,7 +15,7 @@ help:
 	@echo "make test       every test that needs no special hardware"
 	@echo "make install    into $(PREFIX) (PREFIX=DIR, DESTDIR=DIR)"
 	@echo "make docs       renew the pages that are made from tables in the code"
-	@echo "make clang | asan | tsan | coverage    build and test with that preset"
+	@echo "make clang | asan | tsan | coverage    build and test with that preset; lines that ran"
 	@echo "make fuzz       run every fuzzer for SECONDS=$(SECONDS)"
 	@echo "make bench      build the programs in bench/"
 	@echo "make check      which folder may include which"
@@ -44,8 +44,12 @@ install: build
 docs: build
 	@tools/gen-docs $(BUILD)
 
-clang asan tsan coverage:
+clang asan tsan:
 	@$(MAKE) --no-print-directory test PRESET=$@
+
+coverage:
+	@$(MAKE) --no-print-directory test PRESET=$@
+	@scripts/coverage build/$@
 
 fuzz:
 	@$(MAKE) --no-print-directory build PRESET=fuzz

@@ -80,8 +80,9 @@ static void forget(chat *c, size_t from, size_t n)
     for (size_t i = from; i < from + n; i++)
         tp_buf_release(&c->messages[i]);
     c->n_messages -= n;
-    memmove(c->messages + from, c->messages + from + n,
-            (c->n_messages - from) * sizeof *c->messages);
+    if (n > 0)
+        memmove(c->messages + from, c->messages + from + n,
+                (c->n_messages - from) * sizeof *c->messages);
 }
 
 static size_t first_turn(const chat *c) { return c->f->system ? 1 : 0; }
@@ -158,7 +159,6 @@ static tp_status answer(chat *c, tp_error *err)
     if (status != TP_OK)
         return status;
     tp_answer_begin(&a, c->model.tokenizer, NULL, 0);
-    interrupted = 0;
     do {
         tp_engine_step(engine);
         if (interrupted)
@@ -169,7 +169,8 @@ static tp_status answer(chat *c, tp_error *err)
     } while (r.finish == TP_FINISH_NONE);
     printf("%s\n", interrupted ? " (stopped)" : "");
     fflush(stdout);
-    interrupted = 0;
+    if (c->is_terminal) /* who sits there may go on */
+        interrupted = 0;
     tp_finish finish = r.finish;
     tp_engine_forget(engine, id);
     if (finish == TP_FINISH_LENGTH || finish == TP_FINISH_CAPACITY)
@@ -191,8 +192,9 @@ typedef enum { LINE_TEXT, LINE_DONE, LINE_QUIT } line_kind;
 
 static void print_commands(void)
 {
-    fprintf(stderr, "/reset  begin anew\n/quit   leave (also Ctrl-D)\nCtrl-C stops an answer; a "
-                    "line that ends in \\ goes on in the next\n");
+    fprintf(stderr,
+            "/reset  begin anew\n/quit   leave (also Ctrl-D)\nCtrl-C stops an answer, or leaves; a "
+            "line that ends in \\ goes on in the next\n");
 }
 
 static line_kind take_command(chat *c, const char *line)
@@ -246,7 +248,7 @@ static tp_status talk(chat *c, tp_error *err)
     tp_buf line = {0};
     tp_status status = TP_OK;
     reset(c);
-    while (status == TP_OK && read_line(c, &line)) {
+    while (status == TP_OK && !interrupted && read_line(c, &line)) {
         line_kind kind = take_command(c, tp_buf_str(&line));
         if (kind == LINE_QUIT)
             break;
@@ -294,9 +296,11 @@ int tp_cmd_chat(int argc, char **argv)
                             .summary = "Talk with a model in the terminal; MODEL is a Hugging Face "
                                        "folder with a chat template, a checkpoint or a run folder.",
                             .flags = flag_table,
-                            .details = "/reset begins anew, /quit leaves, Ctrl-C stops an answer.  "
-                                       "Without a terminal every line of standard input is a "
-                                       "message and only the answers are written.",
+                            .details =
+                                "/reset begins anew, /quit leaves, Ctrl-C stops an answer, or "
+                                "leaves when there is none.  Without a terminal every line "
+                                "of standard input is a message and only the answers are "
+                                "written.",
                             .min_words = 1,
                             .max_words = 1};
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
@@ -318,5 +322,7 @@ int tp_cmd_chat(int argc, char **argv)
     forget(&c, 0, c.n_messages);
     free(c.messages);
     tp_text_model_close(&c.model);
-    return status == TP_OK ? 0 : tp_cli_fail(&err);
+    if (status != TP_OK)
+        return tp_cli_fail(&err);
+    return interrupted ? tp_cli_exit_status(TP_ERR_INTERRUPTED) : 0;
 }

@@ -456,7 +456,9 @@ static void listen_once(batch *b)
     pool *p = b->p;
     for (size_t i = 0; i < p->n_workers; i++)
         tp_process_poll(&p->workers[i].process, p->fds + i * TP_PROCESS_FDS);
-    (void)poll(p->fds, p->n_workers * TP_PROCESS_FDS, time_left(b, tp_clock_s()));
+    /* Of before listening: an answer that lay there in time counts, however late it is read. */
+    double now = tp_clock_s();
+    (void)poll(p->fds, p->n_workers * TP_PROCESS_FDS, time_left(b, now));
     for (size_t i = 0; i < p->n_workers && !is_hopeless(p); i++) {
         worker *w = &p->workers[i];
         if (w->process.pid <= 0)
@@ -464,7 +466,6 @@ static void listen_once(batch *b)
         w->n_bytes += tp_process_pump(&w->process, p->fds + i * TP_PROCESS_FDS);
         hear_all(b, w);
     }
-    double now = tp_clock_s();
     for (size_t i = 0; i < p->n_workers; i++)
         check_deadline(b, &p->workers[i], now);
 }

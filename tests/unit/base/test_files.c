@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -305,6 +306,28 @@ static void making_and_removing_folders_can_fail_too(void **state)
     assert_int_equal(tp_fault_count(), 4);
 }
 
+static void failures_name_their_remedy(void **state)
+{
+    tp_buf buf = {0};
+    tp_error err = {0};
+    char expected[200];
+    put(at("a.txt"), "text");
+    const char *below = at("a.txt/b");
+    assert_int_equal(tp_file_read(below, 0, &buf, &err), TP_ERR_IO);
+    snprintf(expected, sizeof expected,
+             "cannot open %s: Not a directory; a part of the path is not a folder", below);
+    assert_string_equal(err.message, expected);
+
+    struct rlimit before;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    struct rlimit none = {.rlim_cur = 0, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    tp_status status = tp_file_read(at("a.txt"), 0, &buf, &err);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(status, TP_ERR_IO);
+    assert_non_null(strstr(err.message, "; raise the limit of open files (ulimit -n)"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -322,6 +345,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(every_failing_operation_leaves_old_or_new, make_root,
                                         remove_root),
         cmocka_unit_test_setup_teardown(every_kill_leaves_old_or_new, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(failures_name_their_remedy, make_root, remove_root),
         cmocka_unit_test_setup_teardown(a_writer_that_failed_stays_failed, make_root, remove_root),
         cmocka_unit_test_setup_teardown(making_and_removing_folders_can_fail_too, make_root,
                                         remove_root),

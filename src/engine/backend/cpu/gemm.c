@@ -14,6 +14,7 @@
 
 #include "base/platform.h"
 #include "engine/backend/cpu/gemm_kernel.h"
+#include "engine/backend/cpu/team.h"
 
 enum { ALIGN = 64 };
 
@@ -471,6 +472,16 @@ static void compute_block(const gemm_block *block, int thread, int threads)
 
 /* --- the whole product, as one thread of the team sees it --- */
 
+/* For team.h, as in parallel.c. */
+static char begun, met, done;
+
+static void wait_for_team(void)
+{
+    TP_TEAM_RELEASE(&met);
+#pragma omp barrier
+    TP_TEAM_ACQUIRE(&met);
+}
+
 static void run_blocks(const gemm_plan *plan, char *workspace, int thread, int threads)
 {
     const tp_gemm *g = plan->gemm;
@@ -491,12 +502,11 @@ static void run_blocks(const gemm_plan *plan, char *workspace, int thread, int t
                 block.k_padded = round_up(block.nk, plan->kernel->k_round);
                 block.is_first = block.k0 == 0;
                 block.is_last = block.k0 + block.nk == g->k;
-                if (!is_start) { /* the panels are still being read */
-#pragma omp barrier
-                }
+                if (!is_start) /* the panels are still being read */
+                    wait_for_team();
                 bool needs_a = !plan->packs_late && (is_start || !one_a);
                 pack_block(&block, needs_a, block.i0 == 0 || !one_k, thread, threads);
-#pragma omp barrier
+                wait_for_team();
                 compute_block(&block, thread, threads);
                 is_start = false;
             }
@@ -522,12 +532,15 @@ size_t tp_gemm_kernel_workspace(const tp_gemm_kernel *kernel, const tp_gemm *g)
     return workspace_bytes(&plan);
 }
 
-void tp_gemm_kernel_run(const tp_gemm_kernel *kernel, const tp_gemm *g, void *workspace)
+TP_TEAM_FUNCTION void tp_gemm_kernel_run(const tp_gemm_kernel *kernel, const tp_gemm *g,
+                                         void *workspace)
 {
     TP_ASSERT(g->m >= 1 && g->n >= 1 && g->k >= 1);
     const gemm_plan plan = make_plan(kernel, g);
+    TP_TEAM_RELEASE(&begun);
 #pragma omp parallel num_threads(plan.threads) if (plan.threads > 1)
     {
+        TP_TEAM_ACQUIRE(&begun);
         int thread = omp_get_thread_num(), threads = omp_get_num_threads();
         if (kernel->enter)
             kernel->enter();
@@ -537,7 +550,9 @@ void tp_gemm_kernel_run(const tp_gemm_kernel *kernel, const tp_gemm *g, void *wo
             run_blocks(&plan, workspace, thread, threads);
         if (kernel->leave)
             kernel->leave();
+        TP_TEAM_RELEASE(&done);
     }
+    TP_TEAM_ACQUIRE(&done);
 }
 
 size_t tp_gemm_workspace(const tp_gemm *g) { return tp_gemm_kernel_workspace(choose_kernel(g), g); }
