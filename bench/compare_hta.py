@@ -7,7 +7,7 @@ Each round times, as processes of their own and in an order that alternates: HTA
 breakdown; `temper trace TRACE --json`, whose answer contains all three.  Prints versions, each time, medians, the ratio of
 the medians and peak resident memory.  PYTHON is one that has HTA:
 
-    python3.11 -m venv hta && hta/bin/pip install HolisticTraceAnalysis==0.6.0
+    python3.11 -m venv hta && hta/bin/pip install HolisticTraceAnalysis==0.5.0
 
 For benchmarks only; standard library besides HTA.
 """
