@@ -9,9 +9,10 @@
  *                least (involuntary context switches of its process)
  *     throttle   a processor slowed down for heat (thermal_throttle in /sys)
  *
- * What cannot be read is unknown and rejects nothing.  When more than a quarter of the rounds had
- * to go (4 at least), those that are left are no fair sample, and the benchmark has no
- * verdict. */
+ * What cannot be read is unknown and rejects nothing.  Once more than a quarter of the rounds
+ * are disturbed (4 at least), that is how the machine is, and rounds without disturbance are
+ * no fair sample of it: from there on every round counts, and the note says so.  Both sides of
+ * a pair ran under the same conditions; the interval is wider. */
 #ifndef TP_INSTRUMENT_BENCH_DISTURBANCE_H
 #define TP_INSTRUMENT_BENCH_DISTURBANCE_H
 
@@ -43,6 +44,7 @@ typedef struct {
     double switches_per_s; /* of the side that was switched more often */
     int64_t throttles;
     tp_disturbance reason;
+    bool is_rejected; /* for that reason */
 } tp_round_conditions;
 
 /* Readers of this machine, and of other places (tests). */

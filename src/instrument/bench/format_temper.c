@@ -129,7 +129,8 @@ static void put_attempts(tp_json_w *w, const tp_bench_result *result)
             tp_json_w_put_str(w, "throttles", NULL);
         else
             tp_json_w_put_i64(w, "throttles", c->throttles);
-        tp_json_w_put_str(w, "rejected", c->reason ? tp_disturbance_name(c->reason) : NULL);
+        tp_json_w_put_str(w, "disturbed", c->reason ? tp_disturbance_name(c->reason) : NULL);
+        tp_json_w_put_bool(w, "rejected", c->is_rejected);
         tp_json_w_end(w, '}');
     }
     tp_json_w_end(w, ']');

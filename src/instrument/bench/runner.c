@@ -9,9 +9,6 @@
 
 /* Below LEAST rounds nothing can be said, whatever the budget: they are always run. */
 enum { STEADY = 5, MAX_WORK_DOUBLINGS = 40, LEAST = 6 };
-/* Sooner it is not told that a machine is too busy: a disturbance may pass. */
-enum { LEAST_ATTEMPTS = 16 };
-
 typedef struct {
     const tp_bench_plan *plan;
     tp_subject *subject[2]; /* A, B; A may be NULL */
@@ -23,7 +20,8 @@ typedef struct {
     bool has_checksums;
     char *order;
     tp_round_conditions *attempts;
-    size_t n_attempts, cap_attempts, n_disturbed;
+    size_t n_attempts, cap_attempts, n_disturbed, n_rejected;
+    bool is_busy; /* disturbance is the rule: every round counts from here on */
     size_t warm_up;
     double start_s; /* of the rounds */
     tp_bench_comparison comparison;
@@ -190,8 +188,9 @@ static tp_machine_reading begin_watching(const session *s)
     return now;
 }
 
-static bool is_disturbed(session *s, const tp_machine_reading *before, const int64_t switches[2],
-                         const double seconds[2])
+/* Is the round to be measured again? */
+static bool is_rejected(session *s, const tp_machine_reading *before, const int64_t switches[2],
+                        const double seconds[2])
 {
     if (!s->plan->read_machine)
         return false;
@@ -200,8 +199,11 @@ static bool is_disturbed(session *s, const tp_machine_reading *before, const int
     tp_round_conditions *c = &s->attempts[s->n_attempts++];
     *c = tp_round_judge(before, &after, switches, seconds);
     s->n_disturbed += c->reason != TP_UNDISTURBED;
-    s->progress.n_disturbed = s->n_disturbed;
-    return c->reason != TP_UNDISTURBED;
+    s->is_busy |= tp_too_many_disturbed(s->n_disturbed, s->n_attempts);
+    c->is_rejected = c->reason != TP_UNDISTURBED && !s->is_busy;
+    s->n_rejected += c->is_rejected;
+    s->progress.n_rejected = s->n_rejected;
+    return c->is_rejected;
 }
 
 static tp_status run_round(session *s, tp_error *err)
@@ -223,7 +225,7 @@ static tp_status run_round(session *s, tp_error *err)
             switches[side] = sample.switches;
         seconds[side] = (double)sample.elapsed_ns * 1e-9;
     }
-    if (!is_disturbed(s, &before, switches, seconds))
+    if (!is_rejected(s, &before, switches, seconds))
         s->n++; /* else the next round takes its place */
     return TP_OK;
 }
@@ -268,13 +270,8 @@ static tp_status run_rounds(session *s, tp_error *err)
         size_t n = s->n;
         TP_TRY(run_round(s, err));
         s->progress.round = s->n;
-        /* Nothing new, and no reason to look at the data once more. */
-        if (s->n == n) {
-            if (tp_too_many_disturbed(s->n_disturbed, s->n_attempts) &&
-                s->n_attempts >= LEAST_ATTEMPTS)
-                break;
+        if (s->n == n) /* nothing new, and no reason to look at the data once more */
             continue;
-        }
         bool enough = is_enough(s);
         observe(s);
         bool broke = plan->budget_s > 0 && plan->rounds == 0 && s->n >= LEAST && s->n % 2 == 0 &&
@@ -304,10 +301,11 @@ static void report_disturbed(tp_bench_report *report, const session *s, tp_bench
 {
     tp_buf reasons = {0};
     put_reasons(s, &reasons);
-    tp_result_fail(
-        report, result,
-        "%zu of %zu rounds were disturbed (%s), more than a quarter: no verdict; measure "
-        "on a quieter machine, or take them as they are with --keep-disturbed",
+    result->note = tp_bench_report_printf(
+        report,
+        s->is_busy ? "%zu of %zu rounds were disturbed (%s): the machine is busy throughout, so "
+                     "they count, and the interval is as wide as that makes it"
+                   : "%zu of %zu rounds measured again: %s",
         s->n_disturbed, s->n_attempts, tp_buf_str(&reasons));
     tp_buf_release(&reasons);
 }
@@ -317,10 +315,6 @@ static void judge(tp_bench_report *report, const session *s, tp_bench_result *re
     char why[200];
     /* Fewer rounds than these can never show anything: a short measurement fails. */
     size_t least = s->plan->rounds ? s->plan->rounds : 5;
-    if (tp_too_many_disturbed(s->n_disturbed, s->n_attempts)) {
-        report_disturbed(report, s, result);
-        return;
-    }
     for (size_t i = 0; i < result->n_metrics; i++) {
         tp_bench_metric *m = &result->metrics[i];
         m->side_b = tp_summarise(m->b, m->n_b);
@@ -347,13 +341,8 @@ static void judge(tp_bench_report *report, const session *s, tp_bench_result *re
             tp_rule_paired(&s->plan->rule, &m->metric, m->a, m->b, s->order, s->n, &m->comparison);
         m->is_compared = true;
     }
-    if (s->n_disturbed) {
-        tp_buf reasons = {0};
-        put_reasons(s, &reasons);
-        result->note = tp_bench_report_printf(report, "%zu of %zu rounds measured again: %s",
-                                              s->n_disturbed, s->n_attempts, tp_buf_str(&reasons));
-        tp_buf_release(&reasons);
-    }
+    if (s->n_disturbed)
+        report_disturbed(report, s, result);
     if (s->has_checksums && s->subject[0] &&
         memcmp(s->checksums[0], s->checksums[1], s->n * sizeof **s->checksums) != 0)
         result->note = "the two sides computed different results from the same work";
@@ -407,8 +396,7 @@ static tp_status make_room(session *s, tp_error *err)
         return tp_fail(err, TP_ERR_ARG, "%zu rounds are too many; at most %d", s->cap,
                        TP_BENCH_MAX_SAMPLES);
     size_t n = s->cap + 1;
-    /* A third more than the rounds may be disturbed before it is too many of them. */
-    s->cap_attempts = 2 * n + LEAST_ATTEMPTS;
+    s->cap_attempts = 2 * n; /* fewer than 4, or a third of the rounds, are measured again */
     bool ok = (s->order = calloc(n, 1)) != NULL &&
               (s->attempts = calloc(s->cap_attempts, sizeof *s->attempts)) != NULL;
     for (int side = 0; side < 2 && ok; side++) {
