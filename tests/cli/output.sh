@@ -48,6 +48,19 @@ run train --quiet tiny.yaml run.name=quiet
 expect 0
 [ ! -s out ] && [ ! -s err ] || fail "--quiet printed something"
 
+# A ceiling that was measured on a busy machine is no ceiling.
+export XDG_CACHE_HOME=$PWD/busy
+mkdir -p busy/temper
+run doctor --seconds 0.2
+sed -E 's/("gemm_[a-z0-9]+_flops": *)[0-9.e+]+/\11000/' busy/temper/machine.json >busy/slow.json
+mv busy/slow.json busy/temper/machine.json
+run train tiny.yaml run.name=busy
+expect 0
+cat err out >both
+grep -q "MFU is unknown; 'temper doctor' measures again" both || fail "nothing about the ceiling"
+is "MFU over a ceiling of 1000 FLOP/s" "$("$TOOL" get runs/busy/run.json mfu)" unknown
+export XDG_CACHE_HOME="$work/cache"
+
 # Whoever reads may leave; the run goes on to its end.
 "$TEMPER" train tiny.yaml run.name=pipe 2>err | head -n 2 >/dev/null
 is "state behind a closed pipe" "$("$TOOL" get runs/pipe/run.json state)" finished

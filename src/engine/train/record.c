@@ -5,8 +5,12 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/log.h"
 #include "base/platform.h"
 #include "engine/train/trainer_internal.h"
+
+/* Clocks vary by a few percent between the measurement and the work. */
+static const double MOST_UTILIZATION = 1.1;
 
 static const char *const mfu_formula =
     "3 * (2 * P_matmul * tokens + 4 * L * H * D * sum_s s*(s+1)/2) / seconds / measured GEMM "
@@ -37,6 +41,23 @@ static double ceiling(const trainer *t)
     if (!m)
         return NAN;
     return t->o->policy.precision == TP_PRECISION_BFLOAT16 ? m->gemm_bf16_flops : m->gemm_f32_flops;
+}
+
+/* NaN where the ceiling is unknown, or so far below the work done that it was measured while
+ * the machine was busy with something else. */
+static double model_flops_utilization(trainer *t, double flops, double seconds)
+{
+    double share = flops / seconds / ceiling(t);
+    if (!(share > MOST_UTILIZATION))
+        return share;
+    if (!t->has_doubted_ceiling)
+        tp_log(
+            TP_LOG_WARNING, "train",
+            "a step did %.3g FLOP/s, more than the %.3g that this machine was measured at, which "
+            "must have been busy then: MFU is unknown; 'temper doctor' measures again",
+            flops / seconds, ceiling(t));
+    t->has_doubted_ceiling = true;
+    return NAN;
 }
 
 /* ---- events ---- */
@@ -230,7 +251,7 @@ void tp_trainer_record_step(trainer *t, const step_result *r)
     e.padded_tokens = r->padded;
     e.trained_tokens_per_s = (double)r->trained / r->seconds;
     e.used_tokens_per_s = (double)r->used / r->seconds;
-    e.mfu = r->flops / r->seconds / ceiling(t);
+    e.mfu = model_flops_utilization(t, r->flops, r->seconds);
     copy_shown(t, &e);
     write_step_metrics(t, r, &e);
     tp_trainer_send(t, &e);
@@ -323,7 +344,7 @@ static void put_throughput(trainer *t, tp_json_w *w)
                                  t->generation_s > 0 ? (double)t->generated_tokens / t->generation_s
                                                      : NAN);
     tp_json_w_end(w, '}');
-    tp_json_w_put_or_unknown(w, "mfu", t->model_flops / s / ceiling(t));
+    tp_json_w_put_or_unknown(w, "mfu", model_flops_utilization(t, t->model_flops, s));
     tp_json_w_put_str(w, "mfu_formula", mfu_formula);
 }
 

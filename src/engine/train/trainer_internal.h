@@ -94,6 +94,7 @@ struct trainer {
     int64_t trained_tokens;
     int64_t generated_tokens;
     double generation_s;
+    bool has_doubted_ceiling;
     double model_flops;  /* useful work of this attempt: 3 x forward over used tokens */
     double step_phase_s; /* seconds in steps proper (data to optimizer) */
     size_t planned_peak;
