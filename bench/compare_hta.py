@@ -9,6 +9,8 @@ the medians and peak resident memory.  PYTHON is one that has HTA:
 
     python3.11 -m venv hta && hta/bin/pip install HolisticTraceAnalysis==0.5.0
 
+(0.6.1 calls its package traceinsight; it is installed from its repository, facebookresearch/HolisticTraceAnalysis.)
+
 For benchmarks only; standard library besides HTA.
 """
 import argparse
@@ -36,7 +38,8 @@ a.get_gpu_kernel_breakdown(visualize=False)
 marks.append(("kernel", time.time()))
 o = a.get_comm_comp_overlap(visualize=False)
 marks.append(("overlap", time.time()))
-found = {"version": metadata.version("HolisticTraceAnalysis"),
+names = {d.metadata["Name"].lower(): d.version for d in metadata.distributions()}
+found = {"version": names.get("traceinsight") or names["holistictraceanalysis"],
          "seconds": {b[0]: b[1] - a_[1] for a_, b in zip(marks, marks[1:])},
          "compute_us": float(t["compute_time(us)"][0]), "idle_us": float(t["idle_time(us)"][0]),
          "overlap_pct": float(o["comp_comm_overlap_pctg"][0])}
