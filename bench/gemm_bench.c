@@ -13,7 +13,7 @@
 #include "base/cpu.h"
 #include "base/platform.h"
 #include "engine/backend/cpu/gemm.h"
-#include "engine/backend/cpu/onednn_gemm.h"
+#include "onednn_gemm.h"
 
 enum { MAX_ROUNDS = 64 };
 

@@ -17,8 +17,8 @@ int tp_cmd_version(int argc, char **argv)
         return n == -2 ? 0 : 2;
     const char *isa = tp_isa_name(tp_cpu_detect());
     if (!json) {
-        printf("temper %s (%s, %s; this machine: %s, %s)\n", TEMPER_VERSION, __VERSION__,
-               TP_BUILD_KERNELS, tp_cpu_model(), isa);
+        printf("temper %s (compiler %s; this machine: %s, %s)\n", TEMPER_VERSION, __VERSION__,
+               tp_cpu_model(), isa);
         return 0;
     }
     tp_buf out = {0};
@@ -27,7 +27,6 @@ int tp_cmd_version(int argc, char **argv)
     tp_json_w_begin(&w, '{');
     const char *const pairs[][2] = {{"version", TEMPER_VERSION},
                                     {"compiler", __VERSION__},
-                                    {"kernels", TP_BUILD_KERNELS},
                                     {"cpu", tp_cpu_model()},
                                     {"isa", isa}};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)

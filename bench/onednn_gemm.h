@@ -1,8 +1,8 @@
 /* onednn_gemm.h - the same product by oneDNN's matmul, to compare with.
  *
  * Primitives are created once per shape, outside what is timed. */
-#ifndef TP_ENGINE_BACKEND_CPU_ONEDNN_GEMM_H
-#define TP_ENGINE_BACKEND_CPU_ONEDNN_GEMM_H
+#ifndef TP_BENCH_ONEDNN_GEMM_H
+#define TP_BENCH_ONEDNN_GEMM_H
 
 #include "base/error.h"
 #include "engine/backend/cpu/gemm.h"

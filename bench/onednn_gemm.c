@@ -1,4 +1,4 @@
-#include "engine/backend/cpu/onednn_gemm.h"
+#include "onednn_gemm.h"
 
 #ifdef HAVE_DNNL
 #include <dnnl.h>
