@@ -16,6 +16,11 @@ run trace zipped.json.gz --json
 sed -i 's/"file": "zipped.json.gz"/"file": "kineto-rank-0.json"/' out
 "$TOOL" holds expected.json 0 out || fail "figures differ when gzipped"
 
+# standard input
+"$TEMPER" trace - --json <zipped.json.gz >out 2>err || fail "a trace from standard input: $(cat err)"
+sed -i 's/"file": "stdin"/"file": "kineto-rank-0.json"/' out
+"$TOOL" holds expected.json 0 out || fail "figures differ from standard input"
+
 # the screen
 run trace kineto-rank-0.json
 expect 0

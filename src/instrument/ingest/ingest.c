@@ -261,6 +261,8 @@ tp_status tp_trace_open(const char *path, const tp_ingest_options *options, tp_t
                         tp_error *err)
 {
     const tp_ingest_options all = {0};
+    if (strcmp(path, "-") == 0)
+        path = "/dev/stdin";
     return open_any(path, NULL, 0, options ? options : &all, ret, err);
 }
 

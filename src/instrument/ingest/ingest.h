@@ -58,6 +58,7 @@ typedef struct {
     tp_notes notes;
 } tp_trace_file;
 
+/* "-" is standard input: text, or .gz; a database cannot come through a pipe. */
 TP_CHECKED tp_status tp_trace_open(const char *path, const tp_ingest_options *options,
                                    tp_trace_file **ret, tp_error *err);
 /* The same from memory; `path` names it in messages and gives the rank. */
