@@ -114,7 +114,9 @@ static int holds(const char *file, char *path, const char *other)
     if (!part || tp_file_read(other, 0, &all, &err) != TP_OK)
         return complain(&err);
     const tp_json *root = parse(other, all.data, all.len);
-    return !root || differences(part, root, "") > 0;
+    bool holds_all = root && differences(part, root, "") == 0;
+    tp_buf_release(&all);
+    return !holds_all;
 }
 
 static int lines(const char *file)
