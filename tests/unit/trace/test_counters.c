@@ -45,14 +45,14 @@ static void history_survives_being_started_again(void **state)
     spin_us(2000);
     assert_int_equal(tp_counter_stop(c, NULL), TP_OK);
     after_first = tp_counter_read(c).total;
-    assert_true(after_first >= 0.002);
+    assert_true(after_first >= 0.9 * 0.002);
     tp_counter_start(c);
     assert_true(tp_counter_read(c).total == after_first); /* still there while it runs */
     assert_int_equal(tp_counter_read(c).active, 1);
     spin_us(1000);
     assert_int_equal(tp_counter_stop(c, NULL), TP_OK);
     assert_int_equal(tp_counter_read(c).count, 2);
-    assert_true(tp_counter_read(c).total >= after_first + 0.001);
+    assert_true(tp_counter_read(c).total >= after_first + 0.9 * 0.001);
     assert_int_equal(tp_counter_read(c).active, 0);
 }
 
@@ -63,6 +63,7 @@ static double wall_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/* Lower and upper bounds leave 10 % for the calibration of the counter that tells the time. */
 static void nested_time_counts_once(void **state)
 {
     tp_counter *c = tp_counter_get("nested");
@@ -77,8 +78,8 @@ static void nested_time_counts_once(void **state)
     double outside = wall_s() - from;
     tp_counter_stats s = tp_counter_read(c);
     assert_int_equal(s.count, 3);
-    assert_true(s.total >= 0.003);
-    assert_true(s.total <= outside);
+    assert_true(s.total >= 0.9 * 0.003);
+    assert_true(s.total <= 1.1 * outside);
 }
 
 static void different_counters_overlap(void **state)
@@ -89,8 +90,8 @@ static void different_counters_overlap(void **state)
     spin_us(1000);
     assert_int_equal(tp_counter_stop(outer, NULL), TP_OK); /* not even in order */
     assert_int_equal(tp_counter_stop(inner, NULL), TP_OK);
-    assert_true(tp_counter_read(outer).total >= 0.001);
-    assert_true(tp_counter_read(inner).total >= 0.001);
+    assert_true(tp_counter_read(outer).total >= 0.9 * 0.001);
+    assert_true(tp_counter_read(inner).total >= 0.9 * 0.001);
 }
 
 static void stopping_what_does_not_run_is_an_error(void **state)
