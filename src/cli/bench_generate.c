@@ -118,24 +118,17 @@ static void tear_down(tp_subject *subject)
     free(s);
 }
 
-static const tp_metric own[OWN] = {
-    [THROUGHPUT] = {.name = "throughput",
-                    .unit = "tokens/s",
-                    .direction = TP_HIGHER_IS_BETTER,
-                    .source = TP_METRIC_RATE},
-    [TIME] = {.name = "time", .unit = "s", .source = TP_METRIC_DURATION, .is_informative = true},
-    [PREFILL] = {.name = "prefill",
-                 .unit = "tokens/s",
-                 .direction = TP_HIGHER_IS_BETTER,
-                 .is_informative = true},
-    [DECODE] = {.name = "decode",
-                .unit = "tokens/s",
-                .direction = TP_HIGHER_IS_BETTER,
-                .is_informative = true},
-    [TOKENS] = {.name = "tokens",
-                .unit = "tokens",
-                .direction = TP_HIGHER_IS_BETTER,
-                .kind = TP_METRIC_EXACT}};
+static const tp_metric own[OWN] = {[THROUGHPUT] = TP_BENCH_THROUGHPUT_ROW,
+                                   [TIME] = TP_BENCH_TIME_ROW,
+                                   [PREFILL] = {.name = "prefill",
+                                                .unit = "tokens/s",
+                                                .direction = TP_HIGHER_IS_BETTER,
+                                                .is_informative = true},
+                                   [DECODE] = {.name = "decode",
+                                               .unit = "tokens/s",
+                                               .direction = TP_HIGHER_IS_BETTER,
+                                               .is_informative = true},
+                                   [TOKENS] = TP_BENCH_TOKENS_ROW};
 
 const tp_bench_kind tp_bench_generate = {
     .name = "generate",

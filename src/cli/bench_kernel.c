@@ -174,7 +174,7 @@ static const tp_metric own[OWN] = {
                     .unit = "FLOP/s",
                     .direction = TP_HIGHER_IS_BETTER,
                     .source = TP_METRIC_RATE},
-    [TIME] = {.name = "time", .unit = "s", .source = TP_METRIC_DURATION, .is_informative = true},
+    [TIME] = TP_BENCH_TIME_ROW,
     [FLOPS] = {.name = "flops", .unit = "FLOP", .kind = TP_METRIC_EXACT},
     [BYTES] = {.name = "bytes", .unit = "bytes", .kind = TP_METRIC_EXACT}};
 

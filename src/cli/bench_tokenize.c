@@ -80,11 +80,8 @@ static void tear_down(tp_subject *subject)
 }
 
 static const tp_metric own[OWN] = {
-    [THROUGHPUT] = {.name = "throughput",
-                    .unit = "tokens/s",
-                    .direction = TP_HIGHER_IS_BETTER,
-                    .source = TP_METRIC_RATE},
-    [TIME] = {.name = "time", .unit = "s", .source = TP_METRIC_DURATION, .is_informative = true},
+    [THROUGHPUT] = TP_BENCH_THROUGHPUT_ROW,
+    [TIME] = TP_BENCH_TIME_ROW,
     [BYTES] = {.name = "bytes_per_s",
                .unit = "bytes/s",
                .direction = TP_HIGHER_IS_BETTER,

@@ -58,7 +58,7 @@ static const tp_metric own[OWN] = {
                     .unit = "bytes/s",
                     .direction = TP_HIGHER_IS_BETTER,
                     .source = TP_METRIC_RATE},
-    [TIME] = {.name = "time", .unit = "s", .source = TP_METRIC_DURATION, .is_informative = true},
+    [TIME] = TP_BENCH_TIME_ROW,
     [EVENTS] = {.name = "events",
                 .unit = "events",
                 .direction = TP_HIGHER_IS_BETTER,

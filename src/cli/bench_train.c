@@ -131,20 +131,14 @@ static void tear_down(tp_subject *subject)
 }
 
 static const tp_metric own[OWN] = {
-    [THROUGHPUT] = {.name = "throughput",
-                    .unit = "tokens/s",
-                    .direction = TP_HIGHER_IS_BETTER,
-                    .source = TP_METRIC_RATE},
-    [TIME] = {.name = "time", .unit = "s", .source = TP_METRIC_DURATION, .is_informative = true},
+    [THROUGHPUT] = TP_BENCH_THROUGHPUT_ROW,
+    [TIME] = TP_BENCH_TIME_ROW,
     [SAMPLES] = {.name = "samples_per_s",
                  .unit = "samples/s",
                  .direction = TP_HIGHER_IS_BETTER,
                  .source = TP_METRIC_RATE,
                  .is_informative = true},
-    [TOKENS] = {.name = "tokens",
-                .unit = "tokens",
-                .direction = TP_HIGHER_IS_BETTER,
-                .kind = TP_METRIC_EXACT},
+    [TOKENS] = TP_BENCH_TOKENS_ROW,
     [FLOPS] = {.name = "flops", .unit = "FLOP", .kind = TP_METRIC_EXACT}};
 
 const tp_bench_kind tp_bench_train = {

@@ -20,7 +20,7 @@ typedef struct {
     bool has_checksums;
     char *order;
     tp_round_conditions *attempts;
-    size_t n_attempts, cap_attempts, n_disturbed, n_rejected;
+    size_t n_attempts, cap_attempts, n_disturbed;
     bool is_busy; /* disturbance is the rule: every round counts from here on */
     size_t warm_up;
     double start_s; /* of the rounds */
@@ -201,8 +201,6 @@ static bool is_rejected(session *s, const tp_machine_reading *before, const int6
     s->n_disturbed += c->reason != TP_UNDISTURBED;
     s->is_busy |= tp_too_many_disturbed(s->n_disturbed, s->n_attempts);
     c->is_rejected = c->reason != TP_UNDISTURBED && !s->is_busy;
-    s->n_rejected += c->is_rejected;
-    s->progress.n_rejected = s->n_rejected;
     return c->is_rejected;
 }
 

@@ -25,7 +25,6 @@ typedef struct {
 typedef struct {
     const char *name;
     bool is_warming_up;
-    size_t n_rejected;       /* rounds that are measured again */
     size_t round, n_planned; /* n_planned 0: open */
     double elapsed_s;
     const tp_bench_comparison *comparison; /* of the first metric so far, or NULL */
