@@ -48,6 +48,9 @@ void tp_trace_report_make(const tp_trace_file *file, const tp_select_options *op
                           tp_trace_report *ret);
 void tp_trace_report_release(tp_trace_report *report);
 
+/* Make at once, on two threads, the analyses that the overview shows. */
+void tp_trace_report_prepare(tp_trace_report *report);
+
 const tp_operators *tp_trace_report_operators(tp_trace_report *report);
 const tp_launch_table *tp_trace_report_launches(tp_trace_report *report);
 const tp_idle_table *tp_trace_report_idle(tp_trace_report *report);

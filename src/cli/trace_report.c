@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "base/threads.h"
 #include "cli/trace.h"
 
 static void make_breakdowns(tp_trace_report *r)
@@ -123,6 +124,39 @@ const tp_findings *tp_trace_report_findings(tp_trace_report *r)
         tp_findings_make(&in, &r->findings);
     }
     return &r->findings;
+}
+
+/* ---- side by side ---- */
+
+/* Operators and the memory that is attributed to them; apart from it, what the device did. */
+static tp_status prepare(void *report, size_t half, int worker, tp_error *err)
+{
+    tp_trace_report *r = report;
+    (void)worker;
+    (void)err;
+    if (half == 0) {
+        tp_trace_report_operators(r);
+        tp_trace_report_memory(r);
+    } else {
+        tp_trace_report_idle(r);
+        tp_trace_report_launches(r);
+        tp_trace_report_copies(r);
+        tp_trace_report_comm(r);
+        tp_trace_report_suspicions(r);
+    }
+    return TP_OK;
+}
+
+void tp_trace_report_prepare(tp_trace_report *r)
+{
+    enum { WORTH_A_THREAD = 100000 }; /* events */
+    tp_pool *pool = NULL;
+    tp_error err = {0};
+    if (!r->has_work || r->file->events->n < WORTH_A_THREAD)
+        return;
+    if (tp_pool_create(&pool, 2, &err) == TP_OK)
+        (void)!tp_pool_for(pool, 2, prepare, r, &err); /* else each is made when asked for */
+    tp_pool_free(pool);
 }
 
 const tp_snapshot_usage *tp_trace_report_usage(tp_trace_report *r)

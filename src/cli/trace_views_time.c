@@ -5,7 +5,7 @@
 #include "cli/trace.h"
 #include "instrument/analyze/sort.h"
 #include "instrument/analyze/stacks.h"
-#include "instrument/analyze/vec.h"
+#include "base/vec.h"
 
 static void put_known(tp_grid *g, int64_t v)
 {

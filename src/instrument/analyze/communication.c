@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "instrument/analyze/sort.h"
-#include "instrument/analyze/vec.h"
+#include "base/vec.h"
 
 int64_t tp_comm_bytes(const tp_events *events, const tp_event_collective *c)
 {

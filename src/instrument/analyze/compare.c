@@ -6,7 +6,7 @@
 
 #include "instrument/analyze/named_work.h"
 #include "instrument/analyze/sort.h"
-#include "instrument/analyze/vec.h"
+#include "base/vec.h"
 #include "stats/adjust.h"
 #include "stats/two_sample.h"
 

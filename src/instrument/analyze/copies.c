@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "instrument/analyze/sort.h"
-#include "instrument/analyze/vec.h"
+#include "base/vec.h"
 
 static const char *const direction_names[TP_COPY_DIRECTIONS] = {"HtoD", "DtoH",  "DtoD", "PtoP",
                                                                 "HtoH", "other", "fill"};

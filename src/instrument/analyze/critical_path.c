@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "instrument/analyze/sort.h"
-#include "instrument/analyze/vec.h"
+#include "base/vec.h"
 
 const char *tp_path_part_name(tp_path_part part)
 {

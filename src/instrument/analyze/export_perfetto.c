@@ -9,7 +9,7 @@
 
 #include "instrument/analyze/export.h"
 #include "instrument/analyze/nesting.h"
-#include "instrument/analyze/vec.h"
+#include "base/vec.h"
 
 enum {
     PACKET_TIMESTAMP = 8,

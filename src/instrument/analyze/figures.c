@@ -8,7 +8,7 @@
 #include "instrument/analyze/memory_usage.h"
 #include "instrument/analyze/named_work.h"
 #include "instrument/analyze/snapshot_usage.h"
-#include "instrument/analyze/vec.h"
+#include "base/vec.h"
 #include "stats/descriptive.h"
 
 typedef struct {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "instrument/analyze/sort.h"
-#include "instrument/analyze/vec.h"
+#include "base/vec.h"
 
 /* Times of the host that explain a gap, and graph launches per device. */
 typedef struct {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "instrument/analyze/sort.h"
-#include "instrument/analyze/vec.h"
+#include "base/vec.h"
 
 int64_t tp_add_saturating(int64_t a, int64_t b)
 {

@@ -5,7 +5,7 @@
 
 #include "instrument/analyze/number_map.h"
 #include "instrument/analyze/sort.h"
-#include "instrument/analyze/vec.h"
+#include "base/vec.h"
 
 typedef struct {
     int64_t *delays, *calls;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "instrument/analyze/sort.h"
-#include "instrument/analyze/vec.h"
+#include "base/vec.h"
 
 /* How many ends lie before `at`: the number of the step that `at` is in. */
 static uint32_t step_of(const int64_t *ends, size_t n, int64_t at)

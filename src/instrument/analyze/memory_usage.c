@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "instrument/analyze/sort.h"
-#include "instrument/analyze/vec.h"
+#include "base/vec.h"
 
 enum { GONE = TP_NO_ROW - 1 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "instrument/analyze/sort.h"
-#include "instrument/analyze/vec.h"
+#include "base/vec.h"
 
 /* Spans with the same thread and start: the longer ones to the front. */
 static void order_equal_starts(const tp_span *v, tp_keyed *keyed, size_t n)

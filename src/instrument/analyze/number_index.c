@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "instrument/analyze/vec.h"
+#include "base/vec.h"
 
 void tp_number_index_release(tp_number_index *index)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "instrument/analyze/number_index.h"
-#include "instrument/analyze/vec.h"
+#include "base/vec.h"
 
 size_t tp_spans_of_kind(const tp_events *events, tp_event_kind kind, tp_span **ret)
 {

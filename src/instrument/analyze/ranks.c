@@ -6,7 +6,7 @@
 
 #include "instrument/analyze/communication.h"
 #include "instrument/analyze/sort.h"
-#include "instrument/analyze/vec.h"
+#include "base/vec.h"
 
 /* One collective on one rank. */
 typedef struct {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "instrument/analyze/vec.h"
+#include "base/vec.h"
 #include "stats/adjust.h"
 #include "stats/bootstrap.h"
 #include "stats/descriptive.h"

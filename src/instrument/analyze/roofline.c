@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "instrument/analyze/vec.h"
+#include "base/vec.h"
 
 /* ---- shapes ---- */
 

@@ -7,7 +7,7 @@
 #include "instrument/analyze/collectives.h"
 #include "instrument/analyze/number_index.h"
 #include "instrument/analyze/sort.h"
-#include "instrument/analyze/vec.h"
+#include "base/vec.h"
 
 static const char *const scope_names[] = {"all", "linked", "steps"};
 

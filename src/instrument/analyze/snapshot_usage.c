@@ -6,7 +6,7 @@
 #include "instrument/analyze/kernels.h"
 #include "instrument/analyze/number_map.h"
 #include "instrument/analyze/sort.h"
-#include "instrument/analyze/vec.h"
+#include "base/vec.h"
 
 enum { GONE = TP_NO_ROW - 1 }; /* the address was freed */
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "instrument/analyze/nesting.h"
-#include "instrument/analyze/vec.h"
+#include "base/vec.h"
 
 static bool is_frame(uint8_t kind)
 {

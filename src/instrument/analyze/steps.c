@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "instrument/analyze/vec.h"
+#include "base/vec.h"
 
 static bool ends_in(const char *s, size_t n, const char *word)
 {

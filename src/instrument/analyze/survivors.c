@@ -5,7 +5,7 @@
 
 #include "instrument/analyze/kernels.h"
 #include "instrument/analyze/leak.h"
-#include "instrument/analyze/vec.h"
+#include "base/vec.h"
 #include "stats/adjust.h"
 
 enum { AGE = 2, MOST_CELLS = 1 << 24 };

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "instrument/analyze/vec.h"
+#include "base/vec.h"
 
 static void add(tp_suspicions *s, bool is_serious, const char *what, int64_t count, int64_t ns,
                 const char *meaning)

@@ -31,9 +31,10 @@ uint16_t tp_builder_category(tp_event_builder *b, const char *text, size_t len)
     if (counts->n_categories == MAX_CATEGORIES)
         return MAX_CATEGORIES - 1;
     size_t at = counts->n_categories;
-    tp_category_count *category = TP_PUSH(counts->category, counts->n_categories, b->category_cap);
+    tp_category_count *category =
+        TP_VEC_PUSH(counts->category, counts->n_categories, b->category_cap);
     category->name = name;
-    b->category_kind = tp_ingest_grow(b->category_kind, &b->category_kind_cap, at + 1, 1);
+    b->category_kind = tp_vec_room(b->category_kind, &b->category_kind_cap, at + 1, 1);
     b->category_kind[at] = (uint8_t)tp_event_kind_of(text, len);
     return (uint16_t)at;
 }
@@ -86,17 +87,16 @@ uint32_t tp_builder_track(tp_event_builder *b, const tp_event_track *track)
     for (; b->track_slots[at]; at = (at + 1) & mask)
         if (same_track(track, &events->tracks[b->track_slots[at] - 1]))
             return b->last_track = b->track_slots[at] - 1;
-    *TP_PUSH(events->tracks, events->n_tracks, b->track_cap) = *track;
+    *TP_VEC_PUSH(events->tracks, events->n_tracks, b->track_cap) = *track;
     b->track_slots[at] = (uint32_t)events->n_tracks;
     return b->last_track = (uint32_t)events->n_tracks - 1;
 }
 
-static void grow_rows(tp_event_builder *b)
+static void make_room(tp_event_builder *b, size_t need)
 {
     tp_events *e = b->events;
-    size_t need = e->n + 1, old = b->row_cap, cap = old;
-#define GROW(column) \
-    e->column = tp_ingest_grow(e->column, (cap = old, &cap), need, sizeof *e->column)
+    size_t old = b->row_cap, cap = old;
+#define GROW(column) e->column = tp_vec_room(e->column, (cap = old, &cap), need, sizeof *e->column)
     GROW(start);
     GROW(dur);
     GROW(correlation);
@@ -111,11 +111,18 @@ static void grow_rows(tp_event_builder *b)
     b->row_cap = cap;
 }
 
+void tp_builder_expect(tp_event_builder *b, uint64_t text_bytes)
+{
+    enum { ROW_BYTES = 384, MOST = 1 << 24 }; /* what is not touched takes no memory */
+    uint64_t rows = text_bytes / ROW_BYTES;
+    make_room(b, (size_t)TP_MIN(rows, MOST));
+}
+
 void tp_builder_row(tp_event_builder *b, const tp_event_row *row)
 {
     tp_events *e = b->events;
     if (TP_UNLIKELY(e->n == b->row_cap))
-        grow_rows(b);
+        make_room(b, e->n + 1);
     size_t i = e->n++;
     e->start[i] = row->start;
     e->dur[i] = row->dur;
@@ -128,7 +135,7 @@ void tp_builder_row(tp_event_builder *b, const tp_event_row *row)
     e->kind[i] = row->kind;
     e->phase[i] = row->phase;
     if (e->kept & TP_KEEP_ARGS) {
-        e->args = tp_ingest_grow(e->args, &b->args_cap, e->n + 1, sizeof *e->args);
+        e->args = tp_vec_room(e->args, &b->args_cap, e->n + 1, sizeof *e->args);
         e->args[i] = e->args[i + 1] = b->args_used;
     }
 }
@@ -138,7 +145,7 @@ void tp_builder_args(tp_event_builder *b, const char *text, size_t len)
     tp_events *e = b->events;
     if (!(e->kept & TP_KEEP_ARGS) || !len)
         return;
-    e->args_text = tp_ingest_grow(e->args_text, &b->args_text_cap, b->args_used + len, 1);
+    e->args_text = tp_vec_room(e->args_text, &b->args_text_cap, b->args_used + len, 1);
     memcpy(e->args_text + b->args_used, text, len);
     b->args_used += len;
     e->args[e->n] = b->args_used;
@@ -165,7 +172,7 @@ void tp_builder_name(tp_event_builder *b, tp_name_kind kind, const tp_event_trac
 {
     name_key key = key_of(kind, of);
     uint32_t id = tp_string_add(&b->name_keys, (const char *)&key, sizeof key);
-    b->names = tp_ingest_grow(b->names, &b->name_cap, (size_t)id + 1, sizeof *b->names);
+    b->names = tp_vec_room(b->names, &b->name_cap, (size_t)id + 1, sizeof *b->names);
     b->names[id] = name;
 }
 

@@ -2,8 +2,8 @@
 #ifndef TP_INSTRUMENT_INGEST_EVENT_BUILDER_H
 #define TP_INSTRUMENT_INGEST_EVENT_BUILDER_H
 
+#include "base/vec.h"
 #include "instrument/ingest/events.h"
-#include "instrument/ingest/grow.h"
 
 typedef struct {
     int64_t start, dur, correlation, external;
@@ -30,6 +30,8 @@ typedef struct {
 } tp_event_builder;
 
 void tp_builder_init(tp_event_builder *b, tp_events *events, unsigned keep);
+/* Room for about the rows of so many bytes of text: large columns that grew would be copied. */
+void tp_builder_expect(tp_event_builder *b, uint64_t text_bytes);
 
 /* Index of the category in counts.category; new ones are added with n = 0. */
 uint16_t tp_builder_category(tp_event_builder *b, const char *text, size_t len);

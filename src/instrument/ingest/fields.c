@@ -15,8 +15,36 @@ static inline uint64_t eight_digits(uint64_t v)
            UINT32_MAX;
 }
 
-/* More than 19 digits, or a number that may not fit. */
-static bool many_digits(const char **p, const char *end, uint64_t *ret)
+/* The eight digits at `text`, or the first `n`, as their values in bytes, led by zeros; false
+ * if one is no digit. */
+static inline bool load_digits(const char *text, size_t n, uint64_t *ret)
+{
+    uint64_t chunk;
+    memcpy(&chunk, text, sizeof chunk);
+    chunk = (chunk ^ UINT64_C(0x3030303030303030)) << (64 - 8 * n);
+    *ret = chunk;
+    return !(((chunk + UINT64_C(0x7676767676767676)) | chunk) & UINT64_C(0x8080808080808080));
+}
+
+/* Nothing but 1 to 16 digits, which is what numbers of traces are. */
+static inline bool plain_digits(const char *text, size_t len, uint64_t *ret)
+{
+    uint64_t high, low;
+    if (len - 1 < 8) {
+        if (!load_digits(text, len, &low))
+            return false;
+        *ret = eight_digits(low);
+        return true;
+    }
+    if (len - 1 >= 16 || !load_digits(text, len - 8, &high) ||
+        !load_digits(text + len - 8, 8, &low))
+        return false;
+    *ret = eight_digits(high) * 100000000 + eight_digits(low);
+    return true;
+}
+
+/* Digits from *p on, at most to the end, however many; false on overflow. */
+static bool digits(const char **p, const char *end, uint64_t *ret)
 {
     uint64_t v = 0;
     bool fits = true;
@@ -27,37 +55,6 @@ static bool many_digits(const char **p, const char *end, uint64_t *ret)
     *p = q;
     *ret = v;
     return fits;
-}
-
-/* Digits from *p on, at most to the end, eight at a time; false on overflow. */
-static bool digits(const char **p, const char *end, uint64_t *ret)
-{
-    static const uint64_t powers[] = {1,      10,      100,      1000,     10000,
-                                      100000, 1000000, 10000000, 100000000};
-    uint64_t v = 0;
-    const char *q = *p;
-    for (;;) {
-        uint64_t chunk;
-        memcpy(&chunk, q, sizeof chunk);
-        chunk ^= UINT64_C(0x3030303030303030);
-        uint64_t others =
-            ((chunk + UINT64_C(0x7676767676767676)) | chunk) & UINT64_C(0x8080808080808080);
-        size_t n = others ? (size_t)__builtin_ctzll(others) / 8 : 8;
-        if (n > (size_t)(end - q))
-            n = (size_t)(end - q);
-        if (n) /* the last digit belongs into the highest byte */
-            v = v * powers[n] + eight_digits(chunk << (64 - 8 * n));
-        q += n;
-        if (n < 8)
-            break;
-        if (q - *p > 16)
-            return many_digits(p, end, ret);
-    }
-    if (q - *p > 19)
-        return many_digits(p, end, ret);
-    *p = q;
-    *ret = v;
-    return true;
 }
 
 static tp_field_result signed_of(bool negative, uint64_t v, bool fits, int64_t *ret)
@@ -109,6 +106,15 @@ static tp_field_result ns_with_exponent(const char *text, size_t len, int64_t *r
 
 tp_field_result tp_field_ns(const char *text, size_t len, int64_t *ret, bool *ret_decimals)
 {
+    uint64_t whole, thousandths = 0;
+    bool has_thousandths = len > 4 && text[len - 4] == '.';
+    if (TP_LIKELY(plain_digits(text, has_thousandths ? len - 4 : len, &whole) &&
+                  (!has_thousandths || plain_digits(text + len - 3, 3, &thousandths)) &&
+                  whole < INT64_MAX / 1000)) {
+        *ret_decimals |= has_thousandths;
+        *ret = (int64_t)(whole * 1000 + thousandths);
+        return TP_FIELD_OK;
+    }
     const char *p = text, *end = text + len;
     uint64_t us, ns;
     bool negative = len && *p == '-';
@@ -158,6 +164,10 @@ tp_field_result tp_field_i64(const char *text, size_t len, int64_t *ret)
 {
     const char *p = text, *end = text + len;
     uint64_t v;
+    if (TP_LIKELY(plain_digits(text, len, &v))) {
+        *ret = (int64_t)v;
+        return TP_FIELD_OK;
+    }
     if (len > 2 && p[0] == '0' && (p[1] | 0x20) == 'x')
         return hexadecimal(p + 2, end, ret);
     bool negative = len && *p == '-';

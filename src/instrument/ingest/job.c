@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "instrument/ingest/grow.h"
+#include "base/vec.h"
 #include "instrument/ingest/ingest.h"
 
 /* Digits at p, at most nine; false when there are none. */
@@ -92,7 +92,7 @@ static void find_missing(tp_trace_job *job)
             at++;
         if (at < job->n && job->files[at]->rank == rank)
             continue;
-        job->missing = tp_ingest_grow(job->missing, &cap, job->n_missing + 1, sizeof *job->missing);
+        job->missing = tp_vec_room(job->missing, &cap, job->n_missing + 1, sizeof *job->missing);
         job->missing[job->n_missing++] = rank;
     }
     if (job->n_missing && job->n > 1)

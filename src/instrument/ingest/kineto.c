@@ -227,6 +227,7 @@ tp_status tp_kineto_read(const char *name, tp_source *source, unsigned keep, tp_
     k->source = *source;
     k->max_start = INT64_MIN;
     tp_builder_init(&k->builder, ret, keep);
+    tp_builder_expect(&k->builder, tp_source_expected_bytes(source));
     tp_status status = tp_event_scan_init(&k->scan, err);
     k->scan.commit = tp_kineto_event;
     k->scan.context = k;

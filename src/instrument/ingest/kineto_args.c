@@ -50,7 +50,8 @@ static uint32_t collective(tp_kineto *k)
     if (!(e->kept & TP_KEEP_COLLECTIVES) ||
         !(has(k, TP_KEY_COLLECTIVE) || has(k, TP_KEY_IN_ELEMENTS) || has(k, TP_KEY_GROUP)))
         return 0;
-    tp_event_collective *c = TP_PUSH(e->collectives, e->n_collectives, k->builder.collective_cap);
+    tp_event_collective *c =
+        TP_VEC_PUSH(e->collectives, e->n_collectives, k->builder.collective_cap);
     c->name = tp_kineto_string(k, TP_KEY_COLLECTIVE);
     c->dtype = tp_kineto_string(k, TP_KEY_DTYPE);
     c->group = tp_kineto_text(k, TP_KEY_GROUP);
@@ -75,7 +76,7 @@ static uint32_t collective(tp_kineto *k)
 static uint32_t copy(tp_kineto *k)
 {
     tp_events *e = k->events;
-    tp_event_copy *c = TP_PUSH(e->copies, e->n_copies, k->builder.copy_cap);
+    tp_event_copy *c = TP_VEC_PUSH(e->copies, e->n_copies, k->builder.copy_cap);
     c->bytes = tp_kineto_i64(k, TP_KEY_BYTES_COPIED);
     c->from_device = tp_kineto_i64(k, TP_KEY_FROM_DEVICE);
     c->to_device = tp_kineto_i64(k, TP_KEY_TO_DEVICE);
@@ -90,7 +91,7 @@ static uint32_t kernel(tp_kineto *k)
     uint32_t group = collective(k);
     if (!group && !(e->kept & TP_KEEP_KERNELS))
         return 0;
-    tp_event_kernel *row = TP_PUSH(e->kernels, e->n_kernels, k->builder.kernel_cap);
+    tp_event_kernel *row = TP_VEC_PUSH(e->kernels, e->n_kernels, k->builder.kernel_cap);
     row->collective = group;
     three_of(k, TP_KEY_GRID, row->grid);
     three_of(k, TP_KEY_BLOCK, row->block);
@@ -113,7 +114,7 @@ static uint32_t operator_row(tp_kineto *k)
     uint32_t group = collective(k);
     if (!group && !(e->kept & TP_KEEP_OPS))
         return 0;
-    tp_event_op *row = TP_PUSH(e->ops, e->n_ops, k->builder.op_cap);
+    tp_event_op *row = TP_VEC_PUSH(e->ops, e->n_ops, k->builder.op_cap);
     row->collective = group;
     if (e->kept & TP_KEEP_OPS) {
         row->dims = tp_kineto_text(k, TP_KEY_DIMS);
@@ -136,7 +137,7 @@ static uint32_t operator_row(tp_kineto *k)
 static uint32_t python(tp_kineto *k)
 {
     tp_events *e = k->events;
-    tp_event_python *row = TP_PUSH(e->python, e->n_python, k->builder.python_cap);
+    tp_event_python *row = TP_VEC_PUSH(e->python, e->n_python, k->builder.python_cap);
     row->id = tp_kineto_i64(k, TP_KEY_PYTHON_ID);
     row->parent = tp_kineto_i64(k, TP_KEY_PYTHON_PARENT);
     row->module = tp_kineto_i64(k, TP_KEY_PYTHON_MODULE);
@@ -147,7 +148,7 @@ static uint32_t python(tp_kineto *k)
 static uint32_t sync_row(tp_kineto *k)
 {
     tp_events *e = k->events;
-    tp_event_sync *row = TP_PUSH(e->syncs, e->n_syncs, k->builder.sync_cap);
+    tp_event_sync *row = TP_VEC_PUSH(e->syncs, e->n_syncs, k->builder.sync_cap);
     row->sync_kind = tp_kineto_string(k, TP_KEY_SYNC_KIND);
     row->wait_stream = tp_kineto_i64(k, TP_KEY_WAIT_STREAM);
     row->wait_correlation = tp_kineto_i64(k, TP_KEY_WAIT_CORRELATION);
@@ -195,7 +196,7 @@ void tp_kineto_memory(tp_kineto *k, int64_t ts, uint32_t track)
     }
     if (!(e->kept & TP_KEEP_MEMORY))
         return;
-    tp_memory_instant *m = TP_PUSH(e->memory, e->n_memory, k->builder.memory_cap);
+    tp_memory_instant *m = TP_VEC_PUSH(e->memory, e->n_memory, k->builder.memory_cap);
     int64_t addr = tp_kineto_i64(k, TP_KEY_ADDR), device = tp_kineto_i64(k, TP_KEY_DEVICE_ID);
     int64_t type = tp_kineto_i64(k, TP_KEY_DEVICE_TYPE);
     m->ts = ts;
@@ -238,7 +239,7 @@ static void sample(tp_kineto *k, const tp_counter_sample *proto, tp_slice series
     if (isnan(v))
         return;
     tp_counter_sample *s =
-        TP_PUSH(k->events->counters, k->events->n_counters, k->builder.counter_cap);
+        TP_VEC_PUSH(k->events->counters, k->events->n_counters, k->builder.counter_cap);
     *s = *proto;
     s->value = v;
     s->series = tp_string_add(&k->events->strings, series.data, series.len);

@@ -241,7 +241,7 @@ static void flow(tp_kineto *k, char phase)
     row.id = tp_kineto_i64(k, TP_KEY_ID);
     row.name = tp_kineto_string(k, TP_KEY_NAME);
     row.track = track_of(k, TP_EVENT_OTHER);
-    *TP_PUSH(k->events->flows, k->events->n_flows, k->builder.flow_cap) = row;
+    *TP_VEC_PUSH(k->events->flows, k->events->n_flows, k->builder.flow_cap) = row;
 }
 
 static void counter(tp_kineto *k)
@@ -278,7 +278,7 @@ static uint32_t *top_of(tp_kineto *k, uint32_t track)
     if (track >= k->n_open_top) {
         size_t old = k->n_open_top;
         k->open_top =
-            tp_ingest_grow(k->open_top, &k->open_top_cap, (size_t)track + 1, sizeof *k->open_top);
+            tp_vec_room(k->open_top, &k->open_top_cap, (size_t)track + 1, sizeof *k->open_top);
         k->n_open_top = k->open_top_cap;
         memset(k->open_top + old, 0, (k->n_open_top - old) * sizeof *k->open_top);
     }
@@ -294,7 +294,7 @@ static void begin_span(tp_kineto *k)
         return;
     fill_row(k, &row);
     uint32_t *top = top_of(k, row.track);
-    tp_open_span *span = TP_PUSH(k->open, k->n_open, k->open_cap);
+    tp_open_span *span = TP_VEC_PUSH(k->open, k->n_open, k->open_cap);
     span->row = (uint32_t)(k->events->n - 1);
     span->below = *top;
     *top = (uint32_t)k->n_open;

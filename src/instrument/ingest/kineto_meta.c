@@ -61,7 +61,7 @@ static void read_devices(tp_kineto *k, const tp_json *list)
         return;
     for (const tp_json *d = list->child; d; d = d->next)
         if (d->type == TP_JSON_OBJECT)
-            read_device(k, d, TP_PUSH(info->devices, info->n_devices, cap));
+            read_device(k, d, TP_VEC_PUSH(info->devices, info->n_devices, cap));
 }
 
 static void read_distributed(tp_kineto *k, const tp_json *d)
@@ -76,7 +76,7 @@ static void read_distributed(tp_kineto *k, const tp_json *d)
     if (!groups || groups->type != TP_JSON_ARRAY || groups->n > MAX_GROUPS)
         return;
     for (const tp_json *g = groups->child; g; g = g->next) {
-        tp_trace_group *group = TP_PUSH(info->groups, info->n_groups, cap);
+        tp_trace_group *group = TP_VEC_PUSH(info->groups, info->n_groups, cap);
         group->name = text_in(k, tp_json_get(g, "pg_name"));
         group->about = text_in(k, tp_json_get(g, "pg_desc"));
         group->ranks = text_in(k, tp_json_get(g, "ranks"));

@@ -89,7 +89,7 @@ static void add_member(tp_kineto *k, tp_slice key, tp_slice value)
         return;
     }
     k->member_bytes += value.len;
-    tp_kineto_member *member = TP_PUSH(k->members, k->n_members, k->member_cap);
+    tp_kineto_member *member = TP_VEC_PUSH(k->members, k->n_members, k->member_cap);
     tp_buf_add(&member->key, key.data, key.len);
     tp_buf_add(&member->value, value.data, value.len);
 }

@@ -9,21 +9,21 @@
 
 #include "base/json.h"
 #include "base/platform.h"
-#include "instrument/ingest/grow.h"
+#include "base/vec.h"
 #include "instrument/ingest/pickle.h"
 
-#define KEYS(K)                                                                                   \
-    K(segments)                                                                                   \
-    K(device_traces)                                                                              \
-    K(allocator_settings)                                                                         \
-    K(external_annotations)                                                                       \
-    K(host_segments)                                                                              \
-    K(host_traces)                                                                                \
-    K(device) K(address) K(total_size) K(allocated_size) K(active_size) K(requested_size)         \
-        K(stream) K(segment_type) K(segment_pool_id) K(is_expandable) K(frames) K(blocks) K(size) \
-            K(state) K(action) K(addr) K(device_free) K(time_us) K(compile_context)               \
-                K(user_metadata) K(filename) K(line) K(name) K(stage) K(history) K(real_size)     \
-                    K(large)
+#define KEYS(K)                                                                                  \
+    K(segments)                                                                                  \
+    K(device_traces)                                                                             \
+    K(allocator_settings)                                                                        \
+    K(external_annotations)                                                                      \
+    K(host_segments)                                                                             \
+    K(host_traces)                                                                               \
+    K(device)                                                                                    \
+    K(address) K(total_size) K(allocated_size) K(active_size) K(requested_size) K(stream)        \
+        K(segment_type) K(segment_pool_id) K(is_expandable) K(frames) K(blocks) K(size) K(state) \
+            K(action) K(addr) K(device_free) K(time_us) K(compile_context) K(user_metadata)      \
+                K(filename) K(line) K(name) K(stage) K(history) K(real_size) K(large)
 
 enum {
 #define K(name) KEY_##name,
@@ -124,7 +124,7 @@ static uint32_t frame_number(snapshot_reader *r, tp_pickle_value v)
     size_t before = r->frame_keys.n;
     uint32_t id = tp_string_add(&r->frame_keys, (const char *)key, sizeof key);
     if (r->frame_keys.n != before)
-        *TP_PUSH(out->frames, out->n_frames, r->frame_cap) = frame;
+        *TP_VEC_PUSH(out->frames, out->n_frames, r->frame_cap) = frame;
     return id - 1; /* number 0 of the table is the empty string */
 }
 
@@ -142,11 +142,11 @@ static uint32_t add_stack(snapshot_reader *r, const tp_pickle_object *frames)
     uint32_t id = tp_string_add(&r->stack_keys, r->scratch.data, r->scratch.len);
     if (r->stack_keys.n == before)
         return id;
-    tp_mem_stack *stack = TP_PUSH(out->stacks, out->n_stacks, r->stack_cap);
+    tp_mem_stack *stack = TP_VEC_PUSH(out->stacks, out->n_stacks, r->stack_cap);
     stack->first = (uint32_t)out->n_stack_frames;
     stack->n = frames->n;
-    out->stack_frames = tp_ingest_grow(out->stack_frames, &r->stack_frame_cap,
-                                       out->n_stack_frames + frames->n, sizeof *out->stack_frames);
+    out->stack_frames = tp_vec_room(out->stack_frames, &r->stack_frame_cap,
+                                    out->n_stack_frames + frames->n, sizeof *out->stack_frames);
     memcpy(out->stack_frames + out->n_stack_frames, r->scratch.data, r->scratch.len);
     out->n_stack_frames += frames->n;
     return id;
@@ -213,7 +213,7 @@ static void read_block(snapshot_reader *r, tp_pickle_value v, uint64_t *addr)
     block.state = state_of(out, block.state_text);
     if (block.size > 0)
         *addr = block.addr + (uint64_t)block.size;
-    *TP_PUSH(out->blocks, out->n_blocks, r->block_cap) = block;
+    *TP_VEC_PUSH(out->blocks, out->n_blocks, r->block_cap) = block;
 }
 
 static int64_t is_large(snapshot_reader *r, tp_pickle_value v)
@@ -247,7 +247,7 @@ static void read_segment(snapshot_reader *r, tp_pickle_value v)
                               .first_block = (uint32_t)out->n_blocks};
     for (uint32_t i = 0; pool && i < 2 && i < pool->n; i++)
         (void)tp_pickle_i64(&r->pickle, pool->items[i], &segment.pool[i]);
-    *TP_PUSH(out->segments, out->n_segments, r->segment_cap) = segment;
+    *TP_VEC_PUSH(out->segments, out->n_segments, r->segment_cap) = segment;
     uint64_t addr = segment.addr;
     for (uint32_t i = 0; blocks && i < blocks->n; i++)
         read_block(r, blocks->items[i], &addr);
@@ -261,7 +261,7 @@ static void read_entry(snapshot_reader *r, tp_pickle_value v, uint32_t device)
         r->n_odd++;
         return;
     }
-    tp_mem_entry *entry = TP_PUSH(out->entries, out->n_entries, r->entry_cap);
+    tp_mem_entry *entry = TP_VEC_PUSH(out->entries, out->n_entries, r->entry_cap);
     entry->device = device;
     entry->action_text = string(r, v, KEY_action);
     entry->action = action_of(out, entry->action_text);
@@ -280,13 +280,13 @@ static void read_traces(snapshot_reader *r, const tp_pickle_object *traces)
     tp_snapshot *out = r->out;
     for (uint32_t d = 0; traces && d < traces->n; d++) {
         const tp_pickle_object *entries = tp_pickle_list(&r->pickle, traces->items[d]);
-        *TP_PUSH(out->device_first, out->n_devices, r->device_cap) = out->n_entries;
+        *TP_VEC_PUSH(out->device_first, out->n_devices, r->device_cap) = out->n_entries;
         for (uint32_t i = 0; entries && i < entries->n; i++)
             read_entry(r, entries->items[i], d);
     }
     /* One more place, that closes the last list. */
     size_t n = out->n_devices;
-    *TP_PUSH(out->device_first, n, r->device_cap) = out->n_entries;
+    *TP_VEC_PUSH(out->device_first, n, r->device_cap) = out->n_entries;
 }
 
 static void read_annotations(snapshot_reader *r, const tp_pickle_object *annotations)
@@ -294,7 +294,7 @@ static void read_annotations(snapshot_reader *r, const tp_pickle_object *annotat
     tp_snapshot *out = r->out;
     for (uint32_t i = 0; annotations && i < annotations->n; i++) {
         tp_pickle_value v = annotations->items[i];
-        tp_mem_annotation *a = TP_PUSH(out->annotations, out->n_annotations, r->annotation_cap);
+        tp_mem_annotation *a = TP_VEC_PUSH(out->annotations, out->n_annotations, r->annotation_cap);
         a->name = string(r, v, KEY_name);
         a->stage = string(r, v, KEY_stage);
         a->device = number(r, v, KEY_device);
@@ -365,7 +365,7 @@ static void read_settings(snapshot_reader *r, tp_pickle_value v)
             write_value(r, settings->items[i + 1], 0);
             value = tp_string_add(&out->strings, r->scratch.data, r->scratch.len);
         }
-        tp_mem_setting *setting = TP_PUSH(out->settings, out->n_settings, r->setting_cap);
+        tp_mem_setting *setting = TP_VEC_PUSH(out->settings, out->n_settings, r->setting_cap);
         setting->key = key;
         setting->value = value;
     }
@@ -447,7 +447,7 @@ tp_status tp_snapshot_read(const char *name, const void *bytes, size_t n, tp_sna
     tp_string_table_init(&r.stack_keys);
     for (int i = 0; i < N_KEYS; i++)
         r.keys[i] = tp_string_add(&r.out->strings, key_names[i], strlen(key_names[i]));
-    *TP_PUSH(r.out->stacks, r.out->n_stacks, r.stack_cap) = (tp_mem_stack){0};
+    *TP_VEC_PUSH(r.out->stacks, r.out->n_stacks, r.stack_cap) = (tp_mem_stack){0};
     tp_status status = tp_pickle_read(&r.pickle, name, bytes, n, &r.out->strings, err);
     if (status == TP_OK) {
         r.stack_of_list = calloc(r.pickle.n_objects + 1, sizeof *r.stack_of_list);

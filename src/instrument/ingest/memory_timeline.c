@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "base/platform.h"
-#include "instrument/ingest/grow.h"
+#include "base/vec.h"
 
 const char *tp_timeline_category_name(int category)
 {
@@ -75,7 +75,7 @@ static void add_raw(timeline_reader *t, const int64_t v[4], size_t n)
         out->skipped++;
         return;
     }
-    tp_timeline_row *row = TP_PUSH(out->rows, out->n_rows, t->row_cap);
+    tp_timeline_row *row = TP_VEC_PUSH(out->rows, out->n_rows, t->row_cap);
     row->t_ns = v[0];
     row->action = (uint8_t)v[1];
     row->bytes = v[2];
@@ -127,8 +127,8 @@ static tp_status read_sizes(timeline_reader *t, tp_error *err)
             out->skipped++;
             continue;
         }
-        out->bytes = tp_ingest_grow(out->bytes, &t->bytes_cap,
-                                    (n_rows + 1) * TP_TIMELINE_CATEGORIES, sizeof *out->bytes);
+        out->bytes = tp_vec_room(out->bytes, &t->bytes_cap, (n_rows + 1) * TP_TIMELINE_CATEGORIES,
+                                 sizeof *out->bytes);
         for (size_t i = 0; i < TP_TIMELINE_CATEGORIES; i++)
             out->bytes[n_rows * TP_TIMELINE_CATEGORIES + i] = from[i];
         n_rows++;
@@ -154,7 +154,7 @@ static tp_status read_times(timeline_reader *t, tp_error *err)
                 TP_TRY(tp_json_reader_skip(&t->reader, err));
             continue;
         }
-        out->times = tp_ingest_grow(out->times, &t->time_cap, out->n_times + 1, sizeof *out->times);
+        out->times = tp_vec_room(out->times, &t->time_cap, out->n_times + 1, sizeof *out->times);
         out->times[out->n_times++] = v;
     }
 }

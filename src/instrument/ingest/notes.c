@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/strings.h"
-#include "instrument/ingest/grow.h"
+#include "base/vec.h"
 
 void tp_notes_add(tp_notes *notes, tp_note_level level, const char *fmt, ...)
 {
@@ -13,7 +13,7 @@ void tp_notes_add(tp_notes *notes, tp_note_level level, const char *fmt, ...)
     va_start(ap, fmt);
     tp_buf_vaddf(&text, fmt, ap);
     va_end(ap);
-    tp_note *note = TP_PUSH(notes->list, notes->n, notes->cap);
+    tp_note *note = TP_VEC_PUSH(notes->list, notes->n, notes->cap);
     note->level = level;
     note->text = text.data;
 }

@@ -48,7 +48,7 @@ static void read_devices(tp_nsight *n)
     if (!tp_nsight_begin(&q, n, "TARGET_INFO_GPU", columns, TP_COUNTOF(columns), 1))
         return;
     while (tp_nsight_next(&q) && info->n_devices < 4096) {
-        tp_trace_device *d = TP_PUSH(info->devices, info->n_devices, cap);
+        tp_trace_device *d = TP_VEC_PUSH(info->devices, info->n_devices, cap);
         d->id = tp_nsight_i64(&q, 0);
         d->name = tp_nsight_text(&q, 1);
         d->memory_bytes = tp_nsight_i64(&q, 2);
@@ -119,7 +119,7 @@ static void count_tables(tp_nsight *n)
         int64_t rows = name ? tp_nsight_count(n, name) : -1;
         if (rows < 0)
             continue;
-        tp_trace_table *table = TP_PUSH(info->tables, info->n_tables, cap);
+        tp_trace_table *table = TP_VEC_PUSH(info->tables, info->n_tables, cap);
         table->name = tp_string_add(&n->events->strings, name, strlen(name));
         table->rows = rows;
     }

@@ -83,7 +83,7 @@ static void add_member(tp_nsight_calls *c, const call *init)
     const tp_nsight_payload *p = &init->payload;
     if (!p->has[TP_PAYLOAD_COMMUNICATOR] || !p->has[TP_PAYLOAD_RANKS])
         return;
-    *TP_PUSH(c->members, c->n_members, c->members_cap) =
+    *TP_VEC_PUSH(c->members, c->n_members, c->members_cap) =
         (member){.communicator = p->v[TP_PAYLOAD_COMMUNICATOR],
                  .pid = init->thread >> 24,
                  .device = p->has[TP_PAYLOAD_DEVICE] ? p->v[TP_PAYLOAD_DEVICE] : TP_UNKNOWN,
@@ -110,7 +110,7 @@ void tp_nsight_calls_add(tp_nsight_calls *c, const tp_nsight_range *range, const
         add_member(c, &one);
     if (one.kind == CALL_PLAIN && !(one.has_payload && one.payload.has[TP_PAYLOAD_BYTES]))
         return;
-    *TP_PUSH(c->v, c->n, c->cap) = one;
+    *TP_VEC_PUSH(c->v, c->n, c->cap) = one;
 }
 
 static int by_thread(const void *a, const void *b)
@@ -157,7 +157,7 @@ static kernel *find_kernels(const tp_events *e, size_t *ret_n)
     size_t n = 0, cap = 0;
     for (size_t i = 0; i < e->n; i++)
         if (e->kind[i] == TP_EVENT_KERNEL && strstr(tp_events_str(e, e->name[i]), "nccl"))
-            *TP_PUSH(v, n, cap) =
+            *TP_VEC_PUSH(v, n, cap) =
                 (kernel){.event = (uint32_t)i, .correlation = e->correlation[i], .owner = SIZE_MAX};
     if (n)
         qsort(v, n, sizeof *v, by_correlation);
@@ -299,7 +299,7 @@ static tp_event_kernel *kernel_row(tp_nsight *n, uint32_t event)
 {
     tp_events *e = n->events;
     if (!e->detail[event]) {
-        tp_event_kernel *k = TP_PUSH(e->kernels, e->n_kernels, n->builder.kernel_cap);
+        tp_event_kernel *k = TP_VEC_PUSH(e->kernels, e->n_kernels, n->builder.kernel_cap);
         k->priority = k->channel = k->queued = k->graph = k->graph_node = TP_UNKNOWN;
         k->registers = k->shared_bytes = TP_UNKNOWN;
         k->blocks_per_sm = k->warps_per_sm = k->occupancy = (double)__builtin_nanf("");
@@ -331,7 +331,8 @@ static void look_up_member(const tp_nsight_calls *c, const tp_event_track *track
 static void add_collective(tp_nsight *n, const tp_nsight_calls *c, uint32_t event, const message *m)
 {
     tp_events *e = n->events;
-    tp_event_collective *row = TP_PUSH(e->collectives, e->n_collectives, n->builder.collective_cap);
+    tp_event_collective *row =
+        TP_VEC_PUSH(e->collectives, e->n_collectives, n->builder.collective_cap);
     char id[24];
     bool sends = strcmp(m->name, "ncclSend") == 0, receives = strcmp(m->name, "ncclRecv") == 0;
     snprintf(id, sizeof id, "0x%llx", (unsigned long long)m->communicator);

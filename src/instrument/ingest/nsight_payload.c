@@ -73,7 +73,7 @@ static void read_sizes(tp_nsight *n, tp_nsight_schemas *s)
             same->is_odd |= same->size != size;
             continue;
         }
-        tp_payload_schema *schema = TP_PUSH(s->v, s->n, s->cap);
+        tp_payload_schema *schema = TP_VEC_PUSH(s->v, s->n, s->cap);
         schema->domain = domain;
         schema->id = id;
         schema->size = size;

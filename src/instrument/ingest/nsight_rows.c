@@ -141,7 +141,7 @@ static void read_kernels(tp_nsight *n)
             continue;
         row.name = tp_nsight_name(&q, SHORT_NAME);
         if (e->kept & TP_KEEP_KERNELS) {
-            tp_event_kernel *k = TP_PUSH(e->kernels, e->n_kernels, n->builder.kernel_cap);
+            tp_event_kernel *k = TP_VEC_PUSH(e->kernels, e->n_kernels, n->builder.kernel_cap);
             k->full_name = tp_nsight_name(&q, FULL_NAME);
             for (int i = 0; i < 3; i++) {
                 k->grid[i] = u32_of(tp_nsight_i64(&q, GRID + i));
@@ -216,7 +216,7 @@ static void read_copies(tp_nsight *n)
         add_clamped(n, &e->info.memcpy_ns, row.dur);
         if (!kept)
             continue;
-        tp_event_copy *c = TP_PUSH(e->copies, e->n_copies, n->builder.copy_cap);
+        tp_event_copy *c = TP_VEC_PUSH(e->copies, e->n_copies, n->builder.copy_cap);
         *c = (tp_event_copy){.bytes = tp_nsight_i64(&q, BYTES),
                              .from_device = tp_nsight_i64(&q, FROM_DEVICE),
                              .to_device = tp_nsight_i64(&q, TO_DEVICE),
@@ -245,7 +245,7 @@ static void read_fills(tp_nsight *n)
         tp_event_row row;
         if (!device_row(n, &q, TP_EVENT_MEMSET, category, &row))
             continue;
-        tp_event_copy *c = TP_PUSH(e->copies, e->n_copies, n->builder.copy_cap);
+        tp_event_copy *c = TP_VEC_PUSH(e->copies, e->n_copies, n->builder.copy_cap);
         *c = (tp_event_copy){.bytes = tp_nsight_i64(&q, BYTES),
                              .from_device = TP_UNKNOWN,
                              .to_device = TP_UNKNOWN,
@@ -276,7 +276,7 @@ static void read_graphs(tp_nsight *n)
             continue;
         row.name = name;
         if (e->kept & TP_KEEP_KERNELS) {
-            tp_event_kernel *k = TP_PUSH(e->kernels, e->n_kernels, n->builder.kernel_cap);
+            tp_event_kernel *k = TP_VEC_PUSH(e->kernels, e->n_kernels, n->builder.kernel_cap);
             k->graph = tp_nsight_i64(&q, GRAPH);
             k->graph_node = k->priority = k->channel = k->queued = TP_UNKNOWN;
             k->registers = k->shared_bytes = TP_UNKNOWN;
@@ -308,7 +308,7 @@ static void read_syncs(tp_nsight *n)
         const char *name = names[type > 0 && type < (int64_t)TP_COUNTOF(names) ? type : 0];
         row.name = tp_string_add(&e->strings, name, strlen(name));
         if (e->kept & TP_KEEP_SYNCS) {
-            tp_event_sync *s = TP_PUSH(e->syncs, e->n_syncs, n->builder.sync_cap);
+            tp_event_sync *s = TP_VEC_PUSH(e->syncs, e->n_syncs, n->builder.sync_cap);
             *s = (tp_event_sync){.sync_kind = row.name,
                                  .wait_stream = TP_UNKNOWN,
                                  .wait_event = tp_nsight_i64(&q, EVENT),
@@ -384,7 +384,7 @@ static void name_range(tp_nsight *n, tp_event_row *row, uint32_t text)
     row->kind = TP_EVENT_CPU_OP;
     if (!(e->kept & TP_KEEP_OPS))
         return;
-    tp_event_op *op = TP_PUSH(e->ops, e->n_ops, n->builder.op_cap);
+    tp_event_op *op = TP_VEC_PUSH(e->ops, e->n_ops, n->builder.op_cap);
     op->sequence = sequence;
     op->forward_thread = op->record_function = op->index = op->flops = TP_UNKNOWN;
     row->detail = (uint32_t)e->n_ops;
@@ -458,7 +458,7 @@ static void read_memory(tp_nsight *n)
                                 .tid = TP_UNKNOWN,
                                 .device = device,
                                 .stream = TP_UNKNOWN};
-        *TP_PUSH(e->memory, e->n_memory, n->builder.memory_cap) =
+        *TP_VEC_PUSH(e->memory, e->n_memory, n->builder.memory_cap) =
             (tp_memory_instant){.ts = ts,
                                 .addr = address == TP_UNKNOWN ? 0 : (uint64_t)address,
                                 .bytes = frees ? -bytes : bytes,

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/platform.h"
-#include "instrument/ingest/grow.h"
+#include "base/vec.h"
 
 enum { NONE = 0, FALSE = 1, TRUE = 2, OPAQUE = 3 };
 
@@ -29,7 +29,7 @@ static tp_pickle_value make(tp_pickle_type type, uint64_t payload)
 
 static void push(machine *m, tp_pickle_value v)
 {
-    m->stack = tp_ingest_grow(m->stack, &m->stack_cap, m->n + 1, sizeof *m->stack);
+    m->stack = tp_vec_room(m->stack, &m->stack_cap, m->n + 1, sizeof *m->stack);
     m->stack[m->n++] = v;
 }
 
@@ -38,7 +38,7 @@ static tp_pickle_value integer(tp_pickle *p, int64_t v)
     const int64_t limit = INT64_C(1) << 60;
     if (v >= -limit && v < limit)
         return make(TP_PICKLE_INT, (uint64_t)v & ((UINT64_C(1) << 61) - 1));
-    p->bigs = tp_ingest_grow(p->bigs, &p->big_cap, p->n_bigs + 1, sizeof *p->bigs);
+    p->bigs = tp_vec_room(p->bigs, &p->big_cap, p->n_bigs + 1, sizeof *p->bigs);
     p->bigs[p->n_bigs] = v;
     return make(TP_PICKLE_BIG, p->n_bigs++);
 }
@@ -54,7 +54,7 @@ static uint64_t little_endian(const unsigned char *p, size_t n)
 static tp_pickle_value new_object(machine *m, tp_pickle_type type)
 {
     tp_pickle *p = m->out;
-    (void)TP_PUSH(p->objects, p->n_objects, p->object_cap);
+    (void)TP_VEC_PUSH(p->objects, p->n_objects, p->object_cap);
     return make(type, p->n_objects - 1);
 }
 
@@ -64,7 +64,7 @@ static void append(tp_pickle_object *object, const tp_pickle_value *items, size_
     if (n == 0)
         return;
     TP_ASSERT(object->n + n < UINT32_MAX);
-    object->items = tp_ingest_grow(object->items, &cap, object->n + n, sizeof *object->items);
+    object->items = tp_vec_room(object->items, &cap, object->n + n, sizeof *object->items);
     object->cap = (uint32_t)cap;
     memcpy(object->items + object->n, items, n * sizeof *items);
     object->n += (uint32_t)n;
@@ -140,7 +140,7 @@ static verdict memoize(machine *m, uint64_t slot)
     if (m->n == 0 || slot > (uint64_t)(m->end - m->begin))
         return BROKEN;
     size_t old = m->memo_cap;
-    m->memo = tp_ingest_grow(m->memo, &m->memo_cap, (size_t)slot + 1, sizeof *m->memo);
+    m->memo = tp_vec_room(m->memo, &m->memo_cap, (size_t)slot + 1, sizeof *m->memo);
     for (size_t i = old; i < m->memo_cap; i++)
         m->memo[i] = mark;
     m->memo[slot] = m->stack[m->n - 1];
@@ -216,7 +216,7 @@ static verdict binary_float(machine *m)
     m->at += 8;
     memcpy(&v, &bits, sizeof v);
     tp_pickle *p = m->out;
-    p->floats = tp_ingest_grow(p->floats, &p->float_cap, p->n_floats + 1, sizeof *p->floats);
+    p->floats = tp_vec_room(p->floats, &p->float_cap, p->n_floats + 1, sizeof *p->floats);
     p->floats[p->n_floats] = v;
     push(m, make(TP_PICKLE_FLOAT, p->n_floats++));
     return GO;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/platform.h"
-#include "instrument/ingest/grow.h"
+#include "base/vec.h"
 
 static uint64_t load64(const char *p)
 {
@@ -73,9 +73,9 @@ static void rehash(tp_string_table *table)
 static uint32_t append(tp_string_table *table, const char *text, size_t len)
 {
     TP_ASSERT(table->n < UINT32_MAX - 1);
-    table->bytes = tp_ingest_grow(table->bytes, &table->bytes_cap, table->used + len + 1, 1);
+    table->bytes = tp_vec_room(table->bytes, &table->bytes_cap, table->used + len + 1, 1);
     table->offset =
-        tp_ingest_grow(table->offset, &table->offset_cap, table->n + 2, sizeof *table->offset);
+        tp_vec_room(table->offset, &table->offset_cap, table->n + 2, sizeof *table->offset);
     if (len)
         memcpy(table->bytes + table->used, text, len);
     table->bytes[table->used + len] = 0;

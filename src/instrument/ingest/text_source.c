@@ -404,6 +404,13 @@ tp_status tp_source_read_all(tp_source *s, tp_buf *ret, tp_error *err)
     }
 }
 
+uint64_t tp_source_expected_bytes(const tp_source *s)
+{
+    enum { RATIO = 12 }; /* of compressed traces: 10 to 18 */
+    const tp_source_reader *r = s->reader;
+    return r->is_gzip ? r->total * RATIO : r->total;
+}
+
 bool tp_source_is_gzip(const tp_source *s) { return s->reader->is_gzip; }
 bool tp_source_is_truncated(const tp_source *s) { return s->reader->truncated; }
 const char *tp_source_damage(const tp_source *s) { return s->reader->damage; }

@@ -35,6 +35,9 @@ TP_CHECKED tp_status tp_source_next(tp_source *s, const char *keep, tp_error *er
 TP_CHECKED tp_status tp_source_read_all(tp_source *s, tp_buf *ret, tp_error *err);
 void tp_source_close(tp_source *s); /* zeroed is a no-op */
 
+/* About how much text there is, before it was read; 0: unknown. */
+uint64_t tp_source_expected_bytes(const tp_source *s);
+
 /* After the last window. */
 bool tp_source_is_gzip(const tp_source *s);
 bool tp_source_is_truncated(const tp_source *s); /* the gzip stream has no end */

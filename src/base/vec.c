@@ -1,0 +1,56 @@
+#include "base/vec.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum { MIDDLING = 256 << 10, LARGE = 2 << 20, HUGE_BLOCK = 32 << 20, PAGE = 4096 };
+
+static void stop(size_t n, size_t size)
+{
+    fprintf(stderr, "temper: out of memory for %zu items of %zu bytes\n", n, size);
+    abort();
+}
+
+/* A hint, which may be refused: touching fresh memory then costs a fault per 2 MB, not per page. */
+static void ask_for_huge_pages(void *v, size_t bytes)
+{
+    uintptr_t begin = ((uintptr_t)v + PAGE - 1) / PAGE * PAGE;
+    uintptr_t end = ((uintptr_t)v + bytes) / PAGE * PAGE;
+    if (bytes >= LARGE)
+        (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+}
+
+/* Small blocks grow by half.  Middling ones grow fourfold, since malloc() copies them and what
+ * is not touched takes no memory; large ones by half again, for they are remapped. */
+static size_t next_room(size_t cap, size_t size)
+{
+    size_t bytes = cap * size;
+    if (cap < 16)
+        return 16;
+    return bytes >= MIDDLING && bytes < HUGE_BLOCK ? 4 * cap : cap + cap / 2;
+}
+
+void *tp_vec_room(void *v, size_t *cap, size_t n, size_t size)
+{
+    if (n <= *cap)
+        return v;
+    size_t room = next_room(*cap, size), bytes;
+    if (room < n)
+        room = n;
+    if (__builtin_mul_overflow(room, size, &bytes) || !(v = realloc(v, bytes)))
+        stop(room, size);
+    ask_for_huge_pages(v, bytes);
+    *cap = room;
+    return v;
+}
+
+void *tp_vec_new(size_t n, size_t size)
+{
+    void *v = calloc(n ? n : 1, size);
+    if (!v)
+        stop(n, size);
+    ask_for_huge_pages(v, n * size);
+    return v;
+}

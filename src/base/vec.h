@@ -1,0 +1,24 @@
+/* vec.h - arrays whose final size nobody knows, as those that a trace fills.
+ *
+ * Growth through realloc(): the C library moves large blocks by remapping pages, so growing
+ * neither copies nor doubles what is resident.  Large blocks ask for huge pages.  Exhausted memory
+ * stops the program, as in tp_buf; how much input may ask for is limited by the size of the input.
+ */
+#ifndef TP_BASE_VEC_H
+#define TP_BASE_VEC_H
+
+#include <stddef.h>
+
+/* `v` with room for `n` items of `size` bytes, maybe moved; *cap is the room in items.  New
+ * items are not initialised. */
+void *tp_vec_room(void *v, size_t *cap, size_t n, size_t size);
+
+/* `n` zeroed items; never NULL. */
+void *tp_vec_new(size_t n, size_t size);
+
+/* A pointer to a new, zeroed last item of the array `v` with counter `n`. */
+#define TP_VEC_PUSH(v, n, cap)                                                        \
+    ((n) == (cap) ? (void)((v) = tp_vec_room((v), &(cap), (n) + 1, sizeof *(v))) : 0, \
+     (v)[(n)] = (__typeof__(*(v))){0}, &(v)[(n)++])
+
+#endif
