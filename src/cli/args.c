@@ -1,5 +1,6 @@
 #include <argp.h>
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -195,6 +196,11 @@ int tp_cli_exit_status(tp_status status)
     default:
         return 2;
     }
+}
+
+void tp_cli_catch(int signal, void (*handler)(int))
+{
+    sigaction(signal, &(struct sigaction){.sa_handler = handler, .sa_flags = SA_RESTART}, NULL);
 }
 
 int tp_cli_fail(const tp_error *err)

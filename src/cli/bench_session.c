@@ -287,9 +287,8 @@ static void on_interrupt(int signal_number)
 
 void tp_bench_catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = on_interrupt};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    tp_cli_catch(SIGINT, on_interrupt);
+    tp_cli_catch(SIGTERM, on_interrupt);
 }
 
 static tp_status measure_all(session *s, tp_error *err)

@@ -53,6 +53,10 @@ typedef struct {
  * (exit 2), or -2 after --help (exit 0). */
 int tp_cli_parse(const tp_usage *usage, int argc, char **argv, void *target, char **ret_words);
 
+/* Have `signal` handled, without cutting writes short: a stream whose write failed counts as
+ * broken, and the program would end with the status for that. */
+void tp_cli_catch(int signal, void (*handler)(int));
+
 /* Print "temper: message" and return the exit status of the failure. */
 int tp_cli_fail(const tp_error *err);
 int tp_cli_exit_status(tp_status status);

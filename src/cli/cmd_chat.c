@@ -1,4 +1,3 @@
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +46,15 @@ static void on_interrupt(int signal_)
 {
     (void)signal_;
     interrupted = 1;
+}
+
+/* Ctrl-C cuts reading short, so that one leaves at the prompt; never writing. */
+static void handle_interrupts(bool while_reading)
+{
+    if (while_reading)
+        sigaction(SIGINT, &(struct sigaction){.sa_handler = on_interrupt}, NULL);
+    else
+        tp_cli_catch(SIGINT, on_interrupt);
 }
 
 typedef struct {
@@ -227,8 +235,9 @@ static bool read_line(const chat *c, tp_buf *out)
             fputs(any ? ". " : "> ", stdout);
             fflush(stdout);
         }
-        errno = 0;
-        ssize_t n = getline(&line, &cap, stdin);
+        handle_interrupts(true);
+        ssize_t n = interrupted ? -1 : getline(&line, &cap, stdin);
+        handle_interrupts(false);
         if (n < 0)
             break;
         any = true;
@@ -313,8 +322,7 @@ int tp_cmd_chat(int argc, char **argv)
     chat c = {.f = &f, .is_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)};
     tp_status status = open_chat(&c, words[0], &err);
     if (status == TP_OK) {
-        struct sigaction action = {.sa_handler = on_interrupt}; /* reading is interrupted, too */
-        sigaction(SIGINT, &action, NULL);
+        handle_interrupts(false);
         if (c.is_terminal)
             fprintf(stderr, "talking with %s; /help says what else there is\n", c.model.folder);
         status = talk(&c, &err);

@@ -397,9 +397,8 @@ int tp_cmd_eval(int argc, char **argv)
     int done = from_files(words, n, &f);
     if (done >= 0)
         return done;
-    struct sigaction action = {.sa_handler = on_signal};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    tp_cli_catch(SIGINT, on_signal);
+    tp_cli_catch(SIGTERM, on_signal);
     tp_status status = run(&j, words, n, &err);
     close_job(&j);
     if (status == TP_OK)

@@ -261,9 +261,8 @@ int tp_cmd_profile(int argc, char **argv)
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;
-    struct sigaction action = {.sa_handler = on_signal};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    tp_cli_catch(SIGINT, on_signal);
+    tp_cli_catch(SIGTERM, on_signal);
     if (run(&f, words, n, &err) == TP_OK)
         return 0;
     int status = tp_cli_fail(&err);

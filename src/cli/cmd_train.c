@@ -153,10 +153,9 @@ static int progress_mode(const flags *f, int configured)
 
 static void catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = on_signal};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGUSR1, &action, NULL);
+    tp_cli_catch(SIGINT, on_signal);
+    tp_cli_catch(SIGTERM, on_signal);
+    tp_cli_catch(SIGUSR1, on_signal);
 }
 
 static int run(tp_recipe *recipe, const flags *f, int mode)

@@ -10,7 +10,8 @@ sed -i 's/"max_position_embeddings": *[0-9]*/"max_position_embeddings": 1000000/
 
 # chat_on_terminal NAME: what is written to the descriptor 3 is typed; the screen is NAME.
 chat_on_terminal() {
-    rm -f keys screen
+    rm -f keys
+    : >screen
     mkfifo keys
     script -qefc "'$TEMPER' chat --temperature 0 --max-new-tokens 1000000 --max-length 1000000 model" "$1" \
         <keys >/dev/null 2>&1 &
