@@ -29,9 +29,13 @@ static void say_verdict(const tp_memory_device *d, tp_buf *out)
         return;
     }
     bool is_negative = l->slope < 0;
-    tp_buf_addf(out, "%s: %s%s per step (p of a rise %.2g over %zu steps, %zu dropped as warm-up)",
-                tp_leak_verdict_name(l->verdict), is_negative ? "-" : "",
-                tp_human_bytes(fabs(l->slope), a), l->p_rising, l->n_used, l->n_dropped);
+    tp_buf_addf(out, "%s: %s%s per step (", tp_leak_verdict_name(l->verdict),
+                is_negative ? "-" : "", tp_human_bytes(fabs(l->slope), a));
+    if (isnan(l->p_rising)) /* no test where nothing varies */
+        tp_buf_addf(out, "the same after each of %zu steps", l->n_used);
+    else
+        tp_buf_addf(out, "p of a rise %.2g over %zu steps", l->p_rising, l->n_used);
+    tp_buf_addf(out, ", %zu dropped as warm-up)", l->n_dropped);
     if (l->verdict == TP_LEAK_GROWING && !isnan(l->steps_to_limit))
         tp_buf_addf(out, "; full (%s in use) in about %.0f steps", tp_human_bytes(l->last_bytes, b),
                     l->steps_to_limit);

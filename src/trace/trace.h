@@ -14,4 +14,10 @@
 #include "base/error.h"
 #include "temper/trace.h"
 
+/* Zones begin at a tick of the time stamp counter, and nobody else is told of them. */
+static inline bool tp_trace_records_ticks(void)
+{
+    return __atomic_load_n(&tp_trace_mode, __ATOMIC_RELAXED) == 1;
+}
+
 #endif

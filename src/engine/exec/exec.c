@@ -30,6 +30,7 @@ struct tp_exec {
     uint32_t *node_of; /* launch -> node */
     bool *is_off;      /* launches without rows */
     double *row_share; /* of the planned rows, per launch */
+    uint64_t *began;   /* per launch, in ticks, while a traced run lasts */
     uint32_t *fresh;   /* launches whose accumulator is a persistent buffer as the step left it */
     tp_launch_trace trace;
     const char *arena_base; /* of the activations, once bound */
@@ -145,6 +146,7 @@ tp_status tp_exec_create(const tp_graph *g, const tp_exec_options *options, tp_e
     e->fresh = tp_arena_array(&e->arena, uint32_t, g->n_nodes);
     e->is_off = tp_arena_array(&e->arena, bool, g->n_nodes);
     e->row_share = tp_arena_array(&e->arena, double, g->n_nodes);
+    e->began = tp_arena_array(&e->arena, uint64_t, g->n_nodes);
     for (uint32_t i = 0; i < g->n_nodes; i++)
         e->row_share[i] = 1;
     e->inputs = tp_arena_array(&e->arena, input, g->n_nodes);
@@ -374,23 +376,46 @@ static void launch(const tp_exec *e, const tp_launch *l)
         e->host(e->host_user, l->in[0].data, l->out[0].data, l->in[0].dim[0]);
 }
 
+/* Each launch lasted from where it began until the next one did, the last one until `end`, in
+ * ticks of which all together are `ns`. */
+static void add_times(tp_exec *e, uint64_t end, uint64_t ns)
+{
+    size_t first = 0;
+    while (first < e->n && e->is_off[first])
+        first++;
+    if (first == e->n)
+        return;
+    double scale = end > e->began[first] ? (double)ns / (double)(end - e->began[first]) : 0;
+    for (size_t i = e->n; i-- > first;) {
+        if (e->is_off[i])
+            continue;
+        /* 0: recording was paused meanwhile */
+        uint64_t began = e->began[i] && e->began[i] < end ? e->began[i] : end;
+        e->info[i].ns += (uint64_t)(scale * (double)(end - began));
+        e->info[i].count++;
+        e->info[i].work += e->row_share[i];
+        end = began;
+    }
+}
+
+/* A zone that is recorded reads the counter when it begins: asking the system's clock as well
+ * would cost more than the event. */
 static void run_traced(tp_exec *e)
 {
-    uint64_t start = tp_clock_ns();
+    bool has_ticks = tp_trace_records_ticks();
+    uint64_t from = tp_clock_ns();
     for (size_t i = 0; i < e->n; i++) {
         if (e->is_off[i]) {
             tp_launch_trace_skip(&e->trace, i, e->arena_base);
             continue;
         }
         tp_zone zone = tp_launch_trace_begin(&e->trace, i, e->arena_base);
+        e->began[i] = has_ticks ? zone.start : tp_clock_ns();
         launch(e, &e->launches[i]);
         tp_launch_trace_end(&e->trace, i, e->arena_base, &zone);
-        uint64_t end = tp_clock_ns();
-        e->info[i].ns += end - start;
-        e->info[i].count++;
-        e->info[i].work += e->row_share[i];
-        start = end;
     }
+    uint64_t until = tp_clock_ns();
+    add_times(e, has_ticks ? tp_zone_begin(e->trace.sites).start : until, until - from);
 }
 
 void tp_exec_run(tp_exec *e, bool accumulate)
