@@ -1,9 +1,9 @@
 /* paged.c - attention of many sequences whose keys and values lie in blocks of a cache.
  *
  * First each new row is stored.  Then the rows of a sequence are cut into tiles of a few
- * tokens; an item is a tile and a key/value head, and its queries are the tokens times the
- * query heads of that head's group.  They pass the blocks of their sequence with a running
- * maximum m and sum l of the softmax (keys are lanes, then dimensions are lanes):
+ * tokens; the queries of a tile and a key/value head are its tokens times the query heads of that
+ * head's group.  They pass the blocks of their sequence with a running maximum m and sum l of the
+ * softmax (keys are lanes, then dimensions are lanes):
  *
  *     S[query,key] = q K        m' = max(m, S)    P = exp(scale (S - m'))
  *     O[query,d]  = O exp(scale (m - m')) + P V   l = l exp(scale (m - m')) + sum P
@@ -36,7 +36,6 @@ enum {
     VALUE_ROWS = VF_N == 16  ? 4
                  : VF_N == 8 ? 3
                              : 2, /* ... by queries */
-    FEW_QUERIES = 4,              /* of an item that waits for memory */
     LANE = 4                      /* bytes */
 };
 
@@ -54,7 +53,7 @@ typedef struct {
     float scale2; /* times log2(e) */
 
     token_run *tiles;
-    int64_t n_tiles;
+    int64_t n_tiles, parts; /* parts: of the heads, an item each */
     char *scratch;
     size_t scratch_bytes, bytes;
 } paged;
@@ -120,6 +119,7 @@ static paged paged_of(const tp_launch *launch)
     a.dots = MULTIPLIES_BF16 && a.paired && is_bf16(a.q);
     a.places = a.cache_k->dim[1] / (a.kv_heads * a.E);
     a.tile_tokens = a.group < TILE_QUERIES ? TILE_QUERIES / a.group : 1;
+    a.parts = launch->threads < a.kv_heads ? launch->threads : a.kv_heads;
     scratch_at(&a, launch->workspace, &a.scratch_bytes);
     size_t tiles = round_up_64((size_t)a.tokens * sizeof(token_run));
     a.tiles = launch->workspace;
@@ -221,15 +221,29 @@ static void store_range(const void *context, int64_t begin, int64_t end, int thr
 
 /* ---- attending ---- */
 
-/* Query i of a tile: tokens in order, each with all heads of the group. */
-static void load_queries(const paged *a, const item_scratch *s, const token_run *tile, int64_t g)
+/* The queries of a tile and a head lie from row `first` of the scratch on: tokens in order, each
+ * with all heads of the group. */
+typedef struct {
+    const token_run *tile;
+    int64_t g, first;
+} paged_item;
+
+static int64_t queries_of(const paged *a, const paged_item *item)
+{
+    return item->tile->n * a->group;
+}
+
+static void begin_item(const paged *a, const item_scratch *s, const paged_item *item)
 {
     bool from_bf16 = is_bf16(a->q);
-    int64_t E = padded_E(a), size = a->dots ? 2 : 4;
-    for (int64_t i = 0; i < tile->n * a->group; i++) {
-        const void *from = row_at(a->q, tile->row + i / a->group);
-        int64_t column = (g * a->group + i % a->group) * a->D;
-        char *to = s->q + i * E * size;
+    int64_t E = padded_E(a), size = a->dots ? 2 : 4, n = queries_of(a, item);
+    memset(s->o + item->first * E, 0, (size_t)(n * E) * sizeof *s->o);
+    for (int64_t i = 0; i < n; i++) {
+        const void *from = row_at(a->q, item->tile->row + i / a->group);
+        int64_t column = (item->g * a->group + i % a->group) * a->D;
+        char *to = s->q + (item->first + i) * E * size;
+        s->m[item->first + i] = -INFINITY;
+        s->l[item->first + i] = 0;
         for (int64_t d = 0; d < E; d += VF_N) {
             int64_t left = a->D - d;
             vf x = left >= VF_N ? vf_get(from, from_bf16, column + d)
@@ -391,61 +405,34 @@ VF_INLINE void gather_block(const paged *a, const item_scratch *s, const bool pa
     }
 }
 
-/* Ask for the first n keys or values of a block. */
-static void expect_keys(const paged *a, const char *keys, int64_t n)
-{
-    int64_t row = a->places * LANE, bytes = n * LANE, rows = a->paired ? a->E / 2 : a->E;
-    for (int64_t d = 0; d < rows; d++)
-        for (int64_t at = 0; at < bytes; at += 64)
-            __builtin_prefetch(keys + d * row + at);
-}
-
-static void expect_values(const paged *a, const char *values, int64_t n)
-{
-    for (int64_t at = 0; at < n * a->E * (a->paired ? 2 : 4); at += 64)
-        __builtin_prefetch(values + at);
-}
-
-/* Keys that the last query of a tile sees in a block. */
-static int64_t keys_seen(const paged *a, const token_run *tile, int64_t block)
-{
-    int64_t n = a->positions[tile->row] + tile->n - block * a->places;
-    return n < a->places ? n : a->places;
-}
-
-static void expect_block(const paged *a, const token_run *tile, int64_t block, int64_t g)
-{
-    int64_t slot = a->slots[tile->row], n = keys_seen(a, tile, block);
-    expect_keys(a, head_block(a, a->cache_k, slot, block, g), n);
-    expect_values(a, head_block(a, a->cache_v, slot, block, g), n);
-}
-
 VF_INLINE void visit(const paged *a, const item_scratch *s, const bool paired, const bool dots,
-                     const token_run *tile, int64_t block, int64_t g)
+                     const paged_item *item, int64_t block)
 {
-    int64_t queries = tile->n * a->group, first = queries, slot = a->slots[tile->row];
-    for (int64_t i = queries - 1; i >= 0; i--) {
-        int64_t seen = a->positions[tile->row] + i / a->group + 1 - block * a->places;
+    const token_run *tile = item->tile;
+    int64_t end = item->first + queries_of(a, item), first = end, slot = a->slots[tile->row];
+    for (int64_t i = end - 1; i >= item->first; i--) {
+        int64_t token = (i - item->first) / a->group;
+        int64_t seen = a->positions[tile->row] + token + 1 - block * a->places;
         s->visible[i] = seen < a->places ? seen : a->places;
         first = seen > 0 ? i : first;
     }
-    int64_t n = s->visible[queries - 1], end = ceil_div(n, VF_N) * VF_N;
-    const char *keys = head_block(a, a->cache_k, slot, block, g);
-    const char *values = head_block(a, a->cache_v, slot, block, g);
-    score_block(a, s, paired, dots, first, queries, n, keys);
-    for (int64_t i = first; i < queries; i++)
-        soften(a, s, i, s->visible[i], end);
-    gather_block(a, s, paired, first, queries, values);
+    int64_t n = s->visible[end - 1], padded = ceil_div(n, VF_N) * VF_N;
+    const char *keys = head_block(a, a->cache_k, slot, block, item->g);
+    const char *values = head_block(a, a->cache_v, slot, block, item->g);
+    score_block(a, s, paired, dots, first, end, n, keys);
+    for (int64_t i = first; i < end; i++)
+        soften(a, s, i, s->visible[i], padded);
+    gather_block(a, s, paired, first, end, values);
 }
 
-static void finish_item(const paged *a, const item_scratch *s, const token_run *tile, int64_t g)
+static void finish_item(const paged *a, const item_scratch *s, const paged_item *item)
 {
     bool bf16 = is_bf16(a->o);
-    for (int64_t i = 0; i < tile->n * a->group; i++) {
-        const float *o = s->o + i * padded_E(a);
-        char *to = (char *)row_at(a->o, tile->row + i / a->group) +
-                   (g * a->group + i % a->group) * a->D * (bf16 ? 2 : 4);
-        vf factor = vf_set(1.0f / s->l[i]);
+    for (int64_t i = 0; i < queries_of(a, item); i++) {
+        const float *o = s->o + (item->first + i) * padded_E(a);
+        char *to = (char *)row_at(a->o, item->tile->row + i / a->group) +
+                   (item->g * a->group + i % a->group) * a->D * (bf16 ? 2 : 4);
+        vf factor = vf_set(1.0f / s->l[item->first + i]);
         int64_t d = 0;
         for (; d + VF_N <= a->D; d += VF_N)
             vf_put(to, bf16, d, vf_load(o + d) * factor);
@@ -454,71 +441,67 @@ static void finish_item(const paged *a, const item_scratch *s, const token_run *
     }
 }
 
-/* A tile and a head: an item, in this order. */
-typedef struct {
-    const token_run *tile;
-    int64_t g;
-} paged_item;
-
-static void attend(const paged *a, const item_scratch *s, paged_item item, paged_item next)
+/* A tile and neighbouring heads, whose parts of a block lie one behind the other: what is read is
+ * long runs. */
+static void attend(const paged *a, const item_scratch *s, const token_run *tile, int64_t g,
+                   int64_t heads)
 {
-    const token_run *tile = item.tile;
-    int64_t queries = tile->n * a->group, g = item.g;
-    load_queries(a, s, tile, g);
-    memset(s->o, 0, (size_t)(queries * padded_E(a)) * sizeof *s->o);
-    for (int64_t i = 0; i < queries; i++) {
-        s->m[i] = -INFINITY;
-        s->l[i] = 0;
+    paged_item item[TILE_QUERIES];
+    for (int64_t h = 0; h < heads; h++) {
+        item[h] = (paged_item){tile, g + h, h * tile->n * a->group};
+        begin_item(a, s, &item[h]);
     }
-    bool is_waiting = queries <= FEW_QUERIES; /* the time is that of reading the cache */
     int64_t last = (a->positions[tile->row] + tile->n - 1) / a->places;
     for (int64_t block = 0; block <= last; block++) {
-        if (is_waiting && block < last)
-            expect_block(a, tile, block + 1, g);
-        else if (is_waiting && next.tile)
-            expect_block(a, next.tile, 0, next.g);
-        if (!a->paired)
-            visit(a, s, false, false, tile, block, g);
-        else if (MULTIPLIES_BF16 && a->dots)
-            visit(a, s, true, true, tile, block, g);
-        else
-            visit(a, s, true, false, tile, block, g);
+        for (int64_t h = 0; h < heads; h++) {
+            if (!a->paired)
+                visit(a, s, false, false, &item[h], block);
+            else if (MULTIPLIES_BF16 && a->dots)
+                visit(a, s, true, true, &item[h], block);
+            else
+                visit(a, s, true, false, &item[h], block);
+        }
     }
-    finish_item(a, s, tile, g);
+    for (int64_t h = 0; h < heads; h++)
+        finish_item(a, s, &item[h]);
 }
 
-/* The last tiles of long prompts come first: they see most keys. */
-static paged_item item_at(const paged *a, int64_t item)
+static item_scratch scratch_of(const paged *a, int thread)
 {
-    return (paged_item){&a->tiles[a->n_tiles - 1 - item / a->kv_heads], item % a->kv_heads};
+    size_t bytes;
+    return scratch_at(a, a->scratch + (size_t)thread * a->scratch_bytes, &bytes);
 }
 
+/* Heads begin .. end-1 of a tile, as many together as the scratch holds. */
+static void attend_heads(const paged *a, const item_scratch *s, const token_run *tile,
+                         int64_t begin, int64_t end)
+{
+    int64_t together = tile->n == 1 ? a->tile_tokens : 1;
+    for (int64_t g = begin; g < end; g += together)
+        attend(a, s, tile, g, end - g < together ? end - g : together);
+}
+
+/* Items are tiles and some heads.  The last tiles of long prompts come first: they see most keys.
+ */
 static void attend_range(const void *context, int64_t begin, int64_t end, int thread)
 {
     const paged *a = context;
-    size_t bytes;
-    item_scratch s = scratch_at(a, a->scratch + (size_t)thread * a->scratch_bytes, &bytes);
-    for (int64_t item = begin; item < end; item++)
-        attend(a, &s, item_at(a, item),
-               item + 1 < end ? item_at(a, item + 1) : (paged_item){NULL, 0});
+    item_scratch s = scratch_of(a, thread);
+    for (int64_t item = begin; item < end; item++) {
+        int64_t part = item % a->parts, tile = a->n_tiles - 1 - item / a->parts;
+        attend_heads(a, &s, &a->tiles[tile], a->kv_heads * part / a->parts,
+                     a->kv_heads * (part + 1) / a->parts);
+    }
 }
 
-/* Heads begin .. end-1 of all tokens, from storing on. */
+/* Heads begin .. end-1 of all tokens, each a tile of its own, from storing on. */
 static void head_range(const void *context, int64_t begin, int64_t end, int thread)
 {
     const paged *a = context;
-    size_t bytes;
-    item_scratch s = scratch_at(a, a->scratch + (size_t)thread * a->scratch_bytes, &bytes);
+    item_scratch s = scratch_of(a, thread);
     store_range(a, begin, end, thread);
-    for (int64_t t = 0; t < a->n_tiles; t++) {
-        for (int64_t g = begin; g < end; g++) {
-            bool is_last = g + 1 == end;
-            paged_item next = {&a->tiles[t + is_last], is_last ? begin : g + 1};
-            if (t + is_last == a->n_tiles)
-                next.tile = NULL;
-            attend(a, &s, (paged_item){&a->tiles[t], g}, next);
-        }
-    }
+    for (int64_t t = 0; t < a->n_tiles; t++)
+        attend_heads(a, &s, &a->tiles[t], begin, end);
 }
 
 /* Returns the keys that all tokens see together. */
@@ -567,7 +550,7 @@ static void paged_attention(const tp_launch *launch)
     tp_cpu_static(launch->threads, a.kv_heads, stored, store_range, &a);
     int threads = bytes < WORTH_A_TEAM ? 1 : launch->threads;
     if (is_bound(a.o))
-        tp_cpu_dynamic(threads, a.n_tiles * a.kv_heads, attend_range, &a);
+        tp_cpu_dynamic(threads, a.n_tiles * a.parts, attend_range, &a);
 }
 
 static size_t workspace(const tp_launch *launch)
