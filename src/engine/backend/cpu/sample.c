@@ -33,6 +33,7 @@ typedef struct {
     const float *z;
     int64_t n;
     float largest, scale; /* 1 / temperature */
+    bool is_whole;        /* no id is left out */
     row_scratch s;
 } row;
 
@@ -202,10 +203,12 @@ static int64_t find(const row *r, double target)
     return chosen;
 }
 
+/* The exponentials that are there are those of the whole row at temperature 1. */
 static int64_t draw(row *r, const float *params, double u, double *ret_drawn)
 {
     r->scale = 1 / params[0];
-    exponentials(r);
+    if (!r->is_whole || r->scale != 1)
+        exponentials(r);
     bool is_cut = params[1] >= 1 || (params[2] > 0 && params[2] < 1) || params[3] > 0;
     if (is_cut)
         cut_row(r, params);
@@ -228,14 +231,16 @@ static void sample_range(const void *context, int64_t begin, int64_t end, int th
         row r = {.z = row_at(&launch->in[0], i), .n = n0 > 0 && n0 < V ? n0 : V, .s = s};
         const float *params = row_at(&launch->in[1], i);
         float top = row_largest(r.z, false, V);
-        double lse = (double)top + log(row_exp_sum(r.z, false, NULL, V, top)), row_drawn = 0;
-        int64_t id = -1;
-        r.largest = row_largest(r.z, false, r.n); /* 0 when there is nothing but -infinity */
-        int64_t first = index_of_largest(r.z, r.n, r.largest);
-        if (isfinite(lse) && first < r.n)
-            id = params[0] <= 0
-                     ? first
-                     : draw(&r, params, ((const double *)launch->in[2].data)[i], &row_drawn);
+        double lse = (double)top + log(row_exp_sum(r.z, false, s.e, V, top)), row_drawn = 0;
+        r.is_whole = r.n == V;
+        r.largest = r.is_whole ? top : row_largest(r.z, false, r.n);
+        int64_t id = isfinite(lse) ? 0 : -1;
+        if (id == 0 && (params[0] <= 0 || !r.is_whole)) {
+            id = index_of_largest(r.z, r.n, r.largest);
+            id = id < r.n ? id : -1; /* nothing but -infinity before n0 */
+        }
+        if (id >= 0 && params[0] > 0)
+            id = draw(&r, params, ((const double *)launch->in[2].data)[i], &row_drawn);
         if (ids)
             ids[i] = (int32_t)id;
         if (logp)
