@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/platform.h"
+
 enum { MAX_ROWS = 256 };
 
 typedef struct {
@@ -154,13 +156,35 @@ void tp_json_memory(const tp_train_event *e, tp_json_w *w)
 static void add_custom(tp_custom_metric m, double v, tp_buf *out)
 {
     char text[32];
-    if (m == TP_CUSTOM_PROCESSOR || m == TP_CUSTOM_ACCELERATOR)
+    if (m == TP_CUSTOM_PROCESSOR || m == TP_CUSTOM_ACCELERATOR || m == TP_CUSTOM_PADDING)
         tp_buf_addf(out, " %11.0f%%", 100 * v);
     else if (m == TP_CUSTOM_RESIDENT || m == TP_CUSTOM_ALLOCATED ||
              m == TP_CUSTOM_ACCELERATOR_MEMORY)
         tp_buf_addf(out, " %12s", tp_human_bytes(v, text));
     else
         tp_buf_addf(out, " %12.6g", v);
+}
+
+/* Micro-batches that steps do not fill, and a size that they would. */
+static void add_padding_advice(const tp_train_event *e, tp_buf *out)
+{
+    enum { ROUND = 64 };
+    static const double much = 0.2;
+    const tp_custom_stat *tokens = &e->custom->stats[TP_CUSTOM_TOKENS];
+    const tp_custom_stat *padding = &e->custom->stats[TP_CUSTOM_PADDING];
+    double share = padding->sum / (double)padding->n, mean = tokens->sum / (double)tokens->n;
+    int64_t budget = tp_session_get_options(e->session)->tokens, most = (int64_t)tokens->most;
+    int64_t pieces = TP_MAX(most / budget, 1);
+    int64_t fitting = ((most + pieces - 1) / pieces + ROUND - 1) / ROUND * ROUND;
+    double remaining = 1 - mean / (double)(fitting * pieces);
+    if (share < much || remaining > share / 2)
+        return;
+    tp_buf_addf(
+        out,
+        "\n%.0f %% of what was computed was padding: steps have %.0f tokens (%lld at most), "
+        "micro-batches hold %lld.\n"
+        "policy.sequence_packing.train_mb_tokens=%lld would leave about %.0f %%.\n",
+        100 * share, mean, (long long)most, (long long)budget, (long long)fitting, 100 * remaining);
 }
 
 void tp_table_custom(const tp_train_event *e, tp_buf *out)
@@ -182,6 +206,8 @@ void tp_table_custom(const tp_train_event *e, tp_buf *out)
         add_custom((tp_custom_metric)m, s->last, out);
         tp_buf_addc(out, '\n');
     }
+    if (e->session && e->is_packed && e->algorithm != TP_ALGORITHM_DPO)
+        add_padding_advice(e, out);
 }
 
 void tp_table_phases(const double phase_s[TP_TIME_COUNT], tp_buf *out)

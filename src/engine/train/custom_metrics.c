@@ -18,6 +18,7 @@ const char *tp_custom_name(tp_custom_metric metric)
                                                          "memory/allocated_bytes",
                                                          "train/batch_size",
                                                          "train/data_tokens",
+                                                         "train/padding_ratio",
                                                          "train/lr",
                                                          "model/parameters"};
     return names[metric];

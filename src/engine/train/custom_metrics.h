@@ -14,6 +14,7 @@ typedef enum {
     TP_CUSTOM_ALLOCATED,          /* bytes of accounted buffers */
     TP_CUSTOM_BATCH,              /* sequences of the step */
     TP_CUSTOM_TOKENS,             /* of the data, padding not counted */
+    TP_CUSTOM_PADDING,            /* share of the computed tokens, 0..1 */
     TP_CUSTOM_LR,
     TP_CUSTOM_PARAMETERS,
     TP_CUSTOM_METRICS

@@ -104,6 +104,7 @@ tp_train_event tp_trainer_event(trainer *t, tp_event_kind kind)
     tp_mem_stats memory = tp_mem_get_stats();
     tp_train_event e = {.kind = kind,
                         .algorithm = t->o->algorithm,
+                        .is_packed = t->o->policy.packing.enabled,
                         .reward = NAN,
                         .reward_se = NAN,
                         .kl = NAN,
@@ -163,6 +164,12 @@ void tp_trainer_send(const trainer *t, const tp_train_event *event)
 
 /* ---- metrics ---- */
 
+static double padding_ratio(const step_result *r)
+{
+    int64_t all = r->used + r->padded;
+    return all > 0 ? (double)r->padded / (double)all : 0;
+}
+
 static void write_step_metrics(trainer *t, const step_result *r, const tp_train_event *e)
 {
     tp_run *run = t->run;
@@ -173,8 +180,7 @@ static void write_step_metrics(trainer *t, const step_result *r, const tp_train_
     tp_run_metric(run, "train/global_valid_toks", (double)r->trained);
     tp_run_metric(run, "train/global_valid_seqs", (double)r->sequences);
     tp_run_metric(run, "train/num_micro_batches", r->n_micro);
-    tp_run_metric(run, "train/padding_ratio",
-                  r->used + r->padded ? (double)r->padded / (double)(r->used + r->padded) : 0);
+    tp_run_metric(run, "train/padding_ratio", padding_ratio(r));
     tp_run_metric(run, "train/skipped", r->skipped);
     tp_run_metric(run, "train/epoch", e->epoch);
     tp_run_metric(run, "timing/train/total_step_time", r->seconds);
@@ -227,6 +233,7 @@ static void note_custom_metrics(trainer *t, const step_result *r)
     tp_custom_note(c, TP_CUSTOM_ALLOCATED, (double)tp_mem_get_stats().total_current);
     tp_custom_note(c, TP_CUSTOM_BATCH, (double)r->sequences);
     tp_custom_note(c, TP_CUSTOM_TOKENS, (double)r->used);
+    tp_custom_note(c, TP_CUSTOM_PADDING, padding_ratio(r));
     tp_custom_note(c, TP_CUSTOM_LR, r->lr);
     tp_custom_note(c, TP_CUSTOM_PARAMETERS, (double)tp_model_param_count(t->model));
 }
