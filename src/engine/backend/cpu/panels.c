@@ -50,8 +50,12 @@ VF_INLINE void tile(const product *p, const bool bf16, const int rows, int64_t r
         for (int j = 0; j < TILE_VECTORS; j++)
             right[j] = vp_load(w + j * VF_N * LANE);
 #pragma GCC unroll 4
-        for (int j = 0; j < 4; j++)
-            __builtin_prefetch(next.at + j * 64, 0, rows == 1 ? 2 : 3);
+        for (int j = 0; j < 4; j++) {
+            if (rows == 1)
+                __builtin_prefetch(next.at + j * 64, 0, 2);
+            else
+                __builtin_prefetch(next.at + j * 64);
+        }
 #pragma GCC unroll 8
         for (int i = 0; i < rows; i++) {
             vi left = vp_spread(x[i] + s * LANE);
