@@ -352,7 +352,8 @@ static void put_operators(const tp_profile_report *r, tp_json_w *w)
         tp_json_w_begin(w, '{');
         tp_json_w_put_str(w, "name", op->name);
         tp_json_w_put_str(w, "part", op->part);
-        tp_json_w_put_known(w, "launches_per_step", op->launches);
+        double launches = round(op->launches * (double)d->n); /* summed up as shares of steps */
+        tp_json_w_put_known(w, "launches_per_step", launches / (double)d->n);
         tp_json_w_put_known(w, "mean_s", rows[i].s);
         tp_json_w_put_known(w, "flops_per_step", op->flops);
         tp_json_w_put_known(w, "bytes_per_step", op->bytes);

@@ -9,13 +9,6 @@
 static const char *const one_value = "needs at least two values";
 static const char *const all_equal = "all values are equal";
 
-double tp_sum(const double *x, size_t n)
-{
-    int e = tp_scale_exponent(x, n);
-    tp_moments m = tp_moments_of(x, n, e);
-    return (double)(tp_moments_mean(&m) * (long double)n);
-}
-
 double tp_mean(const double *x, size_t n)
 {
     if (n == 0)

@@ -48,7 +48,6 @@ TP_CHECKED tp_status tp_describe(const double *x, size_t n, double level, tp_des
                                  tp_error *err);
 
 /* Single numbers, without allocation; NaN when undefined. */
-double tp_sum(const double *x, size_t n);
 double tp_mean(const double *x, size_t n);
 double tp_variance(const double *x, size_t n); /* n - 1; infinite when it overflows */
 double tp_sd(const double *x, size_t n);       /* fits even where the variance does not */

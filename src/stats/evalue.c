@@ -28,8 +28,6 @@ int64_t tp_sign_evalue_min_rounds(double alpha)
     return n;
 }
 
-double tp_evalue_p(double largest_e) { return largest_e > 0 ? fmin(1, 1 / largest_e) : 1; }
-
 tp_sequential tp_sequential_sign(int64_t n, int64_t k, double alpha, size_t n_tests)
 {
     double needed = log((double)(n_tests ? n_tests : 1) / alpha) - 1e-12;

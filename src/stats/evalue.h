@@ -15,8 +15,6 @@ double tp_sign_evalue(int64_t n, int64_t k);
 double tp_sign_evalue_log(int64_t n, int64_t k);
 /* Rounds after which wins alone reach 1 / alpha. */
 int64_t tp_sign_evalue_min_rounds(double alpha);
-/* 1 / (the largest E so far), at most 1: a p-value valid at any time. */
-double tp_evalue_p(double largest_e);
 
 /* Sequential decision between "slower than tolerance" and "not": count, per round, whether
  * B exceeded the threshold.  m tests in all: each needs E >= m / alpha. */

@@ -145,12 +145,3 @@ double tp_sign_mde(double sigma, double n, double alpha, double power)
     return (tp_normal_isf(alpha) + tp_normal_quantile(power)) * 1.2533141373155003 * sigma /
            sqrt(n);
 }
-
-double tp_eval_sample_size(double omega2, double s2_a, double k_a, double s2_b, double k_b,
-                           double delta, double alpha, double power)
-{
-    if (!is_plan(alpha, power, 2) || !(delta > 0) || !(k_a > 0 && k_b > 0))
-        return NAN;
-    double z = tp_normal_isf(0.5 * alpha) + tp_normal_quantile(power);
-    return z * z * (omega2 + s2_a / k_a + s2_b / k_b) / (delta * delta);
-}

@@ -30,10 +30,4 @@ double tp_mde_paired(double n, double alpha, double power, int sides);
 double tp_sign_rounds(double sigma_over_delta, double alpha, double power); /* exact binomial */
 double tp_sign_mde(double sigma, double n, double alpha, double power);
 
-/* Items needed to tell two models apart by `delta` (Miller 2024):
- * n = (z_{alpha/2} + z_beta)^2 (omega2 + s2_a / k_a + s2_b / k_b) / delta^2, where omega2 =
- * Var(x_A) + Var(x_B) - 2 Cov over items and s2 the sampling variance of one answer. */
-double tp_eval_sample_size(double omega2, double s2_a, double k_a, double s2_b, double k_b,
-                           double delta, double alpha, double power);
-
 #endif

@@ -353,11 +353,6 @@ double tp_beta_cdf(double x, double a, double b)
     return beta_domain(x, a, b) ? (double)tp_beta_tails(x, 1 - (long double)x, a, b).lower : NAN;
 }
 
-double tp_beta_sf(double x, double a, double b)
-{
-    return beta_domain(x, a, b) ? (double)tp_beta_tails(x, 1 - (long double)x, a, b).upper : NAN;
-}
-
 double tp_beta_quantile(double p, double a, double b)
 {
     if (!beta_domain(p, a, b) || p < 0 || p > 1)

@@ -32,9 +32,8 @@ double tp_chi2_cdf(double x, double df);
 double tp_chi2_sf(double x, double df);
 double tp_chi2_quantile(double p, double df);
 
-/* The regularized incomplete beta function I_x(a, b) and 1 - I_x(a, b). */
+/* The regularized incomplete beta function I_x(a, b). */
 double tp_beta_cdf(double x, double a, double b);
-double tp_beta_sf(double x, double a, double b);
 double tp_beta_quantile(double p, double a, double b);
 
 /* P(X <= k), P(X >= k) and P(X = k) of Bin(n, p); k outside 0..n is allowed. */

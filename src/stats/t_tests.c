@@ -80,14 +80,6 @@ tp_t_test tp_welch(const double *x, size_t nx, const double *y, size_t ny, doubl
                  (long double)ny, level);
 }
 
-tp_t_test tp_welch_summary(double mean_x, double var_x, double nx, double mean_y, double var_y,
-                           double ny, double level)
-{
-    if (!(nx >= 2 && ny >= 2))
-        return undefined(mean_x - mean_y, "each sample needs at least two values");
-    return welch((long double)mean_x - (long double)mean_y, var_x, nx, var_y, ny, level);
-}
-
 tp_t_test tp_paired_t(const double *x, const double *y, size_t n, double level)
 {
     if (n == 0)

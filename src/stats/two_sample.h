@@ -23,9 +23,6 @@ tp_t_test tp_welch(const double *x, size_t nx, const double *y, size_t ny, doubl
 /* Student's t on the n differences x[i] - y[i]. */
 tp_t_test tp_paired_t(const double *x, const double *y, size_t n, double level);
 tp_t_test tp_one_sample_t(const double *x, size_t n, double mean, double level);
-/* Welch from summaries, when the samples are gone. */
-tp_t_test tp_welch_summary(double mean_x, double var_x, double nx, double mean_y, double var_y,
-                           double ny, double level);
 
 /* Two one-sided tests that |difference| < margin: p = the larger of the two; the samples
  * are equivalent at alpha when p < alpha, that is, when the 1 - 2 alpha interval lies
