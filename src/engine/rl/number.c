@@ -2,6 +2,7 @@
  * and exponent are tried in this order; what fits is the number, the rest is text. */
 #include "engine/rl/number.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -189,7 +190,9 @@ static double approximate(const decimal *d)
     char text[MOST_DIGITS + 16];
     double value = 0;
     snprintf(text, sizeof text, "%.*se%d", d->n ? d->n : 1, d->n ? d->digit : "0", d->exponent);
-    tp_str_to_f64(text, &value);
+    if (!tp_str_to_f64(text, &value) ||
+        isinf(value)) /* beyond doubles: the digits tell them apart */
+        value = d->exponent > 0 ? DBL_MAX : 0;
     return value;
 }
 
@@ -229,7 +232,7 @@ static bool divide(const tp_number *a, const tp_number *b, tp_number *ret)
     ret->is_exact = false;
     ret->digits = 0;
     ret->value = a->value / b->value;
-    return true;
+    return isfinite(ret->value); /* 6/1e-310 */
 }
 
 /* ---- fractions ---- */

@@ -41,17 +41,22 @@ typedef enum {
     IS_ZSTD,
     IS_PERFETTO,
     IS_EMPTY,
-    IS_FOREIGN
+    IS_FOREIGN,
+    NEEDS_MORE
 } content;
+
+enum { MAGIC_MOST = 16 }; /* bytes that tell what is no text */
 
 static bool begins(const char *p, size_t n, const char *magic, size_t len)
 {
     return n >= len && memcmp(p, magic, len) == 0;
 }
 
-static content content_of(const char *p, size_t n)
+static content content_of(const char *p, size_t n, bool is_all)
 {
-    static const char sqlite[] = "SQLite format 3";
+    static const char sqlite[MAGIC_MOST] = "SQLite format 3";
+    if (n < MAGIC_MOST && !is_all)
+        return NEEDS_MORE;
     if (begins(p, n, sqlite, sizeof sqlite))
         return IS_DATABASE;
     if (n >= 2 && (unsigned char)p[0] == 0x80 && (unsigned char)p[1] <= 5)
@@ -64,13 +69,15 @@ static content content_of(const char *p, size_t n)
     while (i < n && strchr(" \t\r\n", p[i]) && p[i])
         i++;
     if (i == n)
-        return IS_EMPTY;
+        return is_all ? IS_EMPTY : NEEDS_MORE;
     if (p[i] == '{')
         return IS_TRACE;
     if (p[i] != '[')
         return n > 2 && p[0] == '\n' ? IS_PERFETTO : IS_FOREIGN;
     for (i++; i < n && strchr(" \t\r\n", p[i]) && p[i]; i++)
         continue;
+    if (i == n && !is_all)
+        return NEEDS_MORE;
     return i < n && p[i] == '[' ? IS_TIMELINE : IS_TRACE;
 }
 
@@ -197,9 +204,12 @@ static tp_status read_timeline(opening *o, tp_error *err)
 
 static tp_status read_content(opening *o, tp_error *err)
 {
-    TP_TRY(tp_source_next(&o->source, o->source.begin, err));
-    size_t n = (size_t)(o->source.end - o->source.begin);
-    content is = content_of(o->source.begin, n);
+    const tp_source *s = &o->source;
+    content is = NEEDS_MORE;
+    while (is == NEEDS_MORE) {
+        TP_TRY(tp_source_next(&o->source, s->begin, err));
+        is = content_of(s->begin, (size_t)(s->end - s->begin), s->is_final);
+    }
     switch (is) {
     case IS_TRACE:
         return read_trace(o, err);

@@ -50,6 +50,14 @@ static void all_three(const tp_trace_file *f)
     assert_false(f->events->counts.truncated);
 }
 
+static void white_space_before_everything(void **state)
+{
+    EACH_WAY(" \n\t \r\n                                        " OBJECT(
+                 GOOD("a", "1") "," GOOD("b", "2") "," GOOD("c", "3")),
+             all_three);
+    EACH_WAY(" \n [ \n " GOOD("a", "1") "," GOOD("b", "2") "," GOOD("c", "3") "]", all_three);
+}
+
 static void check_odd_numbers(const tp_trace_file *f)
 {
     all_three(f);
@@ -458,6 +466,7 @@ static void one_huge_value_makes_the_window_grow(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(white_space_before_everything),
         cmocka_unit_test(bare_words_for_numbers),
         cmocka_unit_test(unescaped_quotes_in_names),
         cmocka_unit_test(control_bytes_and_bytes_that_are_no_utf8),

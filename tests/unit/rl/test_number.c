@@ -144,6 +144,16 @@ static void equality_within_a_tolerance(void **state)
     assert_false(equal("1002", "1000", 0, 1e-3));
 }
 
+static void what_no_double_holds(void **state)
+{
+    tp_number v;
+    assert_false(equal("1e400", "0", 1e-6, 0));
+    assert_false(equal("-1e400", "1e400", 1e-6, 1e-6));
+    assert_false(equal("1e400", "2e400", 0, 0));
+    assert_true(tp_number_only(tp_slice_of("1e-310"), &v));
+    assert_false(tp_number_only(tp_slice_of("6/1e-310"), &v)); /* it would be infinite */
+}
+
 static void percent_signs(void **state)
 {
     assert_true(equal("12%", "12", 0, 0));
@@ -197,6 +207,7 @@ int main(void)
         cmocka_unit_test(a_number_and_nothing_else),
         cmocka_unit_test(equality_is_exact),
         cmocka_unit_test(equality_within_a_tolerance),
+        cmocka_unit_test(what_no_double_holds),
         cmocka_unit_test(percent_signs),
         cmocka_unit_test(rationals_refuse_what_does_not_fit),
         cmocka_unit_test(printed_numbers_are_read_back),
