@@ -149,7 +149,7 @@ static tp_status prepare(void *report, size_t half, int worker, tp_error *err)
 
 void tp_trace_report_prepare(tp_trace_report *r)
 {
-    enum { WORTH_A_THREAD = 100000 }; /* events */
+    enum { WORTH_A_THREAD = 10000 }; /* events */
     tp_pool *pool = NULL;
     tp_error err = {0};
     if (!r->has_work || r->file->events->n < WORTH_A_THREAD)
