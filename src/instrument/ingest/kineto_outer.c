@@ -153,16 +153,15 @@ static outer_result member(tp_kineto *k, const char **place)
     return MEMBER;
 }
 
-/* Behind a member that cannot be delimited; false: nothing recognisable follows. */
-static tp_status leave_broken(tp_kineto *k, const char **p, bool *ret_found, tp_error *err)
+/* Behind a member that cannot be delimited, what is recognisable from `from` on; false: nothing. */
+static tp_status leave_broken(tp_kineto *k, const char *from, const char **p, bool *ret_found,
+                              tp_error *err)
 {
     bool is_more = true;
-    const char *from = *p + 1, *found = NULL;
+    const char *found = NULL;
     k->n_lost_members++;
     while (is_more) {
         const char *end = k->source.end;
-        if (from > end)
-            from = end;
         const char *events = find_events(from, end), *line = NULL;
         if (k->n_lost_members <= MAX_LOST)
             line = find_member_line(from, end);
@@ -191,19 +190,19 @@ tp_status tp_kineto_members_scan(tp_kineto *k, const char **p, tp_kineto_array a
         case CLOSED: /* after damage a brace may be any brace */
             if (k->has_events || !k->n_lost_members)
                 return TP_OK;
-            TP_TRY(leave_broken(k, p, &go_on, err));
+            TP_TRY(leave_broken(k, *p, p, &go_on, err));
             break;
         case UNFINISHED:
             if (k->source.is_final ||
                 ((size_t)(k->source.end - *p) > SUSPICIOUS && find_events(*p + 1, k->source.end)))
-                TP_TRY(leave_broken(k, p, &go_on, err));
+                TP_TRY(leave_broken(k, TP_MIN(*p + 1, k->source.end), p, &go_on, err));
             else
                 TP_TRY(more(k, p, &go_on, err));
             if (!go_on)
                 k->events->counts.truncated = true;
             break;
         case BROKEN:
-            TP_TRY(leave_broken(k, p, &go_on, err));
+            TP_TRY(leave_broken(k, *p + 1, p, &go_on, err));
             break;
         }
         if (!go_on)
