@@ -217,11 +217,11 @@ static void put_file(const request *r, const tp_trace_file *file, tp_json_w *w, 
 {
     tp_trace_report report;
     tp_trace_report_make(file, &r->select, &report);
+    if (!r->view)
+        tp_trace_report_prepare(&report);
     if (is_empty_by_filter(r, &report) || (r->view && !can_show(r, &report))) {
         *status = 2;
     } else if (r->f.json) {
-        if (!r->view)
-            tp_trace_report_prepare(&report);
         tp_json_w_begin(w, '{');
         tp_trace_report_json(&report, w);
         if (r->view)
@@ -232,10 +232,8 @@ static void put_file(const request *r, const tp_trace_file *file, tp_json_w *w, 
     } else if (r->view) {
         put_view(r, &report, w, out);
     } else if (r->f.markdown) {
-        tp_trace_report_prepare(&report);
         tp_trace_report_screen_markdown(&report, r->top, out);
     } else {
-        tp_trace_report_prepare(&report);
         tp_trace_report_screen(&report, r->top, tp_cli_width(), out);
     }
     tp_trace_report_release(&report);

@@ -2,10 +2,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/vec.h"
 #include "cli/trace.h"
 #include "instrument/analyze/sort.h"
 #include "instrument/analyze/stacks.h"
-#include "base/vec.h"
 
 static void put_known(tp_grid *g, int64_t v)
 {

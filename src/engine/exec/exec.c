@@ -376,6 +376,13 @@ static void launch(const tp_exec *e, const tp_launch *l)
         e->host(e->host_user, l->in[0].data, l->out[0].data, l->in[0].dim[0]);
 }
 
+static void add_time(tp_exec *e, size_t i, uint64_t ns)
+{
+    e->info[i].ns += ns;
+    e->info[i].count++;
+    e->info[i].work += e->row_share[i];
+}
+
 /* Each launch lasted from where it began until the next one did, the last one until `end`, in
  * ticks of which all together are `ns`. */
 static void add_times(tp_exec *e, uint64_t end, uint64_t ns)
@@ -391,9 +398,7 @@ static void add_times(tp_exec *e, uint64_t end, uint64_t ns)
             continue;
         /* 0: recording was paused meanwhile */
         uint64_t began = e->began[i] && e->began[i] < end ? e->began[i] : end;
-        e->info[i].ns += (uint64_t)(scale * (double)(end - began));
-        e->info[i].count++;
-        e->info[i].work += e->row_share[i];
+        add_time(e, i, (uint64_t)(scale * (double)(end - began)));
         end = began;
     }
 }
@@ -431,9 +436,7 @@ void tp_exec_run(tp_exec *e, bool accumulate)
             continue;
         launch(e, &e->launches[i]);
         uint64_t end = tp_clock_ns();
-        e->info[i].ns += end - start;
-        e->info[i].count++;
-        e->info[i].work += e->row_share[i];
+        add_time(e, i, end - start);
         start = end;
     }
 }

@@ -190,8 +190,8 @@ static double approximate(const decimal *d)
     char text[MOST_DIGITS + 16];
     double value = 0;
     snprintf(text, sizeof text, "%.*se%d", d->n ? d->n : 1, d->n ? d->digit : "0", d->exponent);
-    if (!tp_str_to_f64(text, &value) ||
-        isinf(value)) /* beyond doubles: the digits tell them apart */
+    /* Beyond doubles the digits tell numbers apart. */
+    if (!tp_str_to_f64(text, &value) || isinf(value))
         value = d->exponent > 0 ? DBL_MAX : 0;
     return value;
 }

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "instrument/analyze/sort.h"
 #include "base/vec.h"
+#include "instrument/analyze/sort.h"
 
 int64_t tp_comm_bytes(const tp_events *events, const tp_event_collective *c)
 {

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "instrument/analyze/named_work.h"
 #include "instrument/analyze/sort.h"
-#include "base/vec.h"
 #include "stats/adjust.h"
 #include "stats/two_sample.h"
 

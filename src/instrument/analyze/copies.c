@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "instrument/analyze/sort.h"
 #include "base/vec.h"
+#include "instrument/analyze/sort.h"
 
 static const char *const direction_names[TP_COPY_DIRECTIONS] = {"HtoD", "DtoH",  "DtoD", "PtoP",
                                                                 "HtoH", "other", "fill"};

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "instrument/analyze/sort.h"
 #include "base/vec.h"
+#include "instrument/analyze/sort.h"
 
 const char *tp_path_part_name(tp_path_part part)
 {

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "instrument/analyze/export.h"
 #include "instrument/analyze/nesting.h"
-#include "base/vec.h"
 
 enum {
     PACKET_TIMESTAMP = 8,

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "instrument/analyze/launch.h"
 #include "instrument/analyze/memory_usage.h"
 #include "instrument/analyze/named_work.h"
 #include "instrument/analyze/snapshot_usage.h"
-#include "base/vec.h"
 #include "stats/descriptive.h"
 
 typedef struct {

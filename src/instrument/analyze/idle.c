@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "instrument/analyze/sort.h"
 #include "base/vec.h"
+#include "instrument/analyze/sort.h"
 
 /* Times of the host that explain a gap, and graph launches per device. */
 typedef struct {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "instrument/analyze/sort.h"
 #include "base/vec.h"
+#include "instrument/analyze/sort.h"
 
 int64_t tp_add_saturating(int64_t a, int64_t b)
 {

@@ -3,9 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/vec.h"
 #include "instrument/analyze/number_map.h"
 #include "instrument/analyze/sort.h"
-#include "base/vec.h"
 
 typedef struct {
     int64_t *delays, *calls;

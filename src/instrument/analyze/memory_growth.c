@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "instrument/analyze/sort.h"
 #include "base/vec.h"
+#include "instrument/analyze/sort.h"
 
 /* How many ends lie before `at`: the number of the step that `at` is in. */
 static uint32_t step_of(const int64_t *ends, size_t n, int64_t at)

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "instrument/analyze/sort.h"
 #include "base/vec.h"
+#include "instrument/analyze/sort.h"
 
 enum { GONE = TP_NO_ROW - 1 };
 

@@ -3,8 +3,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "instrument/analyze/sort.h"
 #include "base/vec.h"
+#include "instrument/analyze/sort.h"
 
 /* Spans with the same thread and start: the longer ones to the front. */
 static void order_equal_starts(const tp_span *v, tp_keyed *keyed, size_t n)

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "instrument/analyze/number_index.h"
 #include "base/vec.h"
+#include "instrument/analyze/number_index.h"
 
 size_t tp_spans_of_kind(const tp_events *events, tp_event_kind kind, tp_span **ret)
 {

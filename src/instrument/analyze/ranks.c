@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "instrument/analyze/communication.h"
 #include "instrument/analyze/sort.h"
-#include "base/vec.h"
 
 /* One collective on one rank. */
 typedef struct {

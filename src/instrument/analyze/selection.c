@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "instrument/analyze/collectives.h"
 #include "instrument/analyze/number_index.h"
 #include "instrument/analyze/sort.h"
-#include "base/vec.h"
 
 static const char *const scope_names[] = {"all", "linked", "steps"};
 

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "instrument/analyze/kernels.h"
 #include "instrument/analyze/number_map.h"
 #include "instrument/analyze/sort.h"
-#include "base/vec.h"
 
 enum { GONE = TP_NO_ROW - 1 }; /* the address was freed */
 

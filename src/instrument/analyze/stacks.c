@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "instrument/analyze/nesting.h"
 #include "base/vec.h"
+#include "instrument/analyze/nesting.h"
 
 static bool is_frame(uint8_t kind)
 {

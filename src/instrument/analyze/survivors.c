@@ -3,9 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/vec.h"
 #include "instrument/analyze/kernels.h"
 #include "instrument/analyze/leak.h"
-#include "base/vec.h"
 #include "stats/adjust.h"
 
 enum { AGE = 2, MOST_CELLS = 1 << 24 };

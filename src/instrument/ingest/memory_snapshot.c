@@ -12,18 +12,19 @@
 #include "base/vec.h"
 #include "instrument/ingest/pickle.h"
 
-#define KEYS(K)                                                                                  \
-    K(segments)                                                                                  \
-    K(device_traces)                                                                             \
-    K(allocator_settings)                                                                        \
-    K(external_annotations)                                                                      \
-    K(host_segments)                                                                             \
-    K(host_traces)                                                                               \
-    K(device)                                                                                    \
-    K(address) K(total_size) K(allocated_size) K(active_size) K(requested_size) K(stream)        \
-        K(segment_type) K(segment_pool_id) K(is_expandable) K(frames) K(blocks) K(size) K(state) \
-            K(action) K(addr) K(device_free) K(time_us) K(compile_context) K(user_metadata)      \
-                K(filename) K(line) K(name) K(stage) K(history) K(real_size) K(large)
+#define KEYS(K)                                                                                    \
+    K(segments)                                                                                    \
+    K(device_traces)                                                                               \
+    K(allocator_settings)                                                                          \
+    K(external_annotations)                                                                        \
+    K(host_segments)                                                                               \
+    K(host_traces)                                                                                 \
+    K(device)                                                                                      \
+    K(address)                                                                                     \
+    K(total_size) K(allocated_size) K(active_size) K(requested_size) K(stream) K(segment_type)     \
+        K(segment_pool_id) K(is_expandable) K(frames) K(blocks) K(size) K(state) K(action) K(addr) \
+            K(device_free) K(time_us) K(compile_context) K(user_metadata) K(filename) K(line)      \
+                K(name) K(stage) K(history) K(real_size) K(large)
 
 enum {
 #define K(name) KEY_##name,

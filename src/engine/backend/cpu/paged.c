@@ -481,8 +481,8 @@ static void attend_heads(const paged *a, const item_scratch *s, const token_run 
         attend(a, s, tile, g, end - g < together ? end - g : together);
 }
 
-/* Items are tiles and some heads.  The last tiles of long prompts come first: they see most keys.
- */
+/* Items are tiles and some heads.  The last tiles of long prompts come first: they see most
+ * keys. */
 static void attend_range(const void *context, int64_t begin, int64_t end, int thread)
 {
     const paged *a = context;
