@@ -33,7 +33,7 @@ typedef struct {
     tp_status status;
     const char *file; /* the place in the library: for logs, not for users */
     int line;
-    char message[1024]; /* one sentence: the subject, the reason, what helps */
+    char message[4096]; /* a sentence: the subject, the reason, what helps; or a list of them */
 } tp_error;
 
 /* "configuration", "format", ...: the word for a status in logs and JSON. */

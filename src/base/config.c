@@ -132,8 +132,10 @@ static tp_status load_file(tp_config *config, const char *path, tp_config_node *
 static tp_status load_root(tp_config *config, const char *path, tp_error *err)
 {
     TP_TRY(tp_arena_init(&config->arena, TP_CONFIG_ARENA_BYTES, err));
-    if (path)
+    if (path) {
+        config->file = tp_arena_strdup(&config->arena, path);
         return load_file(config, path, &config->root, err);
+    }
     return tp_node_new(config, TP_JSON_OBJECT, "default", &config->root, err);
 }
 
@@ -235,7 +237,7 @@ static tp_status parse_value(tp_config *config, const char *text, const char *va
     return TP_OK;
 }
 
-static tp_status set_key(tp_config *config, const char *text, tp_error *err)
+static tp_status set_key(tp_config *config, const char *text, const char *origin, tp_error *err)
 {
     const char *start = text + (*text == '+') + (text[0] == '+' && text[1] == '+');
     const char *equals = strchr(start, '=');
@@ -255,8 +257,7 @@ static tp_status set_key(tp_config *config, const char *text, tp_error *err)
     tp_config_node *parent = NULL, *node = NULL;
     tp_slice last = {0};
     TP_TRY(make_parents(config, text, path, &parent, &last, err));
-    TP_TRY(
-        tp_node_import(config, value, NULL, command_line, tp_node_depth(parent) + 1, &node, err));
+    TP_TRY(tp_node_import(config, value, NULL, origin, tp_node_depth(parent) + 1, &node, err));
     tp_config_node *old = tp_node_child(parent, last);
     if (!old)
         tp_node_append(parent, last, node);
@@ -274,7 +275,12 @@ tp_status tp_config_override(tp_config *config, const char *text, tp_error *err)
     if (text[n_valid])
         return tp_fail(err, TP_ERR_CONFIG, "override \"%.*s...\" is not UTF-8 from byte %zu on",
                        (int)TP_MIN(n_valid, (size_t)200), text, n_valid + 1);
-    return *text == '~' ? delete_key(config, text, err) : set_key(config, text, err);
+    return *text == '~' ? delete_key(config, text, err) : set_key(config, text, command_line, err);
+}
+
+tp_status tp_config_set(tp_config *config, const char *text, const char *origin, tp_error *err)
+{
+    return set_key(config, text, origin, err);
 }
 
 const tp_json *tp_config_resolved(const tp_config *config) { return &config->root->value; }
@@ -314,10 +320,4 @@ tp_status tp_config_fail(const tp_config *config, const char *path, tp_error *er
     return tp_fail(err, TP_ERR_CONFIG, "%s: %s: %s", origin ? origin : "default", path, message);
 }
 
-const char *tp_config_notice(const tp_config *config, size_t index)
-{
-    const tp_config_notice_link *link = config->notices;
-    while (link && index--)
-        link = link->next;
-    return link ? link->text : NULL;
-}
+const char *tp_config_file(const tp_config *config) { return config->file; }

@@ -2,48 +2,20 @@
 
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/config_internal.h"
 #include "base/platform.h"
 #include "base/yaml.h"
-
-typedef struct {
-    tp_config *config;
-    tp_config_node *root; /* names of the table start here ... */
-    const char *prefix;   /* ... which is this path of the configuration: "" or "env.math." */
-    const tp_option *table;
-    size_t n;
-    char *target;
-} binder;
 
 static bool allows_null(const tp_option *option)
 {
     return option->nullable || !option->default_value || !strcmp(option->default_value, "null");
 }
 
-static const tp_option *find_option(const binder *b, const char *name)
-{
-    for (size_t i = 0; i < b->n; i++) {
-        if (!strcmp(b->table[i].name, name))
-            return &b->table[i];
-    }
-    return NULL;
-}
-
-/* Does some option live below this section? */
-static bool is_section(const binder *b, const char *path)
-{
-    size_t n = strlen(path);
-    for (size_t i = 0; i < b->n; i++) {
-        if (!strncmp(b->table[i].name, path, n) && b->table[i].name[n] == '.')
-            return true;
-    }
-    return false;
-}
-
 /* Put the default of a row where the tree has nothing.  What a section refers to
  * elsewhere (`${...}`) is left alone until it is resolved. */
-static tp_status insert_default(binder *b, const tp_option *option, tp_error *err)
+static tp_status insert_default(tp_binder *b, const tp_option *option, tp_error *err)
 {
     tp_config *config = b->config;
     tp_config_node *at = b->root;
@@ -76,107 +48,46 @@ static tp_status insert_default(binder *b, const tp_option *option, tp_error *er
     return TP_OK;
 }
 
-static tp_status insert_defaults(binder *b, tp_error *err)
+static tp_status insert_defaults(tp_binder *b, tp_error *err)
 {
     for (size_t i = 0; i < b->n; i++)
-        TP_TRY(insert_default(b, &b->table[i], err));
+        if (!b->table[i].belongs_to && !b->table[i].accepted && !b->table[i].when)
+            TP_TRY(insert_default(b, &b->table[i], err));
     return TP_OK;
 }
 
-static const char *last_part(const char *path)
+/* "recipes/sft.yaml:12" -> the length of "recipes/", 0 when no file said it. */
+static size_t folder_of(const char *origin)
 {
-    const char *dot = strrchr(path, '.');
-    return dot ? dot + 1 : path;
+    const char *slash = strrchr(origin, '/');
+    return slash && strrchr(slash, ':') ? (size_t)(slash + 1 - origin) : 0;
 }
 
-/* The known key that the user most likely meant: few edits away, or the same word
- * in another section. */
-static const char *nearest(const binder *b, const char *path)
+/* A file named in a recipe may lie beside it.  Before interpolation, so that whoever refers
+ * to the value finds the same file. */
+static tp_status find_beside(tp_binder *b, const tp_option *option, tp_error *err)
 {
-    const char *best = NULL;
-    size_t best_distance = TP_MAX(strlen(last_part(path)) / 3 + 1, (size_t)2);
-    for (size_t i = 0; i < b->n; i++) {
-        const char *name = b->table[i].name;
-        size_t distance = tp_str_distance(name, path);
-        if (!strcmp(last_part(name), last_part(path)))
-            distance = TP_MIN(distance, (size_t)1);
-        if (distance < best_distance || (distance == best_distance && !best)) {
-            best = name;
-            best_distance = distance;
-        }
-    }
-    return best;
-}
-
-/* "a, b, c" of the keys directly below a section. */
-static void list_keys(const binder *b, const char *section, size_t n_section, tp_buf *out)
-{
-    enum { ENOUGH = 400 };
-    tp_slice previous = {0};
-    for (size_t i = 0; i < b->n && out->len < ENOUGH; i++) {
-        const char *name = b->table[i].name;
-        if (n_section && (strncmp(name, section, n_section) != 0 || name[n_section] != '.'))
-            continue;
-        name += n_section ? n_section + 1 : 0;
-        tp_slice key = {name, strcspn(name, ".")};
-        if (tp_slice_eq(key, previous))
-            continue;
-        tp_buf_addf(out, "%s%.*s", out->len ? ", " : "", (int)key.len, key.data);
-        previous = key;
-    }
-}
-
-static tp_status unknown_key(const binder *b, const tp_config_node *node, const char *path,
-                             tp_error *err)
-{
-    const char *known = nearest(b, path);
-    if (known)
-        return tp_fail(err, TP_ERR_CONFIG, "%s: unknown key %s%.200s; did you mean %s%s?",
-                       node->origin, b->prefix, path, b->prefix, known);
-    /* Name the keys of the innermost section that exists. */
-    size_t n = strlen(path);
-    char section[256];
-    snprintf(section, sizeof section, "%.255s", path);
-    while (n && !is_section(b, section)) {
-        char *dot = strrchr(section, '.');
-        n = dot ? (size_t)(dot - section) : 0;
-        section[n] = 0;
-    }
-    tp_buf keys = {0};
-    list_keys(b, section, n, &keys);
-    bool has_section = n || b->prefix[0];
-    size_t n_prefix = strlen(b->prefix); /* ends with a dot, which only a name behind it needs */
-    tp_status status = tp_fail(
-        err, TP_ERR_CONFIG, "%s: unknown key %s%.200s; known keys %s%.*s%s are %s", node->origin,
-        b->prefix, path, has_section ? "in " : "at the top",
-        (int)(n_prefix && !n ? n_prefix - 1 : n_prefix), b->prefix, section, tp_buf_str(&keys));
-    tp_buf_release(&keys);
+    tp_config_node *node = tp_path_find(b->root, tp_slice_of(option->name));
+    const char *text = node ? tp_node_text(node) : NULL;
+    struct stat st;
+    if (!text || !*text || *text == '/' || strpbrk(text, "${\n") || stat(text, &st) == 0)
+        return TP_OK;
+    size_t n = folder_of(node->origin);
+    tp_buf full = {0};
+    tp_buf_add(&full, node->origin, n);
+    tp_buf_adds(&full, text);
+    tp_status status = TP_OK;
+    if (n && stat(full.data, &st) == 0)
+        status = tp_node_text_copy(b->config, full.data, full.len, &node->value.text, err);
+    tp_buf_release(&full);
     return status;
 }
 
-/* Calls nest as deep as the table's names do. */
-static tp_status check_keys(const binder *b, const tp_config_node *node, tp_buf *path,
-                            tp_error *err)
+static tp_status find_files(tp_binder *b, tp_error *err)
 {
-    size_t n_path = path->len;
-    for (const tp_json *v = node->value.child; v; v = v->next) {
-        const tp_config_node *child = tp_node_of(v);
-        if (n_path)
-            tp_buf_addc(path, '.');
-        tp_buf_add(path, v->key.data, v->key.len);
-        if (!find_option(b, path->data)) {
-            if (!is_section(b, path->data))
-                return unknown_key(b, child, path->data, err);
-            if (v->type != TP_JSON_OBJECT)
-                return tp_node_fail(child, err,
-                                    "expected a section with keys below it, as in \"%s:\"",
-                                    last_part(path->data));
-            TP_TRY(check_keys(b, child, path, err));
-        }
-        path->len = n_path;
-        if (path->data)
-            path->data[n_path] = 0;
-    }
+    for (size_t i = 0; i < b->n; i++)
+        if (b->table[i].is_path)
+            TP_TRY(find_beside(b, &b->table[i], err));
     return TP_OK;
 }
 
@@ -303,7 +214,7 @@ static const tp_config_node *first_element(const tp_config_node *node)
     return node->value.type == TP_JSON_ARRAY ? tp_node_of(node->value.child) : node;
 }
 
-static tp_status read_list(const binder *b, const tp_option *option, const tp_config_node *node,
+static tp_status read_list(const tp_binder *b, const tp_option *option, const tp_config_node *node,
                            tp_error *err)
 {
     size_t n = count_elements(node);
@@ -390,20 +301,86 @@ static tp_status read_value(const tp_option *option, const tp_config_node *node,
     }
 }
 
-static tp_status bind_one(const binder *b, const tp_option *option, tp_error *err)
+/* A value that refers to one that is missing is not missing by itself. */
+static void note_missing(const tp_binder *b, const tp_option *option, const tp_config_node *node)
+{
+    if (node->is_derived)
+        return;
+    const char *name = tp_arena_printf(&b->config->arena, "%s%s", b->prefix, option->name);
+    tp_config_remark_add(b->config, &b->config->missing, name, node->origin);
+}
+
+/* How a value is written in tp_option.accepted; NULL when it is none of those. */
+static const char *plain_word(const tp_config_node *node)
+{
+    switch (node->value.type) {
+    case TP_JSON_NULL:
+        return "null";
+    case TP_JSON_FALSE:
+        return "false";
+    case TP_JSON_TRUE:
+        return "true";
+    case TP_JSON_ARRAY:
+        return node->value.n ? NULL : "[]";
+    case TP_JSON_OBJECT:
+        return node->value.n ? NULL : "{}";
+    default:
+        return node->value.text.data;
+    }
+}
+
+static bool is_one_of(const char *word, const char *choices)
+{
+    for (const char *p = choices;; p++) {
+        size_t n = strcspn(p, "|");
+        if (strlen(word) == n && !memcmp(word, p, n))
+            return true;
+        p += n;
+        if (!*p)
+            return false;
+    }
+}
+
+/* Does the key count, as things stand? */
+static bool applies(const tp_binder *b, const tp_option *option)
+{
+    bool is_on = false;
+    if (!option->when)
+        return true;
+    const tp_config_node *node = tp_path_find(b->root, tp_slice_of(option->when));
+    return node && tp_json_bool(&node->value, &is_on) && is_on;
+}
+
+/* Of a key that is known and whose value must be the one that Temper acts on anyway. */
+static tp_status check_accepted(const tp_binder *b, const tp_option *option, tp_error *err)
+{
+    char value[80];
+    const tp_config_node *node = tp_path_find(b->root, tp_slice_of(option->name));
+    if (!node || !applies(b, option))
+        return TP_OK;
+    const char *word = plain_word(node);
+    if (word && is_one_of(word, option->accepted))
+        return TP_OK;
+    return tp_node_fail(node, err,
+                        "%s is refused, as the result would be another: %.*s; set it to %.*s",
+                        shown(node, value), tp_sentence_len(option->doc), option->doc,
+                        (int)strcspn(option->accepted, "|"), option->accepted);
+}
+
+static tp_status bind_one(const tp_binder *b, const tp_option *option, tp_error *err)
 {
     const tp_config_node *node = tp_path_find(b->root, tp_slice_of(option->name));
-    TP_ASSERT(node);
+    if (option->accepted)
+        return check_accepted(b, option, err);
+    if (!node || option->when)
+        return TP_OK; /* below something that is no section, which is a fault already */
     any_value value = null_value(option->type);
     if (node->value.type == TP_JSON_NULL) {
         if (!allows_null(option))
             return tp_node_fail(node, err, "null is no value for this key; its default is %s",
                                 option->default_value);
     } else if (tp_node_is_missing(node)) {
-        return tp_node_fail(node, err,
-                            "must be set (it is \?\?\?); write it in the recipe or add %s%s=... "
-                            "to the command line",
-                            b->prefix, option->name);
+        note_missing(b, option, node);
     } else if (option->type == TP_OPT_FLOAT_LIST || option->type == TP_OPT_STRING_LIST) {
         return read_list(b, option, node, err);
     } else {
@@ -438,14 +415,13 @@ static bool is_switched_off(const tp_json *v)
 }
 
 /* Saying what is the case anyway needs no announcement. */
-static tp_status announce(const binder *b, const tp_option *option, tp_config_notice_link ***tail,
-                          tp_error *err)
+static tp_status announce(const tp_binder *b, const tp_option *option, tp_error *err)
 {
     const tp_config_node *node = tp_path_find(b->root, tp_slice_of(option->name));
     tp_config *config = b->config;
     const tp_json *usual = NULL;
-    if (!option->ignored || option->unannounced || !strcmp(node->origin, "default") ||
-        is_switched_off(&node->value))
+    if (!option->ignored || option->unannounced || option->accepted || !node ||
+        !applies(b, option) || !strcmp(node->origin, "default") || is_switched_off(&node->value))
         return TP_OK;
     if (option->default_value) {
         TP_TRY(tp_yaml_parse(&config->arena, option->name, option->default_value,
@@ -453,16 +429,13 @@ static tp_status announce(const binder *b, const tp_option *option, tp_config_no
         if (same_tree(&node->value, usual))
             return TP_OK;
     }
-    tp_config_notice_link *link = tp_arena_new(&config->arena, tp_config_notice_link);
-    link->text = tp_arena_printf(&config->arena, "%s: %s%s has no effect in this version",
-                                 node->origin, b->prefix, option->name);
-    **tail = link;
-    *tail = &link->next;
+    const char *name = tp_arena_printf(&config->arena, "%s%s", b->prefix, option->name);
+    tp_config_remark_add(config, &config->idle, name, option->doc);
     return TP_OK;
 }
 
 /* Keys in the order of the table, so that config.yaml always reads the same. */
-static void sort_like_table(const binder *b)
+static void sort_like_table(const tp_binder *b)
 {
     for (size_t i = b->n; i-- > 0;) {
         tp_slice path = tp_slice_of(b->table[i].name), part;
@@ -482,44 +455,47 @@ static void sort_like_table(const binder *b)
     }
 }
 
-static tp_status check_all_keys(const binder *b, tp_error *err)
+/* Errors are those after which the tree cannot be looked at; the rest are faults. */
+static tp_status bind_from(tp_binder *b, tp_error *err)
 {
-    tp_buf path = {0};
-    tp_status status = check_keys(b, b->root, &path, err);
-    tp_buf_release(&path);
-    return status;
-}
-
-static tp_status bind_from(binder *b, tp_error *err)
-{
+    TP_TRY(find_files(b, err));
     /* Defaults first, so that recipes may refer to them; once more for sections
      * that turned out to be references to others. */
     for (int round = 0; round < 2; round++) {
         TP_TRY(insert_defaults(b, err));
         TP_TRY(tp_config_resolve(b->config, b->root, err));
     }
-    TP_TRY(check_all_keys(b, err));
-    for (size_t i = 0; i < b->n; i++)
-        TP_TRY(bind_one(b, &b->table[i], err));
+    tp_binder_check_keys(b);
+    for (size_t i = 0; i < b->n; i++) {
+        tp_error fault = {0};
+        if (!b->table[i].belongs_to && bind_one(b, &b->table[i], &fault) != TP_OK)
+            tp_config_remark_add(b->config, &b->config->faults, fault.message, NULL);
+    }
     sort_like_table(b);
-    tp_config_notice_link **tail = &b->config->notices;
-    while (*tail)
-        tail = &(*tail)->next;
     for (size_t i = 0; i < b->n; i++)
-        TP_TRY(announce(b, &b->table[i], &tail, err));
+        TP_TRY(announce(b, &b->table[i], err));
+    tp_config_make_notice(b->config);
+    b->config->is_bound = true;
     return TP_OK;
+}
+
+tp_status tp_config_collect(tp_config *config, const tp_option *table, size_t n, void *target,
+                            tp_error *err)
+{
+    tp_binder b = {.config = config,
+                   .root = config->root,
+                   .prefix = "",
+                   .table = table,
+                   .n = n,
+                   .target = target};
+    return bind_from(&b, err);
 }
 
 tp_status tp_config_bind(tp_config *config, const tp_option *table, size_t n, void *target,
                          tp_error *err)
 {
-    binder b = {.config = config,
-                .root = config->root,
-                .prefix = "",
-                .table = table,
-                .n = n,
-                .target = target};
-    return bind_from(&b, err);
+    TP_TRY(tp_config_collect(config, table, n, target, err));
+    return tp_config_end(config, err);
 }
 
 tp_status tp_config_bind_section(tp_config *config, const tp_json *section, const tp_option *table,
@@ -531,13 +507,15 @@ tp_status tp_config_bind_section(tp_config *config, const tp_json *section, cons
     tp_buf prefix = {0};
     tp_node_path(root, &prefix);
     tp_buf_addc(&prefix, '.');
-    binder b = {.config = config,
-                .root = root,
-                .prefix = tp_buf_str(&prefix),
-                .table = table,
-                .n = n,
-                .target = target};
+    tp_binder b = {.config = config,
+                   .root = root,
+                   .prefix = tp_buf_str(&prefix),
+                   .table = table,
+                   .n = n,
+                   .target = target};
     tp_status status = bind_from(&b, err);
+    if (status == TP_OK)
+        status = tp_config_end(config, err);
     tp_buf_release(&prefix);
     return status;
 }

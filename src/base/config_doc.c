@@ -51,6 +51,17 @@ static void add_row(tp_buf *out, const tp_option *option)
 {
     const char *value = option->default_value ? option->default_value : "null";
     tp_buf_addf(out, "| `%s` | ", option->name);
+    if (option->accepted) {
+        for (const char *p = option->accepted; *p; p++)
+            tp_buf_adds(out, *p == '|' ? ", " : (char[]){*p, 0});
+        tp_buf_adds(out, " | none | *Anything else is refused");
+        if (option->when)
+            tp_buf_addf(out, " while `%s` is true", option->when);
+        tp_buf_adds(out, ".* ");
+        add_cell(out, option->doc);
+        tp_buf_adds(out, " |\n");
+        return;
+    }
     add_values_cell(out, option);
     tp_buf_adds(out, " | ");
     if (!strcmp(value, "???")) {

@@ -6,6 +6,8 @@
 #ifndef TP_BASE_CONFIG_INTERNAL_H
 #define TP_BASE_CONFIG_INTERNAL_H
 
+#include <string.h>
+
 #include "base/config.h"
 
 enum {
@@ -25,18 +27,28 @@ struct tp_config_node {
     const char *origin;
     tp_node_state state; /* of interpolation */
     bool replaces;       /* had `_override_: true` */
+    bool is_derived;     /* what an interpolation gave */
 };
 
-typedef struct tp_config_notice_link {
-    const char *text;
-    struct tp_config_notice_link *next;
-} tp_config_notice_link;
+/* A list in the arena, in the order of arrival. */
+typedef struct tp_config_remark {
+    const char *text;   /* a fault; or the key that is missing, or without effect */
+    const char *detail; /* its origin, or the reason */
+    struct tp_config_remark *next;
+} tp_config_remark;
+
+typedef struct {
+    tp_config_remark *first, *last;
+    size_t n;
+} tp_config_remarks;
 
 struct tp_config {
     tp_arena arena;
     tp_config_node *root;
     size_t n_nodes, n_files;
-    tp_config_notice_link *notices;
+    tp_config_remarks faults, missing, idle; /* see config_faults.c */
+    const char *file, *notice, *missing_text;
+    bool is_bound;
     const char *files[16]; /* real paths of the files being read, outermost first */
     int n_open_files;
 };
@@ -85,6 +97,32 @@ tp_config_node *tp_path_find(tp_config_node *start, tp_slice path);
 /* "origin: path: message" */
 tp_status tp_node_fail(const tp_config_node *node, tp_error *err, const char *fmt, ...)
     TP_PRINTF(3, 4);
+
+/* config_faults.c: at most TP_CONFIG_MAX_FAULTS are kept, all are counted. */
+enum { TP_CONFIG_MAX_FAULTS = 40 };
+void tp_config_remark_add(tp_config *config, tp_config_remarks *list, const char *text,
+                          const char *detail);
+/* A sentence of tp_option.doc without its full stop. */
+static inline int tp_sentence_len(const char *text)
+{
+    size_t n = strlen(text);
+    return (int)(n && text[n - 1] == '.' ? n - 1 : n);
+}
+/* Write the list of keys without effect into config->notice. */
+void tp_config_make_notice(tp_config *config);
+
+/* A table of options, on its way into a struct. */
+typedef struct {
+    tp_config *config;
+    tp_config_node *root; /* names of the table start here ... */
+    const char *prefix;   /* ... which is this path of the configuration: "" or "env.math." */
+    const tp_option *table;
+    size_t n;
+    char *target;
+} tp_binder;
+
+/* config_keys.c: note every key that the table does not have as a fault. */
+void tp_binder_check_keys(const tp_binder *b);
 
 /* Replace interpolations everywhere below `node`. */
 tp_status tp_config_resolve(tp_config *config, tp_config_node *node, tp_error *err);

@@ -1,6 +1,7 @@
 #include "base/config_internal.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/platform.h"
@@ -234,15 +235,41 @@ static size_t argument_end(tp_slice text, size_t from)
     return text.len;
 }
 
+/* ${oc.env:NAME} or ${oc.env:NAME, text}: always text, as in OmegaConf. */
+static tp_status environment(resolver *r, tp_config_node *at, tp_slice arguments,
+                             tp_config_node **ret, tp_error *err)
+{
+    char name[128];
+    size_t end = argument_end(arguments, 0);
+    tp_slice word = trim(sub(arguments, 0, end));
+    snprintf(name, sizeof name, "%.*s", (int)TP_MIN(word.len, sizeof name - 1), word.data);
+    const char *text = getenv(name);
+    if (!text && end == arguments.len)
+        return tp_node_fail(at, err,
+                            "${oc.env:%s}: the environment has no %s; set it, or write "
+                            "${oc.env:%s, VALUE} with a value to take instead",
+                            name, name, name);
+    if (!text)
+        return evaluate(r, at, trim(sub(arguments, end + 1, arguments.len)), true, ret, err);
+    size_t n = strlen(text);
+    if (tp_utf8_valid_len(text, n) != n || n > TP_CONFIG_MAX_TEXT)
+        return tp_node_fail(at, err, "${oc.env:%s} is not UTF-8, or too long", name);
+    TP_TRY(tp_node_new(r->config, TP_JSON_STRING, at->origin, ret, err));
+    return tp_node_text_copy(r->config, text, n, &(*ret)->value.text, err);
+}
+
 static tp_status call(resolver *r, tp_config_node *at, tp_slice name, tp_slice arguments,
                       tp_config_node **ret, tp_error *err)
 {
     size_t op = 0;
     while (op < TP_COUNTOF(operation_names) && !tp_slice_is(name, operation_names[op]))
         op++;
+    if (tp_slice_is(name, "oc.env"))
+        return environment(r, at, arguments, ret, err);
     if (op == TP_COUNTOF(operation_names))
         return tp_node_fail(at, err,
-                            "unknown function ${%.*s:...}; known are add, sub, mul, div, max",
+                            "unknown function ${%.*s:...}; known are add, sub, mul, div, max, "
+                            "oc.env",
                             shown(name), name.data);
     number v[2];
     size_t n = 0, from = 0;
@@ -372,6 +399,7 @@ static void become(tp_config_node *node, const tp_config_node *from)
     node->value.text = from->value.text;
     node->value.child = from->value.child;
     node->value.n = from->value.n;
+    node->is_derived = true;
     for (const tp_json *v = node->value.child; v; v = v->next)
         tp_node_of(v)->parent = node;
 }

@@ -562,7 +562,8 @@ static tp_status parse_with(builder *b, struct fy_diag *diag, const char *text, 
                             tp_error *err)
 {
     struct fy_parse_cfg cfg = {.flags = FYPCF_QUIET | FYPCF_COLLECT_DIAG |
-                                        FYPCF_DEFAULT_VERSION_1_2 | FYPCF_JSON_NONE,
+                                        FYPCF_DEFAULT_VERSION_1_2 | FYPCF_JSON_NONE |
+                                        FYPCF_SLOPPY_FLOW_INDENTATION, /* as PyYAML */
                                .diag = diag};
     b->parser = fy_parser_create(&cfg);
     if (!b->parser)

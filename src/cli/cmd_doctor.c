@@ -135,6 +135,7 @@ static tp_status check_recipe(char **words, int n, checks *c, tp_error *err)
 {
     tp_recipe recipe;
     TP_TRY(tp_cli_open_recipe(words, n, &recipe, err));
+    tp_cli_print_notice("doctor", recipe.config);
     add(c, "configuration", true, words[0]);
     check_plan(&recipe, c);
     check_tokenizer(&recipe, c);

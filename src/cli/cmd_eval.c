@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/eval_compare.h"
 #include "cli/eval_report.h"
+#include "cli/recipe.h"
 #include "engine/backend/backend.h"
 #include "engine/train/checkpoint.h"
 
@@ -66,10 +67,7 @@ static void on_signal(int number)
 
 static tp_status bind(job *j, char **words, int n, tp_error *err)
 {
-    bool has_file = n > 0 && !strchr(words[0], '=');
-    TP_TRY(tp_config_load(&j->config, has_file ? words[0] : NULL, err));
-    for (int i = has_file ? 1 : 0; i < n; i++)
-        TP_TRY(tp_config_override(j->config, words[i], err));
+    TP_TRY(tp_cli_load_recipe(words, n, &j->config, err));
     TP_TRY(tp_eval_options_bind(j->config, &j->o, err));
     return TP_OK;
 }
@@ -298,9 +296,7 @@ static tp_status report(job *j, const tp_evaluation *e, tp_error *err)
 
 static void print_notices(const job *j)
 {
-    const char *text;
-    for (size_t i = 0; (text = tp_config_notice(j->config, i)); i++)
-        fprintf(stderr, "temper eval: %s\n", text);
+    tp_cli_print_notice("eval", j->config);
     if (j->o.generation.temperature == 0 && j->o.eval.num_tests_per_prompt > 1)
         fprintf(stderr,
                 "temper eval: generation.temperature is 0: the %lld answers to a question are all "

@@ -199,6 +199,7 @@ int tp_cmd_plan(int argc, char **argv)
     n = tp_cli_add_isa(words, n, f.isa, isa);
     if (tp_cli_open_recipe(words, n, &recipe, &err) != TP_OK)
         return tp_cli_fail(&err);
+    tp_cli_print_notice("plan", recipe.config);
     int status;
     if (tp_train_plan(&recipe.options, &model, &session, &err) != TP_OK)
         status = tp_cli_fail(&err);

@@ -423,6 +423,19 @@ static tp_status validate_part(trainer *t, uint64_t first, uint32_t n, val_sums 
     return status;
 }
 
+/* grpo.stop_at_validation_metric */
+static void check_goal(trainer *t, double pass_k)
+{
+    bool by_pass_k = t->o->grpo.stop_metric == TP_STOP_PASS_K;
+    double value = by_pass_k ? pass_k : t->val_accuracy;
+    if (t->o->grpo.stop_metric == TP_OPT_UNSET_ENUM || t->reached_goal ||
+        !(value >= t->o->grpo.stop_threshold))
+        return;
+    t->reached_goal = true;
+    tp_trainer_notice(t, "validation %s %.4f reaches grpo.stop_at_validation_threshold",
+                      by_pass_k ? "pass_k" : "accuracy", value);
+}
+
 static void record_validation(trainer *t, const val_sums *s, double seconds)
 {
     grpo *g = t->own;
@@ -442,11 +455,7 @@ static void record_validation(trainer *t, const val_sums *s, double seconds)
                                              : NAN},
         {"timing/validation/total_validation_time", seconds}};
     tp_trainer_record_validation(t, metrics, sizeof metrics / sizeof *metrics);
-    if (t->val_accuracy >= t->o->grpo.stop_threshold && !t->reached_goal) {
-        t->reached_goal = true;
-        tp_trainer_notice(t, "validation accuracy %.4f reaches grpo.stop_at_validation_threshold",
-                          t->val_accuracy);
-    }
+    check_goal(t, g->val_any);
 }
 
 static tp_status validate(trainer *t, tp_error *err)

@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/platform.h"
 #include "base/strings.h"
 #include "engine/rl/loss_policy.h"
+#include "engine/train/megatron.h"
 #include "engine/train/profile.h"
 #include "engine/train/schedule.h"
 
@@ -42,6 +44,14 @@
     ROW(key, TP_OPT_STRING, AT(member, const char *), text, meaning)
 #define TEXTS(key, member, text, meaning) \
     ROW(key, TP_OPT_STRING_LIST, AT(member, tp_str_list), text, meaning)
+#define REALS_OR_NULL(key, member, text, least, most, meaning)                                     \
+    ROW(key, TP_OPT_FLOAT_LIST, AT(member, tp_f64_list), text, meaning, .min = least, .max = most, \
+        .nullable = true)
+#define TEXTS_OR_NULL(key, member, text, meaning) \
+    ROW(key, TP_OPT_STRING_LIST, AT(member, tp_str_list), text, meaning, .nullable = true)
+#define PATH(key, member, text, meaning)                                               \
+    ROW(key, TP_OPT_STRING, AT(member, const char *), text, meaning, .nullable = true, \
+        .is_path = true)
 #define WORD(key, member, text, words, meaning) \
     ROW(key, TP_OPT_ENUM, AT(member, int), text, meaning, .choices = words)
 #define WORD_OR_NULL(key, member, text, words, meaning) \
@@ -58,6 +68,13 @@
     ROW(key, TP_OPT_SECTION, TP_OPT_NOT_STORED, "null", meaning, .ignored = true, \
         .unannounced = true)
 
+#define MEGATRON "policy.megatron_cfg.enabled"
+#define UNDER(key, on, text, meaning) \
+    ROW(key, TP_OPT_SECTION, TP_OPT_NOT_STORED, text, meaning, .ignored = true, .when = on)
+#define REFUSED(key, on, values, meaning)                                       \
+    ROW(key, TP_OPT_SECTION, TP_OPT_NOT_STORED, NULL, meaning, .ignored = true, \
+        .accepted = values, .when = on)
+
 #define PART(key, meaning) ROW(key, TP_OPT_SECTION, TP_OPT_NOT_STORED, "null", meaning)
 
 #define TYPE_FLAG TP_OPT_BOOL
@@ -69,7 +86,7 @@
 #define SOURCE_ROWS(prefix, member, text)                                                          \
     TEXT_OR_NULL(prefix ".dataset_name", member.dataset_name, text("dataset_name"),                \
                  "arithmetic = the generated corpus; any other name goes with data_path.")         \
-    TEXT_OR_NULL(prefix ".data_path", member.data_path, text("data_path"), "JSONL file.")          \
+    PATH(prefix ".data_path", member.data_path, text("data_path"), "JSONL file.")                  \
     MUTE(prefix ".split", "A file has no splits.")                                                 \
     REAL_OR_NULL(prefix ".split_validation_size", member.split_validation_size,                    \
                  text("split_validation_size"), 0, 0.999999,                                       \
@@ -90,10 +107,10 @@
     TEXT_OR_NULL(prefix ".system_key", member.system_key, text("system_key"),                      \
                  "Member with the system prompt.")                                                 \
     IDLE(prefix ".system_prompt", TEXT, text("system_prompt"), "See system_prompt_file.")          \
-    TEXT_OR_NULL(prefix ".system_prompt_file", member.system_prompt_file,                          \
-                 text("system_prompt_file"), "File with the system prompt.")                       \
-    TEXT_OR_NULL(prefix ".prompt_file", member.prompt_file, text("prompt_file"),                   \
-                 "File with a template of the user's message; {} is the prompt.")                  \
+    PATH(prefix ".system_prompt_file", member.system_prompt_file, text("system_prompt_file"),      \
+         "File with the system prompt.")                                                           \
+    PATH(prefix ".prompt_file", member.prompt_file, text("prompt_file"),                           \
+         "File with a template of the user's message; {} is the prompt.")                          \
     TEXT_OR_NULL(prefix ".separator", member.separator, text("separator"),                         \
                  "Text between prompt and answer where there is no chat template.")                \
     IDLE(prefix ".subset", TEXT, text("subset"), "A file has no subsets.")                         \
@@ -103,7 +120,17 @@
                  "Preferences: member with the worse answer.")                                     \
     TEXT_OR_NULL(prefix ".env_name", member.env_name, text("env_name"),                            \
                  "Rollouts: the environment that judges answers, a section of env.")               \
-    MUTE(prefix ".processor", "Rows are recognised by their keys.")
+    MUTE(prefix ".processor", "Rows are recognised by their keys.")                                \
+    MUTE(prefix ".download_dir", "Nothing is downloaded.")                                         \
+    REFUSED(prefix ".repeat", NULL, "1|null",                                                      \
+            "Rows are not repeated: grpo.val_num_generations_per_prompt asks each several times.") \
+    REFUSED(prefix ".min_generation_tokens", NULL, "0|null", "Answers have no least length.")      \
+    REFUSED(prefix ".allowed_problem_types", NULL, "null|[]", "Rows are not filtered by a type.")  \
+    MUTE(prefix ".num_frames", "Rows are text.")                                                   \
+    MUTE(prefix ".video_sampling_style", "Rows are text.")                                         \
+    MUTE(prefix ".video_target_num_patches", "Rows are text.")                                     \
+    MUTE(prefix ".video_temporal_patch_size", "Rows are text.")                                    \
+    MUTE(prefix ".video_maintain_aspect_ratio", "Rows are text.")
 
 #define FROM_DEFAULT(key) "${data.default." key "}"
 #define UNSET(key) NULL
@@ -123,13 +150,23 @@ enum { N_ALGORITHMS = sizeof algorithm_names / sizeof *algorithm_names };
 
 const char *tp_algorithm_name(tp_algorithm algorithm) { return algorithm_names[algorithm]; }
 
-/* Sections that only one algorithm has. */
+/* Sections that only one algorithm has.  Elsewhere they are known by name, so that whoever
+ * mixes two configurations is told so. */
+#define GRPO_ONLY                                                  \
+    {                                                              \
+        "GRPO, and this configuration has a section sft",          \
+            "GRPO, and this configuration has a section dpo", NULL \
+    }
 static const struct {
-    const char *prefix;
+    const char *prefix, *name;
     tp_algorithm algorithm;
-} own_sections[] = {{"sft.", TP_ALGORITHM_SFT},   {"dpo.", TP_ALGORITHM_DPO},
-                    {"grpo.", TP_ALGORITHM_GRPO}, {"loss_fn.", TP_ALGORITHM_GRPO},
-                    {"env", TP_ALGORITHM_GRPO},   {"policy.generation.", TP_ALGORITHM_GRPO}};
+    const char *foreign[N_ALGORITHMS]; /* who else is told, and what; NULL: nobody */
+} own_sections[] = {{"sft.", "sft", TP_ALGORITHM_SFT, {NULL}},
+                    {"dpo.", "dpo", TP_ALGORITHM_DPO, {NULL}},
+                    {"grpo.", "grpo", TP_ALGORITHM_GRPO, {NULL}},
+                    {"loss_fn.", "loss_fn", TP_ALGORITHM_GRPO, GRPO_ONLY},
+                    {"env", "env", TP_ALGORITHM_GRPO, GRPO_ONLY},
+                    {"policy.generation.", "policy.generation", TP_ALGORITHM_GRPO, {NULL}}};
 
 static bool belongs(const char *key, tp_algorithm algorithm)
 {
@@ -160,10 +197,16 @@ static const char *default_of(const tp_option *option, tp_algorithm algorithm)
 /* Made once; the first threads to come may make the same table, which does no harm. */
 const tp_option *tp_train_options_of(tp_algorithm algorithm, size_t *ret_n)
 {
-    static tp_option tables[N_ALGORITHMS]
-                           [sizeof tp_train_option_table / sizeof *tp_train_option_table];
+    enum { N_ROWS = sizeof tp_train_option_table / sizeof *tp_train_option_table };
+    static tp_option tables[N_ALGORITHMS][N_ROWS + N_ALGORITHMS * N_ALGORITHMS];
     tp_option *table = tables[algorithm];
     size_t n = 0;
+    for (size_t i = 0; i < sizeof own_sections / sizeof *own_sections; i++)
+        if (own_sections[i].algorithm != algorithm && own_sections[i].foreign[algorithm])
+            table[n++] = (tp_option){.name = own_sections[i].name,
+                                     .type = TP_OPT_SECTION,
+                                     .offset = TP_OPT_NOT_STORED,
+                                     .belongs_to = own_sections[i].foreign[algorithm]};
     for (size_t i = 0; i < tp_train_option_count; i++) {
         if (!belongs(tp_train_option_table[i].name, algorithm))
             continue;
@@ -173,6 +216,25 @@ const tp_option *tp_train_options_of(tp_algorithm algorithm, size_t *ret_n)
     }
     *ret_n = n;
     return table;
+}
+
+/* A recipe that says nothing about what to train is none; without one, SFT is the default. */
+static tp_status no_algorithm(const tp_config *config, tp_error *err)
+{
+    tp_buf sections = {0};
+    for (const tp_json *v = tp_config_resolved(config)->child; v; v = v->next)
+        if (!tp_slice_is(v->key, "run"))
+            tp_buf_addf(&sections, "%s%.*s", sections.len ? ", " : "", (int)TP_MIN(v->key.len, 60),
+                        v->key.data);
+    bool is_evaluation = tp_config_find(config, "generation") || tp_config_find(config, "eval");
+    tp_status status =
+        tp_fail(err, TP_ERR_CONFIG,
+                "%s: no section sft, dpo or grpo says what to train (there are: %.600s); %s",
+                tp_config_file(config), tp_buf_str(&sections),
+                is_evaluation ? "evaluations are run by temper eval"
+                              : "add one, or the file is not meant for training");
+    tp_buf_release(&sections);
+    return status;
 }
 
 tp_status tp_train_algorithm(const tp_config *config, tp_algorithm *ret, tp_error *err)
@@ -188,6 +250,8 @@ tp_status tp_train_algorithm(const tp_config *config, tp_algorithm *ret, tp_erro
                                   algorithm_names[found]);
         found = a;
     }
+    if (found < 0 && tp_config_file(config))
+        return no_algorithm(config, err);
     *ret = found < 0 ? TP_ALGORITHM_SFT : (tp_algorithm)found;
     return TP_OK;
 }
@@ -204,6 +268,7 @@ static void choose_loop(tp_train_options *o)
     }
     if (o->algorithm == TP_ALGORITHM_GRPO) {
         LOOP_OF(grpo);
+        l->val_start_at = o->grpo.val_start_at;
         return;
     }
     if (o->algorithm == TP_ALGORITHM_DPO) {
@@ -218,11 +283,30 @@ static void choose_loop(tp_train_options *o)
     l->val_global_batch_size = o->sft.val_global_batch_size;
 }
 
+static bool megatron_recomputes(const tp_train_options *o)
+{
+    bool enabled = false, recomputes = false;
+    return tp_json_bool(tp_json_get(o->policy.megatron, "enabled"), &enabled) && enabled &&
+           tp_json_bool(tp_json_get(o->policy.megatron, "activation_checkpointing"), &recomputes) &&
+           recomputes;
+}
+
+/* NeMo RL's nulls for "the usual". */
+static void replace_nulls(tp_train_options *o)
+{
+    if (o->data.max_input_seq_length == TP_OPT_UNSET_INT)
+        o->data.max_input_seq_length = o->policy.max_total_sequence_length;
+    if (o->grpo.val_batch_size == TP_OPT_UNSET_INT)
+        o->grpo.val_batch_size = 256;
+    if (o->grpo.max_val_samples == TP_OPT_UNSET_INT)
+        o->grpo.max_val_samples = 0;
+}
+
 static tp_status read_recompute(const tp_config *config, tp_train_options *o, tp_error *err)
 {
     const char *text = o->policy.recompute_text;
     if (!text)
-        text = o->policy.activation_checkpointing ? "full" : "none";
+        text = o->policy.activation_checkpointing || megatron_recomputes(o) ? "full" : "none";
     tp_status status =
         tp_recompute_parse(text, &o->policy.recompute, &o->policy.recompute_every, err);
     if (status != TP_OK)
@@ -291,16 +375,6 @@ static tp_status check_model(const tp_config *config, const tp_train_options *o,
         return tp_config_fail(config, "policy.tokenizer.train_vocab_size", err,
                               "there is a tokenizer already, %.200s; set one of the two to null",
                               o->policy.tokenizer_name);
-    /* Ignoring this one would train something else than was asked for. */
-    bool wants_lora = false;
-    const char *lora = "policy.dtensor_cfg.lora_cfg";
-    if (tp_json_bool(tp_json_get(tp_config_find(config, lora), "enabled"), &wants_lora) &&
-        wants_lora) {
-        tp_config_fail(config, lora, err,
-                       "adapters are not supported; set enabled: false to train "
-                       "all weights");
-        return err ? (err->status = TP_ERR_UNSUPPORTED) : TP_ERR_UNSUPPORTED;
-    }
     return TP_OK;
 }
 
@@ -380,6 +454,33 @@ static tp_status check_loss(const tp_config *config, const tp_train_options *o, 
     return TP_OK;
 }
 
+static tp_status check_goal(const tp_config *config, const tp_train_options *o, tp_error *err)
+{
+    bool has_metric = o->grpo.stop_metric != TP_OPT_UNSET_ENUM;
+    if (has_metric && isnan(o->grpo.stop_threshold))
+        return tp_config_fail(config, "grpo.stop_at_validation_threshold", err,
+                              "must be set where grpo.stop_at_validation_metric is");
+    if (!has_metric && !isnan(o->grpo.stop_threshold))
+        return tp_config_fail(config, "grpo.stop_at_validation_threshold", err,
+                              "of what? set grpo.stop_at_validation_metric to accuracy or pass_k");
+    if (o->grpo.stop_metric == TP_STOP_PASS_K && o->grpo.val_generations == 1)
+        return tp_config_fail(config, "grpo.stop_at_validation_metric", err,
+                              "pass_k needs grpo.val_num_generations_per_prompt above 1");
+    return TP_OK;
+}
+
+static tp_status check_shaping(const tp_config *config, const tp_train_options *o, tp_error *err)
+{
+    const tp_reward_shaping *s = &o->grpo.shaping;
+    if (s->enabled && isnan(s->stop_properly_penalty_coef) &&
+        (isnan(s->overlong_buffer_length) || isnan(s->overlong_buffer_penalty) ||
+         isnan(s->max_response_length)))
+        return tp_config_fail(config, "grpo.reward_shaping.enabled", err,
+                              "needs overlong_buffer_length, overlong_buffer_penalty and "
+                              "max_response_length, or stop_properly_penalty_coef");
+    return TP_OK;
+}
+
 static tp_status check_grpo(const tp_config *config, const tp_train_options *o, tp_error *err)
 {
     int64_t samples = o->grpo.num_prompts * o->grpo.num_generations;
@@ -397,6 +498,8 @@ static tp_status check_grpo(const tp_config *config, const tp_train_options *o, 
     if (o->grpo.scaling.enabled && !(o->grpo.scaling.source_max > o->grpo.scaling.source_min))
         return tp_config_fail(config, "grpo.reward_scaling.source_max", err,
                               "must be above grpo.reward_scaling.source_min");
+    TP_TRY(check_goal(config, o, err));
+    TP_TRY(check_shaping(config, o, err));
     return check_loss(config, o, err);
 }
 
@@ -430,7 +533,9 @@ tp_status tp_train_options_bind(tp_config *config, tp_train_options *ret, tp_err
     size_t n;
     TP_TRY(tp_train_algorithm(config, &o.algorithm, err));
     const tp_option *table = tp_train_options_of(o.algorithm, &n);
+    TP_TRY(tp_megatron_adopt(config, err));
     TP_TRY(tp_config_bind(config, table, n, &o, err));
+    replace_nulls(&o);
     choose_loop(&o);
     TP_TRY(read_recompute(config, &o, err));
     TP_TRY(tp_profile_bind(config, &o, err));

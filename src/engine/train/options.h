@@ -18,6 +18,7 @@ typedef enum { TP_PRECISION_FLOAT32, TP_PRECISION_BFLOAT16 } tp_precision;
 typedef enum { TP_INIT_PRETRAINED, TP_INIT_RANDOM } tp_init_mode;
 typedef enum { TP_COMPILE_NONE, TP_COMPILE_DEFAULT } tp_compile_mode;
 typedef enum { TP_ALGORITHM_SFT, TP_ALGORITHM_DPO, TP_ALGORITHM_GRPO } tp_algorithm;
+typedef enum { TP_STOP_ACCURACY, TP_STOP_PASS_K } tp_stop_metric;
 typedef enum { TP_NONFINITE_STOP, TP_NONFINITE_SKIP } tp_nonfinite_policy;
 typedef enum {
     TP_PROGRESS_AUTO, /* a block on a terminal, lines otherwise */
@@ -45,6 +46,7 @@ typedef struct {
 typedef struct {
     int64_t max_num_epochs, max_num_steps;
     int64_t val_period, val_batches, val_global_batch_size;
+    int64_t val_start_at; /* the first step that val_period counts for */
     bool val_at_start, val_at_end;
     int64_t seed;
 } tp_loop_options;
@@ -89,7 +91,9 @@ typedef struct {
         double logprob_error_threshold; /* NaN: none */
         int64_t val_period, val_batch_size, max_val_samples, val_generations;
         bool val_at_start, val_at_end;
-        double stop_threshold; /* NaN: none */
+        int64_t val_start_at;
+        int stop_metric;       /* tp_stop_metric; TP_OPT_UNSET_ENUM: none */
+        double stop_threshold; /* not NaN where there is a stop_metric */
         int64_t seed;
     } grpo;
 
@@ -135,6 +139,7 @@ typedef struct {
             double lr, weight_decay, eps;
             tp_f64_list betas; /* two, below 1 */
         } adamw;
+        const tp_json *megatron;  /* NeMo RL's other backend, or NULL */
         const tp_json *scheduler; /* for tp_schedule_parse(), or NULL */
     } policy;
 

@@ -2,10 +2,17 @@
 
 #include <string.h>
 
+/* An evaluation has no run folder. */
+static bool is_training(const tp_config *config)
+{
+    return tp_config_find(config, "sft") || tp_config_find(config, "dpo") ||
+           tp_config_find(config, "grpo");
+}
+
 /* recipes/sft-gsm8k.yaml -> run.name=sft-gsm8k */
 static tp_status name_after_file(tp_config *config, const char *path, tp_error *err)
 {
-    if (tp_config_find(config, "run.name"))
+    if (tp_config_find(config, "run.name") || !is_training(config))
         return TP_OK;
     tp_buf text = {0};
     const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
@@ -17,15 +24,27 @@ static tp_status name_after_file(tp_config *config, const char *path, tp_error *
     return status;
 }
 
-static tp_status bind(tp_recipe *r, const char *path, const char *const *overrides, size_t n,
+static tp_status load(tp_config **config, const char *path, const char *const *overrides, size_t n,
                       tp_error *err)
 {
-    TP_TRY(tp_config_load(&r->config, path, err));
+    TP_TRY(tp_config_load(config, path, err));
     if (path)
-        TP_TRY(name_after_file(r->config, path, err));
+        TP_TRY(name_after_file(*config, path, err));
     for (size_t i = 0; i < n; i++)
-        TP_TRY(tp_config_override(r->config, overrides[i], err));
-    return tp_train_options_bind(r->config, &r->options, err);
+        TP_TRY(tp_config_override(*config, overrides[i], err));
+    return TP_OK;
+}
+
+tp_status tp_recipe_load(const char *path, const char *const *overrides, size_t n, tp_config **ret,
+                         tp_error *err)
+{
+    tp_config *config = NULL;
+    tp_status status = load(&config, path, overrides, n, err);
+    if (status == TP_OK)
+        *ret = config;
+    else
+        tp_config_release(config);
+    return status;
 }
 
 tp_status tp_recipe_open(const char *path, const char *const *overrides, size_t n, tp_recipe *ret,
@@ -35,7 +54,8 @@ tp_status tp_recipe_open(const char *path, const char *const *overrides, size_t 
     for (size_t i = 0; i < n; i++)
         if (!overrides || !overrides[i])
             return tp_fail(err, TP_ERR_ARG, "override %zu of %zu is NULL", i, n);
-    tp_status status = bind(&r, path, overrides, n, err);
+    TP_TRY(tp_recipe_load(path, overrides, n, &r.config, err));
+    tp_status status = tp_train_options_bind(r.config, &r.options, err);
     if (status != TP_OK) {
         tp_recipe_close(&r);
         return status;

@@ -9,6 +9,9 @@ typedef struct {
     tp_train_options options; /* texts point into config */
 } tp_recipe;
 
+/* Read it, and the overrides, and no more. */
+TP_CHECKED tp_status tp_recipe_load(const char *path, const char *const *overrides, size_t n,
+                                    tp_config **ret, tp_error *err);
 /* `path` NULL: defaults and overrides alone.  Unless set, run.name is the file's name. */
 TP_CHECKED tp_status tp_recipe_open(const char *path, const char *const *overrides, size_t n,
                                     tp_recipe *ret, tp_error *err);

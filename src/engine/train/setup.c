@@ -14,7 +14,7 @@
 
 void tp_trainer_notice(const trainer *t, const char *fmt, ...)
 {
-    char text[2048];
+    char text[8192];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
@@ -436,11 +436,11 @@ static tp_status plan_session(trainer *t, tp_error *err)
 
 tp_status tp_trainer_open(trainer *t, tp_error *err)
 {
-    const char *notice;
     TP_TRY(force_isa(t->o, err));
     TP_TRY(limit_memory(t->o, err));
     TP_TRY(tp_schedule_parse(t->o->policy.scheduler, &t->schedule, err));
-    for (size_t i = 0; (notice = tp_config_notice(t->config, i)); i++)
+    const char *notice = tp_config_notice(t->config);
+    if (notice)
         tp_trainer_notice(t, "%s", notice);
     TP_TRY(open_model(t->o, &t->model, err));
     TP_TRY(tp_run_open(t->o->run_dir, t->hooks->resume, &t->run, err));

@@ -166,7 +166,8 @@ static tp_status after_step(trainer *t, tp_error *err)
 {
     int64_t step = t->state.step;
     bool last = step == t->max_steps || t->reached_goal;
-    if (is_due(step, t->o->loop.val_period) || (last && t->o->loop.val_at_end))
+    bool due = step >= t->o->loop.val_start_at && is_due(step, t->o->loop.val_period);
+    if (due || (last && t->o->loop.val_at_end))
         TP_TRY(validate(t, err));
     last |= t->reached_goal;
     if (is_due(step, t->o->checkpointing.save_period) || last)
