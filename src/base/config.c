@@ -321,3 +321,9 @@ tp_status tp_config_fail(const tp_config *config, const char *path, tp_error *er
 }
 
 const char *tp_config_file(const tp_config *config) { return config->file; }
+
+bool tp_config_is_derived(const tp_config *config, const char *path)
+{
+    const tp_config_node *node = tp_path_find(config->root, tp_slice_of(path));
+    return node && node->is_derived;
+}

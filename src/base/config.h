@@ -106,6 +106,8 @@ void tp_config_write(const tp_config *config, tp_buf *out);
 const tp_json *tp_config_find(const tp_config *config, const char *path);
 /* Where the value comes from; NULL when there is none. */
 const char *tp_config_origin(const tp_config *config, const char *path);
+/* Did an interpolation give it? */
+bool tp_config_is_derived(const tp_config *config, const char *path);
 /* An error about a value, for checks that go beyond the table:
  * "recipes/sft.yaml:12: policy.recompute: <message>". */
 tp_status tp_config_fail(const tp_config *config, const char *path, tp_error *err, const char *fmt,
@@ -124,10 +126,10 @@ const char *tp_config_missing(const tp_config *config);
 /* Is the tree complete, defaults included?  Also after a failed binding. */
 bool tp_config_is_bound(const tp_config *config);
 
-/* After binding: refuse an option with is_path under whose value there is nothing, saying
- * where was looked. */
-TP_CHECKED tp_status tp_config_check_path(const tp_config *config, const char *path,
-                                          const char *remedy, tp_error *err);
+/* After binding: if there is nothing under the value of an option with is_path, append a line
+ * about that, with the places tried. */
+void tp_config_check_path(const tp_config *config, const char *path, const char *remedy,
+                          tp_buf *out);
 
 /* The two halves of tp_config_bind(), for callers with checks of their own between them:
  * faults of keys and values are collected, then reported together. */

@@ -430,7 +430,7 @@ static tp_status announce(const tp_binder *b, const tp_option *option, tp_error 
             return TP_OK;
     }
     const char *name = tp_arena_printf(&config->arena, "%s%s", b->prefix, option->name);
-    tp_config_remark_add(config, &config->idle, name, option->doc);
+    tp_config_remark_add(config, &config->idle, name, option->doc ? option->doc : "");
     return TP_OK;
 }
 
@@ -468,7 +468,11 @@ static tp_status bind_from(tp_binder *b, tp_error *err)
     tp_binder_check_keys(b);
     for (size_t i = 0; i < b->n; i++) {
         tp_error fault = {0};
-        if (!b->table[i].belongs_to && bind_one(b, &b->table[i], &fault) != TP_OK)
+        if (b->table[i].belongs_to || bind_one(b, &b->table[i], &fault) == TP_OK)
+            continue;
+        /* What was taken from a faulty value is not said again. */
+        const tp_config_node *node = tp_path_find(b->root, tp_slice_of(b->table[i].name));
+        if (!b->config->faults.n || !node || !node->is_derived)
             tp_config_remark_add(b->config, &b->config->faults, fault.message, NULL);
     }
     sort_like_table(b);

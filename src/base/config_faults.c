@@ -121,18 +121,18 @@ const char *tp_config_notice(const tp_config *config) { return config->notice; }
 
 /* ---- paths ---- */
 
-tp_status tp_config_check_path(const tp_config *config, const char *path, const char *remedy,
-                               tp_error *err)
+void tp_config_check_path(const tp_config *config, const char *path, const char *remedy,
+                          tp_buf *out)
 {
     const tp_json *value = tp_config_find(config, path);
     const char *text = value ? tp_json_str(value) : NULL;
     struct stat st;
     if (!text || stat(text, &st) == 0)
-        return TP_OK;
+        return;
     const char *origin = tp_config_origin(config, path), *slash = strrchr(origin, '/');
     bool looked_beside = text[0] != '/' && slash;
-    return tp_config_fail(config, path, err, "there is no '%.300s'%s%.*s%s%s", text,
-                          looked_beside ? ", neither here nor in " : "",
-                          looked_beside ? (int)(slash - origin) : 0, origin, *remedy ? "; " : "",
-                          remedy);
+    tp_buf_addf(out, "%s%s: %s: there is no '%.300s'%s%.*s%s%s", out->len ? "\n  " : "", origin,
+                path, text, looked_beside ? ", neither here nor in " : "",
+                looked_beside ? (int)(slash - origin) : 0, origin, remedy ? "; " : "",
+                remedy ? remedy : "");
 }

@@ -91,7 +91,7 @@
     REAL_OR_NULL(prefix ".split_validation_size", member.split_validation_size,                    \
                  text("split_validation_size"), 0, 0.999999,                                       \
                  "Share of the rows kept for validation.")                                         \
-    IDLE(prefix ".seed", COUNT, text("seed"), "See seed.")                                         \
+    IDLE(prefix ".seed", COUNT, text("seed"), "There is one seed.")                                \
     COUNT_OR_NULL(prefix ".max_samples", member.max_samples, text("max_samples"), 1, INFINITY,     \
                   "Prompts to use, the first so many; for rollouts.")                              \
     TEXT_OR_NULL(prefix ".input_key", member.input_key, text("input_key"),                         \
@@ -106,7 +106,8 @@
     TEXT_OR_NULL(prefix ".tool_key", member.tool_key, text("tool_key"), "Member with the tools.")  \
     TEXT_OR_NULL(prefix ".system_key", member.system_key, text("system_key"),                      \
                  "Member with the system prompt.")                                                 \
-    IDLE(prefix ".system_prompt", TEXT, text("system_prompt"), "See system_prompt_file.")          \
+    IDLE(prefix ".system_prompt", TEXT, text("system_prompt"),                                     \
+         "The system prompt is read from system_prompt_file.")                                     \
     PATH(prefix ".system_prompt_file", member.system_prompt_file, text("system_prompt_file"),      \
          "File with the system prompt.")                                                           \
     PATH(prefix ".prompt_file", member.prompt_file, text("prompt_file"),                           \
@@ -548,4 +549,31 @@ tp_status tp_train_options_bind(tp_config *config, tp_train_options *ret, tp_err
     TP_TRY(check_schedule(config, &o, err));
     *ret = o;
     return TP_OK;
+}
+
+tp_status tp_train_options_check_files(const tp_config *config, const tp_train_options *o,
+                                       tp_error *err)
+{
+    size_t n;
+    const tp_option *table = tp_train_options_of(o->algorithm, &n);
+    bool is_random = o->policy.init == TP_INIT_RANDOM;
+    tp_buf missing = {0};
+    for (size_t i = 0; i < n; i++) {
+        const char *name = table[i].name, *remedy = NULL;
+        bool is_template = strcmp(name, "policy.tokenizer.chat_template") == 0;
+        bool is_model = strcmp(name, "policy.model_name") == 0;
+        bool is_config = strcmp(name, "policy.model_config") == 0;
+        /* What comes from another key is looked at there. */
+        if (!table[i].is_path || (is_model && is_random) || (is_config && !is_random) ||
+            tp_config_is_derived(config, name) ||
+            (is_template &&
+             !tp_str_ends(o->policy.chat_template ? o->policy.chat_template : "", ".jinja")))
+            continue;
+        if (is_model || strcmp(name, "policy.tokenizer.name") == 0)
+            remedy = "models are not downloaded: give a Hugging Face folder";
+        tp_config_check_path(config, name, remedy, &missing);
+    }
+    tp_status status = missing.len ? tp_fail(err, TP_ERR_IO, "%s", missing.data) : TP_OK;
+    tp_buf_release(&missing);
+    return status;
 }

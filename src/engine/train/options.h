@@ -196,6 +196,10 @@ const tp_option *tp_train_options_of(tp_algorithm algorithm, size_t *ret_n);
 TP_CHECKED tp_status tp_train_algorithm(const tp_config *config, tp_algorithm *ret, tp_error *err);
 const char *tp_algorithm_name(tp_algorithm algorithm); /* "sft", "dpo", "grpo" */
 
+/* After binding: are all the files there that the configuration names? */
+TP_CHECKED tp_status tp_train_options_check_files(const tp_config *config,
+                                                  const tp_train_options *o, tp_error *err);
+
 /* Bind the configuration and check what concerns several keys at once. */
 TP_CHECKED tp_status tp_train_options_bind(tp_config *config, tp_train_options *ret, tp_error *err);
 

@@ -442,6 +442,7 @@ tp_status tp_trainer_open(trainer *t, tp_error *err)
     const char *notice = tp_config_notice(t->config);
     if (notice)
         tp_trainer_notice(t, "%s", notice);
+    TP_TRY(tp_train_options_check_files(t->config, t->o, err));
     TP_TRY(open_model(t->o, &t->model, err));
     TP_TRY(tp_run_open(t->o->run_dir, t->hooks->resume, &t->run, err));
     snprintf(t->checkpoint_dir, sizeof t->checkpoint_dir, "%s", t->o->checkpointing.checkpoint_dir);

@@ -23,6 +23,7 @@ typedef struct {
     int precision;
     bool packing;
     const tp_json *scheduler;
+    const char *prompt_file;
 } options;
 
 #define AT(member) offsetof(options, member)
@@ -83,7 +84,30 @@ static const tp_option table[] = {
     {.name = "policy.megatron_cfg",
      .type = TP_OPT_SECTION,
      .offset = TP_OPT_NOT_STORED,
-     .ignored = true},
+     .ignored = true,
+     .doc = "One reason."},
+    {.name = "policy.megatron_cfg.fp8.enabled",
+     .type = TP_OPT_SECTION,
+     .offset = TP_OPT_NOT_STORED,
+     .ignored = true,
+     .accepted = "false|null",
+     .when = "policy.megatron_cfg.enabled",
+     .doc = "Nothing has 8 bits."},
+    {.name = "policy.megatron_cfg.ranks",
+     .type = TP_OPT_SECTION,
+     .offset = TP_OPT_NOT_STORED,
+     .default_value = "1",
+     .ignored = true,
+     .when = "policy.megatron_cfg.enabled",
+     .doc = "One process."},
+    {.name = "policy.prompt_file",
+     .type = TP_OPT_STRING,
+     .offset = AT(prompt_file),
+     .is_path = true},
+    {.name = "loss_fn",
+     .type = TP_OPT_SECTION,
+     .offset = TP_OPT_NOT_STORED,
+     .belongs_to = "another kind"},
     {.name = "engine.disable_passes",
      .type = TP_OPT_STRING_LIST,
      .offset = AT(passes),
@@ -93,7 +117,8 @@ static const tp_option table[] = {
      .type = TP_OPT_BOOL,
      .offset = TP_OPT_NOT_STORED,
      .default_value = "false",
-     .ignored = true},
+     .ignored = true,
+     .doc = "Another."},
 };
 
 static char root[64];
@@ -363,9 +388,10 @@ static void without_a_near_key_the_known_ones_are_listed(void **state)
     expect_bind_error("command line: unknown key engine.zzzzzz; known keys in engine are "
                       "disable_passes, late_by");
     load(NULL);
+    override("policy.model_name=m");
     override("qqqqqqqqq=1");
     expect_bind_error("command line: unknown key qqqqqqqqq; known keys at the top are policy, "
-                      "engine, logger");
+                      "loss_fn, engine, logger");
 }
 
 static void required_values_must_be_set(void **state)
@@ -510,9 +536,9 @@ static void bad_references_are_explained(void **state)
          "the circle"},
         {"policy.scheduler=${policy}",
          "command line: policy.scheduler: ${policy} refers back to this value; break the circle"},
-        {"policy.scheduler=${oc.env:HOME}",
-         "command line: policy.scheduler: unknown function ${oc.env:...}; known are add, sub, "
-         "mul, div, max"},
+        {"policy.scheduler=${oc.decode:HOME}",
+         "command line: policy.scheduler: unknown function ${oc.decode:...}; known are add, sub, "
+         "mul, div, max, oc.env"},
         {"policy.scheduler=${mul:2}",
          "command line: policy.scheduler: ${mul:...} takes two numbers, as in ${mul:4, 2}"},
         {"policy.scheduler=${mul:2,3,4}",
@@ -598,6 +624,151 @@ static void text_expansion_is_bounded(void **state)
                       "bytes");
 }
 
+static void all_faults_are_reported_at_once(void **state)
+{
+    put("r.yaml", "policy:\n  max_grad_nrom: 2\n  precision: int8\n  colour: red\n"
+                  "  train_global_batch_size: null\n");
+    load("r.yaml");
+    expect_bind_error(
+        "the configuration has 5 faults:\n"
+        "  r.yaml:2: unknown key policy.max_grad_nrom; did you mean policy.max_grad_norm?\n"
+        "  r.yaml:4: unknown key policy.colour\n"
+        "  r.yaml:5: policy.train_global_batch_size: null is no value for this key; its default is "
+        "32\n"
+        "  r.yaml:3: policy.precision: \"int8\" is not one of float32, bfloat16\n"
+        "  default: policy.model_name: must be set (it is \?\?\?); write it in the recipe or add "
+        "policy.model_name=... to the command line");
+}
+
+/* The words of one are the words of the other, and the meaning is not. */
+static void a_key_of_another_meaning_is_not_suggested(void **state)
+{
+    static const tp_option rows[] = {
+        {.name = "grpo.val_at_start", .type = TP_OPT_BOOL, .offset = 0, .default_value = "true"},
+        {.name = "grpo.a.top_k", .type = TP_OPT_BOOL, .offset = 0, .default_value = "true"},
+        {.name = "grpo.a.top_p", .type = TP_OPT_BOOL, .offset = 0, .default_value = "true"}};
+    static const char *const cases[][2] = {
+        {"grpo.val_start_at=1", "command line: unknown key grpo.val_start_at; known keys in grpo "
+                                "are val_at_start, a"},
+        {"grpo.a.top_q=1", "command line: unknown key grpo.a.top_q; known keys in grpo.a are "
+                           "top_k, top_p"},
+        {"grpo.val_at_strat=1", "command line: unknown key grpo.val_at_strat; did you mean "
+                                "grpo.val_at_start?"}};
+    for (size_t i = 0; i < TP_COUNTOF(cases); i++) {
+        bool target[3];
+        load(NULL);
+        override(cases[i][0]);
+        assert_int_equal(tp_config_bind(config, rows, TP_COUNTOF(rows), target, &err),
+                         TP_ERR_CONFIG);
+        assert_string_equal(err.message, cases[i][1]);
+    }
+}
+
+static void values_that_change_the_result_are_refused(void **state)
+{
+    put("r.yaml", "policy:\n  model_name: m\n"
+                  "  megatron_cfg: {enabled: true, fp8: {enabled: true}}\n");
+    load("r.yaml");
+    expect_bind_error("r.yaml:3: policy.megatron_cfg.fp8.enabled: true is refused, as the result "
+                      "would be another: Nothing has 8 bits; set it to false");
+    load("r.yaml");
+    override("policy.megatron_cfg.enabled=false");
+    bind_well();
+    load("r.yaml");
+    override("policy.megatron_cfg.fp8.enabled=null");
+    bind_well();
+}
+
+static void a_key_below_counts_while_its_switch_is_on(void **state)
+{
+    put("r.yaml", "policy:\n  model_name: m\n  megatron_cfg: {enabled: true, ranks: 8}\n");
+    load("r.yaml");
+    bind_well();
+    assert_string_equal(tp_config_notice(config),
+                        "keys without effect here, or without all of it:\n"
+                        "  One reason: policy.megatron_cfg\n"
+                        "  One process: policy.megatron_cfg.ranks");
+    load("r.yaml");
+    override("policy.megatron_cfg.enabled=false");
+    bind_well();
+    assert_null(tp_config_notice(config));
+    load("r.yaml");
+    override("policy.megatron_cfg.ranks=1");
+    bind_well();
+    assert_string_equal(tp_config_notice(config),
+                        "keys without effect here, or without all of it:\n"
+                        "  One reason: policy.megatron_cfg");
+}
+
+static void a_section_of_another_kind_is_named(void **state)
+{
+    load(NULL);
+    override("policy.model_name=m");
+    override("loss_fn.clip=1");
+    expect_bind_error("command line: loss_fn is part of another kind");
+}
+
+static void values_to_be_set_are_named_together(void **state)
+{
+    static const tp_option rows[] = {
+        {.name = "a", .type = TP_OPT_STRING, .offset = 0, .default_value = "\?\?\?"},
+        {.name = "b", .type = TP_OPT_STRING, .offset = 0, .default_value = "\?\?\?"},
+        {.name = "c", .type = TP_OPT_STRING, .offset = 0, .default_value = "${a}"}};
+    const char *target;
+    load(NULL);
+    assert_int_equal(tp_config_bind(config, rows, TP_COUNTOF(rows), &target, &err), TP_ERR_CONFIG);
+    assert_string_equal(
+        err.message, "must be set (they are \?\?\?): a (default), b (default); write them in the "
+                     "recipe or add a=... and so on to the command line");
+    assert_string_equal(tp_config_missing(config), err.message);
+    assert_true(tp_config_is_bound(config));
+}
+
+static void files_are_found_beside_the_recipe(void **state)
+{
+    put("recipes/p.txt", "beside");
+    put("recipes/both.txt", "beside");
+    put("both.txt", "here");
+    put("recipes/r.yaml", "policy: {model_name: m, prompt_file: p.txt}\n");
+    load("recipes/r.yaml");
+    bind_well();
+    assert_string_equal(o.prompt_file, "recipes/p.txt");
+    load("recipes/r.yaml");
+    override("policy.prompt_file=p.txt"); /* the command line means here */
+    bind_well();
+    assert_string_equal(o.prompt_file, "p.txt");
+    put("recipes/r.yaml", "policy: {model_name: m, prompt_file: both.txt}\n");
+    load("recipes/r.yaml");
+    bind_well();
+    assert_string_equal(o.prompt_file, "both.txt");
+    put("recipes/r.yaml", "policy: {model_name: m, prompt_file: gone.txt}\n");
+    load("recipes/r.yaml");
+    bind_well();
+    tp_buf text = {0};
+    tp_config_check_path(config, "policy.prompt_file", NULL, &text);
+    assert_string_equal(text.data, "recipes/r.yaml:1: policy.prompt_file: there is no 'gone.txt', "
+                                   "neither here nor in recipes");
+    tp_buf_release(&text);
+}
+
+static void the_environment_can_be_asked(void **state)
+{
+    setenv("TEMPER_TEST_WORD", "home", 1);
+    unsetenv("TEMPER_TEST_NONE");
+    load(NULL);
+    override("policy.model_name=${oc.env:TEMPER_TEST_WORD}/m");
+    override("policy.train_global_batch_size=${oc.env:TEMPER_TEST_NONE, 7}");
+    bind_well();
+    assert_string_equal(o.model_name, "home/m");
+    assert_int_equal(o.batch, 7);
+    load(NULL);
+    override("policy.model_name=${oc.env:TEMPER_TEST_NONE}");
+    expect_bind_error(
+        "command line: policy.model_name: ${oc.env:TEMPER_TEST_NONE}: the environment "
+        "has no TEMPER_TEST_NONE; set it, or write ${oc.env:TEMPER_TEST_NONE, VALUE} "
+        "with a value to take instead");
+}
+
 static void keys_without_effect_are_announced(void **state)
 {
     put("r.yaml", "policy:\n"
@@ -607,11 +778,10 @@ static void keys_without_effect_are_announced(void **state)
                   "  wandb_enabled: true\n");
     load("r.yaml");
     bind_well();
-    assert_string_equal(tp_config_notice(config, 0),
-                        "r.yaml:3: policy.megatron_cfg has no effect in this version");
-    assert_string_equal(tp_config_notice(config, 1),
-                        "r.yaml:5: logger.wandb_enabled has no effect in this version");
-    assert_null(tp_config_notice(config, 2));
+    assert_string_equal(tp_config_notice(config),
+                        "keys without effect here, or without all of it:\n"
+                        "  One reason: policy.megatron_cfg\n"
+                        "  Another: logger.wandb_enabled");
 }
 
 static void saying_what_is_the_case_is_not_announced(void **state)
@@ -623,7 +793,7 @@ static void saying_what_is_the_case_is_not_announced(void **state)
                   "  wandb_enabled: False\n");
     load("r.yaml");
     bind_well();
-    assert_null(tp_config_notice(config, 0));
+    assert_null(tp_config_notice(config));
 }
 
 static void sections_may_be_null(void **state)
@@ -664,6 +834,7 @@ static void the_resolved_tree_is_written_with_origins(void **state)
                                   "      steps: 10  # recipes/base.yaml:8\n"
                                   "    - name: ConstantLR  # recipes/base.yaml:9\n"
                                   "  megatron_cfg: null  # default\n"
+                                  "  prompt_file: null  # default\n"
                                   "engine:\n"
                                   "  disable_passes: []  # default\n"
                                   "  late_by: null  # default\n"
@@ -811,6 +982,14 @@ int main(void)
         CASE(chains_are_bounded),
         CASE(expansion_is_bounded),
         CASE(text_expansion_is_bounded),
+        CASE(all_faults_are_reported_at_once),
+        CASE(a_key_of_another_meaning_is_not_suggested),
+        CASE(values_that_change_the_result_are_refused),
+        CASE(a_key_below_counts_while_its_switch_is_on),
+        CASE(a_section_of_another_kind_is_named),
+        CASE(values_to_be_set_are_named_together),
+        CASE(files_are_found_beside_the_recipe),
+        CASE(the_environment_can_be_asked),
         CASE(keys_without_effect_are_announced),
         CASE(saying_what_is_the_case_is_not_announced),
         CASE(sections_may_be_null),
