@@ -25,8 +25,15 @@ help:
 deps:
 	@scripts/install-deps
 
+# A copied checkout brings a build/ that belongs to the original: it would build and install that.
 configure: deps
-	@test -f $(BUILD)/build.ninja || cmake --preset $(PRESET)
+	@home=$$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' $(BUILD)/CMakeCache.txt 2>/dev/null); \
+	if [ -n "$$home" ] && [ "$$(realpath -m "$$home")" != "$$(pwd -P)" ]; then \
+	    echo "$(BUILD) was made in $$home: configuring anew for $$(pwd -P)"; \
+	    cmake --fresh --preset $(PRESET); \
+	elif ! [ -f $(BUILD)/build.ninja ]; then \
+	    cmake --preset $(PRESET); \
+	fi
 
 build: configure
 	@cmake --build $(BUILD)
@@ -38,7 +45,9 @@ demo: build
 test: build
 	@scripts/run-tests $(BUILD)
 
-install: build
+# Without the tests, which nobody installs.
+install: configure
+	@cmake --build $(BUILD) --target installed
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 docs: build

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/cpu.h"
+#include "base/platform.h"
 #include "cli/cli.h"
 
 enum { FIRST_KEY = 0x1000, MAX_FLAGS = 64, STATUS_HELP = -2, STATUS_BAD = -1 };
@@ -89,7 +90,7 @@ static error_t on_key(int key, char *text, struct argp_state *state)
         p->words[p->n_words++] = text;
         return 0;
     }
-    if (key == '?') {
+    if (key == 'h') {
         setenv("ARGP_HELP_FMT", "no-dup-args-note", 0);
         argp_state_help(state, stdout,
                         ARGP_HELP_LONG | ARGP_HELP_DOC | ARGP_HELP_PRE_DOC | ARGP_HELP_USAGE |
@@ -112,28 +113,80 @@ static error_t on_key(int key, char *text, struct argp_state *state)
 
 /* ---- the command line ---- */
 
-/* Long options that do not exist, before getopt sees them: it cannot say what was meant.
- * Abbreviations are left to it. */
-static bool check_names(const tp_usage *usage, int argc, char **argv)
+/* Options that do not exist, before getopt sees them: it cannot say what was meant, points at
+ * options that are not there, and takes abbreviations, on which no script should rest. */
+
+static bool fail_name(const tp_usage *usage, const char *name)
+{
+    const char *longer = NULL;
+    int n_longer = 0;
+    tp_nearest near = {.word = name};
+    tp_nearest_offer(&near, "help");
+    for (const tp_flag *f = usage->flags; f->name; f++) {
+        tp_nearest_offer(&near, f->name);
+        if (*name && tp_str_starts(f->name, name)) {
+            longer = f->name;
+            n_longer++;
+        }
+    }
+    if (*name && tp_str_starts("help", name) && n_longer++ == 0)
+        longer = "help";
+    const char *meant = n_longer == 1 ? longer : near.best;
+    fprintf(stderr, "temper %s: there is no option '--%s'%s%s%s; see 'temper help %s'\n",
+            usage->command, name, meant ? "; did you mean '--" : "", meant ? meant : "",
+            meant ? "'" : "", usage->command);
+    return false;
+}
+
+/* One word that begins with "--"; *ret_takes: the next one is its value. */
+static bool check_name(const tp_usage *usage, const char *word, bool *ret_takes)
+{
+    char name[64];
+    size_t n = strcspn(word + 2, "=");
+    snprintf(name, sizeof name, "%.*s", (int)TP_MIN(n, sizeof name), word + 2);
+    *ret_takes = false;
+    if (strcmp(name, "help") == 0)
+        return true;
+    for (const tp_flag *f = usage->flags; f->name; f++) {
+        if (strcmp(f->name, name) != 0)
+            continue;
+        *ret_takes = f->argument && !word[2 + n];
+        return true;
+    }
+    return fail_name(usage, name);
+}
+
+/* One word of letters, "-qn5". */
+static bool check_letters(const tp_usage *usage, const char *word, bool *ret_takes)
+{
+    *ret_takes = false;
+    for (const char *p = word + 1; *p; p++) {
+        const tp_flag *f = usage->flags;
+        while (f->name && f->letter != *p)
+            f++;
+        if (f->name && f->argument) {
+            *ret_takes = !p[1]; /* else the rest of the word is the value */
+            return true;
+        }
+        if (!f->name && *p != 'h' && *p != '?') {
+            fprintf(stderr, "temper %s: there is no option '-%c'; see 'temper help %s'\n",
+                    usage->command, *p, usage->command);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool check_options(const tp_usage *usage, int argc, char **argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        char name[64];
-        tp_nearest near = {.word = name};
-        if (strncmp(argv[i], "--", 2) != 0)
+        bool takes = false;
+        if (argv[i][0] != '-' || !argv[i][1])
             continue;
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(argv[i] + 2, "="), argv[i] + 2);
-        bool known = tp_str_starts("help", name);
-        tp_nearest_offer(&near, "help");
-        for (const tp_flag *f = usage->flags; f->name && !known; f++) {
-            known = tp_str_starts(f->name, name);
-            tp_nearest_offer(&near, f->name);
-        }
-        if (known)
-            continue;
-        fprintf(stderr, "temper %s: there is no option '--%s'%s%s%s; see 'temper help %s'\n",
-                usage->command, name, near.best ? "; did you mean '--" : "",
-                near.best ? near.best : "", near.best ? "'" : "", usage->command);
-        return false;
+        if (argv[i][1] == '-' ? !check_name(usage, argv[i], &takes)
+                              : !check_letters(usage, argv[i], &takes))
+            return false;
+        i += takes;
     }
     return true;
 }
@@ -147,14 +200,15 @@ static void fill_options(const tp_usage *usage, struct argp_option *options)
                                                                         : FIRST_KEY + i,
                                           .arg = usage->flags[i].argument,
                                           .doc = usage->flags[i].doc};
-    options[i] = (struct argp_option){.name = "help", .key = '?', .doc = "this text"};
+    options[i++] = (struct argp_option){.name = "help", .key = 'h', .doc = "this text"};
+    options[i] = (struct argp_option){.key = '?', .flags = OPTION_ALIAS};
 }
 
 int tp_cli_parse(const tp_usage *usage, int argc, char **argv, void *target, char **ret_words)
 {
-    struct argp_option options[MAX_FLAGS + 2] = {0};
+    struct argp_option options[MAX_FLAGS + 3] = {0};
     char name[64], doc[4096];
-    if (!check_names(usage, argc, argv))
+    if (!check_options(usage, argc, argv))
         return STATUS_BAD;
     fill_options(usage, options);
     snprintf(doc, sizeof doc, "%s%s%s", usage->summary, usage->details ? "\v" : "",

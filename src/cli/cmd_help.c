@@ -40,24 +40,47 @@ static void print_text(void)
            "stopped by signal N.\n");
 }
 
+/* Commands of a command that have options of their own. */
+static bool has_part(const char *command, const char *part)
+{
+    static const char *const parts[][2] = {{"bench", "history"},  {"eval", "compare"},
+                                           {"eval", "summarize"}, {"trace", "compare"},
+                                           {"trace", "export"},   {"trace", "stats"}};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (strcmp(parts[i][0], command) == 0 && strcmp(parts[i][1], part) == 0)
+            return true;
+    return false;
+}
+
+static int help_of(char **words, int n)
+{
+    const tp_command *command = tp_command_find(words[0]);
+    char flag[] = "--help", *args[] = {words[0], n > 1 ? words[1] : flag, flag, NULL};
+    if (!command)
+        return tp_command_unknown(words[0]);
+    if (n > 1 && !has_part(words[0], words[1])) {
+        fprintf(stderr, "temper help: '%s' has no part '%s'; see 'temper help %s'\n", words[0],
+                words[1], words[0]);
+        return 2;
+    }
+    return command->run(n > 1 ? 3 : 2, args);
+}
+
 int tp_cmd_help(int argc, char **argv)
 {
     bool json = false;
     char *words[argc + 1];
     const tp_usage usage = {.command = "help",
-                            .arguments = "[COMMAND]",
+                            .arguments = "[COMMAND [PART]]",
                             .summary = "The list of commands, or the options of one.",
                             .flags = flags,
-                            .max_words = 1};
+                            .max_words = 2};
     /* `temper --help` comes here under its own name. */
     int n = argc > 1 ? tp_cli_parse(&usage, argc, argv, &json, words) : 0;
     if (n < 0)
         return n == -2 ? 0 : 2;
-    if (n == 1 && strcmp(words[0], "help") != 0) {
-        const tp_command *command = tp_command_find(words[0]);
-        char flag[] = "--help", *args[] = {words[0], flag, NULL};
-        return command ? command->run(2, args) : tp_command_unknown(words[0]);
-    }
+    if (n > 0 && (n > 1 || strcmp(words[0], "help") != 0))
+        return help_of(words, n);
     if (json)
         print_json();
     else

@@ -52,11 +52,11 @@ expect 2 "policy.train_global_batch_size"
 run plan tiny.yaml engine.disable_passes=[fuze]
 expect 2 "there is no pass 'fuze'"
 run plan "$SOURCE/recipes/sft.yaml"
-expect 2 "policy.model_name: must be set"
+expect 2 "must be set (they are ???): policy.model_name"
 run plan nosuch.yaml
 expect 2 "nosuch.yaml"
 
-printf 'policy:\n  precison: float32\n' >typo.yaml
+printf 'policy:\n  precison: float32\nsft: {}\n' >typo.yaml
 run plan typo.yaml
 expect 2 "typo.yaml:2: unknown key policy.precison; did you mean policy.precision?"
 printf 'sft: [1, 2\n' >broken.yaml

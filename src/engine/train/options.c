@@ -11,6 +11,7 @@
 #include "engine/train/megatron.h"
 #include "engine/train/profile.h"
 #include "engine/train/schedule.h"
+#include "engine/train/session.h"
 
 /* The offset of a member, which must have the type that the row stores. */
 #define AT(member, type_name)             \
@@ -162,12 +163,17 @@ static const struct {
     const char *prefix, *name;
     tp_algorithm algorithm;
     const char *foreign[N_ALGORITHMS]; /* who else is told, and what; NULL: nobody */
-} own_sections[] = {{"sft.", "sft", TP_ALGORITHM_SFT, {NULL}},
-                    {"dpo.", "dpo", TP_ALGORITHM_DPO, {NULL}},
-                    {"grpo.", "grpo", TP_ALGORITHM_GRPO, {NULL}},
-                    {"loss_fn.", "loss_fn", TP_ALGORITHM_GRPO, GRPO_ONLY},
-                    {"env", "env", TP_ALGORITHM_GRPO, GRPO_ONLY},
-                    {"policy.generation.", "policy.generation", TP_ALGORITHM_GRPO, {NULL}}};
+} own_sections[] = {
+    {"sft.", "sft", TP_ALGORITHM_SFT, {NULL}},
+    {"dpo.", "dpo", TP_ALGORITHM_DPO, {NULL}},
+    {"grpo.", "grpo", TP_ALGORITHM_GRPO, {NULL}},
+    {"loss_fn.", "loss_fn", TP_ALGORITHM_GRPO, GRPO_ONLY},
+    {"env", "env", TP_ALGORITHM_GRPO, GRPO_ONLY},
+    {"async_rl", "async_rl", TP_ALGORITHM_GRPO, GRPO_ONLY},
+    {"data_plane", "data_plane", TP_ALGORITHM_GRPO, GRPO_ONLY},
+    {"reward_penalties", "reward_penalties", TP_ALGORITHM_GRPO, GRPO_ONLY},
+    {"on_policy_distillation", "on_policy_distillation", TP_ALGORITHM_GRPO, GRPO_ONLY},
+    {"policy.generation.", "policy.generation", TP_ALGORITHM_GRPO, {NULL}}};
 
 static bool belongs(const char *key, tp_algorithm algorithm)
 {
@@ -199,7 +205,7 @@ static const char *default_of(const tp_option *option, tp_algorithm algorithm)
 const tp_option *tp_train_options_of(tp_algorithm algorithm, size_t *ret_n)
 {
     enum { N_ROWS = sizeof tp_train_option_table / sizeof *tp_train_option_table };
-    static tp_option tables[N_ALGORITHMS][N_ROWS + N_ALGORITHMS * N_ALGORITHMS];
+    static tp_option tables[N_ALGORITHMS][N_ROWS + sizeof own_sections / sizeof *own_sections];
     tp_option *table = tables[algorithm];
     size_t n = 0;
     for (size_t i = 0; i < sizeof own_sections / sizeof *own_sections; i++)
@@ -504,6 +510,21 @@ static tp_status check_grpo(const tp_config *config, const tp_train_options *o, 
     return check_loss(config, o, err);
 }
 
+static tp_status check_dump(const tp_config *config, const tp_train_options *o, tp_error *err)
+{
+    for (size_t i = 0; i < o->engine.dump.n; i++) {
+        tp_buf known = {0};
+        const char *stage = o->engine.dump.v[i];
+        tp_status status = TP_OK;
+        if (!tp_session_is_stage(stage, &known))
+            status = tp_config_fail(config, "engine.dump", err,
+                                    "there is no stage '%.100s'; known: %s", stage, known.data);
+        tp_buf_release(&known);
+        TP_TRY(status);
+    }
+    return TP_OK;
+}
+
 static tp_status check_schedule(const tp_config *config, const tp_train_options *o, tp_error *err)
 {
     tp_schedule schedule;
@@ -547,6 +568,7 @@ tp_status tp_train_options_bind(tp_config *config, tp_train_options *ret, tp_err
     TP_TRY(check_optimizer(config, &o, err));
     TP_TRY(check_grpo(config, &o, err));
     TP_TRY(check_schedule(config, &o, err));
+    TP_TRY(check_dump(config, &o, err));
     *ret = o;
     return TP_OK;
 }

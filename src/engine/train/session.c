@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/platform.h"
 #include "engine/train/objective.h"
 
 typedef struct {
@@ -30,6 +31,32 @@ typedef struct {
     program *p;
 } observer;
 
+bool tp_session_is_stage(const char *stage, tp_buf *known)
+{
+    static const char *const others[] = {"graph", "plan", "fuse"};
+    for (size_t i = 0; i < TP_COUNTOF(others); i++)
+        if (strcmp(stage, others[i]) == 0)
+            return true;
+    if (tp_pass_find(stage))
+        return true;
+    tp_buf_adds(known, "graph, plan, fuse");
+    for (const tp_pass *const *p = tp_pass_pipeline; *p; p++)
+        tp_buf_addf(known, ", %s", (*p)->name);
+    return false;
+}
+
+/* "fuse" is the whole family, as in engine.disable_passes. */
+static bool is_dumped(const tp_session *s, const char *stage)
+{
+    for (size_t i = 0; s->options.dump && i < s->options.n_dumped; i++) {
+        const char *name = s->options.dumped[i];
+        if (strcmp(name, stage) == 0 ||
+            (strcmp(name, "fuse") == 0 && tp_str_starts(stage, "fuse-")))
+            return true;
+    }
+    return false;
+}
+
 static void dump_text(tp_session *s, const char *graph, const char *stage, tp_buf *text)
 {
     s->options.dump(s->options.dump_user, graph, stage, tp_buf_str(text));
@@ -38,7 +65,7 @@ static void dump_text(tp_session *s, const char *graph, const char *stage, tp_bu
 
 static void dump_graph(tp_session *s, const char *name, const char *stage, const tp_graph *g)
 {
-    if (!s->options.dump)
+    if (!is_dumped(s, stage))
         return;
     tp_buf text = {0};
     tp_graph_print(g, &text);
@@ -77,7 +104,7 @@ static tp_status plan(tp_session *s, program *p, tp_error *err)
                                .avg_context = context};
     TP_TRY(tp_exec_create(&p->graph, &options, &p->exec, err));
     tp_exec_pool_fit(&s->pool, p->exec);
-    if (s->options.dump) {
+    if (is_dumped(s, "plan")) {
         tp_buf text = {0};
         tp_exec_print(p->exec, &text);
         dump_text(s, p->name, "plan", &text);
@@ -123,10 +150,14 @@ static tp_ref optimizer_state(tp_graph *g, const char *prefix, const tp_param *p
 static void update_param(tp_session *s, tp_graph *g, const tp_param *param, tp_ref scalars)
 {
     char name[512];
-    tp_ref p = tp_graph_state(g, param->name, TP_DTYPE_F32, param->rank, param->dim,
-                              TP_MEM_WEIGHTS);
-    tp_ref in[6] = {p, optimizer_state(g, "grad", param), optimizer_state(g, "adam_m", param),
-                    optimizer_state(g, "adam_v", param), scalars, 0};
+    tp_ref p =
+        tp_graph_state(g, param->name, TP_DTYPE_F32, param->rank, param->dim, TP_MEM_WEIGHTS);
+    tp_ref in[6] = {p,
+                    optimizer_state(g, "grad", param),
+                    optimizer_state(g, "adam_m", param),
+                    optimizer_state(g, "adam_v", param),
+                    scalars,
+                    0};
     snprintf(name, sizeof name, "%s.%s", param->name, tp_dtype_name(s->options.compute_dtype));
     const tp_state *shadow = tp_states_find(&s->states, name);
     if (shadow && shadow->kind == TP_MEM_SHADOW)
@@ -161,8 +192,8 @@ static tp_status build_norm(tp_session *s, tp_error *err)
     TP_TRY(tp_graph_init(&p->graph, err));
     p->graph.phase = TP_PHASE_UPDATE;
     int64_t one = 1;
-    tp_ref sum = tp_graph_state(&p->graph, "grad_norm.sumsq", TP_DTYPE_F64, 1, &one,
-                                TP_MEM_GRADIENTS);
+    tp_ref sum =
+        tp_graph_state(&p->graph, "grad_norm.sumsq", TP_DTYPE_F64, 1, &one, TP_MEM_GRADIENTS);
     for (size_t i = 0; i < n; i++) {
         tp_ref in[2] = {optimizer_state(&p->graph, "grad", &params[i]), sum};
         sum = tp_graph_op(&p->graph, TP_OP_sumsq, NULL, 2, in, params[i].name);
@@ -254,20 +285,11 @@ void tp_session_free(tp_session *s)
     free(s);
 }
 
-tp_states *tp_session_states(tp_session *s)
-{
-    return &s->states;
-}
+tp_states *tp_session_states(tp_session *s) { return &s->states; }
 
-const tp_model *tp_session_model(const tp_session *s)
-{
-    return s->model;
-}
+const tp_model *tp_session_model(const tp_session *s) { return s->model; }
 
-const tp_session_options *tp_session_get_options(const tp_session *s)
-{
-    return &s->options;
-}
+const tp_session_options *tp_session_get_options(const tp_session *s) { return &s->options; }
 
 /* ---- running ---- */
 
@@ -326,9 +348,14 @@ double tp_session_grad_norm(tp_session *s)
 void tp_session_update(tp_session *s, const tp_adamw_step *step)
 {
     const double t = (double)step->t;
-    const double values[8] = {step->lr,           step->beta1, step->beta2, step->eps,
-                              step->weight_decay, 1.0 - pow(step->beta1, t),
-                              1.0 - pow(step->beta2, t), step->grad_factor};
+    const double values[8] = {step->lr,
+                              step->beta1,
+                              step->beta2,
+                              step->eps,
+                              step->weight_decay,
+                              1.0 - pow(step->beta1, t),
+                              1.0 - pow(step->beta2, t),
+                              step->grad_factor};
     for (int i = 0; i < 8; i++)
         s->scalars[i] = (float)values[i];
     tp_exec_run(s->update.exec, true);

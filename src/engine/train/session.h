@@ -21,12 +21,14 @@ typedef struct {
     int recompute_every;
     const char *const *disabled_passes;
     size_t n_disabled_passes;
-    int32_t loss_chunk;     /* rows of logits alive at once; 0 = chosen by the kernel */
-    double avg_context;     /* mean keys per query, for costs; 0 = half of max_positions */
-    bool weighed;           /* the loss is the host's: tp_session_train_weighed() */
-    bool forward_only;      /* no training graph, no optimizer state */
+    int32_t loss_chunk; /* rows of logits alive at once; 0 = chosen by the kernel */
+    double avg_context; /* mean keys per query, for costs; 0 = half of max_positions */
+    bool weighed;       /* the loss is the host's: tp_session_train_weighed() */
+    bool forward_only;  /* no training graph, no optimizer state */
     bool share_memory;
-    /* (optional) text of a stage for --dump: "graph", "passes", a pass name, "plan" */
+    /* (optional) text of the stages in `dumped`: "graph", a pass name, "fuse", "plan" */
+    const char *const *dumped;
+    size_t n_dumped;
     void (*dump)(void *user, const char *graph, const char *stage, const char *text);
     void *dump_user;
 } tp_session_options;
@@ -36,6 +38,8 @@ typedef struct tp_session tp_session;
 /* `model` must outlive the session. */
 TP_CHECKED tp_status tp_session_create(const tp_model *model, const tp_session_options *options,
                                        tp_session **ret, tp_error *err);
+/* Is it a stage that can be dumped?  Else `known` gets the list of those that can. */
+bool tp_session_is_stage(const char *stage, tp_buf *known);
 TP_CHECKED tp_status tp_session_alloc(tp_session *s, tp_error *err);
 void tp_session_free(tp_session *s); /* NULL is a no-op */
 
@@ -68,8 +72,8 @@ double tp_session_grad_norm(tp_session *s);
 
 typedef struct {
     double lr, beta1, beta2, eps, weight_decay;
-    int64_t t;            /* updates so far, this one included: from 1 */
-    double grad_factor;   /* clip coefficient */
+    int64_t t;          /* updates so far, this one included: from 1 */
+    double grad_factor; /* clip coefficient */
 } tp_adamw_step;
 void tp_session_update(tp_session *s, const tp_adamw_step *step);
 

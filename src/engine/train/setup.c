@@ -114,7 +114,9 @@ static tp_status create_session(const tp_train_options *o, const tp_model *model
         .weighed = o->algorithm != TP_ALGORITHM_SFT,
         .forward_only = forward_only,
         .share_memory = !none,
-        .dump = o->engine.dump.n && hooks ? hooks->dump : NULL,
+        .dumped = o->engine.dump.v,
+        .n_dumped = o->engine.dump.n,
+        .dump = hooks ? hooks->dump : NULL,
         .dump_user = hooks ? hooks->user : NULL};
     const tp_model_info *info = tp_model_get_info(model);
     if (info->rope_theta == 0 && options.max_positions > info->max_positions)

@@ -198,8 +198,8 @@ static void mistakes_are_explained(void **state)
         {"policy.optimizer.lr=1", "command line: unknown key policy.optimizer.lr; did you mean "
                                   "policy.optimizer.kwargs.lr?"},
         {"ppo.num_prompts_per_step=8",
-         "command line: unknown key ppo; known keys at the top are loss_fn, env, seed, run, "
-         "progress, sft, async_rl, reward_penalties, on_policy_distillation, data_plane, policy, "
+         "command line: unknown key ppo; known keys at the top are loss_fn, env, async_rl, "
+         "data_plane, reward_penalties, on_policy_distillation, seed, run, progress, sft, policy, "
          "data, checkpointing, logger, cluster, engine, train, profile"},
         {"policy.precision=fp16",
          "command line: policy.precision: \"fp16\" is not one of float32, bfloat16"},
