@@ -21,14 +21,20 @@
         .nullable = true)
 #define TEXT(key, member, text, meaning) \
     ROW(key, TP_OPT_STRING, AT(member), text, meaning, .nullable = true)
-#define TEXT_NEEDED(key, member, text, meaning) ROW(key, TP_OPT_STRING, AT(member), text, meaning)
+#define PATH(key, member, text, meaning) \
+    ROW(key, TP_OPT_STRING, AT(member), text, meaning, .nullable = true, .is_path = true)
+#define PATH_NEEDED(key, member, text, meaning) \
+    ROW(key, TP_OPT_STRING, AT(member), text, meaning, .is_path = true)
 #define TEXTS(key, member, text, meaning) \
     ROW(key, TP_OPT_STRING_LIST, AT(member), text, meaning, .nullable = true)
 #define WORD(key, member, text, words, meaning) \
     ROW(key, TP_OPT_ENUM, AT(member), text, meaning, .choices = words)
 #define VARIABLES(key, member, meaning) ROW(key, TP_OPT_SECTION, AT(member), "null", meaning)
 #define TREE(key, meaning) ROW(key, TP_OPT_SECTION, TP_OPT_NOT_STORED, NULL, meaning)
-/* NeMo RL's, without effect here; not worth a notice. */
+/* NeMo RL's, without effect here; announced when it asks for something else ... */
+#define IDLE(key, text, meaning) \
+    ROW(key, TP_OPT_INT, TP_OPT_NOT_STORED, text, meaning, .nullable = true, .ignored = true)
+/* ... or not worth a notice. */
 #define MUTE(key, meaning) \
     ROW(key, TP_OPT_SECTION, TP_OPT_NOT_STORED, NULL, meaning, .ignored = true, .unannounced = true)
 
