@@ -41,11 +41,15 @@ static const char *nearest(const tp_binder *b, const char *path)
         size_t distance = tp_str_distance(name, path);
         if (distance > 1 && !strcmp(last_part(name), last_part(path)))
             distance = 1;
-        if (distance < best_distance) {
+        /* Letters are rather swapped than lost. */
+        bool same_length = strlen(name) == strlen(path);
+        bool best_has = best && strlen(best) == strlen(path);
+        bool is_equal = best && distance == best_distance;
+        if (distance < best_distance || (is_equal && same_length && !best_has)) {
             best = name;
             best_distance = distance;
             is_tie = false;
-        } else if (distance == best_distance) {
+        } else if (is_equal && same_length == best_has) {
             is_tie = true;
         }
     }

@@ -45,6 +45,21 @@ static const tp_option table[] = {
      .type = TP_OPT_BOOL,
      .offset = offsetof(options, flag),
      .default_value = "true"},
+    {.name = "c.only",
+     .type = TP_OPT_SECTION,
+     .offset = TP_OPT_NOT_STORED,
+     .ignored = true,
+     .accepted = "false|null|[]|{}|1",
+     .when = "c.flag",
+     .doc = "A reason."},
+    {.name = "s.below",
+     .type = TP_OPT_SECTION,
+     .offset = TP_OPT_NOT_STORED,
+     .default_value = "1",
+     .ignored = true,
+     .when = "c.flag",
+     .doc = "A reason."},
+    {.name = "f", .type = TP_OPT_SECTION, .offset = TP_OPT_NOT_STORED, .belongs_to = "others"},
     {.name = "s", .type = TP_OPT_SECTION, .offset = offsetof(options, section), .ignored = true},
 };
 
@@ -54,8 +69,12 @@ static void bind(tp_config *config)
     options o;
     tp_error err = {0};
     if (tp_config_bind(config, table, N, &o, &err) != TP_OK) {
+        tp_buf shown = {0};
         if (!err.message[0])
             abort();
+        if (tp_config_is_bound(config))
+            tp_config_write(config, &shown);
+        tp_buf_release(&shown);
         return;
     }
     if (o.word < 0 || o.word > 1 || o.count < -1 || o.count > 1000000)
