@@ -142,6 +142,12 @@ static int thread_count(const tp_eval_options *o)
     return o->threads != TP_OPT_UNSET_INT ? (int)o->threads : tp_cpu_count();
 }
 
+static void say_note(void *user, const char *text)
+{
+    (void)user;
+    fprintf(stderr, "temper: %s\n", text);
+}
+
 static tp_status open_model(job *j, tp_error *err)
 {
     const tp_eval_options *o = &j->o;
@@ -165,6 +171,7 @@ static tp_status open_model(job *j, tp_error *err)
     TP_TRY(tp_engine_alloc(j->engine, err));
     tp_load_report report;
     TP_TRY(tp_model_load(j->model, &j->states, &report, err));
+    tp_model_say(j->model, &report, say_note, NULL);
     if (report.has_nonfinite)
         fprintf(stderr,
                 "temper eval: the weights have values that are not finite, the first in %s\n",

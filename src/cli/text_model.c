@@ -172,6 +172,12 @@ bool tp_text_model_check(const char *command, const tp_text_model_options *o)
     return false;
 }
 
+static void say_note(void *user, const char *text)
+{
+    (void)user;
+    fprintf(stderr, "temper: %s\n", text);
+}
+
 tp_status tp_text_model_start(tp_text_model *m, const tp_text_model_options *o, tp_error *err)
 {
     tp_load_report report;
@@ -189,6 +195,7 @@ tp_status tp_text_model_start(tp_text_model *m, const tp_text_model_options *o, 
     TP_TRY(tp_engine_alloc(m->engine, err));
     TP_TRY(tp_model_load(m->model, &m->states, &report, err));
     tp_engine_weights_changed(m->engine);
+    tp_model_say(m->model, &report, say_note, NULL);
     if (report.has_nonfinite)
         fprintf(stderr, "temper: '%s' holds numbers that are not finite in %s\n", m->folder,
                 report.nonfinite_name);

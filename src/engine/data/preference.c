@@ -146,28 +146,30 @@ static tp_status read_ranked(const tp_row *row, const tp_json *object, triple *r
 }
 
 /* What two strings begin with, up to a character both have, and not a space behind which
- * the answers begin. */
+ * the answers begin; of a string that begins the other, all but its last character.  As
+ * TRL's extract_prompt. */
 static size_t common_start(tp_slice a, tp_slice b)
 {
     size_t n = 0, least = TP_MIN(a.len, b.len);
     while (n < least && a.data[n] == b.data[n])
         n++;
-    while (n > 0 && n < least && ((unsigned char)a.data[n] & 0xc0) == 0x80)
+    bool is_start = n == least && n > 0;
+    n -= is_start;
+    while (n > 0 && ((unsigned char)a.data[n] & 0xc0) == 0x80)
         n--;
+    if (is_start)
+        return n;
     return n > 0 && a.data[n - 1] == ' ' ? n - 1 : n;
 }
 
 /* Without a prompt: lists keep it (the last message is what is learned), strings are cut
  * where they part. */
-static tp_status split_prompt(const tp_row *row, tp_arena *arena, triple *t, tp_error *err)
+static void split_prompt(tp_arena *arena, triple *t)
 {
     tp_json *a = &t->answers[0], *b = &t->answers[1];
     t->kind = "chosen, rejected";
-    if (a->type != b->type)
-        return tp_row_fail_at(row, NULL, 0, err,
-                              "one answer is a string, the other a list of messages");
     if (a->type == TP_JSON_ARRAY)
-        return TP_OK;
+        return;
     size_t n = common_start(a->text, b->text);
     t->prompt = (tp_json){.type = TP_JSON_STRING,
                           .key = tp_slice_of("prompt"),
@@ -177,7 +179,41 @@ static tp_status split_prompt(const tp_row *row, tp_arena *arena, triple *t, tp_
         t->answers[i].text.data += n;
         t->answers[i].text.len -= n;
     }
-    return TP_OK;
+}
+
+/* Some data sets repeat the question as a text beside answers that are whole conversations:
+ * then the conversations have it (TRL's maybe_extract_prompt).  Answers that begin with the
+ * assistant are answers to the text. */
+static bool begins_itself(const tp_json *answer)
+{
+    const tp_json *first = answer->type == TP_JSON_ARRAY ? answer->child : NULL;
+    const char *role = first ? tp_json_str(tp_json_get(first, "role")) : NULL;
+    return role && strcmp(role, "assistant") != 0;
+}
+
+static bool are_same(const tp_json *a, const tp_json *b)
+{
+    if (a->type != b->type || a->n != b->n || a->text.len != b->text.len ||
+        (a->text.len && memcmp(a->text.data, b->text.data, a->text.len) != 0))
+        return false;
+    for (a = a->child, b = b->child; a && b; a = a->next, b = b->next)
+        if (a->key.len != b->key.len ||
+            (a->key.len && memcmp(a->key.data, b->key.data, a->key.len) != 0) || !are_same(a, b))
+            return false;
+    return !a && !b;
+}
+
+/* More than the last message differs: what is learned is not all that TRL would learn. */
+static bool part_early(const triple *t)
+{
+    const tp_json *a = t->answers[0].child, *b = t->answers[1].child;
+    if (t->answers[0].type != TP_JSON_ARRAY || t->answers[1].type != TP_JSON_ARRAY)
+        return false;
+    while (a && b && a->next && b->next && are_same(a, b)) {
+        a = a->next;
+        b = b->next;
+    }
+    return a && b && (a->next || b->next);
 }
 
 static tp_status read_triple(tp_preference_reader *r, const tp_row *row,
@@ -192,8 +228,17 @@ static tp_status read_triple(tp_preference_reader *r, const tp_row *row,
     TP_TRY(need_side(row, object, r->chosen_key, &chosen, err));
     TP_TRY(need_side(row, object, r->rejected_key, &rejected, err));
     *ret = (triple){.answers = {copy_of(chosen, "completion"), copy_of(rejected, "completion")}};
-    if (!prompt || prompt->type == TP_JSON_NULL)
-        return split_prompt(row, &r->arena, ret, err);
+    if (chosen->type != rejected->type)
+        return tp_row_fail_at(row, NULL, 0, err,
+                              "one answer is a string, the other a list of messages");
+    if (!prompt || prompt->type == TP_JSON_NULL) {
+        split_prompt(&r->arena, ret);
+        return TP_OK;
+    }
+    if (prompt->type == TP_JSON_STRING && begins_itself(chosen) && begins_itself(rejected)) {
+        ret->kind = "chosen, rejected; their conversations have the prompt";
+        return TP_OK;
+    }
     TP_TRY(need_side(row, object, r->prompt_key, &prompt, err));
     ret->prompt = copy_of(prompt, "prompt");
     ret->has_prompt = true;
@@ -204,11 +249,12 @@ static tp_status read_triple(tp_preference_reader *r, const tp_row *row,
 /* ---- tokens ---- */
 
 static tp_status render_answer(tp_preference_reader *r, const tp_row *row, const triple *t,
-                               const tp_json *tools, int which, tp_error *err)
+                               const tp_json *rest[2], int which, tp_error *err)
 {
     tp_example example;
     tp_schema schema = r->schema;
-    tp_json parts[3], object = {.type = TP_JSON_OBJECT, .child = parts};
+    static const char *const names[2] = {"tools", "chat_template_kwargs"};
+    tp_json parts[4], object = {.type = TP_JSON_OBJECT, .child = parts};
     int n = 0;
     if (t->has_prompt)
         parts[n++] = t->prompt;
@@ -217,8 +263,9 @@ static tp_status render_answer(tp_preference_reader *r, const tp_row *row, const
         schema.kind = TP_SCHEMA_MESSAGES;
         strcpy(schema.first, "completion");
     }
-    if (tools)
-        parts[n++] = copy_of(tools, "tools");
+    for (int i = 0; i < 2; i++)
+        if (rest[i])
+            parts[n++] = copy_of(rest[i], names[i]);
     for (int i = 0; i + 1 < n; i++)
         parts[i].next = &parts[i + 1];
     object.n = (size_t)n;
@@ -276,10 +323,14 @@ tp_status tp_preference_read_row(tp_preference_reader *r, const tp_row *row, tp_
         tp_json_parse(&r->arena, row->file, row->text, row->n, &options, &object, err);
     if (status == TP_OK)
         status = read_triple(r, row, object, &t, err);
-    for (int i = 0; i < 2 && status == TP_OK; i++)
-        status = render_answer(r, row, &t, tp_json_get(object, "tools"), i, err);
+    for (int i = 0; i < 2 && status == TP_OK; i++) {
+        const tp_json *rest[] = {tp_json_get(object, "tools"),
+                                 tp_json_get(object, "chat_template_kwargs")};
+        status = render_answer(r, row, &t, rest, i, err);
+    }
     if (status == TP_OK) {
         p->kind = p->kind ? p->kind : t.kind;
+        p->n_early += part_early(&t);
         keep_pair(r, row, p);
     }
     tp_arena_rewind(&r->arena, mark);

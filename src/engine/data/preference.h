@@ -4,6 +4,8 @@
  *
  *     {"prompt", "chosen", "rejected"}       strings or lists of messages (TRL, NeMo RL)
  *     {"chosen", "rejected"}                 the prompt is what both begin with
+ *     {"prompt": text, "chosen": [..], "rejected": [..]} with whole conversations: they have
+ *                                            the prompt, the text is a copy (UltraFeedback)
  *     {"context": [..], "completions": [{"rank", "completion": [..]}, ..]}
  *                                            two of them, the lower rank is better (NeMo RL)
  *
@@ -46,6 +48,7 @@ typedef struct {
     uint64_t n_truncated;    /* answers that were cut */
     uint64_t n_straddling;   /* answers whose first token begins in the prompt */
     uint64_t n_equal;        /* pairs of equal answers */
+    uint64_t n_early;        /* pairs that differ before their last message */
     uint64_t longest_pair;   /* tokens */
     uint64_t n_tokens;
     char first_bad[512];     /* "" or the first message */

@@ -117,7 +117,7 @@ static void grad_embed(differ *d, const tp_node *n, const tp_ref *dy)
     if (!wants(d, n->in[1]))
         return;
     tp_ref in[] = {n->in[0], dy[0], accumulator(d, n->in[1])};
-    contribute_weight(d, n->in[1], emit(d, TP_OP_embed_grad, NULL, 3, in, grad_label(d, n, "dw")),
+    contribute_weight(d, n->in[1], emit(d, TP_OP_embed_grad, &n->attrs, 3, in, grad_label(d, n, "dw")),
                       n->label);
 }
 

@@ -73,7 +73,7 @@
  *   linear_dx dy[T,N] w acc? -> dx[T,K];  linear_dw x dy acc? -> dw f32 (shape of w)
  *   linear_db dy acc? -> db f32[N]
  *   silu_grad x dy; gelu_grad x dy {tanh}; swiglu_grad gate up dy -> dgate dup
- *   embed_grad ids dy acc -> dtable f32[V,C]    (acc gives the shape; required)
+ *   embed_grad ids dy acc {skip} -> dtable f32[V,C]    (acc gives the shape; required)
  *   rmsnorm_grad x w rstd dy dw_acc? dres? -> dx dw f32[D]       dx += dres
  *   layernorm_grad x w mean rstd dy dw_acc? db_acc? dres? -> dx dw db
  *   attention_grad q k v o lse do cu -> dq dk dv

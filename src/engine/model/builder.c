@@ -82,10 +82,13 @@ static tp_ref cache(const tp_builder *b, char which)
 tp_ref tp_build_attention(const tp_builder *b, tp_ref q, tp_ref k, tp_ref v)
 {
     const tp_model_info *info = &b->model->info;
+    double scale = b->model->has_plain_logits ? 1 : 1 / sqrt((double)info->head_dim);
+    if (b->model->scales_by_layer)
+        scale /= (double)(b->layer + 1);
     tp_attrs attrs = {.heads = (int32_t)info->heads,
                       .kv_heads = (int32_t)info->kv_heads,
                       .head_dim = (int32_t)info->head_dim,
-                      .scale = (float)(1 / sqrt((double)info->head_dim))};
+                      .scale = (float)scale};
     if (b->f->cache_blocks > 0) {
         tp_ref in[] = {q,           k,           v, cache(b, 'k'), cache(b, 'v'), b->f->positions,
                        b->f->slots, b->f->tables};

@@ -6,20 +6,24 @@
 
 const char *const tp_decoder_ignored[] = {"rotary_emb.inv_freq", NULL};
 
-static tp_status read_sizes(tp_model *model, const tp_fields *c, int64_t default_head_dim,
-                            tp_error *err)
+static tp_status read_sizes(tp_model *model, const tp_fields *c, tp_error *err)
 {
     tp_model_info *i = &model->info;
+    const tp_family *family = model->family;
     TP_TRY(tp_fields_int(c, "vocab_size", 1, TP_MAX_VOCAB, TP_REQUIRED, &i->vocab, err));
     TP_TRY(tp_fields_int(c, "hidden_size", 1, TP_MAX_WIDTH, TP_REQUIRED, &i->hidden, err));
     TP_TRY(tp_fields_int(c, "intermediate_size", 1, TP_MAX_INTERMEDIATE, TP_REQUIRED,
                          &i->intermediate, err));
     TP_TRY(tp_fields_int(c, "num_hidden_layers", 1, TP_MAX_LAYERS, TP_REQUIRED, &i->layers, err));
     TP_TRY(tp_fields_int(c, "num_attention_heads", 1, TP_MAX_HEADS, TP_REQUIRED, &i->heads, err));
-    TP_TRY(tp_fields_int(c, "num_key_value_heads", 1, TP_MAX_HEADS, i->heads, &i->kv_heads, err));
+    /* A null is not the same as nothing: it always means as many as heads. */
+    bool is_silent = family->default_kv_heads && !tp_json_get(c->object, "num_key_value_heads");
+    TP_TRY(tp_fields_int(c, "num_key_value_heads", 1, TP_MAX_HEADS,
+                         is_silent ? family->default_kv_heads : i->heads, &i->kv_heads, err));
     TP_TRY(tp_fields_int(c, "max_position_embeddings", 1, TP_MAX_POSITIONS, TP_REQUIRED,
                          &i->max_positions, err));
-    TP_TRY(tp_fields_int(c, "head_dim", 2, TP_MAX_HEAD_DIM, default_head_dim, &i->head_dim, err));
+    TP_TRY(tp_fields_int(c, "head_dim", 2, TP_MAX_HEAD_DIM, family->default_head_dim, &i->head_dim,
+                         err));
     TP_TRY(tp_family_check_heads(model, c, "num_attention_heads", err));
     if (i->head_dim % 2 != 0)
         return tp_fields_fail(c, tp_fields_get(c, "head_dim") ? "head_dim" : "num_attention_heads",
@@ -28,19 +32,23 @@ static tp_status read_sizes(tp_model *model, const tp_fields *c, int64_t default
     return TP_OK;
 }
 
-tp_status tp_decoder_read(tp_model *model, const tp_fields *c, int64_t default_head_dim,
-                          tp_error *err)
+/* nn.Embedding's padding_idx: -1 counts from the end. */
+static tp_status read_pad(tp_model *model, const tp_fields *c, tp_error *err)
 {
-    double dropout;
-    TP_TRY(read_sizes(model, c, default_head_dim, err));
+    int64_t vocab = model->info.vocab, pad;
+    TP_TRY(tp_fields_int(c, "pad_token_id", -vocab, vocab - 1, INT64_MAX, &pad, err));
+    model->pad = pad == INT64_MAX ? -1 : pad < 0 ? vocab + pad : pad;
+    return TP_OK;
+}
+
+tp_status tp_decoder_read(tp_model *model, const tp_fields *c, tp_error *err)
+{
+    TP_TRY(read_sizes(model, c, err));
+    TP_TRY(read_pad(model, c, err));
     TP_TRY(tp_fields_number(c, "rms_norm_eps", 0, 1, 1e-6, &model->info.norm_eps, err));
     TP_TRY(tp_fields_bool(c, "tie_word_embeddings", false, &model->info.tied, err));
-    TP_TRY(tp_fields_number(c, "attention_dropout", -1, 1, 0, &dropout, err));
-    if (dropout != 0)
-        return tp_fields_fail(c, "attention_dropout", TP_ERR_UNSUPPORTED, err,
-                              "dropout is not supported; set it to 0");
     TP_TRY(tp_family_read_activation(model, c, "hidden_act", "silu", err));
-    TP_TRY(tp_rope_read(c, &model->rope, err));
+    TP_TRY(tp_rope_read(c, model->info.max_positions, &model->rope, err));
     model->info.rope_theta = model->rope.theta;
     model->embedding_name = "model.embed_tokens.weight";
     return TP_OK;
@@ -61,8 +69,9 @@ tp_status tp_decoder_check_windows(const tp_model *model, const tp_fields *c, tp
     bool is_on;
     int64_t n_full;
     TP_TRY(tp_fields_bool(c, "use_sliding_window", false, &is_on, err));
-    TP_TRY(tp_fields_int(c, "max_window_layers", 0, INT32_MAX, 0, &n_full, err));
-    if (is_on && !kinds && n_full < model->info.layers)
+    TP_TRY(tp_fields_int(c, "max_window_layers", 0, INT32_MAX, 28, &n_full, err));
+    const tp_json *window = tp_json_get(c->object, "sliding_window");
+    if (is_on && (!window || window->type != TP_JSON_NULL) && !kinds && n_full < model->info.layers)
         return tp_fields_fail(c, "use_sliding_window", TP_ERR_UNSUPPORTED, err,
                               "sliding-window attention is not supported");
     return TP_OK;
@@ -167,7 +176,8 @@ void tp_decoder_forward(const tp_model *model, tp_graph *g, const tp_forward *f,
     tp_builder b = {.model = model, .g = g, .f = f, .layer = -1};
     tp_ref table = rope_table(&b);
     tp_ref in[] = {f->tokens, tp_build_weight(&b, "model.embed_tokens.weight")};
-    tp_ref x = tp_build_op(&b, TP_OP_embed, NULL, 2, in, "embed");
+    tp_attrs attrs = {.skip = (int32_t)(model->pad + 1)};
+    tp_ref x = tp_build_op(&b, TP_OP_embed, &attrs, 2, in, "embed");
     for (int64_t l = 0; l < model->info.layers; l++) {
         tp_build_enter(&b, l);
         x = tp_build_add(&b, x, attention_part(&b, x, table), "attention_residual");

@@ -10,9 +10,8 @@
 
 extern const char *const tp_decoder_ignored[];
 
-/* The fields all of them have.  default_head_dim = 0: hidden_size / heads. */
-TP_CHECKED tp_status tp_decoder_read(tp_model *model, const tp_fields *c, int64_t default_head_dim,
-                                     tp_error *err);
+/* The fields all of them have. */
+TP_CHECKED tp_status tp_decoder_read(tp_model *model, const tp_fields *c, tp_error *err);
 /* Refuse sliding windows that are in use. */
 TP_CHECKED tp_status tp_decoder_check_windows(const tp_model *model, const tp_fields *c,
                                               tp_error *err);

@@ -7,6 +7,7 @@
 #define TP_ENGINE_MODEL_FAMILY_H
 
 #include "base/arena.h"
+#include "engine/model/config_keys.h"
 #include "engine/model/fields.h"
 #include "engine/model/model.h"
 #include "engine/model/rope.h"
@@ -20,6 +21,9 @@ typedef struct {
     const char *base_architecture; /* "LlamaModel": the same without a head */
     const char *prefix;            /* "model.": files of the bare model lack it */
     const char *layer_prefix;      /* "model.layers.", before the layer's number */
+    unsigned keys;                 /* TP_KEYS_...: rows of config_keys.def */
+    int64_t default_kv_heads;      /* where config.json is silent; 0: as many as heads */
+    int64_t default_head_dim;      /* likewise; 0: width / heads */
     /* Buffers that old files hold and that are no parameters: ends of names. */
     const char *const *ignored;
 
@@ -52,11 +56,16 @@ struct tp_model {
     size_t config_len;
     tp_model_info info;
     double initializer_range;
+    int64_t pad;              /* whose lookup gives no gradient; -1: none */
+    const char *unknown_keys; /* of config.json, comma-separated; "" */
+    bool has_own_head;        /* tied in config.json, but the file holds a head that differs */
 
     /* what the block builders look at */
     tp_rope rope;
     tp_activation activation;
     bool has_qkv_bias, has_out_bias, has_mlp_bias, has_qk_norm;
+    bool has_plain_logits; /* attention's are not divided by the root of head_dim */
+    bool scales_by_layer;  /* ... but by the layer's number, from 1 */
 
     const char *embedding_name; /* also the head when tied */
     tp_param *params;
@@ -73,6 +82,9 @@ tp_param *tp_model_add_param(tp_model *model, const char *name, int64_t dim0, in
 tp_param *tp_model_add_layer_param(tp_model *model, int64_t layer, const char *name, int64_t dim0,
                                    int64_t dim1, tp_init init);
 const tp_param *tp_model_find_param(const tp_model *model, const char *name);
+
+/* Does the file of a tied model hold a head that differs from the embedding? */
+bool tp_model_file_has_own_head(const tp_model *model);
 
 /* heads, kv_heads and head_dim fit each other and the width. */
 TP_CHECKED tp_status tp_family_check_heads(tp_model *model, const tp_fields *c,

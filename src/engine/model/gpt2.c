@@ -17,19 +17,28 @@ static tp_status read_dropout(tp_model *model, const tp_fields *c, tp_error *err
     return TP_OK;
 }
 
+/* The general name of a size goes before GPT-2's own, as in transformers. */
+static const char *name_of(const tp_fields *c, const char *own, const char *general)
+{
+    return tp_fields_get(c, general) ? general : own;
+}
+
 static tp_status read_sizes(tp_model *model, const tp_fields *c, tp_error *err)
 {
     tp_model_info *i = &model->info;
     TP_TRY(tp_fields_int(c, "vocab_size", 1, TP_MAX_VOCAB, TP_REQUIRED, &i->vocab, err));
-    TP_TRY(tp_fields_int(c, "n_embd", 1, TP_MAX_WIDTH, TP_REQUIRED, &i->hidden, err));
+    const char *width = name_of(c, "n_embd", "hidden_size");
+    const char *layers = name_of(c, "n_layer", "num_hidden_layers");
+    const char *heads = name_of(c, "n_head", "num_attention_heads");
+    const char *positions = name_of(c, "n_positions", "max_position_embeddings");
+    TP_TRY(tp_fields_int(c, width, 1, TP_MAX_WIDTH, TP_REQUIRED, &i->hidden, err));
     TP_TRY(
         tp_fields_int(c, "n_inner", 1, TP_MAX_INTERMEDIATE, 4 * i->hidden, &i->intermediate, err));
-    TP_TRY(tp_fields_int(c, "n_layer", 1, TP_MAX_LAYERS, TP_REQUIRED, &i->layers, err));
-    TP_TRY(tp_fields_int(c, "n_head", 1, TP_MAX_HEADS, TP_REQUIRED, &i->heads, err));
-    TP_TRY(
-        tp_fields_int(c, "n_positions", 1, TP_MAX_POSITIONS, TP_REQUIRED, &i->max_positions, err));
+    TP_TRY(tp_fields_int(c, layers, 1, TP_MAX_LAYERS, TP_REQUIRED, &i->layers, err));
+    TP_TRY(tp_fields_int(c, heads, 1, TP_MAX_HEADS, TP_REQUIRED, &i->heads, err));
+    TP_TRY(tp_fields_int(c, positions, 1, TP_MAX_POSITIONS, TP_REQUIRED, &i->max_positions, err));
     i->kv_heads = i->heads;
-    return tp_family_check_heads(model, c, "n_head", err);
+    return tp_family_check_heads(model, c, heads, err);
 }
 
 static tp_status read(tp_model *model, const tp_fields *c, tp_error *err)
@@ -39,10 +48,11 @@ static tp_status read(tp_model *model, const tp_fields *c, tp_error *err)
     TP_TRY(tp_fields_bool(c, "tie_word_embeddings", true, &model->info.tied, err));
     TP_TRY(tp_family_read_activation(model, c, "activation_function", "gelu_new", err));
     TP_TRY(read_dropout(model, c, err));
-    TP_TRY(tp_fields_only_bool(c, "scale_attn_weights", true, "logits without the scale", err));
-    TP_TRY(tp_fields_only_bool(c, "scale_attn_by_inverse_layer_idx", false,
-                               "a scale that differs between layers", err));
-    TP_TRY(tp_fields_only_bool(c, "add_cross_attention", false, "cross attention", err));
+    bool is_scaled;
+    TP_TRY(tp_fields_bool(c, "scale_attn_weights", true, &is_scaled, err));
+    TP_TRY(
+        tp_fields_bool(c, "scale_attn_by_inverse_layer_idx", false, &model->scales_by_layer, err));
+    model->has_plain_logits = !is_scaled;
     model->embedding_name = "transformer.wte.weight";
     return TP_OK;
 }
@@ -133,6 +143,7 @@ const tp_family tp_family_gpt2 = {
     .base_architecture = "GPT2Model",
     .prefix = "transformer.",
     .layer_prefix = "transformer.h.",
+    .keys = TP_KEYS_GPT2,
     .ignored = ignored,
     .read = read,
     .list_params = list_params,

@@ -2,10 +2,11 @@
 
 static tp_status read(tp_model *model, const tp_fields *c, tp_error *err)
 {
-    TP_TRY(tp_decoder_read(model, c, 0, err));
+    TP_TRY(tp_decoder_read(model, c, err));
     TP_TRY(tp_fields_bool(c, "attention_bias", false, &model->has_qkv_bias, err));
     model->has_out_bias = model->has_qkv_bias;
-    return tp_fields_bool(c, "mlp_bias", false, &model->has_mlp_bias, err);
+    TP_TRY(tp_fields_bool(c, "mlp_bias", false, &model->has_mlp_bias, err));
+    return tp_decoder_check_windows(model, c, err);
 }
 
 const tp_family tp_family_llama = {
@@ -15,6 +16,7 @@ const tp_family tp_family_llama = {
     .base_architecture = "LlamaModel",
     .prefix = "model.",
     .layer_prefix = "model.layers.",
+    .keys = TP_KEYS_LLAMA,
     .ignored = tp_decoder_ignored,
     .read = read,
     .list_params = tp_decoder_list_params,

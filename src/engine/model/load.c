@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/platform.h"
 #include "engine/model/convert.h"
 #include "engine/model/family.h"
 #include "engine/model/shards.h"
@@ -14,6 +15,8 @@ typedef struct {
     const tp_safetensors *file; /* the one being read */
     const char **from;          /* parameter -> file that gave it */
     const tp_tensor_entry *embedding, *tied_head;
+    const tp_safetensors *head_file; /* of tied_head */
+    tp_dtype *dtypes;                /* parameter -> what its file has */
     tp_load_report report;
 } loading;
 
@@ -92,6 +95,7 @@ static tp_status load_tensor(loading *l, const tp_param *p, const tp_tensor_entr
         l->report.has_nonfinite = true;
         snprintf(l->report.nonfinite_name, sizeof l->report.nonfinite_name, "%s", p->name);
     }
+    l->dtypes[index] = e->dtype;
     if (strcmp(p->name, l->model->embedding_name) == 0) {
         l->embedding = e;
         l->report.file_dtype = e->dtype;
@@ -108,24 +112,87 @@ static tp_status load_file(loading *l, tp_error *err)
         const tp_param *p = resolve(l->model, e->name);
         if (p)
             TP_TRY(load_tensor(l, p, e, err));
-        else if (l->model->info.tied && strcmp(e->name, "lm_head.weight") == 0)
+        else if (l->model->info.tied && strcmp(e->name, "lm_head.weight") == 0) {
             l->tied_head = e;
-        else if (!is_ignored(l->model->family, e->name))
+            l->head_file = l->file;
+        } else if (!is_ignored(l->model->family, e->name))
             note_unused(&l->report, e->name);
     }
     return TP_OK;
 }
 
-/* Files of a tied model may hold the head as well; it must be the embedding. */
-static void compare_tied_head(loading *l)
+/* Files of a tied model may hold the head as well, a copy then, or the head alone. */
+static tp_status settle_tied_head(loading *l, tp_error *err)
 {
-    const tp_tensor_entry *a = l->embedding, *b = l->tied_head;
-    if (!b)
-        return;
-    bool is_equal = a && a->dtype == b->dtype && a->bytes == b->bytes &&
-                    (a->bytes == 0 || memcmp(a->data, b->data, a->bytes) == 0);
-    l->report.head_was_tied_copy = is_equal;
-    l->report.head_was_ignored = !is_equal;
+    l->report.head_was_tied_copy = l->tied_head && l->embedding;
+    if (!l->tied_head || l->embedding)
+        return TP_OK;
+    l->file = l->head_file;
+    l->report.head_was_embedding = true;
+    return load_tensor(l, tp_model_find_param(l->model, l->model->embedding_name), l->tied_head,
+                       err);
+}
+
+/* The types that differ from the embedding's. */
+static void note_dtypes(loading *l)
+{
+    for (size_t i = 0; i < l->model->n_params; i++) {
+        if (!l->from[i] || l->dtypes[i] == l->report.file_dtype || l->report.n_other_dtype++)
+            continue;
+        l->report.other_dtype = l->dtypes[i];
+        snprintf(l->report.other_dtype_name, sizeof l->report.other_dtype_name, "%s",
+                 l->model->params[i].name);
+    }
+}
+
+/* ---- is there a head beside the embedding that differs from it? ---- */
+
+static const tp_tensor_entry *find_entry(const tp_shards *shards, const char *name)
+{
+    const tp_tensor_entry *e = NULL;
+    for (size_t i = 0; i < shards->n && !e; i++)
+        e = tp_safetensors_find(shards->files[i], name);
+    return e;
+}
+
+/* As numbers, whatever type each is stored in. */
+static bool are_equal(const tp_tensor_entry *a, const tp_tensor_entry *b, size_t n)
+{
+    enum { BLOCK = 4096 };
+    float x[BLOCK], y[BLOCK];
+    if (a->dtype == b->dtype)
+        return a->bytes == b->bytes && memcmp(a->data, b->data, a->bytes) == 0;
+    size_t wa = tp_dtype_size(a->dtype), wb = tp_dtype_size(b->dtype);
+    for (size_t at = 0; at < n; at += BLOCK) {
+        size_t count = TP_MIN(n - at, (size_t)BLOCK);
+        tp_convert_to_f32((const char *)a->data + at * wa, a->dtype, x, count);
+        tp_convert_to_f32((const char *)b->data + at * wb, b->dtype, y, count);
+        if (memcmp(x, y, count * sizeof *x) != 0)
+            return false;
+    }
+    return true;
+}
+
+static bool is_table(const tp_model *model, const tp_tensor_entry *e)
+{
+    return e && e->is_known && tp_convert_is_float(e->dtype) && e->rank == 2 &&
+           e->dim[0] == model->info.vocab && e->dim[1] == model->info.hidden;
+}
+
+bool tp_model_file_has_own_head(const tp_model *model)
+{
+    tp_shards shards = {0};
+    if (tp_shards_open(model->folder, &shards, NULL) != TP_OK)
+        return false; /* loading will say what is wrong */
+    const char *bare = model->embedding_name + strlen(model->family->prefix);
+    const tp_tensor_entry *head = find_entry(&shards, "lm_head.weight");
+    const tp_tensor_entry *table = find_entry(&shards, model->embedding_name);
+    if (!table)
+        table = find_entry(&shards, bare);
+    bool has_own = is_table(model, head) && is_table(model, table) &&
+                   !are_equal(head, table, (size_t)(head->dim[0] * head->dim[1]));
+    tp_shards_close(&shards);
+    return has_own;
 }
 
 static tp_status check_complete(const loading *l, tp_error *err)
@@ -160,7 +227,8 @@ static tp_status load_all(loading *l, const tp_shards *shards, tp_error *err)
         l->file = shards->files[i];
         TP_TRY(load_file(l, err));
     }
-    compare_tied_head(l);
+    TP_TRY(settle_tied_head(l, err));
+    note_dtypes(l);
     return check_complete(l, err);
 }
 
@@ -176,12 +244,14 @@ tp_status tp_model_load(const tp_model *model, tp_states *states, tp_load_report
     loading l = {.model = model,
                  .states = states,
                  .from = calloc(model->n_params, sizeof *l.from),
+                 .dtypes = calloc(model->n_params, sizeof *l.dtypes),
                  .report = {.n_expected = model->n_params, .n_files = shards.n}};
-    TP_ASSERT(l.from);
+    TP_ASSERT(l.from && l.dtypes);
     tp_status status = load_all(&l, &shards, err);
     if (status == TP_OK)
         *ret = l.report;
     free(l.from);
+    free(l.dtypes);
     tp_shards_close(&shards);
     return status;
 }

@@ -167,10 +167,6 @@ static tp_status choose_family(const tp_fields *c, const tp_family **ret, tp_err
         if (strcmp(families[i]->model_type, type) == 0) {
             *ret = families[i];
             TP_TRY(check_architectures(*ret, c, err));
-            if (tp_fields_get(c, "quantization_config"))
-                return tp_fields_fail(c, "quantization_config", TP_ERR_UNSUPPORTED, err,
-                                      "quantised weights are not supported; take the model in "
-                                      "bf16");
             return TP_OK;
         }
     }
@@ -178,9 +174,21 @@ static tp_status choose_family(const tp_fields *c, const tp_family **ret, tp_err
                           supported(list, sizeof list));
 }
 
-static tp_status parse(tp_model *model, const char *name, const char *text, size_t n, tp_error *err)
+static tp_status check_keys(tp_model *model, const tp_fields *c, tp_error *err)
 {
-    TP_TRY(tp_arena_init(&model->arena, n * JSON_FACTOR + strlen(name) + ARENA_BASE, err));
+    tp_buf unknown = {0};
+    tp_status status = tp_config_keys_check(c, model->family->keys, &unknown, err);
+    model->unknown_keys = tp_arena_strdup(&model->arena, tp_buf_str(&unknown));
+    tp_buf_release(&unknown);
+    return status;
+}
+
+static tp_status parse(tp_model *model, const char *folder, const char *name, const char *text,
+                       size_t n, tp_error *err)
+{
+    size_t names = strlen(name) + (folder ? strlen(folder) : 0);
+    TP_TRY(tp_arena_init(&model->arena, n * JSON_FACTOR + names + ARENA_BASE, err));
+    model->folder = folder ? tp_arena_strdup(&model->arena, folder) : NULL;
     model->config_path = tp_arena_strdup(&model->arena, name);
     model->config_text = tp_arena_strndup(&model->arena, text, n);
     model->config_len = n;
@@ -192,6 +200,8 @@ static tp_status parse(tp_model *model, const char *name, const char *text, size
     tp_fields c = {.path = model->config_path, .section = "", .object = root};
     TP_TRY(choose_family(&c, &model->family, err));
     model->info.family = model->family->model_type;
+    TP_TRY(check_keys(model, &c, err));
+    model->pad = -1;
     TP_TRY(model->family->read(model, &c, err));
     int64_t bos;
     int n_bos;
@@ -201,25 +211,36 @@ static tp_status parse(tp_model *model, const char *name, const char *text, size
     TP_TRY(tp_fields_number(&c, "initializer_range", -1, 1, 0.02, &model->initializer_range, err));
     if (model->initializer_range <= 0)
         model->initializer_range = 0.02;
+    if (model->info.tied && model->folder && tp_model_file_has_own_head(model)) {
+        model->has_own_head = true;
+        model->info.tied = false;
+    }
     model->family->list_params(model);
     return finish_params(model, &c, err);
 }
 
-tp_status tp_model_parse(const char *name, const char *text, size_t n, tp_model **ret,
-                         tp_error *err)
+/* `folder`: where the weights are, or NULL. */
+static tp_status parse_in(const char *folder, const char *name, const char *text, size_t n,
+                          tp_model **ret, tp_error *err)
 {
     if (n > MAX_CONFIG_BYTES)
         return tp_fail(err, TP_ERR_FORMAT, "%s: %zu bytes are too many for a config.json", name, n);
     tp_model *model = calloc(1, sizeof *model);
     if (!model)
         return tp_fail(err, TP_ERR_NOMEM, "cannot read %s: out of memory", name);
-    tp_status status = parse(model, name, text, n, err);
+    tp_status status = parse(model, folder, name, text, n, err);
     if (status != TP_OK) {
         tp_model_free(model);
         return status;
     }
     *ret = model;
     return TP_OK;
+}
+
+tp_status tp_model_parse(const char *name, const char *text, size_t n, tp_model **ret,
+                         tp_error *err)
+{
+    return parse_in(NULL, name, text, n, ret, err);
 }
 
 static tp_status parse_generation_config(tp_model *model, const char *path, const tp_buf *text,
@@ -260,12 +281,10 @@ static tp_status open_file(const char *config, const char *folder, tp_model **re
     tp_model *model = NULL;
     tp_status status = tp_file_read(config, MAX_CONFIG_BYTES, &text, err);
     if (status == TP_OK)
-        status = tp_model_parse(config, tp_buf_str(&text), text.len, &model, err);
+        status = parse_in(folder, config, tp_buf_str(&text), text.len, &model, err);
     tp_buf_release(&text);
-    if (status == TP_OK && folder) {
-        model->folder = tp_arena_strdup(&model->arena, folder);
+    if (status == TP_OK && folder)
         status = read_generation_config(model, err);
-    }
     if (status != TP_OK) {
         tp_model_free(model);
         return status;
@@ -310,6 +329,58 @@ const tp_param *tp_model_params(const tp_model *model, size_t *ret_n)
 {
     *ret_n = model->n_params;
     return model->params;
+}
+
+void tp_model_describe(const tp_model *m, tp_buf *out)
+{
+    const tp_model_info *i = &m->info;
+    const tp_rope *r = &m->rope;
+    tp_buf_addf(out, "%s width %lld mlp %lld layers %lld heads %lld/%lld of %lld vocab %lld",
+                i->family, (long long)i->hidden, (long long)i->intermediate, (long long)i->layers,
+                (long long)i->heads, (long long)i->kv_heads, (long long)i->head_dim,
+                (long long)i->vocab);
+    tp_buf_addf(out, " positions %lld eps %.17g activation %d tied %d pad %lld",
+                (long long)i->max_positions, i->norm_eps, (int)m->activation, i->tied,
+                (long long)m->pad);
+    tp_buf_addf(out, " biases %d%d%d qk-norm %d logits %d%d", m->has_qkv_bias, m->has_out_bias,
+                m->has_mlp_bias, m->has_qk_norm, m->has_plain_logits, m->scales_by_layer);
+    tp_buf_addf(out, " rope %.17g %d %.17g %.17g %.17g %.17g", r->theta, r->is_llama3, r->factor,
+                r->low_freq_factor, r->high_freq_factor, r->original_positions);
+    tp_buf_addf(out, " bos %lld eos", (long long)i->bos);
+    for (int k = 0; k < i->n_eos; k++)
+        tp_buf_addf(out, " %lld", (long long)i->eos[k]);
+    tp_buf_addf(out, " std %.17g", m->initializer_range);
+}
+
+void tp_model_say(const tp_model *model, const tp_load_report *report, tp_model_note say,
+                  void *user)
+{
+    char text[1024];
+    if (*model->unknown_keys) {
+        snprintf(text, sizeof text, "%s: not used: %s; transformers' %s does not read %s either",
+                 model->config_path, model->unknown_keys, model->info.family,
+                 strchr(model->unknown_keys, ',') ? "them" : "it");
+        say(user, text);
+    }
+    if (model->has_own_head)
+        say(user, "config.json ties the head to the embedding, but the file holds a head that "
+                  "differs: both are used as they are, as transformers does");
+    if (report && report->head_was_embedding)
+        say(user, "the file holds no embedding, but the head that config.json ties to it: it is "
+                  "used for both");
+    if (report && report->n_unused) {
+        snprintf(text, sizeof text, "%zu tensors of the file are not used: %s", report->n_unused,
+                 report->unused_names);
+        say(user, text);
+    }
+    if (report && report->n_other_dtype) {
+        snprintf(text, sizeof text,
+                 "the embedding is %s, %zu tensors are not (first: %s, %s); a model is written in "
+                 "one type, that of the embedding",
+                 tp_dtype_name(report->file_dtype), report->n_other_dtype, report->other_dtype_name,
+                 tp_dtype_name(report->other_dtype));
+        say(user, text);
+    }
 }
 
 int64_t tp_model_param_count(const tp_model *model) { return model->param_count; }

@@ -12,6 +12,7 @@
 #define TP_ENGINE_MODEL_MODEL_H
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "engine/ir/graph.h"
 #include "engine/tensor/states.h"
 #include "temper/model.h"
@@ -62,7 +63,10 @@ typedef struct {
     size_t n_loaded, n_expected, n_unused;
     char unused_names[512];  /* the first few, comma-separated */
     bool head_was_tied_copy; /* a tied model's file holds a head equal to the embedding */
-    bool head_was_ignored;   /* ... or a different one, which is not used */
+    bool head_was_embedding; /* ... or holds the head alone, which is the embedding then */
+    size_t n_other_dtype;    /* tensors that are not of file_dtype */
+    tp_dtype other_dtype;    /* of the first of them */
+    char other_dtype_name[256];
     bool has_nonfinite;
     char nonfinite_name[256]; /* the first tensor with an infinity or NaN */
     tp_dtype file_dtype;      /* of the embedding: what a save gives back by default */
@@ -70,6 +74,16 @@ typedef struct {
 } tp_load_report;
 TP_CHECKED tp_status tp_model_load(const tp_model *model, tp_states *states, tp_load_report *ret,
                                    tp_error *err);
+/* Everything that decides what the model computes, but for the weights, as one line of text:
+ * for keys of caches. */
+void tp_model_describe(const tp_model *model, tp_buf *out);
+
+/* What a user should know about this model: keys that nothing reads, a head of its own,
+ * tensors that are left over.  `report` may be NULL (nothing loaded yet). */
+typedef void (*tp_model_note)(void *user, const char *text);
+void tp_model_say(const tp_model *model, const tp_load_report *report, tp_model_note say,
+                  void *user);
+
 /* Normal(0, std) by parameter name and seed: independent of order and threads.
  * std = 0 takes initializer_range of the config (0.02 when absent). */
 void tp_model_init_random(const tp_model *model, tp_states *states, uint64_t seed, double std);

@@ -2,7 +2,7 @@
 
 static tp_status read(tp_model *model, const tp_fields *c, tp_error *err)
 {
-    TP_TRY(tp_decoder_read(model, c, 0, err));
+    TP_TRY(tp_decoder_read(model, c, err));
     model->has_qkv_bias = true;
     return tp_decoder_check_windows(model, c, err);
 }
@@ -14,6 +14,8 @@ const tp_family tp_family_qwen2 = {
     .base_architecture = "Qwen2Model",
     .prefix = "model.",
     .layer_prefix = "model.layers.",
+    .keys = TP_KEYS_QWEN2,
+    .default_kv_heads = 32,
     .ignored = tp_decoder_ignored,
     .read = read,
     .list_params = tp_decoder_list_params,

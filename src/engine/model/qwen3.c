@@ -1,10 +1,8 @@
 #include "engine/model/decoder.h"
 
-enum { DEFAULT_HEAD_DIM = 128 }; /* whatever the width is */
-
 static tp_status read(tp_model *model, const tp_fields *c, tp_error *err)
 {
-    TP_TRY(tp_decoder_read(model, c, DEFAULT_HEAD_DIM, err));
+    TP_TRY(tp_decoder_read(model, c, err));
     TP_TRY(tp_fields_bool(c, "attention_bias", false, &model->has_qkv_bias, err));
     model->has_out_bias = model->has_qkv_bias;
     model->has_qk_norm = true;
@@ -18,6 +16,9 @@ const tp_family tp_family_qwen3 = {
     .base_architecture = "Qwen3Model",
     .prefix = "model.",
     .layer_prefix = "model.layers.",
+    .keys = TP_KEYS_QWEN3,
+    .default_kv_heads = 32,
+    .default_head_dim = 128, /* whatever the width is */
     .ignored = tp_decoder_ignored,
     .read = read,
     .list_params = tp_decoder_list_params,

@@ -7,13 +7,20 @@
 
 static const double max_theta = 1e12;
 
+/* The original context: the top level goes before the section, as in transformers. */
+static tp_status read_context(const tp_fields *top, const tp_fields *section, int64_t max_positions,
+                              double *ret, tp_error *err)
+{
+    static const char field[] = "original_max_position_embeddings";
+    const tp_fields *from = tp_fields_get(top, field) ? top : section;
+    return tp_fields_number(from, field, 0, 0x1p31, (double)max_positions, ret, err);
+}
+
 static tp_status read_llama3(const tp_fields *c, tp_rope *rope, tp_error *err)
 {
     TP_TRY(tp_fields_number(c, "factor", 0, 1e6, NAN, &rope->factor, err));
     TP_TRY(tp_fields_number(c, "low_freq_factor", 0, 1e6, NAN, &rope->low_freq_factor, err));
     TP_TRY(tp_fields_number(c, "high_freq_factor", 0, 1e6, NAN, &rope->high_freq_factor, err));
-    TP_TRY(tp_fields_number(c, "original_max_position_embeddings", 0, 0x1p31, NAN,
-                            &rope->original_positions, err));
     if (rope->high_freq_factor <= rope->low_freq_factor)
         return tp_fields_fail(c, "high_freq_factor", TP_ERR_FORMAT, err,
                               "expected more than low_freq_factor, %g", rope->low_freq_factor);
@@ -44,11 +51,18 @@ static tp_status read_section(const tp_fields *c, tp_rope *rope, tp_error *err)
     return TP_OK;
 }
 
-tp_status tp_rope_read(const tp_fields *c, tp_rope *ret, tp_error *err)
+/* rope_scaling, the older name, is the one that transformers takes when both are there. */
+static const char *section_name(const tp_fields *c)
+{
+    const tp_json *old = tp_fields_get(c, "rope_scaling");
+    return old && (old->type != TP_JSON_OBJECT || old->n > 0) ? "rope_scaling" : "rope_parameters";
+}
+
+tp_status tp_rope_read(const tp_fields *c, int64_t max_positions, tp_rope *ret, tp_error *err)
 {
     tp_rope rope = {0};
     TP_TRY(tp_fields_number(c, "rope_theta", 0, max_theta, 10000, &rope.theta, err));
-    const char *field = tp_fields_get(c, "rope_parameters") ? "rope_parameters" : "rope_scaling";
+    const char *field = section_name(c);
     const tp_json *section = tp_fields_get(c, field);
     if (section && section->type != TP_JSON_OBJECT)
         return tp_fields_fail(c, field, TP_ERR_FORMAT, err, "expected an object");
@@ -57,6 +71,8 @@ tp_status tp_rope_read(const tp_fields *c, tp_rope *ret, tp_error *err)
         snprintf(name, sizeof name, "%s.", field);
         tp_fields inner = {.path = c->path, .section = name, .object = section};
         TP_TRY(read_section(&inner, &rope, err));
+        if (rope.is_llama3)
+            TP_TRY(read_context(c, &inner, max_positions, &rope.original_positions, err));
     }
     *ret = rope;
     return TP_OK;

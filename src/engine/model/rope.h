@@ -14,7 +14,8 @@ typedef struct {
 
 /* From "rope_parameters" (transformers 5) or "rope_theta" and "rope_scaling".
  * Other kinds of scaling are TP_ERR_UNSUPPORTED. */
-TP_CHECKED tp_status tp_rope_read(const tp_fields *c, tp_rope *ret, tp_error *err);
+TP_CHECKED tp_status tp_rope_read(const tp_fields *c, int64_t max_positions, tp_rope *ret,
+                                  tp_error *err);
 
 /* Row p of `table` [positions, head_dim]: cos of the D/2 angles, then their sin. */
 void tp_rope_fill(const tp_rope *rope, int64_t head_dim, int64_t positions, float *table);

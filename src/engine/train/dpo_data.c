@@ -93,7 +93,9 @@ static void describe(trainer *t, const tp_preferences *p, const char *path, tp_b
                   {p->n_empty, "left out because an answer is empty"},
                   {p->n_truncated, "answers cut to policy.max_total_sequence_length"},
                   {p->n_straddling, "answers whose first token begins in the prompt"},
-                  {p->n_equal, "pairs of equal answers"}};
+                  {p->n_equal, "pairs of equal answers"},
+                  {p->n_early, "differ before their last message, which alone is learned (as in "
+                               "NeMo RL; TRL learns all that differs)"}};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i].n)
             tp_buf_addf(out, "; %llu %s", (unsigned long long)counts[i].n, counts[i].what);

@@ -5,8 +5,9 @@
  *     magic "TPREFLP1"; key, 32 hex digits; u64 pairs; per pair two doubles, the sums of
  *     log-probabilities of the chosen and the rejected answer; XXH3-64 of all before it
  *
- * The key is a hash of the weights, of the tokens and masks of all pairs, of the precision
- * and of the instruction set, on which the last bits depend.  An unreadable file is made again. */
+ * The key is a hash of all that decides the sums: what config.json makes of the model, the
+ * weights, the tokens and masks of all pairs, and what their last bits depend on (precision,
+ * passes, instruction set, arrangement).  An unreadable file is made again. */
 #include <math.h>
 #include <string.h>
 #include <xxhash.h>
@@ -47,6 +48,29 @@ static void hash_weights(XXH3_state_t *state, const tp_model *model, const tp_st
     }
 }
 
+/* What the last bits of a log-probability depend on besides numbers that went in. */
+static void hash_settings(XXH3_state_t *state, const tp_train_options *o)
+{
+    tp_buf text = {0};
+    tp_buf_addf(&text,
+                "precision %d compile %d isa %d alignment %lld budget %lld packed %d chunk %lld",
+                o->policy.precision, o->policy.compile_mode, (int)tp_cpu_isa(),
+                (long long)tp_trainer_alignment(o), (long long)tp_trainer_token_budget(o),
+                tp_trainer_is_packed(o), (long long)o->engine.loss_chunk);
+    for (size_t i = 0; i < o->engine.disable_passes.n; i++)
+        tp_buf_addf(&text, " -%s", o->engine.disable_passes.v[i]);
+    XXH3_128bits_update(state, text.data, text.len + 1);
+    tp_buf_release(&text);
+}
+
+static void hash_model(XXH3_state_t *state, const tp_model *model)
+{
+    tp_buf text = {0};
+    tp_model_describe(model, &text);
+    XXH3_128bits_update(state, text.data, text.len + 1);
+    tp_buf_release(&text);
+}
+
 /* `session` holds the weights that the run began with. */
 static void make_key(const trainer *t, tp_session *session, char ret[33])
 {
@@ -54,9 +78,8 @@ static void make_key(const trainer *t, tp_session *session, char ret[33])
     XXH3_state_t *state = XXH3_createState();
     TP_ASSERT(state);
     XXH3_128bits_reset(state);
-    const int settings[] = {t->o->policy.precision, (int)tp_trainer_alignment(t->o),
-                            (int)tp_cpu_isa()};
-    XXH3_128bits_update(state, settings, sizeof settings);
+    hash_settings(state, t->o);
+    hash_model(state, t->model);
     hash_weights(state, t->model, tp_session_states(session));
     hash_pairs(state, &d->train);
     hash_pairs(state, &d->validation);
@@ -173,8 +196,7 @@ static tp_status obtain(trainer *t, tp_session *session, tp_error *err)
     tp_buf path = {0};
     double start = tp_clock_s();
     make_key(t, session, key);
-    tp_status status =
-        tp_cache_folder(t->o->data.cache_dir, tp_run_dir(t->run), &path, err);
+    tp_status status = tp_cache_folder(t->o->data.cache_dir, tp_run_dir(t->run), &path, err);
     if (status == TP_OK) {
         tp_buf_addf(&path, "/%s.reference", key);
         d->reference_was_cached = read_cache(d, tp_buf_str(&path), key);

@@ -1,74 +1,116 @@
+/* schedule.c - torch's learning-rate schedules in closed form.  What is accepted, and with
+ * which values, is the table schedule.def. */
 #include "engine/train/schedule.h"
 
 #include <math.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
-static double number(const tp_json *kwargs, const char *key, double otherwise)
-{
-    double v;
-    return tp_json_f64(tp_json_get(kwargs, key), &v) ? v : otherwise;
-}
+#include "base/platform.h"
+
+enum type { REAL, FACTOR, WHOLE };
 
 static const struct {
     const char *name;
     int kind;
-    const char *keys[4];
 } known[] = {
-    {"LinearLR", TP_SCHEDULE_LINEAR, {"start_factor", "end_factor", "total_iters", NULL}},
-    {"ConstantLR", TP_SCHEDULE_CONSTANT, {"factor", "total_iters", NULL}},
-    {"CosineAnnealingLR", TP_SCHEDULE_COSINE, {"T_max", "eta_min", NULL}},
-    {"StepLR", TP_SCHEDULE_STEP, {"step_size", "gamma", NULL}},
-    {"ExponentialLR", TP_SCHEDULE_EXPONENTIAL, {"gamma", NULL}},
+#define SCHEDULE(name, kind) {name, TP_SCHEDULE_##kind},
+#define ARGUMENT(...)
+#include "engine/train/schedule.def"
+#undef SCHEDULE
+#undef ARGUMENT
 };
 
-static tp_status check_kwargs(const tp_json *kwargs, size_t which, tp_error *err)
+static const struct {
+    int kind;
+    const char *key;
+    size_t offset;
+    enum type type;
+    double fallback, low, high;
+    const char *range;
+} arguments[] = {
+#define SCHEDULE(...)
+#define ARGUMENT(kind, key, field, type, fallback, low, high, range) \
+    {TP_SCHEDULE_##kind, key, offsetof(tp_schedule_part, field), type, fallback, low, high, range},
+#include "engine/train/schedule.def"
+#undef SCHEDULE
+#undef ARGUMENT
+};
+
+static bool allows(size_t a, double v)
 {
-    for (const tp_json *m = kwargs ? kwargs->child : NULL; m; m = m->next) {
-        bool found = false;
-        for (int k = 0; k < 4 && known[which].keys[k]; k++)
-            found |= tp_slice_is(m->key, known[which].keys[k]);
-        if (!found)
-            return tp_fail(err, TP_ERR_CONFIG, "policy.scheduler: %s does not take '%s'",
-                           known[which].name, m->key.data);
-        double v;
-        if (!tp_json_f64(m, &v) || !isfinite(v))
-            return tp_fail(err, TP_ERR_CONFIG, "policy.scheduler: '%s' of %s must be a number",
-                           m->key.data, known[which].name);
-    }
+    bool is_low = arguments[a].type == FACTOR ? v > arguments[a].low : v >= arguments[a].low;
+    return is_low && v <= arguments[a].high && (arguments[a].type != WHOLE || v == floor(v));
+}
+
+static tp_status read_argument(const tp_json *kwargs, const char *name, size_t a,
+                               tp_schedule_part *part, tp_error *err)
+{
+    const tp_json *v = tp_json_get(kwargs, arguments[a].key);
+    double value = arguments[a].fallback;
+    if (!v && isnan(value))
+        return tp_fail(err, TP_ERR_CONFIG, "policy.scheduler: %s needs '%s', %s", name,
+                       arguments[a].key, arguments[a].range);
+    if (v && (!tp_json_f64(v, &value) || !allows(a, value)))
+        return tp_fail(err, TP_ERR_CONFIG, "policy.scheduler: '%s' of %s must be %s",
+                       arguments[a].key, name, arguments[a].range);
+    *(double *)((char *)part + arguments[a].offset) = value;
     return TP_OK;
+}
+
+static bool takes(int kind, tp_slice key)
+{
+    for (size_t a = 0; a < TP_COUNTOF(arguments); a++)
+        if (arguments[a].kind == kind && tp_slice_is(key, arguments[a].key))
+            return true;
+    return false;
+}
+
+static tp_status read_arguments(const tp_json *kwargs, const char *name, int kind,
+                                tp_schedule_part *ret, tp_error *err)
+{
+    if (kwargs && kwargs->type != TP_JSON_OBJECT && kwargs->type != TP_JSON_NULL)
+        return tp_fail(err, TP_ERR_CONFIG, "policy.scheduler: kwargs of %s must be a mapping",
+                       name);
+    for (const tp_json *m = kwargs ? kwargs->child : NULL; m; m = m->next)
+        if (!takes(kind, m->key))
+            return tp_fail(err, TP_ERR_CONFIG, "policy.scheduler: %s does not take '%s'", name,
+                           m->key.data);
+    *ret = (tp_schedule_part){.kind = (unsigned)kind};
+    for (size_t a = 0; a < TP_COUNTOF(arguments); a++)
+        if (arguments[a].kind == kind)
+            TP_TRY(read_argument(kwargs, name, a, ret, err));
+    return TP_OK;
+}
+
+/* "LinearLR, ConstantLR, ..." */
+static const char *known_names(char *out, size_t n)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < TP_COUNTOF(known) && at < n; i++)
+        at += (size_t)snprintf(out + at, n - at, "%s%s", i ? ", " : "", known[i].name);
+    return out;
 }
 
 static tp_status parse_part(const tp_json *item, tp_schedule_part *ret, tp_error *err)
 {
+    char names[128];
     const char *name = tp_json_str(tp_json_get(item, "name"));
-    const tp_json *kwargs = tp_json_get(item, "kwargs");
     if (!name)
         return tp_fail(err, TP_ERR_CONFIG, "policy.scheduler: each entry needs a name");
+    for (const tp_json *m = item->child; m; m = m->next)
+        if (!tp_slice_is(m->key, "name") && !tp_slice_is(m->key, "kwargs"))
+            return tp_fail(err, TP_ERR_CONFIG,
+                           "policy.scheduler: '%s' beside %s; an entry is {name, kwargs}",
+                           m->key.data, name);
     const char *dot = strrchr(name, '.');
     const char *leaf = dot ? dot + 1 : name;
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (strcmp(known[i].name, leaf) != 0)
-            continue;
-        TP_TRY(check_kwargs(kwargs, i, err));
-        *ret = (tp_schedule_part){.kind = (unsigned)known[i].kind,
-                                  .start_factor = number(kwargs, "start_factor", 1.0 / 3.0),
-                                  .end_factor = number(kwargs, "end_factor", 1.0),
-                                  .total_iters = number(kwargs, "total_iters", 5),
-                                  .t_max = number(kwargs, "T_max", 1),
-                                  .eta_min = number(kwargs, "eta_min", 0),
-                                  .step_size = number(kwargs, "step_size", 1),
-                                  .gamma = number(kwargs, "gamma", 0.1)};
-        if (ret->kind == TP_SCHEDULE_CONSTANT)
-            ret->start_factor = number(kwargs, "factor", 1.0 / 3.0);
-        if (ret->total_iters < 1 || ret->t_max < 1 || ret->step_size < 1)
-            return tp_fail(err, TP_ERR_CONFIG,
-                           "policy.scheduler: a length of %s must be at least 1", leaf);
-        return TP_OK;
-    }
-    return tp_fail(err, TP_ERR_CONFIG,
-                   "policy.scheduler: '%s' is unknown; known are LinearLR, ConstantLR, "
-                   "CosineAnnealingLR, StepLR, ExponentialLR",
-                   leaf);
+    for (size_t i = 0; i < TP_COUNTOF(known); i++)
+        if (strcmp(known[i].name, leaf) == 0)
+            return read_arguments(tp_json_get(item, "kwargs"), leaf, known[i].kind, ret, err);
+    return tp_fail(err, TP_ERR_CONFIG, "policy.scheduler: '%s' is not supported; supported are %s",
+                   leaf, known_names(names, sizeof names));
 }
 
 static tp_status parse_milestones(const tp_json *list, tp_schedule *s, tp_error *err)
@@ -94,7 +136,7 @@ tp_status tp_schedule_parse(const tp_json *config, tp_schedule *ret, tp_error *e
     } else if (config && config->type == TP_JSON_ARRAY) {
         for (const tp_json *item = config->child; item; item = item->next) {
             const tp_json *milestones = tp_json_get(item, "milestones");
-            if (milestones) {
+            if (milestones && !tp_json_get(item, "name")) {
                 TP_TRY(parse_milestones(milestones, &s, err));
                 has_milestones = true;
                 continue;
@@ -104,6 +146,10 @@ tp_status tp_schedule_parse(const tp_json *config, tp_schedule *ret, tp_error *e
                                TP_SCHEDULE_MAX);
             TP_TRY(parse_part(item, &s.parts[s.n++], err));
         }
+        if (s.n == 0)
+            return tp_fail(err, TP_ERR_CONFIG,
+                           "policy.scheduler: a list without a schedule; null "
+                           "keeps the rate constant");
         if (s.n > 1 && !has_milestones)
             return tp_fail(err, TP_ERR_CONFIG,
                            "policy.scheduler: a list needs a last entry {milestones: [...]}");

@@ -4,7 +4,8 @@
  * Either one {name, kwargs}, or a list of them closed by {milestones: [..]}: then
  * schedule i runs from milestone i-1 on, counting its own steps from 0
  * (SequentialLR).  Known: LinearLR, ConstantLR, CosineAnnealingLR, StepLR,
- * ExponentialLR.  The rate is a pure function of the step. */
+ * ExponentialLR, with the arguments of schedule.def.  The rate is a pure function of the
+ * step. */
 #ifndef TP_ENGINE_TRAIN_SCHEDULE_H
 #define TP_ENGINE_TRAIN_SCHEDULE_H
 
@@ -24,6 +25,7 @@ typedef struct {
     double start_factor, end_factor, total_iters; /* linear; constant: start_factor */
     double t_max, eta_min;                        /* cosine */
     double step_size, gamma;                      /* step, exponential */
+    double last_epoch;                            /* -1 */
 } tp_schedule_part;
 
 typedef struct {

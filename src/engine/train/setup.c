@@ -292,18 +292,17 @@ void tp_trainer_fingerprint(trainer *t, const char *text)
 
 /* ---- weights ---- */
 
+static void say_about_model(void *user, const char *text) { tp_trainer_notice(user, "%s", text); }
+
 static tp_status load_pretrained(trainer *t, tp_error *err)
 {
     tp_load_report report;
     TP_TRY(tp_model_load(t->model, tp_session_states(t->session), &report, err));
     t->file_dtype = report.file_dtype;
-    tp_trainer_notice(t, "weights: %zu of %zu tensors, 0 missing, %zu unused%s%s (%s)",
+    tp_trainer_notice(t, "weights: %zu of %zu tensors, 0 missing, %zu unused (%s)",
                       report.n_loaded, report.n_expected, report.n_unused,
-                      report.n_unused ? ": " : "", report.n_unused ? report.unused_names : "",
                       tp_dtype_name(report.file_dtype));
-    if (report.head_was_ignored)
-        tp_trainer_notice(t, "the file has a head of its own that differs from the embedding, but "
-                             "config.json ties them: the embedding is used");
+    tp_model_say(t->model, &report, say_about_model, t);
     if (tp_model_get_info(t->model)->ignored_dropout > 0)
         tp_trainer_notice(t, "config.json asks for dropout %g: there is none",
                           tp_model_get_info(t->model)->ignored_dropout);

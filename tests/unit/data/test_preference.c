@@ -123,6 +123,47 @@ static void only_the_last_message_counts(void **state)
           chatting, "xaybxay|c", "xaybxay|d", "prompt, chosen, rejected");
 }
 
+#define QUESTION "{\"role\":\"user\",\"content\":\"a\"}"
+#define ANSWER(text) "{\"role\":\"assistant\",\"content\":\"" text "\"}"
+
+/* As TRL 1.16's extract_prompt and maybe_extract_prompt. */
+static void a_prompt_beside_whole_conversations_is_a_copy(void **state)
+{
+    check("{\"prompt\":\"a\",\"chosen\":[" QUESTION "," ANSWER("c") "],\"rejected\":[" QUESTION
+          "," ANSWER("d") "]}",
+          chatting, "xay|c", "xay|d", "chosen, rejected; their conversations have the prompt");
+    check("{\"prompt\":\"b\",\"chosen\":[{\"role\":\"system\",\"content\":\"b\"}," QUESTION
+          "," ANSWER("c") "],\"rejected\":[" QUESTION "," ANSWER("d") "]}",
+          chatting, "ybxay|c", "xay|d", "chosen, rejected; their conversations have the prompt");
+    check("{\"prompt\":\"a\",\"chosen\":[" ANSWER("c") "],\"rejected\":[" ANSWER("d") "]}",
+          chatting, "xay|c", "xay|d", "prompt, chosen, rejected");
+    check("{\"prompt\":null,\"chosen\":[" QUESTION "," ANSWER("c") "],\"rejected\":[" QUESTION
+          "," ANSWER("d") "]}",
+          chatting, "xay|c", "xay|d", "chosen, rejected");
+}
+
+static void of_a_text_that_begins_the_other_the_last_character_is_the_answer(void **state)
+{
+    check("{\"chosen\":\"abc\",\"rejected\":\"abcd\"}", plain, "ab|c", "ab|cd",
+          "chosen, rejected");
+    check("{\"chosen\":\"ab\",\"rejected\":\"ab\"}", plain, "a|b", "a|b", "chosen, rejected");
+}
+
+static void pairs_that_differ_early_are_counted(void **state)
+{
+    tp_preferences p;
+    tp_error err = {0};
+    const char *rows =
+        "{\"chosen\":[" QUESTION "," ANSWER("c") "," QUESTION "," ANSWER("b") "],"
+        "\"rejected\":[" QUESTION "," ANSWER("d") "," QUESTION "," ANSWER("b") "]}\n"
+        "{\"chosen\":[" QUESTION "," ANSWER("c") "," QUESTION "," ANSWER("b") "],"
+        "\"rejected\":[" QUESTION "," ANSWER("c") "," QUESTION "," ANSWER("a") "]}\n";
+    assert_int_equal(read_text(rows, chatting, 0, &p, &err), TP_OK);
+    assert_int_equal(p.n, 2);
+    assert_int_equal(p.n_early, 1);
+    tp_preferences_release(&p);
+}
+
 static void what_is_left_out_is_counted(void **state)
 {
     tp_preferences p;
@@ -153,6 +194,9 @@ static void mistakes_are_explained(void **state)
         {"{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":null}", "\"rejected\" is null"},
         {"7", "must be a JSON object"},
         {"{\"chosen\":\"b\",\"rejected\":[]}", "a string, the other a list"},
+        {"{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":[]}", "a string, the other a list"},
+        {"{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\",\"chat_template_kwargs\":{\"a\":1}}",
+         "variables of a single row are not supported"},
         {"{\"context\":\"a\",\"completions\":[]}", "exactly two"},
         {"{\"context\":\"a\",\"completions\":[{\"rank\":0,\"completion\":\"b\"},{\"rank\":0,"
          "\"completion\":\"c\"}]}",
@@ -176,6 +220,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_shape_is_read),
         cmocka_unit_test(only_the_last_message_counts),
+        cmocka_unit_test(a_prompt_beside_whole_conversations_is_a_copy),
+        cmocka_unit_test(of_a_text_that_begins_the_other_the_last_character_is_the_answer),
+        cmocka_unit_test(pairs_that_differ_early_are_counted),
         cmocka_unit_test(what_is_left_out_is_counted),
         cmocka_unit_test(mistakes_are_explained),
     };

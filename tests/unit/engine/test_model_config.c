@@ -281,7 +281,7 @@ static void unsupported_details_are_refused(void **state)
            "config.json:1: \"hidden_act\" is \"relu\": supported are silu, swish, gelu, gelu_new "
            "and gelu_pytorch_tanh");
     refuse(LLAMA("8", "8", "1", "2", ",\"attention_dropout\":0.1"), TP_ERR_UNSUPPORTED,
-           "config.json:1: \"attention_dropout\" is 0.1: dropout is not supported; set it to 0");
+           "config.json:1: \"attention_dropout\" is 0.1: dropout; only 0 is supported");
     refuse(LLAMA("8", "8", "1", "2", ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4}"),
            TP_ERR_UNSUPPORTED,
            "config.json:1: \"rope_scaling.type\" is \"yarn\": supported kinds are default and "
@@ -305,19 +305,27 @@ static void unsupported_details_are_refused(void **state)
            "config.json:1: \"eos_token_id\" is -1: expected a token id or a list of at most 8");
 }
 
+#define HEADS ",\"num_key_value_heads\":2"
+
 static void sliding_windows_count_only_when_in_use(void **state)
 {
     tp_model *unused = parse("{\"model_type\":\"qwen2\",\"sliding_window\":4,"
-                             "\"use_sliding_window\":false," SIZES "}");
+                             "\"use_sliding_window\":false," SIZES HEADS "}");
     tp_model_free(unused);
     unused = parse("{\"model_type\":\"qwen2\",\"sliding_window\":4,\"max_window_layers\":1,"
-                   "\"use_sliding_window\":true," SIZES "}");
+                   "\"use_sliding_window\":true," SIZES HEADS "}");
+    tp_model_free(unused);
+    unused = parse("{\"model_type\":\"qwen2\",\"sliding_window\":4," /* 28 layers without */
+                   "\"use_sliding_window\":true," SIZES HEADS "}");
     tp_model_free(unused);
 
-    refuse("{\"model_type\":\"qwen2\",\"use_sliding_window\":true," SIZES "}", TP_ERR_UNSUPPORTED,
-           "config.json:1: \"use_sliding_window\" is true: sliding-window attention is not "
-           "supported");
-    refuse("{\"model_type\":\"qwen3\",\"layer_types\":[\"sliding_attention\"]," SIZES "}",
+    refuse(
+        "{\"model_type\":\"qwen2\",\"use_sliding_window\":true,\"max_window_layers\":0," SIZES HEADS
+        "}",
+        TP_ERR_UNSUPPORTED,
+        "config.json:1: \"use_sliding_window\" is true: sliding-window attention is not "
+        "supported");
+    refuse("{\"model_type\":\"qwen3\",\"layer_types\":[\"sliding_attention\"]," SIZES HEADS "}",
            TP_ERR_UNSUPPORTED,
            "config.json:1: \"layer_types\" is an array: holds \"sliding_attention\"; only "
            "full_attention is supported");
@@ -326,10 +334,10 @@ static void sliding_windows_count_only_when_in_use(void **state)
 static void gpt2_variants_are_refused(void **state)
 {
     refuse("{\"model_type\":\"gpt2\",\"vocab_size\":8,\"n_embd\":8,\"n_layer\":1,\"n_head\":2,"
-           "\"n_positions\":8,\"scale_attn_by_inverse_layer_idx\":true}",
+           "\"n_positions\":8,\"add_cross_attention\":true}",
            TP_ERR_UNSUPPORTED,
-           "config.json:1: \"scale_attn_by_inverse_layer_idx\" is true: a scale that differs "
-           "between layers; only false is supported");
+           "config.json:1: \"add_cross_attention\" is true: cross attention; only false is "
+           "supported");
 }
 
 static void missing_paths_are_named(void **state)

@@ -237,6 +237,50 @@ static void bad_schedules_are_found_before_the_run(void **state)
     assert_non_null(strstr(err.message, "LinearRL"));
 }
 
+static void schedules_take_what_torch_takes(void **state)
+{
+    static const char *const refused[][2] = {
+        {"{name: CosineAnnealingLR}", "CosineAnnealingLR needs 'T_max', a whole number from 1"},
+        {"{name: ExponentialLR}", "ExponentialLR needs 'gamma', from 0 to 1000"},
+        {"{name: StepLR, kwargs: {gamma: 0.5}}", "StepLR needs 'step_size', a whole number from 1"},
+        {"{name: LinearLR, kwargs: {start_factor: 0}}",
+         "'start_factor' of LinearLR must be above 0 and up to 1"},
+        {"{name: LinearLR, kwargs: {start_factor: 1.5}}",
+         "'start_factor' of LinearLR must be above 0 and up to 1"},
+        {"{name: LinearLR, kwargs: {end_factor: -0.1}}",
+         "'end_factor' of LinearLR must be from 0 to 1"},
+        {"{name: LinearLR, kwargs: {end_factor: 1.1}}",
+         "'end_factor' of LinearLR must be from 0 to 1"},
+        {"{name: LinearLR, kwargs: {total_iters: 2.5}}",
+         "'total_iters' of LinearLR must be a whole number from 1"},
+        {"{name: ConstantLR, kwargs: {factor: 2}}",
+         "'factor' of ConstantLR must be above 0 and up to 1"},
+        {"{name: StepLR, kwargs: {step_size: 0}}",
+         "'step_size' of StepLR must be a whole number from 1"},
+        {"{name: StepLR, kwargs: {step_size: 3, last_epoch: 7}}",
+         "'last_epoch' of StepLR must be -1: a run resumes by itself"},
+        {"{name: ExponentialLR, kwargs: {gamma: x}}",
+         "'gamma' of ExponentialLR must be from 0 to 1000"},
+        {"{name: ExponentialLR, kwargs: {gamma: 0.5, eta_min: 0}}",
+         "ExponentialLR does not take 'eta_min'"},
+        {"{name: LinearLR, kwarg: {total_iters: 9}}",
+         "'kwarg' beside LinearLR; an entry is {name, kwargs}"},
+        {"{name: LinearLR, kwargs: 7}", "kwargs of LinearLR must be a mapping"},
+        {"{name: OneCycleLR}", "'OneCycleLR' is not supported; supported are LinearLR, ConstantLR, "
+                               "CosineAnnealingLR, StepLR, ExponentialLR"},
+        {"[]", "a list without a schedule; null keeps the rate constant"},
+    };
+    for (size_t i = 0; i < TP_COUNTOF(refused); i++) {
+        char text[128], says[256];
+        load_minimum();
+        snprintf(text, sizeof text, "policy.scheduler=%s", refused[i][0]);
+        snprintf(says, sizeof says, "command line: policy.scheduler: %s", refused[i][1]);
+        override(text);
+        assert_int_equal(tp_train_options_bind(config, &o, &err), TP_ERR_CONFIG);
+        assert_string_equal(err.message, says);
+    }
+}
+
 /* A recipe with every key that NeMo RL's own SFT recipes use. */
 static const char nemo_rl_recipe[] =
     "sft: {max_num_epochs: 1, max_num_steps: 60, val_period: 10, val_batches: 8,\n"
@@ -407,6 +451,7 @@ int main(void)
         CASE(mistakes_are_explained),
         CASE(micro_batches_divide_the_batch_unless_packed),
         CASE(bad_schedules_are_found_before_the_run),
+        CASE(schedules_take_what_torch_takes),
         CASE(recipes_of_nemo_rl_bind_as_they_are),
         CASE(every_recipe_binds),
         CASE(recipes_say_what_has_to_be_set),

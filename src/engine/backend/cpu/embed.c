@@ -47,11 +47,12 @@ static void scatter_range(const void *context, int64_t begin, int64_t end, int t
     const tp_launch *launch = context;
     const tp_operand *dy = &launch->in[1], *dtable = &launch->out[0];
     const int32_t *ids = launch->in[0].data;
+    const int32_t skipped = launch->attrs.skip - 1;
     bool bf16 = is_bf16(dy);
     int64_t first = begin * COLUMNS;
     int64_t last = end * COLUMNS < dy->dim[1] ? end * COLUMNS : dy->dim[1];
     for (int64_t t = 0; t < dy->dim[0]; t++) {
-        if (ids[t] < 0 || ids[t] >= dtable->dim[0])
+        if (ids[t] < 0 || ids[t] >= dtable->dim[0] || ids[t] == skipped)
             continue;
         const void *from = row_at(dy, t);
         float *to = row_at(dtable, ids[t]);

@@ -31,13 +31,14 @@ void tp_ref_embed_grad(const tp_launch *launch)
     const tp_operand *ids = &launch->in[0], *dy = &launch->in[1], *dtable = &launch->out[0];
     if (!is_bound(dtable))
         return;
+    const int64_t skipped = (int64_t)launch->attrs.skip - 1;
     for (int64_t v = 0; v < dtable->dim[0]; v++) {
         for (int64_t c = 0; c < dtable->dim[1]; c++)
             ref_store(dtable, v, c, ref_accumulated(launch, 2, v, c));
     }
     for (int64_t t = 0; t < dy->dim[0]; t++) {
         int64_t id = ref_index(ids, t);
-        if (id < 0 || id >= dtable->dim[0] || seen_before(ids, t))
+        if (id < 0 || id >= dtable->dim[0] || seen_before(ids, t) || id == skipped)
             continue;
         for (int64_t c = 0; c < dtable->dim[1]; c++) {
             double sum = ref_load(dtable, id, c);

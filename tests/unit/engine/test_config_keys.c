@@ -1,0 +1,185 @@
+/* test_config_keys.c - every row of config_keys.def does what it says.
+ *
+ * A small config.json of each family gets one key with the row's example: what is used changes
+ * the model, what is harmless does not, the rest is refused by name. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/platform.h"
+#include "base/strings.h"
+#include "engine/model/config_keys.h"
+#include "engine/model/model.h"
+
+static const struct {
+    unsigned bit;
+    const char *fields[24];
+} families[] = {
+#define DECODER(type, ...)                                                                     \
+    {                                                                                          \
+        "\"model_type\":\"" type "\"", "\"vocab_size\":16", "\"hidden_size\":8",               \
+            "\"intermediate_size\":8", "\"num_hidden_layers\":1", "\"num_attention_heads\":2", \
+            "\"num_key_value_heads\":2", "\"head_dim\":4", "\"hidden_act\":\"silu\"",          \
+            "\"max_position_embeddings\":16", "\"rms_norm_eps\":1e-5", "\"rope_theta\":100",   \
+            "\"tie_word_embeddings\":false", "\"bos_token_id\":1", "\"eos_token_id\":2",       \
+            __VA_ARGS__                                                                        \
+    }
+    {TP_KEYS_LLAMA, DECODER("llama", "\"sliding_window\":null")},
+    {TP_KEYS_QWEN2, DECODER("qwen2", "\"max_window_layers\":0")},
+    {TP_KEYS_QWEN3, DECODER("qwen3", "\"max_window_layers\":0")},
+    {TP_KEYS_GPT2,
+     {"\"model_type\":\"gpt2\"", "\"vocab_size\":16", "\"n_embd\":8", "\"n_layer\":1",
+      "\"n_head\":2", "\"n_positions\":16", "\"tie_word_embeddings\":false"}},
+};
+
+static bool is_field(const char *field, const char *key)
+{
+    size_t n = strlen(key);
+    return strncmp(field + 1, key, n) == 0 && field[n + 1] == '"';
+}
+
+/* The family's config.json with `key` set to `value`; the first field is on line 1. */
+static void write_config(size_t family, const char *key, const char *value, tp_buf *out)
+{
+    tp_buf_clear(out);
+    tp_buf_addf(out, "{\"%s\":%s", key, value);
+    for (const char *const *f = families[family].fields; *f; f++)
+        if (!is_field(*f, key))
+            tp_buf_addf(out, ",%s", *f);
+    tp_buf_adds(out, "}");
+}
+
+static tp_status describe(const tp_buf *config, tp_buf *out, tp_error *err)
+{
+    tp_model *model;
+    tp_buf_clear(out);
+    TP_TRY(tp_model_parse("config.json", config->data, config->len, &model, err));
+    tp_model_describe(model, out);
+    tp_model_free(model);
+    return TP_OK;
+}
+
+static void check_row(const tp_config_key *row, size_t family)
+{
+    tp_buf config = {0}, plain = {0}, changed = {0};
+    char refusal[128];
+    tp_error err = {0};
+    write_config(family, "unused", "null", &config);
+    if (describe(&config, &plain, &err) != TP_OK)
+        fail_msg("%s", err.message);
+    write_config(family, row->key, row->example, &config);
+    tp_status status = describe(&config, &changed, &err);
+    snprintf(refusal, sizeof refusal, "config.json:1: \"%s\" is ", row->key);
+    bool is_refused = status != TP_OK && strncmp(err.message, refusal, strlen(refusal)) == 0;
+    bool is_same = status == TP_OK && strcmp(plain.data, changed.data) == 0;
+    bool ok = row->verdict == TP_KEY_USED       ? !is_same && (status == TP_OK || is_refused)
+              : row->verdict == TP_KEY_HARMLESS ? is_same
+                                                : is_refused;
+    if (!ok)
+        fail_msg("%s of %s = %s: %s", row->key, families[family].fields[0], row->example,
+                 status == TP_OK ? (is_same ? "changes nothing" : "changes the model")
+                                 : err.message);
+    tp_buf_release(&config);
+    tp_buf_release(&plain);
+    tp_buf_release(&changed);
+}
+
+static void every_key_is_used_refused_or_harmless_as_the_table_says(void **state)
+{
+    for (size_t i = 0; i < tp_config_key_count; i++)
+        for (size_t f = 0; f < TP_COUNTOF(families); f++)
+            if (tp_config_keys[i].families & families[f].bit)
+                check_row(&tp_config_keys[i], f);
+}
+
+static void a_default_is_accepted(void **state)
+{
+    tp_buf config = {0}, text = {0};
+    tp_error err = {0};
+    for (size_t i = 0; i < tp_config_key_count; i++) {
+        const tp_config_key *row = &tp_config_keys[i];
+        for (size_t f = 0; f < TP_COUNTOF(families) && row->verdict == TP_KEY_FIXED; f++) {
+            if (!(row->families & families[f].bit))
+                continue;
+            write_config(f, row->key, row->fallback, &config);
+            if (describe(&config, &text, &err) != TP_OK)
+                fail_msg("%s", err.message);
+        }
+    }
+    tp_buf_release(&config);
+    tp_buf_release(&text);
+}
+
+static void no_key_stands_twice_for_a_family(void **state)
+{
+    for (size_t i = 0; i < tp_config_key_count; i++)
+        for (size_t k = i + 1; k < tp_config_key_count; k++)
+            if (tp_config_keys[i].families & tp_config_keys[k].families &&
+                strcmp(tp_config_keys[i].key, tp_config_keys[k].key) == 0)
+                fail_msg("%s stands twice", tp_config_keys[i].key);
+}
+
+static void keep(void *user, const char *text) { tp_buf_addf(user, "%s\n", text); }
+
+static void an_unknown_key_is_named(void **state)
+{
+    tp_model *model;
+    tp_error err = {0};
+    tp_buf config = {0}, said = {0};
+    write_config(0, "residual_multiplier", "0.5", &config);
+    assert_int_equal(tp_model_parse("config.json", config.data, config.len, &model, &err), TP_OK);
+    tp_model_say(model, NULL, keep, &said);
+    assert_string_equal(said.data, "config.json: not used: residual_multiplier; transformers' "
+                                   "llama does not read it either\n");
+    tp_model_free(model);
+    tp_buf_release(&config);
+    tp_buf_release(&said);
+}
+
+/* What transformers 5.23 makes of rotations that are written in several places. */
+static void the_older_section_of_the_rotation_goes_first(void **state)
+{
+    static const char *const cases[][2] = {
+        {"\"rope_scaling\":{\"rope_theta\":3},\"rope_parameters\":{\"rope_theta\":5}", " rope 3 0"},
+        {"\"rope_scaling\":{},\"rope_parameters\":{\"rope_theta\":5}", " rope 5 0"},
+        {"\"rope_scaling\":{\"type\":\"default\"},\"rope_parameters\":{\"rope_theta\":5}",
+         " rope 100 0"},
+        {"\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,"
+         "\"high_freq_factor\":4,\"original_max_position_embeddings\":8},"
+         "\"original_max_position_embeddings\":4",
+         " rope 100 1 8 1 4 4 "},
+        {"\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,"
+         "\"high_freq_factor\":4}",
+         " rope 100 1 8 1 4 16 "},
+    };
+    for (size_t i = 0; i < TP_COUNTOF(cases); i++) {
+        tp_buf config = {0}, text = {0};
+        tp_error err = {0};
+        write_config(0, "unused", "null", &config);
+        config.len--; /* the bracket */
+        tp_buf_addf(&config, ",%s}", cases[i][0]);
+        if (describe(&config, &text, &err) != TP_OK)
+            fail_msg("%s", err.message);
+        if (!strstr(text.data, cases[i][1]))
+            fail_msg("%s: %s", cases[i][0], text.data);
+        tp_buf_release(&config);
+        tp_buf_release(&text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_key_is_used_refused_or_harmless_as_the_table_says),
+        cmocka_unit_test(a_default_is_accepted),
+        cmocka_unit_test(no_key_stands_twice_for_a_family),
+        cmocka_unit_test(an_unknown_key_is_named),
+        cmocka_unit_test(the_older_section_of_the_rotation_goes_first),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
