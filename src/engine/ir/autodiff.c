@@ -184,7 +184,7 @@ static void grad_cross_entropy(differ *d, const tp_node *n, const tp_ref *dy)
 {
     (void)dy; /* the seed is the scale */
     tp_ref in[] = {n->in[0], n->in[1], n->in[2], n->out[2], d->scale};
-    contribute(d, n->in[0], emit(d, TP_OP_cross_entropy_grad, NULL, 5, in, grad_label(d, n, "dx")),
+    contribute(d, n->in[0], emit(d, TP_OP_cross_entropy_grad, &n->attrs, 5, in, grad_label(d, n, "dx")),
                n->label);
 }
 

@@ -63,10 +63,11 @@
  *                 cumulated probability exceeds draws[r].  logp: of the id under
  *                 softmax(logits), all V of them; drawn: under what it was drawn from.  A row
  *                 with a NaN or +infinity gives id -1 and NaNs
- *   cross_entropy logits[T,V] targets i32[T] weights f32[T] -> loss[1] logp[T] lse[T]
+ *   cross_entropy logits[T,V] targets i32[T] weights f32[T] {temperature} -> loss[1] logp[T]
+ *                 lse[T]
  *                 loss = sum_t -weights[t] * logp[t]; where weights[t] is 0 the target is
  *                 not looked at, logp is 0
- *   linear_ce x[T,C] w[V,C] targets weights {chunk} -> loss logp lse
+ *   linear_ce x[T,C] w[V,C] targets weights {chunk, temperature} -> loss logp lse
  *   linear_ce_train x w targets weights scale f32[1] acc? -> loss[1] logp[T] dx[T,C] dw f32[V,C]
  *                 the same loss together with d(scale*loss)/dx and /dw; logits exist for
  *                 `chunk` rows at a time

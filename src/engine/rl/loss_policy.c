@@ -62,7 +62,7 @@ static double weighted_kl(const tp_policy_loss *o, double lp, double gen, double
         *ret_slope = 0;
         return 0;
     }
-    slope = v * (slope + k);
+    slope = v * (slope + (o->kl_without_sampling ? 0 : k));
     k *= v;
     if (!isnan(o->kl_output_clamp)) {
         slope = fabs(k) > o->kl_output_clamp ? 0 : slope;

@@ -13,7 +13,7 @@
  *     CISPO  -A sg(clip(r)) lp in place of the maximum
  *     w      exp(prev - gen), cut as `truncation` says; 1 without the correction
  *     KL     k1, k2 or k3 of ref - lp, times exp(lp - sg(lp)) or exp(lp - gen), both of
- *            which let the gradient of the sampling probability through
+ *            which let the gradient of the sampling probability through unless told not to
  *
  * Reductions divide by counts of the whole optimizer step, so that sequences may be
  * distributed over micro-batches in any way. */
@@ -48,6 +48,7 @@ typedef struct {
     tp_kl_type kl_type;
     double kl_input_clamp, kl_output_clamp; /* NaN: none */
     bool kl_from_generator;                 /* weight exp(lp - gen) */
+    bool kl_without_sampling;               /* the weight has no gradient of its own */
     double positive_nll;                    /* weight of -lp on sequences of positive reward */
 } tp_policy_loss;
 

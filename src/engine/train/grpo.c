@@ -33,6 +33,7 @@ static tp_policy_loss loss_of(const tp_train_options *o)
                             .kl_input_clamp = o->loss.kl_input_clamp,
                             .kl_output_clamp = o->loss.kl_output_clamp,
                             .kl_from_generator = o->loss.kl_from_generator,
+                            .kl_without_sampling = !o->loss.kl_bias_correction,
                             .positive_nll = o->loss.positive_nll};
 }
 
@@ -286,7 +287,12 @@ static tp_status ready(trainer *t, tp_error *err)
     TP_TRY(tp_engine_alloc(g->engine, err));
     if (g->has_reference)
         TP_TRY(tp_trainer_reference(t, &g->reference, err));
-    if (t->o->generation.temperature != 1 || t->o->generation.top_p < 1 ||
+    bool other_temperature = t->o->generation.temperature != 1 && !tp_trainer_temperature(t->o);
+    if (tp_trainer_temperature(t->o) > 0)
+        tp_trainer_notice(t, "log-probabilities are those of logits divided by %g, the temperature "
+                             "of the rollouts (loss_fn.use_generation_temperature)",
+                          tp_trainer_temperature(t->o));
+    if (other_temperature || t->o->generation.top_p < 1 ||
         t->o->generation.top_k != TP_OPT_UNSET_INT || t->o->generation.min_p > 0)
         tp_trainer_notice(t, "answers are drawn from another distribution than the one that is "
                              "trained (policy.generation.temperature, top_p, top_k, min_p); "

@@ -96,8 +96,10 @@ static tp_status take_sample(trainer *t, const asked *a, const tp_sample_result 
 {
     grpo *g = t->own;
     size_t n_prompt = a->ids.len;
-    /* Weighing by the distribution that was drawn from needs its log-probabilities. */
-    const float *gen = g->loss.correction ? s->sampled_logp : s->logp;
+    /* Weighing by the distribution that was drawn from needs its log-probabilities, and so does
+     * training at its temperature. */
+    bool as_drawn = g->loss.correction || tp_trainer_temperature(t->o) > 0;
+    const float *gen = as_drawn ? s->sampled_logp : s->logp;
     if (s->finish == TP_FINISH_NONFINITE)
         return tp_fail(err, TP_ERR_NUMERIC,
                        "step %lld: the logits behind token %zu of an answer to %s are not finite: "

@@ -23,6 +23,7 @@ typedef struct {
     int64_t tokens, max_positions;
     int32_t loss_chunk;
     bool with_gradient;
+    float temperature; /* logits are divided by it; 0: they are not */
 } tp_objective_options;
 
 /* Supervised fine-tuning: loss = sum_t -w_t log p(target_t); the loader's weights

@@ -39,12 +39,13 @@ static tp_status build_trunk(const tp_model *model, const tp_objective_options *
     return TP_OK;
 }
 
-static tp_ref cross_entropy(tp_graph *g, const trunk *t, tp_ref weights)
+static tp_ref cross_entropy(tp_graph *g, const trunk *t, tp_ref weights, float temperature)
 {
     tp_ref product[] = {t->hidden, t->head};
     tp_ref logits = tp_graph_op(g, TP_OP_linear, NULL, 2, product, "lm_head");
     tp_ref ce[] = {logits, t->targets, weights};
-    return tp_graph_op(g, TP_OP_cross_entropy, NULL, 3, ce, "loss");
+    tp_attrs attrs = {.temperature = temperature};
+    return tp_graph_op(g, TP_OP_cross_entropy, &attrs, 3, ce, "loss");
 }
 
 tp_status tp_objective_sft(const tp_model *model, const tp_objective_options *options, tp_graph *g,
@@ -52,7 +53,7 @@ tp_status tp_objective_sft(const tp_model *model, const tp_objective_options *op
 {
     trunk t;
     TP_TRY(build_trunk(model, options, g, &t, err));
-    tp_ref loss = cross_entropy(g, &t, t.weights);
+    tp_ref loss = cross_entropy(g, &t, t.weights, options->temperature);
     tp_graph_output(g, loss);
     tp_graph_output(g, loss + 1);
     return options->with_gradient ? add_gradient(model, g, loss, err) : TP_OK;
@@ -64,15 +65,16 @@ tp_status tp_objective_weighed(const tp_model *model, const tp_objective_options
     trunk t;
     TP_TRY(build_trunk(model, options, g, &t, err));
     /* Fused from the start: its logits must not be shared with those of the gradient. */
+    tp_attrs attrs = {.temperature = options->temperature};
     tp_ref ce[] = {t.hidden, t.head, t.targets, t.weights};
-    tp_ref first = tp_graph_op(g, TP_OP_linear_ce, NULL, 4, ce, "log_probabilities");
+    tp_ref first = tp_graph_op(g, TP_OP_linear_ce, &attrs, 4, ce, "log_probabilities");
     tp_graph_output(g, first);
     tp_graph_output(g, first + 1);
     if (!options->with_gradient)
         return TP_OK;
     tp_ref logp[] = {first + 1};
     tp_ref weights = tp_graph_op(g, TP_OP_host, NULL, 1, logp, "loss");
-    return add_gradient(model, g, cross_entropy(g, &t, weights), err);
+    return add_gradient(model, g, cross_entropy(g, &t, weights, options->temperature), err);
 }
 
 void tp_objective_set_chunk(tp_graph *g, int32_t rows)

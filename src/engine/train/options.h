@@ -102,6 +102,7 @@ typedef struct {
         int kl_type; /* tp_kl_type */
         double clip_min, clip_max, dual_clip;
         bool cispo, kl_from_generator, correction, token_level;
+        bool at_temperature, kl_bias_correction;
         bool sequence_ratio, no_ratio, on_policy_ratio, kl_in_reward;
         int truncation; /* TP_OPT_UNSET_ENUM: none */
         double truncate_min, truncate_max;

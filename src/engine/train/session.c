@@ -129,7 +129,8 @@ static tp_status build_objective(tp_session *s, program *p, bool with_gradient, 
     tp_objective_options options = {.tokens = s->options.tokens,
                                     .max_positions = s->options.max_positions,
                                     .loss_chunk = s->options.loss_chunk,
-                                    .with_gradient = with_gradient};
+                                    .with_gradient = with_gradient,
+                                    .temperature = s->options.temperature};
     TP_TRY(tp_graph_init(&p->graph, err));
     TP_TRY(s->options.weighed ? tp_objective_weighed(s->model, &options, &p->graph, err)
                               : tp_objective_sft(s->model, &options, &p->graph, err));

@@ -21,6 +21,7 @@ typedef struct {
     int recompute_every;
     const char *const *disabled_passes;
     size_t n_disabled_passes;
+    float temperature;  /* logits are divided by it; 0: they are not */
     int32_t loss_chunk; /* rows of logits alive at once; 0 = chosen by the kernel */
     double avg_context; /* mean keys per query, for costs; 0 = half of max_positions */
     bool weighed;       /* the loss is the host's: tp_session_train_weighed() */

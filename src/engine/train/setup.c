@@ -73,6 +73,13 @@ static int64_t asked_budget(const tp_train_options *o)
 }
 
 /* An aligned pair that fits the budget asked for needs at most one gap more. */
+double tp_trainer_temperature(const tp_train_options *o)
+{
+    double t = o->generation.temperature;
+    bool divides = o->algorithm == TP_ALGORITHM_GRPO && o->loss.at_temperature && t > 0 && t != 1;
+    return divides ? t : 0;
+}
+
 int64_t tp_trainer_token_budget(const tp_train_options *o)
 {
     return asked_budget(o) + tp_trainer_alignment(o);
@@ -109,6 +116,7 @@ static tp_status create_session(const tp_train_options *o, const tp_model *model
         /* Precision and recomputation are asked for by name, so they stay. */
         .disabled_passes = none ? every_pass : o->engine.disable_passes.v,
         .n_disabled_passes = none ? 4 : o->engine.disable_passes.n,
+        .temperature = (float)tp_trainer_temperature(o),
         .loss_chunk = (int32_t)o->engine.loss_chunk,
         .avg_context = avg_context,
         .weighed = o->algorithm != TP_ALGORITHM_SFT,

@@ -109,6 +109,8 @@ TP_CHECKED tp_status tp_trainer_open(trainer *t, tp_error *err);
 void tp_trainer_close(trainer *t);
 void tp_trainer_notice(const trainer *t, const char *fmt, ...) TP_PRINTF(2, 3);
 int tp_trainer_threads(const tp_train_options *o);
+/* What rollouts' logits are divided by in training too; 0: nothing. */
+double tp_trainer_temperature(const tp_train_options *o);
 int64_t tp_trainer_token_budget(const tp_train_options *o);
 /* Sequences whose log-probabilities are compared with ones computed elsewhere start at
  * multiples of this; 0: anywhere. */

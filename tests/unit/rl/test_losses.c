@@ -248,6 +248,26 @@ static void gradients_are_exact(void **state)
         }
 }
 
+/* lp = -1, ref = -1.5, on policy: x = -0.5, k3 = e^x - 1 - x, its slope in lp is 1 - e^x. */
+static void the_sampling_probability_may_be_left_out_of_the_divergence(void **state)
+{
+    tp_policy_loss o = plain_loss();
+    const float lp = -1, ref = -1.5f;
+    const double nothing = 0;
+    double with, without;
+    tp_policy_norm norm = {1, 1, 0};
+    tp_policy_sums sums;
+    tp_policy_sequence s = {.logp = &lp, .gen = &lp, .ref = &ref, .advantage = &nothing, .n = 1};
+    o.kl_penalty = 1;
+    o.kl_type = TP_KL_K3;
+    tp_policy_sums_init(&sums);
+    tp_policy_loss_add(&o, &norm, &s, &sums, &with);
+    NEAR(with, 0.5); /* 1 - e^x + k3 = -x */
+    o.kl_without_sampling = true;
+    tp_policy_loss_add(&o, &norm, &s, &sums, &without);
+    NEAR(without, 0.3934693402873666);
+}
+
 static void on_policy_needs_no_old_log_probabilities(void **state)
 {
     tp_policy_loss o = plain_loss();
@@ -342,6 +362,7 @@ int main(void)
         cmocka_unit_test(divergences_and_their_clamps),
         cmocka_unit_test(check_score_function_part),
         cmocka_unit_test(gradients_are_exact),
+        cmocka_unit_test(the_sampling_probability_may_be_left_out_of_the_divergence),
         cmocka_unit_test(on_policy_needs_no_old_log_probabilities),
         cmocka_unit_test(equal_policies_lose_ln_two),
         cmocka_unit_test(preference_losses_by_hand),

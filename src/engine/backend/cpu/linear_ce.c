@@ -199,6 +199,18 @@ static void scatter_range(const void *context, int64_t begin, int64_t end, int t
         memcpy(row_at(dx, a->rows[i]), a->dgathered + (size_t)i * bytes, bytes);
 }
 
+/* 0 stands for 1. */
+static double temperature(const tp_launch *launch)
+{
+    return launch->attrs.temperature > 0 ? (double)launch->attrs.temperature : 1;
+}
+
+static void divide_row(float *z, int64_t n, float by)
+{
+    for (int64_t v = 0; v < n; v++)
+        z[v] /= by;
+}
+
 /* From a row of logits to its gradient, in place: factor * (softmax - [the target]). */
 static void row_backward(const work *a, float *z, double sum, int32_t target, double factor)
 {
@@ -216,10 +228,13 @@ static void softmax_range(const void *context, int64_t begin, int64_t end, int t
     const work *a = context;
     int64_t n = a->w->dim[0];
     float scale = a->train ? *(const float *)a->launch->in[4].data : 0;
+    double by = temperature(a->launch);
     for (int64_t i = begin; i < end; i++) {
         float *z = a->logits + i * a->padded_vocabulary;
         int32_t row = a->rows[i], target = a->targets[row];
         float weight = a->weights[row];
+        if (by != 1)
+            divide_row(z, n, (float)by);
         float largest = row_largest(z, false, n);
         bool known = target >= 0 && target < n;
         double z_target = known ? (double)z[target] : (double)NAN;
@@ -231,7 +246,7 @@ static void softmax_range(const void *context, int64_t begin, int64_t end, int t
         if (a->lse)
             a->lse[row] = (float)lse;
         if (a->train)
-            row_backward(a, z, sum, target, (double)scale * (double)weight);
+            row_backward(a, z, sum, target, (double)scale * (double)weight / by);
     }
 }
 

@@ -93,18 +93,20 @@ static bool has_plain_labels(const tp_launch *launch, int targets)
     return is_i32(&launch->in[targets]) && launch->in[targets + 1].dtype == TP_DTYPE_F32;
 }
 
+/* The fused head has temperatures; here the reference kernel does. */
 static bool accepts(const tp_launch *launch)
 {
-    return are_floats(launch, 1, 0) && has_plain_labels(launch, 1) &&
-           is_f32_if_present(&launch->out[0]) && is_f32_if_present(&launch->out[1]) &&
-           is_f32_if_present(&launch->out[2]);
+    return launch->attrs.temperature == 0 && are_floats(launch, 1, 0) &&
+           has_plain_labels(launch, 1) && is_f32_if_present(&launch->out[0]) &&
+           is_f32_if_present(&launch->out[1]) && is_f32_if_present(&launch->out[2]);
 }
 
 /* In place only where an element's place does not move. */
 static bool accepts_grad(const tp_launch *launch)
 {
-    return are_floats(launch, 1, 1) && has_plain_labels(launch, 1) &&
-           launch->in[3].dtype == TP_DTYPE_F32 && launch->in[4].dtype == TP_DTYPE_F32;
+    return launch->attrs.temperature == 0 && are_floats(launch, 1, 1) &&
+           has_plain_labels(launch, 1) && launch->in[3].dtype == TP_DTYPE_F32 &&
+           launch->in[4].dtype == TP_DTYPE_F32;
 }
 
 TP_CPU_KERNEL(cross_entropy, .accepts = accepts, .workspace = workspace, .run = cross_entropy);

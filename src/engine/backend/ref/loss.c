@@ -9,26 +9,39 @@
 typedef struct {
     const tp_operand *logits, *x, *w;
     int64_t n_tokens, n_vocabulary;
+    double temperature;
 } source;
 
-static source from_logits(const tp_operand *logits)
+static double temperature_of(const tp_launch *launch)
 {
-    return (source){.logits = logits, .n_tokens = logits->dim[0], .n_vocabulary = logits->dim[1]};
+    return launch->attrs.temperature > 0 ? (double)launch->attrs.temperature : 1;
 }
 
-static source from_product(const tp_operand *x, const tp_operand *w)
+static source from_logits(const tp_launch *launch, const tp_operand *logits)
 {
-    return (source){.x = x, .w = w, .n_tokens = x->dim[0], .n_vocabulary = w->dim[0]};
+    return (source){.logits = logits,
+                    .n_tokens = logits->dim[0],
+                    .n_vocabulary = logits->dim[1],
+                    .temperature = temperature_of(launch)};
+}
+
+static source from_product(const tp_launch *launch, const tp_operand *x, const tp_operand *w)
+{
+    return (source){.x = x,
+                    .w = w,
+                    .n_tokens = x->dim[0],
+                    .n_vocabulary = w->dim[0],
+                    .temperature = temperature_of(launch)};
 }
 
 static double logit(const source *from, int64_t t, int64_t v)
 {
     if (from->logits)
-        return ref_load(from->logits, t, v);
+        return ref_load(from->logits, t, v) / from->temperature;
     double sum = 0;
     for (int64_t c = 0; c < from->x->dim[1]; c++)
         sum += ref_load(from->x, t, c) * ref_load(from->w, v, c);
-    return sum;
+    return sum / from->temperature;
 }
 
 /* log(sum of exp), with the sum held relative to the largest logit so far. */
@@ -87,26 +100,27 @@ static double logit_gradient(const source *from, int64_t t, int64_t v, double ls
         return 0;
     if (!is_target_known(from, target))
         return NAN;
-    return scale * weight * (exp(logit(from, t, v) - lse) - (v == target ? 1 : 0));
+    return scale * weight * (exp(logit(from, t, v) - lse) - (v == target ? 1 : 0)) /
+           from->temperature;
 }
 
 void tp_ref_cross_entropy(const tp_launch *launch)
 {
-    source from = from_logits(&launch->in[0]);
+    source from = from_logits(launch, &launch->in[0]);
     loss(&from, &launch->in[1], &launch->in[2], &launch->out[0], &launch->out[1], &launch->out[2],
          NULL);
 }
 
 void tp_ref_linear_ce(const tp_launch *launch)
 {
-    source from = from_product(&launch->in[0], &launch->in[1]);
+    source from = from_product(launch, &launch->in[0], &launch->in[1]);
     loss(&from, &launch->in[2], &launch->in[3], &launch->out[0], &launch->out[1], &launch->out[2],
          NULL);
 }
 
 void tp_ref_cross_entropy_grad(const tp_launch *launch)
 {
-    source from = from_logits(&launch->in[0]);
+    source from = from_logits(launch, &launch->in[0]);
     const tp_operand *targets = &launch->in[1], *weights = &launch->in[2];
     const tp_operand *lse = &launch->in[3], *scale = &launch->in[4], *dlogits = &launch->out[0];
     if (!is_bound(dlogits))
@@ -150,7 +164,7 @@ void tp_ref_linear_ce_train(const tp_launch *launch)
     const tp_operand *x = &launch->in[0], *w = &launch->in[1];
     const tp_operand *dx = &launch->out[2], *dw = &launch->out[3];
     double *lse = launch->workspace, *sum = lse + x->dim[0];
-    train a = {.from = from_product(x, w),
+    train a = {.from = from_product(launch, x, w),
                .targets = &launch->in[2],
                .weights = &launch->in[3],
                .scale = &launch->in[4],
