@@ -1,3 +1,4 @@
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,14 +12,16 @@
 typedef struct {
     int64_t max_new_tokens, top_k, threads, seed, max_length;
     double temperature, top_p, min_p;
+    bool ignore_config;
     const char *system, *precision, *kv_dtype, *kv_memory, *isa;
 } flags;
 
 static const tp_flag flag_table[] = {
     TP_TEXT("system", 0, "TEXT", system, "the system's message, before the conversation"),
     TP_NUMBER("max-new-tokens", 'm', "N", INT, max_new_tokens, 1, 1e9,
-              "length of an answer at most (default 1024)"),
-    TP_NUMBER("temperature", 't', "T", FLOAT, temperature, 0, 1000, "0 is greedy (default 0.7)"),
+              "length of an answer at most (default: the model's generation_config.json, or 1024)"),
+    TP_NUMBER("temperature", 't', "T", FLOAT, temperature, 0, 1000,
+              "0 is greedy (default: the model's generation_config.json, or 0.7)"),
     TP_NUMBER("top-k", 0, "K", INT, top_k, 0, 1e9,
               "draw from the K likeliest; 0 = from all (default)"),
     TP_NUMBER("top-p", 0, "P", FLOAT, top_p, 0, 1,
@@ -27,6 +30,8 @@ static const tp_flag flag_table[] = {
               "draw from those at least P times as likely as the likeliest"),
     TP_NUMBER("seed", 's', "N", INT, seed, 0, 1e18,
               "same seed, same answers to the same words (default 0)"),
+    TP_SWITCH("ignore-generation-config", 0, ignore_config,
+              "take no defaults or rules from the model's generation_config.json"),
     TP_TEXT("precision", 0, "P", precision, "of products: bfloat16 (default) or float32"),
     TP_TEXT("dtype", 0, "P", precision, "the same as --precision"),
     TP_TEXT("kv-dtype", 0, "P", kv_dtype, "of keys and values (default: as --precision)"),
@@ -59,6 +64,7 @@ static void handle_interrupts(bool while_reading)
 
 typedef struct {
     const flags *f;
+    tp_text_settings settings;
     tp_text_model model;
     int64_t max_length;
     tp_buf *messages; /* each a JSON object */
@@ -150,17 +156,12 @@ static tp_status answer(chat *c, tp_error *err)
     size_t written = 0;
     tp_engine *engine = c->model.engine;
     tp_status status = encode_what_fits(c, &ids, err);
-    tp_request request = {.prompt = ids.data,
-                          .n_prompt = ids.len,
-                          .max_new_tokens = c->f->max_new_tokens,
-                          .sampling = {.temperature = c->f->temperature,
-                                       .top_k = c->f->top_k,
-                                       .top_p = c->f->top_p,
-                                       .min_p = c->f->min_p},
-                          .seed = (uint64_t)c->f->seed,
-                          .stream = c->turn++,
-                          .stop_ids = c->model.stops.data,
-                          .n_stop_ids = c->model.stops.len};
+    tp_request request =
+        tp_text_model_request(&c->model, &c->settings, c->f->ignore_config, ids.data, ids.len);
+    request.seed = (uint64_t)c->f->seed;
+    request.stream = c->turn++;
+    request.stop_ids = c->model.stops.data;
+    request.n_stop_ids = c->model.stops.len;
     if (status == TP_OK)
         status = tp_engine_submit(engine, &request, &id, err);
     tp_ids_release(&ids);
@@ -279,7 +280,14 @@ static tp_status talk(chat *c, tp_error *err)
 
 static tp_status open_chat(chat *c, const char *path, tp_error *err)
 {
+    const tp_text_settings usual = {.max_new_tokens = 1024, .temperature = 0.7, .top_p = 0.95};
     TP_TRY(tp_text_model_open(&c->model, path, err));
+    c->settings = (tp_text_settings){.max_new_tokens = c->f->max_new_tokens,
+                                     .temperature = c->f->temperature,
+                                     .top_k = c->f->top_k,
+                                     .top_p = c->f->top_p,
+                                     .min_p = c->f->min_p};
+    tp_text_model_settle(&c->model, c->f->ignore_config, &usual, &c->settings);
     if (!tp_tokenizer_chat_template(c->model.tokenizer))
         return tp_fail(err, TP_ERR_CONFIG,
                        "'%s' has no chat template; 'temper generate' continues plain text",
@@ -297,7 +305,7 @@ static tp_status open_chat(chat *c, const char *path, tp_error *err)
 
 int tp_cmd_chat(int argc, char **argv)
 {
-    flags f = {.max_new_tokens = 1024, .temperature = 0.7, .top_p = 0.95};
+    flags f = {.temperature = NAN, .top_k = -1, .top_p = NAN, .min_p = NAN};
     char *words[argc + 1];
     tp_error err = {0};
     const tp_usage usage = {.command = "chat",

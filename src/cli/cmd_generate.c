@@ -1,3 +1,4 @@
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,7 +11,7 @@
 typedef struct {
     int64_t samples, max_new_tokens, top_k, threads, seed, max_length, batch;
     double temperature, top_p, min_p;
-    bool chat, json, ignore_eos;
+    bool chat, json, ignore_eos, ignore_config;
     const char *prompts, *prompt_key, *precision, *kv_dtype, *kv_memory, *isa;
     tp_flag_list stop;
 } flags;
@@ -23,8 +24,9 @@ static const tp_flag flag_table[] = {
     TP_SWITCH("chat", 'c', chat, "a text is a user's message: apply the chat template"),
     TP_NUMBER("samples", 'n', "N", INT, samples, 1, 1e6, "answers to each prompt (default 1)"),
     TP_NUMBER("max-new-tokens", 'm', "N", INT, max_new_tokens, 1, 1e9,
-              "length of an answer at most (default 128)"),
-    TP_NUMBER("temperature", 't', "T", FLOAT, temperature, 0, 1000, "0 is greedy (default)"),
+              "length of an answer at most (default: the model's generation_config.json, or 128)"),
+    TP_NUMBER("temperature", 't', "T", FLOAT, temperature, 0, 1000,
+              "0 is greedy (default: the model's generation_config.json, or 0)"),
     TP_NUMBER("top-k", 0, "K", INT, top_k, 0, 1e9,
               "draw from the K likeliest; 0 = from all (default)"),
     TP_NUMBER("top-p", 0, "P", FLOAT, top_p, 0, 1,
@@ -37,6 +39,8 @@ static const tp_flag flag_table[] = {
      .type = TP_FLAG_LIST,
      .offset = offsetof(flags, stop),
      .doc = "end an answer where TEXT appears, which is left out; may be given again"},
+    TP_SWITCH("ignore-generation-config", 0, ignore_config,
+              "take no defaults or rules from the model's generation_config.json"),
     TP_SWITCH("ignore-eos", 0, ignore_eos, "do not end where the model says so"),
     TP_TEXT("precision", 0, "P", precision, "of products: bfloat16 (default) or float32"),
     TP_TEXT("dtype", 0, "P", precision, "the same as --precision"),
@@ -57,6 +61,7 @@ static const tp_flag flag_table[] = {
 /* The answers go out in the order of the prompts, each as far as it is. */
 typedef struct {
     const flags *f;
+    const tp_text_settings *settings;
     tp_text_model *model;
     const tp_prompts *prompts;
     int64_t *requests;
@@ -212,20 +217,15 @@ static tp_status submit_all(output *o, tp_error *err)
     const flags *f = o->f;
     for (size_t i = 0; i < o->prompts->n; i++) {
         const tp_prompt *prompt = &o->prompts->items[i];
-        tp_request request = {.prompt = prompt->ids.data,
-                              .n_prompt = prompt->ids.len,
-                              .n_samples = f->samples,
-                              .max_new_tokens = f->max_new_tokens,
-                              .sampling = {.temperature = f->temperature,
-                                           .top_k = f->top_k,
-                                           .top_p = f->top_p,
-                                           .min_p = f->min_p},
-                              .seed = (uint64_t)f->seed,
-                              .stream = (uint64_t)i * (uint64_t)f->samples,
-                              .stop_ids = o->model->stops.data,
-                              .n_stop_ids = f->ignore_eos ? 0 : o->model->stops.len,
-                              .stop_strings = f->stop.items,
-                              .n_stop_strings = (size_t)f->stop.n};
+        tp_request request = tp_text_model_request(o->model, o->settings, f->ignore_config,
+                                                   prompt->ids.data, prompt->ids.len);
+        request.n_samples = f->samples;
+        request.seed = (uint64_t)f->seed;
+        request.stream = (uint64_t)i * (uint64_t)f->samples;
+        request.stop_ids = o->model->stops.data;
+        request.n_stop_ids = f->ignore_eos ? 0 : o->model->stops.len;
+        request.stop_strings = f->stop.items;
+        request.n_stop_strings = (size_t)f->stop.n;
         tp_status status = tp_engine_submit(o->model->engine, &request, &o->requests[i], err);
         if (status != TP_OK)
             return tp_error_prefix(err, status, "%s: ", prompt->place);
@@ -272,12 +272,15 @@ static tp_status gather(const flags *f, char **words, int n, tp_text_model *m, t
 }
 
 /* Prompts and answers as long as they are asked for, within what the model has. */
-static int64_t needed_length(const flags *f, const tp_text_model *m, const tp_prompts *p)
+static int64_t needed_length(const flags *f, const tp_text_settings *s, const tp_text_model *m,
+                             const tp_prompts *p)
 {
     int64_t longest = 0, most = tp_model_get_info(m->model)->max_positions;
     for (size_t i = 0; i < p->n; i++)
         longest = TP_MAX(longest, (int64_t)p->items[i].ids.len);
-    int64_t length = f->max_length > 0 ? f->max_length : longest + f->max_new_tokens;
+    int64_t length = f->max_length > 0       ? f->max_length
+                     : s->max_new_tokens > 0 ? longest + s->max_new_tokens
+                                             : TP_MAX(m->defaults.max_length, longest + 1);
     return TP_MAX(TP_MIN(length, most), 2);
 }
 
@@ -286,17 +289,24 @@ static tp_status generate(const flags *f, char **words, int n, tp_text_model *m,
 {
     TP_TRY(tp_text_model_open(m, words[0], err));
     TP_TRY(gather(f, words + 1, n - 1, m, p, err));
-    if (f->samples > 1 && f->temperature == 0)
+    tp_text_settings settings = {.max_new_tokens = f->max_new_tokens,
+                                 .temperature = f->temperature,
+                                 .top_k = f->top_k,
+                                 .top_p = f->top_p,
+                                 .min_p = f->min_p};
+    const tp_text_settings usual = {.max_new_tokens = 128};
+    tp_text_model_settle(m, f->ignore_config, &usual, &settings);
+    if (f->samples > 1 && settings.temperature == 0)
         fprintf(stderr, "temper: at temperature 0 all samples of a prompt are alike; "
                         "give --temperature\n");
     tp_text_model_options options = {.dtype = f->precision,
                                      .kv_dtype = f->kv_dtype,
                                      .kv_memory = f->kv_memory,
                                      .threads = f->threads,
-                                     .max_length = needed_length(f, m, p),
+                                     .max_length = needed_length(f, &settings, m, p),
                                      .max_running = TP_MIN(f->batch, (int64_t)p->n * f->samples)};
     TP_TRY(tp_text_model_start(m, &options, err));
-    output o = {.f = f, .model = m, .prompts = p};
+    output o = {.f = f, .settings = &settings, .model = m, .prompts = p};
     o.requests = calloc(p->n, sizeof *o.requests);
     TP_ASSERT(o.requests);
     tp_status status = run(&o, err);
@@ -307,7 +317,8 @@ static tp_status generate(const flags *f, char **words, int n, tp_text_model *m,
 
 int tp_cmd_generate(int argc, char **argv)
 {
-    flags f = {.samples = 1, .max_new_tokens = 128, .batch = 64};
+    flags f = {
+        .samples = 1, .temperature = NAN, .top_k = -1, .top_p = NAN, .min_p = NAN, .batch = 64};
     char *words[argc + 1];
     tp_error err = {0};
     tp_text_model model = {0};

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "engine/data/chat.h"
 #include "engine/generate/engine.h"
+#include "engine/model/generation_config.h"
 
 enum { TP_TEXT_MODEL_FOLDER = 4096 }; /* bytes of a path, its end included */
 
@@ -18,13 +19,29 @@ typedef struct {
     tp_tokenizer_scratch *scratch;
     tp_template *chat_template; /* parsed when first used; NULL when there is none */
     tp_states states;
-    tp_engine *engine; /* NULL until started */
-    tp_ids stops;      /* ids that end a text: the model's and the tokenizer's */
+    tp_engine *engine;             /* NULL until started */
+    tp_generation_config defaults; /* of generation_config.json */
+    tp_ids stops;                  /* ids that end a text: the model's and the tokenizer's */
 } tp_text_model;
 
 /* `path` is a model folder, a checkpoint, or a run folder (then its newest checkpoint). */
 TP_CHECKED tp_status tp_text_model_open(tp_text_model *m, const char *path, tp_error *err);
 void tp_text_model_close(tp_text_model *m); /* zeroed is a no-op */
+
+/* What a command asks of a text: what it was told, else what the model's file says. */
+typedef struct {
+    int64_t max_new_tokens; /* in: 0 unset */
+    double temperature;     /* in: NaN unset */
+    int64_t top_k;          /* in: -1 unset */
+    double top_p, min_p;    /* in: NaN unset */
+} tp_text_settings;
+/* Fill in what is unset: from generation_config.json unless `ignore`, else from `usual`.  Says
+ * on standard error what the file decides. */
+void tp_text_model_settle(const tp_text_model *m, bool ignore, const tp_text_settings *usual,
+                          tp_text_settings *settings);
+/* One request to continue n_prompt ids under these settings. */
+tp_request tp_text_model_request(const tp_text_model *m, const tp_text_settings *settings,
+                                 bool ignore, const int32_t *prompt, size_t n_prompt);
 
 /* Text as it is: the tokenizer's bos is added, special tokens in it count. */
 void tp_text_model_encode(tp_text_model *m, const char *text, size_t n, tp_ids *out);

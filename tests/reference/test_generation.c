@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/platform.h"
 #include "engine/generate/engine.h"
 #include "engine/model/safetensors.h"
 #include "engine/train/session.h"
@@ -91,6 +92,53 @@ static void test_greedy_tokens_are_those_of_transformers(void **state)
         check_greedy(families[i], "cpu", 3, 3); /* the prompt in several pieces */
         check_greedy(families[i], "cpu", 1, 1); /* one sample after the other */
     }
+}
+
+/* Expected: generate(do_sample=False) of transformers 5.23 on the same folder and prompt. */
+static void test_rules_are_those_of_transformers(void **state)
+{
+    enum { NEW = 12 };
+    static const int32_t third[] = {88}, first[] = {41}, ends[] = {41, 35};
+    static const struct {
+        tp_logit_rules rules;
+        size_t n_ends;
+        int32_t want[NEW];
+    } cases[] = {
+        {{0}, 0, {41, 103, 88, 35, 102, 35, 102, 138, 48, 51, 114, 75}},
+        {{.repetition_penalty = 1.3}, 0, {41, 103, 88, 35, 102, 138, 35, 26, 132, 8, 12, 61}},
+        {{.no_repeat_ngram = 2}, 0, {41, 103, 88, 35, 102, 35, 26, 141, 61, 51, 90, 90}},
+        {{.suppressed = third,
+          .n_suppressed = 1,
+          .suppressed_first = first,
+          .n_suppressed_first = 1},
+         0,
+         {98, 138, 48, 35, 138, 129, 129, 129, 146, 57, 59, 138}},
+        {{.min_new_tokens = 6}, 2, {98, 138, 48, 138, 129, 129, 8, 47, 47, 47, 120, 8}},
+    };
+    (void)state;
+    fixture f;
+    tp_error err = {0};
+    int64_t id[TP_COUNTOF(cases)];
+    set_up(&f, "qwen3", (tp_engine_options){.block_tokens = 16});
+    for (size_t i = 0; i < TP_COUNTOF(cases); i++) { /* side by side */
+        tp_request r = {.prompt = tp_safetensors_find(f.want, "input_ids")->data,
+                        .n_prompt = 5,
+                        .max_new_tokens = NEW,
+                        .rules = cases[i].rules,
+                        .stop_ids = ends,
+                        .n_stop_ids = cases[i].n_ends};
+        if (tp_engine_submit(f.engine, &r, &id[i], &err) != TP_OK)
+            fail_msg("%s", err.message);
+    }
+    tp_engine_run(f.engine);
+    for (size_t i = 0; i < TP_COUNTOF(cases); i++) {
+        tp_sample_result got = tp_engine_sample(f.engine, id[i], 0);
+        assert_int_equal(got.n, NEW);
+        for (size_t k = 0; k < NEW; k++)
+            if (got.ids[k] != cases[i].want[k])
+                fail_msg("case %zu: token %zu is %d, not %d", i, k, got.ids[k], cases[i].want[k]);
+    }
+    tear_down(&f);
 }
 
 static void test_logits_are_those_of_transformers(void **state)
@@ -237,6 +285,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_greedy_tokens_are_those_of_transformers),
+        cmocka_unit_test(test_rules_are_those_of_transformers),
         cmocka_unit_test(test_logits_are_those_of_transformers),
         cmocka_unit_test(test_log_probabilities_are_those_of_the_training_graph),
     };

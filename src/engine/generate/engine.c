@@ -278,6 +278,11 @@ static request *copy_request(const tp_engine *e, const tp_request *from)
     r->n_prompt = (int64_t)from->n_prompt;
     r->max_new = from->max_new_tokens > 0 ? from->max_new_tokens : INT64_MAX;
     r->sampling = from->sampling;
+    r->rules = from->rules;
+    r->rules.suppressed =
+        copied(from->rules.suppressed, from->rules.n_suppressed, sizeof(int32_t));
+    r->rules.suppressed_first =
+        copied(from->rules.suppressed_first, from->rules.n_suppressed_first, sizeof(int32_t));
     r->seed = from->seed;
     r->stream = from->stream;
     r->stop_ids = copied(from->stop_ids, from->n_stop_ids, sizeof *from->stop_ids);
@@ -310,6 +315,8 @@ static void free_request(request *r)
         free(r->stop_strings[i]);
     free(r->stop_strings);
     free(r->stop_ids);
+    free((void *)(uintptr_t)r->rules.suppressed);
+    free((void *)(uintptr_t)r->rules.suppressed_first);
     free(r->samples);
     free(r->prefix_blocks);
     free(r->prompt);
@@ -319,6 +326,8 @@ static void free_request(request *r)
 tp_status tp_engine_submit(tp_engine *e, const tp_request *from, int64_t *ret_id, tp_error *err)
 {
     TP_TRY(check_request(e, from, err));
+    if (tp_rules_are_some(&from->rules))
+        TP_TRY(tp_rules_prepare(e, err));
     request *r = copy_request(e, from);
     if (e->n_requests == e->cap_requests) {
         e->cap_requests = e->cap_requests ? 2 * e->cap_requests : 64;
@@ -426,6 +435,7 @@ void tp_engine_free(tp_engine *e)
     for (int64_t i = 0; i < e->n_requests; i++)
         if (e->requests[i])
             free_request(e->requests[i]);
+    tp_rules_free(e->rules);
     tp_exec_free(e->exec);
     tp_graph_release(&e->graph);
     tp_exec_pool_release(&e->pool);

@@ -66,6 +66,17 @@ typedef struct {
     double min_p;       /* keep ids at least this fraction as likely as the likeliest; 0: all */
 } tp_sampling;
 
+/* Rules about which ids may come next, as transformers' generate() has them.  Zeroed: none. */
+typedef struct {
+    double repetition_penalty; /* of ids that prompt and answer have; 0 or 1: none */
+    int64_t no_repeat_ngram;   /* no so many ids in a row appear again; 0: any may */
+    int64_t min_new_tokens;    /* stop ids are not drawn before */
+    const int32_t *suppressed; /* never drawn */
+    size_t n_suppressed;
+    const int32_t *suppressed_first; /* not drawn as the first of an answer */
+    size_t n_suppressed_first;
+} tp_logit_rules;
+
 typedef enum {
     TP_FINISH_NONE,      /* waiting or running */
     TP_FINISH_STOP,      /* a stop id (the last of ids) or a stop string */
@@ -91,6 +102,7 @@ typedef struct {
     int64_t n_samples;      /* 0: 1 */
     int64_t max_new_tokens; /* 0: as many as max_length leaves */
     tp_sampling sampling;
+    tp_logit_rules rules;    /* lists are copied */
     uint64_t seed;           /* sample j at position p draws from (seed, stream + j, p) */
     uint64_t stream;         /* number the samples of a batch: prompt i of n samples each, i * n */
     const int32_t *stop_ids; /* copied */

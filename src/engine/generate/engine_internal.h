@@ -4,6 +4,7 @@
  *   schedule.c   who runs: starting, putting back, ending; blocks of the cache
  *   step.c       one step: rows of the graph, and what became of them
  *   stop_text.c  stop strings
+ *   rules.c      which ids may come next
  *
  * A sample is known up to its last token: prompt, then what was drawn.  `n_cached` of
  * these tokens are in the cache; a step computes the next ones, and when it reaches the
@@ -47,6 +48,7 @@ struct request {
     int32_t *prompt;
     int64_t n_prompt, max_new;
     tp_sampling sampling;
+    tp_logit_rules rules; /* its lists belong to the request */
     uint64_t seed, stream;
     int32_t *stop_ids;
     size_t n_stop_ids;
@@ -61,6 +63,16 @@ struct request {
     int32_t *prefix_blocks;
     int32_t n_prefix_blocks;
 };
+
+/* Drawing again under rules; see rules.c. */
+typedef struct {
+    tp_graph graph;
+    tp_exec *exec;
+    tp_exec_pool pool;
+    float *logits, *sampling; /* [max_running, vocab], [max_running, 4] */
+    double *draws;
+    int64_t *rows; /* of the step that they are */
+} tp_rules;
 
 struct tp_engine {
     const tp_model *model;
@@ -93,6 +105,7 @@ struct tp_engine {
     request **requests; /* by id, NULL once forgotten */
     int64_t n_requests, cap_requests, first_live;
     tp_engine_stats stats;
+    tp_rules *rules; /* NULL until a request has some */
 };
 
 static inline int64_t sample_length(const sample *s) { return s->request->n_prompt + s->n; }
@@ -107,6 +120,13 @@ static inline int32_t *sample_table(const tp_engine *e, const sample *s)
 {
     return e->tables + s->slot * e->table_width;
 }
+
+/* rules.c */
+bool tp_rules_are_some(const tp_logit_rules *rules);
+TP_CHECKED tp_status tp_rules_prepare(tp_engine *e, tp_error *err);
+void tp_rules_free(tp_rules *rules); /* NULL is a no-op */
+/* After the graph has run: what was drawn for rows with rules is drawn again. */
+void tp_rules_draw(tp_engine *e);
 
 /* schedule.c */
 /* Every running sample has a block for its next token: some may be put back or end. */

@@ -156,6 +156,7 @@ bool tp_engine_step(tp_engine *e)
     gather_rows(e);
     if (e->n_tokens > 0) {
         run_graph(e);
+        tp_rules_draw(e);
         e->stats.steps++;
         for (int64_t i = 0; i < e->n_running; i++)
             tp_schedule_note_prefix(e, e->running[i]);

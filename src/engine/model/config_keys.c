@@ -24,11 +24,11 @@ const tp_config_key tp_config_keys[] = {
 };
 const size_t tp_config_key_count = TP_COUNTOF(tp_config_keys);
 
-static const tp_config_key *find(unsigned family, tp_slice key)
+static const tp_config_key *find(const tp_config_key *keys, size_t n, unsigned family, tp_slice key)
 {
-    for (size_t i = 0; i < tp_config_key_count; i++)
-        if (tp_config_keys[i].families & family && tp_slice_is(key, tp_config_keys[i].key))
-            return &tp_config_keys[i];
+    for (size_t i = 0; i < n; i++)
+        if (keys[i].families & family && tp_slice_is(key, keys[i].key))
+            return &keys[i];
     return NULL;
 }
 
@@ -57,8 +57,14 @@ static void note_unknown(tp_buf *unknown, const tp_json *v)
 
 tp_status tp_config_keys_check(const tp_fields *c, unsigned family, tp_buf *unknown, tp_error *err)
 {
+    return tp_keys_check(tp_config_keys, tp_config_key_count, c, family, unknown, err);
+}
+
+tp_status tp_keys_check(const tp_config_key *keys, size_t n_keys, const tp_fields *c,
+                        unsigned family, tp_buf *unknown, tp_error *err)
+{
     for (const tp_json *v = c->object->child; v; v = v->next) {
-        const tp_config_key *key = find(family, v->key);
+        const tp_config_key *key = find(keys, n_keys, family, v->key);
         if (!key && v->type != TP_JSON_NULL)
             note_unknown(unknown, v);
         if (!key || key->verdict != TP_KEY_FIXED || is_value(v, key->fallback))

@@ -32,4 +32,8 @@ extern const size_t tp_config_key_count;
 TP_CHECKED tp_status tp_config_keys_check(const tp_fields *c, unsigned family, tp_buf *unknown,
                                           tp_error *err);
 
+/* The same with any table of keys. */
+TP_CHECKED tp_status tp_keys_check(const tp_config_key *keys, size_t n_keys, const tp_fields *c,
+                                   unsigned family, tp_buf *unknown, tp_error *err);
+
 #endif

@@ -7,13 +7,16 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/files.h"
 #include "base/platform.h"
 #include "base/strings.h"
-#include "engine/model/config_keys.h"
+#include "engine/model/generation_config.h"
 #include "engine/model/model.h"
 
 static const struct {
@@ -172,6 +175,54 @@ static void the_older_section_of_the_rotation_goes_first(void **state)
     }
 }
 
+/* ---- generation_config.json ---- */
+
+static tp_status read_generation(const char *text, tp_generation_config *ret, tp_error *err)
+{
+    char folder[] = "/tmp/temper-generation-XXXXXX", path[64];
+    const int64_t eos[] = {2};
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/generation_config.json", folder);
+    assert_int_equal(tp_file_write_atomic(path, text, strlen(text), err), TP_OK);
+    tp_status status = tp_generation_config_read(folder, eos, 1, ret, err);
+    unlink(path);
+    rmdir(folder);
+    return status;
+}
+
+static void every_key_of_generation_is_used_refused_or_harmless(void **state)
+{
+    tp_generation_config plain, changed;
+    tp_error err = {0};
+    assert_int_equal(read_generation("{}", &plain, &err), TP_OK);
+    for (size_t i = 0; i < tp_generation_key_count; i++) {
+        const tp_config_key *row = &tp_generation_keys[i];
+        char text[256], refusal[128];
+        snprintf(text, sizeof text, "{\"%s\": %s}", row->key, row->example);
+        snprintf(refusal, sizeof refusal, "generation_config.json:1: \"%s\" is ", row->key);
+        tp_status status = read_generation(text, &changed, &err);
+        bool is_refused = status == TP_ERR_UNSUPPORTED && strstr(err.message, refusal);
+        bool is_same = status == TP_OK && memcmp(&plain, &changed, sizeof plain) == 0;
+        bool ok = row->verdict == TP_KEY_FIXED  ? is_refused
+                  : row->verdict == TP_KEY_USED ? status == TP_OK && !is_same
+                                                : is_same;
+        if (!ok)
+            fail_msg("%s: %s", text, status == TP_OK ? (is_same ? "same" : "other") : err.message);
+    }
+}
+
+static void bad_words_of_several_ids_are_refused(void **state)
+{
+    tp_generation_config g;
+    tp_error err = {0};
+    assert_int_equal(read_generation("{\"bad_words_ids\": [[3], [2], [5]]}", &g, &err), TP_OK);
+    assert_int_equal(g.n_suppressed, 2); /* an end of the text is no bad word */
+    assert_int_equal(g.suppressed[1], 5);
+    assert_int_equal(read_generation("{\"bad_words_ids\": [[3, 4]]}", &g, &err),
+                     TP_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "only words of one id are supported"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +230,8 @@ int main(void)
         cmocka_unit_test(a_default_is_accepted),
         cmocka_unit_test(no_key_stands_twice_for_a_family),
         cmocka_unit_test(an_unknown_key_is_named),
+        cmocka_unit_test(every_key_of_generation_is_used_refused_or_harmless),
+        cmocka_unit_test(bad_words_of_several_ids_are_refused),
         cmocka_unit_test(the_older_section_of_the_rotation_goes_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

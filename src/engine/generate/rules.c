@@ -1,0 +1,174 @@
+/* rules.c - rules about which ids may come next, as transformers' logits processors.
+ *
+ * The graph of a step draws from the logits as they are.  Rows of samples with rules are drawn
+ * once more, by the same op in a small graph of its own, from a copy with the rules applied. */
+#include <math.h>
+
+#include "base/platform.h"
+#include "engine/generate/engine_internal.h"
+
+static tp_ref input(tp_graph *g, const char *name, tp_dtype dtype, int64_t rows, int64_t columns)
+{
+    int64_t dim[] = {rows, columns};
+    return tp_graph_input(g, name, dtype, columns > 1 ? 2 : 1, dim);
+}
+
+static tp_status build(tp_engine *e, tp_rules *x, tp_error *err)
+{
+    int64_t R = e->options.max_running, V = tp_model_get_info(e->model)->vocab;
+    tp_graph *g = &x->graph;
+    TP_TRY(tp_graph_init(g, err));
+    int64_t dim[] = {R, V};
+    tp_ref in[] = {tp_graph_input(g, "logits", TP_DTYPE_F32, 2, dim),
+                   input(g, "sampling", TP_DTYPE_F32, R, 4), input(g, "draws", TP_DTYPE_F64, R, 1)};
+    tp_attrs attrs = {.n0 = e->options.n_tokens};
+    tp_ref ids = tp_graph_op(g, TP_OP_sample, &attrs, 3, in, "sample");
+    for (tp_ref k = 0; k < 3; k++)
+        tp_graph_output(g, ids + k);
+    tp_exec_options exec = {
+        .backend = e->options.backend, .threads = e->options.threads, .share_memory = true};
+    TP_TRY(tp_exec_create(g, &exec, &x->exec, err));
+    tp_exec_pool_fit(&x->pool, x->exec);
+    TP_TRY(tp_exec_pool_alloc(&x->pool, err));
+    TP_TRY(tp_exec_bind(x->exec, e->states, &x->pool, err));
+    x->logits = calloc((size_t)(R * V), sizeof *x->logits);
+    x->sampling = calloc((size_t)R, 4 * sizeof *x->sampling);
+    x->draws = calloc((size_t)R, sizeof *x->draws);
+    x->rows = calloc((size_t)R, sizeof *x->rows);
+    if (!x->logits || !x->sampling || !x->draws || !x->rows)
+        return tp_fail(err, TP_ERR_NOMEM, "no memory for the logits of %lld answers", (long long)R);
+    return TP_OK;
+}
+
+tp_status tp_rules_prepare(tp_engine *e, tp_error *err)
+{
+    if (e->rules)
+        return TP_OK;
+    e->rules = calloc(1, sizeof *e->rules);
+    TP_ASSERT(e->rules);
+    return build(e, e->rules, err);
+}
+
+void tp_rules_free(tp_rules *x)
+{
+    if (!x)
+        return;
+    tp_exec_free(x->exec);
+    tp_graph_release(&x->graph);
+    tp_exec_pool_release(&x->pool);
+    free(x->logits);
+    free(x->sampling);
+    free(x->draws);
+    free(x->rows);
+    free(x);
+}
+
+bool tp_rules_are_some(const tp_logit_rules *r)
+{
+    return (r->repetition_penalty != 0 && r->repetition_penalty != 1) || r->no_repeat_ngram > 0 ||
+           r->min_new_tokens > 0 || r->n_suppressed || r->n_suppressed_first;
+}
+
+/* ---- the rules ---- */
+
+/* Every id of prompt and answer once: the second time its logit is not what it was. */
+static void penalise(const sample *s, const float *plain, float *z, float penalty)
+{
+    int64_t n = sample_length(s);
+    for (int64_t i = 0; i < n; i++) {
+        int32_t id = sample_token(s, i);
+        z[id] = plain[id] < 0 ? plain[id] * penalty : plain[id] / penalty;
+    }
+}
+
+/* Ids that would complete a run of n ids that is there already. */
+static void forbid_repetition(const sample *s, float *z, int64_t n)
+{
+    int64_t length = sample_length(s);
+    for (int64_t end = n - 1; end < length; end++) {
+        int64_t k = 1;
+        while (k < n && sample_token(s, end - k) == sample_token(s, length - k))
+            k++;
+        if (k == n)
+            z[sample_token(s, end)] = -INFINITY;
+    }
+}
+
+static void suppress(float *z, int64_t vocab, const int32_t *ids, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < vocab)
+            z[ids[i]] = -INFINITY;
+}
+
+static void apply(const tp_engine *e, const sample *s, const float *plain, float *z)
+{
+    const tp_logit_rules *r = &s->request->rules;
+    int64_t vocab = tp_model_get_info(e->model)->vocab;
+    memcpy(z, plain, (size_t)vocab * sizeof *z);
+    if (r->repetition_penalty != 0 && r->repetition_penalty != 1)
+        penalise(s, plain, z, (float)r->repetition_penalty);
+    if (r->no_repeat_ngram > 0)
+        forbid_repetition(s, z, r->no_repeat_ngram);
+    if (s->n < r->min_new_tokens)
+        suppress(z, vocab, s->request->stop_ids, s->request->n_stop_ids);
+    suppress(z, vocab, r->suppressed, r->n_suppressed);
+    if (s->n == 0)
+        suppress(z, vocab, r->suppressed_first, r->n_suppressed_first);
+}
+
+/* ---- drawing again ---- */
+
+static int64_t gather(tp_engine *e, const tp_operand *logits, const int32_t *ids)
+{
+    tp_rules *x = e->rules;
+    int64_t n = 0, vocab = tp_model_get_info(e->model)->vocab;
+    for (int64_t row = 0; row < e->n_rows; row++) {
+        const sample *s = e->row_samples[row];
+        if (!tp_rules_are_some(&s->request->rules) || ids[row] < 0)
+            continue;
+        apply(e, s, (const float *)logits->data + row * logits->stride, x->logits + n * vocab);
+        memcpy(x->sampling + 4 * n, e->sampling + 4 * row, 4 * sizeof *x->sampling);
+        x->draws[n] = e->draws[row];
+        x->rows[n++] = row;
+    }
+    return n;
+}
+
+static void run_exec(tp_rules *x, int64_t n)
+{
+    const struct {
+        const char *name;
+        const void *data;
+    } inputs[] = {{"logits", x->logits}, {"sampling", x->sampling}, {"draws", x->draws}};
+    for (size_t i = 0; i < TP_COUNTOF(inputs); i++) {
+        int at = tp_exec_input(x->exec, inputs[i].name);
+        tp_exec_set_input(x->exec, at, inputs[i].data);
+        tp_exec_set_rows(x->exec, at, n);
+    }
+    tp_exec_run(x->exec, true);
+}
+
+void tp_rules_draw(tp_engine *e)
+{
+    tp_rules *x = e->rules;
+    if (!x)
+        return;
+    const tp_operand *logits = tp_exec_output(e->exec, TP_ENGINE_OUT_LOGITS);
+    int32_t *ids = tp_exec_output(e->exec, TP_ENGINE_OUT_IDS)->data;
+    float *logp = tp_exec_output(e->exec, TP_ENGINE_OUT_LOGP)->data;
+    float *drawn = tp_exec_output(e->exec, TP_ENGINE_OUT_DRAWN)->data;
+    int64_t n = gather(e, logits, ids);
+    if (n == 0)
+        return;
+    run_exec(x, n);
+    for (int64_t k = 0; k < n; k++) {
+        int64_t row = x->rows[k];
+        const float *z = (const float *)logits->data + row * logits->stride;
+        int32_t id = ((const int32_t *)tp_exec_output(x->exec, 0)->data)[k];
+        if (id >= 0) /* still the model's own log-probability */
+            logp[row] += z[id] - z[ids[row]];
+        ids[row] = id;
+        drawn[row] = ((const float *)tp_exec_output(x->exec, 2)->data)[k];
+    }
+}
