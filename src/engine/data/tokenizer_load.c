@@ -414,6 +414,57 @@ static tp_status named_token(const tp_tokenizer *tok, const char *path, const tp
         (unsigned)v->line, key, text);
 }
 
+/* ---- what transformers takes from tokenizer_config.json besides ----
+ *
+ * split_special_tokens   special tokens of a text are cut up: refused
+ * add_prefix_space       GPT-2's and Qwen's classes rebuild their pre-tokenizer: true is refused
+ * added_tokens_decoder, additional_special_tokens, extra_special_tokens
+ *                        tokens that tokenizer.json lacks are added: refused
+ * add_bos_token, add_eos_token, do_lower_case, clean_up_tokenization_spaces, legacy,
+ * model_max_length, *_side, unk_token ...
+ *                        change no ids where there is a tokenizer.json */
+
+static tp_status refuse_flag(const char *path, const tp_json *config, const char *key,
+                             const char *why, tp_error *err)
+{
+    const tp_json *v = tp_json_get(config, key);
+    if (!v || v->type != TP_JSON_TRUE)
+        return TP_OK;
+    return tp_fail(err, TP_ERR_UNSUPPORTED, "%s:%u: \"%s\" is true: %s; only false is supported",
+                   path, (unsigned)v->line, key, why);
+}
+
+/* Tokens as texts or as {"content"}, in a list or an object. */
+static tp_status need_known(const tp_tokenizer *tok, const char *path, const tp_json *config,
+                            const char *key, tp_error *err)
+{
+    const tp_json *all = tp_json_get(config, key);
+    bool has_many = all && (all->type == TP_JSON_ARRAY || all->type == TP_JSON_OBJECT);
+    for (const tp_json *v = has_many ? all->child : NULL; v; v = v->next) {
+        const char *text = tp_json_str(v) ? tp_json_str(v) : tp_json_str(tp_json_get(v, "content"));
+        if (text && tp_tokenizer_id(tok, text) < 0)
+            return tp_fail(err, TP_ERR_UNSUPPORTED,
+                           "%s:%u: \"%s\" holds '%.60s', which is no token of tokenizer.json; "
+                           "transformers would add it: add it there or remove it",
+                           path, (unsigned)v->line, key, text);
+    }
+    return TP_OK;
+}
+
+static tp_status check_settings(const tp_tokenizer *tok, const char *path, const tp_json *config,
+                                tp_error *err)
+{
+    const char *class = tp_json_str(tp_json_get(config, "tokenizer_class"));
+    TP_TRY(
+        refuse_flag(path, config, "split_special_tokens", "special tokens would be cut up", err));
+    if (class && (tp_str_starts(class, "GPT2") || tp_str_starts(class, "Qwen2")))
+        TP_TRY(refuse_flag(path, config, "add_prefix_space",
+                           "this class puts a space before each text", err));
+    TP_TRY(need_known(tok, path, config, "added_tokens_decoder", err));
+    TP_TRY(need_known(tok, path, config, "additional_special_tokens", err));
+    return need_known(tok, path, config, "extra_special_tokens", err);
+}
+
 /* "chat_template": text, or a list of {"name", "template"} with one called default. */
 static const char *template_text(const tp_json *v)
 {
@@ -441,6 +492,8 @@ static tp_status read_config(tp_tokenizer *tok, const char *file, tp_error *err)
     if (status == TP_OK)
         status = tp_json_parse(&document, path, tp_buf_str(&text), text.len, &TP_JSON_TOLERANT,
                                &config, err);
+    if (status == TP_OK)
+        status = check_settings(tok, path, config, err);
     if (status == TP_OK)
         status = named_token(tok, path, config, "bos_token", &tok->bos, err);
     if (status == TP_OK)

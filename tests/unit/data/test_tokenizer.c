@@ -662,6 +662,36 @@ static void a_named_token_must_exist(void **state)
     assert_null(tok);
 }
 
+/* What transformers 5.23 takes from tokenizer_config.json beside tokenizer.json. */
+static void settings_that_would_change_ids_are_refused(void **state)
+{
+    static const struct {
+        const char *config, *says;
+    } cases[] = {
+        {"{\"split_special_tokens\": true}", "special tokens would be cut up"},
+        {"{\"tokenizer_class\": \"Qwen2Tokenizer\", \"add_prefix_space\": true}",
+         "this class puts a space before each text"},
+        {"{\"additional_special_tokens\": [\"<s>\", \"<new>\"]}", "'<new>', which is no token"},
+        {"{\"extra_special_tokens\": {\"image\": \"<new>\"}}", "'<new>', which is no token"},
+        {"{\"added_tokens_decoder\": {\"9\": {\"content\": \"<new>\"}}}",
+         "'<new>', which is no token"},
+        {"{\"split_special_tokens\": false, \"add_prefix_space\": true, \"add_bos_token\": true,"
+         " \"additional_special_tokens\": [{\"content\": \"<s>\"}]}",
+         NULL},
+    };
+    put("tokenizer.json", WITH_SPECIAL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tp_tokenizer *tok = NULL;
+        tp_error err = {0};
+        put("tokenizer_config.json", cases[i].config);
+        tp_status status = tp_tokenizer_load(folder, &tok, &err);
+        assert_int_equal(status, cases[i].says ? TP_ERR_UNSUPPORTED : TP_OK);
+        if (cases[i].says && !strstr(err.message, cases[i].says))
+            fail_msg("%s: %s", cases[i].config, err.message);
+        tp_tokenizer_free(tok);
+    }
+}
+
 static void a_folder_without_tokenizer_json_is_refused(void **state)
 {
     tp_tokenizer *tok = NULL;
@@ -723,6 +753,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_folder_may_hold_tokenizer_json_alone, make_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(a_named_token_must_exist, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(settings_that_would_change_ids_are_refused, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_folder_without_tokenizer_json_is_refused, make_folder,
                                         remove_folder),
         cmocka_unit_test(a_search_that_runs_away_is_stopped),
