@@ -64,4 +64,11 @@ done
 run train --quiet tiny.yaml run.dir=whole grpo.max_num_steps=10 --resume grpo.num_generations_per_prompt=12 \
     policy.train_global_batch_size=18
 expect 2 "saved with other data"
+# Trained at the temperature of the rollouts: generator and training agree on every log-probability.
+"$TEMPER" train --progress plain tiny.yaml run.dir=warm grpo.max_num_steps=1 policy.precision=float32 \
+    policy.generation.temperature=0.6 grpo.seq_logprob_error_threshold=2 checkpointing.enabled=false >out 2>err ||
+    fail "training at temperature 0.6 failed"
+grep -q "logits divided by 0.6" out || fail "the temperature is not announced"
+error=$(sed -n 's/.*"step":1,"axis":"train".*"train\/token_mult_prob_error":\([0-9.e-]*\).*/\1/p' warm/metrics.jsonl)
+awk -v x="$error" 'BEGIN { exit !(x >= 1 && x < 1.0001) }' || fail "generator and training differ by $error"
 finish
