@@ -6,7 +6,8 @@
 
 static bool usable(const tp_kernel *k, const tp_launch *launch)
 {
-    return k->op == launch->op && tp_cpu_may_use(k->isa) && (!k->accepts || k->accepts(launch));
+    return k->op == launch->op && (k->is_always_usable || tp_cpu_may_use(k->isa)) &&
+           (!k->accepts || k->accepts(launch));
 }
 
 static const tp_kernel *first_usable(const tp_backend *backend, const tp_launch *launch)

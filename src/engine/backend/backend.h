@@ -49,6 +49,7 @@ struct tp_kernel {
     const char *name; /* "linear/amx-bf16": appears in plans and traces */
     tp_op op;
     tp_isa isa; /* least instruction set level needed */
+    bool is_always_usable; /* of no level: plain C of ref, or one that chooses a level itself */
     /* (optional) by shapes, dtypes, strides, attributes; data pointers are not bound yet, but
      * absent operands have rank 0.  NULL accepts everything. */
     bool (*accepts)(const tp_launch *launch);

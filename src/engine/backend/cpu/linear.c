@@ -122,21 +122,25 @@ static bool accepts_gelu(const tp_launch *launch)
 
 const tp_kernel tp_cpu_linear = {.name = "linear/gemm",
                                  .op = TP_OP_linear,
+                                 .is_always_usable = true,
                                  .accepts = accepts,
                                  .workspace = workspace,
                                  .run = run};
 const tp_kernel tp_cpu_linear_gelu = {.name = "linear_gelu/gemm",
                                       .op = TP_OP_linear_gelu,
+                                      .is_always_usable = true,
                                       .accepts = accepts_gelu,
                                       .workspace = workspace,
                                       .run = run_gelu};
 const tp_kernel tp_cpu_linear_dx = {.name = "linear_dx/gemm",
                                     .op = TP_OP_linear_dx,
+                                    .is_always_usable = true,
                                     .accepts = accepts,
                                     .workspace = workspace,
                                     .run = run};
 const tp_kernel tp_cpu_linear_dw = {.name = "linear_dw/gemm",
                                     .op = TP_OP_linear_dw,
+                                    .is_always_usable = true,
                                     .accepts = accepts,
                                     .workspace = workspace,
                                     .run = run};

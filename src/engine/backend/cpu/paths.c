@@ -253,7 +253,7 @@ static bool try_all(void)
 
 static void announce(void)
 {
-    char instead[64] = "only the plain loops of ref, which are slow,";
+    char instead[64] = "the plain loops of ref, which are slow";
     if (tp_cpu_may_use(tp_cpu_isa()))
         snprintf(instead, sizeof instead, "%s", tp_isa_name(tp_cpu_isa()));
     for (int i = TP_ISA_COUNT - 1; i >= 0; i--)
@@ -298,6 +298,8 @@ void tp_paths_prove_again(void)
     char key[KEY];
     tp_paths_prove();
     unsigned before = left_out();
+    if (!paths[TP_ISA_PORTABLE].is_stored) /* tried just now */
+        return;
     if (try_all() && make_key(key))
         keep_verdict(key);
     if (left_out() != before)
