@@ -258,9 +258,10 @@ static void announce(void)
         snprintf(instead, sizeof instead, "%s", tp_isa_name(tp_cpu_isa()));
     for (int i = TP_ISA_COUNT - 1; i >= 0; i--)
         if (left_out() >> i & 1)
-            tp_log(TP_LOG_WARNING, "cpu",
-                   "the kernels for %s are left out, they fail their self-test: %s; computing with %s",
-                   tp_isa_name((tp_isa)i), paths[i].why, instead);
+            tp_log(
+                TP_LOG_WARNING, "cpu",
+                "the kernels for %s are left out, they fail their self-test: %s; computing with %s",
+                tp_isa_name((tp_isa)i), paths[i].why, instead);
 }
 
 static void check_environment(void)
