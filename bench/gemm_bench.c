@@ -260,6 +260,7 @@ static void run_shape(const shape *s, const options *opt)
                      .ab_dtype = s->ab,
                      .c_dtype = s->c,
                      .accumulate = s->accumulate,
+                     .threads = omp_get_max_threads(),
                  }};
     c.workspace = aligned_alloc(64, (tp_gemm_workspace(&c.gemm) + 63) / 64 * 64);
     TP_ASSERT(c.workspace);

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/platform.h"
@@ -15,12 +16,14 @@ static const char *const isa_names[TP_ISA_COUNT] = {
 
 static struct {
     pthread_once_t once;
-    tp_isa detected;
+    tp_isa detected, wished; /* wished: by TEMPER_ISA, else detected */
+    bool is_assumed;
     tp_cpu_caches caches;
     char model[64];
 } machine = {.once = PTHREAD_ONCE_INIT, .model = "unknown"};
 
 static _Atomic int forced_isa = -1;
+static _Atomic unsigned excluded;
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -102,7 +105,20 @@ static void read_model(char *model, size_t size)
         model[n - 1] = 0;
 }
 
+static int print_features(char *out, size_t size)
+{
+    cpuid_leaf vendor = cpuid(0, 0), base = cpuid(1, 0), extended = cpuid(7, 0);
+    cpuid_leaf extended1 = extended.eax >= 1 ? cpuid(7, 1) : (cpuid_leaf){0};
+    /* ebx of leaf 1 has the number of the core in it */
+    return snprintf(out, size, "%.4s%.4s%.4s %08x %08x%08x %08x%08x%08x %08x %08x",
+                    (const char *)&vendor.ebx, (const char *)&vendor.edx, (const char *)&vendor.ecx,
+                    base.eax, base.ecx, base.edx, extended.ebx, extended.ecx, extended.edx,
+                    extended1.eax, saved_state());
+}
+
 #else
+
+static int print_features(char *out, size_t size) { return snprintf(out, size, "-"); }
 
 static tp_isa detect(void) { return TP_ISA_PORTABLE; }
 
@@ -156,9 +172,48 @@ static tp_cpu_caches read_caches(void)
     return caches;
 }
 
+/* The first processor's, as Linux tells it; "" when it does not. */
+static void read_microcode(char *out, size_t size)
+{
+    char line[256];
+    out[0] = 0;
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    for (int i = 0; f && i < 16 && out[0] == 0 && fgets(line, sizeof line, f); i++)
+        if (strncmp(line, "microcode", 9) == 0)
+            snprintf(out, size, "%.32s", line + 9);
+    if (f)
+        fclose(f);
+    out[strcspn(out, "\n")] = 0;
+}
+
+void tp_cpu_identity(char *out, size_t size)
+{
+    struct utsname os = {0};
+    char microcode[40], features[200];
+    print_features(features, sizeof features);
+    read_microcode(microcode, sizeof microcode);
+    uname(&os);
+    snprintf(out, size, "%s|%s|%s|%s|%s", tp_cpu_model(), features, microcode, os.release,
+             tp_isa_name(tp_cpu_detect()));
+}
+
+static void obey_environment(void)
+{
+    const char *assumed = getenv("TEMPER_ASSUME_ISA"), *wished = getenv("TEMPER_ISA");
+    tp_isa isa;
+    if (assumed && tp_isa_parse(assumed, &isa) && isa > machine.detected) {
+        machine.detected = isa;
+        machine.is_assumed = true;
+    }
+    machine.wished = machine.detected;
+    if (wished && tp_isa_parse(wished, &isa) && isa < machine.detected)
+        machine.wished = isa;
+}
+
 static void look_once(void)
 {
     machine.detected = detect();
+    obey_environment();
     machine.caches = read_caches();
     read_model(machine.model, sizeof machine.model);
 }
@@ -169,11 +224,34 @@ tp_isa tp_cpu_detect(void)
     return machine.detected;
 }
 
-tp_isa tp_cpu_isa(void)
+bool tp_cpu_is_assumed(void)
+{
+    tp_cpu_detect();
+    return machine.is_assumed;
+}
+
+static tp_isa highest_wanted(void)
 {
     int forced = atomic_load_explicit(&forced_isa, memory_order_relaxed);
-    return forced >= 0 ? (tp_isa)forced : tp_cpu_detect();
+    tp_cpu_detect();
+    return forced >= 0 ? (tp_isa)forced : machine.wished;
 }
+
+bool tp_cpu_may_use(tp_isa isa)
+{
+    unsigned out = atomic_load_explicit(&excluded, memory_order_relaxed);
+    return isa <= highest_wanted() && !(out >> isa & 1);
+}
+
+tp_isa tp_cpu_isa(void)
+{
+    tp_isa isa = highest_wanted();
+    while (isa > TP_ISA_PORTABLE && !tp_cpu_may_use(isa))
+        isa--;
+    return isa;
+}
+
+void tp_cpu_exclude(unsigned levels) { atomic_store(&excluded, levels); }
 
 tp_status tp_cpu_force_isa(tp_isa isa, tp_error *err)
 {

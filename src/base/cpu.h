@@ -2,7 +2,8 @@
  *
  * Instruction sets form a ladder: a level includes those below it, and a kernel
  * is written for one level.  tp_cpu_isa() is the level in force; it starts as
- * what the machine has and can only be lowered, for tests and comparisons. */
+ * what the machine has and can only be lowered, for tests and comparisons.  A level
+ * whose kernels failed their self-test is excluded: those above and below it stay. */
 #ifndef TP_BASE_CPU_H
 #define TP_BASE_CPU_H
 
@@ -24,11 +25,20 @@ typedef struct {
     size_t l1d, l2, l3; /* bytes; 0 when unknown */
 } tp_cpu_caches;
 
-/* What the machine has.  Asks the operating system for AMX tile state. */
+/* What the machine has.  Asks the operating system for AMX tile state.  TEMPER_ASSUME_ISA names
+ * a higher level that is there without the processor saying so (an emulator). */
 tp_isa tp_cpu_detect(void);
+bool tp_cpu_is_assumed(void); /* by TEMPER_ASSUME_ISA */
 
-/* The level in force: tp_cpu_detect(), unless lowered. */
+/* The level in force: the highest that is not excluded, up to that of tp_cpu_force_isa(), else
+ * of TEMPER_ISA, else of tp_cpu_detect(). */
 tp_isa tp_cpu_isa(void);
+
+/* May kernels of this level be used: is it in force or below, and not excluded? */
+bool tp_cpu_may_use(tp_isa isa);
+
+/* Leave levels out (bit i: level i), for good; all others come back.  Not while kernels run. */
+void tp_cpu_exclude(unsigned levels);
 
 /* Lower (or raise again) the level in force; refuses one the machine lacks.
  * Not while kernels run. */
@@ -44,5 +54,9 @@ tp_cpu_caches tp_cpu_cache_sizes(void);
 int tp_cpu_count(void);
 
 const char *tp_cpu_model(void); /* "AMD EPYC", "unknown" */
+
+/* All that tells whether code that ran on another processor will run on this one: vendor, family,
+ * model, stepping, microcode, features, saved state, operating system. */
+void tp_cpu_identity(char *out, size_t size);
 
 #endif

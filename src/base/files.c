@@ -182,6 +182,22 @@ tp_status tp_dir_make(const char *path, tp_error *err)
     return status;
 }
 
+tp_status tp_cache_path(const char *name, bool make, char *out, size_t size, tp_error *err)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    bool has_cache = cache && cache[0] == '/'; /* the specification ignores relative ones */
+    if (!has_cache && !(home && home[0] == '/'))
+        return tp_fail(err, TP_ERR_CONFIG, "neither XDG_CACHE_HOME nor HOME names a folder");
+    int folder =
+        snprintf(out, size, "%s%s/temper", has_cache ? cache : home, has_cache ? "" : "/.cache");
+    if (folder < 0 || (size_t)folder + strlen(name) + 2 > size)
+        return tp_fail(err, TP_ERR_CONFIG, "the name of the cache folder is too long");
+    if (make)
+        TP_TRY(tp_dir_make(out, err));
+    snprintf(out + folder, size - (size_t)folder, "/%s", name);
+    return TP_OK;
+}
+
 tp_status tp_dir_sync(const char *path, tp_error *err)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

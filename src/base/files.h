@@ -22,6 +22,12 @@ TP_CHECKED tp_status tp_file_write_atomic(const char *path, const void *data, si
 
 /* Create the folder and its parents; existing is fine. */
 TP_CHECKED tp_status tp_dir_make(const char *path, tp_error *err);
+
+/* Where `name` lies in the user's cache folder: $XDG_CACHE_HOME/temper, else ~/.cache/temper, which
+ * is made when `make` says so.  Fails without either: what a cache says is not taken from a folder
+ * that others may write to. */
+TP_CHECKED tp_status tp_cache_path(const char *name, bool make, char *out, size_t size,
+                                   tp_error *err);
 /* fsync of a folder, so that a rename in it survives power loss. */
 TP_CHECKED tp_status tp_dir_sync(const char *path, tp_error *err);
 /* Delete a folder and all in it; missing is fine.  Links are removed, never

@@ -103,8 +103,6 @@ static tp_status bind(kernel_subject *s, tp_error *err)
                                .share_memory = true,
                                .avg_context = (double)s->base.c->sequence_length / 2};
     TP_TRY(tp_bench_backend(s->base.c, &options.backend, err));
-    if (options.backend->prepare)
-        options.backend->prepare(options.threads);
     TP_TRY(tp_states_init(&s->states, err));
     s->has_states = true;
     for (uint32_t i = 1; i < s->graph.n_nodes; i++) {

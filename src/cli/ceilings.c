@@ -7,6 +7,8 @@ bool tp_cli_ceilings(const tp_train_options *options, bool quiet, tp_machine *re
     tp_error err = {0};
     bool found = false;
     int64_t threads = options->engine.threads;
+    if (tp_cpu_is_assumed()) /* those of an emulator are nobody's */
+        return false;
     if (threads == TP_OPT_UNSET_INT)
         threads = tp_cpu_count();
     if (tp_machine_load(&tp_backend_cpu, (int)threads, ret, &found, &err) != TP_OK || found)

@@ -2,8 +2,10 @@
 
 #include "base/files.h"
 #include "cli/cli.h"
+#include "cli/doctor_paths.h"
 #include "cli/recipe.h"
 #include "cli/tables.h"
+#include "engine/backend/cpu/paths.h"
 #include "engine/data/tokenizer.h"
 #include "engine/train/trainer.h"
 
@@ -156,6 +158,7 @@ static void print_text(const tp_machine *m, const checks *c)
            caches.l3 ? tp_human_bytes((double)caches.l3, d) : "unknown");
     if (sysinfo(&info) == 0)
         printf("memory           %s\n", tp_human_bytes((double)info.totalram * info.mem_unit, a));
+    tp_doctor_print_paths();
     printf("GEMM bf16        %.1f GFLOP/s\n", m->gemm_bf16_flops * 1e-9);
     printf("GEMM f32         %.1f GFLOP/s\n", m->gemm_f32_flops * 1e-9);
     printf("read             %.1f GB/s\n", m->read_bytes * 1e-9);
@@ -186,6 +189,7 @@ static void print_json(const tp_machine *m, const checks *c)
                    {"optimizer_bytes_per_s", m->update_bytes}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         tp_json_w_put_f64(&w, numbers[i].key, numbers[i].v);
+    tp_doctor_write_paths(&w);
     tp_json_w_put_begin(&w, "checks", '[');
     for (int i = 0; i < c->n; i++) {
         tp_json_w_begin(&w, '{');
@@ -222,6 +226,10 @@ int tp_cmd_doctor(int argc, char **argv)
     if (!tp_cli_force_isa(f.isa))
         return 2;
     int threads = f.threads > 0 ? (int)f.threads : tp_cpu_count();
+    if (f.cached)
+        tp_paths_prove();
+    else
+        tp_paths_prove_again();
     if (n > 0 && check_recipe(words, n, &c, &err) != TP_OK)
         return tp_cli_fail(&err);
     if (measure(&f, threads, &machine, &err) != TP_OK)

@@ -12,9 +12,10 @@ enum { RANGES = 64, LARGE_RING = 16 << 20 };
 
 uint32_t tp_trace_mode;
 
-/* The initial-exec model saves a call per zone; it is one word of the reserve that the
- * dynamic linker keeps for libraries loaded late. */
-static _Thread_local tp_ring *my_ring __attribute__((tls_model("initial-exec")));
+/* Not of the initial-exec model, which would save the shared library a call per zone: all of its
+ * thread-local memory would have to fit the reserve that the dynamic linker keeps for libraries
+ * loaded late, and Python could not load it. */
+static _Thread_local tp_ring *my_ring;
 static _Thread_local char my_name[TP_THREAD_NAME]; /* may be given before recording starts */
 static _Thread_local struct {
     uint32_t depth;

@@ -286,6 +286,7 @@ static tp_dtype dtype_of(const operand_spec *spec, types t, uint64_t seed)
         }
     case KIND_D:
     case KIND_DRAWS:
+    case KIND_SCALARS:
         return TP_DTYPE_F64;
     case KIND_B:
         return TP_DTYPE_BF16;

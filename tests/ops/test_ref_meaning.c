@@ -574,14 +574,14 @@ static void adamw_follows_torch(void **state)
 {
     float p[3] = {1, -2, 0.5f}, m[3] = {0}, v[3] = {0};
     float gradients[2][3] = {{1, -2, 4}, {0.2f, 6, -2}}; /* twice torch's: the factor is 0.5 */
-    float scalars[8] = {0.1f, 0.9f, 0.99f, 1e-8f, 0.2f, 0.1f, 0.01f, 0.5f};
+    double scalars[8] = {0.1, 0.9, 0.99, 1e-8, 0.2, 0.1, 0.01, 0.5};
     tp_bf16 shadow[3];
     tp_launch launch = {.op = TP_OP_adamw,
                         .n_in = 6,
                         .n_out = 4,
                         .attrs.decay = 1,
                         .in = {f32_vector(p, 3), f32_vector(gradients[0], 3), f32_vector(m, 3),
-                               f32_vector(v, 3), f32_vector(scalars, 8),
+                               f32_vector(v, 3), vector(scalars, TP_DTYPE_F64, 8),
                                vector(shadow, TP_DTYPE_BF16, 3)},
                         .out = {f32_vector(p, 3), f32_vector(m, 3), f32_vector(v, 3),
                                 vector(shadow, TP_DTYPE_BF16, 3)}};
@@ -590,8 +590,8 @@ static void adamw_follows_torch(void **state)
     assert_values(p, (double[]){0.880000002, -1.860000001, 0.39}, 3);
 
     launch.in[1] = f32_vector(gradients[1], 3);
-    scalars[5] = 0.19f;
-    scalars[6] = 0.0199f;
+    scalars[5] = 0.19;
+    scalars[6] = 0.0199;
     run(&launch);
     assert_values(p, (double[]){0.781927594, -1.872129816, 0.355530058}, 3);
     assert_values(m, (double[]){0.055, 0.21, 0.08}, 3);

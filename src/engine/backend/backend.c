@@ -6,7 +6,8 @@
 
 static bool usable(const tp_kernel *k, const tp_launch *launch)
 {
-    return k->op == launch->op && k->isa <= tp_cpu_isa() && (!k->accepts || k->accepts(launch));
+    return k->op == launch->op && (k->is_always_usable || tp_cpu_may_use(k->isa)) &&
+           (!k->accepts || k->accepts(launch));
 }
 
 static const tp_kernel *first_usable(const tp_backend *backend, const tp_launch *launch)
@@ -18,6 +19,13 @@ static const tp_kernel *first_usable(const tp_backend *backend, const tp_launch 
 }
 
 const tp_kernel *tp_kernel_find(const tp_backend *backend, const tp_launch *launch)
+{
+    if (backend->prepare)
+        backend->prepare();
+    return tp_kernel_find_prepared(backend, launch);
+}
+
+const tp_kernel *tp_kernel_find_prepared(const tp_backend *backend, const tp_launch *launch)
 {
     const tp_kernel *k = first_usable(backend, launch);
     return k ? k : first_usable(&tp_backend_ref, launch);

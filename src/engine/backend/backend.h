@@ -49,6 +49,7 @@ struct tp_kernel {
     const char *name; /* "linear/amx-bf16": appears in plans and traces */
     tp_op op;
     tp_isa isa; /* least instruction set level needed */
+    bool is_always_usable; /* of no level: plain C of ref, or one that chooses a level itself */
     /* (optional) by shapes, dtypes, strides, attributes; data pointers are not bound yet, but
      * absent operands have rank 0.  NULL accepts everything. */
     bool (*accepts)(const tp_launch *launch);
@@ -61,9 +62,9 @@ typedef struct {
     const char *name;
     const tp_kernel *const *kernels; /* array of n_kernels, fastest first */
     size_t n_kernels;
-    /* (optional) called by the thread that will run kernels, before it plans and runs
-     * them: number of threads, denormals as zero in all of them */
-    void (*prepare)(int threads);
+    /* (optional) decides once per process which kernels may be used; tp_kernel_find() calls it,
+     * and whoever asks for tp_cpu_isa() before */
+    void (*prepare)(void);
 } tp_backend;
 
 extern const tp_backend tp_backend_ref, tp_backend_cpu;
@@ -71,6 +72,8 @@ extern const tp_backend tp_backend_ref, tp_backend_cpu;
 /* The first kernel of `backend` able to run `launch`, else the one of `ref`.
  * Never NULL for a valid launch. */
 const tp_kernel *tp_kernel_find(const tp_backend *backend, const tp_launch *launch);
+/* The same for prepare() itself. */
+const tp_kernel *tp_kernel_find_prepared(const tp_backend *backend, const tp_launch *launch);
 const tp_backend *tp_backend_find(const char *name); /* "ref", "cpu"; NULL when unknown */
 
 #endif

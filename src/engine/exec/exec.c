@@ -137,8 +137,6 @@ tp_status tp_exec_create(const tp_graph *g, const tp_exec_options *options, tp_e
     e->graph = g;
     e->options = *options;
     find_reads(e);
-    if (options->backend->prepare)
-        options->backend->prepare(options->threads);
     status = tp_plan_memory(g, options->share_memory, &e->arena, &e->memory, err);
     e->launches = tp_arena_array(&e->arena, tp_launch, g->n_nodes);
     e->info = tp_arena_array(&e->arena, tp_launch_info, g->n_nodes);

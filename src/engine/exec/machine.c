@@ -53,6 +53,8 @@ static double *field(tp_machine *m, size_t i) { return (double *)((char *)m + fi
 
 static void describe(const tp_backend *backend, int threads, tp_machine *m)
 {
+    if (backend->prepare)
+        backend->prepare(); /* before the instruction set is asked for */
     fingerprint(backend, threads, m->fingerprint);
     snprintf(m->cpu_model, sizeof m->cpu_model, "%s", tp_cpu_model());
     snprintf(m->isa, sizeof m->isa, "%s", tp_isa_name(tp_cpu_isa()));
@@ -224,11 +226,12 @@ static tp_status update_rate(bench *b, double *best, tp_error *err)
     double seconds;
     int64_t columns = 1024, rows = (int64_t)(3 * b->third / sizeof(float)) / 4 / columns;
     size_t quarter = (size_t)(rows * columns) * sizeof(float);
-    float scalars[8] = {0, 0.9f, 0.95f, 1e-8f, 0, 1, 1, 1}; /* rate 0: nothing moves */
+    double scalars[8] = {0, 0.9, 0.95, 1e-8, 0, 1, 1, 1}; /* rate 0: nothing moves */
     tp_launch l = {.op = TP_OP_adamw, .n_in = 5, .n_out = 3};
     for (size_t k = 0; k < 4; k++)
         l.in[k] = matrix(b->memory + k * quarter, TP_DTYPE_F32, rows, columns);
-    l.in[4] = (tp_operand){.data = scalars, .rank = 1, .dim = {8, 1}, .stride = 1};
+    l.in[4] =
+        (tp_operand){.data = scalars, .dtype = TP_DTYPE_F64, .rank = 1, .dim = {8, 1}, .stride = 1};
     l.out[0] = l.in[0];
     l.out[1] = l.in[2];
     l.out[2] = l.in[3];
@@ -270,8 +273,6 @@ tp_status tp_machine_measure(const tp_backend *backend, int threads, double seco
     b.memory = memory;
     fill(b.memory, 3 * b.third);
     describe(backend, threads, &m);
-    if (backend->prepare)
-        backend->prepare(threads);
     double start = tp_clock_s();
     tp_status status = TP_OK;
     for (int round = 0; status == TP_OK; round++) {

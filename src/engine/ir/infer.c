@@ -478,7 +478,7 @@ static void shape_adamw(rule *r)
         need(r, i, TP_DTYPE_F32, in(r, 0)->rank, in(r, 0)->dim[0]);
         need_same(r, i, 0);
     }
-    need(r, 4, TP_DTYPE_F32, 1, 8);
+    need(r, 4, TP_DTYPE_F64, 1, 8);
     give_like(r, 0);
     give_like(r, 2);
     give_like(r, 3);

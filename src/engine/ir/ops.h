@@ -80,7 +80,7 @@
  *   attention_grad q k v o lse do cu -> dq dk dv
  *   cross_entropy_grad logits targets weights lse scale -> dlogits
  *   sumsq x acc f64[1]? -> f64[1]               sum of squares, added to acc
- *   adamw p f32 g f32 m f32 v f32 scalars f32[8] shadow bf16? {decay} -> p m v shadow
+ *   adamw p f32 g f32 m f32 v f32 scalars f64[8] shadow bf16? {decay} -> p m v shadow
  *                 in place.  scalars: lr, beta1, beta2, eps, weight_decay,
  *                 1-beta1^t, 1-beta2^t, gradient factor (clip and unscale).
  *                 As torch.optim.AdamW: p *= 1 - lr*wd*decay; m, v; then

@@ -9,6 +9,10 @@
 #include "base/error.h"
 #include "base/platform.h"
 
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
+
 enum { BLOCK = 2048 };
 
 bool tp_convert_is_float(tp_dtype dtype)
@@ -16,6 +20,22 @@ bool tp_convert_is_float(tp_dtype dtype)
     return dtype == TP_DTYPE_F32 || dtype == TP_DTYPE_BF16 || dtype == TP_DTYPE_F16 ||
            dtype == TP_DTYPE_F64;
 }
+
+/* The thread's state of floating point may have denormals as zeros, or round otherwise: numbers
+ * from files and to files are converted exactly and to nearest even all the same. */
+#if defined(__SSE__)
+static unsigned set_exact(void)
+{
+    unsigned state = _mm_getcsr();
+    _mm_setcsr(0x1f80);
+    return state;
+}
+
+static void restore(unsigned state) { _mm_setcsr(state); }
+#else
+static unsigned set_exact(void) { return 0; }
+static void restore(unsigned state) { (void)state; }
+#endif
 
 static uint32_t bits_of(float f)
 {
@@ -101,15 +121,17 @@ bool tp_convert_to_f32(const void *src, tp_dtype dtype, float *out, size_t n)
     const char *bytes = src;
     size_t size = tp_dtype_size(dtype);
     bool finite = true;
+    unsigned state = set_exact();
     for (size_t i = 0; i < n; i += BLOCK) {
         size_t count = TP_MIN(n - i, (size_t)BLOCK);
         block_to_f32(bytes + i * size, dtype, out + i, count);
         finite &= all_finite(out + i, count);
     }
+    restore(state);
     return finite;
 }
 
-void tp_convert_from_f32(const float *src, tp_dtype dtype, void *out, size_t n)
+static void from_f32(const float *src, tp_dtype dtype, void *out, size_t n)
 {
     switch (dtype) {
     case TP_DTYPE_F32:
@@ -128,4 +150,11 @@ void tp_convert_from_f32(const float *src, tp_dtype dtype, void *out, size_t n)
         for (size_t i = 0; i < n; i++)
             ((double *)out)[i] = (double)src[i];
     }
+}
+
+void tp_convert_from_f32(const float *src, tp_dtype dtype, void *out, size_t n)
+{
+    unsigned state = set_exact();
+    from_f32(src, dtype, out, n);
+    restore(state);
 }

@@ -20,7 +20,7 @@ struct tp_session {
     tp_states states;
     tp_exec_pool pool;
     float loss_scale;
-    float scalars[8]; /* adamw; see ops.h */
+    double scalars[8]; /* adamw; see ops.h */
     int in_tokens[2], in_positions[2], in_targets[2], in_weights[2], in_cu[2]; /* train, eval */
 };
 
@@ -177,7 +177,7 @@ static tp_status build_update(tp_session *s, tp_error *err)
     TP_TRY(tp_graph_init(&p->graph, err));
     p->graph.phase = TP_PHASE_UPDATE;
     int64_t eight = 8;
-    tp_ref scalars = tp_graph_input(&p->graph, "adamw_scalars", TP_DTYPE_F32, 1, &eight);
+    tp_ref scalars = tp_graph_input(&p->graph, "adamw_scalars", TP_DTYPE_F64, 1, &eight);
     for (size_t i = 0; i < n; i++)
         update_param(s, &p->graph, &params[i], scalars);
     TP_TRY(tp_graph_verify(&p->graph, err));
@@ -349,16 +349,10 @@ double tp_session_grad_norm(tp_session *s)
 void tp_session_update(tp_session *s, const tp_adamw_step *step)
 {
     const double t = (double)step->t;
-    const double values[8] = {step->lr,
-                              step->beta1,
-                              step->beta2,
-                              step->eps,
-                              step->weight_decay,
-                              1.0 - pow(step->beta1, t),
-                              1.0 - pow(step->beta2, t),
-                              step->grad_factor};
-    for (int i = 0; i < 8; i++)
-        s->scalars[i] = (float)values[i];
+    const double values[8] = {step->lr,           step->beta1, step->beta2, step->eps,
+                              step->weight_decay, 1.0 - pow(step->beta1, t),
+                              1.0 - pow(step->beta2, t), step->grad_factor};
+    memcpy(s->scalars, values, sizeof values);
     tp_exec_run(s->update.exec, true);
 }
 

@@ -1,5 +1,5 @@
-/* test_attention_amx.c - attention.c and attention_grad.c as compiled for AMX, on
- * emulated tiles, against ref.  What else attention must do is asked of every
+/* test_attention_amx.c - attention.c and attention_grad.c as compiled for AMX, trapped and
+ * emulated where there is none, against ref.  What else attention must do is asked of every
  * kernel by tests/ops. */
 #include <math.h>
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include "engine/backend/backend.h"
 
-extern const tp_kernel tp_cpu_attention_amx_emulated, tp_cpu_attention_grad_amx_emulated;
+extern const tp_kernel tp_cpu_attention_amx, tp_cpu_attention_grad_amx;
 
 enum { T = 203, N_SEQUENCES = 4 };
 static int32_t starts[N_SEQUENCES + 1] = {0, 130, 131, 195, 195}; /* then 8 rows of padding */
@@ -119,14 +119,14 @@ static void check(tp_launch *launch, const tp_kernel *kernel, const tp_operand *
 
 static void check_shape(int64_t H, int64_t G, int64_t D)
 {
-    if (tp_cpu_detect() < TP_ISA_AVX512_BF16) {
+    if (!__builtin_cpu_supports("avx512bf16")) {
         print_message("skipped: the emulation needs AVX-512 BF16\n");
         skip();
     }
     tp_launch forward = forward_launch(H, G, D);
     tp_operand outputs[] = {{.dtype = TP_DTYPE_BF16, .dim = {T, H * D}},
                             {.dtype = TP_DTYPE_F32, .dim = {H, T}}};
-    check(&forward, &tp_cpu_attention_amx_emulated, outputs, 0.008);
+    check(&forward, &tp_cpu_attention_amx, outputs, 0.008);
 
     tp_launch backward = {.op = TP_OP_attention_grad, .n_in = 7, .n_out = 3};
     backward.attrs = forward.attrs;
@@ -138,7 +138,7 @@ static void check_shape(int64_t H, int64_t G, int64_t D)
     tp_operand gradients[] = {{.dtype = TP_DTYPE_BF16, .dim = {T, H * D}},
                               {.dtype = TP_DTYPE_BF16, .dim = {T, G * D}},
                               {.dtype = TP_DTYPE_BF16, .dim = {T, G * D}}};
-    check(&backward, &tp_cpu_attention_grad_amx_emulated, gradients, 0.012);
+    check(&backward, &tp_cpu_attention_grad_amx, gradients, 0.012);
 
     release(backward.out, 3);
     release(backward.in, 6);

@@ -247,8 +247,10 @@ static void wrong_operands_are_refused_by_name(void **state)
          "{heads=2, kv_heads=2, head_dim=4}",
          "op attention_grad: lse has 5 columns, not 4"},
         {"%9 = sumsq %1, %6", "op sumsq: operand 1 is f32, not f64"},
-        {"%9, %10, %11 = adamw %8, %8, %8, %8, %4", "reads %8 twice and overwrites it"},
-        {"%9, %10, %11 = adamw %8, %8, %8, %8, %5", "op adamw: operand 4 has 4 rows, not 8"},
+        {"%12 = input f64[8] \"s\"\n%9, %10, %11 = adamw %8, %8, %8, %8, %12",
+         "reads %8 twice and overwrites it"},
+        {"%12 = input f64[4] \"s\"\n%9, %10, %11 = adamw %8, %8, %8, %8, %12",
+         "op adamw: operand 4 has 4 rows, not 8"},
         {"%10 = input f32[16777216,1] \"a\"\n%11 = input f32[16777216,1] \"b\"\n%9 = linear %10, "
          "%11",
          "op linear: output 0 of 16777216x16777216 is too large"},

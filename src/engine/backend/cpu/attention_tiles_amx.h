@@ -1,29 +1,11 @@
 /* attention_tiles_amx.h - block products with AMX tiles: 2 x 2 tiles of sums from
- * 2 + 2 tiles per 32 of k.  A rows and B pairs lie as tiles want them.
- *
- * The instructions stand behind TILE_* names so that the tests can compile this
- * with tiles in plain memory. */
+ * 2 + 2 tiles per 32 of k.  A rows and B pairs lie as tiles want them. */
 #ifndef TP_ENGINE_BACKEND_CPU_ATTENTION_TILES_AMX_H
 #define TP_ENGINE_BACKEND_CPU_ATTENTION_TILES_AMX_H
 
-#ifdef TP_AMX_TILES_HEADER
-#include TP_AMX_TILES_HEADER
-#else
-#define TILE_CONFIGURE(config) _tile_loadconfig(config)
-#define TILE_RELEASE() _tile_release()
-#define TILE_ZERO(t) _tile_zero(t)
-#define TILE_LOAD(t, from, stride) _tile_loadd(t, from, stride)
-#define TILE_STORE(t, to, stride) _tile_stored(t, to, stride)
-#define TILE_MULTIPLY(sum, a, b) _tile_dpbf16ps(sum, a, b)
-#endif
+#include "engine/backend/cpu/amx_tiles.h"
 
-/* The memory operand of LDTILECFG; all tiles 16 rows of 64 bytes. */
-typedef struct {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t bytes_per_row[16];
-    uint8_t rows[16];
-} tile_config;
-
+/* All tiles 16 rows of 64 bytes. */
 static inline void enter_products(void)
 {
     tile_config config = {.palette = 1};

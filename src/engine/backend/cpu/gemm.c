@@ -14,6 +14,7 @@
 
 #include "base/platform.h"
 #include "engine/backend/cpu/gemm_kernel.h"
+#include "engine/backend/cpu/parallel.h"
 #include "engine/backend/cpu/team.h"
 
 enum { ALIGN = 64 };
@@ -54,17 +55,24 @@ static int64_t round_up(int64_t a, int64_t b) { return div_up(a, b) * b; }
 
 static size_t align_up(size_t n) { return (n + ALIGN - 1) / ALIGN * ALIGN; }
 
-static const tp_gemm_kernel *choose_kernel(const tp_gemm *g)
+static const tp_gemm_kernel *find_kernel(const tp_gemm *g)
 {
-    tp_isa isa = tp_cpu_isa();
     for (size_t i = 0; i < TP_COUNTOF(kernels); i++) {
         const tp_gemm_kernel *kernel = kernels[i];
         bool accepts = g->ab_dtype == TP_DTYPE_F32 ? kernel->accepts_f32 : kernel->accepts_bf16;
-        if (kernel->isa <= isa && accepts)
+        if (tp_cpu_may_use(kernel->isa) && accepts)
             return kernel;
     }
-    TP_ASSERT(false && "the portable kernel accepts everything");
     return NULL;
+}
+
+bool tp_gemm_is_possible(const tp_gemm *g) { return find_kernel(g) != NULL; }
+
+static const tp_gemm_kernel *choose_kernel(const tp_gemm *g)
+{
+    const tp_gemm_kernel *kernel = find_kernel(g);
+    TP_ASSERT(kernel && "tp_gemm_is_possible() was not asked");
+    return kernel;
 }
 
 static panel_cut cut_panels(int64_t total, int width)
@@ -116,7 +124,7 @@ static bool is_cheaper_transposed(const tp_gemm_kernel *kernel, const tp_gemm *g
 static int choose_threads(const tp_gemm *g)
 {
     const double worth_a_team = 1 << 19; /* multiply-adds */
-    return (double)g->m * (double)g->n * (double)g->k < worth_a_team ? 1 : omp_get_max_threads();
+    return (double)g->m * (double)g->n * (double)g->k < worth_a_team ? 1 : TP_MAX(g->threads, 1);
 }
 
 static void plan_blocks(gemm_plan *plan)
@@ -475,8 +483,11 @@ static void compute_block(const gemm_block *block, int thread, int threads)
 /* For team.h, as in parallel.c. */
 static char begun, met, done;
 
-static void wait_for_team(void)
+/* One thread may be a thread of the caller's own team, whose barrier is not ours. */
+static void wait_for_team(int threads)
 {
+    if (threads == 1)
+        return;
     TP_TEAM_RELEASE(&met);
 #pragma omp barrier
     TP_TEAM_ACQUIRE(&met);
@@ -503,10 +514,10 @@ static void run_blocks(const gemm_plan *plan, char *workspace, int thread, int t
                 block.is_first = block.k0 == 0;
                 block.is_last = block.k0 + block.nk == g->k;
                 if (!is_start) /* the panels are still being read */
-                    wait_for_team();
+                    wait_for_team(threads);
                 bool needs_a = !plan->packs_late && (is_start || !one_a);
                 pack_block(&block, needs_a, block.i0 == 0 || !one_k, thread, threads);
-                wait_for_team();
+                wait_for_team(threads);
                 compute_block(&block, thread, threads);
                 is_start = false;
             }
@@ -532,24 +543,34 @@ size_t tp_gemm_kernel_workspace(const tp_gemm_kernel *kernel, const tp_gemm *g)
     return workspace_bytes(&plan);
 }
 
+static void run_thread(const gemm_plan *plan, void *workspace, int thread, int threads)
+{
+    unsigned state = tp_cpu_enter_kernel();
+    if (plan->kernel->enter)
+        plan->kernel->enter();
+    if (plan->is_small)
+        run_small(plan, workspace, thread, threads);
+    else
+        run_blocks(plan, workspace, thread, threads);
+    if (plan->kernel->leave)
+        plan->kernel->leave();
+    tp_cpu_leave_kernel(state);
+}
+
 TP_TEAM_FUNCTION void tp_gemm_kernel_run(const tp_gemm_kernel *kernel, const tp_gemm *g,
                                          void *workspace)
 {
     TP_ASSERT(g->m >= 1 && g->n >= 1 && g->k >= 1);
     const gemm_plan plan = make_plan(kernel, g);
+    if (plan.threads == 1) {
+        run_thread(&plan, workspace, 0, 1);
+        return;
+    }
     TP_TEAM_RELEASE(&begun);
-#pragma omp parallel num_threads(plan.threads) if (plan.threads > 1)
+#pragma omp parallel num_threads(plan.threads)
     {
         TP_TEAM_ACQUIRE(&begun);
-        int thread = omp_get_thread_num(), threads = omp_get_num_threads();
-        if (kernel->enter)
-            kernel->enter();
-        if (plan.is_small)
-            run_small(&plan, workspace, thread, threads);
-        else
-            run_blocks(&plan, workspace, thread, threads);
-        if (kernel->leave)
-            kernel->leave();
+        run_thread(&plan, workspace, omp_get_thread_num(), omp_get_num_threads());
         TP_TEAM_RELEASE(&done);
     }
     TP_TEAM_ACQUIRE(&done);

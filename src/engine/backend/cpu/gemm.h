@@ -42,10 +42,14 @@ typedef struct {
     tp_dtype bias_dtype;
     tp_gemm_epilogue epilogue;
     void *pre; /* (optional) [m,n] with leading dimension ldc */
+    int threads; /* most to use; 0 is 1 */
 } tp_gemm;
 
-/* Bytes of scratch for one run with the current number of OpenMP threads and
- * instruction set.  Grows with neither m nor n beyond what fits the caches. */
+/* Does an instruction set in force have a kernel for it? */
+bool tp_gemm_is_possible(const tp_gemm *gemm);
+
+/* Bytes of scratch for one run with the instruction sets in force.  Grows with neither m nor n
+ * beyond what fits the caches. */
 size_t tp_gemm_workspace(const tp_gemm *gemm);
 
 /* `workspace` is 64-byte aligned, of at least tp_gemm_workspace() bytes, and not

@@ -4,22 +4,10 @@
  *
  *                 B: tiles 6, 7: [16 pairs of k][16 columns][2]
  *     A: tile 4    0  1
- *        tile 5    2  3           A: [16 rows][32 k]
- *
- * The instructions stand behind TILE_* names so that the tests can compile this file a second
- * time with tiles in plain memory. */
+ *        tile 5    2  3           A: [16 rows][32 k] */
 #include <immintrin.h>
 
-#ifdef TP_AMX_TILES_HEADER
-#include TP_AMX_TILES_HEADER
-#else
-#define TILE_CONFIGURE(config) _tile_loadconfig(config)
-#define TILE_RELEASE() _tile_release()
-#define TILE_ZERO(t) _tile_zero(t)
-#define TILE_LOAD(t, from, stride) _tile_loadd(t, from, stride)
-#define TILE_STORE(t, to, stride) _tile_stored(t, to, stride)
-#define TILE_MULTIPLY(sum, a, b) _tile_dpbf16ps(sum, a, b)
-#endif
+#include "engine/backend/cpu/amx_tiles.h"
 
 static inline __m256i round_lanes(__m512 x) { return (__m256i)_mm512_cvtneps_pbh(x); }
 
@@ -36,13 +24,7 @@ enum {
     B_STRIDE = 2 * LINE /* bytes from pair to pair */
 };
 
-/* The memory operand of LDTILECFG; all tiles 16 rows of 64 bytes. */
-typedef struct {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t bytes_per_row[16];
-    uint8_t rows[16];
-} tile_config;
-
+/* All tiles 16 rows of 64 bytes. */
 static void enter(void)
 {
     tile_config config = {.palette = 1};

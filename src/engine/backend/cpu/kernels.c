@@ -1,7 +1,7 @@
 /* kernels.c - the processor's kernels, fastest first for every op. */
 #include "base/platform.h"
 #include "engine/backend/backend.h"
-#include "engine/backend/cpu/parallel.h"
+#include "engine/backend/cpu/paths.h"
 
 /* Ops whose kernels are written with vec.h: one copy per instruction set. */
 #define VECTOR_KERNELS(ROW, isa) \
@@ -73,4 +73,4 @@ static const tp_kernel *const kernels[] = {
 /* clang-format on */
 
 const tp_backend tp_backend_cpu = {
-    .name = "cpu", .kernels = kernels, .n_kernels = TP_COUNTOF(kernels), .prepare = tp_cpu_prepare};
+    .name = "cpu", .kernels = kernels, .n_kernels = TP_COUNTOF(kernels), .prepare = tp_paths_prove};

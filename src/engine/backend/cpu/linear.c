@@ -32,7 +32,7 @@ static tp_gemm forward(const tp_launch *launch)
 {
     const tp_operand *x = &launch->in[0], *w = &launch->in[1], *b = &launch->in[2];
     const tp_operand *y = &launch->out[0];
-    tp_gemm g = {.k = x->dim[1]};
+    tp_gemm g = {.k = x->dim[1], .threads = launch->threads};
     set_a(&g, x, false);
     set_b(&g, w, !launch->attrs.transposed);
     set_c(&g, y);
@@ -51,7 +51,7 @@ static tp_gemm forward(const tp_launch *launch)
 static tp_gemm backward_x(const tp_launch *launch)
 {
     const tp_operand *dy = &launch->in[0];
-    tp_gemm g = {.k = dy->dim[1], .accumulate = adds_to(launch, 2)};
+    tp_gemm g = {.k = dy->dim[1], .accumulate = adds_to(launch, 2), .threads = launch->threads};
     set_a(&g, dy, false);
     set_b(&g, &launch->in[1], launch->attrs.transposed);
     set_c(&g, &launch->out[0]);
@@ -63,7 +63,7 @@ static tp_gemm backward_w(const tp_launch *launch)
 {
     const tp_operand *x = &launch->in[0], *dy = &launch->in[1];
     bool transposed = launch->attrs.transposed;
-    tp_gemm g = {.k = x->dim[0], .accumulate = adds_to(launch, 2)};
+    tp_gemm g = {.k = x->dim[0], .accumulate = adds_to(launch, 2), .threads = launch->threads};
     set_a(&g, transposed ? x : dy, true);
     set_b(&g, transposed ? dy : x, false);
     set_c(&g, &launch->out[0]);
@@ -108,7 +108,9 @@ static void run_gelu(const tp_launch *launch)
 static bool accepts(const tp_launch *launch)
 {
     bool is_forward = launch->op == TP_OP_linear || launch->op == TP_OP_linear_gelu;
-    return are_floats(launch, is_forward ? 7 : 3, 1) && launch->in[0].dtype == launch->in[1].dtype;
+    tp_gemm g = {.ab_dtype = launch->in[0].dtype};
+    return are_floats(launch, is_forward ? 7 : 3, 1) &&
+           launch->in[0].dtype == launch->in[1].dtype && tp_gemm_is_possible(&g);
 }
 
 static bool accepts_gelu(const tp_launch *launch)
@@ -120,21 +122,25 @@ static bool accepts_gelu(const tp_launch *launch)
 
 const tp_kernel tp_cpu_linear = {.name = "linear/gemm",
                                  .op = TP_OP_linear,
+                                 .is_always_usable = true,
                                  .accepts = accepts,
                                  .workspace = workspace,
                                  .run = run};
 const tp_kernel tp_cpu_linear_gelu = {.name = "linear_gelu/gemm",
                                       .op = TP_OP_linear_gelu,
+                                      .is_always_usable = true,
                                       .accepts = accepts_gelu,
                                       .workspace = workspace,
                                       .run = run_gelu};
 const tp_kernel tp_cpu_linear_dx = {.name = "linear_dx/gemm",
                                     .op = TP_OP_linear_dx,
+                                    .is_always_usable = true,
                                     .accepts = accepts,
                                     .workspace = workspace,
                                     .run = run};
 const tp_kernel tp_cpu_linear_dw = {.name = "linear_dw/gemm",
                                     .op = TP_OP_linear_dw,
+                                    .is_always_usable = true,
                                     .accepts = accepts,
                                     .workspace = workspace,
                                     .run = run};

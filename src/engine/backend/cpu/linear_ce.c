@@ -64,7 +64,8 @@ static size_t element_size(const tp_operand *operand) { return is_bf16(operand) 
 /* logits[n,V] = x w^T */
 static tp_gemm logits_product(const work *a)
 {
-    return (tp_gemm){.m = a->n,
+    return (tp_gemm){.threads = a->launch->threads,
+                     .m = a->n,
                      .n = a->w->dim[0],
                      .k = a->w->dim[1],
                      .a = a->gathered,
@@ -87,7 +88,8 @@ static int64_t dlogits_stride(const work *a)
 /* dx[n,C] = dlogits w */
 static tp_gemm dx_product(const work *a)
 {
-    return (tp_gemm){.m = a->n,
+    return (tp_gemm){.threads = a->launch->threads,
+                     .m = a->n,
                      .n = a->w->dim[1],
                      .k = a->w->dim[0],
                      .a = a->logits,
@@ -104,7 +106,8 @@ static tp_gemm dx_product(const work *a)
 static tp_gemm dw_product(const work *a, bool accumulate)
 {
     const tp_operand *dw = &a->launch->out[3];
-    return (tp_gemm){.m = a->w->dim[0],
+    return (tp_gemm){.threads = a->launch->threads,
+                     .m = a->w->dim[0],
                      .n = a->w->dim[1],
                      .k = a->n,
                      .a = a->logits,
@@ -315,10 +318,11 @@ static void run(const tp_launch *launch)
 static bool accepts(const tp_launch *launch)
 {
     bool train = launch->op == TP_OP_linear_ce_train;
+    tp_gemm g = {.ab_dtype = launch->in[0].dtype};
     return are_floats(launch, 3, train ? 4 : 0) && launch->in[0].dtype == launch->in[1].dtype &&
-           is_i32(&launch->in[2]) && launch->in[3].dtype == TP_DTYPE_F32 &&
-           is_f32_if_present(&launch->out[0]) && is_f32_if_present(&launch->out[1]) &&
-           is_f32_if_present(&launch->out[train ? 3 : 2]);
+           tp_gemm_is_possible(&g) && is_i32(&launch->in[2]) &&
+           launch->in[3].dtype == TP_DTYPE_F32 && is_f32_if_present(&launch->out[0]) &&
+           is_f32_if_present(&launch->out[1]) && is_f32_if_present(&launch->out[train ? 3 : 2]);
 }
 
 TP_CPU_KERNEL(linear_ce, .accepts = accepts, .workspace = workspace, .run = run);

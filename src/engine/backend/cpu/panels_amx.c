@@ -12,20 +12,9 @@
  *     sums 0 1 += rows 0.. (tile 4) * outputs (tiles 6, 7)
  *          2 3 += rows 16.. (tile 5)
  *
- * Either way an element is one chain over k in steps of 32.  The instructions stand behind
- * TILE_* names, as in gemm_amx.c. */
+ * Either way an element is one chain over k in steps of 32. */
+#include "engine/backend/cpu/amx_tiles.h"
 #include "engine/backend/cpu/panels.h"
-
-#ifdef TP_AMX_TILES_HEADER
-#include TP_AMX_TILES_HEADER
-#else
-#define TILE_CONFIGURE(config) _tile_loadconfig(config)
-#define TILE_RELEASE() _tile_release()
-#define TILE_ZERO(t) _tile_zero(t)
-#define TILE_LOAD(t, from, stride) _tile_loadd(t, from, stride)
-#define TILE_STORE(t, to, stride) _tile_stored(t, to, stride)
-#define TILE_MULTIPLY(sum, a, b) _tile_dpbf16ps(sum, a, b)
-#endif
 
 enum {
     DEPTH = 32,                /* k of a tile */
@@ -38,13 +27,6 @@ enum {
     GROUP = 4, /* panels that pass a block of rows */
     AHEAD = 2048
 };
-
-/* The memory operand of LDTILECFG. */
-typedef struct {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t bytes_per_row[16];
-    uint8_t rows[16];
-} tile_config;
 
 /* One thread's memory: sums of a block, and the last k of x and of a panel, with zeros behind. */
 typedef struct {

@@ -20,11 +20,11 @@ void tp_cpu_static(int threads, int64_t n_items, int64_t cost, tp_cpu_range *run
  * expensive ones first. */
 void tp_cpu_dynamic(int threads, int64_t n_items, tp_cpu_range *run, const void *context);
 
-/* Treat denormal numbers as zero, or not, in this thread and all OpenMP workers. */
-void tp_cpu_set_denormals(bool flush);
-
-/* Use this many threads from now on (a launch may ask for fewer), with denormals as
- * zero: badly scaled weights would make every product several times slower. */
-void tp_cpu_prepare(int threads);
+/* Around what one thread computes of a kernel: rounding to nearest, no exceptions, denormals as
+ * zero (badly scaled weights would make every product several times slower), whatever the
+ * caller's or a worker's state is.  leave gets what enter returned and brings that state back:
+ * threads of the program, and of OpenMP's team, which the program shares, keep theirs. */
+unsigned tp_cpu_enter_kernel(void);
+void tp_cpu_leave_kernel(unsigned state);
 
 #endif

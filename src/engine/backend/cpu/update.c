@@ -103,17 +103,17 @@ typedef struct {
 
 static step step_of(const tp_launch *launch)
 {
-    const float *s = launch->in[4].data;
-    double lr = (double)s[0], decay = (double)s[4] * (double)launch->attrs.decay;
-    return (step){.keep1 = s[1],
-                  .take1 = 1.0f - s[1],
-                  .keep2 = s[2],
-                  .take2 = 1.0f - s[2],
-                  .eps = s[3],
-                  .factor = s[7],
+    const double *s = launch->in[4].data;
+    double lr = s[0], decay = s[4] * (double)launch->attrs.decay;
+    return (step){.keep1 = (float)s[1],
+                  .take1 = (float)(1 - s[1]), /* 1 - 0.999f would be off by 1.3e-5 */
+                  .keep2 = (float)s[2],
+                  .take2 = (float)(1 - s[2]),
+                  .eps = (float)s[3],
+                  .factor = (float)s[7],
                   .shrink = (float)(1 - lr * decay),
-                  .rate = (float)(lr / (double)s[5]),
-                  .root_correction = (float)(1 / sqrt((double)s[6]))};
+                  .rate = (float)(lr / s[5]),
+                  .root_correction = (float)(1 / sqrt(s[6]))};
 }
 
 typedef struct {
@@ -187,6 +187,7 @@ static bool accepts_adamw(const tp_launch *launch)
 {
     return are_floats(launch, 2, 0) && launch->in[0].dtype == TP_DTYPE_F32 &&
            launch->in[2].dtype == TP_DTYPE_F32 && launch->in[3].dtype == TP_DTYPE_F32 &&
+           launch->in[4].dtype == TP_DTYPE_F64 &&
            (!is_present(&launch->out[3]) || is_bf16(&launch->out[3]));
 }
 

@@ -1,14 +1,13 @@
 /* kernels.c - the table of the ref backend: every op that computes has one row. */
 #include "engine/backend/ref/kernels.h"
 
-#define KERNEL(name_) \
-    &(const tp_kernel) { .name = #name_ "/ref", .op = TP_OP_##name_, .run = tp_ref_##name_ }
-#define KERNEL_WITH_WORKSPACE(name_)                                                         \
-    &(const tp_kernel)                                                                       \
-    {                                                                                        \
-        .name = #name_ "/ref", .op = TP_OP_##name_, .workspace = tp_ref_##name_##_workspace, \
-        .run = tp_ref_##name_                                                                \
+#define KERNEL(name_, ...)                                                    \
+    &(const tp_kernel)                                                        \
+    {                                                                         \
+        .name = #name_ "/ref", .op = TP_OP_##name_, .is_always_usable = true, \
+        .run = tp_ref_##name_, __VA_ARGS__                                    \
     }
+#define KERNEL_WITH_WORKSPACE(name_) KERNEL(name_, .workspace = tp_ref_##name_##_workspace)
 
 static const tp_kernel *const kernels[] = {
     KERNEL(add),

@@ -1,0 +1,310 @@
+/* paths.c - verdicts on instruction sets: from the file or from the self-test, and what follows. */
+#include "engine/backend/cpu/paths.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "base/platform.h"
+#include "engine/backend/cpu/self_test.h"
+
+enum {
+    MAX_FILE = 1 << 16,
+    KEPT = 32, /* verdicts in the file: other builds, other processors with this home */
+    KEY = 33,  /* digits of a key, and 0 */
+    MAX_LINE = 1024
+};
+
+static const char heading[] = "temper instruction sets 1";
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static tp_path paths[TP_ISA_COUNT];
+
+/* ---- the key: processor and build ---- */
+
+typedef struct {
+    uintptr_t address; /* inside the object looked for */
+    char id[64];       /* hexadecimal; "" when the linker gave it none */
+} build;
+
+static void read_notes(const char *at, const char *end, build *b)
+{
+    while ((size_t)(end - at) > sizeof(ElfW(Nhdr))) {
+        ElfW(Nhdr) note;
+        memcpy(&note, at, sizeof note);
+        const char *name = at + sizeof note, *id = name + (note.n_namesz + 3u) / 4 * 4;
+        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && memcmp(name, "GNU", 4) == 0) {
+            for (size_t i = 0; i < note.n_descsz && 2 * i + 3 < sizeof b->id; i++)
+                snprintf(b->id + 2 * i, 3, "%02x", (unsigned char)id[i]);
+            return;
+        }
+        at = id + (note.n_descsz + 3u) / 4 * 4;
+    }
+}
+
+static int look_at_object(struct dl_phdr_info *object, size_t size, void *user)
+{
+    build *b = user;
+    bool is_ours = false;
+    (void)size;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        uintptr_t begin = object->dlpi_addr + object->dlpi_phdr[i].p_vaddr;
+        is_ours |= object->dlpi_phdr[i].p_type == PT_LOAD && b->address >= begin &&
+                   b->address < begin + object->dlpi_phdr[i].p_memsz;
+    }
+    for (int i = 0; is_ours && i < object->dlpi_phnum; i++) {
+        const char *begin = (const char *)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr);
+        if (object->dlpi_phdr[i].p_type == PT_NOTE)
+            read_notes(begin, begin + object->dlpi_phdr[i].p_memsz, b);
+    }
+    return is_ours;
+}
+
+/* False when a verdict cannot be told from that of another build, or is not one of the
+ * processor: nothing is read or kept then. */
+static bool make_key(char key[KEY])
+{
+    build b = {.address = (uintptr_t)&make_key};
+    char identity[512];
+    dl_iterate_phdr(look_at_object, &b);
+    if (!b.id[0] || tp_cpu_is_assumed() || getenv("TEMPER_BREAK_ISA"))
+        return false;
+    tp_cpu_identity(identity, sizeof identity);
+    size_t n = strlen(identity);
+    snprintf(identity + n, sizeof identity - n, "|%s", b.id);
+    XXH128_hash_t h = XXH3_128bits(identity, strlen(identity));
+    snprintf(key, KEY, "%016llx%016llx", (unsigned long long)h.high64, (unsigned long long)h.low64);
+    return true;
+}
+
+/* ---- the file: key, a field per level, checksum, divided by tabs ---- */
+
+static void format_line(const char *key, char *line, size_t size)
+{
+    size_t n = (size_t)snprintf(line, size, "%s", key);
+    for (int i = 0; i < TP_ISA_COUNT; i++) {
+        const tp_path *p = &paths[i];
+        n += (size_t)snprintf(line + n, size - n, "\t%s%s",
+                              p->state == TP_PATH_FAILED   ? "failed: "
+                              : p->state == TP_PATH_PROVEN ? "proven"
+                                                           : "-",
+                              p->why);
+    }
+    snprintf(line + n, size - n, "\t%016llx", (unsigned long long)XXH3_64bits(line, n));
+}
+
+/* Is it as format_line() wrote it? */
+static bool is_whole(const char *line, size_t n)
+{
+    char sum[20];
+    if (n < KEY + 17 || n >= MAX_LINE || line[n - 17] != '\t')
+        return false;
+    snprintf(sum, sizeof sum, "%016llx", (unsigned long long)XXH3_64bits(line, n - 17));
+    return memcmp(line + n - 16, sum, 16) == 0;
+}
+
+/* `line` has all its fields: the checksum says who wrote them. */
+static void parse_line(const char *line)
+{
+    const char *at = strchr(line, '\t') + 1;
+    for (int i = 0; i < TP_ISA_COUNT; i++) {
+        size_t n = strcspn(at, "\t\n");
+        tp_path *p = &paths[i];
+        *p = (tp_path){.is_stored = true};
+        if (n > 8 && memcmp(at, "failed: ", 8) == 0) {
+            p->state = TP_PATH_FAILED;
+            snprintf(p->why, sizeof p->why, "%.*s", (int)(n - 8), at + 8);
+        } else if (n == 6 && memcmp(at, "proven", 6) == 0)
+            p->state = TP_PATH_PROVEN;
+        at += n + (at[n] == '\t');
+    }
+}
+
+/* The whole file, of ours and sound at its head; empty when there is none. */
+static void read_file(char *text)
+{
+    char path[4096];
+    struct stat st;
+    text[0] = 0;
+    if (tp_cache_path("instruction-sets.txt", false, path, sizeof path, NULL) != TP_OK)
+        return;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    if (fd < 0)
+        return;
+    bool is_ours = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+                   (st.st_uid == geteuid() || st.st_uid == 0) && st.st_size < MAX_FILE;
+    ssize_t n = is_ours ? read(fd, text, MAX_FILE - 1) : 0;
+    close(fd);
+    text[n > 0 ? n : 0] = 0;
+    size_t head = sizeof heading - 1;
+    if (strncmp(text, heading, head) != 0 || text[head] != '\n')
+        text[0] = 0;
+}
+
+static const char *next_line(const char *line) { return line + strcspn(line, "\n") + 1; }
+
+static bool find_verdict(const char *key)
+{
+    char text[MAX_FILE];
+    read_file(text);
+    if (!text[0])
+        return false;
+    for (const char *line = next_line(text); strchr(line, '\n'); line = next_line(line)) {
+        if (strncmp(line, key, KEY - 1) == 0 && is_whole(line, strcspn(line, "\n"))) {
+            parse_line(line);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The new verdict first, then the newest of the others. */
+static void keep_verdict(const char *key)
+{
+    char text[MAX_FILE], line[MAX_LINE], path[4096];
+    tp_buf out = {0};
+    tp_error err = {0};
+    read_file(text);
+    format_line(key, line, sizeof line);
+    tp_buf_addf(&out, "%s\n%s\n", heading, line);
+    const char *old = text[0] ? next_line(text) : "";
+    for (int n = 1; n < KEPT && strchr(old, '\n'); old = next_line(old)) {
+        size_t len = strcspn(old, "\n");
+        if (strncmp(old, key, KEY - 1) == 0 || !is_whole(old, len))
+            continue;
+        tp_buf_addf(&out, "%.*s\n", (int)len, old);
+        n++;
+    }
+    if (tp_cache_path("instruction-sets.txt", true, path, sizeof path, &err) != TP_OK ||
+        tp_file_write_atomic(path, out.data, out.len, &err) != TP_OK)
+        tp_log(TP_LOG_DEBUG, "cpu", "the verdicts on instruction sets are not kept: %s",
+               err.message);
+    tp_buf_release(&out);
+}
+
+/* ---- breaking on purpose ---- */
+
+/* TEMPER_BREAK_ISA=amx:sigill,avx512:wrong */
+static tp_self_test_break asked_break(tp_isa isa)
+{
+    static const char *const words[TP_BREAK_COUNT] = {"",    "sigill", "segv", "bus",
+                                                      "fpe", "wrong",  "hang"};
+    const char *at = getenv("TEMPER_BREAK_ISA"), *name = tp_isa_name(isa);
+    size_t n = strlen(name);
+    for (; at && *at; at += strcspn(at, ","), at += *at == ',') {
+        if (strncmp(at, name, n) != 0 || at[n] != ':')
+            continue;
+        for (int k = 1; k < TP_BREAK_COUNT; k++) {
+            size_t len = strlen(words[k]);
+            if (strncmp(at + n + 1, words[k], len) == 0 && strchr(",", at[n + 1 + len]))
+                return (tp_self_test_break)k;
+        }
+    }
+    return TP_BREAK_NOTHING;
+}
+
+/* ---- proving ---- */
+
+static void try_level(tp_self_test *test, tp_isa isa)
+{
+    tp_path *p = &paths[isa];
+    *p = (tp_path){0};
+    if (isa > tp_cpu_detect())
+        return;
+    tp_self_test_result result = TP_SELF_TEST_NOT_RUN;
+    if (test)
+        result = tp_self_test_run(test, isa, asked_break(isa), p->why, sizeof p->why);
+    else
+        snprintf(p->why, sizeof p->why, "no memory");
+    p->state = result == TP_SELF_TEST_PASSED   ? TP_PATH_PROVEN
+               : result == TP_SELF_TEST_FAILED ? TP_PATH_FAILED
+                                               : TP_PATH_UNTRIED;
+}
+
+static unsigned left_out(void)
+{
+    unsigned out = 0;
+    for (int i = 0; i < TP_ISA_COUNT; i++)
+        if (paths[i].state == TP_PATH_FAILED || paths[i].state == TP_PATH_UNTRIED)
+            out |= 1u << i;
+    return out;
+}
+
+/* From below: a level uses kernels of those below it that are sound. */
+static bool try_all(void)
+{
+    bool all_tried = true;
+    tp_cpu_exclude(0);
+    tp_self_test *test = tp_self_test_open();
+    for (int i = 0; i < TP_ISA_COUNT; i++) {
+        try_level(test, (tp_isa)i);
+        all_tried = all_tried && paths[i].state != TP_PATH_UNTRIED;
+        tp_cpu_exclude(left_out());
+    }
+    tp_self_test_close(test);
+    return all_tried;
+}
+
+static void announce(void)
+{
+    char instead[64] = "the plain loops of ref, which are slow";
+    if (tp_cpu_may_use(tp_cpu_isa()))
+        snprintf(instead, sizeof instead, "%s", tp_isa_name(tp_cpu_isa()));
+    for (int i = TP_ISA_COUNT - 1; i >= 0; i--)
+        if (left_out() >> i & 1)
+            tp_log(
+                TP_LOG_WARNING, "cpu",
+                "the kernels for %s are left out, they fail their self-test: %s; computing with %s",
+                tp_isa_name((tp_isa)i), paths[i].why, instead);
+}
+
+static void check_environment(void)
+{
+    static const char *const names[] = {"TEMPER_ISA", "TEMPER_ASSUME_ISA"};
+    tp_isa isa;
+    for (size_t i = 0; i < TP_COUNTOF(names); i++) {
+        const char *value = getenv(names[i]);
+        if (value && *value && !tp_isa_parse(value, &isa))
+            tp_log(TP_LOG_WARNING, "cpu",
+                   "%s is portable, avx2, avx512, avx512_bf16 or amx, not '%s'; it is ignored",
+                   names[i], value);
+        else if (i == 0 && value && *value && isa > tp_cpu_detect())
+            tp_log(TP_LOG_WARNING, "cpu", "TEMPER_ISA: this machine lacks '%s': it has '%s'", value,
+                   tp_isa_name(tp_cpu_detect()));
+    }
+}
+
+static void prove(void)
+{
+    char key[KEY];
+    bool has_key = make_key(key);
+    check_environment();
+    if (has_key && find_verdict(key))
+        tp_cpu_exclude(left_out());
+    else if (try_all() && has_key)
+        keep_verdict(key);
+    announce();
+}
+
+void tp_paths_prove(void) { pthread_once(&once, prove); }
+
+void tp_paths_prove_again(void)
+{
+    char key[KEY];
+    tp_paths_prove();
+    unsigned before = left_out();
+    if (!paths[TP_ISA_PORTABLE].is_stored) /* tried just now */
+        return;
+    if (try_all() && make_key(key))
+        keep_verdict(key);
+    if (left_out() != before)
+        announce();
+}
+
+const tp_path *tp_paths(void) { return paths; }

@@ -1,0 +1,438 @@
+/* self_test.c - small cases of every op in a child process, against ref.
+ *
+ * A child, not handlers for signals: a kernel that is wrong may write anywhere, and handlers
+ * would be those of the whole program, whose other threads may need theirs.  The program may
+ * have threads, so that the child has one thread of it and every lock as it was: it takes
+ * none.  All memory is there before; kernels allocate nothing; one thread needs no OpenMP.  It
+ * is made by clone() itself, without the handlers of pthread_atfork(), which belong to the
+ * program, and without a signal at its end, so that the program's wait() and its handler of
+ * SIGCHLD never see it.  The verdict comes through shared memory, whoever waits for whom. */
+#include "engine/backend/cpu/self_test.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/platform.h"
+#include "engine/backend/backend.h"
+
+enum {
+    MEMORY = 24 << 20, /* operands, what ref makes of them, a workspace; touched as needed */
+    WORKSPACE = 8 << 20,
+    CPU_SECONDS = 10, /* it takes some hundredths; emulated tiles under a sanitizer, seconds */
+    WALL_SECONDS = 120
+};
+
+#define COMMA ,
+static const struct {
+    tp_op op;
+    tp_attrs attrs;
+    const char *operands;
+} rows[] = {
+#define CASE(op_, attributes, operands_) {TP_OP_##op_, {attributes}, operands_},
+#include "engine/backend/cpu/self_test.def"
+#undef CASE
+};
+
+/* Output k of ref is in `expected`; in place, launch.in holds what the kernel overwrites. */
+typedef struct {
+    tp_launch launch;
+    bool is_bf16;
+    void *before[TP_MAX_OUT]; /* in place: the value that `out` starts from */
+    void *expected[TP_MAX_OUT];
+} self_case;
+
+typedef struct {
+    volatile int done, signal, wrong;
+    volatile int current; /* case */
+    volatile int output;
+    volatile double got, expected;
+} verdict;
+
+struct tp_self_test {
+    char *memory;
+    size_t used;
+    void *workspace;
+    verdict *verdict; /* shared with the child */
+    size_t n;
+    self_case cases[2 * sizeof rows / sizeof *rows];
+};
+
+/* ---- cases ---- */
+
+static void *take(tp_self_test *t, size_t bytes)
+{
+    size_t need = (bytes + 127) / 64 * 64; /* a line between two operands */
+    TP_ASSERT(t->used + need <= MEMORY - WORKSPACE);
+    void *p = t->memory + t->used;
+    t->used += need;
+    return p;
+}
+
+static float uniform(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return (float)(*state >> 8) * 0x1p-24f;
+}
+
+static float special(size_t i)
+{
+    static const float values[] = {0.0f,      -0.0f,        1.00390625f, 1.01171875f, 0x1p-126f,
+                                   0x1p-140f, -0x1.8p-127f, 3.4e38f,     INFINITY,    -INFINITY,
+                                   NAN,       -1.00390619f, 0x1.fep127f, 1e-30f,      -2.5f};
+    return values[i % TP_COUNTOF(values)];
+}
+
+static int32_t integer(char kind, size_t i, int64_t below, int64_t total)
+{
+    switch (kind) {
+    case 'i':
+        return (int32_t)((int64_t)(i * 7 + 3) % below);
+    case 'c': /* 0, then two ends, then the end of all but two rows of padding */
+        return (int32_t)(i == 0 ? 0 : i == 1 ? total / 3 : i == 2 ? total / 3 + 1 : total - 2);
+    case 'o':
+        return (int32_t[]){17, 18, 0, 1}[i % 4];
+    case 'k':
+        return (int32_t[]){0, 0, 1, 1}[i % 4];
+    default: /* tables */
+        return (int32_t)(3 - i % 4);
+    }
+}
+
+static double real(char kind, size_t i, uint32_t *state)
+{
+    static const double adamw[8] = {1e-2, 0.9, 0.999, 1e-8, 0.1, 0.271, 0.002997001, 0.7};
+    static const double sampling[6][4] = {{0, 0, 0, 0},     {1, 0, 0, 0},   {0.7, 5, 0, 0},
+                                          {1.3, 0, 0.9, 0}, {1, 0, 1, 0.1}, {0.8, 20, 0.8, 0.05}};
+    double u = (double)uniform(state);
+    switch (kind) {
+    case 'l':
+        return 1 + u;
+    case 'p':
+    case 'd':
+        return u;
+    case 'w':
+        return i % 4 == 3 ? 0 : 0.25 + u;
+    case 'z':
+        return (double)special(i);
+    case 's':
+        return adamw[i % 8];
+    case 'q':
+        return sampling[i / 4 % 6][i % 4];
+    default:
+        return 2 * u - 1;
+    }
+}
+
+static void put(tp_dtype dtype, void *data, size_t i, double value)
+{
+    if (dtype == TP_DTYPE_BF16)
+        ((tp_bf16 *)data)[i] = tp_f32_to_bf16((float)value);
+    else if (dtype == TP_DTYPE_F32)
+        ((float *)data)[i] = (float)value;
+    else
+        ((double *)data)[i] = value;
+}
+
+static double get(tp_dtype dtype, const void *data, size_t i)
+{
+    if (dtype == TP_DTYPE_I32)
+        return ((const int32_t *)data)[i];
+    if (dtype == TP_DTYPE_BF16)
+        return (double)tp_bf16_to_f32(((const tp_bf16 *)data)[i]);
+    return dtype == TP_DTYPE_F32 ? (double)((const float *)data)[i] : ((const double *)data)[i];
+}
+
+static size_t count(const tp_operand *x) { return (size_t)(x->dim[0] * x->dim[1]); }
+
+static tp_dtype dtype_of(char kind, bool is_bf16)
+{
+    if (strchr("icokm", kind))
+        return TP_DTYPE_I32;
+    if (strchr("ds", kind))
+        return TP_DTYPE_F64;
+    return kind == 'b' || (kind == 'v' && is_bf16) ? TP_DTYPE_BF16 : TP_DTYPE_F32;
+}
+
+/* One operand of self_test.def; `text` moves behind it. */
+static tp_operand read_operand(tp_self_test *t, self_case *c, const char **text, uint32_t *seed)
+{
+    char *at;
+    char kind = *(*text)++;
+    tp_operand x = {.dtype = dtype_of(kind, c->is_bf16), .rank = 1, .dim = {1, 1}, .stride = 1};
+    if (kind == '-')
+        return (tp_operand){0};
+    x.dim[0] = strtol(*text, &at, 10);
+    if (*at == 'x') {
+        x.rank = 2;
+        x.dim[1] = x.stride = strtol(at + 1, &at, 10);
+    }
+    int64_t below = *at == '/' ? strtol(at + 1, &at, 10) : 1;
+    *text = at;
+    x.data = take(t, count(&x) * tp_dtype_size(x.dtype));
+    for (size_t i = 0; i < count(&x); i++) {
+        if (x.dtype == TP_DTYPE_I32)
+            ((int32_t *)x.data)[i] = integer(kind, i, below, c->launch.in[0].dim[0]);
+        else
+            put(x.dtype, x.data, i, real(kind, i, seed));
+    }
+    return x;
+}
+
+static void read_operands(tp_self_test *t, self_case *c, const char *text, uint32_t seed)
+{
+    bool is_output = false;
+    tp_launch *l = &c->launch;
+    while (*text) {
+        if (*text == ' ')
+            text++;
+        else if (*text == '>') {
+            is_output = true;
+            text++;
+        } else if (is_output)
+            l->out[l->n_out++] = read_operand(t, c, &text, &seed);
+        else
+            l->in[l->n_in++] = read_operand(t, c, &text, &seed);
+    }
+}
+
+/* Outputs that share memory with an input do so here, and keep what it holds at first. */
+static void share_memory(tp_self_test *t, self_case *c)
+{
+    for (int o = 0; o < c->launch.n_out; o++) {
+        tp_operand *out = &c->launch.out[o];
+        int input = tp_op_alias(c->launch.op, o);
+        size_t bytes = count(out) * tp_dtype_size(out->dtype);
+        c->expected[o] = take(t, bytes);
+        if (input < 0 || !c->launch.in[input].data)
+            continue;
+        c->before[o] = take(t, bytes);
+        memcpy(c->before[o], c->launch.in[input].data, bytes);
+        out->data = c->launch.in[input].data;
+    }
+}
+
+static void reset(const self_case *c)
+{
+    for (int o = 0; o < c->launch.n_out; o++) {
+        const tp_operand *out = &c->launch.out[o];
+        size_t bytes = count(out) * tp_dtype_size(out->dtype);
+        if (c->before[o])
+            memcpy(out->data, c->before[o], bytes);
+        else
+            memset(out->data, 0xff, bytes);
+    }
+}
+
+static bool run(const tp_self_test *t, self_case *c, const tp_kernel *kernel)
+{
+    tp_launch l = c->launch;
+    l.kernel = kernel;
+    l.workspace_bytes = kernel->workspace ? kernel->workspace(&l) : 0;
+    if (l.workspace_bytes > WORKSPACE)
+        return false;
+    l.workspace = t->workspace;
+    memset(l.workspace, 0xff, l.workspace_bytes);
+    reset(c);
+    kernel->run(&l);
+    return true;
+}
+
+static bool has_bf16_variant(const char *operands) { return strchr(operands, 'v') != NULL; }
+
+static void make_case(tp_self_test *t, size_t row, bool is_bf16)
+{
+    self_case *c = &t->cases[t->n++];
+    *c = (self_case){
+        .launch = {.op = rows[row].op, .attrs = rows[row].attrs, .threads = 1, .accumulate = true},
+        .is_bf16 = is_bf16};
+    read_operands(t, c, rows[row].operands, (uint32_t)row + 1);
+    share_memory(t, c);
+    run(t, c, tp_kernel_find_prepared(&tp_backend_ref, &c->launch));
+    for (int o = 0; o < c->launch.n_out; o++) {
+        const tp_operand *out = &c->launch.out[o];
+        memcpy(c->expected[o], out->data, count(out) * tp_dtype_size(out->dtype));
+    }
+}
+
+tp_self_test *tp_self_test_open(void)
+{
+    tp_self_test *t = calloc(1, sizeof *t);
+    if (!t)
+        return NULL;
+    void *shared =
+        mmap(NULL, sizeof *t->verdict, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *memory = mmap(NULL, MEMORY, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    t->verdict = shared == MAP_FAILED ? NULL : shared;
+    t->memory = memory == MAP_FAILED ? NULL : memory;
+    if (!t->verdict || !t->memory) {
+        tp_self_test_close(t);
+        return NULL;
+    }
+    t->workspace = t->memory + MEMORY - WORKSPACE;
+    for (size_t i = 0; i < TP_COUNTOF(rows); i++) {
+        make_case(t, i, false);
+        if (has_bf16_variant(rows[i].operands))
+            make_case(t, i, true);
+    }
+    return t;
+}
+
+void tp_self_test_close(tp_self_test *t)
+{
+    if (!t)
+        return;
+    if (t->verdict)
+        munmap(t->verdict, sizeof *t->verdict);
+    if (t->memory)
+        munmap(t->memory, MEMORY);
+    free(t);
+}
+
+/* ---- the child ---- */
+
+static verdict *my_verdict;
+
+static void on_signal(int number)
+{
+    my_verdict->signal = number;
+    _exit(1);
+}
+
+/* The program's handlers know nothing of this process.  SIGILL keeps its own: an emulator of
+ * instructions lives there; nobody else's handler of it returns. */
+static void own_signals(bool is_hang_expected)
+{
+    static const int ends[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGTRAP, SIGPROF, SIGALRM};
+    struct sigaction act = {.sa_handler = on_signal};
+    sigset_t none;
+    for (size_t i = 0; i < TP_COUNTOF(ends); i++)
+        sigaction(ends[i], &act, NULL);
+    sigaction(SIGILL, &act, NULL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    struct itimerval cpu = {.it_value.tv_sec = CPU_SECONDS};
+    if (is_hang_expected)
+        cpu.it_value = (struct timeval){.tv_usec = 50000};
+    setitimer(ITIMER_PROF, &cpu, NULL); /* not wall time: the machine may be busy */
+    setitimer(ITIMER_REAL, &(struct itimerval){.it_value.tv_sec = WALL_SECONDS}, NULL);
+}
+
+static void break_on_purpose(tp_self_test_break breaks, void *data)
+{
+    static const int signals[TP_BREAK_COUNT] = {[TP_BREAK_BUS] = SIGBUS, [TP_BREAK_FPE] = SIGFPE};
+    volatile int *nowhere = NULL;
+    if (breaks == TP_BREAK_SIGILL)
+        __builtin_trap();
+    else if (breaks == TP_BREAK_SEGV)
+        *nowhere = 1;
+    else if (breaks == TP_BREAK_WRONG)
+        ((char *)data)[3] ^= 0x7f;
+    else if (signals[breaks])
+        kill(getpid(), signals[breaks]);
+    while (breaks == TP_BREAK_HANG)
+        *(volatile char *)data = 0;
+}
+
+/* How far a result may be off.  bf16 is right to a few units of its last place, and so are f32
+ * sums of bf16 factors; relative to the largest element, since sums cancel.  A cast rounds
+ * once: nothing is off, but that a denormal may be 0. */
+static double allowed_error(const self_case *c, int o)
+{
+    const tp_operand *out = &c->launch.out[o];
+    bool is_coarse = c->is_bf16 || out->dtype == TP_DTYPE_BF16;
+    double largest = 0;
+    if (c->launch.op == TP_OP_cast || out->dtype == TP_DTYPE_I32)
+        return 0x1p-126;
+    for (size_t i = 0; i < count(out); i++) {
+        double want = fabs(get(out->dtype, c->expected[o], i));
+        largest = isfinite(want) ? fmax(largest, want) : largest;
+    }
+    return fmax(largest * (is_coarse ? 0x1p-6 : 0x1p-13), 0x1p-126);
+}
+
+static bool is_output_right(verdict *v, const self_case *c, int o)
+{
+    const tp_operand *out = &c->launch.out[o];
+    double allowed = allowed_error(c, o);
+    for (size_t i = 0; i < count(out); i++) {
+        double got = get(out->dtype, out->data, i), want = get(out->dtype, c->expected[o], i);
+        if (got == want || (isnan(got) && isnan(want)) || fabs(got - want) <= allowed)
+            continue;
+        v->output = o;
+        v->got = got;
+        v->expected = want;
+        return false;
+    }
+    return true;
+}
+
+static void child(tp_self_test *t, tp_isa isa, tp_self_test_break breaks)
+{
+    verdict *v = my_verdict = t->verdict;
+    own_signals(breaks == TP_BREAK_HANG);
+    if (tp_cpu_force_isa(isa, NULL) != TP_OK)
+        _exit(1);
+    for (size_t i = 0; i < t->n && !v->wrong; i++) {
+        self_case *c = &t->cases[i];
+        v->current = (int)i;
+        if (!run(t, c, tp_kernel_find_prepared(&tp_backend_cpu, &c->launch)))
+            v->wrong = 1;
+        if (i == 0)
+            break_on_purpose(breaks, c->launch.out[0].data);
+        for (int o = 0; o < c->launch.n_out; o++)
+            if (!v->wrong && !is_output_right(v, c, o))
+                v->wrong = 2;
+    }
+    v->done = 1;
+    _exit(0);
+}
+
+/* ---- the parent ---- */
+
+static void describe(const tp_self_test *t, char *why, size_t size)
+{
+    const verdict *v = t->verdict;
+    const self_case *c = &t->cases[v->current];
+    const char *op = tp_ops[c->launch.op].name, *dtype = c->is_bf16 ? "bf16" : "f32";
+    if (v->signal == SIGPROF || v->signal == SIGALRM)
+        snprintf(why, size, "%s of %s does not end", op, dtype);
+    else if (v->signal)
+        snprintf(why, size, "SIG%s in %s of %s", sigabbrev_np(v->signal), op, dtype);
+    else if (v->wrong == 1)
+        snprintf(why, size, "%s of %s needs more workspace than there is", op, dtype);
+    else if (v->wrong)
+        snprintf(why, size, "%s of %s gives %.6g, not %.6g", op, dtype, v->got, v->expected);
+    else
+        snprintf(why, size, "%s of %s ends the process", op, dtype);
+}
+
+tp_self_test_result tp_self_test_run(tp_self_test *t, tp_isa isa, tp_self_test_break breaks,
+                                     char *why, size_t size)
+{
+    int status;
+    snprintf(why, size, "%s", "");
+    memset(t->verdict, 0, sizeof *t->verdict);
+    pid_t pid = (pid_t)syscall(SYS_clone, 0L, 0L, 0L, 0L, 0L);
+    if (pid < 0) {
+        snprintf(why, size, "no process (%s)", strerror(errno));
+        return TP_SELF_TEST_NOT_RUN;
+    }
+    if (pid == 0)
+        child(t, isa, breaks);
+    while (waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
+        ;
+    if (t->verdict->done && !t->verdict->wrong)
+        return TP_SELF_TEST_PASSED;
+    describe(t, why, size);
+    return TP_SELF_TEST_FAILED;
+}
