@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/platform.h"
+#include "base/terminal.h"
 
 void tp_json_w_init(tp_json_w *w, tp_buf *out, int indent)
 {
@@ -232,7 +233,9 @@ void tp_json_quote(tp_buf *out, const char *s, size_t n)
         }
         uint32_t cp;
         size_t len = tp_utf8_decode(s + i, n - i, &cp);
-        if (len)
+        if (len && tp_is_unsafe(cp)) /* the same text, and no terminal obeys it */
+            tp_buf_addf(out, "\\u%04x", (unsigned)cp);
+        else if (len)
             tp_buf_add(out, s + i, len);
         else
             tp_buf_adds(out, "\xef\xbf\xbd");

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/terminal.h"
 #include "cli/cli.h"
 
 enum { MAX_LOSSES = 24 };
@@ -57,7 +58,7 @@ static void add_line(tp_buf *out, const char *text, int width)
             break;
         tp_buf_addc(out, *s);
     }
-    tp_buf_adds(out, "\033[K\n");
+    tp_buf_addf(out, "%s\n", tp_style(TP_LINE_ERASE));
 }
 
 static void add_bar(tp_buf *out, double share, int cells)
@@ -174,8 +175,10 @@ static void memory_line(const tp_train_event *e, tp_buf *out)
 
 static void erase(tp_progress *p)
 {
+    for (int i = 0; i < p->lines_drawn; i++)
+        fputs(tp_style(TP_LINE_UP), stdout);
     if (p->lines_drawn)
-        printf("\033[%dA\r\033[J", p->lines_drawn);
+        printf("%s%s", tp_style(TP_LINE_BEGIN), tp_style(TP_BELOW_ERASE));
     p->lines_drawn = 0;
 }
 
@@ -244,9 +247,9 @@ static void draw_block(tp_progress *p, const tp_train_event *e)
     bool rolls_out = e->algorithm == TP_ALGORITHM_GRPO;
     erase(p);
     head_line(e, &line);
-    tp_buf_adds(&out, p->colour ? "\033[1m" : "");
+    tp_buf_adds(&out, p->colour ? tp_style(TP_STYLE_BOLD) : "");
     end_line(p, &out, &line);
-    tp_buf_adds(&out, p->colour ? "\033[0m" : "");
+    tp_buf_adds(&out, p->colour ? tp_style(TP_STYLE_PLAIN) : "");
     goal_line(p, e, &line);
     end_line(p, &out, &line);
     if (rolls_out) {
