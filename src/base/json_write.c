@@ -145,14 +145,6 @@ void tp_json_w_put_known(tp_json_w *w, const char *key, double v)
         tp_json_w_put_f64(w, key, v);
 }
 
-void tp_json_w_put_or_unknown(tp_json_w *w, const char *key, double v)
-{
-    if (isnan(v))
-        tp_json_w_put_str(w, key, "unknown");
-    else
-        tp_json_w_put_f64(w, key, v);
-}
-
 static void write_number(tp_json_w *w, const tp_json *v)
 {
     bool is_finite = v->text.data[v->text.len - 1] <= '9';

@@ -361,11 +361,16 @@ static void print_json(const tp_train_event *e)
                        {"accuracy", e->accuracy},
                        {"margin", e->margin},
                        {"val_accuracy", e->val_accuracy}};
-        enum { FIRST_RARE = 10 };
+        enum { LOSS, VAL_LOSS, GRAD_NORM, FIRST_RARE = 10 };
         for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
             if (isnan(numbers[i].v) && i >= FIRST_RARE)
                 continue; /* of another algorithm */
-            tp_json_w_put_f64(&w, numbers[i].key, numbers[i].v);
+            /* what every event of its kind has: a NaN there is a result */
+            bool came_out = e->kind == TP_EVENT_STEP ? i == LOSS || i == GRAD_NORM : i == VAL_LOSS;
+            if (came_out)
+                tp_json_w_put_f64(&w, numbers[i].key, numbers[i].v);
+            else
+                tp_json_w_put_known(&w, numbers[i].key, numbers[i].v);
         }
         tp_json_w_put_i64(&w, "max_steps", e->max_steps);
     }
