@@ -3,9 +3,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -45,26 +48,98 @@ tp_status tp_files_fail(tp_error *err, const char *verb, const char *path, int e
                    remedy(error));
 }
 
-static tp_status open_for_reading(const char *path, int *ret_fd, struct stat *ret_st, tp_error *err)
+/* A pipe without a name: one end belongs to whoever started us, as in `temper plan <(recipe)`. */
+static bool is_anonymous_pipe(int fd)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    enum { PIPE_FILE_SYSTEM = 0x50495045 }; /* PIPEFS_MAGIC of linux/magic.h */
+    struct statfs fs;
+    return fstatfs(fd, &fs) == 0 && fs.f_type == PIPE_FILE_SYSTEM;
+}
+
+/* What a thing that is no file is called, or NULL when it may be read. */
+static const char *not_for(tp_input_kind kind, int fd, mode_t mode)
+{
+    if (S_ISREG(mode))
+        return NULL;
+    if (S_ISCHR(mode) || S_ISBLK(mode))
+        return "a device";
+    if (!S_ISFIFO(mode))
+        return "a socket";
+    if (kind == TP_INPUT_FILE)
+        return "a pipe";
+    /* Without its writer a named pipe would be waited for, maybe for ever. */
+    return kind == TP_INPUT_STREAM || is_anonymous_pipe(fd) ? NULL : "a named pipe";
+}
+
+static tp_status check_kind(const char *path, tp_input_kind kind, int fd, const struct stat *st,
+                            tp_error *err)
+{
+    if (S_ISDIR(st->st_mode))
+        return tp_files_fail(err, "read", path, EISDIR);
+    const char *what = not_for(kind, fd, st->st_mode);
+    return what ? tp_fail(err, TP_ERR_IO, "cannot read %s: it is %s, a file is expected here", path,
+                          what)
+                : TP_OK;
+}
+
+/* Reading waits from here on, and before that for somebody who writes: until then a pipe that was
+ * opened without waiting looks empty. */
+static tp_status let_wait(const char *path, int fd, bool is_pipe, tp_error *err)
+{
+    struct pollfd writer = {.fd = fd, .events = POLLIN};
+    if (fcntl(fd, F_SETFL, 0) != 0 || (is_pipe && poll(&writer, 1, -1) < 0))
+        return tp_files_fail(err, "read", path, errno);
+    return TP_OK;
+}
+
+/* Standard input is whatever we were started with, a terminal included. */
+static tp_status open_standard_input(int *ret_fd, int64_t *ret_size, tp_error *err)
+{
+    struct stat st;
+    int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0 || fstat(fd, &st) != 0 || S_ISDIR(st.st_mode)) {
+        int error = fd < 0 ? errno : EISDIR;
+        if (fd >= 0)
+            close(fd);
+        return tp_files_fail(err, "read", "standard input", error);
+    }
+    *ret_fd = fd;
+    *ret_size = S_ISREG(st.st_mode) ? (int64_t)st.st_size : -1;
+    return TP_OK;
+}
+
+const char *tp_input_name(const char *path, tp_input_kind kind)
+{
+    return kind == TP_INPUT_STREAM && strcmp(path, "-") == 0 ? "standard input" : path;
+}
+
+tp_status tp_input_open(const char *path, tp_input_kind kind, int *ret_fd, int64_t *ret_size,
+                        tp_error *err)
+{
+    struct stat st;
+    if (kind == TP_INPUT_STREAM && strcmp(path, "-") == 0)
+        return open_standard_input(ret_fd, ret_size, err);
+    /* Not to wait for the writer of a named pipe before it is known whether one is wanted. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 && errno == ENXIO)
+        return tp_fail(err, TP_ERR_IO,
+                       "cannot read %s: it is a socket or a device, a file is expected here", path);
     if (fd < 0)
         return tp_files_fail(err, "open", path, errno);
-    int error = 0;
-    if (fstat(fd, ret_st) != 0)
-        error = errno;
-    else if (S_ISDIR(ret_st->st_mode))
-        error = EISDIR;
-    if (error) {
+    if (fstat(fd, &st) != 0) {
+        int error = errno;
         close(fd);
         return tp_files_fail(err, "read", path, error);
     }
-    if (!S_ISREG(ret_st->st_mode) && !S_ISFIFO(ret_st->st_mode)) {
+    tp_status status = check_kind(path, kind, fd, &st, err);
+    if (status == TP_OK)
+        status = let_wait(path, fd, S_ISFIFO(st.st_mode), err);
+    if (status != TP_OK) {
         close(fd);
-        return tp_fail(err, TP_ERR_IO, "cannot read %s: it is a device, a file is expected here",
-                       path);
+        return status;
     }
     *ret_fd = fd;
+    *ret_size = S_ISFIFO(st.st_mode) ? -1 : (int64_t)st.st_size;
     return TP_OK;
 }
 
@@ -113,17 +188,24 @@ static tp_status read_all(int fd, const char *path, size_t expected, size_t max_
     }
 }
 
-tp_status tp_file_read(const char *path, size_t max_bytes, tp_buf *ret, tp_error *err)
+tp_status tp_input_read(const char *path, tp_input_kind kind, size_t max_bytes, tp_buf *ret,
+                        tp_error *err)
 {
     int fd;
-    struct stat st;
-    TP_TRY(open_for_reading(path, &fd, &st, err));
-    size_t size = S_ISREG(st.st_mode) ? (size_t)st.st_size : 0;
+    int64_t known;
+    TP_TRY(tp_input_open(path, kind, &fd, &known, err));
+    const char *name = tp_input_name(path, kind);
+    size_t size = known > 0 ? (size_t)known : 0;
     tp_status status = max_bytes && size > max_bytes
-                           ? too_large(path, max_bytes, err)
-                           : read_all(fd, path, size, max_bytes, ret, err);
+                           ? too_large(name, max_bytes, err)
+                           : read_all(fd, name, size, max_bytes, ret, err);
     close(fd);
     return status;
+}
+
+tp_status tp_file_read(const char *path, size_t max_bytes, tp_buf *ret, tp_error *err)
+{
+    return tp_input_read(path, TP_INPUT_TEXT, max_bytes, ret, err);
 }
 
 bool tp_file_exists(const char *path)
@@ -291,27 +373,72 @@ tp_status tp_dir_remove(const char *path, tp_error *err)
     return error ? tp_files_fail(err, "remove", path, error) : TP_OK;
 }
 
+/* --- mappings --- */
+
+/* The names of what is mapped, for a handler of SIGBUS: slots that are taken and given back with
+ * one store each, so that a signal finds each either whole or empty.  A file beyond the last slot
+ * is mapped all the same, and then has no name. */
+enum { MAPS = 512, MAP_NAME = 512 };
+typedef struct {
+    char name[MAP_NAME]; /* written before `data`, and not while that is set */
+    size_t len;
+    _Atomic(const char *) data;
+    atomic_flag taken;
+} map_slot;
+static map_slot maps[MAPS];
+
+static void remember_map(const char *path, const tp_map_file *map)
+{
+    for (size_t i = 0; i < MAPS; i++) {
+        if (atomic_flag_test_and_set(&maps[i].taken))
+            continue;
+        snprintf(maps[i].name, sizeof maps[i].name, "%s", path);
+        maps[i].len = map->len;
+        atomic_store(&maps[i].data, map->data);
+        return;
+    }
+}
+
+static void forget_map(const tp_map_file *map)
+{
+    for (size_t i = 0; i < MAPS; i++) {
+        if (atomic_load(&maps[i].data) != map->data)
+            continue;
+        atomic_store(&maps[i].data, NULL);
+        atomic_flag_clear(&maps[i].taken);
+        return;
+    }
+}
+
+const char *tp_map_name_at(const void *address)
+{
+    uintptr_t at = (uintptr_t)address;
+    for (size_t i = 0; i < MAPS; i++) {
+        uintptr_t begin = (uintptr_t)atomic_load(&maps[i].data);
+        if (begin && at >= begin && at - begin < maps[i].len)
+            return maps[i].name;
+    }
+    return NULL;
+}
+
 tp_status tp_map_open(tp_map_file *map, const char *path, tp_error *err)
 {
     int fd;
-    struct stat st;
-    TP_TRY(open_for_reading(path, &fd, &st, err));
-    if (!S_ISREG(st.st_mode)) {
-        close(fd);
-        return tp_fail(err, TP_ERR_IO, "cannot map %s: it is a pipe; give a file", path);
-    }
-    if (st.st_size == 0) {
+    int64_t size;
+    TP_TRY(tp_input_open(path, TP_INPUT_FILE, &fd, &size, err));
+    if (size == 0) {
         close(fd);
         *map = (tp_map_file){.data = ""};
         return TP_OK;
     }
-    size_t len = (size_t)st.st_size;
+    size_t len = (size_t)size;
     void *data = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
     int error = errno;
     close(fd);
     if (data == MAP_FAILED)
         return tp_files_fail(err, "map", path, error);
     *map = (tp_map_file){.data = data, .len = len};
+    remember_map(path, map);
     return TP_OK;
 }
 
@@ -319,8 +446,10 @@ void tp_map_close(tp_map_file *map)
 {
     if (!map)
         return;
-    if (map->len)
+    if (map->len) {
+        forget_map(map);
         munmap((void *)(uintptr_t)map->data, map->len);
+    }
     *map = (tp_map_file){0};
 }
 
@@ -330,8 +459,8 @@ typedef tp_status (*take_chunk)(void *context, const char *data, size_t n, tp_er
 static tp_status for_each_chunk(const char *path, take_chunk take, void *context, tp_error *err)
 {
     int fd;
-    struct stat st;
-    TP_TRY(open_for_reading(path, &fd, &st, err));
+    int64_t size;
+    TP_TRY(tp_input_open(path, TP_INPUT_FILE, &fd, &size, err));
     char *chunk = malloc(CHUNK);
     tp_status status = TP_OK;
     if (!chunk)

@@ -10,8 +10,25 @@
 #include "base/error.h"
 #include "base/strings.h"
 
-/* The whole file into `ret` (cleared first).  Larger than max_bytes is an error
- * (0 = no limit); sizes are checked before allocation. */
+/* How inputs are opened, all of them here.  Folders, devices and sockets are refused, and so is
+ * what would be waited for without an end: */
+typedef enum {
+    TP_INPUT_FILE,  /* only a file: it is mapped, or read twice */
+    TP_INPUT_TEXT,  /* or an unnamed pipe, as the shell's <(...) is one; a FIFO is refused */
+    TP_INPUT_STREAM /* or a FIFO, whose writer is waited for, or "-", standard input */
+} tp_input_kind;
+/* ret_size: bytes of the file; -1 for a pipe. */
+TP_CHECKED tp_status tp_input_open(const char *path, tp_input_kind kind, int *ret_fd,
+                                   int64_t *ret_size, tp_error *err);
+
+/* What messages call it: the path, or "standard input". */
+const char *tp_input_name(const char *path, tp_input_kind kind);
+
+/* The whole of it into `ret` (cleared first).  Larger than max_bytes is an error (0 = no limit);
+ * sizes are checked before allocation. */
+TP_CHECKED tp_status tp_input_read(const char *path, tp_input_kind kind, size_t max_bytes,
+                                   tp_buf *ret, tp_error *err);
+/* The same for TP_INPUT_TEXT. */
 TP_CHECKED tp_status tp_file_read(const char *path, size_t max_bytes, tp_buf *ret, tp_error *err);
 
 /* Write to "<path>.tmp", sync, rename over `path`, sync the folder.  On failure
@@ -40,14 +57,16 @@ int64_t tp_file_size(const char *path); /* -1 when it cannot be told */
 /* Copy one file, synced.  Not atomic: `to` must be a name nobody reads yet. */
 TP_CHECKED tp_status tp_file_copy(const char *from, const char *to, tp_error *err);
 
-/* A read-only mapping of a whole file.  Another process truncating it under us
- * would raise SIGBUS: callers that read untrusted folders check sizes first. */
+/* A read-only mapping of a whole file.  When another process makes it shorter, reading beyond the
+ * new end raises SIGBUS; a program's handler can say which file it was. */
 typedef struct {
     const char *data;
     size_t len;
 } tp_map_file;
 TP_CHECKED tp_status tp_map_open(tp_map_file *map, const char *path, tp_error *err);
 void tp_map_close(tp_map_file *map); /* zeroed is a no-op */
+/* The file whose mapping holds the address, or NULL.  Safe in a handler of signals. */
+const char *tp_map_name_at(const void *address);
 
 /* A file being written in order: buffered, checksummed (XXH3-128), counted.
  * Everything that saves state goes through it, so tests can make the n-th

@@ -171,9 +171,9 @@ void tp_json_w_put_i64(tp_json_w *w, const char *key, int64_t v);
 void tp_json_w_put_f64(tp_json_w *w, const char *key, double v);
 void tp_json_w_put_bool(tp_json_w *w, const char *key, bool v);
 void tp_json_w_put_begin(tp_json_w *w, const char *key, char bracket);
-/* A NaN is a figure that nobody knows: null, or the word "unknown". */
+/* Where a NaN stands for a figure that nobody knows: it becomes null.  What came out as NaN is a
+ * result, and put_f64() writes it as "NaN". */
 void tp_json_w_put_known(tp_json_w *w, const char *key, double v);
-void tp_json_w_put_or_unknown(tp_json_w *w, const char *key, double v);
 
 /* Append `s` as a JSON string literal (with quotes); invalid UTF-8 is replaced by U+FFFD. */
 void tp_json_quote(tp_buf *out, const char *s, size_t n);

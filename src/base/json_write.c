@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/platform.h"
+#include "base/terminal.h"
 
 void tp_json_w_init(tp_json_w *w, tp_buf *out, int indent)
 {
@@ -144,14 +145,6 @@ void tp_json_w_put_known(tp_json_w *w, const char *key, double v)
         tp_json_w_put_f64(w, key, v);
 }
 
-void tp_json_w_put_or_unknown(tp_json_w *w, const char *key, double v)
-{
-    if (isnan(v))
-        tp_json_w_put_str(w, key, "unknown");
-    else
-        tp_json_w_put_f64(w, key, v);
-}
-
 static void write_number(tp_json_w *w, const tp_json *v)
 {
     bool is_finite = v->text.data[v->text.len - 1] <= '9';
@@ -232,7 +225,9 @@ void tp_json_quote(tp_buf *out, const char *s, size_t n)
         }
         uint32_t cp;
         size_t len = tp_utf8_decode(s + i, n - i, &cp);
-        if (len)
+        if (len && tp_is_unsafe(cp)) /* the same text, and no terminal obeys it */
+            tp_buf_addf(out, "\\u%04x", (unsigned)cp);
+        else if (len)
             tp_buf_add(out, s + i, len);
         else
             tp_buf_adds(out, "\xef\xbf\xbd");

@@ -76,11 +76,20 @@ static void *work(void *argument)
     return NULL;
 }
 
+void tp_signals_hold(sigset_t *before)
+{
+    static const int own[] = {SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
+    sigset_t held;
+    sigfillset(&held);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        sigdelset(&held, own[i]);
+    pthread_sigmask(SIG_SETMASK, &held, before);
+}
+
 static bool start_workers(tp_pool *pool, int n)
 {
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
+    sigset_t old;
+    tp_signals_hold(&old);
     bool ok = true;
     for (int i = 0; i < n && ok; i++) {
         worker *w = &pool->workers[i];

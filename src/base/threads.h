@@ -12,7 +12,14 @@
 #ifndef TP_BASE_THREADS_H
 #define TP_BASE_THREADS_H
 
+#include <signal.h>
+
 #include "base/error.h"
+
+/* Around the start of threads, which inherit the mask: all signals are held back, but for those
+ * that a thread raises by what it does itself, as SIGBUS; held back, they would end the program
+ * whatever its handler.  pthread_sigmask(SIG_SETMASK, before, NULL) undoes it. */
+void tp_signals_hold(sigset_t *before);
 
 typedef struct tp_pool tp_pool;
 

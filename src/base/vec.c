@@ -26,24 +26,37 @@ static void ask_for_huge_pages(void *v, size_t bytes)
  * is not touched takes no memory; large ones by half again, for they are remapped. */
 static size_t next_room(size_t cap, size_t size)
 {
-    size_t bytes = cap * size;
+    size_t bytes;
     if (cap < 16)
         return 16;
+    if (__builtin_mul_overflow(cap, size, &bytes))
+        bytes = SIZE_MAX;
     return bytes >= MIDDLING && bytes < HUGE_BLOCK ? 4 * cap : cap + cap / 2;
+}
+
+size_t tp_vec_next(size_t cap, size_t n, size_t size)
+{
+    if (n <= cap)
+        return cap;
+    size_t room = next_room(cap, size);
+    return room < n ? n : room;
+}
+
+void *tp_vec_resize(void *v, size_t n, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(n, size, &bytes) || !(v = realloc(v, bytes ? bytes : 1)))
+        stop(n, size);
+    ask_for_huge_pages(v, bytes);
+    return v;
 }
 
 void *tp_vec_room(void *v, size_t *cap, size_t n, size_t size)
 {
     if (n <= *cap)
         return v;
-    size_t room = next_room(*cap, size), bytes;
-    if (room < n)
-        room = n;
-    if (__builtin_mul_overflow(room, size, &bytes) || !(v = realloc(v, bytes)))
-        stop(room, size);
-    ask_for_huge_pages(v, bytes);
-    *cap = room;
-    return v;
+    *cap = tp_vec_next(*cap, n, size);
+    return tp_vec_resize(v, *cap, size);
 }
 
 void *tp_vec_new(size_t n, size_t size)

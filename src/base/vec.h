@@ -13,6 +13,11 @@
  * items are not initialised. */
 void *tp_vec_room(void *v, size_t *cap, size_t n, size_t size);
 
+/* The two halves of tp_vec_room(), for columns that share one capacity: it is computed once, from
+ * the widest item, and every column is given exactly that.  `cap` itself where `n` fits. */
+size_t tp_vec_next(size_t cap, size_t n, size_t size);
+void *tp_vec_resize(void *v, size_t n, size_t size);
+
 /* `n` zeroed items; never NULL. */
 void *tp_vec_new(size_t n, size_t size);
 

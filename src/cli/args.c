@@ -7,6 +7,7 @@
 
 #include "base/cpu.h"
 #include "base/platform.h"
+#include "base/terminal.h"
 #include "cli/cli.h"
 
 enum { FIRST_KEY = 0x1000, MAX_FLAGS = 64, STATUS_HELP = -2, STATUS_BAD = -1 };
@@ -257,17 +258,27 @@ void tp_cli_catch(int signal, void (*handler)(int))
     sigaction(signal, &(struct sigaction){.sa_handler = handler, .sa_flags = SA_RESTART}, NULL);
 }
 
+/* A message quotes what it found in files: it stays on its line. */
 int tp_cli_fail(const tp_error *err)
 {
+    tp_buf message = {0};
+    tp_buf_add_shown(&message, err->message, strlen(err->message), true);
     fflush(stdout);
-    fprintf(stderr, "temper: %s\n", err->message);
+    fprintf(stderr, "temper: %s\n", tp_buf_str(&message));
+    tp_buf_release(&message);
     return tp_cli_exit_status(err->status);
+}
+
+void tp_cli_erase_line(FILE *out)
+{
+    fprintf(out, "%s%s", tp_style(TP_LINE_BEGIN), tp_style(TP_LINE_ERASE));
 }
 
 bool tp_cli_terminal(FILE *out)
 {
     const char *term = getenv("TERM");
-    return isatty(fileno(out)) && !(term && strcmp(term, "dumb") == 0);
+    return isatty(out == stdout ? STDOUT_FILENO : STDERR_FILENO) &&
+           !(term && strcmp(term, "dumb") == 0);
 }
 
 bool tp_cli_colour(FILE *out)

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/terminal.h"
 #include "cli/bench.h"
 #include "instrument/store/history.h"
 
@@ -42,9 +43,10 @@ static tp_status write_file(const tp_bench_format *format, const char *path,
     tp_buf text = {0};
     format->write(r, &text);
     tp_status status = TP_OK;
-    if (strcmp(path, "-") == 0)
+    if (strcmp(path, "-") == 0) {
+        tp_terminal_pass_data();
         fputs(tp_buf_str(&text), stdout);
-    else
+    } else
         status = tp_file_write_atomic(path, tp_buf_str(&text), text.len, err);
     tp_buf_release(&text);
     return status;

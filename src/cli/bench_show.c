@@ -1,3 +1,4 @@
+#include "base/terminal.h"
 #include "cli/bench.h"
 
 #include <math.h>
@@ -57,7 +58,7 @@ void tp_bench_show_init(tp_bench_show *show, const tp_bench_flags *f, bool compa
 void tp_bench_show_clear(tp_bench_show *show)
 {
     if (show->has_line)
-        fputs("\r\033[K", stdout);
+        tp_cli_erase_line(stdout);
     show->has_line = false;
 }
 
@@ -94,7 +95,7 @@ void tp_bench_show_progress(void *user, const tp_bench_progress *p)
         say_so_far(p, &line);
     }
     int columns = (int)line.len < show->width - 1 ? (int)line.len : show->width - 1;
-    printf("\r%.*s\033[K", columns, line.data);
+    printf("%s%.*s%s", tp_style(TP_LINE_BEGIN), columns, line.data, tp_style(TP_LINE_ERASE));
     fflush(stdout);
     show->has_line = true;
     show->last_draw_s = now;
@@ -169,12 +170,12 @@ static const char *colour_of(const tp_bench_show *show, tp_bench_verdict v)
     case TP_BENCH_REGRESSION:
     case TP_BENCH_FAILED:
     case TP_BENCH_MISSING:
-        return "\033[1;31m";
+        return tp_style(TP_STYLE_BOLD_RED);
     case TP_BENCH_NEW:
     case TP_BENCH_INCONCLUSIVE:
-        return "\033[33m";
+        return tp_style(TP_STYLE_YELLOW);
     case TP_BENCH_IMPROVED:
-        return "\033[32m";
+        return tp_style(TP_STYLE_GREEN);
     default:
         return "";
     }
@@ -183,7 +184,7 @@ static const char *colour_of(const tp_bench_show *show, tp_bench_verdict v)
 static void show_verdict(const tp_bench_show *show, tp_bench_verdict v)
 {
     const char *on = colour_of(show, v);
-    printf("%s%s%s (%s)", on, tp_bench_verdict_name(v), *on ? "\033[0m" : "",
+    printf("%s%s%s (%s)", on, tp_bench_verdict_name(v), *on ? tp_style(TP_STYLE_PLAIN) : "",
            tp_bench_verdict_word(v));
 }
 

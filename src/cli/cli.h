@@ -61,6 +61,9 @@ void tp_cli_catch(int signal, void (*handler)(int));
 int tp_cli_fail(const tp_error *err);
 int tp_cli_exit_status(tp_status status);
 
+/* Take back the line that is being drawn. */
+void tp_cli_erase_line(FILE *out);
+
 /* A terminal that can move its cursor; colour only without NO_COLOR. */
 bool tp_cli_terminal(FILE *out);
 bool tp_cli_colour(FILE *out);

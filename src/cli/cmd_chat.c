@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/platform.h"
+#include "base/terminal.h"
 #include "cli/answer.h"
 #include "cli/cli.h"
 #include "cli/text_model.h"
@@ -331,6 +332,7 @@ int tp_cmd_chat(int argc, char **argv)
     tp_status status = open_chat(&c, words[0], &err);
     if (status == TP_OK) {
         handle_interrupts(false);
+        tp_terminal_pass_data();
         if (c.is_terminal)
             fprintf(stderr, "talking with %s; /help says what else there is\n", c.model.folder);
         status = talk(&c, &err);

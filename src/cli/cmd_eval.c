@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/terminal.h"
 #include "cli/cli.h"
 #include "cli/eval_compare.h"
 #include "cli/eval_report.h"
@@ -212,7 +213,7 @@ static bool on_progress(void *user, const tp_evaluate_progress *p)
     j->last_shown = now;
     char rate[32], left[32];
     int64_t judged = (int64_t)p->done - p->excluded;
-    fprintf(stderr, "\r%zu of %zu answers", p->done, p->n);
+    fprintf(stderr, "%s%zu of %zu answers", tp_style(TP_LINE_BEGIN), p->done, p->n);
     if (judged > 0)
         fprintf(stderr, ", %.1f%% right", 100.0 * (double)p->correct / (double)judged);
     if (p->excluded)
@@ -221,9 +222,9 @@ static bool on_progress(void *user, const tp_evaluate_progress *p)
     if (p->done && !is_last)
         fprintf(stderr, ", %s left",
                 tp_human_seconds(p->seconds / (double)p->done * (double)(p->n - p->done), left));
-    fprintf(stderr, "\033[K");
+    fputs(tp_style(TP_LINE_ERASE), stderr);
     if (is_last)
-        fprintf(stderr, "\r\033[K");
+        tp_cli_erase_line(stderr);
     fflush(stderr);
     return true;
 }
@@ -407,7 +408,7 @@ int tp_cmd_eval(int argc, char **argv)
     if (status == TP_OK)
         return 0;
     if (!f.quiet && tp_cli_terminal(stderr))
-        fprintf(stderr, "\r\033[K");
+        tp_cli_erase_line(stderr);
     int exit_status = tp_cli_fail(&err);
     return stop_signal ? 128 + stop_signal : exit_status;
 }

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/platform.h"
+#include "base/terminal.h"
 #include "cli/answer.h"
 #include "cli/cli.h"
 #include "cli/prompts.h"
@@ -129,14 +130,15 @@ static void print_head(const output *o)
     if (total_of(o) == 1)
         return;
     bool bold = tp_cli_colour(stdout);
-    printf("%s%s==> ", o->n_done ? "\n" : "", bold ? "\033[1m" : "");
+    printf("%s%s==> ", o->n_done ? "\n" : "", bold ? tp_style(TP_STYLE_BOLD) : "");
     if (o->prompts->n > 1)
         printf("prompt %zu of %zu%s", o->prompt + 1, o->prompts->n, o->f->samples > 1 ? ", " : "");
     if (o->f->samples > 1)
         printf("sample %lld of %lld", (long long)o->sample + 1, (long long)o->f->samples);
-    printf(" <==%s\n", bold ? "\033[0m" : "");
+    printf(" <==%s\n", bold ? tp_style(TP_STYLE_PLAIN) : "");
 }
 
+/* Into a file or a pipe go the bytes that the model said. */
 static void print_text(output *o)
 {
     fwrite(tp_buf_str(&o->answer.text) + o->n_written, 1, o->answer.ready - o->n_written, stdout);
@@ -193,9 +195,10 @@ static void print_status(output *o)
         return;
     o->last_status_s = now;
     tp_engine_stats s = tp_engine_get_stats(o->model->engine);
-    fprintf(stderr, "\r%lld of %lld answers, %lld running, %lld waiting, %.0f tokens/s\033[K",
-            (long long)o->n_done, (long long)total_of(o), (long long)s.running,
-            (long long)s.waiting, (double)s.decode_tokens / (now - o->start_s));
+    fprintf(stderr, "%s%lld of %lld answers, %lld running, %lld waiting, %.0f tokens/s%s",
+            tp_style(TP_LINE_BEGIN), (long long)o->n_done, (long long)total_of(o),
+            (long long)s.running, (long long)s.waiting,
+            (double)s.decode_tokens / (now - o->start_s), tp_style(TP_LINE_ERASE));
 }
 
 static void print_summary(const output *o)
@@ -204,8 +207,9 @@ static void print_summary(const output *o)
     tp_engine_stats s = tp_engine_get_stats(o->model->engine);
     if (!isatty(STDERR_FILENO))
         return;
+    tp_cli_erase_line(stderr);
     fprintf(stderr,
-            "\r\033[K%lld + %lld tokens in %.2f s (prompts %.2f s), %.1f new tokens/s, KV cache "
+            "%lld + %lld tokens in %.2f s (prompts %.2f s), %.1f new tokens/s, KV cache "
             "%s at most\n",
             (long long)(s.prefill_tokens + s.shared_tokens), (long long)s.decode_tokens, s.seconds,
             s.prefill_s, s.seconds > 0 ? (double)s.decode_tokens / s.seconds : 0,
@@ -309,6 +313,8 @@ static tp_status generate(const flags *f, char **words, int n, tp_text_model *m,
     output o = {.f = f, .settings = &settings, .model = m, .prompts = p};
     o.requests = calloc(p->n, sizeof *o.requests);
     TP_ASSERT(o.requests);
+    if (!f->json)
+        tp_terminal_pass_data();
     tp_status status = run(&o, err);
     tp_answer_release(&o.answer);
     free(o.requests);

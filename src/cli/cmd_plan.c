@@ -125,26 +125,24 @@ static void print_json(const report *r)
     tp_json_w_init(&w, &out, 2);
     tp_json_w_begin(&w, '{');
     tp_json_w_put_str(&w, "family", tp_model_get_info(r->model)->family);
-    tp_json_w_put_or_unknown(&w, "parameters", (double)tp_model_param_count(r->model));
-    tp_json_w_put_or_unknown(&w, "tokens_per_micro_batch",
-                             (double)tp_session_get_options(r->session)->tokens);
-    tp_json_w_put_or_unknown(&w, "micro_batches_per_step_at_most", r->micro_batches);
+    tp_json_w_put_known(&w, "parameters", (double)tp_model_param_count(r->model));
+    tp_json_w_put_known(&w, "tokens_per_micro_batch",
+                        (double)tp_session_get_options(r->session)->tokens);
+    tp_json_w_put_known(&w, "micro_batches_per_step_at_most", r->micro_batches);
     tp_json_w_put_begin(&w, "memory", '{');
-    tp_json_w_put_or_unknown(&w, "planned_peak_bytes",
-                             (double)(r->plan.peak_bytes + r->data_bytes));
+    tp_json_w_put_known(&w, "planned_peak_bytes", (double)(r->plan.peak_bytes + r->data_bytes));
     for (int k = 0; k < TP_MEM_KINDS; k++)
-        tp_json_w_put_or_unknown(
-            &w, tp_mem_kind_name((tp_mem_kind)k),
-            (double)(r->plan.bytes[k] + (k == TP_MEM_DATA ? r->data_bytes : 0)));
+        tp_json_w_put_known(&w, tp_mem_kind_name((tp_mem_kind)k),
+                            (double)(r->plan.bytes[k] + (k == TP_MEM_DATA ? r->data_bytes : 0)));
     tp_json_w_end(&w, '}');
-    tp_json_w_put_or_unknown(&w, "flops_per_micro_batch", r->plan.train_flops);
-    tp_json_w_put_or_unknown(&w, "bytes_per_micro_batch", r->plan.train_bytes);
-    tp_json_w_put_or_unknown(&w, "flops_per_step", r->plan.train_flops * r->micro_batches);
-    tp_json_w_put_or_unknown(&w, "bytes_per_step",
-                             r->plan.train_bytes * r->micro_batches + r->plan.update_bytes);
-    tp_json_w_put_or_unknown(&w, "predicted_micro_batch_s", r->micro_s);
-    tp_json_w_put_or_unknown(&w, "predicted_step_s", r->micro_s * r->micro_batches + r->update_s);
-    tp_json_w_put_or_unknown(&w, "checkpoint_bytes", (double)r->plan.checkpoint_bytes);
+    tp_json_w_put_known(&w, "flops_per_micro_batch", r->plan.train_flops);
+    tp_json_w_put_known(&w, "bytes_per_micro_batch", r->plan.train_bytes);
+    tp_json_w_put_known(&w, "flops_per_step", r->plan.train_flops * r->micro_batches);
+    tp_json_w_put_known(&w, "bytes_per_step",
+                        r->plan.train_bytes * r->micro_batches + r->plan.update_bytes);
+    tp_json_w_put_known(&w, "predicted_micro_batch_s", r->micro_s);
+    tp_json_w_put_known(&w, "predicted_step_s", r->micro_s * r->micro_batches + r->update_s);
+    tp_json_w_put_known(&w, "checkpoint_bytes", (double)r->plan.checkpoint_bytes);
     tp_json_w_end(&w, '}');
     puts(tp_buf_str(&out));
     tp_buf_release(&out);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/terminal.h"
 #include "cli/ceilings.h"
 #include "cli/cli.h"
 #include "cli/profile_print.h"
@@ -108,9 +109,10 @@ static void show_progress(const session *s)
                        : s->steps <= s->f->warmup + s->f->steps ? "timing"
                                                                 : "recording";
     if (tp_cli_terminal(stderr))
-        fprintf(stderr, "\r\033[Kstep %lld/%lld, %s", (long long)s->steps, (long long)all, what);
+        fprintf(stderr, "%s%sstep %lld/%lld, %s", tp_style(TP_LINE_BEGIN), tp_style(TP_LINE_ERASE),
+                (long long)s->steps, (long long)all, what);
     if (tp_cli_terminal(stderr) && s->steps == all)
-        fprintf(stderr, "\r\033[K");
+        tp_cli_erase_line(stderr);
 }
 
 static void observe(void *user, const tp_train_event *e)

@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/grid.h"
 #include "cli/stats_text.h"
 #include "stats/answer.h"
 #include "stats/dataset.h"
@@ -43,22 +44,6 @@ static const tp_flag flag_table[] = {
     {0}};
 
 enum { MAX_BYTES = 1 << 30 };
-
-static tp_status read_all(const char *path, tp_buf *ret, tp_error *err)
-{
-    char chunk[65536];
-    size_t n;
-    if (strcmp(path, "-") != 0)
-        return tp_file_read(path, MAX_BYTES, ret, err);
-    while ((n = fread(chunk, 1, sizeof chunk, stdin)) > 0) {
-        if (ret->len + n > MAX_BYTES)
-            return tp_fail(err, TP_ERR_FORMAT, "standard input is larger than 1 GiB");
-        tp_buf_add(ret, chunk, n);
-    }
-    if (ferror(stdin))
-        return tp_fail(err, TP_ERR_IO, "standard input could not be read: %s", strerror(errno));
-    return TP_OK;
-}
 
 /* ---- JSON ---- */
 
@@ -341,11 +326,74 @@ static tp_status print_text(const flags *f, const selection *s, tp_error *err)
     return status;
 }
 
+/* Columns of records are different things, as step, time and loss: none is compared unless named.
+ */
+static tp_status list_columns(const flags *f, const tp_dataset *data, tp_error *err)
+{
+    tp_grid g = {.name = "columns"};
+    tp_buf out = {0};
+    tp_status status = TP_OK;
+    tp_grid_column(&g, "name", "column", TP_CELL_TEXT);
+    tp_grid_column(&g, "n", "n", TP_CELL_COUNT);
+    tp_grid_column(&g, "mean", "mean", TP_CELL_REAL);
+    tp_grid_column(&g, "min", "least", TP_CELL_REAL);
+    tp_grid_column(&g, "max", "most", TP_CELL_REAL);
+    for (size_t i = 0; i < data->n_columns && status == TP_OK; i++) {
+        const tp_column *column = &data->columns[i];
+        tp_description d = {.mean = NAN, .min = NAN, .max = NAN};
+        double *x = NULL;
+        size_t n = 0, n_missing;
+        if (column->is_label)
+            continue;
+        if (tp_dataset_numbers(data, column, &x, &n, &n_missing, NULL) == TP_OK && n > 0)
+            status = tp_describe(x, n, 1 - f->alpha, &d, err);
+        free(x);
+        tp_grid_text(&g, column->name);
+        tp_grid_int(&g, (int64_t)n);
+        tp_grid_real(&g, d.mean);
+        tp_grid_real(&g, d.min);
+        tp_grid_real(&g, d.max);
+    }
+    if (status == TP_OK && f->json) {
+        tp_json_w w;
+        tp_json_w_init(&w, &out, 2);
+        tp_json_w_begin(&w, '{');
+        tp_json_w_put_str(&w, "file", data->name);
+        tp_json_w_key(&w, g.name);
+        tp_grid_json(&g, &w);
+        tp_json_w_end(&w, '}');
+        tp_buf_addc(&out, '\n');
+    } else if (status == TP_OK) {
+        tp_buf_addf(&out,
+                    "%s: %zu columns of numbers.  Name one to describe it, two to compare them, "
+                    "more for groups:\n  temper stats %s COLUMN [--trend]\n\n",
+                    data->name, tp_grid_rows(&g), data->name);
+        tp_grid_print(&g, 0, tp_cli_width(), &out);
+    }
+    fputs(tp_buf_str(&out), stdout);
+    tp_buf_release(&out);
+    tp_grid_release(&g);
+    return status;
+}
+
+static bool wants_a_list(const flags *f, const tp_dataset *data, int n_words)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < data->n_columns; i++)
+        n += !data->columns[i].is_label;
+    return data->is_records && n_words == 0 && n > 1 && !f->by && !f->trend && !f->paired;
+}
+
 static tp_status about_columns(const flags *f, const char *name, const tp_buf *text, char **words,
                                int n_words, tp_error *err)
 {
     tp_dataset data;
     TP_TRY(tp_dataset_read(name, tp_buf_str(text), text->len, &data, err));
+    if (wants_a_list(f, &data, n_words)) {
+        tp_status listed = list_columns(f, &data, err);
+        tp_dataset_release(&data);
+        return listed;
+    }
     selection *s = calloc(1, sizeof *s);
     tp_status status = s ? select_columns(f, &data, words, n_words, s, err)
                          : tp_fail(err, TP_ERR_NOMEM, "no memory for the columns");
@@ -364,8 +412,8 @@ static tp_status about_columns(const flags *f, const char *name, const tp_buf *t
 static tp_status about_file(const flags *f, char **words, int n_words, tp_error *err)
 {
     tp_buf text = {0};
-    const char *name = strcmp(words[0], "-") == 0 ? "standard input" : words[0];
-    tp_status status = read_all(words[0], &text, err);
+    const char *name = tp_input_name(words[0], TP_INPUT_STREAM);
+    tp_status status = tp_input_read(words[0], TP_INPUT_STREAM, MAX_BYTES, &text, err);
     if (status == TP_OK) {
         bool whole = n_words == 1 && !f->trend && !f->by;
         /* Without --json a data set becomes columns; a question has only one form. */
@@ -485,7 +533,8 @@ int tp_cmd_stats(int argc, char **argv)
         .details =
             "FILE holds columns (CSV, tabs, spaces; with or without a line of names), JSON, or "
             "one JSON object per line; '-' is standard input.  One column is described; of two "
-            "the second is judged against the first; more are groups.  --share and the plan "
+            "the second is judged against the first; more are groups; of JSON records, as "
+            "metrics.jsonl, the columns are listed unless some are named.  --share and the plan "
             "(two of --effect, --n, --power) need no file.\n\n"
             "  temper stats times.csv old new --paired --time\n"
             "  temper stats scores.csv score --by model\n"

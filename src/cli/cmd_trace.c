@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/terminal.h"
 #include "cli/cli.h"
 #include "cli/trace.h"
 #include "cli/trace_commands.h"
@@ -360,6 +361,8 @@ int tp_cmd_trace(int argc, char **argv)
     r.paths = paths;
     if (!read_request(words, n, &r))
         return 2;
+    if (r.f.csv)
+        tp_terminal_pass_data();
     const tp_ingest_options options = {.keep = wanted(&r)};
     tp_status opened = tp_trace_paths_make(r.paths, r.n_paths, &files, &err);
     if (opened == TP_OK)

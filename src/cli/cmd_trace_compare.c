@@ -1,10 +1,14 @@
 /* `temper trace compare`: what changed between two traces, and whether that is shown. */
+#include <string.h>
+
 #include <math.h>
 
 #include "base/json.h"
+#include "base/terminal.h"
 #include "cli/cli.h"
 #include "cli/grid.h"
 #include "cli/trace_commands.h"
+#include "cli/trace_paths.h"
 #include "instrument/analyze/compare.h"
 #include "instrument/ingest/ingest.h"
 
@@ -158,7 +162,7 @@ static void print(const context *x)
     tp_buf_release(&out);
 }
 
-static tp_status compare(const flags *f, char **paths, tp_error *err)
+static tp_status compare(const flags *f, const char *const *paths, tp_error *err)
 {
     const tp_ingest_options options = {.keep = TP_KEEP_FAST};
     tp_select_options select = {.name = f->name};
@@ -198,11 +202,26 @@ int tp_trace_compare_command(int argc, char **argv)
         .arguments = "BEFORE AFTER",
         .summary = "What changed between two traces: in total, by phase, operator and kernel.",
         .flags = flag_table,
-        .details = "Verdicts: better, worse, same (within 1 %), not shown.",
+        .details =
+            "BEFORE and AFTER are files, '-' (standard input), or folders with one trace each, "
+            "as the folder of a run.\n"
+            "Verdicts: better, worse, same (within 1 %), not shown.",
         .min_words = 2,
         .max_words = 2};
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;
-    return compare(&f, words, &err) == TP_OK ? 0 : tp_cli_fail(&err);
+    if (f.csv)
+        tp_terminal_pass_data();
+    tp_trace_paths before = {0}, after = {0};
+    tp_status status = strcmp(words[0], "-") == 0 && strcmp(words[1], "-") == 0
+                           ? tp_fail(&err, TP_ERR_ARG, "standard input (-) can be read once only")
+                           : tp_trace_paths_one(words[0], &before, &err);
+    if (status == TP_OK)
+        status = tp_trace_paths_one(words[1], &after, &err);
+    if (status == TP_OK)
+        status = compare(&f, (const char *const[]){before.v[0], after.v[0]}, &err);
+    tp_trace_paths_release(&before);
+    tp_trace_paths_release(&after);
+    return status == TP_OK ? 0 : tp_cli_fail(&err);
 }

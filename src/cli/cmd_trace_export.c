@@ -5,8 +5,10 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/terminal.h"
 #include "cli/cli.h"
 #include "cli/trace_commands.h"
+#include "cli/trace_paths.h"
 #include "instrument/analyze/export.h"
 #include "instrument/ingest/ingest.h"
 
@@ -122,7 +124,9 @@ int tp_trace_export_command(int argc, char **argv)
     uint64_t bytes = 0;
     const tp_usage usage = {.command = "trace export",
                             .arguments = "FILE",
-                            .summary = "Write a trace in another tool's format.",
+                            .summary =
+                                "Write a trace in another tool's format; FILE may be a folder "
+                                "with one trace, or '-', standard input.",
                             .flags = flag_table,
                             .min_words = 1,
                             .max_words = 1};
@@ -134,9 +138,13 @@ int tp_trace_export_command(int argc, char **argv)
     const tp_ingest_options options = {.keep = f.chrome      ? TP_KEEP_ALL
                                                : f.collapsed ? TP_KEEP_FAST | TP_KEEP_OPS
                                                              : TP_KEEP_FAST | TP_KEEP_MEMORY};
-    if (tp_trace_open(words[0], &options, &file, &err) != TP_OK)
+    tp_trace_paths path = {0};
+    tp_status status = tp_trace_paths_one(words[0], &path, &err);
+    if (status == TP_OK)
+        status = tp_trace_open(path.v[0], &options, &file, &err);
+    tp_trace_paths_release(&path);
+    if (status != TP_OK)
         return tp_cli_fail(&err);
-    tp_status status = TP_OK;
     bool to_file = strcmp(f.output, "-") != 0;
     if (!file->events) {
         status = tp_fail(&err, TP_ERR_UNSUPPORTED, "'%s' is a %s: it has no events to export",
@@ -144,6 +152,7 @@ int tp_trace_export_command(int argc, char **argv)
     } else if (to_file) {
         status = export_to_file(&f, file, &bytes, &err);
     } else {
+        tp_terminal_pass_data();
         tp_export_sink sink = {.write = to_stdout};
         status = export(&f, file, &sink, &err);
         tp_buf_release(&sink.pending);

@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/terminal.h"
 #include "cli/cli.h"
 #include "cli/trace_commands.h"
+#include "cli/trace_paths.h"
 #include "cli/trace_stats.h"
 #include "instrument/ingest/ingest.h"
 
@@ -103,25 +105,26 @@ static void print(const flags *f, const tp_repeats *r)
 }
 
 /* The same file twice would be counted as evidence that it is not. */
-static tp_status refuse_duplicates(char **paths, int n, tp_error *err)
+static tp_status refuse_duplicates(const char *const *paths, size_t n, tp_error *err)
 {
     tp_status status = TP_OK;
-    char **real = calloc((size_t)n, sizeof *real);
+    char **real = calloc(n, sizeof *real);
     TP_ASSERT(real);
-    for (int i = 0; i < n && status == TP_OK; i++) {
+    for (size_t i = 0; i < n && status == TP_OK; i++) {
         real[i] = realpath(paths[i], NULL);
-        for (int k = 0; k < i && real[i] && status == TP_OK; k++)
+        for (size_t k = 0; k < i && real[i] && status == TP_OK; k++)
             if (real[k] && strcmp(real[i], real[k]) == 0)
                 status = tp_fail(err, TP_ERR_ARG,
                                  "'%s' is given twice: a file is no repeat of itself", paths[i]);
     }
-    for (int i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++)
         free(real[i]);
     free(real);
     return status;
 }
 
-static tp_status answer(const flags *f, char **paths, int n, int n_first, tp_error *err)
+static tp_status answer(const flags *f, const char *const *paths, size_t n, size_t n_first,
+                        tp_error *err)
 {
     const tp_ingest_options options = {.keep = TP_KEEP_FAST | TP_KEEP_MEMORY};
     tp_select_options select = {.name = f->name};
@@ -132,8 +135,8 @@ static tp_status answer(const flags *f, char **paths, int n, int n_first, tp_err
     if (f->json + f->csv + f->markdown > 1)
         return tp_fail(err, TP_ERR_ARG, "one of --json, --csv and --markdown");
     TP_TRY(refuse_duplicates(paths, n, err));
-    tp_repeats_init(&r, (size_t)n, f->per_step);
-    for (int i = 0; i < n && status == TP_OK; i++) {
+    tp_repeats_init(&r, n, f->per_step);
+    for (size_t i = 0; i < n && status == TP_OK; i++) {
         tp_trace_file *file = NULL;
         status = tp_trace_open(paths[i], &options, &file, err);
         if (status == TP_OK)
@@ -160,7 +163,9 @@ int tp_trace_stats_command(int argc, char **argv)
         .summary = "Several recordings of the same work: every figure with its mean, spread and "
                    "95 % interval over files; or two groups of them, compared.",
         .flags = flag_table,
-        .details = "The unit is the file: n is the number of recordings, not of steps.\n"
+        .details = "A folder stands for the traces in it, the folder of a run too; '-' is standard "
+                   "input.\n"
+                   "The unit is the file: n is the number of recordings, not of steps.\n"
                    "Verdicts: better, worse, same (within 1 %), not shown; they take 4 files a "
                    "side.",
         .min_words = 1,
@@ -176,6 +181,8 @@ int tp_trace_stats_command(int argc, char **argv)
     int n = tp_cli_parse(&usage, argc, arguments, &f, words), n_first = 0;
     if (n < 0)
         return n == -2 ? 0 : 2;
+    if (f.csv)
+        tp_terminal_pass_data();
     if (f.vs) {
         fprintf(stderr, "temper trace stats: write --vs out, as a word between the files\n");
         return 2;
@@ -194,5 +201,15 @@ int tp_trace_stats_command(int argc, char **argv)
                         "sides of one --vs\n");
         return 2;
     }
-    return answer(&f, words, n, n_first, &err) == TP_OK ? 0 : tp_cli_fail(&err);
+    /* A folder is all its traces, on the side of --vs where it stands. */
+    tp_trace_paths first = {0}, all = {0};
+    tp_status status =
+        tp_trace_paths_make((const char *const *)words, (size_t)n_first, &first, &err);
+    if (status == TP_OK)
+        status = tp_trace_paths_make((const char *const *)words, (size_t)n, &all, &err);
+    if (status == TP_OK)
+        status = answer(&f, all.v, all.n, first.n, &err);
+    tp_trace_paths_release(&first);
+    tp_trace_paths_release(&all);
+    return status == TP_OK ? 0 : tp_cli_fail(&err);
 }

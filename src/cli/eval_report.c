@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "base/platform.h"
+#include "base/terminal.h"
 #include "engine/rl/answer.h"
 
 const char *tp_eval_share(double v, char out[32])
@@ -127,9 +128,9 @@ static void add_left_out(const tp_eval_report *r, bool colour, tp_buf *out)
     const tp_reward *first = first_excluded(e, &id);
     if (!first)
         return;
-    tp_buf_addf(out, "\n  %sleft out: %lld of %llu answers:", colour ? "\033[33m" : "",
-                (long long)r->summary->n_excluded,
-                (unsigned long long)(e->n * (uint64_t)e->n_samples));
+    tp_buf_addf(
+        out, "\n  %sleft out: %lld of %llu answers:", colour ? tp_style(TP_STYLE_YELLOW) : "",
+        (long long)r->summary->n_excluded, (unsigned long long)(e->n * (uint64_t)e->n_samples));
     const char *separator = " ";
     for (int s = TP_REWARD_OK + 1; s < TP_REWARD_KINDS; s++)
         if (e->statuses[s]) {
@@ -137,7 +138,7 @@ static void add_left_out(const tp_eval_report *r, bool colour, tp_buf *out)
                         tp_reward_status_name((tp_reward_status)s));
             separator = ", ";
         }
-    tp_buf_addf(out, "%s\n  the first: %s: ", colour ? "\033[0m" : "", id);
+    tp_buf_addf(out, "%s\n  the first: %s: ", colour ? tp_style(TP_STYLE_PLAIN) : "", id);
     add_excerpt(out, first->why, 200);
     tp_buf_addc(out, '\n');
     if (r->judges.died || r->judges.killed)

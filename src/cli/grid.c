@@ -1,4 +1,5 @@
 #include "cli/grid.h"
+#include "base/terminal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -51,6 +52,14 @@ static tp_cell_kind kind_of_next(const tp_grid *grid)
     return grid->columns[grid->n_cells % grid->n_columns].kind;
 }
 
+static bool is_printable_ascii(const char *s, size_t n)
+{
+    size_t i = 0;
+    while (i < n && s[i] >= 0x20 && s[i] < 0x7f)
+        i++;
+    return i == n;
+}
+
 void tp_grid_textn(tp_grid *grid, const char *s, size_t n)
 {
     TP_ASSERT(kind_of_next(grid) == TP_CELL_TEXT);
@@ -59,6 +68,13 @@ void tp_grid_textn(tp_grid *grid, const char *s, size_t n)
     cell->text = grid->text.len;
     cell->n_text = s ? n : 0;
     tp_buf_add(&grid->text, s ? s : "", s ? n : 0);
+    cell->shown = cell->text;
+    cell->n_shown = cell->n_text;
+    if (!s || is_printable_ascii(s, n))
+        return;
+    cell->shown = grid->text.len;
+    tp_buf_add_shown(&grid->text, s, n, true);
+    cell->n_shown = grid->text.len - cell->shown;
 }
 
 void tp_grid_text(tp_grid *grid, const char *s) { tp_grid_textn(grid, s, s ? strlen(s) : 0); }
@@ -81,11 +97,14 @@ void tp_grid_unknown(tp_grid *grid) { next_cell(grid); }
 
 void tp_grid_note(tp_grid *grid, const char *fmt, ...)
 {
+    tp_buf note = {0};
     va_list ap;
     va_start(ap, fmt);
-    tp_buf_vaddf(&grid->notes, fmt, ap);
+    tp_buf_vaddf(&note, fmt, ap);
     va_end(ap);
+    tp_buf_add_shown(&grid->notes, tp_buf_str(&note), note.len, true);
     tp_buf_addc(&grid->notes, '\n');
+    tp_buf_release(&note);
 }
 
 /* ---- one cell ---- */
@@ -119,8 +138,8 @@ static const char *cell_for_people(const tp_grid *grid, const tp_grid_col *colum
     }
     switch (column->kind) {
     case TP_CELL_TEXT:
-        *n = cell->n_text;
-        return tp_buf_str(&grid->text) + cell->text;
+        *n = cell->n_shown;
+        return tp_buf_str(&grid->text) + cell->shown;
     case TP_CELL_COUNT:
         snprintf(number, 32, "%lld", (long long)cell->i);
         break;
@@ -182,14 +201,6 @@ static void put_cut(tp_buf *out, const char *s, size_t n, size_t width)
     tp_buf_add(out, s + from, n - from);
 }
 
-/* Control bytes of names in files would move a terminal's cursor. */
-static void hide_controls(tp_buf *out, size_t from)
-{
-    for (size_t i = from; i < out->len; i++)
-        if ((unsigned char)out->data[i] < 0x20 && out->data[i] != '\n')
-            out->data[i] = ' ';
-}
-
 /* ---- for people ---- */
 
 typedef struct {
@@ -246,7 +257,7 @@ static void end_line(tp_buf *out)
 void tp_grid_print(const tp_grid *grid, size_t limit, int width, tp_buf *out)
 {
     layout l;
-    size_t from = out->len, all = tp_grid_rows(grid);
+    size_t all = tp_grid_rows(grid);
     char number[48];
     measure(grid, limit, width, &l);
     if (grid->title)
@@ -279,7 +290,6 @@ void tp_grid_print(const tp_grid *grid, size_t limit, int width, tp_buf *out)
     if (all == 0 && grid->notes.len == 0)
         tp_buf_adds(out, "none\n");
     tp_buf_adds(out, tp_buf_str(&grid->notes));
-    hide_controls(out, from);
 }
 
 /* ---- for programs and documents ---- */
@@ -377,7 +387,7 @@ static void put_markdown_cell(tp_buf *out, const char *s, size_t n)
 
 void tp_grid_markdown(const tp_grid *grid, size_t limit, tp_buf *out)
 {
-    size_t from = out->len, all = tp_grid_rows(grid), rows = limit && limit < all ? limit : all;
+    size_t all = tp_grid_rows(grid), rows = limit && limit < all ? limit : all;
     char number[48];
     if (grid->title)
         tp_buf_addf(out, "### %s\n\n", grid->title);
@@ -410,5 +420,4 @@ void tp_grid_markdown(const tp_grid *grid, size_t limit, tp_buf *out)
     if (grid->notes.len)
         tp_buf_addf(out, "\n%s", tp_buf_str(&grid->notes));
     tp_buf_addc(out, '\n');
-    hide_controls(out, from);
 }

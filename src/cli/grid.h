@@ -38,6 +38,8 @@ typedef struct {
     double f;    /* REAL, PERCENT, RATE */
     size_t text; /* TEXT: offset in the grid's text */
     size_t n_text;
+    size_t shown; /* the same as it may be shown: where it lies, and its bytes */
+    size_t n_shown;
 } tp_cell;
 
 enum { TP_GRID_MAX_COLUMNS = 32 };

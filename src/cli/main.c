@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/files.h"
+#include "base/terminal.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 
@@ -13,8 +15,10 @@
 static int close_output(int status)
 {
     errno = 0;
-    if (fflush(stdout) == 0 && !ferror(stdout))
+    if (fflush(stdout) == 0 && !ferror(stdout)) {
+        tp_terminal_end();
         return status;
+    }
     struct stat st;
     bool is_pipe = fstat(STDOUT_FILENO, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
     if (errno == EPIPE || (errno == 0 && is_pipe))
@@ -40,6 +44,32 @@ static void bound_spinning(char **argv)
     execv(path, argv); /* when it fails, go on as we are */
 }
 
+/* A file that is mapped was made shorter by somebody: what it held is gone.  Only what a handler
+ * of signals may call. */
+static void on_lost_page(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    const char *name = tp_map_name_at(info->si_addr);
+    const char *parts[] = {"temper: ", name,
+                           " was made shorter, or its disk failed, while it was in use; give "
+                           "programs that read a file the time to end, then start again\n"};
+    if (!name) { /* not ours: die of it */
+        signal(number, SIG_DFL);
+        raise(number);
+        return;
+    }
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (write(STDERR_FILENO, parts[i], strlen(parts[i])) < 0)
+            break;
+    _exit(2);
+}
+
+static void catch_lost_pages(void)
+{
+    struct sigaction action = {.sa_sigaction = on_lost_page, .sa_flags = SA_SIGINFO};
+    sigaction(SIGBUS, &action, NULL);
+}
+
 static bool computes(const char *command)
 {
     static const char *const names[] = {"bench",    "chat",    "doctor", "eval",
@@ -55,6 +85,8 @@ int main(int argc, char **argv)
 {
     if (argc >= 2 && computes(argv[1]))
         bound_spinning(argv);
+    (void)tp_terminal_guard(); /* without it, messages and tables are cleaned all the same */
+    catch_lost_pages();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failed write, not a death */
     if (argc < 2) {
         char *help[] = {argv[0], NULL};

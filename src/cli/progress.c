@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/terminal.h"
 #include "cli/cli.h"
 
 enum { MAX_LOSSES = 24 };
@@ -57,7 +58,7 @@ static void add_line(tp_buf *out, const char *text, int width)
             break;
         tp_buf_addc(out, *s);
     }
-    tp_buf_adds(out, "\033[K\n");
+    tp_buf_addf(out, "%s\n", tp_style(TP_LINE_ERASE));
 }
 
 static void add_bar(tp_buf *out, double share, int cells)
@@ -174,8 +175,10 @@ static void memory_line(const tp_train_event *e, tp_buf *out)
 
 static void erase(tp_progress *p)
 {
+    for (int i = 0; i < p->lines_drawn; i++)
+        fputs(tp_style(TP_LINE_UP), stdout);
     if (p->lines_drawn)
-        printf("\033[%dA\r\033[J", p->lines_drawn);
+        printf("%s%s", tp_style(TP_LINE_BEGIN), tp_style(TP_BELOW_ERASE));
     p->lines_drawn = 0;
 }
 
@@ -244,9 +247,9 @@ static void draw_block(tp_progress *p, const tp_train_event *e)
     bool rolls_out = e->algorithm == TP_ALGORITHM_GRPO;
     erase(p);
     head_line(e, &line);
-    tp_buf_adds(&out, p->colour ? "\033[1m" : "");
+    tp_buf_adds(&out, p->colour ? tp_style(TP_STYLE_BOLD) : "");
     end_line(p, &out, &line);
-    tp_buf_adds(&out, p->colour ? "\033[0m" : "");
+    tp_buf_adds(&out, p->colour ? tp_style(TP_STYLE_PLAIN) : "");
     goal_line(p, e, &line);
     end_line(p, &out, &line);
     if (rolls_out) {
@@ -358,11 +361,16 @@ static void print_json(const tp_train_event *e)
                        {"accuracy", e->accuracy},
                        {"margin", e->margin},
                        {"val_accuracy", e->val_accuracy}};
-        enum { FIRST_RARE = 10 };
+        enum { LOSS, VAL_LOSS, GRAD_NORM, FIRST_RARE = 10 };
         for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
             if (isnan(numbers[i].v) && i >= FIRST_RARE)
                 continue; /* of another algorithm */
-            tp_json_w_put_f64(&w, numbers[i].key, numbers[i].v);
+            /* what every event of its kind has: a NaN there is a result */
+            bool came_out = e->kind == TP_EVENT_STEP ? i == LOSS || i == GRAD_NORM : i == VAL_LOSS;
+            if (came_out)
+                tp_json_w_put_f64(&w, numbers[i].key, numbers[i].v);
+            else
+                tp_json_w_put_known(&w, numbers[i].key, numbers[i].v);
         }
         tp_json_w_put_i64(&w, "max_steps", e->max_steps);
     }

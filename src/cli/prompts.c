@@ -127,29 +127,13 @@ static tp_status add_lines(tp_prompts *p, tp_text_model *m, const char *name, co
     return TP_OK;
 }
 
-static tp_status read_input(tp_buf *out, tp_error *err)
-{
-    char block[1 << 16];
-    size_t got;
-    while ((got = fread(block, 1, sizeof block, stdin)) > 0) {
-        if (out->len + got > MOST_INPUT)
-            return tp_fail(err, TP_ERR_CONFIG, "standard input is longer than 1 GiB");
-        tp_buf_add(out, block, got);
-    }
-    if (ferror(stdin))
-        return tp_fail(err, TP_ERR_IO, "standard input: %s", strerror(errno));
-    return TP_OK;
-}
-
 tp_status tp_prompts_add_file(tp_prompts *p, tp_text_model *m, const char *path,
                               const tp_prompt_options *options, tp_error *err)
 {
     tp_buf text = {0};
-    bool is_input = strcmp(path, "-") == 0;
-    tp_status status =
-        is_input ? read_input(&text, err) : tp_file_read(path, MOST_INPUT, &text, err);
+    tp_status status = tp_input_read(path, TP_INPUT_STREAM, MOST_INPUT, &text, err);
     if (status == TP_OK)
-        status = add_lines(p, m, is_input ? "standard input" : path, &text, options, err);
+        status = add_lines(p, m, tp_input_name(path, TP_INPUT_STREAM), &text, options, err);
     tp_buf_release(&text);
     return status;
 }
@@ -158,7 +142,7 @@ tp_status tp_prompts_add_input(tp_prompts *p, tp_text_model *m, const tp_prompt_
                                tp_error *err)
 {
     tp_buf text = {0};
-    tp_status status = read_input(&text, err);
+    tp_status status = tp_input_read("-", TP_INPUT_STREAM, MOST_INPUT, &text, err);
     if (status == TP_OK)
         status =
             tp_prompts_add_text(p, m, "standard input", tp_buf_str(&text), text.len, options, err);

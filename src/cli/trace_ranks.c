@@ -1,5 +1,6 @@
 /* Several ranks of one job, side by side. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/trace.h"
 #include "cli/trace_ranks.h"
@@ -12,10 +13,27 @@ static void put_known(tp_grid *g, int64_t v)
         tp_grid_int(g, v);
 }
 
-static void fill_ranks(const tp_rank_table *t, tp_grid *g)
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+/* For people the name alone, unless two files share it. */
+static const char *short_name(const char *const *paths, size_t n, size_t i)
+{
+    for (size_t k = 0; k < n; k++)
+        if (k != i && strcmp(last_part(paths[k]), last_part(paths[i])) == 0)
+            return paths[i];
+    return last_part(paths[i]);
+}
+
+/* `paths` are those of the rows. */
+static void fill_ranks(const tp_rank_table *t, const char *const *paths, tp_grid *g)
 {
     g->title = "Ranks";
     tp_grid_column(g, "rank", "rank", TP_CELL_COUNT);
+    tp_grid_column(g, "name", "file", TP_CELL_TEXT);
     tp_grid_column(g, "span_ns", "span", TP_CELL_NS);
     tp_grid_column(g, "compute_ns", "compute", TP_CELL_NS);
     tp_grid_column(g, "exposed_comm_ns", "exposed comm.", TP_CELL_NS);
@@ -28,10 +46,12 @@ static void fill_ranks(const tp_rank_table *t, tp_grid *g)
     tp_grid_hidden(g, "clock_offset_ns", TP_CELL_NS);
     tp_grid_column(g, "clock_spread_ns", "clock +-", TP_CELL_NS);
     tp_grid_hidden(g, "collective_ns", TP_CELL_NS);
+    tp_grid_hidden(g, "file", TP_CELL_TEXT);
     for (size_t i = 0; i < t->n_ranks; i++) {
         const tp_rank_row *r = &t->ranks[i];
         bool is_known = r->has_work;
         tp_grid_int(g, r->rank);
+        tp_grid_text(g, short_name(paths, t->n_ranks, i));
         put_known(g, is_known ? r->all.span_ns : TP_UNKNOWN);
         put_known(g, is_known ? r->all.compute_ns : TP_UNKNOWN);
         put_known(g, is_known ? r->all.exposed_comm_ns : TP_UNKNOWN);
@@ -44,6 +64,7 @@ static void fill_ranks(const tp_rank_table *t, tp_grid *g)
         put_known(g, r->offset_ns);
         put_known(g, r->offset_spread_ns);
         tp_grid_int(g, r->comm_ns);
+        tp_grid_text(g, paths[i]);
     }
 }
 
@@ -113,20 +134,22 @@ void tp_trace_report_ranks(const tp_trace_job *job, const tp_select_options *opt
     tp_selection *sel = calloc(job->n + 1, sizeof *sel);
     const tp_selection **list = calloc(job->n + 1, sizeof *list);
     int64_t *ranks = calloc(job->n + 1, sizeof *ranks);
+    const char **paths = calloc(job->n + 1, sizeof *paths);
     tp_rank_table table;
     size_t n = 0;
-    TP_ASSERT(sel && list && ranks);
+    TP_ASSERT(sel && list && ranks && paths);
     for (size_t i = 0; i < job->n; i++) {
         const tp_trace_file *f = job->files[i];
         if (!f->events)
             continue;
         tp_selection_make(f->events, options, &sel[n]);
         list[n] = &sel[n];
+        paths[n] = f->path;
         ranks[n++] = f->rank == TP_UNKNOWN ? (int64_t)i : f->rank;
     }
     tp_ranks_make(list, ranks, n, &table);
     *ret = (tp_rank_grids){.ranks = {.name = "ranks"}, .collectives = {.name = "collectives"}};
-    fill_ranks(&table, &ret->ranks);
+    fill_ranks(&table, paths, &ret->ranks);
     add_verdict(&table, &ret->ranks);
     fill_collectives(&table, &ret->collectives);
     tp_ranks_release(&table);
@@ -135,6 +158,7 @@ void tp_trace_report_ranks(const tp_trace_job *job, const tp_select_options *opt
     free(sel);
     free(list);
     free(ranks);
+    free(paths);
 }
 
 void tp_rank_grids_release(tp_rank_grids *grids)

@@ -33,6 +33,7 @@ typedef struct {
     tp_column *columns;
     size_t n_columns, n_rows;
     bool is_json;
+    bool is_records; /* JSON objects, one a row: columns are different things, not samples of one */
 } tp_dataset;
 
 TP_CHECKED tp_status tp_dataset_read(const char *name, const char *text, size_t n, tp_dataset *ret,

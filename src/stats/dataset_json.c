@@ -25,6 +25,7 @@ static tp_status put_record(tp_dataset *data, size_t row, const tp_json *object,
     size_t hint = 0;
     tp_column *c;
     tp_buf name = {0};
+    data->is_records = true;
     tp_status status = TP_OK;
     for (const tp_json *m = object->child; m && status == TP_OK; m = m->next) {
         bool is_inner = m->type == TP_JSON_OBJECT;
@@ -74,6 +75,15 @@ static tp_status put_groups(tp_dataset *data, const tp_json *groups, const tp_js
     return TP_OK;
 }
 
+/* Some of it is for a column; lists of objects are not. */
+static bool holds_cells(const tp_json *array)
+{
+    for (const tp_json *v = array->child; v; v = v->next)
+        if (v->type != TP_JSON_OBJECT && v->type != TP_JSON_ARRAY && v->type != TP_JSON_NULL)
+            return true;
+    return !array->child;
+}
+
 static tp_status put_root(tp_dataset *data, const tp_json *root, tp_error *err)
 {
     size_t row = 0;
@@ -89,9 +99,12 @@ static tp_status put_root(tp_dataset *data, const tp_json *root, tp_error *err)
     const tp_json *groups = tp_json_get(root, "groups");
     if (groups && groups->type == TP_JSON_ARRAY)
         return put_groups(data, groups, tp_json_get(root, "names"), err);
-    for (const tp_json *m = root->child; m; m = m->next)
-        if (m->type == TP_JSON_ARRAY)
+    for (const tp_json *m = root->child; m; m = m->next) {
+        /* Beside numbers of its own, as in profile.json, an array is no sample among others. */
+        data->is_records |= m->type == TP_JSON_NUMBER || m->type == TP_JSON_OBJECT;
+        if (m->type == TP_JSON_ARRAY && holds_cells(m))
             TP_TRY(put_array(data, m->key.data, m->key.len, m, err));
+    }
     if (data->n_columns == 0)
         return put_record(data, 0, root, err);
     return TP_OK;

@@ -4,6 +4,7 @@
 
 #include "stats/moments.h"
 #include "stats/order.h"
+#include "stats/special.h"
 #include "stats/special_internal.h"
 
 static const char *const one_value = "needs at least two values";
@@ -61,6 +62,17 @@ void tp_batch_means(const double *x, size_t n, size_t n_batches, double *ret)
 static tp_interval interval_long(long double center, long double half)
 {
     return (tp_interval){.lo = (double)(center - half), .hi = (double)(center + half)};
+}
+
+tp_interval tp_skew_interval(const tp_description *d, double level)
+{
+    if (d->t_ci.why || !(level > 0 && level < 1))
+        return d->t_ci;
+    double z = tp_normal_isf(0.5 * (1 - level)), n = (double)d->n;
+    double skew = isnan(d->skew_G1) ? 0 : d->skew_G1;
+    double shift = skew * (2 * z * z + 1) / (6 * sqrt(n));
+    return (tp_interval){.lo = d->mean + d->sem * (shift - z),
+                         .hi = d->mean + d->sem * (shift + z)};
 }
 
 tp_interval tp_t_interval(double mean, double sem, double df, double level)

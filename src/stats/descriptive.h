@@ -82,5 +82,9 @@ void tp_batch_means(const double *x, size_t n, size_t n_batches, double *ret);
 
 /* mean -+ t_{df} sem at `level`. */
 tp_interval tp_t_interval(double mean, double sem, double df, double level);
+/* Of the mean, corrected for skewness to second order: mean + sem (+-z + G1 (2 z^2 + 1) /
+ * (6 sqrt n)), to which the BCa interval tends with many values (Hall 1988, Annals of Statistics
+ * 16, section 3; Efron 1987): the difference is of order sem / n. */
+tp_interval tp_skew_interval(const tp_description *d, double level);
 
 #endif

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/platform.h"
+#include "base/threads.h"
 #include "trace/internal.h"
 
 enum { DEFAULT_EVENTS = 1 << 16, MOST_EVENTS = 1 << 26, DEFAULT_FLUSH_MS = 200 };
@@ -155,11 +156,10 @@ void tp_recorder_wake_flusher(void)
 
 static tp_status start_flusher(uint32_t period_ms, tp_error *err)
 {
-    sigset_t all, before;
+    sigset_t before;
     flusher.stop = flusher.hurry = false;
     flusher.period_ms = period_ms ? period_ms : DEFAULT_FLUSH_MS;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    tp_signals_hold(&before);
     int why = pthread_create(&flusher.thread, NULL, flush_always, &tp_the_recorder);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (why)

@@ -53,6 +53,23 @@ run stats m.jsonl loss --trend --at step
 expect 0
 expect_out "m.loss falls" "per step" "exponential decay"
 
+# Records: columns are different things, so they are listed and none is compared.
+run stats m.jsonl
+expect 0
+expect_out "2 columns of numbers" "m.loss" "temper stats m.jsonl COLUMN"
+grep -q "groups" out && grep -q "Kruskal" out && fail "columns of records are compared unasked"
+run stats m.jsonl --json
+is "a listed column" "$("$TOOL" get out columns.1.name)" m.loss
+printf '{"schema":1,"step_s":[0.5,0.25],"operators":[{"name":"x"}],"bytes":[4,4]}' >profile.json
+run stats profile.json
+expect 0
+expect_out "2 columns of numbers" "step_s"
+
+# Many values are not resampled; what is done instead is said.
+seq 200001 >many.txt
+run stats many.txt
+expect 0
+expect_out "mean, corrected for skewness" "99748 to 1.0025e+05 (what BCa tends to; n > 200000: not resampled)"
 run stats --share 56/70,48/80
 expect_out "The second share is 20 points lower, 95 % interval 5.24 to 33.4" "69.18 to 87.70 %"
 run stats --share 0/10 --json

@@ -18,7 +18,7 @@ sed -i 's/"file": "zipped.json.gz"/"file": "kineto-rank-0.json"/' out
 
 # standard input
 "$TEMPER" trace - --json <zipped.json.gz >out 2>err || fail "a trace from standard input: $(cat err)"
-sed -i 's/"file": "stdin"/"file": "kineto-rank-0.json"/' out
+sed -i 's/"file": "standard input"/"file": "kineto-rank-0.json"/' out
 "$TOOL" holds expected.json 0 out || fail "figures differ from standard input"
 
 # the screen

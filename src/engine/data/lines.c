@@ -1,12 +1,11 @@
 #include "engine/data/lines.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/files.h"
 #include "base/platform.h"
 #include "engine/data/grow.h"
 
@@ -14,16 +13,11 @@ enum { WAVE_BYTES = 4 << 20 };
 
 tp_status tp_lines_open(tp_lines *lines, const char *path, tp_error *err)
 {
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return tp_fail(err, TP_ERR_IO, "cannot open %s: %s; check the path", path, strerror(errno));
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-        close(fd);
-        return tp_fail(err, TP_ERR_IO, "cannot read %s: a plain file is needed", path);
-    }
-    *lines = (tp_lines){
-        .path = path, .fd = fd, .size = (uint64_t)st.st_size, .line = 1, .cap = WAVE_BYTES};
+    int fd;
+    int64_t size;
+    TP_TRY(tp_input_open(path, TP_INPUT_FILE, &fd, &size, err));
+    *lines =
+        (tp_lines){.path = path, .fd = fd, .size = (uint64_t)size, .line = 1, .cap = WAVE_BYTES};
     lines->buffer = tp_grow(NULL, lines->cap, 1);
     lines->hash = XXH3_createState();
     TP_ASSERT(lines->hash);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/platform.h"
+#include "base/threads.h"
 #include "engine/data/grow.h"
 #include "engine/tensor/memory.h"
 #include "trace/trace.h"
@@ -151,11 +152,10 @@ static tp_status init_slots(tp_loader *l, tp_error *err)
 /* Threads inherit the mask: signals go to the thread that started the program. */
 static tp_status start_threads(tp_loader *l, tp_error *err)
 {
-    sigset_t all, before;
+    sigset_t before;
     int wanted = l->options.num_workers;
     l->threads = tp_grow(NULL, (size_t)wanted + 1, sizeof *l->threads);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    tp_signals_hold(&before);
     while (l->n_threads < wanted && pthread_create(&l->threads[l->n_threads], NULL, work, l) == 0)
         l->n_threads++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -1,36 +1,19 @@
+#include "base/terminal.h"
 #include "engine/data/render.h"
 
 #include "base/platform.h"
-
-static const char *const learned_style = "\x1b[1;32m", *const other_style = "\x1b[2m",
-                         *const plain_style = "\x1b[0m";
-
-static void add_char(tp_buf *out, const char *s, size_t len, uint32_t cp)
-{
-    bool control = cp < 32 || (cp >= 127 && cp < 160);
-    if (len == 0)
-        tp_buf_addf(out, "\\x%02x", (unsigned char)*s);
-    else if (cp == '\t')
-        tp_buf_adds(out, "\\t");
-    else if (cp == '\r')
-        tp_buf_adds(out, "\\r");
-    else if (control)
-        tp_buf_addf(out, "\\x%02x", (unsigned)cp);
-    else
-        tp_buf_add(out, s, len);
-}
 
 static void begin_line(tp_buf *out, bool learned, bool ansi)
 {
     tp_buf_adds(out, learned ? "> " : "| ");
     if (ansi)
-        tp_buf_adds(out, learned ? learned_style : other_style);
+        tp_buf_adds(out, tp_style(learned ? TP_STYLE_BOLD_GREEN : TP_STYLE_DIM));
 }
 
 static void end_line(tp_buf *out, bool ansi)
 {
     if (ansi)
-        tp_buf_adds(out, plain_style);
+        tp_buf_adds(out, tp_style(TP_STYLE_PLAIN));
     tp_buf_addc(out, '\n');
 }
 
@@ -48,7 +31,7 @@ static void show_run(const char *text, size_t n, bool learned, bool ansi, tp_buf
                 begin_line(out, learned, ansi);
             }
         } else {
-            add_char(out, text + i, len, cp);
+            tp_buf_add_shown(out, text + i, len ? len : 1, true);
         }
         i += len ? len : 1;
     }

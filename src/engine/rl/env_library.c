@@ -3,7 +3,9 @@
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/files.h"
 #include "base/platform.h"
 #include "engine/rl/environment_rows.h"
 #include "temper/environment.h"
@@ -88,6 +90,12 @@ static tp_status open_library(const void *settings_, const tp_environment_contex
 {
     (void)context;
     const settings *o = settings_;
+    if (strchr(o->path, '/')) { /* dlopen() would wait for the writer of a pipe */
+        int fd;
+        int64_t size;
+        TP_TRY(tp_input_open(o->path, TP_INPUT_FILE, &fd, &size, err));
+        close(fd);
+    }
     void *handle = dlopen(o->path, RTLD_NOW | RTLD_LOCAL);
     if (!handle)
         return tp_fail(err, TP_ERR_IO, "cannot load a library: %s", dlerror());

@@ -289,9 +289,9 @@ static void record(trainer *t, const step_result *r)
 static void result(trainer *t, tp_json_w *w)
 {
     const dpo *d = t->own;
-    tp_json_w_put_or_unknown(w, "val_loss", t->val_loss);
-    tp_json_w_put_or_unknown(w, "val_accuracy", t->val_accuracy);
-    tp_json_w_put_or_unknown(w, "reference_s", d ? d->reference_s : NAN);
+    tp_json_w_put_known(w, "val_loss", t->val_loss);
+    tp_json_w_put_known(w, "val_accuracy", t->val_accuracy);
+    tp_json_w_put_known(w, "reference_s", d ? d->reference_s : NAN);
     tp_json_w_put_bool(w, "reference_was_cached", d && d->reference_was_cached);
 }
 

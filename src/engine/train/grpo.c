@@ -485,9 +485,9 @@ static tp_status validate(trainer *t, tp_error *err)
 static void result(trainer *t, tp_json_w *w)
 {
     const grpo *g = t->own;
-    tp_json_w_put_or_unknown(w, "reward", t->shown.reward);
-    tp_json_w_put_or_unknown(w, "best_reward", g ? g->best_reward : NAN);
-    tp_json_w_put_or_unknown(w, "val_accuracy", t->val_accuracy);
+    tp_json_w_put_known(w, "reward", t->shown.reward);
+    tp_json_w_put_known(w, "best_reward", g ? g->best_reward : NAN);
+    tp_json_w_put_known(w, "val_accuracy", t->val_accuracy);
     tp_json_w_put_i64(w, "prompts", t->state.prompts);
     tp_json_w_put_i64(w, "generated_tokens", t->generated_tokens);
 }

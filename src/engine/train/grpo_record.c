@@ -217,9 +217,12 @@ static void write_sample(const grpo *g, const grpo_sample *s, tp_buf *out)
     put_str(&w, "finish", finish, strlen(finish));
     const char *status = tp_reward_status_name(s->status);
     put_str(&w, "status", status, strlen(status));
-    tp_json_w_put_f64(&w, "reward", s->raw_reward);
-    tp_json_w_put_f64(&w, "shaped_reward", s->reward);
-    tp_json_w_put_f64(&w, "advantage", s->n_answer && s->advantage ? s->advantage[0] : NAN);
+    if (s->status == TP_REWARD_NAN) /* what the judge said, not what nobody knows */
+        tp_json_w_put_f64(&w, "reward", s->raw_reward);
+    else
+        tp_json_w_put_known(&w, "reward", s->raw_reward);
+    tp_json_w_put_known(&w, "shaped_reward", s->reward);
+    tp_json_w_put_known(&w, "advantage", s->n_answer && s->advantage ? s->advantage[0] : NAN);
     tp_json_w_put_f64(&w, "tokens", s->n_answer);
     tp_json_w_end(&w, '}');
     tp_buf_addc(out, '\n');

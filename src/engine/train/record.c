@@ -301,7 +301,7 @@ static void put_identity(trainer *t, tp_json_w *w, const char *state)
     tp_json_w_put_i64(w, "threads", tp_session_get_options(t->session)->threads);
     const tp_machine *m = t->hooks->machine;
     tp_json_w_put_str(w, "fingerprint", m ? m->fingerprint : "unknown");
-    tp_json_w_put_or_unknown(w, "gemm_flops_per_s", ceiling(t));
+    tp_json_w_put_known(w, "gemm_flops_per_s", ceiling(t));
     tp_json_w_end(w, '}');
 }
 
@@ -325,14 +325,14 @@ static void put_time(trainer *t, tp_json_w *w)
 {
     double wall = (double)tp_phases_wall(&t->phases) * 1e-9;
     tp_json_w_put_begin(w, "time", '{');
-    tp_json_w_put_or_unknown(w, "wall_s", wall);
+    tp_json_w_put_known(w, "wall_s", wall);
     tp_json_w_put_begin(w, "phases_s", '{');
     for (int i = 0; i < TP_TIME_UNACCOUNTED; i++)
-        tp_json_w_put_or_unknown(w, tp_time_name((tp_time_phase)i), (double)t->phases.ns[i] * 1e-9);
+        tp_json_w_put_known(w, tp_time_name((tp_time_phase)i), (double)t->phases.ns[i] * 1e-9);
     tp_json_w_end(w, '}');
-    tp_json_w_put_or_unknown(w, "unaccounted_s", (double)t->phases.ns[TP_TIME_UNACCOUNTED] * 1e-9);
-    tp_json_w_put_or_unknown(w, "waited_for_data_s",
-                             t->loader ? tp_loader_get_stats(t->loader).waited_s : NAN);
+    tp_json_w_put_known(w, "unaccounted_s", (double)t->phases.ns[TP_TIME_UNACCOUNTED] * 1e-9);
+    tp_json_w_put_known(w, "waited_for_data_s",
+                        t->loader ? tp_loader_get_stats(t->loader).waited_s : NAN);
     tp_json_w_end(w, '}');
 }
 
@@ -340,25 +340,24 @@ static void put_throughput(trainer *t, tp_json_w *w)
 {
     double s = t->step_phase_s > 0 ? t->step_phase_s : NAN;
     tp_json_w_put_begin(w, "throughput", '{');
-    tp_json_w_put_or_unknown(w, "trained_tokens_per_s", (double)t->trained_tokens / s);
-    tp_json_w_put_or_unknown(w, "data_tokens_per_s", (double)t->used_tokens / s);
-    tp_json_w_put_or_unknown(w, "padded_tokens_per_s",
-                             (double)(t->used_tokens + t->padded_tokens) / s);
+    tp_json_w_put_known(w, "trained_tokens_per_s", (double)t->trained_tokens / s);
+    tp_json_w_put_known(w, "data_tokens_per_s", (double)t->used_tokens / s);
+    tp_json_w_put_known(w, "padded_tokens_per_s", (double)(t->used_tokens + t->padded_tokens) / s);
     double all = (double)(t->used_tokens + t->padded_tokens);
-    tp_json_w_put_or_unknown(w, "padding_ratio", all > 0 ? (double)t->padded_tokens / all : NAN);
+    tp_json_w_put_known(w, "padding_ratio", all > 0 ? (double)t->padded_tokens / all : NAN);
     if (t->o->algorithm == TP_ALGORITHM_GRPO)
-        tp_json_w_put_or_unknown(w, "generated_tokens_per_s",
-                                 t->generation_s > 0 ? (double)t->generated_tokens / t->generation_s
-                                                     : NAN);
+        tp_json_w_put_known(w, "generated_tokens_per_s",
+                            t->generation_s > 0 ? (double)t->generated_tokens / t->generation_s
+                                                : NAN);
     tp_json_w_end(w, '}');
-    tp_json_w_put_or_unknown(w, "mfu", model_flops_utilization(t, t->model_flops, s));
+    tp_json_w_put_known(w, "mfu", model_flops_utilization(t, t->model_flops, s));
     tp_json_w_put_str(w, "mfu_formula", mfu_formula);
 }
 
 static void put_result(trainer *t, tp_json_w *w)
 {
     tp_json_w_put_begin(w, "result", '{');
-    tp_json_w_put_or_unknown(w, "loss", t->last_loss);
+    tp_json_w_put_known(w, "loss", t->last_loss);
     if (t->a->result)
         t->a->result(t, w);
     tp_json_w_put_i64(w, "trained_tokens", t->state.tokens);

@@ -256,10 +256,7 @@ static void record(trainer *t, const step_result *r)
     tp_run_metric(t->run, "timing/train/policy_training", r->seconds - r->wait_s);
 }
 
-static void result(trainer *t, tp_json_w *w)
-{
-    tp_json_w_put_or_unknown(w, "val_loss", t->val_loss);
-}
+static void result(trainer *t, tp_json_w *w) { tp_json_w_put_known(w, "val_loss", t->val_loss); }
 
 const algorithm tp_algorithm_sft = {.open = open_sft,
                                     .ready = ready,

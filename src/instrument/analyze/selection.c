@@ -118,6 +118,10 @@ static uint32_t *order_devices(tp_string_table *keys, const int64_t *id, tp_sele
     return place;
 }
 
+/* Every device is looked at on its own: a file that names one per event would take for ever, so what
+ * comes beyond this many is one device, "others". */
+enum { MOST_DEVICES = 1024 };
+
 /* The device number of every track that has device work; TP_NO_ROW for the others. */
 static uint32_t *number_devices(const tp_events *events, tp_selection *s)
 {
@@ -128,12 +132,14 @@ static uint32_t *number_devices(const tp_events *events, tp_selection *s)
     tp_string_table_init(&keys);
     for (size_t i = 0; i < events->n; i++) {
         char text[sizeof *s->devices];
-        uint32_t track = events->track[i];
+        uint32_t track = events->track[i], number;
         if (!tp_event_is_gpu(events->kind[i]) || of_track[track] != TP_NO_ROW)
             continue;
         tp_events_device_name(events, i, text, sizeof text);
         if (!*text)
             snprintf(text, sizeof text, "None"); /* as other tools print "not given" */
+        if (keys.n > MOST_DEVICES && !tp_string_find(&keys, text, strlen(text), &number))
+            snprintf(text, sizeof text, "others");
         of_track[track] = tp_string_add(&keys, text, strlen(text));
         id[of_track[track]] = events->tracks[track].device;
     }

@@ -95,8 +95,11 @@ uint32_t tp_builder_track(tp_event_builder *b, const tp_event_track *track)
 static void make_room(tp_event_builder *b, size_t need)
 {
     tp_events *e = b->events;
-    size_t old = b->row_cap, cap = old;
-#define GROW(column) e->column = tp_vec_room(e->column, (cap = old, &cap), need, sizeof *e->column)
+    if (need <= b->row_cap)
+        return;
+    /* One capacity in rows for all columns, whatever the size of their items. */
+    size_t cap = b->row_cap = tp_vec_next(b->row_cap, need, sizeof *e->start);
+#define GROW(column) e->column = tp_vec_resize(e->column, cap, sizeof *e->column)
     GROW(start);
     GROW(dur);
     GROW(correlation);
@@ -108,7 +111,6 @@ static void make_room(tp_event_builder *b, size_t need)
     GROW(kind);
     GROW(phase);
 #undef GROW
-    b->row_cap = cap;
 }
 
 void tp_builder_expect(tp_event_builder *b, uint64_t text_bytes)

@@ -156,7 +156,8 @@ static tp_status read_database(opening *o, tp_error *err)
     tp_trace_file *f = o->file;
     f->kind = TP_FILE_NSIGHT;
     TP_TRY(new_events(o, err));
-    if (!tp_source_is_gzip(&o->source))
+    bool is_plain = o->bytes || tp_source_is_file(&o->source);
+    if (is_plain && !tp_source_is_gzip(&o->source))
         return tp_nsight_read(f->path, o->bytes, o->n, o->options, f->events, &f->notes, err);
     tp_buf all = {0};
     tp_status status = tp_source_read_all(&o->source, &all, err);
@@ -244,7 +245,7 @@ static tp_status open_any(const char *path, const void *bytes, size_t n,
 {
     double begin = tp_clock_s();
     opening o = {.file = calloc(1, sizeof *o.file), .options = options, .bytes = bytes, .n = n};
-    if (!o.file || !(o.file->path = strdup(path))) {
+    if (!o.file || !(o.file->path = strdup(tp_input_name(path, TP_INPUT_STREAM)))) {
         free(o.file);
         return tp_fail(err, TP_ERR_NOMEM, "no memory for opening '%s'", path);
     }
@@ -271,8 +272,6 @@ tp_status tp_trace_open(const char *path, const tp_ingest_options *options, tp_t
                         tp_error *err)
 {
     const tp_ingest_options all = {0};
-    if (strcmp(path, "-") == 0)
-        path = "/dev/stdin";
     return open_any(path, NULL, 0, options ? options : &all, ret, err);
 }
 

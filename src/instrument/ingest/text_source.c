@@ -5,14 +5,13 @@
 #include "instrument/ingest/text_source.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <isa-l/igzip_lib.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "base/threads.h"
 #include "instrument/ingest/event_scan.h"
 
@@ -38,6 +37,9 @@ struct tp_source_reader {
     int fd; /* -1: from memory */
     const uint8_t *memory;
     size_t memory_left;
+    bool is_file;    /* not a pipe */
+    uint8_t head[2]; /* read to see what it is, and still to be handed out */
+    size_t n_head, head_at;
     uint64_t file_bytes, max_bytes, produced;
     uint32_t window; /* bytes */
     bool is_gzip, input_ended;
@@ -65,8 +67,7 @@ struct tp_source_reader {
 
 /* --- producer --- */
 
-/* More compressed (or plain) bytes into `to`; 0 at the end. */
-static tp_status read_some(tp_source_reader *r, void *to, size_t room, size_t *ret, tp_error *err)
+static tp_status read_raw(tp_source_reader *r, void *to, size_t room, size_t *ret, tp_error *err)
 {
     if (r->fd < 0) {
         *ret = r->memory_left < room ? r->memory_left : room;
@@ -82,6 +83,20 @@ static tp_status read_some(tp_source_reader *r, void *to, size_t room, size_t *r
         if (n < 0)
             return tp_fail(err, TP_ERR_IO, "cannot read '%s': %s", r->path, strerror(errno));
         *ret = (size_t)n;
+    }
+    return TP_OK;
+}
+
+/* More compressed (or plain) bytes into `to`; 0 at the end. */
+static tp_status read_some(tp_source_reader *r, void *to, size_t room, size_t *ret, tp_error *err)
+{
+    if (r->head_at < r->n_head && room) {
+        size_t left = r->n_head - r->head_at;
+        *ret = left < room ? left : room;
+        memcpy(to, r->head + r->head_at, *ret);
+        r->head_at += *ret;
+    } else {
+        TP_TRY(read_raw(r, to, room, ret, err));
     }
     r->file_bytes += *ret;
     return TP_OK;
@@ -194,16 +209,26 @@ static void *produce(void *argument)
 
 /* --- opening --- */
 
-static tp_status open_file(tp_source_reader *r, const char *path, uint8_t magic[2], tp_error *err)
+/* The first bytes, which tell gzip; they stay to be read. */
+static tp_status peek(tp_source_reader *r, tp_error *err)
 {
-    struct stat st;
-    r->fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (r->fd < 0)
-        return tp_fail(err, TP_ERR_IO, "cannot open '%s': %s", path, strerror(errno));
-    if (fstat(r->fd, &st) == 0)
-        r->total = (uint64_t)st.st_size;
-    if (pread(r->fd, magic, 2, 0) != 2)
-        magic[0] = 0;
+    while (r->n_head < sizeof r->head) {
+        size_t n;
+        TP_TRY(read_raw(r, r->head + r->n_head, sizeof r->head - r->n_head, &n, err));
+        if (n == 0)
+            break;
+        r->n_head += n;
+    }
+    r->is_gzip = r->n_head == sizeof r->head && r->head[0] == 0x1f && r->head[1] == 0x8b;
+    return TP_OK;
+}
+
+static tp_status open_file(tp_source_reader *r, const char *path, tp_error *err)
+{
+    int64_t size;
+    TP_TRY(tp_input_open(path, TP_INPUT_STREAM, &r->fd, &size, err));
+    r->is_file = size >= 0 && strcmp(path, "-") != 0;
+    r->total = size > 0 ? (uint64_t)size : 0;
     return TP_OK;
 }
 
@@ -240,7 +265,6 @@ static tp_status start(tp_source_reader *r, bool threaded, tp_error *err)
 tp_status tp_source_open(tp_source *s, const char *path, const void *bytes, size_t n,
                          const tp_ingest_options *options, tp_error *err)
 {
-    uint8_t magic[2] = {0};
     *s = (tp_source){0};
     tp_source_reader *r = s->reader = calloc(1, sizeof *r);
     if (!r)
@@ -249,25 +273,22 @@ tp_status tp_source_open(tp_source *s, const char *path, const void *bytes, size
                             .memory = bytes,
                             .memory_left = n,
                             .total = n,
-                            .path = path,
+                            .path = tp_input_name(path, TP_INPUT_STREAM),
                             .max_bytes = options->max_bytes,
                             .window = options->window ? options->window : WINDOW,
                             .progress = options->progress,
                             .context = options->context};
-    if (!bytes) {
-        tp_status status = open_file(r, path, magic, err);
-        if (status != TP_OK) {
-            tp_source_close(s);
-            return status;
-        }
-    } else if (n >= 2) {
-        memcpy(magic, bytes, 2);
+    tp_status status = bytes ? TP_OK : open_file(r, path, err);
+    if (status == TP_OK)
+        status = peek(r, err);
+    if (status != TP_OK) {
+        tp_source_close(s);
+        return status;
     }
-    r->is_gzip = magic[0] == 0x1f && magic[1] == 0x8b;
     if (!r->is_gzip && r->total && r->total < r->window) /* no more than the file can fill */
         r->window = (uint32_t)r->total;
     bool worth_a_thread = r->total > (r->is_gzip ? WINDOW / 4 : 2 * WINDOW);
-    tp_status status = start(r, worth_a_thread && !options->one_thread, err);
+    status = start(r, worth_a_thread && !options->one_thread, err);
     if (status != TP_OK)
         tp_source_close(s);
     return status;
@@ -331,34 +352,49 @@ static void give_back(tp_source_reader *r, buffer *b)
         return; /* closing down */
 }
 
+static tp_status too_large(const tp_source *s, tp_error *err)
+{
+    return tp_fail(err, TP_ERR_FORMAT,
+                   "'%s': an element of more than 1 GB at byte %llu; is this a trace?",
+                   s->reader->path, (unsigned long long)s->begin_offset);
+}
+
+/* Room for `len` bytes in the block of its own.  It grows by half and never beyond what the
+ * largest element needs; large blocks grow in place, so no second copy is resident. */
+static tp_status make_joined_room(tp_source_reader *r, size_t len, tp_error *err)
+{
+    size_t most = (size_t)MAX_PIECE + r->window;
+    if (r->joined && len <= r->joined_cap)
+        return TP_OK;
+    size_t cap = len + len / 2 < most ? len + len / 2 : most;
+    cap = cap < len ? len : cap;
+    char *block = realloc(r->joined, cap + TP_SCAN_PAD);
+    if (!block)
+        return tp_fail(err, TP_ERR_NOMEM, "no memory for an element of %zu bytes", len);
+    r->joined = block;
+    r->joined_cap = cap;
+    return TP_OK;
+}
+
 /* The kept bytes and as much again, in the block of its own. */
 static tp_status join(tp_source *s, const char *keep, size_t kept, tp_error *err)
 {
     tp_source_reader *r = s->reader;
-    size_t len = kept, target = kept * 2;
-    if (kept > MAX_PIECE)
-        return tp_fail(err, TP_ERR_FORMAT,
-                       "'%s': an element of more than 1 GB at byte %llu; is this a trace?", r->path,
-                       (unsigned long long)s->begin_offset);
-    char *block = malloc(kept + r->window + TP_SCAN_PAD);
-    size_t cap = kept + r->window;
-    if (!block)
-        return tp_fail(err, TP_ERR_NOMEM, "no memory for an element of %zu bytes", kept);
-    memcpy(block, keep, kept);
+    size_t len = kept, target = kept * 2 < MAX_PIECE ? kept * 2 : MAX_PIECE;
+    if (kept >= MAX_PIECE)
+        return too_large(s, err);
+    if (r->joined && keep >= r->joined && keep <= r->joined + r->joined_cap) {
+        memmove(r->joined, keep, kept);
+    } else {
+        TP_TRY(make_joined_room(r, kept + r->window, err));
+        memcpy(r->joined, keep, kept);
+    }
     give_back(r, r->current);
     r->current = NULL;
-    free(r->joined);
-    r->joined = block;
     while (len < target && !s->is_final) {
         buffer *b;
         TP_TRY(take_buffer(r, &b, err));
-        if (len + b->len > cap) {
-            cap = len + b->len + len / 2;
-            block = realloc(r->joined, cap + TP_SCAN_PAD);
-            if (!block)
-                return tp_fail(err, TP_ERR_NOMEM, "no memory for an element of %zu bytes", len);
-            r->joined = block;
-        }
+        TP_TRY(make_joined_room(r, len + b->len, err));
         memcpy(r->joined + len, b->block + HEAD, b->len);
         len += b->len;
         s->is_final = b->is_last;
@@ -386,6 +422,7 @@ tp_status tp_source_next(tp_source *s, const char *keep, tp_error *err)
     give_back(r, r->current);
     free(r->joined);
     r->joined = NULL;
+    r->joined_cap = 0;
     r->current = b;
     s->begin = begin;
     s->end = b->block + HEAD + b->len;
@@ -411,6 +448,7 @@ uint64_t tp_source_expected_bytes(const tp_source *s)
     return r->is_gzip ? r->total * RATIO : r->total;
 }
 
+bool tp_source_is_file(const tp_source *s) { return s->reader->is_file; }
 bool tp_source_is_gzip(const tp_source *s) { return s->reader->is_gzip; }
 bool tp_source_is_truncated(const tp_source *s) { return s->reader->truncated; }
 const char *tp_source_damage(const tp_source *s) { return s->reader->damage; }

@@ -39,6 +39,7 @@ void tp_source_close(tp_source *s); /* zeroed is a no-op */
 uint64_t tp_source_expected_bytes(const tp_source *s);
 
 /* After the last window. */
+bool tp_source_is_file(const tp_source *s); /* it can be opened again: no pipe, no memory */
 bool tp_source_is_gzip(const tp_source *s);
 bool tp_source_is_truncated(const tp_source *s); /* the gzip stream has no end */
 /* What was wrong with the gzip stream, or NULL. */

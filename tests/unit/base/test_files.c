@@ -4,7 +4,9 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -89,12 +91,73 @@ static void a_pipe_is_read_to_its_end(void **state)
     }
     tp_buf buf = {0};
 
-    assert_int_equal(tp_file_read(at("pipe"), 0, &buf, NULL), TP_OK);
+    assert_int_equal(tp_input_read(at("pipe"), TP_INPUT_STREAM, 0, &buf, NULL), TP_OK);
 
     assert_int_equal(buf.len, 300000);
     assert_memory_equal(buf.data + 299990, "0123456789", 10);
     assert_int_equal(waitpid(child, NULL, 0), child);
     tp_buf_release(&buf);
+}
+
+static void refuses(const char *path, tp_input_kind kind, const char *what)
+{
+    int fd;
+    int64_t size;
+    tp_error err;
+    char expected[300];
+    assert_int_equal(tp_input_open(path, kind, &fd, &size, &err), TP_ERR_IO);
+    snprintf(expected, sizeof expected, "cannot read %s: it is %s, a file is expected here", path,
+             what);
+    assert_string_equal(err.message, expected);
+}
+
+/* Nobody writes into these pipes: waiting for one would never end. */
+static void what_is_no_file_is_refused_at_once(void **state)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int s = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(mkfifo(at("fifo"), 0600), 0);
+    snprintf(name.sun_path, sizeof name.sun_path, "%s", at("socket"));
+    assert_int_equal(bind(s, (struct sockaddr *)&name, sizeof name), 0);
+
+    refuses(at("fifo"), TP_INPUT_FILE, "a pipe");
+    refuses(at("fifo"), TP_INPUT_TEXT, "a named pipe");
+    refuses("/dev/zero", TP_INPUT_STREAM, "a device");
+    refuses("/dev/null", TP_INPUT_TEXT, "a device");
+    refuses(at("socket"), TP_INPUT_STREAM, "a socket or a device");
+    close(s);
+}
+
+static void an_unnamed_pipe_is_text(void **state)
+{
+    int ends[2];
+    char path[64];
+    tp_buf buf = {0};
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], "text", 4), 4);
+    close(ends[1]);
+    snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+
+    assert_int_equal(tp_file_read(path, 0, &buf, NULL), TP_OK);
+
+    assert_string_equal(tp_buf_str(&buf), "text");
+    refuses(path, TP_INPUT_FILE, "a pipe");
+    close(ends[0]);
+    tp_buf_release(&buf);
+}
+
+static void mappings_have_names(void **state)
+{
+    tp_map_file map;
+    put(at("mapped"), "12345");
+    assert_int_equal(tp_map_open(&map, at("mapped"), NULL), TP_OK);
+    assert_string_equal(tp_map_name_at(map.data), at("mapped"));
+    assert_string_equal(tp_map_name_at(map.data + 4), at("mapped"));
+    assert_null(tp_map_name_at(map.data + 5));
+    assert_null(tp_map_name_at(&map));
+    const char *was = map.data;
+    tp_map_close(&map);
+    assert_null(tp_map_name_at(was));
 }
 
 static void errors_name_path_and_remedy(void **state)
@@ -334,6 +397,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_written_is_read, make_root, remove_root),
         cmocka_unit_test_setup_teardown(reading_is_limited, make_root, remove_root),
         cmocka_unit_test_setup_teardown(a_pipe_is_read_to_its_end, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(what_is_no_file_is_refused_at_once, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(an_unnamed_pipe_is_text, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(mappings_have_names, make_root, remove_root),
         cmocka_unit_test_setup_teardown(errors_name_path_and_remedy, make_root, remove_root),
         cmocka_unit_test_setup_teardown(folders_are_made_with_parents, make_root, remove_root),
         cmocka_unit_test_setup_teardown(folders_are_removed_but_links_not_followed, make_root,

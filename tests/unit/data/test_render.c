@@ -209,7 +209,7 @@ static void the_picture_is_safe_for_a_terminal(void **state)
     const int32_t ids[] = {0, 1, 2};
     const uint8_t mask[] = {0, 1, 1};
     expect("{\"prompt\":\"\\u001b[2J\\t\",\"completion\":\"\\r\\u009b\\u007f\"}",
-           (tp_render_options){0}, "| \\x1b[2J\\t\n> \\r\\x9b\\x7f\n");
+           (tp_render_options){0}, "| \\x1b[2J\\t\n> \\r\\u009b\\x7f\n");
     tp_buf_clear(&shown);
     tp_render_show(tok, ids, mask, 3, 2, true, &shown);
     assert_non_null(strstr(shown.data, "| \x1b[2m"));

@@ -6,6 +6,9 @@
 
 #include <cmocka.h>
 
+#include <malloc.h>
+
+#include "instrument/ingest/event_builder.h"
 #include "support/ingest.h"
 
 static void refuse(const char *path, const char *bytes, size_t n, const char *message)
@@ -50,8 +53,32 @@ static void a_file_that_is_not_there(void **state)
     tp_trace_file *f = NULL;
     tp_error err = {0};
     assert_int_equal(tp_trace_open("/nowhere/t.json", NULL, &f, &err), TP_ERR_IO);
-    assert_string_equal(err.message, "cannot open '/nowhere/t.json': No such file or directory");
+    assert_string_equal(err.message,
+                        "cannot open /nowhere/t.json: No such file or directory; check the path");
     assert_int_equal(tp_trace_open("/", NULL, &f, &err), TP_ERR_IO);
+}
+
+/* All columns have the one capacity: bytes that rows were counted in once, 8 and 1 apart, grew
+ * apart.  Memory that is not touched is not taken, so 16 million rows cost nothing here. */
+static void columns_grow_together(void **state)
+{
+    (void)state;
+    tp_events e;
+    tp_event_builder b;
+    tp_builder_init(&b, &e, TP_KEEP_ALL);
+    const tp_event_row row = {.start = 1};
+    tp_builder_row(&b, &row);
+    for (size_t rows = b.row_cap; rows < 16000000; rows = b.row_cap) {
+        tp_builder_expect(&b, (rows + 1) * 384);
+        assert_true(b.row_cap > rows);
+        assert_true(malloc_usable_size(e.start) >= b.row_cap * 8);
+        assert_true(malloc_usable_size(e.external) >= b.row_cap * 8);
+        assert_true(malloc_usable_size(e.name) >= b.row_cap * 4);
+        assert_true(malloc_usable_size(e.category) >= b.row_cap * 2);
+        assert_true(malloc_usable_size(e.phase) >= b.row_cap);
+    }
+    tp_builder_finish(&b);
+    tp_events_release(&e);
 }
 
 static void ranks_from_names(void **state)
@@ -135,6 +162,7 @@ int main(void)
         cmocka_unit_test(what_is_no_trace_is_told_with_a_remedy),
         cmocka_unit_test(a_database_that_is_no_export),
         cmocka_unit_test(a_file_that_is_not_there),
+        cmocka_unit_test(columns_grow_together),
         cmocka_unit_test(ranks_from_names),
         cmocka_unit_test(a_job_in_order_with_missing_ranks),
         cmocka_unit_test(the_same_rank_twice_and_one_missing),

@@ -1,0 +1,236 @@
+/* A guarded stream is one of fopencookie(): stdio buffers as ever, and what it hands on is
+ * filtered before write(2).  A style is a mark that begins with a byte that UTF-8 does not have
+ * and holds a number drawn at the start, so text from outside cannot contain one. */
+#include "base/terminal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/platform.h"
+
+enum { MARK = 20, KEEP = 32 }; /* bytes of a mark: FF, 16 digits, a letter, a NUL */
+
+static const char *const sequences[] = {
+    [TP_STYLE_PLAIN] = "\033[0m",         [TP_STYLE_BOLD] = "\033[1m",
+    [TP_STYLE_DIM] = "\033[2m",           [TP_STYLE_GREEN] = "\033[32m",
+    [TP_STYLE_BOLD_GREEN] = "\033[1;32m", [TP_STYLE_BOLD_RED] = "\033[1;31m",
+    [TP_STYLE_YELLOW] = "\033[33m",       [TP_LINE_BEGIN] = "\r",
+    [TP_LINE_ERASE] = "\033[K",           [TP_LINE_UP] = "\033[A",
+    [TP_BELOW_ERASE] = "\033[J"};
+enum { CODES = sizeof sequences / sizeof *sequences };
+
+static char marks[CODES][MARK];
+static size_t mark_len; /* 0: no guard */
+
+typedef struct {
+    int fd;
+    bool is_terminal, passes_data;
+    char held[KEEP]; /* the beginning of a character or of a mark */
+    size_t n_held;
+    tp_buf out;
+} guard;
+static guard output = {.fd = STDOUT_FILENO}, errors = {.fd = STDERR_FILENO};
+
+bool tp_is_unsafe(uint32_t c)
+{
+    return (c < 0x20 && c != '\n' && c != '\t') || (c >= 0x7f && c <= 0x9f) ||
+           (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+static void add_escaped(tp_buf *out, uint32_t c)
+{
+    if (c == '\r')
+        tp_buf_adds(out, "\\r");
+    else
+        tp_buf_addf(out, c < 0x80 ? "\\x%02x" : "\\u%04x", (unsigned)c);
+}
+
+/* Bytes from s on that need no look: printable ASCII, newlines and tabs. */
+static size_t plain_run(const char *s, size_t n)
+{
+    size_t i = 0;
+    while (i < n && ((s[i] >= 0x20 && s[i] < 0x7f) || s[i] == '\n' || s[i] == '\t'))
+        i++;
+    return i;
+}
+
+/* One character that plain_run() stopped at, or one byte that begins none. */
+static size_t add_one(tp_buf *out, const char *s, size_t n)
+{
+    uint32_t c;
+    size_t len = tp_utf8_decode(s, n, &c);
+    if (len && !tp_is_unsafe(c))
+        tp_buf_add(out, s, len);
+    else if (len)
+        add_escaped(out, c);
+    else
+        tp_buf_addf(out, "\\x%02x", (unsigned char)*s);
+    return len ? len : 1;
+}
+
+void tp_buf_add_shown(tp_buf *out, const char *s, size_t n, bool one_line)
+{
+    for (size_t i = 0; i < n;) {
+        size_t run = plain_run(s + i, n - i);
+        if (one_line) {
+            for (size_t k = 0; k < run; k++) {
+                char c = s[i + k];
+                if (c == '\n' || c == '\t')
+                    tp_buf_adds(out, c == '\n' ? "\\n" : "\\t");
+                else
+                    tp_buf_addc(out, c);
+            }
+        } else {
+            tp_buf_add(out, s + i, run);
+        }
+        i += run;
+        if (i < n)
+            i += add_one(out, s + i, n - i);
+    }
+}
+
+const char *tp_style(tp_terminal_code code) { return mark_len ? marks[code] : sequences[code]; }
+
+/* The code whose mark is at s, or -1. */
+static int mark_at(const char *s, size_t n)
+{
+    if (n < mark_len || memcmp(s, marks[0], mark_len - 1) != 0)
+        return -1;
+    int code = s[mark_len - 1] - 'a';
+    return code >= 0 && code < CODES ? code : -1;
+}
+
+/* Might these last bytes go on as a character or as a mark? */
+static bool is_unfinished(const char *s, size_t n)
+{
+    unsigned char c = (unsigned char)*s;
+    if (c == 0xff)
+        return n < mark_len && memcmp(s, marks[0], TP_MIN(n, mark_len - 1)) == 0;
+    size_t len = c >= 0xf0 && c <= 0xf4  ? 4
+                 : c >= 0xe0 && c < 0xf0 ? 3
+                 : c >= 0xc2 && c < 0xe0 ? 2
+                                         : 1;
+    for (size_t i = 1; i < n && i < len; i++)
+        if (((unsigned char)s[i] & 0xc0) != 0x80)
+            return false;
+    return n < len;
+}
+
+static void filter(guard *g, const char *s, size_t n, bool is_end)
+{
+    for (size_t i = 0; i < n;) {
+        size_t run = plain_run(s + i, n - i);
+        tp_buf_add(&g->out, s + i, run);
+        i += run;
+        if (i == n)
+            return;
+        int code = mark_at(s + i, n - i);
+        if (code >= 0) {
+            tp_buf_adds(&g->out, sequences[code]);
+            i += mark_len;
+        } else if (!is_end && is_unfinished(s + i, n - i)) {
+            memcpy(g->held, s + i, n - i);
+            g->n_held = n - i;
+            return;
+        } else {
+            i += add_one(&g->out, s + i, n - i);
+        }
+    }
+}
+
+static bool write_all(int fd, const char *s, size_t n)
+{
+    while (n) {
+        ssize_t put = write(fd, s, n);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return false;
+        s += put;
+        n -= (size_t)put;
+    }
+    return true;
+}
+
+static ssize_t guarded_write(void *cookie, const char *s, size_t n)
+{
+    guard *g = cookie;
+    if (g->passes_data && !g->is_terminal && !g->n_held)
+        return write_all(g->fd, s, n) ? (ssize_t)n : 0;
+    tp_buf whole = {0};
+    const char *from = s;
+    size_t len = n;
+    tp_buf_clear(&g->out);
+    if (g->n_held) {
+        tp_buf_add(&whole, g->held, g->n_held);
+        tp_buf_add(&whole, s, n);
+        from = whole.data;
+        len = whole.len;
+        g->n_held = 0;
+    }
+    filter(g, from, len, false);
+    tp_buf_release(&whole);
+    return write_all(g->fd, tp_buf_str(&g->out), g->out.len) ? (ssize_t)n : 0;
+}
+
+static bool make_marks(void)
+{
+    uint64_t number;
+    if (getrandom(&number, sizeof number, 0) != sizeof number)
+        return false;
+    for (int i = 0; i < CODES; i++)
+        snprintf(marks[i], MARK, "\xff%016llx%c", (unsigned long long)number, 'a' + i);
+    mark_len = strlen(marks[0]);
+    return true;
+}
+
+static FILE *guarded(guard *g, int buffering)
+{
+    FILE *stream = fopencookie(g, "w", (cookie_io_functions_t){.write = guarded_write});
+    if (stream)
+        setvbuf(stream, NULL, buffering, BUFSIZ);
+    g->is_terminal = isatty(g->fd) == 1;
+    return stream;
+}
+
+bool tp_terminal_guard(void)
+{
+    if (mark_len || !make_marks())
+        return mark_len != 0;
+    FILE *out = guarded(&output, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF);
+    FILE *err = guarded(&errors, _IONBF);
+    if (!out || !err) {
+        mark_len = 0;
+        return false;
+    }
+    stdout = out;
+    stderr = err;
+    return true;
+}
+
+void tp_terminal_pass_data(void)
+{
+    fflush(stdout);
+    output.passes_data = true;
+}
+
+static void end(guard *g)
+{
+    tp_buf_clear(&g->out);
+    filter(g, g->held, g->n_held, true);
+    g->n_held = 0;
+    (void)write_all(g->fd, tp_buf_str(&g->out), g->out.len);
+}
+
+void tp_terminal_end(void)
+{
+    if (!mark_len)
+        return;
+    fflush(stdout);
+    fflush(stderr);
+    end(&output);
+    end(&errors);
+}

@@ -1,0 +1,111 @@
+# What is given as an input and is no file, folders of traces, files that shrink while they are used,
+# and traces of more rows than fit into a few megabytes.
+. "$SOURCE/tests/cli/lib.sh"
+make_model
+write_recipe tiny.yaml
+mkfifo fifo
+echo '{"traceEvents":[{"ph":"X","ts":1,"dur":1,"pid":1,"tid":1,"name":"a","cat":"kernel"}]}' >t.json
+
+# Nobody writes into the pipe.  Everything that is read as a file refuses it at once.
+refuses_fifo() {
+    last="temper $*"
+    timeout 60 "$TEMPER" "$@" >out 2>err </dev/null
+    status=$?
+    expect 2 "pipe, a file is expected here"
+}
+with_fifo() { # FOLDER FILE: a copy of the model whose FILE is a pipe
+    rm -rf "$1"
+    cp -r model "$1"
+    rm -f "$1/$2"
+    mkfifo "$1/$2"
+}
+for file in config.json model.safetensors tokenizer.json; do
+    with_fifo piped "$file"
+    refuses_fifo generate piped "the quick"
+done
+refuses_fifo plan fifo
+refuses_fifo config fifo
+cat >rows.yaml <<'END'
+sft: {max_num_steps: 1}
+policy: {model_name: model, train_global_batch_size: 2, train_micro_batch_size: 1, max_total_sequence_length: 64}
+data: {train: {split_validation_size: 0}}
+END
+refuses_fifo train rows.yaml run.name=f data.train.data_path=fifo
+with_fifo tok3 tokenizer.json
+refuses_fifo train tiny.yaml run.name=g policy.tokenizer.train_vocab_size=null policy.tokenizer.name=tok3
+refuses_fifo tokenizer tok2 fifo
+refuses_fifo bench --name zone --benchmark-compare fifo
+refuses_fifo eval summarize fifo
+run trace /dev/zero
+expect 2 "it is a device, a file is expected here"
+run stats /dev/zero
+expect 2 "it is a device, a file is expected here"
+
+# What can be read once from front to back is read from pipes, with and without a name.
+(cat t.json >fifo &)
+run trace fifo kernels --json
+expect 0
+(printf '1\n2\n3\n' >fifo &)
+run stats fifo
+expect_out "mean 2,"
+gzip -c t.json | "$TEMPER" trace - --json >out 2>err
+is "gzip from a pipe" "$("$TOOL" get out events)" 1
+is "its name" "$("$TOOL" get out file)" "standard input"
+"$TEMPER" trace export - --csv -o - <t.json >out 2>err
+is "lines of an export of standard input" "$(wc -l <out)" 2
+run trace compare - -
+expect 2 "standard input (-) can be read once only"
+
+# Folders stand for the traces in them.
+mkdir -p one many
+cp t.json one/
+cp t.json many/rank0.json
+cp t.json many/rank1.json
+run trace export one --csv -o -
+expect 0
+run trace compare one t.json
+expect 0
+run trace compare one many
+expect 2 "the folder 'many' holds 2 traces; name one, as 'many/rank0.json'"
+run trace stats many --json
+expect 0
+is "files of a folder" "$("$TOOL" get out files.1.file)" many/rank1.json
+run trace stats many --vs one --json
+expect 0
+run trace many
+expect 0
+expect_out "rank0.json" "rank1.json"
+run trace many ranks --json
+is "file of a rank" "$("$TOOL" get out ranks.1.file)" many/rank1.json
+
+# Eight million rows of a short event: members of gzip behind each other are one stream.
+row=',{"ph":"X","ts":1,"dur":1,"pid":1,"tid":1,"name":"a","cat":"kernel"}'
+yes "$row" | head -n 100000 | gzip -1 >rows.gz
+{
+    printf '{"traceEvents":[{"ph":"X","ts":1,"dur":1,"pid":1,"tid":1,"name":"a","cat":"kernel"}' | gzip -1
+    for i in $(seq 80); do cat rows.gz; done
+    printf ']}' | gzip -1
+} >big.json.gz
+run trace big.json.gz --json
+expect 0
+is "rows" "$("$TOOL" get out events)" 8000001
+
+# A file that is in use becomes shorter: a message with its name, not a death by SIGBUS.
+mkfifo progress
+sed 's/max_num_steps: 6/max_num_steps: 1000000/' tiny.yaml >long.yaml
+"$TEMPER" train long.yaml run.name=shrinks --progress=plain >progress 2>err </dev/null &
+trainer=$!
+exec 3<progress
+while read -r line <&3; do
+    case $line in "step 2/"*) break ;; esac
+done
+for cache in cache/temper/*/*.tokens cache/temper/*.tokens; do
+    [ -f "$cache" ] && : >"$cache"
+done
+cat <&3 >/dev/null
+wait $trainer
+status=$?
+last="temper train, whose token cache is cut"
+expect 2 "was made shorter"
+grep -q '^temper: .*cache.* was made shorter' err || fail "the message does not name the file"
+finish
