@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/output.h"
 #include "cli/bench.h"
 #include "cli/cli.h"
 #include "instrument/report/chart.h"
@@ -232,7 +233,7 @@ static tp_status draw(collection *c, const series *s, tp_error *err)
     snprintf(file + n, sizeof file - (size_t)n, "%s-%s.svg", s->name, s->metric);
     for (char *p = file + n; *p; p++)
         *p = strchr("/ :*?\"<>|", *p) ? '-' : *p;
-    tp_status status = tp_file_write_atomic(file, out.data, out.len, err);
+    tp_status status = tp_output_put(file, out.data, out.len, err);
     tp_buf_release(&out);
     return status;
 }

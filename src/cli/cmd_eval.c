@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/output.h"
 #include "cli/cli.h"
 #include "cli/eval_compare.h"
 #include "cli/eval_report.h"
@@ -254,7 +255,7 @@ static tp_status write_out(const tp_eval_report *r, const char *path, tp_error *
 {
     tp_buf text = {0};
     tp_eval_report_json(r, true, 1, &text);
-    tp_status status = tp_file_write_atomic(path, text.data, text.len, err);
+    tp_status status = tp_output_put(path, text.data, text.len, err);
     tp_buf_release(&text);
     return status;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/output.h"
 #include "base/platform.h"
 #include "engine/rl/answer.h"
 
@@ -389,7 +390,7 @@ tp_status tp_eval_report_nemo(const tp_eval_report *r, const char *folder, tp_er
         tp_buf text = {0};
         snprintf(path, sizeof path, "%s/%s", folder, files[i].name);
         files[i].write(r, &text);
-        status = tp_file_write_atomic(path, text.data, text.len, err);
+        status = tp_output_put(path, text.data, text.len, err);
         tp_buf_release(&text);
     }
     return status;
