@@ -1,5 +1,6 @@
 #include "base/output.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -219,6 +220,30 @@ static void name_beside(const char *target, tp_buf *out)
     size_t folder = folder_length(target);
     tp_buf_add(out, target, folder);
     tp_buf_addf(out, ".%.200s.tmp-%d", target + folder, getpid());
+}
+
+static bool is_left_over(const char *name)
+{
+    const char *end = strrchr(name, '-');
+    int64_t process;
+    char proc[64];
+    if (name[0] != '.' || !end || end - name < 6 || memcmp(end - 4, ".tmp", 4) != 0 ||
+        !tp_str_to_i64(end + 1, &process) || process <= 0)
+        return false;
+    snprintf(proc, sizeof proc, "/proc/%lld", (long long)process);
+    return access(proc, F_OK) != 0;
+}
+
+void tp_outputs_clean(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    struct stat st;
+    for (struct dirent *e; dir && (e = readdir(dir));)
+        if (is_left_over(e->d_name) &&
+            fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+            unlinkat(dirfd(dir), e->d_name, 0);
+    if (dir)
+        closedir(dir);
 }
 
 /* Who may read a file is the user's choice; a new owner's file is a new owner's. */

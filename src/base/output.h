@@ -30,6 +30,10 @@ TP_CHECKED tp_status tp_output_put(const char *path, const void *data, size_t n,
  * NULL as path is fine. */
 TP_CHECKED tp_status tp_output_check(const char *path, tp_error *err);
 
+/* Remove what writers that were killed left in a folder: ".<name>.tmp-<process>" of processes
+ * that are gone. */
+void tp_outputs_clean(const char *folder);
+
 /* From here on remember what is read: a command calls it once, first thing. */
 void tp_outputs_watch(void);
 

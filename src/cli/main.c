@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/output.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 
@@ -21,7 +22,7 @@ static int close_output(int status)
         return status;
     fprintf(stderr, "temper: standard output could not be written%s%s\n", errno ? ": " : "",
             errno ? strerror(errno) : "");
-    return status == 0 ? 4 : status;
+    return status == TP_EXIT_OK ? TP_EXIT_OUTPUT : status;
 }
 
 /* Threads that wait for each other should spin for some tens of microseconds and then
@@ -55,6 +56,7 @@ int main(int argc, char **argv)
 {
     if (argc >= 2 && computes(argv[1]))
         bound_spinning(argv);
+    tp_outputs_watch();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failed write, not a death */
     if (argc < 2) {
         char *help[] = {argv[0], NULL};

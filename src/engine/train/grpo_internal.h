@@ -106,7 +106,6 @@ typedef struct {
     double advantage_sum, advantage_min, advantage_max; /* over trained tokens */
     double grad_norm_max;
 
-    double val_reward, best_reward;
     double val_any;
 } grpo;
 
