@@ -161,32 +161,34 @@ static void value_text(const tp_json *value, tp_buf *out)
         tp_buf_adds(out, "unset");
 }
 
+/* One name further; returns it with a NUL behind it. */
+static const char *descend(tp_buf *key, size_t n, tp_slice name)
+{
+    key->len = n;
+    tp_buf_addf(key, "%s%.*s", n ? "." : "", (int)name.len, name.data);
+    return key->data + n + (n ? 1 : 0);
+}
+
 static void compare(trainer *t, const tp_json *old, const tp_json *new, tp_buf *key)
 {
     size_t n = key->len;
     bool is_section = old && new && old->type == TP_JSON_OBJECT && new->type == TP_JSON_OBJECT;
     for (const tp_json *m = is_section ? new->child : NULL; m; m = m->next) {
-        tp_buf_addf(key, "%s%s", n ? "." : "", m->key.data);
-        compare(t, tp_json_get(old, m->key.data), m, key);
-        key->len = n;
+        const char *name = descend(key, n, m->key);
+        compare(t, tp_json_get(old, name), m, key);
     }
     for (const tp_json *m = is_section ? old->child : NULL; m; m = m->next) {
-        if (tp_json_get(new, m->key.data))
-            continue;
-        tp_buf_addf(key, "%s%s", n ? "." : "", m->key.data);
-        compare(t, m, NULL, key);
-        key->len = n;
+        const char *name = descend(key, n, m->key);
+        if (!tp_json_get(new, name))
+            compare(t, m, NULL, key);
     }
     if (is_section)
         return;
     tp_buf a = {0}, b = {0};
     value_text(old, &a);
     value_text(new, &b);
-    if (strcmp(tp_buf_str(&a), tp_buf_str(&b)) != 0) {
-        tp_buf_addc(key, 0);
-        key->len = n;
-        add_change(t, key->data, a.data, b.data);
-    }
+    if (strcmp(tp_buf_str(&a), tp_buf_str(&b)) != 0)
+        add_change(t, tp_buf_str(key), a.data, b.data);
     tp_buf_release(&a);
     tp_buf_release(&b);
 }

@@ -179,7 +179,7 @@ static tp_status write_contents(const char *folder, const tp_checkpoint_options 
     snprintf(path, sizeof path, "%s/model", folder);
     TP_TRY(tp_dir_make(path, err));
     TP_TRY(tp_model_save(tp_session_model(session), tp_session_states(session), path,
-                         o->model_dtype, 0, o->copy_from, err));
+                         o->model_dtype, 0, &o->companions, err));
     TP_TRY(tp_dir_sync(path, err));
     if (o->save_optimizer) {
         snprintf(path, sizeof path, "%s/optimizer.safetensors", folder);

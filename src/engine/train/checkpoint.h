@@ -41,7 +41,7 @@ typedef struct {
     const char *root;      /* the run's checkpoints/ folder; created if missing */
     bool save_optimizer;
     tp_dtype model_dtype;
-    const char *copy_from; /* (optional) folder whose tokenizer files go along */
+    tp_companions companions; /* what goes along in model/ */
 } tp_checkpoint_options;
 
 /* Before a run uses a folder for its checkpoints: lock it (*ret_lock is closed to let go;

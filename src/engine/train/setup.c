@@ -9,6 +9,7 @@
 
 #include "base/cpu.h"
 #include "base/files.h"
+#include "base/platform.h"
 #include "engine/train/trainer_internal.h"
 #include "engine/train/trainer_sources.h"
 
@@ -279,6 +280,17 @@ static tp_status find_tokenizer(trainer *t, const char *name, tp_error *err)
         tp_buf_adds(&path, t->model_folder);
     else
         status = find_in_folder(name, "tokenizer.json", &path, err);
+    if (status == TP_OK && tp_file_exists(path.data)) { /* checkpoints take the whole folder */
+        const char *slash = strrchr(path.data, '/'), *file = slash ? slash + 1 : path.data;
+        size_t n = slash ? (size_t)TP_MAX(slash - path.data, 1) : 0;
+        if (strcmp(file, "tokenizer.json") != 0)
+            status = tp_fail(err, TP_ERR_CONFIG,
+                             "policy.tokenizer.name is '%s': name its folder, in which the file is "
+                             "tokenizer.json",
+                             name);
+        tp_buf_clear(&path);
+        tp_buf_addf(&path, "%.*s", n ? (int)n : 1, n ? name : ".");
+    }
     if (status == TP_OK && path.len >= sizeof t->tokenizer_dir)
         status = tp_fail(err, TP_ERR_CONFIG, "policy.tokenizer.name is too long");
     if (status == TP_OK)
@@ -311,8 +323,52 @@ static tp_status open_tokenizer(trainer *t, tp_error *err)
 
 /* ---- data ---- */
 
+/* A JSON value as Jinja writes it; only none, true and false are spelled otherwise, and alike. */
+static void jinja_value(const tp_json *value, tp_buf *out)
+{
+    tp_json_w w;
+    if (value->type == TP_JSON_NULL) {
+        tp_buf_adds(out, "none");
+        return;
+    }
+    tp_json_w_init(&w, out, 0);
+    tp_json_w_value(&w, value);
+}
+
+/* The template with the variables that it was given here as defaults.  The line break ends at the
+ * tag (trim_blocks), so the template begins a line, as it did. */
+static void keep_template(trainer *t, const char *text)
+{
+    const tp_json *variables = t->o->policy.template_variables;
+    tp_buf_clear(&t->chat_template);
+    for (const tp_json *v = variables ? variables->child : NULL; v; v = v->next) {
+        tp_buf_addf(&t->chat_template, "{%% if %.*s is not defined %%}{%% set %.*s = ",
+                    (int)v->key.len, v->key.data, (int)v->key.len, v->key.data);
+        jinja_value(v, &t->chat_template);
+        tp_buf_adds(&t->chat_template, " %}{% endif %}\n");
+    }
+    tp_buf_adds(&t->chat_template, text);
+}
+
+/* What whoever prompts the trained model has to do as well; nothing is kept where that is what
+ * the tokenizer's own template says. */
+static void note_template(trainer *t, const char *text)
+{
+    static const char joined[] = "{% for message in messages %}{{ message['content'] }}{% endfor %}";
+    const char *own = tp_tokenizer_chat_template(t->tokenizer);
+    const tp_json *variables = t->o->policy.template_variables;
+    bool has_variables = variables && variables->child;
+    t->uses_template = true;
+    if (text && *text)
+        keep_template(t, text);
+    else if (text && own)
+        keep_template(t, joined);
+    else if (!text && own && has_variables)
+        keep_template(t, own);
+}
+
 /* "default": the tokenizer's own; null: none; a path of a .jinja file; or the text. */
-tp_status tp_trainer_chat_template(const trainer *t, tp_buf *file, const char **ret, tp_error *err)
+tp_status tp_trainer_chat_template(trainer *t, tp_buf *file, const char **ret, tp_error *err)
 {
     const char *text = t->o->policy.chat_template;
     *ret = text;
@@ -324,6 +380,7 @@ tp_status tp_trainer_chat_template(const trainer *t, tp_buf *file, const char **
         TP_TRY(tp_file_read(text, 1 << 20, file, err));
         *ret = tp_buf_str(file);
     }
+    note_template(t, *ret);
     return TP_OK;
 }
 
@@ -477,5 +534,6 @@ void tp_trainer_close(trainer *t)
     if (t->checkpoint_lock >= 0)
         close(t->checkpoint_lock);
     tp_run_close(t->run);
+    tp_buf_release(&t->chat_template);
     tp_buf_release(&t->changes);
 }

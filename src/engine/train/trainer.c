@@ -151,10 +151,14 @@ static tp_status save(trainer *t, tp_error *err)
         t->state.best_metric = t->state.metric;
         t->state.best_step = t->state.step;
     }
+    tp_companions companions = {
+        .tokenizer = t->tokenizer_dir[0] ? t->tokenizer_dir : NULL,
+        .model = t->model_folder[0] ? t->model_folder : NULL,
+        .chat_template = t->uses_template && t->chat_template.len ? t->chat_template.data : NULL};
     tp_checkpoint_options options = {.root = t->checkpoint_dir,
                                      .save_optimizer = t->o->checkpointing.save_optimizer,
                                      .model_dtype = t->file_dtype,
-                                     .copy_from = t->tokenizer_dir[0] ? t->tokenizer_dir : NULL};
+                                     .companions = companions};
     TP_TRY(tp_checkpoint_save(&options, t->session, &t->state, &bytes, err));
     t->last_checkpoint_step = t->state.step;
     t->checkpoint_bytes = bytes ? bytes : t->checkpoint_bytes;

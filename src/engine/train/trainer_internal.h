@@ -72,6 +72,8 @@ struct trainer {
     tp_run *run;
     tp_schedule schedule;
     char tokenizer_dir[2100]; /* folder whose files go into checkpoints; "" = none */
+    tp_buf chat_template; /* that checkpoints carry; "": the tokenizer's own */
+    bool uses_template;   /* the data has conversations */
     char model_folder[2100]; /* that the weights come from; "" = they are drawn */
     char checkpoint_dir[2100];
     int checkpoint_lock;   /* -1: none */
@@ -122,7 +124,7 @@ bool tp_trainer_is_packed(const tp_train_options *o);
 tp_engine_options tp_trainer_engine_options(const tp_train_options *o); /* without tokenizer */
 bool tp_trainer_keep_going(void *user, uint64_t done, uint64_t total);  /* user: the trainer */
 /* "default": NULL, the tokenizer's own; null: ""; a .jinja file's contents, in `file`. */
-TP_CHECKED tp_status tp_trainer_chat_template(const trainer *t, tp_buf *file, const char **ret,
+TP_CHECKED tp_status tp_trainer_chat_template(trainer *t, tp_buf *file, const char **ret,
                                               tp_error *err);
 size_t tp_trainer_longest(const trainer *t); /* tokens of an example, at most */
 /* A forward-only session with the weights that the run began with. */
