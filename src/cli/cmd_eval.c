@@ -1,6 +1,5 @@
 /* cmd_eval.c - from a configuration to an evaluation, in the order in which it can fail
  * cheapest: configuration, judge, questions, model, memory, weights. */
-#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -305,34 +304,17 @@ static void print_notices(const job *j)
                 (long long)j->o.eval.num_tests_per_prompt);
 }
 
-/* A place that cannot be written is told before the work, not after it. */
-static tp_status check_out(const char *path, tp_error *err)
-{
-    char folder[4096];
-    if (!path)
-        return TP_OK;
-    snprintf(folder, sizeof folder, "%s", path);
-    char *slash = strrchr(folder, '/');
-    if (slash)
-        slash[slash == folder] = 0;
-    else
-        snprintf(folder, sizeof folder, ".");
-    if (access(folder, W_OK) == 0)
-        return TP_OK;
-    return tp_fail(err, TP_ERR_IO, "--out %.200s: cannot write into '%.200s': %s", path, folder,
-                   strerror(errno));
-}
-
 static tp_status run(job *j, char **words, int n, tp_error *err)
 {
     tp_evaluation e = {0};
     TP_TRY(bind(j, words, n, err));
-    TP_TRY(check_out(j->f->out, err));
+    TP_TRY(tp_output_check(j->f->out, err)); /* before the work, not after it */
     if (!tp_cli_force_isa(j->o.isa))
         return tp_fail(err, TP_ERR_CONFIG, "engine.isa cannot be had");
     TP_TRY(open_questions(j, err));
     print_notices(j);
     TP_TRY(open_model(j, err));
+    TP_TRY(tp_output_check(j->f->out, err)); /* now that the inputs are known */
     tp_status status = evaluate(j, &e, err);
     if (status == TP_OK)
         status = report(j, &e, err);
