@@ -62,6 +62,13 @@ void tp_files_note(const struct stat *st, tp_file_use use)
     pthread_mutex_unlock(&watch.mutex);
 }
 
+void tp_output_note_input(const char *path)
+{
+    struct stat st;
+    if (watch.is_on && stat(path, &st) == 0)
+        tp_files_note(&st, TP_FILE_READ);
+}
+
 static tp_file_use look_up(const struct stat *st)
 {
     pthread_mutex_lock(&watch.mutex);

@@ -36,5 +36,7 @@ void tp_outputs_clean(const char *folder);
 
 /* From here on remember what is read: a command calls it once, first thing. */
 void tp_outputs_watch(void);
+/* `path` is read by other means than files.h. */
+void tp_output_note_input(const char *path);
 
 #endif

@@ -67,10 +67,13 @@ static tp_status save_one(const char *word, const tp_bench_report *r, tp_error *
 static tp_status save_list(const char *list, const tp_bench_report *r, tp_error *err)
 {
     char *copy = strdup(list), *rest = NULL;
+    size_t n = 0;
     tp_status status = copy ? TP_OK : tp_fail(err, TP_ERR_NOMEM, "no memory");
     for (char *word = copy ? strtok_r(copy, ",", &rest) : NULL; word && status == TP_OK;
          word = strtok_r(NULL, ",", &rest))
-        status = save_one(word, r, err);
+        status = save_one(word, r, err), n++;
+    if (status == TP_OK && n == 0)
+        status = tp_fail(err, TP_ERR_CONFIG, "--save takes FORMAT:FILE, not '%s'", list);
     free(copy);
     return status;
 }

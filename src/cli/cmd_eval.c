@@ -338,6 +338,12 @@ static int from_files(char **words, int n, const flags *f)
         .level = f->level, .threshold = f->threshold, .json = f->json, .report = f->report};
     bool is_compare = n > 0 && strcmp(words[0], "compare") == 0;
     bool is_summary = n > 0 && strcmp(words[0], "summarize") == 0;
+    if ((f->report && !is_compare) || (f->out && (is_compare || is_summary))) {
+        fprintf(stderr, "temper eval: %s\n",
+                f->out ? "--out is for answers that are asked for here"
+                       : "--report is for 'compare A B'");
+        return TP_EXIT_INPUT;
+    }
     if (is_compare && n == 3)
         return tp_eval_compare_files(words[1], words[2], &o);
     if (is_summary && n == 2)

@@ -4,12 +4,12 @@
 cp "$SOURCE/tests/data/traces/kineto_2021.json" t.json
 make_model
 printf '{"question": "what is %s", "answer": "#### %s"}\n' one+one 2 two+two 4 >q.jsonl
-printf '{"question": "what is %s", "answer": "#### %s"}\n' one+one 2 two+two 4 >q.kept
 cat >eval.yaml <<'END'
 eval: {num_tests_per_prompt: 2, k_value: [1], seed: 7}
 generation: {model_name: model, max_new_tokens: 3, temperature: 1.0, vllm_cfg: {precision: float32, max_model_len: 64}}
 tokenizer: {chat_template: null}
 data: {data_path: q.jsonl}
+env: {math: {num_workers: 1}}
 END
 run eval eval.yaml --out a.json
 expect 0
@@ -115,8 +115,10 @@ for input in q.jsonl eval.yaml model/model.safetensors; do
 done
 result "eval compare --report" eval compare a.json b.json --report
 own "eval compare --report" a.json eval compare a.json b.json --report
-result "eval summarize --report" eval summarize a.json --report
-own "eval summarize --report" a.json eval summarize a.json --report
+run eval summarize a.json --report place/x
+expect 2 "--report is for 'compare A B'"
+run eval compare a.json b.json --out place/x
+expect 2 "--out is for answers"
 if [ -s bench.json ]; then
     result "bench compare --save" bench compare bench.json bench.json --allow-missing --save
     own "bench compare --save" bench.json bench compare bench.json bench.json --allow-missing --save

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/output.h"
 #include "base/platform.h"
 #include "engine/data/grow.h"
 
@@ -15,6 +16,7 @@ enum { WAVE_BYTES = 4 << 20 };
 tp_status tp_lines_open(tp_lines *lines, const char *path, tp_error *err)
 {
     struct stat st;
+    tp_output_note_input(path);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return tp_fail(err, TP_ERR_IO, "cannot open %s: %s; check the path", path, strerror(errno));

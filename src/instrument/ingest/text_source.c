@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/output.h"
 #include "base/threads.h"
 #include "instrument/ingest/event_scan.h"
 
@@ -197,6 +198,7 @@ static void *produce(void *argument)
 static tp_status open_file(tp_source_reader *r, const char *path, uint8_t magic[2], tp_error *err)
 {
     struct stat st;
+    tp_output_note_input(path);
     r->fd = open(path, O_RDONLY | O_CLOEXEC);
     if (r->fd < 0)
         return tp_fail(err, TP_ERR_IO, "cannot open '%s': %s", path, strerror(errno));
