@@ -148,13 +148,9 @@ tp_status tp_checkpoint_owner(const char *root, tp_train_state *ret, bool *ret_f
     return TP_OK;
 }
 
-tp_status tp_checkpoint_claim(const char *root, const char *run_id, bool resume, int *ret_lock,
-                              tp_error *err)
+static tp_status check_folder(const char *root, const char *run_id, bool resume, tp_error *err)
 {
     step_list steps;
-    TP_TRY(tp_dir_make(root, err));
-    if (ret_lock)
-        TP_TRY(tp_folder_lock(root, "choose another checkpointing.checkpoint_dir", ret_lock, err));
     TP_TRY(list_steps(root, &steps, err));
     tp_status status = TP_OK;
     if (resume)
@@ -162,7 +158,18 @@ tp_status tp_checkpoint_claim(const char *root, const char *run_id, bool resume,
     else if (steps.n)
         status = refuse_used(root, &steps, err);
     free(steps.v);
-    return status == TP_OK ? remove_leftovers(root, true, err) : status;
+    return status;
+}
+
+tp_status tp_checkpoint_claim(const char *root, const char *run_id, bool resume, int *ret_lock,
+                              tp_error *err)
+{
+    TP_TRY(check_folder(root, run_id, resume, err)); /* without disturbing whose it is */
+    TP_TRY(tp_dir_make(root, err));
+    if (ret_lock)
+        TP_TRY(tp_folder_lock(root, "choose another checkpointing.checkpoint_dir", ret_lock, err));
+    TP_TRY(check_folder(root, run_id, resume, err));
+    return remove_leftovers(root, true, err);
 }
 
 /* ---- what is in it ---- */
