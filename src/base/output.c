@@ -292,8 +292,8 @@ static tp_status open_output(tp_output **ret, const char *path, bool is_result, 
     if (status == TP_OK && is_result)
         status = check_use(path, &p, err);
     if (status == TP_OK)
-        status = p.kind == PLACE_FILE ? open_beside(o, &p, path, err)
-                                      : open_stream(o, &p, path, err);
+        status =
+            p.kind == PLACE_FILE ? open_beside(o, &p, path, err) : open_stream(o, &p, path, err);
     tp_buf_release(&p.path);
     if (status != TP_OK) {
         tp_output_abandon(o);

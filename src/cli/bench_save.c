@@ -94,7 +94,8 @@ static tp_status tell_github(const tp_bench_flags *f, const tp_bench_report *r, 
     bool ok = !path || !*path || (file && fwrite(text.data, 1, text.len, file) == text.len);
     ok = (!file || fclose(file) == 0) && ok;
     tp_buf_release(&text);
-    return ok ? TP_OK : tp_fail(err, TP_ERR_OUTPUT, "the step summary '%s' could not be written", path);
+    return ok ? TP_OK
+              : tp_fail(err, TP_ERR_OUTPUT, "the step summary '%s' could not be written", path);
 }
 
 /* ---- history ---- */

@@ -484,7 +484,8 @@ tp_status tp_chrome_flush(tp_chrome *c, tp_error *err)
         write_stream(c);
     tp_buf_clear(&c->out);
     if (c->why)
-        return tp_fail(err, TP_ERR_OUTPUT, "cannot write the trace %s: %s", c->path, strerror(c->why));
+        return tp_fail(err, TP_ERR_OUTPUT, "cannot write the trace %s: %s", c->path,
+                       strerror(c->why));
     return TP_OK;
 }
 
@@ -507,7 +508,4 @@ tp_status tp_chrome_close(tp_chrome *c, tp_error *err)
     return status;
 }
 
-void tp_chrome_abandon(tp_chrome *c)
-{
-    free_chrome(c);
-}
+void tp_chrome_abandon(tp_chrome *c) { free_chrome(c); }

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "base/output.h"
 #include "base/json.h"
+#include "base/output.h"
 #include "base/platform.h"
 #include "engine/data/added_tokens.h"
 #include "engine/data/bpe.h"

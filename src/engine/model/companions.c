@@ -24,10 +24,14 @@ static bool is_one_of(const char *name, const char *const *names, size_t n)
 
 static bool is_of_tokenizer(const char *name)
 {
-    static const char *const names[] = {"tokenizer.json",          "tokenizer_config.json",
-                                        "special_tokens_map.json", "added_tokens.json",
-                                        "vocab.json",              "merges.txt",
-                                        "tokenizer.model",         "chat_template.jinja",
+    static const char *const names[] = {"tokenizer.json",
+                                        "tokenizer_config.json",
+                                        "special_tokens_map.json",
+                                        "added_tokens.json",
+                                        "vocab.json",
+                                        "merges.txt",
+                                        "tokenizer.model",
+                                        "chat_template.jinja",
                                         "chat_template.json"};
     return is_one_of(name, names, TP_COUNTOF(names));
 }

@@ -12,8 +12,8 @@
 #define TP_ENGINE_MODEL_MODEL_H
 
 #include "base/error.h"
-#include "engine/model/companions.h"
 #include "engine/ir/graph.h"
+#include "engine/model/companions.h"
 #include "engine/tensor/states.h"
 #include "temper/model.h"
 

@@ -26,8 +26,8 @@ static tp_status check_room(saving *s, tp_error *err)
     char need[32], room[32];
     size_t companions;
     TP_TRY(tp_companions_size(s->companions, &companions, err));
-    size_t bytes =
-        s->n_bytes + companions + s->model->n_params * HEADER_PER_TENSOR + s->model->config_len + SMALL_FILES;
+    size_t bytes = s->n_bytes + companions + s->model->n_params * HEADER_PER_TENSOR +
+                   s->model->config_len + SMALL_FILES;
     if (statvfs(s->folder, &fs) != 0 || fs.f_blocks == 0)
         return TP_OK; /* it cannot be told; writing will show */
     double available = (double)fs.f_bavail * (double)fs.f_frsize;
@@ -183,8 +183,8 @@ static tp_status save(saving *s, const tp_states *states, size_t max_shard_bytes
 }
 
 tp_status tp_model_save(const tp_model *model, const tp_states *states, const char *folder,
-                        tp_dtype dtype, size_t max_shard_bytes,
-                        const tp_companions *companions, tp_error *err)
+                        tp_dtype dtype, size_t max_shard_bytes, const tp_companions *companions,
+                        tp_error *err)
 {
     static const tp_companions none;
     if (dtype != TP_DTYPE_F32 && dtype != TP_DTYPE_BF16 && dtype != TP_DTYPE_F16)

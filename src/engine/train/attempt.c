@@ -172,7 +172,7 @@ static const char *descend(tp_buf *key, size_t n, tp_slice name)
 static void compare(trainer *t, const tp_json *old, const tp_json *new, tp_buf *key)
 {
     size_t n = key->len;
-    bool is_section = old && new && old->type == TP_JSON_OBJECT && new->type == TP_JSON_OBJECT;
+    bool is_section = old && new && old->type == TP_JSON_OBJECT &&new->type == TP_JSON_OBJECT;
     for (const tp_json *m = is_section ? new->child : NULL; m; m = m->next) {
         const char *name = descend(key, n, m->key);
         compare(t, tp_json_get(old, name), m, key);

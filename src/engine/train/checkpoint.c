@@ -66,8 +66,9 @@ static void write_state_json(const tp_train_state *s, tp_buf *out)
     const struct {
         const char *key;
         int64_t v;
-    } numbers[] = {{"format", 1},           {"step", s->step},     {"updates", s->updates},
-                   {"skipped", s->skipped}, {"tokens", s->tokens}, {"best_step", s->best_step},
+    } numbers[] = {{"format", 1},           {"step", s->step},
+                   {"updates", s->updates}, {"skipped", s->skipped},
+                   {"tokens", s->tokens},   {"best_step", s->best_step},
                    {"prompts", s->prompts}, {"skipped_in_row", s->skipped_in_row}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         tp_json_w_put_i64(&w, numbers[i].key, numbers[i].v);
@@ -202,9 +203,9 @@ static tp_status set_aside(const tp_checkpoint_options *o, const char *path, int
 {
     char aside[4096];
     for (int i = 1;; i++) {
-        snprintf(aside, sizeof aside, i == 1 ? "%s/damaged-step-%" PRId64
-                                             : "%s/damaged-step-%" PRId64 "-%d",
-                 o->root, step, i);
+        snprintf(aside, sizeof aside,
+                 i == 1 ? "%s/damaged-step-%" PRId64 : "%s/damaged-step-%" PRId64 "-%d", o->root,
+                 step, i);
         struct stat st;
         if (lstat(aside, &st) != 0)
             break;

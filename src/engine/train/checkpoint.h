@@ -18,19 +18,19 @@
 #include "engine/train/session.h"
 
 typedef struct {
-    int64_t step;          /* steps done */
-    int64_t updates;       /* of the optimizer: steps less the skipped ones */
-    int64_t skipped;       /* non-finite steps so far */
-    int64_t tokens;        /* trained tokens so far */
-    int64_t prompts;       /* rollouts: prompts drawn so far, which is where to go on */
+    int64_t step;    /* steps done */
+    int64_t updates; /* of the optimizer: steps less the skipped ones */
+    int64_t skipped; /* non-finite steps so far */
+    int64_t tokens;  /* trained tokens so far */
+    int64_t prompts; /* rollouts: prompts drawn so far, which is where to go on */
     uint64_t seed;
-    double metric;         /* what keep_top_k compares; NaN = none */
+    double metric; /* what keep_top_k compares; NaN = none */
     double best_metric;
     double val_loss, val_accuracy; /* of the last validation; NaN = none */
     double last_loss, best_reward; /* of the last step; rollouts: of all */
     int64_t skipped_in_row;        /* non-finite steps since the last update */
     int64_t best_step;
-    tp_dtype model_dtype;  /* of model/ in the checkpoint; filled by tp_checkpoint_load() */
+    tp_dtype model_dtype;       /* of model/ in the checkpoint; filled by tp_checkpoint_load() */
     char model_fingerprint[33]; /* shapes and names of the weights */
     char data_fingerprint[33];  /* what the order of the data depends on */
     char run_id[TP_RUN_ID];     /* the run's identity, ""; written before runs had one */
@@ -38,15 +38,15 @@ typedef struct {
 } tp_train_state;
 
 typedef struct {
-    const char *root;      /* the run's checkpoints/ folder; created if missing */
+    const char *root; /* the run's checkpoints/ folder; created if missing */
     bool save_optimizer;
     tp_dtype model_dtype;
     tp_companions companions; /* what goes along in model/ */
 } tp_checkpoint_options;
 
 /* Before a run uses a folder for its checkpoints: lock it (*ret_lock is closed to let go;
- * NULL: it is locked), and delete what interrupted saves left.  A run that begins anew takes no folder with checkpoints in
- * it, one that resumes none with those of another run. */
+ * NULL: it is locked), and delete what interrupted saves left.  A run that begins anew takes no
+ * folder with checkpoints in it, one that resumes none with those of another run. */
 TP_CHECKED tp_status tp_checkpoint_claim(const char *root, const char *run_id, bool resume,
                                          int *ret_lock, tp_error *err);
 

@@ -133,13 +133,11 @@ static tp_status refuse_foreign(const char *root, const step_list *steps, const 
             return tp_fail(err, TP_ERR_CONFIG,
                            "'%s' belongs to another run%s%s%s: give this run a "
                            "checkpointing.checkpoint_dir of its own",
-                           path, s.run_name[0] ? ", '" : "", s.run_name,
-                           s.run_name[0] ? "'" : "");
+                           path, s.run_name[0] ? ", '" : "", s.run_name, s.run_name[0] ? "'" : "");
     return TP_OK;
 }
 
-tp_status tp_checkpoint_owner(const char *root, tp_train_state *ret, bool *ret_found,
-                              tp_error *err)
+tp_status tp_checkpoint_owner(const char *root, tp_train_state *ret, bool *ret_found, tp_error *err)
 {
     step_list steps;
     TP_TRY(list_steps(root, &steps, err));

@@ -342,8 +342,9 @@ static void keep_template(trainer *t, const char *text)
     const tp_json *variables = t->o->policy.template_variables;
     tp_buf_clear(&t->chat_template);
     for (const tp_json *v = variables ? variables->child : NULL; v; v = v->next) {
-        tp_buf_addf(&t->chat_template, "{%% if %.*s is not defined %%}{%% set %.*s = ",
-                    (int)v->key.len, v->key.data, (int)v->key.len, v->key.data);
+        tp_buf_addf(&t->chat_template,
+                    "{%% if %.*s is not defined %%}{%% set %.*s = ", (int)v->key.len, v->key.data,
+                    (int)v->key.len, v->key.data);
         jinja_value(v, &t->chat_template);
         tp_buf_adds(&t->chat_template, " %}{% endif %}\n");
     }
@@ -354,7 +355,8 @@ static void keep_template(trainer *t, const char *text)
  * the tokenizer's own template says. */
 static void note_template(trainer *t, const char *text)
 {
-    static const char joined[] = "{% for message in messages %}{{ message['content'] }}{% endfor %}";
+    static const char joined[] =
+        "{% for message in messages %}{{ message['content'] }}{% endfor %}";
     const char *own = tp_tokenizer_chat_template(t->tokenizer);
     const tp_json *variables = t->o->policy.template_variables;
     bool has_variables = variables && variables->child;

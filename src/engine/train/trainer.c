@@ -60,8 +60,7 @@ static tp_status handle_nonfinite(trainer *t, const tp_micro_batch *last, const 
     return tp_fail(err, TP_ERR_NUMERIC,
                    "step %lld is not finite (loss %s, gradient norm %s); first in %s. "
                    "train.nonfinite_policy=skip passes over up to train.max_skipped=%lld in a row",
-                   (long long)step, loss, norm, where,
-                   (long long)t->o->train.max_skipped);
+                   (long long)step, loss, norm, where, (long long)t->o->train.max_skipped);
 }
 
 static void apply(trainer *t, const step_result *r)
@@ -163,8 +162,7 @@ static tp_status save(trainer *t, tp_error *err)
     t->last_checkpoint_step = t->state.step;
     t->checkpoint_bytes = bytes ? bytes : t->checkpoint_bytes;
     int64_t keep = t->o->checkpointing.keep_top_k;
-    TP_TRY(
-        tp_checkpoint_prune(t->checkpoint_dir, t->state.run_id,
+    TP_TRY(tp_checkpoint_prune(t->checkpoint_dir, t->state.run_id,
                                keep == TP_OPT_UNSET_INT ? 0 : keep, higher, err));
     tp_phases_enter(&t->phases, before);
     tp_train_event event = tp_trainer_event(t, TP_EVENT_CHECKPOINT);

@@ -72,16 +72,16 @@ struct trainer {
     tp_run *run;
     tp_schedule schedule;
     char tokenizer_dir[2100]; /* folder whose files go into checkpoints; "" = none */
-    tp_buf chat_template; /* that checkpoints carry; "": the tokenizer's own */
-    bool uses_template;   /* the data has conversations */
-    char model_folder[2100]; /* that the weights come from; "" = they are drawn */
+    tp_buf chat_template;     /* that checkpoints carry; "": the tokenizer's own */
+    bool uses_template;       /* the data has conversations */
+    char model_folder[2100];  /* that the weights come from; "" = they are drawn */
     char checkpoint_dir[2100];
     int checkpoint_lock;   /* -1: none */
     tp_buf changes;        /* since the attempt before, as JSON objects with commas between */
     bool has_other_config; /* than that attempt */
-    tp_dtype file_dtype; /* of the weights that a checkpoint's model/ stores */
-    tp_loader *loader;   /* of the training data, where there is one */
-    double avg_context;  /* mean number of keys a query sees; 0: unknown */
+    tp_dtype file_dtype;   /* of the weights that a checkpoint's model/ stores */
+    tp_loader *loader;     /* of the training data, where there is one */
+    double avg_context;    /* mean number of keys a query sees; 0: unknown */
     uint64_t steps_per_epoch;
 
     tp_phases phases;
