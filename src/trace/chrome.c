@@ -7,11 +7,11 @@
 #include <fcntl.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <isa-l/igzip_lib.h>
 
-#include "base/output.h"
 #include "base/platform.h"
 #include "trace/internal.h"
 
@@ -20,8 +20,7 @@ enum { CHUNK = 1 << 20, STREAM_CHUNK = 1 << 16, ZIP_OUT = 1 << 18 };
 struct tp_chrome {
     tp_recorder *r;
     int fd;
-    char *path;
-    tp_output *output; /* all at once; NULL for a stream, which has the fd */
+    char *path, *tmp; /* tmp: beside it, to be renamed; NULL for a stream */
     tp_buf out;
     off_t at;   /* where the next event goes; a stream's closing brackets begin here */
     off_t size; /* of the stream's file */
@@ -139,9 +138,7 @@ static void add_metadata(tp_chrome *c, const tp_trace_event *e, bool *any)
 static void write_at(tp_chrome *c, const void *data, size_t n, off_t at)
 {
     const char *bytes = data;
-    if (c->output && !c->why && tp_output_write(c->output, data, n, NULL) != TP_OK)
-        c->why = errno ? errno : EIO;
-    while (!c->output && n > 0 && !c->why) {
+    while (n > 0 && !c->why) {
         ssize_t done = pwrite(c->fd, bytes, n, at);
         if (done < 0 && errno != EINTR)
             c->why = errno;
@@ -349,9 +346,9 @@ static void see(void *user, const tp_trace_event *e)
         break;
     }
     c->n++;
-    if (c->output && c->out.len >= CHUNK)
+    if (c->tmp && c->out.len >= CHUNK)
         write_out(c, false);
-    else if (!c->output && c->out.len >= STREAM_CHUNK)
+    else if (!c->tmp && c->out.len >= STREAM_CHUNK)
         write_stream(c);
 }
 
@@ -373,7 +370,7 @@ static void add_name(tp_chrome *c, const char *what, long tid, const char *key, 
 void tp_chrome_ring(tp_chrome *c, tp_ring *ring, uint64_t from, uint64_t to)
 {
     char name[TP_THREAD_NAME];
-    bool is_stream = !c->output;
+    bool is_stream = !c->tmp;
     pthread_mutex_lock(&c->r->lock);
     bool write_name = ring->thread_name[0] && !(is_stream && ring->name_is_written);
     ring->name_is_written = ring->name_is_written || is_stream;
@@ -438,25 +435,37 @@ static void free_chrome(tp_chrome *c)
 {
     if (c->fd >= 0)
         close(c->fd);
-    tp_output_abandon(c->output);
+    if (c->tmp)
+        unlink(c->tmp);
     free(c->zip);
     free(c->zip_level);
     free(c->zip_out);
     tp_buf_release(&c->out);
+    free(c->tmp);
     free(c->path);
     free(c);
 }
 
-static tp_status open_file(tp_chrome *c, bool is_atomic, tp_error *err)
+static tp_status open_file(tp_chrome *c, tp_error *err)
 {
-    if (is_atomic)
-        TP_TRY(tp_output_open(&c->output, c->path, err));
-    else
-        c->fd = open(c->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (!is_atomic && c->fd < 0)
-        return tp_fail(err, TP_ERR_OUTPUT, "cannot write the trace %s: %s", c->path,
-                       strerror(errno));
+    const char *path = c->tmp ? c->tmp : c->path;
+    c->fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (c->fd < 0)
+        return tp_fail(err, TP_ERR_OUTPUT, "cannot write the trace %s: %s", path, strerror(errno));
     return tp_str_ends(c->path, ".gz") ? start_zip(c, err) : TP_OK;
+}
+
+/* A rename would put a file in the place of a device, a pipe or a link: those are refused, and a
+ * link is written through.  Returns what is to be written, or NULL. */
+static char *real_path(const char *path, tp_error *err)
+{
+    struct stat st;
+    bool exists = stat(path, &st) == 0;
+    if (exists && !S_ISREG(st.st_mode)) {
+        tp_fail(err, TP_ERR_OUTPUT, "cannot write the trace %s: it is no plain file", path);
+        return NULL;
+    }
+    return exists ? realpath(path, NULL) : strdup(path);
 }
 
 tp_status tp_chrome_open(tp_recorder *r, const char *path, bool is_atomic, tp_chrome **ret,
@@ -467,8 +476,13 @@ tp_status tp_chrome_open(tp_recorder *r, const char *path, bool is_atomic, tp_ch
     c->r = r;
     c->fd = -1;
     c->pid = getpid();
-    c->path = strdup(path);
-    tp_status status = open_file(c, is_atomic, err);
+    c->path = is_atomic ? real_path(path, err) : strdup(path);
+    if (is_atomic && c->path) {
+        tp_buf tmp = {0};
+        tp_buf_addf(&tmp, "%s.tmp", c->path);
+        c->tmp = tmp.data;
+    }
+    tp_status status = c->path ? open_file(c, err) : TP_ERR_OUTPUT;
     if (status != TP_OK) {
         free_chrome(c);
         return status;
@@ -493,19 +507,28 @@ static tp_status put_in_place(tp_chrome *c, tp_error *err)
 {
     add_end(c, &c->out);
     write_out(c, true);
+    if (!c->why && fsync(c->fd) != 0)
+        c->why = errno;
+    if (!c->why && rename(c->tmp, c->path) != 0)
+        c->why = errno;
     if (c->why)
         return tp_fail(err, TP_ERR_OUTPUT, "cannot write the trace %s: %s", c->path,
                        strerror(c->why));
-    tp_output *output = c->output;
-    c->output = NULL;
-    return tp_output_close(output, NULL, err);
+    free(c->tmp);
+    c->tmp = NULL;
+    return TP_OK;
 }
 
 tp_status tp_chrome_close(tp_chrome *c, tp_error *err)
 {
-    tp_status status = c->output ? put_in_place(c, err) : TP_OK;
+    tp_status status = c->tmp ? put_in_place(c, err) : TP_OK;
     free_chrome(c);
     return status;
 }
 
-void tp_chrome_abandon(tp_chrome *c) { free_chrome(c); }
+void tp_chrome_abandon(tp_chrome *c)
+{
+    close(c->fd);
+    c->fd = -1;
+    free_chrome(c);
+}

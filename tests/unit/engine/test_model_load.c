@@ -790,7 +790,7 @@ static void every_failing_write_is_reported(void **state)
         tp_status status = tp_model_save(l.model, &l.states, to, TP_DTYPE_F32, 30000,
                                          &(tp_companions){.tokenizer = from}, &err);
         tp_fault_arm(0, false);
-        assert_int_equal(status, TP_ERR_IO);
+        assert_int_equal(status, TP_ERR_OUTPUT);
         assert_non_null(strstr(err.message, to));
     }
     release(&l);
