@@ -91,7 +91,7 @@ typedef struct {
 /* ---- recording ---- */
 
 /* Forget what was recorded and begin; NULL means defaults.  TP_ERR_ARG for sizes out of
- * range, TP_ERR_IO when `path` cannot be written. */
+ * range, TP_ERR_OUTPUT when `path` cannot be written. */
 TP_API TP_CHECKED tp_status tp_trace_start(const tp_trace_options *options, tp_error *err);
 /* Record no more; what is there stays until the next start.  A flushed file is complete. */
 TP_API void tp_trace_stop(void);

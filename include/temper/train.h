@@ -68,8 +68,8 @@ typedef struct {
  * filled whenever the run began, also when it failed later.
  *
  * TP_ERR_CONFIG: the message begins with the place, "recipe.yaml:12: ..."; TP_ERR_NUMERIC,
- * TP_ERR_INTERRUPTED as configured or asked; TP_ERR_IO, TP_ERR_FORMAT, TP_ERR_NOMEM,
- * TP_ERR_UNSUPPORTED, TP_ERR_ARG. */
+ * TP_ERR_INTERRUPTED as configured or asked; TP_ERR_IO, TP_ERR_OUTPUT, TP_ERR_FORMAT,
+ * TP_ERR_NOMEM, TP_ERR_UNSUPPORTED, TP_ERR_ARG. */
 TP_API TP_CHECKED tp_status tp_training_run(const char *config, const char *const *overrides,
                                             size_t n_overrides, const tp_training_options *options,
                                             tp_training_result *ret, tp_error *err);

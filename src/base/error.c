@@ -38,7 +38,8 @@ tp_status tp_error_prefix(tp_error *err, tp_status status, const char *fmt, ...)
 
 const char *tp_status_name(tp_status status)
 {
-    static const char *const names[] = {"ok",     "argument",    "configuration", "format",     "io",
-                                        "memory", "unsupported", "numeric",       "interrupted"};
+    static const char *const names[] = {"ok",          "argument", "configuration", "format",
+                                        "io",          "memory",   "unsupported",   "numeric",
+                                        "interrupted", "output"};
     return (unsigned)status < sizeof names / sizeof *names ? names[status] : "unknown";
 }

@@ -48,6 +48,12 @@ tp_status tp_files_fail(tp_error *err, const char *verb, const char *path, int e
                    remedy(error));
 }
 
+tp_status tp_files_fail_output(tp_error *err, const char *verb, const char *path, int error)
+{
+    return tp_fail(err, TP_ERR_OUTPUT, "cannot %s %s: %s%s", verb, path, strerror(error),
+                   remedy(error));
+}
+
 /* A pipe without a name: one end belongs to whoever started us, as in `temper plan <(recipe)`. */
 static bool is_anonymous_pipe(int fd)
 {
@@ -138,6 +144,7 @@ tp_status tp_input_open(const char *path, tp_input_kind kind, int *ret_fd, int64
         close(fd);
         return status;
     }
+    tp_files_note(&st, TP_FILE_READ);
     *ret_fd = fd;
     *ret_size = S_ISFIFO(st.st_mode) ? -1 : (int64_t)st.st_size;
     return TP_OK;
@@ -233,9 +240,9 @@ static tp_status make_one(const char *path, tp_error *err)
     if (tp_files_fault(ENOSPC) || mkdir(path, 0777) != 0) {
         int error = errno;
         if (error != EEXIST)
-            return tp_files_fail(err, "create folder", path, error);
+            return tp_files_fail_output(err, "create folder", path, error);
         if (!tp_dir_exists(path))
-            return tp_fail(err, TP_ERR_IO,
+            return tp_fail(err, TP_ERR_OUTPUT,
                            "cannot create folder %s: a file of that name is in the way; remove it "
                            "or choose another name",
                            path);
@@ -284,12 +291,12 @@ tp_status tp_dir_sync(const char *path, tp_error *err)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return tp_files_fail(err, "open folder", path, errno);
+        return tp_files_fail_output(err, "open folder", path, errno);
     /* Some file systems cannot sync a folder and say EINVAL: nothing to lose. */
     bool failed = tp_files_fault(EIO) || (fsync(fd) != 0 && errno != EINVAL);
     int error = errno;
     close(fd);
-    return failed ? tp_files_fail(err, "sync folder", path, error) : TP_OK;
+    return failed ? tp_files_fail_output(err, "sync folder", path, error) : TP_OK;
 }
 
 /* Removal walks down with one open folder per level; each entry is opened
@@ -355,9 +362,9 @@ tp_status tp_dir_remove(const char *path, tp_error *err)
 {
     struct stat st;
     if (lstat(path, &st) != 0)
-        return errno == ENOENT ? TP_OK : tp_files_fail(err, "remove", path, errno);
+        return errno == ENOENT ? TP_OK : tp_files_fail_output(err, "remove", path, errno);
     if (!S_ISDIR(st.st_mode))
-        return tp_fail(err, TP_ERR_IO, "cannot remove folder %s: it is a %s", path,
+        return tp_fail(err, TP_ERR_OUTPUT, "cannot remove folder %s: it is a %s", path,
                        S_ISLNK(st.st_mode) ? "link" : "file");
     removal *walk = calloc(1, sizeof *walk);
     if (!walk)
@@ -370,7 +377,7 @@ tp_status tp_dir_remove(const char *path, tp_error *err)
     free(walk);
     if (!error)
         error = unlink_one(AT_FDCWD, path, AT_REMOVEDIR);
-    return error ? tp_files_fail(err, "remove", path, error) : TP_OK;
+    return error ? tp_files_fail_output(err, "remove", path, error) : TP_OK;
 }
 
 /* --- mappings --- */

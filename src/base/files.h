@@ -1,9 +1,9 @@
 /* files.h - reading, and writing so that a crash leaves the old or the new.
  *
  * The protocol for anything that must survive: write beside, sync the file,
- * rename over the old one, sync the folder.  tp_file_write_atomic() does it for
- * one small file; tp_writer and tp_rename_synced() are its parts, for large files
- * and for whole folders.  Messages name the path, the reason and what helps. */
+ * rename over the old one, sync the folder.  output.h does it for one file;
+ * tp_writer and tp_rename_synced() are its parts, for whole folders.  Messages name
+ * the path, the reason and what helps. */
 #ifndef TP_BASE_FILES_H
 #define TP_BASE_FILES_H
 
@@ -31,9 +31,8 @@ TP_CHECKED tp_status tp_input_read(const char *path, tp_input_kind kind, size_t 
 /* The same for TP_INPUT_TEXT. */
 TP_CHECKED tp_status tp_file_read(const char *path, size_t max_bytes, tp_buf *ret, tp_error *err);
 
-/* Write to "<path>.tmp", sync, rename over `path`, sync the folder.  On failure
- * `path` is as it was and the .tmp is gone; a crash may leave the .tmp, which the
- * next write replaces. */
+/* Replace a file of the program's own, as output.h says; one that was read before, too.  On
+ * failure `path` is as it was; a crash may leave a hidden ".<name>.tmp-<process>" beside it. */
 TP_CHECKED tp_status tp_file_write_atomic(const char *path, const void *data, size_t n,
                                           tp_error *err);
 

@@ -1,11 +1,22 @@
-/* files_internal.h - what the two halves of files.h share. */
+/* files_internal.h - what the files behind files.h and output.h share. */
 #ifndef TP_BASE_FILES_INTERNAL_H
 #define TP_BASE_FILES_INTERNAL_H
+
+#include <sys/stat.h>
 
 #include "base/files.h"
 
 /* "cannot <verb> <path>: <strerror>" and, where one is known, what helps. */
 tp_status tp_files_fail(tp_error *err, const char *verb, const char *path, int error);
+/* The same about something that should have been written: TP_ERR_OUTPUT. */
+tp_status tp_files_fail_output(tp_error *err, const char *verb, const char *path, int error);
+
+/* A writer on a descriptor that is open; it is closed with the writer, on failure too. */
+TP_CHECKED tp_status tp_writer_take(tp_writer **ret, int fd, const char *path, tp_error *err);
+
+/* What this process has read and written, once tp_outputs_watch() was called. */
+typedef enum { TP_FILE_UNKNOWN, TP_FILE_READ, TP_FILE_WRITTEN } tp_file_use;
+void tp_files_note(const struct stat *st, tp_file_use use);
 
 /* To be asked before every state-changing call: true when the test wants it to
  * fail, with errno set to `error`. */

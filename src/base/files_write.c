@@ -95,12 +95,14 @@ static void writer_free(tp_writer *w)
     free(w);
 }
 
-tp_status tp_writer_open(tp_writer **ret, const char *path, tp_error *err)
+tp_status tp_writer_take(tp_writer **ret, int fd, const char *path, tp_error *err)
 {
     tp_writer *w = calloc(1, sizeof *w);
-    if (!w)
+    if (!w) {
+        close(fd);
         return tp_fail(err, TP_ERR_NOMEM, "cannot write %s: out of memory", path);
-    w->fd = -1;
+    }
+    w->fd = fd;
     w->path = strdup(path);
     w->buffer = malloc(BUFFER);
     w->hash = XXH3_createState();
@@ -109,15 +111,17 @@ tp_status tp_writer_open(tp_writer **ret, const char *path, tp_error *err)
         return tp_fail(err, TP_ERR_NOMEM, "cannot write %s: out of memory", path);
     }
     XXH3_128bits_reset(w->hash);
-    if (!tp_files_fault(ENOSPC))
-        w->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (w->fd < 0) {
-        int error = errno;
-        writer_free(w);
-        return tp_files_fail(err, "create", path, error);
-    }
     *ret = w;
     return TP_OK;
+}
+
+tp_status tp_writer_open(tp_writer **ret, const char *path, tp_error *err)
+{
+    int fd = -1;
+    if (!tp_files_fault(ENOSPC))
+        fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    return fd < 0 ? tp_files_fail_output(err, "create", path, errno)
+                  : tp_writer_take(ret, fd, path, err);
 }
 
 static tp_status put(tp_writer *w, const char *data, size_t n, tp_error *err)
@@ -126,7 +130,7 @@ static tp_status put(tp_writer *w, const char *data, size_t n, tp_error *err)
     if (!error)
         return TP_OK;
     w->failed = true;
-    return tp_files_fail(err, "write", w->path, error);
+    return tp_files_fail_output(err, "write", w->path, error);
 }
 
 static tp_status flush(tp_writer *w, tp_error *err)
@@ -141,7 +145,7 @@ static tp_status flush(tp_writer *w, tp_error *err)
 tp_status tp_writer_write(tp_writer *w, const void *data, size_t n, tp_error *err)
 {
     if (w->failed)
-        return tp_fail(err, TP_ERR_IO, "cannot write %s: an earlier write failed", w->path);
+        return tp_fail(err, TP_ERR_OUTPUT, "cannot write %s: an earlier write failed", w->path);
     if (n == 0)
         return TP_OK;
     XXH3_128bits_update(w->hash, data, n);
@@ -158,14 +162,14 @@ tp_status tp_writer_write(tp_writer *w, const void *data, size_t n, tp_error *er
 static tp_status finish(tp_writer *w, tp_error *err)
 {
     if (w->failed)
-        return tp_fail(err, TP_ERR_IO, "cannot finish %s: an earlier write failed", w->path);
+        return tp_fail(err, TP_ERR_OUTPUT, "cannot finish %s: an earlier write failed", w->path);
     TP_TRY(flush(w, err));
     /* EINVAL: pipes and devices have nothing to sync. */
-    if (tp_files_fault(EIO) || (fsync(w->fd) != 0 && errno != EINVAL))
-        return tp_files_fail(err, "sync", w->path, errno);
+    if (tp_files_fault(EIO) || (fsync(w->fd) != 0 && errno != EINVAL && errno != ENOTSUP))
+        return tp_files_fail_output(err, "sync", w->path, errno);
     int fd = w->fd;
     w->fd = -1;
-    return close(fd) == 0 ? TP_OK : tp_files_fail(err, "close", w->path, errno);
+    return close(fd) == 0 ? TP_OK : tp_files_fail_output(err, "close", w->path, errno);
 }
 
 void tp_files_hash_text(const void *state, char ret_hash[33])
@@ -225,32 +229,7 @@ tp_status tp_rename_synced(const char *from, const char *to, tp_error *err)
 {
     if (tp_files_fault(EIO) || rename(from, to) != 0) {
         int error = errno;
-        return tp_fail(err, TP_ERR_IO, "cannot rename %s to %s: %s", from, to, strerror(error));
+        return tp_fail(err, TP_ERR_OUTPUT, "cannot rename %s to %s: %s", from, to, strerror(error));
     }
     return sync_folders(from, to, err);
-}
-
-static tp_status write_beside(const char *path, const void *data, size_t n, tp_error *err)
-{
-    tp_writer *w;
-    TP_TRY(tp_writer_open(&w, path, err));
-    tp_status status = tp_writer_write(w, data, n, err);
-    if (status != TP_OK) {
-        tp_writer_abandon(w);
-        return status;
-    }
-    return tp_writer_close(w, NULL, NULL, err);
-}
-
-tp_status tp_file_write_atomic(const char *path, const void *data, size_t n, tp_error *err)
-{
-    tp_buf beside = {0};
-    tp_buf_addf(&beside, "%s.tmp", path);
-    tp_status status = write_beside(beside.data, data, n, err);
-    if (status == TP_OK)
-        status = tp_rename_synced(beside.data, path, err);
-    if (status != TP_OK)
-        unlink(beside.data);
-    tp_buf_release(&beside);
-    return status;
 }

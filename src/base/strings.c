@@ -222,6 +222,17 @@ size_t tp_utf8_valid_len(const char *s, size_t n)
 
 bool tp_utf8_valid(const char *s, size_t n) { return tp_utf8_valid_len(s, n) == n; }
 
+char *tp_human_value(double v, int decimals, char *out)
+{
+    if (isnan(v))
+        snprintf(out, 32, "NaN");
+    else if (isinf(v))
+        snprintf(out, 32, v > 0 ? "Infinity" : "-Infinity");
+    else
+        snprintf(out, 32, fabs(v) < 1e9 ? "%.*f" : "%.*g", fabs(v) < 1e9 ? decimals : 6, v);
+    return out;
+}
+
 char *tp_human_bytes(double bytes, char *out)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};

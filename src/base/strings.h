@@ -60,6 +60,9 @@ bool tp_utf8_valid(const char *s, size_t n);
 /* "1.50 GiB", "12.3 k", "1m 05s": for people; `out` holds at least 32 bytes
  * and is returned. */
 char *tp_human_bytes(double bytes, char *out);
+/* A measured value: so many decimals, six digits where those would be a long row, and "NaN",
+ * "Infinity", "-Infinity" as they are spelled in files. */
+char *tp_human_value(double v, int decimals, char *out);
 char *tp_human_count(double count, char *out);
 char *tp_human_seconds(double seconds, char *out);
 

@@ -241,15 +241,17 @@ int tp_cli_exit_status(tp_status status)
 {
     switch (status) {
     case TP_OK:
-        return 0;
+        return TP_EXIT_OK;
+    case TP_ERR_OUTPUT:
+        return TP_EXIT_OUTPUT;
     case TP_ERR_NOMEM:
-        return 5;
+        return TP_EXIT_MEMORY;
     case TP_ERR_NUMERIC:
-        return 6;
+        return TP_EXIT_NUMERIC;
     case TP_ERR_INTERRUPTED:
-        return 130;
+        return TP_EXIT_SIGNAL + SIGINT;
     default:
-        return 2;
+        return TP_EXIT_INPUT;
     }
 }
 

@@ -16,13 +16,6 @@
 #include "instrument/bench/formats.h"
 #include "instrument/bench/runner.h"
 
-enum {
-    TP_BENCH_STATUS_REGRESSION = 1,
-    TP_BENCH_STATUS_USAGE = 2,
-    TP_BENCH_STATUS_FAILED = 3,
-    TP_BENCH_STATUS_NO_MATCH = 4
-};
-
 typedef struct {
     /* as given; NULL, 0 or NaN when not */
     bool list, formats, json, verbose, strict, allow_missing, aa, update_baseline, no_history,

@@ -113,7 +113,7 @@ int tp_bench_run_commands(const tp_bench_flags *f)
     int n_b = gather(f->vs, f->vs_words, f->n_vs_words, b);
     if (n_a == 0 || n_b == 0) {
         fprintf(stderr, "temper bench: two commands are needed: temper bench 'A' --vs 'B'\n");
-        return TP_BENCH_STATUS_USAGE;
+        return TP_EXIT_INPUT;
     }
     if (tp_bench_report_init(&r, &err) != TP_OK)
         return tp_cli_fail(&err);

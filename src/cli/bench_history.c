@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/output.h"
 #include "cli/bench.h"
 #include "cli/cli.h"
 #include "instrument/report/chart.h"
@@ -232,7 +233,7 @@ static tp_status draw(collection *c, const series *s, tp_error *err)
     snprintf(file + n, sizeof file - (size_t)n, "%s-%s.svg", s->name, s->metric);
     for (char *p = file + n; *p; p++)
         *p = strchr("/ :*?\"<>|", *p) ? '-' : *p;
-    tp_status status = tp_file_write_atomic(file, out.data, out.len, err);
+    tp_status status = tp_output_put(file, out.data, out.len, err);
     tp_buf_release(&out);
     return status;
 }
@@ -287,10 +288,10 @@ int tp_bench_show_history(int argc, char **argv)
     collection c = {.f = &f, .patterns = words};
     c.n_patterns = tp_cli_parse(&usage, argc, argv, &f, words);
     if (c.n_patterns < 0)
-        return c.n_patterns == -2 ? 0 : TP_BENCH_STATUS_USAGE;
+        return c.n_patterns == -2 ? 0 : TP_EXIT_INPUT;
     if (!tp_bench_history_path(f.history, path)) {
         fprintf(stderr, "temper bench: HOME is not set; --history FILE names the history\n");
-        return TP_BENCH_STATUS_USAGE;
+        return TP_EXIT_INPUT;
     }
     tp_host_detect(&host);
     tp_status status = tp_arena_init(&c.arena, (size_t)1 << 30, &err);
@@ -307,5 +308,5 @@ int tp_bench_show_history(int argc, char **argv)
     if (c.n == 0 && !f.json)
         fprintf(stderr, "temper bench: the history has nothing that matches%s\n",
                 f.all_hosts ? "" : " of this host; --all-hosts shows the others");
-    return c.n ? 0 : TP_BENCH_STATUS_NO_MATCH;
+    return c.n ? 0 : TP_EXIT_INPUT;
 }

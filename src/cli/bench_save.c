@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "base/terminal.h"
+#include "base/output.h"
 #include "cli/bench.h"
 #include "instrument/store/history.h"
 
@@ -42,12 +42,7 @@ static tp_status write_file(const tp_bench_format *format, const char *path,
 {
     tp_buf text = {0};
     format->write(r, &text);
-    tp_status status = TP_OK;
-    if (strcmp(path, "-") == 0) {
-        tp_terminal_pass_data();
-        fputs(tp_buf_str(&text), stdout);
-    } else
-        status = tp_file_write_atomic(path, tp_buf_str(&text), text.len, err);
+    tp_status status = tp_output_put(path, tp_buf_str(&text), text.len, err);
     tp_buf_release(&text);
     return status;
 }
@@ -66,16 +61,19 @@ static tp_status save_one(const char *word, const tp_bench_report *r, tp_error *
                        word, name);
     if (!format->write || !*path)
         return tp_fail(err, TP_ERR_CONFIG, "--save takes FORMAT:FILE, not '%s'", word);
-    return r ? write_file(format, path, r, err) : TP_OK;
+    return r ? write_file(format, path, r, err) : tp_output_check(path, err);
 }
 
 static tp_status save_list(const char *list, const tp_bench_report *r, tp_error *err)
 {
     char *copy = strdup(list), *rest = NULL;
+    size_t n = 0;
     tp_status status = copy ? TP_OK : tp_fail(err, TP_ERR_NOMEM, "no memory");
     for (char *word = copy ? strtok_r(copy, ",", &rest) : NULL; word && status == TP_OK;
          word = strtok_r(NULL, ",", &rest))
-        status = save_one(word, r, err);
+        status = save_one(word, r, err), n++;
+    if (status == TP_OK && n == 0)
+        status = tp_fail(err, TP_ERR_CONFIG, "--save takes FORMAT:FILE, not '%s'", list);
     free(copy);
     return status;
 }
@@ -96,7 +94,8 @@ static tp_status tell_github(const tp_bench_flags *f, const tp_bench_report *r, 
     bool ok = !path || !*path || (file && fwrite(text.data, 1, text.len, file) == text.len);
     ok = (!file || fclose(file) == 0) && ok;
     tp_buf_release(&text);
-    return ok ? TP_OK : tp_fail(err, TP_ERR_IO, "the step summary '%s' could not be written", path);
+    return ok ? TP_OK
+              : tp_fail(err, TP_ERR_OUTPUT, "the step summary '%s' could not be written", path);
 }
 
 /* ---- history ---- */

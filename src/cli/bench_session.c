@@ -181,7 +181,7 @@ static int list(const session *s)
                    strcmp(c->origin, "built in") == 0 ? "" : "  from ",
                    strcmp(c->origin, "built in") == 0 ? "" : c->origin);
         }
-        return s->n_chosen ? 0 : TP_BENCH_STATUS_NO_MATCH;
+        return TP_EXIT_OK;
     }
     tp_json_w_init(&w, &out, 1);
     tp_json_w_begin(&w, '[');
@@ -194,7 +194,7 @@ static int list(const session *s)
     tp_json_w_end(&w, ']');
     puts(tp_buf_str(&out));
     tp_buf_release(&out);
-    return s->n_chosen ? 0 : TP_BENCH_STATUS_NO_MATCH;
+    return TP_EXIT_OK;
 }
 
 /* ---- measuring ---- */
@@ -423,12 +423,12 @@ static int run(session *s)
     int widest = 0;
     if (choose(s, &err) != TP_OK)
         return tp_cli_fail(&err);
-    if (f->list)
-        return list(s);
     if (s->n_chosen == 0) {
         fprintf(stderr, "temper bench: no benchmark matches; 'temper bench --list' names them\n");
-        return TP_BENCH_STATUS_NO_MATCH;
+        return TP_EXIT_INPUT;
     }
+    if (f->list)
+        return list(s);
     /* Whatever can be wrong with the input is found before minutes are spent. */
     bool stored = f->baseline && !f->update_baseline && is_results_file(f->baseline);
     if (f->baseline && !stored && read_baselines(s, &baselines, &err) != TP_OK)
@@ -448,7 +448,7 @@ static int run(session *s)
         status == TP_OK ? finish(s, f->baseline && !stored ? &baselines : NULL) : tp_cli_fail(&err);
     /* A version that does not build is one that could not be measured. */
     if (status == TP_ERR_IO)
-        result = TP_BENCH_STATUS_FAILED;
+        result = TP_EXIT_UNMEASURED;
     tp_baselines_release(&baselines);
     return result;
 }
@@ -473,7 +473,7 @@ int tp_bench_compare_files(const tp_bench_flags *f, char **words, int n)
     int widest = 0;
     if (n != 2) {
         fprintf(stderr, "temper bench: expected compare OLD NEW, two results files\n");
-        return TP_BENCH_STATUS_USAGE;
+        return TP_EXIT_INPUT;
     }
     if (tp_bench_load(words[0], &base, &err) != TP_OK)
         return tp_cli_fail(&err);

@@ -2,14 +2,14 @@
  *
  * A command is one row of commands.def and one function.  Its flags are one table,
  * which drives parsing and --help alike.  Commands print; the library does not.
- * Exit status: 0 done, 2 bad input or a failed check, 4 output could not be written,
- * 5 out of memory, 6 stopped for numerical reasons, 128 + N stopped by signal N. */
+ * Exit statuses: base/exit_status.def. */
 #ifndef TP_CLI_CLI_H
 #define TP_CLI_CLI_H
 
 #include <stdio.h>
 
 #include "base/error.h"
+#include "base/exit_status.h"
 #include "base/strings.h"
 
 /* What a flag that may be given several times holds: TP_FLAG_LIST. */

@@ -86,7 +86,7 @@ static const tp_usage usage = {
         "temper bench compare OLD NEW              two results files, of any tool\n"
         "temper bench history [PATTERN]            what was measured over time\n\n"
         "Exit status: 0 nothing is worse; 1 a regression, or something is missing; 2 usage or "
-        "input; 3 a measurement failed; 4 no benchmark matched.",
+        "input, or no benchmark matched; 3 a measurement failed; 4 output could not be written.",
     .min_words = 0,
     .max_words = -1};
 
@@ -95,7 +95,7 @@ static int complain(const char *fmt, const char *text)
     fprintf(stderr, "temper bench: ");
     fprintf(stderr, fmt, text);
     fputc('\n', stderr);
-    return TP_BENCH_STATUS_USAGE;
+    return TP_EXIT_INPUT;
 }
 
 /* ---- the words around --vs ---- */
@@ -268,7 +268,7 @@ int tp_cmd_bench(int argc, char **argv)
     }
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
-        return n == -2 ? 0 : TP_BENCH_STATUS_USAGE;
+        return n == -2 ? 0 : TP_EXIT_INPUT;
     int status = resolve(&f);
     if (status)
         return status;

@@ -1,6 +1,5 @@
 /* cmd_eval.c - from a configuration to an evaluation, in the order in which it can fail
  * cheapest: configuration, judge, questions, model, memory, weights. */
-#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,6 +7,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/terminal.h"
+#include "base/output.h"
 #include "cli/cli.h"
 #include "cli/eval_compare.h"
 #include "cli/eval_report.h"
@@ -262,7 +262,7 @@ static tp_status write_out(const tp_eval_report *r, const char *path, tp_error *
 {
     tp_buf text = {0};
     tp_eval_report_json(r, true, 1, &text);
-    tp_status status = tp_file_write_atomic(path, text.data, text.len, err);
+    tp_status status = tp_output_put(path, text.data, text.len, err);
     tp_buf_release(&text);
     return status;
 }
@@ -312,34 +312,17 @@ static void print_notices(const job *j)
                 (long long)j->o.eval.num_tests_per_prompt);
 }
 
-/* A place that cannot be written is told before the work, not after it. */
-static tp_status check_out(const char *path, tp_error *err)
-{
-    char folder[4096];
-    if (!path)
-        return TP_OK;
-    snprintf(folder, sizeof folder, "%s", path);
-    char *slash = strrchr(folder, '/');
-    if (slash)
-        slash[slash == folder] = 0;
-    else
-        snprintf(folder, sizeof folder, ".");
-    if (access(folder, W_OK) == 0)
-        return TP_OK;
-    return tp_fail(err, TP_ERR_IO, "--out %.200s: cannot write into '%.200s': %s", path, folder,
-                   strerror(errno));
-}
-
 static tp_status run(job *j, char **words, int n, tp_error *err)
 {
     tp_evaluation e = {0};
     TP_TRY(bind(j, words, n, err));
-    TP_TRY(check_out(j->f->out, err));
+    TP_TRY(tp_output_check(j->f->out, err)); /* before the work, not after it */
     if (!tp_cli_force_isa(j->o.isa))
         return tp_fail(err, TP_ERR_CONFIG, "engine.isa cannot be had");
     TP_TRY(open_questions(j, err));
     print_notices(j);
     TP_TRY(open_model(j, err));
+    TP_TRY(tp_output_check(j->f->out, err)); /* now that the inputs are known */
     tp_status status = evaluate(j, &e, err);
     if (status == TP_OK)
         status = report(j, &e, err);
@@ -363,6 +346,12 @@ static int from_files(char **words, int n, const flags *f)
         .level = f->level, .threshold = f->threshold, .json = f->json, .report = f->report};
     bool is_compare = n > 0 && strcmp(words[0], "compare") == 0;
     bool is_summary = n > 0 && strcmp(words[0], "summarize") == 0;
+    if ((f->report && !is_compare) || (f->out && (is_compare || is_summary))) {
+        fprintf(stderr, "temper eval: %s\n",
+                f->out ? "--out is for answers that are asked for here"
+                       : "--report is for 'compare A B'");
+        return TP_EXIT_INPUT;
+    }
     if (is_compare && n == 3)
         return tp_eval_compare_files(words[1], words[2], &o);
     if (is_summary && n == 2)

@@ -34,10 +34,11 @@ static void print_text(void)
         printf("  temper %s %-*s  %s\n", tp_commands[i].name, 29 - n, tp_commands[i].arguments,
                tp_commands[i].summary);
     }
-    printf("\n'temper help COMMAND' lists a command's options.\n"
-           "Exit status: 0 done, 2 bad input or a failed check, 4 output could not be\n"
-           "written, 5 out of memory, 6 stopped because a number was not finite, 128 + N\n"
-           "stopped by signal N.\n");
+    printf("\n'temper help COMMAND' lists a command's options.\n\nExit status of every command:\n");
+#define EXIT(name, number, meaning) printf("  %-9d%s\n", number, meaning);
+#include "base/exit_status.def"
+#undef EXIT
+    printf("  %d + N  stopped by signal N\n", TP_EXIT_SIGNAL);
 }
 
 /* Commands of a command that have options of their own. */

@@ -199,7 +199,8 @@ static tp_status clear_place(const flags *f, const char *dir, tp_error *err)
 {
     char path[200];
     snprintf(path, sizeof path, "%s/profile.json", dir);
-    bool is_profile = tp_file_exists(path), may_go = f->replace || strcmp(f->name, "latest") == 0;
+    bool is_profile = tp_file_exists(path), is_ours = is_profile,
+         may_go = f->replace || strcmp(f->name, "latest") == 0;
     if (!tp_dir_exists(dir))
         return TP_OK;
     if (is_profile && !may_go)
@@ -207,6 +208,11 @@ static tp_status clear_place(const flags *f, const char *dir, tp_error *err)
                        "there is a profile named \"%s\" (%s); --replace it or choose another "
                        "--name",
                        f->name, dir);
+    snprintf(path, sizeof path, "%s/.lock", dir); /* a profile that did not get to its end */
+    is_ours |= tp_file_exists(path);
+    if (!is_ours)
+        return tp_fail(err, TP_ERR_ARG,
+                       "%s holds no profile and is left alone; choose another --name", dir);
     snprintf(path, sizeof path, "%s/checkpoints", dir);
     if (tp_dir_exists(path))
         return tp_fail(err, TP_ERR_ARG,

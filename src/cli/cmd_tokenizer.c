@@ -1,20 +1,40 @@
 
 #include "base/files.h"
+#include "base/platform.h"
 #include "cli/cli.h"
 #include "engine/data/tokenizer.h"
 
 typedef struct {
     int64_t vocab_size;
     const char *style;
+    bool replace;
 } flags;
 
 static const tp_flag flag_table[] = {
     TP_NUMBER("vocab-size", 'v', "N", INT, vocab_size, 259, 1000000,
               "tokens in all, 256 bytes included (default 4096)"),
     TP_TEXT("pre-tokenizer", 'p', "NAME", style, "gpt2, smollm2, llama3 or qwen2 (default)"),
+    TP_SWITCH("replace", 0, replace, "a tokenizer that is in the folder is replaced"),
     {0}};
 
 enum { MAX_FILES = 256 };
+
+/* A folder may hold a tokenizer that a model was trained with. */
+static tp_status check_folder(const flags *f, const char *folder, tp_error *err)
+{
+    static const char *const names[] = {"tokenizer.json", "tokenizer_config.json",
+                                        "special_tokens_map.json"};
+    for (size_t i = 0; i < TP_COUNTOF(names) && !f->replace; i++) {
+        char path[4200];
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        if (tp_file_exists(path))
+            return tp_fail(err, TP_ERR_CONFIG,
+                           "'%.200s' has a %s, which a model may need; choose another folder, or "
+                           "--replace it",
+                           folder, names[i]);
+    }
+    return TP_OK;
+}
 
 static tp_status train(const flags *f, char **files, int n, const char *folder, tp_error *err)
 {
@@ -28,7 +48,7 @@ static tp_status train(const flags *f, char **files, int n, const char *folder, 
     tp_buf texts[MAX_FILES] = {0};
     const char *data[MAX_FILES];
     size_t lengths[MAX_FILES], n_bytes = 0;
-    tp_status status = TP_OK;
+    tp_status status = check_folder(f, folder, err);
     for (int i = 0; i < n && status == TP_OK; i++) {
         status = tp_file_read(files[i], (size_t)1 << 30, &texts[i], err);
         data[i] = tp_buf_str(&texts[i]);

@@ -1,11 +1,9 @@
 /* `temper trace export`: a trace in another tool's format. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/files.h"
 #include "base/json.h"
-#include "base/terminal.h"
+#include "base/output.h"
 #include "cli/cli.h"
 #include "cli/trace_commands.h"
 #include "cli/trace_paths.h"
@@ -29,17 +27,9 @@ static const tp_flag flag_table[] = {
     TP_SWITCH("json", 0, json, "say as JSON what was written"),
     {0}};
 
-static tp_status to_writer(void *context, const void *bytes, size_t n, tp_error *err)
+static tp_status to_output(void *context, const void *bytes, size_t n, tp_error *err)
 {
-    return tp_writer_write(context, bytes, n, err);
-}
-
-static tp_status to_stdout(void *context, const void *bytes, size_t n, tp_error *err)
-{
-    (void)context;
-    if (fwrite(bytes, 1, n, stdout) == n)
-        return TP_OK;
-    return tp_fail(err, TP_ERR_IO, "standard output could not be written");
+    return tp_output_write(context, bytes, n, err);
 }
 
 static tp_status export(const flags *f, const tp_trace_file *file, tp_export_sink *sink,
@@ -62,25 +52,18 @@ static tp_status export(const flags *f, const tp_trace_file *file, tp_export_sin
     return status;
 }
 
-/* Beside the target, then renamed over it: a reader never sees half a file. */
-static tp_status export_to_file(const flags *f, const tp_trace_file *file, uint64_t *ret_bytes,
-                                tp_error *err)
+static tp_status export_to(const flags *f, const tp_trace_file *file, uint64_t *ret_bytes,
+                           tp_error *err)
 {
-    char beside[4096];
-    tp_writer *writer;
-    if (snprintf(beside, sizeof beside, "%s.tmp", f->output) >= (int)sizeof beside)
-        return tp_fail(err, TP_ERR_ARG, "the path of the output is too long");
-    TP_TRY(tp_writer_open(&writer, beside, err));
-    tp_export_sink sink = {.write = to_writer, .context = writer};
+    tp_output *output;
+    TP_TRY(tp_output_open(&output, f->output, err));
+    tp_export_sink sink = {.write = to_output, .context = output};
     tp_status status = export(f, file, &sink, err);
     tp_buf_release(&sink.pending);
-    if (status != TP_OK) {
-        tp_writer_abandon(writer);
-        unlink(beside);
-        return status;
-    }
-    TP_TRY(tp_writer_close(writer, NULL, ret_bytes, err));
-    return tp_rename_synced(beside, f->output, err);
+    if (status == TP_OK)
+        return tp_output_close(output, ret_bytes, err);
+    tp_output_abandon(output);
+    return status;
 }
 
 static void report(const flags *f, const tp_trace_file *file, uint64_t bytes)
@@ -145,19 +128,12 @@ int tp_trace_export_command(int argc, char **argv)
     tp_trace_paths_release(&path);
     if (status != TP_OK)
         return tp_cli_fail(&err);
-    bool to_file = strcmp(f.output, "-") != 0;
-    if (!file->events) {
+    if (!file->events)
         status = tp_fail(&err, TP_ERR_UNSUPPORTED, "'%s' is a %s: it has no events to export",
                          words[0], tp_file_kind_about(file->kind));
-    } else if (to_file) {
-        status = export_to_file(&f, file, &bytes, &err);
-    } else {
-        tp_terminal_pass_data();
-        tp_export_sink sink = {.write = to_stdout};
-        status = export(&f, file, &sink, &err);
-        tp_buf_release(&sink.pending);
-    }
-    if (status == TP_OK && to_file)
+    else
+        status = export_to(&f, file, &bytes, &err);
+    if (status == TP_OK && strcmp(f.output, "-") != 0)
         report(&f, file, bytes);
     tp_trace_close(file);
     return status == TP_OK ? 0 : tp_cli_fail(&err);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/output.h"
 #include "base/platform.h"
 #include "cli/cli.h"
 #include "cli/eval_report.h"
@@ -165,7 +166,7 @@ static tp_status write_report(const char *path, const tp_eval_file *files,
     tp_json_w_end(&w, '}');
     tp_json_w_end(&w, '}');
     tp_buf_addc(&out, '\n');
-    tp_status status = tp_file_write_atomic(path, out.data, out.len, err);
+    tp_status status = tp_output_put(path, out.data, out.len, err);
     tp_buf_release(&out);
     return status;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/output.h"
 #include "base/platform.h"
 #include "base/terminal.h"
 #include "engine/rl/answer.h"
@@ -378,19 +379,35 @@ static void nemo_data(const tp_eval_report *r, tp_buf *out)
     tp_buf_addc(out, '\n');
 }
 
+/* A config.json without evaluation_data.json is a model's. */
+static tp_status check_folder(const char *folder, tp_error *err)
+{
+    char config[4200], data[4200];
+    snprintf(config, sizeof config, "%s/config.json", folder);
+    snprintf(data, sizeof data, "%s/evaluation_data.json", folder);
+    if (!tp_file_exists(config) || tp_file_exists(data))
+        return TP_OK;
+    return tp_fail(err, TP_ERR_CONFIG,
+                   "eval.save_path: '%.200s' has a config.json that is of no evaluation and would "
+                   "be lost; choose another folder",
+                   folder);
+}
+
 tp_status tp_eval_report_nemo(const tp_eval_report *r, const char *folder, tp_error *err)
 {
     const struct {
         const char *name;
         void (*write)(const tp_eval_report *, tp_buf *);
     } files[] = {{"config.json", nemo_config}, {"evaluation_data.json", nemo_data}};
-    tp_status status = tp_dir_make(folder, err);
+    tp_status status = check_folder(folder, err);
+    if (status == TP_OK)
+        status = tp_dir_make(folder, err);
     for (size_t i = 0; i < TP_COUNTOF(files) && status == TP_OK; i++) {
         char path[4200];
         tp_buf text = {0};
         snprintf(path, sizeof path, "%s/%s", folder, files[i].name);
         files[i].write(r, &text);
-        status = tp_file_write_atomic(path, text.data, text.len, err);
+        status = tp_output_put(path, text.data, text.len, err);
         tp_buf_release(&text);
     }
     return status;

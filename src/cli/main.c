@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "base/terminal.h"
+#include "base/output.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 
@@ -25,7 +26,7 @@ static int close_output(int status)
         return status;
     fprintf(stderr, "temper: standard output could not be written%s%s\n", errno ? ": " : "",
             errno ? strerror(errno) : "");
-    return status == 0 ? 4 : status;
+    return status == TP_EXIT_OK ? TP_EXIT_OUTPUT : status;
 }
 
 /* Threads that wait for each other should spin for some tens of microseconds and then
@@ -87,6 +88,7 @@ int main(int argc, char **argv)
         bound_spinning(argv);
     (void)tp_terminal_guard(); /* without it, messages and tables are cleaned all the same */
     catch_lost_pages();
+    tp_outputs_watch();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failed write, not a death */
     if (argc < 2) {
         char *help[] = {argv[0], NULL};

@@ -96,14 +96,18 @@ static void add_sparkline(tp_buf *out, const double *v, int n)
     }
 }
 
-static void add_number(tp_buf *out, const char *name, const char *format, double v)
+/* NaN is what is not known. */
+static void add_number(tp_buf *out, const char *name, int decimals, double v)
 {
-    tp_buf_addf(out, "%s ", name);
-    if (isnan(v))
-        tp_buf_adds(out, "unknown");
-    else
-        tp_buf_addf(out, format, v);
-    tp_buf_adds(out, "  ");
+    char text[32];
+    tp_buf_addf(out, "%s %s  ", name, isnan(v) ? "unknown" : tp_human_value(v, decimals, text));
+}
+
+/* NaN is what was computed. */
+static void add_result(tp_buf *out, const char *name, int decimals, double v)
+{
+    char text[32];
+    tp_buf_addf(out, "%s %s  ", name, tp_human_value(v, decimals, text));
 }
 
 static void add_rate(tp_buf *out, const char *name, double v)
@@ -184,7 +188,7 @@ static void erase(tp_progress *p)
 
 static void add_percent(tp_buf *out, const char *name, double v)
 {
-    add_number(out, name, "%.1f%%", 100 * v);
+    tp_buf_addf(out, isnan(v) ? "%s unknown  " : "%s %.1f%%  ", name, 100 * v);
 }
 
 /* How far the policy moved, and what its answers are like. */
@@ -192,46 +196,48 @@ static void policy_line(const tp_progress *p, tp_buf *out)
 {
     const tp_train_event *s = &p->last_step;
     if (!isnan(s->kl))
-        add_number(out, "KL", "%.4f", s->kl);
-    add_number(out, "entropy", "%.3f", s->entropy);
+        add_number(out, "KL", 4, s->kl);
+    add_number(out, "entropy", 3, s->entropy);
     add_percent(out, "clip", s->clip_fraction);
-    add_number(out, "length", "%.1f", s->mean_length);
+    add_number(out, "length", 1, s->mean_length);
     add_percent(out, "cut off", s->truncated_share);
     add_percent(out, "groups of zero spread", s->flat_groups);
-    add_number(out, "lr", "%.3g", p->lr);
+    tp_buf_addf(out, "lr %.3g  ", p->lr);
 }
 
 /* What the algorithm is after, with its recent course. */
 static void goal_line(const tp_progress *p, const tp_train_event *e, tp_buf *out)
 {
     const tp_train_event *s = &p->last_step;
+    char reward[32], error[32];
     if (e->algorithm == TP_ALGORITHM_GRPO) {
         if (isnan(s->reward_se))
-            add_number(out, "reward", "%.3f", s->reward);
+            add_number(out, "reward", 3, s->reward);
         else
-            tp_buf_addf(out, "reward %.3f ±%.3f  ", s->reward, 1.96 * s->reward_se);
+            tp_buf_addf(out, "reward %s ±%s  ", tp_human_value(s->reward, 3, reward),
+                        tp_human_value(1.96 * s->reward_se, 3, error));
         add_sparkline(out, p->losses, p->n_losses);
         tp_buf_adds(out, "  ");
         if (!isnan(e->val_accuracy))
-            add_number(out, "validation", "%.3f", e->val_accuracy);
+            add_number(out, "validation", 3, e->val_accuracy);
         if (!isnan(e->best_reward))
-            add_number(out, "best", "%.3f", e->best_reward);
-        add_number(out, "loss", "%.4f", e->loss);
-        add_number(out, "grad norm", "%.3f", p->grad_norm);
+            add_number(out, "best", 3, e->best_reward);
+        add_number(out, "loss", 4, e->loss);
+        add_number(out, "grad norm", 3, p->grad_norm);
         return;
     }
-    add_number(out, "loss", "%.4f", e->loss);
+    add_number(out, "loss", 4, e->loss);
     add_sparkline(out, p->losses, p->n_losses);
     tp_buf_adds(out, "  ");
-    add_number(out, "val", "%.4f", e->val_loss);
+    add_number(out, "val", 4, e->val_loss);
     if (e->algorithm == TP_ALGORITHM_DPO) {
-        add_number(out, "accuracy", "%.3f", s->accuracy);
-        add_number(out, "val", "%.3f", e->val_accuracy);
-        add_number(out, "margin", "%.3f", s->margin);
+        add_number(out, "accuracy", 3, s->accuracy);
+        add_number(out, "val", 3, e->val_accuracy);
+        add_number(out, "margin", 3, s->margin);
     }
-    add_number(out, "lr", "%.3g", p->lr);
-    add_number(out, "grad norm", "%.3f", p->grad_norm);
-    add_number(out, "epoch", "%.2f", e->epoch);
+    tp_buf_addf(out, "lr %.3g  ", p->lr);
+    add_number(out, "grad norm", 3, p->grad_norm);
+    add_number(out, "epoch", 2, e->epoch);
 }
 
 static void end_line(tp_progress *p, tp_buf *out, tp_buf *line)
@@ -276,16 +282,17 @@ static void print_rollout(const tp_train_event *e)
     char rate[32];
     tp_buf line = {0};
     tp_buf_addf(&line, "step %lld/%lld  ", (long long)e->step, (long long)e->max_steps);
-    add_number(&line, "reward", "%.3f", e->reward);
+    add_number(&line, "reward", 3, e->reward);
     if (!isnan(e->kl))
-        add_number(&line, "KL", "%.4f", e->kl);
-    add_number(&line, "entropy", "%.3f", e->entropy);
+        add_number(&line, "KL", 4, e->kl);
+    add_number(&line, "entropy", 3, e->entropy);
     add_percent(&line, "clip", e->clip_fraction);
-    add_number(&line, "length", "%.1f", e->mean_length);
+    add_number(&line, "length", 1, e->mean_length);
     add_percent(&line, "cut", e->truncated_share);
     add_percent(&line, "zero spread", e->flat_groups);
-    add_number(&line, "loss", "%.4f", e->loss);
-    printf("%sgrad norm %.3f  generated %s tok/s  %.3f s\n", tp_buf_str(&line), e->grad_norm,
+    add_result(&line, "loss", 4, e->loss);
+    add_result(&line, "grad norm", 3, e->grad_norm);
+    printf("%sgenerated %s tok/s  %.3f s\n", tp_buf_str(&line),
            isnan(e->generated_tokens_per_s) ? "unknown"
                                             : tp_human_count(e->generated_tokens_per_s, rate),
            e->step_s);
@@ -294,22 +301,24 @@ static void print_rollout(const tp_train_event *e)
 
 static void print_validation(const tp_train_event *e)
 {
+    char text[32];
     printf("step %lld  validation", (long long)e->step);
     if (e->algorithm != TP_ALGORITHM_GRPO)
-        printf(" loss %.4f", e->val_loss);
+        printf(" loss %s", tp_human_value(e->val_loss, 4, text));
     if (e->algorithm != TP_ALGORITHM_SFT)
-        printf(" accuracy %.4f", e->val_accuracy);
+        printf(" accuracy %s", tp_human_value(e->val_accuracy, 4, text));
     putchar('\n');
 }
 
 static void print_plain(const tp_train_event *e)
 {
-    char wait[32], rate[32];
+    char wait[32], rate[32], loss[32], norm[32];
     if (e->kind == TP_EVENT_STEP && e->algorithm == TP_ALGORITHM_GRPO)
         print_rollout(e);
     else if (e->kind == TP_EVENT_STEP) {
-        printf("step %lld/%lld  loss %.4f  grad norm %.3f  lr %.3g  %s tok/s  %.3f s  wait %s",
-               (long long)e->step, (long long)e->max_steps, e->loss, e->grad_norm, e->lr,
+        printf("step %lld/%lld  loss %s  grad norm %s  lr %.3g  %s tok/s  %.3f s  wait %s",
+               (long long)e->step, (long long)e->max_steps, tp_human_value(e->loss, 4, loss),
+               tp_human_value(e->grad_norm, 3, norm), e->lr,
                tp_human_count(e->trained_tokens_per_s, rate), e->step_s,
                tp_human_seconds(e->wait_s, wait));
         if (e->algorithm == TP_ALGORITHM_DPO)

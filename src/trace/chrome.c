@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <isa-l/igzip_lib.h>
@@ -450,8 +451,21 @@ static tp_status open_file(tp_chrome *c, tp_error *err)
     const char *path = c->tmp ? c->tmp : c->path;
     c->fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (c->fd < 0)
-        return tp_fail(err, TP_ERR_IO, "cannot write the trace %s: %s", path, strerror(errno));
+        return tp_fail(err, TP_ERR_OUTPUT, "cannot write the trace %s: %s", path, strerror(errno));
     return tp_str_ends(c->path, ".gz") ? start_zip(c, err) : TP_OK;
+}
+
+/* A rename would put a file in the place of a device, a pipe or a link: those are refused, and a
+ * link is written through.  Returns what is to be written, or NULL. */
+static char *real_path(const char *path, tp_error *err)
+{
+    struct stat st;
+    bool exists = stat(path, &st) == 0;
+    if (exists && !S_ISREG(st.st_mode)) {
+        tp_fail(err, TP_ERR_OUTPUT, "cannot write the trace %s: it is no plain file", path);
+        return NULL;
+    }
+    return exists ? realpath(path, NULL) : strdup(path);
 }
 
 tp_status tp_chrome_open(tp_recorder *r, const char *path, bool is_atomic, tp_chrome **ret,
@@ -462,13 +476,13 @@ tp_status tp_chrome_open(tp_recorder *r, const char *path, bool is_atomic, tp_ch
     c->r = r;
     c->fd = -1;
     c->pid = getpid();
-    c->path = strdup(path);
-    if (is_atomic) {
+    c->path = is_atomic ? real_path(path, err) : strdup(path);
+    if (is_atomic && c->path) {
         tp_buf tmp = {0};
-        tp_buf_addf(&tmp, "%s.tmp", path);
+        tp_buf_addf(&tmp, "%s.tmp", c->path);
         c->tmp = tmp.data;
     }
-    tp_status status = open_file(c, err);
+    tp_status status = c->path ? open_file(c, err) : TP_ERR_OUTPUT;
     if (status != TP_OK) {
         free_chrome(c);
         return status;
@@ -484,7 +498,8 @@ tp_status tp_chrome_flush(tp_chrome *c, tp_error *err)
         write_stream(c);
     tp_buf_clear(&c->out);
     if (c->why)
-        return tp_fail(err, TP_ERR_IO, "cannot write the trace %s: %s", c->path, strerror(c->why));
+        return tp_fail(err, TP_ERR_OUTPUT, "cannot write the trace %s: %s", c->path,
+                       strerror(c->why));
     return TP_OK;
 }
 
@@ -497,7 +512,8 @@ static tp_status put_in_place(tp_chrome *c, tp_error *err)
     if (!c->why && rename(c->tmp, c->path) != 0)
         c->why = errno;
     if (c->why)
-        return tp_fail(err, TP_ERR_IO, "cannot write the trace %s: %s", c->path, strerror(c->why));
+        return tp_fail(err, TP_ERR_OUTPUT, "cannot write the trace %s: %s", c->path,
+                       strerror(c->why));
     free(c->tmp);
     c->tmp = NULL;
     return TP_OK;

@@ -17,7 +17,7 @@ is "sequence length" "$("$TOOL" get out 0.options.sequence_length)" 128
 is "steps" "$("$TOOL" get out 0.options.steps)" 10
 is "warm-up" "$("$TOOL" get out 0.options.warm_up)" 2
 run bench no/such/benchmark
-expect 4 "no benchmark matches"
+expect 2 "no benchmark matches"
 run bench --formats
 expect 0
 expect_out "pytest-benchmark" "hyperfine" "junit" "benchstat"
@@ -301,5 +301,5 @@ expect 0
 is "points" "$("$TOOL" keys out 0.points | wc -l)" 12
 is "place of the change" "$("$TOOL" get out 0.changes.0.index)" 6
 run bench history nothing/here --history h.sqlite
-expect 4
+expect 2
 finish

@@ -183,7 +183,7 @@ is "made questions" "$("$TOOL" get out summary.n_prompts)" 8
 
 # What is wrong is said before the model is loaded.
 run eval eval.yaml --out nowhere/a.json
-expect 2 "--out nowhere/a.json: cannot write into 'nowhere'"
+expect 2 "cannot write to 'nowhere/a.json': its folder does not exist"
 run eval eval.yaml eval.k_value=9
 expect 2 "eval.k_value: pass@9 needs at least 9 answers"
 run eval eval.yaml env.math.tolerence=1

@@ -23,7 +23,7 @@ policy:
 data:
   train: {dataset_name: arithmetic}
   arithmetic: {n_examples: 200, n_validation: 20, digits: 1, operators: "+"}
-checkpointing: {save_period: 2, keep_top_k: 2}
+checkpointing: {save_period: 2, keep_top_k: 2, metric_name: "val:accuracy", higher_is_better: true}
 END
 train_grpo() {
     "$TEMPER" train --quiet tiny.yaml run.dir="$1" grpo.max_num_steps=$STEPS checkpointing.save_period=$EVERY ${2:-} >out 2>err
@@ -48,6 +48,9 @@ for signal in TERM KILL; do
         wait $pid
         train_grpo $dir --resume || fail "$dir: resuming failed"
         same_end whole $dir
+        # A signal that is caught saves one more, a kill does not: the same are the best.
+        [ $signal = TERM ] || is "$dir: checkpoints kept" "$(ls $dir/checkpoints | tr '\n' ' ')" \
+            "$(ls whole/checkpoints | tr '\n' ' ')"
     done
 done
 

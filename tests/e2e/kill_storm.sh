@@ -20,7 +20,7 @@ dir=storm-$storm
 while [ "$done" -lt "$kills" ]; do
     seed=$(((seed * 1103515245 + 12345) % 2147483648))
     delay_ms=$(((seed / 65536) % (whole_ms + 1)))
-    start "$dir" --resume
+    start "$dir" "$([ -d "$dir" ] && echo --resume)"
     sleep "$((delay_ms / 1000)).$(printf '%03d' $((delay_ms % 1000)))"
     kill -9 "$pid" 2>/dev/null
     wait "$pid" 2>/dev/null
@@ -37,7 +37,7 @@ while [ "$done" -lt "$kills" ]; do
     fi
     [ "$failures" = 0 ] || break
 done
-start "$dir" --resume
+start "$dir" "$([ -d "$dir" ] && echo --resume)"
 wait "$pid" || fail "$dir: the last resumed run failed"
 same_end whole "$dir"
 echo "$done kills, $((finished + 1)) runs finished and compared"

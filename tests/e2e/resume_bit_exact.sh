@@ -38,7 +38,8 @@ done
 STEPS=6 EVERY=1
 train_to_end six || fail "the run of six steps failed"
 for step in 1 2 3 4 5 6; do
-    "$TEMPER" train --quiet tiny.yaml run.dir=bits sft.max_num_steps=$step checkpointing.save_period=1 --resume \
+    resume=$([ "$step" = 1 ] || echo --resume)
+    "$TEMPER" train --quiet tiny.yaml run.dir=bits sft.max_num_steps=$step checkpointing.save_period=1 $resume \
         >out 2>err || fail "attempt for step $step failed"
 done
 same_end six bits

@@ -98,7 +98,7 @@ static tp_status save(fixture *f, int64_t step, tp_error *err)
     strcpy(state.data_fingerprint, "data");
     fill(f, step);
     TP_TRY(tp_checkpoint_save(&f->options, f->session, &state, NULL, err));
-    return tp_checkpoint_prune(f->kept, 1, false, err);
+    return tp_checkpoint_prune(f->kept, "", 1, false, err);
 }
 
 /* Loads what is found and returns its step; 0 = nothing. */
@@ -107,7 +107,7 @@ static int64_t found_step(fixture *f)
     tp_buf path = {0};
     tp_error err = {0};
     tp_train_state state = {0};
-    assert_int_equal(tp_checkpoint_find(f->kept, &path, &err), TP_OK);
+    assert_int_equal(tp_checkpoint_find(f->kept, "", &path, NULL, &err), TP_OK);
     if (path.len) {
         fill(f, 999);
         assert_int_equal(tp_checkpoint_load(path.data, f->session, &state, &err), TP_OK);

@@ -16,7 +16,7 @@ static bool usable(const char *folder, tp_error *err)
         return false;
     if (access(folder, W_OK | X_OK) == 0)
         return true;
-    tp_fail(err, TP_ERR_IO, "cannot write in %s: %s", folder, strerror(errno));
+    tp_fail(err, TP_ERR_OUTPUT, "cannot write in %s: %s", folder, strerror(errno));
     return false;
 }
 
@@ -78,7 +78,7 @@ static tp_status lock_beside(const char *path, int *ret_fd, tp_error *err)
     for (;;) {
         int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
         if (fd < 0)
-            return tp_fail(err, TP_ERR_IO, "cannot create %s: %s; set data.cache_dir", path,
+            return tp_fail(err, TP_ERR_OUTPUT, "cannot create %s: %s; set data.cache_dir", path,
                            strerror(errno));
         int failed;
         do

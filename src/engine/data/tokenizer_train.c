@@ -4,6 +4,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/output.h"
 #include "base/platform.h"
 #include "engine/data/added_tokens.h"
 #include "engine/data/bpe.h"
@@ -309,7 +310,7 @@ static tp_status write_folder(const training *t, const char *folder, tp_error *e
         tp_buf path = {0}, text = {0};
         tp_buf_addf(&path, "%s/%s", folder, files[i].name);
         files[i].write(t, &text);
-        tp_status status = tp_file_write_atomic(path.data, text.data, text.len, err);
+        tp_status status = tp_output_put(path.data, text.data, text.len, err);
         tp_buf_release(&path);
         tp_buf_release(&text);
         TP_TRY(status);

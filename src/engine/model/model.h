@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "engine/ir/graph.h"
+#include "engine/model/companions.h"
 #include "engine/tensor/states.h"
 #include "temper/model.h"
 
@@ -90,12 +91,12 @@ void tp_model_init_random(const tp_model *model, tp_states *states, uint64_t see
 
 /* A Hugging Face folder: config.json as it came (but for dtype, and the architecture
  * when it names none), weights in `dtype` (f32, bf16 or f16), sharded above
- * max_shard_bytes (0 = 5 GiB); tokenizer, generation_config.json and licence are copied
- * from `copy_from` (NULL: none) byte for byte.  Refused when the disk has no room.
+ * max_shard_bytes (0 = 5 GiB), and its companions (NULL: none).  Refused when the disk has no
+ * room.
  * Written through tp_writer, every file synced; the caller makes the folder appear
  * atomically. */
 TP_CHECKED tp_status tp_model_save(const tp_model *model, const tp_states *states,
                                    const char *folder, tp_dtype dtype, size_t max_shard_bytes,
-                                   const char *copy_from, tp_error *err);
+                                   const tp_companions *companions, tp_error *err);
 
 #endif

@@ -1,8 +1,5 @@
-#include <dirent.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include "base/json.h"
@@ -14,102 +11,30 @@ static const size_t default_shard_bytes = (size_t)5 << 30;
 
 typedef struct {
     const tp_model *model;
-    const char *folder, *copy_from; /* copy_from: NULL when there is nothing to copy */
-    tp_tensor_out *tensors;         /* in the order of the parameters */
-    size_t *shard;                  /* parameter -> shard, from 0 */
+    const char *folder;
+    const tp_companions *companions;
+    tp_tensor_out *tensors; /* in the order of the parameters */
+    size_t *shard;          /* parameter -> shard, from 0 */
     size_t n_shards, n_bytes;
     tp_dtype dtype;
 } saving;
-
-/* What belongs to the tokenizer, to generation and to the licence. */
-static bool is_companion(const char *name)
-{
-    static const char *const names[] = {
-        "generation_config.json",
-        "tokenizer.json",
-        "tokenizer_config.json",
-        "special_tokens_map.json",
-        "added_tokens.json",
-        "vocab.json",
-        "merges.txt",
-        "tokenizer.model",
-        "chat_template.jinja",
-        "chat_template.json",
-    };
-    for (size_t i = 0; i < TP_COUNTOF(names); i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return tp_str_starts(name, "LICENSE") || tp_str_starts(name, "NOTICE") ||
-           tp_str_starts(name, "USE_POLICY");
-}
-
-static bool is_same_folder(const char *a, const char *b)
-{
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
-/* Calls `visit` for each companion file of copy_from. */
-typedef tp_status (*visit_file)(saving *s, const char *from, const char *name, void *context,
-                                tp_error *err);
-
-static tp_status for_each_companion(saving *s, visit_file visit, void *context, tp_error *err)
-{
-    if (!s->copy_from)
-        return TP_OK;
-    DIR *dir = opendir(s->copy_from);
-    if (!dir)
-        return tp_fail(err, TP_ERR_IO, "cannot open folder %s: %s", s->copy_from, strerror(errno));
-    tp_buf from = {0};
-    tp_status status = TP_OK;
-    for (struct dirent *e; status == TP_OK && (e = readdir(dir));) {
-        if (!is_companion(e->d_name))
-            continue;
-        tp_buf_clear(&from);
-        tp_buf_addf(&from, "%s/%s", s->copy_from, e->d_name);
-        if (tp_file_exists(from.data))
-            status = visit(s, from.data, e->d_name, context, err);
-    }
-    tp_buf_release(&from);
-    closedir(dir);
-    return status;
-}
-
-static tp_status add_size(saving *s, const char *from, const char *name, void *context,
-                          tp_error *err)
-{
-    (void)s, (void)name, (void)err;
-    int64_t size = tp_file_size(from);
-    *(size_t *)context += size > 0 ? (size_t)size : 0;
-    return TP_OK;
-}
-
-static tp_status copy_one(saving *s, const char *from, const char *name, void *context,
-                          tp_error *err)
-{
-    (void)context;
-    tp_buf to = {0};
-    tp_buf_addf(&to, "%s/%s", s->folder, name);
-    tp_status status = tp_file_copy(from, to.data, err);
-    tp_buf_release(&to);
-    return status;
-}
 
 static tp_status check_room(saving *s, tp_error *err)
 {
     enum { HEADER_PER_TENSOR = 256, SMALL_FILES = 64 << 10 };
     struct statvfs fs;
     char need[32], room[32];
-    size_t bytes =
-        s->n_bytes + s->model->n_params * HEADER_PER_TENSOR + s->model->config_len + SMALL_FILES;
-    TP_TRY(for_each_companion(s, add_size, &bytes, err));
+    size_t companions;
+    TP_TRY(tp_companions_size(s->companions, &companions, err));
+    size_t bytes = s->n_bytes + companions + s->model->n_params * HEADER_PER_TENSOR +
+                   s->model->config_len + SMALL_FILES;
     if (statvfs(s->folder, &fs) != 0 || fs.f_blocks == 0)
         return TP_OK; /* it cannot be told; writing will show */
     double available = (double)fs.f_bavail * (double)fs.f_frsize;
     if ((double)bytes <= available)
         return TP_OK;
     return tp_fail(
-        err, TP_ERR_IO,
+        err, TP_ERR_OUTPUT,
         "cannot save the model to %s: it takes %s, the disk has %s free; free some space "
         "or choose another folder",
         s->folder, tp_human_bytes((double)bytes, need), tp_human_bytes(available, room));
@@ -248,27 +173,26 @@ static tp_status save(saving *s, const tp_states *states, size_t max_shard_bytes
 {
     TP_TRY(gather(s, states, max_shard_bytes, err));
     TP_TRY(tp_dir_make(s->folder, err));
-    if (s->copy_from && is_same_folder(s->copy_from, s->folder))
-        s->copy_from = NULL; /* the files are there already */
     TP_TRY(check_room(s, err));
     TP_TRY(write_shards(s, err));
     if (s->n_shards > 1)
         TP_TRY(write_index(s, err));
     TP_TRY(write_config(s, err));
-    TP_TRY(for_each_companion(s, copy_one, NULL, err));
+    TP_TRY(tp_companions_write(s->companions, s->folder, err));
     return tp_dir_sync(s->folder, err);
 }
 
 tp_status tp_model_save(const tp_model *model, const tp_states *states, const char *folder,
-                        tp_dtype dtype, size_t max_shard_bytes, const char *copy_from,
+                        tp_dtype dtype, size_t max_shard_bytes, const tp_companions *companions,
                         tp_error *err)
 {
+    static const tp_companions none;
     if (dtype != TP_DTYPE_F32 && dtype != TP_DTYPE_BF16 && dtype != TP_DTYPE_F16)
         return tp_fail(err, TP_ERR_ARG, "models are saved as f32, bf16 or f16, not %s",
                        tp_dtype_name(dtype));
     saving s = {.model = model,
                 .folder = folder,
-                .copy_from = copy_from,
+                .companions = companions ? companions : &none,
                 .dtype = dtype,
                 .tensors = calloc(model->n_params, sizeof *s.tensors),
                 .shard = calloc(model->n_params, sizeof *s.shard)};

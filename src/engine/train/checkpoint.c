@@ -66,16 +66,23 @@ static void write_state_json(const tp_train_state *s, tp_buf *out)
     const struct {
         const char *key;
         int64_t v;
-    } numbers[] = {{"format", 1},           {"step", s->step},     {"updates", s->updates},
-                   {"skipped", s->skipped}, {"tokens", s->tokens}, {"best_step", s->best_step},
-                   {"prompts", s->prompts}};
+    } numbers[] = {{"format", 1},           {"step", s->step},
+                   {"updates", s->updates}, {"skipped", s->skipped},
+                   {"tokens", s->tokens},   {"best_step", s->best_step},
+                   {"prompts", s->prompts}, {"skipped_in_row", s->skipped_in_row}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         tp_json_w_put_i64(&w, numbers[i].key, numbers[i].v);
     char seed[32];
     snprintf(seed, sizeof seed, "%" PRIu64, s->seed);
     tp_json_w_put_str(&w, "seed", seed);
+    tp_json_w_put_str(&w, "run_id", s->run_id);
+    tp_json_w_put_str(&w, "run_name", s->run_name);
     tp_json_w_put_f64(&w, "metric", s->metric);
     tp_json_w_put_f64(&w, "best_metric", s->best_metric);
+    tp_json_w_put_f64(&w, "val_loss", s->val_loss);
+    tp_json_w_put_f64(&w, "val_accuracy", s->val_accuracy);
+    tp_json_w_put_f64(&w, "loss", s->last_loss);
+    tp_json_w_put_f64(&w, "best_reward", s->best_reward);
     tp_json_w_put_str(&w, "model_fingerprint", s->model_fingerprint);
     tp_json_w_put_str(&w, "data_fingerprint", s->data_fingerprint);
     tp_json_w_end(&w, '}');
@@ -159,7 +166,7 @@ static tp_status check_space(const char *root, size_t need, tp_error *err)
     char a[32], b[32];
     if ((double)need <= have)
         return TP_OK;
-    return tp_fail(err, TP_ERR_IO,
+    return tp_fail(err, TP_ERR_OUTPUT,
                    "a checkpoint needs %s, '%s' has %s free: make room or set "
                    "checkpointing.checkpoint_dir",
                    tp_human_bytes((double)need, a), root, tp_human_bytes(have, b));
@@ -173,7 +180,7 @@ static tp_status write_contents(const char *folder, const tp_checkpoint_options 
     snprintf(path, sizeof path, "%s/model", folder);
     TP_TRY(tp_dir_make(path, err));
     TP_TRY(tp_model_save(tp_session_model(session), tp_session_states(session), path,
-                         o->model_dtype, 0, o->copy_from, err));
+                         o->model_dtype, 0, &o->companions, err));
     TP_TRY(tp_dir_sync(path, err));
     if (o->save_optimizer) {
         snprintf(path, sizeof path, "%s/optimizer.safetensors", folder);
@@ -190,38 +197,79 @@ static tp_status write_contents(const char *folder, const tp_checkpoint_options 
     return tp_dir_sync(folder, err);
 }
 
+/* A name that nobody has: damaged-step-4, damaged-step-4-2 ... */
+static tp_status set_aside(const tp_checkpoint_options *o, const char *path, int64_t step,
+                           tp_error *err)
+{
+    char aside[4096];
+    for (int i = 1;; i++) {
+        snprintf(aside, sizeof aside,
+                 i == 1 ? "%s/damaged-step-%" PRId64 : "%s/damaged-step-%" PRId64 "-%d", o->root,
+                 step, i);
+        struct stat st;
+        if (lstat(aside, &st) != 0)
+            break;
+    }
+    TP_TRY(tp_rename_synced(path, aside, err));
+    tp_log(TP_LOG_WARNING, "checkpoint", "'%s' was damaged and is now '%s'", path, aside);
+    return TP_OK;
+}
+
+/* What has the name of the checkpoint already: the same, saved before (*ret_is_done), or
+ * something that makes room, or somebody else's. */
+static tp_status look_at_place(const tp_checkpoint_options *o, const tp_train_state *state,
+                               const char *path, bool *ret_is_done, tp_error *err)
+{
+    struct stat st;
+    tp_train_state there;
+    *ret_is_done = false;
+    if (lstat(path, &st) != 0)
+        return TP_OK;
+    if (!S_ISDIR(st.st_mode) || tp_checkpoint_read_state(path, &there, NULL) != TP_OK)
+        return set_aside(o, path, state->step, err);
+    if (strcmp(there.run_id, state->run_id) != 0)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "'%s' belongs to run '%s': it stays; choose another "
+                       "checkpointing.checkpoint_dir",
+                       path, there.run_name);
+    *ret_is_done = tp_checkpoint_verify(path, NULL) == TP_OK;
+    return *ret_is_done ? TP_OK : set_aside(o, path, state->step, err);
+}
+
+static tp_status write_beside(const tp_checkpoint_options *o, tp_session *session,
+                              const tp_train_state *state, const char *final, uint64_t *bytes,
+                              tp_error *err)
+{
+    char tmp[4096];
+    snprintf(tmp, sizeof tmp, "%s/.tmp-step-%" PRId64 ".%d", o->root, state->step, getpid());
+    TP_TRY(tp_dir_remove(tmp, err));
+    TP_TRY(tp_dir_make(tmp, err));
+    tp_status status = write_contents(tmp, o, session, state, bytes, err);
+    if (status == TP_OK)
+        status = tp_rename_synced(tmp, final, err);
+    tp_error ignored;
+    if (status != TP_OK && tp_dir_remove(tmp, &ignored) != TP_OK)
+        tp_log(TP_LOG_DEBUG, "checkpoint", "%s", ignored.message);
+    return status;
+}
+
 tp_status tp_checkpoint_save(const tp_checkpoint_options *o, tp_session *session,
                              const tp_train_state *state, uint64_t *ret_bytes, tp_error *err)
 {
     tp_session_plan plan;
-    char tmp[4096], final[4096];
+    char final[4096];
     uint64_t bytes = 0;
-    tp_session_get_plan(session, &plan);
-    TP_TRY(tp_dir_make(o->root, err));
-    TP_TRY(check_space(o->root, plan.checkpoint_bytes, err));
-    snprintf(tmp, sizeof tmp, "%s/.tmp-step-%" PRId64 ".%d", o->root, state->step, getpid());
+    bool is_done;
     snprintf(final, sizeof final, "%s/step-%" PRId64, o->root, state->step);
-    TP_TRY(tp_dir_remove(tmp, err));
-    TP_TRY(tp_dir_make(tmp, err));
-    tp_status status = write_contents(tmp, o, session, state, &bytes, err);
-    if (status == TP_OK && tp_dir_exists(final)) {
-        /* The same step saved again (a resumed run): the old one steps aside first. */
-        if (tp_checkpoint_verify(final, NULL) == TP_OK) {
-            status = tp_dir_remove(tmp, err);
-            if (status == TP_OK && ret_bytes)
-                *ret_bytes = bytes;
-            return status;
-        }
-        status = tp_dir_remove(final, err);
+    tp_status status = look_at_place(o, state, final, &is_done, err);
+    if (status == TP_OK && !is_done) {
+        tp_session_get_plan(session, &plan);
+        TP_TRY(tp_dir_make(o->root, err));
+        TP_TRY(check_space(o->root, plan.checkpoint_bytes, err));
+        status = write_beside(o, session, state, final, &bytes, err);
     }
-    if (status == TP_OK)
-        status = tp_rename_synced(tmp, final, err);
-    if (status != TP_OK) {
-        tp_error ignored;
-        if (tp_dir_remove(tmp, &ignored) != TP_OK)
-            tp_log(TP_LOG_DEBUG, "checkpoint", "%s", ignored.message);
+    if (status != TP_OK)
         return tp_error_prefix(err, status, "while saving '%s': ", final);
-    }
     if (ret_bytes)
         *ret_bytes = bytes;
     return TP_OK;
@@ -266,9 +314,12 @@ static tp_status verify_entry(const char *folder, const tp_json *entry, tp_error
         return tp_fail(err, TP_ERR_FORMAT, "'%s/manifest.json' has a malformed entry", folder);
     char path[4096], hash[33];
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    if (tp_file_size(path) != bytes)
+    int64_t has = tp_file_size(path);
+    if (has < 0)
+        return tp_fail(err, TP_ERR_FORMAT, "'%s' is missing, the manifest lists it", path);
+    if (has != bytes)
         return tp_fail(err, TP_ERR_FORMAT, "'%s' has %" PRId64 " bytes, the manifest says %" PRId64,
-                       path, tp_file_size(path), bytes);
+                       path, has, bytes);
     TP_TRY(tp_file_hash(path, hash, err));
     if (strcmp(hash, want) != 0)
         return tp_fail(err, TP_ERR_FORMAT, "'%s' is corrupt: its checksum is not the manifest's",
@@ -292,99 +343,6 @@ tp_status tp_checkpoint_verify(const char *path, tp_error *err)
     return status;
 }
 
-static bool parse_step(const char *name, int64_t *ret)
-{
-    return tp_str_starts(name, "step-") && tp_str_to_i64(name + 5, ret) && *ret >= 0;
-}
-
-typedef struct {
-    int64_t *v;
-    size_t n, cap;
-} step_list;
-
-static int newest_first(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? 1 : x > y ? -1 : 0;
-}
-
-static tp_status list_steps(const char *root, step_list *ret, tp_error *err)
-{
-    *ret = (step_list){0};
-    DIR *dir = opendir(root);
-    if (!dir) {
-        if (errno == ENOENT)
-            return TP_OK;
-        return tp_fail(err, TP_ERR_IO, "cannot list '%s': %s", root, strerror(errno));
-    }
-    for (struct dirent *e; (e = readdir(dir));) {
-        int64_t step;
-        if (!parse_step(e->d_name, &step))
-            continue;
-        if (ret->n == ret->cap) {
-            ret->cap = ret->cap ? ret->cap * 2 : 16;
-            ret->v = realloc(ret->v, ret->cap * sizeof *ret->v);
-            TP_ASSERT(ret->v);
-        }
-        ret->v[ret->n++] = step;
-    }
-    closedir(dir);
-    if (ret->n)
-        qsort(ret->v, ret->n, sizeof *ret->v, newest_first);
-    return TP_OK;
-}
-
-tp_status tp_checkpoint_find(const char *root, tp_buf *ret_path, tp_error *err)
-{
-    step_list steps;
-    tp_buf_clear(ret_path);
-    TP_TRY(list_steps(root, &steps, err));
-    for (size_t i = 0; i < steps.n; i++) {
-        tp_error why = {0};
-        char path[4096];
-        snprintf(path, sizeof path, "%s/step-%" PRId64, root, steps.v[i]);
-        if (tp_checkpoint_verify(path, &why) == TP_OK) {
-            tp_buf_adds(ret_path, path);
-            break;
-        }
-        tp_log(TP_LOG_WARNING, "checkpoint", "passing over '%s': %s", path, why.message);
-    }
-    free(steps.v);
-    return TP_OK;
-}
-
-tp_status tp_checkpoint_find_model(const char *path, tp_buf *ret_folder, tp_error *err)
-{
-    tp_buf probe = {0}, newest = {0};
-    tp_status status = TP_OK;
-    if (tp_file_exists(path))
-        return tp_fail(err, TP_ERR_CONFIG,
-                       "'%s' is a file; name the folder of the model, checkpoint or run", path);
-    tp_buf_addf(&probe, "%s/config.json", path);
-    bool is_model = tp_file_exists(probe.data);
-    tp_buf_clear(&probe);
-    tp_buf_addf(&probe, "%s/model/config.json", path);
-    if (is_model)
-        tp_buf_adds(ret_folder, path);
-    else if (tp_file_exists(probe.data))
-        tp_buf_addf(ret_folder, "%s/model", path);
-    else {
-        tp_buf_clear(&probe);
-        tp_buf_addf(&probe, "%s/checkpoints", path);
-        status = tp_checkpoint_find(probe.data, &newest, err);
-        if (status == TP_OK && newest.len)
-            tp_buf_addf(ret_folder, "%s/model", newest.data);
-        else if (status == TP_OK)
-            status = tp_fail(err, TP_ERR_CONFIG,
-                             "'%s' is neither a model folder (config.json), nor a checkpoint, nor "
-                             "a run with checkpoints",
-                             path);
-    }
-    tp_buf_release(&probe);
-    tp_buf_release(&newest);
-    return status;
-}
-
 static bool read_number(const tp_json *root, const char *key, double *ret)
 {
     const tp_json *v = tp_json_get(root, key);
@@ -398,13 +356,53 @@ static bool read_number(const tp_json *root, const char *key, double *ret)
     return tp_json_f64(v, ret);
 }
 
-static bool copy_fingerprint(const tp_json *root, const char *key, char out[33])
+static bool copy_text(const tp_json *value, char *out, size_t size)
 {
-    const char *s = tp_json_str(tp_json_get(root, key));
-    if (!s || strlen(s) > 32)
+    const char *s = tp_json_str(value);
+    if (!s || strlen(s) >= size)
         return false;
     strcpy(out, s);
     return true;
+}
+
+static bool copy_fingerprint(const tp_json *root, const char *key, char out[33])
+{
+    return copy_text(tp_json_get(root, key), out, 33);
+}
+
+/* What older checkpoints lack. */
+static bool read_later_members(const tp_json *root, tp_train_state *s)
+{
+    const struct {
+        const char *key;
+        double *v;
+    } numbers[] = {{"val_loss", &s->val_loss},
+                   {"val_accuracy", &s->val_accuracy},
+                   {"loss", &s->last_loss},
+                   {"best_reward", &s->best_reward}};
+    const struct {
+        const char *key;
+        int64_t *v;
+    } counts[] = {{"prompts", &s->prompts}, {"skipped_in_row", &s->skipped_in_row}};
+    bool ok = true;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        *numbers[i].v = NAN;
+        if (tp_json_get(root, numbers[i].key))
+            ok = read_number(root, numbers[i].key, numbers[i].v) && ok;
+    }
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        const tp_json *v = tp_json_get(root, counts[i].key);
+        ok = (!v || tp_json_i64(v, counts[i].v)) && ok;
+    }
+    return ok;
+}
+
+/* Absent before runs had an identity. */
+static bool copy_owner(const tp_json *root, tp_train_state *s)
+{
+    const tp_json *id = tp_json_get(root, "run_id"), *name = tp_json_get(root, "run_name");
+    return (!id || copy_text(id, s->run_id, sizeof s->run_id)) &&
+           (!name || copy_text(name, s->run_name, sizeof s->run_name));
 }
 
 tp_status tp_checkpoint_read_state(const char *path, tp_train_state *ret, tp_error *err)
@@ -425,11 +423,10 @@ tp_status tp_checkpoint_read_state(const char *path, tp_train_state *ret, tp_err
               read_number(d.root, "metric", &s.metric) &&
               read_number(d.root, "best_metric", &s.best_metric) &&
               copy_fingerprint(d.root, "model_fingerprint", s.model_fingerprint) &&
-              copy_fingerprint(d.root, "data_fingerprint", s.data_fingerprint);
+              copy_fingerprint(d.root, "data_fingerprint", s.data_fingerprint) &&
+              copy_owner(d.root, &s) && read_later_members(d.root, &s);
     if (ok)
         s.seed = strtoull(seed, NULL, 10);
-    const tp_json *prompts = tp_json_get(d.root, "prompts"); /* absent before there were rollouts */
-    ok = ok && (!prompts || tp_json_i64(prompts, &s.prompts));
     tp_status status = TP_OK;
     if (ok && format != 1)
         status = tp_fail(err, TP_ERR_FORMAT, "'%s' has format %" PRId64 "; this version reads 1",
@@ -508,91 +505,4 @@ tp_status tp_checkpoint_load(const char *path, tp_session *session, tp_train_sta
     TP_TRY(load_optimizer(file, session, err));
     tp_session_weights_changed(session);
     return TP_OK;
-}
-
-/* ---- pruning ---- */
-
-typedef struct {
-    int64_t step;
-    double metric;
-} candidate;
-
-/* Best first; those without a metric last, newest first among them. */
-static int by_metric(const void *a, const void *b, void *higher_is_better)
-{
-    const candidate *x = a, *y = b;
-    bool higher = *(const bool *)higher_is_better;
-    if (isnan(x->metric) != isnan(y->metric))
-        return isnan(x->metric) ? 1 : -1;
-    if (!isnan(x->metric) && x->metric != y->metric)
-        return (x->metric > y->metric) == higher ? -1 : 1;
-    return x->step < y->step ? 1 : -1;
-}
-
-/* Folders that an interrupted save of a process that is gone left behind; a process that
- * has just begun has none of its own, whatever their number says. */
-static tp_status remove_leftovers(const char *root, bool just_begun, tp_error *err)
-{
-    DIR *dir = opendir(root);
-    if (!dir)
-        return TP_OK;
-    tp_status status = TP_OK;
-    for (struct dirent *e; status == TP_OK && (e = readdir(dir));) {
-        const char *dot = strrchr(e->d_name, '.');
-        int64_t pid;
-        if (!tp_str_starts(e->d_name, ".tmp-step-") || !tp_str_to_i64(dot + 1, &pid))
-            continue;
-        bool is_own = pid == getpid();
-        if (is_own && !just_begun)
-            continue;
-        char path[4096], proc[64];
-        snprintf(proc, sizeof proc, "/proc/%" PRId64, pid);
-        snprintf(path, sizeof path, "%s/%s", root, e->d_name);
-        if (is_own || access(proc, F_OK) != 0)
-            status = tp_dir_remove(path, err);
-    }
-    closedir(dir);
-    return status;
-}
-
-tp_status tp_checkpoint_clean(const char *root, tp_error *err)
-{
-    return remove_leftovers(root, true, err);
-}
-
-static tp_status remove_step(const char *root, int64_t step, tp_error *err)
-{
-    /* Out of sight first, so that a crash while deleting leaves no half checkpoint. */
-    char path[4096], aside[4096];
-    snprintf(path, sizeof path, "%s/step-%" PRId64, root, step);
-    snprintf(aside, sizeof aside, "%s/.tmp-step-%" PRId64 ".%d", root, step, getpid());
-    TP_TRY(tp_rename_synced(path, aside, err));
-    return tp_dir_remove(aside, err);
-}
-
-tp_status tp_checkpoint_prune(const char *root, int64_t keep, bool higher_is_better, tp_error *err)
-{
-    step_list steps;
-    TP_TRY(remove_leftovers(root, false, err));
-    if (keep <= 0)
-        return TP_OK;
-    TP_TRY(list_steps(root, &steps, err));
-    candidate *all = calloc(steps.n + 1, sizeof *all);
-    TP_ASSERT(all);
-    size_t n = 0;
-    for (size_t i = 0; i < steps.n; i++) {
-        char path[4096];
-        tp_train_state state;
-        snprintf(path, sizeof path, "%s/step-%" PRId64, root, steps.v[i]);
-        if (tp_checkpoint_read_state(path, &state, NULL) == TP_OK)
-            all[n++] = (candidate){steps.v[i], state.metric};
-    }
-    qsort_r(all, n, sizeof *all, by_metric, &higher_is_better);
-    tp_status status = TP_OK;
-    for (size_t i = (size_t)keep; i < n && status == TP_OK; i++)
-        if (all[i].step != steps.v[0])
-            status = remove_step(root, all[i].step, err);
-    free(all);
-    free(steps.v);
-    return status;
 }

@@ -251,8 +251,7 @@ static tp_status open_grpo(trainer *t, tp_error *err)
     grpo *g = calloc(1, sizeof *g);
     TP_ASSERT(g);
     t->own = g;
-    g->best_reward = g->val_reward = g->val_any = NAN;
-    t->shown.best_reward = NAN;
+    g->val_any = NAN;
     choose_estimator(t);
     TP_TRY(tp_pool_create(&g->pool, tp_trainer_threads(t->o), err));
     TP_TRY(open_sources(t, err));
@@ -484,9 +483,8 @@ static tp_status validate(trainer *t, tp_error *err)
 
 static void result(trainer *t, tp_json_w *w)
 {
-    const grpo *g = t->own;
     tp_json_w_put_known(w, "reward", t->shown.reward);
-    tp_json_w_put_known(w, "best_reward", g ? g->best_reward : NAN);
+    tp_json_w_put_known(w, "best_reward", t->shown.best_reward);
     tp_json_w_put_known(w, "val_accuracy", t->val_accuracy);
     tp_json_w_put_i64(w, "prompts", t->state.prompts);
     tp_json_w_put_i64(w, "generated_tokens", t->generated_tokens);

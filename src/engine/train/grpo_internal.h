@@ -24,13 +24,13 @@
 
 /* One answer.  Arrays live in the step's arena; those of the answer have n_answer entries. */
 typedef struct {
-    uint64_t prompt; /* index in the source */
+    uint64_t prompt;       /* index in the source */
     uint32_t group, index; /* of the step, and in its group */
-    int32_t *ids;    /* prompt and answer, a stop token included */
+    int32_t *ids;          /* prompt and answer, a stop token included */
     int32_t n_prompt, n_answer;
-    float *gen;      /* the generator's log-probabilities */
-    float *prev;     /* before the step's first update; NULL: not needed */
-    float *ref;      /* of the reference; NULL: there is none */
+    float *gen;  /* the generator's log-probabilities */
+    float *prev; /* before the step's first update; NULL: not needed */
+    float *ref;  /* of the reference; NULL: there is none */
     double *advantage;
     const char *text; /* what was judged */
     size_t n_text;
@@ -86,7 +86,7 @@ typedef struct {
     tp_advantage_options advantage;
     bool has_reference;
 
-    tp_arena arena;       /* of a step */
+    tp_arena arena;        /* of a step */
     tp_arena prompt_arena; /* of one prompt while it is read */
     grpo_rollout rollout;
     grpo_counts counts;
@@ -106,7 +106,6 @@ typedef struct {
     double advantage_sum, advantage_min, advantage_max; /* over trained tokens */
     double grad_norm_max;
 
-    double val_reward, best_reward;
     double val_any;
 } grpo;
 
@@ -115,7 +114,7 @@ typedef struct {
 typedef struct {
     tp_prompts *prompts;
     tp_environment *env;
-    const uint64_t *indices; /* n_prompts places in the source */
+    const uint64_t *indices;       /* n_prompts places in the source */
     uint32_t n_prompts, n_samples; /* samples of each */
     uint64_t stream;               /* number of the first prompt among all ever drawn */
     uint64_t seed;

@@ -45,9 +45,8 @@ void tp_grpo_show(trainer *t)
     e->flat_groups = share((double)c->flat_groups, (double)c->all_groups);
     e->generated_tokens_per_s = share((double)c->answer_tokens, c->generation_s);
     e->logp_difference = s->tokens > 0 ? s->max_logp_difference : NAN;
-    if (!(e->reward <= g->best_reward))
-        g->best_reward = e->reward;
-    e->best_reward = g->best_reward;
+    if (isfinite(e->reward) && !(e->reward <= e->best_reward))
+        e->best_reward = e->reward;
 }
 
 static void put_all(trainer *t, const tp_metric *metrics, size_t n)

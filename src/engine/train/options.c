@@ -10,6 +10,7 @@
 #include "engine/rl/loss_policy.h"
 #include "engine/train/megatron.h"
 #include "engine/train/profile.h"
+#include "engine/train/run_record.h"
 #include "engine/train/schedule.h"
 #include "engine/train/session.h"
 
@@ -548,6 +549,28 @@ static tp_status check_optimizer(const tp_config *config, const tp_train_options
     return TP_OK;
 }
 
+/* The name becomes a folder below runs/, and is printed. */
+static tp_status check_name(const tp_config *config, const tp_train_options *o, tp_error *err)
+{
+    const char *name = o->run_name;
+    bool is_path = strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+    bool is_printable = true;
+    for (const char *p = name; *p; p++)
+        is_printable &= (unsigned char)*p >= 0x20 && *p != 0x7f;
+    if (!*name || is_path)
+        return tp_config_fail(config, "run.name", err,
+                              "\"%.100s\" is no name of a folder; run.dir=PATH takes a path", name);
+    if (!is_printable || strlen(name) >= TP_RUN_NAME)
+        return tp_config_fail(config, "run.name", err,
+                              "a name has at most %d bytes, and no control characters",
+                              TP_RUN_NAME - 1);
+    if (!*o->run_dir)
+        return tp_config_fail(config, "run.dir", err, "the path is empty");
+    if (o->checkpointing.enabled && !*o->checkpointing.checkpoint_dir)
+        return tp_config_fail(config, "checkpointing.checkpoint_dir", err, "the path is empty");
+    return TP_OK;
+}
+
 tp_status tp_train_options_bind(tp_config *config, tp_train_options *ret, tp_error *err)
 {
     tp_train_options o;
@@ -559,6 +582,7 @@ tp_status tp_train_options_bind(tp_config *config, tp_train_options *ret, tp_err
     TP_TRY(tp_config_bind(config, table, n, &o, err));
     replace_nulls(&o);
     choose_loop(&o);
+    TP_TRY(check_name(config, &o, err));
     TP_TRY(read_recompute(config, &o, err));
     TP_TRY(tp_profile_bind(config, &o, err));
     TP_TRY(read_save_by(config, &o, err));

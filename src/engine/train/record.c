@@ -280,7 +280,9 @@ static void put_identity(trainer *t, tp_json_w *w, const char *state)
 {
     char iso[32];
     struct utsname host;
+    char checkpoints[4096];
     tp_json_w_put_str(w, "run", tp_run_name(t->run));
+    tp_json_w_put_str(w, "id", tp_run_id(t->run));
     tp_json_w_put_str(w, "state", state);
     tp_json_w_put_i64(w, "attempt", tp_run_attempt(t->run));
     tp_json_w_put_i64(w, "step", t->state.step);
@@ -289,6 +291,11 @@ static void put_identity(trainer *t, tp_json_w *w, const char *state)
     tp_json_w_put_str(w, "algorithm", tp_algorithm_name(t->o->algorithm));
     tp_json_w_put_str(
         w, "model", t->o->policy.model_name ? t->o->policy.model_name : t->o->policy.model_config);
+    if (t->model_folder[0])
+        tp_json_w_put_str(w, "model_folder", t->model_folder);
+    if (t->checkpoint_dir[0])
+        tp_json_w_put_str(w, "checkpoint_dir",
+                          tp_run_record_path(tp_run_dir(t->run), t->checkpoint_dir, checkpoints));
     tp_json_w_put_str(w, "temper", TEMPER_VERSION);
     tp_wall_iso(t->started_wall, iso);
     tp_json_w_put_str(w, "attempt_started", iso);
@@ -357,7 +364,10 @@ static void put_throughput(trainer *t, tp_json_w *w)
 static void put_result(trainer *t, tp_json_w *w)
 {
     tp_json_w_put_begin(w, "result", '{');
-    tp_json_w_put_known(w, "loss", t->last_loss);
+    if (t->n_recent) /* "NaN" is what the last step had */
+        tp_json_w_put_f64(w, "loss", t->last_loss);
+    else
+        tp_json_w_put_known(w, "loss", t->last_loss);
     if (t->a->result)
         t->a->result(t, w);
     tp_json_w_put_i64(w, "trained_tokens", t->state.tokens);
@@ -373,6 +383,7 @@ tp_status tp_trainer_write_run_json(trainer *t, const char *state, tp_error *err
     tp_json_w_init(&w, &out, 2);
     tp_json_w_begin(&w, '{');
     put_identity(t, &w, state);
+    tp_attempt_put(t, state, &w);
     put_memory(t, &w);
     put_time(t, &w);
     put_throughput(t, &w);

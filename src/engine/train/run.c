@@ -2,18 +2,24 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
-#include <sys/file.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/output.h"
+#include "engine/train/folder_lock.h"
 
-enum { MAX_PENDING = 16 << 20, MAX_RUN_JSON = 16 << 20 };
+enum { MAX_PENDING = 16 << 20 };
 
 struct tp_run {
     char dir[2048];
+    char id[TP_RUN_ID];
+    tp_run_record before;
+    bool has_record; /* `before` is filled */
     int attempt;
     int lock_fd, metrics_fd;
     tp_buf pending; /* complete lines not yet on disk */
@@ -38,45 +44,22 @@ const char *tp_run_name(const tp_run *run)
 
 int tp_run_attempt(const tp_run *run) { return run->attempt; }
 
-static tp_status take_lock(tp_run *run, tp_error *err)
+const char *tp_run_id(const tp_run *run) { return run->id; }
+
+const tp_run_record *tp_run_before(const tp_run *run)
 {
-    char path[4096];
-    run->lock_fd = open(tp_run_path(run, ".lock", path), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (run->lock_fd < 0)
-        return tp_fail(err, TP_ERR_IO, "cannot create '%s': %s", path, strerror(errno));
-    if (flock(run->lock_fd, LOCK_EX | LOCK_NB) != 0) {
-        char who[64] = "";
-        ssize_t n = pread(run->lock_fd, who, sizeof who - 1, 0);
-        return tp_fail(err, TP_ERR_CONFIG,
-                       "run '%s' is being written by process %s; choose "
-                       "another run.name",
-                       run->dir, n > 0 ? who : "unknown");
-    }
-    char who[64];
-    int n = snprintf(who, sizeof who, "%d", getpid());
-    if (ftruncate(run->lock_fd, 0) != 0 || pwrite(run->lock_fd, who, (size_t)n, 0) != n)
-        return tp_fail(err, TP_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
-    return TP_OK;
+    return run->has_record ? &run->before : NULL;
 }
 
-static tp_status read_attempt(tp_run *run, tp_error *err)
+void tp_run_adopt(tp_run *run, const char *id) { snprintf(run->id, sizeof run->id, "%s", id); }
+
+static tp_status draw_id(tp_run *run, tp_error *err)
 {
-    char path[4096];
-    tp_buf text = {0};
-    tp_arena arena;
-    const tp_json *root = NULL;
-    int64_t attempt = 0;
-    TP_TRY(tp_file_read(tp_run_path(run, "run.json", path), MAX_RUN_JSON, &text, err));
-    tp_status status = tp_arena_init(&arena, 256 << 20, err);
-    if (status == TP_OK) {
-        status = tp_json_parse(&arena, path, tp_buf_str(&text), text.len, NULL, &root, err);
-        if (status == TP_OK && !tp_json_i64(tp_json_get(root, "attempt"), &attempt))
-            status = tp_fail(err, TP_ERR_FORMAT, "'%s' has no attempt number", path);
-        tp_arena_release(&arena);
-    }
-    tp_buf_release(&text);
-    run->attempt = (int)attempt + 1;
-    return status;
+    uint64_t random[2];
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+        return tp_fail(err, TP_ERR_IO, "cannot draw an identity for the run: %s", strerror(errno));
+    snprintf(run->id, sizeof run->id, "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
+    return TP_OK;
 }
 
 /* A crash may have left half a line; the next one must start on a fresh line. */
@@ -86,7 +69,7 @@ static tp_status open_metrics(tp_run *run, tp_error *err)
     run->metrics_fd = open(tp_run_path(run, "metrics.jsonl", path),
                            O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (run->metrics_fd < 0)
-        return tp_fail(err, TP_ERR_IO, "cannot open '%s': %s", path, strerror(errno));
+        return tp_fail(err, TP_ERR_OUTPUT, "cannot open '%s': %s", path, strerror(errno));
     off_t end = lseek(run->metrics_fd, 0, SEEK_END);
     char last = '\n';
     if (end > 0 && pread(run->metrics_fd, &last, 1, end - 1) == 1 && last != '\n')
@@ -94,19 +77,48 @@ static tp_status open_metrics(tp_run *run, tp_error *err)
     return TP_OK;
 }
 
-static tp_status open_run(tp_run *run, bool resume, tp_error *err)
+/* Nothing that a run has left is written over. */
+static tp_status check_unused(const tp_run *run, tp_error *err)
 {
     char path[4096];
-    bool exists = tp_file_exists(tp_run_path(run, "run.json", path));
-    if (exists && !resume)
+    if (tp_file_exists(tp_run_path(run, "run.json", path)))
         return tp_fail(err, TP_ERR_CONFIG,
                        "run '%s' exists: continue it with --resume or choose another run.name",
                        run->dir);
-    TP_TRY(tp_dir_make(run->dir, err));
-    TP_TRY(take_lock(run, err));
+    if (tp_file_size(tp_run_path(run, "metrics.jsonl", path)) > 0)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "'%s' holds the metrics of a run whose run.json is gone: continue it with "
+                       "--resume or choose another run.name",
+                       run->dir);
+    return TP_OK;
+}
+
+static tp_status read_before(tp_run *run, tp_error *err)
+{
+    char path[4096];
+    run->has_record = tp_file_exists(tp_run_path(run, "run.json", path));
     run->attempt = 1;
-    if (exists)
-        TP_TRY(read_attempt(run, err));
+    if (!run->has_record)
+        return draw_id(run, err);
+    TP_TRY(tp_run_record_read(run->dir, &run->before, err));
+    run->attempt = (int)run->before.attempt + 1;
+    memcpy(run->id, run->before.id, sizeof run->id);
+    return TP_OK;
+}
+
+static tp_status open_run(tp_run *run, bool resume, tp_error *err)
+{
+    if (resume && !tp_dir_exists(run->dir))
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "there is no run '%s' to resume; check run.name, or leave --resume out to "
+                       "start it",
+                       run->dir);
+    TP_TRY(tp_dir_make(run->dir, err));
+    TP_TRY(tp_folder_lock(run->dir, "choose another run.name", &run->lock_fd, err));
+    if (!resume)
+        TP_TRY(check_unused(run, err));
+    TP_TRY(read_before(run, err));
+    tp_outputs_clean(run->dir);
     return open_metrics(run, err);
 }
 
@@ -141,6 +153,7 @@ void tp_run_close(tp_run *run)
         close(run->metrics_fd);
     if (run->lock_fd >= 0)
         close(run->lock_fd); /* the lock goes with it */
+    tp_run_record_release(&run->before);
     tp_buf_release(&run->pending);
     tp_buf_release(&run->line);
     free(run);

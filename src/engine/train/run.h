@@ -1,7 +1,8 @@
 /* run.h - a run's folder: who may write it, its record, its metrics.
  *
  *     run.json       one object, rewritten atomically at every attempt and at the end
- *     config.yaml    the resolved configuration
+ *     config.yaml    the resolved configuration of the newest attempt
+ *     config.attempt-N.yaml   that of attempt N, where a later one was given another
  *     metrics.jsonl  one line per step and axis, append-only; the truth
  *     checkpoints/   see checkpoint.h
  *
@@ -9,20 +10,25 @@
 #ifndef TP_ENGINE_TRAIN_RUN_H
 #define TP_ENGINE_TRAIN_RUN_H
 
-#include "base/error.h"
 #include "base/json.h"
-#include "base/strings.h"
+#include "engine/train/run_record.h"
 
 typedef struct tp_run tp_run;
 
-/* Open or create runs/<name>; `resume` continues an existing one (a new attempt),
- * otherwise an existing run is refused. */
+/* Open or create runs/<name>; `resume` continues an existing one (a new attempt), and the folder
+ * must be there; otherwise a folder in which a run has begun is refused. */
 TP_CHECKED tp_status tp_run_open(const char *dir, bool resume, tp_run **ret, tp_error *err);
 void tp_run_close(tp_run *run); /* NULL is a no-op */
 
 const char *tp_run_dir(const tp_run *run);
 const char *tp_run_name(const tp_run *run);
 int tp_run_attempt(const tp_run *run); /* from 1 */
+/* 32 random hex digits that the run keeps for good; its checkpoints carry them. */
+const char *tp_run_id(const tp_run *run);
+/* What the attempts before said; NULL when there is no run.json. */
+const tp_run_record *tp_run_before(const tp_run *run);
+/* run.json is gone, the checkpoints know the run still. */
+void tp_run_adopt(tp_run *run, const char *id);
 
 /* One record of metrics.jsonl.  Metrics are appended with tp_run_metric() between
  * begin and end; end writes the line with one write(2).  When the disk is full the line

@@ -9,6 +9,7 @@
 
 #include "base/cpu.h"
 #include "base/files.h"
+#include "base/platform.h"
 #include "engine/train/trainer_internal.h"
 #include "engine/train/trainer_sources.h"
 
@@ -85,7 +86,20 @@ int64_t tp_trainer_token_budget(const tp_train_options *o)
     return asked_budget(o) + tp_trainer_alignment(o);
 }
 
-static tp_status open_model(const tp_train_options *o, tp_model **ret, tp_error *err)
+/* A run or a checkpoint stands for the model in it. */
+static tp_status find_in_folder(const char *path, const char *file, tp_buf *ret, tp_error *err)
+{
+    tp_buf probe = {0};
+    tp_buf_addf(&probe, "%s/%s", path, file);
+    bool is_found = !tp_dir_exists(path) || tp_file_exists(probe.data);
+    tp_buf_release(&probe);
+    if (!is_found)
+        return tp_checkpoint_find_model(path, ret, err);
+    tp_buf_adds(ret, path);
+    return TP_OK;
+}
+
+static tp_status find_model(const tp_train_options *o, tp_buf *ret, tp_error *err)
 {
     bool random = o->policy.init == TP_INIT_RANDOM;
     const char *path = random ? o->policy.model_config : o->policy.model_name;
@@ -94,7 +108,33 @@ static tp_status open_model(const tp_train_options *o, tp_model **ret, tp_error 
                        random ? "policy.init=random needs policy.model_config=FILE (a config.json)"
                               : "policy.model_name=DIR is needed: a Hugging Face folder to start "
                                 "from (or policy.init=random with policy.model_config)");
-    return tp_model_open(path, ret, err);
+    return find_in_folder(path, "config.json", ret, err);
+}
+
+static tp_status open_model(const tp_train_options *o, tp_model **ret, tp_error *err)
+{
+    tp_buf path = {0};
+    tp_status status = find_model(o, &path, err);
+    if (status == TP_OK)
+        status = tp_model_open(path.data, ret, err);
+    tp_buf_release(&path);
+    return status;
+}
+
+static tp_status open_own_model(trainer *t, tp_error *err)
+{
+    tp_buf path = {0};
+    tp_status status = find_model(t->o, &path, err);
+    if (status == TP_OK)
+        status = tp_model_open(path.data, &t->model, err);
+    if (status == TP_OK && t->o->policy.init != TP_INIT_RANDOM) {
+        snprintf(t->model_folder, sizeof t->model_folder, "%s", path.data);
+        if (strcmp(path.data, t->o->policy.model_name) != 0)
+            tp_trainer_notice(t, "policy.model_name: the model of '%s' is '%s'",
+                              t->o->policy.model_name, path.data);
+    }
+    tp_buf_release(&path);
+    return status;
 }
 
 static tp_status create_session(const tp_train_options *o, const tp_model *model,
@@ -238,13 +278,43 @@ static tp_status train_tokenizer(trainer *t, tp_error *err)
     return status;
 }
 
+/* The model's, or that of a folder, a run or a checkpoint. */
+static tp_status find_tokenizer(trainer *t, const char *name, tp_error *err)
+{
+    tp_buf path = {0};
+    const char *model = t->o->policy.model_name;
+    tp_status status = TP_OK;
+    if (model && t->model_folder[0] && strcmp(name, model) == 0)
+        tp_buf_adds(&path, t->model_folder);
+    else
+        status = find_in_folder(name, "tokenizer.json", &path, err);
+    if (status == TP_OK && tp_file_exists(path.data)) { /* checkpoints take the whole folder */
+        const char *slash = strrchr(path.data, '/'), *file = slash ? slash + 1 : path.data;
+        size_t n = slash ? (size_t)TP_MAX(slash - path.data, 1) : 0;
+        if (strcmp(file, "tokenizer.json") != 0)
+            status = tp_fail(err, TP_ERR_CONFIG,
+                             "policy.tokenizer.name is '%s': name its folder, in which the file is "
+                             "tokenizer.json",
+                             name);
+        tp_buf_clear(&path);
+        tp_buf_addf(&path, "%.*s", n ? (int)n : 1, n ? name : ".");
+    }
+    if (status == TP_OK && path.len >= sizeof t->tokenizer_dir)
+        status = tp_fail(err, TP_ERR_CONFIG, "policy.tokenizer.name is too long");
+    if (status == TP_OK)
+        memcpy(t->tokenizer_dir, path.data, path.len + 1);
+    tp_buf_release(&path);
+    return status;
+}
+
 static tp_status open_tokenizer(trainer *t, tp_error *err)
 {
     const tp_model_info *info = tp_model_get_info(t->model);
+    const char *name = t->o->policy.tokenizer_name;
     if (t->o->policy.tokenizer_train_vocab_size != TP_OPT_UNSET_INT)
         TP_TRY(train_tokenizer(t, err));
-    else if (t->o->policy.tokenizer_name)
-        snprintf(t->tokenizer_dir, sizeof t->tokenizer_dir, "%s", t->o->policy.tokenizer_name);
+    else if (name)
+        TP_TRY(find_tokenizer(t, name, err));
     else
         return tp_fail(err, TP_ERR_CONFIG,
                        "policy.tokenizer.name=DIR is needed: a folder with "
@@ -261,8 +331,54 @@ static tp_status open_tokenizer(trainer *t, tp_error *err)
 
 /* ---- data ---- */
 
+/* A JSON value as Jinja writes it; only none, true and false are spelled otherwise, and alike. */
+static void jinja_value(const tp_json *value, tp_buf *out)
+{
+    tp_json_w w;
+    if (value->type == TP_JSON_NULL) {
+        tp_buf_adds(out, "none");
+        return;
+    }
+    tp_json_w_init(&w, out, 0);
+    tp_json_w_value(&w, value);
+}
+
+/* The template with the variables that it was given here as defaults.  The line break ends at the
+ * tag (trim_blocks), so the template begins a line, as it did. */
+static void keep_template(trainer *t, const char *text)
+{
+    const tp_json *variables = t->o->policy.template_variables;
+    tp_buf_clear(&t->chat_template);
+    for (const tp_json *v = variables ? variables->child : NULL; v; v = v->next) {
+        tp_buf_addf(&t->chat_template,
+                    "{%% if %.*s is not defined %%}{%% set %.*s = ", (int)v->key.len, v->key.data,
+                    (int)v->key.len, v->key.data);
+        jinja_value(v, &t->chat_template);
+        tp_buf_adds(&t->chat_template, " %}{% endif %}\n");
+    }
+    tp_buf_adds(&t->chat_template, text);
+}
+
+/* What whoever prompts the trained model has to do as well; nothing is kept where that is what
+ * the tokenizer's own template says. */
+static void note_template(trainer *t, const char *text)
+{
+    static const char joined[] =
+        "{% for message in messages %}{{ message['content'] }}{% endfor %}";
+    const char *own = tp_tokenizer_chat_template(t->tokenizer);
+    const tp_json *variables = t->o->policy.template_variables;
+    bool has_variables = variables && variables->child;
+    t->uses_template = true;
+    if (text && *text)
+        keep_template(t, text);
+    else if (text && own)
+        keep_template(t, joined);
+    else if (!text && own && has_variables)
+        keep_template(t, own);
+}
+
 /* "default": the tokenizer's own; null: none; a path of a .jinja file; or the text. */
-tp_status tp_trainer_chat_template(const trainer *t, tp_buf *file, const char **ret, tp_error *err)
+tp_status tp_trainer_chat_template(trainer *t, tp_buf *file, const char **ret, tp_error *err)
 {
     const char *text = t->o->policy.chat_template;
     *ret = text;
@@ -274,6 +390,7 @@ tp_status tp_trainer_chat_template(const trainer *t, tp_buf *file, const char **
         TP_TRY(tp_file_read(text, 1 << 20, file, err));
         *ret = tp_buf_str(file);
     }
+    note_template(t, *ret);
     return TP_OK;
 }
 
@@ -320,51 +437,6 @@ static tp_status load_pretrained(trainer *t, tp_error *err)
     return TP_OK;
 }
 
-static tp_status check_resume(const trainer *t, const tp_train_state *saved, const char *path,
-                              tp_error *err)
-{
-    if (strcmp(saved->model_fingerprint, t->state.model_fingerprint) != 0)
-        return tp_fail(err, TP_ERR_CONFIG,
-                       "'%s' was saved from another model: its weights have "
-                       "other names or shapes",
-                       path);
-    if (saved->seed != t->state.seed)
-        return tp_fail(err, TP_ERR_CONFIG, "'%s' was saved with seed %llu, this run has %llu", path,
-                       (unsigned long long)saved->seed, (unsigned long long)t->state.seed);
-    if (strcmp(saved->data_fingerprint, t->state.data_fingerprint) != 0)
-        return tp_fail(err, TP_ERR_CONFIG,
-                       "'%s' was saved with other data, tokenizer, batch size or packing: resuming "
-                       "would repeat or miss examples. Start a new run from its model/ folder",
-                       path);
-    return TP_OK;
-}
-
-static tp_status resume(trainer *t, bool *ret_resumed, tp_error *err)
-{
-    tp_buf path = {0};
-    tp_train_state saved = {0};
-    tp_status status = tp_checkpoint_find(t->checkpoint_dir, &path, err);
-    *ret_resumed = status == TP_OK && path.len > 0;
-    if (*ret_resumed) {
-        status = tp_checkpoint_read_state(path.data, &saved, err);
-        if (status == TP_OK)
-            status = check_resume(t, &saved, path.data, err);
-        if (status == TP_OK)
-            status = tp_checkpoint_load(path.data, t->session, &saved, err);
-        if (status == TP_OK) {
-            t->state = saved;
-            t->file_dtype = saved.model_dtype;
-            t->val_loss = saved.metric;
-            t->last_checkpoint_step = saved.step;
-            tp_trainer_notice(t, "resumed from '%s' at step %lld (no batches to skip)", path.data,
-                              (long long)saved.step);
-        }
-    } else if (status == TP_OK)
-        tp_trainer_notice(t, "there is no checkpoint to resume from: starting at step 0");
-    tp_buf_release(&path);
-    return status;
-}
-
 static void draw_weights(const trainer *t, tp_session *session)
 {
     double std = t->o->policy.init_std;
@@ -407,7 +479,7 @@ static tp_status fill_weights(trainer *t, tp_error *err)
     bool resumed = false;
     t->file_dtype = TP_DTYPE_F32;
     if (t->hooks->resume)
-        TP_TRY(resume(t, &resumed, err));
+        TP_TRY(tp_attempt_resume(t, &resumed, err));
     if (resumed)
         return TP_OK;
     if (t->o->policy.init == TP_INIT_RANDOM)
@@ -419,15 +491,6 @@ static tp_status fill_weights(trainer *t, tp_error *err)
 }
 
 /* ---- all of it ---- */
-
-static tp_status write_config(trainer *t, tp_error *err)
-{
-    tp_buf text = {0};
-    tp_config_write(t->config, &text);
-    tp_status status = tp_run_write(t->run, "config.yaml", &text, err);
-    tp_buf_release(&text);
-    return status;
-}
 
 static tp_status plan_session(trainer *t, tp_error *err)
 {
@@ -452,10 +515,11 @@ tp_status tp_trainer_open(trainer *t, tp_error *err)
     if (notice)
         tp_trainer_notice(t, "%s", notice);
     TP_TRY(tp_train_options_check_files(t->config, t->o, err));
-    TP_TRY(open_model(t->o, &t->model, err));
+    TP_TRY(open_own_model(t, err));
     TP_TRY(tp_run_open(t->o->run_dir, t->hooks->resume, &t->run, err));
-    snprintf(t->checkpoint_dir, sizeof t->checkpoint_dir, "%s", t->o->checkpointing.checkpoint_dir);
-    TP_TRY(tp_checkpoint_clean(t->checkpoint_dir, err));
+    TP_TRY(tp_attempt_claim(t, err));
+    tp_attempt_identify(t);
+    TP_TRY(tp_attempt_compare(t, err));
     TP_TRY(open_tokenizer(t, err));
     tp_model_fingerprint(t->model, t->state.model_fingerprint);
     t->state.seed = (uint64_t)t->o->seed;
@@ -465,7 +529,7 @@ tp_status tp_trainer_open(trainer *t, tp_error *err)
     t->first_step = t->state.step;
     if (t->a->ready)
         TP_TRY(t->a->ready(t, err));
-    return write_config(t, err);
+    return tp_attempt_has_nothing_to_do(t) ? TP_OK : tp_attempt_write_config(t, err);
 }
 
 void tp_trainer_close(trainer *t)
@@ -476,5 +540,9 @@ void tp_trainer_close(trainer *t)
     tp_trace_release(); /* its sites are the session's */
     tp_session_free(t->session);
     tp_model_free(t->model);
+    if (t->checkpoint_lock >= 0)
+        close(t->checkpoint_lock);
     tp_run_close(t->run);
+    tp_buf_release(&t->chat_template);
+    tp_buf_release(&t->changes);
 }

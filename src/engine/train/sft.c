@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/strings.h"
 #include "engine/data/dataset.h"
+#include "engine/data/schema.h"
 #include "engine/train/trainer_internal.h"
 #include "engine/train/trainer_sources.h"
 
@@ -91,6 +92,8 @@ static tp_status open_data(trainer *t, tp_error *err)
     }
     tp_pool_free(pool);
     tp_buf_release(&file);
+    t->uses_template = status == TP_OK && !tp_trainer_is_arithmetic(t->o) &&
+                       tp_dataset_get_report(s->data)->counts.schema != TP_SCHEMA_TEXT;
     return status == TP_OK ? send_example(t, err) : status;
 }
 

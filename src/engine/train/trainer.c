@@ -41,8 +41,10 @@ void tp_trainer_count(trainer *t, const tp_microbatch *mb, step_result *r)
 static tp_status handle_nonfinite(trainer *t, const tp_micro_batch *last, const step_result *r,
                                   tp_error *err)
 {
-    char where[256];
+    char where[256], loss[32], norm[32];
     int64_t step = t->state.step + 1;
+    tp_human_value(r->loss, 6, loss);
+    tp_human_value(r->grad_norm, 6, norm);
     tp_session_find_nonfinite(t->session, last, where, sizeof where);
     if (!where[0])
         snprintf(where, sizeof where, "not in the step's last micro-batch");
@@ -50,16 +52,15 @@ static tp_status handle_nonfinite(trainer *t, const tp_micro_batch *last, const 
     t->skipped_in_row++;
     bool stop = t->o->train.nonfinite_policy == TP_NONFINITE_STOP ||
                 t->skipped_in_row > t->o->train.max_skipped;
-    tp_trainer_notice(t, "step %lld: loss %g, gradient norm %g; first non-finite result: %s; %s",
-                      (long long)step, r->loss, r->grad_norm, where,
+    tp_trainer_notice(t, "step %lld: loss %s, gradient norm %s; first non-finite result: %s; %s",
+                      (long long)step, loss, norm, where,
                       stop ? "stopping" : "the update is skipped");
     if (!stop)
         return TP_OK;
     return tp_fail(err, TP_ERR_NUMERIC,
-                   "step %lld is not finite (loss %g, gradient norm %g); first in %s. "
+                   "step %lld is not finite (loss %s, gradient norm %s); first in %s. "
                    "train.nonfinite_policy=skip passes over up to train.max_skipped=%lld in a row",
-                   (long long)step, r->loss, r->grad_norm, where,
-                   (long long)t->o->train.max_skipped);
+                   (long long)step, loss, norm, where, (long long)t->o->train.max_skipped);
 }
 
 static void apply(trainer *t, const step_result *r)
@@ -138,22 +139,31 @@ static tp_status save(trainer *t, tp_error *err)
     bool higher = t->o->checkpointing.higher_is_better;
     uint64_t bytes = 0;
     t->state.metric = ranking_metric(t);
+    t->state.val_loss = t->val_loss;
+    t->state.val_accuracy = t->val_accuracy;
+    t->state.last_loss = t->last_loss;
+    t->state.best_reward = t->shown.best_reward;
+    t->state.skipped_in_row = t->skipped_in_row;
     if (!isnan(t->state.metric) &&
         (isnan(t->state.best_metric) || (higher ? t->state.metric > t->state.best_metric
                                                 : t->state.metric < t->state.best_metric))) {
         t->state.best_metric = t->state.metric;
         t->state.best_step = t->state.step;
     }
+    tp_companions companions = {
+        .tokenizer = t->tokenizer_dir[0] ? t->tokenizer_dir : NULL,
+        .model = t->model_folder[0] ? t->model_folder : NULL,
+        .chat_template = t->uses_template && t->chat_template.len ? t->chat_template.data : NULL};
     tp_checkpoint_options options = {.root = t->checkpoint_dir,
                                      .save_optimizer = t->o->checkpointing.save_optimizer,
                                      .model_dtype = t->file_dtype,
-                                     .copy_from = t->tokenizer_dir[0] ? t->tokenizer_dir : NULL};
+                                     .companions = companions};
     TP_TRY(tp_checkpoint_save(&options, t->session, &t->state, &bytes, err));
     t->last_checkpoint_step = t->state.step;
     t->checkpoint_bytes = bytes ? bytes : t->checkpoint_bytes;
     int64_t keep = t->o->checkpointing.keep_top_k;
-    TP_TRY(
-        tp_checkpoint_prune(t->checkpoint_dir, keep == TP_OPT_UNSET_INT ? 0 : keep, higher, err));
+    TP_TRY(tp_checkpoint_prune(t->checkpoint_dir, t->state.run_id,
+                               keep == TP_OPT_UNSET_INT ? 0 : keep, higher, err));
     tp_phases_enter(&t->phases, before);
     tp_train_event event = tp_trainer_event(t, TP_EVENT_CHECKPOINT);
     tp_trainer_send(t, &event);
@@ -188,11 +198,15 @@ static tp_status loop(trainer *t, tp_error *err)
     while (t->state.step < t->max_steps && !t->reached_goal) {
         step_result r = {0};
         TP_TRY(tp_profile_begin_step(t, err));
-        TP_TRY(run_step(t, &r, err));
+        tp_status status = run_step(t, &r, err);
+        /* A step that is not finite is a step: the record says so before the run ends. */
+        if (status != TP_OK && !r.skipped)
+            return status;
         tp_phases_enter(&t->phases, TP_TIME_LOGGING);
         t->last_loss = r.loss;
         t->last_step_s = r.seconds;
         tp_trainer_record_step(t, &r);
+        TP_TRY(status);
         TP_TRY(after_step(t, err));
         TP_TRY(tp_profile_end_step(t, &r, err));
     }
@@ -224,6 +238,11 @@ static tp_status train(trainer *t, tp_error *err)
     t->started_s = tp_clock_s();
     t->started_wall = tp_wall_s();
     TP_TRY(tp_trainer_open(t, err));
+    if (tp_attempt_has_nothing_to_do(t)) {
+        tp_trainer_notice(t, "run '%s' is finished, all %lld steps are done: nothing is left to do",
+                          tp_run_name(t->run), (long long)t->max_steps);
+        return TP_OK;
+    }
     TP_TRY(tp_trainer_write_run_json(t, "running", err));
     /* One that generates is two workers. */
     tp_profile_open(t, t->o->algorithm == TP_ALGORITHM_GRPO ? TP_WORKERS : 1);
@@ -262,6 +281,8 @@ tp_status tp_train_run(const tp_config *config, const tp_train_options *options,
                  .val_accuracy = NAN,
                  .last_loss = NAN,
                  .last_checkpoint_step = -1,
+                 .checkpoint_lock = -1,
+                 .shown = {.best_reward = NAN},
                  .state = {.metric = NAN, .best_metric = NAN}};
     tp_status status = train(&t, err);
     *ret = (tp_train_result){.steps = t.state.step,

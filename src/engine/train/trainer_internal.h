@@ -1,6 +1,7 @@
 /* trainer_internal.h - the parts of the trainer, shared between its files.
  *
  *     setup.c    options -> model, session, run folder
+ *     attempt.c  a run that begins or goes on: checkpoints, what has changed
  *     trainer.c  the loop, and what every algorithm does in it
  *     record.c   metrics.jsonl, run.json, events
  *     sft.c      one file per algorithm: its data, its step, its validation
@@ -71,10 +72,16 @@ struct trainer {
     tp_run *run;
     tp_schedule schedule;
     char tokenizer_dir[2100]; /* folder whose files go into checkpoints; "" = none */
+    tp_buf chat_template;     /* that checkpoints carry; "": the tokenizer's own */
+    bool uses_template;       /* the data has conversations */
+    char model_folder[2100];  /* that the weights come from; "" = they are drawn */
     char checkpoint_dir[2100];
-    tp_dtype file_dtype; /* of the weights that a checkpoint's model/ stores */
-    tp_loader *loader;   /* of the training data, where there is one */
-    double avg_context;  /* mean number of keys a query sees; 0: unknown */
+    int checkpoint_lock;   /* -1: none */
+    tp_buf changes;        /* since the attempt before, as JSON objects with commas between */
+    bool has_other_config; /* than that attempt */
+    tp_dtype file_dtype;   /* of the weights that a checkpoint's model/ stores */
+    tp_loader *loader;     /* of the training data, where there is one */
+    double avg_context;    /* mean number of keys a query sees; 0: unknown */
     uint64_t steps_per_epoch;
 
     tp_phases phases;
@@ -119,7 +126,7 @@ bool tp_trainer_is_packed(const tp_train_options *o);
 tp_engine_options tp_trainer_engine_options(const tp_train_options *o); /* without tokenizer */
 bool tp_trainer_keep_going(void *user, uint64_t done, uint64_t total);  /* user: the trainer */
 /* "default": NULL, the tokenizer's own; null: ""; a .jinja file's contents, in `file`. */
-TP_CHECKED tp_status tp_trainer_chat_template(const trainer *t, tp_buf *file, const char **ret,
+TP_CHECKED tp_status tp_trainer_chat_template(trainer *t, tp_buf *file, const char **ret,
                                               tp_error *err);
 size_t tp_trainer_longest(const trainer *t); /* tokens of an example, at most */
 /* A forward-only session with the weights that the run began with. */
@@ -127,6 +134,16 @@ TP_CHECKED tp_status tp_trainer_reference(trainer *t, tp_session **ret, tp_error
 /* What that session will take, before there is memory for it. */
 TP_CHECKED tp_status tp_trainer_plan_reference(trainer *t, size_t *ret_bytes, tp_error *err);
 void tp_trainer_fingerprint(trainer *t, const char *text);
+
+/* attempt.c: in this order */
+TP_CHECKED tp_status tp_attempt_claim(trainer *t, tp_error *err); /* the folder of checkpoints */
+void tp_attempt_identify(trainer *t);                             /* the state is this run's */
+/* Say and keep what another attempt was given than the one before. */
+TP_CHECKED tp_status tp_attempt_compare(trainer *t, tp_error *err);
+TP_CHECKED tp_status tp_attempt_resume(trainer *t, bool *ret_resumed, tp_error *err);
+TP_CHECKED tp_status tp_attempt_write_config(trainer *t, tp_error *err);
+bool tp_attempt_has_nothing_to_do(const trainer *t);
+void tp_attempt_put(const trainer *t, const char *state, tp_json_w *w); /* into run.json */
 
 /* trainer.c */
 bool tp_trainer_should_stop(const trainer *t);

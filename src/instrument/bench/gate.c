@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "base/exit_status.h"
 #include "instrument/bench/formats.h"
 #include "stats/stats.h"
 
@@ -102,13 +103,13 @@ tp_gate_summary tp_gate_conclude(const tp_bench_report *r, const tp_gate_options
         options->by_point ? s.n_point_regressions : s.by_verdict[TP_BENCH_REGRESSION];
     bool unclear = options->strict && !options->by_point && s.by_verdict[TP_BENCH_INCONCLUSIVE];
     if (r->n_results == 0)
-        s.exit_status = 4;
+        s.exit_status = TP_EXIT_INPUT;
     else if (regressions > 0)
-        s.exit_status = 1;
+        s.exit_status = TP_EXIT_WORSE;
     else if (s.by_verdict[TP_BENCH_FAILED] > 0)
-        s.exit_status = 3;
+        s.exit_status = TP_EXIT_UNMEASURED;
     else if ((missing > 0 && (!options->allow_missing || options->strict)) || unclear)
-        s.exit_status = 1;
+        s.exit_status = TP_EXIT_WORSE;
     return s;
 }
 

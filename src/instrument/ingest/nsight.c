@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/output.h"
 
 /* A foreign database is read as data: no triggers, no functions of its schema, no
  * oversized rows. */
@@ -50,6 +51,7 @@ static tp_status open_database(tp_nsight *n, const char *path, const void *bytes
         tp_buf_adds(&uri, ":memory:");
     if (bytes)
         flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_NOMUTEX;
+    tp_output_note_input(path);
     int result = sqlite3_open_v2(uri.data, &n->db, flags, NULL);
     tp_buf_release(&uri);
     if (result == SQLITE_OK && bytes) {

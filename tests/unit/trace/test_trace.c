@@ -459,10 +459,10 @@ static void what_cannot_be_is_refused(void **state)
     assert_int_equal(tp_trace_start(&zipped, &err), TP_ERR_ARG);
     tp_trace_options nowhere = {
         .size = sizeof nowhere, .overflow = TP_TRACE_FLUSH, .path = "/nowhere/at/all.json"};
-    assert_int_equal(tp_trace_start(&nowhere, &err), TP_ERR_IO);
+    assert_int_equal(tp_trace_start(&nowhere, &err), TP_ERR_OUTPUT);
     assert_non_null(strstr(err.message, "/nowhere/at/all.json"));
     assert_false(tp_trace_enabled());
-    assert_int_equal(tp_trace_write("/nowhere/at/all.json", &err), TP_ERR_IO);
+    assert_int_equal(tp_trace_write("/nowhere/at/all.json", &err), TP_ERR_OUTPUT);
     assert_int_equal(tp_trace_write(NULL, &err), TP_ERR_ARG);
 }
 

@@ -1,0 +1,187 @@
+#include "engine/model/companions.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/platform.h"
+
+enum { MAX_TOKENIZER_CONFIG = 64 << 20 };
+
+static const char *const template_file = "chat_template.jinja";
+static const char *const config_file = "tokenizer_config.json";
+
+static bool is_one_of(const char *name, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+static bool is_of_tokenizer(const char *name)
+{
+    static const char *const names[] = {"tokenizer.json",
+                                        "tokenizer_config.json",
+                                        "special_tokens_map.json",
+                                        "added_tokens.json",
+                                        "vocab.json",
+                                        "merges.txt",
+                                        "tokenizer.model",
+                                        "chat_template.jinja",
+                                        "chat_template.json"};
+    return is_one_of(name, names, TP_COUNTOF(names));
+}
+
+static bool is_of_model(const char *name)
+{
+    return strcmp(name, "generation_config.json") == 0 || tp_str_starts(name, "LICENSE") ||
+           tp_str_starts(name, "NOTICE") || tp_str_starts(name, "USE_POLICY");
+}
+
+/* Those that say how to chat; another template replaces what they say. */
+static bool has_template(const char *name)
+{
+    return strcmp(name, template_file) == 0 || strcmp(name, "chat_template.json") == 0 ||
+           strcmp(name, config_file) == 0;
+}
+
+static bool is_same_folder(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* What is done with each file. */
+typedef struct {
+    const tp_companions *c;
+    const char *folder; /* where they go; NULL: only add sizes up */
+    size_t bytes;
+} visit;
+
+static tp_status copy_one(visit *v, const char *from, const char *name, tp_error *err)
+{
+    int64_t size = tp_file_size(from);
+    v->bytes += size > 0 ? (size_t)size : 0;
+    if (!v->folder)
+        return TP_OK;
+    tp_buf to = {0};
+    tp_buf_addf(&to, "%s/%s", v->folder, name);
+    tp_status status = tp_file_copy(from, to.data, err);
+    tp_buf_release(&to);
+    return status;
+}
+
+static tp_status each_of(visit *v, const char *folder, bool (*is_wanted)(const char *name),
+                         tp_error *err)
+{
+    /* The files may be there already. */
+    if (!folder || (v->folder && is_same_folder(folder, v->folder)))
+        return TP_OK;
+    DIR *dir = opendir(folder);
+    if (!dir)
+        return tp_fail(err, TP_ERR_IO, "cannot open folder %s: %s", folder, strerror(errno));
+    tp_buf from = {0};
+    tp_status status = TP_OK;
+    for (struct dirent *e; status == TP_OK && (e = readdir(dir));) {
+        if (!is_wanted(e->d_name) || (v->c->chat_template && has_template(e->d_name)))
+            continue;
+        tp_buf_clear(&from);
+        tp_buf_addf(&from, "%s/%s", folder, e->d_name);
+        if (tp_file_exists(from.data))
+            status = copy_one(v, from.data, e->d_name, err);
+    }
+    tp_buf_release(&from);
+    closedir(dir);
+    return status;
+}
+
+static tp_status each(visit *v, tp_error *err)
+{
+    const char *model = v->c->model ? v->c->model : v->c->tokenizer;
+    TP_TRY(each_of(v, v->c->tokenizer, is_of_tokenizer, err));
+    return each_of(v, model, is_of_model, err);
+}
+
+/* ---- another chat template ---- */
+
+static tp_status write_text(const char *folder, const char *name, const char *text, size_t n,
+                            tp_error *err)
+{
+    tp_writer *w;
+    tp_buf path = {0};
+    tp_buf_addf(&path, "%s/%s", folder, name);
+    tp_status status = tp_writer_open(&w, path.data, err);
+    tp_buf_release(&path);
+    if (status != TP_OK)
+        return status;
+    status = tp_writer_write(w, text, n, err);
+    if (status == TP_OK)
+        return tp_writer_close(w, NULL, NULL, err);
+    tp_writer_abandon(w);
+    return status;
+}
+
+/* tokenizer_config.json with this template and the rest as it was. */
+static void rewrite_config(const tp_json *root, const char *chat_template, tp_buf *out)
+{
+    tp_json_w w;
+    tp_json_w_init(&w, out, 2);
+    tp_json_w_begin(&w, '{');
+    for (const tp_json *m = root ? root->child : NULL; m; m = m->next) {
+        if (strcmp(m->key.data, "chat_template") == 0)
+            continue;
+        tp_json_w_key(&w, m->key.data);
+        tp_json_w_value(&w, m);
+    }
+    tp_json_w_put_str(&w, "chat_template", chat_template);
+    tp_json_w_end(&w, '}');
+    tp_buf_addc(out, '\n');
+}
+
+static tp_status write_config(const tp_companions *c, const char *folder, tp_error *err)
+{
+    tp_buf path = {0}, text = {0}, out = {0};
+    tp_arena arena = {0};
+    const tp_json *root = NULL;
+    tp_status status = TP_OK;
+    tp_buf_addf(&path, "%s/%s", c->tokenizer, config_file);
+    if (tp_file_exists(path.data)) {
+        status = tp_file_read(path.data, MAX_TOKENIZER_CONFIG, &text, err);
+        if (status == TP_OK)
+            status = tp_arena_init(&arena, 64 * text.len + 4096, err);
+        if (status == TP_OK)
+            status = tp_json_parse(&arena, path.data, tp_buf_str(&text), text.len,
+                                   &TP_JSON_TOLERANT, &root, err);
+    }
+    if (status == TP_OK) {
+        rewrite_config(root, c->chat_template, &out);
+        status = write_text(folder, config_file, out.data, out.len, err);
+    }
+    tp_arena_release(&arena);
+    tp_buf_release(&path);
+    tp_buf_release(&text);
+    tp_buf_release(&out);
+    return status;
+}
+
+tp_status tp_companions_size(const tp_companions *c, size_t *ret, tp_error *err)
+{
+    visit v = {.c = c};
+    TP_TRY(each(&v, err));
+    *ret = v.bytes + (c->chat_template ? 2 * strlen(c->chat_template) : 0);
+    return TP_OK;
+}
+
+tp_status tp_companions_write(const tp_companions *c, const char *folder, tp_error *err)
+{
+    visit v = {.c = c, .folder = folder};
+    TP_TRY(each(&v, err));
+    if (!c->chat_template || !c->tokenizer)
+        return TP_OK;
+    TP_TRY(write_text(folder, template_file, c->chat_template, strlen(c->chat_template), err));
+    return write_config(c, folder, err);
+}

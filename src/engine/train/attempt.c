@@ -1,0 +1,279 @@
+/* attempt.c - a run that begins or goes on: whose checkpoints these are, where they end, and
+ * what has changed since the attempt before. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/files.h"
+#include "engine/train/recipe.h"
+#include "engine/train/trainer_internal.h"
+
+enum { MAX_CONFIG = 16 << 20 };
+
+/* ---- whose checkpoints these are ---- */
+
+static bool is_same_folder(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* run.json is gone.  Checkpoints in the run's own folder, or with its name, are the run's. */
+static tp_status adopt(trainer *t, tp_error *err)
+{
+    tp_train_state owner;
+    bool found;
+    char own[4096];
+    TP_TRY(tp_checkpoint_owner(t->checkpoint_dir, &owner, &found, err));
+    bool is_own = is_same_folder(t->checkpoint_dir, tp_run_path(t->run, "checkpoints", own)) ||
+                  strcmp(owner.run_name, tp_run_name(t->run)) == 0;
+    if (found && is_own)
+        tp_run_adopt(t->run, owner.run_id);
+    return TP_OK;
+}
+
+tp_status tp_attempt_claim(trainer *t, tp_error *err)
+{
+    const tp_train_options *o = t->o;
+    bool resume = t->hooks->resume;
+    snprintf(t->checkpoint_dir, sizeof t->checkpoint_dir, "%s", o->checkpointing.checkpoint_dir);
+    if (!o->checkpointing.enabled && !(resume && tp_dir_exists(t->checkpoint_dir)))
+        return TP_OK;
+    if (resume && !tp_run_before(t->run))
+        TP_TRY(adopt(t, err));
+    bool is_run_folder = is_same_folder(t->checkpoint_dir, tp_run_dir(t->run)); /* locked already */
+    return tp_checkpoint_claim(t->checkpoint_dir, tp_run_id(t->run), resume,
+                               is_run_folder ? NULL : &t->checkpoint_lock, err);
+}
+
+void tp_attempt_identify(trainer *t)
+{
+    snprintf(t->state.run_id, sizeof t->state.run_id, "%s", tp_run_id(t->run));
+    snprintf(t->state.run_name, sizeof t->state.run_name, "%s", tp_run_name(t->run));
+}
+
+/* ---- where they end ---- */
+
+static tp_status check_resume(const trainer *t, const tp_train_state *saved, const char *path,
+                              tp_error *err)
+{
+    if (strcmp(saved->model_fingerprint, t->state.model_fingerprint) != 0)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "'%s' was saved from another model: its weights have "
+                       "other names or shapes",
+                       path);
+    if (saved->seed != t->state.seed)
+        return tp_fail(err, TP_ERR_CONFIG, "'%s' was saved with seed %llu, this run has %llu", path,
+                       (unsigned long long)saved->seed, (unsigned long long)t->state.seed);
+    if (strcmp(saved->data_fingerprint, t->state.data_fingerprint) != 0)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "'%s' was saved with other data, tokenizer, batch size or packing: resuming "
+                       "would repeat or miss examples. Start a new run from its model/ folder",
+                       path);
+    return TP_OK;
+}
+
+static tp_status load(trainer *t, const char *path, tp_error *err)
+{
+    tp_train_state saved = {0};
+    TP_TRY(tp_checkpoint_read_state(path, &saved, err));
+    TP_TRY(check_resume(t, &saved, path, err));
+    TP_TRY(tp_checkpoint_load(path, t->session, &saved, err));
+    t->state = saved;
+    tp_attempt_identify(t);
+    t->file_dtype = saved.model_dtype;
+    t->val_loss = saved.val_loss;
+    t->val_accuracy = saved.val_accuracy;
+    t->last_loss = saved.last_loss;
+    t->skipped_in_row = saved.skipped_in_row;
+    t->shown.best_reward = saved.best_reward;
+    t->last_checkpoint_step = saved.step;
+    tp_trainer_notice(t, "resumed from '%s' at step %lld (no batches to skip)", path,
+                      (long long)saved.step);
+    return TP_OK;
+}
+
+/* Nothing to go on from: only a run that never saved anything may begin at 0. */
+static tp_status begin_anew(const trainer *t, size_t n_damaged, tp_error *err)
+{
+    const tp_run_record *before = tp_run_before(t->run);
+    if (n_damaged)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "none of the %zu checkpoints of run '%s' in '%s' is whole: repair them, or "
+                       "choose another run.name to start anew",
+                       n_damaged, tp_run_name(t->run), t->checkpoint_dir);
+    if (before && before->checkpoint_dir[0] && tp_dir_exists(before->checkpoint_dir) &&
+        !is_same_folder(before->checkpoint_dir, t->checkpoint_dir))
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "run '%s' has its checkpoints in '%s', checkpointing.checkpoint_dir is '%s'",
+                       tp_run_name(t->run), before->checkpoint_dir, t->checkpoint_dir);
+    if (before && before->step > 0)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "run '%s' has done %" PRId64 " steps, and '%s' has no checkpoint of it to "
+                       "go on from: choose another run.name to start anew",
+                       tp_run_name(t->run), before->step, t->checkpoint_dir);
+    tp_trainer_notice(t, "there is no checkpoint to resume from: starting at step 0");
+    return TP_OK;
+}
+
+tp_status tp_attempt_resume(trainer *t, bool *ret_resumed, tp_error *err)
+{
+    tp_buf path = {0};
+    size_t n_steps;
+    tp_status status =
+        tp_checkpoint_find(t->checkpoint_dir, tp_run_id(t->run), &path, &n_steps, err);
+    *ret_resumed = status == TP_OK && path.len > 0;
+    if (*ret_resumed)
+        status = load(t, path.data, err);
+    else if (status == TP_OK)
+        status = begin_anew(t, n_steps, err);
+    tp_buf_release(&path);
+    return status;
+}
+
+/* ---- what has changed ---- */
+
+static void add_change(trainer *t, const char *key, const char *from, const char *to)
+{
+    tp_json_w w;
+    if (t->changes.len)
+        tp_buf_adds(&t->changes, ", ");
+    tp_json_w_init(&w, &t->changes, 0);
+    tp_json_w_begin(&w, '{');
+    tp_json_w_put_str(&w, "key", key);
+    tp_json_w_put_str(&w, "from", from);
+    tp_json_w_put_str(&w, "to", to);
+    tp_json_w_end(&w, '}');
+    tp_trainer_notice(t, "--resume goes on with another %s: %s -> %s", key, from, to);
+}
+
+static void value_text(const tp_json *value, tp_buf *out)
+{
+    tp_json_w w;
+    tp_buf_clear(out);
+    tp_json_w_init(&w, out, 0);
+    if (value)
+        tp_json_w_value(&w, value);
+    else
+        tp_buf_adds(out, "unset");
+}
+
+/* One name further; returns it with a NUL behind it. */
+static const char *descend(tp_buf *key, size_t n, tp_slice name)
+{
+    key->len = n;
+    tp_buf_addf(key, "%s%.*s", n ? "." : "", (int)name.len, name.data);
+    return key->data + n + (n ? 1 : 0);
+}
+
+static void compare(trainer *t, const tp_json *old, const tp_json *new, tp_buf *key)
+{
+    size_t n = key->len;
+    bool is_section = old && new && old->type == TP_JSON_OBJECT &&new->type == TP_JSON_OBJECT;
+    for (const tp_json *m = is_section ? new->child : NULL; m; m = m->next) {
+        const char *name = descend(key, n, m->key);
+        compare(t, tp_json_get(old, name), m, key);
+    }
+    for (const tp_json *m = is_section ? old->child : NULL; m; m = m->next) {
+        const char *name = descend(key, n, m->key);
+        if (!tp_json_get(new, name))
+            compare(t, m, NULL, key);
+    }
+    if (is_section)
+        return;
+    tp_buf a = {0}, b = {0};
+    value_text(old, &a);
+    value_text(new, &b);
+    if (strcmp(tp_buf_str(&a), tp_buf_str(&b)) != 0)
+        add_change(t, tp_buf_str(key), a.data, b.data);
+    tp_buf_release(&a);
+    tp_buf_release(&b);
+}
+
+tp_status tp_attempt_compare(trainer *t, tp_error *err)
+{
+    char path[4096];
+    tp_recipe old;
+    tp_buf key = {0};
+    tp_error why;
+    const tp_run_record *before = tp_run_before(t->run);
+    (void)err;
+    if (!t->hooks->resume || !before)
+        return TP_OK;
+    const char *isa = tp_isa_name(tp_cpu_isa());
+    if (before->isa[0] && strcmp(before->isa, isa) != 0)
+        add_change(t, "instruction set", before->isa, isa);
+    if (before->model[0] && strcmp(before->model, t->model_folder) != 0)
+        add_change(t, "model folder", before->model, t->model_folder);
+    tp_run_path(t->run, "config.yaml", path);
+    if (tp_recipe_open(path, NULL, 0, &old, &why) != TP_OK) {
+        tp_trainer_notice(t, "what --resume changes cannot be told: %s", why.message);
+        t->has_other_config = true;
+        return TP_OK;
+    }
+    size_t n = t->changes.len;
+    compare(t, tp_config_resolved(old.config), tp_config_resolved(t->config), &key);
+    t->has_other_config = t->changes.len > n;
+    tp_recipe_close(&old);
+    tp_buf_release(&key);
+    return TP_OK;
+}
+
+/* The configuration that ran before stays under the number of its attempt. */
+static tp_status keep_config(trainer *t, tp_error *err)
+{
+    char path[4096], name[64];
+    tp_buf text = {0};
+    tp_run_path(t->run, "config.yaml", path);
+    if (!t->has_other_config || !tp_file_exists(path))
+        return TP_OK;
+    snprintf(name, sizeof name, "config.attempt-%d.yaml", tp_run_attempt(t->run) - 1);
+    tp_status status = tp_file_read(path, MAX_CONFIG, &text, err);
+    if (status == TP_OK)
+        status = tp_run_write(t->run, name, &text, err);
+    tp_buf_release(&text);
+    return status;
+}
+
+tp_status tp_attempt_write_config(trainer *t, tp_error *err)
+{
+    tp_buf text = {0};
+    TP_TRY(keep_config(t, err));
+    tp_config_write(t->config, &text);
+    tp_status status = tp_run_write(t->run, "config.yaml", &text, err);
+    tp_buf_release(&text);
+    return status;
+}
+
+bool tp_attempt_has_nothing_to_do(const trainer *t)
+{
+    const tp_run_record *before = tp_run_before(t->run);
+    return t->hooks->resume && before && before->is_finished && t->state.step >= t->max_steps;
+}
+
+/* ---- run.json ---- */
+
+void tp_attempt_put(const trainer *t, const char *state, tp_json_w *w)
+{
+    char iso[32];
+    const tp_run_record *before = tp_run_before(t->run);
+    tp_json_w_put_begin(w, "attempts", '[');
+    if (before && before->attempts.len)
+        tp_json_w_raw(w, before->attempts.data);
+    tp_json_w_begin(w, '{');
+    tp_json_w_put_i64(w, "attempt", tp_run_attempt(t->run));
+    tp_json_w_put_str(w, "state", state);
+    tp_wall_iso(t->started_wall, iso);
+    tp_json_w_put_str(w, "started", iso);
+    tp_json_w_put_i64(w, "first_step", t->first_step);
+    tp_json_w_put_i64(w, "step", t->state.step);
+    tp_json_w_put_begin(w, "changes", '[');
+    if (t->changes.len)
+        tp_json_w_raw(w, t->changes.data);
+    tp_json_w_end(w, ']');
+    tp_json_w_end(w, '}');
+    tp_json_w_end(w, ']');
+}

@@ -1,0 +1,150 @@
+# What a user names for a result: every kind of file, for every command that writes one.
+# A device is a node of our own: a test that wrote to the machine's would break it.
+. "$SOURCE/tests/cli/lib.sh"
+cp "$SOURCE/tests/data/traces/kineto_2021.json" t.json
+make_model
+printf '{"question": "what is %s", "answer": "#### %s"}\n' one+one 2 two+two 4 >q.jsonl
+cat >eval.yaml <<'END'
+eval: {num_tests_per_prompt: 2, k_value: [1], seed: 7}
+generation: {model_name: model, max_new_tokens: 3, temperature: 1.0, vllm_cfg: {precision: float32, max_model_len: 64}}
+tokenizer: {chat_template: null}
+data: {data_path: q.jsonl}
+env: {math: {num_workers: 1}}
+END
+run eval eval.yaml --out a.json
+expect 0
+cp a.json b.json
+run bench kernel/rmsnorm --rounds 5 --save temper:bench.json --no-history
+[ "$status" = 0 ] || run bench compute --rounds 5 --save temper:bench.json --no-history
+can_make_devices=no
+mknod probe c 1 3 2>/dev/null && [ -w probe ] && : >probe 2>/dev/null && can_make_devices=yes
+rm -f probe
+
+# result NAME COMMAND...: the last word of the command is the path of its result.
+result() {
+    name=$1
+    shift
+    last=$1
+    rm -rf place && mkdir place
+
+    run "$@" place/new
+    expect 0
+    [ -s place/new ] || fail "$name: no result in a new file"
+    cp place/new first
+
+    printf old >place/there && chmod 640 place/there
+    run "$@" place/there
+    expect 0
+    [ -s place/there ] && [ "$(stat -c %a place/there)" = 640 ] || fail "$name: the mode is lost"
+    grep -q '^old$' place/there && fail "$name: a file that is there is not replaced"
+
+    printf old >place/target && ln -s target place/link
+    run "$@" place/link
+    expect 0
+    [ -L place/link ] && [ "$(head -c 3 place/target)" != old ] || fail "$name: a link is replaced"
+    ln -s ../place/later place/dangling
+    run "$@" place/dangling
+    expect 0
+    [ -L place/dangling ] && [ -s place/later ] || fail "$name: a link to nothing yet is replaced"
+    ln -s loop place/loop
+    run "$@" place/loop
+    expect 4 "symbolic links"
+
+    mkfifo place/fifo
+    timeout 30 cat place/fifo >piped &
+    reader=$!
+    run "$@" place/fifo
+    expect 0
+    wait $reader
+    [ -p place/fifo ] && [ -s piped ] || fail "$name: a pipe is not written in place"
+
+    mkdir place/folder
+    run "$@" place/folder
+    expect 2 "it is a folder"
+    run "$@" place/none/x
+    expect 2 "its folder does not exist"
+    run "$@" ''
+    [ "$status" = 2 ] || fail "$name: an empty name gives $status"
+
+    if [ "$can_make_devices" = yes ]; then
+        mknod place/null c 1 3 && mknod place/full c 1 7
+        run "$@" place/null
+        expect 0
+        [ -c place/null ] || fail "$name: a device is replaced"
+        run "$@" place/full
+        expect 4 "No space left"
+        [ -c place/full ] || fail "$name: a device is replaced"
+    fi
+    if [ "$(id -u)" != 0 ]; then
+        mkdir -m 500 place/locked
+        run "$@" place/locked/x
+        expect 4 "Permission denied"
+        printf old >place/readonly && chmod 400 place/readonly
+        run "$@" place/readonly
+        expect 4 "Permission denied"
+    fi
+    left=$(find place -name '.*.tmp-*' | wc -l)
+    is "$name: files left beside" "$left" 0
+}
+
+# own NAME INPUT COMMAND...: the input, under every name, is no place for the result.
+own() {
+    name=$1 input=$2
+    shift 2
+    cp "$input" kept
+    ln -s "$input" own-link && ln "$input" own-hard
+    for path in "$input" "./$input" own-link own-hard; do
+        run "$@" "$path"
+        expect 2 "this command reads it"
+        cmp -s "$input" kept || fail "$name: the input is lost through $path"
+    done
+    rm -f own-link own-hard
+}
+
+result "trace export" trace export t.json --chrome -o
+own "trace export" t.json trace export t.json --chrome -o
+result "trace export csv" trace export t.json --csv -o
+cp "$SOURCE/tests/data/traces/nsight.sqlite" n.sqlite
+own "trace export of a database" n.sqlite trace export n.sqlite --chrome -o
+result "eval --out" eval eval.yaml -q --out
+for input in q.jsonl eval.yaml model/model.safetensors; do
+    cp "$input" kept
+    run eval eval.yaml -q --out "$input"
+    expect 2 "this command reads it"
+    cmp -s "$input" kept || fail "eval --out: $input is lost"
+done
+result "eval compare --report" eval compare a.json b.json --report
+own "eval compare --report" a.json eval compare a.json b.json --report
+run eval summarize a.json --report place/x
+expect 2 "--report is for 'compare A B'"
+run eval compare a.json b.json --out place/x
+expect 2 "--out is for answers"
+if [ -s bench.json ]; then
+    result "bench compare --save" bench compare bench.json bench.json --allow-missing --save
+    own "bench compare --save" bench.json bench compare bench.json bench.json --allow-missing --save
+fi
+
+# Standard output by its names, in the place where it is.
+run trace export t.json --collapsed -o plain
+expect 0
+for name in - /dev/stdout /dev/fd/1 /proc/self/fd/1; do
+    { echo before && "$TEMPER" trace export t.json --collapsed -o $name && echo after; } >out 2>err
+    is "first line around '-o $name'" "$(head -n 1 out)" before
+    is "last line around '-o $name'" "$(tail -n 1 out)" after
+    grep -qF "$(head -n 1 plain)" out || fail "-o $name: the result is not there"
+done
+"$TEMPER" trace export t.json --chrome -o - 2>err | head -c 1 >/dev/null
+[ -s err ] && fail "a reader that has seen enough is a failure"
+
+# A tokenizer belongs to its model.
+cp model/tokenizer.json kept
+run tokenizer model corpus.txt
+expect 2 "'model' has a tokenizer.json, which a model may need; choose another folder, or --replace it"
+cmp -s model/tokenizer.json kept || fail "the model's tokenizer is lost"
+run tokenizer --vocab-size 270 --replace tok corpus.txt
+expect 0
+cp model/config.json kept
+run eval eval.yaml -q eval.save_path=model
+expect 2 "is of no evaluation"
+cmp -s model/config.json kept || fail "the model's configuration is lost"
+finish
