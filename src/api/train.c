@@ -54,9 +54,9 @@ static tp_training_progress progress_of(const tp_train_event *e)
                                   .mfu = e->mfu,
                                   .elapsed_s = e->elapsed_s,
                                   .eta_s = e->eta_s,
-                                  .memory_bytes = e->memory_bytes,
-                                  .memory_peak_bytes = e->memory_peak_bytes,
-                                  .memory_planned_bytes = e->memory_planned_bytes,
+                                  .memory_bytes = e->memory.total_current,
+                                  .memory_peak_bytes = e->memory.total_peak,
+                                  .memory_planned_bytes = e->plan->peak_bytes,
                                   .last_checkpoint_step = e->last_checkpoint_step,
                                   .skipped_steps = e->skipped};
 }

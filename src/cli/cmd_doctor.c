@@ -57,31 +57,48 @@ static tp_status measure(const flags *f, int threads, tp_machine *m, tp_error *e
     return tp_machine_save(m, err);
 }
 
+/* The sentence of `temper plan` and of a run that is refused. */
+static void check_memory(const tp_train_options *o, const tp_model *model,
+                         const tp_run_graphs *graphs, checks *c)
+{
+    tp_run_plan plan;
+    tp_plan_levers levers = {0};
+    tp_error err = {0};
+    tp_buf text = {0};
+    if (tp_run_plan_make(o, model, graphs, NULL, &plan, &err) != TP_OK) {
+        add(c, "memory", false, err.message);
+        return;
+    }
+    if (!plan.fits)
+        tp_run_plan_levers(o, model, false, &plan, &levers);
+    tp_run_plan_verdict(&plan, &levers, "; ", &text);
+    add(c, "memory", plan.fits, tp_buf_str(&text));
+    tp_buf_release(&text);
+}
+
 static void check_plan(const tp_recipe *r, checks *c)
 {
     tp_error err = {0};
     tp_model *model;
-    tp_session *session;
-    tp_session_plan plan;
-    struct sysinfo info;
-    char text[256], a[32], b[32];
-    if (tp_train_plan(&r->options, &model, &session, &err) != TP_OK) {
+    tp_run_graphs graphs;
+    tp_run_graphs_options more = {0};
+    char text[256];
+    if (tp_run_model_open(&r->options, &model, &err) != TP_OK) {
         add(c, "model", false, err.message);
+        return;
+    }
+    if (tp_run_graphs_create(&r->options, model, &more, &graphs, &err) != TP_OK) {
+        add(c, "model", false, err.message);
+        tp_model_free(model);
         return;
     }
     snprintf(text, sizeof text, "%s, %lld parameters", tp_model_get_info(model)->family,
              (long long)tp_model_param_count(model));
     add(c, "model", true, text);
-    tp_session_get_plan(session, &plan);
-    if (sysinfo(&info) == 0) {
-        double limit = (double)info.totalram * info.mem_unit * r->options.engine.memory_fraction;
-        snprintf(text, sizeof text, "planned peak %s of %s allowed",
-                 tp_human_bytes((double)plan.peak_bytes, a), tp_human_bytes(limit, b));
-        add(c, "memory", (double)plan.peak_bytes <= limit, text);
-    }
+    check_memory(&r->options, model, &graphs, c);
     if (r->options.policy.init == TP_INIT_PRETRAINED) {
         tp_load_report report;
-        tp_states *states = tp_session_states(session);
+        tp_states *states = tp_session_states(graphs.session);
         bool ok = tp_states_alloc(states, &err) == TP_OK &&
                   tp_model_load(model, states, &report, &err) == TP_OK;
         if (ok)
@@ -90,7 +107,7 @@ static void check_plan(const tp_recipe *r, checks *c)
                      report.has_nonfinite ? "; NaN or infinity inside" : "");
         add(c, "weights", ok && !report.has_nonfinite, ok ? text : err.message);
     }
-    tp_session_free(session);
+    tp_run_graphs_release(&graphs);
     tp_model_free(model);
 }
 

@@ -36,7 +36,7 @@ typedef struct {
     double cpu_s, wall_s; /* of all timed steps */
     int threads;
     double mfu; /* mean; NaN: machine unknown */
-    size_t peak_bytes, planned_bytes, limit_bytes;
+    size_t peak_bytes, planned_bytes;
     size_t live_activation_bytes, activation_bytes;
     double recompute_share; /* of the arithmetic */
     int64_t parameters;

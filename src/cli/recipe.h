@@ -6,6 +6,8 @@
 
 /* words[0] is the file, unless it is KEY=VALUE as the rest are; none at all: defaults. */
 TP_CHECKED tp_status tp_cli_open_recipe(char **words, int n, tp_recipe *ret, tp_error *err);
+/* The same for a plan: no data need be named. */
+TP_CHECKED tp_status tp_cli_open_recipe_sizes(char **words, int n, tp_recipe *ret, tp_error *err);
 /* --isa is another spelling of the last override; `words` has room for one more, `text`
  * holds 64 bytes and outlives them.  Returns the new n. */
 int tp_cli_add_isa(char **words, int n, const char *isa, char *text);

@@ -112,44 +112,43 @@ void tp_json_operators(const tp_session *s, int64_t steps, tp_json_w *w)
     tp_json_w_end(w, ']');
 }
 
-void tp_table_memory(const tp_session *s, size_t data_bytes, const tp_mem_stats *measured,
-                     tp_buf *out)
+void tp_table_memory(const tp_run_plan *plan, const tp_mem_stats *measured, tp_buf *out)
 {
-    tp_session_plan plan;
     char a[32], b[32];
-    size_t total = 0;
-    tp_session_get_plan(s, &plan);
-    plan.bytes[TP_MEM_DATA] += data_bytes;
     tp_buf_addf(out, "%-16s %12s%s\n", "memory", "planned", measured ? "     measured" : "");
     for (int k = 0; k < TP_MEM_KINDS; k++) {
         size_t got = measured ? measured->peak[k] : 0;
-        total += plan.bytes[k];
-        if (plan.bytes[k] == 0 && got == 0)
+        if (plan->bytes[k] == 0 && got == 0)
             continue;
         tp_buf_addf(out, "%-16s %12s", tp_mem_kind_name((tp_mem_kind)k),
-                    tp_human_bytes((double)plan.bytes[k], a));
+                    tp_human_bytes((double)plan->bytes[k], a));
         if (measured)
             tp_buf_addf(out, " %12s", tp_human_bytes((double)got, b));
         tp_buf_addc(out, '\n');
     }
-    tp_buf_addf(out, "%-16s %12s", "peak", tp_human_bytes((double)total, a));
+    tp_buf_addf(out, "%-16s %12s", "peak", tp_human_bytes((double)plan->peak_bytes, a));
     if (measured)
         tp_buf_addf(out, " %12s   (planned / measured %.4f)",
                     tp_human_bytes((double)measured->total_peak, b),
-                    (double)total / (double)measured->total_peak);
+                    (double)plan->peak_bytes / (double)measured->total_peak);
     tp_buf_addc(out, '\n');
+}
+
+static void put_kinds(tp_json_w *w, const char *key, const size_t bytes[TP_MEM_KINDS])
+{
+    tp_json_w_put_begin(w, key, '{');
+    for (int k = 0; k < TP_MEM_KINDS; k++)
+        tp_json_w_put_i64(w, tp_mem_kind_name((tp_mem_kind)k), (int64_t)bytes[k]);
+    tp_json_w_end(w, '}');
 }
 
 void tp_json_memory(const tp_train_event *e, tp_json_w *w)
 {
-    tp_mem_stats stats = tp_mem_get_stats();
     tp_json_w_begin(w, '{');
-    tp_json_w_put_i64(w, "planned_peak_bytes", (int64_t)e->memory_planned_bytes);
-    tp_json_w_put_i64(w, "measured_peak_bytes", (int64_t)stats.total_peak);
-    tp_json_w_put_begin(w, "peak_bytes_by_kind", '{');
-    for (int k = 0; k < TP_MEM_KINDS; k++)
-        tp_json_w_put_i64(w, tp_mem_kind_name((tp_mem_kind)k), (int64_t)stats.peak[k]);
-    tp_json_w_end(w, '}');
+    tp_json_w_put_i64(w, "planned_peak_bytes", (int64_t)e->plan->peak_bytes);
+    tp_json_w_put_i64(w, "measured_peak_bytes", (int64_t)e->memory.total_peak);
+    put_kinds(w, "planned_bytes_by_kind", e->plan->bytes);
+    put_kinds(w, "peak_bytes_by_kind", e->memory.peak);
     tp_json_w_end(w, '}');
 }
 

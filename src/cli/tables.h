@@ -13,8 +13,7 @@ void tp_table_operators(const tp_session *s, const tp_machine *machine, int64_t 
 void tp_json_operators(const tp_session *s, int64_t steps, tp_json_w *w);
 
 /* Planned bytes by kind; with measured ones beside when `measured` is not NULL. */
-void tp_table_memory(const tp_session *s, size_t data_bytes, const tp_mem_stats *measured,
-                     tp_buf *out);
+void tp_table_memory(const tp_run_plan *plan, const tp_mem_stats *measured, tp_buf *out);
 void tp_json_memory(const tp_train_event *e, tp_json_w *w);
 /* Averages and maxima of what the run used; nothing before the first step. */
 void tp_table_custom(const tp_train_event *e, tp_buf *out);

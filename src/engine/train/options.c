@@ -423,7 +423,7 @@ static tp_status check_optimizer(const tp_config *config, const tp_train_options
     return TP_OK;
 }
 
-tp_status tp_train_options_bind(tp_config *config, tp_train_options *ret, tp_error *err)
+tp_status tp_train_options_bind_sizes(tp_config *config, tp_train_options *ret, tp_error *err)
 {
     tp_train_options o;
     memset(&o, 0, sizeof o);
@@ -437,10 +437,18 @@ tp_status tp_train_options_bind(tp_config *config, tp_train_options *ret, tp_err
     TP_TRY(read_save_by(config, &o, err));
     TP_TRY(check_model(config, &o, err));
     TP_TRY(check_batches(config, &o, err));
-    TP_TRY(check_data(config, &o, err));
     TP_TRY(check_optimizer(config, &o, err));
     TP_TRY(check_grpo(config, &o, err));
     TP_TRY(check_schedule(config, &o, err));
+    *ret = o;
+    return TP_OK;
+}
+
+tp_status tp_train_options_bind(tp_config *config, tp_train_options *ret, tp_error *err)
+{
+    tp_train_options o;
+    TP_TRY(tp_train_options_bind_sizes(config, &o, err));
+    TP_TRY(check_data(config, &o, err));
     *ret = o;
     return TP_OK;
 }

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/platform.h"
+
 /* recipes/sft-gsm8k.yaml -> run.name=sft-gsm8k */
 static tp_status name_after_file(tp_config *config, const char *path, tp_error *err)
 {
@@ -17,31 +19,61 @@ static tp_status name_after_file(tp_config *config, const char *path, tp_error *
     return status;
 }
 
+/* A plan reads no data: a recipe that leaves the file to be named can be planned as it is. */
+static tp_status drop_missing_data(tp_config *config, tp_error *err)
+{
+    static const char *const keys[] = {"data.train.data_path", "data.validation.data_path"};
+    for (size_t i = 0; i < TP_COUNTOF(keys); i++) {
+        const tp_json *value = tp_config_find(config, keys[i]);
+        const char *text = value ? tp_json_str(value) : NULL;
+        char drop[64];
+        snprintf(drop, sizeof drop, "%s=null", keys[i]);
+        if (text && strcmp(text, "???") == 0)
+            TP_TRY(tp_config_override(config, drop, err));
+    }
+    return TP_OK;
+}
+
 static tp_status bind(tp_recipe *r, const char *path, const char *const *overrides, size_t n,
-                      tp_error *err)
+                      bool sizes_only, tp_error *err)
 {
     TP_TRY(tp_config_load(&r->config, path, err));
     if (path)
         TP_TRY(name_after_file(r->config, path, err));
     for (size_t i = 0; i < n; i++)
         TP_TRY(tp_config_override(r->config, overrides[i], err));
-    return tp_train_options_bind(r->config, &r->options, err);
+    if (!sizes_only)
+        return tp_train_options_bind(r->config, &r->options, err);
+    TP_TRY(drop_missing_data(r->config, err));
+    return tp_train_options_bind_sizes(r->config, &r->options, err);
 }
 
-tp_status tp_recipe_open(const char *path, const char *const *overrides, size_t n, tp_recipe *ret,
-                         tp_error *err)
+static tp_status open_recipe(const char *path, const char *const *overrides, size_t n,
+                             bool sizes_only, tp_recipe *ret, tp_error *err)
 {
     tp_recipe r = {0};
     for (size_t i = 0; i < n; i++)
         if (!overrides || !overrides[i])
             return tp_fail(err, TP_ERR_ARG, "override %zu of %zu is NULL", i, n);
-    tp_status status = bind(&r, path, overrides, n, err);
+    tp_status status = bind(&r, path, overrides, n, sizes_only, err);
     if (status != TP_OK) {
         tp_recipe_close(&r);
         return status;
     }
     *ret = r;
     return TP_OK;
+}
+
+tp_status tp_recipe_open(const char *path, const char *const *overrides, size_t n, tp_recipe *ret,
+                         tp_error *err)
+{
+    return open_recipe(path, overrides, n, false, ret, err);
+}
+
+tp_status tp_recipe_open_sizes(const char *path, const char *const *overrides, size_t n,
+                               tp_recipe *ret, tp_error *err)
+{
+    return open_recipe(path, overrides, n, true, ret, err);
 }
 
 void tp_recipe_close(tp_recipe *recipe)
