@@ -1,6 +1,8 @@
-#include <sys/sysinfo.h>
+#include <math.h>
 
+#include "base/clock.h"
 #include "base/files.h"
+#include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/recipe.h"
 #include "cli/tables.h"
@@ -54,7 +56,7 @@ static tp_status measure(const flags *f, int threads, tp_machine *m, tp_error *e
     if (found)
         return TP_OK;
     TP_TRY(tp_machine_measure(&tp_backend_cpu, threads, f->seconds, m, err));
-    return tp_machine_save(m, err);
+    return m->disturbed_by[0] ? TP_OK : tp_machine_save(m, err);
 }
 
 /* The sentence of `temper plan` and of a run that is refused. */
@@ -160,25 +162,88 @@ static tp_status check_recipe(char **words, int n, checks *c, tp_error *err)
     return TP_OK;
 }
 
+static void add_limits(const tp_limits *l, bool bytes, tp_buf *out)
+{
+    char a[32];
+    const tp_limit *least = tp_limits_least(l);
+    for (int i = 0; i < l->n; i++) {
+        const char *name = i ? "" : bytes ? "memory" : "processors";
+        if (bytes)
+            tp_human_bytes(l->v[i].value, a);
+        else
+            snprintf(a, sizeof a, "%g", l->v[i].value);
+        tp_buf_addf(out, "%-16s %s%s: %s\n", name, l->n > 1 && &l->v[i] == least ? "limit " : "",
+                    a, l->v[i].source);
+    }
+}
+
+/* Every limit with what set it; the one that counts is marked. */
+static void print_limits(void)
+{
+    tp_buf out = {0};
+    tp_limits limits;
+    tp_limits_memory(&limits);
+    add_limits(&limits, true, &out);
+    tp_limits_processors(&limits);
+    add_limits(&limits, false, &out);
+    fwrite(out.data, 1, out.len, stdout);
+    tp_buf_release(&out);
+}
+
+/* When the ceilings were measured, and whether the machine was free. */
+static void print_conditions(const tp_machine *m)
+{
+    char age[32];
+    printf("measured         %s ago", tp_human_seconds(fmax(tp_wall_s() - m->measured_at, 0), age));
+    if (isfinite(m->processor_share))
+        printf(", its threads had %.0f %% of their processor time", 100 * m->processor_share);
+    if (m->disturbed_by[0])
+        printf("\n                 DISTURBED: %s;\n"
+               "                 these figures are not kept",
+               m->disturbed_by);
+    printf("\n");
+}
+
 static void print_text(const tp_machine *m, const checks *c)
 {
     tp_cpu_caches caches = tp_cpu_cache_sizes();
     char a[32], b[32], d[32];
-    struct sysinfo info;
     printf("processor        %s, %d threads, %s\n", m->cpu_model, m->threads, m->isa);
     printf("caches           L1d %s, L2 %s, L3 %s\n",
            caches.l1d ? tp_human_bytes((double)caches.l1d, a) : "unknown",
            caches.l2 ? tp_human_bytes((double)caches.l2, b) : "unknown",
            caches.l3 ? tp_human_bytes((double)caches.l3, d) : "unknown");
-    if (sysinfo(&info) == 0)
-        printf("memory           %s\n", tp_human_bytes((double)info.totalram * info.mem_unit, a));
+    print_limits();
     printf("GEMM bf16        %.1f GFLOP/s\n", m->gemm_bf16_flops * 1e-9);
     printf("GEMM f32         %.1f GFLOP/s\n", m->gemm_f32_flops * 1e-9);
     printf("read             %.1f GB/s\n", m->read_bytes * 1e-9);
     printf("copy             %.1f GB/s (read + written)\n", m->copy_bytes * 1e-9);
     printf("optimizer        %.1f GB/s (28 bytes per parameter)\n", m->update_bytes * 1e-9);
+    print_conditions(m);
     for (int i = 0; i < c->n; i++)
         printf("%-16s %s: %s\n", c->v[i].what, c->v[i].ok ? "ok" : "FAILED", c->v[i].text);
+}
+
+static void put_list(tp_json_w *w, const char *key, const tp_limits *l)
+{
+    tp_json_w_put_begin(w, key, '[');
+    for (int i = 0; i < l->n; i++) {
+        tp_json_w_begin(w, '{');
+        tp_json_w_put_f64(w, "value", l->v[i].value);
+        tp_json_w_put_str(w, "source", l->v[i].source);
+        tp_json_w_end(w, '}');
+    }
+    tp_json_w_end(w, ']');
+}
+
+static void put_limits(tp_json_w *w)
+{
+    tp_limits limits;
+    tp_limits_memory(&limits);
+    tp_json_w_put_f64(w, "memory_limit_bytes", tp_limits_least(&limits)->value);
+    put_list(w, "memory_limits", &limits);
+    tp_limits_processors(&limits);
+    put_list(w, "processor_limits", &limits);
 }
 
 static void print_json(const tp_machine *m, const checks *c)
@@ -202,6 +267,11 @@ static void print_json(const tp_machine *m, const checks *c)
                    {"optimizer_bytes_per_s", m->update_bytes}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         tp_json_w_put_f64(&w, numbers[i].key, numbers[i].v);
+    tp_json_w_put_f64(&w, "measured_at", m->measured_at);
+    tp_json_w_put_or_unknown(&w, "processor_share", m->processor_share);
+    tp_json_w_put_or_unknown(&w, "spread", m->spread);
+    tp_json_w_put_str(&w, "disturbed_by", m->disturbed_by);
+    put_limits(&w);
     tp_json_w_put_begin(&w, "checks", '[');
     for (int i = 0; i < c->n; i++) {
         tp_json_w_begin(&w, '{');

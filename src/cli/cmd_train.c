@@ -95,7 +95,9 @@ static void print_summary(const watcher *w, const tp_train_event *e)
     int64_t steps = e->step - e->first_step;
     tp_buf_addc(&out, '\n');
     if (steps > 0) {
-        tp_table_operators(e->session, w->machine, steps, 16, &out);
+        tp_error ignored;
+        if (!tp_table_operators(e->session, w->machine, steps, 16, &out))
+            (void)!tp_machine_forget(w->machine, &ignored); /* to be measured again */
         tp_buf_addc(&out, '\n');
     }
     tp_table_memory(e->plan, &e->memory, &out);

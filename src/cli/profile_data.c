@@ -92,8 +92,8 @@ static void add_launches(tp_profile_data *d, const tp_train_event *e, int64_t at
             op->s[at] += sign * (double)l->ns * 1e-9;
             op->launches += sign * (double)l->count / (double)d->n;
             op->flops +=
-                l->varies && is_attention ? (double)NAN : sign * l->work / (double)d->n * l->flops;
-            op->bytes += l->varies ? (double)NAN : sign * l->work / (double)d->n * l->bytes;
+                l->varies && is_attention ? (double)NAN : sign * l->done_flops / (double)d->n;
+            op->bytes += l->varies ? (double)NAN : sign * l->done_bytes / (double)d->n;
         }
     }
 }
@@ -146,9 +146,14 @@ void tp_profile_data_finish(tp_profile_data *d, const tp_train_event *e)
     d->parameters = tp_model_param_count(tp_session_model(e->session));
 }
 
+tp_share tp_profile_op_share(const tp_profile_data *d, const tp_machine *m,
+                             const tp_profile_op *op, double seconds)
+{
+    tp_dtype dtype = d->is_bf16 ? TP_DTYPE_BF16 : TP_DTYPE_F32;
+    return tp_machine_share(m, dtype, op->flops, op->bytes, seconds);
+}
+
 double tp_profile_op_limit(const tp_profile_data *d, const tp_machine *m, const tp_profile_op *op)
 {
-    if (!m || isnan(op->flops) || isnan(op->bytes) || (op->flops <= 0 && op->bytes <= 0))
-        return NAN;
-    return tp_machine_seconds(m, d->is_bf16 ? TP_DTYPE_BF16 : TP_DTYPE_F32, op->flops, op->bytes);
+    return tp_profile_op_share(d, m, op, 1).share; /* least time over one second */
 }

@@ -28,8 +28,8 @@ static void collect(const tp_exec *e, row *rows, int *n)
         if (k == *n)
             rows[(*n)++] = (row){.op = l->op, .kernel = l->kernel, .is_clone = l->is_clone};
         rows[k].ns += (double)l->ns;
-        rows[k].flops += l->flops * (double)l->count;
-        rows[k].bytes += l->bytes * (double)l->count;
+        rows[k].flops += l->done_flops;
+        rows[k].bytes += l->done_bytes;
         rows[k].count += l->count;
         rows[k].launches++;
     }
@@ -54,18 +54,38 @@ static int collect_all(const tp_session *s, row *rows, double *total_ns)
     return n;
 }
 
-static double roofline_share(const tp_session *s, const tp_machine *m, const row *r)
+static tp_share share_of(const tp_session *s, const tp_machine *m, const row *r)
 {
     tp_dtype dtype = tp_session_get_options(s)->compute_dtype;
-    double best = tp_machine_seconds(m, dtype, r->flops, r->bytes);
-    return best / (r->ns * 1e-9);
+    return tp_machine_share(m, dtype, r->flops, r->bytes, r->ns * 1e-9);
 }
 
-void tp_table_operators(const tp_session *s, const tp_machine *machine, int64_t steps, int limit,
+void tp_add_share(tp_share share, int width, tp_buf *out)
+{
+    static const char *const words[] = {[TP_SHARE_UNKNOWN] = "-",
+                                        [TP_SHARE_CACHED] = "cached",
+                                        [TP_SHARE_IMPOSSIBLE] = "?"};
+    if (share.kind == TP_SHARE_KNOWN)
+        tp_buf_addf(out, " %*.1f%%", width - 1, 100 * share.share);
+    else
+        tp_buf_addf(out, " %*s", width, words[share.kind]);
+}
+
+void tp_add_share_notes(unsigned seen, tp_buf *out)
+{
+    if (seen & 1u << TP_SHARE_CACHED)
+        tp_buf_adds(out, "(cached: above the limit of memory, what is moved stays in the caches)\n");
+    if (seen & 1u << TP_SHARE_IMPOSSIBLE)
+        tp_buf_adds(out, "(?: above the measured ceiling, which is too low; 'temper doctor' "
+                         "measures again)\n");
+}
+
+bool tp_table_operators(const tp_session *s, const tp_machine *machine, int64_t steps, int limit,
                         tp_buf *out)
 {
     row rows[MAX_ROWS];
     double total;
+    unsigned seen = 0;
     int n = collect_all(s, rows, &total);
     if (steps < 1)
         steps = 1;
@@ -80,8 +100,11 @@ void tp_table_operators(const tp_session *s, const tp_machine *machine, int64_t 
         tp_buf_addf(out, "%-20s %-30s %8llu %10.3f %6.1f%% %9.1f %8.1f", name, r->kernel,
                     (unsigned long long)r->launches, r->ns * 1e-6 / (double)steps,
                     100 * r->ns / total, r->flops / r->ns, r->bytes / r->ns);
-        if (machine)
-            tp_buf_addf(out, "  %6.1f%%", 100 * roofline_share(s, machine, r));
+        if (machine) {
+            tp_share share = share_of(s, machine, r);
+            tp_add_share(share, 8, out);
+            seen |= 1u << share.kind;
+        }
         tp_buf_addc(out, '\n');
     }
     double rest = 0;
@@ -90,6 +113,8 @@ void tp_table_operators(const tp_session *s, const tp_machine *machine, int64_t 
     if (rest > 0)
         tp_buf_addf(out, "%-20s %-30s %8s %10.3f %6.1f%%\n", "others", "", "",
                     rest * 1e-6 / (double)steps, 100 * rest / total);
+    tp_add_share_notes(seen, out);
+    return !(seen & 1u << TP_SHARE_IMPOSSIBLE);
 }
 
 void tp_json_operators(const tp_session *s, int64_t steps, tp_json_w *w)

@@ -9,9 +9,6 @@
 #include "base/platform.h"
 #include "engine/train/trainer_internal.h"
 
-/* Clocks vary by a few percent between the measurement and the work. */
-static const double MOST_UTILIZATION = 1.1;
-
 static const char *const mfu_formula =
     "3 * (2 * P_matmul * tokens + 4 * L * H * D * sum_s s*(s+1)/2) / seconds / measured GEMM "
     "FLOP/s; tokens of the data only (no padding), no recomputation, LM head counted, embedding "
@@ -48,14 +45,17 @@ static double ceiling(const trainer *t)
 static double model_flops_utilization(trainer *t, double flops, double seconds)
 {
     double share = flops / seconds / ceiling(t);
-    if (!(share > MOST_UTILIZATION))
+    if (!(share > TP_MOST_SHARE))
         return share;
-    if (!t->has_doubted_ceiling)
-        tp_log(
-            TP_LOG_WARNING, "train",
-            "a step did %.3g FLOP/s, more than the %.3g that this machine was measured at, which "
-            "must have been busy then: MFU is unknown; 'temper doctor' measures again",
-            flops / seconds, ceiling(t));
+    tp_error ignored;
+    if (!t->has_doubted_ceiling) {
+        tp_log(TP_LOG_WARNING, "train",
+               "a step did %.3g FLOP/s, more than the %.3g that this machine was measured at, "
+               "which must have been busy then: MFU is unknown; that measurement is taken off the "
+               "file, 'temper doctor' measures again",
+               flops / seconds, ceiling(t));
+        (void)!tp_machine_forget(t->hooks->machine, &ignored);
+    }
     t->has_doubted_ceiling = true;
     return NAN;
 }
