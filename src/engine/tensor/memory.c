@@ -115,7 +115,9 @@ tp_status tp_mem_alloc(tp_mem_kind kind, size_t bytes, void **ret, tp_error *err
     if (bytes == 0)
         bytes = 64;
     size_t mapped;
-    if (__builtin_add_overflow(bytes, (size_t)HUGE_PAGE + HEADER, &mapped))
+    /* The header sits just below the block, which is aligned to a huge page when it has one. */
+    uintptr_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : HEADER;
+    if (__builtin_add_overflow(bytes, (size_t)align + HEADER, &mapped))
         return no_memory(kind, bytes, "size overflows", err);
     if (!charge(kind, bytes))
         return no_memory(kind, bytes, "over the limit set by engine.memory_fraction", err);
@@ -126,8 +128,6 @@ tp_status tp_mem_alloc(tp_mem_kind kind, size_t bytes, void **ret, tp_error *err
         return no_memory(kind, bytes, strerror(why), err);
     }
     record(kind);
-    /* The header sits just below the aligned block. */
-    uintptr_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : HEADER;
     uintptr_t user = ((uintptr_t)m + HEADER + align - 1) & ~(align - 1);
     if (bytes >= HUGE_PAGE)
         madvise((void *)user, bytes, MADV_HUGEPAGE);
