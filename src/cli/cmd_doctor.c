@@ -204,7 +204,16 @@ static void print_conditions(const tp_machine *m)
     printf("\n");
 }
 
-static void print_text(const tp_machine *m, const checks *c)
+static void print_ceilings(const tp_machine *m)
+{
+    printf("GEMM bf16        %.1f GFLOP/s\n", m->gemm_bf16_flops * 1e-9);
+    printf("GEMM f32         %.1f GFLOP/s\n", m->gemm_f32_flops * 1e-9);
+    printf("read             %.1f GB/s\n", m->read_bytes * 1e-9);
+    printf("copy             %.1f GB/s (read + written)\n", m->copy_bytes * 1e-9);
+    printf("optimizer        %.1f GB/s (28 bytes per parameter)\n", m->update_bytes * 1e-9);
+}
+
+static void print_text(const tp_machine *m, const char *why_unknown, const checks *c)
 {
     tp_cpu_caches caches = tp_cpu_cache_sizes();
     char a[32], b[32], d[32];
@@ -214,12 +223,11 @@ static void print_text(const tp_machine *m, const checks *c)
            caches.l2 ? tp_human_bytes((double)caches.l2, b) : "unknown",
            caches.l3 ? tp_human_bytes((double)caches.l3, d) : "unknown");
     print_limits();
-    printf("GEMM bf16        %.1f GFLOP/s\n", m->gemm_bf16_flops * 1e-9);
-    printf("GEMM f32         %.1f GFLOP/s\n", m->gemm_f32_flops * 1e-9);
-    printf("read             %.1f GB/s\n", m->read_bytes * 1e-9);
-    printf("copy             %.1f GB/s (read + written)\n", m->copy_bytes * 1e-9);
-    printf("optimizer        %.1f GB/s (28 bytes per parameter)\n", m->update_bytes * 1e-9);
-    print_conditions(m);
+    if (m->measured_at > 0) {
+        print_ceilings(m);
+        print_conditions(m);
+    } else
+        printf("ceilings         unknown: %s\n", why_unknown);
     for (int i = 0; i < c->n; i++)
         printf("%-16s %s: %s\n", c->v[i].what, c->v[i].ok ? "ok" : "FAILED", c->v[i].text);
 }
@@ -266,8 +274,8 @@ static void print_json(const tp_machine *m, const checks *c)
                    {"copy_bytes_per_s", m->copy_bytes},
                    {"optimizer_bytes_per_s", m->update_bytes}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        tp_json_w_put_f64(&w, numbers[i].key, numbers[i].v);
-    tp_json_w_put_f64(&w, "measured_at", m->measured_at);
+        tp_json_w_put_or_unknown(&w, numbers[i].key, numbers[i].v > 0 ? numbers[i].v : NAN);
+    tp_json_w_put_or_unknown(&w, "measured_at", m->measured_at > 0 ? m->measured_at : NAN);
     tp_json_w_put_or_unknown(&w, "processor_share", m->processor_share);
     tp_json_w_put_or_unknown(&w, "spread", m->spread);
     tp_json_w_put_str(&w, "disturbed_by", m->disturbed_by);
@@ -310,12 +318,15 @@ int tp_cmd_doctor(int argc, char **argv)
     int threads = f.threads > 0 ? (int)f.threads : tp_cpu_count();
     if (n > 0 && check_recipe(words, n, &c, &err) != TP_OK)
         return tp_cli_fail(&err);
-    if (measure(&f, threads, &machine, &err) != TP_OK)
+    tp_status measured = measure(&f, threads, &machine, &err);
+    if (measured == TP_ERR_NOMEM) /* the rest can be told all the same */
+        machine = tp_machine_describe(&tp_backend_cpu, threads);
+    else if (measured != TP_OK)
         return tp_cli_fail(&err);
     if (f.json)
         print_json(&machine, &c);
     else
-        print_text(&machine, &c);
+        print_text(&machine, err.message, &c);
     for (int i = 0; i < c.n; i++)
         if (!c.v[i].ok)
             return 2;

@@ -63,6 +63,13 @@ static void describe(const tp_backend *backend, int threads, tp_machine *m)
     m->threads = threads;
 }
 
+tp_machine tp_machine_describe(const tp_backend *backend, int threads)
+{
+    tp_machine m = {.processor_share = NAN, .spread = NAN};
+    describe(backend, threads, &m);
+    return m;
+}
+
 static bool read_entry(const tp_json *entry, tp_machine *m)
 {
     if (!tp_json_f64(tp_json_get(entry, "processor_share"), &m->processor_share))

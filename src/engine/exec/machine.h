@@ -25,6 +25,8 @@ typedef struct {
     char disturbed_by[160]; /* "" when the machine was free enough for the figures to be kept */
 } tp_machine;
 
+/* Which machine this is, with no ceilings. */
+tp_machine tp_machine_describe(const tp_backend *backend, int threads);
 /* Ceilings for this backend, ISA and number of threads, if they are on file. */
 TP_CHECKED tp_status tp_machine_load(const tp_backend *backend, int threads, tp_machine *ret,
                                      bool *ret_found, tp_error *err);
