@@ -56,7 +56,7 @@ static tp_training_progress progress_of(const tp_train_event *e)
                                   .eta_s = e->eta_s,
                                   .memory_bytes = e->memory.total_current,
                                   .memory_peak_bytes = e->memory.total_peak,
-                                  .memory_planned_bytes = e->plan->peak_bytes,
+                                  .memory_planned_bytes = e->plan ? e->plan->peak_bytes : 0,
                                   .last_checkpoint_step = e->last_checkpoint_step,
                                   .skipped_steps = e->skipped};
 }

@@ -172,8 +172,8 @@ static void add_limits(const tp_limits *l, bool bytes, tp_buf *out)
             tp_human_bytes(l->v[i].value, a);
         else
             snprintf(a, sizeof a, "%g", l->v[i].value);
-        tp_buf_addf(out, "%-16s %s%s: %s\n", name, l->n > 1 && &l->v[i] == least ? "limit " : "",
-                    a, l->v[i].source);
+        tp_buf_addf(out, "%-16s %s%s: %s\n", name, l->n > 1 && &l->v[i] == least ? "limit " : "", a,
+                    l->v[i].source);
     }
 }
 

@@ -146,8 +146,8 @@ void tp_profile_data_finish(tp_profile_data *d, const tp_train_event *e)
     d->parameters = tp_model_param_count(tp_session_model(e->session));
 }
 
-tp_share tp_profile_op_share(const tp_profile_data *d, const tp_machine *m,
-                             const tp_profile_op *op, double seconds)
+tp_share tp_profile_op_share(const tp_profile_data *d, const tp_machine *m, const tp_profile_op *op,
+                             double seconds)
 {
     tp_dtype dtype = d->is_bf16 ? TP_DTYPE_BF16 : TP_DTYPE_F32;
     return tp_machine_share(m, dtype, op->flops, op->bytes, seconds);

@@ -62,9 +62,8 @@ static tp_share share_of(const tp_session *s, const tp_machine *m, const row *r)
 
 void tp_add_share(tp_share share, int width, tp_buf *out)
 {
-    static const char *const words[] = {[TP_SHARE_UNKNOWN] = "-",
-                                        [TP_SHARE_CACHED] = "cached",
-                                        [TP_SHARE_IMPOSSIBLE] = "?"};
+    static const char *const words[] = {
+        [TP_SHARE_UNKNOWN] = "-", [TP_SHARE_CACHED] = "cached", [TP_SHARE_IMPOSSIBLE] = "?"};
     if (share.kind == TP_SHARE_KNOWN)
         tp_buf_addf(out, " %*.1f%%", width - 1, 100 * share.share);
     else
@@ -74,7 +73,8 @@ void tp_add_share(tp_share share, int width, tp_buf *out)
 void tp_add_share_notes(unsigned seen, tp_buf *out)
 {
     if (seen & 1u << TP_SHARE_CACHED)
-        tp_buf_adds(out, "(cached: above the limit of memory, what is moved stays in the caches)\n");
+        tp_buf_adds(out,
+                    "(cached: above the limit of memory, what is moved stays in the caches)\n");
     if (seen & 1u << TP_SHARE_IMPOSSIBLE)
         tp_buf_adds(out, "(?: above the measured ceiling, which is too low; 'temper doctor' "
                          "measures again)\n");

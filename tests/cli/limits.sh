@@ -19,6 +19,9 @@ expect_out "(engine.memory_fraction 0.9 of 60.0 MiB: cgroup memory.max of /pod)"
 run train tiny.yaml run.name=boxed
 expect 0
 is "threads in a quota of one processor" "$("$TOOL" get runs/boxed/run.json machine.threads)" 1
+echo 50000 >box/sys/fs/cgroup/pod/memory.max
+run generate runs/boxed -m 2 "1+1="
+expect 5 "cgroup memory.max of /pod"
 unset TEMPER_SYSTEM_ROOT
 
 run doctor --seconds 0.1 --json

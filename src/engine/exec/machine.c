@@ -349,10 +349,9 @@ static tp_status check_room(size_t bytes, tp_error *err)
     const tp_limit *least = tp_limits_least(&limits);
     if ((double)bytes <= 0.5 * least->value)
         return TP_OK;
-    return tp_fail(err, TP_ERR_NOMEM,
-                   "measuring this machine takes %s, the memory limit is %s (%s)",
-                   tp_human_bytes((double)bytes, a), tp_human_bytes(least->value, b),
-                   least->source);
+    return tp_fail(
+        err, TP_ERR_NOMEM, "measuring this machine takes %s, the memory limit is %s (%s)",
+        tp_human_bytes((double)bytes, a), tp_human_bytes(least->value, b), least->source);
 }
 
 tp_status tp_machine_measure(const tp_backend *backend, int threads, double seconds,
@@ -403,7 +402,7 @@ tp_share tp_machine_share(const tp_machine *machine, tp_dtype dtype, double flop
         return (tp_share){TP_SHARE_UNKNOWN, NAN};
     double share = tp_machine_seconds(machine, dtype, flops, bytes) / seconds;
     double arithmetic = flops / gemm_rate_of(machine, dtype) / seconds;
-    tp_share_kind kind = arithmetic > TP_MOST_SHARE ? TP_SHARE_IMPOSSIBLE
+    tp_share_kind kind = arithmetic > TP_MOST_SHARE        ? TP_SHARE_IMPOSSIBLE
                          : share > arithmetic && share > 1 ? TP_SHARE_CACHED
                                                            : TP_SHARE_KNOWN;
     return (tp_share){kind, share};

@@ -17,7 +17,7 @@ typedef struct {
     double gemm_f32_flops, gemm_bf16_flops; /* per second: best of the square and training shapes */
     double read_bytes, copy_bytes, update_bytes; /* per second: sum of a large array; copy (read +
                                                     written); adamw's traffic */
-    double measured_at; /* seconds since 1970 */
+    double measured_at;                          /* seconds since 1970 */
 
     /* Conditions of the measurement; NaN: not on file. */
     double processor_share; /* of the time of its threads, in which they ran */
@@ -50,7 +50,7 @@ double tp_machine_seconds(const tp_machine *machine, tp_dtype dtype, double flop
 typedef enum {
     TP_SHARE_UNKNOWN,
     TP_SHARE_KNOWN,
-    TP_SHARE_CACHED,   /* faster than memory: what it moves stays in the caches */
+    TP_SHARE_CACHED,    /* faster than memory: what it moves stays in the caches */
     TP_SHARE_IMPOSSIBLE /* more arithmetic than the ceiling allows: the ceiling is wrong */
 } tp_share_kind;
 typedef struct {

@@ -204,7 +204,7 @@ static void write_step_metrics(trainer *t, const step_result *r, const tp_train_
     tp_run_metric(run, "performance/padded_tokens_per_sec",
                   (double)(r->used + r->padded) / r->seconds);
     tp_run_metric(run, "performance/model_flops", r->flops);
-    if (t->hooks->machine) /* otherwise it is not a number but unknown */
+    if (!isnan(e->mfu)) /* otherwise it is unknown */
         tp_run_metric(run, "train/train_fp_utilization", e->mfu);
     tp_run_metric(run, "memory/peak_bytes", (double)e->memory.total_peak);
     tp_run_metric(run, "memory/allocated_bytes", (double)e->memory.total_current);

@@ -267,7 +267,7 @@ static tp_status plan_run(trainer *t, tp_error *err)
 {
     t->resumes = t->o->algorithm == TP_ALGORITHM_DPO && resumes(t);
     TP_TRY(tp_run_plan_compute(t->o, t->model, t->resumes, t->hooks->machine, &t->plan, err));
-    tp_mem_set_limit((size_t)t->plan.allowance.bytes);
+    tp_mem_set_limit((size_t)t->plan.allowance.bytes, t->plan.allowance.source);
     return tp_run_plan_check(t->o, t->model, t->resumes, &t->plan, err);
 }
 

@@ -58,7 +58,8 @@ static void attention_works_inside_sequences(void **state)
     float q[16] = {0};
     tp_launch l = {.op = TP_OP_attention, .n_in = 4, .n_out = 2};
     l.in[0] = f32(q, 8, 2);
-    l.in[3] = (tp_operand){.data = cu, .dtype = TP_DTYPE_I32, .rank = 1, .dim = {5, 1}, .stride = 1};
+    l.in[3] =
+        (tp_operand){.data = cu, .dtype = TP_DTYPE_I32, .rank = 1, .dim = {5, 1}, .stride = 1};
     tp_cost planned = {.flops = 8 * 4.5 * 10, .bytes = 7}; /* 8 rows of 4.5 keys, 10 for a pair */
     assert_true(fabs(tp_work_of(&l, planned, 4.5).flops - 90) < 1e-9);
     assert_true(tp_work_of(&l, planned, 4.5).bytes == 7);
