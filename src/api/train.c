@@ -81,11 +81,10 @@ static tp_status run(const tp_recipe *recipe, tp_training_options *o, tp_trainin
     tp_machine machine;
     bool has_machine = false;
     tp_train_result result;
-    int64_t threads = recipe->options.engine.threads;
-    if (threads == TP_OPT_UNSET_INT)
-        threads = tp_cpu_count();
+    TP_TRY(tp_trainer_force_isa(&recipe->options, err));
     /* Without a measurement on file only MFU is unknown. */
-    if (tp_machine_load(&tp_backend_cpu, (int)threads, &machine, &has_machine, NULL) != TP_OK)
+    if (tp_machine_load(&tp_backend_cpu, tp_trainer_threads(&recipe->options), &machine,
+                        &has_machine, NULL) != TP_OK)
         has_machine = false;
     tp_train_hooks hooks = {.observe = observe,
                             .user = o,

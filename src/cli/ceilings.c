@@ -10,6 +10,8 @@ bool tp_cli_ceilings(const tp_train_options *options, bool quiet, tp_machine *re
     tp_error err = {0};
     bool found = false;
     int threads = tp_trainer_threads(options);
+    if (tp_trainer_force_isa(options, &err) != TP_OK)
+        return false; /* the run will say why */
     if (tp_machine_load(&tp_backend_cpu, threads, ret, &found, &err) != TP_OK || found)
         return found;
     if (!quiet)

@@ -198,8 +198,8 @@ static int print_launches(const tp_run_graphs *g, const char *which)
         e = tp_engine_exec(g->engine);
     if (!e) {
         fprintf(stderr,
-                "temper plan: --print takes train, eval, norm, update, or generate where answers "
-                "are generated, not '%s'\n",
+                "temper plan: --print takes train, eval, norm or update, and generate where "
+                "answers are generated, not '%s'\n",
                 which);
         return 2;
     }

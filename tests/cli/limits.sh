@@ -29,12 +29,20 @@ expect 0
 "$TOOL" get out memory_limits.0.source | grep -q "physical memory" || fail "doctor names no limit of memory"
 "$TOOL" get out processor_limits.0.source | grep -q "processors online" || fail "doctor names no limit of processors"
 
+# More threads than processors disturb each other: such a measurement is shown, not kept.
+export XDG_CACHE_HOME="$work/disturbed"
+run doctor --seconds 0.1 --threads $(($(nproc) * 8))
+expect 0
+expect_out "DISTURBED: its " "these figures are not kept"
+[ ! -e disturbed/temper/machine.json ] || fail "a disturbed measurement was kept"
+export XDG_CACHE_HOME="$work/cache"
+
 # A batch system's limit of the address space: the plan and a modest rest is enough, and what is
 # too much is refused before anything is made.
 planned=$("$TEMPER" plan --json tiny.yaml policy.train_micro_batch_size=16 >plan.json &&
     "$TOOL" get plan.json memory.planned_peak_bytes)
 room=$((planned / 1024 + 160 * 1024))
-if (ulimit -v 4000000) 2>/dev/null && [ "${ASAN_OPTIONS+set}" != set ]; then
+if (ulimit -v 4000000 && exec "$TEMPER" version) >/dev/null 2>&1; then # a sanitizer needs more
     (ulimit -v $room && exec "$TEMPER" train tiny.yaml run.name=bounded policy.train_micro_batch_size=16 \
         engine.threads=2) >out 2>err </dev/null
     is "exit status in an address space of the plan and 160 MiB" $? 0

@@ -86,7 +86,7 @@ static tp_status create_session(const tp_train_options *o, const tp_model *model
     return tp_session_create(model, &options, ret, err);
 }
 
-static tp_status force_isa(const tp_train_options *o, tp_error *err)
+tp_status tp_trainer_force_isa(const tp_train_options *o, tp_error *err)
 {
     return o->engine.isa > 0 ? tp_cpu_force_isa((tp_isa)(o->engine.isa - 1), err) : TP_OK;
 }
@@ -132,7 +132,7 @@ static tp_status create(const tp_train_options *o, const tp_model *model,
 {
     tp_run_graphs_options quiet = *more; /* the training session is what is looked at */
     quiet.dump = NULL;
-    TP_TRY(force_isa(o, err));
+    TP_TRY(tp_trainer_force_isa(o, err));
     TP_TRY(create_session(o, model, more, false, &g->session, err));
     if (o->algorithm == TP_ALGORITHM_GRPO)
         TP_TRY(create_engine(o, model, more, g, err));
