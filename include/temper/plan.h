@@ -1,7 +1,8 @@
 /* plan.h - memory and work of a training configuration before it runs.
  *
  * The numbers of `temper plan`: the graphs are built and planned, which takes
- * milliseconds; no weights or data are read, nothing large is allocated. */
+ * milliseconds; no weights or data are read, nothing large is allocated.  They are the numbers
+ * that tp_training_run() has and reports as memory_planned_bytes. */
 #ifndef TEMPER_PLAN_H
 #define TEMPER_PLAN_H
 
@@ -19,7 +20,7 @@ typedef struct {
 
     uint64_t peak_bytes; /* the parts below together */
     uint64_t weight_bytes, shadow_bytes, gradient_bytes, optimizer_bytes, activation_bytes;
-    uint64_t other_bytes; /* work space, constants, batches */
+    uint64_t other_bytes; /* keys and values, work space, constants, batches */
     uint64_t checkpoint_bytes;
 
     double flops_per_micro_batch; /* matrix products, forward and backward, recomputation
@@ -27,7 +28,13 @@ typedef struct {
     double recompute_flops_per_micro_batch;
     double flops_per_step;
     double bytes_per_step; /* moved between memory and processor, update included */
-    double step_s;         /* no step is faster on this machine; NaN before `temper doctor` */
+    double step_s; /* estimate: all work of a step at this machine's measured ceilings;
+                      NaN before `temper doctor` */
+
+    /* Parts of peak_bytes (GRPO): what generation needs, and the reference model. */
+    uint64_t generator_bytes, reference_bytes;
+    uint64_t limit_bytes; /* what a run may take here */
+    int fits;             /* peak_bytes <= limit_bytes; otherwise a run ends with TP_ERR_NOMEM */
 } tp_training_plan;
 
 /* `config`, `overrides`: as for tp_training_run().

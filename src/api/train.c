@@ -54,9 +54,9 @@ static tp_training_progress progress_of(const tp_train_event *e)
                                   .mfu = e->mfu,
                                   .elapsed_s = e->elapsed_s,
                                   .eta_s = e->eta_s,
-                                  .memory_bytes = e->memory_bytes,
-                                  .memory_peak_bytes = e->memory_peak_bytes,
-                                  .memory_planned_bytes = e->memory_planned_bytes,
+                                  .memory_bytes = e->memory.total_current,
+                                  .memory_peak_bytes = e->memory.total_peak,
+                                  .memory_planned_bytes = e->plan ? e->plan->peak_bytes : 0,
                                   .last_checkpoint_step = e->last_checkpoint_step,
                                   .skipped_steps = e->skipped};
 }
@@ -81,11 +81,10 @@ static tp_status run(const tp_recipe *recipe, tp_training_options *o, tp_trainin
     tp_machine machine;
     bool has_machine = false;
     tp_train_result result;
-    int64_t threads = recipe->options.engine.threads;
-    if (threads == TP_OPT_UNSET_INT)
-        threads = tp_cpu_count();
+    TP_TRY(tp_trainer_force_isa(&recipe->options, err));
     /* Without a measurement on file only MFU is unknown. */
-    if (tp_machine_load(&tp_backend_cpu, (int)threads, &machine, &has_machine, NULL) != TP_OK)
+    if (tp_machine_load(&tp_backend_cpu, tp_trainer_threads(&recipe->options), &machine,
+                        &has_machine, NULL) != TP_OK)
         has_machine = false;
     tp_train_hooks hooks = {.observe = observe,
                             .user = o,

@@ -4,40 +4,62 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/platform.h"
 
 /* Under AddressSanitizer the bytes after the last object are out of bounds.  Only the
- * next few: poisoning the whole reservation would touch an eighth of its size. */
-enum { GUARD = 4096 };
+ * next few: poisoning a whole block would touch an eighth of its size. */
+enum { GUARD = 4096, FIRST_BLOCK = 64 << 10, LARGEST_BLOCK = 64 << 20 };
+
+/* Below what is mapped. */
+struct tp_arena_block {
+    tp_arena_block *before, *behind; /* behind: empty, kept for later */
+    size_t mapped, room;             /* room: bytes for objects */
+    size_t start;                    /* bytes of objects in the blocks before */
+    size_t used, high;               /* used: when it was left */
+};
+
+static char *base_of(tp_arena_block *b) { return (char *)(b + 1); }
 
 static void guard(tp_arena *arena)
 {
-    arena->high = TP_MAX(arena->high, arena->used);
-    TP_POISON(arena->base + arena->used, TP_MIN((size_t)GUARD, arena->reserved - arena->used));
+    tp_arena_block *b = arena->block;
+    b->high = TP_MAX(b->high, arena->used);
+    arena->high = TP_MAX(arena->high, b->start + arena->used);
+    TP_POISON(arena->base + arena->used, TP_MIN((size_t)GUARD, b->room - arena->used));
 }
 
 tp_status tp_arena_init(tp_arena *arena, size_t reserve, tp_error *err)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    reserve = (reserve + page - 1) / page * page;
-    void *base = mmap(NULL, reserve, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED)
+    if (reserve > (size_t)1 << 46)
         return tp_fail(err, TP_ERR_NOMEM, "cannot reserve %zu bytes of address space: %s", reserve,
-                       strerror(errno));
-    *arena = (tp_arena){.base = base, .reserved = reserve};
-    guard(arena);
+                       strerror(ENOMEM));
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    *arena = (tp_arena){.reserved = (reserve + page - 1) / page * page};
     return TP_OK;
+}
+
+/* Unmap a block and those behind it. */
+static void unmap(tp_arena_block *b)
+{
+    while (b) {
+        tp_arena_block *behind = b->behind;
+        TP_UNPOISON(base_of(b), TP_MIN(b->high + GUARD, b->room));
+        munmap(b, b->mapped);
+        b = behind;
+    }
 }
 
 void tp_arena_release(tp_arena *arena)
 {
-    if (!arena || !arena->base)
+    if (!arena)
         return;
-    TP_UNPOISON(arena->base, TP_MIN(arena->high + GUARD, arena->reserved));
-    munmap(arena->base, arena->reserved);
+    tp_arena_block *first = arena->block;
+    while (first && first->before)
+        first = first->before;
+    unmap(first);
     *arena = (tp_arena){0};
 }
 
@@ -48,27 +70,104 @@ static _Noreturn void exhausted(size_t count, size_t size, size_t reserved)
     abort();
 }
 
-void *tp_arena_alloc(tp_arena *arena, size_t count, size_t size, size_t align)
+/* The system has no more: nothing that a caller could do. */
+static _Noreturn void no_memory(size_t bytes)
 {
-    size_t bytes, start, end;
-    start = (arena->used + align - 1) & ~(align - 1);
-    if (__builtin_mul_overflow(count, size, &bytes) || __builtin_add_overflow(start, bytes, &end) ||
-        end > arena->reserved)
-        exhausted(count, size, arena->reserved);
-    /* Pages past the high-water mark are zero already; rewound ones are not,
-     * so rewind clears what it gives back. */
+    struct rlimit r;
+    bool limited = getrlimit(RLIMIT_AS, &r) == 0 && r.rlim_cur != RLIM_INFINITY;
+    fprintf(stderr, "temper: no memory for %zu bytes: %s%s\n", bytes, strerror(errno),
+            limited ? "; the address space is limited (RLIMIT_AS, ulimit -v)" : "");
+    _exit(5);
+}
+
+static tp_arena_block *map(size_t room)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), mapped;
+    if (__builtin_add_overflow(room, sizeof(tp_arena_block) + page - 1, &mapped))
+        return NULL;
+    mapped = mapped / page * page;
+    tp_arena_block *b = mmap(NULL, mapped, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (b == MAP_FAILED)
+        return NULL;
+    b->mapped = mapped;
+    b->room = mapped - sizeof *b;
+    return b;
+}
+
+/* Go on in a block with room for `bytes` at any alignment: the one behind, or a new one, each
+ * twice the one before.  False when the system has none. */
+static bool next_block(tp_arena *arena, size_t bytes, size_t align)
+{
+    tp_arena_block *old = arena->block, *b = old ? old->behind : NULL;
+    size_t need = bytes + align, room = old ? 2 * old->room : FIRST_BLOCK;
+    if (b && b->room < need) {
+        unmap(b);
+        old->behind = b = NULL;
+    }
+    if (!b) {
+        room = TP_MIN(room, (size_t)LARGEST_BLOCK);
+        b = map(TP_MAX(TP_MIN(room, arena->reserved + align), need));
+        if (!b)
+            return false;
+        b->before = old;
+        if (old)
+            old->behind = b;
+    }
+    if (old)
+        old->used = arena->used;
+    b->start = old ? old->start + old->used : 0;
+    arena->block = b;
+    arena->base = base_of(b);
+    arena->used = 0;
+    return true;
+}
+
+/* Where an object would begin in the block; false when it does not fit there. */
+static bool place(const tp_arena *arena, size_t bytes, size_t align, size_t *ret)
+{
+    if (!arena->block)
+        return false;
+    uintptr_t free = (uintptr_t)arena->base + arena->used;
+    *ret = (size_t)(((free + align - 1) & ~(uintptr_t)(align - 1)) - (uintptr_t)arena->base);
+    return *ret <= arena->block->room && bytes <= arena->block->room - *ret;
+}
+
+/* Pages past the high-water mark are zero already; rewound ones are not, so rewind clears what it
+ * gives back.  NULL: *ret_over says whether it was over the reservation. */
+static void *take(tp_arena *arena, size_t count, size_t size, size_t align, bool *ret_over)
+{
+    size_t bytes, start, taken = tp_arena_mark(arena);
+    *ret_over = __builtin_mul_overflow(count, size, &bytes) ||
+                bytes > arena->reserved - TP_MIN(taken, arena->reserved);
+    if (*ret_over)
+        return NULL;
+    if (!place(arena, bytes, align, &start)) {
+        if (!next_block(arena, bytes, align))
+            return NULL;
+        TP_ASSERT(place(arena, bytes, align, &start));
+    }
     TP_UNPOISON(arena->base + start, bytes);
-    arena->used = end;
+    arena->used = start + bytes;
     guard(arena);
     return arena->base + start;
 }
 
+void *tp_arena_alloc(tp_arena *arena, size_t count, size_t size, size_t align)
+{
+    bool over;
+    void *memory = take(arena, count, size, align, &over);
+    if (over)
+        exhausted(count, size, arena->reserved);
+    if (!memory)
+        no_memory(count * size);
+    return memory;
+}
+
 void *tp_arena_try_alloc(tp_arena *arena, size_t count, size_t size, size_t align)
 {
-    size_t room = arena->reserved - arena->used, bytes;
-    if (__builtin_mul_overflow(count, size, &bytes) || bytes > room || room - bytes < align)
-        return NULL;
-    return tp_arena_alloc(arena, count, size, align);
+    bool over;
+    return take(arena, count, size, align, &over);
 }
 
 char *tp_arena_strndup(tp_arena *arena, const char *s, size_t n)
@@ -98,13 +197,34 @@ char *tp_arena_printf(tp_arena *arena, const char *fmt, ...)
     return s;
 }
 
-size_t tp_arena_mark(const tp_arena *arena) { return arena->used; }
+size_t tp_arena_room(const tp_arena *arena)
+{
+    return arena->block ? arena->block->room - arena->used : 0;
+}
+
+size_t tp_arena_mark(const tp_arena *arena)
+{
+    return arena->block ? arena->block->start + arena->used : 0;
+}
+
+static void clear(tp_arena *arena, size_t from)
+{
+    size_t n = arena->used - from;
+    TP_UNPOISON(arena->base + from, n);
+    memset(arena->base + from, 0, n);
+    TP_POISON(arena->base + from, n);
+    arena->used = from;
+}
 
 void tp_arena_rewind(tp_arena *arena, size_t mark)
 {
-    TP_ASSERT(mark <= arena->used);
-    TP_UNPOISON(arena->base + mark, arena->used - mark);
-    memset(arena->base + mark, 0, arena->used - mark);
-    TP_POISON(arena->base + mark, arena->used - mark);
-    arena->used = mark;
+    TP_ASSERT(mark <= tp_arena_mark(arena));
+    while (arena->block && arena->block->start > mark) {
+        clear(arena, 0);
+        arena->block = arena->block->before;
+        arena->base = base_of(arena->block);
+        arena->used = arena->block->used;
+    }
+    if (arena->block)
+        clear(arena, mark - arena->block->start);
 }

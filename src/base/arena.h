@@ -3,13 +3,12 @@
  * An arena belongs to exactly one lifetime: a graph, a training step, a report.
  * Nothing inside it is freed alone; tp_arena_release() ends the lifetime.
  *
- *     [ used ............ | free ........ | not yet touched .......... ]
- *     base              base+used                        base+reserved
+ *     block  [ used ....... ]  behind it  [ used .. | free .... ]  <- base, used
  *
- * Address space is reserved once and the kernel commits pages as they are
- * touched, so pointers stay valid as the arena grows.  Allocation cannot fail:
- * exhausting the reservation stops the program with a message (big tensors live
- * in backend buffers, never here).  Not thread-safe. */
+ * Memory is mapped in blocks as it is needed, each twice the one before, so an arena takes about
+ * what is in it and pointers stay valid as it grows.  Allocation cannot fail: more than was
+ * reserved stops the program with a message, and so does a system without memory (big tensors
+ * live in backend buffers, never here).  Not thread-safe. */
 #ifndef TP_BASE_ARENA_H
 #define TP_BASE_ARENA_H
 
@@ -17,13 +16,17 @@
 
 #include "base/error.h"
 
+typedef struct tp_arena_block tp_arena_block;
+
 typedef struct {
-    char *base;
-    size_t used, reserved;
-    size_t high; /* the most that was ever used */
+    tp_arena_block *block; /* the one in use; NULL before the first object */
+    char *base;            /* of its objects */
+    size_t used;           /* of it */
+    size_t reserved;       /* of all blocks together at most */
+    size_t high;           /* the most that was ever used, of all */
 } tp_arena;
 
-/* `reserve` bytes of address space (rounded up to pages). */
+/* For at most `reserve` bytes (rounded up to pages); maps nothing yet. */
 TP_CHECKED tp_status tp_arena_init(tp_arena *arena, size_t reserve, tp_error *err);
 void tp_arena_release(tp_arena *arena); /* NULL or zeroed is a no-op */
 
@@ -34,6 +37,9 @@ void *tp_arena_alloc(tp_arena *arena, size_t count, size_t size, size_t align);
 /* The same, but NULL when the reservation does not suffice: for sizes that input
  * decides. */
 void *tp_arena_try_alloc(tp_arena *arena, size_t count, size_t size, size_t align);
+
+/* Bytes that can be taken behind the last object, next to it. */
+size_t tp_arena_room(const tp_arena *arena);
 
 #define tp_arena_array(arena, type, n) \
     ((type *)tp_arena_alloc((arena), (size_t)(n), sizeof(type), _Alignof(type)))

@@ -7,6 +7,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "base/platform.h"
 
 static const char *const isa_names[TP_ISA_COUNT] = {
@@ -287,8 +288,10 @@ tp_cpu_caches tp_cpu_cache_sizes(void)
 
 int tp_cpu_count(void)
 {
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 0 ? (int)n : 1;
+    tp_limits limits;
+    tp_limits_processors(&limits);
+    double least = tp_limits_least(&limits)->value;
+    return least >= 1 ? (int)least : 1;
 }
 
 const char *tp_cpu_model(void)

@@ -57,7 +57,7 @@ tp_status tp_bench_open(void *context, const char *benchmark, const tp_json *opt
     static tp_bench_case c;
     static tp_arena arena;
     (void)context;
-    if (!arena.base)
+    if (!arena.reserved)
         TP_TRY(tp_arena_init(&arena, 1 << 20, err));
     TP_TRY(tp_bench_case_read("options", options, &arena, &c, err));
     if (strcmp(c.device, "cpu") != 0)

@@ -1,22 +1,36 @@
+/* ceilings.c - what the machine can do, for shares of it: on file, or measured now. */
 #include "cli/ceilings.h"
 
 #include <stdio.h>
+
+#include "engine/train/graphs.h"
 
 bool tp_cli_ceilings(const tp_train_options *options, bool quiet, tp_machine *ret)
 {
     tp_error err = {0};
     bool found = false;
-    int64_t threads = options->engine.threads;
     if (tp_cpu_is_assumed()) /* those of an emulator are nobody's */
         return false;
-    if (threads == TP_OPT_UNSET_INT)
-        threads = tp_cpu_count();
-    if (tp_machine_load(&tp_backend_cpu, (int)threads, ret, &found, &err) != TP_OK || found)
+    int threads = tp_trainer_threads(options);
+    if (tp_trainer_force_isa(options, &err) != TP_OK)
+        return false; /* the run will say why */
+    if (tp_machine_load(&tp_backend_cpu, threads, ret, &found, &err) != TP_OK || found)
         return found;
     if (!quiet)
         printf("measuring this machine for MFU, once ('temper doctor' does it with more care)\n");
-    if (tp_machine_measure(&tp_backend_cpu, (int)threads, 0.7, ret, &err) != TP_OK)
+    if (tp_machine_measure(&tp_backend_cpu, threads, 0.7, ret, &err) != TP_OK) {
+        if (!quiet)
+            fprintf(stderr, "temper: %s: MFU and shares of limits are unknown\n", err.message);
         return false;
+    }
+    if (ret->disturbed_by[0]) {
+        if (!quiet)
+            fprintf(stderr,
+                    "temper: the measurement was disturbed (%s) and is not kept: MFU and shares "
+                    "of limits are unknown; run 'temper doctor' when the machine is free\n",
+                    ret->disturbed_by);
+        return false;
+    }
     if (tp_machine_save(ret, &err) != TP_OK)
         fprintf(stderr, "temper: the measurement could not be kept: %s\n", err.message);
     return true;

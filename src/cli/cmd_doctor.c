@@ -1,6 +1,8 @@
-#include <sys/sysinfo.h>
+#include <math.h>
 
+#include "base/clock.h"
 #include "base/files.h"
+#include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/doctor_paths.h"
 #include "cli/recipe.h"
@@ -56,34 +58,51 @@ static tp_status measure(const flags *f, int threads, tp_machine *m, tp_error *e
     if (found)
         return TP_OK;
     TP_TRY(tp_machine_measure(&tp_backend_cpu, threads, f->seconds, m, err));
-    return tp_machine_save(m, err);
+    return m->disturbed_by[0] ? TP_OK : tp_machine_save(m, err);
+}
+
+/* The sentence of `temper plan` and of a run that is refused. */
+static void check_memory(const tp_train_options *o, const tp_model *model,
+                         const tp_run_graphs *graphs, checks *c)
+{
+    tp_run_plan plan;
+    tp_plan_levers levers = {0};
+    tp_error err = {0};
+    tp_buf text = {0};
+    if (tp_run_plan_make(o, model, graphs, NULL, &plan, &err) != TP_OK) {
+        add(c, "memory", false, err.message);
+        return;
+    }
+    if (!plan.fits)
+        tp_run_plan_levers(o, model, false, &plan, &levers);
+    tp_run_plan_verdict(&plan, &levers, "; ", &text);
+    add(c, "memory", plan.fits, tp_buf_str(&text));
+    tp_buf_release(&text);
 }
 
 static void check_plan(const tp_recipe *r, checks *c)
 {
     tp_error err = {0};
     tp_model *model;
-    tp_session *session;
-    tp_session_plan plan;
-    struct sysinfo info;
-    char text[256], a[32], b[32];
-    if (tp_train_plan(&r->options, &model, &session, &err) != TP_OK) {
+    tp_run_graphs graphs;
+    tp_run_graphs_options more = {0};
+    char text[256];
+    if (tp_run_model_open(&r->options, &model, NULL, &err) != TP_OK) {
         add(c, "model", false, err.message);
+        return;
+    }
+    if (tp_run_graphs_create(&r->options, model, &more, &graphs, &err) != TP_OK) {
+        add(c, "model", false, err.message);
+        tp_model_free(model);
         return;
     }
     snprintf(text, sizeof text, "%s, %lld parameters", tp_model_get_info(model)->family,
              (long long)tp_model_param_count(model));
     add(c, "model", true, text);
-    tp_session_get_plan(session, &plan);
-    if (sysinfo(&info) == 0) {
-        double limit = (double)info.totalram * info.mem_unit * r->options.engine.memory_fraction;
-        snprintf(text, sizeof text, "planned peak %s of %s allowed",
-                 tp_human_bytes((double)plan.peak_bytes, a), tp_human_bytes(limit, b));
-        add(c, "memory", (double)plan.peak_bytes <= limit, text);
-    }
+    check_memory(&r->options, model, &graphs, c);
     if (r->options.policy.init == TP_INIT_PRETRAINED) {
         tp_load_report report;
-        tp_states *states = tp_session_states(session);
+        tp_states *states = tp_session_states(graphs.session);
         bool ok = tp_states_alloc(states, &err) == TP_OK &&
                   tp_model_load(model, states, &report, &err) == TP_OK;
         if (ok)
@@ -92,7 +111,7 @@ static void check_plan(const tp_recipe *r, checks *c)
                      report.has_nonfinite ? "; NaN or infinity inside" : "");
         add(c, "weights", ok && !report.has_nonfinite, ok ? text : err.message);
     }
-    tp_session_free(session);
+    tp_run_graphs_release(&graphs);
     tp_model_free(model);
 }
 
@@ -146,26 +165,97 @@ static tp_status check_recipe(char **words, int n, checks *c, tp_error *err)
     return TP_OK;
 }
 
-static void print_text(const tp_machine *m, const checks *c)
+static void add_limits(const tp_limits *l, bool bytes, tp_buf *out)
 {
-    tp_cpu_caches caches = tp_cpu_cache_sizes();
-    char a[32], b[32], d[32];
-    struct sysinfo info;
-    printf("processor        %s, %d threads, %s\n", m->cpu_model, m->threads, m->isa);
-    printf("caches           L1d %s, L2 %s, L3 %s\n",
-           caches.l1d ? tp_human_bytes((double)caches.l1d, a) : "unknown",
-           caches.l2 ? tp_human_bytes((double)caches.l2, b) : "unknown",
-           caches.l3 ? tp_human_bytes((double)caches.l3, d) : "unknown");
-    if (sysinfo(&info) == 0)
-        printf("memory           %s\n", tp_human_bytes((double)info.totalram * info.mem_unit, a));
-    tp_doctor_print_paths();
+    char a[32];
+    const tp_limit *least = tp_limits_least(l);
+    for (int i = 0; i < l->n; i++) {
+        const char *name = i ? "" : bytes ? "memory" : "processors";
+        if (bytes)
+            tp_human_bytes(l->v[i].value, a);
+        else
+            snprintf(a, sizeof a, "%g", l->v[i].value);
+        tp_buf_addf(out, "%-16s %s%s: %s\n", name, l->n > 1 && &l->v[i] == least ? "limit " : "", a,
+                    l->v[i].source);
+    }
+}
+
+/* Every limit with what set it; the one that counts is marked. */
+static void print_limits(void)
+{
+    tp_buf out = {0};
+    tp_limits limits;
+    tp_limits_memory(&limits);
+    add_limits(&limits, true, &out);
+    tp_limits_processors(&limits);
+    add_limits(&limits, false, &out);
+    fwrite(out.data, 1, out.len, stdout);
+    tp_buf_release(&out);
+}
+
+/* When the ceilings were measured, and whether the machine was free. */
+static void print_conditions(const tp_machine *m)
+{
+    char age[32];
+    printf("measured         %s ago", tp_human_seconds(fmax(tp_wall_s() - m->measured_at, 0), age));
+    if (isfinite(m->processor_share))
+        printf(", its threads had %.0f %% of their processor time", 100 * m->processor_share);
+    if (m->disturbed_by[0])
+        printf("\n                 DISTURBED: %s;\n"
+               "                 these figures are not kept",
+               m->disturbed_by);
+    printf("\n");
+}
+
+static void print_ceilings(const tp_machine *m)
+{
     printf("GEMM bf16        %.1f GFLOP/s\n", m->gemm_bf16_flops * 1e-9);
     printf("GEMM f32         %.1f GFLOP/s\n", m->gemm_f32_flops * 1e-9);
     printf("read             %.1f GB/s\n", m->read_bytes * 1e-9);
     printf("copy             %.1f GB/s (read + written)\n", m->copy_bytes * 1e-9);
     printf("optimizer        %.1f GB/s (28 bytes per parameter)\n", m->update_bytes * 1e-9);
+}
+
+static void print_text(const tp_machine *m, const char *why_unknown, const checks *c)
+{
+    tp_cpu_caches caches = tp_cpu_cache_sizes();
+    char a[32], b[32], d[32];
+    printf("processor        %s, %d threads, %s\n", m->cpu_model, m->threads, m->isa);
+    printf("caches           L1d %s, L2 %s, L3 %s\n",
+           caches.l1d ? tp_human_bytes((double)caches.l1d, a) : "unknown",
+           caches.l2 ? tp_human_bytes((double)caches.l2, b) : "unknown",
+           caches.l3 ? tp_human_bytes((double)caches.l3, d) : "unknown");
+    print_limits();
+    tp_doctor_print_paths();
+    if (m->measured_at > 0) {
+        print_ceilings(m);
+        print_conditions(m);
+    } else
+        printf("ceilings         unknown: %s\n", why_unknown);
     for (int i = 0; i < c->n; i++)
         printf("%-16s %s: %s\n", c->v[i].what, c->v[i].ok ? "ok" : "FAILED", c->v[i].text);
+}
+
+static void put_list(tp_json_w *w, const char *key, const tp_limits *l)
+{
+    tp_json_w_put_begin(w, key, '[');
+    for (int i = 0; i < l->n; i++) {
+        tp_json_w_begin(w, '{');
+        tp_json_w_put_f64(w, "value", l->v[i].value);
+        tp_json_w_put_str(w, "source", l->v[i].source);
+        tp_json_w_end(w, '}');
+    }
+    tp_json_w_end(w, ']');
+}
+
+static void put_limits(tp_json_w *w)
+{
+    tp_limits limits;
+    tp_limits_memory(&limits);
+    tp_json_w_put_f64(w, "memory_limit_bytes", tp_limits_least(&limits)->value);
+    put_list(w, "memory_limits", &limits);
+    tp_limits_processors(&limits);
+    put_list(w, "processor_limits", &limits);
 }
 
 static void print_json(const tp_machine *m, const checks *c)
@@ -188,7 +278,12 @@ static void print_json(const tp_machine *m, const checks *c)
                    {"copy_bytes_per_s", m->copy_bytes},
                    {"optimizer_bytes_per_s", m->update_bytes}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        tp_json_w_put_f64(&w, numbers[i].key, numbers[i].v);
+        tp_json_w_put_known(&w, numbers[i].key, numbers[i].v > 0 ? numbers[i].v : NAN);
+    tp_json_w_put_known(&w, "measured_at", m->measured_at > 0 ? m->measured_at : NAN);
+    tp_json_w_put_known(&w, "processor_share", m->processor_share);
+    tp_json_w_put_known(&w, "spread", m->spread);
+    tp_json_w_put_str(&w, "disturbed_by", m->disturbed_by);
+    put_limits(&w);
     tp_doctor_write_paths(&w);
     tp_json_w_put_begin(&w, "checks", '[');
     for (int i = 0; i < c->n; i++) {
@@ -232,12 +327,15 @@ int tp_cmd_doctor(int argc, char **argv)
         tp_paths_prove_again();
     if (n > 0 && check_recipe(words, n, &c, &err) != TP_OK)
         return tp_cli_fail(&err);
-    if (measure(&f, threads, &machine, &err) != TP_OK)
+    tp_status measured = measure(&f, threads, &machine, &err);
+    if (measured == TP_ERR_NOMEM) /* the rest can be told all the same */
+        machine = tp_machine_describe(&tp_backend_cpu, threads);
+    else if (measured != TP_OK)
         return tp_cli_fail(&err);
     if (f.json)
         print_json(&machine, &c);
     else
-        print_text(&machine, &c);
+        print_text(&machine, err.message, &c);
     for (int i = 0; i < c.n; i++)
         if (!c.v[i].ok)
             return 2;

@@ -92,14 +92,15 @@ static void print_json_summary(const tp_train_event *e, const tp_machine *machin
 static void print_summary(const watcher *w, const tp_train_event *e)
 {
     tp_buf out = {0};
-    tp_mem_stats stats = tp_mem_get_stats();
     int64_t steps = e->step - e->first_step;
     tp_buf_addc(&out, '\n');
     if (steps > 0) {
-        tp_table_operators(e->session, w->machine, steps, 16, &out);
+        tp_error ignored;
+        if (!tp_table_operators(e->session, w->machine, steps, 16, &out))
+            (void)!tp_machine_forget(w->machine, &ignored); /* to be measured again */
         tp_buf_addc(&out, '\n');
     }
-    tp_table_memory(e->session, stats.peak[TP_MEM_DATA], &stats, &out);
+    tp_table_memory(e->plan, &e->memory, &out);
     tp_buf_addc(&out, '\n');
     tp_table_phases(e->phase_s, &out);
     tp_table_custom(e, &out);

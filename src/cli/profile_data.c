@@ -92,8 +92,8 @@ static void add_launches(tp_profile_data *d, const tp_train_event *e, int64_t at
             op->s[at] += sign * (double)l->ns * 1e-9;
             op->launches += sign * (double)l->count / (double)d->n;
             op->flops +=
-                l->varies && is_attention ? (double)NAN : sign * l->work / (double)d->n * l->flops;
-            op->bytes += l->varies ? (double)NAN : sign * l->work / (double)d->n * l->bytes;
+                l->varies && is_attention ? (double)NAN : sign * l->done_flops / (double)d->n;
+            op->bytes += l->varies ? (double)NAN : sign * l->done_bytes / (double)d->n;
         }
     }
 }
@@ -102,17 +102,17 @@ void tp_profile_data_step(tp_profile_data *d, const tp_train_event *e, int64_t s
 {
     int64_t at = step - d->warmup - 1; /* of the timed ones */
     if (at >= 0 && at < d->n) {
-        tp_mem_stats memory = tp_mem_get_stats();
+        const tp_mem_stats *m = &e->memory;
         d->step_s[at] = e->step_s;
         d->wait_s[at] = e->wait_s;
         d->used_tokens[at] = (double)e->used_tokens;
         d->trained_tokens[at] = (double)e->trained_tokens;
         d->padded_tokens[at] = (double)e->padded_tokens;
-        d->memory_bytes[at] = (double)memory.total_current;
+        d->memory_bytes[at] = (double)m->total_current;
         d->rss_bytes[at] = resident_bytes();
         d->mfu = isnan(d->mfu) ? e->mfu / (double)d->n : d->mfu + e->mfu / (double)d->n;
         for (int k = 0; k < TP_MEM_KINDS; k++)
-            d->kind_bytes[k][at] = (double)memory.current[k];
+            d->kind_bytes[k][at] = (double)m->current[k];
         for (int k = 0; k < TP_TIME_COUNT; k++)
             d->phase_s[k][at] += e->phase_s[k];
         add_launches(d, e, at, 1);
@@ -135,22 +135,25 @@ void tp_profile_data_step(tp_profile_data *d, const tp_train_event *e, int64_t s
 
 void tp_profile_data_finish(tp_profile_data *d, const tp_train_event *e)
 {
-    tp_session_plan plan;
-    tp_mem_stats memory = tp_mem_get_stats();
-    tp_session_get_plan(e->session, &plan);
-    d->peak_bytes = memory.total_peak;
-    d->planned_bytes = e->memory_planned_bytes;
-    d->activation_bytes = plan.bytes[TP_MEM_ACTIVATIONS];
-    d->live_activation_bytes = plan.activation_live_bytes;
-    d->recompute_share = plan.train_flops > 0 ? plan.recompute_flops / plan.train_flops : 0;
+    const tp_session_plan *plan = &e->plan->session;
+    d->peak_bytes = e->memory.total_peak;
+    d->planned_bytes = e->plan->peak_bytes;
+    d->activation_bytes = plan->bytes[TP_MEM_ACTIVATIONS];
+    d->live_activation_bytes = plan->activation_live_bytes;
+    d->recompute_share = plan->train_flops > 0 ? plan->recompute_flops / plan->train_flops : 0;
     d->threads = tp_session_get_options(e->session)->threads;
     d->is_bf16 = tp_session_get_options(e->session)->compute_dtype == TP_DTYPE_BF16;
     d->parameters = tp_model_param_count(tp_session_model(e->session));
 }
 
+tp_share tp_profile_op_share(const tp_profile_data *d, const tp_machine *m, const tp_profile_op *op,
+                             double seconds)
+{
+    tp_dtype dtype = d->is_bf16 ? TP_DTYPE_BF16 : TP_DTYPE_F32;
+    return tp_machine_share(m, dtype, op->flops, op->bytes, seconds);
+}
+
 double tp_profile_op_limit(const tp_profile_data *d, const tp_machine *m, const tp_profile_op *op)
 {
-    if (!m || isnan(op->flops) || isnan(op->bytes) || (op->flops <= 0 && op->bytes <= 0))
-        return NAN;
-    return tp_machine_seconds(m, d->is_bf16 ? TP_DTYPE_BF16 : TP_DTYPE_F32, op->flops, op->bytes);
+    return tp_profile_op_share(d, m, op, 1).share; /* least time over one second */
 }

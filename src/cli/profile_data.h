@@ -36,7 +36,7 @@ typedef struct {
     double cpu_s, wall_s; /* of all timed steps */
     int threads;
     double mfu; /* mean; NaN: machine unknown */
-    size_t peak_bytes, planned_bytes, limit_bytes;
+    size_t peak_bytes, planned_bytes;
     size_t live_activation_bytes, activation_bytes;
     double recompute_share; /* of the arithmetic */
     int64_t parameters;
@@ -50,6 +50,9 @@ void tp_profile_data_step(tp_profile_data *d, const tp_train_event *e, int64_t s
 void tp_profile_data_finish(tp_profile_data *d, const tp_train_event *e);
 /* Least seconds of the op's work per step on this machine; NaN when unknown. */
 double tp_profile_op_limit(const tp_profile_data *d, const tp_machine *m, const tp_profile_op *op);
+/* The same over `seconds` per step. */
+tp_share tp_profile_op_share(const tp_profile_data *d, const tp_machine *m,
+                             const tp_profile_op *op, double seconds);
 
 typedef struct {
     tp_severity severity;

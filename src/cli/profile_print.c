@@ -94,11 +94,8 @@ static void add_operator(const tp_profile_report *r, const ranked *row, double s
                 op->launches, row->s * 1e3, interval, 100 * row->s / step_s);
     add_number(out, " %9.1f", op->flops / row->s * 1e-9);
     add_number(out, " %8.1f", op->bytes / row->s * 1e-9);
-    double limit = tp_profile_op_limit(d, r->machine, op);
-    if (r->machine && isnan(limit))
-        tp_buf_addf(out, " %8s", "-");
-    else if (r->machine)
-        tp_buf_addf(out, " %7.1f%%", 100 * limit / row->s);
+    if (r->machine)
+        tp_add_share(tp_profile_op_share(d, r->machine, op, row->s), 8, out);
     tp_buf_addc(out, '\n');
 }
 
@@ -114,7 +111,8 @@ static void add_operators(const tp_profile_report *r, tp_buf *out)
     const tp_profile_data *d = r->data;
     double step_s = mean(d->step_s, d->n_done), rest = 0, all = 0;
     int n = rank_ops(d, rows);
-    bool any_cached = false, any_unknown = false;
+    bool any_unknown = false;
+    unsigned seen = 0;
     tp_buf_addf(out, "\n%-24s %-10s %8s %10s %21s %7s %9s %8s%s\n", "operator", "part", "launches",
                 "ms/step", "95 % interval", "share", "GFLOP/s", "GB/s",
                 r->machine ? " of limit" : "");
@@ -125,14 +123,13 @@ static void add_operators(const tp_profile_report *r, tp_buf *out)
             continue;
         }
         add_operator(r, &rows[i], step_s, out);
-        any_cached |= tp_profile_op_limit(d, r->machine, rows[i].op) > rows[i].s;
+        seen |= 1u << tp_profile_op_share(d, r->machine, rows[i].op, rows[i].s).kind;
         any_unknown |= isnan(rows[i].op->bytes);
     }
     if (rest > 0)
         add_share("others", rest, step_s, out);
     add_share("outside operators", step_s - all, step_s, out);
-    if (any_cached)
-        tp_buf_addf(out, "(above 100 %% of the limit: what is read stays in the caches)\n");
+    tp_add_share_notes(seen, out);
     if (any_unknown)
         tp_buf_addf(out, "(- where every launch has another number of rows)\n");
 }

@@ -15,14 +15,11 @@ const char *tp_row_name(const tp_trace_row *row)
     return tp_str_starts(row->name, "temper::") ? row->name + strlen("temper::") : row->name;
 }
 
-double tp_roofline_share(const tp_train_event *e, const tp_machine *machine,
-                         const tp_trace_row *row)
+tp_share tp_roofline_share(const tp_train_event *e, const tp_machine *machine,
+                           const tp_trace_row *row)
 {
-    if (!machine || row->self_ns <= 0 || (row->flops <= 0 && row->bytes <= 0))
-        return NAN;
     tp_dtype dtype = tp_session_get_options(e->session)->compute_dtype;
-    return tp_machine_seconds(machine, dtype, row->flops, row->bytes) /
-           ((double)row->self_ns * 1e-9);
+    return tp_machine_share(machine, dtype, row->flops, row->bytes, (double)row->self_ns * 1e-9);
 }
 
 /* ---- text ---- */
@@ -36,19 +33,19 @@ static void add_rate(tp_buf *out, const char *format, double work, double ns)
 }
 
 static void add_operator(const tp_train_event *e, const tp_machine *machine, const tp_trace_row *r,
-                         double wall_ns, tp_buf *out)
+                         double wall_ns, unsigned *seen, tp_buf *out)
 {
     char taken[32];
-    double self = (double)r->self_ns, share = tp_roofline_share(e, machine, r);
+    double self = (double)r->self_ns;
+    tp_share share = tp_roofline_share(e, machine, r);
+    *seen |= machine ? 1u << share.kind : 0;
     tp_buf_addf(out, "%-18s %7llu %10.3f %6.1f%% %10.3f %10.1f", tp_row_name(r),
                 (unsigned long long)r->count, self * 1e-6, 100 * self / wall_ns,
                 (double)r->total_ns * 1e-6, (double)r->total_ns * 1e-3 / (double)r->count);
     add_rate(out, " %9.1f", r->flops, self);
     add_rate(out, " %9.1f", r->bytes, self);
-    if (machine && !isnan(share))
-        tp_buf_addf(out, " %7.1f%%", 100 * share);
-    else if (machine)
-        tp_buf_addf(out, " %8s", "-");
+    if (machine)
+        tp_add_share(share, 8, out);
     tp_buf_addf(out, " %11s\n", r->n_taken ? tp_human_bytes((double)r->taken_bytes, taken) : "-");
 }
 
@@ -58,6 +55,7 @@ static void add_operators(const tp_train_event *e, const tp_machine *machine,
     int shown = 0;
     double rest = 0, all = 0;
     uint64_t n_rest = 0;
+    unsigned seen = 0;
     tp_buf_addf(out, "%-18s %7s %10s %7s %10s %10s %9s %9s%s %11s\n", "operator", "count",
                 "self ms", "share", "total ms", "mean us", "GFLOP/s", "GB/s",
                 machine ? " of limit" : "", "memory");
@@ -66,7 +64,7 @@ static void add_operators(const tp_train_event *e, const tp_machine *machine,
             continue;
         all += (double)s->rows[i].self_ns;
         if (shown++ < OPERATORS) {
-            add_operator(e, machine, &s->rows[i], wall_ns, out);
+            add_operator(e, machine, &s->rows[i], wall_ns, &seen, out);
             continue;
         }
         rest += (double)s->rows[i].self_ns;
@@ -77,6 +75,7 @@ static void add_operators(const tp_train_event *e, const tp_machine *machine,
                     rest * 1e-6, 100 * rest / wall_ns);
     tp_buf_addf(out, "%-18s %7s %10.3f %6.1f%%\n", "outside operators", "", (wall_ns - all) * 1e-6,
                 100 * (wall_ns - all) / wall_ns);
+    tp_add_share_notes(seen, out);
 }
 
 static void add_ranges(const tp_trace_summary *s, tp_buf *out)
@@ -189,7 +188,7 @@ static void put_row(const tp_train_event *e, const tp_machine *machine, const tp
         put_known(w, "bytes", r->bytes, r->bytes > 0);
         put_known(w, "flops_per_s", r->flops / self_s, r->flops > 0);
         put_known(w, "bytes_per_s", r->bytes / self_s, r->bytes > 0);
-        put_known(w, "roofline_share", tp_roofline_share(e, machine, r), true);
+        put_known(w, "roofline_share", tp_roofline_share(e, machine, r).share, true);
         tp_json_w_put_i64(w, "memory_events", (int64_t)r->n_taken);
         tp_json_w_put_i64(w, "memory_taken_bytes", r->taken_bytes);
     }

@@ -168,9 +168,9 @@ static void rate_line(const tp_progress *p, const tp_train_event *e, tp_buf *out
 static void memory_line(const tp_train_event *e, tp_buf *out)
 {
     char a[32], b[32], c[32];
-    tp_buf_addf(out, "mem %s / peak %s / planned %s", tp_human_bytes((double)e->memory_bytes, a),
-                tp_human_bytes((double)e->memory_peak_bytes, b),
-                tp_human_bytes((double)e->memory_planned_bytes, c));
+    tp_buf_addf(out, "mem %s / peak %s / planned %s", tp_human_bytes((double)e->memory.total_current, a),
+                tp_human_bytes((double)e->memory.total_peak, b),
+                tp_human_bytes((double)e->plan->peak_bytes, c));
     if (e->last_checkpoint_step >= 0)
         tp_buf_addf(out, "   last checkpoint step %lld", (long long)e->last_checkpoint_step);
     if (e->skipped)

@@ -97,17 +97,27 @@ tp_status tp_cli_load_recipe(char **words, int n, tp_config **ret, tp_error *err
     return status;
 }
 
-tp_status tp_cli_open_recipe(char **words, int n, tp_recipe *ret, tp_error *err)
+static tp_status open_recipe(char **words, int n, bool sizes_only, tp_recipe *ret, tp_error *err)
 {
     tp_recipe r = {0};
     tp_status status = tp_cli_load_recipe(words, n, &r.config, err);
     if (status == TP_OK)
-        status = tp_train_options_bind(r.config, &r.options, err);
+        status = tp_recipe_bind(&r, sizes_only, err);
     if (status == TP_OK)
         *ret = r;
     else
         tp_recipe_close(&r);
     return status;
+}
+
+tp_status tp_cli_open_recipe(char **words, int n, tp_recipe *ret, tp_error *err)
+{
+    return open_recipe(words, n, false, ret, err);
+}
+
+tp_status tp_cli_open_recipe_sizes(char **words, int n, tp_recipe *ret, tp_error *err)
+{
+    return open_recipe(words, n, true, ret, err);
 }
 
 bool tp_cli_is_evaluation(const tp_config *config)

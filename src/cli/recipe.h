@@ -13,6 +13,8 @@ TP_CHECKED tp_status tp_cli_load_recipe(char **words, int n, tp_config **ret, tp
 bool tp_cli_is_evaluation(const tp_config *config);
 /* Keys that have no effect, on standard error. */
 void tp_cli_print_notice(const char *command, const tp_config *config);
+/* The same for a plan: no data need be named. */
+TP_CHECKED tp_status tp_cli_open_recipe_sizes(char **words, int n, tp_recipe *ret, tp_error *err);
 /* --isa is another spelling of the last override; `words` has room for one more, `text`
  * holds 64 bytes and outlives them.  Returns the new n. */
 int tp_cli_add_isa(char **words, int n, const char *isa, char *text);

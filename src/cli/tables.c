@@ -28,8 +28,8 @@ static void collect(const tp_exec *e, row *rows, int *n)
         if (k == *n)
             rows[(*n)++] = (row){.op = l->op, .kernel = l->kernel, .is_clone = l->is_clone};
         rows[k].ns += (double)l->ns;
-        rows[k].flops += l->flops * (double)l->count;
-        rows[k].bytes += l->bytes * (double)l->count;
+        rows[k].flops += l->done_flops;
+        rows[k].bytes += l->done_bytes;
         rows[k].count += l->count;
         rows[k].launches++;
     }
@@ -54,18 +54,38 @@ static int collect_all(const tp_session *s, row *rows, double *total_ns)
     return n;
 }
 
-static double roofline_share(const tp_session *s, const tp_machine *m, const row *r)
+static tp_share share_of(const tp_session *s, const tp_machine *m, const row *r)
 {
     tp_dtype dtype = tp_session_get_options(s)->compute_dtype;
-    double best = tp_machine_seconds(m, dtype, r->flops, r->bytes);
-    return best / (r->ns * 1e-9);
+    return tp_machine_share(m, dtype, r->flops, r->bytes, r->ns * 1e-9);
 }
 
-void tp_table_operators(const tp_session *s, const tp_machine *machine, int64_t steps, int limit,
+void tp_add_share(tp_share share, int width, tp_buf *out)
+{
+    static const char *const words[] = {
+        [TP_SHARE_UNKNOWN] = "-", [TP_SHARE_CACHED] = "cached", [TP_SHARE_IMPOSSIBLE] = "?"};
+    if (share.kind == TP_SHARE_KNOWN)
+        tp_buf_addf(out, " %*.1f%%", width - 1, 100 * share.share);
+    else
+        tp_buf_addf(out, " %*s", width, words[share.kind]);
+}
+
+void tp_add_share_notes(unsigned seen, tp_buf *out)
+{
+    if (seen & 1u << TP_SHARE_CACHED)
+        tp_buf_adds(out,
+                    "(cached: above the limit of memory, what is moved stays in the caches)\n");
+    if (seen & 1u << TP_SHARE_IMPOSSIBLE)
+        tp_buf_adds(out, "(?: above the measured ceiling, which is too low; 'temper doctor' "
+                         "measures again)\n");
+}
+
+bool tp_table_operators(const tp_session *s, const tp_machine *machine, int64_t steps, int limit,
                         tp_buf *out)
 {
     row rows[MAX_ROWS];
     double total;
+    unsigned seen = 0;
     int n = collect_all(s, rows, &total);
     if (steps < 1)
         steps = 1;
@@ -80,8 +100,11 @@ void tp_table_operators(const tp_session *s, const tp_machine *machine, int64_t 
         tp_buf_addf(out, "%-20s %-30s %8llu %10.3f %6.1f%% %9.1f %8.1f", name, r->kernel,
                     (unsigned long long)r->launches, r->ns * 1e-6 / (double)steps,
                     100 * r->ns / total, r->flops / r->ns, r->bytes / r->ns);
-        if (machine)
-            tp_buf_addf(out, "  %6.1f%%", 100 * roofline_share(s, machine, r));
+        if (machine) {
+            tp_share share = share_of(s, machine, r);
+            tp_add_share(share, 8, out);
+            seen |= 1u << share.kind;
+        }
         tp_buf_addc(out, '\n');
     }
     double rest = 0;
@@ -90,6 +113,8 @@ void tp_table_operators(const tp_session *s, const tp_machine *machine, int64_t 
     if (rest > 0)
         tp_buf_addf(out, "%-20s %-30s %8s %10.3f %6.1f%%\n", "others", "", "",
                     rest * 1e-6 / (double)steps, 100 * rest / total);
+    tp_add_share_notes(seen, out);
+    return !(seen & 1u << TP_SHARE_IMPOSSIBLE);
 }
 
 void tp_json_operators(const tp_session *s, int64_t steps, tp_json_w *w)
@@ -112,44 +137,43 @@ void tp_json_operators(const tp_session *s, int64_t steps, tp_json_w *w)
     tp_json_w_end(w, ']');
 }
 
-void tp_table_memory(const tp_session *s, size_t data_bytes, const tp_mem_stats *measured,
-                     tp_buf *out)
+void tp_table_memory(const tp_run_plan *plan, const tp_mem_stats *measured, tp_buf *out)
 {
-    tp_session_plan plan;
     char a[32], b[32];
-    size_t total = 0;
-    tp_session_get_plan(s, &plan);
-    plan.bytes[TP_MEM_DATA] += data_bytes;
     tp_buf_addf(out, "%-16s %12s%s\n", "memory", "planned", measured ? "     measured" : "");
     for (int k = 0; k < TP_MEM_KINDS; k++) {
         size_t got = measured ? measured->peak[k] : 0;
-        total += plan.bytes[k];
-        if (plan.bytes[k] == 0 && got == 0)
+        if (plan->bytes[k] == 0 && got == 0)
             continue;
         tp_buf_addf(out, "%-16s %12s", tp_mem_kind_name((tp_mem_kind)k),
-                    tp_human_bytes((double)plan.bytes[k], a));
+                    tp_human_bytes((double)plan->bytes[k], a));
         if (measured)
             tp_buf_addf(out, " %12s", tp_human_bytes((double)got, b));
         tp_buf_addc(out, '\n');
     }
-    tp_buf_addf(out, "%-16s %12s", "peak", tp_human_bytes((double)total, a));
+    tp_buf_addf(out, "%-16s %12s", "peak", tp_human_bytes((double)plan->peak_bytes, a));
     if (measured)
         tp_buf_addf(out, " %12s   (planned / measured %.4f)",
                     tp_human_bytes((double)measured->total_peak, b),
-                    (double)total / (double)measured->total_peak);
+                    (double)plan->peak_bytes / (double)measured->total_peak);
     tp_buf_addc(out, '\n');
+}
+
+static void put_kinds(tp_json_w *w, const char *key, const size_t bytes[TP_MEM_KINDS])
+{
+    tp_json_w_put_begin(w, key, '{');
+    for (int k = 0; k < TP_MEM_KINDS; k++)
+        tp_json_w_put_i64(w, tp_mem_kind_name((tp_mem_kind)k), (int64_t)bytes[k]);
+    tp_json_w_end(w, '}');
 }
 
 void tp_json_memory(const tp_train_event *e, tp_json_w *w)
 {
-    tp_mem_stats stats = tp_mem_get_stats();
     tp_json_w_begin(w, '{');
-    tp_json_w_put_i64(w, "planned_peak_bytes", (int64_t)e->memory_planned_bytes);
-    tp_json_w_put_i64(w, "measured_peak_bytes", (int64_t)stats.total_peak);
-    tp_json_w_put_begin(w, "peak_bytes_by_kind", '{');
-    for (int k = 0; k < TP_MEM_KINDS; k++)
-        tp_json_w_put_i64(w, tp_mem_kind_name((tp_mem_kind)k), (int64_t)stats.peak[k]);
-    tp_json_w_end(w, '}');
+    tp_json_w_put_i64(w, "planned_peak_bytes", (int64_t)e->plan->peak_bytes);
+    tp_json_w_put_i64(w, "measured_peak_bytes", (int64_t)e->memory.total_peak);
+    put_kinds(w, "planned_bytes_by_kind", e->plan->bytes);
+    put_kinds(w, "peak_bytes_by_kind", e->memory.peak);
     tp_json_w_end(w, '}');
 }
 

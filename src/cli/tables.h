@@ -7,14 +7,19 @@
 #include "engine/train/trainer.h"
 
 /* Operators by time: count, time per step, share, FLOP/s, bytes/s, share of the machine's
- * ceilings (machine may be NULL). */
-void tp_table_operators(const tp_session *s, const tp_machine *machine, int64_t steps, int limit,
+ * ceilings (machine may be NULL).  False when an operator did more than its ceiling allows. */
+bool tp_table_operators(const tp_session *s, const tp_machine *machine, int64_t steps, int limit,
                         tp_buf *out);
 void tp_json_operators(const tp_session *s, int64_t steps, tp_json_w *w);
 
+/* "  97.3%" in `width` columns: the share of what the machine can do; "cached" where what is
+ * moved never leaves the caches, "?" where the ceiling is wrong, "-" where it is unknown. */
+void tp_add_share(tp_share share, int width, tp_buf *out);
+/* What "cached" and "?" mean, for those that occur; `seen` has a bit per kind. */
+void tp_add_share_notes(unsigned seen, tp_buf *out);
+
 /* Planned bytes by kind; with measured ones beside when `measured` is not NULL. */
-void tp_table_memory(const tp_session *s, size_t data_bytes, const tp_mem_stats *measured,
-                     tp_buf *out);
+void tp_table_memory(const tp_run_plan *plan, const tp_mem_stats *measured, tp_buf *out);
 void tp_json_memory(const tp_train_event *e, tp_json_w *w);
 /* Averages and maxima of what the run used; nothing before the first step. */
 void tp_table_custom(const tp_train_event *e, tp_buf *out);

@@ -8,6 +8,7 @@
 typedef struct {
     int64_t tid, start_ns, end_ns;
     const tp_trace_site *site;
+    double flops, bytes;
     uint32_t row;
     int64_t inside_ns; /* of zones directly in it */
 } zone;
@@ -38,14 +39,24 @@ static void *grow(void *array, size_t n, size_t *cap, size_t size)
     return array;
 }
 
+/* Work that is another each time is said with the event, the way exec/ writes it. */
+static void find_work(const tp_trace_event *e, zone *z)
+{
+    z->flops = e->site->flops;
+    z->bytes = e->site->bytes;
+    if (e->text && sscanf(e->text, "{\"flops\":%lf,\"bytes\":%lf}", &z->flops, &z->bytes) == 1)
+        z->bytes = e->site->bytes;
+}
+
 static void collect(void *user, const tp_trace_event *e)
 {
     sweep *s = user;
     s->out->n_events++;
     if (e->kind == TP_TRACE_ZONE) {
         s->zones = grow(s->zones, s->n_zones, &s->cap_zones, sizeof *s->zones);
-        s->zones[s->n_zones++] =
-            (zone){.tid = e->tid, .start_ns = e->start_ns, .end_ns = e->end_ns, .site = e->site};
+        zone *z = &s->zones[s->n_zones++];
+        *z = (zone){.tid = e->tid, .start_ns = e->start_ns, .end_ns = e->end_ns, .site = e->site};
+        find_work(e, z);
     }
     if (e->kind == TP_TRACE_MEMORY) {
         s->changes = grow(s->changes, s->n_changes, &s->cap_changes, sizeof *s->changes);
@@ -134,8 +145,8 @@ static void pop(sweep *s, stack *open)
     row->self_ns += ns - z->inside_ns;
     row->least_ns = TP_MIN(row->least_ns, ns);
     row->most_ns = TP_MAX(row->most_ns, ns);
-    row->flops += z->site->flops;
-    row->bytes += z->site->bytes;
+    row->flops += z->flops;
+    row->bytes += z->bytes;
     if (--s->open[z->row] == 0)
         row->total_ns += ns;
 }

@@ -6,12 +6,14 @@
  *     cli_tool holds FILE a.b ALL  every member of a.b is in ALL with the same value; prints
  *                                  those that are not
  *     cli_tool flip FILE BIT       flip one bit, counted from the start of the file
- *     cli_tool patch FILE AT TEXT  overwrite bytes at an offset */
+ *     cli_tool patch FILE AT TEXT  overwrite bytes at an offset
+ *     cli_tool plan CONFIG K=V...  bytes that the library plans for a recipe */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/files.h"
 #include "base/json.h"
+#include "temper/plan.h"
 
 static tp_arena arena;
 static tp_buf text;
@@ -144,12 +146,25 @@ static int overwrite(const char *file, int64_t at, const char *bytes, size_t n)
     return !ok;
 }
 
+/* The library's planned bytes of a recipe. */
+static int plan(const char *recipe, const char *const *overrides, size_t n)
+{
+    tp_error err;
+    tp_training_plan p = {.size = sizeof p};
+    if (tp_training_plan_compute(recipe, overrides, n, &p, &err) != TP_OK)
+        return complain(&err);
+    printf("%llu\n", (unsigned long long)p.peak_bytes);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     tp_error err = {0};
     int64_t at;
     if (argc < 3)
         return 2;
+    if (strcmp(argv[1], "plan") == 0)
+        return plan(argv[2], (const char *const *)argv + 3, (size_t)argc - 3);
     if (tp_arena_init(&arena, (size_t)1 << 30, &err) != TP_OK ||
         tp_file_read(argv[2], 0, &text, &err) != TP_OK)
         return complain(&err);

@@ -1,8 +1,7 @@
 # What a run writes and prints: run.json, metrics.jsonl, config.yaml, --json, --quiet, pipes.
 . "$SOURCE/tests/cli/lib.sh"
 write_recipe tiny.yaml
-run doctor --seconds 0.2
-expect 0
+give_ceilings
 
 run train tiny.yaml
 expect 0
@@ -59,14 +58,16 @@ expect 0
 
 # A ceiling that was measured on a busy machine is no ceiling.
 export XDG_CACHE_HOME=$PWD/busy
-mkdir -p busy/temper
-run doctor --seconds 0.2
-sed -E 's/("gemm_[a-z0-9]+_flops": *)[0-9.e+]+/\11000/' busy/temper/machine.json >busy/slow.json
-mv busy/slow.json busy/temper/machine.json
+give_ceilings 1000
 run train tiny.yaml run.name=busy
 expect 0
 cat err out >both
-grep -q "MFU is unknown; 'temper doctor' measures again" both || fail "nothing about the ceiling"
+grep -q "MFU is unknown; that measurement is taken off the file, 'temper doctor' measures again" both ||
+    fail "nothing about the ceiling"
+grep -q "^linear .* ?$" out || fail "a share of a ceiling of 1000 FLOP/s"
+grep -q "^(?: above the measured ceiling, which is too low; 'temper doctor' measures again)$" out ||
+    fail "the table of operators takes the ceiling for true"
+grep -q gemm_f32_flops busy/temper/machine.json && fail "the ceiling is still on file"
 is "MFU over a ceiling of 1000 FLOP/s" "$("$TOOL" get runs/busy/run.json mfu)" null
 export XDG_CACHE_HOME="$work/cache"
 

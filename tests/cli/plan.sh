@@ -28,6 +28,7 @@ expect 0
 run doctor --seconds 0.2 --json
 expect 0
 "$TOOL" get out gemm_f32_flops_per_s >/dev/null || fail "doctor --json has no ceiling"
+give_ceilings
 run plan --json tiny.yaml
 expect 0
 case $("$TOOL" get out predicted_step_s) in

@@ -97,7 +97,7 @@ tp_status tp_jinja_take(tp_jinja_run *run, size_t count, size_t size, void **ret
 {
     size_t bytes = 0, align = size == 1 ? 1 : 16;
     if (__builtin_mul_overflow(count, size, &bytes) || bytes > run->max_memory ||
-        run->arena.used + bytes > run->max_memory)
+        tp_arena_mark(&run->arena) + bytes > run->max_memory)
         return exhausted(run, "rendering needs more than %zu bytes of memory", run->max_memory);
     *ret = tp_arena_alloc(&run->arena, count, size, align);
     return TP_OK;

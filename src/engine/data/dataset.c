@@ -195,7 +195,7 @@ static tp_status split_file(opening *o)
                        share, (unsigned long long)n);
     uint64_t counts[TP_SPLITS] = {n - n_held, n_held};
     for (int s = 0; s < TP_SPLITS; s++) {
-        TP_TRY(tp_mem_alloc(TP_MEM_DATA, counts[s] * sizeof(uint64_t), &ds->index[s], o->err));
+        ds->index[s] = tp_grow(NULL, counts[s], sizeof(uint64_t));
         ds->sets[s].index = ds->index[s];
         ds->sets[s].n = counts[s];
     }
@@ -308,7 +308,7 @@ void tp_dataset_close(tp_dataset *ds)
         return;
     for (int s = 0; s < TP_SPLITS; s++) {
         tp_cache_close(&ds->caches[s]);
-        tp_mem_free(ds->index[s]);
+        free(ds->index[s]);
     }
     tp_buf_release(&ds->source_name);
     free(ds);

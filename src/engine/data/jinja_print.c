@@ -16,7 +16,8 @@ static tp_status reserve(tp_jinja_text *text, size_t extra)
         return TP_OK;
     size_t cap = TP_MAX(2 * text->cap, need + 64);
     tp_arena *arena = &run->arena;
-    bool is_last = text->data && text->data + text->cap == arena->base + arena->used;
+    bool is_last = text->data && text->data + text->cap == arena->base + arena->used &&
+                   tp_arena_room(arena) >= cap - text->cap;
     void *memory = NULL;
     if (is_last) { /* nothing was taken since: grow in place */
         TP_TRY(tp_jinja_take(run, cap - text->cap, 1, &memory));

@@ -133,17 +133,35 @@ static void *work(void *user)
     return NULL;
 }
 
+static uint64_t count_slots(const tp_loader_options *o)
+{
+    int ahead = o->prefetch_factor ? o->prefetch_factor : 2;
+    return (uint64_t)o->num_workers * (uint64_t)ahead + 1;
+}
+
+/* Sequences of a micro-batch at most: a token each. */
+static size_t items_bytes(const tp_pack_options *pack)
+{
+    uint64_t most = TP_MIN(pack->batch_size, (uint64_t)tp_pack_capacity(pack));
+    return (size_t)most * sizeof(tp_pack_item);
+}
+
+size_t tp_loader_bytes(const tp_loader_options *o)
+{
+    size_t each = tp_microbatch_bytes(tp_pack_capacity(&o->pack)) + items_bytes(&o->pack);
+    return (size_t)count_slots(o) * each + tp_pack_plan_bytes(&o->pack);
+}
+
 static tp_status init_slots(tp_loader *l, tp_error *err)
 {
     const tp_pack_options *pack = &l->options.pack;
     int32_t capacity = tp_pack_capacity(pack);
-    size_t most = (size_t)TP_MIN(pack->batch_size, (uint64_t)capacity); /* a token each */
     l->slots = tp_grow(NULL, l->n_slots, sizeof *l->slots);
     memset(l->slots, 0, l->n_slots * sizeof *l->slots);
     for (uint64_t i = 0; i < l->n_slots; i++) {
         void *items;
         TP_TRY(tp_microbatch_init(&l->slots[i].mb, capacity, err));
-        TP_TRY(tp_mem_alloc(TP_MEM_DATA, most * sizeof *l->slots[i].items, &items, err));
+        TP_TRY(tp_mem_alloc(TP_MEM_DATA, items_bytes(pack), &items, err));
         l->slots[i].items = items;
     }
     return tp_pack_plan_init(&l->plan, pack, err);
@@ -189,8 +207,7 @@ tp_status tp_loader_open(const tp_sample_set *set, const tp_loader_options *opti
     *l = (tp_loader){.set = *set,
                      .options = *options,
                      .steps_per_epoch = tp_pack_steps_per_epoch(&options->pack, set->n)};
-    int ahead = options->prefetch_factor ? options->prefetch_factor : 2;
-    l->n_slots = (uint64_t)options->num_workers * (uint64_t)ahead + 1;
+    l->n_slots = count_slots(options);
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->may_fill, NULL);
     pthread_cond_init(&l->is_ready, NULL);

@@ -36,6 +36,9 @@ TP_CHECKED tp_status tp_loader_next(tp_loader *loader, const tp_microbatch **ret
 /* Go on with the first micro-batch of `step`. */
 void tp_loader_seek(tp_loader *loader, uint64_t step);
 
+/* Of kind "data", all that a loader with these options takes. */
+size_t tp_loader_bytes(const tp_loader_options *options);
+
 uint64_t tp_loader_steps_per_epoch(const tp_loader *loader);
 tp_loader_stats tp_loader_get_stats(const tp_loader *loader);
 

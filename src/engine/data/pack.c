@@ -76,10 +76,14 @@ static void *carve(char **at, size_t count, size_t size)
     return p;
 }
 
+size_t tp_pack_plan_bytes(const tp_pack_options *options)
+{
+    return options->batch_size * (2 * sizeof(tp_pack_item) + 8 + 3 * 4) + 4 + 7 * 64;
+}
+
 tp_status tp_pack_plan_init(tp_pack_plan *plan, const tp_pack_options *options, tp_error *err)
 {
-    size_t n = options->batch_size;
-    size_t bytes = n * (2 * sizeof(tp_pack_item) + 8 + 3 * 4) + 4 + 7 * 64;
+    size_t n = options->batch_size, bytes = tp_pack_plan_bytes(options);
     void *block;
     TP_TRY(tp_mem_alloc(TP_MEM_DATA, bytes, &block, err));
     char *at = block;

@@ -83,6 +83,7 @@ typedef struct {
 
 TP_CHECKED tp_status tp_pack_plan_init(tp_pack_plan *plan, const tp_pack_options *options,
                                        tp_error *err);
+size_t tp_pack_plan_bytes(const tp_pack_options *options);
 void tp_pack_plan_release(tp_pack_plan *plan); /* zeroed is a no-op */
 
 /* Choose and arrange the sequences of `step` >= 0; allocates nothing. */

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/platform.h"
 #include "engine/exec/launch_trace.h"
+#include "engine/exec/work.h"
 
 enum { ARENA_BYTES = 512 << 20 }; /* address space for tables */
 
@@ -367,6 +368,18 @@ void tp_exec_set_host(tp_exec *e, tp_host_fn fn, void *user)
     e->host_user = user;
 }
 
+/* Looked at before: what a launch reads may be overwritten by what it writes. */
+static tp_cost count_work(tp_exec *e, size_t i)
+{
+    tp_launch_info *info = &e->info[i];
+    tp_cost cost = {.flops = info->flops, .bytes = info->bytes};
+    if (tp_work_depends_on_data(info->op))
+        cost = tp_work_of(&e->launches[i], cost, e->options.avg_context);
+    info->done_flops += e->row_share[i] * cost.flops;
+    info->done_bytes += e->row_share[i] * cost.bytes;
+    return cost;
+}
+
 static void launch(const tp_exec *e, const tp_launch *l)
 {
     l->kernel->run(l);
@@ -378,7 +391,6 @@ static void add_time(tp_exec *e, size_t i, uint64_t ns)
 {
     e->info[i].ns += ns;
     e->info[i].count++;
-    e->info[i].work += e->row_share[i];
 }
 
 /* Each launch lasted from where it began until the next one did, the last one until `end`, in
@@ -414,8 +426,9 @@ static void run_traced(tp_exec *e)
         }
         tp_zone zone = tp_launch_trace_begin(&e->trace, i, e->arena_base);
         e->began[i] = has_ticks ? zone.start : tp_clock_ns();
+        tp_cost cost = count_work(e, i);
         launch(e, &e->launches[i]);
-        tp_launch_trace_end(&e->trace, i, e->arena_base, &zone);
+        tp_launch_trace_end(&e->trace, i, e->arena_base, &zone, cost);
     }
     uint64_t until = tp_clock_ns();
     add_times(e, has_ticks ? tp_zone_begin(e->trace.sites).start : until, until - from);
@@ -432,6 +445,7 @@ void tp_exec_run(tp_exec *e, bool accumulate)
     for (size_t i = 0; i < e->n; i++) {
         if (e->is_off[i])
             continue;
+        (void)count_work(e, i);
         launch(e, &e->launches[i]);
         uint64_t end = tp_clock_ns();
         add_time(e, i, end - start);
@@ -495,7 +509,7 @@ void tp_exec_reset_times(tp_exec *e)
 {
     for (size_t i = 0; i < e->n; i++) {
         e->info[i].ns = e->info[i].count = 0;
-        e->info[i].work = 0;
+        e->info[i].done_flops = e->info[i].done_bytes = 0;
     }
 }
 

@@ -30,10 +30,10 @@ typedef struct {
     uint8_t phase;
     bool is_clone;
     int16_t block;
-    double flops, bytes; /* per run of all rows */
-    uint64_t count, ns;  /* so far */
-    double work;         /* so far, in runs of all rows: half the rows count half */
-    bool varies;         /* rows have been set: what it reads per run is not known */
+    double flops, bytes;           /* per run of all rows, by shapes */
+    uint64_t count, ns;            /* so far */
+    double done_flops, done_bytes; /* so far, of what was not left out (work.h) */
+    bool varies; /* rows have been set: what it reads per run is not known, done_bytes is of all */
 } tp_launch_info;
 
 typedef struct tp_exec tp_exec;

@@ -1,6 +1,7 @@
 #include "engine/exec/launch_trace.h"
 
 #include "base/json.h"
+#include "engine/exec/work.h"
 
 /* ---- the operator ---- */
 
@@ -52,7 +53,7 @@ static const char *describe(tp_arena *arena, tp_buf *out, const tp_launch *l,
     tp_json_w_put_str(&w, "kernel", info->kernel);
     if (info->varies) { /* dims are those of the plan */
         tp_json_w_put_str(&w, "rows", "vary");
-    } else {
+    } else if (!tp_work_depends_on_data(info->op)) {
         tp_json_w_put_f64(&w, "flops", info->flops);
         tp_json_w_put_f64(&w, "bytes", info->bytes);
     }
@@ -136,13 +137,16 @@ void tp_launch_trace_init(tp_launch_trace *t, tp_arena *arena, const tp_graph *g
 {
     tp_buf text = {0};
     t->sites = tp_arena_array(arena, tp_trace_site, n + 1);
-    for (size_t i = 0; i < n; i++)
+    t->depends = tp_arena_array(arena, bool, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        t->depends[i] = tp_work_depends_on_data(info[i].op);
         t->sites[i] =
             (tp_trace_site){.name = tp_arena_printf(arena, "temper::%s", tp_ops[info[i].op].name),
                             .category = "cpu_op",
                             .args = describe(arena, &text, &launches[i], &info[i]),
-                            .flops = info[i].flops,
-                            .bytes = info[i].bytes};
+                            .flops = t->depends[i] ? 0 : info[i].flops,
+                            .bytes = t->depends[i] ? 0 : info[i].bytes};
+    }
     tp_buf_release(&text);
     life *lives = tp_arena_array(arena, life, memory->n_values + 1);
     size_t n_lives = find_lives(g, memory, node_of, n, lives);
@@ -174,10 +178,17 @@ tp_zone tp_launch_trace_begin(const tp_launch_trace *t, size_t i, const char *ba
     return zone;
 }
 
-void tp_launch_trace_end(const tp_launch_trace *t, size_t i, const char *base, const tp_zone *zone)
+void tp_launch_trace_end(const tp_launch_trace *t, size_t i, const char *base, const tp_zone *zone,
+                         tp_cost done)
 {
     record_changes(t, i, base, false);
-    tp_zone_end(zone);
+    if (!t->depends[i]) {
+        tp_zone_end(zone);
+        return;
+    }
+    char text[80];
+    snprintf(text, sizeof text, "{\"flops\":%.0f,\"bytes\":%.0f}", done.flops, done.bytes);
+    tp_zone_end_with(zone, text);
 }
 
 void tp_launch_trace_skip(const tp_launch_trace *t, size_t i, const char *base)

@@ -19,6 +19,7 @@ typedef struct {
 
 typedef struct {
     tp_trace_site *sites;      /* per launch */
+    bool *depends;             /* per launch: its work depends on its data */
     tp_launch_change *changes; /* by launch: taken, then given back */
     uint32_t *first_change;    /* per launch, and the end */
 } tp_launch_trace;
@@ -35,7 +36,9 @@ void tp_launch_trace_vary(tp_launch_trace *t, size_t i, tp_arena *arena, const t
 
 /* Run launch i between these two; `base` is where the activation arena is. */
 tp_zone tp_launch_trace_begin(const tp_launch_trace *t, size_t i, const char *base);
-void tp_launch_trace_end(const tp_launch_trace *t, size_t i, const char *base, const tp_zone *zone);
+/* `done`: written with the event where it is another each time (work.h). */
+void tp_launch_trace_end(const tp_launch_trace *t, size_t i, const char *base, const tp_zone *zone,
+                         tp_cost done);
 /* A launch that is left out: its temporaries have their places all the same. */
 void tp_launch_trace_skip(const tp_launch_trace *t, size_t i, const char *base);
 

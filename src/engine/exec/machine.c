@@ -1,11 +1,15 @@
 #include "engine/exec/machine.h"
 
 #include <math.h>
+#include <string.h>
+#include <sys/resource.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/limits.h"
+#include "base/platform.h"
 #include "engine/tensor/memory.h"
 
 /* Raise when kernels change enough to move the ceilings. */
@@ -61,8 +65,19 @@ static void describe(const tp_backend *backend, int threads, tp_machine *m)
     m->threads = threads;
 }
 
+tp_machine tp_machine_describe(const tp_backend *backend, int threads)
+{
+    tp_machine m = {.processor_share = NAN, .spread = NAN};
+    describe(backend, threads, &m);
+    return m;
+}
+
 static bool read_entry(const tp_json *entry, tp_machine *m)
 {
+    if (!tp_json_f64(tp_json_get(entry, "processor_share"), &m->processor_share))
+        m->processor_share = NAN;
+    if (!tp_json_f64(tp_json_get(entry, "spread"), &m->spread))
+        m->spread = NAN;
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (!tp_json_f64(tp_json_get(entry, fields[i].key), field(m, i)) || !(*field(m, i) > 0))
             return false;
@@ -105,16 +120,18 @@ static void write_entry(tp_json_w *w, tp_machine *m)
     tp_json_w_put_i64(w, "threads", m->threads);
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         tp_json_w_put_f64(w, fields[i].key, *field(m, i));
+    tp_json_w_put_known(w, "processor_share", m->processor_share);
+    tp_json_w_put_known(w, "spread", m->spread);
     tp_json_w_end(w, '}');
 }
 
-tp_status tp_machine_save(const tp_machine *machine, tp_error *err)
+/* The file again, without the entry of `without`, with `entry` (NULL: none) at the end. */
+static tp_status rewrite(const char *without, const tp_machine *entry, tp_error *err)
 {
     char path[4096];
     tp_buf old = {0}, text = {0};
     tp_arena arena;
     const tp_json *root = NULL;
-    tp_machine m = *machine;
     TP_TRY(file_path(path, sizeof path, true, err));
     TP_TRY(tp_arena_init(&arena, 64 << 20, err));
     if (tp_file_exists(path) && tp_file_read(path, MAX_FILE, &old, NULL) == TP_OK &&
@@ -124,11 +141,15 @@ tp_status tp_machine_save(const tp_machine *machine, tp_error *err)
     tp_json_w_init(&w, &text, 2);
     tp_json_w_begin(&w, '{');
     for (const tp_json *e = root ? root->child : NULL; e; e = e->next)
-        if (!tp_slice_is(e->key, m.fingerprint)) {
+        if (!tp_slice_is(e->key, without)) {
             tp_json_w_key(&w, e->key.data);
             tp_json_w_value(&w, e);
         }
-    write_entry(&w, &m);
+    tp_machine m;
+    if (entry) {
+        m = *entry;
+        write_entry(&w, &m);
+    }
     tp_json_w_end(&w, '}');
     tp_buf_addc(&text, '\n');
     tp_status status = tp_file_write_atomic(path, text.data, text.len, err);
@@ -138,7 +159,20 @@ tp_status tp_machine_save(const tp_machine *machine, tp_error *err)
     return status;
 }
 
+tp_status tp_machine_save(const tp_machine *machine, tp_error *err)
+{
+    TP_ASSERT(!machine->disturbed_by[0]);
+    return rewrite(machine->fingerprint, machine, err);
+}
+
+tp_status tp_machine_forget(const tp_machine *machine, tp_error *err)
+{
+    return rewrite(machine->fingerprint, NULL, err);
+}
+
 /* ---- measuring ---- */
+
+enum { ROUNDS = 256, ENOUGH_ROUNDS = 5 };
 
 static tp_operand matrix(void *data, tp_dtype dtype, int64_t rows, int64_t columns)
 {
@@ -153,6 +187,8 @@ typedef struct {
     size_t third;
     void *workspace;
     size_t workspace_bytes;
+    double rates[ROUNDS]; /* of the first product, the last rounds */
+    int n_rates;
 } bench;
 
 static tp_status run_timed(bench *b, tp_launch *l, double *ret_seconds, tp_error *err)
@@ -190,7 +226,10 @@ static tp_status gemm_rate(bench *b, tp_dtype dtype, int which, double *best, tp
     l.in[1] = matrix(b->memory + b->third, dtype, N, K);
     l.out[0] = matrix(b->memory + 2 * b->third, dtype, M, N);
     TP_TRY(run_timed(b, &l, &seconds, err));
-    *best = fmax(*best, 2.0 * (double)(M * N * K) / seconds);
+    double rate = 2.0 * (double)(M * N * K) / seconds;
+    *best = fmax(*best, rate);
+    if (dtype == TP_DTYPE_BF16 && which == 0)
+        b->rates[b->n_rates++ % ROUNDS] = rate;
     return TP_OK;
 }
 
@@ -263,23 +302,82 @@ static void fill(char *memory, size_t bytes)
     }
 }
 
+/* ---- was it disturbed? ---- */
+
+/* A machine at rest gives the threads of a measurement all of their time, and the best round is
+ * a few percent better than most; these leave room for waking threads and changing clocks. */
+static const double LEAST_PROCESSOR_SHARE = 0.85, MOST_SPREAD = 0.3;
+
+static double process_seconds(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)u.ru_utime.tv_sec + (double)u.ru_utime.tv_usec * 1e-6 +
+           (double)u.ru_stime.tv_sec + (double)u.ru_stime.tv_usec * 1e-6;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double spread_of(bench *b)
+{
+    int n = TP_MIN(b->n_rates, ROUNDS);
+    qsort(b->rates, (size_t)n, sizeof *b->rates, compare_doubles);
+    return n < ENOUGH_ROUNDS ? NAN : b->rates[n - 1] / b->rates[n / 2] - 1;
+}
+
+static void judge(bench *b, double wall_s, double processor_s, tp_machine *m)
+{
+    m->processor_share = processor_s / (wall_s * b->threads);
+    m->spread = spread_of(b);
+    if (m->processor_share < LEAST_PROCESSOR_SHARE)
+        snprintf(m->disturbed_by, sizeof m->disturbed_by,
+                 "its %d thread%s had %.0f %% of their processor time: others were running, or a "
+                 "quota holds them",
+                 b->threads, b->threads == 1 ? "" : "s", 100 * m->processor_share);
+    else if (m->spread > MOST_SPREAD)
+        snprintf(m->disturbed_by, sizeof m->disturbed_by,
+                 "the best round was %.0f %% faster than most", 100 * m->spread);
+}
+
+/* In a small container the measurement would be what kills the run. */
+static tp_status check_room(size_t bytes, tp_error *err)
+{
+    char a[32], b[32];
+    tp_limits limits;
+    tp_limits_memory(&limits);
+    const tp_limit *least = tp_limits_least(&limits);
+    if ((double)bytes <= 0.5 * least->value)
+        return TP_OK;
+    return tp_fail(
+        err, TP_ERR_NOMEM, "measuring this machine takes %s, the memory limit is %s (%s)",
+        tp_human_bytes((double)bytes, a), tp_human_bytes(least->value, b), least->source);
+}
+
 tp_status tp_machine_measure(const tp_backend *backend, int threads, double seconds,
                              tp_machine *ret, tp_error *err)
 {
     bench b = {.backend = backend, .threads = threads, .third = 64u << 20};
     tp_machine m = {0};
     void *memory;
+    TP_TRY(check_room(3 * b.third, err));
     TP_TRY(tp_mem_alloc(TP_MEM_WORKSPACE, 3 * b.third, &memory, err));
     b.memory = memory;
     fill(b.memory, 3 * b.third);
     describe(backend, threads, &m);
-    double start = tp_clock_s();
+    if (backend->prepare)
+        backend->prepare();
+    double start = tp_clock_s(), processor = process_seconds();
     tp_status status = TP_OK;
     for (int round = 0; status == TP_OK; round++) {
         status = measure_round(&b, round, &m, err);
         if (round >= 2 && tp_clock_s() - start > seconds)
             break;
     }
+    judge(&b, tp_clock_s() - start, process_seconds() - processor, &m);
     tp_mem_free(b.workspace);
     tp_mem_free(memory);
     m.measured_at = tp_wall_s();
@@ -288,8 +386,27 @@ tp_status tp_machine_measure(const tp_backend *backend, int threads, double seco
     return status;
 }
 
+/* ---- using it ---- */
+
+static double gemm_rate_of(const tp_machine *m, tp_dtype dtype)
+{
+    return dtype == TP_DTYPE_BF16 ? m->gemm_bf16_flops : m->gemm_f32_flops;
+}
+
 double tp_machine_seconds(const tp_machine *machine, tp_dtype dtype, double flops, double bytes)
 {
-    double rate = dtype == TP_DTYPE_BF16 ? machine->gemm_bf16_flops : machine->gemm_f32_flops;
-    return fmax(flops / rate, bytes / machine->copy_bytes);
+    return fmax(flops / gemm_rate_of(machine, dtype), bytes / machine->copy_bytes);
+}
+
+tp_share tp_machine_share(const tp_machine *machine, tp_dtype dtype, double flops, double bytes,
+                          double seconds)
+{
+    if (!machine || isnan(flops) || isnan(bytes) || !(seconds > 0) || (flops <= 0 && bytes <= 0))
+        return (tp_share){TP_SHARE_UNKNOWN, NAN};
+    double share = tp_machine_seconds(machine, dtype, flops, bytes) / seconds;
+    double arithmetic = flops / gemm_rate_of(machine, dtype) / seconds;
+    tp_share_kind kind = arithmetic > TP_MOST_SHARE        ? TP_SHARE_IMPOSSIBLE
+                         : share > arithmetic && share > 1 ? TP_SHARE_CACHED
+                                                           : TP_SHARE_KNOWN;
+    return (tp_share){kind, share};
 }

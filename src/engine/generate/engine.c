@@ -7,9 +7,7 @@
 #include "engine/generate/engine_internal.h"
 
 enum {
-    DEFAULT_STEP_TOKENS = 512,
     DEFAULT_RUNNING = 64,
-    DEFAULT_BLOCK = 32,
     DEFAULT_CACHE_BYTES = 1 << 30
 };
 
@@ -28,9 +26,9 @@ static tp_status read_options(tp_engine *e, const tp_engine_options *options, tp
     *o = *options;
     int64_t longest = tp_model_get_info(e->model)->max_positions;
     o->max_length = o->max_length > 0 ? o->max_length : longest;
-    o->step_tokens = o->step_tokens > 0 ? o->step_tokens : DEFAULT_STEP_TOKENS;
+    o->step_tokens = o->step_tokens > 0 ? o->step_tokens : TP_ENGINE_STEP_TOKENS;
     o->max_running = o->max_running > 0 ? o->max_running : DEFAULT_RUNNING;
-    o->block_tokens = o->block_tokens > 0 ? o->block_tokens : DEFAULT_BLOCK;
+    o->block_tokens = o->block_tokens > 0 ? o->block_tokens : TP_ENGINE_BLOCK_TOKENS;
     if (o->max_length < 2)
         return tp_fail(err, TP_ERR_CONFIG, "a length of %lld leaves no room for an answer",
                        (long long)o->max_length);

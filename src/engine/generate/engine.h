@@ -27,15 +27,17 @@
 #include "engine/exec/exec.h"
 #include "engine/model/model.h"
 
+enum { TP_ENGINE_STEP_TOKENS = 512, TP_ENGINE_BLOCK_TOKENS = 32 }; /* defaults */
+
 typedef struct {
     const tp_backend *backend;
     int threads;
     tp_dtype compute_dtype; /* f32 or bf16: activations and products */
     tp_dtype cache_dtype;   /* f32 or bf16: keys and values */
     int64_t max_length;     /* prompt and answer, in tokens; 0: what the model allows */
-    int64_t step_tokens;    /* rows of a step at most; 0: 512 */
+    int64_t step_tokens;    /* rows of a step at most; 0: the default */
     int64_t max_running;    /* samples in flight at most; 0: 64 */
-    int64_t block_tokens;   /* tokens of a block of the cache, a multiple of 16; 0: 32 */
+    int64_t block_tokens;   /* tokens of a block of the cache, a multiple of 16; 0: default */
     size_t cache_bytes;     /* of all keys and values at most; 0: what max_running samples of
                                max_length need, at most 1 GiB */
     int32_t n_tokens;       /* ids from here on have no token and are never drawn; 0: all may be */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/limits.h"
 #include "base/platform.h"
 #include "base/strings.h"
 #include "trace/trace.h"
@@ -19,7 +20,9 @@ typedef struct {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static tp_mem_stats stats;
-static size_t limit;
+static size_t limit; /* 0: none */
+static char limit_source[200];
+static bool limit_is_set;
 
 static const char *const kind_names[TP_MEM_KINDS] = {"weights",   "shadow",      "gradients",
                                                      "optimizer", "activations", "kv_cache",
@@ -66,10 +69,24 @@ static void trace_change(tp_mem_kind kind, const void *p, int64_t bytes)
 
 /* ---- accounts ---- */
 
+/* Until somebody says less: what this process may have at all.  Held: lock. */
+static void find_limit(void)
+{
+    tp_limits limits;
+    if (limit_is_set)
+        return;
+    tp_limits_memory(&limits);
+    const tp_limit *least = tp_limits_least(&limits);
+    limit = TP_MAX((size_t)least->value, (size_t)1);
+    snprintf(limit_source, sizeof limit_source, "%s", least->source);
+    limit_is_set = true;
+}
+
 static bool charge(tp_mem_kind kind, size_t bytes)
 {
     pthread_mutex_lock(&lock);
     size_t total;
+    find_limit();
     bool fits =
         !__builtin_add_overflow(stats.total_current, bytes, &total) && (!limit || total <= limit);
     if (fits) {
@@ -110,15 +127,26 @@ static tp_status no_memory(tp_mem_kind kind, size_t bytes, const char *why, tp_e
                    allowed ? tp_human_bytes((double)allowed, most) : "none", why);
 }
 
+static tp_status over_limit(tp_mem_kind kind, size_t bytes, tp_error *err)
+{
+    char why[256];
+    pthread_mutex_lock(&lock);
+    snprintf(why, sizeof why, "over the limit: %s", limit_source);
+    pthread_mutex_unlock(&lock);
+    return no_memory(kind, bytes, why, err);
+}
+
 tp_status tp_mem_alloc(tp_mem_kind kind, size_t bytes, void **ret, tp_error *err)
 {
     if (bytes == 0)
         bytes = 64;
     size_t mapped;
-    if (__builtin_add_overflow(bytes, (size_t)HUGE_PAGE + HEADER, &mapped))
+    /* The header sits just below the block, which is aligned to a huge page when it has one. */
+    uintptr_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : HEADER;
+    if (__builtin_add_overflow(bytes, (size_t)align + HEADER, &mapped))
         return no_memory(kind, bytes, "size overflows", err);
     if (!charge(kind, bytes))
-        return no_memory(kind, bytes, "over the limit set by engine.memory_fraction", err);
+        return over_limit(kind, bytes, err);
     void *m = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (m == MAP_FAILED) {
         int why = errno;
@@ -126,8 +154,6 @@ tp_status tp_mem_alloc(tp_mem_kind kind, size_t bytes, void **ret, tp_error *err
         return no_memory(kind, bytes, strerror(why), err);
     }
     record(kind);
-    /* The header sits just below the aligned block. */
-    uintptr_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : HEADER;
     uintptr_t user = ((uintptr_t)m + HEADER + align - 1) & ~(align - 1);
     if (bytes >= HUGE_PAGE)
         madvise((void *)user, bytes, MADV_HUGEPAGE);
@@ -149,10 +175,12 @@ void tp_mem_free(void *p)
     munmap(h.mapping, h.mapped);
 }
 
-void tp_mem_set_limit(size_t bytes)
+void tp_mem_set_limit(size_t bytes, const char *source)
 {
     pthread_mutex_lock(&lock);
     limit = bytes;
+    limit_is_set = true;
+    snprintf(limit_source, sizeof limit_source, "%s", source);
     pthread_mutex_unlock(&lock);
 }
 

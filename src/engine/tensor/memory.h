@@ -29,8 +29,9 @@ int tp_mem_kind_parse(const char *name, tp_mem_kind *ret);
 TP_CHECKED tp_status tp_mem_alloc(tp_mem_kind kind, size_t bytes, void **ret, tp_error *err);
 void tp_mem_free(void *p); /* NULL is a no-op */
 
-/* Refuse to have more than this many bytes at once; 0 = no limit. */
-void tp_mem_set_limit(size_t bytes);
+/* Refuse to have more than this many bytes at once; 0 = no limit.  `source` says what sets it.
+ * Before the first call: what base/limits.h finds. */
+void tp_mem_set_limit(size_t bytes, const char *source);
 
 typedef struct {
     size_t current[TP_MEM_KINDS], peak[TP_MEM_KINDS];

@@ -93,11 +93,13 @@ tp_status tp_states_declare(tp_states *states, const char *name, tp_dtype dtype,
     return TP_OK;
 }
 
+enum { LINE = 64 };
+static size_t in_block(const tp_state *s) { return (s->bytes + LINE - 1) / LINE * LINE; }
+
 /* Shadows share one block.  They are streamed once per step of generation, and a tensor
  * smaller than a huge page would lie in small ones: those read at half the speed. */
 static tp_status alloc_shadows(tp_states *states, tp_error *err)
 {
-    const size_t line = 64;
     size_t total = 0, at = 0;
     const char *first = NULL;
     for (size_t i = 0; i < states->n; i++) {
@@ -105,7 +107,7 @@ static tp_status alloc_shadows(tp_states *states, tp_error *err)
         if (s->data || s->kind != TP_MEM_SHADOW)
             continue;
         first = first ? first : s->name;
-        total += (s->bytes + line - 1) / line * line;
+        total += in_block(s);
     }
     if (!first)
         return TP_OK;
@@ -119,7 +121,7 @@ static tp_status alloc_shadows(tp_states *states, tp_error *err)
             continue;
         s->data = (char *)block + at;
         s->is_inside = at > 0;
-        at += (s->bytes + line - 1) / line * line;
+        at += in_block(s);
     }
     return TP_OK;
 }
@@ -141,6 +143,8 @@ tp_status tp_states_alloc(tp_states *states, tp_error *err)
 void tp_states_bytes(const tp_states *states, size_t ret_bytes[TP_MEM_KINDS])
 {
     memset(ret_bytes, 0, TP_MEM_KINDS * sizeof *ret_bytes);
-    for (size_t i = 0; i < states->n; i++)
-        ret_bytes[states->items[i].kind] += states->items[i].bytes;
+    for (size_t i = 0; i < states->n; i++) {
+        const tp_state *s = &states->items[i];
+        ret_bytes[s->kind] += s->kind == TP_MEM_SHADOW ? in_block(s) : s->bytes;
+    }
 }

@@ -223,11 +223,13 @@ tp_status tp_dpo_reference(trainer *t, tp_error *err)
 {
     tp_time_phase before = tp_phases_enter(&t->phases, TP_TIME_REFERENCE);
     tp_session *session = t->session;
-    if (t->state.step > 0) /* resumed: the session's weights are not the first ones any more */
-        TP_TRY(tp_trainer_reference(t, &session, err));
+    if (t->state.step > 0) { /* resumed: the session's weights are not the first ones any more */
+        TP_TRY(tp_trainer_fill_reference(t, err));
+        session = t->graphs.reference;
+    }
     tp_status status = obtain(t, session, err);
-    if (session != t->session)
-        tp_session_free(session);
+    tp_session_free(t->graphs.reference); /* it is not needed any more */
+    t->graphs.reference = NULL;
     tp_phases_enter(&t->phases, before);
     return status;
 }

@@ -46,7 +46,6 @@ static void choose_estimator(trainer *t)
                                         o->grpo.estimator_normalize, o->grpo.minus_baseline);
     g->advantage.clip_low = o->grpo.advantage_clip_low;
     g->advantage.clip_high = o->grpo.advantage_clip_high;
-    g->has_reference = o->loss.kl_penalty != 0 && !o->grpo.skip_reference;
 }
 
 /* ---- prompts and judges ---- */
@@ -263,29 +262,14 @@ static tp_status open_grpo(trainer *t, tp_error *err)
     return show_example(t, err);
 }
 
-/* The generator shares the weights of the session, which has no memory yet. */
-static tp_status plan(trainer *t, tp_error *err)
-{
-    grpo *g = t->own;
-    tp_engine_options options = tp_trainer_engine_options(t->o);
-    options.n_tokens = tp_tokenizer_vocab_size(t->tokenizer);
-    options.tokenizer = t->tokenizer;
-    TP_TRY(tp_engine_create(t->model, &options, tp_session_states(t->session), &g->engine, err));
-    t->planned_peak += tp_exec_arena_bytes(tp_engine_exec(g->engine)) +
-                       tp_exec_workspace_bytes(tp_engine_exec(g->engine));
-    size_t reference = 0;
-    if (g->has_reference)
-        TP_TRY(tp_trainer_plan_reference(t, &reference, err));
-    t->planned_peak += reference;
-    return TP_OK;
-}
-
 static tp_status ready(trainer *t, tp_error *err)
 {
     grpo *g = t->own;
+    g->engine = t->graphs.engine;
     TP_TRY(tp_engine_alloc(g->engine, err));
-    if (g->has_reference)
-        TP_TRY(tp_trainer_reference(t, &g->reference, err));
+    if (t->graphs.reference)
+        TP_TRY(tp_trainer_fill_reference(t, err));
+    g->reference = t->graphs.reference;
     bool other_temperature = t->o->generation.temperature != 1 && !tp_trainer_temperature(t->o);
     if (tp_trainer_temperature(t->o) > 0)
         tp_trainer_notice(t, "log-probabilities are those of logits divided by %g, the temperature "
@@ -322,8 +306,6 @@ static void close_grpo(trainer *t)
     grpo *g = t->own;
     if (!g)
         return;
-    tp_engine_free(g->engine);
-    tp_session_free(g->reference);
     tp_environment_close(g->env);
     tp_environment_close(g->val_env);
     tp_prompts_close(g->prompts);
@@ -491,7 +473,6 @@ static void result(trainer *t, tp_json_w *w)
 }
 
 const algorithm tp_algorithm_grpo = {.open = open_grpo,
-                                     .plan = plan,
                                      .ready = ready,
                                      .step = step,
                                      .eval_part = "logprobs",

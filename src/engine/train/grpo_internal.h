@@ -84,7 +84,6 @@ typedef struct {
 
     tp_policy_loss loss;
     tp_advantage_options advantage;
-    bool has_reference;
 
     tp_arena arena;        /* of a step */
     tp_arena prompt_arena; /* of one prompt while it is read */

@@ -37,7 +37,7 @@ void tp_grpo_show(trainer *t)
     tp_train_event *e = &t->shown;
     e->reward = reward_mean(c);
     e->reward_se = reward_error(c);
-    e->kl = g->has_reference ? share(s->kl, s->tokens) : NAN;
+    e->kl = g->reference ? share(s->kl, s->tokens) : NAN;
     e->entropy = share(s->entropy, s->tokens);
     e->clip_fraction = share(s->clipped_low + s->clipped_high, s->tokens);
     e->mean_length = share((double)c->answer_tokens, (double)c->samples);
@@ -139,7 +139,7 @@ static void record_policy(trainer *t)
         {"policy/clip_fraction_high", share(s->clipped_high, n)},
         {"policy/dual_clip_fraction", share(s->dual_clipped, n)},
         {"policy/updates", (double)g->n_updates}, {"policy/grad_norm_max", g->grad_norm_max});
-    if (g->has_reference) /* otherwise it is not 0 but unknown */
+    if (g->reference) /* otherwise it is not 0 but unknown */
         PUT(t, {"train/kl_penalty", share(s->kl, n)});
     if (g->loss.truncation != TP_TRUNCATE_NONE) {
         bool by_sequence = g->loss.truncation == TP_TRUNCATE_SEQUENCES;

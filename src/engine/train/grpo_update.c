@@ -278,16 +278,13 @@ static tp_status update(trainer *t, uint32_t first, uint32_t end, step_result *r
 
 /* ---- all of a step's learning ---- */
 
-static bool needs_reference(const trainer *t) { return ((const grpo *)t->own)->reference != NULL; }
-
 tp_status tp_grpo_learn(trainer *t, step_result *r, tp_error *err)
 {
     grpo *g = t->own;
     uint32_t n = g->rollout.n_samples, batch = (uint32_t)t->o->policy.train_global_batch_size;
     bool compares = !isnan(t->o->grpo.logprob_error_threshold);
-    bool off_policy = n > batch && g->loss.ratio != TP_RATIO_NONE;
-    bool needs_prev = off_policy || compares || (t->o->loss.kl_in_reward && needs_reference(t));
-    for (uint32_t first = 0; first < n && (needs_prev || needs_reference(t)); first += batch)
+    bool needs_prev = tp_trainer_scores_policy(t->o, n);
+    for (uint32_t first = 0; first < n && (needs_prev || g->reference); first += batch)
         TP_TRY(log_probabilities(t, first, TP_MIN(n, first + batch), needs_prev, err));
     if (compares)
         mask_by_error(t);

@@ -571,7 +571,7 @@ static tp_status check_name(const tp_config *config, const tp_train_options *o, 
     return TP_OK;
 }
 
-tp_status tp_train_options_bind(tp_config *config, tp_train_options *ret, tp_error *err)
+tp_status tp_train_options_bind_sizes(tp_config *config, tp_train_options *ret, tp_error *err)
 {
     tp_train_options o;
     memset(&o, 0, sizeof o);
@@ -588,7 +588,6 @@ tp_status tp_train_options_bind(tp_config *config, tp_train_options *ret, tp_err
     TP_TRY(read_save_by(config, &o, err));
     TP_TRY(check_model(config, &o, err));
     TP_TRY(check_batches(config, &o, err));
-    TP_TRY(check_data(config, &o, err));
     TP_TRY(check_optimizer(config, &o, err));
     TP_TRY(check_grpo(config, &o, err));
     TP_TRY(check_schedule(config, &o, err));
@@ -622,4 +621,13 @@ tp_status tp_train_options_check_files(const tp_config *config, const tp_train_o
     tp_status status = missing.len ? tp_fail(err, TP_ERR_IO, "%s", missing.data) : TP_OK;
     tp_buf_release(&missing);
     return status;
+}
+
+tp_status tp_train_options_bind(tp_config *config, tp_train_options *ret, tp_error *err)
+{
+    tp_train_options o;
+    TP_TRY(tp_train_options_bind_sizes(config, &o, err));
+    TP_TRY(check_data(config, &o, err));
+    *ret = o;
+    return TP_OK;
 }

@@ -203,5 +203,8 @@ TP_CHECKED tp_status tp_train_options_check_files(const tp_config *config,
 
 /* Bind the configuration and check what concerns several keys at once. */
 TP_CHECKED tp_status tp_train_options_bind(tp_config *config, tp_train_options *ret, tp_error *err);
+/* The same, but no data need be named: for a plan, which reads none. */
+TP_CHECKED tp_status tp_train_options_bind_sizes(tp_config *config, tp_train_options *ret,
+                                                 tp_error *err);
 
 #endif

@@ -200,7 +200,7 @@ tp_status tp_profile_begin_step(trainer *t, tp_error *err)
 
 static void record_values(const trainer *t, const step_result *r)
 {
-    tp_mem_stats memory = tp_mem_get_stats();
+    tp_mem_stats memory = tp_trainer_memory(t);
     TP_COUNTER("train/loss", r->loss);
     TP_COUNTER("train/grad_norm", r->grad_norm);
     TP_COUNTER("train/lr", r->lr);

@@ -1,6 +1,9 @@
+/* recipe.c - a configuration file and overrides, bound to the options of a training. */
 #include "engine/train/recipe.h"
 
 #include <string.h>
+
+#include "base/platform.h"
 
 /* An evaluation has no run folder. */
 static bool is_training(const tp_config *config)
@@ -22,6 +25,21 @@ static tp_status name_after_file(tp_config *config, const char *path, tp_error *
     tp_status status = tp_config_override(config, text.data, err);
     tp_buf_release(&text);
     return status;
+}
+
+/* A plan reads no data: a recipe that leaves the file to be named can be planned as it is. */
+static tp_status drop_missing_data(tp_config *config, tp_error *err)
+{
+    static const char *const keys[] = {"data.train.data_path", "data.validation.data_path"};
+    for (size_t i = 0; i < TP_COUNTOF(keys); i++) {
+        const tp_json *value = tp_config_find(config, keys[i]);
+        const char *text = value ? tp_json_str(value) : NULL;
+        char drop[64];
+        snprintf(drop, sizeof drop, "%s=null", keys[i]);
+        if (text && strcmp(text, "???") == 0)
+            TP_TRY(tp_config_override(config, drop, err));
+    }
+    return TP_OK;
 }
 
 static tp_status load(tp_config **config, const char *path, const char *const *overrides, size_t n,
@@ -47,21 +65,41 @@ tp_status tp_recipe_load(const char *path, const char *const *overrides, size_t 
     return status;
 }
 
-tp_status tp_recipe_open(const char *path, const char *const *overrides, size_t n, tp_recipe *ret,
-                         tp_error *err)
+tp_status tp_recipe_bind(tp_recipe *r, bool sizes_only, tp_error *err)
+{
+    if (!sizes_only)
+        return tp_train_options_bind(r->config, &r->options, err);
+    TP_TRY(drop_missing_data(r->config, err));
+    return tp_train_options_bind_sizes(r->config, &r->options, err);
+}
+
+static tp_status open_recipe(const char *path, const char *const *overrides, size_t n,
+                             bool sizes_only, tp_recipe *ret, tp_error *err)
 {
     tp_recipe r = {0};
     for (size_t i = 0; i < n; i++)
         if (!overrides || !overrides[i])
             return tp_fail(err, TP_ERR_ARG, "override %zu of %zu is NULL", i, n);
     TP_TRY(tp_recipe_load(path, overrides, n, &r.config, err));
-    tp_status status = tp_train_options_bind(r.config, &r.options, err);
+    tp_status status = tp_recipe_bind(&r, sizes_only, err);
     if (status != TP_OK) {
         tp_recipe_close(&r);
         return status;
     }
     *ret = r;
     return TP_OK;
+}
+
+tp_status tp_recipe_open(const char *path, const char *const *overrides, size_t n, tp_recipe *ret,
+                         tp_error *err)
+{
+    return open_recipe(path, overrides, n, false, ret, err);
+}
+
+tp_status tp_recipe_open_sizes(const char *path, const char *const *overrides, size_t n,
+                               tp_recipe *ret, tp_error *err)
+{
+    return open_recipe(path, overrides, n, true, ret, err);
 }
 
 void tp_recipe_close(tp_recipe *recipe)

@@ -12,9 +12,14 @@ typedef struct {
 /* Read it, and the overrides, and no more. */
 TP_CHECKED tp_status tp_recipe_load(const char *path, const char *const *overrides, size_t n,
                                     tp_config **ret, tp_error *err);
+/* Bind what was read; `sizes_only` for a plan: no data need be named. */
+TP_CHECKED tp_status tp_recipe_bind(tp_recipe *recipe, bool sizes_only, tp_error *err);
 /* `path` NULL: defaults and overrides alone.  Unless set, run.name is the file's name. */
 TP_CHECKED tp_status tp_recipe_open(const char *path, const char *const *overrides, size_t n,
                                     tp_recipe *ret, tp_error *err);
+/* The same for a plan: no data need be named. */
+TP_CHECKED tp_status tp_recipe_open_sizes(const char *path, const char *const *overrides, size_t n,
+                                          tp_recipe *ret, tp_error *err);
 void tp_recipe_close(tp_recipe *recipe);
 
 #endif

@@ -9,9 +9,6 @@
 #include "base/platform.h"
 #include "engine/train/trainer_internal.h"
 
-/* Clocks vary by a few percent between the measurement and the work. */
-static const double MOST_UTILIZATION = 1.1;
-
 static const char *const mfu_formula =
     "3 * (2 * P_matmul * tokens + 4 * L * H * D * sum_s s*(s+1)/2) / seconds / measured GEMM "
     "FLOP/s; tokens of the data only (no padding), no recomputation, LM head counted, embedding "
@@ -48,16 +45,35 @@ static double ceiling(const trainer *t)
 static double model_flops_utilization(trainer *t, double flops, double seconds)
 {
     double share = flops / seconds / ceiling(t);
-    if (!(share > MOST_UTILIZATION))
+    if (!(share > TP_MOST_SHARE))
         return share;
-    if (!t->has_doubted_ceiling)
-        tp_log(
-            TP_LOG_WARNING, "train",
-            "a step did %.3g FLOP/s, more than the %.3g that this machine was measured at, which "
-            "must have been busy then: MFU is unknown; 'temper doctor' measures again",
-            flops / seconds, ceiling(t));
+    tp_error ignored;
+    if (!t->has_doubted_ceiling) {
+        tp_log(TP_LOG_WARNING, "train",
+               "a step did %.3g FLOP/s, more than the %.3g that this machine was measured at, "
+               "which must have been busy then: MFU is unknown; that measurement is taken off the "
+               "file, 'temper doctor' measures again",
+               flops / seconds, ceiling(t));
+        (void)!tp_machine_forget(t->hooks->machine, &ignored);
+    }
     t->has_doubted_ceiling = true;
     return NAN;
+}
+
+/* ---- memory ---- */
+
+tp_mem_stats tp_trainer_memory(const trainer *t)
+{
+    tp_mem_stats s = tp_mem_get_stats();
+    const tp_mem_stats *before = &t->memory_before;
+    for (int k = 0; k < TP_MEM_KINDS; k++) {
+        s.current[k] -= TP_MIN(s.current[k], before->current[k]);
+        s.peak[k] -= TP_MIN(s.peak[k], before->current[k]);
+    }
+    s.total_current -= TP_MIN(s.total_current, before->total_current);
+    s.total_peak -= TP_MIN(s.total_peak, before->total_current);
+    s.n_allocs -= before->n_allocs;
+    return s;
 }
 
 /* ---- events ---- */
@@ -101,7 +117,6 @@ static void list_programs(const trainer *t, tp_train_event *e)
 
 tp_train_event tp_trainer_event(trainer *t, tp_event_kind kind)
 {
-    tp_mem_stats memory = tp_mem_get_stats();
     tp_train_event e = {.kind = kind,
                         .algorithm = t->o->algorithm,
                         .is_packed = t->o->policy.packing.enabled,
@@ -138,9 +153,8 @@ tp_train_event tp_trainer_event(trainer *t, tp_event_kind kind)
                         .used_tokens_per_s = NAN,
                         .mfu = NAN,
                         .elapsed_s = tp_clock_s() - t->started_s,
-                        .memory_bytes = memory.total_current,
-                        .memory_peak_bytes = memory.total_peak,
-                        .memory_planned_bytes = t->planned_peak,
+                        .memory = tp_trainer_memory(t),
+                        .plan = &t->plan,
                         .last_checkpoint_step = t->last_checkpoint_step,
                         .checkpoint_bytes = t->checkpoint_bytes,
                         .skipped = t->state.skipped,
@@ -190,10 +204,10 @@ static void write_step_metrics(trainer *t, const step_result *r, const tp_train_
     tp_run_metric(run, "performance/padded_tokens_per_sec",
                   (double)(r->used + r->padded) / r->seconds);
     tp_run_metric(run, "performance/model_flops", r->flops);
-    if (t->hooks->machine) /* otherwise it is not a number but unknown */
+    if (!isnan(e->mfu)) /* otherwise it is unknown */
         tp_run_metric(run, "train/train_fp_utilization", e->mfu);
-    tp_run_metric(run, "memory/peak_bytes", (double)e->memory_peak_bytes);
-    tp_run_metric(run, "memory/allocated_bytes", (double)e->memory_bytes);
+    tp_run_metric(run, "memory/peak_bytes", (double)e->memory.total_peak);
+    tp_run_metric(run, "memory/allocated_bytes", (double)e->memory.total_current);
     tp_run_metric(run, "memory/resident_bytes", t->custom.stats[TP_CUSTOM_RESIDENT].last);
     if (t->custom.stats[TP_CUSTOM_PROCESSOR].n) /* there is a step before */
         tp_run_metric(run, "system/processor_utilization",
@@ -230,7 +244,7 @@ static void note_custom_metrics(trainer *t, const step_result *r)
 {
     tp_custom_metrics *c = &t->custom;
     tp_custom_note_process(c, tp_session_get_options(t->session)->threads);
-    tp_custom_note(c, TP_CUSTOM_ALLOCATED, (double)tp_mem_get_stats().total_current);
+    tp_custom_note(c, TP_CUSTOM_ALLOCATED, (double)tp_trainer_memory(t).total_current);
     tp_custom_note(c, TP_CUSTOM_BATCH, (double)r->sequences);
     tp_custom_note(c, TP_CUSTOM_TOKENS, (double)r->used);
     tp_custom_note(c, TP_CUSTOM_PADDING, padding_ratio(r));
@@ -314,17 +328,21 @@ static void put_identity(trainer *t, tp_json_w *w, const char *state)
 
 static void put_memory(trainer *t, tp_json_w *w)
 {
-    tp_session_plan plan;
-    tp_mem_stats stats = tp_mem_get_stats();
-    tp_session_get_plan(t->session, &plan);
+    const tp_run_plan *plan = &t->plan;
+    tp_mem_stats stats = tp_trainer_memory(t);
     tp_json_w_put_begin(w, "memory", '{');
-    tp_json_w_put_i64(w, "planned_peak_bytes", (int64_t)t->planned_peak);
+    tp_json_w_put_i64(w, "planned_peak_bytes", (int64_t)plan->peak_bytes);
     tp_json_w_put_i64(w, "measured_peak_bytes", (int64_t)stats.total_peak);
+    tp_json_w_put_begin(w, "planned_bytes_by_kind", '{');
+    for (int k = 0; k < TP_MEM_KINDS; k++)
+        tp_json_w_put_i64(w, tp_mem_kind_name((tp_mem_kind)k), (int64_t)plan->bytes[k]);
+    tp_json_w_end(w, '}');
     tp_json_w_put_begin(w, "peak_bytes_by_kind", '{');
     for (int k = 0; k < TP_MEM_KINDS; k++)
         tp_json_w_put_i64(w, tp_mem_kind_name((tp_mem_kind)k), (int64_t)stats.peak[k]);
     tp_json_w_end(w, '}');
-    tp_json_w_put_i64(w, "activation_live_peak_bytes", (int64_t)plan.activation_live_bytes);
+    tp_json_w_put_i64(w, "activation_live_peak_bytes",
+                      (int64_t)plan->session.activation_live_bytes);
     tp_json_w_end(w, '}');
 }
 

@@ -3,11 +3,9 @@
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "base/cpu.h"
 #include "base/files.h"
 #include "base/platform.h"
 #include "engine/train/trainer_internal.h"
@@ -22,207 +20,6 @@ void tp_trainer_notice(const trainer *t, const char *fmt, ...)
     va_end(ap);
     tp_train_event event = {.kind = TP_EVENT_NOTICE, .text = text, .step = t->state.step};
     tp_trainer_send(t, &event);
-}
-
-/* ---- machine ---- */
-
-int tp_trainer_threads(const tp_train_options *o)
-{
-    if (o->engine.threads != TP_OPT_UNSET_INT)
-        return (int)o->engine.threads;
-    return tp_cpu_count();
-}
-
-static tp_status limit_memory(const tp_train_options *o, tp_error *err)
-{
-    struct sysinfo info;
-    if (sysinfo(&info) != 0)
-        return tp_fail(err, TP_ERR_IO, "cannot tell how much memory the machine has");
-    double total = (double)info.totalram * (double)info.mem_unit;
-    tp_buf text = {0};
-    double cgroup;
-    if (tp_file_read("/sys/fs/cgroup/memory.max", 64, &text, NULL) == TP_OK &&
-        sscanf(tp_buf_str(&text), "%lf", &cgroup) == 1)
-        total = fmin(total, cgroup);
-    tp_buf_release(&text);
-    tp_mem_set_limit((size_t)(total * o->engine.memory_fraction));
-    return TP_OK;
-}
-
-/* ---- session ---- */
-
-bool tp_trainer_is_packed(const tp_train_options *o)
-{
-    return o->policy.packing.enabled || o->policy.dynamic_batching.enabled;
-}
-
-/* What attention computes at a time, see backend/cpu/attention_block.h. */
-int32_t tp_trainer_alignment(const tp_train_options *o)
-{
-    return o->algorithm == TP_ALGORITHM_DPO && o->policy.precision == TP_PRECISION_BFLOAT16 ? 64
-                                                                                            : 0;
-}
-
-static int64_t asked_budget(const tp_train_options *o)
-{
-    if (o->policy.packing.enabled)
-        return o->policy.packing.train_mb_tokens;
-    if (o->policy.dynamic_batching.enabled)
-        return o->policy.dynamic_batching.train_mb_tokens;
-    int64_t answers = o->algorithm == TP_ALGORITHM_DPO ? 2 : 1; /* a batch counts pairs */
-    return answers * o->policy.train_micro_batch_size * o->policy.max_total_sequence_length;
-}
-
-/* An aligned pair that fits the budget asked for needs at most one gap more. */
-double tp_trainer_temperature(const tp_train_options *o)
-{
-    double t = o->generation.temperature;
-    bool divides = o->algorithm == TP_ALGORITHM_GRPO && o->loss.at_temperature && t > 0 && t != 1;
-    return divides ? t : 0;
-}
-
-int64_t tp_trainer_token_budget(const tp_train_options *o)
-{
-    return asked_budget(o) + tp_trainer_alignment(o);
-}
-
-/* A run or a checkpoint stands for the model in it. */
-static tp_status find_in_folder(const char *path, const char *file, tp_buf *ret, tp_error *err)
-{
-    tp_buf probe = {0};
-    tp_buf_addf(&probe, "%s/%s", path, file);
-    bool is_found = !tp_dir_exists(path) || tp_file_exists(probe.data);
-    tp_buf_release(&probe);
-    if (!is_found)
-        return tp_checkpoint_find_model(path, ret, err);
-    tp_buf_adds(ret, path);
-    return TP_OK;
-}
-
-static tp_status find_model(const tp_train_options *o, tp_buf *ret, tp_error *err)
-{
-    bool random = o->policy.init == TP_INIT_RANDOM;
-    const char *path = random ? o->policy.model_config : o->policy.model_name;
-    if (!path)
-        return tp_fail(err, TP_ERR_CONFIG,
-                       random ? "policy.init=random needs policy.model_config=FILE (a config.json)"
-                              : "policy.model_name=DIR is needed: a Hugging Face folder to start "
-                                "from (or policy.init=random with policy.model_config)");
-    return find_in_folder(path, "config.json", ret, err);
-}
-
-static tp_status open_model(const tp_train_options *o, tp_model **ret, tp_error *err)
-{
-    tp_buf path = {0};
-    tp_status status = find_model(o, &path, err);
-    if (status == TP_OK)
-        status = tp_model_open(path.data, ret, err);
-    tp_buf_release(&path);
-    return status;
-}
-
-static tp_status open_own_model(trainer *t, tp_error *err)
-{
-    tp_buf path = {0};
-    tp_status status = find_model(t->o, &path, err);
-    if (status == TP_OK)
-        status = tp_model_open(path.data, &t->model, err);
-    if (status == TP_OK && t->o->policy.init != TP_INIT_RANDOM) {
-        snprintf(t->model_folder, sizeof t->model_folder, "%s", path.data);
-        if (strcmp(path.data, t->o->policy.model_name) != 0)
-            tp_trainer_notice(t, "policy.model_name: the model of '%s' is '%s'",
-                              t->o->policy.model_name, path.data);
-    }
-    tp_buf_release(&path);
-    return status;
-}
-
-static tp_status create_session(const tp_train_options *o, const tp_model *model,
-                                double avg_context, bool forward_only, const tp_train_hooks *hooks,
-                                tp_session **ret, tp_error *err)
-{
-    static const char *const every_pass[] = {"cse",      "dce",       "fuse",
-                                             "schedule", "recompute", "autocast"};
-    bool none = o->policy.compile_mode == TP_COMPILE_NONE;
-    tp_session_options options = {
-        .backend = &tp_backend_cpu,
-        .threads = tp_trainer_threads(o),
-        .tokens = tp_trainer_token_budget(o),
-        .max_positions = o->policy.max_total_sequence_length,
-        .compute_dtype =
-            o->policy.precision == TP_PRECISION_BFLOAT16 ? TP_DTYPE_BF16 : TP_DTYPE_F32,
-        .recompute = o->policy.recompute,
-        .recompute_every = o->policy.recompute_every,
-        /* Precision and recomputation are asked for by name, so they stay. */
-        .disabled_passes = none ? every_pass : o->engine.disable_passes.v,
-        .n_disabled_passes = none ? 4 : o->engine.disable_passes.n,
-        .temperature = (float)tp_trainer_temperature(o),
-        .loss_chunk = (int32_t)o->engine.loss_chunk,
-        .avg_context = avg_context,
-        .weighed = o->algorithm != TP_ALGORITHM_SFT,
-        .forward_only = forward_only,
-        .share_memory = !none,
-        .dumped = o->engine.dump.v,
-        .n_dumped = o->engine.dump.n,
-        .dump = hooks ? hooks->dump : NULL,
-        .dump_user = hooks ? hooks->user : NULL};
-    const tp_model_info *info = tp_model_get_info(model);
-    if (info->rope_theta == 0 && options.max_positions > info->max_positions)
-        return tp_fail(err, TP_ERR_CONFIG,
-                       "policy.max_total_sequence_length is %lld, the model has %lld positions",
-                       (long long)options.max_positions, (long long)info->max_positions);
-    return tp_session_create(model, &options, ret, err);
-}
-
-static tp_status force_isa(const tp_train_options *o, tp_error *err)
-{
-    return o->engine.isa > 0 ? tp_cpu_force_isa((tp_isa)(o->engine.isa - 1), err) : TP_OK;
-}
-
-tp_engine_options tp_trainer_engine_options(const tp_train_options *o)
-{
-    double cache = o->generation.cache_mib;
-    tp_dtype dtype = o->policy.precision == TP_PRECISION_BFLOAT16 ? TP_DTYPE_BF16 : TP_DTYPE_F32;
-    return (tp_engine_options){.backend = &tp_backend_cpu,
-                               .threads = tp_trainer_threads(o),
-                               .compute_dtype = dtype,
-                               .cache_dtype = dtype,
-                               .max_length = o->policy.max_total_sequence_length,
-                               .max_running = o->generation.max_running,
-                               .cache_bytes = isfinite(cache) ? (size_t)(cache * 1048576.0) : 0};
-}
-
-/* Declare what a generator would share with the session, so that it is part of the plan. */
-static tp_status plan_engine(const tp_train_options *o, const tp_model *model, tp_session *session,
-                             tp_error *err)
-{
-    tp_engine *engine;
-    tp_engine_options options = tp_trainer_engine_options(o);
-    if (o->algorithm != TP_ALGORITHM_GRPO)
-        return TP_OK;
-    TP_TRY(tp_engine_create(model, &options, tp_session_states(session), &engine, err));
-    tp_engine_free(engine);
-    return TP_OK;
-}
-
-tp_status tp_train_plan(const tp_train_options *options, tp_model **ret_model,
-                        tp_session **ret_session, tp_error *err)
-{
-    tp_model *model;
-    TP_TRY(force_isa(options, err));
-    TP_TRY(open_model(options, &model, err));
-    tp_session *session = NULL;
-    tp_status status = create_session(options, model, 0, false, NULL, &session, err);
-    if (status == TP_OK)
-        status = plan_engine(options, model, session, err);
-    if (status != TP_OK) {
-        tp_session_free(session);
-        tp_model_free(model);
-        return status;
-    }
-    *ret_model = model;
-    *ret_session = session;
-    return TP_OK;
 }
 
 /* ---- tokenizer ---- */
@@ -287,7 +84,7 @@ static tp_status find_tokenizer(trainer *t, const char *name, tp_error *err)
     if (model && t->model_folder[0] && strcmp(name, model) == 0)
         tp_buf_adds(&path, t->model_folder);
     else
-        status = find_in_folder(name, "tokenizer.json", &path, err);
+        status = tp_trainer_find_folder(name, "tokenizer.json", &path, err);
     if (status == TP_OK && tp_file_exists(path.data)) { /* checkpoints take the whole folder */
         const char *slash = strrchr(path.data, '/'), *file = slash ? slash + 1 : path.data;
         size_t n = slash ? (size_t)TP_MAX(slash - path.data, 1) : 0;
@@ -424,9 +221,8 @@ static tp_status load_pretrained(trainer *t, tp_error *err)
     tp_load_report report;
     TP_TRY(tp_model_load(t->model, tp_session_states(t->session), &report, err));
     t->file_dtype = report.file_dtype;
-    tp_trainer_notice(t, "weights: %zu of %zu tensors, 0 missing, %zu unused (%s)",
-                      report.n_loaded, report.n_expected, report.n_unused,
-                      tp_dtype_name(report.file_dtype));
+    tp_trainer_notice(t, "weights: %zu of %zu tensors, 0 missing, %zu unused (%s)", report.n_loaded,
+                      report.n_expected, report.n_unused, tp_dtype_name(report.file_dtype));
     tp_model_say(t->model, &report, say_about_model, t);
     if (tp_model_get_info(t->model)->ignored_dropout > 0)
         tp_trainer_notice(t, "config.json asks for dropout %g: there is none",
@@ -444,33 +240,19 @@ static void draw_weights(const trainer *t, tp_session *session)
                          isfinite(std) ? std : 0);
 }
 
-tp_status tp_trainer_plan_reference(trainer *t, size_t *ret_bytes, tp_error *err)
+tp_status tp_trainer_fill_reference(trainer *t, tp_error *err)
 {
-    tp_session *s;
-    tp_session_plan plan;
-    TP_TRY(create_session(t->o, t->model, t->avg_context, true, NULL, &s, err));
-    tp_session_get_plan(s, &plan);
-    *ret_bytes = plan.peak_bytes;
-    tp_session_free(s);
-    return TP_OK;
-}
-
-tp_status tp_trainer_reference(trainer *t, tp_session **ret, tp_error *err)
-{
-    tp_session *s;
+    tp_session *s = t->graphs.reference;
     tp_load_report report;
-    TP_TRY(create_session(t->o, t->model, t->avg_context, true, NULL, &s, err));
+    TP_ASSERT(s);
     tp_status status = tp_session_alloc(s, err);
     if (status == TP_OK && t->o->policy.init == TP_INIT_RANDOM)
         draw_weights(t, s);
     else if (status == TP_OK)
         status = tp_model_load(t->model, tp_session_states(s), &report, err);
-    if (status != TP_OK) {
-        tp_session_free(s);
+    if (status != TP_OK)
         return tp_error_prefix(err, status, "while making the reference model: ");
-    }
     tp_session_weights_changed(s);
-    *ret = s;
     return TP_OK;
 }
 
@@ -492,14 +274,49 @@ static tp_status fill_weights(trainer *t, tp_error *err)
 
 /* ---- all of it ---- */
 
-static tp_status plan_session(trainer *t, tp_error *err)
+static tp_status open_own_model(trainer *t, tp_error *err)
 {
-    tp_session_plan plan;
-    TP_TRY(create_session(t->o, t->model, t->avg_context, false, t->hooks, &t->session, err));
-    if (t->a->plan)
-        TP_TRY(t->a->plan(t, err));
-    tp_session_get_plan(t->session, &plan);
-    t->planned_peak += plan.peak_bytes + tp_mem_get_stats().total_current;
+    tp_buf path = {0};
+    tp_status status = tp_run_model_open(t->o, &t->model, &path, err);
+    if (status == TP_OK && t->o->policy.init != TP_INIT_RANDOM) {
+        snprintf(t->model_folder, sizeof t->model_folder, "%s", path.data);
+        if (strcmp(path.data, t->o->policy.model_name) != 0)
+            tp_trainer_notice(t, "policy.model_name: the model of '%s' is '%s'",
+                              t->o->policy.model_name, path.data);
+    }
+    tp_buf_release(&path);
+    return status;
+}
+
+/* There is a checkpoint to go on from. */
+static bool resumes(const trainer *t)
+{
+    tp_buf path = {0};
+    bool found = t->hooks->resume &&
+                 tp_checkpoint_find(t->checkpoint_dir, NULL, &path, NULL, NULL) == TP_OK &&
+                 path.len > 0;
+    tp_buf_release(&path);
+    return found;
+}
+
+/* What the run will take is known before it reads data or allocates anything. */
+static tp_status plan_run(trainer *t, tp_error *err)
+{
+    t->resumes = t->o->algorithm == TP_ALGORITHM_DPO && resumes(t);
+    TP_TRY(tp_run_plan_compute(t->o, t->model, t->resumes, t->hooks->machine, &t->plan, err));
+    tp_mem_set_limit((size_t)t->plan.allowance.bytes, t->plan.allowance.source);
+    return tp_run_plan_check(t->o, t->model, t->resumes, &t->plan, err);
+}
+
+static tp_status create_graphs(trainer *t, tp_error *err)
+{
+    tp_run_graphs_options options = {.avg_context = t->avg_context,
+                                     .resumes = t->resumes,
+                                     .tokenizer = t->tokenizer,
+                                     .dump = t->hooks->dump,
+                                     .dump_user = t->hooks->user};
+    TP_TRY(tp_run_graphs_create(t->o, t->model, &options, &t->graphs, err));
+    t->session = t->graphs.session;
     TP_TRY(tp_session_alloc(t->session, err));
     tp_train_event event = tp_trainer_event(t, TP_EVENT_PLAN);
     tp_trainer_send(t, &event);
@@ -508,14 +325,14 @@ static tp_status plan_session(trainer *t, tp_error *err)
 
 tp_status tp_trainer_open(trainer *t, tp_error *err)
 {
-    TP_TRY(force_isa(t->o, err));
-    TP_TRY(limit_memory(t->o, err));
     TP_TRY(tp_schedule_parse(t->o->policy.scheduler, &t->schedule, err));
     const char *notice = tp_config_notice(t->config);
     if (notice)
         tp_trainer_notice(t, "%s", notice);
     TP_TRY(tp_train_options_check_files(t->config, t->o, err));
     TP_TRY(open_own_model(t, err));
+    snprintf(t->checkpoint_dir, sizeof t->checkpoint_dir, "%s", t->o->checkpointing.checkpoint_dir);
+    TP_TRY(plan_run(t, err));
     TP_TRY(tp_run_open(t->o->run_dir, t->hooks->resume, &t->run, err));
     TP_TRY(tp_attempt_claim(t, err));
     tp_attempt_identify(t);
@@ -524,7 +341,7 @@ tp_status tp_trainer_open(trainer *t, tp_error *err)
     tp_model_fingerprint(t->model, t->state.model_fingerprint);
     t->state.seed = (uint64_t)t->o->seed;
     TP_TRY(t->a->open(t, err));
-    TP_TRY(plan_session(t, err));
+    TP_TRY(create_graphs(t, err));
     TP_TRY(fill_weights(t, err));
     t->first_step = t->state.step;
     if (t->a->ready)
@@ -538,7 +355,7 @@ void tp_trainer_close(trainer *t)
     t->a->close(t);
     tp_tokenizer_free(t->tokenizer);
     tp_trace_release(); /* its sites are the session's */
-    tp_session_free(t->session);
+    tp_run_graphs_release(&t->graphs);
     tp_model_free(t->model);
     if (t->checkpoint_lock >= 0)
         close(t->checkpoint_lock);

@@ -97,9 +97,8 @@ static tp_status open_data(trainer *t, tp_error *err)
     return status == TP_OK ? send_example(t, err) : status;
 }
 
-static tp_loader_options loader_options(const trainer *t, bool validation)
+tp_loader_options tp_sft_loader_options(const tp_train_options *o, bool validation)
 {
-    const tp_train_options *o = t->o;
     int64_t rows = o->policy.train_micro_batch_size;
     return (tp_loader_options){
         .pack = {.seed = (uint64_t)o->seed,
@@ -115,10 +114,18 @@ static tp_loader_options loader_options(const trainer *t, bool validation)
         .epochs = validation ? 1 : (uint64_t)o->loop.max_num_epochs};
 }
 
+/* A split holds one example back at least, so what is asked for is there. */
+bool tp_sft_validates(const tp_train_options *o)
+{
+    if (tp_trainer_is_arithmetic(o))
+        return o->data.arithmetic.n_validation > 0;
+    return o->data.validation.data_path || o->data.train.split_validation_size > 0;
+}
+
 static tp_status open_loaders(trainer *t, tp_error *err)
 {
     sft *s = t->own;
-    tp_loader_options options = loader_options(t, false);
+    tp_loader_options options = tp_sft_loader_options(t->o, false);
     TP_TRY(tp_dataset_loader(s->data, TP_SPLIT_TRAIN, options, &t->loader, err));
     uint64_t per_epoch = tp_loader_steps_per_epoch(t->loader);
     if (per_epoch == 0)
@@ -130,9 +137,9 @@ static tp_status open_loaders(trainer *t, tp_error *err)
         t->max_steps = (int64_t)all;
     const tp_dataset *v = s->val_data ? s->val_data : s->data;
     tp_split split = s->val_data ? TP_SPLIT_TRAIN : TP_SPLIT_VALIDATION;
-    if (tp_dataset_set(v, split)->n == 0)
+    if (!tp_sft_validates(t->o))
         return TP_OK;
-    tp_loader_options val_options = loader_options(t, true);
+    tp_loader_options val_options = tp_sft_loader_options(t->o, true);
     return tp_dataset_loader(v, split, val_options, &s->val_loader, err);
 }
 
@@ -140,7 +147,7 @@ static tp_status open_loaders(trainer *t, tp_error *err)
 static void fingerprint_data(trainer *t)
 {
     const sft *s = t->own;
-    tp_loader_options o = loader_options(t, false);
+    tp_loader_options o = tp_sft_loader_options(t->o, false);
     const char *cache = tp_dataset_get_report(s->data)->cache_path;
     const char *base = strrchr(cache, '/');
     char text[4096];

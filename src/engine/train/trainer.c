@@ -273,7 +273,9 @@ static const algorithm *algorithm_of(const tp_train_options *o)
 tp_status tp_train_run(const tp_config *config, const tp_train_options *options,
                        const tp_train_hooks *hooks, tp_train_result *ret, tp_error *err)
 {
+    tp_mem_reset_peak(); /* what was measured before is not of this run */
     trainer t = {.config = config,
+                 .memory_before = tp_mem_get_stats(),
                  .o = options,
                  .hooks = hooks,
                  .a = algorithm_of(options),

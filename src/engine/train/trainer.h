@@ -12,6 +12,7 @@
 #include "engine/train/custom_metrics.h"
 #include "engine/train/options.h"
 #include "engine/train/phases.h"
+#include "engine/train/plan.h"
 #include "engine/train/profile.h"
 #include "engine/train/session.h"
 
@@ -58,8 +59,9 @@ typedef struct {
     double mfu;
     double elapsed_s, eta_s, eta_low_s, eta_high_s;
     double phase_s[TP_TIME_COUNT]; /* so far */
-    size_t memory_bytes, memory_peak_bytes, memory_planned_bytes;
-    int64_t last_checkpoint_step; /* -1: none */
+    tp_mem_stats memory;           /* of this run; its total_peak is to be compared with ... */
+    const tp_run_plan *plan;       /* ... what was planned */
+    int64_t last_checkpoint_step;  /* -1: none */
     size_t checkpoint_bytes;
     int64_t skipped;
     const tp_session *session;                    /* for tables; NULL before the plan */
@@ -89,9 +91,5 @@ typedef struct {
 /* `config` is bound to `options` already. */
 TP_CHECKED tp_status tp_train_run(const tp_config *config, const tp_train_options *options,
                                   const tp_train_hooks *hooks, tp_train_result *ret, tp_error *err);
-
-/* The session of a configuration without running it: for `temper plan`. */
-TP_CHECKED tp_status tp_train_plan(const tp_train_options *options, tp_model **ret_model,
-                                   tp_session **ret_session, tp_error *err);
 
 #endif

@@ -2,6 +2,9 @@
  *
  *     setup.c    options -> model, session, run folder
  *     attempt.c  a run that begins or goes on: checkpoints, what has changed
+ *     graphs.c   options -> all graphs of the run
+ *     plan.c     what they take, before the run
+ *     setup.c    options -> model, graphs with memory, run folder
  *     trainer.c  the loop, and what every algorithm does in it
  *     record.c   metrics.jsonl, run.json, events
  *     sft.c      one file per algorithm: its data, its step, its validation
@@ -16,6 +19,7 @@
 #include "engine/generate/engine.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/custom_metrics.h"
+#include "engine/train/plan.h"
 #include "engine/train/profile.h"
 #include "engine/train/run.h"
 #include "engine/train/schedule.h"
@@ -38,8 +42,6 @@ typedef struct {
 typedef struct {
     /* Data; afterwards max_steps is known. */
     tp_status (*open)(trainer *t, tp_error *err);
-    /* (optional) after the session is planned, before it has memory: what else it shares */
-    tp_status (*plan)(trainer *t, tp_error *err);
     /* (optional) once the weights are there */
     tp_status (*ready)(trainer *t, tp_error *err);
     /* One step, from data to update.  TP_ERR_INTERRUPTED leaves weights and state as they
@@ -67,7 +69,11 @@ struct trainer {
     void *own; /* of the algorithm */
 
     tp_model *model;
-    tp_session *session;
+    tp_run_graphs graphs;
+    tp_session *session; /* the one of them that trains */
+    bool resumes;        /* see tp_run_graphs_options */
+    tp_run_plan plan;
+    tp_mem_stats memory_before; /* what others in this process held when the run began */
     tp_tokenizer *tokenizer;
     tp_run *run;
     tp_schedule schedule;
@@ -102,9 +108,8 @@ struct trainer {
     int64_t generated_tokens;
     double generation_s;
     bool has_doubted_ceiling;
-    double model_flops;  /* useful work of this attempt: 3 x forward over used tokens */
-    double step_phase_s; /* seconds in steps proper (data to optimizer) */
-    size_t planned_peak;
+    double model_flops;   /* useful work of this attempt: 3 x forward over used tokens */
+    double step_phase_s;  /* seconds in steps proper (data to optimizer) */
     tp_train_event shown; /* what the algorithm adds to the events of a step */
     double last_step_s;
     tp_profile profile;
@@ -115,24 +120,13 @@ struct trainer {
 TP_CHECKED tp_status tp_trainer_open(trainer *t, tp_error *err);
 void tp_trainer_close(trainer *t);
 void tp_trainer_notice(const trainer *t, const char *fmt, ...) TP_PRINTF(2, 3);
-int tp_trainer_threads(const tp_train_options *o);
-/* What rollouts' logits are divided by in training too; 0: nothing. */
-double tp_trainer_temperature(const tp_train_options *o);
-int64_t tp_trainer_token_budget(const tp_train_options *o);
-/* Sequences whose log-probabilities are compared with ones computed elsewhere start at
- * multiples of this; 0: anywhere. */
-int32_t tp_trainer_alignment(const tp_train_options *o);
-bool tp_trainer_is_packed(const tp_train_options *o);
-tp_engine_options tp_trainer_engine_options(const tp_train_options *o); /* without tokenizer */
-bool tp_trainer_keep_going(void *user, uint64_t done, uint64_t total);  /* user: the trainer */
+bool tp_trainer_keep_going(void *user, uint64_t done, uint64_t total); /* user: the trainer */
 /* "default": NULL, the tokenizer's own; null: ""; a .jinja file's contents, in `file`. */
 TP_CHECKED tp_status tp_trainer_chat_template(trainer *t, tp_buf *file, const char **ret,
                                               tp_error *err);
 size_t tp_trainer_longest(const trainer *t); /* tokens of an example, at most */
-/* A forward-only session with the weights that the run began with. */
-TP_CHECKED tp_status tp_trainer_reference(trainer *t, tp_session **ret, tp_error *err);
-/* What that session will take, before there is memory for it. */
-TP_CHECKED tp_status tp_trainer_plan_reference(trainer *t, size_t *ret_bytes, tp_error *err);
+/* Memory for graphs.reference, and the weights that the run began with. */
+TP_CHECKED tp_status tp_trainer_fill_reference(trainer *t, tp_error *err);
 void tp_trainer_fingerprint(trainer *t, const char *text);
 
 /* attempt.c: in this order */
@@ -171,6 +165,7 @@ void tp_profile_worker(trainer *t, tp_worker worker); /* who works from here on 
 void tp_profile_close(trainer *t);
 
 /* record.c */
+tp_mem_stats tp_trainer_memory(const trainer *t); /* of this run alone */
 tp_train_event tp_trainer_event(trainer *t, tp_event_kind kind);
 void tp_trainer_send(const trainer *t, const tp_train_event *event);
 void tp_trainer_record_step(trainer *t, const step_result *r);

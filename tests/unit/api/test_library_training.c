@@ -75,6 +75,7 @@ typedef struct {
     double losses[8];
     char run_dir[96], text[96];
     int64_t stop_at, step;
+    uint64_t planned, peak;
 } seen;
 
 static void observe(void *user, const tp_training_progress *p)
@@ -93,7 +94,8 @@ static void observe(void *user, const tp_training_progress *p)
     if (p->event == TP_TRAINING_FINISHED) {
         snprintf(s->run_dir, sizeof s->run_dir, "%s", p->run_dir);
         snprintf(s->text, sizeof s->text, "%s", p->text);
-        assert_true(p->memory_peak_bytes > 0);
+        s->planned = p->memory_planned_bytes;
+        s->peak = p->memory_peak_bytes;
     }
 }
 
@@ -190,6 +192,40 @@ static void test_a_stopped_run_goes_on_as_if_it_had_not_stopped(void **state)
     assert_true(second.losses[4] == whole.losses[4]);
 }
 
+static void test_a_run_takes_what_was_planned(void **state)
+{
+    const fixture *f = *state;
+    seen s = {.counts = {0}};
+    tp_training_result result;
+    tp_training_plan plan = {.size = sizeof plan};
+    tp_error err;
+
+    if (tp_training_plan_compute(f->config, NULL, 0, &plan, &err) != TP_OK ||
+        train(f, false, &s, &result, &err) != TP_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(plan.fits, 1);
+    assert_true(plan.limit_bytes > plan.peak_bytes);
+    assert_int_equal(s.planned, plan.peak_bytes);
+    assert_true(s.peak >= plan.peak_bytes - plan.peak_bytes / 100);
+    assert_true(s.peak <= plan.peak_bytes + plan.peak_bytes / 100);
+}
+
+static void test_a_run_that_does_not_fit_is_refused(void **state)
+{
+    const fixture *f = *state;
+    static const char *const large[] = {"policy.train_global_batch_size=33554432",
+                                        "policy.train_micro_batch_size=33554432"};
+    tp_training_plan plan = {.size = sizeof plan};
+    tp_error err;
+
+    if (tp_training_plan_compute(f->config, large, 2, &plan, &err) != TP_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(plan.fits, 0);
+    assert_int_equal(tp_training_run(f->config, large, 2, NULL, NULL, &err), TP_ERR_NOMEM);
+    assert_non_null(strstr(err.message, "does not fit: needs "));
+    assert_non_null(strstr(err.message, "; with policy."));
+}
+
 static void test_a_wrong_configuration_names_the_place(void **state)
 {
     const fixture *f = *state;
@@ -214,6 +250,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_a_stopped_run_goes_on_as_if_it_had_not_stopped, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(test_a_run_takes_what_was_planned, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_run_that_does_not_fit_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_wrong_configuration_names_the_place, set_up,
                                         tear_down),
     };

@@ -70,6 +70,32 @@ static void rewound_memory_is_zero_again(void **state)
     assert_string_equal(kept, "kept");
 }
 
+static void rewinding_goes_back_over_blocks(void **state)
+{
+    (void)state;
+    tp_arena arena;
+    unsigned char *piece[100];
+    assert_int_equal(tp_arena_init(&arena, 100 << 20, NULL), TP_OK);
+    char *kept = tp_arena_strdup(&arena, "kept");
+    size_t mark = tp_arena_mark(&arena);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 100; i++) {
+            piece[i] = tp_arena_array(&arena, unsigned char, 50000);
+            for (int j = 0; j < 50000; j++)
+                assert_int_equal(piece[i][j], 0);
+            memset(piece[i], i + 1, 50000);
+        }
+        for (int i = 0; i < 100; i++)
+            assert_int_equal(piece[i][0] + piece[i][49999], 2 * (i + 1));
+        assert_int_equal(tp_arena_mark(&arena), mark + 100 * 50000);
+        tp_arena_rewind(&arena, mark);
+        assert_int_equal(tp_arena_mark(&arena), mark);
+    }
+    assert_string_equal(kept, "kept");
+    assert_int_equal(arena.high, mark + 100 * 50000);
+    tp_arena_release(&arena);
+}
+
 static void text_is_copied(void **state)
 {
     tp_arena *arena = *state;
@@ -137,6 +163,7 @@ int main(void)
         ARENA_TEST(objects_are_zeroed_aligned_and_apart),
         ARENA_TEST(pointers_stay_valid_as_the_arena_grows),
         ARENA_TEST(rewound_memory_is_zero_again),
+        cmocka_unit_test(rewinding_goes_back_over_blocks),
         ARENA_TEST(text_is_copied),
         ARENA_TEST(trying_never_stops_the_program),
         ARENA_TEST(exhaustion_stops_the_program),

@@ -68,14 +68,14 @@ static void the_limit_holds_for_all_kinds_together(void **state)
 {
     tp_error err;
     void *p = NULL, *a = get(TP_MEM_WEIGHTS, 600);
-    tp_mem_set_limit(tp_mem_get_stats().total_current + 400);
+    tp_mem_set_limit(tp_mem_get_stats().total_current + 400, "a test");
 
     assert_int_equal(tp_mem_alloc(TP_MEM_DATA, 401, &p, &err), TP_ERR_NOMEM);
     assert_null(p);
     assert_string_equal(err.message, "cannot allocate 401 B for data (600 B in use, limit 1000 B): "
-                                     "over the limit set by engine.memory_fraction");
+                                     "over the limit: a test");
     tp_mem_free(get(TP_MEM_DATA, 400));
-    tp_mem_set_limit(0);
+    tp_mem_set_limit(0, "");
     tp_mem_free(get(TP_MEM_DATA, 401));
     tp_mem_free(a);
 }

@@ -143,11 +143,11 @@ static void refused_memory_names_the_tensor(void **state)
     tp_states *s = *state;
     tp_error err;
     declare(s, "model.w", 2, MATRIX, TP_MEM_OPTIMIZER);
-    tp_mem_set_limit(10);
+    tp_mem_set_limit(10, "a test");
 
     tp_status status = tp_states_alloc(s, &err);
 
-    tp_mem_set_limit(0);
+    tp_mem_set_limit(0, "");
     assert_int_equal(status, TP_ERR_NOMEM);
     assert_non_null(strstr(err.message, "tensor 'model.w': cannot allocate 60 B for optimizer"));
 }

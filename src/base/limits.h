@@ -1,0 +1,35 @@
+/* limits.h - what of the machine this process may use: memory and processors.
+ *
+ * A container, a batch system or `ulimit` may allow less than the machine has.  Every limit in
+ * force is listed with what set it; the least one counts.
+ *
+ * Read when asked: /proc/self/cgroup, the files memory.max, memory.high, cpu.max (version 2) or
+ * memory.limit_in_bytes, cpu.cfs_quota_us (version 1) of every cgroup from the process's own up
+ * to the root, RLIMIT_AS, RLIMIT_DATA, sched_getaffinity(), sysinfo().  TEMPER_SYSTEM_ROOT=DIR
+ * puts DIR before the paths, for tests. */
+#ifndef TP_BASE_LIMITS_H
+#define TP_BASE_LIMITS_H
+
+#include <stddef.h>
+
+enum { TP_LIMITS_MAX = 32 };
+
+typedef struct {
+    double value;     /* bytes, or processors */
+    char source[200]; /* "physical memory", "cgroup memory.max of /pod/run" */
+} tp_limit;
+
+typedef struct {
+    tp_limit v[TP_LIMITS_MAX]; /* the first one is the machine's own size */
+    int n;
+} tp_limits;
+
+/* Bytes.  Of the address space (RLIMIT_AS, RLIMIT_DATA) what is left of it. */
+void tp_limits_memory(tp_limits *ret);
+/* Processors; a quota may be a fraction of one. */
+void tp_limits_processors(tp_limits *ret);
+
+/* The least; of equals the first. */
+const tp_limit *tp_limits_least(const tp_limits *limits);
+
+#endif

@@ -1,0 +1,193 @@
+/* graphs.c - from options to every graph of a run. */
+#include "engine/train/graphs.h"
+
+#include <math.h>
+
+#include "base/cpu.h"
+#include "base/files.h"
+#include "engine/train/checkpoint.h"
+
+int tp_trainer_threads(const tp_train_options *o)
+{
+    if (o->engine.threads != TP_OPT_UNSET_INT)
+        return (int)o->engine.threads;
+    return tp_cpu_count();
+}
+
+bool tp_trainer_is_packed(const tp_train_options *o)
+{
+    return o->policy.packing.enabled || o->policy.dynamic_batching.enabled;
+}
+
+/* What attention computes at a time, see backend/cpu/attention_block.h. */
+int32_t tp_trainer_alignment(const tp_train_options *o)
+{
+    return o->algorithm == TP_ALGORITHM_DPO && o->policy.precision == TP_PRECISION_BFLOAT16 ? 64
+                                                                                            : 0;
+}
+
+static int64_t asked_budget(const tp_train_options *o)
+{
+    if (o->policy.packing.enabled)
+        return o->policy.packing.train_mb_tokens;
+    if (o->policy.dynamic_batching.enabled)
+        return o->policy.dynamic_batching.train_mb_tokens;
+    int64_t answers = o->algorithm == TP_ALGORITHM_DPO ? 2 : 1; /* a batch counts pairs */
+    return answers * o->policy.train_micro_batch_size * o->policy.max_total_sequence_length;
+}
+
+/* An aligned pair that fits the budget asked for needs at most one gap more. */
+int64_t tp_trainer_token_budget(const tp_train_options *o)
+{
+    return asked_budget(o) + tp_trainer_alignment(o);
+}
+
+tp_status tp_trainer_find_folder(const char *path, const char *file, tp_buf *ret, tp_error *err)
+{
+    tp_buf probe = {0};
+    tp_buf_addf(&probe, "%s/%s", path, file);
+    bool is_found = !tp_dir_exists(path) || tp_file_exists(probe.data);
+    tp_buf_release(&probe);
+    if (!is_found)
+        return tp_checkpoint_find_model(path, ret, err);
+    tp_buf_adds(ret, path);
+    return TP_OK;
+}
+
+tp_status tp_run_model_open(const tp_train_options *o, tp_model **ret, tp_buf *ret_path,
+                            tp_error *err)
+{
+    bool random = o->policy.init == TP_INIT_RANDOM;
+    const char *path = random ? o->policy.model_config : o->policy.model_name;
+    if (!path)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       random ? "policy.init=random needs policy.model_config=FILE (a config.json)"
+                              : "policy.model_name=DIR is needed: a Hugging Face folder to start "
+                                "from (or policy.init=random with policy.model_config)");
+    tp_buf own = {0}, *folder = ret_path ? ret_path : &own;
+    tp_status status = tp_trainer_find_folder(path, "config.json", folder, err);
+    if (status == TP_OK)
+        status = tp_model_open(folder->data, ret, err);
+    tp_buf_release(&own);
+    return status;
+}
+
+double tp_trainer_temperature(const tp_train_options *o)
+{
+    double t = o->generation.temperature;
+    bool divides = o->algorithm == TP_ALGORITHM_GRPO && o->loss.at_temperature && t > 0 && t != 1;
+    return divides ? t : 0;
+}
+
+static tp_status create_session(const tp_train_options *o, const tp_model *model,
+                                const tp_run_graphs_options *more, bool forward_only,
+                                tp_session **ret, tp_error *err)
+{
+    static const char *const every_pass[] = {"cse",      "dce",       "fuse",
+                                             "schedule", "recompute", "autocast"};
+    bool none = o->policy.compile_mode == TP_COMPILE_NONE;
+    tp_session_options options = {
+        .backend = &tp_backend_cpu,
+        .threads = tp_trainer_threads(o),
+        .tokens = tp_trainer_token_budget(o),
+        .max_positions = o->policy.max_total_sequence_length,
+        .compute_dtype =
+            o->policy.precision == TP_PRECISION_BFLOAT16 ? TP_DTYPE_BF16 : TP_DTYPE_F32,
+        .recompute = o->policy.recompute,
+        .recompute_every = o->policy.recompute_every,
+        /* Precision and recomputation are asked for by name, so they stay. */
+        .disabled_passes = none ? every_pass : o->engine.disable_passes.v,
+        .n_disabled_passes = none ? 4 : o->engine.disable_passes.n,
+        .temperature = (float)tp_trainer_temperature(o),
+        .loss_chunk = (int32_t)o->engine.loss_chunk,
+        .avg_context = more->avg_context,
+        .weighed = o->algorithm != TP_ALGORITHM_SFT,
+        .forward_only = forward_only,
+        .share_memory = !none,
+        .dumped = o->engine.dump.v,
+        .n_dumped = o->engine.dump.n,
+        .dump = more->dump,
+        .dump_user = more->dump_user};
+    const tp_model_info *info = tp_model_get_info(model);
+    if (info->rope_theta == 0 && options.max_positions > info->max_positions)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "policy.max_total_sequence_length is %lld, the model has %lld positions",
+                       (long long)options.max_positions, (long long)info->max_positions);
+    return tp_session_create(model, &options, ret, err);
+}
+
+tp_status tp_trainer_force_isa(const tp_train_options *o, tp_error *err)
+{
+    return o->engine.isa > 0 ? tp_cpu_force_isa((tp_isa)(o->engine.isa - 1), err) : TP_OK;
+}
+
+tp_engine_options tp_trainer_engine_options(const tp_train_options *o)
+{
+    double cache = o->generation.cache_mib;
+    tp_dtype dtype = o->policy.precision == TP_PRECISION_BFLOAT16 ? TP_DTYPE_BF16 : TP_DTYPE_F32;
+    return (tp_engine_options){.backend = &tp_backend_cpu,
+                               .threads = tp_trainer_threads(o),
+                               .compute_dtype = dtype,
+                               .cache_dtype = dtype,
+                               .max_length = o->policy.max_total_sequence_length,
+                               .max_running = o->generation.max_running,
+                               .cache_bytes = isfinite(cache) ? (size_t)(cache * 1048576.0) : 0};
+}
+
+/* The generator's caches and copies of the weights are declared in the session's states. */
+static tp_status create_engine(const tp_train_options *o, const tp_model *model,
+                               const tp_run_graphs_options *more, tp_run_graphs *g, tp_error *err)
+{
+    tp_engine_options options = tp_trainer_engine_options(o);
+    options.tokenizer = more->tokenizer;
+    options.n_tokens = more->tokenizer ? tp_tokenizer_vocab_size(more->tokenizer) : 0;
+    return tp_engine_create(model, &options, tp_session_states(g->session), &g->engine, err);
+}
+
+bool tp_trainer_has_reference(const tp_train_options *o)
+{
+    return o->algorithm == TP_ALGORITHM_GRPO && o->loss.kl_penalty != 0 && !o->grpo.skip_reference;
+}
+
+bool tp_trainer_scores_policy(const tp_train_options *o, int64_t n)
+{
+    bool off_policy = n > o->policy.train_global_batch_size && !o->loss.no_ratio;
+    return o->algorithm == TP_ALGORITHM_GRPO &&
+           (off_policy || !isnan(o->grpo.logprob_error_threshold) ||
+            (o->loss.kl_in_reward && tp_trainer_has_reference(o)));
+}
+
+static tp_status create(const tp_train_options *o, const tp_model *model,
+                        const tp_run_graphs_options *more, tp_run_graphs *g, tp_error *err)
+{
+    tp_run_graphs_options quiet = *more; /* the training session is what is looked at */
+    quiet.dump = NULL;
+    TP_TRY(tp_trainer_force_isa(o, err));
+    TP_TRY(create_session(o, model, more, false, &g->session, err));
+    if (o->algorithm == TP_ALGORITHM_GRPO)
+        TP_TRY(create_engine(o, model, more, g, err));
+    if (tp_trainer_has_reference(o) || (o->algorithm == TP_ALGORITHM_DPO && more->resumes))
+        TP_TRY(create_session(o, model, &quiet, true, &g->reference, err));
+    return TP_OK;
+}
+
+tp_status tp_run_graphs_create(const tp_train_options *o, const tp_model *model,
+                               const tp_run_graphs_options *more, tp_run_graphs *ret, tp_error *err)
+{
+    tp_run_graphs g = {0};
+    tp_status status = create(o, model, more, &g, err);
+    if (status != TP_OK) {
+        tp_run_graphs_release(&g);
+        return status;
+    }
+    *ret = g;
+    return TP_OK;
+}
+
+void tp_run_graphs_release(tp_run_graphs *g)
+{
+    tp_engine_free(g->engine);
+    tp_session_free(g->reference);
+    tp_session_free(g->session);
+    *g = (tp_run_graphs){0};
+}

@@ -1,0 +1,61 @@
+/* graphs.h - all graphs of a run as one set: what trains, what generates, what it is compared
+ * with.
+ *
+ * A run and its prediction build the same set with the same function, so that they cannot
+ * disagree.  Building costs milliseconds, reads no data and allocates nothing large. */
+#ifndef TP_ENGINE_TRAIN_GRAPHS_H
+#define TP_ENGINE_TRAIN_GRAPHS_H
+
+#include "engine/generate/engine.h"
+#include "engine/train/options.h"
+#include "engine/train/session.h"
+
+typedef struct {
+    tp_session *session;   /* training, evaluation, gradient norm and update */
+    tp_engine *engine;     /* GRPO: the generator, which shares the session's weights; or NULL */
+    tp_session *reference; /* forward only, with the weights that the run began with; or NULL */
+} tp_run_graphs;
+
+typedef struct {
+    double avg_context;            /* mean keys of a query, for costs; 0: unknown */
+    bool resumes;                  /* DPO: the session's weights are not the reference's */
+    const tp_tokenizer *tokenizer; /* NULL: sizes are the same without */
+    /* (optional) see tp_session_options */
+    void (*dump)(void *user, const char *graph, const char *stage, const char *text);
+    void *dump_user;
+} tp_run_graphs_options;
+
+/* `model` and the tokenizer must outlive the graphs.  Puts engine.isa in force. */
+TP_CHECKED tp_status tp_run_graphs_create(const tp_train_options *o, const tp_model *model,
+                                          const tp_run_graphs_options *more, tp_run_graphs *ret,
+                                          tp_error *err);
+void tp_run_graphs_release(tp_run_graphs *graphs); /* zeroed is a no-op */
+
+/* The folder with `file` that a path stands for: a run or a checkpoint stands for the model in
+ * it. */
+TP_CHECKED tp_status tp_trainer_find_folder(const char *path, const char *file, tp_buf *ret,
+                                            tp_error *err);
+/* ret_path (may be NULL) gets where the model is. */
+TP_CHECKED tp_status tp_run_model_open(const tp_train_options *o, tp_model **ret, tp_buf *ret_path,
+                                       tp_error *err);
+
+/* ---- what the options ask for ---- */
+
+/* Puts engine.isa in force: ceilings are those of an instruction set. */
+TP_CHECKED tp_status tp_trainer_force_isa(const tp_train_options *o, tp_error *err);
+int tp_trainer_threads(const tp_train_options *o);
+/* What rollouts' logits are divided by in training too; 0: nothing. */
+double tp_trainer_temperature(const tp_train_options *o);
+int64_t tp_trainer_token_budget(const tp_train_options *o);
+/* Sequences whose log-probabilities are compared with ones computed elsewhere start at
+ * multiples of this; 0: anywhere. */
+int32_t tp_trainer_alignment(const tp_train_options *o);
+bool tp_trainer_is_packed(const tp_train_options *o);
+tp_engine_options tp_trainer_engine_options(const tp_train_options *o); /* without tokenizer */
+
+/* Every step asks the reference model (GRPO). */
+bool tp_trainer_has_reference(const tp_train_options *o);
+/* GRPO: n answers are scored with the policy before they train it. */
+bool tp_trainer_scores_policy(const tp_train_options *o, int64_t n);
+
+#endif

@@ -1,0 +1,76 @@
+/* plan.h - what a run will take and how long its steps are, before it runs.
+ *
+ * `temper plan`, the library, `temper doctor` and the run itself ask here; the run's closing
+ * table compares what was measured with it.  Bytes are exact: all large buffers of the run.
+ * Times are estimates: the work of the graphs at the machine's measured ceilings. */
+#ifndef TP_ENGINE_TRAIN_PLAN_H
+#define TP_ENGINE_TRAIN_PLAN_H
+
+#include "base/strings.h"
+#include "engine/exec/machine.h"
+#include "engine/train/graphs.h"
+
+/* How much of the machine's memory a run may take. */
+typedef struct {
+    double bytes;
+    double fraction, of; /* engine.memory_fraction of so many bytes ... */
+    char source[200];    /* ... which are "physical memory", "cgroup memory.max of /a" */
+} tp_memory_allowance;
+
+typedef struct {
+    int64_t parameters, micro_tokens;
+
+    size_t bytes[TP_MEM_KINDS], peak_bytes;                /* all kinds together */
+    size_t generator_bytes, reference_bytes, loader_bytes; /* parts of them */
+    tp_session_plan session;                               /* the part that trains */
+    tp_memory_allowance allowance;
+    bool fits;
+
+    /* Of one step, when every sequence is full and every answer as long as it may be. */
+    double updates, micro_batches; /* micro_batches: of all updates together */
+    double flops, moved_bytes;     /* contractions; between memory and processor */
+    /* Seconds at least; NaN: this machine was not measured; 0: there is no such part. */
+    double micro_s; /* one micro-batch, forward and backward */
+    double training_s, update_s, logprob_s, reference_s, generation_s, step_s;
+} tp_run_plan;
+
+/* From graphs that are there.  `machine` may be NULL. */
+TP_CHECKED tp_status tp_run_plan_make(const tp_train_options *o, const tp_model *model,
+                                      const tp_run_graphs *graphs, const tp_machine *machine,
+                                      tp_run_plan *ret, tp_error *err);
+/* The same from the options: builds the graphs and frees them again. */
+TP_CHECKED tp_status tp_run_plan_compute(const tp_train_options *o, const tp_model *model,
+                                         bool resumes, const tp_machine *machine, tp_run_plan *ret,
+                                         tp_error *err);
+
+tp_memory_allowance tp_memory_allowed(const tp_train_options *o);
+
+/* ---- when it does not fit ---- */
+
+/* A change that takes less, and what would be needed with it. */
+typedef struct {
+    char change[96]; /* "policy.recompute=full" */
+    size_t peak_bytes;
+    bool fits;
+} tp_plan_lever;
+enum { TP_PLAN_LEVERS = 3 };
+
+typedef struct {
+    tp_plan_lever v[TP_PLAN_LEVERS]; /* what saves most first */
+    int n;
+    tp_plan_lever all; /* all of them at once */
+} tp_plan_levers;
+
+/* Found by planning with each of them. */
+void tp_run_plan_levers(const tp_train_options *o, const tp_model *model, bool resumes,
+                        const tp_run_plan *plan, tp_plan_levers *ret);
+
+/* "fits: needs 3.0 MiB, limit 21.2 GiB (engine.memory_fraction 0.9 of 23.5 GiB: physical
+ * memory)"; when it does not fit, the levers behind it, each after `separator`. */
+void tp_run_plan_verdict(const tp_run_plan *plan, const tp_plan_levers *levers,
+                         const char *separator, tp_buf *out);
+/* TP_ERR_NOMEM with that sentence unless it fits. */
+TP_CHECKED tp_status tp_run_plan_check(const tp_train_options *o, const tp_model *model,
+                                       bool resumes, const tp_run_plan *plan, tp_error *err);
+
+#endif
