@@ -262,6 +262,8 @@ void tp_prompts_close(tp_prompts *p)
 
 uint64_t tp_prompts_count(const tp_prompts *prompts) { return prompts->n; }
 
+bool tp_prompts_are_made(const tp_prompts *prompts) { return prompts->kind != NULL; }
+
 size_t tp_prompts_arena_bytes(const tp_prompts *p)
 {
     return p->kind ? (size_t)1 << 20 : tp_prompt_row_arena_bytes(&p->row_options, p->longest);

@@ -150,11 +150,21 @@ static tp_status write_manifest(const char *folder, const tp_train_state *state,
     return status;
 }
 
-static tp_status check_space(const char *root, size_t need, tp_error *err)
+tp_status tp_checkpoint_check_space(const char *root, size_t need, tp_error *err)
 {
     struct statvfs v;
-    if (statvfs(root, &v) != 0)
-        return TP_OK; /* cannot tell: the write itself will */
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%s", root);
+    /* What does not exist yet will be where its parent is. */
+    while (statvfs(folder, &v) != 0) {
+        char *slash = strrchr(folder, '/');
+        if (errno != ENOENT || strcmp(folder, ".") == 0 || slash == folder)
+            return TP_OK; /* cannot tell: the write itself will */
+        if (slash)
+            *slash = 0;
+        else
+            snprintf(folder, sizeof folder, ".");
+    }
     double have = (double)v.f_bavail * (double)v.f_frsize;
     char a[32], b[32];
     if ((double)need <= have)
@@ -198,7 +208,7 @@ tp_status tp_checkpoint_save(const tp_checkpoint_options *o, tp_session *session
     uint64_t bytes = 0;
     tp_session_get_plan(session, &plan);
     TP_TRY(tp_dir_make(o->root, err));
-    TP_TRY(check_space(o->root, plan.checkpoint_bytes, err));
+    TP_TRY(tp_checkpoint_check_space(o->root, plan.checkpoint_bytes, err));
     snprintf(tmp, sizeof tmp, "%s/.tmp-step-%" PRId64 ".%d", o->root, state->step, getpid());
     snprintf(final, sizeof final, "%s/step-%" PRId64, o->root, state->step);
     TP_TRY(tp_dir_remove(tmp, err));
@@ -331,6 +341,15 @@ static tp_status list_steps(const char *root, step_list *ret, tp_error *err)
     closedir(dir);
     if (ret->n)
         qsort(ret->v, ret->n, sizeof *ret->v, newest_first);
+    return TP_OK;
+}
+
+tp_status tp_checkpoint_list(const char *root, int64_t **ret_steps, size_t *ret_n, tp_error *err)
+{
+    step_list steps;
+    TP_TRY(list_steps(root, &steps, err));
+    *ret_steps = steps.v;
+    *ret_n = steps.n;
     return TP_OK;
 }
 

@@ -58,6 +58,10 @@ TP_CHECKED tp_status tp_checkpoint_read_state(const char *path, tp_train_state *
 /* Every file of the manifest is there with the right size and contents. */
 TP_CHECKED tp_status tp_checkpoint_verify(const char *path, tp_error *err);
 
+/* The steps that have a folder, newest first, valid or not; free() them. */
+TP_CHECKED tp_status tp_checkpoint_list(const char *root, int64_t **ret_steps, size_t *ret_n,
+                                        tp_error *err);
+
 /* Delete all but the newest and the `keep` best by metric (without metrics: the
  * newest `keep`), and leftovers of interrupted saves.  keep <= 0 keeps all. */
 TP_CHECKED tp_status tp_checkpoint_prune(const char *root, int64_t keep, bool higher_is_better,
@@ -66,6 +70,9 @@ TP_CHECKED tp_status tp_checkpoint_prune(const char *root, int64_t keep, bool hi
 /* Before the first save of a process: delete what interrupted saves left behind.  A
  * missing folder is fine. */
 TP_CHECKED tp_status tp_checkpoint_clean(const char *root, tp_error *err);
+
+/* Room for `need` bytes where `root` is or will be. */
+TP_CHECKED tp_status tp_checkpoint_check_space(const char *root, size_t need, tp_error *err);
 
 /* XXH3-128 over the names and shapes of a model's weights. */
 void tp_model_fingerprint(const tp_model *model, char ret[33]);

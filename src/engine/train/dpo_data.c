@@ -81,9 +81,9 @@ static tp_status split(trainer *t, tp_error *err)
     return TP_OK;
 }
 
-static void describe(trainer *t, const tp_preferences *p, const char *path, tp_buf *out)
+static void describe(const tp_preferences *p, const char *path, tp_buf *out)
 {
-    tp_buf_addf(out, "data: %s: %llu pairs (%s), %llu tokens, longest pair %llu", path,
+    tp_buf_addf(out, "%s: %llu pairs (%s), %llu tokens, longest pair %llu", path,
                 (unsigned long long)p->n, p->kind, (unsigned long long)p->n_tokens,
                 (unsigned long long)p->longest_pair);
     const struct {
@@ -97,8 +97,13 @@ static void describe(trainer *t, const tp_preferences *p, const char *path, tp_b
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i].n)
             tp_buf_addf(out, "; %llu %s", (unsigned long long)counts[i].n, counts[i].what);
+}
+
+static void show_source(const tp_preferences *p, const char *path, tp_buf *out)
+{
+    tp_buf_adds(out, "data: ");
+    describe(p, path, out);
     tp_buf_addc(out, '\n');
-    (void)t;
 }
 
 static void show_answer(const trainer *t, const char *name, const tp_answer *a, tp_buf *out)
@@ -112,9 +117,9 @@ static void send_example(trainer *t)
 {
     const dpo *d = t->own;
     tp_buf text = {0};
-    describe(t, &d->file, t->o->data.train.data_path, &text);
+    show_source(&d->file, t->o->data.train.data_path, &text);
     if (d->val_file.n)
-        describe(t, &d->val_file, t->o->data.validation.data_path, &text);
+        show_source(&d->val_file, t->o->data.validation.data_path, &text);
     show_answer(t, "chosen", &d->file.pairs[0].chosen, &text);
     show_answer(t, "rejected", &d->file.pairs[0].rejected, &text);
     tp_train_event event = {.kind = TP_EVENT_EXAMPLE, .text = tp_buf_str(&text)};
@@ -146,9 +151,39 @@ tp_status tp_dpo_open_data(trainer *t, tp_error *err)
                                 .only_unmask_final = true,
                                 .max_seq_length = tp_trainer_longest(t)};
     TP_TRY(tp_renderer_new(t->tokenizer, &render, &d->renderer, err));
-    TP_TRY(read_file(t, &t->o->data.train, &d->file, err));
-    if (t->o->data.validation.data_path)
-        TP_TRY(read_file(t, &t->o->data.validation, &d->val_file, err));
+    return read_file(t, &t->o->data.train, &d->file, err);
+}
+
+tp_status tp_dpo_open_validation(trainer *t, tp_error *err)
+{
+    dpo *d = t->own;
+    return t->o->data.validation.data_path && d->renderer
+               ? read_file(t, &t->o->data.validation, &d->val_file, err)
+               : TP_OK;
+}
+
+void tp_dpo_describe_data(const trainer *t, tp_buf *out)
+{
+    const dpo *d = t->own;
+    tp_buf_addf(out, "all rows of ");
+    describe(&d->file, t->o->data.train.data_path, out);
+}
+
+void tp_dpo_describe_validation(const trainer *t, tp_buf *out)
+{
+    const dpo *d = t->own;
+    double share = t->o->data.train.split_validation_size;
+    if (d->val_file.n)
+        describe(&d->val_file, t->o->data.validation.data_path, out);
+    else if (isfinite(share) && share > 0)
+        tp_buf_addf(out, "a share of %g of the training data", share);
+    else
+        tp_buf_adds(out, "none (data.validation.data_path, data.train.split_validation_size)");
+}
+
+tp_status tp_dpo_split_data(trainer *t, tp_error *err)
+{
+    const dpo *d = t->own;
     TP_TRY(split(t, err));
     double sequences = 2 * (double)d->file.n;
     t->avg_context = 0.5 * ((double)d->file.n_tokens / sequences + 1);

@@ -20,6 +20,7 @@ struct tp_run {
     tp_buf line;
     tp_json_w writer;
     bool warned;
+    char scratch[64]; /* the folder to remove at the end, or "" */
 };
 
 char *tp_run_path(const tp_run *run, const char *file, char *out)
@@ -94,14 +95,21 @@ static tp_status open_metrics(tp_run *run, tp_error *err)
     return TP_OK;
 }
 
-static tp_status open_run(tp_run *run, bool resume, tp_error *err)
+static tp_status refuse_existing(const tp_run *run, bool resume, bool *ret_exists, tp_error *err)
 {
     char path[4096];
-    bool exists = tp_file_exists(tp_run_path(run, "run.json", path));
-    if (exists && !resume)
+    *ret_exists = tp_file_exists(tp_run_path(run, "run.json", path));
+    if (*ret_exists && !resume)
         return tp_fail(err, TP_ERR_CONFIG,
                        "run '%s' exists: continue it with --resume or choose another run.name",
                        run->dir);
+    return TP_OK;
+}
+
+static tp_status open_run(tp_run *run, bool resume, tp_error *err)
+{
+    bool exists;
+    TP_TRY(refuse_existing(run, resume, &exists, err));
     TP_TRY(tp_dir_make(run->dir, err));
     TP_TRY(take_lock(run, err));
     run->attempt = 1;
@@ -110,7 +118,7 @@ static tp_status open_run(tp_run *run, bool resume, tp_error *err)
     return open_metrics(run, err);
 }
 
-tp_status tp_run_open(const char *dir, bool resume, tp_run **ret, tp_error *err)
+static tp_status new_run(const char *dir, tp_run **ret, tp_error *err)
 {
     tp_run *run = calloc(1, sizeof *run);
     TP_ASSERT(run);
@@ -124,6 +132,64 @@ tp_status tp_run_open(const char *dir, bool resume, tp_run **ret, tp_error *err)
                        sizeof run->dir);
     }
     memcpy(run->dir, dir, n);
+    *ret = run;
+    return TP_OK;
+}
+
+/* ---- without changing anything ---- */
+
+/* Somebody else's lock shows without a lock of our own being left. */
+static tp_status refuse_locked(const tp_run *run, tp_error *err)
+{
+    char path[4096], who[64] = "";
+    int fd = open(tp_run_path(run, ".lock", path), O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return TP_OK;
+    bool is_free = flock(fd, LOCK_SH | LOCK_NB) == 0;
+    ssize_t n = pread(fd, who, sizeof who - 1, 0);
+    close(fd);
+    if (is_free)
+        return TP_OK;
+    return tp_fail(err, TP_ERR_CONFIG,
+                   "run '%s' is being written by process %s; choose another run.name", run->dir,
+                   n > 0 ? who : "unknown");
+}
+
+tp_status tp_run_check(const char *dir, bool resume, tp_error *err)
+{
+    tp_run *run;
+    bool exists;
+    TP_TRY(new_run(dir, &run, err));
+    tp_status status = refuse_existing(run, resume, &exists, err);
+    if (status == TP_OK)
+        status = tp_dir_check(run->dir, err);
+    if (status == TP_OK)
+        status = refuse_locked(run, err);
+    if (status == TP_OK && exists)
+        status = read_attempt(run, err);
+    tp_run_close(run);
+    return status;
+}
+
+tp_status tp_run_open_scratch(const char *dir, tp_run **ret, tp_error *err)
+{
+    const char *tmp = getenv("TMPDIR"), *slash = strrchr(dir, '/');
+    char scratch[64], path[2048];
+    snprintf(scratch, sizeof scratch, "%.40s/temper-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    if (!mkdtemp(scratch))
+        return tp_fail(err, TP_ERR_IO, "cannot make '%s': %s; set TMPDIR", scratch,
+                       strerror(errno));
+    snprintf(path, sizeof path, "%s/%.200s", scratch, slash && slash[1] ? slash + 1 : "run");
+    tp_status status = tp_run_open(path, false, ret, err);
+    if (status == TP_OK)
+        snprintf((*ret)->scratch, sizeof(*ret)->scratch, "%s", scratch);
+    return status;
+}
+
+tp_status tp_run_open(const char *dir, bool resume, tp_run **ret, tp_error *err)
+{
+    tp_run *run;
+    TP_TRY(new_run(dir, &run, err));
     tp_status status = open_run(run, resume, err);
     if (status != TP_OK) {
         tp_run_close(run);
@@ -141,6 +207,9 @@ void tp_run_close(tp_run *run)
         close(run->metrics_fd);
     if (run->lock_fd >= 0)
         close(run->lock_fd); /* the lock goes with it */
+    tp_error ignored;
+    if (run->scratch[0] && tp_dir_remove(run->scratch, &ignored) != TP_OK)
+        tp_log(TP_LOG_WARNING, "run", "%s", ignored.message);
     tp_buf_release(&run->pending);
     tp_buf_release(&run->line);
     free(run);
