@@ -82,11 +82,6 @@ static tp_status evaluate(run_state *s, tp_evaluation *ret, tp_error *err)
 {
     tp_eval_job *j = &s->j;
     const tp_eval_options *o = &j->o;
-    size_t n_stop = o->generation.stop_token_ids.n;
-    j->stop_ids = calloc(n_stop + 1, sizeof *j->stop_ids);
-    TP_ASSERT(j->stop_ids);
-    for (size_t i = 0; i < n_stop; i++)
-        j->stop_ids[i] = (int32_t)o->generation.stop_token_ids.v[i];
     int64_t top_k = o->generation.top_k == TP_OPT_UNSET_INT ? -1 : o->generation.top_k;
     tp_evaluate_options options = {.max_length = j->max_length,
                                    .n_samples = o->eval.num_tests_per_prompt,
@@ -97,7 +92,7 @@ static tp_status evaluate(run_state *s, tp_evaluation *ret, tp_error *err)
                                                 .min_p = o->generation.min_p},
                                    .seed = (uint64_t)o->eval.seed,
                                    .stop_ids = j->stop_ids,
-                                   .n_stop_ids = n_stop,
+                                   .n_stop_ids = o->generation.stop_token_ids.n,
                                    .stop_strings = o->generation.stop_strings.v,
                                    .n_stop_strings = o->generation.stop_strings.n,
                                    .success_threshold = o->eval.success_threshold,
@@ -128,6 +123,22 @@ static void print_report(const tp_eval_report *r, const flags *f)
     tp_buf_release(&text);
 }
 
+/* Answers of which none was judged say nothing about the model. */
+static tp_status any_verdict(const tp_evaluation *e, tp_error *err)
+{
+    size_t n = e->n * (size_t)e->n_samples;
+    uint64_t judged = 0;
+    for (size_t i = 0; i < e->n; i++)
+        judged += (uint64_t)e->counts[i].n;
+    for (size_t i = 0; i < n && !judged; i++) {
+        const tp_reward *r = &e->prompts[i / (size_t)e->n_samples].samples[i % (size_t)e->n_samples].reward;
+        if (r->status != TP_REWARD_OK)
+            return tp_fail(err, TP_ERR_CONFIG, "none of %zu answers got a verdict; %s: %s", n,
+                           tp_reward_status_name(r->status), r->why ? r->why : "left out");
+    }
+    return TP_OK;
+}
+
 static tp_status report(run_state *s, const tp_evaluation *e, tp_error *err)
 {
     tp_eval_job *j = &s->j;
@@ -150,7 +161,7 @@ static tp_status report(run_state *s, const tp_evaluation *e, tp_error *err)
         TP_TRY(write_out(&r, s->f->out, err));
     if (j->o.eval.save_path)
         TP_TRY(tp_eval_report_nemo(&r, j->o.eval.save_path, err));
-    return TP_OK;
+    return any_verdict(e, err);
 }
 
 static void print_notices(const tp_eval_job *j)

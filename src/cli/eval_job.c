@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-#include "base/files.h"
 #include "cli/cli.h"
 #include "engine/backend/backend.h"
+#include "engine/data/chat.h"
 #include "engine/train/checkpoint.h"
 
 tp_status tp_eval_job_bind(tp_eval_job *j, char **words, int n, tp_error *err)
@@ -56,22 +56,6 @@ tp_status tp_eval_job_open_questions(tp_eval_job *j, tp_error *err)
     return TP_OK;
 }
 
-/* "default": the tokenizer's own; null: none; a path of a .jinja file; or the text. */
-static tp_status chat_template(tp_eval_job *j, const char **ret, tp_error *err)
-{
-    const char *text = j->o.chat_template;
-    *ret = text;
-    if (!text)
-        *ret = "";
-    else if (strcmp(text, "default") == 0)
-        *ret = NULL;
-    else if (tp_str_ends(text, ".jinja")) {
-        TP_TRY(tp_file_read(text, 1 << 20, &j->template_file, err));
-        *ret = tp_buf_str(&j->template_file);
-    }
-    return TP_OK;
-}
-
 static tp_status open_tokenizer(tp_eval_job *j, tp_error *err)
 {
     const char *name = j->o.tokenizer_name, *template_text;
@@ -85,9 +69,24 @@ static tp_status open_tokenizer(tp_eval_job *j, tp_error *err)
             "'%s': the tokenizer has %d ids, the model's vocabulary is %lld: they do not "
             "belong together",
             tp_buf_str(&j->folder), n_ids, (long long)vocab);
-    TP_TRY(chat_template(j, &template_text, err));
+    TP_TRY(tp_chat_template_setting(j->o.chat_template, &j->template_file, &template_text, err));
     return tp_prompt_encoder_new(j->tokenizer, template_text, j->o.template_variables,
                                  j->o.data.add_bos, &j->encoder, err);
+}
+
+static tp_status choose_stops(tp_eval_job *j, tp_error *err)
+{
+    const tp_f64_list *ids = &j->o.generation.stop_token_ids;
+    j->stop_ids = calloc(ids->n + 1, sizeof *j->stop_ids);
+    TP_ASSERT(j->stop_ids);
+    for (size_t i = 0; i < ids->n; i++) {
+        j->stop_ids[i] = (int32_t)ids->v[i];
+        if ((double)j->stop_ids[i] != ids->v[i] || j->stop_ids[i] < 0 ||
+            j->stop_ids[i] >= tp_tokenizer_vocab_size(j->tokenizer))
+            return tp_config_fail(j->config, "generation.stop_token_ids", err,
+                                  "%g is no id of the tokenizer", ids->v[i]);
+    }
+    return TP_OK;
 }
 
 static int thread_count(const tp_eval_options *o)
@@ -102,6 +101,7 @@ tp_status tp_eval_job_open_model(tp_eval_job *j, tp_error *err)
     TP_TRY(tp_checkpoint_find_model(o->generation.model_name, &j->folder, err));
     TP_TRY(tp_model_open(tp_buf_str(&j->folder), &j->model, err));
     TP_TRY(open_tokenizer(j, err));
+    TP_TRY(choose_stops(j, err));
     int64_t longest = tp_model_get_info(j->model)->max_positions;
     j->max_length = o->generation.max_model_len < longest ? o->generation.max_model_len : longest;
     if (j->prompts)

@@ -72,6 +72,11 @@ bad nosuch.jsonl $sft data.validation.data_path=nosuch.jsonl
 bad nosuch.txt $sft data.default.prompt_file=nosuch.txt
 bad nosuch.txt $sft data.train.system_prompt_file=nosuch.txt
 bad nosuch.jinja $sft policy.tokenizer.chat_template=nosuch.jinja
+bad 'chat_template "chatml.j2" is neither' $sft policy.tokenizer.chat_template=chatml.j2
+printf 'sys \377' >latin.txt
+for recipe in "$sft" "$dpo" grpo.yaml; do
+    bad "latin.txt is not UTF-8 text" $recipe data.train.system_prompt_file=latin.txt
+done
 printf '{"prompt": [{"role": "user", "content": "2+2?"}], "solution": "4"}\n' >trl.jsonl
 bad trl.jsonl:1 $sft data.train.data_path=trl.jsonl
 printf '{"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "tool_calls": 7}]}\n' >tools.jsonl
@@ -102,6 +107,7 @@ bad "does not divide the 4 answers of a rollout" grpo.yaml policy.train_global_b
 bad max_num_steps $sft sft.max_num_steps=0
 bad "a file of that name is in the way" $sft run.dir=text.jsonl/run checkpointing.checkpoint_dir=here
 bad policy.engine $sft policy.engine=7
+bad "there is no pass 'nonsense'" $sft engine.dump=[nonsense]
 
 # Judges.
 bad /nonexistent/x grpo.yaml 'env.mine.command=[/nonexistent/x]'
@@ -118,6 +124,14 @@ expect_out "judge            FAILED: " "the answer is no JSON: 'hello'"
 run doctor --cached grpo.yaml
 expect 0
 expect_out "judge            ok: reward 0 for the expected answer"
+
+# The rows of a validation file are counted.
+rm -rf runs
+# shellcheck disable=SC2086
+run train --progress plain $sft data.validation.data_path=text.jsonl
+expect 0
+expect_out "examples   2 to train, 2 to validate"
+rm -rf runs
 
 # A run that is there: refused as training refuses it, continued as training continues it.
 run train --quiet $sft

@@ -34,6 +34,11 @@ never key 'nonsense: the answer'"'"'s "reward" is missing'
 run train --quiet grpo.yaml run.name=patient train.max_unrewarded=100 'env.mine.command=[sh,nan.sh]'
 expect 0
 
+# shellcheck disable=SC2016
+run eval generation.model_name=model tokenizer.chat_template=null data.data_path=rows.jsonl generation.max_new_tokens=4 \
+    'env={mine: {type: program, command: [sh, nan.sh]}}'
+expect 2 "none of 2 answers got a verdict; nan: the reward is NaN"
+
 # Some of them: counted on the step's line, in run.json and the metrics; the run goes on.
 # shellcheck disable=SC2016
 answers some.sh 'if [ $((id % 4)) = 0 ]; then echo "{\"id\":$id,\"score\":1}"; else echo "{\"id\":$id,\"reward\":$((id % 2))}"; fi'

@@ -1,22 +1,12 @@
 /* dpo_data.c - from the configuration to pairs, and which of them are for validation. */
 #include <math.h>
 
-#include "base/files.h"
 #include "base/rng.h"
 #include "engine/train/dpo_internal.h"
 
 #define STREAM_SPLIT UINT64_C(0x73706c6974000000) /* as data sets split */
 
 static const char *either(const char *a, const char *b) { return a ? a : b; }
-
-static tp_status read_text(const char *path, tp_buf *buf, const char **ret, tp_error *err)
-{
-    if (!path)
-        return TP_OK;
-    TP_TRY(tp_file_read(path, 1 << 20, buf, err));
-    *ret = tp_buf_str(buf);
-    return TP_OK;
-}
 
 static tp_status read_file(trainer *t, const tp_data_source_options *source, tp_preferences *ret,
                            tp_error *err)
@@ -33,11 +23,11 @@ static tp_status read_file(trainer *t, const tp_data_source_options *source, tp_
                                      .skip_bad = t->o->data.skip_bad_rows,
                                      .progress = tp_trainer_keep_going,
                                      .user = t};
-    tp_status status = read_text(either(source->prompt_file, f->prompt_file), &prompt,
-                                 &options.prompt_template, err);
+    tp_status status = tp_prompt_file_read(either(source->prompt_file, f->prompt_file), true,
+                                           &prompt, &options.prompt_template, err);
     if (status == TP_OK)
-        status = read_text(either(source->system_prompt_file, f->system_prompt_file), &system,
-                           &options.system_prompt, err);
+        status = tp_prompt_file_read(either(source->system_prompt_file, f->system_prompt_file),
+                                     false, &system, &options.system_prompt, err);
     if (status == TP_OK)
         status = tp_preferences_read(&options, ret, err);
     tp_buf_release(&prompt);

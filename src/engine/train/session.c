@@ -30,6 +30,14 @@ typedef struct {
     program *p;
 } observer;
 
+static bool is_asked_for(const tp_session *s, const char *stage)
+{
+    for (size_t i = 0; s->options.dump && i < s->options.n_dump_stages; i++)
+        if (tp_pass_named(s->options.dump_stages[i], stage))
+            return true;
+    return false;
+}
+
 static void dump_text(tp_session *s, const char *graph, const char *stage, tp_buf *text)
 {
     s->options.dump(s->options.dump_user, graph, stage, tp_buf_str(text));
@@ -38,7 +46,7 @@ static void dump_text(tp_session *s, const char *graph, const char *stage, tp_bu
 
 static void dump_graph(tp_session *s, const char *name, const char *stage, const tp_graph *g)
 {
-    if (!s->options.dump)
+    if (!is_asked_for(s, stage))
         return;
     tp_buf text = {0};
     tp_graph_print(g, &text);
@@ -77,7 +85,7 @@ static tp_status plan(tp_session *s, program *p, tp_error *err)
                                .avg_context = context};
     TP_TRY(tp_exec_create(&p->graph, &options, &p->exec, err));
     tp_exec_pool_fit(&s->pool, p->exec);
-    if (s->options.dump) {
+    if (is_asked_for(s, "plan")) {
         tp_buf text = {0};
         tp_exec_print(p->exec, &text);
         dump_text(s, p->name, "plan", &text);
@@ -197,7 +205,10 @@ tp_status tp_session_create(const tp_model *model, const tp_session_options *opt
     s->eval.name = "eval";
     s->norm.name = "norm";
     s->update.name = "update";
-    tp_status status = build(s, err);
+    static const char *const stages[] = {"graph", "plan", NULL};
+    tp_status status = tp_passes_check(options->dump_stages, options->n_dump_stages, stages, err);
+    if (status == TP_OK)
+        status = build(s, err);
     if (status != TP_OK) {
         tp_session_free(s);
         return status;

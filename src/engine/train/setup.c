@@ -10,6 +10,7 @@
 #include "base/cpu.h"
 #include "base/files.h"
 #include "base/platform.h"
+#include "engine/data/chat.h"
 #include "engine/train/trainer_internal.h"
 #include "engine/train/trainer_sources.h"
 
@@ -115,7 +116,9 @@ static tp_status create_session(const tp_train_options *o, const tp_model *model
         .weighed = o->algorithm != TP_ALGORITHM_SFT,
         .forward_only = forward_only,
         .share_memory = !none,
-        .dump = o->engine.dump.n && hooks ? hooks->dump : NULL,
+        .dump = hooks ? hooks->dump : NULL,
+        .dump_stages = o->engine.dump.v,
+        .n_dump_stages = o->engine.dump.n,
         .dump_user = hooks ? hooks->user : NULL};
     const tp_model_info *info = tp_model_get_info(model);
     if (info->rope_theta == 0 && options.max_positions > info->max_positions)
@@ -253,20 +256,9 @@ static tp_status open_tokenizer(trainer *t, tp_error *err)
 
 /* ---- data ---- */
 
-/* "default": the tokenizer's own; null: none; a path of a .jinja file; or the text. */
 tp_status tp_trainer_chat_template(const trainer *t, tp_buf *file, const char **ret, tp_error *err)
 {
-    const char *text = t->o->policy.chat_template;
-    *ret = text;
-    if (!text)
-        *ret = "";
-    else if (strcmp(text, "default") == 0)
-        *ret = NULL;
-    else if (tp_str_ends(text, ".jinja")) {
-        TP_TRY(tp_file_read(text, 1 << 20, file, err));
-        *ret = tp_buf_str(file);
-    }
-    return TP_OK;
+    return tp_chat_template_setting(t->o->policy.chat_template, file, ret, err);
 }
 
 /* Tokenising may take minutes: a signal ends it too. */
