@@ -1,6 +1,8 @@
 /* cmd_doctor.c - what this machine can do, and whether a run could begin or has left sound results.
  */
+#include <signal.h>
 #include <sys/sysinfo.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/doctor_checks.h"
@@ -23,6 +25,23 @@ static const tp_flag flag_table[] = {
     TP_TEXT("isa", 0, "LEVEL", isa,
             "highest instruction set to use: portable, avx2, avx512, avx512_bf16, amx"),
     {0}};
+
+static volatile sig_atomic_t stop_signal;
+
+/* The first signal ends the look behind what is at work, so that nothing is left lying; the
+ * second ends at once. */
+static void on_signal(int number)
+{
+    if (stop_signal)
+        _exit(128 + number);
+    stop_signal = number;
+}
+
+static bool is_stopped(void *user)
+{
+    (void)user;
+    return stop_signal != 0;
+}
 
 static tp_status measure(const flags *f, int threads, tp_machine *m, tp_error *err)
 {
@@ -139,9 +158,15 @@ int tp_cmd_doctor(int argc, char **argv)
     if (!tp_cli_force_isa(f.isa))
         return 2;
     int threads = f.threads > 0 ? (int)f.threads : tp_cpu_count();
-    tp_status status = n > 0 ? tp_doctor_look(words, n, f.resume, &c, &err) : TP_OK;
-    if (status == TP_OK)
+    tp_cli_catch(SIGINT, on_signal);
+    tp_cli_catch(SIGTERM, on_signal);
+    tp_status status = n > 0 ? tp_doctor_look(words, n, f.resume, is_stopped, &c, &err) : TP_OK;
+    if (status == TP_OK && !stop_signal)
         status = measure(&f, threads, &machine, &err);
+    if (stop_signal) {
+        tp_doctor_release(&c);
+        return 128 + stop_signal;
+    }
     if (status != TP_OK) {
         tp_doctor_release(&c);
         return tp_cli_fail(&err);

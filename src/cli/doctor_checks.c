@@ -38,11 +38,12 @@ static void on_event(void *user, const tp_train_event *e)
         add_note(user, e->text);
 }
 
-static tp_status look_at_training(char **words, int n, bool resume, tp_doctor_checks *ret,
-                                  tp_error *err)
+static tp_status look_at_training(char **words, int n, bool resume, tp_doctor_stop *should_stop,
+                                  tp_doctor_checks *ret, tp_error *err)
 {
     tp_recipe recipe;
-    tp_train_hooks hooks = {.observe = on_event, .user = ret, .resume = resume};
+    tp_train_hooks hooks = {
+        .observe = on_event, .user = ret, .resume = resume, .should_stop = should_stop};
     TP_TRY(tp_cli_open_recipe(words, n, &recipe, err));
     add(ret, "configuration", TP_FOUND_OK, words[0]);
     tp_train_check(recipe.config, &recipe.options, &hooks, on_finding, ret);
@@ -93,7 +94,8 @@ static void ask_judge(tp_eval_job *j, tp_doctor_checks *c)
     tp_buf_release(&text);
 }
 
-static tp_status look_at_evaluation(char **words, int n, tp_doctor_checks *ret, tp_error *err)
+static tp_status look_at_evaluation(char **words, int n, tp_doctor_stop *should_stop,
+                                    tp_doctor_checks *ret, tp_error *err)
 {
     tp_eval_job j = {0};
     const char *notice;
@@ -103,8 +105,10 @@ static tp_status look_at_evaluation(char **words, int n, tp_doctor_checks *ret, 
         for (size_t i = 0; (notice = tp_config_notice(j.config, i)); i++)
             add_note(ret, notice);
         bool judged = passes(ret, "environment", tp_eval_job_open_judge, &j);
-        if (judged)
+        if (judged) {
+            tp_environment_set_watch(j.env, &(tp_environment_watch){.should_stop = should_stop});
             add(ret, "environment", TP_FOUND_OK, tp_buf_str(&j.env_text));
+        }
         bool asked = passes(ret, "questions", tp_eval_job_open_questions, &j);
         if (asked)
             add(ret, "questions", TP_FOUND_OK, tp_buf_str(&j.data_text));
@@ -145,14 +149,15 @@ static tp_status look_at_folder(const char *dir, tp_doctor_checks *ret, tp_error
     return TP_OK;
 }
 
-tp_status tp_doctor_look(char **words, int n, bool resume, tp_doctor_checks *ret, tp_error *err)
+tp_status tp_doctor_look(char **words, int n, bool resume, tp_doctor_stop *should_stop,
+                         tp_doctor_checks *ret, tp_error *err)
 {
     bool evaluates;
     if (n == 1 && tp_dir_exists(words[0]))
         return look_at_folder(words[0], ret, err);
     TP_TRY(is_evaluation(words, n, &evaluates, err));
-    return evaluates ? look_at_evaluation(words, n, ret, err)
-                     : look_at_training(words, n, resume, ret, err);
+    return evaluates ? look_at_evaluation(words, n, should_stop, ret, err)
+                     : look_at_training(words, n, resume, should_stop, ret, err);
 }
 
 size_t tp_doctor_failures(const tp_doctor_checks *checks)

@@ -15,10 +15,13 @@ typedef struct {
     size_t n;
 } tp_doctor_checks;
 
+/* True ends the look behind what is at work. */
+typedef bool tp_doctor_stop(void *user);
+
 /* `words` are CONFIG KEY=VALUE..., or a run folder.  Fails when the configuration does not
  * load; what is wrong with the rest is in the checks. */
-TP_CHECKED tp_status tp_doctor_look(char **words, int n, bool resume, tp_doctor_checks *ret,
-                                    tp_error *err);
+TP_CHECKED tp_status tp_doctor_look(char **words, int n, bool resume, tp_doctor_stop *should_stop,
+                                    tp_doctor_checks *ret, tp_error *err);
 size_t tp_doctor_failures(const tp_doctor_checks *checks);
 void tp_doctor_release(tp_doctor_checks *checks);
 

@@ -70,10 +70,11 @@ tp_status tp_chat_template_setting(const char *setting, tp_buf *file, const char
         TP_TRY(tp_file_read(setting, 1 << 20, file, err));
         *ret = tp_buf_str(file);
     } else if (!strstr(setting, "{{") && !strstr(setting, "{%")) {
-        return tp_fail(err, TP_ERR_CONFIG,
-                       "chat_template \"%.200s\" is neither default, null, a file whose name ends in "
-                       ".jinja, nor a template, which has {{ }} or {%% %%}",
-                       setting);
+        return tp_fail(
+            err, TP_ERR_CONFIG,
+            "chat_template \"%.200s\" is neither default, null, a file whose name ends in "
+            ".jinja, nor a template, which has {{ }} or {%% %%}",
+            setting);
     } else {
         *ret = setting;
     }

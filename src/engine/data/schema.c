@@ -10,7 +10,7 @@ enum { MAX_PROMPT_FILE = 1 << 20 };
 
 const char *tp_schema_name(tp_schema_kind kind)
 {
-static const char *const names[TP_SCHEMA_KINDS] = {
+    static const char *const names[TP_SCHEMA_KINDS] = {
         "messages",        "sharegpt", "prompt_completion", "alpaca", "input_output",
         "question_answer", "text"};
     return (unsigned)kind < TP_SCHEMA_KINDS ? names[kind] : "unknown";

@@ -29,72 +29,13 @@
 #include "engine/rl/environment_rows.h"
 #include "engine/rl/process.h"
 #include "engine/rl/program_line.h"
+#include "engine/rl/program_settings.h"
 
-enum { MAX_IN_FLIGHT = 256, MAX_STRAY_LINES = 1000, FLOOD_LINES = 16, DEFAULT_WORKERS = 2 };
+enum { MAX_STRAY_LINES = 1000, FLOOD_LINES = 16, DEFAULT_WORKERS = 2 };
 enum { STOP_PATIENCE_MS = 300, STOP_GRACE_MS = 2000, DEATH_PATIENCE_MS = 50 };
 static const double ASK_WATCH_S = 0.2, SAY_AFTER_S = 5, LONGEST_BACKOFF_S = 0.5;
 
-typedef struct {
-    tp_str_list command;
-    double timeout, grace, backoff;
-    int64_t in_flight, retries, max_failures, max_line_bytes;
-} settings;
-
-#define AT(member) offsetof(settings, member)
-static const tp_option rows[] = {
-    {.name = "command",
-     .type = TP_OPT_STRING_LIST,
-     .offset = AT(command),
-     .default_value = "\?\?\?",
-     .doc = "The program and its arguments, [python3, judge.py]; one text goes to the shell."},
-    {.name = "timeout",
-     .type = TP_OPT_FLOAT,
-     .offset = AT(timeout),
-     .default_value = "10.0",
-     .min = 0.001,
-     .max = 86400,
-     .doc = "Seconds for one answer."},
-    {.name = "grace",
-     .type = TP_OPT_FLOAT,
-     .offset = AT(grace),
-     .default_value = "1.0",
-     .max = 86400,
-     .doc = "Seconds more, without new questions, before a late program is killed."},
-    {.name = "in_flight",
-     .type = TP_OPT_INT,
-     .offset = AT(in_flight),
-     .default_value = "1",
-     .min = 1,
-     .max = MAX_IN_FLIGHT,
-     .doc = "Questions that one program has at a time; it may answer them in any order."},
-    {.name = "retries",
-     .type = TP_OPT_INT,
-     .offset = AT(retries),
-     .default_value = "1",
-     .max = 100,
-     .doc = "Times that a question is asked again after the program died over it."},
-    {.name = "backoff",
-     .type = TP_OPT_FLOAT,
-     .offset = AT(backoff),
-     .default_value = "0.05",
-     .max = 60,
-     .doc = "Seconds before a second start in a row; doubled each time, to 0.5 at most."},
-    {.name = "max_failures",
-     .type = TP_OPT_INT,
-     .offset = AT(max_failures),
-     .default_value = "20",
-     .min = 1,
-     .max = 1e6,
-     .doc = "Programs lost in a row, without one verdict between, that end the run."},
-    {.name = "max_line_bytes",
-     .type = TP_OPT_INT,
-     .offset = AT(max_line_bytes),
-     .default_value = "1048576",
-     .min = 1024,
-     .max = 1 << 26,
-     .doc = "Longest answer; a program that says more than 16 times this without a verdict is "
-            "killed."},
-};
+typedef tp_program_settings settings;
 
 typedef struct {
     int64_t id; /* of the question */
@@ -103,7 +44,7 @@ typedef struct {
 
 typedef struct {
     tp_process process;
-    question asked[MAX_IN_FLIGHT];
+    question asked[TP_PROGRAM_MOST_IN_FLIGHT];
     int n_asked;
     bool is_owing; /* its question was given up; the answer may still come */
     double deadline, restart_at;
@@ -616,7 +557,7 @@ static tp_environment_counts get_counts(const void *state) { return ((const pool
 const tp_environment_kind tp_env_program = {
     .name = "program",
     .doc = "Judged by a program that speaks one JSON object per line.",
-    .settings = {rows, TP_COUNTOF(rows), sizeof(settings)},
+    .settings = {tp_program_rows, TP_PROGRAM_ROWS, sizeof(settings)},
     .open = open_pool,
     .close = close_pool,
     .score_all = score_all,

@@ -22,23 +22,31 @@ static const char *missing(unsigned needs)
     return "";
 }
 
-static void check_stage(trainer *t, const tp_trainer_stage *s, unsigned *had, const reporter *r)
+static void open_stage(trainer *t, const tp_trainer_stage *s, unsigned *had, const reporter *r)
 {
     tp_error err = {0};
     tp_buf text = {0};
-    if ((s->needs & *had) != s->needs) {
-        tp_buf_addf(&text, "not looked at: that takes %s", missing(s->needs & ~*had));
-        tell(r, s->name, TP_FOUND_UNKNOWN, tp_buf_str(&text));
-    } else if (s->open(t, &err) != TP_OK) {
+    if (s->open(t, &err) != TP_OK) {
         tell(r, s->name, TP_FOUND_FAILED, err.message);
-    } else {
-        *had |= s->gives;
-        if (s->describe)
-            s->describe(t, &text);
-        if (text.len)
-            tell(r, s->name, TP_FOUND_OK, tp_buf_str(&text));
+        return;
+    }
+    *had |= s->gives;
+    if (s->describe) {
+        s->describe(t, &text);
+        tell(r, s->name, TP_FOUND_OK, tp_buf_str(&text));
     }
     tp_buf_release(&text);
+}
+
+static void check_stage(trainer *t, const tp_trainer_stage *s, unsigned *had, const reporter *r)
+{
+    unsigned lacking = s->needs & ~*had;
+    char text[100];
+    snprintf(text, sizeof text, "not looked at: that takes %s", missing(lacking));
+    if (!lacking)
+        open_stage(t, s, had, r);
+    else if (s->describe)
+        tell(r, s->name, TP_FOUND_UNKNOWN, text);
 }
 
 void tp_train_check(const tp_config *config, const tp_train_options *options,

@@ -20,7 +20,7 @@ struct tp_run {
     tp_buf line;
     tp_json_w writer;
     bool warned;
-    char scratch[64]; /* the folder to remove at the end, or "" */
+    char scratch[1024]; /* the folder to remove at the end, or "" */
 };
 
 char *tp_run_path(const tp_run *run, const char *file, char *out)
@@ -174,8 +174,8 @@ tp_status tp_run_check(const char *dir, bool resume, tp_error *err)
 tp_status tp_run_open_scratch(const char *dir, tp_run **ret, tp_error *err)
 {
     const char *tmp = getenv("TMPDIR"), *slash = strrchr(dir, '/');
-    char scratch[64], path[2048];
-    snprintf(scratch, sizeof scratch, "%.40s/temper-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    char scratch[1024], path[2048];
+    snprintf(scratch, sizeof scratch, "%.1000s/temper-XXXXXX", tmp && *tmp ? tmp : "/tmp");
     if (!mkdtemp(scratch))
         return tp_fail(err, TP_ERR_IO, "cannot make '%s': %s; set TMPDIR", scratch,
                        strerror(errno));

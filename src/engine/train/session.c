@@ -131,10 +131,14 @@ static tp_ref optimizer_state(tp_graph *g, const char *prefix, const tp_param *p
 static void update_param(tp_session *s, tp_graph *g, const tp_param *param, tp_ref scalars)
 {
     char name[512];
-    tp_ref p = tp_graph_state(g, param->name, TP_DTYPE_F32, param->rank, param->dim,
-                              TP_MEM_WEIGHTS);
-    tp_ref in[6] = {p, optimizer_state(g, "grad", param), optimizer_state(g, "adam_m", param),
-                    optimizer_state(g, "adam_v", param), scalars, 0};
+    tp_ref p =
+        tp_graph_state(g, param->name, TP_DTYPE_F32, param->rank, param->dim, TP_MEM_WEIGHTS);
+    tp_ref in[6] = {p,
+                    optimizer_state(g, "grad", param),
+                    optimizer_state(g, "adam_m", param),
+                    optimizer_state(g, "adam_v", param),
+                    scalars,
+                    0};
     snprintf(name, sizeof name, "%s.%s", param->name, tp_dtype_name(s->options.compute_dtype));
     const tp_state *shadow = tp_states_find(&s->states, name);
     if (shadow && shadow->kind == TP_MEM_SHADOW)
@@ -169,8 +173,8 @@ static tp_status build_norm(tp_session *s, tp_error *err)
     TP_TRY(tp_graph_init(&p->graph, err));
     p->graph.phase = TP_PHASE_UPDATE;
     int64_t one = 1;
-    tp_ref sum = tp_graph_state(&p->graph, "grad_norm.sumsq", TP_DTYPE_F64, 1, &one,
-                                TP_MEM_GRADIENTS);
+    tp_ref sum =
+        tp_graph_state(&p->graph, "grad_norm.sumsq", TP_DTYPE_F64, 1, &one, TP_MEM_GRADIENTS);
     for (size_t i = 0; i < n; i++) {
         tp_ref in[2] = {optimizer_state(&p->graph, "grad", &params[i]), sum};
         sum = tp_graph_op(&p->graph, TP_OP_sumsq, NULL, 2, in, params[i].name);
@@ -265,20 +269,11 @@ void tp_session_free(tp_session *s)
     free(s);
 }
 
-tp_states *tp_session_states(tp_session *s)
-{
-    return &s->states;
-}
+tp_states *tp_session_states(tp_session *s) { return &s->states; }
 
-const tp_model *tp_session_model(const tp_session *s)
-{
-    return s->model;
-}
+const tp_model *tp_session_model(const tp_session *s) { return s->model; }
 
-const tp_session_options *tp_session_get_options(const tp_session *s)
-{
-    return &s->options;
-}
+const tp_session_options *tp_session_get_options(const tp_session *s) { return &s->options; }
 
 /* ---- running ---- */
 
@@ -337,9 +332,14 @@ double tp_session_grad_norm(tp_session *s)
 void tp_session_update(tp_session *s, const tp_adamw_step *step)
 {
     const double t = (double)step->t;
-    const double values[8] = {step->lr,           step->beta1, step->beta2, step->eps,
-                              step->weight_decay, 1.0 - pow(step->beta1, t),
-                              1.0 - pow(step->beta2, t), step->grad_factor};
+    const double values[8] = {step->lr,
+                              step->beta1,
+                              step->beta2,
+                              step->eps,
+                              step->weight_decay,
+                              1.0 - pow(step->beta1, t),
+                              1.0 - pow(step->beta2, t),
+                              step->grad_factor};
     for (int i = 0; i < 8; i++)
         s->scalars[i] = (float)values[i];
     tp_exec_run(s->update.exec, true);

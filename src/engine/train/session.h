@@ -21,10 +21,10 @@ typedef struct {
     int recompute_every;
     const char *const *disabled_passes;
     size_t n_disabled_passes;
-    int32_t loss_chunk;     /* rows of logits alive at once; 0 = chosen by the kernel */
-    double avg_context;     /* mean keys per query, for costs; 0 = half of max_positions */
-    bool weighed;           /* the loss is the host's: tp_session_train_weighed() */
-    bool forward_only;      /* no training graph, no optimizer state */
+    int32_t loss_chunk; /* rows of logits alive at once; 0 = chosen by the kernel */
+    double avg_context; /* mean keys per query, for costs; 0 = half of max_positions */
+    bool weighed;       /* the loss is the host's: tp_session_train_weighed() */
+    bool forward_only;  /* no training graph, no optimizer state */
     bool share_memory;
     /* (optional) text of the stages asked for: "graph", a pass or family of them, "plan" */
     const char *const *dump_stages;
@@ -70,8 +70,8 @@ double tp_session_grad_norm(tp_session *s);
 
 typedef struct {
     double lr, beta1, beta2, eps, weight_decay;
-    int64_t t;            /* updates so far, this one included: from 1 */
-    double grad_factor;   /* clip coefficient */
+    int64_t t;          /* updates so far, this one included: from 1 */
+    double grad_factor; /* clip coefficient */
 } tp_adamw_step;
 void tp_session_update(tp_session *s, const tp_adamw_step *step);
 
