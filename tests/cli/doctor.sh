@@ -90,6 +90,19 @@ bad half.jsonl:2 grpo.yaml data.validation.data_path=half.jsonl
 printf '%s' '{% for m in messages %}{% if "fox" in m.content %}{{ raise_exception("no foxes") }}{% endif %}{{ m.content }}{% endfor %}' >fox.jinja
 bad "no foxes" grpo.yaml policy.tokenizer.chat_template=fox.jinja
 
+bad "data.train.max_samples: sft takes every row" $sft data.train.max_samples=1
+
+# A key that this algorithm does not look at is named, by both.
+rm -rf runs
+# shellcheck disable=SC2086
+run train --progress plain $dpo data.train.system_key=sys
+expect_out "note: data.train.system_key: no effect in dpo"
+rm -rf runs
+# shellcheck disable=SC2086
+run doctor --cached $dpo data.train.system_key=sys
+expect_out "note             data.train.system_key: no effect in dpo"
+rm -rf runs
+
 # Models and tokenizers.
 mkdir empty cut
 cp model/config.json model/tokenizer* empty
@@ -163,6 +176,11 @@ cp -r runs/sft short
 run doctor --cached short
 expect 2
 expect_out "metrics.jsonl    FAILED: 0 records up to step 0; run.json is further: records are lost"
+cp -r runs/sft killed
+sed -i 's/"state": "finished"/"state": "running"/' killed/run.json
+run doctor --cached killed
+expect 0
+expect_out "run.json         ok: killed while it ran"
 cp -r runs/sft torn
 printf '{"attempt":' >torn/run.json
 run doctor --cached torn

@@ -1,7 +1,10 @@
 /* inspect.c - is what a run left behind sound?  For `temper doctor runs/<name>`. */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "base/files.h"
 #include "engine/data/lines.h"
@@ -47,6 +50,18 @@ static tp_status take_facts(inspection *in, const char *path, const tp_json *roo
     return TP_OK;
 }
 
+/* Whoever writes a run holds its lock. */
+static bool is_written(const char *dir)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/.lock", dir);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool is_held = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0;
+    if (fd >= 0)
+        close(fd);
+    return is_held;
+}
+
 static void check_run_json(inspection *in)
 {
     char path[4096];
@@ -64,6 +79,9 @@ static void check_run_json(inspection *in)
         status = take_facts(in, path, root, &err);
     if (status != TP_OK)
         tell(in, "run.json", TP_FOUND_FAILED, "%s", err.message);
+    else if (strcmp(in->state, "running") == 0 && !is_written(in->dir))
+        tell(in, "run.json", TP_FOUND_OK,
+             "killed while it ran, last written at step %" PRId64 "; --resume goes on", in->step);
     else
         tell(in, "run.json", TP_FOUND_OK, "%s at step %" PRId64, in->state, in->step);
     tp_arena_release(&arena);

@@ -433,6 +433,7 @@ static tp_status plan_session(trainer *t, tp_error *err)
 static tp_status open_settings(trainer *t, tp_error *err)
 {
     const char *notice;
+    TP_TRY(tp_trainer_unused_keys(t, err));
     TP_TRY(force_isa(t->o, err));
     TP_TRY(limit_memory(t->o, err));
     TP_TRY(tp_schedule_parse(t->o->policy.scheduler, &t->schedule, err));

@@ -1,6 +1,7 @@
 /* trainer_internal.h - the parts of the trainer, shared between its files.
  *
- *     setup.c    options -> model, session, run folder
+ *     setup.c    options -> model, session, run folder, as stages
+ *     check.c    the same stages, each told apart; unused.c  keys of other algorithms
  *     trainer.c  the loop, and what every algorithm does in it
  *     record.c   metrics.jsonl, run.json, events
  *     sft.c      one file per algorithm: its data, its step, its validation
@@ -156,6 +157,9 @@ TP_CHECKED tp_status tp_trainer_reference(trainer *t, tp_session **ret, tp_error
 /* What that session will take, before there is memory for it. */
 TP_CHECKED tp_status tp_trainer_plan_reference(trainer *t, size_t *ret_bytes, tp_error *err);
 void tp_trainer_fingerprint(trainer *t, const char *text);
+
+/* unused.c */
+TP_CHECKED tp_status tp_trainer_unused_keys(const trainer *t, tp_error *err);
 
 /* trainer.c */
 bool tp_trainer_should_stop(const trainer *t);
