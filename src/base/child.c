@@ -29,7 +29,7 @@ static int redirect(int from, int to, int flags)
 {
     if (from == TP_CHILD_OURS)
         return 0;
-    int fd = from == TP_CHILD_NULL ? open("/dev/null", flags) : from;
+    int fd = from == TP_CHILD_NULL ? open("/dev/null", flags | O_CLOEXEC) : from;
     if (fd == to)
         return fcntl(fd, F_SETFD, 0);
     return fd >= 0 && dup2(fd, to) >= 0 ? 0 : -1;

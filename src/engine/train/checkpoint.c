@@ -158,10 +158,10 @@ tp_status tp_checkpoint_check_space(const char *root, size_t need, tp_error *err
     /* What does not exist yet will be where its parent is. */
     while (statvfs(folder, &v) != 0) {
         char *slash = strrchr(folder, '/');
-        if (errno != ENOENT || strcmp(folder, ".") == 0 || slash == folder)
+        if (errno != ENOENT || strcmp(folder, ".") == 0 || strcmp(folder, "/") == 0)
             return TP_OK; /* cannot tell: the write itself will */
         if (slash)
-            *slash = 0;
+            slash[slash == folder] = 0;
         else
             snprintf(folder, sizeof folder, ".");
     }
