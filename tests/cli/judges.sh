@@ -59,9 +59,10 @@ run train --progress plain grpo.yaml run.name=dead 'env.mine.command=[sh,dead.sh
 expect 2 "was lost 5 times in a row" "it said: no module"
 expect_out "note: env.mine: the program ended: exit status 1; it said: no module; it is started again, 5 times at most"
 
-# Programs that hang, fork and ignore what they are told: `gone` waits, ten seconds at most, until none is left.
+# Programs that hang over their first question, fork and ignore what they are told: `gone` waits, ten seconds at most, until none is left.
 cat >hang.sh <<'END'
 trap '' TERM INT HUP
+read -r line
 (trap '' TERM INT HUP; echo started >>pids.ready; while :; do sleep 1; done) &
 echo $! >>pids
 echo $$ >>pids
