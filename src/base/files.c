@@ -287,6 +287,35 @@ tp_status tp_cache_path(const char *name, bool make, char *out, size_t size, tp_
     return TP_OK;
 }
 
+tp_status tp_dir_check(const char *path, tp_error *err)
+{
+    tp_buf nearest = {0};
+    tp_buf_adds(&nearest, path);
+    while (nearest.len > 1 && nearest.data[nearest.len - 1] == '/')
+        nearest.data[--nearest.len] = 0;
+    /* The nearest folder that is there has to take the first of those that are not. */
+    while (!tp_dir_exists(tp_buf_str(&nearest)) && !tp_file_exists(tp_buf_str(&nearest))) {
+        char *slash = nearest.len ? strrchr(nearest.data, '/') : NULL;
+        if (!slash || slash == nearest.data) {
+            tp_buf_clear(&nearest);
+            tp_buf_adds(&nearest, slash ? "/" : ".");
+            break;
+        }
+        nearest.len = (size_t)(slash - nearest.data);
+        *slash = 0;
+    }
+    tp_status status = TP_OK;
+    if (!tp_dir_exists(tp_buf_str(&nearest)))
+        status = tp_fail(err, TP_ERR_IO,
+                         "cannot create folder %s: a file of that name is in the way; remove it "
+                         "or choose another name",
+                         tp_buf_str(&nearest));
+    else if (access(tp_buf_str(&nearest), W_OK | X_OK) != 0)
+        status = tp_files_fail(err, "write into folder", tp_buf_str(&nearest), errno);
+    tp_buf_release(&nearest);
+    return status;
+}
+
 tp_status tp_dir_sync(const char *path, tp_error *err)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,18 +1,19 @@
+/* cmd_doctor.c - what this machine can do, and whether a run could begin or has left sound results.
+ */
 #include <math.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/files.h"
 #include "base/limits.h"
 #include "cli/cli.h"
+#include "cli/doctor_checks.h"
 #include "cli/doctor_paths.h"
-#include "cli/recipe.h"
 #include "cli/tables.h"
 #include "engine/backend/cpu/paths.h"
-#include "engine/data/tokenizer.h"
-#include "engine/train/trainer.h"
 
 typedef struct {
-    bool json, cached;
+    bool json, cached, resume;
     int64_t threads;
     double seconds;
     const char *isa;
@@ -21,6 +22,7 @@ typedef struct {
 static const tp_flag flag_table[] = {
     TP_SWITCH("json", 0, json, "as JSON"),
     TP_SWITCH("cached", 0, cached, "use ceilings on file, measure only what is missing"),
+    TP_SWITCH("resume", 'r', resume, "as 'temper train --resume' would begin"),
     TP_NUMBER("threads", 't', "N", INT, threads, 1, 4096, "default: one per core"),
     TP_NUMBER("seconds", 's', "S", FLOAT, seconds, 0.1, 3600,
               "time for the measurement (default 3)"),
@@ -28,26 +30,21 @@ static const tp_flag flag_table[] = {
             "highest instruction set to use: portable, avx2, avx512, avx512_bf16, amx"),
     {0}};
 
-enum { MAX_CHECKS = 16 };
+static volatile sig_atomic_t stop_signal;
 
-typedef struct {
-    const char *what;
-    bool ok;
-    char text[1200];
-} check;
-
-typedef struct {
-    check v[MAX_CHECKS];
-    int n;
-} checks;
-
-static check *add(checks *c, const char *what, bool ok, const char *text)
+/* The first signal ends the look behind what is at work, so that nothing is left lying; the
+ * second ends at once. */
+static void on_signal(int number)
 {
-    TP_ASSERT(c->n < MAX_CHECKS);
-    check *k = &c->v[c->n++];
-    *k = (check){.what = what, .ok = ok};
-    snprintf(k->text, sizeof k->text, "%s", text);
-    return k;
+    if (stop_signal)
+        _exit(128 + number);
+    stop_signal = number;
+}
+
+static bool is_stopped(void *user)
+{
+    (void)user;
+    return stop_signal != 0;
 }
 
 static tp_status measure(const flags *f, int threads, tp_machine *m, tp_error *err)
@@ -61,108 +58,16 @@ static tp_status measure(const flags *f, int threads, tp_machine *m, tp_error *e
     return m->disturbed_by[0] ? TP_OK : tp_machine_save(m, err);
 }
 
-/* The sentence of `temper plan` and of a run that is refused. */
-static void check_memory(const tp_train_options *o, const tp_model *model,
-                         const tp_run_graphs *graphs, checks *c)
+/* What failed comes with the sentence that training would end with. */
+static void print_checks(const tp_doctor_checks *c)
 {
-    tp_run_plan plan;
-    tp_plan_levers levers = {0};
-    tp_error err = {0};
-    tp_buf text = {0};
-    if (tp_run_plan_make(o, model, graphs, NULL, &plan, &err) != TP_OK) {
-        add(c, "memory", false, err.message);
-        return;
+    static const char *const words[] = {
+        [TP_FOUND_OK] = "ok", [TP_FOUND_FAILED] = "FAILED", [TP_FOUND_UNKNOWN] = "unknown"};
+    for (size_t i = 0; i < c->n; i++) {
+        const tp_doctor_check *k = &c->v[i];
+        printf("%-16s %s%s%s\n", k->what, k->is_note ? "" : words[k->found], k->is_note ? "" : ": ",
+               k->text);
     }
-    if (!plan.fits)
-        tp_run_plan_levers(o, model, false, &plan, &levers);
-    tp_run_plan_verdict(&plan, &levers, "; ", &text);
-    add(c, "memory", plan.fits, tp_buf_str(&text));
-    tp_buf_release(&text);
-}
-
-static void check_plan(const tp_recipe *r, checks *c)
-{
-    tp_error err = {0};
-    tp_model *model;
-    tp_run_graphs graphs;
-    tp_run_graphs_options more = {0};
-    char text[256];
-    if (tp_run_model_open(&r->options, &model, NULL, &err) != TP_OK) {
-        add(c, "model", false, err.message);
-        return;
-    }
-    if (tp_run_graphs_create(&r->options, model, &more, &graphs, &err) != TP_OK) {
-        add(c, "model", false, err.message);
-        tp_model_free(model);
-        return;
-    }
-    snprintf(text, sizeof text, "%s, %lld parameters", tp_model_get_info(model)->family,
-             (long long)tp_model_param_count(model));
-    add(c, "model", true, text);
-    check_memory(&r->options, model, &graphs, c);
-    if (r->options.policy.init == TP_INIT_PRETRAINED) {
-        tp_load_report report;
-        tp_states *states = tp_session_states(graphs.session);
-        bool ok = tp_states_alloc(states, &err) == TP_OK &&
-                  tp_model_load(model, states, &report, &err) == TP_OK;
-        if (ok)
-            snprintf(text, sizeof text, "%zu of %zu tensors, %zu unused%s", report.n_loaded,
-                     report.n_expected, report.n_unused,
-                     report.has_nonfinite ? "; NaN or infinity inside" : "");
-        add(c, "weights", ok && !report.has_nonfinite, ok ? text : err.message);
-    }
-    tp_run_graphs_release(&graphs);
-    tp_model_free(model);
-}
-
-static void check_tokenizer(const tp_recipe *r, checks *c)
-{
-    tp_error err = {0};
-    tp_tokenizer *tok;
-    char text[128];
-    if (!r->options.policy.tokenizer_name) {
-        add(c, "tokenizer", r->options.policy.tokenizer_train_vocab_size != TP_OPT_UNSET_INT,
-            "trained by the run (policy.tokenizer.train_vocab_size)");
-        return;
-    }
-    if (tp_tokenizer_load(r->options.policy.tokenizer_name, &tok, &err) != TP_OK) {
-        add(c, "tokenizer", false, err.message);
-        return;
-    }
-    snprintf(text, sizeof text, "%d ids%s", tp_tokenizer_vocab_size(tok),
-             tp_tokenizer_chat_template(tok) ? ", chat template" : ", no chat template");
-    add(c, "tokenizer", true, text);
-    tp_tokenizer_free(tok);
-}
-
-static void check_data(const tp_recipe *r, checks *c)
-{
-    char text[300], size[32];
-    const char *path = r->options.data.train.data_path;
-    if (!path) {
-        bool generated = r->options.data.train.dataset_name != NULL;
-        add(c, "data", generated, generated ? "generated" : "data.train.data_path is not set");
-        return;
-    }
-    int64_t bytes = tp_file_size(path);
-    if (bytes > 0)
-        snprintf(text, sizeof text, "%s, %s", path, tp_human_bytes((double)bytes, size));
-    else
-        snprintf(text, sizeof text, "'%s' %s", path, bytes == 0 ? "is empty" : "cannot be read");
-    add(c, "data", bytes > 0, text);
-}
-
-static tp_status check_recipe(char **words, int n, checks *c, tp_error *err)
-{
-    tp_recipe recipe;
-    TP_TRY(tp_cli_open_recipe(words, n, &recipe, err));
-    tp_cli_print_notice("doctor", recipe.config);
-    add(c, "configuration", true, words[0]);
-    check_plan(&recipe, c);
-    check_tokenizer(&recipe, c);
-    check_data(&recipe, c);
-    tp_recipe_close(&recipe);
-    return TP_OK;
 }
 
 static void add_limits(const tp_limits *l, bool bytes, tp_buf *out)
@@ -216,7 +121,7 @@ static void print_ceilings(const tp_machine *m)
     printf("optimizer        %.1f GB/s (28 bytes per parameter)\n", m->update_bytes * 1e-9);
 }
 
-static void print_text(const tp_machine *m, const char *why_unknown, const checks *c)
+static void print_text(const tp_machine *m, const char *why_unknown, const tp_doctor_checks *c)
 {
     tp_cpu_caches caches = tp_cpu_cache_sizes();
     char a[32], b[32], d[32];
@@ -232,8 +137,7 @@ static void print_text(const tp_machine *m, const char *why_unknown, const check
         print_conditions(m);
     } else
         printf("ceilings         unknown: %s\n", why_unknown);
-    for (int i = 0; i < c->n; i++)
-        printf("%-16s %s: %s\n", c->v[i].what, c->v[i].ok ? "ok" : "FAILED", c->v[i].text);
+    print_checks(c);
 }
 
 static void put_list(tp_json_w *w, const char *key, const tp_limits *l)
@@ -258,7 +162,7 @@ static void put_limits(tp_json_w *w)
     put_list(w, "processor_limits", &limits);
 }
 
-static void print_json(const tp_machine *m, const checks *c)
+static void print_json(const tp_machine *m, const tp_doctor_checks *c)
 {
     tp_buf out = {0};
     tp_json_w w;
@@ -286,13 +190,25 @@ static void print_json(const tp_machine *m, const checks *c)
     put_limits(&w);
     tp_doctor_write_paths(&w);
     tp_json_w_put_begin(&w, "checks", '[');
-    for (int i = 0; i < c->n; i++) {
+    for (size_t i = 0; i < c->n; i++) {
+        const tp_doctor_check *k = &c->v[i];
+        if (k->is_note)
+            continue;
         tp_json_w_begin(&w, '{');
-        tp_json_w_put_str(&w, "what", c->v[i].what);
-        tp_json_w_put_bool(&w, "ok", c->v[i].ok);
+        tp_json_w_put_str(&w, "what", k->what);
+        tp_json_w_key(&w, "ok");
+        if (k->found == TP_FOUND_UNKNOWN)
+            tp_json_w_null(&w);
+        else
+            tp_json_w_raw(&w, k->found == TP_FOUND_OK ? "true" : "false");
         tp_json_w_put_str(&w, "text", c->v[i].text);
         tp_json_w_end(&w, '}');
     }
+    tp_json_w_end(&w, ']');
+    tp_json_w_put_begin(&w, "notes", '[');
+    for (size_t i = 0; i < c->n; i++)
+        if (c->v[i].is_note)
+            tp_json_w_str(&w, c->v[i].text);
     tp_json_w_end(&w, ']');
     tp_json_w_end(&w, '}');
     puts(tp_buf_str(&out));
@@ -305,12 +221,15 @@ int tp_cmd_doctor(int argc, char **argv)
     char *words[argc + 1];
     tp_error err = {0};
     tp_machine machine;
-    checks c = {.n = 0};
+    tp_doctor_checks c = {0};
     const tp_usage usage = {
         .command = "doctor",
-        .arguments = "[CONFIG [KEY=VALUE...]]",
-        .summary = "Measure what this machine can do; with a configuration, check that it, its "
-                   "model, tokenizer, memory and data are sound.",
+        .arguments = "[CONFIG [KEY=VALUE...]]\nRUN",
+        .summary = "Measure what this machine can do.  With a configuration, of a training or an "
+                   "evaluation, go through everything that comes before the first step with the "
+                   "same code: every row of the data, files it names, model, weights, tokenizer, "
+                   "memory, disk, run folder; a judge is asked one question.  With a run folder, "
+                   "check its records and every file of its checkpoints.",
         .flags = flag_table,
         .details = "The ceilings are kept and used for MFU and for predictions.  Exit status 2 "
                    "when a check fails.",
@@ -321,23 +240,32 @@ int tp_cmd_doctor(int argc, char **argv)
     if (!tp_cli_force_isa(f.isa))
         return 2;
     int threads = f.threads > 0 ? (int)f.threads : tp_cpu_count();
+    tp_cli_catch(SIGINT, on_signal);
+    tp_cli_catch(SIGTERM, on_signal);
     if (f.cached)
         tp_paths_prove();
     else
         tp_paths_prove_again();
-    if (n > 0 && check_recipe(words, n, &c, &err) != TP_OK)
-        return tp_cli_fail(&err);
-    tp_status measured = measure(&f, threads, &machine, &err);
-    if (measured == TP_ERR_NOMEM) /* the rest can be told all the same */
+    tp_status status = n > 0 ? tp_doctor_look(words, n, f.resume, is_stopped, &c, &err) : TP_OK;
+    if (status == TP_OK && !stop_signal)
+        status = measure(&f, threads, &machine, &err);
+    if (status == TP_ERR_NOMEM) { /* the rest can be told all the same */
         machine = tp_machine_describe(&tp_backend_cpu, threads);
-    else if (measured != TP_OK)
+        status = TP_OK;
+    }
+    if (stop_signal) {
+        tp_doctor_release(&c);
+        return 128 + stop_signal;
+    }
+    if (status != TP_OK) {
+        tp_doctor_release(&c);
         return tp_cli_fail(&err);
+    }
     if (f.json)
         print_json(&machine, &c);
     else
         print_text(&machine, err.message, &c);
-    for (int i = 0; i < c.n; i++)
-        if (!c.v[i].ok)
-            return 2;
-    return 0;
+    bool failed = tp_doctor_failures(&c) > 0;
+    tp_doctor_release(&c);
+    return failed ? 2 : 0;
 }

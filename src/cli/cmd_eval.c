@@ -1,19 +1,17 @@
-/* cmd_eval.c - from a configuration to an evaluation, in the order in which it can fail
- * cheapest: configuration, judge, questions, model, memory, weights. */
+/* cmd_eval.c - asking a model questions, and what it was worth: set up in eval_job.c. */
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/files.h"
-#include "base/terminal.h"
 #include "base/output.h"
+#include "base/terminal.h"
 #include "cli/cli.h"
 #include "cli/eval_compare.h"
+#include "cli/eval_job.h"
 #include "cli/eval_report.h"
 #include "cli/recipe.h"
-#include "engine/backend/backend.h"
-#include "engine/train/checkpoint.h"
 
 typedef struct {
     bool json, keys, quiet;
@@ -39,21 +37,9 @@ static const tp_flag flag_table[] = {
 
 typedef struct {
     const flags *f;
-    tp_config *config;
-    tp_eval_options o;
-    tp_environment *env;
-    tp_prompts *prompts;
-    tp_buf folder, template_file, data_text, env_text;
-    tp_model *model;
-    tp_tokenizer *tokenizer;
-    tp_prompt_encoder *encoder;
-    tp_states states;
-    tp_engine *engine;
-    tp_pool *pool;
-    int32_t *stop_ids;
-    int64_t max_length;
+    tp_eval_job j;
     double last_shown;
-} job;
+} run_state;
 
 static volatile sig_atomic_t stop_signal;
 
@@ -64,153 +50,18 @@ static void on_signal(int number)
     stop_signal = number;
 }
 
-/* ---- setting up ---- */
-
-static tp_status bind(job *j, char **words, int n, tp_error *err)
-{
-    TP_TRY(tp_cli_load_recipe(words, n, &j->config, err));
-    TP_TRY(tp_eval_options_bind(j->config, &j->o, err));
-    return TP_OK;
-}
-
-static tp_status open_questions(job *j, tp_error *err)
-{
-    const tp_eval_options *o = &j->o;
-    char name[TP_ENVIRONMENT_NAME];
-    TP_TRY(tp_environment_choose(j->config, o->data.env_name, o->data.dataset_name, name, err));
-    TP_TRY(tp_environment_open(j->config, name, &j->env, err));
-    const tp_json *data = tp_config_find(j->config, "data");
-    tp_prompts_options options = {
-        .dataset_name = o->data.dataset_name,
-        .data_path = o->data.data_path,
-        .input_key = o->data.input_key,
-        .output_key = o->data.output_key,
-        .prompt_key = o->data.prompt_key,
-        .chat_key = o->data.chat_key,
-        .system_key = o->data.system_key,
-        .separator = o->data.separator,
-        .prompt_file = o->data.prompt_file,
-        .system_prompt_file = o->data.system_prompt_file,
-        .split = o->data.split && strcmp(o->data.split, "train") == 0 ? TP_SPLIT_TRAIN
-                                                                      : TP_SPLIT_VALIDATION,
-        .split_validation_size = o->data.split_validation_size,
-        .seed = (uint64_t)o->data.seed,
-        .max_samples = o->data.max_samples == TP_OPT_UNSET_INT ? 0 : (uint64_t)o->data.max_samples,
-        .config = j->config,
-        .generator = o->data.dataset_name ? tp_json_get(data, o->data.dataset_name) : NULL};
-    TP_TRY(tp_prompts_open(&options, &j->prompts, err));
-    tp_prompts_describe(j->prompts, &j->data_text);
-    tp_environment_describe(j->env, &j->env_text);
-    return TP_OK;
-}
-
-/* "default": the tokenizer's own; null: none; a path of a .jinja file; or the text. */
-static tp_status chat_template(job *j, const char **ret, tp_error *err)
-{
-    const char *text = j->o.chat_template;
-    *ret = text;
-    if (!text)
-        *ret = "";
-    else if (strcmp(text, "default") == 0)
-        *ret = NULL;
-    else if (tp_str_ends(text, ".jinja")) {
-        TP_TRY(tp_file_read(text, 1 << 20, &j->template_file, err));
-        *ret = tp_buf_str(&j->template_file);
-    }
-    return TP_OK;
-}
-
-static tp_status open_tokenizer(job *j, tp_error *err)
-{
-    const char *name = j->o.tokenizer_name, *template_text;
-    bool is_models = !name || strcmp(name, j->o.generation.model_name) == 0;
-    TP_TRY(tp_tokenizer_load(is_models ? tp_buf_str(&j->folder) : name, &j->tokenizer, err));
-    int64_t vocab = tp_model_get_info(j->model)->vocab;
-    int32_t n_ids = tp_tokenizer_vocab_size(j->tokenizer);
-    if (n_ids > vocab)
-        return tp_fail(
-            err, TP_ERR_CONFIG,
-            "'%s': the tokenizer has %d ids, the model's vocabulary is %lld: they do not "
-            "belong together",
-            tp_buf_str(&j->folder), n_ids, (long long)vocab);
-    TP_TRY(chat_template(j, &template_text, err));
-    return tp_prompt_encoder_new(j->tokenizer, template_text, j->o.template_variables,
-                                 j->o.data.add_bos, &j->encoder, err);
-}
-
-static int thread_count(const tp_eval_options *o)
-{
-    return o->threads != TP_OPT_UNSET_INT ? (int)o->threads : tp_cpu_count();
-}
-
-static void say_note(void *user, const char *text)
-{
-    (void)user;
-    fprintf(stderr, "temper: %s\n", text);
-}
-
-static tp_status open_model(job *j, tp_error *err)
-{
-    const tp_eval_options *o = &j->o;
-    TP_TRY(tp_checkpoint_find_model(o->generation.model_name, &j->folder, err));
-    TP_TRY(tp_model_open(tp_buf_str(&j->folder), &j->model, err));
-    TP_TRY(open_tokenizer(j, err));
-    int64_t longest = tp_model_get_info(j->model)->max_positions;
-    j->max_length = o->generation.max_model_len < longest ? o->generation.max_model_len : longest;
-    tp_dtype dtype = o->generation.precision ? TP_DTYPE_BF16 : TP_DTYPE_F32;
-    tp_engine_options options = {.backend = &tp_backend_cpu,
-                                 .threads = thread_count(o),
-                                 .compute_dtype = dtype,
-                                 .cache_dtype = dtype,
-                                 .max_length = j->max_length,
-                                 .max_running = o->generation.max_running,
-                                 .cache_bytes = (size_t)(o->generation.cache_gib * 0x1p30),
-                                 .n_tokens = tp_tokenizer_vocab_size(j->tokenizer),
-                                 .tokenizer = j->tokenizer};
-    TP_TRY(tp_states_init(&j->states, err));
-    TP_TRY(tp_engine_create(j->model, &options, &j->states, &j->engine, err));
-    TP_TRY(tp_engine_alloc(j->engine, err));
-    tp_load_report report;
-    TP_TRY(tp_model_load(j->model, &j->states, &report, err));
-    tp_model_say(j->model, &report, say_note, NULL);
-    if (report.has_nonfinite)
-        fprintf(stderr,
-                "temper eval: the weights have values that are not finite, the first in %s\n",
-                report.nonfinite_name);
-    tp_engine_weights_changed(j->engine);
-    return tp_pool_create(&j->pool, thread_count(o), err);
-}
-
-static void close_job(job *j)
-{
-    tp_pool_free(j->pool);
-    tp_engine_free(j->engine);
-    tp_states_release(&j->states);
-    tp_prompt_encoder_free(j->encoder);
-    tp_tokenizer_free(j->tokenizer);
-    tp_model_free(j->model);
-    tp_prompts_close(j->prompts);
-    tp_environment_close(j->env);
-    tp_config_release(j->config);
-    tp_buf_release(&j->folder);
-    tp_buf_release(&j->template_file);
-    tp_buf_release(&j->data_text);
-    tp_buf_release(&j->env_text);
-    free(j->stop_ids);
-}
-
 /* ---- running ---- */
 
 static bool on_progress(void *user, const tp_evaluate_progress *p)
 {
-    job *j = user;
+    run_state *s = user;
     double now = tp_clock_s();
     bool is_last = p->done == p->n;
     if (stop_signal)
         return false;
-    if (j->f->quiet || !tp_cli_terminal(stderr) || (now - j->last_shown < 0.25 && !is_last))
+    if (s->f->quiet || !tp_cli_terminal(stderr) || (now - s->last_shown < 0.25 && !is_last))
         return true;
-    j->last_shown = now;
+    s->last_shown = now;
     char rate[32], left[32];
     int64_t judged = (int64_t)p->done - p->excluded;
     fprintf(stderr, "%s%zu of %zu answers", tp_style(TP_LINE_BEGIN), p->done, p->n);
@@ -229,14 +80,10 @@ static bool on_progress(void *user, const tp_evaluate_progress *p)
     return true;
 }
 
-static tp_status evaluate(job *j, tp_evaluation *ret, tp_error *err)
+static tp_status evaluate(run_state *s, tp_evaluation *ret, tp_error *err)
 {
+    tp_eval_job *j = &s->j;
     const tp_eval_options *o = &j->o;
-    size_t n_stop = o->generation.stop_token_ids.n;
-    j->stop_ids = calloc(n_stop + 1, sizeof *j->stop_ids);
-    TP_ASSERT(j->stop_ids);
-    for (size_t i = 0; i < n_stop; i++)
-        j->stop_ids[i] = (int32_t)o->generation.stop_token_ids.v[i];
     int64_t top_k = o->generation.top_k == TP_OPT_UNSET_INT ? -1 : o->generation.top_k;
     tp_evaluate_options options = {.max_length = j->max_length,
                                    .n_samples = o->eval.num_tests_per_prompt,
@@ -247,13 +94,13 @@ static tp_status evaluate(job *j, tp_evaluation *ret, tp_error *err)
                                                 .min_p = o->generation.min_p},
                                    .seed = (uint64_t)o->eval.seed,
                                    .stop_ids = j->stop_ids,
-                                   .n_stop_ids = n_stop,
+                                   .n_stop_ids = o->generation.stop_token_ids.n,
                                    .stop_strings = o->generation.stop_strings.v,
                                    .n_stop_strings = o->generation.stop_strings.n,
                                    .success_threshold = o->eval.success_threshold,
                                    .pool = j->pool,
                                    .on_progress = on_progress,
-                                   .user = j};
+                                   .user = s};
     return tp_evaluate(j->engine, j->model, j->tokenizer, j->prompts, j->encoder, j->env, &options,
                        ret, err);
 }
@@ -278,8 +125,26 @@ static void print_report(const tp_eval_report *r, const flags *f)
     tp_buf_release(&text);
 }
 
-static tp_status report(job *j, const tp_evaluation *e, tp_error *err)
+/* Answers of which none was judged say nothing about the model. */
+static tp_status any_verdict(const tp_evaluation *e, tp_error *err)
 {
+    size_t n = e->n * (size_t)e->n_samples;
+    uint64_t judged = 0;
+    for (size_t i = 0; i < e->n; i++)
+        judged += (uint64_t)e->counts[i].n;
+    for (size_t i = 0; i < n && !judged; i++) {
+        const tp_reward *r =
+            &e->prompts[i / (size_t)e->n_samples].samples[i % (size_t)e->n_samples].reward;
+        if (r->status != TP_REWARD_OK)
+            return tp_fail(err, TP_ERR_CONFIG, "none of %zu answers got a verdict; %s: %s", n,
+                           tp_reward_status_name(r->status), r->why ? r->why : "left out");
+    }
+    return TP_OK;
+}
+
+static tp_status report(run_state *s, const tp_evaluation *e, tp_error *err)
+{
+    tp_eval_job *j = &s->j;
     tp_eval_summary summary;
     const tp_model_info *info = tp_model_get_info(j->model);
     TP_TRY(tp_eval_summarize(e->counts, e->n, j->o.k, j->o.n_k, j->o.eval.confidence_level,
@@ -294,15 +159,15 @@ static tp_status report(job *j, const tp_evaluation *e, tp_error *err)
                         .evaluation = e,
                         .summary = &summary,
                         .judges = tp_environment_get_counts(j->env)};
-    print_report(&r, j->f);
-    if (j->f->out)
-        TP_TRY(write_out(&r, j->f->out, err));
+    print_report(&r, s->f);
+    if (s->f->out)
+        TP_TRY(write_out(&r, s->f->out, err));
     if (j->o.eval.save_path)
         TP_TRY(tp_eval_report_nemo(&r, j->o.eval.save_path, err));
-    return TP_OK;
+    return any_verdict(e, err);
 }
 
-static void print_notices(const job *j)
+static void print_notices(const tp_eval_job *j)
 {
     tp_cli_print_notice("eval", j->config);
     if (j->o.generation.temperature == 0 && j->o.eval.num_tests_per_prompt > 1)
@@ -312,20 +177,39 @@ static void print_notices(const job *j)
                 (long long)j->o.eval.num_tests_per_prompt);
 }
 
-static tp_status run(job *j, char **words, int n, tp_error *err)
+static bool is_stopped(void *user)
 {
+    (void)user;
+    return stop_signal != 0;
+}
+
+static void say(void *user, const char *text)
+{
+    (void)user;
+    fprintf(stderr, "temper eval: %s\n", text);
+}
+
+static tp_status run(run_state *s, char **words, int n, tp_error *err)
+{
+    tp_eval_job *j = &s->j;
     tp_evaluation e = {0};
-    TP_TRY(bind(j, words, n, err));
-    TP_TRY(tp_output_check(j->f->out, err)); /* before the work, not after it */
+    TP_TRY(tp_eval_job_bind(j, words, n, err));
+    TP_TRY(tp_output_check(s->f->out, err)); /* before the work, not after it */
     if (!tp_cli_force_isa(j->o.isa))
         return tp_fail(err, TP_ERR_CONFIG, "engine.isa cannot be had");
-    TP_TRY(open_questions(j, err));
+    TP_TRY(tp_eval_job_open_judge(j, err));
+    tp_environment_set_watch(j->env, &(tp_environment_watch){is_stopped, say, NULL});
+    TP_TRY(tp_eval_job_open_questions(j, err));
     print_notices(j);
-    TP_TRY(open_model(j, err));
-    TP_TRY(tp_output_check(j->f->out, err)); /* now that the inputs are known */
-    tp_status status = evaluate(j, &e, err);
+    TP_TRY(tp_eval_job_open_model(j, err));
+    TP_TRY(tp_output_check(s->f->out, err)); /* now that the inputs are known */
+    if (j->nonfinite[0])
+        fprintf(stderr,
+                "temper eval: the weights have values that are not finite, the first in %s\n",
+                j->nonfinite);
+    tp_status status = evaluate(s, &e, err);
     if (status == TP_OK)
-        status = report(j, &e, err);
+        status = report(s, &e, err);
     tp_evaluation_release(&e);
     return status;
 }
@@ -369,7 +253,7 @@ int tp_cmd_eval(int argc, char **argv)
     flags f = {.prompts = 5, .level = 0.95, .threshold = 1};
     char *words[argc + 1];
     tp_error err = {0};
-    job j = {.f = &f};
+    run_state s = {.f = &f};
     const tp_usage usage = {
         .command = "eval",
         .arguments = "[CONFIG] [KEY=VALUE...]\nsummarize FILE\ncompare A B",
@@ -392,8 +276,8 @@ int tp_cmd_eval(int argc, char **argv)
         return done;
     tp_cli_catch(SIGINT, on_signal);
     tp_cli_catch(SIGTERM, on_signal);
-    tp_status status = run(&j, words, n, &err);
-    close_job(&j);
+    tp_status status = run(&s, words, n, &err);
+    tp_eval_job_close(&s.j);
     if (status == TP_OK)
         return 0;
     if (!f.quiet && tp_cli_terminal(stderr))

@@ -191,6 +191,12 @@ static void add_percent(tp_buf *out, const char *name, double v)
     tp_buf_addf(out, isnan(v) ? "%s unknown  " : "%s %.1f%%  ", name, 100 * v);
 }
 
+static void add_unrewarded(const tp_train_event *e, tp_buf *out)
+{
+    if (e->unrewarded)
+        tp_buf_addf(out, "no reward %lld/%lld  ", (long long)e->unrewarded, (long long)e->answers);
+}
+
 /* How far the policy moved, and what its answers are like. */
 static void policy_line(const tp_progress *p, tp_buf *out)
 {
@@ -202,6 +208,7 @@ static void policy_line(const tp_progress *p, tp_buf *out)
     add_number(out, "length", 1, s->mean_length);
     add_percent(out, "cut off", s->truncated_share);
     add_percent(out, "groups of zero spread", s->flat_groups);
+    add_unrewarded(s, out);
     tp_buf_addf(out, "lr %.3g  ", p->lr);
 }
 
@@ -290,6 +297,7 @@ static void print_rollout(const tp_train_event *e)
     add_number(&line, "length", 1, e->mean_length);
     add_percent(&line, "cut", e->truncated_share);
     add_percent(&line, "zero spread", e->flat_groups);
+    add_unrewarded(e, &line);
     add_result(&line, "loss", 4, e->loss);
     add_result(&line, "grad norm", 3, e->grad_norm);
     printf("%sgenerated %s tok/s  %.3f s\n", tp_buf_str(&line),
@@ -337,6 +345,7 @@ static void print_json(const tp_train_event *e)
 {
     static const char *const kinds[] = {"example",    "plan",       "start",  "step",
                                         "validation", "checkpoint", "notice", "finished"};
+    bool rolls_out = e->algorithm == TP_ALGORITHM_GRPO;
     tp_buf out = {0};
     tp_json_w w;
     tp_json_w_init(&w, &out, 0);
@@ -360,6 +369,8 @@ static void print_json(const tp_train_event *e)
                        {"eta_s", e->eta_s},
                        {"elapsed_s", e->elapsed_s},
                        {"reward", e->reward},
+                       {"answers", rolls_out ? (double)e->answers : NAN},
+                       {"unrewarded", rolls_out ? (double)e->unrewarded : NAN},
                        {"kl", e->kl},
                        {"entropy", e->entropy},
                        {"clip_fraction", e->clip_fraction},

@@ -10,23 +10,22 @@ fresh() {
     printf '{"text": "hello there"}\n' >rows.jsonl
 }
 
-# No tokenizer of the folder's own: doctor looks at the weights first, which is what counts.
+# No tokenizer of the folder's own: doctor looks at the weights all the same.
 look() {
-    run doctor --cached --seconds 0.2 --json "$SOURCE/recipes/sft.yaml" policy.model_name=model \
+    run doctor --cached --seconds 0.2 "$SOURCE/recipes/sft.yaml" policy.model_name=model \
         data.train.data_path=rows.jsonl policy.max_total_sequence_length=64
 }
 
 fresh
 look
-is "undamaged weights" "$("$TOOL" get out checks.3.ok)" true
+grep -q '^weights  *ok: ' out || fail "undamaged weights"
 
 size=$(wc -c <model/model.safetensors)
 for bytes in 0 4 8 100 $((size / 2)) $((size - 1)); do
     fresh
     truncate -s "$bytes" model/model.safetensors
     look
-    is "weights cut to $bytes bytes" "$("$TOOL" get out checks.3.ok)" false
-    "$TOOL" get out checks.3.text | grep -q model.safetensors || fail "the message does not name the file"
+    grep -q '^weights  *FAILED: .*model.safetensors' out || fail "weights cut to $bytes bytes"
     expect 2
 done
 

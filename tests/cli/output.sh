@@ -82,6 +82,7 @@ fi
 
 # A trace of chosen steps, and the text of chosen stages.
 run train --quiet tiny.yaml run.name=traced profile.steps=2:4 engine.dump=[graph,fuse-swiglu,plan]
+[ ! -e runs/traced/dump/train.cse.txt ] || fail "engine.dump wrote what was not asked for"
 expect 0
 "$TOOL" get runs/traced/trace/steps-2-3.json traceEvents.0.name >/dev/null || fail "no Chrome trace"
 for stage in graph fuse-swiglu plan; do

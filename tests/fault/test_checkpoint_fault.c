@@ -189,9 +189,24 @@ static void dying_at_a_call_leaves_old_or_new(void **state)
     print_message("died at each of %d calls\n", n - 2);
 }
 
+/* Before the run, where the folder does not exist yet. */
+static void room_is_looked_for_where_the_folder_will_be(void **state)
+{
+    tp_error err = {0};
+    (void)state;
+
+    assert_int_equal(tp_checkpoint_check_space("/tmp/not/there/yet", 1, &err), TP_OK);
+    assert_int_equal(tp_checkpoint_check_space("not-there", 1, &err), TP_OK);
+    assert_int_equal(tp_checkpoint_check_space("/not-there", SIZE_MAX, &err), TP_ERR_IO);
+
+    assert_non_null(strstr(err.message, "'/not-there' has"));
+    assert_non_null(strstr(err.message, "make room or set checkpointing.checkpoint_dir"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(room_is_looked_for_where_the_folder_will_be),
         cmocka_unit_test_setup_teardown(failing_call_leaves_old_or_new, set_up, tear_down),
         cmocka_unit_test_setup_teardown(dying_at_a_call_leaves_old_or_new, set_up, tear_down),
     };

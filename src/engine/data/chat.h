@@ -50,4 +50,10 @@ TP_CHECKED tp_status tp_template_render(const tp_template *t, const tp_json *con
 /* True when the template has {% generation %} blocks. */
 bool tp_template_has_generation(const tp_template *t);
 
+/* What a configuration says of a chat template: NULL (none), "default" (the tokenizer's own), the
+ * path of a .jinja file, which is read into `file`, or the template.  *ret is as in
+ * tp_render_options.  Text that neither is a path nor puts anything in is refused. */
+TP_CHECKED tp_status tp_chat_template_setting(const char *setting, tp_buf *file, const char **ret,
+                                              tp_error *err);
+
 #endif

@@ -1,5 +1,9 @@
 #include "engine/data/chat_context.h"
 
+#include <string.h>
+
+#include "base/files.h"
+#include "engine/data/chat.h"
 #include "engine/data/tree.h"
 
 tp_json *tp_chat_context_new(tp_arena *arena) { return tp_tree_new(arena, TP_JSON_OBJECT); }
@@ -53,4 +57,26 @@ void tp_chat_context_finish(tp_arena *arena, const tp_tokenizer *tok, const tp_j
     add_token(arena, tok, "bos_token", tp_tokenizer_bos(tok), context);
     add_token(arena, tok, "eos_token", tp_tokenizer_eos(tok), context);
     add_token(arena, tok, "pad_token", tp_tokenizer_pad(tok), context);
+}
+
+tp_status tp_chat_template_setting(const char *setting, tp_buf *file, const char **ret,
+                                   tp_error *err)
+{
+    if (!setting || !*setting) {
+        *ret = "";
+    } else if (strcmp(setting, "default") == 0) {
+        *ret = NULL;
+    } else if (tp_str_ends(setting, ".jinja")) {
+        TP_TRY(tp_file_read(setting, 1 << 20, file, err));
+        *ret = tp_buf_str(file);
+    } else if (!strstr(setting, "{{") && !strstr(setting, "{%")) {
+        return tp_fail(
+            err, TP_ERR_CONFIG,
+            "chat_template \"%.200s\" is neither default, null, a file whose name ends in "
+            ".jinja, nor a template, which has {{ }} or {%% %%}",
+            setting);
+    } else {
+        *ret = setting;
+    }
+    return TP_OK;
 }

@@ -13,8 +13,6 @@
 
 #define STREAM_SPLIT UINT64_C(0x73706c6974000000)
 
-enum { MAX_PROMPT_FILE = 1 << 20 };
-
 struct tp_dataset {
     const tp_tokenizer *tok;
     tp_buf source_name;
@@ -56,17 +54,6 @@ static tp_status check_options(const tp_dataset_options *o, tp_error *err)
     return tp_arithmetic_check(o->arithmetic, err);
 }
 
-static tp_status read_prompt_file(const char *path, tp_buf *buf, const char **ret, tp_error *err)
-{
-    if (!path)
-        return TP_OK;
-    TP_TRY(tp_file_read(path, MAX_PROMPT_FILE, buf, err));
-    if (!tp_utf8_valid(tp_buf_str(buf), buf->len) || memchr(tp_buf_str(buf), 0, buf->len))
-        return tp_fail(err, TP_ERR_FORMAT, "%s is not UTF-8 text", path);
-    *ret = tp_buf_str(buf);
-    return TP_OK;
-}
-
 static tp_status prepare(opening *o)
 {
     const tp_dataset_options *options = o->options;
@@ -78,11 +65,10 @@ static tp_status prepare(opening *o)
                                     .tool_key = options->tool_key,
                                     .system_key = options->system_key,
                                     .separator = options->separator};
-    TP_TRY(read_prompt_file(options->prompt_file, &o->prompt, &o->schema.prompt_template, o->err));
-    TP_TRY(read_prompt_file(options->system_prompt_file, &o->system, &o->schema.system_prompt,
-                            o->err));
-    if (o->schema.prompt_template)
-        TP_TRY(tp_prompt_format_check(options->prompt_file, o->schema.prompt_template, o->err));
+    TP_TRY(tp_prompt_file_read(options->prompt_file, true, &o->prompt, &o->schema.prompt_template,
+                               o->err));
+    TP_TRY(tp_prompt_file_read(options->system_prompt_file, false, &o->system,
+                               &o->schema.system_prompt, o->err));
     tp_render_options render = {.chat_template = options->chat_template,
                                 .variables = options->template_variables,
                                 .add_bos = options->add_bos,

@@ -7,6 +7,25 @@ static void add_if(tp_buf *out, uint64_t n, const char *what)
         tp_buf_addf(out, ", %llu %s", (unsigned long long)n, what);
 }
 
+static void add_losses(tp_buf *out, const tp_cache_counts *c)
+{
+    add_if(out, c->n_truncated, "cut to the longest length");
+    add_if(out, c->n_masked, "left out with nothing to learn");
+    add_if(out, c->n_bad, "bad rows left out");
+    add_if(out, c->n_straddling, "with a token across the start of an answer");
+}
+
+void tp_dataset_report_line(const tp_dataset_report *r, tp_buf *out)
+{
+    const tp_cache_counts *c = &r->counts;
+    tp_buf_addf(out, "all %llu rows read (%s, %s%s), %llu examples, longest %llu tokens",
+                (unsigned long long)c->n_rows, tp_schema_name((tp_schema_kind)c->schema),
+                c->schema_detected ? "detected" : "configured",
+                r->uses_chat_template ? ", chat template" : "", (unsigned long long)c->n_examples,
+                (unsigned long long)c->longest);
+    add_losses(out, c);
+}
+
 void tp_dataset_report_text(const tp_dataset_report *r, tp_buf *out)
 {
     const tp_cache_counts *c = &r->counts;
@@ -16,10 +35,7 @@ void tp_dataset_report_text(const tp_dataset_report *r, tp_buf *out)
                 r->uses_chat_template ? ", chat template" : "");
     tp_buf_addf(out, "examples   %llu to train, %llu to validate", (unsigned long long)r->n_train,
                 (unsigned long long)r->n_validation);
-    add_if(out, c->n_truncated, "cut to the longest length");
-    add_if(out, c->n_masked, "left out with nothing to learn");
-    add_if(out, c->n_bad, "bad rows left out");
-    add_if(out, c->n_straddling, "with a token across the start of an answer");
+    add_losses(out, c);
     tp_buf_addf(out, "\ntokens     %s, %s to be learned, longest example %llu\n",
                 tp_human_count((double)c->n_tokens, tokens),
                 tp_human_count((double)c->n_targets, targets), (unsigned long long)c->longest);

@@ -2,8 +2,11 @@
 
 #include <string.h>
 
+#include "base/files.h"
 #include "base/platform.h"
 #include "engine/data/row_place.h"
+
+enum { MAX_PROMPT_FILE = 1 << 20 };
 
 const char *tp_schema_name(tp_schema_kind kind)
 {
@@ -199,6 +202,20 @@ tp_status tp_prompt_format_check(const char *name, const char *format, tp_error 
         return tp_fail(err, TP_ERR_CONFIG,
                        "%s has %d places for the prompt; exactly one \"{}\" is needed", name,
                        n_places);
+    return TP_OK;
+}
+
+tp_status tp_prompt_file_read(const char *path, bool is_format, tp_buf *buf, const char **ret,
+                              tp_error *err)
+{
+    if (!path)
+        return TP_OK;
+    TP_TRY(tp_file_read(path, MAX_PROMPT_FILE, buf, err));
+    if (!tp_utf8_valid(tp_buf_str(buf), buf->len) || memchr(tp_buf_str(buf), 0, buf->len))
+        return tp_fail(err, TP_ERR_FORMAT, "%s is not UTF-8 text", path);
+    if (is_format)
+        TP_TRY(tp_prompt_format_check(path, tp_buf_str(buf), err));
+    *ret = tp_buf_str(buf);
     return TP_OK;
 }
 

@@ -100,6 +100,10 @@ void tp_schema_pair(const tp_schema *schema, const char *prompt, const char *ans
 
 /* Replace "{}" of `format` by `text`: Python's str.format() with one argument. */
 TP_CHECKED tp_status tp_prompt_format_check(const char *name, const char *format, tp_error *err);
+/* data.*.prompt_file (is_format) or system_prompt_file into `buf`: UTF-8 text of at most 1 MiB.
+ * *ret is left alone where `path` is NULL. */
+TP_CHECKED tp_status tp_prompt_file_read(const char *path, bool is_format, tp_buf *buf,
+                                         const char **ret, tp_error *err);
 char *tp_prompt_format(const char *format, tp_slice text, tp_arena *arena, size_t *ret_len);
 
 /* "file:line: " and the message, for what concerns the row as a whole. */

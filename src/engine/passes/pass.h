@@ -42,6 +42,12 @@ extern const tp_pass tp_pass_cse, tp_pass_dce, tp_pass_autocast, tp_pass_fuse_sw
 
 extern const tp_pass *const tp_pass_pipeline[]; /* ends with NULL */
 
+/* `word` is the name of a pass, or "fuse" for that family. */
+bool tp_pass_named(const char *word, const char *name);
+/* Every word names a pass or a family, or one of `more` (ends with NULL; may be NULL). */
+TP_CHECKED tp_status tp_passes_check(const char *const *words, size_t n, const char *const *more,
+                                     tp_error *err);
+
 /* Run the pipeline.  An unknown name in `disabled` is TP_ERR_CONFIG. */
 TP_CHECKED tp_status tp_passes_run(tp_graph *g, const tp_pass_options *options, tp_error *err);
 const tp_pass *tp_pass_find(const char *name);

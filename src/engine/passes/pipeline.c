@@ -26,27 +26,40 @@ const tp_pass *tp_pass_find(const char *name)
     return NULL;
 }
 
+bool tp_pass_named(const char *word, const char *name)
+{
+    return strcmp(word, name) == 0 || (strcmp(word, "fuse") == 0 && strncmp(name, "fuse-", 5) == 0);
+}
+
 static bool is_disabled(const tp_pass_options *options, const char *name)
 {
-    for (size_t i = 0; i < options->n_disabled; i++) {
-        const char *off = options->disabled[i];
-        /* "fuse" switches off the whole family. */
-        if (strcmp(off, name) == 0 || (strcmp(off, "fuse") == 0 && strncmp(name, "fuse-", 5) == 0))
+    for (size_t i = 0; i < options->n_disabled; i++)
+        if (tp_pass_named(options->disabled[i], name))
             return true;
-    }
     return false;
 }
 
-static tp_status check_names(const tp_pass_options *options, tp_error *err)
+static bool is_one_of(const char *word, const char *const *words)
 {
-    for (size_t i = 0; i < options->n_disabled; i++) {
-        if (strcmp(options->disabled[i], "fuse") == 0 || tp_pass_find(options->disabled[i]))
+    for (; words && *words; words++)
+        if (strcmp(word, *words) == 0)
+            return true;
+    return false;
+}
+
+tp_status tp_passes_check(const char *const *words, size_t n, const char *const *more,
+                          tp_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(words[i], "fuse") == 0 || tp_pass_find(words[i]) || is_one_of(words[i], more))
             continue;
         tp_buf known = {0};
+        for (const char *const *m = more; m && *m; m++)
+            tp_buf_addf(&known, "%s%s", known.len ? ", " : "", *m);
         for (const tp_pass *const *p = tp_pass_pipeline; *p; p++)
             tp_buf_addf(&known, "%s%s", known.len ? ", " : "", (*p)->name);
         tp_status status = tp_fail(err, TP_ERR_CONFIG, "there is no pass '%s'; known: fuse, %s",
-                                   options->disabled[i], tp_buf_str(&known));
+                                   words[i], tp_buf_str(&known));
         tp_buf_release(&known);
         return status;
     }
@@ -86,7 +99,7 @@ static tp_status run_one(const tp_pass *pass, tp_graph *g, const tp_pass_options
 
 tp_status tp_passes_run(tp_graph *g, const tp_pass_options *options, tp_error *err)
 {
-    TP_TRY(check_names(options, err));
+    TP_TRY(tp_passes_check(options->disabled, options->n_disabled, NULL, err));
     hoist_sources(g);
     TP_TRY(tp_graph_verify(g, err));
     for (const tp_pass *const *p = tp_pass_pipeline; *p; p++)

@@ -11,10 +11,14 @@
  *                                                                               |
  *     free <--(back-off over, work to do)---------------------------------------+
  *
+ * While a question waits, the caller's watch is asked a few times a second whether to go on
+ * (Ctrl-C); when not, all programs see the end of their input and have STOP_GRACE_MS to end.
+ *
  * With several questions at one program (in_flight > 1) nobody can tell which one hung or
  * killed it: all of them are asked again, each alone, and judged by that. */
 #include <math.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,71 +29,13 @@
 #include "engine/rl/environment_rows.h"
 #include "engine/rl/process.h"
 #include "engine/rl/program_line.h"
+#include "engine/rl/program_settings.h"
 
-enum { MAX_IN_FLIGHT = 256, MAX_STRAY_LINES = 1000, FLOOD_LINES = 16, DEFAULT_WORKERS = 2 };
-enum { STOP_PATIENCE_MS = 300, DEATH_PATIENCE_MS = 50 };
+enum { MAX_STRAY_LINES = 1000, FLOOD_LINES = 16, DEFAULT_WORKERS = 2 };
+enum { STOP_PATIENCE_MS = 300, STOP_GRACE_MS = 2000, DEATH_PATIENCE_MS = 50 };
+static const double ASK_WATCH_S = 0.2, SAY_AFTER_S = 5, LONGEST_BACKOFF_S = 0.5;
 
-typedef struct {
-    tp_str_list command;
-    double timeout, grace, backoff;
-    int64_t in_flight, retries, max_failures, max_line_bytes;
-} settings;
-
-#define AT(member) offsetof(settings, member)
-static const tp_option rows[] = {
-    {.name = "command",
-     .type = TP_OPT_STRING_LIST,
-     .offset = AT(command),
-     .default_value = "\?\?\?",
-     .doc = "The program and its arguments, [python3, judge.py]; one text goes to the shell."},
-    {.name = "timeout",
-     .type = TP_OPT_FLOAT,
-     .offset = AT(timeout),
-     .default_value = "10.0",
-     .min = 0.001,
-     .max = 86400,
-     .doc = "Seconds for one answer."},
-    {.name = "grace",
-     .type = TP_OPT_FLOAT,
-     .offset = AT(grace),
-     .default_value = "1.0",
-     .max = 86400,
-     .doc = "Seconds more, without new questions, before a late program is killed."},
-    {.name = "in_flight",
-     .type = TP_OPT_INT,
-     .offset = AT(in_flight),
-     .default_value = "1",
-     .min = 1,
-     .max = MAX_IN_FLIGHT,
-     .doc = "Questions that one program has at a time; it may answer them in any order."},
-    {.name = "retries",
-     .type = TP_OPT_INT,
-     .offset = AT(retries),
-     .default_value = "1",
-     .max = 100,
-     .doc = "Times that a question is asked again after the program died over it."},
-    {.name = "backoff",
-     .type = TP_OPT_FLOAT,
-     .offset = AT(backoff),
-     .default_value = "0.05",
-     .max = 60,
-     .doc = "Seconds before a second start in a row; doubled each time, to 5 at most."},
-    {.name = "max_failures",
-     .type = TP_OPT_INT,
-     .offset = AT(max_failures),
-     .default_value = "20",
-     .min = 1,
-     .max = 1e6,
-     .doc = "Programs lost in a row, without one verdict between, that end the run."},
-    {.name = "max_line_bytes",
-     .type = TP_OPT_INT,
-     .offset = AT(max_line_bytes),
-     .default_value = "1048576",
-     .min = 1024,
-     .max = 1 << 26,
-     .doc = "Longest answer; a program that says more than 16 times this without a verdict is "
-            "killed."},
-};
+typedef tp_program_settings settings;
 
 typedef struct {
     int64_t id; /* of the question */
@@ -98,16 +44,18 @@ typedef struct {
 
 typedef struct {
     tp_process process;
-    question asked[MAX_IN_FLIGHT];
+    question asked[TP_PROGRAM_MOST_IN_FLIGHT];
     int n_asked;
     bool is_owing; /* its question was given up; the answer may still come */
     double deadline, restart_at;
     size_t n_stray, n_bytes; /* since the last verdict */
+    int64_t stray_id;        /* of the last answer to no question; TP_PROGRAM_NO_ID: none */
 } worker;
 
 typedef struct {
     const settings *o;
     const char *name;
+    const tp_environment_watch *watch;
     char **argv;
     worker *workers;
     size_t n_workers;
@@ -116,6 +64,7 @@ typedef struct {
     int64_t failures; /* in a row */
     tp_environment_counts counts;
     char last_loss[320];
+    bool has_judged; /* at least once */
 } pool;
 
 /* One call of score_all. */
@@ -128,6 +77,7 @@ typedef struct {
     size_t n_waiting;
     uint8_t *tries;
     bool *alone, *done;
+    bool has_said; /* that it is taking long */
     tp_error *err;
 } batch;
 
@@ -139,8 +89,23 @@ static tp_status start(pool *p, worker *w, tp_error *err)
     w->n_asked = 0;
     w->is_owing = false;
     w->n_stray = w->n_bytes = 0;
+    w->stray_id = TP_PROGRAM_NO_ID;
     p->counts.started++;
     return TP_OK;
+}
+
+static void say(const pool *p, const char *fmt, ...) TP_PRINTF(2, 3);
+static void say(const pool *p, const char *fmt, ...)
+{
+    char text[900];
+    va_list ap;
+    if (!p->watch || !p->watch->say)
+        return;
+    int n = snprintf(text, sizeof text, "env.%s: ", p->name);
+    va_start(ap, fmt);
+    vsnprintf(text + n, sizeof text - (size_t)n, fmt, ap);
+    va_end(ap);
+    p->watch->say(p->watch->user, text);
 }
 
 static char *copy(const char *s)
@@ -166,11 +131,12 @@ static char **make_argv(const tp_str_list *command)
     return argv;
 }
 
-static void close_pool(void *state)
+/* All of them see the end of their input before any is waited for; together they have so
+ * much time, then they are killed. */
+static void end_programs(pool *p, int patience_ms)
 {
-    pool *p = state;
     char how[64];
-    /* All of them see the end of their input before any is waited for. */
+    double end = tp_clock_s() + 1e-3 * patience_ms;
     for (size_t i = 0; i < p->n_workers; i++) {
         tp_process *process = &p->workers[i].process;
         if (process->pid > 0 && process->in >= 0) {
@@ -178,8 +144,18 @@ static void close_pool(void *state)
             process->in = -1;
         }
     }
-    for (size_t i = 0; i < p->n_workers; i++)
-        tp_process_stop(&p->workers[i].process, STOP_PATIENCE_MS, how);
+    for (size_t i = 0; i < p->n_workers; i++) {
+        double left_ms = 1e3 * (end - tp_clock_s());
+        tp_process_stop(&p->workers[i].process, left_ms > 0 ? (int)left_ms : 0, how);
+        p->workers[i].n_asked = 0;
+        p->workers[i].is_owing = false;
+    }
+}
+
+static void close_pool(void *state)
+{
+    pool *p = state;
+    end_programs(p, STOP_PATIENCE_MS);
     for (char **a = p->argv; a && *a; a++)
         free(*a);
     free(p->argv);
@@ -200,7 +176,11 @@ static tp_status open_pool(const void *settings_, const tp_environment_context *
     TP_ASSERT(p);
     size_t n =
         context->num_workers == TP_OPT_UNSET_INT ? DEFAULT_WORKERS : (size_t)context->num_workers;
-    *p = (pool){.o = o, .name = context->name, .argv = make_argv(&o->command), .n_workers = n};
+    *p = (pool){.o = o,
+                .name = context->name,
+                .watch = context->watch,
+                .argv = make_argv(&o->command),
+                .n_workers = n};
     p->workers = calloc(n, sizeof *p->workers);
     p->fds = calloc(n * TP_PROCESS_FDS, sizeof *p->fds);
     TP_ASSERT(p->workers && p->fds);
@@ -291,7 +271,9 @@ static void settle(batch *b, worker *w, loss what, const char *how)
 static double back_off(const pool *p)
 {
     int doubled = (int)TP_MIN(p->failures - 1, (int64_t)10);
-    return p->failures > 1 ? fmin(p->o->backoff * ldexp(1, doubled - 1), 5) : 0;
+    return p->failures > 1
+               ? fmin(p->o->backoff * ldexp(1, doubled - 1), fmax(LONGEST_BACKOFF_S, p->o->backoff))
+               : 0;
 }
 
 static void lose(batch *b, worker *w, loss what, const char *reason)
@@ -314,6 +296,8 @@ static void lose(batch *b, worker *w, loss what, const char *reason)
     /* A program that answers and ends between questions has not failed. */
     if (!was_idle || w->n_bytes)
         p->failures++;
+    if (p->failures == 1 && !p->has_judged)
+        say(p, "%s; it is started again, %lld times at most", text, (long long)p->o->max_failures);
     w->restart_at = tp_clock_s() + back_off(p);
 }
 
@@ -341,6 +325,7 @@ static void take_verdict(batch *b, worker *w, int place, tp_reward *verdict)
 static void count_progress(batch *b, worker *w)
 {
     b->p->failures = 0;
+    b->p->has_judged = true;
     w->n_stray = w->n_bytes = 0;
 }
 
@@ -348,6 +333,7 @@ static void count_progress(batch *b, worker *w)
 static void take_stray(batch *b, worker *w, int64_t id)
 {
     w->n_stray++;
+    w->stray_id = w->is_owing ? w->stray_id : id;
     if (id != TP_PROGRAM_NO_ID && id < b->p->next_id)
         b->p->counts.late_answers++;
     if (w->is_owing && id == w->asked[0].id) {
@@ -408,10 +394,15 @@ static void hear_all(batch *b, worker *w)
 
 static void check_deadline(batch *b, worker *w, double now)
 {
-    char reason[80];
+    char reason[160];
     if (w->process.pid <= 0 || w->n_asked == 0 || now < w->deadline)
         return;
-    snprintf(reason, sizeof reason, "no answer within %g s", b->p->o->timeout);
+    int n = snprintf(reason, sizeof reason, "no answer within %g s", b->p->o->timeout);
+    if (w->stray_id != TP_PROGRAM_NO_ID)
+        snprintf(reason + n, sizeof reason - (size_t)n,
+                 " to question %lld; it answered \"id\": %lld, which nobody asked",
+                 (long long)w->asked[0].id, (long long)w->stray_id);
+    w->stray_id = TP_PROGRAM_NO_ID;
     if (w->is_owing || w->n_asked > 1) {
         lose(b, w, LOST_HUNG, reason);
         return;
@@ -446,6 +437,8 @@ static int time_left(const batch *b, double now)
         else if (w->process.pid <= 0 && b->n_waiting)
             first = fmin(first, w->restart_at);
     }
+    if (b->p->watch && b->p->watch->should_stop)
+        first = fmin(first, now + ASK_WATCH_S);
     return first <= now ? 0 : (int)ceil((first - now) * 1000);
 }
 
@@ -473,22 +466,44 @@ static void listen_once(batch *b)
 static tp_status give_up(batch *b)
 {
     pool *p = b->p;
-    char how[64];
-    for (size_t i = 0; i < p->n_workers; i++) {
-        tp_process_stop(&p->workers[i].process, 0, how);
-        p->workers[i].n_asked = 0;
-    }
+    end_programs(p, 0);
     return tp_fail(b->err, TP_ERR_IO,
                    "env.%s: '%.100s' was lost %lld times in a row without one verdict; the last "
                    "time: %s",
                    p->name, p->o->command.v[0], (long long)p->failures, p->last_loss);
 }
 
+/* Whoever asks to stop is told what that waits for. */
+static tp_status stop(batch *b)
+{
+    pool *p = b->p;
+    int busy = 0;
+    for (size_t i = 0; i < p->n_workers; i++)
+        busy += p->workers[i].process.pid > 0 && p->workers[i].n_asked > 0;
+    say(p, "stopping: %d of its programs %s over a question and %s %g s to end, then killed", busy,
+        busy == 1 ? "is" : "are", busy == 1 ? "has" : "have", 1e-3 * STOP_GRACE_MS);
+    end_programs(p, STOP_GRACE_MS);
+    return tp_fail(b->err, TP_ERR_INTERRUPTED, "stopped while answers were judged");
+}
+
+static void say_what_lasts(batch *b, double begin, double now)
+{
+    if (b->has_said || now - begin < SAY_AFTER_S)
+        return;
+    b->has_said = true;
+    say(b->p, "waiting for '%.100s' since %.0f s, %zu of %zu answers are judged (timeout %g s)",
+        b->p->o->command.v[0], now - begin, b->n_done, b->n, b->p->o->timeout);
+}
+
 static tp_status judge(batch *b)
 {
     pool *p = b->p;
+    double begin = tp_clock_s();
     while (b->n_done < b->n) {
         double now = tp_clock_s();
+        if (p->watch && p->watch->should_stop && p->watch->should_stop(p->watch->user))
+            return stop(b);
+        say_what_lasts(b, begin, now);
         for (size_t i = 0; i < p->n_workers; i++) {
             revive(b, &p->workers[i], now);
             feed(b, &p->workers[i]);
@@ -542,7 +557,7 @@ static tp_environment_counts get_counts(const void *state) { return ((const pool
 const tp_environment_kind tp_env_program = {
     .name = "program",
     .doc = "Judged by a program that speaks one JSON object per line.",
-    .settings = {rows, TP_COUNTOF(rows), sizeof(settings)},
+    .settings = {tp_program_rows, TP_PROGRAM_ROWS, sizeof(settings)},
     .open = open_pool,
     .close = close_pool,
     .score_all = score_all,

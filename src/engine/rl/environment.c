@@ -32,6 +32,7 @@ struct tp_environment {
     function functions[MAX_FUNCTIONS];
     size_t n;
     double divisor; /* of the weighted sum */
+    tp_environment_watch watch;
 };
 
 /* ---- settings ---- */
@@ -139,7 +140,8 @@ static tp_status add_function(tp_environment *env, const tp_environment_kind *ki
     env->n++; /* from here on closing frees it */
     if (!kind->open)
         return TP_OK;
-    tp_environment_context context = {.name = env->name, .num_workers = c->num_workers};
+    tp_environment_context context = {
+        .name = env->name, .num_workers = c->num_workers, .watch = &env->watch};
     tp_status status = kind->open(settings, &context, &f->state, err);
     return status == TP_OK ? TP_OK : tp_error_prefix(err, status, "env.%s: ", env->name);
 }
@@ -260,6 +262,13 @@ void tp_environment_close(tp_environment *env)
     free(env->name);
     free(env);
 }
+
+void tp_environment_set_watch(tp_environment *env, const tp_environment_watch *watch)
+{
+    env->watch = *watch;
+}
+
+tp_environment_watch tp_environment_get_watch(const tp_environment *env) { return env->watch; }
 
 tp_status tp_environment_choose(const tp_config *config, const char *env_name,
                                 const char *dataset_name, char ret[TP_ENVIRONMENT_NAME],

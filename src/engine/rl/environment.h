@@ -87,11 +87,26 @@ TP_CHECKED tp_status tp_environment_choose(const tp_config *config, const char *
                                            const char *dataset_name, char ret[TP_ENVIRONMENT_NAME],
                                            tp_error *err);
 
+/* Waiting for outside judges, which may take long.  All members may be NULL. */
+typedef struct {
+    bool (*should_stop)(void *user);           /* true: give up what is not answered yet */
+    void (*say)(void *user, const char *text); /* what is waited for, what was lost */
+    void *user;
+} tp_environment_watch;
+void tp_environment_set_watch(tp_environment *env, const tp_environment_watch *watch);
+tp_environment_watch tp_environment_get_watch(const tp_environment *env);
+
 /* Judge n completions; returns when every one has its verdict, which for outside
  * judges is bounded by their time limits.  Fails only when the environment is beyond
- * repair (a program that keeps dying); *ret is overwritten. */
+ * repair (a program that keeps dying), or with TP_ERR_INTERRUPTED when the watch
+ * asks to stop: then its programs have a few seconds to end; *ret is overwritten. */
 TP_CHECKED tp_status tp_environment_score(tp_environment *env, const tp_completion *completions,
                                           size_t n, tp_pool *pool, tp_rewards *ret, tp_error *err);
+
+/* Ask about one answer, the expected one of the first prompt, and say how it was judged (appended
+ * to ret_text).  Fails when there is no verdict; waits half a minute at most. */
+TP_CHECKED tp_status tp_environment_try(tp_environment *env, const tp_prompts *prompts,
+                                        tp_pool *pool, tp_buf *ret_text, tp_error *err);
 
 /* Everything that decides the verdicts, in one line: for logs and fingerprints. */
 void tp_environment_describe(const tp_environment *env, tp_buf *out);

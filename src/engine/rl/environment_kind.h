@@ -41,6 +41,7 @@ typedef struct {
 typedef struct {
     const char *name;    /* of the environment, for messages; lives as long as the state */
     int64_t num_workers; /* TP_OPT_UNSET_INT: not said */
+    const tp_environment_watch *watch; /* lives as long, may change between calls */
 } tp_environment_context;
 
 typedef struct {

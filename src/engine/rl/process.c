@@ -3,15 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { READ_AT_ONCE = 256 * 1024 };
+#include "base/child.h"
 
-extern char **environ;
+enum { READ_AT_ONCE = 256 * 1024 };
 
 /* ---- starting ---- */
 
@@ -36,35 +35,17 @@ static bool open_pipes(pipes *p)
            fcntl(p->out[0], F_SETFL, O_NONBLOCK) == 0 && fcntl(p->err[0], F_SETFL, O_NONBLOCK) == 0;
 }
 
-/* Signals as a program expects them, and a group of its own. */
-static int spawn(pid_t *pid, const pipes *p, char *const argv[])
-{
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, p->in[0], STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, p->out[1], STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, p->err[1], STDERR_FILENO);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-                                              POSIX_SPAWN_SETSIGDEF);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    int rc = posix_spawnp(pid, argv[0], &actions, &attributes, argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    return rc;
-}
-
 tp_status tp_process_start(tp_process *p, char *const argv[], tp_error *err)
 {
     pipes ends;
     pid_t pid = 0;
-    int rc = open_pipes(&ends) ? spawn(&pid, &ends, argv) : errno;
+    int rc;
+    if (open_pipes(&ends)) {
+        tp_child child = {.argv = argv, .in = ends.in[0], .out = ends.out[1], .err = ends.err[1]};
+        rc = tp_child_start(&child, &pid);
+    } else {
+        rc = errno;
+    }
     if (rc != 0) {
         close_pipes(&ends);
         return tp_fail(err, TP_ERR_IO, "cannot run '%.200s': %s", argv[0], strerror(rc));
@@ -188,14 +169,13 @@ static void describe(int status, char out[64])
         snprintf(out, 64, "exit status %d", WEXITSTATUS(status));
 }
 
-static bool reap(pid_t pid, int patience_ms, int *status)
+/* Wait for the end, without taking it away. */
+static void await(pid_t pid, int patience_ms)
 {
-    for (int waited = 0;; waited++) {
-        pid_t got = waitpid(pid, status, WNOHANG);
-        if (got == pid || (got < 0 && errno != EINTR))
-            return true;
-        if (waited >= patience_ms)
-            return false;
+    for (int waited = 0; waited < patience_ms; waited++) {
+        siginfo_t info = {0};
+        if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid)
+            return;
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
 }
@@ -207,13 +187,10 @@ void tp_process_stop(tp_process *p, int patience_ms, char ret_how[64])
         return;
     if (p->in >= 0)
         close(p->in);
-    if (!reap(p->pid, patience_ms, &status)) {
-        kill(-p->pid, SIGKILL);
-        while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR)
-            ;
-    } else {
-        kill(-p->pid, SIGKILL); /* what it may have left behind */
-    }
+    await(p->pid, patience_ms);
+    tp_child_kill(p->pid); /* and what it may have left behind, while its number is its own */
+    while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR)
+        ;
     if (p->err >= 0) {
         receive_errors(p);
         if (p->err >= 0)

@@ -100,3 +100,30 @@ tp_status tp_prompt_encode(tp_prompt_encoder *e, const tp_prompt *prompt, tp_ids
         tp_buf_add(ret_text, tp_buf_str(&e->text), e->text.len);
     return TP_OK;
 }
+
+tp_status tp_prompts_check(const tp_prompts *prompts, tp_prompt_encoder *encoder,
+                           int64_t max_length, bool (*should_stop)(void *user), void *user,
+                           uint64_t *ret_too_long, tp_error *err)
+{
+    tp_arena arena;
+    tp_ids ids = {0};
+    uint64_t n = tp_prompts_are_made(prompts) ? 0 : tp_prompts_count(prompts), count = 0;
+    TP_TRY(tp_arena_init(&arena, tp_prompts_arena_bytes(prompts), err));
+    tp_status status = TP_OK;
+    for (uint64_t i = 0; i < n && status == TP_OK; i++) {
+        tp_prompt prompt;
+        tp_arena_rewind(&arena, 0);
+        ids.len = 0;
+        status = tp_prompts_get(prompts, i, &arena, &prompt, err);
+        if (status == TP_OK)
+            status = tp_prompt_encode(encoder, &prompt, &ids, NULL, err);
+        count += ids.len == 0 || (int64_t)ids.len >= max_length;
+        if (status == TP_OK && should_stop && should_stop(user))
+            status = tp_fail(err, TP_ERR_INTERRUPTED, "stopped while the prompts were read");
+    }
+    tp_ids_release(&ids);
+    tp_arena_release(&arena);
+    if (status == TP_OK)
+        *ret_too_long = count;
+    return status;
+}

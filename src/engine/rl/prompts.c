@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "base/files.h"
 #include "base/platform.h"
 #include "base/rng.h"
 #include "engine/data/grow.h"
@@ -178,16 +177,10 @@ static tp_status read_option_files(tp_prompts *p, const tp_prompts_options *o, t
                                              .chat_key = keep_key(p, 3, o->chat_key),
                                              .system_key = keep_key(p, 4, o->system_key),
                                              .separator = keep_key(p, 5, o->separator)};
-    if (o->system_prompt_file) {
-        TP_TRY(tp_file_read(o->system_prompt_file, 1 << 20, &p->system_prompt, err));
-        p->row_options.system_prompt = tp_buf_str(&p->system_prompt);
-    }
-    if (o->prompt_file) {
-        TP_TRY(tp_file_read(o->prompt_file, 1 << 20, &p->prompt_template, err));
-        p->row_options.prompt_template = tp_buf_str(&p->prompt_template);
-        TP_TRY(tp_prompt_format_check(o->prompt_file, p->row_options.prompt_template, err));
-    }
-    return TP_OK;
+    TP_TRY(tp_prompt_file_read(o->system_prompt_file, false, &p->system_prompt,
+                               &p->row_options.system_prompt, err));
+    return tp_prompt_file_read(o->prompt_file, true, &p->prompt_template,
+                               &p->row_options.prompt_template, err);
 }
 
 static tp_status open_file(tp_prompts *p, const tp_prompts_options *o, tp_error *err)
@@ -261,6 +254,8 @@ void tp_prompts_close(tp_prompts *p)
 }
 
 uint64_t tp_prompts_count(const tp_prompts *prompts) { return prompts->n; }
+
+bool tp_prompts_are_made(const tp_prompts *prompts) { return prompts->kind != NULL; }
 
 size_t tp_prompts_arena_bytes(const tp_prompts *p)
 {

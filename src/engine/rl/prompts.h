@@ -49,6 +49,7 @@ TP_CHECKED tp_status tp_prompts_open(const tp_prompts_options *options, tp_promp
 void tp_prompts_close(tp_prompts *prompts); /* NULL is a no-op */
 
 uint64_t tp_prompts_count(const tp_prompts *prompts);
+bool tp_prompts_are_made(const tp_prompts *prompts); /* by a generator, not read from a file */
 /* index < count.  One prompt takes at most tp_prompts_arena_bytes() of the arena. */
 TP_CHECKED tp_status tp_prompts_get(const tp_prompts *prompts, uint64_t index, tp_arena *arena,
                                     tp_prompt *ret, tp_error *err);
@@ -70,5 +71,11 @@ bool tp_prompt_encoder_uses_template(const tp_prompt_encoder *encoder);
 /* Appends; not thread-safe.  (optional) ret_text: what the ids spell. */
 TP_CHECKED tp_status tp_prompt_encode(tp_prompt_encoder *encoder, const tp_prompt *prompt,
                                       tp_ids *ids, tp_buf *ret_text, tp_error *err);
+/* Every prompt of a file once, so that one that the template refuses is told before the work
+ * begins; *ret_too_long of them have no tokens, or leave no room for one more in
+ * `max_length`.  Made-up questions are alike: of them none is looked at. */
+TP_CHECKED tp_status tp_prompts_check(const tp_prompts *prompts, tp_prompt_encoder *encoder,
+                                      int64_t max_length, bool (*should_stop)(void *user),
+                                      void *user, uint64_t *ret_too_long, tp_error *err);
 
 #endif

@@ -35,12 +35,24 @@ static tp_status adopt(trainer *t, tp_error *err)
     return TP_OK;
 }
 
+/* Neither written to nor read from. */
+static bool is_unused(const trainer *t)
+{
+    return !t->o->checkpointing.enabled &&
+           !(t->hooks->resume && tp_dir_exists(t->checkpoint_dir));
+}
+
+tp_status tp_attempt_check_claim(trainer *t, tp_error *err)
+{
+    return is_unused(t) ? TP_OK
+                        : tp_checkpoint_check_claim(t->checkpoint_dir, tp_run_id(t->run),
+                                                    t->hooks->resume, err);
+}
+
 tp_status tp_attempt_claim(trainer *t, tp_error *err)
 {
-    const tp_train_options *o = t->o;
     bool resume = t->hooks->resume;
-    snprintf(t->checkpoint_dir, sizeof t->checkpoint_dir, "%s", o->checkpointing.checkpoint_dir);
-    if (!o->checkpointing.enabled && !(resume && tp_dir_exists(t->checkpoint_dir)))
+    if (is_unused(t))
         return TP_OK;
     if (resume && !tp_run_before(t->run))
         TP_TRY(adopt(t, err));

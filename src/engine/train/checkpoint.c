@@ -157,11 +157,21 @@ static tp_status write_manifest(const char *folder, const tp_train_state *state,
     return status;
 }
 
-static tp_status check_space(const char *root, size_t need, tp_error *err)
+tp_status tp_checkpoint_check_space(const char *root, size_t need, tp_error *err)
 {
     struct statvfs v;
-    if (statvfs(root, &v) != 0)
-        return TP_OK; /* cannot tell: the write itself will */
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%s", root);
+    /* What does not exist yet will be where its parent is. */
+    while (statvfs(folder, &v) != 0) {
+        char *slash = strrchr(folder, '/');
+        if (errno != ENOENT || strcmp(folder, ".") == 0 || strcmp(folder, "/") == 0)
+            return TP_OK; /* cannot tell: the write itself will */
+        if (slash)
+            slash[slash == folder] = 0;
+        else
+            snprintf(folder, sizeof folder, ".");
+    }
     double have = (double)v.f_bavail * (double)v.f_frsize;
     char a[32], b[32];
     if ((double)need <= have)
@@ -265,7 +275,7 @@ tp_status tp_checkpoint_save(const tp_checkpoint_options *o, tp_session *session
     if (status == TP_OK && !is_done) {
         tp_session_get_plan(session, &plan);
         TP_TRY(tp_dir_make(o->root, err));
-        TP_TRY(check_space(o->root, plan.checkpoint_bytes, err));
+        TP_TRY(tp_checkpoint_check_space(o->root, plan.checkpoint_bytes, err));
         status = write_beside(o, session, state, final, &bytes, err);
     }
     if (status != TP_OK)

@@ -47,6 +47,8 @@ typedef struct {
 /* Before a run uses a folder for its checkpoints: lock it (*ret_lock is closed to let go;
  * NULL: it is locked), and delete what interrupted saves left.  A run that begins anew takes no
  * folder with checkpoints in it, one that resumes none with those of another run. */
+TP_CHECKED tp_status tp_checkpoint_check_claim(const char *root, const char *run_id, bool resume,
+                                               tp_error *err); /* changes nothing */
 TP_CHECKED tp_status tp_checkpoint_claim(const char *root, const char *run_id, bool resume,
                                          int *ret_lock, tp_error *err);
 
@@ -78,10 +80,17 @@ TP_CHECKED tp_status tp_checkpoint_read_state(const char *path, tp_train_state *
 /* Every file of the manifest is there with the right size and contents. */
 TP_CHECKED tp_status tp_checkpoint_verify(const char *path, tp_error *err);
 
+/* The steps that have a folder, newest first, valid or not; free() them. */
+TP_CHECKED tp_status tp_checkpoint_list(const char *root, int64_t **ret_steps, size_t *ret_n,
+                                        tp_error *err);
+
 /* Of the run's checkpoints delete all but the newest and the `keep` best by metric (without
  * metrics: the newest `keep`), and leftovers of interrupted saves.  keep <= 0 keeps all. */
 TP_CHECKED tp_status tp_checkpoint_prune(const char *root, const char *run_id, int64_t keep,
                                          bool higher_is_better, tp_error *err);
+
+/* Room for `need` bytes where `root` is or will be. */
+TP_CHECKED tp_status tp_checkpoint_check_space(const char *root, size_t need, tp_error *err);
 
 /* XXH3-128 over the names and shapes of a model's weights. */
 void tp_model_fingerprint(const tp_model *model, char ret[33]);

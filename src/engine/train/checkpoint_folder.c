@@ -88,6 +88,15 @@ static char *step_path(const char *root, int64_t step, char out[4096])
 }
 
 /* "step-4, step-2 and 3 more" */
+tp_status tp_checkpoint_list(const char *root, int64_t **ret_steps, size_t *ret_n, tp_error *err)
+{
+    step_list steps;
+    TP_TRY(list_steps(root, &steps, err));
+    *ret_steps = steps.v;
+    *ret_n = steps.n;
+    return TP_OK;
+}
+
 static void name_steps(const step_list *steps, char *out, size_t size)
 {
     size_t at = 0;
@@ -146,7 +155,8 @@ tp_status tp_checkpoint_owner(const char *root, tp_train_state *ret, bool *ret_f
     return TP_OK;
 }
 
-static tp_status check_folder(const char *root, const char *run_id, bool resume, tp_error *err)
+tp_status tp_checkpoint_check_claim(const char *root, const char *run_id, bool resume,
+                                    tp_error *err)
 {
     step_list steps;
     TP_TRY(list_steps(root, &steps, err));
@@ -162,11 +172,11 @@ static tp_status check_folder(const char *root, const char *run_id, bool resume,
 tp_status tp_checkpoint_claim(const char *root, const char *run_id, bool resume, int *ret_lock,
                               tp_error *err)
 {
-    TP_TRY(check_folder(root, run_id, resume, err)); /* without disturbing whose it is */
+    TP_TRY(tp_checkpoint_check_claim(root, run_id, resume, err)); /* without disturbing whose it is */
     TP_TRY(tp_dir_make(root, err));
     if (ret_lock)
         TP_TRY(tp_folder_lock(root, "choose another checkpointing.checkpoint_dir", ret_lock, err));
-    TP_TRY(check_folder(root, run_id, resume, err));
+    TP_TRY(tp_checkpoint_check_claim(root, run_id, resume, err));
     return remove_leftovers(root, true, err);
 }
 

@@ -83,13 +83,18 @@ static void choose_loss(trainer *t)
                                    .sft_average = t->o->dpo.sft_average};
 }
 
-static tp_status open_dpo(trainer *t, tp_error *err)
+static tp_status open_training_data(trainer *t, tp_error *err)
 {
-    dpo *d = calloc(1, sizeof *d);
-    TP_ASSERT(d);
-    t->own = d;
+    t->own = calloc(1, sizeof(dpo));
+    TP_ASSERT(t->own);
     choose_loss(t);
-    TP_TRY(tp_dpo_open_data(t, err));
+    return tp_dpo_open_data(t, err);
+}
+
+static tp_status open_steps(trainer *t, tp_error *err)
+{
+    dpo *d = t->own;
+    TP_TRY(tp_dpo_split_data(t, err));
     TP_TRY(tp_microbatch_init(&d->mb, (int32_t)tp_trainer_token_budget(t->o), err));
     uint64_t batch = (uint64_t)t->o->policy.train_global_batch_size;
     t->steps_per_epoch = (d->train.n + batch - 1) / batch;
@@ -99,6 +104,14 @@ static tp_status open_dpo(trainer *t, tp_error *err)
         t->max_steps = (int64_t)(t->steps_per_epoch * epochs);
     return TP_OK;
 }
+
+static const tp_trainer_stage stages[] = {
+    {"training data", open_training_data, tp_dpo_describe_data, TP_HAS_MODEL | TP_HAS_TOKENIZER,
+     TP_HAS_DATA, false},
+    {"validation data", tp_dpo_open_validation, tp_dpo_describe_validation,
+     TP_HAS_MODEL | TP_HAS_TOKENIZER, 0, false},
+    {"steps", open_steps, tp_trainer_describe_steps, TP_HAS_DATA, TP_HAS_STEPS, false},
+    {0}};
 
 static void close_dpo(trainer *t)
 {
@@ -295,8 +308,9 @@ static void result(trainer *t, tp_json_w *w)
     tp_json_w_put_bool(w, "reference_was_cached", d && d->reference_was_cached);
 }
 
-const algorithm tp_algorithm_dpo = {.open = open_dpo,
+const algorithm tp_algorithm_dpo = {.stages = stages,
                                     .ready = tp_dpo_reference,
+                                    .ready_is_work = true,
                                     .step = step,
                                     .validate = validate,
                                     .record = record,

@@ -1,22 +1,12 @@
 /* dpo_data.c - from the configuration to pairs, and which of them are for validation. */
 #include <math.h>
 
-#include "base/files.h"
 #include "base/rng.h"
 #include "engine/train/dpo_internal.h"
 
 #define STREAM_SPLIT UINT64_C(0x73706c6974000000) /* as data sets split */
 
 static const char *either(const char *a, const char *b) { return a ? a : b; }
-
-static tp_status read_text(const char *path, tp_buf *buf, const char **ret, tp_error *err)
-{
-    if (!path)
-        return TP_OK;
-    TP_TRY(tp_file_read(path, 1 << 20, buf, err));
-    *ret = tp_buf_str(buf);
-    return TP_OK;
-}
 
 static tp_status read_file(trainer *t, const tp_data_source_options *source, tp_preferences *ret,
                            tp_error *err)
@@ -33,11 +23,11 @@ static tp_status read_file(trainer *t, const tp_data_source_options *source, tp_
                                      .skip_bad = t->o->data.skip_bad_rows,
                                      .progress = tp_trainer_keep_going,
                                      .user = t};
-    tp_status status = read_text(either(source->prompt_file, f->prompt_file), &prompt,
-                                 &options.prompt_template, err);
+    tp_status status = tp_prompt_file_read(either(source->prompt_file, f->prompt_file), true,
+                                           &prompt, &options.prompt_template, err);
     if (status == TP_OK)
-        status = read_text(either(source->system_prompt_file, f->system_prompt_file), &system,
-                           &options.system_prompt, err);
+        status = tp_prompt_file_read(either(source->system_prompt_file, f->system_prompt_file),
+                                     false, &system, &options.system_prompt, err);
     if (status == TP_OK)
         status = tp_preferences_read(&options, ret, err);
     tp_buf_release(&prompt);
@@ -81,9 +71,9 @@ static tp_status split(trainer *t, tp_error *err)
     return TP_OK;
 }
 
-static void describe(trainer *t, const tp_preferences *p, const char *path, tp_buf *out)
+static void describe(const tp_preferences *p, const char *path, tp_buf *out)
 {
-    tp_buf_addf(out, "data: %s: %llu pairs (%s), %llu tokens, longest pair %llu", path,
+    tp_buf_addf(out, "%s: %llu pairs (%s), %llu tokens, longest pair %llu", path,
                 (unsigned long long)p->n, p->kind, (unsigned long long)p->n_tokens,
                 (unsigned long long)p->longest_pair);
     const struct {
@@ -99,8 +89,13 @@ static void describe(trainer *t, const tp_preferences *p, const char *path, tp_b
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i].n)
             tp_buf_addf(out, "; %llu %s", (unsigned long long)counts[i].n, counts[i].what);
+}
+
+static void show_source(const tp_preferences *p, const char *path, tp_buf *out)
+{
+    tp_buf_adds(out, "data: ");
+    describe(p, path, out);
     tp_buf_addc(out, '\n');
-    (void)t;
 }
 
 static void show_answer(const trainer *t, const char *name, const tp_answer *a, tp_buf *out)
@@ -114,9 +109,9 @@ static void send_example(trainer *t)
 {
     const dpo *d = t->own;
     tp_buf text = {0};
-    describe(t, &d->file, t->o->data.train.data_path, &text);
+    show_source(&d->file, t->o->data.train.data_path, &text);
     if (d->val_file.n)
-        describe(t, &d->val_file, t->o->data.validation.data_path, &text);
+        show_source(&d->val_file, t->o->data.validation.data_path, &text);
     show_answer(t, "chosen", &d->file.pairs[0].chosen, &text);
     show_answer(t, "rejected", &d->file.pairs[0].rejected, &text);
     tp_train_event event = {.kind = TP_EVENT_EXAMPLE, .text = tp_buf_str(&text)};
@@ -148,9 +143,39 @@ tp_status tp_dpo_open_data(trainer *t, tp_error *err)
                                 .only_unmask_final = true,
                                 .max_seq_length = tp_trainer_longest(t)};
     TP_TRY(tp_renderer_new(t->tokenizer, &render, &d->renderer, err));
-    TP_TRY(read_file(t, &t->o->data.train, &d->file, err));
-    if (t->o->data.validation.data_path)
-        TP_TRY(read_file(t, &t->o->data.validation, &d->val_file, err));
+    return read_file(t, &t->o->data.train, &d->file, err);
+}
+
+tp_status tp_dpo_open_validation(trainer *t, tp_error *err)
+{
+    dpo *d = t->own;
+    return t->o->data.validation.data_path && d->renderer
+               ? read_file(t, &t->o->data.validation, &d->val_file, err)
+               : TP_OK;
+}
+
+void tp_dpo_describe_data(const trainer *t, tp_buf *out)
+{
+    const dpo *d = t->own;
+    tp_buf_addf(out, "all rows of ");
+    describe(&d->file, t->o->data.train.data_path, out);
+}
+
+void tp_dpo_describe_validation(const trainer *t, tp_buf *out)
+{
+    const dpo *d = t->own;
+    double share = t->o->data.train.split_validation_size;
+    if (d->val_file.n)
+        describe(&d->val_file, t->o->data.validation.data_path, out);
+    else if (isfinite(share) && share > 0)
+        tp_buf_addf(out, "a share of %g of the training data", share);
+    else
+        tp_buf_adds(out, "none (data.validation.data_path, data.train.split_validation_size)");
+}
+
+tp_status tp_dpo_split_data(trainer *t, tp_error *err)
+{
+    const dpo *d = t->own;
     TP_TRY(split(t, err));
     double sequences = 2 * (double)d->file.n;
     t->avg_context = 0.5 * ((double)d->file.n_tokens / sequences + 1);

@@ -25,7 +25,7 @@ typedef struct {
 /* Pairs of a step or a part of a validation, arranged in micro-batches. */
 typedef struct {
     tp_batch arrangement;
-    const dpo_pair **pairs; /* [n] */
+    const dpo_pair **pairs;       /* [n] */
     tp_batch_sequence *sequences; /* [2n]: chosen, rejected, chosen ... */
     uint32_t n, cap;
 } dpo_batch;
@@ -48,6 +48,10 @@ typedef struct {
 
 /* dpo_data.c */
 TP_CHECKED tp_status tp_dpo_open_data(trainer *t, tp_error *err);
+TP_CHECKED tp_status tp_dpo_open_validation(trainer *t, tp_error *err);
+TP_CHECKED tp_status tp_dpo_split_data(trainer *t, tp_error *err);
+void tp_dpo_describe_data(const trainer *t, tp_buf *out);
+void tp_dpo_describe_validation(const trainer *t, tp_buf *out);
 void tp_dpo_close_data(dpo *d);
 
 /* dpo.c */

@@ -104,8 +104,8 @@ static tp_status create_session(const tp_train_options *o, const tp_model *model
         .weighed = o->algorithm != TP_ALGORITHM_SFT,
         .forward_only = forward_only,
         .share_memory = !none,
-        .dumped = o->engine.dump.v,
-        .n_dumped = o->engine.dump.n,
+        .dump_stages = o->engine.dump.v,
+        .n_dump_stages = o->engine.dump.n,
         .dump = more->dump,
         .dump_user = more->dump_user};
     const tp_model_info *info = tp_model_get_info(model);

@@ -85,14 +85,28 @@ static tp_status open_prompts(trainer *t, const tp_data_source_options *source, 
     return status;
 }
 
+static bool should_stop(void *user) { return tp_trainer_should_stop(user); }
+
+static void say(void *user, const char *text) { tp_trainer_notice(user, "%s", text); }
+
 static tp_status open_environment(trainer *t, const tp_data_source_options *source,
                                   tp_environment **ret, tp_error *err)
 {
     char name[TP_ENVIRONMENT_NAME];
     tp_config *config = (tp_config *)(uintptr_t)t->config;
     const char *asked = either(source->env_name, t->o->data.fallback.env_name);
+    tp_environment_watch watch = {should_stop, say, t};
     TP_TRY(tp_environment_choose(config, asked, source->dataset_name, name, err));
-    return tp_environment_open(config, name, ret, err);
+    TP_TRY(tp_environment_open(config, name, ret, err));
+    tp_environment_set_watch(*ret, &watch);
+    return TP_OK;
+}
+
+static tp_status check_prompts(trainer *t, const tp_prompts *prompts, uint64_t *ret, tp_error *err)
+{
+    grpo *g = t->own;
+    return tp_prompts_check(prompts, g->encoder, t->o->policy.max_total_sequence_length,
+                            should_stop, t, ret, err);
 }
 
 /* Validation prompts: a source of their own, else the held out part of the training's. */
@@ -103,15 +117,15 @@ static tp_status open_validation(trainer *t, tp_error *err)
     bool own = val->data_path || val->dataset_name;
     bool held_out = !train->data_path ||
                     (isfinite(train->split_validation_size) && train->split_validation_size > 0);
-    if (own) {
-        tp_data_source_options source = *val;
+    tp_data_source_options source = own ? *val : *train;
+    uint64_t ignored = 0;
+    if (own)
         source.split_validation_size = NAN;
+    if (own || held_out)
         TP_TRY(open_prompts(t, &source, TP_SPLIT_VALIDATION, &g->val_prompts, err));
-        if (val->env_name)
-            TP_TRY(open_environment(t, val, &g->val_env, err));
-        return TP_OK;
-    }
-    return held_out ? open_prompts(t, train, TP_SPLIT_VALIDATION, &g->val_prompts, err) : TP_OK;
+    if (g->val_prompts && g->encoder)
+        TP_TRY(check_prompts(t, g->val_prompts, &ignored, err));
+    return own && val->env_name ? open_environment(t, val, &g->val_env, err) : TP_OK;
 }
 
 static void send_example(trainer *t, const tp_prompt *prompt, const tp_ids *ids)
@@ -206,7 +220,7 @@ static size_t arena_bytes(const trainer *t)
     return (size_t)fmin(bytes, 256e9);
 }
 
-static tp_status open_sources(trainer *t, tp_error *err)
+static tp_status open_training_prompts(trainer *t, tp_error *err)
 {
     grpo *g = t->own;
     const char *template_text;
@@ -214,10 +228,13 @@ static tp_status open_sources(trainer *t, tp_error *err)
     TP_TRY(tp_prompt_encoder_new(t->tokenizer, template_text, t->o->policy.template_variables,
                                  t->o->data.add_bos, &g->encoder, err));
     TP_TRY(open_prompts(t, &t->o->data.train, TP_SPLIT_TRAIN, &g->prompts, err));
-    TP_TRY(open_environment(t, &t->o->data.train, &g->env, err));
-    TP_TRY(open_validation(t, err));
-    TP_TRY(tp_arena_init(&g->arena, arena_bytes(t), err));
-    return choose_stops(t, err);
+    return check_prompts(t, g->prompts, &g->too_long, err);
+}
+
+static tp_status open_training_environment(trainer *t, tp_error *err)
+{
+    grpo *g = t->own;
+    return open_environment(t, &t->o->data.train, &g->env, err);
 }
 
 static tp_status count_steps(trainer *t, tp_error *err)
@@ -245,22 +262,67 @@ static void reserve_scratch(trainer *t)
     TP_ASSERT(g->sequences && g->trained && g->gradient);
 }
 
-static tp_status open_grpo(trainer *t, tp_error *err)
+static tp_status open_algorithm(trainer *t, tp_error *err)
 {
     grpo *g = calloc(1, sizeof *g);
     TP_ASSERT(g);
     t->own = g;
     g->val_any = NAN;
     choose_estimator(t);
-    TP_TRY(tp_pool_create(&g->pool, tp_trainer_threads(t->o), err));
-    TP_TRY(open_sources(t, err));
+    return tp_pool_create(&g->pool, tp_trainer_threads(t->o), err);
+}
+
+static tp_status open_steps(trainer *t, tp_error *err)
+{
+    grpo *g = t->own;
+    TP_TRY(tp_arena_init(&g->arena, arena_bytes(t), err));
+    TP_TRY(choose_stops(t, err));
     TP_TRY(count_steps(t, err));
     reserve_scratch(t);
     TP_TRY(tp_microbatch_init(&g->mb, (int32_t)tp_trainer_token_budget(t->o), err));
     t->avg_context = 0.25 * (double)t->o->policy.max_total_sequence_length;
     fingerprint(t);
+    if (g->too_long)
+        tp_trainer_notice(t,
+                          "%llu prompts leave no room for an answer and are left out "
+                          "(policy.max_total_sequence_length)",
+                          (unsigned long long)g->too_long);
     return show_example(t, err);
 }
+
+static void describe_prompts(const trainer *t, tp_buf *out)
+{
+    const grpo *g = t->own;
+    tp_prompts_describe(g->prompts, out);
+    if (g->too_long)
+        tp_buf_addf(out, ", %llu leave no room for an answer", (unsigned long long)g->too_long);
+}
+
+static void describe_environment(const trainer *t, tp_buf *out)
+{
+    const grpo *g = t->own;
+    tp_environment_describe(g->env, out);
+}
+
+static void describe_validation(const trainer *t, tp_buf *out)
+{
+    const grpo *g = t->own;
+    if (g->val_prompts)
+        tp_prompts_describe(g->val_prompts, out);
+    else
+        tp_buf_adds(out, "none (data.validation, data.train.split_validation_size)");
+}
+
+static const tp_trainer_stage stages[] = {
+    {"rollouts", open_algorithm, NULL, 0, 0, false},
+    {"training data", open_training_prompts, describe_prompts, TP_HAS_TOKENIZER, TP_HAS_DATA,
+     false},
+    {"environment", open_training_environment, describe_environment, 0, TP_HAS_JUDGE, false},
+    {"validation data", open_validation, describe_validation, TP_HAS_TOKENIZER, 0, false},
+    {"steps", open_steps, tp_trainer_describe_steps, TP_HAS_DATA | TP_HAS_JUDGE, TP_HAS_STEPS,
+     false},
+    {"judge", tp_grpo_ask_judge, tp_grpo_describe_judge, TP_HAS_DATA | TP_HAS_JUDGE, 0, true},
+    {0}};
 
 static tp_status ready(trainer *t, tp_error *err)
 {
@@ -313,6 +375,7 @@ static void close_grpo(trainer *t)
     tp_prompt_encoder_free(g->encoder);
     tp_pool_free(g->pool);
     tp_buf_release(&g->template_text);
+    tp_buf_release(&g->judged);
     tp_arena_release(&g->arena);
     release_rollout(&g->rollout);
     tp_batch_release(&g->arrangement);
@@ -343,7 +406,11 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
     uint64_t drawn = 0;
     tp_phases_enter(&t->phases, TP_TIME_DATA);
     begin_step(g);
+    /* Until something is learned a failure leaves all as it was. */
+    t->step_is_void = true;
     TP_TRY(tp_grpo_rollout(t, &drawn, err));
+    TP_TRY(tp_grpo_watch_judge(t, err));
+    t->step_is_void = false;
     tp_status status = tp_grpo_learn(t, r, err);
     if (status == TP_ERR_INTERRUPTED)
         return status;
@@ -457,6 +524,7 @@ static tp_status validate(trainer *t, tp_error *err)
     n = most > 0 && most < n ? most : n;
     for (uint64_t first = 0; first < n; first += batch)
         TP_TRY(validate_part(t, first, (uint32_t)TP_MIN(batch, n - first), &s, err));
+    tp_grpo_note_validation(t, &s.counts);
     record_validation(t, &s, tp_clock_s() - start);
     return TP_OK;
 }
@@ -465,14 +533,20 @@ static tp_status validate(trainer *t, tp_error *err)
 
 static void result(trainer *t, tp_json_w *w)
 {
+    const grpo *g = t->own;
     tp_json_w_put_known(w, "reward", t->shown.reward);
     tp_json_w_put_known(w, "best_reward", t->shown.best_reward);
     tp_json_w_put_known(w, "val_accuracy", t->val_accuracy);
     tp_json_w_put_i64(w, "prompts", t->state.prompts);
     tp_json_w_put_i64(w, "generated_tokens", t->generated_tokens);
+    tp_json_w_put_begin(w, "rewards", '{');
+    for (int k = 0; k < TP_REWARD_KINDS; k++)
+        tp_json_w_put_i64(w, tp_reward_status_name((tp_reward_status)k),
+                          g ? (int64_t)g->all_by_status[k] : 0);
+    tp_json_w_end(w, '}');
 }
 
-const algorithm tp_algorithm_grpo = {.open = open_grpo,
+const algorithm tp_algorithm_grpo = {.stages = stages,
                                      .ready = ready,
                                      .step = step,
                                      .eval_part = "logprobs",

@@ -61,6 +61,7 @@ typedef struct {
     uint64_t draws, discarded_groups, flat_groups, all_groups, right_groups, wrong_groups;
     uint64_t samples, prompts_left_out;
     uint64_t by_status[TP_REWARD_KINDS], by_finish[8];
+    char why[400]; /* the first answer without a reward: its judge's reason, or "" */
     double reward_sum, reward_squares; /* of all groups drawn: mean per group */
     double raw_reward_sum;
     uint64_t rewarded;
@@ -78,6 +79,8 @@ typedef struct {
     tp_prompt_encoder *encoder;
     tp_buf template_text;
     tp_environment *env, *val_env; /* val_env: NULL: the same */
+    uint64_t too_long;             /* training prompts that leave no room for an answer */
+    tp_buf judged;                 /* what the question of a check was answered with */
     tp_pool *pool;
     int32_t *stop_ids;
     size_t n_stop_ids;
@@ -105,6 +108,8 @@ typedef struct {
     double advantage_sum, advantage_min, advantage_max; /* over trained tokens */
     double grad_norm_max;
 
+    int64_t unrewarded_steps;                /* in a row, without one reward */
+    uint64_t all_by_status[TP_REWARD_KINDS]; /* of this attempt's steps */
     double val_any;
 } grpo;
 
@@ -125,6 +130,19 @@ TP_CHECKED tp_status tp_grpo_generate(trainer *t, const grpo_draw *draw, grpo_ro
 /* Fill the step's rollout: one draw, or several under dynamic sampling.  *ret_prompts says
  * how many prompts were drawn. */
 TP_CHECKED tp_status tp_grpo_rollout(trainer *t, uint64_t *ret_prompts, tp_error *err);
+
+/* grpo_judge.c */
+
+/* Ask the environments one question each and look at the answer: for `temper doctor`. */
+TP_CHECKED tp_status tp_grpo_ask_judge(trainer *t, tp_error *err);
+void tp_grpo_describe_judge(const trainer *t, tp_buf *out);
+
+/* How many answers have no verdict. */
+uint64_t tp_grpo_unrewarded(const grpo_counts *c);
+/* After a rollout: say when nobody judged, and end the run when it stays so. */
+TP_CHECKED tp_status tp_grpo_watch_judge(trainer *t, tp_error *err);
+/* The same of a validation, which never ends the run. */
+void tp_grpo_note_validation(trainer *t, const grpo_counts *c);
 
 /* grpo_update.c */
 TP_CHECKED tp_status tp_grpo_learn(trainer *t, step_result *r, tp_error *err);

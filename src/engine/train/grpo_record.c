@@ -43,6 +43,8 @@ void tp_grpo_show(trainer *t)
     e->mean_length = share((double)c->answer_tokens, (double)c->samples);
     e->truncated_share = cut_share(c);
     e->flat_groups = share((double)c->flat_groups, (double)c->all_groups);
+    e->answers = (int64_t)c->samples;
+    e->unrewarded = (int64_t)tp_grpo_unrewarded(c);
     e->generated_tokens_per_s = share((double)c->answer_tokens, c->generation_s);
     e->logp_difference = s->tokens > 0 ? s->max_logp_difference : NAN;
     if (isfinite(e->reward) && !(e->reward <= e->best_reward))

@@ -187,6 +187,9 @@ static tp_status judge(trainer *t, const grpo_draw *d, const asked *asked_list, 
     for (uint32_t i = 0; i < n && status == TP_OK; i++) {
         settle(t, &to->samples[first + i], &rewards.v[i]);
         counts->by_status[rewards.v[i].status]++;
+        if (rewards.v[i].status != TP_REWARD_OK && !counts->why[0])
+            snprintf(counts->why, sizeof counts->why, "%s: %s",
+                     tp_reward_status_name(rewards.v[i].status), rewards.v[i].why);
         const grpo_sample *s = &to->samples[first + i];
         counts->overlong_filtered += s->is_valid && !s->is_trained;
     }
@@ -309,8 +312,8 @@ static tp_status generate_all(trainer *t, const grpo_draw *draw, grpo_rollout *t
     return status;
 }
 
-tp_status tp_grpo_generate(trainer *t, const grpo_draw *draw, grpo_rollout *to,
-                           grpo_counts *counts, tp_error *err)
+tp_status tp_grpo_generate(trainer *t, const grpo_draw *draw, grpo_rollout *to, grpo_counts *counts,
+                           tp_error *err)
 {
     tp_profile_worker(t, TP_WORKER_GENERATION);
     tp_status status = generate_all(t, draw, to, counts, err);

@@ -177,7 +177,7 @@ typedef struct {
 
     struct {
         int nonfinite_policy; /* tp_nonfinite_policy */
-        int64_t max_skipped;
+        int64_t max_skipped, max_unrewarded;
     } train;
 
     int64_t log_samples; /* -1: all */

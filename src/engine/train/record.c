@@ -235,6 +235,8 @@ static void copy_shown(const trainer *t, tp_train_event *e)
     e->flat_groups = s->flat_groups;
     e->generated_tokens_per_s = s->generated_tokens_per_s;
     e->logp_difference = s->logp_difference;
+    e->answers = s->answers;
+    e->unrewarded = s->unrewarded;
     e->accuracy = s->accuracy;
     e->margin = s->margin;
     e->best_reward = s->best_reward;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@ struct tp_run {
     tp_buf line;
     tp_json_w writer;
     bool warned;
+    char scratch[1024]; /* the folder to remove at the end, or "" */
 };
 
 char *tp_run_path(const tp_run *run, const char *file, char *out)
@@ -106,13 +108,20 @@ static tp_status read_before(tp_run *run, tp_error *err)
     return TP_OK;
 }
 
+static tp_status refuse_missing(const tp_run *run, tp_error *err)
+{
+    if (tp_dir_exists(run->dir))
+        return TP_OK;
+    return tp_fail(err, TP_ERR_CONFIG,
+                   "there is no run '%s' to resume; check run.name, or leave --resume out to "
+                   "start it",
+                   run->dir);
+}
+
 static tp_status open_run(tp_run *run, bool resume, tp_error *err)
 {
-    if (resume && !tp_dir_exists(run->dir))
-        return tp_fail(err, TP_ERR_CONFIG,
-                       "there is no run '%s' to resume; check run.name, or leave --resume out to "
-                       "start it",
-                       run->dir);
+    if (resume)
+        TP_TRY(refuse_missing(run, err));
     TP_TRY(tp_dir_make(run->dir, err));
     TP_TRY(tp_folder_lock(run->dir, "choose another run.name", &run->lock_fd, err));
     if (!resume)
@@ -122,7 +131,7 @@ static tp_status open_run(tp_run *run, bool resume, tp_error *err)
     return open_metrics(run, err);
 }
 
-tp_status tp_run_open(const char *dir, bool resume, tp_run **ret, tp_error *err)
+static tp_status new_run(const char *dir, tp_run **ret, tp_error *err)
 {
     tp_run *run = calloc(1, sizeof *run);
     TP_ASSERT(run);
@@ -136,6 +145,68 @@ tp_status tp_run_open(const char *dir, bool resume, tp_run **ret, tp_error *err)
                        sizeof run->dir);
     }
     memcpy(run->dir, dir, n);
+    *ret = run;
+    return TP_OK;
+}
+
+/* ---- without changing anything ---- */
+
+/* Somebody else's lock shows without a lock of our own being left. */
+static tp_status refuse_locked(const tp_run *run, tp_error *err)
+{
+    char path[4096], who[64] = "";
+    int fd = open(tp_run_path(run, ".lock", path), O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return TP_OK;
+    bool is_free = flock(fd, LOCK_SH | LOCK_NB) == 0;
+    ssize_t n = pread(fd, who, sizeof who - 1, 0);
+    close(fd);
+    if (is_free)
+        return TP_OK;
+    return tp_fail(err, TP_ERR_CONFIG,
+                   "run '%s' is being written by process %s; choose another run.name", run->dir,
+                   n > 0 ? who : "unknown");
+}
+
+tp_status tp_run_check(const char *dir, bool resume, tp_error *err)
+{
+    tp_run *run;
+    TP_TRY(new_run(dir, &run, err));
+    tp_status status = resume ? refuse_missing(run, err) : TP_OK;
+    if (status == TP_OK)
+        status = tp_dir_check(run->dir, err);
+    if (status == TP_OK)
+        status = refuse_locked(run, err);
+    if (status == TP_OK)
+        status = resume ? read_before(run, err) : check_unused(run, err);
+    tp_run_close(run);
+    return status;
+}
+
+tp_status tp_run_open_scratch(const char *dir, bool resume, tp_run **ret, tp_error *err)
+{
+    const char *tmp = getenv("TMPDIR"), *slash = strrchr(dir, '/');
+    char scratch[1024], path[2048];
+    snprintf(scratch, sizeof scratch, "%.1000s/temper-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    if (!mkdtemp(scratch))
+        return tp_fail(err, TP_ERR_IO, "cannot make '%s': %s; set TMPDIR", scratch,
+                       strerror(errno));
+    snprintf(path, sizeof path, "%s/%.200s", scratch, slash && slash[1] ? slash + 1 : "run");
+    tp_status status = tp_run_open(path, false, ret, err);
+    if (status != TP_OK)
+        return status;
+    snprintf((*ret)->scratch, sizeof(*ret)->scratch, "%s", scratch);
+    tp_run_record record = {0};
+    if (resume && tp_run_record_read(dir, &record, NULL) == TP_OK)
+        tp_run_adopt(*ret, record.id);
+    tp_run_record_release(&record);
+    return TP_OK;
+}
+
+tp_status tp_run_open(const char *dir, bool resume, tp_run **ret, tp_error *err)
+{
+    tp_run *run;
+    TP_TRY(new_run(dir, &run, err));
     tp_status status = open_run(run, resume, err);
     if (status != TP_OK) {
         tp_run_close(run);
@@ -154,6 +225,9 @@ void tp_run_close(tp_run *run)
     if (run->lock_fd >= 0)
         close(run->lock_fd); /* the lock goes with it */
     tp_run_record_release(&run->before);
+    tp_error ignored;
+    if (run->scratch[0] && tp_dir_remove(run->scratch, &ignored) != TP_OK)
+        tp_log(TP_LOG_WARNING, "run", "%s", ignored.message);
     tp_buf_release(&run->pending);
     tp_buf_release(&run->line);
     free(run);

@@ -20,6 +20,12 @@ typedef struct tp_run tp_run;
 TP_CHECKED tp_status tp_run_open(const char *dir, bool resume, tp_run **ret, tp_error *err);
 void tp_run_close(tp_run *run); /* NULL is a no-op */
 
+/* Could it be opened?  Fails as tp_run_open() would; changes nothing. */
+TP_CHECKED tp_status tp_run_check(const char *dir, bool resume, tp_error *err);
+/* A run in a temporary folder that goes when it is closed, with the name and, when it resumes,
+ * the identity of that in `dir`. */
+TP_CHECKED tp_status tp_run_open_scratch(const char *dir, bool resume, tp_run **ret, tp_error *err);
+
 const char *tp_run_dir(const tp_run *run);
 const char *tp_run_name(const tp_run *run);
 int tp_run_attempt(const tp_run *run); /* from 1 */

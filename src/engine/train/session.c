@@ -45,15 +45,11 @@ bool tp_session_is_stage(const char *stage, tp_buf *known)
     return false;
 }
 
-/* "fuse" is the whole family, as in engine.disable_passes. */
-static bool is_dumped(const tp_session *s, const char *stage)
+static bool is_asked_for(const tp_session *s, const char *stage)
 {
-    for (size_t i = 0; s->options.dump && i < s->options.n_dumped; i++) {
-        const char *name = s->options.dumped[i];
-        if (strcmp(name, stage) == 0 ||
-            (strcmp(name, "fuse") == 0 && tp_str_starts(stage, "fuse-")))
+    for (size_t i = 0; s->options.dump && i < s->options.n_dump_stages; i++)
+        if (tp_pass_named(s->options.dump_stages[i], stage))
             return true;
-    }
     return false;
 }
 
@@ -65,7 +61,7 @@ static void dump_text(tp_session *s, const char *graph, const char *stage, tp_bu
 
 static void dump_graph(tp_session *s, const char *name, const char *stage, const tp_graph *g)
 {
-    if (!is_dumped(s, stage))
+    if (!is_asked_for(s, stage))
         return;
     tp_buf text = {0};
     tp_graph_print(g, &text);
@@ -104,7 +100,7 @@ static tp_status plan(tp_session *s, program *p, tp_error *err)
                                .avg_context = context};
     TP_TRY(tp_exec_create(&p->graph, &options, &p->exec, err));
     tp_exec_pool_fit(&s->pool, p->exec);
-    if (is_dumped(s, "plan")) {
+    if (is_asked_for(s, "plan")) {
         tp_buf text = {0};
         tp_exec_print(p->exec, &text);
         dump_text(s, p->name, "plan", &text);
@@ -229,7 +225,10 @@ tp_status tp_session_create(const tp_model *model, const tp_session_options *opt
     s->eval.name = "eval";
     s->norm.name = "norm";
     s->update.name = "update";
-    tp_status status = build(s, err);
+    static const char *const stages[] = {"graph", "plan", NULL};
+    tp_status status = tp_passes_check(options->dump_stages, options->n_dump_stages, stages, err);
+    if (status == TP_OK)
+        status = build(s, err);
     if (status != TP_OK) {
         tp_session_free(s);
         return status;

@@ -27,9 +27,9 @@ typedef struct {
     bool weighed;       /* the loss is the host's: tp_session_train_weighed() */
     bool forward_only;  /* no training graph, no optimizer state */
     bool share_memory;
-    /* (optional) text of the stages in `dumped`: "graph", a pass name, "fuse", "plan" */
-    const char *const *dumped;
-    size_t n_dumped;
+    /* (optional) text of the stages asked for: "graph", a pass or family of them, "plan" */
+    const char *const *dump_stages;
+    size_t n_dump_stages;
     void (*dump)(void *user, const char *graph, const char *stage, const char *text);
     void *dump_user;
 } tp_session_options;

@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/platform.h"
+#include "engine/data/chat.h"
 #include "engine/train/trainer_internal.h"
 #include "engine/train/trainer_sources.h"
 
@@ -48,10 +49,11 @@ static tp_status train_tokenizer(trainer *t, tp_error *err)
 {
     static const char *const special[] = {"<|endoftext|>"};
     char path[4096];
-    snprintf(t->tokenizer_dir, sizeof t->tokenizer_dir, "%s/tokenizer", tp_run_dir(t->run));
+    snprintf(t->tokenizer_dir, sizeof t->tokenizer_dir, "%s/tokenizer", t->o->run_dir);
     snprintf(path, sizeof path, "%s/tokenizer.json", t->tokenizer_dir);
     if (tp_file_exists(path))
         return TP_OK;
+    snprintf(t->tokenizer_dir, sizeof t->tokenizer_dir, "%s/tokenizer", tp_run_dir(t->run));
     if (!tp_trainer_is_arithmetic(t->o))
         return tp_fail(err, TP_ERR_CONFIG,
                        "policy.tokenizer.train_vocab_size works with the generated corpus; for "
@@ -174,19 +176,9 @@ static void note_template(trainer *t, const char *text)
         keep_template(t, own);
 }
 
-/* "default": the tokenizer's own; null: none; a path of a .jinja file; or the text. */
 tp_status tp_trainer_chat_template(trainer *t, tp_buf *file, const char **ret, tp_error *err)
 {
-    const char *text = t->o->policy.chat_template;
-    *ret = text;
-    if (!text)
-        *ret = "";
-    else if (strcmp(text, "default") == 0)
-        *ret = NULL;
-    else if (tp_str_ends(text, ".jinja")) {
-        TP_TRY(tp_file_read(text, 1 << 20, file, err));
-        *ret = tp_buf_str(file);
-    }
+    TP_TRY(tp_chat_template_setting(t->o->policy.chat_template, file, ret, err));
     note_template(t, *ret);
     return TP_OK;
 }
@@ -323,29 +315,152 @@ static tp_status create_graphs(trainer *t, tp_error *err)
     return TP_OK;
 }
 
-tp_status tp_trainer_open(trainer *t, tp_error *err)
+/* ---- the stages ---- */
+
+static tp_status open_settings(trainer *t, tp_error *err)
 {
-    TP_TRY(tp_schedule_parse(t->o->policy.scheduler, &t->schedule, err));
     const char *notice = tp_config_notice(t->config);
+    TP_TRY(tp_trainer_unused_keys(t, err));
+    TP_TRY(tp_schedule_parse(t->o->policy.scheduler, &t->schedule, err));
     if (notice)
         tp_trainer_notice(t, "%s", notice);
-    TP_TRY(tp_train_options_check_files(t->config, t->o, err));
-    TP_TRY(open_own_model(t, err));
     snprintf(t->checkpoint_dir, sizeof t->checkpoint_dir, "%s", t->o->checkpointing.checkpoint_dir);
-    TP_TRY(plan_run(t, err));
+    return tp_train_options_check_files(t->config, t->o, err);
+}
+
+static tp_status open_the_model(trainer *t, tp_error *err)
+{
+    TP_TRY(open_own_model(t, err));
+    tp_model_fingerprint(t->model, t->state.model_fingerprint);
+    t->state.seed = (uint64_t)t->o->seed;
+    return TP_OK;
+}
+
+static void describe_model(const trainer *t, tp_buf *out)
+{
+    char count[32];
+    int64_t n = tp_model_param_count(t->model);
+    tp_buf_addf(out, "%s, %lld parameters (%s)", tp_model_get_info(t->model)->family, (long long)n,
+                tp_human_count((double)n, count));
+}
+
+static void describe_memory(const trainer *t, tp_buf *out)
+{
+    char planned[32], limit[32];
+    tp_buf_addf(out, "planned peak %s of %s allowed",
+                tp_human_bytes((double)t->plan.peak_bytes, planned),
+                tp_human_bytes(t->plan.allowance.bytes, limit));
+}
+
+static tp_status open_folder(trainer *t, tp_error *err)
+{
+    if (t->only_checks) {
+        TP_TRY(tp_run_check(t->o->run_dir, t->hooks->resume, err));
+        TP_TRY(tp_run_open_scratch(t->o->run_dir, t->hooks->resume, &t->run, err));
+        tp_attempt_identify(t);
+        return tp_attempt_check_claim(t, err);
+    }
     TP_TRY(tp_run_open(t->o->run_dir, t->hooks->resume, &t->run, err));
     TP_TRY(tp_attempt_claim(t, err));
     tp_attempt_identify(t);
-    TP_TRY(tp_attempt_compare(t, err));
-    TP_TRY(open_tokenizer(t, err));
-    tp_model_fingerprint(t->model, t->state.model_fingerprint);
-    t->state.seed = (uint64_t)t->o->seed;
-    TP_TRY(t->a->open(t, err));
-    TP_TRY(create_graphs(t, err));
-    TP_TRY(fill_weights(t, err));
+    return tp_attempt_compare(t, err);
+}
+
+static void describe_folder(const trainer *t, tp_buf *out)
+{
+    tp_buf_addf(out, "%s %s", t->o->run_dir,
+                tp_dir_exists(t->o->run_dir) ? "can be written" : "can be made");
+}
+
+static void describe_tokenizer(const trainer *t, tp_buf *out)
+{
+    tp_buf_addf(out, "%s%d ids, %s", t->o->policy.tokenizer_name ? "" : "trained by the run, ",
+                tp_tokenizer_vocab_size(t->tokenizer),
+                tp_tokenizer_chat_template(t->tokenizer) ? "chat template" : "no chat template");
+}
+
+static void describe_weights(const trainer *t, tp_buf *out)
+{
+    if (t->last_checkpoint_step >= 0)
+        tp_buf_addf(out, "of the checkpoint at step %lld", (long long)t->state.step);
+    else if (t->o->policy.init == TP_INIT_RANDOM)
+        tp_buf_adds(out, "drawn at random");
+    else
+        tp_buf_addf(out, "all there (%s)", tp_dtype_name(t->file_dtype));
+}
+
+static size_t checkpoint_bytes(const trainer *t)
+{
+    tp_session_plan plan;
+    tp_session_get_plan(t->session, &plan);
+    return plan.checkpoint_bytes;
+}
+
+static tp_status check_disk(trainer *t, tp_error *err)
+{
+    return t->o->checkpointing.enabled
+               ? tp_checkpoint_check_space(t->checkpoint_dir, checkpoint_bytes(t), err)
+               : TP_OK;
+}
+
+static void describe_disk(const trainer *t, tp_buf *out)
+{
+    char bytes[32];
+    if (t->o->checkpointing.enabled)
+        tp_buf_addf(out, "room for a checkpoint of %s in %s",
+                    tp_human_bytes((double)checkpoint_bytes(t), bytes), t->checkpoint_dir);
+    else
+        tp_buf_adds(out, "no checkpoints are asked for (checkpointing.enabled)");
+}
+
+static tp_status make_ready(trainer *t, tp_error *err)
+{
     t->first_step = t->state.step;
-    if (t->a->ready)
-        TP_TRY(t->a->ready(t, err));
+    if (!t->a->ready || (t->only_checks && t->a->ready_is_work))
+        return TP_OK;
+    return t->a->ready(t, err);
+}
+
+void tp_trainer_describe_steps(const trainer *t, tp_buf *out)
+{
+    tp_buf_addf(out, "%lld, %llu in an epoch", (long long)t->max_steps,
+                (unsigned long long)t->steps_per_epoch);
+}
+
+static const tp_trainer_stage first_stages[] = {
+    {"settings", open_settings, NULL, 0, 0, false},
+    {"model", open_the_model, describe_model, 0, TP_HAS_MODEL, false},
+    {"memory", plan_run, describe_memory, TP_HAS_MODEL, TP_HAS_PLAN, false},
+    {"run folder", open_folder, describe_folder, 0, TP_HAS_FOLDER, false},
+    {"tokenizer", open_tokenizer, describe_tokenizer, TP_HAS_MODEL | TP_HAS_FOLDER,
+     TP_HAS_TOKENIZER, false}};
+
+static const tp_trainer_stage last_stages[] = {
+    {"graphs", create_graphs, NULL, TP_HAS_PLAN | TP_HAS_TOKENIZER, TP_HAS_SESSION, false},
+    {"disk", check_disk, describe_disk, TP_HAS_SESSION, 0, false},
+    {"weights", fill_weights, describe_weights, TP_HAS_SESSION, TP_HAS_WEIGHTS, false},
+    {"start", make_ready, NULL, TP_HAS_WEIGHTS | TP_HAS_STEPS, 0, false}};
+
+int tp_trainer_stages(const trainer *t, tp_trainer_stage ret[TP_STAGES])
+{
+    int n = 0;
+    for (size_t i = 0; i < TP_COUNTOF(first_stages); i++)
+        ret[n++] = first_stages[i];
+    for (const tp_trainer_stage *s = t->a->stages; s->name; s++)
+        ret[n++] = *s;
+    for (size_t i = 0; i < TP_COUNTOF(last_stages); i++)
+        ret[n++] = last_stages[i];
+    TP_ASSERT(n <= TP_STAGES);
+    return n;
+}
+
+tp_status tp_trainer_open(trainer *t, tp_error *err)
+{
+    tp_trainer_stage stages[TP_STAGES];
+    int n = tp_trainer_stages(t, stages);
+    for (int i = 0; i < n; i++)
+        if (!stages[i].check_only)
+            TP_TRY(stages[i].open(t, err));
     return tp_attempt_has_nothing_to_do(t) ? TP_OK : tp_attempt_write_config(t, err);
 }
 

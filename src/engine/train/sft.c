@@ -11,6 +11,7 @@
 #include "engine/train/trainer_sources.h"
 
 typedef struct {
+    tp_buf template_text;
     tp_dataset *data, *val_data; /* val_data: a file of its own, or NULL */
     tp_loader *val_loader;       /* NULL: nothing to validate with */
 } sft;
@@ -55,7 +56,10 @@ static tp_status send_example(const trainer *t, tp_error *err)
 {
     const sft *s = t->own;
     tp_buf text = {0};
-    tp_dataset_report_text(tp_dataset_get_report(s->data), &text);
+    tp_dataset_report report = *tp_dataset_get_report(s->data);
+    if (s->val_data)
+        report.n_validation = tp_dataset_get_report(s->val_data)->n_train;
+    tp_dataset_report_text(&report, &text);
     tp_status status = tp_dataset_show(s->data, TP_SPLIT_TRAIN, 0, false, &text, err);
     tp_train_event event = {.kind = TP_EVENT_EXAMPLE, .text = tp_buf_str(&text)};
     if (status == TP_OK)
@@ -64,37 +68,66 @@ static tp_status send_example(const trainer *t, tp_error *err)
     return status;
 }
 
-static tp_status open_data(trainer *t, tp_error *err)
+static tp_status open_source(trainer *t, const tp_dataset_options *options, tp_dataset **ret,
+                             tp_error *err)
 {
-    sft *s = t->own;
+    tp_pool *pool = NULL;
+    TP_TRY(tp_pool_create(&pool, tp_trainer_threads(t->o), err));
+    tp_status status = tp_dataset_open(options, t->tokenizer, pool, ret, err);
+    tp_pool_free(pool);
+    return status;
+}
+
+static tp_status open_training_data(trainer *t, tp_error *err)
+{
+    sft *s = t->own = calloc(1, sizeof(sft));
+    TP_ASSERT(s);
     tp_arithmetic_options arithmetic = tp_trainer_arithmetic(t->o);
-    tp_buf file = {0};
     const char *template_text;
-    TP_TRY(tp_trainer_chat_template(t, &file, &template_text, err));
+    TP_TRY(tp_trainer_chat_template(t, &s->template_text, &template_text, err));
     tp_dataset_options options = dataset_options(t, &t->o->data.train, template_text);
     if (tp_trainer_is_arithmetic(t->o)) {
         options.arithmetic = &arithmetic;
         options.n_train = (uint64_t)t->o->data.arithmetic.n_examples;
         options.n_validation = (uint64_t)t->o->data.arithmetic.n_validation;
-    }
-    tp_pool *pool = NULL;
-    tp_status status = tp_pool_create(&pool, tp_trainer_threads(t->o), err);
-    if (status == TP_OK && !options.arithmetic && !options.data_path)
-        status = tp_fail(err, TP_ERR_CONFIG,
-                         "data.train.data_path=FILE is needed: a JSONL file "
-                         "(or data.train.dataset_name=arithmetic)");
-    if (status == TP_OK)
-        status = tp_dataset_open(&options, t->tokenizer, pool, &s->data, err);
-    if (status == TP_OK && !options.arithmetic && t->o->data.validation.data_path) {
-        tp_dataset_options v = dataset_options(t, &t->o->data.validation, template_text);
-        v.split_validation_size = 0;
-        status = tp_dataset_open(&v, t->tokenizer, pool, &s->val_data, err);
-    }
-    tp_pool_free(pool);
-    tp_buf_release(&file);
-    t->uses_template = status == TP_OK && !tp_trainer_is_arithmetic(t->o) &&
-                       tp_dataset_get_report(s->data)->counts.schema != TP_SCHEMA_TEXT;
-    return status == TP_OK ? send_example(t, err) : status;
+    } else if (!options.data_path)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "data.train.data_path=FILE is needed: a JSONL file "
+                       "(or data.train.dataset_name=arithmetic)");
+    return open_source(t, &options, &s->data, err);
+}
+
+static tp_status open_validation_data(trainer *t, tp_error *err)
+{
+    sft *s = t->own;
+    const char *template_text;
+    if (tp_trainer_is_arithmetic(t->o) || !t->o->data.validation.data_path)
+        return TP_OK;
+    TP_TRY(tp_trainer_chat_template(t, &s->template_text, &template_text, err));
+    tp_dataset_options options = dataset_options(t, &t->o->data.validation, template_text);
+    options.split_validation_size = 0;
+    return open_source(t, &options, &s->val_data, err);
+}
+
+static void describe_training_data(const trainer *t, tp_buf *out)
+{
+    const sft *s = t->own;
+    const char *path = t->o->data.train.data_path;
+    tp_buf_addf(out, "%s: ", path && !tp_trainer_is_arithmetic(t->o) ? path : "generated");
+    tp_dataset_report_line(tp_dataset_get_report(s->data), out);
+}
+
+static void describe_validation_data(const trainer *t, tp_buf *out)
+{
+    const sft *s = t->own;
+    if (s->val_data) {
+        tp_buf_addf(out, "%s: ", t->o->data.validation.data_path);
+        tp_dataset_report_line(tp_dataset_get_report(s->val_data), out);
+    } else if (s->data && tp_dataset_get_report(s->data)->n_validation)
+        tp_buf_addf(out, "%llu examples apart from those of training",
+                    (unsigned long long)tp_dataset_get_report(s->data)->n_validation);
+    else
+        tp_buf_adds(out, "none (data.validation.data_path, data.train.split_validation_size)");
 }
 
 tp_loader_options tp_sft_loader_options(const tp_train_options *o, bool validation)
@@ -126,6 +159,8 @@ static tp_status open_loaders(trainer *t, tp_error *err)
 {
     sft *s = t->own;
     tp_loader_options options = tp_sft_loader_options(t->o, false);
+    t->uses_template = !tp_trainer_is_arithmetic(t->o) &&
+                       tp_dataset_get_report(s->data)->counts.schema != TP_SCHEMA_TEXT;
     TP_TRY(tp_dataset_loader(s->data, TP_SPLIT_TRAIN, options, &t->loader, err));
     uint64_t per_epoch = tp_loader_steps_per_epoch(t->loader);
     if (per_epoch == 0)
@@ -157,11 +192,9 @@ static void fingerprint_data(trainer *t)
     tp_trainer_fingerprint(t, text);
 }
 
-static tp_status open_sft(trainer *t, tp_error *err)
+static tp_status open_steps(trainer *t, tp_error *err)
 {
-    t->own = calloc(1, sizeof(sft));
-    TP_ASSERT(t->own);
-    TP_TRY(open_data(t, err));
+    TP_TRY(send_example(t, err));
     TP_TRY(open_loaders(t, err));
     const sft *s = t->own;
     const tp_dataset_report *r = tp_dataset_get_report(s->data);
@@ -170,6 +203,14 @@ static tp_status open_sft(trainer *t, tp_error *err)
     fingerprint_data(t);
     return TP_OK;
 }
+
+static const tp_trainer_stage stages[] = {
+    {"training data", open_training_data, describe_training_data,
+     TP_HAS_MODEL | TP_HAS_FOLDER | TP_HAS_TOKENIZER, TP_HAS_DATA, false},
+    {"validation data", open_validation_data, describe_validation_data,
+     TP_HAS_MODEL | TP_HAS_FOLDER | TP_HAS_TOKENIZER, 0, false},
+    {"steps", open_steps, tp_trainer_describe_steps, TP_HAS_DATA, TP_HAS_STEPS, false},
+    {0}};
 
 static tp_status ready(trainer *t, tp_error *err)
 {
@@ -186,6 +227,7 @@ static void close_sft(trainer *t)
     tp_loader_close(s->val_loader);
     tp_dataset_close(s->data);
     tp_dataset_close(s->val_data);
+    tp_buf_release(&s->template_text);
     free(s);
 }
 
@@ -268,7 +310,7 @@ static void record(trainer *t, const step_result *r)
 
 static void result(trainer *t, tp_json_w *w) { tp_json_w_put_known(w, "val_loss", t->val_loss); }
 
-const algorithm tp_algorithm_sft = {.open = open_sft,
+const algorithm tp_algorithm_sft = {.stages = stages,
                                     .ready = ready,
                                     .step = step,
                                     .validate = validate,

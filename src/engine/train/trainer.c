@@ -94,14 +94,15 @@ tp_status tp_trainer_update(trainer *t, step_result *r, const tp_micro_batch *la
     return TP_OK;
 }
 
-/* TP_ERR_INTERRUPTED leaves weights and state as after the step before. */
+/* TP_ERR_INTERRUPTED leaves weights and state as after the step before, and so does the failure
+ * of a step that is void. */
 static tp_status run_step(trainer *t, step_result *r, tp_error *err)
 {
     TP_ZONE("step");
     double start = tp_clock_s();
     tp_status status = t->a->step(t, r, err);
     r->seconds = tp_clock_s() - start;
-    if (status == TP_ERR_INTERRUPTED)
+    if (status == TP_ERR_INTERRUPTED || (status != TP_OK && t->step_is_void))
         return status;
     t->state.step++;
     t->state.tokens += r->trained;
@@ -232,6 +233,20 @@ static void finish(trainer *t, tp_status status, tp_error *err)
     tp_trainer_send(t, &event);
 }
 
+/* A judge that is lost costs no step before. */
+static void save_before(trainer *t, tp_error *err)
+{
+    tp_error why = {0};
+    int64_t saved = t->last_checkpoint_step, before = t->state.step;
+    if (before == 0 || saved == before || !t->o->checkpointing.enabled)
+        return;
+    if (save(t, &why) != TP_OK)
+        tp_trainer_notice(t, "step %lld could not be saved: %s", (long long)before, why.message);
+    else if (err)
+        tp_fail(err, err->status, "%s; step %lld is saved, go on with --resume", err->message,
+                (long long)before);
+}
+
 static tp_status train(trainer *t, tp_error *err)
 {
     tp_phases_start(&t->phases, TP_TIME_SETUP);
@@ -257,6 +272,8 @@ static tp_status train(trainer *t, tp_error *err)
                     (long long)t->state.step);
         else
             status = saved;
+    } else if (t->step_is_void && (status == TP_ERR_IO || status == TP_ERR_CONFIG)) {
+        save_before(t, err);
     }
     finish(t, status, err);
     return status;
@@ -270,22 +287,28 @@ static const algorithm *algorithm_of(const tp_train_options *o)
     return algorithms[o->algorithm];
 }
 
+trainer tp_trainer_of(const tp_config *config, const tp_train_options *options,
+                      const tp_train_hooks *hooks)
+{
+    return (trainer){.config = config,
+                     .o = options,
+                     .hooks = hooks,
+                     .a = algorithm_of(options),
+                     .val_loss = NAN,
+                     .val_accuracy = NAN,
+                     .last_loss = NAN,
+                     .last_checkpoint_step = -1,
+                     .checkpoint_lock = -1,
+                     .memory_before = tp_mem_get_stats(),
+                     .shown = {.best_reward = NAN},
+                     .state = {.metric = NAN, .best_metric = NAN}};
+}
+
 tp_status tp_train_run(const tp_config *config, const tp_train_options *options,
                        const tp_train_hooks *hooks, tp_train_result *ret, tp_error *err)
 {
     tp_mem_reset_peak(); /* what was measured before is not of this run */
-    trainer t = {.config = config,
-                 .memory_before = tp_mem_get_stats(),
-                 .o = options,
-                 .hooks = hooks,
-                 .a = algorithm_of(options),
-                 .val_loss = NAN,
-                 .val_accuracy = NAN,
-                 .last_loss = NAN,
-                 .last_checkpoint_step = -1,
-                 .checkpoint_lock = -1,
-                 .shown = {.best_reward = NAN},
-                 .state = {.metric = NAN, .best_metric = NAN}};
+    trainer t = tp_trainer_of(config, options, hooks);
     tp_status status = train(&t, err);
     *ret = (tp_train_result){.steps = t.state.step,
                              .final_loss = t.last_loss,

@@ -51,7 +51,8 @@ typedef struct {
     double reward, reward_se; /* mean over samples; its standard error by prompts */
     double kl, entropy, clip_fraction, mean_length, truncated_share, flat_groups;
     double generated_tokens_per_s, logp_difference;
-    double accuracy, margin; /* DPO: of the step's pairs; margin of rewards times beta */
+    int64_t answers, unrewarded; /* of this step; without a verdict of their judge */
+    double accuracy, margin;     /* DPO: of the step's pairs; margin of rewards times beta */
     double val_accuracy;
     double best_reward;
     double step_s, wait_s; /* wait: for data */
@@ -91,5 +92,26 @@ typedef struct {
 /* `config` is bound to `options` already. */
 TP_CHECKED tp_status tp_train_run(const tp_config *config, const tp_train_options *options,
                                   const tp_train_hooks *hooks, tp_train_result *ret, tp_error *err);
+
+/* What a check found about one thing that a run needs. */
+typedef enum { TP_FOUND_OK, TP_FOUND_FAILED, TP_FOUND_UNKNOWN } tp_found;
+typedef struct {
+    const char *what; /* "model", "training data" ... */
+    tp_found found;
+    const char *text; /* what there is; the sentence with which training would end; or why it is
+                         not known */
+} tp_train_finding;
+
+/* Everything that tp_train_run() does before its first step, with the same code, but for what
+ * takes a pass over the data with the model; judges are asked one question.  It goes on behind
+ * what failed.  Nothing is written but the token cache. */
+void tp_train_check(const tp_config *config, const tp_train_options *options,
+                    const tp_train_hooks *hooks,
+                    void (*report)(void *user, const tp_train_finding *finding), void *user);
+
+/* The same of a run folder: run.json, config.yaml, every line of metrics.jsonl, every file of
+ * every checkpoint. */
+void tp_run_inspect(const char *dir, void (*report)(void *user, const tp_train_finding *finding),
+                    void *user);
 
 #endif

@@ -1,10 +1,10 @@
 /* trainer_internal.h - the parts of the trainer, shared between its files.
  *
- *     setup.c    options -> model, session, run folder
  *     attempt.c  a run that begins or goes on: checkpoints, what has changed
  *     graphs.c   options -> all graphs of the run
  *     plan.c     what they take, before the run
- *     setup.c    options -> model, graphs with memory, run folder
+ *     setup.c    options -> model, graphs with memory, run folder, as stages
+ *     check.c    the same stages, each told apart; unused.c  keys of other algorithms
  *     trainer.c  the loop, and what every algorithm does in it
  *     record.c   metrics.jsonl, run.json, events
  *     sft.c      one file per algorithm: its data, its step, its validation
@@ -38,12 +38,37 @@ typedef struct {
     bool skipped;
 } step_result;
 
+/* One thing that has to be in order before a run can begin.  Training goes through all of them
+ * and stops at the first that is not; a check goes through all whose needs are met. */
+typedef struct {
+    const char *name;
+    tp_status (*open)(trainer *t, tp_error *err);
+    void (*describe)(const trainer *t, tp_buf *out); /* (optional) what was found, one line */
+    unsigned needs, gives;                           /* tp_stage_gift */
+    bool check_only;                                 /* training finds it out by itself */
+} tp_trainer_stage;
+
+typedef enum {
+    TP_HAS_MODEL = 1,
+    TP_HAS_FOLDER = 2, /* of the run */
+    TP_HAS_TOKENIZER = 4,
+    TP_HAS_DATA = 8,
+    TP_HAS_JUDGE = 16,
+    TP_HAS_STEPS = 32, /* the algorithm is open */
+    TP_HAS_SESSION = 64,
+    TP_HAS_WEIGHTS = 128,
+    TP_HAS_PLAN = 256 /* and it fits */
+} tp_stage_gift;
+
+enum { TP_STAGES = 24 };
+
 /* What an algorithm brings along.  Members marked (optional) may be NULL. */
 typedef struct {
-    /* Data; afterwards max_steps is known. */
-    tp_status (*open)(trainer *t, tp_error *err);
+    /* Data; afterwards max_steps is known.  The last one has no name. */
+    const tp_trainer_stage *stages;
     /* (optional) once the weights are there */
     tp_status (*ready)(trainer *t, tp_error *err);
+    bool ready_is_work; /* ... which takes a pass over the data: no part of a check */
     /* One step, from data to update.  TP_ERR_INTERRUPTED leaves weights and state as they
      * were before it. */
     tp_status (*step)(trainer *t, step_result *r, tp_error *err);
@@ -66,7 +91,8 @@ struct trainer {
     const tp_train_options *o;
     const tp_train_hooks *hooks;
     const algorithm *a;
-    void *own; /* of the algorithm */
+    void *own;        /* of the algorithm */
+    bool only_checks; /* nothing is written into the run's folders */
 
     tp_model *model;
     tp_run_graphs graphs;
@@ -100,6 +126,7 @@ struct trainer {
     double val_loss;     /* SFT, DPO: of the last validation */
     double val_accuracy; /* DPO, GRPO */
     bool reached_goal;   /* the run may end before max_steps */
+    bool step_is_void;   /* the step at work has changed nothing yet */
     double last_loss;
     double recent_step_s[RECENT_STEPS];
     int n_recent;
@@ -118,6 +145,11 @@ struct trainer {
 
 /* setup.c */
 TP_CHECKED tp_status tp_trainer_open(trainer *t, tp_error *err);
+void tp_trainer_describe_steps(const trainer *t, tp_buf *out);
+/* All stages in their order, the algorithm's among them; returns how many. */
+int tp_trainer_stages(const trainer *t, tp_trainer_stage ret[TP_STAGES]);
+trainer tp_trainer_of(const tp_config *config, const tp_train_options *options,
+                      const tp_train_hooks *hooks);
 void tp_trainer_close(trainer *t);
 void tp_trainer_notice(const trainer *t, const char *fmt, ...) TP_PRINTF(2, 3);
 bool tp_trainer_keep_going(void *user, uint64_t done, uint64_t total); /* user: the trainer */
@@ -131,6 +163,8 @@ void tp_trainer_fingerprint(trainer *t, const char *text);
 
 /* attempt.c: in this order */
 TP_CHECKED tp_status tp_attempt_claim(trainer *t, tp_error *err); /* the folder of checkpoints */
+/* Whether that could be, without claiming it. */
+TP_CHECKED tp_status tp_attempt_check_claim(trainer *t, tp_error *err);
 void tp_attempt_identify(trainer *t);                             /* the state is this run's */
 /* Say and keep what another attempt was given than the one before. */
 TP_CHECKED tp_status tp_attempt_compare(trainer *t, tp_error *err);
@@ -138,6 +172,8 @@ TP_CHECKED tp_status tp_attempt_resume(trainer *t, bool *ret_resumed, tp_error *
 TP_CHECKED tp_status tp_attempt_write_config(trainer *t, tp_error *err);
 bool tp_attempt_has_nothing_to_do(const trainer *t);
 void tp_attempt_put(const trainer *t, const char *state, tp_json_w *w); /* into run.json */
+/* unused.c */
+TP_CHECKED tp_status tp_trainer_unused_keys(const trainer *t, tp_error *err);
 
 /* trainer.c */
 bool tp_trainer_should_stop(const trainer *t);

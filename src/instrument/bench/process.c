@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/resource.h>
@@ -12,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/clock.h"
 
 extern char **environ;
@@ -58,39 +58,19 @@ static char **padded_environment(size_t padding, char *text)
  * (or, for output, ours when the command keeps it). */
 static tp_status spawn(const tp_process_command *c, int in, int out, pid_t *ret, tp_error *err)
 {
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none, defaults;
     char padding[MAX_PADDING + 32];
     char **envp = padded_environment(c->padding, padding);
     if (!envp)
         return tp_fail(err, TP_ERR_NOMEM, "no memory to start '%s'", c->argv[0]);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attributes);
-    if (in >= 0)
-        posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
-    else
-        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    if (out >= 0)
-        posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-    else if (!c->keep_output)
-        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    if (!c->keep_output)
-        posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    if (c->folder)
-        posix_spawn_file_actions_addchdir_np(&actions, c->folder);
-    sigemptyset(&none);
-    sigemptyset(&defaults);
-    sigaddset(&defaults, SIGPIPE); /* the program ignores it; a child starts as usual */
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &defaults);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-                                              POSIX_SPAWN_SETSIGDEF);
-    int failure =
-        posix_spawnp(ret, c->argv[0], &actions, &attributes, (char *const *)c->argv, envp);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
+    tp_child child = {.argv = (char *const *)c->argv,
+                      .envp = envp,
+                      .folder = c->folder,
+                      .in = in >= 0 ? in : TP_CHILD_NULL,
+                      .out = out >= 0         ? out
+                             : c->keep_output ? TP_CHILD_OURS
+                                              : TP_CHILD_NULL,
+                      .err = c->keep_output ? TP_CHILD_OURS : TP_CHILD_NULL};
+    int failure = tp_child_start(&child, ret);
     free(envp);
     if (failure)
         return tp_fail(err, TP_ERR_IO, "'%s' cannot be started%s%s: %s", c->argv[0],
@@ -163,7 +143,7 @@ tp_status tp_process_run(const tp_process_command *command, tp_process_usage *re
     usage.wall_ns = tp_clock_ns() - start;
     usage.has_timed_out = !has_ended && !interrupted;
     /* Nothing of the group outlives the run: a background child would disturb the next. */
-    kill(-pid, SIGKILL);
+    tp_child_kill(pid);
     reap(pid, &usage);
     if (interrupted)
         return tp_fail(err, TP_ERR_INTERRUPTED, "interrupted");
@@ -268,7 +248,7 @@ void tp_pipe_close(tp_pipe *p)
     if (p->pid > 0) {
         /* It has been told by the end of its input; who does not listen is ended. */
         wait_until(p->pid, 2);
-        kill(-p->pid, SIGKILL);
+        tp_child_kill(p->pid);
         reap(p->pid, &usage);
     }
     tp_buf_release(&p->pending);
@@ -307,7 +287,7 @@ tp_status tp_process_read(const tp_process_command *command, size_t max_bytes, t
         kill(-p.pid, SIGKILL);
     wait_until(p.pid, 2);
     usage.wall_ns = tp_clock_ns() - start;
-    kill(-p.pid, SIGKILL);
+    tp_child_kill(p.pid);
     reap(p.pid, &usage);
     tp_buf_release(&p.pending);
     if (interrupted)

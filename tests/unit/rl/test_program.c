@@ -147,6 +147,22 @@ static void hanging_is_a_timeout(void **state)
     fixture_close(&f);
 }
 
+static void an_answer_to_another_question_is_named(void **state)
+{
+    write_script("read -r line; echo '{\"id\":12345,\"reward\":1}'; sleep 1000\n");
+    OPEN("env.judge.num_workers=1", "env.judge.timeout=" PATIENCE, "env.judge.grace=0.05");
+    const char *texts[] = {"good"};
+
+    tp_rewards r = fixture_score(&f, "t", NULL, texts, 1);
+
+    assert_int_equal(r.n, 1);
+    expect_excluded(&r.v[0], TP_REWARD_TIMEOUT,
+                    "no answer within " PATIENCE
+                    " s to question 0; it answered \"id\": 12345, which nobody asked");
+    tp_rewards_release(&r);
+    fixture_close(&f);
+}
+
 static void hanging_among_many_in_flight(void **state)
 {
     write_script(HONEST("hang) sleep 1000 ;;\n"));
@@ -483,6 +499,7 @@ int main(void)
         cmocka_unit_test(an_honest_program),
         cmocka_unit_test(the_question_says_everything),
         cmocka_unit_test(hanging_is_a_timeout),
+        cmocka_unit_test(an_answer_to_another_question_is_named),
         cmocka_unit_test(hanging_among_many_in_flight),
         cmocka_unit_test(dying_is_a_crash),
         cmocka_unit_test(dying_among_many_in_flight),

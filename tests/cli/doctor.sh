@@ -1,0 +1,207 @@
+# What doctor says is what training says: the same sentence, the same exit status; where doctor finds nothing a run begins.
+. "$SOURCE/tests/cli/lib.sh"
+make_model
+run doctor --seconds 0.1
+expect 0
+expect_out "GEMM f32"
+
+sft="$SOURCE/recipes/sft.yaml policy.model_name=model policy.tokenizer.chat_template=null data.train.data_path=text.jsonl
+     data.train.split_validation_size=0 policy.max_total_sequence_length=32"
+dpo="$SOURCE/recipes/dpo.yaml policy.model_name=model policy.tokenizer.chat_template=null data.train.data_path=pairs.jsonl
+     data.train.split_validation_size=0 policy.max_total_sequence_length=32 dpo.max_num_steps=1"
+cat >grpo.yaml <<'END'
+grpo: {num_prompts_per_step: 2, num_generations_per_prompt: 2, max_num_steps: 4, max_num_epochs: 9, val_period: 0}
+policy:
+  model_name: model
+  tokenizer: {chat_template: null}
+  train_micro_batch_size: 4
+  max_total_sequence_length: 32
+  generation: {max_new_tokens: 4}
+loss_fn: {reference_policy_kl_penalty: 0}
+env: {mine: {type: program, command: [sh, judge.sh], timeout: 20, num_workers: 1}}
+data: {train: {data_path: rows.jsonl}}
+END
+cat >judge.sh <<'END'
+while read -r line; do
+    id=$(printf '%s' "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
+    echo "{\"id\":$id,\"reward\":$((id % 2))}"
+done
+END
+printf '{"prompt": "the quick", "chosen": " brown", "rejected": " dog"}\n{"prompt": "the lazy", "chosen": " dog", "rejected": " fox"}\n' >pairs.jsonl
+printf '{"question": "the quick", "answer": "1"}\n{"question": "brown fox", "answer": "2"}\n' >rows.jsonl
+
+# good WORDS...: doctor finds nothing, and a run begins; whoever only looked left no run behind.
+good() {
+    rm -rf runs
+    # shellcheck disable=SC2068
+    run doctor --cached $@
+    expect 0
+    ! grep -qE 'FAILED|unknown: ' out || fail "$last: something is wrong"
+    [ ! -e runs ] || fail "doctor left a run folder"
+    # shellcheck disable=SC2068
+    run train --quiet $@
+    expect 0
+}
+
+# bad TEXT WORDS...: training ends with a sentence that has TEXT, and doctor with the same one.
+bad() {
+    text=$1
+    shift
+    rm -rf runs
+    # shellcheck disable=SC2068
+    run train --quiet $@
+    expect 2 "$text"
+    sentence=$(sed -n 's/^temper: //p' err)
+    rm -rf runs
+    # shellcheck disable=SC2068
+    run doctor --cached $@
+    [ "$status" = 2 ] || fail "$last: exit status $status, not 2"
+    cat out err | grep -qF -- "$sentence" || fail "$last: doctor does not say '$sentence'"
+}
+
+good $sft
+good $dpo
+good grpo.yaml
+
+# Data: every row of every file, and the files that the configuration names.
+bad nosuch.jsonl $sft data.train.data_path=nosuch.jsonl
+printf '{"text": "a b"}\n{"text": "c d"}\n{"text": "e \n{"text": "f g"}\n' >middle.jsonl
+bad middle.jsonl:3 $sft data.train.data_path=middle.jsonl
+bad middle.jsonl:3 $sft data.validation.data_path=middle.jsonl
+bad nosuch.jsonl $sft data.validation.data_path=nosuch.jsonl
+bad nosuch.txt $sft data.default.prompt_file=nosuch.txt
+bad nosuch.txt $sft data.train.system_prompt_file=nosuch.txt
+bad nosuch.jinja $sft policy.tokenizer.chat_template=nosuch.jinja
+bad 'chat_template "chatml.j2" is neither' $sft policy.tokenizer.chat_template=chatml.j2
+printf 'sys \377' >latin.txt
+for recipe in "$sft" "$dpo" grpo.yaml; do
+    bad "latin.txt is not UTF-8 text" $recipe data.train.system_prompt_file=latin.txt
+done
+printf '{"prompt": [{"role": "user", "content": "2+2?"}], "solution": "4"}\n' >trl.jsonl
+bad trl.jsonl:1 $sft data.train.data_path=trl.jsonl
+printf '{"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "tool_calls": 7}]}\n' >tools.jsonl
+bad tools.jsonl:1 $sft data.train.data_path=tools.jsonl
+printf '{"prompt": "only"}\n' >only.jsonl
+bad only.jsonl:1 $dpo data.train.data_path=only.jsonl
+bad only.jsonl:1 $dpo data.validation.data_path=only.jsonl
+printf '{"question": "a b", "answer": "1"}\n{"question": "a b", "answer"\n' >half.jsonl
+bad half.jsonl:2 grpo.yaml data.train.data_path=half.jsonl
+bad half.jsonl:2 grpo.yaml data.validation.data_path=half.jsonl
+printf '%s' '{% for m in messages %}{% if "fox" in m.content %}{{ raise_exception("no foxes") }}{% endif %}{{ m.content }}{% endfor %}' >fox.jinja
+bad "no foxes" grpo.yaml policy.tokenizer.chat_template=fox.jinja
+
+bad "data.train.max_samples: sft takes every row" $sft data.train.max_samples=1
+
+# A key that this algorithm does not look at is named, by both.
+rm -rf runs
+# shellcheck disable=SC2086
+run train --progress plain $dpo data.train.system_key=sys
+expect_out "note: data.train.system_key: no effect in dpo"
+rm -rf runs
+# shellcheck disable=SC2086
+run doctor --cached $dpo data.train.system_key=sys
+expect_out "note             data.train.system_key: no effect in dpo"
+rm -rf runs
+
+# Models and tokenizers.
+mkdir empty cut
+cp model/config.json model/tokenizer* empty
+bad empty $sft policy.model_name=empty policy.tokenizer.name=model
+cp model/* cut
+truncate -s 20000 cut/model.safetensors
+bad cut/model.safetensors $sft policy.model_name=cut policy.tokenizer.name=model
+mkdir large
+cp "$SOURCE/tests/data/tokenizers/gpt2.json" large/tokenizer.json
+bad "they do not belong together" $sft policy.tokenizer.name=large
+bad nosuch $sft policy.model_name=nosuch
+
+# Settings.
+bad "does not divide the 4 answers of a rollout" grpo.yaml policy.train_global_batch_size=3
+bad max_num_steps $sft sft.max_num_steps=0
+bad "a file of that name is in the way" $sft run.dir=text.jsonl/run checkpointing.checkpoint_dir=here
+bad policy.engine $sft policy.engine=7
+bad "there is no pass 'nonsense'" $sft engine.dump=[nonsense]
+
+# Judges.
+bad /nonexistent/x grpo.yaml 'env.mine.command=[/nonexistent/x]'
+bad timeout grpo.yaml env.mine.timeout=soon
+cat >nonsense.sh <<'END'
+while read -r line; do echo hello; done
+END
+run train --quiet grpo.yaml 'env.mine.command=[sh,nonsense.sh]'
+expect 2 "the answer is no JSON: 'hello'"
+rm -rf runs
+run doctor --cached grpo.yaml 'env.mine.command=[sh,nonsense.sh]'
+expect 2
+expect_out "judge            FAILED: " "the answer is no JSON: 'hello'"
+run doctor --cached grpo.yaml
+expect 0
+expect_out "judge            ok: reward 0 for the expected answer"
+
+# The rows of a validation file are counted.
+rm -rf runs
+# shellcheck disable=SC2086
+run train --progress plain $sft data.validation.data_path=text.jsonl
+expect 0
+expect_out "examples   2 to train, 2 to validate"
+rm -rf runs
+
+# A run that is there: refused as training refuses it, continued as training continues it.
+run train --quiet $sft
+expect 0
+# shellcheck disable=SC2086
+run doctor --cached $sft
+expect 2
+expect_out "run 'runs/sft' exists: continue it with --resume or choose another run.name"
+# shellcheck disable=SC2086
+run doctor --cached --resume $sft
+expect 0
+expect_out "weights          ok: of the checkpoint at step 1"
+# shellcheck disable=SC2086
+run doctor --cached --resume $sft sft.seed=77
+expect 2
+expect_out "was saved with seed 42, this run has 77"
+
+# What a run left behind.
+run doctor --cached runs/sft
+expect 0
+expect_out "run.json         ok: finished at step 1" "1 sound, every file has its checksum"
+cp -r runs/sft flipped
+"$TOOL" flip flipped/checkpoints/step-1/model/model.safetensors 70000
+run doctor --cached flipped
+expect 2
+expect_out "model.safetensors' is corrupt" "there is no sound checkpoint of it"
+cp -r runs/sft short
+: >short/metrics.jsonl
+run doctor --cached short
+expect 2
+expect_out "metrics.jsonl    FAILED: 0 records up to step 0; run.json is further: records are lost"
+cp -r runs/sft killed
+sed -i 's/"state": "finished"/"state": "running"/' killed/run.json
+run doctor --cached killed
+expect 0
+expect_out "run.json         ok: killed while it ran"
+cp -r runs/sft torn
+printf '{"attempt":' >torn/run.json
+run doctor --cached torn
+expect 2
+expect_out "run.json         FAILED: torn/run.json:1"
+run doctor --cached model
+expect 2 "'model' is a folder without run.json"
+
+# An evaluation: the same.
+eval="$SOURCE/recipes/eval.yaml generation.model_name=model tokenizer.chat_template=null data.data_path=rows.jsonl
+      generation.max_new_tokens=4"
+# shellcheck disable=SC2086
+run doctor --cached $eval
+expect 0
+expect_out "questions        ok: rows.jsonl" "judge            ok: reward 1 for the expected answer" "model            ok: llama"
+# shellcheck disable=SC2086
+run doctor --cached $eval data.data_path=half.jsonl
+expect 2
+expect_out "questions        FAILED: half.jsonl:2"
+# shellcheck disable=SC2086
+run doctor --cached $eval generation.model_name=cut tokenizer.name=model
+expect 2
+expect_out "model            FAILED: " cut/model.safetensors
+finish
