@@ -37,7 +37,7 @@ static double launches_seconds(const tp_exec *e, const tp_machine *m, tp_dtype d
     double s = 0;
     for (size_t i = 0; i < tp_exec_launch_count(e); i++) {
         const tp_launch_info *l = tp_exec_launch(e, i);
-        bool contracts = (tp_ops[l->op].traits & TP_OP_CONTRACTS) != 0;
+        bool contracts = (tp_ops[l->op]->traits & TP_OP_CONTRACTS) != 0;
         s +=
             contracts ? tp_machine_seconds(m, dtype, l->flops, l->bytes) : l->bytes / m->copy_bytes;
     }

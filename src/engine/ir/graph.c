@@ -237,7 +237,7 @@ tp_ref tp_graph_memory(const tp_graph *g, tp_ref ref)
     while (ref) {
         const tp_node *n = tp_def(g, ref);
         tp_ref older =
-            tp_ops[n->op].traits & TP_OP_VIEW ? n->in[0] : tp_overwrites(n, g->values[ref].out);
+            tp_ops[n->op]->traits & TP_OP_VIEW ? n->in[0] : tp_overwrites(n, g->values[ref].out);
         if (!older)
             break;
         ref = older;

@@ -367,7 +367,7 @@ void tp_session_find_nonfinite(tp_session *s, const tp_micro_batch *batch, char 
         return;
     }
     const tp_launch_info *info = tp_exec_launch(s->train.exec, (size_t)bad);
-    snprintf(out, cap, "%s (%s, %s)", info->label, tp_ops[info->op].name, phases[info->phase]);
+    snprintf(out, cap, "%s (%s, %s)", info->label, tp_ops[info->op]->name, phases[info->phase]);
 }
 
 /* ---- the plan ---- */
