@@ -380,7 +380,7 @@ static void check_nans(check *c, types t)
 {
     const tp_signature *sig = tp_op_signature(c->case_->op);
     for (int i = 0; i < sig->n_in; i++) {
-        if (sig->in[i].kind >= TP_KIND_WEIGHTS)
+        if (sig->in[i].kind >= TP_KIND_weights)
             continue;
         variant v = plain;
         v.types = t;

@@ -149,14 +149,14 @@ static void complete_attributes(problem *p)
 
 static tp_dtype dtype_of(const tp_operand_spec *spec, types t, uint64_t seed)
 {
-    if (spec->kind >= TP_KIND_IDS)
+    if (spec->kind >= TP_KIND_ids)
         return TP_DTYPE_I32;
     if (t == TYPES_F64)
         return TP_DTYPE_F64;
-    bool is_weight = spec->kind == TP_KIND_W;
+    bool is_weight = spec->kind == TP_KIND_w;
     switch (spec->kind) {
-    case TP_KIND_F:
-    case TP_KIND_W:
+    case TP_KIND_f:
+    case TP_KIND_w:
         switch (t) {
         case TYPES_BF16:
             return TP_DTYPE_BF16;
@@ -169,11 +169,11 @@ static tp_dtype dtype_of(const tp_operand_spec *spec, types t, uint64_t seed)
         default:
             return TP_DTYPE_F32;
         }
-    case TP_KIND_D:
-    case TP_KIND_DRAWS:
-    case TP_KIND_SCALARS:
+    case TP_KIND_d:
+    case TP_KIND_draws:
+    case TP_KIND_scalars:
         return TP_DTYPE_F64;
-    case TP_KIND_B:
+    case TP_KIND_b:
         return TP_DTYPE_BF16;
     default:
         return TP_DTYPE_F32;
@@ -192,7 +192,7 @@ static void shape_tensor(const problem *p, tensor *t, const tp_operand_spec *spe
         t->dim[0] = n;
         t->dim[1] = 1;
     }
-    if (spec->kind >= TP_KIND_IDS)
+    if (spec->kind >= TP_KIND_ids)
         t->i = tp_arena_array(arena, int32_t, n + 1);
     else
         t->f = tp_arena_array(arena, double, n + 1);
@@ -216,22 +216,22 @@ static void fill_integers(const problem *p, tensor *t, tp_operand_kind kind, uin
         double u = random_uniform(seed, (uint64_t)i);
         int64_t value = 0;
         switch (kind) {
-        case TP_KIND_IDS: /* about one in ten outside the table */
+        case TP_KIND_ids: /* about one in ten outside the table */
             value = u < 0.05   ? -1
                     : u > 0.95 ? p->dim['V']
                                : (int64_t)((u - 0.05) / 0.9 * (double)p->dim['V']);
             break;
-        case TP_KIND_TARGETS:
+        case TP_KIND_targets:
             value = is_weightless(i) ? -100 : (int64_t)(u * (double)p->dim['V']);
             break;
-        case TP_KIND_POSITIONS:
+        case TP_KIND_positions:
             value = (int64_t)(u * (double)p->dim['P']);
             break;
-        case TP_KIND_PLACES:
-        case TP_KIND_SLOTS:
-            value = place_or_slot(p, i, kind == TP_KIND_SLOTS);
+        case TP_KIND_places:
+        case TP_KIND_slots:
+            value = place_or_slot(p, i, kind == TP_KIND_slots);
             break;
-        case TP_KIND_TABLES: /* blocks from the last to the first */
+        case TP_KIND_tables: /* blocks from the last to the first */
             value = n - 1 - i;
             break;
         default: /* cu */
@@ -263,28 +263,28 @@ static void fill_floats(const problem *p, tensor *t, tp_operand_kind kind, uint6
     for (int64_t i = 0; i < n; i++) {
         double normal = random_normal(seed, (uint64_t)i);
         switch (kind) {
-        case TP_KIND_POSITIVE:
+        case TP_KIND_positive:
             t->f[i] = normal * normal;
             break;
-        case TP_KIND_WEIGHTS:
+        case TP_KIND_weights:
             t->f[i] = is_weightless(i) ? 0 : 0.25 + random_uniform(seed, (uint64_t)i);
             break;
-        case TP_KIND_TABLE: {
+        case TP_KIND_table: {
             int64_t half = t->dim[1] / 2, row = i / t->dim[1], column = i % t->dim[1];
             double angle = (double)row * pow(100, -(double)(column % half) / (double)half);
             t->f[i] = column < half ? cos(angle) : sin(angle);
             break;
         }
-        case TP_KIND_SCALARS:
+        case TP_KIND_scalars:
             t->f[i] = scalar_of_adamw(i);
             break;
-        case TP_KIND_SAMPLING:
+        case TP_KIND_sampling:
             t->f[i] = sampling_parameter(i);
             break;
-        case TP_KIND_DRAWS:
+        case TP_KIND_draws:
             t->f[i] = random_uniform(seed, (uint64_t)i);
             break;
-        case TP_KIND_F:
+        case TP_KIND_f:
             t->f[i] = p->offset + p->fill * normal;
             break;
         default:
@@ -367,7 +367,7 @@ static void init_inputs(problem *p, tp_arena *arena, const char *text, types t, 
         tensor *tensor_ = &p->in[i];
         tensor_->dtype = dtype_of(spec, t, seed);
         shape_tensor(p, tensor_, spec, arena);
-        if (spec->kind >= TP_KIND_IDS)
+        if (spec->kind >= TP_KIND_ids)
             fill_integers(p, tensor_, spec->kind, seed);
         else
             fill_floats(p, tensor_, spec->kind, seed);

@@ -73,7 +73,7 @@ static bool find_operand(const tp_differ *d, const tp_node *n, const tp_ref *dy,
         *ret = n->out[o];
     else if (spec->name[0] == 'd' && cotangent >= 0)
         *ret = dy[cotangent];
-    else if (accumulator && spec->kind == TP_KIND_S)
+    else if (accumulator && spec->kind == TP_KIND_s)
         *ret = d->acc[differentiated(n, spec->name)];
     else
         return false;
@@ -96,7 +96,7 @@ static void take_outputs(tp_differ *d, const tp_node *n, const tp_signature *sig
 {
     for (int k = 0; k < sig->n_out; k++) {
         tp_ref w = differentiated(n, sig->out[k].name);
-        if (sig->out[k].kind != TP_KIND_S || !tp_differ_wants(d, w))
+        if (sig->out[k].kind != TP_KIND_s || !tp_differ_wants(d, w))
             continue;
         if (d->acc[w])
             d->acc[w] = first + (tp_ref)k;
@@ -104,7 +104,7 @@ static void take_outputs(tp_differ *d, const tp_node *n, const tp_signature *sig
             tp_differ_add(d, n, w, first + (tp_ref)k);
     }
     for (int k = 0; k < sig->n_out; k++)
-        if (sig->out[k].kind != TP_KIND_S)
+        if (sig->out[k].kind != TP_KIND_s)
             tp_differ_add(d, n, differentiated(n, sig->out[k].name), first + (tp_ref)k);
 }
 

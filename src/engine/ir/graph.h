@@ -65,7 +65,6 @@ typedef struct tp_graph {
 
 TP_CHECKED tp_status tp_graph_init(tp_graph *g, tp_error *err);
 void tp_graph_release(tp_graph *g);
-TP_CHECKED tp_status tp_graph_copy(const tp_graph *g, tp_graph *ret, tp_error *err);
 
 /* Sources.  `name` is copied. */
 tp_ref tp_graph_input(tp_graph *g, const char *name, tp_dtype dtype, uint8_t rank,

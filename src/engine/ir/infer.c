@@ -28,25 +28,20 @@ void tp_shapes_refuse(tp_shapes *s, const char *fmt, ...)
     s->status = tp_fail(s->err, TP_ERR_FORMAT, "op %s: %s", tp_ops[s->op]->name, detail);
 }
 
-static bool is_float(tp_dtype d)
-{
-    return d == TP_DTYPE_F32 || d == TP_DTYPE_BF16 || d == TP_DTYPE_F16;
-}
-
-static bool takes_any_float(const tp_operand_spec *spec) { return spec->kind <= TP_KIND_W; }
+static bool takes_any_float(const tp_operand_spec *spec) { return spec->kind <= TP_KIND_w; }
 
 static tp_dtype dtype_of(tp_operand_kind kind)
 {
-    return kind >= TP_KIND_IDS                                                     ? TP_DTYPE_I32
-           : kind == TP_KIND_D || kind == TP_KIND_DRAWS || kind == TP_KIND_SCALARS ? TP_DTYPE_F64
-           : kind == TP_KIND_B                                                     ? TP_DTYPE_BF16
+    return kind >= TP_KIND_ids                                                     ? TP_DTYPE_I32
+           : kind == TP_KIND_d || kind == TP_KIND_draws || kind == TP_KIND_scalars ? TP_DTYPE_F64
+           : kind == TP_KIND_b                                                     ? TP_DTYPE_BF16
                                                                                    : TP_DTYPE_F32;
 }
 
 static void match_dtype(tp_shapes *s, int i, const tp_operand_spec *spec)
 {
     tp_dtype is = tp_shapes_in(s, i)->dtype, want = dtype_of(spec->kind);
-    if (takes_any_float(spec) && !is_float(is))
+    if (takes_any_float(spec) && !tp_is_float(is))
         tp_shapes_refuse(s, "operand %d is %s, not a float", i, tp_dtype_name(is));
     else if (!takes_any_float(spec) && is != want)
         tp_shapes_refuse(s, "operand %d is %s, not %s", i, tp_dtype_name(is), tp_dtype_name(want));
@@ -136,7 +131,7 @@ static void check_attributes(tp_shapes *s)
 static int dtype_source(const tp_shapes *s, const tp_signature *sig, const char *output)
 {
     int i = output[0] == 'd' ? tp_operand_find(sig->in, sig->n_in, output + 1) : -1;
-    if (i >= 0 && is_float(tp_shapes_in(s, i)->dtype) && tp_shapes_in(s, i)->rank)
+    if (i >= 0 && tp_is_float(tp_shapes_in(s, i)->dtype) && tp_shapes_in(s, i)->rank)
         return i;
     for (i = 0; i < sig->n_in; i++)
         if (takes_any_float(&sig->in[i]) && tp_shapes_in(s, i)->rank)
@@ -151,6 +146,13 @@ static int64_t whole(tp_shapes *s, const char *text)
     if (value != floor(value))
         tp_shapes_refuse(s, "%s is %g, not a whole number", text, value);
     return value < 0x1p62 ? (int64_t)value : INT64_MAX;
+}
+
+bool tp_shape_fits(const int64_t dim[TP_MAX_RANK])
+{
+    int64_t count;
+    return dim[0] > 0 && dim[1] > 0 && !__builtin_mul_overflow(dim[0], dim[1], &count) &&
+           count < INT64_C(1) << 48;
 }
 
 /* False when the output does not exist. */

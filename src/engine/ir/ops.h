@@ -93,27 +93,25 @@ extern const tp_op_def *const tp_ops[TP_OP_COUNT];
 
 /* ---- a signature, read ---- */
 
+/* In the order: any float dtype, one float dtype, integers. */
+/* clang-format off */
+#define TP_KINDS(KIND)                                                                 \
+    KIND(f) KIND(w)                                                                    \
+    KIND(s) KIND(d) KIND(b) KIND(positive) KIND(weights) KIND(table) KIND(scalars)     \
+    KIND(sampling) KIND(draws)                                                         \
+    KIND(ids) KIND(positions) KIND(places) KIND(slots) KIND(tables) KIND(cu) KIND(targets)
+/* clang-format on */
+
 typedef enum {
-    TP_KIND_F,
-    TP_KIND_W,
-    TP_KIND_S,
-    TP_KIND_D,
-    TP_KIND_B,
-    TP_KIND_POSITIVE,
-    TP_KIND_WEIGHTS,
-    TP_KIND_TABLE,
-    TP_KIND_SCALARS,
-    TP_KIND_SAMPLING,
-    TP_KIND_DRAWS,
-    TP_KIND_IDS,
-    TP_KIND_POSITIONS,
-    TP_KIND_PLACES,
-    TP_KIND_SLOTS,
-    TP_KIND_TABLES,
-    TP_KIND_CU,
-    TP_KIND_TARGETS,
-    TP_KIND_COUNT
+#define KIND(name) TP_KIND_##name,
+    TP_KINDS(KIND) TP_KIND_COUNT
+#undef KIND
 } tp_operand_kind;
+
+static inline bool tp_is_float(tp_dtype d)
+{
+    return d == TP_DTYPE_F32 || d == TP_DTYPE_BF16 || d == TP_DTYPE_F16;
+}
 
 typedef struct {
     char name[16];

@@ -10,9 +10,8 @@
 #include "base/platform.h"
 #include "engine/ir/ops.h"
 
-static const char *const kind_names[TP_KIND_COUNT] = {
-    "f",        "w",     "s",   "d",         "b",      "positive", "weights", "table", "scalars",
-    "sampling", "draws", "ids", "positions", "places", "slots",    "tables",  "cu",    "targets"};
+#define KIND(name) #name,
+static const char *const kind_names[TP_KIND_COUNT] = {TP_KINDS(KIND)};
 
 static tp_operand_kind kind_named(const char *name)
 {
@@ -94,7 +93,7 @@ int tp_operand_find(const tp_operand_spec *list, int n, const char *name)
 
 bool tp_op_out_fixed(tp_op op, int output)
 {
-    return tp_op_signature(op)->out[output].kind > TP_KIND_W;
+    return tp_op_signature(op)->out[output].kind > TP_KIND_w;
 }
 
 bool tp_op_has_attribute(tp_op op, const char *name)

@@ -9,11 +9,6 @@ typedef struct {
     uint32_t *overwrite; /* memory -> the node that has overwritten it; 0 = none */
 } checker;
 
-static bool is_float(tp_dtype d)
-{
-    return d == TP_DTYPE_F32 || d == TP_DTYPE_BF16 || d == TP_DTYPE_F16;
-}
-
 static tp_status check_dtype(const tp_graph *g, const tp_node *n, int k, tp_dtype rule,
                              tp_error *err)
 {
@@ -25,7 +20,7 @@ static tp_status check_dtype(const tp_graph *g, const tp_node *n, int k, tp_dtyp
                    : tp_fail(err, TP_ERR_FORMAT, "op %s: a view cannot change dtype",
                              tp_ops[n->op]->name);
     if (!old && !tp_op_out_fixed(n->op, k))
-        return is_float(v->dtype)
+        return tp_is_float(v->dtype)
                    ? TP_OK
                    : tp_fail(err, TP_ERR_FORMAT, "op %s: output %d is %s, not a float",
                              tp_ops[n->op]->name, k, tp_dtype_name(v->dtype));

@@ -21,7 +21,7 @@ static int weight_operand(const tp_node *n)
 {
     const tp_signature *sig = tp_op_signature(n->op);
     for (int i = 0; i < n->n_in && (tp_ops[n->op]->traits & TP_OP_CONTRACTS); i++)
-        if (sig->in[i].kind == TP_KIND_W && sig->in[i].rank == 2)
+        if (sig->in[i].kind == TP_KIND_w && sig->in[i].rank == 2)
             return i;
     return -1;
 }
