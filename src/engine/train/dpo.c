@@ -25,7 +25,7 @@ void tp_dpo_batch_begin(dpo_batch *b, uint32_t n)
     b->cap = n;
 }
 
-static tp_batch_sequence sequence(const tp_answer *a)
+static tp_batch_sequence sequence(const tp_preference_answer *a)
 {
     return (tp_batch_sequence){.ids = a->ids, .mask = a->mask, .n = a->n, .first = 1};
 }

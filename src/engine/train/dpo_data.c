@@ -103,7 +103,8 @@ static void describe(trainer *t, const tp_preferences *p, const char *path, tp_b
     (void)t;
 }
 
-static void show_answer(const trainer *t, const char *name, const tp_answer *a, tp_buf *out)
+static void show_answer(const trainer *t, const char *name, const tp_preference_answer *a,
+                        tp_buf *out)
 {
     tp_buf_addf(out, "%s, %d tokens, %d of them the answer (marked \">\"):\n", name, a->n,
                 a->n_targets);

@@ -21,7 +21,7 @@
 enum { PAIRS_AT_ONCE = 256, HEAD_BYTES = 8 + 32 + 8 };
 static const char magic[8] = {'T', 'P', 'R', 'E', 'F', 'L', 'P', '1'};
 
-static void hash_answer(XXH3_state_t *state, const tp_answer *a)
+static void hash_answer(XXH3_state_t *state, const tp_preference_answer *a)
 {
     XXH3_128bits_update(state, &a->n, sizeof a->n);
     XXH3_128bits_update(state, a->ids, (size_t)a->n * sizeof *a->ids);
