@@ -66,10 +66,10 @@ typedef struct {
     tp_text_model *model;
     const tp_prompts *prompts;
     int64_t *requests;
-    size_t prompt;    /* the one to go out next ... */
-    int64_t sample;   /* ... and which of its samples */
-    tp_answer answer; /* begun when it has a tokenizer */
-    size_t n_written; /* bytes of the answer */
+    size_t prompt;             /* the one to go out next ... */
+    int64_t sample;            /* ... and which of its samples */
+    tp_streamed_answer answer; /* begun when it has a tokenizer */
+    size_t n_written;          /* bytes of the answer */
     double start_s, last_status_s;
     int64_t n_capacity, n_nonfinite, n_done;
 } output;
