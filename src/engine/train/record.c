@@ -99,7 +99,7 @@ static void list_programs(const trainer *t, tp_train_event *e)
     e->n_programs = n;
 }
 
-tp_train_event tp_trainer_event(trainer *t, tp_event_kind kind)
+tp_train_event tp_trainer_event(trainer *t, tp_train_event_kind kind)
 {
     tp_mem_stats memory = tp_mem_get_stats();
     tp_train_event e = {.kind = kind,

@@ -171,7 +171,7 @@ void tp_profile_worker(trainer *t, tp_worker worker); /* who works from here on 
 void tp_profile_close(trainer *t);
 
 /* record.c */
-tp_train_event tp_trainer_event(trainer *t, tp_event_kind kind);
+tp_train_event tp_trainer_event(trainer *t, tp_train_event_kind kind);
 void tp_trainer_send(const trainer *t, const tp_train_event *event);
 void tp_trainer_record_step(trainer *t, const step_result *r);
 /* A record of metrics under axis "validation", and the event. */
