@@ -242,7 +242,7 @@ static tp_status validate(trainer *t, tp_error *err)
     double beta = d->loss.beta;
     t->val_loss = s.loss / s.pairs;
     t->val_accuracy = s.accuracy / s.pairs;
-    const tp_metric metrics[] = {
+    const tp_metric_value metrics[] = {
         {"validation-default/loss", t->val_loss},
         {"validation-default/preference_loss", s.preference_loss / s.pairs},
         {"validation-default/sft_loss", s.sft_loss / s.pairs},
@@ -267,7 +267,7 @@ static void record(trainer *t, const step_result *r)
     const dpo *d = t->own;
     const tp_preference_sums *s = &d->sums;
     double beta = d->loss.beta, n = s->pairs;
-    const tp_metric metrics[] = {
+    const tp_metric_value metrics[] = {
         {"train/preference_loss", s->preference_loss},
         {"train/sft_loss", s->sft_loss},
         {"train/accuracy", s->accuracy / n},

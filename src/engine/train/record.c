@@ -264,7 +264,7 @@ void tp_trainer_record_step(trainer *t, const step_result *r)
     tp_trainer_send(t, &e);
 }
 
-void tp_trainer_record_validation(trainer *t, const tp_metric *metrics, size_t n)
+void tp_trainer_record_validation(trainer *t, const tp_metric_value *metrics, size_t n)
 {
     tp_run_record_begin(t->run, "validation", t->state.step);
     for (size_t i = 0; i < n; i++)

@@ -245,9 +245,10 @@ static tp_status validate(trainer *t, tp_error *err)
             tokens += (int64_t)mb->step_trained;
     }
     t->val_loss = tokens ? sum / (double)tokens : NAN;
-    const tp_metric metrics[] = {{"validation/val_loss", t->val_loss},
-                                 {"validation/global_valid_toks", (double)tokens},
-                                 {"timing/validation/total_validation_time", tp_clock_s() - start}};
+    const tp_metric_value metrics[] = {
+        {"validation/val_loss", t->val_loss},
+        {"validation/global_valid_toks", (double)tokens},
+        {"timing/validation/total_validation_time", tp_clock_s() - start}};
     tp_trainer_record_validation(t, metrics, sizeof metrics / sizeof *metrics);
     return TP_OK;
 }

@@ -178,8 +178,8 @@ void tp_trainer_record_step(trainer *t, const step_result *r);
 typedef struct {
     const char *tag;
     double value;
-} tp_metric;
-void tp_trainer_record_validation(trainer *t, const tp_metric *metrics, size_t n);
+} tp_metric_value;
+void tp_trainer_record_validation(trainer *t, const tp_metric_value *metrics, size_t n);
 TP_CHECKED tp_status tp_trainer_write_run_json(trainer *t, const char *state, tp_error *err);
 
 /* Useful floating-point work of a step: three times the forward pass over tokens of the
