@@ -175,7 +175,7 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
     TP_TRY(draw(t, err));
     r->wait_s = tp_clock_s() - start;
     d->sums = (tp_preference_sums){0};
-    tp_micro_batch view = {0};
+    tp_batch_view view = {0};
     for (d->micro = 0; d->micro < d->batch.arrangement.n_micro; d->micro++) {
         if (tp_trainer_should_stop(t))
             return TP_ERR_INTERRUPTED;
@@ -213,7 +213,7 @@ static tp_status evaluate(trainer *t, uint64_t first, uint64_t end, tp_preferenc
         if (tp_trainer_should_stop(t))
             return TP_ERR_INTERRUPTED;
         tp_batch_fill(&b->arrangement, b->sequences, m, &d->mb);
-        tp_micro_batch view = tp_trainer_view(&d->mb);
+        tp_batch_view view = tp_trainer_view(&d->mb);
         tp_session_eval(t->session, &view, &loss, &logp);
         *ret_tokens += d->mb.n_trained;
         for (uint32_t k = b->arrangement.starts[m]; k < b->arrangement.starts[m + 1]; k += 2) {

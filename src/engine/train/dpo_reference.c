@@ -155,7 +155,7 @@ static tp_status score(trainer *t, tp_session *session, dpo_pair *const *pairs, 
         const float *logp;
         double loss;
         tp_batch_fill(&b->arrangement, b->sequences, m, &d->mb);
-        tp_micro_batch view = tp_trainer_view(&d->mb);
+        tp_batch_view view = tp_trainer_view(&d->mb);
         tp_session_eval(session, &view, &loss, &logp);
         for (uint32_t i = 0; i < n; i++) {
             tp_preference_side chosen, rejected;

@@ -149,7 +149,7 @@ void tp_attempt_put(const trainer *t, const char *state, tp_json_w *w); /* into 
 bool tp_trainer_should_stop(const trainer *t);
 /* Gradient norm, then clip and update, or what the policy for numbers that are not finite
  * says.  `last` is a micro-batch of the step. */
-TP_CHECKED tp_status tp_trainer_update(trainer *t, step_result *r, const tp_micro_batch *last,
+TP_CHECKED tp_status tp_trainer_update(trainer *t, step_result *r, const tp_batch_view *last,
                                        tp_error *err);
 /* Count a micro-batch into the step, and its time inside the graph as forward or backward. */
 typedef struct {
@@ -158,9 +158,9 @@ typedef struct {
 tp_trainer_stopwatch tp_trainer_begin_graph(trainer *t);
 void tp_trainer_end_graph(trainer *t, tp_trainer_stopwatch w);
 void tp_trainer_count(trainer *t, const tp_microbatch *mb, step_result *r);
-static inline tp_micro_batch tp_trainer_view(const tp_microbatch *mb)
+static inline tp_batch_view tp_trainer_view(const tp_microbatch *mb)
 {
-    return (tp_micro_batch){mb->tokens, mb->positions, mb->targets, mb->cu, mb->loss_weights};
+    return (tp_batch_view){mb->tokens, mb->positions, mb->targets, mb->cu, mb->loss_weights};
 }
 
 /* profile.c */
