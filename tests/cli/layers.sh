@@ -1,5 +1,5 @@
 # tools/check-layers finds what it is for: a cycle of folders, an include that LAYERS does not allow, one that is not
-# spelled from src/.  Of a sound tree it says nothing.
+# spelled from src/, a type that exists twice.  Of a sound tree it says nothing.
 . "$SOURCE/tests/cli/lib.sh"
 tree() { # a sound tree of two folders
     rm -rf tree
@@ -31,4 +31,13 @@ tree
 mkdir tree/src/other
 touch tree/src/other/a.c
 refuses "other/a.c: folder other is not in LAYERS"
+tree
+echo 'typedef enum { A, B } tp_low;' >tree/include/temper/low.h
+refuses "tp_low: is the name of types in include/temper/low.h and src/low/low.h"
+tree
+echo 'struct tp_high { int z; };' >>tree/src/low/low.c
+refuses "tp_high: is the name of types in src/high/high.c and src/low/low.c"
+tree
+echo 'typedef void (*tp_low)(int x);' >>tree/src/high/high.c
+refuses "tp_low: is the name of types in src/high/high.c and src/low/low.h"
 finish
