@@ -2,16 +2,17 @@
 
 #include <string.h>
 
-void tp_answer_begin(tp_answer *a, const tp_tokenizer *tokenizer, const char *const *stops,
+void tp_answer_begin(tp_streamed_answer *a, const tp_tokenizer *tokenizer, const char *const *stops,
                      int n_stops)
 {
     tp_buf text = a->text;
     tp_buf_clear(&text);
-    *a = (tp_answer){.tokenizer = tokenizer, .stops = stops, .n_stops = n_stops, .text = text};
+    *a = (tp_streamed_answer){
+        .tokenizer = tokenizer, .stops = stops, .n_stops = n_stops, .text = text};
 }
 
 /* Bytes at the end of the text that a stop string might begin with. */
-static size_t undecided(const tp_answer *a)
+static size_t undecided(const tp_streamed_answer *a)
 {
     size_t most = 0;
     for (int i = 0; i < a->n_stops; i++) {
@@ -24,7 +25,7 @@ static size_t undecided(const tp_answer *a)
     return most;
 }
 
-static void cut_at_stop(tp_answer *a)
+static void cut_at_stop(tp_streamed_answer *a)
 {
     size_t end = a->text.len;
     for (int i = 0; i < a->n_stops && a->text.len > 0; i++) {
@@ -37,7 +38,7 @@ static void cut_at_stop(tp_answer *a)
         a->text.data[end] = 0;
 }
 
-void tp_answer_update(tp_answer *a, const tp_sample_result *r, bool last_is_stop)
+void tp_answer_update(tp_streamed_answer *a, const tp_sample_result *r, bool last_is_stop)
 {
     size_t n = r->n - (last_is_stop && r->n > 0);
     for (; a->n_seen < n; a->n_seen++)
@@ -52,8 +53,8 @@ void tp_answer_update(tp_answer *a, const tp_sample_result *r, bool last_is_stop
     a->ready = a->text.len;
 }
 
-void tp_answer_release(tp_answer *a)
+void tp_answer_release(tp_streamed_answer *a)
 {
     tp_buf_release(&a->text);
-    *a = (tp_answer){0};
+    *a = (tp_streamed_answer){0};
 }

@@ -15,12 +15,12 @@ typedef struct {
     tp_decode_stream stream;
     tp_buf text;  /* may hold what waits */
     size_t ready; /* bytes of it that are final */
-} tp_answer;
+} tp_streamed_answer;
 
-void tp_answer_begin(tp_answer *a, const tp_tokenizer *tokenizer, const char *const *stops,
+void tp_answer_begin(tp_streamed_answer *a, const tp_tokenizer *tokenizer, const char *const *stops,
                      int n_stops);
 /* Take what is new in `r`; `is_stop` says whether its last id is a stop id. */
-void tp_answer_update(tp_answer *a, const tp_sample_result *r, bool last_is_stop);
-void tp_answer_release(tp_answer *a);
+void tp_answer_update(tp_streamed_answer *a, const tp_sample_result *r, bool last_is_stop);
+void tp_answer_release(tp_streamed_answer *a);
 
 #endif

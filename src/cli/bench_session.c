@@ -1,5 +1,4 @@
 /* bench_session.c - running a suite: alone, against another version, or with a baseline. */
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -277,18 +276,6 @@ static void judge_again(session *s)
                                &m->comparison);
         }
     }
-}
-
-static void on_interrupt(int signal_number)
-{
-    (void)signal_number;
-    tp_process_interrupt();
-}
-
-void tp_bench_catch_signals(void)
-{
-    tp_cli_catch(SIGINT, on_interrupt);
-    tp_cli_catch(SIGTERM, on_interrupt);
 }
 
 static tp_status measure_all(session *s, tp_error *err)

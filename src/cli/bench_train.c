@@ -61,7 +61,7 @@ static tp_status make_session(train_subject *s, tp_error *err)
 
 static double step(train_subject *s)
 {
-    tp_micro_batch batch = {s->tokens, s->positions, s->targets, s->cu, s->weights};
+    tp_batch_view batch = {s->tokens, s->positions, s->targets, s->cu, s->weights};
     double loss;
     tp_session_train(s->session, &batch, true, &loss);
     double norm = tp_session_grad_norm(s->session);

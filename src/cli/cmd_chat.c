@@ -141,7 +141,7 @@ static tp_status encode_what_fits(chat *c, tp_ids *out, tp_error *err)
 
 /* ---- one answer ---- */
 
-static void print_piece(const tp_answer *a, size_t *written)
+static void print_piece(const tp_streamed_answer *a, size_t *written)
 {
     fwrite(tp_buf_str(&a->text) + *written, 1, a->ready - *written, stdout);
     *written = a->ready;
@@ -153,7 +153,7 @@ static tp_status answer(chat *c, tp_error *err)
     tp_ids ids = {0};
     int64_t id;
     tp_sample_result r;
-    tp_answer a = {0};
+    tp_streamed_answer a = {0};
     size_t written = 0;
     tp_engine *engine = c->model.engine;
     tp_status status = encode_what_fits(c, &ids, err);

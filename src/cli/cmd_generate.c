@@ -64,12 +64,12 @@ typedef struct {
     const flags *f;
     const tp_text_settings *settings;
     tp_text_model *model;
-    const tp_prompts *prompts;
+    const tp_text_prompts *prompts;
     int64_t *requests;
-    size_t prompt;    /* the one to go out next ... */
-    int64_t sample;   /* ... and which of its samples */
-    tp_answer answer; /* begun when it has a tokenizer */
-    size_t n_written; /* bytes of the answer */
+    size_t prompt;             /* the one to go out next ... */
+    int64_t sample;            /* ... and which of its samples */
+    tp_streamed_answer answer; /* begun when it has a tokenizer */
+    size_t n_written;          /* bytes of the answer */
     double start_s, last_status_s;
     int64_t n_capacity, n_nonfinite, n_done;
 } output;
@@ -99,7 +99,7 @@ static void write_floats(tp_json_w *w, const char *key, const float *x, size_t n
 
 static void print_json(const output *o, const tp_sample_result *r)
 {
-    const tp_prompt *prompt = &o->prompts->items[o->prompt];
+    const tp_text_prompt *prompt = &o->prompts->items[o->prompt];
     tp_buf out = {0};
     tp_json_w w;
     tp_json_w_init(&w, &out, 0);
@@ -220,7 +220,7 @@ static tp_status submit_all(output *o, tp_error *err)
 {
     const flags *f = o->f;
     for (size_t i = 0; i < o->prompts->n; i++) {
-        const tp_prompt *prompt = &o->prompts->items[i];
+        const tp_text_prompt *prompt = &o->prompts->items[i];
         tp_request request = tp_text_model_request(o->model, o->settings, f->ignore_config,
                                                    prompt->ids.data, prompt->ids.len);
         request.n_samples = f->samples;
@@ -261,7 +261,7 @@ static tp_status run(output *o, tp_error *err)
     return TP_OK;
 }
 
-static tp_status gather(const flags *f, char **words, int n, tp_text_model *m, tp_prompts *out,
+static tp_status gather(const flags *f, char **words, int n, tp_text_model *m, tp_text_prompts *out,
                         tp_error *err)
 {
     tp_prompt_options options = {.chat = f->chat, .key = f->prompt_key};
@@ -277,7 +277,7 @@ static tp_status gather(const flags *f, char **words, int n, tp_text_model *m, t
 
 /* Prompts and answers as long as they are asked for, within what the model has. */
 static int64_t needed_length(const flags *f, const tp_text_settings *s, const tp_text_model *m,
-                             const tp_prompts *p)
+                             const tp_text_prompts *p)
 {
     int64_t longest = 0, most = tp_model_get_info(m->model)->max_positions;
     for (size_t i = 0; i < p->n; i++)
@@ -288,7 +288,7 @@ static int64_t needed_length(const flags *f, const tp_text_settings *s, const tp
     return TP_MAX(TP_MIN(length, most), 2);
 }
 
-static tp_status generate(const flags *f, char **words, int n, tp_text_model *m, tp_prompts *p,
+static tp_status generate(const flags *f, char **words, int n, tp_text_model *m, tp_text_prompts *p,
                           tp_error *err)
 {
     TP_TRY(tp_text_model_open(m, words[0], err));
@@ -328,7 +328,7 @@ int tp_cmd_generate(int argc, char **argv)
     char *words[argc + 1];
     tp_error err = {0};
     tp_text_model model = {0};
-    tp_prompts prompts = {0};
+    tp_text_prompts prompts = {0};
     const tp_usage usage = {
         .command = "generate",
         .arguments = "MODEL [TEXT...]",

@@ -115,7 +115,7 @@ static void release(selection *s)
     free(s);
 }
 
-static tp_status find(const tp_dataset *data, const char *word, const tp_column **ret,
+static tp_status find(const tp_stats_dataset *data, const char *word, const tp_column **ret,
                       tp_error *err)
 {
     tp_nearest near = {.word = word};
@@ -136,7 +136,8 @@ static tp_status find(const tp_dataset *data, const char *word, const tp_column 
     return status;
 }
 
-static tp_status add(selection *s, const tp_dataset *data, const tp_column *column, tp_error *err)
+static tp_status add(selection *s, const tp_stats_dataset *data, const tp_column *column,
+                     tp_error *err)
 {
     tp_stats_column *c = &s->c[s->n];
     TP_TRY(tp_dataset_numbers(data, column, &s->owned[s->n], &c->n, &c->n_missing, err));
@@ -146,7 +147,7 @@ static tp_status add(selection *s, const tp_dataset *data, const tp_column *colu
 }
 
 /* One group for every word of column `by`. */
-static tp_status split(selection *s, const tp_dataset *data, const tp_column *by,
+static tp_status split(selection *s, const tp_stats_dataset *data, const tp_column *by,
                        const tp_column *value, tp_error *err)
 {
     if (!by->is_label)
@@ -171,7 +172,7 @@ static tp_status split(selection *s, const tp_dataset *data, const tp_column *by
     return TP_OK;
 }
 
-static tp_status select_pair(selection *s, const tp_dataset *data, const tp_column *a,
+static tp_status select_pair(selection *s, const tp_stats_dataset *data, const tp_column *a,
                              const tp_column *b, tp_error *err)
 {
     size_t n, dropped;
@@ -182,7 +183,7 @@ static tp_status select_pair(selection *s, const tp_dataset *data, const tp_colu
     return TP_OK;
 }
 
-static tp_status select_series(selection *s, const tp_dataset *data, const flags *f,
+static tp_status select_series(selection *s, const tp_stats_dataset *data, const flags *f,
                                const tp_column *y, tp_error *err)
 {
     const tp_column *at;
@@ -198,8 +199,8 @@ static tp_status select_series(selection *s, const tp_dataset *data, const flags
 }
 
 /* The columns named, or all that hold numbers. */
-static tp_status choose(const tp_dataset *data, char **words, int n_words, const tp_column **ret,
-                        size_t *n, tp_error *err)
+static tp_status choose(const tp_stats_dataset *data, char **words, int n_words,
+                        const tp_column **ret, size_t *n, tp_error *err)
 {
     *n = 0;
     if (n_words > TP_DATASET_MAX_COLUMNS)
@@ -215,8 +216,8 @@ static tp_status choose(const tp_dataset *data, char **words, int n_words, const
     return TP_OK;
 }
 
-static tp_status select_columns(const flags *f, const tp_dataset *data, char **words, int n_words,
-                                selection *s, tp_error *err)
+static tp_status select_columns(const flags *f, const tp_stats_dataset *data, char **words,
+                                int n_words, selection *s, tp_error *err)
 {
     const tp_column *chosen[TP_DATASET_MAX_COLUMNS], *by = NULL;
     size_t n;
@@ -328,7 +329,7 @@ static tp_status print_text(const flags *f, const selection *s, tp_error *err)
 
 /* Columns of records are different things, as step, time and loss: none is compared unless named.
  */
-static tp_status list_columns(const flags *f, const tp_dataset *data, tp_error *err)
+static tp_status list_columns(const flags *f, const tp_stats_dataset *data, tp_error *err)
 {
     tp_grid g = {.name = "columns"};
     tp_buf out = {0};
@@ -376,7 +377,7 @@ static tp_status list_columns(const flags *f, const tp_dataset *data, tp_error *
     return status;
 }
 
-static bool wants_a_list(const flags *f, const tp_dataset *data, int n_words)
+static bool wants_a_list(const flags *f, const tp_stats_dataset *data, int n_words)
 {
     size_t n = 0;
     for (size_t i = 0; i < data->n_columns; i++)
@@ -387,7 +388,7 @@ static bool wants_a_list(const flags *f, const tp_dataset *data, int n_words)
 static tp_status about_columns(const flags *f, const char *name, const tp_buf *text, char **words,
                                int n_words, tp_error *err)
 {
-    tp_dataset data;
+    tp_stats_dataset data;
     TP_TRY(tp_dataset_read(name, tp_buf_str(text), text->len, &data, err));
     if (wants_a_list(f, &data, n_words)) {
         tp_status listed = list_columns(f, &data, err);

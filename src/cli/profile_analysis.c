@@ -153,7 +153,7 @@ static void look_at_phases(const tp_profile_data *d, double step_s, list *l)
 static void look_at_memory(const tp_profile_data *d, list *l)
 {
     char a[32], b[32], c[32];
-    tp_leak leak = tp_profile_leak(d);
+    tp_memory_trend leak = tp_profile_leak(d);
     if (leak.is_known && leak.grows) {
         double rate = leak.slope;
         add(l,
@@ -215,9 +215,9 @@ static double slope_of(const double *v, size_t n, double level, double *lo, doub
     return r.slope;
 }
 
-tp_leak tp_profile_leak(const tp_profile_data *d)
+tp_memory_trend tp_profile_leak(const tp_profile_data *d)
 {
-    tp_leak leak = {0};
+    tp_memory_trend leak = {0};
     size_t n = (size_t)d->n_done;
     if (n < LEAK_STEPS) {
         leak.why = "fewer than ten timed steps";

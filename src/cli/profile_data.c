@@ -67,7 +67,7 @@ static double resident_bytes(void)
 static tp_profile_op *find_op(tp_profile_data *d, const char *part, const tp_launch_info *l)
 {
     char name[48];
-    snprintf(name, sizeof name, "%s%s", tp_ops[l->op].name, l->is_clone ? " (again)" : "");
+    snprintf(name, sizeof name, "%s%s", tp_ops[l->op]->name, l->is_clone ? " (again)" : "");
     for (int i = 0; i < d->n_ops; i++)
         if (strcmp(d->ops[i].name, name) == 0 && strcmp(d->ops[i].part, part) == 0)
             return &d->ops[i];
@@ -88,7 +88,7 @@ static void add_launches(tp_profile_data *d, const tp_train_event *e, int64_t at
         for (size_t i = 0; i < tp_exec_launch_count(exec); i++) {
             const tp_launch_info *l = tp_exec_launch(exec, i);
             tp_profile_op *op = find_op(d, e->programs[p].part, l);
-            bool is_attention = strstr(tp_ops[l->op].name, "attention") != NULL;
+            bool is_attention = strstr(tp_ops[l->op]->name, "attention") != NULL;
             op->s[at] += sign * (double)l->ns * 1e-9;
             op->launches += sign * (double)l->count / (double)d->n;
             op->flops +=

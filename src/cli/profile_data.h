@@ -72,7 +72,7 @@ typedef struct {
     const char *owner;       /* kind that grew most, or "outside the accounts" */
     double owner_slope;
     const char *why; /* not known: the reason */
-} tp_leak;
-tp_leak tp_profile_leak(const tp_profile_data *d);
+} tp_memory_trend;
+tp_memory_trend tp_profile_leak(const tp_profile_data *d);
 
 #endif

@@ -193,7 +193,7 @@ static void add_memory(const tp_profile_report *r, tp_buf *out)
 {
     char a[32], b[32];
     const tp_profile_data *d = r->data;
-    tp_leak leak = tp_profile_leak(d);
+    tp_memory_trend leak = tp_profile_leak(d);
     tp_buf_addf(out, "\n%-24s %12s %12s\n", "memory", "mean", "most");
     for (int k = 0; k < TP_MEM_KINDS; k++) {
         tp_description t;
@@ -363,7 +363,7 @@ static void put_operators(const tp_profile_report *r, tp_json_w *w)
 
 static void put_memory(const tp_profile_data *d, tp_json_w *w)
 {
-    tp_leak leak = tp_profile_leak(d);
+    tp_memory_trend leak = tp_profile_leak(d);
     tp_json_w_put_known(w, "peak_bytes", (double)d->peak_bytes);
     tp_json_w_put_known(w, "planned_peak_bytes", (double)d->planned_bytes);
     put_series(w, "memory_bytes", d->memory_bytes, d->n_done);

@@ -9,29 +9,30 @@
 
 enum { MOST_INPUT = 1 << 30 };
 
-static tp_prompt *add(tp_prompts *p, const char *place)
+static tp_text_prompt *add(tp_text_prompts *p, const char *place)
 {
     if (p->n == p->cap) {
         p->cap = p->cap ? 2 * p->cap : 16;
         p->items = realloc(p->items, p->cap * sizeof *p->items);
         TP_ASSERT(p->items);
     }
-    tp_prompt *item = &p->items[p->n++];
-    *item = (tp_prompt){.place = strdup(place)};
+    tp_text_prompt *item = &p->items[p->n++];
+    *item = (tp_text_prompt){.place = strdup(place)};
     return item;
 }
 
-static tp_status check(const tp_prompt *item, tp_status status, tp_error *err)
+static tp_status check(const tp_text_prompt *item, tp_status status, tp_error *err)
 {
     if (status == TP_OK && item->ids.len == 0)
         status = tp_fail(err, TP_ERR_CONFIG, "the prompt is empty: give some text");
     return status == TP_OK ? TP_OK : tp_error_prefix(err, status, "%s: ", item->place);
 }
 
-tp_status tp_prompts_add_text(tp_prompts *p, tp_text_model *m, const char *place, const char *text,
-                              size_t n, const tp_prompt_options *options, tp_error *err)
+tp_status tp_prompts_add_text(tp_text_prompts *p, tp_text_model *m, const char *place,
+                              const char *text, size_t n, const tp_prompt_options *options,
+                              tp_error *err)
 {
-    tp_prompt *item = add(p, place);
+    tp_text_prompt *item = add(p, place);
     if (!options->chat) {
         tp_buf_add(&item->text, text, n);
         tp_text_model_encode(m, text, n, &item->ids);
@@ -47,10 +48,10 @@ tp_status tp_prompts_add_text(tp_prompts *p, tp_text_model *m, const char *place
     return check(item, status, err);
 }
 
-static tp_status add_conversation(tp_prompts *p, tp_text_model *m, const char *place,
+static tp_status add_conversation(tp_text_prompts *p, tp_text_model *m, const char *place,
                                   const tp_json *messages, const tp_json *tools, tp_error *err)
 {
-    tp_prompt *item = add(p, place);
+    tp_text_prompt *item = add(p, place);
     tp_buf text = {0}, tool_text = {0};
     tp_json_w w;
     tp_json_w_init(&w, &text, 0);
@@ -77,8 +78,8 @@ static const tp_json *prompt_of(const tp_json *row, const char *key)
     return value;
 }
 
-static tp_status add_row(tp_prompts *p, tp_text_model *m, const char *place, const tp_json *row,
-                         const tp_prompt_options *options, tp_error *err)
+static tp_status add_row(tp_text_prompts *p, tp_text_model *m, const char *place,
+                         const tp_json *row, const tp_prompt_options *options, tp_error *err)
 {
     const tp_json *value = prompt_of(row, options->key);
     if (value && value->type == TP_JSON_STRING)
@@ -96,7 +97,7 @@ static tp_status add_row(tp_prompts *p, tp_text_model *m, const char *place, con
                    place);
 }
 
-static tp_status add_line(tp_prompts *p, tp_text_model *m, const char *place, tp_slice line,
+static tp_status add_line(tp_text_prompts *p, tp_text_model *m, const char *place, tp_slice line,
                           const tp_prompt_options *options, tp_error *err)
 {
     tp_arena arena;
@@ -110,8 +111,8 @@ static tp_status add_line(tp_prompts *p, tp_text_model *m, const char *place, tp
     return status;
 }
 
-static tp_status add_lines(tp_prompts *p, tp_text_model *m, const char *name, const tp_buf *text,
-                           const tp_prompt_options *options, tp_error *err)
+static tp_status add_lines(tp_text_prompts *p, tp_text_model *m, const char *name,
+                           const tp_buf *text, const tp_prompt_options *options, tp_error *err)
 {
     const char *at = tp_buf_str(text), *end = at + text->len;
     size_t before = p->n;
@@ -127,7 +128,7 @@ static tp_status add_lines(tp_prompts *p, tp_text_model *m, const char *name, co
     return TP_OK;
 }
 
-tp_status tp_prompts_add_file(tp_prompts *p, tp_text_model *m, const char *path,
+tp_status tp_prompts_add_file(tp_text_prompts *p, tp_text_model *m, const char *path,
                               const tp_prompt_options *options, tp_error *err)
 {
     tp_buf text = {0};
@@ -138,8 +139,8 @@ tp_status tp_prompts_add_file(tp_prompts *p, tp_text_model *m, const char *path,
     return status;
 }
 
-tp_status tp_prompts_add_input(tp_prompts *p, tp_text_model *m, const tp_prompt_options *options,
-                               tp_error *err)
+tp_status tp_prompts_add_input(tp_text_prompts *p, tp_text_model *m,
+                               const tp_prompt_options *options, tp_error *err)
 {
     tp_buf text = {0};
     tp_status status = tp_input_read("-", TP_INPUT_STREAM, MOST_INPUT, &text, err);
@@ -150,7 +151,7 @@ tp_status tp_prompts_add_input(tp_prompts *p, tp_text_model *m, const tp_prompt_
     return status;
 }
 
-void tp_prompts_release(tp_prompts *p)
+void tp_prompts_release(tp_text_prompts *p)
 {
     for (size_t i = 0; i < p->n; i++) {
         free(p->items[i].place);
@@ -158,5 +159,5 @@ void tp_prompts_release(tp_prompts *p)
         tp_buf_release(&p->items[i].text);
     }
     free(p->items);
-    *p = (tp_prompts){0};
+    *p = (tp_text_prompts){0};
 }

@@ -96,7 +96,7 @@ bool tp_table_operators(const tp_session *s, const tp_machine *machine, int64_t 
         if (r->ns <= 0)
             continue;
         char name[64];
-        snprintf(name, sizeof name, "%s%s", tp_ops[r->op].name, r->is_clone ? " (again)" : "");
+        snprintf(name, sizeof name, "%s%s", tp_ops[r->op]->name, r->is_clone ? " (again)" : "");
         tp_buf_addf(out, "%-20s %-30s %8llu %10.3f %6.1f%% %9.1f %8.1f", name, r->kernel,
                     (unsigned long long)r->launches, r->ns * 1e-6 / (double)steps,
                     100 * r->ns / total, r->flops / r->ns, r->bytes / r->ns);
@@ -125,7 +125,7 @@ void tp_json_operators(const tp_session *s, int64_t steps, tp_json_w *w)
     tp_json_w_begin(w, '[');
     for (int i = 0; i < n; i++) {
         tp_json_w_begin(w, '{');
-        tp_json_w_put_str(w, "operator", tp_ops[rows[i].op].name);
+        tp_json_w_put_str(w, "operator", tp_ops[rows[i].op]->name);
         tp_json_w_put_str(w, "kernel", rows[i].kernel);
         tp_json_w_put_bool(w, "recomputed", rows[i].is_clone);
         tp_json_w_put_i64(w, "launches", (int64_t)rows[i].launches);

@@ -58,7 +58,7 @@ void tp_view_idle(tp_trace_report *r, tp_grid *g)
         tp_grid_note(g, "time in graphs is not idle: their kernels were not recorded");
 }
 
-static const char *gap_cause(const tp_gap *gap)
+static const char *gap_cause(const tp_idle_gap *gap)
 {
     if (gap->graph_ns > (gap->end - gap->start) / 2)
         return "in a graph";
@@ -82,7 +82,7 @@ void tp_view_gaps(tp_trace_report *r, tp_grid *g)
     tp_grid_column(g, "operator", "launched by", TP_CELL_TEXT);
     tp_grid_column(g, "next", "then ran", TP_CELL_TEXT);
     for (size_t i = 0; i < t->n_gaps && i < MOST; i++) {
-        const tp_gap *gap = &t->gaps[i];
+        const tp_idle_gap *gap = &t->gaps[i];
         const tp_activity *a = &r->selection.v[gap->next];
         uint32_t op = o->op_of[gap->next];
         tp_grid_text(g, r->selection.devices[a->device]);

@@ -59,8 +59,8 @@ static void put_trend(answer *a, const tp_mann_kendall_result *m, const tp_theil
     answer_end(a);
 }
 
-static void put_split(answer *a, const char *key, const tp_split *s, const double *y, size_t n,
-                      bool with_kappa)
+static void put_split(answer *a, const char *key, const tp_level_split *s, const double *y,
+                      size_t n, bool with_kappa)
 {
     if (s->why) {
         answer_null(a, key, s->why);
@@ -118,7 +118,7 @@ tp_status answer_series(answer *a, const double *x, const double *y, size_t n, t
 {
     tp_mann_kendall_result m;
     tp_theil_sen_result t;
-    tp_split fixed, free_end;
+    tp_level_split fixed, free_end;
     tp_loss_curve curve;
     TP_TRY(tp_mann_kendall(x, y, n, 1 - a->o.level, &m, err));
     TP_TRY(tp_theil_sen(x, y, n, a->o.level, &t, err));
@@ -131,7 +131,7 @@ tp_status answer_series(answer *a, const double *x, const double *y, size_t n, t
         TP_TRY(tp_edivisive(y, n, 1, false, &fixed, err));
         TP_TRY(tp_edivisive(y, n, 1, true, &free_end, err));
     } else {
-        fixed = free_end = (tp_split){.q = NAN, .why = "the series is too long to search"};
+        fixed = free_end = (tp_level_split){.q = NAN, .why = "the series is too long to search"};
     }
     put_split(a, "edivisive_kappa_T", &fixed, y, n, false);
     put_split(a, "edivisive_tau_kappa", &free_end, y, n, true);

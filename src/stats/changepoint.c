@@ -26,7 +26,7 @@ enum { SUMS = 4 }; /* arrays of n + 1 */
 /* Equal up to rounding does not replace an earlier split. */
 static bool is_better(double q, double best) { return q > best + 1e-12 * fabs(best); }
 
-static void consider(const sums *s, size_t kappa, size_t least, tp_split *best)
+static void consider(const sums *s, size_t kappa, size_t least, tp_level_split *best)
 {
     double whole = s->prefix[kappa], scale = 2 / (double)kappa;
     for (size_t tau = least; tau + least <= kappa; tau++) {
@@ -34,15 +34,16 @@ static void consider(const sums *s, size_t kappa, size_t least, tp_split *best)
         double q = scale * (whole - s->prefix[tau] - right - m * s->left[tau] -
                             n * right * s->inverse[kappa - tau]);
         if (best->tau == 0 || is_better(q, best->q))
-            *best = (tp_split){.tau = tau, .kappa = kappa, .q = q};
+            *best = (tp_level_split){.tau = tau, .kappa = kappa, .q = q};
     }
 }
 
 /* `work` has room for SUMS (n + 1). */
-static tp_split best_split(const double *y, size_t n, size_t least, bool search_kappa, double *work)
+static tp_level_split best_split(const double *y, size_t n, size_t least, bool search_kappa,
+                                 double *work)
 {
     sums s = {work, work + (n + 1), work + 2 * (n + 1), work + 3 * (n + 1)};
-    tp_split best = {.q = NAN};
+    tp_level_split best = {.q = NAN};
     s.prefix[0] = s.left[0] = s.inverse[0] = 0;
     for (size_t kappa = 1; kappa <= n; kappa++) {
         double last = y[kappa - 1], sum = 0;
@@ -61,13 +62,13 @@ static tp_split best_split(const double *y, size_t n, size_t least, bool search_
 }
 
 tp_status tp_edivisive(const double *y, size_t n, size_t min_segment, bool search_kappa,
-                       tp_split *ret, tp_error *err)
+                       tp_level_split *ret, tp_error *err)
 {
     size_t least = min_segment ? min_segment : 1;
     double *work;
     TP_TRY(tp_check_finite("the series", y, n, err));
     if (n / 2 < least) {
-        *ret = (tp_split){.q = NAN, .why = "too few values for two segments"};
+        *ret = (tp_level_split){.q = NAN, .why = "too few values for two segments"};
         return TP_OK;
     }
     TP_TRY(tp_scratch(SUMS * (n + 1), &work, err));
@@ -98,7 +99,7 @@ static tp_status permute_once(void *context, size_t index, int worker, tp_error 
         v[i] = v[j];
         v[j] = swap;
     }
-    tp_split s = best_split(v, p->n, p->least, true, v + p->n);
+    tp_level_split s = best_split(v, p->n, p->least, true, v + p->n);
     p->hits[index] = s.q >= p->q * (1 - 1e-12);
     free(v);
     return TP_OK;
@@ -148,7 +149,7 @@ static tp_status search_segment(search *s, segment at, tp_error *err)
     double p;
     if (n < 2 * least)
         return TP_OK;
-    tp_split split = best_split(s->y + at.from, n, least, true, s->work);
+    tp_level_split split = best_split(s->y + at.from, n, least, true, s->work);
     if (split.tau == 0 || !(split.q > 0))
         return TP_OK;
     uint64_t seed = tp_splitmix_at(s->o->seed, at.from) + at.to;

@@ -16,12 +16,12 @@ typedef struct {
     size_t kappa; /* end of the right segment */
     double q;
     const char *why;
-} tp_split;
+} tp_level_split;
 
 /* The best split of y[0..n); segments of at least min_segment values.  Without
  * search_kappa the right segment ends at n.  O(n^2). */
 TP_CHECKED tp_status tp_edivisive(const double *y, size_t n, size_t min_segment, bool search_kappa,
-                                  tp_split *ret, tp_error *err);
+                                  tp_level_split *ret, tp_error *err);
 
 typedef struct {
     size_t min_segment;    /* 3 */

@@ -8,7 +8,7 @@
 #include "base/strings.h"
 #include "stats/dataset_internal.h"
 
-void tp_dataset_release(tp_dataset *data)
+void tp_dataset_release(tp_stats_dataset *data)
 {
     for (size_t i = 0; i < data->n_columns; i++) {
         tp_column *c = &data->columns[i];
@@ -19,10 +19,10 @@ void tp_dataset_release(tp_dataset *data)
         free(c->name);
     }
     free(data->columns);
-    *data = (tp_dataset){.columns = NULL};
+    *data = (tp_stats_dataset){.columns = NULL};
 }
 
-static tp_status no_memory(const tp_dataset *data, tp_error *err)
+static tp_status no_memory(const tp_stats_dataset *data, tp_error *err)
 {
     return tp_fail(err, TP_ERR_NOMEM, "%s: not enough memory for its numbers", data->name);
 }
@@ -43,7 +43,7 @@ static bool grow(void **array, size_t n, size_t *capacity, size_t size)
     return true;
 }
 
-tp_status dataset_column(tp_dataset *data, const char *name, size_t length, size_t hint,
+tp_status dataset_column(tp_stats_dataset *data, const char *name, size_t length, size_t hint,
                          tp_column **ret, tp_error *err)
 {
     if (hint < data->n_columns && name && strlen(data->columns[hint].name) == length &&
@@ -76,7 +76,8 @@ tp_status dataset_column(tp_dataset *data, const char *name, size_t length, size
     return TP_OK;
 }
 
-static tp_status put_value(tp_dataset *data, tp_column *c, size_t row, double v, tp_error *err)
+static tp_status put_value(tp_stats_dataset *data, tp_column *c, size_t row, double v,
+                           tp_error *err)
 {
     while (c->n <= row) {
         if (!grow((void **)&c->values, c->n, &c->capacity, sizeof *c->values))
@@ -89,8 +90,8 @@ static tp_status put_value(tp_dataset *data, tp_column *c, size_t row, double v,
     return TP_OK;
 }
 
-static tp_status put_label(tp_dataset *data, tp_column *c, size_t row, const char *text, size_t n,
-                           tp_error *err)
+static tp_status put_label(tp_stats_dataset *data, tp_column *c, size_t row, const char *text,
+                           size_t n, tp_error *err)
 {
     size_t i = 0;
     if (c->bad_line)
@@ -131,8 +132,8 @@ static bool is_number_text(const char *text)
     return end != text && *end == 0;
 }
 
-tp_status dataset_cell(tp_dataset *data, tp_column *c, size_t row, size_t line, const char *text,
-                       size_t n, tp_error *err)
+tp_status dataset_cell(tp_stats_dataset *data, tp_column *c, size_t row, size_t line,
+                       const char *text, size_t n, tp_error *err)
 {
     static const char *const missing[] = {"", "NA", "N/A", "null", "-", "None"};
     char copy[64];
@@ -216,7 +217,7 @@ static bool looks_like_names(const char *line, const char *end, char delimiter, 
 }
 
 typedef struct {
-    tp_dataset *data;
+    tp_stats_dataset *data;
     char delimiter;
     bool has_columns;
     size_t line, row;
@@ -256,7 +257,7 @@ static tp_status read_line(table *t, const char *at, const char *end, tp_error *
     return TP_OK;
 }
 
-static tp_status read_table(const char *text, size_t n, tp_dataset *data, tp_error *err)
+static tp_status read_table(const char *text, size_t n, tp_stats_dataset *data, tp_error *err)
 {
     table t = {.data = data};
     tp_status status = TP_OK;
@@ -275,10 +276,10 @@ static tp_status read_table(const char *text, size_t n, tp_dataset *data, tp_err
     return status;
 }
 
-tp_status tp_dataset_read(const char *name, const char *text, size_t n, tp_dataset *ret,
+tp_status tp_dataset_read(const char *name, const char *text, size_t n, tp_stats_dataset *ret,
                           tp_error *err)
 {
-    tp_dataset data = {.columns = NULL};
+    tp_stats_dataset data = {.columns = NULL};
     size_t skip = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
     snprintf(data.name, sizeof data.name, "%s", name);
     text += skip;
@@ -299,7 +300,7 @@ tp_status tp_dataset_read(const char *name, const char *text, size_t n, tp_datas
     return TP_OK;
 }
 
-const tp_column *tp_dataset_find(const tp_dataset *data, const char *word)
+const tp_column *tp_dataset_find(const tp_stats_dataset *data, const char *word)
 {
     int64_t place;
     size_t length = strlen(word);
@@ -316,7 +317,7 @@ const tp_column *tp_dataset_find(const tp_dataset *data, const char *word)
     return NULL;
 }
 
-static tp_status check_numbers(const tp_dataset *data, const tp_column *c, tp_error *err)
+static tp_status check_numbers(const tp_stats_dataset *data, const tp_column *c, tp_error *err)
 {
     if (c->is_label)
         return tp_fail(err, TP_ERR_FORMAT, "%s: column '%.60s' holds words, not numbers",
@@ -329,7 +330,7 @@ static tp_status check_numbers(const tp_dataset *data, const tp_column *c, tp_er
     return TP_OK;
 }
 
-tp_status tp_dataset_numbers(const tp_dataset *data, const tp_column *column, double **ret,
+tp_status tp_dataset_numbers(const tp_stats_dataset *data, const tp_column *column, double **ret,
                              size_t *n, size_t *n_missing, tp_error *err)
 {
     TP_TRY(check_numbers(data, column, err));
@@ -345,7 +346,7 @@ tp_status tp_dataset_numbers(const tp_dataset *data, const tp_column *column, do
     return TP_OK;
 }
 
-tp_status tp_dataset_pairs(const tp_dataset *data, const tp_column *a, const tp_column *b,
+tp_status tp_dataset_pairs(const tp_stats_dataset *data, const tp_column *a, const tp_column *b,
                            double **ret_a, double **ret_b, size_t *n, size_t *n_dropped,
                            tp_error *err)
 {

@@ -34,22 +34,22 @@ typedef struct {
     size_t n_columns, n_rows;
     bool is_json;
     bool is_records; /* JSON objects, one a row: columns are different things, not samples of one */
-} tp_dataset;
+} tp_stats_dataset;
 
-TP_CHECKED tp_status tp_dataset_read(const char *name, const char *text, size_t n, tp_dataset *ret,
-                                     tp_error *err);
-void tp_dataset_release(tp_dataset *data); /* zeroed is a no-op */
+TP_CHECKED tp_status tp_dataset_read(const char *name, const char *text, size_t n,
+                                     tp_stats_dataset *ret, tp_error *err);
+void tp_dataset_release(tp_stats_dataset *data); /* zeroed is a no-op */
 
 /* A column by its name, by the inner part of one ("loss" finds "m.loss"), or by its place
  * from 1.  NULL when there is none. */
-const tp_column *tp_dataset_find(const tp_dataset *data, const char *word);
+const tp_column *tp_dataset_find(const tp_stats_dataset *data, const char *word);
 
 /* The numbers of a column without the missing ones: *ret is the caller's to free. */
-TP_CHECKED tp_status tp_dataset_numbers(const tp_dataset *data, const tp_column *column,
+TP_CHECKED tp_status tp_dataset_numbers(const tp_stats_dataset *data, const tp_column *column,
                                         double **ret, size_t *n, size_t *n_missing, tp_error *err);
 
 /* Rows in which both columns have numbers. */
-TP_CHECKED tp_status tp_dataset_pairs(const tp_dataset *data, const tp_column *a,
+TP_CHECKED tp_status tp_dataset_pairs(const tp_stats_dataset *data, const tp_column *a,
                                       const tp_column *b, double **ret_a, double **ret_b, size_t *n,
                                       size_t *n_dropped, tp_error *err);
 

@@ -6,13 +6,14 @@
 
 /* The column of that name, made when it is new; NULL makes one named by its place.
  * `hint` is where it is likely to be. */
-TP_CHECKED tp_status dataset_column(tp_dataset *data, const char *name, size_t length, size_t hint,
-                                    tp_column **ret, tp_error *err);
+TP_CHECKED tp_status dataset_column(tp_stats_dataset *data, const char *name, size_t length,
+                                    size_t hint, tp_column **ret, tp_error *err);
 
 /* A cell as text: missing, a number or a label. */
-TP_CHECKED tp_status dataset_cell(tp_dataset *data, tp_column *c, size_t row, size_t line,
+TP_CHECKED tp_status dataset_cell(tp_stats_dataset *data, tp_column *c, size_t row, size_t line,
                                   const char *text, size_t n, tp_error *err);
 
-TP_CHECKED tp_status dataset_json(const char *text, size_t n, tp_dataset *data, tp_error *err);
+TP_CHECKED tp_status dataset_json(const char *text, size_t n, tp_stats_dataset *data,
+                                  tp_error *err);
 
 #endif

@@ -4,7 +4,7 @@
 #include "base/strings.h"
 #include "stats/dataset_internal.h"
 
-static tp_status put_json(tp_dataset *data, tp_column *c, size_t row, const tp_json *v,
+static tp_status put_json(tp_stats_dataset *data, tp_column *c, size_t row, const tp_json *v,
                           tp_error *err)
 {
     switch (v->type) {
@@ -20,7 +20,8 @@ static tp_status put_json(tp_dataset *data, tp_column *c, size_t row, const tp_j
 }
 
 /* One object is one row; members of an inner object are "outer.inner". */
-static tp_status put_record(tp_dataset *data, size_t row, const tp_json *object, tp_error *err)
+static tp_status put_record(tp_stats_dataset *data, size_t row, const tp_json *object,
+                            tp_error *err)
 {
     size_t hint = 0;
     tp_column *c;
@@ -48,8 +49,8 @@ static tp_status put_record(tp_dataset *data, size_t row, const tp_json *object,
     return status;
 }
 
-static tp_status put_array(tp_dataset *data, const char *name, size_t length, const tp_json *array,
-                           tp_error *err)
+static tp_status put_array(tp_stats_dataset *data, const char *name, size_t length,
+                           const tp_json *array, tp_error *err)
 {
     tp_column *c;
     size_t row = 0;
@@ -59,7 +60,7 @@ static tp_status put_array(tp_dataset *data, const char *name, size_t length, co
     return TP_OK;
 }
 
-static tp_status put_groups(tp_dataset *data, const tp_json *groups, const tp_json *names,
+static tp_status put_groups(tp_stats_dataset *data, const tp_json *groups, const tp_json *names,
                             tp_error *err)
 {
     size_t i = 0;
@@ -84,7 +85,7 @@ static bool holds_cells(const tp_json *array)
     return !array->child;
 }
 
-static tp_status put_root(tp_dataset *data, const tp_json *root, tp_error *err)
+static tp_status put_root(tp_stats_dataset *data, const tp_json *root, tp_error *err)
 {
     size_t row = 0;
     if (root->type == TP_JSON_ARRAY && root->child && root->child->type == TP_JSON_ARRAY)
@@ -110,8 +111,8 @@ static tp_status put_root(tp_dataset *data, const tp_json *root, tp_error *err)
     return TP_OK;
 }
 
-static tp_status parse(tp_dataset *data, const char *text, size_t n, uint32_t line, size_t row,
-                       bool is_record, tp_error *err)
+static tp_status parse(tp_stats_dataset *data, const char *text, size_t n, uint32_t line,
+                       size_t row, bool is_record, tp_error *err)
 {
     tp_arena arena;
     const tp_json *root;
@@ -152,7 +153,7 @@ static bool is_lines(const char *text, size_t n)
     return last > text && last[-1] == '}' && text[0] == '{' && stop < text + n && *stop == '{';
 }
 
-tp_status dataset_json(const char *text, size_t n, tp_dataset *data, tp_error *err)
+tp_status dataset_json(const char *text, size_t n, tp_stats_dataset *data, tp_error *err)
 {
     uint32_t line = 1;
     size_t row = 0;

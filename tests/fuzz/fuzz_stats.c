@@ -12,7 +12,7 @@
 
 static void check_columns(const char *text, size_t n)
 {
-    tp_dataset data;
+    tp_stats_dataset data;
     tp_error err = {0};
     if (tp_dataset_read("fuzz", text, n, &data, &err) != TP_OK) {
         if (!err.message[0])

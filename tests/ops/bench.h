@@ -19,51 +19,20 @@
 #include "base/arena.h"
 #include "engine/backend/backend.h"
 
-typedef enum {
-    KIND_F,
-    KIND_W,
-    KIND_S,
-    KIND_D,
-    KIND_B,
-    KIND_POSITIVE,
-    KIND_WEIGHTS,
-    KIND_TABLE,
-    KIND_SCALARS,
-    KIND_SAMPLING,
-    KIND_DRAWS,
-    KIND_IDS, /* from here on i32 */
-    KIND_POSITIONS,
-    KIND_PLACES,
-    KIND_SLOTS,
-    KIND_TABLES,
-    KIND_CU,
-    KIND_TARGETS,
-    KIND_COUNT
-} operand_kind;
-
-/* One operand of signatures.def. */
-typedef struct {
-    char name[20];
-    operand_kind kind;
-    bool optional, swaps, through_bf16;
-    int rank;
-    char dim[TP_MAX_RANK][16]; /* expressions */
-} operand_spec;
-
-typedef struct {
-    tp_op op, forward; /* forward is TP_OP_COUNT for an op that is no gradient */
-    const char *flops;
-    int n_in, n_out;
-    operand_spec in[TP_MAX_IN], out[TP_MAX_OUT];
-} signature;
-
 typedef struct {
     tp_op op;
     const char *text;
 } op_case;
 
+/* `gradient` is TP_OP_NONE for all that the op's row names. */
+typedef struct {
+    tp_op op, gradient;
+    const char *text;
+} gradient_case;
+
 extern const op_case test_cases[], perf_cases[];
-extern const size_t n_test_cases, n_perf_cases;
+extern const gradient_case gradient_cases[];
+extern const size_t n_test_cases, n_perf_cases, n_gradient_cases;
 
 /* One operand with its values: `f` for floats, `i` for integers.  Absent: both NULL. */
 typedef struct {
@@ -77,7 +46,8 @@ typedef struct {
 enum { MAX_SEQUENCES = 16 };
 
 typedef struct {
-    const signature *sig;
+    tp_op op;
+    const tp_signature *sig;
     int64_t dim['Z' + 1];
     int64_t attended_pairs;
     int n_sequences, past, pad, length[MAX_SEQUENCES];
@@ -98,19 +68,14 @@ typedef enum {
 } types;
 extern const char *const types_names[];
 
-const signature *signature_of(tp_op op);
-
 /* The problem of a case: values of all inputs, room for all outputs, in `arena`.  Bit i of
  * `present` keeps the i-th optional input.  The seed is the case's own. */
 void problem_init(problem *p, tp_arena *arena, tp_op op, const char *text, types types_,
                   unsigned present);
-int n_optional_inputs(const signature *sig);
+int n_optional_inputs(const tp_signature *sig);
 
-/* The value of an expression of dimensions such as "2*T*N*K"; 0 for "". */
+/* The value of an expression of dimensions such as "2*T*N*K". */
 int64_t evaluate(const problem *p, const char *expression);
-
-/* Index of an operand in a list by its name, or -1. */
-int operand_find(const operand_spec *list, int n, const char *name);
 
 /* The fields of a launch that follow from the problem; no operand is bound. */
 tp_launch launch_of(const problem *p);

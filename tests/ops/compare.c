@@ -25,6 +25,7 @@ typedef struct {
 typedef struct {
     const tp_backend *backend;
     const op_case *case_;
+    const char *only;
     variant variant;
     problem problem;
     memory *memory;
@@ -95,7 +96,7 @@ static bool sums_products(tp_op op)
  * K have places for weights that are none and hold 0 outside of this test. */
 static bool spreads_nan(const problem *p)
 {
-    tp_op op = p->sig->op;
+    tp_op op = p->op;
     return op == TP_OP_attention || op == TP_OP_attention_grad || op == TP_OP_paged_attention ||
            (op == TP_OP_linear_panels && p->dim['K'] % 2 == 1);
 }
@@ -165,7 +166,7 @@ static const struct {
 
 static double root_mean_square(const problem *p, const char *name)
 {
-    const tensor *t = &p->in[operand_find(p->sig->in, p->sig->n_in, name)];
+    const tensor *t = &p->in[tp_operand_find(p->sig->in, p->sig->n_in, name)];
     double sum = 0;
     int64_t n = tensor_count(t);
     for (int64_t i = 0; i < n; i++)
@@ -175,15 +176,15 @@ static double root_mean_square(const problem *p, const char *name)
 
 static double typical_term(const problem *p, int o)
 {
-    if (p->sig->op == TP_OP_sample) /* log-probabilities: a logit less a logarithm */
+    if (p->op == TP_OP_sample) /* log-probabilities: a logit less a logarithm */
         return 1;
     for (size_t i = 0; i < sizeof cancelling / sizeof cancelling[0]; i++) {
-        if (cancelling[i].op != p->sig->op || strcmp(cancelling[i].output, p->sig->out[o].name))
+        if (cancelling[i].op != p->op || strcmp(cancelling[i].output, p->sig->out[o].name))
             continue;
         double size = 1;
         for (int k = 0; k < 3 && cancelling[i].factors[k]; k++)
             size *= root_mean_square(p, cancelling[i].factors[k]);
-        if (p->sig->op == TP_OP_attention_grad) /* do . v has D terms */
+        if (p->op == TP_OP_attention_grad) /* do . v has D terms */
             size *= (double)p->attrs.scale * sqrt((double)p->attrs.head_dim);
         return size;
     }
@@ -194,8 +195,8 @@ static double typical_term(const problem *p, int o)
 static void expect(check *c)
 {
     memory *m = c->memory;
-    const signature *sig = c->problem.sig;
-    bool has_sums = sums_products(sig->op) && c->variant.nan_in < 0;
+    const tp_signature *sig = c->problem.sig;
+    bool has_sums = sums_products(c->problem.op) && c->variant.nan_in < 0;
     if (has_sums) {
         make_absolute(c);
         memory_commit(m);
@@ -224,7 +225,7 @@ static void expect(check *c)
 static double relative_error(const check *c, int o, double actual, double expected,
                              double magnitude)
 {
-    const signature *sig = c->problem.sig;
+    const tp_signature *sig = c->problem.sig;
     if (isnan(expected) || isnan(actual))
         return isnan(actual) && (isnan(expected) || spreads_nan(&c->problem)) ? 0 : INFINITY;
     if (actual == expected)
@@ -334,7 +335,7 @@ static void check_variant(check *c, variant v)
     if (v.nan_in >= 0)
         put_nans(p, v.nan_in);
     for (int o = 0; o < p->sig->n_out && v.no_accumulate; o++) {
-        int input = tp_op_alias(p->sig->op, o);
+        int input = tp_op_alias(p->op, o);
         for (int64_t i = 0; input >= 0 && p->in[input].f && i < tensor_count(&p->in[input]); i++)
             p->in[input].f[i] = NAN; /* what was there before a step must not matter */
     }
@@ -354,7 +355,7 @@ static const variant plain = {.present = ~0u, .unread = -1, .nan_in = -1};
 
 static void check_absences(check *c, types t)
 {
-    const signature *sig = signature_of(c->case_->op);
+    const tp_signature *sig = tp_op_signature(c->case_->op);
     unsigned n_subsets = 1u << n_optional_inputs(sig);
     for (unsigned present = 0; present + 1 < n_subsets; present++) {
         variant v = plain;
@@ -363,23 +364,23 @@ static void check_absences(check *c, types t)
         check_variant(c, v);
     }
     for (int o = 0; o < sig->n_out && sig->n_out > 1; o++) {
-        int input = tp_op_alias(sig->op, o);
-        if (input >= 0 && !sig->in[input].optional)
+        int input = tp_op_alias(c->case_->op, o);
+        if (input >= 0 && !sig->in[input].is_optional)
             continue; /* state: always there */
         variant v = plain;
         v.types = t;
         v.present = 0;
         v.unread = o;
-        if (!sig->out[o].optional)
+        if (!sig->out[o].is_optional)
             check_variant(c, v);
     }
 }
 
 static void check_nans(check *c, types t)
 {
-    const signature *sig = signature_of(c->case_->op);
+    const tp_signature *sig = tp_op_signature(c->case_->op);
     for (int i = 0; i < sig->n_in; i++) {
-        if (sig->in[i].kind >= KIND_WEIGHTS)
+        if (sig->in[i].kind >= TP_KIND_weights)
             continue;
         variant v = plain;
         v.types = t;
@@ -388,9 +389,9 @@ static void check_nans(check *c, types t)
     }
 }
 
-static void check_case(check *c)
+static void check_variants(check *c)
 {
-    uint32_t traits = tp_ops[c->case_->op].traits;
+    uint32_t traits = tp_ops[c->case_->op]->traits;
     for (types t = TYPES_F32; t <= TYPES_MIXED; t++) {
         for (int is_strided = 0; is_strided < 2; is_strided++) {
             variant v = plain;
@@ -414,22 +415,31 @@ static void check_case(check *c)
     }
 }
 
-static bool is_reachable(const check *c, size_t kernel, const char *only)
+static bool is_reachable(const check *c, size_t kernel)
 {
     const tp_kernel *k = c->backend->kernels[kernel];
-    return k->isa <= tp_cpu_isa() && (!only || strcmp(tp_ops[k->op].name, only) == 0);
+    return k->isa <= tp_cpu_isa() && (!c->only || strcmp(tp_ops[k->op]->name, c->only) == 0);
 }
 
-static bool has_work(const check *c, const char *only, tp_op op)
+static bool has_work(const check *c, tp_op op)
 {
     for (size_t k = 0; k < c->backend->n_kernels; k++) {
-        if (c->backend->kernels[k]->op == op && is_reachable(c, k, only))
+        if (c->backend->kernels[k]->op == op && is_reachable(c, k))
             return true;
     }
     return false;
 }
 
-static void check_cases(check *c, const char *only)
+static void check_case(check *c, tp_op op, const char *text)
+{
+    const op_case case_ = {op, text};
+    c->case_ = &case_;
+    if (has_work(c, op))
+        check_variants(c);
+    c->case_ = NULL;
+}
+
+static void check_cases(check *c)
 {
     static memory m;
     if (!m.workspace.begin)
@@ -439,10 +449,15 @@ static void check_cases(check *c, const char *only)
     c->worst_of = tp_arena_array(c->arena, double, c->backend->n_kernels + 1);
     c->checks_of = tp_arena_array(c->arena, int, c->backend->n_kernels + 1);
     c->failures_of = tp_arena_array(c->arena, int, c->backend->n_kernels + 1);
-    for (size_t i = 0; i < n_test_cases; i++) {
-        c->case_ = &test_cases[i];
-        if (has_work(c, only, c->case_->op))
-            check_case(c);
+    for (size_t i = 0; i < n_test_cases; i++)
+        check_case(c, test_cases[i].op, test_cases[i].text);
+    for (size_t i = 0; i < n_gradient_cases; i++) {
+        const gradient_case *g = &gradient_cases[i];
+        check_case(c, g->op, g->text);
+        if (g->gradient)
+            check_case(c, g->gradient, g->text);
+        for (int k = 0; k < 3 && tp_ops[g->op]->gradients[k]; k++)
+            check_case(c, tp_ops[g->op]->gradients[k], g->text);
     }
 }
 
@@ -451,10 +466,10 @@ int check_backend(tp_arena *arena, const tp_backend *backend, const char *only, 
     static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
     for (size_t i = 0; i < sizeof crashes / sizeof crashes[0]; i++)
         signal(crashes[i], on_crash);
-    check c = {.backend = backend, .arena = arena};
-    check_cases(&c, only);
+    check c = {.backend = backend, .arena = arena, .only = only};
+    check_cases(&c);
     for (size_t k = 0; k < backend->n_kernels; k++) {
-        if (!is_reachable(&c, k, only))
+        if (!is_reachable(&c, k))
             continue;
         printf("%-36s takes %4d of %4d variants, error up to %.2f of allowed",
                backend->kernels[k]->name, c.checks_of[k], c.variants_of[k], c.worst_of[k]);
@@ -474,7 +489,7 @@ int check_detection(tp_arena *arena, const tp_backend *faulty)
 {
     check c = {.backend = faulty, .arena = arena, .is_quiet = true};
     int n_missed = 0;
-    check_cases(&c, NULL);
+    check_cases(&c);
     for (size_t k = 0; k < faulty->n_kernels; k++) {
         bool is_sound = strncmp(faulty->kernels[k]->name, "sound", 5) == 0;
         if (is_sound == (c.failures_of[k] == 0))

@@ -8,49 +8,33 @@
 #include <math.h>
 #include <string.h>
 
-static const struct {
-    tp_op forward, gradient;
-    const char *text, *renames;
-} gradient_cases[] = {
-#define GRADIENT(forward, gradient, text, renames) \
-    {TP_OP_##forward, TP_OP_##gradient, text, renames},
-#include "ops/gradients.def"
-#undef GRADIENT
-};
-
 enum { MAX_ELEMENTWISE = 150, N_DIRECTIONS = 5 };
 
 typedef struct {
     problem forward, gradient;
-    signature renamed; /* the gradient's, with names as gradients.def says */
+    tp_signature renamed; /* the gradient's, with the names of a gradient */
     tp_arena *arena;
 } pair;
 
-static void rename_operands(pair *a, const char *renames)
+/* An op that is its own gradient, when run backwards, takes dy and gives dx. */
+static void rename_operands(pair *a)
 {
-    char from[20], to[20];
-    int used;
-    while (sscanf(renames, " %19[^=]=%19s%n", from, to, &used) == 2) {
-        renames += used;
-        int input = operand_find(a->renamed.in, a->renamed.n_in, from);
-        int output = operand_find(a->renamed.out, a->renamed.n_out, from);
-        if (input >= 0)
-            strcpy(a->renamed.in[input].name, to);
-        else if (output >= 0)
-            strcpy(a->renamed.out[output].name, to);
-    }
+    if (a->gradient.op != a->forward.op)
+        return;
+    strcpy(a->renamed.in[0].name, "dy");
+    strcpy(a->renamed.out[0].name, "dx");
 }
 
 /* Inputs of the gradient that are inputs or outputs of the forward op hold the same values. */
 static void connect(pair *a)
 {
-    const signature *forward = a->forward.sig;
+    const tp_signature *forward = a->forward.sig;
     problem_solve(&a->forward, a->arena);
     for (int i = 0; i < a->renamed.n_in; i++) {
         const char *name = a->renamed.in[i].name;
         tensor *t = &a->gradient.in[i];
-        int input = operand_find(forward->in, forward->n_in, name);
-        int output = operand_find(forward->out, forward->n_out, name);
+        int input = tp_operand_find(forward->in, forward->n_in, name);
+        int output = tp_operand_find(forward->out, forward->n_out, name);
         if (input >= 0) {
             t->f = a->forward.in[input].f;
             t->i = a->forward.in[input].i;
@@ -63,13 +47,13 @@ static void connect(pair *a)
 /* sum of cotangent . output over the outputs whose cotangent the gradient takes */
 static double objective(pair *a)
 {
-    const signature *forward = a->forward.sig;
+    const tp_signature *forward = a->forward.sig;
     problem_solve(&a->forward, a->arena);
     double sum = 0;
     for (int o = 0; o < forward->n_out; o++) {
         char name[24];
         snprintf(name, sizeof name, "d%s", forward->out[o].name);
-        int cotangent = operand_find(a->renamed.in, a->renamed.n_in, name);
+        int cotangent = tp_operand_find(a->renamed.in, a->renamed.n_in, name);
         if (cotangent < 0)
             continue;
         for (int64_t i = 0; i < tensor_count(&a->forward.out[o]); i++)
@@ -99,8 +83,8 @@ static double added(const pair *a, const char *output_name, int64_t i)
 {
     char name[24];
     snprintf(name, sizeof name, "%s_acc", output_name);
-    int acc = operand_find(a->renamed.in, a->renamed.n_in, name);
-    int dres = operand_find(a->renamed.in, a->renamed.n_in, "dres");
+    int acc = tp_operand_find(a->renamed.in, a->renamed.n_in, name);
+    int dres = tp_operand_find(a->renamed.in, a->renamed.n_in, "dres");
     double sum = acc >= 0 ? a->gradient.in[acc].f[i] : 0;
     if (dres >= 0 && strcmp(output_name, "dx") == 0)
         sum += a->gradient.in[dres].f[i];
@@ -120,7 +104,7 @@ static int compare_slope(pair *a, const char *text, int output, tensor *x, const
     }
     if (fabs(actual - expected) <= 1e-6 * magnitude)
         return 0;
-    printf("FAIL %s [%s] %s ", tp_ops[a->gradient.sig->op].name, text, name);
+    printf("FAIL %s [%s] %s ", tp_ops[a->gradient.op]->name, text, name);
     if (element >= 0)
         printf("element %lld", (long long)element);
     else
@@ -154,23 +138,22 @@ static int check_output(pair *a, const char *text, int output, int input)
 
 /* Accumulators share memory with outputs in a run of the engine; here they do not, so that
  * what was added can be taken off again. */
-static int check_pair(tp_arena *arena, tp_op forward, tp_op gradient, const char *text,
-                      const char *renames)
+static int check_pair(tp_arena *arena, tp_op forward, tp_op gradient, const char *text)
 {
-    pair a = {.arena = arena, .renamed = *signature_of(gradient)};
+    pair a = {.arena = arena, .renamed = *tp_op_signature(gradient)};
     char gradient_text[200];
     snprintf(gradient_text, sizeof gradient_text, "%s%s", text,
-             strstr(renames, "inverse=1") ? " inverse=1" : "");
+             gradient == forward ? " inverse=1" : "");
     problem_init(&a.forward, arena, forward, text, TYPES_F64, ~0u);
     problem_init(&a.gradient, arena, gradient, gradient_text, TYPES_F64, ~0u);
-    rename_operands(&a, renames);
+    rename_operands(&a);
     connect(&a);
     problem_solve(&a.gradient, arena);
 
     int n_failures = 0, n_compared = 0;
     for (int o = 0; o < a.renamed.n_out; o++) {
-        const operand_spec *out = &a.renamed.out[o];
-        int input = operand_find(a.forward.sig->in, a.forward.sig->n_in, out->name + 1);
+        const tp_operand_spec *out = &a.renamed.out[o];
+        int input = tp_operand_find(a.forward.sig->in, a.forward.sig->n_in, out->name + 1);
         if (out->name[0] != 'd' || input < 0)
             continue;
         n_failures += check_output(&a, text, o, input);
@@ -182,17 +165,22 @@ static int check_pair(tp_arena *arena, tp_op forward, tp_op gradient, const char
 
 int check_gradients(tp_arena *arena, const char *only)
 {
-    int n_failures = 0;
-    size_t n_cases = sizeof gradient_cases / sizeof gradient_cases[0], n_run = 0;
-    for (size_t i = 0; i < n_cases; i++) {
-        if (only && strcmp(tp_ops[gradient_cases[i].gradient].name, only) != 0)
-            continue;
-        size_t mark = tp_arena_mark(arena);
-        n_failures += check_pair(arena, gradient_cases[i].forward, gradient_cases[i].gradient,
-                                 gradient_cases[i].text, gradient_cases[i].renames);
-        tp_arena_rewind(arena, mark);
-        n_run++;
+    int n_failures = 0, n_run = 0;
+    for (size_t i = 0; i < n_gradient_cases; i++) {
+        const gradient_case *c = &gradient_cases[i];
+        tp_op one = c->gradient ? c->gradient : c->op;
+        const tp_op *gradients = tp_ops[c->op]->gradients[0] ? tp_ops[c->op]->gradients : &one;
+        for (int k = 0; k < 3 && gradients[k]; k++) {
+            if (only && strcmp(tp_ops[gradients[k]]->name, only) != 0)
+                continue;
+            size_t mark = tp_arena_mark(arena);
+            n_failures += check_pair(arena, c->op, gradients[k], c->text);
+            tp_arena_rewind(arena, mark);
+            n_run++;
+            if (gradients == &one)
+                break;
+        }
     }
-    printf("gradients: %zu cases, %d failures\n", n_run, n_failures);
+    printf("gradients: %d cases, %d failures\n", n_run, n_failures);
     return n_failures + (n_run == 0);
 }

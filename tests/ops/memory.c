@@ -79,7 +79,7 @@ void memory_bind(memory *m, tp_arena *arena, const problem *p, bool is_strided, 
     }
     for (int o = 0; o < p->sig->n_out; o++) {
         tp_operand *out = &m->launch.out[o];
-        int input = tp_op_alias(p->sig->op, o);
+        int input = tp_op_alias(p->op, o);
         if (in_place && o == 0 && is_alike(&m->launch.in[0], out))
             input = 0;
         bool shares = input >= 0 && m->launch.in[input].data;

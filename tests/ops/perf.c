@@ -44,7 +44,7 @@ static void measure(memory *m, const tp_kernel *kernel, const problem *p, const 
     int threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
     memory_run(m, kernel, threads, 0); /* binds the workspace, warms up */
     double taken = best_seconds(&m->launch);
-    double flops = (double)evaluate(p, p->sig->flops);
+    double flops = tp_ops[p->op]->flops ? (double)evaluate(p, tp_ops[p->op]->flops) : 0;
     printf("%-34s %-8s %12.0f ns", kernel->name, label, taken * 1e9);
     printf(flops > 0 ? " %9.1f GFLOP/s" : "                  ", flops / taken * 1e-9);
     printf(" %7.1f GB/s\n", moved_bytes(&m->launch) / taken * 1e-9);
@@ -55,9 +55,9 @@ void measure_backend(tp_arena *arena, const tp_backend *backend, const char *onl
     static memory m;
     memory_init(&m);
     for (size_t i = 0; i < n_perf_cases; i++) {
-        if (only && strcmp(tp_ops[perf_cases[i].op].name, only) != 0)
+        if (only && strcmp(tp_ops[perf_cases[i].op]->name, only) != 0)
             continue;
-        printf("%s %s\n", tp_ops[perf_cases[i].op].name, perf_cases[i].text);
+        printf("%s %s\n", tp_ops[perf_cases[i].op]->name, perf_cases[i].text);
         for (types t = TYPES_F32; t <= TYPES_BF16; t++) {
             size_t mark = tp_arena_mark(arena);
             problem p;
@@ -65,7 +65,7 @@ void measure_backend(tp_arena *arena, const tp_backend *backend, const char *onl
             memory_bind(&m, arena, &p, false, false);
             for (size_t k = 0; k < backend->n_kernels; k++) {
                 const tp_kernel *kernel = backend->kernels[k];
-                if (kernel->op == p.sig->op && kernel->isa <= tp_cpu_detect() &&
+                if (kernel->op == p.op && kernel->isa <= tp_cpu_detect() &&
                     (!kernel->accepts || kernel->accepts(&m.launch)))
                     measure(&m, kernel, &p, types_names[t]);
             }

@@ -9,133 +9,30 @@
 
 const op_case test_cases[] = {
 #define CASE(op, text) {TP_OP_##op, text},
-#define PERF(op, text)
 #include "ops/cases.def"
-#undef CASE
-#undef PERF
 };
 const size_t n_test_cases = sizeof test_cases / sizeof test_cases[0];
 
 const op_case perf_cases[] = {
-#define CASE(op, text)
 #define PERF(op, text) {TP_OP_##op, text},
 #include "ops/cases.def"
-#undef CASE
-#undef PERF
 };
 const size_t n_perf_cases = sizeof perf_cases / sizeof perf_cases[0];
 
+const gradient_case gradient_cases[] = {
+#define GRADIENTS(op, text) {TP_OP_##op, TP_OP_NONE, text},
+#define GRADIENT(op, gradient, text) {TP_OP_##op, TP_OP_##gradient, text},
+#include "ops/cases.def"
+};
+const size_t n_gradient_cases = sizeof gradient_cases / sizeof gradient_cases[0];
+
 const char *const types_names[] = {"f32", "bf16", "bf16/f32", "f32/bf16", "mixed", "f64"};
 
-enum { TP_OP_none = TP_OP_COUNT };
-
-static const struct {
-    tp_op op;
-    int forward;
-    const char *flops, *text;
-} signature_texts[] = {
-#define SIGNATURE(op, forward, flops, text) {TP_OP_##op, TP_OP_##forward, flops, text},
-#include "ops/signatures.def"
-#undef SIGNATURE
-};
-
-static const char *const kind_names[KIND_COUNT] = {
-    [KIND_F] = "f",
-    [KIND_W] = "w",
-    [KIND_S] = "s",
-    [KIND_D] = "d",
-    [KIND_B] = "b",
-    [KIND_POSITIVE] = "positive",
-    [KIND_WEIGHTS] = "weights",
-    [KIND_TABLE] = "table",
-    [KIND_SCALARS] = "scalars",
-    [KIND_SAMPLING] = "sampling",
-    [KIND_DRAWS] = "draws",
-    [KIND_IDS] = "ids",
-    [KIND_POSITIONS] = "positions",
-    [KIND_PLACES] = "places",
-    [KIND_SLOTS] = "slots",
-    [KIND_TABLES] = "tables",
-    [KIND_CU] = "cu",
-    [KIND_TARGETS] = "targets",
-};
-
-static operand_kind kind_named(const char *name)
-{
-    for (int k = 0; k < KIND_COUNT; k++) {
-        if (strcmp(kind_names[k], name) == 0)
-            return (operand_kind)k;
-    }
-    fprintf(stderr, "signatures.def: unknown kind '%s'\n", name);
-    exit(2);
-}
-
-/* "name:kind[A,B]?^~" */
-static operand_spec parse_operand(const char *word)
-{
-    operand_spec spec = {0};
-    char kind[16], shape[40], marks[8] = "";
-    int n = sscanf(word, "%19[^:]:%15[a-z][%39[^]]]%7s", spec.name, kind, shape, marks);
-    TP_ASSERT(n >= 3);
-    spec.kind = kind_named(kind);
-    char *second = strchr(shape, ',');
-    spec.rank = second ? 2 : 1;
-    snprintf(spec.dim[0], sizeof spec.dim[0], "%.*s",
-             (int)(second ? second - shape : (long)strlen(shape)), shape);
-    snprintf(spec.dim[1], sizeof spec.dim[1], "%.15s", second ? second + 1 : "1");
-    spec.optional = strchr(marks, '?');
-    spec.swaps = strchr(marks, '^');
-    spec.through_bf16 = strchr(marks, '~');
-    return spec;
-}
-
-static void parse_signature(signature *sig, const char *text)
-{
-    char word[64];
-    int used;
-    bool is_output = false;
-    while (sscanf(text, " %63s%n", word, &used) == 1) {
-        text += used;
-        if (strcmp(word, "->") == 0)
-            is_output = true;
-        else if (is_output)
-            sig->out[sig->n_out++] = parse_operand(word);
-        else
-            sig->in[sig->n_in++] = parse_operand(word);
-    }
-}
-
-const signature *signature_of(tp_op op)
-{
-    static signature cache[TP_OP_COUNT];
-    if (cache[op].n_out > 0)
-        return &cache[op];
-    for (size_t i = 0; i < sizeof signature_texts / sizeof signature_texts[0]; i++) {
-        if (signature_texts[i].op != op)
-            continue;
-        cache[op].op = op;
-        cache[op].forward = (tp_op)signature_texts[i].forward;
-        cache[op].flops = signature_texts[i].flops;
-        parse_signature(&cache[op], signature_texts[i].text);
-        return &cache[op];
-    }
-    return NULL; /* a source or a view: nothing computes it */
-}
-
-int operand_find(const operand_spec *list, int n, const char *name)
-{
-    for (int i = 0; i < n; i++) {
-        if (strcmp(list[i].name, name) == 0)
-            return i;
-    }
-    return -1;
-}
-
-int n_optional_inputs(const signature *sig)
+int n_optional_inputs(const tp_signature *sig)
 {
     int n = 0;
     for (int i = 0; i < sig->n_in; i++)
-        n += sig->in[i].optional;
+        n += sig->in[i].is_optional;
     return n;
 }
 
@@ -154,33 +51,20 @@ double random_normal(uint64_t seed, uint64_t i)
     return sqrt(-2 * log(1 - u)) * cos(2 * M_PI * v);
 }
 
-static int64_t term(const problem *p, const char **s)
-{
-    if (isdigit((unsigned char)**s))
-        return strtol(*s, (char **)s, 10);
-    char letter = *(*s)++;
-    if (letter == 'A')
-        return p->attended_pairs;
-    if (letter == 'S')
-        return p->n_sequences + 2; /* trailing entries of cu repeat its end */
-    TP_ASSERT(letter > 'A' && letter <= 'Z');
-    if (p->dim[(int)letter] < 0) {
-        fprintf(stderr, "case of %s: dimension %c is not given\n", tp_ops[p->sig->op].name, letter);
-        exit(2);
-    }
-    return p->dim[(int)letter];
-}
-
 int64_t evaluate(const problem *p, const char *expression)
 {
-    const char *s = expression;
-    int64_t value = *s ? term(p, &s) : 0;
-    while (*s) {
-        char symbol = *s++;
-        int64_t right = term(p, &s);
-        value = symbol == '*' ? value * right : symbol == '/' ? value / right : value + right;
+    tp_letters letters;
+    for (char letter = 'A'; letter <= 'Z'; letter++) {
+        int64_t value = p->dim[(int)letter];
+        letters.value[(int)letter] = value < 0 ? NAN : (double)value;
     }
-    return value;
+    letters.value['A'] = (double)p->attended_pairs;
+    double value = tp_dimension(expression, &letters, &p->attrs);
+    if (!isnan(value))
+        return (int64_t)value;
+    fprintf(stderr, "case of %s: a dimension of %s is not given\n", tp_ops[p->op]->name,
+            expression);
+    exit(2);
 }
 
 static bool set_attribute(tp_attrs *attrs, const char *name, double value)
@@ -225,7 +109,7 @@ static void parse_case(problem *p, const char *text)
         else if (strcmp(key, "offset") == 0)
             p->offset = number;
         else if (!set_attribute(&p->attrs, key, number)) {
-            fprintf(stderr, "case of %s: unknown key '%s'\n", tp_ops[p->sig->op].name, key);
+            fprintf(stderr, "case of %s: unknown key '%s'\n", tp_ops[p->op]->name, key);
             exit(2);
         }
     }
@@ -235,43 +119,44 @@ static void parse_case(problem *p, const char *text)
 static void complete_attributes(problem *p)
 {
     tp_attrs *attrs = &p->attrs;
+    p->dim['S'] = p->n_sequences + 2; /* trailing entries of cu repeat its end */
     for (int i = 0; i < p->n_sequences; i++)
         p->attended_pairs += (int64_t)p->length[i] * (p->length[i] + 1) / 2;
-    if (operand_find(p->sig->in, p->sig->n_in, "cache_k") >= 0) {
+    if (tp_operand_find(p->sig->in, p->sig->n_in, "cache_k") >= 0) {
         p->dim['T'] = p->pad;
-        p->dim['E'] = p->dim['D'] + p->dim['D'] % 2;
+        p->dim['N'] = p->dim['S'] * p->dim['M'];
+        p->dim['L'] = p->dim['G'] * (p->dim['D'] + p->dim['D'] % 2) * p->dim['B'];
         for (int i = 0; i < p->n_sequences; i++) {
             p->dim['T'] += p->length[i];
             p->attended_pairs += (int64_t)p->length[i] * p->past;
         }
     }
-    if (strstr(tp_ops[p->sig->op].name, "panels")) {
+    if (strstr(tp_ops[p->op]->name, "panels")) {
         p->dim['P'] = (p->dim['N'] + TP_PANEL - 1) / TP_PANEL;
         p->dim['L'] = TP_PANEL * (p->dim['K'] + p->dim['K'] % 2);
         attrs->n0 = (int32_t)p->dim['N'];
     }
-    if (operand_find(p->sig->in, p->sig->n_in, "q") >= 0) {
+    if (tp_op_has_attribute(p->op, "head_dim"))
+        attrs->head_dim = (int32_t)p->dim['D'];
+    if (tp_op_has_attribute(p->op, "heads")) {
         attrs->heads = (int32_t)p->dim['H'];
         attrs->kv_heads = (int32_t)p->dim['G'];
-        attrs->head_dim = (int32_t)p->dim['D'];
         attrs->scale = (float)(1 / sqrt((double)p->dim['D']));
     }
-    if (p->sig->op == TP_OP_rope)
-        attrs->head_dim = (int32_t)p->dim['D'];
-    if (strstr(tp_ops[p->sig->op].name, "norm") && attrs->eps == 0)
+    if (tp_op_has_attribute(p->op, "eps") && attrs->eps == 0)
         attrs->eps = 1e-5f;
 }
 
-static tp_dtype dtype_of(const operand_spec *spec, types t, uint64_t seed)
+static tp_dtype dtype_of(const tp_operand_spec *spec, types t, uint64_t seed)
 {
-    if (spec->kind >= KIND_IDS)
+    if (spec->kind >= TP_KIND_ids)
         return TP_DTYPE_I32;
     if (t == TYPES_F64)
         return TP_DTYPE_F64;
-    bool is_weight = spec->kind == KIND_W;
+    bool is_weight = spec->kind == TP_KIND_w;
     switch (spec->kind) {
-    case KIND_F:
-    case KIND_W:
+    case TP_KIND_f:
+    case TP_KIND_w:
         switch (t) {
         case TYPES_BF16:
             return TP_DTYPE_BF16;
@@ -284,18 +169,18 @@ static tp_dtype dtype_of(const operand_spec *spec, types t, uint64_t seed)
         default:
             return TP_DTYPE_F32;
         }
-    case KIND_D:
-    case KIND_DRAWS:
-    case KIND_SCALARS:
+    case TP_KIND_d:
+    case TP_KIND_draws:
+    case TP_KIND_scalars:
         return TP_DTYPE_F64;
-    case KIND_B:
+    case TP_KIND_b:
         return TP_DTYPE_BF16;
     default:
         return TP_DTYPE_F32;
     }
 }
 
-static void shape_tensor(const problem *p, tensor *t, const operand_spec *spec, tp_arena *arena)
+static void shape_tensor(const problem *p, tensor *t, const tp_operand_spec *spec, tp_arena *arena)
 {
     bool swap = spec->swaps && p->attrs.transposed;
     t->rank = spec->rank;
@@ -307,7 +192,7 @@ static void shape_tensor(const problem *p, tensor *t, const operand_spec *spec, 
         t->dim[0] = n;
         t->dim[1] = 1;
     }
-    if (spec->kind >= KIND_IDS)
+    if (spec->kind >= TP_KIND_ids)
         t->i = tp_arena_array(arena, int32_t, n + 1);
     else
         t->f = tp_arena_array(arena, double, n + 1);
@@ -324,29 +209,29 @@ static int64_t place_or_slot(const problem *p, int64_t t, bool is_slot)
     return -1;
 }
 
-static void fill_integers(const problem *p, tensor *t, operand_kind kind, uint64_t seed)
+static void fill_integers(const problem *p, tensor *t, tp_operand_kind kind, uint64_t seed)
 {
     int64_t n = tensor_count(t), end = 0;
     for (int64_t i = 0; i < n; i++) {
         double u = random_uniform(seed, (uint64_t)i);
         int64_t value = 0;
         switch (kind) {
-        case KIND_IDS: /* about one in ten outside the table */
+        case TP_KIND_ids: /* about one in ten outside the table */
             value = u < 0.05   ? -1
                     : u > 0.95 ? p->dim['V']
                                : (int64_t)((u - 0.05) / 0.9 * (double)p->dim['V']);
             break;
-        case KIND_TARGETS:
+        case TP_KIND_targets:
             value = is_weightless(i) ? -100 : (int64_t)(u * (double)p->dim['V']);
             break;
-        case KIND_POSITIONS:
+        case TP_KIND_positions:
             value = (int64_t)(u * (double)p->dim['P']);
             break;
-        case KIND_PLACES:
-        case KIND_SLOTS:
-            value = place_or_slot(p, i, kind == KIND_SLOTS);
+        case TP_KIND_places:
+        case TP_KIND_slots:
+            value = place_or_slot(p, i, kind == TP_KIND_slots);
             break;
-        case KIND_TABLES: /* blocks from the last to the first */
+        case TP_KIND_tables: /* blocks from the last to the first */
             value = n - 1 - i;
             break;
         default: /* cu */
@@ -372,34 +257,34 @@ static double sampling_parameter(int64_t i)
     return (double)rows[i / 4 % 6][i % 4];
 }
 
-static void fill_floats(const problem *p, tensor *t, operand_kind kind, uint64_t seed)
+static void fill_floats(const problem *p, tensor *t, tp_operand_kind kind, uint64_t seed)
 {
     int64_t n = tensor_count(t);
     for (int64_t i = 0; i < n; i++) {
         double normal = random_normal(seed, (uint64_t)i);
         switch (kind) {
-        case KIND_POSITIVE:
+        case TP_KIND_positive:
             t->f[i] = normal * normal;
             break;
-        case KIND_WEIGHTS:
+        case TP_KIND_weights:
             t->f[i] = is_weightless(i) ? 0 : 0.25 + random_uniform(seed, (uint64_t)i);
             break;
-        case KIND_TABLE: {
+        case TP_KIND_table: {
             int64_t half = t->dim[1] / 2, row = i / t->dim[1], column = i % t->dim[1];
             double angle = (double)row * pow(100, -(double)(column % half) / (double)half);
             t->f[i] = column < half ? cos(angle) : sin(angle);
             break;
         }
-        case KIND_SCALARS:
+        case TP_KIND_scalars:
             t->f[i] = scalar_of_adamw(i);
             break;
-        case KIND_SAMPLING:
+        case TP_KIND_sampling:
             t->f[i] = sampling_parameter(i);
             break;
-        case KIND_DRAWS:
+        case TP_KIND_draws:
             t->f[i] = random_uniform(seed, (uint64_t)i);
             break;
-        case KIND_F:
+        case TP_KIND_f:
             t->f[i] = p->offset + p->fill * normal;
             break;
         default:
@@ -415,22 +300,32 @@ static void round_values(tensor *t)
         t->f[i] = ref_round(t->dtype, t->f[i]);
 }
 
+static tp_op forward_of(tp_op gradient)
+{
+    for (int op = 0; op < TP_OP_COUNT; op++)
+        for (int k = 0; k < 3 && tp_ops[op]->gradients[k]; k++)
+            if (tp_ops[op]->gradients[k] == gradient)
+                return (tp_op)op;
+    return TP_OP_NONE;
+}
+
 /* Statistics that a gradient takes from its forward op are those of the values at hand. */
 static void derive_from_forward(problem *p, const char *text, tp_arena *arena)
 {
-    if (p->sig->forward == TP_OP_COUNT)
+    tp_op op = forward_of(p->op);
+    if (op == TP_OP_NONE)
         return;
     problem forward;
     bool is_solved = false;
     for (int i = 0; i < p->sig->n_in; i++) {
-        const signature *sig = signature_of(p->sig->forward);
-        int output = operand_find(sig->out, sig->n_out, p->sig->in[i].name);
+        const tp_signature *sig = tp_op_signature(op);
+        int output = tp_operand_find(sig->out, sig->n_out, p->sig->in[i].name);
         if (output < 0)
             continue;
         if (!is_solved) {
-            problem_init(&forward, arena, p->sig->forward, text, TYPES_F64, ~0u);
+            problem_init(&forward, arena, op, text, TYPES_F64, ~0u);
             for (int j = 0; j < sig->n_in; j++) {
-                int input = operand_find(p->sig->in, p->sig->n_in, sig->in[j].name);
+                int input = tp_operand_find(p->sig->in, p->sig->n_in, sig->in[j].name);
                 if (input >= 0 && !tensor_is_absent(&p->in[input])) {
                     forward.in[j].f = p->in[input].f;
                     forward.in[j].i = p->in[input].i;
@@ -458,12 +353,12 @@ static void init_inputs(problem *p, tp_arena *arena, const char *text, types t, 
 {
     unsigned optional_bit = 1;
     for (int i = 0; i < p->sig->n_in; i++) {
-        const operand_spec *spec = &p->sig->in[i];
-        if (spec->optional) {
+        const tp_operand_spec *spec = &p->sig->in[i];
+        if (spec->is_optional) {
             bool keep = present & optional_bit;
             optional_bit <<= 1;
             if (!keep) {
-                if (p->sig->op == TP_OP_concat)
+                if (p->op == TP_OP_concat)
                     p->dim['F'] = 0; /* the third width counts for the output's */
                 continue;
             }
@@ -472,7 +367,7 @@ static void init_inputs(problem *p, tp_arena *arena, const char *text, types t, 
         tensor *tensor_ = &p->in[i];
         tensor_->dtype = dtype_of(spec, t, seed);
         shape_tensor(p, tensor_, spec, arena);
-        if (spec->kind >= KIND_IDS)
+        if (spec->kind >= TP_KIND_ids)
             fill_integers(p, tensor_, spec->kind, seed);
         else
             fill_floats(p, tensor_, spec->kind, seed);
@@ -483,8 +378,7 @@ static void init_inputs(problem *p, tp_arena *arena, const char *text, types t, 
 void problem_init(problem *p, tp_arena *arena, tp_op op, const char *text, types t,
                   unsigned present)
 {
-    *p = (problem){.sig = signature_of(op), .fill = 1};
-    TP_ASSERT(p->sig);
+    *p = (problem){.op = op, .sig = tp_op_signature(op), .fill = 1};
     for (size_t i = 0; i < sizeof p->dim / sizeof p->dim[0]; i++)
         p->dim[i] = -1;
     parse_case(p, text);
@@ -492,10 +386,10 @@ void problem_init(problem *p, tp_arena *arena, tp_op op, const char *text, types
     init_inputs(p, arena, text, t, present);
     derive_from_forward(p, text, arena);
     for (int o = 0; o < p->sig->n_out; o++) {
-        const operand_spec *spec = &p->sig->out[o];
+        const tp_operand_spec *spec = &p->sig->out[o];
         int input = tp_op_alias(op, o);
         bool shares = input >= 0 && input < p->sig->n_in && !tensor_is_absent(&p->in[input]);
-        if (spec->optional && !shares)
+        if (spec->is_optional && !shares)
             continue;
         shape_tensor(p, &p->out[o], spec, arena);
         p->out[o].dtype =
@@ -509,7 +403,7 @@ bool tensor_is_absent(const tensor *t) { return !t->f && !t->i; }
 
 tp_launch launch_of(const problem *p)
 {
-    tp_launch launch = {.op = p->sig->op,
+    tp_launch launch = {.op = p->op,
                         .n_in = (uint8_t)p->sig->n_in,
                         .n_out = (uint8_t)p->sig->n_out,
                         .threads = 1,

@@ -24,9 +24,9 @@ void print_support(void)
         printf(" --- |");
     printf("\n");
     for (int op = 0; op < TP_OP_COUNT; op++) {
-        if (!signature_of((tp_op)op))
+        if (tp_ops[op]->traits & (TP_OP_SOURCE | TP_OP_VIEW))
             continue;
-        printf("| `%s` |", tp_ops[op].name);
+        printf("| `%s` |", tp_ops[op]->name);
         print_kernels(&tp_backend_ref, (tp_op)op, TP_ISA_PORTABLE);
         for (tp_isa isa = TP_ISA_PORTABLE; isa < TP_ISA_COUNT; isa++)
             print_kernels(&tp_backend_cpu, (tp_op)op, isa);

@@ -51,7 +51,7 @@ static void complain(player *p, uint32_t node, tp_ref ref, int64_t row, int64_t 
     if (!p->complaint)
         p->complaint =
             tp_arena_printf(p->arena, "node %u (%s): %s %%%u[%lld,%lld]", node,
-                            node < p->g->n_nodes ? tp_ops[p->g->nodes[node].op].name : "end", what,
+                            node < p->g->n_nodes ? tp_ops[p->g->nodes[node].op]->name : "end", what,
                             ref, (long long)row, (long long)column);
 }
 
@@ -79,7 +79,7 @@ static void visit(player *p, uint32_t node, tp_ref ref, bool is_write)
  * definition says so. */
 static bool may_share(const tp_node *n, int in, int out)
 {
-    uint32_t traits = tp_ops[n->op].traits;
+    uint32_t traits = tp_ops[n->op]->traits;
     if (tp_overwrites(n, out) == n->in[in])
         return true;
     return out == 0 && (traits & TP_OP_INPLACE) && (in == 0 || (traits & TP_OP_ELEMENTWISE));
@@ -105,7 +105,7 @@ static void play_node(player *p, uint32_t node)
     const tp_node *n = &p->g->nodes[node];
     if (p->plan->node_is_free[node])
         return;
-    if (!(tp_ops[n->op].traits & TP_OP_SOURCE)) {
+    if (!(tp_ops[n->op]->traits & TP_OP_SOURCE)) {
         for (int k = 0; k < n->n_in; k++)
             if (n->in[k])
                 visit(p, node, n->in[k], false);
@@ -124,7 +124,7 @@ const char *check_plan(const tp_graph *g, const tp_memory_plan *plan, tp_arena *
     p.arena_bytes = tp_arena_array(arena, uint64_t, plan->arena_bytes + 1);
     p.source_bytes = tp_arena_array(arena, uint64_t *, g->n_values);
     for (uint32_t i = 1; i < g->n_nodes; i++)
-        if (tp_ops[g->nodes[i].op].traits & TP_OP_SOURCE)
+        if (tp_ops[g->nodes[i].op]->traits & TP_OP_SOURCE)
             p.source_bytes[g->nodes[i].out[0]] =
                 tp_arena_array(arena, uint64_t, tp_value_bytes(&g->values[g->nodes[i].out[0]]));
     for (uint32_t i = 1; i < g->n_nodes && !p.complaint; i++)

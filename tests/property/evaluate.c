@@ -108,7 +108,7 @@ static void declare_sources(environment *env, const tp_graph *g, bool shadows)
 {
     for (uint32_t i = 1; i < g->n_nodes; i++) {
         const tp_value *v = &g->values[g->nodes[i].out[0]];
-        if (!(tp_ops[g->nodes[i].op].traits & TP_OP_SOURCE) ||
+        if (!(tp_ops[g->nodes[i].op]->traits & TP_OP_SOURCE) ||
             (v->kind == TP_MEM_SHADOW) != shadows || tp_states_find(&env->states, v->name))
             continue;
         TP_ASSERT(tp_states_declare(&env->states, v->name, held(env, v->dtype), v->rank, v->dim,
@@ -227,7 +227,7 @@ static void run_node(const tp_graph *g, const tp_node *n, bool accumulate, tp_op
         else
             copy_columns(&values[old], 0, &l.out[k], 0, l.out[k].dim[1]);
         l.in[tp_op_alias(n->op, k)] = l.out[k];
-        if (tp_def(g, old)->op == TP_OP_state && (tp_ops[n->op].traits & TP_OP_ACCUMULATES))
+        if (tp_def(g, old)->op == TP_OP_state && (tp_ops[n->op]->traits & TP_OP_ACCUMULATES))
             l.accumulate = accumulate;
     }
     l.kernel = tp_kernel_find(&tp_backend_ref, &l);
@@ -252,7 +252,7 @@ tp_operand *evaluate(const tp_graph *g, environment *env, bool accumulate, tp_ar
     tp_operand *values = tp_arena_array(arena, tp_operand, g->n_values);
     for (uint32_t i = 1; i < g->n_nodes; i++) {
         const tp_node *n = &g->nodes[i];
-        if (tp_ops[n->op].traits & TP_OP_SOURCE) {
+        if (tp_ops[n->op]->traits & TP_OP_SOURCE) {
             values[n->out[0]] = environment_operand(env, g->values[n->out[0]].name);
             continue;
         }

@@ -367,3 +367,26 @@ void random_graph(uint64_t seed, const random_graph_options *options, tp_graph *
     if (options->with_gradient)
         differentiate(&m, loss, options->freeze_some);
 }
+
+void copy_graph(const tp_graph *g, tp_graph *ret)
+{
+    TP_ASSERT(tp_graph_init(ret, NULL) == TP_OK);
+    tp_graph copy = *g;
+    copy.arena = ret->arena;
+    copy.cap_nodes = g->n_nodes;
+    copy.cap_values = g->n_values;
+    copy.cap_outputs = g->n_outputs;
+    copy.nodes = tp_arena_array(&copy.arena, tp_node, g->n_nodes);
+    copy.values = tp_arena_array(&copy.arena, tp_value, g->n_values);
+    copy.outputs = tp_arena_array(&copy.arena, tp_ref, g->n_outputs + 1);
+    memcpy(copy.nodes, g->nodes, g->n_nodes * sizeof *g->nodes);
+    memcpy(copy.values, g->values, g->n_values * sizeof *g->values);
+    memcpy(copy.outputs, g->outputs, g->n_outputs * sizeof *g->outputs);
+    for (uint32_t i = 1; i < g->n_nodes; i++)
+        if (g->nodes[i].label)
+            copy.nodes[i].label = tp_arena_strdup(&copy.arena, g->nodes[i].label);
+    for (uint32_t i = 1; i < g->n_values; i++)
+        if (g->values[i].name)
+            copy.values[i].name = tp_arena_strdup(&copy.arena, g->values[i].name);
+    *ret = copy;
+}

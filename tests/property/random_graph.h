@@ -19,4 +19,7 @@ typedef struct {
  * The same seed gives the same graph. */
 void random_graph(uint64_t seed, const random_graph_options *options, tp_graph *ret);
 
+/* A graph of its own that is equal to `g`. */
+void copy_graph(const tp_graph *g, tp_graph *ret);
+
 #endif

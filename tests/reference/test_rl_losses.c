@@ -116,9 +116,8 @@ static void load_rows(fixture *f, const char *section, uint32_t unit)
 
 static void compare(fixture *f, const char *name, double loss)
 {
-    static const char *const params[] = {"model.embed_tokens.weight",
-                                         "model.layers.0.self_attn.q_proj.weight",
-                                         "model.norm.weight"};
+    static const char *const params[] = {
+        "model.embed_tokens.weight", "model.layers.0.self_attn.q_proj.weight", "model.norm.weight"};
     double want = (double)*(const float *)data(f, name, "loss");
     double norm = (double)*(const float *)data(f, name, "norm"), got = 0;
     if (fabs(loss - want) > 1e-5 * (1 + fabs(want)))
@@ -175,8 +174,8 @@ static void check_policy(fixture *f, const char *name, const tp_policy_loss *los
     for (int32_t i = 0; i < f->n; i++)
         f->norm.tokens += f->lengths[2 * i + 1] - f->lengths[2 * i];
     tp_policy_sums_init(&f->sums);
-    tp_micro_batch view = {f->mb.tokens, f->mb.positions, f->mb.targets, f->mb.cu,
-                           f->mb.loss_weights};
+    tp_batch_view view = {f->mb.tokens, f->mb.positions, f->mb.targets, f->mb.cu,
+                          f->mb.loss_weights};
     tp_session_train_weighed(f->session, &view, true, weigh_policy, f);
     compare(f, name, f->sums.loss);
 }
@@ -259,8 +258,8 @@ static void check_pairs(fixture *f, const char *name, const tp_preference_loss *
 {
     load_rows(f, "dpo", 1);
     f->preference = loss;
-    tp_micro_batch view = {f->mb.tokens, f->mb.positions, f->mb.targets, f->mb.cu,
-                           f->mb.loss_weights};
+    tp_batch_view view = {f->mb.tokens, f->mb.positions, f->mb.targets, f->mb.cu,
+                          f->mb.loss_weights};
     tp_session_train_weighed(f->session, &view, true, weigh_pairs, f);
     compare(f, name, f->loss);
 }

@@ -22,7 +22,7 @@ typedef struct {
     tp_safetensors *want;
     int32_t *tokens, *positions, *targets, *cu;
     float *weights;
-    tp_micro_batch batch;
+    tp_batch_view batch;
 } fixture;
 
 static const tp_tensor_entry *expected(const fixture *f, const char *name)
@@ -55,7 +55,7 @@ static void make_batch(fixture *f)
             f->positions[i] = i - f->cu[s];
     for (size_t i = 0; i < T; i++)
         f->weights[i] = (float)((double)mask[i] / total);
-    f->batch = (tp_micro_batch){f->tokens, f->positions, f->targets, f->cu, f->weights};
+    f->batch = (tp_batch_view){f->tokens, f->positions, f->targets, f->cu, f->weights};
 }
 
 typedef struct {
@@ -174,15 +174,9 @@ static void test_gradients_cpu_f32(void **state)
     all_families("cpu", TP_DTYPE_F32, true);
 }
 
-static void test_gradients_ref_bf16(void **state)
-{
-    all_families("ref", TP_DTYPE_BF16, true);
-}
+static void test_gradients_ref_bf16(void **state) { all_families("ref", TP_DTYPE_BF16, true); }
 
-static void test_gradients_cpu_bf16(void **state)
-{
-    all_families("cpu", TP_DTYPE_BF16, true);
-}
+static void test_gradients_cpu_bf16(void **state) { all_families("cpu", TP_DTYPE_BF16, true); }
 
 static void check_adamw(const char *family, const char *backend)
 {
@@ -273,7 +267,7 @@ static void test_accumulation_equals_the_large_batch(void **state)
             float *weights = calloc(T, sizeof *weights);
             for (int32_t t = f.cu[s]; t < f.cu[s + 1]; t++)
                 weights[t] = f.weights[t];
-            tp_micro_batch part = f.batch;
+            tp_batch_view part = f.batch;
             part.loss_weights = weights;
             tp_session_train(f.session, &part, s == 0, &loss);
             sum += loss;

@@ -45,7 +45,7 @@ typedef struct {
 } arrays;
 
 /* One sequence of N tokens at `at`, another before it. */
-static tp_micro_batch put(arrays *a, int32_t at)
+static tp_batch_view put(arrays *a, int32_t at)
 {
     memset(a, 0, sizeof *a);
     int32_t n_cu = 0;
@@ -64,7 +64,7 @@ static tp_micro_batch put(arrays *a, int32_t at)
     a->cu[++n_cu] = at + N;
     for (int32_t k = n_cu + 1; k <= T; k++)
         a->cu[k] = at + N;
-    return (tp_micro_batch){a->tokens, a->positions, a->targets, a->cu, a->weights};
+    return (tp_batch_view){a->tokens, a->positions, a->targets, a->cu, a->weights};
 }
 
 static float seen[T];
@@ -83,7 +83,7 @@ static void the_gradient_is_that_of_the_weights(void **state)
     tp_model *model[2];
     tp_session *plain = open_session(&model[0], false, TP_DTYPE_F32);
     tp_session *weighed = open_session(&model[1], true, TP_DTYPE_F32);
-    tp_micro_batch batch = put(&a, 16), marked = put(&b, 16);
+    tp_batch_view batch = put(&a, 16), marked = put(&b, 16);
     static float factors[T];
     tp_rng rng = tp_rng_make(7, 0);
     for (int i = 0; i < T; i++) {
@@ -132,7 +132,7 @@ static void check_place(tp_dtype dtype, int32_t at, float allowed)
     double loss;
     tp_model *model;
     tp_session *s = open_session(&model, true, dtype);
-    tp_micro_batch batch = put(&a, 0);
+    tp_batch_view batch = put(&a, 0);
     tp_session_eval(s, &batch, &loss, &logp);
     memcpy(first, logp, sizeof first);
     tp_session_train_weighed(s, &batch, true, keep, factors);

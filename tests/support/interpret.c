@@ -84,7 +84,7 @@ void tp_interpreter_init(tp_interpreter *it, const tp_graph *g, const tp_backend
         const tp_node *n = &g->nodes[i];
         if (n->op == TP_OP_state)
             bind_state(it, n->out[0], states);
-        else if (tp_ops[n->op].traits & TP_OP_VIEW)
+        else if (tp_ops[n->op]->traits & TP_OP_VIEW)
             bind_views(it, n);
         else
             bind_outputs(it, n);
@@ -114,7 +114,7 @@ static void run_node(const tp_interpreter *it, const tp_node *n)
         launch.out[k] = it->values[n->out[k]];
     launch.kernel = tp_kernel_find(it->backend, &launch);
     if (!launch.kernel)
-        fprintf(stderr, "no kernel for %s\n", tp_ops[n->op].name);
+        fprintf(stderr, "no kernel for %s\n", tp_ops[n->op]->name);
     TP_ASSERT(launch.kernel);
     if (launch.kernel->workspace)
         launch.workspace_bytes = launch.kernel->workspace(&launch);
@@ -127,7 +127,7 @@ static void run_node(const tp_interpreter *it, const tp_node *n)
 void tp_interpreter_run(tp_interpreter *it)
 {
     for (uint32_t i = 1; i < it->g->n_nodes; i++) {
-        uint32_t traits = tp_ops[it->g->nodes[i].op].traits;
+        uint32_t traits = tp_ops[it->g->nodes[i].op]->traits;
         if (!(traits & (TP_OP_SOURCE | TP_OP_VIEW)))
             run_node(it, &it->g->nodes[i]);
     }

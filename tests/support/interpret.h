@@ -13,6 +13,7 @@
 #ifndef TP_TESTS_SUPPORT_INTERPRET_H
 #define TP_TESTS_SUPPORT_INTERPRET_H
 
+#include "engine/backend/backend.h"
 #include "engine/ir/graph.h"
 #include "engine/tensor/states.h"
 

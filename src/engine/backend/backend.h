@@ -18,8 +18,6 @@
 #include "engine/ir/ops.h"
 #include "engine/tensor/dtype.h"
 
-enum { TP_MAX_RANK = 2, TP_MAX_IN = 8, TP_MAX_OUT = 4 };
-
 typedef struct {
     void *data; /* NULL: absent optional input, or an output nobody reads */
     tp_dtype dtype;

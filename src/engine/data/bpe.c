@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/platform.h"
+#include "base/strings.h"
 #include "engine/data/grow.h"
 
 #define XXH_INLINE_ALL

@@ -13,7 +13,8 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "engine/data/tokenizer.h"
+#include "base/error.h"
+#include "engine/data/ids.h"
 
 /* Bytes and the characters that spell them. */
 size_t tp_byte_spell(uint8_t byte, char out[2]); /* UTF-8; returns its length */

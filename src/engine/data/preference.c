@@ -103,8 +103,9 @@ static tp_status need_side(const tp_row *row, const tp_json *object, const char 
     if (!v)
         return tp_row_fail_at(row, NULL, 0, err, "\"%s\" is missing from this preference row", key);
     if (!is_side(v))
-        return tp_row_fail_at(row, path, 1, err, "\"%s\" is %s; a string or a list of messages is "
-                                                 "needed",
+        return tp_row_fail_at(row, path, 1, err,
+                              "\"%s\" is %s; a string or a list of messages is "
+                              "needed",
                               key, tp_row_type_name(v));
     *ret = v;
     return TP_OK;
@@ -137,11 +138,11 @@ static tp_status read_ranked(const tp_row *row, const tp_json *object, triple *r
                               "both completions have rank %g; the lower one is the better one",
                               ranks[0]);
     int best = ranks[1] < ranks[0];
-    *ret = (triple){.prompt = copy_of(prompt, "prompt"),
-                    .has_prompt = true,
-                    .answers = {copy_of(sides[best], "completion"),
-                                copy_of(sides[!best], "completion")},
-                    .kind = "context, completions"};
+    *ret = (triple){
+        .prompt = copy_of(prompt, "prompt"),
+        .has_prompt = true,
+        .answers = {copy_of(sides[best], "completion"), copy_of(sides[!best], "completion")},
+        .kind = "context, completions"};
     return TP_OK;
 }
 
@@ -216,8 +217,8 @@ static bool part_early(const triple *t)
     return a && b && (a->next || b->next);
 }
 
-static tp_status read_triple(tp_preference_reader *r, const tp_row *row,
-                             const tp_json *object, triple *ret, tp_error *err)
+static tp_status read_triple(tp_preference_reader *r, const tp_row *row, const tp_json *object,
+                             triple *ret, tp_error *err)
 {
     if (object->type != TP_JSON_OBJECT)
         return tp_row_fail_at(row, NULL, 0, err, "a row must be a JSON object, this is %s",
@@ -273,12 +274,12 @@ static tp_status render_answer(tp_preference_reader *r, const tp_row *row, const
     return tp_render(r->options->renderer, &example, row, &r->arena, &r->rendered[which], err);
 }
 
-static tp_answer keep(tp_preferences *p, const tp_rendered *r)
+static tp_preference_answer keep(tp_preferences *p, const tp_rendered *r)
 {
-    tp_answer a = {.ids = (const int32_t *)(uintptr_t)p->ids.len,
-                   .mask = (const uint8_t *)(uintptr_t)p->masks.len,
-                   .n = (int32_t)r->ids.len,
-                   .n_targets = (int32_t)r->n_targets};
+    tp_preference_answer a = {.ids = (const int32_t *)(uintptr_t)p->ids.len,
+                              .mask = (const uint8_t *)(uintptr_t)p->masks.len,
+                              .n = (int32_t)r->ids.len,
+                              .n_targets = (int32_t)r->n_targets};
     for (size_t k = 0; k < r->ids.len; k++)
         tp_ids_add(&p->ids, r->ids.data[k]);
     tp_buf_add(&p->masks, r->mask.data, r->mask.len);
@@ -307,9 +308,8 @@ static void keep_pair(tp_preference_reader *r, const tp_row *row, tp_preferences
     }
     p->n_equal += are_equal(chosen, rejected);
     p->longest_pair = TP_MAX(p->longest_pair, chosen->ids.len + rejected->ids.len);
-    p->pairs[p->n++] =
-        (tp_preference_pair){.chosen = keep(p, chosen), .rejected = keep(p, rejected),
-                             .line = row->line};
+    p->pairs[p->n++] = (tp_preference_pair){
+        .chosen = keep(p, chosen), .rejected = keep(p, rejected), .line = row->line};
 }
 
 tp_status tp_preference_read_row(tp_preference_reader *r, const tp_row *row, tp_preferences *p,
@@ -339,7 +339,7 @@ tp_status tp_preference_read_row(tp_preference_reader *r, const tp_row *row, tp_
 
 /* ---- a file ---- */
 
-static void resolve(tp_preferences *p, tp_answer *a)
+static void resolve(tp_preferences *p, tp_preference_answer *a)
 {
     a->ids = p->ids.data + (uintptr_t)a->ids;
     a->mask = (const uint8_t *)p->masks.data + (uintptr_t)a->mask;
@@ -354,13 +354,14 @@ static tp_status handle_bad(const tp_preference_options *o, tp_preferences *p, t
     if (status == TP_ERR_CONFIG || o->skip_bad == 0)
         return tp_fail(err, status, "%s", inner->message);
     if (o->skip_bad > 0 && p->n_bad > (uint64_t)o->skip_bad)
-        return tp_fail(err, status, "more than data.skip_bad_rows = %lld rows are wrong; the first: %s",
+        return tp_fail(err, status,
+                       "more than data.skip_bad_rows = %lld rows are wrong; the first: %s",
                        (long long)o->skip_bad, p->first_bad);
     return TP_OK;
 }
 
-static tp_status read_wave(const tp_preference_options *o, const tp_lines *lines,
-                           tp_preferences *p, uint64_t *cap, tp_error *err)
+static tp_status read_wave(const tp_preference_options *o, const tp_lines *lines, tp_preferences *p,
+                           uint64_t *cap, tp_error *err)
 {
     tp_preference_reader *reader;
     TP_TRY(tp_preference_reader_new(o, lines->longest, &reader, err));

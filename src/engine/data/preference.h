@@ -21,10 +21,10 @@ typedef struct {
     const int32_t *ids;
     const uint8_t *mask; /* 1 = part of the answer */
     int32_t n, n_targets;
-} tp_answer;
+} tp_preference_answer;
 
 typedef struct {
-    tp_answer chosen, rejected;
+    tp_preference_answer chosen, rejected;
     uint64_t line;
 } tp_preference_pair;
 
@@ -42,18 +42,18 @@ typedef struct {
 typedef struct {
     tp_preference_pair *pairs;
     uint64_t n;
-    const char *kind;        /* "prompt, chosen, rejected", ... */
-    uint64_t n_bad;          /* rows left out because they are wrong */
-    uint64_t n_empty;        /* rows left out because an answer had no tokens (or was cut off) */
-    uint64_t n_truncated;    /* answers that were cut */
-    uint64_t n_straddling;   /* answers whose first token begins in the prompt */
-    uint64_t n_equal;        /* pairs of equal answers */
-    uint64_t n_early;        /* pairs that differ before their last message */
-    uint64_t longest_pair;   /* tokens */
+    const char *kind;      /* "prompt, chosen, rejected", ... */
+    uint64_t n_bad;        /* rows left out because they are wrong */
+    uint64_t n_empty;      /* rows left out because an answer had no tokens (or was cut off) */
+    uint64_t n_truncated;  /* answers that were cut */
+    uint64_t n_straddling; /* answers whose first token begins in the prompt */
+    uint64_t n_equal;      /* pairs of equal answers */
+    uint64_t n_early;      /* pairs that differ before their last message */
+    uint64_t longest_pair; /* tokens */
     uint64_t n_tokens;
-    char first_bad[512];     /* "" or the first message */
+    char first_bad[512]; /* "" or the first message */
     char source_hash[33];
-    tp_ids ids;              /* memory of the pairs */
+    tp_ids ids; /* memory of the pairs */
     tp_buf masks;
 } tp_preferences;
 

@@ -42,25 +42,6 @@ typedef struct {
     bool is_mapped;        /* scratch->map leads from the normalised to the given part */
 } encoding;
 
-void tp_ids_release(tp_ids *ids)
-{
-    free(ids->data);
-    *ids = (tp_ids){0};
-}
-
-static int32_t *ids_extend(tp_ids *ids, size_t n)
-{
-    if (ids->cap - ids->len < n) {
-        ids->cap = TP_MAX(2 * ids->cap, ids->len + n + 64);
-        ids->data = tp_grow(ids->data, ids->cap, sizeof *ids->data);
-    }
-    int32_t *added = ids->data + ids->len;
-    ids->len += n;
-    return added;
-}
-
-void tp_ids_add(tp_ids *ids, int32_t id) { *ids_extend(ids, 1) = id; }
-
 void tp_tokenizer_free(tp_tokenizer *tok)
 {
     if (!tok)
@@ -123,7 +104,7 @@ static void add_word_ids(encoding *e, const char *word, size_t n)
     struct cached_word *slot = &scratch->cache[hash & (CACHE_SLOTS - 1)];
     const char *known = scratch->pool.data + slot->at;
     if (slot->hash == hash && slot->n_bytes == n && memcmp(known, word, n) == 0) {
-        memcpy(ids_extend(e->ids, slot->n_ids), known + n, slot->n_ids * sizeof(int32_t));
+        memcpy(tp_ids_extend(e->ids, slot->n_ids), known + n, slot->n_ids * sizeof(int32_t));
         return;
     }
     size_t first = e->ids->len;

@@ -14,15 +14,8 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "engine/data/ids.h"
 #include "temper/tokenizer.h"
-
-typedef struct {
-    int32_t *data;
-    size_t len, cap;
-} tp_ids; /* a growing list of token ids; a zeroed one is empty and valid */
-
-void tp_ids_release(tp_ids *ids);
-void tp_ids_add(tp_ids *ids, int32_t id);
 
 /* How many searches of an unusual pre-tokenizer's regular expression have hit a
  * limit in this scratch: the rest of their piece of text was taken as one word. */

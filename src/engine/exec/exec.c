@@ -62,9 +62,9 @@ static tp_operand describe(const tp_exec *e, tp_ref ref)
 static tp_status note_accumulators(tp_exec *e, const tp_node *n, tp_error *err)
 {
     int persistent = 0, versions = 0;
-    for (int k = 0; k < n->n_out && (tp_ops[n->op].traits & TP_OP_ACCUMULATES); k++) {
+    for (int k = 0; k < n->n_out && (tp_ops[n->op]->traits & TP_OP_ACCUMULATES); k++) {
         tp_ref acc = tp_overwrites(n, k);
-        bool is_source = (tp_ops[tp_def(e->graph, acc)->op].traits & TP_OP_SOURCE) != 0;
+        bool is_source = (tp_ops[tp_def(e->graph, acc)->op]->traits & TP_OP_SOURCE) != 0;
         persistent += acc && is_source;
         versions += acc && !is_source;
     }
@@ -72,7 +72,7 @@ static tp_status note_accumulators(tp_exec *e, const tp_node *n, tp_error *err)
         return tp_fail(err, TP_ERR_UNSUPPORTED,
                        "op %s (%s) accumulates into a buffer for the first time and into another "
                        "again; share all of its weights with other nodes or none",
-                       tp_ops[n->op].name, n->label ? n->label : "unlabelled");
+                       tp_ops[n->op]->name, n->label ? n->label : "unlabelled");
     if (persistent)
         e->fresh[e->n_fresh++] = (uint32_t)e->n;
     return TP_OK;
@@ -95,14 +95,14 @@ static tp_status make_launch(tp_exec *e, uint32_t node, tp_error *err)
         l->out[k] = describe(e, n->out[k]);
     l->kernel = tp_kernel_find(e->options.backend, l);
     if (!l->kernel)
-        return tp_fail(err, TP_ERR_UNSUPPORTED, "no kernel for op %s (%s)", tp_ops[n->op].name,
+        return tp_fail(err, TP_ERR_UNSUPPORTED, "no kernel for op %s (%s)", tp_ops[n->op]->name,
                        n->label ? n->label : "unlabelled");
     l->workspace_bytes = l->kernel->workspace ? l->kernel->workspace(l) : 0;
     e->workspace_bytes =
         l->workspace_bytes > e->workspace_bytes ? l->workspace_bytes : e->workspace_bytes;
     TP_TRY(note_accumulators(e, n, err));
     tp_cost cost = tp_node_cost(e->graph, n, e->options.avg_context);
-    e->info[e->n] = (tp_launch_info){.label = n->label ? n->label : tp_ops[n->op].name,
+    e->info[e->n] = (tp_launch_info){.label = n->label ? n->label : tp_ops[n->op]->name,
                                      .kernel = l->kernel->name,
                                      .op = n->op,
                                      .phase = n->phase,
@@ -154,7 +154,7 @@ tp_status tp_exec_create(const tp_graph *g, const tp_exec_options *options, tp_e
         const tp_node *n = &g->nodes[i];
         if (n->op == TP_OP_input)
             e->inputs[e->n_inputs++].name = g->values[n->out[0]].name;
-        if (!(tp_ops[n->op].traits & TP_OP_SOURCE) && !e->memory.node_is_free[i])
+        if (!(tp_ops[n->op]->traits & TP_OP_SOURCE) && !e->memory.node_is_free[i])
             status = make_launch(e, i, err);
     }
     if (status != TP_OK) {
@@ -523,7 +523,7 @@ double tp_exec_flops(const tp_exec *e, bool contractions_only)
 {
     double sum = 0;
     for (size_t i = 0; i < e->n; i++)
-        if (!contractions_only || (tp_ops[e->info[i].op].traits & TP_OP_CONTRACTS))
+        if (!contractions_only || (tp_ops[e->info[i].op]->traits & TP_OP_CONTRACTS))
             sum += e->info[i].flops;
     return sum;
 }

@@ -104,7 +104,7 @@ static tp_launch_change change(const tp_graph *g, const tp_memory_plan *memory, 
                                int64_t sign)
 {
     const tp_node *maker = tp_def(g, root);
-    const char *owner = maker->label ? maker->label : tp_ops[maker->op].name;
+    const char *owner = maker->label ? maker->label : tp_ops[maker->op]->name;
     return (tp_launch_change){.site = {.name = owner, .category = "activations"},
                               .offset = memory->arena_offset[root],
                               .bytes = sign * (int64_t)tp_value_bytes(&g->values[root])};
@@ -141,7 +141,7 @@ void tp_launch_trace_init(tp_launch_trace *t, tp_arena *arena, const tp_graph *g
     for (size_t i = 0; i < n; i++) {
         t->depends[i] = tp_work_depends_on_data(info[i].op);
         t->sites[i] =
-            (tp_trace_site){.name = tp_arena_printf(arena, "temper::%s", tp_ops[info[i].op].name),
+            (tp_trace_site){.name = tp_arena_printf(arena, "temper::%s", tp_ops[info[i].op]->name),
                             .category = "cpu_op",
                             .args = describe(arena, &text, &launches[i], &info[i]),
                             .flops = t->depends[i] ? 0 : info[i].flops,

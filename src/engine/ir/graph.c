@@ -29,33 +29,6 @@ static const char *copy_name(tp_graph *g, const char *name)
     return name ? tp_arena_strdup(&g->arena, name) : NULL;
 }
 
-tp_status tp_graph_copy(const tp_graph *g, tp_graph *ret, tp_error *err)
-{
-    tp_graph copy;
-    TP_TRY(tp_graph_init(&copy, err));
-    copy.cap_nodes = g->n_nodes;
-    copy.cap_values = g->n_values;
-    copy.cap_outputs = g->n_outputs;
-    copy.nodes = tp_arena_array(&copy.arena, tp_node, g->n_nodes);
-    copy.values = tp_arena_array(&copy.arena, tp_value, g->n_values);
-    copy.outputs = tp_arena_array(&copy.arena, tp_ref, g->n_outputs);
-    memcpy(copy.nodes, g->nodes, g->n_nodes * sizeof *g->nodes);
-    memcpy(copy.values, g->values, g->n_values * sizeof *g->values);
-    if (g->n_outputs)
-        memcpy(copy.outputs, g->outputs, g->n_outputs * sizeof *g->outputs);
-    copy.n_nodes = g->n_nodes;
-    copy.n_values = g->n_values;
-    copy.n_outputs = g->n_outputs;
-    copy.block = g->block;
-    copy.phase = g->phase;
-    for (uint32_t i = 1; i < copy.n_nodes; i++)
-        copy.nodes[i].label = copy_name(&copy, copy.nodes[i].label);
-    for (uint32_t i = 1; i < copy.n_values; i++)
-        copy.values[i].name = copy_name(&copy, copy.values[i].name);
-    *ret = copy;
-    return TP_OK;
-}
-
 /* Arrays grow by copying inside the arena: the old ones are small change. */
 static void *grow(tp_graph *g, void *old, uint32_t n, uint32_t *cap, size_t size)
 {
@@ -237,19 +210,12 @@ tp_ref tp_graph_memory(const tp_graph *g, tp_ref ref)
     while (ref) {
         const tp_node *n = tp_def(g, ref);
         tp_ref older =
-            tp_ops[n->op].traits & TP_OP_VIEW ? n->in[0] : tp_overwrites(n, g->values[ref].out);
+            tp_ops[n->op]->traits & TP_OP_VIEW ? n->in[0] : tp_overwrites(n, g->values[ref].out);
         if (!older)
             break;
         ref = older;
     }
     return ref;
-}
-
-bool tp_shape_fits(const int64_t dim[TP_MAX_RANK])
-{
-    int64_t count;
-    return dim[0] > 0 && dim[1] > 0 && !__builtin_mul_overflow(dim[0], dim[1], &count) &&
-           count < INT64_C(1) << 48;
 }
 
 size_t tp_value_count(const tp_value *v)

@@ -20,7 +20,6 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/strings.h"
-#include "engine/backend/backend.h"
 #include "engine/ir/ops.h"
 #include "engine/tensor/memory.h"
 
@@ -39,7 +38,7 @@ typedef struct {
     const char *name;         /* sources: what it is bound to, unique; others NULL */
 } tp_value;
 
-typedef struct {
+typedef struct tp_node {
     tp_op op;
     uint8_t n_in, n_out;
     uint8_t phase;
@@ -51,7 +50,7 @@ typedef struct {
     const char *label; /* "layers.3.q_proj": for people */
 } tp_node;
 
-typedef struct {
+typedef struct tp_graph {
     tp_arena arena; /* nodes, values, names */
     tp_node *nodes; /* nodes[0] is unused */
     uint32_t n_nodes, cap_nodes;
@@ -66,7 +65,6 @@ typedef struct {
 
 TP_CHECKED tp_status tp_graph_init(tp_graph *g, tp_error *err);
 void tp_graph_release(tp_graph *g);
-TP_CHECKED tp_status tp_graph_copy(const tp_graph *g, tp_graph *ret, tp_error *err);
 
 /* Sources.  `name` is copied. */
 tp_ref tp_graph_input(tp_graph *g, const char *name, tp_dtype dtype, uint8_t rank,
@@ -115,12 +113,10 @@ static inline tp_ref tp_overwrites(const tp_node *n, int k)
 tp_ref tp_graph_memory(const tp_graph *g, tp_ref ref);
 
 /* What the op's rule says about the outputs: fills n_out and, for each output,
- * dtype, rank, dim.  Float outputs take the dtype of the first float input. */
+ * dtype, rank, dim. */
 TP_CHECKED tp_status tp_op_infer(const tp_graph *g, tp_op op, const tp_attrs *attrs, int n_in,
                                  const tp_ref *in, int *ret_n_out, tp_value ret_out[TP_MAX_OUT],
                                  tp_error *err);
-/* True when this output is f32/f64/as its accumulator whatever the activations are. */
-bool tp_op_out_fixed(tp_op op, int output);
 
 /* Everything documented holds: order, arity, shapes, dtypes; after a buffer has been
  * overwritten, neither its old version nor a view of it is read, and inputs never

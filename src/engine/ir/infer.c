@@ -1,554 +1,213 @@
-/* infer.c - the shape and dtype rule of every op.
+/* infer.c - shapes and dtypes of outputs from the signature of the op.
  *
- * A rule checks its operands and fills the outputs.  Checks read like the lines
- * of ops.h; the first that fails is the message. */
+ * Inputs are looked at from left to right.  The first dimension that is a letter alone
+ * decides what the letter is; all that follow must agree.  Outputs are the values of their
+ * expressions. */
+#include "engine/ir/shapes.h"
+
+#include <math.h>
 #include <string.h>
 
 #include "base/platform.h"
-#include "engine/ir/graph.h"
 
-typedef struct {
-    const tp_graph *g;
-    tp_op op;
-    const tp_attrs *attrs;
-    int n_in;
-    const tp_ref *in;
-    tp_value *out;
-    int n_out;
-    tp_error *err;
-    bool failed;
-} rule;
-
-static const tp_value absent;
-
-static const tp_value *in(const rule *r, int i)
+const tp_value *tp_shapes_in(const tp_shapes *s, int i)
 {
-    return i < r->n_in && r->in[i] ? &r->g->values[r->in[i]] : &absent;
+    static const tp_value absent;
+    return i < s->n_in && s->in[i] ? &s->g->values[s->in[i]] : &absent;
 }
 
-static bool has(const rule *r, int i) { return i < r->n_in && r->in[i] != 0; }
-
-#define CHECK(cond, ...)                                                                     \
-    do {                                                                                     \
-        if (!r->failed && !(cond)) {                                                         \
-            r->failed = true;                                                                \
-            tp_error detail;                                                                 \
-            tp_fail(&detail, TP_ERR_FORMAT, __VA_ARGS__);                                    \
-            tp_fail(r->err, TP_ERR_FORMAT, "op %s: %s", tp_ops[r->op].name, detail.message); \
-        }                                                                                    \
-    } while (0)
-
-static bool is_float(tp_dtype d)
+void tp_shapes_refuse(tp_shapes *s, const char *fmt, ...)
 {
-    return d == TP_DTYPE_F32 || d == TP_DTYPE_BF16 || d == TP_DTYPE_F16;
-}
-
-static void need_float(rule *r, int i, int rank)
-{
-    CHECK(has(r, i), "operand %d is missing", i);
-    CHECK(is_float(in(r, i)->dtype), "operand %d is %s, not a float", i,
-          tp_dtype_name(in(r, i)->dtype));
-    CHECK(rank == 0 || in(r, i)->rank == rank, "operand %d has rank %d, not %d", i, in(r, i)->rank,
-          rank);
-}
-
-static void need(rule *r, int i, tp_dtype dtype, int rank, int64_t d0)
-{
-    CHECK(has(r, i), "operand %d is missing", i);
-    CHECK(in(r, i)->dtype == dtype, "operand %d is %s, not %s", i, tp_dtype_name(in(r, i)->dtype),
-          tp_dtype_name(dtype));
-    CHECK(in(r, i)->rank == rank, "operand %d has rank %d, not %d", i, in(r, i)->rank, rank);
-    CHECK(d0 < 0 || in(r, i)->dim[0] == d0, "operand %d has %lld rows, not %lld", i,
-          (long long)in(r, i)->dim[0], (long long)d0);
-}
-
-static void need_same(rule *r, int i, int j)
-{
-    need_float(r, i, 0);
-    CHECK(in(r, i)->rank == in(r, j)->rank && in(r, i)->dim[0] == in(r, j)->dim[0] &&
-              in(r, i)->dim[1] == in(r, j)->dim[1],
-          "operands %d and %d differ in shape: %lldx%lld and %lldx%lld", i, j,
-          (long long)in(r, i)->dim[0], (long long)in(r, i)->dim[1], (long long)in(r, j)->dim[0],
-          (long long)in(r, j)->dim[1]);
-}
-
-static void need_vector(rule *r, int i, int64_t n)
-{
-    need_float(r, i, 1);
-    CHECK(in(r, i)->dim[0] == n, "operand %d has %lld elements, not %lld", i,
-          (long long)in(r, i)->dim[0], (long long)n);
-}
-
-static void give(rule *r, tp_dtype dtype, int rank, int64_t d0, int64_t d1)
-{
-    r->out[r->n_out++] =
-        (tp_value){.dtype = dtype, .rank = (uint8_t)rank, .dim = {d0, rank == 2 ? d1 : 1}};
-}
-
-static void give_like(rule *r, int i)
-{
-    give(r, in(r, i)->dtype, in(r, i)->rank, in(r, i)->dim[0], in(r, i)->dim[1]);
-}
-
-/* Widths of a weight used by the linear family: y[T,N] = x[T,K] w. */
-static void weight_dims(rule *r, int i, int64_t *n, int64_t *k)
-{
-    need_float(r, i, 2);
-    bool t = r->attrs->transposed != 0;
-    *n = in(r, i)->dim[t ? 1 : 0];
-    *k = in(r, i)->dim[t ? 0 : 1];
-}
-
-static void shape_given(rule *r) { CHECK(false, "is a source, not an operation"); }
-
-static void shape_same(rule *r)
-{
-    need_float(r, 0, 0);
-    int n = r->op == TP_OP_rope || r->op == TP_OP_cross_entropy_grad ? 1 : tp_ops[r->op].max_in;
-    for (int i = 1; i < n; i++)
-        need_same(r, i, 0);
-    int64_t T = in(r, 0)->dim[0];
-    if (r->op == TP_OP_rope) {
-        int32_t D = r->attrs->head_dim;
-        CHECK(D > 0 && D % 2 == 0 && in(r, 0)->dim[1] % D == 0,
-              "head_dim %d must be even and divide the width %lld", D, (long long)in(r, 0)->dim[1]);
-        need(r, 1, TP_DTYPE_I32, 1, T);
-        need(r, 2, TP_DTYPE_F32, 2, -1);
-        CHECK(in(r, 2)->dim[1] == D, "the table is %lld wide, not %d", (long long)in(r, 2)->dim[1],
-              D);
-    }
-    if (r->op == TP_OP_cross_entropy_grad) {
-        need_float(r, 0, 2);
-        need(r, 1, TP_DTYPE_I32, 1, T);
-        need(r, 2, TP_DTYPE_F32, 1, T);
-        need(r, 3, TP_DTYPE_F32, 1, T);
-        need(r, 4, TP_DTYPE_F32, 1, 1);
-    }
-    give_like(r, 0);
-}
-
-static void shape_split(rule *r)
-{
-    const tp_attrs *a = r->attrs;
-    need_float(r, 0, 2);
-    CHECK(a->n0 > 0 && a->n1 > 0 && a->n2 >= 0 &&
-              (int64_t)a->n0 + a->n1 + a->n2 == in(r, 0)->dim[1],
-          "widths %d+%d+%d do not make %lld", a->n0, a->n1, a->n2, (long long)in(r, 0)->dim[1]);
-    int64_t T = in(r, 0)->dim[0];
-    give(r, in(r, 0)->dtype, 2, T, a->n0);
-    give(r, in(r, 0)->dtype, 2, T, a->n1);
-    if (a->n2 > 0)
-        give(r, in(r, 0)->dtype, 2, T, a->n2);
-}
-
-static void shape_concat(rule *r)
-{
-    int64_t width = 0;
-    CHECK(r->n_in >= 2, "needs at least two operands");
-    for (int i = 0; i < r->n_in; i++) {
-        need_float(r, i, 2);
-        CHECK(in(r, i)->dim[0] == in(r, 0)->dim[0], "operands differ in rows");
-        width += in(r, i)->dim[1];
-    }
-    give(r, in(r, 0)->dtype, 2, in(r, 0)->dim[0], width);
-}
-
-static void shape_embed(rule *r)
-{
-    need(r, 0, TP_DTYPE_I32, 1, -1);
-    need_float(r, 1, 2);
-    give(r, in(r, 1)->dtype, 2, in(r, 0)->dim[0], in(r, 1)->dim[1]);
-}
-
-static int64_t slices(rule *r, int x, int w)
-{
-    need_float(r, x, 2);
-    need_float(r, w, 1);
-    int64_t C = in(r, x)->dim[1], D = in(r, w)->dim[0];
-    CHECK(D > 0 && C % D == 0, "a weight of %lld does not divide the width %lld", (long long)D,
-          (long long)C);
-    return D > 0 ? C / D : 1;
-}
-
-static void shape_rmsnorm(rule *r)
-{
-    int64_t S = slices(r, 0, 1);
-    give_like(r, 0);
-    give(r, TP_DTYPE_F32, 2, in(r, 0)->dim[0], S);
-}
-
-static void shape_layernorm(rule *r)
-{
-    need_float(r, 0, 2);
-    need_vector(r, 1, in(r, 0)->dim[1]);
-    need_vector(r, 2, in(r, 0)->dim[1]);
-    give_like(r, 0);
-    give(r, TP_DTYPE_F32, 1, in(r, 0)->dim[0], 1);
-    give(r, TP_DTYPE_F32, 1, in(r, 0)->dim[0], 1);
-}
-
-static void shape_add_rmsnorm(rule *r)
-{
-    need_float(r, 0, 2);
-    need_same(r, 1, 0);
-    CHECK(slices(r, 0, 2) == 1, "the weight must be as wide as the rows");
-    give_like(r, 0);
-    give_like(r, 0);
-    give(r, TP_DTYPE_F32, 2, in(r, 0)->dim[0], 1);
-}
-
-static void shape_add_layernorm(rule *r)
-{
-    need_float(r, 0, 2);
-    need_same(r, 1, 0);
-    need_vector(r, 2, in(r, 0)->dim[1]);
-    need_vector(r, 3, in(r, 0)->dim[1]);
-    give_like(r, 0);
-    give_like(r, 0);
-    give(r, TP_DTYPE_F32, 1, in(r, 0)->dim[0], 1);
-    give(r, TP_DTYPE_F32, 1, in(r, 0)->dim[0], 1);
-}
-
-static void shape_linear(rule *r)
-{
-    int64_t N = 0, K = 0;
-    need_float(r, 0, 2);
-    weight_dims(r, 1, &N, &K);
-    CHECK(in(r, 0)->dim[1] == K, "x is %lld wide, the weight takes %lld",
-          (long long)in(r, 0)->dim[1], (long long)K);
-    if (has(r, 2))
-        need_vector(r, 2, N);
-    give(r, in(r, 0)->dtype, 2, in(r, 0)->dim[0], N);
-}
-
-static void shape_linear_gelu(rule *r)
-{
-    shape_linear(r);
-    r->out[1] = r->out[0];
-    r->n_out = 2;
-}
-
-static void need_heads(rule *r)
-{
-    const tp_attrs *a = r->attrs;
-    CHECK(a->heads > 0 && a->kv_heads > 0 && a->head_dim > 0 && a->heads % a->kv_heads == 0,
-          "heads %d, kv_heads %d, head_dim %d do not fit together", a->heads, a->kv_heads,
-          a->head_dim);
-    need_float(r, 0, 2);
-    need_float(r, 1, 2);
-    need_same(r, 2, 1);
-    CHECK(in(r, 0)->dim[0] == in(r, 1)->dim[0], "q and k differ in rows");
-    CHECK(in(r, 0)->dim[1] == (int64_t)a->heads * a->head_dim &&
-              in(r, 1)->dim[1] == (int64_t)a->kv_heads * a->head_dim,
-          "q is %lld wide and k %lld; %d and %d heads of %d expected", (long long)in(r, 0)->dim[1],
-          (long long)in(r, 1)->dim[1], a->heads, a->kv_heads, a->head_dim);
-}
-
-static void shape_attention(rule *r)
-{
-    need_heads(r);
-    need(r, 3, TP_DTYPE_I32, 1, -1);
-    give_like(r, 0);
-    give(r, TP_DTYPE_F32, 2, r->attrs->heads, in(r, 0)->dim[0]);
-}
-
-/* K of a weight in panels of 64 outputs, rounded up to even. */
-static int64_t even(int64_t n) { return n + n % 2; }
-
-static void shape_pack_panels(rule *r)
-{
-    int64_t N = 0, K = 0;
-    weight_dims(r, 0, &N, &K);
-    give(r, in(r, 0)->dtype, 2, (N + TP_PANEL - 1) / TP_PANEL, TP_PANEL * even(K));
-}
-
-static void shape_linear_panels(rule *r)
-{
-    int64_t N = r->attrs->n0;
-    need_float(r, 0, 2);
-    need_float(r, 1, 2);
-    CHECK(N > 0 && in(r, 1)->dim[0] == (N + TP_PANEL - 1) / TP_PANEL,
-          "%lld panels do not make %lld outputs", (long long)in(r, 1)->dim[0], (long long)N);
-    CHECK(in(r, 1)->dim[1] == TP_PANEL * even(in(r, 0)->dim[1]),
-          "x is %lld wide, the panels have %lld elements", (long long)in(r, 0)->dim[1],
-          (long long)in(r, 1)->dim[1]);
-    if (has(r, 2))
-        need_vector(r, 2, N);
-    give(r, in(r, 0)->dtype, 2, in(r, 0)->dim[0], N);
-}
-
-static void shape_paged_attention(rule *r)
-{
-    need_heads(r);
-    int64_t T = in(r, 0)->dim[0];
-    int64_t per_place = (int64_t)r->attrs->kv_heads * even(r->attrs->head_dim);
-    for (int i = 3; i <= 4; i++) {
-        need_float(r, i, 2);
-        CHECK(in(r, i)->dim[1] % (2 * per_place) == 0,
-              "blocks of %lld elements do not hold an even number of places of %lld",
-              (long long)in(r, i)->dim[1], (long long)per_place);
-    }
-    need_same(r, 4, 3);
-    CHECK(in(r, 3)->dtype == in(r, 4)->dtype, "the caches differ in dtype");
-    need(r, 5, TP_DTYPE_I32, 1, T);
-    need(r, 6, TP_DTYPE_I32, 1, T);
-    need(r, 7, TP_DTYPE_I32, 2, -1);
-    give_like(r, 0);
-    give_like(r, 3);
-    give_like(r, 4);
-}
-
-static void shape_sample(rule *r)
-{
-    need_float(r, 0, 2);
-    int64_t R = in(r, 0)->dim[0];
-    need(r, 1, TP_DTYPE_F32, 2, R);
-    CHECK(in(r, 1)->dim[1] == 4, "%lld parameters in a row, not 4", (long long)in(r, 1)->dim[1]);
-    need(r, 2, TP_DTYPE_F64, 1, R);
-    give(r, TP_DTYPE_I32, 1, R, 1);
-    give(r, TP_DTYPE_F32, 1, R, 1);
-    give(r, TP_DTYPE_F32, 1, R, 1);
-}
-
-static void loss_inputs(rule *r, int64_t T, int first)
-{
-    need(r, first, TP_DTYPE_I32, 1, T);
-    need(r, first + 1, TP_DTYPE_F32, 1, T);
-}
-
-static void shape_cross_entropy(rule *r)
-{
-    need_float(r, 0, 2);
-    int64_t T = in(r, 0)->dim[0];
-    loss_inputs(r, T, 1);
-    give(r, TP_DTYPE_F32, 1, 1, 1);
-    give(r, TP_DTYPE_F32, 1, T, 1);
-    give(r, TP_DTYPE_F32, 1, T, 1);
-}
-
-static void head_inputs(rule *r)
-{
-    need_float(r, 0, 2);
-    need_float(r, 1, 2);
-    CHECK(in(r, 0)->dim[1] == in(r, 1)->dim[1], "x is %lld wide, the head takes %lld",
-          (long long)in(r, 0)->dim[1], (long long)in(r, 1)->dim[1]);
-    CHECK(!r->attrs->transposed, "the head's weight is [V, C]");
-    loss_inputs(r, in(r, 0)->dim[0], 2);
-}
-
-static void shape_linear_ce(rule *r)
-{
-    head_inputs(r);
-    int64_t T = in(r, 0)->dim[0];
-    give(r, TP_DTYPE_F32, 1, 1, 1);
-    give(r, TP_DTYPE_F32, 1, T, 1);
-    give(r, TP_DTYPE_F32, 1, T, 1);
-}
-
-/* The accumulator, when present, must be exactly the f32 output it becomes. */
-static void need_acc(rule *r, int i, int rank, int64_t d0, int64_t d1)
-{
-    if (!has(r, i))
+    if (s->status != TP_OK)
         return;
-    const tp_value *a = in(r, i);
-    CHECK(a->dtype == TP_DTYPE_F32 && a->rank == rank && a->dim[0] == d0 &&
-              (rank == 1 || a->dim[1] == d1),
-          "accumulator %d must be f32 of %lldx%lld", i, (long long)d0, (long long)d1);
+    va_list ap;
+    char detail[sizeof s->err->message];
+    va_start(ap, fmt);
+    vsnprintf(detail, sizeof detail, fmt, ap);
+    va_end(ap);
+    s->status = tp_fail(s->err, TP_ERR_FORMAT, "op %s: %s", tp_ops[s->op]->name, detail);
 }
 
-static void shape_linear_ce_train(rule *r)
+static bool takes_any_float(const tp_operand_spec *spec) { return spec->kind <= TP_KIND_w; }
+
+static tp_dtype dtype_of(tp_operand_kind kind)
 {
-    head_inputs(r);
-    need(r, 4, TP_DTYPE_F32, 1, 1);
-    need_acc(r, 5, 2, in(r, 1)->dim[0], in(r, 1)->dim[1]);
-    give(r, TP_DTYPE_F32, 1, 1, 1);
-    give(r, TP_DTYPE_F32, 1, in(r, 0)->dim[0], 1);
-    give_like(r, 0);
-    give(r, TP_DTYPE_F32, 2, in(r, 1)->dim[0], in(r, 1)->dim[1]);
+    return kind >= TP_KIND_ids                                                     ? TP_DTYPE_I32
+           : kind == TP_KIND_d || kind == TP_KIND_draws || kind == TP_KIND_scalars ? TP_DTYPE_F64
+           : kind == TP_KIND_b                                                     ? TP_DTYPE_BF16
+                                                                                   : TP_DTYPE_F32;
 }
 
-static void shape_linear_dx(rule *r)
+static void match_dtype(tp_shapes *s, int i, const tp_operand_spec *spec)
 {
-    int64_t N = 0, K = 0;
-    need_float(r, 0, 2);
-    weight_dims(r, 1, &N, &K);
-    CHECK(in(r, 0)->dim[1] == N, "dy is %lld wide, the weight gives %lld",
-          (long long)in(r, 0)->dim[1], (long long)N);
-    if (has(r, 2)) {
-        need_float(r, 2, 2);
-        CHECK(in(r, 2)->dim[0] == in(r, 0)->dim[0] && in(r, 2)->dim[1] == K,
-              "accumulator does not have the shape of dx");
+    tp_dtype is = tp_shapes_in(s, i)->dtype, want = dtype_of(spec->kind);
+    if (takes_any_float(spec) && !tp_is_float(is))
+        tp_shapes_refuse(s, "operand %d is %s, not a float", i, tp_dtype_name(is));
+    else if (!takes_any_float(spec) && is != want)
+        tp_shapes_refuse(s, "operand %d is %s, not %s", i, tp_dtype_name(is), tp_dtype_name(want));
+}
+
+static const char *shape_text(uint8_t rank, const int64_t dim[TP_MAX_RANK], char out[48])
+{
+    snprintf(out, 48, rank == 2 ? "%lldx%lld" : "%lld", (long long)dim[0], (long long)dim[1]);
+    return out;
+}
+
+static void refuse_dimension(tp_shapes *s, int i, const tp_operand_spec *spec, const char *text,
+                             double want)
+{
+    const tp_value *v = tp_shapes_in(s, i);
+    char is[48];
+    bool swaps = spec->swaps && s->attrs->transposed, is_number = text[0] <= '9';
+    tp_shapes_refuse(s,
+                     is_number ? "operand %d, %s[%s%s%s], is %s"
+                               : "operand %d, %s[%s%s%s], is %s, but %s is %.15g",
+                     i, spec->name, spec->dim[swaps], spec->rank == 2 ? "," : "",
+                     spec->rank == 2 ? spec->dim[!swaps] : "", shape_text(v->rank, v->dim, is),
+                     text, want);
+}
+
+static void match_dimension(tp_shapes *s, int i, const tp_operand_spec *spec, int d)
+{
+    const tp_value *v = tp_shapes_in(s, i);
+    const char *text = spec->dim[d ^ (spec->swaps && s->attrs->transposed)];
+    double want = tp_dimension(text, &s->letters, s->attrs);
+    if (isnan(want) && text[1] == 0)
+        s->letters.value[(unsigned char)text[0]] = (double)v->dim[d];
+    else if (!isnan(want) && want != (double)v->dim[d])
+        refuse_dimension(s, i, spec, text, want);
+}
+
+static void match_operand(tp_shapes *s, int i, const tp_operand_spec *spec)
+{
+    const tp_value *v = tp_shapes_in(s, i);
+    if (v->rank == 0) {
+        if (!spec->is_optional)
+            tp_shapes_refuse(s, "operand %d is missing", i);
+        return;
     }
-    give(r, has(r, 2) ? in(r, 2)->dtype : in(r, 0)->dtype, 2, in(r, 0)->dim[0], K);
+    match_dtype(s, i, spec);
+    if (spec->any_shape && s->any_rank == 0)
+        s->any_rank = v->rank;
+    int rank = spec->any_shape ? s->any_rank : spec->rank;
+    if (v->rank != rank)
+        tp_shapes_refuse(s, "operand %d has rank %d, not %d", i, v->rank, rank);
+    for (int d = 0; d < rank; d++)
+        match_dimension(s, i, spec, d);
 }
 
-static void shape_linear_dw(rule *r)
+/* A letter that only absent operands have is 0. */
+static void clear_letters_of(tp_shapes *s, const tp_operand_spec *spec)
 {
-    need_float(r, 0, 2);
-    need_float(r, 1, 2);
-    CHECK(in(r, 0)->dim[0] == in(r, 1)->dim[0], "x and dy differ in rows");
-    bool t = r->attrs->transposed != 0;
-    int64_t N = in(r, 1)->dim[1], K = in(r, 0)->dim[1];
-    need_acc(r, 2, 2, t ? K : N, t ? N : K);
-    give(r, TP_DTYPE_F32, 2, t ? K : N, t ? N : K);
+    for (int d = 0; d < TP_MAX_RANK; d++)
+        if (spec->dim[d][1] == 0 && isnan(tp_dimension(spec->dim[d], &s->letters, s->attrs)))
+            s->letters.value[(unsigned char)spec->dim[d][0]] = 0;
 }
 
-static void shape_linear_db(rule *r)
+void tp_shapes_match(tp_shapes *s)
 {
-    need_float(r, 0, 2);
-    need_acc(r, 1, 1, in(r, 0)->dim[1], 1);
-    give(r, TP_DTYPE_F32, 1, in(r, 0)->dim[1], 1);
+    const tp_signature *sig = tp_op_signature(s->op);
+    for (size_t i = 0; i < sizeof s->letters.value / sizeof *s->letters.value; i++)
+        s->letters.value[i] = NAN;
+    for (int i = 0; i < sig->n_in; i++)
+        match_operand(s, i, &sig->in[i]);
+    if (s->any_rank == 1)
+        s->letters.value['C'] = 1;
+    for (int i = 0; i < sig->n_in; i++)
+        if (tp_shapes_in(s, i)->rank == 0)
+            clear_letters_of(s, &sig->in[i]);
 }
 
-static void shape_swiglu_grad(rule *r)
+static void check_attributes(tp_shapes *s)
 {
-    need_float(r, 0, 2);
-    need_same(r, 1, 0);
-    need_same(r, 2, 0);
-    give_like(r, 0);
-    give_like(r, 0);
+#define ATTR(type, field)                                            \
+    if (s->attrs->field != 0 && !tp_op_has_attribute(s->op, #field)) \
+        tp_shapes_refuse(s, "there is no attribute '%s'", #field);
+#include "engine/ir/attrs.def"
+#undef ATTR
 }
 
-static void shape_embed_grad(rule *r)
+/* The input whose dtype a float output has: see ops.h. */
+static int dtype_source(const tp_shapes *s, const tp_signature *sig, const char *output)
 {
-    need(r, 0, TP_DTYPE_I32, 1, -1);
-    need_float(r, 1, 2);
-    CHECK(in(r, 1)->dim[0] == in(r, 0)->dim[0], "ids and dy differ in rows");
-    need(r, 2, TP_DTYPE_F32, 2, -1);
-    CHECK(in(r, 2)->dim[1] == in(r, 1)->dim[1], "table and dy differ in width");
-    give_like(r, 2);
+    int i = output[0] == 'd' ? tp_operand_find(sig->in, sig->n_in, output + 1) : -1;
+    if (i >= 0 && tp_is_float(tp_shapes_in(s, i)->dtype) && tp_shapes_in(s, i)->rank)
+        return i;
+    for (i = 0; i < sig->n_in; i++)
+        if (takes_any_float(&sig->in[i]) && tp_shapes_in(s, i)->rank)
+            return i;
+    return 0;
 }
 
-static void shape_rmsnorm_grad(rule *r)
+static int64_t whole(tp_shapes *s, const char *text)
 {
-    int64_t S = slices(r, 0, 1);
-    need(r, 2, TP_DTYPE_F32, 2, in(r, 0)->dim[0]);
-    CHECK(in(r, 2)->dim[1] == S, "rstd has %lld columns, not %lld", (long long)in(r, 2)->dim[1],
-          (long long)S);
-    need_same(r, 3, 0);
-    need_acc(r, 4, 1, in(r, 1)->dim[0], 1);
-    if (has(r, 5))
-        need_same(r, 5, 0);
-    give_like(r, 0);
-    give(r, TP_DTYPE_F32, 1, in(r, 1)->dim[0], 1);
+    double value = tp_dimension(text, &s->letters, s->attrs);
+    TP_ASSERT(!isnan(value));
+    if (value != floor(value))
+        tp_shapes_refuse(s, "%s is %g, not a whole number", text, value);
+    return value < 0x1p62 ? (int64_t)value : INT64_MAX;
 }
 
-static void shape_layernorm_grad(rule *r)
+bool tp_shape_fits(const int64_t dim[TP_MAX_RANK])
 {
-    need_float(r, 0, 2);
-    int64_t C = in(r, 0)->dim[1];
-    need_vector(r, 1, C);
-    need(r, 2, TP_DTYPE_F32, 1, in(r, 0)->dim[0]);
-    need(r, 3, TP_DTYPE_F32, 1, in(r, 0)->dim[0]);
-    need_same(r, 4, 0);
-    need_acc(r, 5, 1, C, 1);
-    need_acc(r, 6, 1, C, 1);
-    if (has(r, 7))
-        need_same(r, 7, 0);
-    give_like(r, 0);
-    give(r, TP_DTYPE_F32, 1, C, 1);
-    give(r, TP_DTYPE_F32, 1, C, 1);
+    int64_t count;
+    return dim[0] > 0 && dim[1] > 0 && !__builtin_mul_overflow(dim[0], dim[1], &count) &&
+           count < INT64_C(1) << 48;
 }
 
-static void shape_attention_grad(rule *r)
+/* False when the output does not exist. */
+static bool make_output(tp_shapes *s, const tp_signature *sig, int k, tp_value *ret)
 {
-    need_heads(r);
-    need_same(r, 3, 0);
-    need(r, 4, TP_DTYPE_F32, 2, r->attrs->heads);
-    CHECK(in(r, 4)->dim[1] == in(r, 0)->dim[0], "lse has %lld columns, not %lld",
-          (long long)in(r, 4)->dim[1], (long long)in(r, 0)->dim[0]);
-    need_same(r, 5, 0);
-    need(r, 6, TP_DTYPE_I32, 1, -1);
-    give_like(r, 0);
-    give_like(r, 1);
-    give_like(r, 2);
-}
-
-static void shape_sumsq(rule *r)
-{
-    need_float(r, 0, 0);
-    if (has(r, 1))
-        need(r, 1, TP_DTYPE_F64, 1, 1);
-    give(r, TP_DTYPE_F64, 1, 1, 1);
-}
-
-static void shape_adamw(rule *r)
-{
-    for (int i = 0; i < 4; i++) {
-        need(r, i, TP_DTYPE_F32, in(r, 0)->rank, in(r, 0)->dim[0]);
-        need_same(r, i, 0);
-    }
-    need(r, 4, TP_DTYPE_F64, 1, 8);
-    give_like(r, 0);
-    give_like(r, 2);
-    give_like(r, 3);
-    if (has(r, 5)) {
-        need_same(r, 5, 0);
-        give_like(r, 5);
-    }
-}
-
-static void (*const rules[TP_OP_COUNT])(rule *) = {
-#define OP(name, inputs, outputs, shape, gradient, traits) [TP_OP_##name] = shape_##shape,
-#include "engine/ir/ops.def"
-#undef OP
-};
-
-bool tp_op_out_fixed(tp_op op, int output)
-{
-    switch (op) {
-    case TP_OP_rmsnorm:
-    case TP_OP_layernorm:
-    case TP_OP_attention:
-        return output >= 1;
-    case TP_OP_add_rmsnorm:
-    case TP_OP_add_layernorm:
-        return output >= 2;
-    case TP_OP_paged_attention:
-    case TP_OP_rmsnorm_grad:
-    case TP_OP_layernorm_grad:
-        return output >= 1;
-    case TP_OP_host:
-    case TP_OP_cross_entropy:
-    case TP_OP_linear_ce:
-    case TP_OP_linear_dw:
-    case TP_OP_linear_db:
-    case TP_OP_embed_grad:
-    case TP_OP_pack_panels:
-    case TP_OP_sample:
-    case TP_OP_sumsq:
-    case TP_OP_adamw:
+    const tp_operand_spec *spec = &sig->out[k];
+    int alias = sig->alias[k];
+    const tp_value *old = alias >= 0 ? tp_shapes_in(s, alias) : NULL;
+    if (old && old->rank) {
+        *ret =
+            (tp_value){.dtype = old->dtype, .rank = old->rank, .dim = {old->dim[0], old->dim[1]}};
         return true;
-    case TP_OP_linear_ce_train:
-        return output != 2;
-    default:
-        return false;
     }
+    bool swaps = spec->swaps && s->attrs->transposed;
+    *ret = (tp_value){.rank = spec->any_shape ? s->any_rank : spec->rank};
+    for (int d = 0; d < TP_MAX_RANK; d++)
+        ret->dim[d] = whole(s, spec->dim[d ^ swaps]);
+    ret->dtype = takes_any_float(spec) ? tp_shapes_in(s, dtype_source(s, sig, spec->name))->dtype
+                                       : dtype_of(spec->kind);
+    if (spec->is_optional && (old || ret->dim[1] == 0))
+        return false;
+    char is[48];
+    if (s->status == TP_OK && !tp_shape_fits(ret->dim))
+        tp_shapes_refuse(s, "output %d of %s is %s", k, shape_text(2, ret->dim, is),
+                         ret->dim[0] > 0 && ret->dim[1] > 0 ? "too large" : "empty");
+    return true;
 }
 
 tp_status tp_op_infer(const tp_graph *g, tp_op op, const tp_attrs *attrs, int n_in,
-                      const tp_ref *in_refs, int *ret_n_out, tp_value ret_out[TP_MAX_OUT],
-                      tp_error *err)
+                      const tp_ref *in, int *ret_n_out, tp_value ret_out[TP_MAX_OUT], tp_error *err)
 {
     TP_ASSERT((unsigned)op < TP_OP_COUNT);
-    if (n_in > tp_ops[op].max_in)
-        return tp_fail(err, TP_ERR_FORMAT, "op %s: %d operands, at most %d", tp_ops[op].name, n_in,
-                       tp_ops[op].max_in);
+    const tp_op_def *def = tp_ops[op];
+    const tp_signature *sig = tp_op_signature(op);
+    tp_shapes s = {.g = g, .op = op, .attrs = attrs, .n_in = n_in, .in = in, .err = err};
+    if (def->traits & TP_OP_SOURCE)
+        tp_shapes_refuse(&s, "is a source, not an operation");
+    if (n_in > sig->n_in)
+        tp_shapes_refuse(&s, "%d operands, at most %d", n_in, sig->n_in);
     for (int i = 0; i < n_in; i++)
-        if (in_refs[i] >= g->n_values)
-            return tp_fail(err, TP_ERR_FORMAT, "op %s: operand %%%u does not exist",
-                           tp_ops[op].name, in_refs[i]);
+        if (in[i] >= g->n_values)
+            tp_shapes_refuse(&s, "operand %%%u does not exist", in[i]);
+    if (s.status != TP_OK)
+        return s.status;
+    tp_shapes_match(&s);
+    check_attributes(&s);
+    if (s.status == TP_OK && def->check)
+        def->check(&s);
     tp_value out[TP_MAX_OUT];
-    rule r = {
-        .g = g, .op = op, .attrs = attrs, .n_in = n_in, .in = in_refs, .out = out, .err = err};
-    rules[op](&r);
-    if (r.failed)
-        return TP_ERR_FORMAT;
-    for (int k = 0; k < r.n_out; k++)
-        if (!tp_shape_fits(out[k].dim))
-            return tp_fail(err, TP_ERR_FORMAT, "op %s: output %d of %lldx%lld is too large",
-                           tp_ops[op].name, k, (long long)out[k].dim[0], (long long)out[k].dim[1]);
-    memcpy(ret_out, out, (size_t)r.n_out * sizeof *out);
-    *ret_n_out = r.n_out;
+    int n_out = 0;
+    for (int k = 0; k < sig->n_out && s.status == TP_OK; k++)
+        n_out += make_output(&s, sig, k, &out[n_out]);
+    if (s.status != TP_OK)
+        return s.status;
+    memcpy(ret_out, out, (size_t)n_out * sizeof *out);
+    *ret_n_out = n_out;
     return TP_OK;
 }

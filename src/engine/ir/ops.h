@@ -1,116 +1,61 @@
 /* ops.h - the vocabulary of the graph.
  *
  * T tokens of a packed micro-batch; C width; K, N contraction and output widths;
- * H heads, G key/value heads, D head dimension; F feed-forward width; V
- * vocabulary.  "f" is f32 or bf16; statistics, losses and accumulators are f32.
- * Every op computes in f32 whatever its operands are and rounds once on output.
- * A gradient accumulator ("acc") is added to and is the same memory as the
- * output; without it the output is fresh.  Rows of an operand are `stride`
- * elements apart (split makes views); everything inside a row is contiguous.
+ * F feed-forward width; V vocabulary.  Every op computes in f32 whatever its operands are
+ * and rounds once on output.  Rows of an operand are `stride` elements apart (split makes
+ * views); everything inside a row is contiguous.
  *
- *   add a[..] b[..] -> y            mul likewise; operands may differ in dtype
- *   silu x; gelu x {tanh}           y = x*sigmoid(x); gelu
- *   swiglu gate[T,F] up[T,F] -> y   silu(gate) * up
- *   cast x -> y                     to the dtype of y
- *   host x -> y                     y = x, unless the program that runs the graph writes
- *                 something else there before the next launch (exec.h): a loss in plain C
- *                 between the log-probabilities and their gradient
- *   split x[T,n0+n1+n2] -> views    columns; no data moves
- *   concat a b c -> [T,n0+n1+n2]
- *   embed ids i32[T] table[V,C] -> y[T,C]       ids outside 0..V-1 give zeros
- *   rmsnorm x[T,C] w[D] {eps} -> y[T,C] rstd[T,C/D]
- *                 normalises each D-wide slice of a row (C = D but for qk-norm)
- *   layernorm x[T,C] w[C] b[C] {eps} -> y mean[T] rstd[T]
- *   add_rmsnorm x res w -> sum[T,C] y rstd      sum = x + res (rounded), y = norm(sum)
- *   add_layernorm x res w b -> sum y mean rstd
- *   rope x[T,n*D] positions i32[T] table f32[P,D] {head_dim, inverse} -> y
- *                 table row p = cos of D/2 angles, then sin of D/2; rotate-half
- *                 layout: (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin) with x1, x2
- *                 the two halves of each head; inverse negates sin
- *   linear x[T,K] w[N,K] b[N]? {transposed: w[K,N]} -> y[T,N]
- *   linear_gelu x w b? {transposed, tanh} -> act[T,N] pre[T,N]
- *                 act = gelu of the unrounded sum; pre is kept for the gradient
- *   attention q[T,H*D] k[T,G*D] v[T,G*D] cu i32[S+1] {heads, kv_heads, head_dim, scale}
- *                 -> o[T,H*D] lse f32[H,T]
- *                 causal inside each sequence cu[s]..cu[s+1]; cu does not decrease,
- *                 trailing entries repeat its end; rows at or past cu[S] give o = 0, lse = 0.
- *                 lse is the natural log of the sum of exp of scaled logits
- *   pack_panels w[N,K] {transposed: w[K,N]} -> panels[ceil(N/64), 64*K']
- *                 the weight of linear_panels: 64 outputs lie side by side for every k, so
- *                 that a product reads it in one stream.  K' is K rounded up to even.  The
- *                 element of output n and input k is column k/g*64*g + n%64*g + k%g of row
- *                 n/64, with g = 2 for bf16 (pairs of k) and 1 otherwise; what has no weight
- *                 is 0
- *   linear_panels x[T,K] panels b[N]? {n0 = N, activation} -> y[T,N]
- *                 activation 0: none, 1: gelu, 2: gelu by tanh.  Row t of y is a function of
- *                 row t of x: the same bits whatever T is
- *   paged_attention q[T,H*D] k[T,G*D] v[T,G*D] cache_k[N,G*D'*B] cache_v[N,G*D'*B]
- *                 positions i32[T] slots i32[T] tables i32[S,M] -> o cache_k cache_v
- *                 many sequences, each with a row of `tables`: its position p lies in block
- *                 tables[slot, p/B], place p%B.  Row t is stored at positions[t] of slots[t]
- *                 (clearing the block when the place is 0), then attends to positions
- *                 0..positions[t] of that slot, as rows of this launch may just have stored
- *                 them; a negative position marks padding.  D' is D rounded up to even.  In a
- *                 block of kv head h, element d of place j is, from h*D'*B on, element
- *                 d/g*B*g + j*g + d%g of cache_k and j/g*D'*g + d*g + j%g of cache_v, g = 2
- *                 for bf16, else 1.  Row t of o depends on its own q, k, v and cache alone:
- *                 the same bits whatever else is in the launch
- *   sample logits[R,V] params f32[R,4] draws f64[R] {n0} -> ids i32[R] logp f32[R] drawn f32[R]
- *                 params: temperature, top_k, top_p, min_p; ids from n0 on (if n0 > 0) are
- *                 never chosen.  temperature 0: the likeliest, lowest id among equals.  Else
- *                 ids are cut by top_k (0: all), then top_p (outside 0..1: all), then min_p,
- *                 ties to lower ids; of those left, in the order of ids, the first whose
- *                 cumulated probability exceeds draws[r].  logp: of the id under
- *                 softmax(logits), all V of them; drawn: under what it was drawn from.  A row
- *                 with a NaN or +infinity gives id -1 and NaNs
- *   cross_entropy logits[T,V] targets i32[T] weights f32[T] {temperature} -> loss[1] logp[T]
- *                 lse[T]
- *                 loss = sum_t -weights[t] * logp[t]; where weights[t] is 0 the target is
- *                 not looked at, logp is 0
- *   linear_ce x[T,C] w[V,C] targets weights {chunk, temperature} -> loss logp lse
- *   linear_ce_train x w targets weights scale f32[1] acc? -> loss[1] logp[T] dx[T,C] dw f32[V,C]
- *                 the same loss together with d(scale*loss)/dx and /dw; logits exist for
- *                 `chunk` rows at a time
- *   linear_dx dy[T,N] w acc? -> dx[T,K];  linear_dw x dy acc? -> dw f32 (shape of w)
- *   linear_db dy acc? -> db f32[N]
- *   silu_grad x dy; gelu_grad x dy {tanh}; swiglu_grad gate up dy -> dgate dup
- *   embed_grad ids dy acc {skip} -> dtable f32[V,C]    (acc gives the shape; required)
- *   rmsnorm_grad x w rstd dy dw_acc? dres? -> dx dw f32[D]       dx += dres
- *   layernorm_grad x w mean rstd dy dw_acc? db_acc? dres? -> dx dw db
- *   attention_grad q k v o lse do cu -> dq dk dv
- *   cross_entropy_grad logits targets weights lse scale -> dlogits
- *   sumsq x acc f64[1]? -> f64[1]               sum of squares, added to acc
- *   adamw p f32 g f32 m f32 v f32 scalars f64[8] shadow bf16? {decay} -> p m v shadow
- *                 in place.  scalars: lr, beta1, beta2, eps, weight_decay,
- *                 1-beta1^t, 1-beta2^t, gradient factor (clip and unscale).
- *                 As torch.optim.AdamW: p *= 1 - lr*wd*decay; m, v; then
- *                 p -= lr/c1 * m / (sqrt(v)/sqrt(c2) + eps)                         */
+ * An op is one row, and its signature says which operands it takes and gives:
+ * "x:f[T,K] w:w[N,K]^ b:w[N]? -> y:f[T,N]".  An operand is name:kind[shape] and marks.
+ * A dimension is a number, a letter, an attribute, or some of them joined by * / + from left
+ * to right; the first operand whose dimension is a letter alone decides what it is.
+ * [..] is any shape, the same in all such operands; it sets T and C.  Kinds:
+ *
+ *   f w        f32, bf16 or f16: activations, weights
+ *   s d b      always f32, f64, bf16
+ *   positive   f32, none below zero;   weights    f32, often zero
+ *   table      f32, cosines then sines;   scalars    f64, the eight of adamw
+ *   sampling   f32, rows of sample's parameters;   draws    f64 in [0, 1)
+ *   ids positions cu targets   i32;   places slots tables   i32: of sequences in a paged cache
+ *
+ *   ?   optional: an absent input is reference 0, written `_` in text; an optional output
+ *       exists when its dimensions are not 0 and the input it shares memory with does
+ *   ^   the two dimensions swap when `transposed`
+ *   ~   may pass through bf16 on the way when an input is bf16
+ *
+ * Names connect.  An output that is called like an input, or whose name with _acc an input
+ * has, is the next version of that input, in its memory; without it the output is fresh.  An
+ * output d<name> has the dtype of <name>; another of kind f or w takes that of the first
+ * such input.  What an operand of a gradient is called is what autodiff gives it: an operand
+ * of the forward op, d<its output>, <d its input>_acc what the gradient adds to, dres what dx
+ * adds to. */
 #ifndef TP_ENGINE_IR_OPS_H
 #define TP_ENGINE_IR_OPS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/tensor/dtype.h"
+
+enum { TP_MAX_RANK = 2, TP_MAX_IN = 8, TP_MAX_OUT = 4 };
 enum { TP_PANEL = 64 }; /* outputs of a weight that lie together in pack_panels */
 
 typedef enum {
-#define OP(name, inputs, outputs, shape, gradient, traits) TP_OP_##name,
+#define OP(name) TP_OP_##name,
 #include "engine/ir/ops.def"
-#undef OP
-    TP_OP_COUNT
+    TP_OP_COUNT,
+    TP_OP_NONE = 0 /* where a row names another op: input, which no row names */
 } tp_op;
 
 enum {
     TP_OP_SOURCE = 1 << 0,      /* has no inputs; bound before the run            */
     TP_OP_ELEMENTWISE = 1 << 1, /* output element i depends on input elements i   */
-    TP_OP_COMMUTES = 1 << 2,    /* the two inputs may be swapped                  */
-    TP_OP_INPLACE = 1 << 3,     /* output 0 may share input 0's memory            */
-    TP_OP_CHEAP = 1 << 4,       /* selective recompute may repeat it              */
-    TP_OP_FUSED = 1 << 5,       /* made by `fuse`, not by models                  */
-    TP_OP_CONTRACTS = 1 << 6,   /* dominated by multiply-adds                     */
-    TP_OP_VIEW = 1 << 7,        /* outputs are views of input 0; nothing runs     */
-    TP_OP_GRAD = 1 << 8,        /* made by autodiff                               */
-    TP_OP_ACCUMULATES = 1 << 9, /* has an optional accumulator input              */
-    TP_OP_UPDATE = 1 << 10      /* belongs to the optimizer's graph               */
+    TP_OP_INPLACE = 1 << 2,     /* output 0 may share input 0's memory            */
+    TP_OP_CHEAP = 1 << 3,       /* selective recompute repeats it                 */
+    TP_OP_CONTRACTS = 1 << 4,   /* dominated by multiply-adds                     */
+    TP_OP_VIEW = 1 << 5,        /* outputs are views of input 0; nothing runs     */
+    TP_OP_ACCUMULATES = 1 << 6, /* has an optional accumulator input              */
+    TP_OP_UPDATE = 1 << 7       /* belongs to the optimizer's graph               */
 };
 
 typedef struct {
@@ -119,16 +64,87 @@ typedef struct {
 #undef ATTR
 } tp_attrs;
 
+struct tp_graph;
+struct tp_node;
+struct tp_shapes;
+struct tp_differ;
+
 typedef struct {
     const char *name;
-    uint8_t max_in, max_out;
+    const char *signature;
+    const char *attributes; /* of attrs.def, "heads, scale"; any other must be 0 */
     uint32_t traits;
-} tp_op_info;
+    /* Floating-point operations of one node, as an expression of the signature's letters and
+     * of A, the pairs of query and key that attend to each other.  NULL: none. */
+    const char *flops;
+    /* (optional) bytes moved, where it is not every operand once. */
+    double (*bytes)(const struct tp_graph *g, const struct tp_node *n, double avg_context);
+    /* (optional) what the signature cannot say, after the inputs were found to follow it;
+     * sets the letters that only outputs have. */
+    void (*check)(struct tp_shapes *s);
+    /* The ops that together give the gradient, or a function where ops of their own do not. */
+    tp_op gradients[3];
+    void (*gradient)(struct tp_differ *d, const struct tp_node *n, const uint32_t *dy);
+    const char *suffix; /* of the label that autodiff gives it; NULL: dx */
+    tp_op rest;         /* makes outputs 1.. from output 0 and inputs 2.., bit for bit */
+} tp_op_def;
 
-extern const tp_op_info tp_ops[TP_OP_COUNT];
+extern const tp_op_def *const tp_ops[TP_OP_COUNT];
+
+/* ---- a signature, read ---- */
+
+/* In the order: any float dtype, one float dtype, integers. */
+/* clang-format off */
+#define TP_KINDS(KIND)                                                                 \
+    KIND(f) KIND(w)                                                                    \
+    KIND(s) KIND(d) KIND(b) KIND(positive) KIND(weights) KIND(table) KIND(scalars)     \
+    KIND(sampling) KIND(draws)                                                         \
+    KIND(ids) KIND(positions) KIND(places) KIND(slots) KIND(tables) KIND(cu) KIND(targets)
+/* clang-format on */
+
+typedef enum {
+#define KIND(name) TP_KIND_##name,
+    TP_KINDS(KIND) TP_KIND_COUNT
+#undef KIND
+} tp_operand_kind;
+
+static inline bool tp_is_float(tp_dtype d)
+{
+    return d == TP_DTYPE_F32 || d == TP_DTYPE_BF16 || d == TP_DTYPE_F16;
+}
+
+typedef struct {
+    char name[16];
+    tp_operand_kind kind;
+    bool is_optional, swaps, through_bf16, any_shape;
+    uint8_t rank;
+    char dim[TP_MAX_RANK][24]; /* expressions */
+} tp_operand_spec;
+
+typedef struct {
+    int n_in, n_out; /* the largest counts */
+    tp_operand_spec in[TP_MAX_IN], out[TP_MAX_OUT];
+    int alias[TP_MAX_OUT]; /* the input that an output is the next version of, or -1 */
+} tp_signature;
+
+const tp_signature *tp_op_signature(tp_op op);
 
 /* Which input an output must share memory with (accumulators, caches, in-place
  * state), or -1.  Independent of TP_OP_INPLACE, which only permits sharing. */
-int tp_op_alias(tp_op op, int output);
+static inline int tp_op_alias(tp_op op, int output) { return tp_op_signature(op)->alias[output]; }
+
+/* True when this output has one dtype whatever the activations are. */
+bool tp_op_out_fixed(tp_op op, int output);
+bool tp_op_has_attribute(tp_op op, const char *name);
+bool tp_op_has_gradient(tp_op op);
+
+/* Index of the operand of that name in a list of n, or -1. */
+int tp_operand_find(const tp_operand_spec *list, int n, const char *name);
+
+/* The value of an expression of dimensions; NaN when a letter of it is. */
+typedef struct {
+    double value['Z' + 1];
+} tp_letters;
+double tp_dimension(const char *expression, const tp_letters *letters, const tp_attrs *attrs);
 
 #endif

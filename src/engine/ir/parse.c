@@ -273,9 +273,9 @@ static tp_status take_line(parser *p)
     if (!take(p, '=') || !take_word(p, word, sizeof word))
         return bad(p, "expected '= op'");
     for (int op = 0; op < TP_OP_COUNT; op++) {
-        if (strcmp(tp_ops[op].name, word) != 0)
+        if (strcmp(tp_ops[op]->name, word) != 0)
             continue;
-        if (tp_ops[op].traits & TP_OP_SOURCE)
+        if (tp_ops[op]->traits & TP_OP_SOURCE)
             return n == 1 ? take_source(p, (tp_op)op, numbers[0])
                           : bad(p, "a source defines one value");
         return take_op(p, (tp_op)op, numbers, n);

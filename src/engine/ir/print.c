@@ -57,9 +57,9 @@ static void print_node(const tp_graph *g, const tp_node *n, tp_buf *out)
 {
     for (int k = 0; k < n->n_out; k++)
         tp_buf_addf(out, "%s%%%u", k ? ", " : "", n->out[k]);
-    tp_buf_addf(out, " = %s", tp_ops[n->op].name);
+    tp_buf_addf(out, " = %s", tp_ops[n->op]->name);
     const tp_value *v = &g->values[n->out[0]];
-    if (tp_ops[n->op].traits & TP_OP_SOURCE) {
+    if (tp_ops[n->op]->traits & TP_OP_SOURCE) {
         tp_buf_addc(out, ' ');
         print_type(v, out);
         print_string(v->name, out);

@@ -9,30 +9,25 @@ typedef struct {
     uint32_t *overwrite; /* memory -> the node that has overwritten it; 0 = none */
 } checker;
 
-static bool is_float(tp_dtype d)
-{
-    return d == TP_DTYPE_F32 || d == TP_DTYPE_BF16 || d == TP_DTYPE_F16;
-}
-
 static tp_status check_dtype(const tp_graph *g, const tp_node *n, int k, tp_dtype rule,
                              tp_error *err)
 {
     const tp_value *v = &g->values[n->out[k]];
     tp_ref old = tp_overwrites(n, k);
-    if (tp_ops[n->op].traits & TP_OP_VIEW)
+    if (tp_ops[n->op]->traits & TP_OP_VIEW)
         return v->dtype == g->values[n->in[0]].dtype
                    ? TP_OK
                    : tp_fail(err, TP_ERR_FORMAT, "op %s: a view cannot change dtype",
-                             tp_ops[n->op].name);
+                             tp_ops[n->op]->name);
     if (!old && !tp_op_out_fixed(n->op, k))
-        return is_float(v->dtype)
+        return tp_is_float(v->dtype)
                    ? TP_OK
                    : tp_fail(err, TP_ERR_FORMAT, "op %s: output %d is %s, not a float",
-                             tp_ops[n->op].name, k, tp_dtype_name(v->dtype));
+                             tp_ops[n->op]->name, k, tp_dtype_name(v->dtype));
     tp_dtype want = old ? g->values[old].dtype : rule;
     return v->dtype == want
                ? TP_OK
-               : tp_fail(err, TP_ERR_FORMAT, "op %s: output %d is %s, not %s", tp_ops[n->op].name,
+               : tp_fail(err, TP_ERR_FORMAT, "op %s: output %d is %s, not %s", tp_ops[n->op]->name,
                          k, tp_dtype_name(v->dtype), tp_dtype_name(want));
 }
 
@@ -42,13 +37,13 @@ static tp_status check_outputs(const tp_graph *g, const tp_node *n, tp_error *er
     int n_out = 0;
     TP_TRY(tp_op_infer(g, n->op, &n->attrs, n->n_in, n->in, &n_out, want, err));
     if (n_out != n->n_out)
-        return tp_fail(err, TP_ERR_FORMAT, "op %s: defines %d values, not %d", tp_ops[n->op].name,
+        return tp_fail(err, TP_ERR_FORMAT, "op %s: defines %d values, not %d", tp_ops[n->op]->name,
                        n_out, n->n_out);
     for (int k = 0; k < n_out; k++) {
         const tp_value *v = &g->values[n->out[k]];
         if (v->rank != want[k].rank || v->dim[0] != want[k].dim[0] || v->dim[1] != want[k].dim[1])
             return tp_fail(err, TP_ERR_FORMAT, "op %s: output %d is %lldx%lld, not %lldx%lld",
-                           tp_ops[n->op].name, k, (long long)v->dim[0], (long long)v->dim[1],
+                           tp_ops[n->op]->name, k, (long long)v->dim[0], (long long)v->dim[1],
                            (long long)want[k].dim[0], (long long)want[k].dim[1]);
         TP_TRY(check_dtype(g, n, k, want[k].dtype, err));
     }
@@ -67,7 +62,7 @@ static tp_status check_overwritten(checker *c, uint32_t index, tp_error *err)
                            n->in[k], by);
     }
     for (int k = 0; k < n->n_out; k++) {
-        bool is_view = (tp_ops[n->op].traits & TP_OP_VIEW) != 0;
+        bool is_view = (tp_ops[n->op]->traits & TP_OP_VIEW) != 0;
         c->memory[n->out[k]] = is_view ? c->memory[n->in[0]] : n->out[k];
         tp_ref old = tp_overwrites(n, k);
         if (!old)
@@ -122,7 +117,7 @@ static tp_status check_node(checker *c, uint32_t index, tp_error *err)
 {
     const tp_node *n = &c->g->nodes[index];
     TP_TRY(check_refs(c, index, err));
-    if (tp_ops[n->op].traits & TP_OP_SOURCE) {
+    if (tp_ops[n->op]->traits & TP_OP_SOURCE) {
         c->memory[n->out[0]] = n->out[0];
         return check_source(c->g, n, err);
     }
@@ -139,7 +134,7 @@ static tp_status check_nodes(checker *c, tp_error *err)
                            (int)n->op);
         tp_status status = check_node(c, i, err);
         if (status != TP_OK)
-            return tp_error_prefix(err, status, "node %u (%s%s%s): ", i, tp_ops[n->op].name,
+            return tp_error_prefix(err, status, "node %u (%s%s%s): ", i, tp_ops[n->op]->name,
                                    n->label ? " " : "", n->label ? n->label : "");
     }
     return TP_OK;
@@ -170,7 +165,7 @@ static tp_status check_names(const tp_graph *g, tp_error *err)
     TP_ASSERT(names);
     size_t n = 0;
     for (uint32_t i = 1; i < g->n_nodes; i++)
-        if (tp_ops[g->nodes[i].op].traits & TP_OP_SOURCE)
+        if (tp_ops[g->nodes[i].op]->traits & TP_OP_SOURCE)
             names[n++] = g->values[g->nodes[i].out[0]].name;
     qsort(names, n, sizeof *names, by_name);
     tp_status status = TP_OK;

@@ -19,16 +19,11 @@
 /* The operand of `n` that is a product's weight, or -1. */
 static int weight_operand(const tp_node *n)
 {
-    switch (n->op) {
-    case TP_OP_linear:
-    case TP_OP_linear_gelu:
-    case TP_OP_linear_dx:
-    case TP_OP_linear_ce:
-    case TP_OP_linear_ce_train:
-        return 1;
-    default:
-        return -1;
-    }
+    const tp_signature *sig = tp_op_signature(n->op);
+    for (int i = 0; i < n->n_in && (tp_ops[n->op]->traits & TP_OP_CONTRACTS); i++)
+        if (sig->in[i].kind == TP_KIND_w && sig->in[i].rank == 2)
+            return i;
+    return -1;
 }
 
 static const char *shadow_name(tp_graph *g, tp_ref weight, tp_dtype dtype)
@@ -54,13 +49,13 @@ static bool is_master(const tp_graph *g, tp_ref ref)
 static bool is_activation(const tp_graph *g, const tp_node *n, int out)
 {
     return g->values[n->out[out]].dtype == TP_DTYPE_F32 && !tp_op_out_fixed(n->op, out) &&
-           !(tp_ops[n->op].traits & (TP_OP_SOURCE | TP_OP_UPDATE));
+           !(tp_ops[n->op]->traits & (TP_OP_SOURCE | TP_OP_UPDATE));
 }
 
 static void cast_outputs(tp_graph *g, const tp_node *n, tp_dtype dtype)
 {
     for (int k = 0; k < n->n_out; k++) {
-        tp_ref shared = tp_ops[n->op].traits & TP_OP_VIEW ? n->in[0] : tp_overwrites(n, k);
+        tp_ref shared = tp_ops[n->op]->traits & TP_OP_VIEW ? n->in[0] : tp_overwrites(n, k);
         if (shared)
             g->values[n->out[k]].dtype = g->values[shared].dtype;
         else if (is_activation(g, n, k))

@@ -10,7 +10,7 @@
  * node adds to them. */
 static bool is_pure(const tp_graph *g, const tp_node *n, const bool *overwritten)
 {
-    if (tp_ops[n->op].traits & TP_OP_SOURCE)
+    if (tp_ops[n->op]->traits & TP_OP_SOURCE)
         return false;
     for (int k = 0; k < n->n_out; k++)
         if (overwritten[tp_graph_memory(g, n->out[k])])

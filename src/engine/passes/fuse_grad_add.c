@@ -13,10 +13,9 @@
 /* The operand that takes the addend, or -1 when the op has none or it is taken. */
 static int addend_operand(const tp_node *n)
 {
-    int at = n->op == TP_OP_linear_dx        ? 2
-             : n->op == TP_OP_rmsnorm_grad   ? 5
-             : n->op == TP_OP_layernorm_grad ? 7
-                                             : -1;
+    const tp_signature *sig = tp_op_signature(n->op);
+    int dres = tp_operand_find(sig->in, sig->n_in, "dres");
+    int at = dres >= 0 ? dres : tp_operand_find(sig->in, sig->n_in, "dx_acc");
     return at >= 0 && at < n->n_in && n->in[at] ? -1 : at;
 }
 
@@ -52,8 +51,8 @@ static bool can_take_over(const tp_graph *g, tp_ref a, const tp_node *sum)
 {
     tp_ref memory = tp_graph_memory(g, a);
     return g->values[a].n_uses == 1 && g->values[a].dtype == g->values[sum->out[0]].dtype &&
-           !(tp_ops[tp_def(g, a)->op].traits & TP_OP_VIEW) &&
-           !(tp_ops[tp_def(g, memory)->op].traits & TP_OP_SOURCE);
+           !(tp_ops[tp_def(g, a)->op]->traits & TP_OP_VIEW) &&
+           !(tp_ops[tp_def(g, memory)->op]->traits & TP_OP_SOURCE);
 }
 
 static bool try_fuse(tp_graph *g, uint32_t sum_index, int side)

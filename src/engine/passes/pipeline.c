@@ -73,7 +73,7 @@ static void hoist_sources(tp_graph *g)
     uint32_t *order = tp_arena_array(&g->arena, uint32_t, n + 1);
     for (int sources = 1; sources >= 0; sources--)
         for (uint32_t i = 1; i <= n; i++)
-            if (!!(tp_ops[g->nodes[i].op].traits & TP_OP_SOURCE) == sources)
+            if (!!(tp_ops[g->nodes[i].op]->traits & TP_OP_SOURCE) == sources)
                 order[at++] = i;
     tp_graph_reorder(g, order, n);
 }

@@ -55,7 +55,7 @@ static bool concat_in_place(const planner *p, const tp_node *n)
     for (int k = 0; k < n->n_in; k++) {
         const tp_node *maker = tp_def(p->g, n->in[k]);
         const tp_value *v = &p->g->values[n->in[k]];
-        if ((tp_ops[maker->op].traits & (TP_OP_SOURCE | TP_OP_VIEW)) || p->n_reads[n->in[k]] != 1 ||
+        if ((tp_ops[maker->op]->traits & (TP_OP_SOURCE | TP_OP_VIEW)) || p->n_reads[n->in[k]] != 1 ||
             tp_op_alias(maker->op, v->out) >= 0 || v->dtype != p->g->values[n->out[0]].dtype)
             return false;
         for (int j = 0; j < k; j++)
@@ -132,7 +132,7 @@ static bool can_overwrite(const planner *p, uint32_t i, int k)
 static bool place_in_place(planner *p, uint32_t i)
 {
     const tp_node *n = &p->g->nodes[i];
-    uint32_t traits = tp_ops[n->op].traits;
+    uint32_t traits = tp_ops[n->op]->traits;
     if (!p->share || !(traits & TP_OP_INPLACE))
         return false;
     int operands = traits & TP_OP_ELEMENTWISE ? n->n_in : 1;
@@ -148,11 +148,11 @@ static void place_outputs(planner *p, uint32_t i)
 {
     const tp_node *n = &p->g->nodes[i];
     tp_place *places = p->plan->places;
-    if (tp_ops[n->op].traits & TP_OP_SOURCE) {
+    if (tp_ops[n->op]->traits & TP_OP_SOURCE) {
         place_alone(p, n->out[0], TP_PLACE_SOURCE);
         return;
     }
-    if (tp_ops[n->op].traits & TP_OP_VIEW) {
+    if (tp_ops[n->op]->traits & TP_OP_VIEW) {
         place_views(p, n);
         p->plan->node_is_free[i] = true;
         return;

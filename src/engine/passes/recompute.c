@@ -32,10 +32,7 @@ static int group_of(const recomputer *r, const tp_node *n)
     return n->block < 0 ? -1 : n->block / every;
 }
 
-static bool is_residual_norm(const tp_node *n)
-{
-    return n->op == TP_OP_add_rmsnorm || n->op == TP_OP_add_layernorm;
-}
+static bool is_residual_norm(const tp_node *n) { return tp_ops[n->op]->rest != TP_OP_NONE; }
 
 /* Doing it again must not write into a buffer a second time. */
 static bool is_repeatable(const tp_node *n)
@@ -43,7 +40,7 @@ static bool is_repeatable(const tp_node *n)
     for (int k = 0; k < n->n_out; k++)
         if (tp_overwrites(n, k))
             return false;
-    return !(tp_ops[n->op].traits & TP_OP_SOURCE);
+    return !(tp_ops[n->op]->traits & TP_OP_SOURCE);
 }
 
 /* Full: a value stays if a forward node of another group reads it. */
@@ -79,12 +76,7 @@ static void drop_cheap(recomputer *r)
     const tp_graph *g = r->g;
     for (uint32_t i = 1; i < g->n_nodes; i++) {
         const tp_node *n = &g->nodes[i];
-        if (n->phase != TP_PHASE_FORWARD || n->block < 0 || !(tp_ops[n->op].traits & TP_OP_CHEAP) ||
-            (tp_ops[n->op].traits & TP_OP_VIEW))
-            continue;
-        /* add is the residual stream: dropping it would cascade to the first block.  Only
-         * rope's result is needed, not its operand: keeping one for the other saves nothing. */
-        if (n->op == TP_OP_add || n->op == TP_OP_rope || n->op == TP_OP_cast)
+        if (n->phase != TP_PHASE_FORWARD || n->block < 0 || !(tp_ops[n->op]->traits & TP_OP_CHEAP))
             continue;
         for (int k = is_residual_norm(n) ? 1 : 0; k < n->n_out; k++)
             r->dropped[n->out[k]] = true;
@@ -106,10 +98,10 @@ static tp_ref replacement(const recomputer *r, tp_ref ref)
 
 static void clone_norm_of_sum(recomputer *r, const tp_node *n)
 {
-    bool is_layer = n->op == TP_OP_add_layernorm;
-    tp_ref in[3] = {n->out[0], replacement(r, n->in[2]), replacement(r, n->in[3])};
-    tp_ref first = tp_graph_op(r->g, is_layer ? TP_OP_layernorm : TP_OP_rmsnorm, &n->attrs,
-                               is_layer ? 3 : 2, in, n->label);
+    tp_ref in[TP_MAX_IN] = {n->out[0]};
+    for (int k = 2; k < n->n_in; k++)
+        in[k - 1] = replacement(r, n->in[k]);
+    tp_ref first = tp_graph_op(r->g, tp_ops[n->op]->rest, &n->attrs, n->n_in - 1, in, n->label);
     for (int k = 1; k < n->n_out; k++)
         r->clone[n->out[k]] = first + (tp_ref)k - 1;
 }

@@ -16,7 +16,7 @@ typedef struct {
 
 static bool is_temporary(const tp_graph *g, tp_ref ref)
 {
-    return ref && !(tp_ops[tp_def(g, ref)->op].traits & TP_OP_SOURCE);
+    return ref && !(tp_ops[tp_def(g, ref)->op]->traits & TP_OP_SOURCE);
 }
 
 static bool shares_input(const tp_graph *g, const tp_node *n, int out)
@@ -24,7 +24,7 @@ static bool shares_input(const tp_graph *g, const tp_node *n, int out)
     int alias = tp_op_alias(n->op, out);
     (void)g;
     return (alias >= 0 && alias < n->n_in && n->in[alias]) ||
-           (tp_ops[n->op].traits & TP_OP_VIEW) != 0;
+           (tp_ops[n->op]->traits & TP_OP_VIEW) != 0;
 }
 
 /* Bytes added (positive) or freed (negative) by running the node now. */
@@ -123,7 +123,7 @@ static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed,
             first++;
             continue;
         }
-        uint32_t node = tp_ops[g->nodes[first].op].traits & TP_OP_SOURCE ? first : pick(&s, first);
+        uint32_t node = tp_ops[g->nodes[first].op]->traits & TP_OP_SOURCE ? first : pick(&s, first);
         place(&s, node ? node : first, order, &n);
     }
     tp_node *old_nodes = g->nodes;

@@ -23,12 +23,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum { TP_BASELINE_NONE, TP_BASELINE_GROUP, TP_BASELINE_OTHERS } tp_baseline;
+typedef enum { TP_BASELINE_NONE, TP_BASELINE_GROUP, TP_BASELINE_OTHERS } tp_advantage_baseline;
 typedef enum { TP_SPREAD_NONE, TP_SPREAD_GROUP, TP_SPREAD_BATCH } tp_spread;
 
 typedef struct {
     const char *name;
-    tp_baseline baseline;
+    tp_advantage_baseline baseline;
     tp_spread spread;
 } tp_advantage_kind;
 
@@ -36,10 +36,10 @@ typedef struct {
 extern const tp_advantage_kind tp_advantage_kinds[];
 
 typedef struct {
-    tp_baseline baseline;
+    tp_advantage_baseline baseline;
     tp_spread spread;
-    double epsilon;     /* added to a group's spread; 1e-6 */
-    double floor;       /* spreads up to this share of the largest |reward| (or of 1) are none */
+    double epsilon; /* added to a group's spread; 1e-6 */
+    double floor;   /* spreads up to this share of the largest |reward| (or of 1) are none */
     double clip_low, clip_high; /* NaN: no clipping */
 } tp_advantage_options;
 

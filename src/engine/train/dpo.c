@@ -25,7 +25,7 @@ void tp_dpo_batch_begin(dpo_batch *b, uint32_t n)
     b->cap = n;
 }
 
-static tp_batch_sequence sequence(const tp_answer *a)
+static tp_batch_sequence sequence(const tp_preference_answer *a)
 {
     return (tp_batch_sequence){.ids = a->ids, .mask = a->mask, .n = a->n, .first = 1};
 }
@@ -188,7 +188,7 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
     TP_TRY(draw(t, err));
     r->wait_s = tp_clock_s() - start;
     d->sums = (tp_preference_sums){0};
-    tp_micro_batch view = {0};
+    tp_batch_view view = {0};
     for (d->micro = 0; d->micro < d->batch.arrangement.n_micro; d->micro++) {
         if (tp_trainer_should_stop(t))
             return TP_ERR_INTERRUPTED;
@@ -226,7 +226,7 @@ static tp_status evaluate(trainer *t, uint64_t first, uint64_t end, tp_preferenc
         if (tp_trainer_should_stop(t))
             return TP_ERR_INTERRUPTED;
         tp_batch_fill(&b->arrangement, b->sequences, m, &d->mb);
-        tp_micro_batch view = tp_trainer_view(&d->mb);
+        tp_batch_view view = tp_trainer_view(&d->mb);
         tp_session_eval(t->session, &view, &loss, &logp);
         *ret_tokens += d->mb.n_trained;
         for (uint32_t k = b->arrangement.starts[m]; k < b->arrangement.starts[m + 1]; k += 2) {
@@ -255,7 +255,7 @@ static tp_status validate(trainer *t, tp_error *err)
     double beta = d->loss.beta;
     t->val_loss = s.loss / s.pairs;
     t->val_accuracy = s.accuracy / s.pairs;
-    const tp_metric metrics[] = {
+    const tp_metric_value metrics[] = {
         {"validation-default/loss", t->val_loss},
         {"validation-default/preference_loss", s.preference_loss / s.pairs},
         {"validation-default/sft_loss", s.sft_loss / s.pairs},
@@ -280,7 +280,7 @@ static void record(trainer *t, const step_result *r)
     const dpo *d = t->own;
     const tp_preference_sums *s = &d->sums;
     double beta = d->loss.beta, n = s->pairs;
-    const tp_metric metrics[] = {
+    const tp_metric_value metrics[] = {
         {"train/preference_loss", s->preference_loss},
         {"train/sft_loss", s->sft_loss},
         {"train/accuracy", s->accuracy / n},

@@ -98,7 +98,8 @@ static void show_source(const tp_preferences *p, const char *path, tp_buf *out)
     tp_buf_addc(out, '\n');
 }
 
-static void show_answer(const trainer *t, const char *name, const tp_answer *a, tp_buf *out)
+static void show_answer(const trainer *t, const char *name, const tp_preference_answer *a,
+                        tp_buf *out)
 {
     tp_buf_addf(out, "%s, %d tokens, %d of them the answer (marked \">\"):\n", name, a->n,
                 a->n_targets);

@@ -21,7 +21,7 @@
 enum { PAIRS_AT_ONCE = 256, HEAD_BYTES = 8 + 32 + 8 };
 static const char magic[8] = {'T', 'P', 'R', 'E', 'F', 'L', 'P', '1'};
 
-static void hash_answer(XXH3_state_t *state, const tp_answer *a)
+static void hash_answer(XXH3_state_t *state, const tp_preference_answer *a)
 {
     XXH3_128bits_update(state, &a->n, sizeof a->n);
     XXH3_128bits_update(state, a->ids, (size_t)a->n * sizeof *a->ids);
@@ -155,7 +155,7 @@ static tp_status score(trainer *t, tp_session *session, dpo_pair *const *pairs, 
         const float *logp;
         double loss;
         tp_batch_fill(&b->arrangement, b->sequences, m, &d->mb);
-        tp_micro_batch view = tp_trainer_view(&d->mb);
+        tp_batch_view view = tp_trainer_view(&d->mb);
         tp_session_eval(session, &view, &loss, &logp);
         for (uint32_t i = 0; i < n; i++) {
             tp_preference_side chosen, rejected;

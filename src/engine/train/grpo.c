@@ -334,8 +334,9 @@ static tp_status ready(trainer *t, tp_error *err)
     g->reference = t->graphs.reference;
     bool other_temperature = t->o->generation.temperature != 1 && !tp_trainer_temperature(t->o);
     if (tp_trainer_temperature(t->o) > 0)
-        tp_trainer_notice(t, "log-probabilities are those of logits divided by %g, the temperature "
-                             "of the rollouts (loss_fn.use_generation_temperature)",
+        tp_trainer_notice(t,
+                          "log-probabilities are those of logits divided by %g, the temperature "
+                          "of the rollouts (loss_fn.use_generation_temperature)",
                           tp_trainer_temperature(t->o));
     if (other_temperature || t->o->generation.top_p < 1 ||
         t->o->generation.top_k != TP_OPT_UNSET_INT || t->o->generation.min_p > 0)
@@ -496,7 +497,7 @@ static void record_validation(trainer *t, const val_sums *s, double seconds)
     t->val_accuracy = s->judged ? s->rewards / (double)s->judged : NAN;
     g->val_any = s->prompts ? (double)s->any / (double)s->prompts : NAN;
     double n = (double)s->counts.samples;
-    const tp_metric metrics[] = {
+    const tp_metric_value metrics[] = {
         {"validation/accuracy", t->val_accuracy},
         {"validation/avg_length", n > 0 ? (double)s->counts.answer_tokens / n : NAN},
         {"validation/pass_k", g->val_any},

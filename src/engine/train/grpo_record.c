@@ -51,7 +51,7 @@ void tp_grpo_show(trainer *t)
         e->best_reward = e->reward;
 }
 
-static void put_all(trainer *t, const tp_metric *metrics, size_t n)
+static void put_all(trainer *t, const tp_metric_value *metrics, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         tp_run_metric(t->run, metrics[i].tag, metrics[i].value);
@@ -59,7 +59,7 @@ static void put_all(trainer *t, const tp_metric *metrics, size_t n)
 
 #define PUT(t, ...)                                        \
     do {                                                   \
-        const tp_metric list_[] = {__VA_ARGS__};           \
+        const tp_metric_value list_[] = {__VA_ARGS__};     \
         put_all((t), list_, sizeof list_ / sizeof *list_); \
     } while (0)
 

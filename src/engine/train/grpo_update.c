@@ -43,7 +43,7 @@ static tp_status score(trainer *t, tp_session *session, bool is_reference, tp_er
         if (tp_trainer_should_stop(t))
             return tp_fail(err, TP_ERR_INTERRUPTED, "stopped between a rollout and its update");
         tp_batch_fill(&g->arrangement, g->sequences, m, &g->mb);
-        tp_micro_batch view = tp_trainer_view(&g->mb);
+        tp_batch_view view = tp_trainer_view(&g->mb);
         tp_session_eval(session, &view, &loss, &logp);
         for (uint32_t k = g->arrangement.starts[m]; k < g->arrangement.starts[m + 1]; k++) {
             uint32_t i = g->arrangement.order[k];
@@ -249,7 +249,7 @@ static void add_sums(tp_policy_sums *total, const tp_policy_sums *s)
 static tp_status update(trainer *t, uint32_t first, uint32_t end, step_result *r, tp_error *err)
 {
     grpo *g = t->own;
-    tp_micro_batch view = {0};
+    tp_batch_view view = {0};
     TP_TRY(arrange(t, first, end, err));
     if (g->n_trained == 0)
         return TP_OK; /* nothing to learn from: the weights stay */

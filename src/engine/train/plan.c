@@ -72,7 +72,7 @@ static double seconds_of(const tp_exec *exec, const tp_machine *m, tp_dtype dtyp
     double s = 0;
     for (size_t i = 0; m && i < tp_exec_launch_count(exec); i++) {
         const tp_launch_info *l = tp_exec_launch(exec, i);
-        bool contracts = (tp_ops[l->op].traits & TP_OP_CONTRACTS) != 0;
+        bool contracts = (tp_ops[l->op]->traits & TP_OP_CONTRACTS) != 0;
         s += tp_machine_seconds(m, dtype, contracts ? l->flops : 0, l->bytes);
     }
     return m ? s : NAN;

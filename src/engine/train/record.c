@@ -115,7 +115,7 @@ static void list_programs(const trainer *t, tp_train_event *e)
     e->n_programs = n;
 }
 
-tp_train_event tp_trainer_event(trainer *t, tp_event_kind kind)
+tp_train_event tp_trainer_event(trainer *t, tp_train_event_kind kind)
 {
     tp_train_event e = {.kind = kind,
                         .algorithm = t->o->algorithm,
@@ -280,7 +280,7 @@ void tp_trainer_record_step(trainer *t, const step_result *r)
     tp_trainer_send(t, &e);
 }
 
-void tp_trainer_record_validation(trainer *t, const tp_metric *metrics, size_t n)
+void tp_trainer_record_validation(trainer *t, const tp_metric_value *metrics, size_t n)
 {
     tp_run_record_begin(t->run, "validation", t->state.step);
     for (size_t i = 0; i < n; i++)

@@ -299,7 +299,7 @@ void tp_session_weights_changed(tp_session *s)
     tp_refresh_shadows(&s->states, s->options.backend, s->options.threads);
 }
 
-static void set_batch(tp_session *s, int which, const tp_micro_batch *b)
+static void set_batch(tp_session *s, int which, const tp_batch_view *b)
 {
     tp_exec *e = which == 0 ? s->train.exec : s->eval.exec;
     tp_exec_set_input(e, s->in_tokens[which], b->tokens);
@@ -314,14 +314,14 @@ static double loss_of(const tp_exec *e)
     return (double)*(const float *)tp_exec_output(e, TP_OUTPUT_LOSS)->data;
 }
 
-void tp_session_train(tp_session *s, const tp_micro_batch *batch, bool is_first, double *ret_loss)
+void tp_session_train(tp_session *s, const tp_batch_view *batch, bool is_first, double *ret_loss)
 {
     set_batch(s, 0, batch);
     tp_exec_run(s->train.exec, !is_first);
     *ret_loss = loss_of(s->train.exec);
 }
 
-void tp_session_train_weighed(tp_session *s, const tp_micro_batch *batch, bool is_first,
+void tp_session_train_weighed(tp_session *s, const tp_batch_view *batch, bool is_first,
                               tp_host_fn fn, void *user)
 {
     tp_exec_set_host(s->train.exec, fn, user);
@@ -329,7 +329,7 @@ void tp_session_train_weighed(tp_session *s, const tp_micro_batch *batch, bool i
     tp_exec_run(s->train.exec, !is_first);
 }
 
-void tp_session_eval(tp_session *s, const tp_micro_batch *batch, double *ret_loss,
+void tp_session_eval(tp_session *s, const tp_batch_view *batch, double *ret_loss,
                      const float **ret_logp)
 {
     set_batch(s, 1, batch);
@@ -348,14 +348,19 @@ double tp_session_grad_norm(tp_session *s)
 void tp_session_update(tp_session *s, const tp_adamw_step *step)
 {
     const double t = (double)step->t;
-    const double values[8] = {step->lr,           step->beta1, step->beta2, step->eps,
-                              step->weight_decay, 1.0 - pow(step->beta1, t),
-                              1.0 - pow(step->beta2, t), step->grad_factor};
+    const double values[8] = {step->lr,
+                              step->beta1,
+                              step->beta2,
+                              step->eps,
+                              step->weight_decay,
+                              1.0 - pow(step->beta1, t),
+                              1.0 - pow(step->beta2, t),
+                              step->grad_factor};
     memcpy(s->scalars, values, sizeof values);
     tp_exec_run(s->update.exec, true);
 }
 
-void tp_session_find_nonfinite(tp_session *s, const tp_micro_batch *batch, char *out, size_t cap)
+void tp_session_find_nonfinite(tp_session *s, const tp_batch_view *batch, char *out, size_t cap)
 {
     static const char *const phases[] = {"forward", "backward", "update"};
     int bad;
@@ -366,7 +371,7 @@ void tp_session_find_nonfinite(tp_session *s, const tp_micro_batch *batch, char 
         return;
     }
     const tp_launch_info *info = tp_exec_launch(s->train.exec, (size_t)bad);
-    snprintf(out, cap, "%s (%s, %s)", info->label, tp_ops[info->op].name, phases[info->phase]);
+    snprintf(out, cap, "%s (%s, %s)", info->label, tp_ops[info->op]->name, phases[info->phase]);
 }
 
 /* ---- the plan ---- */

@@ -55,18 +55,18 @@ void tp_session_weights_changed(tp_session *s);
 typedef struct {
     const int32_t *tokens, *positions, *targets, *cu;
     const float *loss_weights;
-} tp_micro_batch;
+} tp_batch_view;
 
 /* Forward and backward; *ret_loss is this micro-batch's share of the step's loss.
  * The first micro-batch of a step overwrites the gradients. */
-void tp_session_train(tp_session *s, const tp_micro_batch *batch, bool is_first, double *ret_loss);
+void tp_session_train(tp_session *s, const tp_batch_view *batch, bool is_first, double *ret_loss);
 /* The same for a `weighed` session: loss_weights marks the tokens that count with 1, fn
  * gets their log-probabilities (0 elsewhere) and writes -dL/dlog p of each; it may be
  * called again with the same operands. */
-void tp_session_train_weighed(tp_session *s, const tp_micro_batch *batch, bool is_first,
+void tp_session_train_weighed(tp_session *s, const tp_batch_view *batch, bool is_first,
                               tp_host_fn fn, void *user);
 /* Forward only.  ret_logp (tokens elements) may be NULL. */
-void tp_session_eval(tp_session *s, const tp_micro_batch *batch, double *ret_loss,
+void tp_session_eval(tp_session *s, const tp_batch_view *batch, double *ret_loss,
                      const float **ret_logp);
 /* Forward to the whole logits: [tokens, vocab] f32 or bf16 rows; for tests. */
 double tp_session_grad_norm(tp_session *s);
@@ -80,7 +80,7 @@ void tp_session_update(tp_session *s, const tp_adamw_step *step);
 
 /* Run the micro-batch again, looking at every result.  Writes a sentence such as
  * "layers.3.q_proj (linear, forward)" or "" when all is finite. */
-void tp_session_find_nonfinite(tp_session *s, const tp_micro_batch *batch, char *out, size_t cap);
+void tp_session_find_nonfinite(tp_session *s, const tp_batch_view *batch, char *out, size_t cap);
 
 /* ---- the plan ---- */
 

@@ -245,7 +245,7 @@ static tp_status next_micro_batch(trainer *t, const tp_microbatch **ret, tp_erro
 static void run_micro_batch(trainer *t, const tp_microbatch *mb, step_result *r)
 {
     TP_ZONE("forward_backward");
-    tp_micro_batch batch = tp_trainer_view(mb);
+    tp_batch_view batch = tp_trainer_view(mb);
     double loss;
     tp_trainer_stopwatch w = tp_trainer_begin_graph(t);
     tp_session_train(t->session, &batch, mb->index == 0, &loss);
@@ -264,7 +264,7 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
         r->wait_s += tp_loader_get_stats(t->loader).last_waited_s;
         run_micro_batch(t, mb, r);
     } while (mb->index + 1 < mb->n_in_step);
-    tp_micro_batch last = tp_trainer_view(mb);
+    tp_batch_view last = tp_trainer_view(mb);
     return tp_trainer_update(t, r, &last, err);
 }
 
@@ -286,7 +286,7 @@ static tp_status validate(trainer *t, tp_error *err)
             break;
         if (tp_trainer_should_stop(t))
             return TP_ERR_INTERRUPTED;
-        tp_micro_batch batch = tp_trainer_view(mb);
+        tp_batch_view batch = tp_trainer_view(mb);
         tp_session_eval(t->session, &batch, &loss, NULL);
         /* A step's losses are means over its trained tokens; weigh steps by theirs. */
         sum += loss * (double)mb->step_trained;
@@ -294,9 +294,10 @@ static tp_status validate(trainer *t, tp_error *err)
             tokens += (int64_t)mb->step_trained;
     }
     t->val_loss = tokens ? sum / (double)tokens : NAN;
-    const tp_metric metrics[] = {{"validation/val_loss", t->val_loss},
-                                 {"validation/global_valid_toks", (double)tokens},
-                                 {"timing/validation/total_validation_time", tp_clock_s() - start}};
+    const tp_metric_value metrics[] = {
+        {"validation/val_loss", t->val_loss},
+        {"validation/global_valid_toks", (double)tokens},
+        {"timing/validation/total_validation_time", tp_clock_s() - start}};
     tp_trainer_record_validation(t, metrics, sizeof metrics / sizeof *metrics);
     return TP_OK;
 }

@@ -38,7 +38,7 @@ void tp_trainer_count(trainer *t, const tp_microbatch *mb, step_result *r)
 }
 
 /* Name the first bad op of the step's last micro-batch, then obey the policy. */
-static tp_status handle_nonfinite(trainer *t, const tp_micro_batch *last, const step_result *r,
+static tp_status handle_nonfinite(trainer *t, const tp_batch_view *last, const step_result *r,
                                   tp_error *err)
 {
     char where[256], loss[32], norm[32];
@@ -80,7 +80,7 @@ static void apply(trainer *t, const step_result *r)
     t->skipped_in_row = 0;
 }
 
-tp_status tp_trainer_update(trainer *t, step_result *r, const tp_micro_batch *last, tp_error *err)
+tp_status tp_trainer_update(trainer *t, step_result *r, const tp_batch_view *last, tp_error *err)
 {
     TP_ZONE("optimizer");
     tp_phases_enter(&t->phases, TP_TIME_GRAD_NORM);

@@ -25,7 +25,7 @@ typedef enum {
     TP_EVENT_CHECKPOINT,
     TP_EVENT_NOTICE,  /* text: something the user should know */
     TP_EVENT_FINISHED /* whatever the outcome */
-} tp_event_kind;
+} tp_train_event_kind;
 
 /* A program of a run, and what it is for: "train", "update", "validation"; where the algorithm
  * has them "generation", "logprobs", "reference". */
@@ -37,7 +37,7 @@ enum { TP_TRAIN_PROGRAMS = 8 };
 
 /* The state of a run as a display wants it; unknown numbers are NaN. */
 typedef struct {
-    tp_event_kind kind;
+    tp_train_event_kind kind;
     const char *text;
     const char *run_dir, *run_name, *model_name;
     int attempt;

@@ -179,7 +179,7 @@ TP_CHECKED tp_status tp_trainer_unused_keys(const trainer *t, tp_error *err);
 bool tp_trainer_should_stop(const trainer *t);
 /* Gradient norm, then clip and update, or what the policy for numbers that are not finite
  * says.  `last` is a micro-batch of the step. */
-TP_CHECKED tp_status tp_trainer_update(trainer *t, step_result *r, const tp_micro_batch *last,
+TP_CHECKED tp_status tp_trainer_update(trainer *t, step_result *r, const tp_batch_view *last,
                                        tp_error *err);
 /* Count a micro-batch into the step, and its time inside the graph as forward or backward. */
 typedef struct {
@@ -188,9 +188,9 @@ typedef struct {
 tp_trainer_stopwatch tp_trainer_begin_graph(trainer *t);
 void tp_trainer_end_graph(trainer *t, tp_trainer_stopwatch w);
 void tp_trainer_count(trainer *t, const tp_microbatch *mb, step_result *r);
-static inline tp_micro_batch tp_trainer_view(const tp_microbatch *mb)
+static inline tp_batch_view tp_trainer_view(const tp_microbatch *mb)
 {
-    return (tp_micro_batch){mb->tokens, mb->positions, mb->targets, mb->cu, mb->loss_weights};
+    return (tp_batch_view){mb->tokens, mb->positions, mb->targets, mb->cu, mb->loss_weights};
 }
 
 /* profile.c */
@@ -202,15 +202,15 @@ void tp_profile_close(trainer *t);
 
 /* record.c */
 tp_mem_stats tp_trainer_memory(const trainer *t); /* of this run alone */
-tp_train_event tp_trainer_event(trainer *t, tp_event_kind kind);
+tp_train_event tp_trainer_event(trainer *t, tp_train_event_kind kind);
 void tp_trainer_send(const trainer *t, const tp_train_event *event);
 void tp_trainer_record_step(trainer *t, const step_result *r);
 /* A record of metrics under axis "validation", and the event. */
 typedef struct {
     const char *tag;
     double value;
-} tp_metric;
-void tp_trainer_record_validation(trainer *t, const tp_metric *metrics, size_t n);
+} tp_metric_value;
+void tp_trainer_record_validation(trainer *t, const tp_metric_value *metrics, size_t n);
 TP_CHECKED tp_status tp_trainer_write_run_json(trainer *t, const char *state, tp_error *err);
 
 /* Useful floating-point work of a step: three times the forward pass over tokens of the

@@ -56,7 +56,7 @@ static void find_graphs(const tp_selection *sel, context *c)
 
 /* One stretch of a gap that no graph covers; `launch` is the event or TP_NO_ROW. */
 static void explain(const tp_selection *sel, const context *c, uint32_t launch, int64_t from,
-                    int64_t to, tp_gap *gap, tp_idle_row *row)
+                    int64_t to, tp_idle_gap *gap, tp_idle_row *row)
 {
     if (launch == TP_NO_ROW) {
         gap->unknown_ns += to - from;
@@ -74,7 +74,8 @@ static void explain(const tp_selection *sel, const context *c, uint32_t launch, 
     row->host_data_ns += tp_periods_within(&c->data, from, cut);
 }
 
-static void explain_gap(const tp_selection *sel, const context *c, tp_gap *gap, tp_idle_row *row)
+static void explain_gap(const tp_selection *sel, const context *c, tp_idle_gap *gap,
+                        tp_idle_row *row)
 {
     const tp_periods one = {.v = &(tp_period){gap->start, gap->end}, .n = 1, .cap = 1};
     tp_periods rest = {0};
@@ -93,10 +94,10 @@ static void explain_gap(const tp_selection *sel, const context *c, tp_gap *gap, 
 }
 
 /* Longest first; equal ones in order of time. */
-static void order_by_length(tp_gap *gaps, size_t n)
+static void order_by_length(tp_idle_gap *gaps, size_t n)
 {
     tp_keyed *keyed = tp_vec_new(n, sizeof *keyed);
-    tp_gap *sorted = tp_vec_new(n, sizeof *sorted);
+    tp_idle_gap *sorted = tp_vec_new(n, sizeof *sorted);
     for (size_t i = 0; i < n; i++)
         keyed[i] = (tp_keyed){~tp_key_of(gaps[i].end - gaps[i].start), (uint32_t)i};
     tp_sort_keyed(keyed, n);
@@ -108,7 +109,7 @@ static void order_by_length(tp_gap *gaps, size_t n)
     free(sorted);
 }
 
-static void summarize(tp_idle_row *row, const tp_gap *gaps, size_t n)
+static void summarize(tp_idle_row *row, const tp_idle_gap *gaps, size_t n)
 {
     int64_t *lengths = tp_vec_new(n, sizeof *lengths);
     row->gap_p50_ns = row->gap_p90_ns = row->gap_max_ns = TP_UNKNOWN;
@@ -140,7 +141,8 @@ void tp_idle_make(const tp_selection *sel, tp_idle_table *ret)
                 continue;
             if (reach != INT64_MIN && a->start > reach) {
                 t.gaps = tp_vec_room(t.gaps, &cap, t.n_gaps + 1, sizeof *t.gaps);
-                t.gaps[t.n_gaps] = (tp_gap){.start = reach, .end = a->start, .next = (uint32_t)i};
+                t.gaps[t.n_gaps] =
+                    (tp_idle_gap){.start = reach, .end = a->start, .next = (uint32_t)i};
                 explain_gap(sel, &c, &t.gaps[t.n_gaps++], &t.rows[d]);
             }
             if (reach == INT64_MIN || a->end > reach)

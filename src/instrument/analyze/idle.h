@@ -25,7 +25,7 @@ typedef struct {
     int64_t start, end;
     uint32_t next; /* activity of the selection that ended it */
     int64_t host_ns, launch_ns, queued_ns, unknown_ns, graph_ns;
-} tp_gap;
+} tp_idle_gap;
 
 typedef struct {
     uint32_t device;
@@ -38,7 +38,7 @@ typedef struct {
 typedef struct {
     tp_idle_row *rows; /* one per device */
     size_t n;
-    tp_gap *gaps; /* of all devices, longest first */
+    tp_idle_gap *gaps; /* of all devices, longest first */
     size_t n_gaps;
 } tp_idle_table;
 

@@ -18,7 +18,7 @@ const char *tp_leak_verdict_name(tp_leak_verdict verdict)
 /* The steps that belong to warm-up. */
 static tp_status find_warm_up(const double *y, size_t n, size_t *ret, tp_error *err)
 {
-    tp_split split = {0};
+    tp_level_split split = {0};
     size_t drop = TP_LEAK_MIN_WARM_UP;
     if (n >= 2 * TP_LEAK_MIN_WARM_UP && n <= SEARCH_UP_TO)
         TP_TRY(tp_edivisive(y, n, 3, false, &split, err));

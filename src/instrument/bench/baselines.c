@@ -22,7 +22,7 @@ void tp_baselines_release(tp_baselines *b)
     *b = (tp_baselines){0};
 }
 
-tp_baseline *tp_baselines_find(const tp_baselines *b, const char *name)
+tp_bench_baseline *tp_baselines_find(const tp_baselines *b, const char *name)
 {
     for (size_t i = 0; i < b->n; i++) {
         if (strcmp(b->items[i].name, name) == 0)
@@ -31,29 +31,29 @@ tp_baseline *tp_baselines_find(const tp_baselines *b, const char *name)
     return NULL;
 }
 
-static tp_baseline *add(tp_baselines *b, const char *name)
+static tp_bench_baseline *add(tp_baselines *b, const char *name)
 {
     if (b->n == b->capacity) {
         size_t capacity = b->capacity ? 2 * b->capacity : 16;
-        tp_baseline *grown = tp_arena_array(&b->arena, tp_baseline, capacity);
+        tp_bench_baseline *grown = tp_arena_array(&b->arena, tp_bench_baseline, capacity);
         if (b->n)
             memcpy(grown, b->items, b->n * sizeof *grown);
         b->items = grown;
         b->capacity = capacity;
     }
-    tp_baseline *item = &b->items[b->n++];
-    *item = (tp_baseline){.name = tp_arena_strdup(&b->arena, name),
-                          .tolerance = NAN,
-                          .version = "",
-                          .timestamp = "",
-                          .host = "",
-                          .commit = "",
-                          .metrics =
-                              tp_arena_array(&b->arena, tp_baseline_metric, TP_BENCH_MAX_METRICS)};
+    tp_bench_baseline *item = &b->items[b->n++];
+    *item = (tp_bench_baseline){
+        .name = tp_arena_strdup(&b->arena, name),
+        .tolerance = NAN,
+        .version = "",
+        .timestamp = "",
+        .host = "",
+        .commit = "",
+        .metrics = tp_arena_array(&b->arena, tp_baseline_metric, TP_BENCH_MAX_METRICS)};
     return item;
 }
 
-static tp_baseline_metric *metric_of(const tp_baseline *item, const char *name)
+static tp_baseline_metric *metric_of(const tp_bench_baseline *item, const char *name)
 {
     for (size_t i = 0; i < item->n_metrics; i++) {
         if (strcmp(item->metrics[i].metric.name, name) == 0)
@@ -133,7 +133,7 @@ static tp_status read_list(const reader *in, const tp_json *list, size_t most, c
     return TP_OK;
 }
 
-static tp_status read_metric(const reader *in, const tp_json *m, tp_baseline *item)
+static tp_status read_metric(const reader *in, const tp_json *m, tp_bench_baseline *item)
 {
     const char *class = tp_json_str(tp_json_get(m, "class"));
     tp_baseline_metric *out = &item->metrics[item->n_metrics];
@@ -166,7 +166,7 @@ static tp_status read_metric(const reader *in, const tp_json *m, tp_baseline *it
 }
 
 /* The level that everybody's readers know goes before ours. */
-static void set_known(tp_baseline *item, const tp_metric *metric, double level, double sd)
+static void set_known(tp_bench_baseline *item, const tp_metric *metric, double level, double sd)
 {
     tp_baseline_metric *m = metric_of(item, metric->name);
     if (isnan(level))
@@ -197,7 +197,7 @@ static tp_status read_entry(const reader *in, const tp_json *entry)
     if (metrics && (metrics->type != TP_JSON_OBJECT || metrics->n > TP_BENCH_MAX_METRICS))
         return tp_fail(in->err, TP_ERR_FORMAT, "%s:%u: metrics have to be an object of at most %d",
                        in->file, metrics->line, TP_BENCH_MAX_METRICS);
-    tp_baseline *item = add(in->b, entry->key.data);
+    tp_bench_baseline *item = add(in->b, entry->key.data);
     TP_TRY(read_level(in, entry, "throughput_tokens_per_sec", &tokens));
     TP_TRY(read_level(in, entry, "peak_memory_mb", &megabytes));
     TP_TRY(read_level(in, entry, "tolerance", &item->tolerance));
@@ -299,7 +299,7 @@ void tp_baselines_write(const tp_baselines *b, tp_buf *out)
     tp_json_w_init(&w, out, 2);
     tp_json_w_begin(&w, '{');
     for (size_t i = 0; i < b->n; i++) {
-        const tp_baseline *item = &b->items[i];
+        const tp_bench_baseline *item = &b->items[i];
         const tp_baseline_metric *tokens = metric_of(item, "throughput");
         const tp_baseline_metric *memory = metric_of(item, "peak_memory");
         bool in_tokens = tokens && strcmp(tokens->metric.unit, "tokens/s") == 0;
@@ -326,7 +326,7 @@ void tp_baselines_write(const tp_baselines *b, tp_buf *out)
 
 /* ---- comparing ---- */
 
-static void compare_metric(tp_bench_report *r, const tp_baseline *item,
+static void compare_metric(tp_bench_report *r, const tp_bench_baseline *item,
                            const tp_baseline_metric *before, tp_bench_result *result,
                            tp_bench_metric *m)
 {
@@ -354,7 +354,8 @@ static void compare_metric(tp_bench_report *r, const tp_baseline *item,
                          m->n_b, &m->comparison);
 }
 
-static void compare_result(const tp_baseline *item, tp_bench_report *r, tp_bench_result *result)
+static void compare_result(const tp_bench_baseline *item, tp_bench_report *r,
+                           tp_bench_result *result)
 {
     bool any = false;
     if (*item->host && strcmp(item->host, r->host.fingerprint) != 0) {
@@ -387,7 +388,7 @@ tp_status tp_baselines_compare(const tp_baselines *b, tp_bench_report *r,
 {
     for (size_t i = 0; i < r->n_results; i++) {
         tp_bench_result *result = &r->results[i];
-        const tp_baseline *item = tp_baselines_find(b, result->name);
+        const tp_bench_baseline *item = tp_baselines_find(b, result->name);
         if (result->verdict == TP_BENCH_FAILED)
             continue;
         if (item)
@@ -412,7 +413,7 @@ static tp_status check_result(const tp_baselines *b, const tp_bench_report *r,
                               const tp_bench_result *result, tp_error *err)
 {
     char why[200];
-    const tp_baseline *item = tp_baselines_find(b, result->name);
+    const tp_bench_baseline *item = tp_baselines_find(b, result->name);
     if (result->message)
         return tp_fail(err, TP_ERR_CONFIG, "no baseline from a failed measurement: '%s': %s",
                        result->name, result->message);
@@ -431,7 +432,7 @@ static tp_status check_result(const tp_baselines *b, const tp_bench_report *r,
     return TP_OK;
 }
 
-static void update_metric(tp_baselines *b, tp_baseline *item, const tp_bench_metric *m)
+static void update_metric(tp_baselines *b, tp_bench_baseline *item, const tp_bench_metric *m)
 {
     tp_baseline_metric *to = metric_of(item, m->metric.name);
     if (!to && item->n_metrics == TP_BENCH_MAX_METRICS)
@@ -468,7 +469,7 @@ tp_status tp_baselines_update(tp_baselines *b, const tp_bench_report *r, tp_erro
         const tp_bench_result *result = &r->results[i];
         if (result->verdict == TP_BENCH_MISSING || result->n_metrics == 0)
             continue;
-        tp_baseline *item = tp_baselines_find(b, result->name);
+        tp_bench_baseline *item = tp_baselines_find(b, result->name);
         item = item ? item : add(b, result->name);
         if (isnan(item->tolerance))
             item->tolerance = r->rule.tolerance;

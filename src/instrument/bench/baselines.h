@@ -41,11 +41,11 @@ typedef struct {
     size_t n_samples;
     tp_baseline_metric *metrics;
     size_t n_metrics;
-} tp_baseline;
+} tp_bench_baseline;
 
 typedef struct {
     tp_arena arena;
-    tp_baseline *items;
+    tp_bench_baseline *items;
     size_t n, capacity;
 } tp_baselines;
 
@@ -56,7 +56,7 @@ void tp_baselines_release(tp_baselines *b);
 TP_CHECKED tp_status tp_baselines_read(const char *name, const char *text, size_t n,
                                        tp_baselines *ret, tp_error *err);
 void tp_baselines_write(const tp_baselines *b, tp_buf *out);
-tp_baseline *tp_baselines_find(const tp_baselines *b, const char *name);
+tp_bench_baseline *tp_baselines_find(const tp_baselines *b, const char *name);
 
 /* Compare what was measured with its baselines.  Benchmarks without one become NEW,
  * baselines that match the filter and were not measured MISSING, and a baseline of another

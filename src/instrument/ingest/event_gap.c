@@ -238,7 +238,7 @@ static bool has_room(tp_event_scan *scan)
         return true;
     if (scan->gap_cap == MAX_GAPS)
         return false;
-    tp_gap *more = aligned_alloc(64, 2 * scan->gap_cap * sizeof *more);
+    tp_scan_gap *more = aligned_alloc(64, 2 * scan->gap_cap * sizeof *more);
     if (!more)
         return false;
     memcpy(more, scan->gaps, scan->gap_cap * sizeof *more);
@@ -251,7 +251,7 @@ static bool has_room(tp_event_scan *scan)
 static uint32_t new_gap(tp_event_scan *scan)
 {
     uint32_t number = scan->n_gaps++;
-    scan->gaps[number] = (tp_gap){.context = number};
+    scan->gaps[number] = (tp_scan_gap){.context = number};
     return number;
 }
 
@@ -281,7 +281,10 @@ uint32_t tp_gap_new_category(tp_event_scan *scan, uint64_t head, uint32_t len)
     return context;
 }
 
-static bool gap_is(const tp_gap *gap, const char *p) { return memcmp(gap->text, p, gap->len) == 0; }
+static bool gap_is(const tp_scan_gap *gap, const char *p)
+{
+    return memcmp(gap->text, p, gap->len) == 0;
+}
 
 uint32_t tp_gap_sibling(tp_event_scan *scan, uint32_t context, uint32_t first, const char *p)
 {
@@ -315,7 +318,7 @@ static uint32_t learn(tp_event_scan *scan, uint32_t context, const char *p, cons
         return g->event_open ? scan->opened_context[g->key] : 0;
     }
     uint32_t number = new_gap(scan);
-    tp_gap *gap = &scan->gaps[number];
+    tp_scan_gap *gap = &scan->gaps[number];
     memcpy(gap->text, p, len);
     gap->len = (uint8_t)len;
     gap->mask = len == 64 ? UINT64_MAX : (UINT64_C(1) << len) - 1;

@@ -76,7 +76,7 @@ typedef struct {
     /* where in the text: the brackets that the flags speak of */
     uint8_t args_open, args_close, event_close, event_open;
     uint8_t n_children;
-} __attribute__((aligned(64))) tp_gap;
+} __attribute__((aligned(64))) tp_scan_gap;
 
 typedef enum {
     TP_SCAN_GO,    /* within the scanner only: no reason to stop */
@@ -109,7 +109,7 @@ struct tp_event_scan {
     bool (*commit)(tp_event_scan *scan);
     void *context;
 
-    tp_gap *gaps;
+    tp_scan_gap *gaps;
     uint32_t n_gaps, gap_cap;
     uint32_t array_context[2];        /* by tp_scan_state */
     uint32_t phase_context[128];      /* after the value of "ph" */

@@ -17,7 +17,7 @@ static inline uint32_t equal(__m256i bytes, char c)
     return bits_of(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(c)));
 }
 
-static inline bool gap_is(const tp_gap *gap, const char *p)
+static inline bool gap_is(const tp_scan_gap *gap, const char *p)
 {
     uint32_t low = bits_of(_mm256_cmpeq_epi8(load(p), load(gap->text)));
     if (TP_LIKELY(gap->len <= 32))

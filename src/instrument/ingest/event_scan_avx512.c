@@ -15,7 +15,7 @@ static inline uint64_t equal(__m512i bytes, char c)
     return _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(c));
 }
 
-static inline bool gap_is(const tp_gap *gap, const char *p)
+static inline bool gap_is(const tp_scan_gap *gap, const char *p)
 {
     return _mm512_mask_cmpneq_epi8_mask(gap->mask, load(p), _mm512_load_si512(gap->text)) == 0;
 }

@@ -8,7 +8,7 @@ typedef struct {
     uint64_t open, close, quote, colon;
 } bracket_bits;
 
-static inline bool gap_is(const tp_gap *gap, const char *p)
+static inline bool gap_is(const tp_scan_gap *gap, const char *p)
 {
     return memcmp(gap->text, p, gap->len) == 0;
 }

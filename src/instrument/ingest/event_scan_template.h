@@ -2,7 +2,7 @@
  *
  * The including file defines, as static inline functions that may read up to TP_SCAN_PAD
  * bytes behind the window:
- *     bool gap_is(const tp_gap *gap, const char *p)
+ *     bool gap_is(const tp_scan_gap *gap, const char *p)
  *     size_t string_run(const char *p)     bytes before the next quote, backslash or control
  *     size_t number_run(const char *p)     bytes that are digits, points, slashes or minus
  *     bracket_bits find_brackets(const char *p)  of the next 64 bytes
@@ -110,7 +110,7 @@ static inline uint32_t known_gap(tp_event_scan *scan, uint32_t context, const ch
 }
 
 /* What brackets inside a known gap mean.  False: commit wants to stop. */
-static inline bool take_brackets(tp_event_scan *scan, const tp_gap *gap, const char *p)
+static inline bool take_brackets(tp_event_scan *scan, const tp_scan_gap *gap, const char *p)
 {
     if (gap->flags & TP_GAP_OPENS_ARGS)
         scan->args = p + gap->args_open;
@@ -141,7 +141,7 @@ tp_scan_result SCAN_FUNCTION(tp_event_scan *scan)
     for (;;) {
         uint32_t known = c.context ? known_gap(scan, c.context, c.p) : 0;
         if (TP_LIKELY(known)) {
-            const tp_gap *gap = &scan->gaps[known];
+            const tp_scan_gap *gap = &scan->gaps[known];
             if ((gap->flags & TP_GAP_BRACKETS) && !take_brackets(scan, gap, c.p))
                 return TP_SCAN_STOP;
             c.p += gap->len;

@@ -170,7 +170,7 @@ static void sessions_add_up_to_a_spread(void **state)
     }
     tp_baselines_write(&b, &text);
     parse(text.data, &again);
-    const tp_baseline *x = tp_baselines_find(&again, "x");
+    const tp_bench_baseline *x = tp_baselines_find(&again, "x");
     assert_non_null(x);
     assert_string_equal(x->host, "here");
     assert_string_equal(x->timestamp, "2026-01-02T03:04:05Z");

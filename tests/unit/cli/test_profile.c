@@ -138,7 +138,7 @@ static void the_most_costly_comes_first(void **state)
 
 static void flat_memory_does_not_grow(void **state)
 {
-    tp_leak g = tp_profile_leak(&data);
+    tp_memory_trend g = tp_profile_leak(&data);
     assert_true(g.is_known);
     assert_false(g.grows);
 }
@@ -146,7 +146,7 @@ static void flat_memory_does_not_grow(void **state)
 static void few_steps_say_nothing(void **state)
 {
     data.n_done = 9;
-    tp_leak g = tp_profile_leak(&data);
+    tp_memory_trend g = tp_profile_leak(&data);
     assert_false(g.is_known);
     assert_string_equal(g.why, "fewer than ten timed steps");
 }
@@ -158,7 +158,7 @@ static void steady_growth_is_found_with_its_owner(void **state)
         data.rss_bytes[i] = 1e9 + 2e6 * i + 1e5 * tp_rng_uniform(&rng);
         data.kind_bytes[TP_MEM_DATA][i] = 1e6 + 2e6 * i;
     }
-    tp_leak g = tp_profile_leak(&data);
+    tp_memory_trend g = tp_profile_leak(&data);
     assert_true(g.is_known && g.grows);
     assert_true(g.lo < 2e6 && 2e6 < g.hi && g.hi - g.lo < 1e5);
     assert_string_equal(g.owner, "data");

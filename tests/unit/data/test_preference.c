@@ -25,8 +25,8 @@ static tp_renderer *plain, *chatting;
 static int enter(void **state)
 {
     tp_error err = {0};
-    tp_render_options options = {.chat_template = "", .only_unmask_final = true,
-                                 .max_seq_length = 8};
+    tp_render_options options = {
+        .chat_template = "", .only_unmask_final = true, .max_seq_length = 8};
     if (tp_tokenizer_parse("test", tokenizer_text, sizeof tokenizer_text - 1, &tokenizer, &err) !=
             TP_OK ||
         tp_renderer_new(tokenizer, &options, &plain, &err) != TP_OK)
@@ -59,7 +59,7 @@ static tp_status read_text(const char *text, const tp_renderer *renderer, int64_
 }
 
 /* "abc|d": ids as letters, a bar before each answer token that begins the answer. */
-static void spell(const tp_answer *a, char *out)
+static void spell(const tp_preference_answer *a, char *out)
 {
     static const char letters[] = "abcd_xy";
     bool inside = false;
@@ -130,7 +130,7 @@ static void only_the_last_message_counts(void **state)
 static void a_prompt_beside_whole_conversations_is_a_copy(void **state)
 {
     check("{\"prompt\":\"a\",\"chosen\":[" QUESTION "," ANSWER("c") "],\"rejected\":[" QUESTION
-          "," ANSWER("d") "]}",
+                                                                    "," ANSWER("d") "]}",
           chatting, "xay|c", "xay|d", "chosen, rejected; their conversations have the prompt");
     check("{\"prompt\":\"b\",\"chosen\":[{\"role\":\"system\",\"content\":\"b\"}," QUESTION
           "," ANSWER("c") "],\"rejected\":[" QUESTION "," ANSWER("d") "]}",
@@ -138,14 +138,13 @@ static void a_prompt_beside_whole_conversations_is_a_copy(void **state)
     check("{\"prompt\":\"a\",\"chosen\":[" ANSWER("c") "],\"rejected\":[" ANSWER("d") "]}",
           chatting, "xay|c", "xay|d", "prompt, chosen, rejected");
     check("{\"prompt\":null,\"chosen\":[" QUESTION "," ANSWER("c") "],\"rejected\":[" QUESTION
-          "," ANSWER("d") "]}",
+                                                                   "," ANSWER("d") "]}",
           chatting, "xay|c", "xay|d", "chosen, rejected");
 }
 
 static void of_a_text_that_begins_the_other_the_last_character_is_the_answer(void **state)
 {
-    check("{\"chosen\":\"abc\",\"rejected\":\"abcd\"}", plain, "ab|c", "ab|cd",
-          "chosen, rejected");
+    check("{\"chosen\":\"abc\",\"rejected\":\"abcd\"}", plain, "ab|c", "ab|cd", "chosen, rejected");
     check("{\"chosen\":\"ab\",\"rejected\":\"ab\"}", plain, "a|b", "a|b", "chosen, rejected");
 }
 
@@ -153,11 +152,16 @@ static void pairs_that_differ_early_are_counted(void **state)
 {
     tp_preferences p;
     tp_error err = {0};
-    const char *rows =
-        "{\"chosen\":[" QUESTION "," ANSWER("c") "," QUESTION "," ANSWER("b") "],"
-        "\"rejected\":[" QUESTION "," ANSWER("d") "," QUESTION "," ANSWER("b") "]}\n"
-        "{\"chosen\":[" QUESTION "," ANSWER("c") "," QUESTION "," ANSWER("b") "],"
-        "\"rejected\":[" QUESTION "," ANSWER("c") "," QUESTION "," ANSWER("a") "]}\n";
+    const char *rows = "{\"chosen\":[" QUESTION "," ANSWER("c") "," QUESTION "," ANSWER(
+        "b") "],"
+             "\"rejected\":[" QUESTION "," ANSWER("d") "," QUESTION "," ANSWER(
+                 "b") "]}\n"
+                      "{\"chosen\":[" QUESTION
+                      "," ANSWER("c") "," QUESTION
+                                      "," ANSWER("b") "],"
+                                                      "\"rejected\":[" QUESTION
+                                                      "," ANSWER("c") "," QUESTION
+                                                                      "," ANSWER("a") "]}\n";
     assert_int_equal(read_text(rows, chatting, 0, &p, &err), TP_OK);
     assert_int_equal(p.n, 2);
     assert_int_equal(p.n_early, 1);
@@ -195,7 +199,8 @@ static void mistakes_are_explained(void **state)
         {"7", "must be a JSON object"},
         {"{\"chosen\":\"b\",\"rejected\":[]}", "a string, the other a list"},
         {"{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":[]}", "a string, the other a list"},
-        {"{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\",\"chat_template_kwargs\":{\"a\":1}}",
+        {"{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\",\"chat_template_kwargs\":{\"a\":1}"
+         "}",
          "variables of a single row are not supported"},
         {"{\"context\":\"a\",\"completions\":[]}", "exactly two"},
         {"{\"context\":\"a\",\"completions\":[{\"rank\":0,\"completion\":\"b\"},{\"rank\":0,"

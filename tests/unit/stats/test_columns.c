@@ -9,16 +9,17 @@
 
 #include "stats/dataset.h"
 
-static tp_dataset read_text(const char *text)
+static tp_stats_dataset read_text(const char *text)
 {
-    tp_dataset data;
+    tp_stats_dataset data;
     tp_error err = {0};
     if (tp_dataset_read("in", text, strlen(text), &data, &err) != TP_OK)
         fail_msg("%s", err.message);
     return data;
 }
 
-static void check_column(const tp_dataset *data, const char *word, const double *wanted, size_t n)
+static void check_column(const tp_stats_dataset *data, const char *word, const double *wanted,
+                         size_t n)
 {
     const tp_column *c = tp_dataset_find(data, word);
     double *x;
@@ -32,7 +33,7 @@ static void check_column(const tp_dataset *data, const char *word, const double 
 
 static void check_refusal(const char *text, const char *part)
 {
-    tp_dataset data;
+    tp_stats_dataset data;
     tp_error err = {0};
     assert_int_equal(tp_dataset_read("in", text, strlen(text), &data, &err), TP_ERR_FORMAT);
     if (!strstr(err.message, part))
@@ -45,7 +46,7 @@ static void separators_and_names(void **state)
         "a,b\n1,2\n3,4\n", "a\tb\n1\t2\n3\t4", "a;b\r\n1;2\r\n3;4\r\n",
         "# times\n a   b\n 1 2\n\n 3   4 \n", "\"a\",\"b\"\n\"1\",2\n3,\"4\"\n"};
     for (size_t i = 0; i < 5; i++) {
-        tp_dataset data = read_text(texts[i]);
+        tp_stats_dataset data = read_text(texts[i]);
         assert_int_equal(data.n_columns, 2);
         check_column(&data, "a", (const double[]){1, 3}, 2);
         check_column(&data, "2", (const double[]){2, 4}, 2);
@@ -56,7 +57,7 @@ static void separators_and_names(void **state)
 
 static void numbers_without_names(void **state)
 {
-    tp_dataset data = read_text("1.5\n-2e3\n");
+    tp_stats_dataset data = read_text("1.5\n-2e3\n");
     check_column(&data, "1", (const double[]){1.5, -2000}, 2);
     assert_false(data.columns[0].is_named);
     tp_dataset_release(&data);
@@ -64,7 +65,7 @@ static void numbers_without_names(void **state)
 
 static void missing_cells_and_pairs(void **state)
 {
-    tp_dataset data = read_text("a,b\n1,2\n,5\nNA,6\n7,\n8,9\n");
+    tp_stats_dataset data = read_text("a,b\n1,2\n,5\nNA,6\n7,\n8,9\n");
     double *x, *y;
     size_t n, dropped;
     check_column(&data, "a", (const double[]){1, 7, 8}, 3);
@@ -81,7 +82,7 @@ static void missing_cells_and_pairs(void **state)
 
 static void labels_and_bad_cells(void **state)
 {
-    tp_dataset data = read_text("who,t\nana,1\nbob,2\nana,nan\n");
+    tp_stats_dataset data = read_text("who,t\nana,1\nbob,2\nana,nan\n");
     tp_error err = {0};
     double *x;
     size_t n, missing;
@@ -95,7 +96,7 @@ static void labels_and_bad_cells(void **state)
 
 static void a_number_that_fits_no_double_is_no_name(void **state)
 {
-    tp_dataset data = read_text("1e400\n2\n3\n");
+    tp_stats_dataset data = read_text("1e400\n2\n3\n");
     tp_error err = {0};
     double *x;
     size_t n, missing;
@@ -115,7 +116,7 @@ static void json_of_every_shape(void **state)
                                         "{\"m\": {\"1\": 1}}\n{\"m\": {\"1\": 2, \"k\": [3]}}",
                                         "{\"groups\": [[1, 2]], \"names\": [\"1\"]}"};
     for (size_t i = 0; i < 7; i++) {
-        tp_dataset data = read_text(texts[i]);
+        tp_stats_dataset data = read_text(texts[i]);
         check_column(&data, "1", (const double[]){1, 2}, 2);
         tp_dataset_release(&data);
     }

@@ -403,7 +403,7 @@ static void describe(const tp_self_test *t, char *why, size_t size)
 {
     const verdict *v = t->verdict;
     const self_case *c = &t->cases[v->current];
-    const char *op = tp_ops[c->launch.op].name, *dtype = c->is_bf16 ? "bf16" : "f32";
+    const char *op = tp_ops[c->launch.op]->name, *dtype = c->is_bf16 ? "bf16" : "f32";
     if (v->signal == SIGPROF || v->signal == SIGALRM)
         snprintf(why, size, "%s of %s does not end", op, dtype);
     else if (v->signal)

@@ -50,12 +50,12 @@ static void zero_row(const tp_operand *o, int64_t row)
         ref_store(o, row, c, 0);
 }
 
-size_t tp_ref_attention_workspace(const tp_launch *launch)
+static size_t workspace_attention(const tp_launch *launch)
 {
     return (size_t)launch->in[0].dim[0] * sizeof(double);
 }
 
-void tp_ref_attention(const tp_launch *launch)
+static void run_attention(const tp_launch *launch)
 {
     const tp_operand *cu = &launch->in[3], *o = &launch->out[0], *lse = &launch->out[1];
     const tp_attrs *attrs = &launch->attrs;
@@ -84,3 +84,5 @@ void tp_ref_attention(const tp_launch *launch)
         }
     }
 }
+
+TP_REF_KERNEL_WITH_WORKSPACE(attention);

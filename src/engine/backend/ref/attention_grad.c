@@ -80,13 +80,13 @@ static void key_gradient(const gradient *g, int64_t j, int64_t end, const double
     }
 }
 
-size_t tp_ref_attention_grad_workspace(const tp_launch *launch)
+static size_t workspace_attention_grad(const tp_launch *launch)
 {
     size_t n_deltas = (size_t)launch->in[0].dim[0] * (size_t)launch->attrs.heads;
     return (n_deltas + 2 * (size_t)launch->attrs.head_dim) * sizeof(double);
 }
 
-void tp_ref_attention_grad(const tp_launch *launch)
+static void run_attention_grad(const tp_launch *launch)
 {
     const tp_operand *cu = &launch->in[6];
     const tp_operand *dq = &launch->out[0], *dk = &launch->out[1], *dv = &launch->out[2];
@@ -117,3 +117,5 @@ void tp_ref_attention_grad(const tp_launch *launch)
         }
     }
 }
+
+TP_REF_KERNEL_WITH_WORKSPACE(attention_grad);

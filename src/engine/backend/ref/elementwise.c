@@ -97,17 +97,17 @@ static double gelu_grad_of(double x, double dy, const tp_attrs *attrs)
     return dy * gelu_slope(x, attrs->tanh);
 }
 
-void tp_ref_add(const tp_launch *launch) { map(launch, add_of); }
-void tp_ref_mul(const tp_launch *launch) { map(launch, mul_of); }
-void tp_ref_silu(const tp_launch *launch) { map(launch, silu_of); }
-void tp_ref_gelu(const tp_launch *launch) { map(launch, gelu_of); }
-void tp_ref_swiglu(const tp_launch *launch) { map(launch, swiglu_of); }
-void tp_ref_cast(const tp_launch *launch) { map(launch, same); }
-void tp_ref_host(const tp_launch *launch) { map(launch, same); }
-void tp_ref_silu_grad(const tp_launch *launch) { map(launch, silu_grad_of); }
-void tp_ref_gelu_grad(const tp_launch *launch) { map(launch, gelu_grad_of); }
+static void run_add(const tp_launch *launch) { map(launch, add_of); }
+static void run_mul(const tp_launch *launch) { map(launch, mul_of); }
+static void run_silu(const tp_launch *launch) { map(launch, silu_of); }
+static void run_gelu(const tp_launch *launch) { map(launch, gelu_of); }
+static void run_swiglu(const tp_launch *launch) { map(launch, swiglu_of); }
+static void run_cast(const tp_launch *launch) { map(launch, same); }
+static void run_host(const tp_launch *launch) { map(launch, same); }
+static void run_silu_grad(const tp_launch *launch) { map(launch, silu_grad_of); }
+static void run_gelu_grad(const tp_launch *launch) { map(launch, gelu_grad_of); }
 
-void tp_ref_swiglu_grad(const tp_launch *launch)
+static void run_swiglu_grad(const tp_launch *launch)
 {
     const tp_operand *gate = &launch->in[0], *up = &launch->in[1], *dy = &launch->in[2];
     const tp_operand *dgate = &launch->out[0], *dup = &launch->out[1];
@@ -122,7 +122,7 @@ void tp_ref_swiglu_grad(const tp_launch *launch)
     }
 }
 
-void tp_ref_concat(const tp_launch *launch)
+static void run_concat(const tp_launch *launch)
 {
     const tp_operand *y = &launch->out[0];
     if (!is_bound(y))
@@ -139,3 +139,15 @@ void tp_ref_concat(const tp_launch *launch)
         first_column += x->dim[1];
     }
 }
+
+TP_REF_KERNEL(add);
+TP_REF_KERNEL(mul);
+TP_REF_KERNEL(silu);
+TP_REF_KERNEL(gelu);
+TP_REF_KERNEL(swiglu);
+TP_REF_KERNEL(cast);
+TP_REF_KERNEL(host);
+TP_REF_KERNEL(silu_grad);
+TP_REF_KERNEL(gelu_grad);
+TP_REF_KERNEL(swiglu_grad);
+TP_REF_KERNEL(concat);

@@ -2,7 +2,7 @@
 #include "engine/backend/ref/kernels.h"
 #include "engine/backend/ref/load.h"
 
-void tp_ref_embed(const tp_launch *launch)
+static void run_embed(const tp_launch *launch)
 {
     const tp_operand *ids = &launch->in[0], *table = &launch->in[1], *y = &launch->out[0];
     if (!is_bound(y))
@@ -26,7 +26,7 @@ static bool seen_before(const tp_operand *ids, int64_t t)
 
 /* The whole sum of a row is formed at the first token that has its id, so that it is rounded
  * once. */
-void tp_ref_embed_grad(const tp_launch *launch)
+static void run_embed_grad(const tp_launch *launch)
 {
     const tp_operand *ids = &launch->in[0], *dy = &launch->in[1], *dtable = &launch->out[0];
     if (!is_bound(dtable))
@@ -50,3 +50,6 @@ void tp_ref_embed_grad(const tp_launch *launch)
         }
     }
 }
+
+TP_REF_KERNEL(embed);
+TP_REF_KERNEL(embed_grad);

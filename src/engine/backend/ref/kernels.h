@@ -1,4 +1,4 @@
-/* kernels.h - the ref kernels, one per op; their meaning is written in ir/ops.h.
+/* kernels.h - the ref kernels, one per op; their meaning is written with the rows of ir/ops.
  *
  * Plain loops, one thread, any float dtype, any stride.  A kernel skips outputs
  * that nobody reads.  Those that need memory for one row of intermediate values
@@ -8,71 +8,22 @@
 
 #include "engine/backend/backend.h"
 
-/* elementwise.c */
-void tp_ref_add(const tp_launch *launch);
-void tp_ref_mul(const tp_launch *launch);
-void tp_ref_silu(const tp_launch *launch);
-void tp_ref_gelu(const tp_launch *launch);
-void tp_ref_swiglu(const tp_launch *launch);
-void tp_ref_cast(const tp_launch *launch);
-void tp_ref_host(const tp_launch *launch);
-void tp_ref_concat(const tp_launch *launch);
-void tp_ref_silu_grad(const tp_launch *launch);
-void tp_ref_gelu_grad(const tp_launch *launch);
-void tp_ref_swiglu_grad(const tp_launch *launch);
+#define OP(name) extern const tp_kernel tp_ref_##name;
+#define UNCOMPUTED(name)
+#include "engine/ir/ops.def"
+
+/* The row of an op's kernel: the function run_<op>, and workspace_<op>. */
+#define TP_REF_KERNEL(op_)           \
+    const tp_kernel tp_ref_##op_ = { \
+        .name = #op_ "/ref", .op = TP_OP_##op_, .is_always_usable = true, .run = run_##op_}
+#define TP_REF_KERNEL_WITH_WORKSPACE(op_)                     \
+    const tp_kernel tp_ref_##op_ = {.name = #op_ "/ref",      \
+                                    .op = TP_OP_##op_,        \
+                                    .is_always_usable = true, \
+                                    .run = run_##op_,         \
+                                    .workspace = workspace_##op_}
 
 /* The two kinds of gelu; also the epilogue of linear_gelu. */
 double tp_ref_gelu_of(double x, bool use_tanh);
-
-/* embed.c */
-void tp_ref_embed(const tp_launch *launch);
-void tp_ref_embed_grad(const tp_launch *launch);
-
-/* norm.c */
-void tp_ref_rmsnorm(const tp_launch *launch);
-void tp_ref_layernorm(const tp_launch *launch);
-void tp_ref_add_rmsnorm(const tp_launch *launch);
-void tp_ref_add_layernorm(const tp_launch *launch);
-void tp_ref_rmsnorm_grad(const tp_launch *launch);
-void tp_ref_layernorm_grad(const tp_launch *launch);
-
-/* rope.c */
-void tp_ref_rope(const tp_launch *launch);
-
-/* linear.c */
-void tp_ref_linear(const tp_launch *launch);
-void tp_ref_linear_gelu(const tp_launch *launch);
-void tp_ref_linear_dx(const tp_launch *launch);
-void tp_ref_linear_dw(const tp_launch *launch);
-void tp_ref_linear_db(const tp_launch *launch);
-
-/* attention.c */
-void tp_ref_attention(const tp_launch *launch);
-size_t tp_ref_attention_workspace(const tp_launch *launch);
-
-/* paged.c */
-void tp_ref_pack_panels(const tp_launch *launch);
-void tp_ref_linear_panels(const tp_launch *launch);
-void tp_ref_paged_attention(const tp_launch *launch);
-size_t tp_ref_paged_attention_workspace(const tp_launch *launch);
-
-/* sample.c */
-void tp_ref_sample(const tp_launch *launch);
-size_t tp_ref_sample_workspace(const tp_launch *launch);
-
-/* attention_grad.c */
-void tp_ref_attention_grad(const tp_launch *launch);
-size_t tp_ref_attention_grad_workspace(const tp_launch *launch);
-
-/* loss.c */
-void tp_ref_cross_entropy(const tp_launch *launch);
-void tp_ref_linear_ce(const tp_launch *launch);
-void tp_ref_linear_ce_train(const tp_launch *launch);
-size_t tp_ref_linear_ce_train_workspace(const tp_launch *launch);
-void tp_ref_cross_entropy_grad(const tp_launch *launch);
-
-/* update.c */
-void tp_ref_sumsq(const tp_launch *launch);
-void tp_ref_adamw(const tp_launch *launch);
 
 #endif

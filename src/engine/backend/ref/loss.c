@@ -104,21 +104,21 @@ static double logit_gradient(const source *from, int64_t t, int64_t v, double ls
            from->temperature;
 }
 
-void tp_ref_cross_entropy(const tp_launch *launch)
+static void run_cross_entropy(const tp_launch *launch)
 {
     source from = from_logits(launch, &launch->in[0]);
     loss(&from, &launch->in[1], &launch->in[2], &launch->out[0], &launch->out[1], &launch->out[2],
          NULL);
 }
 
-void tp_ref_linear_ce(const tp_launch *launch)
+static void run_linear_ce(const tp_launch *launch)
 {
     source from = from_product(launch, &launch->in[0], &launch->in[1]);
     loss(&from, &launch->in[2], &launch->in[3], &launch->out[0], &launch->out[1], &launch->out[2],
          NULL);
 }
 
-void tp_ref_cross_entropy_grad(const tp_launch *launch)
+static void run_cross_entropy_grad(const tp_launch *launch)
 {
     source from = from_logits(launch, &launch->in[0]);
     const tp_operand *targets = &launch->in[1], *weights = &launch->in[2];
@@ -154,12 +154,12 @@ static void add_scaled(double *sum, double factor, const tp_operand *from, int64
         sum[c] += factor * ref_load(from, row, c);
 }
 
-size_t tp_ref_linear_ce_train_workspace(const tp_launch *launch)
+static size_t workspace_linear_ce_train(const tp_launch *launch)
 {
     return (size_t)(launch->in[0].dim[0] + launch->in[0].dim[1]) * sizeof(double);
 }
 
-void tp_ref_linear_ce_train(const tp_launch *launch)
+static void run_linear_ce_train(const tp_launch *launch)
 {
     const tp_operand *x = &launch->in[0], *w = &launch->in[1];
     const tp_operand *dx = &launch->out[2], *dw = &launch->out[3];
@@ -190,3 +190,8 @@ void tp_ref_linear_ce_train(const tp_launch *launch)
             ref_store(dw, v, c, sum[c]);
     }
 }
+
+TP_REF_KERNEL(cross_entropy);
+TP_REF_KERNEL(linear_ce);
+TP_REF_KERNEL(cross_entropy_grad);
+TP_REF_KERNEL_WITH_WORKSPACE(linear_ce_train);

@@ -1,5 +1,5 @@
 /* paged.c - weights in panels, and attention of many sequences whose keys and values
- * lie in blocks of a cache.  The layouts are written in ir/ops.h. */
+ * lie in blocks of a cache.  The layouts are written with the rows, ir/ops. */
 #include "engine/backend/ref/kernels.h"
 #include "engine/backend/ref/load.h"
 
@@ -14,7 +14,7 @@ static int64_t panel_column(const tp_operand *panels, int64_t n, int64_t k)
     return k / g * TP_PANEL * g + n % TP_PANEL * g + k % g;
 }
 
-void tp_ref_pack_panels(const tp_launch *launch)
+static void run_pack_panels(const tp_launch *launch)
 {
     const tp_operand *w = &launch->in[0], *panels = &launch->out[0];
     int64_t N = w->dim[launch->attrs.transposed ? 1 : 0];
@@ -30,7 +30,7 @@ void tp_ref_pack_panels(const tp_launch *launch)
     }
 }
 
-void tp_ref_linear_panels(const tp_launch *launch)
+static void run_linear_panels(const tp_launch *launch)
 {
     const tp_operand *x = &launch->in[0], *w = &launch->in[1], *b = &launch->in[2];
     const tp_operand *y = &launch->out[0];
@@ -128,12 +128,12 @@ static void attend(const cache *c, int64_t row, int64_t h, int64_t slot, int64_t
     }
 }
 
-size_t tp_ref_paged_attention_workspace(const tp_launch *launch)
+static size_t workspace_paged_attention(const tp_launch *launch)
 {
     return (size_t)(launch->in[7].dim[1] * cache_of(launch).places) * sizeof(double);
 }
 
-void tp_ref_paged_attention(const tp_launch *launch)
+static void run_paged_attention(const tp_launch *launch)
 {
     const tp_operand *positions = &launch->in[5], *slots = &launch->in[6], *o = &launch->out[0];
     cache c = cache_of(launch);
@@ -149,3 +149,7 @@ void tp_ref_paged_attention(const tp_launch *launch)
             attend(&c, row, h, ref_index(slots, row), position, launch->workspace);
     }
 }
+
+TP_REF_KERNEL(pack_panels);
+TP_REF_KERNEL(linear_panels);
+TP_REF_KERNEL_WITH_WORKSPACE(paged_attention);

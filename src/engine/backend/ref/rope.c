@@ -24,7 +24,7 @@ static void rotate_head(const tp_launch *launch, int64_t t, int64_t first_column
     }
 }
 
-void tp_ref_rope(const tp_launch *launch)
+static void run_rope(const tp_launch *launch)
 {
     const tp_operand *positions = &launch->in[1], *y = &launch->out[0];
     if (!is_bound(y))
@@ -34,3 +34,5 @@ void tp_ref_rope(const tp_launch *launch)
             rotate_head(launch, t, c, ref_index(positions, t));
     }
 }
+
+TP_REF_KERNEL(rope);

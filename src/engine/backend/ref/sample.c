@@ -82,12 +82,12 @@ static int64_t draw(const tp_launch *launch, int64_t row, candidate *c, int64_t 
     return c[chosen].id;
 }
 
-size_t tp_ref_sample_workspace(const tp_launch *launch)
+static size_t workspace_sample(const tp_launch *launch)
 {
     return (size_t)launch->in[0].dim[1] * sizeof(candidate);
 }
 
-void tp_ref_sample(const tp_launch *launch)
+static void run_sample(const tp_launch *launch)
 {
     const tp_operand *logits = &launch->in[0], *ids = &launch->out[0], *logp = &launch->out[1];
     const tp_operand *drawn = &launch->out[2];
@@ -110,3 +110,5 @@ void tp_ref_sample(const tp_launch *launch)
             ref_store(drawn, r, 0, row_drawn);
     }
 }
+
+TP_REF_KERNEL_WITH_WORKSPACE(sample);

@@ -2,7 +2,7 @@
 #include "engine/backend/ref/kernels.h"
 #include "engine/backend/ref/load.h"
 
-void tp_ref_sumsq(const tp_launch *launch)
+static void run_sumsq(const tp_launch *launch)
 {
     const tp_operand *x = &launch->in[0], *out = &launch->out[0];
     double sum = ref_accumulated(launch, 1, 0, 0);
@@ -15,7 +15,7 @@ void tp_ref_sumsq(const tp_launch *launch)
 }
 
 /* As torch.optim.AdamW: the decay does not pass through the moments. */
-void tp_ref_adamw(const tp_launch *launch)
+static void run_adamw(const tp_launch *launch)
 {
     const tp_operand *p = &launch->in[0], *g = &launch->in[1], *m = &launch->in[2];
     const tp_operand *v = &launch->in[3], *scalars = &launch->in[4];
@@ -42,3 +42,6 @@ void tp_ref_adamw(const tp_launch *launch)
         }
     }
 }
+
+TP_REF_KERNEL(sumsq);
+TP_REF_KERNEL(adamw);

@@ -1,0 +1,35 @@
+/* embed.c - rows of a table by id. */
+#include "engine/ir/graph.h"
+
+/* Only the rows that are looked up. */
+static double embed_bytes(const tp_graph *g, const tp_node *n, double avg_context)
+{
+    (void)avg_context;
+    return 2.0 * (double)tp_value_bytes(&g->values[n->out[0]]);
+}
+
+static double embed_grad_bytes(const tp_graph *g, const tp_node *n, double avg_context)
+{
+    (void)avg_context;
+    return 3.0 * (double)tp_value_bytes(&g->values[n->in[1]]);
+}
+
+/* Ids outside 0..V-1 give zeros; rows of id skip-1 give no gradient. */
+const tp_op_def tp_op_embed = {
+    .name = "embed",
+    .signature = "ids:ids[T] table:w[V,C] -> y:f[T,C]",
+    .attributes = "skip",
+    .traits = TP_OP_CHEAP,
+    .bytes = embed_bytes,
+    .gradients = {TP_OP_embed_grad},
+};
+
+const tp_op_def tp_op_embed_grad = {
+    .name = "embed_grad",
+    .signature = "ids:ids[T] dy:f[T,C] dtable_acc:s[V,C] -> dtable:s[V,C]",
+    .attributes = "skip",
+    .traits = TP_OP_ACCUMULATES,
+    .flops = "T*C",
+    .bytes = embed_grad_bytes,
+    .suffix = "dw",
+};

@@ -1,0 +1,88 @@
+/* linear.c - products with a weight. */
+#include "engine/ir/shapes.h"
+
+/* b is added; transposed: the weight is w[K,N]. */
+const tp_op_def tp_op_linear = {
+    .name = "linear",
+    .signature = "x:f[T,K] w:w[N,K]^ b:w[N]? -> y:f[T,N]",
+    .attributes = "transposed",
+    .traits = TP_OP_CONTRACTS,
+    .flops = "2*T*N*K",
+    .gradients = {TP_OP_linear_dx, TP_OP_linear_dw, TP_OP_linear_db},
+};
+
+const tp_op_def tp_op_linear_dx = {
+    .name = "linear_dx",
+    .signature = "dy:f[T,N] w:w[N,K]^ dx_acc:f[T,K]? -> dx:f[T,K]",
+    .attributes = "transposed",
+    .traits = TP_OP_CONTRACTS | TP_OP_ACCUMULATES,
+    .flops = "2*T*N*K",
+};
+
+const tp_op_def tp_op_linear_dw = {
+    .name = "linear_dw",
+    .signature = "x:f[T,K] dy:f[T,N] dw_acc:s[N,K]^? -> dw:s[N,K]^",
+    .attributes = "transposed",
+    .traits = TP_OP_CONTRACTS | TP_OP_ACCUMULATES,
+    .flops = "2*T*N*K",
+    .suffix = "dw",
+};
+
+const tp_op_def tp_op_linear_db = {
+    .name = "linear_db",
+    .signature = "dy:f[T,N] db_acc:s[N]? -> db:s[N]",
+    .traits = TP_OP_ACCUMULATES,
+    .flops = "T*N",
+    .suffix = "db",
+};
+
+/* act = gelu of the unrounded sum; pre is kept for the gradient. */
+const tp_op_def tp_op_linear_gelu = {
+    .name = "linear_gelu",
+    .signature = "x:f[T,K] w:w[N,K]^ b:w[N]? -> act:f[T,N] pre:f[T,N]",
+    .attributes = "transposed, tanh",
+    .traits = TP_OP_CONTRACTS,
+    .flops = "2*T*N*K",
+};
+
+static double even(double n) { return n + (double)((int64_t)n % 2); }
+
+static double panels_of(double n) { return (double)(((int64_t)n + TP_PANEL - 1) / TP_PANEL); }
+
+static void pack_panels_check(tp_shapes *s)
+{
+    s->letters.value['P'] = panels_of(s->letters.value['N']);
+    s->letters.value['L'] = TP_PANEL * even(s->letters.value['K']);
+}
+
+/* The weight of linear_panels, P = ceil(N/64), L = 64*K': 64 outputs lie side by side for
+ * every k, so that a product reads it in one stream.  K' is K rounded up to even.  The element
+ * of output n and input k is column k/g*64*g + n%64*g + k%g of row n/64, with g = 2 for bf16
+ * (pairs of k) and 1 otherwise; what has no weight is 0. */
+const tp_op_def tp_op_pack_panels = {
+    .name = "pack_panels",
+    .signature = "w:w[N,K]^ -> panels:w[P,L]",
+    .attributes = "transposed",
+    .check = pack_panels_check,
+};
+
+static void linear_panels_check(tp_shapes *s)
+{
+    const double *letters = s->letters.value;
+    if (s->attrs->n0 <= 0 || letters['P'] != panels_of(s->attrs->n0))
+        tp_shapes_refuse(s, "%g panels do not make %d outputs", letters['P'], s->attrs->n0);
+    if (letters['L'] != TP_PANEL * even(letters['K']))
+        tp_shapes_refuse(s, "x is %g wide, the panels have %g elements", letters['K'],
+                         letters['L']);
+}
+
+/* activation 0: none, 1: gelu, 2: gelu by tanh.  Row t of y is a function of row t of x: the
+ * same bits whatever T is. */
+const tp_op_def tp_op_linear_panels = {
+    .name = "linear_panels",
+    .signature = "x:f[T,K] panels:w[P,L] b:w[n0]? -> y:f[T,n0]",
+    .attributes = "n0, activation",
+    .traits = TP_OP_CONTRACTS,
+    .flops = "2*T*n0*K",
+    .check = linear_panels_check,
+};

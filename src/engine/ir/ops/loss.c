@@ -1,0 +1,43 @@
+/* loss.c - cross-entropy, alone and with the product in front of it. */
+#include "engine/ir/ops.h"
+
+/* loss = sum_t -weights[t] * logp[t]; where weights[t] is 0 the target is not looked at,
+ * logp is 0.  Logits are divided by the temperature first, if there is one. */
+const tp_op_def tp_op_cross_entropy = {
+    .name = "cross_entropy",
+    .signature = "logits:f[T,V] targets:targets[T] weights:weights[T] "
+                 "-> loss:s[1] logp:s[T] lse:s[T]",
+    .attributes = "temperature",
+    .flops = "4*T*V",
+    .gradients = {TP_OP_cross_entropy_grad},
+};
+
+/* dloss is the factor on the gradient of the loss. */
+const tp_op_def tp_op_cross_entropy_grad = {
+    .name = "cross_entropy_grad",
+    .signature = "logits:f[T,V] targets:targets[T] weights:weights[T] lse:s[T] dloss:s[1] "
+                 "-> dlogits:f[T,V]",
+    .attributes = "temperature",
+    .traits = TP_OP_INPLACE,
+    .flops = "4*T*V",
+};
+
+/* cross_entropy of the logits x w'; logits exist for `chunk` rows at a time. */
+const tp_op_def tp_op_linear_ce = {
+    .name = "linear_ce",
+    .signature = "x:f[T,C] w:w[V,C] targets:targets[T] weights:weights[T] "
+                 "-> loss:s[1] logp:s[T] lse:s[T]",
+    .attributes = "chunk, temperature",
+    .traits = TP_OP_CONTRACTS,
+    .flops = "2*T*V*C",
+};
+
+/* The same loss together with d(dloss*loss)/dx and /dw. */
+const tp_op_def tp_op_linear_ce_train = {
+    .name = "linear_ce_train",
+    .signature = "x:f[T,C] w:w[V,C] targets:targets[T] weights:weights[T] dloss:s[1] "
+                 "dw_acc:s[V,C]? -> loss:s[1] logp:s[T] dx:f[T,C]~ dw:s[V,C]~",
+    .attributes = "chunk, temperature",
+    .traits = TP_OP_CONTRACTS | TP_OP_ACCUMULATES,
+    .flops = "6*T*V*C",
+};

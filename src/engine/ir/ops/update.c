@@ -1,0 +1,22 @@
+/* update.c - the optimizer's graph. */
+#include "engine/ir/ops.h"
+
+/* The sum of squares, added to what was there. */
+const tp_op_def tp_op_sumsq = {
+    .name = "sumsq",
+    .signature = "x:f[..] sum_acc:d[1]? -> sum:d[1]",
+    .traits = TP_OP_UPDATE | TP_OP_ACCUMULATES,
+    .flops = "2*T*C",
+};
+
+/* In place.  scalars: lr, beta1, beta2, eps, weight_decay, 1-beta1^t, 1-beta2^t, gradient
+ * factor (clip and unscale).  As torch.optim.AdamW: p *= 1 - lr*wd*decay; m, v; then
+ * p -= lr/c1 * m / (sqrt(v)/sqrt(c2) + eps). */
+const tp_op_def tp_op_adamw = {
+    .name = "adamw",
+    .signature = "p:s[..] g:s[..] m:s[..] v:positive[..] scalars:scalars[8] shadow:b[..]? "
+                 "-> p:s[..] m:s[..] v:s[..] shadow:b[..]?",
+    .attributes = "decay",
+    .traits = TP_OP_UPDATE,
+    .flops = "16*T*C",
+};
