@@ -52,7 +52,7 @@ expect 2 "policy.train_global_batch_size"
 run plan tiny.yaml engine.disable_passes=[fuze]
 expect 2 "there is no pass 'fuze'"
 run plan "$SOURCE/recipes/sft.yaml"
-expect 2 "must be set (they are ???): policy.model_name"
+expect 2 "policy.model_name: must be set (it is ???)"
 run plan nosuch.yaml
 expect 2 "nosuch.yaml"
 

@@ -4,6 +4,7 @@ make_model
 run doctor --seconds 0.1
 expect 0
 expect_out "GEMM f32"
+give_ceilings
 
 sft="$SOURCE/recipes/sft.yaml policy.model_name=model policy.tokenizer.chat_template=null data.train.data_path=text.jsonl
      data.train.split_validation_size=0 policy.max_total_sequence_length=32"
@@ -43,14 +44,16 @@ good() {
     expect 0
 }
 
-# bad TEXT WORDS...: training ends with a sentence that has TEXT, and doctor with the same one.
+# bad TEXT WORDS...: training ends with a sentence that has TEXT, and with status $of_train, and doctor with the same
+# sentence.
+of_train=2
 bad() {
     text=$1
     shift
     rm -rf runs
     # shellcheck disable=SC2068
     run train --quiet $@
-    expect 2 "$text"
+    expect "$of_train" "$text"
     sentence=$(sed -n 's/^temper: //p' err)
     rm -rf runs
     # shellcheck disable=SC2068
@@ -118,9 +121,11 @@ bad nosuch $sft policy.model_name=nosuch
 # Settings.
 bad "does not divide the 4 answers of a rollout" grpo.yaml policy.train_global_batch_size=3
 bad max_num_steps $sft sft.max_num_steps=0
+of_train=4
 bad "a file of that name is in the way" $sft run.dir=text.jsonl/run checkpointing.checkpoint_dir=here
+of_train=2
 bad policy.engine $sft policy.engine=7
-bad "there is no pass 'nonsense'" $sft engine.dump=[nonsense]
+bad "there is no stage 'nonsense'" $sft engine.dump=[nonsense]
 
 # Judges.
 bad /nonexistent/x grpo.yaml 'env.mine.command=[/nonexistent/x]'

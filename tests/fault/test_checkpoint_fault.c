@@ -197,7 +197,7 @@ static void room_is_looked_for_where_the_folder_will_be(void **state)
 
     assert_int_equal(tp_checkpoint_check_space("/tmp/not/there/yet", 1, &err), TP_OK);
     assert_int_equal(tp_checkpoint_check_space("not-there", 1, &err), TP_OK);
-    assert_int_equal(tp_checkpoint_check_space("/not-there", SIZE_MAX, &err), TP_ERR_IO);
+    assert_int_equal(tp_checkpoint_check_space("/not-there", SIZE_MAX, &err), TP_ERR_OUTPUT);
 
     assert_non_null(strstr(err.message, "'/not-there' has"));
     assert_non_null(strstr(err.message, "make room or set checkpointing.checkpoint_dir"));
