@@ -436,7 +436,7 @@ static const tp_trainer_stage first_stages[] = {
      TP_HAS_TOKENIZER, false}};
 
 static const tp_trainer_stage last_stages[] = {
-    {"graphs", create_graphs, NULL, TP_HAS_PLAN | TP_HAS_TOKENIZER, TP_HAS_SESSION, false},
+    {"graphs", create_graphs, NULL, TP_HAS_PLAN, TP_HAS_SESSION, false},
     {"disk", check_disk, describe_disk, TP_HAS_SESSION, 0, false},
     {"weights", fill_weights, describe_weights, TP_HAS_SESSION, TP_HAS_WEIGHTS, false},
     {"start", make_ready, NULL, TP_HAS_WEIGHTS | TP_HAS_STEPS, 0, false}};
