@@ -19,6 +19,9 @@
 #include "base/rng.h"
 #include "engine/generate/engine.h"
 
+/* A benchmark has nothing to say once the device fails. */
+#define MUST(call) TP_ASSERT((call) == TP_OK)
+
 typedef struct {
     const char *config, *which;
     tp_dtype dtype, kv;
@@ -114,6 +117,7 @@ static double read_bandwidth(const char *buffer, size_t bytes, int threads)
 
 typedef struct {
     const arguments *a;
+    tp_device *device;
     tp_model *model;
     tp_states states;
     tp_engine *engine;
@@ -132,8 +136,9 @@ static void open_bench(bench *b, const arguments *a)
 {
     tp_error err = {0};
     *b = (bench){.a = a};
-    tp_engine_options o = {.backend = &tp_backend_cpu,
-                           .threads = a->threads,
+    const tp_device_options threads = {.threads = a->threads};
+    MUST(tp_device_open(&tp_backend_cpu, &threads, &b->device, NULL));
+    tp_engine_options o = {.device = b->device,
                            .compute_dtype = a->dtype,
                            .cache_dtype = a->kv,
                            .max_length = 1024,
@@ -143,9 +148,9 @@ static void open_bench(bench *b, const arguments *a)
         tp_engine_create(b->model, &o, &b->states, &b->engine, &err) != TP_OK ||
         tp_engine_alloc(b->engine, &err) != TP_OK)
         fail(&err);
-    tp_model_init_random(b->model, &b->states, 1, 0);
+    MUST(tp_model_init_random(b->model, &b->states, 1, 0, NULL));
     double start = tp_clock_s();
-    tp_engine_weights_changed(b->engine);
+    MUST(tp_engine_weights_changed(b->engine, NULL));
     fprintf(stderr, "weights_changed: %.1f ms\n", 1e3 * (tp_clock_s() - start));
     for (size_t i = 0; i < b->states.n; i++)
         if (b->states.items[i].kind == TP_MEM_SHADOW)
@@ -196,7 +201,7 @@ static void run_steps(bench *b, step_times *ret)
     for (bool goes_on = true; goes_on;) {
         int64_t prompts = tp_engine_get_stats(b->engine).prefill_tokens;
         double start = tp_clock_s();
-        goes_on = tp_engine_step(b->engine);
+        MUST(tp_engine_step(b->engine, &goes_on, NULL));
         if (tp_engine_get_stats(b->engine).prefill_tokens == prompts && ret->n < MAX_STEPS)
             ret->seconds[ret->n++] = tp_clock_s() - start;
     }
@@ -231,7 +236,8 @@ static void run_decode(bench *b, double bandwidth)
 {
     enum { PROMPT = 16, NEW = 128 };
     submit(b, PROMPT, NEW, 1);
-    tp_engine_step(b->engine);
+    bool goes_on;
+    MUST(tp_engine_step(b->engine, &goes_on, NULL));
     tp_engine_reset_stats(b->engine);
     static step_times steps;
     run_steps(b, &steps);
@@ -246,7 +252,7 @@ static void run_prefill(bench *b, double bandwidth)
     enum { PROMPT = 512 };
     submit(b, PROMPT, 1, 2);
     tp_engine_reset_stats(b->engine);
-    tp_engine_run(b->engine);
+    MUST(tp_engine_run(b->engine, NULL));
     print("prefill", bandwidth, tp_engine_get_stats(b->engine).seconds, PROMPT, 0);
 }
 
@@ -275,7 +281,7 @@ static double mixed_seconds(bench *b, int64_t n, tp_engine_stats *ret)
         submit(b, prompt, 16 + (int64_t)tp_rng_below(&rng, 113), (uint64_t)(1000 + i));
     }
     tp_engine_reset_stats(b->engine);
-    tp_engine_run(b->engine);
+    MUST(tp_engine_run(b->engine, NULL));
     *ret = tp_engine_get_stats(b->engine);
     return ret->seconds;
 }
@@ -366,6 +372,7 @@ int main(int argc, char **argv)
     tp_engine_free(b.engine);
     tp_states_release(&b.states);
     tp_model_free(b.model);
+    tp_device_close(b.device);
     tp_mem_free(b.buffer);
     return 0;
 }

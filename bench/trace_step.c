@@ -14,6 +14,9 @@
 #include "stats/ratio.h"
 #include "trace/trace.h"
 
+/* A benchmark has nothing to say once the device fails. */
+#define MUST(call) TP_ASSERT((call) == TP_OK)
+
 enum { MOST = 2000 };
 
 typedef struct {
@@ -48,7 +51,7 @@ static int fail(const tp_error *err)
     return 2;
 }
 
-static tp_micro_batch make_batch(const arguments *a, int64_t vocab)
+static tp_batch_view make_batch(const arguments *a, int64_t vocab)
 {
     size_t T = (size_t)(a->batch * a->seq);
     int32_t *tokens = calloc(T, 4), *positions = calloc(T, 4), *targets = calloc(T, 4);
@@ -63,25 +66,26 @@ static tp_micro_batch make_batch(const arguments *a, int64_t vocab)
     }
     for (size_t i = 0; i <= T; i++)
         cu[i] = (int32_t)((int64_t)i < a->batch ? (int64_t)i * a->seq : (int64_t)T);
-    return (tp_micro_batch){tokens, positions, targets, cu, weights};
+    return (tp_batch_view){tokens, positions, targets, cu, weights};
 }
 
-static double run_step(tp_session *s, const tp_micro_batch *batch, bool record, int64_t t)
+static double run_step(tp_session *s, const tp_batch_view *batch, bool record, int64_t t)
 {
     double loss;
     tp_trace_pause(!record);
     double start = tp_clock_s();
     {
         TP_ZONE("step");
-        tp_session_train(s, batch, true, &loss);
-        double norm = tp_session_grad_norm(s);
+        MUST(tp_session_train(s, batch, true, &loss, NULL));
+        double norm;
+        MUST(tp_session_grad_norm(s, &norm, NULL));
         tp_adamw_step step = {1e-4, 0.9, 0.95, 1e-8, 0.1, t, norm > 1 ? 1 / norm : 1};
-        tp_session_update(s, &step);
+        MUST(tp_session_update(s, &step, NULL));
     }
     return tp_clock_s() - start;
 }
 
-static int measure(const arguments *a, tp_session *s, const tp_micro_batch *batch)
+static int measure(const arguments *a, tp_session *s, const tp_batch_view *batch)
 {
     static double on[MOST], off[MOST];
     tp_error err;
@@ -124,8 +128,10 @@ int main(int argc, char **argv)
     }
     if (tp_model_open(a.config, &model, &err) != TP_OK)
         return fail(&err);
-    tp_session_options o = {.backend = &tp_backend_cpu,
-                            .threads = a.threads,
+    tp_device *device;
+    const tp_device_options threads = {.threads = a.threads};
+    MUST(tp_device_open(&tp_backend_cpu, &threads, &device, NULL));
+    tp_session_options o = {.device = device,
                             .tokens = a.batch * a.seq,
                             .max_positions = a.seq,
                             .compute_dtype = TP_DTYPE_BF16,
@@ -133,12 +139,13 @@ int main(int argc, char **argv)
                             .share_memory = true};
     if (tp_session_create(model, &o, &s, &err) != TP_OK || tp_session_alloc(s, &err) != TP_OK)
         return fail(&err);
-    tp_model_init_random(model, tp_session_states(s), 1, 0);
-    tp_session_weights_changed(s);
-    tp_micro_batch batch = make_batch(&a, tp_model_get_info(model)->vocab);
+    MUST(tp_model_init_random(model, tp_session_states(s), 1, 0, NULL));
+    MUST(tp_session_weights_changed(s, NULL));
+    tp_batch_view batch = make_batch(&a, tp_model_get_info(model)->vocab);
     int status = measure(&a, s, &batch);
     tp_trace_release();
     tp_session_free(s);
     tp_model_free(model);
+    tp_device_close(device);
     return status;
 }

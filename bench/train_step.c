@@ -13,6 +13,9 @@
 #include "base/rng.h"
 #include "engine/train/session.h"
 
+/* A benchmark has nothing to say once the device fails. */
+#define MUST(call) TP_ASSERT((call) == TP_OK)
+
 typedef struct {
     const char *config, *recompute;
     int64_t batch, seq, steps;
@@ -25,8 +28,13 @@ typedef struct {
 
 static void parse(int argc, char **argv, arguments *a)
 {
-    *a = (arguments){.recompute = "none", .batch = 4, .seq = 512, .steps = 5,
-                     .dtype = TP_DTYPE_BF16, .threads = 2, .backend = &tp_backend_cpu};
+    *a = (arguments){.recompute = "none",
+                     .batch = 4,
+                     .seq = 512,
+                     .steps = 5,
+                     .dtype = TP_DTYPE_BF16,
+                     .threads = 2,
+                     .backend = &tp_backend_cpu};
     for (int i = 1; i < argc; i++) {
         char *eq = strchr(argv[i], '=');
         if (!eq) {
@@ -74,7 +82,7 @@ typedef struct {
     float *weights;
 } arrays;
 
-static tp_micro_batch make_batch(const arguments *a, int64_t vocab, arrays *x)
+static tp_batch_view make_batch(const arguments *a, int64_t vocab, arrays *x)
 {
     size_t T = (size_t)(a->batch * a->seq);
     x->tokens = calloc(T, 4);
@@ -91,7 +99,7 @@ static tp_micro_batch make_batch(const arguments *a, int64_t vocab, arrays *x)
     }
     for (size_t i = 0; i <= T; i++)
         x->cu[i] = (int32_t)((int64_t)i < a->batch ? (int64_t)i * a->seq : (int64_t)T);
-    return (tp_micro_batch){x->tokens, x->positions, x->targets, x->cu, x->weights};
+    return (tp_batch_view){x->tokens, x->positions, x->targets, x->cu, x->weights};
 }
 
 typedef struct {
@@ -150,8 +158,10 @@ int main(int argc, char **argv)
     parse(argc, argv, &a);
     if (!a.config || !a.backend || tp_model_open(a.config, &model, &err) != TP_OK)
         return fail(&err);
-    tp_session_options o = {.backend = a.backend,
-                            .threads = a.threads,
+    tp_device *device;
+    const tp_device_options threads = {.threads = a.threads};
+    MUST(tp_device_open(a.backend, &threads, &device, NULL));
+    tp_session_options o = {.device = device,
                             .tokens = a.batch * a.seq,
                             .max_positions = a.seq,
                             .compute_dtype = a.dtype,
@@ -161,10 +171,10 @@ int main(int argc, char **argv)
     if (tp_recompute_parse(a.recompute, &o.recompute, &o.recompute_every, &err) != TP_OK ||
         tp_session_create(model, &o, &s, &err) != TP_OK || tp_session_alloc(s, &err) != TP_OK)
         return fail(&err);
-    tp_model_init_random(model, tp_session_states(s), 1, 0);
-    tp_session_weights_changed(s);
+    MUST(tp_model_init_random(model, tp_session_states(s), 1, 0, NULL));
+    MUST(tp_session_weights_changed(s, NULL));
     arrays x;
-    tp_micro_batch batch = make_batch(&a, tp_model_get_info(model)->vocab, &x);
+    tp_batch_view batch = make_batch(&a, tp_model_get_info(model)->vocab, &x);
     tp_session_plan plan;
     tp_session_get_plan(s, &plan);
     double T = (double)o.tokens, loss = 0, norm = 0;
@@ -173,10 +183,10 @@ int main(int argc, char **argv)
         if (i == 0)
             tp_session_reset_times(s);
         double start = tp_clock_s();
-        tp_session_train(s, &batch, true, &loss);
-        norm = tp_session_grad_norm(s);
+        MUST(tp_session_train(s, &batch, true, &loss, NULL));
+        MUST(tp_session_grad_norm(s, &norm, NULL));
         tp_adamw_step step = {1e-4, 0.9, 0.95, 1e-8, 0.1, i + 2, norm > 1 ? 1 / norm : 1};
-        tp_session_update(s, &step);
+        MUST(tp_session_update(s, &step, NULL));
         if (i >= 0)
             printf("%s%.1f", i ? "," : "", T / (tp_clock_s() - start));
     }
@@ -191,5 +201,6 @@ int main(int argc, char **argv)
         print_table(s, a.steps);
     tp_session_free(s);
     tp_model_free(model);
+    tp_device_close(device);
     return 0;
 }

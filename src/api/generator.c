@@ -21,6 +21,7 @@ struct tp_text_generator {
     tp_model *model;
     tp_tokenizer *tokenizer; /* NULL when the folder has none */
     tp_tokenizer_scratch *scratch;
+    tp_device *device;
     tp_states states;
     tp_engine *engine; /* refers to model and states */
 };
@@ -45,8 +46,8 @@ static tp_status open_tokenizer(tp_text_generator *gen, tp_error *err)
     return TP_OK;
 }
 
-static tp_status read_options(const tp_text_generator_options *options, tp_engine_options *ret,
-                              tp_error *err)
+static tp_status read_options(const tp_text_generator_options *options, tp_device_options *device,
+                              tp_engine_options *ret, tp_error *err)
 {
     tp_text_generator_options o;
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_text_generator_options", err));
@@ -61,12 +62,9 @@ static tp_status read_options(const tp_text_generator_options *options, tp_engin
         return tp_fail(err, TP_ERR_ARG, "precision is '%.40s'; expected bfloat16 or float32",
                        o.precision);
     tp_dtype dtype = is_f32 ? TP_DTYPE_F32 : TP_DTYPE_BF16;
-    *ret = (tp_engine_options){.backend = &tp_backend_cpu,
-                               .threads = o.threads ? o.threads : tp_cpu_count(),
-                               .compute_dtype = dtype,
-                               .cache_dtype = dtype,
-                               .max_running = 1,
-                               .max_length = o.max_length};
+    device->threads = o.threads ? o.threads : tp_cpu_count();
+    *ret = (tp_engine_options){
+        .compute_dtype = dtype, .cache_dtype = dtype, .max_running = 1, .max_length = o.max_length};
     return TP_OK;
 }
 
@@ -87,20 +85,24 @@ static tp_status open_parts(tp_text_generator *gen, const char *path, tp_engine_
     TP_TRY(tp_engine_create(gen->model, options, &gen->states, &gen->engine, err));
     TP_TRY(tp_engine_alloc(gen->engine, err));
     TP_TRY(tp_model_load(gen->model, &gen->states, &report, err));
-    tp_engine_weights_changed(gen->engine);
-    return TP_OK;
+    return tp_engine_weights_changed(gen->engine, err);
 }
 
 tp_status tp_text_generator_open(const char *path, const tp_text_generator_options *options,
                                  tp_text_generator **ret, tp_error *err)
 {
+    tp_device_options device;
     tp_engine_options o;
     if (!path || !ret)
         return tp_fail(err, TP_ERR_ARG, "tp_text_generator_open: an argument is NULL");
-    TP_TRY(read_options(options, &o, err));
+    TP_TRY(read_options(options, &device, &o, err));
     tp_text_generator *gen = calloc(1, sizeof *gen);
-    TP_ASSERT(gen);
+    if (!gen)
+        return tp_fail(err, TP_ERR_NOMEM, "cannot open a generator: out of memory");
     tp_status status = tp_states_init(&gen->states, err);
+    if (status == TP_OK)
+        status = tp_device_open(&tp_backend_cpu, &device, &gen->device, err);
+    o.device = gen->device;
     if (status == TP_OK)
         status = open_parts(gen, path, &o, err);
     if (status != TP_OK) {
@@ -117,6 +119,7 @@ void tp_text_generator_free(tp_text_generator *gen)
         return;
     tp_engine_free(gen->engine);
     tp_states_release(&gen->states);
+    tp_device_close(gen->device);
     tp_tokenizer_scratch_free(gen->scratch);
     tp_tokenizer_free(gen->tokenizer);
     tp_model_free(gen->model);
@@ -201,7 +204,7 @@ static tp_status run_request(tp_text_generator *gen, const tp_request *request, 
     int64_t id;
     TP_TRY(tp_engine_submit(gen->engine, request, &id, err));
     tp_engine_reset_stats(gen->engine);
-    tp_engine_run(gen->engine);
+    tp_status status = tp_engine_run(gen->engine, err);
     tp_engine_stats stats = tp_engine_get_stats(gen->engine);
     tp_sample_result r = tp_engine_sample(gen->engine, id, 0);
     bool hit_stop = r.finish == TP_FINISH_STOP;
@@ -211,6 +214,7 @@ static tp_status run_request(tp_text_generator *gen, const tp_request *request, 
                             .prefill_s = stats.prefill_s,
                             .decode_s = stats.decode_s};
     tp_engine_forget(gen->engine, id);
+    TP_TRY(status);
     if (r.finish == TP_FINISH_NONFINITE)
         return tp_fail(err, TP_ERR_FORMAT,
                        "'%s' gives logits that are no numbers: its weights are broken",

@@ -9,6 +9,7 @@ enum { THROUGHPUT, TIME, PREFILL, DECODE, TOKENS, OWN, NEW_TOKENS = 32 };
 
 typedef struct {
     tp_bench_subject base;
+    tp_device *device;
     tp_model *model;
     tp_states states;
     bool has_states;
@@ -41,7 +42,7 @@ static tp_status step(generate_subject *s, tp_error *err)
                               .max_new_tokens = NEW_TOKENS};
         TP_TRY(tp_engine_submit(s->engine, &request, &s->requests[i], err));
     }
-    tp_engine_run(s->engine);
+    TP_TRY(tp_engine_run(s->engine, err));
     for (int64_t i = 0; i < s->base.c->batch_size; i++)
         TP_TRY(take(s, s->requests[i], err));
     return TP_OK;
@@ -50,9 +51,9 @@ static tp_status step(generate_subject *s, tp_error *err)
 static tp_status make_engine(generate_subject *s, tp_error *err)
 {
     const tp_bench_case *c = s->base.c;
-    tp_engine_options o = {.threads = tp_bench_threads(c),
-                           .max_length = c->sequence_length + NEW_TOKENS};
-    TP_TRY(tp_bench_backend(c, &o.backend, err));
+    tp_engine_options o = {.max_length = c->sequence_length + NEW_TOKENS};
+    TP_TRY(tp_bench_device(c, &s->device, err));
+    o.device = s->device;
     TP_TRY(tp_bench_precision(c->precision, &o.compute_dtype, err));
     o.cache_dtype = o.compute_dtype;
     TP_TRY(tp_bench_model(c->model, &s->model, err));
@@ -64,9 +65,8 @@ static tp_status make_engine(generate_subject *s, tp_error *err)
     s->has_states = true;
     TP_TRY(tp_engine_create(s->model, &o, &s->states, &s->engine, err));
     TP_TRY(tp_engine_alloc(s->engine, err));
-    tp_model_init_random(s->model, &s->states, 1, 0);
-    tp_engine_weights_changed(s->engine);
-    return TP_OK;
+    TP_TRY(tp_model_init_random(s->model, &s->states, 1, 0, err));
+    return tp_engine_weights_changed(s->engine, err);
 }
 
 static tp_status set_up(tp_subject *subject, tp_error *err)
@@ -112,6 +112,7 @@ static void tear_down(tp_subject *subject)
     tp_engine_free(s->engine);
     if (s->has_states)
         tp_states_release(&s->states);
+    tp_device_close(s->device);
     tp_model_free(s->model);
     free(s->requests);
     free(s->prompts);

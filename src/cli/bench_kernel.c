@@ -40,7 +40,7 @@ typedef struct {
     tp_states states;
     tp_exec *exec;
     tp_exec_pool pool;
-    void *inputs[4];
+    tp_device *device;
     bool has_graph, has_states;
 } kernel_subject;
 
@@ -80,7 +80,7 @@ static tp_status parse(kernel_subject *s, tp_error *err)
 }
 
 /* Values of a size that sums keep finite; for integers the sequence boundaries 0 .. T. */
-static void fill(const kernel_subject *s, const tp_value *v, void *data)
+static void fill_values(const kernel_subject *s, const tp_value *v, void *data)
 {
     tp_rng rng = tp_rng_make(1, 4);
     size_t n = tp_value_count(v);
@@ -97,12 +97,28 @@ static void fill(const kernel_subject *s, const tp_value *v, void *data)
     }
 }
 
+static tp_status fill(kernel_subject *s, const tp_value *v, bool is_state, tp_error *err)
+{
+    void *data = malloc(tp_value_bytes(v));
+    if (!data)
+        return tp_fail(err, TP_ERR_NOMEM, "no memory for the values of '%s'", v->name);
+    fill_values(s, v, data);
+    tp_status status =
+        is_state
+            ? tp_state_write(tp_states_find(&s->states, v->name), 0, data, tp_value_bytes(v), err)
+            : tp_exec_write(s->exec, tp_exec_input(s->exec, v->name), data, -1, err);
+    if (status == TP_OK)
+        status = tp_device_wait(s->device, err);
+    free(data);
+    return status;
+}
+
 static tp_status bind(kernel_subject *s, tp_error *err)
 {
-    tp_exec_options options = {.threads = tp_bench_threads(s->base.c),
+    TP_TRY(tp_bench_device(s->base.c, &s->device, err));
+    tp_exec_options options = {.device = s->device,
                                .share_memory = true,
                                .avg_context = (double)s->base.c->sequence_length / 2};
-    TP_TRY(tp_bench_backend(s->base.c, &options.backend, err));
     TP_TRY(tp_states_init(&s->states, err));
     s->has_states = true;
     for (uint32_t i = 1; i < s->graph.n_nodes; i++) {
@@ -110,32 +126,26 @@ static tp_status bind(kernel_subject *s, tp_error *err)
         if (s->graph.nodes[i].op == TP_OP_state)
             TP_TRY(tp_states_declare(&s->states, v->name, v->dtype, v->rank, v->dim, v->kind, err));
     }
-    TP_TRY(tp_states_alloc(&s->states, err));
+    TP_TRY(tp_states_alloc(&s->states, s->device, err));
     TP_TRY(tp_exec_create(&s->graph, &options, &s->exec, err));
     tp_exec_pool_fit(&s->pool, s->exec);
-    TP_TRY(tp_exec_pool_alloc(&s->pool, err));
+    TP_TRY(tp_exec_pool_alloc(&s->pool, s->device, err));
     return tp_exec_bind(s->exec, &s->states, &s->pool, err);
 }
 
 static tp_status set_up(tp_subject *subject, tp_error *err)
 {
     kernel_subject *s = (kernel_subject *)subject;
-    int n_inputs = 0;
     TP_TRY(parse(s, err));
     TP_TRY(bind(s, err));
     for (uint32_t i = 1; i < s->graph.n_nodes; i++) {
         const tp_value *v = &s->graph.values[s->graph.nodes[i].out[0]];
-        if (s->graph.nodes[i].op == TP_OP_state)
-            fill(s, v, tp_states_find(&s->states, v->name)->data);
-        if (s->graph.nodes[i].op != TP_OP_input)
-            continue;
-        void **data = &s->inputs[n_inputs++];
-        TP_TRY(tp_mem_alloc(TP_MEM_DATA, tp_value_bytes(v), data, err));
-        fill(s, v, *data);
-        tp_exec_set_input(s->exec, tp_exec_input(s->exec, v->name), *data);
+        bool is_state = s->graph.nodes[i].op == TP_OP_state;
+        if (is_state || s->graph.nodes[i].op == TP_OP_input)
+            TP_TRY(fill(s, v, is_state, err));
     }
     for (int64_t i = 0; i < s->base.c->warm_up; i++)
-        tp_exec_run(s->exec, false);
+        TP_TRY(tp_exec_run(s->exec, false, err));
     return TP_OK;
 }
 
@@ -143,9 +153,8 @@ static tp_status run(tp_subject *subject, uint64_t work, tp_bench_sample *ret, t
 {
     kernel_subject *s = (kernel_subject *)subject;
     double flops = tp_exec_flops(s->exec, false), bytes = tp_exec_bytes(s->exec);
-    (void)err;
     for (uint64_t i = 0; i < work; i++)
-        tp_exec_run(s->exec, false);
+        TP_TRY(tp_exec_run(s->exec, false, err));
     ret->amount[THROUGHPUT] = (flops > 0 ? flops : bytes) * (double)work;
     ret->values[FLOPS] = flops;
     ret->values[BYTES] = bytes;
@@ -158,12 +167,11 @@ static void tear_down(tp_subject *subject)
     kernel_subject *s = (kernel_subject *)subject;
     tp_exec_free(s->exec);
     tp_exec_pool_release(&s->pool);
-    for (int i = 0; i < 4; i++)
-        tp_mem_free(s->inputs[i]);
     if (s->has_states)
         tp_states_release(&s->states);
     if (s->has_graph)
         tp_graph_release(&s->graph);
+    tp_device_close(s->device);
     free(s);
 }
 

@@ -142,12 +142,14 @@ tp_status tp_bench_precision(const char *name, tp_dtype *ret, tp_error *err)
     return TP_OK;
 }
 
-tp_status tp_bench_backend(const tp_bench_case *c, const tp_backend **ret, tp_error *err)
+tp_status tp_bench_device(const tp_bench_case *c, tp_device **ret, tp_error *err)
 {
-    *ret = tp_backend_find(c->backend);
-    return *ret ? TP_OK
-                : tp_fail(err, TP_ERR_CONFIG, "there is no backend '%s'; known are cpu and ref",
-                          c->backend);
+    const tp_backend *backend = tp_backend_find(c->backend);
+    const tp_device_options options = {.threads = tp_bench_threads(c)};
+    if (!backend)
+        return tp_fail(err, TP_ERR_CONFIG, "there is no backend '%s'; known are cpu, ref and guard",
+                       c->backend);
+    return tp_device_open(backend, &options, ret, err);
 }
 
 int tp_bench_threads(const tp_bench_case *c)

@@ -75,8 +75,8 @@ TP_CHECKED tp_status tp_bench_model(const char *name, tp_model **ret, tp_error *
 /* The config.json of a built-in model; false when there is none of that name. */
 bool tp_bench_config_text(const char *name, char *out, size_t cap);
 TP_CHECKED tp_status tp_bench_precision(const char *name, tp_dtype *ret, tp_error *err);
-TP_CHECKED tp_status tp_bench_backend(const tp_bench_case *c, const tp_backend **ret,
-                                      tp_error *err);
+/* The backend of a case, opened with its threads. */
+TP_CHECKED tp_status tp_bench_device(const tp_bench_case *c, tp_device **ret, tp_error *err);
 int tp_bench_threads(const tp_bench_case *c);
 
 /* Fill in sample->values[first ...]; `mean_bytes` is of the run. */

@@ -10,6 +10,7 @@ enum { THROUGHPUT, TIME, SAMPLES, TOKENS, FLOPS, OWN };
 
 typedef struct {
     tp_bench_subject base;
+    tp_device *device;
     tp_model *model;
     tp_session *session;
     int64_t n_tokens, n_steps;
@@ -37,11 +38,10 @@ static void make_batch(train_subject *s)
 static tp_status make_session(train_subject *s, tp_error *err)
 {
     const tp_bench_case *c = s->base.c;
-    tp_session_options o = {.threads = tp_bench_threads(c),
-                            .tokens = s->n_tokens,
-                            .max_positions = c->sequence_length,
-                            .share_memory = true};
-    TP_TRY(tp_bench_backend(c, &o.backend, err));
+    tp_session_options o = {
+        .tokens = s->n_tokens, .max_positions = c->sequence_length, .share_memory = true};
+    TP_TRY(tp_bench_device(c, &s->device, err));
+    o.device = s->device;
     TP_TRY(tp_bench_precision(c->precision, &o.compute_dtype, err));
     TP_TRY(tp_recompute_parse("none", &o.recompute, &o.recompute_every, err));
     TP_TRY(tp_bench_model(c->model, &s->model, err));
@@ -51,20 +51,20 @@ static tp_status make_session(train_subject *s, tp_error *err)
                        (long long)longest, (long long)c->sequence_length);
     TP_TRY(tp_session_create(s->model, &o, &s->session, err));
     TP_TRY(tp_session_alloc(s->session, err));
-    tp_model_init_random(s->model, tp_session_states(s->session), 1, 0);
-    tp_session_weights_changed(s->session);
+    TP_TRY(tp_model_init_random(s->model, tp_session_states(s->session), 1, 0, err));
+    TP_TRY(tp_session_weights_changed(s->session, err));
     tp_session_plan plan;
     tp_session_get_plan(s->session, &plan);
     s->flops = plan.train_flops;
     return TP_OK;
 }
 
-static double step(train_subject *s)
+static tp_status step(train_subject *s, double *ret_loss, tp_error *err)
 {
     tp_batch_view batch = {s->tokens, s->positions, s->targets, s->cu, s->weights};
-    double loss;
-    tp_session_train(s->session, &batch, true, &loss);
-    double norm = tp_session_grad_norm(s->session);
+    double norm;
+    TP_TRY(tp_session_train(s->session, &batch, true, ret_loss, err));
+    TP_TRY(tp_session_grad_norm(s->session, &norm, err));
     tp_adamw_step update = {.lr = 1e-4,
                             .beta1 = 0.9,
                             .beta2 = 0.95,
@@ -72,8 +72,7 @@ static double step(train_subject *s)
                             .weight_decay = 0.1,
                             .t = ++s->n_steps,
                             .grad_factor = norm > 1 ? 1 / norm : 1};
-    tp_session_update(s->session, &update);
-    return loss;
+    return tp_session_update(s->session, &update, err);
 }
 
 static tp_status set_up(tp_subject *subject, tp_error *err)
@@ -93,8 +92,9 @@ static tp_status set_up(tp_subject *subject, tp_error *err)
     if (!s->tokens || !s->positions || !s->targets || !s->cu || !s->weights)
         return tp_fail(err, TP_ERR_NOMEM, "no memory for a batch of %zu tokens", n);
     make_batch(s);
+    double loss;
     for (int64_t i = 0; i < c->warm_up; i++)
-        step(s);
+        TP_TRY(step(s, &loss, err));
     return TP_OK;
 }
 
@@ -102,9 +102,8 @@ static tp_status run(tp_subject *subject, uint64_t work, tp_bench_sample *ret, t
 {
     train_subject *s = (train_subject *)subject;
     double loss = 0, bytes = 0, tokens = (double)work * (double)s->n_tokens;
-    (void)err;
     for (uint64_t i = 0; i < work; i++) {
-        loss = step(s);
+        TP_TRY(step(s, &loss, err));
         bytes += (double)tp_mem_get_stats().total_current;
     }
     ret->amount[THROUGHPUT] = tokens;
@@ -122,6 +121,7 @@ static void tear_down(tp_subject *subject)
     train_subject *s = (train_subject *)subject;
     tp_session_free(s->session);
     tp_model_free(s->model);
+    tp_device_close(s->device);
     free(s->tokens);
     free(s->positions);
     free(s->targets);

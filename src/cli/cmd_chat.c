@@ -170,8 +170,9 @@ static tp_status answer(chat *c, tp_error *err)
         return status;
     tp_answer_begin(&a, c->model.tokenizer, NULL, 0);
     do {
-        tp_engine_step(engine);
-        if (interrupted)
+        bool is_busy;
+        status = tp_engine_step(engine, &is_busy, err);
+        if (status != TP_OK || interrupted)
             tp_engine_cancel(engine, id);
         r = tp_engine_sample(engine, id, 0);
         tp_answer_update(&a, &r, r.finish == TP_FINISH_STOP);
@@ -188,6 +189,8 @@ static tp_status answer(chat *c, tp_error *err)
                 finish == TP_FINISH_LENGTH ? "the length allowed" : "the size of the KV cache");
     remember(c, "assistant", tp_buf_str(&a.text), a.text.len);
     tp_answer_release(&a);
+    if (status != TP_OK)
+        return status;
     if (finish == TP_FINISH_NONFINITE)
         return tp_fail(err, TP_ERR_NUMERIC,
                        "the logits of '%s' are no numbers: its weights are "

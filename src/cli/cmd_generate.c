@@ -241,12 +241,11 @@ static tp_status run(output *o, tp_error *err)
 {
     TP_TRY(submit_all(o, err));
     o->start_s = tp_clock_s();
-    bool is_read = true;
-    while (is_read && tp_engine_step(o->model->engine)) {
+    for (bool is_busy = true, is_read = true; is_read && is_busy;) {
+        TP_TRY(tp_engine_step(o->model->engine, &is_busy, err));
         is_read = write_ready(o);
         print_status(o);
     }
-    write_ready(o);
     print_summary(o);
     if (o->n_nonfinite > 0)
         return tp_fail(err, TP_ERR_NUMERIC,

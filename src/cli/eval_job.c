@@ -111,8 +111,9 @@ tp_status tp_eval_job_open_model(tp_eval_job *j, tp_error *err)
         TP_TRY(tp_prompts_check(j->prompts, j->encoder, j->max_length, NULL, NULL, &too_long, err));
     j->n_too_long = too_long;
     tp_dtype dtype = o->generation.precision ? TP_DTYPE_BF16 : TP_DTYPE_F32;
-    tp_engine_options options = {.backend = &tp_backend_cpu,
-                                 .threads = thread_count(o),
+    const tp_device_options device = {.threads = thread_count(o)};
+    TP_TRY(tp_device_open(&tp_backend_cpu, &device, &j->device, err));
+    tp_engine_options options = {.device = j->device,
                                  .compute_dtype = dtype,
                                  .cache_dtype = dtype,
                                  .max_length = j->max_length,
@@ -128,7 +129,7 @@ tp_status tp_eval_job_open_model(tp_eval_job *j, tp_error *err)
     tp_model_say(j->model, &report, say_note, NULL);
     if (report.has_nonfinite)
         snprintf(j->nonfinite, sizeof j->nonfinite, "%s", report.nonfinite_name);
-    tp_engine_weights_changed(j->engine);
+    TP_TRY(tp_engine_weights_changed(j->engine, err));
     return tp_pool_create(&j->pool, thread_count(o), err);
 }
 
@@ -137,6 +138,7 @@ void tp_eval_job_close(tp_eval_job *j)
     tp_pool_free(j->pool);
     tp_engine_free(j->engine);
     tp_states_release(&j->states);
+    tp_device_close(j->device);
     tp_prompt_encoder_free(j->encoder);
     tp_tokenizer_free(j->tokenizer);
     tp_model_free(j->model);

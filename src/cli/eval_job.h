@@ -16,6 +16,7 @@ typedef struct {
     tp_model *model;
     tp_tokenizer *tokenizer;
     tp_prompt_encoder *encoder;
+    tp_device *device;
     tp_states states;
     tp_engine *engine;
     tp_pool *pool;

@@ -141,7 +141,7 @@ void tp_profile_data_finish(tp_profile_data *d, const tp_train_event *e)
     d->activation_bytes = plan->bytes[TP_MEM_ACTIVATIONS];
     d->live_activation_bytes = plan->activation_live_bytes;
     d->recompute_share = plan->train_flops > 0 ? plan->recompute_flops / plan->train_flops : 0;
-    d->threads = tp_session_get_options(e->session)->threads;
+    d->threads = tp_device_threads(tp_session_get_options(e->session)->device);
     d->is_bf16 = tp_session_get_options(e->session)->compute_dtype == TP_DTYPE_BF16;
     d->parameters = tp_model_param_count(tp_session_model(e->session));
 }

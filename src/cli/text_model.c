@@ -51,6 +51,7 @@ void tp_text_model_close(tp_text_model *m)
 {
     tp_engine_free(m->engine);
     tp_states_release(&m->states);
+    tp_device_close(m->device);
     tp_template_free(m->chat_template);
     tp_tokenizer_scratch_free(m->scratch);
     tp_tokenizer_free(m->tokenizer);
@@ -288,8 +289,9 @@ static void say_note(void *user, const char *text)
 tp_status tp_text_model_start(tp_text_model *m, const tp_text_model_options *o, tp_error *err)
 {
     tp_load_report report;
-    tp_engine_options options = {.backend = &tp_backend_cpu,
-                                 .threads = o->threads > 0 ? (int)o->threads : tp_cpu_count(),
+    const tp_device_options device = {.threads = o->threads > 0 ? (int)o->threads : tp_cpu_count()};
+    TP_TRY(tp_device_open(&tp_backend_cpu, &device, &m->device, err));
+    tp_engine_options options = {.device = m->device,
                                  .max_length = o->max_length,
                                  .max_running = o->max_running,
                                  .n_tokens = tp_tokenizer_vocab_size(m->tokenizer),
@@ -301,7 +303,7 @@ tp_status tp_text_model_start(tp_text_model *m, const tp_text_model_options *o, 
     TP_TRY(tp_engine_create(m->model, &options, &m->states, &m->engine, err));
     TP_TRY(tp_engine_alloc(m->engine, err));
     TP_TRY(tp_model_load(m->model, &m->states, &report, err));
-    tp_engine_weights_changed(m->engine);
+    TP_TRY(tp_engine_weights_changed(m->engine, err));
     tp_model_say(m->model, &report, say_note, NULL);
     if (report.has_nonfinite)
         fprintf(stderr, "temper: '%s' holds numbers that are not finite in %s\n", m->folder,

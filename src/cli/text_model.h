@@ -18,6 +18,7 @@ typedef struct {
     tp_tokenizer *tokenizer;
     tp_tokenizer_scratch *scratch;
     tp_template *chat_template; /* parsed when first used; NULL when there is none */
+    tp_device *device;
     tp_states states;
     tp_engine *engine;             /* NULL until started */
     tp_generation_config defaults; /* of generation_config.json */

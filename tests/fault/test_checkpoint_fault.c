@@ -15,6 +15,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "engine/train/checkpoint.h"
+#include "support/devices.h"
 
 enum { TOKENS = 16, MOST_CALLS = 5000, KILLED = 99 };
 
@@ -38,7 +39,8 @@ static void fill(fixture *f, int64_t step)
     for (size_t i = 0; i < states->n; i++)
         if (states->items[i].kind == TP_MEM_WEIGHTS || states->items[i].kind == TP_MEM_OPTIMIZER)
             for (size_t k = 0; k < states->items[i].bytes / sizeof(float); k++)
-                ((float *)states->items[i].data)[k] = (float)step + 1e-4f * (float)(i + k % 97);
+                ((float *)data_of(&states->items[i]))[k] =
+                    (float)step + 1e-4f * (float)(i + k % 97);
 }
 
 static void assert_filled(fixture *f, int64_t step)
@@ -47,7 +49,7 @@ static void assert_filled(fixture *f, int64_t step)
     for (size_t i = 0; i < states->n; i++)
         if (states->items[i].kind == TP_MEM_WEIGHTS || states->items[i].kind == TP_MEM_OPTIMIZER)
             for (size_t k = 0; k < states->items[i].bytes / sizeof(float); k++)
-                assert_true(((float *)states->items[i].data)[k] ==
+                assert_true(((float *)data_of(&states->items[i]))[k] ==
                             (float)step + 1e-4f * (float)(i + k % 97));
 }
 
@@ -64,8 +66,7 @@ static int set_up(void **state)
     assert_non_null(mkdtemp(f.root));
     snprintf(f.kept, sizeof f.kept, "%s/checkpoints", f.root);
     assert_int_equal(tp_model_parse("config", config, sizeof config - 1, &f.model, &err), TP_OK);
-    tp_session_options options = {.backend = &tp_backend_cpu,
-                                  .threads = 1,
+    tp_session_options options = {.device = device_of("cpu", 1),
                                   .tokens = TOKENS,
                                   .max_positions = TOKENS,
                                   .compute_dtype = TP_DTYPE_BF16,

@@ -5,6 +5,7 @@
 
 #include "base/rng.h"
 #include "engine/backend/ref/load.h"
+#include "support/devices.h"
 
 void environment_init(environment *env, uint64_t seed, bool is_exact)
 {
@@ -26,7 +27,7 @@ static tp_dtype held(const environment *env, tp_dtype d)
 
 static tp_operand operand_of(const tp_state *s)
 {
-    return (tp_operand){.data = s->data,
+    return (tp_operand){.data = data_of(s),
                         .dtype = s->dtype,
                         .rank = s->rank,
                         .dim = {s->dim[0], s->dim[1]},
@@ -113,7 +114,7 @@ static void declare_sources(environment *env, const tp_graph *g, bool shadows)
             continue;
         TP_ASSERT(tp_states_declare(&env->states, v->name, held(env, v->dtype), v->rank, v->dim,
                                     v->kind, NULL) == TP_OK);
-        TP_ASSERT(tp_states_alloc(&env->states, NULL) == TP_OK);
+        TP_ASSERT(tp_states_alloc(&env->states, device_of("ref", 1), NULL) == TP_OK);
         fill_state(env, tp_states_find(&env->states, v->name));
     }
 }
@@ -137,7 +138,7 @@ void environment_spoil_gradients(environment *env)
 /* Some sequences of random lengths; the tail of the batch may be padding. */
 static void fill_cu(tp_rng *rng, const tp_state *s, int64_t T)
 {
-    int32_t *cu = s->data;
+    int32_t *cu = data_of(s);
     for (int64_t i = 1; i < s->dim[0]; i++)
         cu[i] = cu[i - 1] == T ? (int32_t)T
                                : cu[i - 1] + (int32_t)tp_rng_below(rng, (uint64_t)(T - cu[i - 1])) +
@@ -147,7 +148,7 @@ static void fill_cu(tp_rng *rng, const tp_state *s, int64_t T)
 static void fill_ids(tp_rng *rng, const tp_state *s, uint64_t n)
 {
     for (int64_t i = 0; i < s->dim[0]; i++)
-        ((int32_t *)s->data)[i] = (int32_t)tp_rng_below(rng, n);
+        ((int32_t *)data_of(s))[i] = (int32_t)tp_rng_below(rng, n);
 }
 
 static void fill_loss_weights(tp_rng *rng, const tp_state *s)
@@ -230,7 +231,7 @@ static void run_node(const tp_graph *g, const tp_node *n, bool accumulate, tp_op
         if (tp_def(g, old)->op == TP_OP_state && (tp_ops[n->op]->traits & TP_OP_ACCUMULATES))
             l.accumulate = accumulate;
     }
-    l.kernel = tp_kernel_find(&tp_backend_ref, &l);
+    l.kernel = tp_kernel_find(device_of("ref", 1), &l);
     TP_ASSERT(l.kernel);
     l.workspace_bytes = l.kernel->workspace ? l.kernel->workspace(&l) : 0;
     l.workspace = tp_arena_alloc(arena, 1, l.workspace_bytes, 64);

@@ -13,6 +13,7 @@
 
 #include "property/evaluate.h"
 #include "property/random_graph.h"
+#include "support/devices.h"
 
 enum { N_SEEDS = 400, N_DIRECTIONS = 2 };
 
@@ -52,7 +53,7 @@ static void move(trial *t, uint64_t draw, double step)
     for (size_t s = 0; s < t->env.states.n; s++) {
         if (!gradient_of(t, s))
             continue;
-        double *w = t->env.states.items[s].data;
+        double *w = data_of(&t->env.states.items[s]);
         int64_t n = (int64_t)(t->env.states.items[s].bytes / sizeof *w);
         for (int64_t i = 0; i < n; i++)
             w[i] += step * direction_of(draw, s, i);
@@ -67,7 +68,7 @@ static double slope_by_gradient(const trial *t, uint64_t draw, double *ret_size)
         const tp_state *grad = gradient_of(t, s);
         int64_t n = grad ? (int64_t)(grad->bytes / sizeof(double)) : 0;
         for (int64_t i = 0; i < n; i++) {
-            double term = ((const double *)grad->data)[i] * direction_of(draw, s, i);
+            double term = ((const double *)data_of(grad))[i] * direction_of(draw, s, i);
             sum += term;
             *ret_size += fabs(term);
         }

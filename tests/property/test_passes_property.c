@@ -14,6 +14,7 @@
 #include "property/check_plan.h"
 #include "property/evaluate.h"
 #include "property/random_graph.h"
+#include "support/devices.h"
 
 typedef struct {
     uint64_t seed;
@@ -342,43 +343,80 @@ static void expect_right_plan(trial *t, const tp_graph *g, bool share)
     expect(t, plan.live_peak_bytes <= plan.arena_bytes, "the arena is smaller than its peak");
 }
 
-static void bind_inputs(tp_exec *e, const environment *env)
+static void write_inputs(tp_exec *e, const environment *env)
 {
+    for (size_t i = 0; i < env->states.n; i++) {
+        const tp_state *s = &env->states.items[i];
+        MUST(tp_exec_write(e, tp_exec_input(e, s->name), data_of(s), -1, NULL));
+    }
+}
+
+/* The states of an environment, which lie on the host, on another device. */
+static void copy_states(const environment *env, tp_device *device, tp_states *ret)
+{
+    MUST(tp_states_init(ret, NULL));
+    for (size_t i = 0; i < env->states.n; i++) {
+        const tp_state *s = &env->states.items[i];
+        MUST(tp_states_declare(ret, s->name, s->dtype, s->rank, s->dim, s->kind, NULL));
+    }
+    MUST(tp_states_alloc(ret, device, NULL));
     for (size_t i = 0; i < env->states.n; i++)
-        tp_exec_set_input(e, tp_exec_input(e, env->states.items[i].name),
-                          env->states.items[i].data);
+        MUST(tp_state_write(&ret->items[i], 0, data_of(&env->states.items[i]),
+                            env->states.items[i].bytes, NULL));
+}
+
+static void spoil(tp_buffer *buffer, tp_arena *arena)
+{
+    void *nan = tp_arena_alloc(arena, 1, buffer->bytes + 1, 64);
+    memset(nan, 0xff, buffer->bytes);
+    MUST(tp_span_write((tp_span){buffer, 0}, nan, buffer->bytes, NULL));
+}
+
+static tp_operand read_output(const tp_exec *e, uint32_t k, tp_arena *arena)
+{
+    tp_operand o = *tp_exec_output(e, k);
+    int64_t elements = (o.dim[0] - 1) * o.stride + o.dim[1];
+    size_t bytes = (size_t)elements * tp_dtype_size(o.dtype);
+    o.data = tp_arena_alloc(arena, 1, bytes + 1, 64);
+    MUST(tp_exec_read(e, k, 0, o.data, bytes, NULL));
+    return o;
 }
 
 /* The executor over an arena full of NaN against every value in memory of its own. */
-static void expect_right_run(trial *t, const tp_graph *g, bool share)
+static void expect_right_run(trial *t, const tp_graph *g, const char *backend, bool share)
 {
-    tp_exec_options options = {.backend = &tp_backend_ref, .threads = 1, .share_memory = share};
+    tp_device *device = device_of(backend, 1);
+    tp_exec_options options = {.device = device, .share_memory = share};
     result want = run_twice(t, g, false);
     environment env;
+    tp_states states;
     tp_exec *e;
     tp_exec_pool pool = {0};
     environment_init(&env, t->seed, false);
     environment_add(&env, &t->base);
     environment_add(&env, g);
     environment_spoil_gradients(&env);
+    copy_states(&env, device, &states);
     assert_int_equal(tp_exec_create(g, &options, &e, NULL), TP_OK);
     tp_exec_pool_fit(&pool, e);
-    assert_int_equal(tp_exec_pool_alloc(&pool, NULL), TP_OK);
-    assert_int_equal(tp_exec_bind(e, &env.states, &pool, NULL), TP_OK);
-    bind_inputs(e, &env);
+    assert_int_equal(tp_exec_pool_alloc(&pool, device, NULL), TP_OK);
+    assert_int_equal(tp_exec_bind(e, &states, &pool, NULL), TP_OK);
 
     for (int batch = 0; batch < 2; batch++) {
         environment_next_batch(&env, batch);
-        memset(pool.arena, 0xff, pool.arena_bytes);
-        memset(pool.workspace, 0xff, pool.workspace_bytes);
-        tp_exec_run(e, batch > 0);
+        spoil(pool.arena, &t->arena);
+        spoil(pool.workspace, &t->arena);
+        write_inputs(e, &env);
+        MUST(tp_exec_run(e, batch > 0, NULL));
     }
 
-    for (uint32_t i = 0; i < g->n_outputs; i++)
-        expect_same_bits(t, 1, &want.outputs[i], tp_exec_output(e, i),
-                         share ? "shared memory" : "memory apart");
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        tp_operand got = read_output(e, i, &t->arena);
+        expect_same_bits(t, 1, &want.outputs[i], &got, share ? "shared memory" : "memory apart");
+    }
     tp_exec_free(e);
     tp_exec_pool_release(&pool);
+    tp_states_release(&states);
     environment_release(&env);
     environment_release(&want.env);
 }
@@ -395,7 +433,8 @@ static void check_execution(uint64_t seed)
 
     for (int share = 0; share < 2; share++) {
         expect_right_plan(&t, &g, share);
-        expect_right_run(&t, &g, share);
+        expect_right_run(&t, &g, "ref", share);
+        expect_right_run(&t, &g, "guard", share);
     }
     tp_graph_release(&g);
     trial_end(&t);

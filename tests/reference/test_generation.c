@@ -12,6 +12,10 @@
 #include "engine/generate/engine.h"
 #include "engine/model/safetensors.h"
 #include "engine/train/session.h"
+#include "support/devices.h"
+#include "support/logits.h"
+
+enum { MOST_TOKENS = 4096 }; /* of a vocabulary */
 
 static const char *const families[] = {"gpt2", "llama", "smollm2", "qwen2", "qwen3"};
 
@@ -30,8 +34,7 @@ static void set_up(fixture *f, const char *family, tp_engine_options o)
     memset(f, 0, sizeof *f);
     snprintf(folder, sizeof folder, "%s/tests/data/reference/%s", TP_SOURCE_DIR, family);
     snprintf(path, sizeof path, "%s/expected.safetensors", folder);
-    o.backend = o.backend ? o.backend : &tp_backend_cpu;
-    o.threads = 2;
+    o.device = o.device ? o.device : device_of("cpu", 2);
     o.max_length = 40;
     if (tp_safetensors_open(path, &f->want, &err) != TP_OK ||
         tp_model_open(folder, &f->model, &err) != TP_OK ||
@@ -40,7 +43,7 @@ static void set_up(fixture *f, const char *family, tp_engine_options o)
         tp_engine_alloc(f->engine, &err) != TP_OK ||
         tp_model_load(f->model, &f->states, &report, &err) != TP_OK)
         fail_msg("%s: %s", family, err.message);
-    tp_engine_weights_changed(f->engine);
+    MUST(tp_engine_weights_changed(f->engine, NULL));
 }
 
 static void tear_down(fixture *f)
@@ -58,7 +61,7 @@ static void check_greedy(const char *family, const char *backend, int64_t step_t
     tp_error err = {0};
     int64_t id;
     set_up(&f, family,
-           (tp_engine_options){.backend = tp_backend_find(backend),
+           (tp_engine_options){.device = device_of(backend, 2),
                                .step_tokens = step_tokens,
                                .max_running = max_running,
                                .block_tokens = 16});
@@ -69,7 +72,7 @@ static void check_greedy(const char *family, const char *backend, int64_t step_t
 
     if (tp_engine_submit(f.engine, &r, &id, &err) != TP_OK)
         fail_msg("%s: %s", family, err.message);
-    tp_engine_run(f.engine);
+    MUST(tp_engine_run(f.engine, NULL));
 
     for (int64_t j = 0; j < 3; j++) {
         tp_sample_result got = tp_engine_sample(f.engine, id, j);
@@ -88,6 +91,7 @@ static void test_greedy_tokens_are_those_of_transformers(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
         check_greedy(families[i], "ref", 0, 0);
+        check_greedy(families[i], "guard", 0, 0);
         check_greedy(families[i], "cpu", 0, 0);
         check_greedy(families[i], "cpu", 3, 3); /* the prompt in several pieces */
         check_greedy(families[i], "cpu", 1, 1); /* one sample after the other */
@@ -147,13 +151,14 @@ static void test_logits_are_those_of_transformers(void **state)
     for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
         fixture f;
         tp_error err = {0};
-        const float *logits;
+        float logits[MOST_TOKENS];
         set_up(&f, families[i], (tp_engine_options){.step_tokens = 4, .max_running = 4});
         const int32_t *ids = tp_safetensors_find(f.want, "input_ids")->data;
         const tp_tensor_entry *want = tp_safetensors_find(f.want, "logits");
         size_t V = (size_t)want->dim[1];
+        assert_true(V <= MOST_TOKENS);
         for (size_t n = 1; n <= 17; n++) { /* the first sequence of the dump has 17 tokens */
-            if (tp_engine_logits(f.engine, ids, n, &logits, &err) != TP_OK)
+            if (logits_after(f.engine, ids, n, logits, &err) != TP_OK)
                 fail_msg("%s", err.message);
             const float *row = (const float *)want->data + (n - 1) * V;
             double diff = 0, norm = 0;
@@ -191,7 +196,7 @@ static tp_status fill_weights(const char *family, const tp_model *model, tp_stat
     tp_load_report report;
     if (strcmp(family, "wide") != 0)
         return tp_model_load(model, states, &report, err);
-    tp_model_init_random(model, states, 3, 0.08);
+    MUST(tp_model_init_random(model, states, 3, 0.08, NULL));
     return TP_OK;
 }
 
@@ -204,15 +209,13 @@ static double distance_to_training(const char *family, tp_dtype dtype)
     tp_model *model = NULL;
     tp_session *session = NULL;
     tp_engine *engine = NULL;
-    tp_session_options so = {.backend = &tp_backend_cpu,
-                             .threads = 2,
+    tp_session_options so = {.device = device_of("cpu", 2),
                              .tokens = T,
                              .max_positions = T,
                              .compute_dtype = dtype,
                              .forward_only = true,
                              .share_memory = true};
-    tp_engine_options eo = {.backend = &tp_backend_cpu,
-                            .threads = 2,
+    tp_engine_options eo = {.device = device_of("cpu", 2),
                             .compute_dtype = dtype,
                             .cache_dtype = dtype,
                             .max_length = T};
@@ -222,8 +225,8 @@ static double distance_to_training(const char *family, tp_dtype dtype)
         tp_session_alloc(session, &err) != TP_OK || tp_engine_alloc(engine, &err) != TP_OK ||
         fill_weights(family, model, tp_session_states(session), &err) != TP_OK)
         fail_msg("%s: %s", family, err.message);
-    tp_session_weights_changed(session);
-    tp_engine_weights_changed(engine);
+    MUST(tp_session_weights_changed(session, NULL));
+    MUST(tp_engine_weights_changed(engine, NULL));
     int64_t id;
     const int32_t prompt[PROMPT] = {1, 2, 3, 4, 5};
     tp_request r = {.prompt = prompt,
@@ -233,7 +236,7 @@ static double distance_to_training(const char *family, tp_dtype dtype)
                     .sampling = {.temperature = 1},
                     .seed = 5};
     assert_int_equal(tp_engine_submit(engine, &r, &id, &err), TP_OK);
-    tp_engine_run(engine);
+    MUST(tp_engine_run(engine, NULL));
     double worst = 0;
     for (int64_t j = 0; j < SAMPLES; j++) {
         tp_sample_result got = tp_engine_sample(engine, id, j);
@@ -250,7 +253,7 @@ static double distance_to_training(const char *family, tp_dtype dtype)
         double loss;
         const float *logp;
         tp_batch_view batch = {tokens, positions, targets, cu, weights};
-        tp_session_eval(session, &batch, &loss, &logp);
+        MUST(tp_session_eval(session, &batch, &loss, &logp, NULL));
         for (int i = 0; i < NEW; i++) {
             assert_true(isfinite(logp[PROMPT - 1 + i]));
             worst = fmax(worst, fabs((double)got.logp[i] - (double)logp[PROMPT - 1 + i]));

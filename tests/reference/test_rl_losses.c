@@ -15,6 +15,7 @@
 #include "engine/rl/loss_preference.h"
 #include "engine/train/batch.h"
 #include "engine/train/session.h"
+#include "support/devices.h"
 
 enum { T = 128, MAX = 8 };
 
@@ -61,8 +62,7 @@ static int enter(void **state)
     if (tp_safetensors_open(path, &f->want, &err) != TP_OK)
         fail_msg("%s", err.message);
     snprintf(path, sizeof path, "%s/tests/data/reference/qwen3", TP_SOURCE_DIR);
-    tp_session_options o = {.backend = &tp_backend_cpu,
-                            .threads = 2,
+    tp_session_options o = {.device = device_of("cpu", 2),
                             .tokens = T,
                             .max_positions = 64,
                             .compute_dtype = TP_DTYPE_F32,
@@ -75,7 +75,7 @@ static int enter(void **state)
         tp_model_load(f->model, tp_session_states(f->session), &report, &err) != TP_OK ||
         tp_microbatch_init(&f->mb, T, &err) != TP_OK)
         fail_msg("%s", err.message);
-    tp_session_weights_changed(f->session);
+    MUST(tp_session_weights_changed(f->session, NULL));
     *state = f;
     return 0;
 }
@@ -122,14 +122,14 @@ static void compare(fixture *f, const char *name, double loss)
     double norm = (double)*(const float *)data(f, name, "norm"), got = 0;
     if (fabs(loss - want) > 1e-5 * (1 + fabs(want)))
         fail_msg("%s: loss %.8f, TRL %.8f", name, loss, want);
-    got = tp_session_grad_norm(f->session);
+    MUST(tp_session_grad_norm(f->session, &got, NULL));
     if (fabs(got - norm) > 1e-5 * norm)
         fail_msg("%s: gradient norm %.8f, TRL %.8f", name, got, norm);
     for (size_t p = 0; p < 3; p++) {
         char key[256];
         snprintf(key, sizeof key, "grad.%s", params[p]);
         const tp_state *g = tp_states_find(tp_session_states(f->session), key);
-        const float *a = g->data, *b = data(f, name, key);
+        const float *a = data_of(g), *b = data(f, name, key);
         double off = 0, size = 0;
         for (int64_t i = 0; i < g->dim[0] * g->dim[1]; i++) {
             off += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
@@ -176,7 +176,7 @@ static void check_policy(fixture *f, const char *name, const tp_policy_loss *los
     tp_policy_sums_init(&f->sums);
     tp_batch_view view = {f->mb.tokens, f->mb.positions, f->mb.targets, f->mb.cu,
                           f->mb.loss_weights};
-    tp_session_train_weighed(f->session, &view, true, weigh_policy, f);
+    MUST(tp_session_train_weighed(f->session, &view, true, weigh_policy, f, NULL));
     compare(f, name, f->sums.loss);
 }
 
@@ -260,7 +260,7 @@ static void check_pairs(fixture *f, const char *name, const tp_preference_loss *
     f->preference = loss;
     tp_batch_view view = {f->mb.tokens, f->mb.positions, f->mb.targets, f->mb.cu,
                           f->mb.loss_weights};
-    tp_session_train_weighed(f->session, &view, true, weigh_pairs, f);
+    MUST(tp_session_train_weighed(f->session, &view, true, weigh_pairs, f, NULL));
     compare(f, name, f->loss);
 }
 

@@ -12,6 +12,7 @@
 
 #include "engine/model/safetensors.h"
 #include "engine/train/session.h"
+#include "support/devices.h"
 
 enum { N_FAMILIES = 5 };
 static const char *const families[N_FAMILIES] = {"gpt2", "llama", "smollm2", "qwen2", "qwen3"};
@@ -79,8 +80,7 @@ static void set_up(fixture *f, const setup_options *o)
     make_batch(f);
     if (tp_model_open(folder, &f->model, &err) != TP_OK)
         fail_msg("%s", err.message);
-    tp_session_options so = {.backend = tp_backend_find(o->backend),
-                             .threads = 2,
+    tp_session_options so = {.device = device_of(o->backend, 2),
                              .tokens = expected(f, "input_ids")->dim[0],
                              .max_positions = 64,
                              .compute_dtype = o->dtype,
@@ -95,7 +95,7 @@ static void set_up(fixture *f, const setup_options *o)
         fail_msg("%s: %s", o->family, err.message);
     assert_int_equal(report.n_loaded, report.n_expected);
     assert_int_equal(report.n_unused, 0);
-    tp_session_weights_changed(f->session);
+    MUST(tp_session_weights_changed(f->session, NULL));
 }
 
 static void tear_down(fixture *f)
@@ -132,7 +132,7 @@ static void check_loss_and_gradients(const setup_options *o)
     double want = (double)*(const float *)expected(&f, "loss")->data;
     double torch_bf16 = (double)*(const float *)expected(&f, "loss_bf16")->data;
 
-    tp_session_train(f.session, &f.batch, true, &loss);
+    MUST(tp_session_train(f.session, &f.batch, true, &loss, NULL));
 
     double allowed = bf16 ? 2.0 * fabs(torch_bf16 - want) + 4e-3 * want : 1e-5 * want;
     if (!(fabs(loss - want) <= allowed))
@@ -143,7 +143,7 @@ static void check_loss_and_gradients(const setup_options *o)
         const tp_state *grad = tp_states_find(tp_session_states(f.session), name);
         const float *g32 = expected(&f, name)->data;
         size_t count = (size_t)(grad->dim[0] * grad->dim[1]);
-        double d = distance(grad->data, g32, count), limit = 1e-5;
+        double d = distance(data_of(grad), g32, count), limit = 1e-5;
         if (bf16) {
             snprintf(name, sizeof name, "grad_bf16.%s", params[i].name);
             limit = 1.25 * distance(expected(&f, name)->data, g32, count) + 5e-3;
@@ -186,10 +186,11 @@ static void check_adamw(const char *family, const char *backend)
     const float *norms = expected(&f, "adamw_grad_norms")->data;
     for (int t = 0; t < 10; t++) {
         double loss;
-        tp_session_train(f.session, &f.batch, true, &loss);
-        double norm = tp_session_grad_norm(f.session);
+        MUST(tp_session_train(f.session, &f.batch, true, &loss, NULL));
+        double norm;
+        MUST(tp_session_grad_norm(f.session, &norm, NULL));
         tp_adamw_step step = {1e-2, 0.9, 0.95, 1e-8, 0.1, t + 1, norm > 1 ? 1 / (norm + 1e-6) : 1};
-        tp_session_update(f.session, &step);
+        MUST(tp_session_update(f.session, &step, NULL));
         if (!(fabs(loss - (double)losses[t]) <= 1e-4 * (double)losses[t]))
             fail_msg("%s: loss %.7f at step %d, PyTorch %.7f", family, loss, t, (double)losses[t]);
         if (!(fabs(norm - (double)norms[t]) <= 1e-3 * (double)norms[t]))
@@ -213,7 +214,7 @@ static uint64_t gradient_bits(fixture *f)
     for (size_t i = 0; i < states->n; i++) {
         if (strncmp(states->items[i].name, "grad.", 5) != 0)
             continue;
-        const unsigned char *bytes = states->items[i].data;
+        const unsigned char *bytes = data_of(&states->items[i]);
         for (size_t k = 0; k < states->items[i].bytes; k++)
             h = (h ^ bytes[k]) * 1099511628211u;
     }
@@ -234,7 +235,7 @@ static void test_recompute_modes_give_the_same_bits(void **state)
                                             .dtype = dtypes[d],
                                             .recompute = (tp_recompute)mode,
                                             .fuse = true});
-                tp_session_train(f.session, &f.batch, true, &loss);
+                MUST(tp_session_train(f.session, &f.batch, true, &loss, NULL));
                 uint64_t bits = gradient_bits(&f);
                 if (mode == TP_RECOMPUTE_NONE)
                     none = bits;
@@ -254,7 +255,7 @@ static void test_accumulation_equals_the_large_batch(void **state)
         double loss, whole, sum = 0;
         set_up(&f, &(setup_options){.family = families[i], .backend = "cpu", .fuse = true});
         size_t T = (size_t)expected(&f, "input_ids")->dim[0];
-        tp_session_train(f.session, &f.batch, true, &whole);
+        MUST(tp_session_train(f.session, &f.batch, true, &whole, NULL));
         const char *name = "model.layers.0.mlp.down_proj.weight";
         if (strcmp(families[i], "gpt2") == 0)
             name = "transformer.h.0.mlp.c_proj.weight";
@@ -262,19 +263,19 @@ static void test_accumulation_equals_the_large_batch(void **state)
         snprintf(grad_name, sizeof grad_name, "grad.%s", name);
         const tp_state *grad = tp_states_find(tp_session_states(f.session), grad_name);
         float *large = malloc(grad->bytes);
-        memcpy(large, grad->data, grad->bytes);
+        memcpy(large, data_of(grad), grad->bytes);
         for (size_t s = 0; s < 3; s++) {
             float *weights = calloc(T, sizeof *weights);
             for (int32_t t = f.cu[s]; t < f.cu[s + 1]; t++)
                 weights[t] = f.weights[t];
             tp_batch_view part = f.batch;
             part.loss_weights = weights;
-            tp_session_train(f.session, &part, s == 0, &loss);
+            MUST(tp_session_train(f.session, &part, s == 0, &loss, NULL));
             sum += loss;
             free(weights);
         }
         assert_true(fabs(sum - whole) <= 1e-6 * whole);
-        assert_true(distance(grad->data, large, grad->bytes / 4) <= 1e-6);
+        assert_true(distance(data_of(grad), large, grad->bytes / 4) <= 1e-6);
         free(large);
         tear_down(&f);
     }

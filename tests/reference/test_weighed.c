@@ -11,6 +11,7 @@
 
 #include "base/rng.h"
 #include "engine/train/session.h"
+#include "support/devices.h"
 
 enum { T = 256, VOCAB = 97, N = 41 };
 
@@ -23,8 +24,7 @@ static tp_session *open_session(tp_model **model, bool weighed, tp_dtype dtype)
     snprintf(folder, sizeof folder, "%s/tests/data/reference/%s", TP_SOURCE_DIR, family);
     if (tp_model_open(folder, model, &err) != TP_OK)
         fail_msg("%s", err.message);
-    tp_session_options o = {.backend = &tp_backend_cpu,
-                            .threads = 2,
+    tp_session_options o = {.device = device_of("cpu", 2),
                             .tokens = T,
                             .max_positions = 64,
                             .compute_dtype = dtype,
@@ -35,7 +35,7 @@ static tp_session *open_session(tp_model **model, bool weighed, tp_dtype dtype)
     if (tp_session_create(*model, &o, &s, &err) != TP_OK || tp_session_alloc(s, &err) != TP_OK ||
         tp_model_load(*model, tp_session_states(s), &report, &err) != TP_OK)
         fail_msg("%s", err.message);
-    tp_session_weights_changed(s);
+    MUST(tp_session_weights_changed(s, NULL));
     return s;
 }
 
@@ -92,8 +92,8 @@ static void the_gradient_is_that_of_the_weights(void **state)
     }
     double loss;
 
-    tp_session_train(plain, &batch, true, &loss);
-    tp_session_train_weighed(weighed, &marked, true, keep, factors);
+    MUST(tp_session_train(plain, &batch, true, &loss, NULL));
+    MUST(tp_session_train_weighed(weighed, &marked, true, keep, factors, NULL));
 
     size_t n;
     const tp_param *params = tp_model_params(model[0], &n);
@@ -103,7 +103,7 @@ static void the_gradient_is_that_of_the_weights(void **state)
         const tp_state *x = tp_states_find(tp_session_states(plain), name);
         const tp_state *y = tp_states_find(tp_session_states(weighed), name);
         size_t count = (size_t)x->dim[0] * (size_t)x->dim[1];
-        assert_memory_equal(x->data, y->data, count * sizeof(float));
+        assert_memory_equal(data_of(x), data_of(y), count * sizeof(float));
     }
     tp_session_free(plain);
     tp_session_free(weighed);
@@ -133,15 +133,15 @@ static void check_place(tp_dtype dtype, int32_t at, float allowed)
     tp_model *model;
     tp_session *s = open_session(&model, true, dtype);
     tp_batch_view batch = put(&a, 0);
-    tp_session_eval(s, &batch, &loss, &logp);
+    MUST(tp_session_eval(s, &batch, &loss, &logp, NULL));
     memcpy(first, logp, sizeof first);
-    tp_session_train_weighed(s, &batch, true, keep, factors);
+    MUST(tp_session_train_weighed(s, &batch, true, keep, factors, NULL));
     for (int k = 0; k + 1 < N; k++)
         if (fabsf(seen[k] - first[k]) > 0)
             fail_msg("token %d: training %.9g, evaluation %.9g", k, (double)seen[k],
                      (double)first[k]);
     batch = put(&a, at);
-    tp_session_eval(s, &batch, &loss, &logp);
+    MUST(tp_session_eval(s, &batch, &loss, &logp, NULL));
     for (int k = 0; k + 1 < N; k++)
         if (fabsf(logp[at + k] - first[k]) > allowed)
             fail_msg("at %d, token %d: %.9g, not %.9g", at, k, (double)logp[at + k],

@@ -1,4 +1,5 @@
 #include "support/interpret.h"
+#include "support/devices.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -39,12 +40,12 @@ static void bind_state(tp_interpreter *it, tp_ref ref, const tp_states *states)
         bind_own(it, ref);
         return;
     }
-    bool fits = s->data && s->dtype == v->dtype && s->rank == v->rank && s->dim[0] == v->dim[0] &&
-                s->dim[1] == v->dim[1];
+    bool fits = s->span.buffer && s->dtype == v->dtype && s->rank == v->rank &&
+                s->dim[0] == v->dim[0] && s->dim[1] == v->dim[1];
     if (!fits)
         fprintf(stderr, "state '%s' differs from the graph's\n", v->name);
     TP_ASSERT(fits);
-    bind(it, ref, s->data, v->rank == 2 ? v->dim[1] : 1);
+    bind(it, ref, data_of(s), v->rank == 2 ? v->dim[1] : 1);
 }
 
 /* The outputs of split are columns of its input, side by side. */
@@ -71,11 +72,11 @@ static void bind_outputs(tp_interpreter *it, const tp_node *n)
     }
 }
 
-void tp_interpreter_init(tp_interpreter *it, const tp_graph *g, const tp_backend *backend,
+void tp_interpreter_init(tp_interpreter *it, const tp_graph *g, tp_device *device,
                          const tp_states *states)
 {
     *it = (tp_interpreter){.g = g,
-                           .backend = backend,
+                           .device = device,
                            .threads = 1,
                            .values = calloc(g->n_values, sizeof *it->values),
                            .owned = calloc(g->n_values, sizeof *it->owned)};
@@ -112,7 +113,7 @@ static void run_node(const tp_interpreter *it, const tp_node *n)
         launch.in[k] = it->values[n->in[k]]; /* reference 0 is absent and stays zero */
     for (int k = 0; k < n->n_out; k++)
         launch.out[k] = it->values[n->out[k]];
-    launch.kernel = tp_kernel_find(it->backend, &launch);
+    launch.kernel = tp_kernel_find(it->device, &launch);
     if (!launch.kernel)
         fprintf(stderr, "no kernel for %s\n", tp_ops[n->op]->name);
     TP_ASSERT(launch.kernel);

@@ -6,7 +6,7 @@
  * change is computed here.
  *
  *     tp_interpreter it;
- *     tp_interpreter_init(&it, &graph, &tp_backend_ref, &states);
+ *     tp_interpreter_init(&it, &graph, device_of("ref", 1), &states);
  *     memcpy(tp_interpreter_data(&it, tokens), ids, sizeof ids);
  *     tp_interpreter_run(&it);
  *     const float *y = tp_interpreter_data(&it, logits); */
@@ -19,7 +19,7 @@
 
 typedef struct {
     const tp_graph *g;
-    const tp_backend *backend;
+    tp_device *device;
     tp_operand *values; /* by reference */
     void **owned;       /* by reference: what init allocated, or NULL */
     bool overwrite;     /* accumulators start anew, as in the first micro-batch */
@@ -28,7 +28,7 @@ typedef struct {
 
 /* Allocates every value, zeroed.  States that `states` (may be NULL) lacks get memory
  * of their own.  The graph must stay as it is; anything wrong aborts with a message. */
-void tp_interpreter_init(tp_interpreter *it, const tp_graph *g, const tp_backend *backend,
+void tp_interpreter_init(tp_interpreter *it, const tp_graph *g, tp_device *device,
                          const tp_states *states);
 void tp_interpreter_release(tp_interpreter *it);
 

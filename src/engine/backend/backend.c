@@ -1,8 +1,14 @@
+/* backend.c - which kernel runs a launch: the first row of the device's backend that can, else
+ * the meaning of the op. */
 #include "engine/backend/backend.h"
 
 #include <string.h>
 
 #include "base/cpu.h"
+#include "base/platform.h"
+#include "engine/tensor/device_backend.h"
+
+static const tp_backend *const backends[] = {&tp_backend_cpu, &tp_backend_ref, &tp_backend_guard};
 
 static bool usable(const tp_kernel *k, const tp_launch *launch)
 {
@@ -12,30 +18,35 @@ static bool usable(const tp_kernel *k, const tp_launch *launch)
 
 static const tp_kernel *first_usable(const tp_backend *backend, const tp_launch *launch)
 {
-    for (size_t i = 0; i < backend->n_kernels; i++)
-        if (usable(backend->kernels[i], launch))
-            return backend->kernels[i];
+    for (const tp_kernel *const *k = backend->kernels; *k; k++)
+        if (usable(*k, launch))
+            return *k;
     return NULL;
-}
-
-const tp_kernel *tp_kernel_find(const tp_backend *backend, const tp_launch *launch)
-{
-    if (backend->prepare)
-        backend->prepare();
-    return tp_kernel_find_prepared(backend, launch);
 }
 
 const tp_kernel *tp_kernel_find_prepared(const tp_backend *backend, const tp_launch *launch)
 {
     const tp_kernel *k = first_usable(backend, launch);
-    return k ? k : first_usable(&tp_backend_ref, launch);
+    return k || !backend->is_host ? k : first_usable(&tp_backend_ref, launch);
+}
+
+const tp_kernel *tp_kernel_find(const tp_device *device, const tp_launch *launch)
+{
+    return tp_kernel_find_prepared(tp_device_backend(device), launch);
+}
+
+bool tp_kernel_is_fallback(const tp_device *device, const tp_kernel *kernel)
+{
+    for (const tp_kernel *const *k = tp_device_backend(device)->kernels; *k; k++)
+        if (*k == kernel)
+            return false;
+    return true;
 }
 
 const tp_backend *tp_backend_find(const char *name)
 {
-    if (strcmp(name, "ref") == 0)
-        return &tp_backend_ref;
-    if (strcmp(name, "cpu") == 0)
-        return &tp_backend_cpu;
+    for (size_t i = 0; i < TP_COUNTOF(backends); i++)
+        if (strcmp(name, backends[i]->name) == 0)
+            return backends[i];
     return NULL;
 }

@@ -1,3 +1,7 @@
+/* exec.c - from a graph to launches, and running them.
+ *
+ * Everything here is in spans: operands get theirs when the executor is bound, and the device
+ * turns them into pointers when it runs a launch. */
 #include "engine/exec/exec.h"
 
 #include <math.h>
@@ -8,13 +12,18 @@
 #include "engine/exec/launch_trace.h"
 #include "engine/exec/work.h"
 
-enum { ARENA_BYTES = 512 << 20 }; /* address space for tables */
+enum {
+    ARENA_BYTES = 512 << 20, /* address space for tables */
+    INPUT_ALIGN = 64,
+    CHECKED_BYTES = 1 << 16 /* of an operand at a time */
+};
 
 typedef struct {
     const char *name;
-    tp_operand **uses; /* operands to patch */
-    uint32_t n_uses, cap_uses;
-    tp_operand **rows; /* operands whose rows hang on this input */
+    size_t offset, row_bytes; /* in the pool's inputs */
+    const void *host;         /* what was written last */
+    int64_t n;                /* rows of the graph's */
+    tp_operand **rows;        /* operands whose rows hang on this input */
     uint32_t n_rows;
     uint32_t *launches; /* of which these compute them */
     uint32_t n_launches;
@@ -32,17 +41,20 @@ struct tp_exec {
     bool *is_off;      /* launches without rows */
     double *row_share; /* of the planned rows, per launch */
     uint64_t *began;   /* per launch, in ticks, while a traced run lasts */
+    int *decided_by;   /* per launch: 1 + the input that decides how much work it is, or 0 */
     uint32_t *fresh;   /* launches whose accumulator is a persistent buffer as the step left it */
     tp_launch_trace trace;
-    const char *arena_base; /* of the activations, once bound */
+    const char *arena_base; /* of the activations, for traces: nobody may read there */
     size_t n, n_fresh;
-    size_t workspace_bytes;
+    size_t workspace_bytes, input_bytes;
+    tp_buffer *input_buffer;
     input *inputs;
     int n_inputs;
     tp_operand *outputs;
     bool *is_read; /* value: some launch or the caller reads it */
     tp_host_fn host;
     void *host_user;
+    float *host_x, *host_y; /* what it reads and writes */
 };
 
 /* ---- creating ---- */
@@ -86,30 +98,33 @@ static tp_status make_launch(tp_exec *e, uint32_t node, tp_error *err)
                      .n_in = n->n_in,
                      .n_out = n->n_out,
                      .attrs = n->attrs,
-                     .threads = (uint16_t)e->options.threads,
+                     .threads = (uint16_t)tp_device_threads(e->options.device),
                      .accumulate = true};
     for (int k = 0; k < n->n_in; k++)
         if (n->in[k])
             l->in[k] = describe(e, n->in[k]);
     for (int k = 0; k < n->n_out; k++)
         l->out[k] = describe(e, n->out[k]);
-    l->kernel = tp_kernel_find(e->options.backend, l);
+    l->kernel = tp_kernel_find(e->options.device, l);
     if (!l->kernel)
-        return tp_fail(err, TP_ERR_UNSUPPORTED, "no kernel for op %s (%s)", tp_ops[n->op]->name,
+        return tp_fail(err, TP_ERR_UNSUPPORTED, "device '%s' has no kernel for op %s (%s)",
+                       tp_device_name(e->options.device), tp_ops[n->op]->name,
                        n->label ? n->label : "unlabelled");
     l->workspace_bytes = l->kernel->workspace ? l->kernel->workspace(l) : 0;
     e->workspace_bytes =
         l->workspace_bytes > e->workspace_bytes ? l->workspace_bytes : e->workspace_bytes;
     TP_TRY(note_accumulators(e, n, err));
     tp_cost cost = tp_node_cost(e->graph, n, e->options.avg_context);
-    e->info[e->n] = (tp_launch_info){.label = n->label ? n->label : tp_ops[n->op]->name,
-                                     .kernel = l->kernel->name,
-                                     .op = n->op,
-                                     .phase = n->phase,
-                                     .is_clone = n->is_clone,
-                                     .block = n->block,
-                                     .flops = cost.flops,
-                                     .bytes = cost.bytes};
+    e->info[e->n] =
+        (tp_launch_info){.label = n->label ? n->label : tp_ops[n->op]->name,
+                         .kernel = l->kernel->name,
+                         .op = n->op,
+                         .phase = n->phase,
+                         .is_clone = n->is_clone,
+                         .is_fallback = tp_kernel_is_fallback(e->options.device, l->kernel),
+                         .block = n->block,
+                         .flops = cost.flops,
+                         .bytes = cost.bytes};
     e->node_of[e->n++] = node;
     return TP_OK;
 }
@@ -125,11 +140,52 @@ static void find_reads(tp_exec *e)
         e->is_read[g->outputs[k]] = true;
 }
 
+/* Inputs one behind another, each at a line of its own. */
+static void place_input(tp_exec *e, const tp_value *v)
+{
+    int64_t columns = v->rank == 2 ? v->dim[1] : 1;
+    input *in = &e->inputs[e->n_inputs++];
+    in->name = v->name;
+    in->n = v->dim[0];
+    in->row_bytes = (size_t)columns * tp_dtype_size(v->dtype);
+    in->offset = e->input_bytes;
+    size_t bytes = (size_t)in->n * in->row_bytes;
+    e->input_bytes += (bytes + INPUT_ALIGN - 1) / INPUT_ALIGN * INPUT_ALIGN;
+}
+
+static void find_deciding_inputs(tp_exec *e)
+{
+    for (size_t i = 0; i < e->n; i++) {
+        int k = tp_work_operand(e->launches[i].op);
+        tp_ref ref = k >= 0 ? e->graph->nodes[e->node_of[i]].in[k] : 0;
+        if (ref && tp_def(e->graph, ref)->op == TP_OP_input)
+            e->decided_by[i] = 1 + tp_exec_input(e, e->graph->values[ref].name);
+    }
+}
+
+/* Room on the host for what a `host` launch reads and writes. */
+static tp_status make_host_room(tp_exec *e, tp_error *err)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < e->n; i++)
+        if (e->launches[i].op == TP_OP_host)
+            most = TP_MAX(most, (size_t)e->launches[i].in[0].dim[0]);
+    if (most == 0)
+        return TP_OK;
+    e->host_x = calloc(2 * most, sizeof *e->host_x);
+    if (!e->host_x)
+        return tp_fail(err, TP_ERR_NOMEM, "cannot plan a callback of %zu values: out of memory",
+                       most);
+    e->host_y = e->host_x + most;
+    return TP_OK;
+}
+
 tp_status tp_exec_create(const tp_graph *g, const tp_exec_options *options, tp_exec **ret,
                          tp_error *err)
 {
     tp_exec *e = calloc(1, sizeof *e);
-    TP_ASSERT(e);
+    if (!e)
+        return tp_fail(err, TP_ERR_NOMEM, "cannot plan a graph: out of memory");
     tp_status status = tp_arena_init(&e->arena, ARENA_BYTES, err);
     if (status != TP_OK) {
         free(e);
@@ -153,10 +209,14 @@ tp_status tp_exec_create(const tp_graph *g, const tp_exec_options *options, tp_e
     for (uint32_t i = 1; i < g->n_nodes && status == TP_OK; i++) {
         const tp_node *n = &g->nodes[i];
         if (n->op == TP_OP_input)
-            e->inputs[e->n_inputs++].name = g->values[n->out[0]].name;
+            place_input(e, &g->values[n->out[0]]);
         if (!(tp_ops[n->op]->traits & TP_OP_SOURCE) && !e->memory.node_is_free[i])
             status = make_launch(e, i, err);
     }
+    e->decided_by = tp_arena_array(&e->arena, int, e->n + 1);
+    find_deciding_inputs(e);
+    if (status == TP_OK)
+        status = make_host_room(e, err);
     if (status != TP_OK) {
         tp_exec_free(e);
         return status;
@@ -172,6 +232,7 @@ void tp_exec_free(tp_exec *e)
     if (!e)
         return;
     tp_arena_release(&e->arena);
+    free(e->host_x);
     free(e);
 }
 
@@ -179,16 +240,20 @@ void tp_exec_free(tp_exec *e)
 
 void tp_exec_pool_fit(tp_exec_pool *pool, const tp_exec *e)
 {
-    if (e->memory.arena_bytes > pool->arena_bytes)
-        pool->arena_bytes = e->memory.arena_bytes;
-    if (e->workspace_bytes > pool->workspace_bytes)
-        pool->workspace_bytes = e->workspace_bytes;
+    pool->arena_bytes = TP_MAX(pool->arena_bytes, e->memory.arena_bytes);
+    pool->workspace_bytes = TP_MAX(pool->workspace_bytes, e->workspace_bytes);
+    pool->input_bytes = TP_MAX(pool->input_bytes, e->input_bytes);
 }
 
-tp_status tp_exec_pool_alloc(tp_exec_pool *pool, tp_error *err)
+tp_status tp_exec_pool_alloc(tp_exec_pool *pool, tp_device *device, tp_error *err)
 {
-    TP_TRY(tp_mem_alloc(TP_MEM_ACTIVATIONS, pool->arena_bytes, &pool->arena, err));
-    tp_status status = tp_mem_alloc(TP_MEM_WORKSPACE, pool->workspace_bytes, &pool->workspace, err);
+    tp_status status =
+        tp_buffer_alloc(device, TP_MEM_ACTIVATIONS, pool->arena_bytes, &pool->arena, err);
+    if (status == TP_OK)
+        status =
+            tp_buffer_alloc(device, TP_MEM_WORKSPACE, pool->workspace_bytes, &pool->workspace, err);
+    if (status == TP_OK)
+        status = tp_buffer_alloc(device, TP_MEM_DATA, pool->input_bytes, &pool->inputs, err);
     if (status != TP_OK)
         tp_exec_pool_release(pool);
     return status;
@@ -196,22 +261,10 @@ tp_status tp_exec_pool_alloc(tp_exec_pool *pool, tp_error *err)
 
 void tp_exec_pool_release(tp_exec_pool *pool)
 {
-    tp_mem_free(pool->arena);
-    tp_mem_free(pool->workspace);
+    tp_buffer_free(pool->arena);
+    tp_buffer_free(pool->workspace);
+    tp_buffer_free(pool->inputs);
     *pool = (tp_exec_pool){0};
-}
-
-static void add_use(tp_exec *e, const char *name, tp_operand *operand)
-{
-    input *in = &e->inputs[tp_exec_input(e, name)];
-    if (in->n_uses == in->cap_uses) {
-        in->cap_uses = in->cap_uses ? in->cap_uses * 2 : 8;
-        tp_operand **uses = tp_arena_array(&e->arena, tp_operand *, in->cap_uses);
-        if (in->n_uses)
-            memcpy(uses, in->uses, in->n_uses * sizeof *uses);
-        in->uses = uses;
-    }
-    in->uses[in->n_uses++] = operand;
 }
 
 static tp_status bind_operand(tp_exec *e, tp_ref ref, tp_operand *operand, const tp_states *states,
@@ -220,38 +273,37 @@ static tp_status bind_operand(tp_exec *e, tp_ref ref, tp_operand *operand, const
     const tp_place *place = &e->memory.places[ref];
     const tp_value *root = &e->graph->values[place->root];
     if (place->kind == TP_PLACE_ARENA) {
-        operand->data = (char *)pool->arena + e->memory.arena_offset[place->root] + place->offset;
+        operand->span = (tp_span){pool->arena, e->memory.arena_offset[place->root] + place->offset};
         return TP_OK;
     }
     if (e->graph->nodes[root->node].op == TP_OP_input) {
         if (place->root != ref)
             return tp_fail(err, TP_ERR_UNSUPPORTED, "a view of input '%s' cannot be bound",
                            root->name);
-        add_use(e, root->name, operand);
+        operand->span = (tp_span){pool->inputs, e->inputs[tp_exec_input(e, root->name)].offset};
         return TP_OK;
     }
     const tp_state *s = tp_states_find(states, root->name);
-    if (!s || !s->data)
+    if (!s || !s->span.buffer)
         return tp_fail(err, TP_ERR_ARG, "tensor '%s' has no memory", root->name);
     if (s->dtype != root->dtype || s->rank != root->rank || s->dim[0] != root->dim[0] ||
         s->dim[1] != root->dim[1])
         return tp_fail(err, TP_ERR_ARG, "tensor '%s' differs from what the graph expects",
                        root->name);
-    operand->data = (char *)s->data + place->offset;
+    operand->span = (tp_span){s->span.buffer, s->span.offset + place->offset};
     return TP_OK;
 }
 
 tp_status tp_exec_bind(tp_exec *e, const tp_states *states, const tp_exec_pool *pool, tp_error *err)
 {
     TP_ASSERT(pool->arena_bytes >= e->memory.arena_bytes &&
-              pool->workspace_bytes >= e->workspace_bytes);
-    e->arena_base = pool->arena;
-    for (int i = 0; i < e->n_inputs; i++)
-        e->inputs[i].n_uses = 0;
+              pool->workspace_bytes >= e->workspace_bytes && pool->input_bytes >= e->input_bytes);
+    e->arena_base = (const char *)(uintptr_t)tp_span_address((tp_span){pool->arena, 0});
+    e->input_buffer = pool->inputs;
     for (size_t i = 0; i < e->n; i++) {
         const tp_node *n = &e->graph->nodes[e->node_of[i]];
         tp_launch *l = &e->launches[i];
-        l->workspace = pool->workspace;
+        l->workspace_span = (tp_span){pool->workspace, 0};
         for (int k = 0; k < n->n_in; k++)
             if (n->in[k])
                 TP_TRY(bind_operand(e, n->in[k], &l->in[k], states, pool, err));
@@ -259,7 +311,7 @@ tp_status tp_exec_bind(tp_exec *e, const tp_states *states, const tp_exec_pool *
             TP_TRY(bind_operand(e, n->out[k], &l->out[k], states, pool, err));
         for (int k = 0; k < n->n_out; k++) /* kernels leave out what nobody reads */
             if (!e->is_read[n->out[k]] && !tp_overwrites(n, k))
-                l->out[k].data = NULL;
+                l->out[k].span = (tp_span){0};
     }
     for (uint32_t k = 0; k < e->graph->n_outputs; k++) {
         e->outputs[k] = describe(e, e->graph->outputs[k]);
@@ -276,12 +328,24 @@ int tp_exec_input(const tp_exec *e, const char *name)
     return -1;
 }
 
-void tp_exec_set_input(tp_exec *e, int index, const void *data)
+tp_status tp_exec_write(tp_exec *e, int index, const void *data, int64_t rows, tp_error *err)
 {
     if (index < 0)
-        return;
-    for (uint32_t i = 0; i < e->inputs[index].n_uses; i++)
-        e->inputs[index].uses[i]->data = (void *)(uintptr_t)data;
+        return TP_OK;
+    input *in = &e->inputs[index];
+    TP_ASSERT(rows <= in->n);
+    in->host = data;
+    size_t n = (size_t)(rows < 0 ? in->n : rows);
+    return tp_span_write_early((tp_span){e->input_buffer, in->offset}, data, n * in->row_bytes,
+                               err);
+}
+
+tp_status tp_exec_read(const tp_exec *e, uint32_t k, size_t offset, void *to, size_t bytes,
+                       tp_error *err)
+{
+    tp_span from = tp_exec_output(e, k)->span;
+    from.offset += offset;
+    return tp_span_read(to, from, bytes, err);
 }
 
 const tp_operand *tp_exec_output(const tp_exec *e, uint32_t k)
@@ -368,23 +432,33 @@ void tp_exec_set_host(tp_exec *e, tp_host_fn fn, void *user)
     e->host_user = user;
 }
 
-/* Looked at before: what a launch reads may be overwritten by what it writes. */
+/* From the host's side of the input that decides: what was written for this run. */
 static tp_cost count_work(tp_exec *e, size_t i)
 {
     tp_launch_info *info = &e->info[i];
     tp_cost cost = {.flops = info->flops, .bytes = info->bytes};
-    if (tp_work_depends_on_data(info->op))
-        cost = tp_work_of(&e->launches[i], cost, e->options.avg_context);
+    if (e->decided_by[i])
+        cost = tp_work_of(&e->launches[i], e->inputs[e->decided_by[i] - 1].host, cost,
+                          e->options.avg_context);
     info->done_flops += e->row_share[i] * cost.flops;
     info->done_bytes += e->row_share[i] * cost.bytes;
     return cost;
 }
 
-static void launch(const tp_exec *e, const tp_launch *l)
+/* The host's part of a `host` launch: its kernel has copied the operand. */
+static tp_status call_host(const tp_exec *e, const tp_launch *l, tp_error *err)
 {
-    l->kernel->run(l);
-    if (l->op == TP_OP_host && e->host)
-        e->host(e->host_user, l->in[0].data, l->out[0].data, l->in[0].dim[0]);
+    int64_t n = l->in[0].dim[0];
+    size_t bytes = (size_t)n * sizeof(float);
+    TP_TRY(tp_span_read(e->host_x, l->in[0].span, bytes, err));
+    e->host(e->host_user, e->host_x, e->host_y, n);
+    return tp_span_write(l->out[0].span, e->host_y, bytes, err);
+}
+
+static inline tp_status launch(const tp_exec *e, tp_launch *l, tp_error *err)
+{
+    TP_TRY(tp_device_submit(e->options.device, l, 1, err));
+    return l->op == TP_OP_host && e->host ? call_host(e, l, err) : TP_OK;
 }
 
 static void add_time(tp_exec *e, size_t i, uint64_t ns)
@@ -415,7 +489,7 @@ static void add_times(tp_exec *e, uint64_t end, uint64_t ns)
 
 /* A zone that is recorded reads the counter when it begins: asking the system's clock as well
  * would cost more than the event. */
-static void run_traced(tp_exec *e)
+static tp_status run_traced(tp_exec *e, tp_error *err)
 {
     bool has_ticks = tp_trace_records_ticks();
     uint64_t from = tp_clock_ns();
@@ -427,76 +501,122 @@ static void run_traced(tp_exec *e)
         tp_zone zone = tp_launch_trace_begin(&e->trace, i, e->arena_base);
         e->began[i] = has_ticks ? zone.start : tp_clock_ns();
         tp_cost cost = count_work(e, i);
-        launch(e, &e->launches[i]);
+        tp_status status = launch(e, &e->launches[i], err);
         tp_launch_trace_end(&e->trace, i, e->arena_base, &zone, cost);
+        TP_TRY(status);
     }
     uint64_t until = tp_clock_ns();
     add_times(e, has_ticks ? tp_zone_begin(e->trace.sites).start : until, until - from);
+    return TP_OK;
 }
 
-void tp_exec_run(tp_exec *e, bool accumulate)
+static tp_status run_timed(tp_exec *e, tp_error *err)
 {
-    set_accumulate(e, accumulate);
-    if (tp_trace_enabled()) {
-        run_traced(e);
-        return;
-    }
     uint64_t start = tp_clock_ns();
     for (size_t i = 0; i < e->n; i++) {
         if (e->is_off[i])
             continue;
         (void)count_work(e, i);
-        launch(e, &e->launches[i]);
+        TP_TRY(launch(e, &e->launches[i], err));
         uint64_t end = tp_clock_ns();
         add_time(e, i, end - start);
         start = end;
     }
+    return TP_OK;
 }
 
-static bool element_is_finite(const tp_operand *o, size_t at)
+/* On a device that works while the host goes on: times are between marks in its stream, and
+ * zones in a trace are those of submitting. */
+static tp_status run_marked(tp_exec *e, tp_error *err)
 {
-    switch (o->dtype) {
+    tp_device *d = e->options.device;
+    for (size_t i = 0; i < e->n; i++) {
+        if (e->is_off[i])
+            continue;
+        TP_TRY(tp_device_mark(d, 2 * i, err));
+        tp_zone zone = tp_launch_trace_begin(&e->trace, i, e->arena_base);
+        tp_cost cost = count_work(e, i);
+        tp_status status = launch(e, &e->launches[i], err);
+        tp_launch_trace_end(&e->trace, i, e->arena_base, &zone, cost);
+        TP_TRY(status);
+        TP_TRY(tp_device_mark(d, 2 * i + 1, err));
+    }
+    TP_TRY(tp_device_wait(d, err));
+    for (size_t i = 0; i < e->n; i++)
+        if (!e->is_off[i])
+            add_time(e, i, tp_device_elapsed(d, 2 * i, 2 * i + 1));
+    return TP_OK;
+}
+
+tp_status tp_exec_run(tp_exec *e, bool accumulate, tp_error *err)
+{
+    set_accumulate(e, accumulate);
+    if (!tp_device_is_synchronous(e->options.device))
+        return run_marked(e, err);
+    return tp_trace_enabled() ? run_traced(e, err) : run_timed(e, err);
+}
+
+static bool element_is_finite(tp_dtype dtype, const void *data, size_t at)
+{
+    switch (dtype) {
     case TP_DTYPE_F32:
-        return isfinite(((const float *)o->data)[at]);
+        return isfinite(((const float *)data)[at]);
     case TP_DTYPE_BF16:
-        return isfinite(tp_bf16_to_f32(((const tp_bf16 *)o->data)[at]));
+        return isfinite(tp_bf16_to_f32(((const tp_bf16 *)data)[at]));
     case TP_DTYPE_F16:
-        return (((const uint16_t *)o->data)[at] & 0x7c00u) != 0x7c00u;
+        return (((const uint16_t *)data)[at] & 0x7c00u) != 0x7c00u;
     case TP_DTYPE_F64:
-        return isfinite(((const double *)o->data)[at]);
+        return isfinite(((const double *)data)[at]);
     default:
         return true;
     }
 }
 
-static bool row_is_finite(const tp_operand *o, int64_t row)
+static tp_status check_row(const tp_operand *o, int64_t row, bool *ret_is_finite, tp_error *err)
 {
-    for (int64_t j = 0; j < o->dim[1]; j++)
-        if (!element_is_finite(o, (size_t)(row * o->stride + j)))
-            return false;
-    return true;
+    double chunk[CHECKED_BYTES / sizeof(double)];
+    size_t size = tp_dtype_size(o->dtype), most = CHECKED_BYTES / size;
+    for (size_t at = 0; at < (size_t)o->dim[1] && *ret_is_finite; at += most) {
+        size_t n = TP_MIN(most, (size_t)o->dim[1] - at);
+        tp_span from = o->span;
+        from.offset += ((size_t)row * (size_t)o->stride + at) * size;
+        TP_TRY(tp_span_read(chunk, from, n * size, err));
+        for (size_t k = 0; k < n && *ret_is_finite; k++)
+            *ret_is_finite = element_is_finite(o->dtype, chunk, k);
+    }
+    return TP_OK;
 }
 
-static bool is_finite(const tp_operand *o)
+/* A vector is one row of its elements. */
+static tp_status check_finite(const tp_operand *o, bool *ret_is_finite, tp_error *err)
 {
-    if (!o->data)
-        return true;
-    for (int64_t i = 0; i < o->dim[0]; i++)
-        if (!row_is_finite(o, i))
-            return false;
-    return true;
+    tp_operand rows = *o;
+    if (o->rank == 1) {
+        rows.dim[1] = o->dim[0];
+        rows.dim[0] = 1;
+    }
+    *ret_is_finite = true;
+    for (int64_t i = 0; o->span.buffer && i < rows.dim[0] && *ret_is_finite; i++)
+        TP_TRY(check_row(&rows, i, ret_is_finite, err));
+    return TP_OK;
 }
 
-void tp_exec_run_checked(tp_exec *e, bool accumulate, int *ret_first_bad)
+tp_status tp_exec_run_checked(tp_exec *e, bool accumulate, int *ret_first_bad, tp_error *err)
 {
-    *ret_first_bad = -1;
+    int first_bad = -1;
     set_accumulate(e, accumulate);
     for (size_t i = 0; i < e->n; i++) {
-        launch(e, &e->launches[i]);
-        for (int k = 0; k < e->launches[i].n_out && *ret_first_bad < 0; k++)
-            if (!is_finite(&e->launches[i].out[k]))
-                *ret_first_bad = (int)i;
+        tp_launch *l = &e->launches[i];
+        TP_TRY(launch(e, l, err));
+        for (int k = 0; k < l->n_out && first_bad < 0; k++) {
+            bool is_finite;
+            TP_TRY(check_finite(&l->out[k], &is_finite, err));
+            if (!is_finite)
+                first_bad = (int)i;
+        }
     }
+    *ret_first_bad = first_bad;
+    return TP_OK;
 }
 
 /* ---- reports ---- */
@@ -516,6 +636,8 @@ void tp_exec_reset_times(tp_exec *e)
 size_t tp_exec_arena_bytes(const tp_exec *e) { return e->memory.arena_bytes; }
 
 size_t tp_exec_workspace_bytes(const tp_exec *e) { return e->workspace_bytes; }
+
+size_t tp_exec_input_bytes(const tp_exec *e) { return e->input_bytes; }
 
 size_t tp_exec_live_peak_bytes(const tp_exec *e) { return e->memory.live_peak_bytes; }
 

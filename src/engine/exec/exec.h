@@ -16,8 +16,7 @@
 #include "engine/tensor/states.h"
 
 typedef struct {
-    const tp_backend *backend;
-    int threads;
+    tp_device *device;
     bool share_memory;  /* in-place results and views */
     double avg_context; /* for costs: mean keys per query in attention; 0 = unknown */
 } tp_exec_options;
@@ -28,7 +27,7 @@ typedef struct {
     const char *kernel;
     tp_op op;
     uint8_t phase;
-    bool is_clone;
+    bool is_clone, is_fallback; /* recomputed; run by `ref` because the backend has no kernel */
     int16_t block;
     double flops, bytes;           /* per run of all rows, by shapes */
     uint64_t count, ns;            /* so far */
@@ -44,27 +43,34 @@ void tp_exec_free(tp_exec *exec); /* NULL is a no-op */
 
 /* Memory shared by the executors of a run. */
 typedef struct {
-    void *arena, *workspace;
-    size_t arena_bytes, workspace_bytes;
+    tp_buffer *arena, *workspace, *inputs;
+    size_t arena_bytes, workspace_bytes, input_bytes;
 } tp_exec_pool;
 /* Grow the pool's sizes to what `exec` needs (call for each, then alloc). */
 void tp_exec_pool_fit(tp_exec_pool *pool, const tp_exec *exec);
-TP_CHECKED tp_status tp_exec_pool_alloc(tp_exec_pool *pool, tp_error *err);
+TP_CHECKED tp_status tp_exec_pool_alloc(tp_exec_pool *pool, tp_device *device, tp_error *err);
 void tp_exec_pool_release(tp_exec_pool *pool);
 
 /* Every state of the graph must be in `states`, allocated, of the same type. */
 TP_CHECKED tp_status tp_exec_bind(tp_exec *exec, const tp_states *states, const tp_exec_pool *pool,
                                   tp_error *err);
 
-/* Inputs by name; -1 when the graph does not read it (setting -1 is a no-op). */
+/* Inputs by name; -1 when the graph does not read it (writing to -1 is a no-op). */
 int tp_exec_input(const tp_exec *exec, const char *name);
-void tp_exec_set_input(tp_exec *exec, int input, const void *data);
-/* Where graph output k is after a run: valid until the next run of any executor
- * of the pool. */
+/* The first `rows` rows (elements of a vector); -1: all.  What was written stays until
+ * another executor of the pool is written to.  `data` must stay as it is until the next run
+ * is over. */
+TP_CHECKED tp_status tp_exec_write(tp_exec *exec, int input, const void *data, int64_t rows,
+                                   tp_error *err);
+/* `bytes` of graph output k from `offset` on, as the last run left it: until the next run of
+ * any executor of the pool. */
+TP_CHECKED tp_status tp_exec_read(const tp_exec *exec, uint32_t k, size_t offset, void *to,
+                                  size_t bytes, tp_error *err);
+/* Its shape and type. */
 const tp_operand *tp_exec_output(const tp_exec *exec, uint32_t k);
 
-/* What `host` launches write: fn gets the operand and the result, n floats each, and
- * must not keep them.  NULL: the result is the operand. */
+/* What `host` launches write: fn gets the operand and the result, n floats each, and must not
+ * keep them.  NULL: the result is the operand. */
 typedef void (*tp_host_fn)(void *user, const float *x, float *y, int64_t n);
 void tp_exec_set_host(tp_exec *exec, tp_host_fn fn, void *user);
 
@@ -74,18 +80,21 @@ void tp_exec_set_host(tp_exec *exec, tp_host_fn fn, void *user);
  * out.  For graphs whose ops keep rows apart (generation). */
 void tp_exec_set_rows(tp_exec *exec, int input, int64_t n);
 
-/* `accumulate` false: gradient buffers are overwritten (first micro-batch). */
-void tp_exec_run(tp_exec *exec, bool accumulate);
+/* `accumulate` false: gradient buffers are overwritten (first micro-batch).  Returns when
+ * everything has run; an error is the device's. */
+TP_CHECKED tp_status tp_exec_run(tp_exec *exec, bool accumulate, tp_error *err);
 
 /* The same, slowly, looking at every output: *ret is the first launch that wrote a
  * NaN or an infinity (with finite operands before it), or -1. */
-void tp_exec_run_checked(tp_exec *exec, bool accumulate, int *ret_first_bad);
+TP_CHECKED tp_status tp_exec_run_checked(tp_exec *exec, bool accumulate, int *ret_first_bad,
+                                         tp_error *err);
 
 size_t tp_exec_launch_count(const tp_exec *exec);
 const tp_launch_info *tp_exec_launch(const tp_exec *exec, size_t i);
 void tp_exec_reset_times(tp_exec *exec);
 size_t tp_exec_arena_bytes(const tp_exec *exec);
 size_t tp_exec_workspace_bytes(const tp_exec *exec);
+size_t tp_exec_input_bytes(const tp_exec *exec);
 size_t tp_exec_live_peak_bytes(const tp_exec *exec);
 /* Sum over launches per run; `contractions_only` leaves out elementwise work. */
 double tp_exec_flops(const tp_exec *exec, bool contractions_only);
@@ -93,7 +102,7 @@ double tp_exec_bytes(const tp_exec *exec);
 
 /* Every shadow becomes its master, rounded ("<name>.<dtype>") and perhaps in panels
  * ("<name>.panels.<dtype>", "<name>.panels_t.<dtype>"). */
-void tp_refresh_shadows(const tp_states *states, const tp_backend *backend, int threads);
+TP_CHECKED tp_status tp_refresh_shadows(const tp_states *states, tp_device *device, tp_error *err);
 
 /* Text: one line per launch with kernel, shapes, offsets. */
 void tp_exec_print(const tp_exec *exec, tp_buf *out);

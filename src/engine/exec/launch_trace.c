@@ -53,7 +53,7 @@ static const char *describe(tp_arena *arena, tp_buf *out, const tp_launch *l,
     tp_json_w_put_str(&w, "kernel", info->kernel);
     if (info->varies) { /* dims are those of the plan */
         tp_json_w_put_str(&w, "rows", "vary");
-    } else if (!tp_work_depends_on_data(info->op)) {
+    } else if (tp_work_operand(info->op) < 0) {
         tp_json_w_put_f64(&w, "flops", info->flops);
         tp_json_w_put_f64(&w, "bytes", info->bytes);
     }
@@ -139,7 +139,7 @@ void tp_launch_trace_init(tp_launch_trace *t, tp_arena *arena, const tp_graph *g
     t->sites = tp_arena_array(arena, tp_trace_site, n + 1);
     t->depends = tp_arena_array(arena, bool, n + 1);
     for (size_t i = 0; i < n; i++) {
-        t->depends[i] = tp_work_depends_on_data(info[i].op);
+        t->depends[i] = tp_work_operand(info[i].op) >= 0;
         t->sites[i] =
             (tp_trace_site){.name = tp_arena_printf(arena, "temper::%s", tp_ops[info[i].op]->name),
                             .category = "cpu_op",

@@ -20,7 +20,7 @@ static void fingerprint(const tp_backend *backend, int threads, char out[33])
     char text[512];
     uint64_t h[2] = {0xcbf29ce484222325u, 0x9e3779b97f4a7c15u};
     snprintf(text, sizeof text, "%s|%s|%s|%d|%d", tp_cpu_model(), tp_isa_name(tp_cpu_isa()),
-             backend->name, threads, KERNEL_VERSION);
+             tp_backend_name(backend), threads, KERNEL_VERSION);
     for (int k = 0; k < 2; k++)
         for (const char *s = text; *s; s++)
             h[k] = (h[k] ^ (unsigned char)*s) * 0x100000001b3u;
@@ -57,8 +57,7 @@ static double *field(tp_machine *m, size_t i) { return (double *)((char *)m + fi
 
 static void describe(const tp_backend *backend, int threads, tp_machine *m)
 {
-    if (backend->prepare)
-        backend->prepare(); /* before the instruction set is asked for */
+    tp_backend_prepare(backend); /* before the instruction set is asked for */
     fingerprint(backend, threads, m->fingerprint);
     snprintf(m->cpu_model, sizeof m->cpu_model, "%s", tp_cpu_model());
     snprintf(m->isa, sizeof m->isa, "%s", tp_isa_name(tp_cpu_isa()));
@@ -172,42 +171,58 @@ tp_status tp_machine_forget(const tp_machine *machine, tp_error *err)
 
 /* ---- measuring ---- */
 
-enum { ROUNDS = 256, ENOUGH_ROUNDS = 5 };
-
-static tp_operand matrix(void *data, tp_dtype dtype, int64_t rows, int64_t columns)
-{
-    return (tp_operand){
-        .data = data, .dtype = dtype, .rank = 2, .dim = {rows, columns}, .stride = columns};
-}
+enum { ROUNDS = 256, ENOUGH_ROUNDS = 5, THIRD = 64 << 20, SCALARS = 64 };
 
 typedef struct {
-    const tp_backend *backend;
-    int threads;
-    char *memory; /* three thirds */
-    size_t third;
-    void *workspace;
+    tp_device *device;
+    tp_buffer *memory;  /* three thirds */
+    tp_buffer *scalars; /* adamw's, then the sum of squares */
+    tp_buffer *workspace;
     size_t workspace_bytes;
     double rates[ROUNDS]; /* of the first product, the last rounds */
     int n_rates;
 } bench;
 
+static tp_operand matrix(const bench *b, size_t offset, tp_dtype dtype, int64_t rows,
+                         int64_t columns)
+{
+    return (tp_operand){.span = {b->memory, offset},
+                        .dtype = dtype,
+                        .rank = 2,
+                        .dim = {rows, columns},
+                        .stride = columns};
+}
+
+static tp_operand vector(tp_buffer *buffer, size_t offset, tp_dtype dtype, int64_t n)
+{
+    return (tp_operand){
+        .span = {buffer, offset}, .dtype = dtype, .rank = 1, .dim = {n, 1}, .stride = 1};
+}
+
+static tp_status run(bench *b, tp_launch *l, tp_error *err)
+{
+    TP_TRY(tp_device_submit(b->device, l, 1, err));
+    return tp_device_wait(b->device, err);
+}
+
 static tp_status run_timed(bench *b, tp_launch *l, double *ret_seconds, tp_error *err)
 {
-    l->threads = (uint16_t)b->threads;
-    l->kernel = tp_kernel_find(b->backend, l);
+    l->threads = (uint16_t)tp_device_threads(b->device);
+    l->kernel = tp_kernel_find(b->device, l);
     l->workspace_bytes = l->kernel->workspace ? l->kernel->workspace(l) : 0;
     if (l->workspace_bytes > b->workspace_bytes) {
-        tp_mem_free(b->workspace);
+        tp_buffer_free(b->workspace);
         b->workspace = NULL;
         b->workspace_bytes = 0;
-        TP_TRY(tp_mem_alloc(TP_MEM_WORKSPACE, l->workspace_bytes, &b->workspace, err));
+        TP_TRY(
+            tp_buffer_alloc(b->device, TP_MEM_WORKSPACE, l->workspace_bytes, &b->workspace, err));
         b->workspace_bytes = l->workspace_bytes;
-        l->workspace = b->workspace;
-        l->kernel->run(l); /* touch the pages */
+        l->workspace_span.buffer = b->workspace;
+        TP_TRY(run(b, l, err)); /* touch the pages */
     }
-    l->workspace = b->workspace;
+    l->workspace_span.buffer = b->workspace;
     uint64_t start = tp_clock_ns();
-    l->kernel->run(l);
+    TP_TRY(run(b, l, err));
     *ret_seconds = (double)(tp_clock_ns() - start) * 1e-9;
     return TP_OK;
 }
@@ -222,9 +237,9 @@ static tp_status gemm_rate(bench *b, tp_dtype dtype, int which, double *best, tp
     const int64_t M = gemm_shapes[which][0], K = gemm_shapes[which][1], N = gemm_shapes[which][2];
     double seconds;
     tp_launch l = {.op = TP_OP_linear, .n_in = 2, .n_out = 1};
-    l.in[0] = matrix(b->memory, dtype, M, K);
-    l.in[1] = matrix(b->memory + b->third, dtype, N, K);
-    l.out[0] = matrix(b->memory + 2 * b->third, dtype, M, N);
+    l.in[0] = matrix(b, 0, dtype, M, K);
+    l.in[1] = matrix(b, THIRD, dtype, N, K);
+    l.out[0] = matrix(b, 2 * (size_t)THIRD, dtype, M, N);
     TP_TRY(run_timed(b, &l, &seconds, err));
     double rate = 2.0 * (double)(M * N * K) / seconds;
     *best = fmax(*best, rate);
@@ -236,12 +251,10 @@ static tp_status gemm_rate(bench *b, tp_dtype dtype, int which, double *best, tp
 static tp_status read_rate(bench *b, double *best, tp_error *err)
 {
     double seconds;
-    int64_t n = (int64_t)(3 * b->third / sizeof(float));
-    double result;
+    int64_t n = 3 * (int64_t)THIRD / (int64_t)sizeof(float);
     tp_launch l = {.op = TP_OP_sumsq, .n_in = 1, .n_out = 1};
-    l.in[0] = (tp_operand){.data = b->memory, .rank = 1, .dim = {n, 1}, .stride = 1};
-    l.out[0] =
-        (tp_operand){.data = &result, .dtype = TP_DTYPE_F64, .rank = 1, .dim = {1, 1}, .stride = 1};
+    l.in[0] = vector(b->memory, 0, TP_DTYPE_F32, n);
+    l.out[0] = vector(b->scalars, SCALARS, TP_DTYPE_F64, 1);
     TP_TRY(run_timed(b, &l, &seconds, err));
     *best = fmax(*best, (double)n * sizeof(float) / seconds);
     return TP_OK;
@@ -250,10 +263,10 @@ static tp_status read_rate(bench *b, double *best, tp_error *err)
 static tp_status copy_rate(bench *b, double *best, tp_error *err)
 {
     double seconds;
-    int64_t columns = 1024, rows = (int64_t)(b->third / sizeof(float)) / columns;
+    int64_t columns = 1024, rows = THIRD / (int64_t)sizeof(float) / columns;
     tp_launch l = {.op = TP_OP_cast, .n_in = 1, .n_out = 1};
-    l.in[0] = matrix(b->memory, TP_DTYPE_F32, rows, columns);
-    l.out[0] = matrix(b->memory + b->third, TP_DTYPE_F32, rows, columns);
+    l.in[0] = matrix(b, 0, TP_DTYPE_F32, rows, columns);
+    l.out[0] = matrix(b, THIRD, TP_DTYPE_F32, rows, columns);
     TP_TRY(run_timed(b, &l, &seconds, err));
     *best = fmax(*best, 2.0 * (double)(rows * columns) * sizeof(float) / seconds);
     return TP_OK;
@@ -263,14 +276,12 @@ static tp_status copy_rate(bench *b, double *best, tp_error *err)
 static tp_status update_rate(bench *b, double *best, tp_error *err)
 {
     double seconds;
-    int64_t columns = 1024, rows = (int64_t)(3 * b->third / sizeof(float)) / 4 / columns;
+    int64_t columns = 1024, rows = 3 * (int64_t)THIRD / (int64_t)sizeof(float) / 4 / columns;
     size_t quarter = (size_t)(rows * columns) * sizeof(float);
-    double scalars[8] = {0, 0.9, 0.95, 1e-8, 0, 1, 1, 1}; /* rate 0: nothing moves */
     tp_launch l = {.op = TP_OP_adamw, .n_in = 5, .n_out = 3};
     for (size_t k = 0; k < 4; k++)
-        l.in[k] = matrix(b->memory + k * quarter, TP_DTYPE_F32, rows, columns);
-    l.in[4] =
-        (tp_operand){.data = scalars, .dtype = TP_DTYPE_F64, .rank = 1, .dim = {8, 1}, .stride = 1};
+        l.in[k] = matrix(b, k * quarter, TP_DTYPE_F32, rows, columns);
+    l.in[4] = vector(b->scalars, 0, TP_DTYPE_F64, 8);
     l.out[0] = l.in[0];
     l.out[1] = l.in[2];
     l.out[2] = l.in[3];
@@ -291,15 +302,27 @@ static tp_status measure_round(bench *b, int round, tp_machine *m, tp_error *err
 
 /* Half the values of a unit normal are as good as any; what matters is that they
  * are neither zero nor denormal. */
-static void fill(char *memory, size_t bytes)
+static tp_status fill(tp_buffer *memory, tp_error *err)
 {
-    uint32_t *words = (uint32_t *)(void *)memory;
-    uint32_t state = 12345;
-    for (size_t i = 0; i < bytes / 4; i++) {
-        state = state * 1664525u + 1013904223u;
-        uint32_t mantissa = state >> 9;
-        words[i] = 0x3f003f00u | (mantissa & 0x007f007fu);
+    uint32_t words[16 << 10], state = 12345;
+    for (size_t at = 0; at < 3 * (size_t)THIRD; at += sizeof words) {
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+            state = state * 1664525u + 1013904223u;
+            words[i] = 0x3f003f00u | (state >> 9 & 0x007f007fu);
+        }
+        TP_TRY(tp_span_write((tp_span){memory, at}, words, sizeof words, err));
     }
+    return TP_OK;
+}
+
+static tp_status prepare(bench *b, tp_error *err)
+{
+    static const double scalars[8] = {0, 0.9, 0.95, 1e-8, 0, 1, 1, 1}; /* rate 0: nothing moves */
+    TP_TRY(tp_buffer_alloc(b->device, TP_MEM_WORKSPACE, 3 * (size_t)THIRD, &b->memory, err));
+    TP_TRY(
+        tp_buffer_alloc(b->device, TP_MEM_WORKSPACE, SCALARS + sizeof(double), &b->scalars, err));
+    TP_TRY(fill(b->memory, err));
+    return tp_span_write((tp_span){b->scalars, 0}, scalars, sizeof scalars, err);
 }
 
 /* ---- was it disturbed? ---- */
@@ -331,13 +354,14 @@ static double spread_of(bench *b)
 
 static void judge(bench *b, double wall_s, double processor_s, tp_machine *m)
 {
-    m->processor_share = processor_s / (wall_s * b->threads);
+    m->processor_share = processor_s / (wall_s * tp_device_threads(b->device));
     m->spread = spread_of(b);
     if (m->processor_share < LEAST_PROCESSOR_SHARE)
         snprintf(m->disturbed_by, sizeof m->disturbed_by,
                  "its %d thread%s had %.0f %% of their processor time: others were running, or a "
                  "quota holds them",
-                 b->threads, b->threads == 1 ? "" : "s", 100 * m->processor_share);
+                 tp_device_threads(b->device), tp_device_threads(b->device) == 1 ? "" : "s",
+                 100 * m->processor_share);
     else if (m->spread > MOST_SPREAD)
         snprintf(m->disturbed_by, sizeof m->disturbed_by,
                  "the best round was %.0f %% faster than most", 100 * m->spread);
@@ -360,26 +384,24 @@ static tp_status check_room(size_t bytes, tp_error *err)
 tp_status tp_machine_measure(const tp_backend *backend, int threads, double seconds,
                              tp_machine *ret, tp_error *err)
 {
-    bench b = {.backend = backend, .threads = threads, .third = 64u << 20};
+    const tp_device_options options = {.threads = threads};
+    bench b = {0};
     tp_machine m = {0};
-    void *memory;
-    TP_TRY(check_room(3 * b.third, err));
-    TP_TRY(tp_mem_alloc(TP_MEM_WORKSPACE, 3 * b.third, &memory, err));
-    b.memory = memory;
-    fill(b.memory, 3 * b.third);
+    TP_TRY(check_room(3 * (size_t)THIRD, err));
+    TP_TRY(tp_device_open(backend, &options, &b.device, err));
     describe(backend, threads, &m);
-    if (backend->prepare)
-        backend->prepare();
+    tp_status status = prepare(&b, err);
     double start = tp_clock_s(), processor = process_seconds();
-    tp_status status = TP_OK;
     for (int round = 0; status == TP_OK; round++) {
         status = measure_round(&b, round, &m, err);
         if (round >= 2 && tp_clock_s() - start > seconds)
             break;
     }
     judge(&b, tp_clock_s() - start, process_seconds() - processor, &m);
-    tp_mem_free(b.workspace);
-    tp_mem_free(memory);
+    tp_buffer_free(b.workspace);
+    tp_buffer_free(b.scalars);
+    tp_buffer_free(b.memory);
+    tp_device_close(b.device);
     m.measured_at = tp_wall_s();
     if (status == TP_OK)
         *ret = m;

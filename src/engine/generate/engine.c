@@ -1,3 +1,5 @@
+/* engine.c - an engine from its options, its requests, and what it tells of itself; the step
+ * itself is in step.c, who runs in schedule.c. */
 #include "engine/generate/engine.h"
 
 #include <math.h>
@@ -6,10 +8,7 @@
 #include "base/platform.h"
 #include "engine/generate/engine_internal.h"
 
-enum {
-    DEFAULT_RUNNING = 64,
-    DEFAULT_CACHE_BYTES = 1 << 30
-};
+enum { DEFAULT_RUNNING = 64, DEFAULT_CACHE_BYTES = 1 << 30 };
 
 const char *tp_finish_name(tp_finish finish)
 {
@@ -122,10 +121,8 @@ static tp_status build(tp_engine *e, int32_t n_blocks, int64_t positions, tp_err
     TP_TRY(tp_passes_run(g, &passes, err));
     /* rounded logits would make ties that the model does not have */
     g->values[g->outputs[TP_ENGINE_OUT_LOGITS]].dtype = TP_DTYPE_F32;
-    tp_exec_options exec = {.backend = o->backend,
-                            .threads = o->threads,
-                            .share_memory = true,
-                            .avg_context = 0.5 * (double)o->max_length};
+    tp_exec_options exec = {
+        .device = o->device, .share_memory = true, .avg_context = 0.5 * (double)o->max_length};
     return tp_exec_create(g, &exec, &e->exec, err);
 }
 
@@ -159,6 +156,10 @@ static void allocate_lists(tp_engine *e, int32_t n_blocks)
     e->sampling = zeroed(4 * R, sizeof *e->sampling);
     e->draws = zeroed(R, sizeof *e->draws);
     e->row_samples = zeroed(R, sizeof *e->row_samples);
+    e->copies = zeroed(R, sizeof *e->copies);
+    e->ids = zeroed(R, sizeof *e->ids);
+    e->logp = zeroed(R, sizeof *e->logp);
+    e->sampled_logp = zeroed(R, sizeof *e->sampled_logp);
     e->running = zeroed(R, sizeof *e->running);
     e->returned = zeroed(R, sizeof *e->returned);
     e->slot_in_use = zeroed(R, sizeof *e->slot_in_use);
@@ -195,8 +196,8 @@ tp_status tp_engine_create(const tp_model *model, const tp_engine_options *optio
 
 tp_status tp_engine_alloc(tp_engine *e, tp_error *err)
 {
-    TP_TRY(tp_states_alloc(e->states, err));
-    TP_TRY(tp_exec_pool_alloc(&e->pool, err));
+    TP_TRY(tp_states_alloc(e->states, e->options.device, err));
+    TP_TRY(tp_exec_pool_alloc(&e->pool, e->options.device, err));
     TP_TRY(tp_exec_bind(e->exec, e->states, &e->pool, err));
     e->in_tokens = tp_exec_input(e->exec, "tokens");
     e->in_positions = tp_exec_input(e->exec, "positions");
@@ -208,14 +209,14 @@ tp_status tp_engine_alloc(tp_engine *e, tp_error *err)
     return TP_OK;
 }
 
-void tp_engine_weights_changed(tp_engine *e)
+tp_status tp_engine_weights_changed(tp_engine *e, tp_error *err)
 {
     TP_ASSERT(e->n_running == 0);
     for (int64_t i = e->first_live; i < e->n_requests; i++)
         if (e->requests[i] && e->requests[i]->prefix == PREFIX_READY)
             tp_schedule_drop_prefix(e, e->requests[i]);
-    tp_model_fill_constants(e->model, e->states);
-    tp_refresh_shadows(e->states, e->options.backend, e->options.threads);
+    TP_TRY(tp_model_fill_constants(e->model, e->states, err));
+    return tp_refresh_shadows(e->states, e->options.device, err);
 }
 
 /* ---- requests ---- */
@@ -277,8 +278,7 @@ static request *copy_request(const tp_engine *e, const tp_request *from)
     r->max_new = from->max_new_tokens > 0 ? from->max_new_tokens : INT64_MAX;
     r->sampling = from->sampling;
     r->rules = from->rules;
-    r->rules.suppressed =
-        copied(from->rules.suppressed, from->rules.n_suppressed, sizeof(int32_t));
+    r->rules.suppressed = copied(from->rules.suppressed, from->rules.n_suppressed, sizeof(int32_t));
     r->rules.suppressed_first =
         copied(from->rules.suppressed_first, from->rules.n_suppressed_first, sizeof(int32_t));
     r->seed = from->seed;
@@ -390,22 +390,6 @@ void tp_engine_forget(tp_engine *e, int64_t id)
         e->first_live++;
 }
 
-tp_status tp_engine_logits(tp_engine *e, const int32_t *prompt, size_t n, const float **ret_logits,
-                           tp_error *err)
-{
-    int64_t id;
-    TP_ASSERT(e->n_running == 0 && e->n_waiting == 0);
-    tp_request r = {.prompt = prompt, .n_prompt = n, .max_new_tokens = 1};
-    TP_TRY(tp_engine_submit(e, &r, &id, err));
-    tp_engine_run(e);
-    tp_finish finish = tp_engine_sample(e, id, 0).finish;
-    tp_engine_forget(e, id);
-    if (finish == TP_FINISH_CAPACITY)
-        return tp_fail(err, TP_ERR_CONFIG, "the KV cache does not hold a prompt of %zu tokens", n);
-    *ret_logits = tp_exec_output(e->exec, TP_ENGINE_OUT_LOGITS)->data;
-    return TP_OK;
-}
-
 /* ---- reports ---- */
 
 tp_engine_stats tp_engine_get_stats(const tp_engine *e)
@@ -447,6 +431,10 @@ void tp_engine_free(tp_engine *e)
     free(e->sampling);
     free(e->draws);
     free(e->row_samples);
+    free(e->copies);
+    free(e->ids);
+    free(e->logp);
+    free(e->sampled_logp);
     free(e->running);
     free(e->returned);
     free(e->slot_in_use);

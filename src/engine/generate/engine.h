@@ -30,8 +30,7 @@
 enum { TP_ENGINE_STEP_TOKENS = 512, TP_ENGINE_BLOCK_TOKENS = 32 }; /* defaults */
 
 typedef struct {
-    const tp_backend *backend;
-    int threads;
+    tp_device *device;      /* outlives the engine */
     tp_dtype compute_dtype; /* f32 or bf16: activations and products */
     tp_dtype cache_dtype;   /* f32 or bf16: keys and values */
     int64_t max_length;     /* prompt and answer, in tokens; 0: what the model allows */
@@ -57,7 +56,7 @@ void tp_engine_free(tp_engine *engine); /* NULL is a no-op */
 
 /* After weights were loaded or updated, before the next step.  No sample may be in
  * flight: what was computed before would be mixed with what comes (asserted). */
-void tp_engine_weights_changed(tp_engine *engine);
+TP_CHECKED tp_status tp_engine_weights_changed(tp_engine *engine, tp_error *err);
 
 /* Temperature first, then top-k, then top-p on what is left, then min-p; ties at a cut go
  * to the lower id.  A zeroed one is greedy. */
@@ -122,10 +121,11 @@ typedef struct {
 TP_CHECKED tp_status tp_engine_submit(tp_engine *engine, const tp_request *request, int64_t *ret_id,
                                       tp_error *err);
 
-/* Run one step; false when nothing was left to do. */
-bool tp_engine_step(tp_engine *engine);
+/* Run one step; *ret_is_busy is false when nothing is left to do.  An error is the device's:
+ * the engine is of no more use then. */
+TP_CHECKED tp_status tp_engine_step(tp_engine *engine, bool *ret_is_busy, tp_error *err);
 /* Step until nothing is in flight. */
-void tp_engine_run(tp_engine *engine);
+TP_CHECKED tp_status tp_engine_run(tp_engine *engine, tp_error *err);
 
 typedef struct {
     tp_finish finish;
@@ -140,11 +140,6 @@ tp_sample_result tp_engine_sample(const tp_engine *engine, int64_t request, int6
 void tp_engine_cancel(tp_engine *engine, int64_t request);
 /* Free a request; what is still in flight is cancelled. */
 void tp_engine_forget(tp_engine *engine, int64_t request);
-
-/* Scoring: logits (f32, [vocab]) after the whole prompt, valid until the next step.
- * Nothing may be in flight. */
-TP_CHECKED tp_status tp_engine_logits(tp_engine *engine, const int32_t *prompt, size_t n,
-                                      const float **ret_logits, tp_error *err);
 
 /* Since creation or the last reset; bytes and counts of now are marked. */
 typedef struct {

@@ -69,7 +69,7 @@ typedef struct {
     tp_graph graph;
     tp_exec *exec;
     tp_exec_pool pool;
-    float *logits, *sampling; /* [max_running, vocab], [max_running, 4] */
+    float *logits, *plain, *sampling; /* [max_running, vocab], [vocab], [max_running, 4] */
     double *draws;
     int64_t *rows; /* of the step that they are */
 } tp_rules;
@@ -92,7 +92,16 @@ struct tp_engine {
     double *draws;
     sample **row_samples; /* whose row each of `rows` is */
     int64_t n_tokens, n_rows;
+
+    /* results of a step, by row */
+    int32_t *ids;
+    float *logp, *sampled_logp;
     int64_t n_prompt_rows; /* of n_tokens: no new token, or the first of a sample */
+
+    struct {
+        int32_t from, to;
+    } * copies; /* blocks of the cache that the next step copies first */
+    int64_t n_copies;
 
     sample **running; /* oldest first */
     int64_t n_running;
@@ -126,7 +135,7 @@ bool tp_rules_are_some(const tp_logit_rules *rules);
 TP_CHECKED tp_status tp_rules_prepare(tp_engine *e, tp_error *err);
 void tp_rules_free(tp_rules *rules); /* NULL is a no-op */
 /* After the graph has run: what was drawn for rows with rules is drawn again. */
-void tp_rules_draw(tp_engine *e);
+TP_CHECKED tp_status tp_rules_draw(tp_engine *e, tp_error *err);
 
 /* schedule.c */
 /* Every running sample has a block for its next token: some may be put back or end. */

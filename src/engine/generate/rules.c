@@ -25,17 +25,17 @@ static tp_status build(tp_engine *e, tp_rules *x, tp_error *err)
     tp_ref ids = tp_graph_op(g, TP_OP_sample, &attrs, 3, in, "sample");
     for (tp_ref k = 0; k < 3; k++)
         tp_graph_output(g, ids + k);
-    tp_exec_options exec = {
-        .backend = e->options.backend, .threads = e->options.threads, .share_memory = true};
+    tp_exec_options exec = {.device = e->options.device, .share_memory = true};
     TP_TRY(tp_exec_create(g, &exec, &x->exec, err));
     tp_exec_pool_fit(&x->pool, x->exec);
-    TP_TRY(tp_exec_pool_alloc(&x->pool, err));
+    TP_TRY(tp_exec_pool_alloc(&x->pool, e->options.device, err));
     TP_TRY(tp_exec_bind(x->exec, e->states, &x->pool, err));
     x->logits = calloc((size_t)(R * V), sizeof *x->logits);
+    x->plain = calloc((size_t)V, sizeof *x->plain);
     x->sampling = calloc((size_t)R, 4 * sizeof *x->sampling);
     x->draws = calloc((size_t)R, sizeof *x->draws);
     x->rows = calloc((size_t)R, sizeof *x->rows);
-    if (!x->logits || !x->sampling || !x->draws || !x->rows)
+    if (!x->logits || !x->plain || !x->sampling || !x->draws || !x->rows)
         return tp_fail(err, TP_ERR_NOMEM, "no memory for the logits of %lld answers", (long long)R);
     return TP_OK;
 }
@@ -57,6 +57,7 @@ void tp_rules_free(tp_rules *x)
     tp_graph_release(&x->graph);
     tp_exec_pool_release(&x->pool);
     free(x->logits);
+    free(x->plain);
     free(x->sampling);
     free(x->draws);
     free(x->rows);
@@ -119,23 +120,32 @@ static void apply(const tp_engine *e, const sample *s, const float *plain, float
 
 /* ---- drawing again ---- */
 
-static int64_t gather(tp_engine *e, const tp_operand *logits, const int32_t *ids)
+static size_t offset_of(const tp_engine *e, int64_t row, int64_t column)
+{
+    int64_t stride = tp_exec_output(e->exec, TP_ENGINE_OUT_LOGITS)->stride;
+    return (size_t)(row * stride + column) * sizeof(float);
+}
+
+static tp_status gather(tp_engine *e, int64_t *ret_n, tp_error *err)
 {
     tp_rules *x = e->rules;
     int64_t n = 0, vocab = tp_model_get_info(e->model)->vocab;
     for (int64_t row = 0; row < e->n_rows; row++) {
         const sample *s = e->row_samples[row];
-        if (!tp_rules_are_some(&s->request->rules) || ids[row] < 0)
+        if (!tp_rules_are_some(&s->request->rules) || e->ids[row] < 0)
             continue;
-        apply(e, s, (const float *)logits->data + row * logits->stride, x->logits + n * vocab);
+        TP_TRY(tp_exec_read(e->exec, TP_ENGINE_OUT_LOGITS, offset_of(e, row, 0), x->plain,
+                            (size_t)vocab * sizeof *x->plain, err));
+        apply(e, s, x->plain, x->logits + n * vocab);
         memcpy(x->sampling + 4 * n, e->sampling + 4 * row, 4 * sizeof *x->sampling);
         x->draws[n] = e->draws[row];
         x->rows[n++] = row;
     }
-    return n;
+    *ret_n = n;
+    return TP_OK;
 }
 
-static void run_exec(tp_rules *x, int64_t n)
+static tp_status run_exec(tp_rules *x, int64_t n, tp_error *err)
 {
     const struct {
         const char *name;
@@ -143,32 +153,50 @@ static void run_exec(tp_rules *x, int64_t n)
     } inputs[] = {{"logits", x->logits}, {"sampling", x->sampling}, {"draws", x->draws}};
     for (size_t i = 0; i < TP_COUNTOF(inputs); i++) {
         int at = tp_exec_input(x->exec, inputs[i].name);
-        tp_exec_set_input(x->exec, at, inputs[i].data);
+        TP_TRY(tp_exec_write(x->exec, at, inputs[i].data, n, err));
         tp_exec_set_rows(x->exec, at, n);
     }
-    tp_exec_run(x->exec, true);
+    return tp_exec_run(x->exec, true, err);
 }
 
-void tp_rules_draw(tp_engine *e)
+/* How much more the model itself thinks of `id` than of what was drawn at first. */
+static tp_status compare(const tp_engine *e, int64_t row, int32_t id, float *ret, tp_error *err)
 {
-    tp_rules *x = e->rules;
-    if (!x)
-        return;
-    const tp_operand *logits = tp_exec_output(e->exec, TP_ENGINE_OUT_LOGITS);
-    int32_t *ids = tp_exec_output(e->exec, TP_ENGINE_OUT_IDS)->data;
-    float *logp = tp_exec_output(e->exec, TP_ENGINE_OUT_LOGP)->data;
-    float *drawn = tp_exec_output(e->exec, TP_ENGINE_OUT_DRAWN)->data;
-    int64_t n = gather(e, logits, ids);
-    if (n == 0)
-        return;
-    run_exec(x, n);
-    for (int64_t k = 0; k < n; k++) {
-        int64_t row = x->rows[k];
-        const float *z = (const float *)logits->data + row * logits->stride;
-        int32_t id = ((const int32_t *)tp_exec_output(x->exec, 0)->data)[k];
-        if (id >= 0) /* still the model's own log-probability */
-            logp[row] += z[id] - z[ids[row]];
-        ids[row] = id;
-        drawn[row] = ((const float *)tp_exec_output(x->exec, 2)->data)[k];
+    float now, before;
+    TP_TRY(
+        tp_exec_read(e->exec, TP_ENGINE_OUT_LOGITS, offset_of(e, row, id), &now, sizeof now, err));
+    TP_TRY(tp_exec_read(e->exec, TP_ENGINE_OUT_LOGITS, offset_of(e, row, e->ids[row]), &before,
+                        sizeof before, err));
+    *ret = now - before;
+    return TP_OK;
+}
+
+static tp_status take(tp_engine *e, int64_t k, tp_error *err)
+{
+    const tp_rules *x = e->rules;
+    int64_t row = x->rows[k];
+    int32_t id;
+    float more;
+    TP_TRY(tp_exec_read(x->exec, 0, (size_t)k * sizeof id, &id, sizeof id, err));
+    TP_TRY(tp_exec_read(x->exec, 2, (size_t)k * sizeof(float), &e->sampled_logp[row], sizeof(float),
+                        err));
+    if (id >= 0) { /* still the model's own log-probability */
+        TP_TRY(compare(e, row, id, &more, err));
+        e->logp[row] += more;
     }
+    e->ids[row] = id;
+    return TP_OK;
+}
+
+tp_status tp_rules_draw(tp_engine *e, tp_error *err)
+{
+    int64_t n;
+    if (!e->rules)
+        return TP_OK;
+    TP_TRY(gather(e, &n, err));
+    if (n > 0)
+        TP_TRY(run_exec(e->rules, n, err));
+    for (int64_t k = 0; k < n; k++)
+        TP_TRY(take(e, k, err));
+    return TP_OK;
 }

@@ -105,21 +105,6 @@ void tp_schedule_note_prefix(tp_engine *e, const sample *s)
     r->prefix = PREFIX_READY;
 }
 
-static void copy_block(const tp_engine *e, int32_t from, int32_t to)
-{
-    int64_t layers = tp_model_get_info(e->model)->layers;
-    for (int64_t l = 0; l < layers; l++) {
-        for (int k = 0; k < 2; k++) {
-            char name[32];
-            snprintf(name, sizeof name, "kv.%c.%lld", "kv"[k], (long long)l);
-            const tp_state *cache = tp_states_find(e->states, name);
-            size_t row = cache->bytes / (size_t)cache->dim[0];
-            memcpy((char *)cache->data + (size_t)to * row,
-                   (const char *)cache->data + (size_t)from * row, row);
-        }
-    }
-}
-
 /* Whole blocks of the prefix are shared; the sample will write into the last one, which it
  * therefore gets as a copy. */
 static void take_prefix(tp_engine *e, sample *s)
@@ -134,7 +119,8 @@ static void take_prefix(tp_engine *e, sample *s)
     s->n_blocks = (int32_t)n_shared;
     if (r->n_prefix_blocks > n_shared) {
         table[n_shared] = tp_blocks_take(&e->blocks);
-        copy_block(e, r->prefix_blocks[n_shared], table[n_shared]);
+        e->copies[e->n_copies].from = r->prefix_blocks[n_shared];
+        e->copies[e->n_copies++].to = table[n_shared];
         s->n_blocks++;
     }
     s->n_cached = prefix_tokens(r);

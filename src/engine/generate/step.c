@@ -67,7 +67,41 @@ static void gather_rows(tp_engine *e)
             add_rows(e, s);
 }
 
-static void run_graph(tp_engine *e)
+static tp_status copy_block(const tp_state *cache, int32_t from, int32_t to, tp_error *err)
+{
+    size_t bytes = cache->bytes / (size_t)cache->dim[0];
+    tp_span source = cache->span, target = cache->span;
+    source.offset += (size_t)from * bytes;
+    target.offset += (size_t)to * bytes;
+    return tp_span_copy(target, source, bytes, err);
+}
+
+/* Before the graph writes: whoever takes a block that was given up does so after its copy. */
+static tp_status copy_blocks(tp_engine *e, tp_error *err)
+{
+    int64_t layers = tp_model_get_info(e->model)->layers;
+    for (int64_t l = 0; l < layers && e->n_copies > 0; l++)
+        for (int k = 0; k < 2; k++) {
+            char name[32];
+            snprintf(name, sizeof name, "kv.%c.%lld", "kv"[k], (long long)l);
+            const tp_state *cache = tp_states_find(e->states, name);
+            for (int64_t i = 0; i < e->n_copies; i++)
+                TP_TRY(copy_block(cache, e->copies[i].from, e->copies[i].to, err));
+        }
+    e->n_copies = 0;
+    return TP_OK;
+}
+
+static tp_status read_results(tp_engine *e, tp_error *err)
+{
+    size_t n = (size_t)e->n_rows;
+    TP_TRY(tp_exec_read(e->exec, TP_ENGINE_OUT_IDS, 0, e->ids, n * sizeof *e->ids, err));
+    TP_TRY(tp_exec_read(e->exec, TP_ENGINE_OUT_LOGP, 0, e->logp, n * sizeof *e->logp, err));
+    return tp_exec_read(e->exec, TP_ENGINE_OUT_DRAWN, 0, e->sampled_logp,
+                        n * sizeof *e->sampled_logp, err);
+}
+
+static tp_status run_graph(tp_engine *e, tp_error *err)
 {
     const struct {
         int input;
@@ -78,11 +112,13 @@ static void run_graph(tp_engine *e)
         {e->in_slots, e->slots, e->n_tokens},     {e->in_rows, e->rows, e->n_rows},
         {e->in_sampling, e->sampling, e->n_rows}, {e->in_draws, e->draws, e->n_rows}};
     for (size_t i = 0; i < TP_COUNTOF(inputs); i++) {
-        tp_exec_set_input(e->exec, inputs[i].input, inputs[i].data);
+        TP_TRY(tp_exec_write(e->exec, inputs[i].input, inputs[i].data, inputs[i].n, err));
         tp_exec_set_rows(e->exec, inputs[i].input, inputs[i].n);
     }
-    tp_exec_set_input(e->exec, e->in_tables, e->tables);
-    tp_exec_run(e->exec, true);
+    TP_TRY(tp_exec_write(e->exec, e->in_tables, e->tables, -1, err));
+    TP_TRY(copy_blocks(e, err));
+    TP_TRY(tp_exec_run(e->exec, true, err));
+    return read_results(e, err);
 }
 
 /* ---- answers ---- */
@@ -126,12 +162,11 @@ static tp_finish finish_of(const tp_engine *e, sample *s, const tp_engine_token 
 
 static void take_answer(tp_engine *e, sample *s, int64_t row)
 {
-    tp_engine_token token = {
-        .request = s->request->id,
-        .sample = s->index,
-        .id = ((const int32_t *)tp_exec_output(e->exec, TP_ENGINE_OUT_IDS)->data)[row],
-        .logp = ((const float *)tp_exec_output(e->exec, TP_ENGINE_OUT_LOGP)->data)[row],
-        .sampled_logp = ((const float *)tp_exec_output(e->exec, TP_ENGINE_OUT_DRAWN)->data)[row]};
+    tp_engine_token token = {.request = s->request->id,
+                             .sample = s->index,
+                             .id = e->ids[row],
+                             .logp = e->logp[row],
+                             .sampled_logp = e->sampled_logp[row]};
     if (s->state != SAMPLE_RUNNING) /* cancelled from another one's on_token */
         return;
     if (token.id < 0) {
@@ -148,29 +183,37 @@ static void take_answer(tp_engine *e, sample *s, int64_t row)
 
 static bool is_idle(const tp_engine *e) { return e->n_running == 0 && e->n_waiting == 0; }
 
-bool tp_engine_step(tp_engine *e)
+static tp_status step(tp_engine *e, tp_error *err)
 {
-    if (is_idle(e))
-        return false;
-    double start = tp_clock_s();
     gather_rows(e);
-    if (e->n_tokens > 0) {
-        run_graph(e);
-        tp_rules_draw(e);
-        e->stats.steps++;
-        for (int64_t i = 0; i < e->n_running; i++)
-            tp_schedule_note_prefix(e, e->running[i]);
-        for (int64_t i = 0; i < e->n_rows; i++)
-            take_answer(e, e->row_samples[i], i);
-    }
-    double seconds = tp_clock_s() - start;
-    e->stats.seconds += seconds;
-    *(e->n_prompt_rows > 0 ? &e->stats.prefill_s : &e->stats.decode_s) += seconds;
-    return !is_idle(e);
+    if (e->n_tokens == 0)
+        return TP_OK;
+    TP_TRY(run_graph(e, err));
+    TP_TRY(tp_rules_draw(e, err));
+    e->stats.steps++;
+    for (int64_t i = 0; i < e->n_running; i++)
+        tp_schedule_note_prefix(e, e->running[i]);
+    for (int64_t i = 0; i < e->n_rows; i++)
+        take_answer(e, e->row_samples[i], i);
+    return TP_OK;
 }
 
-void tp_engine_run(tp_engine *e)
+tp_status tp_engine_step(tp_engine *e, bool *ret_is_busy, tp_error *err)
 {
-    while (tp_engine_step(e))
-        ;
+    if (!is_idle(e)) {
+        double start = tp_clock_s();
+        TP_TRY(step(e, err));
+        double seconds = tp_clock_s() - start;
+        e->stats.seconds += seconds;
+        *(e->n_prompt_rows > 0 ? &e->stats.prefill_s : &e->stats.decode_s) += seconds;
+    }
+    *ret_is_busy = !is_idle(e);
+    return TP_OK;
+}
+
+tp_status tp_engine_run(tp_engine *e, tp_error *err)
+{
+    for (bool is_busy = true; is_busy;)
+        TP_TRY(tp_engine_step(e, &is_busy, err));
+    return TP_OK;
 }

@@ -44,21 +44,36 @@ static inline void normal_pair(uint32_t a, uint32_t b, float std, float *ret_x, 
     *ret_y = sign_y * radius * (cosine + sine);
 }
 
-static void fill_normal(float *x, size_t n, uint64_t seed, uint64_t stream, float std)
+/* Elements begin .. begin + count - 1, of which at most 2 BLOCK are asked for. */
+static void draw_normal(float *values, size_t begin, size_t count, uint64_t seed, uint64_t stream,
+                        float std)
 {
     uint32_t words[2 * BLOCK];
-    float values[2 * BLOCK];
-    for (size_t i = 0; i < n; i += 2 * BLOCK) {
-        size_t count = TP_MIN(n - i, (size_t)2 * BLOCK);
-        for (size_t k = 0; k < count; k += 4)
-            tp_philox(seed, stream, (i + k) / 4, words + k);
-        for (size_t k = 0; k < (count + 1) / 2; k++)
-            normal_pair(words[2 * k], words[2 * k + 1], std, &values[2 * k], &values[2 * k + 1]);
-        memcpy(x + i, values, count * sizeof *x);
-    }
+    for (size_t k = 0; k < count; k += 4)
+        tp_philox(seed, stream, (begin + k) / 4, words + k);
+    for (size_t k = 0; k < (count + 1) / 2; k++)
+        normal_pair(words[2 * k], words[2 * k + 1], std, &values[2 * k], &values[2 * k + 1]);
 }
 
-void tp_model_init_random(const tp_model *model, tp_states *states, uint64_t seed, double std)
+static tp_status init_param(const tp_param *p, const tp_state *s, uint64_t seed, float std,
+                            tp_error *err)
+{
+    float values[2 * BLOCK];
+    size_t n = s->bytes / sizeof *values;
+    uint64_t stream = XXH3_64bits(p->name, strlen(p->name));
+    for (size_t k = 0; k < 2 * BLOCK; k++)
+        values[k] = p->init == TP_INIT_ONE ? 1.0f : 0.0f;
+    for (size_t i = 0; i < n; i += 2 * BLOCK) {
+        size_t count = TP_MIN(n - i, (size_t)2 * BLOCK);
+        if (p->init == TP_INIT_NORMAL)
+            draw_normal(values, i, count, seed, stream, std);
+        TP_TRY(tp_state_write(s, i * sizeof *values, values, count * sizeof *values, err));
+    }
+    return TP_OK;
+}
+
+tp_status tp_model_init_random(const tp_model *model, tp_states *states, uint64_t seed, double std,
+                               tp_error *err)
 {
     if (std == 0)
         std = model->initializer_range;
@@ -66,14 +81,9 @@ void tp_model_init_random(const tp_model *model, tp_states *states, uint64_t see
     for (size_t i = 0; i < model->n_params; i++) {
         const tp_param *p = &model->params[i];
         const tp_state *s = tp_states_find(states, p->name);
-        TP_ASSERT(s && s->data);
-        float *x = s->data;
-        size_t n = s->bytes / sizeof *x;
-        if (p->init == TP_INIT_NORMAL)
-            fill_normal(x, n, seed, XXH3_64bits(p->name, strlen(p->name)),
-                        (float)(p->is_residual_out ? std * residual_factor : std));
-        else
-            for (size_t k = 0; k < n; k++)
-                x[k] = p->init == TP_INIT_ONE ? 1.0f : 0.0f;
+        TP_ASSERT(s && s->span.buffer);
+        TP_TRY(
+            init_param(p, s, seed, (float)(p->is_residual_out ? std * residual_factor : std), err));
     }
+    return TP_OK;
 }

@@ -9,6 +9,8 @@
 #include "engine/model/family.h"
 #include "engine/model/shards.h"
 
+enum { CHUNK = 16 << 10 }; /* elements converted at a time */
+
 typedef struct {
     const tp_model *model;
     tp_states *states;
@@ -79,6 +81,22 @@ static tp_status check_tensor(const loading *l, const tp_param *p, const tp_tens
                    have, l->model->config_path, want, is_vocab ? " ([vocab_size, width])" : "");
 }
 
+/* Piece by piece: what lies between the file and the device stays in the cache. */
+static tp_status write_converted(const tp_tensor_entry *e, const tp_state *state,
+                                 bool *ret_is_finite, tp_error *err)
+{
+    float wide[CHUNK];
+    size_t n = state->bytes / sizeof *wide, size = tp_dtype_size(e->dtype);
+    *ret_is_finite = true;
+    for (size_t i = 0; i < n; i += CHUNK) {
+        size_t count = TP_MIN(n - i, (size_t)CHUNK);
+        const char *from = (const char *)e->data + i * size;
+        *ret_is_finite &= tp_convert_to_f32(from, e->dtype, wide, count);
+        TP_TRY(tp_state_write(state, i * sizeof *wide, wide, count * sizeof *wide, err));
+    }
+    return TP_OK;
+}
+
 static tp_status load_tensor(loading *l, const tp_param *p, const tp_tensor_entry *e, tp_error *err)
 {
     size_t index = (size_t)(p - l->model->params);
@@ -88,10 +106,11 @@ static tp_status load_tensor(loading *l, const tp_param *p, const tp_tensor_entr
                        l->from[index], tp_safetensors_name(l->file));
     l->from[index] = tp_safetensors_name(l->file);
     tp_state *state = tp_states_find(l->states, p->name);
-    if (!state || !state->data)
+    if (!state || !state->span.buffer)
         return tp_fail(err, TP_ERR_ARG, "tensor '%s' has no memory to be loaded into", p->name);
-    size_t n = state->bytes / sizeof(float);
-    if (!tp_convert_to_f32(e->data, e->dtype, state->data, n) && !l->report.has_nonfinite) {
+    bool is_finite;
+    TP_TRY(write_converted(e, state, &is_finite, err));
+    if (!is_finite && !l->report.has_nonfinite) {
         l->report.has_nonfinite = true;
         snprintf(l->report.nonfinite_name, sizeof l->report.nonfinite_name, "%s", p->name);
     }

@@ -448,11 +448,18 @@ tp_status tp_model_declare(const tp_model *model, int64_t max_positions, tp_stat
     return tp_states_declare(states, "rope.table", TP_DTYPE_F32, 2, dim, TP_MEM_CONSTANTS, err);
 }
 
-void tp_model_fill_constants(const tp_model *model, tp_states *states)
+tp_status tp_model_fill_constants(const tp_model *model, tp_states *states, tp_error *err)
 {
     const tp_state *table = tp_states_find(states, "rope.table");
-    if (model->rope.theta != 0 && table && table->data)
-        tp_rope_fill(&model->rope, table->dim[1], table->dim[0], table->data);
+    if (model->rope.theta == 0 || !table || !table->span.buffer)
+        return TP_OK;
+    float *values = malloc(table->bytes);
+    if (!values)
+        return tp_fail(err, TP_ERR_NOMEM, "cannot compute the rope table: out of memory");
+    tp_rope_fill(&model->rope, table->dim[1], table->dim[0], values);
+    tp_status status = tp_state_write(table, 0, values, table->bytes, err);
+    free(values);
+    return status;
 }
 
 size_t tp_model_cache_block_bytes(const tp_model *model, int64_t block_tokens, tp_dtype cache_dtype)

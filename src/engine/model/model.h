@@ -53,7 +53,8 @@ TP_CHECKED tp_status tp_model_forward(const tp_model *model, tp_graph *g, const 
  * `max_positions` refers to. */
 TP_CHECKED tp_status tp_model_declare(const tp_model *model, int64_t max_positions,
                                       tp_states *states, tp_error *err);
-void tp_model_fill_constants(const tp_model *model, tp_states *states);
+TP_CHECKED tp_status tp_model_fill_constants(const tp_model *model, tp_states *states,
+                                             tp_error *err);
 /* Bytes of a block of the caches, keys and values of all layers together. */
 size_t tp_model_cache_block_bytes(const tp_model *model, int64_t block_tokens,
                                   tp_dtype cache_dtype);
@@ -87,7 +88,8 @@ void tp_model_say(const tp_model *model, const tp_load_report *report, tp_model_
 
 /* Normal(0, std) by parameter name and seed: independent of order and threads.
  * std = 0 takes initializer_range of the config (0.02 when absent). */
-void tp_model_init_random(const tp_model *model, tp_states *states, uint64_t seed, double std);
+TP_CHECKED tp_status tp_model_init_random(const tp_model *model, tp_states *states, uint64_t seed,
+                                          double std, tp_error *err);
 
 /* A Hugging Face folder: config.json as it came (but for dtype, and the architecture
  * when it names none), weights in `dtype` (f32, bf16 or f16), sharded above

@@ -41,6 +41,10 @@ const char *tp_safetensors_metadata(const tp_safetensors *st, const char *key); 
 
 const char *tp_safetensors_dtype_name(tp_dtype dtype); /* "BF16" */
 
+/* Copy `bytes` from `offset` on of what `source` stands for. */
+typedef tp_status (*tp_read_fn)(const void *source, size_t offset, void *to, size_t bytes,
+                                tp_error *err);
+
 /* One tensor to write.  `source` holds `src_dtype` and is converted to `dtype` on
  * the way (any two of f32, bf16, f16, f64; others only to themselves). */
 typedef struct {
@@ -48,8 +52,9 @@ typedef struct {
     tp_dtype dtype; /* in the file */
     int rank;       /* 0, 1 or 2 */
     int64_t dim[2];
-    const void *source;
+    const void *source; /* memory, or what `read` reads from */
     tp_dtype src_dtype;
+    tp_read_fn read; /* (optional) */
 } tp_tensor_out;
 
 /* The file with these tensors, in the order of the format (dtype size descending,

@@ -75,26 +75,29 @@ static tp_status make_header(const tp_tensor_out **sorted, size_t n, tp_buf *out
     return TP_OK;
 }
 
-static tp_status write_tensor(tp_writer *w, const tp_tensor_out *t, float *wide, void *narrow,
-                              tp_error *err)
+/* In pieces: what a device holds is read, what has another type is converted. */
+static tp_status write_tensor(tp_writer *w, const tp_tensor_out *t, void *raw, float *wide,
+                              void *narrow, tp_error *err)
 {
     size_t n;
     TP_TRY(count_elements(t, &n, err));
     size_t src_size = tp_dtype_size(t->src_dtype), dst_size = tp_dtype_size(t->dtype);
-    if (t->dtype == t->src_dtype)
-        return tp_writer_write(w, t->source, n * dst_size, err);
     for (size_t i = 0; i < n; i += CHUNK) {
         size_t count = TP_MIN(n - i, (size_t)CHUNK);
-        const float *values;
-        if (t->src_dtype == TP_DTYPE_F32) {
-            values = (const float *)t->source + i;
-        } else {
-            (void)tp_convert_to_f32((const char *)t->source + i * src_size, t->src_dtype, wide,
-                                    count);
-            values = wide;
+        const void *values = raw;
+        if (t->read)
+            TP_TRY(t->read(t->source, i * src_size, raw, count * src_size, err));
+        else
+            values = (const char *)t->source + i * src_size;
+        if (t->dtype != t->src_dtype) {
+            if (t->src_dtype != TP_DTYPE_F32) {
+                (void)tp_convert_to_f32(values, t->src_dtype, wide, count);
+                values = wide;
+            }
+            tp_convert_from_f32(values, t->dtype, narrow, count);
+            values = narrow;
         }
-        tp_convert_from_f32(values, t->dtype, narrow, count);
-        TP_TRY(tp_writer_write(w, narrow, count * dst_size, err));
+        TP_TRY(tp_writer_write(w, values, count * dst_size, err));
     }
     return TP_OK;
 }
@@ -107,16 +110,17 @@ static tp_status write_all(tp_writer *w, const tp_buf *header, const tp_tensor_o
         length[i] = (unsigned char)((uint64_t)header->len >> (8 * i));
     TP_TRY(tp_writer_write(w, length, sizeof length, err));
     TP_TRY(tp_writer_write(w, header->data, header->len, err));
-    float *wide = scratch;
+    double *raw = scratch;
+    float *wide = (float *)(void *)(raw + CHUNK);
     for (size_t i = 0; i < n; i++)
-        TP_TRY(write_tensor(w, sorted[i], wide, wide + CHUNK, err));
+        TP_TRY(write_tensor(w, sorted[i], raw, wide, wide + CHUNK, err));
     return TP_OK;
 }
 
 static tp_status write_file(const char *path, const tp_buf *header, const tp_tensor_out **sorted,
                             size_t n, char *ret_hash, uint64_t *ret_bytes, tp_error *err)
 {
-    void *scratch = malloc((size_t)CHUNK * (sizeof(float) + sizeof(double)));
+    void *scratch = malloc((size_t)CHUNK * (sizeof(double) + sizeof(float) + sizeof(double)));
     if (!scratch)
         return tp_fail(err, TP_ERR_NOMEM, "cannot write %s: out of memory", path);
     tp_writer *w = NULL;

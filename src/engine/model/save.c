@@ -47,7 +47,7 @@ static tp_status gather(saving *s, const tp_states *states, size_t max_shard_byt
     for (size_t i = 0; i < s->model->n_params; i++) {
         const tp_param *p = &s->model->params[i];
         const tp_state *state = tp_states_find(states, p->name);
-        if (!state || !state->data)
+        if (!state || !state->span.buffer)
             return tp_fail(err, TP_ERR_ARG, "tensor '%s' is not in memory", p->name);
         size_t bytes = state->bytes / sizeof(float) * tp_dtype_size(s->dtype);
         if (filled && bytes > max_shard_bytes - TP_MIN(filled, max_shard_bytes)) {
@@ -61,7 +61,8 @@ static tp_status gather(saving *s, const tp_states *states, size_t max_shard_byt
                                         .dtype = s->dtype,
                                         .rank = p->rank,
                                         .dim = {p->dim[0], p->dim[1]},
-                                        .source = state->data,
+                                        .source = state,
+                                        .read = tp_state_read,
                                         .src_dtype = TP_DTYPE_F32};
     }
     return TP_OK;

@@ -323,8 +323,9 @@ static tp_status run(evaluation *v)
     while (v->progress.done < v->progress.n) {
         TP_TRY(submit_some(v));
         double start = tp_clock_s();
-        for (int i = 0; i < STEPS_BETWEEN_LOOKS && tp_engine_step(v->engine); i++)
-            ;
+        bool is_busy = true;
+        for (int i = 0; i < STEPS_BETWEEN_LOOKS && is_busy; i++)
+            TP_TRY(tp_engine_step(v->engine, &is_busy, v->err));
         v->e->generate_s += tp_clock_s() - start;
         collect(v);
         bool enough = v->n_waiting * (size_t)v->e->n_samples >= CHUNK;

@@ -1,3 +1,4 @@
+/* states.c - persistent tensors by name, in an open-addressing index. */
 #include "engine/tensor/states.h"
 
 #include <string.h>
@@ -18,7 +19,7 @@ void tp_states_release(tp_states *states)
         return;
     for (size_t i = 0; i < states->n; i++)
         if (!states->items[i].is_inside)
-            tp_mem_free(states->items[i].data);
+            tp_buffer_free(states->items[i].span.buffer);
     tp_arena_release(&states->arena);
     *states = (tp_states){0};
 }
@@ -98,46 +99,62 @@ static size_t in_block(const tp_state *s) { return (s->bytes + LINE - 1) / LINE 
 
 /* Shadows share one block.  They are streamed once per step of generation, and a tensor
  * smaller than a huge page would lie in small ones: those read at half the speed. */
-static tp_status alloc_shadows(tp_states *states, tp_error *err)
+static tp_status alloc_shadows(tp_states *states, tp_device *device, tp_error *err)
 {
     size_t total = 0, at = 0;
     const char *first = NULL;
     for (size_t i = 0; i < states->n; i++) {
         const tp_state *s = &states->items[i];
-        if (s->data || s->kind != TP_MEM_SHADOW)
+        if (s->span.buffer || s->kind != TP_MEM_SHADOW)
             continue;
         first = first ? first : s->name;
         total += in_block(s);
     }
     if (!first)
         return TP_OK;
-    void *block;
-    tp_status status = tp_mem_alloc(TP_MEM_SHADOW, total, &block, err);
+    tp_buffer *block;
+    tp_status status = tp_buffer_alloc(device, TP_MEM_SHADOW, total, &block, err);
     if (status != TP_OK)
         return tp_error_prefix(err, status, "tensor '%s' and other shadows: ", first);
     for (size_t i = 0; i < states->n; i++) {
         tp_state *s = &states->items[i];
-        if (s->data || s->kind != TP_MEM_SHADOW)
+        if (s->span.buffer || s->kind != TP_MEM_SHADOW)
             continue;
-        s->data = (char *)block + at;
+        s->span = (tp_span){block, at};
         s->is_inside = at > 0;
         at += in_block(s);
     }
     return TP_OK;
 }
 
-tp_status tp_states_alloc(tp_states *states, tp_error *err)
+tp_status tp_states_alloc(tp_states *states, tp_device *device, tp_error *err)
 {
-    TP_TRY(alloc_shadows(states, err));
+    TP_TRY(alloc_shadows(states, device, err));
     for (size_t i = 0; i < states->n; i++) {
         tp_state *s = &states->items[i];
-        if (s->data)
+        if (s->span.buffer)
             continue;
-        tp_status status = tp_mem_alloc(s->kind, s->bytes, &s->data, err);
+        tp_status status = tp_buffer_alloc(device, s->kind, s->bytes, &s->span.buffer, err);
         if (status != TP_OK)
             return tp_error_prefix(err, status, "tensor '%s': ", s->name);
     }
     return TP_OK;
+}
+
+static tp_span part_of(const tp_state *state, size_t offset)
+{
+    return (tp_span){state->span.buffer, state->span.offset + offset};
+}
+
+tp_status tp_state_read(const void *source, size_t offset, void *to, size_t bytes, tp_error *err)
+{
+    return tp_span_read(to, part_of(source, offset), bytes, err);
+}
+
+tp_status tp_state_write(const tp_state *state, size_t offset, const void *from, size_t bytes,
+                         tp_error *err)
+{
+    return tp_span_write(part_of(state, offset), from, bytes, err);
 }
 
 void tp_states_bytes(const tp_states *states, size_t ret_bytes[TP_MEM_KINDS])

@@ -11,8 +11,8 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "engine/tensor/device.h"
 #include "engine/tensor/dtype.h"
-#include "engine/tensor/memory.h"
 
 typedef struct {
     const char *name;
@@ -21,8 +21,8 @@ typedef struct {
     uint8_t rank;
     int64_t dim[2]; /* dim[1] = 1 when rank is 1 */
     size_t bytes;
-    void *data;     /* row-major; NULL until tp_states_alloc() */
-    bool is_inside; /* another one's allocation holds it */
+    tp_span span;   /* row-major; no buffer until tp_states_alloc() */
+    bool is_inside; /* another one's buffer holds it */
 } tp_state;
 
 typedef struct {
@@ -44,8 +44,14 @@ TP_CHECKED tp_status tp_states_declare(tp_states *states, const char *name, tp_d
 /* NULL when there is none.  The pointer is valid until the next declaration. */
 tp_state *tp_states_find(const tp_states *states, const char *name);
 
-/* Allocate (zeroed) all that has no memory yet. */
-TP_CHECKED tp_status tp_states_alloc(tp_states *states, tp_error *err);
+/* Allocate (zeroed) on `device` all that has no memory yet. */
+TP_CHECKED tp_status tp_states_alloc(tp_states *states, tp_device *device, tp_error *err);
+
+/* Part of a tensor, from and to the host: `source` is a tp_state (as tp_read_fn has it). */
+TP_CHECKED tp_status tp_state_read(const void *source, size_t offset, void *to, size_t bytes,
+                                   tp_error *err);
+TP_CHECKED tp_status tp_state_write(const tp_state *state, size_t offset, const void *from,
+                                    size_t bytes, tp_error *err);
 
 /* Bytes by kind, allocated or not. */
 void tp_states_bytes(const tp_states *states, size_t ret_bytes[TP_MEM_KINDS]);

@@ -47,7 +47,8 @@ static tp_status save_optimizer(const tp_states *states, tp_dtype model_dtype, c
                                    .dtype = s->dtype,
                                    .rank = s->rank,
                                    .dim = {s->dim[0], s->dim[1]},
-                                   .source = s->data,
+                                   .source = s,
+                                   .read = tp_state_read,
                                    .src_dtype = s->dtype};
     }
     char hash[33];
@@ -458,8 +459,7 @@ static tp_status copy_tensor(const tp_safetensors *st, const char *name, tp_stat
     if (!e->is_known || e->dtype != into->dtype || e->bytes != into->bytes)
         return tp_fail(err, TP_ERR_FORMAT, "'%s': tensor '%s' has another type than the run's",
                        path, name);
-    memcpy(into->data, e->data, e->bytes);
-    return TP_OK;
+    return tp_state_write(into, 0, e->data, e->bytes, err);
 }
 
 static tp_status load_optimizer(const char *path, tp_session *session, tp_error *err)
@@ -513,6 +513,6 @@ tp_status tp_checkpoint_load(const char *path, tp_session *session, tp_train_sta
                        "policy.model_name, not resumed",
                        path);
     TP_TRY(load_optimizer(file, session, err));
-    tp_session_weights_changed(session);
+    TP_TRY(tp_session_weights_changed(session, err));
     return TP_OK;
 }

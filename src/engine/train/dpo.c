@@ -198,7 +198,7 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
         tp_trainer_stopwatch w = tp_trainer_begin_graph(t);
         {
             TP_ZONE("forward_backward");
-            tp_session_train_weighed(t->session, &view, d->micro == 0, weigh, d);
+            TP_TRY(tp_session_train_weighed(t->session, &view, d->micro == 0, weigh, d, err));
         }
         tp_trainer_end_graph(t, w);
         tp_trainer_count(t, &d->mb, r);
@@ -227,7 +227,7 @@ static tp_status evaluate(trainer *t, uint64_t first, uint64_t end, tp_preferenc
             return TP_ERR_INTERRUPTED;
         tp_batch_fill(&b->arrangement, b->sequences, m, &d->mb);
         tp_batch_view view = tp_trainer_view(&d->mb);
-        tp_session_eval(t->session, &view, &loss, &logp);
+        TP_TRY(tp_session_eval(t->session, &view, &loss, &logp, err));
         *ret_tokens += d->mb.n_trained;
         for (uint32_t k = b->arrangement.starts[m]; k < b->arrangement.starts[m + 1]; k += 2) {
             tp_preference_side chosen, rejected;

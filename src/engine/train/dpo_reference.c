@@ -15,10 +15,11 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/files.h"
+#include "base/platform.h"
 #include "engine/data/cache_store.h"
 #include "engine/train/dpo_internal.h"
 
-enum { PAIRS_AT_ONCE = 256, HEAD_BYTES = 8 + 32 + 8 };
+enum { PAIRS_AT_ONCE = 256, HEAD_BYTES = 8 + 32 + 8, HASHED_BYTES = 1 << 16 };
 static const char magic[8] = {'T', 'P', 'R', 'E', 'F', 'L', 'P', '1'};
 
 static void hash_answer(XXH3_state_t *state, const tp_preference_answer *a)
@@ -36,16 +37,27 @@ static void hash_pairs(XXH3_state_t *state, const dpo_pairs *pairs)
     }
 }
 
-static void hash_weights(XXH3_state_t *state, const tp_model *model, const tp_states *states)
+static tp_status hash_tensor(XXH3_state_t *state, const tp_state *s, tp_error *err)
+{
+    char part[HASHED_BYTES];
+    for (size_t at = 0; at < s->bytes; at += sizeof part) {
+        size_t n = TP_MIN(sizeof part, s->bytes - at);
+        TP_TRY(tp_state_read(s, at, part, n, err));
+        XXH3_128bits_update(state, part, n);
+    }
+    return TP_OK;
+}
+
+static tp_status hash_weights(XXH3_state_t *state, const tp_model *model, const tp_states *states,
+                              tp_error *err)
 {
     size_t n;
     const tp_param *params = tp_model_params(model, &n);
     for (size_t i = 0; i < n; i++) {
-        const tp_state *s = tp_states_find(states, params[i].name);
-        size_t count = (size_t)s->dim[0] * (size_t)s->dim[1];
         XXH3_128bits_update(state, params[i].name, strlen(params[i].name) + 1);
-        XXH3_128bits_update(state, s->data, count * tp_dtype_size(s->dtype));
+        TP_TRY(hash_tensor(state, tp_states_find(states, params[i].name), err));
     }
+    return TP_OK;
 }
 
 /* What the last bits of a log-probability depend on besides numbers that went in. */
@@ -72,7 +84,7 @@ static void hash_model(XXH3_state_t *state, const tp_model *model)
 }
 
 /* `session` holds the weights that the run began with. */
-static void make_key(const trainer *t, tp_session *session, char ret[33])
+static tp_status make_key(const trainer *t, tp_session *session, char ret[33], tp_error *err)
 {
     const dpo *d = t->own;
     XXH3_state_t *state = XXH3_createState();
@@ -80,12 +92,13 @@ static void make_key(const trainer *t, tp_session *session, char ret[33])
     XXH3_128bits_reset(state);
     hash_settings(state, t->o);
     hash_model(state, t->model);
-    hash_weights(state, t->model, tp_session_states(session));
+    tp_status status = hash_weights(state, t->model, tp_session_states(session), err);
     hash_pairs(state, &d->train);
     hash_pairs(state, &d->validation);
     XXH128_hash_t h = XXH3_128bits_digest(state);
     XXH3_freeState(state);
     snprintf(ret, 33, "%016llx%016llx", (unsigned long long)h.high64, (unsigned long long)h.low64);
+    return status;
 }
 
 /* ---- the file ---- */
@@ -156,7 +169,7 @@ static tp_status score(trainer *t, tp_session *session, dpo_pair *const *pairs, 
         double loss;
         tp_batch_fill(&b->arrangement, b->sequences, m, &d->mb);
         tp_batch_view view = tp_trainer_view(&d->mb);
-        tp_session_eval(session, &view, &loss, &logp);
+        TP_TRY(tp_session_eval(session, &view, &loss, &logp, err));
         for (uint32_t i = 0; i < n; i++) {
             tp_preference_side chosen, rejected;
             if (b->arrangement.places[2 * i].micro != m)
@@ -195,7 +208,7 @@ static tp_status obtain(trainer *t, tp_session *session, tp_error *err)
     char key[33];
     tp_buf path = {0};
     double start = tp_clock_s();
-    make_key(t, session, key);
+    TP_TRY(make_key(t, session, key, err));
     tp_status status = tp_cache_folder(t->o->data.cache_dir, tp_run_dir(t->run), &path, err);
     if (status == TP_OK) {
         tp_buf_addf(&path, "/%s.reference", key);

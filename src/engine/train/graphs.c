@@ -79,7 +79,7 @@ double tp_trainer_temperature(const tp_train_options *o)
     return divides ? t : 0;
 }
 
-static tp_status create_session(const tp_train_options *o, const tp_model *model,
+static tp_status create_session(const tp_train_options *o, tp_device *device, const tp_model *model,
                                 const tp_run_graphs_options *more, bool forward_only,
                                 tp_session **ret, tp_error *err)
 {
@@ -87,8 +87,7 @@ static tp_status create_session(const tp_train_options *o, const tp_model *model
                                              "schedule", "recompute", "autocast"};
     bool none = o->policy.compile_mode == TP_COMPILE_NONE;
     tp_session_options options = {
-        .backend = &tp_backend_cpu,
-        .threads = tp_trainer_threads(o),
+        .device = device,
         .tokens = tp_trainer_token_budget(o),
         .max_positions = o->policy.max_total_sequence_length,
         .compute_dtype =
@@ -121,12 +120,22 @@ tp_status tp_trainer_force_isa(const tp_train_options *o, tp_error *err)
     return o->engine.isa > 0 ? tp_cpu_force_isa((tp_isa)(o->engine.isa - 1), err) : TP_OK;
 }
 
-tp_engine_options tp_trainer_engine_options(const tp_train_options *o)
+static tp_status open_device(const tp_train_options *o, tp_device **ret, tp_error *err)
+{
+    const tp_backend *backend = tp_backend_find(o->engine.backend);
+    const tp_device_options options = {.threads = tp_trainer_threads(o)};
+    if (!backend)
+        return tp_fail(err, TP_ERR_CONFIG, "engine.backend is '%s'; expected cpu, ref or guard",
+                       o->engine.backend);
+    TP_TRY(tp_trainer_force_isa(o, err));
+    return tp_device_open(backend, &options, ret, err);
+}
+
+tp_engine_options tp_trainer_engine_options(const tp_train_options *o, tp_device *device)
 {
     double cache = o->generation.cache_mib;
     tp_dtype dtype = o->policy.precision == TP_PRECISION_BFLOAT16 ? TP_DTYPE_BF16 : TP_DTYPE_F32;
-    return (tp_engine_options){.backend = &tp_backend_cpu,
-                               .threads = tp_trainer_threads(o),
+    return (tp_engine_options){.device = device,
                                .compute_dtype = dtype,
                                .cache_dtype = dtype,
                                .max_length = o->policy.max_total_sequence_length,
@@ -138,7 +147,7 @@ tp_engine_options tp_trainer_engine_options(const tp_train_options *o)
 static tp_status create_engine(const tp_train_options *o, const tp_model *model,
                                const tp_run_graphs_options *more, tp_run_graphs *g, tp_error *err)
 {
-    tp_engine_options options = tp_trainer_engine_options(o);
+    tp_engine_options options = tp_trainer_engine_options(o, g->device);
     options.tokenizer = more->tokenizer;
     options.n_tokens = more->tokenizer ? tp_tokenizer_vocab_size(more->tokenizer) : 0;
     return tp_engine_create(model, &options, tp_session_states(g->session), &g->engine, err);
@@ -162,12 +171,12 @@ static tp_status create(const tp_train_options *o, const tp_model *model,
 {
     tp_run_graphs_options quiet = *more; /* the training session is what is looked at */
     quiet.dump = NULL;
-    TP_TRY(tp_trainer_force_isa(o, err));
-    TP_TRY(create_session(o, model, more, false, &g->session, err));
+    TP_TRY(open_device(o, &g->device, err));
+    TP_TRY(create_session(o, g->device, model, more, false, &g->session, err));
     if (o->algorithm == TP_ALGORITHM_GRPO)
         TP_TRY(create_engine(o, model, more, g, err));
     if (tp_trainer_has_reference(o) || (o->algorithm == TP_ALGORITHM_DPO && more->resumes))
-        TP_TRY(create_session(o, model, &quiet, true, &g->reference, err));
+        TP_TRY(create_session(o, g->device, model, &quiet, true, &g->reference, err));
     return TP_OK;
 }
 
@@ -189,5 +198,6 @@ void tp_run_graphs_release(tp_run_graphs *g)
     tp_engine_free(g->engine);
     tp_session_free(g->reference);
     tp_session_free(g->session);
+    tp_device_close(g->device);
     *g = (tp_run_graphs){0};
 }

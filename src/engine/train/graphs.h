@@ -11,6 +11,7 @@
 #include "engine/train/session.h"
 
 typedef struct {
+    tp_device *device;     /* what they all run on */
     tp_session *session;   /* training, evaluation, gradient norm and update */
     tp_engine *engine;     /* GRPO: the generator, which shares the session's weights; or NULL */
     tp_session *reference; /* forward only, with the weights that the run began with; or NULL */
@@ -51,7 +52,8 @@ int64_t tp_trainer_token_budget(const tp_train_options *o);
  * multiples of this; 0: anywhere. */
 int32_t tp_trainer_alignment(const tp_train_options *o);
 bool tp_trainer_is_packed(const tp_train_options *o);
-tp_engine_options tp_trainer_engine_options(const tp_train_options *o); /* without tokenizer */
+/* Without tokenizer. */
+tp_engine_options tp_trainer_engine_options(const tp_train_options *o, tp_device *device);
 
 /* Every step asks the reference model (GRPO). */
 bool tp_trainer_has_reference(const tp_train_options *o);

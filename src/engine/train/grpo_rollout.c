@@ -69,9 +69,11 @@ static tp_status ask(trainer *t, const grpo_draw *d, uint32_t i, asked *a, tp_er
 static tp_status run_engine(trainer *t, tp_error *err)
 {
     grpo *g = t->own;
-    while (tp_engine_step(g->engine))
-        if (tp_trainer_should_stop(t))
+    for (bool is_busy = true; is_busy;) {
+        TP_TRY(tp_engine_step(g->engine, &is_busy, err));
+        if (is_busy && tp_trainer_should_stop(t))
             return tp_fail(err, TP_ERR_INTERRUPTED, "stopped during a rollout");
+    }
     return TP_OK;
 }
 
@@ -300,8 +302,9 @@ static tp_status generate_all(trainer *t, const grpo_draw *draw, grpo_rollout *t
     TP_ASSERT(asked_list && asked_of_group);
     for (uint32_t i = 0; i < draw->n_prompts; i++)
         asked_list[i].request = -1;
-    tp_engine_weights_changed(g->engine);
-    tp_status status = generate(t, draw, asked_list, asked_of_group, to, counts, err);
+    tp_status status = tp_engine_weights_changed(g->engine, err);
+    if (status == TP_OK)
+        status = generate(t, draw, asked_list, asked_of_group, to, counts, err);
     for (uint32_t i = 0; i < draw->n_prompts; i++) {
         if (asked_list[i].request >= 0)
             tp_engine_forget(g->engine, asked_list[i].request);

@@ -44,7 +44,7 @@ static tp_status score(trainer *t, tp_session *session, bool is_reference, tp_er
             return tp_fail(err, TP_ERR_INTERRUPTED, "stopped between a rollout and its update");
         tp_batch_fill(&g->arrangement, g->sequences, m, &g->mb);
         tp_batch_view view = tp_trainer_view(&g->mb);
-        tp_session_eval(session, &view, &loss, &logp);
+        TP_TRY(tp_session_eval(session, &view, &loss, &logp, err));
         for (uint32_t k = g->arrangement.starts[m]; k < g->arrangement.starts[m + 1]; k++) {
             uint32_t i = g->arrangement.order[k];
             grpo_sample *s = g->trained[i];
@@ -262,7 +262,7 @@ static tp_status update(trainer *t, uint32_t first, uint32_t end, step_result *r
         tp_trainer_stopwatch w = tp_trainer_begin_graph(t);
         {
             TP_ZONE("forward_backward");
-            tp_session_train_weighed(t->session, &view, g->micro == 0, weigh, g);
+            TP_TRY(tp_session_train_weighed(t->session, &view, g->micro == 0, weigh, g, err));
         }
         tp_trainer_end_graph(t, w);
         tp_trainer_count(t, &g->mb, r);

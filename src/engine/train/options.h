@@ -169,7 +169,8 @@ typedef struct {
 
     struct {
         int64_t threads; /* TP_OPT_UNSET_INT: all cores */
-        int isa;         /* 0: the best there is, else tp_isa + 1 */
+        const char *backend;
+        int isa; /* 0: the best there is, else tp_isa + 1 */
         tp_str_list disable_passes, dump;
         double memory_fraction;
         int64_t loss_chunk; /* 0: chosen by the kernel */

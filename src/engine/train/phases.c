@@ -7,9 +7,9 @@
 const char *tp_time_name(tp_time_phase phase)
 {
     static const char *const names[TP_TIME_COUNT] = {
-        "setup",     "data",      "generation", "reward",    "logprobs",   "reference",
-        "advantage", "forward",   "backward",   "grad_norm", "optimizer",  "validation",
-        "checkpointing", "logging", "unaccounted"};
+        "setup",     "data",       "generation",    "reward",   "logprobs",
+        "reference", "advantage",  "forward",       "backward", "grad_norm",
+        "optimizer", "validation", "checkpointing", "logging",  "unaccounted"};
     return names[phase];
 }
 

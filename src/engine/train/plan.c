@@ -27,7 +27,8 @@ static void add_engine(tp_run_plan *p, const tp_engine *engine)
 {
     const tp_exec *exec = tp_engine_exec(engine);
     size_t bytes[TP_MEM_KINDS] = {[TP_MEM_ACTIVATIONS] = tp_exec_arena_bytes(exec),
-                                  [TP_MEM_WORKSPACE] = tp_exec_workspace_bytes(exec)};
+                                  [TP_MEM_WORKSPACE] = tp_exec_workspace_bytes(exec),
+                                  [TP_MEM_DATA] = tp_exec_input_bytes(exec)};
     add_bytes(p, bytes, &p->generator_bytes);
     p->generator_bytes += p->session.bytes[TP_MEM_KV_CACHE];
 }
@@ -103,7 +104,7 @@ static double micro_batches(const tp_train_options *o, int64_t n)
 static int64_t rows_in_flight(const tp_train_options *o, const tp_model *model,
                               const tp_run_graphs *g, int64_t answers)
 {
-    tp_engine_options e = tp_trainer_engine_options(o);
+    tp_engine_options e = tp_trainer_engine_options(o, NULL);
     double block = (double)tp_model_cache_block_bytes(model, TP_ENGINE_BLOCK_TOKENS, e.cache_dtype);
     double each = block * ceil((double)e.max_length / TP_ENGINE_BLOCK_TOKENS);
     double room = floor((double)tp_engine_get_stats(g->engine).cache_bytes / each);
@@ -117,7 +118,7 @@ static tp_status add_generation(const tp_train_options *o, const tp_model *model
 {
     tp_engine *decode;
     tp_states states;
-    tp_engine_options options = tp_trainer_engine_options(o);
+    tp_engine_options options = tp_trainer_engine_options(o, g->device);
     tp_dtype dtype = options.compute_dtype;
     int64_t answers = o->grpo.num_prompts * o->grpo.num_generations;
     int64_t rows = rows_in_flight(o, model, g, answers), length = o->generation.max_new_tokens;
@@ -275,7 +276,7 @@ static bool with_smaller_cache(const search *s, tp_train_options *o, char text[9
 {
     if (o->algorithm != TP_ALGORITHM_GRPO)
         return false;
-    tp_engine_options e = tp_trainer_engine_options(o);
+    tp_engine_options e = tp_trainer_engine_options(o, NULL);
     double token = (double)tp_model_cache_block_bytes(s->model, 1, e.cache_dtype);
     double one = token * (double)(e.max_length + TP_ENGINE_BLOCK_TOKENS) /
                  1048576.0; /* one answer, whole blocks */

@@ -245,7 +245,7 @@ static void copy_shown(const trainer *t, tp_train_event *e)
 static void note_custom_metrics(trainer *t, const step_result *r)
 {
     tp_custom_metrics *c = &t->custom;
-    tp_custom_note_process(c, tp_session_get_options(t->session)->threads);
+    tp_custom_note_process(c, tp_device_threads(t->device));
     tp_custom_note(c, TP_CUSTOM_ALLOCATED, (double)tp_trainer_memory(t).total_current);
     tp_custom_note(c, TP_CUSTOM_BATCH, (double)r->sequences);
     tp_custom_note(c, TP_CUSTOM_TOKENS, (double)r->used);
@@ -321,7 +321,7 @@ static void put_identity(trainer *t, tp_json_w *w, const char *state)
     tp_json_w_put_begin(w, "machine", '{');
     tp_json_w_put_str(w, "cpu", tp_cpu_model());
     tp_json_w_put_str(w, "isa", tp_isa_name(tp_cpu_isa()));
-    tp_json_w_put_i64(w, "threads", tp_session_get_options(t->session)->threads);
+    tp_json_w_put_i64(w, "threads", tp_device_threads(t->device));
     const tp_machine *m = t->hooks->machine;
     tp_json_w_put_str(w, "fingerprint", m ? m->fingerprint : "unknown");
     tp_json_w_put_known(w, "gemm_flops_per_s", ceiling(t));

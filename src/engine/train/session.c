@@ -1,3 +1,5 @@
+/* session.c - the graphs of a run (training, evaluation, gradient norm, update), planned together
+ * and sharing one pool, because they never run at the same time. */
 #include "engine/train/session.h"
 
 #include <math.h>
@@ -13,6 +15,10 @@ typedef struct {
     tp_exec *exec;
 } program;
 
+typedef struct {
+    int tokens, positions, targets, weights, cu, loss_scale;
+} batch_inputs;
+
 struct tp_session {
     const tp_model *model;
     tp_session_options options;
@@ -21,7 +27,8 @@ struct tp_session {
     tp_exec_pool pool;
     float loss_scale;
     double scalars[8]; /* adamw; see ops.h */
-    int in_tokens[2], in_positions[2], in_targets[2], in_weights[2], in_cu[2]; /* train, eval */
+    float *logp;       /* what the last evaluation said */
+    batch_inputs train_inputs, eval_inputs;
 };
 
 /* ---- building ---- */
@@ -94,8 +101,7 @@ static tp_status plan(tp_session *s, program *p, tp_error *err)
 {
     double context = s->options.avg_context > 0 ? s->options.avg_context
                                                 : 0.5 * (double)(s->options.max_positions + 1);
-    tp_exec_options options = {.backend = s->options.backend,
-                               .threads = s->options.threads,
+    tp_exec_options options = {.device = s->options.device,
                                .share_memory = s->options.share_memory,
                                .avg_context = context};
     TP_TRY(tp_exec_create(&p->graph, &options, &p->exec, err));
@@ -217,7 +223,8 @@ tp_status tp_session_create(const tp_model *model, const tp_session_options *opt
                             tp_session **ret, tp_error *err)
 {
     tp_session *s = calloc(1, sizeof *s);
-    TP_ASSERT(s);
+    if (!s)
+        return tp_fail(err, TP_ERR_NOMEM, "cannot create a session: out of memory");
     s->model = model;
     s->options = *options;
     s->loss_scale = 1.0f;
@@ -242,27 +249,31 @@ static tp_status bind_program(tp_session *s, program *p, tp_error *err)
     return p->exec ? tp_exec_bind(p->exec, &s->states, &s->pool, err) : TP_OK;
 }
 
+static batch_inputs find_inputs(const program *p)
+{
+    const tp_exec *e = p->exec;
+    return (batch_inputs){.tokens = tp_exec_input(e, "tokens"),
+                          .positions = tp_exec_input(e, "positions"),
+                          .targets = tp_exec_input(e, "targets"),
+                          .weights = tp_exec_input(e, "loss_weights"),
+                          .cu = tp_exec_input(e, "cu_seqlens"),
+                          .loss_scale = tp_exec_input(e, "loss_scale")};
+}
+
 tp_status tp_session_alloc(tp_session *s, tp_error *err)
 {
-    TP_TRY(tp_states_alloc(&s->states, err));
-    TP_TRY(tp_exec_pool_alloc(&s->pool, err));
+    s->logp = calloc((size_t)s->options.tokens, sizeof *s->logp);
+    if (!s->logp)
+        return tp_fail(err, TP_ERR_NOMEM, "cannot keep the log-probabilities of %lld tokens",
+                       (long long)s->options.tokens);
+    TP_TRY(tp_states_alloc(&s->states, s->options.device, err));
+    TP_TRY(tp_exec_pool_alloc(&s->pool, s->options.device, err));
     program *programs[] = {&s->train, &s->eval, &s->norm, &s->update};
     for (int i = 0; i < 4; i++)
         TP_TRY(bind_program(s, programs[i], err));
-    for (int i = 0; i < 2; i++) {
-        const tp_exec *e = programs[i]->exec;
-        if (!e)
-            continue;
-        s->in_tokens[i] = tp_exec_input(e, "tokens");
-        s->in_positions[i] = tp_exec_input(e, "positions");
-        s->in_targets[i] = tp_exec_input(e, "targets");
-        s->in_weights[i] = tp_exec_input(e, "loss_weights");
-        s->in_cu[i] = tp_exec_input(e, "cu_seqlens");
-        tp_exec_set_input(programs[i]->exec, tp_exec_input(e, "loss_scale"), &s->loss_scale);
-    }
-    if (s->update.exec)
-        tp_exec_set_input(s->update.exec, tp_exec_input(s->update.exec, "adamw_scalars"),
-                          s->scalars);
+    s->eval_inputs = find_inputs(&s->eval);
+    if (s->train.exec)
+        s->train_inputs = find_inputs(&s->train);
     return TP_OK;
 }
 
@@ -282,6 +293,7 @@ void tp_session_free(tp_session *s)
     release_program(&s->update);
     tp_exec_pool_release(&s->pool);
     tp_states_release(&s->states);
+    free(s->logp);
     free(s);
 }
 
@@ -293,60 +305,74 @@ const tp_session_options *tp_session_get_options(const tp_session *s) { return &
 
 /* ---- running ---- */
 
-void tp_session_weights_changed(tp_session *s)
+tp_status tp_session_weights_changed(tp_session *s, tp_error *err)
 {
-    tp_model_fill_constants(s->model, &s->states);
-    tp_refresh_shadows(&s->states, s->options.backend, s->options.threads);
+    TP_TRY(tp_model_fill_constants(s->model, &s->states, err));
+    return tp_refresh_shadows(&s->states, s->options.device, err);
 }
 
-static void set_batch(tp_session *s, int which, const tp_batch_view *b)
+/* The graphs share their inputs' memory, so every run begins by writing all of them. */
+static tp_status write_batch(tp_session *s, tp_exec *e, const batch_inputs *in,
+                             const tp_batch_view *b, tp_error *err)
 {
-    tp_exec *e = which == 0 ? s->train.exec : s->eval.exec;
-    tp_exec_set_input(e, s->in_tokens[which], b->tokens);
-    tp_exec_set_input(e, s->in_positions[which], b->positions);
-    tp_exec_set_input(e, s->in_targets[which], b->targets);
-    tp_exec_set_input(e, s->in_weights[which], b->loss_weights);
-    tp_exec_set_input(e, s->in_cu[which], b->cu);
+    TP_TRY(tp_exec_write(e, in->tokens, b->tokens, -1, err));
+    TP_TRY(tp_exec_write(e, in->positions, b->positions, -1, err));
+    TP_TRY(tp_exec_write(e, in->targets, b->targets, -1, err));
+    TP_TRY(tp_exec_write(e, in->weights, b->loss_weights, -1, err));
+    TP_TRY(tp_exec_write(e, in->cu, b->cu, -1, err));
+    return tp_exec_write(e, in->loss_scale, &s->loss_scale, -1, err);
 }
 
-static double loss_of(const tp_exec *e)
+static tp_status read_loss(const tp_exec *e, double *ret, tp_error *err)
 {
-    return (double)*(const float *)tp_exec_output(e, TP_OUTPUT_LOSS)->data;
+    float loss;
+    TP_TRY(tp_exec_read(e, TP_OUTPUT_LOSS, 0, &loss, sizeof loss, err));
+    *ret = (double)loss;
+    return TP_OK;
 }
 
-void tp_session_train(tp_session *s, const tp_batch_view *batch, bool is_first, double *ret_loss)
+tp_status tp_session_train(tp_session *s, const tp_batch_view *batch, bool is_first,
+                           double *ret_loss, tp_error *err)
 {
-    set_batch(s, 0, batch);
-    tp_exec_run(s->train.exec, !is_first);
-    *ret_loss = loss_of(s->train.exec);
+    TP_TRY(write_batch(s, s->train.exec, &s->train_inputs, batch, err));
+    TP_TRY(tp_exec_run(s->train.exec, !is_first, err));
+    return read_loss(s->train.exec, ret_loss, err);
 }
 
-void tp_session_train_weighed(tp_session *s, const tp_batch_view *batch, bool is_first,
-                              tp_host_fn fn, void *user)
+tp_status tp_session_train_weighed(tp_session *s, const tp_batch_view *batch, bool is_first,
+                                   tp_host_fn fn, void *user, tp_error *err)
 {
     tp_exec_set_host(s->train.exec, fn, user);
-    set_batch(s, 0, batch);
-    tp_exec_run(s->train.exec, !is_first);
+    TP_TRY(write_batch(s, s->train.exec, &s->train_inputs, batch, err));
+    return tp_exec_run(s->train.exec, !is_first, err);
 }
 
-void tp_session_eval(tp_session *s, const tp_batch_view *batch, double *ret_loss,
-                     const float **ret_logp)
+tp_status tp_session_eval(tp_session *s, const tp_batch_view *batch, double *ret_loss,
+                          const float **ret_logp, tp_error *err)
 {
-    set_batch(s, 1, batch);
-    tp_exec_run(s->eval.exec, false);
-    *ret_loss = loss_of(s->eval.exec);
-    if (ret_logp)
-        *ret_logp = tp_exec_output(s->eval.exec, TP_OUTPUT_LOGP)->data;
+    const tp_exec *e = s->eval.exec;
+    TP_TRY(write_batch(s, s->eval.exec, &s->eval_inputs, batch, err));
+    TP_TRY(tp_exec_run(s->eval.exec, false, err));
+    TP_TRY(read_loss(e, ret_loss, err));
+    if (!ret_logp)
+        return TP_OK;
+    *ret_logp = s->logp;
+    return tp_exec_read(e, TP_OUTPUT_LOGP, 0, s->logp, (size_t)s->options.tokens * sizeof *s->logp,
+                        err);
 }
 
-double tp_session_grad_norm(tp_session *s)
+tp_status tp_session_grad_norm(tp_session *s, double *ret_norm, tp_error *err)
 {
-    tp_exec_run(s->norm.exec, false);
-    return sqrt(*(const double *)tp_exec_output(s->norm.exec, 0)->data);
+    double sum;
+    TP_TRY(tp_exec_run(s->norm.exec, false, err));
+    TP_TRY(tp_exec_read(s->norm.exec, 0, 0, &sum, sizeof sum, err));
+    *ret_norm = sqrt(sum);
+    return TP_OK;
 }
 
-void tp_session_update(tp_session *s, const tp_adamw_step *step)
+tp_status tp_session_update(tp_session *s, const tp_adamw_step *step, tp_error *err)
 {
+    tp_exec *e = s->update.exec;
     const double t = (double)step->t;
     const double values[8] = {step->lr,
                               step->beta1,
@@ -357,21 +383,24 @@ void tp_session_update(tp_session *s, const tp_adamw_step *step)
                               1.0 - pow(step->beta2, t),
                               step->grad_factor};
     memcpy(s->scalars, values, sizeof values);
-    tp_exec_run(s->update.exec, true);
+    TP_TRY(tp_exec_write(e, tp_exec_input(e, "adamw_scalars"), s->scalars, -1, err));
+    return tp_exec_run(e, true, err);
 }
 
-void tp_session_find_nonfinite(tp_session *s, const tp_batch_view *batch, char *out, size_t cap)
+tp_status tp_session_find_nonfinite(tp_session *s, const tp_batch_view *batch, char *out,
+                                    size_t cap, tp_error *err)
 {
     static const char *const phases[] = {"forward", "backward", "update"};
     int bad;
-    set_batch(s, 0, batch);
-    tp_exec_run_checked(s->train.exec, false, &bad);
+    TP_TRY(write_batch(s, s->train.exec, &s->train_inputs, batch, err));
+    TP_TRY(tp_exec_run_checked(s->train.exec, false, &bad, err));
     if (bad < 0) {
         snprintf(out, cap, "%s", "");
-        return;
+        return TP_OK;
     }
     const tp_launch_info *info = tp_exec_launch(s->train.exec, (size_t)bad);
     snprintf(out, cap, "%s (%s, %s)", info->label, tp_ops[info->op]->name, phases[info->phase]);
+    return TP_OK;
 }
 
 /* ---- the plan ---- */
@@ -383,6 +412,7 @@ void tp_session_get_plan(const tp_session *s, tp_session_plan *ret)
     ret->checkpoint_bytes = ret->bytes[TP_MEM_WEIGHTS] + ret->bytes[TP_MEM_OPTIMIZER];
     ret->bytes[TP_MEM_ACTIVATIONS] = s->pool.arena_bytes;
     ret->bytes[TP_MEM_WORKSPACE] = s->pool.workspace_bytes;
+    ret->bytes[TP_MEM_DATA] = s->pool.input_bytes;
     for (int k = 0; k < TP_MEM_KINDS; k++)
         ret->peak_bytes += ret->bytes[k];
     const tp_exec *e = s->train.exec ? s->train.exec : s->eval.exec;

@@ -12,8 +12,7 @@
 #include "engine/passes/pass.h"
 
 typedef struct {
-    const tp_backend *backend;
-    int threads;
+    tp_device *device;     /* outlives the session */
     int64_t tokens;        /* T: token budget of a micro-batch */
     int64_t max_positions; /* longest sequence */
     tp_dtype compute_dtype;
@@ -49,7 +48,7 @@ const tp_model *tp_session_model(const tp_session *s);
 const tp_session_options *tp_session_get_options(const tp_session *s);
 
 /* After weights were loaded or initialised: constants and bf16 shadows. */
-void tp_session_weights_changed(tp_session *s);
+TP_CHECKED tp_status tp_session_weights_changed(tp_session *s, tp_error *err);
 
 /* A micro-batch as the graphs read it; arrays of `tokens` elements, cu of tokens+1. */
 typedef struct {
@@ -58,29 +57,33 @@ typedef struct {
 } tp_batch_view;
 
 /* Forward and backward; *ret_loss is this micro-batch's share of the step's loss.
- * The first micro-batch of a step overwrites the gradients. */
-void tp_session_train(tp_session *s, const tp_batch_view *batch, bool is_first, double *ret_loss);
+ * The first micro-batch of a step overwrites the gradients.  An error of this and of the
+ * functions below is the device's. */
+TP_CHECKED tp_status tp_session_train(tp_session *s, const tp_batch_view *batch, bool is_first,
+                                      double *ret_loss, tp_error *err);
 /* The same for a `weighed` session: loss_weights marks the tokens that count with 1, fn
  * gets their log-probabilities (0 elsewhere) and writes -dL/dlog p of each; it may be
  * called again with the same operands. */
-void tp_session_train_weighed(tp_session *s, const tp_batch_view *batch, bool is_first,
-                              tp_host_fn fn, void *user);
-/* Forward only.  ret_logp (tokens elements) may be NULL. */
-void tp_session_eval(tp_session *s, const tp_batch_view *batch, double *ret_loss,
-                     const float **ret_logp);
-/* Forward to the whole logits: [tokens, vocab] f32 or bf16 rows; for tests. */
-double tp_session_grad_norm(tp_session *s);
+TP_CHECKED tp_status tp_session_train_weighed(tp_session *s, const tp_batch_view *batch,
+                                              bool is_first, tp_host_fn fn, void *user,
+                                              tp_error *err);
+/* Forward only.  ret_logp (tokens elements, valid until the next call) may be NULL. */
+TP_CHECKED tp_status tp_session_eval(tp_session *s, const tp_batch_view *batch, double *ret_loss,
+                                     const float **ret_logp, tp_error *err);
+/* The global L2 norm of the gradients. */
+TP_CHECKED tp_status tp_session_grad_norm(tp_session *s, double *ret_norm, tp_error *err);
 
 typedef struct {
     double lr, beta1, beta2, eps, weight_decay;
     int64_t t;          /* updates so far, this one included: from 1 */
     double grad_factor; /* clip coefficient */
 } tp_adamw_step;
-void tp_session_update(tp_session *s, const tp_adamw_step *step);
+TP_CHECKED tp_status tp_session_update(tp_session *s, const tp_adamw_step *step, tp_error *err);
 
 /* Run the micro-batch again, looking at every result.  Writes a sentence such as
  * "layers.3.q_proj (linear, forward)" or "" when all is finite. */
-void tp_session_find_nonfinite(tp_session *s, const tp_batch_view *batch, char *out, size_t cap);
+TP_CHECKED tp_status tp_session_find_nonfinite(tp_session *s, const tp_batch_view *batch, char *out,
+                                               size_t cap, tp_error *err);
 
 /* ---- the plan ---- */
 

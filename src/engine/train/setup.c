@@ -225,11 +225,11 @@ static tp_status load_pretrained(trainer *t, tp_error *err)
     return TP_OK;
 }
 
-static void draw_weights(const trainer *t, tp_session *session)
+static tp_status draw_weights(const trainer *t, tp_session *session, tp_error *err)
 {
     double std = t->o->policy.init_std;
-    tp_model_init_random(t->model, tp_session_states(session), (uint64_t)t->o->seed,
-                         isfinite(std) ? std : 0);
+    return tp_model_init_random(t->model, tp_session_states(session), (uint64_t)t->o->seed,
+                                isfinite(std) ? std : 0, err);
 }
 
 tp_status tp_trainer_fill_reference(trainer *t, tp_error *err)
@@ -239,13 +239,13 @@ tp_status tp_trainer_fill_reference(trainer *t, tp_error *err)
     TP_ASSERT(s);
     tp_status status = tp_session_alloc(s, err);
     if (status == TP_OK && t->o->policy.init == TP_INIT_RANDOM)
-        draw_weights(t, s);
+        status = draw_weights(t, s, err);
     else if (status == TP_OK)
         status = tp_model_load(t->model, tp_session_states(s), &report, err);
-    if (status != TP_OK)
-        return tp_error_prefix(err, status, "while making the reference model: ");
-    tp_session_weights_changed(s);
-    return TP_OK;
+    if (status == TP_OK)
+        status = tp_session_weights_changed(s, err);
+    return status == TP_OK ? TP_OK
+                           : tp_error_prefix(err, status, "while making the reference model: ");
 }
 
 static tp_status fill_weights(trainer *t, tp_error *err)
@@ -257,11 +257,10 @@ static tp_status fill_weights(trainer *t, tp_error *err)
     if (resumed)
         return TP_OK;
     if (t->o->policy.init == TP_INIT_RANDOM)
-        draw_weights(t, t->session);
+        TP_TRY(draw_weights(t, t->session, err));
     else
         TP_TRY(load_pretrained(t, err));
-    tp_session_weights_changed(t->session);
-    return TP_OK;
+    return tp_session_weights_changed(t->session, err);
 }
 
 /* ---- all of it ---- */
@@ -309,6 +308,7 @@ static tp_status create_graphs(trainer *t, tp_error *err)
                                      .dump_user = t->hooks->user};
     TP_TRY(tp_run_graphs_create(t->o, t->model, &options, &t->graphs, err));
     t->session = t->graphs.session;
+    t->device = t->graphs.device;
     TP_TRY(tp_session_alloc(t->session, err));
     tp_train_event event = tp_trainer_event(t, TP_EVENT_PLAN);
     tp_trainer_send(t, &event);

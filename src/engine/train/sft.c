@@ -242,16 +242,17 @@ static tp_status next_micro_batch(trainer *t, const tp_microbatch **ret, tp_erro
     return TP_OK;
 }
 
-static void run_micro_batch(trainer *t, const tp_microbatch *mb, step_result *r)
+static tp_status run_micro_batch(trainer *t, const tp_microbatch *mb, step_result *r, tp_error *err)
 {
     TP_ZONE("forward_backward");
     tp_batch_view batch = tp_trainer_view(mb);
     double loss;
     tp_trainer_stopwatch w = tp_trainer_begin_graph(t);
-    tp_session_train(t->session, &batch, mb->index == 0, &loss);
+    TP_TRY(tp_session_train(t->session, &batch, mb->index == 0, &loss, err));
     tp_trainer_end_graph(t, w);
     r->loss += loss;
     tp_trainer_count(t, mb, r);
+    return TP_OK;
 }
 
 static tp_status step(trainer *t, step_result *r, tp_error *err)
@@ -262,7 +263,7 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
             return TP_ERR_INTERRUPTED;
         TP_TRY(next_micro_batch(t, &mb, err));
         r->wait_s += tp_loader_get_stats(t->loader).last_waited_s;
-        run_micro_batch(t, mb, r);
+        TP_TRY(run_micro_batch(t, mb, r, err));
     } while (mb->index + 1 < mb->n_in_step);
     tp_batch_view last = tp_trainer_view(mb);
     return tp_trainer_update(t, r, &last, err);
@@ -287,7 +288,7 @@ static tp_status validate(trainer *t, tp_error *err)
         if (tp_trainer_should_stop(t))
             return TP_ERR_INTERRUPTED;
         tp_batch_view batch = tp_trainer_view(mb);
-        tp_session_eval(t->session, &batch, &loss, NULL);
+        TP_TRY(tp_session_eval(t->session, &batch, &loss, NULL, err));
         /* A step's losses are means over its trained tokens; weigh steps by theirs. */
         sum += loss * (double)mb->step_trained;
         if (mb->index == 0)

@@ -45,7 +45,7 @@ static tp_status handle_nonfinite(trainer *t, const tp_batch_view *last, const s
     int64_t step = t->state.step + 1;
     tp_human_value(r->loss, 6, loss);
     tp_human_value(r->grad_norm, 6, norm);
-    tp_session_find_nonfinite(t->session, last, where, sizeof where);
+    TP_TRY(tp_session_find_nonfinite(t->session, last, where, sizeof where, err));
     if (!where[0])
         snprintf(where, sizeof where, "not in the step's last micro-batch");
     t->state.skipped++;
@@ -63,7 +63,7 @@ static tp_status handle_nonfinite(trainer *t, const tp_batch_view *last, const s
                    (long long)step, loss, norm, where, (long long)t->o->train.max_skipped);
 }
 
-static void apply(trainer *t, const step_result *r)
+static tp_status apply(trainer *t, const step_result *r, tp_error *err)
 {
     double clip = t->o->policy.max_grad_norm;
     double factor = isfinite(clip) && r->grad_norm > clip ? clip / (r->grad_norm + 1e-6) : 1.0;
@@ -75,23 +75,23 @@ static void apply(trainer *t, const step_result *r)
                           .t = t->state.updates + 1,
                           .grad_factor = factor};
     tp_phases_enter(&t->phases, TP_TIME_OPTIMIZER);
-    tp_session_update(t->session, &step);
+    TP_TRY(tp_session_update(t->session, &step, err));
     t->state.updates++;
     t->skipped_in_row = 0;
+    return TP_OK;
 }
 
 tp_status tp_trainer_update(trainer *t, step_result *r, const tp_batch_view *last, tp_error *err)
 {
     TP_ZONE("optimizer");
     tp_phases_enter(&t->phases, TP_TIME_GRAD_NORM);
-    r->grad_norm = tp_session_grad_norm(t->session);
+    TP_TRY(tp_session_grad_norm(t->session, &r->grad_norm, err));
     r->lr = tp_schedule_lr(&t->schedule, t->o->policy.adamw.lr, t->state.step);
     if (!isfinite(r->loss) || !isfinite(r->grad_norm)) {
         r->skipped = true;
         return handle_nonfinite(t, last, r, err);
     }
-    apply(t, r);
-    return TP_OK;
+    return apply(t, r, err);
 }
 
 /* TP_ERR_INTERRUPTED leaves weights and state as after the step before, and so does the failure

@@ -94,6 +94,7 @@ struct trainer {
     void *own;        /* of the algorithm */
     bool only_checks; /* nothing is written into the run's folders */
 
+    tp_device *device; /* of the graphs */
     tp_model *model;
     tp_run_graphs graphs;
     tp_session *session; /* the one of them that trains */
@@ -165,7 +166,7 @@ void tp_trainer_fingerprint(trainer *t, const char *text);
 TP_CHECKED tp_status tp_attempt_claim(trainer *t, tp_error *err); /* the folder of checkpoints */
 /* Whether that could be, without claiming it. */
 TP_CHECKED tp_status tp_attempt_check_claim(trainer *t, tp_error *err);
-void tp_attempt_identify(trainer *t);                             /* the state is this run's */
+void tp_attempt_identify(trainer *t); /* the state is this run's */
 /* Say and keep what another attempt was given than the one before. */
 TP_CHECKED tp_status tp_attempt_compare(trainer *t, tp_error *err);
 TP_CHECKED tp_status tp_attempt_resume(trainer *t, bool *ret_resumed, tp_error *err);

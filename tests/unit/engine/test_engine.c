@@ -9,6 +9,8 @@
 #include <cmocka.h>
 
 #include "engine/generate/engine.h"
+#include "support/devices.h"
+#include "support/logits.h"
 
 /* Heads of 64 and odd sizes elsewhere. */
 static const char config[] =
@@ -29,16 +31,15 @@ typedef struct {
 static void set_up(fixture *f, const char *text, tp_engine_options o)
 {
     tp_error err = {0};
-    o.backend = o.backend ? o.backend : &tp_backend_cpu;
-    o.threads = o.threads ? o.threads : 2;
+    o.device = o.device ? o.device : device_of("cpu", 2);
     o.max_length = o.max_length ? o.max_length : 120;
     if (tp_model_parse("config", text, strlen(text), &f->model, &err) != TP_OK ||
         tp_states_init(&f->states, &err) != TP_OK ||
         tp_engine_create(f->model, &o, &f->states, &f->engine, &err) != TP_OK ||
         tp_engine_alloc(f->engine, &err) != TP_OK)
         fail_msg("%s", err.message);
-    tp_model_init_random(f->model, &f->states, 3, 0.12);
-    tp_engine_weights_changed(f->engine);
+    MUST(tp_model_init_random(f->model, &f->states, 3, 0.12, NULL));
+    MUST(tp_engine_weights_changed(f->engine, NULL));
 }
 
 static void tear_down(fixture *f)
@@ -46,6 +47,13 @@ static void tear_down(fixture *f)
     tp_engine_free(f->engine);
     tp_states_release(&f->states);
     tp_model_free(f->model);
+}
+
+static bool step(const fixture *f)
+{
+    bool is_busy;
+    MUST(tp_engine_step(f->engine, &is_busy, NULL));
+    return is_busy;
 }
 
 static int64_t submit(const fixture *f, tp_request r)
@@ -105,9 +113,9 @@ static void generate(const char *text, tp_engine_options o, bool one_by_one, tex
     for (int i = 0; i < PROMPTS; i++) {
         id[i] = submit(&f, prompt(i, ids));
         if (one_by_one)
-            tp_engine_run(f.engine);
+            MUST(tp_engine_run(f.engine, NULL));
     }
-    tp_engine_run(f.engine);
+    MUST(tp_engine_run(f.engine, NULL));
     for (int i = 0; i < PROMPTS; i++)
         collect(&f, id[i], i, out);
     out->stats = tp_engine_get_stats(f.engine);
@@ -129,9 +137,9 @@ static void check_company(const char *text, tp_dtype compute, tp_dtype cache)
     static texts alone, other;
     tp_engine_options o = {.compute_dtype = compute, .cache_dtype = cache, .block_tokens = 16};
     o.max_running = 1;
-    o.threads = 1;
+    o.device = device_of("cpu", 1);
     generate(text, o, true, &alone);
-    o.threads = 2;
+    o.device = device_of("cpu", 2);
     o.max_running = 0;
     generate(text, o, false, &other);
     assert_same(&alone, &other, "all at once on two threads");
@@ -140,7 +148,7 @@ static void check_company(const char *text, tp_dtype compute, tp_dtype cache)
     o.max_running = 5;
     generate(text, o, false, &other);
     assert_same(&alone, &other, "steps of 7 tokens");
-    o.threads = 3;
+    o.device = device_of("cpu", 3);
     o.step_tokens = 1;
     o.max_running = 1;
     generate(text, o, false, &other);
@@ -190,12 +198,12 @@ static void check_law(tp_sampling sampling, bool (*is_kept)(const double *p, int
 {
     enum { V = 75, DRAWS = 30000 };
     fixture f;
-    const float *logits;
+    float logits[V];
     const int32_t ids[] = {5, 6, 7};
     int counts[V] = {0}, cells = 0;
     double p[V], sum = 0, chi2 = 0, rest_expected = 0, rest = 0;
     set_up(&f, gpt2_config, (tp_engine_options){.max_running = 256});
-    assert_int_equal(tp_engine_logits(f.engine, ids, 3, &logits, NULL), TP_OK);
+    assert_int_equal(logits_after(f.engine, ids, 3, logits, NULL), TP_OK);
     for (int i = 0; i < V; i++)
         sum += p[i] = exp((double)logits[i] / sampling.temperature);
     for (int i = 0; i < V; i++)
@@ -206,7 +214,7 @@ static void check_law(tp_sampling sampling, bool (*is_kept)(const double *p, int
                                          .max_new_tokens = 1,
                                          .sampling = sampling,
                                          .seed = 1});
-    tp_engine_run(f.engine);
+    MUST(tp_engine_run(f.engine, NULL));
     for (int64_t j = 0; j < DRAWS; j++)
         counts[tp_engine_sample(f.engine, id, j).ids[0]]++;
     sum = 0;
@@ -280,7 +288,7 @@ static void test_the_drawn_probability_is_that_of_what_was_left(void **state)
                                           .n_prompt = 3,
                                           .max_new_tokens = 4,
                                           .sampling = {.temperature = 2, .top_k = 1}});
-    tp_engine_run(f.engine);
+    MUST(tp_engine_run(f.engine, NULL));
     tp_sample_result a = tp_engine_sample(f.engine, greedy, 0);
     tp_sample_result b = tp_engine_sample(f.engine, one, 0);
     assert_memory_equal(a.ids, b.ids, 4 * sizeof *a.ids);
@@ -301,12 +309,12 @@ static void test_a_stop_id_ends_a_text_and_is_its_last(void **state)
     set_up(&f, config, (tp_engine_options){0});
     tp_request r = {.prompt = ids, .n_prompt = 2, .max_new_tokens = 12};
     int64_t free_run = submit(&f, r);
-    tp_engine_run(f.engine);
+    MUST(tp_engine_run(f.engine, NULL));
     int32_t stops[] = {96, tp_engine_sample(f.engine, free_run, 0).ids[5]};
     r.stop_ids = stops;
     r.n_stop_ids = 2;
     int64_t id = submit(&f, r);
-    tp_engine_run(f.engine);
+    MUST(tp_engine_run(f.engine, NULL));
     tp_sample_result got = tp_engine_sample(f.engine, id, 0);
     assert_int_equal(got.finish, TP_FINISH_STOP);
     assert_true(got.n >= 1 && got.n <= 6);
@@ -333,7 +341,7 @@ static void test_a_stop_string_may_lie_across_tokens(void **state)
     set_up(&f, config, (tp_engine_options){.tokenizer = tok});
     tp_request r = {.prompt = ids, .n_prompt = 2, .max_new_tokens = 12, .sampling = {1, 0, 0, 0}};
     int64_t free_run = submit(&f, r);
-    tp_engine_run(f.engine);
+    MUST(tp_engine_run(f.engine, NULL));
     tp_sample_result got = tp_engine_sample(f.engine, free_run, 0);
     tp_buf across = {0};
     tp_tokenizer_decode(tok, got.ids + 4, 3, true, &across);
@@ -342,7 +350,7 @@ static void test_a_stop_string_may_lie_across_tokens(void **state)
     r.stop_strings = stops;
     r.n_stop_strings = 2;
     int64_t id = submit(&f, r);
-    tp_engine_run(f.engine);
+    MUST(tp_engine_run(f.engine, NULL));
     got = tp_engine_sample(f.engine, id, 0);
     assert_int_equal(got.finish, TP_FINISH_STOP);
     assert_int_equal(got.stop_string, 1);
@@ -374,7 +382,7 @@ static void test_a_listener_may_end_a_text(void **state)
                                          .max_new_tokens = 12,
                                          .on_token = until_four,
                                          .user = &h});
-    tp_engine_run(f.engine);
+    MUST(tp_engine_run(f.engine, NULL));
     assert_int_equal(h.n, 4);
     assert_int_equal(tp_engine_sample(f.engine, id, 0).finish, TP_FINISH_CANCELLED);
     assert_int_equal(tp_engine_sample(f.engine, id, 0).n, 4);
@@ -387,7 +395,7 @@ static void test_a_text_ends_at_the_length_of_the_engine(void **state)
     const int32_t ids[] = {1, 2, 3};
     set_up(&f, config, (tp_engine_options){.max_length = 20});
     int64_t id = submit(&f, (tp_request){.prompt = ids, .n_prompt = 3});
-    tp_engine_run(f.engine);
+    MUST(tp_engine_run(f.engine, NULL));
     assert_int_equal(tp_engine_sample(f.engine, id, 0).finish, TP_FINISH_LENGTH);
     assert_int_equal(tp_engine_sample(f.engine, id, 0).n, 17);
     tear_down(&f);
@@ -400,10 +408,10 @@ static void test_cancelled_requests_leave_nothing_behind(void **state)
     set_up(&f, config, (tp_engine_options){.max_running = 4, .block_tokens = 16});
     int64_t first = submit(&f, prompt(5, ids)), second = submit(&f, prompt(4, ids));
     for (int i = 0; i < 3; i++)
-        assert_true(tp_engine_step(f.engine));
+        assert_true(step(&f));
     tp_engine_cancel(f.engine, first);
     tp_engine_forget(f.engine, second);
-    assert_false(tp_engine_step(f.engine));
+    assert_false(step(&f));
     assert_int_equal(tp_engine_sample(f.engine, first, 0).finish, TP_FINISH_CANCELLED);
     assert_int_equal(tp_engine_get_stats(f.engine).used_bytes, 0);
     assert_int_equal(tp_engine_get_stats(f.engine).waiting, 0);
@@ -431,19 +439,18 @@ static void test_requests_that_make_no_sense_are_refused(void **state)
     refuse(&f, (tp_request){.prompt = ids}, TP_ERR_CONFIG, "the prompt is empty");
     refuse(&f, (tp_request){.prompt = ids, .n_prompt = 120}, TP_ERR_CONFIG, "at most 119 fit");
     refuse(&f,
-           (tp_request){
-               .prompt = ids, .n_prompt = 3, .stop_strings = stops, .n_stop_strings = 1},
+           (tp_request){.prompt = ids, .n_prompt = 3, .stop_strings = stops, .n_stop_strings = 1},
            TP_ERR_CONFIG, "need a tokenizer");
     refuse(&f, (tp_request){.prompt = ids, .n_prompt = 3, .sampling = {.temperature = -1}},
            TP_ERR_CONFIG, "temperature is -1");
-    refuse(&f, (tp_request){.prompt = ids, .n_prompt = 3, .sampling = {.min_p = 2}},
-           TP_ERR_CONFIG, "min_p 2");
+    refuse(&f, (tp_request){.prompt = ids, .n_prompt = 3, .sampling = {.min_p = 2}}, TP_ERR_CONFIG,
+           "min_p 2");
     ids[2] = 97;
     refuse(&f, (tp_request){.prompt = ids, .n_prompt = 3}, TP_ERR_FORMAT,
            "token 2 of the prompt is 97, outside the model's vocabulary of 97");
     ids[2] = -1;
     refuse(&f, (tp_request){.prompt = ids, .n_prompt = 3}, TP_ERR_FORMAT, "is -1");
-    assert_false(tp_engine_step(f.engine));
+    assert_false(step(&f));
     tear_down(&f);
 }
 
@@ -453,7 +460,7 @@ static void test_an_engine_needs_a_block(void **state)
     tp_states states;
     tp_engine *engine = NULL;
     tp_error err = {0};
-    tp_engine_options o = {.backend = &tp_backend_cpu, .threads = 1, .cache_bytes = 100};
+    tp_engine_options o = {.device = device_of("cpu", 1), .cache_bytes = 100};
     assert_int_equal(tp_model_parse("config", config, strlen(config), &model, &err), TP_OK);
     assert_int_equal(tp_states_init(&states, &err), TP_OK);
     assert_int_equal(tp_engine_create(model, &o, &states, &engine, &err), TP_ERR_CONFIG);
@@ -476,7 +483,7 @@ static void test_a_text_that_outgrows_the_cache_ends_there(void **state)
     int64_t id = submit(&f, r);
     tp_request big = prompt(5, ids); /* 50 tokens: never fits */
     int64_t never = submit(&f, big);
-    tp_engine_run(f.engine);
+    MUST(tp_engine_run(f.engine, NULL));
     for (int j = 0; j < 2; j++) {
         assert_int_equal(tp_engine_sample(f.engine, id, j).finish, TP_FINISH_CAPACITY);
         assert_int_equal(tp_engine_sample(f.engine, id, j).n, 48 - 33 + 1);
@@ -497,7 +504,7 @@ static void test_ten_thousand_prompts(void **state)
         submit(&f, (tp_request){.prompt = ids, .n_prompt = 1 + (size_t)i % 3, .max_new_tokens = 2});
     }
     assert_int_equal(tp_engine_get_stats(f.engine).waiting, N);
-    tp_engine_run(f.engine);
+    MUST(tp_engine_run(f.engine, NULL));
     for (int64_t i = 0; i < N; i++) {
         assert_int_equal(tp_engine_sample(f.engine, i, 0).n, 2);
         tp_engine_forget(f.engine, i);
@@ -513,24 +520,24 @@ static void test_broken_weights_end_texts_and_leave_no_trace(void **state)
     set_up(&f, config, (tp_engine_options){.block_tokens = 16});
     tp_request r = prompt(3, ids);
     int64_t id = submit(&f, r);
-    tp_engine_run(f.engine);
+    MUST(tp_engine_run(f.engine, NULL));
     tp_sample_result before = tp_engine_sample(f.engine, id, 1);
     size_t n = before.n;
     memcpy(want, before.ids, n * sizeof *want);
-    float *w = tp_states_find(&f.states, "model.layers.0.self_attn.v_proj.weight")->data;
+    float *w = data_of(tp_states_find(&f.states, "model.layers.0.self_attn.v_proj.weight"));
     float kept = w[5];
     w[5] = NAN;
-    tp_engine_weights_changed(f.engine);
+    MUST(tp_engine_weights_changed(f.engine, NULL));
     int64_t broken = submit(&f, r);
-    tp_engine_run(f.engine);
+    MUST(tp_engine_run(f.engine, NULL));
     for (int j = 0; j < SAMPLES; j++) {
         assert_int_equal(tp_engine_sample(f.engine, broken, j).finish, TP_FINISH_NONFINITE);
         assert_int_equal(tp_engine_sample(f.engine, broken, j).n, 0);
     }
     w[5] = kept;
-    tp_engine_weights_changed(f.engine);
+    MUST(tp_engine_weights_changed(f.engine, NULL));
     int64_t again = submit(&f, r);
-    tp_engine_run(f.engine);
+    MUST(tp_engine_run(f.engine, NULL));
     tp_sample_result after = tp_engine_sample(f.engine, again, 1);
     assert_int_equal(after.n, n);
     assert_memory_equal(after.ids, want, n * sizeof *want);
@@ -546,7 +553,7 @@ static void test_samples_of_a_prompt_share_its_blocks(void **state)
     r.n_samples = 8;
     r.max_new_tokens = 4;
     submit(&f, r);
-    tp_engine_run(f.engine);
+    MUST(tp_engine_run(f.engine, NULL));
     tp_engine_stats s = tp_engine_get_stats(f.engine);
     assert_int_equal(s.prefill_tokens, 50 + 7);
     assert_int_equal(s.shared_tokens, 7 * 49);

@@ -10,6 +10,7 @@
 #include "engine/exec/exec.h"
 #include "property/evaluate.h"
 #include "property/random_graph.h"
+#include "support/devices.h"
 #include "trace/trace.h"
 #include "unit/engine/count_malloc.h"
 
@@ -27,14 +28,23 @@ static void parse(const char *text, tp_graph *ret)
         fail_msg("%s", err.message);
 }
 
-static void create(setup *s, const tp_backend *backend, int threads)
+static void create(setup *s, const char *backend, int threads)
 {
-    tp_exec_options options = {.backend = backend, .threads = threads, .share_memory = true};
+    tp_device *device = device_of(backend, threads);
+    tp_exec_options options = {.device = device, .share_memory = true};
     tp_error err;
     if (tp_exec_create(&s->g, &options, &s->exec, &err) != TP_OK)
         fail_msg("%s", err.message);
     tp_exec_pool_fit(&s->pool, s->exec);
-    assert_int_equal(tp_exec_pool_alloc(&s->pool, NULL), TP_OK);
+    assert_int_equal(tp_exec_pool_alloc(&s->pool, device, NULL), TP_OK);
+}
+
+static void write_inputs(setup *s)
+{
+    for (size_t i = 0; i < s->env.states.n; i++) {
+        const tp_state *state = &s->env.states.items[i];
+        MUST(tp_exec_write(s->exec, tp_exec_input(s->exec, state->name), data_of(state), -1, NULL));
+    }
 }
 
 static void bind(setup *s)
@@ -42,12 +52,10 @@ static void bind(setup *s)
     tp_error err;
     if (tp_exec_bind(s->exec, &s->env.states, &s->pool, &err) != TP_OK)
         fail_msg("%s", err.message);
-    for (size_t i = 0; i < s->env.states.n; i++)
-        tp_exec_set_input(s->exec, tp_exec_input(s->exec, s->env.states.items[i].name),
-                          s->env.states.items[i].data);
+    write_inputs(s);
 }
 
-static void begin_text(setup *s, const char *text, const tp_backend *backend)
+static void begin_text(setup *s, const char *text, const char *backend)
 {
     *s = (setup){0};
     parse(text, &s->g);
@@ -68,12 +76,12 @@ static void end(setup *s)
 
 static float *state_data(const setup *s, const char *name)
 {
-    return tp_states_find(&s->env.states, name)->data;
+    return data_of(tp_states_find(&s->env.states, name));
 }
 
 /* ---- no allocation in a step ---- */
 
-static void begin_model(setup *s, uint64_t seed, tp_dtype dtype, const tp_backend *backend)
+static void begin_model(setup *s, uint64_t seed, tp_dtype dtype, const char *backend)
 {
     random_graph_options random = {.with_gradient = true};
     tp_pass_options passes = {
@@ -89,18 +97,19 @@ static void begin_model(setup *s, uint64_t seed, tp_dtype dtype, const tp_backen
     bind(s);
 }
 
-static void expect_no_allocation(const tp_backend *backend, tp_dtype dtype)
+static void expect_no_allocation(const char *backend, tp_dtype dtype)
 {
     for (uint64_t seed = 1; seed <= 10; seed++) {
         setup s;
         begin_model(&s, seed, dtype, backend);
-        tp_exec_run(s.exec, false); /* threads are made, tables are filled */
+        MUST(tp_exec_run(s.exec, false, NULL)); /* threads are made, tables are filled */
         uint64_t large = tp_mem_get_stats().n_allocs;
 
         for (int step = 0; step < 3; step++) {
             environment_next_batch(&s.env, step);
             uint64_t before = malloc_count();
-            tp_exec_run(s.exec, step > 0);
+            write_inputs(&s);
+            MUST(tp_exec_run(s.exec, step > 0, NULL));
             assert_int_equal(malloc_count(), before);
         }
 
@@ -113,16 +122,16 @@ static void ref_allocates_nothing(void **state)
 {
     if (!malloc_is_counted())
         skip();
-    expect_no_allocation(&tp_backend_ref, TP_DTYPE_F32);
-    expect_no_allocation(&tp_backend_ref, TP_DTYPE_BF16);
+    expect_no_allocation("ref", TP_DTYPE_F32);
+    expect_no_allocation("ref", TP_DTYPE_BF16);
 }
 
 static void cpu_allocates_nothing(void **state)
 {
     if (!malloc_is_counted())
         skip();
-    expect_no_allocation(&tp_backend_cpu, TP_DTYPE_F32);
-    expect_no_allocation(&tp_backend_cpu, TP_DTYPE_BF16);
+    expect_no_allocation("cpu", TP_DTYPE_F32);
+    expect_no_allocation("cpu", TP_DTYPE_BF16);
 }
 
 static void tracing_allocates_once(void **state)
@@ -130,13 +139,13 @@ static void tracing_allocates_once(void **state)
     if (!malloc_is_counted())
         skip();
     setup s;
-    begin_model(&s, 1, TP_DTYPE_F32, &tp_backend_ref);
+    begin_model(&s, 1, TP_DTYPE_F32, "ref");
     if (tp_trace_start(NULL, NULL) != TP_OK)
         skip();
-    tp_exec_run(s.exec, false); /* the ring of this thread */
+    MUST(tp_exec_run(s.exec, false, NULL)); /* the ring of this thread */
     uint64_t before = malloc_count();
 
-    tp_exec_run(s.exec, true);
+    MUST(tp_exec_run(s.exec, true, NULL));
 
     assert_int_equal(malloc_count(), before);
     tp_trace_release();
@@ -173,12 +182,12 @@ static void memory_of_a_trace_is_that_of_the_plan(void **state)
     for (uint64_t seed = 1; seed <= 20; seed++) {
         setup s;
         seen all = {0};
-        begin_model(&s, seed, TP_DTYPE_BF16, &tp_backend_ref);
+        begin_model(&s, seed, TP_DTYPE_BF16, "ref");
         tp_trace_options options = {.size = sizeof options, .events_per_thread = 1 << 16};
         if (tp_trace_start(&options, NULL) != TP_OK)
             skip();
         tp_trace_memory_totals(1000, -1);
-        tp_exec_run(s.exec, false);
+        MUST(tp_exec_run(s.exec, false, NULL));
         tp_trace_stop();
         tp_trace_each(see, &all);
 
@@ -215,19 +224,19 @@ static void the_first_micro_batch_overwrites(void **state)
     static const float x[] = {1, 2, 3, 4, 5, 6}, dy[] = {1, 0, 0, 1};
     static const float twice[] = {2, 4, 6, 8, 10, 12}, four_times[] = {4, 8, 12, 16, 20, 24};
     setup s;
-    begin_text(&s, accumulating, &tp_backend_ref);
-    tp_exec_set_input(s.exec, tp_exec_input(s.exec, "x"), x);
-    tp_exec_set_input(s.exec, tp_exec_input(s.exec, "dy"), dy);
+    begin_text(&s, accumulating, "ref");
+    MUST(tp_exec_write(s.exec, tp_exec_input(s.exec, "x"), x, -1, NULL));
+    MUST(tp_exec_write(s.exec, tp_exec_input(s.exec, "dy"), dy, -1, NULL));
     float *grad = state_data(&s, "grad.w");
     for (int i = 0; i < 6; i++)
         grad[i] = NAN; /* what an earlier step left */
 
-    tp_exec_run(s.exec, false);
+    MUST(tp_exec_run(s.exec, false, NULL));
     assert_memory_equal(grad, twice, sizeof twice);
-    tp_exec_run(s.exec, true);
+    MUST(tp_exec_run(s.exec, true, NULL));
 
     assert_memory_equal(grad, four_times, sizeof four_times);
-    assert_ptr_equal(tp_exec_output(s.exec, 0)->data, grad);
+    assert_ptr_equal(data_at(tp_exec_output(s.exec, 0)), grad);
     end(&s);
 }
 
@@ -246,7 +255,7 @@ static void accumulators_of_two_kinds_are_refused(void **state)
     tp_graph g;
     tp_exec *exec;
     tp_error err;
-    tp_exec_options options = {.backend = &tp_backend_ref, .threads = 1};
+    tp_exec_options options = {.device = device_of("ref", 1)};
     parse(text, &g);
 
     assert_int_equal(tp_exec_create(&g, &options, &exec, &err), TP_ERR_UNSUPPORTED);
@@ -264,34 +273,34 @@ static void inputs_are_bound_wherever_they_are_read(void **state)
     begin_text(&s,
                "%1 = input f32[2,2] \"x\"\n%2 = add %1, %1\n%3 = mul %2, %1\noutput %3\n"
                "output %1\n",
-               &tp_backend_ref);
+               "ref");
     int x = tp_exec_input(s.exec, "x");
 
-    tp_exec_set_input(s.exec, x, ones);
-    tp_exec_run(s.exec, false);
-    assert_true(((const float *)tp_exec_output(s.exec, 0)->data)[3] == 2);
-    assert_ptr_equal(tp_exec_output(s.exec, 1)->data, ones);
-    tp_exec_set_input(s.exec, x, twos);
-    tp_exec_run(s.exec, false);
+    MUST(tp_exec_write(s.exec, x, ones, -1, NULL));
+    MUST(tp_exec_run(s.exec, false, NULL));
+    assert_true(((const float *)data_at(tp_exec_output(s.exec, 0)))[3] == 2);
+    assert_memory_equal(data_at(tp_exec_output(s.exec, 1)), ones, sizeof ones);
+    MUST(tp_exec_write(s.exec, x, twos, -1, NULL));
+    MUST(tp_exec_run(s.exec, false, NULL));
 
-    assert_true(((const float *)tp_exec_output(s.exec, 0)->data)[3] == 8);
-    assert_ptr_equal(tp_exec_output(s.exec, 1)->data, twos);
+    assert_true(((const float *)data_at(tp_exec_output(s.exec, 0)))[3] == 8);
+    assert_memory_equal(data_at(tp_exec_output(s.exec, 1)), twos, sizeof twos);
     assert_int_equal(tp_exec_input(s.exec, "y"), -1);
-    tp_exec_set_input(s.exec, -1, ones); /* a no-op */
+    MUST(tp_exec_write(s.exec, -1, ones, -1, NULL)); /* a no-op */
     end(&s);
 }
 
 static void binding_again_moves_everything(void **state)
 {
     setup s;
-    begin_text(&s, accumulating, &tp_backend_ref);
-    tp_exec_run(s.exec, false);
+    begin_text(&s, accumulating, "ref");
+    MUST(tp_exec_run(s.exec, false, NULL));
     tp_exec_pool_release(&s.pool);
     tp_exec_pool_fit(&s.pool, s.exec);
-    assert_int_equal(tp_exec_pool_alloc(&s.pool, NULL), TP_OK);
+    assert_int_equal(tp_exec_pool_alloc(&s.pool, device_of("ref", 1), NULL), TP_OK);
 
     bind(&s);
-    tp_exec_run(s.exec, false);
+    MUST(tp_exec_run(s.exec, false, NULL));
 
     assert_true(isfinite(state_data(&s, "grad.w")[0]));
     end(&s);
@@ -305,7 +314,7 @@ static void unknown_and_wrong_states_are_named(void **state)
     tp_error err;
     tp_states states;
     parse(accumulating, &s.g);
-    create(&s, &tp_backend_ref, 1);
+    create(&s, "ref", 1);
     assert_int_equal(tp_states_init(&states, NULL), TP_OK);
 
     assert_int_equal(tp_exec_bind(s.exec, &states, &s.pool, &err), TP_ERR_ARG);
@@ -314,7 +323,7 @@ static void unknown_and_wrong_states_are_named(void **state)
         tp_states_declare(&states, "grad.w", TP_DTYPE_F32, 2, dim, TP_MEM_GRADIENTS, NULL), TP_OK);
     assert_int_equal(tp_exec_bind(s.exec, &states, &s.pool, &err), TP_ERR_ARG);
     assert_string_equal(err.message, missing);
-    assert_int_equal(tp_states_alloc(&states, NULL), TP_OK);
+    assert_int_equal(tp_states_alloc(&states, device_of("ref", 1), NULL), TP_OK);
     assert_int_equal(tp_exec_bind(s.exec, &states, &s.pool, &err), TP_ERR_ARG);
     assert_string_equal(err.message, "tensor 'grad.w' differs from what the graph expects");
 
@@ -331,7 +340,7 @@ static void a_view_of_an_input_is_refused(void **state)
     tp_states states;
     parse("%1 = input f32[2,4] \"x\"\n%2, %3 = split %1 {n0=1, n1=3}\n%4 = silu %3\noutput %4\n",
           &s.g);
-    create(&s, &tp_backend_ref, 1);
+    create(&s, "ref", 1);
     assert_int_equal(tp_states_init(&states, NULL), TP_OK);
 
     assert_int_equal(tp_exec_bind(s.exec, &states, &s.pool, &err), TP_ERR_UNSUPPORTED);
@@ -354,15 +363,15 @@ static void the_first_launch_with_a_nan_is_found(void **state)
 {
     setup s;
     int bad;
-    begin_text(&s, chain, &tp_backend_ref);
+    begin_text(&s, chain, "ref");
 
-    tp_exec_run_checked(s.exec, false, &bad);
+    MUST(tp_exec_run_checked(s.exec, false, &bad, NULL));
     assert_int_equal(bad, -1);
     state_data(&s, "b")[5] = NAN;
-    tp_exec_run_checked(s.exec, false, &bad);
+    MUST(tp_exec_run_checked(s.exec, false, &bad, NULL));
     assert_string_equal(tp_exec_launch(s.exec, (size_t)bad)->label, "three");
     state_data(&s, "a")[0] = INFINITY;
-    tp_exec_run_checked(s.exec, false, &bad);
+    MUST(tp_exec_run_checked(s.exec, false, &bad, NULL));
 
     assert_string_equal(tp_exec_launch(s.exec, (size_t)bad)->label, "one");
     end(&s);
@@ -374,10 +383,10 @@ static void sums_of_squares_are_checked_too(void **state)
     static const float big[] = {1e30f, 0, 0, INFINITY};
     setup s;
     int bad;
-    begin_text(&s, "%1 = input f32[4] \"x\"\n%2 = sumsq %1 \"sum\"\noutput %2\n", &tp_backend_ref);
+    begin_text(&s, "%1 = input f32[4] \"x\"\n%2 = sumsq %1 \"sum\"\noutput %2\n", "ref");
 
-    tp_exec_set_input(s.exec, tp_exec_input(s.exec, "x"), big);
-    tp_exec_run_checked(s.exec, false, &bad);
+    MUST(tp_exec_write(s.exec, tp_exec_input(s.exec, "x"), big, -1, NULL));
+    MUST(tp_exec_run_checked(s.exec, false, &bad, NULL));
 
     assert_int_equal(bad, 0);
     end(&s);
@@ -388,10 +397,10 @@ static void sums_of_squares_are_checked_too(void **state)
 static void launches_tell_what_they_cost(void **state)
 {
     setup s;
-    begin_text(&s, chain, &tp_backend_ref);
+    begin_text(&s, chain, "ref");
 
-    tp_exec_run(s.exec, false);
-    tp_exec_run(s.exec, false);
+    MUST(tp_exec_run(s.exec, false, NULL));
+    MUST(tp_exec_run(s.exec, false, NULL));
 
     assert_int_equal(tp_exec_launch_count(s.exec), 5);
     const tp_launch_info *info = tp_exec_launch(s.exec, 0);
@@ -414,7 +423,7 @@ static void the_workspace_is_the_largest_that_a_launch_needs(void **state)
                "%3 = input i32[3] \"tokens\"\n"
                "%4, %5 = attention %1, %1, %1, %2 {heads=2, kv_heads=2, head_dim=2, scale=1}\n"
                "%6 = silu %4\noutput %6\n",
-               &tp_backend_ref);
+               "ref");
 
     assert_true(tp_exec_workspace_bytes(s.exec) >= 3 * sizeof(float));
     assert_int_equal(s.pool.workspace_bytes, tp_exec_workspace_bytes(s.exec));
@@ -425,8 +434,7 @@ static void plans_print(void **state)
 {
     setup s;
     tp_buf text = {0};
-    begin_text(&s, "%1 = input f32[2,4] \"x\"\n%2 = silu %1\n%3 = gelu %2\noutput %3\n",
-               &tp_backend_ref);
+    begin_text(&s, "%1 = input f32[2,4] \"x\"\n%2 = silu %1\n%3 = gelu %2\noutput %3\n", "ref");
 
     tp_exec_print(s.exec, &text);
 

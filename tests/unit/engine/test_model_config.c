@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "engine/model/fields.h"
 #include "engine/model/model.h"
+#include "support/devices.h"
 
 #define CONFIGS TP_SOURCE_DIR "/tests/data/configs/"
 
@@ -161,11 +162,11 @@ static void rope_table_of(const char *text, int64_t rows, float *out, size_t n)
     tp_states states;
     assert_int_equal(tp_states_init(&states, NULL), TP_OK);
     assert_int_equal(tp_model_declare(model, rows, &states, NULL), TP_OK);
-    assert_int_equal(tp_states_alloc(&states, NULL), TP_OK);
-    tp_model_fill_constants(model, &states);
+    assert_int_equal(tp_states_alloc(&states, device_of("ref", 1), NULL), TP_OK);
+    MUST(tp_model_fill_constants(model, &states, NULL));
     const tp_state *table = tp_states_find(&states, "rope.table");
     assert_int_equal(table->bytes, n * sizeof(float));
-    memcpy(out, table->data, n * sizeof(float));
+    memcpy(out, data_of(table), n * sizeof(float));
     tp_states_release(&states);
     tp_model_free(model);
 }

@@ -14,6 +14,7 @@
 #include "base/platform.h"
 #include "engine/model/model.h"
 #include "engine/model/safetensors.h"
+#include "support/devices.h"
 #include "support/interpret.h"
 
 #define REFERENCE TP_SOURCE_DIR "/tests/data/reference/"
@@ -47,9 +48,9 @@ static void declare(loaded *l)
     tp_error err = {0};
     if (tp_states_init(&l->states, &err) != TP_OK ||
         tp_model_declare(l->model, POSITIONS, &l->states, &err) != TP_OK ||
-        tp_states_alloc(&l->states, &err) != TP_OK)
+        tp_states_alloc(&l->states, device_of("ref", 1), &err) != TP_OK)
         fail_msg("%s", err.message);
-    tp_model_fill_constants(l->model, &l->states);
+    MUST(tp_model_fill_constants(l->model, &l->states, NULL));
 }
 
 static loaded load(const char *folder)
@@ -225,7 +226,7 @@ static void check_family(const char *family, size_t n_params)
     program p = build(l.model);
     differentiate(&p, l.model);
     tp_interpreter it;
-    tp_interpreter_init(&it, &p.g, &tp_backend_ref, &l.states);
+    tp_interpreter_init(&it, &p.g, device_of("ref", 1), &l.states);
     fill_inputs(&p, &it, st);
 
     tp_interpreter_run(&it);
@@ -279,9 +280,9 @@ static void check_cached(const char *family)
                 tp_states_declare(&l.states, v->name, v->dtype, v->rank, v->dim, v->kind, NULL),
                 TP_OK);
     }
-    assert_int_equal(tp_states_alloc(&l.states, NULL), TP_OK);
+    assert_int_equal(tp_states_alloc(&l.states, device_of("ref", 1), NULL), TP_OK);
     tp_interpreter it;
-    tp_interpreter_init(&it, &g, &tp_backend_ref, &l.states);
+    tp_interpreter_init(&it, &g, device_of("ref", 1), &l.states);
     const int32_t *ids = expected(st, "input_ids")->data;
     int32_t *tokens = tp_interpreter_data(&it, f.tokens);
     int32_t *positions = tp_interpreter_data(&it, f.positions);
@@ -441,7 +442,7 @@ static void assert_same_weights(const loaded *a, const loaded *b)
     for (size_t i = 0; i < n; i++) {
         const tp_state *x = tp_states_find(&a->states, params[i].name);
         const tp_state *y = tp_states_find(&b->states, params[i].name);
-        assert_memory_equal(x->data, y->data, x->bytes);
+        assert_memory_equal(data_of(x), data_of(y), x->bytes);
     }
 }
 
@@ -527,7 +528,7 @@ static size_t tensors_of(const loaded *l, tp_tensor_out out[MAX_TENSORS])
                                  .dtype = TP_DTYPE_F32,
                                  .rank = params[i].rank,
                                  .dim = {params[i].dim[0], params[i].dim[1]},
-                                 .source = tp_states_find(&l->states, params[i].name)->data,
+                                 .source = data_of(tp_states_find(&l->states, params[i].name)),
                                  .src_dtype = TP_DTYPE_F32};
     return n;
 }
@@ -540,9 +541,9 @@ static void gpt2_without_prefix_and_with_buffers_is_loaded(void **state)
     size_t n = tensors_of(&a, out);
     for (size_t i = 0; i < n; i++)
         out[i].name += strlen("transformer.");
-    out[n++] = (tp_tensor_out){"h.0.attn.bias", 0, 2, {2, 2}, buffer, 0};
-    out[n++] = (tp_tensor_out){"h.0.attn.masked_bias", 0, 0, {0}, buffer, 0};
-    out[n++] = (tp_tensor_out){"score.weight", 0, 1, {4}, buffer, 0};
+    out[n++] = (tp_tensor_out){"h.0.attn.bias", 0, 2, {2, 2}, buffer, 0, NULL};
+    out[n++] = (tp_tensor_out){"h.0.attn.masked_bias", 0, 0, {0}, buffer, 0, NULL};
+    out[n++] = (tp_tensor_out){"score.weight", 0, 1, {4}, buffer, 0, NULL};
 
     loaded b = load(folder_with("bare", "gpt2", out, n));
 
@@ -592,7 +593,7 @@ static void nonfinite_weights_are_named(void **state)
     tp_tensor_out out[MAX_TENSORS];
     loaded a = load_reference("smollm2");
     size_t n = tensors_of(&a, out);
-    ((float *)tp_states_find(&a.states, "model.layers.1.mlp.up_proj.weight")->data)[77] = NAN;
+    ((float *)data_of(tp_states_find(&a.states, "model.layers.1.mlp.up_proj.weight")))[77] = NAN;
 
     loaded b = load(folder_with("nan", "smollm2", out, n));
 
@@ -739,13 +740,13 @@ static loaded random_model(uint64_t seed)
         TP_OK)
         fail_msg("%s", err.message);
     declare(&l);
-    tp_model_init_random(l.model, &l.states, seed, 0);
+    MUST(tp_model_init_random(l.model, &l.states, seed, 0, NULL));
     return l;
 }
 
 static double rms(const tp_state *s, double *ret_mean)
 {
-    const float *x = s->data;
+    const float *x = data_of(s);
     size_t n = s->bytes / sizeof *x;
     double sum = 0, squares = 0;
     for (size_t i = 0; i < n; i++) {
@@ -765,9 +766,10 @@ static void random_weights_follow_the_seed(void **state)
     const tp_state *w = tp_states_find(&a.states, fc), *r = tp_states_find(&a.states, out);
 
     assert_same_weights(&a, &again);
-    assert_memory_not_equal(w->data, tp_states_find(&b.states, fc)->data, w->bytes);
-    assert_memory_not_equal(
-        w->data, tp_states_find(&a.states, "transformer.h.0.mlp.c_fc.weight")->data, w->bytes);
+    assert_memory_not_equal(data_of(w), data_of(tp_states_find(&b.states, fc)), w->bytes);
+    assert_memory_not_equal(data_of(w),
+                            data_of(tp_states_find(&a.states, "transformer.h.0.mlp.c_fc.weight")),
+                            w->bytes);
     /* 4416 values of deviation 0.02, and 0.02 / sqrt(4) on the way out */
     assert_true(fabs(rms(w, &mean) - 0.02) < 0.001);
     assert_true(fabs(mean) < 0.0015);

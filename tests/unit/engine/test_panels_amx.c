@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "engine/backend/backend.h"
+#include "support/devices.h"
 
 extern const tp_kernel tp_cpu_linear_panels_amx;
 
@@ -49,8 +50,8 @@ static void run(const tp_kernel *kernel, const shape *s, int64_t row, int64_t ro
                         .attrs = {.n0 = (int32_t)s->N, .activation = s->activation}};
     launch.in[0] = matrix(x + row * s->K, TP_DTYPE_BF16, rows, s->K);
     launch.in[1] = matrix(w, TP_DTYPE_BF16, (s->N + 63) / 64, 64 * (s->K + s->K % 2));
-    launch.in[2] = (tp_operand){
-        .data = bias, .dtype = TP_DTYPE_F32, .rank = 1, .dim = {s->N, 1}, .stride = 1};
+    launch.in[2] =
+        (tp_operand){.data = bias, .dtype = TP_DTYPE_F32, .rank = 1, .dim = {s->N, 1}, .stride = 1};
     launch.out[0] = matrix(y + row * s->N, TP_DTYPE_F32, rows, s->N);
     launch.workspace_bytes = kernel->workspace ? kernel->workspace(&launch) : 0;
     launch.workspace = aligned_alloc(64, (launch.workspace_bytes + 64) / 64 * 64);
@@ -62,7 +63,7 @@ static void run(const tp_kernel *kernel, const shape *s, int64_t row, int64_t ro
 static void check(const shape *s)
 {
     tp_launch any = {.op = TP_OP_linear_panels};
-    const tp_kernel *ref = tp_kernel_find(&tp_backend_ref, &any);
+    const tp_kernel *ref = tp_kernel_find(device_of("ref", 1), &any);
     run(&tp_cpu_linear_panels_amx, s, 0, s->T, got, 2);
     run(ref, s, 0, s->T, want, 1);
     for (int64_t i = 0; i < s->T * s->N; i++)

@@ -229,10 +229,10 @@ static void written_bytes_are_those_of_the_format(void **state)
     static const float one[] = {1, -2};
     static const int64_t index[] = {3};
     static const tp_tensor_out tensors[] = {
-        {"z", TP_DTYPE_F32, 1, {2}, one, TP_DTYPE_F32},
-        {"halves", TP_DTYPE_BF16, 2, {1, 2}, one, TP_DTYPE_F32},
-        {"a\"", TP_DTYPE_F32, 0, {0}, one, TP_DTYPE_F32},
-        {"n", TP_DTYPE_I64, 1, {1}, index, TP_DTYPE_I64},
+        {"z", TP_DTYPE_F32, 1, {2}, one, TP_DTYPE_F32, NULL},
+        {"halves", TP_DTYPE_BF16, 2, {1, 2}, one, TP_DTYPE_F32, NULL},
+        {"a\"", TP_DTYPE_F32, 0, {0}, one, TP_DTYPE_F32, NULL},
+        {"n", TP_DTYPE_I64, 1, {1}, index, TP_DTYPE_I64, NULL},
     };
     static const char header[] =
         "{\"__metadata__\":{\"format\":\"pt\"},"
@@ -268,9 +268,9 @@ static void written_bytes_are_those_of_the_format(void **state)
 static void writing_refuses_what_cannot_be_written(void **state)
 {
     static const float x[] = {1};
-    tp_tensor_out twice[] = {{"a", TP_DTYPE_F32, 1, {1}, x, TP_DTYPE_F32},
-                             {"a", TP_DTYPE_F32, 1, {1}, x, TP_DTYPE_F32}};
-    tp_tensor_out mixed = {"a", TP_DTYPE_I32, 1, {1}, x, TP_DTYPE_F32};
+    tp_tensor_out twice[] = {{"a", TP_DTYPE_F32, 1, {1}, x, TP_DTYPE_F32, NULL},
+                             {"a", TP_DTYPE_F32, 1, {1}, x, TP_DTYPE_F32, NULL}};
+    tp_tensor_out mixed = {"a", TP_DTYPE_I32, 1, {1}, x, TP_DTYPE_F32, NULL};
     tp_error err;
 
     assert_int_equal(tp_safetensors_write(path, twice, 2, NULL, NULL, &err), TP_ERR_ARG);

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "engine/tensor/states.h"
+#include "support/devices.h"
 
 static const int64_t MATRIX[] = {3, 5}, VECTOR[] = {7};
 
@@ -44,7 +45,7 @@ static void declared_tensors_are_found_by_name(void **state)
     assert_string_equal(w->name, "w");
     assert_int_equal(w->bytes, 60);
     assert_int_equal(w->dim[1], 5);
-    assert_null(w->data);
+    assert_null(w->span.buffer);
     assert_null(tp_states_find(s, "?"));
 }
 
@@ -111,17 +112,17 @@ static void memory_comes_zeroed_and_stays(void **state)
 {
     tp_states *s = *state;
     declare(s, "w", 2, MATRIX, TP_MEM_WEIGHTS);
-    assert_int_equal(tp_states_alloc(s, NULL), TP_OK);
-    float *w = tp_states_find(s, "w")->data;
+    assert_int_equal(tp_states_alloc(s, device_of("ref", 1), NULL), TP_OK);
+    float *w = data_of(tp_states_find(s, "w"));
     assert_true(w[14] == 0);
     w[14] = 3;
 
     declare(s, "b", 1, VECTOR, TP_MEM_WEIGHTS);
-    assert_int_equal(tp_states_alloc(s, NULL), TP_OK);
+    assert_int_equal(tp_states_alloc(s, device_of("ref", 1), NULL), TP_OK);
 
-    assert_ptr_equal(tp_states_find(s, "w")->data, w);
+    assert_ptr_equal(data_of(tp_states_find(s, "w")), w);
     assert_true(w[14] == 3);
-    assert_non_null(tp_states_find(s, "b")->data);
+    assert_non_null(data_of(tp_states_find(s, "b")));
 }
 
 static void memory_is_given_back(void **state)
@@ -130,7 +131,7 @@ static void memory_is_given_back(void **state)
     tp_states s;
     assert_int_equal(tp_states_init(&s, NULL), TP_OK);
     declare(&s, "w", 2, MATRIX, TP_MEM_WEIGHTS);
-    assert_int_equal(tp_states_alloc(&s, NULL), TP_OK);
+    assert_int_equal(tp_states_alloc(&s, device_of("ref", 1), NULL), TP_OK);
     assert_int_equal(tp_mem_get_stats().total_current, before + 60);
 
     tp_states_release(&s);
@@ -145,7 +146,7 @@ static void refused_memory_names_the_tensor(void **state)
     declare(s, "model.w", 2, MATRIX, TP_MEM_OPTIMIZER);
     tp_mem_set_limit(10, "a test");
 
-    tp_status status = tp_states_alloc(s, &err);
+    tp_status status = tp_states_alloc(s, device_of("ref", 1), &err);
 
     tp_mem_set_limit(0, "");
     assert_int_equal(status, TP_ERR_NOMEM);

@@ -12,7 +12,7 @@
 
 static tp_operand f32(void *data, int64_t rows, int64_t columns)
 {
-    return (tp_operand){.data = data,
+    return (tp_operand){.span = {data, 0}, /* only whether it is there counts */
                         .dtype = TP_DTYPE_F32,
                         .rank = columns > 1 ? 2 : 1,
                         .dim = {rows, columns},
@@ -28,11 +28,10 @@ static void rows_of_weight_0_are_no_work(void **state)
     l.in[1] = f32(x, 3, 2);
     l.in[3] = f32(weights, 4, 1);
     tp_cost planned = {.flops = 400, .bytes = 1000};
-    tp_cost done = tp_work_of(&l, planned, 0);
+    tp_cost done = tp_work_of(&l, weights, planned, 0);
     assert_true(done.flops == 100);
     assert_true(done.bytes == 1000 - 0.75 * (32 + 32)); /* three of four rows of x and dx */
-    l.in[3].data = none;
-    done = tp_work_of(&l, planned, 0);
+    done = tp_work_of(&l, none, planned, 0);
     assert_true(done.flops == 0);
     assert_true(done.bytes == 1000 - 64 - 24); /* nor the head */
 }
@@ -46,9 +45,9 @@ static void a_loss_that_wants_every_row_does_all(void **state)
     l.in[1] = f32(x, 2, 2);
     l.in[3] = f32(weights, 2, 1);
     tp_cost planned = {.flops = 16, .bytes = 32};
-    assert_true(tp_work_of(&l, planned, 0).flops == 0);
+    assert_true(tp_work_of(&l, weights, planned, 0).flops == 0);
     l.out[2] = f32(x, 2, 1);
-    assert_true(tp_work_of(&l, planned, 0).flops == 16);
+    assert_true(tp_work_of(&l, weights, planned, 0).flops == 16);
 }
 
 static void attention_works_inside_sequences(void **state)
@@ -58,14 +57,13 @@ static void attention_works_inside_sequences(void **state)
     float q[16] = {0};
     tp_launch l = {.op = TP_OP_attention, .n_in = 4, .n_out = 2};
     l.in[0] = f32(q, 8, 2);
-    l.in[3] =
-        (tp_operand){.data = cu, .dtype = TP_DTYPE_I32, .rank = 1, .dim = {5, 1}, .stride = 1};
+    l.in[3] = (tp_operand){.dtype = TP_DTYPE_I32, .rank = 1, .dim = {5, 1}, .stride = 1};
     tp_cost planned = {.flops = 8 * 4.5 * 10, .bytes = 7}; /* 8 rows of 4.5 keys, 10 for a pair */
-    assert_true(fabs(tp_work_of(&l, planned, 4.5).flops - 90) < 1e-9);
-    assert_true(tp_work_of(&l, planned, 4.5).bytes == 7);
+    assert_true(fabs(tp_work_of(&l, cu, planned, 4.5).flops - 90) < 1e-9);
+    assert_true(tp_work_of(&l, cu, planned, 4.5).bytes == 7);
     l.op = TP_OP_attention_grad;
     l.in[6] = l.in[3];
-    assert_true(fabs(tp_work_of(&l, planned, 4.5).flops - 90) < 1e-9);
+    assert_true(fabs(tp_work_of(&l, cu, planned, 4.5).flops - 90) < 1e-9);
 }
 
 static void a_share_above_the_limit_says_why(void **state)

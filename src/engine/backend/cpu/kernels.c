@@ -1,7 +1,7 @@
 /* kernels.c - the processor's kernels, fastest first for every op. */
 #include "base/platform.h"
-#include "engine/backend/backend.h"
 #include "engine/backend/cpu/paths.h"
+#include "engine/backend/host.h"
 
 /* Ops whose kernels are written with vec.h: one copy per instruction set. */
 #define VECTOR_KERNELS(ROW, isa) \
@@ -69,8 +69,17 @@ static const tp_kernel *const kernels[] = {
     VECTOR_KERNELS(ADDRESS, avx2)
 #endif
     VECTOR_KERNELS(ADDRESS, portable)
+    NULL,
 };
 /* clang-format on */
 
 const tp_backend tp_backend_cpu = {
-    .name = "cpu", .kernels = kernels, .n_kernels = TP_COUNTOF(kernels), .prepare = tp_paths_prove};
+    .name = "cpu",
+    .kernels = kernels,
+    .is_host = true,
+    .prepare = tp_paths_prove,
+    .alloc = tp_host_alloc,
+    .free = tp_host_free,
+    .copy = tp_host_copy,
+    .submit = tp_host_submit,
+};

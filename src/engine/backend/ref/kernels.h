@@ -8,6 +8,8 @@
 
 #include "engine/backend/backend.h"
 
+extern const tp_kernel *const tp_ref_kernels[]; /* ends with NULL */
+
 #define OP(name) extern const tp_kernel tp_ref_##name;
 #define UNCOMPUTED(name)
 #include "engine/ir/ops.def"

@@ -1,0 +1,55 @@
+/* host.c - memory and launches of backends whose kernels see the process's own memory: a span is
+ * a pointer and an offset, a copy is memcpy(), and a launch has run when submit returns. */
+#include "engine/backend/host.h"
+
+#include <string.h>
+
+tp_status tp_host_alloc(tp_buffer *buffer, tp_error *err)
+{
+    return tp_mem_alloc(buffer->kind, buffer->bytes, &buffer->address, err);
+}
+
+void tp_host_free(tp_buffer *buffer) { tp_mem_free(buffer->address); }
+
+void tp_copy_perform(const tp_copy *c, void *(*base)(const tp_buffer *))
+{
+    void *to = c->to.buffer ? (char *)base(c->to.buffer) + c->to.offset : c->to_host;
+    const void *from =
+        c->from.buffer ? (const char *)base(c->from.buffer) + c->from.offset : c->from_host;
+    memcpy(to, from, c->bytes);
+}
+
+static void *base_of(const tp_buffer *buffer) { return buffer->address; }
+
+tp_status tp_host_copy(tp_device *device, const tp_copy *copy, tp_error *err)
+{
+    (void)device, (void)err;
+    tp_copy_perform(copy, base_of);
+    return TP_OK;
+}
+
+static inline void resolve(tp_operand *o, void *(*base)(const tp_buffer *))
+{
+    o->data = o->span.buffer ? (char *)base(o->span.buffer) + o->span.offset : NULL;
+}
+
+void tp_launch_resolve(tp_launch *l, void *(*base)(const tp_buffer *buffer))
+{
+    for (int k = 0; k < l->n_in; k++)
+        resolve(&l->in[k], base);
+    for (int k = 0; k < l->n_out; k++)
+        resolve(&l->out[k], base);
+    l->workspace = l->workspace_span.buffer
+                       ? (char *)base(l->workspace_span.buffer) + l->workspace_span.offset
+                       : NULL;
+}
+
+tp_status tp_host_submit(tp_device *device, tp_launch *launches, size_t n, tp_error *err)
+{
+    (void)device, (void)err;
+    for (size_t i = 0; i < n; i++) {
+        tp_launch_resolve(&launches[i], base_of);
+        launches[i].kernel->run(&launches[i]);
+    }
+    return TP_OK;
+}

@@ -1,0 +1,26 @@
+/* devices.h - devices for tests, and what lies on them. */
+#ifndef TP_TESTS_SUPPORT_DEVICES_H
+#define TP_TESTS_SUPPORT_DEVICES_H
+
+#include "engine/backend/backend.h"
+#include "engine/tensor/device_backend.h"
+#include "engine/tensor/states.h"
+
+/* Opened when first asked for, closed with the program. */
+tp_device *device_of(const char *backend, int threads);
+
+/* Where a state lies, on a device whose memory is the process's own. */
+static inline void *data_of(const tp_state *s)
+{
+    return s->span.buffer ? (char *)s->span.buffer->address + s->span.offset : NULL;
+}
+
+static inline void *data_at(const tp_operand *o)
+{
+    return o->span.buffer ? (char *)o->span.buffer->address + o->span.offset : o->data;
+}
+
+/* What a test cannot go on without. */
+#define MUST(call) TP_ASSERT((call) == TP_OK)
+
+#endif
