@@ -18,6 +18,15 @@
 
 #include "base/arena.h"
 #include "engine/backend/backend.h"
+#include "support/devices.h"
+
+static inline size_t count_kernels(const tp_backend *backend)
+{
+    size_t n = 0;
+    while (backend->kernels[n])
+        n++;
+    return n;
+}
 
 typedef struct {
     tp_op op;

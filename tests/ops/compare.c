@@ -24,6 +24,7 @@ typedef struct {
 
 typedef struct {
     const tp_backend *backend;
+    tp_device *device; /* runs the kernels; NULL: they are called here */
     const op_case *case_;
     const char *only;
     variant variant;
@@ -127,9 +128,11 @@ static double *output_values(check *c, int o)
 
 static void run_ref(check *c, double **ret_values)
 {
-    const tp_kernel *ref = tp_kernel_find(&tp_backend_ref, &c->memory->launch);
+    const tp_kernel *ref = tp_kernel_find_prepared(&tp_backend_ref, &c->memory->launch);
     TP_ASSERT(ref);
+    c->memory->device = NULL; /* what it means is computed here */
     const char *fault = memory_run(c->memory, ref, 1, 0xff);
+    c->memory->device = c->device;
     if (fault) {
         printf("FAIL %s [%s]: %s\n", ref->name, c->case_->text, fault);
         c->n_failures++;
@@ -344,7 +347,7 @@ static void check_variant(check *c, variant v)
     if (v.unread >= 0)
         c->memory->launch.out[v.unread].data = NULL;
     expect(c);
-    for (size_t k = 0; k < c->backend->n_kernels; k++) {
+    for (size_t k = 0; k < count_kernels(c->backend); k++) {
         if (is_selected(c, c->backend->kernels[k]))
             check_kernel(c, k);
     }
@@ -423,7 +426,7 @@ static bool is_reachable(const check *c, size_t kernel)
 
 static bool has_work(const check *c, tp_op op)
 {
-    for (size_t k = 0; k < c->backend->n_kernels; k++) {
+    for (size_t k = 0; k < count_kernels(c->backend); k++) {
         if (c->backend->kernels[k]->op == op && is_reachable(c, k))
             return true;
     }
@@ -445,10 +448,11 @@ static void check_cases(check *c)
     if (!m.workspace.begin)
         memory_init(&m);
     c->memory = &m;
-    c->variants_of = tp_arena_array(c->arena, int, c->backend->n_kernels + 1);
-    c->worst_of = tp_arena_array(c->arena, double, c->backend->n_kernels + 1);
-    c->checks_of = tp_arena_array(c->arena, int, c->backend->n_kernels + 1);
-    c->failures_of = tp_arena_array(c->arena, int, c->backend->n_kernels + 1);
+    m.device = c->device;
+    c->variants_of = tp_arena_array(c->arena, int, count_kernels(c->backend) + 1);
+    c->worst_of = tp_arena_array(c->arena, double, count_kernels(c->backend) + 1);
+    c->checks_of = tp_arena_array(c->arena, int, count_kernels(c->backend) + 1);
+    c->failures_of = tp_arena_array(c->arena, int, count_kernels(c->backend) + 1);
     for (size_t i = 0; i < n_test_cases; i++)
         check_case(c, test_cases[i].op, test_cases[i].text);
     for (size_t i = 0; i < n_gradient_cases; i++) {
@@ -467,8 +471,9 @@ int check_backend(tp_arena *arena, const tp_backend *backend, const char *only, 
     for (size_t i = 0; i < sizeof crashes / sizeof crashes[0]; i++)
         signal(crashes[i], on_crash);
     check c = {.backend = backend, .arena = arena, .only = only};
+    c.device = backend->is_host ? NULL : device_of(backend->name, 1);
     check_cases(&c);
-    for (size_t k = 0; k < backend->n_kernels; k++) {
+    for (size_t k = 0; k < count_kernels(backend); k++) {
         if (!is_reachable(&c, k))
             continue;
         printf("%-36s takes %4d of %4d variants, error up to %.2f of allowed",
@@ -490,7 +495,7 @@ int check_detection(tp_arena *arena, const tp_backend *faulty)
     check c = {.backend = faulty, .arena = arena, .is_quiet = true};
     int n_missed = 0;
     check_cases(&c);
-    for (size_t k = 0; k < faulty->n_kernels; k++) {
+    for (size_t k = 0; k < count_kernels(faulty); k++) {
         bool is_sound = strncmp(faulty->kernels[k]->name, "sound", 5) == 0;
         if (is_sound == (c.failures_of[k] == 0))
             continue;
@@ -498,6 +503,6 @@ int check_detection(tp_arena *arena, const tp_backend *faulty)
                faulty->kernels[k]->name);
         n_missed++;
     }
-    printf("detection: %zu kernels, %d judged wrongly\n", faulty->n_kernels, n_missed);
+    printf("detection: %zu kernels, %d judged wrongly\n", count_kernels(faulty), n_missed);
     return n_missed;
 }

@@ -142,6 +142,56 @@ static bool is_untouched(const memory *m, int i)
     return memcmp(s->low + at, s->pristine + at, total - at) == 0;
 }
 
+/* ---- on a device ---- */
+
+static tp_buffer *upload(tp_device *device, const unsigned char *from, size_t bytes)
+{
+    tp_buffer *b;
+    MUST(tp_buffer_alloc(device, TP_MEM_DATA, bytes, &b, NULL));
+    MUST(tp_span_write((tp_span){b, 0}, from, bytes, NULL));
+    return b;
+}
+
+static void download(tp_buffer *b, unsigned char *to)
+{
+    MUST(tp_span_read(to, (tp_span){b, 0}, b->bytes, NULL));
+    tp_buffer_free(b);
+}
+
+static tp_span span_in(tp_buffer *const *buffers, const memory *m, int slot_, const void *data)
+{
+    size_t offset = (size_t)((const unsigned char *)data - m->slots[slot_].low);
+    return data ? (tp_span){buffers[slot_], offset} : (tp_span){0};
+}
+
+/* The watched bytes of every slot go there and come back, so that what is written outside the
+ * outputs shows as it does here. */
+static void run_on_device(memory *m, size_t workspace_bytes)
+{
+    tp_buffer *buffers[N_SLOTS] = {0}, *scratch = NULL;
+    tp_launch launch = m->launch;
+    unsigned char *workspace = m->workspace.end - workspace_bytes;
+    for (int i = 0; i < N_SLOTS; i++)
+        if (is_used(m, i))
+            buffers[i] = upload(m->device, m->slots[i].low, watched_bytes(&m->slots[i]));
+    for (int i = 0; i < launch.n_in; i++)
+        launch.in[i].span = span_in(buffers, m, i, launch.in[i].data);
+    for (int o = 0; o < launch.n_out; o++) {
+        int at = m->input_of[o] >= 0 ? m->input_of[o] : TP_MAX_IN + o;
+        launch.out[o].span = span_in(buffers, m, at, launch.out[o].data);
+    }
+    if (workspace_bytes) {
+        scratch = upload(m->device, workspace, workspace_bytes);
+        launch.workspace_span.buffer = scratch;
+    }
+    MUST(tp_device_submit(m->device, &launch, 1, NULL));
+    for (int i = 0; i < N_SLOTS; i++)
+        if (buffers[i])
+            download(buffers[i], m->slots[i].low);
+    if (scratch)
+        download(scratch, workspace);
+}
+
 const char *memory_run(memory *m, const tp_kernel *kernel, int threads, unsigned char garbage)
 {
     static char message[100];
@@ -159,7 +209,10 @@ const char *memory_run(memory *m, const tp_kernel *kernel, int threads, unsigned
     launch->workspace = rounded > 0 ? workspace : NULL;
     memset(workspace - watched_before, garbage, rounded + watched_before);
 
-    kernel->run(launch);
+    if (m->device)
+        run_on_device(m, rounded);
+    else
+        kernel->run(launch);
 
     for (size_t i = 1; i <= watched_before; i++) {
         if (workspace[-(ptrdiff_t)i] != garbage)

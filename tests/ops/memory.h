@@ -21,6 +21,7 @@ typedef struct {
 typedef struct {
     slot slots[N_SLOTS], workspace;
     tp_launch launch;
+    tp_device *device; /* runs the kernels, on copies; NULL: they are called on the slots */
     int input_of[TP_MAX_OUT]; /* the input an output shares memory with, or -1 */
 } memory;
 

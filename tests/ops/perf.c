@@ -63,7 +63,7 @@ void measure_backend(tp_arena *arena, const tp_backend *backend, const char *onl
             problem p;
             problem_init(&p, arena, perf_cases[i].op, perf_cases[i].text, t, ~0u);
             memory_bind(&m, arena, &p, false, false);
-            for (size_t k = 0; k < backend->n_kernels; k++) {
+            for (size_t k = 0; k < count_kernels(backend); k++) {
                 const tp_kernel *kernel = backend->kernels[k];
                 if (kernel->op == p.op && kernel->isa <= tp_cpu_detect() &&
                     (!kernel->accepts || kernel->accepts(&m.launch)))

@@ -439,7 +439,7 @@ void problem_solve(problem *p, tp_arena *arena)
         bind_exact(&launch.in[i], &p->in[i]);
     for (int o = 0; o < p->sig->n_out; o++)
         bind_exact(&launch.out[o], &p->out[o]);
-    launch.kernel = tp_kernel_find(&tp_backend_ref, &launch);
+    launch.kernel = tp_kernel_find_prepared(&tp_backend_ref, &launch);
     TP_ASSERT(launch.kernel);
     if (launch.kernel->workspace) {
         launch.workspace_bytes = launch.kernel->workspace(&launch);

@@ -4,7 +4,7 @@
 static void print_kernels(const tp_backend *backend, tp_op op, tp_isa isa)
 {
     const char *separator = " ";
-    for (size_t k = 0; k < backend->n_kernels; k++) {
+    for (size_t k = 0; k < count_kernels(backend); k++) {
         const tp_kernel *kernel = backend->kernels[k];
         if (kernel->op != op || kernel->isa != isa)
             continue;

@@ -35,7 +35,7 @@ static tp_operand i32(int32_t *data, int64_t n) { return vector(data, TP_DTYPE_I
 static void run(tp_launch *launch)
 {
     static double workspace[1024];
-    launch->kernel = tp_kernel_find(&tp_backend_ref, launch);
+    launch->kernel = tp_kernel_find_prepared(&tp_backend_ref, launch);
     assert_non_null(launch->kernel);
     if (launch->kernel->workspace)
         assert_true(launch->kernel->workspace(launch) <= sizeof workspace);

@@ -134,7 +134,7 @@ static void test_rules_are_those_of_transformers(void **state)
         if (tp_engine_submit(f.engine, &r, &id[i], &err) != TP_OK)
             fail_msg("%s", err.message);
     }
-    tp_engine_run(f.engine);
+    MUST(tp_engine_run(f.engine, NULL));
     for (size_t i = 0; i < TP_COUNTOF(cases); i++) {
         tp_sample_result got = tp_engine_sample(f.engine, id[i], 0);
         assert_int_equal(got.n, NEW);

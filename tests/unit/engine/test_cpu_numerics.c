@@ -92,7 +92,7 @@ static tp_operand matrix(void *data, tp_dtype dtype, int64_t rows, int64_t colum
 static void run(const tp_backend *backend, tp_launch *launch, uint16_t threads)
 {
     launch->threads = threads;
-    launch->kernel = tp_kernel_find(backend, launch);
+    launch->kernel = tp_kernel_find_prepared(backend, launch);
     launch->workspace_bytes = launch->kernel->workspace ? launch->kernel->workspace(launch) : 0;
     void *memory = malloc(launch->workspace_bytes + 64);
     assert_non_null(memory);

@@ -575,7 +575,7 @@ static void a_tied_head_in_the_file_is_compared(void **state)
     assert_false(different.report.head_was_tied_copy);
     assert_false(tp_model_get_info(different.model)->tied);
     assert_int_equal(different.report.n_unused, 0);
-    const float *head = tp_states_find(&different.states, "lm_head.weight")->data;
+    const float *head = data_of(tp_states_find(&different.states, "lm_head.weight"));
     assert_true(head[0] == 0 && head[1] == 0);
     out[0].name = "lm_head.weight";
     loaded alone = load(folder_with("alone", "smollm2", out, n));
