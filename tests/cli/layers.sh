@@ -32,6 +32,9 @@ mkdir tree/src/other
 touch tree/src/other/a.c
 refuses "other/a.c: folder other is not in LAYERS"
 tree
+echo 'low/low.h: low' >>tree/src/LAYERS
+refuses "high/high.h:1: high may not include low/low.h"
+tree
 echo 'typedef enum { A, B } tp_low;' >tree/include/temper/low.h
 refuses "tp_low: is the name of types in include/temper/low.h and src/low/low.h"
 tree

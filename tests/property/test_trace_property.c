@@ -116,12 +116,12 @@ static void an_index_finds_what_was_added(void **state)
     }
 }
 
-static tp_span *random_spans(tp_rng *rng, size_t n)
+static tp_time_span *random_spans(tp_rng *rng, size_t n)
 {
-    tp_span *v = calloc(n + 1, sizeof *v);
+    tp_time_span *v = calloc(n + 1, sizeof *v);
     for (size_t i = 0; i < n; i++) {
         int64_t start = below(rng, TIME);
-        v[i] = (tp_span){start, start + below(rng, below(rng, 3) ? 20 : 200), (uint32_t)i,
+        v[i] = (tp_time_span){start, start + below(rng, below(rng, 3) ? 20 : 200), (uint32_t)i,
                          (uint32_t)below(rng, 3)};
     }
     tp_spans_sort(v, n);
@@ -129,7 +129,7 @@ static tp_span *random_spans(tp_rng *rng, size_t n)
 }
 
 /* Self time from the parents found, with one byte per nanosecond. */
-static int64_t slow_self(const tp_span *v, size_t n, const uint32_t *parent, size_t of)
+static int64_t slow_self(const tp_time_span *v, size_t n, const uint32_t *parent, size_t of)
 {
     uint8_t covered[2 * TIME] = {0};
     int64_t self = v[of].end - v[of].start;
@@ -144,7 +144,7 @@ static void nesting_agrees_with_the_definition(void **state)
     for (uint64_t seed = 0; seed < TRACES; seed++) {
         tp_rng rng = tp_rng_make(seed, 3);
         size_t n = (size_t)below(&rng, MOST);
-        tp_span *v = random_spans(&rng, n);
+        tp_time_span *v = random_spans(&rng, n);
         uint32_t parent[MOST];
         int64_t self[MOST], sum[MOST];
         tp_spans_nest(v, n, parent, self, sum);
@@ -153,7 +153,7 @@ static void nesting_agrees_with_the_definition(void **state)
             assert_true(sum[i] <= self[i]);
             if (parent[i] == TP_NO_PARENT)
                 continue;
-            const tp_span *above = &v[parent[i]];
+            const tp_time_span *above = &v[parent[i]];
             assert_int_equal(above->thread, v[i].thread);
             assert_true(above->start <= v[i].start && above->end >= v[i].end);
         }

@@ -187,7 +187,7 @@ static int64_t next_start(const tp_operators *o, uint32_t track, int64_t at, int
     size_t low = 0, high = o->n_spans;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        const tp_span *s = &o->spans[middle];
+        const tp_time_span *s = &o->spans[middle];
         if (s->thread < track || (s->thread == track && s->start <= at))
             low = middle + 1;
         else

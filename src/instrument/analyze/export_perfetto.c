@@ -137,7 +137,7 @@ static void put_debug(writer *w, const char *name, int64_t v)
     put_message(&w->part, EVENT_DEBUG, &w->inner);
 }
 
-static tp_status put_begin(writer *w, uint64_t track, const tp_span *span)
+static tp_status put_begin(writer *w, uint64_t track, const tp_time_span *span)
 {
     const tp_events *e = w->e;
     size_t i = span->event;
@@ -264,7 +264,7 @@ static tp_status close_until(writer *w, lane *l, int64_t at)
 }
 
 /* The first lane in which the span nests; slices that ended are closed on the way. */
-static tp_status find_lane(writer *w, lanes *all, const tp_span *span, lane **ret)
+static tp_status find_lane(writer *w, lanes *all, const tp_time_span *span, lane **ret)
 {
     for (size_t k = 0;; k++) {
         if (k == all->n) {
@@ -282,7 +282,7 @@ static tp_status find_lane(writer *w, lanes *all, const tp_span *span, lane **re
     }
 }
 
-static tp_status put_span(writer *w, lanes *all, const tp_span *span)
+static tp_status put_span(writer *w, lanes *all, const tp_time_span *span)
 {
     lane *l;
     TP_TRY(find_lane(w, all, span, &l));
@@ -294,7 +294,7 @@ static tp_status put_span(writer *w, lanes *all, const tp_span *span)
     return TP_OK;
 }
 
-static tp_status put_rows(writer *w, const tp_span *v, size_t n)
+static tp_status put_rows(writer *w, const tp_time_span *v, size_t n)
 {
     tp_status status = TP_OK;
     for (size_t from = 0, to; from < n && status == TP_OK; from = to) {
@@ -351,11 +351,11 @@ static tp_status put_memory(writer *w)
     return status;
 }
 
-static size_t collect(const tp_events *e, tp_span **ret, int64_t *ret_first)
+static size_t collect(const tp_events *e, tp_time_span **ret, int64_t *ret_first)
 {
-    tp_span *v = tp_vec_new(e->n, sizeof *v);
+    tp_time_span *v = tp_vec_new(e->n, sizeof *v);
     for (size_t i = 0; i < e->n; i++) {
-        v[i] = (tp_span){e->start[i], tp_event_end(e, i), (uint32_t)i, e->track[i]};
+        v[i] = (tp_time_span){e->start[i], tp_event_end(e, i), (uint32_t)i, e->track[i]};
         if (i == 0 || v[i].start < *ret_first)
             *ret_first = v[i].start;
     }
@@ -366,7 +366,7 @@ static size_t collect(const tp_events *e, tp_span **ret, int64_t *ret_first)
 
 tp_status tp_export_perfetto(const tp_events *e, tp_export_sink *sink, tp_error *err)
 {
-    tp_span *spans;
+    tp_time_span *spans;
     int64_t first = 0;
     size_t n = collect(e, &spans, &first);
     writer w = {.e = e,

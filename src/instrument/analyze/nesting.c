@@ -7,12 +7,12 @@
 #include "instrument/analyze/sort.h"
 
 /* Spans with the same thread and start: the longer ones to the front. */
-static void order_equal_starts(const tp_span *v, tp_keyed *keyed, size_t n)
+static void order_equal_starts(const tp_time_span *v, tp_keyed *keyed, size_t n)
 {
     for (size_t from = 0, to; from < n; from = to) {
-        const tp_span *first = &v[keyed[from].index];
+        const tp_time_span *first = &v[keyed[from].index];
         for (to = from + 1; to < n; to++) {
-            const tp_span *next = &v[keyed[to].index];
+            const tp_time_span *next = &v[keyed[to].index];
             if (next->start != first->start || next->thread != first->thread)
                 break;
         }
@@ -24,10 +24,10 @@ static void order_equal_starts(const tp_span *v, tp_keyed *keyed, size_t n)
     }
 }
 
-void tp_spans_sort(tp_span *v, size_t n)
+void tp_spans_sort(tp_time_span *v, size_t n)
 {
     tp_keyed *keyed = tp_vec_new(n, sizeof *keyed);
-    tp_span *sorted = tp_vec_new(n, sizeof *sorted);
+    tp_time_span *sorted = tp_vec_new(n, sizeof *sorted);
     for (size_t i = 0; i < n; i++)
         keyed[i] = (tp_keyed){tp_key_of(v[i].start), (uint32_t)i};
     tp_sort_keyed(keyed, n);
@@ -49,7 +49,7 @@ typedef struct {
     int64_t covered, sum;
 } cover;
 
-static void add_child(cover *c, const tp_span *child)
+static void add_child(cover *c, const tp_time_span *child)
 {
     int64_t from = child->start > c->reach ? child->start : c->reach;
     if (__builtin_add_overflow(c->sum, child->end - child->start, &c->sum))
@@ -60,7 +60,7 @@ static void add_child(cover *c, const tp_span *child)
     }
 }
 
-void tp_spans_nest(const tp_span *v, size_t n, uint32_t *parent, int64_t *self_union,
+void tp_spans_nest(const tp_time_span *v, size_t n, uint32_t *parent, int64_t *self_union,
                    int64_t *self_sum)
 {
     cover *covers = tp_vec_new(n, sizeof *covers);
@@ -70,7 +70,7 @@ void tp_spans_nest(const tp_span *v, size_t n, uint32_t *parent, int64_t *self_u
         if (i > 0 && v[i].thread != v[i - 1].thread)
             depth = 0;
         while (depth > 0) {
-            const tp_span *top = &v[stack[depth - 1]];
+            const tp_time_span *top = &v[stack[depth - 1]];
             bool is_inside = v[i].start < top->end && v[i].end <= top->end;
             if (is_inside)
                 break;
@@ -93,13 +93,13 @@ void tp_spans_nest(const tp_span *v, size_t n, uint32_t *parent, int64_t *self_u
     free(covers);
 }
 
-uint32_t tp_spans_at(const tp_span *v, size_t n, const uint32_t *parent, uint32_t thread,
+uint32_t tp_spans_at(const tp_time_span *v, size_t n, const uint32_t *parent, uint32_t thread,
                      int64_t at)
 {
     size_t low = 0, high = n;
     while (low < high) { /* the first span behind (thread, at) */
         size_t middle = low + (high - low) / 2;
-        const tp_span *s = &v[middle];
+        const tp_time_span *s = &v[middle];
         if (s->thread < thread || (s->thread == thread && s->start <= at))
             low = middle + 1;
         else

@@ -18,20 +18,20 @@ typedef struct {
     int64_t start, end;
     uint32_t event;  /* in the trace */
     uint32_t thread; /* any number; spans nest within equal ones only */
-} tp_span;
+} tp_time_span;
 
 enum { TP_NO_PARENT = UINT32_MAX };
 
 /* Order by (thread, start, end descending), else as they were. */
-void tp_spans_sort(tp_span *v, size_t n);
+void tp_spans_sort(tp_time_span *v, size_t n);
 
 /* Of sorted spans: parent[i] is the number of i's parent in v or TP_NO_PARENT.  Each
  * array has n entries; self_union and self_sum may be NULL. */
-void tp_spans_nest(const tp_span *v, size_t n, uint32_t *parent, int64_t *self_union,
+void tp_spans_nest(const tp_time_span *v, size_t n, uint32_t *parent, int64_t *self_union,
                    int64_t *self_sum);
 
 /* The innermost span of `thread` that covers `at`, or TP_NO_PARENT; parent as above. */
-uint32_t tp_spans_at(const tp_span *v, size_t n, const uint32_t *parent, uint32_t thread,
+uint32_t tp_spans_at(const tp_time_span *v, size_t n, const uint32_t *parent, uint32_t thread,
                      int64_t at);
 
 #endif

@@ -6,15 +6,15 @@
 #include "base/vec.h"
 #include "instrument/analyze/number_index.h"
 
-size_t tp_spans_of_kind(const tp_events *events, tp_event_kind kind, tp_span **ret)
+size_t tp_spans_of_kind(const tp_events *events, tp_event_kind kind, tp_time_span **ret)
 {
     size_t n = 0, cap = (size_t)events->counts.kind[kind];
-    tp_span *v = tp_vec_new(cap, sizeof *v);
+    tp_time_span *v = tp_vec_new(cap, sizeof *v);
     for (size_t i = 0; i < events->n; i++)
         if (events->kind[i] == kind && events->phase[i] == 'X') {
             v = tp_vec_room(v, &cap, n + 1, sizeof *v);
             v[n++] =
-                (tp_span){events->start[i], tp_event_end(events, i), (uint32_t)i, events->track[i]};
+                (tp_time_span){events->start[i], tp_event_end(events, i), (uint32_t)i, events->track[i]};
         }
     tp_spans_sort(v, n);
     *ret = v;
@@ -40,7 +40,7 @@ static void add_calls(const tp_events *events, tp_operators *o, const int64_t *s
 {
     size_t cap = 0;
     for (size_t i = 0; i < o->n_spans; i++) {
-        const tp_span *s = &o->spans[i];
+        const tp_time_span *s = &o->spans[i];
         uint32_t name = events->name[s->event];
         if (row_of[name] == TP_NO_ROW) {
             o->rows = tp_vec_room(o->rows, &cap, o->n + 1, sizeof *o->rows);
@@ -66,7 +66,7 @@ static void add_unions(const tp_events *events, tp_operators *o, const uint32_t 
     } reach;
     reach *reached = tp_vec_new(o->n, sizeof *reached);
     for (size_t i = 0; i < o->n_spans; i++) {
-        const tp_span *s = &o->spans[i];
+        const tp_time_span *s = &o->spans[i];
         uint32_t row = row_of[events->name[s->event]];
         reach *r = &reached[row];
         bool is_new = !r->is_set || r->thread != s->thread;

@@ -38,7 +38,7 @@ typedef struct {
     size_t n_unattributed;
 
     /* The tree: spans in the order of nesting.h. */
-    tp_span *spans;
+    tp_time_span *spans;
     uint32_t *parent;
     int64_t *self_ns; /* by union */
     size_t n_spans;
@@ -49,6 +49,6 @@ void tp_operators_make(const tp_selection *selection, tp_operators *ret);
 void tp_operators_release(tp_operators *operators);
 
 /* Spans of one kind, sorted for nesting; free() them. */
-size_t tp_spans_of_kind(const tp_events *events, tp_event_kind kind, tp_span **ret);
+size_t tp_spans_of_kind(const tp_events *events, tp_event_kind kind, tp_time_span **ret);
 
 #endif

@@ -12,15 +12,15 @@ static bool is_frame(uint8_t kind)
            kind == TP_EVENT_OTHER;
 }
 
-static size_t collect(const tp_events *e, tp_span **ret)
+static size_t collect(const tp_events *e, tp_time_span **ret)
 {
-    tp_span *v = NULL;
+    tp_time_span *v = NULL;
     size_t n = 0, cap = 0;
     for (size_t i = 0; i < e->n; i++) {
         if (!is_frame(e->kind[i]) || e->phase[i] != 'X')
             continue;
         v = tp_vec_room(v, &cap, n + 1, sizeof *v);
-        v[n++] = (tp_span){e->start[i], tp_event_end(e, i), (uint32_t)i, e->track[i]};
+        v[n++] = (tp_time_span){e->start[i], tp_event_end(e, i), (uint32_t)i, e->track[i]};
     }
     tp_spans_sort(v, n);
     *ret = v;
@@ -144,7 +144,7 @@ void tp_stacks_make(const tp_selection *sel, tp_stacks_of what, tp_stacks *ret)
                  .events = e,
                  .frames = tp_vec_new(e->strings.n + 1, sizeof *b.frames),
                  .has_modules = e->counts.kind[TP_EVENT_PYTHON] == 0};
-    tp_span *spans;
+    tp_time_span *spans;
     tp_string_table_init(&stacks.names);
     size_t n = collect(e, &spans);
     uint32_t *parent = tp_vec_new(n, sizeof *parent), *node = tp_vec_new(n, sizeof *node);
