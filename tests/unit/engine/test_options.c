@@ -182,8 +182,11 @@ static void mistakes_are_explained(void **state)
          "command line: policy.optimizer.kwargs.betas: expected two numbers below 1, as in "
          "[0.9, 0.98]"},
         {"checkpointing.metric_name=val_loss",
-         "command line: checkpointing.metric_name: \"val_loss\" does not begin with val: or "
-         "train:, as in val:val_loss"},
+         "command line: checkpointing.metric_name: \"val_loss\" ranks no checkpoints of sft; "
+         "known: val:val_loss, train:loss, or null for the newest"},
+        {"checkpointing.metric_name=val:accuracy",
+         "command line: checkpointing.metric_name: \"val:accuracy\" ranks no checkpoints of sft; "
+         "known: val:val_loss, train:loss, or null for the newest"},
         {"profile.steps=5:5",
          "command line: profile.steps: \"5:5\" is no range of steps; write start:stop, from 1 and "
          "without stop, as in 3:5 for steps 3 and 4"},
