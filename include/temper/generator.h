@@ -69,6 +69,9 @@ typedef struct {
     int64_t prompt_tokens, new_tokens;
     bool hit_stop; /* else it ended by length or by the callback */
     double prefill_s, decode_s;
+    /* The folder has a generation_config.json, which a request does not obey: only what the
+     * request says counts (`temper generate` takes from the file what is not said). */
+    bool ignores_generation_config;
 } tp_text_result;
 
 /* Continue a text of n bytes: the tokenizer's bos is added, special tokens in it count.

@@ -20,6 +20,7 @@ struct tp_text_generator {
     tp_buf folder;
     tp_model *model;
     tp_tokenizer *tokenizer; /* NULL when the folder has none */
+    bool has_generation_config;
     tp_tokenizer_scratch *scratch;
     tp_device *device;
     tp_states states;
@@ -68,6 +69,15 @@ static tp_status read_options(const tp_text_generator_options *options, tp_devic
     return TP_OK;
 }
 
+static bool has_generation_config(const char *folder)
+{
+    tp_buf path = {0};
+    tp_buf_addf(&path, "%s/generation_config.json", folder);
+    bool has_one = tp_file_exists(path.data);
+    tp_buf_release(&path);
+    return has_one;
+}
+
 static tp_status open_parts(tp_text_generator *gen, const char *path, tp_engine_options *options,
                             tp_error *err)
 {
@@ -75,6 +85,7 @@ static tp_status open_parts(tp_text_generator *gen, const char *path, tp_engine_
     TP_TRY(tp_checkpoint_find_model(path, &gen->folder, err));
     TP_TRY(tp_model_open(gen->folder.data, &gen->model, err));
     TP_TRY(open_tokenizer(gen, err));
+    gen->has_generation_config = has_generation_config(gen->folder.data);
     int64_t longest = tp_model_get_info(gen->model)->max_positions;
     if (options->max_length > longest)
         return tp_fail(err, TP_ERR_CONFIG, "max_length is %lld, '%s' has %lld positions",
@@ -212,7 +223,8 @@ static tp_status run_request(tp_text_generator *gen, const tp_request *request, 
                             .new_tokens = (int64_t)r.n - hit_stop,
                             .hit_stop = hit_stop,
                             .prefill_s = stats.prefill_s,
-                            .decode_s = stats.decode_s};
+                            .decode_s = stats.decode_s,
+                            .ignores_generation_config = gen->has_generation_config};
     tp_engine_forget(gen->engine, id);
     TP_TRY(status);
     if (r.finish == TP_FINISH_NONFINITE)

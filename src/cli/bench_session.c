@@ -131,6 +131,22 @@ static tp_status choose_custom(session *s, tp_error *err)
     return TP_OK;
 }
 
+/* A pattern without a benchmark is a slip of the keyboard, whatever the others match. */
+static tp_status check_patterns(const session *s, tp_error *err)
+{
+    const tp_bench_flags *f = s->f;
+    for (int p = 0; p < (int)f->n_patterns; p++) {
+        bool matches = false;
+        for (size_t i = 0; i < s->suite.n && !matches; i++)
+            matches = tp_bench_matches(s->suite.items[i].name, &f->patterns[p], 1);
+        if (!matches)
+            return tp_fail(err, TP_ERR_CONFIG,
+                           "no benchmark matches '%.80s'; 'temper bench --list' names them",
+                           f->patterns[p]);
+    }
+    return TP_OK;
+}
+
 static tp_status choose(session *s, tp_error *err)
 {
     const tp_bench_flags *f = s->f;
@@ -149,7 +165,7 @@ static tp_status choose(session *s, tp_error *err)
             override(f, &s->chosen[s->n_chosen], &s->suite.arena);
         s->n_chosen++;
     }
-    return TP_OK;
+    return f->baseline ? TP_OK : check_patterns(s, err); /* a baseline may know of others */
 }
 
 /* Which baselines were asked for: a benchmark that matches and was not measured has

@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/grid.h"
 #include "cli/stats_text.h"
+#include "cli/waiting.h"
 #include "stats/answer.h"
 #include "stats/dataset.h"
 
@@ -64,7 +65,9 @@ static tp_status answer(const flags *f, const char *name, const char *text, size
     tp_json_w w;
     tp_answer_options o = answer_options(f);
     tp_json_w_init(&w, &out, 2);
+    tp_waiting_begin("temper stats: computing");
     tp_status status = tp_answer_text(name, text, n, &o, &w, err);
+    tp_waiting_end();
     if (status == TP_OK)
         puts(tp_buf_str(&out));
     tp_buf_release(&out);
@@ -311,6 +314,7 @@ static tp_status print_text(const flags *f, const selection *s, tp_error *err)
     tp_buf out = {0};
     tp_stats_style style = style_of(f);
     tp_status status;
+    tp_waiting_begin(f->trend ? "temper stats: looking for the trend" : "temper stats: resampling");
     if (f->trend)
         status = tp_stats_text_series(&style, s->at.x ? &s->at : NULL, &s->c[0], &out, err);
     else if (f->paired)
@@ -321,6 +325,7 @@ static tp_status print_text(const flags *f, const selection *s, tp_error *err)
         status = tp_stats_text_two(&style, &s->c[0], &s->c[1], &out, err);
     else
         status = tp_stats_text_groups(&style, s->c, s->n, &out, err);
+    tp_waiting_end();
     if (status == TP_OK)
         fputs(tp_buf_str(&out), stdout);
     tp_buf_release(&out);

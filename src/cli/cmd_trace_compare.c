@@ -112,6 +112,9 @@ static void put_json_head(const context *x, tp_json_w *w)
         tp_json_w_end(w, '}');
     }
     tp_json_w_put_bool(w, "is_paired", x->c->is_paired);
+    tp_json_w_put_i64(w, "not_judged",
+                      (int64_t)(x->c->totals.n_untested + x->c->phases.n_untested +
+                                x->c->operators.n_untested + x->c->kernels.n_untested));
 }
 
 static void print(const context *x)
@@ -151,6 +154,9 @@ static void print(const context *x)
         } else if (rows[i].table->n) {
             tp_buf_addc(&out, '\n');
             tp_grid_print(&g, (size_t)x->f->top, tp_cli_width(), &out);
+            if (rows[i].table->n_untested)
+                tp_buf_addf(&out, "  the %zu smallest changes of %zu were not judged\n",
+                            rows[i].table->n_untested, rows[i].table->n);
         }
         tp_grid_release(&g);
     }

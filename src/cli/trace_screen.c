@@ -1,6 +1,7 @@
 /* One screen: what the file is, where the time went, what to do about it. */
 #include <string.h>
 
+#include "base/terminal.h"
 #include "cli/trace.h"
 
 enum { FEW = 5 };
@@ -23,17 +24,27 @@ static void put_grid(tp_trace_report *r, void (*fill)(tp_trace_report *, tp_grid
 
 /* ---- what it is ---- */
 
+/* A name from a file, on the line that it is put in. */
+static void put_name(tp_buf *out, const char *name)
+{
+    tp_buf_add_shown(out, name, strlen(name), true);
+}
+
 static void put_identity(const tp_trace_report *r, tp_buf *out)
 {
     const tp_trace_file *f = r->file;
     const tp_events *e = f->events;
-    tp_buf_addf(out, "%s: %s", file_name(f->path), tp_file_kind_about(f->kind));
+    put_name(out, file_name(f->path));
+    tp_buf_addf(out, ": %s", tp_file_kind_about(f->kind));
     if (f->rank != TP_UNKNOWN)
         tp_buf_addf(out, ", rank %lld", (long long)f->rank);
     if (e && e->info.world_size != TP_UNKNOWN)
         tp_buf_addf(out, " of %lld", (long long)e->info.world_size);
-    if (e && e->info.backend)
-        tp_buf_addf(out, " (%s)", tp_events_str(e, e->info.backend));
+    if (e && e->info.backend) {
+        tp_buf_adds(out, " (");
+        put_name(out, tp_events_str(e, e->info.backend));
+        tp_buf_addc(out, ')');
+    }
     tp_buf_addc(out, '\n');
 }
 
@@ -155,9 +166,12 @@ static void put_comm(tp_trace_report *r, int width, tp_buf *out)
 
 /* ---- bottlenecks ---- */
 
-/* Text behind an indent, broken at spaces. */
-static void put_wrapped(tp_buf *out, const char *first, const char *text, int width)
+/* Text behind an indent, broken at spaces and nowhere else: names in it may hold newlines. */
+static void put_wrapped(tp_buf *out, const char *first, const char *unsafe, int width)
 {
+    tp_buf shown = {0};
+    tp_buf_add_shown(&shown, unsafe, strlen(unsafe), true);
+    const char *text = tp_buf_str(&shown);
     size_t indent = strlen(first), room = (size_t)width > indent + 20 ? (size_t)width - indent : 20;
     tp_buf_adds(out, first);
     for (size_t column = 0; *text;) {
@@ -175,6 +189,7 @@ static void put_wrapped(tp_buf *out, const char *first, const char *text, int wi
         text += strspn(text, " ");
     }
     tp_buf_addc(out, '\n');
+    tp_buf_release(&shown);
 }
 
 static void put_findings(tp_trace_report *r, int width, tp_buf *out)

@@ -120,8 +120,7 @@ tp_status answer_series(answer *a, const double *x, const double *y, size_t n, t
     tp_theil_sen_result t;
     tp_level_split fixed, free_end;
     tp_loss_curve curve;
-    TP_TRY(tp_mann_kendall(x, y, n, 1 - a->o.level, &m, err));
-    TP_TRY(tp_theil_sen(x, y, n, a->o.level, &t, err));
+    TP_TRY(tp_trend_of(x, y, n, a->o.level, &m, &t, err));
     tp_line l = tp_fit_line(x, y, n, a->o.level);
     put_trend(a, &m, &t, &l);
     answer_begin(a, "trend");

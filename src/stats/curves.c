@@ -299,8 +299,7 @@ static void judge_residuals(double *residuals, size_t n, tp_loss_curve *r)
 static tp_status judge_end(const double *y, size_t n, tp_loss_curve *r, tp_error *err)
 {
     const double *last = y + n - r->window;
-    TP_TRY(tp_mann_kendall(NULL, last, r->window, 0.05, &r->last_trend, err));
-    TP_TRY(tp_theil_sen(NULL, last, r->window, 0.95, &r->last_slope, err));
+    TP_TRY(tp_trend_of(NULL, last, r->window, 0.95, &r->last_trend, &r->last_slope, err));
     r->last_line = tp_fit_line(NULL, last, r->window, 0.95);
     if (n == 0)
         return TP_OK;

@@ -1,4 +1,5 @@
 #include <math.h>
+#include <string.h>
 
 #include "stats/descriptive.h"
 #include "stats/order.h"
@@ -6,10 +7,15 @@
 #include "stats/trend.h"
 #include "stats/trend_internal.h"
 
-/* Few points: all slopes, and selection among them.  Many: the k-th smallest slope by
- * bisection, where the slopes up to v are counted as the pairs that y - v x puts into
- * reverse order, n log n each time; exact to rounding. */
-enum { ALL_SLOPES = 2000 };
+/* Few points: all slopes, and selection among them.  Many: the k-th smallest slope by a search
+ * for it, where the slopes up to v are counted as the pairs that y - v x puts into reverse
+ * order, n log n each time; exact to rounding.  What a search has counted narrows the next. */
+enum { ALL_SLOPES = 2000, KNOWN = 256 };
+
+/* So many slopes are at most the value of this key. */
+typedef struct {
+    uint64_t key, count;
+} known_count;
 
 typedef struct {
     const tp_point *points;
@@ -17,6 +23,9 @@ typedef struct {
     uint64_t n_slopes;
     double *slopes; /* all of them, or NULL */
     tp_point *work; /* 2 n */
+    uint64_t ties;
+    known_count *known; /* by key */
+    size_t n_known;
 } slopes;
 
 static uint64_t count_up_to(const slopes *s, double v)
@@ -57,11 +66,24 @@ static uint64_t same_x_pairs(const tp_point *points, size_t n)
     return count;
 }
 
-static double kth_slope(const slopes *s, uint64_t k) /* from 0 */
+/* Counted, and remembered in order while there is room. */
+static uint64_t count_at(slopes *s, uint64_t key)
 {
-    if (s->slopes)
-        return tp_select(s->slopes, (size_t)s->n_slopes, (size_t)k);
-    uint64_t ties = falling_ties(s->points, s->n);
+    size_t at = s->n_known;
+    uint64_t count = count_up_to(s, tp_order_value(key)) + s->ties;
+    while (at > 0 && s->known[at - 1].key > key)
+        at--;
+    if (s->n_known < KNOWN) {
+        memmove(s->known + at + 1, s->known + at, (s->n_known - at) * sizeof *s->known);
+        s->known[at] = (known_count){key, count};
+        s->n_known++;
+    }
+    return count;
+}
+
+/* Two values with all slopes between them. */
+static void count_extremes(slopes *s)
+{
     double lo = INFINITY, hi = -INFINITY;
     for (size_t i = 1; i < s->n; i++) { /* extreme slopes are between neighbours in x */
         double dx = s->points[i].x - s->points[i - 1].x;
@@ -73,19 +95,51 @@ static double kth_slope(const slopes *s, uint64_t k) /* from 0 */
     }
     lo -= fabs(lo) + 1e-300; /* neighbours with equal x may hide a steeper one */
     hi += fabs(hi) + 1e-300;
-    while (ties && count_up_to(s, lo) + ties > k && isfinite(lo))
+    s->ties = falling_ties(s->points, s->n);
+    while (count_at(s, tp_order_key(lo)) > 0 && isfinite(lo))
         lo -= fabs(lo) + (hi - lo);
-    while (ties && count_up_to(s, hi) + ties <= k && isfinite(hi))
+    while (count_at(s, tp_order_key(hi)) < s->n_slopes && isfinite(hi))
         hi += fabs(hi) + (hi - lo);
-    uint64_t below = tp_order_key(lo), at = tp_order_key(hi);
-    while (below < at) {
-        uint64_t middle = below + (at - below) / 2;
-        if (count_up_to(s, tp_order_value(middle)) + ties > k)
-            at = middle;
-        else
-            below = middle + 1;
+}
+
+/* Where to count next between two keys.  Counts rise almost evenly in a narrow range, so the
+ * place is aimed at, a little beside it by turns so that both ends close in; every third time,
+ * and when few slopes are left, halving makes sure of progress. */
+static uint64_t next_key(const known_count *lo, const known_count *hi, uint64_t k, int turn)
+{
+    const double beside = 0.01;
+    uint64_t middle = lo->key + (hi->key - lo->key) / 2, width = hi->count - lo->count;
+    double from = tp_order_value(lo->key), to = tp_order_value(hi->key);
+    if (turn % 3 == 2 || width < 3 || !isfinite(to - from))
+        return middle;
+    double share = ((double)(k - lo->count) + 0.5) / (double)width;
+    share += turn % 3 ? beside : -beside;
+    uint64_t key = tp_order_key(from + share * (to - from));
+    return share > 0 && share < 1 && key > lo->key && key < hi->key ? key : middle;
+}
+
+static double kth_slope(slopes *s, uint64_t k) /* from 0 */
+{
+    if (s->slopes)
+        return tp_select(s->slopes, (size_t)s->n_slopes, (size_t)k);
+    if (s->n_known == 0)
+        count_extremes(s);
+    known_count lo = s->known[0], hi = s->known[s->n_known - 1];
+    for (size_t i = 0; i < s->n_known; i++) {
+        if (s->known[i].count <= k)
+            lo = s->known[i];
+        else if (s->known[i].key < hi.key)
+            hi = s->known[i];
     }
-    return tp_order_value(at);
+    for (int turn = 0; hi.key - lo.key > 1; turn++) {
+        uint64_t key = next_key(&lo, &hi, k, turn);
+        known_count c = {key, count_at(s, key)};
+        if (c.count > k)
+            hi = c;
+        else
+            lo = c;
+    }
+    return tp_order_value(hi.key);
 }
 
 static void all_slopes(slopes *s)
@@ -99,7 +153,7 @@ static void all_slopes(slopes *s)
 }
 
 /* Ranks of the interval's ends, as Sen (1968) and scipy.stats.theilslopes have them. */
-static void interval(const slopes *s, double var_s, double level, tp_theil_sen_result *r)
+static void interval(slopes *s, double var_s, double level, tp_theil_sen_result *r)
 {
     double half = tp_normal_isf(0.5 * (1 - level)) * sqrt(var_s), total = (double)s->n_slopes;
     double lo = nearbyint(0.5 * (total - half)) - 1, hi = nearbyint(0.5 * (total + half));
@@ -164,7 +218,8 @@ tp_status tp_theil_sen(const double *x, const double *y, size_t n, double level,
     tp_status status = TP_OK;
     if (s.n_slopes == 0) {
         r.why = r.why_ci = n < 2 ? "needs at least two points" : "every x is the same";
-    } else if (!(s.work = calloc(2 * n, sizeof *s.work))) {
+    } else if (!(s.work = calloc(2 * n, sizeof *s.work)) ||
+               !(s.known = calloc(KNOWN, sizeof *s.known))) {
         status = tp_fail(err, TP_ERR_NOMEM, "no memory for a series of %zu values", n);
     } else {
         double var_s = tp_kendall_variance(points, n, s.work);
@@ -172,6 +227,7 @@ tp_status tp_theil_sen(const double *x, const double *y, size_t n, double level,
     }
     free(s.slopes);
     free(s.work);
+    free(s.known);
     free(points);
     if (status == TP_OK)
         *ret = r;

@@ -53,13 +53,13 @@ uint64_t tp_count_inversions(tp_point *v, size_t n)
             size_t middle = lo + width < n ? lo + width : n;
             size_t hi = lo + 2 * width < n ? lo + 2 * width : n;
             size_t i = lo, j = middle, k = lo;
-            while (i < middle && j < hi)
-                if (from[j].y < from[i].y) {
-                    inversions += middle - i;
-                    to[k++] = from[j++];
-                } else {
-                    to[k++] = from[i++];
-                }
+            while (i < middle && j < hi) { /* no branch: it would be a toss of a coin */
+                size_t falls = from[j].y < from[i].y;
+                inversions += (middle - i) & (0 - falls);
+                to[k++] = from[i ^ ((i ^ j) & (0 - falls))];
+                j += falls;
+                i += 1 - falls;
+            }
             while (i < middle)
                 to[k++] = from[i++];
             while (j < hi)
@@ -161,12 +161,16 @@ static double rank_correction(const double *ranks, size_t n, double alpha)
 }
 
 static tp_status hamed_rao(const double *x, const double *y, size_t n, double alpha,
-                           tp_mann_kendall_result *r, tp_error *err)
+                           const tp_theil_sen_result *known, tp_mann_kendall_result *r,
+                           tp_error *err)
 {
     tp_theil_sen_result line;
     tp_point *v;
     double *residuals, *ranks;
-    TP_TRY(tp_theil_sen(x, y, n, 0.95, &line, err));
+    if (known)
+        line = *known;
+    else
+        TP_TRY(tp_theil_sen(x, y, n, 0.95, &line, err));
     TP_TRY(tp_points_sorted(x, y, n, &v, err));
     tp_status status = tp_scratch(2 * n, &residuals, err);
     if (status != TP_OK) {
@@ -189,8 +193,10 @@ static tp_status hamed_rao(const double *x, const double *y, size_t n, double al
     return status;
 }
 
-tp_status tp_mann_kendall(const double *x, const double *y, size_t n, double alpha,
-                          tp_mann_kendall_result *ret, tp_error *err)
+/* `line`: of the same series, or NULL. */
+static tp_status mann_kendall(const double *x, const double *y, size_t n, double alpha,
+                              const tp_theil_sen_result *line, tp_mann_kendall_result *ret,
+                              tp_error *err)
 {
     tp_mann_kendall_result r = {.n = n,
                                 .var_s = NAN,
@@ -219,7 +225,7 @@ tp_status tp_mann_kendall(const double *x, const double *y, size_t n, double alp
     if (n < 4)
         r.why_corrected = "needs at least four values";
     else
-        TP_TRY(hamed_rao(x, y, n, alpha, &r, err));
+        TP_TRY(hamed_rao(x, y, n, alpha, line, &r, err));
     if (!r.why_corrected) {
         r.corrected_z = z_of(r.s, r.var_s * r.correction);
         r.corrected_p_two = fmin(1, 2 * tp_normal_sf(fabs(r.corrected_z)));
@@ -228,6 +234,20 @@ tp_status tp_mann_kendall(const double *x, const double *y, size_t n, double alp
     }
     *ret = r;
     return TP_OK;
+}
+
+tp_status tp_mann_kendall(const double *x, const double *y, size_t n, double alpha,
+                          tp_mann_kendall_result *ret, tp_error *err)
+{
+    return mann_kendall(x, y, n, alpha, NULL, ret, err);
+}
+
+tp_status tp_trend_of(const double *x, const double *y, size_t n, double level,
+                      tp_mann_kendall_result *ret_test, tp_theil_sen_result *ret_slope,
+                      tp_error *err)
+{
+    TP_TRY(tp_theil_sen(x, y, n, level, ret_slope, err));
+    return mann_kendall(x, y, n, 1 - level, ret_slope, ret_test, err);
 }
 
 typedef struct {

@@ -38,6 +38,11 @@ typedef struct {
 TP_CHECKED tp_status tp_theil_sen(const double *x, const double *y, size_t n, double level,
                                   tp_theil_sen_result *ret, tp_error *err);
 
+/* Both, the slope searched for once. */
+TP_CHECKED tp_status tp_trend_of(const double *x, const double *y, size_t n, double level,
+                                 tp_mann_kendall_result *ret_test, tp_theil_sen_result *ret_slope,
+                                 tp_error *err);
+
 /* Ordinary least squares. */
 typedef struct {
     double slope, intercept, se_slope, t, df, p_two, r2, residual_sd;

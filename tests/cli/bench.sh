@@ -18,6 +18,11 @@ is "steps" "$("$TOOL" get out 0.options.steps)" 10
 is "warm-up" "$("$TOOL" get out 0.options.warm_up)" 2
 run bench no/such/benchmark
 expect 2 "no benchmark matches"
+for words in "--list no-such" "--list train/gpt2 no-such" "no-such train/gpt2"; do
+    run bench $words
+    expect 2 "no benchmark matches 'no-such'; 'temper bench --list' names them"
+    [ -s out ] && fail "bench $words: printed a list"
+done
 run bench --formats
 expect 0
 expect_out "pytest-benchmark" "hyperfine" "junit" "benchstat"

@@ -223,4 +223,12 @@ head -c 20000 kineto-rank-0.json >cut.json
 run trace cut.json
 expect 0
 expect_out "Notes of the reader"
+# --- a newline in a name breaks no line of the overview ---
+cat >newline.json <<'EOF'
+{"traceEvents":[{"ph":"X","ts":100,"dur":500,"pid":0,"tid":7,"name":"gemm\nfoo","cat":"kernel","args":{"device":0,"stream":7}}]}
+EOF
+run trace newline.json
+expect 0
+expect_out '          100.0 % of kernel time, 1 launches: gemm\nfoo'
+
 finish

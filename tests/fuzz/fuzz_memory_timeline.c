@@ -11,7 +11,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tp_error err = {0};
     if (size > 1 << 16)
         return 0;
-    if (tp_memory_timeline_read("fuzz", (const char *)data, size, &t, &notes, &err) == TP_OK) {
+    if (tp_memory_timeline_read("fuzz", (const char *)data, size, 1 << 20, &t, &notes, &err) ==
+        TP_OK) {
         int64_t sum = 0;
         for (size_t i = 0; i < t->n_times * TP_TIMELINE_CATEGORIES; i++)
             sum ^= t->bytes[i];

@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tp_error err = {0};
     if (size > 1 << 16)
         return 0;
-    if (tp_snapshot_read("fuzz", data, size, &s, &notes, &err) == TP_OK)
+    if (tp_snapshot_read("fuzz", data, size, 1 << 20, &s, &notes, &err) == TP_OK)
         walk(s);
     else if (!err.message[0])
         abort();

@@ -535,18 +535,50 @@ static tp_status check_schedule(const tp_config *config, const tp_train_options 
     return TP_OK;
 }
 
-static tp_status check_optimizer(const tp_config *config, const tp_train_options *o, tp_error *err)
+/* What may rank checkpoints, by algorithm: NeMo RL's names. */
+static const struct {
+    unsigned algorithms; /* one bit each */
+    const char *name;
+    tp_ranking ranking;
+} rankings[] = {
+    {1U << TP_ALGORITHM_SFT | 1U << TP_ALGORITHM_DPO, "val:val_loss", TP_RANK_BY_VAL_LOSS},
+    {1U << TP_ALGORITHM_DPO, "val:validation-default_loss", TP_RANK_BY_VAL_LOSS},
+    {1U << TP_ALGORITHM_DPO, "val:validation-default_accuracy", TP_RANK_BY_VAL_ACCURACY},
+    {1U << TP_ALGORITHM_DPO | 1U << TP_ALGORITHM_GRPO, "val:accuracy", TP_RANK_BY_VAL_ACCURACY},
+    {1U << TP_ALGORITHM_SFT | 1U << TP_ALGORITHM_DPO | 1U << TP_ALGORITHM_GRPO, "train:loss",
+     TP_RANK_BY_TRAIN_LOSS},
+};
+
+static tp_status check_metric(const tp_config *config, tp_train_options *o, tp_error *err)
+{
+    const char *metric = o->checkpointing.metric_name;
+    char known[160] = "";
+    size_t used = 0;
+    o->ranking = TP_RANK_BY_AGE;
+    for (size_t i = 0; metric && i < TP_COUNTOF(rankings); i++) {
+        if (!(rankings[i].algorithms >> o->algorithm & 1))
+            continue;
+        if (strcmp(metric, rankings[i].name) == 0) {
+            o->ranking = rankings[i].ranking;
+            return TP_OK;
+        }
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "",
+                                 rankings[i].name);
+    }
+    return metric ? tp_config_fail(config, "checkpointing.metric_name", err,
+                                   "\"%.100s\" ranks no checkpoints of %s; known: %s, or null for "
+                                   "the newest",
+                                   metric, tp_algorithm_name(o->algorithm), known)
+                  : TP_OK;
+}
+
+static tp_status check_optimizer(const tp_config *config, tp_train_options *o, tp_error *err)
 {
     const tp_f64_list *betas = &o->policy.adamw.betas;
     if (betas->n != 2 || betas->v[0] >= 1 || betas->v[1] >= 1)
         return tp_config_fail(config, "policy.optimizer.kwargs.betas", err,
                               "expected two numbers below 1, as in [0.9, 0.98]");
-    const char *metric = o->checkpointing.metric_name;
-    if (metric && strncmp(metric, "val:", 4) != 0 && strncmp(metric, "train:", 6) != 0)
-        return tp_config_fail(config, "checkpointing.metric_name", err,
-                              "\"%.100s\" does not begin with val: or train:, as in val:val_loss",
-                              metric);
-    return TP_OK;
+    return check_metric(config, o, err);
 }
 
 /* The name becomes a folder below runs/, and is printed. */

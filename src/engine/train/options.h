@@ -18,6 +18,14 @@ typedef enum { TP_PRECISION_FLOAT32, TP_PRECISION_BFLOAT16 } tp_precision;
 typedef enum { TP_INIT_PRETRAINED, TP_INIT_RANDOM } tp_init_mode;
 typedef enum { TP_COMPILE_NONE, TP_COMPILE_DEFAULT } tp_compile_mode;
 typedef enum { TP_ALGORITHM_SFT, TP_ALGORITHM_DPO, TP_ALGORITHM_GRPO } tp_algorithm;
+
+/* What the best checkpoints are the best by: checkpointing.metric_name. */
+typedef enum {
+    TP_RANK_BY_AGE,
+    TP_RANK_BY_VAL_LOSS,
+    TP_RANK_BY_VAL_ACCURACY,
+    TP_RANK_BY_TRAIN_LOSS
+} tp_ranking;
 typedef enum { TP_STOP_ACCURACY, TP_STOP_PASS_K } tp_stop_metric;
 typedef enum { TP_NONFINITE_STOP, TP_NONFINITE_SKIP } tp_nonfinite_policy;
 typedef enum {
@@ -53,7 +61,8 @@ typedef struct {
 
 typedef struct {
     tp_algorithm algorithm; /* which of sft, dpo, grpo the configuration has; sft without any */
-    tp_loop_options loop;   /* of that section */
+    tp_ranking ranking;
+    tp_loop_options loop; /* of that section */
 
     int64_t seed;
     const char *run_name, *run_dir;

@@ -120,15 +120,19 @@ static tp_status validate(trainer *t, tp_error *err)
     return status;
 }
 
-/* What keep_top_k compares: "val:val_loss", "val:accuracy" or "train:loss", or none. */
+/* What keep_top_k compares. */
 static double ranking_metric(const trainer *t)
 {
-    const char *name = t->o->checkpointing.metric_name;
-    if (!name)
-        return NAN;
-    if (!tp_str_starts(name, "val:"))
+    switch (t->o->ranking) {
+    case TP_RANK_BY_VAL_LOSS:
+        return t->val_loss;
+    case TP_RANK_BY_VAL_ACCURACY:
+        return t->val_accuracy;
+    case TP_RANK_BY_TRAIN_LOSS:
         return t->last_loss;
-    return tp_str_ends(name, "accuracy") ? t->val_accuracy : t->val_loss;
+    default:
+        return NAN;
+    }
 }
 
 static tp_status save(trainer *t, tp_error *err)

@@ -4,27 +4,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/platform.h"
 #include "base/vec.h"
 #include "instrument/analyze/named_work.h"
 #include "instrument/analyze/sort.h"
 #include "stats/adjust.h"
 #include "stats/two_sample.h"
 
-enum { MONTE_CARLO = 9999, SEED = 1 };
+enum { SEED = 1 };
 static const double LEVEL = 0.95, ALPHA = 0.05, MARGIN = 0.01;
 
-/* One side of one table: a row per name with one value per step. */
+/* Names times steps may be far more than there is work: only what a step holds is kept. */
+typedef struct {
+    uint64_t place; /* name << 32 | step */
+    double ns;
+} share;
+
+/* One side of one table: a row per name, and its shares of the steps. */
 typedef struct {
     int64_t *count, *ns; /* per name */
-    double *steps;       /* name * n_steps + step */
-    size_t n_names, n_steps, cap_count, cap_ns, cap_steps;
+    share *shares;
+    size_t n_names, n_shares, n_steps, cap_count, cap_ns, cap_shares;
 } side;
 
 static void side_release(side *s)
 {
     free(s->count);
     free(s->ns);
-    free(s->steps);
+    free(s->shares);
 }
 
 static void side_reach(side *s, size_t n_names)
@@ -33,12 +40,15 @@ static void side_reach(side *s, size_t n_names)
         return;
     s->count = tp_vec_room(s->count, &s->cap_count, n_names, sizeof *s->count);
     s->ns = tp_vec_room(s->ns, &s->cap_ns, n_names, sizeof *s->ns);
-    s->steps = tp_vec_room(s->steps, &s->cap_steps, n_names * s->n_steps + 1, sizeof *s->steps);
     for (size_t i = s->n_names; i < n_names; i++)
         s->count[i] = s->ns[i] = 0;
-    for (size_t i = s->n_names * s->n_steps; i < n_names * s->n_steps; i++)
-        s->steps[i] = 0;
     s->n_names = n_names;
+}
+
+static void side_share(side *s, uint32_t name, int64_t step, int64_t ns)
+{
+    *TP_VEC_PUSH(s->shares, s->n_shares, s->cap_shares) =
+        (share){(uint64_t)name << 32 | (uint64_t)step, (double)ns};
 }
 
 /* `step` is the number of the step in order of time, or -1. */
@@ -48,7 +58,52 @@ static void side_add(side *s, uint32_t name, int64_t step, int64_t ns)
     s->count[name]++;
     s->ns[name] = tp_add_saturating(s->ns[name], ns);
     if (step >= 0)
-        s->steps[(size_t)name * s->n_steps + (size_t)step] += (double)ns;
+        side_share(s, name, step, ns);
+}
+
+/* Bring the shares into the order of names. */
+static void side_sort(side *s)
+{
+    tp_keyed *order = tp_vec_new(s->n_shares, sizeof *order);
+    share *sorted = tp_vec_new(s->n_shares, sizeof *sorted);
+    for (size_t i = 0; i < s->n_shares; i++)
+        order[i] = (tp_keyed){s->shares[i].place, (uint32_t)i};
+    tp_sort_keyed(order, s->n_shares);
+    for (size_t i = 0; i < s->n_shares; i++)
+        sorted[i] = s->shares[order[i].index];
+    free(order);
+    free(s->shares);
+    s->shares = sorted;
+}
+
+/* The first share of a name, by halving. */
+static size_t first_share(const side *s, uint32_t name)
+{
+    size_t lo = 0, hi = s->n_shares;
+    while (lo < hi) {
+        size_t middle = lo + (hi - lo) / 2;
+        if (s->shares[middle].place >> 32 < name)
+            lo = middle + 1;
+        else
+            hi = middle;
+    }
+    return lo;
+}
+
+/* A name's time in every step. */
+static void spread(const side *s, uint32_t name, double *ret)
+{
+    memset(ret, 0, s->n_steps * sizeof *ret);
+    for (size_t i = first_share(s, name); i < s->n_shares && s->shares[i].place >> 32 == name; i++)
+        ret[(uint32_t)s->shares[i].place] += s->shares[i].ns;
+}
+
+static double mean_share(const side *s, uint32_t name)
+{
+    double sum = 0;
+    for (size_t i = first_share(s, name); i < s->n_shares && s->shares[i].place >> 32 == name; i++)
+        sum += s->shares[i].ns;
+    return s->n_steps ? sum / (double)s->n_steps : (double)NAN;
 }
 
 /* ---- what is compared ---- */
@@ -82,7 +137,7 @@ static void add_breakdown(const uint32_t *names, const tp_activity *v, size_t n,
         if (step < 0)
             side_add(s, names[k + 1], -1, parts[k]);
         else
-            s->steps[names[k + 1] * s->n_steps + (size_t)step] = (double)parts[k];
+            side_share(s, names[k + 1], step, parts[k]);
 }
 
 static void add_totals(tp_comparison *c, const tp_selection *sel, side *s)
@@ -117,37 +172,32 @@ static void add_totals(tp_comparison *c, const tp_selection *sel, side *s)
 
 /* ---- evidence ---- */
 
-static double mean_of(const double *v, size_t n)
+/* Draws of the test without assumptions: fewer of very many steps. */
+static size_t resamples(size_t n_before, size_t n_after)
 {
-    double sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += v[i];
-    return n ? sum / (double)n : (double)NAN;
+    const size_t most = 9999, least = 999, values = 20000000, n = n_before + n_after;
+    return TP_MIN(most, TP_MAX(least, values / TP_MAX(n, 1)));
 }
 
 /* The interval and the raw p of one row. */
 static tp_status weigh(const double *before, size_t n_before, const double *after, size_t n_after,
                        bool is_paired, tp_compare_row *row, tp_error *err)
 {
+    const size_t n_resamples = resamples(n_before, n_after);
     tp_permutation_result perm;
     tp_t_test t;
-    row->lo = row->hi = row->p = row->p_permutation = (double)NAN;
-    row->before_step = mean_of(before, n_before);
-    row->after_step = mean_of(after, n_after);
-    if (n_before < TP_COMPARE_MIN_STEPS || n_after < TP_COMPARE_MIN_STEPS)
-        return TP_OK;
     if (is_paired) {
         double *d = tp_vec_new(n_before, sizeof *d);
         for (size_t i = 0; i < n_before; i++)
             d[i] = after[i] - before[i];
         t = tp_paired_t(after, before, n_before, LEVEL);
-        tp_status status = tp_signflip_test(d, n_before, MONTE_CARLO, SEED, &perm, err);
+        tp_status status = tp_signflip_test(d, n_before, n_resamples, SEED, &perm, err);
         free(d);
         TP_TRY(status);
     } else {
         t = tp_welch(after, n_after, before, n_before, LEVEL);
         TP_TRY(
-            tp_permutation_test(after, n_after, before, n_before, MONTE_CARLO, SEED, &perm, err));
+            tp_permutation_test(after, n_after, before, n_before, n_resamples, SEED, &perm, err));
     }
     row->lo = t.ci.lo;
     row->hi = t.ci.hi;
@@ -182,29 +232,68 @@ static int by_change(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-static tp_status conclude(const tp_comparison *c, side *before, side *after,
-                          tp_adjust_method method, tp_compare_table *ret, tp_error *err)
+/* The rows of the largest changes, as many as a few seconds of tests allow. */
+static tp_status weigh_rows(const tp_comparison *c, const side *before, const side *after,
+                            tp_compare_row *rows, size_t n, size_t *ret_untested, tp_error *err)
 {
-    size_t n = before->n_names > after->n_names ? before->n_names : after->n_names, kept = 0;
-    tp_compare_row *rows = tp_vec_new(n, sizeof *rows);
+    const size_t values = 2000000000, n_before = before->n_steps, n_after = after->n_steps;
+    *ret_untested = 0;
+    if (n_before < TP_COMPARE_MIN_STEPS || n_after < TP_COMPARE_MIN_STEPS)
+        return TP_OK;
+    size_t most = values / resamples(n_before, n_after) / (n_before + n_after);
+    most = TP_MAX(most, N_TOTALS);
+    *ret_untested = n > most ? n - most : 0;
+    double *x = tp_vec_new(n_before + n_after, sizeof *x), *y = x + n_before;
     tp_status status = TP_OK;
-    side_reach(before, n);
-    side_reach(after, n);
-    for (size_t i = 0; i < n && status == TP_OK; i++) {
+    for (size_t i = 0; i < n - *ret_untested && status == TP_OK; i++) {
+        spread(before, rows[i].name, x);
+        spread(after, rows[i].name, y);
+        status = weigh(x, n_before, y, n_after, c->is_paired, &rows[i], err);
+    }
+    free(x);
+    return status;
+}
+
+/* A row for every name that either side has. */
+static size_t make_rows(const side *before, const side *after, tp_compare_row *rows)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < before->n_names; i++) {
+        const uint32_t name = (uint32_t)i;
         tp_compare_row *row = &rows[kept];
         if (before->count[i] + after->count[i] == 0)
             continue;
-        *row = (tp_compare_row){.name = (uint32_t)i,
+        *row = (tp_compare_row){.name = name,
                                 .before_count = before->count[i],
                                 .after_count = after->count[i],
                                 .before_ns = before->ns[i],
-                                .after_ns = after->ns[i]};
+                                .after_ns = after->ns[i],
+                                .before_step = mean_share(before, name),
+                                .after_step = mean_share(after, name),
+                                .lo = NAN,
+                                .hi = NAN,
+                                .p = NAN,
+                                .p_permutation = NAN};
         if (before->count[i] == 0 || after->count[i] == 0)
             row->presence = before->count[i] ? TP_COMPARE_DISAPPEARED : TP_COMPARE_APPEARED;
-        status = weigh(before->steps + i * before->n_steps, before->n_steps,
-                       after->steps + i * after->n_steps, after->n_steps, c->is_paired, row, err);
         kept++;
     }
+    return kept;
+}
+
+static tp_status conclude(const tp_comparison *c, side *before, side *after,
+                          tp_adjust_method method, tp_compare_table *ret, tp_error *err)
+{
+    size_t n = before->n_names > after->n_names ? before->n_names : after->n_names, n_untested;
+    tp_compare_row *rows = tp_vec_new(n, sizeof *rows);
+    side_reach(before, n);
+    side_reach(after, n);
+    side_sort(before);
+    side_sort(after);
+    size_t kept = make_rows(before, after, rows);
+    if (method == TP_ADJUST_BH && kept)
+        qsort(rows, kept, sizeof *rows, by_change);
+    tp_status status = weigh_rows(c, before, after, rows, kept, &n_untested, err);
     double *p = tp_vec_new(kept, sizeof *p);
     for (size_t i = 0; i < kept; i++)
         p[i] = rows[i].p;
@@ -215,9 +304,7 @@ static tp_status conclude(const tp_comparison *c, side *before, side *after,
         rows[i].verdict = judge(&rows[i]);
     }
     free(p);
-    if (method == TP_ADJUST_BH && kept)
-        qsort(rows, kept, sizeof *rows, by_change);
-    *ret = (tp_compare_table){rows, kept};
+    *ret = (tp_compare_table){rows, kept, n_untested};
     return status;
 }
 

@@ -92,13 +92,18 @@ uint32_t tp_builder_track(tp_event_builder *b, const tp_event_track *track)
     return b->last_track = (uint32_t)events->n_tracks - 1;
 }
 
-static void make_room(tp_event_builder *b, size_t need)
+/* False: there are no more numbers for rows. */
+static bool make_room(tp_event_builder *b, size_t need)
 {
     tp_events *e = b->events;
     if (need <= b->row_cap)
-        return;
+        return true;
+    b->is_full |= need > TP_EVENTS_MOST;
+    if (b->is_full)
+        return false;
     /* One capacity in rows for all columns, whatever the size of their items. */
-    size_t cap = b->row_cap = tp_vec_next(b->row_cap, need, sizeof *e->start);
+    size_t cap = tp_vec_next(b->row_cap, need, sizeof *e->start);
+    b->row_cap = cap = TP_MIN(cap, TP_EVENTS_MOST);
 #define GROW(column) e->column = tp_vec_resize(e->column, cap, sizeof *e->column)
     GROW(start);
     GROW(dur);
@@ -111,20 +116,21 @@ static void make_room(tp_event_builder *b, size_t need)
     GROW(kind);
     GROW(phase);
 #undef GROW
+    return true;
 }
 
 void tp_builder_expect(tp_event_builder *b, uint64_t text_bytes)
 {
     enum { ROW_BYTES = 384, MOST = 1 << 24 }; /* what is not touched takes no memory */
     uint64_t rows = text_bytes / ROW_BYTES;
-    make_room(b, (size_t)TP_MIN(rows, MOST));
+    (void)make_room(b, (size_t)TP_MIN(rows, MOST));
 }
 
 void tp_builder_row(tp_event_builder *b, const tp_event_row *row)
 {
     tp_events *e = b->events;
-    if (TP_UNLIKELY(e->n == b->row_cap))
-        make_room(b, e->n + 1);
+    if (TP_UNLIKELY(e->n == b->row_cap) && !make_room(b, e->n + 1))
+        return;
     size_t i = e->n++;
     e->start[i] = row->start;
     e->dur[i] = row->dur;
@@ -140,6 +146,16 @@ void tp_builder_row(tp_event_builder *b, const tp_event_row *row)
         e->args = tp_vec_room(e->args, &b->args_cap, e->n + 1, sizeof *e->args);
         e->args[i] = e->args[i + 1] = b->args_used;
     }
+}
+
+tp_status tp_builder_check(const tp_event_builder *b, const char *name, tp_error *err)
+{
+    if (!b->is_full)
+        return TP_OK;
+    return tp_fail(err, TP_ERR_FORMAT,
+                   "'%s' holds more than %zu events, the most that one trace may have; record "
+                   "fewer steps",
+                   name, TP_EVENTS_MOST);
 }
 
 void tp_builder_args(tp_event_builder *b, const char *text, size_t len)

@@ -2,8 +2,12 @@
 #ifndef TP_INSTRUMENT_INGEST_EVENT_BUILDER_H
 #define TP_INSTRUMENT_INGEST_EVENT_BUILDER_H
 
+#include "base/error.h"
 #include "base/vec.h"
 #include "instrument/ingest/events.h"
+
+/* Analyses number rows with 32 bits; the highest number means none. */
+#define TP_EVENTS_MOST ((size_t)UINT32_MAX - 1)
 
 typedef struct {
     int64_t start, dur, correlation, external;
@@ -16,6 +20,7 @@ typedef struct {
 typedef struct {
     tp_events *events;
     size_t row_cap, track_cap, category_cap;
+    bool is_full; /* a row more than TP_EVENTS_MOST came, and was left out */
     size_t copy_cap, kernel_cap, op_cap, python_cap, sync_cap, collective_cap;
     size_t memory_cap, flow_cap, counter_cap, args_cap, args_text_cap, args_used;
     uint32_t *track_slots; /* hash: track number plus one */
@@ -37,6 +42,8 @@ void tp_builder_expect(tp_event_builder *b, uint64_t text_bytes);
 uint16_t tp_builder_category(tp_event_builder *b, const char *text, size_t len);
 uint32_t tp_builder_track(tp_event_builder *b, const tp_event_track *track);
 void tp_builder_row(tp_event_builder *b, const tp_event_row *row);
+/* Fails, by name, when a row had to be left out. */
+TP_CHECKED tp_status tp_builder_check(const tp_event_builder *b, const char *name, tp_error *err);
 /* The text of the last row's arguments; once per row, with TP_KEEP_ARGS. */
 void tp_builder_args(tp_event_builder *b, const char *text, size_t len);
 

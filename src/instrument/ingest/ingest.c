@@ -175,6 +175,14 @@ static void note_gzip(opening *o)
                      damage ? damage : "it ends in the middle");
 }
 
+/* Bytes that may be made of a text which is read as a whole. */
+static uint64_t room(const opening *o)
+{
+    const uint64_t least = UINT64_C(512) << 20, factor = 8;
+    uint64_t bytes = tp_source_bytes(&o->source);
+    return TP_MAX(least, factor * bytes);
+}
+
 static tp_status read_snapshot(opening *o, tp_error *err)
 {
     tp_trace_file *f = o->file;
@@ -183,7 +191,8 @@ static tp_status read_snapshot(opening *o, tp_error *err)
     tp_status status = tp_source_read_all(&o->source, &all, err);
     note_gzip(o);
     if (status == TP_OK)
-        status = tp_snapshot_read(f->path, tp_buf_str(&all), all.len, &f->snapshot, &f->notes, err);
+        status = tp_snapshot_read(f->path, tp_buf_str(&all), all.len, room(o), &f->snapshot,
+                                  &f->notes, err);
     tp_buf_release(&all);
     return status;
 }
@@ -197,7 +206,7 @@ static tp_status read_timeline(opening *o, tp_error *err)
     note_gzip(o);
     f->json_bytes = all.len;
     if (status == TP_OK)
-        status = tp_memory_timeline_read(f->path, tp_buf_str(&all), all.len, &f->timeline,
+        status = tp_memory_timeline_read(f->path, tp_buf_str(&all), all.len, room(o), &f->timeline,
                                          &f->notes, err);
     tp_buf_release(&all);
     return status;

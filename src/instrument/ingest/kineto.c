@@ -236,6 +236,8 @@ tp_status tp_kineto_read(const char *name, tp_source *source, unsigned keep, tp_
     if (status == TP_OK)
         status = drain(k, err);
     if (status == TP_OK)
+        status = tp_builder_check(&k->builder, name, err);
+    if (status == TP_OK)
         finish(k);
     else
         tp_builder_finish(&k->builder);

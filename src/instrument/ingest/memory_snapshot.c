@@ -21,7 +21,8 @@
     K(host_traces)                                                                                 \
     K(device)                                                                                      \
     K(address)                                                                                     \
-    K(total_size) K(allocated_size) K(active_size) K(requested_size) K(stream) K(segment_type)     \
+    K(total_size)                                                                                  \
+    K(allocated_size) K(active_size) K(requested_size) K(stream) K(segment_type)                   \
         K(segment_pool_id) K(is_expandable) K(frames) K(blocks) K(size) K(state) K(action) K(addr) \
             K(device_free) K(time_us) K(compile_context) K(user_metadata) K(filename) K(line)      \
                 K(name) K(stage) K(history) K(real_size) K(large)
@@ -437,8 +438,8 @@ static void add_notes(const snapshot_reader *r, const char *name, tp_notes *note
                      r->out->n_host_segments, r->out->n_host_entries);
 }
 
-tp_status tp_snapshot_read(const char *name, const void *bytes, size_t n, tp_snapshot **ret,
-                           tp_notes *notes, tp_error *err)
+tp_status tp_snapshot_read(const char *name, const void *bytes, size_t n, uint64_t most,
+                           tp_snapshot **ret, tp_notes *notes, tp_error *err)
 {
     snapshot_reader r = {.out = calloc(1, sizeof *r.out)};
     if (!r.out)
@@ -449,7 +450,7 @@ tp_status tp_snapshot_read(const char *name, const void *bytes, size_t n, tp_sna
     for (int i = 0; i < N_KEYS; i++)
         r.keys[i] = tp_string_add(&r.out->strings, key_names[i], strlen(key_names[i]));
     *TP_VEC_PUSH(r.out->stacks, r.out->n_stacks, r.stack_cap) = (tp_mem_stack){0};
-    tp_status status = tp_pickle_read(&r.pickle, name, bytes, n, &r.out->strings, err);
+    tp_status status = tp_pickle_read(&r.pickle, name, bytes, n, most, &r.out->strings, err);
     if (status == TP_OK) {
         r.stack_of_list = calloc(r.pickle.n_objects + 1, sizeof *r.stack_of_list);
         status = r.stack_of_list ? convert(&r, name, err)

@@ -113,8 +113,8 @@ static inline const char *tp_snapshot_str(const tp_snapshot *s, uint32_t id)
     return tp_string_get(&s->strings, id);
 }
 
-/* `name` is what errors call the file. */
-TP_CHECKED tp_status tp_snapshot_read(const char *name, const void *bytes, size_t n,
+/* `name` is what errors call the file; what the pickle builds may take `most` bytes (0: any). */
+TP_CHECKED tp_status tp_snapshot_read(const char *name, const void *bytes, size_t n, uint64_t most,
                                       tp_snapshot **ret, tp_notes *notes, tp_error *err);
 void tp_snapshot_free(tp_snapshot *snapshot); /* NULL is a no-op */
 

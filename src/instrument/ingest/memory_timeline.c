@@ -25,7 +25,24 @@ typedef struct {
     tp_json_reader reader;
     tp_memory_timeline *out;
     size_t row_cap, time_cap, bytes_cap;
+    const char *name;
+    uint64_t most;
+    bool is_too_large;
 } timeline_reader;
+
+/* What was read, against the limit: two bytes of text make eight of memory. */
+static tp_status check_size(timeline_reader *t, tp_error *err)
+{
+    const tp_memory_timeline *out = t->out;
+    uint64_t held = t->row_cap * sizeof *out->rows + t->time_cap * sizeof *out->times +
+                    t->bytes_cap * sizeof *out->bytes;
+    t->is_too_large = t->most && held > t->most;
+    if (!t->is_too_large)
+        return TP_OK;
+    return tp_fail(err, TP_ERR_FORMAT,
+                   "'%s': its numbers take more than %llu MB; is this a memory timeline?", t->name,
+                   (unsigned long long)(t->most >> 20));
+}
 
 /* The number as an integer; a fraction is cut off. */
 static bool whole(const tp_json_token *token, int64_t *ret)
@@ -91,6 +108,7 @@ static tp_status read_raw(timeline_reader *t, const int64_t *first, size_t n_fir
         tp_json_token token;
         int64_t v[4];
         size_t n;
+        TP_TRY(check_size(t, err));
         TP_TRY(tp_json_reader_next(&t->reader, &token, err));
         if (token.type == TP_JSON_TOKEN_END_ARRAY || token.type == TP_JSON_TOKEN_END)
             return TP_OK;
@@ -111,6 +129,7 @@ static tp_status read_sizes(timeline_reader *t, tp_error *err)
     size_t n_rows = 0;
     for (;;) {
         tp_json_token token;
+        TP_TRY(check_size(t, err));
         TP_TRY(tp_json_reader_next(&t->reader, &token, err));
         if (token.type == TP_JSON_TOKEN_END_ARRAY)
             return TP_OK;
@@ -145,6 +164,7 @@ static tp_status read_times(timeline_reader *t, tp_error *err)
     for (;;) {
         tp_json_token token;
         int64_t v;
+        TP_TRY(check_size(t, err));
         TP_TRY(tp_json_reader_next(&t->reader, &token, err));
         if (token.type == TP_JSON_TOKEN_END_ARRAY)
             return TP_OK;
@@ -206,16 +226,16 @@ static bool is_at_end(const tp_json_reader *r)
     return true;
 }
 
-tp_status tp_memory_timeline_read(const char *name, const char *text, size_t n,
+tp_status tp_memory_timeline_read(const char *name, const char *text, size_t n, uint64_t most,
                                   tp_memory_timeline **ret, tp_notes *notes, tp_error *err)
 {
     tp_error why = {0};
-    timeline_reader t = {.out = calloc(1, sizeof *t.out)};
+    timeline_reader t = {.out = calloc(1, sizeof *t.out), .name = name, .most = most};
     if (!t.out)
         return tp_fail(err, TP_ERR_NOMEM, "no memory for reading '%s'", name);
     tp_json_reader_init(&t.reader, name, text, n, &TP_JSON_TOLERANT);
     if (read_forms(&t, &why) != TP_OK) {
-        if (!t.out->n_rows && !t.out->n_times) {
+        if (t.is_too_large || (!t.out->n_rows && !t.out->n_times)) {
             tp_memory_timeline_free(t.out);
             if (err)
                 *err = why;

@@ -39,9 +39,10 @@ typedef struct {
     bool truncated;
 } tp_memory_timeline;
 
+/* `most`: bytes that the result may take, 0 for any. */
 TP_CHECKED tp_status tp_memory_timeline_read(const char *name, const char *text, size_t n,
-                                             tp_memory_timeline **ret, tp_notes *notes,
-                                             tp_error *err);
+                                             uint64_t most, tp_memory_timeline **ret,
+                                             tp_notes *notes, tp_error *err);
 void tp_memory_timeline_free(tp_memory_timeline *timeline); /* NULL is a no-op */
 
 #endif

@@ -257,6 +257,7 @@ tp_status tp_nsight_read(const char *path, const void *bytes, size_t size,
         note_missing_pages(&n, path, bytes, size);
         if (!bytes)
             note_journal(&n);
+        status = tp_builder_check(&n.builder, path, err);
     }
     tp_builder_finish(&n.builder);
     if (status == TP_OK)

@@ -17,6 +17,8 @@ typedef struct {
     const unsigned char *begin, *at, *end;
     tp_pickle_value *stack, *memo;
     size_t n, stack_cap, n_memo, memo_cap;
+    size_t item_bytes; /* of all objects */
+    uint64_t most;
     tp_error *err;
 } machine;
 
@@ -58,13 +60,15 @@ static tp_pickle_value new_object(machine *m, tp_pickle_type type)
     return make(type, p->n_objects - 1);
 }
 
-static void append(tp_pickle_object *object, const tp_pickle_value *items, size_t n)
+static void append(machine *m, tp_pickle_object *object, const tp_pickle_value *items, size_t n)
 {
+    enum { HEAD = 16 }; /* malloc()'s */
     size_t cap = object->cap;
     if (n == 0)
         return;
-    TP_ASSERT(object->n + n < UINT32_MAX);
+    TP_ASSERT(object->n + n < UINT32_MAX); /* is_too_large() comes first */
     object->items = tp_vec_room(object->items, &cap, object->n + n, sizeof *object->items);
+    m->item_bytes += (cap - object->cap) * sizeof *object->items + (object->cap ? 0 : HEAD);
     object->cap = (uint32_t)cap;
     memcpy(object->items + object->n, items, n * sizeof *items);
     object->n += (uint32_t)n;
@@ -96,7 +100,7 @@ static verdict collect(machine *m, tp_pickle_type type)
     size_t n = m->n - at - 1;
     if (!object || (type == TP_PICKLE_DICT && n % 2))
         return BROKEN;
-    append(object, m->stack + at + 1, n);
+    append(m, object, m->stack + at + 1, n);
     m->n = at;
     return GO;
 }
@@ -115,7 +119,7 @@ static verdict build(machine *m, tp_pickle_type type, size_t n, bool to_mark)
     if (type == TP_PICKLE_DICT && n % 2)
         return BROKEN;
     tp_pickle_value v = new_object(m, type);
-    append(&m->out->objects[tp_pickle_payload(v)], m->stack + m->n - n, n);
+    append(m, &m->out->objects[tp_pickle_payload(v)], m->stack + m->n - n, n);
     m->n -= n + to_mark;
     push(m, v);
     return GO;
@@ -129,7 +133,7 @@ static verdict append_one(machine *m, tp_pickle_type type)
     tp_pickle_object *object = object_of(m, m->stack[m->n - n - 1], type);
     if (!object)
         return BROKEN;
-    append(object, m->stack + m->n - n, n);
+    append(m, object, m->stack + m->n - n, n);
     m->n -= n;
     return GO;
 }
@@ -385,6 +389,27 @@ static verdict step(machine *m)
     }
 }
 
+/* What is built, against the limit: two bytes of a pickle can ask for 160 of memory. */
+static bool is_too_large(const machine *m)
+{
+    const tp_pickle *p = m->out;
+    const tp_string_table *s = p->strings;
+    return m->item_bytes + p->n_objects * sizeof *p->objects + s->used + s->n_slots * 8 +
+               s->n * sizeof *s->offset +
+               (m->stack_cap + m->memo_cap + p->n_bigs + p->n_floats) * sizeof *m->stack >
+           m->most;
+}
+
+static verdict refuse_size(machine *m)
+{
+    (void)tp_fail(m->err, TP_ERR_FORMAT,
+                  "'%s': what it builds up to byte %zu takes more than %llu MB, with %zu lists and "
+                  "dicts; is this a memory snapshot?",
+                  m->name, (size_t)(m->at - m->begin), (unsigned long long)(m->most >> 20),
+                  m->out->n_objects);
+    return REFUSED;
+}
+
 /* Close what is open: the values above each mark belong to the container below it, if
  * there is one that takes them. */
 static void close_all(machine *m)
@@ -396,24 +421,28 @@ static void close_all(machine *m)
         tp_pickle_object *list = at ? object_of(m, below, TP_PICKLE_LIST) : NULL;
         tp_pickle_object *dict = at ? object_of(m, below, TP_PICKLE_DICT) : NULL;
         if (list)
-            append(list, m->stack + at + 1, n);
+            append(m, list, m->stack + at + 1, n);
         else if (dict)
-            append(dict, m->stack + at + 1, n - n % 2);
+            append(m, dict, m->stack + at + 1, n - n % 2);
         m->n = at;
     }
 }
 
-tp_status tp_pickle_read(tp_pickle *p, const char *name, const void *bytes, size_t n,
+tp_status tp_pickle_read(tp_pickle *p, const char *name, const void *bytes, size_t n, uint64_t most,
                          tp_string_table *strings, tp_error *err)
 {
+    const uint64_t countable = UINT64_C(1) << 35; /* items of a list are counted in 32 bits */
     *p = (tp_pickle){.strings = strings};
     machine m = {.out = p, .name = name, .begin = bytes, .at = bytes, .err = err};
+    m.most = most && most < countable ? most : countable - 1;
     m.end = m.begin + n;
     const unsigned char *before;
     verdict v;
     do {
         before = m.at;
         v = step(&m);
+        if (v == GO && is_too_large(&m))
+            v = refuse_size(&m);
     } while (v == GO);
     p->stopped_at = (size_t)(before - m.begin);
     if (v == SHORT || v == BROKEN) {

@@ -43,9 +43,10 @@ typedef struct {
     const char *damage; /* why, when not at the end; NULL else */
 } tp_pickle;
 
-/* Fails for what is refused, and when nothing could be read. */
+/* Fails for what is refused, when nothing could be read, and when what it builds takes more
+ * than `most` bytes (0: no limit). */
 TP_CHECKED tp_status tp_pickle_read(tp_pickle *p, const char *name, const void *bytes, size_t n,
-                                    tp_string_table *strings, tp_error *err);
+                                    uint64_t most, tp_string_table *strings, tp_error *err);
 void tp_pickle_release(tp_pickle *p); /* zeroed is a no-op */
 
 static inline tp_pickle_type tp_pickle_type_of(tp_pickle_value v)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/limits.h"
 #include "base/threads.h"
 #include "instrument/ingest/event_scan.h"
 
@@ -430,10 +431,35 @@ tp_status tp_source_next(tp_source *s, const char *keep, tp_error *err)
     return TP_OK;
 }
 
+/* The most that is read as a whole.  A large file may take memory; what unpacks to a thousand
+ * times its size, or never ends, may not. */
+static tp_status check_whole(const tp_source *s, size_t n, tp_error *err)
+{
+    const tp_source_reader *r = s->reader;
+    bool is_plain = !r->is_gzip && (r->is_file || r->fd < 0);
+    if (n <= MAX_PIECE)
+        return TP_OK;
+    if (!is_plain)
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "'%s' gives more than 1 GiB, and what it holds is read as a whole; %s first",
+                       r->path, r->is_gzip ? "unpack it" : "save it as a file");
+    tp_limits memory;
+    tp_limits_memory(&memory);
+    const tp_limit *least = tp_limits_least(&memory);
+    uint64_t size = r->total > n ? r->total : n;
+    if ((double)size <= least->value / 4)
+        return TP_OK;
+    return tp_fail(err, TP_ERR_FORMAT,
+                   "'%s' holds %.1f GiB, and is read as a whole; at most a quarter of the memory "
+                   "there is goes into it (%.1f GiB, %s)",
+                   r->path, (double)size / 0x1p30, least->value / 0x1p30, least->source);
+}
+
 tp_status tp_source_read_all(tp_source *s, tp_buf *ret, tp_error *err)
 {
     tp_buf_clear(ret);
     for (;;) {
+        TP_TRY(check_whole(s, ret->len + (size_t)(s->end - s->begin), err));
         tp_buf_add(ret, s->begin, (size_t)(s->end - s->begin));
         if (s->is_final)
             return TP_OK;

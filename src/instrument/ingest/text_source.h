@@ -31,7 +31,8 @@ TP_CHECKED tp_status tp_source_open(tp_source *s, const char *path, const void *
  * progress says stop, or when a piece is larger than 1 GB. */
 TP_CHECKED tp_status tp_source_next(tp_source *s, const char *keep, tp_error *err);
 /* Everything from the current window's beginning to the end of the text, into `ret`
- * (cleared first); no window is left. */
+ * (cleared first); no window is left.  Fails when it is more than 1 GiB that no plain file
+ * holds, or a plain file larger than a quarter of the memory there is. */
 TP_CHECKED tp_status tp_source_read_all(tp_source *s, tp_buf *ret, tp_error *err);
 void tp_source_close(tp_source *s); /* zeroed is a no-op */
 

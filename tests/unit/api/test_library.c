@@ -293,6 +293,7 @@ static void test_greedy_ids_are_those_of_transformers(void **state)
     assert_int_equal(result.prompt_tokens, 5);
     assert_int_equal(result.new_tokens, 24);
     assert_false(result.hit_stop);
+    assert_true(result.ignores_generation_config); /* the folder has one */
     tp_text_generator_free(gen);
 }
 

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -181,6 +182,60 @@ static void a_failed_write_is_an_error(void **state)
     }
 }
 
+static void put_at(int fd, const void *bytes, size_t n, uint64_t at)
+{
+    assert_int_equal(pwrite(fd, bytes, n, (off_t)at), n);
+}
+
+/* Two examples of 1.2e9 tokens, all 0, and one of three behind them, in a sparse file.  The
+ * writer makes head, index and foot for those sizes; they are moved to where they belong. */
+static void more_tokens_than_31_bits_are_counted_and_read(void **state)
+{
+    enum { HEAD = 64, RECORD_HEAD = 24 };
+    const uint32_t many = 1200000000, big = RECORD_HEAD + 2550000000;
+    const int32_t ids[] = {5, 6, 65535};
+    const uint8_t mask[] = {0, 1, 1};
+    struct {
+        uint32_t n_tokens, n_targets;
+        uint64_t line, check;
+    } head = {.n_tokens = many, .line = 1};
+    tp_buf small = {0}, written = {0};
+    tp_cache_writer writer;
+    tp_cache cache;
+    tp_sample s;
+    int32_t back[3];
+    uint32_t sizes[3] = {big, big, (uint32_t)tp_cache_encode(&small, ids, mask, 3, false, 9)};
+    assert_int_equal(tp_cache_writer_open(path, SAMPLE_KEY, false, &writer, NULL), TP_OK);
+    assert_int_equal(tp_cache_writer_add(&writer, &small, sizes, 3, NULL), TP_OK);
+    const tp_cache_counts counts = {.n_tokens = 2 * (uint64_t)many + 3, .n_targets = 2};
+    assert_int_equal(tp_cache_writer_close(&writer, &counts, NULL), TP_OK);
+    assert_int_equal(tp_file_read(path, 1 << 20, &written, NULL), TP_OK);
+
+    int fd = open(path, O_RDWR | O_TRUNC);
+    size_t tail = HEAD + small.len;
+    put_at(fd, written.data, HEAD, 0);
+    put_at(fd, &head, sizeof head, HEAD);
+    put_at(fd, &head, sizeof head, HEAD + (uint64_t)big);
+    put_at(fd, small.data, small.len, HEAD + 2 * (uint64_t)big);
+    put_at(fd, written.data + tail, written.len - tail, HEAD + 2 * (uint64_t)big + small.len);
+    assert_int_equal(close(fd), 0);
+
+    if (tp_cache_open(path, SAMPLE_KEY, &cache, &err) != TP_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(cache.counts.n_tokens, 2400000003);
+    assert_int_equal(tp_cache_peek(&cache, 1, &s, NULL), TP_OK);
+    assert_int_equal(s.n_tokens, many);
+    assert_int_equal(((const uint16_t *)s.tokens)[many - 1], 0);
+    assert_false(tp_sample_mask(&s, many - 1));
+    assert_int_equal(tp_cache_get(&cache, 2, &s, NULL), TP_OK);
+    tp_sample_tokens(&cache, &s, back, 3);
+    assert_memory_equal(back, ids, sizeof ids);
+    assert_int_equal(s.line, 9);
+    tp_cache_close(&cache);
+    tp_buf_release(&small);
+    tp_buf_release(&written);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +248,8 @@ int main(void)
                                         remove_path),
         cmocka_unit_test_setup_teardown(an_abandoned_file_is_no_cache, make_path, remove_path),
         cmocka_unit_test_setup_teardown(a_failed_write_is_an_error, make_path, remove_path),
+        cmocka_unit_test_setup_teardown(more_tokens_than_31_bits_are_counted_and_read, make_path,
+                                        remove_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -182,8 +182,17 @@ static void mistakes_are_explained(void **state)
          "command line: policy.optimizer.kwargs.betas: expected two numbers below 1, as in "
          "[0.9, 0.98]"},
         {"checkpointing.metric_name=val_loss",
-         "command line: checkpointing.metric_name: \"val_loss\" does not begin with val: or "
-         "train:, as in val:val_loss"},
+         "command line: checkpointing.metric_name: \"val_loss\" ranks no checkpoints of sft; "
+         "known: val:val_loss, train:loss, or null for the newest"},
+        {"policy.optimizer.kwargs.amsgrad=true",
+         "command line: policy.optimizer.kwargs.amsgrad: true is refused, as the result would be "
+         "another: The largest second moments so far are not kept; set it to false"},
+        {"policy.optimizer.kwargs.maximize=true",
+         "command line: policy.optimizer.kwargs.maximize: true is refused, as the result would be "
+         "another: Losses are made smaller; set it to false"},
+        {"checkpointing.metric_name=val:accuracy",
+         "command line: checkpointing.metric_name: \"val:accuracy\" ranks no checkpoints of sft; "
+         "known: val:val_loss, train:loss, or null for the newest"},
         {"profile.steps=5:5",
          "command line: profile.steps: \"5:5\" is no range of steps; write start:stop, from 1 and "
          "without stop, as in 3:5 for steps 3 and 4"},
@@ -441,9 +450,29 @@ static void every_key_is_documented(void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, enter, leave)
 
+/* The arguments of torch.optim.AdamW (2.9), but params. */
+static void every_argument_of_adamw_is_known(void **state)
+{
+    static const char *const arguments[] = {
+        "lr",       "betas",   "eps",        "weight_decay",   "amsgrad",
+        "maximize", "foreach", "capturable", "differentiable", "fused"};
+    size_t n;
+    const tp_option *table = tp_train_options_of(TP_ALGORITHM_SFT, &n);
+    for (size_t a = 0; a < sizeof arguments / sizeof *arguments; a++) {
+        char key[80];
+        bool is_known = false;
+        snprintf(key, sizeof key, "policy.optimizer.kwargs.%s", arguments[a]);
+        for (size_t i = 0; i < n; i++)
+            is_known |= strcmp(table[i].name, key) == 0;
+        if (!is_known)
+            fail_msg("%s is unknown", key);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_argument_of_adamw_is_known),
         CASE(the_defaults_are_those_of_nemo_rl),
         CASE(defaults_follow_what_they_refer_to),
         CASE(recomputation_has_two_names),

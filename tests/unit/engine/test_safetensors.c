@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -401,6 +402,38 @@ static void all_that_an_index_lacks_is_listed_at_once(void **state)
     tp_buf_release(&one);
 }
 
+/* The file is sparse: 4.8 GB long, one page of it on the disk. */
+static void tensors_beyond_4_gib_are_read_at_their_offset(void **state)
+{
+    static const char header[] =
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[1200000000,1],\"data_offsets\":[0,4800000000]},"
+        "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4800000000,4800000008]}}";
+    const uint64_t n = sizeof header - 1;
+    const float last = 7, values[] = {1.5F, -3};
+    const off_t body = (off_t)(8 + n), b_at = body + 4800000000;
+    tp_safetensors *st;
+    tp_error err = {0};
+    int fd = open(path, O_CREAT | O_RDWR | O_TRUNC, 0600);
+    assert_int_equal(pwrite(fd, &n, 8, 0), 8);
+    assert_int_equal(pwrite(fd, header, n, 8), n);
+    assert_int_equal(pwrite(fd, &last, 4, b_at - 4), 4);
+    assert_int_equal(pwrite(fd, values, 8, b_at), 8);
+    assert_int_equal(close(fd), 0);
+    if (tp_safetensors_open(path, &st, &err) != TP_OK)
+        fail_msg("%s", err.message);
+
+    const tp_tensor_entry *a = tp_safetensors_find(st, "a"), *b = tp_safetensors_find(st, "b");
+    float got[2];
+    assert_int_equal(a->bytes, 4800000000);
+    memcpy(got, (const char *)a->data + a->bytes - 4, 4);
+    assert_float_equal(got[0], 7, 0);
+    memcpy(got, b->data, sizeof got);
+    assert_float_equal(got[0], 1.5, 0);
+    assert_float_equal(got[1], -3, 0);
+    tp_safetensors_close(st);
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -419,6 +452,7 @@ int main(void)
         cmocka_unit_test(halves_round_to_nearest_even),
         cmocka_unit_test(nonfinite_values_are_found_anywhere),
         cmocka_unit_test(an_index_names_plain_files),
+        cmocka_unit_test(tensors_beyond_4_gib_are_read_at_their_offset),
         cmocka_unit_test(all_that_an_index_lacks_is_listed_at_once),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "base/files.h"
+#include "instrument/ingest/event_builder.h"
 #include "support/ingest.h"
 
 static void check_snapshot(const char *path, int protocol)
@@ -217,6 +218,55 @@ static void timelines_that_are_odd_or_cut_short(void **state)
     tp_trace_close(f);
 }
 
+/* Two bytes of a pickle ask for a tuple, which takes 160. */
+static void what_a_pickle_builds_has_a_limit(void **state)
+{
+    tp_buf text = {0};
+    tp_snapshot *snapshot;
+    tp_notes notes = {0};
+    tp_error err = {0};
+    tp_buf_add(&text, "\x80\x04", 2);
+    for (int i = 0; i < 20000; i++)
+        tp_buf_add(&text, "N\x85", 2);
+    assert_int_equal(
+        tp_snapshot_read("a.pickle", text.data, text.len, 1 << 20, &snapshot, &notes, &err),
+        TP_ERR_FORMAT);
+    assert_string_equal(err.message, "'a.pickle': what it builds up to byte 12384 takes more than "
+                                     "1 MB, with 6191 lists and dicts; is this a memory snapshot?");
+    tp_buf_release(&text);
+}
+
+static void the_numbers_of_a_timeline_have_a_limit(void **state)
+{
+    tp_buf text = {0};
+    tp_memory_timeline *timeline;
+    tp_notes notes = {0};
+    tp_error err = {0};
+    tp_buf_adds(&text, "[[");
+    for (int i = 0; i < 200000; i++)
+        tp_buf_adds(&text, "1,");
+    assert_int_equal(
+        tp_memory_timeline_read("a.json", text.data, text.len, 1 << 20, &timeline, &notes, &err),
+        TP_ERR_FORMAT);
+    assert_string_equal(err.message,
+                        "'a.json': its numbers take more than 1 MB; is this a memory timeline?");
+    tp_buf_release(&text);
+}
+
+/* No memory is touched: only the number of rows is made up. */
+static void a_trace_of_too_many_events_is_refused_by_name(void **state)
+{
+    tp_events events = {.n = TP_EVENTS_MOST};
+    tp_event_builder full = {.events = &events, .row_cap = TP_EVENTS_MOST};
+    tp_error err = {0};
+    assert_int_equal(tp_builder_check(&full, "big.json", &err), TP_OK);
+    tp_builder_row(&full, &(tp_event_row){.start = 1});
+    assert_int_equal(events.n, TP_EVENTS_MOST);
+    assert_int_equal(tp_builder_check(&full, "big.json", &err), TP_ERR_FORMAT);
+    assert_string_equal(err.message, "'big.json' holds more than 4294967294 events, the most that "
+                                     "one trace may have; record fewer steps");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +280,9 @@ int main(void)
         cmocka_unit_test(raw_timelines),
         cmocka_unit_test(timelines_of_four_times_are_no_rows),
         cmocka_unit_test(timelines_that_are_odd_or_cut_short),
+        cmocka_unit_test(what_a_pickle_builds_has_a_limit),
+        cmocka_unit_test(the_numbers_of_a_timeline_have_a_limit),
+        cmocka_unit_test(a_trace_of_too_many_events_is_refused_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
