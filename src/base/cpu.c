@@ -1,5 +1,6 @@
 #include "base/cpu.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -19,12 +20,58 @@ static struct {
     pthread_once_t once;
     tp_isa detected, wished; /* wished: by TEMPER_ISA, else detected */
     bool is_assumed;
+    char withheld[128];
     tp_cpu_caches caches;
     char model[64];
 } machine = {.once = PTHREAD_ONCE_INIT, .model = "unknown"};
 
 static _Atomic int forced_isa = -1;
 static _Atomic unsigned excluded;
+
+static bool has_bit(unsigned word, int bit) { return word >> bit & 1; }
+
+enum {
+    STATE_AVX = 0x6,     /* of XCR0: xmm, ymm */
+    STATE_AVX512 = 0xe6, /* and opmasks, zmm */
+    STATE_AMX = 0x600e6  /* and tile configuration, tile data */
+};
+
+tp_isa tp_cpu_level(const tp_cpu_words *w, int (*ask_for_tiles)(void), char *withheld, size_t size)
+{
+    /* AVX2, FMA, F16C, and BMI1 and BMI2, which compilers mix in */
+    bool avx2 = has_bit(w->leaf7_ebx, 5) && has_bit(w->leaf1_ecx, 12) &&
+                has_bit(w->leaf1_ecx, 29) && has_bit(w->leaf7_ebx, 3) && has_bit(w->leaf7_ebx, 8);
+    bool avx512 = has_bit(w->leaf7_ebx, 16) && has_bit(w->leaf7_ebx, 17) &&
+                  has_bit(w->leaf7_ebx, 30) && has_bit(w->leaf7_ebx, 31);
+    bool amx = has_bit(w->leaf7_edx, 22) && has_bit(w->leaf7_edx, 24);
+    const char *lost = "the processor has %s, but the system does not save its registers";
+    snprintf(withheld, size, "%s", "");
+    if (!avx2)
+        return TP_ISA_PORTABLE;
+    if ((w->xcr0 & STATE_AVX) != STATE_AVX) {
+        snprintf(withheld, size, lost, "AVX2");
+        return TP_ISA_PORTABLE;
+    }
+    if (!avx512)
+        return TP_ISA_AVX2;
+    if ((w->xcr0 & STATE_AVX512) != STATE_AVX512) {
+        snprintf(withheld, size, lost, "AVX-512");
+        return TP_ISA_AVX2;
+    }
+    if (!has_bit(w->leaf7_1_eax, 5))
+        return TP_ISA_AVX512;
+    if (!amx)
+        return TP_ISA_AVX512_BF16;
+    if ((w->xcr0 & STATE_AMX) != STATE_AMX) {
+        snprintf(withheld, size, lost, "AMX");
+        return TP_ISA_AVX512_BF16;
+    }
+    int error = ask_for_tiles();
+    if (error)
+        snprintf(withheld, size, "the processor has AMX, but the system lends no tiles (%s)",
+                 strerror(error));
+    return error ? TP_ISA_AVX512_BF16 : TP_ISA_AMX;
+}
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -41,8 +88,6 @@ static cpuid_leaf cpuid(unsigned leaf, unsigned subleaf)
     return r;
 }
 
-static bool has_bit(unsigned word, int bit) { return word >> bit & 1; }
-
 /* The register state that the operating system saves for us (XCR0). */
 static unsigned saved_state(void)
 {
@@ -53,40 +98,27 @@ static unsigned saved_state(void)
     return low;
 }
 
-enum {
-    STATE_AVX = 0x6,      /* xmm, ymm */
-    STATE_AVX512 = 0xe6,  /* and opmasks, zmm */
-    STATE_AMX = 0x60000,  /* tile configuration, tile data */
-    FEATURE_TILEDATA = 18 /* of arch_prctl */
-};
+enum { FEATURE_TILEDATA = 18 /* of arch_prctl */ };
 
-/* Linux hands out the 8 KiB of tile state only to those who ask. */
-static bool os_lends_tiles(void)
+/* Linux hands out the 8 KiB of tile state only to those who ask: for all threads of the process
+ * and for its children.  0 or errno. */
+static int ask_for_tiles(void)
 {
     const long arch_req_xcomp_perm = 0x1023;
-    return syscall(SYS_arch_prctl, arch_req_xcomp_perm, FEATURE_TILEDATA) == 0;
+    return syscall(SYS_arch_prctl, arch_req_xcomp_perm, FEATURE_TILEDATA) == 0 ? 0 : errno;
 }
 
-static tp_isa detect(void)
+static tp_isa detect(char *withheld, size_t size)
 {
-    unsigned state = saved_state();
-    cpuid_leaf base = cpuid(1, 0);
     cpuid_leaf extended = cpuid(7, 0);
-    cpuid_leaf extended1 = extended.eax >= 1 ? cpuid(7, 1) : (cpuid_leaf){0};
-
-    bool fma_f16c = has_bit(base.ecx, 12) && has_bit(base.ecx, 29);
-    if ((state & STATE_AVX) != STATE_AVX || !fma_f16c || !has_bit(extended.ebx, 5))
-        return TP_ISA_PORTABLE;
-    bool f_dq = has_bit(extended.ebx, 16) && has_bit(extended.ebx, 17);
-    bool bw_vl = has_bit(extended.ebx, 30) && has_bit(extended.ebx, 31);
-    if ((state & STATE_AVX512) != STATE_AVX512 || !f_dq || !bw_vl)
-        return TP_ISA_AVX2;
-    if (!has_bit(extended1.eax, 5))
-        return TP_ISA_AVX512;
-    bool amx = has_bit(extended.edx, 22) && has_bit(extended.edx, 24);
-    if ((state & STATE_AMX) != STATE_AMX || !amx || !os_lends_tiles())
-        return TP_ISA_AVX512_BF16;
-    return TP_ISA_AMX;
+    tp_cpu_words words = {
+        .leaf1_ecx = cpuid(1, 0).ecx,
+        .leaf7_ebx = extended.ebx,
+        .leaf7_edx = extended.edx,
+        .leaf7_1_eax = extended.eax >= 1 ? cpuid(7, 1).eax : 0,
+        .xcr0 = saved_state(),
+    };
+    return tp_cpu_level(&words, ask_for_tiles, withheld, size);
 }
 
 static void read_model(char *model, size_t size)
@@ -121,7 +153,12 @@ static int print_features(char *out, size_t size)
 
 static int print_features(char *out, size_t size) { return snprintf(out, size, "-"); }
 
-static tp_isa detect(void) { return TP_ISA_PORTABLE; }
+static tp_isa detect(char *withheld, size_t size)
+{
+    (void)withheld;
+    (void)size;
+    return TP_ISA_PORTABLE;
+}
 
 static void read_model(char *model, size_t size)
 {
@@ -205,6 +242,7 @@ static void obey_environment(void)
     if (assumed && tp_isa_parse(assumed, &isa) && isa > machine.detected) {
         machine.detected = isa;
         machine.is_assumed = true;
+        machine.withheld[0] = 0;
     }
     machine.wished = machine.detected;
     if (wished && tp_isa_parse(wished, &isa) && isa < machine.detected)
@@ -213,7 +251,7 @@ static void obey_environment(void)
 
 static void look_once(void)
 {
-    machine.detected = detect();
+    machine.detected = detect(machine.withheld, sizeof machine.withheld);
     obey_environment();
     machine.caches = read_caches();
     read_model(machine.model, sizeof machine.model);
@@ -229,6 +267,12 @@ bool tp_cpu_is_assumed(void)
 {
     tp_cpu_detect();
     return machine.is_assumed;
+}
+
+const char *tp_cpu_withheld(void)
+{
+    tp_cpu_detect();
+    return machine.withheld;
 }
 
 static tp_isa highest_wanted(void)

@@ -14,7 +14,7 @@
 
 typedef enum {
     TP_ISA_PORTABLE,    /* what the compiler's baseline has                    */
-    TP_ISA_AVX2,        /* AVX2, FMA, F16C                                     */
+    TP_ISA_AVX2,        /* AVX2, FMA, F16C, BMI2                               */
     TP_ISA_AVX512,      /* AVX-512 F, BW, DQ, VL                               */
     TP_ISA_AVX512_BF16, /* plus dot products of bf16 pairs                     */
     TP_ISA_AMX,         /* plus AMX tiles with bf16; the kernel lends us tiles */
@@ -29,6 +29,18 @@ typedef struct {
  * a higher level that is there without the processor saying so (an emulator). */
 tp_isa tp_cpu_detect(void);
 bool tp_cpu_is_assumed(void); /* by TEMPER_ASSUME_ISA */
+
+/* Why the next level is not to be had though the processor has it, a sentence; "" otherwise. */
+const char *tp_cpu_withheld(void);
+
+/* What the processor (cpuid) and its operating system (XCR0) say, in words of 32 bits. */
+typedef struct {
+    unsigned leaf1_ecx, leaf7_ebx, leaf7_edx, leaf7_1_eax;
+    unsigned xcr0;
+} tp_cpu_words;
+
+/* The level that they make.  `ask_for_tiles` returns 0 or errno; only asked where it decides. */
+tp_isa tp_cpu_level(const tp_cpu_words *w, int (*ask_for_tiles)(void), char *withheld, size_t size);
 
 /* The level in force: the highest that is not excluded, up to that of tp_cpu_force_isa(), else
  * of TEMPER_ISA, else of tp_cpu_detect(). */

@@ -14,6 +14,14 @@ static const char *state_of(const tp_path *path)
     return words[path->state];
 }
 
+/* The next level may be there, but not for us. */
+static const char *why_of(tp_isa isa)
+{
+    const tp_path *path = &tp_paths()[isa];
+    return path->state == TP_PATH_ABSENT && isa == tp_cpu_detect() + 1 ? tp_cpu_withheld()
+                                                                       : path->why;
+}
+
 static const char *use_of(tp_isa isa)
 {
     const tp_path *path = &tp_paths()[isa];
@@ -26,9 +34,12 @@ void tp_doctor_print_paths(void)
 {
     for (int i = 0; i < TP_ISA_COUNT; i++) {
         const tp_path *path = &tp_paths()[i];
-        printf("%-16s %s%s%s%s%s\n", tp_isa_name((tp_isa)i), state_of(path), use_of((tp_isa)i),
+        const char *why = why_of((tp_isa)i);
+        bool is_withheld = path->state == TP_PATH_ABSENT && why[0];
+        printf("%-16s %s%s%s%s%s\n", tp_isa_name((tp_isa)i),
+               is_withheld ? "not to be had" : state_of(path), use_of((tp_isa)i),
                path->is_stored && path->state != TP_PATH_ABSENT ? " (on file)" : "",
-               path->why[0] ? ": " : "", path->why);
+               why[0] ? ": " : "", why);
     }
 }
 
@@ -44,7 +55,7 @@ void tp_doctor_write_paths(tp_json_w *w)
         tp_json_w_begin(w, '{');
         tp_json_w_put_str(w, "name", tp_isa_name((tp_isa)i));
         tp_json_w_put_str(w, "state", words[path->state]);
-        tp_json_w_put_str(w, "why", path->why);
+        tp_json_w_put_str(w, "why", why_of((tp_isa)i));
         tp_json_w_put_bool(w, "may_be_used",
                            path->state == TP_PATH_PROVEN && tp_cpu_may_use((tp_isa)i));
         tp_json_w_end(w, '}');

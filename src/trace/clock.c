@@ -2,7 +2,11 @@
  *
  * The scale comes from pairs (ticks, CLOCK_MONOTONIC_RAW) taken when recording begins and
  * whenever it is read: between two pairs time is a line, so it runs on without a jump and
- * agrees with the kernel's clock at both ends. */
+ * agrees with the kernel's clock at both ends.  A counter that cannot be trusted is not used:
+ * the kernel's clock is, and the trace says so. */
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #if defined(__x86_64__)
@@ -12,24 +16,13 @@
 #include "base/platform.h"
 #include "trace/internal.h"
 
-enum { SHORT_NS = 1000000, PAIRS = 9 };
+enum { SHORT_NS = 1000000, PAIRS = 9, TRIES = 5 };
 
 uint64_t tp_ticks_monotonic(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC_RAW, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-bool tp_clock_has_tsc(void)
-{
-#if defined(__x86_64__)
-    unsigned a, b, c, d;
-    /* "Invariant TSC": same rate in all P-, C- and T-states. */
-    return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & (1u << 8));
-#else
-    return false;
-#endif
 }
 
 /* Both clocks at once: of several tries the one with the least time in between. */
@@ -56,18 +49,90 @@ static double slope(tp_anchor a, tp_anchor b)
     return (double)(b.ns - a.ns) / (double)(b.ticks - a.ticks);
 }
 
-/* Nanoseconds per tick over one millisecond: good enough for what is shorter than that. */
+/* ---- may the counter be used? ---- */
+
+bool tp_clock_is_listed(const char *sources, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = sources; (at = strstr(at, name)) != NULL; at += n)
+        if ((at == sources || at[-1] == ' ') && strchr(" \n", at[n]))
+            return true;
+    return false;
+}
+
+bool tp_clock_is_steady(const tp_anchor pairs[3])
+{
+    double first = slope(pairs[0], pairs[1]), second = slope(pairs[1], pairs[2]);
+    bool forward = pairs[0].ticks < pairs[1].ticks && pairs[1].ticks < pairs[2].ticks;
+    /* 20 GHz to 1 MHz */
+    return forward && first > 0.05 && first < 1000 && fabs(first - second) < 0.001 * first;
+}
+
+/* "Invariant TSC": same rate in all P-, C- and T-states. */
+static bool is_invariant(void)
+{
+#if defined(__x86_64__)
+    unsigned a, b, c, d;
+    return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & (1u << 8));
+#else
+    return false;
+#endif
+}
+
+/* Linux compares the counters of all sockets, watches them, and strikes from this list the one
+ * that cannot be trusted.  Without the list nothing is known against it. */
+static bool is_trusted_by_linux(void)
+{
+    char sources[256];
+    FILE *f = fopen("/sys/devices/system/clocksource/clocksource0/available_clocksource", "re");
+    bool has_list = f && fgets(sources, sizeof sources, f);
+    if (f)
+        fclose(f);
+    return !has_list || tp_clock_is_listed(sources, "tsc");
+}
+
+static struct {
+    pthread_once_t once;
+    const char *flaw; /* NULL: it may be used */
+    double scale;     /* nanoseconds per tick over a millisecond or two: good enough for less */
+} counter = {.once = PTHREAD_ONCE_INIT};
+
+static tp_anchor pair_after(tp_anchor from)
+{
+    tp_anchor to;
+    do
+        to = read_pair(true);
+    while (to.ns - from.ns < SHORT_NS);
+    return to;
+}
+
+static void look_at_counter(void)
+{
+    counter.flaw = !is_invariant()          ? "it may change its rate"
+                   : !is_trusted_by_linux() ? "Linux found it unstable"
+                                            : "it disagrees with the system's clock";
+    if (!is_invariant() || !is_trusted_by_linux())
+        return;
+    for (int i = 0; i < TRIES && counter.flaw; i++) { /* a busy machine may spoil one */
+        tp_anchor pairs[3] = {read_pair(true)};
+        pairs[1] = pair_after(pairs[0]);
+        pairs[2] = pair_after(pairs[1]);
+        counter.scale = slope(pairs[0], pairs[2]);
+        if (tp_clock_is_steady(pairs))
+            counter.flaw = NULL;
+    }
+}
+
+const char *tp_clock_flaw_of_tsc(void)
+{
+    pthread_once(&counter.once, look_at_counter);
+    return counter.flaw;
+}
+
 static double rough_scale(void)
 {
-    static double scale;
-    if (scale == 0) {
-        tp_anchor from = read_pair(true), to;
-        do
-            to = read_pair(true);
-        while (to.ns - from.ns < SHORT_NS);
-        scale = slope(from, to);
-    }
-    return scale;
+    (void)tp_clock_flaw_of_tsc();
+    return counter.scale;
 }
 
 static void add(tp_timeline *line, tp_anchor anchor)

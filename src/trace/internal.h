@@ -74,7 +74,9 @@ typedef struct {
     bool is_tsc;
 } tp_timeline;
 
-bool tp_clock_has_tsc(void); /* constant and never stopping */
+bool tp_clock_is_listed(const char *sources, const char *name); /* in words of a line */
+/* Do both clocks run alike from the first pair to the second and from there to the third? */
+bool tp_clock_is_steady(const tp_anchor pairs[3]);
 static inline uint64_t tp_ticks_raw(void);
 uint64_t tp_ticks_monotonic(void);
 void tp_timeline_start(tp_timeline *line, bool is_tsc);

@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "trace/internal.h"
 
 enum { MODULE_CORE = 1, MODULE_CORE2 = 5, MODULES = 7, LARGEST_TABLE = 17 };
@@ -100,7 +101,12 @@ static bool is_attached;
 static void attach(void)
 {
     const char *path = getenv("NVTX_INJECTION64_PATH");
-    is_attached = path && *path ? inject(path) : load_old_library();
+    bool is_named = path && *path;
+    is_attached = is_named ? inject(path) : load_old_library();
+    if (is_named && !is_attached)
+        tp_log(TP_LOG_WARNING, "trace",
+               "NVTX_INJECTION64_PATH: '%s' is no NVTX tool that starts; zones are not handed on",
+               path);
 }
 
 bool tp_nvtx_attach(void)

@@ -314,8 +314,9 @@ tp_status tp_trace_start(const tp_trace_options *options, tp_error *err)
     TP_TRY(check(o, err));
     pthread_once(&once, watch_forks);
     tp_trace_stop();
-    uint32_t clock_mode =
-        o->clock == TP_TRACE_CLOCK_AUTO && tp_clock_has_tsc() ? TP_MODE_TSC : TP_MODE_MONOTONIC;
+    uint32_t clock_mode = o->clock == TP_TRACE_CLOCK_AUTO && !tp_clock_flaw_of_tsc()
+                              ? TP_MODE_TSC
+                              : TP_MODE_MONOTONIC;
     uint32_t nvtx = tp_nvtx_attach() ? TP_MODE_NVTX : 0;
     pthread_mutex_lock(&r->io);
     configure(r, o);

@@ -20,4 +20,8 @@ static inline bool tp_trace_records_ticks(void)
     return __atomic_load_n(&tp_trace_mode, __ATOMIC_RELAXED) == 1;
 }
 
+/* Why the time stamp counter is not the clock of traces, NULL when it is; a few milliseconds,
+ * once. */
+const char *tp_clock_flaw_of_tsc(void);
+
 #endif

@@ -40,6 +40,11 @@ expect 0 "linear of f32 does not end"
 TEMPER_BREAK_ISA=$have:wrong ask
 expect 0 "linear of f32 gives"
 
+# ended from outside: no verdict on the kernels
+TEMPER_BREAK_ISA=$have:kill ask
+expect 0 "the kernels for $have are left out, they could not be tested: its process was ended by SIGKILL; computing with $below"
+cmp -s out sound || fail "$have not tested: another text"
+
 # all of them: the plain loops
 all=
 for level in $levels; do all="$all,$level:wrong"; done
@@ -70,6 +75,27 @@ mkdir "$file"
 ask
 expect 0
 rmdir "$file"
+
+# no folder to keep verdicts in: tried each time, without a word
+ask_without_home() {
+    cache=$XDG_CACHE_HOME
+    unset XDG_CACHE_HOME
+    HOME=/nonexistent ask
+    export XDG_CACHE_HOME="$cache"
+}
+ask_without_home
+expect 0
+[ -s err ] && fail "a cache that cannot be written is worth a word"
+cmp -s out sound || fail "without a cache: another text"
+
+# several at once: each verdict is whole
+rm -f "$file"
+for i in 1 2 3 4; do
+    "$TEMPER" generate --max-new-tokens 1 --threads 1 model "the" >/dev/null 2>"err$i" &
+done
+wait
+cmp -s "$file" kept || fail "four at once leave another file"
+[ -s err1 ] || [ -s err2 ] || [ -s err3 ] || [ -s err4 ] && fail "four at once complain"
 
 # names that are none are refused with a word
 TEMPER_ISA=avx3 ask

@@ -8,7 +8,9 @@
  *
  * Linked into a test or loaded by LD_PRELOAD.  It tells the program by TEMPER_ASSUME_ISA that
  * there is AMX, unless that is set, and keeps SIGILL: handlers that the program installs get
- * what is no tile instruction.  Where the processor has AMX nothing is trapped. */
+ * what is no tile instruction.  Where the processor has AMX nothing is trapped: tiles are asked
+ * for here, so that tests may call a kernel without having looked at the processor.  Without
+ * AVX-512 BF16, which the code around the tiles needs, there is nothing to pretend. */
 #include <dlfcn.h>
 #include <math.h>
 #include <signal.h>
@@ -17,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -291,6 +294,10 @@ static void on_illegal(int signum, siginfo_t *info, void *context)
 __attribute__((constructor(101))) static void install(void)
 {
     struct sigaction act = {.sa_sigaction = on_illegal, .sa_flags = SA_SIGINFO | SA_NODEFER};
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx512bf16"))
+        return;
+    syscall(SYS_arch_prctl, 0x1023L /* ARCH_REQ_XCOMP_PERM */, 18L /* tile data */);
     real_sigaction(SIGILL, &act, NULL);
     setenv("TEMPER_ASSUME_ISA", "amx", 0);
 }

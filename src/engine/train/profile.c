@@ -154,9 +154,9 @@ static tp_status start(trainer *t, tp_error *err)
     tp_mem_trace_totals();
     if (strcmp(tp_trace_get_cost().clock, "tsc") != 0)
         tp_trainer_notice(t,
-                          "the trace's clock is %s: this machine has no time stamp counter "
-                          "that is constant and never stops",
-                          tp_trace_get_cost().clock);
+                          "the trace's clock is %s, the time stamp counter of this machine is "
+                          "not used: %s",
+                          tp_trace_get_cost().clock, tp_clock_flaw_of_tsc());
     p->wall_s = (double)tp_phases_wall(&t->phases) * 1e-9;
     for (int i = 0; i < TP_TIME_COUNT; i++)
         p->phase_s[i] = (double)t->phases.ns[i] * 1e-9;

@@ -555,14 +555,3 @@ void tp_event_scan_release(tp_event_scan *scan)
     free(scan->gaps);
     scan->gaps = NULL;
 }
-
-tp_scan_result tp_event_scan_run(tp_event_scan *scan)
-{
-#if defined(__x86_64__)
-    if (tp_cpu_may_use(TP_ISA_AVX512))
-        return tp_event_scan_avx512(scan);
-    if (tp_cpu_may_use(TP_ISA_AVX2))
-        return tp_event_scan_avx2(scan);
-#endif
-    return tp_event_scan_portable(scan);
-}

@@ -130,6 +130,11 @@ void tp_event_scan_release(tp_event_scan *scan);
 /* Scan from `at` on, with the level of instructions in force. */
 tp_scan_result tp_event_scan_run(tp_event_scan *scan);
 
+typedef tp_scan_result tp_scan_function(tp_event_scan *scan);
+/* Does it make of a short text what the portable scanner does?  Asked of each before its first
+ * use; true when there is no memory to ask. */
+bool tp_event_scan_agrees(tp_scan_function *function);
+
 static inline bool tp_scan_has(const tp_event_scan *scan, tp_event_key key)
 {
     return scan->slots[key].tag >> TP_VALUE_FLAGS == scan->number;

@@ -445,6 +445,61 @@ static void plans_print(void **state)
     end(&s);
 }
 
+/* ---- executions side by side ---- */
+
+/* Large enough for a team of threads in every launch. */
+static const char shared_work[] =
+    "%1 = input f32[256,96] \"x\"\n%2 = state f32[160,96] \"w\" kind=weights\n"
+    "%3 = state f32[160,96] \"grad.w\" kind=gradients\n%4 = linear %1, %2\n%5 = silu %4\n"
+    "%6 = linear_dw %1, %5, %3\noutput %6\n";
+
+enum { SIDES = 2, STEPS = 4, SHARED_X = 256 * 96, SHARED_W = 160 * 96 };
+
+static void begin_side(setup *s, int threads)
+{
+    *s = (setup){0};
+    parse(shared_work, &s->g);
+    environment_init(&s->env, 1, false);
+    environment_add(&s->env, &s->g);
+    environment_next_batch(&s->env, 0);
+    create(s, &tp_backend_cpu, threads);
+    bind(s);
+}
+
+static void step_of_side(setup *s, int step)
+{
+    float *x = state_data(s, "x");
+    for (int i = 0; i < SHARED_X; i++)
+        x[i] = (float)((i * 7 + step * 13) % 101 - 50) * 0.02f;
+    tp_exec_run(s->exec, step > 0);
+}
+
+static void two_teams_in_turn_give_what_each_gives_alone(void **state)
+{
+    static const int threads[SIDES] = {1, 4};
+    static float alone[SIDES][SHARED_W];
+    setup sides[SIDES];
+    for (int i = 0; i < SIDES; i++) {
+        begin_side(&sides[i], threads[i]);
+        for (int step = 0; step < STEPS; step++)
+            step_of_side(&sides[i], step);
+        memcpy(alone[i], state_data(&sides[i], "grad.w"), sizeof alone[i]);
+        end(&sides[i]);
+    }
+
+    for (int i = 0; i < SIDES; i++)
+        begin_side(&sides[i], threads[i]);
+    for (int step = 0; step < STEPS; step++)
+        for (int i = 0; i < SIDES; i++)
+            step_of_side(&sides[i], step);
+
+    for (int i = 0; i < SIDES; i++) {
+        assert_memory_equal(alone[i], state_data(&sides[i], "grad.w"), sizeof alone[i]);
+        end(&sides[i]);
+    }
+    assert_memory_equal(alone[0], alone[1], sizeof alone[0]); /* nor do threads matter */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -464,6 +519,7 @@ int main(void)
         cmocka_unit_test(launches_tell_what_they_cost),
         cmocka_unit_test(the_workspace_is_the_largest_that_a_launch_needs),
         cmocka_unit_test(plans_print),
+        cmocka_unit_test(two_teams_in_turn_give_what_each_gives_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

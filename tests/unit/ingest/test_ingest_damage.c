@@ -11,6 +11,7 @@
 
 #include "base/cpu.h"
 #include "base/files.h"
+#include "instrument/ingest/event_scan.h"
 #include "support/ingest.h"
 
 #define GOOD(name, ts)                                       \
@@ -463,9 +464,45 @@ static void one_huge_value_makes_the_window_grow(void **state)
     tp_buf_release(&text);
 }
 
+static tp_scan_result ends_otherwise(tp_event_scan *scan)
+{
+    tp_event_scan_portable(scan);
+    return TP_SCAN_MORE;
+}
+
+static bool (*commit_of_all)(tp_event_scan *scan);
+
+static bool shorten_a_name(tp_event_scan *scan)
+{
+    if (tp_scan_has(scan, TP_KEY_NAME))
+        scan->slots[TP_KEY_NAME].len--;
+    return commit_of_all(scan);
+}
+
+static tp_scan_result reads_a_name_short(tp_event_scan *scan)
+{
+    commit_of_all = scan->commit;
+    scan->commit = shorten_a_name;
+    return tp_event_scan_portable(scan);
+}
+
+static void a_scanner_shows_that_it_reads_alike(void **state)
+{
+    assert_true(tp_event_scan_agrees(tp_event_scan_portable));
+    assert_false(tp_event_scan_agrees(ends_otherwise));
+    assert_false(tp_event_scan_agrees(reads_a_name_short));
+#if defined(__x86_64__)
+    if (tp_cpu_detect() >= TP_ISA_AVX2)
+        assert_true(tp_event_scan_agrees(tp_event_scan_avx2));
+    if (tp_cpu_detect() >= TP_ISA_AVX512)
+        assert_true(tp_event_scan_agrees(tp_event_scan_avx512));
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_scanner_shows_that_it_reads_alike),
         cmocka_unit_test(white_space_before_everything),
         cmocka_unit_test(bare_words_for_numbers),
         cmocka_unit_test(unescaped_quotes_in_names),

@@ -4,6 +4,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "trace/internal.h"
+
 static const tp_trace_site plain = {.name = "plain"};
 
 static void zone(const tp_trace_site *site)
@@ -19,6 +21,38 @@ static void spin_ns(int64_t ns)
     do
         clock_gettime(CLOCK_MONOTONIC_RAW, &now);
     while ((now.tv_sec - from.tv_sec) * 1000000000 + now.tv_nsec - from.tv_nsec < ns);
+}
+
+/* ---- the clock ---- */
+
+static void a_counter_that_linux_does_not_list_is_not_used(void **state)
+{
+    assert_true(tp_clock_is_listed("tsc hpet acpi_pm \n", "tsc"));
+    assert_true(tp_clock_is_listed("kvm-clock tsc acpi_pm \n", "tsc"));
+    assert_true(tp_clock_is_listed("kvm-clock tsc", "tsc"));
+    assert_false(tp_clock_is_listed("hpet acpi_pm \n", "tsc"));
+    assert_false(tp_clock_is_listed("hyperv_clocksource_tsc_page acpi_pm \n", "tsc"));
+    assert_false(tp_clock_is_listed("tsc-early hpet \n", "tsc"));
+    assert_false(tp_clock_is_listed("\n", "tsc"));
+}
+
+static void a_counter_that_disagrees_is_not_used(void **state)
+{
+    /* 2.6 GHz over two milliseconds */
+    tp_anchor steady[3] = {{1000, 0}, {2601000, 1000000}, {5201000, 2000000}};
+    tp_anchor noisy[3] = {{1000, 0}, {2601000, 1000000}, {5202000, 2000000}};
+    tp_anchor faster[3] = {{1000, 0}, {2601000, 1000000}, {5211000, 2000000}};
+    tp_anchor backwards[3] = {{5000000, 0}, {2601000, 1000000}, {201000, 2000000}};
+    tp_anchor stopped[3] = {{1000, 0}, {1000, 1000000}, {1000, 2000000}};
+    tp_anchor jumped[3] = {{1000, 0}, {2601000, 1000000}, {9000000000, 2000000}};
+    tp_anchor slow[3] = {{1000, 0}, {1100, 1000000}, {1200, 2000000}};
+    assert_true(tp_clock_is_steady(steady));
+    assert_true(tp_clock_is_steady(noisy));
+    assert_false(tp_clock_is_steady(faster));
+    assert_false(tp_clock_is_steady(backwards));
+    assert_false(tp_clock_is_steady(stopped));
+    assert_false(tp_clock_is_steady(jumped));
+    assert_false(tp_clock_is_steady(slow));
 }
 
 /* ---- what is recorded ---- */
@@ -471,6 +505,8 @@ static void what_cannot_be_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_counter_that_linux_does_not_list_is_not_used),
+        cmocka_unit_test(a_counter_that_disagrees_is_not_used),
         TRACE_TEST(nothing_is_recorded_when_off),
         TRACE_TEST(zones_nest_and_measure),
         TRACE_TEST(time_is_that_of_the_kernel),

@@ -194,7 +194,7 @@ static void keep_verdict(const char *key)
 static tp_self_test_break asked_break(tp_isa isa)
 {
     static const char *const words[TP_BREAK_COUNT] = {"",    "sigill", "segv", "bus",
-                                                      "fpe", "wrong",  "hang"};
+                                                      "fpe", "wrong",  "hang", "kill"};
     const char *at = getenv("TEMPER_BREAK_ISA"), *name = tp_isa_name(isa);
     size_t n = strlen(name);
     for (; at && *at; at += strcspn(at, ","), at += *at == ',') {
@@ -253,15 +253,20 @@ static bool try_all(void)
 
 static void announce(void)
 {
+    if (tp_cpu_withheld()[0] && tp_cpu_isa() == tp_cpu_detect())
+        tp_log(TP_LOG_WARNING, "cpu", "%s; computing with %s", tp_cpu_withheld(),
+               tp_isa_name(tp_cpu_isa()));
     char instead[64] = "the plain loops of ref, which are slow";
     if (tp_cpu_may_use(tp_cpu_isa()))
         snprintf(instead, sizeof instead, "%s", tp_isa_name(tp_cpu_isa()));
     for (int i = TP_ISA_COUNT - 1; i >= 0; i--)
         if (left_out() >> i & 1)
-            tp_log(
-                TP_LOG_WARNING, "cpu",
-                "the kernels for %s are left out, they fail their self-test: %s; computing with %s",
-                tp_isa_name((tp_isa)i), paths[i].why, instead);
+            tp_log(TP_LOG_WARNING, "cpu",
+                   "the kernels for %s are left out, they %s: %s; computing with %s",
+                   tp_isa_name((tp_isa)i),
+                   paths[i].state == TP_PATH_FAILED ? "fail their self-test"
+                                                    : "could not be tested",
+                   paths[i].why, instead);
 }
 
 static void check_environment(void)

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -308,18 +309,24 @@ static void on_signal(int number)
     _exit(1);
 }
 
-/* The program's handlers know nothing of this process.  SIGILL keeps its own: an emulator of
- * instructions lives there; nobody else's handler of it returns. */
+/* What a kernel that is wrong may raise, and the clocks. */
+static const int ends[] = {SIGILL,  SIGSEGV, SIGBUS,  SIGFPE, SIGABRT,
+                           SIGTRAP, SIGSYS,  SIGPROF, SIGALRM};
+
+/* The program's handlers know nothing of this process, which begins with all signals blocked:
+ * those that are meant for the program (an interrupt from the terminal) stay so.  It does not
+ * outlive the program. */
 static void own_signals(bool is_hang_expected)
 {
-    static const int ends[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGTRAP, SIGPROF, SIGALRM};
     struct sigaction act = {.sa_handler = on_signal};
-    sigset_t none;
-    for (size_t i = 0; i < TP_COUNTOF(ends); i++)
+    sigset_t ours;
+    sigemptyset(&ours);
+    for (size_t i = 0; i < TP_COUNTOF(ends); i++) {
         sigaction(ends[i], &act, NULL);
-    sigaction(SIGILL, &act, NULL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+        sigaddset(&ours, ends[i]);
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    sigprocmask(SIG_UNBLOCK, &ours, NULL);
     struct itimerval cpu = {.it_value.tv_sec = CPU_SECONDS};
     if (is_hang_expected)
         cpu.it_value = (struct timeval){.tv_usec = 50000};
@@ -329,7 +336,8 @@ static void own_signals(bool is_hang_expected)
 
 static void break_on_purpose(tp_self_test_break breaks, void *data)
 {
-    static const int signals[TP_BREAK_COUNT] = {[TP_BREAK_BUS] = SIGBUS, [TP_BREAK_FPE] = SIGFPE};
+    static const int signals[TP_BREAK_COUNT] = {
+        [TP_BREAK_BUS] = SIGBUS, [TP_BREAK_FPE] = SIGFPE, [TP_BREAK_KILL] = SIGKILL};
     volatile int *nowhere = NULL;
     if (breaks == TP_BREAK_SIGILL)
         __builtin_trap();
@@ -399,15 +407,15 @@ static void child(tp_self_test *t, tp_isa isa, tp_self_test_break breaks)
 
 /* ---- the parent ---- */
 
-static void describe(const tp_self_test *t, char *why, size_t size)
+static void describe(const tp_self_test *t, int signal, char *why, size_t size)
 {
     const verdict *v = t->verdict;
     const self_case *c = &t->cases[v->current];
     const char *op = tp_ops[c->launch.op]->name, *dtype = c->is_bf16 ? "bf16" : "f32";
-    if (v->signal == SIGPROF || v->signal == SIGALRM)
+    if (signal == SIGPROF)
         snprintf(why, size, "%s of %s does not end", op, dtype);
-    else if (v->signal)
-        snprintf(why, size, "SIG%s in %s of %s", sigabbrev_np(v->signal), op, dtype);
+    else if (signal)
+        snprintf(why, size, "SIG%s in %s of %s", sigabbrev_np(signal), op, dtype);
     else if (v->wrong == 1)
         snprintf(why, size, "%s of %s needs more workspace than there is", op, dtype);
     else if (v->wrong)
@@ -416,13 +424,40 @@ static void describe(const tp_self_test *t, char *why, size_t size)
         snprintf(why, size, "%s of %s ends the process", op, dtype);
 }
 
+/* Killed from outside, stopped or starved for minutes: that says nothing about its kernels. */
+static bool is_foreign_end(int signal, char *why, size_t size)
+{
+    if (signal == SIGALRM)
+        snprintf(why, size, "no answer within %d s", WALL_SECONDS);
+    for (size_t i = 0; i < TP_COUNTOF(ends); i++)
+        if (signal == ends[i])
+            return signal == SIGALRM;
+    if (signal)
+        snprintf(why, size, "its process was ended by SIG%s", sigabbrev_np(signal));
+    return signal != 0;
+}
+
+/* A copy of this process with one thread, all signals blocked, none sent at its end. */
+static pid_t make_child(void)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    pid_t pid = (pid_t)syscall(SYS_clone, 0L, 0L, 0L, 0L, 0L);
+    int why = errno;
+    if (pid != 0)
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = why;
+    return pid;
+}
+
 tp_self_test_result tp_self_test_run(tp_self_test *t, tp_isa isa, tp_self_test_break breaks,
                                      char *why, size_t size)
 {
-    int status;
+    int status = 0;
     snprintf(why, size, "%s", "");
     memset(t->verdict, 0, sizeof *t->verdict);
-    pid_t pid = (pid_t)syscall(SYS_clone, 0L, 0L, 0L, 0L, 0L);
+    pid_t pid = make_child();
     if (pid < 0) {
         snprintf(why, size, "no process (%s)", strerror(errno));
         return TP_SELF_TEST_NOT_RUN;
@@ -433,6 +468,11 @@ tp_self_test_result tp_self_test_run(tp_self_test *t, tp_isa isa, tp_self_test_b
         ;
     if (t->verdict->done && !t->verdict->wrong)
         return TP_SELF_TEST_PASSED;
-    describe(t, why, size);
+    int signal = t->verdict->signal;
+    if (!signal && !t->verdict->wrong && WIFSIGNALED(status)) /* past its handlers */
+        signal = WTERMSIG(status);
+    if (is_foreign_end(signal, why, size))
+        return TP_SELF_TEST_NOT_RUN;
+    describe(t, signal, why, size);
     return TP_SELF_TEST_FAILED;
 }

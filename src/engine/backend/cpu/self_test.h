@@ -20,13 +20,14 @@ typedef enum {
     TP_BREAK_FPE,
     TP_BREAK_WRONG,
     TP_BREAK_HANG,
+    TP_BREAK_KILL, /* from outside */
     TP_BREAK_COUNT
 } tp_self_test_break;
 
 typedef enum {
     TP_SELF_TEST_PASSED,
     TP_SELF_TEST_FAILED,
-    TP_SELF_TEST_NOT_RUN /* no process or no memory to be had */
+    TP_SELF_TEST_NOT_RUN /* no process or no memory to be had, or ended from outside */
 } tp_self_test_result;
 
 typedef struct tp_self_test tp_self_test;
