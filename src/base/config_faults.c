@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/config_internal.h"
+#include "base/terminal.h"
 
 void tp_config_remark_add(tp_config *config, tp_config_remarks *list, const char *text,
                           const char *detail)
@@ -51,14 +52,21 @@ static void add_missing(const tp_config *config, tp_buf *out)
                 list->first->text);
 }
 
+/* What a fault quotes may not begin an item itself. */
+static void add_item(tp_buf *out, const char *between, const char *text)
+{
+    tp_buf_adds(out, between);
+    tp_buf_add_shown(out, text, strlen(text), true);
+}
+
 static void add_faults(const tp_config *config, tp_buf *out)
 {
     size_t n = config->faults.n + (config->missing.n > 0);
     if (n > 1)
         tp_buf_addf(out, "the configuration has %zu faults:", n);
-    const char *between = n > 1 ? "\n  " : "";
+    const char *between = n > 1 ? TP_ERROR_ITEM : "";
     for (const tp_config_remark *r = config->faults.first; r; r = r->next)
-        tp_buf_addf(out, "%s%s", between, r->text);
+        add_item(out, between, r->text);
     if (config->faults.n > TP_CONFIG_MAX_FAULTS)
         tp_buf_addf(out, "%sand %zu more", between, config->faults.n - TP_CONFIG_MAX_FAULTS);
     if (config->missing.n) {
@@ -131,8 +139,8 @@ void tp_config_check_path(const tp_config *config, const char *path, const char 
         return;
     const char *origin = tp_config_origin(config, path), *slash = strrchr(origin, '/');
     bool looked_beside = text[0] != '/' && slash;
-    tp_buf_addf(out, "%s%s: %s: there is no '%.300s'%s%.*s%s%s", out->len ? "\n  " : "", origin,
-                path, text, looked_beside ? ", neither here nor in " : "",
+    tp_buf_addf(out, "%s%s: %s: there is no '%.300s'%s%.*s%s%s", out->len ? TP_ERROR_ITEM : "",
+                origin, path, text, looked_beside ? ", neither here nor in " : "",
                 looked_beside ? (int)(slash - origin) : 0, origin, remedy ? "; " : "",
                 remedy ? remedy : "");
 }

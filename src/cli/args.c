@@ -260,11 +260,17 @@ void tp_cli_catch(int signal, void (*handler)(int))
     sigaction(signal, &(struct sigaction){.sa_handler = handler, .sa_flags = SA_RESTART}, NULL);
 }
 
-/* A message quotes what it found in files: it stays on its line. */
+/* A message quotes what it found in files: it stays on its line, as does each item of a list. */
 int tp_cli_fail(const tp_error *err)
 {
     tp_buf message = {0};
-    tp_buf_add_shown(&message, err->message, strlen(err->message), true);
+    const char *line = err->message;
+    for (const char *next; (next = strstr(line, TP_ERROR_ITEM));
+         line = next + strlen(TP_ERROR_ITEM)) {
+        tp_buf_add_shown(&message, line, (size_t)(next - line), true);
+        tp_buf_adds(&message, TP_ERROR_ITEM);
+    }
+    tp_buf_add_shown(&message, line, strlen(line), true);
     fflush(stdout);
     fprintf(stderr, "temper: %s\n", tp_buf_str(&message));
     tp_buf_release(&message);

@@ -44,6 +44,12 @@ is "model of the evaluation" "$("$TOOL" get out generation.model_name)" m
 run config tiny.yaml policy.dtensor_cfg.lora_cfg.enabled=true policy.colour=red
 expect 2 "the configuration has 2 faults:" "unknown key policy.colour" "Adapters (LoRA) are not supported"
 expect_out "max_num_steps:"
+is "lines of the message" "$(wc -l <err)" 3
+grep -q '^  command line: unknown key policy.colour' err || fail "a fault has no line of its own"
+printf '"evil\\n  temper: all is well": 1\nshade: 2\nsft: {}\n' >forged.yaml
+run config forged.yaml
+expect 2 'unknown key evil\n  temper: all is well' "unknown key shade"
+grep -q '^  temper: all is well' err && fail "a quoted line break begins a line"
 
 # ---- no section says what to train ----
 

@@ -46,6 +46,7 @@ for signal in TERM KILL; do
         wait_for_step $dir $step
         kill -$signal $pid 2>/dev/null
         wait $pid
+        sh -c 'echo half >"$0/samples/.step-9.jsonl.tmp-$$"' $dir # as if it had been killed while it wrote there
         train_grpo $dir --resume || fail "$dir: resuming failed"
         same_end whole $dir
         # A signal that is caught saves one more, a kill does not: the same are the best.

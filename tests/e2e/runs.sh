@@ -21,6 +21,6 @@ same_end() {
         cmp "$1/checkpoints/step-$STEPS/$file" "$2/checkpoints/step-$STEPS/$file" ||
             fail "$2: $file is not that of the uninterrupted run"
     done
-    leftovers=$(find "$2/checkpoints" -name '.tmp-*' | wc -l)
+    leftovers=$(find "$2" -name '.*tmp-*' | wc -l)
     is "leftovers in $2" "$leftovers" 0
 }

@@ -118,6 +118,16 @@ static tp_status refuse_missing(const tp_run *run, tp_error *err)
                    run->dir);
 }
 
+/* What attempts that were killed left, wherever a run writes whole files. */
+static void clean_folders(const tp_run *run)
+{
+    static const char *const folders[] = {"samples", "trace"};
+    char path[4096];
+    tp_outputs_clean(run->dir);
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        tp_outputs_clean(tp_run_path(run, folders[i], path));
+}
+
 static tp_status open_run(tp_run *run, bool resume, tp_error *err)
 {
     if (resume)
@@ -127,7 +137,7 @@ static tp_status open_run(tp_run *run, bool resume, tp_error *err)
     if (!resume)
         TP_TRY(check_unused(run, err));
     TP_TRY(read_before(run, err));
-    tp_outputs_clean(run->dir);
+    clean_folders(run);
     return open_metrics(run, err);
 }
 
