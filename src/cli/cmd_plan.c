@@ -213,12 +213,14 @@ static int print_launches(const tp_run_graphs *g, const char *which)
 static tp_status make_report(report *r, tp_error *err)
 {
     tp_machine machine;
-    tp_run_plan resumed;
     bool found = false;
     TP_TRY(tp_machine_load(&tp_backend_cpu, tp_trainer_threads(r->o), &machine, &found, err));
     TP_TRY(tp_run_plan_make(r->o, r->model, r->graphs, found ? &machine : NULL, &r->plan, err));
-    TP_TRY(tp_run_plan_compute(r->o, r->model, true, NULL, &resumed, err));
-    r->resumed_bytes = resumed.peak_bytes - r->plan.peak_bytes;
+    if (r->o->algorithm == TP_ALGORITHM_DPO) { /* only its set differs when it is resumed */
+        tp_run_plan resumed;
+        TP_TRY(tp_run_plan_compute(r->o, r->model, true, NULL, &resumed, err));
+        r->resumed_bytes = resumed.peak_bytes - r->plan.peak_bytes;
+    }
     if (!r->plan.fits)
         tp_run_plan_levers(r->o, r->model, false, &r->plan, &r->levers);
     return TP_OK;

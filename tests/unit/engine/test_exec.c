@@ -462,7 +462,7 @@ static void begin_side(setup *s, int threads)
     environment_init(&s->env, 1, false);
     environment_add(&s->env, &s->g);
     environment_next_batch(&s->env, 0);
-    create(s, &tp_backend_cpu, threads);
+    create(s, "cpu", threads);
     bind(s);
 }
 
@@ -471,7 +471,8 @@ static void step_of_side(setup *s, int step)
     float *x = state_data(s, "x");
     for (int i = 0; i < SHARED_X; i++)
         x[i] = (float)((i * 7 + step * 13) % 101 - 50) * 0.02f;
-    tp_exec_run(s->exec, step > 0);
+    write_inputs(s);
+    MUST(tp_exec_run(s->exec, step > 0, NULL));
 }
 
 static void two_teams_in_turn_give_what_each_gives_alone(void **state)
