@@ -1,3 +1,4 @@
+/* arena.c - objects in blocks that grow, kept after a rewind. */
 #include "base/arena.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* config.c - files, parents and overrides become one tree whose every value knows its origin. */
 #include "base/config.h"
 
 #include <stdarg.h>

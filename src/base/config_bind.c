@@ -1,3 +1,5 @@
+/* config_bind.c - the tree against a table of options: types, ranges, defaults, names that are
+ * not known. */
 #include "base/config.h"
 
 #include <math.h>

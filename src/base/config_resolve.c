@@ -1,3 +1,4 @@
+/* config_resolve.c - ${...} in values: references, the environment, arithmetic. */
 #include "base/config_internal.h"
 
 #include <math.h>

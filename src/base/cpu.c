@@ -1,3 +1,4 @@
+/* cpu.c - what the processor says (CPUID, /proc, /sys) and what the system withholds. */
 #include "base/cpu.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* error.c - setting an error and putting a place in front of it. */
 #include "base/error.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* files.c - files, pipes and standard input read whole, within a size; folders. */
 #include "base/files.h"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* files_write.c - writing beside the target, syncing, renaming; faults that tests arm. */
 #include "base/files.h"
 
 #include <errno.h>

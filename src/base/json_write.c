@@ -1,3 +1,4 @@
+/* json_write.c - JSON written piece by piece, indented or on one line. */
 #include "base/json.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* log.c - one sink for messages, standard error unless told otherwise. */
 #include "base/log.h"
 #include "base/terminal.h"
 

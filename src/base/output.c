@@ -1,3 +1,4 @@
+/* output.c - what may be written where: kinds of files, links, owners, inputs of this process. */
 #include "base/output.h"
 
 #include <dirent.h>

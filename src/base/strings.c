@@ -1,3 +1,4 @@
+/* strings.c - growing buffers, slices, edit distance, numbers and UTF-8. */
 #include "base/strings.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* threads.c - a pool of POSIX threads and a bounded queue between threads. */
 #include "base/threads.h"
 
 #include <pthread.h>

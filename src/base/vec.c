@@ -1,3 +1,4 @@
+/* vec.c - how arrays grow: what to ask for next, in huge pages where they are large. */
 #include "base/vec.h"
 
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* yaml.c - events of libfyaml become a JSON tree: core schema, anchors, merge keys. */
 #include "base/yaml.h"
 
 #include <errno.h>

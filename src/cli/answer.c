@@ -1,3 +1,4 @@
+/* answer.c - a growing answer: what of its text is final, and where a stop string cuts it. */
 #include "cli/answer.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* args.c - options by argp, exit statuses, errors, and what the terminal can do. */
 #include <argp.h>
 #include <errno.h>
 #include <signal.h>

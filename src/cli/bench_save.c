@@ -1,3 +1,4 @@
+/* bench_save.c - results of `temper bench` to files: formats, baselines, history, GitHub. */
 #include <string.h>
 
 #include "base/files.h"

@@ -1,3 +1,4 @@
+/* bench_show.c - results of `temper bench` on the terminal, as they come and at the end. */
 #include "base/terminal.h"
 #include "cli/bench.h"
 

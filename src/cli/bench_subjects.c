@@ -1,3 +1,4 @@
+/* bench_subjects.c - the kinds of subjects by name, and what all of them ask for. */
 #include "cli/bench_subjects.h"
 
 #include <sched.h>

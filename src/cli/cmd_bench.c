@@ -1,3 +1,4 @@
+/* cmd_bench.c - `temper bench`: words become a suite, a baseline and a gate. */
 #include <math.h>
 #include <string.h>
 

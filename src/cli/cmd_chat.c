@@ -1,3 +1,4 @@
+/* cmd_chat.c - `temper chat`: a conversation on the terminal. */
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* cmd_config.c - `temper config`: a configuration resolved, or the documentation of its keys. */
 #include "cli/cli.h"
 #include "cli/eval_options.h"
 #include "cli/recipe.h"

@@ -1,3 +1,4 @@
+/* cmd_generate.c - `temper generate`: continue prompts, as text, ids or JSON lines. */
 #include <math.h>
 #include <string.h>
 #include <unistd.h>

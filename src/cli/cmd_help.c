@@ -1,3 +1,4 @@
+/* cmd_help.c - `temper help`: the commands, and the help of one. */
 #include <string.h>
 
 #include "base/json.h"

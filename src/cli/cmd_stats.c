@@ -1,3 +1,4 @@
+/* cmd_stats.c - `temper stats`: columns chosen from a file, and what is asked of them. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>

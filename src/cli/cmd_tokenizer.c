@@ -1,3 +1,4 @@
+/* cmd_tokenizer.c - `temper tokenizer`: learn a tokenizer from a text. */
 
 #include "base/files.h"
 #include "base/platform.h"

@@ -1,3 +1,4 @@
+/* cmd_train.c - `temper train`: a run with its progress, its closing tables and its signals. */
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>

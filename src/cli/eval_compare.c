@@ -1,3 +1,4 @@
+/* eval_compare.c - evaluations read back from files, summed up or paired question by question. */
 #include "cli/eval_compare.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* eval_options.c - the options of `temper eval` and where they lie in NeMo RL's configuration. */
 #include "cli/eval_options.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* eval_report.c - an evaluation written as text, as JSON and in NeMo RL's layout. */
 #include "cli/eval_report.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* grid.c - cells of a table and their text, CSV, Markdown and JSON. */
 #include "cli/grid.h"
 #include "base/terminal.h"
 

@@ -1,3 +1,4 @@
+/* main.c - the command: choose a subcommand, end with its status. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>

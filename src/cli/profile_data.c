@@ -1,3 +1,4 @@
+/* profile_data.c - samples of recorded steps, summed up by operator, phase and memory. */
 #include "cli/profile_data.h"
 
 #include <math.h>

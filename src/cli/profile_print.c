@@ -1,3 +1,4 @@
+/* profile_print.c - a profile and its comparison with another, as text and as JSON. */
 #include "cli/profile_print.h"
 
 #include <math.h>

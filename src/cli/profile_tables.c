@@ -1,3 +1,4 @@
+/* profile_tables.c - rows of a recorded trace as tables and as JSON. */
 #include "cli/profile_tables.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* progress.c - a run on the terminal: a live block, plain lines or JSON lines. */
 #include "cli/progress.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* prompts.c - prompts gathered from words, files and standard input. */
 #include "cli/prompts.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* recipe.c - a recipe found by path or by name, with overrides from the command line. */
 #include "cli/recipe.h"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* stats_text.c - answers about one and two samples in words and tables. */
 #include "cli/stats_text.h"
 #include "base/terminal.h"
 

@@ -1,3 +1,5 @@
+/* stats_text_more.c - answers about groups, series, shares and planned samples in words and
+ * tables. */
 #include <math.h>
 
 #include "cli/stats_text.h"

@@ -1,3 +1,4 @@
+/* tables.c - the closing tables of a run. */
 #include "cli/tables.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* text_model.c - a folder opened to generate, and its generation settings with those of the
+ * user. */
 #include "cli/text_model.h"
 
 #include <math.h>

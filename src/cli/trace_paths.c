@@ -1,3 +1,4 @@
+/* trace_paths.c - which files of a folder are traces, in order of their names. */
 #include "cli/trace_paths.h"
 
 #include <dirent.h>

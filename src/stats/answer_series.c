@@ -1,3 +1,4 @@
+/* answer_series.c - trends, change points, losses and resampling, as answers. */
 #include <math.h>
 
 #include "stats/answer_internal.h"

@@ -1,3 +1,4 @@
+/* changepoint.c - E-divisive with permutations, after Matteson and James. */
 #include "stats/changepoint.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* curves.c - fits of decay, convergence and overfitting. */
 #include "stats/curves.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* dataset.c - columns from text: delimiters, names, numbers and labels. */
 #include "stats/dataset.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* dataset_json.c - columns from JSON and JSON lines. */
 #include <string.h>
 
 #include "base/json.h"

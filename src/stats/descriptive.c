@@ -1,3 +1,4 @@
+/* descriptive.c - location, spread, shape and intervals of one sample. */
 #include "stats/descriptive.h"
 
 #include <math.h>

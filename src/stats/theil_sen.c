@@ -1,3 +1,4 @@
+/* theil_sen.c - the median of all slopes without making them all. */
 #include <math.h>
 #include <string.h>
 

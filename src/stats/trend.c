@@ -1,3 +1,4 @@
+/* trend.c - Mann-Kendall with corrections, and least squares. */
 #include "stats/trend.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* memory.c - operands with watched bytes around them, on the host and on a device. */
 #include "ops/memory.h"
 
 #include <string.h>

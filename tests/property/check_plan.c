@@ -1,3 +1,4 @@
+/* check_plan.c - a memory plan checked launch by launch: nothing that lives is overwritten. */
 #include "property/check_plan.h"
 
 typedef struct {

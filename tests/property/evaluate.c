@@ -1,3 +1,4 @@
+/* evaluate.c - a graph run on a backend with reproducible states and inputs. */
 #include "property/evaluate.h"
 
 #include <math.h>

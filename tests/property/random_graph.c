@@ -1,3 +1,4 @@
+/* random_graph.c - random graphs of real ops, from a seed. */
 #include "property/random_graph.h"
 
 enum { MAX_PARAMS = 256, MAX_POOL = 12 };

@@ -1,3 +1,4 @@
+/* interpret.c - a graph computed node by node with ref kernels, without a plan. */
 #include "support/interpret.h"
 #include "support/devices.h"
 

@@ -1,3 +1,4 @@
+/* bpe.c - the merges of a word by a heap, with a cache of words. */
 #include "engine/data/bpe.h"
 
 #include <stdlib.h>

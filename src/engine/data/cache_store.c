@@ -1,3 +1,4 @@
+/* cache_store.c - where token caches lie, and who builds one while others wait. */
 #include "engine/data/cache_store.h"
 
 #include <errno.h>

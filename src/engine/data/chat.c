@@ -1,3 +1,4 @@
+/* chat.c - a template's life: parsed once, rendered within a budget of work. */
 #include "engine/data/chat.h"
 
 #include <stdarg.h>

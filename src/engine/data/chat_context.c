@@ -1,3 +1,4 @@
+/* chat_context.c - messages, tools and special tokens as variables of a template. */
 #include "engine/data/chat_context.h"
 
 #include <string.h>

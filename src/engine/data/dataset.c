@@ -1,3 +1,4 @@
+/* dataset.c - files split, tokenised once and opened as examples. */
 #include "engine/data/dataset.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* dataset_report.c - what became of the rows of a data set, in words. */
 #include "engine/data/dataset.h"
 #include "engine/data/schema.h"
 

@@ -1,3 +1,4 @@
+/* lines.c - a file read in waves of whole lines, hashed as it is read. */
 #include "engine/data/lines.h"
 
 #include <errno.h>

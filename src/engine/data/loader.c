@@ -1,3 +1,4 @@
+/* loader.c - worker threads that fill slots ahead of the trainer. */
 #include "engine/data/loader.h"
 
 #include <pthread.h>

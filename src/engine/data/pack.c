@@ -1,3 +1,4 @@
+/* pack.c - sequences assigned to rows and micro-batches of a step. */
 #include "engine/data/pack.h"
 
 #include <string.h>

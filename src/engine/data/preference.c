@@ -1,3 +1,4 @@
+/* preference.c - rows of TRL's preference schemas as a prompt and two answers. */
 #include "engine/data/preference.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* render_show.c - an example on the terminal: which tokens are learned. */
 #include "base/terminal.h"
 #include "engine/data/render.h"
 

@@ -1,3 +1,4 @@
+/* schema.c - which schema the rows of a file have, and the prompt format around them. */
 #include "engine/data/schema.h"
 
 #include <string.h>

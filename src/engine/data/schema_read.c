@@ -1,3 +1,4 @@
+/* schema_read.c - one row of a known schema as a conversation or a text. */
 #include <string.h>
 
 #include "base/platform.h"

@@ -1,3 +1,4 @@
+/* tokenizer.c - normalise, split, merge; and ids back to text, also as a stream. */
 #include "engine/data/tokenizer.h"
 
 #include <stdlib.h>

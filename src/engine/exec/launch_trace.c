@@ -1,3 +1,4 @@
+/* launch_trace.c - launches and their memory as events of a trace. */
 #include "engine/exec/launch_trace.h"
 
 #include "base/json.h"

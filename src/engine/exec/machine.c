@@ -1,3 +1,4 @@
+/* machine.c - ceilings measured in rounds, doubted when disturbed, and kept in a file. */
 #include "engine/exec/machine.h"
 
 #include <math.h>

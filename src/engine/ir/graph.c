@@ -1,3 +1,4 @@
+/* graph.c - values and nodes: added, replaced, compacted, reordered. */
 #include "engine/ir/graph.h"
 
 #include <string.h>

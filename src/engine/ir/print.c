@@ -1,3 +1,4 @@
+/* print.c - a graph as text that the parser reads back. */
 
 #include "engine/ir/graph.h"
 

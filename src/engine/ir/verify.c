@@ -1,3 +1,4 @@
+/* verify.c - what every graph must satisfy, with the first place that does not. */
 #include <string.h>
 
 #include "engine/ir/graph.h"

@@ -1,3 +1,4 @@
+/* builder.c - weights found or added by name, and the ops that all families use. */
 #include "engine/model/builder.h"
 
 #include <math.h>

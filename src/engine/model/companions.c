@@ -1,3 +1,4 @@
+/* companions.c - tokenizer, template and settings written beside trained weights. */
 #include "engine/model/companions.h"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* decoder.c - configuration, parameters and forward graph of the shared decoder block. */
 #include "engine/model/decoder.h"
 
 #include <string.h>

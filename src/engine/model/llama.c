@@ -1,3 +1,4 @@
+/* llama.c - the Llama family: the shared decoder with its own defaults. */
 #include "engine/model/decoder.h"
 
 static tp_status read(tp_model *model, const tp_fields *c, tp_error *err)

@@ -1,3 +1,4 @@
+/* model.c - config.json read and checked, a family chosen, parameters listed. */
 #include "engine/model/model.h"
 
 #include <stdlib.h>

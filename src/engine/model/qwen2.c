@@ -1,3 +1,4 @@
+/* qwen2.c - the Qwen2 family: biases on the attention's projections. */
 #include "engine/model/decoder.h"
 
 static tp_status read(tp_model *model, const tp_fields *c, tp_error *err)

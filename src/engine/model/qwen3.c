@@ -1,3 +1,4 @@
+/* qwen3.c - the Qwen3 family: norms on queries and keys. */
 #include "engine/model/decoder.h"
 
 static tp_status read(tp_model *model, const tp_fields *c, tp_error *err)

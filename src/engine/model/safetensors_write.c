@@ -1,3 +1,4 @@
+/* safetensors_write.c - tensors written as one safetensors file. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* save.c - a model written as shards with their index, in a folder. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>

@@ -1,3 +1,4 @@
+/* pipeline.c - the passes in order, each verified after it ran, and how to leave one out. */
 #include <string.h>
 
 #include "base/clock.h"

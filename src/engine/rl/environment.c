@@ -1,3 +1,4 @@
+/* environment.c - kinds of rewards by configuration, alone or summed, and their verdicts. */
 #include "engine/rl/environment.h"
 
 #include <math.h>

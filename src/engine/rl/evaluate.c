@@ -1,3 +1,4 @@
+/* evaluate.c - prompts in flight, samples judged and counted. */
 #include "engine/rl/evaluate.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* loss_policy.c - importance ratios, clipping, KL and the sums that are reported. */
 #include "engine/rl/loss_policy.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* process.c - starting a judge, its pipes without blocking, and its end. */
 #include "engine/rl/process.h"
 
 #include <errno.h>

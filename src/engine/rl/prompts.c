@@ -1,3 +1,4 @@
+/* prompts.c - questions from a generator or from rows of a file, split and described. */
 #include "engine/rl/prompts.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* memory.c - large buffers, counted by kind, within a limit. */
 #include "engine/tensor/memory.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* checkpoint.c - a checkpoint written beside, verified, and read back. */
 #include "engine/train/checkpoint.h"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* folder_lock.c - a lock on a folder, and who holds it. */
 #include "engine/train/folder_lock.h"
 
 #include <errno.h>

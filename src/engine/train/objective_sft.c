@@ -1,3 +1,4 @@
+/* objective_sft.c - cross-entropy on top of a model's trunk, in chunks or whole. */
 #include "engine/train/objective.h"
 
 static tp_status add_gradient(const tp_model *model, tp_graph *g, tp_ref loss, tp_error *err)

@@ -1,3 +1,4 @@
+/* options.c - the options of an algorithm, and what must hold across keys. */
 #include "engine/train/options.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* phases.c - wall time charged to one phase at a time. */
 #include "engine/train/phases.h"
 
 #include <string.h>

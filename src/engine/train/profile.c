@@ -1,3 +1,4 @@
+/* profile.c - when a recording starts and stops, and what goes into its trace. */
 #include "engine/train/profile.h"
 
 #include <fnmatch.h>

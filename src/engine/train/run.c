@@ -1,3 +1,4 @@
+/* run.c - a run's folder: opened, locked, resumed, its record and metrics written. */
 #include "engine/train/run.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* run_record.c - run.json read back. */
 #include "engine/train/run_record.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* compare.c - two sides weighed row by row, with resampled intervals and a conclusion. */
 #include "instrument/analyze/compare.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* critical_path.c - walked backwards from the last end, over launches, waits and streams. */
 #include "instrument/analyze/critical_path.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* idle.c - each gap of a device explained by what the host did. */
 #include "instrument/analyze/idle.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* leak.c - a test for growth after the warm-up. */
 #include "instrument/analyze/leak.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* nesting.c - spans sorted and nested by their times. */
 #include "instrument/analyze/nesting.h"
 
 #include <stdbool.h>

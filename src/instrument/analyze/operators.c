@@ -1,3 +1,4 @@
+/* operators.c - own and total times of operators, with the device time that they launched. */
 #include "instrument/analyze/operators.h"
 
 #include <stdlib.h>

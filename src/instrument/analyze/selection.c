@@ -1,3 +1,4 @@
+/* selection.c - activities classified, numbered and put in scope. */
 #include "instrument/analyze/selection.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* stacks.c - a tree of stacks from nested spans, modules and frames. */
 #include "instrument/analyze/stacks.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* baselines.c - levels of metrics read, written and compared with. */
 #include "instrument/bench/baselines.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* gate.c - comparisons judged together, as one family. */
 #include "instrument/bench/gate.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* process.c - programs started, timed, limited and reaped; pipes to those that serve. */
 #include "instrument/bench/process.h"
 
 #include <errno.h>

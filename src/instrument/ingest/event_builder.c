@@ -1,3 +1,4 @@
+/* event_builder.c - tracks, names and rows of a store as a reader finds them. */
 #include "instrument/ingest/event_builder.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* ingest.c - the kind of a file from its first bytes, and the reader of that kind. */
 #include "instrument/ingest/ingest.h"
 
 #include <stdlib.h>

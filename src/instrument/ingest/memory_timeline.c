@@ -1,3 +1,4 @@
+/* memory_timeline.c - the forms of a memory timeline, read into rows. */
 #include "instrument/ingest/memory_timeline.h"
 
 #include <stdlib.h>

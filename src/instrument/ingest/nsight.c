@@ -1,3 +1,4 @@
+/* nsight.c - an SQLite export opened without trust: hardened, bounded, its schema mended. */
 #include "instrument/ingest/nsight.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* pickle.c - a pickle machine that knows data only, within bounds. */
 #include "instrument/ingest/pickle.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* test_arena.c - arenas: alignment, growth, rewinding, impossible reservations. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* test_config.c - configurations: merging, provenance, binding, faults. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

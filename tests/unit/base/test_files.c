@@ -1,3 +1,4 @@
+/* test_files.c - files: reading within bounds, atomic writing, injected faults. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>

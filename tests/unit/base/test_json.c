@@ -1,3 +1,4 @@
+/* test_json.c - JSON: reading, writing, limits. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

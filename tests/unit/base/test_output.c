@@ -1,3 +1,4 @@
+/* test_output.c - outputs: every kind of target that may be there already. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* test_bench_baselines.c - baselines: reading, writing, comparing. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* test_bench_rule.c - the rule of comparisons: verdicts, exact figures, when to stop. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

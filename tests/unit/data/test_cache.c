@@ -1,3 +1,4 @@
+/* test_cache.c - token caches: building, opening, damage. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

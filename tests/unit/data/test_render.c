@@ -1,3 +1,4 @@
+/* test_render.c - rows rendered: tokens and what of them is learned. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* test_exec.c - execution: allocation, accumulation, binding, checks, reports. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

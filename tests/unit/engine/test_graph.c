@@ -1,3 +1,4 @@
+/* test_graph.c - graphs: building, printing, parsing, verifying. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* test_memory.c - memory by kind, its limit and its peaks; element types. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

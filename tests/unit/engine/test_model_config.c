@@ -1,3 +1,4 @@
+/* test_model_config.c - config.json: what is used, refused and warned of. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

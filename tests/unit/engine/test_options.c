@@ -1,3 +1,4 @@
+/* test_options.c - options of training runs and what must hold across keys. */
 #include <dirent.h>
 #include <math.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* test_safetensors.c - safetensors: reading, writing, damage. */
 #include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>

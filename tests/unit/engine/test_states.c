@@ -1,3 +1,4 @@
+/* test_states.c - states: declared and found by name, their memory and its kinds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* test_trace.c - the recorder: its clock, zones, rings and file. */
 #include "written.h"
 
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* parallel.c - the floating-point state of a kernel, and a loop shared out over threads. */
 #include "engine/backend/cpu/parallel.h"
 
 #include <omp.h>
