@@ -6,6 +6,7 @@
 
 #include "base/config.h"
 #include "base/yaml.h"
+#include "override_lines.h"
 
 typedef struct {
     const char *text;
@@ -63,7 +64,7 @@ static const tp_option table[] = {
     {.name = "s", .type = TP_OPT_SECTION, .offset = offsetof(options, section), .ignored = true},
 };
 
-static void bind(tp_config *config)
+void try_config(tp_config *config)
 {
     enum { N = sizeof table / sizeof *table };
     options o;
@@ -90,26 +91,4 @@ static void bind(tp_config *config)
         tp_arena_release(&arena);
     }
     tp_buf_release(&out);
-}
-
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void) { return "leak:libfyaml"; }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    tp_config *config;
-    tp_error err = {0};
-    if (size > 1 << 12 || tp_config_load(&config, NULL, &err) != TP_OK)
-        return 0;
-    char *text = malloc(size + 1);
-    memcpy(text, data, size);
-    text[size] = 0;
-    for (char *line = text, *rest = text; (line = strsep(&rest, "\n"));) {
-        if (tp_config_override(config, line, &err) != TP_OK && !err.message[0])
-            abort();
-    }
-    bind(config);
-    free(text);
-    tp_config_release(config);
-    return 0;
 }
