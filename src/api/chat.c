@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "api/sized.h"
-#include "base/json.h"
-#include "engine/data/chat.h"
-#include "engine/data/chat_context.h"
-#include "engine/data/tokenizer.h"
+#include "text/json/json.h"
+#include "text/template/chat.h"
+#include "text/template/chat_context.h"
+#include "text/tokenizer/tokenizer.h"
 
 enum { MAX_CONVERSATION_BYTES = 64 << 20, CONTEXT_BYTES = 1 << 20 };
 

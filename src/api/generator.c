@@ -9,10 +9,10 @@
 
 #include "api/sized.h"
 #include "base/files.h"
-#include "engine/data/tokenizer.h"
 #include "engine/generate/engine.h"
 #include "engine/train/checkpoint.h"
 #include "temper/chat.h"
+#include "text/tokenizer/tokenizer.h"
 
 enum { DEFAULT_MAX_LENGTH = 2048, DEFAULT_NEW_TOKENS = 128 };
 

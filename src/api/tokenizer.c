@@ -1,6 +1,6 @@
 /* tokenizer.c - encoding and decoding into memory of the caller's; the rest of
  * temper/tokenizer.h is engine/data's own. */
-#include "engine/data/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 tp_status tp_tokenizer_to_ids(const tp_tokenizer *tok, tp_tokenizer_scratch *scratch,
                               const char *text, size_t n, unsigned flags, int32_t **ret_ids,

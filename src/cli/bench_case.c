@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "base/yaml.h"
+#include "text/yaml/yaml.h"
 
 enum { MAX_CASES = 2000, MAX_FILES = 256 };
 

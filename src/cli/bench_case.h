@@ -3,8 +3,8 @@
 #ifndef TP_CLI_BENCH_CASE_H
 #define TP_CLI_BENCH_CASE_H
 
-#include "base/json.h"
 #include "instrument/bench/subject.h"
+#include "text/json/json.h"
 
 typedef struct {
     const char *name, *kind;

@@ -2,8 +2,8 @@
  * sequence_length tokens, each continued by NEW_TOKENS greedy ones. */
 #include "base/rng.h"
 #include "cli/bench_subjects.h"
+#include "engine/device/memory.h"
 #include "engine/generate/engine.h"
-#include "engine/tensor/memory.h"
 
 enum { THROUGHPUT, TIME, PREFILL, DECODE, TOKENS, OWN, NEW_TOKENS = 32 };
 

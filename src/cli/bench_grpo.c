@@ -8,7 +8,7 @@
 #include "base/files.h"
 #include "cli/bench_subjects.h"
 #include "cli/recipe.h"
-#include "engine/tensor/memory.h"
+#include "engine/device/memory.h"
 #include "engine/train/trainer.h"
 
 enum { THROUGHPUT, TIME, GENERATED, TOKENS, OWN, SAMPLES = 4, MAX_WORDS = 32 };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "engine/tensor/memory.h"
+#include "engine/device/memory.h"
 
 static const tp_bench_kind *const kinds[] = {&tp_bench_train,    &tp_bench_generate,
                                              &tp_bench_tokenize, &tp_bench_kernel,

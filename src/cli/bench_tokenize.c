@@ -4,8 +4,8 @@
 #include "base/files.h"
 #include "cli/bench_subjects.h"
 #include "engine/data/arithmetic.h"
-#include "engine/data/tokenizer.h"
-#include "engine/tensor/memory.h"
+#include "engine/device/memory.h"
+#include "text/tokenizer/tokenizer.h"
 
 enum { THROUGHPUT, TIME, BYTES, TOKENS, OWN, N_EXAMPLES = 2000 };
 

@@ -1,9 +1,9 @@
 /* cmd_help.c - `temper help`: the commands, and the help of one. */
 #include <string.h>
 
-#include "base/json.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "text/json/json.h"
 
 static const tp_flag flags[] = {{.name = "json", .doc = "as JSON", .type = TP_FLAG_BOOL}, {0}};
 

@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "base/json.h"
 #include "cli/cli.h"
 #include "cli/grid.h"
 #include "cli/stats_text.h"
 #include "cli/waiting.h"
 #include "stats/answer.h"
 #include "stats/dataset.h"
+#include "text/json/json.h"
 
 typedef struct {
     bool json, paired, trend, equal_var, lower, higher, time;

@@ -3,7 +3,7 @@
 #include "base/files.h"
 #include "base/platform.h"
 #include "cli/cli.h"
-#include "engine/data/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 typedef struct {
     int64_t vocab_size;

@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "base/json.h"
 #include "base/terminal.h"
 #include "cli/cli.h"
 #include "cli/grid.h"
@@ -11,6 +10,7 @@
 #include "cli/trace_paths.h"
 #include "instrument/analyze/compare.h"
 #include "instrument/ingest/ingest.h"
+#include "text/json/json.h"
 
 typedef struct {
     bool json, csv, markdown;

@@ -2,13 +2,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/output.h"
 #include "cli/cli.h"
 #include "cli/trace_commands.h"
 #include "cli/trace_paths.h"
 #include "instrument/analyze/export.h"
 #include "instrument/ingest/ingest.h"
+#include "text/json/json.h"
 
 typedef struct {
     bool chrome, perfetto, collapsed, csv, device, json;

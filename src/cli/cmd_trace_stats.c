@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/terminal.h"
 #include "cli/cli.h"
 #include "cli/trace_commands.h"
 #include "cli/trace_paths.h"
 #include "cli/trace_stats.h"
 #include "instrument/ingest/ingest.h"
+#include "text/json/json.h"
 
 typedef struct {
     bool json, csv, markdown, per_step, vs;

@@ -1,6 +1,6 @@
 #include "base/cpu.h"
-#include "base/json.h"
 #include "cli/cli.h"
+#include "text/json/json.h"
 
 static const tp_flag flags[] = {{.name = "json", .doc = "as JSON", .type = TP_FLAG_BOOL}, {0}};
 

@@ -9,7 +9,7 @@
 #include "base/platform.h"
 #include "cli/cli.h"
 #include "cli/eval_report.h"
-#include "engine/rl/eval_read.h"
+#include "engine/evaluate/eval_read.h"
 
 enum { SHOWN_IDS = 5 };
 

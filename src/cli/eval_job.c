@@ -7,8 +7,8 @@
 #include "cli/cli.h"
 #include "cli/recipe.h"
 #include "engine/backend/backend.h"
-#include "engine/data/chat.h"
 #include "engine/train/checkpoint.h"
+#include "text/template/chat.h"
 
 tp_status tp_eval_job_bind(tp_eval_job *j, char **words, int n, tp_error *err)
 {

@@ -5,7 +5,7 @@
 
 #include "cli/eval_options.h"
 #include "engine/generate/engine.h"
-#include "engine/rl/environment.h"
+#include "engine/reward/environment.h"
 
 typedef struct {
     tp_config *config;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/platform.h"
-#include "engine/rl/environment_kind.h"
+#include "engine/reward/environment_kind.h"
 
 #define AT(member) offsetof(tp_eval_options, member)
 #define ROW(key, kind, at, text, meaning, ...) \

@@ -3,8 +3,8 @@
 #ifndef TP_CLI_EVAL_OPTIONS_H
 #define TP_CLI_EVAL_OPTIONS_H
 
-#include "base/config.h"
-#include "engine/rl/eval_summary.h"
+#include "config/config.h"
+#include "engine/evaluate/eval_summary.h"
 
 enum { TP_EVAL_PASS_AT_K, TP_EVAL_CONS_AT_K };
 

@@ -8,7 +8,7 @@
 #include "base/output.h"
 #include "base/platform.h"
 #include "base/terminal.h"
-#include "engine/rl/answer.h"
+#include "engine/reward/answer.h"
 
 const char *tp_eval_share(double v, char out[32])
 {

@@ -3,7 +3,7 @@
 #define TP_CLI_EVAL_REPORT_H
 
 #include "cli/eval_options.h"
-#include "engine/rl/evaluate.h"
+#include "engine/evaluate/evaluate.h"
 
 typedef struct {
     const tp_config *config;

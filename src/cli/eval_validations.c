@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 #include "cli/eval_compare.h"
 #include "cli/eval_report.h"
-#include "engine/rl/validation_read.h"
+#include "engine/evaluate/validation_read.h"
 
 bool tp_eval_is_run(const char *path)
 {

@@ -12,8 +12,8 @@
 #ifndef TP_CLI_GRID_H
 #define TP_CLI_GRID_H
 
-#include "base/json.h"
 #include "base/strings.h"
+#include "text/json/json.h"
 
 typedef enum {
     TP_CELL_TEXT,

@@ -7,11 +7,11 @@
 #ifndef TP_CLI_PROFILE_DATA_H
 #define TP_CLI_PROFILE_DATA_H
 
-#include "base/json.h"
 #include "engine/exec/machine.h"
 #include "engine/train/trainer.h"
 #include "instrument/analyze/severity.h"
 #include "stats/common.h"
+#include "text/json/json.h"
 #include "trace/summary.h"
 
 enum { TP_PROFILE_OPS = 256, TP_PROFILE_STEPS = 10000 };
@@ -51,8 +51,8 @@ void tp_profile_data_finish(tp_profile_data *d, const tp_train_event *e);
 /* Least seconds of the op's work per step on this machine; NaN when unknown. */
 double tp_profile_op_limit(const tp_profile_data *d, const tp_machine *m, const tp_profile_op *op);
 /* The same over `seconds` per step. */
-tp_share tp_profile_op_share(const tp_profile_data *d, const tp_machine *m,
-                             const tp_profile_op *op, double seconds);
+tp_share tp_profile_op_share(const tp_profile_data *d, const tp_machine *m, const tp_profile_op *op,
+                             double seconds);
 
 typedef struct {
     tp_severity severity;

@@ -2,9 +2,9 @@
 #ifndef TP_CLI_PROFILE_TABLES_H
 #define TP_CLI_PROFILE_TABLES_H
 
-#include "base/json.h"
 #include "engine/exec/machine.h"
 #include "engine/train/trainer.h"
+#include "text/json/json.h"
 #include "trace/summary.h"
 
 /* `machine` may be NULL: then there is no share of the roofline. */

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/terminal.h"
 #include "cli/cli.h"
+#include "text/json/json.h"
 
 enum { MAX_LOSSES = 24 };
 
@@ -169,7 +169,8 @@ static void rate_line(const tp_progress *p, const tp_train_event *e, tp_buf *out
 static void memory_line(const tp_train_event *e, tp_buf *out)
 {
     char a[32], b[32], c[32];
-    tp_buf_addf(out, "mem %s / peak %s / planned %s", tp_human_bytes((double)e->memory.total_current, a),
+    tp_buf_addf(out, "mem %s / peak %s / planned %s",
+                tp_human_bytes((double)e->memory.total_current, a),
                 tp_human_bytes((double)e->memory.total_peak, b),
                 tp_human_bytes((double)e->plan->peak_bytes, c));
     if (e->last_checkpoint_step >= 0)

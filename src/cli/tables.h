@@ -2,9 +2,9 @@
 #ifndef TP_CLI_TABLES_H
 #define TP_CLI_TABLES_H
 
-#include "base/json.h"
 #include "engine/exec/machine.h"
 #include "engine/train/trainer.h"
+#include "text/json/json.h"
 
 /* Operators by time: count, time per step, share, FLOP/s, bytes/s, share of the machine's
  * ceilings (machine may be NULL).  False when an operator did more than its ceiling allows. */

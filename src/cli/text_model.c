@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/platform.h"
-#include "engine/data/chat_context.h"
 #include "engine/train/checkpoint.h"
+#include "text/template/chat_context.h"
 
 static tp_status find_folder(const char *path, char out[TP_TEXT_MODEL_FOLDER], tp_error *err)
 {

@@ -5,10 +5,10 @@
 #ifndef TP_CLI_TEXT_MODEL_H
 #define TP_CLI_TEXT_MODEL_H
 
-#include "base/json.h"
-#include "engine/data/chat.h"
 #include "engine/generate/engine.h"
 #include "engine/model/generation_config.h"
+#include "text/json/json.h"
+#include "text/template/chat.h"
 
 enum { TP_TEXT_MODEL_FOLDER = 4096 }; /* bytes of a path, its end included */
 

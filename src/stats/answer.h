@@ -14,8 +14,8 @@
 #ifndef TP_STATS_ANSWER_H
 #define TP_STATS_ANSWER_H
 
-#include "base/json.h"
 #include "stats/common.h"
+#include "text/json/json.h"
 
 typedef struct {
     double level;  /* of all intervals, unless the object has level, conf or alpha */

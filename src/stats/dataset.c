@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/strings.h"
 #include "stats/dataset_internal.h"
+#include "text/json/json.h"
 
 void tp_dataset_release(tp_stats_dataset *data)
 {

@@ -1,9 +1,9 @@
 /* dataset_json.c - columns from JSON and JSON lines. */
 #include <string.h>
 
-#include "base/json.h"
 #include "base/strings.h"
 #include "stats/dataset_internal.h"
+#include "text/json/json.h"
 
 static tp_status put_json(tp_stats_dataset *data, tp_column *c, size_t row, const tp_json *v,
                           tp_error *err)

@@ -21,8 +21,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/json.h"
 #include "base/strings.h"
+#include "text/json/json.h"
 #include "trace/trace.h"
 
 enum {

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "base/json.h"
 #include "temper/plan.h"
+#include "text/json/json.h"
 
 static tp_arena arena;
 static tp_buf text;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "engine/data/chat.h"
+#include "text/template/chat.h"
 
 enum { MAX_OUTPUT = 1 << 16, MAX_STEPS = 20000 };
 

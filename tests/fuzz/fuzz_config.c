@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/config.h"
-#include "base/yaml.h"
+#include "config/config.h"
 #include "override_lines.h"
+#include "text/yaml/yaml.h"
 
 typedef struct {
     const char *text;

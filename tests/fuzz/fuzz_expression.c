@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "engine/rl/countdown.h"
+#include "engine/reward/countdown.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

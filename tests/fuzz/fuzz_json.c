@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "text/json/json.h"
 
 static uint64_t mix(uint64_t hash, const tp_json_token *token)
 {

@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "engine/rl/answer.h"
-#include "engine/rl/number.h"
+#include "engine/reward/answer.h"
+#include "engine/reward/number.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "engine/rl/program_line.h"
+#include "engine/reward/program_line.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/rl/prompts_file.h"
+#include "engine/reward/prompts_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "base/json.h"
 #include "stats/answer.h"
 #include "stats/dataset.h"
+#include "text/json/json.h"
 
 static void check_columns(const char *text, size_t n)
 {

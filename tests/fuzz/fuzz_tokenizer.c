@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/platform.h"
-#include "engine/data/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 enum { MAX_TEXT = 512 };
 

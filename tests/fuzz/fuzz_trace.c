@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "base/json.h"
+#include "text/json/json.h"
 #include "trace/trace.h"
 
 enum { TEXTS = 8 };

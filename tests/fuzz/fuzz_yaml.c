@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/yaml.h"
+#include "text/yaml/yaml.h"
 
 /* libfyaml 0.7.12 loses a buffer when a quoted scalar with many escapes is cut
  * off; the process that read such a file ends with an error anyway. */

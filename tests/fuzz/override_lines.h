@@ -2,7 +2,7 @@
 #ifndef TP_OVERRIDE_LINES_H
 #define TP_OVERRIDE_LINES_H
 
-#include "base/config.h"
+#include "config/config.h"
 
 /* What a target does with the configuration that the words made; it must not keep it. */
 void try_config(tp_config *config);

@@ -10,8 +10,8 @@
 #define TP_TESTS_PROPERTY_EVALUATE_H
 
 #include "engine/backend/backend.h"
+#include "engine/device/states.h"
 #include "engine/ir/graph.h"
-#include "engine/tensor/states.h"
 
 typedef struct {
     tp_states states;

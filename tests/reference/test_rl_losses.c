@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
+#include "engine/algorithms/loss_policy.h"
+#include "engine/algorithms/loss_preference.h"
 #include "engine/model/safetensors.h"
-#include "engine/rl/loss_policy.h"
-#include "engine/rl/loss_preference.h"
 #include "engine/train/batch.h"
 #include "engine/train/session.h"
 #include "support/devices.h"

@@ -14,9 +14,9 @@
 #include <cmocka.h>
 
 #include "base/files.h"
-#include "base/json.h"
 #include "stats/answer.h"
 #include "stats/bootstrap.h"
+#include "text/json/json.h"
 
 typedef struct {
     tp_arena arena;

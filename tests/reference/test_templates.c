@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/files.h"
-#include "engine/data/chat.h"
+#include "text/template/chat.h"
 
 typedef struct {
     tp_template_memory memory; /* of all renders */

@@ -10,9 +10,9 @@
 #include <cmocka.h>
 
 #include "base/files.h"
-#include "base/json.h"
-#include "engine/data/tokenizer.h"
 #include "support/sha256.h"
+#include "text/json/json.h"
+#include "text/tokenizer/tokenizer.h"
 
 static const char *const names[] = {"gpt2", "smollm2", "llama3", "qwen2", "odd", "sequence"};
 enum { N_NAMES = 6 };

@@ -3,8 +3,8 @@
 #define TP_TESTS_SUPPORT_DEVICES_H
 
 #include "engine/backend/backend.h"
-#include "engine/tensor/device_backend.h"
-#include "engine/tensor/states.h"
+#include "engine/device/device_backend.h"
+#include "engine/device/states.h"
 
 /* Opened when first asked for, closed with the program. */
 tp_device *device_of(const char *backend, int threads);

@@ -14,8 +14,8 @@
 #define TP_TESTS_SUPPORT_INTERPRET_H
 
 #include "engine/backend/backend.h"
+#include "engine/device/states.h"
 #include "engine/ir/graph.h"
-#include "engine/tensor/states.h"
 
 typedef struct {
     const tp_graph *g;

@@ -6,7 +6,7 @@
 
 #include "base/cpu.h"
 #include "base/platform.h"
-#include "engine/tensor/device_backend.h"
+#include "engine/device/device_backend.h"
 
 static const tp_backend *const backends[] = {&tp_backend_cpu, &tp_backend_ref, &tp_backend_guard};
 

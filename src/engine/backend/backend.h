@@ -17,9 +17,9 @@
 
 #include "base/cpu.h"
 #include "base/error.h"
+#include "engine/device/device.h"
+#include "engine/device/dtype.h"
 #include "engine/ir/ops.h"
-#include "engine/tensor/device.h"
-#include "engine/tensor/dtype.h"
 
 typedef struct {
     void *data;   /* for kernels, set by the device: NULL for an absent optional input or an

@@ -3,7 +3,7 @@
 #define TP_ENGINE_BACKEND_HOST_H
 
 #include "engine/backend/backend.h"
-#include "engine/tensor/device_backend.h"
+#include "engine/device/device_backend.h"
 
 tp_status tp_host_alloc(tp_buffer *buffer, tp_error *err);
 void tp_host_free(tp_buffer *buffer);

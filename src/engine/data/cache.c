@@ -3,8 +3,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/grow.h"
 #include "base/platform.h"
-#include "engine/data/grow.h"
 
 static const char magic[8] = "TPTOKENS";
 

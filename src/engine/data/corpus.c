@@ -2,8 +2,8 @@
 
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/platform.h"
-#include "engine/data/grow.h"
 #include "engine/data/lines.h"
 
 enum { PIECE_BYTES = 64 << 10, WAVE_ROWS = 1 << 18, PIECE_ROWS = 1 << 12 };

@@ -5,12 +5,12 @@
 #include <xxhash.h>
 
 #include "base/clock.h"
+#include "base/grow.h"
 #include "base/platform.h"
 #include "base/rng.h"
 #include "engine/data/cache_store.h"
-#include "engine/data/grow.h"
 #include "engine/data/render.h"
-#include "engine/tensor/memory.h"
+#include "engine/device/memory.h"
 
 #define STREAM_SPLIT UINT64_C(0x73706c6974000000)
 

@@ -11,12 +11,12 @@
 #ifndef TP_ENGINE_DATA_DATASET_H
 #define TP_ENGINE_DATA_DATASET_H
 
-#include "base/json.h"
 #include "base/threads.h"
 #include "engine/data/arithmetic.h"
 #include "engine/data/cache.h"
 #include "engine/data/loader.h"
-#include "engine/data/tokenizer.h"
+#include "text/json/json.h"
+#include "text/tokenizer/tokenizer.h"
 
 /* Names as under `data` in the configuration; zeroed means default. */
 typedef struct {

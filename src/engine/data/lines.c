@@ -7,8 +7,8 @@
 #include <xxhash.h>
 
 #include "base/files.h"
+#include "base/grow.h"
 #include "base/platform.h"
-#include "engine/data/grow.h"
 
 enum { WAVE_BYTES = 4 << 20 };
 

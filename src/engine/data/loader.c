@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/grow.h"
 #include "base/platform.h"
 #include "base/threads.h"
-#include "engine/data/grow.h"
-#include "engine/tensor/memory.h"
+#include "engine/device/memory.h"
 #include "trace/trace.h"
 
 enum { MAX_WORKERS = 1024, MAX_PREFETCH = 1024 };

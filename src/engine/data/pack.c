@@ -5,7 +5,7 @@
 
 #include "base/platform.h"
 #include "base/rng.h"
-#include "engine/tensor/memory.h"
+#include "engine/device/memory.h"
 
 /* Stream of the permutations; the epoch is added. */
 #define STREAM_EPOCH UINT64_C(0x65706f6368000000)

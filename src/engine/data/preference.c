@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/platform.h"
-#include "engine/data/grow.h"
 #include "engine/data/lines.h"
 #include "engine/data/row_place.h"
 

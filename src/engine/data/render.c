@@ -2,9 +2,9 @@
 
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/platform.h"
-#include "engine/data/chat_context.h"
-#include "engine/data/grow.h"
+#include "text/template/chat_context.h"
 
 struct tp_renderer {
     const tp_tokenizer *tok;

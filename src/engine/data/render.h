@@ -17,9 +17,9 @@
 #ifndef TP_ENGINE_DATA_RENDER_H
 #define TP_ENGINE_DATA_RENDER_H
 
-#include "engine/data/chat.h"
 #include "engine/data/schema.h"
-#include "engine/data/tokenizer.h"
+#include "text/template/chat.h"
+#include "text/tokenizer/tokenizer.h"
 
 typedef struct {
     const char *chat_template; /* NULL: the tokenizer's; "": none, contents are joined; else the

@@ -21,8 +21,8 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "base/strings.h"
+#include "text/json/json.h"
 
 typedef enum {
     TP_SCHEMA_MESSAGES,

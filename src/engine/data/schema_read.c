@@ -4,7 +4,7 @@
 #include "base/platform.h"
 #include "engine/data/row_place.h"
 #include "engine/data/schema.h"
-#include "engine/data/tree.h"
+#include "text/json/tree.h"
 
 typedef struct {
     const tp_schema *schema;

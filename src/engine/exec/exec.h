@@ -11,9 +11,9 @@
 #define TP_ENGINE_EXEC_EXEC_H
 
 #include "engine/backend/backend.h"
+#include "engine/device/states.h"
 #include "engine/ir/graph.h"
 #include "engine/passes/pass.h"
-#include "engine/tensor/states.h"
 
 typedef struct {
     tp_device *device;

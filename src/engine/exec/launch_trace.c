@@ -1,8 +1,8 @@
 /* launch_trace.c - launches and their memory as events of a trace. */
 #include "engine/exec/launch_trace.h"
 
-#include "base/json.h"
 #include "engine/exec/work.h"
+#include "text/json/json.h"
 
 /* ---- the operator ---- */
 

@@ -8,10 +8,10 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/files.h"
-#include "base/json.h"
 #include "base/limits.h"
 #include "base/platform.h"
-#include "engine/tensor/memory.h"
+#include "engine/device/memory.h"
+#include "text/json/json.h"
 
 /* Raise when kernels change enough to move the ceilings. */
 enum { KERNEL_VERSION = 1, MAX_FILE = 1 << 20 };

@@ -1,7 +1,7 @@
 /* work.c - the cost of launches that leave out part of what their shapes allow. */
 #include "engine/exec/work.h"
 
-#include "engine/tensor/dtype.h"
+#include "engine/device/dtype.h"
 
 int tp_work_operand(tp_op op)
 {

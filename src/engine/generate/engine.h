@@ -23,9 +23,9 @@
 #ifndef TP_ENGINE_GENERATE_ENGINE_H
 #define TP_ENGINE_GENERATE_ENGINE_H
 
-#include "engine/data/tokenizer.h"
 #include "engine/exec/exec.h"
 #include "engine/model/model.h"
+#include "text/tokenizer/tokenizer.h"
 
 enum { TP_ENGINE_STEP_TOKENS = 512, TP_ENGINE_BLOCK_TOKENS = 32 }; /* defaults */
 

@@ -20,8 +20,8 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/strings.h"
+#include "engine/device/memory.h"
 #include "engine/ir/ops.h"
-#include "engine/tensor/memory.h"
 
 typedef uint32_t tp_ref;
 

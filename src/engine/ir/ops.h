@@ -35,7 +35,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/tensor/dtype.h"
+#include "engine/device/dtype.h"
 
 enum { TP_MAX_RANK = 2, TP_MAX_IN = 8, TP_MAX_OUT = 4 };
 enum { TP_PANEL = 64 }; /* outputs of a weight that lie together in pack_panels */

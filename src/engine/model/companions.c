@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 
 #include "base/files.h"
-#include "base/json.h"
 #include "base/platform.h"
+#include "text/json/json.h"
 
 enum { MAX_TOKENIZER_CONFIG = 64 << 20 };
 

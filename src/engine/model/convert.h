@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "engine/tensor/dtype.h"
+#include "engine/device/dtype.h"
 
 bool tp_convert_is_float(tp_dtype dtype); /* f32, bf16, f16, f64 */
 

@@ -6,7 +6,7 @@
 #define TP_ENGINE_MODEL_FIELDS_H
 
 #include "base/error.h"
-#include "base/json.h"
+#include "text/json/json.h"
 
 typedef struct {
     const char *path;    /* of the file */

@@ -13,9 +13,9 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "engine/device/states.h"
 #include "engine/ir/graph.h"
 #include "engine/model/companions.h"
-#include "engine/tensor/states.h"
 #include "temper/model.h"
 
 typedef enum { TP_INIT_NORMAL, TP_INIT_ZERO, TP_INIT_ONE } tp_init;

@@ -9,8 +9,8 @@
 #include <xxhash.h>
 
 #include "base/arena.h"
-#include "base/json.h"
 #include "base/platform.h"
+#include "text/json/json.h"
 
 enum {
     MAX_HEADER = 100 * 1000 * 1000, /* the limit of the reference implementation */

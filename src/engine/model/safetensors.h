@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "engine/tensor/dtype.h"
+#include "engine/device/dtype.h"
 
 typedef struct {
     const char *name;

@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/platform.h"
 #include "engine/model/convert.h"
 #include "engine/model/safetensors.h"
+#include "text/json/json.h"
 
 enum { CHUNK = 64 << 10 }; /* elements converted at a time */
 

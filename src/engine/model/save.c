@@ -3,10 +3,10 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
-#include "base/json.h"
 #include "base/platform.h"
 #include "engine/model/family.h"
 #include "engine/model/safetensors.h"
+#include "text/json/json.h"
 
 static const size_t default_shard_bytes = (size_t)5 << 30;
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/json.h"
+#include "text/json/json.h"
 
 enum {
     MAX_INDEX_BYTES = 64 << 20,

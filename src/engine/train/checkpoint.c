@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "engine/model/safetensors.h"
+#include "text/json/json.h"
 
 enum { MAX_JSON = 64 << 20, JSON_ARENA = 512 << 20 };
 

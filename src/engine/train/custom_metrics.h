@@ -4,7 +4,7 @@
 #ifndef TP_ENGINE_TRAIN_CUSTOM_METRICS_H
 #define TP_ENGINE_TRAIN_CUSTOM_METRICS_H
 
-#include "base/json.h"
+#include "text/json/json.h"
 
 typedef enum {
     TP_CUSTOM_PROCESSOR,          /* share of the time of the kernels' threads, 0..1 */

@@ -6,8 +6,8 @@
 #ifndef TP_ENGINE_TRAIN_DPO_INTERNAL_H
 #define TP_ENGINE_TRAIN_DPO_INTERNAL_H
 
+#include "engine/algorithms/loss_preference.h"
 #include "engine/data/preference.h"
-#include "engine/rl/loss_preference.h"
 #include "engine/train/batch.h"
 #include "engine/train/trainer_internal.h"
 

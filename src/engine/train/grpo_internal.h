@@ -15,10 +15,10 @@
 #ifndef TP_ENGINE_TRAIN_GRPO_INTERNAL_H
 #define TP_ENGINE_TRAIN_GRPO_INTERNAL_H
 
+#include "engine/algorithms/advantage.h"
+#include "engine/algorithms/loss_policy.h"
 #include "engine/generate/engine.h"
-#include "engine/rl/advantage.h"
-#include "engine/rl/environment.h"
-#include "engine/rl/loss_policy.h"
+#include "engine/reward/environment.h"
 #include "engine/train/batch.h"
 #include "engine/train/trainer_internal.h"
 

@@ -3,7 +3,7 @@
 #ifndef TP_ENGINE_TRAIN_MEGATRON_H
 #define TP_ENGINE_TRAIN_MEGATRON_H
 
-#include "base/config.h"
+#include "config/config.h"
 
 /* Before binding: write them as policy.optimizer, policy.scheduler and policy.max_grad_norm. */
 TP_CHECKED tp_status tp_megatron_adopt(tp_config *config, tp_error *err);

@@ -8,7 +8,7 @@
 
 #include "base/platform.h"
 #include "base/strings.h"
-#include "engine/rl/loss_policy.h"
+#include "engine/algorithms/loss_policy.h"
 #include "engine/train/megatron.h"
 #include "engine/train/profile.h"
 #include "engine/train/run_record.h"

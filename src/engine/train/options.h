@@ -9,9 +9,9 @@
 #ifndef TP_ENGINE_TRAIN_OPTIONS_H
 #define TP_ENGINE_TRAIN_OPTIONS_H
 
-#include "base/config.h"
+#include "config/config.h"
+#include "engine/algorithms/advantage.h"
 #include "engine/passes/pass.h"
-#include "engine/rl/advantage.h"
 
 /* In the order of the choices in options.def. */
 typedef enum { TP_PRECISION_FLOAT32, TP_PRECISION_BFLOAT16 } tp_precision;
@@ -145,7 +145,6 @@ typedef struct {
         int recompute_every;
         tp_batching_options packing, dynamic_batching;
         struct {
-            int spelling; /* which of AdamW's names was used */
             double lr, weight_decay, eps;
             tp_f64_list betas; /* two, below 1 */
         } adamw;

@@ -7,7 +7,7 @@
 #ifndef TP_ENGINE_TRAIN_PROFILE_H
 #define TP_ENGINE_TRAIN_PROFILE_H
 
-#include "base/config.h"
+#include "config/config.h"
 #include "engine/train/options.h"
 #include "engine/train/phases.h"
 #include "trace/trace.h"

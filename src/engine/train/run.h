@@ -10,8 +10,8 @@
 #ifndef TP_ENGINE_TRAIN_RUN_H
 #define TP_ENGINE_TRAIN_RUN_H
 
-#include "base/json.h"
 #include "engine/train/run_record.h"
+#include "text/json/json.h"
 
 typedef struct tp_run tp_run;
 

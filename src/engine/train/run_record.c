@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "base/json.h"
 #include "base/platform.h"
+#include "text/json/json.h"
 
 enum { MAX_RUN_JSON = 16 << 20, RECORD_ARENA = 256 << 20 };
 

@@ -10,7 +10,7 @@
 #define TP_ENGINE_TRAIN_SCHEDULE_H
 
 #include "base/error.h"
-#include "base/json.h"
+#include "text/json/json.h"
 
 enum { TP_SCHEDULE_MAX = 16 };
 

@@ -8,9 +8,9 @@
 
 #include "base/files.h"
 #include "base/platform.h"
-#include "engine/data/chat.h"
 #include "engine/train/trainer_internal.h"
 #include "engine/train/trainer_sources.h"
+#include "text/template/chat.h"
 
 void tp_trainer_notice(const trainer *t, const char *fmt, ...)
 {

@@ -7,7 +7,7 @@
 #ifndef TP_ENGINE_TRAIN_TRAINER_H
 #define TP_ENGINE_TRAIN_TRAINER_H
 
-#include "base/config.h"
+#include "config/config.h"
 #include "engine/exec/machine.h"
 #include "engine/train/custom_metrics.h"
 #include "engine/train/options.h"

@@ -15,7 +15,6 @@
 #define TP_ENGINE_TRAIN_TRAINER_INTERNAL_H
 
 #include "engine/data/loader.h"
-#include "engine/data/tokenizer.h"
 #include "engine/generate/engine.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/custom_metrics.h"
@@ -24,6 +23,7 @@
 #include "engine/train/run.h"
 #include "engine/train/schedule.h"
 #include "engine/train/trainer.h"
+#include "text/tokenizer/tokenizer.h"
 #include "trace/trace.h"
 
 enum { RECENT_STEPS = 20 };

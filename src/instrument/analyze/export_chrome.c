@@ -1,8 +1,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "instrument/analyze/export.h"
+#include "text/json/json.h"
 
 /* Nanoseconds as microseconds with three decimals. */
 static void put_us(tp_buf *out, int64_t ns)

@@ -8,7 +8,7 @@
 #ifndef TP_INSTRUMENT_BENCH_HOST_H
 #define TP_INSTRUMENT_BENCH_HOST_H
 
-#include "base/json.h"
+#include "text/json/json.h"
 
 typedef struct {
     char fingerprint[33];

@@ -7,8 +7,8 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/rng.h"
+#include "text/json/json.h"
 
 enum { MESSAGE_ARENA = 64 << 20, MAX_MESSAGE = 1 << 20, START_STREAM = 0x737461 };
 

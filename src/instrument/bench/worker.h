@@ -20,9 +20,9 @@
 #define TP_INSTRUMENT_BENCH_WORKER_H
 
 #include "base/arena.h"
-#include "base/json.h"
 #include "instrument/bench/process.h"
 #include "instrument/bench/subject.h"
+#include "text/json/json.h"
 
 typedef struct {
     tp_subject subject;

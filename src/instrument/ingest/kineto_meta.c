@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "base/json.h"
 #include "base/platform.h"
+#include "text/json/json.h"
 
 enum { MAX_DEVICES = 4096, MAX_GROUPS = 1 << 16 };
 

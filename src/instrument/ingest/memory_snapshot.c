@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/platform.h"
 #include "base/vec.h"
 #include "instrument/ingest/pickle.h"
+#include "text/json/json.h"
 
 #define KEYS(K)                                                                                    \
     K(segments)                                                                                    \
@@ -22,10 +22,11 @@
     K(device)                                                                                      \
     K(address)                                                                                     \
     K(total_size)                                                                                  \
-    K(allocated_size) K(active_size) K(requested_size) K(stream) K(segment_type)                   \
-        K(segment_pool_id) K(is_expandable) K(frames) K(blocks) K(size) K(state) K(action) K(addr) \
-            K(device_free) K(time_us) K(compile_context) K(user_metadata) K(filename) K(line)      \
-                K(name) K(stage) K(history) K(real_size) K(large)
+    K(allocated_size)                                                                              \
+    K(active_size) K(requested_size) K(stream) K(segment_type) K(segment_pool_id) K(is_expandable) \
+        K(frames) K(blocks) K(size) K(state) K(action) K(addr) K(device_free) K(time_us)           \
+            K(compile_context) K(user_metadata) K(filename) K(line) K(name) K(stage) K(history)    \
+                K(real_size) K(large)
 
 enum {
 #define K(name) KEY_##name,

@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-#include "base/json.h"
 #include "base/platform.h"
 #include "base/vec.h"
+#include "text/json/json.h"
 
 const char *tp_timeline_category_name(int category)
 {

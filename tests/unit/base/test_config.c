@@ -9,10 +9,10 @@
 
 #include <cmocka.h>
 
-#include "base/config.h"
 #include "base/files.h"
 #include "base/platform.h"
-#include "base/yaml.h"
+#include "config/config.h"
+#include "text/yaml/yaml.h"
 
 /* A struct and a table of the size of a joke, with one row of every kind. */
 typedef struct {

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "base/json.h"
 #include "base/platform.h"
+#include "text/json/json.h"
 
 static tp_arena arena;
 

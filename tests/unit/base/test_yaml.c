@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/platform.h"
-#include "base/yaml.h"
+#include "text/yaml/yaml.h"
 
 static tp_arena arena;
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/files.h"
-#include "engine/data/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 /* 0 when all went well.  `chat_template` may be NULL. */
 static inline int byte_tokenizer_make(const char *chat_template, tp_tokenizer **ret)

@@ -11,9 +11,9 @@
 
 #include "base/arena.h"
 #include "base/files.h"
-#include "base/json.h"
 #include "base/platform.h"
-#include "engine/data/tokenizer.h"
+#include "text/json/json.h"
+#include "text/tokenizer/tokenizer.h"
 
 static char folder[64];
 static tp_arena arena;

@@ -12,9 +12,9 @@
 
 #include "base/arena.h"
 #include "base/files.h"
-#include "base/json.h"
 #include "base/platform.h"
-#include "engine/data/chat.h"
+#include "text/json/json.h"
+#include "text/template/chat.h"
 
 #define CASES TP_SOURCE_DIR "/tests/data/chat/cases.json"
 

@@ -8,7 +8,7 @@
 
 #include "base/rng.h"
 #include "engine/data/loader.h"
-#include "engine/tensor/memory.h"
+#include "engine/device/memory.h"
 #include "sample_file.h"
 
 enum { N_SAMPLES = 100, BUDGET = 64 };

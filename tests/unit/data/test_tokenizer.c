@@ -10,10 +10,10 @@
 
 #include "base/arena.h"
 #include "base/files.h"
-#include "base/json.h"
 #include "base/platform.h"
-#include "engine/data/tokenizer.h"
 #include "support/sha256.h"
+#include "text/json/json.h"
+#include "text/tokenizer/tokenizer.h"
 
 #define DATA TP_SOURCE_DIR "/tests/data/tokenizers/"
 
@@ -753,7 +753,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_folder_may_hold_tokenizer_json_alone, make_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(a_named_token_must_exist, make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(settings_that_would_change_ids_are_refused, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(settings_that_would_change_ids_are_refused, make_folder,
+                                        remove_folder),
         cmocka_unit_test_setup_teardown(a_folder_without_tokenizer_json_is_refused, make_folder,
                                         remove_folder),
         cmocka_unit_test(a_search_that_runs_away_is_stopped),

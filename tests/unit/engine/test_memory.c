@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "engine/tensor/dtype.h"
-#include "engine/tensor/memory.h"
+#include "engine/device/dtype.h"
+#include "engine/device/memory.h"
 
 enum { MIB = 1 << 20 };
 

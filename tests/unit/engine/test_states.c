@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "engine/tensor/states.h"
+#include "engine/device/states.h"
 #include "support/devices.h"
 
 static const int64_t MATRIX[] = {3, 5}, VECTOR[] = {7};

@@ -9,9 +9,9 @@
 #include <cmocka.h>
 
 #include "base/files.h"
-#include "base/json.h"
 #include "support/cuts.h"
 #include "support/ingest.h"
+#include "text/json/json.h"
 
 static char folder[512];
 static tp_arena arena;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/platform.h"
-#include "engine/rl/environment.h"
+#include "engine/reward/environment.h"
 
 typedef struct {
     const tp_json *env, *data;

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "engine/rl/advantage.h"
+#include "engine/algorithms/advantage.h"
 
 enum { GRPO, RLOO, DR_GRPO, REINFORCE, RAW };
 
@@ -71,8 +71,7 @@ static void equal_rewards_teach_nothing(void **state)
 static void samples_without_reward_take_no_part(void **state)
 {
     tp_advantage_options o = tp_advantage_of_kind(GRPO, true, true, true);
-    check(&o, 6, (double[]){1, NAN, 0, 0, NAN, 0},
-          (double[]){1, 0, -.57735, -.57735, 0, -.57735});
+    check(&o, 6, (double[]){1, NAN, 0, 0, NAN, 0}, (double[]){1, 0, -.57735, -.57735, 0, -.57735});
     check(&o, 3, (double[]){NAN, 5, NAN}, (double[]){0, 0, 0});
     check(&o, 2, (double[]){NAN, NAN}, (double[]){0, 0});
 }

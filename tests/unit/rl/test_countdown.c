@@ -8,7 +8,7 @@
 
 #include "base/platform.h"
 #include "base/rng.h"
-#include "engine/rl/countdown.h"
+#include "engine/reward/countdown.h"
 
 static void expect_result(const char *text, const char *value)
 {

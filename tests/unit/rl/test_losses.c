@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "engine/rl/loss_policy.h"
-#include "engine/rl/loss_preference.h"
+#include "engine/algorithms/loss_policy.h"
+#include "engine/algorithms/loss_preference.h"
 
 static tp_policy_loss plain_loss(void)
 {
@@ -39,10 +39,10 @@ static double one_token(const tp_policy_loss *o, double lp, double prev, double 
     return sums.loss;
 }
 
-#define NEAR(got, want)                                         \
-    do {                                                        \
-        double got_ = (got), want_ = (want);                    \
-        if (!(fabs(got_ - want_) <= 1e-6 * (1 + fabs(want_))))  \
+#define NEAR(got, want)                                          \
+    do {                                                         \
+        double got_ = (got), want_ = (want);                     \
+        if (!(fabs(got_ - want_) <= 1e-6 * (1 + fabs(want_))))   \
             fail_msg("%s is %.9f, not %.9f", #got, got_, want_); \
     } while (0)
 
@@ -147,13 +147,12 @@ static void draw(numbers *x, uint64_t seed)
     }
 }
 
-static double total(const tp_policy_loss *o, const numbers *x,
-                    double (*ret_gradient)[N])
+static double total(const tp_policy_loss *o, const numbers *x, double (*ret_gradient)[N])
 {
     tp_policy_norm norm = {0, SEQUENCES, 0};
     tp_policy_sums sums;
     double unused[N];
-    
+
     tp_policy_sums_init(&sums);
     for (int s = 0; s < SEQUENCES; s++) {
         norm.tokens += (double)x->n[s];
@@ -321,8 +320,7 @@ static void preference_losses_by_hand(void **state)
     o.label_smoothing = 0.1;
     NEAR(pair(&o, -9, -13, &up, &down), 0.9 * log(1 + exp(-1)) + 0.1 * log(1 + exp(1)));
     o.sft_weight = 0.2;
-    NEAR(pair(&o, -9, -13, &up, &down),
-         0.9 * log(1 + exp(-1)) + 0.1 * log(1 + exp(1)) + 0.2 * 9);
+    NEAR(pair(&o, -9, -13, &up, &down), 0.9 * log(1 + exp(-1)) + 0.1 * log(1 + exp(1)) + 0.2 * 9);
     o = (tp_preference_loss){.beta = 0.5, .preference_weight = 1, .average = true};
     NEAR(pair(&o, -9, -13, &up, &down), log(1 + exp(-0.5 * (1.0 / 4 + 1.0 / 6))));
     o = (tp_preference_loss){.kind = TP_PREFERENCE_IPO, .beta = 0.5, .preference_weight = 1};
@@ -337,16 +335,22 @@ static void preference_gradients_are_exact(void **state)
     tp_preference_loss cases[] = {
         {.beta = 0.3, .preference_weight = 1},
         {.beta = 0.3, .preference_weight = 0.7, .label_smoothing = 0.2, .sft_weight = 0.4},
-        {.beta = 0.3, .preference_weight = 1, .average = true, .sft_weight = 1, .sft_average = true},
+        {.beta = 0.3,
+         .preference_weight = 1,
+         .average = true,
+         .sft_weight = 1,
+         .sft_average = true},
         {.kind = TP_PREFERENCE_IPO, .beta = 0.3, .preference_weight = 1, .average = true}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double up, down, unused;
         const double h = 1e-5, c = -9.3, r = -12.2;
         pair(&cases[i], c, r, &up, &down);
         double slope_c = (pair(&cases[i], c + h, r, &unused, &unused) -
-                          pair(&cases[i], c - h, r, &unused, &unused)) / (2 * h);
+                          pair(&cases[i], c - h, r, &unused, &unused)) /
+                         (2 * h);
         double slope_r = (pair(&cases[i], c, r + h, &unused, &unused) -
-                          pair(&cases[i], c, r - h, &unused, &unused)) / (2 * h);
+                          pair(&cases[i], c, r - h, &unused, &unused)) /
+                         (2 * h);
         NEAR(up, slope_c);
         NEAR(down, slope_r);
     }

@@ -8,7 +8,7 @@
 
 #include "base/platform.h"
 #include "base/rng.h"
-#include "engine/rl/number.h"
+#include "engine/reward/number.h"
 
 typedef struct {
     const char *text, *value; /* value: NULL when there is no number */

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "engine/rl/program_line.h"
+#include "engine/reward/program_line.h"
 #include "unit/rl/environment_fixture.h"
 
 /* Of the tests in which one question times out and others must not. */

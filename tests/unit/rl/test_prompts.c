@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/files.h"
-#include "engine/rl/prompts_file.h"
+#include "engine/reward/prompts_file.h"
 #include "unit/data/byte_tokenizer.h"
 #include "unit/rl/environment_fixture.h"
 

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/files.h"
-#include "base/json.h"
+#include "text/json/json.h"
 #include "trace/trace.h"
 
 static tp_arena arena;

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/tensor/dtype.h"
+#include "engine/device/dtype.h"
 
 typedef enum {
     TP_GEMM_EPILOGUE_NONE,
@@ -41,7 +41,7 @@ typedef struct {
     const void *bias; /* (optional) [n] */
     tp_dtype bias_dtype;
     tp_gemm_epilogue epilogue;
-    void *pre; /* (optional) [m,n] with leading dimension ldc */
+    void *pre;   /* (optional) [m,n] with leading dimension ldc */
     int threads; /* most to use; 0 is 1 */
 } tp_gemm;
 

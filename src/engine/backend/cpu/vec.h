@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "engine/tensor/dtype.h"
+#include "engine/device/dtype.h"
 
 #define VF_INLINE static inline __attribute__((always_inline, unused))
 

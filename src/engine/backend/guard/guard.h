@@ -2,7 +2,7 @@
 #ifndef TP_ENGINE_BACKEND_GUARD_GUARD_H
 #define TP_ENGINE_BACKEND_GUARD_GUARD_H
 
-#include "engine/tensor/device.h"
+#include "engine/device/device.h"
 
 /* The n-th launch from now on (from 1) fails, and with it everything until the device is
  * closed; 0: none. */

@@ -1,0 +1,158 @@
+/* config_keys.c - keys that no option has, and what was probably meant. */
+#include <string.h>
+
+#include "config/config_internal.h"
+
+static const tp_option *find_option(const tp_binder *b, const char *name)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        if (!strcmp(b->table[i].name, name))
+            return &b->table[i];
+    }
+    return NULL;
+}
+
+/* Does some option live below this section? */
+static bool is_section(const tp_binder *b, const char *path)
+{
+    size_t n = strlen(path);
+    for (size_t i = 0; i < b->n; i++) {
+        if (!strncmp(b->table[i].name, path, n) && b->table[i].name[n] == '.')
+            return true;
+    }
+    return false;
+}
+
+static const char *last_part(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot ? dot + 1 : path;
+}
+
+/* The known key that the user most likely meant: a slip of the finger or two away, or the same
+ * word in one other section.  Two that are equally near are both a guess: then none. */
+static const char *nearest(const tp_binder *b, const char *path)
+{
+    const char *best = NULL;
+    bool is_tie = false;
+    size_t best_distance = strlen(last_part(path)) < 6 ? 2 : 3; /* less than that */
+    for (size_t i = 0; i < b->n; i++) {
+        const char *name = b->table[i].name;
+        size_t distance = tp_str_distance(name, path);
+        if (distance > 1 && !strcmp(last_part(name), last_part(path)))
+            distance = 1;
+        /* Letters are rather swapped than lost. */
+        bool same_length = strlen(name) == strlen(path);
+        bool best_has = best && strlen(best) == strlen(path);
+        bool is_equal = best && distance == best_distance;
+        if (distance < best_distance || (is_equal && same_length && !best_has)) {
+            best = name;
+            best_distance = distance;
+            is_tie = false;
+        } else if (is_equal && same_length == best_has) {
+            is_tie = true;
+        }
+    }
+    return is_tie ? NULL : best;
+}
+
+/* "a, b, c" of the keys directly below a section. */
+static void list_keys(const tp_binder *b, const char *section, size_t n_section, tp_buf *out)
+{
+    enum { ENOUGH = 400 };
+    tp_slice previous = {0};
+    for (size_t i = 0; i < b->n && out->len < ENOUGH; i++) {
+        const char *name = b->table[i].name;
+        if (n_section && (b->table[i].ignored || strncmp(name, section, n_section) != 0 ||
+                          name[n_section] != '.'))
+            continue;
+        name += n_section ? n_section + 1 : 0;
+        tp_slice key = {name, strcspn(name, ".")};
+        if (tp_slice_eq(key, previous))
+            continue;
+        tp_buf_addf(out, "%s%.*s", out->len ? ", " : "", (int)key.len, key.data);
+        previous = key;
+    }
+}
+
+/* The innermost section of `path` that exists; its length, 0 for the top. */
+static size_t known_section(const tp_binder *b, const char *path, char section[256])
+{
+    size_t n = strlen(path);
+    snprintf(section, 256, "%.255s", path);
+    while (n && !is_section(b, section)) {
+        char *dot = strrchr(section, '.');
+        n = dot ? (size_t)(dot - section) : 0;
+        section[n] = 0;
+    }
+    return n;
+}
+
+static void note_unknown(const tp_binder *b, const tp_config_node *node, const char *path,
+                         bool is_only)
+{
+    tp_buf text = {0}, keys = {0};
+    char section[256];
+    const char *known = nearest(b, path);
+    tp_buf_addf(&text, "%s: unknown key %s%.200s", node->origin, b->prefix, path);
+    if (known) {
+        tp_buf_addf(&text, "; did you mean %s%s?", b->prefix, known);
+    } else if (is_only) {
+        size_t n = known_section(b, path, section);
+        list_keys(b, section, n, &keys);
+        size_t n_prefix = strlen(b->prefix); /* ends with a dot, for a name behind it */
+        tp_buf_addf(&text, "; known keys %s%.*s%s are %s", n || n_prefix ? "in " : "at the top",
+                    (int)(n_prefix && !n ? n_prefix - 1 : n_prefix), b->prefix, section,
+                    tp_buf_str(&keys));
+    }
+    tp_config_remark_add(b->config, &b->config->faults, text.data, NULL);
+    tp_buf_release(&keys);
+    tp_buf_release(&text);
+}
+
+static void note_foreign(const tp_binder *b, const tp_config_node *node, const tp_option *option)
+{
+    char *text = tp_arena_printf(&b->config->arena, "%s: %s is part of %s", node->origin,
+                                 option->name, option->belongs_to);
+    tp_config_remark_add(b->config, &b->config->faults, text, NULL);
+}
+
+/* Notes unknown keys, or only counts them; nests as deep as the table's names do. */
+static size_t check_keys(const tp_binder *b, const tp_config_node *node, tp_buf *path, bool is_only,
+                         bool counts_only)
+{
+    size_t n_path = path->len, n_unknown = 0;
+    for (const tp_json *v = node->value.child; v; v = v->next) {
+        const tp_config_node *child = tp_node_of(v);
+        if (n_path)
+            tp_buf_addc(path, '.');
+        tp_buf_add(path, v->key.data, v->key.len);
+        const tp_option *option = find_option(b, path->data);
+        if (option && option->belongs_to && !counts_only) {
+            note_foreign(b, child, option);
+        } else if (!option && !is_section(b, path->data)) {
+            n_unknown++;
+            if (!counts_only)
+                note_unknown(b, child, path->data, is_only);
+        } else if (!option && v->type != TP_JSON_OBJECT && !counts_only) {
+            tp_error err = {0};
+            (void)tp_node_fail(child, &err, "expected a section with keys below it, as in \"%s:\"",
+                               last_part(path->data));
+            tp_config_remark_add(b->config, &b->config->faults, err.message, NULL);
+        } else if (!option) {
+            n_unknown += check_keys(b, child, path, is_only, counts_only);
+        }
+        path->len = n_path;
+        if (path->data)
+            path->data[n_path] = 0;
+    }
+    return n_unknown;
+}
+
+void tp_binder_check_keys(const tp_binder *b)
+{
+    tp_buf path = {0};
+    size_t n_unknown = check_keys(b, b->root, &path, false, true);
+    check_keys(b, b->root, &path, n_unknown == 1, false);
+    tp_buf_release(&path);
+}

@@ -1,0 +1,136 @@
+#include "engine/algorithms/advantage.h"
+
+#include <math.h>
+
+const tp_advantage_kind tp_advantage_kinds[] = {
+    {"grpo", TP_BASELINE_OTHERS, TP_SPREAD_GROUP},
+    {"rloo", TP_BASELINE_OTHERS, TP_SPREAD_NONE},
+    {"dr_grpo", TP_BASELINE_GROUP, TP_SPREAD_NONE},
+    {"reinforce_plus_plus", TP_BASELINE_GROUP, TP_SPREAD_BATCH},
+    {"raw_reward", TP_BASELINE_NONE, TP_SPREAD_BATCH},
+    {NULL, TP_BASELINE_NONE, TP_SPREAD_NONE},
+};
+
+enum { KIND_GRPO, KIND_RLOO, KIND_DR_GRPO, KIND_REINFORCE, KIND_RAW };
+
+tp_advantage_options tp_advantage_of_kind(int kind, bool leave_one_out, bool normalize,
+                                          bool minus_baseline)
+{
+    tp_advantage_options o = {.baseline = tp_advantage_kinds[kind].baseline,
+                              .spread = tp_advantage_kinds[kind].spread,
+                              .epsilon = 1e-6,
+                              .floor = 1e-9,
+                              .clip_low = NAN,
+                              .clip_high = NAN};
+    if (kind == KIND_GRPO) {
+        o.baseline = leave_one_out ? TP_BASELINE_OTHERS : TP_BASELINE_GROUP;
+        o.spread = normalize ? TP_SPREAD_GROUP : TP_SPREAD_NONE;
+    }
+    if (kind == KIND_REINFORCE && !minus_baseline)
+        o.baseline = TP_BASELINE_NONE;
+    if (kind == KIND_RAW && !normalize)
+        o.spread = TP_SPREAD_NONE;
+    return o;
+}
+
+/* Of the valid rewards but number `without` (n: of all). */
+static tp_group_stats summary(const double *rewards, const bool *valid, size_t n, size_t without,
+                              double floor)
+{
+    tp_group_stats s = {.is_flat = true};
+    double largest = 1, squares = 0;
+    for (size_t i = 0; i < n; i++)
+        if (valid[i] && i != without) {
+            s.n_valid++;
+            s.mean += rewards[i];
+            largest = fmax(largest, fabs(rewards[i]));
+        }
+    if (s.n_valid == 0)
+        return s;
+    s.mean /= (double)s.n_valid;
+    for (size_t i = 0; i < n; i++)
+        if (valid[i] && i != without)
+            squares += (rewards[i] - s.mean) * (rewards[i] - s.mean);
+    if (s.n_valid > 1)
+        s.spread = sqrt(squares / (double)(s.n_valid - 1));
+    if (s.spread <= floor * largest)
+        s.spread = 0;
+    s.is_flat = s.spread == 0;
+    return s;
+}
+
+tp_group_stats tp_group_summary(const double *rewards, const bool *valid, size_t n, double floor)
+{
+    return summary(rewards, valid, n, n, floor);
+}
+
+static double group_advantage(const tp_advantage_options *o, const tp_group_stats *all,
+                              const double *rewards, const bool *valid, size_t n, size_t i)
+{
+    bool others = o->baseline == TP_BASELINE_OTHERS;
+    if (o->baseline == TP_BASELINE_NONE)
+        return rewards[i];
+    /* Nobody to compare with, or everybody alike: the baseline is the reward itself. */
+    if (all->is_flat)
+        return 0;
+    tp_group_stats s = others ? summary(rewards, valid, n, i, o->floor) : *all;
+    double advantage = rewards[i] - s.mean;
+    if (o->spread == TP_SPREAD_GROUP && s.spread > 0)
+        advantage /= s.spread + o->epsilon;
+    return advantage;
+}
+
+void tp_advantage_group(const tp_advantage_options *o, const double *rewards, const bool *valid,
+                        size_t n, double *ret)
+{
+    tp_group_stats all = tp_group_summary(rewards, valid, n, o->floor);
+    for (size_t i = 0; i < n; i++)
+        ret[i] = valid[i] ? group_advantage(o, &all, rewards, valid, n, i) : 0;
+}
+
+void tp_advantage_whiten(double *values, const double *weights, size_t n)
+{
+    double sum = 0, mean = 0, variance = 0;
+    for (size_t i = 0; i < n; i++) {
+        sum += weights[i];
+        mean += weights[i] != 0 ? weights[i] * values[i] : 0;
+    }
+    if (sum <= 0)
+        return;
+    mean /= sum;
+    for (size_t i = 0; i < n; i++)
+        variance += weights[i] != 0 ? weights[i] * (values[i] - mean) * (values[i] - mean) : 0;
+    double scale = 1 / sqrt(fmax(variance / sum, 1e-8));
+    for (size_t i = 0; i < n; i++)
+        values[i] = weights[i] != 0 ? (values[i] - mean) * scale : 0;
+}
+
+void tp_advantage_clip(const tp_advantage_options *o, double *values, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (values[i] < o->clip_low)
+            values[i] = o->clip_low;
+        if (values[i] > o->clip_high)
+            values[i] = o->clip_high;
+    }
+}
+
+double tp_reward_scale(const tp_reward_scaling *s, double reward)
+{
+    if (!s->enabled || isnan(reward))
+        return reward;
+    double clamped = fmin(fmax(reward, s->source_min), s->source_max);
+    double share = (clamped - s->source_min) / (s->source_max - s->source_min);
+    return s->target_min + share * (s->target_max - s->target_min);
+}
+
+double tp_reward_shape(const tp_reward_shaping *s, double reward, double length, bool truncated)
+{
+    if (!s->enabled || isnan(reward))
+        return reward;
+    if (!isnan(s->stop_properly_penalty_coef))
+        return truncated ? reward * s->stop_properly_penalty_coef : reward;
+    double free_length = s->max_response_length - s->overlong_buffer_length;
+    double excess = (length - free_length) / s->overlong_buffer_length;
+    return reward + fmin(-excess * s->overlong_buffer_penalty, 0);
+}

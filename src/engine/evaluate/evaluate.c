@@ -1,0 +1,417 @@
+/* evaluate.c - prompts in flight, samples judged and counted. */
+#include "engine/evaluate/evaluate.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/platform.h"
+#include "engine/reward/environment_kind.h"
+
+enum { CHUNK = 256, QUEUE_AHEAD = 256, STEPS_BETWEEN_LOOKS = 8 };
+#define ARENA_BYTES ((size_t)1 << 30) /* of address space */
+
+/* A prompt in flight. */
+typedef struct {
+    size_t index;
+    int64_t request;
+} flight;
+
+typedef struct {
+    tp_engine *engine;
+    const tp_tokenizer *tokenizer;
+    const tp_prompts *source;
+    tp_prompt_encoder *encoder;
+    tp_environment *env;
+    const tp_evaluate_options *o;
+    tp_evaluation *e;
+    int32_t *stop_ids;
+    size_t n_stop_ids;
+    int64_t longest; /* prompt and answer */
+    tp_arena arena;
+    tp_ids ids;
+    tp_buf text;
+    flight *flights;
+    size_t n_flights, next;    /* the next prompt to submit */
+    size_t *waiting;           /* prompts whose answers wait for their verdict */
+    size_t n_waiting, portion; /* prompts that the arena holds */
+    tp_evaluate_progress progress;
+    double started;
+    tp_error *err;
+} evaluation;
+
+static char *copy(const char *s, size_t n)
+{
+    char *out = malloc(n + 1);
+    TP_ASSERT(out);
+    memcpy(out, s, n);
+    out[n] = 0;
+    return out;
+}
+
+/* ---- asking ---- */
+
+/* The ids that end an answer: the model's, the tokenizer's, and those asked for. */
+static void gather_stops(evaluation *v, const tp_model *model)
+{
+    const tp_model_info *info = tp_model_get_info(model);
+    v->stop_ids = calloc((size_t)info->n_eos + 1 + v->o->n_stop_ids, sizeof *v->stop_ids);
+    TP_ASSERT(v->stop_ids);
+    for (int i = 0; i < info->n_eos; i++)
+        v->stop_ids[v->n_stop_ids++] = (int32_t)info->eos[i];
+    if (tp_tokenizer_eos(v->tokenizer) >= 0)
+        v->stop_ids[v->n_stop_ids++] = tp_tokenizer_eos(v->tokenizer);
+    for (size_t i = 0; i < v->o->n_stop_ids; i++)
+        v->stop_ids[v->n_stop_ids++] = v->o->stop_ids[i];
+}
+
+/* All samples of a prompt that is not asked at all. */
+static void leave_out(evaluation *v, size_t index, const char *why)
+{
+    for (int64_t j = 0; j < v->e->n_samples; j++)
+        tp_reward_exclude(&v->e->prompts[index].samples[j].reward, TP_REWARD_REFUSED, "%s", why);
+    v->waiting[v->n_waiting++] = index;
+}
+
+static tp_status prepare(evaluation *v, size_t index, tp_evaluation_prompt *p)
+{
+    tp_prompt prompt;
+    tp_arena_rewind(&v->arena, 0);
+    tp_buf_clear(&v->text);
+    v->ids.len = 0;
+    TP_TRY(tp_prompts_get(v->source, index, &v->arena, &prompt, v->err));
+    TP_TRY(tp_prompt_encode(v->encoder, &prompt, &v->ids, &v->text, v->err));
+    p->id = copy(prompt.id, strlen(prompt.id));
+    p->question = copy(prompt.text, strlen(prompt.text));
+    p->prompt = copy(tp_buf_str(&v->text), v->text.len);
+    p->truth = prompt.truth ? copy(prompt.truth, strlen(prompt.truth)) : NULL;
+    p->n_prompt_tokens = (int64_t)v->ids.len;
+    v->e->counts[index].id = p->id;
+    v->e->counts[index].question = p->prompt;
+    return TP_OK;
+}
+
+static tp_status submit(evaluation *v, size_t index)
+{
+    char why[160];
+    tp_evaluation_prompt *p = &v->e->prompts[index];
+    TP_TRY(prepare(v, index, p));
+    if (v->ids.len == 0 || p->n_prompt_tokens >= v->longest) {
+        if (v->ids.len == 0)
+            snprintf(why, sizeof why, "the prompt is empty");
+        else
+            snprintf(why, sizeof why, "the prompt has %lld tokens, at most %lld fit",
+                     (long long)p->n_prompt_tokens, (long long)v->longest - 1);
+        leave_out(v, index, why);
+        return TP_OK;
+    }
+    tp_request request = {.prompt = v->ids.data,
+                          .n_prompt = v->ids.len,
+                          .n_samples = v->e->n_samples,
+                          .max_new_tokens = v->o->max_new_tokens,
+                          .sampling = v->o->sampling,
+                          .seed = v->o->seed,
+                          .stream = (uint64_t)index * (uint64_t)v->e->n_samples,
+                          .stop_ids = v->stop_ids,
+                          .n_stop_ids = v->n_stop_ids,
+                          .stop_strings = v->o->stop_strings,
+                          .n_stop_strings = v->o->n_stop_strings};
+    flight f = {.index = index};
+    tp_status status = tp_engine_submit(v->engine, &request, &f.request, v->err);
+    if (status != TP_OK)
+        return tp_error_prefix(v->err, status, "%s: ", p->id);
+    v->flights[v->n_flights++] = f;
+    return TP_OK;
+}
+
+/* Keep the engine supplied without holding all prompts at once. */
+static tp_status submit_some(evaluation *v)
+{
+    while (v->next < v->e->n && v->n_flights * (size_t)v->e->n_samples < QUEUE_AHEAD &&
+           v->n_waiting < CHUNK)
+        TP_TRY(submit(v, v->next++));
+    if (v->next < v->e->n && v->n_flights == 0 && v->n_waiting == 0)
+        TP_TRY(submit(v, v->next++));
+    return TP_OK;
+}
+
+/* ---- answers ---- */
+
+/* Without the stop id, and without the stop string and what came behind it. */
+static void keep_answer(evaluation *v, const tp_sample_result *r, tp_evaluation_sample *s)
+{
+    size_t n = r->n;
+    if (r->finish == TP_FINISH_STOP && r->stop_string < 0 && n)
+        n--;
+    tp_buf_clear(&v->text);
+    tp_tokenizer_decode(v->tokenizer, r->ids, n, true, &v->text);
+    if (r->stop_string >= 0 && v->text.len) {
+        const char *word = v->o->stop_strings[r->stop_string];
+        char *at = memmem(v->text.data, v->text.len, word, strlen(word));
+        if (at)
+            v->text.len = (size_t)(at - v->text.data);
+    }
+    s->text = copy(tp_buf_str(&v->text), v->text.len);
+    s->n_text = v->text.len;
+    s->n_tokens = (int64_t)r->n;
+    s->finish = r->finish;
+    v->e->n_new_tokens += r->n;
+    v->e->n_truncated += r->finish == TP_FINISH_LENGTH;
+    if (r->finish == TP_FINISH_NONFINITE)
+        tp_reward_exclude(&s->reward, TP_REWARD_NAN,
+                          "the model's logits are not finite: its weights are broken");
+    else if (r->finish == TP_FINISH_CAPACITY)
+        tp_reward_exclude(&s->reward, TP_REWARD_REFUSED,
+                          "the KV cache cannot hold the answer even alone");
+}
+
+/* Requests whose samples have all ended leave the engine. */
+static void collect(evaluation *v)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < v->n_flights; i++) {
+        flight f = v->flights[i];
+        bool is_done = true;
+        for (int64_t j = 0; j < v->e->n_samples && is_done; j++)
+            is_done = tp_engine_sample(v->engine, f.request, j).finish != TP_FINISH_NONE;
+        if (!is_done) {
+            v->flights[kept++] = f;
+            continue;
+        }
+        for (int64_t j = 0; j < v->e->n_samples; j++) {
+            tp_sample_result r = tp_engine_sample(v->engine, f.request, j);
+            keep_answer(v, &r, &v->e->prompts[f.index].samples[j]);
+        }
+        tp_engine_forget(v->engine, f.request);
+        v->waiting[v->n_waiting++] = f.index;
+    }
+    v->n_flights = kept;
+}
+
+/* ---- verdicts ---- */
+
+double tp_evaluation_vote(const tp_evaluation_sample *samples, int64_t n, const char **ret_winner)
+{
+    int64_t best = 0, n_best = 0, right = 0;
+    *ret_winner = NULL;
+    for (int64_t i = 0; i < n; i++) {
+        const char *answer = samples[i].reward.answer;
+        int64_t votes = 0;
+        bool is_first = true;
+        for (int64_t j = 0; answer && j < n; j++)
+            if (samples[j].reward.answer && strcmp(samples[j].reward.answer, answer) == 0) {
+                votes++;
+                is_first &= j >= i;
+            }
+        if (!votes || !is_first || votes < best)
+            continue;
+        if (votes > best) {
+            best = votes;
+            n_best = right = 0;
+        }
+        n_best++;
+        right += samples[i].is_correct;
+        *ret_winner = n_best == 1 ? answer : NULL;
+    }
+    return n_best ? (double)right / (double)n_best : NAN;
+}
+
+static void count_sample(evaluation *v, tp_eval_prompt *c, tp_evaluation_sample *s)
+{
+    double threshold = v->o->success_threshold != 0 ? v->o->success_threshold : 1;
+    v->e->statuses[s->reward.status]++;
+    if (s->reward.status != TP_REWARD_OK) {
+        c->excluded++;
+        v->progress.excluded++;
+        return;
+    }
+    if (s->reward.correct == TP_CORRECT_UNKNOWN) {
+        s->is_correct = s->reward.reward >= threshold;
+        v->e->n_threshold++;
+    } else {
+        s->is_correct = s->reward.correct == TP_CORRECT_YES;
+    }
+    c->n++;
+    c->correct += s->is_correct;
+    c->reward_sum += s->reward.reward;
+    v->progress.correct += s->is_correct;
+}
+
+static void count_prompt(evaluation *v, size_t index)
+{
+    tp_evaluation_prompt *p = &v->e->prompts[index];
+    const char *winner;
+    for (int64_t j = 0; j < v->e->n_samples; j++)
+        count_sample(v, &v->e->counts[index], &p->samples[j]);
+    v->e->counts[index].majority = tp_evaluation_vote(p->samples, v->e->n_samples, &winner);
+    p->majority = winner ? copy(winner, strlen(winner)) : NULL;
+    v->progress.done += (size_t)v->e->n_samples;
+}
+
+/* Judge what has text and no verdict yet; the prompts are made once more for it, which
+ * is cheaper than keeping them. */
+static tp_status judge(evaluation *v, const size_t *indices, size_t n_indices,
+                       tp_completion *completions, tp_evaluation_sample **samples, tp_prompt *made)
+{
+    size_t n = 0;
+    tp_rewards rewards;
+    tp_arena_rewind(&v->arena, 0);
+    for (size_t i = 0; i < n_indices; i++) {
+        tp_evaluation_prompt *p = &v->e->prompts[indices[i]];
+        TP_TRY(tp_prompts_get(v->source, indices[i], &v->arena, &made[i], v->err));
+        for (int64_t j = 0; j < v->e->n_samples; j++) {
+            tp_evaluation_sample *s = &p->samples[j];
+            if (s->reward.status != TP_REWARD_OK)
+                continue;
+            samples[n] = s;
+            completions[n++] = (tp_completion){.prompt = &made[i],
+                                               .text = s->text,
+                                               .n_text = s->n_text,
+                                               .n_ids = (size_t)s->n_tokens,
+                                               .sample = (uint32_t)j,
+                                               .is_truncated = s->finish == TP_FINISH_LENGTH};
+        }
+    }
+    TP_TRY(tp_environment_score(v->env, completions, n, v->o->pool, &rewards, v->err));
+    for (size_t i = 0; i < n; i++) {
+        samples[i]->reward = rewards.v[i];
+        rewards.v[i] = (tp_reward){0};
+    }
+    v->e->judge_s += rewards.seconds;
+    tp_rewards_release(&rewards);
+    return TP_OK;
+}
+
+static tp_status judge_waiting(evaluation *v)
+{
+    size_t portion = TP_MIN(v->portion, v->n_waiting), most = portion * (size_t)v->e->n_samples;
+    tp_completion *completions = calloc(most + 1, sizeof *completions);
+    tp_evaluation_sample **samples = calloc(most + 1, sizeof(void *));
+    tp_prompt *made = calloc(portion + 1, sizeof *made);
+    TP_ASSERT(completions && samples && made);
+    tp_status status = TP_OK;
+    for (size_t i = 0; i < v->n_waiting && status == TP_OK; i += portion)
+        status =
+            judge(v, v->waiting + i, TP_MIN(portion, v->n_waiting - i), completions, samples, made);
+    free(completions);
+    free(samples);
+    free(made);
+    TP_TRY(status);
+    for (size_t i = 0; i < v->n_waiting; i++)
+        count_prompt(v, v->waiting[i]);
+    v->n_waiting = 0;
+    return TP_OK;
+}
+
+/* ---- the loop ---- */
+
+static tp_status tell(evaluation *v)
+{
+    double now = tp_clock_s();
+    v->progress.seconds = now - v->started;
+    v->progress.tokens_per_s =
+        v->e->generate_s > 0 ? (double)v->e->n_new_tokens / v->e->generate_s : 0;
+    if (v->o->on_progress && !v->o->on_progress(v->o->user, &v->progress))
+        return tp_fail(v->err, TP_ERR_INTERRUPTED,
+                       "the evaluation was stopped after %zu of %zu "
+                       "answers",
+                       v->progress.done, v->progress.n);
+    return TP_OK;
+}
+
+static tp_status run(evaluation *v)
+{
+    while (v->progress.done < v->progress.n) {
+        TP_TRY(submit_some(v));
+        double start = tp_clock_s();
+        bool is_busy = true;
+        for (int i = 0; i < STEPS_BETWEEN_LOOKS && is_busy; i++)
+            TP_TRY(tp_engine_step(v->engine, &is_busy, v->err));
+        v->e->generate_s += tp_clock_s() - start;
+        collect(v);
+        bool enough = v->n_waiting * (size_t)v->e->n_samples >= CHUNK;
+        if (enough || v->n_flights == 0)
+            TP_TRY(judge_waiting(v));
+        TP_TRY(tell(v));
+    }
+    return TP_OK;
+}
+
+static tp_status prepare_all(evaluation *v, const tp_model *model)
+{
+    tp_evaluation *e = v->e;
+    size_t bytes = tp_prompts_arena_bytes(v->source);
+    e->prompts = calloc(e->n + 1, sizeof *e->prompts);
+    e->counts = calloc(e->n + 1, sizeof *e->counts);
+    v->flights = calloc(e->n + 1, sizeof *v->flights);
+    v->waiting = calloc(e->n + 1, sizeof *v->waiting);
+    TP_ASSERT(e->prompts && e->counts && v->flights && v->waiting);
+    for (size_t i = 0; i < e->n; i++) {
+        tp_evaluation_sample *samples = calloc((size_t)e->n_samples, sizeof *samples);
+        TP_ASSERT(samples);
+        for (int64_t j = 0; j < e->n_samples; j++)
+            samples[j].reward = (tp_reward){.reward = NAN, .correct = TP_CORRECT_UNKNOWN};
+        e->prompts[i].samples = samples;
+    }
+    gather_stops(v, model);
+    v->progress.n = e->n * (size_t)e->n_samples;
+    /* Room for all prompts of a chunk, unless they are huge. */
+    v->portion = TP_MIN(TP_MAX(ARENA_BYTES / bytes, (size_t)1), (size_t)(CHUNK + QUEUE_AHEAD + 1));
+    return tp_arena_init(&v->arena, v->portion * bytes, v->err);
+}
+
+tp_status tp_evaluate(tp_engine *engine, const tp_model *model, const tp_tokenizer *tokenizer,
+                      const tp_prompts *prompts, tp_prompt_encoder *encoder, tp_environment *env,
+                      const tp_evaluate_options *options, tp_evaluation *ret, tp_error *err)
+{
+    tp_evaluation e = {.n = tp_prompts_count(prompts),
+                       .n_samples = options->n_samples > 0 ? options->n_samples : 1};
+    evaluation v = {.engine = engine,
+                    .tokenizer = tokenizer,
+                    .source = prompts,
+                    .encoder = encoder,
+                    .env = env,
+                    .o = options,
+                    .e = &e,
+                    .longest = options->max_length,
+                    .started = tp_clock_s(),
+                    .err = err};
+    tp_status status = prepare_all(&v, model);
+    if (status == TP_OK)
+        status = run(&v);
+    for (size_t i = 0; i < v.n_flights; i++)
+        tp_engine_forget(engine, v.flights[i].request);
+    e.seconds = tp_clock_s() - v.started;
+    free(v.flights);
+    free(v.waiting);
+    free(v.stop_ids);
+    tp_arena_release(&v.arena);
+    tp_ids_release(&v.ids);
+    tp_buf_release(&v.text);
+    if (status != TP_OK) {
+        tp_evaluation_release(&e);
+        return status;
+    }
+    *ret = e;
+    return TP_OK;
+}
+
+void tp_evaluation_release(tp_evaluation *e)
+{
+    for (size_t i = 0; e->prompts && i < e->n; i++) {
+        tp_evaluation_prompt *p = &e->prompts[i];
+        for (int64_t j = 0; p->samples && j < e->n_samples; j++) {
+            free(p->samples[j].text);
+            tp_reward_release(&p->samples[j].reward);
+        }
+        free(p->samples);
+        free(p->id);
+        free(p->question);
+        free(p->prompt);
+        free(p->truth);
+        free(p->majority);
+    }
+    free(e->prompts);
+    free(e->counts);
+    *e = (tp_evaluation){0};
+}

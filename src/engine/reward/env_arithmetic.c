@@ -1,0 +1,164 @@
+/* env_arithmetic.c - the sums of data/arithmetic.h as an environment: the same questions
+ * that supervised training has, with answers that can be checked. */
+#include "base/platform.h"
+#include "engine/data/arithmetic.h"
+#include "engine/reward/answer.h"
+#include "engine/reward/environment_rows.h"
+#include "engine/reward/number.h"
+
+enum { COMPARE_FORM, COMPARE_NUMBER };
+
+typedef struct {
+    int compare;
+} settings;
+
+static const tp_option rows[] = {
+    {.name = "compare",
+     .type = TP_OPT_ENUM,
+     .offset = offsetof(settings, compare),
+     .default_value = "form",
+     .choices = "form|number",
+     .doc = "form: the whole answer as the corpus writes it (behind \">\" where there are "
+            "steps); number: the last number must be the result, for models that talk."},
+};
+
+/* Steps may be any; what counts stands behind the last ">". */
+static tp_slice final_part(tp_slice text)
+{
+    for (size_t i = text.len; i-- > 0;)
+        if (text.data[i] == '>')
+            return (tp_slice){text.data + i + 1, text.len - i - 1};
+    return text;
+}
+
+static void score_form(const tp_completion *c, tp_reward *ret)
+{
+    tp_slice answer = final_part(tp_answer_trim((tp_slice){c->text, c->n_text}));
+    tp_slice truth = final_part(tp_answer_trim(tp_slice_of(c->prompt->truth)));
+    bool right = tp_slice_eq(answer, truth);
+    tp_buf spelled = {0};
+    tp_buf_add(&spelled, answer.data, answer.len);
+    tp_reward_give(ret, right, right ? TP_CORRECT_YES : TP_CORRECT_NO,
+                   answer.len ? tp_buf_str(&spelled) : NULL);
+    tp_buf_release(&spelled);
+}
+
+static void score_number(const tp_completion *c, int64_t result, tp_reward *ret)
+{
+    tp_number v;
+    char answer[TP_RATIONAL_TEXT];
+    bool found = tp_number_last((tp_slice){c->text, c->n_text}, &v);
+    bool right = found && v.is_exact && tp_rational_equal(v.exact, (tp_rational){result, 1});
+    if (found)
+        tp_number_text(&v, answer);
+    tp_reward_give(ret, right, right ? TP_CORRECT_YES : TP_CORRECT_NO, found ? answer : NULL);
+}
+
+static void score(const void *settings_, void *state, const tp_completion *c, tp_reward *ret)
+{
+    (void)state;
+    const settings *o = settings_;
+    int64_t result;
+    if (o->compare == COMPARE_FORM && c->prompt->truth)
+        score_form(c, ret);
+    else if (o->compare == COMPARE_NUMBER &&
+             tp_json_i64(tp_json_get(c->prompt->row, "result"), &result))
+        score_number(c, result, ret);
+    else
+        tp_reward_exclude(ret, TP_REWARD_REFUSED,
+                          "%s is no question of the arithmetic corpus; for questions of a file "
+                          "use env.math or env.exact",
+                          c->prompt->id);
+}
+
+/* ---- questions ---- */
+
+typedef struct {
+    tp_made_counts counts;
+    int64_t digits;
+    int form;
+    double ignored_mistakes;
+    tp_arithmetic_options options;
+} generator;
+
+#define AT(member) offsetof(generator, member)
+static const tp_option generator_rows[] = {
+    TP_MADE_ROWS(generator, counts),
+    {.name = "digits",
+     .type = TP_OPT_INT,
+     .offset = AT(digits),
+     .default_value = "2",
+     .min = 1,
+     .max = 9,
+     .doc = "Most digits of an operand."},
+    {.name = "operators",
+     .type = TP_OPT_STRING,
+     .offset = AT(options.operators),
+     .default_value = "\"+-\"",
+     .doc = "Any of + - *."},
+    {.name = "form",
+     .type = TP_OPT_ENUM,
+     .offset = AT(form),
+     .default_value = "plain",
+     .choices = "plain|reversed|steps",
+     .doc = "How answers are written: as usual, lowest digit first, or with the steps."},
+    {.name = "negative",
+     .type = TP_OPT_BOOL,
+     .offset = AT(options.negative),
+     .default_value = "false",
+     .doc = "Allow differences below zero."},
+    {.name = "word_problems",
+     .type = TP_OPT_FLOAT,
+     .offset = AT(options.word_problems),
+     .default_value = "0.0",
+     .max = 1,
+     .doc = "Share of questions asked in words."},
+    {.name = "validation_share",
+     .type = TP_OPT_FLOAT,
+     .offset = AT(options.validation_share),
+     .default_value = "0.1",
+     .min = 1e-6,
+     .max = 0.999999,
+     .doc = "Share of all questions kept for validation."},
+    {.name = "mistakes",
+     .type = TP_OPT_FLOAT,
+     .offset = AT(ignored_mistakes),
+     .default_value = "0.0",
+     .max = 1,
+     .doc = "For supervised training; expected answers are always right."},
+};
+
+static tp_status check(void *generator_, tp_error *err)
+{
+    generator *g = generator_;
+    g->options.seed = (uint64_t)g->counts.seed;
+    g->options.digits = (int)g->digits;
+    g->options.form = (tp_arithmetic_form)g->form;
+    return tp_arithmetic_check(&g->options, err);
+}
+
+static void make(const void *generator_, tp_split split, uint64_t index, tp_made_prompt *ret)
+{
+    const generator *g = generator_;
+    tp_arithmetic q;
+    tp_arithmetic_make(&g->options, split, index, &q);
+    tp_buf_adds(&ret->text, q.prompt);
+    tp_buf_adds(&ret->truth, q.answer);
+    tp_buf_addf(&ret->row, "{\"a\":%lld,\"operation\":\"%c\",\"b\":%lld,\"result\":%lld}",
+                (long long)q.a, q.operation, (long long)q.b, (long long)q.result);
+}
+
+static void describe(const void *generator_, tp_buf *out)
+{
+    tp_arithmetic_describe(&((const generator *)generator_)->options, out);
+}
+
+const tp_environment_kind tp_env_arithmetic = {
+    .name = "arithmetic",
+    .doc = "1 for the result of a made-up sum.",
+    .settings = {rows, TP_COUNTOF(rows), sizeof(settings)},
+    .score = score,
+    .generator = {generator_rows, TP_COUNTOF(generator_rows), sizeof(generator)},
+    .check = check,
+    .make = make,
+    .describe = describe};

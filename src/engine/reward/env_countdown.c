@@ -1,0 +1,223 @@
+/* env_countdown.c - the game of countdown.h as an environment. */
+#include "base/platform.h"
+#include "engine/reward/answer.h"
+#include "engine/reward/countdown.h"
+#include "engine/reward/environment_rows.h"
+
+enum { FROM_AUTO, FROM_TAG, FROM_BOXED, FROM_WHOLE, FROM_LAST_LINE };
+
+typedef struct {
+    int answer_from;
+    const char *tag;
+    bool use_all;
+    double format_score;
+} settings;
+
+static const tp_option rows[] = {
+    {.name = "answer_from",
+     .type = TP_OPT_ENUM,
+     .offset = offsetof(settings, answer_from),
+     .default_value = "auto",
+     .choices = "auto|tag|boxed|whole|last_line",
+     .doc = "Where the expression stands; auto: the tag, else the box, else the last line."},
+    {.name = "tag",
+     .type = TP_OPT_STRING,
+     .offset = offsetof(settings, tag),
+     .default_value = "answer",
+     .doc = "Name of the tag around the expression."},
+    {.name = "use_all",
+     .type = TP_OPT_BOOL,
+     .offset = offsetof(settings, use_all),
+     .default_value = "true",
+     .doc = "Every number must be used; else each at most once."},
+    {.name = "format_score",
+     .type = TP_OPT_FLOAT,
+     .offset = offsetof(settings, format_score),
+     .default_value = "0.0",
+     .min = -100,
+     .max = 100,
+     .doc = "Reward of an expression that can be read but is not right."},
+};
+
+/* ---- judging ---- */
+
+/* The numbers and the target of a question; false when the row has none. */
+static bool read_question(const tp_json *row, tp_countdown *ret)
+{
+    const tp_json *list = tp_json_get(row, "numbers");
+    list = list ? list : tp_json_get(row, "nums");
+    *ret = (tp_countdown){0};
+    if (!list || list->type != TP_JSON_ARRAY || list->n > TP_COUNTDOWN_NUMBERS || !list->n ||
+        !tp_json_i64(tp_json_get(row, "target"), &ret->target))
+        return false;
+    for (const tp_json *v = list->child; v; v = v->next)
+        if (!tp_json_i64(v, &ret->numbers[ret->n_numbers++]))
+            return false;
+    return true;
+}
+
+/* Each number of the expression is one of the question, and none is used twice. */
+static bool uses_numbers(const tp_expression *e, const tp_countdown *q, bool all)
+{
+    bool used[TP_COUNTDOWN_NUMBERS] = {false};
+    for (int i = 0; i < e->n_numbers; i++) {
+        int j = 0;
+        while (j < q->n_numbers && (used[j] || q->numbers[j] != e->numbers[i]))
+            j++;
+        if (j == q->n_numbers)
+            return false;
+        used[j] = true;
+    }
+    return !all || e->n_numbers == q->n_numbers;
+}
+
+static tp_slice find_place(const settings *o, tp_slice text)
+{
+    tp_slice found = {0};
+    if (o->answer_from == FROM_TAG || o->answer_from == FROM_AUTO)
+        found = tp_answer_in_tag(text, o->tag);
+    if (o->answer_from == FROM_BOXED || (o->answer_from == FROM_AUTO && !found.data))
+        found = tp_answer_boxed(text);
+    if (o->answer_from == FROM_LAST_LINE || (o->answer_from == FROM_AUTO && !found.data))
+        found = tp_answer_last_line(text);
+    return o->answer_from == FROM_WHOLE ? tp_answer_trim(text) : found;
+}
+
+static void score(const void *settings_, void *state, const tp_completion *c, tp_reward *ret)
+{
+    (void)state;
+    const settings *o = settings_;
+    tp_countdown question;
+    tp_expression e;
+    char why[80];
+    if (!read_question(c->prompt->row, &question)) {
+        tp_reward_exclude(ret, TP_REWARD_REFUSED,
+                          "%s has no \"numbers\" (1 to %d) with a \"target\"", c->prompt->id,
+                          TP_COUNTDOWN_NUMBERS);
+        return;
+    }
+    tp_slice found = find_place(o, (tp_slice){c->text, c->n_text});
+    if (!found.data || !tp_expression_read(found, &e, why)) {
+        tp_reward_give(ret, 0, TP_CORRECT_NO, NULL);
+        return;
+    }
+    tp_buf spelled = {0};
+    tp_answer_normalize(found, &spelled);
+    bool right = uses_numbers(&e, &question, o->use_all) && e.has_value &&
+                 tp_rational_equal(e.value, (tp_rational){question.target, 1});
+    tp_reward_give(ret, right ? 1 : o->format_score, right ? TP_CORRECT_YES : TP_CORRECT_NO,
+                   tp_buf_str(&spelled));
+    tp_buf_release(&spelled);
+}
+
+/* ---- questions ---- */
+
+typedef struct {
+    tp_made_counts counts;
+    tp_countdown_options options;
+} generator;
+
+#define AT(member) offsetof(generator, member)
+static const tp_option generator_rows[] = {
+    TP_MADE_ROWS(generator, counts),
+    {.name = "min_numbers",
+     .type = TP_OPT_INT,
+     .offset = AT(options.min_numbers),
+     .default_value = "3",
+     .min = 2,
+     .max = TP_COUNTDOWN_NUMBERS,
+     .doc = "Fewest numbers of a question."},
+    {.name = "max_numbers",
+     .type = TP_OPT_INT,
+     .offset = AT(options.max_numbers),
+     .default_value = "4",
+     .min = 2,
+     .max = TP_COUNTDOWN_NUMBERS,
+     .doc = "Most numbers of a question."},
+    {.name = "max_number",
+     .type = TP_OPT_INT,
+     .offset = AT(options.max_number),
+     .default_value = "20",
+     .min = 1,
+     .max = 1000,
+     .doc = "Largest number given."},
+    {.name = "max_target",
+     .type = TP_OPT_INT,
+     .offset = AT(options.max_target),
+     .default_value = "100",
+     .min = 1,
+     .max = 1e6,
+     .doc = "Largest number to reach."},
+    {.name = "operators",
+     .type = TP_OPT_STRING,
+     .offset = AT(options.operators),
+     .default_value = "\"+-*/\"",
+     .doc = "Operators a solution is made with."},
+    {.name = "form",
+     .type = TP_OPT_ENUM,
+     .offset = AT(options.form),
+     .default_value = "instruct",
+     .choices = "instruct|plain",
+     .doc = "How questions are asked: in words, or as \"3 5 7=56:\"."},
+    {.name = "validation_share",
+     .type = TP_OPT_FLOAT,
+     .offset = AT(options.validation_share),
+     .default_value = "0.1",
+     .min = 1e-6,
+     .max = 0.999999,
+     .doc = "Share of all questions kept for validation."},
+};
+
+static tp_status check(void *generator_, tp_error *err)
+{
+    generator *g = generator_;
+    g->options.seed = (uint64_t)g->counts.seed;
+    return tp_countdown_check(&g->options, err);
+}
+
+static void make(const void *generator_, tp_split split, uint64_t index, tp_made_prompt *ret)
+{
+    const generator *g = generator_;
+    tp_countdown q;
+    tp_countdown_make(&g->options, split, index, &q);
+    tp_countdown_ask((tp_countdown_form)g->options.form, q.numbers, q.n_numbers, q.target,
+                     &ret->text);
+    tp_buf_adds(&ret->truth, q.solution);
+    tp_buf_adds(&ret->row, "{\"numbers\":[");
+    for (int i = 0; i < q.n_numbers; i++)
+        tp_buf_addf(&ret->row, "%s%lld", i ? "," : "", (long long)q.numbers[i]);
+    tp_buf_addf(&ret->row, "],\"target\":%lld,\"solution\":\"%s\"}", (long long)q.target,
+                q.solution);
+}
+
+/* A row of a data set that gives numbers and a target and no wording. */
+static bool ask(const tp_json *row, tp_buf *out)
+{
+    tp_countdown q;
+    if (!read_question(row, &q))
+        return false;
+    tp_countdown_ask(TP_COUNTDOWN_INSTRUCT, q.numbers, q.n_numbers, q.target, out);
+    return true;
+}
+
+static void describe(const void *generator_, tp_buf *out)
+{
+    const tp_countdown_options *o = &((const generator *)generator_)->options;
+    tp_buf_addf(out,
+                "countdown: seed %llu, %lld to %lld numbers up to %lld, targets up to %lld, "
+                "operators %s, %s, %g held out",
+                (unsigned long long)o->seed, (long long)o->min_numbers, (long long)o->max_numbers,
+                (long long)o->max_number, (long long)o->max_target, o->operators,
+                o->form == TP_COUNTDOWN_PLAIN ? "plain" : "in words", o->validation_share);
+}
+
+const tp_environment_kind tp_env_countdown = {
+    .name = "countdown",
+    .doc = "1 for an expression of the given numbers, each used once, that equals the target.",
+    .settings = {rows, TP_COUNTOF(rows), sizeof(settings)},
+    .score = score,
+    .generator = {generator_rows, TP_COUNTOF(generator_rows), sizeof(generator)},
+    .check = check,
+    .make = make,
+    .ask = ask,
+    .describe = describe};

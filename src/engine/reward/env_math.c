@@ -1,0 +1,253 @@
+/* env_math.c - answers that are numbers, or mathematics that is spelled one way.
+ *
+ * First the place of the answer is found (a box, a marker, a tag, the last number), then
+ * it is compared with the expected one: as numbers when both are, else letter by letter in
+ * the normal spelling of answer.h. */
+#include <string.h>
+
+#include "engine/reward/answer.h"
+#include "engine/reward/environment_rows.h"
+#include "engine/reward/number.h"
+
+enum { FROM_AUTO, FROM_BOXED, FROM_MARKER, FROM_TAG, FROM_LAST, FROM_WHOLE };
+enum { VERIFY_MATH, VERIFY_ENGLISH_MULTICHOICE };
+
+typedef struct {
+    int answer_from, verifier_type;
+    const char *marker, *tag;
+    bool strict, only_numbers;
+    double tolerance, relative_tolerance;
+} settings;
+
+/* The rows of a kind: where the answer stands by default, and whether it must stand there. */
+#define TP_MATH_ROWS(from, mark, is_strict, numbers)                                               \
+    {                                                                                              \
+        {.name = "answer_from",                                                                    \
+         .type = TP_OPT_ENUM,                                                                      \
+         .offset = offsetof(settings, answer_from),                                                \
+         .default_value = from,                                                                    \
+         .choices = "auto|boxed|marker|tag|last|whole",                                            \
+         .doc = "Where the answer stands; auto: the box, else the marker, else the tag, else the " \
+                "last number."},                                                                   \
+            {.name = "marker",                                                                     \
+             .type = TP_OPT_STRING,                                                                \
+             .offset = offsetof(settings, marker),                                                 \
+             .default_value = mark,                                                                \
+             .doc = "Text that announces the answer."},                                            \
+            {.name = "tag",                                                                        \
+             .type = TP_OPT_STRING,                                                                \
+             .offset = offsetof(settings, tag),                                                    \
+             .default_value = "answer",                                                            \
+             .doc = "Name of the tag around the answer."},                                         \
+            {.name = "strict",                                                                     \
+             .type = TP_OPT_BOOL,                                                                  \
+             .offset = offsetof(settings, strict),                                                 \
+             .default_value = is_strict,                                                           \
+             .doc = "An answer that does not stand in its place is none; else the last number "    \
+                    "counts."},                                                                    \
+            {.name = "only_numbers",                                                               \
+             .type = TP_OPT_BOOL,                                                                  \
+             .offset = offsetof(settings, only_numbers),                                           \
+             .default_value = numbers,                                                             \
+             .doc = "The expected answer must be a number; else text is compared as text."},       \
+            {.name = "tolerance",                                                                  \
+             .type = TP_OPT_FLOAT,                                                                 \
+             .offset = offsetof(settings, tolerance),                                              \
+             .default_value = "0.0",                                                               \
+             .max = 1e300,                                                                         \
+             .doc = "Largest difference that still counts as equal."},                             \
+            {.name = "relative_tolerance",                                                         \
+             .type = TP_OPT_FLOAT,                                                                 \
+             .offset = offsetof(settings, relative_tolerance),                                     \
+             .default_value = "0.0",                                                               \
+             .max = 1,                                                                             \
+             .doc = "The same as a share of the expected answer."},                                \
+            {.name = "verifier_type",                                                              \
+             .type = TP_OPT_ENUM,                                                                  \
+             .offset = offsetof(settings, verifier_type),                                          \
+             .default_value = "math",                                                              \
+             .choices = "math|english_multichoice",                                                \
+             .doc = "english_multichoice: the letter behind the last \"Answer:\" is compared."},   \
+        {                                                                                          \
+            .name = "math_verify_impl", .type = TP_OPT_ENUM, .offset = TP_OPT_NOT_STORED,          \
+            .default_value = "hf_math_verify", .choices = "hf_math_verify|dapo_math_verify",       \
+            .ignored = true, .doc = "Temper has a verifier of its own."                            \
+        }                                                                                          \
+    }
+
+static const tp_option math_rows[] = TP_MATH_ROWS("auto", "\"####\"", "false", "false");
+static const tp_option expression_rows[] = TP_MATH_ROWS("tag", "\"####\"", "true", "false");
+static const tp_option numeric_rows[] = TP_MATH_ROWS("auto", "\"####\"", "false", "true");
+static const tp_option gsm8k_rows[] = TP_MATH_ROWS("marker", "\"####\"", "true", "true");
+
+/* ---- the place ---- */
+
+static tp_slice find_place(const settings *o, tp_slice text)
+{
+    tp_slice found = {0};
+    switch (o->answer_from) {
+    case FROM_BOXED:
+        return tp_answer_boxed(text);
+    case FROM_MARKER:
+        return tp_answer_after(text, o->marker);
+    case FROM_TAG:
+        return tp_answer_in_tag(text, o->tag);
+    case FROM_WHOLE:
+        return tp_answer_trim(text);
+    case FROM_AUTO:
+        found = tp_answer_boxed(text);
+        if (!found.data)
+            found = tp_answer_after(text, o->marker);
+        if (!found.data)
+            found = tp_answer_in_tag(text, o->tag);
+        return found;
+    default:
+        return found;
+    }
+}
+
+/* What the model answers: a slice, and a number if there is one in it. */
+typedef struct {
+    tp_slice text;
+    bool has_number;
+    tp_number number;
+} reply;
+
+/* In its place an answer must be a number and nothing else, unless its line goes on in
+ * words ("#### 42 apples in all, or 6 for each"): then the first number of it. */
+static reply find_reply(const settings *o, tp_slice text, bool wants_number)
+{
+    reply r = {.text = find_place(o, text)};
+    if (r.text.data && r.text.len) {
+        r.has_number = tp_number_only(r.text, &r.number);
+        bool in_words = o->answer_from != FROM_BOXED && wants_number && !r.has_number;
+        if (in_words && !memchr(r.text.data, '\\', r.text.len))
+            r.has_number =
+                o->answer_from == FROM_WHOLE ? false : tp_number_next(r.text, 0, &r.number);
+        return r;
+    }
+    if (o->strict && o->answer_from != FROM_LAST && o->answer_from != FROM_AUTO)
+        return (reply){0};
+    if (!wants_number) {
+        r.text = tp_answer_last_line(text);
+        return r;
+    }
+    r.has_number = tp_number_last(text, &r.number);
+    if (r.has_number)
+        r.text = (tp_slice){text.data + r.number.begin, r.number.end - r.number.begin};
+    return r;
+}
+
+/* ---- comparing ---- */
+
+static bool same_spelling(tp_slice a, tp_slice b)
+{
+    tp_buf x = {0}, y = {0};
+    tp_answer_normalize(a, &x);
+    tp_answer_normalize(b, &y);
+    bool same = x.len == y.len && x.len && memcmp(x.data, y.data, x.len) == 0;
+    tp_buf_release(&x);
+    tp_buf_release(&y);
+    return same;
+}
+
+static void give(tp_reward *ret, bool right, const reply *r)
+{
+    char number[TP_RATIONAL_TEXT];
+    tp_buf text = {0};
+    const char *answer = NULL;
+    if (r->has_number) {
+        tp_number_text(&r->number, number);
+        answer = number;
+    } else if (r->text.data) {
+        tp_answer_normalize(r->text, &text);
+        answer = tp_buf_str(&text);
+    }
+    tp_reward_give(ret, right ? 1 : 0, right ? TP_CORRECT_YES : TP_CORRECT_NO, answer);
+    tp_buf_release(&text);
+}
+
+/* The expected answer: behind "####", in a box, or as it is. */
+static tp_slice find_truth(const char *truth)
+{
+    tp_slice whole = tp_answer_trim(tp_slice_of(truth)), found = tp_answer_after(whole, "####");
+    if (!found.data)
+        found = tp_answer_boxed(whole);
+    return found.data ? found : whole;
+}
+
+static void score_math(const settings *o, const tp_completion *c, tp_reward *ret)
+{
+    tp_slice truth = find_truth(c->prompt->truth);
+    tp_number expected;
+    bool is_number = tp_number_only(truth, &expected);
+    if (!is_number && o->only_numbers) {
+        tp_reward_exclude(ret, TP_REWARD_REFUSED, "the expected answer of %s is no number: '%.80s'",
+                          c->prompt->id, c->prompt->truth);
+        return;
+    }
+    reply r = find_reply(o, (tp_slice){c->text, c->n_text}, is_number);
+    bool right = false;
+    if (is_number && r.has_number)
+        right = tp_number_equal(&r.number, &expected, o->tolerance, o->relative_tolerance);
+    if (!right && r.text.data)
+        right = same_spelling(r.text, truth);
+    give(ret, right, &r);
+}
+
+/* NeMo RL: the letter behind "Answer:". */
+static void score_choice(const tp_completion *c, tp_reward *ret)
+{
+    tp_slice text = {c->text, c->n_text}, truth = tp_answer_trim(tp_slice_of(c->prompt->truth));
+    char letter = 0;
+    for (size_t i = 0; i + 6 < text.len; i++) {
+        if (strncasecmp(text.data + i, "answer", 6) != 0)
+            continue;
+        size_t at = i + 6;
+        while (at < text.len && (text.data[at] == ' ' || text.data[at] == '\t'))
+            at++;
+        if (at >= text.len || text.data[at] != ':')
+            continue;
+        for (at++; at < text.len && strchr(" \t*($", text.data[at]) && text.data[at];)
+            at++;
+        if (at < text.len && text.data[at] >= 'A' && text.data[at] <= 'Z')
+            letter = text.data[at];
+    }
+    while (truth.len && strchr("($", truth.data[0]))
+        truth = (tp_slice){truth.data + 1, truth.len - 1};
+    bool right = letter && truth.len && truth.data[0] == letter;
+    char answer[2] = {letter, 0};
+    tp_reward_give(ret, right, right ? TP_CORRECT_YES : TP_CORRECT_NO, letter ? answer : NULL);
+}
+
+static void score(const void *o, void *state, const tp_completion *c, tp_reward *ret)
+{
+    (void)state;
+    const settings *s = o;
+    if (!c->prompt->truth)
+        tp_reward_exclude(ret, TP_REWARD_REFUSED,
+                          "%s has no expected answer; name its column with data.output_key",
+                          c->prompt->id);
+    else if (s->verifier_type == VERIFY_ENGLISH_MULTICHOICE)
+        score_choice(c, ret);
+    else
+        score_math(s, c, ret);
+}
+
+#define TP_MATH_KIND(title, rows, text)                                                           \
+    {                                                                                             \
+        .name = title, .doc = text,                                                               \
+        .settings = {.options = rows, .n = sizeof rows / sizeof *rows, .size = sizeof(settings)}, \
+        .score = score                                                                            \
+    }
+
+const tp_environment_kind tp_env_math = TP_MATH_KIND(
+    "math", math_rows, "1 for the expected number or formula: boxed, marked, tagged or last.");
+const tp_environment_kind tp_env_math_default =
+    TP_MATH_KIND("math_default", math_rows, "NeMo RL's other name of math.");
+const tp_environment_kind tp_env_math_expr = TP_MATH_KIND(
+    "math_expr", expression_rows, "1 for the expected number or formula inside <answer> tags.");
+const tp_environment_kind tp_env_numeric =
+    TP_MATH_KIND("numeric", numeric_rows, "1 for the expected number: boxed, marked or last.");
+const tp_environment_kind tp_env_gsm8k =
+    TP_MATH_KIND("gsm8k", gsm8k_rows, "1 for the expected number behind \"####\".");

@@ -1,0 +1,27 @@
+/* prompts_file.h - the rows of a JSONL file as prompts.
+ *
+ * A row asks with "messages" (an answer of the assistant at its end is what is expected),
+ * or with a text or message list under "prompt", "question", "problem", "instruction" or
+ * "input"; what is expected stands under "answer", "solution", "ground_truth",
+ * "expected_answer", "completion", "output", "target" or "label".  Configuration can
+ * name both. */
+#ifndef TP_ENGINE_REWARD_PROMPTS_FILE_H
+#define TP_ENGINE_REWARD_PROMPTS_FILE_H
+
+#include "engine/data/schema.h"
+#include "engine/reward/environment_kind.h"
+
+typedef struct {
+    const char *input_key, *output_key, *prompt_key, *chat_key, *system_key;
+    const char *system_prompt, *prompt_template, *separator;
+} tp_prompt_row_options;
+
+/* The arena needs tp_prompt_row_arena_bytes(). */
+TP_CHECKED tp_status tp_prompt_row_read(const tp_prompt_row_options *options, const tp_row *row,
+                                        tp_arena *arena, tp_prompt *ret, tp_error *err);
+size_t tp_prompt_row_arena_bytes(const tp_prompt_row_options *options, size_t longest_row);
+
+/* All contents one after the other. */
+const char *tp_prompt_join(tp_arena *arena, const tp_json *messages, const char *separator);
+
+#endif

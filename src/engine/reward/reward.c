@@ -1,0 +1,85 @@
+/* reward.c - filling in and freeing verdicts. */
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/platform.h"
+#include "engine/reward/environment_kind.h"
+
+const char *tp_reward_status_name(tp_reward_status status)
+{
+    static const char *const names[TP_REWARD_KINDS] = {"ok",      "nan",      "timeout",
+                                                       "crashed", "nonsense", "refused"};
+    return names[status];
+}
+
+static char *copy(const char *s)
+{
+    char *out = s ? strdup(s) : NULL;
+    TP_ASSERT(out || !s);
+    return out;
+}
+
+void tp_reward_give(tp_reward *r, double reward, tp_correct correct, const char *answer)
+{
+    if (!isfinite(reward)) {
+        tp_reward_exclude(r, TP_REWARD_NAN, "the reward is %s", isnan(reward) ? "NaN" : "infinite");
+        return;
+    }
+    free(r->answer);
+    r->status = TP_REWARD_OK;
+    r->reward = reward;
+    r->correct = correct;
+    r->answer = copy(answer);
+}
+
+void tp_reward_exclude(tp_reward *r, tp_reward_status status, const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    free(r->why);
+    free(r->answer);
+    r->status = status;
+    r->reward = NAN;
+    r->correct = TP_CORRECT_UNKNOWN;
+    r->answer = NULL;
+    r->why = copy(text);
+}
+
+void tp_reward_add_part(tp_reward *r, const char *name, double value)
+{
+    tp_reward_part *parts = realloc(r->parts, (r->n_parts + 1) * sizeof *parts);
+    TP_ASSERT(parts);
+    r->parts = parts;
+    r->parts[r->n_parts++] = (tp_reward_part){copy(name), value};
+}
+
+void tp_reward_release(tp_reward *r)
+{
+    for (size_t i = 0; i < r->n_parts; i++)
+        free(r->parts[i].name);
+    free(r->parts);
+    free(r->answer);
+    free(r->why);
+    *r = (tp_reward){.reward = NAN, .correct = TP_CORRECT_UNKNOWN};
+}
+
+void tp_rewards_release(tp_rewards *rewards)
+{
+    for (size_t i = 0; i < rewards->n; i++)
+        tp_reward_release(&rewards->v[i]);
+    free(rewards->v);
+    *rewards = (tp_rewards){0};
+}
+
+tp_reward *tp_rewards_new(size_t n)
+{
+    tp_reward *v = calloc(n ? n : 1, sizeof *v);
+    TP_ASSERT(v);
+    for (size_t i = 0; i < n; i++)
+        v[i] = (tp_reward){.reward = NAN, .correct = TP_CORRECT_UNKNOWN};
+    return v;
+}

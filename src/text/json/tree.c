@@ -1,0 +1,33 @@
+#include "text/json/tree.h"
+
+tp_json *tp_tree_new(tp_arena *arena, tp_json_type type)
+{
+    tp_json *node = tp_arena_new(arena, tp_json);
+    node->type = type;
+    return node;
+}
+
+void tp_tree_append(tp_json *parent, tp_json *child)
+{
+    tp_json **end = &parent->child;
+    while (*end)
+        end = &(*end)->next;
+    *end = child;
+    parent->n++;
+}
+
+tp_json *tp_tree_text(tp_arena *arena, const char *key, tp_slice text)
+{
+    tp_json *node = tp_tree_new(arena, TP_JSON_STRING);
+    node->key = tp_slice_of(key);
+    node->text = text;
+    return node;
+}
+
+tp_json *tp_tree_message(tp_arena *arena, const char *role, tp_slice content)
+{
+    tp_json *message = tp_tree_new(arena, TP_JSON_OBJECT);
+    tp_tree_append(message, tp_tree_text(arena, "role", tp_slice_of(role)));
+    tp_tree_append(message, tp_tree_text(arena, "content", content));
+    return message;
+}

@@ -1,0 +1,280 @@
+/* chat.c - a template's life: parsed once, rendered within a budget of work. */
+#include "text/template/chat.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/platform.h"
+#include "text/template/jinja_run.h"
+#include "text/template/python_text.h"
+
+enum {
+    DEFAULT_OUTPUT = 64 << 20,
+    DEFAULT_TURNS = 10 * 1000 * 1000,
+    SPARE_MEMORY = 64 << 20, /* beside what output and context may need */
+    PARSE_BYTES = 512,       /* arena per byte of source: tokens and nodes */
+    NODE_BYTES = 160,        /* arena per value of the context */
+    ROUNDING = 32 << 20,     /* so that a slightly longer conversation fits the same arena */
+    KEPT_MEMORY = 4 << 20    /* what an arena may hold of the machine between renders */
+};
+
+tp_status tp_template_parse(const char *name, const char *text, size_t n, tp_template **ret,
+                            tp_error *err)
+{
+    tp_template *t = calloc(1, sizeof *t);
+    TP_ASSERT(t);
+    size_t bytes = TP_MIN(n, (size_t)TP_JINJA_MAX_SOURCE) * PARSE_BYTES;
+    tp_status status = tp_arena_init(&t->arena, bytes + strlen(name) + 65536, err);
+    if (status == TP_OK) {
+        t->name = tp_arena_strdup(&t->arena, name);
+        status = tp_jinja_parse(t, text, n, err);
+    }
+    if (status != TP_OK) {
+        tp_template_free(t);
+        return status;
+    }
+    *ret = t;
+    return TP_OK;
+}
+
+void tp_template_free(tp_template *t)
+{
+    if (!t)
+        return;
+    tp_arena_release(&t->arena);
+    free(t);
+}
+
+bool tp_template_has_generation(const tp_template *t) { return t->has_generation; }
+
+void tp_spans_release(tp_spans *spans)
+{
+    free(spans->begin);
+    free(spans->end);
+    *spans = (tp_spans){0};
+}
+
+static tp_status fail(tp_jinja_run *run, tp_status status, const char *fmt, va_list ap)
+{
+    char message[900];
+    vsnprintf(message, sizeof message, fmt, ap);
+    return tp_fail(run->err, status, "%s:%u: %s", run->template->name, (unsigned)run->line,
+                   message);
+}
+
+tp_status tp_jinja_fail(tp_jinja_run *run, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    tp_status status = fail(run, TP_ERR_FORMAT, fmt, ap);
+    va_end(ap);
+    return status;
+}
+
+tp_status tp_jinja_unsupported(tp_jinja_run *run, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    tp_status status = fail(run, TP_ERR_UNSUPPORTED, fmt, ap);
+    va_end(ap);
+    return status;
+}
+
+/* A limit is final: no filter may put its failure off. */
+static tp_status exhausted(tp_jinja_run *run, const char *fmt, ...) TP_PRINTF(2, 3);
+
+static tp_status exhausted(tp_jinja_run *run, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    tp_status status = fail(run, TP_ERR_FORMAT, fmt, ap);
+    va_end(ap);
+    run->is_exhausted = true;
+    return status;
+}
+
+tp_status tp_jinja_take(tp_jinja_run *run, size_t count, size_t size, void **ret)
+{
+    size_t bytes = 0, align = size == 1 ? 1 : 16;
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > run->max_memory ||
+        tp_arena_mark(&run->arena) + bytes > run->max_memory)
+        return exhausted(run, "rendering needs more than %zu bytes of memory", run->max_memory);
+    *ret = tp_arena_alloc(&run->arena, count, size, align);
+    return TP_OK;
+}
+
+tp_status tp_jinja_charge(tp_jinja_run *run, uint64_t n)
+{
+    run->n_turns += n;
+    if (run->n_turns > run->max_turns)
+        return exhausted(run, "rendering takes more than %llu steps",
+                         (unsigned long long)run->max_turns);
+    return TP_OK;
+}
+
+tp_status tp_jinja_enter(tp_jinja_run *run)
+{
+    if (++run->depth > TP_JINJA_MAX_DEPTH)
+        return exhausted(run, "expressions, blocks and macros nest deeper than %d",
+                         TP_JINJA_MAX_DEPTH);
+    return TP_OK;
+}
+
+void tp_jinja_leave(tp_jinja_run *run) { run->depth--; }
+
+/* --- the context --- */
+
+static tp_status convert(tp_jinja_run *run, const tp_json *v, tp_any *ret);
+
+static tp_status convert_number(tp_jinja_run *run, tp_slice text, tp_any *ret)
+{
+    bool overflow = false;
+    *ret = tp_any_int(0);
+    if (tp_python_parse_integer(text.data, text.len, 10, &ret->integer, &overflow) && !overflow)
+        return TP_OK;
+    *ret = tp_any_float(0);
+    if (overflow || !tp_python_parse_float(text.data, text.len, &ret->real))
+        return tp_jinja_unsupported(run, "the number %.*s is not supported",
+                                    (int)TP_MIN(text.len, 60), text.data);
+    return TP_OK;
+}
+
+static tp_status convert_array(tp_jinja_run *run, const tp_json *v, tp_any *ret)
+{
+    tp_any *values;
+    size_t i = 0;
+    TP_TRY(tp_any_new_list(run, TP_ANY_LIST, v->n, ret, &values));
+    for (const tp_json *child = v->child; child; child = child->next)
+        TP_TRY(convert(run, child, &values[i++]));
+    return TP_OK;
+}
+
+static tp_status convert_object(tp_jinja_run *run, const tp_json *v, tp_any *ret)
+{
+    tp_any value;
+    TP_TRY(tp_any_new_dict(run, v->n, ret));
+    for (const tp_json *child = v->child; child; child = child->next) {
+        tp_any key = tp_any_text(child->key.data, child->key.len);
+        TP_TRY(convert(run, child, &value));
+        TP_TRY(tp_any_dict_put(run, ret->dict, &key, &value));
+    }
+    return TP_OK;
+}
+
+/* Recursion is no deeper than the document, which has at most TP_JSON_MAX_DEPTH. */
+static tp_status convert(tp_jinja_run *run, const tp_json *v, tp_any *ret)
+{
+    switch (v->type) {
+    case TP_JSON_NULL:
+        *ret = tp_any_none();
+        return TP_OK;
+    case TP_JSON_FALSE:
+    case TP_JSON_TRUE:
+        *ret = tp_any_bool(v->type == TP_JSON_TRUE);
+        return TP_OK;
+    case TP_JSON_NUMBER:
+        return convert_number(run, v->text, ret);
+    case TP_JSON_STRING:
+        *ret = tp_any_text(v->text.data, v->text.len);
+        return TP_OK;
+    case TP_JSON_ARRAY:
+        return convert_array(run, v, ret);
+    case TP_JSON_OBJECT:
+        return convert_object(run, v, ret);
+    }
+    return tp_jinja_fail(run, "a context that is not JSON");
+}
+
+static size_t count_values(const tp_json *v)
+{
+    size_t n = 1;
+    for (const tp_json *child = v->child; child; child = child->next)
+        n += count_values(child);
+    return n;
+}
+
+/* The members of the context that the template names. */
+static tp_status bind_context(tp_jinja_run *run, const tp_json *context)
+{
+    const struct tp_template *t = run->template;
+    for (uint32_t i = 0; i < t->n_names; i++)
+        for (const tp_json *v = context ? context->child : NULL; v; v = v->next)
+            if (tp_slice_eq(v->key, t->names[i]))
+                TP_TRY(convert(run, v, &run->root[i]));
+    return TP_OK;
+}
+
+static tp_status render(tp_jinja_run *run, const tp_json *context)
+{
+    void *root = NULL;
+    tp_jinja_flow flow = TP_JINJA_FLOW_NEXT;
+    TP_TRY(tp_jinja_take(run, run->template->n_names, sizeof(tp_any), &root));
+    run->root = root;
+    TP_TRY(tp_jinja_new_scope(run, NULL, &run->root_scope));
+    run->scope = run->root_scope;
+    TP_TRY(bind_context(run, context));
+    return tp_jinja_exec(run, run->template->body, &flow);
+}
+
+/* Mapping an arena and its pages costs more than a short conversation's rendering. */
+static tp_status take_arena(tp_jinja_run *run, tp_template_memory *memory, tp_error *err)
+{
+    size_t bytes = (run->max_memory / ROUNDING + 1) * ROUNDING + 65536;
+    if (!memory || memory->arena.reserved < bytes) {
+        tp_template_memory_release(memory);
+        return tp_arena_init(&run->arena, bytes, err);
+    }
+    run->arena = memory->arena;
+    memory->arena = (tp_arena){0};
+    return TP_OK;
+}
+
+static void leave_arena(tp_jinja_run *run, tp_template_memory *memory)
+{
+    if (memory && run->arena.high <= KEPT_MEMORY) {
+        tp_arena_rewind(&run->arena, 0);
+        memory->arena = run->arena;
+    } else
+        tp_arena_release(&run->arena);
+}
+
+void tp_template_memory_release(tp_template_memory *memory)
+{
+    if (memory)
+        tp_arena_release(&memory->arena);
+}
+
+tp_status tp_template_render(const tp_template *t, const tp_json *context,
+                             const tp_template_limits *limits, tp_template_memory *memory,
+                             tp_buf *out, tp_spans *ret_spans, tp_error *err)
+{
+    static const tp_template_limits defaults;
+    limits = limits ? limits : &defaults;
+    tp_spans spans = {0};
+    tp_jinja_run run = {
+        .max_output = limits->max_output_bytes ? limits->max_output_bytes : DEFAULT_OUTPUT,
+        .max_turns = limits->max_iterations ? limits->max_iterations : DEFAULT_TURNS,
+        .now = limits->now,
+        .template = t,
+        .line = 1,
+        .spans = ret_spans ? &spans : NULL,
+        .err = err,
+    };
+    tp_jinja_text text = {.run = &run};
+    run.out = run.root_out = &text;
+    run.max_memory = 4 * run.max_output + SPARE_MEMORY;
+    if (context)
+        run.max_memory += count_values(context) * NODE_BYTES;
+    TP_TRY(take_arena(&run, memory, err));
+    tp_status status = render(&run, context);
+    if (status == TP_OK)
+        tp_buf_add(out, text.data, text.len);
+    leave_arena(&run, memory);
+    if (status != TP_OK || !ret_spans) {
+        tp_spans_release(&spans);
+        return status;
+    }
+    *ret_spans = spans;
+    return TP_OK;
+}

@@ -1,0 +1,83 @@
+/* chat_context.c - messages, tools and special tokens as variables of a template. */
+#include "text/template/chat_context.h"
+
+#include <string.h>
+
+#include "base/files.h"
+#include "text/json/tree.h"
+#include "text/template/chat.h"
+
+tp_json *tp_chat_context_new(tp_arena *arena) { return tp_tree_new(arena, TP_JSON_OBJECT); }
+
+tp_json *tp_chat_context_add(tp_arena *arena, tp_json *context, const char *key, tp_json_type type)
+{
+    tp_json *node = tp_tree_new(arena, type);
+    node->key = tp_slice_of(key);
+    tp_tree_append(context, node);
+    return node;
+}
+
+void tp_chat_context_share(tp_arena *arena, tp_json *context, const char *key, const tp_json *list)
+{
+    tp_json *node = tp_chat_context_add(arena, context, key, list ? TP_JSON_ARRAY : TP_JSON_NULL);
+    if (list) {
+        node->child = list->child;
+        node->n = list->n;
+    }
+}
+
+static void add_token(tp_arena *arena, const tp_tokenizer *tok, const char *key, int32_t id,
+                      tp_json *context)
+{
+    const char *token = id >= 0 ? tp_tokenizer_token(tok, id) : NULL;
+    if (token && !tp_json_get(context, key))
+        tp_tree_append(context, tp_tree_text(arena, key, tp_slice_of(token)));
+}
+
+static void add_variables(tp_arena *arena, const tp_json *variables, tp_json *context)
+{
+    for (const tp_json *v = variables ? variables->child : NULL; v; v = v->next) {
+        tp_json *copy = tp_arena_new(arena, tp_json);
+        *copy = *v;
+        copy->next = NULL;
+        tp_tree_append(context, copy);
+    }
+}
+
+void tp_chat_context_finish(tp_arena *arena, const tp_tokenizer *tok, const tp_json *variables,
+                            bool generation_prompt, tp_json *context)
+{
+    static const char *const absent[] = {"tools", "documents"};
+    add_variables(arena, variables, context);
+    for (int i = 0; i < 2; i++)
+        if (!tp_json_get(context, absent[i]))
+            tp_chat_context_add(arena, context, absent[i], TP_JSON_NULL);
+    if (!tp_json_get(context, "add_generation_prompt"))
+        tp_chat_context_add(arena, context, "add_generation_prompt",
+                            generation_prompt ? TP_JSON_TRUE : TP_JSON_FALSE);
+    add_token(arena, tok, "bos_token", tp_tokenizer_bos(tok), context);
+    add_token(arena, tok, "eos_token", tp_tokenizer_eos(tok), context);
+    add_token(arena, tok, "pad_token", tp_tokenizer_pad(tok), context);
+}
+
+tp_status tp_chat_template_setting(const char *setting, tp_buf *file, const char **ret,
+                                   tp_error *err)
+{
+    if (!setting || !*setting) {
+        *ret = "";
+    } else if (strcmp(setting, "default") == 0) {
+        *ret = NULL;
+    } else if (tp_str_ends(setting, ".jinja")) {
+        TP_TRY(tp_file_read(setting, 1 << 20, file, err));
+        *ret = tp_buf_str(file);
+    } else if (!strstr(setting, "{{") && !strstr(setting, "{%")) {
+        return tp_fail(
+            err, TP_ERR_CONFIG,
+            "chat_template \"%.200s\" is neither default, null, a file whose name ends in "
+            ".jinja, nor a template, which has {{ }} or {%% %%}",
+            setting);
+    } else {
+        *ret = setting;
+    }
+    return TP_OK;
+}

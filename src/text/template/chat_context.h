@@ -1,0 +1,24 @@
+/* chat_context.h - the variables that a chat template sees, as transformers gives them.
+ *
+ * Absent tools and documents are none, not undefined; a token that the tokenizer does not
+ * name is undefined, not empty. */
+#ifndef TP_TEXT_TEMPLATE_CHAT_CONTEXT_H
+#define TP_TEXT_TEMPLATE_CHAT_CONTEXT_H
+
+#include "text/json/json.h"
+#include "text/tokenizer/tokenizer.h"
+
+tp_json *tp_chat_context_new(tp_arena *arena); /* an object without members */
+
+/* A member of a type without a value yet; `key` lives as long as the context. */
+tp_json *tp_chat_context_add(tp_arena *arena, tp_json *context, const char *key, tp_json_type type);
+
+/* The members of `list` under `key`, shared; NULL: none. */
+void tp_chat_context_share(tp_arena *arena, tp_json *context, const char *key, const tp_json *list);
+
+/* The members of `variables` (an object, or NULL), then what is not there yet of tools,
+ * documents, add_generation_prompt and the tokens. */
+void tp_chat_context_finish(tp_arena *arena, const tp_tokenizer *tok, const tp_json *variables,
+                            bool generation_prompt, tp_json *context);
+
+#endif

@@ -1,0 +1,475 @@
+/* jinja_attr.c - attributes, items and slices.
+ *
+ * obj.name is Python's attribute first and the item second, obj["name"] the other
+ * way round.  What begins with an underscore, and whatever changes a list or dict,
+ * exists but is not allowed: it is an undefined value that fails when used. */
+#include <string.h>
+
+#include "base/platform.h"
+#include "text/template/jinja_run.h"
+#include "text/template/python_text.h"
+
+static tp_status new_method(tp_jinja_run *run, const tp_jinja_function *function,
+                            const tp_any *self, tp_any *ret)
+{
+    void *memory = NULL;
+    TP_TRY(tp_jinja_take(run, 1, sizeof(struct tp_any_method), &memory));
+    struct tp_any_method *method = memory;
+    *method = (struct tp_any_method){function, *self};
+    *ret = (tp_any){.type = TP_ANY_METHOD, .method = method};
+    return TP_OK;
+}
+
+static tp_status no_arguments(tp_jinja_run *run, const char *what, const tp_jinja_args *args)
+{
+    return tp_jinja_bind(run, what, args, NULL, 0, 0, NULL);
+}
+
+static tp_status dict_view(tp_jinja_run *run, const char *what, const tp_any *self,
+                           const tp_jinja_args *args, tp_view_kind kind, tp_any *ret)
+{
+    TP_TRY(no_arguments(run, what, args));
+    *ret = *self;
+    ret->type = TP_ANY_VIEW;
+    ret->view = (uint8_t)kind;
+    return TP_OK;
+}
+
+static tp_status dict_keys(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                           tp_any *ret)
+{
+    return dict_view(run, "keys()", self, args, TP_VIEW_KEYS, ret);
+}
+
+static tp_status dict_values(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                             tp_any *ret)
+{
+    return dict_view(run, "values()", self, args, TP_VIEW_VALUES, ret);
+}
+
+static tp_status dict_items(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                            tp_any *ret)
+{
+    return dict_view(run, "items()", self, args, TP_VIEW_ITEMS, ret);
+}
+
+static tp_status dict_get(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                          tp_any *ret)
+{
+    tp_any out[2];
+    const tp_any *found = NULL;
+    TP_TRY(tp_jinja_bind(run, "get()", args, (const char *const[]){NULL, NULL}, 2, 1, out));
+    TP_TRY(tp_any_dict_get(run, self->dict, &out[0], &found));
+    *ret = found ? *found : out[1].type == TP_ANY_MISSING ? tp_any_none() : out[1];
+    return TP_OK;
+}
+
+static tp_status copy(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args, tp_any *ret)
+{
+    TP_TRY(no_arguments(run, "copy()", args));
+    *ret = *self; /* nothing can change it */
+    return TP_OK;
+}
+
+static tp_status list_count(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                            tp_any *ret)
+{
+    tp_any wanted, list;
+    tp_integer n = 0;
+    TP_TRY(tp_jinja_bind(run, "count()", args, (const char *const[]){NULL}, 1, 1, &wanted));
+    TP_TRY(tp_any_list_of(run, self, &list));
+    for (size_t i = 0; i < list.items->n; i++) {
+        bool same = false;
+        TP_TRY(tp_any_equal(run, &list.items->values[i], &wanted, &same));
+        n += same;
+    }
+    *ret = tp_any_int(n);
+    return TP_OK;
+}
+
+static tp_status list_index(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                            tp_any *ret)
+{
+    tp_any out[3], list;
+    int64_t start = 0, stop = INT64_MAX;
+    TP_TRY(tp_any_list_of(run, self, &list));
+    int64_t n = (int64_t)list.items->n;
+    TP_TRY(tp_jinja_bind(run, "index()", args, (const char *const[]){NULL, NULL, NULL}, 3, 1, out));
+    TP_TRY(tp_jinja_want_int(run, "index(): start", &out[1], &start));
+    TP_TRY(tp_jinja_want_int(run, "index(): stop", &out[2], &stop));
+    start = start < 0 ? TP_MAX(start + n, 0) : start;
+    stop = stop < 0 ? stop + n : TP_MIN(stop, n);
+    for (int64_t i = start; i < stop; i++) {
+        bool same = false;
+        TP_TRY(tp_any_equal(run, &list.items->values[i], &out[0], &same));
+        if (same) {
+            *ret = tp_any_int(i);
+            return TP_OK;
+        }
+    }
+    return tp_jinja_fail(run, "index(): the value is not in the list");
+}
+
+static tp_status float_is_integer(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                                  tp_any *ret)
+{
+    TP_TRY(no_arguments(run, "is_integer()", args));
+    *ret = tp_any_bool(self->real == (double)(int64_t)self->real);
+    return TP_OK;
+}
+
+static tp_status cycler_next(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                             tp_any *ret)
+{
+    struct tp_any_cycler *cycler = self->cycler;
+    TP_TRY(no_arguments(run, "next()", args));
+    *ret = cycler->items->values[cycler->at];
+    cycler->at = (cycler->at + 1) % cycler->items->n;
+    return TP_OK;
+}
+
+static tp_status cycler_reset(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                              tp_any *ret)
+{
+    TP_TRY(no_arguments(run, "reset()", args));
+    self->cycler->at = 0;
+    *ret = tp_any_none();
+    return TP_OK;
+}
+
+static const tp_jinja_function dict_methods[] = {{"copy", copy},          {"get", dict_get},
+                                                 {"items", dict_items},   {"keys", dict_keys},
+                                                 {"values", dict_values}, {NULL, NULL}};
+static const tp_jinja_function list_methods[] = {
+    {"copy", copy}, {"count", list_count}, {"index", list_index}, {NULL, NULL}};
+static const tp_jinja_function tuple_methods[] = {
+    {"count", list_count}, {"index", list_index}, {NULL, NULL}};
+static const tp_jinja_function float_methods[] = {{"is_integer", float_is_integer}, {NULL, NULL}};
+static const tp_jinja_function cycler_methods[] = {
+    {"next", cycler_next}, {"reset", cycler_reset}, {NULL, NULL}};
+
+static const char *const dict_changes[] = {"clear", "pop", "popitem", "setdefault", "update", NULL};
+static const char *const list_changes[] = {"append", "clear",   "extend", "insert", "pop",
+                                           "remove", "reverse", "sort",   NULL};
+/* They exist in Python and are of no use to templates. */
+static const char *const dict_others[] = {"fromkeys", NULL};
+static const char *const int_others[] = {"as_integer_ratio", "bit_count", "bit_length", "conjugate",
+                                         "from_bytes",       "to_bytes",  NULL};
+static const char *const float_others[] = {"as_integer_ratio", "conjugate", "fromhex", "hex", NULL};
+
+static bool is_one_of(tp_slice name, const char *const *names)
+{
+    for (; names && *names; names++)
+        if (tp_slice_is(name, *names))
+            return true;
+    return false;
+}
+
+static const tp_jinja_function *find_method(const tp_any *object, tp_slice name)
+{
+    const tp_jinja_function *table = NULL;
+    switch ((tp_any_type)object->type) {
+    case TP_ANY_STR:
+        return tp_jinja_str_method(name);
+    case TP_ANY_DICT:
+        table = dict_methods;
+        break;
+    case TP_ANY_LIST:
+        table = list_methods;
+        break;
+    case TP_ANY_TUPLE:
+    case TP_ANY_RANGE:
+        table = tuple_methods;
+        break;
+    case TP_ANY_FLOAT:
+        table = float_methods;
+        break;
+    case TP_ANY_CYCLER:
+        table = cycler_methods;
+        break;
+    default:
+        return NULL;
+    }
+    for (; table->name; table++)
+        if (tp_slice_is(name, table->name))
+            return table;
+    return NULL;
+}
+
+static tp_status macro_attr(tp_jinja_run *run, const struct tp_any_macro *macro, tp_slice name,
+                            tp_any *ret, bool *ret_found)
+{
+    const tp_jinja_macro *d = macro->definition;
+    *ret_found = true;
+    if (tp_slice_is(name, "name")) {
+        *ret = d->name.len ? tp_any_text(d->name.data, d->name.len) : tp_any_none();
+    } else if (tp_slice_is(name, "arguments")) {
+        tp_any *values;
+        TP_TRY(tp_any_new_list(run, TP_ANY_TUPLE, d->n_params, ret, &values));
+        for (size_t i = 0; i < d->n_params; i++) {
+            tp_slice param = run->template->names[d->params[i]];
+            values[i] = tp_any_text(param.data, param.len);
+        }
+    } else if (tp_slice_is(name, "caller")) {
+        *ret = tp_any_bool(d->uses_caller && !d->caller_is_param);
+    } else if (tp_slice_is(name, "catch_varargs")) {
+        *ret = tp_any_bool(d->uses_varargs);
+    } else if (tp_slice_is(name, "catch_kwargs")) {
+        *ret = tp_any_bool(d->uses_kwargs);
+    } else {
+        *ret_found = false;
+    }
+    return TP_OK;
+}
+
+/* Attributes that are plain values. */
+static tp_status find_data(tp_jinja_run *run, const tp_any *object, tp_slice name, tp_any *ret,
+                           bool *ret_found)
+{
+    const tp_any *found = NULL;
+    tp_integer integer = 0;
+    *ret_found = false;
+    switch ((tp_any_type)object->type) {
+    case TP_ANY_LOOP:
+        return tp_jinja_loop_attr(run, object->loop, name, ret, ret_found);
+    case TP_ANY_MACRO:
+        return macro_attr(run, object->macro, name, ret, ret_found);
+    case TP_ANY_NAMESPACE:
+        found = tp_any_dict_find(object->dict, name);
+        break;
+    case TP_ANY_CYCLER:
+        if (tp_slice_is(name, "current"))
+            found = &object->cycler->items->values[object->cycler->at];
+        break;
+    case TP_ANY_TUPLE:
+        if (object->is_group && tp_slice_is(name, "grouper"))
+            found = &object->items->values[0];
+        else if (object->is_group && tp_slice_is(name, "list"))
+            found = &object->items->values[1];
+        break;
+    case TP_ANY_BOOL:
+    case TP_ANY_INT:
+        tp_any_as_int(object, &integer);
+        *ret_found = tp_slice_is(name, "real") || tp_slice_is(name, "numerator") ||
+                     tp_slice_is(name, "imag") || tp_slice_is(name, "denominator");
+        if (tp_slice_is(name, "imag") || tp_slice_is(name, "denominator"))
+            integer = name.data[0] == 'd';
+        *ret = tp_any_int(integer);
+        return TP_OK;
+    case TP_ANY_FLOAT:
+        *ret_found = tp_slice_is(name, "real") || tp_slice_is(name, "imag");
+        *ret = tp_any_float(name.data[0] == 'r' ? object->real : 0);
+        return TP_OK;
+    case TP_ANY_RANGE:
+        *ret_found = true;
+        if (tp_slice_is(name, "start"))
+            *ret = tp_any_int(object->range->start);
+        else if (tp_slice_is(name, "stop"))
+            *ret = tp_any_int(object->range->stop);
+        else if (tp_slice_is(name, "step"))
+            *ret = tp_any_int(object->range->step);
+        else
+            *ret_found = false;
+        return TP_OK;
+    default:
+        return TP_OK;
+    }
+    if (found) {
+        *ret = *found;
+        *ret_found = true;
+    }
+    return TP_OK;
+}
+
+tp_status tp_jinja_find_attr(tp_jinja_run *run, const tp_any *object, tp_slice name, tp_any *ret,
+                             bool *ret_found)
+{
+    if (object->type == TP_ANY_UNDEFINED)
+        return tp_jinja_undefined_error(run, object);
+    TP_TRY(find_data(run, object, name, ret, ret_found));
+    if (*ret_found)
+        return TP_OK;
+    const tp_jinja_function *method = find_method(object, name);
+    if (method) {
+        *ret_found = true;
+        return new_method(run, method, object, ret);
+    }
+    bool is_dunder = name.len > 4 && memcmp(name.data, "__", 2) == 0 &&
+                     memcmp(name.data + name.len - 2, "__", 2) == 0;
+    const char *const *changes = object->type == TP_ANY_DICT   ? dict_changes
+                                 : object->type == TP_ANY_LIST ? list_changes
+                                                               : NULL;
+    if (is_dunder || is_one_of(name, changes)) {
+        tp_any key = tp_any_text(name.data, name.len);
+        *ret_found = true;
+        return tp_any_undefined_of(run, object, &key, true, ret);
+    }
+    const char *const *others = object->type == TP_ANY_DICT    ? dict_others
+                                : object->type == TP_ANY_FLOAT ? float_others
+                                : object->type <= TP_ANY_INT   ? int_others
+                                                               : NULL;
+    if (object->type > TP_ANY_NONE && is_one_of(name, others))
+        return tp_jinja_unsupported(run, "attribute '%.*s' of a '%s' is not supported",
+                                    (int)name.len, name.data, tp_any_type_name(object));
+    return TP_OK;
+}
+
+/* obj[key] alone: lists by position, dicts by key. */
+static tp_status find_item(tp_jinja_run *run, const tp_any *object, const tp_any *key, tp_any *ret,
+                           bool *ret_found)
+{
+    tp_integer index = 0;
+    size_t n = 0;
+    *ret_found = false;
+    if (object->type == TP_ANY_UNDEFINED)
+        return tp_jinja_undefined_error(run, object);
+    if (object->type == TP_ANY_DICT) {
+        const tp_any *found = NULL;
+        if (tp_any_is_hashable(key))
+            TP_TRY(tp_any_dict_get(run, object->dict, key, &found));
+        if (found)
+            *ret = *found;
+        *ret_found = found != NULL;
+        return TP_OK;
+    }
+    bool is_indexed = object->type == TP_ANY_STR || object->type == TP_ANY_LIST ||
+                      object->type == TP_ANY_TUPLE || object->type == TP_ANY_RANGE;
+    if (!is_indexed || !tp_any_as_int(key, &index))
+        return TP_OK;
+    TP_TRY(tp_any_length(run, object, &n));
+    index += index < 0 ? (tp_integer)n : 0;
+    if (index < 0 || index >= (tp_integer)n)
+        return TP_OK;
+    *ret_found = true;
+    if (object->type == TP_ANY_STR) {
+        const char *s = object->text.data;
+        size_t at = tp_utf8_offset(s, object->text.len, (size_t)index);
+        *ret = tp_any_text(s + at, tp_utf8_length(s + at, object->text.len - at));
+    } else if (object->type == TP_ANY_RANGE) {
+        *ret = tp_any_int(object->range->start + (int64_t)index * object->range->step);
+    } else {
+        *ret = object->items->values[index];
+    }
+    return TP_OK;
+}
+
+tp_status tp_jinja_get_attr(tp_jinja_run *run, const tp_any *object, tp_slice name, tp_any *ret)
+{
+    tp_any key = tp_any_text(name.data, name.len);
+    bool found = false;
+    TP_TRY(tp_jinja_find_attr(run, object, name, ret, &found));
+    if (!found)
+        TP_TRY(find_item(run, object, &key, ret, &found));
+    return found ? TP_OK : tp_any_undefined_of(run, object, &key, false, ret);
+}
+
+tp_status tp_jinja_get_item(tp_jinja_run *run, const tp_any *object, const tp_any *key, tp_any *ret)
+{
+    bool found = false;
+    TP_TRY(find_item(run, object, key, ret, &found));
+    if (!found && key->type == TP_ANY_STR)
+        TP_TRY(tp_jinja_find_attr(run, object, key->text, ret, &found));
+    return found ? TP_OK : tp_any_undefined_of(run, object, key, false, ret);
+}
+
+/* Python's slice.indices(): where to begin, where to stop, in steps of `step`. */
+typedef struct {
+    int64_t start, step, n;
+} slice;
+
+static tp_status slice_bound(tp_jinja_run *run, const tp_any *v, int64_t n, bool backward,
+                             int64_t absent, int64_t *ret)
+{
+    tp_integer bound = 0;
+    if (v->type == TP_ANY_MISSING || v->type == TP_ANY_NONE) {
+        *ret = absent;
+        return TP_OK;
+    }
+    if (!tp_any_as_int(v, &bound))
+        return tp_jinja_fail(run, "a slice needs integers or none, not '%s'", tp_any_type_name(v));
+    bound += bound < 0 ? n : 0;
+    tp_integer least = backward ? -1 : 0, most = backward ? n - 1 : n;
+    *ret = (int64_t)TP_MIN(TP_MAX(bound, least), most);
+    return TP_OK;
+}
+
+static tp_status resolve_slice(tp_jinja_run *run, const tp_any bounds[3], int64_t n, slice *ret)
+{
+    int64_t stop = 0;
+    tp_integer step = 1;
+    if (bounds[2].type != TP_ANY_MISSING && bounds[2].type != TP_ANY_NONE &&
+        !tp_any_as_int(&bounds[2], &step))
+        return tp_jinja_fail(run, "a slice needs integers or none, not '%s'",
+                             tp_any_type_name(&bounds[2]));
+    if (step == 0)
+        return tp_jinja_fail(run, "a slice cannot have step 0");
+    bool backward = step < 0;
+    ret->step = (int64_t)TP_MIN(TP_MAX(step, -(tp_integer)n - 1), (tp_integer)n + 1);
+    TP_TRY(slice_bound(run, &bounds[0], n, backward, backward ? n - 1 : 0, &ret->start));
+    TP_TRY(slice_bound(run, &bounds[1], n, backward, backward ? -1 : n, &stop));
+    int64_t distance = backward ? ret->start - stop : stop - ret->start;
+    int64_t stride = backward ? -ret->step : ret->step;
+    ret->n = distance > 0 ? (distance + stride - 1) / stride : 0;
+    return TP_OK;
+}
+
+static tp_status slice_text(tp_jinja_run *run, tp_slice s, const slice *cut, tp_any *ret)
+{
+    if (cut->step == 1) {
+        size_t begin = tp_utf8_offset(s.data, s.len, (size_t)cut->start);
+        size_t len = tp_utf8_offset(s.data + begin, s.len - begin, (size_t)cut->n);
+        *ret = tp_any_text(s.data + begin, len);
+        return TP_OK;
+    }
+    /* Where each character begins. */
+    void *memory = NULL;
+    size_t count = tp_utf8_count(s.data, s.len), at = 0;
+    TP_TRY(tp_jinja_take(run, count + 1, sizeof(size_t), &memory));
+    size_t *offsets = memory;
+    for (size_t i = 0; i < count; i++) {
+        offsets[i] = at;
+        at += tp_utf8_length(s.data + at, s.len - at);
+    }
+    offsets[count] = s.len;
+    tp_jinja_text text = {.run = run};
+    for (int64_t i = 0; i < cut->n; i++) {
+        size_t index = (size_t)(cut->start + i * cut->step);
+        TP_TRY(tp_jinja_add(&text, s.data + offsets[index], offsets[index + 1] - offsets[index]));
+    }
+    *ret = tp_jinja_text_value(&text);
+    return TP_OK;
+}
+
+tp_status tp_jinja_get_slice(tp_jinja_run *run, const tp_any *object, const tp_any bounds[3],
+                             tp_any *ret)
+{
+    size_t n = 0;
+    slice cut;
+    bool is_list = object->type == TP_ANY_LIST || object->type == TP_ANY_TUPLE;
+    if (object->type == TP_ANY_UNDEFINED)
+        return tp_jinja_undefined_error(run, object);
+    if (!is_list && object->type != TP_ANY_STR && object->type != TP_ANY_RANGE)
+        return tp_jinja_fail(run, "a '%s' cannot be sliced", tp_any_type_name(object));
+    TP_TRY(tp_any_length(run, object, &n));
+    TP_TRY(resolve_slice(run, bounds, (int64_t)n, &cut));
+    TP_TRY(tp_jinja_charge(run, is_list ? (uint64_t)cut.n : 1));
+    if (object->type == TP_ANY_STR)
+        return slice_text(run, object->text, &cut, ret);
+    if (object->type == TP_ANY_RANGE) {
+        void *memory;
+        TP_TRY(tp_jinja_take(run, 1, sizeof(struct tp_any_range), &memory));
+        const struct tp_any_range *r = object->range;
+        struct tp_any_range *part = memory;
+        part->start = r->start + cut.start * r->step;
+        part->step = r->step * cut.step;
+        part->n = cut.n;
+        part->stop = part->start + part->step * part->n;
+        *ret = (tp_any){.type = TP_ANY_RANGE, .range = part};
+        return TP_OK;
+    }
+    tp_any *values;
+    TP_TRY(tp_any_new_list(run, object->type, (size_t)cut.n, ret, &values));
+    for (int64_t i = 0; i < cut.n; i++)
+        values[i] = object->items->values[cut.start + i * cut.step];
+    return TP_OK;
+}

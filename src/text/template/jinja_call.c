@@ -1,0 +1,386 @@
+/* jinja_call.c - arguments, calls, macros and the global functions. */
+#include <string.h>
+#include <time.h>
+
+#include "base/platform.h"
+#include "text/template/jinja_path.h"
+#include "text/template/jinja_str.h"
+
+tp_status tp_jinja_bind(tp_jinja_run *run, const char *what, const tp_jinja_args *args,
+                        const char *const *names, size_t n, size_t n_required, tp_any *out)
+{
+    if (args->n > n)
+        return tp_jinja_fail(run, "%s takes at most %zu arguments, not %zu", what, n, args->n);
+    for (size_t i = 0; i < n; i++)
+        out[i] = i < args->n ? args->values[i] : (tp_any){0};
+    for (size_t k = 0; k < args->n_named; k++) {
+        size_t i = 0;
+        while (i < n && !(names[i] && tp_slice_is(args->names[k], names[i])))
+            i++;
+        int len = (int)TP_MIN(args->names[k].len, 60);
+        if (i == n)
+            return tp_jinja_fail(run, "%s has no argument '%.*s'", what, len, args->names[k].data);
+        if (out[i].type != TP_ANY_MISSING)
+            return tp_jinja_fail(run, "%s gets its argument '%.*s' twice", what, len,
+                                 args->names[k].data);
+        out[i] = args->named[k];
+    }
+    for (size_t i = 0; i < n_required; i++)
+        if (out[i].type == TP_ANY_MISSING)
+            return tp_jinja_fail(run, "%s needs %zu arguments", what, n_required);
+    return TP_OK;
+}
+
+tp_status tp_jinja_want_int(tp_jinja_run *run, const char *what, const tp_any *v, int64_t *ret)
+{
+    tp_integer integer = 0;
+    if (v->type == TP_ANY_MISSING)
+        return TP_OK;
+    if (v->type == TP_ANY_UNDEFINED)
+        return tp_jinja_undefined_error(run, v);
+    if (!tp_any_as_int(v, &integer))
+        return tp_jinja_fail(run, "%s: an integer is needed, not '%s'", what, tp_any_type_name(v));
+    *ret = (int64_t)TP_MIN(TP_MAX(integer, (tp_integer)INT32_MIN), (tp_integer)INT32_MAX);
+    return TP_OK;
+}
+
+tp_status tp_jinja_want_flag(tp_jinja_run *run, const char *what, const tp_any *v, bool *ret)
+{
+    int64_t flag = *ret;
+    TP_TRY(tp_jinja_want_int(run, what, v, &flag));
+    *ret = flag != 0;
+    return TP_OK;
+}
+
+tp_status tp_jinja_want_text(tp_jinja_run *run, const char *what, const tp_any *v, tp_slice *ret)
+{
+    if (v->type == TP_ANY_UNDEFINED)
+        return tp_jinja_undefined_error(run, v);
+    if (v->type != TP_ANY_STR)
+        return tp_jinja_fail(run, "%s: a string is needed, not '%s'", what, tp_any_type_name(v));
+    *ret = v->text;
+    return TP_OK;
+}
+
+static tp_status call_joiner(tp_jinja_run *run, struct tp_any_cycler *joiner,
+                             const tp_jinja_args *args, tp_any *ret)
+{
+    TP_TRY(tp_jinja_bind(run, "joiner", args, NULL, 0, 0, NULL));
+    *ret = joiner->used ? joiner->separator : tp_any_text("", 0);
+    joiner->used = true;
+    return TP_OK;
+}
+
+tp_status tp_jinja_call_value(tp_jinja_run *run, const tp_any *callee, const tp_jinja_args *args,
+                              tp_any *ret)
+{
+    TP_TRY(tp_jinja_charge(run, 1));
+    switch ((tp_any_type)callee->type) {
+    case TP_ANY_FUNCTION:
+        return callee->function->call(run, NULL, args, ret);
+    case TP_ANY_METHOD:
+        return callee->method->function->call(run, &callee->method->self, args, ret);
+    case TP_ANY_MACRO:
+        return tp_jinja_call_macro(run, callee->macro, args, ret);
+    case TP_ANY_LOOP:
+        return tp_jinja_call_loop(run, callee->loop, args, ret);
+    case TP_ANY_JOINER:
+        return call_joiner(run, callee->cycler, args, ret);
+    case TP_ANY_UNDEFINED:
+        return tp_jinja_undefined_error(run, callee);
+    default:
+        return tp_jinja_fail(run, "a '%s' cannot be called", tp_any_type_name(callee));
+    }
+}
+
+/* --- macros --- */
+
+/* Keywords that no parameter has taken: {..} as a dict. */
+static tp_status keywords_left(tp_jinja_run *run, const tp_jinja_args *args, const bool *taken,
+                               tp_any *ret)
+{
+    TP_TRY(tp_any_new_dict(run, args->n_named, ret));
+    for (size_t k = 0; k < args->n_named; k++) {
+        tp_any key = tp_any_text(args->names[k].data, args->names[k].len);
+        if (!taken[k])
+            TP_TRY(tp_any_dict_put(run, ret->dict, &key, &args->named[k]));
+    }
+    return TP_OK;
+}
+
+static bool take_keyword(const tp_jinja_args *args, bool *taken, tp_slice name, tp_any *ret)
+{
+    for (size_t k = 0; k < args->n_named; k++)
+        if (!taken[k] && tp_slice_eq(args->names[k], name)) {
+            taken[k] = true;
+            *ret = args->named[k];
+            return true;
+        }
+    return false;
+}
+
+/* caller, varargs and kwargs, where the body mentions them. */
+static tp_status bind_extras(tp_jinja_run *run, const tp_jinja_macro *d, const tp_jinja_args *args,
+                             bool *taken, tp_jinja_scope *scope)
+{
+    const struct tp_template *t = run->template;
+    tp_any value;
+    if (d->uses_caller && !d->caller_is_param) {
+        if (!take_keyword(args, taken, TP_SLICE("caller"), &value))
+            TP_TRY(tp_any_undefined_hint(run, "No caller defined", &value));
+        TP_TRY(tp_jinja_bind_name(run, scope, t->symbol_caller, &value));
+    }
+    if (d->uses_kwargs) {
+        TP_TRY(keywords_left(run, args, taken, &value));
+        TP_TRY(tp_jinja_bind_name(run, scope, t->symbol_kwargs, &value));
+    }
+    for (size_t k = 0; k < args->n_named && !d->uses_kwargs; k++)
+        if (!taken[k])
+            return tp_jinja_fail(run, "macro '%.*s' takes no keyword argument '%.*s'",
+                                 (int)d->name.len, d->name.data,
+                                 (int)TP_MIN(args->names[k].len, 60), args->names[k].data);
+    size_t n_more = args->n > d->n_params ? args->n - d->n_params : 0;
+    if (d->uses_varargs) {
+        tp_any *values;
+        TP_TRY(tp_any_new_list(run, TP_ANY_TUPLE, n_more, &value, &values));
+        if (n_more)
+            memcpy(values, args->values + d->n_params, n_more * sizeof *values);
+        TP_TRY(tp_jinja_bind_name(run, scope, t->symbol_varargs, &value));
+    } else if (n_more) {
+        return tp_jinja_fail(run, "macro '%.*s' takes not more than %zu arguments",
+                             (int)d->name.len, d->name.data, d->n_params);
+    }
+    return TP_OK;
+}
+
+/* Defaults are found in the macro's own scope, so they see the parameters before. */
+static tp_status bind_params(tp_jinja_run *run, const tp_jinja_macro *d, const tp_any *given,
+                             tp_jinja_scope *scope)
+{
+    for (size_t i = 0; i < d->n_params; i++) {
+        tp_any value = given[i];
+        if (value.type == TP_ANY_MISSING && d->defaults[i])
+            TP_TRY(tp_jinja_eval(run, d->defaults[i], &value));
+        else if (value.type == TP_ANY_MISSING)
+            TP_TRY(tp_any_undefined_hint(run, "a parameter of a macro was not provided", &value));
+        TP_TRY(tp_jinja_bind_name(run, scope, d->params[i], &value));
+    }
+    return TP_OK;
+}
+
+tp_status tp_jinja_call_macro(tp_jinja_run *run, const struct tp_any_macro *macro,
+                              const tp_jinja_args *args, tp_any *ret)
+{
+    const tp_jinja_macro *d = macro->definition;
+    tp_jinja_scope *outer = run->scope;
+    void *given_memory, *taken_memory;
+    TP_TRY(tp_jinja_enter(run));
+    TP_TRY(tp_jinja_take(run, d->n_params, sizeof(tp_any), &given_memory));
+    TP_TRY(tp_jinja_take(run, args->n_named, sizeof(bool), &taken_memory));
+    tp_any *given = given_memory;
+    bool *taken = taken_memory;
+    for (size_t i = 0; i < d->n_params; i++)
+        if (i < args->n)
+            given[i] = args->values[i];
+        else
+            take_keyword(args, taken, run->template->names[d->params[i]], &given[i]);
+    TP_TRY(tp_jinja_new_scope(run, macro->scope, &run->scope));
+    TP_TRY(bind_extras(run, d, args, taken, run->scope));
+    TP_TRY(bind_params(run, d, given, run->scope));
+    TP_TRY(tp_jinja_capture(run, d->body, ret));
+    run->scope = outer;
+    tp_jinja_leave(run);
+    return TP_OK;
+}
+
+/* --- global functions --- */
+
+static tp_status g_range(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                         tp_any *ret)
+{
+    (void)self;
+    tp_any out[3];
+    int64_t bounds[3] = {0, 0, 1};
+    void *memory = NULL;
+    TP_TRY(tp_jinja_bind(run, "range()", args, (const char *const[]){NULL, NULL, NULL}, 3, 1, out));
+    for (size_t i = 0; i < args->n; i++)
+        TP_TRY(tp_jinja_want_int(run, "range()", &out[i], &bounds[args->n == 1 ? 1 : i]));
+    if (bounds[2] == 0)
+        return tp_jinja_fail(run, "range() cannot have step 0");
+    int64_t distance = bounds[2] > 0 ? bounds[1] - bounds[0] : bounds[0] - bounds[1];
+    int64_t stride = bounds[2] > 0 ? bounds[2] : -bounds[2];
+    int64_t n = distance > 0 ? (distance + stride - 1) / stride : 0;
+    if (n > TP_JINJA_MAX_RANGE)
+        return tp_jinja_fail(run, "range() of %lld elements; %d is the limit", (long long)n,
+                             TP_JINJA_MAX_RANGE);
+    TP_TRY(tp_jinja_take(run, 1, sizeof(struct tp_any_range), &memory));
+    struct tp_any_range *range = memory;
+    *range = (struct tp_any_range){bounds[0], bounds[1], bounds[2], n};
+    *ret = (tp_any){.type = TP_ANY_RANGE, .range = range};
+    return TP_OK;
+}
+
+static tp_status put_pair(tp_jinja_run *run, struct tp_any_dict *dict, const tp_any *pair)
+{
+    tp_any list;
+    TP_TRY(tp_any_list_of(run, pair, &list));
+    if (list.items->n != 2)
+        return tp_jinja_fail(run, "dict() is made of pairs, not of %zu values", list.items->n);
+    return tp_any_dict_put(run, dict, &list.items->values[0], &list.items->values[1]);
+}
+
+/* dict(mapping or pairs, name=value ...) */
+static tp_status g_dict(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                        tp_any *ret)
+{
+    (void)self;
+    tp_any_walk walk;
+    tp_any element;
+    bool more = args->n == 1;
+    if (more && args->values[0].type == TP_ANY_UNDEFINED)
+        return tp_jinja_undefined_error(run, &args->values[0]);
+    if (args->n > 1)
+        return tp_jinja_fail(run, "dict() takes at most 1 argument without a name");
+    TP_TRY(tp_any_new_dict(run, args->n_named, ret));
+    if (more && args->values[0].type == TP_ANY_DICT) {
+        const struct tp_any_dict *from = args->values[0].dict;
+        for (size_t i = 0; i < from->n; i++)
+            TP_TRY(tp_any_dict_put(run, ret->dict, &from->entries[i].key, &from->entries[i].value));
+        more = false;
+    }
+    if (more)
+        TP_TRY(tp_any_walk_begin(run, &args->values[0], &walk));
+    while (more) {
+        TP_TRY(tp_any_walk_next(run, &walk, &element, &more));
+        if (more)
+            TP_TRY(put_pair(run, ret->dict, &element));
+    }
+    for (size_t k = 0; k < args->n_named; k++) {
+        tp_any key = tp_any_text(args->names[k].data, args->names[k].len);
+        TP_TRY(tp_any_dict_put(run, ret->dict, &key, &args->named[k]));
+    }
+    return TP_OK;
+}
+
+static tp_status g_namespace(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                             tp_any *ret)
+{
+    TP_TRY(g_dict(run, self, args, ret));
+    for (size_t i = 0; i < ret->dict->n; i++) {
+        const tp_any *key = &ret->dict->entries[i].key;
+        if (key->type == TP_ANY_STR && key->text.len && key->text.data[0] == '_')
+            return tp_jinja_fail(run, "attributes of a namespace cannot begin with '_'");
+    }
+    ret->type = TP_ANY_NAMESPACE;
+    return TP_OK;
+}
+
+static tp_status g_cycler(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                          tp_any *ret)
+{
+    (void)self;
+    void *memory = NULL;
+    tp_any list, *values;
+    if (args->n == 0 || args->n_named)
+        return tp_jinja_fail(run, "cycler() needs at least one value");
+    TP_TRY(tp_any_new_list(run, TP_ANY_LIST, args->n, &list, &values));
+    memcpy(values, args->values, args->n * sizeof *values);
+    TP_TRY(tp_jinja_take(run, 1, sizeof(struct tp_any_cycler), &memory));
+    struct tp_any_cycler *cycler = memory;
+    cycler->items = list.items;
+    *ret = (tp_any){.type = TP_ANY_CYCLER, .cycler = cycler};
+    return TP_OK;
+}
+
+static tp_status g_joiner(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                          tp_any *ret)
+{
+    (void)self;
+    void *memory = NULL;
+    tp_any separator;
+    TP_TRY(tp_jinja_bind(run, "joiner()", args, (const char *const[]){"sep"}, 1, 0, &separator));
+    TP_TRY(tp_jinja_take(run, 1, sizeof(struct tp_any_cycler), &memory));
+    struct tp_any_cycler *joiner = memory;
+    joiner->separator = separator.type == TP_ANY_MISSING ? tp_any_text(", ", 2) : separator;
+    *ret = (tp_any){.type = TP_ANY_JOINER, .cycler = joiner};
+    return TP_OK;
+}
+
+static tp_status g_raise_exception(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                                   tp_any *ret)
+{
+    (void)self, (void)ret;
+    tp_any message;
+    tp_slice s;
+    TP_TRY(tp_jinja_bind(run, "raise_exception()", args, (const char *const[]){"message"}, 1, 1,
+                         &message));
+    TP_TRY(tp_any_to_text(run, &message, &s));
+    return tp_jinja_fail(run, "%.*s", (int)TP_MIN(s.len, 800), s.data);
+}
+
+/* Now, as a clock on the wall has it. */
+static struct tm local_time(const tp_jinja_run *run)
+{
+    struct tm tm = {0};
+    time_t now = run->now ? (time_t)run->now : time(NULL);
+    if (run->now)
+        gmtime_r(&now, &tm);
+    else
+        localtime_r(&now, &tm);
+    return tm;
+}
+
+static tp_status g_strftime_now(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                                tp_any *ret)
+{
+    (void)self;
+    enum { MOST = 512 };
+    tp_any format;
+    tp_slice s = {0};
+    char fixed[MOST], text[8 * MOST];
+    size_t n = 0;
+    TP_TRY(
+        tp_jinja_bind(run, "strftime_now()", args, (const char *const[]){"format"}, 1, 1, &format));
+    TP_TRY(tp_jinja_want_text(run, "strftime_now()", &format, &s));
+    for (size_t i = 0; i < s.len; i++) {
+        char c = s.data[i], next = i + 1 < s.len ? s.data[i + 1] : 0;
+        if (n + 8 > MOST || c == 0)
+            return tp_jinja_fail(run, "strftime_now(): the format is too long or has a NUL");
+        if (c != '%') {
+            fixed[n++] = c;
+            continue;
+        }
+        i++;
+        if (next == 'f') { /* Python's own; the zone of a time without one is empty */
+            memcpy(fixed + n, "000000", 6);
+            n += 6;
+        } else if (next != 'z' && next != 'Z' && next) {
+            fixed[n++] = '%';
+            fixed[n++] = next;
+        }
+    }
+    fixed[n] = 0;
+    struct tm now = local_time(run);
+    size_t len = n ? strftime(text, sizeof text, fixed, &now) : 0;
+    return tp_any_new_text(run, text, len, ret);
+}
+
+static tp_status g_lipsum(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                          tp_any *ret)
+{
+    (void)self, (void)args, (void)ret;
+    return tp_jinja_unsupported(run, "lipsum() is not supported");
+}
+
+const tp_jinja_function *tp_jinja_global(tp_slice name)
+{
+    static const tp_jinja_function globals[] = {
+        {"cycler", g_cycler},       {"dict", g_dict},
+        {"joiner", g_joiner},       {"lipsum", g_lipsum},
+        {"namespace", g_namespace}, {"raise_exception", g_raise_exception},
+        {"range", g_range},         {"strftime_now", g_strftime_now}};
+    for (size_t i = 0; i < TP_COUNTOF(globals); i++)
+        if (tp_slice_is(name, globals[i].name))
+            return &globals[i];
+    return NULL;
+}

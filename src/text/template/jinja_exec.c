@@ -1,0 +1,296 @@
+/* jinja_exec.c - statements and scopes. */
+#include <string.h>
+
+#include "base/grow.h"
+#include "base/platform.h"
+#include "text/template/jinja_run.h"
+
+tp_status tp_jinja_new_scope(tp_jinja_run *run, tp_jinja_scope *parent, tp_jinja_scope **ret)
+{
+    void *memory = NULL;
+    TP_TRY(tp_jinja_take(run, 1, sizeof(tp_jinja_scope), &memory));
+    *ret = memory;
+    (*ret)->parent = parent;
+    return TP_OK;
+}
+
+tp_status tp_jinja_bind_name(tp_jinja_run *run, tp_jinja_scope *scope, uint32_t symbol,
+                             const tp_any *value)
+{
+    if (scope == run->root_scope) {
+        run->root[symbol] = *value;
+        return TP_OK;
+    }
+    for (uint32_t i = 0; i < scope->n; i++)
+        if (scope->bindings[i].symbol == symbol) {
+            scope->bindings[i].value = *value;
+            return TP_OK;
+        }
+    if (scope->n == scope->cap) {
+        uint32_t cap = 2 * scope->cap + 4;
+        void *bindings;
+        TP_TRY(tp_jinja_take(run, cap, sizeof *scope->bindings, &bindings));
+        if (scope->n)
+            memcpy(bindings, scope->bindings, scope->n * sizeof *scope->bindings);
+        scope->bindings = bindings;
+        scope->cap = cap;
+    }
+    scope->bindings[scope->n].symbol = symbol;
+    scope->bindings[scope->n++].value = *value;
+    return TP_OK;
+}
+
+static tp_status assign_attribute(tp_jinja_run *run, const tp_jinja_node *target,
+                                  const tp_any *value)
+{
+    tp_jinja_node name = {
+        .kind = TP_JINJA_NODE_NAME, .line = target->line, .symbol = target->symbol};
+    tp_any object, key = tp_any_text(target->text.data, target->text.len);
+    TP_TRY(tp_jinja_eval(run, &name, &object));
+    if (object.type != TP_ANY_NAMESPACE)
+        return tp_jinja_fail(run, "'%.*s' is not a namespace: only of those can attributes be set",
+                             (int)run->template->names[target->symbol].len,
+                             run->template->names[target->symbol].data);
+    if (target->text.data[0] == '_')
+        return tp_jinja_fail(run, "attributes of a namespace cannot begin with '_'");
+    return tp_any_dict_put(run, object.dict, &key, value);
+}
+
+tp_status tp_jinja_assign(tp_jinja_run *run, const tp_jinja_node *target, const tp_any *value)
+{
+    run->line = target->line;
+    if (target->kind == TP_JINJA_NODE_NAME)
+        return tp_jinja_bind_name(run, run->scope, target->symbol, value);
+    if (target->kind == TP_JINJA_NODE_NSREF)
+        return assign_attribute(run, target, value);
+    tp_any list;
+    if (!tp_any_is_iterable(value))
+        return tp_jinja_fail(run, "a '%s' cannot be unpacked into %u names",
+                             tp_any_type_name(value), (unsigned)target->n_kids);
+    TP_TRY(tp_any_list_of(run, value, &list));
+    if (list.items->n != target->n_kids)
+        return tp_jinja_fail(run, "%zu values are unpacked into %u names", list.items->n,
+                             (unsigned)target->n_kids);
+    for (uint32_t i = 0; i < target->n_kids; i++)
+        TP_TRY(tp_jinja_assign(run, target->kids[i], &list.items->values[i]));
+    return TP_OK;
+}
+
+/* Run a body whose names are its own. */
+static tp_status exec_scoped(tp_jinja_run *run, const tp_jinja_node *body, tp_jinja_scope *parent,
+                             tp_jinja_flow *flow)
+{
+    tp_jinja_scope *outer = run->scope;
+    TP_TRY(tp_jinja_new_scope(run, parent, &run->scope));
+    TP_TRY(tp_jinja_exec(run, body, flow));
+    run->scope = outer;
+    return TP_OK;
+}
+
+tp_status tp_jinja_capture(tp_jinja_run *run, const tp_jinja_node *body, tp_any *ret)
+{
+    tp_jinja_text text = {.run = run}, *outer = run->out;
+    tp_jinja_flow flow = TP_JINJA_FLOW_NEXT;
+    run->out = &text;
+    TP_TRY(tp_jinja_exec(run, body, &flow));
+    run->out = outer;
+    *ret = tp_jinja_text_value(&text);
+    return TP_OK;
+}
+
+/* The text of a body with its own names. */
+static tp_status capture_scoped(tp_jinja_run *run, const tp_jinja_node *body, tp_any *ret)
+{
+    tp_jinja_scope *outer = run->scope;
+    TP_TRY(tp_jinja_new_scope(run, outer, &run->scope));
+    TP_TRY(tp_jinja_capture(run, body, ret));
+    run->scope = outer;
+    return TP_OK;
+}
+
+static tp_status exec_if(tp_jinja_run *run, const tp_jinja_node *node, tp_jinja_flow *flow)
+{
+    tp_any condition;
+    uint32_t i = 0;
+    for (; i + 1 < node->n_kids; i += 2) {
+        TP_TRY(tp_jinja_eval(run, node->kids[i], &condition));
+        if (tp_any_is_true(&condition))
+            return tp_jinja_exec(run, node->kids[i + 1], flow);
+    }
+    return i < node->n_kids ? tp_jinja_exec(run, node->kids[i], flow) : TP_OK;
+}
+
+static tp_status exec_set(tp_jinja_run *run, const tp_jinja_node *node)
+{
+    tp_any value;
+    TP_TRY(tp_jinja_eval(run, node->kids[1], &value));
+    return tp_jinja_assign(run, node->kids[0], &value);
+}
+
+static tp_status exec_set_block(tp_jinja_run *run, const tp_jinja_node *node)
+{
+    tp_any text, value;
+    TP_TRY(capture_scoped(run, node->kids[2], &text));
+    value = text;
+    if (node->kids[1])
+        TP_TRY(tp_jinja_filter_node(run, node->kids[1], &text, &value));
+    return tp_jinja_assign(run, node->kids[0], &value);
+}
+
+/* A macro sees the scopes around it for as long as it lives. */
+static tp_status new_macro(tp_jinja_run *run, const tp_jinja_macro *definition, tp_any *ret)
+{
+    void *memory = NULL;
+    TP_TRY(tp_jinja_take(run, 1, sizeof(struct tp_any_macro), &memory));
+    struct tp_any_macro *macro = memory;
+    *macro = (struct tp_any_macro){definition, run->scope};
+    for (tp_jinja_scope *s = run->scope; s; s = s->parent)
+        s->is_captured = true;
+    *ret = (tp_any){.type = TP_ANY_MACRO, .macro = macro};
+    return TP_OK;
+}
+
+static tp_status exec_macro(tp_jinja_run *run, const tp_jinja_node *node)
+{
+    tp_any macro;
+    TP_TRY(new_macro(run, node->macro, &macro));
+    return tp_jinja_bind_name(run, run->scope, node->symbol, &macro);
+}
+
+/* The call gets the block's body as its argument `caller`. */
+static tp_status exec_call_block(tp_jinja_run *run, const tp_jinja_node *node)
+{
+    const tp_jinja_node *call = node->kids[0];
+    tp_any callee, result;
+    tp_jinja_args args;
+    TP_TRY(tp_jinja_eval(run, call->kids[0], &callee));
+    TP_TRY(tp_jinja_eval_args(run, call->call, &args));
+    if (!args.named) {
+        void *names, *named;
+        TP_TRY(tp_jinja_take(run, 1, sizeof(tp_slice), &names));
+        TP_TRY(tp_jinja_take(run, 1, sizeof(tp_any), &named));
+        args.names = names;
+        args.named = named;
+    }
+    args.names[args.n_named] = TP_SLICE("caller");
+    TP_TRY(new_macro(run, node->macro, &args.named[args.n_named]));
+    args.n_named++;
+    run->line = node->line;
+    TP_TRY(tp_jinja_call_value(run, &callee, &args, &result));
+    return tp_any_str(run->out, &result);
+}
+
+static tp_status exec_filter_block(tp_jinja_run *run, const tp_jinja_node *node)
+{
+    tp_any text, value;
+    TP_TRY(capture_scoped(run, node->kids[1], &text));
+    TP_TRY(tp_jinja_filter_node(run, node->kids[0], &text, &value));
+    return tp_any_str(run->out, &value);
+}
+
+/* Values are found outside, names are bound inside. */
+static tp_status exec_with(tp_jinja_run *run, const tp_jinja_node *node, tp_jinja_flow *flow)
+{
+    tp_jinja_scope *outer = run->scope, *inner;
+    tp_any value;
+    TP_TRY(tp_jinja_new_scope(run, outer, &inner));
+    for (uint32_t i = 0; i + 1 < node->n_kids; i += 2) {
+        run->scope = outer;
+        TP_TRY(tp_jinja_eval(run, node->kids[i + 1], &value));
+        run->scope = inner;
+        TP_TRY(tp_jinja_assign(run, node->kids[i], &value));
+    }
+    run->scope = inner;
+    TP_TRY(tp_jinja_exec(run, node->kids[node->n_kids - 1], flow));
+    run->scope = outer;
+    return TP_OK;
+}
+
+static tp_status exec_generation(tp_jinja_run *run, const tp_jinja_node *node, tp_jinja_flow *flow)
+{
+    size_t begin = run->out->len;
+    TP_TRY(exec_scoped(run, node->kids[0], run->scope, flow));
+    if (!run->spans)
+        return TP_OK;
+    if (run->out != run->root_out) {
+        run->line = node->line;
+        return tp_jinja_unsupported(run, "a {%% generation %%} block within a macro or set block "
+                                         "has no known place in the text");
+    }
+    tp_spans *spans = run->spans;
+    if (spans->n == run->spans_cap) {
+        run->spans_cap = 2 * run->spans_cap + 8;
+        spans->begin = tp_grow(spans->begin, run->spans_cap, sizeof *spans->begin);
+        spans->end = tp_grow(spans->end, run->spans_cap, sizeof *spans->end);
+    }
+    spans->begin[spans->n] = begin;
+    spans->end[spans->n++] = run->out->len;
+    return TP_OK;
+}
+
+static tp_status exec_print(tp_jinja_run *run, const tp_jinja_node *node)
+{
+    tp_any value;
+    for (uint32_t i = 0; i < node->n_kids; i++) {
+        TP_TRY(tp_jinja_eval(run, node->kids[i], &value));
+        TP_TRY(tp_any_str(run->out, &value));
+    }
+    return TP_OK;
+}
+
+static tp_status exec_body(tp_jinja_run *run, const tp_jinja_node *node, tp_jinja_flow *flow)
+{
+    for (uint32_t i = 0; i < node->n_kids && *flow == TP_JINJA_FLOW_NEXT; i++)
+        TP_TRY(tp_jinja_exec(run, node->kids[i], flow));
+    return TP_OK;
+}
+
+static tp_status exec_inner(tp_jinja_run *run, const tp_jinja_node *node, tp_jinja_flow *flow)
+{
+    switch ((tp_jinja_node_kind)node->kind) {
+    case TP_JINJA_NODE_BODY:
+        return exec_body(run, node, flow);
+    case TP_JINJA_NODE_PRINT:
+        return exec_print(run, node);
+    case TP_JINJA_NODE_IF:
+        return exec_if(run, node, flow);
+    case TP_JINJA_NODE_FOR:
+        return tp_jinja_exec_for(run, node, flow);
+    case TP_JINJA_NODE_SET:
+        return exec_set(run, node);
+    case TP_JINJA_NODE_SET_BLOCK:
+        return exec_set_block(run, node);
+    case TP_JINJA_NODE_MACRO:
+        return exec_macro(run, node);
+    case TP_JINJA_NODE_CALL_BLOCK:
+        return exec_call_block(run, node);
+    case TP_JINJA_NODE_FILTER_BLOCK:
+        return exec_filter_block(run, node);
+    case TP_JINJA_NODE_WITH:
+        return exec_with(run, node, flow);
+    case TP_JINJA_NODE_BLOCK:
+        return exec_scoped(run, node->kids[0], run->root_scope, flow);
+    case TP_JINJA_NODE_GENERATION:
+        return exec_generation(run, node, flow);
+    case TP_JINJA_NODE_BREAK:
+        *flow = TP_JINJA_FLOW_BREAK;
+        return TP_OK;
+    case TP_JINJA_NODE_CONTINUE:
+        *flow = TP_JINJA_FLOW_CONTINUE;
+        return TP_OK;
+    default:
+        return tp_jinja_fail(run, "this is not a statement");
+    }
+}
+
+tp_status tp_jinja_exec(tp_jinja_run *run, const tp_jinja_node *node, tp_jinja_flow *flow)
+{
+    run->line = node->line;
+    if (node->kind == TP_JINJA_NODE_DATA)
+        return tp_jinja_add(run->out, node->text.data, node->text.len);
+    TP_TRY(tp_jinja_enter(run));
+    TP_TRY(tp_jinja_charge(run, 1));
+    TP_TRY(exec_inner(run, node, flow));
+    tp_jinja_leave(run);
+    return TP_OK;
+}

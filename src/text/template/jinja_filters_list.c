@@ -1,0 +1,439 @@
+/* jinja_filters_list.c - filters that order, cut and sum up sequences. */
+#include <string.h>
+
+#include "base/platform.h"
+#include "text/template/jinja_path.h"
+#include "text/template/jinja_str.h"
+
+tp_status tp_jinja_path_of(tp_jinja_run *run, const tp_any *attribute, tp_jinja_path *ret)
+{
+    tp_jinja_builder b = {.run = run};
+    *ret = (tp_jinja_path){0};
+    if (attribute->type == TP_ANY_MISSING || attribute->type == TP_ANY_NONE)
+        return TP_OK;
+    if (attribute->type != TP_ANY_STR) {
+        TP_TRY(tp_jinja_append(&b, attribute));
+    } else {
+        tp_slice s = attribute->text;
+        for (size_t begin = 0, at = 0; at <= s.len; at++) {
+            if (at < s.len && s.data[at] != '.')
+                continue;
+            tp_any key = tp_any_text(s.data + begin, at - begin);
+            bool overflow = false;
+            size_t n_digits = 0;
+            while (n_digits < key.text.len && key.text.data[n_digits] >= '0' &&
+                   key.text.data[n_digits] <= '9')
+                n_digits++;
+            tp_integer index = 0;
+            if (n_digits && n_digits == key.text.len &&
+                tp_python_parse_integer(key.text.data, n_digits, 10, &index, &overflow))
+                key = tp_any_int(index);
+            TP_TRY(tp_jinja_append(&b, &key));
+            begin = at + 1;
+        }
+    }
+    ret->keys = b.values;
+    ret->n = b.n;
+    return TP_OK;
+}
+
+tp_status tp_jinja_path_get(tp_jinja_run *run, const tp_jinja_path *path, const tp_any *element,
+                            tp_any *ret)
+{
+    tp_any v = *element;
+    for (size_t i = 0; i < path->n; i++) {
+        tp_any object = v;
+        TP_TRY(tp_jinja_get_item(run, &object, &path->keys[i], &v));
+        if (v.type == TP_ANY_UNDEFINED && path->fallback.type > TP_ANY_NONE)
+            v = path->fallback;
+    }
+    if (path->ignore_case && v.type == TP_ANY_STR)
+        TP_TRY(tp_jinja_change_case(run, TP_CASE_LOWER, v.text, &v));
+    *ret = v;
+    return TP_OK;
+}
+
+/* Elements with the keys they are ordered by. */
+typedef struct {
+    tp_any key, value;
+} keyed;
+
+static tp_status merge_sort(tp_jinja_run *run, keyed *list, keyed *spare, size_t n, bool reverse)
+{
+    if (n < 2)
+        return TP_OK;
+    size_t half = n / 2, i = 0, j = half, k = 0;
+    TP_TRY(merge_sort(run, list, spare, half, reverse));
+    TP_TRY(merge_sort(run, list + half, spare, n - half, reverse));
+    while (i < half && j < n) {
+        int order = 0;
+        TP_TRY(tp_any_compare(run, &list[j].key, &list[i].key, "<", &order));
+        bool right_first = order == (reverse ? 1 : -1);
+        spare[k++] = list[right_first ? j++ : i++];
+    }
+    memcpy(spare + k, list + i, (half - i) * sizeof *spare);
+    k += half - i;
+    memcpy(list, spare, k * sizeof *spare);
+    return TP_OK;
+}
+
+static tp_status take_keyed(tp_jinja_run *run, size_t n, keyed **ret)
+{
+    void *memory = NULL;
+    TP_TRY(tp_jinja_take(run, 2 * n, sizeof(keyed), &memory));
+    *ret = memory;
+    return TP_OK;
+}
+
+static tp_status values_of(tp_jinja_run *run, const keyed *list, size_t n, tp_any *ret)
+{
+    tp_any *values;
+    TP_TRY(tp_any_new_list(run, TP_ANY_LIST, n, ret, &values));
+    for (size_t i = 0; i < n; i++)
+        values[i] = list[i].value;
+    return TP_OK;
+}
+
+/* "a,b.c": several attributes, compared one after the other. */
+static tp_status sort_paths(tp_jinja_run *run, const tp_any *attribute, bool case_sensitive,
+                            tp_jinja_path **ret, size_t *ret_n)
+{
+    void *memory = NULL;
+    size_t n = 1;
+    bool is_text = attribute->type == TP_ANY_STR;
+    for (size_t i = 0; is_text && i < attribute->text.len; i++)
+        n += attribute->text.data[i] == ',';
+    TP_TRY(tp_jinja_take(run, n, sizeof(tp_jinja_path), &memory));
+    *ret = memory;
+    *ret_n = n;
+    const char *at = is_text ? attribute->text.data : NULL;
+    for (size_t i = 0; i < n; i++) {
+        tp_any one = *attribute;
+        if (is_text) {
+            size_t rest = attribute->text.len - (size_t)(at - attribute->text.data);
+            const char *comma = rest ? memchr(at, ',', rest) : NULL;
+            one = tp_any_text(at, comma ? (size_t)(comma - at) : rest);
+            at = comma ? comma + 1 : at;
+        }
+        TP_TRY(tp_jinja_path_of(run, &one, &(*ret)[i]));
+        (*ret)[i].ignore_case = !case_sensitive;
+    }
+    return TP_OK;
+}
+
+static tp_status f_sort(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                        tp_any *ret)
+{
+    static const char *const names[] = {"reverse", "case_sensitive", "attribute"};
+    tp_any out[3], list, *key;
+    tp_jinja_path *paths;
+    size_t n_paths = 0;
+    keyed *sorted;
+    bool reverse = false;
+    TP_TRY(tp_jinja_bind(run, "sort", args, names, 3, 0, out));
+    TP_TRY(tp_jinja_want_flag(run, "sort: reverse", &out[0], &reverse));
+    TP_TRY(tp_any_list_of(run, self, &list));
+    TP_TRY(sort_paths(run, &out[2], tp_any_is_true(&out[1]), &paths, &n_paths));
+    size_t n = list.items->n;
+    TP_TRY(take_keyed(run, n, &sorted));
+    for (size_t i = 0; i < n; i++) {
+        sorted[i].value = list.items->values[i];
+        TP_TRY(tp_any_new_list(run, TP_ANY_LIST, n_paths, &sorted[i].key, &key));
+        for (size_t k = 0; k < n_paths; k++)
+            TP_TRY(tp_jinja_path_get(run, &paths[k], &sorted[i].value, &key[k]));
+    }
+    TP_TRY(merge_sort(run, sorted, sorted + n, n, reverse));
+    return values_of(run, sorted, n, ret);
+}
+
+static tp_status f_dictsort(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                            tp_any *ret)
+{
+    static const char *const names[] = {"case_sensitive", "by", "reverse"};
+    tp_any out[3], *pair;
+    tp_slice by = TP_SLICE("key");
+    keyed *sorted;
+    bool reverse = false;
+    TP_TRY(tp_jinja_bind(run, "dictsort", args, names, 3, 0, out));
+    TP_TRY(tp_jinja_want_flag(run, "dictsort: reverse", &out[2], &reverse));
+    if (out[1].type != TP_ANY_MISSING)
+        TP_TRY(tp_jinja_want_text(run, "dictsort: by", &out[1], &by));
+    if (!tp_slice_is(by, "key") && !tp_slice_is(by, "value"))
+        return tp_jinja_fail(run, "dictsort: 'by' must be \"key\" or \"value\"");
+    if (self->type == TP_ANY_UNDEFINED)
+        return tp_jinja_undefined_error(run, self);
+    if (self->type != TP_ANY_DICT)
+        return tp_jinja_fail(run, "dictsort needs a dict, not '%s'", tp_any_type_name(self));
+    size_t n = self->dict->n;
+    tp_jinja_path itself = {.ignore_case = !tp_any_is_true(&out[0])};
+    TP_TRY(take_keyed(run, n, &sorted));
+    for (size_t i = 0; i < n; i++) {
+        const struct tp_any_entry *e = &self->dict->entries[i];
+        TP_TRY(tp_any_new_list(run, TP_ANY_TUPLE, 2, &sorted[i].value, &pair));
+        pair[0] = e->key;
+        pair[1] = e->value;
+        TP_TRY(tp_jinja_path_get(run, &itself, tp_slice_is(by, "key") ? &e->key : &e->value,
+                                 &sorted[i].key));
+    }
+    TP_TRY(merge_sort(run, sorted, sorted + n, n, reverse));
+    return values_of(run, sorted, n, ret);
+}
+
+static tp_status f_unique(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                          tp_any *ret)
+{
+    static const char *const names[] = {"case_sensitive", "attribute"};
+    tp_any out[2], element, key, seen, list;
+    tp_jinja_path path;
+    tp_any_walk walk;
+    tp_jinja_builder b = {.run = run};
+    bool more = false;
+    TP_TRY(tp_jinja_bind(run, "unique", args, names, 2, 0, out));
+    TP_TRY(tp_jinja_path_of(run, &out[1], &path));
+    path.ignore_case = !tp_any_is_true(&out[0]);
+    TP_TRY(tp_any_new_dict(run, 8, &seen));
+    TP_TRY(tp_any_walk_begin(run, self, &walk));
+    for (;;) {
+        TP_TRY(tp_any_walk_next(run, &walk, &element, &more));
+        if (!more)
+            break;
+        size_t before = seen.dict->n;
+        TP_TRY(tp_jinja_path_get(run, &path, &element, &key));
+        TP_TRY(tp_any_dict_put(run, seen.dict, &key, &key));
+        if (seen.dict->n > before)
+            TP_TRY(tp_jinja_append(&b, &element));
+    }
+    TP_TRY(tp_jinja_build(&b, TP_ANY_LIST, &list));
+    return tp_any_new_iterator(run, &list, ret);
+}
+
+static tp_status f_groupby(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                           tp_any *ret)
+{
+    static const char *const names[] = {"attribute", "default", "case_sensitive"};
+    tp_any out[3], list, *group;
+    tp_jinja_path path;
+    keyed *sorted;
+    tp_jinja_builder b = {.run = run};
+    TP_TRY(tp_jinja_bind(run, "groupby", args, names, 3, 1, out));
+    TP_TRY(tp_any_list_of(run, self, &list));
+    TP_TRY(tp_jinja_path_of(run, &out[0], &path));
+    path.fallback = out[1];
+    path.ignore_case = !tp_any_is_true(&out[2]);
+    size_t n = list.items->n;
+    TP_TRY(take_keyed(run, n, &sorted));
+    for (size_t i = 0; i < n; i++) {
+        sorted[i].value = list.items->values[i];
+        TP_TRY(tp_jinja_path_get(run, &path, &sorted[i].value, &sorted[i].key));
+    }
+    TP_TRY(merge_sort(run, sorted, sorted + n, n, false));
+    path.ignore_case = false; /* a group is named as its first element spells it */
+    for (size_t begin = 0, end; begin < n; begin = end) {
+        bool same = true;
+        for (end = begin + 1; end < n; end++) {
+            TP_TRY(tp_any_equal(run, &sorted[begin].key, &sorted[end].key, &same));
+            if (!same)
+                break;
+        }
+        tp_any tuple;
+        TP_TRY(tp_any_new_list(run, TP_ANY_TUPLE, 2, &tuple, &group));
+        tuple.is_group = true;
+        TP_TRY(tp_jinja_path_get(run, &path, &sorted[begin].value, &group[0]));
+        TP_TRY(values_of(run, sorted + begin, end - begin, &group[1]));
+        TP_TRY(tp_jinja_append(&b, &tuple));
+    }
+    return tp_jinja_build(&b, TP_ANY_LIST, ret);
+}
+
+static tp_status extreme(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                         const char *what, bool largest, tp_any *ret)
+{
+    static const char *const names[] = {"case_sensitive", "attribute"};
+    tp_any out[2], list, best, key;
+    tp_jinja_path path;
+    TP_TRY(tp_jinja_bind(run, what, args, names, 2, 0, out));
+    TP_TRY(tp_any_list_of(run, self, &list));
+    TP_TRY(tp_jinja_path_of(run, &out[1], &path));
+    path.ignore_case = !tp_any_is_true(&out[0]);
+    if (list.items->n == 0)
+        return tp_any_undefined_hint(run, "No aggregated item, sequence was empty.", ret);
+    for (size_t i = 0; i < list.items->n; i++) {
+        int order = 0;
+        TP_TRY(tp_jinja_path_get(run, &path, &list.items->values[i], &key));
+        if (i)
+            TP_TRY(tp_any_compare(run, &key, &best, largest ? ">" : "<", &order));
+        bool better = order == (largest ? 1 : -1);
+        if (i == 0 || better) {
+            best = key;
+            *ret = list.items->values[i];
+        }
+    }
+    return TP_OK;
+}
+
+static tp_status f_min(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                       tp_any *ret)
+{
+    return extreme(run, self, args, "min", false, ret);
+}
+
+static tp_status f_max(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                       tp_any *ret)
+{
+    return extreme(run, self, args, "max", true, ret);
+}
+
+static tp_status f_sum(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                       tp_any *ret)
+{
+    static const char *const names[] = {"attribute", "start"};
+    tp_any out[2], element, sum;
+    tp_jinja_path path;
+    tp_any_walk walk;
+    bool more = false;
+    TP_TRY(tp_jinja_bind(run, "sum", args, names, 2, 0, out));
+    TP_TRY(tp_jinja_path_of(run, &out[0], &path));
+    TP_TRY(tp_any_walk_begin(run, self, &walk));
+    *ret = out[1].type == TP_ANY_MISSING ? tp_any_int(0) : out[1];
+    if (ret->type == TP_ANY_STR)
+        return tp_jinja_fail(run, "sum: texts are joined with 'join'");
+    for (;;) {
+        TP_TRY(tp_any_walk_next(run, &walk, &element, &more));
+        if (!more)
+            return TP_OK;
+        TP_TRY(tp_jinja_path_get(run, &path, &element, &element));
+        sum = *ret;
+        TP_TRY(tp_jinja_binary(run, TP_JINJA_OP_ADD, &sum, &element, ret));
+    }
+}
+
+static tp_status f_first(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                         tp_any *ret)
+{
+    tp_any_walk walk;
+    bool more = false;
+    TP_TRY(tp_jinja_bind(run, "first", args, NULL, 0, 0, NULL));
+    TP_TRY(tp_any_walk_begin(run, self, &walk));
+    TP_TRY(tp_any_walk_next(run, &walk, ret, &more));
+    if (!more)
+        return tp_any_undefined_hint(run, "No first item, sequence was empty.", ret);
+    return TP_OK;
+}
+
+static tp_status f_last(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                        tp_any *ret)
+{
+    tp_any list;
+    TP_TRY(tp_jinja_bind(run, "last", args, NULL, 0, 0, NULL));
+    if (self->type == TP_ANY_ITERATOR)
+        return tp_jinja_fail(run, "last: put '|list' before it");
+    TP_TRY(tp_any_list_of(run, self, &list));
+    if (list.items->n == 0)
+        return tp_any_undefined_hint(run, "No last item, sequence was empty.", ret);
+    *ret = list.items->values[list.items->n - 1];
+    return TP_OK;
+}
+
+static tp_status f_list(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                        tp_any *ret)
+{
+    TP_TRY(tp_jinja_bind(run, "list", args, NULL, 0, 0, NULL));
+    return tp_any_list_of(run, self, ret);
+}
+
+static tp_status f_items(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                         tp_any *ret)
+{
+    tp_any list, view = *self;
+    TP_TRY(tp_jinja_bind(run, "items", args, NULL, 0, 0, NULL));
+    if (self->type != TP_ANY_DICT && self->type != TP_ANY_UNDEFINED)
+        return tp_jinja_fail(run, "items needs a dict, not '%s'", tp_any_type_name(self));
+    if (self->type == TP_ANY_DICT) {
+        view.type = TP_ANY_VIEW;
+        view.view = TP_VIEW_ITEMS;
+    }
+    TP_TRY(tp_any_list_of(run, &view, &list));
+    return tp_any_new_iterator(run, &list, ret);
+}
+
+static tp_status f_reverse(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                           tp_any *ret)
+{
+    tp_any list;
+    TP_TRY(tp_jinja_bind(run, "reverse", args, NULL, 0, 0, NULL));
+    if (self->type == TP_ANY_STR) {
+        tp_any bounds[3] = {{.type = TP_ANY_NONE}, {.type = TP_ANY_NONE}, tp_any_int(-1)};
+        return tp_jinja_get_slice(run, self, bounds, ret);
+    }
+    TP_TRY(tp_any_list_of(run, self, &list));
+    tp_any *values = list.items->values;
+    for (size_t i = 0, j = list.items->n; i + 1 < j; i++) {
+        tp_any v = values[i];
+        values[i] = values[--j];
+        values[j] = v;
+    }
+    *ret = list;
+    return self->type == TP_ANY_ITERATOR ? TP_OK : tp_any_new_iterator(run, &list, ret);
+}
+
+static tp_status part_of(tp_jinja_run *run, const tp_any *list, size_t begin, size_t n,
+                         size_t n_fill, const tp_any *fill, tp_any *ret)
+{
+    tp_any *values;
+    TP_TRY(tp_any_new_list(run, TP_ANY_LIST, n + n_fill, ret, &values));
+    for (size_t i = 0; i < n + n_fill; i++)
+        values[i] = i < n ? list->items->values[begin + i] : *fill;
+    return TP_OK;
+}
+
+static tp_status f_batch(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                         tp_any *ret)
+{
+    static const char *const names[] = {"linecount", "fill_with"};
+    tp_any out[2], list, row;
+    tp_jinja_builder b = {.run = run};
+    int64_t width = 0;
+    TP_TRY(tp_jinja_bind(run, "batch", args, names, 2, 1, out));
+    TP_TRY(tp_jinja_want_int(run, "batch: linecount", &out[0], &width));
+    TP_TRY(tp_any_list_of(run, self, &list));
+    if (width < 1 || width > TP_JINJA_MAX_RANGE)
+        return tp_jinja_fail(run, "batch: linecount must be from 1 to %d", TP_JINJA_MAX_RANGE);
+    bool fills = out[1].type > TP_ANY_NONE;
+    for (size_t begin = 0; begin < list.items->n; begin += (size_t)width) {
+        size_t n = TP_MIN((size_t)width, list.items->n - begin);
+        TP_TRY(part_of(run, &list, begin, n, fills ? (size_t)width - n : 0, &out[1], &row));
+        TP_TRY(tp_jinja_append(&b, &row));
+    }
+    TP_TRY(tp_jinja_build(&b, TP_ANY_LIST, &list));
+    return tp_any_new_iterator(run, &list, ret);
+}
+
+static tp_status f_slice(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                         tp_any *ret)
+{
+    static const char *const names[] = {"slices", "fill_with"};
+    tp_any out[2], list, column;
+    tp_jinja_builder b = {.run = run};
+    int64_t slices = 0;
+    TP_TRY(tp_jinja_bind(run, "slice", args, names, 2, 1, out));
+    TP_TRY(tp_jinja_want_int(run, "slice: slices", &out[0], &slices));
+    TP_TRY(tp_any_list_of(run, self, &list));
+    if (slices < 1 || slices > TP_JINJA_MAX_RANGE)
+        return tp_jinja_fail(run, "slice: slices must be from 1 to %d", TP_JINJA_MAX_RANGE);
+    size_t n = list.items->n / (size_t)slices, longer = list.items->n % (size_t)slices, at = 0;
+    bool fills = out[1].type > TP_ANY_NONE;
+    for (size_t i = 0; i < (size_t)slices; i++) {
+        size_t length = n + (i < longer);
+        TP_TRY(part_of(run, &list, at, length, fills && i >= longer, &out[1], &column));
+        TP_TRY(tp_jinja_append(&b, &column));
+        at += length;
+    }
+    TP_TRY(tp_jinja_build(&b, TP_ANY_LIST, &list));
+    return tp_any_new_iterator(run, &list, ret);
+}
+
+const tp_jinja_function tp_jinja_list_filters[] = {
+    {"batch", f_batch}, {"dictsort", f_dictsort}, {"first", f_first}, {"groupby", f_groupby},
+    {"items", f_items}, {"last", f_last},         {"list", f_list},   {"max", f_max},
+    {"min", f_min},     {"reverse", f_reverse},   {"slice", f_slice}, {"sort", f_sort},
+    {"sum", f_sum},     {"unique", f_unique},     {NULL, NULL}};

@@ -1,0 +1,269 @@
+/* jinja_loop.c - for, and the `loop` that its body sees.
+ *
+ * Elements are fetched one at a time, and one ahead only when loop.last or
+ * loop.nextitem asks: a filter in the head of the loop sees what the body has
+ * changed, as in jinja2. */
+#include <string.h>
+
+#include "base/platform.h"
+#include "text/template/jinja_run.h"
+
+struct tp_jinja_loop {
+    const tp_jinja_node *node;
+    tp_jinja_scope *outer; /* where the loop stands */
+    tp_any source;
+    tp_any_walk walk;
+    bool filters;                   /* the head has a condition that still applies */
+    tp_any after, current, before;  /* MISSING: none, or not fetched */
+    int64_t index0, length, depth0; /* length -1: not known */
+    tp_any changed;                 /* what loop.changed() saw last */
+};
+
+/* Does the head's condition hold for an element? */
+static tp_status passes(tp_jinja_run *run, const struct tp_jinja_loop *loop, const tp_any *element,
+                        bool *ret)
+{
+    tp_jinja_scope *scope = run->scope;
+    tp_any condition;
+    TP_TRY(tp_jinja_new_scope(run, loop->outer, &run->scope));
+    TP_TRY(tp_jinja_assign(run, loop->node->kids[0], element));
+    TP_TRY(tp_jinja_eval(run, loop->node->kids[4], &condition));
+    *ret = tp_any_is_true(&condition);
+    run->scope = scope;
+    return TP_OK;
+}
+
+/* The next element of the source; MISSING at the end. */
+static tp_status fetch(tp_jinja_run *run, struct tp_jinja_loop *loop, tp_any *ret)
+{
+    bool more = false, good = true;
+    do {
+        TP_TRY(tp_any_walk_next(run, &loop->walk, ret, &more));
+        if (!more) {
+            *ret = (tp_any){0};
+            return TP_OK;
+        }
+        if (loop->filters)
+            TP_TRY(passes(run, loop, ret, &good));
+    } while (!good);
+    return TP_OK;
+}
+
+static tp_status peek(tp_jinja_run *run, struct tp_jinja_loop *loop)
+{
+    return loop->after.type == TP_ANY_MISSING ? fetch(run, loop, &loop->after) : TP_OK;
+}
+
+/* What has no length of its own is read to its end. */
+static tp_status find_length(tp_jinja_run *run, struct tp_jinja_loop *loop)
+{
+    if (loop->length >= 0)
+        return TP_OK;
+    if (!loop->filters && loop->source.type != TP_ANY_ITERATOR) {
+        size_t n = 0;
+        TP_TRY(tp_any_length(run, &loop->source, &n));
+        loop->length = (int64_t)n;
+        return TP_OK;
+    }
+    tp_any rest, *values, element;
+    void *memory = NULL;
+    size_t n = 0, cap = 0;
+    for (;;) {
+        TP_TRY(fetch(run, loop, &element));
+        if (element.type == TP_ANY_MISSING)
+            break;
+        if (n == cap) {
+            void *more;
+            cap = 2 * cap + 8;
+            TP_TRY(tp_jinja_take(run, cap, sizeof element, &more));
+            if (n)
+                memcpy(more, memory, n * sizeof element);
+            memory = more;
+        }
+        ((tp_any *)memory)[n++] = element;
+    }
+    TP_TRY(tp_any_new_list(run, TP_ANY_LIST, n, &rest, &values));
+    if (n)
+        memcpy(values, memory, n * sizeof *values);
+    loop->filters = false;
+    loop->length = (int64_t)n + loop->index0 + 1 + (loop->after.type != TP_ANY_MISSING);
+    return tp_any_walk_begin(run, &rest, &loop->walk);
+}
+
+static tp_status run_body(tp_jinja_run *run, struct tp_jinja_loop *loop, tp_jinja_scope *scope,
+                          tp_jinja_flow *flow)
+{
+    tp_any self = {.type = TP_ANY_LOOP, .loop = loop};
+    scope->n = 0;
+    run->scope = scope;
+    TP_TRY(tp_jinja_bind_name(run, scope, run->template->symbol_loop, &self));
+    TP_TRY(tp_jinja_assign(run, loop->node->kids[0], &loop->current));
+    return tp_jinja_exec(run, loop->node->kids[2], flow);
+}
+
+/* All turns, then the else part when no turn reached its end. */
+static tp_status run_loop(tp_jinja_run *run, struct tp_jinja_loop *loop, tp_jinja_flow *flow)
+{
+    const tp_jinja_node *node = loop->node;
+    tp_jinja_scope *caller_scope = run->scope, *scope = NULL;
+    bool completed = false;
+    for (tp_jinja_flow turn = TP_JINJA_FLOW_NEXT; turn != TP_JINJA_FLOW_BREAK;) {
+        run->scope = loop->outer;
+        TP_TRY(peek(run, loop));
+        if (loop->after.type == TP_ANY_MISSING)
+            break;
+        loop->before = loop->current;
+        loop->current = loop->after;
+        loop->after = (tp_any){0};
+        loop->index0++;
+        if (!scope || scope->is_captured)
+            TP_TRY(tp_jinja_new_scope(run, loop->outer, &scope));
+        turn = TP_JINJA_FLOW_NEXT;
+        TP_TRY(run_body(run, loop, scope, &turn));
+        completed |= turn == TP_JINJA_FLOW_NEXT;
+    }
+    run->scope = loop->outer;
+    if (!completed && node->kids[3]) {
+        TP_TRY(tp_jinja_new_scope(run, loop->outer, &run->scope));
+        TP_TRY(tp_jinja_exec(run, node->kids[3], flow));
+    }
+    run->scope = caller_scope;
+    return TP_OK;
+}
+
+static tp_status begin_loop(tp_jinja_run *run, const tp_jinja_node *node, tp_jinja_scope *outer,
+                            const tp_any *source, int64_t depth0, struct tp_jinja_loop **ret)
+{
+    void *memory = NULL;
+    TP_TRY(tp_jinja_take(run, 1, sizeof(struct tp_jinja_loop), &memory));
+    struct tp_jinja_loop *loop = memory;
+    *loop = (struct tp_jinja_loop){.node = node,
+                                   .outer = outer,
+                                   .source = *source,
+                                   .filters = node->kids[4] != NULL,
+                                   .index0 = -1,
+                                   .length = -1,
+                                   .depth0 = depth0};
+    run->line = node->line;
+    TP_TRY(tp_any_walk_begin(run, source, &loop->walk));
+    *ret = loop;
+    return TP_OK;
+}
+
+tp_status tp_jinja_exec_for(tp_jinja_run *run, const tp_jinja_node *node, tp_jinja_flow *flow)
+{
+    tp_any source;
+    struct tp_jinja_loop *loop;
+    TP_TRY(tp_jinja_eval(run, node->kids[1], &source));
+    TP_TRY(begin_loop(run, node, run->scope, &source, 0, &loop));
+    return run_loop(run, loop, flow);
+}
+
+tp_status tp_jinja_call_loop(tp_jinja_run *run, struct tp_jinja_loop *loop,
+                             const tp_jinja_args *args, tp_any *ret)
+{
+    tp_any source;
+    struct tp_jinja_loop *inner;
+    tp_jinja_text text = {.run = run}, *out = run->out;
+    tp_jinja_flow flow = TP_JINJA_FLOW_NEXT;
+    TP_TRY(tp_jinja_bind(run, "loop()", args, (const char *const[]){"iterable"}, 1, 1, &source));
+    if (!loop->node->recursive)
+        return tp_jinja_fail(run, "loop() needs a loop that is marked 'recursive'");
+    TP_TRY(tp_jinja_enter(run));
+    TP_TRY(begin_loop(run, loop->node, loop->outer, &source, loop->depth0 + 1, &inner));
+    run->out = &text;
+    TP_TRY(run_loop(run, inner, &flow));
+    run->out = out;
+    tp_jinja_leave(run);
+    *ret = tp_jinja_text_value(&text);
+    return TP_OK;
+}
+
+static tp_status loop_cycle(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                            tp_any *ret)
+{
+    if (args->n == 0 || args->n_named)
+        return tp_jinja_fail(run, "loop.cycle() needs the values to go through");
+    *ret = args->values[(size_t)self->loop->index0 % args->n];
+    return TP_OK;
+}
+
+static tp_status loop_changed(tp_jinja_run *run, const tp_any *self, const tp_jinja_args *args,
+                              tp_any *ret)
+{
+    struct tp_jinja_loop *loop = self->loop;
+    tp_any seen, *values;
+    bool same = false;
+    TP_TRY(tp_any_new_list(run, TP_ANY_TUPLE, args->n, &seen, &values));
+    if (args->n)
+        memcpy(values, args->values, args->n * sizeof *values);
+    if (loop->changed.type != TP_ANY_MISSING)
+        TP_TRY(tp_any_equal(run, &loop->changed, &seen, &same));
+    loop->changed = seen;
+    *ret = tp_any_bool(!same);
+    return TP_OK;
+}
+
+static tp_status loop_method(tp_jinja_run *run, struct tp_jinja_loop *loop,
+                             const tp_jinja_function *function, tp_any *ret)
+{
+    void *memory = NULL;
+    TP_TRY(tp_jinja_take(run, 1, sizeof(struct tp_any_method), &memory));
+    struct tp_any_method *method = memory;
+    *method = (struct tp_any_method){function, {.type = TP_ANY_LOOP, .loop = loop}};
+    *ret = (tp_any){.type = TP_ANY_METHOD, .method = method};
+    return TP_OK;
+}
+
+tp_status tp_jinja_loop_attr(tp_jinja_run *run, struct tp_jinja_loop *loop, tp_slice name,
+                             tp_any *ret, bool *ret_found)
+{
+    static const tp_jinja_function cycle = {"cycle", loop_cycle},
+                                   changed = {"changed", loop_changed};
+    int64_t index0 = loop->index0;
+    *ret_found = true;
+    if (tp_slice_is(name, "index0"))
+        *ret = tp_any_int(index0);
+    else if (tp_slice_is(name, "index"))
+        *ret = tp_any_int(index0 + 1);
+    else if (tp_slice_is(name, "first"))
+        *ret = tp_any_bool(index0 == 0);
+    else if (tp_slice_is(name, "depth0"))
+        *ret = tp_any_int(loop->depth0);
+    else if (tp_slice_is(name, "depth"))
+        *ret = tp_any_int(loop->depth0 + 1);
+    else if (tp_slice_is(name, "cycle"))
+        return loop_method(run, loop, &cycle, ret);
+    else if (tp_slice_is(name, "changed"))
+        return loop_method(run, loop, &changed, ret);
+    else if (tp_slice_is(name, "last")) {
+        TP_TRY(peek(run, loop));
+        *ret = tp_any_bool(loop->after.type == TP_ANY_MISSING);
+    } else if (tp_slice_is(name, "nextitem")) {
+        TP_TRY(peek(run, loop));
+        *ret = loop->after;
+        if (ret->type == TP_ANY_MISSING)
+            return tp_any_undefined_hint(run, "there is no next item", ret);
+    } else if (tp_slice_is(name, "previtem")) {
+        *ret = loop->before;
+        if (index0 == 0)
+            return tp_any_undefined_hint(run, "there is no previous item", ret);
+    } else if (tp_slice_is(name, "length") || tp_slice_is(name, "revindex") ||
+               tp_slice_is(name, "revindex0")) {
+        TP_TRY(find_length(run, loop));
+        int64_t from = tp_slice_is(name, "length")     ? 0
+                       : tp_slice_is(name, "revindex") ? index0
+                                                       : index0 + 1;
+        *ret = tp_any_int(loop->length - from);
+    } else {
+        *ret_found = false;
+    }
+    return TP_OK;
+}
+
+tp_status tp_jinja_loop_print(tp_jinja_text *out, struct tp_jinja_loop *loop)
+{
+    TP_TRY(find_length(out->run, loop));
+    return tp_jinja_addf(out, "<LoopContext %lld/%lld>", (long long)loop->index0 + 1,
+                         (long long)loop->length);
+}

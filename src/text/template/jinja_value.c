@@ -1,0 +1,483 @@
+#include <math.h>
+#include <string.h>
+
+#include "base/platform.h"
+#include "text/template/jinja_run.h"
+#include "text/template/python_text.h"
+
+enum { BYTES_PER_TURN = 4096 };
+
+const char *tp_any_type_name(const tp_any *v)
+{
+    static const char *const views[] = {"dict_keys", "dict_values", "dict_items"};
+    switch ((tp_any_type)v->type) {
+    case TP_ANY_MISSING:
+    case TP_ANY_UNDEFINED:
+        return "Undefined";
+    case TP_ANY_NONE:
+        return "NoneType";
+    case TP_ANY_BOOL:
+        return "bool";
+    case TP_ANY_INT:
+        return "int";
+    case TP_ANY_FLOAT:
+        return "float";
+    case TP_ANY_STR:
+        return "str";
+    case TP_ANY_LIST:
+        return "list";
+    case TP_ANY_TUPLE:
+        return "tuple";
+    case TP_ANY_DICT:
+        return "dict";
+    case TP_ANY_RANGE:
+        return "range";
+    case TP_ANY_VIEW:
+        return views[v->view];
+    case TP_ANY_ITERATOR:
+        return "generator";
+    case TP_ANY_NAMESPACE:
+        return "Namespace";
+    case TP_ANY_FUNCTION:
+    case TP_ANY_METHOD:
+        return "function";
+    case TP_ANY_MACRO:
+        return "Macro";
+    case TP_ANY_LOOP:
+        return "LoopContext";
+    case TP_ANY_CYCLER:
+        return "Cycler";
+    case TP_ANY_JOINER:
+        return "Joiner";
+    }
+    return "object";
+}
+
+bool tp_any_is_true(const tp_any *v)
+{
+    switch ((tp_any_type)v->type) {
+    case TP_ANY_MISSING:
+    case TP_ANY_UNDEFINED:
+    case TP_ANY_NONE:
+        return false;
+    case TP_ANY_BOOL:
+        return v->truth;
+    case TP_ANY_INT:
+        return v->integer != 0;
+    case TP_ANY_FLOAT:
+        return v->real != 0;
+    case TP_ANY_STR:
+        return v->text.len != 0;
+    case TP_ANY_LIST:
+    case TP_ANY_TUPLE:
+        return v->items->n != 0;
+    case TP_ANY_DICT:
+    case TP_ANY_VIEW:
+        return v->dict->n != 0;
+    case TP_ANY_RANGE:
+        return v->range->n != 0;
+    default:
+        return true;
+    }
+}
+
+bool tp_any_as_int(const tp_any *v, tp_integer *ret)
+{
+    if (v->type == TP_ANY_BOOL)
+        *ret = v->truth;
+    else if (v->type == TP_ANY_INT)
+        *ret = v->integer;
+    else
+        return false;
+    return true;
+}
+
+bool tp_any_as_float(const tp_any *v, double *ret)
+{
+    tp_integer integer;
+    if (v->type == TP_ANY_FLOAT)
+        *ret = v->real;
+    else if (tp_any_as_int(v, &integer))
+        *ret = (double)integer;
+    else
+        return false;
+    return true;
+}
+
+static bool is_number(const tp_any *v)
+{
+    return v->type == TP_ANY_BOOL || v->type == TP_ANY_INT || v->type == TP_ANY_FLOAT;
+}
+
+static bool is_sequence(const tp_any *v)
+{
+    return v->type == TP_ANY_LIST || v->type == TP_ANY_TUPLE;
+}
+
+/* -1, 0, 1; 2 when one is not a number. */
+static int compare_numbers(const tp_any *a, const tp_any *b)
+{
+    tp_integer i, j;
+    if (tp_any_as_int(a, &i) && tp_any_as_int(b, &j))
+        return (i > j) - (i < j);
+    double x = 0, y = 0;
+    tp_any_as_float(a, &x);
+    tp_any_as_float(b, &y);
+    return isnan(x) || isnan(y) ? 2 : (x > y) - (x < y);
+}
+
+static tp_status equal_at(tp_jinja_run *run, const tp_any *a, const tp_any *b, size_t depth,
+                          bool *ret);
+
+static tp_status equal_items(tp_jinja_run *run, const struct tp_any_items *a,
+                             const struct tp_any_items *b, size_t depth, bool *ret)
+{
+    *ret = a->n == b->n;
+    for (size_t i = 0; i < a->n && *ret; i++)
+        TP_TRY(equal_at(run, &a->values[i], &b->values[i], depth, ret));
+    return TP_OK;
+}
+
+static tp_status equal_dicts(tp_jinja_run *run, const struct tp_any_dict *a,
+                             const struct tp_any_dict *b, size_t depth, bool *ret)
+{
+    *ret = a->n == b->n;
+    for (size_t i = 0; i < a->n && *ret; i++) {
+        const tp_any *other = NULL;
+        TP_TRY(tp_any_dict_get(run, b, &a->entries[i].key, &other));
+        *ret = other != NULL;
+        if (other)
+            TP_TRY(equal_at(run, &a->entries[i].value, other, depth, ret));
+    }
+    return TP_OK;
+}
+
+static tp_status equal_at(tp_jinja_run *run, const tp_any *a, const tp_any *b, size_t depth,
+                          bool *ret)
+{
+    TP_TRY(tp_jinja_charge(run, 1));
+    if (depth > TP_JINJA_MAX_VALUE_DEPTH)
+        return tp_jinja_fail(run, "a comparison of values nested deeper than %d",
+                             TP_JINJA_MAX_VALUE_DEPTH);
+    if (is_number(a) && is_number(b)) {
+        *ret = compare_numbers(a, b) == 0;
+        return TP_OK;
+    }
+    if (a->type != b->type) {
+        *ret = false;
+        return TP_OK;
+    }
+    switch ((tp_any_type)a->type) {
+    case TP_ANY_MISSING:
+    case TP_ANY_UNDEFINED:
+    case TP_ANY_NONE:
+        *ret = true;
+        return TP_OK;
+    case TP_ANY_STR:
+        TP_TRY(tp_jinja_charge(run, a->text.len / BYTES_PER_TURN));
+        *ret = tp_slice_eq(a->text, b->text);
+        return TP_OK;
+    case TP_ANY_LIST:
+    case TP_ANY_TUPLE:
+        return equal_items(run, a->items, b->items, depth + 1, ret);
+    case TP_ANY_DICT:
+        return equal_dicts(run, a->dict, b->dict, depth + 1, ret);
+    case TP_ANY_RANGE:
+        *ret = a->range->n == b->range->n &&
+               (a->range->n == 0 || (a->range->start == b->range->start &&
+                                     (a->range->n == 1 || a->range->step == b->range->step)));
+        return TP_OK;
+    default:
+        *ret = a->items == b->items && a->view == b->view; /* the same object */
+        return TP_OK;
+    }
+}
+
+tp_status tp_any_equal(tp_jinja_run *run, const tp_any *a, const tp_any *b, bool *ret)
+{
+    return equal_at(run, a, b, 0, ret);
+}
+
+static tp_status compare_at(tp_jinja_run *run, const tp_any *a, const tp_any *b, const char *op,
+                            size_t depth, int *ret)
+{
+    TP_TRY(tp_jinja_charge(run, 1));
+    if (a->type == TP_ANY_UNDEFINED || b->type == TP_ANY_UNDEFINED)
+        return tp_jinja_undefined_error(run, a->type == TP_ANY_UNDEFINED ? a : b);
+    if (is_number(a) && is_number(b)) {
+        *ret = compare_numbers(a, b);
+        return TP_OK;
+    }
+    if (a->type == TP_ANY_STR && b->type == TP_ANY_STR) {
+        size_t n = TP_MIN(a->text.len, b->text.len);
+        TP_TRY(tp_jinja_charge(run, n / BYTES_PER_TURN));
+        int order = n ? memcmp(a->text.data, b->text.data, n) : 0;
+        *ret = order ? (order > 0) - (order < 0)
+                     : (a->text.len > b->text.len) - (a->text.len < b->text.len);
+        return TP_OK;
+    }
+    if (!is_sequence(a) || a->type != b->type || depth > TP_JINJA_MAX_VALUE_DEPTH)
+        return tp_jinja_fail(run, "'%s' is not possible between '%s' and '%s'", op,
+                             tp_any_type_name(a), tp_any_type_name(b));
+    size_t n = TP_MIN(a->items->n, b->items->n);
+    for (size_t i = 0; i < n; i++) {
+        bool same = false;
+        TP_TRY(tp_any_equal(run, &a->items->values[i], &b->items->values[i], &same));
+        if (!same)
+            return compare_at(run, &a->items->values[i], &b->items->values[i], op, depth + 1, ret);
+    }
+    *ret = (a->items->n > b->items->n) - (a->items->n < b->items->n);
+    return TP_OK;
+}
+
+tp_status tp_any_compare(tp_jinja_run *run, const tp_any *a, const tp_any *b, const char *op,
+                         int *ret)
+{
+    return compare_at(run, a, b, op, 0, ret);
+}
+
+tp_status tp_any_contains(tp_jinja_run *run, const tp_any *container, const tp_any *item, bool *ret)
+{
+    if (container->type == TP_ANY_STR) {
+        if (item->type != TP_ANY_STR)
+            return tp_jinja_fail(run, "'in' a string needs a string on its left, not '%s'",
+                                 tp_any_type_name(item));
+        TP_TRY(tp_jinja_charge(run, container->text.len / BYTES_PER_TURN));
+        *ret = item->text.len == 0 || memmem(container->text.data, container->text.len,
+                                             item->text.data, item->text.len) != NULL;
+        return TP_OK;
+    }
+    if (container->type == TP_ANY_DICT ||
+        (container->type == TP_ANY_VIEW && container->view == TP_VIEW_KEYS)) {
+        const tp_any *found = NULL;
+        TP_TRY(tp_any_dict_get(run, container->dict, item, &found));
+        *ret = found != NULL;
+        return TP_OK;
+    }
+    tp_any_walk walk;
+    tp_any element;
+    bool more = false;
+    *ret = false;
+    TP_TRY(tp_any_walk_begin(run, container, &walk));
+    for (;;) {
+        TP_TRY(tp_any_walk_next(run, &walk, &element, &more));
+        if (!more)
+            return TP_OK;
+        TP_TRY(tp_any_equal(run, &element, item, ret));
+        if (*ret)
+            return TP_OK;
+    }
+}
+
+tp_status tp_any_length(tp_jinja_run *run, const tp_any *v, size_t *ret)
+{
+    switch ((tp_any_type)v->type) {
+    case TP_ANY_UNDEFINED:
+        *ret = 0;
+        return TP_OK;
+    case TP_ANY_STR:
+        TP_TRY(tp_jinja_charge(run, v->text.len / BYTES_PER_TURN));
+        *ret = tp_utf8_count(v->text.data, v->text.len);
+        return TP_OK;
+    case TP_ANY_LIST:
+    case TP_ANY_TUPLE:
+        *ret = v->items->n;
+        return TP_OK;
+    case TP_ANY_DICT:
+    case TP_ANY_VIEW:
+        *ret = v->dict->n;
+        return TP_OK;
+    case TP_ANY_RANGE:
+        *ret = (size_t)v->range->n;
+        return TP_OK;
+    default:
+        return tp_jinja_fail(run, "'%s' has no length", tp_any_type_name(v));
+    }
+}
+
+tp_status tp_any_new_list(tp_jinja_run *run, tp_any_type type, size_t n, tp_any *ret,
+                          tp_any **ret_values)
+{
+    void *memory, *values;
+    TP_TRY(tp_jinja_take(run, 1, sizeof(struct tp_any_items), &memory));
+    TP_TRY(tp_jinja_take(run, n, sizeof(tp_any), &values));
+    struct tp_any_items *items = memory;
+    items->n = n;
+    items->values = values;
+    *ret_values = values;
+    *ret = (tp_any){.type = (uint8_t)type, .items = items};
+    return TP_OK;
+}
+
+tp_status tp_any_new_text(tp_jinja_run *run, const char *s, size_t n, tp_any *ret)
+{
+    void *copy = NULL;
+    TP_TRY(tp_jinja_take(run, n + 1, 1, &copy));
+    if (n)
+        memcpy(copy, s, n);
+    *ret = tp_any_text(copy, n);
+    return TP_OK;
+}
+
+static tp_status new_undefined(tp_jinja_run *run, struct tp_any_undefined what, tp_any *ret)
+{
+    void *memory = NULL;
+    TP_TRY(tp_jinja_take(run, 1, sizeof what, &memory));
+    memcpy(memory, &what, sizeof what);
+    *ret = (tp_any){.type = TP_ANY_UNDEFINED, .undefined = memory};
+    return TP_OK;
+}
+
+tp_status tp_any_undefined_hint(tp_jinja_run *run, const char *hint, tp_any *ret)
+{
+    return new_undefined(run, (struct tp_any_undefined){.hint = hint}, ret);
+}
+
+tp_status tp_any_undefined_name(tp_jinja_run *run, tp_slice name, tp_any *ret)
+{
+    return new_undefined(run, (struct tp_any_undefined){.name = name}, ret);
+}
+
+tp_status tp_any_undefined_of(tp_jinja_run *run, const tp_any *object, const tp_any *key,
+                              bool is_unsafe, tp_any *ret)
+{
+    struct tp_any_undefined what = {.object = tp_any_type_name(object), .is_unsafe = is_unsafe};
+    if (key->type == TP_ANY_STR) {
+        what.name = key->text;
+    } else {
+        what.is_element = true;
+        tp_jinja_text text = {.run = run};
+        /* The message alone needs it: a key that cannot be printed goes without. */
+        if (key->type <= TP_ANY_FLOAT)
+            TP_TRY(tp_any_repr(&text, key));
+        what.name = (tp_slice){text.data, text.len};
+    }
+    return new_undefined(run, what, ret);
+}
+
+tp_status tp_jinja_undefined_error(tp_jinja_run *run, const tp_any *undefined)
+{
+    const struct tp_any_undefined *u = undefined->undefined;
+    if (!u)
+        return tp_jinja_fail(run, "an undefined value is used");
+    int n = (int)TP_MIN(u->name.len, 100);
+    if (u->hint)
+        return tp_jinja_fail(run, "%s", u->hint);
+    if (u->is_unsafe)
+        return tp_jinja_fail(run, "attribute '%.*s' of a '%s' is not allowed in templates", n,
+                             u->name.data, u->object);
+    if (!u->object)
+        return tp_jinja_fail(run, "'%.*s' is undefined", n, u->name.data);
+    return tp_jinja_fail(run, "'%s' object has no %s '%.*s'", u->object,
+                         u->is_element ? "element" : "attribute", n, u->name.data);
+}
+
+bool tp_any_is_iterable(const tp_any *v)
+{
+    switch ((tp_any_type)v->type) {
+    case TP_ANY_UNDEFINED:
+    case TP_ANY_STR:
+    case TP_ANY_LIST:
+    case TP_ANY_TUPLE:
+    case TP_ANY_DICT:
+    case TP_ANY_RANGE:
+    case TP_ANY_VIEW:
+    case TP_ANY_ITERATOR:
+        return true;
+    default:
+        return false;
+    }
+}
+
+tp_status tp_any_walk_begin(tp_jinja_run *run, const tp_any *v, tp_any_walk *ret)
+{
+    if (!tp_any_is_iterable(v))
+        return tp_jinja_fail(run, "a '%s' cannot be iterated over", tp_any_type_name(v));
+    *ret = (tp_any_walk){.source = *v};
+    if (v->type == TP_ANY_STR)
+        ret->n = v->text.len;
+    else if (v->type != TP_ANY_ITERATOR)
+        TP_TRY(tp_any_length(run, v, &ret->n));
+    return TP_OK;
+}
+
+tp_status tp_any_walk_next(tp_jinja_run *run, tp_any_walk *walk, tp_any *ret, bool *ret_more)
+{
+    const tp_any *v = &walk->source;
+    TP_TRY(tp_jinja_charge(run, 1));
+    if (v->type == TP_ANY_ITERATOR) {
+        struct tp_any_iterator *iterator = v->iterator;
+        if (iterator->failure)
+            return tp_fail(run->err, (tp_status)iterator->failure_status, "%s", iterator->failure);
+        *ret_more = iterator->at < iterator->items->n;
+        if (*ret_more)
+            *ret = iterator->items->values[iterator->at++];
+        return TP_OK;
+    }
+    *ret_more = walk->at < walk->n;
+    if (!*ret_more)
+        return TP_OK;
+    size_t at = walk->at;
+    walk->at++;
+    if (v->type == TP_ANY_STR) {
+        size_t len = tp_utf8_length(v->text.data + at, walk->n - at);
+        *ret = tp_any_text(v->text.data + at, len);
+        walk->at = at + len;
+    } else if (v->type == TP_ANY_RANGE) {
+        *ret = tp_any_int(v->range->start + (int64_t)at * v->range->step);
+    } else if (v->type == TP_ANY_LIST || v->type == TP_ANY_TUPLE) {
+        *ret = v->items->values[at];
+    } else if (v->type == TP_ANY_VIEW && v->view == TP_VIEW_ITEMS) {
+        tp_any *pair;
+        TP_TRY(tp_any_new_list(run, TP_ANY_TUPLE, 2, ret, &pair));
+        pair[0] = v->dict->entries[at].key;
+        pair[1] = v->dict->entries[at].value;
+    } else {
+        bool values = v->type == TP_ANY_VIEW && v->view == TP_VIEW_VALUES;
+        *ret = values ? v->dict->entries[at].value : v->dict->entries[at].key;
+    }
+    return TP_OK;
+}
+
+tp_status tp_any_list_of(tp_jinja_run *run, const tp_any *v, tp_any *ret)
+{
+    size_t n = 0;
+    if (v->type == TP_ANY_ITERATOR)
+        n = v->iterator->items->n - v->iterator->at;
+    else if (tp_any_is_iterable(v))
+        TP_TRY(tp_any_length(run, v, &n));
+    tp_any_walk walk;
+    tp_any *values, element;
+    bool more = true;
+    TP_TRY(tp_any_walk_begin(run, v, &walk));
+    TP_TRY(tp_any_new_list(run, TP_ANY_LIST, n, ret, &values));
+    for (size_t i = 0;; i++) {
+        TP_TRY(tp_any_walk_next(run, &walk, &element, &more));
+        if (!more)
+            return TP_OK;
+        TP_ASSERT(i < n);
+        values[i] = element;
+    }
+}
+
+tp_status tp_any_new_failure(tp_jinja_run *run, tp_status failure, tp_any *ret)
+{
+    tp_any nothing, *values, message;
+    const char *text = run->err ? run->err->message : "a filter failed";
+    TP_TRY(tp_any_new_list(run, TP_ANY_LIST, 0, &nothing, &values));
+    TP_TRY(tp_any_new_text(run, text, strlen(text), &message));
+    TP_TRY(tp_any_new_iterator(run, &nothing, ret));
+    ret->iterator->failure = message.text.data;
+    ret->iterator->failure_status = (int)failure;
+    return TP_OK;
+}
+
+tp_status tp_any_new_iterator(tp_jinja_run *run, const tp_any *list, tp_any *ret)
+{
+    void *memory = NULL;
+    TP_TRY(tp_jinja_take(run, 1, sizeof(struct tp_any_iterator), &memory));
+    struct tp_any_iterator *iterator = memory;
+    iterator->items = list->items;
+    *ret = (tp_any){.type = TP_ANY_ITERATOR, .iterator = iterator};
+    return TP_OK;
+}

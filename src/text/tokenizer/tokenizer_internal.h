@@ -1,0 +1,39 @@
+/* tokenizer_internal.h - what a loaded tokenizer is made of. */
+#ifndef TP_TEXT_TOKENIZER_TOKENIZER_INTERNAL_H
+#define TP_TEXT_TOKENIZER_TOKENIZER_INTERNAL_H
+
+#include "base/arena.h"
+#include "text/tokenizer/added_tokens.h"
+#include "text/tokenizer/bpe.h"
+#include "text/tokenizer/normalize.h"
+#include "text/tokenizer/pretokenize.h"
+#include "text/tokenizer/tokenizer.h"
+
+struct tp_tokenizer {
+    tp_arena arena; /* owns everything below but the compiled expressions */
+    char *name;     /* of the file, for errors */
+    char *folder;   /* or NULL */
+
+    tp_bpe bpe;
+    tp_added_set added;            /* looked for in the text as given */
+    tp_added_set normalized_added; /* looked for in the normalised text */
+    tp_normalizer normalizer;
+    tp_pretokenizer pretokenizer;
+    const int32_t *prefix, *suffix; /* what the post-processor puts around a text */
+    size_t n_prefix, n_suffix;
+
+    int32_t bos, eos, pad; /* -1: none */
+    char *chat_template;   /* or NULL */
+    char fingerprint[33];
+};
+
+/* Fill a zeroed tokenizer whose arena and name are set. */
+TP_CHECKED tp_status tp_tokenizer_read(tp_tokenizer *tok, const char *json, size_t n,
+                                       tp_error *err);
+
+/* The parts of tokenizer.json other than the model (tokenizer_parts.c). */
+TP_CHECKED tp_status tp_normalizer_parse(tp_tokenizer *tok, const tp_json *spec, tp_error *err);
+TP_CHECKED tp_status tp_postprocessor_parse(tp_tokenizer *tok, const tp_json *spec, tp_error *err);
+TP_CHECKED tp_status tp_decoder_check(const tp_tokenizer *tok, const tp_json *spec, tp_error *err);
+
+#endif
