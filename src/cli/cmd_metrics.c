@@ -60,7 +60,11 @@ static void add_step(tp_grid *g, const line *l, int64_t step)
 static void add_value(tp_grid *g, const line *l, double value)
 {
     char text[32];
-    tp_grid_text(g, l->n ? tp_human_value(value, 4, text) : NULL);
+    if (isfinite(value))
+        snprintf(text, sizeof text, "%.6g", value);
+    else
+        tp_human_value(value, 0, text);
+    tp_grid_text(g, l->n ? text : NULL);
 }
 
 static void add_line(tp_grid *g, const line *l)
@@ -97,6 +101,8 @@ static void print_table(tp_metrics *m, tp_points_view view, char **tags, int n_t
         if (n)
             add_line(&g, &l);
     }
+    if (tp_grid_rows(&g) == 0)
+        tp_grid_note(&g, "nothing was recorded");
     printf("%s: %s\n", tp_metrics_path(m), tp_metrics_about(m));
     tp_grid_print(&g, 0, tp_cli_width(), &out);
     fputs(tp_buf_str(&out), stdout);
