@@ -109,6 +109,8 @@ static void print_conditions(const tp_machine *m)
         printf("\n                 DISTURBED: %s;\n"
                "                 these figures are not kept",
                m->disturbed_by);
+    if (m->is_doubted)
+        printf("\n                 DOUBTED: a run was faster; the next one measures again");
     printf("\n");
 }
 

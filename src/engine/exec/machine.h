@@ -23,6 +23,8 @@ typedef struct {
     double processor_share; /* of the time of its threads, in which they ran */
     double spread;          /* of the matrix products' rates, best over median, less 1 */
     char disturbed_by[160]; /* "" when the machine was free enough for the figures to be kept */
+    bool is_doubted;        /* something ran faster: to be measured again */
+    bool is_measured_again; /* after a doubt: the better of two measurements */
 } tp_machine;
 
 /* Which machine this is, with no ceilings. */
@@ -37,8 +39,12 @@ TP_CHECKED tp_status tp_machine_measure(const tp_backend *backend, int threads, 
                                         tp_machine *ret, tp_error *err);
 TP_CHECKED tp_status tp_machine_save(const tp_machine *machine, tp_error *err);
 
-/* Take the ceilings of this machine off the file: something ran faster. */
-TP_CHECKED tp_status tp_machine_forget(const tp_machine *machine, tp_error *err);
+/* Something ran faster than these ceilings: note on file that they are to be measured again.  Once:
+ * what was measured again is not doubted any more, or every run would begin with a measurement. */
+TP_CHECKED tp_status tp_machine_doubt(const tp_machine *machine, tp_error *err);
+/* What was measured after a doubt: the better of each, since nothing makes a machine look too
+ * fast. */
+void tp_machine_keep_better(tp_machine *m, const tp_machine *again);
 
 /* Lower bound of the time of work on this machine. */
 double tp_machine_seconds(const tp_machine *machine, tp_dtype dtype, double flops, double bytes);

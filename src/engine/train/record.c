@@ -51,10 +51,12 @@ static double model_flops_utilization(trainer *t, double flops, double seconds)
     if (!t->has_doubted_ceiling) {
         tp_log(TP_LOG_WARNING, "train",
                "a step did %.3g FLOP/s, more than the %.3g that this machine was measured at, "
-               "which must have been busy then: MFU is unknown; that measurement is taken off the "
-               "file, 'temper doctor' measures again",
-               flops / seconds, ceiling(t));
-        (void)!tp_machine_forget(t->hooks->machine, &ignored);
+               "which must have been busy then: MFU is unknown; %s",
+               flops / seconds, ceiling(t),
+               t->hooks->machine->is_measured_again
+                   ? "it was measured twice, 'temper doctor' measures with more care"
+                   : "the next run measures again");
+        (void)!tp_machine_doubt(t->hooks->machine, &ignored);
     }
     t->has_doubted_ceiling = true;
     return NAN;

@@ -415,6 +415,34 @@ static void launches_tell_what_they_cost(void **state)
     end(&s);
 }
 
+static void weigh_two(void *user, const float *x, float *y, int64_t n)
+{
+    (void)user;
+    (void)x;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = i < 2 ? 1 : 0;
+}
+
+static void work_is_what_the_host_left_of_it(void **state)
+{
+    setup s;
+    begin_text(
+        &s,
+        "%1 = input f32[8,4] \"x\"\n%2 = input f32[6,4] \"w\"\n%3 = input i32[8] \"targets\"\n"
+        "%4 = input f32[8] \"logp\"\n%5 = host %4\n%6 = input f32[1] \"scale\"\n"
+        "%7, %8, %9, %10 = linear_ce_train %1, %2, %3, %5, %6\noutput %9\n",
+        "ref");
+    tp_exec_set_host(s.exec, weigh_two, NULL);
+
+    MUST(tp_exec_run(s.exec, false, NULL));
+
+    const tp_launch_info *info = tp_exec_launch(s.exec, 1);
+    assert_int_equal(info->op, TP_OP_linear_ce_train);
+    assert_true(info->flops == 6.0 * 8 * 6 * 4);
+    assert_true(info->done_flops == 6.0 * 2 * 6 * 4);
+    end(&s);
+}
+
 /* Attention needs a row of weights, silu after it nothing. */
 static void the_workspace_is_the_largest_that_a_launch_needs(void **state)
 {
@@ -519,6 +547,7 @@ int main(void)
         cmocka_unit_test(the_first_launch_with_a_nan_is_found),
         cmocka_unit_test(sums_of_squares_are_checked_too),
         cmocka_unit_test(launches_tell_what_they_cost),
+        cmocka_unit_test(work_is_what_the_host_left_of_it),
         cmocka_unit_test(the_workspace_is_the_largest_that_a_launch_needs),
         cmocka_unit_test(plans_print),
         cmocka_unit_test(two_teams_in_turn_give_what_each_gives_alone),
