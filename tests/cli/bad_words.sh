@@ -84,7 +84,7 @@ expect 2 'sft.b\n  data: ok' 'sft.c\n  data: ok'
 grep -q "^  data: ok" err && fail "an item that nobody wrote"
 run doctor --seconds 0.1 forged.yaml
 grep -q "^  data: ok" out err && fail "doctor: an item that nobody wrote"
-run plan tiny.yaml "policy.model_config=a
+run train tiny.yaml "policy.model_config=a
   data: ok" "policy.tokenizer.name=b
   data: ok" policy.tokenizer.train_vocab_size=null
 expect 2 "there is no 'a\\n  data: ok'" "there is no 'b\\n  data: ok'"
