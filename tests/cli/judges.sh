@@ -106,6 +106,19 @@ hang KILL
 expect 137
 gone KILL
 
+# One that leaves its process group and its parent (a daemon) ends with its run as well.
+cp hang.sh group.sh
+cat >hang.sh <<'END'
+read -r line
+setsid sh -c 'trap "" TERM INT HUP; (while :; do sleep 1; done) & echo $! >>pids; echo $$ >>pids; echo started >>pids.ready; echo started >>pids.ready; while :; do sleep 1; done' &
+exit 0
+END
+hang INT
+gone "setsid, INT"
+hang KILL
+gone "setsid, KILL"
+mv group.sh hang.sh
+
 # The same for an evaluation, and for a command that is measured.
 "$TEMPER" eval generation.model_name=model tokenizer.chat_template=null data.data_path=rows.jsonl generation.max_new_tokens=4 \
     'env={mine: {type: program, command: [sh, hang.sh], timeout: 600, num_workers: 1}}' >out 2>err </dev/null &
