@@ -48,6 +48,18 @@ expect_out() {
     done
 }
 
+# wait_until COMMAND: until it succeeds, however long that takes, or the process $pid is over.
+wait_until() {
+    until eval "$1"; do
+        if ! kill -0 "$pid" 2>/dev/null; then
+            eval "$1" && return 0
+            fail "never: $1"
+            return 1
+        fi
+        sleep 0.05
+    done
+}
+
 # is WHAT ACTUAL WANTED
 is() {
     [ "$2" = "$3" ] || fail "$1 is '$2', not '$3'"
