@@ -13,8 +13,6 @@ cd "$work" || exit 1
 export XDG_CACHE_HOME="$work/cache"
 export XDG_DATA_HOME="$work/data"
 export TERM=xterm
-# Tests share the machine with each other: threads that wait must not spin.
-export OMP_WAIT_POLICY=passive
 failures=0
 status=0
 

@@ -37,7 +37,7 @@ typedef struct {
 } tp_span;
 
 typedef struct {
-    int threads; /* of the device's own team; 0: one */
+    int threads; /* work is divided by it, among no more threads than processors; 0: one */
 } tp_device_options;
 
 TP_CHECKED tp_status tp_device_open(const tp_backend *backend, const tp_device_options *options,
