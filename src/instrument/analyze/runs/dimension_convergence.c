@@ -30,7 +30,7 @@ static void redraw(const double *fitted, const double *residual, size_t n, size_
 
 /* Standard deviations of ln k and of c over replicates; false when too few could be fitted. */
 static bool spread_of(const tp_decay *fit, const double *y, size_t n, double *ret_log_k,
-                      double *ret_c)
+                      double *ret_c, double *ret_df)
 {
     double *space = tp_vec_new(3 * n + 2 * REPLICATES, sizeof *space);
     double *fitted = space, *residual = space + n, *drawn = space + 2 * n, *log_k = space + 3 * n;
@@ -40,7 +40,8 @@ static bool spread_of(const tp_decay *fit, const double *y, size_t n, double *re
         fitted[i] = fit->c + fit->a * exp(-fit->k * (double)i);
         residual[i] = (y[i] - fitted[i]) * sqrt((double)n / (double)(n - 3));
     }
-    size_t block = n / tp_batch_count(residual, n);
+    size_t blocks = tp_batch_count(residual, n), block = n / blocks;
+    *ret_df = blocks > 5 ? (double)blocks - 3 : 2; /* blocks are what is independent */
     tp_splitmix stream = {1};
     for (int r = 0; r < REPLICATES; r++) {
         tp_decay again;
@@ -76,7 +77,7 @@ static void say_course(const double *y, size_t n, tp_dimension_figures *f)
 
 void tp_convergence_of(const double *all, size_t n_all, double level, tp_dimension_figures *f)
 {
-    double y[MOST_POINTS], sd_log_k, sd_c;
+    double y[MOST_POINTS], sd_log_k, sd_c, df;
     size_t n = n_all < MOST_POINTS ? n_all : MOST_POINTS;
     tp_decay fit;
     if (n_all < LEAST) {
@@ -94,8 +95,8 @@ void tp_convergence_of(const double *all, size_t n_all, double level, tp_dimensi
     double steps_per_point = (double)(n_all / n), t = (double)(n - 1);
     f->value = 1 - exp(-fit.k * t);
     f->n = n_all;
-    if (spread_of(&fit, y, n, &sd_log_k, &sd_c)) {
-        double z = tp_t_quantile(1 - (1 - level) / 2, (double)n - 3);
+    if (spread_of(&fit, y, n, &sd_log_k, &sd_c, &df)) {
+        double z = tp_t_quantile(1 - (1 - level) / 2, df);
         f->lo = 1 - exp(-fit.k * exp(-z * sd_log_k) * t);
         f->hi = 1 - exp(-fit.k * exp(z * sd_log_k) * t);
         tp_dimension_input_number(f, "plateau_low", fit.c - z * sd_c);

@@ -31,6 +31,8 @@ void tp_growth_of(const double *x, size_t n, double level, tp_dimension_figures 
     f->value = t.slope * span;
     f->lo = t.lo * span;
     f->hi = t.hi * span;
+    if (tp_variance(blocks, n_blocks) == 0) /* nothing moves */
+        f->lo = f->hi = 0;
     f->n = n;
     tp_dimension_input_number(f, "median", median);
     tp_dimension_input_number(f, "growth_per_step", t.slope * (double)n_blocks / (double)n);
