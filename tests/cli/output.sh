@@ -78,9 +78,9 @@ expect_out "measuring this machine for MFU, once more: a run was faster than wha
 is "measured again" "$("$TOOL" get busy/temper/machine.json "$key.measured_again")" true
 is "doubted no more" "$("$TOOL" get busy/temper/machine.json "$key.doubted")" false
 is "the better of both" "$("$TOOL" get busy/temper/machine.json "$key.copy_bytes")" 1000000000000000
-[ "$("$TOOL" get busy/temper/machine.json "$key.gemm_f32_flops")" != 1000 ] || fail "the ceiling was not raised"
+[ "$("$TOOL" get busy/temper/machine.json "$key.unit_f32_flops")" != 1000 ] || fail "the ceiling was not raised"
 # What was measured twice begins no third run with a measurement, however low it is.
-sed -i 's/"gemm_\(f32\|bf16\)_flops": [^,]*/"gemm_\1_flops": 1000/' busy/temper/machine.json
+sed -i 's/"\(gemm\|unit\)_\(f32\|bf16\)_flops": [^,]*/"\1_\2_flops": 1000/' busy/temper/machine.json
 for name in third fourth; do
     run train tiny.yaml run.name=$name
     expect 0

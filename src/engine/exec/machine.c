@@ -14,7 +14,7 @@
 #include "text/json/json.h"
 
 /* Raise when kernels change enough to move the ceilings. */
-enum { KERNEL_VERSION = 1, MAX_FILE = 1 << 20 };
+enum { KERNEL_VERSION = 2, MAX_FILE = 1 << 20 };
 
 static void fingerprint(const tp_backend *backend, int threads, char out[33])
 {
@@ -46,6 +46,8 @@ static const struct {
     const char *key;
     size_t offset;
 } fields[] = {
+    {"unit_f32_flops", offsetof(tp_machine, unit_f32_flops)},
+    {"unit_bf16_flops", offsetof(tp_machine, unit_bf16_flops)},
     {"gemm_f32_flops", offsetof(tp_machine, gemm_f32_flops)},
     {"gemm_bf16_flops", offsetof(tp_machine, gemm_bf16_flops)},
     {"read_bytes", offsetof(tp_machine, read_bytes)},
@@ -404,6 +406,19 @@ static tp_status check_room(size_t bytes, tp_error *err)
         tp_human_bytes((double)bytes, a), tp_human_bytes(least->value, b), least->source);
 }
 
+/* A kernel that was faster than the loop over registers shows that the loop was disturbed. */
+static tp_status measure_unit_peaks(const tp_backend *backend, int threads, double seconds,
+                                    tp_machine *m, tp_error *err)
+{
+    TP_TRY(
+        tp_backend_unit_peak(backend, TP_DTYPE_F32, threads, seconds / 2, &m->unit_f32_flops, err));
+    TP_TRY(tp_backend_unit_peak(backend, TP_DTYPE_BF16, threads, seconds / 2, &m->unit_bf16_flops,
+                                err));
+    m->unit_f32_flops = fmax(m->unit_f32_flops, m->gemm_f32_flops);
+    m->unit_bf16_flops = fmax(m->unit_bf16_flops, m->gemm_bf16_flops);
+    return TP_OK;
+}
+
 tp_status tp_machine_measure(const tp_backend *backend, int threads, double seconds,
                              tp_machine *ret, tp_error *err)
 {
@@ -421,6 +436,8 @@ tp_status tp_machine_measure(const tp_backend *backend, int threads, double seco
             break;
     }
     judge(&b, tp_clock_s() - start, process_seconds() - processor, &m);
+    if (status == TP_OK)
+        status = measure_unit_peaks(backend, threads, seconds * 0.1, &m, err);
     tp_buffer_free(b.workspace);
     tp_buffer_free(b.scalars);
     tp_buffer_free(b.memory);
@@ -431,11 +448,63 @@ tp_status tp_machine_measure(const tp_backend *backend, int threads, double seco
     return status;
 }
 
+/* ---- the hardware by itself ---- */
+
+enum { MEMORY_SIZE = 96 << 20 };
+
+static tp_status measure_rate(const tp_backend *backend, tp_dtype dtype, int threads,
+                              double seconds, tp_machine_rate *ret, tp_error *err)
+{
+    TP_TRY(tp_backend_unit_peak(backend, dtype, 1, seconds, &ret->one, err));
+    return tp_backend_unit_peak(backend, dtype, threads, seconds, &ret->all, err);
+}
+
+/* Half of a cache leaves room for what else is in it; a shared one is divided by the threads. */
+static int list_levels(int threads, tp_machine_level *levels)
+{
+    tp_cpu_caches c = tp_cpu_cache_sizes();
+    const tp_machine_level all[] = {{.level = "L1", .bytes = c.l1d / 2},
+                                    {.level = "L2", .bytes = c.l2 / 2},
+                                    {.level = "L3", .bytes = c.l3 / 2 / (size_t)threads},
+                                    {.level = "memory", .bytes = MEMORY_SIZE}};
+    int n = 0;
+    for (int i = 0; i < 4; i++) {
+        if (all[i].bytes >= 4096 && (i == 0 || n == 0 || all[i].bytes > levels[n - 1].bytes))
+            levels[n++] = all[i];
+    }
+    return n;
+}
+
+tp_status tp_machine_measure_units(const tp_backend *backend, int threads, double seconds,
+                                   tp_machine_units *ret, tp_error *err)
+{
+    tp_machine_units u = {.f32_unit = tp_backend_unit_name(backend, TP_DTYPE_F32),
+                          .bf16_unit = tp_backend_unit_name(backend, TP_DTYPE_BF16)};
+    TP_TRY(check_room((size_t)threads * MEMORY_SIZE, err));
+    u.n_levels = list_levels(threads, u.levels);
+    double part = seconds / (2 * (2 + u.n_levels));
+    TP_TRY(measure_rate(backend, TP_DTYPE_F32, threads, part, &u.f32, err));
+    TP_TRY(measure_rate(backend, TP_DTYPE_BF16, threads, part, &u.bf16, err));
+    for (int i = 0; i < u.n_levels; i++) {
+        tp_machine_level *l = &u.levels[i];
+        TP_TRY(tp_backend_read_peak(backend, l->bytes, 1, part, &l->read.one, err));
+        TP_TRY(tp_backend_read_peak(backend, l->bytes, threads, part, &l->read.all, err));
+    }
+    u.threads_share_unit = threads > 1 && u.bf16.all < 1.3 * u.bf16.one;
+    *ret = u;
+    return TP_OK;
+}
+
 /* ---- using it ---- */
 
 static double gemm_rate_of(const tp_machine *m, tp_dtype dtype)
 {
     return dtype == TP_DTYPE_BF16 ? m->gemm_bf16_flops : m->gemm_f32_flops;
+}
+
+double tp_machine_unit_flops(const tp_machine *m, tp_dtype dtype)
+{
+    return dtype == TP_DTYPE_BF16 ? m->unit_bf16_flops : m->unit_f32_flops;
 }
 
 double tp_machine_seconds(const tp_machine *machine, tp_dtype dtype, double flops, double bytes)
@@ -448,8 +517,8 @@ tp_share tp_machine_share(const tp_machine *machine, tp_dtype dtype, double flop
 {
     if (!machine || isnan(flops) || isnan(bytes) || !(seconds > 0) || (flops <= 0 && bytes <= 0))
         return (tp_share){TP_SHARE_UNKNOWN, NAN};
-    double share = tp_machine_seconds(machine, dtype, flops, bytes) / seconds;
-    double arithmetic = flops / gemm_rate_of(machine, dtype) / seconds;
+    double arithmetic = flops / tp_machine_unit_flops(machine, dtype) / seconds;
+    double share = fmax(arithmetic, bytes / machine->copy_bytes / seconds);
     tp_share_kind kind = arithmetic > TP_MOST_SHARE        ? TP_SHARE_IMPOSSIBLE
                          : share > arithmetic && share > 1 ? TP_SHARE_CACHED
                                                            : TP_SHARE_KNOWN;
