@@ -113,7 +113,8 @@ float tp_rope_divisor(const tp_rope *rope, int64_t head_dim, int64_t i)
 {
     if (!rope->is_llama3)
         return 1;
-    float factor = (float)rope->factor, smooth = smooth_of(rope, plain_frequency(rope, head_dim, i));
+    float factor = (float)rope->factor,
+          smooth = smooth_of(rope, plain_frequency(rope, head_dim, i));
     if (smooth == 1)
         return 1;
     return smooth == 0 ? factor : 1 / ((1 - smooth) / factor + smooth);
