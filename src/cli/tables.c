@@ -57,7 +57,7 @@ static int collect_all(const tp_session *s, row *rows, double *total_ns)
 
 static tp_share share_of(const tp_session *s, const tp_machine *m, const row *r)
 {
-    tp_dtype dtype = tp_session_get_options(s)->compute_dtype;
+    tp_dtype dtype = tp_session_get_options(s)->compile.passes.compute_dtype;
     return tp_machine_share(m, dtype, r->flops, r->bytes, r->ns * 1e-9);
 }
 

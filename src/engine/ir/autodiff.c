@@ -133,10 +133,15 @@ static tp_status apply(tp_differ *d, const tp_node *n, const tp_ref *dy, tp_op o
 static tp_ref gradient_state(tp_graph *g, tp_ref weight)
 {
     const tp_value w = g->values[weight];
-    const char *name = tp_arena_printf(&g->arena, "grad.%s", w.name);
-    tp_ref existing = tp_graph_find(g, name);
-    return existing ? existing
-                    : tp_graph_state(g, name, TP_DTYPE_F32, w.rank, w.dim, TP_MEM_GRADIENTS);
+    tp_ref existing =
+        tp_graph_find_tensor(g, TP_ROLE_GRADIENT, w.name, TP_LAYOUT_ROWS, TP_DTYPE_F32);
+    tp_tensor gradient = {.name = tp_arena_printf(&g->arena, "grad.%s", w.name),
+                          .role = TP_ROLE_GRADIENT,
+                          .of = w.name,
+                          .dtype = TP_DTYPE_F32,
+                          .rank = w.rank,
+                          .dim = {w.dim[0], w.dim[1]}};
+    return existing ? existing : tp_graph_state(g, &gradient);
 }
 
 static void mark_wanted(tp_differ *d, uint32_t n_nodes)

@@ -82,7 +82,7 @@ static tp_status check_tensor(const loading *l, const tp_param *p, const tp_tens
 }
 
 /* Piece by piece: what lies between the file and the device stays in the cache. */
-static tp_status write_converted(const tp_tensor_entry *e, const tp_state *state,
+static tp_status write_converted(const tp_tensor_entry *e, const tp_tensor *state,
                                  bool *ret_is_finite, tp_error *err)
 {
     float wide[CHUNK];
@@ -92,7 +92,7 @@ static tp_status write_converted(const tp_tensor_entry *e, const tp_state *state
         size_t count = TP_MIN(n - i, (size_t)CHUNK);
         const char *from = (const char *)e->data + i * size;
         *ret_is_finite &= tp_convert_to_f32(from, e->dtype, wide, count);
-        TP_TRY(tp_state_write(state, i * sizeof *wide, wide, count * sizeof *wide, err));
+        TP_TRY(tp_tensor_write(state, i * sizeof *wide, wide, count * sizeof *wide, err));
     }
     return TP_OK;
 }
@@ -105,7 +105,7 @@ static tp_status load_tensor(loading *l, const tp_param *p, const tp_tensor_entr
         return tp_fail(err, TP_ERR_FORMAT, "tensor '%s' is in %s and again in %s", p->name,
                        l->from[index], tp_safetensors_name(l->file));
     l->from[index] = tp_safetensors_name(l->file);
-    tp_state *state = tp_states_find(l->states, p->name);
+    tp_tensor *state = tp_states_find(l->states, p->name);
     if (!state || !state->span.buffer)
         return tp_fail(err, TP_ERR_ARG, "tensor '%s' has no memory to be loaded into", p->name);
     bool is_finite;

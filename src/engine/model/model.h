@@ -29,6 +29,8 @@ typedef struct {
     bool is_matrix;       /* takes part in products (or is an embedding): has a bf16 shadow */
 } tp_param;
 
+/* Its record, as a weight in f32. */
+tp_tensor tp_param_tensor(const tp_param *param);
 const tp_param *tp_model_params(const tp_model *model, size_t *ret_n);
 
 /* The forward graph up to the last norm.  Blocks carry the layer's index, labels

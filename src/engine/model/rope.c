@@ -94,6 +94,15 @@ static float scaled_frequency(const tp_rope *rope, float frequency)
     return (1 - smooth) * (frequency / factor) + smooth * frequency;
 }
 
+tp_tensor tp_rope_tensor(int64_t positions, int64_t head_dim)
+{
+    return (tp_tensor){.name = "rope.table",
+                       .role = TP_ROLE_CONSTANT,
+                       .dtype = TP_DTYPE_F32,
+                       .rank = 2,
+                       .dim = {positions, head_dim}};
+}
+
 void tp_rope_fill(const tp_rope *rope, int64_t head_dim, int64_t positions, float *table)
 {
     int64_t half = head_dim / 2;
