@@ -20,6 +20,22 @@ static const char *const layouts[] = {
     [TP_LAYOUT_PANELS_TRANSPOSED] = "panels_t",
 };
 
+tp_tensor tp_tensor_beside(const tp_tensor *weight, tp_role role, const char *prefix,
+                           tp_arena *arena)
+{
+    return (tp_tensor){.name = tp_arena_printf(arena, "%s.%s", prefix, weight->name),
+                       .of = weight->name,
+                       .role = role,
+                       .dtype = TP_DTYPE_F32,
+                       .rank = weight->rank,
+                       .dim = {weight->dim[0], weight->dim[1]}};
+}
+
+tp_tensor tp_tensor_gradient(const tp_tensor *weight, tp_arena *arena)
+{
+    return tp_tensor_beside(weight, TP_ROLE_GRADIENT, "grad", arena);
+}
+
 const char *tp_role_name(tp_role role) { return roles[role].name; }
 
 tp_mem_kind tp_role_memory(tp_role role) { return roles[role].memory; }

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "base/arena.h"
 #include "engine/device/device.h"
 #include "engine/device/dtype.h"
 
@@ -49,6 +50,12 @@ typedef struct {
     size_t bytes;
     tp_span span; /* no buffer until tp_states_alloc() */
 } tp_tensor;
+
+/* The f32 tensor of a weight's shape that belongs to it, called "<prefix>.<its name>"; the name is
+ * in the arena.  Its gradient is "grad.<name>". */
+tp_tensor tp_tensor_beside(const tp_tensor *weight, tp_role role, const char *prefix,
+                           tp_arena *arena);
+tp_tensor tp_tensor_gradient(const tp_tensor *weight, tp_arena *arena);
 
 const char *tp_role_name(tp_role role);             /* "weight", ... */
 bool tp_role_parse(const char *name, tp_role *ret); /* false when unknown */

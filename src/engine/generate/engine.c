@@ -65,7 +65,7 @@ static tp_status plan_cache(tp_engine *e, int32_t *ret_blocks, tp_error *err)
 /* A training session on the same states has made the rope table for its own lengths. */
 static tp_status count_positions(const tp_engine *e, int64_t *ret, tp_error *err)
 {
-    const tp_tensor *table = tp_states_find(e->states, "rope.table");
+    const tp_tensor *table = tp_model_rope_table(e->states);
     *ret = table ? table->dim[0] : e->options.max_length;
     if (*ret < e->options.max_length)
         return tp_fail(err, TP_ERR_CONFIG,

@@ -135,13 +135,10 @@ static tp_ref gradient_state(tp_graph *g, tp_ref weight)
     const tp_value w = g->values[weight];
     tp_ref existing =
         tp_graph_find_tensor(g, TP_ROLE_GRADIENT, w.name, TP_LAYOUT_ROWS, TP_DTYPE_F32);
-    tp_tensor gradient = {.name = tp_arena_printf(&g->arena, "grad.%s", w.name),
-                          .role = TP_ROLE_GRADIENT,
-                          .of = w.name,
-                          .dtype = TP_DTYPE_F32,
-                          .rank = w.rank,
-                          .dim = {w.dim[0], w.dim[1]}};
-    return existing ? existing : tp_graph_state(g, &gradient);
+    if (existing)
+        return existing;
+    tp_tensor gradient = tp_tensor_gradient(w.tensor, &g->arena);
+    return tp_graph_state(g, &gradient);
 }
 
 static void mark_wanted(tp_differ *d, uint32_t n_nodes)

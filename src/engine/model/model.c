@@ -459,9 +459,14 @@ tp_status tp_model_declare(const tp_model *model, int64_t max_positions, tp_stat
     return tp_states_declare(states, &table, err);
 }
 
+const tp_tensor *tp_model_rope_table(const tp_states *states)
+{
+    return tp_states_find(states, tp_rope_tensor(1, 1).name);
+}
+
 tp_status tp_model_fill_constants(const tp_model *model, tp_states *states, tp_error *err)
 {
-    const tp_tensor *table = tp_states_find(states, "rope.table");
+    const tp_tensor *table = tp_model_rope_table(states);
     if (model->rope.theta == 0 || !table || !table->span.buffer)
         return TP_OK;
     float *values = malloc(table->bytes);

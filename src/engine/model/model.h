@@ -57,6 +57,8 @@ TP_CHECKED tp_status tp_model_declare(const tp_model *model, int64_t max_positio
                                       tp_states *states, tp_error *err);
 TP_CHECKED tp_status tp_model_fill_constants(const tp_model *model, tp_states *states,
                                              tp_error *err);
+/* Of those that are declared there; NULL: the model has none. */
+const tp_tensor *tp_model_rope_table(const tp_states *states);
 /* Bytes of a block of the caches, keys and values of all layers together. */
 size_t tp_model_cache_block_bytes(const tp_model *model, int64_t block_tokens,
                                   tp_dtype cache_dtype);

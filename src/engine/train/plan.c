@@ -383,12 +383,14 @@ void tp_run_plan_levers(const tp_train_options *o, const tp_model *model, bool r
     apply_all(&s, list, ret);
 }
 
-static void add_lever(const char *change, const tp_plan_lever *l, const char *separator,
-                      tp_buf *out)
+static void add_lever(const tp_run_plan *plan, const char *change, const tp_plan_lever *l,
+                      const char *separator, tp_buf *out)
 {
-    char a[32];
-    tp_buf_addf(out, "%swith %s it needs %s and %s", separator, change,
-                tp_human_bytes((double)l->peak_bytes, a), l->fits ? "fits" : "does not fit");
+    char a[32], b[32];
+    tp_buf_addf(out, "%swith %s it needs %s (%s less) and %s", separator, change,
+                tp_human_bytes((double)l->peak_bytes, a),
+                tp_human_bytes((double)(plan->peak_bytes - l->peak_bytes), b),
+                l->fits ? "fits" : "does not fit");
 }
 
 void tp_run_plan_verdict(const tp_run_plan *plan, const tp_plan_levers *levers,
@@ -403,11 +405,11 @@ void tp_run_plan_verdict(const tp_run_plan *plan, const tp_plan_levers *levers,
         return;
     bool any_fits = false;
     for (int i = 0; i < levers->n; i++) {
-        add_lever(levers->v[i].change, &levers->v[i], separator, out);
+        add_lever(plan, levers->v[i].change, &levers->v[i], separator, out);
         any_fits |= levers->v[i].fits;
     }
     if (!any_fits && levers->n > 1)
-        add_lever("all of these", &levers->all, separator, out);
+        add_lever(plan, "all of these", &levers->all, separator, out);
     if (levers->n == 0)
         tp_buf_addf(out, "%sno setting of Temper makes it smaller", separator);
 }

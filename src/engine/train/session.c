@@ -59,23 +59,23 @@ static tp_status build_objective(tp_session *s, bool with_gradient, tp_error *er
                               : tp_objective_sft(s->model, &options, g, err);
 }
 
-static tp_ref optimizer_state(tp_graph *g, const char *prefix, tp_role role, const tp_param *param)
+static tp_ref gradient_of(tp_graph *g, const tp_tensor *weight)
 {
-    char name[512];
-    snprintf(name, sizeof name, "%s.%s", prefix, param->name);
-    tp_tensor t = tp_param_tensor(param);
-    t.name = name;
-    t.role = role;
-    t.of = param->name;
-    return tp_graph_state(g, &t);
+    tp_tensor gradient = tp_tensor_gradient(weight, &g->arena);
+    return tp_graph_state(g, &gradient);
+}
+
+static tp_ref moment_of(tp_graph *g, const tp_tensor *weight, const char *prefix)
+{
+    tp_tensor moment = tp_tensor_beside(weight, TP_ROLE_MOMENT, prefix, &g->arena);
+    return tp_graph_state(g, &moment);
 }
 
 static void update_param(tp_graph *g, const tp_param *param, tp_ref scalars)
 {
     tp_tensor weight = tp_param_tensor(param);
-    tp_ref in[] = {tp_graph_state(g, &weight), optimizer_state(g, "grad", TP_ROLE_GRADIENT, param),
-                   optimizer_state(g, "adam_m", TP_ROLE_MOMENT, param),
-                   optimizer_state(g, "adam_v", TP_ROLE_MOMENT, param), scalars};
+    tp_ref in[] = {tp_graph_state(g, &weight), gradient_of(g, &weight),
+                   moment_of(g, &weight, "adam_m"), moment_of(g, &weight, "adam_v"), scalars};
     tp_attrs attrs = {.decay = 1.0f};
     tp_ref first = tp_graph_op(g, TP_OP_adamw, &attrs, 5, in, param->name);
     for (tp_ref k = 0; k < 3; k++)
@@ -110,7 +110,8 @@ static tp_status build_norm(tp_session *s, tp_error *err)
                                .dim = {1}};
     tp_ref sum = tp_graph_state(g, &squares);
     for (size_t i = 0; i < n; i++) {
-        tp_ref in[2] = {optimizer_state(g, "grad", TP_ROLE_GRADIENT, &params[i]), sum};
+        tp_tensor weight = tp_param_tensor(&params[i]);
+        tp_ref in[2] = {gradient_of(g, &weight), sum};
         sum = tp_graph_op(g, TP_OP_sumsq, NULL, 2, in, params[i].name);
     }
     tp_graph_output(g, sum);
