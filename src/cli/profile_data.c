@@ -139,11 +139,11 @@ void tp_profile_data_finish(tp_profile_data *d, const tp_train_event *e)
     const tp_session_plan *plan = &e->plan->session;
     d->peak_bytes = e->memory.total_peak;
     d->planned_bytes = e->plan->peak_bytes;
-    d->activation_bytes = plan->bytes[TP_MEM_ACTIVATIONS];
+    d->activation_bytes = plan->activation_bytes;
     d->live_activation_bytes = plan->activation_live_bytes;
     d->recompute_share = plan->train_flops > 0 ? plan->recompute_flops / plan->train_flops : 0;
-    d->threads = tp_device_threads(tp_session_get_options(e->session)->device);
-    d->is_bf16 = tp_session_get_options(e->session)->compute_dtype == TP_DTYPE_BF16;
+    d->threads = tp_device_threads(tp_session_get_options(e->session)->compile.device);
+    d->is_bf16 = tp_session_get_options(e->session)->compile.passes.compute_dtype == TP_DTYPE_BF16;
     d->parameters = tp_model_param_count(tp_session_model(e->session));
 }
 

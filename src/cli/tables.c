@@ -1,6 +1,7 @@
 /* tables.c - the closing tables of a run. */
 #include "cli/tables.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/platform.h"
@@ -57,7 +58,7 @@ static int collect_all(const tp_session *s, row *rows, double *total_ns)
 
 static tp_share share_of(const tp_session *s, const tp_machine *m, const row *r)
 {
-    tp_dtype dtype = tp_session_get_options(s)->compute_dtype;
+    tp_dtype dtype = tp_session_get_options(s)->compile.passes.compute_dtype;
     return tp_machine_share(m, dtype, r->flops, r->bytes, r->ns * 1e-9);
 }
 
@@ -158,6 +159,22 @@ void tp_table_memory(const tp_run_plan *plan, const tp_mem_stats *measured, tp_b
                     tp_human_bytes((double)measured->total_peak, b),
                     (double)plan->peak_bytes / (double)measured->total_peak);
     tp_buf_addc(out, '\n');
+}
+
+void tp_table_step(const tp_train_event *e, tp_buf *out)
+{
+    char a[32], b[32];
+    double planned = e->plan->step_s, measured = e->mean_step_s;
+    if (isnan(measured))
+        return;
+    tp_buf_addf(out, "%-16s %12s %12s", "step on average",
+                isnan(planned) ? "unknown" : tp_human_seconds(planned, a),
+                tp_human_seconds(measured, b));
+    if (isnan(planned))
+        tp_buf_adds(out, "   (planned: run 'temper doctor' once to measure this machine)\n");
+    else
+        tp_buf_addf(out, "   (planned / measured %.4f; planned: full sequences, at the ceilings)\n",
+                    planned / measured);
 }
 
 static void put_kinds(tp_json_w *w, const char *key, const size_t bytes[TP_MEM_KINDS])

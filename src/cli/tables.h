@@ -21,6 +21,8 @@ void tp_add_share_notes(unsigned seen, tp_buf *out);
 /* Planned bytes by kind; with measured ones beside when `measured` is not NULL. */
 void tp_table_memory(const tp_run_plan *plan, const tp_mem_stats *measured, tp_buf *out);
 void tp_json_memory(const tp_train_event *e, tp_json_w *w);
+/* Seconds of a step, planned and measured; nothing before the first step. */
+void tp_table_step(const tp_train_event *e, tp_buf *out);
 /* Averages and maxima of what the run used; nothing before the first step. */
 void tp_table_custom(const tp_train_event *e, tp_buf *out);
 /* Phases that add up to the wall time; seconds. */
