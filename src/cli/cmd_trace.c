@@ -5,10 +5,10 @@
 #include "base/files.h"
 #include "base/terminal.h"
 #include "cli/cli.h"
-#include "cli/trace.h"
+#include "instrument/report/trace_report.h"
 #include "cli/trace_commands.h"
-#include "cli/trace_paths.h"
-#include "cli/trace_ranks.h"
+#include "instrument/ingest/trace_paths.h"
+#include "instrument/report/trace_ranks.h"
 
 typedef struct {
     bool json, csv, markdown;

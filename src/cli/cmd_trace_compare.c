@@ -5,9 +5,9 @@
 
 #include "base/terminal.h"
 #include "cli/cli.h"
-#include "cli/grid.h"
+#include "instrument/report/grid.h"
 #include "cli/trace_commands.h"
-#include "cli/trace_paths.h"
+#include "instrument/ingest/trace_paths.h"
 #include "instrument/analyze/compare.h"
 #include "instrument/ingest/ingest.h"
 #include "text/json/json.h"

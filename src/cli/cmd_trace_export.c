@@ -5,7 +5,7 @@
 #include "base/output.h"
 #include "cli/cli.h"
 #include "cli/trace_commands.h"
-#include "cli/trace_paths.h"
+#include "instrument/ingest/trace_paths.h"
 #include "instrument/analyze/export.h"
 #include "instrument/ingest/ingest.h"
 #include "text/json/json.h"

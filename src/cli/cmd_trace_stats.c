@@ -6,8 +6,8 @@
 #include "base/terminal.h"
 #include "cli/cli.h"
 #include "cli/trace_commands.h"
-#include "cli/trace_paths.h"
-#include "cli/trace_stats.h"
+#include "instrument/ingest/trace_paths.h"
+#include "instrument/report/trace_stats.h"
 #include "instrument/ingest/ingest.h"
 #include "text/json/json.h"
 

@@ -2,7 +2,7 @@
  * tables. */
 #include <math.h>
 
-#include "cli/stats_text.h"
+#include "instrument/report/stats_text.h"
 
 static void put_row(tp_buf *out, const char *what) { tp_buf_addf(out, "  %-34s ", what); }
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/trace.h"
+#include "instrument/report/trace_report.h"
 #include "instrument/analyze/memory_growth.h"
 
 static void put_known(tp_grid *g, int64_t v)

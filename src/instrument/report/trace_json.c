@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/trace.h"
+#include "instrument/report/trace_report.h"
 #include "instrument/analyze/collectives.h"
 
 enum { TOP = 5, TOP_NAME_CHARACTERS = 160 };

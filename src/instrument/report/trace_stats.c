@@ -1,4 +1,4 @@
-#include "cli/trace_stats.h"
+#include "instrument/report/trace_stats.h"
 
 #include <inttypes.h>
 #include <math.h>

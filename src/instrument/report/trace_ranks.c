@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/trace.h"
-#include "cli/trace_ranks.h"
+#include "instrument/report/trace_report.h"
+#include "instrument/report/trace_ranks.h"
 
 static void put_known(tp_grid *g, int64_t v)
 {

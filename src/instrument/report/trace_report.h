@@ -1,13 +1,13 @@
-/* trace.h - the pieces of `temper trace` that its files share.
+/* trace_report.h - the pieces of `temper trace` that its files share.
  *
  * A report is one file with the analyses made so far: each is made when a view first asks
  * for it.  A view is a row of trace_views.c: a name and a function that fills one grid; a
  * view of several grids has several rows.  The screen, --json, --csv and --markdown are
  * made of the same grids. */
-#ifndef TP_CLI_TRACE_H
-#define TP_CLI_TRACE_H
+#ifndef TP_INSTRUMENT_REPORT_TRACE_REPORT_H
+#define TP_INSTRUMENT_REPORT_TRACE_REPORT_H
 
-#include "cli/grid.h"
+#include "instrument/report/grid.h"
 #include "instrument/analyze/communication.h"
 #include "instrument/analyze/copies.h"
 #include "instrument/analyze/critical_path.h"

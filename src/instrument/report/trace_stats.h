@@ -1,8 +1,8 @@
 /* trace_stats.h - what `temper trace stats` shows of several recordings. */
-#ifndef TP_CLI_TRACE_STATS_H
-#define TP_CLI_TRACE_STATS_H
+#ifndef TP_INSTRUMENT_REPORT_TRACE_STATS_H
+#define TP_INSTRUMENT_REPORT_TRACE_STATS_H
 
-#include "cli/grid.h"
+#include "instrument/report/grid.h"
 #include "instrument/analyze/repeats.h"
 
 typedef enum {

@@ -9,8 +9,8 @@
  *     tp_grid_column(&grid, "name", "kernel", TP_CELL_TEXT);
  *     tp_grid_column(&grid, "total_ns", "total", TP_CELL_NS);
  *     tp_grid_text(&grid, name); tp_grid_int(&grid, total_ns);  ... row by row */
-#ifndef TP_CLI_GRID_H
-#define TP_CLI_GRID_H
+#ifndef TP_INSTRUMENT_REPORT_GRID_H
+#define TP_INSTRUMENT_REPORT_GRID_H
 
 #include "base/strings.h"
 #include "text/json/json.h"

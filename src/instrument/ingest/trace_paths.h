@@ -1,6 +1,6 @@
 /* trace_paths.h - folders on the command line become the traces in them. */
-#ifndef TP_CLI_TRACE_PATHS_H
-#define TP_CLI_TRACE_PATHS_H
+#ifndef TP_INSTRUMENT_INGEST_TRACE_PATHS_H
+#define TP_INSTRUMENT_INGEST_TRACE_PATHS_H
 
 #include "base/error.h"
 

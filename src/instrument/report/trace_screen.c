@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/terminal.h"
-#include "cli/trace.h"
+#include "instrument/report/trace_report.h"
 
 enum { FEW = 5 };
 

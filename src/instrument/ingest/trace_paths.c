@@ -1,5 +1,5 @@
 /* trace_paths.c - which files of a folder are traces, in order of their names. */
-#include "cli/trace_paths.h"
+#include "instrument/ingest/trace_paths.h"
 
 #include <dirent.h>
 #include <errno.h>

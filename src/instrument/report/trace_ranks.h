@@ -1,8 +1,8 @@
 /* trace_ranks.h - the view over all files of a job. */
-#ifndef TP_CLI_TRACE_RANKS_H
-#define TP_CLI_TRACE_RANKS_H
+#ifndef TP_INSTRUMENT_REPORT_TRACE_RANKS_H
+#define TP_INSTRUMENT_REPORT_TRACE_RANKS_H
 
-#include "cli/grid.h"
+#include "instrument/report/grid.h"
 #include "instrument/analyze/ranks.h"
 #include "instrument/ingest/ingest.h"
 

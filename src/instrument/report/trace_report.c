@@ -1,7 +1,7 @@
 #include <stdlib.h>
 
 #include "base/threads.h"
-#include "cli/trace.h"
+#include "instrument/report/trace_report.h"
 
 static void make_breakdowns(tp_trace_report *r)
 {

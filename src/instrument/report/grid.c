@@ -1,5 +1,5 @@
 /* grid.c - cells of a table and their text, CSV, Markdown and JSON. */
-#include "cli/grid.h"
+#include "instrument/report/grid.h"
 #include "base/terminal.h"
 
 #include <math.h>

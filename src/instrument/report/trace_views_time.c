@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/vec.h"
-#include "cli/trace.h"
+#include "instrument/report/trace_report.h"
 #include "instrument/analyze/sort.h"
 #include "instrument/analyze/stacks.h"
 

@@ -1,4 +1,4 @@
-#include "cli/trace.h"
+#include "instrument/report/trace_report.h"
 
 #include <math.h>
 #include <string.h>

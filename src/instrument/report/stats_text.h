@@ -1,6 +1,6 @@
 /* stats_text.h - what `temper stats` says to people: a sentence first, then tables. */
-#ifndef TP_CLI_STATS_TEXT_H
-#define TP_CLI_STATS_TEXT_H
+#ifndef TP_INSTRUMENT_REPORT_STATS_TEXT_H
+#define TP_INSTRUMENT_REPORT_STATS_TEXT_H
 
 #include "base/strings.h"
 #include "stats/stats.h"

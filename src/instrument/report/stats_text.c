@@ -1,5 +1,5 @@
 /* stats_text.c - answers about one and two samples in words and tables. */
-#include "cli/stats_text.h"
+#include "instrument/report/stats_text.h"
 #include "base/terminal.h"
 
 #include <math.h>
