@@ -1,6 +1,8 @@
 /* temper.h - the whole library in one include.
  *
  *     error.h, version.h, log.h   what everything shares
+ *     text.h, terminal.h          numbers and text of strangers, for people
+ *     program.h, exit_status.h    for the program around the library
  *     tokenizer.h, chat.h         text and token ids
  *     model.h, generator.h        a model folder, and text from it
  *     plan.h, train.h             a training configuration: what it costs, running it
@@ -12,10 +14,14 @@
 #include "temper/chat.h"
 #include "temper/environment.h"
 #include "temper/error.h"
+#include "temper/exit_status.h"
 #include "temper/generator.h"
 #include "temper/log.h"
 #include "temper/model.h"
 #include "temper/plan.h"
+#include "temper/program.h"
+#include "temper/terminal.h"
+#include "temper/text.h"
 #include "temper/tokenizer.h"
 #include "temper/trace.h"
 #include "temper/train.h"
