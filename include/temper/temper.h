@@ -7,6 +7,7 @@
  *     model.h, generator.h        a model folder, and text from it
  *     plan.h, train.h             a training configuration: what it costs, running it
  *     trace.h                     what ran when, on which thread
+ *     trace_report.h              where time and memory went, from traces of any tool
  *     environment.h               for judges of answers that are libraries of their own */
 #ifndef TEMPER_TEMPER_H
 #define TEMPER_TEMPER_H
@@ -24,6 +25,7 @@
 #include "temper/text.h"
 #include "temper/tokenizer.h"
 #include "temper/trace.h"
+#include "temper/trace_report.h"
 #include "temper/train.h"
 #include "temper/version.h"
 

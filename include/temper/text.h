@@ -1,4 +1,4 @@
-/* text.h - numbers read from text and written for people, and how far two words are apart. */
+/* text.h - what the library says: forms of a report, numbers for people, words that are near. */
 #ifndef TEMPER_TEXT_H
 #define TEMPER_TEXT_H
 
@@ -7,6 +7,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* How a report is written. */
+typedef enum { TP_FORM_TEXT, TP_FORM_JSON, TP_FORM_CSV, TP_FORM_MARKDOWN } tp_form;
 
 /* The whole of `s` as a number; false when it is not one (or does not fit). */
 TP_API bool tp_str_to_i64(const char *s, int64_t *ret);

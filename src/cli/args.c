@@ -313,6 +313,11 @@ bool tp_cli_force_isa(const char *name)
     return false;
 }
 
+tp_form tp_cli_form(bool json, bool csv, bool markdown)
+{
+    return json ? TP_FORM_JSON : csv ? TP_FORM_CSV : markdown ? TP_FORM_MARKDOWN : TP_FORM_TEXT;
+}
+
 double tp_cli_clock_s(void)
 {
     struct timespec now;

@@ -68,6 +68,9 @@ int tp_cli_refuse(const char *command, const char *fmt, ...) __attribute__((form
  * exit status. */
 int tp_cli_print(tp_status status, char *text, const tp_error *err);
 
+/* The form of a report that was asked for. */
+tp_form tp_cli_form(bool json, bool csv, bool markdown);
+
 /* Seconds of a clock that only goes forward. */
 double tp_cli_clock_s(void);
 

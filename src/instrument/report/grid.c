@@ -422,3 +422,34 @@ void tp_grid_markdown(const tp_grid *grid, size_t limit, tp_buf *out)
         tp_buf_addf(out, "\n%s", tp_buf_str(&grid->notes));
     tp_buf_addc(out, '\n');
 }
+
+/* ---- pages ---- */
+
+void tp_grid_page_begin(tp_grid_page *page, tp_form form, size_t top, int width)
+{
+    *page = (tp_grid_page){.form = form, .top = top, .width = width > 0 ? width : 110};
+    tp_json_w_init(&page->w, &page->out, 1);
+}
+
+void tp_grid_page_put(tp_grid_page *page, const tp_grid *grid, size_t limit, bool is_apart)
+{
+    if (page->form == TP_FORM_JSON) {
+        tp_json_w_key(&page->w, grid->name);
+        tp_grid_json(grid, &page->w);
+        return;
+    }
+    if (is_apart)
+        tp_buf_addc(&page->out, '\n');
+    if (page->form == TP_FORM_CSV)
+        tp_grid_csv(grid, &page->out);
+    else if (page->form == TP_FORM_MARKDOWN)
+        tp_grid_markdown(grid, limit, &page->out);
+    else
+        tp_grid_print(grid, limit, page->width, &page->out);
+}
+
+char *tp_grid_page_end(tp_grid_page *page)
+{
+    tp_buf_adds(&page->out, page->form == TP_FORM_JSON ? "\n" : "");
+    return page->out.data;
+}

@@ -76,6 +76,20 @@ void tp_grid_markdown(const tp_grid *grid, size_t limit, tp_buf *out);
 void tp_grid_csv(const tp_grid *grid, tp_buf *out);
 void tp_grid_json(const tp_grid *grid, tp_json_w *w); /* an array of objects */
 
+/* A page of grids in one form: text, or members of one JSON object.  `is_apart`: an empty line in
+ * front, unless it is JSON. */
+typedef struct {
+    tp_form form;
+    size_t top; /* rows of each; 0: all */
+    int width;
+    tp_json_w w;
+    tp_buf out;
+} tp_grid_page;
+void tp_grid_page_begin(tp_grid_page *page, tp_form form, size_t top, int width);
+void tp_grid_page_put(tp_grid_page *page, const tp_grid *grid, size_t limit, bool is_apart);
+/* The text, which the caller frees; of JSON the end of the line is added. */
+char *tp_grid_page_end(tp_grid_page *page);
+
 /* "1.234 ms", for people; `out` holds 32 bytes and is returned. */
 char *tp_human_ns(int64_t ns, char *out);
 char *tp_human_rate(double bytes_per_second, char *out);
