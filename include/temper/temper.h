@@ -8,10 +8,12 @@
  *     plan.h, train.h             a training configuration: what it costs, running it
  *     trace.h                     what ran when, on which thread
  *     trace_report.h              where time and memory went, from traces of any tool
+ *     bench.h                     measure and compare speed and memory
  *     environment.h               for judges of answers that are libraries of their own */
 #ifndef TEMPER_TEMPER_H
 #define TEMPER_TEMPER_H
 
+#include "temper/bench.h"
 #include "temper/chat.h"
 #include "temper/environment.h"
 #include "temper/error.h"

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "instrument/report/trace_report.h"
 #include "instrument/analyze/collectives.h"
+#include "instrument/report/trace_report.h"
 
 enum { TOP = 5, TOP_NAME_CHARACTERS = 160 };
 

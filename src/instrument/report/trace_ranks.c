@@ -2,16 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "instrument/report/trace_report.h"
 #include "instrument/report/trace_ranks.h"
-
-static void put_known(tp_grid *g, int64_t v)
-{
-    if (v == TP_UNKNOWN)
-        tp_grid_unknown(g);
-    else
-        tp_grid_int(g, v);
-}
+#include "instrument/report/trace_report.h"
 
 static const char *last_part(const char *path)
 {
@@ -52,17 +44,17 @@ static void fill_ranks(const tp_rank_table *t, const char *const *paths, tp_grid
         bool is_known = r->has_work;
         tp_grid_int(g, r->rank);
         tp_grid_text(g, short_name(paths, t->n_ranks, i));
-        put_known(g, is_known ? r->all.span_ns : TP_UNKNOWN);
-        put_known(g, is_known ? r->all.compute_ns : TP_UNKNOWN);
-        put_known(g, is_known ? r->all.exposed_comm_ns : TP_UNKNOWN);
-        put_known(g, is_known ? r->all.exposed_mem_ns : TP_UNKNOWN);
-        put_known(g, is_known ? r->all.idle_ns : TP_UNKNOWN);
+        tp_grid_known(g, is_known ? r->all.span_ns : TP_UNKNOWN);
+        tp_grid_known(g, is_known ? r->all.compute_ns : TP_UNKNOWN);
+        tp_grid_known(g, is_known ? r->all.exposed_comm_ns : TP_UNKNOWN);
+        tp_grid_known(g, is_known ? r->all.exposed_mem_ns : TP_UNKNOWN);
+        tp_grid_known(g, is_known ? r->all.idle_ns : TP_UNKNOWN);
         tp_grid_int(g, r->collectives);
         tp_grid_int(g, r->matched);
-        put_known(g, r->matched ? r->wait_ns : TP_UNKNOWN);
+        tp_grid_known(g, r->matched ? r->wait_ns : TP_UNKNOWN);
         tp_grid_int(g, r->last_to_arrive);
-        put_known(g, r->offset_ns);
-        put_known(g, r->offset_spread_ns);
+        tp_grid_known(g, r->offset_ns);
+        tp_grid_known(g, r->offset_spread_ns);
         tp_grid_int(g, r->comm_ns);
         tp_grid_text(g, paths[i]);
     }
@@ -116,8 +108,8 @@ static void fill_collectives(const tp_rank_table *t, tp_grid *g)
     for (size_t i = 0; i < t->n_collectives; i++) {
         const tp_rank_collective *c = &t->collectives[i];
         tp_grid_text(g, tp_collective_name(c->collective));
-        put_known(g, c->bytes < 0 ? TP_UNKNOWN : c->bytes);
-        put_known(g, c->group_size);
+        tp_grid_known(g, c->bytes < 0 ? TP_UNKNOWN : c->bytes);
+        tp_grid_known(g, c->group_size);
         tp_grid_int(g, c->count);
         tp_grid_int(g, c->transfer_p50_ns);
         tp_grid_real(g, c->algbw);

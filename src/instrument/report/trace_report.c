@@ -1,3 +1,4 @@
+/* trace_report.c - the analyses of one file, each made when a view first asks for it. */
 #include <stdlib.h>
 
 #include "base/threads.h"
@@ -176,4 +177,18 @@ int64_t tp_trace_report_origin(const tp_trace_report *r)
         if (e->start[i] < first && e->phase[i] == 'X')
             first = e->start[i];
     return e->n && first != INT64_MAX ? first : 0;
+}
+
+void tp_grid_name(tp_grid *g, const tp_events *e, uint32_t name)
+{
+    tp_slice text = tp_events_name_text(e, name);
+    tp_grid_textn(g, text.data, text.len);
+}
+
+void tp_grid_known(tp_grid *g, int64_t v)
+{
+    if (v == TP_UNKNOWN)
+        tp_grid_unknown(g);
+    else
+        tp_grid_int(g, v);
 }

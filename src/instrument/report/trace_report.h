@@ -1,7 +1,7 @@
 /* trace_report.h - the pieces of `temper trace` that its files share.
  *
  * A report is one file with the analyses made so far: each is made when a view first asks
- * for it.  A view is a row of trace_views.c: a name and a function that fills one grid; a
+ * for it.  A view is a row of trace_views.def: a name and a function that fills one grid; a
  * view of several grids has several rows.  The screen, --json, --csv and --markdown are
  * made of the same grids. */
 #ifndef TP_INSTRUMENT_REPORT_TRACE_REPORT_H
@@ -82,31 +82,12 @@ typedef struct {
 extern const tp_trace_report_view tp_trace_report_views[]; /* ends with a row whose view is NULL */
 bool tp_trace_report_view_exists(const char *view);
 
-void tp_view_kernels(tp_trace_report *r, tp_grid *g);
-void tp_view_operators(tp_trace_report *r, tp_grid *g);
-void tp_view_comm(tp_trace_report *r, tp_grid *g);
-void tp_view_bandwidth(tp_trace_report *r, tp_grid *g);
-void tp_view_launch(tp_trace_report *r, tp_grid *g);
-void tp_view_queue(tp_trace_report *r, tp_grid *g);
-void tp_view_roofline(tp_trace_report *r, tp_grid *g);
+#define VIEW(view, grid, keep, in_json, fill) void tp_view_##fill(tp_trace_report *r, tp_grid *g);
+#include "instrument/report/trace_views.def"
+#undef VIEW
 
-void tp_view_idle(tp_trace_report *r, tp_grid *g);
-void tp_view_gaps(tp_trace_report *r, tp_grid *g);
-void tp_view_threads(tp_trace_report *r, tp_grid *g);
-void tp_view_steps(tp_trace_report *r, tp_grid *g);
-void tp_view_path(tp_trace_report *r, tp_grid *g);
-void tp_view_path_names(tp_trace_report *r, tp_grid *g);
-void tp_view_suspicious(tp_trace_report *r, tp_grid *g);
-void tp_view_findings(tp_trace_report *r, tp_grid *g);
-void tp_view_host_stacks(tp_trace_report *r, tp_grid *g);
-void tp_view_device_stacks(tp_trace_report *r, tp_grid *g);
-
-void tp_view_memory(tp_trace_report *r, tp_grid *g);
-void tp_view_memory_peak(tp_trace_report *r, tp_grid *g);
-void tp_view_memory_growth(tp_trace_report *r, tp_grid *g);
-void tp_view_memory_kept(tp_trace_report *r, tp_grid *g);
-void tp_view_memory_timeline(tp_trace_report *r, tp_grid *g);
-
+/* A whole number, or TP_UNKNOWN. */
+void tp_grid_known(tp_grid *g, int64_t v);
 /* Name of an interned string of the trace, or NULL. */
 void tp_grid_name(tp_grid *g, const tp_events *events, uint32_t name);
 

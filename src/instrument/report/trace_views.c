@@ -1,56 +1,10 @@
+/* trace_views.c - views of work on the device: kernels, operators, communication, copies, launches.
+ */
 #include "instrument/report/trace_report.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "instrument/analyze/roofline.h"
-
-const tp_trace_report_view tp_trace_report_views[] = {
-    {"kernels", "kernel_table", 0, true, tp_view_kernels},
-    {"operators", "operators", 0, true, tp_view_operators},
-    {"comm", "collectives", 0, true, tp_view_comm},
-    {"memory", "memory", 0, true, tp_view_memory},
-    {"memory", "memory_at_peak", 0, true, tp_view_memory_peak},
-    {"memory", "memory_never_freed", 0, true, tp_view_memory_kept},
-    {"memory", "memory_growth", 0, true, tp_view_memory_growth},
-    {"memory", "memory_timeline", 0, false, tp_view_memory_timeline},
-    {"idle", "idle", 0, true, tp_view_idle},
-    {"idle", "longest_gaps", 0, false, tp_view_gaps},
-    {"launch", "launch", 0, true, tp_view_launch},
-    {"queue", "queue", 0, true, tp_view_queue},
-    {"critical-path", "critical_path", 0, false, tp_view_path},
-    {"critical-path", "critical_path_names", 0, false, tp_view_path_names},
-    {"bandwidth", "copies", 0, true, tp_view_bandwidth},
-    {"stacks", "host_stacks", TP_KEEP_OPS, false, tp_view_host_stacks},
-    {"stacks", "device_stacks", TP_KEEP_OPS, false, tp_view_device_stacks},
-    {"steps", "steps", 0, true, tp_view_steps},
-    {"suspicious", "suspicious", 0, true, tp_view_suspicious},
-    {"threads", "threads", 0, true, tp_view_threads},
-    {"roofline", "roofline", TP_KEEP_OPS, false, tp_view_roofline},
-    {"bottlenecks", "bottlenecks", 0, true, tp_view_findings},
-    {0}};
-
-bool tp_trace_report_view_exists(const char *view)
-{
-    for (const tp_trace_report_view *v = tp_trace_report_views; v->view; v++)
-        if (strcmp(v->view, view) == 0)
-            return true;
-    return strcmp(view, "ranks") == 0;
-}
-
-void tp_grid_name(tp_grid *g, const tp_events *e, uint32_t name)
-{
-    tp_slice text = tp_events_name_text(e, name);
-    tp_grid_textn(g, text.data, text.len);
-}
-
-static void put_known(tp_grid *g, int64_t v)
-{
-    if (v == TP_UNKNOWN)
-        tp_grid_unknown(g);
-    else
-        tp_grid_int(g, v);
-}
 
 static const char *work_name(uint8_t work)
 {
@@ -157,8 +111,8 @@ void tp_view_comm(tp_trace_report *r, tp_grid *g)
         const tp_comm_row *c = &t->rows[i];
         tp_grid_text(g, tp_collective_name(c->collective));
         tp_grid_text(g, c->dtype ? tp_events_str(e, c->dtype) : NULL);
-        put_known(g, c->bytes < 0 ? TP_UNKNOWN : c->bytes);
-        put_known(g, c->group_size);
+        tp_grid_known(g, c->bytes < 0 ? TP_UNKNOWN : c->bytes);
+        tp_grid_known(g, c->group_size);
         tp_grid_int(g, c->count);
         tp_grid_int(g, c->sum_ns);
         tp_grid_int(g, c->exposed_ns);
@@ -186,9 +140,8 @@ void tp_view_comm(tp_trace_report *r, tp_grid *g)
                      "%lld of %lld kernels have no collective metadata: no sizes, no bandwidth "
                      "(%s)",
                      (long long)(t->kernels - t->with_metadata), (long long)t->kernels,
-                     r->file->kind == TP_FILE_NSIGHT
-                         ? "Nsight records them with --trace=cuda,nvtx"
-                         : "PyTorch 2.3 and newer record them");
+                     r->file->kind == TP_FILE_NSIGHT ? "Nsight records them with --trace=cuda,nvtx"
+                                                     : "PyTorch 2.3 and newer record them");
 }
 
 void tp_view_bandwidth(tp_trace_report *r, tp_grid *g)
@@ -214,7 +167,7 @@ void tp_view_bandwidth(tp_trace_report *r, tp_grid *g)
         tp_grid_int(g, c->count);
         tp_grid_int(g, c->bytes);
         tp_grid_int(g, c->sum_ns);
-        put_known(g, c->p50_bytes);
+        tp_grid_known(g, c->p50_bytes);
         tp_grid_real(g, c->mean_rate);
         tp_grid_real(g, c->p50_rate);
         tp_grid_real(g, c->p90_rate);
@@ -235,7 +188,7 @@ static void put_stream(tp_trace_report *r, tp_grid *g, const tp_launch_row *row)
 {
     int64_t stream = r->file->events->tracks[row->track].stream;
     tp_grid_text(g, r->selection.devices[row->device]);
-    put_known(g, stream);
+    tp_grid_known(g, stream);
 }
 
 void tp_view_launch(tp_trace_report *r, tp_grid *g)
@@ -262,13 +215,13 @@ void tp_view_launch(tp_trace_report *r, tp_grid *g)
         put_stream(r, g, row);
         tp_grid_int(g, row->works);
         tp_grid_int(g, row->launched);
-        put_known(g, row->delay_p50_ns);
-        put_known(g, row->delay_p90_ns);
-        put_known(g, row->delay_max_ns);
-        put_known(g, row->call_p50_ns);
-        put_known(g, row->call_max_ns);
+        tp_grid_known(g, row->delay_p50_ns);
+        tp_grid_known(g, row->delay_p90_ns);
+        tp_grid_known(g, row->delay_max_ns);
+        tp_grid_known(g, row->call_p50_ns);
+        tp_grid_known(g, row->call_max_ns);
         tp_grid_int(g, row->short_works);
-        put_known(g, row->call_p90_ns);
+        tp_grid_known(g, row->call_p90_ns);
         tp_grid_int(g, row->call_sum_ns);
         tp_grid_int(g, row->delay_sum_ns);
         tp_grid_int(g, row->before_call);

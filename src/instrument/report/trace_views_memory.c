@@ -3,16 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "instrument/report/trace_report.h"
 #include "instrument/analyze/memory_growth.h"
-
-static void put_known(tp_grid *g, int64_t v)
-{
-    if (v == TP_UNKNOWN)
-        tp_grid_unknown(g);
-    else
-        tp_grid_int(g, v);
-}
+#include "instrument/report/trace_report.h"
 
 /* ---- instants of a trace ---- */
 
@@ -75,13 +67,13 @@ static void fill_devices(tp_trace_report *r, tp_grid *g)
         tp_grid_int(g, d->frees);
         tp_grid_int(g, d->peak_bytes);
         tp_grid_int(g, d->peak_ts - tp_trace_report_origin(r));
-        put_known(g, d->peak_reserved);
+        tp_grid_known(g, d->peak_reserved);
         tp_grid_int(g, d->first_bytes);
         tp_grid_int(g, d->last_bytes);
         tp_grid_int(g, d->never_freed);
         tp_grid_int(g, d->never_freed_bytes);
-        put_known(g, d->lifetime_p50_ns);
-        put_known(g, d->lifetime_p90_ns);
+        tp_grid_known(g, d->lifetime_p50_ns);
+        tp_grid_known(g, d->lifetime_p90_ns);
         tp_grid_int(g, d->alloc_bytes);
         tp_grid_int(g, d->free_bytes);
         tp_grid_int(g, d->older_frees);
@@ -152,7 +144,7 @@ static void fill_snapshot(tp_trace_report *r, tp_grid *g)
         tp_grid_int(g, d->peak_bytes);
         tp_grid_int(g, d->live);
         tp_grid_int(g, d->live_bytes);
-        put_known(g,
+        tp_grid_known(g,
                   d->lifetime_us_median == TP_UNKNOWN ? TP_UNKNOWN : d->lifetime_us_median * 1000);
         if (d->unmatched_frees)
             tp_grid_note(g,
@@ -177,7 +169,7 @@ static void put_stacks(tp_trace_report *r, tp_grid *g, int64_t device, const tp_
     for (size_t i = 0; i < n; i++) {
         tp_buf_clear(&text);
         tp_snapshot_stack_text(r->file->snapshot, list[i].stack, DEPTH, &text);
-        put_known(g, device);
+        tp_grid_known(g, device);
         tp_grid_int(g, list[i].bytes);
         tp_grid_int(g, list[i].count);
         tp_grid_text(g, tp_buf_str(&text));
@@ -288,7 +280,7 @@ void tp_view_memory_timeline(tp_trace_report *r, tp_grid *g)
             tp_grid_text(g, u->devices[i].label);
             tp_grid_int(g, u->devices[i].points[k].ts - tp_trace_report_origin(r));
             tp_grid_int(g, u->devices[i].points[k].allocated);
-            put_known(g, u->devices[i].points[k].reserved);
+            tp_grid_known(g, u->devices[i].points[k].reserved);
         }
 }
 

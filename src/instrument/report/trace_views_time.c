@@ -3,17 +3,9 @@
 #include <stdlib.h>
 
 #include "base/vec.h"
-#include "instrument/report/trace_report.h"
 #include "instrument/analyze/sort.h"
 #include "instrument/analyze/stacks.h"
-
-static void put_known(tp_grid *g, int64_t v)
-{
-    if (v == TP_UNKNOWN)
-        tp_grid_unknown(g);
-    else
-        tp_grid_int(g, v);
-}
+#include "instrument/report/trace_report.h"
 
 void tp_view_idle(tp_trace_report *r, tp_grid *g)
 {
@@ -46,9 +38,9 @@ void tp_view_idle(tp_trace_report *r, tp_grid *g)
         tp_grid_int(g, row->unknown_ns);
         tp_grid_int(g, row->graph_ns);
         tp_grid_int(g, row->gaps);
-        put_known(g, row->gap_p50_ns);
-        put_known(g, row->gap_max_ns);
-        put_known(g, row->gap_p90_ns);
+        tp_grid_known(g, row->gap_p50_ns);
+        tp_grid_known(g, row->gap_max_ns);
+        tp_grid_known(g, row->gap_p90_ns);
         tp_grid_int(g, row->host_sync_ns);
         tp_grid_int(g, row->host_data_ns);
     }
@@ -324,7 +316,7 @@ void tp_view_suspicious(tp_trace_report *r, tp_grid *g)
     for (size_t i = 0; i < s->n; i++) {
         tp_grid_text(g, s->list[i].what);
         tp_grid_int(g, s->list[i].count);
-        put_known(g, s->list[i].ns);
+        tp_grid_known(g, s->list[i].ns);
         tp_grid_text(g, s->list[i].is_serious ? "yes" : "no");
         tp_grid_text(g, s->list[i].meaning);
     }
@@ -350,7 +342,7 @@ void tp_view_findings(tp_trace_report *r, tp_grid *g)
         tp_grid_text(g, one->title);
         tp_grid_text(g, one->evidence);
         tp_grid_text(g, one->advice);
-        put_known(g, one->cost_ns);
+        tp_grid_known(g, one->cost_ns);
     }
     if (f->n == 0)
         tp_grid_note(g, "no bottleneck found by the rules");

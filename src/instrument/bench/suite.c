@@ -1,4 +1,4 @@
-#include "cli/bench_case.h"
+#include "instrument/bench/suite.h"
 
 #include <dirent.h>
 #include <fnmatch.h>
@@ -154,7 +154,7 @@ tp_status tp_bench_suite_init(tp_bench_suite *suite, tp_error *err)
     } rows[] = {
 #define CASE(name, kind, model, precision, batch_size, length) \
     {name, kind, model, precision, batch_size, length},
-#include "cli/bench_suite.def"
+#include "instrument/bench/suite.def"
 #undef CASE
     };
     *suite = (tp_bench_suite){0};
@@ -248,9 +248,9 @@ tp_status tp_bench_suite_add(tp_bench_suite *suite, const char *path, tp_error *
     return status;
 }
 
-bool tp_bench_matches(const char *name, char **patterns, int n)
+bool tp_bench_matches(const char *name, const char *const *patterns, size_t n)
 {
-    for (int i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         size_t length = strlen(patterns[i]);
         if (length > 1 && patterns[i][length - 1] == '/')
             length--;

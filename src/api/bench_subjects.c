@@ -1,5 +1,5 @@
 /* bench_subjects.c - the kinds of subjects by name, and what all of them ask for. */
-#include "cli/bench_subjects.h"
+#include "api/bench_subjects.h"
 
 #include <sched.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* bench_trace.c - reading a trace in the form of PyTorch's profiler: sequence_length events,
  * made up, from memory. */
-#include "cli/bench_subjects.h"
+#include "api/bench_subjects.h"
 #include "engine/device/memory.h"
 #include "instrument/ingest/ingest.h"
 

@@ -1,4 +1,4 @@
-/* bench_revision.c - another version to compare with: a program that exists, or a revision
+/* revision.c - another version to compare with: a program that exists, or a revision
  * of the repository around us, checked out and built once; what stays is the program:
  *
  *     $XDG_CACHE_HOME/temper/bench/<commit>/temper         the program
@@ -12,14 +12,14 @@
 
 #include "base/cpu.h"
 #include "base/files.h"
-#include "cli/bench.h"
 #include "instrument/bench/process.h"
+#include "instrument/bench/session.h"
 
 enum { MAX_LOG = 4 << 20 };
 
 /* Run and keep the first line of its output in `out` (which may be NULL). */
-static tp_status run(const char *folder, const char *const *argv, const char *doing, double limit_s,
-                     char *out, size_t cap, tp_error *err)
+static tp_status run(const tp_bench_setup *f, const char *folder, const char *const *argv,
+                     const char *doing, double limit_s, char *out, size_t cap, tp_error *err)
 {
     tp_buf text = {0};
     tp_process_usage usage;
@@ -30,7 +30,7 @@ static tp_status run(const char *folder, const char *const *argv, const char *do
         /* The end of a build's output says what went wrong. */
         const char *tail = tp_buf_str(&text) + (text.len > 2000 ? text.len - 2000 : 0);
         if (!out)
-            fputs(tail, stderr);
+            tp_bench_note(f, "%s", tail);
         status = tp_fail(err, TP_ERR_IO, "%s failed%s", doing,
                          usage.has_timed_out ? ": it took too long" : "");
     }
@@ -50,14 +50,16 @@ static tp_status cache_folder(char *out, size_t cap, tp_error *err)
     return TP_OK;
 }
 
-static tp_status check_out(const char *top, const char *source, const char *commit, tp_error *err)
+static tp_status check_out(const tp_bench_setup *f, const char *top, const char *source,
+                           const char *commit, tp_error *err)
 {
     const char *add[] = {"git", "worktree", "add", "--detach", "--force", source, commit, NULL};
     char ignored[16];
-    return run(top, add, "git worktree add", 600, ignored, sizeof ignored, err);
+    return run(f, top, add, "git worktree add", 600, ignored, sizeof ignored, err);
 }
 
-static tp_status build(const char *source, const char *folder, tp_error *err)
+static tp_status build(const tp_bench_setup *f, const char *source, const char *folder,
+                       tp_error *err)
 {
     const char *level = getenv("CMAKE_BUILD_PARALLEL_LEVEL");
     char jobs[16];
@@ -75,54 +77,55 @@ static tp_status build(const char *source, const char *folder, tp_error *err)
     snprintf(jobs, sizeof jobs, "%.8s", level ? level : "");
     if (!level || !*level)
         snprintf(jobs, sizeof jobs, "%d", tp_cpu_count());
-    TP_TRY(run(NULL, configure, "cmake", 600, NULL, 0, err));
-    return run(NULL, make, "the build", 3600, NULL, 0, err);
+    TP_TRY(run(f, NULL, configure, "cmake", 600, NULL, 0, err));
+    return run(f, NULL, make, "the build", 3600, NULL, 0, err);
 }
 
-static void clean_up(const char *top, const char *work)
+static void clean_up(const tp_bench_setup *f, const char *top, const char *work)
 {
     const char *prune[] = {"git", "worktree", "prune", NULL};
     char ignored[16];
     tp_error err = {0};
     if (tp_dir_remove(work, &err) != TP_OK)
-        fprintf(stderr, "temper bench: %s\n", err.message);
-    if (run(top, prune, "git worktree prune", 60, ignored, sizeof ignored, &err) != TP_OK &&
+        tp_bench_note(f, "%s", err.message);
+    if (run(f, top, prune, "git worktree prune", 60, ignored, sizeof ignored, &err) != TP_OK &&
         err.status != TP_ERR_INTERRUPTED)
-        fprintf(stderr, "temper bench: %s\n", err.message);
+        tp_bench_note(f, "%s", err.message);
 }
 
-static tp_status build_into(const char *top, const char *commit, const char *work,
-                            const char *program, tp_error *err)
+static tp_status build_into(const tp_bench_setup *f, const char *top, const char *commit,
+                            const char *work, const char *program, tp_error *err)
 {
     char source[3200], target[3200], built[3300];
     snprintf(source, sizeof source, "%s/source", work);
     snprintf(target, sizeof target, "%s/build", work);
     snprintf(built, sizeof built, "%s/src/cli/temper", target);
     TP_TRY(tp_dir_make(work, err));
-    tp_status status = check_out(top, source, commit, err);
+    tp_status status = check_out(f, top, source, commit, err);
     if (status == TP_OK)
-        status = build(source, target, err);
+        status = build(f, source, target, err);
     if (status == TP_OK && access(built, X_OK) != 0)
         status = tp_fail(err, TP_ERR_IO, "the build left no program src/cli/temper");
     if (status == TP_OK && rename(built, program) != 0)
         status = tp_fail(err, TP_ERR_IO, "cannot move %s to %s", built, program);
-    clean_up(top, work);
+    clean_up(f, top, work);
     return status;
 }
 
-static tp_status build_revision(const char *revision, char *out, char *label, tp_error *err)
+static tp_status build_revision(const tp_bench_setup *f, const char *revision, char *out,
+                                char *label, tp_error *err)
 {
     char top[2048], commit[64], cache[2200], folder[2300], work[2400], wanted[300];
     const char *root[] = {"git", "rev-parse", "--show-toplevel", NULL};
     const char *resolve[] = {"git",  "rev-parse", "--verify", "--quiet", "--end-of-options",
                              wanted, NULL};
-    if (run(NULL, root, "git", 60, top, sizeof top, err) != TP_OK)
+    if (run(f, NULL, root, "git", 60, top, sizeof top, err) != TP_OK)
         return tp_fail(err, TP_ERR_CONFIG,
                        "--against '%s': no such program, and this is no git repository to build a "
                        "revision of",
                        revision);
     snprintf(wanted, sizeof wanted, "%.250s^{commit}", revision);
-    if (run(top, resolve, "git", 60, commit, sizeof commit, err) != TP_OK || strlen(commit) < 40)
+    if (run(f, top, resolve, "git", 60, commit, sizeof commit, err) != TP_OK || strlen(commit) < 40)
         return tp_fail(err, TP_ERR_CONFIG,
                        "--against '%s': neither a program nor a revision of '%s'%s", revision, top,
                        tp_file_exists(revision) ? "; the file there cannot be executed" : "");
@@ -135,9 +138,7 @@ static tp_status build_revision(const char *revision, char *out, char *label, tp
     snprintf(work, sizeof work, "%s.%d", folder, (int)getpid());
     fprintf(stderr, "temper bench: building %s, once; this takes minutes\n", label);
     TP_TRY(tp_dir_make(folder, err));
-    /* An interruption ends the compiler too, and leaves nothing behind. */
-    tp_bench_catch_signals();
-    tp_status status = build_into(top, commit, work, out, err);
+    tp_status status = build_into(f, top, commit, work, out, err);
     if (status != TP_OK) {
         rmdir(folder);
         return tp_error_prefix(err, status, "--against '%.200s' (%.12s): ", revision, commit);
@@ -145,13 +146,14 @@ static tp_status build_revision(const char *revision, char *out, char *label, tp
     return status;
 }
 
-tp_status tp_bench_other_version(const char *against, char *out, char *label, tp_error *err)
+tp_status tp_bench_other_version(const tp_bench_setup *f, char *out, char *label, tp_error *err)
 {
+    const char *against = f->o.against;
     if (!tp_dir_exists(against) && access(against, X_OK) == 0) {
         if (!realpath(against, out))
             return tp_fail(err, TP_ERR_IO, "--against '%s' cannot be resolved", against);
         snprintf(label, 128, "%.120s", against);
         return TP_OK;
     }
-    return build_revision(against, out, label, err);
+    return build_revision(f, against, out, label, err);
 }

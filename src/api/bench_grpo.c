@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/bench_subjects.h"
 #include "base/files.h"
-#include "cli/bench_subjects.h"
-#include "cli/recipe.h"
 #include "engine/device/memory.h"
+#include "engine/train/recipe.h"
 #include "engine/train/trainer.h"
 
 enum { THROUGHPUT, TIME, GENERATED, TOKENS, OWN, SAMPLES = 4, MAX_WORDS = 32 };
@@ -89,7 +89,8 @@ static tp_status run_steps(grpo_subject *s, uint64_t work, tp_error *err)
     tp_train_hooks hooks = {.observe = observe, .user = s};
     s->seconds = s->tokens = s->generated_per_s = 0;
     s->n_steps = 0;
-    TP_TRY(tp_cli_open_recipe(words, make_words(s, work, texts, words), &recipe, err));
+    size_t n = (size_t)make_words(s, work, texts, words);
+    TP_TRY(tp_recipe_open(NULL, (const char *const *)words, n, &recipe, err));
     tp_status status = tp_train_run(recipe.config, &recipe.options, &hooks, &result, err);
     tp_recipe_close(&recipe);
     snprintf(folder, sizeof folder, "%s/run", s->folder);

@@ -2,8 +2,8 @@
  * without data and checkpoints. */
 #include <string.h>
 
+#include "api/bench_subjects.h"
 #include "base/rng.h"
-#include "cli/bench_subjects.h"
 #include "engine/train/session.h"
 
 enum { THROUGHPUT, TIME, SAMPLES, TOKENS, FLOPS, OWN };

@@ -1,7 +1,7 @@
 /* bench_generate.c - answers to random prompts: a step is batch_size prompts of
  * sequence_length tokens, each continued by NEW_TOKENS greedy ones. */
+#include "api/bench_subjects.h"
 #include "base/rng.h"
-#include "cli/bench_subjects.h"
 #include "engine/device/memory.h"
 #include "engine/generate/engine.h"
 

@@ -1,34 +1,17 @@
-/* bench_history.c - `temper bench history`: series over commits, with their change points. */
+/* trends.c - the history of measurements: series over commits, with their change points. */
 #include <math.h>
 #include <string.h>
 
 #include "base/files.h"
 #include "base/output.h"
-#include "cli/bench.h"
-#include "cli/cli.h"
+#include "instrument/bench/session.h"
 #include "instrument/report/chart.h"
 #include "instrument/store/history.h"
 #include "stats/stats.h"
 
 enum { LEAST_POINTS = 10, MAX_POINTS = 100000 };
 
-typedef struct {
-    bool json, all_hosts, all_metrics;
-    const char *history, *metric, *svg;
-    double alpha;
-} flags;
-
-static const tp_flag flag_table[] = {
-    TP_SWITCH("json", 0, json, "series, change points and samples as JSON"),
-    TP_TEXT("metric", 0, "NAME", metric,
-            "only this metric (default: those that are judged, of each benchmark)"),
-    TP_SWITCH("all-metrics", 0, all_metrics, "the informative ones too"),
-    TP_SWITCH("all-hosts", 0, all_hosts, "of every host, not of this one alone"),
-    TP_TEXT("svg", 0, "FOLDER", svg, "one picture per series"),
-    TP_NUMBER("alpha", 0, "P", FLOAT, alpha, 1e-3, 0.2,
-              "of a change point, by permutation (default 0.01)"),
-    TP_TEXT("history", 0, "FILE", history, "the file (default: where bench keeps it)"),
-    {0}};
+typedef tp_bench_history_options flags;
 
 typedef struct {
     double value, lower, upper;
@@ -47,8 +30,8 @@ typedef struct {
 typedef struct {
     tp_arena arena;
     const flags *f;
-    char **patterns;
-    int n_patterns;
+    const char *const *patterns;
+    size_t n_patterns;
     series *all;
     size_t n, cap;
 } collection;
@@ -133,27 +116,27 @@ static const char *word_of(const series *s, const tp_changepoint *change)
     return up == higher ? "better" : "worse";
 }
 
-static void show(const series *s)
+static void show(const series *s, tp_buf *out)
 {
     char first[48], last[48], after[48];
     const point *end = &s->points[s->n - 1];
-    printf("%-28s %-14s n = %-4zu %s -> %s (%.10s, %.10s)\n", s->name, s->metric, s->n,
-           tp_bench_value(s->points[0].value, s->unit, first),
-           tp_bench_value(end->value, s->unit, last), end->started,
-           *end->commit ? end->commit : "no commit");
+    tp_buf_addf(out, "%-28s %-14s n = %-4zu %s -> %s (%.10s, %.10s)\n", s->name, s->metric, s->n,
+                tp_bench_value(s->points[0].value, s->unit, first),
+                tp_bench_value(end->value, s->unit, last), end->started,
+                *end->commit ? end->commit : "no commit");
     for (size_t i = 0; i < s->n_changes; i++) {
         const tp_changepoint *change = &s->changes[i];
         const point *p = &s->points[change->index];
-        printf("    changed at %.12s%s (%.10s): %s -> %s, %+.2f %%, %s (p %.3g)\n",
-               *p->commit ? p->commit : "unknown commit", p->is_dirty ? "+dirty" : "", p->started,
-               tp_bench_value(change->median_before, s->unit, first),
-               tp_bench_value(change->median_after, s->unit, after), percent_of(change),
-               word_of(s, change), change->p);
+        tp_buf_addf(out, "    changed at %.12s%s (%.10s): %s -> %s, %+.2f %%, %s (p %.3g)\n",
+                    *p->commit ? p->commit : "unknown commit", p->is_dirty ? "+dirty" : "",
+                    p->started, tp_bench_value(change->median_before, s->unit, first),
+                    tp_bench_value(change->median_after, s->unit, after), percent_of(change),
+                    word_of(s, change), change->p);
     }
     if (s->n < LEAST_POINTS)
-        printf("    too few points to look for changes (at least %d)\n", LEAST_POINTS);
+        tp_buf_addf(out, "    too few points to look for changes (at least %d)\n", LEAST_POINTS);
     else if (s->n_changes == 0)
-        printf("    no change shown\n");
+        tp_buf_addf(out, "    no change shown\n");
 }
 
 static void put_number(tp_json_w *w, const char *key, double v)
@@ -247,12 +230,12 @@ static bool is_dull(const collection *c, const series *s)
     return !varies && !c->f->metric && !c->f->all_metrics;
 }
 
-static tp_status show_all(collection *c, tp_error *err)
+static tp_status show_all(collection *c, tp_buf *out, tp_error *err)
 {
-    tp_buf json = {0};
     tp_json_w w;
-    tp_json_w_init(&w, &json, 1);
-    tp_json_w_begin(&w, '[');
+    tp_json_w_init(&w, out, 1);
+    if (c->f->json)
+        tp_json_w_begin(&w, '[');
     if (c->f->svg)
         TP_TRY(tp_dir_make(c->f->svg, err));
     for (size_t i = 0; i < c->n; i++) {
@@ -262,51 +245,32 @@ static tp_status show_all(collection *c, tp_error *err)
         if (c->f->json)
             put_series(&w, &c->all[i]);
         else if (!is_dull(c, &c->all[i]))
-            show(&c->all[i]);
+            show(&c->all[i], out);
     }
-    tp_json_w_end(&w, ']');
-    if (c->f->json)
-        puts(tp_buf_str(&json));
-    tp_buf_release(&json);
+    if (c->f->json) {
+        tp_json_w_end(&w, ']');
+        tp_buf_addc(out, '\n');
+    }
     return TP_OK;
 }
 
-int tp_bench_show_history(int argc, char **argv)
+tp_status tp_trends_write(const tp_bench_history_options *options, const char *const *patterns,
+                          size_t n, tp_buf *out, tp_error *err)
 {
-    flags f = {.alpha = 0.01};
-    char *words[argc + 1], path[4096];
-    tp_error err = {0};
+    char path[4096];
     tp_history *h = NULL;
     tp_host host;
-    const tp_usage usage = {.command = "bench history",
-                            .arguments = "[PATTERN...]",
-                            .summary = "What was measured on this host over time, and where it "
-                                       "changed.",
-                            .flags = flag_table,
-                            .min_words = 0,
-                            .max_words = -1};
-    collection c = {.f = &f, .patterns = words};
-    c.n_patterns = tp_cli_parse(&usage, argc, argv, &f, words);
-    if (c.n_patterns < 0)
-        return c.n_patterns == -2 ? 0 : TP_EXIT_INPUT;
-    if (!tp_bench_history_path(f.history, path)) {
-        fprintf(stderr, "temper bench: HOME is not set; --history FILE names the history\n");
-        return TP_EXIT_INPUT;
-    }
+    collection c = {.f = options, .patterns = patterns, .n_patterns = n};
+    if (!tp_bench_history_path(options->history, path))
+        return tp_fail(err, TP_ERR_CONFIG, "HOME is not set; --history FILE names the history");
     tp_host_detect(&host);
-    tp_status status = tp_arena_init(&c.arena, (size_t)1 << 30, &err);
+    TP_TRY(tp_arena_init(&c.arena, (size_t)1 << 30, err));
+    tp_status status = tp_history_open(path, false, &h, err);
     if (status == TP_OK)
-        status = tp_history_open(path, false, &h, &err);
-    if (status == TP_OK)
-        status = tp_history_read(h, f.all_hosts ? NULL : host.fingerprint, collect, &c, &err);
-    if (status == TP_OK)
-        status = show_all(&c, &err);
+        status = tp_history_read(h, options->all_hosts ? NULL : host.fingerprint, collect, &c, err);
+    if (status == TP_OK && c.n)
+        status = show_all(&c, out, err);
     tp_history_close(h);
     tp_arena_release(&c.arena);
-    if (status != TP_OK)
-        return tp_cli_fail(&err);
-    if (c.n == 0 && !f.json)
-        fprintf(stderr, "temper bench: the history has nothing that matches%s\n",
-                f.all_hosts ? "" : " of this host; --all-hosts shows the others");
-    return c.n ? 0 : TP_EXIT_INPUT;
+    return status;
 }

@@ -4,8 +4,8 @@
  * for the precision.  One more is one more row. */
 #include <string.h>
 
+#include "api/bench_subjects.h"
 #include "base/rng.h"
-#include "cli/bench_subjects.h"
 #include "engine/exec/exec.h"
 
 enum { THROUGHPUT, TIME, FLOPS, BYTES, OWN };

@@ -1,7 +1,7 @@
-/* bench_case.h - one benchmark as it is described: a row of bench_suite.def, an entry of a
+/* suite.h - one benchmark as it is described: a row of suite.def, an entry of a
  * YAML file, or the options that a worker is asked to run with. */
-#ifndef TP_CLI_BENCH_CASE_H
-#define TP_CLI_BENCH_CASE_H
+#ifndef TP_INSTRUMENT_BENCH_SUITE_H
+#define TP_INSTRUMENT_BENCH_SUITE_H
 
 #include "instrument/bench/subject.h"
 #include "text/json/json.h"
@@ -38,6 +38,6 @@ TP_CHECKED tp_status tp_bench_case_read(const char *place, const tp_json *object
 
 /* True when the case's name matches one of the patterns: a shell pattern (* ? [..]) over the
  * whole name, or a part of it that ends at a '/'.  No patterns match everything. */
-bool tp_bench_matches(const char *name, char **patterns, int n);
+bool tp_bench_matches(const char *name, const char *const *patterns, size_t n);
 
 #endif

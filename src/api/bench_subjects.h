@@ -3,13 +3,13 @@
  * A kind is a const table: how to set up, run and tear down, and what it measures beside
  * the memory that all kinds measure.  Its struct begins with a tp_bench_subject and frees
  * itself in tear_down.  To add one: a file bench_<kind>.c, a declaration here, a row in
- * bench_subjects.c, and rows in bench_suite.def. */
-#ifndef TP_CLI_BENCH_SUBJECTS_H
-#define TP_CLI_BENCH_SUBJECTS_H
+ * bench_subjects.c, and rows in suite.def. */
+#ifndef TP_API_BENCH_SUBJECTS_H
+#define TP_API_BENCH_SUBJECTS_H
 
-#include "cli/bench_case.h"
 #include "engine/backend/backend.h"
 #include "engine/model/model.h"
+#include "instrument/bench/suite.h"
 
 /* Case and subject live as long as the process: a worker measures one benchmark. */
 TP_CHECKED tp_status tp_bench_open(void *context, const char *benchmark, const tp_json *options,

@@ -1,8 +1,8 @@
 /* bench_tokenize.c - text to token ids, with a tokenizer trained on the spot. */
 #include <unistd.h>
 
+#include "api/bench_subjects.h"
 #include "base/files.h"
-#include "cli/bench_subjects.h"
 #include "engine/data/arithmetic.h"
 #include "engine/device/memory.h"
 #include "text/tokenizer/tokenizer.h"

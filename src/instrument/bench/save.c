@@ -1,9 +1,9 @@
-/* bench_save.c - results of `temper bench` to files: formats, baselines, history, GitHub. */
+/* save.c - results of a session to files: formats, baselines, history, GitHub. */
 #include <string.h>
 
 #include "base/files.h"
 #include "base/output.h"
-#include "cli/bench.h"
+#include "instrument/bench/session.h"
 #include "instrument/store/history.h"
 
 /* ---- reading ---- */
@@ -80,15 +80,15 @@ static tp_status save_list(const char *list, const tp_bench_report *r, tp_error 
 }
 
 /* In a workflow of GitHub: annotations on standard output, the table in the summary. */
-static tp_status tell_github(const tp_bench_flags *f, const tp_bench_report *r, tp_error *err)
+static tp_status tell_github(const tp_bench_setup *f, const tp_bench_report *r, tp_error *err)
 {
     const char *on = getenv("GITHUB_ACTIONS"), *path = getenv("GITHUB_STEP_SUMMARY");
     tp_buf text = {0};
     if (!on || strcmp(on, "true") != 0)
         return TP_OK;
     tp_write_annotations(r, &text);
-    if (!f->json)
-        fputs(tp_buf_str(&text), stdout);
+    if (!f->o.json && f->o.print)
+        f->o.print(f->o.user, tp_buf_str(&text));
     tp_buf_clear(&text);
     tp_write_markdown(r, &text);
     FILE *file = path && *path ? fopen(path, "a") : NULL;
@@ -172,25 +172,24 @@ static tp_status record(const char *path, const tp_bench_report *r, tp_error *er
     return status;
 }
 
-tp_status tp_bench_check_save(const tp_bench_flags *f, tp_error *err)
+tp_status tp_bench_check_save(const tp_bench_setup *f, tp_error *err)
 {
-    return f->save ? save_list(f->save, NULL, err) : TP_OK;
+    return f->o.save ? save_list(f->o.save, NULL, err) : TP_OK;
 }
 
-tp_status tp_bench_save(const tp_bench_flags *f, const tp_bench_report *r, bool with_history,
+tp_status tp_bench_save(const tp_bench_setup *f, const tp_bench_report *r, bool with_history,
                         tp_error *err)
 {
     char path[4096];
-    if (f->save)
-        TP_TRY(save_list(f->save, r, err));
-    if (f->benchmark_json)
-        TP_TRY(write_file(tp_bench_format_find("pytest-benchmark"), f->benchmark_json, r, err));
+    if (f->o.save)
+        TP_TRY(save_list(f->o.save, r, err));
+    if (f->o.benchmark_json)
+        TP_TRY(write_file(tp_bench_format_find("pytest-benchmark"), f->o.benchmark_json, r, err));
     TP_TRY(tell_github(f, r, err));
-    if (!with_history || f->no_history)
+    if (!with_history || f->o.no_history)
         return TP_OK;
-    if (!tp_bench_history_path(f->history, path)) {
-        fprintf(stderr, "temper bench: no place for the history: HOME is not set; --history FILE "
-                        "names one\n");
+    if (!tp_bench_history_path(f->o.history, path)) {
+        tp_bench_note(f, "no place for the history: HOME is not set; --history FILE names one");
         return TP_OK;
     }
     return record(path, r, err);
