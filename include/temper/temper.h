@@ -7,6 +7,7 @@
  *     model.h, generator.h        a model folder, and text from it
  *     plan.h, train.h             a training configuration: what it costs, running it
  *     trace.h                     what ran when, on which thread
+ *     profile.h                   where a step's time and memory go
  *     trace_report.h              where time and memory went, from traces of any tool
  *     bench.h                     measure and compare speed and memory
  *     environment.h               for judges of answers that are libraries of their own */
@@ -22,6 +23,7 @@
 #include "temper/log.h"
 #include "temper/model.h"
 #include "temper/plan.h"
+#include "temper/profile.h"
 #include "temper/program.h"
 #include "temper/terminal.h"
 #include "temper/text.h"

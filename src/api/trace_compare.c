@@ -50,14 +50,14 @@ static void fill(const context *x, const tp_compare_table *t, tp_grid *g, const 
         put_time(g, after);
         put_time(g, after - before);
         tp_grid_real(g, before > 0 ? 100 * (after - before) / before : (double)NAN);
-        put_time(g, r->lo);
-        put_time(g, r->hi);
+        put_time(g, r->e.lo);
+        put_time(g, r->e.hi);
         tp_grid_text(g, tp_change_name(r->verdict));
         tp_grid_text(g, presence[r->presence]);
         tp_grid_textn(g, tp_string_get(&x->c->names, r->name),
                       tp_string_len(&x->c->names, r->name));
-        tp_grid_real(g, r->p);
-        tp_grid_real(g, r->p_permutation);
+        tp_grid_real(g, r->e.p);
+        tp_grid_real(g, r->e.p_permutation);
         tp_grid_int(g, r->before_count);
         tp_grid_int(g, r->after_count);
         tp_grid_int(g, r->before_ns);

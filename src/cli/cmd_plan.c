@@ -6,7 +6,7 @@
 #include "base/platform.h"
 #include "cli/cli.h"
 #include "cli/recipe.h"
-#include "cli/tables.h"
+#include "api/tables.h"
 #include "engine/train/plan.h"
 
 typedef struct {

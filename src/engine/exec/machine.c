@@ -426,10 +426,6 @@ tp_share tp_machine_share(const tp_machine *machine, tp_dtype dtype, double flop
 {
     if (!machine || isnan(flops) || isnan(bytes) || !(seconds > 0) || (flops <= 0 && bytes <= 0))
         return (tp_share){TP_SHARE_UNKNOWN, NAN};
-    double share = tp_machine_seconds(machine, dtype, flops, bytes) / seconds;
-    double arithmetic = flops / gemm_rate_of(machine, dtype) / seconds;
-    tp_share_kind kind = arithmetic > TP_MOST_SHARE        ? TP_SHARE_IMPOSSIBLE
-                         : share > arithmetic && share > 1 ? TP_SHARE_CACHED
-                                                           : TP_SHARE_KNOWN;
-    return (tp_share){kind, share};
+    return tp_share_of(tp_machine_seconds(machine, dtype, flops, bytes),
+                       flops / gemm_rate_of(machine, dtype), seconds);
 }

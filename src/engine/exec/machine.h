@@ -7,6 +7,7 @@
 #define TP_ENGINE_EXEC_MACHINE_H
 
 #include "base/error.h"
+#include "base/share.h"
 #include "engine/backend/backend.h"
 
 typedef struct {
@@ -43,20 +44,6 @@ TP_CHECKED tp_status tp_machine_forget(const tp_machine *machine, tp_error *err)
 /* Lower bound of the time of work on this machine. */
 double tp_machine_seconds(const tp_machine *machine, tp_dtype dtype, double flops, double bytes);
 
-/* Clocks vary by a few percent between the measurement and the work. */
-#define TP_MOST_SHARE 1.05
-
-/* How near work came to what the machine can do: least time over time. */
-typedef enum {
-    TP_SHARE_UNKNOWN,
-    TP_SHARE_KNOWN,
-    TP_SHARE_CACHED,    /* faster than memory: what it moves stays in the caches */
-    TP_SHARE_IMPOSSIBLE /* more arithmetic than the ceiling allows: the ceiling is wrong */
-} tp_share_kind;
-typedef struct {
-    tp_share_kind kind;
-    double share; /* NaN when unknown */
-} tp_share;
 /* `machine` may be NULL; flops or bytes NaN when not known. */
 tp_share tp_machine_share(const tp_machine *machine, tp_dtype dtype, double flops, double bytes,
                           double seconds);

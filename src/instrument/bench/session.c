@@ -441,7 +441,7 @@ static tp_status run(session *s, int *ret_exit, tp_error *err)
     tp_status status = measure(s, ret_exit, err);
     if (status == TP_OK) {
         status = finish(s, o->baseline && !stored ? &baselines : NULL, err);
-        *ret_exit = s->report.exit_status;
+        *ret_exit = status == TP_OK ? s->report.exit_status : -1;
     }
     tp_bench_show_release(&s->show);
     tp_baselines_release(&baselines);
@@ -492,7 +492,7 @@ tp_status tp_session_compare(const tp_bench_setup *f, const char *before, const 
         current.side_a = before;
         current.side_b = after;
         status = compare_loaded(f, &base, &current, err);
-        *ret_exit = current.exit_status;
+        *ret_exit = status == TP_OK ? current.exit_status : -1;
     }
     tp_bench_report_release(&base);
     tp_bench_report_release(&current);

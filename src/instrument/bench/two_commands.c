@@ -94,7 +94,7 @@ tp_status tp_session_commands(const tp_bench_setup *f, const char *const *a, siz
         r.side_b = joined(b, n_b, &r.arena);
         status = measure(f, &r, argv_a, argv_b, err);
     }
-    *ret_exit = r.exit_status;
+    *ret_exit = status == TP_OK ? r.exit_status : -1;
     tp_bench_report_release(&r);
     return status;
 }

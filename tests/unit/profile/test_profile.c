@@ -9,32 +9,30 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "cli/profile_baseline.h"
+#include "instrument/profile/baseline.h"
 
 enum { STEPS = 20 };
 
 static tp_profile_data data;
-static tp_machine machine;
 
 /* Twenty steps of 100 ms, 90 of them in one operator that runs at its limit. */
 static int begin(void **state)
 {
-    machine = (tp_machine){.fingerprint = "here",
-                           .gemm_f32_flops = 1e9,
-                           .gemm_bf16_flops = 1e9,
-                           .read_bytes = 1e9,
-                           .copy_bytes = 1e9,
-                           .update_bytes = 1e9};
     tp_profile_data_init(&data, 3, STEPS, 1);
+    tp_profile_add_kind(&data, "weights");
+    tp_profile_add_kind(&data, "data");
+    tp_profile_add_phase(&data, "forward", NULL);
+    tp_profile_add_phase(&data, "logging", "a faster disk");
+    data.machine = "here";
     data.n_done = STEPS;
     data.threads = 2;
-    data.is_bf16 = true;
     data.cpu_s = 4;
     data.wall_s = 2;
     data.parameters = 1000;
     data.peak_bytes = 5000;
     data.n_ops = 1;
-    data.ops[0] = (tp_profile_op){.name = "linear", .launches = 3, .flops = 0.09e9, .bytes = 1e6};
+    data.ops[0] =
+        (tp_profile_op){.name = "linear", .launches = 3, .limit_s = 0.09, .arithmetic_s = 0.09};
     data.ops[0].s = calloc(STEPS + 1, sizeof(double));
     for (int i = 0; i < STEPS; i++) {
         data.step_s[i] = 0.1;
@@ -43,7 +41,7 @@ static int begin(void **state)
         data.padded_tokens[i] = 5;
         data.trained_tokens[i] = 50;
         data.rss_bytes[i] = data.memory_bytes[i] = 1e9;
-        data.kind_bytes[TP_MEM_DATA][i] = 1e6;
+        data.kinds[1].bytes[i] = 1e6;
     }
     return 0;
 }
@@ -54,60 +52,61 @@ static int end(void **state)
     return 0;
 }
 
-static const tp_bottleneck *only_bottleneck(const tp_machine *m)
+static tp_findings found;
+
+static const tp_finding *only_bottleneck(void)
 {
-    static tp_bottleneck found[8];
-    int n = tp_profile_bottlenecks(&data, m, found, 8);
-    if (n != 1)
-        fail_msg("%d bottlenecks, the first is '%s'", n, n ? found[0].what : "");
-    assert_true(found[0].evidence[0] && found[0].remedy[0]);
-    return &found[0];
+    tp_profile_bottlenecks(&data, &found);
+    if (found.n != 1)
+        fail_msg("%zu bottlenecks, the first is '%s'", found.n, found.n ? found.list[0].title : "");
+    assert_true(found.list[0].evidence[0] && found.list[0].advice[0]);
+    return &found.list[0];
 }
 
 static void nothing_wrong_is_no_bottleneck(void **state)
 {
-    tp_bottleneck found[8];
-    assert_int_equal(tp_profile_bottlenecks(&data, &machine, found, 8), 0);
-    assert_int_equal(tp_profile_bottlenecks(&data, NULL, found, 8), 0);
+    tp_profile_bottlenecks(&data, &found);
+    assert_int_equal(found.n, 0);
     data.n_done = 0;
-    assert_int_equal(tp_profile_bottlenecks(&data, &machine, found, 8), 0);
+    tp_profile_bottlenecks(&data, &found);
+    assert_int_equal(found.n, 0);
 }
 
 static void an_operator_below_its_limit_costs_the_rest(void **state)
 {
-    data.ops[0].flops = 0.03e9;
-    const tp_bottleneck *b = only_bottleneck(&machine);
-    assert_string_equal(b->what, "operator linear below its limit");
+    data.ops[0].limit_s = 0.03;
+    const tp_finding *b = only_bottleneck();
+    assert_string_equal(b->title, "operator linear below its limit");
     assert_int_equal(b->severity, TP_SEVERITY_HIGH);
-    assert_true(fabs(b->cost_s - 0.06) < 1e-12);
+    assert_int_equal(b->cost_ns, 60000000);
     assert_non_null(strstr(b->evidence, "90.000 ms a step in 3 launches (90.0 % of it)"));
     assert_non_null(strstr(b->evidence, "needs 30.000 ms"));
 }
 
 static void without_ceilings_operators_are_not_judged(void **state)
 {
-    tp_bottleneck found[8];
-    data.ops[0].flops = 1;
-    assert_int_equal(tp_profile_bottlenecks(&data, NULL, found, 8), 0);
+    data.ops[0].limit_s = data.ops[0].arithmetic_s = NAN;
+    tp_profile_bottlenecks(&data, &found);
+    assert_int_equal(found.n, 0);
 }
 
 static void waiting_for_data_is_named(void **state)
 {
     for (int i = 0; i < STEPS; i++)
         data.wait_s[i] = 0.006;
-    const tp_bottleneck *b = only_bottleneck(&machine);
-    assert_string_equal(b->what, "waiting for data");
+    const tp_finding *b = only_bottleneck();
+    assert_string_equal(b->title, "waiting for data");
     assert_int_equal(b->severity, TP_SEVERITY_MEDIUM);
-    assert_true(fabs(b->cost_s - 0.006) < 1e-12);
+    assert_int_equal(b->cost_ns, 6000000);
 }
 
 static void an_idle_processor_is_named(void **state)
 {
     data.cpu_s = 3; /* of 4 */
-    assert_int_equal(only_bottleneck(&machine)->severity, TP_SEVERITY_MEDIUM);
+    assert_int_equal(only_bottleneck()->severity, TP_SEVERITY_MEDIUM);
     data.cpu_s = 1.9;
-    const tp_bottleneck *b = only_bottleneck(&machine);
-    assert_string_equal(b->what, "processor not used");
+    const tp_finding *b = only_bottleneck();
+    assert_string_equal(b->title, "processor not used");
     assert_int_equal(b->severity, TP_SEVERITY_HIGH);
 }
 
@@ -115,39 +114,38 @@ static void padding_is_named(void **state)
 {
     for (int i = 0; i < STEPS; i++)
         data.padded_tokens[i] = 95;
-    const tp_bottleneck *b = only_bottleneck(&machine);
-    assert_string_equal(b->what, "padding");
-    assert_true(fabs(b->cost_s - 0.05) < 1e-12);
+    const tp_finding *b = only_bottleneck();
+    assert_string_equal(b->title, "padding");
+    assert_int_equal(b->cost_ns, 50000000);
 }
 
 static void the_most_costly_comes_first(void **state)
 {
-    tp_bottleneck found[8];
-    data.ops[0].flops = 0.03e9;
+    data.ops[0].limit_s = 0.03;
     for (int i = 0; i < STEPS; i++) {
         data.wait_s[i] = 0.003;
-        data.phase_s[TP_TIME_LOGGING][i] = 0.02;
+        data.phases[1].s[i] = 0.02;
     }
-    assert_int_equal(tp_profile_bottlenecks(&data, &machine, found, 8), 3);
-    assert_string_equal(found[0].what, "operator linear below its limit");
-    assert_string_equal(found[1].what, "time in logging");
-    assert_string_equal(found[2].what, "waiting for data");
+    tp_profile_bottlenecks(&data, &found);
+    assert_int_equal(found.n, 3);
+    assert_string_equal(found.list[0].title, "operator linear below its limit");
+    assert_string_equal(found.list[1].title, "time in logging");
+    assert_string_equal(found.list[2].title, "waiting for data");
 }
 
 /* ---- growth ---- */
 
 static void flat_memory_does_not_grow(void **state)
 {
-    tp_memory_trend g = tp_profile_leak(&data);
-    assert_true(g.is_known);
-    assert_false(g.grows);
+    tp_profile_growth g = tp_profile_leak(&data);
+    assert_int_equal(g.leak.verdict, TP_LEAK_NONE);
 }
 
 static void few_steps_say_nothing(void **state)
 {
     data.n_done = 9;
-    tp_memory_trend g = tp_profile_leak(&data);
-    assert_false(g.is_known);
+    tp_profile_growth g = tp_profile_leak(&data);
+    assert_int_equal(g.leak.verdict, TP_LEAK_CANNOT_TELL);
     assert_string_equal(g.why, "fewer than ten timed steps");
 }
 
@@ -156,16 +154,16 @@ static void steady_growth_is_found_with_its_owner(void **state)
     tp_rng rng = tp_rng_make(1, 1);
     for (int i = 0; i < STEPS; i++) {
         data.rss_bytes[i] = 1e9 + 2e6 * i + 1e5 * tp_rng_uniform(&rng);
-        data.kind_bytes[TP_MEM_DATA][i] = 1e6 + 2e6 * i;
+        data.kinds[1].bytes[i] = 1e6 + 2e6 * i;
     }
-    tp_memory_trend g = tp_profile_leak(&data);
-    assert_true(g.is_known && g.grows);
-    assert_true(g.lo < 2e6 && 2e6 < g.hi && g.hi - g.lo < 1e5);
+    tp_profile_growth g = tp_profile_leak(&data);
+    assert_int_equal(g.leak.verdict, TP_LEAK_GROWING);
+    assert_true(g.leak.lo < 2e6 && 2e6 < g.leak.hi && g.leak.hi - g.leak.lo < 1e5);
     assert_string_equal(g.owner, "data");
-    const tp_bottleneck *b = only_bottleneck(&machine);
-    assert_string_equal(b->what, "memory grows");
+    const tp_finding *b = only_bottleneck();
+    assert_string_equal(b->title, "memory grows");
     assert_int_equal(b->severity, TP_SEVERITY_LOW);
-    assert_true(isnan(b->cost_s));
+    assert_int_equal(b->cost_ns, TP_UNKNOWN);
 }
 
 static void growth_outside_the_accounts_says_so(void **state)
@@ -173,7 +171,7 @@ static void growth_outside_the_accounts_says_so(void **state)
     for (int i = 0; i < STEPS; i++)
         data.rss_bytes[i] = 1e9 + 2e8 * i;
     assert_string_equal(tp_profile_leak(&data).owner, "outside the accounts (resident memory)");
-    assert_int_equal(only_bottleneck(&machine)->severity, TP_SEVERITY_HIGH);
+    assert_int_equal(only_bottleneck()->severity, TP_SEVERITY_HIGH);
 }
 
 static void noise_is_no_growth(void **state)
@@ -181,7 +179,7 @@ static void noise_is_no_growth(void **state)
     tp_rng rng = tp_rng_make(7, 1);
     for (int i = 0; i < STEPS; i++)
         data.rss_bytes[i] = 1e9 + 5e7 * tp_rng_uniform(&rng);
-    assert_false(tp_profile_leak(&data).grows);
+    assert_int_equal(tp_profile_leak(&data).leak.verdict, TP_LEAK_NONE);
 }
 
 /* ---- comparison ---- */
@@ -228,7 +226,7 @@ static tp_profile_comparison compare(double step_s, double op_s, int n, const ch
     tp_error err;
     add_noise(data.step_s, 0.01);
     add_noise(data.ops[0].s, 0.01);
-    if (tp_profile_compare(baseline(step_s, op_s, n, op), "b", &data, &machine, &c, &err) != TP_OK)
+    if (tp_profile_compare(baseline(step_s, op_s, n, op), "b", &data, &c, &err) != TP_OK)
         fail_msg("%s", err.message);
     tp_arena_release(&arena);
     tp_buf_release(&text);
@@ -298,7 +296,7 @@ static void bad_baselines_are_errors(void **state)
         assert_int_equal(tp_arena_init(&arena, 1 << 20, NULL), TP_OK);
         assert_int_equal(tp_json_parse(&arena, "b", bad[i], strlen(bad[i]), NULL, &root, NULL),
                          TP_OK);
-        assert_int_equal(tp_profile_compare(root, "b", &data, &machine, &c, &err), TP_ERR_FORMAT);
+        assert_int_equal(tp_profile_compare(root, "b", &data, &c, &err), TP_ERR_FORMAT);
         tp_arena_release(&arena);
     }
 }

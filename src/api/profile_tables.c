@@ -1,11 +1,11 @@
 /* profile_tables.c - rows of a recorded trace as tables and as JSON. */
-#include "cli/profile_tables.h"
+#include "api/profile_tables.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "api/tables.h"
 #include "base/platform.h"
-#include "cli/tables.h"
 
 enum { OPERATORS = 20, RANGES = 12, OWNERS = 10 };
 
@@ -46,7 +46,7 @@ static void add_operator(const tp_train_event *e, const tp_machine *machine, con
     add_rate(out, " %9.1f", r->flops, self);
     add_rate(out, " %9.1f", r->bytes, self);
     if (machine)
-        tp_add_share(share, 8, out);
+        tp_share_put(share, 8, out);
     tp_buf_addf(out, " %11s\n", r->n_taken ? tp_human_bytes((double)r->taken_bytes, taken) : "-");
 }
 
@@ -76,7 +76,7 @@ static void add_operators(const tp_train_event *e, const tp_machine *machine,
                     rest * 1e-6, 100 * rest / wall_ns);
     tp_buf_addf(out, "%-18s %7s %10.3f %6.1f%%\n", "outside operators", "", (wall_ns - all) * 1e-6,
                 100 * (wall_ns - all) / wall_ns);
-    tp_add_share_notes(seen, out);
+    tp_share_put_notes(seen, out);
 }
 
 static void add_ranges(const tp_trace_summary *s, tp_buf *out)

@@ -1,4 +1,5 @@
-#include "cli/profile_baseline.h"
+/* baseline.c - a profile that was kept, and what changed since: by operator, with intervals. */
+#include "instrument/profile/baseline.h"
 
 #include <math.h>
 #include <string.h>
@@ -6,12 +7,6 @@
 #include "base/files.h"
 #include "stats/adjust.h"
 #include "stats/descriptive.h"
-#include "stats/ratio.h"
-
-enum { LEAST_STEPS = 6 }; /* a side, before anything is shown */
-
-/* A ratio whose whole interval is this close to 1 is the same speed. */
-static const double same_margin = 0.01, level = 0.95, alpha = 0.05;
 
 tp_status tp_profile_dir(const char *name, char *ret, size_t cap, tp_error *err)
 {
@@ -67,35 +62,44 @@ static bool read_series(const tp_json *array, double **ret, size_t *ret_n)
     return true;
 }
 
-/* p is left raw: the caller adjusts it and then asks for the verdict. */
-static void compare_series(const double *before, size_t n, const double *after, size_t m,
-                           tp_profile_change *c)
+static double *logarithms(const double *v, size_t n)
 {
-    tp_ratio_geomeans_result r;
+    double *log_v = calloc(n + 1, sizeof *log_v);
+    TP_ASSERT(log_v);
+    for (size_t i = 0; i < n; i++)
+        log_v[i] = log(v[i]);
+    return log_v;
+}
+
+static bool is_positive(const double *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!(v[i] > 0))
+            return false;
+    return n > 0;
+}
+
+/* p is left raw: the caller adjusts it and then asks for the verdict. */
+static tp_status compare_series(const double *before, size_t n, const double *after, size_t m,
+                                tp_profile_change *c, tp_error *err)
+{
     c->before_s = tp_mean(before, n);
     c->after_s = tp_mean(after, m);
     c->ratio = c->after_s / c->before_s;
-    c->lo = c->hi = c->p = NAN;
-    if (n < LEAST_STEPS || m < LEAST_STEPS)
-        return;
-    if (tp_ratio_geomeans(after, m, before, n, level, &r, NULL) != TP_OK || r.why)
-        return;
-    c->ratio = r.ratio;
-    c->lo = r.ci.lo;
-    c->hi = r.ci.hi;
-    c->p = r.p_two;
-}
-
-static tp_change verdict_of(const tp_profile_change *c)
-{
-    if (isnan(c->lo) || isnan(c->p))
-        return TP_CHANGE_NOT_SHOWN;
-    if (c->p < alpha && c->hi < 1)
-        return TP_CHANGE_BETTER;
-    if (c->p < alpha && c->lo > 1)
-        return TP_CHANGE_WORSE;
-    return c->lo > 1 / (1 + same_margin) && c->hi < 1 + same_margin ? TP_CHANGE_SAME
-                                                                    : TP_CHANGE_NOT_SHOWN;
+    c->lo = c->hi = NAN;
+    c->e = TP_CHANGE_NO_EVIDENCE;
+    if (!is_positive(before, n) || !is_positive(after, m))
+        return TP_OK;
+    double *x = logarithms(before, n), *y = logarithms(after, m);
+    tp_status status = tp_change_weigh(x, n, y, m, false, &c->e, err);
+    if (status == TP_OK && !isnan(c->e.lo)) {
+        c->ratio = exp(tp_mean(y, m) - tp_mean(x, n));
+        c->lo = exp(c->e.lo);
+        c->hi = exp(c->e.hi);
+    }
+    free(x);
+    free(y);
+    return status;
 }
 
 /* The same operator of the same part; profiles without parts have the name alone. */
@@ -135,10 +139,12 @@ static void set_name(tp_profile_change *c, const char *name, const char *part)
     snprintf(c->name, sizeof c->name, "%s%s%s", is_plain ? "" : part, is_plain ? "" : " ", name);
 }
 
-static int compare_ops(const tp_json *ops, const tp_profile_data *d, tp_profile_change *rows)
+static tp_status compare_ops(const tp_json *ops, const tp_profile_data *d, tp_profile_change *rows,
+                             int *ret_n, tp_error *err)
 {
+    tp_status status = TP_OK;
     int n = 0;
-    for (int i = 0; i < d->n_ops; i++) {
+    for (int i = 0; i < d->n_ops && status == TP_OK; i++) {
         double *before;
         size_t n_before, n_after = (size_t)d->n_done;
         double after_s = tp_mean(d->ops[i].s, n_after);
@@ -146,15 +152,20 @@ static int compare_ops(const tp_json *ops, const tp_profile_data *d, tp_profile_
         if (after_s <= 0)
             continue;
         tp_profile_change *c = &rows[n++];
-        *c = (tp_profile_change){
-            .before_s = NAN, .after_s = after_s, .ratio = NAN, .lo = NAN, .hi = NAN, .p = NAN};
+        *c = (tp_profile_change){.before_s = NAN,
+                                 .after_s = after_s,
+                                 .ratio = NAN,
+                                 .lo = NAN,
+                                 .hi = NAN,
+                                 .e = TP_CHANGE_NO_EVIDENCE};
         set_name(c, d->ops[i].name, d->ops[i].part);
         if (op && read_series(tp_json_get(op, "s"), &before, &n_before)) {
-            compare_series(before, n_before, d->ops[i].s, n_after, c);
+            status = compare_series(before, n_before, d->ops[i].s, n_after, c, err);
             free(before);
         }
     }
-    return n;
+    *ret_n = n;
+    return status;
 }
 
 /* Operators that only the baseline has. */
@@ -174,7 +185,7 @@ static int add_gone(const tp_json *ops, const tp_profile_data *d, tp_profile_cha
                                       .ratio = NAN,
                                       .lo = NAN,
                                       .hi = NAN,
-                                      .p = NAN};
+                                      .e = TP_CHANGE_NO_EVIDENCE};
         set_name(&rows[n++], name, tp_json_str(tp_json_get(op, "part")));
         free(before);
     }
@@ -185,12 +196,12 @@ static void judge(tp_profile_change *rows, int n)
 {
     double p[2 * TP_PROFILE_OPS];
     for (int i = 0; i < n; i++)
-        p[i] = rows[i].p;
+        p[i] = rows[i].e.p;
     bool adjusted = n > 0 && tp_adjust(TP_ADJUST_HOLM, p, (size_t)n, p, NULL) == TP_OK;
     for (int i = 0; i < n && adjusted; i++)
-        rows[i].p = p[i];
+        rows[i].e.p = p[i];
     for (int i = 0; i < n; i++)
-        rows[i].verdict = verdict_of(&rows[i]);
+        rows[i].verdict = tp_change_judge(&rows[i].e, log1p(TP_CHANGE_MARGIN));
 }
 
 static void note_text(tp_profile_comparison *c, const char *note)
@@ -199,12 +210,12 @@ static void note_text(tp_profile_comparison *c, const char *note)
     snprintf(c->notes + used, sizeof c->notes - used, "%s%s", used ? "; " : "", note);
 }
 
-static void note_differences(const tp_json *baseline, const tp_profile_data *d, const tp_machine *m,
+static void note_differences(const tp_json *baseline, const tp_profile_data *d,
                              tp_profile_comparison *c)
 {
     const char *machine = tp_json_str(tp_json_get(baseline, "machine"));
     int64_t threads, parameters;
-    if (!machine || !m || strcmp(machine, m->fingerprint) != 0)
+    if (!machine || !d->machine || strcmp(machine, d->machine) != 0)
         note_text(c, "not known to be the same machine");
     if (tp_json_i64(tp_json_get(baseline, "threads"), &threads) && threads != d->threads)
         note_text(c, "another number of threads");
@@ -218,7 +229,7 @@ static void note_differences(const tp_json *baseline, const tp_profile_data *d, 
 }
 
 tp_status tp_profile_compare(const tp_json *baseline, const char *name, const tp_profile_data *d,
-                             const tp_machine *m, tp_profile_comparison *ret, tp_error *err)
+                             tp_profile_comparison *ret, tp_error *err)
 {
     double *before;
     size_t n;
@@ -232,15 +243,18 @@ tp_status tp_profile_compare(const tp_json *baseline, const char *name, const tp
     snprintf(ret->made, sizeof ret->made, "%s", made ? made : "unknown");
     if (!tp_json_f64(tp_json_get(baseline, "peak_bytes"), &ret->before_peak))
         ret->before_peak = NAN;
-    compare_series(before, n, d->step_s, (size_t)d->n_done, &ret->step);
+    tp_status status = compare_series(before, n, d->step_s, (size_t)d->n_done, &ret->step, err);
     free(before);
-    ret->step.verdict = verdict_of(&ret->step);
+    TP_TRY(status);
+    ret->step.verdict = tp_change_judge(&ret->step.e, log1p(TP_CHANGE_MARGIN));
     const tp_json *ops = tp_json_get(baseline, "operators");
-    int n_rows = add_gone(ops, d, rows, compare_ops(ops, d, rows));
+    int n_rows;
+    TP_TRY(compare_ops(ops, d, rows, &n_rows, err));
+    n_rows = add_gone(ops, d, rows, n_rows);
     judge(rows, n_rows);
     qsort(rows, (size_t)n_rows, sizeof *rows, by_change);
     ret->n_ops = n_rows < TP_PROFILE_COMPARED ? n_rows : TP_PROFILE_COMPARED;
     memcpy(ret->ops, rows, (size_t)ret->n_ops * sizeof *rows);
-    note_differences(baseline, d, m, ret);
+    note_differences(baseline, d, ret);
     return TP_OK;
 }

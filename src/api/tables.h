@@ -1,6 +1,6 @@
 /* tables.h - operator, memory and phase tables of a session, as text or JSON. */
-#ifndef TP_CLI_TABLES_H
-#define TP_CLI_TABLES_H
+#ifndef TP_API_TABLES_H
+#define TP_API_TABLES_H
 
 #include "engine/exec/machine.h"
 #include "engine/train/trainer.h"
@@ -11,12 +11,6 @@
 bool tp_table_operators(const tp_session *s, const tp_machine *machine, int64_t steps, int limit,
                         tp_buf *out);
 void tp_json_operators(const tp_session *s, int64_t steps, tp_json_w *w);
-
-/* "  97.3%" in `width` columns: the share of what the machine can do; "cached" where what is
- * moved never leaves the caches, "?" where the ceiling is wrong, "-" where it is unknown. */
-void tp_add_share(tp_share share, int width, tp_buf *out);
-/* What "cached" and "?" mean, for those that occur; `seen` has a bit per kind. */
-void tp_add_share_notes(unsigned seen, tp_buf *out);
 
 /* Planned bytes by kind; with measured ones beside when `measured` is not NULL. */
 void tp_table_memory(const tp_run_plan *plan, const tp_mem_stats *measured, tp_buf *out);

@@ -1,12 +1,13 @@
-/* profile_print.c - a profile and its comparison with another, as text and as JSON. */
-#include "cli/profile_print.h"
+/* report.c - a profile and its comparison with another, as text and as JSON. */
+#include "instrument/profile/report.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/platform.h"
-#include "cli/profile_tables.h"
-#include "cli/tables.h"
+#include "base/share.h"
 #include "stats/descriptive.h"
 
 enum { OPERATORS = 16, BOTTLENECKS = 8 };
@@ -95,8 +96,8 @@ static void add_operator(const tp_profile_report *r, const ranked *row, double s
                 op->launches, row->s * 1e3, interval, 100 * row->s / step_s);
     add_number(out, " %9.1f", op->flops / row->s * 1e-9);
     add_number(out, " %8.1f", op->bytes / row->s * 1e-9);
-    if (r->machine)
-        tp_add_share(tp_profile_op_share(d, r->machine, op, row->s), 8, out);
+    if (d->machine)
+        tp_share_put(tp_share_of(op->limit_s, op->arithmetic_s, row->s), 8, out);
     tp_buf_addc(out, '\n');
 }
 
@@ -116,7 +117,7 @@ static void add_operators(const tp_profile_report *r, tp_buf *out)
     unsigned seen = 0;
     tp_buf_addf(out, "\n%-24s %-10s %8s %10s %21s %7s %9s %8s%s\n", "operator", "part", "launches",
                 "ms/step", "95 % interval", "share", "GFLOP/s", "GB/s",
-                r->machine ? " of limit" : "");
+                d->machine ? " of limit" : "");
     for (int i = 0; i < n && rows[i].s > 0; i++) {
         all += rows[i].s;
         if (i >= OPERATORS) {
@@ -124,13 +125,13 @@ static void add_operators(const tp_profile_report *r, tp_buf *out)
             continue;
         }
         add_operator(r, &rows[i], step_s, out);
-        seen |= 1u << tp_profile_op_share(d, r->machine, rows[i].op, rows[i].s).kind;
+        seen |= 1u << tp_share_of(rows[i].op->limit_s, rows[i].op->arithmetic_s, rows[i].s).kind;
         any_unknown |= isnan(rows[i].op->bytes);
     }
     if (rest > 0)
         add_share("others", rest, step_s, out);
     add_share("outside operators", step_s - all, step_s, out);
-    tp_add_share_notes(seen, out);
+    tp_share_put_notes(seen, out);
     if (any_unknown)
         tp_buf_addf(out, "(- where every launch has another number of rows)\n");
 }
@@ -178,14 +179,13 @@ static void add_parts(const tp_profile_data *d, tp_buf *out)
 static void add_phases(const tp_profile_data *d, tp_buf *out)
 {
     double wall = 0;
-    for (int k = 0; k < TP_TIME_COUNT; k++)
-        wall += mean(d->phase_s[k], d->n_done);
+    for (int k = 0; k < d->n_phases; k++)
+        wall += mean(d->phases[k].s, d->n_done);
     tp_buf_addf(out, "\n%-24s %10s %7s\n", "phase", "ms/step", "share");
-    for (int k = 0; k < TP_TIME_COUNT; k++) {
-        double s = mean(d->phase_s[k], d->n_done);
+    for (int k = 0; k < d->n_phases; k++) {
+        double s = mean(d->phases[k].s, d->n_done);
         if (s > 0)
-            tp_buf_addf(out, "%-24s %10.3f %6.1f%%\n", tp_time_name((tp_time_phase)k), s * 1e3,
-                        100 * s / wall);
+            tp_buf_addf(out, "%-24s %10.3f %6.1f%%\n", d->phases[k].name, s * 1e3, 100 * s / wall);
     }
     tp_buf_addf(out, "%-24s %10.3f %6.1f%%\n", "wall", wall * 1e3, 100.0);
 }
@@ -194,13 +194,13 @@ static void add_memory(const tp_profile_report *r, tp_buf *out)
 {
     char a[32], b[32];
     const tp_profile_data *d = r->data;
-    tp_memory_trend leak = tp_profile_leak(d);
+    tp_profile_growth g = tp_profile_leak(d);
     tp_buf_addf(out, "\n%-24s %12s %12s\n", "memory", "mean", "most");
-    for (int k = 0; k < TP_MEM_KINDS; k++) {
+    for (int k = 0; k < d->n_kinds; k++) {
         tp_description t;
-        if (tp_describe(d->kind_bytes[k], (size_t)d->n_done, 0.95, &t, NULL) == TP_OK && t.max > 0)
-            tp_buf_addf(out, "%-24s %12s %12s\n", tp_mem_kind_name((tp_mem_kind)k),
-                        tp_human_bytes(t.mean, a), tp_human_bytes(t.max, b));
+        if (tp_describe(d->kinds[k].bytes, (size_t)d->n_done, 0.95, &t, NULL) == TP_OK && t.max > 0)
+            tp_buf_addf(out, "%-24s %12s %12s\n", d->kinds[k].name, tp_human_bytes(t.mean, a),
+                        tp_human_bytes(t.max, b));
     }
     tp_buf_addf(out, "%-24s %12s %12s (planned %s)\n", "peak", "",
                 tp_human_bytes((double)d->peak_bytes, a),
@@ -208,11 +208,13 @@ static void add_memory(const tp_profile_report *r, tp_buf *out)
     tp_buf_addf(out, "%-24s %12s %12s\n", "resident",
                 tp_human_bytes(mean(d->rss_bytes, d->n_done), a),
                 tp_human_bytes(d->rss_bytes[d->n_done - 1], b));
-    if (!leak.is_known)
-        tp_buf_addf(out, "growth: unknown, %s (--steps 10)\n", leak.why);
-    else if (leak.grows)
+    if (g.leak.verdict == TP_LEAK_CANNOT_TELL)
+        tp_buf_addf(out, "growth: unknown, %s (--steps 10)\n", g.why);
+    else if (g.leak.verdict == TP_LEAK_GROWING)
         tp_buf_addf(out, "growth: %s a step, p = %.2g, most of it in %s\n",
-                    tp_human_bytes(leak.slope, a), leak.p, leak.owner);
+                    tp_human_bytes(g.leak.slope, a), g.leak.p_rising, g.owner);
+    else if (g.leak.verdict == TP_LEAK_PLATEAU)
+        tp_buf_addf(out, "growth: memory grew, then stopped\n");
     else
         tp_buf_addf(out, "growth: none shown over %lld steps\n", (long long)d->n_done);
 }
@@ -220,20 +222,21 @@ static void add_memory(const tp_profile_report *r, tp_buf *out)
 static void add_bottlenecks(const tp_profile_report *r, tp_buf *out)
 {
     char cost[32];
-    if (r->n_bottlenecks == 0)
+    const tp_findings *f = r->bottlenecks;
+    if (f->n == 0)
         tp_buf_addf(out, "\nbottlenecks: none above 2 %% of a step\n");
     else
         tp_buf_addf(out, "\nbottlenecks\n");
-    for (int i = 0; i < r->n_bottlenecks && i < BOTTLENECKS; i++) {
-        const tp_bottleneck *b = &r->bottlenecks[i];
-        tp_buf_addf(out, "  %-6s  %s", tp_severity_name(b->severity), b->what);
-        if (!isnan(b->cost_s))
-            tp_buf_addf(out, ": up to %s a step", tp_human_seconds(b->cost_s, cost));
-        tp_buf_addf(out, "\n          %s\n          try: %s\n", b->evidence, b->remedy);
+    for (size_t i = 0; i < f->n && i < BOTTLENECKS; i++) {
+        const tp_finding *b = &f->list[i];
+        tp_buf_addf(out, "  %-6s  %s", tp_severity_name(b->severity), b->title);
+        if (b->cost_ns != TP_UNKNOWN)
+            tp_buf_addf(out, ": up to %s a step",
+                        tp_human_seconds((double)b->cost_ns * 1e-9, cost));
+        tp_buf_addf(out, "\n          %s\n          try: %s\n", b->evidence, b->advice);
     }
-    if (r->n_bottlenecks > BOTTLENECKS)
-        tp_buf_addf(out, "  and %d smaller ones (--json has them)\n",
-                    r->n_bottlenecks - BOTTLENECKS);
+    if (f->n > BOTTLENECKS)
+        tp_buf_addf(out, "  and %zu smaller ones (--json has them)\n", f->n - BOTTLENECKS);
 }
 
 static void add_change(const tp_profile_change *c, tp_buf *out)
@@ -284,8 +287,8 @@ void tp_profile_text(const tp_profile_report *r, tp_buf *out)
     if (r->comparison)
         add_comparison(r->comparison, out);
     tp_buf_addf(out, "\nkept as \"%s\": %s/profile.json", r->name, r->dir);
-    if (r->event->profile)
-        tp_buf_addf(out, "; trace of the recorded steps: %s", r->event->profile->path);
+    if (r->trace)
+        tp_buf_addf(out, "; trace of the recorded steps: %s", r->trace);
     tp_buf_addc(out, '\n');
 }
 
@@ -309,7 +312,7 @@ static void put_identity(const tp_profile_report *r, tp_json_w *w)
     tp_json_w_put_str(w, "made", made);
     tp_json_w_put_str(w, "temper", TEMPER_VERSION);
     tp_json_w_put_str(w, "recipe", r->recipe);
-    tp_json_w_put_str(w, "machine", r->machine ? r->machine->fingerprint : NULL);
+    tp_json_w_put_str(w, "machine", d->machine);
     tp_json_w_put_i64(w, "threads", d->threads);
     tp_json_w_put_i64(w, "parameters", d->parameters);
     tp_json_w_put_i64(w, "warmup_steps", d->warmup);
@@ -355,7 +358,7 @@ static void put_operators(const tp_profile_report *r, tp_json_w *w)
         tp_json_w_put_known(w, "mean_s", rows[i].s);
         tp_json_w_put_known(w, "flops_per_step", op->flops);
         tp_json_w_put_known(w, "bytes_per_step", op->bytes);
-        tp_json_w_put_known(w, "limit_s", tp_profile_op_limit(d, r->machine, op));
+        tp_json_w_put_known(w, "limit_s", op->limit_s);
         put_series(w, "s", op->s, d->n_done);
         tp_json_w_end(w, '}');
     }
@@ -364,40 +367,42 @@ static void put_operators(const tp_profile_report *r, tp_json_w *w)
 
 static void put_memory(const tp_profile_data *d, tp_json_w *w)
 {
-    tp_memory_trend leak = tp_profile_leak(d);
+    tp_profile_growth g = tp_profile_leak(d);
     tp_json_w_put_known(w, "peak_bytes", (double)d->peak_bytes);
     tp_json_w_put_known(w, "planned_peak_bytes", (double)d->planned_bytes);
     put_series(w, "memory_bytes", d->memory_bytes, d->n_done);
     put_series(w, "resident_bytes", d->rss_bytes, d->n_done);
     tp_json_w_put_begin(w, "memory_by_kind", '{');
-    for (int k = 0; k < TP_MEM_KINDS; k++)
-        tp_json_w_put_known(w, tp_mem_kind_name((tp_mem_kind)k), mean(d->kind_bytes[k], d->n_done));
+    for (int k = 0; k < d->n_kinds; k++)
+        tp_json_w_put_known(w, d->kinds[k].name, mean(d->kinds[k].bytes, d->n_done));
     tp_json_w_end(w, '}');
     tp_json_w_put_begin(w, "memory_growth", '{');
     tp_json_w_put_str(w, "verdict",
-                      !leak.is_known ? "unknown"
-                      : leak.grows   ? "grows"
-                                     : "none shown");
-    tp_json_w_put_str(w, "why", leak.why);
-    tp_json_w_put_known(w, "bytes_per_step", leak.is_known ? leak.slope : NAN);
-    tp_json_w_put_known(w, "low", leak.is_known ? leak.lo : NAN);
-    tp_json_w_put_known(w, "high", leak.is_known ? leak.hi : NAN);
-    tp_json_w_put_known(w, "p", leak.is_known ? leak.p : NAN);
-    tp_json_w_put_str(w, "owner", leak.is_known && leak.grows ? leak.owner : NULL);
+                      g.leak.verdict == TP_LEAK_CANNOT_TELL ? "unknown"
+                      : g.leak.verdict == TP_LEAK_GROWING   ? "grows"
+                      : g.leak.verdict == TP_LEAK_PLATEAU   ? "grew, then stopped"
+                                                            : "none shown");
+    tp_json_w_put_str(w, "why", g.why);
+    tp_json_w_put_known(w, "bytes_per_step", g.leak.slope);
+    tp_json_w_put_known(w, "low", g.leak.lo);
+    tp_json_w_put_known(w, "high", g.leak.hi);
+    tp_json_w_put_known(w, "p", g.leak.p_rising);
+    tp_json_w_put_str(w, "owner", g.leak.verdict == TP_LEAK_GROWING ? g.owner : NULL);
     tp_json_w_end(w, '}');
 }
 
-static void put_bottlenecks(const tp_profile_report *r, tp_json_w *w)
+static void put_bottlenecks(const tp_findings *f, tp_json_w *w)
 {
     tp_json_w_put_begin(w, "bottlenecks", '[');
-    for (int i = 0; i < r->n_bottlenecks; i++) {
-        const tp_bottleneck *b = &r->bottlenecks[i];
+    for (size_t i = 0; i < f->n; i++) {
+        const tp_finding *b = &f->list[i];
+        double cost_s = b->cost_ns == TP_UNKNOWN ? (double)NAN : (double)b->cost_ns * 1e-9;
         tp_json_w_begin(w, '{');
         tp_json_w_put_str(w, "severity", tp_severity_name(b->severity));
-        tp_json_w_put_str(w, "what", b->what);
-        tp_json_w_put_known(w, "cost_s_per_step", b->cost_s);
+        tp_json_w_put_str(w, "what", b->title);
+        tp_json_w_put_known(w, "cost_s_per_step", cost_s);
         tp_json_w_put_str(w, "evidence", b->evidence);
-        tp_json_w_put_str(w, "try", b->remedy);
+        tp_json_w_put_str(w, "try", b->advice);
         tp_json_w_end(w, '}');
     }
     tp_json_w_end(w, ']');
@@ -413,7 +418,7 @@ static void put_change(const tp_profile_change *c, tp_json_w *w)
     tp_json_w_put_known(w, "ratio", c->ratio);
     tp_json_w_put_known(w, "low", c->lo);
     tp_json_w_put_known(w, "high", c->hi);
-    tp_json_w_put_known(w, "p", c->p);
+    tp_json_w_put_known(w, "p", c->e.p);
     tp_json_w_put_str(w, "verdict",
                       isnan(c->before_s)  ? "new"
                       : isnan(c->after_s) ? "gone"
@@ -446,15 +451,15 @@ void tp_profile_write(const tp_profile_report *r, tp_json_w *w)
     put_identity(r, w);
     put_step(d, w);
     tp_json_w_put_begin(w, "phases_s", '{');
-    for (int k = 0; k < TP_TIME_COUNT; k++)
-        put_series(w, tp_time_name((tp_time_phase)k), d->phase_s[k], d->n_done);
+    for (int k = 0; k < d->n_phases; k++)
+        put_series(w, d->phases[k].name, d->phases[k].s, d->n_done);
     tp_json_w_end(w, '}');
     put_operators(r, w);
     put_memory(d, w);
-    put_bottlenecks(r, w);
-    if (r->summary && r->event->profile) {
+    put_bottlenecks(r->bottlenecks, w);
+    if (r->recorded) {
         tp_json_w_key(w, "recorded");
-        tp_json_profile(r->event, r->machine, r->summary, w);
+        tp_json_w_raw(w, r->recorded);
     }
     if (r->comparison)
         put_comparison(r->comparison, w);

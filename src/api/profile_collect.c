@@ -1,49 +1,25 @@
-/* profile_data.c - samples of recorded steps, summed up by operator, phase and memory. */
-#include "cli/profile_data.h"
+/* profile_collect.c - the figures of a profile, from the events of a training. */
+#include "api/profile_collect.h"
 
 #include <math.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/platform.h"
-
-static double *series(int64_t n)
+void tp_profile_collect_begin(tp_profile_data *d, int64_t warmup, int64_t n, int64_t recorded)
 {
-    double *v = calloc((size_t)n + 1, sizeof *v);
-    TP_ASSERT(v);
-    return v;
-}
-
-void tp_profile_data_init(tp_profile_data *d, int64_t warmup, int64_t n, int64_t recorded)
-{
-    *d = (tp_profile_data){.warmup = warmup, .n = n, .recorded = recorded, .mfu = NAN};
-    double **all[] = {&d->step_s, &d->used_tokens,  &d->trained_tokens, &d->padded_tokens,
-                      &d->wait_s, &d->memory_bytes, &d->rss_bytes};
-    for (size_t i = 0; i < TP_COUNTOF(all); i++)
-        *all[i] = series(n);
+    static const char period[] = "longer periods (val_period, save_period)";
+    static const char *const overheads[TP_TIME_COUNT] = {
+        [TP_TIME_LOGGING] = "a faster disk for run.dir, or longer steps",
+        [TP_TIME_CHECKPOINT] = period,
+        [TP_TIME_VALIDATION] = period,
+        [TP_TIME_UNACCOUNTED] = period};
+    tp_profile_data_init(d, warmup, n, recorded);
     for (int k = 0; k < TP_MEM_KINDS; k++)
-        d->kind_bytes[k] = series(n);
+        tp_profile_add_kind(d, tp_mem_kind_name((tp_mem_kind)k));
     for (int k = 0; k < TP_TIME_COUNT; k++)
-        d->phase_s[k] = series(n);
+        tp_profile_add_phase(d, tp_time_name((tp_time_phase)k), overheads[k]);
 }
-
-void tp_profile_data_release(tp_profile_data *d)
-{
-    double *all[] = {d->step_s, d->used_tokens,  d->trained_tokens, d->padded_tokens,
-                     d->wait_s, d->memory_bytes, d->rss_bytes};
-    for (size_t i = 0; i < TP_COUNTOF(all); i++)
-        free(all[i]);
-    for (int k = 0; k < TP_MEM_KINDS; k++)
-        free(d->kind_bytes[k]);
-    for (int k = 0; k < TP_TIME_COUNT; k++)
-        free(d->phase_s[k]);
-    for (int k = 0; k < d->n_ops; k++)
-        free(d->ops[k].s);
-    *d = (tp_profile_data){0};
-}
-
-/* ---- steps ---- */
 
 static double cpu_seconds(void)
 {
@@ -65,19 +41,11 @@ static double resident_bytes(void)
     return pages < 0 ? NAN : (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
-static tp_profile_op *find_op(tp_profile_data *d, const char *part, const tp_launch_info *l)
+static tp_profile_op *op_of(tp_profile_data *d, const char *part, const tp_launch_info *l)
 {
     char name[48];
     snprintf(name, sizeof name, "%s%s", tp_ops[l->op]->name, l->is_clone ? " (again)" : "");
-    for (int i = 0; i < d->n_ops; i++)
-        if (strcmp(d->ops[i].name, name) == 0 && strcmp(d->ops[i].part, part) == 0)
-            return &d->ops[i];
-    TP_ASSERT(d->n_ops < TP_PROFILE_OPS);
-    tp_profile_op *op = &d->ops[d->n_ops++];
-    memcpy(op->name, name, sizeof name);
-    op->part = part;
-    op->s = series(d->n);
-    return op;
+    return tp_profile_find_op(d, name, part);
 }
 
 /* The clocks of all launches so far are taken off (sign -1) or put on step `at`.  What a launch
@@ -88,7 +56,7 @@ static void add_launches(tp_profile_data *d, const tp_train_event *e, int64_t at
         const tp_exec *exec = e->programs[p].exec;
         for (size_t i = 0; i < tp_exec_launch_count(exec); i++) {
             const tp_launch_info *l = tp_exec_launch(exec, i);
-            tp_profile_op *op = find_op(d, e->programs[p].part, l);
+            tp_profile_op *op = op_of(d, e->programs[p].part, l);
             bool is_attention = strstr(tp_ops[l->op]->name, "attention") != NULL;
             op->s[at] += sign * (double)l->ns * 1e-9;
             op->launches += sign * (double)l->count / (double)d->n;
@@ -99,7 +67,7 @@ static void add_launches(tp_profile_data *d, const tp_train_event *e, int64_t at
     }
 }
 
-void tp_profile_data_step(tp_profile_data *d, const tp_train_event *e, int64_t step)
+void tp_profile_collect(tp_profile_data *d, const tp_train_event *e, int64_t step)
 {
     int64_t at = step - d->warmup - 1; /* of the timed ones */
     if (at >= 0 && at < d->n) {
@@ -113,15 +81,15 @@ void tp_profile_data_step(tp_profile_data *d, const tp_train_event *e, int64_t s
         d->rss_bytes[at] = resident_bytes();
         d->mfu = isnan(d->mfu) ? e->mfu / (double)d->n : d->mfu + e->mfu / (double)d->n;
         for (int k = 0; k < TP_MEM_KINDS; k++)
-            d->kind_bytes[k][at] = (double)m->current[k];
+            d->kinds[k].bytes[at] = (double)m->current[k];
         for (int k = 0; k < TP_TIME_COUNT; k++)
-            d->phase_s[k][at] += e->phase_s[k];
+            d->phases[k].s[at] += e->phase_s[k];
         add_launches(d, e, at, 1);
         d->n_done = at + 1;
     }
     if (at + 1 >= 0 && at + 1 < d->n) { /* where the next one begins */
         for (int k = 0; k < TP_TIME_COUNT; k++)
-            d->phase_s[k][at + 1] -= e->phase_s[k];
+            d->phases[k].s[at + 1] -= e->phase_s[k];
         add_launches(d, e, at + 1, -1);
     }
     if (at == -1) {
@@ -134,27 +102,23 @@ void tp_profile_data_step(tp_profile_data *d, const tp_train_event *e, int64_t s
     }
 }
 
-void tp_profile_data_finish(tp_profile_data *d, const tp_train_event *e)
+void tp_profile_collect_end(tp_profile_data *d, const tp_train_event *e, const tp_machine *machine)
 {
     const tp_session_plan *plan = &e->plan->session;
+    const tp_session_options *o = tp_session_get_options(e->session);
     d->peak_bytes = e->memory.total_peak;
     d->planned_bytes = e->plan->peak_bytes;
     d->activation_bytes = plan->bytes[TP_MEM_ACTIVATIONS];
     d->live_activation_bytes = plan->activation_live_bytes;
     d->recompute_share = plan->train_flops > 0 ? plan->recompute_flops / plan->train_flops : 0;
-    d->threads = tp_device_threads(tp_session_get_options(e->session)->device);
-    d->is_bf16 = tp_session_get_options(e->session)->compute_dtype == TP_DTYPE_BF16;
+    d->threads = tp_device_threads(o->device);
     d->parameters = tp_model_param_count(tp_session_model(e->session));
-}
-
-tp_share tp_profile_op_share(const tp_profile_data *d, const tp_machine *m, const tp_profile_op *op,
-                             double seconds)
-{
-    tp_dtype dtype = d->is_bf16 ? TP_DTYPE_BF16 : TP_DTYPE_F32;
-    return tp_machine_share(m, dtype, op->flops, op->bytes, seconds);
-}
-
-double tp_profile_op_limit(const tp_profile_data *d, const tp_machine *m, const tp_profile_op *op)
-{
-    return tp_profile_op_share(d, m, op, 1).share; /* least time over one second */
+    d->machine = machine ? machine->fingerprint : NULL;
+    for (int i = 0; machine && i < d->n_ops; i++) {
+        tp_profile_op *op = &d->ops[i];
+        if (isnan(op->flops) || isnan(op->bytes))
+            continue;
+        op->limit_s = tp_machine_seconds(machine, o->compute_dtype, op->flops, op->bytes);
+        op->arithmetic_s = tp_machine_seconds(machine, o->compute_dtype, op->flops, 0);
+    }
 }

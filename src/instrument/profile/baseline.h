@@ -1,20 +1,22 @@
-/* profile_baseline.h - a profile kept under a name, and two of them compared.
+/* baseline.h - a profile kept under a name, and two of them compared.
  *
  * runs/profiles/NAME/ is the run folder of the profiled steps; profile.json in it holds the
  * figures of every timed step, so that comparing later needs no run. */
-#ifndef TP_CLI_PROFILE_BASELINE_H
-#define TP_CLI_PROFILE_BASELINE_H
+#ifndef TP_INSTRUMENT_PROFILE_BASELINE_H
+#define TP_INSTRUMENT_PROFILE_BASELINE_H
 
 #include "base/arena.h"
-#include "cli/profile_data.h"
-#include "stats/verdict.h"
+#include "instrument/analyze/change.h"
+#include "instrument/profile/profile.h"
+#include "text/json/json.h"
 
 enum { TP_PROFILE_COMPARED = 12 };
 
 typedef struct {
     char name[48];
     double before_s, after_s; /* means per step; NaN: not in that profile */
-    double ratio, lo, hi, p;  /* after / before; p adjusted for the number of rows */
+    double ratio, lo, hi;     /* after / before: of geometric means, when there are enough */
+    tp_change_evidence e;     /* of the logarithms; p adjusted for the number of rows */
     tp_change verdict;
 } tp_profile_change;
 
@@ -33,7 +35,7 @@ TP_CHECKED tp_status tp_profile_dir(const char *name, char *ret, size_t cap, tp_
 TP_CHECKED tp_status tp_profile_load(const char *name, tp_arena *arena, const tp_json **ret,
                                      tp_error *err);
 TP_CHECKED tp_status tp_profile_compare(const tp_json *baseline, const char *name,
-                                        const tp_profile_data *d, const tp_machine *m,
-                                        tp_profile_comparison *ret, tp_error *err);
+                                        const tp_profile_data *d, tp_profile_comparison *ret,
+                                        tp_error *err);
 
 #endif

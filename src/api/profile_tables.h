@@ -1,6 +1,6 @@
 /* profile_tables.h - the tables of recorded steps: operators, ranges, memory, phases. */
-#ifndef TP_CLI_PROFILE_TABLES_H
-#define TP_CLI_PROFILE_TABLES_H
+#ifndef TP_API_PROFILE_TABLES_H
+#define TP_API_PROFILE_TABLES_H
 
 #include "engine/exec/machine.h"
 #include "engine/train/trainer.h"

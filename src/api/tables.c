@@ -1,5 +1,5 @@
 /* tables.c - the closing tables of a run. */
-#include "cli/tables.h"
+#include "api/tables.h"
 
 #include <string.h>
 
@@ -61,26 +61,6 @@ static tp_share share_of(const tp_session *s, const tp_machine *m, const row *r)
     return tp_machine_share(m, dtype, r->flops, r->bytes, r->ns * 1e-9);
 }
 
-void tp_add_share(tp_share share, int width, tp_buf *out)
-{
-    static const char *const words[] = {
-        [TP_SHARE_UNKNOWN] = "-", [TP_SHARE_CACHED] = "cached", [TP_SHARE_IMPOSSIBLE] = "?"};
-    if (share.kind == TP_SHARE_KNOWN)
-        tp_buf_addf(out, " %*.1f%%", width - 1, 100 * share.share);
-    else
-        tp_buf_addf(out, " %*s", width, words[share.kind]);
-}
-
-void tp_add_share_notes(unsigned seen, tp_buf *out)
-{
-    if (seen & 1u << TP_SHARE_CACHED)
-        tp_buf_adds(out,
-                    "(cached: above the limit of memory, what is moved stays in the caches)\n");
-    if (seen & 1u << TP_SHARE_IMPOSSIBLE)
-        tp_buf_adds(out, "(?: above the measured ceiling, which is too low; 'temper doctor' "
-                         "measures again)\n");
-}
-
 bool tp_table_operators(const tp_session *s, const tp_machine *machine, int64_t steps, int limit,
                         tp_buf *out)
 {
@@ -103,7 +83,7 @@ bool tp_table_operators(const tp_session *s, const tp_machine *machine, int64_t 
                     100 * r->ns / total, r->flops / r->ns, r->bytes / r->ns);
         if (machine) {
             tp_share share = share_of(s, machine, r);
-            tp_add_share(share, 8, out);
+            tp_share_put(share, 8, out);
             seen |= 1u << share.kind;
         }
         tp_buf_addc(out, '\n');
@@ -114,7 +94,7 @@ bool tp_table_operators(const tp_session *s, const tp_machine *machine, int64_t 
     if (rest > 0)
         tp_buf_addf(out, "%-20s %-30s %8s %10.3f %6.1f%%\n", "others", "", "",
                     rest * 1e-6 / (double)steps, 100 * rest / total);
-    tp_add_share_notes(seen, out);
+    tp_share_put_notes(seen, out);
     return !(seen & 1u << TP_SHARE_IMPOSSIBLE);
 }
 
