@@ -10,10 +10,12 @@
  *     profile.h                   where a step's time and memory go
  *     trace_report.h              where time and memory went, from traces of any tool
  *     bench.h                     measure and compare speed and memory
+ *     analysis.h                  what runs recorded, whoever ran them
  *     environment.h               for judges of answers that are libraries of their own */
 #ifndef TEMPER_TEMPER_H
 #define TEMPER_TEMPER_H
 
+#include "temper/analysis.h"
 #include "temper/bench.h"
 #include "temper/chat.h"
 #include "temper/environment.h"

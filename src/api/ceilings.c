@@ -30,19 +30,27 @@ bool tp_ceilings_find(const tp_train_options *options, void (*say)(void *user, c
     const listener l = {say, user};
     tp_error err = {0};
     bool found = false;
+    tp_machine before = {0};
     if (tp_cpu_is_assumed()) /* those of an emulator are nobody's */
         return false;
     int threads = tp_trainer_threads(options);
     if (tp_trainer_force_isa(options, &err) != TP_OK)
         return false; /* the run will say why */
-    if (tp_machine_load(&tp_backend_cpu, threads, ret, &found, &err) != TP_OK || found)
-        return found;
-    tell(&l, "measuring this machine for MFU, once ('temper doctor' does it with more care)");
+    if (tp_machine_load(&tp_backend_cpu, threads, &before, &found, &err) != TP_OK)
+        return false;
+    *ret = before;
+    if (found && !before.is_doubted)
+        return true;
+    tell(&l, "measuring this machine for MFU, once%s ('temper doctor' does it with more care)",
+         found ? " more: a run was faster than what is on file" : "");
     if (tp_machine_measure(&tp_backend_cpu, threads, 0.7, ret, &err) != TP_OK) {
         tell(&l, "%s: MFU and shares of limits are unknown", err.message);
         return false;
     }
-    if (ret->disturbed_by[0]) {
+    if (found) {
+        tp_machine_keep_better(&before, ret);
+        *ret = before;
+    } else if (ret->disturbed_by[0]) {
         tell(&l,
              "the measurement was disturbed (%s) and is not kept: MFU and shares of limits are "
              "unknown; run 'temper doctor' when the machine is free",

@@ -118,7 +118,7 @@ void tp_profile_collect_end(tp_profile_data *d, const tp_train_event *e, const t
         tp_profile_op *op = &d->ops[i];
         if (isnan(op->flops) || isnan(op->bytes))
             continue;
-        op->limit_s = tp_machine_seconds(machine, o->compute_dtype, op->flops, op->bytes);
-        op->arithmetic_s = tp_machine_seconds(machine, o->compute_dtype, op->flops, 0);
+        op->arithmetic_s = op->flops / tp_machine_unit_flops(machine, o->compute_dtype);
+        op->limit_s = fmax(op->arithmetic_s, op->bytes / machine->copy_bytes);
     }
 }

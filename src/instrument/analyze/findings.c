@@ -1,4 +1,5 @@
-/* findings.c - rules over the analyses of a trace. */
+/* findings.c - the rules that turn the other analyses into bottlenecks with cost, evidence and
+ * remedy. */
 #include "instrument/analyze/findings.h"
 
 static const double WORTH_A_WORD = TP_FINDING_LEAST_SHARE;
