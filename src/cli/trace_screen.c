@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/terminal.h"
+#include "cli/cli.h"
 #include "cli/trace.h"
 
 enum { FEW = 5 };
@@ -76,18 +77,20 @@ static void put_scope(const tp_trace_report *r, tp_buf *out)
     static const char *const meaning[] = {"every device activity of the file",
                                           "device work whose launch is in the file",
                                           "device work launched inside a step"};
-    tp_buf_addf(out, "  scope %s: %s; %zu of %zu", tp_scope_name(o->scope), meaning[o->scope], s->n,
-                s->n_all);
+    tp_buf line = {0};
+    tp_buf_addf(&line, "  scope %s: %s; %zu of %zu", tp_scope_name(o->scope), meaning[o->scope],
+                s->n, s->n_all);
     if (s->n_all)
-        tp_buf_addf(out, " (%.1f %% of all have their launch here)",
+        tp_buf_addf(&line, " (%.1f %% of all have their launch here)",
                     100 * (double)s->n_linked / (double)s->n_all);
     if (o->has_step)
-        tp_buf_addf(out, "; step %lld only", (long long)o->step);
+        tp_buf_addf(&line, "; step %lld only", (long long)o->step);
     if (o->has_stream)
-        tp_buf_addf(out, "; stream %lld only", (long long)o->stream);
+        tp_buf_addf(&line, "; stream %lld only", (long long)o->stream);
     if (o->name)
-        tp_buf_addf(out, "; names like '%s' only", o->name);
-    tp_buf_addc(out, '\n');
+        tp_buf_addf(&line, "; names like '%s' only", o->name);
+    tp_add_wrapped(out, tp_buf_str(&line), (size_t)tp_cli_width());
+    tp_buf_release(&line);
     if (s->steps.n)
         tp_buf_addf(out, "  steps %lld to %lld\n", (long long)s->steps.v[0].number,
                     (long long)s->steps.v[s->steps.n - 1].number);
