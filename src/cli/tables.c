@@ -79,7 +79,7 @@ void tp_add_share_notes(unsigned seen, tp_buf *out)
                     "(cached: above the limit of memory, what is moved stays in the caches)\n");
     if (seen & 1u << TP_SHARE_IMPOSSIBLE)
         tp_buf_adds(out, "(?: above the measured ceiling, which is too low; 'temper doctor' "
-                         "measures again)\n");
+                         "measures anew)\n");
 }
 
 /* A kernel's name begins with that of its operator: a narrow screen shows only the kernel. */
