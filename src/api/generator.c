@@ -12,6 +12,7 @@
 #include "engine/generate/settings.h"
 #include "engine/train/checkpoint.h"
 #include "temper/chat.h"
+#include "text/gguf/gguf.h"
 #include "text/tokenizer/tokenizer.h"
 
 enum { DEFAULT_MAX_LENGTH = 2048, DEFAULT_NEW_TOKENS = 128 };
@@ -31,7 +32,7 @@ static tp_status open_tokenizer(tp_text_generator *gen, tp_error *err)
 {
     tp_buf path = {0};
     tp_buf_addf(&path, "%s/tokenizer.json", gen->folder.data);
-    bool has_one = tp_file_exists(path.data);
+    bool has_one = tp_file_exists(path.data) || tp_gguf_is_file(gen->folder.data);
     tp_buf_release(&path);
     if (!has_one)
         return TP_OK;

@@ -65,7 +65,7 @@ cat err out >both
 grep -q "MFU is unknown; the next run measures again" both ||
     fail "nothing about the ceiling"
 grep -q "^linear .* ?$" out || fail "a share of a ceiling of 1000 FLOP/s"
-grep -q "^(?: above the measured ceiling, which is too low; 'temper doctor' measures anew)$" out ||
+grep -q "^(?: above the measured ceiling, which is too low; 'temper doctor' measures again)$" out ||
     fail "the table of operators takes the ceiling for true"
 is "MFU over a ceiling of 1000 FLOP/s" "$("$TOOL" get runs/busy/run.json mfu)" null
 key=$("$TOOL" get doctor.json fingerprint)
