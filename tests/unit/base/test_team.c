@@ -136,6 +136,35 @@ static void threads_work_at_the_same_time(void **state)
     tp_team_free(team);
 }
 
+enum { NUMBERS = 3 };
+
+typedef struct {
+    _Atomic int in_use[NUMBERS];
+    _Atomic int wrong;
+} scratches;
+
+static void use_scratch(const void *context, int part, int thread)
+{
+    scratches *s = (scratches *)(uintptr_t)context;
+    if (thread < 0 || thread >= NUMBERS || atomic_exchange(&s->in_use[thread], 1)) {
+        atomic_fetch_add(&s->wrong, 1);
+        return;
+    }
+    if (part % 100 == 0)
+        sched_yield();
+    atomic_store(&s->in_use[thread], 0);
+}
+
+static void a_threads_number_is_its_own_and_below_what_was_asked_for(void **state)
+{
+    tp_team *team = make(8, 8);
+    scratches s = {0};
+    for (int round = 0; round < 300; round++)
+        tp_team_run(team, NUMBERS, 1000, use_scratch, &s);
+    assert_int_equal(s.wrong, 0);
+    tp_team_free(team);
+}
+
 static void a_rest_in_between_does_no_harm(void **state)
 {
     tp_team *team = make(3, 3);
@@ -335,6 +364,7 @@ int main(void)
         cmocka_unit_test(no_team_is_the_caller_alone),
         cmocka_unit_test(no_more_threads_than_processors),
         cmocka_unit_test(threads_work_at_the_same_time),
+        cmocka_unit_test(a_threads_number_is_its_own_and_below_what_was_asked_for),
         cmocka_unit_test(a_rest_in_between_does_no_harm),
         cmocka_unit_test(a_job_inside_a_job_runs_on_its_thread),
         cmocka_unit_test(two_threads_may_call_one_team),
