@@ -6,7 +6,7 @@
 
 #include "api/bench_subjects.h"
 #include "base/rng.h"
-#include "engine/exec/exec.h"
+#include "engine/exec/program.h"
 
 enum { THROUGHPUT, TIME, FLOPS, BYTES, OWN };
 
@@ -14,7 +14,7 @@ static const struct {
     const char *name, *graph;
 } kernels[] = {
     {"linear", "%1 = input TYPE[T,512] \"x\"\n"
-               "%2 = state TYPE[512,512] \"w\" kind=weights\n"
+               "%2 = state TYPE[512,512] \"w\" role=weight\n"
                "%3 = linear %1, %2\n"
                "output %3\n"},
     {"attention", "%1 = input TYPE[T,256] \"q\"\n"
@@ -25,7 +25,7 @@ static const struct {
                   "scale=0.125}\n"
                   "output %5\n"},
     {"rmsnorm", "%1 = input TYPE[T,512] \"x\"\n"
-                "%2 = state f32[512] \"w\" kind=weights\n"
+                "%2 = state f32[512] \"w\" role=weight\n"
                 "%3, %4 = rmsnorm %1, %2 {eps=1e-05}\n"
                 "output %3\n"},
     {"swiglu", "%1 = input TYPE[T,1536] \"gate\"\n"
@@ -36,12 +36,11 @@ static const struct {
 
 typedef struct {
     tp_bench_subject base;
-    tp_graph graph;
     tp_states states;
+    tp_program *program;
     tp_exec *exec;
-    tp_exec_pool pool;
+    const tp_graph *graph;
     tp_device *device;
-    bool has_graph, has_states;
 } kernel_subject;
 
 static void substitute(const char *graph, const tp_bench_case *c, tp_dtype dtype, tp_buf *out)
@@ -58,7 +57,7 @@ static void substitute(const char *graph, const tp_bench_case *c, tp_dtype dtype
     }
 }
 
-static tp_status parse(kernel_subject *s, tp_error *err)
+static tp_status parse(const kernel_subject *s, tp_graph *ret, tp_error *err)
 {
     const tp_bench_case *c = s->base.c;
     tp_dtype dtype;
@@ -68,8 +67,7 @@ static tp_status parse(kernel_subject *s, tp_error *err)
         if (strcmp(kernels[i].name, c->model) != 0)
             continue;
         substitute(kernels[i].graph, c, dtype, &text);
-        tp_status status = tp_graph_parse(c->model, text.data, text.len, &s->graph, err);
-        s->has_graph = status == TP_OK;
+        tp_status status = tp_graph_parse(c->model, text.data, text.len, ret, err);
         tp_buf_release(&text);
         return status;
     }
@@ -105,7 +103,7 @@ static tp_status fill(kernel_subject *s, const tp_value *v, bool is_state, tp_er
     fill_values(s, v, data);
     tp_status status =
         is_state
-            ? tp_state_write(tp_states_find(&s->states, v->name), 0, data, tp_value_bytes(v), err)
+            ? tp_tensor_write(tp_states_find(&s->states, v->name), 0, data, tp_value_bytes(v), err)
             : tp_exec_write(s->exec, tp_exec_input(s->exec, v->name), data, -1, err);
     if (status == TP_OK)
         status = tp_device_wait(s->device, err);
@@ -113,39 +111,36 @@ static tp_status fill(kernel_subject *s, const tp_value *v, bool is_state, tp_er
     return status;
 }
 
-static tp_status bind(kernel_subject *s, tp_error *err)
+static tp_status compile(kernel_subject *s, tp_error *err)
 {
+    int graph;
     TP_TRY(tp_bench_device(s->base.c, &s->device, err));
-    tp_exec_options options = {.device = s->device,
-                               .share_memory = true,
-                               .avg_context = (double)s->base.c->sequence_length / 2};
+    const tp_program_options options = {.device = s->device, .share_memory = true};
     TP_TRY(tp_states_init(&s->states, err));
-    s->has_states = true;
-    for (uint32_t i = 1; i < s->graph.n_nodes; i++) {
-        const tp_value *v = &s->graph.values[s->graph.nodes[i].out[0]];
-        if (s->graph.nodes[i].op == TP_OP_state)
-            TP_TRY(tp_states_declare(&s->states, v->name, v->dtype, v->rank, v->dim, v->kind, err));
-    }
-    TP_TRY(tp_states_alloc(&s->states, s->device, err));
-    TP_TRY(tp_exec_create(&s->graph, &options, &s->exec, err));
-    tp_exec_pool_fit(&s->pool, s->exec);
-    TP_TRY(tp_exec_pool_alloc(&s->pool, s->device, err));
-    return tp_exec_bind(s->exec, &s->states, &s->pool, err);
+    TP_TRY(tp_program_create(&options, &s->program, err));
+    TP_TRY(tp_program_add(s->program, "kernel", &s->states, (double)s->base.c->sequence_length / 2,
+                          &graph, err));
+    tp_graph *g = tp_program_graph(s->program, graph);
+    tp_graph_release(g); /* for the one of the text */
+    TP_TRY(parse(s, g, err));
+    s->graph = g;
+    TP_TRY(tp_program_compile(s->program, err));
+    s->exec = tp_program_exec(s->program, graph);
+    return tp_program_alloc(s->program, &s->states, err);
 }
 
 static tp_status set_up(tp_subject *subject, tp_error *err)
 {
     kernel_subject *s = (kernel_subject *)subject;
-    TP_TRY(parse(s, err));
-    TP_TRY(bind(s, err));
-    for (uint32_t i = 1; i < s->graph.n_nodes; i++) {
-        const tp_value *v = &s->graph.values[s->graph.nodes[i].out[0]];
-        bool is_state = s->graph.nodes[i].op == TP_OP_state;
-        if (is_state || s->graph.nodes[i].op == TP_OP_input)
+    TP_TRY(compile(s, err));
+    for (uint32_t i = 1; i < s->graph->n_nodes; i++) {
+        const tp_value *v = &s->graph->values[s->graph->nodes[i].out[0]];
+        bool is_state = s->graph->nodes[i].op == TP_OP_state;
+        if (is_state || s->graph->nodes[i].op == TP_OP_input)
             TP_TRY(fill(s, v, is_state, err));
     }
     for (int64_t i = 0; i < s->base.c->warm_up; i++)
-        TP_TRY(tp_exec_run(s->exec, false, err));
+        TP_TRY(tp_program_run(s->program, 0, false, err));
     return TP_OK;
 }
 
@@ -154,7 +149,7 @@ static tp_status run(tp_subject *subject, uint64_t work, tp_bench_sample *ret, t
     kernel_subject *s = (kernel_subject *)subject;
     double flops = tp_exec_flops(s->exec, false), bytes = tp_exec_bytes(s->exec);
     for (uint64_t i = 0; i < work; i++)
-        TP_TRY(tp_exec_run(s->exec, false, err));
+        TP_TRY(tp_program_run(s->program, 0, false, err));
     ret->amount[THROUGHPUT] = (flops > 0 ? flops : bytes) * (double)work;
     ret->values[FLOPS] = flops;
     ret->values[BYTES] = bytes;
@@ -165,12 +160,8 @@ static tp_status run(tp_subject *subject, uint64_t work, tp_bench_sample *ret, t
 static void tear_down(tp_subject *subject)
 {
     kernel_subject *s = (kernel_subject *)subject;
-    tp_exec_free(s->exec);
-    tp_exec_pool_release(&s->pool);
-    if (s->has_states)
-        tp_states_release(&s->states);
-    if (s->has_graph)
-        tp_graph_release(&s->graph);
+    tp_program_free(s->program);
+    tp_states_release(&s->states);
     tp_device_close(s->device);
     free(s);
 }

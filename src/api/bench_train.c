@@ -39,11 +39,12 @@ static tp_status make_session(train_subject *s, tp_error *err)
 {
     const tp_bench_case *c = s->base.c;
     tp_session_options o = {
-        .tokens = s->n_tokens, .max_positions = c->sequence_length, .share_memory = true};
+        .tokens = s->n_tokens, .max_positions = c->sequence_length, .compile.share_memory = true};
     TP_TRY(tp_bench_device(c, &s->device, err));
-    o.device = s->device;
-    TP_TRY(tp_bench_precision(c->precision, &o.compute_dtype, err));
-    TP_TRY(tp_recompute_parse("none", &o.recompute, &o.recompute_every, err));
+    o.compile.device = s->device;
+    TP_TRY(tp_bench_precision(c->precision, &o.compile.passes.compute_dtype, err));
+    TP_TRY(tp_recompute_parse("none", &o.compile.passes.recompute,
+                              &o.compile.passes.recompute_every, err));
     TP_TRY(tp_bench_model(c->model, &s->model, err));
     int64_t longest = tp_model_get_info(s->model)->max_positions;
     if (c->sequence_length > longest)

@@ -108,17 +108,17 @@ void tp_profile_collect_end(tp_profile_data *d, const tp_train_event *e, const t
     const tp_session_options *o = tp_session_get_options(e->session);
     d->peak_bytes = e->memory.total_peak;
     d->planned_bytes = e->plan->peak_bytes;
-    d->activation_bytes = plan->bytes[TP_MEM_ACTIVATIONS];
+    d->activation_bytes = plan->activation_bytes;
     d->live_activation_bytes = plan->activation_live_bytes;
     d->recompute_share = plan->train_flops > 0 ? plan->recompute_flops / plan->train_flops : 0;
-    d->threads = tp_device_threads(o->device);
+    d->threads = tp_device_threads(o->compile.device);
     d->parameters = tp_model_param_count(tp_session_model(e->session));
     d->machine = machine ? machine->fingerprint : NULL;
     for (int i = 0; machine && i < d->n_ops; i++) {
         tp_profile_op *op = &d->ops[i];
         if (isnan(op->flops) || isnan(op->bytes))
             continue;
-        op->arithmetic_s = op->flops / tp_machine_unit_flops(machine, o->compute_dtype);
+        op->arithmetic_s = op->flops / tp_machine_unit_flops(machine, o->compile.passes.compute_dtype);
         op->limit_s = fmax(op->arithmetic_s, op->bytes / machine->copy_bytes);
     }
 }

@@ -19,7 +19,7 @@ const char *tp_row_name(const tp_trace_row *row)
 tp_share tp_roofline_share(const tp_train_event *e, const tp_machine *machine,
                            const tp_trace_row *row)
 {
-    tp_dtype dtype = tp_session_get_options(e->session)->compute_dtype;
+    tp_dtype dtype = tp_session_get_options(e->session)->compile.passes.compute_dtype;
     return tp_machine_share(machine, dtype, row->flops, row->bytes, (double)row->self_ns * 1e-9);
 }
 

@@ -84,6 +84,8 @@ static void print_json_summary(const tp_train_event *e, const tp_machine *machin
     tp_json_operators(e->session, steps, &w);
     tp_json_w_key(&w, "memory");
     tp_json_memory(e, &w);
+    tp_json_w_put_known(&w, "planned_step_s", e->plan->step_s);
+    tp_json_w_put_known(&w, "measured_step_s", e->mean_step_s);
     tp_json_w_key(&w, "phases_s");
     tp_json_phases(e->phase_s, &w);
     tp_json_w_key(&w, "custom_metrics");
@@ -103,11 +105,12 @@ static void print_summary(const watcher *w, const tp_train_event *e)
     tp_buf_addc(&out, '\n');
     if (steps > 0) {
         tp_error ignored;
-        if (!tp_table_operators(e->session, w->machine, steps, 16, &out))
+        if (!tp_table_operators(e->session, w->machine, steps, 16, tp_cli_width(), &out))
             (void)!tp_machine_doubt(w->machine, &ignored);
         tp_buf_addc(&out, '\n');
     }
     tp_table_memory(e->plan, &e->memory, &out);
+    tp_table_step(e, &out);
     tp_buf_addc(&out, '\n');
     tp_table_phases(e->phase_s, &out);
     tp_table_custom(e, &out);

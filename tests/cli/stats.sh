@@ -85,8 +85,8 @@ is "of two shares" "$("$TOOL" get out shares.0.n)" 70
 
 # What is undefined is null with a reason.
 ask() {
-    last="temper stats --json $2"
-    printf "$1" | "$TEMPER" stats --json - $2 >out 2>err
+    last="temper stats --json ${2-}"
+    printf "$1" | "$TEMPER" stats --json - ${2-} >out 2>err
     status=$?
 }
 ask '3.25\n'

@@ -11,7 +11,8 @@
 
 static const char *const mfu_formula =
     "3 * (2 * P_matmul * tokens + 4 * L * H * D * sum_s s*(s+1)/2) / seconds / peak FLOP/s "
-    "of the unit, measured; tokens of the data only (no padding), no recomputation, LM head counted, embedding "
+    "of the unit, measured; tokens of the data only (no padding), no recomputation, LM head "
+    "counted, embedding "
     "look-up not, causal attention; seconds are those of steps (data to optimizer)";
 
 double tp_trainer_step_flops(const tp_model *model, int64_t tokens, double sum_of_squares)
@@ -103,6 +104,11 @@ static void estimate_end(const trainer *t, tp_train_event *e)
     e->eta_high_s = sorted[(3 * n) / 4] * left;
 }
 
+double tp_trainer_mean_step(const trainer *t)
+{
+    return t->n_recent > 0 ? t->step_phase_s / (double)t->n_recent : NAN;
+}
+
 static void list_programs(const trainer *t, tp_train_event *e)
 {
     const char *eval = t->a && t->a->eval_part ? t->a->eval_part : "validation";
@@ -151,6 +157,7 @@ tp_train_event tp_trainer_event(trainer *t, tp_train_event_kind kind)
                         .lr = NAN,
                         .grad_norm = NAN,
                         .step_s = NAN,
+                        .mean_step_s = tp_trainer_mean_step(t),
                         .wait_s = NAN,
                         .trained_tokens_per_s = NAN,
                         .used_tokens_per_s = NAN,
@@ -320,13 +327,13 @@ static void put_identity(trainer *t, tp_json_w *w, const char *state)
     tp_json_w_put_str(w, "attempt_started", iso);
     tp_wall_iso(tp_wall_s(), iso);
     tp_json_w_put_str(w, "written", iso);
-    tp_json_w_put_str(w, "host", uname(&host) == 0 ? host.nodename : "unknown");
+    tp_json_w_put_str(w, "host", uname(&host) == 0 ? host.nodename : NULL);
     tp_json_w_put_begin(w, "machine", '{');
     tp_json_w_put_str(w, "cpu", tp_cpu_model());
     tp_json_w_put_str(w, "isa", tp_isa_name(tp_cpu_isa()));
     tp_json_w_put_i64(w, "threads", tp_device_threads(t->device));
     const tp_machine *m = t->hooks->machine;
-    tp_json_w_put_str(w, "fingerprint", m ? m->fingerprint : "unknown");
+    tp_json_w_put_str(w, "fingerprint", m ? m->fingerprint : NULL);
     tp_json_w_put_known(w, "unit_flops_per_s", ceiling(t));
     tp_json_w_end(w, '}');
 }
@@ -356,6 +363,8 @@ static void put_time(trainer *t, tp_json_w *w)
     double wall = (double)tp_phases_wall(&t->phases) * 1e-9;
     tp_json_w_put_begin(w, "time", '{');
     tp_json_w_put_known(w, "wall_s", wall);
+    tp_json_w_put_known(w, "planned_step_s", t->plan.step_s);
+    tp_json_w_put_known(w, "measured_step_s", tp_trainer_mean_step(t));
     tp_json_w_put_begin(w, "phases_s", '{');
     for (int i = 0; i < TP_TIME_UNACCOUNTED; i++)
         tp_json_w_put_known(w, tp_time_name((tp_time_phase)i), (double)t->phases.ns[i] * 1e-9);
