@@ -9,7 +9,7 @@
 #include "cli/cli.h"
 #include "cli/doctor_checks.h"
 #include "cli/doctor_paths.h"
-#include "cli/tables.h"
+#include "api/tables.h"
 #include "engine/backend/cpu/paths.h"
 
 typedef struct {

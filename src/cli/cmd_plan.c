@@ -6,7 +6,7 @@
 #include "base/platform.h"
 #include "cli/cli.h"
 #include "cli/recipe.h"
-#include "cli/tables.h"
+#include "api/tables.h"
 #include "engine/train/plan.h"
 
 typedef struct {
@@ -276,7 +276,7 @@ static int show(const tp_train_options *o, const flags *f, const tp_model *model
         print_json(&r);
     else
         print_text(&r);
-    return r.plan.fits ? 0 : tp_cli_exit_status(TP_ERR_NOMEM);
+    return r.plan.fits ? 0 : tp_status_exit(TP_ERR_NOMEM);
 }
 
 static int plan(const tp_train_options *o, const flags *f)

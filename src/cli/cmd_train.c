@@ -3,13 +3,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/ceilings.h"
+#include "api/profile_tables.h"
+#include "api/tables.h"
 #include "base/files.h"
-#include "cli/ceilings.h"
 #include "cli/cli.h"
-#include "cli/profile_tables.h"
 #include "cli/progress.h"
 #include "cli/recipe.h"
-#include "cli/tables.h"
 
 typedef struct {
     bool resume, quiet, json;
@@ -32,6 +32,12 @@ static void on_signal(int number)
     if (stop_signal)
         _exit(128 + number);
     stop_signal = number;
+}
+
+static void say(void *user, const char *text)
+{
+    (void)user;
+    fprintf(stderr, "temper: %s\n", text);
 }
 
 typedef struct {
@@ -173,7 +179,7 @@ static int run(tp_recipe *recipe, const flags *f, int mode)
     snprintf(dump_dir, sizeof dump_dir, "%s/dump", recipe->options.run_dir);
     tp_progress_init(&w.progress, mode);
     bool quiet = mode == TP_PROGRESS_QUIET || mode == TP_PROGRESS_JSON;
-    if (tp_cli_ceilings(&recipe->options, quiet, &machine))
+    if (tp_ceilings_find(&recipe->options, quiet ? NULL : say, NULL, &machine))
         w.machine = &machine;
     tp_train_hooks hooks = {.observe = observe,
                             .user = &w,

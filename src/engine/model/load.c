@@ -12,8 +12,8 @@ static tp_status load_param(const tp_weights *w, size_t index, const tp_tensor *
     int64_t rows = tp_weights_rows(p), piece = tp_weights_piece(w, index);
     size_t row = (size_t)tp_weights_row_length(p);
     float *wide = malloc((size_t)piece * row * sizeof *wide);
-    tp_status status = wide ? TP_OK
-                            : tp_fail(err, TP_ERR_NOMEM, "cannot load '%s': out of memory", p->name);
+    tp_status status =
+        wide ? TP_OK : tp_fail(err, TP_ERR_NOMEM, "cannot load '%s': out of memory", p->name);
     *ret_is_finite = true;
     for (int64_t i = 0; i < rows && status == TP_OK; i += piece) {
         int64_t n = TP_MIN(rows - i, piece);

@@ -218,8 +218,7 @@ static tp_status parse(tp_model *model, const char *folder, const char *name, co
     TP_TRY(tp_fields_number(&c, "initializer_range", -1, 1, 0.02, &model->initializer_range, err));
     if (model->initializer_range <= 0)
         model->initializer_range = 0.02;
-    if (model->info.tied && model->folder && !model->is_gguf &&
-        tp_model_file_has_own_head(model)) {
+    if (model->info.tied && model->folder && !model->is_gguf && tp_model_file_has_own_head(model)) {
         model->has_own_head = true;
         model->info.tied = false;
     }
