@@ -19,27 +19,6 @@ enum {
 
 static const int64_t max_parameters = INT64_C(10000000000000); /* 20 TB in bf16 */
 
-static const tp_family *const families[] = {
-    &tp_family_llama,
-    &tp_family_qwen2,
-    &tp_family_qwen3,
-    &tp_family_gpt2,
-};
-
-const tp_family *tp_model_family_at(size_t i)
-{
-    return i < TP_COUNTOF(families) ? families[i] : NULL;
-}
-
-const char *tp_model_supported(char *out, size_t n)
-{
-    size_t at = 0;
-    for (size_t i = 0; i < TP_COUNTOF(families) && at < n; i++)
-        at += (size_t)snprintf(out + at, n - at, "%s%s (%s)", i ? ", " : "",
-                               families[i]->model_type, families[i]->models);
-    return out;
-}
-
 static uint32_t *slot_of(const tp_model *model, const char *name)
 {
     size_t i = (size_t)XXH3_64bits(name, strlen(name)) & (model->n_slots - 1);
@@ -169,9 +148,10 @@ static tp_status choose_family(const tp_fields *c, const tp_family **ret, tp_err
     char list[256];
     const char *type;
     TP_TRY(tp_fields_string(c, "model_type", NULL, &type, err));
-    for (size_t i = 0; type && i < TP_COUNTOF(families); i++) {
-        if (strcmp(families[i]->model_type, type) == 0) {
-            *ret = families[i];
+    const tp_family *f;
+    for (size_t i = 0; type && (f = tp_model_family_at(i)); i++) {
+        if (strcmp(f->model_type, type) == 0) {
+            *ret = f;
             TP_TRY(check_architectures(*ret, c, err));
             return TP_OK;
         }
@@ -459,37 +439,52 @@ tp_status tp_model_forward(const tp_model *model, tp_graph *g, const tp_forward 
     const tp_param *head =
         tp_model_find_param(model, model->info.tied ? model->embedding_name : "lm_head.weight");
     tp_ref weight = tp_graph_find(g, head->name);
-    if (!weight)
-        weight = tp_graph_state(g, head->name, TP_DTYPE_F32, 2, head->dim, TP_MEM_WEIGHTS);
+    if (!weight) {
+        tp_tensor record = tp_param_tensor(head);
+        weight = tp_graph_state(g, &record);
+    }
     *ret_hidden = hidden;
     *ret_head_weight = weight;
     return TP_OK;
+}
+
+tp_tensor tp_param_tensor(const tp_param *p)
+{
+    return (tp_tensor){.name = p->name,
+                       .role = TP_ROLE_WEIGHT,
+                       .dtype = TP_DTYPE_F32,
+                       .rank = p->rank,
+                       .dim = {p->dim[0], p->dim[1]}};
 }
 
 tp_status tp_model_declare(const tp_model *model, int64_t max_positions, tp_states *states,
                            tp_error *err)
 {
     for (size_t i = 0; i < model->n_params; i++) {
-        const tp_param *p = &model->params[i];
-        TP_TRY(
-            tp_states_declare(states, p->name, TP_DTYPE_F32, p->rank, p->dim, TP_MEM_WEIGHTS, err));
+        tp_tensor weight = tp_param_tensor(&model->params[i]);
+        TP_TRY(tp_states_declare(states, &weight, err));
     }
     if (model->rope.theta == 0)
         return TP_OK;
-    int64_t dim[] = {max_positions, model->info.head_dim};
-    return tp_states_declare(states, "rope.table", TP_DTYPE_F32, 2, dim, TP_MEM_CONSTANTS, err);
+    tp_tensor table = tp_rope_tensor(max_positions, model->info.head_dim);
+    return tp_states_declare(states, &table, err);
+}
+
+const tp_tensor *tp_model_rope_table(const tp_states *states)
+{
+    return tp_states_find(states, tp_rope_tensor(1, 1).name);
 }
 
 tp_status tp_model_fill_constants(const tp_model *model, tp_states *states, tp_error *err)
 {
-    const tp_state *table = tp_states_find(states, "rope.table");
+    const tp_tensor *table = tp_model_rope_table(states);
     if (model->rope.theta == 0 || !table || !table->span.buffer)
         return TP_OK;
     float *values = malloc(table->bytes);
     if (!values)
         return tp_fail(err, TP_ERR_NOMEM, "cannot compute the rope table: out of memory");
     tp_rope_fill(&model->rope, table->dim[1], table->dim[0], values);
-    tp_status status = tp_state_write(table, 0, values, table->bytes, err);
+    tp_status status = tp_tensor_write(table, 0, values, table->bytes, err);
     free(values);
     return status;
 }

@@ -1,3 +1,5 @@
+/* memory_usage.c - memory over time, its peak, and the pairing of allocations with frees, per
+ * device. */
 #include "instrument/analyze/memory_usage.h"
 
 #include <stdio.h>
@@ -191,7 +193,8 @@ static tp_status follow_steps(walk *w, const tp_steps *steps, double limit, tp_e
             continue;
         d->step_bytes[d->n_steps++] = (double)d->points[k - 1].allocated;
     }
-    return tp_leak_test(d->step_bytes, d->n_steps, limit, &d->leak, err);
+    const tp_leak_options options = {.limit_bytes = limit};
+    return tp_leak_test(d->step_bytes, d->n_steps, &options, &d->leak, err);
 }
 
 static double limit_of(const tp_events *e, const tp_memory_device *d)

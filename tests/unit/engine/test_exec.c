@@ -1,5 +1,6 @@
 /* test_exec.c - execution: allocation, accumulation, binding, checks, reports. */
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +9,8 @@
 
 #include <cmocka.h>
 
-#include "engine/exec/exec.h"
+#include "engine/exec/exec_build.h"
+#include "engine/passes/pipeline.h"
 #include "property/evaluate.h"
 #include "property/random_graph.h"
 #include "support/devices.h"
@@ -43,7 +45,7 @@ static void create(setup *s, const char *backend, int threads)
 static void write_inputs(setup *s)
 {
     for (size_t i = 0; i < s->env.states.n; i++) {
-        const tp_state *state = &s->env.states.items[i];
+        const tp_tensor *state = &s->env.states.items[i];
         MUST(tp_exec_write(s->exec, tp_exec_input(s->exec, state->name), data_of(state), -1, NULL));
     }
 }
@@ -91,7 +93,7 @@ static void begin_model(setup *s, uint64_t seed, tp_dtype dtype, const char *bac
     random_graph(seed, &random, &s->g);
     environment_init(&s->env, seed, false);
     environment_add(&s->env, &s->g);
-    assert_int_equal(tp_passes_run(&s->g, &passes, NULL), TP_OK);
+    assert_int_equal(tp_passes_run((tp_graph *[]){&s->g}, 1, &passes, NULL), TP_OK);
     environment_add(&s->env, &s->g);
     environment_next_batch(&s->env, 0);
     create(s, backend, 2);
@@ -216,7 +218,7 @@ static void the_counter_counts(void **state)
 /* ---- running ---- */
 
 static const char accumulating[] = "%1 = input f32[2,3] \"x\"\n%2 = input f32[2,2] \"dy\"\n"
-                                   "%3 = state f32[2,3] \"grad.w\" kind=gradients\n"
+                                   "%3 = state f32[2,3] \"grad.w\" role=gradient\n"
                                    "%4 = linear_dw %1, %2, %3 \"first\"\n"
                                    "%5 = linear_dw %1, %2, %4 \"second\"\noutput %5\n";
 
@@ -246,10 +248,10 @@ static void the_first_micro_batch_overwrites(void **state)
 static void accumulators_of_two_kinds_are_refused(void **state)
 {
     static const char text[] =
-        "%1 = input f32[4,8] \"x\"\n%2 = state f32[8] \"w\" kind=weights\n"
+        "%1 = input f32[4,8] \"x\"\n%2 = state f32[8] \"w\" role=weight\n"
         "%3 = input f32[4] \"mean\"\n%4 = input f32[4] \"rstd\"\n%5 = input f32[4,8] \"dy\"\n"
-        "%6 = state f32[8] \"grad.w\" kind=gradients\n%7 = state f32[8] \"grad.b\" kind=gradients\n"
-        "%8 = state f32[8] \"grad.c\" kind=gradients\n"
+        "%6 = state f32[8] \"grad.w\" role=gradient\n%7 = state f32[8] \"grad.b\" role=gradient\n"
+        "%8 = state f32[8] \"grad.c\" role=gradient\n"
         "%9, %10, %11 = layernorm_grad %1, %2, %3, %4, %5, %6, %7\n"
         "%12, %13, %14 = layernorm_grad %1, %2, %3, %4, %5, %10, %8 \"second\"\n"
         "output %13\n";
@@ -320,8 +322,13 @@ static void unknown_and_wrong_states_are_named(void **state)
 
     assert_int_equal(tp_exec_bind(s.exec, &states, &s.pool, &err), TP_ERR_ARG);
     assert_string_equal(err.message, missing);
-    assert_int_equal(
-        tp_states_declare(&states, "grad.w", TP_DTYPE_F32, 2, dim, TP_MEM_GRADIENTS, NULL), TP_OK);
+    assert_int_equal(tp_states_declare(&states,
+                                       &(tp_tensor){.name = "grad.w",
+                                                    .role = TP_ROLE_GRADIENT,
+                                                    .rank = 2,
+                                                    .dim = {dim[0], dim[1]}},
+                                       NULL),
+                     TP_OK);
     assert_int_equal(tp_exec_bind(s.exec, &states, &s.pool, &err), TP_ERR_ARG);
     assert_string_equal(err.message, missing);
     assert_int_equal(tp_states_alloc(&states, device_of("ref", 1), NULL), TP_OK);
@@ -355,8 +362,8 @@ static void a_view_of_an_input_is_refused(void **state)
 
 /* ---- the first bad launch ---- */
 
-static const char chain[] = "%1 = input f32[2,4] \"x\"\n%2 = state f32[4,4] \"a\" kind=weights\n"
-                            "%3 = state f32[4,4] \"b\" kind=weights\n%4 = linear %1, %2 \"one\"\n"
+static const char chain[] = "%1 = input f32[2,4] \"x\"\n%2 = state f32[4,4] \"a\" role=weight\n"
+                            "%3 = state f32[4,4] \"b\" role=weight\n%4 = linear %1, %2 \"one\"\n"
                             "%5 = silu %4 \"two\"\n%6 = linear %5, %3 \"three\"\n"
                             "%7 = gelu %6 \"four\"\n%8 = sumsq %7 \"five\"\noutput %8\n";
 
@@ -415,6 +422,34 @@ static void launches_tell_what_they_cost(void **state)
     end(&s);
 }
 
+static void weigh_two(void *user, const float *x, float *y, int64_t n)
+{
+    (void)user;
+    (void)x;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = i < 2 ? 1 : 0;
+}
+
+static void work_is_what_the_host_left_of_it(void **state)
+{
+    setup s;
+    begin_text(
+        &s,
+        "%1 = input f32[8,4] \"x\"\n%2 = input f32[6,4] \"w\"\n%3 = input i32[8] \"targets\"\n"
+        "%4 = input f32[8] \"logp\"\n%5 = host %4\n%6 = input f32[1] \"scale\"\n"
+        "%7, %8, %9, %10 = linear_ce_train %1, %2, %3, %5, %6\noutput %9\n",
+        "ref");
+    tp_exec_set_host(s.exec, weigh_two, NULL);
+
+    MUST(tp_exec_run(s.exec, false, NULL));
+
+    const tp_launch_info *info = tp_exec_launch(s.exec, 1);
+    assert_int_equal(info->op, TP_OP_linear_ce_train);
+    assert_true(info->flops == 6.0 * 8 * 6 * 4);
+    assert_true(info->done_flops == 6.0 * 2 * 6 * 4);
+    end(&s);
+}
+
 /* Attention needs a row of weights, silu after it nothing. */
 static void the_workspace_is_the_largest_that_a_launch_needs(void **state)
 {
@@ -450,8 +485,8 @@ static void plans_print(void **state)
 
 /* Large enough for a team of threads in every launch. */
 static const char shared_work[] =
-    "%1 = input f32[256,96] \"x\"\n%2 = state f32[160,96] \"w\" kind=weights\n"
-    "%3 = state f32[160,96] \"grad.w\" kind=gradients\n%4 = linear %1, %2\n%5 = silu %4\n"
+    "%1 = input f32[256,96] \"x\"\n%2 = state f32[160,96] \"w\" role=weight\n"
+    "%3 = state f32[160,96] \"grad.w\" role=gradient\n%4 = linear %1, %2\n%5 = silu %4\n"
     "%6 = linear_dw %1, %5, %3\noutput %6\n";
 
 enum { SIDES = 2, STEPS = 4, SHARED_X = 256 * 96, SHARED_W = 160 * 96 };
@@ -476,30 +511,61 @@ static void step_of_side(setup *s, int step)
     MUST(tp_exec_run(s->exec, step > 0, NULL));
 }
 
-static void two_teams_in_turn_give_what_each_gives_alone(void **state)
+static const int side_threads[SIDES] = {1, 4};
+
+static void *steps_of_side(void *side)
 {
-    static const int threads[SIDES] = {1, 4};
-    static float alone[SIDES][SHARED_W];
-    setup sides[SIDES];
+    for (int step = 0; step < STEPS; step++)
+        step_of_side(side, step);
+    return NULL;
+}
+
+/* What a side gives that has the process to itself. */
+static const float *alone(int i)
+{
+    static float gradients[SIDES][SHARED_W];
+    setup side;
+    begin_side(&side, side_threads[i]);
+    steps_of_side(&side);
+    memcpy(gradients[i], state_data(&side, "grad.w"), sizeof gradients[i]);
+    end(&side);
+    return gradients[i];
+}
+
+static void end_sides(setup *sides)
+{
+    const float *expected[SIDES];
     for (int i = 0; i < SIDES; i++) {
-        begin_side(&sides[i], threads[i]);
-        for (int step = 0; step < STEPS; step++)
-            step_of_side(&sides[i], step);
-        memcpy(alone[i], state_data(&sides[i], "grad.w"), sizeof alone[i]);
+        expected[i] = alone(i);
+        assert_memory_equal(expected[i], state_data(&sides[i], "grad.w"), SHARED_W * 4);
         end(&sides[i]);
     }
+    assert_memory_equal(expected[0], expected[1], SHARED_W * 4); /* nor do threads matter */
+}
 
+static void two_teams_in_turn_give_what_each_gives_alone(void **state)
+{
+    setup sides[SIDES];
     for (int i = 0; i < SIDES; i++)
-        begin_side(&sides[i], threads[i]);
+        begin_side(&sides[i], side_threads[i]);
     for (int step = 0; step < STEPS; step++)
         for (int i = 0; i < SIDES; i++)
             step_of_side(&sides[i], step);
+    end_sides(sides);
+}
 
-    for (int i = 0; i < SIDES; i++) {
-        assert_memory_equal(alone[i], state_data(&sides[i], "grad.w"), sizeof alone[i]);
-        end(&sides[i]);
+static void two_teams_at_once_give_what_each_gives_alone(void **state)
+{
+    setup sides[SIDES];
+    pthread_t other;
+    for (int i = 0; i < SIDES; i++)
+        begin_side(&sides[i], side_threads[i]);
+    for (int round = 0; round < 8; round++) {
+        assert_int_equal(pthread_create(&other, NULL, steps_of_side, &sides[0]), 0);
+        steps_of_side(&sides[1]);
+        pthread_join(other, NULL);
     }
-    assert_memory_equal(alone[0], alone[1], sizeof alone[0]); /* nor do threads matter */
+    end_sides(sides);
 }
 
 int main(void)
@@ -519,9 +585,11 @@ int main(void)
         cmocka_unit_test(the_first_launch_with_a_nan_is_found),
         cmocka_unit_test(sums_of_squares_are_checked_too),
         cmocka_unit_test(launches_tell_what_they_cost),
+        cmocka_unit_test(work_is_what_the_host_left_of_it),
         cmocka_unit_test(the_workspace_is_the_largest_that_a_launch_needs),
         cmocka_unit_test(plans_print),
         cmocka_unit_test(two_teams_in_turn_give_what_each_gives_alone),
+        cmocka_unit_test(two_teams_at_once_give_what_each_gives_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

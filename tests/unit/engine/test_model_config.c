@@ -165,7 +165,7 @@ static void rope_table_of(const char *text, int64_t rows, float *out, size_t n)
     assert_int_equal(tp_model_declare(model, rows, &states, NULL), TP_OK);
     assert_int_equal(tp_states_alloc(&states, device_of("ref", 1), NULL), TP_OK);
     MUST(tp_model_fill_constants(model, &states, NULL));
-    const tp_state *table = tp_states_find(&states, "rope.table");
+    const tp_tensor *table = tp_states_find(&states, "rope.table");
     assert_int_equal(table->bytes, n * sizeof(float));
     memcpy(out, data_of(table), n * sizeof(float));
     tp_states_release(&states);
@@ -350,8 +350,8 @@ static void missing_paths_are_named(void **state)
     assert_int_equal(tp_model_open("Qwen/Qwen2.5-0.5B", &model, &err), TP_ERR_IO);
     assert_string_equal(err.message,
                         "there is no model at Qwen/Qwen2.5-0.5B: expected a folder with "
-                        "config.json, or a config.json; models are not downloaded, fetch the "
-                        "folder first");
+                        "config.json, a config.json or a GGUF file; models are not downloaded, "
+                        "fetch it first");
     assert_int_equal(tp_model_open("/", &model, &err), TP_ERR_IO);
     assert_string_equal(err.message,
                         "/ has no config.json: expected the folder of a Hugging Face model");
