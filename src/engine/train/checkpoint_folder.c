@@ -248,8 +248,8 @@ tp_status tp_checkpoint_find_model(const char *path, tp_buf *ret_folder, tp_erro
     }
     if (tp_file_exists(path))
         return tp_fail(err, TP_ERR_CONFIG,
-                       "'%s' is a file; name the folder of the model, checkpoint or run, or a GGUF "
-                       "file",
+                       "'%s' is a file, and no GGUF file; name that, or the folder of the model, "
+                       "checkpoint or run",
                        path);
     tp_buf_addf(&probe, "%s/config.json", path);
     bool is_model = tp_file_exists(probe.data);
