@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "cli/profile_print.h"
 #include "cli/recipe.h"
+#include "engine/train/algorithm.h"
 
 enum { BOTTLENECKS = 32, ARENA_BYTES = 256 << 20 };
 
@@ -167,7 +168,7 @@ static int add_overrides(const flags *f, const char *dir, const tp_train_options
                          char text[OVERRIDES][256], char **words, int n)
 {
     int k = 0;
-    const char *section = tp_algorithm_name(o->algorithm);
+    const char *section = o->algorithm->name;
     int64_t first = f->warmup + f->steps + 1, all = f->warmup + f->steps + f->record;
     snprintf(text[k++], 256, "run.dir=%s", dir);
     snprintf(text[k++], 256, "profile.steps=%lld:%lld", (long long)first, (long long)all + 1);

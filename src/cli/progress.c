@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/terminal.h"
 #include "cli/cli.h"
+#include "engine/train/algorithm.h"
 #include "text/json/json.h"
 
 enum { MAX_LOSSES = 24 };
@@ -122,8 +123,7 @@ static void head_line(const tp_train_event *e, tp_buf *out)
     char a[32], b[32], c[32], d[32];
     const char *slash = e->model_name ? strrchr(e->model_name, '/') : NULL;
     double share = e->max_steps > 0 ? (double)e->step / (double)e->max_steps : 0;
-    static const char *const names[] = {"SFT", "DPO", "GRPO"};
-    tp_buf_addf(out, "%s %s  run %s  step %lld/%lld ", names[e->algorithm],
+    tp_buf_addf(out, "%s %s  run %s  step %lld/%lld ", e->algorithm->title,
                 slash && slash[1] ? slash + 1
                 : e->model_name   ? e->model_name
                                   : "",
@@ -157,7 +157,7 @@ static void phase_line(const tp_train_event *e, tp_buf *out)
 
 static void rate_line(const tp_progress *p, const tp_train_event *e, tp_buf *out)
 {
-    if (e->algorithm == TP_ALGORITHM_GRPO)
+    if (e->algorithm->generates)
         add_rate(out, "generated", p->generated_per_s);
     add_rate(out, "trained", p->trained_per_s);
     char step[32];
@@ -219,7 +219,7 @@ static void goal_line(const tp_progress *p, const tp_train_event *e, tp_buf *out
 {
     const tp_train_event *s = &p->last_step;
     char reward[32], error[32];
-    if (e->algorithm == TP_ALGORITHM_GRPO) {
+    if (e->algorithm->generates) {
         if (isnan(s->reward_se))
             add_number(out, "reward", 3, s->reward);
         else
@@ -239,7 +239,7 @@ static void goal_line(const tp_progress *p, const tp_train_event *e, tp_buf *out
     add_sparkline(out, p->losses, p->n_losses);
     tp_buf_adds(out, "  ");
     add_number(out, "val", 4, e->val_loss);
-    if (e->algorithm == TP_ALGORITHM_DPO) {
+    if (e->algorithm->sequences_per_unit == 2) {
         add_number(out, "accuracy", 3, s->accuracy);
         add_number(out, "val", 3, e->val_accuracy);
         add_number(out, "margin", 3, s->margin);
@@ -259,7 +259,7 @@ static void end_line(tp_progress *p, tp_buf *out, tp_buf *line)
 static void draw_block(tp_progress *p, const tp_train_event *e)
 {
     tp_buf out = {0}, line = {0};
-    bool rolls_out = e->algorithm == TP_ALGORITHM_GRPO;
+    bool rolls_out = e->algorithm->generates;
     erase(p);
     head_line(e, &line);
     tp_buf_adds(&out, p->colour ? tp_style(TP_STYLE_BOLD) : "");
@@ -313,9 +313,9 @@ static void print_validation(const tp_train_event *e)
 {
     char text[32];
     printf("step %lld  validation", (long long)e->step);
-    if (e->algorithm != TP_ALGORITHM_GRPO)
+    if (!e->algorithm->generates)
         printf(" loss %s", tp_human_value(e->val_loss, 4, text));
-    if (e->algorithm != TP_ALGORITHM_SFT)
+    if (e->algorithm->is_weighted)
         printf(" accuracy %s", tp_human_value(e->val_accuracy, 4, text));
     putchar('\n');
 }
@@ -323,7 +323,7 @@ static void print_validation(const tp_train_event *e)
 static void print_plain(const tp_train_event *e)
 {
     char wait[32], rate[32], loss[32], norm[32];
-    if (e->kind == TP_EVENT_STEP && e->algorithm == TP_ALGORITHM_GRPO)
+    if (e->kind == TP_EVENT_STEP && e->algorithm->generates)
         print_rollout(e);
     else if (e->kind == TP_EVENT_STEP) {
         printf("step %lld/%lld  loss %s  grad norm %s  lr %.3g  %s tok/s  %.3f s  wait %s",
@@ -331,7 +331,7 @@ static void print_plain(const tp_train_event *e)
                tp_human_value(e->grad_norm, 3, norm), e->lr,
                tp_human_count(e->trained_tokens_per_s, rate), e->step_s,
                tp_human_seconds(e->wait_s, wait));
-        if (e->algorithm == TP_ALGORITHM_DPO)
+        if (e->algorithm->sequences_per_unit == 2)
             printf("  accuracy %.3f  margin %.3f", e->accuracy, e->margin);
         if (!isnan(e->mfu))
             printf("  MFU %.1f%%", 100 * e->mfu);
@@ -347,7 +347,7 @@ static void print_json(const tp_train_event *e)
 {
     static const char *const kinds[] = {"example",    "plan",       "start",  "step",
                                         "validation", "checkpoint", "notice", "finished"};
-    bool rolls_out = e->algorithm == TP_ALGORITHM_GRPO;
+    bool rolls_out = e->algorithm->generates;
     tp_buf out = {0};
     tp_json_w w;
     tp_json_w_init(&w, &out, 0);
@@ -408,7 +408,7 @@ static void remember(tp_progress *p, const tp_train_event *e)
         memmove(p->losses, p->losses + 1, (MAX_LOSSES - 1) * sizeof *p->losses);
         p->n_losses--;
     }
-    p->losses[p->n_losses++] = e->algorithm == TP_ALGORITHM_GRPO ? e->reward : e->loss;
+    p->losses[p->n_losses++] = e->algorithm->generates ? e->reward : e->loss;
     p->last_step = *e;
     p->generated_per_s = e->generated_tokens_per_s;
     p->lr = e->lr;

@@ -60,122 +60,6 @@ static double model_flops_utilization(trainer *t, double flops, double seconds)
     return NAN;
 }
 
-/* ---- memory ---- */
-
-tp_mem_stats tp_trainer_memory(const trainer *t)
-{
-    tp_mem_stats s = tp_mem_get_stats();
-    const tp_mem_stats *before = &t->memory_before;
-    for (int k = 0; k < TP_MEM_KINDS; k++) {
-        s.current[k] -= TP_MIN(s.current[k], before->current[k]);
-        s.peak[k] -= TP_MIN(s.peak[k], before->current[k]);
-    }
-    s.total_current -= TP_MIN(s.total_current, before->total_current);
-    s.total_peak -= TP_MIN(s.total_peak, before->total_current);
-    s.n_allocs -= before->n_allocs;
-    return s;
-}
-
-/* ---- events ---- */
-
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* Median of the last steps times what is left; the interval from their quartiles. */
-static void estimate_end(const trainer *t, tp_train_event *e)
-{
-    double sorted[RECENT_STEPS];
-    int n = t->n_recent < RECENT_STEPS ? t->n_recent : RECENT_STEPS;
-    e->eta_s = e->eta_low_s = e->eta_high_s = NAN;
-    if (n == 0)
-        return;
-    memcpy(sorted, t->recent_step_s, (size_t)n * sizeof *sorted);
-    qsort(sorted, (size_t)n, sizeof *sorted, compare_doubles);
-    double left = (double)(t->max_steps - t->state.step);
-    e->eta_s = sorted[n / 2] * left;
-    e->eta_low_s = sorted[n / 4] * left;
-    e->eta_high_s = sorted[(3 * n) / 4] * left;
-}
-
-static void list_programs(const trainer *t, tp_train_event *e)
-{
-    const char *eval = t->a && t->a->eval_part ? t->a->eval_part : "validation";
-    const tp_train_program own[] = {
-        {eval, t->session ? tp_session_exec(t->session, "eval") : NULL},
-        {"train", t->session ? tp_session_exec(t->session, "train") : NULL},
-        {"update", t->session ? tp_session_exec(t->session, "norm") : NULL},
-        {"update", t->session ? tp_session_exec(t->session, "update") : NULL}};
-    int n = t->a && t->a->programs && t->own ? t->a->programs(t, e->programs) : 0;
-    for (size_t i = 0; i < TP_COUNTOF(own); i++)
-        if (own[i].exec)
-            e->programs[n++] = own[i];
-    e->n_programs = n;
-}
-
-tp_train_event tp_trainer_event(trainer *t, tp_train_event_kind kind)
-{
-    tp_train_event e = {.kind = kind,
-                        .algorithm = t->o->algorithm,
-                        .is_packed = t->o->policy.packing.enabled,
-                        .reward = NAN,
-                        .reward_se = NAN,
-                        .kl = NAN,
-                        .entropy = NAN,
-                        .clip_fraction = NAN,
-                        .mean_length = NAN,
-                        .truncated_share = NAN,
-                        .flat_groups = NAN,
-                        .generated_tokens_per_s = NAN,
-                        .logp_difference = NAN,
-                        .accuracy = NAN,
-                        .margin = NAN,
-                        .val_accuracy = t->val_accuracy,
-                        .best_reward = t->shown.best_reward,
-                        .run_dir = t->run ? tp_run_dir(t->run) : "",
-                        .run_name = t->run ? tp_run_name(t->run) : "",
-                        .model_name = t->o->policy.model_name ? t->o->policy.model_name
-                                                              : t->o->policy.model_config,
-                        .attempt = t->run ? tp_run_attempt(t->run) : 1,
-                        .step = t->state.step,
-                        .first_step = t->first_step,
-                        .max_steps = t->max_steps,
-                        .loss = t->last_loss,
-                        .val_loss = t->val_loss,
-                        .best_val_loss = t->state.best_metric,
-                        .lr = NAN,
-                        .grad_norm = NAN,
-                        .step_s = NAN,
-                        .wait_s = NAN,
-                        .trained_tokens_per_s = NAN,
-                        .used_tokens_per_s = NAN,
-                        .mfu = NAN,
-                        .elapsed_s = tp_clock_s() - t->started_s,
-                        .memory = tp_trainer_memory(t),
-                        .plan = &t->plan,
-                        .last_checkpoint_step = t->last_checkpoint_step,
-                        .checkpoint_bytes = t->checkpoint_bytes,
-                        .skipped = t->state.skipped,
-                        .session = t->session,
-                        .custom = &t->custom,
-                        .profile = t->profile.is_done ? &t->profile : NULL};
-    e.epoch = t->steps_per_epoch ? (double)t->state.step / (double)t->steps_per_epoch : NAN;
-    tp_phases_wall(&t->phases);
-    for (int i = 0; i < TP_TIME_COUNT; i++)
-        e.phase_s[i] = (double)t->phases.ns[i] * 1e-9;
-    estimate_end(t, &e);
-    list_programs(t, &e);
-    return e;
-}
-
-void tp_trainer_send(const trainer *t, const tp_train_event *event)
-{
-    if (t->hooks->observe)
-        t->hooks->observe(t->hooks->user, event);
-}
-
 /* ---- metrics ---- */
 
 static double padding_ratio(const step_result *r)
@@ -223,7 +107,7 @@ static void write_step_metrics(trainer *t, const step_result *r, const tp_train_
 static void copy_shown(const trainer *t, tp_train_event *e)
 {
     const tp_train_event *s = &t->shown;
-    if (t->o->algorithm == TP_ALGORITHM_SFT)
+    if (!t->a->is_weighted)
         return;
     e->reward = s->reward;
     e->reward_se = s->reward_se;
@@ -304,7 +188,7 @@ static void put_identity(trainer *t, tp_json_w *w, const char *state)
     tp_json_w_put_i64(w, "step", t->state.step);
     tp_json_w_put_i64(w, "max_steps", t->max_steps);
     tp_json_w_put_i64(w, "seed", t->o->seed);
-    tp_json_w_put_str(w, "algorithm", tp_algorithm_name(t->o->algorithm));
+    tp_json_w_put_str(w, "algorithm", t->a->name);
     tp_json_w_put_str(
         w, "model", t->o->policy.model_name ? t->o->policy.model_name : t->o->policy.model_config);
     if (t->model_folder[0])
@@ -372,7 +256,7 @@ static void put_throughput(trainer *t, tp_json_w *w)
     tp_json_w_put_known(w, "padded_tokens_per_s", (double)(t->used_tokens + t->padded_tokens) / s);
     double all = (double)(t->used_tokens + t->padded_tokens);
     tp_json_w_put_known(w, "padding_ratio", all > 0 ? (double)t->padded_tokens / all : NAN);
-    if (t->o->algorithm == TP_ALGORITHM_GRPO)
+    if (t->a->generates)
         tp_json_w_put_known(w, "generated_tokens_per_s",
                             t->generation_s > 0 ? (double)t->generated_tokens / t->generation_s
                                                 : NAN);

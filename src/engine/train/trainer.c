@@ -264,7 +264,7 @@ static tp_status train(trainer *t, tp_error *err)
     }
     TP_TRY(tp_trainer_write_run_json(t, "running", err));
     /* One that generates is two workers. */
-    tp_profile_open(t, t->o->algorithm == TP_ALGORITHM_GRPO ? TP_WORKERS : 1);
+    tp_profile_open(t, t->a->generates ? TP_WORKERS : 1);
     tp_train_event event = tp_trainer_event(t, TP_EVENT_START);
     tp_trainer_send(t, &event);
     tp_phases_enter(&t->phases, TP_TIME_UNACCOUNTED);
@@ -283,21 +283,13 @@ static tp_status train(trainer *t, tp_error *err)
     return status;
 }
 
-static const algorithm *algorithm_of(const tp_train_options *o)
-{
-    static const algorithm *const algorithms[] = {[TP_ALGORITHM_SFT] = &tp_algorithm_sft,
-                                                  [TP_ALGORITHM_DPO] = &tp_algorithm_dpo,
-                                                  [TP_ALGORITHM_GRPO] = &tp_algorithm_grpo};
-    return algorithms[o->algorithm];
-}
-
 trainer tp_trainer_of(const tp_config *config, const tp_train_options *options,
                       const tp_train_hooks *hooks)
 {
     return (trainer){.config = config,
                      .o = options,
                      .hooks = hooks,
-                     .a = algorithm_of(options),
+                     .a = options->algorithm,
                      .val_loss = NAN,
                      .val_accuracy = NAN,
                      .last_loss = NAN,

@@ -45,7 +45,7 @@ typedef struct {
     double loss, val_loss, best_val_loss, lr, grad_norm;
     double epoch;
     int64_t trained_tokens, used_tokens, padded_tokens; /* of this step */
-    tp_algorithm algorithm;
+    const tp_algorithm *algorithm;
     bool is_packed; /* policy.sequence_packing */
     /* rollouts (GRPO) and preferences (DPO) */
     double reward, reward_se; /* mean over samples; its standard error by prompts */

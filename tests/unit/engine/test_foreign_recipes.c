@@ -13,6 +13,7 @@
 
 #include "base/files.h"
 #include "base/platform.h"
+#include "engine/algorithms/grpo_options.h"
 #include "engine/train/options.h"
 #include "engine/train/schedule.h"
 
@@ -159,14 +160,14 @@ static void every_key_of_theirs_is_known(void **state)
                         "  Sequences need no padding: policy.make_sequence_length_divisible_by");
     assert_int_equal(o.loop.val_period, -1);
     assert_int_equal(o.loop.val_start_at, 6);
-    assert_int_equal(o.grpo.val_batch_size, 256);
-    assert_int_equal(o.grpo.max_val_samples, 0);
-    assert_int_equal(o.grpo.val_generations, 2);
+    assert_int_equal(tp_grpo_options_of(&o)->val_batch_size, 256);
+    assert_int_equal(tp_grpo_options_of(&o)->max_val_samples, 0);
+    assert_int_equal(tp_grpo_options_of(&o)->val_generations, 2);
     assert_int_equal(o.data.max_input_seq_length, 64);
     assert_int_equal(o.generation.stop_strings.n, 0);
     assert_int_equal(o.generation.stop_token_ids.n, 0);
     assert_true(o.generation.val_temperature == 0.5);
-    assert_false(o.grpo.estimator_normalize);
+    assert_false(tp_grpo_options_of(&o)->estimator_normalize);
     assert_int_equal(o.policy.packing.train_mb_tokens, 128);
     load("sub/r.yaml");
     bind_well();

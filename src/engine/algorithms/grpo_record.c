@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "engine/train/grpo_internal.h"
+#include "engine/algorithms/grpo_internal.h"
 
 static double share(double a, double of) { return of > 0 ? a / of : NAN; }
 
@@ -89,7 +89,7 @@ static void record_rewards(trainer *t)
         {"train/advantages/sum", g->advantage_sum}, {"train/num_valid_samples", g->total.sequences},
         {"train/dynamic_sampling_num_gen_batches", (double)c->draws},
         {"train/dynamic_sampling_num_discarded_valid_samples",
-         (double)c->discarded_groups * (double)t->o->grpo.num_generations},
+         (double)c->discarded_groups * (double)options(t)->num_generations},
         {"rollout/reward_standard_error", reward_error(c)},
         {"rollout/zero_spread_groups", share((double)c->flat_groups, groups)},
         {"rollout/groups", groups}, {"rollout/groups_trained", (double)g->rollout.n_groups},
@@ -149,7 +149,7 @@ static void record_policy(trainer *t)
     }
     if (g->loss.positive_nll != 0)
         PUT(t, {"train/positive_nll_loss", share(s->nll_loss, (double)g->n_updates)});
-    if (!isnan(t->o->grpo.logprob_error_threshold))
+    if (!isnan(options(t)->logprob_error_threshold))
         PUT(t, {"train/max_seq_mult_prob_error", g->counts.worst_error},
             {"train/min_seq_mult_prob_error", g->counts.least_error},
             {"train/mean_seq_mult_prob_error", g->counts.error_sum},
