@@ -37,7 +37,7 @@ static tp_status bind(tp_config *config, bool has_words, tp_error *err)
         return tp_eval_options_bind(config, &evaluation, err);
     if (has_words)
         return tp_train_options_bind(config, &options, err);
-    tp_option *table = tp_train_options_of(tp_algorithms[0], &n);
+    tp_option *table = tp_train_options_of(tp_algorithms[0], tp_optimizer_at(0), &n);
     tp_status status = tp_config_bind(config, table, n, &options, err);
     free(table);
     return status;
@@ -76,7 +76,7 @@ int tp_cmd_config(int argc, char **argv)
     if (f.doc) {
         tp_buf out = {0};
         size_t count;
-        tp_option *table = tp_train_options_of(NULL, &count);
+        tp_option *table = tp_train_options_of(NULL, NULL, &count);
         tp_options_doc(table, count, &out);
         free(table);
         fwrite(out.data, 1, out.len, stdout);

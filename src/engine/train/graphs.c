@@ -101,6 +101,7 @@ static tp_status create_session(const tp_train_options *o, tp_device *device, co
         .avg_context = more->avg_context,
         .weighed = o->algorithm->is_weighted,
         .forward_only = forward_only,
+        .optimizer = &o->policy.optimizer,
         .share_memory = !none,
         .dump_stages = o->engine.dump.v,
         .n_dump_stages = o->engine.dump.n,

@@ -16,6 +16,8 @@
 #include "engine/train/schedule.h"
 #include "engine/train/session.h"
 
+#define OPTIMIZER_KEYS "policy.optimizer.kwargs."
+
 #define HOLDER tp_train_options
 #define HOLDER_AT 0
 #define MEGATRON "policy.megatron_cfg.enabled"
@@ -75,19 +77,18 @@
 #define SOURCE(prefix, member) SOURCE_ROWS(prefix, member, FROM_DEFAULT)
 #define DEFAULT_SOURCE(prefix, member) SOURCE_ROWS(prefix, member, UNSET)
 
-/* The row without a name is where the keys of the algorithm stand. */
+/* Where a row has no name the keys of the algorithm stand, where it is OPTIMIZER_KEYS those of the
+ * optimizer. */
 static const tp_option common[] = {
 #include "engine/train/options.def"
 };
 
 /* ---- algorithms ---- */
 
-static size_t count_keys(const tp_algorithm *a)
+static size_t count_keys(const tp_option *options)
 {
     size_t n = 0;
-    for (const tp_option *option = a->options; option->name; option++)
-        n++;
-    for (const char *const *s = a->sections; s && *s; s++)
+    while (options[n].name)
         n++;
     return n;
 }
@@ -106,12 +107,49 @@ static size_t add_foreign(const tp_algorithm *own, const tp_algorithm *other, tp
     return n;
 }
 
-static const char *default_of(const tp_option *option, const tp_algorithm *a)
+/* Defaults of an algorithm are those of NeMo RL, whose optimizer is the first. */
+static const char *default_of(const tp_option *option, const tp_algorithm *a,
+                              const tp_optimizer *optimizer)
 {
-    for (const tp_algorithm_default *d = a->defaults; d && d->key; d++)
+    bool is_other = optimizer != tp_optimizer_at(0) && tp_str_starts(option->name, OPTIMIZER_KEYS);
+    for (const tp_algorithm_default *d = a->defaults; d && d->key && !is_other; d++)
         if (strcmp(d->key, option->name) == 0)
             return d->text;
     return option->default_value;
+}
+
+static bool has_key(const tp_option *table, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (table[i].name && strcmp(table[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The keys of the optimizer, and those of others, which are known by name: arguments that torch
+ * would refuse. */
+static size_t add_optimizers(const tp_optimizer *own, tp_option *table)
+{
+    size_t n = 0;
+    const tp_optimizer *o;
+    for (const tp_option *k = own ? own->options : NULL; k && k->name; k++)
+        table[n++] = *k;
+    for (size_t i = 0; (o = tp_optimizer_at(i)); i++)
+        for (const tp_option *k = o->options; k->name; k++) {
+            if (has_key(table, n, k->name))
+                continue;
+            table[n] = *k;
+            if (own)
+                table[n] = (tp_option){.name = k->name,
+                                       .type = TP_OPT_SECTION,
+                                       .offset = TP_OPT_NOT_STORED,
+                                       .belongs_to = o->name};
+            n++;
+        }
+    for (size_t i = 0; i < n; i++)
+        if (table[i].offset != TP_OPT_NOT_STORED)
+            table[i].offset += offsetof(tp_train_options, policy.optimizer);
+    return n;
 }
 
 /* Of policy.generation, which belongs to those that generate: elsewhere the whole section is
@@ -134,12 +172,25 @@ static size_t add_own(const tp_algorithm *own, tp_option *table)
     return n;
 }
 
-tp_option *tp_train_options_of(const tp_algorithm *own, size_t *ret_n)
+static size_t most_keys(void)
 {
-    size_t most = TP_COUNTOF(common), n = 0;
-    for (const tp_algorithm *const *a = tp_algorithms; *a; a++)
-        most += count_keys(*a);
-    tp_option *table = calloc(most, sizeof *table);
+    size_t n = TP_COUNTOF(common);
+    const tp_optimizer *o;
+    for (size_t i = 0; (o = tp_optimizer_at(i)); i++)
+        n += count_keys(o->options);
+    for (const tp_algorithm *const *a = tp_algorithms; *a; a++) {
+        n += count_keys((*a)->options);
+        for (const char *const *section = (*a)->sections; section && *section; section++)
+            n++;
+    }
+    return n;
+}
+
+tp_option *tp_train_options_of(const tp_algorithm *own, const tp_optimizer *optimizer,
+                               size_t *ret_n)
+{
+    size_t n = 0;
+    tp_option *table = calloc(most_keys(), sizeof *table);
     TP_ASSERT(table);
     for (const tp_algorithm *const *a = tp_algorithms; own && *a; a++)
         if (*a != own)
@@ -147,13 +198,26 @@ tp_option *tp_train_options_of(const tp_algorithm *own, size_t *ret_n)
     for (size_t i = 0; i < TP_COUNTOF(common); i++) {
         if (!common[i].name)
             n += add_own(own, table + n);
+        else if (strcmp(common[i].name, OPTIMIZER_KEYS) == 0)
+            n += add_optimizers(optimizer, table + n);
         else if (!own || belongs(&common[i], own))
             table[n++] = common[i];
     }
     for (size_t i = 0; own && i < n; i++)
-        table[i].default_value = default_of(&table[i], own);
+        table[i].default_value = default_of(&table[i], own, optimizer);
     *ret_n = n;
     return table;
+}
+
+/* By its name before binding, as its keys follow from it. */
+static const tp_optimizer *optimizer_of(const tp_config *config)
+{
+    const tp_json *value = tp_config_find(config, "policy.optimizer.name");
+    const char *name = value ? tp_json_str(value) : NULL;
+    for (const tp_optimizer_name *n = tp_optimizer_names; name && n->name; n++)
+        if (strcmp(n->name, name) == 0)
+            return n->kind;
+    return tp_optimizer_at(0);
 }
 
 /* "sft, dpo or grpo" */
@@ -384,15 +448,6 @@ static tp_status check_metric(const tp_config *config, tp_train_options *o, tp_e
                   : TP_OK;
 }
 
-static tp_status check_optimizer(const tp_config *config, tp_train_options *o, tp_error *err)
-{
-    const tp_f64_list *betas = &o->policy.adamw.betas;
-    if (betas->n != 2 || betas->v[0] >= 1 || betas->v[1] >= 1)
-        return tp_config_fail(config, "policy.optimizer.kwargs.betas", err,
-                              "expected two numbers below 1, as in [0.9, 0.98]");
-    return check_metric(config, o, err);
-}
-
 /* The name becomes a folder below runs/, and is printed. */
 static tp_status check_name(const tp_config *config, const tp_train_options *o, tp_error *err)
 {
@@ -422,11 +477,15 @@ tp_status tp_train_options_bind_sizes(tp_config *config, tp_train_options *ret, 
     size_t n;
     TP_TRY(tp_train_algorithm(config, &o.algorithm, err));
     TP_TRY(tp_megatron_adopt(config, err));
-    tp_option *table = tp_train_options_of(o.algorithm, &n);
+    o.policy.optimizer.kind = optimizer_of(config);
+    tp_option *table = tp_train_options_of(o.algorithm, o.policy.optimizer.kind, &n);
     tp_status status = tp_config_bind(config, table, n, &o, err);
     free(table);
     if (status != TP_OK)
         return status;
+    if (tp_optimizer_names[o.policy.optimizer.name].kind != o.policy.optimizer.kind)
+        return tp_config_fail(config, "policy.optimizer.name", err,
+                              "must be a name, no reference: its kwargs follow from it");
     replace_nulls(&o);
     TP_TRY(check_name(config, &o, err));
     TP_TRY(read_recompute(config, &o, err));
@@ -434,7 +493,9 @@ tp_status tp_train_options_bind_sizes(tp_config *config, tp_train_options *ret, 
     TP_TRY(read_save_by(config, &o, err));
     TP_TRY(check_model(config, &o, err));
     TP_TRY(check_batches(config, &o, err));
-    TP_TRY(check_optimizer(config, &o, err));
+    TP_TRY(check_metric(config, &o, err));
+    if (o.policy.optimizer.kind->check)
+        TP_TRY(o.policy.optimizer.kind->check(config, &o.policy.optimizer, err));
     if (o.algorithm->check)
         TP_TRY(o.algorithm->check(config, &o, err));
     TP_TRY(check_schedule(config, &o, err));
@@ -447,7 +508,7 @@ tp_status tp_train_options_check_files(const tp_config *config, const tp_train_o
                                        tp_error *err)
 {
     size_t n;
-    tp_option *table = tp_train_options_of(o->algorithm, &n);
+    tp_option *table = tp_train_options_of(o->algorithm, o->policy.optimizer.kind, &n);
     bool is_random = o->policy.init == TP_INIT_RANDOM;
     tp_buf missing = {0};
     for (size_t i = 0; i < n; i++) {

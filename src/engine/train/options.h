@@ -11,6 +11,7 @@
 
 #include "config/config.h"
 #include "engine/passes/pass.h"
+#include "engine/train/optimizers/optimizer.h"
 #include <stddef.h>
 
 /* In the order of the choices in options.def. */
@@ -100,10 +101,7 @@ typedef struct {
         tp_recompute recompute; /* from recompute_text and activation_checkpointing */
         int recompute_every;
         tp_batching_options packing, dynamic_batching;
-        struct {
-            double lr, weight_decay, eps;
-            tp_f64_list betas; /* two, below 1 */
-        } adamw;
+        tp_optimizer_settings optimizer;
         const tp_json *megatron;  /* NeMo RL's other backend, or NULL */
         const tp_json *scheduler; /* for tp_schedule_parse(), or NULL */
     } policy;
@@ -154,9 +152,10 @@ typedef struct {
 
 #define TP_OWN_OPTIONS offsetof(tp_train_options, own)
 
-/* The keys of one algorithm's configurations, with its defaults; NULL: every key there is, for
- * documentation.  free() it. */
-tp_option *tp_train_options_of(const tp_algorithm *algorithm, size_t *ret_n);
+/* The keys of configurations with this algorithm and optimizer, with their defaults; both NULL:
+ * every key there is, for documentation.  free() it. */
+tp_option *tp_train_options_of(const tp_algorithm *algorithm, const tp_optimizer *optimizer,
+                               size_t *ret_n);
 /* Which algorithm a configuration asks for by its sections. */
 TP_CHECKED tp_status tp_train_algorithm(const tp_config *config, const tp_algorithm **ret,
                                         tp_error *err);

@@ -26,8 +26,8 @@ struct tp_session {
     tp_states states;
     tp_exec_pool pool;
     float loss_scale;
-    double scalars[8]; /* adamw; see ops.h */
-    float *logp;       /* what the last evaluation said */
+    tp_optimizer_scalars scalars;
+    float *logp; /* what the last evaluation said */
     batch_inputs train_inputs, eval_inputs;
 };
 
@@ -150,25 +150,26 @@ static tp_ref optimizer_state(tp_graph *g, const char *prefix, const tp_param *p
                           strcmp(prefix, "grad") == 0 ? TP_MEM_GRADIENTS : TP_MEM_OPTIMIZER);
 }
 
-static void update_param(tp_session *s, tp_graph *g, const tp_param *param, tp_ref scalars)
+static void update_param(tp_session *s, const tp_optimizer_settings *o, tp_graph *g,
+                         const tp_param *param, tp_ref scalars)
 {
     char name[512];
-    tp_ref p =
-        tp_graph_state(g, param->name, TP_DTYPE_F32, param->rank, param->dim, TP_MEM_WEIGHTS);
-    tp_ref in[6] = {p,
-                    optimizer_state(g, "grad", param),
-                    optimizer_state(g, "adam_m", param),
-                    optimizer_state(g, "adam_v", param),
-                    scalars,
-                    0};
+    const char *states[TP_OPTIMIZER_STATES];
+    tp_optimizer_operands x = {.scalars = scalars};
+    x.p = tp_graph_state(g, param->name, TP_DTYPE_F32, param->rank, param->dim, TP_MEM_WEIGHTS);
+    x.grad = optimizer_state(g, "grad", param);
+    int n = o->kind->states(o, states);
+    for (int i = 0; i < n; i++)
+        x.state[i] = optimizer_state(g, states[i], param);
     snprintf(name, sizeof name, "%s.%s", param->name, tp_dtype_name(s->options.compute_dtype));
     const tp_state *shadow = tp_states_find(&s->states, name);
     if (shadow && shadow->kind == TP_MEM_SHADOW)
-        in[5] = tp_graph_state(g, name, shadow->dtype, param->rank, param->dim, TP_MEM_SHADOW);
-    tp_attrs attrs = {.decay = 1.0f};
-    tp_ref first = tp_graph_op(g, TP_OP_adamw, &attrs, in[5] ? 6 : 5, in, param->name);
-    for (tp_ref k = 0; k < (in[5] ? 4u : 3u); k++)
-        tp_graph_output(g, first + k);
+        x.shadow = tp_graph_state(g, name, shadow->dtype, param->rank, param->dim, TP_MEM_SHADOW);
+    o->kind->update(o, &x, g, param->name);
+    const tp_node *node = &g->nodes[g->n_nodes - 1];
+    for (int k = 0; k < node->n_out; k++)
+        if (node->out[k])
+            tp_graph_output(g, node->out[k]);
 }
 
 static tp_status build_update(tp_session *s, tp_error *err)
@@ -178,10 +179,12 @@ static tp_status build_update(tp_session *s, tp_error *err)
     program *p = &s->update;
     TP_TRY(tp_graph_init(&p->graph, err));
     p->graph.phase = TP_PHASE_UPDATE;
-    int64_t eight = 8;
-    tp_ref scalars = tp_graph_input(&p->graph, "adamw_scalars", TP_DTYPE_F64, 1, &eight);
+    const int64_t n_scalars = TP_OPTIMIZER_SCALARS;
+    const tp_optimizer_settings adamw = {.kind = &tp_optimizer_adamw};
+    const tp_optimizer_settings *o = s->options.optimizer ? s->options.optimizer : &adamw;
+    tp_ref scalars = tp_graph_input(&p->graph, "scalars", TP_DTYPE_F64, 1, &n_scalars);
     for (size_t i = 0; i < n; i++)
-        update_param(s, &p->graph, &params[i], scalars);
+        update_param(s, o, &p->graph, &params[i], scalars);
     TP_TRY(tp_graph_verify(&p->graph, err));
     TP_TRY(plan(s, p, err));
     return declare_states(s, p, err);
@@ -370,20 +373,11 @@ tp_status tp_session_grad_norm(tp_session *s, double *ret_norm, tp_error *err)
     return TP_OK;
 }
 
-tp_status tp_session_update(tp_session *s, const tp_adamw_step *step, tp_error *err)
+tp_status tp_session_update(tp_session *s, const tp_optimizer_scalars *scalars, tp_error *err)
 {
     tp_exec *e = s->update.exec;
-    const double t = (double)step->t;
-    const double values[8] = {step->lr,
-                              step->beta1,
-                              step->beta2,
-                              step->eps,
-                              step->weight_decay,
-                              1.0 - pow(step->beta1, t),
-                              1.0 - pow(step->beta2, t),
-                              step->grad_factor};
-    memcpy(s->scalars, values, sizeof values);
-    TP_TRY(tp_exec_write(e, tp_exec_input(e, "adamw_scalars"), s->scalars, -1, err));
+    s->scalars = *scalars;
+    TP_TRY(tp_exec_write(e, tp_exec_input(e, "scalars"), s->scalars.v, -1, err));
     return tp_exec_run(e, true, err);
 }
 

@@ -320,6 +320,8 @@ static tp_status open_the_model(trainer *t, tp_error *err)
     TP_TRY(open_own_model(t, err));
     tp_model_fingerprint(t->model, t->state.model_fingerprint);
     t->state.seed = (uint64_t)t->o->seed;
+    snprintf(t->state.optimizer, sizeof t->state.optimizer, "%s",
+             t->o->policy.optimizer.kind->name);
     return TP_OK;
 }
 

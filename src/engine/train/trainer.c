@@ -67,15 +67,12 @@ static tp_status apply(trainer *t, const step_result *r, tp_error *err)
 {
     double clip = t->o->policy.max_grad_norm;
     double factor = isfinite(clip) && r->grad_norm > clip ? clip / (r->grad_norm + 1e-6) : 1.0;
-    tp_adamw_step step = {.lr = r->lr,
-                          .beta1 = t->o->policy.adamw.betas.v[0],
-                          .beta2 = t->o->policy.adamw.betas.v[1],
-                          .eps = t->o->policy.adamw.eps,
-                          .weight_decay = t->o->policy.adamw.weight_decay,
-                          .t = t->state.updates + 1,
-                          .grad_factor = factor};
+    const tp_optimizer_settings *o = &t->o->policy.optimizer;
+    const tp_optimizer_step step = {.lr = r->lr, .t = t->state.updates + 1, .grad_factor = factor};
+    tp_optimizer_scalars scalars;
+    o->kind->scalars(o, &step, &scalars);
     tp_phases_enter(&t->phases, TP_TIME_OPTIMIZER);
-    TP_TRY(tp_session_update(t->session, &step, err));
+    TP_TRY(tp_session_update(t->session, &scalars, err));
     t->state.updates++;
     t->skipped_in_row = 0;
     return TP_OK;
@@ -86,7 +83,7 @@ tp_status tp_trainer_update(trainer *t, step_result *r, const tp_batch_view *las
     TP_ZONE("optimizer");
     tp_phases_enter(&t->phases, TP_TIME_GRAD_NORM);
     TP_TRY(tp_session_grad_norm(t->session, &r->grad_norm, err));
-    r->lr = tp_schedule_lr(&t->schedule, t->o->policy.adamw.lr, t->state.step);
+    r->lr = tp_schedule_lr(&t->schedule, t->o->policy.optimizer.lr, t->state.step);
     if (!isfinite(r->loss) || !isfinite(r->grad_norm)) {
         r->skipped = true;
         return handle_nonfinite(t, last, r, err);

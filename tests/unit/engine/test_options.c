@@ -52,6 +52,15 @@ static void bind_well(void)
         fail_msg("%s", err.message);
 }
 
+static void expect_adamw(double beta1, double beta2, double eps)
+{
+    const tp_optimizer_settings *s = &o.policy.optimizer;
+    tp_optimizer_scalars x;
+    assert_ptr_equal(s->kind, &tp_optimizer_adamw);
+    s->kind->scalars(s, &(tp_optimizer_step){.lr = s->lr, .t = 1}, &x);
+    assert_true(x.v[1] == beta1 && x.v[2] == beta2 && x.v[3] == eps);
+}
+
 /* The least that a run needs. */
 static void load_minimum(void)
 {
@@ -77,10 +86,9 @@ static void the_defaults_are_those_of_nemo_rl(void **state)
     assert_int_equal(o.policy.max_total_sequence_length, 1024);
     assert_int_equal(o.policy.precision, TP_PRECISION_BFLOAT16);
     assert_true(o.policy.max_grad_norm == 1.0);
-    assert_true(o.policy.adamw.lr == 5e-6);
-    assert_true(o.policy.adamw.weight_decay == 0.1);
-    assert_true(o.policy.adamw.betas.v[0] == 0.9 && o.policy.adamw.betas.v[1] == 0.98);
-    assert_true(o.policy.adamw.eps == 1e-5);
+    assert_true(o.policy.optimizer.lr == 5e-6);
+    assert_true(o.policy.optimizer.weight_decay == 0.1);
+    expect_adamw(0.9, 0.98, 1e-5);
     assert_null(o.policy.scheduler);
     assert_string_equal(o.checkpointing.metric_name, "val:val_loss");
     assert_int_equal(o.checkpointing.save_period, 10);
@@ -439,7 +447,7 @@ static void recipes_say_what_has_to_be_set(void **state)
 static void every_key_is_documented(void **state)
 {
     size_t n_keys;
-    tp_option *table = tp_train_options_of(NULL, &n_keys);
+    tp_option *table = tp_train_options_of(NULL, NULL, &n_keys);
     for (size_t i = 0; i < n_keys; i++) {
         const tp_option *option = &table[i];
         assert_non_null(option->doc);
@@ -461,7 +469,7 @@ static void every_argument_of_adamw_is_known(void **state)
         "lr",       "betas",   "eps",        "weight_decay",   "amsgrad",
         "maximize", "foreach", "capturable", "differentiable", "fused"};
     size_t n;
-    tp_option *table = tp_train_options_of(tp_algorithms[0], &n);
+    tp_option *table = tp_train_options_of(tp_algorithms[0], tp_optimizer_at(0), &n);
     for (size_t a = 0; a < sizeof arguments / sizeof *arguments; a++) {
         char key[80];
         bool is_known = false;
