@@ -5,10 +5,12 @@
  *     model.h, generator.h        a model folder, and text from it
  *     plan.h, train.h             a training configuration: what it costs, running it
  *     trace.h                     what ran when, on which thread
+ *     analysis.h                  what runs recorded, whoever ran them
  *     environment.h               for judges of answers that are libraries of their own */
 #ifndef TEMPER_TEMPER_H
 #define TEMPER_TEMPER_H
 
+#include "temper/analysis.h"
 #include "temper/chat.h"
 #include "temper/environment.h"
 #include "temper/error.h"

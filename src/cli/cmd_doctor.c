@@ -109,19 +109,45 @@ static void print_conditions(const tp_machine *m)
         printf("\n                 DISTURBED: %s;\n"
                "                 these figures are not kept",
                m->disturbed_by);
+    if (m->is_doubted)
+        printf("\n                 DOUBTED: a run was faster; the next one measures again");
     printf("\n");
+}
+
+/* "467.2 GFLOP/s (1 thread 236.3)" */
+static void print_rate(const char *name, tp_machine_rate r, const char *unit, const char *what)
+{
+    printf("%-16s %.1f %s (1 thread %.1f; %s)\n", name, r.all * 1e-9, unit, r.one * 1e-9, what);
+}
+
+static void print_units(const tp_machine_units *u)
+{
+    char bytes[32], text[64];
+    print_rate("unit bf16", u->bf16, "GFLOP/s", u->bf16_unit);
+    print_rate("unit f32", u->f32, "GFLOP/s", u->f32_unit);
+    if (u->threads_share_unit)
+        printf("%-16s the threads share a unit: more of them multiply no faster\n", "");
+    for (int i = 0; i < u->n_levels; i++) {
+        snprintf(text, sizeof text, "reading %s each",
+                 tp_human_bytes((double)u->levels[i].bytes, bytes));
+        print_rate(u->levels[i].level, u->levels[i].read, "GB/s", text);
+    }
 }
 
 static void print_ceilings(const tp_machine *m)
 {
-    printf("GEMM bf16        %.1f GFLOP/s\n", m->gemm_bf16_flops * 1e-9);
-    printf("GEMM f32         %.1f GFLOP/s\n", m->gemm_f32_flops * 1e-9);
+    printf("GEMM bf16        %.1f GFLOP/s, %.0f %% of the unit\n", m->gemm_bf16_flops * 1e-9,
+           100 * m->gemm_bf16_flops / m->unit_bf16_flops);
+    printf("GEMM f32         %.1f GFLOP/s, %.0f %% of the unit\n", m->gemm_f32_flops * 1e-9,
+           100 * m->gemm_f32_flops / m->unit_f32_flops);
     printf("read             %.1f GB/s\n", m->read_bytes * 1e-9);
     printf("copy             %.1f GB/s (read + written)\n", m->copy_bytes * 1e-9);
     printf("optimizer        %.1f GB/s (28 bytes per parameter)\n", m->update_bytes * 1e-9);
 }
 
-static void print_text(const tp_machine *m, const char *why_unknown, const tp_doctor_checks *c)
+/* `u` may be NULL: not measured now. */
+static void print_text(const tp_machine *m, const tp_machine_units *u, const char *why_unknown,
+                       const tp_doctor_checks *c)
 {
     tp_cpu_caches caches = tp_cpu_cache_sizes();
     char a[32], b[32], d[32];
@@ -132,6 +158,8 @@ static void print_text(const tp_machine *m, const char *why_unknown, const tp_do
            caches.l3 ? tp_human_bytes((double)caches.l3, d) : "unknown");
     print_limits();
     tp_doctor_print_paths();
+    if (u)
+        print_units(u);
     if (m->measured_at > 0) {
         print_ceilings(m);
         print_conditions(m);
@@ -162,7 +190,35 @@ static void put_limits(tp_json_w *w)
     put_list(w, "processor_limits", &limits);
 }
 
-static void print_json(const tp_machine *m, const tp_doctor_checks *c)
+static void put_rate(tp_json_w *w, const char *key, const char *name, size_t bytes,
+                     tp_machine_rate r, const char *per_s)
+{
+    char member[64];
+    tp_json_w_begin(w, '{');
+    tp_json_w_put_str(w, key, name);
+    if (bytes)
+        tp_json_w_put_i64(w, "working_set_bytes", (int64_t)bytes);
+    snprintf(member, sizeof member, "%s_per_s_one_thread", per_s);
+    tp_json_w_put_known(w, member, r.one);
+    snprintf(member, sizeof member, "%s_per_s", per_s);
+    tp_json_w_put_known(w, member, r.all);
+    tp_json_w_end(w, '}');
+}
+
+static void put_units(tp_json_w *w, const tp_machine_units *u)
+{
+    tp_json_w_put_begin(w, "units", '[');
+    put_rate(w, "instruction", u->bf16_unit, 0, u->bf16, "flops");
+    put_rate(w, "instruction", u->f32_unit, 0, u->f32, "flops");
+    tp_json_w_end(w, ']');
+    tp_json_w_put_bool(w, "threads_share_unit", u->threads_share_unit);
+    tp_json_w_put_begin(w, "read", '[');
+    for (int i = 0; i < u->n_levels; i++)
+        put_rate(w, "level", u->levels[i].level, u->levels[i].bytes, u->levels[i].read, "bytes");
+    tp_json_w_end(w, ']');
+}
+
+static void print_json(const tp_machine *m, const tp_machine_units *u, const tp_doctor_checks *c)
 {
     tp_buf out = {0};
     tp_json_w w;
@@ -176,6 +232,8 @@ static void print_json(const tp_machine *m, const tp_doctor_checks *c)
         const char *key;
         double v;
     } numbers[] = {{"threads", m->threads},
+                   {"unit_bf16_flops_per_s", m->unit_bf16_flops},
+                   {"unit_f32_flops_per_s", m->unit_f32_flops},
                    {"gemm_bf16_flops_per_s", m->gemm_bf16_flops},
                    {"gemm_f32_flops_per_s", m->gemm_f32_flops},
                    {"read_bytes_per_s", m->read_bytes},
@@ -187,6 +245,8 @@ static void print_json(const tp_machine *m, const tp_doctor_checks *c)
     tp_json_w_put_known(&w, "processor_share", m->processor_share);
     tp_json_w_put_known(&w, "spread", m->spread);
     tp_json_w_put_str(&w, "disturbed_by", m->disturbed_by);
+    if (u)
+        put_units(&w, u);
     put_limits(&w);
     tp_doctor_write_paths(&w);
     tp_json_w_put_begin(&w, "checks", '[');
@@ -221,6 +281,8 @@ int tp_cmd_doctor(int argc, char **argv)
     char *words[argc + 1];
     tp_error err = {0};
     tp_machine machine;
+    tp_machine_units units;
+    bool has_units = false;
     tp_doctor_checks c = {0};
     const tp_usage usage = {
         .command = "doctor",
@@ -249,6 +311,10 @@ int tp_cmd_doctor(int argc, char **argv)
     tp_status status = n > 0 ? tp_doctor_look(words, n, f.resume, is_stopped, &c, &err) : TP_OK;
     if (status == TP_OK && !stop_signal)
         status = measure(&f, threads, &machine, &err);
+    if (status == TP_OK && !stop_signal && !f.cached) {
+        status = tp_machine_measure_units(&tp_backend_cpu, threads, f.seconds / 2, &units, &err);
+        has_units = status == TP_OK;
+    }
     if (status == TP_ERR_NOMEM) { /* the rest can be told all the same */
         machine = tp_machine_describe(&tp_backend_cpu, threads);
         status = TP_OK;
@@ -262,9 +328,9 @@ int tp_cmd_doctor(int argc, char **argv)
         return tp_cli_fail(&err);
     }
     if (f.json)
-        print_json(&machine, &c);
+        print_json(&machine, has_units ? &units : NULL, &c);
     else
-        print_text(&machine, err.message, &c);
+        print_text(&machine, has_units ? &units : NULL, err.message, &c);
     bool failed = tp_doctor_failures(&c) > 0;
     tp_doctor_release(&c);
     return failed ? 2 : 0;

