@@ -166,14 +166,6 @@ static tp_status draw(trainer *t, tp_error *err)
     return tp_dpo_batch_arrange(t, &d->batch, err);
 }
 
-static void show(trainer *t)
-{
-    const dpo *d = t->own;
-    const tp_preference_sums *s = &d->sums;
-    t->shown.accuracy = s->accuracy / s->pairs;
-    t->shown.margin = d->loss.beta * (s->reward_chosen - s->reward_rejected) / s->pairs;
-}
-
 static tp_status step(trainer *t, step_result *r, tp_error *err)
 {
     dpo *d = t->own;
@@ -199,7 +191,6 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
     }
     d->micro = d->batch.arrangement.n_micro - 1; /* what `view` shows */
     r->loss = d->sums.loss;
-    show(t);
     return tp_trainer_update(t, r, &view, err);
 }
 
@@ -249,21 +240,22 @@ static tp_status validate(trainer *t, tp_error *err)
     double beta = d->loss.beta;
     t->val_loss = s.loss / s.pairs;
     t->val_accuracy = s.accuracy / s.pairs;
-    const tp_metric_value metrics[] = {
-        {"validation-default/loss", t->val_loss},
-        {"validation-default/preference_loss", s.preference_loss / s.pairs},
-        {"validation-default/sft_loss", s.sft_loss / s.pairs},
-        {"validation-default/accuracy", t->val_accuracy},
-        {"validation-default/rewards_chosen_mean", s.reward_chosen / s.pairs},
-        {"validation-default/rewards_rejected_mean", s.reward_rejected / s.pairs},
-        {"validation-default/num_valid_samples", s.pairs},
-        {"validation-default/global_valid_seqs", 2 * s.pairs},
-        {"validation-default/global_valid_toks", tokens},
-        {"dpo/validation_margin_times_beta",
-         beta * (s.reward_chosen - s.reward_rejected) / s.pairs},
-        {"timing/validation-default/total_validation_time", tp_clock_s() - start},
-        {"timing/validation/total_validation_time", tp_clock_s() - start}};
-    tp_trainer_record_validation(t, metrics, sizeof metrics / sizeof *metrics);
+    tp_metric_bus *bus = &t->metrics;
+    tp_trainer_begin_validation(t);
+    tp_metric_put(bus, "validation-default/loss", t->val_loss);
+    tp_metric_put(bus, "validation-default/preference_loss", s.preference_loss / s.pairs);
+    tp_metric_put(bus, "validation-default/sft_loss", s.sft_loss / s.pairs);
+    tp_metric_put(bus, "validation-default/accuracy", t->val_accuracy);
+    tp_metric_put(bus, "validation-default/rewards_chosen_mean", s.reward_chosen / s.pairs);
+    tp_metric_put(bus, "validation-default/rewards_rejected_mean", s.reward_rejected / s.pairs);
+    tp_metric_put(bus, "validation-default/num_valid_samples", s.pairs);
+    tp_metric_put(bus, "validation-default/global_valid_seqs", 2 * s.pairs);
+    tp_metric_put(bus, "validation-default/global_valid_toks", tokens);
+    tp_metric_put(bus, "dpo/validation_margin_times_beta",
+                  beta * (s.reward_chosen - s.reward_rejected) / s.pairs);
+    tp_metric_put(bus, "timing/validation-default/total_validation_time", tp_clock_s() - start);
+    tp_metric_put(bus, "timing/validation/total_validation_time", tp_clock_s() - start);
+    tp_trainer_end_validation(t);
     return TP_OK;
 }
 
@@ -274,23 +266,20 @@ static void record(trainer *t, const step_result *r)
     const dpo *d = t->own;
     const tp_preference_sums *s = &d->sums;
     double beta = d->loss.beta, n = s->pairs;
-    const tp_metric_value metrics[] = {
-        {"train/preference_loss", s->preference_loss},
-        {"train/sft_loss", s->sft_loss},
-        {"train/accuracy", s->accuracy / n},
-        {"train/rewards_chosen_mean", s->reward_chosen / n},
-        {"train/rewards_rejected_mean", s->reward_rejected / n},
-        {"train/num_valid_samples", n},
-        {"dpo/rewards_chosen_times_beta", beta * s->reward_chosen / n},
-        {"dpo/rewards_rejected_times_beta", beta * s->reward_rejected / n},
-        {"dpo/margin", (s->reward_chosen - s->reward_rejected) / n},
-        {"dpo/margin_times_beta", beta * (s->reward_chosen - s->reward_rejected) / n},
-        {"dpo/logp_chosen_mean", s->logp_chosen / n},
-        {"dpo/logp_rejected_mean", s->logp_rejected / n},
-        {"timing/train/data_processing", r->wait_s},
-        {"timing/train/policy_training", r->seconds - r->wait_s}};
-    for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++)
-        tp_run_metric(t->run, metrics[i].tag, metrics[i].value);
+    tp_metric_bus *bus = &t->metrics;
+    tp_metric_put(bus, "train/preference_loss", s->preference_loss);
+    tp_metric_put(bus, "train/sft_loss", s->sft_loss);
+    tp_metric_put(bus, "train/accuracy", s->accuracy / n);
+    tp_metric_put(bus, "train/rewards_chosen_mean", s->reward_chosen / n);
+    tp_metric_put(bus, "train/rewards_rejected_mean", s->reward_rejected / n);
+    tp_metric_put(bus, "train/num_valid_samples", n);
+    tp_metric_put(bus, "dpo/rewards_chosen_times_beta", beta * s->reward_chosen / n);
+    tp_metric_put(bus, "dpo/rewards_rejected_times_beta", beta * s->reward_rejected / n);
+    tp_metric_put(bus, "dpo/margin", (s->reward_chosen - s->reward_rejected) / n);
+    tp_metric_put(bus, "dpo/margin_times_beta", beta * (s->reward_chosen - s->reward_rejected) / n);
+    tp_metric_put(bus, "dpo/logp_chosen_mean", s->logp_chosen / n);
+    tp_metric_put(bus, "dpo/logp_rejected_mean", s->logp_rejected / n);
+    tp_metric_put(bus, "timing/train/policy_training", r->seconds - r->wait_s);
 }
 
 static void result(trainer *t, tp_json_w *w)
@@ -326,6 +315,9 @@ const tp_algorithm tp_algorithm_dpo = {
     .defaults = defaults,
     .rankings = rankings,
     .source_keys = source_keys,
+    .val_loss = "validation-default/loss",
+    .val_accuracy = "validation-default/accuracy",
+    .is_preference = true,
     .sequences_per_unit = 2,
     .alignment = 64, /* what attention computes at a time, see backend/cpu/attention_block.h */
     .is_weighted = true,

@@ -23,8 +23,7 @@ static tp_policy_loss loss_of(const tp_grpo_options *o)
                             .token_level = o->loss.token_level,
                             .length_divisor = o->loss.length_divisor,
                             .correction = o->loss.correction,
-                            /* null, which is -1, is none */
-                            .truncation = (tp_truncation)(o->loss.truncation + 1),
+                            .truncation = tp_grpo_truncation(o),
                             .truncate_min = o->loss.truncate_min,
                             .truncate_max = o->loss.truncate_max,
                             .kl_penalty = o->loss.kl_in_reward ? 0 : o->loss.kl_penalty,
@@ -419,7 +418,7 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
     t->generated_tokens += g->counts.answer_tokens;
     t->generation_s += g->counts.generation_s;
     r->lr = tp_schedule_lr(&t->schedule, t->o->policy.optimizer.lr, t->state.step);
-    tp_grpo_show(t);
+    tp_grpo_note_reward(t);
     tp_phases_enter(&t->phases, TP_TIME_LOGGING);
     tp_grpo_write_samples(t);
     return status;
@@ -497,19 +496,21 @@ static void record_validation(trainer *t, const val_sums *s, double seconds)
     t->val_accuracy = s->judged ? s->rewards / (double)s->judged : NAN;
     g->val_any = s->prompts ? (double)s->any / (double)s->prompts : NAN;
     double n = (double)s->counts.samples;
-    const tp_metric_value metrics[] = {
-        {"validation/accuracy", t->val_accuracy},
-        {"validation/avg_length", n > 0 ? (double)s->counts.answer_tokens / n : NAN},
-        {"validation/pass_k", g->val_any},
-        {"validation/num_prompts", (double)s->prompts},
-        {"validation/num_samples", (double)s->judged},
-        {"validation/num_excluded", n - (double)s->judged},
-        {"validation/truncation_rate", n > 0 ? (double)(s->counts.by_finish[TP_FINISH_LENGTH] +
-                                                        s->counts.by_finish[TP_FINISH_CAPACITY]) /
-                                                   n
-                                             : NAN},
-        {"timing/validation/total_validation_time", seconds}};
-    tp_trainer_record_validation(t, metrics, sizeof metrics / sizeof *metrics);
+    tp_metric_bus *bus = &t->metrics;
+    tp_trainer_begin_validation(t);
+    tp_metric_put(bus, "validation/accuracy", t->val_accuracy);
+    tp_metric_put(bus, "validation/avg_length", n > 0 ? (double)s->counts.answer_tokens / n : NAN);
+    tp_metric_put(bus, "validation/pass_k", g->val_any);
+    tp_metric_put(bus, "validation/num_prompts", (double)s->prompts);
+    tp_metric_put(bus, "validation/num_samples", (double)s->judged);
+    tp_metric_put(bus, "validation/num_excluded", n - (double)s->judged);
+    tp_metric_put(bus, "validation/truncation_rate",
+                  n > 0 ? (double)(s->counts.by_finish[TP_FINISH_LENGTH] +
+                                   s->counts.by_finish[TP_FINISH_CAPACITY]) /
+                              n
+                        : NAN);
+    tp_metric_put(bus, "timing/validation/total_validation_time", seconds);
+    tp_trainer_end_validation(t);
     check_goal(t, g->val_any);
 }
 
@@ -535,8 +536,8 @@ static tp_status validate(trainer *t, tp_error *err)
 static void result(trainer *t, tp_json_w *w)
 {
     const grpo *g = t->own;
-    tp_json_w_put_known(w, "reward", t->shown.reward);
-    tp_json_w_put_known(w, "best_reward", t->shown.best_reward);
+    tp_json_w_put_known(w, "reward", tp_metric_latest(&t->metrics, "train/reward"));
+    tp_json_w_put_known(w, "best_reward", t->state.best_reward);
     tp_json_w_put_known(w, "val_accuracy", t->val_accuracy);
     tp_json_w_put_i64(w, "prompts", t->state.prompts);
     tp_json_w_put_i64(w, "generated_tokens", t->generated_tokens);
@@ -578,6 +579,7 @@ const tp_algorithm tp_algorithm_grpo = {.name = "grpo",
                                         .defaults = defaults,
                                         .rankings = rankings,
                                         .source_keys = source_keys,
+                                        .val_accuracy = "validation/accuracy",
                                         .takes_max_samples = true,
                                         .takes_named_data = true,
                                         .check = tp_grpo_check,

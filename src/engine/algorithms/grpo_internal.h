@@ -148,7 +148,7 @@ TP_CHECKED tp_status tp_grpo_learn(trainer *t, step_result *r, tp_error *err);
 
 /* grpo_record.c */
 void tp_grpo_record(trainer *t, const step_result *r);
-void tp_grpo_show(trainer *t);
+void tp_grpo_note_reward(trainer *t);
 void tp_grpo_write_samples(trainer *t);
 
 #endif

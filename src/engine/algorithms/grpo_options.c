@@ -30,7 +30,7 @@ static tp_status check_loss(const tp_config *config, const tp_grpo_options *g, t
         return tp_config_fail(config, "loss_fn.disable_ppo_ratio", err,
                               "sequence_level_importance_ratios, disable_ppo_ratio and "
                               "force_on_policy_ratio exclude each other");
-    bool truncates = g->loss.truncation != TP_OPT_UNSET_ENUM;
+    bool truncates = tp_grpo_truncation(g) != TP_TRUNCATE_NONE;
     if (truncates && (!g->loss.correction || isnan(g->loss.truncate_max)))
         return tp_config_fail(config, "loss_fn.truncated_importance_sampling_type", err,
                               "needs loss_fn.use_importance_sampling_correction=true and "
@@ -38,7 +38,7 @@ static tp_status check_loss(const tp_config *config, const tp_grpo_options *g, t
     if (!truncates && !isnan(g->loss.truncate_max))
         return tp_config_fail(config, "loss_fn.truncated_importance_sampling_ratio", err,
                               "needs loss_fn.truncated_importance_sampling_type");
-    if (truncates && g->loss.truncation != TP_TRUNCATE_CLAMP && isnan(g->loss.truncate_min))
+    if (truncates && tp_grpo_truncation(g) != TP_TRUNCATE_CLAMP && isnan(g->loss.truncate_min))
         return tp_config_fail(config, "loss_fn.truncated_importance_sampling_type", err,
                               "needs loss_fn.truncated_importance_sampling_ratio_min");
     if (g->skip_reference && g->loss.kl_penalty != 0)

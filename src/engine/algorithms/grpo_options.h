@@ -42,6 +42,12 @@ static inline const tp_grpo_options *tp_grpo_options_of(const tp_train_options *
     return (const tp_grpo_options *)(const void *)o->own.bytes;
 }
 
+/* A row of tp_truncations; null, which is -1, is none. */
+static inline tp_truncation tp_grpo_truncation(const tp_grpo_options *o)
+{
+    return (tp_truncation)(o->loss.truncation + 1);
+}
+
 extern const tp_option tp_grpo_keys[];
 /* See tp_algorithm.check and .needs. */
 TP_CHECKED tp_status tp_grpo_check(const tp_config *config, tp_train_options *o, tp_error *err);

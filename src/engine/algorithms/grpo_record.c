@@ -29,39 +29,13 @@ static double cut_share(const grpo_counts *c)
                  (double)c->samples);
 }
 
-void tp_grpo_show(trainer *t)
+void tp_grpo_note_reward(trainer *t)
 {
-    grpo *g = t->own;
-    const grpo_counts *c = &g->counts;
-    const tp_policy_sums *s = &g->total;
-    tp_train_event *e = &t->shown;
-    e->reward = reward_mean(c);
-    e->reward_se = reward_error(c);
-    e->kl = g->reference ? share(s->kl, s->tokens) : NAN;
-    e->entropy = share(s->entropy, s->tokens);
-    e->clip_fraction = share(s->clipped_low + s->clipped_high, s->tokens);
-    e->mean_length = share((double)c->answer_tokens, (double)c->samples);
-    e->truncated_share = cut_share(c);
-    e->flat_groups = share((double)c->flat_groups, (double)c->all_groups);
-    e->answers = (int64_t)c->samples;
-    e->unrewarded = (int64_t)tp_grpo_unrewarded(c);
-    e->generated_tokens_per_s = share((double)c->answer_tokens, c->generation_s);
-    e->logp_difference = s->tokens > 0 ? s->max_logp_difference : NAN;
-    if (isfinite(e->reward) && !(e->reward <= e->best_reward))
-        e->best_reward = e->reward;
+    const grpo *g = t->own;
+    double reward = reward_mean(&g->counts);
+    if (isfinite(reward) && !(reward <= t->state.best_reward))
+        t->state.best_reward = reward;
 }
-
-static void put_all(trainer *t, const tp_metric_value *metrics, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        tp_run_metric(t->run, metrics[i].tag, metrics[i].value);
-}
-
-#define PUT(t, ...)                                        \
-    do {                                                   \
-        const tp_metric_value list_[] = {__VA_ARGS__};     \
-        put_all((t), list_, sizeof list_ / sizeof *list_); \
-    } while (0)
 
 static double filtered_reward(const grpo *g)
 {
@@ -76,112 +50,131 @@ static double filtered_reward(const grpo *g)
 
 static void record_rewards(trainer *t)
 {
+    tp_metric_bus *bus = &t->metrics;
     const grpo *g = t->own;
     const grpo_counts *c = &g->counts;
     double groups = (double)c->all_groups;
     double mixed = groups - (double)c->right_groups - (double)c->wrong_groups;
-    PUT(t, {"train/reward", reward_mean(c)}, {"train/filtered_reward", filtered_reward(g)},
-        {"train/baseline_reward/pct_0", share((double)c->wrong_groups, groups)},
-        {"train/baseline_reward/pct_1", share((double)c->right_groups, groups)},
-        {"train/baseline_reward/pct_mixed", share(mixed, groups)},
-        {"train/advantages/mean", share(g->advantage_sum, g->total.tokens)},
-        {"train/advantages/max", g->advantage_max}, {"train/advantages/min", g->advantage_min},
-        {"train/advantages/sum", g->advantage_sum}, {"train/num_valid_samples", g->total.sequences},
-        {"train/dynamic_sampling_num_gen_batches", (double)c->draws},
-        {"train/dynamic_sampling_num_discarded_valid_samples",
-         (double)c->discarded_groups * (double)options(t)->num_generations},
-        {"rollout/reward_standard_error", reward_error(c)},
-        {"rollout/zero_spread_groups", share((double)c->flat_groups, groups)},
-        {"rollout/groups", groups}, {"rollout/groups_trained", (double)g->rollout.n_groups},
-        {"rollout/samples", (double)c->samples},
-        {"rollout/prompts_left_out", (double)c->prompts_left_out},
-        {"rollout/overlong_left_out", (double)c->overlong_filtered});
+    tp_metric_put(bus, "train/reward", reward_mean(c));
+    tp_metric_put(bus, "train/filtered_reward", filtered_reward(g));
+    tp_metric_put(bus, "train/baseline_reward/pct_0", share((double)c->wrong_groups, groups));
+    tp_metric_put(bus, "train/baseline_reward/pct_1", share((double)c->right_groups, groups));
+    tp_metric_put(bus, "train/baseline_reward/pct_mixed", share(mixed, groups));
+    tp_metric_put(bus, "train/advantages/mean", share(g->advantage_sum, g->total.tokens));
+    tp_metric_put(bus, "train/advantages/max", g->advantage_max);
+    tp_metric_put(bus, "train/advantages/min", g->advantage_min);
+    tp_metric_put(bus, "train/advantages/sum", g->advantage_sum);
+    tp_metric_put(bus, "train/num_valid_samples", g->total.sequences);
+    tp_metric_put(bus, "train/dynamic_sampling_num_gen_batches", (double)c->draws);
+    tp_metric_put(bus, "train/dynamic_sampling_num_discarded_valid_samples",
+                  (double)c->discarded_groups * (double)options(t)->num_generations);
+    tp_metric_put(bus, "rollout/reward_standard_error", reward_error(c));
+    tp_metric_put(bus, "rollout/zero_spread_groups", share((double)c->flat_groups, groups));
+    tp_metric_put(bus, "rollout/groups", groups);
+    tp_metric_put(bus, "rollout/groups_trained", (double)g->rollout.n_groups);
+    tp_metric_put(bus, "rollout/samples", (double)c->samples);
+    tp_metric_put(bus, "rollout/prompts_left_out", (double)c->prompts_left_out);
+    tp_metric_put(bus, "rollout/overlong_left_out", (double)c->overlong_filtered);
+    tp_metric_put(bus, "rollout/unrewarded", (double)tp_grpo_unrewarded(c));
+    if (!isnan(t->state.best_reward))
+        tp_metric_put(bus, "rollout/best_reward", t->state.best_reward);
     for (int k = 0; k < TP_REWARD_KINDS; k++) {
         char tag[64];
         snprintf(tag, sizeof tag, "rollout/rewards/%s", tp_reward_status_name((tp_reward_status)k));
-        tp_run_metric(t->run, tag, (double)c->by_status[k]);
+        tp_metric_put(bus, tag, (double)c->by_status[k]);
     }
 }
 
 static void record_lengths(trainer *t)
 {
+    tp_metric_bus *bus = &t->metrics;
     const grpo *g = t->own;
     const grpo_counts *c = &g->counts;
     double n = (double)c->samples;
-    PUT(t, {"train/mean_prompt_length", share((double)c->prompt_tokens, n)},
-        {"train/total_num_tokens", (double)(c->prompt_tokens + c->answer_tokens)},
-        {"train/total_turns", n}, {"train/avg_turns_per_sample", n > 0 ? 1 : NAN},
-        {"train/natural_termination_rate", share((double)c->by_finish[TP_FINISH_STOP], n)},
-        {"train/truncation_rate", cut_share(c)},
-        {"train/mean_total_tokens_per_sample", share((double)c->answer_tokens, n)},
-        {"train/mean_gen_tokens_per_sample", share((double)c->answer_tokens, n)},
-        {"train/max_gen_tokens_per_sample", (double)c->longest_answer});
+    tp_metric_put(bus, "train/mean_prompt_length", share((double)c->prompt_tokens, n));
+    tp_metric_put(bus, "train/total_num_tokens", (double)(c->prompt_tokens + c->answer_tokens));
+    tp_metric_put(bus, "train/total_turns", n);
+    tp_metric_put(bus, "train/avg_turns_per_sample", n > 0 ? 1 : NAN);
+    tp_metric_put(bus, "train/natural_termination_rate",
+                  share((double)c->by_finish[TP_FINISH_STOP], n));
+    tp_metric_put(bus, "train/truncation_rate", cut_share(c));
+    tp_metric_put(bus, "train/mean_total_tokens_per_sample", share((double)c->answer_tokens, n));
+    tp_metric_put(bus, "train/mean_gen_tokens_per_sample", share((double)c->answer_tokens, n));
+    tp_metric_put(bus, "train/max_gen_tokens_per_sample", (double)c->longest_answer);
 }
 
 static void record_policy(trainer *t)
 {
+    tp_metric_bus *bus = &t->metrics;
     const grpo *g = t->own;
     const tp_policy_sums *s = &g->total;
     double n = s->tokens;
     double many = g->loss.ratio == TP_RATIO_SEQUENCE ? s->sequences : n;
-    PUT(t, {"train/probs_ratio", share(s->ratio, n)},
-        {"train/probs_ratio_clamped", share(s->ratio_clipped, n)},
-        {"train/probs_ratio_min", s->ratio_min}, {"train/probs_ratio_max", s->ratio_max},
-        {"train/probs_ratio_clamped_min", s->ratio_clipped_min},
-        {"train/probs_ratio_clamped_max", s->ratio_clipped_max},
-        {"train/token_mult_prob_error", share(s->mult_error, n)},
-        {"train/gen_kl_error", share(s->gen_kl, n)},
-        {"train/policy_kl_error", share(s->policy_kl, n)},
-        {"train/js_divergence_error", share(s->js, n)},
-        {"train/sampling_importance_ratio", share(s->importance, many)},
-        {"train/approx_entropy", share(s->entropy, n)},
-        {"policy/max_logp_difference", s->max_logp_difference},
-        {"policy/clip_fraction", share(s->clipped_low + s->clipped_high, n)},
-        {"policy/clip_fraction_low", share(s->clipped_low, n)},
-        {"policy/clip_fraction_high", share(s->clipped_high, n)},
-        {"policy/dual_clip_fraction", share(s->dual_clipped, n)},
-        {"policy/updates", (double)g->n_updates}, {"policy/grad_norm_max", g->grad_norm_max});
+    tp_metric_put(bus, "train/probs_ratio", share(s->ratio, n));
+    tp_metric_put(bus, "train/probs_ratio_clamped", share(s->ratio_clipped, n));
+    tp_metric_put(bus, "train/probs_ratio_min", s->ratio_min);
+    tp_metric_put(bus, "train/probs_ratio_max", s->ratio_max);
+    tp_metric_put(bus, "train/probs_ratio_clamped_min", s->ratio_clipped_min);
+    tp_metric_put(bus, "train/probs_ratio_clamped_max", s->ratio_clipped_max);
+    tp_metric_put(bus, "train/token_mult_prob_error", share(s->mult_error, n));
+    tp_metric_put(bus, "train/gen_kl_error", share(s->gen_kl, n));
+    tp_metric_put(bus, "train/policy_kl_error", share(s->policy_kl, n));
+    tp_metric_put(bus, "train/js_divergence_error", share(s->js, n));
+    tp_metric_put(bus, "train/sampling_importance_ratio", share(s->importance, many));
+    tp_metric_put(bus, "train/approx_entropy", share(s->entropy, n));
+    tp_metric_put(bus, "policy/max_logp_difference", s->max_logp_difference);
+    tp_metric_put(bus, "policy/clip_fraction", share(s->clipped_low + s->clipped_high, n));
+    tp_metric_put(bus, "policy/clip_fraction_low", share(s->clipped_low, n));
+    tp_metric_put(bus, "policy/clip_fraction_high", share(s->clipped_high, n));
+    tp_metric_put(bus, "policy/dual_clip_fraction", share(s->dual_clipped, n));
+    tp_metric_put(bus, "policy/updates", (double)g->n_updates);
+    tp_metric_put(bus, "policy/grad_norm_max", g->grad_norm_max);
     if (g->reference) /* otherwise it is not 0 but unknown */
-        PUT(t, {"train/kl_penalty", share(s->kl, n)});
+        tp_metric_put(bus, "train/kl_penalty", share(s->kl, n));
     if (g->loss.truncation != TP_TRUNCATE_NONE) {
         bool by_sequence = g->loss.truncation == TP_TRUNCATE_SEQUENCES;
-        PUT(t, {"train/is_oob_ratio", share(s->outside, by_sequence ? s->sequences : n)});
+        tp_metric_put(bus, "train/is_oob_ratio", share(s->outside, by_sequence ? s->sequences : n));
     }
     if (g->loss.positive_nll != 0)
-        PUT(t, {"train/positive_nll_loss", share(s->nll_loss, (double)g->n_updates)});
-    if (!isnan(options(t)->logprob_error_threshold))
-        PUT(t, {"train/max_seq_mult_prob_error", g->counts.worst_error},
-            {"train/min_seq_mult_prob_error", g->counts.least_error},
-            {"train/mean_seq_mult_prob_error", g->counts.error_sum},
-            {"train/num_masked_seqs_by_logprob_error", (double)g->counts.masked_by_error},
-            {"train/masked_correct_pct",
-             share((double)g->counts.masked_correct, (double)g->counts.masked_by_error)});
+        tp_metric_put(bus, "train/positive_nll_loss", share(s->nll_loss, (double)g->n_updates));
+    if (!isnan(options(t)->logprob_error_threshold)) {
+        tp_metric_put(bus, "train/max_seq_mult_prob_error", g->counts.worst_error);
+        tp_metric_put(bus, "train/min_seq_mult_prob_error", g->counts.least_error);
+        tp_metric_put(bus, "train/mean_seq_mult_prob_error", g->counts.error_sum);
+        tp_metric_put(bus, "train/num_masked_seqs_by_logprob_error",
+                      (double)g->counts.masked_by_error);
+        tp_metric_put(bus, "train/masked_correct_pct",
+                      share((double)g->counts.masked_correct, (double)g->counts.masked_by_error));
+    }
 }
 
 static void record_times(trainer *t, const step_result *r)
 {
+    tp_metric_bus *bus = &t->metrics;
     const grpo *g = t->own;
     const grpo_counts *c = &g->counts;
     const tp_engine_stats *e = &c->engine;
     double logp_s = c->logprob_s + c->reference_s;
     double sums = c->generation_s + c->reward_s + logp_s + c->advantage_s + c->training_s;
-    PUT(t, {"timing/train/generation", c->generation_s},
-        {"timing/train/reward_calculation", c->reward_s},
-        {"timing/train/policy_and_reference_logprobs", logp_s},
-        {"timing/train/advantage_calculation", c->advantage_s},
-        {"timing/train/policy_training", c->training_s},
-        {"timing/train/unaccounted", r->seconds - sums},
-        {"performance/generation_tokens_per_sec", share((double)c->answer_tokens, c->generation_s)},
-        {"performance/policy_training_tokens_per_sec", share((double)r->used, c->training_s)},
-        {"performance/policy_and_reference_logprobs_tokens_per_sec",
-         logp_s > 0 ? share((double)r->used, logp_s) : NAN},
-        {"generation/prefill_tokens", (double)e->prefill_tokens},
-        {"generation/shared_prompt_tokens", (double)e->shared_tokens},
-        {"generation/decode_tokens", (double)e->decode_tokens},
-        {"generation/recomputed_tokens", (double)e->recomputed_tokens},
-        {"generation/preemptions", (double)e->preemptions},
-        {"generation/peak_running", (double)e->peak_running},
-        {"generation/cache_peak_bytes", (double)e->peak_bytes});
+    tp_metric_put(bus, "timing/train/generation", c->generation_s);
+    tp_metric_put(bus, "timing/train/reward_calculation", c->reward_s);
+    tp_metric_put(bus, "timing/train/policy_and_reference_logprobs", logp_s);
+    tp_metric_put(bus, "timing/train/advantage_calculation", c->advantage_s);
+    tp_metric_put(bus, "timing/train/policy_training", c->training_s);
+    tp_metric_put(bus, "timing/train/unaccounted", r->seconds - sums);
+    tp_metric_put(bus, "performance/generation_tokens_per_sec",
+                  share((double)c->answer_tokens, c->generation_s));
+    tp_metric_put(bus, "performance/policy_training_tokens_per_sec",
+                  share((double)r->used, c->training_s));
+    tp_metric_put(bus, "performance/policy_and_reference_logprobs_tokens_per_sec",
+                  logp_s > 0 ? share((double)r->used, logp_s) : NAN);
+    tp_metric_put(bus, "generation/prefill_tokens", (double)e->prefill_tokens);
+    tp_metric_put(bus, "generation/shared_prompt_tokens", (double)e->shared_tokens);
+    tp_metric_put(bus, "generation/decode_tokens", (double)e->decode_tokens);
+    tp_metric_put(bus, "generation/recomputed_tokens", (double)e->recomputed_tokens);
+    tp_metric_put(bus, "generation/preemptions", (double)e->preemptions);
+    tp_metric_put(bus, "generation/peak_running", (double)e->peak_running);
+    tp_metric_put(bus, "generation/cache_peak_bytes", (double)e->peak_bytes);
 }
 
 void tp_grpo_record(trainer *t, const step_result *r)

@@ -321,19 +321,18 @@ static tp_status validate(trainer *t, tp_error *err)
             tokens += (int64_t)mb->step_trained;
     }
     t->val_loss = tokens ? sum / (double)tokens : NAN;
-    const tp_metric_value metrics[] = {
-        {"validation/val_loss", t->val_loss},
-        {"validation/global_valid_toks", (double)tokens},
-        {"timing/validation/total_validation_time", tp_clock_s() - start}};
-    tp_trainer_record_validation(t, metrics, sizeof metrics / sizeof *metrics);
+    tp_trainer_begin_validation(t);
+    tp_metric_put(&t->metrics, "validation/val_loss", t->val_loss);
+    tp_metric_put(&t->metrics, "validation/global_valid_toks", (double)tokens);
+    tp_metric_put(&t->metrics, "timing/validation/total_validation_time", tp_clock_s() - start);
+    tp_trainer_end_validation(t);
     return TP_OK;
 }
 
 static void record(trainer *t, const step_result *r)
 {
-    tp_run_metric(t->run, "train/num_unmasked_tokens", (double)r->trained);
-    tp_run_metric(t->run, "timing/train/data_processing", r->wait_s);
-    tp_run_metric(t->run, "timing/train/policy_training", r->seconds - r->wait_s);
+    tp_metric_put(&t->metrics, "train/num_unmasked_tokens", (double)r->trained);
+    tp_metric_put(&t->metrics, "timing/train/policy_training", r->seconds - r->wait_s);
 }
 
 static void result(trainer *t, tp_json_w *w) { tp_json_w_put_known(w, "val_loss", t->val_loss); }
@@ -359,6 +358,7 @@ const tp_algorithm tp_algorithm_sft = {.name = "sft",
                                        .options = keys,
                                        .rankings = rankings,
                                        .source_keys = source_keys,
+                                       .val_loss = "validation/val_loss",
                                        .sequences_per_unit = 1,
                                        .needs = needs,
                                        .stages = stages,

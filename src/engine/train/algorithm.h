@@ -93,6 +93,10 @@ struct tp_algorithm {
     /* (optional) after binding: nulls that stand for something, what must hold across keys */
     tp_status (*check)(const tp_config *config, tp_train_options *o, tp_error *err);
 
+    /* What a display shows beside the loss. */
+    const char *val_loss, *val_accuracy; /* (optional) metrics of its validation */
+    bool is_preference;                  /* train/accuracy and the margin of pairs */
+
     /* What it trains with. */
     int sequences_per_unit;      /* 2: a batch counts pairs */
     int32_t alignment;           /* in bf16 sequences begin at multiples of it; 0: anywhere */
@@ -173,9 +177,9 @@ struct trainer {
     int64_t generated_tokens;
     double generation_s;
     bool has_doubted_ceiling;
-    double model_flops;   /* useful work of this attempt: 3 x forward over used tokens */
-    double step_phase_s;  /* seconds in steps proper (data to optimizer) */
-    tp_train_event shown; /* what the algorithm adds to the events of a step */
+    double model_flops;  /* useful work of this attempt: 3 x forward over used tokens */
+    double step_phase_s; /* seconds in steps proper (data to optimizer) */
+    tp_metric_bus metrics;
     double last_step_s;
     tp_profile profile;
     tp_custom_metrics custom;
@@ -223,11 +227,8 @@ void tp_trainer_notice(const trainer *t, const char *fmt, ...) TP_PRINTF(2, 3);
 void tp_trainer_send(const trainer *t, const tp_train_event *event);
 
 /* record.c */
-/* A record of metrics under axis "validation", and the event. */
-typedef struct {
-    const char *tag;
-    double value;
-} tp_metric_value;
-void tp_trainer_record_validation(trainer *t, const tp_metric_value *metrics, size_t n);
+/* A record of axis "validation", from begin to end; the end is an event. */
+void tp_trainer_begin_validation(trainer *t);
+void tp_trainer_end_validation(trainer *t);
 
 #endif

@@ -106,7 +106,11 @@ static tp_status load(trainer *t, const char *path, tp_error *err)
     t->val_accuracy = saved.val_accuracy;
     t->last_loss = saved.last_loss;
     t->skipped_in_row = saved.skipped_in_row;
-    t->shown.best_reward = saved.best_reward;
+    tp_metric_restore(&t->metrics, "train", "train/loss", saved.last_loss);
+    if (t->a->val_loss)
+        tp_metric_restore(&t->metrics, "validation", t->a->val_loss, saved.val_loss);
+    if (t->a->val_accuracy)
+        tp_metric_restore(&t->metrics, "validation", t->a->val_accuracy, saved.val_accuracy);
     t->last_checkpoint_step = saved.step;
     tp_trainer_notice(t, "resumed from '%s' at step %lld (no batches to skip)", path,
                       (long long)saved.step);

@@ -65,40 +65,18 @@ static void list_programs(const trainer *t, tp_train_event *e)
 tp_train_event tp_trainer_event(trainer *t, tp_train_event_kind kind)
 {
     tp_train_event e = {.kind = kind,
+                        .step = t->state.step,
+                        .metrics = &t->metrics,
                         .algorithm = t->o->algorithm,
                         .is_packed = t->o->policy.packing.enabled,
-                        .reward = NAN,
-                        .reward_se = NAN,
-                        .kl = NAN,
-                        .entropy = NAN,
-                        .clip_fraction = NAN,
-                        .mean_length = NAN,
-                        .truncated_share = NAN,
-                        .flat_groups = NAN,
-                        .generated_tokens_per_s = NAN,
-                        .logp_difference = NAN,
-                        .accuracy = NAN,
-                        .margin = NAN,
-                        .val_accuracy = t->val_accuracy,
-                        .best_reward = t->shown.best_reward,
                         .run_dir = t->run ? tp_run_dir(t->run) : "",
                         .run_name = t->run ? tp_run_name(t->run) : "",
                         .model_name = t->o->policy.model_name ? t->o->policy.model_name
                                                               : t->o->policy.model_config,
                         .attempt = t->run ? tp_run_attempt(t->run) : 1,
-                        .step = t->state.step,
                         .first_step = t->first_step,
                         .max_steps = t->max_steps,
-                        .loss = t->last_loss,
-                        .val_loss = t->val_loss,
-                        .best_val_loss = t->state.best_metric,
-                        .lr = NAN,
-                        .grad_norm = NAN,
-                        .step_s = NAN,
-                        .wait_s = NAN,
-                        .trained_tokens_per_s = NAN,
-                        .used_tokens_per_s = NAN,
-                        .mfu = NAN,
+                        .best_metric = t->state.best_metric,
                         .elapsed_s = tp_clock_s() - t->started_s,
                         .memory = tp_trainer_memory(t),
                         .plan = &t->plan,
@@ -108,7 +86,6 @@ tp_train_event tp_trainer_event(trainer *t, tp_train_event_kind kind)
                         .session = t->session,
                         .custom = &t->custom,
                         .profile = t->profile.is_done ? &t->profile : NULL};
-    e.epoch = t->steps_per_epoch ? (double)t->state.step / (double)t->steps_per_epoch : NAN;
     tp_phases_wall(&t->phases);
     for (int i = 0; i < TP_TIME_COUNT; i++)
         e.phase_s[i] = (double)t->phases.ns[i] * 1e-9;

@@ -11,7 +11,8 @@
 
 static const char *const mfu_formula =
     "3 * (2 * P_matmul * tokens + 4 * L * H * D * sum_s s*(s+1)/2) / seconds / peak FLOP/s "
-    "of the unit, measured; tokens of the data only (no padding), no recomputation, LM head counted, embedding "
+    "of the unit, measured; tokens of the data only (no padding), no recomputation, LM head "
+    "counted, embedding "
     "look-up not, causal attention; seconds are those of steps (data to optimizer)";
 
 double tp_trainer_step_flops(const tp_model *model, int64_t tokens, double sum_of_squares)
@@ -71,62 +72,44 @@ static double padding_ratio(const step_result *r)
     return all > 0 ? (double)r->padded / (double)all : 0;
 }
 
-static void write_step_metrics(trainer *t, const step_result *r, const tp_train_event *e)
+static void publish_step(trainer *t, const step_result *r)
 {
-    tp_run *run = t->run;
-    tp_run_record_begin(run, "train", t->state.step);
-    tp_run_metric(run, "train/loss", r->loss);
-    tp_run_metric(run, "train/grad_norm", r->grad_norm);
-    tp_run_metric(run, "train/lr", r->lr);
-    tp_run_metric(run, "train/global_valid_toks", (double)r->trained);
-    tp_run_metric(run, "train/global_valid_seqs", (double)r->sequences);
-    tp_run_metric(run, "train/num_micro_batches", r->n_micro);
-    tp_run_metric(run, "train/padding_ratio", padding_ratio(r));
-    tp_run_metric(run, "train/skipped", r->skipped);
-    tp_run_metric(run, "train/epoch", e->epoch);
-    tp_run_metric(run, "timing/train/total_step_time", r->seconds);
-    tp_run_metric(run, "performance/samples_per_sec", (double)r->sequences / r->seconds);
-    tp_run_metric(run, "performance/tokens_per_sec", e->used_tokens_per_s);
-    tp_run_metric(run, "performance/trained_tokens_per_sec", e->trained_tokens_per_s);
-    tp_run_metric(run, "performance/padded_tokens_per_sec",
+    tp_metric_bus *bus = &t->metrics;
+    tp_mem_stats memory = tp_trainer_memory(t);
+    double epoch = t->steps_per_epoch ? (double)t->state.step / (double)t->steps_per_epoch : NAN;
+    double mfu = model_flops_utilization(t, r->flops, r->seconds);
+    tp_metric_begin(bus, "train", t->state.step);
+    tp_metric_put(bus, "train/loss", r->loss);
+    tp_metric_put(bus, "train/grad_norm", r->grad_norm);
+    tp_metric_put(bus, "train/lr", r->lr);
+    tp_metric_put(bus, "train/global_valid_toks", (double)r->trained);
+    tp_metric_put(bus, "train/global_valid_seqs", (double)r->sequences);
+    tp_metric_put(bus, "train/num_micro_batches", r->n_micro);
+    tp_metric_put(bus, "train/padding_ratio", padding_ratio(r));
+    tp_metric_put(bus, "train/skipped", r->skipped);
+    tp_metric_put(bus, "train/epoch", epoch);
+    tp_metric_put(bus, "timing/train/total_step_time", r->seconds);
+    tp_metric_put(bus, "timing/train/data_processing", r->wait_s);
+    tp_metric_put(bus, "performance/samples_per_sec", (double)r->sequences / r->seconds);
+    tp_metric_put(bus, "performance/tokens_per_sec", (double)r->used / r->seconds);
+    tp_metric_put(bus, "performance/trained_tokens_per_sec", (double)r->trained / r->seconds);
+    tp_metric_put(bus, "performance/padded_tokens_per_sec",
                   (double)(r->used + r->padded) / r->seconds);
-    tp_run_metric(run, "performance/model_flops", r->flops);
-    if (!isnan(e->mfu)) /* otherwise it is unknown */
-        tp_run_metric(run, "train/train_fp_utilization", e->mfu);
-    tp_run_metric(run, "memory/peak_bytes", (double)e->memory.total_peak);
-    tp_run_metric(run, "memory/allocated_bytes", (double)e->memory.total_current);
-    tp_run_metric(run, "memory/resident_bytes", t->custom.stats[TP_CUSTOM_RESIDENT].last);
+    tp_metric_put(bus, "performance/model_flops", r->flops);
+    if (!isnan(mfu)) /* otherwise it is unknown */
+        tp_metric_put(bus, "train/train_fp_utilization", mfu);
+    tp_metric_put(bus, "memory/peak_bytes", (double)memory.total_peak);
+    tp_metric_put(bus, "memory/allocated_bytes", (double)memory.total_current);
+    tp_metric_put(bus, "memory/resident_bytes", t->custom.stats[TP_CUSTOM_RESIDENT].last);
     if (t->custom.stats[TP_CUSTOM_PROCESSOR].n) /* there is a step before */
-        tp_run_metric(run, "system/processor_utilization",
+        tp_metric_put(bus, "system/processor_utilization",
                       t->custom.stats[TP_CUSTOM_PROCESSOR].last);
     for (int m = TP_CUSTOM_ACCELERATOR; m <= TP_CUSTOM_ACCELERATOR_MEMORY; m++)
         if (t->custom.stats[m].n)
-            tp_run_metric(run, tp_custom_name((tp_custom_metric)m), t->custom.stats[m].last);
+            tp_metric_put(bus, tp_custom_name((tp_custom_metric)m), t->custom.stats[m].last);
     if (t->a->record)
         t->a->record(t, r);
-    tp_run_record_end(run);
-}
-
-static void copy_shown(const trainer *t, tp_train_event *e)
-{
-    const tp_train_event *s = &t->shown;
-    if (!t->a->is_weighted)
-        return;
-    e->reward = s->reward;
-    e->reward_se = s->reward_se;
-    e->kl = s->kl;
-    e->entropy = s->entropy;
-    e->clip_fraction = s->clip_fraction;
-    e->mean_length = s->mean_length;
-    e->truncated_share = s->truncated_share;
-    e->flat_groups = s->flat_groups;
-    e->generated_tokens_per_s = s->generated_tokens_per_s;
-    e->logp_difference = s->logp_difference;
-    e->answers = s->answers;
-    e->unrewarded = s->unrewarded;
-    e->accuracy = s->accuracy;
-    e->margin = s->margin;
-    e->best_reward = s->best_reward;
+    tp_metric_end(bus);
 }
 
 static void note_custom_metrics(trainer *t, const step_result *r)
@@ -150,29 +133,22 @@ void tp_trainer_record_step(trainer *t, const step_result *r)
     t->trained_tokens += r->trained;
     t->model_flops += r->flops;
     t->step_phase_s += r->seconds;
+    publish_step(t, r);
     tp_train_event e = tp_trainer_event(t, TP_EVENT_STEP);
-    e.loss = r->loss;
-    e.lr = r->lr;
-    e.grad_norm = r->grad_norm;
-    e.step_s = r->seconds;
-    e.wait_s = r->wait_s;
     e.trained_tokens = r->trained;
     e.used_tokens = r->used;
     e.padded_tokens = r->padded;
-    e.trained_tokens_per_s = (double)r->trained / r->seconds;
-    e.used_tokens_per_s = (double)r->used / r->seconds;
-    e.mfu = model_flops_utilization(t, r->flops, r->seconds);
-    copy_shown(t, &e);
-    write_step_metrics(t, r, &e);
     tp_trainer_send(t, &e);
 }
 
-void tp_trainer_record_validation(trainer *t, const tp_metric_value *metrics, size_t n)
+void tp_trainer_begin_validation(trainer *t)
 {
-    tp_run_record_begin(t->run, "validation", t->state.step);
-    for (size_t i = 0; i < n; i++)
-        tp_run_metric(t->run, metrics[i].tag, metrics[i].value);
-    tp_run_record_end(t->run);
+    tp_metric_begin(&t->metrics, "validation", t->state.step);
+}
+
+void tp_trainer_end_validation(trainer *t)
+{
+    tp_metric_end(&t->metrics);
     tp_train_event e = tp_trainer_event(t, TP_EVENT_VALIDATION);
     tp_trainer_send(t, &e);
 }

@@ -144,7 +144,6 @@ static tp_status save(trainer *t, tp_error *err)
     t->state.val_loss = t->val_loss;
     t->state.val_accuracy = t->val_accuracy;
     t->state.last_loss = t->last_loss;
-    t->state.best_reward = t->shown.best_reward;
     t->state.skipped_in_row = t->skipped_in_row;
     if (!isnan(t->state.metric) &&
         (isnan(t->state.best_metric) || (higher ? t->state.metric > t->state.best_metric
@@ -210,7 +209,7 @@ static tp_status loop(trainer *t, tp_error *err)
         tp_trainer_record_step(t, &r);
         TP_TRY(status);
         TP_TRY(after_step(t, err));
-        TP_TRY(tp_profile_end_step(t, &r, err));
+        TP_TRY(tp_profile_end_step(t, err));
     }
     return TP_OK;
 }
@@ -254,6 +253,8 @@ static tp_status train(trainer *t, tp_error *err)
     t->started_s = tp_clock_s();
     t->started_wall = tp_wall_s();
     TP_TRY(tp_trainer_open(t, err));
+    tp_metric_subscribe(&t->metrics, tp_run_write_metrics, t->run);
+    tp_metric_subscribe(&t->metrics, tp_profile_see_metrics, t);
     if (tp_attempt_has_nothing_to_do(t)) {
         tp_trainer_notice(t, "run '%s' is finished, all %lld steps are done: nothing is left to do",
                           tp_run_name(t->run), (long long)t->max_steps);
@@ -293,8 +294,7 @@ trainer tp_trainer_of(const tp_config *config, const tp_train_options *options,
                      .last_checkpoint_step = -1,
                      .checkpoint_lock = -1,
                      .memory_before = tp_mem_get_stats(),
-                     .shown = {.best_reward = NAN},
-                     .state = {.metric = NAN, .best_metric = NAN}};
+                     .state = {.metric = NAN, .best_metric = NAN, .best_reward = NAN}};
 }
 
 tp_status tp_train_run(const tp_config *config, const tp_train_options *options,

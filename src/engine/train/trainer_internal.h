@@ -38,8 +38,10 @@ TP_CHECKED tp_status tp_trainer_unused_keys(const trainer *t, tp_error *err);
 /* profile.c */
 void tp_profile_open(trainer *t, int n_workers);
 TP_CHECKED tp_status tp_profile_begin_step(trainer *t, tp_error *err);
-TP_CHECKED tp_status tp_profile_end_step(trainer *t, const step_result *r, tp_error *err);
+TP_CHECKED tp_status tp_profile_end_step(trainer *t, tp_error *err);
 void tp_profile_close(trainer *t);
+/* A subscriber of the metric bus: counters of the trace, while steps are recorded. */
+void tp_profile_see_metrics(void *trainer, const tp_metric_record *record);
 
 /* events.c */
 tp_mem_stats tp_trainer_memory(const trainer *t); /* of this run alone */
