@@ -61,9 +61,8 @@ tp_status tp_model_export(const char *path, const char *out, const tp_export_opt
     if (status == TP_OK)
         status = export_from(folder.data, out, &own, &result, err);
     if (status == TP_OK && ret) {
-        tp_export_result filled = {.bytes = result.bytes,
-                                   .n_tensors = result.n_tensors,
-                                   .n_fallback = result.n_fallback};
+        tp_export_result filled = {
+            .bytes = result.bytes, .n_tensors = result.n_tensors, .n_fallback = result.n_fallback};
         memcpy(filled.types, result.types, sizeof filled.types);
         tp_sized_write(ret, &filled, sizeof filled);
     }

@@ -9,9 +9,10 @@
 
 #include "api/sized.h"
 #include "base/files.h"
-#include "engine/generate/engine.h"
+#include "engine/generate/settings.h"
 #include "engine/train/checkpoint.h"
 #include "temper/chat.h"
+#include "text/gguf/gguf.h"
 #include "text/tokenizer/tokenizer.h"
 
 enum { DEFAULT_MAX_LENGTH = 2048, DEFAULT_NEW_TOKENS = 128 };
@@ -19,8 +20,8 @@ enum { DEFAULT_MAX_LENGTH = 2048, DEFAULT_NEW_TOKENS = 128 };
 struct tp_text_generator {
     tp_buf folder;
     tp_model *model;
-    tp_tokenizer *tokenizer; /* NULL when the folder has none */
-    bool has_generation_config;
+    tp_tokenizer *tokenizer;       /* NULL when the folder has none */
+    tp_generation_config defaults; /* of generation_config.json */
     tp_tokenizer_scratch *scratch;
     tp_device *device;
     tp_states states;
@@ -31,7 +32,7 @@ static tp_status open_tokenizer(tp_text_generator *gen, tp_error *err)
 {
     tp_buf path = {0};
     tp_buf_addf(&path, "%s/tokenizer.json", gen->folder.data);
-    bool has_one = tp_file_exists(path.data);
+    bool has_one = tp_file_exists(path.data) || tp_gguf_is_file(gen->folder.data);
     tp_buf_release(&path);
     if (!has_one)
         return TP_OK;
@@ -69,15 +70,6 @@ static tp_status read_options(const tp_text_generator_options *options, tp_devic
     return TP_OK;
 }
 
-static bool has_generation_config(const char *folder)
-{
-    tp_buf path = {0};
-    tp_buf_addf(&path, "%s/generation_config.json", folder);
-    bool has_one = tp_file_exists(path.data);
-    tp_buf_release(&path);
-    return has_one;
-}
-
 static tp_status open_parts(tp_text_generator *gen, const char *path, tp_engine_options *options,
                             tp_error *err)
 {
@@ -85,8 +77,10 @@ static tp_status open_parts(tp_text_generator *gen, const char *path, tp_engine_
     TP_TRY(tp_checkpoint_find_model(path, &gen->folder, err));
     TP_TRY(tp_model_open(gen->folder.data, &gen->model, err));
     TP_TRY(open_tokenizer(gen, err));
-    gen->has_generation_config = has_generation_config(gen->folder.data);
-    int64_t longest = tp_model_get_info(gen->model)->max_positions;
+    const tp_model_info *info = tp_model_get_info(gen->model);
+    TP_TRY(
+        tp_generation_config_read(gen->folder.data, info->eos, info->n_eos, &gen->defaults, err));
+    int64_t longest = info->max_positions;
     if (options->max_length > longest)
         return tp_fail(err, TP_ERR_CONFIG, "max_length is %lld, '%s' has %lld positions",
                        (long long)options->max_length, gen->folder.data, (long long)longest);
@@ -184,10 +178,8 @@ static tp_status check_request(const tp_text_request *r, tp_error *err)
     const char *wrong = NULL;
     if (r->max_new_tokens < 0)
         wrong = "max_new_tokens is negative";
-    else if (!(r->temperature >= 0) || isinf(r->temperature))
+    else if (r->temperature < 0 || isinf(r->temperature))
         wrong = "temperature is not a number from 0";
-    else if (r->top_k < 0)
-        wrong = "top_k is negative";
     else if (!(r->top_p >= 0 && r->top_p <= 1))
         wrong = "top_p is not between 0 and 1";
     else if (r->n_stop_ids && !r->stop_ids)
@@ -208,6 +200,27 @@ static void gather_stops(const tp_text_generator *gen, const tp_text_request *r,
         tp_ids_add(out, tp_tokenizer_eos(gen->tokenizer));
 }
 
+/* What the request leaves open the folder's generation_config.json says; NULL: all. */
+static tp_request settle(const tp_text_generator *gen, const tp_text_request *r, const int32_t *ids,
+                         size_t n)
+{
+    const tp_text_settings usual = {.max_new_tokens = DEFAULT_NEW_TOKENS};
+    const tp_generation_config *config = r && r->ignore_generation_config ? NULL : &gen->defaults;
+    tp_text_settings s = {.temperature = NAN, .top_k = -1, .top_p = NAN, .min_p = NAN};
+    tp_buf said = {0};
+    if (r)
+        s = (tp_text_settings){.max_new_tokens = r->max_new_tokens,
+                               .temperature = r->temperature,
+                               .top_k = r->top_k < 0    ? 0
+                                        : r->top_k == 0 ? -1
+                                                        : r->top_k,
+                               .top_p = r->top_p > 0 ? r->top_p : NAN,
+                               .min_p = NAN};
+    tp_text_settle(config, &usual, &s, &said);
+    tp_buf_release(&said);
+    return tp_text_request_of(config, &s, ids, n);
+}
+
 /* One request to its end; the engine is left as it was. */
 static tp_status run_request(tp_text_generator *gen, const tp_request *request, tp_text_result *ret,
                              tp_error *err)
@@ -223,8 +236,7 @@ static tp_status run_request(tp_text_generator *gen, const tp_request *request, 
                             .new_tokens = (int64_t)r.n - hit_stop,
                             .hit_stop = hit_stop,
                             .prefill_s = stats.prefill_s,
-                            .decode_s = stats.decode_s,
-                            .ignores_generation_config = gen->has_generation_config};
+                            .decode_s = stats.decode_s};
     tp_engine_forget(gen->engine, id);
     TP_TRY(status);
     if (r.finish == TP_FINISH_NONFINITE)
@@ -248,16 +260,12 @@ tp_status tp_text_generator_continue_ids(tp_text_generator *gen, const int32_t *
     TP_TRY(check_request(&r, err));
     gather_stops(gen, &r, &stops);
     answer a = {.request = &r, .tokenizer = gen->tokenizer};
-    tp_request engine_request = {
-        .prompt = ids,
-        .n_prompt = n,
-        .max_new_tokens = r.max_new_tokens ? r.max_new_tokens : DEFAULT_NEW_TOKENS,
-        .sampling = {.temperature = r.temperature, .top_k = r.top_k, .top_p = r.top_p},
-        .seed = r.seed,
-        .stop_ids = stops.data,
-        .n_stop_ids = stops.len,
-        .on_token = r.on_piece ? on_token : NULL,
-        .user = &a};
+    tp_request engine_request = settle(gen, request ? &r : NULL, ids, n);
+    engine_request.seed = r.seed;
+    engine_request.stop_ids = stops.data;
+    engine_request.n_stop_ids = stops.len;
+    engine_request.on_token = r.on_piece ? on_token : NULL;
+    engine_request.user = &a;
     tp_status status = run_request(gen, &engine_request, &own, err);
     if (status == TP_OK) {
         if (r.on_piece)

@@ -346,5 +346,5 @@ int tp_cmd_chat(int argc, char **argv)
     tp_text_model_close(&c.model);
     if (status != TP_OK)
         return tp_cli_fail(&err);
-    return interrupted ? tp_cli_exit_status(TP_ERR_INTERRUPTED) : 0;
+    return interrupted ? tp_status_exit(TP_ERR_INTERRUPTED) : 0;
 }

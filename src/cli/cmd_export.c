@@ -10,7 +10,7 @@ typedef struct {
 } flags;
 
 static const tp_flag flag_table[] = {
-    TP_TEXT("type", 't', "TYPE", type,
+    TP_TEXT("type", 0, "TYPE", type,
             "of the matrices: F32, F16 (default), BF16, Q8_0, Q4_0 or Q4_K"),
     TP_TEXT("name", 0, "NAME", name, "what the file calls the model (default: its folder's name)"),
     TP_NUMBER("threads", 0, "N", INT, threads, 1, 4096, "that quantise (default: one per core)"),
@@ -41,11 +41,13 @@ int tp_cmd_export(int argc, char **argv)
         .arguments = "MODEL OUT.gguf",
         .summary = "Write a model with its tokenizer and chat template as a GGUF file.",
         .flags = flag_table,
-        .details =
-            "MODEL is a model folder, a checkpoint, a run (its newest checkpoint is taken) or another\n"
-            "GGUF file.  Vectors and norms stay F32; a matrix whose rows do not divide into the type's\n"
-            "blocks is written as llama-quantize would, and said.  Temper reads the file wherever it\n"
-            "takes a model folder: temper generate OUT.gguf.",
+        .details = "MODEL is a model folder, a checkpoint, a run (its newest checkpoint is taken) "
+                   "or another\n"
+                   "GGUF file.  Vectors and norms stay F32; a matrix whose rows do not divide into "
+                   "the type's\n"
+                   "blocks is written as llama-quantize would, and said.  Temper reads the file "
+                   "wherever it\n"
+                   "takes a model folder: temper generate OUT.gguf.",
         .min_words = 2,
         .max_words = 2};
     int n = tp_cli_parse(&usage, argc, argv, &f, words);

@@ -5,8 +5,8 @@
 
 #include "base/files.h"
 #include "cli/cli.h"
-#include "cli/grid.h"
-#include "cli/stats_text.h"
+#include "instrument/report/grid.h"
+#include "instrument/report/stats_text.h"
 #include "cli/waiting.h"
 #include "stats/answer.h"
 #include "stats/dataset.h"
@@ -21,25 +21,25 @@ typedef struct {
 
 static const tp_flag flag_table[] = {
     TP_SWITCH("json", 0, json, "everything, as JSON; a JSON object asks as docs/guide says"),
-    TP_SWITCH("paired", 'p', paired, "rows are pairs: same seed, same prompt, same round"),
-    TP_SWITCH("trend", 't', trend, "the column is a series: trend, change points, decay"),
-    TP_TEXT("by", 'b', "COLUMN", by, "groups are the words of this column"),
+    TP_SWITCH("paired", 0, paired, "rows are pairs: same seed, same prompt, same round"),
+    TP_SWITCH("trend", 0, trend, "the column is a series: trend, change points, decay"),
+    TP_TEXT("by", 0, "COLUMN", by, "groups are the words of this column"),
     TP_TEXT("at", 0, "COLUMN", at, "with --trend: the places of the values (default 0, 1, 2, ...)"),
-    TP_NUMBER("alpha", 'a', "A", FLOAT, alpha, 1e-9, 0.5,
+    TP_NUMBER("alpha", 0, "A", FLOAT, alpha, 1e-9, 0.5,
               "error allowed; intervals have level 1 - A (default 0.05)"),
     TP_SWITCH("equal-var", 0, equal_var, "Student's t instead of Welch's"),
     TP_SWITCH("lower-is-better", 0, lower, "say better and worse"),
     TP_SWITCH("higher-is-better", 0, higher, "the same, the other way round"),
     TP_SWITCH("time", 0, time, "the values are times: say slower and faster"),
-    TP_NUMBER("margin", 'm', "PERCENT", FLOAT, margin, 1e-6, 1000,
+    TP_NUMBER("margin", 0, "PERCENT", FLOAT, margin, 1e-6, 1000,
               "also test that the difference is within so much of the first column's mean"),
     TP_NUMBER("resamples", 0, "N", INT, resamples, 100, 10000000,
               "of bootstraps (default 9999, fewer of many values)"),
     TP_NUMBER("seed", 's', "N", INT, seed, 0, 9e15, "of all that is random (default 1)"),
     TP_TEXT("share", 0, "X/N[,X/N]", share, "successes of trials, one share or two; no file"),
-    TP_NUMBER("effect", 'd', "D", FLOAT, effect, 1e-9, 1e9,
+    TP_NUMBER("effect", 0, "D", FLOAT, effect, 1e-9, 1e9,
               "plan: difference divided by the standard deviation"),
-    TP_NUMBER("n", 'n', "N", FLOAT, n, 2, 1e12, "plan: values per group, or pairs with --paired"),
+    TP_NUMBER("n", 0, "N", FLOAT, n, 2, 1e12, "plan: values per group, or pairs with --paired"),
     TP_NUMBER("power", 0, "P", FLOAT, power, 0.001, 0.999999,
               "plan: chance to show the effect (default 0.8 where it is not asked for)"),
     TP_NUMBER("sides", 0, "S", INT, sides, 1, 2, "plan: 1 or 2 (default)"),

@@ -10,7 +10,6 @@
 #include "base/platform.h"
 #include "base/terminal.h"
 #include "cli/cli.h"
-#include "engine/train/algorithm.h"
 #include "text/json/json.h"
 
 enum { MAX_LOSSES = 24 };

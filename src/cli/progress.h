@@ -6,7 +6,7 @@
 #ifndef TP_CLI_PROGRESS_H
 #define TP_CLI_PROGRESS_H
 
-#include "engine/train/trainer.h"
+#include "engine/train/algorithm.h"
 
 typedef struct {
     int mode; /* tp_progress_mode, never AUTO */

@@ -5,8 +5,7 @@
 #ifndef TP_CLI_TEXT_MODEL_H
 #define TP_CLI_TEXT_MODEL_H
 
-#include "engine/generate/engine.h"
-#include "engine/model/generation_config.h"
+#include "engine/generate/settings.h"
 #include "text/json/json.h"
 #include "text/template/chat.h"
 
@@ -29,15 +28,7 @@ typedef struct {
 TP_CHECKED tp_status tp_text_model_open(tp_text_model *m, const char *path, tp_error *err);
 void tp_text_model_close(tp_text_model *m); /* zeroed is a no-op */
 
-/* What a command asks of a text: what it was told, else what the model's file says. */
-typedef struct {
-    int64_t max_new_tokens; /* in: 0 unset */
-    double temperature;     /* in: NaN unset */
-    int64_t top_k;          /* in: -1 unset */
-    double top_p, min_p;    /* in: NaN unset */
-} tp_text_settings;
-/* Fill in what is unset: from generation_config.json unless `ignore`, else from `usual`.  Says
- * on standard error what the file decides. */
+/* tp_text_settle(), which says on standard error what the file decides. */
 void tp_text_model_settle(const tp_text_model *m, bool ignore, const tp_text_settings *usual,
                           tp_text_settings *settings);
 /* One request to continue n_prompt ids under these settings. */

@@ -23,6 +23,7 @@ for page in "$SOURCE"/docs/guide/*.md; do
     mkdir "$name"
     ln -s "$SOURCE/recipes" "$name/recipes"
     ln -s "$SOURCE/tests/data/trace_reports" "$name/traces"
+    ln -s "$SOURCE/tests/data/runs" "$name/others"
     cp tiny.json "$name/tiny.json"
     (cd "$name" && sh -eu "../$name.sh") >out 2>err || fail "an example of docs/guide/$name.md does not work"
 done

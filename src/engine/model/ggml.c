@@ -113,12 +113,9 @@ static const struct {
     reader read;
     writer write; /* NULL: read alone */
 } kinds[] = {
-    {TP_GGML_Q4_0, read_q4_0, write_q4_0},
-    {TP_GGML_Q5_0, read_q5_0, write_q5_0},
-    {TP_GGML_Q8_0, read_q8_0, write_q8_0},
-    {TP_GGML_Q4_K, tp_ggml_read_q4_k, tp_ggml_write_q4_k},
-    {TP_GGML_Q5_K, tp_ggml_read_q5_k, NULL},
-    {TP_GGML_Q6_K, tp_ggml_read_q6_k, tp_ggml_write_q6_k},
+    {TP_GGML_Q4_0, read_q4_0, write_q4_0},   {TP_GGML_Q5_0, read_q5_0, write_q5_0},
+    {TP_GGML_Q8_0, read_q8_0, write_q8_0},   {TP_GGML_Q4_K, tp_ggml_read_q4_k, tp_ggml_write_q4_k},
+    {TP_GGML_Q5_K, tp_ggml_read_q5_k, NULL}, {TP_GGML_Q6_K, tp_ggml_read_q6_k, tp_ggml_write_q6_k},
 };
 
 /* Types of floats are converted as everywhere. */

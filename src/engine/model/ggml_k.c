@@ -183,8 +183,8 @@ void tp_ggml_write_q4_k(const float *x, unsigned char *b)
     float most_scale = 0, most_min = 0;
     for (int j = 0; j < N4; j++) {
         find(&subs[j], x + j * SUB4);
-        most_scale = TP_MAX(most_scale, subs[j].scale);
-        most_min = TP_MAX(most_min, -subs[j].low);
+        most_scale = subs[j].scale > most_scale ? subs[j].scale : most_scale;
+        most_min = -subs[j].low > most_min ? -subs[j].low : most_min; /* 0 stays: it has a sign */
     }
     float to_scale = most_scale > 0 ? 63 / most_scale : 0;
     float to_min = most_min > 0 ? 63 / most_min : 0;

@@ -64,8 +64,8 @@ static tp_status find_family(keys *k)
         if (tp_slice_is(name, tp_model_family_at(i)->model_type))
             k->family = tp_model_family_at(i);
     if (!k->family)
-        return tp_gguf_fail(k->g, v, TP_ERR_UNSUPPORTED, k->err,
-                            "is \"%.*s\"; supported are %s", (int)TP_MIN(name.len, 60), name.data,
+        return tp_gguf_fail(k->g, v, TP_ERR_UNSUPPORTED, k->err, "is \"%.*s\"; supported are %s",
+                            (int)TP_MIN(name.len, 60), name.data,
                             tp_model_supported(list, sizeof list));
     return TP_OK;
 }
@@ -175,8 +175,8 @@ static tp_status read_sizes(keys *k)
                        (long long)rotated);
     if (is_gpt2 && (k->kv_heads != k->heads || k->head_dim * k->heads != k->width))
         return tp_fail(k->err, TP_ERR_UNSUPPORTED,
-                       "%s: GPT-2's heads share nothing and divide its width, %lld", tp_gguf_name(k->g),
-                       (long long)k->width);
+                       "%s: GPT-2's heads share nothing and divide its width, %lld",
+                       tp_gguf_name(k->g), (long long)k->width);
     TP_TRY(number(k, is_gpt2 ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon",
                   NAN, &k->eps));
     return number(k, "rope.freq_base", 10000, &k->theta);
@@ -188,8 +188,8 @@ static tp_status read_ids(keys *k)
                                        "tokenizer.ggml.eom_token_id"};
     k->bos = k->pad = -1;
     TP_TRY(tp_gguf_get_int(k->g, "tokenizer.ggml.bos_token_id", 0, k->vocab - 1, &k->bos, k->err));
-    TP_TRY(tp_gguf_get_int(k->g, "tokenizer.ggml.padding_token_id", 0, k->vocab - 1, &k->pad,
-                           k->err));
+    TP_TRY(
+        tp_gguf_get_int(k->g, "tokenizer.ggml.padding_token_id", 0, k->vocab - 1, &k->pad, k->err));
     for (size_t i = 0; i < TP_COUNTOF(ends); i++) {
         int64_t id = -1;
         TP_TRY(tp_gguf_get_int(k->g, ends[i], 0, k->vocab - 1, &id, k->err));
@@ -216,9 +216,10 @@ static tp_status check_scaling(const keys *k)
     TP_TRY(number(k, "rope.scale_linear", 1, &factor));
     if (factor == 1)
         TP_TRY(number(k, "rope.scaling.factor", 1, &factor));
-    const char *name = factor != 1 && !tp_gguf_find(k->g, full(k, "rope.scaling.factor", factor_key))
-                           ? full(k, "rope.scale_linear", factor_key)
-                           : factor_key;
+    const char *name =
+        factor != 1 && !tp_gguf_find(k->g, full(k, "rope.scaling.factor", factor_key))
+            ? full(k, "rope.scale_linear", factor_key)
+            : factor_key;
     bool is_off = tp_slice_is(type, "none") || (tp_slice_is(type, "linear") && factor == 1);
     if (!is_off)
         return tp_gguf_fail(k->g, v, TP_ERR_UNSUPPORTED, k->err,
@@ -243,7 +244,8 @@ static bool gives(const tp_rope *rope, const float *divisors, int64_t head_dim)
  * All models with such a scaling have the bounds 1 and 4 and a power of two as context. */
 static bool find_llama3(keys *k, const float *divisors)
 {
-    tp_rope rope = {.theta = k->theta, .is_llama3 = true, .low_freq_factor = 1, .high_freq_factor = 4};
+    tp_rope rope = {
+        .theta = k->theta, .is_llama3 = true, .low_freq_factor = 1, .high_freq_factor = 4};
     for (int64_t i = 0; i < k->head_dim / 2; i++)
         rope.factor = fmax(rope.factor, (double)divisors[i]);
     static const int first[] = {8192};
@@ -269,10 +271,11 @@ static tp_status read_rope(keys *k)
     if (fits)
         memcpy(divisors, t->data, t->bytes);
     if (!fits || !find_llama3(k, divisors))
-        return tp_fail(k->err, TP_ERR_UNSUPPORTED,
-                       "%s: byte %zu: tensor 'rope_freqs.weight' is not what Llama 3's scaling with "
-                       "the bounds 1 and 4 gives for any context; another is not supported",
-                       tp_gguf_name(k->g), t->at);
+        return tp_fail(
+            k->err, TP_ERR_UNSUPPORTED,
+            "%s: byte %zu: tensor 'rope_freqs.weight' is not what Llama 3's scaling with "
+            "the bounds 1 and 4 gives for any context; another is not supported",
+            tp_gguf_name(k->g), t->at);
     return TP_OK;
 }
 

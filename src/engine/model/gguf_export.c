@@ -24,8 +24,8 @@ static const struct {
     tp_ggml_type type;
     uint32_t file_type; /* general.file_type, for people: tensors say what they are */
 } kinds[] = {
-    {"F32", TP_GGML_F32, 0},    {"F16", TP_GGML_F16, 1},    {"BF16", TP_GGML_BF16, 32},
-    {"Q8_0", TP_GGML_Q8_0, 7},  {"Q4_0", TP_GGML_Q4_0, 2},  {"Q4_K", TP_GGML_Q4_K, 14},
+    {"F32", TP_GGML_F32, 0},   {"F16", TP_GGML_F16, 1},   {"BF16", TP_GGML_BF16, 32},
+    {"Q8_0", TP_GGML_Q8_0, 7}, {"Q4_0", TP_GGML_Q4_0, 2}, {"Q4_K", TP_GGML_Q4_K, 14},
 };
 
 char *tp_gguf_export_types(char *out)
@@ -79,6 +79,32 @@ static uint32_t fitting(uint32_t type, int64_t length)
     return TP_GGML_F16;
 }
 
+static bool fell_back(const exporting *x, size_t i)
+{
+    return !x->places[i].is_f32 && x->tensors[i].type != x->type;
+}
+
+/* One line for all whose rows have the same length. */
+static void note_fallbacks(exporting *x)
+{
+    for (size_t i = 0; i < x->n; i++) {
+        const tp_gguf_tensor *t = &x->tensors[i];
+        size_t n = 0;
+        bool is_first = fell_back(x, i);
+        for (size_t j = 0; j < x->n && is_first; j++) {
+            bool is_alike = fell_back(x, j) && x->tensors[j].dim[0] == t->dim[0];
+            is_first = !is_alike || j >= i;
+            n += is_alike;
+        }
+        if (is_first)
+            tp_buf_addf(&x->notes,
+                        "%zu tensors (%s ...) are %s: their rows of %lld do not divide into %s's "
+                        "blocks of %u\n",
+                        n, t->name, tp_ggml_info_of(t->type)->name, (long long)t->dim[0],
+                        tp_ggml_info_of(x->type)->name, tp_ggml_info_of(x->type)->block);
+    }
+}
+
 static tp_status place_tensors(exporting *x, tp_error *err)
 {
     for (size_t i = 0; i < x->model->n_params; i++) {
@@ -90,14 +116,10 @@ static tp_status place_tensors(exporting *x, tp_error *err)
         *t = (tp_gguf_tensor){.name = place->name, .rank = p->rank};
         tp_gguf_shape(p, place, &t->dim[0], &t->dim[1]);
         t->type = place->is_f32 ? TP_GGML_F32 : fitting(x->type, t->dim[0]);
-        if (place->is_f32 || t->type == x->type)
-            continue;
-        x->result.n_fallback++;
-        tp_buf_addf(&x->notes, "%s is %s: its rows of %lld do not divide into %s's blocks of %u\n",
-                    t->name, tp_ggml_info_of(t->type)->name, (long long)t->dim[0],
-                    tp_ggml_info_of(x->type)->name, tp_ggml_info_of(x->type)->block);
+        x->result.n_fallback += !place->is_f32 && t->type != x->type;
     }
     x->n = x->model->n_params;
+    note_fallbacks(x);
     return TP_OK;
 }
 
@@ -170,11 +192,11 @@ static tp_status check_room(const exporting *x, const char *path, tp_error *err)
     double available = is_known ? (double)fs.f_bavail * (double)fs.f_frsize : INFINITY;
     tp_status status = TP_OK;
     if ((double)x->bytes > available)
-        status = tp_fail(err, TP_ERR_OUTPUT,
-                         "cannot write %s: it takes %s, the disk has %s free; free some space or "
-                         "choose another folder",
-                         path, tp_human_bytes((double)x->bytes, need),
-                         tp_human_bytes(available, room));
+        status =
+            tp_fail(err, TP_ERR_OUTPUT,
+                    "cannot write %s: it takes %s, the disk has %s free; free some space or "
+                    "choose another folder",
+                    path, tp_human_bytes((double)x->bytes, need), tp_human_bytes(available, room));
     tp_buf_release(&folder);
     return status;
 }
@@ -215,10 +237,11 @@ static tp_status check_range(const exporting *x, const tp_gguf_tensor *t, const 
         most = isfinite(v[i]) ? TP_MAX(most, fabsf(v[i])) : most;
     if (most < 65520)
         return TP_OK;
-    return tp_fail(err, TP_ERR_CONFIG,
-                   "%s: tensor '%s' holds %g, more than a half-float can: it would become infinite; "
-                   "export as BF16 or F32",
-                   x->model->folder, t->name, (double)most);
+    return tp_fail(
+        err, TP_ERR_CONFIG,
+        "%s: tensor '%s' holds %g, more than a half-float can: it would become infinite; "
+        "export as BF16 or F32",
+        x->model->folder, t->name, (double)most);
 }
 
 static tp_status put_rows(exporting *x, tp_output *o, const tp_gguf_tensor *t, const float *rows,
@@ -284,8 +307,8 @@ static tp_status put_transposed(exporting *x, tp_output *o, size_t i, tp_error *
 static tp_status put_padding(tp_output *o, size_t bytes, tp_error *err)
 {
     static const char zeros[TP_GGUF_ALIGNMENT];
-    return tp_output_write(o, zeros, (TP_GGUF_ALIGNMENT - bytes % TP_GGUF_ALIGNMENT) %
-                                         TP_GGUF_ALIGNMENT, err);
+    return tp_output_write(
+        o, zeros, (TP_GGUF_ALIGNMENT - bytes % TP_GGUF_ALIGNMENT) % TP_GGUF_ALIGNMENT, err);
 }
 
 static tp_status put_all(exporting *x, tp_output *o, tp_error *err)

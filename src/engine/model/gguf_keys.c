@@ -6,8 +6,8 @@
 static tp_status refuse(const tp_model *model, tp_error *err, const char *what)
 {
     return tp_fail(err, TP_ERR_UNSUPPORTED,
-                   "%s: %s: llama.cpp's architecture \"%s\" does not compute that", model->config_path,
-                   what, model->info.family);
+                   "%s: %s: llama.cpp's architecture \"%s\" does not compute that",
+                   model->config_path, what, model->info.family);
 }
 
 static tp_status check(const tp_model *m, tp_error *err)

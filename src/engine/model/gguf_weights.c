@@ -9,9 +9,7 @@
 /* What saves of a model loaded from this type are written in. */
 static tp_dtype dtype_of(uint32_t type)
 {
-    return type == TP_GGML_F16    ? TP_DTYPE_F16
-           : type == TP_GGML_BF16 ? TP_DTYPE_BF16
-                                  : TP_DTYPE_F32;
+    return type == TP_GGML_F16 ? TP_DTYPE_F16 : type == TP_GGML_BF16 ? TP_DTYPE_BF16 : TP_DTYPE_F32;
 }
 
 static tp_status check(const tp_weights *w, const tp_param *p, const tp_gguf_place *place,

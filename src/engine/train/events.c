@@ -47,6 +47,11 @@ static void estimate_end(const trainer *t, tp_train_event *e)
     e->eta_high_s = sorted[(3 * n) / 4] * left;
 }
 
+double tp_trainer_mean_step(const trainer *t)
+{
+    return t->n_recent > 0 ? t->step_phase_s / (double)t->n_recent : NAN;
+}
+
 static void list_programs(const trainer *t, tp_train_event *e)
 {
     const char *eval = t->a->eval_part ? t->a->eval_part : "validation";
@@ -77,6 +82,7 @@ tp_train_event tp_trainer_event(trainer *t, tp_train_event_kind kind)
                         .first_step = t->first_step,
                         .max_steps = t->max_steps,
                         .best_metric = t->state.best_metric,
+                        .mean_step_s = tp_trainer_mean_step(t),
                         .elapsed_s = tp_clock_s() - t->started_s,
                         .memory = tp_trainer_memory(t),
                         .plan = &t->plan,

@@ -111,7 +111,8 @@ static size_t add_foreign(const tp_algorithm *own, const tp_algorithm *other, tp
 static const char *default_of(const tp_option *option, const tp_algorithm *a,
                               const tp_optimizer *optimizer)
 {
-    bool is_other = optimizer != tp_optimizer_at(0) && tp_str_starts(option->name, OPTIMIZER_KEYS);
+    const char *key = option->name;
+    bool is_other = optimizer != tp_optimizer_at(0) && tp_str_starts(key, OPTIMIZER_KEYS);
     for (const tp_algorithm_default *d = a->defaults; d && d->key && !is_other; d++)
         if (strcmp(d->key, option->name) == 0)
             return d->text;
@@ -156,8 +157,9 @@ static size_t add_optimizers(const tp_optimizer *own, tp_option *table)
  * taken and left alone. */
 static bool belongs(const tp_option *option, const tp_algorithm *a)
 {
-    bool is_whole = strcmp(option->name, "policy.generation") == 0;
-    return a->generates ? !is_whole : !tp_str_starts(option->name, "policy.generation.");
+    const char *key = option->name;
+    bool is_whole = strcmp(key, "policy.generation") == 0;
+    return a->generates ? !is_whole : !tp_str_starts(key, "policy.generation.");
 }
 
 static size_t add_own(const tp_algorithm *own, tp_option *table)
@@ -408,7 +410,7 @@ static tp_status check_dump(const tp_config *config, const tp_train_options *o, 
         tp_buf known = {0};
         const char *stage = o->engine.dump.v[i];
         tp_status status = TP_OK;
-        if (!tp_session_is_stage(stage, &known))
+        if (!tp_program_is_stage(stage, &known))
             status = tp_config_fail(config, "engine.dump", err,
                                     "there is no stage '%.100s'; known: %s", stage, known.data);
         tp_buf_release(&known);

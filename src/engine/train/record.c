@@ -180,13 +180,13 @@ static void put_identity(trainer *t, tp_json_w *w, const char *state)
     tp_json_w_put_str(w, "attempt_started", iso);
     tp_wall_iso(tp_wall_s(), iso);
     tp_json_w_put_str(w, "written", iso);
-    tp_json_w_put_str(w, "host", uname(&host) == 0 ? host.nodename : "unknown");
+    tp_json_w_put_str(w, "host", uname(&host) == 0 ? host.nodename : NULL);
     tp_json_w_put_begin(w, "machine", '{');
     tp_json_w_put_str(w, "cpu", tp_cpu_model());
     tp_json_w_put_str(w, "isa", tp_isa_name(tp_cpu_isa()));
     tp_json_w_put_i64(w, "threads", tp_device_threads(t->device));
     const tp_machine *m = t->hooks->machine;
-    tp_json_w_put_str(w, "fingerprint", m ? m->fingerprint : "unknown");
+    tp_json_w_put_str(w, "fingerprint", m ? m->fingerprint : NULL);
     tp_json_w_put_known(w, "unit_flops_per_s", ceiling(t));
     tp_json_w_end(w, '}');
 }
@@ -216,6 +216,8 @@ static void put_time(trainer *t, tp_json_w *w)
     double wall = (double)tp_phases_wall(&t->phases) * 1e-9;
     tp_json_w_put_begin(w, "time", '{');
     tp_json_w_put_known(w, "wall_s", wall);
+    tp_json_w_put_known(w, "planned_step_s", t->plan.step_s);
+    tp_json_w_put_known(w, "measured_step_s", tp_trainer_mean_step(t));
     tp_json_w_put_begin(w, "phases_s", '{');
     for (int i = 0; i < TP_TIME_UNACCOUNTED; i++)
         tp_json_w_put_known(w, tp_time_name((tp_time_phase)i), (double)t->phases.ns[i] * 1e-9);

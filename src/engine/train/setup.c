@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/platform.h"
 #include "engine/train/trainer_internal.h"
+#include "text/gguf/gguf.h"
 #include "text/template/chat.h"
 
 /* ---- tokenizer ---- */
@@ -74,7 +75,8 @@ static tp_status find_tokenizer(trainer *t, const char *name, tp_error *err)
         tp_buf_adds(&path, t->model_folder);
     else
         status = tp_trainer_find_folder(name, "tokenizer.json", &path, err);
-    if (status == TP_OK && tp_file_exists(path.data)) { /* checkpoints take the whole folder */
+    if (status == TP_OK && tp_file_exists(path.data) && !tp_gguf_is_file(path.data)) {
+        /* checkpoints take the whole folder */
         const char *slash = strrchr(path.data, '/'), *file = slash ? slash + 1 : path.data;
         size_t n = slash ? (size_t)TP_MAX(slash - path.data, 1) : 0;
         if (strcmp(file, "tokenizer.json") != 0)

@@ -50,7 +50,8 @@ typedef struct {
     int64_t max_steps, first_step;
     int64_t trained_tokens, used_tokens, padded_tokens; /* of the last step */
     bool is_packed;                                     /* policy.sequence_packing */
-    double best_metric;                             /* of checkpointing.metric_name; NaN: none */
+    double mean_step_s; /* of all steps so far; to be compared with plan->step_s */
+    double best_metric; /* of checkpointing.metric_name; NaN: none */
     double elapsed_s, eta_s, eta_low_s, eta_high_s; /* eta: NaN before the first step */
     double phase_s[TP_TIME_COUNT];                  /* so far */
     tp_mem_stats memory;          /* of this run; its total_peak is to be compared with ... */

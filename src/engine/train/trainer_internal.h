@@ -45,6 +45,7 @@ void tp_profile_see_metrics(void *trainer, const tp_metric_record *record);
 
 /* events.c */
 tp_mem_stats tp_trainer_memory(const trainer *t); /* of this run alone */
+double tp_trainer_mean_step(const trainer *t);    /* seconds; NaN before the first */
 tp_train_event tp_trainer_event(trainer *t, tp_train_event_kind kind);
 
 /* record.c */

@@ -5,10 +5,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/files.h"
 #include "base/platform.h"
 
-enum { MAX_KEY = 65535, MAX_RANK = 4, MAX_ALIGNMENT = 1 << 20 };
+enum {
+    MAX_KEY = 65535, /* bytes */
+    MAX_RANK = 4,
+    MAX_ALIGNMENT = 1 << 20,
+    MAX_KEYS = 1 << 16, /* far above what any model has: what they take stays small */
+    MAX_TENSORS = 1 << 18
+};
 
 struct tp_gguf {
     char *name;
@@ -20,7 +27,7 @@ struct tp_gguf {
     const tp_gguf_value **keys_sorted;
     tp_gguf_tensor *tensors;
     const tp_gguf_tensor **tensors_sorted;
-    char *names; /* of the tensors, with a NUL each */
+    tp_arena names; /* of the tensors */
 };
 
 /* Where the walk is. */
@@ -83,11 +90,10 @@ static tp_status skip_items(walk *w, const tp_gguf_value *v, uint32_t type)
         return TP_OK;
     }
     if (!size)
-        return tp_fail(w->err, TP_ERR_FORMAT,
-                       "%s: byte %zu: '%.*s' has values of type %u, which is %s", w->g->name, v->at,
-                       (int)TP_MIN(v->key.len, 100), v->key.data, type,
-                       type == TP_GGUF_ARRAY ? "an array of arrays: that is not supported"
-                                             : "none of GGUF's");
+        return tp_fail(
+            w->err, TP_ERR_FORMAT, "%s: byte %zu: '%.*s' has values of type %u, which is %s",
+            w->g->name, v->at, (int)TP_MIN(v->key.len, 100), v->key.data, type,
+            type == TP_GGUF_ARRAY ? "an array of arrays: that is not supported" : "none of GGUF's");
     if (v->n > left(w) / size)
         return tp_fail(w->err, TP_ERR_FORMAT,
                        "%s: byte %zu: '%.*s' has %llu values, of which the file has %zu; %s",
@@ -144,7 +150,7 @@ static tp_status measure(const walk *w, tp_gguf_tensor *t)
     return TP_OK;
 }
 
-static tp_status read_tensor(walk *w, tp_gguf_tensor *t, char **names, uint64_t *ret_offset)
+static tp_status read_tensor(walk *w, tp_gguf_tensor *t, uint64_t *ret_offset)
 {
     tp_slice name;
     uint32_t rank;
@@ -152,10 +158,7 @@ static tp_status read_tensor(walk *w, tp_gguf_tensor *t, char **names, uint64_t 
     TP_TRY(take_string(w, MAX_KEY, "the name of a tensor", &name));
     if (!name.len || !tp_utf8_valid(name.data, name.len) || memchr(name.data, 0, name.len))
         return fault(w, t->at, "the name of a tensor is no UTF-8 text");
-    memcpy(*names, name.data, name.len);
-    t->name = *names;
-    (*names)[name.len] = '\0';
-    *names += name.len + 1;
+    t->name = tp_arena_strndup(&w->g->names, name.data, name.len);
     TP_TRY(take(w, &rank, sizeof rank, "the shape of a tensor"));
     if (rank < 1 || rank > MAX_RANK)
         return fail_tensor(w, t, "has not 1 to 4 dimensions");
@@ -189,13 +192,12 @@ static tp_status read_tensors(walk *w, size_t alignment)
 {
     tp_gguf *g = w->g;
     uint64_t *offsets = calloc(g->n_tensors + 1, sizeof *offsets);
-    g->names = malloc(left(w) + 1); /* names and a NUL take less than their descriptions */
-    tp_status status = offsets && g->names ? TP_OK
-                                           : tp_fail(w->err, TP_ERR_NOMEM,
-                                                     "cannot read %s: out of memory", g->name);
-    char *names = g->names;
+    tp_status status =
+        offsets ? TP_OK : tp_fail(w->err, TP_ERR_NOMEM, "cannot read %s: out of memory", g->name);
+    if (status == TP_OK) /* a name and its NUL take less than its description */
+        status = tp_arena_init(&g->names, left(w) + 1, w->err);
     for (uint64_t i = 0; i < g->n_tensors && status == TP_OK; i++)
-        status = read_tensor(w, &g->tensors[i], &names, &offsets[i]);
+        status = read_tensor(w, &g->tensors[i], &offsets[i]);
     size_t data_at = (w->at + alignment - 1) / alignment * alignment;
     for (uint64_t i = 0; i < g->n_tensors && status == TP_OK; i++)
         status = place(w, &g->tensors[i], offsets[i], data_at, alignment);
@@ -213,14 +215,33 @@ static int compare_slices(tp_slice a, tp_slice b)
 
 static int by_key(const void *a, const void *b)
 {
-    return compare_slices((*(const tp_gguf_value *const *)a)->key,
-                          (*(const tp_gguf_value *const *)b)->key);
+    const tp_gguf_value *x = *(const tp_gguf_value *const *)a;
+    const tp_gguf_value *y = *(const tp_gguf_value *const *)b;
+    return compare_slices(x->key, y->key);
 }
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp((*(const tp_gguf_tensor *const *)a)->name,
-                  (*(const tp_gguf_tensor *const *)b)->name);
+    const tp_gguf_tensor *x = *(const tp_gguf_tensor *const *)a;
+    const tp_gguf_tensor *y = *(const tp_gguf_tensor *const *)b;
+    return strcmp(x->name, y->name);
+}
+
+/* Of two that are alike the later one is complained about, whatever the sort does with them. */
+static int by_key_and_place(const void *a, const void *b)
+{
+    const tp_gguf_value *x = *(const tp_gguf_value *const *)a;
+    const tp_gguf_value *y = *(const tp_gguf_value *const *)b;
+    int c = by_key(a, b);
+    return c ? c : (x->at > y->at) - (x->at < y->at);
+}
+
+static int by_name_and_place(const void *a, const void *b)
+{
+    const tp_gguf_tensor *x = *(const tp_gguf_tensor *const *)a;
+    const tp_gguf_tensor *y = *(const tp_gguf_tensor *const *)b;
+    int c = by_name(a, b);
+    return c ? c : (x->at > y->at) - (x->at < y->at);
 }
 
 static tp_status read_start(walk *w)
@@ -245,10 +266,10 @@ static tp_status read_start(walk *w)
                        version);
     TP_TRY(take(w, &g->n_tensors, sizeof g->n_tensors, "the number of tensors"));
     TP_TRY(take(w, &g->n_keys, sizeof g->n_keys, "the number of keys"));
-    if (g->n_tensors > left(w) / LEAST_TENSOR)
-        return fault(w, 8, "more tensors than the file has room for");
-    if (g->n_keys > left(w) / LEAST_KEY)
-        return fault(w, 16, "more keys than the file has room for");
+    if (g->n_tensors > TP_MIN(left(w) / LEAST_TENSOR, MAX_TENSORS))
+        return fault(w, 8, "more tensors than the file has room for, or any model has");
+    if (g->n_keys > TP_MIN(left(w) / LEAST_KEY, MAX_KEYS))
+        return fault(w, 16, "more keys than the file has room for, or any model has");
     return TP_OK;
 }
 
@@ -269,7 +290,7 @@ static tp_status sort_keys(walk *w)
     tp_gguf *g = w->g;
     for (uint64_t i = 0; i < g->n_keys; i++)
         g->keys_sorted[i] = &g->keys[i];
-    qsort(g->keys_sorted, g->n_keys, sizeof *g->keys_sorted, by_key);
+    qsort(g->keys_sorted, g->n_keys, sizeof *g->keys_sorted, by_key_and_place);
     for (uint64_t i = 1; i < g->n_keys; i++)
         if (tp_slice_eq(g->keys_sorted[i - 1]->key, g->keys_sorted[i]->key))
             return tp_gguf_fail(g, g->keys_sorted[i], TP_ERR_FORMAT, w->err, "is there twice; %s",
@@ -282,7 +303,7 @@ static tp_status sort_tensors(walk *w)
     tp_gguf *g = w->g;
     for (uint64_t i = 0; i < g->n_tensors; i++)
         g->tensors_sorted[i] = &g->tensors[i];
-    qsort(g->tensors_sorted, g->n_tensors, sizeof *g->tensors_sorted, by_name);
+    qsort(g->tensors_sorted, g->n_tensors, sizeof *g->tensors_sorted, by_name_and_place);
     for (uint64_t i = 1; i < g->n_tensors; i++)
         if (strcmp(g->tensors_sorted[i - 1]->name, g->tensors_sorted[i]->name) == 0)
             return fail_tensor(w, g->tensors_sorted[i], "is there twice");
@@ -346,7 +367,7 @@ void tp_gguf_close(tp_gguf *g)
     free(g->keys_sorted);
     free(g->tensors);
     free(g->tensors_sorted);
-    free(g->names);
+    tp_arena_release(&g->names);
     free(g->name);
     free(g);
 }

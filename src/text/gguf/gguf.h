@@ -88,7 +88,7 @@ void tp_gguf_close(tp_gguf *g); /* NULL is a no-op */
 const char *tp_gguf_name(const tp_gguf *g);
 
 size_t tp_gguf_key_count(const tp_gguf *g);
-const tp_gguf_value *tp_gguf_key_at(const tp_gguf *g, size_t i); /* in the order of the file */
+const tp_gguf_value *tp_gguf_key_at(const tp_gguf *g, size_t i);      /* in the order of the file */
 const tp_gguf_value *tp_gguf_find(const tp_gguf *g, const char *key); /* or NULL */
 
 size_t tp_gguf_tensor_count(const tp_gguf *g);

@@ -34,12 +34,12 @@ static tp_status wrong_type(const tp_gguf *g, const tp_gguf_value *v, const char
 static bool integer(uint32_t type, const char *data, int64_t *ret)
 {
     switch (type) {
-#define READ(name, c_type)                \
-    case TP_GGUF_##name: {                \
-        c_type value;                     \
+#define READ(name, c_type)                  \
+    case TP_GGUF_##name: {                  \
+        c_type value;                       \
         memcpy(&value, data, sizeof value); \
-        *ret = (int64_t)value;            \
-        return true;                      \
+        *ret = (int64_t)value;              \
+        return true;                        \
     }
         READ(U8, uint8_t)
         READ(I8, int8_t)

@@ -1,4 +1,5 @@
-/* tokenizer_from_gguf.c - the files of a tokenizer's folder, written from the keys of a GGUF file. */
+/* tokenizer_from_gguf.c - the files of a tokenizer's folder, written from the keys of a GGUF file.
+ */
 #include <string.h>
 
 #include "base/platform.h"
@@ -6,7 +7,12 @@
 #include "text/tokenizer/pretokenize.h"
 #include "text/tokenizer/tokenizer_gguf.h"
 
-#define NAME(text) {text, sizeof(text) - 1}
+enum { MAX_TOKENS = 1 << 22, MAX_TOKEN_BYTES = 1 << 16 };
+
+#define NAME(text)             \
+    {                          \
+        text, sizeof(text) - 1 \
+    }
 const tp_gguf_pre tp_gguf_pres[] = {
     {"gpt-2", {NAME("phi-2"), NAME("mellum")}, tp_scan_gpt2, false, false, false},
     {"smollm", {{0}}, tp_scan_smollm2, false, false, false},
@@ -88,9 +94,11 @@ static tp_status read_lists(source *s)
     if (s->types && s->types->n != s->tokens->n)
         return tp_gguf_fail(g, s->types, TP_ERR_FORMAT, s->err, "has %llu values for %llu tokens",
                             (unsigned long long)s->types->n, (unsigned long long)s->tokens->n);
-    if (s->tokens->n > INT32_MAX || !s->tokens->n)
-        return tp_gguf_fail(g, s->tokens, TP_ERR_FORMAT, s->err, "has %llu tokens",
-                            (unsigned long long)s->tokens->n);
+    if (s->tokens->n > MAX_TOKENS || !s->tokens->n || s->merges->n > MAX_TOKENS)
+        return tp_gguf_fail(g, s->tokens, TP_ERR_FORMAT, s->err,
+                            "has %llu tokens, and there are %llu merges; 1 to %d are expected",
+                            (unsigned long long)s->tokens->n, (unsigned long long)s->merges->n,
+                            MAX_TOKENS);
     return TP_OK;
 }
 
@@ -121,9 +129,15 @@ static tp_status check_strings(const source *s, const tp_gguf_value *list, const
     size_t at = 0;
     for (uint64_t i = 0; i < list->n; i++) {
         tp_slice text = tp_gguf_next_string(list, &at);
+        if (text.len > MAX_TOKEN_BYTES)
+            return tp_gguf_fail(s->g, list, TP_ERR_FORMAT, s->err,
+                                "has a %s %llu of %zu bytes; %d are allowed", what,
+                                (unsigned long long)i, text.len, MAX_TOKEN_BYTES);
         if (!tp_utf8_valid(text.data, text.len) || memchr(text.data, 0, text.len))
-            return tp_gguf_fail(s->g, list, TP_ERR_FORMAT, s->err, "has a %s %llu that is no UTF-8 "
-                                "text", what, (unsigned long long)i);
+            return tp_gguf_fail(s->g, list, TP_ERR_FORMAT, s->err,
+                                "has a %s %llu that is no UTF-8 "
+                                "text",
+                                what, (unsigned long long)i);
     }
     return TP_OK;
 }

@@ -49,16 +49,16 @@ static void put_tokens(const tp_tokenizer *tok, int64_t vocab, tp_gguf_keys *k)
     for (int64_t id = 0; id < vocab; id++) {
         const tp_token *t = token_of(tok, id);
         snprintf(padding, sizeof padding, "[PAD%lld]", (long long)id);
-        tp_gguf_item_string(
-            k, t ? (tp_slice){t->spelling, t->spelling_len} : tp_slice_of(padding));
+        tp_gguf_item_string(k, t ? (tp_slice){t->spelling, t->spelling_len} : tp_slice_of(padding));
     }
     tp_gguf_put_array(k, "tokenizer.ggml.token_type", TP_GGUF_I32, (uint64_t)vocab);
     for (int64_t id = 0; id < vocab; id++) {
         const tp_token *t = token_of(tok, id);
-        tp_gguf_item_i32(k, !t                                            ? TP_GGUF_TOKEN_UNUSED
-                            : !t->added                                   ? TP_GGUF_TOKEN_NORMAL
-                            : t->special || looks_special(t->spelling) ? TP_GGUF_TOKEN_CONTROL
-                                                                       : TP_GGUF_TOKEN_USER_DEFINED);
+        tp_gguf_item_i32(k, !t          ? TP_GGUF_TOKEN_UNUSED
+                            : !t->added ? TP_GGUF_TOKEN_NORMAL
+                            : t->special || looks_special(t->spelling)
+                                ? TP_GGUF_TOKEN_CONTROL
+                                : TP_GGUF_TOKEN_USER_DEFINED);
     }
 }
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "engine/backend/backend.h"
-#include "engine/exec/exec.h"
+#include "engine/exec/program.h"
 #include "engine/train/options.h"
 
 #define MUST(x)                                  \
@@ -43,60 +43,62 @@ static tp_status settings_of(const char *const *overrides, size_t n, tp_config *
     return status;
 }
 
-static tp_ref state(tp_graph *g, tp_states *states, const char *name)
+static tp_ref state(tp_graph *g, const char *name, tp_role role)
 {
-    const int64_t n = N;
-    MUST(tp_states_declare(states, name, TP_DTYPE_F32, 1, &n, TP_MEM_OPTIMIZER, &err));
-    return tp_graph_state(g, name, TP_DTYPE_F32, 1, &n, TP_MEM_OPTIMIZER);
+    tp_tensor tensor = {
+        .name = name, .role = role, .dtype = TP_DTYPE_F32, .rank = 1, .dim = {N, 1}};
+    return tp_graph_state(g, &tensor);
+}
+
+static void build(const tp_optimizer_settings *s, tp_graph *g)
+{
+    const char *names[TP_OPTIMIZER_STATES];
+    const int64_t n_scalars = TP_OPTIMIZER_SCALARS;
+    tp_optimizer_operands x = {.p = state(g, "p", TP_ROLE_WEIGHT),
+                               .grad = state(g, "grad.p", TP_ROLE_GRADIENT),
+                               .scalars =
+                                   tp_graph_input(g, "scalars", TP_DTYPE_F64, 1, &n_scalars)};
+    int n = s->kind->states(s, names);
+    for (int i = 0; i < n; i++)
+        x.state[i] = state(g, names[i], TP_ROLE_MOMENT);
+    s->kind->update(s, &x, g, "p");
+    tp_graph_output(g, g->nodes[g->n_nodes - 1].out[0]);
 }
 
 static void expect_trajectory(const tp_optimizer_settings *s, const double wanted[STEPS][N])
 {
-    tp_graph g;
     tp_states states;
-    tp_exec *exec;
-    tp_exec_pool pool = {0};
+    tp_program *program;
     tp_device *device;
-    const char *names[TP_OPTIMIZER_STATES];
-    const int64_t n_scalars = TP_OPTIMIZER_SCALARS;
-    tp_optimizer_operands x = {0};
+    int update;
     MUST(tp_device_open(tp_backend_find("cpu"), &(tp_device_options){.threads = 1}, &device, &err));
-    MUST(tp_graph_init(&g, &err));
     MUST(tp_states_init(&states, &err));
-    x.p = state(&g, &states, "p");
-    x.grad = state(&g, &states, "grad.p");
-    x.scalars = tp_graph_input(&g, "scalars", TP_DTYPE_F64, 1, &n_scalars);
-    for (int i = 0; i < s->kind->states(s, names); i++)
-        x.state[i] = state(&g, &states, names[i]);
-    s->kind->update(s, &x, &g, "p");
-    tp_graph_output(&g, g.nodes[g.n_nodes - 1].out[0]);
-    MUST(tp_exec_create(&g, &(tp_exec_options){.device = device}, &exec, &err));
-    tp_exec_pool_fit(&pool, exec);
-    MUST(tp_states_alloc(&states, device, &err));
-    MUST(tp_exec_pool_alloc(&pool, device, &err));
-    MUST(tp_exec_bind(exec, &states, &pool, &err));
-    MUST(tp_state_write(tp_states_find(&states, "p"), 0, begin, sizeof begin, &err));
+    MUST(tp_program_create(&(tp_program_options){.device = device}, &program, &err));
+    MUST(tp_program_add(program, "update", &states, 0, &update, &err));
+    build(s, tp_program_graph(program, update));
+    MUST(tp_program_compile(program, &err));
+    MUST(tp_program_alloc(program, &states, &err));
+    MUST(tp_tensor_write(tp_states_find(&states, "p"), 0, begin, sizeof begin, &err));
 
     for (int t = 0; t < STEPS; t++) {
         float p[N];
+        tp_exec *exec = tp_program_exec(program, update);
         tp_optimizer_scalars scalars;
         const tp_optimizer_step step = {.lr = s->lr, .t = t + 1, .grad_factor = 1};
         s->kind->scalars(s, &step, &scalars);
-        MUST(tp_state_write(tp_states_find(&states, "grad.p"), 0, gradients[t], sizeof gradients[t],
-                            &err));
+        MUST(tp_tensor_write(tp_states_find(&states, "grad.p"), 0, gradients[t],
+                             sizeof gradients[t], &err));
         MUST(tp_exec_write(exec, tp_exec_input(exec, "scalars"), scalars.v, -1, &err));
-        MUST(tp_exec_run(exec, true, &err));
-        MUST(tp_state_read(tp_states_find(&states, "p"), 0, p, sizeof p, &err));
+        MUST(tp_program_run(program, update, true, &err));
+        MUST(tp_tensor_read(tp_states_find(&states, "p"), 0, p, sizeof p, &err));
         for (int i = 0; i < N; i++)
             if (fabs((double)p[i] - wanted[t][i]) > 1e-7)
                 fail_msg("step %d, element %d: %.9g, not %.9g", t + 1, i, (double)p[i],
                          wanted[t][i]);
     }
 
-    tp_exec_free(exec);
-    tp_exec_pool_release(&pool);
+    tp_program_free(program);
     tp_states_release(&states);
-    tp_graph_release(&g);
     tp_device_close(device);
 }
 
@@ -161,14 +163,23 @@ static void dampening_spares_the_first_gradient(void **unused)
            KWARGS "dampening=0.5", KWARGS "weight_decay=0.1");
 }
 
-static void plain_sgd_keeps_no_state(void **unused)
+/* p - lr * g; torch has no dampening without momentum. */
+static void plain_sgd_follows_the_gradient(void **unused)
+{
+    static const double wanted[STEPS][N] = {{-0.1964975438, -0.0412399692, 0.2422489964},
+                                            {-0.1636137711, 0.0502902548, 0.1637301270},
+                                            {-0.1365803026, 0.0901089524, 0.1291463065}};
+    (void)unused;
+    EXPECT(wanted, "policy.optimizer.name=sgd", KWARGS "lr=0.5", KWARGS "dampening=0.5");
+}
+
+static void the_defaults_of_sgd_are_those_of_torch(void **unused)
 {
     tp_config *config;
     tp_optimizer_settings s;
-    const char *names[TP_OPTIMIZER_STATES], *const sgd[] = {"policy.optimizer.name=sgd"};
+    const char *const sgd[] = {"policy.optimizer.name=sgd"};
     (void)unused;
     MUST(settings_of(sgd, 1, &config, &s));
-    assert_int_equal(s.kind->states(&s, names), 0);
     assert_true(s.lr == 1e-3 && s.weight_decay == 0);
     tp_config_release(config);
 }
@@ -210,7 +221,8 @@ int main(void)
         cmocka_unit_test(sgd_with_momentum_follows_torch),
         cmocka_unit_test(sgd_of_nesterov_follows_torch),
         cmocka_unit_test(dampening_spares_the_first_gradient),
-        cmocka_unit_test(plain_sgd_keeps_no_state),
+        cmocka_unit_test(plain_sgd_follows_the_gradient),
+        cmocka_unit_test(the_defaults_of_sgd_are_those_of_torch),
         cmocka_unit_test(arguments_of_another_optimizer_are_refused),
         cmocka_unit_test(unknown_optimizers_are_refused_with_those_there_are),
     };

@@ -56,11 +56,9 @@ static void run_sgd(const tp_launch *launch)
         for (int64_t c = 0; c < p->dim[1]; c++) {
             double at = ref_load(p, r, c);
             double direction = ref_load(g, r, c) * factor + weight_decay * at;
-            if (is_bound(m)) {
-                double next = momentum * ref_load(m, r, c) + take * direction;
-                direction = launch->attrs.nesterov ? direction + momentum * next : next;
-                ref_store(m_out, r, c, next);
-            }
+            double next = momentum * ref_load(m, r, c) + take * direction;
+            direction = launch->attrs.nesterov ? direction + momentum * next : next;
+            ref_store(m_out, r, c, next);
             double updated = ref_round(p->dtype, at - lr * direction);
             ref_store(p_out, r, c, updated);
             if (is_bound(shadow))

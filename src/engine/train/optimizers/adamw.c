@@ -56,9 +56,9 @@ static void update(const tp_optimizer_settings *s, const tp_optimizer_operands *
                    const char *label)
 {
     (void)s;
-    tp_ref in[] = {x->p, x->grad, x->state[0], x->state[1], x->scalars, x->shadow};
+    tp_ref in[] = {x->p, x->grad, x->state[0], x->state[1], x->scalars};
     tp_attrs attrs = {.decay = 1.0f};
-    tp_graph_op(g, TP_OP_adamw, &attrs, x->shadow ? 6 : 5, in, label);
+    tp_graph_op(g, TP_OP_adamw, &attrs, 5, in, label);
 }
 
 tp_optimizer_scalars tp_adamw_scalars(double lr, double beta1, double beta2, double eps,

@@ -37,10 +37,10 @@ typedef struct {
     double grad_factor; /* clip coefficient */
 } tp_optimizer_step;
 
-/* A parameter with all that belongs to it, in the update graph. */
+/* A parameter with all that belongs to it, in the update graph; its low-precision copy is added by
+ * the pass autocast. */
 typedef struct {
     tp_ref p, grad, state[TP_OPTIMIZER_STATES], scalars;
-    tp_ref shadow; /* 0: none */
 } tp_optimizer_operands;
 
 struct tp_optimizer {

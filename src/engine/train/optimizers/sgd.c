@@ -19,7 +19,7 @@ static const tp_option keys[] = {
 #undef HOLDER_AT
 #define HOLDER sgd_settings
 #define HOLDER_AT offsetof(tp_optimizer_settings, own)
-    REAL("policy.optimizer.kwargs.momentum", momentum, "0", 0, 1, "SGD: what is kept of the gradients before; 0 keeps no state.")
+    REAL("policy.optimizer.kwargs.momentum", momentum, "0", 0, 1, "SGD: what is kept of the gradients before.")
     REAL("policy.optimizer.kwargs.dampening", dampening, "0", 0, 1, "SGD: share of the gradient that does not enter the momentum.")
     FLAG("policy.optimizer.kwargs.nesterov", nesterov, "false", "SGD: Nesterov's momentum.")
     {0}};
@@ -40,22 +40,24 @@ static tp_status check(const tp_config *config, const tp_optimizer_settings *s, 
 
 static int states(const tp_optimizer_settings *s, const char *ret[TP_OPTIMIZER_STATES])
 {
+    (void)s;
     ret[0] = "sgd_momentum";
-    return own(s)->momentum != 0;
+    return 1;
 }
 
 static void update(const tp_optimizer_settings *s, const tp_optimizer_operands *x, tp_graph *g,
                    const char *label)
 {
-    tp_ref in[] = {x->p, x->grad, x->scalars, x->state[0], x->shadow};
+    tp_ref in[] = {x->p, x->grad, x->scalars, x->state[0]};
     tp_attrs attrs = {.nesterov = own(s)->nesterov};
-    tp_graph_op(g, TP_OP_sgd, &attrs, x->shadow ? 5 : x->state[0] ? 4 : 3, in, label);
+    tp_graph_op(g, TP_OP_sgd, &attrs, 4, in, label);
 }
 
 static void scalars(const tp_optimizer_settings *s, const tp_optimizer_step *step,
                     tp_optimizer_scalars *ret)
 {
-    double taken = step->t > 1 ? 1 - own(s)->dampening : 1;
+    bool is_damped = step->t > 1 && own(s)->momentum != 0;
+    double taken = is_damped ? 1 - own(s)->dampening : 1;
     *ret = (tp_optimizer_scalars){
         {step->lr, own(s)->momentum, taken, 0, s->weight_decay, 0, 0, step->grad_factor}};
 }
