@@ -4,7 +4,6 @@
 
 #include "cli/cli.h"
 #include "cli/runs.h"
-#include "instrument/report/grid.h"
 #include "temper/analysis.h"
 
 typedef struct {
