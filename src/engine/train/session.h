@@ -8,6 +8,7 @@
 
 #include "engine/exec/program.h"
 #include "engine/model/model.h"
+#include "engine/train/optimizers/optimizer.h"
 
 typedef struct {
     tp_program *program;        /* to add to, compiled by the caller; NULL: one of its own ... */
@@ -18,7 +19,8 @@ typedef struct {
     double avg_context;         /* mean keys per query, for costs; 0 = half of max_positions */
     bool weighed;               /* the loss is the host's: tp_session_train_weighed() */
     bool forward_only;          /* no training graph, no optimizer state */
-    const char *name;           /* of a forward-only graph in the program; NULL: "eval" */
+    const tp_optimizer_settings *optimizer; /* until it is created; NULL: AdamW */
+    const char *name; /* of a forward-only graph in the program; NULL: "eval" */
 } tp_session_options;
 
 typedef struct tp_session tp_session;
@@ -61,12 +63,9 @@ TP_CHECKED tp_status tp_session_eval(tp_session *s, const tp_batch_view *batch, 
 /* The global L2 norm of the gradients. */
 TP_CHECKED tp_status tp_session_grad_norm(tp_session *s, double *ret_norm, tp_error *err);
 
-typedef struct {
-    double lr, beta1, beta2, eps, weight_decay;
-    int64_t t;          /* updates so far, this one included: from 1 */
-    double grad_factor; /* clip coefficient */
-} tp_adamw_step;
-TP_CHECKED tp_status tp_session_update(tp_session *s, const tp_adamw_step *step, tp_error *err);
+/* `scalars` are those of the session's optimizer. */
+TP_CHECKED tp_status tp_session_update(tp_session *s, const tp_optimizer_scalars *scalars,
+                                       tp_error *err);
 
 /* Run the micro-batch again, looking at every result.  Writes a sentence such as
  * "layers.3.q_proj (linear, forward)" or "" when all is finite. */

@@ -83,13 +83,15 @@ static void observe(void *user, const tp_training_progress *p)
     seen *s = user;
     s->counts[p->event]++;
     if (p->event == TP_TRAINING_STEP) {
-        s->losses[p->step] = p->loss;
+        s->losses[p->step] = tp_training_value(p, "train/loss");
         s->step = p->step;
-        assert_true(isfinite(p->loss) && isfinite(p->grad_norm) && p->trained_tokens > 0);
+        assert_true(isfinite(tp_training_value(p, "train/loss")) &&
+                    isfinite(tp_training_value(p, "train/grad_norm")) &&
+                    tp_training_value(p, "train/global_valid_toks") > 0);
     }
     if (p->event == TP_TRAINING_NOTICE || p->event == TP_TRAINING_EXAMPLE) {
         assert_non_null(p->text);
-        assert_true(isnan(p->loss));
+        assert_true(isnan(tp_training_value(p, "train/loss")));
     }
     if (p->event == TP_TRAINING_FINISHED) {
         snprintf(s->run_dir, sizeof s->run_dir, "%s", p->run_dir);
