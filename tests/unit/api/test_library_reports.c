@@ -48,6 +48,8 @@ static void test_what_a_trace_cannot_be_asked_is_an_error(void **state)
     assert_in(err.message, "--scope is all, linked or steps");
     o.scope = NULL;
     assert_int_equal(tp_trace_report_write(&none, 1, &o, &text, &err), TP_ERR_IO);
+    assert_int_equal(tp_trace_report_write(&none, 0, &o, &text, &err), TP_ERR_ARG);
+    assert_int_equal(tp_stats_columns(NULL, NULL, 0, NULL, &text, &err), TP_ERR_ARG);
     assert_null(text);
 }
 
