@@ -336,8 +336,10 @@ tp_status tp_stats_columns(const char *path, const char *const *columns, size_t 
     tp_stats_options o;
     tp_buf text = {0};
     tp_stats_dataset data;
-    const char *name = tp_input_name(path, TP_INPUT_STREAM);
     TP_TRY(read_options(options, &o, err));
+    if (!path)
+        return tp_fail(err, TP_ERR_ARG, "tp_stats_columns: path is NULL");
+    const char *name = tp_input_name(path, TP_INPUT_STREAM);
     tp_status status = tp_input_read(path, TP_INPUT_STREAM, MAX_BYTES, &text, err);
     if (status == TP_OK)
         status = tp_dataset_read(name, tp_buf_str(&text), text.len, &data, err);
