@@ -59,8 +59,12 @@ static void compare_run(const char *folder, const tp_json *run, tp_points_view v
         size_t n = tp_metrics_points(m, index, view, &p);
         compare_series(run->key.data, tag, p, n);
     }
-    if (view == TP_POINTS_NATIVE)
-        assert_int_equal(tp_metrics_count(m), run->n);
+    for (size_t i = 0; i < tp_metrics_count(m); i++) {
+        const tp_metric_point *p;
+        if (!tp_json_get(run, tp_metrics_tag(m, i)) && tp_metrics_points(m, i, view, &p))
+            fail_msg("%s: '%s' is a metric of no other reader", run->key.data,
+                     tp_metrics_tag(m, i));
+    }
     tp_metrics_close(m);
 }
 

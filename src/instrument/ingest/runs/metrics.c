@@ -134,7 +134,8 @@ static void list_shown(tp_metrics *m)
 {
     m->n_shown = 0;
     for (size_t i = 0; i < m->n_series; i++)
-        if (m->series[i].is_scalar && m->series[i].n)
+        if (m->series[i].n &&
+            (m->series[i].is_scalar || m->series[i].is_scalar_undamaged || m->series[i].has_simple))
             *TP_VEC_PUSH(m->shown, m->n_shown, m->cap_shown) = (uint32_t)i;
 }
 

@@ -25,6 +25,7 @@ enum {
     TP_MARK_TENSOR = 16,   /* written as a tensor, not as simple_value */
     TP_MARK_NOT_FLOAT = 32,      /* a tensor that is no float of rank 0 */
     TP_MARK_PURGES_HIGHEST = 64, /* as PURGES, for the reader that goes by the highest step */
+    TP_MARK_NO_NUMBER = 128,     /* purges, and is no figure itself */
     TP_MARK_FILE_SHIFT = 8       /* above: which file, or attempt, the point is from */
 };
 
@@ -39,10 +40,13 @@ typedef struct {
 typedef struct {
     tp_recorded_point *points;
     size_t n, cap;
-    uint32_t next;   /* the series that came after this one last time */
-    bool is_scalar;  /* shown; a tensor of event files is not, before its kind is known */
-    bool is_sampled; /* several values of one step are samples of it, not corrections */
-    bool is_other;   /* of another kind for good: text, histogram, ... */
+    uint32_t next;            /* the series that came after this one last time */
+    bool is_scalar;           /* shown; a tensor of event files is not, before its kind is known */
+    bool is_scalar_undamaged; /* the same, known from what is before any damage */
+    bool has_simple;          /* of event files: a simple_value, whatever the tag's kind */
+    bool is_sampled;          /* several values of one step are samples of it, not corrections */
+    bool is_other_undamaged;
+    bool is_other; /* of another kind for good: text, histogram, ... */
 } tp_recorded_series;
 
 /* A restart, as an event file marks it: what is from `step` on is written again. */
@@ -51,6 +55,7 @@ typedef struct {
     int64_t step;
     bool is_first;     /* of the run */
     bool is_versioned; /* a version was known when it came */
+    bool is_behind_damage;
 } tp_recorded_start;
 
 /* Of formats that count attempts: the record of the highest attempt counts, per step and axis. */

@@ -31,13 +31,13 @@ typedef struct {
 
 /* The kind of a tag is that of the first value that says it: simple_value and media do by being
  * what they are, a tensor by its metadata. */
-static void decide_kind(tp_recorded_series *s, const tp_event_value *v)
+static void decide_kind(const tp_event_value *v, bool *scalar, bool *other)
 {
-    if (s->is_scalar || s->is_other || (v->kind == TP_EVENT_TENSOR && !v->has_metadata) ||
+    if (*scalar || *other || (v->kind == TP_EVENT_TENSOR && !v->has_metadata) ||
         v->kind == TP_EVENT_NOTHING)
         return;
-    s->is_scalar = v->kind == TP_EVENT_SIMPLE || tp_slice_is(v->plugin, "scalars");
-    s->is_other = !s->is_scalar;
+    *scalar = v->kind == TP_EVENT_SIMPLE || tp_slice_is(v->plugin, "scalars");
+    *other = !*scalar;
 }
 
 static void see_settings(tp_metrics *m, const tp_event_value *v)
@@ -53,28 +53,41 @@ static void see_value(void *user, const tp_event_value *v)
     const seen *x = user;
     tp_slice tag = v->tag.len || v->kind != TP_EVENT_TENSOR ? v->tag : v->node;
     tp_recorded_series *s = tp_recorded_series_of(x->m, tag.data, tag.len);
-    if (!(x->marks & TP_MARK_BAD_DATA)) {
-        decide_kind(s, v);
+    const uint32_t damage = TP_MARK_BAD_DATA | TP_MARK_AFTER_BAD | TP_MARK_AFTER_GAP;
+    const uint32_t purges = TP_MARK_PURGES | TP_MARK_PURGES_HIGHEST;
+    uint32_t marks = x->marks;
+    if (!(marks & damage))
+        decide_kind(v, &s->is_scalar_undamaged, &s->is_other_undamaged);
+    if (!(marks & TP_MARK_BAD_DATA)) {
+        decide_kind(v, &s->is_scalar, &s->is_other);
         if (v->has_metadata)
             see_settings(x->m, v);
     }
-    if (!v->has_number || s->is_other)
+    bool is_simple = v->kind == TP_EVENT_SIMPLE;
+    if (!v->has_number || (s->is_other && s->is_other_undamaged && !is_simple)) {
+        if ((marks & purges) && s->n)
+            tp_recorded_add(x->m, s, x->event->step, x->event->wall, NAN,
+                            marks | TP_MARK_NO_NUMBER);
         return;
-    uint32_t marks = x->marks | (v->kind == TP_EVENT_TENSOR ? TP_MARK_TENSOR : 0) |
-                     (v->is_float ? 0 : TP_MARK_NOT_FLOAT);
+    }
+    s->has_simple |= is_simple;
+    marks |= v->kind == TP_EVENT_TENSOR ? TP_MARK_TENSOR : 0;
+    marks |= v->is_float ? 0 : TP_MARK_NOT_FLOAT;
     tp_recorded_add(x->m, s, x->event->step, x->event->wall, v->number, marks);
 }
 
-static void see_start(tp_metrics *m, tp_event_run *run, const tp_event *e, uint32_t number)
+static void see_start(tp_metrics *m, tp_event_run *run, const tp_event *e, uint32_t number,
+                      bool is_behind_damage)
 {
     tp_recorded_start *start = TP_VEC_PUSH(m->starts, m->n_starts, m->cap_starts);
     *start = (tp_recorded_start){.record = m->n_records,
                                  .file = number,
                                  .step = e->step,
                                  .is_first = !run->has_start,
-                                 .is_versioned = run->has_version};
+                                 .is_versioned = run->has_version,
+                                 .is_behind_damage = is_behind_damage};
     /* Before a version is known the first START does not count as one. */
-    run->has_start |= run->has_version;
+    run->has_start |= run->has_version && !is_behind_damage;
 }
 
 static void note_version(tp_event_run *run, tp_slice version)
@@ -104,7 +117,7 @@ static bool take_record(tp_metrics *m, tp_event_run *run, tp_event_file *file, u
         if (e.version.data)
             note_version(run, e.version);
         if (e.has_session_start)
-            see_start(m, run, &e, number);
+            see_start(m, run, &e, number, false);
         if (!run->has_version && e.has_summary && e.step < run->latest)
             x.marks |= TP_MARK_PURGES;
         if (!run->has_version && e.has_summary && e.step < run->highest)
@@ -114,7 +127,7 @@ static bool take_record(tp_metrics *m, tp_event_run *run, tp_event_file *file, u
         if (e.has_summary)
             run->latest = e.step;
     } else if (e.has_session_start && !is_bad) {
-        see_start(m, run, &e, number);
+        see_start(m, run, &e, number, true);
     }
     if (isnan(file->first_wall))
         file->first_wall = e.wall;

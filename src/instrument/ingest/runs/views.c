@@ -14,19 +14,19 @@ static uint32_t unseen_marks(tp_points_view view)
 {
     switch (view) {
     case TP_POINTS_NATIVE:
-        return DAMAGED;
+        return DAMAGED | TP_MARK_NO_NUMBER;
     case TP_POINTS_ACCUMULATOR:
-        return DAMAGED | TP_MARK_TENSOR;
+        return DAMAGED | TP_MARK_NO_NUMBER | TP_MARK_TENSOR;
     case TP_POINTS_FAST:
-        return TP_MARK_AFTER_GAP | TP_MARK_NOT_FLOAT;
+        return TP_MARK_AFTER_GAP | TP_MARK_NO_NUMBER | TP_MARK_NOT_FLOAT;
     default:
-        return TP_MARK_BAD_DATA;
+        return TP_MARK_BAD_DATA | TP_MARK_NO_NUMBER;
     }
 }
 
 /* From the last point to the first: a START that came after it, at or below its step, voids it. */
 static void purge_at_starts(const tp_metrics *m, const tp_recorded_series *s, bool also_first,
-                            uint8_t *keep)
+                            bool also_damaged, uint8_t *keep)
 {
     int64_t least = INT64_MAX;
     size_t next = m->n_starts;
@@ -35,7 +35,8 @@ static void purge_at_starts(const tp_metrics *m, const tp_recorded_series *s, bo
         const tp_recorded_point *p = &s->points[i];
         while (next && m->starts[next - 1].record > p->record) {
             const tp_recorded_start *start = &m->starts[--next];
-            if (!start->is_versioned || (start->is_first && !also_first))
+            if (!start->is_versioned || (start->is_first && !also_first) ||
+                (start->is_behind_damage && !also_damaged))
                 continue;
             any = true;
             least = start->step < least ? start->step : least;
@@ -146,7 +147,7 @@ static void keep_latest(const tp_metrics *m, const tp_recorded_series *s, uint8_
     for (size_t i = 0; m->superseded && i < s->n; i++)
         keep[i] &= !m->superseded[s->points[i].record];
     if (m->reader->has_restarts) {
-        purge_at_starts(m, s, true, keep);
+        purge_at_starts(m, s, true, true, keep);
         purge_at_files(s, keep);
     }
     if (!s->is_sampled)
@@ -161,13 +162,21 @@ size_t tp_view_keep(const tp_metrics *m, const tp_recorded_series *s, tp_points_
                                                                        : TP_POINTS_ALL;
     uint32_t unseen = unseen_marks(view);
     size_t n = 0, eligible = 0;
+    bool is_scalar = view == TP_POINTS_NATIVE && m->reader->has_restarts && !s->is_sampled
+                         ? s->is_scalar_undamaged
+                         : s->is_scalar;
+    if (!is_scalar && view != TP_POINTS_ACCUMULATOR) { /* which does not ask for the kind */
+        memset(keep, 0, s->n);
+        *ret_eligible = 0;
+        return 0;
+    }
     for (size_t i = 0; i < s->n; i++) {
         keep[i] = !(s->points[i].marks & unseen);
         /* rustboard lists tags of which it has no point */
         eligible += !(s->points[i].marks & unseen & ~(uint32_t)TP_MARK_NOT_FLOAT);
     }
     if (view == TP_POINTS_NATIVE || view == TP_POINTS_ACCUMULATOR) {
-        purge_at_starts(m, s, view == TP_POINTS_ACCUMULATOR, keep);
+        purge_at_starts(m, s, view == TP_POINTS_ACCUMULATOR, false, keep);
         purge_at_marks(s, view == TP_POINTS_NATIVE ? TP_MARK_PURGES : TP_MARK_PURGES_HIGHEST, keep);
     } else if (view == TP_POINTS_FAST) {
         purge_as_rustboard(s, keep);
