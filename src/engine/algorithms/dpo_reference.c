@@ -16,8 +16,8 @@
 #include "base/cpu.h"
 #include "base/files.h"
 #include "base/platform.h"
+#include "engine/algorithms/dpo_internal.h"
 #include "engine/data/cache_store.h"
-#include "engine/train/dpo_internal.h"
 
 enum { PAIRS_AT_ONCE = 256, HEAD_BYTES = 8 + 32 + 8, HASHED_BYTES = 1 << 16 };
 static const char magic[8] = {'T', 'P', 'R', 'E', 'F', 'L', 'P', '1'};

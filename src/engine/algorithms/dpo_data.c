@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "base/rng.h"
-#include "engine/train/dpo_internal.h"
+#include "engine/algorithms/dpo_internal.h"
 
 #define STREAM_SPLIT UINT64_C(0x73706c6974000000) /* as data sets split */
 

@@ -7,66 +7,60 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/platform.h"
 #include "base/rng.h"
-#include "engine/train/dpo_internal.h"
+#include "engine/algorithms/algorithms.h"
+#include "engine/algorithms/dpo_internal.h"
+#include "engine/train/option_rows.h"
 
 #define STREAM_EPOCH UINT64_C(0x65706f6368000000)
 
-/* ---- batches of pairs ---- */
+/* ---- keys ---- */
 
-void tp_dpo_batch_begin(dpo_batch *b, uint32_t n)
-{
-    b->n = 0;
-    if (n <= b->cap)
-        return;
-    b->pairs = realloc(b->pairs, n * sizeof *b->pairs);
-    b->sequences = realloc(b->sequences, 2 * (size_t)n * sizeof *b->sequences);
-    TP_ASSERT(b->pairs && b->sequences);
-    b->cap = n;
-}
+typedef struct {
+    double beta, preference_weight, sft_weight, label_smoothing;
+    bool preference_average, sft_average;
+    int preference_loss; /* tp_preference_kind */
+} dpo_options;
+static_assert(sizeof(dpo_options) <= TP_OWN_OPTION_BYTES, "see tp_train_options.own");
 
-static tp_batch_sequence sequence(const tp_preference_answer *a)
-{
-    return (tp_batch_sequence){.ids = a->ids, .mask = a->mask, .n = a->n, .first = 1};
-}
+#define HOLDER dpo_options
+#define HOLDER_AT TP_OWN_OPTIONS
+/* clang-format off */
+static const tp_option keys[] = {
+    LOOP_ROWS("dpo", "1", "Passes over the training pairs.", "150",
+              "Optimizer steps; whichever of the two limits comes first ends the run.", "25",
+              "true")
+    VALIDATION_ROWS("dpo", "8", "Pairs per validation batch.")
+    REAL("dpo.reference_policy_kl_penalty", beta, "0.05", 0, 1e6,
+         "Beta: how far the policy may move from the reference for a given preference.")
+    FLAG("dpo.preference_average_log_probs", preference_average, "false",
+         "Rewards are means over an answer's tokens, not sums.")
+    FLAG("dpo.sft_average_log_probs", sft_average, "${dpo.preference_average_log_probs}",
+         "The same for the SFT term.")
+    REAL("dpo.preference_loss_weight", preference_weight, "1", 0, 1e6,
+         "Weight of the preference loss.")
+    REAL("dpo.sft_loss_weight", sft_weight, "0", 0, 1e6,
+         "Weight of the chosen answers' negative log-likelihood.")
+    ROW_OF("dpo.preference_loss", preference_loss, "sigmoid", tp_preference_kinds,
+           "DPO's logistic loss, or IPO's squared one.")
+    REAL("dpo.label_smoothing", label_smoothing, "0", 0, 0.5,
+         "Share of the labels believed to be wrong (conservative DPO).")
+    {0}};
+/* clang-format on */
 
-void tp_dpo_batch_add(dpo_batch *b, const dpo_pair *pair)
-{
-    b->sequences[2 * b->n] = sequence(&pair->pair->chosen);
-    b->sequences[2 * b->n + 1] = sequence(&pair->pair->rejected);
-    b->pairs[b->n++] = pair;
-}
+static const tp_algorithm_default defaults[] = {
+    {"seed", "${dpo.seed}"},
+    {"run.name", "dpo"},
+    {"policy.train_global_batch_size", "128"},
+    {"policy.train_micro_batch_size", "2"},
+    {"checkpointing.metric_name", "val:validation-default_loss"},
+    {"checkpointing.save_period", "50"},
+    {NULL, NULL}};
 
-tp_status tp_dpo_batch_arrange(trainer *t, dpo_batch *b, tp_error *err)
+static const dpo_options *options(const trainer *t)
 {
-    b->arrangement.capacity = (int32_t)tp_trainer_token_budget(t->o);
-    b->arrangement.unit = 2;
-    b->arrangement.align = tp_trainer_alignment(t->o);
-    b->arrangement.max_units =
-        tp_trainer_is_packed(t->o) ? 0 : (uint32_t)t->o->policy.train_micro_batch_size;
-    return tp_batch_arrange(&b->arrangement, b->sequences, 2 * b->n, err);
-}
-
-static tp_preference_side side_of(const dpo_batch *b, uint32_t sequence_index, const float *logp)
-{
-    const tp_batch_sequence *s = &b->sequences[sequence_index];
-    const float *at = logp + b->arrangement.places[sequence_index].at;
-    tp_preference_side side = {0};
-    for (int32_t k = 1; k < s->n; k++)
-        if (s->mask[k]) {
-            side.logp += (double)at[k - 1];
-            side.n++;
-        }
-    return side;
-}
-
-void tp_dpo_sides(const dpo_batch *b, uint32_t i, const float *logp, tp_preference_side *chosen,
-                  tp_preference_side *rejected)
-{
-    *chosen = side_of(b, 2 * i, logp);
-    *rejected = side_of(b, 2 * i + 1, logp);
-    chosen->ref = b->pairs[i]->ref_chosen;
-    rejected->ref = b->pairs[i]->ref_rejected;
+    return (const dpo_options *)(const void *)t->o->own.bytes;
 }
 
 /* ---- opening ---- */
@@ -74,13 +68,13 @@ void tp_dpo_sides(const dpo_batch *b, uint32_t i, const float *logp, tp_preferen
 static void choose_loss(trainer *t)
 {
     dpo *d = t->own;
-    d->loss = (tp_preference_loss){.kind = (tp_preference_kind)t->o->dpo.preference_loss,
-                                   .beta = t->o->dpo.beta,
-                                   .label_smoothing = t->o->dpo.label_smoothing,
-                                   .preference_weight = t->o->dpo.preference_weight,
-                                   .sft_weight = t->o->dpo.sft_weight,
-                                   .average = t->o->dpo.preference_average,
-                                   .sft_average = t->o->dpo.sft_average};
+    d->loss = (tp_preference_loss){.kind = (tp_preference_kind)options(t)->preference_loss,
+                                   .beta = options(t)->beta,
+                                   .label_smoothing = options(t)->label_smoothing,
+                                   .preference_weight = options(t)->preference_weight,
+                                   .sft_weight = options(t)->sft_weight,
+                                   .average = options(t)->preference_average,
+                                   .sft_average = options(t)->sft_average};
 }
 
 static tp_status open_training_data(trainer *t, tp_error *err)
@@ -172,14 +166,6 @@ static tp_status draw(trainer *t, tp_error *err)
     return tp_dpo_batch_arrange(t, &d->batch, err);
 }
 
-static void show(trainer *t)
-{
-    const dpo *d = t->own;
-    const tp_preference_sums *s = &d->sums;
-    t->shown.accuracy = s->accuracy / s->pairs;
-    t->shown.margin = d->loss.beta * (s->reward_chosen - s->reward_rejected) / s->pairs;
-}
-
 static tp_status step(trainer *t, step_result *r, tp_error *err)
 {
     dpo *d = t->own;
@@ -205,7 +191,6 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
     }
     d->micro = d->batch.arrangement.n_micro - 1; /* what `view` shows */
     r->loss = d->sums.loss;
-    show(t);
     return tp_trainer_update(t, r, &view, err);
 }
 
@@ -255,21 +240,22 @@ static tp_status validate(trainer *t, tp_error *err)
     double beta = d->loss.beta;
     t->val_loss = s.loss / s.pairs;
     t->val_accuracy = s.accuracy / s.pairs;
-    const tp_metric_value metrics[] = {
-        {"validation-default/loss", t->val_loss},
-        {"validation-default/preference_loss", s.preference_loss / s.pairs},
-        {"validation-default/sft_loss", s.sft_loss / s.pairs},
-        {"validation-default/accuracy", t->val_accuracy},
-        {"validation-default/rewards_chosen_mean", s.reward_chosen / s.pairs},
-        {"validation-default/rewards_rejected_mean", s.reward_rejected / s.pairs},
-        {"validation-default/num_valid_samples", s.pairs},
-        {"validation-default/global_valid_seqs", 2 * s.pairs},
-        {"validation-default/global_valid_toks", tokens},
-        {"dpo/validation_margin_times_beta",
-         beta * (s.reward_chosen - s.reward_rejected) / s.pairs},
-        {"timing/validation-default/total_validation_time", tp_clock_s() - start},
-        {"timing/validation/total_validation_time", tp_clock_s() - start}};
-    tp_trainer_record_validation(t, metrics, sizeof metrics / sizeof *metrics);
+    tp_metric_bus *bus = &t->metrics;
+    tp_trainer_begin_validation(t);
+    tp_metric_put(bus, "validation-default/loss", t->val_loss);
+    tp_metric_put(bus, "validation-default/preference_loss", s.preference_loss / s.pairs);
+    tp_metric_put(bus, "validation-default/sft_loss", s.sft_loss / s.pairs);
+    tp_metric_put(bus, "validation-default/accuracy", t->val_accuracy);
+    tp_metric_put(bus, "validation-default/rewards_chosen_mean", s.reward_chosen / s.pairs);
+    tp_metric_put(bus, "validation-default/rewards_rejected_mean", s.reward_rejected / s.pairs);
+    tp_metric_put(bus, "validation-default/num_valid_samples", s.pairs);
+    tp_metric_put(bus, "validation-default/global_valid_seqs", 2 * s.pairs);
+    tp_metric_put(bus, "validation-default/global_valid_toks", tokens);
+    tp_metric_put(bus, "dpo/validation_margin_times_beta",
+                  beta * (s.reward_chosen - s.reward_rejected) / s.pairs);
+    tp_metric_put(bus, "timing/validation-default/total_validation_time", tp_clock_s() - start);
+    tp_metric_put(bus, "timing/validation/total_validation_time", tp_clock_s() - start);
+    tp_trainer_end_validation(t);
     return TP_OK;
 }
 
@@ -280,23 +266,20 @@ static void record(trainer *t, const step_result *r)
     const dpo *d = t->own;
     const tp_preference_sums *s = &d->sums;
     double beta = d->loss.beta, n = s->pairs;
-    const tp_metric_value metrics[] = {
-        {"train/preference_loss", s->preference_loss},
-        {"train/sft_loss", s->sft_loss},
-        {"train/accuracy", s->accuracy / n},
-        {"train/rewards_chosen_mean", s->reward_chosen / n},
-        {"train/rewards_rejected_mean", s->reward_rejected / n},
-        {"train/num_valid_samples", n},
-        {"dpo/rewards_chosen_times_beta", beta * s->reward_chosen / n},
-        {"dpo/rewards_rejected_times_beta", beta * s->reward_rejected / n},
-        {"dpo/margin", (s->reward_chosen - s->reward_rejected) / n},
-        {"dpo/margin_times_beta", beta * (s->reward_chosen - s->reward_rejected) / n},
-        {"dpo/logp_chosen_mean", s->logp_chosen / n},
-        {"dpo/logp_rejected_mean", s->logp_rejected / n},
-        {"timing/train/data_processing", r->wait_s},
-        {"timing/train/policy_training", r->seconds - r->wait_s}};
-    for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++)
-        tp_run_metric(t->run, metrics[i].tag, metrics[i].value);
+    tp_metric_bus *bus = &t->metrics;
+    tp_metric_put(bus, "train/preference_loss", s->preference_loss);
+    tp_metric_put(bus, "train/sft_loss", s->sft_loss);
+    tp_metric_put(bus, "train/accuracy", s->accuracy / n);
+    tp_metric_put(bus, "train/rewards_chosen_mean", s->reward_chosen / n);
+    tp_metric_put(bus, "train/rewards_rejected_mean", s->reward_rejected / n);
+    tp_metric_put(bus, "train/num_valid_samples", n);
+    tp_metric_put(bus, "dpo/rewards_chosen_times_beta", beta * s->reward_chosen / n);
+    tp_metric_put(bus, "dpo/rewards_rejected_times_beta", beta * s->reward_rejected / n);
+    tp_metric_put(bus, "dpo/margin", (s->reward_chosen - s->reward_rejected) / n);
+    tp_metric_put(bus, "dpo/margin_times_beta", beta * (s->reward_chosen - s->reward_rejected) / n);
+    tp_metric_put(bus, "dpo/logp_chosen_mean", s->logp_chosen / n);
+    tp_metric_put(bus, "dpo/logp_rejected_mean", s->logp_rejected / n);
+    tp_metric_put(bus, "timing/train/policy_training", r->seconds - r->wait_s);
 }
 
 static void result(trainer *t, tp_json_w *w)
@@ -308,11 +291,43 @@ static void result(trainer *t, tp_json_w *w)
     tp_json_w_put_bool(w, "reference_was_cached", d && d->reference_was_cached);
 }
 
-const algorithm tp_algorithm_dpo = {.stages = stages,
-                                    .ready = tp_dpo_reference,
-                                    .ready_is_work = true,
-                                    .step = step,
-                                    .validate = validate,
-                                    .record = record,
-                                    .result = result,
-                                    .close = close_dpo};
+static void needs(const tp_train_options *o, tp_algorithm_needs *ret)
+{
+    *ret = (tp_algorithm_needs){.sequences = o->policy.train_global_batch_size,
+                                .loader_bytes =
+                                    tp_microbatch_bytes((int32_t)tp_trainer_token_budget(o))};
+}
+
+static const tp_algorithm_ranking rankings[] = {
+    {"val:val_loss", TP_RANK_BY_VAL_LOSS},
+    {"val:validation-default_loss", TP_RANK_BY_VAL_LOSS},
+    {"val:validation-default_accuracy", TP_RANK_BY_VAL_ACCURACY},
+    {"val:accuracy", TP_RANK_BY_VAL_ACCURACY},
+    {"train:loss", TP_RANK_BY_TRAIN_LOSS},
+    {NULL, TP_RANK_BY_AGE}};
+
+static const char *const source_keys[] = {"prompt_key", "chosen_key", "rejected_key", NULL};
+
+const tp_algorithm tp_algorithm_dpo = {
+    .name = "dpo",
+    .title = "DPO",
+    .options = keys,
+    .defaults = defaults,
+    .rankings = rankings,
+    .source_keys = source_keys,
+    .val_loss = "validation-default/loss",
+    .val_accuracy = "validation-default/accuracy",
+    .is_preference = true,
+    .sequences_per_unit = 2,
+    .alignment = 64, /* what attention computes at a time, see backend/cpu/attention_block.h */
+    .is_weighted = true,
+    .resumes_with_reference = true,
+    .needs = needs,
+    .stages = stages,
+    .ready = tp_dpo_reference,
+    .ready_is_work = true,
+    .step = step,
+    .validate = validate,
+    .record = record,
+    .result = result,
+    .close = close_dpo};

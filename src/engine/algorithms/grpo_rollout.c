@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/platform.h"
 #include "base/rng.h"
-#include "engine/train/grpo_internal.h"
+#include "engine/algorithms/grpo_internal.h"
 
 #define STREAM_EPOCH UINT64_C(0x65706f6368000000)
 
@@ -100,7 +100,7 @@ static tp_status take_sample(trainer *t, const asked *a, const tp_sample_result 
     size_t n_prompt = a->ids.len;
     /* Weighing by the distribution that was drawn from needs its log-probabilities, and so does
      * training at its temperature. */
-    bool as_drawn = g->loss.correction || tp_trainer_temperature(t->o) > 0;
+    bool as_drawn = g->loss.correction || tp_trainer_needs(t->o).temperature > 0;
     const float *gen = as_drawn ? s->sampled_logp : s->logp;
     if (s->finish == TP_FINISH_NONFINITE)
         return tp_fail(err, TP_ERR_NUMERIC,
@@ -159,9 +159,9 @@ static void settle(trainer *t, grpo_sample *s, const tp_reward *verdict)
     s->correct = verdict->correct;
     s->raw_reward = verdict->reward;
     s->is_valid = verdict->status == TP_REWARD_OK && isfinite(verdict->reward) && s->n_answer > 0;
-    double reward = tp_reward_scale(&t->o->grpo.scaling, s->raw_reward);
-    s->reward = tp_reward_shape(&t->o->grpo.shaping, reward, s->n_answer, was_cut(s));
-    s->is_trained = s->is_valid && !(t->o->grpo.overlong_filtering && was_cut(s));
+    double reward = tp_reward_scale(&options(t)->scaling, s->raw_reward);
+    s->reward = tp_reward_shape(&options(t)->shaping, reward, s->n_answer, was_cut(s));
+    s->is_trained = s->is_valid && !(options(t)->overlong_filtering && was_cut(s));
 }
 
 static tp_status judge(trainer *t, const grpo_draw *d, const asked *asked_list, grpo_rollout *to,
@@ -204,7 +204,7 @@ static void summarise_groups(trainer *t, grpo_rollout *r, uint32_t first_group)
 {
     const grpo *g = t->own;
     double *rewards =
-        calloc(2 * (size_t)t->o->grpo.num_generations + 2 * r->n_samples, sizeof *rewards);
+        calloc(2 * (size_t)options(t)->num_generations + 2 * r->n_samples, sizeof *rewards);
     bool *valid = calloc(r->n_samples + 1, sizeof *valid);
     TP_ASSERT(rewards && valid);
     for (uint32_t k = first_group; k < r->n_groups; k++) {
@@ -365,9 +365,9 @@ static void choose_prompts(const trainer *t, uint64_t drawn, uint64_t *indices, 
 tp_status tp_grpo_rollout(trainer *t, uint64_t *ret_prompts, tp_error *err)
 {
     grpo *g = t->own;
-    bool dynamic = t->o->grpo.dynamic_sampling;
-    uint32_t wanted = (uint32_t)t->o->grpo.num_prompts;
-    double factor = dynamic ? t->o->grpo.batch_multiplier : 1;
+    bool dynamic = options(t)->dynamic_sampling;
+    uint32_t wanted = (uint32_t)options(t)->num_prompts;
+    double factor = dynamic ? options(t)->batch_multiplier : 1;
     uint32_t n = (uint32_t)ceil((double)wanted * factor);
     uint64_t *indices = calloc(n, sizeof *indices), drawn = 0;
     TP_ASSERT(indices);
@@ -380,7 +380,7 @@ tp_status tp_grpo_rollout(trainer *t, uint64_t *ret_prompts, tp_error *err)
                           .env = g->env,
                           .indices = indices,
                           .n_prompts = n,
-                          .n_samples = (uint32_t)t->o->grpo.num_generations,
+                          .n_samples = (uint32_t)options(t)->num_generations,
                           .stream = at,
                           .seed = (uint64_t)t->o->seed,
                           .sampling = {.temperature = t->o->generation.temperature,
@@ -395,7 +395,7 @@ tp_status tp_grpo_rollout(trainer *t, uint64_t *ret_prompts, tp_error *err)
         if (dynamic && status == TP_OK)
             keep_useful(g, &g->rollout, first_group, wanted);
     } while (status == TP_OK && dynamic && g->rollout.n_groups < wanted &&
-             g->counts.draws < (uint64_t)t->o->grpo.dynamic_max_batches);
+             g->counts.draws < (uint64_t)options(t)->dynamic_max_batches);
     free(indices);
     *ret_prompts = drawn;
     return status;

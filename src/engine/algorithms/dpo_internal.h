@@ -1,15 +1,16 @@
 /* dpo_internal.h - training on preferences, shared between its files.
  *
  *     dpo.c            the step and its validation
+ *     dpo_batch.c      pairs in micro-batches
  *     dpo_data.c       from the configuration to pairs
  *     dpo_reference.c  the reference model's log-probabilities: once, and kept on disk */
-#ifndef TP_ENGINE_TRAIN_DPO_INTERNAL_H
-#define TP_ENGINE_TRAIN_DPO_INTERNAL_H
+#ifndef TP_ENGINE_ALGORITHMS_DPO_INTERNAL_H
+#define TP_ENGINE_ALGORITHMS_DPO_INTERNAL_H
 
 #include "engine/algorithms/loss_preference.h"
 #include "engine/data/preference.h"
+#include "engine/train/algorithm.h"
 #include "engine/train/batch.h"
-#include "engine/train/trainer_internal.h"
 
 /* One pair with what the reference model says about it. */
 typedef struct {
@@ -54,7 +55,7 @@ void tp_dpo_describe_data(const trainer *t, tp_buf *out);
 void tp_dpo_describe_validation(const trainer *t, tp_buf *out);
 void tp_dpo_close_data(dpo *d);
 
-/* dpo.c */
+/* dpo_batch.c */
 void tp_dpo_batch_begin(dpo_batch *b, uint32_t n);
 void tp_dpo_batch_add(dpo_batch *b, const dpo_pair *pair);
 TP_CHECKED tp_status tp_dpo_batch_arrange(trainer *t, dpo_batch *b, tp_error *err);

@@ -12,15 +12,14 @@
  *     -> one or more updates over the step's answers
  *
  * The generator reads the very weights that are trained, in the same memory. */
-#ifndef TP_ENGINE_TRAIN_GRPO_INTERNAL_H
-#define TP_ENGINE_TRAIN_GRPO_INTERNAL_H
+#ifndef TP_ENGINE_ALGORITHMS_GRPO_INTERNAL_H
+#define TP_ENGINE_ALGORITHMS_GRPO_INTERNAL_H
 
-#include "engine/algorithms/advantage.h"
-#include "engine/algorithms/loss_policy.h"
+#include "engine/algorithms/grpo_options.h"
 #include "engine/generate/engine.h"
 #include "engine/reward/environment.h"
+#include "engine/train/algorithm.h"
 #include "engine/train/batch.h"
-#include "engine/train/trainer_internal.h"
 
 /* One answer.  Arrays live in the step's arena; those of the answer have n_answer entries. */
 typedef struct {
@@ -63,10 +62,9 @@ typedef struct {
     uint64_t by_status[TP_REWARD_KINDS], by_finish[8];
     char why[400]; /* the first answer without a reward: its judge's reason, or "" */
     double reward_sum, reward_squares; /* of all groups drawn: mean per group */
-    double raw_reward_sum;
     uint64_t rewarded;
     int64_t prompt_tokens, answer_tokens, longest_answer;
-    double generation_s, reward_s, dynamic_s, logprob_s, reference_s, advantage_s, training_s;
+    double generation_s, reward_s, logprob_s, reference_s, advantage_s, training_s;
     int64_t masked_by_error, masked_correct, overlong_filtered;
     double worst_error, least_error, error_sum;
     tp_engine_stats engine;
@@ -88,8 +86,7 @@ typedef struct {
     tp_policy_loss loss;
     tp_advantage_options advantage;
 
-    tp_arena arena;        /* of a step */
-    tp_arena prompt_arena; /* of one prompt while it is read */
+    tp_arena arena; /* of a step */
     grpo_rollout rollout;
     grpo_counts counts;
     tp_microbatch mb;
@@ -112,6 +109,8 @@ typedef struct {
     uint64_t all_by_status[TP_REWARD_KINDS]; /* of this attempt's steps */
     double val_any;
 } grpo;
+
+static inline const tp_grpo_options *options(const trainer *t) { return tp_grpo_options_of(t->o); }
 
 /* grpo_rollout.c */
 
@@ -149,7 +148,7 @@ TP_CHECKED tp_status tp_grpo_learn(trainer *t, step_result *r, tp_error *err);
 
 /* grpo_record.c */
 void tp_grpo_record(trainer *t, const step_result *r);
-void tp_grpo_show(trainer *t);
+void tp_grpo_note_reward(trainer *t);
 void tp_grpo_write_samples(trainer *t);
 
 #endif

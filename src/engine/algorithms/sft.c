@@ -4,11 +4,37 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/platform.h"
 #include "base/strings.h"
+#include "engine/algorithms/algorithms.h"
 #include "engine/data/dataset.h"
 #include "engine/data/schema.h"
-#include "engine/train/trainer_internal.h"
-#include "engine/train/trainer_sources.h"
+#include "engine/train/algorithm.h"
+#include "engine/train/option_rows.h"
+
+/* The keys that only SFT has. */
+typedef struct {
+    bool only_unmask_final;
+} sft_options;
+static_assert(sizeof(sft_options) <= TP_OWN_OPTION_BYTES, "see tp_train_options.own");
+
+#define HOLDER sft_options
+#define HOLDER_AT TP_OWN_OPTIONS
+/* clang-format off */
+static const tp_option keys[] = {
+    LOOP_ROWS("sft", "1", "Passes over the training data.", "60",
+              "Optimizer steps; whichever of the two limits comes first ends the run.", "10",
+              "true")
+    VALIDATION_ROWS("sft", "32", "Sequences per validation batch.")
+    FLAG("sft.only_unmask_final", only_unmask_final, "false",
+         "Learn the last message only, instead of all of the assistant's.")
+    {0}};
+/* clang-format on */
+
+static const sft_options *options(const trainer *t)
+{
+    return (const sft_options *)(const void *)t->o->own.bytes;
+}
 
 typedef struct {
     tp_buf template_text;
@@ -39,7 +65,7 @@ static tp_dataset_options dataset_options(const trainer *t, const tp_data_source
                                 .separator = either(source->separator, f->separator),
                                 .chat_template = template_text,
                                 .template_variables = t->o->policy.template_variables,
-                                .only_unmask_final = t->o->sft.only_unmask_final,
+                                .only_unmask_final = options(t)->only_unmask_final,
                                 .add_bos = t->o->data.add_bos,
                                 .add_eos = t->o->data.add_eos,
                                 .max_seq_length = tp_trainer_longest(t),
@@ -130,7 +156,7 @@ static void describe_validation_data(const trainer *t, tp_buf *out)
         tp_buf_adds(out, "none (data.validation.data_path, data.train.split_validation_size)");
 }
 
-tp_loader_options tp_sft_loader_options(const tp_train_options *o, bool validation)
+static tp_loader_options loader_options(const tp_train_options *o, bool validation)
 {
     int64_t rows = o->policy.train_micro_batch_size;
     return (tp_loader_options){
@@ -148,7 +174,7 @@ tp_loader_options tp_sft_loader_options(const tp_train_options *o, bool validati
 }
 
 /* A split holds one example back at least, so what is asked for is there. */
-bool tp_sft_validates(const tp_train_options *o)
+static bool validates(const tp_train_options *o)
 {
     if (tp_trainer_is_arithmetic(o))
         return o->data.arithmetic.n_validation > 0;
@@ -158,7 +184,7 @@ bool tp_sft_validates(const tp_train_options *o)
 static tp_status open_loaders(trainer *t, tp_error *err)
 {
     sft *s = t->own;
-    tp_loader_options options = tp_sft_loader_options(t->o, false);
+    tp_loader_options options = loader_options(t->o, false);
     t->uses_template = !tp_trainer_is_arithmetic(t->o) &&
                        tp_dataset_get_report(s->data)->counts.schema != TP_SCHEMA_TEXT;
     TP_TRY(tp_dataset_loader(s->data, TP_SPLIT_TRAIN, options, &t->loader, err));
@@ -172,9 +198,9 @@ static tp_status open_loaders(trainer *t, tp_error *err)
         t->max_steps = (int64_t)all;
     const tp_dataset *v = s->val_data ? s->val_data : s->data;
     tp_split split = s->val_data ? TP_SPLIT_TRAIN : TP_SPLIT_VALIDATION;
-    if (!tp_sft_validates(t->o))
+    if (!validates(t->o))
         return TP_OK;
-    tp_loader_options val_options = tp_sft_loader_options(t->o, true);
+    tp_loader_options val_options = loader_options(t->o, true);
     return tp_dataset_loader(v, split, val_options, &s->val_loader, err);
 }
 
@@ -182,7 +208,7 @@ static tp_status open_loaders(trainer *t, tp_error *err)
 static void fingerprint_data(trainer *t)
 {
     const sft *s = t->own;
-    tp_loader_options o = tp_sft_loader_options(t->o, false);
+    tp_loader_options o = loader_options(t->o, false);
     const char *cache = tp_dataset_get_report(s->data)->cache_path;
     const char *base = strrchr(cache, '/');
     char text[4096];
@@ -295,27 +321,50 @@ static tp_status validate(trainer *t, tp_error *err)
             tokens += (int64_t)mb->step_trained;
     }
     t->val_loss = tokens ? sum / (double)tokens : NAN;
-    const tp_metric_value metrics[] = {
-        {"validation/val_loss", t->val_loss},
-        {"validation/global_valid_toks", (double)tokens},
-        {"timing/validation/total_validation_time", tp_clock_s() - start}};
-    tp_trainer_record_validation(t, metrics, sizeof metrics / sizeof *metrics);
+    tp_trainer_begin_validation(t);
+    tp_metric_put(&t->metrics, "validation/val_loss", t->val_loss);
+    tp_metric_put(&t->metrics, "validation/global_valid_toks", (double)tokens);
+    tp_metric_put(&t->metrics, "timing/validation/total_validation_time", tp_clock_s() - start);
+    tp_trainer_end_validation(t);
     return TP_OK;
 }
 
 static void record(trainer *t, const step_result *r)
 {
-    tp_run_metric(t->run, "train/num_unmasked_tokens", (double)r->trained);
-    tp_run_metric(t->run, "timing/train/data_processing", r->wait_s);
-    tp_run_metric(t->run, "timing/train/policy_training", r->seconds - r->wait_s);
+    tp_metric_put(&t->metrics, "train/num_unmasked_tokens", (double)r->trained);
+    tp_metric_put(&t->metrics, "timing/train/policy_training", r->seconds - r->wait_s);
 }
 
 static void result(trainer *t, tp_json_w *w) { tp_json_w_put_known(w, "val_loss", t->val_loss); }
 
-const algorithm tp_algorithm_sft = {.stages = stages,
-                                    .ready = ready,
-                                    .step = step,
-                                    .validate = validate,
-                                    .record = record,
-                                    .result = result,
-                                    .close = close_sft};
+static void needs(const tp_train_options *o, tp_algorithm_needs *ret)
+{
+    tp_loader_options train = loader_options(o, false), validation = loader_options(o, true);
+    *ret = (tp_algorithm_needs){.sequences = o->policy.train_global_batch_size,
+                                .loader_bytes = tp_loader_bytes(&train)};
+    if (validates(o))
+        ret->loader_bytes += tp_loader_bytes(&validation);
+}
+
+static const tp_algorithm_ranking rankings[] = {{"val:val_loss", TP_RANK_BY_VAL_LOSS},
+                                                {"train:loss", TP_RANK_BY_TRAIN_LOSS},
+                                                {NULL, TP_RANK_BY_AGE}};
+
+static const char *const source_keys[] = {"input_key", "output_key", "prompt_key", "chat_key",
+                                          "text_key",  "tool_key",   "system_key", NULL};
+
+const tp_algorithm tp_algorithm_sft = {.name = "sft",
+                                       .title = "SFT",
+                                       .options = keys,
+                                       .rankings = rankings,
+                                       .source_keys = source_keys,
+                                       .val_loss = "validation/val_loss",
+                                       .sequences_per_unit = 1,
+                                       .needs = needs,
+                                       .stages = stages,
+                                       .ready = ready,
+                                       .step = step,
+                                       .validate = validate,
+                                       .record = record,
+                                       .result = result,
+                                       .close = close_sft};

@@ -3,18 +3,18 @@
 
 #include "base/clock.h"
 #include "base/platform.h"
+#include "engine/algorithms/algorithms.h"
+#include "engine/algorithms/grpo_internal.h"
 #include "engine/data/render.h"
-#include "engine/train/grpo_internal.h"
 
 /* ---- what the configuration says ---- */
 
-static tp_policy_loss loss_of(const tp_train_options *o)
+static tp_policy_loss loss_of(const tp_grpo_options *o)
 {
     tp_ratio ratio = o->loss.sequence_ratio    ? TP_RATIO_SEQUENCE
                      : o->loss.no_ratio        ? TP_RATIO_NONE
                      : o->loss.on_policy_ratio ? TP_RATIO_ON_POLICY
                                                : TP_RATIO_TOKEN;
-    int truncation = o->loss.truncation;
     return (tp_policy_loss){.ratio = ratio,
                             .clip_min = o->loss.clip_min,
                             .clip_max = o->loss.clip_max,
@@ -23,9 +23,7 @@ static tp_policy_loss loss_of(const tp_train_options *o)
                             .token_level = o->loss.token_level,
                             .length_divisor = o->loss.length_divisor,
                             .correction = o->loss.correction,
-                            .truncation = truncation == TP_OPT_UNSET_ENUM
-                                              ? TP_TRUNCATE_NONE
-                                              : (tp_truncation)(truncation + 1),
+                            .truncation = tp_grpo_truncation(o),
                             .truncate_min = o->loss.truncate_min,
                             .truncate_max = o->loss.truncate_max,
                             .kl_penalty = o->loss.kl_in_reward ? 0 : o->loss.kl_penalty,
@@ -40,12 +38,12 @@ static tp_policy_loss loss_of(const tp_train_options *o)
 static void choose_estimator(trainer *t)
 {
     grpo *g = t->own;
-    const tp_train_options *o = t->o;
+    const tp_grpo_options *o = options(t);
     g->loss = loss_of(o);
-    g->advantage = tp_advantage_of_kind(o->grpo.estimator, o->grpo.estimator_leave_one_out,
-                                        o->grpo.estimator_normalize, o->grpo.minus_baseline);
-    g->advantage.clip_low = o->grpo.advantage_clip_low;
-    g->advantage.clip_high = o->grpo.advantage_clip_high;
+    g->advantage = tp_advantage_of_kind(o->estimator, o->estimator_leave_one_out,
+                                        o->estimator_normalize, o->minus_baseline);
+    g->advantage.clip_low = o->advantage_clip_low;
+    g->advantage.clip_high = o->advantage_clip_high;
 }
 
 /* ---- prompts and judges ---- */
@@ -171,8 +169,8 @@ static void fingerprint(trainer *t)
     tp_buf_addc(&text, '|');
     tp_environment_describe(g->env, &text);
     tp_buf_addf(&text, "|%s|%d|%lld|%lld|%lld|%g", tp_tokenizer_fingerprint(t->tokenizer),
-                t->o->data.shuffle, (long long)t->o->grpo.num_prompts,
-                (long long)t->o->grpo.num_generations,
+                t->o->data.shuffle, (long long)options(t)->num_prompts,
+                (long long)options(t)->num_generations,
                 (long long)t->o->policy.train_global_batch_size, t->o->generation.temperature);
     tp_trainer_fingerprint(t, tp_buf_str(&text));
     tp_buf_release(&text);
@@ -207,13 +205,13 @@ static tp_status choose_stops(trainer *t, tp_error *err)
 static size_t arena_bytes(const trainer *t)
 {
     const grpo *g = t->own;
-    double draws = t->o->grpo.dynamic_sampling
-                       ? (double)t->o->grpo.dynamic_max_batches * t->o->grpo.batch_multiplier
+    double draws = options(t)->dynamic_sampling
+                       ? (double)options(t)->dynamic_max_batches * options(t)->batch_multiplier
                        : 1;
     double prompts =
-        fmax(draws * (double)t->o->grpo.num_prompts + 1, (double)t->o->grpo.val_batch_size);
-    double samples = fmax(draws * (double)(t->o->grpo.num_prompts * t->o->grpo.num_generations),
-                          (double)(t->o->grpo.val_batch_size * t->o->grpo.val_generations));
+        fmax(draws * (double)options(t)->num_prompts + 1, (double)options(t)->val_batch_size);
+    double samples = fmax(draws * (double)(options(t)->num_prompts * options(t)->num_generations),
+                          (double)(options(t)->val_batch_size * options(t)->val_generations));
     double longest = (double)t->o->policy.max_total_sequence_length;
     double bytes = prompts * ((double)tp_prompts_arena_bytes(g->prompts) + 64 * longest) +
                    samples * (64 * longest + 4096) + 64e6;
@@ -241,7 +239,7 @@ static tp_status count_steps(trainer *t, tp_error *err)
 {
     const grpo *g = t->own;
     uint64_t prompts = tp_prompts_count(g->prompts);
-    uint64_t per_step = (uint64_t)t->o->grpo.num_prompts;
+    uint64_t per_step = (uint64_t)options(t)->num_prompts;
     if (prompts == 0)
         return tp_fail(err, TP_ERR_CONFIG, "there are no prompts to learn from");
     t->steps_per_epoch = (prompts + per_step - 1) / per_step;
@@ -332,12 +330,13 @@ static tp_status ready(trainer *t, tp_error *err)
     if (t->graphs.reference)
         TP_TRY(tp_trainer_fill_reference(t, err));
     g->reference = t->graphs.reference;
-    bool other_temperature = t->o->generation.temperature != 1 && !tp_trainer_temperature(t->o);
-    if (tp_trainer_temperature(t->o) > 0)
+    bool other_temperature =
+        t->o->generation.temperature != 1 && !tp_trainer_needs(t->o).temperature;
+    if (tp_trainer_needs(t->o).temperature > 0)
         tp_trainer_notice(t,
                           "log-probabilities are those of logits divided by %g, the temperature "
                           "of the rollouts (loss_fn.use_generation_temperature)",
-                          tp_trainer_temperature(t->o));
+                          tp_trainer_needs(t->o).temperature);
     if (other_temperature || t->o->generation.top_p < 1 ||
         t->o->generation.top_k != TP_OPT_UNSET_INT || t->o->generation.min_p > 0)
         tp_trainer_notice(t, "answers are drawn from another distribution than the one that is "
@@ -418,8 +417,8 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
     t->state.prompts += (int64_t)drawn;
     t->generated_tokens += g->counts.answer_tokens;
     t->generation_s += g->counts.generation_s;
-    r->lr = tp_schedule_lr(&t->schedule, t->o->policy.adamw.lr, t->state.step);
-    tp_grpo_show(t);
+    r->lr = tp_schedule_lr(&t->schedule, t->o->policy.optimizer.lr, t->state.step);
+    tp_grpo_note_reward(t);
     tp_phases_enter(&t->phases, TP_TIME_LOGGING);
     tp_grpo_write_samples(t);
     return status;
@@ -429,7 +428,7 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
 
 typedef struct {
     grpo_counts counts;
-    double rewards, reward_prompts; /* sums over samples with a reward */
+    double rewards; /* sum over samples with a reward */
     uint64_t judged, prompts, any;
 } val_sums;
 
@@ -462,7 +461,7 @@ static tp_status validate_part(trainer *t, uint64_t first, uint32_t n, val_sums 
                       .env = g->val_env ? g->val_env : g->env,
                       .indices = indices,
                       .n_prompts = n,
-                      .n_samples = (uint32_t)t->o->grpo.val_generations,
+                      .n_samples = (uint32_t)options(t)->val_generations,
                       .stream = first,
                       /* apart from the streams of training, the same every time */
                       .seed = (uint64_t)t->o->seed ^ UINT64_C(0x76616c6964617465),
@@ -481,10 +480,10 @@ static tp_status validate_part(trainer *t, uint64_t first, uint32_t n, val_sums 
 /* grpo.stop_at_validation_metric */
 static void check_goal(trainer *t, double pass_k)
 {
-    bool by_pass_k = t->o->grpo.stop_metric == TP_STOP_PASS_K;
+    bool by_pass_k = options(t)->stop_metric == TP_STOP_PASS_K;
     double value = by_pass_k ? pass_k : t->val_accuracy;
-    if (t->o->grpo.stop_metric == TP_OPT_UNSET_ENUM || t->reached_goal ||
-        !(value >= t->o->grpo.stop_threshold))
+    if (options(t)->stop_metric == TP_OPT_UNSET_ENUM || t->reached_goal ||
+        !(value >= options(t)->stop_threshold))
         return;
     t->reached_goal = true;
     tp_trainer_notice(t, "validation %s %.4f reaches grpo.stop_at_validation_threshold",
@@ -497,19 +496,21 @@ static void record_validation(trainer *t, const val_sums *s, double seconds)
     t->val_accuracy = s->judged ? s->rewards / (double)s->judged : NAN;
     g->val_any = s->prompts ? (double)s->any / (double)s->prompts : NAN;
     double n = (double)s->counts.samples;
-    const tp_metric_value metrics[] = {
-        {"validation/accuracy", t->val_accuracy},
-        {"validation/avg_length", n > 0 ? (double)s->counts.answer_tokens / n : NAN},
-        {"validation/pass_k", g->val_any},
-        {"validation/num_prompts", (double)s->prompts},
-        {"validation/num_samples", (double)s->judged},
-        {"validation/num_excluded", n - (double)s->judged},
-        {"validation/truncation_rate", n > 0 ? (double)(s->counts.by_finish[TP_FINISH_LENGTH] +
-                                                        s->counts.by_finish[TP_FINISH_CAPACITY]) /
-                                                   n
-                                             : NAN},
-        {"timing/validation/total_validation_time", seconds}};
-    tp_trainer_record_validation(t, metrics, sizeof metrics / sizeof *metrics);
+    tp_metric_bus *bus = &t->metrics;
+    tp_trainer_begin_validation(t);
+    tp_metric_put(bus, "validation/accuracy", t->val_accuracy);
+    tp_metric_put(bus, "validation/avg_length", n > 0 ? (double)s->counts.answer_tokens / n : NAN);
+    tp_metric_put(bus, "validation/pass_k", g->val_any);
+    tp_metric_put(bus, "validation/num_prompts", (double)s->prompts);
+    tp_metric_put(bus, "validation/num_samples", (double)s->judged);
+    tp_metric_put(bus, "validation/num_excluded", n - (double)s->judged);
+    tp_metric_put(bus, "validation/truncation_rate",
+                  n > 0 ? (double)(s->counts.by_finish[TP_FINISH_LENGTH] +
+                                   s->counts.by_finish[TP_FINISH_CAPACITY]) /
+                              n
+                        : NAN);
+    tp_metric_put(bus, "timing/validation/total_validation_time", seconds);
+    tp_trainer_end_validation(t);
     check_goal(t, g->val_any);
 }
 
@@ -520,8 +521,8 @@ static tp_status validate(trainer *t, tp_error *err)
     double start = tp_clock_s();
     if (!g->val_prompts)
         return TP_OK;
-    uint64_t n = tp_prompts_count(g->val_prompts), most = (uint64_t)t->o->grpo.max_val_samples;
-    uint64_t batch = (uint64_t)t->o->grpo.val_batch_size;
+    uint64_t n = tp_prompts_count(g->val_prompts), most = (uint64_t)options(t)->max_val_samples;
+    uint64_t batch = (uint64_t)options(t)->val_batch_size;
     n = most > 0 && most < n ? most : n;
     for (uint64_t first = 0; first < n; first += batch)
         TP_TRY(validate_part(t, first, (uint32_t)TP_MIN(batch, n - first), &s, err));
@@ -535,8 +536,8 @@ static tp_status validate(trainer *t, tp_error *err)
 static void result(trainer *t, tp_json_w *w)
 {
     const grpo *g = t->own;
-    tp_json_w_put_known(w, "reward", t->shown.reward);
-    tp_json_w_put_known(w, "best_reward", t->shown.best_reward);
+    tp_json_w_put_known(w, "reward", tp_metric_latest(&t->metrics, "train/reward"));
+    tp_json_w_put_known(w, "best_reward", t->state.best_reward);
     tp_json_w_put_known(w, "val_accuracy", t->val_accuracy);
     tp_json_w_put_i64(w, "prompts", t->state.prompts);
     tp_json_w_put_i64(w, "generated_tokens", t->generated_tokens);
@@ -547,12 +548,51 @@ static void result(trainer *t, tp_json_w *w)
     tp_json_w_end(w, '}');
 }
 
-const algorithm tp_algorithm_grpo = {.stages = stages,
-                                     .ready = ready,
-                                     .step = step,
-                                     .eval_part = "logprobs",
-                                     .programs = programs,
-                                     .validate = validate,
-                                     .record = tp_grpo_record,
-                                     .result = result,
-                                     .close = close_grpo};
+static const char *const sections[] = {
+    "loss_fn", "env", "async_rl", "data_plane", "reward_penalties", "on_policy_distillation", NULL};
+
+static const tp_algorithm_default defaults[] = {
+    {"seed", "${grpo.seed}"},
+    {"run.name", "grpo"},
+    {"policy.train_global_batch_size",
+     "${mul:${grpo.num_prompts_per_step}, ${grpo.num_generations_per_prompt}}"},
+    {"policy.train_micro_batch_size", "4"},
+    {"policy.max_total_sequence_length", "512"},
+    {"policy.optimizer.kwargs.weight_decay", "0.01"},
+    {"policy.optimizer.kwargs.betas", "[0.9, 0.999]"},
+    {"policy.optimizer.kwargs.eps", "1.0e-8"},
+    {"checkpointing.metric_name", "val:accuracy"},
+    {"checkpointing.higher_is_better", "true"},
+    {NULL, NULL}};
+
+static const tp_algorithm_ranking rankings[] = {{"val:accuracy", TP_RANK_BY_VAL_ACCURACY},
+                                                {"train:loss", TP_RANK_BY_TRAIN_LOSS},
+                                                {NULL, TP_RANK_BY_AGE}};
+
+static const char *const source_keys[] = {"input_key", "output_key", "prompt_key",
+                                          "chat_key",  "system_key", NULL};
+
+const tp_algorithm tp_algorithm_grpo = {.name = "grpo",
+                                        .title = "GRPO",
+                                        .options = tp_grpo_keys,
+                                        .sections = sections,
+                                        .defaults = defaults,
+                                        .rankings = rankings,
+                                        .source_keys = source_keys,
+                                        .val_accuracy = "validation/accuracy",
+                                        .takes_max_samples = true,
+                                        .takes_named_data = true,
+                                        .check = tp_grpo_check,
+                                        .sequences_per_unit = 1,
+                                        .is_weighted = true,
+                                        .generates = true,
+                                        .needs = tp_grpo_needs,
+                                        .stages = stages,
+                                        .ready = ready,
+                                        .step = step,
+                                        .eval_part = "logprobs",
+                                        .programs = programs,
+                                        .validate = validate,
+                                        .record = tp_grpo_record,
+                                        .result = result,
+                                        .close = close_grpo};

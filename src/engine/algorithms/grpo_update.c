@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/platform.h"
-#include "engine/train/grpo_internal.h"
+#include "engine/algorithms/grpo_internal.h"
 
 /* ---- log-probabilities of trained answers ---- */
 
@@ -84,7 +84,7 @@ static tp_status log_probabilities(trainer *t, uint32_t first, uint32_t end, boo
 static void mask_by_error(trainer *t)
 {
     grpo *g = t->own;
-    double threshold = t->o->grpo.logprob_error_threshold;
+    double threshold = options(t)->logprob_error_threshold;
     uint32_t n = 0;
     g->counts.worst_error = -INFINITY;
     g->counts.least_error = INFINITY;
@@ -120,8 +120,8 @@ static void spread_over_tokens(trainer *t, double *flat, double *weights)
         double base = s->advantage[0];
         for (int32_t k = 0; k < s->n_answer; k++, at++) {
             double a = base;
-            if (t->o->loss.kl_in_reward && s->ref && s->is_trained)
-                a -= t->o->loss.kl_penalty *
+            if (options(t)->loss.kl_in_reward && s->ref && s->is_trained)
+                a -= options(t)->loss.kl_penalty *
                      tp_policy_kl(&g->loss, (double)s->prev[k], (double)s->ref[k], NULL);
             flat[at] = a;
             weights[at] = s->is_trained;
@@ -232,20 +232,6 @@ static void count_norms(grpo *g)
     }
 }
 
-static void add_sums(tp_policy_sums *total, const tp_policy_sums *s)
-{
-    const double *from = (const double *)s;
-    double *to = (double *)total;
-    tp_policy_sums before = *total;
-    for (size_t i = 0; i < sizeof *s / sizeof *from; i++)
-        to[i] += from[i];
-    total->ratio_min = fmin(before.ratio_min, s->ratio_min);
-    total->ratio_max = fmax(before.ratio_max, s->ratio_max);
-    total->ratio_clipped_min = fmin(before.ratio_clipped_min, s->ratio_clipped_min);
-    total->ratio_clipped_max = fmax(before.ratio_clipped_max, s->ratio_clipped_max);
-    total->max_logp_difference = fmax(before.max_logp_difference, s->max_logp_difference);
-}
-
 static tp_status update(trainer *t, uint32_t first, uint32_t end, step_result *r, tp_error *err)
 {
     grpo *g = t->own;
@@ -268,7 +254,7 @@ static tp_status update(trainer *t, uint32_t first, uint32_t end, step_result *r
         tp_trainer_count(t, &g->mb, r);
     }
     g->micro = g->arrangement.n_micro - 1; /* what `view` shows */
-    add_sums(&g->total, &g->sums);
+    tp_policy_sums_merge(&g->total, &g->sums);
     g->n_updates++;
     r->loss = g->sums.loss; /* of this update, for its own check */
     tp_status status = tp_trainer_update(t, r, &view, err);
@@ -282,8 +268,8 @@ tp_status tp_grpo_learn(trainer *t, step_result *r, tp_error *err)
 {
     grpo *g = t->own;
     uint32_t n = g->rollout.n_samples, batch = (uint32_t)t->o->policy.train_global_batch_size;
-    bool compares = !isnan(t->o->grpo.logprob_error_threshold);
-    bool needs_prev = tp_trainer_scores_policy(t->o, n);
+    bool compares = !isnan(options(t)->logprob_error_threshold);
+    bool needs_prev = tp_grpo_scores_policy(t->o, n);
     for (uint32_t first = 0; first < n && (needs_prev || g->reference); first += batch)
         TP_TRY(log_probabilities(t, first, TP_MIN(n, first + batch), needs_prev, err));
     if (compares)

@@ -1,6 +1,6 @@
 /* grpo_judge.c - does anybody judge?  One question before a run, for `temper doctor`, and an
  * eye on steps in which no answer got a reward. */
-#include "engine/train/grpo_internal.h"
+#include "engine/algorithms/grpo_internal.h"
 
 tp_status tp_grpo_ask_judge(trainer *t, tp_error *err)
 {
