@@ -179,7 +179,7 @@ int main(int argc, char **argv)
     tp_session_plan plan;
     tp_session_get_plan(s, &plan);
     size_t kinds[TP_MEM_KINDS], bytes = 0;
-    tp_program_bytes(tp_session_program(s), kinds);
+    tp_program_bytes(tp_session_get_options(s)->program, kinds);
     for (int k = 0; k < TP_MEM_KINDS; k++)
         bytes += kinds[k];
     double T = (double)o.tokens, loss = 0, norm = 0;

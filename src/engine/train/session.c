@@ -144,6 +144,7 @@ static tp_status create(tp_session *s, tp_error *err)
     s->owns_program = !s->program;
     if (s->owns_program)
         TP_TRY(tp_program_create(&s->options.compile, &s->program, err));
+    s->options.program = s->program;
     s->options.compile = *tp_program_get_options(s->program);
     TP_TRY(build(s, err));
     return s->owns_program ? tp_program_compile(s->program, err) : TP_OK;
@@ -336,8 +337,6 @@ const tp_exec *tp_session_exec(const tp_session *s, const char *which)
     int i = find_graph(which);
     return i < 0 ? NULL : exec_of(s, i);
 }
-
-const tp_program *tp_session_program(const tp_session *s) { return s->program; }
 
 void tp_session_reset_times(tp_session *s)
 {

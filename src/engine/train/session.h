@@ -34,6 +34,7 @@ void tp_session_free(tp_session *s); /* NULL is a no-op */
 
 tp_states *tp_session_states(tp_session *s);
 const tp_model *tp_session_model(const tp_session *s);
+/* With the program in them, and how it was made, whoever made it. */
 const tp_session_options *tp_session_get_options(const tp_session *s);
 
 /* After weights were loaded or initialised: constants and bf16 shadows. */
@@ -86,7 +87,6 @@ typedef struct {
 void tp_session_get_plan(const tp_session *s, tp_session_plan *ret);
 
 const tp_exec *tp_session_exec(const tp_session *s, const char *which); /* train|eval|norm|update */
-const tp_program *tp_session_program(const tp_session *s);
 void tp_session_reset_times(tp_session *s);
 /* Nanoseconds so far in launches of the phase (forward includes recomputation's
  * clones under backward, where they run). */

@@ -141,6 +141,9 @@ static void test_the_parts_of_a_plan_make_its_peak(void **state)
     assert_int_equal(plan.peak_bytes, plan.weight_bytes + plan.shadow_bytes + plan.gradient_bytes +
                                           plan.optimizer_bytes + plan.activation_bytes +
                                           plan.other_bytes);
+    assert_int_equal(plan.phase_bytes[TP_PLAN_CHECKPOINT], 12 * 26912);
+    assert_int_equal(plan.phase_bytes[TP_PLAN_GENERATE], 0);
+    assert_true(plan.phase_bytes[TP_PLAN_TRAIN] < plan.peak_bytes);
     assert_true(plan.flops_per_step > 6.0 * 26912 * 64);
     assert_true(plan.flops_per_step < 12.0 * 26912 * 64);
 }

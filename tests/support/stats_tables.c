@@ -1,7 +1,9 @@
+/* stats_tables.c - the small questions of the oracle: formulas by name, and what is asked of few
+ * numbers. */
 #include <math.h>
 #include <string.h>
 
-#include "stats/answer_internal.h"
+#include "support/stats_questions.h"
 
 /* Small questions.  A formula takes numbers by name and gives numbers by name; it is asked
  * by an object {"table": "t_sf", "t": 2, "nu": 10}, or for many rows at once by
@@ -115,7 +117,7 @@ static size_t length(const char *const *names)
 
 static const char outside[] = "outside the domain of the formula";
 
-static tp_status formula_row(answer *a, const formula *f, const tp_json *row, tp_error *err)
+static tp_status formula_row(tp_answer *a, const formula *f, const tp_json *row, tp_error *err)
 {
     size_t n_in = length(f->in), n_out = length(f->out), i = 0;
     double in[MAX_IN], out[MAX_OUT];
@@ -128,32 +130,33 @@ static tp_status formula_row(answer *a, const formula *f, const tp_json *row, tp
             return tp_fail(err, TP_ERR_FORMAT, "%s:%u: '%s' of '%s' must be a number", a->name,
                            v->line, f->in[i], f->name);
     f->compute(in, out);
-    answer_begin_array(a, NULL);
+    tp_answer_begin_array(a, NULL);
     for (i = 0; i < n_in; i++)
-        answer_number(a, NULL, in[i], outside);
+        tp_answer_number(a, NULL, in[i], outside);
     for (i = 0; i < n_out; i++)
-        answer_number(a, NULL, out[i], outside);
-    answer_end_array(a);
+        tp_answer_number(a, NULL, out[i], outside);
+    tp_answer_end_array(a);
     return TP_OK;
 }
 
-static tp_status formula_object(answer *a, const formula *f, const tp_json *object, tp_error *err)
+static tp_status formula_object(tp_answer *a, const formula *f, const tp_json *object,
+                                tp_error *err)
 {
     double in[MAX_IN], out[MAX_OUT];
     for (size_t i = 0; f->in[i]; i++) {
         bool present;
-        TP_TRY(answer_parameter(a, object, f->in[i], &in[i], &present, err));
+        TP_TRY(tp_answer_parameter(a, object, f->in[i], &in[i], &present, err));
         if (!present)
             return tp_fail(err, TP_ERR_FORMAT, "%s:%u: '%s' needs '%s'", a->name, object->line,
                            f->name, f->in[i]);
     }
     f->compute(in, out);
     for (size_t i = 0; f->out[i]; i++)
-        answer_number(a, f->out[i], out[i], outside);
+        tp_answer_number(a, f->out[i], out[i], outside);
     return TP_OK;
 }
 
-static tp_status formula_rows(answer *a, const formula *f, const tp_json *rows, tp_error *err)
+static tp_status formula_rows(tp_answer *a, const formula *f, const tp_json *rows, tp_error *err)
 {
     if (rows->type != TP_JSON_ARRAY)
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: 'rows' must be an array", a->name, rows->line);
@@ -163,23 +166,23 @@ static tp_status formula_rows(answer *a, const formula *f, const tp_json *rows, 
     for (size_t i = 0; f->out[i]; i++)
         tp_json_w_str(a->w, f->out[i]);
     tp_json_w_end(a->w, ']');
-    answer_begin_array(a, "rows");
+    tp_answer_begin_array(a, "rows");
     for (const tp_json *row = rows->child; row; row = row->next) {
         if (row->type != TP_JSON_OBJECT) {
             TP_TRY(formula_row(a, f, row, err));
             continue;
         }
-        answer_begin(a, NULL);
+        tp_answer_object(a, NULL);
         TP_TRY(formula_object(a, f, row, err));
-        answer_end(a);
+        tp_answer_object_end(a);
     }
-    answer_end_array(a);
+    tp_answer_end_array(a);
     return TP_OK;
 }
 
 /* Whole numbers of an object; counts above 2^53 are refused. */
-static tp_status counts_of(answer *a, const tp_json *object, const char *const *keys, int64_t *ret,
-                           tp_error *err)
+static tp_status counts_of(tp_answer *a, const tp_json *object, const char *const *keys,
+                           int64_t *ret, tp_error *err)
 {
     for (size_t i = 0; keys[i]; i++)
         if (!tp_json_i64(tp_json_get(object, keys[i]), &ret[i]) || ret[i] < 0 ||
@@ -189,68 +192,68 @@ static tp_status counts_of(answer *a, const tp_json *object, const char *const *
     return TP_OK;
 }
 
-static tp_status proportion(answer *a, const tp_json *object, tp_error *err)
+static tp_status proportion(tp_answer *a, const tp_json *object, tp_error *err)
 {
     int64_t v[2];
     TP_TRY(counts_of(a, object, (const char *const[]){"x", "n", NULL}, v, err));
     tp_proportion_result r = tp_proportion(v[0], v[1], a->o.level);
-    answer_number(a, "p", r.p, r.why);
-    answer_number(a, "se_clt", r.se_clt, r.why);
-    answer_pair(a, "wald", r.wald);
-    answer_pair(a, "wilson", r.wilson);
-    answer_pair(a, "wilson_cc", r.wilson_cc);
-    answer_pair(a, "clopper_pearson", r.clopper_pearson);
-    answer_pair(a, "agresti_coull", r.agresti_coull);
-    answer_pair(a, "jeffreys", r.jeffreys);
+    tp_answer_number(a, "p", r.p, r.why);
+    tp_answer_number(a, "se_clt", r.se_clt, r.why);
+    tp_answer_pair(a, "wald", r.wald);
+    tp_answer_pair(a, "wilson", r.wilson);
+    tp_answer_pair(a, "wilson_cc", r.wilson_cc);
+    tp_answer_pair(a, "clopper_pearson", r.clopper_pearson);
+    tp_answer_pair(a, "agresti_coull", r.agresti_coull);
+    tp_answer_pair(a, "jeffreys", r.jeffreys);
     return TP_OK;
 }
 
-static tp_status newcombe(answer *a, const tp_json *object, tp_error *err)
+static tp_status newcombe(tp_answer *a, const tp_json *object, tp_error *err)
 {
     int64_t v[4];
     TP_TRY(counts_of(a, object, (const char *const[]){"x1", "n1", "x2", "n2", NULL}, v, err));
     tp_newcombe_result r = tp_newcombe(v[0], v[1], v[2], v[3], a->o.level);
-    answer_number(a, "diff", r.diff, r.why);
-    answer_pair(a, "ci", r.ci);
+    tp_answer_number(a, "diff", r.diff, r.why);
+    tp_answer_pair(a, "ci", r.ci);
     return TP_OK;
 }
 
-static tp_status mcnemar(answer *a, const tp_json *object, tp_error *err)
+static tp_status mcnemar(tp_answer *a, const tp_json *object, tp_error *err)
 {
     int64_t v[2];
     TP_TRY(counts_of(a, object, (const char *const[]){"b", "c", NULL}, v, err));
     tp_mcnemar_result r = tp_mcnemar(v[0], v[1]);
-    answer_number(a, "p_exact", r.p_exact, r.why);
-    answer_number(a, "p_mid", r.p_mid, r.why);
-    answer_number(a, "chi2", r.chi2, r.why);
-    answer_number(a, "chi2_p", r.chi2_p, r.why);
-    answer_number(a, "chi2_cc", r.chi2_cc, r.why);
-    answer_number(a, "chi2_cc_p", r.chi2_cc_p, r.why);
+    tp_answer_number(a, "p_exact", r.p_exact, r.why);
+    tp_answer_number(a, "p_mid", r.p_mid, r.why);
+    tp_answer_number(a, "chi2", r.chi2, r.why);
+    tp_answer_number(a, "chi2_p", r.chi2_p, r.why);
+    tp_answer_number(a, "chi2_cc", r.chi2_cc, r.why);
+    tp_answer_number(a, "chi2_cc_p", r.chi2_cc_p, r.why);
     return TP_OK;
 }
 
-static tp_status p_adjust(answer *a, const tp_json *object, tp_error *err)
+static tp_status p_adjust(tp_answer *a, const tp_json *object, tp_error *err)
 {
     static const char *const names[] = {"holm", "bh", "by", "bonferroni"};
     static const tp_adjust_method methods[] = {TP_ADJUST_HOLM, TP_ADJUST_BH, TP_ADJUST_BY,
                                                TP_ADJUST_BONFERRONI};
     double *p;
     size_t n;
-    TP_TRY(answer_array(a, tp_json_get(object, "p"), "p", &p, &n, err));
+    TP_TRY(tp_answer_array(a, tp_json_get(object, "p"), "p", &p, &n, err));
     double *adjusted = tp_arena_try_alloc(a->arena, n + 1, sizeof *adjusted, _Alignof(double));
     if (!adjusted)
         return tp_fail(err, TP_ERR_NOMEM, "%s: no room for %zu p-values", a->name, n);
     for (int i = 0; i < 4; i++) {
         TP_TRY(tp_adjust(methods[i], p, n, adjusted, err));
-        answer_begin_array(a, names[i]);
+        tp_answer_begin_array(a, names[i]);
         for (size_t j = 0; j < n; j++)
-            answer_number(a, NULL, adjusted[j], NULL);
-        answer_end_array(a);
+            tp_answer_number(a, NULL, adjusted[j], NULL);
+        tp_answer_end_array(a);
     }
     return TP_OK;
 }
 
-static tp_status median_rank(answer *a, const tp_json *object, tp_error *err)
+static tp_status median_rank(tp_answer *a, const tp_json *object, tp_error *err)
 {
     static const char *const few = "too few values for an order-statistic interval at this level";
     const tp_json *conf = tp_json_get(object, "conf");
@@ -261,33 +264,33 @@ static tp_status median_rank(answer *a, const tp_json *object, tp_error *err)
         !(tp_json_str(conf) && tp_str_to_f64(tp_json_str(conf), &level)))
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: 'conf' must be a number", a->name, conf->line);
     size_t k = tp_median_interval_rank((size_t)n, level, &coverage);
-    answer_number(a, "k", k ? (double)k : NAN, few);
-    answer_number(a, "coverage", coverage, few);
+    tp_answer_number(a, "k", k ? (double)k : NAN, few);
+    tp_answer_number(a, "coverage", coverage, few);
     return TP_OK;
 }
 
-static tp_status suite_at(answer *a, const int64_t *n, const int64_t *c, size_t m, int64_t k,
+static tp_status suite_at(tp_answer *a, const int64_t *n, const int64_t *c, size_t m, int64_t k,
                           tp_error *err)
 {
     tp_pass_suite r;
     char key[32];
     TP_TRY(tp_pass_at_k_suite(n, c, m, k, a->o.level, &r, err));
     snprintf(key, sizeof key, "%lld", (long long)k);
-    answer_begin(a, tp_arena_strdup(a->arena, key));
-    answer_number(a, "mean", r.mean, r.why);
-    answer_number(a, "se_over_problems", r.se, r.why_se);
+    tp_answer_object(a, tp_arena_strdup(a->arena, key));
+    tp_answer_number(a, "mean", r.mean, r.why);
+    tp_answer_number(a, "se_over_problems", r.se, r.why_se);
     char level[64], name[80];
-    answer_level_key(a, "ci", level);
+    tp_answer_level_key(a, "ci", level);
     snprintf(name, sizeof name, "%s_t", level);
-    answer_pair(a, name, r.ci_t);
+    tp_answer_pair(a, name, r.ci_t);
     snprintf(name, sizeof name, "%s_z", level);
-    answer_pair(a, name, r.ci_z);
-    answer_number(a, "se_sampling_only_plugin", r.se_sampling, r.why);
-    answer_end(a);
+    tp_answer_pair(a, name, r.ci_z);
+    tp_answer_number(a, "se_sampling_only_plugin", r.se_sampling, r.why);
+    tp_answer_object_end(a);
     return TP_OK;
 }
 
-static tp_status problems_of(answer *a, const tp_json *list, int64_t **n, int64_t **c, size_t *m,
+static tp_status problems_of(tp_answer *a, const tp_json *list, int64_t **n, int64_t **c, size_t *m,
                              tp_error *err)
 {
     if (!list || list->type != TP_JSON_ARRAY)
@@ -307,7 +310,7 @@ static tp_status problems_of(answer *a, const tp_json *list, int64_t **n, int64_
 }
 
 /* For k, or every k of an array, or 1, 2, 5 and 10 as far as the problems have samples. */
-static tp_status pass_suite(answer *a, const tp_json *object, tp_error *err)
+static tp_status pass_suite(tp_answer *a, const tp_json *object, tp_error *err)
 {
     static const int64_t usual[] = {1, 2, 5, 10};
     const tp_json *ks = tp_json_get(object, "k");
@@ -342,31 +345,31 @@ static tp_status pass_suite(answer *a, const tp_json *object, tp_error *err)
     return TP_OK;
 }
 
-static void put_clustered(answer *a, const char *key, const tp_clustered *r)
+static void put_clustered(tp_answer *a, const char *key, const tp_clustered *r)
 {
-    answer_begin(a, key);
-    answer_number(a, "mean", r->mean, r->why);
-    answer_count(a, "n", r->n);
-    answer_count(a, "clusters", r->n_clusters);
-    answer_number(a, "se_clt", r->se_clt, r->why);
-    answer_number(a, "se_clustered_miller", r->se_miller, r->why_miller);
-    answer_number(a, "se_cluster_CR0", r->se_cr0, r->why);
-    answer_number(a, "se_cluster_CR1", r->se_cr1, r->why);
-    answer_interval(a, "ci", r->ci);
-    answer_end(a);
+    tp_answer_object(a, key);
+    tp_answer_number(a, "mean", r->mean, r->why);
+    tp_answer_count(a, "n", r->n);
+    tp_answer_count(a, "clusters", r->n_clusters);
+    tp_answer_number(a, "se_clt", r->se_clt, r->why);
+    tp_answer_number(a, "se_clustered_miller", r->se_miller, r->why_miller);
+    tp_answer_number(a, "se_cluster_CR0", r->se_cr0, r->why);
+    tp_answer_number(a, "se_cluster_CR1", r->se_cr1, r->why);
+    tp_answer_interval(a, "ci", r->ci);
+    tp_answer_object_end(a);
 }
 
-static tp_status eval_clustered(answer *a, const tp_json *object, tp_error *err)
+static tp_status eval_clustered(tp_answer *a, const tp_json *object, tp_error *err)
 {
     const tp_json *clusters = tp_json_get(object, "cluster");
     double *x, *y, *named = NULL;
     size_t nx, ny, nc = 0;
     int64_t *cluster = NULL;
     tp_eval_pair r;
-    TP_TRY(answer_array(a, tp_json_get(object, "scores_A"), "scores_A", &x, &nx, err));
-    TP_TRY(answer_array(a, tp_json_get(object, "scores_B"), "scores_B", &y, &ny, err));
+    TP_TRY(tp_answer_array(a, tp_json_get(object, "scores_A"), "scores_A", &x, &nx, err));
+    TP_TRY(tp_answer_array(a, tp_json_get(object, "scores_B"), "scores_B", &y, &ny, err));
     if (clusters)
-        TP_TRY(answer_array(a, clusters, "cluster", &named, &nc, err));
+        TP_TRY(tp_answer_array(a, clusters, "cluster", &named, &nc, err));
     if (nx != ny || (clusters && nc != nx))
         return tp_fail(err, TP_ERR_FORMAT,
                        "%s: %zu scores of A, %zu of B, %zu clusters; items must match", a->name, nx,
@@ -386,10 +389,10 @@ static tp_status eval_clustered(answer *a, const tp_json *object, tp_error *err)
     put_clustered(a, "A", &r.a);
     put_clustered(a, "B", &r.b);
     put_clustered(a, "paired_diff", &r.diff);
-    answer_number(a, "corr_AB", r.corr, "one model's scores are all equal");
-    answer_number(a, "se_unpaired", r.se_unpaired, r.a.why);
-    answer_count(a, "mcnemar_b", (uint64_t)r.only_a);
-    answer_count(a, "mcnemar_c", (uint64_t)r.only_b);
+    tp_answer_number(a, "corr_AB", r.corr, "one model's scores are all equal");
+    tp_answer_number(a, "se_unpaired", r.se_unpaired, r.a.why);
+    tp_answer_count(a, "mcnemar_b", (uint64_t)r.only_a);
+    tp_answer_count(a, "mcnemar_c", (uint64_t)r.only_b);
     return TP_OK;
 }
 
@@ -398,7 +401,7 @@ static tp_status eval_clustered(answer *a, const tp_json *object, tp_error *err)
 typedef struct {
     const char *name;
     const char *keys[5], *also[3];
-    tp_status (*ask)(answer *a, const tp_json *object, tp_error *err);
+    tp_status (*ask)(tp_answer *a, const tp_json *object, tp_error *err);
 } question;
 
 static const question questions[] = {
@@ -438,18 +441,18 @@ static bool has_only(const tp_json *object, const char *const *keys, size_t n_ke
     return true;
 }
 
-static tp_status ask_rows(answer *a, const question *q, const tp_json *rows, tp_error *err)
+static tp_status ask_rows(tp_answer *a, const question *q, const tp_json *rows, tp_error *err)
 {
     if (rows->type != TP_JSON_ARRAY)
         return tp_fail(err, TP_ERR_FORMAT, "%s:%u: 'rows' must be an array of objects", a->name,
                        rows->line);
-    answer_begin_array(a, "rows");
+    tp_answer_begin_array(a, "rows");
     for (const tp_json *row = rows->child; row; row = row->next) {
-        answer_begin(a, NULL);
+        tp_answer_object(a, NULL);
         TP_TRY(q->ask(a, row, err));
-        answer_end(a);
+        tp_answer_object_end(a);
     }
-    answer_end_array(a);
+    tp_answer_end_array(a);
     return TP_OK;
 }
 
@@ -488,14 +491,14 @@ static const formula *find_formula(const tp_json *object)
     return NULL;
 }
 
-bool answer_is_question(const tp_json *object)
+bool tp_answer_is_question(const tp_json *object)
 {
     bool is_table;
     name_of(object, &is_table);
     return is_table || find_question(object) || find_formula(object);
 }
 
-tp_status answer_question(answer *a, const tp_json *object, bool *known, tp_error *err)
+tp_status tp_answer_question(tp_answer *a, const tp_json *object, bool *known, tp_error *err)
 {
     const tp_json *rows = tp_json_get(object, "rows");
     const question *q = find_question(object);

@@ -1,0 +1,129 @@
+/* cmd_compare.c - `temper compare`: two runs, or two groups of seeds, metric by metric. */
+#include <glob.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/runs.h"
+#include "temper/analysis.h"
+
+typedef struct {
+    bool json;
+    const char *a, *b;
+    double margin;
+} flags;
+
+static const tp_flag flag_table[] = {
+    TP_SWITCH("json", 0, json,
+              "{\"metrics\": [{\"name\", \"effect\", \"ci95\", \"p_adjusted\", \"verdict\"}]}"),
+    TP_TEXT("a", 0, "PATTERN", a, "runs of side A, as 'runs/a-*': seeds of one setting"),
+    TP_TEXT("b", 0, "PATTERN", b, "runs of side B"),
+    TP_NUMBER("margin", 0, "SHARE", FLOAT, margin, 1e-9, 1,
+              "'same' within this share of A's mean (default 0.01)"),
+    {0}};
+
+enum { MOST_RUNS = 200 };
+
+typedef struct {
+    tp_metrics *runs[MOST_RUNS];
+    size_t n;
+} group;
+
+static tp_status open_one(group *g, const char *path, tp_error *err)
+{
+    return tp_runs_open(g->runs, &g->n, MOST_RUNS, path, err);
+}
+
+static tp_status open_found(group *g, const glob_t *found, tp_error *err)
+{
+    tp_status status = TP_OK;
+    for (size_t i = 0; i < found->gl_pathc && status == TP_OK; i++)
+        status = open_one(g, found->gl_pathv[i], err);
+    return status;
+}
+
+static void close_group(group *g)
+{
+    for (size_t i = 0; i < g->n; i++)
+        tp_metrics_close(g->runs[i]);
+}
+
+static void print_text(const tp_run_comparison *c, const group *a, const group *b)
+{
+    char *text = tp_run_comparison_text(c, tp_cli_width());
+    printf("A: %s%s\nB: %s%s\n\n%s", tp_metrics_path(a->runs[0]), a->n > 1 ? ", ..." : "",
+           tp_metrics_path(b->runs[0]), b->n > 1 ? ", ..." : "", text);
+    if (a->n == 1 && b->n == 1)
+        puts("\nn: steps in common; intervals are of these two runs, another seed may differ "
+             "(--a, --b)");
+    tp_free(text);
+}
+
+/* 1 when something is worse. */
+static int status_of(const tp_run_comparison *c)
+{
+    for (size_t i = 0; i < tp_run_comparison_count(c); i++)
+        if (strcmp(tp_run_comparison_metric(c, i)->verdict, "worse") == 0)
+            return TP_EXIT_WORSE;
+    return 0;
+}
+
+/* The exit status, or -1 after a failure. */
+static int compare(const flags *f, const group *a, const group *b, tp_error *err)
+{
+    tp_run_comparison *c;
+    const tp_compare_options options = {.size = sizeof options, .margin = f->margin};
+    if (tp_runs_compare(a->runs, a->n, b->runs, b->n, &options, &c, err) != TP_OK)
+        return -1;
+    if (f->json) {
+        char *text = tp_run_comparison_json(c);
+        fputs(text, stdout);
+        tp_free(text);
+    } else {
+        print_text(c, a, b);
+    }
+    int status = status_of(c);
+    tp_run_comparison_free(c);
+    return status;
+}
+
+static int run(const flags *f, char **words, int n, group *a, group *b)
+{
+    glob_t found_a = {0}, found_b = {0};
+    tp_error err = {0};
+    int exit_status = -1;
+    if (!n && glob(f->a, GLOB_TILDE, NULL, &found_a) != 0)
+        exit_status = tp_cli_refuse("compare", "--a: nothing matches '%s'", f->a);
+    else if (!n && glob(f->b, GLOB_TILDE, NULL, &found_b) != 0)
+        exit_status = tp_cli_refuse("compare", "--b: nothing matches '%s'", f->b);
+    else if ((n ? open_one(a, words[0], &err) : open_found(a, &found_a, &err)) == TP_OK &&
+             (n ? open_one(b, words[1], &err) : open_found(b, &found_b, &err)) == TP_OK)
+        exit_status = compare(f, a, b, &err);
+    globfree(&found_a);
+    globfree(&found_b);
+    close_group(a);
+    close_group(b);
+    return exit_status < 0 ? tp_cli_fail(&err) : exit_status;
+}
+
+int tp_cmd_compare(int argc, char **argv)
+{
+    flags f = {0};
+    char *words[argc + 1];
+    group a = {0}, b = {0};
+    const tp_usage usage = {
+        .command = "compare",
+        .arguments = "RUN_A RUN_B",
+        .summary = "What differs between two runs, whoever ran them, and how surely.",
+        .flags = flag_table,
+        .details = "Every metric that both have, aligned by step: difference, 95 % interval that "
+                   "knows that neighbouring steps are alike, p-value corrected for many metrics "
+                   "(Holm), verdict.  With several runs on a side (--a, --b) runs are what is "
+                   "counted.  Exit status 1 when something is worse.",
+        .max_words = 2};
+    int n = tp_cli_parse(&usage, argc, argv, &f, words);
+    if (n < 0)
+        return n == -2 ? 0 : 2;
+    if ((n == 2) == (f.a && f.b) || n == 1 || (!f.a != !f.b))
+        return tp_cli_refuse("compare", "give two runs, or --a and --b; see 'temper help compare'");
+    return run(&f, words, n, &a, &b);
+}
