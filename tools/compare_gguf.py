@@ -37,7 +37,7 @@ from llama_cpp.llama_chat_format import Jinja2ChatFormatter
 
 TYPES = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_K"]
 # What llama.cpp's own rounding may make of a log-probability: activations in f16, bf16 or 8 bits.
-BOUND = {"F32": 2e-3, "F16": 1e-2, "BF16": 0.1, "Q8_0": 0.1, "Q4_0": 0.1, "Q4_K": 0.2}
+BOUND = {"F32": 2e-3, "F16": 1e-2, "BF16": 0.1, "Q8_0": 0.2, "Q4_0": 0.2, "Q4_K": 0.3}
 
 CONFIGS = {
     "llama": dict(architectures=["LlamaForCausalLM"], model_type="llama", hidden_size=256,
@@ -197,7 +197,9 @@ def check_keys(check, path, folder):
 
 def check_chat(check, llm, temper, path, prompts, n, kind):
     """The prompt that llama-cpp-python's chat makes of the template in the file, and its answers.
-    Bytes that are no UTF-8 are dropped there and shown as U+FFFD here."""
+    Bytes that are no UTF-8 are dropped there and shown as U+FFFD here; it ends at all names of
+    ends that llama.cpp knows, and goes on where the last byte begins a character: one answer may
+    be the beginning of the other."""
     template = llm.metadata.get("tokenizer.chat_template")
     if not template:
         return
@@ -211,8 +213,8 @@ def check_chat(check, llm, temper, path, prompts, n, kind):
         same_ids += llm.tokenize(text.encode(), add_bos=False, special=True) == o["prompt_ids"]
         answer = llm.create_chat_completion(messages, temperature=0, max_tokens=n,
                                             repeat_penalty=1.0)["choices"][0]["message"]["content"]
-        same_text += o["text"].replace("\ufffd", "").strip().startswith(
-            answer.replace("\ufffd", "").strip())  # it also ends at other names of ends
+        a, b = (t.replace("\ufffd", "").strip() for t in (answer, o["text"]))
+        same_text += a.startswith(b) or b.startswith(a)
     check.say("chat", same_ids == len(ours) and (kind != "F32" or same_text == len(ours)),
               f"{same_ids} of {len(ours)} prompts, {same_text} answers are the same")
 

@@ -142,6 +142,8 @@ tp_status tp_trace_report_repeats(const char *const *paths, size_t n, const char
     tp_select_options select;
     tp_trace_paths first = {0}, all = {0};
     TP_TRY(tp_trace_options_read(options, &o, &select, err));
+    if (n == 0)
+        return tp_fail(err, TP_ERR_ARG, "recordings are compared: at least one is needed");
     const char **words = calloc(n + n_others + 1, sizeof *words);
     TP_ASSERT(words);
     memcpy(words, paths, n * sizeof *words);

@@ -184,6 +184,8 @@ tp_status tp_trace_report_write(const char *const *paths, size_t n,
     tp_trace_paths files = {0};
     tp_trace_job job;
     TP_TRY(tp_trace_options_read(options, &o, &r.select, err));
+    if (n == 0)
+        return tp_fail(err, TP_ERR_ARG, "a report needs at least one file");
     if (o.form == TP_FORM_CSV && !o.view)
         return tp_fail(err, TP_ERR_ARG, "--csv needs a view, such as kernels");
     if (o.view && !tp_trace_report_view_exists(o.view))

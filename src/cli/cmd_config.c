@@ -37,8 +37,10 @@ static tp_status bind(tp_config *config, bool has_words, tp_error *err)
         return tp_eval_options_bind(config, &evaluation, err);
     if (has_words)
         return tp_train_options_bind(config, &options, err);
-    const tp_option *table = tp_train_options_of(TP_ALGORITHM_SFT, &n);
-    return tp_config_bind(config, table, n, &options, err);
+    tp_option *table = tp_train_options_of(tp_algorithms[0], tp_optimizer_at(0), &n);
+    tp_status status = tp_config_bind(config, table, n, &options, err);
+    free(table);
+    return status;
 }
 
 /* A tree that could be made is shown, whatever else is wrong; what is still to be set is no
@@ -73,7 +75,10 @@ int tp_cmd_config(int argc, char **argv)
         return n == -2 ? 0 : 2;
     if (f.doc) {
         tp_buf out = {0};
-        tp_options_doc(tp_train_option_table, tp_train_option_count, &out);
+        size_t count;
+        tp_option *table = tp_train_options_of(NULL, NULL, &count);
+        tp_options_doc(table, count, &out);
+        free(table);
         fwrite(out.data, 1, out.len, stdout);
         tp_buf_release(&out);
         return 0;

@@ -28,6 +28,13 @@ tree
 echo '#include "low.h"' >>tree/src/low/low.c
 refuses 'low/low.c:3: "low.h" is not spelled from src/'
 tree
+echo '#include "high/high.h"' >>tree/src/low/low.c
+echo 'low/low.c > high' >>tree/src/LAYERS
+said=$("$SOURCE/tools/check-layers" tree) || fail "refuses an exception: $said"
+tree
+echo 'low/low.c > high' >>tree/src/LAYERS
+refuses "LAYERS: low/low.c needs no exception any more: take it out"
+tree
 mkdir tree/src/other
 touch tree/src/other/a.c
 refuses "other/a.c: folder other is not in LAYERS"

@@ -2,7 +2,8 @@
  *
  *     checkpoints/step-40/
  *         model/                 a Hugging Face folder
- *         optimizer.safetensors  adam_m.*, adam_v.*, and master.* (the f32 weights) when
+ *         optimizer.safetensors  what the optimizer keeps (adam_m.*, adam_v.*), and master.* (the
+ *                                f32 weights) when
  *                                the model is stored in less than f32
  *         state.json             where the run was
  *         manifest.json          size and XXH3-128 of every file, fingerprints
@@ -35,6 +36,7 @@ typedef struct {
     char data_fingerprint[33];  /* what the order of the data depends on */
     char run_id[TP_RUN_ID];     /* the run's identity, ""; written before runs had one */
     char run_name[TP_RUN_NAME]; /* for people */
+    char optimizer[32];         /* "AdamW" */
 } tp_train_state;
 
 typedef struct {

@@ -173,7 +173,8 @@ tp_status tp_checkpoint_check_claim(const char *root, const char *run_id, bool r
 tp_status tp_checkpoint_claim(const char *root, const char *run_id, bool resume, int *ret_lock,
                               tp_error *err)
 {
-    TP_TRY(tp_checkpoint_check_claim(root, run_id, resume, err)); /* without disturbing whose it is */
+    TP_TRY(
+        tp_checkpoint_check_claim(root, run_id, resume, err)); /* without disturbing whose it is */
     TP_TRY(tp_dir_make(root, err));
     if (ret_lock)
         TP_TRY(tp_folder_lock(root, "choose another checkpointing.checkpoint_dir", ret_lock, err));

@@ -174,6 +174,15 @@ static void growth_outside_the_accounts_says_so(void **state)
     assert_int_equal(only_bottleneck()->severity, TP_SEVERITY_HIGH);
 }
 
+static void growth_that_stopped_is_no_bottleneck(void **state)
+{
+    for (int i = 0; i < STEPS; i++)
+        data.rss_bytes[i] = 1e9 + 2e6 * (i < 13 ? i : 13);
+    assert_int_equal(tp_profile_leak(&data).leak.verdict, TP_LEAK_PLATEAU);
+    tp_profile_bottlenecks(&data, &found);
+    assert_int_equal(found.n, 0);
+}
+
 static void noise_is_no_growth(void **state)
 {
     tp_rng rng = tp_rng_make(7, 1);
@@ -327,6 +336,7 @@ int main(void)
         PROFILE_TEST(few_steps_say_nothing),
         PROFILE_TEST(steady_growth_is_found_with_its_owner),
         PROFILE_TEST(growth_outside_the_accounts_says_so),
+        PROFILE_TEST(growth_that_stopped_is_no_bottleneck),
         PROFILE_TEST(noise_is_no_growth),
         PROFILE_TEST(faster_is_better),
         PROFILE_TEST(slower_is_worse),
