@@ -50,6 +50,7 @@ bool tp_recorded_next(tp_metrics *m)
 tp_recorded_series *tp_recorded_series_of(tp_metrics *m, const char *tag, size_t n)
 {
     uint32_t id;
+    tag = n ? tag : ""; /* of a slice that is not there */
     if (m->n_series) {
         id = m->series[m->last_series].next;
         if (tp_string_len(&m->tags, id) == n && memcmp(tp_string_get(&m->tags, id), tag, n) == 0) {
