@@ -3,6 +3,8 @@
  *     error.h, version.h, log.h   what everything shares
  *     tokenizer.h, chat.h         text and token ids
  *     model.h, generator.h        a model folder, and text from it
+ *     evaluate.h                  questions for a model, and what the answers are worth
+ *     config.h, doctor.h          a configuration resolved; machine, runs: is all sound?
  *     plan.h, train.h             a training configuration: what it costs, running it
  *     trace.h                     what ran when, on which thread
  *     environment.h               for judges of answers that are libraries of their own */
@@ -10,8 +12,11 @@
 #define TEMPER_TEMPER_H
 
 #include "temper/chat.h"
+#include "temper/config.h"
+#include "temper/doctor.h"
 #include "temper/environment.h"
 #include "temper/error.h"
+#include "temper/evaluate.h"
 #include "temper/generator.h"
 #include "temper/log.h"
 #include "temper/model.h"

@@ -80,22 +80,30 @@ static tp_status find_recipe(const char *word, tp_buf *path, tp_error *err)
     return status;
 }
 
-/* ---- opening ---- */
-
-static tp_status load(char **words, int n, const char *file, tp_config **ret, tp_error *err)
+tp_status tp_cli_find_recipe(char ***words, int *n, char path[TP_CLI_PATH], tp_error *err)
 {
-    return tp_recipe_load(file, (const char *const *)words, (size_t)n, ret, err);
+    tp_buf found = {0};
+    path[0] = 0;
+    if (*n == 0 || strchr((*words)[0], '='))
+        return TP_OK;
+    tp_status status = find_recipe((*words)[0], &found, err);
+    if (status == TP_OK && found.len >= TP_CLI_PATH)
+        status = tp_fail(err, TP_ERR_CONFIG, "'%.200s...': the path is too long", found.data);
+    else if (status == TP_OK)
+        memcpy(path, found.data, found.len + 1);
+    tp_buf_release(&found);
+    (*words)++;
+    (*n)--;
+    return status;
 }
+
+/* ---- opening ---- */
 
 tp_status tp_cli_load_recipe(char **words, int n, tp_config **ret, tp_error *err)
 {
-    bool has_file = n > 0 && !strchr(words[0], '=');
-    tp_buf path = {0};
-    tp_status status = has_file ? find_recipe(words[0], &path, err) : TP_OK;
-    if (status == TP_OK)
-        status = load(words + has_file, n - has_file, has_file ? path.data : NULL, ret, err);
-    tp_buf_release(&path);
-    return status;
+    char path[TP_CLI_PATH];
+    TP_TRY(tp_cli_find_recipe(&words, &n, path, err));
+    return tp_recipe_load(path[0] ? path : NULL, (const char *const *)words, (size_t)n, ret, err);
 }
 
 static tp_status open_recipe(char **words, int n, bool sizes_only, tp_recipe *ret, tp_error *err)
@@ -119,15 +127,6 @@ tp_status tp_cli_open_recipe(char **words, int n, tp_recipe *ret, tp_error *err)
 tp_status tp_cli_open_recipe_sizes(char **words, int n, tp_recipe *ret, tp_error *err)
 {
     return open_recipe(words, n, true, ret, err);
-}
-
-bool tp_cli_is_evaluation(const tp_config *config)
-{
-    static const char *const training[] = {"sft", "dpo", "grpo", "policy"};
-    for (size_t i = 0; i < sizeof training / sizeof *training; i++)
-        if (tp_config_find(config, training[i]))
-            return false;
-    return tp_config_find(config, "eval") || tp_config_find(config, "generation");
 }
 
 void tp_cli_print_notice(const char *command, const tp_config *config)

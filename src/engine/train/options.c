@@ -9,9 +9,9 @@
 #include "base/platform.h"
 #include "base/strings.h"
 #include "engine/algorithms/loss_policy.h"
+#include "engine/checkpoint/run_record.h"
 #include "engine/train/megatron.h"
 #include "engine/train/profile.h"
-#include "engine/train/run_record.h"
 #include "engine/train/schedule.h"
 #include "engine/train/session.h"
 
