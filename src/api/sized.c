@@ -1,3 +1,5 @@
+/* sized.c - copying public structs whose size differs from this version's: completed with
+ * zeros, or refused. */
 #include "api/sized.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* clock.c - the monotonic and the wall clock, by clock_gettime(2). */
 #include "base/clock.h"
 
 #include <time.h>

@@ -1,3 +1,5 @@
+/* grow.c - reallocation of small arrays; out of memory ends the process with the size in the
+ * message. */
 #include "base/grow.h"
 
 #include <stdio.h>

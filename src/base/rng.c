@@ -1,3 +1,5 @@
+/* rng.c - Philox 4x32-10 (Salmon et al., SC'11), uniform and normal (Box-Muller) numbers, and a
+ * keyed permutation of 0..n-1. */
 #include "base/rng.h"
 
 #include <math.h>

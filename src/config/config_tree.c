@@ -1,3 +1,5 @@
+/* config_tree.c - the tree of a configuration: nodes, dotted paths, and errors that name file
+ * and line. */
 #include "config/config_internal.h"
 
 #include <stdarg.h>

@@ -1,3 +1,5 @@
+/* adjust.c - Bonferroni, Holm, Benjamini-Hochberg and Benjamini-Yekutieli adjustment of
+ * p-values. */
 #include "stats/adjust.h"
 
 #include <math.h>

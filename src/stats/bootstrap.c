@@ -1,3 +1,5 @@
+/* bootstrap.c - the splitmix64 stream, resampling, and percentile, basic and BCa intervals from
+ * replicates. */
 #include "stats/bootstrap.h"
 
 #include <math.h>

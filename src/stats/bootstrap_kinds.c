@@ -1,3 +1,5 @@
+/* bootstrap_kinds.c - bootstraps of one and two samples, of blocks and clusters, with fast
+ * paths for mean and median. */
 #include <math.h>
 #include <string.h>
 

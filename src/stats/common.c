@@ -1,3 +1,5 @@
+/* common.c - intervals and p-values that are undefined, with the reason; the check for finite
+ * data. */
 #include "stats/common.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* effect.c - Cohen's d, Hedges' g and their intervals by inverting the noncentral t; Cliff's
+ * delta in words. */
 #include "stats/effect.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* evals.c - pass@k in product form, means over clusters, and the comparison of two models on
+ * the same prompts. */
 #include <math.h>
 #include <stdlib.h>
 

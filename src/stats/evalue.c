@@ -1,3 +1,5 @@
+/* evalue.c - e-values of the sign test by a uniform mixture over rates; anytime-valid intervals
+ * by inverting the mixture. */
 #include "stats/evalue.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* groups.c - Welch's and Fisher's ANOVA, Brown-Forsythe, Kruskal-Wallis, and all pairs by Welch
+ * tests. */
 #include "stats/groups.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* moments.c - means and central sums in twofold precision, scaled by a power of two where
+ * squares would overflow. */
 #include "stats/moments.h"
 
 int tp_scale_exponent_two(const double *x, size_t nx, const double *y, size_t ny)

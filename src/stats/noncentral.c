@@ -1,3 +1,4 @@
+/* noncentral.c - the noncentral t by the trapezoidal rule in ln s, each tail for itself. */
 #include <math.h>
 #include <stdbool.h>
 

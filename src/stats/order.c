@@ -1,3 +1,5 @@
+/* order.c - selection after Hoare, exact quantiles, midranks, and the exact interval of a
+ * median by order statistics. */
 #include <string.h>
 
 #include "stats/descriptive.h"

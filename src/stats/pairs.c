@@ -1,3 +1,5 @@
+/* pairs.c - the k-th smallest of all pairwise differences or Walsh averages, by bisection over
+ * the keys and counting in sorted rows. */
 #include <string.h>
 
 #include "stats/order.h"

@@ -1,3 +1,5 @@
+/* permutation.c - permutation and sign-flip tests: exact by enumeration for small n, else by
+ * Monte Carlo. */
 #include <math.h>
 
 #include "stats/bootstrap.h"

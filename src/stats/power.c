@@ -1,3 +1,5 @@
+/* power.c - power, sample size and smallest detectable effect of t tests; rounds that the sign
+ * test needs. */
 #include "stats/power.h"
 
 #include <math.h>

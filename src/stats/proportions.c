@@ -1,3 +1,5 @@
+/* proportions.c - Wilson, Clopper-Pearson and Wald intervals, Newcombe's difference, McNemar's
+ * test. */
 #include "stats/proportions.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* rank_tests.c - sign, Wilcoxon and Mann-Whitney tests: exact distributions for small samples,
+ * else normal with corrections. */
 #include <math.h>
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* ratio.c - ratios of means (Fieller), of geometric means, and of pairs. */
 #include "stats/ratio.h"
 
 #include <math.h>

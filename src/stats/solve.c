@@ -1,3 +1,5 @@
+/* solve.c - the root of a monotone function by the ITP method (Oliveira and Takahashi 2020):
+ * secant steps that stay within reach of bisection. */
 #include "stats/solve.h"
 
 #include <math.h>

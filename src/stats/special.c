@@ -1,3 +1,5 @@
+/* special.c - normal, t, chi-squared, F, beta, gamma and binomial tails by series, Lentz's
+ * continued fraction and Newton's method. */
 #include "stats/special.h"
 
 #include <math.h>

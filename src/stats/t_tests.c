@@ -1,3 +1,5 @@
+/* t_tests.c - Student's, Welch's and paired t tests, TOST, the F test of variances, Pearson's
+ * correlation. */
 #include <math.h>
 
 #include "stats/moments.h"

@@ -1,3 +1,5 @@
+/* twofold.c - exponentials and sums in double-double arithmetic (Dekker 1971; Hida, Li and
+ * Bailey 2001). */
 #include "stats/twofold.h"
 
 /* exp(x) = 2^k exp(r)^1024 with r = (x - k ln 2) / 1024: nine terms of the series, then

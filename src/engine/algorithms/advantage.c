@@ -1,3 +1,5 @@
+/* advantage.c - advantages of groups of samples: the baselines and scales of the table in
+ * advantage.h, reward shaping, whitening, clipping. */
 #include "engine/algorithms/advantage.h"
 
 #include <math.h>

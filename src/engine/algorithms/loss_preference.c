@@ -1,3 +1,5 @@
+/* loss_preference.c - losses of pairs and their derivative by the log-probabilities, in closed
+ * form. */
 #include "engine/algorithms/loss_preference.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* arithmetic.c - arithmetic examples as a function of (options, split, index), and the hash
+ * that decides the split. */
 #include "engine/data/arithmetic.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* cache.c - writing and memory-mapping a token cache; every offset of the file is checked
+ * before it is followed. */
 #include "engine/data/cache.h"
 
 #include <string.h>

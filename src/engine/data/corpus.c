@@ -1,3 +1,5 @@
+/* corpus.c - tokenising a source on all threads, wave by wave, written in the order of its
+ * rows. */
 #include "engine/data/corpus.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* render.c - rendering examples with a chat template and marking the tokens of the assistant,
+ * by generation blocks or by prefixes. */
 #include "engine/data/render.h"
 
 #include <string.h>

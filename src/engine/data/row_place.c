@@ -1,3 +1,5 @@
+/* row_place.c - a second reading of one row, up to the value that a path names, for line and
+ * column of an error. */
 #include "engine/data/row_place.h"
 
 #include "base/platform.h"

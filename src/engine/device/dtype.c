@@ -1,3 +1,4 @@
+/* dtype.c - sizes, names and parsing of element types. */
 #include "engine/device/dtype.h"
 
 static const struct {

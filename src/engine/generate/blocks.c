@@ -1,3 +1,4 @@
+/* blocks.c - reference counts of the blocks of the KV cache and the list of free ones. */
 #include "engine/generate/blocks.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* stop_text.c - finds stop strings in text that arrives token by token. */
 #include <string.h>
 
 #include "engine/generate/engine_internal.h"

@@ -1,3 +1,5 @@
+/* fields.c - typed access to the fields of a config.json with errors that name line and field.
+ */
 #include "engine/model/fields.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* shards.c - parsing model.safetensors.index.json and opening the shards that it names. */
 #include "engine/model/shards.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* answer.c - extraction of an answer: \boxed, a tag, a marker, the last line; and its normal
+ * form. */
 #include "engine/reward/answer.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* countdown.c - making countdown problems backwards from a solution, and scoring expressions in
+ * exact fractions. */
 #include "engine/reward/countdown.h"
 
 #include <string.h>

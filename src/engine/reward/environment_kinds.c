@@ -1,3 +1,4 @@
+/* environment_kinds.c - the table of environments; a new one is a row here. */
 #include <string.h>
 
 #include "engine/reward/environment_kind.h"

@@ -1,3 +1,5 @@
+/* program_line.c - writing requests to a scoring program, and reading its replies, one JSON
+ * object per line. */
 #include "engine/reward/program_line.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* prompts_file.c - prompts and expected answers from the rows of a JSONL file, by the keys of
+ * the schemas. */
 #include "engine/reward/prompts_file.h"
 
 #include <string.h>

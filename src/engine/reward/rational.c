@@ -1,3 +1,5 @@
+/* rational.c - fractions of 128-bit integers, reduced by Euclid's algorithm, every overflow
+ * refused. */
 #include "engine/reward/rational.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* breakdown.c - compute, exposed communication, exposed copies and idle time, by unions and
+ * differences of periods. */
 #include "instrument/analyze/breakdown.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* collectives.c - which kernels communicate, by metadata or name; bytes and bus factors of
+ * NCCL's performance notes. */
 #include "instrument/analyze/collectives.h"
 
 #include <math.h>

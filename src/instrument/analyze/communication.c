@@ -1,3 +1,5 @@
+/* communication.c - collectives grouped by kind, dtype, bytes and group, with algorithm and bus
+ * bandwidth. */
 #include "instrument/analyze/communication.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* copies.c - copies and fills by direction: bytes, time, bandwidth. */
 #include "instrument/analyze/copies.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* export_chrome.c - writing the columns of a trace as Chrome trace JSON. */
 #include <math.h>
 #include <string.h>
 

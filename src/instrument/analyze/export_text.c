@@ -1,3 +1,4 @@
+/* export_text.c - writing a trace as collapsed stacks (flame graphs) and as CSV. */
 #include <string.h>
 
 #include "instrument/analyze/export.h"

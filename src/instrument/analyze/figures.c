@@ -1,3 +1,4 @@
+/* figures.c - one recording as named numbers, for comparison and for repeats. */
 #include "instrument/analyze/figures.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* findings.c - the rules that turn the other analyses into bottlenecks with cost, evidence and
+ * remedy. */
 #include "instrument/analyze/findings.h"
 
 #include <stdio.h>

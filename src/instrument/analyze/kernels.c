@@ -1,3 +1,4 @@
+/* kernels.c - kernels by name: count, sum and nearest-rank quantiles of their durations. */
 #include "instrument/analyze/kernels.h"
 
 #include <math.h>

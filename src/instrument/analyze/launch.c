@@ -1,3 +1,5 @@
+/* launch.c - delay from the launching call on the host to the start on the device, joined by
+ * correlation. */
 #include "instrument/analyze/launch.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* memory_growth.c - allocations assigned to steps, and which groups survive them, in traces and
+ * in snapshots. */
 #include "instrument/analyze/memory_growth.h"
 
 #include <stdlib.h>

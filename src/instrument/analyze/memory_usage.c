@@ -1,3 +1,5 @@
+/* memory_usage.c - memory over time, its peak, and the pairing of allocations with frees, per
+ * device. */
 #include "instrument/analyze/memory_usage.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* named_work.c - visits every named piece of work: device activities, operators, annotations. */
 #include "instrument/analyze/named_work.h"
 
 void tp_each_device_work(const tp_selection *sel, tp_named_visit visit, void *context)

@@ -1,3 +1,5 @@
+/* number_index.c - a sorted array of (number, row), searched outwards from the place of the
+ * last look-up. */
 #include "instrument/analyze/number_index.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* periods.c - sets of half-open periods: normal form by sorting, union, intersection and
+ * difference by merging. */
 #include "instrument/analyze/periods.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* ranks.c - matches collectives over ranks, aligns the clocks by their common ends, and names
+ * who is waited for. */
 #include "instrument/analyze/ranks.h"
 
 #include <math.h>

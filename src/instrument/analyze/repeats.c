@@ -1,3 +1,5 @@
+/* repeats.c - figures over several recordings: intervals, variation, outliers; the unit is the
+ * file. */
 #include "instrument/analyze/repeats.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* roofline.c - FLOPs of operators from the file or from shapes, against the device's peak. */
 #include "instrument/analyze/roofline.h"
 
 #include <ctype.h>

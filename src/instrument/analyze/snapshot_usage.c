@@ -1,3 +1,5 @@
+/* snapshot_usage.c - figures of a PyTorch memory snapshot: fragmentation, lifetimes, peak and
+ * its owners. */
 #include "instrument/analyze/snapshot_usage.h"
 
 #include <stdlib.h>

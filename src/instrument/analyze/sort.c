@@ -1,3 +1,5 @@
+/* sort.c - stable LSD radix sort by a 64-bit key, over the digits in which keys differ;
+ * insertion sort for few. */
 #include "instrument/analyze/sort.h"
 
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+/* steps.c - recognises the annotations that mark steps, and joins those of several threads. */
 #include "instrument/analyze/steps.h"
 
 #include <stdlib.h>

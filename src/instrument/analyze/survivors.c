@@ -1,3 +1,5 @@
+/* survivors.c - memory that survives steps, group by group: Mann-Kendall and Theil-Sen, p
+ * adjusted by Benjamini and Hochberg. */
 #include "instrument/analyze/survivors.h"
 
 #include <math.h>

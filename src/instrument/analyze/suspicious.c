@@ -1,3 +1,4 @@
+/* suspicious.c - the checks for data that cannot be right; each is counted, none repaired. */
 #include "instrument/analyze/suspicious.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* command.c - a command line as a subject of measurement: fork, exec, wait4, and Callgrind for
+ * instructions. */
 #include "instrument/bench/command.h"
 
 #include <math.h>

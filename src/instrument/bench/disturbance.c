@@ -1,3 +1,5 @@
+/* disturbance.c - what the kernel counts (steal, switches, pressure, frequency) around a round,
+ * and whether it disturbed the round. */
 #include "instrument/bench/disturbance.h"
 
 #include <math.h>

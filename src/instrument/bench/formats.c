@@ -1,3 +1,4 @@
+/* formats.c - the table of file formats, and what their readers share. */
 #include "instrument/bench/formats.h"
 
 #include <math.h>

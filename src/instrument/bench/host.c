@@ -1,3 +1,5 @@
+/* host.c - the machine, its settings and the commit of a measurement, and the fingerprint of
+ * the host. */
 #include "instrument/bench/host.h"
 
 #include <dirent.h>

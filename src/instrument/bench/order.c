@@ -1,3 +1,4 @@
+/* order.c - randomised ABBA order of the two sides. */
 #include "instrument/bench/order.h"
 
 #include "base/rng.h"

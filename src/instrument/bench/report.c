@@ -1,3 +1,4 @@
+/* report.c - results of a session in one arena. */
 #include "instrument/bench/report.h"
 
 #include <math.h>

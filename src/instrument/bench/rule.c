@@ -1,3 +1,5 @@
+/* rule.c - the decision rule of rule.h: exact median interval, e-values for early stops,
+ * bootstrap where asked. */
 #include "instrument/bench/rule.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* runner.c - calibration, warm-up and rounds of one subject or of two in turn. */
 #include "instrument/bench/runner.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* subject.c - what subjects share: directions of metrics, derived metrics of a sample. */
 #include "instrument/bench/subject.h"
 
 #include <string.h>

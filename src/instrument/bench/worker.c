@@ -1,3 +1,5 @@
+/* worker.c - both ends of the pipe to a subject in another process, one line of JSON per
+ * message. */
 #include "instrument/bench/worker.h"
 
 #include <inttypes.h>

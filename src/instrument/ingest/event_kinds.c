@@ -1,3 +1,4 @@
+/* event_kinds.c - the kinds of events by the category strings of Kineto and others. */
 #include <string.h>
 
 #include "base/platform.h"

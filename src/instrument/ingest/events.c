@@ -1,3 +1,4 @@
+/* events.c - the columns of a trace: access to the side tables by binary search, and release. */
 #include "instrument/ingest/events.h"
 
 #include <inttypes.h>

@@ -1,3 +1,5 @@
+/* fields.c - numbers and strings of an event from their text: decimal microseconds to exact
+ * nanoseconds. */
 #include "instrument/ingest/fields.h"
 
 #include <math.h>

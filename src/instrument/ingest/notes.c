@@ -1,3 +1,4 @@
+/* notes.c - the list of a reader's notes. */
 #include "instrument/ingest/notes.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* nsight_payload.c - decodes NVTX payloads by the layouts that the export declares. */
 #include "instrument/ingest/nsight_payload.h"
 
 #include <stdlib.h>

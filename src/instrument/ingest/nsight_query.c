@@ -1,3 +1,4 @@
+/* nsight_query.c - SQLite statements with errors that name the file and the table. */
 #include <stdlib.h>
 #include <string.h>
 

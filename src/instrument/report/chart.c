@@ -1,3 +1,4 @@
+/* chart.c - writes line and box charts as self-contained SVG. */
 #include "instrument/report/chart.h"
 
 #include <math.h>

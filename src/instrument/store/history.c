@@ -1,3 +1,4 @@
+/* history.c - sessions and results of benchmarks in SQLite, each session one transaction. */
 #include "instrument/store/history.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* json.c - JSON trees in an arena, made from the pull parser's tokens; look-ups with types. */
 #include "text/json/json.h"
 
 #include <math.h>

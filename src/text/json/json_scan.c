@@ -1,3 +1,4 @@
+/* json_scan.c - the pull parser: one token at a time, strict or tolerant, without allocation. */
 #include "text/json/json.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* tree.c - building JSON trees in an arena. */
 #include "text/json/tree.h"
 
 tp_json *tp_tree_new(tp_arena *arena, tp_json_type type)

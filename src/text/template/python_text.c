@@ -1,3 +1,4 @@
+/* python_text.c - the predicates, splitting, stripping and numbers of Python's str, on UTF-8. */
 #include "text/template/python_text.h"
 
 #include <math.h>

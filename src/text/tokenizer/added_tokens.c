@@ -1,3 +1,4 @@
+/* added_tokens.c - finds added tokens, leftmost and longest first, by a trie over bytes. */
 #include "text/tokenizer/added_tokens.h"
 
 #include "base/platform.h"

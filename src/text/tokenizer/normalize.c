@@ -1,3 +1,4 @@
+/* normalize.c - NFC, NFD, NFKC and NFKD by utf8proc, replacement, lowercase, prefixes. */
 #include "text/tokenizer/normalize.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* pretokenize.c - cuts text into words by the steps of a pre-tokenizer; the common regular
+ * expressions run as loops by hand. */
 #include "text/tokenizer/pretokenize.h"
 
 #include <stdlib.h>

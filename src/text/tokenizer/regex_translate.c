@@ -1,3 +1,4 @@
+/* regex_translate.c - rewrites Oniguruma's syntax of tokenizer.json into PCRE2's. */
 #include "text/tokenizer/regex_translate.h"
 
 #include <ctype.h>

@@ -1,3 +1,5 @@
+/* unicode_class.c - letters, numbers and white space by utf8proc's categories and the tables of
+ * later versions of Unicode. */
 #include "text/unicode/unicode_class.h"
 
 #include <utf8proc.h>

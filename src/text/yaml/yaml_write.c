@@ -1,3 +1,4 @@
+/* yaml_write.c - writes a configuration as YAML, with remarks beside the values. */
 #include "text/yaml/yaml.h"
 
 #include <ctype.h>
