@@ -1,6 +1,6 @@
 /* cmd_config.c - `temper config`: a configuration resolved, or the documentation of its keys. */
 #include "cli/cli.h"
-#include "cli/recipe.h"
+#include "cli/find_recipe.h"
 #include "temper/config.h"
 
 typedef struct {

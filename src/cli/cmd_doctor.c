@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/recipe.h"
+#include "cli/find_recipe.h"
 #include "temper/doctor.h"
 
 typedef struct {

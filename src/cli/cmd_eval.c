@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/terminal.h"
 #include "cli/cli.h"
-#include "cli/recipe.h"
+#include "cli/find_recipe.h"
 #include "temper/evaluate.h"
 
 typedef struct {

@@ -4,12 +4,6 @@
 
 #include "engine/train/recipe.h"
 
-enum { TP_CLI_PATH = 4096 }; /* bytes of a path, its end included */
-
-/* words[0] is the file, unless it is KEY=VALUE as the rest are: take it off the words.  *path is
- * "" when none is named.  A file that is not there is looked for among the installed recipes. */
-TP_CHECKED tp_status tp_cli_find_recipe(char ***words, int *n, char path[TP_CLI_PATH],
-                                        tp_error *err);
 /* words[0] is the file, unless it is KEY=VALUE as the rest are; none at all: defaults.  A file
  * that is not there is looked for among the installed recipes: "demo", "recipes/demo.yaml". */
 TP_CHECKED tp_status tp_cli_open_recipe(char **words, int n, tp_recipe *ret, tp_error *err);

@@ -35,6 +35,13 @@ tree
 echo 'low/low.h: low' >>tree/src/LAYERS
 refuses "high/high.h:1: high may not include low/low.h"
 tree
+echo 'high/high.c:' >>tree/src/LAYERS
+echo '#include "low/low.h"' >>tree/src/high/high.c
+refuses "high/high.c:4: high/high.c may not include low"
+tree
+echo 'high/gone.c:' >>tree/src/LAYERS
+refuses "LAYERS: there is no file high/gone.c"
+tree
 echo 'typedef enum { A, B } tp_low;' >tree/include/temper/low.h
 refuses "tp_low: is the name of types in include/temper/low.h and src/low/low.h"
 tree
