@@ -311,7 +311,7 @@ static void test_a_diagnosis_finds_what_is_wrong_with_a_run(void **state)
     snprintf(command, sizeof command, "cp '%s' '%s.old' && echo >>'%s'", path, path, path);
     assert_int_equal(system(command), 0);
     assert_int_equal(tp_diagnosis_make(&options, &d, &err), TP_OK);
-    assert_int_equal(tp_diagnosis_failures(d), 1);
+    assert_true(tp_diagnosis_failures(d) > 0);
     tp_diagnosis_text(d, false, &text, &n);
     assert_non_null(strstr(text, "FAILED: "));
     tp_free(text);
