@@ -1,13 +1,12 @@
 /* gemm_bench - GFLOP/s of our matrix product beside oneDNN's, and the processor's own limit.
  *
- *     gemm_bench [--rounds=N] [--only=text] [--isa=name] [--alone]
+ *     gemm_bench [--rounds=N] [--only=text] [--isa=name] [--threads=N] [--alone]
  *
  * Rounds of both are interleaved, so a slow moment of the machine hits both.  Printed are the
  * best and the median round.  `fwd` is Y[T,N] = X[T,K] W[N,K]^T in bf16; `dX` and `dW` are its
- * gradients, dW accumulated in f32; `gpt2` weights lie as [K,N]; `f32` is all in f32. */
+ * gradients, dW accumulated in f32; `gpt2` weights lie as [K,N]; `f32` is all in f32.
+ * oneDNN's threads are OpenMP's: OMP_NUM_THREADS and OMP_PROC_BIND are for it. */
 #include <immintrin.h>
-#include <omp.h>
-#include <sched.h>
 
 #include "base/clock.h"
 #include "base/cpu.h"
@@ -15,12 +14,14 @@
 #include "engine/backend/cpu/gemm.h"
 #include "onednn_gemm.h"
 
-enum { MAX_ROUNDS = 64 };
+enum { MAX_ROUNDS = 64, MAX_THREADS = 1024 };
 
 typedef struct {
     int rounds;
     const char *only;
     bool alone; /* without oneDNN */
+    int threads;
+    tp_team *team;
 } options;
 
 typedef struct {
@@ -92,28 +93,6 @@ static const shape shapes[] = {
     SINGLE(16, 3072, 768),
 };
 
-/* One thread per processor: two of a team on one would wait for each other's time slices. */
-static void bind_threads(void)
-{
-    cpu_set_t allowed;
-    CPU_ZERO(&allowed);
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
-        return;
-#pragma omp parallel
-    {
-        int nth = omp_get_thread_num() % CPU_COUNT(&allowed);
-        for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-            if (!CPU_ISSET(cpu, &allowed) || nth-- > 0)
-                continue;
-            cpu_set_t own;
-            CPU_ZERO(&own);
-            CPU_SET(cpu, &own);
-            sched_setaffinity(0, sizeof own, &own);
-            break;
-        }
-    }
-}
-
 /* --- the limit: products in registers only --- */
 
 __attribute__((target("avx512f,avx512bf16"))) static double peak_bf16(long turns)
@@ -151,16 +130,29 @@ __attribute__((target("avx512f"))) static double peak_f32(long turns)
     return (double)turns * 24 * 32 / (tp_clock_s() - start) * 1e-9;
 }
 
-static void print_peak(const char *what, double (*measure)(long))
+typedef struct {
+    double (*measure)(long);
+    double rates[MAX_THREADS];
+} peaks;
+
+static void measure_part(const void *context, int part)
+{
+    peaks *p = (peaks *)(uintptr_t)context;
+    p->rates[part] = p->measure(400000);
+}
+
+static void print_peak(const char *what, double (*measure)(long), const options *opt)
 {
     double best = 0;
     for (int round = 0; round < 8; round++) {
         double all = 0;
-#pragma omp parallel reduction(+ : all)
-        all += measure(400000);
+        peaks p = {.measure = measure};
+        tp_team_run(opt->team, opt->threads, measure_part, &p);
+        for (int i = 0; i < opt->threads; i++)
+            all += p.rates[i];
         best = all > best ? all : best;
     }
-    printf("register peak, %s: %.0f GFLOP/s on %d threads\n", what, best, omp_get_max_threads());
+    printf("register peak, %s: %.0f GFLOP/s on %d threads\n", what, best, opt->threads);
 }
 
 /* --- one shape --- */
@@ -260,7 +252,8 @@ static void run_shape(const shape *s, const options *opt)
                      .ab_dtype = s->ab,
                      .c_dtype = s->c,
                      .accumulate = s->accumulate,
-                     .threads = omp_get_max_threads(),
+                     .threads = opt->threads,
+                     .team = opt->team,
                  }};
     c.workspace = aligned_alloc(64, (tp_gemm_workspace(&c.gemm) + 63) / 64 * 64);
     TP_ASSERT(c.workspace);
@@ -279,7 +272,7 @@ static void run_shape(const shape *s, const options *opt)
 
 static options parse(int argc, char **argv)
 {
-    options opt = {.rounds = 15};
+    options opt = {.rounds = 15, .threads = tp_cpu_count()};
     for (int i = 1; i < argc; i++) {
         tp_isa isa;
         tp_error err;
@@ -287,6 +280,8 @@ static options parse(int argc, char **argv)
             opt.rounds = TP_MIN(TP_MAX(atoi(argv[i] + 9), 1), MAX_ROUNDS);
         } else if (strncmp(argv[i], "--only=", 7) == 0) {
             opt.only = argv[i] + 7;
+        } else if (strncmp(argv[i], "--threads=", 10) == 0) {
+            opt.threads = TP_MIN(TP_MAX(atoi(argv[i] + 10), 1), MAX_THREADS);
         } else if (strcmp(argv[i], "--alone") == 0) {
             opt.alone = true;
         } else if (strncmp(argv[i], "--isa=", 6) == 0 && tp_isa_parse(argv[i] + 6, &isa)) {
@@ -296,7 +291,8 @@ static options parse(int argc, char **argv)
             }
         } else {
             fprintf(stderr,
-                    "usage: gemm_bench [--rounds=N] [--only=text] [--isa=name] [--alone]\n");
+                    "usage: gemm_bench [--rounds=N] [--only=text] [--isa=name] [--threads=N] "
+                    "[--alone]\n");
             exit(2);
         }
     }
@@ -306,15 +302,19 @@ static options parse(int argc, char **argv)
 int main(int argc, char **argv)
 {
     options opt = parse(argc, argv);
-    bind_threads();
-    printf("%s, %s, %d threads\n", tp_cpu_model(), tp_isa_name(tp_cpu_isa()),
-           omp_get_max_threads());
+    tp_error err;
+    if (tp_team_create(&opt.team, opt.threads, tp_cpu_count(), &err) != TP_OK) {
+        fprintf(stderr, "%s\n", err.message);
+        return 1;
+    }
+    printf("%s, %s, %d threads\n", tp_cpu_model(), tp_isa_name(tp_cpu_isa()), opt.threads);
     if (tp_cpu_detect() >= TP_ISA_AVX512)
-        print_peak("f32", peak_f32);
+        print_peak("f32", peak_f32, &opt);
     if (tp_cpu_detect() >= TP_ISA_AVX512_BF16)
-        print_peak("vdpbf16ps", peak_bf16);
+        print_peak("vdpbf16ps", peak_bf16, &opt);
     printf("GFLOP/s, best and median of %d rounds\n", opt.rounds);
     for (size_t i = 0; i < TP_COUNTOF(shapes); i++)
         run_shape(&shapes[i], &opt);
+    tp_team_free(opt.team);
     return 0;
 }

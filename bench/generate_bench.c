@@ -12,7 +12,6 @@
  *   batch    `batch` sequences of `prompt` tokens and `new` more
  *   mixed    `requests` prompts of 16 to 256 tokens, 16 to 128 new ones each; what is ideal:
  *            docs/guide/generation.md */
-#include <omp.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -81,43 +80,10 @@ static void parse(int argc, char **argv, arguments *a)
     }
 }
 
-/* ---- what the machine reads ---- */
-
-typedef int64_t lanes __attribute__((vector_size(16)));
-
-/* Bytes per second of a few sums over `bytes`, on average. */
-static double read_bandwidth(const char *buffer, size_t bytes, int threads)
-{
-    enum { ROUNDS = 6 };
-    double begin = tp_clock_s();
-    static volatile int64_t sink;
-    for (int round = 0; round < ROUNDS; round++) {
-        int64_t total = 0;
-#pragma omp parallel num_threads(threads) reduction(+ : total)
-        {
-            size_t n = bytes / sizeof(lanes) / (size_t)threads;
-            const lanes *x = (const lanes *)(const void *)buffer + n * (size_t)omp_get_thread_num();
-            lanes a = {0}, b = {0}, c = {0}, d = {0};
-            for (size_t i = 0; i + 4 <= n; i += 4) {
-                a += x[i];
-                b += x[i + 1];
-                c += x[i + 2];
-                d += x[i + 3];
-            }
-            a += b + c + d;
-            total += a[0];
-        }
-        sink = total;
-    }
-    (void)sink;
-    return ROUNDS * (double)bytes / (tp_clock_s() - begin);
-}
-
-/* ---- the engine ---- */
-
 typedef struct {
     const arguments *a;
     tp_device *device;
+    tp_team *team; /* for reading, beside the device's own */
     tp_model *model;
     tp_states states;
     tp_engine *engine;
@@ -125,6 +91,47 @@ typedef struct {
     char *buffer;
     size_t buffer_bytes;
 } bench;
+
+/* ---- what the machine reads ---- */
+
+typedef int64_t lanes __attribute__((vector_size(16)));
+
+typedef struct {
+    const char *buffer;
+    size_t bytes;
+    int threads;
+    volatile int64_t *sink;
+} reading;
+
+static void read_part(const void *context, int part)
+{
+    const reading *r = context;
+    size_t n = r->bytes / sizeof(lanes) / (size_t)r->threads;
+    const lanes *x = (const lanes *)(const void *)r->buffer + n * (size_t)part;
+    lanes a = {0}, b = {0}, c = {0}, d = {0};
+    for (size_t i = 0; i + 4 <= n; i += 4) {
+        a += x[i];
+        b += x[i + 1];
+        c += x[i + 2];
+        d += x[i + 3];
+    }
+    a += b + c + d;
+    r->sink[8 * part] = a[0];
+}
+
+/* Bytes per second of a few sums over `bytes`, on average. */
+static double read_bandwidth(const bench *b)
+{
+    enum { ROUNDS = 6, MOST_THREADS = 4096 };
+    static volatile int64_t sink[8 * MOST_THREADS];
+    const reading r = {b->buffer, b->buffer_bytes, b->a->threads, sink};
+    double begin = tp_clock_s();
+    for (int round = 0; round < ROUNDS; round++)
+        tp_team_run(b->team, r.threads, read_part, &r);
+    return ROUNDS * (double)r.bytes / (tp_clock_s() - begin);
+}
+
+/* ---- the engine ---- */
 
 static void fail(const tp_error *err)
 {
@@ -138,6 +145,7 @@ static void open_bench(bench *b, const arguments *a)
     *b = (bench){.a = a};
     const tp_device_options threads = {.threads = a->threads};
     MUST(tp_device_open(&tp_backend_cpu, &threads, &b->device, NULL));
+    MUST(tp_team_create(&b->team, a->threads, tp_cpu_count(), NULL));
     tp_engine_options o = {.device = b->device,
                            .compute_dtype = a->dtype,
                            .cache_dtype = a->kv,
@@ -361,7 +369,7 @@ int main(int argc, char **argv)
         if (strcmp(a.which, "all") && strcmp(a.which, cases[c].name))
             continue;
         for (int round = -1; round < a.rounds; round++) { /* the first warms up */
-            double bandwidth = read_bandwidth(b.buffer, b.buffer_bytes, a.threads);
+            double bandwidth = read_bandwidth(&b);
             if (round == 0)
                 tp_exec_reset_times((tp_exec *)(uintptr_t)tp_engine_exec(b.engine));
             cases[c].run(&b, bandwidth);
@@ -373,6 +381,7 @@ int main(int argc, char **argv)
     tp_states_release(&b.states);
     tp_model_free(b.model);
     tp_device_close(b.device);
+    tp_team_free(b.team);
     tp_mem_free(b.buffer);
     return 0;
 }

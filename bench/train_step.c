@@ -118,10 +118,10 @@ static void collect(const tp_exec *e, row *rows, int *n)
     for (size_t i = 0; i < tp_exec_launch_count(e); i++) {
         const tp_launch_info *l = tp_exec_launch(e, i);
         int k = 0;
-        while (k < *n && (strcmp(rows[k].op, tp_ops[l->op].name) || rows[k].kernel != l->kernel))
+        while (k < *n && (strcmp(rows[k].op, tp_ops[l->op]->name) || rows[k].kernel != l->kernel))
             k++;
         if (k == *n)
-            rows[(*n)++] = (row){.op = tp_ops[l->op].name, .kernel = l->kernel};
+            rows[(*n)++] = (row){.op = tp_ops[l->op]->name, .kernel = l->kernel};
         rows[k].ns += (double)l->ns;
         rows[k].flops += l->flops * (double)l->count;
         rows[k].bytes += l->bytes * (double)l->count;

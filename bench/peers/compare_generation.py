@@ -55,7 +55,7 @@ class Temper:
 
     def __init__(self, options):
         self.options = options
-        self.env = environment(options.threads, GOMP_SPINCOUNT="2000")  # as `temper` sets it itself
+        self.env = environment(options.threads)
         self.program = os.path.join(options.build, "bench", "generate_bench")
 
     def describe(self):

@@ -17,8 +17,8 @@ class PeerError(Exception):
 
 
 def environment(threads, **extra):
-    """The same number of threads for everybody; how long idle ones spin is each program's own
-    choice, for it is alone on the machine during its turn."""
+    """The same number of threads for every peer; how long OpenMP's idle ones spin is each
+    program's own choice, for it is alone on the machine during its turn."""
     env = dict(os.environ)
     env.pop("OMP_WAIT_POLICY", None)
     env.pop("GOMP_SPINCOUNT", None)

@@ -45,8 +45,8 @@ typedef struct tp_chat tp_chat;
 
 /* `system` (may be NULL) is a message before the conversation.  `request` (may be NULL) is how
  * every answer is drawn, on_piece and should_stop included; it is copied, what it points to is
- * not.  What is unset in it, see generator.h, and in no generation_config.json is 1024 tokens at
- * temperature 0.7 and top_p 0.95; NULL is the same with uses_generation_config.  With
+ * not.  What it leaves to the file (NULL: all), and no generation_config.json says, is 1024
+ * tokens at temperature 0.7 and top_p 0.95.  With
  * TP_TEXT_AS_NEEDED the window has most_length tokens, or 4096.
  * TP_ERR_CONFIG: the folder has no chat template; TP_ERR_NOMEM, TP_ERR_ARG. */
 TP_API TP_CHECKED tp_status tp_chat_open(tp_text_generator *gen, const char *system,

@@ -55,6 +55,10 @@ TP_API const char *tp_text_generator_folder(const tp_text_generator *gen); /* wi
 TP_API const tp_model *tp_text_generator_model(const tp_text_generator *gen);
 TP_API const tp_tokenizer *tp_text_generator_tokenizer(const tp_text_generator *gen); /* or NULL */
 
+/* "The file" below is the folder's generation_config.json, obeyed as `temper generate` does: what
+ * it asks beyond length and sampling (repetition_penalty, suppress_tokens ...) counts as well, and
+ * opening refuses by name what would change a text and is not done. */
+
 /* One new token.  `text` is what it completes: whole characters, n_text bytes, no NUL, valid
  * during the call; a token inside a character completes nothing yet, and special tokens have
  * no text.  When an answer ends inside a character, a last piece with id -1 brings the rest. */
@@ -67,26 +71,23 @@ typedef struct {
 
 typedef struct {
     size_t size;            /* sizeof(tp_text_request) */
-    int64_t max_new_tokens; /* 0: 128; what max_length leaves if that is less */
-    double temperature;     /* 0: greedy */
-    int64_t top_k;          /* draw from the k likeliest; 0: all */
-    double top_p;           /* draw from the likeliest that make up p, 0..1; 0: all */
+    int64_t max_new_tokens; /* 0: the file's, else 128; what max_length leaves if that is less */
+    double temperature;     /* 0: greedy; NaN: the file's, else greedy */
+    int64_t top_k;          /* draw from the k likeliest; 0: the file's, else all; -1: all */
+    double
+        top_p; /* draw from the likeliest that make up p, 0..1; 0: the file's, else all; 1: all */
     uint64_t seed;
     const int32_t *stop_ids; /* end the answer and are not part of it, n_stop_ids of them */
     size_t n_stop_ids;
     bool ignore_eos; /* otherwise the ids that the model and the tokenizer name stop too */
     bool (*on_piece)(void *user, const tp_text_piece *piece); /* false stops; may be NULL */
     void *user;
-
-    double min_p;                    /* draw from ids at least so many times as likely as the
-                                        likeliest; 0: all */
+    bool ignore_generation_config; /* only the request counts */
+    double min_p; /* draw from ids at least so many times as likely as the likeliest; 0: the
+                     file's, else all; -1: all */
     const char *const *stop_strings; /* end the answer and are not part of it; none empty */
     size_t n_stop_strings;
-    int64_t samples; /* tp_text_generator_run(): answers to each prompt; 0: 1 */
-    /* The folder's generation_config.json holds, as in transformers: its rules apply, and it
-     * decides what is unset here: max_new_tokens 0; temperature, top_p, min_p NaN; top_k -1.  A
-     * notice says what it decides; what nobody sets is 128 tokens and else 0. */
-    bool uses_generation_config;
+    int64_t samples;                 /* tp_text_generator_run(): answers to each prompt; 0: 1 */
     bool (*should_stop)(void *user); /* asked before each token; may be NULL */
 } tp_text_request;
 
@@ -95,14 +96,11 @@ typedef struct {
     int64_t prompt_tokens, new_tokens;
     bool hit_stop; /* else it ended by length or by the callback */
     double prefill_s, decode_s;
-    /* The folder has a generation_config.json, which a request does not obey: only what the
-     * request says counts (see uses_generation_config). */
-    bool ignores_generation_config;
     const char *finish; /* "stop", "length", "capacity" (of the cache), "cancelled" */
 } tp_text_result;
 
 /* Continue a text of n bytes: the tokenizer's bos is added, special tokens in it count.
- * `request` may be NULL (128 tokens, greedy), `ret` too.
+ * `request` may be NULL (as the file says; else 128 tokens, greedy), `ret` too.
  * TP_ERR_CONFIG: no tokenizer, or the prompt does not fit max_length; TP_ERR_ARG. */
 TP_API TP_CHECKED tp_status tp_text_generator_continue(tp_text_generator *gen, const char *text,
                                                        size_t n, const tp_text_request *request,

@@ -7,10 +7,12 @@
  *     config.h, doctor.h          a configuration resolved; machine, runs: is all sound?
  *     plan.h, train.h             a training configuration: what it costs, running it
  *     trace.h                     what ran when, on which thread
+ *     analysis.h                  what runs recorded, whoever ran them
  *     environment.h               for judges of answers that are libraries of their own */
 #ifndef TEMPER_TEMPER_H
 #define TEMPER_TEMPER_H
 
+#include "temper/analysis.h"
 #include "temper/chat.h"
 #include "temper/config.h"
 #include "temper/doctor.h"

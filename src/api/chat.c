@@ -1,7 +1,6 @@
 /* chat.c - a conversation through a chat template, and one that goes on. */
 #include "temper/chat.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "api/sized.h"
@@ -88,16 +87,10 @@ void tp_chat_reset(tp_chat *c)
 static tp_status start(tp_chat *c, const tp_text_request *request, tp_error *err)
 {
     const tp_text_settings usual = {.max_new_tokens = 1024, .temperature = 0.7, .top_p = 0.95};
-    const tp_text_request unset = {.size = sizeof unset,
-                                   .temperature = NAN,
-                                   .top_k = -1,
-                                   .top_p = NAN,
-                                   .min_p = NAN,
-                                   .uses_generation_config = true};
     tp_text_generator *gen = c->gen;
-    TP_TRY(tp_text_request_read(request ? request : &unset, &c->request, err));
+    TP_TRY(tp_text_request_read(request, &c->request, err));
     TP_TRY(tp_text_model_need_tokenizer(&gen->m, err));
-    TP_TRY(tp_text_generator_settle(gen, &c->request, &usual, &c->settings, err));
+    c->settings = tp_text_generator_settle(gen, &c->request, &usual);
     if (!tp_tokenizer_chat_template(gen->m.tokenizer))
         return tp_fail(err, TP_ERR_CONFIG,
                        "'%s' has no chat template; 'temper generate' continues plain text",

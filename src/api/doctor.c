@@ -8,6 +8,8 @@
 #include "base/cpu.h"
 #include "engine/backend/cpu/paths.h"
 
+static double seconds(const tp_doctor_options *o) { return o->seconds > 0 ? o->seconds : 3; }
+
 static tp_status measure(const tp_doctor_options *o, int threads, tp_machine *m, tp_error *err)
 {
     bool found = false;
@@ -15,7 +17,7 @@ static tp_status measure(const tp_doctor_options *o, int threads, tp_machine *m,
         TP_TRY(tp_machine_load(&tp_backend_cpu, threads, m, &found, err));
     if (found)
         return TP_OK;
-    TP_TRY(tp_machine_measure(&tp_backend_cpu, threads, o->seconds > 0 ? o->seconds : 3, m, err));
+    TP_TRY(tp_machine_measure(&tp_backend_cpu, threads, seconds(o), m, err));
     return m->disturbed_by[0] ? TP_OK : tp_machine_save(m, err);
 }
 
@@ -37,6 +39,11 @@ static tp_status diagnose(const tp_doctor_options *o, tp_diagnosis *d, tp_error 
         TP_TRY(tp_doctor_look(o, &d->checks, err));
     TP_TRY(check_stop(o, err));
     tp_status status = measure(o, threads, &d->machine, &d->why);
+    if (status == TP_OK && !o->use_cached && check_stop(o, NULL) == TP_OK) {
+        status =
+            tp_machine_measure_units(&tp_backend_cpu, threads, seconds(o) / 2, &d->units, &d->why);
+        d->has_units = status == TP_OK;
+    }
     if (status == TP_ERR_NOMEM) /* the rest can be told all the same */
         d->machine = tp_machine_describe(&tp_backend_cpu, threads);
     else if (status != TP_OK) {

@@ -121,13 +121,40 @@ static void add_conditions(const tp_machine *m, tp_buf *out)
                     "\n                 DISTURBED: %s;\n"
                     "                 these figures are not kept",
                     m->disturbed_by);
+    if (m->is_doubted)
+        tp_buf_addf(out,
+                    "\n                 DOUBTED: a run was faster; the next one measures again");
     tp_buf_addf(out, "\n");
+}
+
+/* "467.2 GFLOP/s (1 thread 236.3)" */
+static void add_rate(const char *name, tp_machine_rate r, const char *unit, const char *what,
+                     tp_buf *out)
+{
+    tp_buf_addf(out, "%-16s %.1f %s (1 thread %.1f; %s)\n", name, r.all * 1e-9, unit, r.one * 1e-9,
+                what);
+}
+
+static void add_units(const tp_machine_units *u, tp_buf *out)
+{
+    char bytes[32], text[64];
+    add_rate("unit bf16", u->bf16, "GFLOP/s", u->bf16_unit, out);
+    add_rate("unit f32", u->f32, "GFLOP/s", u->f32_unit, out);
+    if (u->threads_share_unit)
+        tp_buf_addf(out, "%-16s the threads share a unit: more of them multiply no faster\n", "");
+    for (int i = 0; i < u->n_levels; i++) {
+        snprintf(text, sizeof text, "reading %s each",
+                 tp_human_bytes((double)u->levels[i].bytes, bytes));
+        add_rate(u->levels[i].level, u->levels[i].read, "GB/s", text, out);
+    }
 }
 
 static void add_ceilings(const tp_machine *m, tp_buf *out)
 {
-    tp_buf_addf(out, "GEMM bf16        %.1f GFLOP/s\n", m->gemm_bf16_flops * 1e-9);
-    tp_buf_addf(out, "GEMM f32         %.1f GFLOP/s\n", m->gemm_f32_flops * 1e-9);
+    tp_buf_addf(out, "GEMM bf16        %.1f GFLOP/s, %.0f %% of the unit\n",
+                m->gemm_bf16_flops * 1e-9, 100 * m->gemm_bf16_flops / m->unit_bf16_flops);
+    tp_buf_addf(out, "GEMM f32         %.1f GFLOP/s, %.0f %% of the unit\n",
+                m->gemm_f32_flops * 1e-9, 100 * m->gemm_f32_flops / m->unit_f32_flops);
     tp_buf_addf(out, "read             %.1f GB/s\n", m->read_bytes * 1e-9);
     tp_buf_addf(out, "copy             %.1f GB/s (read + written)\n", m->copy_bytes * 1e-9);
     tp_buf_addf(out, "optimizer        %.1f GB/s (28 bytes per parameter)\n",
@@ -146,6 +173,8 @@ void tp_diagnosis_add_text(const tp_diagnosis *d, tp_buf *out)
                 caches.l3 ? tp_human_bytes((double)caches.l3, c) : "unknown");
     add_all_limits(out);
     add_paths(out);
+    if (d->has_units)
+        add_units(&d->units, out);
     if (m->measured_at > 0) {
         add_ceilings(m, out);
         add_conditions(m, out);
@@ -176,6 +205,34 @@ static void put_limits(tp_json_w *w)
     put_list(w, "memory_limits", &limits);
     tp_limits_processors(&limits);
     put_list(w, "processor_limits", &limits);
+}
+
+static void put_rate(tp_json_w *w, const char *key, const char *name, size_t bytes,
+                     tp_machine_rate r, const char *per_s)
+{
+    char member[64];
+    tp_json_w_begin(w, '{');
+    tp_json_w_put_str(w, key, name);
+    if (bytes)
+        tp_json_w_put_i64(w, "working_set_bytes", (int64_t)bytes);
+    snprintf(member, sizeof member, "%s_per_s_one_thread", per_s);
+    tp_json_w_put_known(w, member, r.one);
+    snprintf(member, sizeof member, "%s_per_s", per_s);
+    tp_json_w_put_known(w, member, r.all);
+    tp_json_w_end(w, '}');
+}
+
+static void put_units(tp_json_w *w, const tp_machine_units *u)
+{
+    tp_json_w_put_begin(w, "units", '[');
+    put_rate(w, "instruction", u->bf16_unit, 0, u->bf16, "flops");
+    put_rate(w, "instruction", u->f32_unit, 0, u->f32, "flops");
+    tp_json_w_end(w, ']');
+    tp_json_w_put_bool(w, "threads_share_unit", u->threads_share_unit);
+    tp_json_w_put_begin(w, "read", '[');
+    for (int i = 0; i < u->n_levels; i++)
+        put_rate(w, "level", u->levels[i].level, u->levels[i].bytes, u->levels[i].read, "bytes");
+    tp_json_w_end(w, ']');
 }
 
 static void put_checks(const tp_doctor_checks *c, tp_json_w *w)
@@ -215,6 +272,8 @@ void tp_diagnosis_add_json(const tp_diagnosis *d, tp_buf *out)
         const char *key;
         double v;
     } numbers[] = {{"threads", m->threads},
+                   {"unit_bf16_flops_per_s", m->unit_bf16_flops},
+                   {"unit_f32_flops_per_s", m->unit_f32_flops},
                    {"gemm_bf16_flops_per_s", m->gemm_bf16_flops},
                    {"gemm_f32_flops_per_s", m->gemm_f32_flops},
                    {"read_bytes_per_s", m->read_bytes},
@@ -226,6 +285,8 @@ void tp_diagnosis_add_json(const tp_diagnosis *d, tp_buf *out)
     tp_json_w_put_known(&w, "processor_share", m->processor_share);
     tp_json_w_put_known(&w, "spread", m->spread);
     tp_json_w_put_str(&w, "disturbed_by", m->disturbed_by);
+    if (d->has_units)
+        put_units(&w, &d->units);
     put_limits(&w);
     put_paths(&w);
     put_checks(&d->checks, &w);

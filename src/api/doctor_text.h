@@ -10,6 +10,8 @@ struct tp_diagnosis {
     tp_doctor_checks checks;
     tp_machine machine; /* measured_at 0: its ceilings are unknown ... */
     tp_error why;       /* ... because of this */
+    tp_machine_units units;
+    bool has_units; /* measured now */
 };
 
 void tp_diagnosis_add_text(const tp_diagnosis *d, tp_buf *out);

@@ -8,7 +8,7 @@
 #include "engine/evaluate/eval_job.h"
 #include "engine/evaluate/eval_report.h"
 #include "engine/train/recipe.h"
-#include "instrument/runs/eval_compare.h"
+#include "instrument/evaluations/eval_compare.h"
 
 struct tp_evaluator {
     tp_evaluator_options o;

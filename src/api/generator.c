@@ -8,7 +8,6 @@
 #include "api/sized.h"
 #include "api/text_generator.h"
 #include "base/cpu.h"
-#include "base/files.h"
 #include "base/platform.h"
 
 enum { DEFAULT_MAX_LENGTH = 2048, DEFAULT_NEW_TOKENS = 128 };
@@ -44,15 +43,6 @@ static tp_status read_options(const tp_text_generator_options *options, tp_text_
     return TP_OK;
 }
 
-static bool has_generation_config(const tp_text_model *m)
-{
-    tp_buf path = {0};
-    tp_buf_addf(&path, "%s/generation_config.json", m->folder.data);
-    bool has_one = tp_file_exists(path.data);
-    tp_buf_release(&path);
-    return has_one;
-}
-
 void tp_text_generator_notice(void *generator, const char *text)
 {
     const tp_text_generator *gen = generator;
@@ -84,7 +74,7 @@ tp_status tp_text_generator_start(tp_text_generator *gen, int64_t max_length, in
 static tp_status open_parts(tp_text_generator *gen, const char *path, tp_error *err)
 {
     TP_TRY(tp_text_model_open(&gen->m, path, NULL, err));
-    gen->has_generation_config = has_generation_config(&gen->m);
+    TP_TRY(tp_text_model_read_defaults(&gen->m, err));
     int64_t longest = tp_model_get_info(gen->m.model)->max_positions, length = gen->o.max_length;
     if (length > longest)
         return tp_fail(err, TP_ERR_CONFIG, "max_length is %lld, '%s' has %lld positions",
@@ -133,24 +123,19 @@ const tp_tokenizer *tp_text_generator_tokenizer(const tp_text_generator *gen)
 
 /* ---- requests ---- */
 
-static bool is_from(double v, double least, double most)
-{
-    return isnan(v) || (v >= least && v <= most); /* NaN: unset */
-}
-
 tp_status tp_text_request_read(const tp_text_request *theirs, tp_text_request *r, tp_error *err)
 {
     const char *wrong = NULL;
     TP_TRY(tp_sized_read(r, sizeof *r, theirs, "tp_text_request", err));
+    if (!theirs)
+        r->temperature = NAN;
     if (r->max_new_tokens < 0)
         wrong = "max_new_tokens is negative";
-    else if (!is_from(r->temperature, 0, 1e300))
+    else if (r->temperature < 0 || isinf(r->temperature))
         wrong = "temperature is not a number from 0";
-    else if (r->top_k < -1)
-        wrong = "top_k is negative";
-    else if (!is_from(r->top_p, 0, 1))
+    else if (!(r->top_p >= 0 && r->top_p <= 1))
         wrong = "top_p is not between 0 and 1";
-    else if (!is_from(r->min_p, 0, 1))
+    else if (!(r->min_p == -1 || (r->min_p >= 0 && r->min_p <= 1)))
         wrong = "min_p is not between 0 and 1";
     else if (r->n_stop_ids && !r->stop_ids)
         wrong = "n_stop_ids is set and stop_ids is NULL";
@@ -161,22 +146,41 @@ tp_status tp_text_request_read(const tp_text_request *theirs, tp_text_request *r
     return wrong ? tp_fail(err, TP_ERR_ARG, "tp_text_request: %s", wrong) : TP_OK;
 }
 
-tp_status tp_text_generator_settle(tp_text_generator *gen, const tp_text_request *r,
-                                   const tp_text_settings *usual, tp_text_settings *ret,
-                                   tp_error *err)
+static const tp_generation_config *config_of(const tp_text_generator *gen, const tp_text_request *r)
 {
+    return r->ignore_generation_config ? NULL : &gen->m.defaults;
+}
+
+/* Nothing where there is nothing to say. */
+static void tell(tp_text_generator *gen, const char *before, const char *what)
+{
+    tp_buf text = {0};
+    if (!*what)
+        return;
+    tp_buf_addf(&text, "%s%s", before, what);
+    tp_text_generator_notice(gen, text.data);
+    tp_buf_release(&text);
+}
+
+tp_text_settings tp_text_generator_settle(tp_text_generator *gen, const tp_text_request *r,
+                                          const tp_text_settings *usual)
+{
+    const tp_generation_config *config = config_of(gen, r);
+    tp_buf said = {0};
     tp_text_settings s = {.max_new_tokens = r->max_new_tokens,
                           .temperature = r->temperature,
-                          .top_k = r->top_k,
-                          .top_p = r->top_p,
-                          .min_p = r->min_p};
-    if (r->uses_generation_config && !gen->has_defaults)
-        TP_TRY(tp_text_model_read_defaults(&gen->m, err));
-    gen->has_defaults = gen->has_defaults || r->uses_generation_config;
-    tp_text_model_settle(&gen->m, !r->uses_generation_config, usual, &s, tp_text_generator_notice,
-                         gen);
-    *ret = s;
-    return TP_OK;
+                          .top_k = r->top_k < 0    ? 0
+                                   : r->top_k == 0 ? -1
+                                                   : r->top_k,
+                          .top_p = r->top_p > 0 ? r->top_p : NAN,
+                          .min_p = r->min_p < 0   ? 0
+                                   : r->min_p > 0 ? r->min_p
+                                                  : NAN};
+    tp_text_settle(config, usual, &s, &said);
+    tell(gen, "generation_config.json: not used: ", config ? config->unknown : "");
+    tell(gen, "from generation_config.json: ", tp_buf_str(&said));
+    tp_buf_release(&said);
+    return s;
 }
 
 tp_request tp_text_generator_request(const tp_text_generator *gen, const tp_text_request *r,
@@ -187,8 +191,7 @@ tp_request tp_text_generator_request(const tp_text_generator *gen, const tp_text
         tp_ids_add(stops, r->stop_ids[i]);
     for (size_t i = 0; i < gen->m.stops.len && !r->ignore_eos; i++)
         tp_ids_add(stops, gen->m.stops.data[i]);
-    tp_request request = tp_text_model_request(&gen->m, settings, !r->uses_generation_config,
-                                               prompt->data, prompt->len);
+    tp_request request = tp_text_request_of(config_of(gen, r), settings, prompt->data, prompt->len);
     request.seed = r->seed;
     request.stop_ids = stops->data;
     request.n_stop_ids = stops->len;
@@ -251,7 +254,6 @@ static tp_text_result result_of(const tp_text_generator *gen, size_t n_prompt,
                             .hit_stop = r->finish == TP_FINISH_STOP,
                             .prefill_s = stats.prefill_s,
                             .decode_s = stats.decode_s,
-                            .ignores_generation_config = gen->has_generation_config,
                             .finish = tp_finish_name(r->finish)};
 }
 
@@ -277,7 +279,6 @@ static tp_status run_request(following *f, const tp_request *request, tp_text_re
     } while (r.finish == TP_FINISH_NONE);
     tp_finish finish = r.finish;
     *ret = result_of(f->gen, request->n_prompt, &r);
-    ret->ignores_generation_config &= !f->request->uses_generation_config;
     tp_engine_forget(engine, id);
     TP_TRY(status);
     if (finish == TP_FINISH_NONFINITE)
@@ -310,11 +311,10 @@ static tp_status continue_ids(tp_text_generator *gen, const tp_ids *prompt,
 {
     const tp_text_settings usual = {.max_new_tokens = DEFAULT_NEW_TOKENS};
     tp_text_request r;
-    tp_text_settings settings;
     tp_text_result own;
     TP_TRY(tp_text_request_read(request, &r, err));
     TP_TRY(tp_sized_check(ret, "tp_text_result", err));
-    TP_TRY(tp_text_generator_settle(gen, &r, &usual, &settings, err));
+    const tp_text_settings settings = tp_text_generator_settle(gen, &r, &usual);
     TP_TRY(tp_text_generator_start(gen, (int64_t)prompt->len + settings.max_new_tokens, 1, err));
     TP_TRY(tp_text_generator_answer_ids(gen, prompt, &r, &settings, 0, &own, NULL, err));
     tp_sized_write(ret, &own, sizeof own);

@@ -2,6 +2,7 @@
 #ifndef TP_API_TEXT_GENERATOR_H
 #define TP_API_TEXT_GENERATOR_H
 
+#include "engine/generate/settings.h"
 #include "engine/generate/streamed_answer.h"
 #include "engine/generate/text_model.h"
 #include "temper/generator.h"
@@ -10,7 +11,6 @@ struct tp_text_generator {
     tp_text_model m;
     tp_text_generator_options o;
     tp_engine_options engine; /* to start with */
-    bool has_generation_config, has_defaults;
 };
 
 /* Say it to whoever opened the generator. */
@@ -22,9 +22,8 @@ TP_CHECKED tp_status tp_text_generator_start(tp_text_generator *gen, int64_t max
 TP_CHECKED tp_status tp_text_request_read(const tp_text_request *theirs, tp_text_request *ret,
                                           tp_error *err);
 /* What is unset: from the folder's file, else from `usual`. */
-TP_CHECKED tp_status tp_text_generator_settle(tp_text_generator *gen, const tp_text_request *r,
-                                              const tp_text_settings *usual, tp_text_settings *ret,
-                                              tp_error *err);
+tp_text_settings tp_text_generator_settle(tp_text_generator *gen, const tp_text_request *r,
+                                          const tp_text_settings *usual);
 /* Continue ids; `stream` is the number of the answer, for its random numbers.  (optional) *text
  * becomes the answer's. */
 TP_CHECKED tp_status tp_text_generator_answer_ids(tp_text_generator *gen, const tp_ids *prompt,

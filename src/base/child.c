@@ -8,8 +8,10 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -86,19 +88,35 @@ static const char guard_script[] = "trap '' HUP INT QUIT TERM; g=' '\n"
                                    "+) g=\"$g$p \" ;;\n"
                                    "-) g=\"${g%% $p *} ${g#* $p }\" ;;\n"
                                    "esac; done\n"
-                                   "for p in $g; do kill -s KILL -- \"-$p\"; done\n";
+                                   "for p in $g; do kill -s KILL -- \"-$p\"; done\n"
+                                   "n=0; while [ $n -lt 20 ]; do n=$((n + 1)); k=\n"
+                                   "for f in $(grep -Fls \"$0\" /proc/[0-9]*/environ); do\n"
+                                   "f=${f#/proc/}; kill -s KILL ${f%/environ} && k=1; done\n"
+                                   "[ $k ] || break; done\n";
+
+/* In the environment of children whose daemons are to go, and of all that descends from them. */
+static char mark[64];
 
 static pthread_mutex_t guard_lock = PTHREAD_MUTEX_INITIALIZER;
 static int guard_fd = -1; /* its input */
 static pid_t guard_owner; /* the process that started it */
 
+static void make_mark(void)
+{
+    uint64_t random = 0;
+    (void)!getrandom(&random, sizeof random, 0);
+    snprintf(mark, sizeof mark, "TEMPER_CHILD_OF_%d_%016llx=1", (int)getpid(),
+             (unsigned long long)random);
+}
+
 static void start_guard(void)
 {
     int ends[2];
-    char *argv[] = {(char *)"/bin/sh", (char *)"-c", (char *)(uintptr_t)guard_script, NULL};
+    char *argv[] = {(char *)"/bin/sh", (char *)"-c", (char *)(uintptr_t)guard_script, mark, NULL};
     char *envp[] = {NULL};
     guard_owner = getpid();
     guard_fd = -1;
+    make_mark();
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return;
     tp_child guard = {.argv = argv,
@@ -115,18 +133,41 @@ static void start_guard(void)
         close(ends[1]);
 }
 
+static void need_guard(void)
+{
+    if (guard_owner != getpid())
+        start_guard();
+}
+
 static void tell_guard(char sign, pid_t pid)
 {
     char line[32];
     int n = snprintf(line, sizeof line, "%c %d\n", sign, (int)pid);
     pthread_mutex_lock(&guard_lock);
-    if (guard_owner != getpid())
-        start_guard();
+    need_guard();
     if (guard_fd >= 0 && send(guard_fd, line, (size_t)n, MSG_NOSIGNAL) != n) {
         close(guard_fd);
         guard_fd = -1;
     }
     pthread_mutex_unlock(&guard_lock);
+}
+
+/* The environment with the mark at its end, to be freed; NULL: out of memory. */
+static char **marked(char *const *envp)
+{
+    size_t n = 0;
+    while (envp[n])
+        n++;
+    char **all = malloc((n + 2) * sizeof *all);
+    if (!all)
+        return NULL;
+    memcpy(all, envp, n * sizeof *all);
+    pthread_mutex_lock(&guard_lock);
+    need_guard();
+    pthread_mutex_unlock(&guard_lock);
+    all[n] = mark;
+    all[n + 1] = NULL;
+    return all;
 }
 
 /* ---- the interface ---- */
@@ -137,9 +178,13 @@ int tp_child_start(const tp_child *child, pid_t *ret)
                 .envp = child->envp ? child->envp : environ,
                 .parent = getpid(),
                 .dies_with_us = true};
-    pid_t pid = launch_child(&l);
+    char **own = child->owns_daemons ? marked(l.envp) : NULL;
+    if (own)
+        l.envp = own;
+    pid_t pid = child->owns_daemons && !own ? -1 : launch_child(&l);
+    free(own);
     if (pid < 0)
-        return l.failure;
+        return l.failure ? l.failure : ENOMEM;
     if (l.failure) {
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
             ;

@@ -6,10 +6,12 @@
  *     the child itself     by PR_SET_PDEATHSIG, which the kernel sends
  *     what it started      by the guard, one /bin/sh for all children that sees the end of
  *                          its input and kills their groups
+ *     what left the group  (setsid, daemons) by the guard too, where `owns_daemons` asks for
+ *                          it: a mark in the environment tells whom it descends from
  *
  * The kernel sends the first when the *thread* that started the child ends: start from one
- * that lives as long as the child is needed.  A program that leaves its group on purpose
- * (setsid) is on its own.  Without /bin/sh there is no guard. */
+ * that lives as long as the child is needed.  Who leaves the group and empties its environment
+ * is on its own.  Without /bin/sh there is no guard. */
 #ifndef TP_BASE_CHILD_H
 #define TP_BASE_CHILD_H
 
@@ -24,6 +26,7 @@ typedef struct {
     char *const *envp;  /* NULL: ours */
     const char *folder; /* to run in; NULL: here */
     int in, out, err;   /* descriptors, TP_CHILD_NULL for /dev/null or TP_CHILD_OURS */
+    bool owns_daemons;  /* what it started elsewhere ends with us as well */
 } tp_child;
 
 /* Signals are as a program expects them.  Returns 0 or the errno that says why the program

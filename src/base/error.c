@@ -4,6 +4,20 @@
 #include <stdarg.h>
 #include <string.h>
 
+/* A line break in a sentence was quoted from somewhere: written out, it cannot pass for a line of
+ * ours. */
+static void copy_sentence(char *to, size_t size, const char *from)
+{
+    size_t n = 0;
+    for (; *from && n + 2 < size; from++) {
+        bool breaks = *from == '\n' || *from == '\r';
+        if (breaks)
+            to[n++] = '\\';
+        to[n++] = *from == '\n' ? 'n' : *from == '\r' ? 'r' : *from;
+    }
+    to[n] = 0;
+}
+
 tp_status tp_error_set(tp_error *err, tp_status status, const char *file, int line, const char *fmt,
                        ...)
 {
@@ -18,7 +32,16 @@ tp_status tp_error_set(tp_error *err, tp_status status, const char *file, int li
     err->status = status;
     err->file = file;
     err->line = line;
-    memcpy(err->message, message, sizeof message);
+    copy_sentence(err->message, sizeof err->message, message);
+    return status;
+}
+
+tp_status tp_error_set_list(tp_error *err, tp_status status, const char *file, int line,
+                            const char *list)
+{
+    (void)tp_error_set(err, status, file, line, "%s", "");
+    if (err)
+        snprintf(err->message, sizeof err->message, "%s", list);
     return status;
 }
 
@@ -26,13 +49,14 @@ tp_status tp_error_prefix(tp_error *err, tp_status status, const char *fmt, ...)
 {
     if (!err)
         return status;
-    char message[sizeof err->message];
+    char place[sizeof err->message], message[sizeof err->message];
     va_list ap;
     va_start(ap, fmt);
-    int n = vsnprintf(message, sizeof message, fmt, ap);
+    vsnprintf(place, sizeof place, fmt, ap);
     va_end(ap);
-    if (n >= 0 && (size_t)n < sizeof message)
-        snprintf(message + n, sizeof message - (size_t)n, "%s", err->message);
+    copy_sentence(message, sizeof message, place);
+    size_t n = strlen(message);
+    snprintf(message + n, sizeof message - n, "%s", err->message);
     memcpy(err->message, message, sizeof message);
     return err->status;
 }

@@ -25,6 +25,11 @@
  *     return tp_fail(err, TP_ERR_FORMAT, "header of %zu bytes exceeds file", n); */
 #define tp_fail(err, status, ...) tp_error_set((err), (status), __FILE__, __LINE__, __VA_ARGS__)
 
+/* The same with a list, whose items begin with TP_ERROR_ITEM (terminal.h) and were cleaned by
+ * tp_buf_add_shown() each.  Every other message is one line: a line break in it was quoted. */
+#define tp_fail_list(err, status, list) \
+    tp_error_set_list((err), (status), __FILE__, __LINE__, (list))
+
 /* Hand a failure of `call` to our own caller. */
 #define TP_TRY(call)                    \
     do {                                \
@@ -43,6 +48,9 @@
 
 tp_status tp_error_set(tp_error *err, tp_status status, const char *file, int line, const char *fmt,
                        ...) TP_PRINTF(5, 6);
+
+tp_status tp_error_set_list(tp_error *err, tp_status status, const char *file, int line,
+                            const char *list);
 
 /* Put "while loading 'x': " in front of the message on its way up.  Returns
  * err->status (or `status` when err is NULL), so it can end a function. */

@@ -24,8 +24,7 @@ bool tp_is_unsafe(uint32_t code_point);
  * On one line newline and tab are written out as \n and \t as well. */
 void tp_buf_add_shown(tp_buf *out, const char *s, size_t n, bool one_line);
 
-/* Begins an item of a list in the message of an error.  Each item is shown on its own line; any
- * other line break in a message was quoted from somewhere, and is written out. */
+/* Begins an item of a list in the message of an error: tp_fail_list(). */
 #define TP_ERROR_ITEM "\n  "
 
 /* What a program may ask of a terminal.  Without a guard these are the escape sequences. */

@@ -4,7 +4,7 @@
  * are.  One job runs at a time, and the calling thread works along, so a pool of n
  * keeps n processors busy with n - 1 threads of its own.  A NULL pool does
  * everything on the calling thread.  Tasks must not use the pool they run on.
- * Kernels do not come here: they have OpenMP (see engine/backend/cpu).
+ * Kernels do not come here: they have base/team.h.
  *
  * Results do not depend on the number of threads: the error that is reported is the
  * one of the lowest index, and ordered jobs hand over in order.  Workers block all

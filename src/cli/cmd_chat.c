@@ -187,16 +187,13 @@ static tp_status talk(chat *c, tp_error *err)
 
 static tp_status run(chat *c, const flags *f, tp_text_generator *gen, tp_error *err)
 {
-    const tp_text_request request = {.size = sizeof request,
-                                     .max_new_tokens = f->max_new_tokens,
-                                     .temperature = f->temperature,
-                                     .top_k = f->top_k,
-                                     .top_p = f->top_p,
-                                     .min_p = f->min_p,
-                                     .seed = (uint64_t)f->seed,
-                                     .on_piece = print_piece,
-                                     .uses_generation_config = !f->ignore_config,
-                                     .should_stop = is_interrupted};
+    tp_text_request request = {.size = sizeof request,
+                               .max_new_tokens = f->max_new_tokens,
+                               .seed = (uint64_t)f->seed,
+                               .on_piece = print_piece,
+                               .ignore_generation_config = f->ignore_config,
+                               .should_stop = is_interrupted};
+    tp_cli_text_sampling(f->temperature, f->top_k, f->top_p, f->min_p, &request);
     tp_status status = tp_chat_open(gen, f->system, &request, &c->talk, err);
     if (status != TP_OK)
         return status;

@@ -157,18 +157,15 @@ static tp_status run(const flags *f, tp_text_generator *gen, const tp_text_promp
 {
     tp_text_work work = {0};
     output o = {.f = f, .n_prompts = tp_text_prompts_count(prompts)};
-    const tp_text_request request = {.size = sizeof request,
-                                     .max_new_tokens = f->max_new_tokens,
-                                     .temperature = f->temperature,
-                                     .top_k = f->top_k,
-                                     .top_p = f->top_p,
-                                     .min_p = f->min_p,
-                                     .seed = (uint64_t)f->seed,
-                                     .ignore_eos = f->ignore_eos,
-                                     .stop_strings = f->stop.items,
-                                     .n_stop_strings = (size_t)f->stop.n,
-                                     .samples = f->samples,
-                                     .uses_generation_config = !f->ignore_config};
+    tp_text_request request = {.size = sizeof request,
+                               .max_new_tokens = f->max_new_tokens,
+                               .seed = (uint64_t)f->seed,
+                               .ignore_eos = f->ignore_eos,
+                               .stop_strings = f->stop.items,
+                               .n_stop_strings = (size_t)f->stop.n,
+                               .samples = f->samples,
+                               .ignore_generation_config = f->ignore_config};
+    tp_cli_text_sampling(f->temperature, f->top_k, f->top_p, f->min_p, &request);
     if (!f->json)
         tp_terminal_pass_data();
     tp_status status = tp_text_generator_run(gen, prompts, &request, take, &o, &work, err);

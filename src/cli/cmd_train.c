@@ -98,7 +98,7 @@ static void print_summary(const watcher *w, const tp_train_event *e)
     if (steps > 0) {
         tp_error ignored;
         if (!tp_table_operators(e->session, w->machine, steps, 16, &out))
-            (void)!tp_machine_forget(w->machine, &ignored); /* to be measured again */
+            (void)!tp_machine_doubt(w->machine, &ignored);
         tp_buf_addc(&out, '\n');
     }
     tp_table_memory(e->plan, &e->memory, &out);

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "base/terminal.h"
 #include "base/output.h"
+#include "base/terminal.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 
@@ -28,22 +28,6 @@ static int close_output(int status)
     fprintf(stderr, "temper: standard output could not be written%s%s\n", errno ? ": " : "",
             errno ? strerror(errno) : "");
     return status == TP_EXIT_OK ? TP_EXIT_OUTPUT : status;
-}
-
-/* Threads that wait for each other should spin for some tens of microseconds and then
- * sleep: libgomp's default spins for milliseconds, which starves the thread waited for
- * as soon as the machine has other work.  libgomp reads its settings when it is loaded,
- * so the program starts itself again with the setting in place, once. */
-static void bound_spinning(char **argv)
-{
-    char path[4096];
-    if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT"))
-        return;
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (n <= 0 || setenv("GOMP_SPINCOUNT", "2000", 1) != 0)
-        return;
-    path[n] = 0;
-    execv(path, argv); /* when it fails, go on as we are */
 }
 
 /* A file that is mapped was made shorter by somebody: what it held is gone.  Only what a handler
@@ -72,21 +56,8 @@ static void catch_lost_pages(void)
     sigaction(SIGBUS, &action, NULL);
 }
 
-static bool computes(const char *command)
-{
-    static const char *const names[] = {"bench",    "chat",    "doctor", "eval",
-                                        "generate", "profile", "train"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strcmp(command, names[i]) == 0)
-            return true;
-    }
-    return false;
-}
-
 int main(int argc, char **argv)
 {
-    if (argc >= 2 && computes(argv[1]))
-        bound_spinning(argv);
     (void)tp_terminal_guard(); /* without it, messages and tables are cleaned all the same */
     catch_lost_pages();
     tp_outputs_watch();

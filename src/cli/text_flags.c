@@ -1,6 +1,7 @@
 /* text_flags.c - words for precisions and sizes of memory. */
 #include "cli/text_flags.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,4 +69,13 @@ bool tp_cli_text_options(const char *command, const tp_text_flags *f,
                                   : f->kv_memory);
     *ret = o;
     return !wrong;
+}
+
+void tp_cli_text_sampling(double temperature, int64_t top_k, double top_p, double min_p,
+                          tp_text_request *ret)
+{
+    ret->temperature = temperature;
+    ret->top_k = top_k < 0 ? 0 : top_k == 0 ? -1 : top_k;
+    ret->top_p = isnan(top_p) ? 0 : top_p == 0 ? 1 : top_p;
+    ret->min_p = isnan(min_p) ? 0 : min_p == 0 ? -1 : min_p;
 }

@@ -15,4 +15,8 @@ typedef struct {
 bool tp_cli_text_options(const char *command, const tp_text_flags *flags,
                          tp_text_generator_options *ret);
 
+/* How ids are drawn; unset: NaN, and -1 of top_k; 0 of top_k, top_p and min_p: from all. */
+void tp_cli_text_sampling(double temperature, int64_t top_k, double top_p, double min_p,
+                          tp_text_request *ret);
+
 #endif

@@ -70,8 +70,10 @@ static void add_faults(const tp_config *config, tp_buf *out)
     if (config->faults.n > TP_CONFIG_MAX_FAULTS)
         tp_buf_addf(out, "%sand %zu more", between, config->faults.n - TP_CONFIG_MAX_FAULTS);
     if (config->missing.n) {
-        tp_buf_adds(out, between);
-        add_missing(config, out);
+        tp_buf text = {0};
+        add_missing(config, &text);
+        add_item(out, between, tp_buf_str(&text));
+        tp_buf_release(&text);
     }
 }
 
@@ -81,7 +83,7 @@ tp_status tp_config_end(tp_config *config, tp_error *err)
         return TP_OK;
     tp_buf text = {0};
     add_faults(config, &text);
-    tp_status status = tp_fail(err, TP_ERR_CONFIG, "%s", tp_buf_str(&text));
+    tp_status status = tp_fail_list(err, TP_ERR_CONFIG, tp_buf_str(&text));
     if (config->faults.n == 0)
         config->missing_text = tp_arena_strdup(&config->arena, tp_buf_str(&text));
     tp_buf_release(&text);
@@ -139,8 +141,11 @@ void tp_config_check_path(const tp_config *config, const char *path, const char 
         return;
     const char *origin = tp_config_origin(config, path), *slash = strrchr(origin, '/');
     bool looked_beside = text[0] != '/' && slash;
-    tp_buf_addf(out, "%s%s: %s: there is no '%.300s'%s%.*s%s%s", out->len ? TP_ERROR_ITEM : "",
-                origin, path, text, looked_beside ? ", neither here nor in " : "",
+    tp_buf item = {0};
+    tp_buf_addf(&item, "%s: %s: there is no '%.300s'%s%.*s%s%s", origin, path, text,
+                looked_beside ? ", neither here nor in " : "",
                 looked_beside ? (int)(slash - origin) : 0, origin, remedy ? "; " : "",
                 remedy ? remedy : "");
+    add_item(out, out->len ? TP_ERROR_ITEM : "", tp_buf_str(&item));
+    tp_buf_release(&item);
 }

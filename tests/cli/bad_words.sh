@@ -72,4 +72,21 @@ expect 2 "alias.yaml"
 printf 'seed: ${sft.seed}\nsft: {seed: "${seed}"}\n' >circle.yaml
 run plan circle.yaml
 expect 2 "circle.yaml"
+
+# What an error quotes forges no line of its own, neither beside a list nor inside one.
+printf '"x\\n  data: ok": {}\nrun: {name: r}\n' >forged.yaml
+run plan forged.yaml
+expect 2 'there are: x\n  data: ok'
+is "lines of the error" "$(grep -c . err)" 1
+printf 'sft: {"b\\n  data: ok": 1, "c\\n  data: ok": 2}\n' >forged.yaml
+run plan forged.yaml
+expect 2 'sft.b\n  data: ok' 'sft.c\n  data: ok'
+grep -q "^  data: ok" err && fail "an item that nobody wrote"
+run doctor --seconds 0.1 forged.yaml
+grep -q "^  data: ok" out err && fail "doctor: an item that nobody wrote"
+run train tiny.yaml "policy.model_config=a
+  data: ok" "policy.tokenizer.name=b
+  data: ok" policy.tokenizer.train_vocab_size=null
+expect 2 "there is no 'a\\n  data: ok'" "there is no 'b\\n  data: ok'"
+grep -q "^  data: ok" err && fail "a missing file that nobody named"
 finish

@@ -292,6 +292,12 @@ unset GITHUB_ACTIONS GITHUB_STEP_SUMMARY
 # ---- history ----
 run bench history --history none.sqlite
 expect 2 "there is no history"
+mkfifo fifo.sqlite
+run $worker --history fifo.sqlite
+expect 2 "fifo.sqlite: it is a pipe, a file is expected here"
+: >unwritable && mkdir sealed && mv unwritable sealed/h.sqlite
+run $worker --history sealed/h.sqlite/inside
+expect 4
 for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
     [ $i -le 6 ] && echo $((1000 + i)) >speed || echo $((800 + i)) >speed
     run $worker --history h.sqlite

@@ -19,18 +19,6 @@ chat_on_terminal() {
     exec 3>keys
 }
 
-# wait_until COMMAND: until it succeeds; minutes pass on a machine that is busy otherwise.
-wait_until() {
-    for _ in $(seq 3000); do
-        if eval "$1"; then return 0; fi
-        kill -0 "$pid" 2>/dev/null || break
-        sleep 0.1
-    done
-    fail "never on the screen: $1"
-    cat screen
-    kill "$pid" 2>/dev/null
-    return 1
-}
 prompts() { tr '\r' '\n' <screen | grep -c '^> '; }
 bytes() { wc -c <screen; }
 

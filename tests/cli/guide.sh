@@ -2,7 +2,15 @@
 . "$SOURCE/tests/cli/lib.sh"
 make_model
 mkdir bin
-ln -s "$TEMPER" bin/temper
+# What a benchmark finds out here and now is not what is tested: 1 and 3 are its verdicts.
+cat >bin/temper <<'END'
+#!/bin/sh
+"$TEMPER" "$@"
+status=$?
+case "${1:-} $status" in "bench 1" | "bench 3") exit 0 ;; esac
+exit $status
+END
+chmod +x bin/temper
 PATH=$work/bin:$PATH
 MODEL=$work/model
 export PATH MODEL
@@ -15,6 +23,7 @@ for page in "$SOURCE"/docs/guide/*.md; do
     mkdir "$name"
     ln -s "$SOURCE/recipes" "$name/recipes"
     ln -s "$SOURCE/tests/data/trace_reports" "$name/traces"
+    ln -s "$SOURCE/tests/data/runs" "$name/others"
     cp tiny.json "$name/tiny.json"
     (cd "$name" && sh -eu "../$name.sh") >out 2>err || fail "an example of docs/guide/$name.md does not work"
 done

@@ -59,7 +59,7 @@ run train --progress plain grpo.yaml run.name=dead 'env.mine.command=[sh,dead.sh
 expect 2 "was lost 5 times in a row" "it said: no module"
 expect_out "note: env.mine: the program ended: exit status 1; it said: no module; it is started again, 5 times at most"
 
-# Programs that hang over their first question, fork and ignore what they are told: `gone` waits, ten seconds at most, until none is left.
+# Programs that hang over their first question, fork and ignore what they are told: `gone` waits, two minutes at most, until none is left.
 cat >hang.sh <<'END'
 trap '' TERM INT HUP
 read -r line
@@ -69,14 +69,11 @@ echo $$ >>pids
 echo started >>pids.ready
 while :; do sleep 1; done
 END
-wait_for() { # FILE: until it has two lines
-    n=0
-    while [ "$(cat "$1" 2>/dev/null | wc -l)" -lt 2 ] && [ $n -lt 200 ]; do sleep 0.05; n=$((n + 1)); done
-}
+started() { [ "$(cat pids.ready 2>/dev/null | wc -l)" -ge 2 ]; }
 gone() {
     n=0
     for pid in $(cat pids); do
-        while kill -0 "$pid" 2>/dev/null && [ $n -lt 200 ]; do sleep 0.05; n=$((n + 1)); done
+        while kill -0 "$pid" 2>/dev/null && [ $n -lt 2400 ]; do sleep 0.05; n=$((n + 1)); done
         kill -0 "$pid" 2>/dev/null && fail "$1: process $pid lives on" && kill -9 "$pid"
     done
     [ "$(wc -l <pids)" = 2 ] || fail "$1: the program did not start"
@@ -86,7 +83,7 @@ hang() { # SIGNALS...: end a run that waits for its judge
     rm -rf runs
     "$TEMPER" train --progress plain grpo.yaml 'env.mine.command=[sh,hang.sh]' >out 2>err </dev/null &
     pid=$!
-    wait_for pids.ready
+    wait_until started
     for signal; do
         kill -"$signal" $pid
         sleep 0.2
@@ -109,11 +106,24 @@ hang KILL
 expect 137
 gone KILL
 
+# One that leaves its process group and its parent (a daemon) ends with its run as well.
+cp hang.sh group.sh
+cat >hang.sh <<'END'
+read -r line
+setsid sh -c 'trap "" TERM INT HUP; (while :; do sleep 1; done) & echo $! >>pids; echo $$ >>pids; echo started >>pids.ready; echo started >>pids.ready; while :; do sleep 1; done' &
+exit 0
+END
+hang INT
+gone "setsid, INT"
+hang KILL
+gone "setsid, KILL"
+mv group.sh hang.sh
+
 # The same for an evaluation, and for a command that is measured.
 "$TEMPER" eval generation.model_name=model tokenizer.chat_template=null data.data_path=rows.jsonl generation.max_new_tokens=4 \
     'env={mine: {type: program, command: [sh, hang.sh], timeout: 600, num_workers: 1}}' >out 2>err </dev/null &
 pid=$!
-wait_for pids.ready
+wait_until started
 kill -INT $pid
 wait $pid
 status=$?
@@ -122,7 +132,7 @@ expect 130 "stopping: 1 of its programs is over a question"
 gone "eval, INT"
 "$TEMPER" bench "sh hang.sh" --vs true >out 2>err </dev/null &
 pid=$!
-wait_for pids.ready
+wait_until started
 kill -KILL $pid
 wait $pid
 gone "bench, KILL"

@@ -13,8 +13,6 @@ cd "$work" || exit 1
 export XDG_CACHE_HOME="$work/cache"
 export XDG_DATA_HOME="$work/data"
 export TERM=xterm
-# Tests share the machine with each other: threads that wait must not spin.
-export OMP_WAIT_POLICY=passive
 failures=0
 status=0
 
@@ -45,6 +43,18 @@ expect() {
 expect_out() {
     for text in "$@"; do
         grep -qF -- "$text" out || fail "$last: standard output lacks '$text'"
+    done
+}
+
+# wait_until COMMAND: until it succeeds, however long that takes, or the process $pid is over.
+wait_until() {
+    until eval "$1"; do
+        if ! kill -0 "$pid" 2>/dev/null; then
+            eval "$1" && return 0
+            fail "never: $1"
+            return 1
+        fi
+        sleep 0.05
     done
 }
 
@@ -114,7 +124,7 @@ give_ceilings() {
     "$TEMPER" doctor --seconds 0.1 --json >doctor.json || fail "doctor"
     mkdir -p "$XDG_CACHE_HOME/temper"
     cat >"$XDG_CACHE_HOME/temper/machine.json" <<END
-{"$("$TOOL" get doctor.json fingerprint)": {"gemm_f32_flops": ${1:-1e12}, "gemm_bf16_flops": ${1:-1e12},
+{"$("$TOOL" get doctor.json fingerprint)": {"unit_f32_flops": ${1:-1e12}, "unit_bf16_flops": ${1:-1e12}, "gemm_f32_flops": ${1:-1e12}, "gemm_bf16_flops": ${1:-1e12},
  "read_bytes": 2e10, "copy_bytes": 2e10, "update_bytes": 2e10, "measured_at": 1.7e9}}
 END
 }

@@ -30,22 +30,11 @@ train_grpo() {
 }
 train_grpo whole || fail "the uninterrupted run failed"
 
-wait_for_step() {
-    for _ in $(seq 900); do
-        grep -q "\"step\":$2,\"axis\":\"train\"" "$1/metrics.jsonl" 2>/dev/null && return
-        kill -0 "$pid" 2>/dev/null || return
-        sleep 0.02
-    done
-}
-
 for signal in TERM KILL; do
     for step in 1 3 6; do
         dir=$signal-$step
-        "$TEMPER" train --quiet tiny.yaml run.dir=$dir grpo.max_num_steps=$STEPS checkpointing.save_period=$EVERY >out 2>err &
-        pid=$!
-        wait_for_step $dir $step
-        kill -$signal $pid 2>/dev/null
-        wait $pid
+        interrupt $signal $step "$TEMPER" train --quiet tiny.yaml run.dir=$dir grpo.max_num_steps=$STEPS \
+            checkpointing.save_period=$EVERY
         sh -c 'echo half >"$0/samples/.step-9.jsonl.tmp-$$"' $dir # as if it had been killed while it wrote there
         train_grpo $dir --resume || fail "$dir: resuming failed"
         same_end whole $dir

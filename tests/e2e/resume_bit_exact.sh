@@ -6,27 +6,11 @@ STEPS=20
 write_recipe tiny.yaml
 train_to_end whole || fail "the uninterrupted run failed"
 
-wait_for_step() {
-    for _ in $(seq 600); do
-        grep -q "\"step\":$2,\"axis\":\"train\"" "$1/metrics.jsonl" 2>/dev/null && return
-        kill -0 "$pid" 2>/dev/null || return
-        sleep 0.02
-    done
-}
-
 for signal in TERM INT KILL; do
     for step in 1 7 13; do
         dir=$signal-$step
-        start "$dir"
-        wait_for_step "$dir" $step
-        kill -$signal "$pid" 2>/dev/null
-        wait "$pid"
-        status=$?
-        case $signal:$status in
-        TERM:143 | INT:130 | KILL:137) ;;
-        *:0) echo "$dir: the run was over before the signal" ;;
-        *) fail "$dir: exit status $status" ;;
-        esac
+        interrupt $signal $step "$TEMPER" train --quiet tiny.yaml run.dir=$dir sft.max_num_steps=$STEPS \
+            checkpointing.save_period=$EVERY
         start "$dir" --resume
         wait "$pid" || fail "$dir: resuming failed"
         same_end whole "$dir"

@@ -15,6 +15,17 @@ start() {
     pid=$!
 }
 
+# A run that raises a signal when the record of a step is on disk: interrupt SIGNAL STEP COMMAND...; it is
+# the step that decides, whatever the machine is busy with.
+interrupt() {
+    case $1 in INT) number=2 ;; KILL) number=9 ;; TERM) number=15 ;; esac
+    step=$2 wanted=$((128 + number))
+    shift 2
+    ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" LD_PRELOAD=$BUILD/tests/libsignal_at_step.so \
+        TEMPER_TEST_SIGNAL=$number:$step "$@" >out 2>err
+    is "$*: exit status" $? $wanted
+}
+
 # The files of the last checkpoint that decide everything that follows.
 same_end() {
     for file in model/model.safetensors optimizer.safetensors; do

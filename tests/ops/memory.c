@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "engine/backend/ref/load.h"
+#include "support/devices.h"
 
 static const size_t slot_bytes = (size_t)1 << 30, watched_before = 128;
 
@@ -203,6 +204,7 @@ const char *memory_run(memory *m, const tp_kernel *kernel, int threads, unsigned
     tp_launch *launch = &m->launch;
     launch->kernel = kernel;
     launch->threads = (uint16_t)threads;
+    launch->team = team_of(threads);
     launch->workspace_bytes = kernel->workspace ? kernel->workspace(launch) : 0;
     TP_ASSERT(launch->workspace_bytes + watched_before + 64 < slot_bytes);
     size_t rounded = (launch->workspace_bytes + 63) / 64 * 64;

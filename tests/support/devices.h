@@ -9,6 +9,10 @@
 /* Opened when first asked for, closed with the program. */
 tp_device *device_of(const char *backend, int threads);
 
+/* A team of so many threads, more than there are processors if need be, for launches that are run
+ * without a device; ended with the program. */
+tp_team *team_of(int threads);
+
 /* Where a state lies, on a device whose memory is the process's own. */
 static inline void *data_of(const tp_state *s)
 {

@@ -17,6 +17,7 @@
 
 #include "base/cpu.h"
 #include "base/error.h"
+#include "base/team.h"
 #include "engine/device/device.h"
 #include "engine/device/dtype.h"
 #include "engine/ir/ops.h"
@@ -36,9 +37,10 @@ typedef struct tp_kernel tp_kernel;
 struct tp_launch {
     tp_op op;
     uint8_t n_in, n_out;
-    bool accumulate; /* the accumulator input holds something to add to; when false it is
-                        overwritten (first micro-batch of a step) */
-    uint16_t threads;
+    bool accumulate;  /* the accumulator input holds something to add to; when false it is
+                         overwritten (first micro-batch of a step) */
+    uint16_t threads; /* the work is divided by */
+    tp_team *team;    /* for kernels, set by the device: who does it; NULL: the caller */
     tp_attrs attrs;
     tp_operand in[TP_MAX_IN], out[TP_MAX_OUT];
     void *workspace; /* for kernels: at least kernel->workspace() bytes, 64-byte aligned */

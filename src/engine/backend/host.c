@@ -1,8 +1,18 @@
-/* host.c - memory and launches of backends whose kernels see the process's own memory: a span is
- * a pointer and an offset, a copy is memcpy(), and a launch has run when submit returns. */
+/* host.c - threads, memory and launches of backends whose kernels see the process's own memory: a
+ * span is a pointer and an offset, a copy is memcpy(), and a launch has run when submit returns. */
 #include "engine/backend/host.h"
 
 #include <string.h>
+
+tp_status tp_host_open(tp_device *device, tp_error *err)
+{
+    tp_team *team = NULL;
+    TP_TRY(tp_team_create(&team, device->threads, tp_cpu_count(), err));
+    device->own = team;
+    return TP_OK;
+}
+
+void tp_host_close(tp_device *device) { tp_team_free(device->own); }
 
 tp_status tp_host_alloc(tp_buffer *buffer, tp_error *err)
 {
@@ -46,9 +56,10 @@ void tp_launch_resolve(tp_launch *l, void *(*base)(const tp_buffer *buffer))
 
 tp_status tp_host_submit(tp_device *device, tp_launch *launches, size_t n, tp_error *err)
 {
-    (void)device, (void)err;
+    (void)err;
     for (size_t i = 0; i < n; i++) {
         tp_launch_resolve(&launches[i], base_of);
+        launches[i].team = device->own;
         launches[i].kernel->run(&launches[i]);
     }
     return TP_OK;

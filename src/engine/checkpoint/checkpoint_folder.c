@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/checkpoint/folder_lock.h"
+#include "text/gguf/gguf.h"
 
 static bool parse_step(const char *name, int64_t *ret)
 {
@@ -243,9 +244,15 @@ tp_status tp_checkpoint_find_model(const char *path, tp_buf *ret_folder, tp_erro
 {
     tp_buf probe = {0}, newest = {0};
     tp_status status = TP_OK;
+    if (tp_gguf_is_file(path)) {
+        tp_buf_adds(ret_folder, path);
+        return TP_OK;
+    }
     if (tp_file_exists(path))
         return tp_fail(err, TP_ERR_CONFIG,
-                       "'%s' is a file; name the folder of the model, checkpoint or run", path);
+                       "'%s' is a file, and no GGUF file; name that, or the folder of the model, "
+                       "checkpoint or run",
+                       path);
     tp_buf_addf(&probe, "%s/config.json", path);
     bool is_model = tp_file_exists(probe.data);
     tp_buf_clear(&probe);

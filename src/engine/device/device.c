@@ -3,6 +3,8 @@
  * Bounds of copies are checked here, so that no backend has to. */
 #include "engine/device/device.h"
 
+#include <math.h>
+
 #include <stdlib.h>
 
 #include "engine/device/device_backend.h"
@@ -37,6 +39,25 @@ void tp_device_close(tp_device *device)
 const tp_backend *tp_device_backend(const tp_device *device) { return device->backend; }
 
 const char *tp_backend_name(const tp_backend *backend) { return backend->name; }
+
+const char *tp_backend_unit_name(const tp_backend *backend, tp_dtype dtype)
+{
+    return backend->unit_name ? backend->unit_name(dtype) : "unknown";
+}
+
+tp_status tp_backend_unit_peak(const tp_backend *backend, tp_dtype dtype, int threads,
+                               double seconds, double *ret, tp_error *err)
+{
+    *ret = NAN;
+    return backend->unit_peak ? backend->unit_peak(dtype, threads, seconds, ret, err) : TP_OK;
+}
+
+tp_status tp_backend_read_peak(const tp_backend *backend, size_t bytes, int threads, double seconds,
+                               double *ret, tp_error *err)
+{
+    *ret = NAN;
+    return backend->read_peak ? backend->read_peak(bytes, threads, seconds, ret, err) : TP_OK;
+}
 
 void tp_backend_prepare(const tp_backend *backend)
 {

@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "engine/device/dtype.h"
 #include "engine/device/memory.h"
 
 typedef struct tp_backend tp_backend; /* engine/backend/backend.h */
@@ -36,7 +37,7 @@ typedef struct {
 } tp_span;
 
 typedef struct {
-    int threads; /* of the device's own team; 0: one */
+    int threads; /* work is divided by it, among no more threads than processors; 0: one */
 } tp_device_options;
 
 TP_CHECKED tp_status tp_device_open(const tp_backend *backend, const tp_device_options *options,
@@ -47,6 +48,18 @@ const char *tp_backend_name(const tp_backend *backend);
 /* What opening a device does first: kernels are proven, once per process. */
 void tp_backend_prepare(const tp_backend *backend);
 const char *tp_device_name(const tp_device *device); /* of its backend: "cpu" */
+
+/* The instruction that multiplies this type: "tdpbf16ps"; "unknown" where the backend does not
+ * say.  After tp_backend_prepare(), as the two below. */
+const char *tp_backend_unit_name(const tp_backend *backend, tp_dtype dtype);
+/* FLOP/s of that instruction alone, on `threads` threads at once: no kernel is faster.  About
+ * `seconds`.  NaN where the backend does not know. */
+TP_CHECKED tp_status tp_backend_unit_peak(const tp_backend *backend, tp_dtype dtype, int threads,
+                                          double seconds, double *ret, tp_error *err);
+/* Bytes per second that `threads` threads read, each its own `bytes` again and again; NaN where
+ * unknown. */
+TP_CHECKED tp_status tp_backend_read_peak(const tp_backend *backend, size_t bytes, int threads,
+                                          double seconds, double *ret, tp_error *err);
 int tp_device_threads(const tp_device *device);
 
 /* `bytes` of zeroed memory, charged to `kind`.  TP_ERR_NOMEM as tp_mem_alloc(). */

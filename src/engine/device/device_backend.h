@@ -50,6 +50,10 @@ struct tp_backend {
     tp_status (*wait)(tp_device *device, tp_error *err);
     tp_status (*mark)(tp_device *device, size_t mark, tp_error *err);
     uint64_t (*elapsed)(const tp_device *device, size_t from, size_t to);
+    /* (optional) what the hardware does at best: tp_backend_unit_name() and its siblings */
+    const char *(*unit_name)(tp_dtype dtype);
+    tp_status (*unit_peak)(tp_dtype dtype, int threads, double seconds, double *ret, tp_error *err);
+    tp_status (*read_peak)(size_t bytes, int threads, double seconds, double *ret, tp_error *err);
 };
 
 #endif

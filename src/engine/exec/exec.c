@@ -15,7 +15,8 @@
 enum {
     ARENA_BYTES = 512 << 20, /* address space for tables */
     INPUT_ALIGN = 64,
-    CHECKED_BYTES = 1 << 16 /* of an operand at a time */
+    CHECKED_BYTES = 1 << 16, /* of an operand at a time */
+    BY_HOST = -1             /* decided by what the host answered */
 };
 
 typedef struct {
@@ -41,7 +42,7 @@ struct tp_exec {
     bool *is_off;      /* launches without rows */
     double *row_share; /* of the planned rows, per launch */
     uint64_t *began;   /* per launch, in ticks, while a traced run lasts */
-    int *decided_by;   /* per launch: 1 + the input that decides how much work it is, or 0 */
+    int *decided_by;   /* per launch, how much work it is: 1 + an input, BY_HOST, or 0 */
     uint32_t *fresh;   /* launches whose accumulator is a persistent buffer as the step left it */
     tp_launch_trace trace;
     const char *arena_base; /* of the activations, for traces: nobody may read there */
@@ -153,13 +154,15 @@ static void place_input(tp_exec *e, const tp_value *v)
     e->input_bytes += (bytes + INPUT_ALIGN - 1) / INPUT_ALIGN * INPUT_ALIGN;
 }
 
-static void find_deciding_inputs(tp_exec *e)
+static void find_deciding_values(tp_exec *e)
 {
     for (size_t i = 0; i < e->n; i++) {
         int k = tp_work_operand(e->launches[i].op);
         tp_ref ref = k >= 0 ? e->graph->nodes[e->node_of[i]].in[k] : 0;
         if (ref && tp_def(e->graph, ref)->op == TP_OP_input)
             e->decided_by[i] = 1 + tp_exec_input(e, e->graph->values[ref].name);
+        if (ref && tp_def(e->graph, ref)->op == TP_OP_host)
+            e->decided_by[i] = BY_HOST;
     }
 }
 
@@ -214,7 +217,7 @@ tp_status tp_exec_create(const tp_graph *g, const tp_exec_options *options, tp_e
             status = make_launch(e, i, err);
     }
     e->decided_by = tp_arena_array(&e->arena, int, e->n + 1);
-    find_deciding_inputs(e);
+    find_deciding_values(e);
     if (status == TP_OK)
         status = make_host_room(e, err);
     if (status != TP_OK) {
@@ -432,14 +435,21 @@ void tp_exec_set_host(tp_exec *e, tp_host_fn fn, void *user)
     e->host_user = user;
 }
 
-/* From the host's side of the input that decides: what was written for this run. */
+/* What decides how much work the launch is, as the host has it: written for this run, or the
+ * answer of the only `host` launch before it. */
+static const void *deciding_values(const tp_exec *e, size_t i)
+{
+    if (e->decided_by[i] == BY_HOST)
+        return e->host ? e->host_y : NULL;
+    return e->inputs[e->decided_by[i] - 1].host;
+}
+
 static tp_cost count_work(tp_exec *e, size_t i)
 {
     tp_launch_info *info = &e->info[i];
     tp_cost cost = {.flops = info->flops, .bytes = info->bytes};
     if (e->decided_by[i])
-        cost = tp_work_of(&e->launches[i], e->inputs[e->decided_by[i] - 1].host, cost,
-                          e->options.avg_context);
+        cost = tp_work_of(&e->launches[i], deciding_values(e, i), cost, e->options.avg_context);
     info->done_flops += e->row_share[i] * cost.flops;
     info->done_bytes += e->row_share[i] * cost.bytes;
     return cost;

@@ -14,7 +14,7 @@
 #include "text/json/json.h"
 
 /* Raise when kernels change enough to move the ceilings. */
-enum { KERNEL_VERSION = 1, MAX_FILE = 1 << 20 };
+enum { KERNEL_VERSION = 2, MAX_FILE = 1 << 20 };
 
 static void fingerprint(const tp_backend *backend, int threads, char out[33])
 {
@@ -46,6 +46,8 @@ static const struct {
     const char *key;
     size_t offset;
 } fields[] = {
+    {"unit_f32_flops", offsetof(tp_machine, unit_f32_flops)},
+    {"unit_bf16_flops", offsetof(tp_machine, unit_bf16_flops)},
     {"gemm_f32_flops", offsetof(tp_machine, gemm_f32_flops)},
     {"gemm_bf16_flops", offsetof(tp_machine, gemm_bf16_flops)},
     {"read_bytes", offsetof(tp_machine, read_bytes)},
@@ -74,6 +76,10 @@ tp_machine tp_machine_describe(const tp_backend *backend, int threads)
 
 static bool read_entry(const tp_json *entry, tp_machine *m)
 {
+    if (!tp_json_bool(tp_json_get(entry, "doubted"), &m->is_doubted))
+        m->is_doubted = false;
+    if (!tp_json_bool(tp_json_get(entry, "measured_again"), &m->is_measured_again))
+        m->is_measured_again = false;
     if (!tp_json_f64(tp_json_get(entry, "processor_share"), &m->processor_share))
         m->processor_share = NAN;
     if (!tp_json_f64(tp_json_get(entry, "spread"), &m->spread))
@@ -122,11 +128,13 @@ static void write_entry(tp_json_w *w, tp_machine *m)
         tp_json_w_put_f64(w, fields[i].key, *field(m, i));
     tp_json_w_put_known(w, "processor_share", m->processor_share);
     tp_json_w_put_known(w, "spread", m->spread);
+    tp_json_w_put_bool(w, "doubted", m->is_doubted);
+    tp_json_w_put_bool(w, "measured_again", m->is_measured_again);
     tp_json_w_end(w, '}');
 }
 
-/* The file again, without the entry of `without`, with `entry` (NULL: none) at the end. */
-static tp_status rewrite(const char *without, const tp_machine *entry, tp_error *err)
+/* The file again, with this entry at the end instead of the one before. */
+static tp_status rewrite(const tp_machine *entry, tp_error *err)
 {
     char path[4096];
     tp_buf old = {0}, text = {0};
@@ -141,15 +149,12 @@ static tp_status rewrite(const char *without, const tp_machine *entry, tp_error 
     tp_json_w_init(&w, &text, 2);
     tp_json_w_begin(&w, '{');
     for (const tp_json *e = root ? root->child : NULL; e; e = e->next)
-        if (!tp_slice_is(e->key, without)) {
+        if (!tp_slice_is(e->key, entry->fingerprint)) {
             tp_json_w_key(&w, e->key.data);
             tp_json_w_value(&w, e);
         }
-    tp_machine m;
-    if (entry) {
-        m = *entry;
-        write_entry(&w, &m);
-    }
+    tp_machine m = *entry;
+    write_entry(&w, &m);
     tp_json_w_end(&w, '}');
     tp_buf_addc(&text, '\n');
     tp_status status = tp_file_write_atomic(path, text.data, text.len, err);
@@ -162,12 +167,24 @@ static tp_status rewrite(const char *without, const tp_machine *entry, tp_error 
 tp_status tp_machine_save(const tp_machine *machine, tp_error *err)
 {
     TP_ASSERT(!machine->disturbed_by[0]);
-    return rewrite(machine->fingerprint, machine, err);
+    return rewrite(machine, err);
 }
 
-tp_status tp_machine_forget(const tp_machine *machine, tp_error *err)
+tp_status tp_machine_doubt(const tp_machine *machine, tp_error *err)
 {
-    return rewrite(machine->fingerprint, NULL, err);
+    tp_machine m = *machine;
+    m.is_doubted = true;
+    return m.is_measured_again ? TP_OK : rewrite(&m, err);
+}
+
+void tp_machine_keep_better(tp_machine *m, const tp_machine *again)
+{
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        tp_machine other = *again;
+        *field(m, i) = fmax(*field(m, i), *field(&other, i));
+    }
+    m->is_doubted = false;
+    m->is_measured_again = true;
 }
 
 /* ---- measuring ---- */
@@ -228,14 +245,20 @@ static tp_status run_timed(bench *b, tp_launch *l, double *ret_seconds, tp_error
     return TP_OK;
 }
 
-/* y[M,N] = x[M,K] w[N,K]: the shapes of training at widths 768 and 1024. */
-static const int64_t gemm_shapes[][3] = {
-    {1024, 1024, 1024}, {2048, 768, 3072}, {2048, 3072, 768}, {1024, 768, 768}};
+/* K and N of y[M,N] = x[M,K] w[N,K]: the shapes of training at widths 768 and 1024. */
+static const int64_t gemm_shapes[][2] = {{1024, 1024}, {768, 3072}, {3072, 768}, {768, 768}};
 enum { N_SHAPES = 4 };
+
+/* Enough that the threads are busy, few enough that there are many products: the best of many
+ * short ones is one that nothing disturbed. */
+static int64_t gemm_rows(const bench *b)
+{
+    return TP_MIN(512 * (int64_t)((tp_device_threads(b->device) + 3) / 4), 2048);
+}
 
 static tp_status gemm_rate(bench *b, tp_dtype dtype, int which, double *best, tp_error *err)
 {
-    const int64_t M = gemm_shapes[which][0], K = gemm_shapes[which][1], N = gemm_shapes[which][2];
+    const int64_t M = gemm_rows(b), K = gemm_shapes[which][0], N = gemm_shapes[which][1];
     double seconds;
     tp_launch l = {.op = TP_OP_linear, .n_in = 2, .n_out = 1};
     l.in[0] = matrix(b, 0, dtype, M, K);
@@ -295,7 +318,8 @@ static tp_status measure_round(bench *b, int round, tp_machine *m, tp_error *err
 {
     for (int i = 0; i < N_SHAPES; i++)
         TP_TRY(gemm_rate(b, TP_DTYPE_BF16, i, &m->gemm_bf16_flops, err));
-    TP_TRY(gemm_rate(b, TP_DTYPE_F32, round % N_SHAPES, &m->gemm_f32_flops, err));
+    for (int i = 0; i < 2; i++)
+        TP_TRY(gemm_rate(b, TP_DTYPE_F32, (2 * round + i) % N_SHAPES, &m->gemm_f32_flops, err));
     TP_TRY(read_rate(b, &m->read_bytes, err));
     TP_TRY(copy_rate(b, &m->copy_bytes, err));
     return update_rate(b, &m->update_bytes, err);
@@ -382,6 +406,19 @@ static tp_status check_room(size_t bytes, tp_error *err)
         tp_human_bytes((double)bytes, a), tp_human_bytes(least->value, b), least->source);
 }
 
+/* A kernel that was faster than the loop over registers shows that the loop was disturbed. */
+static tp_status measure_unit_peaks(const tp_backend *backend, int threads, double seconds,
+                                    tp_machine *m, tp_error *err)
+{
+    TP_TRY(
+        tp_backend_unit_peak(backend, TP_DTYPE_F32, threads, seconds / 2, &m->unit_f32_flops, err));
+    TP_TRY(tp_backend_unit_peak(backend, TP_DTYPE_BF16, threads, seconds / 2, &m->unit_bf16_flops,
+                                err));
+    m->unit_f32_flops = fmax(m->unit_f32_flops, m->gemm_f32_flops);
+    m->unit_bf16_flops = fmax(m->unit_bf16_flops, m->gemm_bf16_flops);
+    return TP_OK;
+}
+
 tp_status tp_machine_measure(const tp_backend *backend, int threads, double seconds,
                              tp_machine *ret, tp_error *err)
 {
@@ -399,6 +436,8 @@ tp_status tp_machine_measure(const tp_backend *backend, int threads, double seco
             break;
     }
     judge(&b, tp_clock_s() - start, process_seconds() - processor, &m);
+    if (status == TP_OK)
+        status = measure_unit_peaks(backend, threads, seconds * 0.1, &m, err);
     tp_buffer_free(b.workspace);
     tp_buffer_free(b.scalars);
     tp_buffer_free(b.memory);
@@ -409,11 +448,63 @@ tp_status tp_machine_measure(const tp_backend *backend, int threads, double seco
     return status;
 }
 
+/* ---- the hardware by itself ---- */
+
+enum { MEMORY_SIZE = 96 << 20 };
+
+static tp_status measure_rate(const tp_backend *backend, tp_dtype dtype, int threads,
+                              double seconds, tp_machine_rate *ret, tp_error *err)
+{
+    TP_TRY(tp_backend_unit_peak(backend, dtype, 1, seconds, &ret->one, err));
+    return tp_backend_unit_peak(backend, dtype, threads, seconds, &ret->all, err);
+}
+
+/* Half of a cache leaves room for what else is in it; a shared one is divided by the threads. */
+static int list_levels(int threads, tp_machine_level *levels)
+{
+    tp_cpu_caches c = tp_cpu_cache_sizes();
+    const tp_machine_level all[] = {{.level = "L1", .bytes = c.l1d / 2},
+                                    {.level = "L2", .bytes = c.l2 / 2},
+                                    {.level = "L3", .bytes = c.l3 / 2 / (size_t)threads},
+                                    {.level = "memory", .bytes = MEMORY_SIZE}};
+    int n = 0;
+    for (int i = 0; i < 4; i++) {
+        if (all[i].bytes >= 4096 && (i == 0 || n == 0 || all[i].bytes > levels[n - 1].bytes))
+            levels[n++] = all[i];
+    }
+    return n;
+}
+
+tp_status tp_machine_measure_units(const tp_backend *backend, int threads, double seconds,
+                                   tp_machine_units *ret, tp_error *err)
+{
+    tp_machine_units u = {.f32_unit = tp_backend_unit_name(backend, TP_DTYPE_F32),
+                          .bf16_unit = tp_backend_unit_name(backend, TP_DTYPE_BF16)};
+    TP_TRY(check_room((size_t)threads * MEMORY_SIZE, err));
+    u.n_levels = list_levels(threads, u.levels);
+    double part = seconds / (2 * (2 + u.n_levels));
+    TP_TRY(measure_rate(backend, TP_DTYPE_F32, threads, part, &u.f32, err));
+    TP_TRY(measure_rate(backend, TP_DTYPE_BF16, threads, part, &u.bf16, err));
+    for (int i = 0; i < u.n_levels; i++) {
+        tp_machine_level *l = &u.levels[i];
+        TP_TRY(tp_backend_read_peak(backend, l->bytes, 1, part, &l->read.one, err));
+        TP_TRY(tp_backend_read_peak(backend, l->bytes, threads, part, &l->read.all, err));
+    }
+    u.threads_share_unit = threads > 1 && u.bf16.all < 1.3 * u.bf16.one;
+    *ret = u;
+    return TP_OK;
+}
+
 /* ---- using it ---- */
 
 static double gemm_rate_of(const tp_machine *m, tp_dtype dtype)
 {
     return dtype == TP_DTYPE_BF16 ? m->gemm_bf16_flops : m->gemm_f32_flops;
+}
+
+double tp_machine_unit_flops(const tp_machine *m, tp_dtype dtype)
+{
+    return dtype == TP_DTYPE_BF16 ? m->unit_bf16_flops : m->unit_f32_flops;
 }
 
 double tp_machine_seconds(const tp_machine *machine, tp_dtype dtype, double flops, double bytes)
@@ -426,8 +517,8 @@ tp_share tp_machine_share(const tp_machine *machine, tp_dtype dtype, double flop
 {
     if (!machine || isnan(flops) || isnan(bytes) || !(seconds > 0) || (flops <= 0 && bytes <= 0))
         return (tp_share){TP_SHARE_UNKNOWN, NAN};
-    double share = tp_machine_seconds(machine, dtype, flops, bytes) / seconds;
-    double arithmetic = flops / gemm_rate_of(machine, dtype) / seconds;
+    double arithmetic = flops / tp_machine_unit_flops(machine, dtype) / seconds;
+    double share = fmax(arithmetic, bytes / machine->copy_bytes / seconds);
     tp_share_kind kind = arithmetic > TP_MOST_SHARE        ? TP_SHARE_IMPOSSIBLE
                          : share > arithmetic && share > 1 ? TP_SHARE_CACHED
                                                            : TP_SHARE_KNOWN;

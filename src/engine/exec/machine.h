@@ -1,6 +1,7 @@
-/* machine.h - what this machine can do, measured with our own kernels.
+/* machine.h - what this machine can do: its units and memory, and our best product.
  *
- * The roofline, the predicted step time and MFU use these ceilings.  They are kept
+ * "Of the limit" and MFU are of the unit's own peak, which no kernel can pass; the predicted step
+ * time goes by the best product.  These ceilings are kept
  * under a fingerprint of the machine (model, cores, ISA, kernel version of Temper) in
  * $XDG_CACHE_HOME/temper/machine.json, so that they are measured once. */
 #ifndef TP_ENGINE_EXEC_MACHINE_H
@@ -14,6 +15,7 @@ typedef struct {
     char cpu_model[128];
     char isa[24];
     int threads;
+    double unit_f32_flops, unit_bf16_flops; /* per second: the instruction alone, all threads */
     double gemm_f32_flops, gemm_bf16_flops; /* per second: best of the square and training shapes */
     double read_bytes, copy_bytes, update_bytes; /* per second: sum of a large array; copy (read +
                                                     written); adamw's traffic */
@@ -23,6 +25,8 @@ typedef struct {
     double processor_share; /* of the time of its threads, in which they ran */
     double spread;          /* of the matrix products' rates, best over median, less 1 */
     char disturbed_by[160]; /* "" when the machine was free enough for the figures to be kept */
+    bool is_doubted;        /* something ran faster: to be measured again */
+    bool is_measured_again; /* after a doubt: the better of two measurements */
 } tp_machine;
 
 /* Which machine this is, with no ceilings. */
@@ -37,14 +41,44 @@ TP_CHECKED tp_status tp_machine_measure(const tp_backend *backend, int threads, 
                                         tp_machine *ret, tp_error *err);
 TP_CHECKED tp_status tp_machine_save(const tp_machine *machine, tp_error *err);
 
-/* Take the ceilings of this machine off the file: something ran faster. */
-TP_CHECKED tp_status tp_machine_forget(const tp_machine *machine, tp_error *err);
+/* Something ran faster than these ceilings: note on file that they are to be measured again.  Once:
+ * what was measured again is not doubted any more, or every run would begin with a measurement. */
+TP_CHECKED tp_status tp_machine_doubt(const tp_machine *machine, tp_error *err);
+/* What was measured after a doubt: the better of each, since nothing makes a machine look too
+ * fast. */
+void tp_machine_keep_better(tp_machine *m, const tp_machine *again);
 
-/* Lower bound of the time of work on this machine. */
+/* One thread and all of them, per second; NaN: unknown. */
+typedef struct {
+    double one, all;
+} tp_machine_rate;
+
+typedef struct {
+    const char *level; /* "L1", "L2", "L3", "memory" */
+    size_t bytes;      /* that each thread reads again and again */
+    tp_machine_rate read;
+} tp_machine_level;
+
+/* The hardware by itself, for people: what `temper doctor` shows above the ceilings. */
+typedef struct {
+    const char *f32_unit, *bf16_unit; /* instructions */
+    tp_machine_rate f32, bf16;        /* FLOP/s */
+    tp_machine_level levels[4];
+    int n_levels;
+    bool threads_share_unit; /* all threads do less than 1.3 times one thread's products */
+} tp_machine_units;
+
+TP_CHECKED tp_status tp_machine_measure_units(const tp_backend *backend, int threads,
+                                              double seconds, tp_machine_units *ret, tp_error *err);
+
+/* The time of work on this machine, by the best product and the memory: an estimate. */
 double tp_machine_seconds(const tp_machine *machine, tp_dtype dtype, double flops, double bytes);
 
 /* Clocks vary by a few percent between the measurement and the work. */
 #define TP_MOST_SHARE 1.05
+
+/* The peak of the unit that multiplies `dtype`. */
+double tp_machine_unit_flops(const tp_machine *machine, tp_dtype dtype);
 
 /* How near work came to what the machine can do: least time over time. */
 typedef enum {

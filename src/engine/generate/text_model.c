@@ -2,12 +2,12 @@
  * user. */
 #include "engine/generate/text_model.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/files.h"
 #include "base/platform.h"
 #include "engine/checkpoint/checkpoint_folder.h"
+#include "text/gguf/gguf.h"
 #include "text/template/chat_context.h"
 
 /* ---- opening ---- */
@@ -24,7 +24,7 @@ static bool has_file(const tp_text_model *m, const char *name)
 static tp_status open_tokenizer(tp_text_model *m, const char *other, tp_error *err)
 {
     int64_t vocab = tp_model_get_info(m->model)->vocab;
-    if (!other && !has_file(m, "tokenizer.json"))
+    if (!other && !has_file(m, "tokenizer.json") && !tp_gguf_is_file(m->folder.data))
         return TP_OK;
     TP_TRY(tp_tokenizer_load(other ? other : m->folder.data, &m->tokenizer, err));
     m->scratch = tp_tokenizer_scratch_new(m->tokenizer);
@@ -96,119 +96,6 @@ void tp_text_model_close(tp_text_model *m)
     tp_ids_release(&m->stops);
     tp_buf_release(&m->folder);
     *m = (tp_text_model){0};
-}
-
-/* ---- what is asked of a text ---- */
-
-static void add_number(tp_buf *out, const char *name, double value)
-{
-    tp_buf_addf(out, "%s%s %g", out->len ? ", " : "", name, value);
-}
-
-/* The file's value where nothing was said; true when it decides. */
-static bool take_real(double *to, double from)
-{
-    bool decides = isnan(*to) && !isnan(from);
-    *to = decides ? from : *to;
-    return decides;
-}
-
-/* transformers draws only with do_sample, then from 50 ids unless the file says otherwise. */
-static void take_sampling(const tp_generation_config *g, tp_text_settings *s, tp_buf *said)
-{
-    enum { USUAL_TOP_K = 50 };
-    if (isnan(s->temperature) && !g->do_sample)
-        return;
-    if (isnan(s->temperature)) {
-        s->temperature = isnan(g->temperature) ? 1 : g->temperature;
-        add_number(said, "temperature", s->temperature);
-    }
-    if (s->temperature == 0)
-        return;
-    int64_t top_k = g->top_k >= 0 ? g->top_k : g->do_sample ? USUAL_TOP_K : 0;
-    if (s->top_k < 0 && top_k > 0)
-        add_number(said, "top_k", (double)top_k);
-    s->top_k = s->top_k < 0 ? top_k : s->top_k;
-    if (take_real(&s->top_p, g->top_p))
-        add_number(said, "top_p", s->top_p);
-    if (take_real(&s->min_p, g->min_p))
-        add_number(said, "min_p", s->min_p);
-}
-
-static void take_rules(const tp_generation_config *g, tp_text_settings *s, tp_buf *said)
-{
-    if (s->max_new_tokens == 0 && g->max_new_tokens > 0)
-        add_number(said, "max_new_tokens", (double)(s->max_new_tokens = g->max_new_tokens));
-    else if (s->max_new_tokens == 0 && g->max_length > 0)
-        add_number(said, "max_length", (double)g->max_length);
-    if (g->repetition_penalty != 1 && !isnan(g->repetition_penalty))
-        add_number(said, "repetition_penalty", g->repetition_penalty);
-    if (g->no_repeat_ngram > 0)
-        add_number(said, "no_repeat_ngram_size", (double)g->no_repeat_ngram);
-    if (g->min_new_tokens > 0)
-        add_number(said, "min_new_tokens", (double)g->min_new_tokens);
-    if (g->min_length > 0)
-        add_number(said, "min_length", (double)g->min_length);
-    if (g->n_suppressed + g->n_suppressed_first > 0)
-        add_number(said, "ids not to be drawn", g->n_suppressed + g->n_suppressed_first);
-}
-
-/* Nothing where there is nothing to say. */
-static void tell(tp_model_note say, void *user, const char *before, const char *what)
-{
-    tp_buf text = {0};
-    if (!say || !*what)
-        return;
-    tp_buf_addf(&text, "%s%s", before, what);
-    say(user, text.data);
-    tp_buf_release(&text);
-}
-
-void tp_text_model_settle(const tp_text_model *m, bool ignore, const tp_text_settings *usual,
-                          tp_text_settings *s, tp_model_note say, void *user)
-{
-    const tp_generation_config *g = &m->defaults;
-    tp_buf said = {0};
-    if (!ignore) {
-        take_sampling(g, s, &said);
-        take_rules(g, s, &said);
-        tell(say, user, "generation_config.json: not used: ", g->unknown);
-    }
-    tell(say, user, "from generation_config.json: ", tp_buf_str(&said));
-    tp_buf_release(&said);
-    bool samples = !ignore && g->do_sample; /* then the file is silent on purpose */
-    s->temperature = isnan(s->temperature) ? usual->temperature : s->temperature;
-    s->top_k = s->top_k < 0 ? 0 : s->top_k;
-    s->top_p = !isnan(s->top_p) ? s->top_p : samples ? 0 : usual->top_p;
-    s->min_p = isnan(s->min_p) ? 0 : s->min_p;
-    if (s->max_new_tokens == 0 && (ignore || g->max_length <= 0))
-        s->max_new_tokens = usual->max_new_tokens;
-}
-
-tp_request tp_text_model_request(const tp_text_model *m, const tp_text_settings *s, bool ignore,
-                                 const int32_t *prompt, size_t n_prompt)
-{
-    const tp_generation_config *g = &m->defaults;
-    tp_request r = {.prompt = prompt,
-                    .n_prompt = n_prompt,
-                    .max_new_tokens = s->max_new_tokens,
-                    .sampling = {.temperature = s->temperature,
-                                 .top_k = s->top_k,
-                                 .top_p = s->top_p,
-                                 .min_p = s->min_p}};
-    if (r.max_new_tokens == 0) /* what max_length leaves */
-        r.max_new_tokens = TP_MAX(g->max_length - (int64_t)n_prompt, 1);
-    if (ignore)
-        return r;
-    r.rules = (tp_logit_rules){
-        .repetition_penalty = isnan(g->repetition_penalty) ? 0 : g->repetition_penalty,
-        .no_repeat_ngram = TP_MAX(g->no_repeat_ngram, 0),
-        .min_new_tokens = TP_MAX(g->min_new_tokens, g->min_length - (int64_t)n_prompt),
-        .suppressed = g->suppressed,
-        .n_suppressed = (size_t)g->n_suppressed,
-        .suppressed_first = g->suppressed_first,
-        .n_suppressed_first = (size_t)g->n_suppressed_first};
-    return r;
 }
 
 /* ---- prompts ---- */

@@ -39,21 +39,6 @@ TP_CHECKED tp_status tp_text_model_start(tp_text_model *m, const tp_engine_optio
                                          int threads, tp_model_note say, void *user, tp_error *err);
 void tp_text_model_close(tp_text_model *m); /* zeroed is a no-op */
 
-/* What is asked of a text: what the user said, else what the model's file says. */
-typedef struct {
-    int64_t max_new_tokens; /* in: 0 unset */
-    double temperature;     /* in: NaN unset */
-    int64_t top_k;          /* in: -1 unset */
-    double top_p, min_p;    /* in: NaN unset */
-} tp_text_settings;
-/* Fill in what is unset: from generation_config.json unless `ignore`, else from `usual`.
- * (optional) `say` hears what the file decides. */
-void tp_text_model_settle(const tp_text_model *m, bool ignore, const tp_text_settings *usual,
-                          tp_text_settings *settings, tp_model_note say, void *user);
-/* One request to continue n_prompt ids under these settings. */
-tp_request tp_text_model_request(const tp_text_model *m, const tp_text_settings *settings,
-                                 bool ignore, const int32_t *prompt, size_t n_prompt);
-
 /* Text as it is: the tokenizer's bos is added, special tokens in it count. */
 void tp_text_model_encode(tp_text_model *m, const char *text, size_t n, tp_ids *out);
 /* A conversation, JSON text (see tp_chat_render_json), through the chat template, up to where

@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/platform.h"
 #include "text/json/json.h"
+#include "text/tokenizer/tokenizer_gguf.h"
 
 enum { MAX_TOKENIZER_CONFIG = 64 << 20 };
 
@@ -76,6 +77,50 @@ static tp_status copy_one(visit *v, const char *from, const char *name, tp_error
     return status;
 }
 
+static tp_status write_text(const char *folder, const char *name, const char *text, size_t n,
+                            tp_error *err)
+{
+    tp_writer *w;
+    tp_buf path = {0};
+    tp_buf_addf(&path, "%s/%s", folder, name);
+    tp_status status = tp_writer_open(&w, path.data, err);
+    tp_buf_release(&path);
+    if (status != TP_OK)
+        return status;
+    status = tp_writer_write(w, text, n, err);
+    if (status == TP_OK)
+        return tp_writer_close(w, NULL, NULL, err);
+    tp_writer_abandon(w);
+    return status;
+}
+
+/* The keys of a GGUF file as the files that they came from. */
+static tp_status gguf_texts(const char *path, tp_buf *ret_tokenizer, tp_buf *ret_config,
+                            tp_error *err)
+{
+    tp_gguf *g;
+    TP_TRY(tp_gguf_open(path, &g, err));
+    tp_status status = tp_tokenizer_json_of_gguf(g, ret_tokenizer, err);
+    if (status == TP_OK)
+        status = tp_tokenizer_config_of_gguf(g, ret_config, err);
+    tp_gguf_close(g);
+    return status;
+}
+
+static tp_status each_of_gguf(visit *v, const char *path, tp_error *err)
+{
+    tp_buf tokenizer = {0}, config = {0};
+    tp_status status = gguf_texts(path, &tokenizer, &config, err);
+    v->bytes += tokenizer.len + config.len;
+    if (status == TP_OK && v->folder)
+        status = write_text(v->folder, "tokenizer.json", tokenizer.data, tokenizer.len, err);
+    if (status == TP_OK && v->folder && !v->c->chat_template)
+        status = write_text(v->folder, config_file, config.data, config.len, err);
+    tp_buf_release(&tokenizer);
+    tp_buf_release(&config);
+    return status;
+}
+
 static tp_status each_of(visit *v, const char *folder, bool (*is_wanted)(const char *name),
                          tp_error *err)
 {
@@ -103,28 +148,14 @@ static tp_status each_of(visit *v, const char *folder, bool (*is_wanted)(const c
 static tp_status each(visit *v, tp_error *err)
 {
     const char *model = v->c->model ? v->c->model : v->c->tokenizer;
-    TP_TRY(each_of(v, v->c->tokenizer, is_of_tokenizer, err));
-    return each_of(v, model, is_of_model, err);
+    if (v->c->tokenizer && tp_gguf_is_file(v->c->tokenizer))
+        TP_TRY(each_of_gguf(v, v->c->tokenizer, err));
+    else
+        TP_TRY(each_of(v, v->c->tokenizer, is_of_tokenizer, err));
+    return model && tp_gguf_is_file(model) ? TP_OK : each_of(v, model, is_of_model, err);
 }
 
 /* ---- another chat template ---- */
-
-static tp_status write_text(const char *folder, const char *name, const char *text, size_t n,
-                            tp_error *err)
-{
-    tp_writer *w;
-    tp_buf path = {0};
-    tp_buf_addf(&path, "%s/%s", folder, name);
-    tp_status status = tp_writer_open(&w, path.data, err);
-    tp_buf_release(&path);
-    if (status != TP_OK)
-        return status;
-    status = tp_writer_write(w, text, n, err);
-    if (status == TP_OK)
-        return tp_writer_close(w, NULL, NULL, err);
-    tp_writer_abandon(w);
-    return status;
-}
 
 /* tokenizer_config.json with this template and the rest as it was. */
 static void rewrite_config(const tp_json *root, const char *chat_template, tp_buf *out)
@@ -149,11 +180,15 @@ static tp_status write_config(const tp_companions *c, const char *folder, tp_err
     tp_arena arena = {0};
     const tp_json *root = NULL;
     tp_status status = TP_OK;
-    tp_buf_addf(&path, "%s/%s", c->tokenizer, config_file);
-    if (tp_file_exists(path.data)) {
+    bool is_gguf = tp_gguf_is_file(c->tokenizer);
+    tp_buf_addf(&path, is_gguf ? "%s" : "%s/%s", c->tokenizer, config_file);
+    if (is_gguf)
+        status = gguf_texts(path.data, &out, &text, err);
+    else if (tp_file_exists(path.data))
         status = tp_file_read(path.data, MAX_TOKENIZER_CONFIG, &text, err);
-        if (status == TP_OK)
-            status = tp_arena_init(&arena, 64 * text.len + 4096, err);
+    tp_buf_clear(&out);
+    if (status == TP_OK && text.len) {
+        status = tp_arena_init(&arena, 64 * text.len + 4096, err);
         if (status == TP_OK)
             status = tp_json_parse(&arena, path.data, tp_buf_str(&text), text.len,
                                    &TP_JSON_TOLERANT, &root, err);

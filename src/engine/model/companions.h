@@ -6,7 +6,7 @@
 #include "base/error.h"
 
 typedef struct {
-    const char *tokenizer; /* folder of the tokenizer; NULL: none */
+    const char *tokenizer; /* folder of the tokenizer, or GGUF file; NULL: none */
     const char *model;     /* folder of generation_config.json and licence; NULL: the tokenizer's */
     /* (optional) replaces the tokenizer's: chat_template.jinja, which transformers prefers, and
      * the same text in tokenizer_config.json, for those who look there. */

@@ -35,6 +35,9 @@ typedef struct {
 } tp_family;
 
 extern const tp_family tp_family_llama, tp_family_qwen2, tp_family_qwen3, tp_family_gpt2;
+const tp_family *tp_model_family_at(size_t i); /* NULL behind the last */
+/* "llama (Llama 2 and 3, SmolLM2), qwen2 (...), ..." in `out`, which is returned. */
+const char *tp_model_supported(char *out, size_t n);
 
 /* Larger models than these are refused as mistakes. */
 enum {
@@ -52,6 +55,7 @@ struct tp_model {
     const tp_family *family;
     const char *config_path;
     const char *folder; /* NULL when opened from a config.json alone */
+    bool is_gguf;       /* `folder` is a GGUF file */
     const char *config_text;
     size_t config_len;
     tp_model_info info;

@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/platform.h"
 #include "engine/model/family.h"
+#include "engine/model/gguf_config.h"
 
 enum {
     MAX_CONFIG_BYTES = 1 << 20,
@@ -25,8 +26,12 @@ static const tp_family *const families[] = {
     &tp_family_gpt2,
 };
 
-/* "llama (Llama 2 and 3, SmolLM2), qwen2 (...), ..." */
-static const char *supported(char *out, size_t n)
+const tp_family *tp_model_family_at(size_t i)
+{
+    return i < TP_COUNTOF(families) ? families[i] : NULL;
+}
+
+const char *tp_model_supported(char *out, size_t n)
 {
     size_t at = 0;
     for (size_t i = 0; i < TP_COUNTOF(families) && at < n; i++)
@@ -172,7 +177,7 @@ static tp_status choose_family(const tp_fields *c, const tp_family **ret, tp_err
         }
     }
     return tp_fields_fail(c, "model_type", TP_ERR_UNSUPPORTED, err, "supported are %s",
-                          supported(list, sizeof list));
+                          tp_model_supported(list, sizeof list));
 }
 
 static tp_status check_keys(tp_model *model, const tp_fields *c, tp_error *err)
@@ -190,6 +195,7 @@ static tp_status parse(tp_model *model, const char *folder, const char *name, co
     size_t names = strlen(name) + (folder ? strlen(folder) : 0);
     TP_TRY(tp_arena_init(&model->arena, n * JSON_FACTOR + names + ARENA_BASE, err));
     model->folder = folder ? tp_arena_strdup(&model->arena, folder) : NULL;
+    model->is_gguf = folder && !tp_dir_exists(folder);
     model->config_path = tp_arena_strdup(&model->arena, name);
     model->config_text = tp_arena_strndup(&model->arena, text, n);
     model->config_len = n;
@@ -212,7 +218,7 @@ static tp_status parse(tp_model *model, const char *folder, const char *name, co
     TP_TRY(tp_fields_number(&c, "initializer_range", -1, 1, 0.02, &model->initializer_range, err));
     if (model->initializer_range <= 0)
         model->initializer_range = 0.02;
-    if (model->info.tied && model->folder && tp_model_file_has_own_head(model)) {
+    if (model->info.tied && model->folder && !model->is_gguf && tp_model_file_has_own_head(model)) {
         model->has_own_head = true;
         model->info.tied = false;
     }
@@ -294,14 +300,32 @@ static tp_status open_file(const char *config, const char *folder, tp_model **re
     return TP_OK;
 }
 
+/* As if its keys were a config.json. */
+static tp_status open_gguf(const char *path, tp_model **ret, tp_error *err)
+{
+    tp_gguf *g;
+    tp_buf text = {0}, name = {0};
+    TP_TRY(tp_gguf_open(path, &g, err));
+    tp_buf_addf(&name, "%s (its keys as config.json)", path);
+    tp_status status = tp_gguf_config(g, &text, err);
+    if (status == TP_OK)
+        status = parse_in(path, name.data, tp_buf_str(&text), text.len, ret, err);
+    tp_buf_release(&text);
+    tp_buf_release(&name);
+    tp_gguf_close(g);
+    return status;
+}
+
 tp_status tp_model_open(const char *path, tp_model **ret, tp_error *err)
 {
+    if (tp_gguf_is_file(path))
+        return open_gguf(path, ret, err);
     if (tp_file_exists(path))
         return open_file(path, NULL, ret, err);
     if (!tp_dir_exists(path))
         return tp_fail(err, TP_ERR_IO,
-                       "there is no model at %s: expected a folder with config.json, or a "
-                       "config.json; models are not downloaded, fetch the folder first",
+                       "there is no model at %s: expected a folder with config.json, a config.json "
+                       "or a GGUF file; models are not downloaded, fetch it first",
                        path);
     tp_buf config = {0};
     tp_buf_addf(&config, "%s/config.json", path);
@@ -372,6 +396,13 @@ void tp_model_say(const tp_model *model, const tp_load_report *report, tp_model_
     if (report && report->n_unused) {
         snprintf(text, sizeof text, "%zu tensors of the file are not used: %s", report->n_unused,
                  report->unused_names);
+        say(user, text);
+    }
+    if (report && report->is_quantised) {
+        snprintf(text, sizeof text,
+                 "tensors of the file: %s; what is quantised was rounded when the file was made, "
+                 "and is float32 from here on",
+                 report->gguf_types);
         say(user, text);
     }
     if (report && report->n_other_dtype) {

@@ -1,11 +1,13 @@
-/* model.h - a Hugging Face folder as a graph with named weights, and back.
+/* model.h - a Hugging Face folder, or a GGUF file, as a graph with named weights, and back.
  *
  * Opening reads config.json (both spellings); it decides the architecture family, the
  * list of parameters with their shapes, and how the forward graph is built.  From
  * generation_config.json, where there is one, come the ids that end a text.
  * Weights live in tp_states under their Hugging Face names, in f32, in the layout of
  * the file (GPT-2's Conv1D stays [in, out]).  A tied head has no parameter of its
- * own.  A model is read-only once open: threads may share it.
+ * own.  A model is read-only once open: threads may share it.  A GGUF file is opened as the
+ * folder that it came from would be: its keys are turned into a config.json, its tensors are put
+ * into the layout of transformers and dequantised on loading.
  *
  * Opening, asking and freeing are public: temper/model.h. */
 #ifndef TP_ENGINE_MODEL_MODEL_H
@@ -59,8 +61,8 @@ TP_CHECKED tp_status tp_model_fill_constants(const tp_model *model, tp_states *s
 size_t tp_model_cache_block_bytes(const tp_model *model, int64_t block_tokens,
                                   tp_dtype cache_dtype);
 
-/* Weights from the folder's safetensors (sharded or not) into the states, which must be
- * declared and allocated.  All that is missing is listed in one error. */
+/* Weights from the folder's safetensors (sharded or not), or the GGUF file, into the states, which
+ * must be declared and allocated.  All that is missing is listed in one error. */
 typedef struct {
     size_t n_loaded, n_expected, n_unused;
     char unused_names[512];  /* the first few, comma-separated */
@@ -73,6 +75,8 @@ typedef struct {
     char nonfinite_name[256]; /* the first tensor with an infinity or NaN */
     tp_dtype file_dtype;      /* of the embedding: what a save gives back by default */
     size_t n_files, n_bytes;  /* read */
+    char gguf_types[128];     /* of a GGUF file: "15 Q4_0, 6 F32" */
+    bool is_quantised;        /* some of them are */
 } tp_load_report;
 TP_CHECKED tp_status tp_model_load(const tp_model *model, tp_states *states, tp_load_report *ret,
                                    tp_error *err);

@@ -78,28 +78,53 @@ tp_status tp_rope_read(const tp_fields *c, int64_t max_positions, tp_rope *ret, 
     return TP_OK;
 }
 
+static float plain_frequency(const tp_rope *rope, int64_t head_dim, int64_t i)
+{
+    float exponent = (float)(2 * i) / (float)head_dim;
+    return 1.0f / (float)pow((double)(float)rope->theta, (double)exponent);
+}
+
 /* Llama 3.1: pairs that turn less than low_freq_factor times within the original
- * context are slowed by `factor`, those above high_freq_factor kept, others blended. */
-static float scaled_frequency(const tp_rope *rope, float frequency)
+ * context are slowed by `factor` (0), those above high_freq_factor kept (1), others
+ * blended. */
+static float smooth_of(const tp_rope *rope, float frequency)
 {
     float original = (float)rope->original_positions;
     float low = (float)rope->low_freq_factor, high = (float)rope->high_freq_factor;
-    float factor = (float)rope->factor;
     float wavelength = (float)(2 * M_PI) / frequency;
     if (wavelength < original / high)
-        return frequency;
+        return 1;
     if (wavelength > original / low)
+        return 0;
+    return (original / wavelength - low) / (high - low);
+}
+
+static float scaled_frequency(const tp_rope *rope, float frequency)
+{
+    float factor = (float)rope->factor, smooth = smooth_of(rope, frequency);
+    if (smooth == 1)
+        return frequency;
+    if (smooth == 0)
         return frequency / factor;
-    float smooth = (original / wavelength - low) / (high - low);
     return (1 - smooth) * (frequency / factor) + smooth * frequency;
+}
+
+float tp_rope_divisor(const tp_rope *rope, int64_t head_dim, int64_t i)
+{
+    if (!rope->is_llama3)
+        return 1;
+    float factor = (float)rope->factor,
+          smooth = smooth_of(rope, plain_frequency(rope, head_dim, i));
+    if (smooth == 1)
+        return 1;
+    return smooth == 0 ? factor : 1 / ((1 - smooth) / factor + smooth);
 }
 
 void tp_rope_fill(const tp_rope *rope, int64_t head_dim, int64_t positions, float *table)
 {
     int64_t half = head_dim / 2;
     for (int64_t i = 0; i < half; i++) {
-        float exponent = (float)(2 * i) / (float)head_dim;
-        float frequency = 1.0f / (float)pow((double)(float)rope->theta, (double)exponent);
+        float frequency = plain_frequency(rope, head_dim, i);
         if (rope->is_llama3)
             frequency = scaled_frequency(rope, frequency);
         for (int64_t p = 0; p < positions; p++) {

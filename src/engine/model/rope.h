@@ -17,6 +17,9 @@ typedef struct {
 TP_CHECKED tp_status tp_rope_read(const tp_fields *c, int64_t max_positions, tp_rope *ret,
                                   tp_error *err);
 
+/* What llama3 scaling divides the frequency of pair i by; 1 without it. */
+float tp_rope_divisor(const tp_rope *rope, int64_t head_dim, int64_t i);
+
 /* Row p of `table` [positions, head_dim]: cos of the D/2 angles, then their sin. */
 void tp_rope_fill(const tp_rope *rope, int64_t head_dim, int64_t positions, float *table);
 

@@ -42,7 +42,11 @@ tp_status tp_process_start(tp_process *p, char *const argv[], tp_error *err)
     pid_t pid = 0;
     int rc;
     if (open_pipes(&ends)) {
-        tp_child child = {.argv = argv, .in = ends.in[0], .out = ends.out[1], .err = ends.err[1]};
+        tp_child child = {.argv = argv,
+                          .in = ends.in[0],
+                          .out = ends.out[1],
+                          .err = ends.err[1],
+                          .owns_daemons = true};
         rc = tp_child_start(&child, &pid);
     } else {
         rc = errno;

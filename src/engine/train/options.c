@@ -651,7 +651,7 @@ tp_status tp_train_options_check_files(const tp_config *config, const tp_train_o
             remedy = "models are not downloaded: give a Hugging Face folder";
         tp_config_check_path(config, name, remedy, &missing);
     }
-    tp_status status = missing.len ? tp_fail(err, TP_ERR_IO, "%s", missing.data) : TP_OK;
+    tp_status status = missing.len ? tp_fail_list(err, TP_ERR_IO, missing.data) : TP_OK;
     tp_buf_release(&missing);
     return status;
 }

@@ -10,8 +10,8 @@
 #include "engine/train/trainer_internal.h"
 
 static const char *const mfu_formula =
-    "3 * (2 * P_matmul * tokens + 4 * L * H * D * sum_s s*(s+1)/2) / seconds / measured GEMM "
-    "FLOP/s; tokens of the data only (no padding), no recomputation, LM head counted, embedding "
+    "3 * (2 * P_matmul * tokens + 4 * L * H * D * sum_s s*(s+1)/2) / seconds / peak FLOP/s "
+    "of the unit, measured; tokens of the data only (no padding), no recomputation, LM head counted, embedding "
     "look-up not, causal attention; seconds are those of steps (data to optimizer)";
 
 double tp_trainer_step_flops(const tp_model *model, int64_t tokens, double sum_of_squares)
@@ -32,12 +32,13 @@ double tp_trainer_step_flops(const tp_model *model, int64_t tokens, double sum_o
     return 3.0 * (2.0 * (matmul - tables) * (double)tokens + attention);
 }
 
+/* The peak of the unit that multiplies in the run's precision. */
 static double ceiling(const trainer *t)
 {
-    const tp_machine *m = t->hooks->machine;
-    if (!m)
-        return NAN;
-    return t->o->policy.precision == TP_PRECISION_BFLOAT16 ? m->gemm_bf16_flops : m->gemm_f32_flops;
+    bool is_bf16 = t->o->policy.precision == TP_PRECISION_BFLOAT16;
+    return t->hooks->machine
+               ? tp_machine_unit_flops(t->hooks->machine, is_bf16 ? TP_DTYPE_BF16 : TP_DTYPE_F32)
+               : NAN;
 }
 
 /* NaN where the ceiling is unknown, or so far below the work done that it was measured while
@@ -51,10 +52,12 @@ static double model_flops_utilization(trainer *t, double flops, double seconds)
     if (!t->has_doubted_ceiling) {
         tp_log(TP_LOG_WARNING, "train",
                "a step did %.3g FLOP/s, more than the %.3g that this machine was measured at, "
-               "which must have been busy then: MFU is unknown; that measurement is taken off the "
-               "file, 'temper doctor' measures again",
-               flops / seconds, ceiling(t));
-        (void)!tp_machine_forget(t->hooks->machine, &ignored);
+               "which must have been busy then: MFU is unknown; %s",
+               flops / seconds, ceiling(t),
+               t->hooks->machine->is_measured_again
+                   ? "it was measured twice, 'temper doctor' measures with more care"
+                   : "the next run measures again");
+        (void)!tp_machine_doubt(t->hooks->machine, &ignored);
     }
     t->has_doubted_ceiling = true;
     return NAN;
@@ -324,7 +327,7 @@ static void put_identity(trainer *t, tp_json_w *w, const char *state)
     tp_json_w_put_i64(w, "threads", tp_device_threads(t->device));
     const tp_machine *m = t->hooks->machine;
     tp_json_w_put_str(w, "fingerprint", m ? m->fingerprint : "unknown");
-    tp_json_w_put_known(w, "gemm_flops_per_s", ceiling(t));
+    tp_json_w_put_known(w, "unit_flops_per_s", ceiling(t));
     tp_json_w_end(w, '}');
 }
 

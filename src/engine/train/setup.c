@@ -10,6 +10,7 @@
 #include "base/platform.h"
 #include "engine/train/trainer_internal.h"
 #include "engine/train/trainer_sources.h"
+#include "text/gguf/gguf.h"
 #include "text/template/chat.h"
 
 void tp_trainer_notice(const trainer *t, const char *fmt, ...)
@@ -87,7 +88,8 @@ static tp_status find_tokenizer(trainer *t, const char *name, tp_error *err)
         tp_buf_adds(&path, t->model_folder);
     else
         status = tp_trainer_find_folder(name, "tokenizer.json", &path, err);
-    if (status == TP_OK && tp_file_exists(path.data)) { /* checkpoints take the whole folder */
+    if (status == TP_OK && tp_file_exists(path.data) && !tp_gguf_is_file(path.data)) {
+        /* checkpoints take the whole folder */
         const char *slash = strrchr(path.data, '/'), *file = slash ? slash + 1 : path.data;
         size_t n = slash ? (size_t)TP_MAX(slash - path.data, 1) : 0;
         if (strcmp(file, "tokenizer.json") != 0)

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <sqlite3.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/files.h"
 #include "base/strings.h"
@@ -13,6 +14,7 @@ enum { SCHEMA_VERSION = 1, BUSY_MS = 10000, MAX_SAMPLES = 1 << 20 };
 struct tp_history {
     sqlite3 *db;
     char path[1024];
+    bool creates; /* it is an output */
     bool in_session;
 };
 
@@ -31,8 +33,23 @@ static const char schema[] =
 
 static tp_status fail(const tp_history *h, tp_error *err, const char *doing)
 {
-    return tp_fail(err, TP_ERR_IO, "history '%s': %s failed: %s", h->path, doing,
+    int code = h->db ? sqlite3_errcode(h->db) & 0xff : SQLITE_NOMEM;
+    bool is_foreign = code == SQLITE_NOTADB || code == SQLITE_CORRUPT;
+    return tp_fail(err, h->creates && !is_foreign ? TP_ERR_OUTPUT : TP_ERR_IO,
+                   "history '%s': %s failed: %s", h->path, doing,
                    h->db ? sqlite3_errmsg(h->db) : "no memory");
+}
+
+/* SQLite would read a FIFO or a device as an empty file, and write its journal beside it. */
+static tp_status check_kind(const char *path, tp_error *err)
+{
+    int fd;
+    int64_t size;
+    if (!tp_file_exists(path))
+        return TP_OK;
+    TP_TRY(tp_input_open(path, TP_INPUT_FILE, &fd, &size, err));
+    close(fd);
+    return TP_OK;
 }
 
 static tp_status run(tp_history *h, const char *sql, const char *doing, tp_error *err)
@@ -98,6 +115,9 @@ tp_status tp_history_open(const char *path, bool create, tp_history **ret, tp_er
                          "there is no history '%s' yet; 'temper bench' begins it, --history FILE "
                          "names another",
                          path);
+    h->creates = create;
+    if (status == TP_OK)
+        status = check_kind(path, err);
     int flags = SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0);
     if (status == TP_OK && sqlite3_open_v2(path, &h->db, flags, NULL) != SQLITE_OK)
         status = fail(h, err, "opening");

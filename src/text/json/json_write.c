@@ -6,6 +6,7 @@
 
 #include "base/platform.h"
 #include "base/terminal.h"
+#include "text/json/shortest.h"
 
 void tp_json_w_init(tp_json_w *w, tp_buf *out, int indent)
 {
@@ -88,9 +89,15 @@ void tp_json_w_str(tp_json_w *w, const char *s)
 
 void tp_json_w_i64(tp_json_w *w, int64_t v)
 {
-    char text[32];
-    snprintf(text, sizeof text, "%lld", (long long)v);
-    tp_json_w_raw(w, text);
+    char text[24], *at = text + sizeof text;
+    uint64_t rest = v < 0 ? -(uint64_t)v : (uint64_t)v;
+    *--at = 0;
+    do
+        *--at = (char)('0' + rest % 10);
+    while (rest /= 10);
+    if (v < 0)
+        *--at = '-';
+    tp_json_w_raw(w, at);
 }
 
 void tp_json_w_f64(tp_json_w *w, double v)
@@ -289,8 +296,24 @@ static decimal strip_zeros(decimal d)
     return d;
 }
 
+static decimal from_digits(uint64_t digits, int exponent)
+{
+    char reversed[20];
+    decimal d = {.n = 0};
+    for (; digits; digits /= 10)
+        reversed[d.n++] = (char)('0' + digits % 10);
+    for (int i = 0; i < d.n; i++)
+        d.digits[i] = reversed[d.n - 1 - i];
+    d.point = exponent + d.n;
+    return d;
+}
+
 static decimal shortest_decimal(double v)
 {
+    uint64_t digits;
+    int exponent;
+    if (tp_shortest_digits(v, &digits, &exponent))
+        return from_digits(digits, exponent);
     /* A normal double whose shortest form has at most 15 digits is found by
      * rounding to 15 digits; subnormals have fewer significant bits. */
     int precision = v < 0x1p-1022 ? 1 : 15;

@@ -61,6 +61,13 @@ TP_CHECKED tp_status tp_pretokenizer_parse(tp_arena *arena, const char *name, co
                                            tp_pretokenizer *ret, tp_error *err);
 void tp_pretokenizer_release(tp_pretokenizer *pretokenizer); /* the compiled expressions */
 
+/* The value of "pre_tokenizer" that one of the four scanners above stands for. */
+void tp_pretokenizer_write(tp_json_w *w, tp_word_scanner scan);
+
+#define TP_BYTE_LEVEL(prefix, regex)                          \
+    "{\"type\": \"ByteLevel\", \"add_prefix_space\": " prefix \
+    ", \"trim_offsets\": true, \"use_regex\": " regex "}"
+
 /* Work space of one thread; a zeroed one is empty and valid. */
 typedef struct {
     struct tp_cut_match {

@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "base/platform.h"
 #include "text/json/json.h"
+#include "text/tokenizer/tokenizer_gguf.h"
 #include "text/tokenizer/tokenizer_internal.h"
 
 #define XXH_INLINE_ALL
@@ -479,19 +480,13 @@ static const char *template_text(const tp_json *v)
     return NULL;
 }
 
-static tp_status read_config(tp_tokenizer *tok, const char *file, tp_error *err)
+static tp_status take_config(tp_tokenizer *tok, const char *path, const tp_buf *text, tp_error *err)
 {
-    char *path = tp_arena_printf(&tok->arena, "%s/%s", tok->folder, file);
-    if (!tp_file_exists(path))
-        return TP_OK;
-    tp_buf text = {0};
     tp_arena document = {0};
     const tp_json *config = NULL;
-    tp_status status = tp_file_read(path, MAX_CONFIG_BYTES, &text, err);
+    tp_status status = tp_arena_init(&document, 64 * text->len + 4096, err);
     if (status == TP_OK)
-        status = tp_arena_init(&document, 64 * text.len + 4096, err);
-    if (status == TP_OK)
-        status = tp_json_parse(&document, path, tp_buf_str(&text), text.len, &TP_JSON_TOLERANT,
+        status = tp_json_parse(&document, path, tp_buf_str(text), text->len, &TP_JSON_TOLERANT,
                                &config, err);
     if (status == TP_OK)
         status = check_settings(tok, path, config, err);
@@ -505,6 +500,18 @@ static tp_status read_config(tp_tokenizer *tok, const char *file, tp_error *err)
     if (status == TP_OK && template && !tok->chat_template)
         tok->chat_template = tp_arena_strdup(&tok->arena, template);
     tp_arena_release(&document);
+    return status;
+}
+
+static tp_status read_config(tp_tokenizer *tok, const char *file, tp_error *err)
+{
+    char *path = tp_arena_printf(&tok->arena, "%s/%s", tok->folder, file);
+    if (!tp_file_exists(path))
+        return TP_OK;
+    tp_buf text = {0};
+    tp_status status = tp_file_read(path, MAX_CONFIG_BYTES, &text, err);
+    if (status == TP_OK)
+        status = take_config(tok, path, &text, err);
     tp_buf_release(&text);
     return status;
 }
@@ -529,10 +536,39 @@ static tp_status read_folder(tp_tokenizer *tok, const char *folder, tp_error *er
     return read_config(tok, "special_tokens_map.json", err);
 }
 
+/* The files that a folder would hold, from the keys of a GGUF file. */
+static tp_status load_gguf(const char *path, tp_tokenizer **ret, tp_error *err)
+{
+    tp_gguf *g = NULL;
+    tp_tokenizer *tok = NULL;
+    tp_buf text = {0}, config = {0};
+    TP_TRY(tp_gguf_open(path, &g, err));
+    tp_status status = tp_tokenizer_json_of_gguf(g, &text, err);
+    if (status == TP_OK)
+        status = parse_into(path, tp_buf_str(&text), text.len, &tok, err);
+    if (status == TP_OK)
+        status = tp_tokenizer_config_of_gguf(g, &config, err);
+    if (status == TP_OK)
+        status = take_config(tok, path, &config, err);
+    if (status == TP_OK)
+        tok->folder = tp_arena_strdup(&tok->arena, path);
+    tp_buf_release(&text);
+    tp_buf_release(&config);
+    tp_gguf_close(g);
+    if (status != TP_OK) {
+        tp_tokenizer_free(tok);
+        return status;
+    }
+    *ret = tok;
+    return TP_OK;
+}
+
 tp_status tp_tokenizer_load(const char *folder, tp_tokenizer **ret, tp_error *err)
 {
     tp_buf path = {0}, text = {0};
     tp_tokenizer *tok = NULL;
+    if (tp_gguf_is_file(folder))
+        return load_gguf(folder, ret, err);
     tp_buf_addf(&path, "%s/tokenizer.json", folder);
     tp_status status = tp_file_read(path.data, MAX_FILE_BYTES, &text, err);
     if (status == TP_OK)

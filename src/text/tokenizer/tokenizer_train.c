@@ -16,15 +16,14 @@
 typedef struct {
     const char *name;
     tp_word_scanner scan;
-    const char *split; /* a Split before ByteLevel, or NULL */
-    bool digits, nfc;  /* single digits first; NFC */
+    bool nfc;
 } word_style;
 
 static const word_style styles[] = {
-    {"gpt2", tp_scan_gpt2, NULL, false, false},
-    {"smollm2", tp_scan_smollm2, NULL, true, false},
-    {"llama3", tp_scan_llama3, tp_regex_llama3, false, false},
-    {"qwen2", tp_scan_qwen2, tp_regex_qwen2, false, true},
+    {"gpt2", tp_scan_gpt2, false},
+    {"smollm2", tp_scan_smollm2, false},
+    {"llama3", tp_scan_llama3, false},
+    {"qwen2", tp_scan_qwen2, true},
 };
 
 typedef struct {
@@ -130,35 +129,6 @@ static void write_added_token(tp_json_w *w, int64_t id, const char *content)
     tp_json_w_end(w, '}');
 }
 
-#define BYTE_LEVEL(prefix, regex)                             \
-    "{\"type\": \"ByteLevel\", \"add_prefix_space\": " prefix \
-    ", \"trim_offsets\": true, \"use_regex\": " regex "}"
-
-static void write_pretokenizer(tp_json_w *w, const word_style *style)
-{
-    tp_json_w_key(w, "pre_tokenizer");
-    if (!style->split && !style->digits) {
-        tp_json_w_raw(w, BYTE_LEVEL("false", "true"));
-        return;
-    }
-    tp_json_w_begin(w, '{');
-    tp_json_w_put_str(w, "type", "Sequence");
-    tp_json_w_put_begin(w, "pretokenizers", '[');
-    tp_json_w_begin(w, '{');
-    tp_json_w_put_str(w, "type", style->split ? "Split" : "Digits");
-    if (style->split) {
-        tp_json_w_put_begin(w, "pattern", '{');
-        tp_json_w_put_str(w, "Regex", style->split);
-        tp_json_w_end(w, '}');
-        tp_json_w_put_str(w, "behavior", "Isolated");
-    }
-    tp_json_w_put_bool(w, style->split ? "invert" : "individual_digits", !style->split);
-    tp_json_w_end(w, '}');
-    tp_json_w_raw(w, style->split ? BYTE_LEVEL("false", "false") : BYTE_LEVEL("false", "true"));
-    tp_json_w_end(w, ']');
-    tp_json_w_end(w, '}');
-}
-
 static void write_model(tp_json_w *w, const tp_bpe_trainer *trainer)
 {
     static const char *const unset[] = {"dropout", "unk_token", "continuing_subword_prefix",
@@ -211,12 +181,13 @@ static void write_tokenizer(const training *t, tp_buf *out)
     tp_json_w_end(&w, ']');
     tp_json_w_key(&w, "normalizer");
     tp_json_w_raw(&w, t->style->nfc ? "{\"type\": \"NFC\"}" : "null");
-    write_pretokenizer(&w, t->style);
+    tp_json_w_key(&w, "pre_tokenizer");
+    tp_pretokenizer_write(&w, t->style->scan);
     tp_json_w_key(&w, "post_processor");
     tp_json_w_raw(&w, "{\"type\": \"ByteLevel\", \"add_prefix_space\": true, "
                       "\"trim_offsets\": false, \"use_regex\": true}");
     tp_json_w_key(&w, "decoder");
-    tp_json_w_raw(&w, BYTE_LEVEL("true", "true"));
+    tp_json_w_raw(&w, TP_BYTE_LEVEL("true", "true"));
     write_model(&w, t->trainer);
     tp_json_w_end(&w, '}');
     tp_buf_addc(out, '\n');

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -293,8 +294,76 @@ static void test_greedy_ids_are_those_of_transformers(void **state)
     assert_int_equal(result.prompt_tokens, 5);
     assert_int_equal(result.new_tokens, 24);
     assert_false(result.hit_stop);
-    assert_true(result.ignores_generation_config); /* the folder has one */
     tp_text_generator_free(gen);
+}
+
+static void copy_into(const char *folder, const char *name)
+{
+    char from[1024], to[1024];
+    size_t n;
+    snprintf(from, sizeof from, REFERENCE "smollm2/%s", name);
+    snprintf(to, sizeof to, "%s/%s", folder, name);
+    char *text = read_file(from, &n);
+    FILE *f = fopen(to, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(text, 1, n, f), n);
+    fclose(f);
+    free(text);
+}
+
+static tp_status open_with(const char *generation_config, tp_text_generator **ret, tp_error *err)
+{
+    char folder[] = "/tmp/temper-test-XXXXXX", path[1024];
+    tp_text_generator_options options = {
+        .size = sizeof options, .precision = "float32", .threads = 1};
+    assert_non_null(mkdtemp(folder));
+    copy_into(folder, "config.json");
+    copy_into(folder, "model.safetensors");
+    snprintf(path, sizeof path, "%s/generation_config.json", folder);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(generation_config, f);
+    fclose(f);
+    tp_status status = tp_text_generator_open(folder, &options, ret, err);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    unlink(path);
+    rmdir(folder);
+    return status;
+}
+
+/* What the command obeys the library obeys, unless told otherwise. */
+static void test_the_folders_generation_config_counts(void **state)
+{
+    tp_text_generator *gen = NULL;
+    tp_error err;
+    collected own = {.n = 0}, plain = {.n = 0};
+    tp_text_result result = {.size = sizeof result};
+    tp_text_request request = {.size = sizeof request, .on_piece = collect, .user = &own};
+    assert_int_equal(
+        open_with("{\"max_new_tokens\": 4, \"suppress_tokens\": [92, 34]}", &gen, &err), TP_OK);
+
+    assert_int_equal(
+        tp_text_generator_continue_ids(gen, smollm2_prompt, 5, &request, &result, &err), TP_OK);
+    assert_int_equal(own.n, 4);
+    for (int i = 0; i < 4; i++)
+        assert_true(own.ids[i] != 92 && own.ids[i] != 34);
+    assert_int_equal(tp_text_generator_continue_ids(gen, smollm2_prompt, 5, NULL, &result, &err),
+                     TP_OK);
+    assert_int_equal(result.new_tokens, 4);
+
+    request.ignore_generation_config = true;
+    request.max_new_tokens = 24;
+    request.user = &plain;
+    assert_int_equal(
+        tp_text_generator_continue_ids(gen, smollm2_prompt, 5, &request, &result, &err), TP_OK);
+    assert_memory_equal(plain.ids, smollm2_greedy, sizeof smollm2_greedy);
+    tp_text_generator_free(gen);
+
+    assert_int_equal(open_with("{\"num_beams\": 4}", &gen, &err), TP_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "num_beams"));
 }
 
 static void test_an_answer_stops_when_told(void **state)
@@ -404,6 +473,7 @@ int main(void)
         cmocka_unit_test(test_a_folder_says_what_its_model_is),
         cmocka_unit_test(test_a_missing_folder_is_named),
         cmocka_unit_test(test_greedy_ids_are_those_of_transformers),
+        cmocka_unit_test(test_the_folders_generation_config_counts),
         cmocka_unit_test(test_an_answer_stops_when_told),
         cmocka_unit_test(test_what_cannot_be_generated_is_an_error),
         cmocka_unit_test(test_a_struct_without_a_size_is_refused),

@@ -20,6 +20,8 @@ static tp_machine machine;
 static int begin(void **state)
 {
     machine = (tp_machine){.fingerprint = "here",
+                           .unit_f32_flops = 1e9,
+                           .unit_bf16_flops = 1e9,
                            .gemm_f32_flops = 1e9,
                            .gemm_bf16_flops = 1e9,
                            .read_bytes = 1e9,

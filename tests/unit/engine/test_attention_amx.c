@@ -38,6 +38,7 @@ static tp_operand random_operand(int64_t rows, int64_t columns, uint32_t seed)
 static void run(const tp_kernel *kernel, tp_launch *launch, uint16_t threads)
 {
     launch->threads = threads;
+    launch->team = team_of(threads);
     launch->kernel = kernel;
     launch->workspace_bytes = kernel->workspace(launch);
     launch->workspace = aligned_alloc(64, (launch->workspace_bytes + 63) / 64 * 64);

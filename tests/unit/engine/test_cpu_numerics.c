@@ -1,7 +1,7 @@
 /* test_cpu_numerics.c - what a thread's state of floating point may not change, what kernels leave
- * behind, teams of different sizes in turn, and AdamW beside PyTorch. */
+ * behind, teams of any size for one launch, and AdamW beside PyTorch. */
 #include <math.h>
-#include <omp.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -14,6 +14,7 @@
 #include "base/platform.h"
 #include "engine/backend/backend.h"
 #include "engine/model/convert.h"
+#include "support/devices.h"
 
 enum { PLAIN = 0x1f80, FLUSHING = 0x9fc0, DOWNWARD = 0x3f80 };
 static const unsigned states[] = {PLAIN, FLUSHING, DOWNWARD};
@@ -89,9 +90,10 @@ static tp_operand matrix(void *data, tp_dtype dtype, int64_t rows, int64_t colum
 }
 
 /* In a workspace of exactly the size that was planned. */
-static void run(const tp_backend *backend, tp_launch *launch, uint16_t threads)
+static void run_by(tp_team *team, const tp_backend *backend, tp_launch *launch, uint16_t threads)
 {
     launch->threads = threads;
+    launch->team = team;
     launch->kernel = tp_kernel_find_prepared(backend, launch);
     launch->workspace_bytes = launch->kernel->workspace ? launch->kernel->workspace(launch) : 0;
     void *memory = malloc(launch->workspace_bytes + 64);
@@ -99,6 +101,11 @@ static void run(const tp_backend *backend, tp_launch *launch, uint16_t threads)
     launch->workspace = (void *)(((uintptr_t)memory + 63) / 64 * 64);
     launch->kernel->run(launch);
     free(memory);
+}
+
+static void run(const tp_backend *backend, tp_launch *launch, uint16_t threads)
+{
+    run_by(team_of(threads), backend, launch, threads);
 }
 
 enum { T = 130, K = 96, N = 160 };
@@ -126,48 +133,73 @@ static tp_launch sum(float *to)
     return l;
 }
 
+/* The caller's and, of a program that calls from several threads, each one's. */
 static void kernels_leave_each_thread_its_state(void **state)
 {
-    omp_set_num_threads(2);
     for (size_t s = 0; s < TP_COUNTOF(states); s++) {
-        unsigned after[2] = {0};
-#pragma omp parallel num_threads(2)
         _mm_setcsr(states[s]);
         tp_launch l = product(y[s]), add = sum(y[3]);
         run(&tp_backend_cpu, &l, 2);
         run(&tp_backend_cpu, &add, 2);
-#pragma omp parallel num_threads(2)
-        {
-            after[omp_get_thread_num()] = _mm_getcsr();
-            _mm_setcsr(PLAIN);
-        }
-        assert_int_equal(after[0] & ~0x3fu, states[s]);
-        assert_int_equal(after[1] & ~0x3fu, states[s]);
+        unsigned after = _mm_getcsr();
+        _mm_setcsr(PLAIN);
+        assert_int_equal(after & ~0x3fu, states[s]);
         assert_memory_equal(y[0], y[s], sizeof y[0]);
     }
 }
 
-/* What OpenMP would take by itself is neither of the two. */
-static void teams_of_different_sizes_take_turns(void **state)
+/* Workers are made with the state of the thread that opens a device. */
+static void workers_compute_in_no_state_but_their_own(void **state)
 {
-    for (int round = 0; round < 3; round++) {
-        omp_set_num_threads(round + 2);
-        tp_launch alone = product(y[0]), four = product(y[1]);
-        memset(y, 0, sizeof y);
-        run(&tp_backend_cpu, &alone, 1);
-        run(&tp_backend_cpu, &four, 4);
+    tp_launch alone = product(y[0]), four = product(y[1]);
+    run(&tp_backend_cpu, &alone, 1);
+    _mm_setcsr(DOWNWARD);
+    tp_team *team = NULL;
+    MUST(tp_team_create(&team, 4, 4, NULL));
+    _mm_setcsr(PLAIN);
+    for (int round = 0; round < 20; round++) {
+        memset(y[1], 0, sizeof y[1]);
+        run_by(team, &tp_backend_cpu, &four, 4);
         assert_memory_equal(y[0], y[1], sizeof y[0]);
-        run(&tp_backend_cpu, &alone, 1);
+    }
+    tp_team_free(team);
+}
+
+/* As does a planned launch that another team runs, a smaller one, a larger one or none. */
+static void whoever_runs_a_launch_gives_the_same_bits(void **state)
+{
+    tp_team *teams[] = {team_of(4), team_of(3), team_of(2), team_of(8), NULL};
+    tp_launch alone = product(y[0]), four = product(y[1]);
+    run(&tp_backend_cpu, &alone, 1);
+    for (size_t i = 0; i < TP_COUNTOF(teams); i++) {
+        memset(y[1], 0, sizeof y[1]);
+        run_by(teams[i], &tp_backend_cpu, &four, 4);
         assert_memory_equal(y[0], y[1], sizeof y[0]);
     }
 }
 
-/* A program's own team calls us from each of its threads. */
-static void a_team_of_the_program_may_call(void **state)
+typedef struct {
+    tp_launch launch;
+    uint16_t threads;
+} call;
+
+static void *run_call(void *argument)
 {
-    tp_launch ours[2] = {product(y[0]), product(y[1])};
-#pragma omp parallel num_threads(2)
-    run(&tp_backend_cpu, &ours[omp_get_thread_num()], 1);
+    call *c = argument;
+    for (int round = 0; round < 20; round++)
+        run_by(team_of(2), &tp_backend_cpu, &c->launch, c->threads);
+    return NULL;
+}
+
+/* Both even ask the same team. */
+static void threads_of_the_program_may_call_at_once(void **state)
+{
+    call calls[2] = {{product(y[0]), 1}, {product(y[1]), 4}};
+    pthread_t other;
+    (void)team_of(2);
+    assert_int_equal(pthread_create(&other, NULL, run_call, &calls[0]), 0);
+    run_call(&calls[1]);
+    pthread_join(other, NULL);
     assert_memory_equal(y[0], y[1], sizeof y[0]);
 }
 
@@ -238,8 +270,9 @@ int main(void)
         cmocka_unit_test(every_f16_is_read_and_written_exactly_in_any_state),
         cmocka_unit_test(f32_is_rounded_alike_in_any_state),
         cmocka_unit_test(kernels_leave_each_thread_its_state),
-        cmocka_unit_test(teams_of_different_sizes_take_turns),
-        cmocka_unit_test(a_team_of_the_program_may_call),
+        cmocka_unit_test(workers_compute_in_no_state_but_their_own),
+        cmocka_unit_test(whoever_runs_a_launch_gives_the_same_bits),
+        cmocka_unit_test(threads_of_the_program_may_call_at_once),
         cmocka_unit_test(adamw_keeps_up_with_torch_at_beta2_near_1),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* test_exec.c - execution: allocation, accumulation, binding, checks, reports. */
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -415,6 +416,34 @@ static void launches_tell_what_they_cost(void **state)
     end(&s);
 }
 
+static void weigh_two(void *user, const float *x, float *y, int64_t n)
+{
+    (void)user;
+    (void)x;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = i < 2 ? 1 : 0;
+}
+
+static void work_is_what_the_host_left_of_it(void **state)
+{
+    setup s;
+    begin_text(
+        &s,
+        "%1 = input f32[8,4] \"x\"\n%2 = input f32[6,4] \"w\"\n%3 = input i32[8] \"targets\"\n"
+        "%4 = input f32[8] \"logp\"\n%5 = host %4\n%6 = input f32[1] \"scale\"\n"
+        "%7, %8, %9, %10 = linear_ce_train %1, %2, %3, %5, %6\noutput %9\n",
+        "ref");
+    tp_exec_set_host(s.exec, weigh_two, NULL);
+
+    MUST(tp_exec_run(s.exec, false, NULL));
+
+    const tp_launch_info *info = tp_exec_launch(s.exec, 1);
+    assert_int_equal(info->op, TP_OP_linear_ce_train);
+    assert_true(info->flops == 6.0 * 8 * 6 * 4);
+    assert_true(info->done_flops == 6.0 * 2 * 6 * 4);
+    end(&s);
+}
+
 /* Attention needs a row of weights, silu after it nothing. */
 static void the_workspace_is_the_largest_that_a_launch_needs(void **state)
 {
@@ -476,30 +505,61 @@ static void step_of_side(setup *s, int step)
     MUST(tp_exec_run(s->exec, step > 0, NULL));
 }
 
-static void two_teams_in_turn_give_what_each_gives_alone(void **state)
+static const int side_threads[SIDES] = {1, 4};
+
+static void *steps_of_side(void *side)
 {
-    static const int threads[SIDES] = {1, 4};
-    static float alone[SIDES][SHARED_W];
-    setup sides[SIDES];
+    for (int step = 0; step < STEPS; step++)
+        step_of_side(side, step);
+    return NULL;
+}
+
+/* What a side gives that has the process to itself. */
+static const float *alone(int i)
+{
+    static float gradients[SIDES][SHARED_W];
+    setup side;
+    begin_side(&side, side_threads[i]);
+    steps_of_side(&side);
+    memcpy(gradients[i], state_data(&side, "grad.w"), sizeof gradients[i]);
+    end(&side);
+    return gradients[i];
+}
+
+static void end_sides(setup *sides)
+{
+    const float *expected[SIDES];
     for (int i = 0; i < SIDES; i++) {
-        begin_side(&sides[i], threads[i]);
-        for (int step = 0; step < STEPS; step++)
-            step_of_side(&sides[i], step);
-        memcpy(alone[i], state_data(&sides[i], "grad.w"), sizeof alone[i]);
+        expected[i] = alone(i);
+        assert_memory_equal(expected[i], state_data(&sides[i], "grad.w"), SHARED_W * 4);
         end(&sides[i]);
     }
+    assert_memory_equal(expected[0], expected[1], SHARED_W * 4); /* nor do threads matter */
+}
 
+static void two_teams_in_turn_give_what_each_gives_alone(void **state)
+{
+    setup sides[SIDES];
     for (int i = 0; i < SIDES; i++)
-        begin_side(&sides[i], threads[i]);
+        begin_side(&sides[i], side_threads[i]);
     for (int step = 0; step < STEPS; step++)
         for (int i = 0; i < SIDES; i++)
             step_of_side(&sides[i], step);
+    end_sides(sides);
+}
 
-    for (int i = 0; i < SIDES; i++) {
-        assert_memory_equal(alone[i], state_data(&sides[i], "grad.w"), sizeof alone[i]);
-        end(&sides[i]);
+static void two_teams_at_once_give_what_each_gives_alone(void **state)
+{
+    setup sides[SIDES];
+    pthread_t other;
+    for (int i = 0; i < SIDES; i++)
+        begin_side(&sides[i], side_threads[i]);
+    for (int round = 0; round < 8; round++) {
+        assert_int_equal(pthread_create(&other, NULL, steps_of_side, &sides[0]), 0);
+        steps_of_side(&sides[1]);
+        pthread_join(other, NULL);
     }
-    assert_memory_equal(alone[0], alone[1], sizeof alone[0]); /* nor do threads matter */
+    end_sides(sides);
 }
 
 int main(void)
@@ -519,9 +579,11 @@ int main(void)
         cmocka_unit_test(the_first_launch_with_a_nan_is_found),
         cmocka_unit_test(sums_of_squares_are_checked_too),
         cmocka_unit_test(launches_tell_what_they_cost),
+        cmocka_unit_test(work_is_what_the_host_left_of_it),
         cmocka_unit_test(the_workspace_is_the_largest_that_a_launch_needs),
         cmocka_unit_test(plans_print),
         cmocka_unit_test(two_teams_in_turn_give_what_each_gives_alone),
+        cmocka_unit_test(two_teams_at_once_give_what_each_gives_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 
 #include "base/platform.h"
 #include "engine/backend/cpu/gemm_kernel.h"
+#include "support/devices.h"
 
 static const tp_gemm_kernel *const all_kernels[] = {
     &tp_gemm_kernel_portable,    &tp_gemm_kernel_avx2, &tp_gemm_kernel_avx512,
@@ -217,6 +218,7 @@ static void *run(const tp_gemm_kernel *kernel, const problem *p, const variant *
         .pre = pre,
         .threads = v->threads ? v->threads : 2,
     };
+    gemm.team = team_of(gemm.threads);
     size_t bytes = tp_gemm_kernel_workspace(kernel, &gemm);
     void *workspace = guarded_alloc(bytes);
     memset(workspace, 0xff, bytes);
@@ -370,7 +372,7 @@ static void gives_the_same_bits_with_any_number_of_threads(void **state)
                     continue;
                 v.threads = 1;
                 void *alone = run(all_kernels[i], &p, &v, NULL);
-                for (int threads = 2; threads <= 3; threads++) {
+                for (int threads = 2; threads <= 4; threads++) {
                     v.threads = threads;
                     void *together = run(all_kernels[i], &p, &v, NULL);
                     assert_memory_equal(alone, together, bytes);

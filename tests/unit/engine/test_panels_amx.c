@@ -46,6 +46,7 @@ static void run(const tp_kernel *kernel, const shape *s, int64_t row, int64_t ro
                         .n_in = 3,
                         .n_out = 1,
                         .threads = threads,
+                        .team = team_of(threads),
                         .kernel = kernel,
                         .attrs = {.n0 = (int32_t)s->N, .activation = s->activation}};
     launch.in[0] = matrix(x + row * s->K, TP_DTYPE_BF16, rows, s->K);

@@ -69,7 +69,7 @@ static void attention_works_inside_sequences(void **state)
 static void a_share_above_the_limit_says_why(void **state)
 {
     (void)state;
-    tp_machine m = {.gemm_f32_flops = 100, .gemm_bf16_flops = 200, .copy_bytes = 10};
+    tp_machine m = {.unit_f32_flops = 100, .unit_bf16_flops = 200, .copy_bytes = 10};
     tp_share s = tp_machine_share(&m, TP_DTYPE_F32, 50, 1, 1);
     assert_int_equal(s.kind, TP_SHARE_KNOWN);
     assert_true(s.share == 0.5);

@@ -258,9 +258,10 @@ static void run(forward *f)
         last = f->last[t] > last ? f->last[t] : last;
     f->key_rows = last + 1;
     int64_t packed_blocks = ceil_div(f->key_rows, BLOCK);
-    tp_cpu_static(f->launch->threads, packed_blocks * f->kv_heads,
-                  f->key_rows * f->kv_heads * f->D * 8, pack_range, f);
-    tp_cpu_dynamic(f->launch->threads, f->q_blocks * f->heads, attend_range, f);
+    tp_cpu_static(f->launch, packed_blocks * f->kv_heads, f->key_rows * f->kv_heads * f->D * 8,
+                  pack_range, f);
+    tp_cpu_dynamic(f->launch, f->q_blocks * f->heads, f->q_blocks * f->heads * BLOCK * BLOCK * 16,
+                   attend_range, f);
 }
 
 static size_t workspace(const tp_launch *launch)

@@ -341,10 +341,11 @@ static void attention_grad(const tp_launch *launch)
     for (int64_t t = 0; t < f.tokens; t++)
         f.valid_rows = f.last[t] >= f.first[t] ? t + 1 : f.valid_rows;
     find_runs(&f);
-    tp_cpu_dynamic(launch->threads, f.n_runs * f.heads, item_range, &f);
+    tp_cpu_dynamic(launch, f.n_runs * f.heads, f.n_runs * f.heads * BLOCK * BLOCK * 16, item_range,
+                   &f);
     if (f.partial_k) {
-        tp_cpu_static(launch->threads, f.blocks * f.kv_heads, f.tokens * f.heads * f.D * 8,
-                      gather_range, &f);
+        tp_cpu_static(launch, f.blocks * f.kv_heads, f.tokens * f.heads * f.D * 8, gather_range,
+                      &f);
     }
     clear_rows(f.dq, f.valid_rows, f.tokens);
     clear_rows(f.dk, f.valid_rows, f.tokens);

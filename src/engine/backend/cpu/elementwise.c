@@ -101,7 +101,7 @@ static void run(const tp_launch *launch, tp_cpu_range *range)
 {
     map m = map_of(launch);
     int64_t bytes = m.rows * m.width * 4 * (launch->n_in + launch->n_out);
-    tp_cpu_static(launch->threads, m.rows * m.pieces_per_row, bytes, range, &m);
+    tp_cpu_static(launch, m.rows * m.pieces_per_row, bytes, range, &m);
 }
 
 VF_INLINE results add_of(vf a, vf b, vf c)
@@ -283,7 +283,7 @@ static void concat(const tp_launch *launch)
 {
     const tp_operand *y = &launch->out[0];
     if (is_bound(y))
-        tp_cpu_static(launch->threads, y->dim[0], y->dim[0] * y->dim[1] * 8, concat_range, launch);
+        tp_cpu_static(launch, y->dim[0], y->dim[0] * y->dim[1] * 8, concat_range, launch);
 }
 
 static bool accepts(const tp_launch *launch) { return are_floats(launch, 7, 3); }

@@ -28,7 +28,7 @@ static void embed(const tp_launch *launch)
 {
     const tp_operand *y = &launch->out[0];
     if (is_bound(y))
-        tp_cpu_static(launch->threads, y->dim[0], y->dim[0] * y->dim[1] * 8, embed_range, launch);
+        tp_cpu_static(launch, y->dim[0], y->dim[0] * y->dim[1] * 8, embed_range, launch);
 }
 
 static void clear_range(const void *context, int64_t begin, int64_t end, int thread)
@@ -72,11 +72,11 @@ static void embed_grad(const tp_launch *launch)
     if (!is_bound(dtable))
         return;
     if (!adds_to(launch, 2)) {
-        tp_cpu_static(launch->threads, dtable->dim[0], dtable->dim[0] * dtable->dim[1] * 4,
-                      clear_range, launch);
+        tp_cpu_static(launch, dtable->dim[0], dtable->dim[0] * dtable->dim[1] * 4, clear_range,
+                      launch);
     }
-    tp_cpu_static(launch->threads, ceil_div(dy->dim[1], COLUMNS), dy->dim[0] * dy->dim[1] * 8,
-                  scatter_range, launch);
+    tp_cpu_static(launch, ceil_div(dy->dim[1], COLUMNS), dy->dim[0] * dy->dim[1] * 8, scatter_range,
+                  launch);
 }
 
 static bool accepts_embed(const tp_launch *launch)

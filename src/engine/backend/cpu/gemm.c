@@ -1,7 +1,7 @@
 /* gemm.c - choice of kernel, blocking, packing and threads of the matrix product.
  *
  * C is computed block by block.  For a block (m_block x n_block) and a range of k (k_block)
- * all threads first pack A and B together into shared panels; after a barrier each computes a
+ * all threads first pack A and B together into shared panels; when that is done each computes a
  * rectangle of tiles.  Inside its rectangle a thread takes as many B panels as half of its L2
  * holds and runs all A panels past them.
  *
@@ -10,12 +10,9 @@
  *   - else in a small scratch of the thread when one range of k covers all of it;
  *   - else in an f32 image of the block in the workspace.
  * Ranges of k depend on the shape only, so the bits do not depend on threads or caches. */
-#include <omp.h>
-
 #include "base/platform.h"
 #include "engine/backend/cpu/gemm_kernel.h"
 #include "engine/backend/cpu/parallel.h"
-#include "engine/backend/cpu/team.h"
 
 enum { ALIGN = 64 };
 
@@ -478,63 +475,95 @@ static void compute_block(const gemm_block *block, int thread, int threads)
     }
 }
 
-/* --- the whole product, as one thread of the team sees it --- */
+/* --- the whole product --- */
 
-/* For team.h, as in parallel.c. */
-static char begun, met, done;
+/* What the team does at one time: `step` of every part. */
+typedef struct gemm_phase {
+    void (*step)(const struct gemm_phase *phase, int part);
+    const gemm_plan *plan;
+    char *workspace;
+    gemm_block block;
+    bool needs_a, needs_b;
+} gemm_phase;
 
-/* One thread may be a thread of the caller's own team, whose barrier is not ours. */
-static void wait_for_team(int threads)
+static char *scratch_of(const gemm_plan *plan, char *workspace, int part)
 {
-    if (threads == 1)
-        return;
-    TP_TEAM_RELEASE(&met);
-#pragma omp barrier
-    TP_TEAM_ACQUIRE(&met);
+    return workspace + plan->a_bytes + plan->b_bytes + plan->block_bytes +
+           (size_t)part * plan->scratch_bytes;
 }
 
-static void run_blocks(const gemm_plan *plan, char *workspace, int thread, int threads)
+static void pack_part(const gemm_phase *phase, int part)
 {
-    const tp_gemm *g = plan->gemm;
-    gemm_block block = {.plan = plan, .a = workspace, .b = workspace + plan->a_bytes};
-    block.sums = (float *)(void *)(block.b + plan->b_bytes);
-    block.scratch = (float *)(void *)((char *)block.sums + plan->block_bytes +
-                                      (size_t)thread * plan->scratch_bytes);
+    pack_block(&phase->block, phase->needs_a, phase->needs_b, part, phase->plan->threads);
+}
+
+static void compute_part(const gemm_phase *phase, int part)
+{
+    const gemm_plan *plan = phase->plan;
+    gemm_block block = phase->block;
+    block.scratch = (float *)(void *)scratch_of(plan, phase->workspace, part);
     block.late_a = (char *)block.scratch + plan->scratch_bytes - plan->a_stride;
-    bool one_a = plan->m_block >= plan->m && plan->k_block >= g->k;
-    bool one_k = plan->k_block >= g->k;
+    compute_block(&block, part, plan->threads);
+}
+
+/* Columns in whole groups of 64, so that no two threads write one cache line. */
+static void small_part(const gemm_phase *phase, int part)
+{
+    const gemm_plan *plan = phase->plan;
+    const tp_gemm *g = plan->gemm;
+    const int64_t group = 64;
+    panel_range groups = share_of(div_up(g->n, group), part, plan->threads);
+    int64_t end = TP_MIN(groups.end * group, g->n);
+    if (groups.begin * group < end)
+        plan->kernel->small(g, groups.begin * group, end, scratch_of(plan, phase->workspace, part));
+}
+
+static void run_part(const void *context, int part)
+{
+    const gemm_phase *phase = context;
+    const tp_gemm_kernel *kernel = phase->plan->kernel;
+    unsigned state = tp_cpu_enter_kernel();
+    if (kernel->enter)
+        kernel->enter();
+    phase->step(phase, part);
+    if (kernel->leave)
+        kernel->leave();
+    tp_cpu_leave_kernel(state);
+}
+
+static void run_phase(gemm_phase *phase, void (*step)(const gemm_phase *phase, int part))
+{
+    phase->step = step;
+    tp_team_run(phase->plan->gemm->team, phase->plan->threads, run_part, phase);
+}
+
+static void run_blocks(gemm_phase *phase)
+{
+    const gemm_plan *plan = phase->plan;
+    gemm_block *block = &phase->block;
+    int64_t k = plan->gemm->k;
+    bool one_a = plan->m_block >= plan->m && plan->k_block >= k;
+    bool one_k = plan->k_block >= k;
     bool is_start = true;
-    for (block.j0 = 0; block.j0 < plan->n; block.j0 += plan->n_block) {
-        block.cols = cut_panels(TP_MIN(plan->n_block, plan->n - block.j0), plan->kernel->cols);
-        for (block.i0 = 0; block.i0 < plan->m; block.i0 += plan->m_block) {
-            block.rows = cut_panels(TP_MIN(plan->m_block, plan->m - block.i0), plan->kernel->rows);
-            for (block.k0 = 0; block.k0 < g->k; block.k0 += plan->k_block) {
-                block.nk = TP_MIN(plan->k_block, g->k - block.k0);
-                block.k_padded = round_up(block.nk, plan->kernel->k_round);
-                block.is_first = block.k0 == 0;
-                block.is_last = block.k0 + block.nk == g->k;
-                if (!is_start) /* the panels are still being read */
-                    wait_for_team(threads);
-                bool needs_a = !plan->packs_late && (is_start || !one_a);
-                pack_block(&block, needs_a, block.i0 == 0 || !one_k, thread, threads);
-                wait_for_team(threads);
-                compute_block(&block, thread, threads);
+    for (block->j0 = 0; block->j0 < plan->n; block->j0 += plan->n_block) {
+        block->cols = cut_panels(TP_MIN(plan->n_block, plan->n - block->j0), plan->kernel->cols);
+        for (block->i0 = 0; block->i0 < plan->m; block->i0 += plan->m_block) {
+            block->rows =
+                cut_panels(TP_MIN(plan->m_block, plan->m - block->i0), plan->kernel->rows);
+            for (block->k0 = 0; block->k0 < k; block->k0 += plan->k_block) {
+                block->nk = TP_MIN(plan->k_block, k - block->k0);
+                block->k_padded = round_up(block->nk, plan->kernel->k_round);
+                block->is_first = block->k0 == 0;
+                block->is_last = block->k0 + block->nk == k;
+                phase->needs_a = !plan->packs_late && (is_start || !one_a);
+                phase->needs_b = block->i0 == 0 || !one_k;
+                if (phase->needs_a || phase->needs_b)
+                    run_phase(phase, pack_part);
+                run_phase(phase, compute_part);
                 is_start = false;
             }
         }
     }
-}
-
-/* Columns in whole groups of 64, so that no two threads write one cache line. */
-static void run_small(const gemm_plan *plan, char *workspace, int thread, int threads)
-{
-    const tp_gemm *g = plan->gemm;
-    const int64_t group = 64;
-    panel_range groups = share_of(div_up(g->n, group), thread, threads);
-    int64_t end = TP_MIN(groups.end * group, g->n);
-    if (groups.begin * group < end)
-        plan->kernel->small(g, groups.begin * group, end,
-                            workspace + (size_t)thread * plan->scratch_bytes);
 }
 
 size_t tp_gemm_kernel_workspace(const tp_gemm_kernel *kernel, const tp_gemm *g)
@@ -543,37 +572,21 @@ size_t tp_gemm_kernel_workspace(const tp_gemm_kernel *kernel, const tp_gemm *g)
     return workspace_bytes(&plan);
 }
 
-static void run_thread(const gemm_plan *plan, void *workspace, int thread, int threads)
-{
-    unsigned state = tp_cpu_enter_kernel();
-    if (plan->kernel->enter)
-        plan->kernel->enter();
-    if (plan->is_small)
-        run_small(plan, workspace, thread, threads);
-    else
-        run_blocks(plan, workspace, thread, threads);
-    if (plan->kernel->leave)
-        plan->kernel->leave();
-    tp_cpu_leave_kernel(state);
-}
-
-TP_TEAM_FUNCTION void tp_gemm_kernel_run(const tp_gemm_kernel *kernel, const tp_gemm *g,
-                                         void *workspace)
+void tp_gemm_kernel_run(const tp_gemm_kernel *kernel, const tp_gemm *g, void *workspace)
 {
     TP_ASSERT(g->m >= 1 && g->n >= 1 && g->k >= 1);
     const gemm_plan plan = make_plan(kernel, g);
-    if (plan.threads == 1) {
-        run_thread(&plan, workspace, 0, 1);
-        return;
-    }
-    TP_TEAM_RELEASE(&begun);
-#pragma omp parallel num_threads(plan.threads)
-    {
-        TP_TEAM_ACQUIRE(&begun);
-        run_thread(&plan, workspace, omp_get_thread_num(), omp_get_num_threads());
-        TP_TEAM_RELEASE(&done);
-    }
-    TP_TEAM_ACQUIRE(&done);
+    char *panels = workspace;
+    gemm_phase phase = {.plan = &plan,
+                        .workspace = panels,
+                        .block = {.plan = &plan,
+                                  .a = panels,
+                                  .b = panels + plan.a_bytes,
+                                  .sums = (float *)(void *)(panels + plan.a_bytes + plan.b_bytes)}};
+    if (plan.is_small)
+        run_phase(&phase, small_part);
+    else
+        run_blocks(&phase);
 }
 
 size_t tp_gemm_workspace(const tp_gemm *g) { return tp_gemm_kernel_workspace(choose_kernel(g), g); }

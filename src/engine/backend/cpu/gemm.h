@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/team.h"
 #include "engine/device/dtype.h"
 
 typedef enum {
@@ -41,8 +42,9 @@ typedef struct {
     const void *bias; /* (optional) [n] */
     tp_dtype bias_dtype;
     tp_gemm_epilogue epilogue;
-    void *pre;   /* (optional) [m,n] with leading dimension ldc */
-    int threads; /* most to use; 0 is 1 */
+    void *pre;     /* (optional) [m,n] with leading dimension ldc */
+    int threads;   /* the work is divided by; 0 is 1 */
+    tp_team *team; /* (optional) whose threads do it; else the caller */
 } tp_gemm;
 
 /* Does an instruction set in force have a kernel for it? */

@@ -1,6 +1,7 @@
 /* kernels.c - the processor's kernels, fastest first for every op. */
 #include "base/platform.h"
 #include "engine/backend/cpu/paths.h"
+#include "engine/backend/cpu/peaks.h"
 #include "engine/backend/host.h"
 
 /* Ops whose kernels are written with vec.h: one copy per instruction set. */
@@ -78,8 +79,13 @@ const tp_backend tp_backend_cpu = {
     .kernels = kernels,
     .is_host = true,
     .prepare = tp_paths_prove,
+    .open = tp_host_open,
+    .close = tp_host_close,
     .alloc = tp_host_alloc,
     .free = tp_host_free,
     .copy = tp_host_copy,
     .submit = tp_host_submit,
+    .unit_name = tp_cpu_unit_name,
+    .unit_peak = tp_cpu_unit_peak,
+    .read_peak = tp_cpu_read_peak,
 };

@@ -65,6 +65,7 @@ static size_t element_size(const tp_operand *operand) { return is_bf16(operand) 
 static tp_gemm logits_product(const work *a)
 {
     return (tp_gemm){.threads = a->launch->threads,
+                     .team = a->launch->team,
                      .m = a->n,
                      .n = a->w->dim[0],
                      .k = a->w->dim[1],
@@ -89,6 +90,7 @@ static int64_t dlogits_stride(const work *a)
 static tp_gemm dx_product(const work *a)
 {
     return (tp_gemm){.threads = a->launch->threads,
+                     .team = a->launch->team,
                      .m = a->n,
                      .n = a->w->dim[1],
                      .k = a->w->dim[0],
@@ -107,6 +109,7 @@ static tp_gemm dw_product(const work *a, bool accumulate)
 {
     const tp_operand *dw = &a->launch->out[3];
     return (tp_gemm){.threads = a->launch->threads,
+                     .team = a->launch->team,
                      .m = a->w->dim[0],
                      .n = a->w->dim[1],
                      .k = a->n,
@@ -284,7 +287,7 @@ static void chunk_backward(const work *a, bool accumulate)
     if (is_bound(&a->launch->out[2])) {
         tp_gemm g = dx_product(a);
         tp_gemm_run(&g, a->gemm);
-        tp_cpu_static(a->launch->threads, a->n, a->n * a->x->dim[1] * 8, scatter_range, a);
+        tp_cpu_static(a->launch, a->n, a->n * a->x->dim[1] * 8, scatter_range, a);
     }
     if (is_bound(&a->launch->out[3])) {
         tp_gemm g = dw_product(a, accumulate);
@@ -299,10 +302,10 @@ static void run(const tp_launch *launch)
     for (int64_t done = 0; done < n_active; done += a.chunk) {
         a.rows = a.active + done;
         a.n = n_active - done < a.chunk ? n_active - done : a.chunk;
-        tp_cpu_static(launch->threads, a.n, a.n * a.x->dim[1] * 4, gather_range, &a);
+        tp_cpu_static(launch, a.n, a.n * a.x->dim[1] * 4, gather_range, &a);
         tp_gemm g = logits_product(&a);
         tp_gemm_run(&g, a.gemm);
-        tp_cpu_static(launch->threads, a.n, a.n * a.w->dim[0] * 8, softmax_range, &a);
+        tp_cpu_static(launch, a.n, a.n * a.w->dim[0] * 8, softmax_range, &a);
         if (a.train)
             chunk_backward(&a, adds_to(launch, 5) || done > 0);
     }

@@ -67,8 +67,8 @@ static void linear_db(const tp_launch *launch)
 {
     const tp_operand *dy = &launch->in[0];
     if (is_bound(&launch->out[0])) {
-        tp_cpu_static(launch->threads, ceil_div(dy->dim[1], STRIP), dy->dim[0] * dy->dim[1] * 4,
-                      strip_range, launch);
+        tp_cpu_static(launch, ceil_div(dy->dim[1], STRIP), dy->dim[0] * dy->dim[1] * 4, strip_range,
+                      launch);
     }
 }
 

@@ -35,7 +35,7 @@ static void cross_entropy(const tp_launch *launch)
 {
     const tp_operand *z = &launch->in[0];
     const double *terms = launch->workspace;
-    tp_cpu_static(launch->threads, z->dim[0], z->dim[0] * z->dim[1] * 8, loss_range, launch);
+    tp_cpu_static(launch, z->dim[0], z->dim[0] * z->dim[1] * 8, loss_range, launch);
     double sum = 0;
     for (int64_t t = 0; t < z->dim[0]; t++)
         sum += terms[t];
@@ -85,7 +85,7 @@ static void cross_entropy_grad(const tp_launch *launch)
     const tp_operand *z = &launch->in[0];
     if (!is_bound(&launch->out[0]))
         return;
-    tp_cpu_static(launch->threads, z->dim[0], z->dim[0] * z->dim[1] * 8, gradient_range, launch);
+    tp_cpu_static(launch, z->dim[0], z->dim[0] * z->dim[1] * 8, gradient_range, launch);
 }
 
 static bool has_plain_labels(const tp_launch *launch, int targets)

@@ -138,7 +138,7 @@ static void run(const tp_launch *launch, norm *a)
     a->eps = launch->attrs.eps;
     a->spare = launch->workspace;
     a->spare_bytes = (int64_t)round_up_64((size_t)a->x->dim[1] * sizeof(float));
-    tp_cpu_static(launch->threads, a->x->dim[0], a->x->dim[0] * a->x->dim[1] * 8, norm_range, a);
+    tp_cpu_static(launch, a->x->dim[0], a->x->dim[0] * a->x->dim[1] * 8, norm_range, a);
 }
 
 static void rmsnorm(const tp_launch *launch)

@@ -174,7 +174,7 @@ static void run(const tp_launch *launch, gradient *a)
     int64_t blocks = ceil_div(rows, block_rows(rows));
     a->partial = launch->workspace;
     a->padded = padded_width(launch);
-    tp_cpu_static(launch->threads, blocks, rows * a->x->dim[1] * 12, block_range, a);
+    tp_cpu_static(launch, blocks, rows * a->x->dim[1] * 12, block_range, a);
     if (is_bound(a->dw))
         add_partials(a->partial, 2 * a->padded, blocks, a->adds_dw, a->dw->data, width);
     if (a->db && is_bound(a->db)) {

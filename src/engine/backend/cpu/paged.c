@@ -537,20 +537,18 @@ static void clear_absent_rows(const paged *a)
  * it has just stored.  Tiles of prompts are not: whoever is free takes the next one. */
 static void paged_attention(const tp_launch *launch)
 {
-    enum { WORTH_A_TEAM = 1 << 17 };
     paged a = paged_of(launch);
     int64_t bytes = cut_tiles(&a) * a.kv_heads * a.D * (a.paired ? 4 : 8);
     int64_t stored = a.tokens * a.kv_heads * a.D * 32;
     if (is_bound(a.o))
         clear_absent_rows(&a);
     if (is_bound(a.o) && a.n_tiles == a.tokens && a.kv_heads % launch->threads == 0) {
-        tp_cpu_static(launch->threads, a.kv_heads, bytes + stored, head_range, &a);
+        tp_cpu_static(launch, a.kv_heads, bytes + stored, head_range, &a);
         return;
     }
-    tp_cpu_static(launch->threads, a.kv_heads, stored, store_range, &a);
-    int threads = bytes < WORTH_A_TEAM ? 1 : launch->threads;
+    tp_cpu_static(launch, a.kv_heads, stored, store_range, &a);
     if (is_bound(a.o))
-        tp_cpu_dynamic(threads, a.n_tiles * a.parts, attend_range, &a);
+        tp_cpu_dynamic(launch, a.n_tiles * a.parts, bytes, attend_range, &a);
 }
 
 static size_t workspace(const tp_launch *launch)

@@ -144,8 +144,7 @@ static void linear_panels(const tp_launch *launch)
     if (!is_bound(p.y) || p.rows == 0)
         return;
     int64_t bytes = p.w->dim[0] * p.w->dim[1] * (p.bf16 ? 2 : 4);
-    tp_cpu_static(launch->threads, p.w->dim[0] * p.chunks, bytes * ceil_div(p.rows, 4),
-                  product_range, &p);
+    tp_cpu_static(launch, p.w->dim[0] * p.chunks, bytes * ceil_div(p.rows, 4), product_range, &p);
 }
 
 static bool accepts(const tp_launch *launch)
@@ -247,7 +246,7 @@ static void pack_panels(const tp_launch *launch)
                  .K = w->dim[transposed ? 0 : 1],
                  .transposed = transposed};
     if (is_bound(panels))
-        tp_cpu_static(launch->threads, panels->dim[0], w->dim[0] * w->dim[1] * 6, pack_range, &p);
+        tp_cpu_static(launch, panels->dim[0], w->dim[0] * w->dim[1] * 6, pack_range, &p);
 }
 
 static bool accepts_packing(const tp_launch *launch) { return are_floats(launch, 1, 1); }

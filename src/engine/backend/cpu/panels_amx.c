@@ -199,8 +199,7 @@ static void linear_panels(const tp_launch *launch)
         return;
     a.group = a.p.rows > 16 && panels * a.p.chunks >= 4 * GROUP * launch->threads ? GROUP : 1;
     a.groups = ceil_div(panels, a.group);
-    tp_cpu_static(launch->threads, a.groups * a.p.chunks, bytes * ceil_div(a.p.rows, 16),
-                  product_range, &a);
+    tp_cpu_static(launch, a.groups * a.p.chunks, bytes * ceil_div(a.p.rows, 16), product_range, &a);
 }
 
 static size_t workspace(const tp_launch *launch)

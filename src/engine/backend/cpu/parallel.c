@@ -1,10 +1,10 @@
 /* parallel.c - the floating-point state of a kernel, and a loop shared out over threads. */
 #include "engine/backend/cpu/parallel.h"
 
-#include <omp.h>
-#include <stddef.h>
+#include <stdatomic.h>
 
-#include "engine/backend/cpu/team.h"
+#include "base/platform.h"
+#include "base/team.h"
 
 #if defined(__SSE__)
 #include <xmmintrin.h>
@@ -29,64 +29,60 @@ void tp_cpu_leave_kernel(unsigned state) { (void)state; }
 #endif
 
 static void run_in_state(tp_cpu_range *run, const void *context, int64_t begin, int64_t end,
-                         int thread)
+                         int part)
 {
     unsigned state = tp_cpu_enter_kernel();
-    run(context, begin, end, thread);
+    run(context, begin, end, part);
     tp_cpu_leave_kernel(state);
 }
 
-/* Waking a team and waiting for it costs some microseconds: what one thread does to this many
- * bytes in its caches. */
+/* Sharing work out and waiting for it costs up to some microseconds: what one thread does to this
+ * many bytes in its caches. */
 enum { WORTH_A_TEAM = 1 << 17 };
 
-/* For team.h: a worker begins after its caller came here, and the caller goes on after all
- * workers are done. */
-static char begun, done;
-
-TP_TEAM_FUNCTION void tp_cpu_static(int threads, int64_t n_items, int64_t cost, tp_cpu_range *run,
-                                    const void *context)
+static int parts_of(const tp_launch *launch, int64_t n_items, int64_t cost)
 {
-    if (threads > n_items)
-        threads = (int)n_items;
-    if (threads <= 1 || cost < WORTH_A_TEAM) {
-        if (n_items > 0)
-            run_in_state(run, context, 0, n_items, 0);
-        return;
-    }
-    TP_TEAM_RELEASE(&begun);
-#pragma omp parallel num_threads(threads)
-    {
-        TP_TEAM_ACQUIRE(&begun);
-        int thread = omp_get_thread_num(), team = omp_get_num_threads();
-        int64_t begin = n_items * thread / team, end = n_items * (thread + 1) / team;
-        if (begin < end)
-            run_in_state(run, context, begin, end, thread);
-        TP_TEAM_RELEASE(&done);
-    }
-    TP_TEAM_ACQUIRE(&done);
+    return cost < WORTH_A_TEAM ? 1 : (int)TP_MIN(n_items, launch->threads);
 }
 
-TP_TEAM_FUNCTION void tp_cpu_dynamic(int threads, int64_t n_items, tp_cpu_range *run,
-                                     const void *context)
+typedef struct {
+    tp_cpu_range *run;
+    const void *context;
+    int64_t n_items;
+    int parts;
+    _Atomic int64_t *next; /* (optional) item that nobody has taken */
+} shared_loop;
+
+static void run_range(const void *context, int part)
 {
-    if (threads <= 1 || n_items <= 1) {
-        unsigned state = tp_cpu_enter_kernel();
-        for (int64_t i = 0; i < n_items; i++)
-            run(context, i, i + 1, 0);
-        tp_cpu_leave_kernel(state);
-        return;
-    }
-    TP_TEAM_RELEASE(&begun);
-#pragma omp parallel num_threads(threads)
-    {
-        TP_TEAM_ACQUIRE(&begun);
-        unsigned state = tp_cpu_enter_kernel();
-#pragma omp for schedule(dynamic, 1) nowait
-        for (int64_t i = 0; i < n_items; i++)
-            run(context, i, i + 1, omp_get_thread_num());
-        tp_cpu_leave_kernel(state);
-        TP_TEAM_RELEASE(&done);
-    }
-    TP_TEAM_ACQUIRE(&done);
+    const shared_loop *l = context;
+    run_in_state(l->run, l->context, l->n_items * part / l->parts,
+                 l->n_items * (part + 1) / l->parts, part);
+}
+
+void tp_cpu_static(const tp_launch *launch, int64_t n_items, int64_t cost, tp_cpu_range *run,
+                   const void *context)
+{
+    const shared_loop l = {run, context, n_items, parts_of(launch, n_items, cost), NULL};
+    if (l.parts > 1)
+        tp_team_run(launch->team, l.parts, run_range, &l);
+    else if (n_items > 0)
+        run_in_state(run, context, 0, n_items, 0);
+}
+
+static void run_items(const void *context, int part)
+{
+    const shared_loop *l = context;
+    unsigned state = tp_cpu_enter_kernel();
+    for (int64_t i; (i = atomic_fetch_add_explicit(l->next, 1, memory_order_relaxed)) < l->n_items;)
+        l->run(l->context, i, i + 1, part);
+    tp_cpu_leave_kernel(state);
+}
+
+void tp_cpu_dynamic(const tp_launch *launch, int64_t n_items, int64_t cost, tp_cpu_range *run,
+                    const void *context)
+{
+    _Atomic int64_t next = 0;
+    const shared_loop l = {run, context, n_items, parts_of(launch, n_items, cost), &next};
+    tp_team_run(launch->team, l.parts, run_items, &l);
 }

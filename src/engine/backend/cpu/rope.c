@@ -72,7 +72,7 @@ static void rope(const tp_launch *launch)
 {
     const tp_operand *x = &launch->in[0];
     if (is_bound(&launch->out[0]))
-        tp_cpu_static(launch->threads, x->dim[0], x->dim[0] * x->dim[1] * 8, rope_range, launch);
+        tp_cpu_static(launch, x->dim[0], x->dim[0] * x->dim[1] * 8, rope_range, launch);
 }
 
 static bool accepts(const tp_launch *launch)

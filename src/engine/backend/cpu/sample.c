@@ -254,7 +254,8 @@ static void sample(const tp_launch *launch)
 {
     sampling a = {.launch = launch, .scratch = launch->workspace};
     scratch_at(launch, launch->workspace, &a.scratch_bytes);
-    tp_cpu_dynamic(launch->threads, launch->in[0].dim[0], sample_range, &a);
+    const tp_operand *z = &launch->in[0];
+    tp_cpu_dynamic(launch, z->dim[0], z->dim[0] * z->dim[1] * 8, sample_range, &a);
 }
 
 static size_t workspace(const tp_launch *launch)

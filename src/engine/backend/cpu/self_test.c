@@ -3,9 +3,9 @@
  * A child, not handlers for signals: a kernel that is wrong may write anywhere, and handlers
  * would be those of the whole program, whose other threads may need theirs.  The program may
  * have threads, so that the child has one thread of it and every lock as it was: it takes
- * none.  All memory is there before; kernels allocate nothing; one thread needs no OpenMP.  It
- * is made by clone() itself, without the handlers of pthread_atfork(), which belong to the
- * program, and without a signal at its end, so that the program's wait() and its handler of
+ * none.  All memory is there before; kernels allocate nothing; a launch without a team needs no
+ * thread.  It is made by clone() itself, without the handlers of pthread_atfork(), which belong to
+ * the program, and without a signal at its end, so that the program's wait() and its handler of
  * SIGCHLD never see it.  The verdict comes through shared memory, whoever waits for whom. */
 #include "engine/backend/cpu/self_test.h"
 

@@ -85,7 +85,7 @@ static void sumsq(const tp_launch *launch)
     pieces p = pieces_of(launch);
     p.partial = launch->workspace;
     int64_t items = p.rows * p.pieces_per_row;
-    tp_cpu_static(launch->threads, items, p.rows * p.width * 4, sumsq_range, &p);
+    tp_cpu_static(launch, items, p.rows * p.width * 4, sumsq_range, &p);
     if (!is_bound(&launch->out[0]))
         return;
     double *to = launch->out[0].data;
@@ -176,8 +176,7 @@ static void adamw_range(const void *context, int64_t begin, int64_t end, int thr
 static void adamw(const tp_launch *launch)
 {
     pieces a = pieces_of(launch);
-    tp_cpu_static(launch->threads, a.rows * a.pieces_per_row, a.rows * a.width * 28, adamw_range,
-                  &a);
+    tp_cpu_static(launch, a.rows * a.pieces_per_row, a.rows * a.width * 28, adamw_range, &a);
 }
 
 static bool accepts_sumsq(const tp_launch *launch) { return are_floats(launch, 1, 0); }

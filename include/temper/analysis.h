@@ -1,0 +1,103 @@
+/* analysis.h - what a training run recorded, whoever ran it: read, judged and compared.
+ *
+ *     tp_metrics *m;
+ *     tp_metrics_open("runs/first", NULL, &m, &err);       // or an event file, a data base, ...
+ *     for (size_t i = 0; i < tp_metrics_count(m); i++) {
+ *         const tp_metric_point *p;
+ *         size_t n = tp_metrics_points(m, i, TP_POINTS_NATIVE, &p);
+ *         printf("%s: %zu points\n", tp_metrics_tag(m, i), n);
+ *     }
+ *     tp_metrics_refresh(m, &changed, &err);               // what was written since
+ *     tp_metrics_close(m);
+ *
+ * A run is a folder, a file, or one of several in a data base ("project.db#name").  Which
+ * formats are known, and what each gives: docs/formats/runs.md.
+ *
+ * Damage is no failure: what can be read is read, and a note names the file, the place and what
+ * it means.  A failure is a run that cannot be opened or is of no known kind. */
+#ifndef TEMPER_ANALYSIS_H
+#define TEMPER_ANALYSIS_H
+
+#include "temper/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tp_metrics tp_metrics;
+
+typedef struct {
+    int64_t step;     /* TP_STEP_NONE: the record has none */
+    double wall_time; /* seconds since 1970; NaN: not recorded */
+    double value;     /* may be NaN or infinite: that is what was recorded */
+} tp_metric_point;
+
+#define TP_STEP_NONE INT64_MIN
+
+/* Which points count.  Readers of event files disagree about restarts and damage, so it is asked
+ * for by name; for other formats the last three are the same as `all`. */
+typedef enum {
+    TP_POINTS_NATIVE, /* as the format's own program shows them: TensorBoard's Python backend
+                         (--load_fast=false); of a run of Temper the latest; else all */
+    TP_POINTS_LATEST, /* each step once: what a restart wrote again is left out.  For analysis */
+    TP_POINTS_ALL,    /* everything that can be read, also behind damage */
+    TP_POINTS_ACCUMULATOR, /* as event_accumulator.EventAccumulator has them in Scalars() */
+    TP_POINTS_FAST         /* as TensorBoard's default data server (rustboard) shows them */
+} tp_points_view;
+
+/* False when there is no view of this name ("native", "latest", "all", "accumulator", "fast"). */
+TP_API bool tp_points_view_named(const char *name, tp_points_view *ret);
+
+typedef struct {
+    size_t size;     /* sizeof(tp_metrics_options) */
+    const char *run; /* of several in one data base: its name or id; NULL: what follows '#' in the
+                        path, else the only one */
+} tp_metrics_options;
+
+/* `options` may be NULL.  A path with several runs below is an error that lists them. */
+TP_API TP_CHECKED tp_status tp_metrics_open(const char *path, const tp_metrics_options *options,
+                                            tp_metrics **ret, tp_error *err);
+/* Read what was written since: files that grew, new files.  A file that was replaced or cut is
+ * read again from its beginning.  Pointers handed out before are no longer valid. */
+TP_API TP_CHECKED tp_status tp_metrics_refresh(tp_metrics *m, bool *ret_changed, tp_error *err);
+TP_API void tp_metrics_close(tp_metrics *m); /* NULL is a no-op */
+
+TP_API const char *tp_metrics_path(const tp_metrics *m);   /* where it was found */
+TP_API const char *tp_metrics_format(const tp_metrics *m); /* "tensorboard", "trackio", ... */
+TP_API const char *tp_metrics_about(const tp_metrics *m);  /* the same for people */
+
+/* Tags that hold numbers, in order of appearance. */
+TP_API size_t tp_metrics_count(const tp_metrics *m);
+TP_API const char *tp_metrics_tag(const tp_metrics *m, size_t index);
+/* SIZE_MAX when there is none. */
+TP_API size_t tp_metrics_find(const tp_metrics *m, const char *tag);
+/* In the order in which they were recorded.  *ret belongs to `m` and is valid until its next
+ * call with it. */
+TP_API size_t tp_metrics_points(tp_metrics *m, size_t index, tp_points_view view,
+                                const tp_metric_point **ret);
+/* The same, sorted by step, one point per step (the last one recorded), and steps that are the
+ * training's where the record has another axis too.  For analysis. */
+TP_API size_t tp_metrics_curve(tp_metrics *m, size_t index, const tp_metric_point **ret);
+
+/* What is to be known about the files: damage, restarts, further runs below.  A warning says that
+ * figures may be incomplete. */
+TP_API size_t tp_metrics_notes(const tp_metrics *m);
+TP_API const char *tp_metrics_note(const tp_metrics *m, size_t index, bool *ret_is_warning);
+
+/* What the run was started with, as far as it was recorded. */
+TP_API size_t tp_metrics_settings(const tp_metrics *m);
+TP_API const char *tp_metrics_setting(const tp_metrics *m, size_t index, const char **ret_value);
+
+/* {"TAG": [[step, wall_time, value], ...]} in pieces to `write`, which returns false to stop.
+ * `tags` NULL: all; shell patterns, `n_tags` of them: those that one of them matches.  A step or a
+ * time that was not recorded is null, a value that is no number is "NaN", "Infinity" or
+ * "-Infinity". */
+TP_API TP_CHECKED tp_status tp_metrics_write_json(
+    tp_metrics *m, tp_points_view view, const char *const *tags, size_t n_tags,
+    bool (*write)(void *user, const char *text, size_t n), void *user, tp_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

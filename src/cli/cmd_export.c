@@ -1,0 +1,66 @@
+/* cmd_export.c - `temper export`: a model as a GGUF file. */
+#include <string.h>
+
+#include "cli/cli.h"
+#include "temper/model.h"
+
+typedef struct {
+    const char *type, *name;
+    int64_t threads;
+} flags;
+
+static const tp_flag flag_table[] = {
+    TP_TEXT("type", 't', "TYPE", type,
+            "of the matrices: F32, F16 (default), BF16, Q8_0, Q4_0 or Q4_K"),
+    TP_TEXT("name", 0, "NAME", name, "what the file calls the model (default: its folder's name)"),
+    TP_NUMBER("threads", 0, "N", INT, threads, 1, 4096, "that quantise (default: one per core)"),
+    {0}};
+
+static void note(void *user, const char *text)
+{
+    (void)user;
+    fprintf(stderr, "temper: %s\n", text);
+}
+
+static void print_result(const char *out, const tp_export_result *r)
+{
+    char size[32];
+    if (strcmp(out, "-") == 0 || strcmp(out, "/dev/stdout") == 0)
+        return;
+    printf("wrote %s: %s, %zu tensors (%s)\n", out, tp_human_bytes((double)r->bytes, size),
+           r->n_tensors, r->types);
+}
+
+int tp_cmd_export(int argc, char **argv)
+{
+    flags f = {.type = "F16"};
+    char *words[argc + 1];
+    tp_error err = {0};
+    const tp_usage usage = {
+        .command = "export",
+        .arguments = "MODEL OUT.gguf",
+        .summary = "Write a model with its tokenizer and chat template as a GGUF file.",
+        .flags = flag_table,
+        .details = "MODEL is a model folder, a checkpoint, a run (its newest checkpoint is taken) "
+                   "or another\n"
+                   "GGUF file.  Vectors and norms stay F32; a matrix whose rows do not divide into "
+                   "the type's\n"
+                   "blocks is written as llama-quantize would, and said.  Temper reads the file "
+                   "wherever it\n"
+                   "takes a model folder: temper generate OUT.gguf.",
+        .min_words = 2,
+        .max_words = 2};
+    int n = tp_cli_parse(&usage, argc, argv, &f, words);
+    if (n < 0)
+        return n == -2 ? 0 : 2;
+    tp_export_options options = {.size = sizeof options,
+                                 .type = f.type,
+                                 .name = f.name,
+                                 .threads = (int)f.threads,
+                                 .note = note};
+    tp_export_result result = {.size = sizeof result};
+    if (tp_model_export(words[0], words[1], &options, &result, &err) != TP_OK)
+        return tp_cli_fail(&err);
+    print_result(words[1], &result);
+    return 0;
+}

@@ -1,0 +1,326 @@
+/* peaks.c - the units driven from registers, and caches read in whole vectors.
+ *
+ * Every loop is written for one instruction set by a target attribute, and called only where the
+ * level in force has it.  Twelve sums hide a latency of 6 cycles on two ports; AMX has eight tiles,
+ * of which four are sums: 52 cycles of latency at one product in 16 (Intel's optimization manual).
+ */
+#include "engine/backend/cpu/peaks.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/platform.h"
+#include "engine/backend/cpu/amx_tiles.h"
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+/* ---- units: `n` rounds; returns the FLOPs done, and keeps the sums alive ---- */
+
+typedef double (*loop)(int64_t n, float *keep);
+
+#define SUMS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
+enum { N_SUMS = 12 };
+
+typedef float four __attribute__((vector_size(16)));
+
+static double run_portable(int64_t n, float *keep)
+{
+    const four x = {0.5f, 0.5f, 0.5f, 0.5f}, y = {1, 1, 1, 1};
+#define BEGIN(i) four s##i = y * (i + 1);
+#define STEP(i) s##i = s##i * x + y;
+#define END(i) keep[i] = s##i[0];
+    SUMS(BEGIN)
+    for (int64_t k = 0; k < n; k++) {
+        SUMS(STEP)
+    }
+    SUMS(END)
+#undef BEGIN
+#undef STEP
+#undef END
+    return 2.0 * 4 * N_SUMS * (double)n;
+}
+
+#if defined(__x86_64__)
+
+#define VECTOR_LOOP(name, features, type, width, set)                            \
+    __attribute__((target(features))) static double name(int64_t n, float *keep) \
+    {                                                                            \
+        const type x = set(0.5f), y = set(1);                                    \
+        SUMS(BEGIN)                                                              \
+        for (int64_t k = 0; k < n; k++) {                                        \
+            SUMS(STEP)                                                           \
+        }                                                                        \
+        SUMS(END)                                                                \
+        return 2.0 * width * N_SUMS * (double)n;                                 \
+    }
+
+#define BEGIN(i) __m256 s##i = _mm256_set1_ps(i + 1);
+#define STEP(i) s##i = _mm256_fmadd_ps(s##i, x, y);
+#define END(i) keep[i] = _mm256_cvtss_f32(s##i);
+VECTOR_LOOP(run_avx2, "avx2,fma", __m256, 8, _mm256_set1_ps)
+#undef BEGIN
+#undef STEP
+#undef END
+
+#define BEGIN(i) __m512 s##i = _mm512_set1_ps(i + 1);
+#define STEP(i) s##i = _mm512_fmadd_ps(s##i, x, y);
+#define END(i) keep[i] = _mm512_cvtss_f32(s##i);
+VECTOR_LOOP(run_avx512, "avx512f", __m512, 16, _mm512_set1_ps)
+#undef BEGIN
+#undef STEP
+#undef END
+
+/* Pairs of bf16, each 1 and 1: 64 FLOPs an instruction. */
+__attribute__((target("avx512f,avx512bf16"))) static double run_avx512_bf16(int64_t n, float *keep)
+{
+    const __m512bh ones = (__m512bh)_mm512_set1_epi32(0x3f803f80);
+#define BEGIN(i) __m512 s##i = _mm512_set1_ps(i);
+#define STEP(i) s##i = _mm512_dpbf16_ps(s##i, ones, ones);
+#define END(i) keep[i] = _mm512_cvtss_f32(s##i);
+    SUMS(BEGIN)
+    for (int64_t k = 0; k < n; k++) {
+        SUMS(STEP)
+    }
+    SUMS(END)
+#undef BEGIN
+#undef STEP
+#undef END
+    return 64.0 * N_SUMS * (double)n;
+}
+
+/* Four products of 16 by 32 by 16. */
+static double run_amx(int64_t n, float *keep)
+{
+    tile_config config = {.palette = 1};
+    for (int t = 0; t < 8; t++) {
+        config.bytes_per_row[t] = 64;
+        config.rows[t] = 16;
+    }
+    TILE_CONFIGURE(&config);
+    TILE_ZERO(0);
+    TILE_ZERO(1);
+    TILE_ZERO(2);
+    TILE_ZERO(3);
+    TILE_ZERO(4);
+    TILE_ZERO(5);
+    TILE_ZERO(6);
+    TILE_ZERO(7);
+    for (int64_t k = 0; k < n; k++) {
+        TILE_MULTIPLY(0, 4, 6);
+        TILE_MULTIPLY(1, 4, 7);
+        TILE_MULTIPLY(2, 5, 6);
+        TILE_MULTIPLY(3, 5, 7);
+    }
+    TILE_RELEASE();
+    keep[0] = 0;
+    return 4.0 * 2 * 16 * 32 * 16 * (double)n;
+}
+
+#endif
+
+static const struct {
+    tp_isa isa;
+    bool is_bf16;
+    const char *name;
+    loop run;
+} units[] = {
+#if defined(__x86_64__)
+    {TP_ISA_AMX, true, "tdpbf16ps", run_amx},
+    {TP_ISA_AVX512_BF16, true, "vdpbf16ps", run_avx512_bf16},
+    {TP_ISA_AVX512, false, "vfmadd231ps zmm", run_avx512},
+    {TP_ISA_AVX2, false, "vfmadd231ps ymm", run_avx2},
+    {TP_ISA_PORTABLE, false, "mulps, addps", run_portable},
+#else
+    {TP_ISA_PORTABLE, false, "vectors of four", run_portable},
+#endif
+};
+
+static size_t first_unit(tp_dtype dtype)
+{
+    size_t i = 0;
+    while (!tp_cpu_may_use(units[i].isa) || (units[i].is_bf16 && dtype != TP_DTYPE_BF16))
+        i++;
+    return i;
+}
+
+const char *tp_cpu_unit_name(tp_dtype dtype) { return units[first_unit(dtype)].name; }
+
+/* ---- reading ---- */
+
+enum { LINE = 64 };
+
+static uint64_t read_portable(const char *at, size_t bytes)
+{
+    typedef uint64_t lane __attribute__((vector_size(16)));
+    lane a = {0}, b = {0}, c = {0}, d = {0};
+    for (const char *end = at + bytes; at < end; at += LINE) {
+        const lane *v = (const lane *)(const void *)at;
+        a += v[0];
+        b += v[1];
+        c += v[2];
+        d += v[3];
+    }
+    a += b + c + d;
+    return a[0] + a[1];
+}
+
+#if defined(__x86_64__)
+#define READ_LOOP(name, features, type, bytes_, zero, load, add, to_u64)                 \
+    __attribute__((target(features))) static uint64_t name(const char *at, size_t bytes) \
+    {                                                                                    \
+        type a = zero(), b = zero(), c = zero(), d = zero();                             \
+        for (const char *end = at + bytes; at < end; at += 8 * bytes_) {                 \
+            const type *v = (const type *)(const void *)at;                              \
+            a = add(a, load(v));                                                         \
+            b = add(b, load(v + 1));                                                     \
+            c = add(c, load(v + 2));                                                     \
+            d = add(d, load(v + 3));                                                     \
+            a = add(a, load(v + 4));                                                     \
+            b = add(b, load(v + 5));                                                     \
+            c = add(c, load(v + 6));                                                     \
+            d = add(d, load(v + 7));                                                     \
+        }                                                                                \
+        a = add(add(a, b), add(c, d));                                                   \
+        return (uint64_t)to_u64(a);                                                      \
+    }
+
+#define LOW_256(v) _mm256_extract_epi64(v, 0)
+READ_LOOP(read_avx2, "avx2", __m256i, 32, _mm256_setzero_si256, _mm256_load_si256, _mm256_add_epi64,
+          LOW_256)
+READ_LOOP(read_avx512, "avx512f", __m512i, 64, _mm512_setzero_si512, _mm512_load_si512,
+          _mm512_add_epi64, _mm512_reduce_add_epi64)
+#endif
+
+static uint64_t read_all(const char *at, size_t bytes)
+{
+#if defined(__x86_64__)
+    if (tp_cpu_may_use(TP_ISA_AVX512))
+        return read_avx512(at, bytes);
+    if (tp_cpu_may_use(TP_ISA_AVX2))
+        return read_avx2(at, bytes);
+#endif
+    return read_portable(at, bytes);
+}
+
+/* ---- rounds on all threads together ---- */
+
+typedef struct {
+    loop run;     /* a unit, or */
+    size_t bytes; /* so many bytes of each thread */
+    double seconds;
+    pthread_barrier_t barrier;
+    pthread_mutex_t gate;
+    double work;    /* of one thread in the last round */
+    int64_t rounds; /* of the loop, in a round of all threads */
+    double best;    /* per second, all threads */
+    int threads;
+    bool is_over;
+    int error;
+    uint64_t sum; /* what was read, so that it is read */
+} session;
+
+typedef struct {
+    session *s;
+    char *memory;
+    int index;
+} member;
+
+static double work_once(const member *m, int64_t rounds)
+{
+    float keep[N_SUMS];
+    if (m->s->run)
+        return m->s->run(rounds, keep);
+    uint64_t sum = 0;
+    for (int64_t i = 0; i < rounds; i++)
+        sum += read_all(m->memory, m->s->bytes);
+    __atomic_fetch_add(&m->s->sum, sum, __ATOMIC_RELAXED);
+    return (double)m->s->bytes * (double)rounds;
+}
+
+/* A round lasts about a millisecond: long against a barrier, short against a disturbance. */
+static void *take_part(void *user)
+{
+    member *m = user;
+    session *s = m->s;
+    double start = tp_clock_s();
+    pthread_mutex_lock(&s->gate);
+    bool is_over = s->is_over; /* a thread could not be started */
+    pthread_mutex_unlock(&s->gate);
+    while (!is_over) {
+        pthread_barrier_wait(&s->barrier);
+        if (s->is_over)
+            break;
+        uint64_t began = tp_clock_ns();
+        double work = work_once(m, s->rounds);
+        pthread_barrier_wait(&s->barrier);
+        if (m->index != 0)
+            continue;
+        double took = (double)(tp_clock_ns() - began) * 1e-9;
+        if (took < 0.5e-3)
+            s->rounds *= 2;
+        else
+            s->best = fmax(s->best, work * s->threads / took);
+        s->is_over = s->best > 0 && tp_clock_s() - start > s->seconds;
+    }
+    return NULL;
+}
+
+static tp_status run_session(session *s, tp_error *err)
+{
+    pthread_t threads[s->threads];
+    member members[s->threads];
+    int n = 0;
+    s->rounds = 1;
+    pthread_mutex_init(&s->gate, NULL);
+    pthread_barrier_init(&s->barrier, NULL, (unsigned)s->threads);
+    for (int i = 0; i < s->threads; i++)
+        members[i] = (member){.s = s, .index = i};
+    for (int i = 0; i < s->threads && !s->run; i++) {
+        void *memory = NULL;
+        if (posix_memalign(&memory, 4096, s->bytes) != 0)
+            s->error = 1;
+        else
+            memset(memory, i + 1, s->bytes);
+        members[i].memory = memory;
+    }
+    pthread_mutex_lock(&s->gate); /* nobody begins before all are there */
+    for (n = 1; n < s->threads && !s->error; n++)
+        s->error = pthread_create(&threads[n], NULL, take_part, &members[n]);
+    s->is_over = s->error != 0;
+    pthread_mutex_unlock(&s->gate);
+    if (!s->error)
+        take_part(&members[0]);
+    for (int i = 1; i < (s->error ? n - 1 : n); i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < s->threads; i++)
+        free(members[i].memory);
+    pthread_barrier_destroy(&s->barrier);
+    pthread_mutex_destroy(&s->gate);
+    if (s->error)
+        return tp_fail(err, TP_ERR_NOMEM, "no memory or no thread to measure %d threads with",
+                       s->threads);
+    return TP_OK;
+}
+
+tp_status tp_cpu_unit_peak(tp_dtype dtype, int threads, double seconds, double *ret, tp_error *err)
+{
+    size_t i = first_unit(dtype);
+    session s = {.run = units[i].run, .seconds = seconds, .threads = threads};
+    TP_TRY(run_session(&s, err));
+    *ret = s.best;
+    return TP_OK;
+}
+
+tp_status tp_cpu_read_peak(size_t bytes, int threads, double seconds, double *ret, tp_error *err)
+{
+    session s = {.bytes = bytes / 4096 * 4096, .seconds = seconds, .threads = threads};
+    TP_ASSERT(s.bytes > 0);
+    TP_TRY(run_session(&s, err));
+    *ret = s.best;
+    return TP_OK;
+}

@@ -1,0 +1,332 @@
+/* csv.c - metrics as a table of text: a column per tag and a line per step, or a line per figure.
+ *
+ * Which column is the step and which the time: as for JSON rows.  An empty field is no figure. */
+#include "instrument/ingest/runs/csv.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/files.h"
+#include "base/vec.h"
+#include "instrument/ingest/runs/reader.h"
+#include "instrument/ingest/runs/rows.h"
+#include "instrument/ingest/runs/tail.h"
+
+/* ---- records ---- */
+
+void tp_csv_release(tp_csv_record *r)
+{
+    tp_buf_release(&r->text);
+    free(r->at);
+    *r = (tp_csv_record){0};
+}
+
+char tp_csv_separator(const char *line, size_t n)
+{
+    static const char marks[] = {',', '\t', ';'};
+    size_t best = 0;
+    char ret = 0;
+    for (size_t k = 0; k < sizeof marks; k++) {
+        size_t count = 0;
+        for (size_t i = 0; i < n && line[i] != '\n'; i++)
+            count += line[i] == marks[k];
+        if (count > best) {
+            best = count;
+            ret = marks[k];
+        }
+    }
+    return ret;
+}
+
+static void begin_field(tp_csv_record *r)
+{
+    r->at = tp_vec_room(r->at, &r->cap, r->n + 2, sizeof *r->at);
+    r->at[r->n] = r->text.len;
+}
+
+static void end_field(tp_csv_record *r)
+{
+    tp_buf_addc(&r->text, 0);
+    r->at[++r->n] = r->text.len;
+}
+
+/* A field in quotes from text[i] on, which is the quote; the place behind it, or n + 1. */
+static size_t quoted(tp_csv_record *r, const char *text, size_t n, size_t i)
+{
+    for (i++; i < n; i++) {
+        if (text[i] != '"')
+            tp_buf_addc(&r->text, text[i]);
+        else if (i + 1 < n && text[i + 1] == '"')
+            tp_buf_addc(&r->text, text[i++]);
+        else
+            return i + 1;
+    }
+    return n + 1;
+}
+
+size_t tp_csv_next(tp_csv_record *r, const char *text, size_t n, char separator, bool is_final)
+{
+    size_t i = 0;
+    tp_buf_clear(&r->text);
+    r->n = 0;
+    begin_field(r);
+    for (;;) {
+        if (i < n && text[i] == '"' && r->text.len == r->at[r->n])
+            i = quoted(r, text, n, i);
+        if (i > n) { /* a quote that does not end */
+            end_field(r);
+            return is_final ? n : 0;
+        }
+        if (i == n) {
+            end_field(r);
+            return is_final ? n : 0;
+        }
+        char c = text[i++];
+        if (c == '\n') {
+            end_field(r);
+            return i;
+        }
+        if (c == separator) {
+            end_field(r);
+            begin_field(r);
+        } else if (c != '\r' || (i < n && text[i] != '\n')) {
+            tp_buf_addc(&r->text, c);
+        }
+    }
+}
+
+/* ---- the run ---- */
+
+enum { MAX_RECORD_BYTES = 16 << 20 };
+
+typedef struct {
+    tp_tail tail;
+    char separator;
+    tp_csv_record names, fields;
+    bool has_names;
+    uint64_t n_rows, n_bad, first_bad; /* of another number of fields; where */
+    int64_t unended_size; /* of the file, when its last record without a newline was taken; or 0 */
+    tp_flat_row row;
+} state;
+
+static size_t first_line(const tp_run_place *place)
+{
+    const char *end = memchr(place->head, '\n', place->n_head);
+    return end ? (size_t)(end - place->head) : place->n_head;
+}
+
+static bool is_table(const tp_run_place *place)
+{
+    size_t n = first_line(place);
+    if (place->is_dir || !n || place->head[0] == '{' || place->head[0] == '[' ||
+        memchr(place->head, 0, place->n_head))
+        return false;
+    bool is_named = tp_str_ends(place->base, ".csv") || tp_str_ends(place->base, ".tsv");
+    return is_named || tp_csv_separator(place->head, n);
+}
+
+static char *file_of(const tp_run_place *place)
+{
+    const char *only = NULL;
+    if (!place->is_dir)
+        return is_table(place) ? strdup(place->path) : NULL;
+    if (tp_place_has_file(place, "metrics.csv"))
+        return tp_place_join(place->path, "metrics.csv");
+    for (size_t i = 0; i < place->n_entries; i++) {
+        if (place->entries[i].is_dir || !tp_str_ends(place->entries[i].name, ".csv"))
+            continue;
+        if (only)
+            return NULL;
+        only = place->entries[i].name;
+    }
+    return only ? tp_place_join(place->path, only) : NULL;
+}
+
+static bool is_here(const tp_run_place *place)
+{
+    char *path = file_of(place);
+    free(path);
+    return path != NULL;
+}
+
+static tp_status open_run(tp_metrics *m, const tp_run_place *place, tp_error *err)
+{
+    (void)err;
+    state *s = tp_vec_new(1, sizeof *s);
+    char *path = file_of(place);
+    tp_tail_init(&s->tail, path);
+    free(path);
+    m->state = s;
+    return TP_OK;
+}
+
+static void close_run(tp_metrics *m)
+{
+    state *s = m->state;
+    tp_tail_release(&s->tail);
+    tp_csv_release(&s->names);
+    tp_csv_release(&s->fields);
+    tp_flat_row_release(&s->row);
+    free(s);
+}
+
+/* A field as a number: also "nan", "inf" and their kin; an empty one is none. */
+static bool number_of(const char *text, double *ret)
+{
+    static const struct {
+        const char *word;
+        double value;
+    } words[] = {{"nan", NAN},        {"inf", INFINITY},        {"infinity", INFINITY},
+                 {"-inf", -INFINITY}, {"-infinity", -INFINITY}, {"+inf", INFINITY}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcasecmp(text, words[i].word) == 0) {
+            *ret = words[i].value;
+            return true;
+        }
+    return tp_str_to_f64(text, ret);
+}
+
+/* The line as a row of names and values, as a JSON object would be one. */
+static void make_row(state *s)
+{
+    tp_flat_row *row = &s->row;
+    tp_buf_clear(&row->text);
+    row->n = 0;
+    for (size_t i = 0; i < s->names.n && i < s->fields.n; i++) {
+        const char *name = tp_csv_field(&s->names, i), *text = tp_csv_field(&s->fields, i);
+        if (!*text || !*name)
+            continue;
+        tp_flat_row_member *x = TP_VEC_PUSH(row->members, row->n, row->cap);
+        x->tag = row->text.len;
+        x->n_tag = strlen(name);
+        tp_buf_adds(&row->text, name);
+        x->is_number = number_of(text, &x->value);
+        x->is_text = !x->is_number;
+        x->said = row->text.len;
+        x->n_said = strlen(text);
+        tp_buf_adds(&row->text, text);
+    }
+}
+
+static void take_line(tp_metrics *m, state *s)
+{
+    bool is_blank = s->fields.n == 1 && !*tp_csv_field(&s->fields, 0);
+    if (is_blank)
+        return;
+    if (s->fields.n != s->names.n && s->n_bad++ == 0)
+        s->first_bad = s->n_rows + 2;
+    make_row(s);
+    tp_flat_row_record(m, &s->row, (int64_t)s->n_rows);
+    s->n_rows++;
+}
+
+/* One record, whatever lines it takes.  *ret_more false: none is complete. */
+static tp_status next_record(state *s, tp_csv_record *r, bool *ret_more, tp_error *err)
+{
+    for (size_t want = 1;;) {
+        bool has;
+        TP_TRY(tp_tail_need(&s->tail, want, &has, err));
+        size_t here = s->tail.at ? (size_t)(s->tail.end - s->tail.at) : 0;
+        if (here && !s->separator) {
+            s->separator = tp_csv_separator(s->tail.at, here);
+            s->separator = s->separator ? s->separator : ',';
+        }
+        size_t used = here ? tp_csv_next(r, s->tail.at, here, s->separator, false) : 0;
+        tp_tail_skip(&s->tail, used);
+        *ret_more = used > 0;
+        if (used || !has)
+            return TP_OK;
+        if (here > MAX_RECORD_BYTES)
+            return tp_fail(err, TP_ERR_FORMAT,
+                           "'%s': the record at byte %llu is longer than %d bytes: a quote that "
+                           "does not end?",
+                           s->tail.path, (unsigned long long)tp_tail_offset(&s->tail),
+                           MAX_RECORD_BYTES);
+        want = 2 * here;
+    }
+}
+
+/* The last line may lack its newline: it counts when it has all its fields.  When the file grows
+ * everything is read again, for its last number may have been half of one. */
+static void take_unended(tp_metrics *m, state *s)
+{
+    size_t here = s->tail.at ? (size_t)(s->tail.end - s->tail.at) : 0;
+    if (!here || !s->has_names)
+        return;
+    size_t used = tp_csv_next(&s->fields, s->tail.at, here, s->separator, true);
+    double unused;
+    if (used && s->fields.n == s->names.n &&
+        number_of(tp_csv_field(&s->fields, s->fields.n - 1), &unused)) {
+        take_line(m, s);
+        tp_tail_skip(&s->tail, used);
+        s->unended_size = tp_file_size(s->tail.path);
+    }
+}
+
+static tp_status read_records(tp_metrics *m, state *s, tp_error *err)
+{
+    bool more = true;
+    if (!s->has_names) {
+        TP_TRY(next_record(s, &s->names, &more, err));
+        s->has_names = more;
+        static const char mark[] = "\xef\xbb\xbf";
+        if (more && s->names.n && tp_str_starts(tp_csv_field(&s->names, 0), mark))
+            s->names.at[0] += 3;
+    }
+    while (more) {
+        TP_TRY(next_record(s, &s->fields, &more, err));
+        if (more)
+            take_line(m, s);
+    }
+    take_unended(m, s);
+    return TP_OK;
+}
+
+static tp_status read_run(tp_metrics *m, bool *ret_again, tp_error *err)
+{
+    state *s = m->state;
+    bool has_grown = s->unended_size && tp_file_size(s->tail.path) != s->unended_size;
+    if (has_grown || tp_tail_was_replaced(&s->tail)) {
+        char *path = strdup(s->tail.path);
+        tp_tail_release(&s->tail);
+        tp_tail_init(&s->tail, path);
+        free(path);
+        s->has_names = false;
+        s->separator = 0;
+        s->n_rows = s->n_bad = 0;
+        s->unended_size = 0;
+        *ret_again = true;
+        return TP_OK;
+    }
+    tp_status status = read_records(m, s, err);
+    tp_tail_pause(&s->tail);
+    return status;
+}
+
+static void say(tp_metrics *m)
+{
+    const state *s = m->state;
+    int64_t size = tp_file_size(s->tail.path);
+    if (s->n_bad)
+        tp_notes_add(&m->notes, TP_NOTE_WARNING,
+                     "'%s': %llu records have another number of fields than the line of names, the "
+                     "first is record %llu",
+                     s->tail.path, (unsigned long long)s->n_bad, (unsigned long long)s->first_bad);
+    if (size > 0 && (uint64_t)size > tp_tail_offset(&s->tail))
+        tp_notes_add(
+            &m->notes, TP_NOTE_WARNING,
+            "'%s': the last record, at byte %llu, is incomplete: cut short, or still being "
+            "written",
+            s->tail.path, (unsigned long long)tp_tail_offset(&s->tail));
+}
+
+const tp_run_reader tp_run_reader_csv = {
+    .name = "csv",
+    .about = "tables (CSV) of metrics",
+    .is_here = is_here,
+    .open = open_run,
+    .read = read_run,
+    .say = say,
+    .close = close_run,
+};

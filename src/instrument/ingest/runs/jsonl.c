@@ -1,0 +1,144 @@
+/* jsonl.c - metrics as JSON objects, one per line or in one list, whoever wrote them. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/vec.h"
+#include "instrument/ingest/runs/lines.h"
+#include "instrument/ingest/runs/reader.h"
+
+enum { MAX_DOCUMENT = 1 << 30 };
+
+typedef struct {
+    tp_flat_row_lines lines;
+    bool is_list; /* one JSON list of objects */
+    tp_file_state file;
+} state;
+
+static char first_mark(const tp_run_place *place)
+{
+    for (size_t i = 0; i < place->n_head; i++)
+        if (!isspace((unsigned char)place->head[i]))
+            return place->head[i];
+    return 0;
+}
+
+/* The file of a folder: metrics.jsonl, or the only one that ends in .jsonl. */
+static char *file_of(const tp_run_place *place)
+{
+    const char *only = NULL;
+    if (!place->is_dir)
+        return first_mark(place) == '{' || first_mark(place) == '[' ? strdup(place->path) : NULL;
+    if (tp_place_has_file(place, "metrics.jsonl"))
+        return tp_place_join(place->path, "metrics.jsonl");
+    for (size_t i = 0; i < place->n_entries; i++) {
+        if (place->entries[i].is_dir || !tp_str_ends(place->entries[i].name, ".jsonl"))
+            continue;
+        if (only)
+            return NULL;
+        only = place->entries[i].name;
+    }
+    return only ? tp_place_join(place->path, only) : NULL;
+}
+
+static bool is_here(const tp_run_place *place)
+{
+    char *path = file_of(place);
+    free(path);
+    return path != NULL;
+}
+
+static tp_status open_file(tp_metrics *m, const tp_run_place *place, tp_error *err)
+{
+    (void)err;
+    state *s = tp_vec_new(1, sizeof *s);
+    char *path = file_of(place);
+    s->is_list = !place->is_dir && first_mark(place) == '[';
+    tp_flat_row_lines_init(&s->lines, path);
+    m->state = s;
+    free(path);
+    return TP_OK;
+}
+
+static void close_file(tp_metrics *m)
+{
+    state *s = m->state;
+    tp_flat_row_lines_release(&s->lines);
+    free(s);
+}
+
+static void see_row(void *user, tp_flat_row_lines *l)
+{
+    tp_flat_row_record(user, &l->row, (int64_t)l->n_rows);
+}
+
+static tp_status read_list(tp_metrics *m, state *s, const tp_buf *text, tp_error *err)
+{
+    tp_json_reader r;
+    tp_json_token t;
+    tp_json_options options = TP_JSON_TOLERANT;
+    int64_t row = 0;
+    tp_json_reader_init(&r, s->lines.tail.path, text->data, text->len, &options);
+    TP_TRY(tp_json_reader_next(&r, &t, err));
+    for (;;) {
+        tp_error why = {0};
+        tp_status status = tp_json_reader_next(&r, &t, &why);
+        if (status == TP_OK && t.type == TP_JSON_TOKEN_BEGIN_OBJECT)
+            status = tp_flat_row_read(&s->lines.row, &r, &why);
+        else if (status == TP_OK && t.type == TP_JSON_TOKEN_END_ARRAY)
+            return TP_OK;
+        else if (status == TP_OK)
+            status = tp_json_reader_fail(&r, &t, &why, "a record is a JSON object");
+        if (status != TP_OK) {
+            tp_notes_add(&m->notes, TP_NOTE_WARNING, "read up to the damage: %s", why.message);
+            return TP_OK;
+        }
+        tp_flat_row_record(m, &s->lines.row, row++);
+    }
+}
+
+static tp_status read_file(tp_metrics *m, bool *ret_again, tp_error *err)
+{
+    state *s = m->state;
+    tp_buf text = {0};
+    if (!s->is_list) {
+        if (tp_tail_was_replaced(&s->lines.tail)) {
+            char *path = strdup(s->lines.tail.path);
+            tp_flat_row_lines_release(&s->lines);
+            tp_flat_row_lines_init(&s->lines, path);
+            free(path);
+            *ret_again = true;
+            return TP_OK;
+        }
+        return tp_flat_row_lines_read(&s->lines, see_row, m, err);
+    }
+    if (!tp_file_changed(s->lines.tail.path, &s->file, ret_again))
+        return TP_OK;
+    if (*ret_again) {
+        s->file = (tp_file_state){0};
+        return TP_OK;
+    }
+    tp_status status = tp_file_read(s->lines.tail.path, MAX_DOCUMENT, &text, err);
+    if (status == TP_OK)
+        status = read_list(m, s, &text, err);
+    tp_buf_release(&text);
+    return status;
+}
+
+static void say(tp_metrics *m)
+{
+    const state *s = m->state;
+    if (!s->is_list)
+        tp_flat_row_lines_say(&s->lines, &m->notes);
+}
+
+const tp_run_reader tp_run_reader_jsonl = {
+    .name = "jsonl",
+    .about = "JSON objects, one per line or in a list",
+    .is_here = is_here,
+    .open = open_file,
+    .read = read_file,
+    .say = say,
+    .close = close_file,
+};

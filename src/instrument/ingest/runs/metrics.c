@@ -1,0 +1,534 @@
+/* metrics.c - tp_metrics of temper/analysis.h: a run found, opened, read on and handed out. */
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/vec.h"
+#include "instrument/ingest/runs/reader.h"
+#include "instrument/ingest/runs/views.h"
+
+bool tp_points_view_named(const char *name, tp_points_view *ret)
+{
+    static const char *const names[] = {[TP_POINTS_NATIVE] = "native",
+                                        [TP_POINTS_LATEST] = "latest",
+                                        [TP_POINTS_ALL] = "all",
+                                        [TP_POINTS_ACCUMULATOR] = "accumulator",
+                                        [TP_POINTS_FAST] = "fast"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) {
+            *ret = (tp_points_view)i;
+            return true;
+        }
+    return false;
+}
+
+/* ---- where it is ---- */
+
+enum { MAX_BELOW = 200, MAX_LOOKED_AT = 2000 };
+
+typedef struct {
+    char *paths[MAX_BELOW];
+    int n, n_looked_at;
+} below;
+
+static const tp_run_reader *reader_here(const tp_run_place *place)
+{
+    for (size_t i = 0; tp_run_readers[i]; i++)
+        if (tp_run_readers[i]->is_here(place))
+            return tp_run_readers[i];
+    return NULL;
+}
+
+/* Folders that hold runs, and data bases, up to `depth` levels below; those in a run are its own.
+ */
+static void look_below(const tp_run_place *place, int depth, below *found)
+{
+    for (size_t i = 0; i < place->n_entries; i++) {
+        const tp_place_entry *e = &place->entries[i];
+        tp_run_place inner;
+        if (found->n == MAX_BELOW || ++found->n_looked_at > MAX_LOOKED_AT)
+            return;
+        if (!e->is_dir && !tp_str_ends(e->name, ".db"))
+            continue;
+        char *path = tp_place_join(place->path, e->name);
+        if (tp_place_look(&inner, path, NULL) == TP_OK) {
+            if (reader_here(&inner))
+                found->paths[found->n++] = strdup(path);
+            else if (depth > 1)
+                look_below(&inner, depth - 1, found);
+            tp_place_release(&inner);
+        }
+        free(path);
+    }
+}
+
+static void release_below(below *b)
+{
+    for (int i = 0; i < b->n; i++)
+        free(b->paths[i]);
+    free(b);
+}
+
+static void list_below(const below *b, size_t skip, tp_buf *out)
+{
+    for (int i = 0; i < b->n && i < 12; i++)
+        tp_buf_addf(out, "%s%s", i ? ", " : "", b->paths[i] + skip);
+    if (b->n > 12)
+        tp_buf_addf(out, ", ... (%d)", b->n);
+}
+
+static tp_status fail_unknown(const tp_run_place *place, tp_error *err)
+{
+    tp_buf names = {0};
+    for (size_t i = 0; tp_run_readers[i]; i++)
+        tp_buf_addf(&names, "%s%s", i ? "; " : "", tp_run_readers[i]->about);
+    tp_status status = tp_fail(err, TP_ERR_FORMAT, "'%s' holds no run that is known; known are: %s",
+                               place->path, names.data);
+    tp_buf_release(&names);
+    return status;
+}
+
+/* The one run below a folder that is none itself. */
+static tp_status find_below(const tp_run_place *place, tp_run_place *ret, tp_error *err)
+{
+    below *b = tp_vec_new(1, sizeof *b);
+    tp_buf names = {0};
+    tp_status status;
+    look_below(place, 4, b);
+    if (b->n == 0) {
+        status = fail_unknown(place, err);
+    } else if (b->n == 1) {
+        status = tp_place_look(ret, b->paths[0], err);
+    } else {
+        list_below(b, strlen(place->path) + 1, &names);
+        status = tp_fail(err, TP_ERR_CONFIG, "'%s' holds %d runs; name one of them: %s",
+                         place->path, b->n, names.data);
+    }
+    tp_buf_release(&names);
+    release_below(b);
+    return status;
+}
+
+/* ---- opening and reading ---- */
+
+static void say_below(tp_metrics *m)
+{
+    tp_run_place place;
+    tp_buf names = {0};
+    if (tp_place_look(&place, m->path, NULL) != TP_OK)
+        return;
+    below *b = tp_vec_new(1, sizeof *b);
+    if (place.is_dir)
+        look_below(&place, 2, b);
+    if (b->n) {
+        list_below(b, strlen(m->path) + 1, &names);
+        tp_notes_add(&m->notes, TP_NOTE_INFO, "further runs below '%s': %s", m->path, names.data);
+    }
+    tp_buf_release(&names);
+    release_below(b);
+    tp_place_release(&place);
+}
+
+static void list_shown(tp_metrics *m)
+{
+    m->n_shown = 0;
+    for (size_t i = 0; i < m->n_series; i++)
+        if (m->series[i].is_scalar && m->series[i].n)
+            *TP_VEC_PUSH(m->shown, m->n_shown, m->cap_shown) = (uint32_t)i;
+}
+
+static void drop_notes(tp_metrics *m, size_t n)
+{
+    while (m->notes.n > n)
+        free(m->notes.list[--m->notes.n].text);
+}
+
+static int by_axis_and_step(const void *a, const void *b)
+{
+    const tp_recorded_attempt *x = a, *y = b;
+    if (x->axis != y->axis)
+        return x->axis < y->axis ? -1 : 1;
+    if (x->step != y->step)
+        return x->step < y->step ? -1 : 1;
+    return (x->attempt > y->attempt) - (x->attempt < y->attempt);
+}
+
+/* For each step of an axis the records of the highest attempt count. */
+static void supersede(tp_metrics *m)
+{
+    size_t n = m->n_attempts, hidden = 0;
+    free(m->superseded);
+    m->superseded = NULL;
+    if (!n)
+        return;
+    tp_recorded_attempt *at = tp_vec_new(n, sizeof *at);
+    memcpy(at, m->attempts, n * sizeof *at);
+    qsort(at, n, sizeof *at, by_axis_and_step);
+    m->superseded = tp_vec_new((size_t)m->n_records + 1, 1);
+    for (size_t i = n - 1; i-- > 0;) {
+        const tp_recorded_attempt *later = &at[i + 1];
+        if (at[i].axis == later->axis && at[i].step == later->step) {
+            m->superseded[at[i].record] = at[i].attempt < later->attempt;
+            hidden += at[i].attempt < later->attempt;
+            at[i].attempt = later->attempt;
+        }
+    }
+    free(at);
+    if (hidden)
+        tp_notes_add(&m->notes, TP_NOTE_INFO,
+                     "%zu records of earlier attempts were written again by a later one and are "
+                     "left out; --points all shows them",
+                     hidden);
+}
+
+static tp_status read_on(tp_metrics *m, tp_error *err)
+{
+    bool again = false;
+    drop_notes(m, m->n_lasting_notes);
+    TP_TRY(m->reader->read(m, &again, err));
+    if (again) {
+        bool unused = false;
+        tp_recorded_clear(m);
+        TP_TRY(m->reader->read(m, &unused, err));
+    }
+    list_shown(m);
+    m->n_lasting_notes = m->notes.n;
+    supersede(m);
+    if (m->reader->say)
+        m->reader->say(m);
+    return TP_OK;
+}
+
+static tp_status open_place(const tp_run_place *place, const char *run, tp_metrics **ret,
+                            tp_error *err)
+{
+    const tp_run_reader *reader = reader_here(place);
+    if (!reader)
+        return fail_unknown(place, err);
+    tp_metrics *m = tp_vec_new(1, sizeof *m);
+    tp_string_table_init(&m->tags);
+    m->reader = reader;
+    m->path = strdup(place->path);
+    m->run = run ? strdup(run) : NULL;
+    tp_status status = reader->open(m, place, err);
+    if (status == TP_OK) {
+        if (reader->has_runs_below)
+            say_below(m);
+        m->n_lasting_notes = m->notes.n;
+        status = read_on(m, err);
+    }
+    if (status == TP_OK)
+        *ret = m;
+    else
+        tp_metrics_close(m);
+    return status;
+}
+
+/* "project.db#name", unless a file is called so. */
+static char *split_run(const char *path, const char **ret_run)
+{
+    char *copy = strdup(path), *hash;
+    TP_ASSERT(copy);
+    *ret_run = NULL;
+    if (!tp_file_exists(path) && !tp_dir_exists(path) && (hash = strchr(copy, '#'))) {
+        for (; hash; hash = strchr(hash + 1, '#')) {
+            *hash = 0;
+            if (tp_file_exists(copy) || tp_dir_exists(copy)) {
+                *ret_run = hash + 1;
+                return copy;
+            }
+            *hash = '#';
+        }
+    }
+    return copy;
+}
+
+tp_status tp_metrics_open(const char *path, const tp_metrics_options *options, tp_metrics **ret,
+                          tp_error *err)
+{
+    tp_run_place place, inner;
+    const char *run;
+    if (!path || !ret)
+        return tp_fail(err, TP_ERR_ARG, "tp_metrics_open: an argument is NULL");
+    char *where = split_run(path, &run);
+    if (options && options->run)
+        run = options->run;
+    tp_status status = tp_place_look(&place, where, err);
+    if (status == TP_OK) {
+        if (place.is_dir && !reader_here(&place)) {
+            status = find_below(&place, &inner, err);
+            if (status == TP_OK) {
+                tp_place_release(&place);
+                place = inner;
+            }
+        }
+        if (status == TP_OK)
+            status = open_place(&place, run, ret, err);
+        tp_place_release(&place);
+    }
+    free(where);
+    return status;
+}
+
+tp_status tp_metrics_refresh(tp_metrics *m, bool *ret_changed, tp_error *err)
+{
+    uint32_t before = m->n_records;
+    TP_TRY(read_on(m, err));
+    *ret_changed = m->n_records != before;
+    return TP_OK;
+}
+
+void tp_metrics_close(tp_metrics *m)
+{
+    if (!m)
+        return;
+    if (m->state)
+        m->reader->close(m);
+    tp_recorded_clear(m);
+    tp_string_table_release(&m->tags);
+    free(m->path);
+    free(m->run);
+    free(m);
+}
+
+/* ---- handing out ---- */
+
+const char *tp_metrics_path(const tp_metrics *m) { return m->path; }
+const char *tp_metrics_format(const tp_metrics *m) { return m->reader->name; }
+const char *tp_metrics_about(const tp_metrics *m) { return m->reader->about; }
+size_t tp_metrics_count(const tp_metrics *m) { return m->n_shown; }
+
+const char *tp_metrics_tag(const tp_metrics *m, size_t index)
+{
+    return index < m->n_shown ? tp_string_get(&m->tags, m->shown[index]) : NULL;
+}
+
+size_t tp_metrics_find(const tp_metrics *m, const char *tag)
+{
+    uint32_t id;
+    if (!tp_string_find(&m->tags, tag, strlen(tag), &id))
+        return SIZE_MAX;
+    for (size_t i = 0; i < m->n_shown; i++)
+        if (m->shown[i] == id)
+            return i;
+    return SIZE_MAX;
+}
+
+/* Into m->scratch; *ret_eligible: what the view saw, before restarts voided any. */
+static size_t select_points(tp_metrics *m, size_t index, tp_points_view view, size_t *ret_eligible)
+{
+    const tp_recorded_series *s = &m->series[m->shown[index]];
+    uint8_t *keep = tp_vec_new(s->n, 1);
+    size_t n = tp_view_keep(m, s, view, keep, ret_eligible), at = 0;
+    m->scratch = tp_vec_room(m->scratch, &m->cap_scratch, n, sizeof *m->scratch);
+    for (size_t i = 0; i < s->n; i++)
+        if (keep[i])
+            m->scratch[at++] =
+                (tp_metric_point){s->points[i].step, s->points[i].wall, s->points[i].value};
+    free(keep);
+    return n;
+}
+
+size_t tp_metrics_points(tp_metrics *m, size_t index, tp_points_view view,
+                         const tp_metric_point **ret)
+{
+    size_t eligible, n = index < m->n_shown ? select_points(m, index, view, &eligible) : 0;
+    *ret = m->scratch;
+    return n;
+}
+
+size_t tp_metrics_notes(const tp_metrics *m) { return m->notes.n; }
+
+const char *tp_metrics_note(const tp_metrics *m, size_t index, bool *ret_is_warning)
+{
+    if (index >= m->notes.n)
+        return NULL;
+    if (ret_is_warning)
+        *ret_is_warning = m->notes.list[index].level == TP_NOTE_WARNING;
+    return m->notes.list[index].text;
+}
+
+size_t tp_metrics_settings(const tp_metrics *m) { return m->n_settings; }
+
+const char *tp_metrics_setting(const tp_metrics *m, size_t index, const char **ret_value)
+{
+    if (index >= m->n_settings)
+        return NULL;
+    *ret_value = m->settings[index].value;
+    return m->settings[index].key;
+}
+
+/* ---- curves ---- */
+
+typedef struct {
+    tp_metric_point point;
+    uint32_t record;
+    size_t order;
+} curve_point;
+
+static int by_step(const void *a, const void *b)
+{
+    const curve_point *x = a, *y = b;
+    if (x->point.step != y->point.step)
+        return x->point.step < y->point.step ? -1 : 1;
+    return (x->order > y->order) - (x->order < y->order);
+}
+
+/* The training's step, where the same record has it under a name of its own. */
+static void place_by_step_tag(const tp_metrics *m, curve_point *p, size_t n)
+{
+    uint32_t id;
+    if (!m->step_tag || !tp_string_find(&m->tags, m->step_tag, strlen(m->step_tag), &id))
+        return;
+    const tp_recorded_series *steps = &m->series[id];
+    for (size_t i = 0, at = 0; i < n; i++) {
+        while (at < steps->n && steps->points[at].record < p[i].record)
+            at++;
+        if (at < steps->n && steps->points[at].record == p[i].record) {
+            double v = steps->points[at].value;
+            p[i].point.step = v == floor(v) && fabs(v) < 9e18 ? (int64_t)v : p[i].point.step;
+        }
+    }
+}
+
+/* Samples of one step become their mean, corrections the last of them. */
+static size_t one_per_step(tp_metrics *m, const curve_point *p, size_t n, bool is_sampled)
+{
+    size_t out = 0;
+    for (size_t i = 0, end; i < n; i = end) {
+        double sum = 0;
+        for (end = i; end < n && p[end].point.step == p[i].point.step; end++)
+            sum += p[end].point.value;
+        m->scratch[out] = p[end - 1].point;
+        if (is_sampled)
+            m->scratch[out].value = sum / (double)(end - i);
+        out++;
+    }
+    return out;
+}
+
+size_t tp_metrics_curve(tp_metrics *m, size_t index, const tp_metric_point **ret)
+{
+    size_t eligible, n = 0;
+    if (index >= m->n_shown)
+        return 0;
+    const tp_recorded_series *s = &m->series[m->shown[index]];
+    uint8_t *keep = tp_vec_new(s->n, 1);
+    curve_point *p = tp_vec_new(s->n, sizeof *p);
+    tp_view_keep(m, s, TP_POINTS_LATEST, keep, &eligible);
+    for (size_t i = 0; i < s->n; i++) {
+        const tp_recorded_point *x = &s->points[i];
+        if (keep[i]) {
+            int64_t step = x->step == TP_STEP_NONE ? (int64_t)n : x->step;
+            p[n] = (curve_point){{step, x->wall, x->value}, x->record, n};
+            n++;
+        }
+    }
+    place_by_step_tag(m, p, n);
+    qsort(p, n, sizeof *p, by_step);
+    m->scratch = tp_vec_room(m->scratch, &m->cap_scratch, n, sizeof *m->scratch);
+    n = one_per_step(m, p, n, s->is_sampled);
+    free(p);
+    free(keep);
+    *ret = m->scratch;
+    return n;
+}
+
+/* ---- JSON ---- */
+
+enum { PIECE = 64 << 10 };
+
+static tp_status hand_over(tp_buf *text, bool (*write)(void *, const char *, size_t), void *user,
+                           tp_error *err)
+{
+    bool goes_on = write(user, tp_buf_str(text), text->len);
+    tp_buf_clear(text);
+    return goes_on ? TP_OK : tp_fail(err, TP_ERR_OUTPUT, "the metrics could not be written");
+}
+
+static bool is_wanted(const char *tag, const char *const *tags, size_t n, bool *used)
+{
+    bool wanted = !n;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(tags[i], tag) == 0 || fnmatch(tags[i], tag, 0) == 0)
+            wanted = used[i] = true;
+    return wanted;
+}
+
+static tp_status fail_no_tag(const tp_metrics *m, const char *tag, tp_error *err)
+{
+    tp_buf names = {0};
+    for (size_t i = 0; i < m->n_shown && names.len < 1500; i++)
+        tp_buf_addf(&names, "%s%s", i ? ", " : "", tp_metrics_tag(m, i));
+    tp_status status = tp_fail(err, TP_ERR_CONFIG, "'%s' has no metric '%.200s'; it has: %s",
+                               m->path, tag, m->n_shown ? names.data : "none");
+    tp_buf_release(&names);
+    return status;
+}
+
+static void put_point(tp_json_w *w, const tp_metric_point *p)
+{
+    tp_json_w_begin(w, '[');
+    if (p->step == TP_STEP_NONE)
+        tp_json_w_null(w);
+    else
+        tp_json_w_i64(w, p->step);
+    if (isnan(p->wall_time))
+        tp_json_w_null(w);
+    else
+        tp_json_w_f64(w, p->wall_time);
+    tp_json_w_f64(w, p->value);
+    tp_json_w_end(w, ']');
+}
+
+static tp_status write_tags(tp_metrics *m, tp_points_view view, const char *const *tags,
+                            size_t n_tags, bool *used,
+                            bool (*write)(void *user, const char *text, size_t n), void *user,
+                            tp_buf *text, tp_error *err)
+{
+    tp_json_w w;
+    tp_json_w_init(&w, text, 0);
+    tp_json_w_begin(&w, '{');
+    for (size_t i = 0; i < m->n_shown; i++) {
+        size_t eligible, n;
+        uint32_t id = m->shown[i];
+        const char *tag = tp_string_get(&m->tags, id);
+        if (!is_wanted(tag, tags, n_tags, used))
+            continue;
+        n = select_points(m, i, view, &eligible);
+        if (!eligible)
+            continue;
+        tp_json_w_key(&w, tag);
+        tp_json_w_begin(&w, '[');
+        for (size_t k = 0; k < n; k++) {
+            put_point(&w, &m->scratch[k]);
+            if (text->len > PIECE)
+                TP_TRY(hand_over(text, write, user, err));
+        }
+        tp_json_w_end(&w, ']');
+    }
+    tp_json_w_end(&w, '}');
+    tp_buf_addc(text, '\n');
+    return hand_over(text, write, user, err);
+}
+
+tp_status tp_metrics_write_json(tp_metrics *m, tp_points_view view, const char *const *tags,
+                                size_t n_tags,
+                                bool (*write)(void *user, const char *text, size_t n), void *user,
+                                tp_error *err)
+{
+    tp_buf text = {0};
+    bool *used = tp_vec_new(n_tags, sizeof *used);
+    tp_status status = TP_OK;
+    for (size_t i = 0; i < m->n_shown; i++)
+        (void)is_wanted(tp_metrics_tag(m, i), tags, n_tags, used);
+    for (size_t i = 0; i < n_tags && status == TP_OK; i++)
+        if (!used[i])
+            status = fail_no_tag(m, tags[i], err);
+    if (status == TP_OK)
+        status = write_tags(m, view, tags, n_tags, used, write, user, &text, err);
+    free(used);
+    tp_buf_release(&text);
+    return status;
+}

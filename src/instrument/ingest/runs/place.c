@@ -1,0 +1,125 @@
+/* place.c - folders listed and first bytes read, to tell which format lies there. */
+#include "instrument/ingest/runs/place.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/vec.h"
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const tp_place_entry *)a)->name, ((const tp_place_entry *)b)->name);
+}
+
+char *tp_place_join(const char *folder, const char *name)
+{
+    tp_buf path = {0};
+    size_t n = strlen(folder);
+    tp_buf_addf(&path, "%s%s%s", folder, n && folder[n - 1] == '/' ? "" : "/", name);
+    return path.data;
+}
+
+/* A link counts as what it leads to. */
+static bool entry_is_dir(int dir, const struct dirent *e, bool *ret_is_file)
+{
+    struct stat st;
+    if (fstatat(dir, e->d_name, &st, 0) != 0) {
+        *ret_is_file = false;
+        return false;
+    }
+    *ret_is_file = S_ISREG(st.st_mode);
+    return S_ISDIR(st.st_mode);
+}
+
+static tp_status list_folder(tp_run_place *p, tp_error *err)
+{
+    size_t cap = 0;
+    DIR *dir = opendir(p->path);
+    if (!dir)
+        return tp_fail(err, TP_ERR_IO, "cannot open the folder '%s': %s", p->path, strerror(errno));
+    for (struct dirent *e; (e = readdir(dir));) {
+        bool is_file;
+        if (e->d_name[0] == '.')
+            continue;
+        bool is_dir = entry_is_dir(dirfd(dir), e, &is_file);
+        if (!is_dir && !is_file)
+            continue;
+        if (p->n_entries == TP_PLACE_MAX_NAMES) {
+            closedir(dir);
+            return tp_fail(err, TP_ERR_UNSUPPORTED,
+                           "the folder '%s' has more than %d entries; name the run in it", p->path,
+                           TP_PLACE_MAX_NAMES);
+        }
+        tp_place_entry *entry = TP_VEC_PUSH(p->entries, p->n_entries, cap);
+        entry->name = strdup(e->d_name);
+        TP_ASSERT(entry->name);
+        entry->is_dir = is_dir;
+    }
+    closedir(dir);
+    if (p->n_entries)
+        qsort(p->entries, p->n_entries, sizeof *p->entries, by_name);
+    return TP_OK;
+}
+
+static tp_status read_head(tp_run_place *p, tp_error *err)
+{
+    int fd;
+    int64_t size;
+    TP_TRY(tp_input_open(p->path, TP_INPUT_FILE, &fd, &size, err));
+    for (ssize_t n = 1; n > 0 && p->n_head < sizeof p->head; p->n_head += (size_t)n) {
+        n = read(fd, p->head + p->n_head, sizeof p->head - p->n_head);
+        if (n < 0) {
+            close(fd);
+            return tp_fail(err, TP_ERR_IO, "cannot read '%s': %s", p->path, strerror(errno));
+        }
+    }
+    close(fd);
+    return TP_OK;
+}
+
+tp_status tp_place_look(tp_run_place *p, const char *path, tp_error *err)
+{
+    *p = (tp_run_place){.path = strdup(path), .is_dir = tp_dir_exists(path)};
+    TP_ASSERT(p->path);
+    for (size_t n = strlen(path); n > 1 && p->path[n - 1] == '/'; n--)
+        p->path[n - 1] = 0;
+    const char *slash = strrchr(p->path, '/');
+    p->base = slash && slash[1] ? slash + 1 : p->path;
+    tp_status status = p->is_dir ? list_folder(p, err) : read_head(p, err);
+    if (status != TP_OK)
+        tp_place_release(p);
+    return status;
+}
+
+void tp_place_release(tp_run_place *p)
+{
+    for (size_t i = 0; i < p->n_entries; i++)
+        free(p->entries[i].name);
+    free(p->entries);
+    free(p->path);
+    *p = (tp_run_place){0};
+}
+
+static const tp_place_entry *find(const tp_run_place *p, const char *name)
+{
+    const tp_place_entry key = {.name = (char *)(uintptr_t)name};
+    return p->n_entries ? bsearch(&key, p->entries, p->n_entries, sizeof key, by_name) : NULL;
+}
+
+bool tp_place_has_file(const tp_run_place *p, const char *name)
+{
+    const tp_place_entry *e = find(p, name);
+    return e && !e->is_dir;
+}
+
+bool tp_place_has_dir(const tp_run_place *p, const char *name)
+{
+    const tp_place_entry *e = find(p, name);
+    return e && e->is_dir;
+}

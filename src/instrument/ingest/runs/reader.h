@@ -1,0 +1,39 @@
+/* reader.h - a format of runs: one row of readers.c. */
+#ifndef TP_INSTRUMENT_INGEST_RUNS_READER_H
+#define TP_INSTRUMENT_INGEST_RUNS_READER_H
+
+#include "instrument/ingest/runs/place.h"
+#include "instrument/ingest/runs/recorded.h"
+
+struct tp_run_reader {
+    const char *name;  /* "tensorboard" */
+    const char *about; /* "TensorBoard event files" */
+    /* Is a run of this format right here?  Looks at names and first bytes only. */
+    bool (*is_here)(const tp_run_place *place);
+    /* Begin: m->path, m->run and m->state; reads nothing yet. */
+    tp_status (*open)(tp_metrics *m, const tp_run_place *place, tp_error *err);
+    /* Append everything that is new since the last call.  A file that was replaced: *ret_again,
+     * and it is called once more with everything forgotten. */
+    tp_status (*read)(tp_metrics *m, bool *ret_again, tp_error *err);
+    /* (optional) Add notes that hold as of now; they are made anew after every reading. */
+    void (*say)(tp_metrics *m);
+    void (*close)(tp_metrics *m);
+    bool native_is_latest; /* its own program shows the latest attempt only */
+    bool has_runs_below;   /* folders in its own may be runs of their own: they are named */
+    bool has_restarts;     /* the views of TensorBoard's readers apply */
+};
+
+extern const tp_run_reader
+    *const tp_run_readers[]; /* ends with NULL; the first that is here reads */
+
+#define TP_RUN_READER(name) extern const tp_run_reader tp_run_reader_##name;
+TP_RUN_READER(temper)
+TP_RUN_READER(trackio)
+TP_RUN_READER(nemo_rl)
+TP_RUN_READER(trainer_state)
+TP_RUN_READER(tensorboard)
+TP_RUN_READER(csv)
+TP_RUN_READER(jsonl)
+#undef TP_RUN_READER
+
+#endif

@@ -1,0 +1,103 @@
+/* recorded.c - records and series as they grow. */
+#include "instrument/ingest/runs/recorded.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+
+static void free_series(tp_metrics *m)
+{
+    for (size_t i = 0; i < m->n_series; i++)
+        free(m->series[i].points);
+    free(m->series);
+    m->series = NULL;
+    m->n_series = m->cap_series = 0;
+}
+
+void tp_recorded_clear(tp_metrics *m)
+{
+    free_series(m);
+    for (size_t i = 0; i < m->n_settings; i++) {
+        free(m->settings[i].key);
+        free(m->settings[i].value);
+    }
+    free(m->settings);
+    free(m->starts);
+    free(m->attempts);
+    free(m->superseded);
+    free(m->shown);
+    free(m->scratch);
+    tp_notes_release(&m->notes);
+    tp_string_table_release(&m->tags);
+    *m = (tp_metrics){.path = m->path, .run = m->run, .reader = m->reader, .state = m->state};
+    tp_string_table_init(&m->tags);
+}
+
+bool tp_recorded_next(tp_metrics *m)
+{
+    if (m->n_records == UINT32_MAX)
+        return false;
+    if (++m->n_records == UINT32_MAX) {
+        tp_notes_add(&m->notes, TP_NOTE_WARNING,
+                     "'%s' has more than %u records; the rest was not read", m->path, UINT32_MAX);
+        return false;
+    }
+    return true;
+}
+
+/* Tags come in the same order step by step: the one that followed the last time is tried first. */
+tp_recorded_series *tp_recorded_series_of(tp_metrics *m, const char *tag, size_t n)
+{
+    uint32_t id;
+    if (m->n_series) {
+        id = m->series[m->last_series].next;
+        if (tp_string_len(&m->tags, id) == n && memcmp(tp_string_get(&m->tags, id), tag, n) == 0) {
+            m->last_series = id;
+            return &m->series[id];
+        }
+    }
+    id = tp_string_add(&m->tags, tag, n);
+    while (m->n_series <= id)
+        (void)TP_VEC_PUSH(m->series, m->n_series, m->cap_series);
+    m->series[m->last_series].next = id;
+    m->last_series = id;
+    return &m->series[id];
+}
+
+void tp_recorded_add(tp_metrics *m, tp_recorded_series *s, int64_t step, double wall, double value,
+                     uint32_t marks)
+{
+    tp_recorded_point *p = TP_VEC_PUSH(s->points, s->n, s->cap);
+    *p = (tp_recorded_point){step, wall, value, m->n_records, marks};
+}
+
+void tp_recorded_put(tp_metrics *m, tp_slice tag, int64_t step, double wall, double value,
+                     uint32_t marks)
+{
+    tp_recorded_series *s = tp_recorded_series_of(m, tag.data, tag.len);
+    s->is_scalar = true;
+    if (s->n && s->points[s->n - 1].record == m->n_records)
+        s->n--;
+    tp_recorded_add(m, s, step, wall, value, marks);
+}
+
+static char *copy(tp_slice s)
+{
+    char *text = strndup(s.data ? s.data : "", s.len);
+    TP_ASSERT(text);
+    return text;
+}
+
+void tp_recorded_setting_add(tp_metrics *m, tp_slice key, tp_slice value)
+{
+    for (size_t i = 0; i < m->n_settings; i++)
+        if (tp_slice_is(key, m->settings[i].key)) {
+            free(m->settings[i].value);
+            m->settings[i].value = copy(value);
+            return;
+        }
+    tp_recorded_setting *s = TP_VEC_PUSH(m->settings, m->n_settings, m->cap_settings);
+    s->key = copy(key);
+    s->value = copy(value);
+}

@@ -1,0 +1,196 @@
+/* temper_run.c - Temper's own run folder: metrics.jsonl with its attempts, config.yaml. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/vec.h"
+#include "instrument/ingest/runs/lines.h"
+#include "instrument/ingest/runs/reader.h"
+#include "text/yaml/yaml.h"
+
+typedef struct {
+    tp_flat_row_lines lines;
+    char *config; /* path, or NULL */
+    bool has_settings;
+    tp_string_table axes;
+} state;
+
+static const char metrics_name[] = "metrics.jsonl";
+
+/* {"v":1,...,"axis":"train","m":{...}} */
+static bool is_own_line(const tp_run_place *place)
+{
+    return place->n_head > 5 && memcmp(place->head, "{\"v\":", 5) == 0 &&
+           memmem(place->head, place->n_head, "\"axis\":", 7) &&
+           memmem(place->head, place->n_head, "\"m\":{", 5);
+}
+
+static bool is_here(const tp_run_place *place)
+{
+    tp_run_place file;
+    if (!place->is_dir)
+        return is_own_line(place);
+    if (!tp_place_has_file(place, metrics_name))
+        return false;
+    if (tp_place_has_file(place, "run.json"))
+        return true;
+    char *path = tp_place_join(place->path, metrics_name);
+    bool is_own = false;
+    if (tp_place_look(&file, path, NULL) == TP_OK) {
+        is_own = is_own_line(&file);
+        tp_place_release(&file);
+    }
+    free(path);
+    return is_own;
+}
+
+static tp_status open_run(tp_metrics *m, const tp_run_place *place, tp_error *err)
+{
+    (void)err;
+    state *s = tp_vec_new(1, sizeof *s);
+    char *path = place->is_dir ? tp_place_join(place->path, metrics_name) : strdup(place->path);
+    tp_flat_row_lines_init(&s->lines, path);
+    free(path);
+    tp_string_table_init(&s->axes);
+    if (place->is_dir && tp_place_has_file(place, "config.yaml"))
+        s->config = tp_place_join(place->path, "config.yaml");
+    m->state = s;
+    return TP_OK;
+}
+
+static void close_run(tp_metrics *m)
+{
+    state *s = m->state;
+    tp_flat_row_lines_release(&s->lines);
+    tp_string_table_release(&s->axes);
+    free(s->config);
+    free(s);
+}
+
+/* ---- the configuration ---- */
+
+static void add_settings(tp_metrics *m, const tp_json *v, tp_buf *key)
+{
+    size_t len = key->len;
+    for (const tp_json *c = v->child; c; c = c->next) {
+        static const char *const words[] = {"null", "false", "true"};
+        key->len = len;
+        if (len)
+            tp_buf_addc(key, '.');
+        tp_buf_add(key, c->key.data, c->key.len);
+        if (c->type == TP_JSON_OBJECT) {
+            add_settings(m, c, key);
+        } else if (c->type == TP_JSON_ARRAY) {
+            tp_buf text = {0};
+            tp_json_w w;
+            tp_json_w_init(&w, &text, 0);
+            tp_json_w_value(&w, c);
+            tp_recorded_setting_add(m, (tp_slice){key->data, key->len},
+                                    (tp_slice){text.data, text.len});
+            tp_buf_release(&text);
+        } else {
+            tp_slice value = c->type <= TP_JSON_TRUE ? tp_slice_of(words[c->type]) : c->text;
+            tp_recorded_setting_add(m, (tp_slice){key->data, key->len}, value);
+        }
+    }
+    key->len = len;
+}
+
+static void read_settings(tp_metrics *m, const char *path)
+{
+    tp_buf text = {0}, key = {0};
+    tp_arena arena = {0};
+    const tp_json *root = NULL;
+    tp_error why = {0};
+    if (tp_arena_init(&arena, 64 << 20, &why) == TP_OK &&
+        tp_file_read(path, TP_YAML_MAX_BYTES, &text, &why) == TP_OK &&
+        tp_yaml_parse(&arena, path, tp_buf_str(&text), text.len, &root, &why) == TP_OK &&
+        root->type == TP_JSON_OBJECT)
+        add_settings(m, root, &key);
+    else if (why.message[0])
+        tp_notes_add(&m->notes, TP_NOTE_WARNING, "the configuration could not be read: %s",
+                     why.message);
+    tp_buf_release(&key);
+    tp_buf_release(&text);
+    tp_arena_release(&arena);
+}
+
+/* ---- the records ---- */
+
+static int64_t whole(const tp_flat_row *row, const char *name, int64_t otherwise)
+{
+    const tp_flat_row_member *x = tp_flat_row_find(row, name);
+    int64_t v = x && x->is_number ? tp_flat_row_step(x->value) : TP_STEP_NONE;
+    return v == TP_STEP_NONE ? otherwise : v;
+}
+
+static bool is_head(tp_slice tag)
+{
+    static const char *const head[] = {"v", "t", "run", "attempt", "step", "axis"};
+    for (size_t i = 0; i < sizeof head / sizeof *head; i++)
+        if (tp_slice_is(tag, head[i]))
+            return true;
+    return false;
+}
+
+static void see_row(void *user, tp_flat_row_lines *l)
+{
+    tp_metrics *m = user;
+    state *s = m->state;
+    const tp_flat_row *row = &l->row;
+    const tp_flat_row_member *wall = tp_flat_row_find(row, "t"),
+                             *axis = tp_flat_row_find(row, "axis");
+    int64_t step = whole(row, "step", TP_STEP_NONE), attempt = whole(row, "attempt", 1);
+    double t = wall && wall->is_number ? wall->value : NAN;
+    tp_slice name = axis && axis->is_text ? tp_flat_row_text(row, axis) : (tp_slice){"", 0};
+    if (!tp_recorded_next(m))
+        return;
+    attempt = attempt < 0 ? 0 : attempt > 1 << 23 ? 1 << 23 : attempt;
+    *TP_VEC_PUSH(m->attempts, m->n_attempts, m->cap_attempts) =
+        (tp_recorded_attempt){.step = step,
+                              .axis = tp_string_add(&s->axes, name.data, name.len),
+                              .attempt = (uint32_t)attempt,
+                              .record = m->n_records};
+    for (size_t i = 0; i < row->n; i++) {
+        const tp_flat_row_member *x = &row->members[i];
+        if (x->is_number && !is_head(tp_flat_row_tag(row, x)))
+            tp_recorded_put(m, tp_flat_row_tag(row, x), step, t, x->value,
+                            (uint32_t)attempt << TP_MARK_FILE_SHIFT);
+    }
+}
+
+static tp_status read_run(tp_metrics *m, bool *ret_again, tp_error *err)
+{
+    state *s = m->state;
+    if (tp_tail_was_replaced(&s->lines.tail)) {
+        char *path = strdup(s->lines.tail.path);
+        tp_flat_row_lines_release(&s->lines);
+        tp_flat_row_lines_init(&s->lines, path);
+        free(path);
+        s->has_settings = false;
+        *ret_again = true;
+        return TP_OK;
+    }
+    if (s->config && !s->has_settings) {
+        read_settings(m, s->config);
+        s->has_settings = true;
+    }
+    return tp_flat_row_lines_read(&s->lines, see_row, m, err);
+}
+
+static void say(tp_metrics *m)
+{
+    const state *s = m->state;
+    tp_flat_row_lines_say(&s->lines, &m->notes);
+}
+
+const tp_run_reader tp_run_reader_temper = {
+    .name = "temper",
+    .about = "Temper's run folder",
+    .is_here = is_here,
+    .open = open_run,
+    .read = read_run,
+    .say = say,
+    .close = close_run,
+    .native_is_latest = true,
+};

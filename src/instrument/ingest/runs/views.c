@@ -1,0 +1,181 @@
+/* views.c - the rules of TensorBoard's three readers, and Temper's own, over marked points. */
+#include "instrument/ingest/runs/views.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "instrument/ingest/runs/reader.h"
+
+enum { DAMAGED = TP_MARK_BAD_DATA | TP_MARK_AFTER_BAD | TP_MARK_AFTER_GAP };
+
+/* Points with one of these marks are not seen. */
+static uint32_t unseen_marks(tp_points_view view)
+{
+    switch (view) {
+    case TP_POINTS_NATIVE:
+        return DAMAGED;
+    case TP_POINTS_ACCUMULATOR:
+        return DAMAGED | TP_MARK_TENSOR;
+    case TP_POINTS_FAST:
+        return TP_MARK_AFTER_GAP | TP_MARK_NOT_FLOAT;
+    default:
+        return TP_MARK_BAD_DATA;
+    }
+}
+
+/* From the last point to the first: a START that came after it, at or below its step, voids it. */
+static void purge_at_starts(const tp_metrics *m, const tp_recorded_series *s, bool also_first,
+                            uint8_t *keep)
+{
+    int64_t least = INT64_MAX;
+    size_t next = m->n_starts;
+    bool any = false;
+    for (size_t i = s->n; i-- > 0;) {
+        const tp_recorded_point *p = &s->points[i];
+        while (next && m->starts[next - 1].record > p->record) {
+            const tp_recorded_start *start = &m->starts[--next];
+            if (!start->is_versioned || (start->is_first && !also_first))
+                continue;
+            any = true;
+            least = start->step < least ? start->step : least;
+        }
+        keep[i] &= !(any && p->step >= least);
+    }
+}
+
+/* The same for points that purge their own tag. */
+static void purge_at_marks(const tp_recorded_series *s, uint32_t mark, uint8_t *keep)
+{
+    int64_t least = INT64_MAX, pending = INT64_MAX;
+    uint32_t pending_record = 0;
+    bool any = false, waits = false;
+    for (size_t i = s->n; i-- > 0;) {
+        const tp_recorded_point *p = &s->points[i];
+        if (waits && p->record != pending_record) {
+            least = pending < least ? pending : least;
+            any = true;
+            waits = false;
+        }
+        keep[i] &= !(any && p->step >= least);
+        if (p->marks & mark) {
+            pending = p->step;
+            pending_record = p->record;
+            waits = true;
+        }
+    }
+}
+
+/* A step that is not above the last one kept voids what is at or above it. */
+static void purge_as_rustboard(const tp_recorded_series *s, uint8_t *keep)
+{
+    size_t *kept = tp_vec_new(s->n, sizeof *kept), n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        if (!keep[i])
+            continue;
+        while (n && s->points[kept[n - 1]].step >= s->points[i].step)
+            keep[kept[--n]] = 0;
+        kept[n++] = i;
+    }
+    free(kept);
+}
+
+/* What a later file writes of the tag from its first step on is void in those before it. */
+static void purge_at_files(const tp_recorded_series *s, uint8_t *keep)
+{
+    int64_t least = INT64_MAX, first = INT64_MAX;
+    uint32_t file = s->n ? tp_recorded_file(&s->points[s->n - 1]) : 0;
+    bool any = false;
+    for (size_t i = s->n; i-- > 0;) {
+        const tp_recorded_point *p = &s->points[i];
+        if (tp_recorded_file(p) != file) {
+            least = first < least ? first : least;
+            any = true;
+            first = INT64_MAX;
+            file = tp_recorded_file(p);
+        }
+        keep[i] &= !(any && p->step >= least);
+        first = p->step < first ? p->step : first;
+    }
+}
+
+typedef struct {
+    int64_t step;
+    size_t index;
+} placed;
+
+static int by_step(const void *a, const void *b)
+{
+    const placed *x = a, *y = b;
+    return x->step != y->step ? (x->step < y->step ? -1 : 1)
+                              : (x->index > y->index) - (x->index < y->index);
+}
+
+static bool is_rising(const tp_recorded_series *s, const uint8_t *keep)
+{
+    int64_t last = INT64_MIN;
+    for (size_t i = 0; i < s->n; i++) {
+        if (!keep[i])
+            continue;
+        if (s->points[i].step <= last)
+            return false;
+        last = s->points[i].step;
+    }
+    return true;
+}
+
+/* Of points with one step the last counts. */
+static void keep_last_of_step(const tp_recorded_series *s, uint8_t *keep)
+{
+    if (is_rising(s, keep))
+        return;
+    placed *at = tp_vec_new(s->n, sizeof *at);
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++)
+        if (keep[i] && s->points[i].step != TP_STEP_NONE)
+            at[n++] = (placed){s->points[i].step, i};
+    qsort(at, n, sizeof *at, by_step);
+    for (size_t i = 0; i + 1 < n; i++)
+        if (at[i].step == at[i + 1].step)
+            keep[at[i].index] = 0;
+    free(at);
+}
+
+static void keep_latest(const tp_metrics *m, const tp_recorded_series *s, uint8_t *keep)
+{
+    for (size_t i = 0; m->superseded && i < s->n; i++)
+        keep[i] &= !m->superseded[s->points[i].record];
+    if (m->reader->has_restarts) {
+        purge_at_starts(m, s, true, keep);
+        purge_at_files(s, keep);
+    }
+    if (!s->is_sampled)
+        keep_last_of_step(s, keep);
+}
+
+size_t tp_view_keep(const tp_metrics *m, const tp_recorded_series *s, tp_points_view view,
+                    uint8_t *keep, size_t *ret_eligible)
+{
+    if (!m->reader->has_restarts && view != TP_POINTS_LATEST)
+        view = view == TP_POINTS_NATIVE && m->reader->native_is_latest ? TP_POINTS_LATEST
+                                                                       : TP_POINTS_ALL;
+    uint32_t unseen = unseen_marks(view);
+    size_t n = 0, eligible = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        keep[i] = !(s->points[i].marks & unseen);
+        /* rustboard lists tags of which it has no point */
+        eligible += !(s->points[i].marks & unseen & ~(uint32_t)TP_MARK_NOT_FLOAT);
+    }
+    if (view == TP_POINTS_NATIVE || view == TP_POINTS_ACCUMULATOR) {
+        purge_at_starts(m, s, view == TP_POINTS_ACCUMULATOR, keep);
+        purge_at_marks(s, view == TP_POINTS_NATIVE ? TP_MARK_PURGES : TP_MARK_PURGES_HIGHEST, keep);
+    } else if (view == TP_POINTS_FAST) {
+        purge_as_rustboard(s, keep);
+    } else if (view == TP_POINTS_LATEST) {
+        keep_latest(m, s, keep);
+    }
+    for (size_t i = 0; i < s->n; i++)
+        n += keep[i];
+    *ret_eligible = eligible;
+    return n;
+}

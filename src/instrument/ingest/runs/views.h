@@ -1,0 +1,22 @@
+/* views.h - which of the recorded points count, by whose rules.
+ *
+ *               bad checksum          START               step not above the last   written twice
+ *   native      file ends             later ones purge    purges without version    both kept
+ *   accumulator file ends             each purges         the same                  both kept
+ *   fast        kept if it parses     ignored             purges, per tag           the last
+ *   all         left out, read on     ignored             kept                      both kept
+ *   latest      left out, read on     each purges         the later file's counts   the last
+ *
+ * Measured with TensorBoard 2.21 (docs/formats/runs.md).  A run of another format has only the last
+ * two, and superseded attempts for `latest`. */
+#ifndef TP_INSTRUMENT_INGEST_RUNS_VIEWS_H
+#define TP_INSTRUMENT_INGEST_RUNS_VIEWS_H
+
+#include "instrument/ingest/runs/recorded.h"
+
+/* keep[i] of every point of the series (s->n bytes): 1 or 0.  Returns how many count;
+ * *ret_eligible those that the view saw at all, purged or not. */
+size_t tp_view_keep(const tp_metrics *m, const tp_recorded_series *s, tp_points_view view,
+                    uint8_t *keep, size_t *ret_eligible);
+
+#endif

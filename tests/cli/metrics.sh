@@ -1,0 +1,66 @@
+# What runs recorded, as text and JSON; which run is meant; what is damaged is named.
+. "$SOURCE/tests/cli/lib.sh"
+runs=$SOURCE/tests/data/runs
+
+run metrics "$runs/tb-hparams" --json
+expect 0
+is "three figures" "$(cut -c 1-80 out)" '{"loss":[[0,1763600000,1],[1,1763600001,0.5],[2,1763600002,0.3333333432674408],['
+
+run metrics "$runs/tb-hparams"
+expect 0 "further runs below" "hp0"
+expect_out "TensorBoard event files" "loss" "0.125"
+
+run metrics "$runs/tb-torch" train/loss 'odd/*' --json
+expect 0
+expect_out '"odd/values"' '"NaN"' '"-Infinity"'
+grep -q hist out && fail "a tag that was not asked for"
+
+run metrics "$runs/tb-torch" train/los --json
+expect 2 "has no metric 'train/los'; it has:" "train/loss"
+run metrics "$runs/tb-torch" train/los
+expect 2 "has no metric 'train/los'"
+
+run metrics "$runs/tb-badcrc-data" --json
+expect 0 "the record at byte 416 has a wrong checksum"
+run metrics "$runs/tb-truncated"
+expect 0 "the last record, at byte 1004, is incomplete"
+
+run metrics "$runs/tb-restart-purge" loss --points latest
+expect 0
+expect_out "26"
+run metrics "$runs/tb-restart-purge" --points nearest
+expect 2 "--points is native, latest, all, accumulator or fast"
+
+run metrics "$runs/trackio-manual/manual.db"
+expect 2 "holds 2 runs" "run-a, run-b"
+run metrics "$runs/trackio-manual/manual.db#run-a" late --json
+expect 0
+is "a point" "$(cat out)" '{"late":[[3,1795345890.110441,-1]]}'
+run metrics "$runs/trackio-manual/manual.db" --run run-b late --json
+expect 0
+run metrics "$runs/trackio-manual/manual.db#run-a" 'system:*' --json
+expect 0
+expect_out '"system:cpu_percent":[[null,1795345890.100365,12.5]]'
+
+run metrics "$runs/nemo-rl-grpo"
+expect 0
+expect_out "NeMo RL" "train_data/rewards" "validation/accuracy"
+run metrics "$runs/trl-sft-nan-filtered/trainer_state.json" loss --json
+expect 0 "the loss was NaN there"
+is "a step without time" "$(cut -c 1-32 out)" '{"loss":[[1,null,5.5917148590087'
+
+run metrics "$runs"
+expect 2 "name one of them"
+run metrics nowhere
+expect 2 "nowhere"
+run metrics
+expect 2
+
+# one's own
+write_recipe recipe.yaml
+run train --quiet recipe.yaml run.dir=mine
+expect 0
+run metrics mine
+expect 0
+expect_out "Temper's run folder" "train/loss" "validation/val_loss"
+finish

@@ -1,0 +1,347 @@
+/* test_gguf.c - GGUF files: reading, damage, writing, and what becomes of keys. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/files.h"
+#include "base/output.h"
+#include "base/platform.h"
+#include "engine/model/gguf_export.h"
+#include "engine/model/model.h"
+#include "text/gguf/gguf.h"
+#include "text/tokenizer/tokenizer.h"
+
+#define SAMPLE TP_SOURCE_DIR "/tests/data/gguf/llama-q4_0.gguf"
+
+/* A file by hand: each field with its width. */
+typedef struct {
+    tp_buf bytes;
+} image;
+
+static void u32(image *f, uint32_t v) { tp_buf_add(&f->bytes, &v, sizeof v); }
+static void u64(image *f, uint64_t v) { tp_buf_add(&f->bytes, &v, sizeof v); }
+
+static void text(image *f, const char *s)
+{
+    u64(f, strlen(s));
+    tp_buf_adds(&f->bytes, s);
+}
+
+static void start(image *f, uint32_t version, uint64_t tensors, uint64_t keys)
+{
+    tp_buf_adds(&f->bytes, "GGUF");
+    u32(f, version);
+    u64(f, tensors);
+    u64(f, keys);
+}
+
+static void tensor(image *f, const char *name, uint64_t length, uint64_t rows, uint32_t type,
+                   uint64_t offset)
+{
+    text(f, name);
+    u32(f, 2);
+    u64(f, length);
+    u64(f, rows);
+    u32(f, type);
+    u64(f, offset);
+}
+
+static void pad(image *f, size_t to)
+{
+    while (f->bytes.len < to)
+        tp_buf_addc(&f->bytes, 0);
+}
+
+static void refuse(image *f, const char *message)
+{
+    tp_gguf *g = NULL;
+    tp_error err = {0};
+    tp_status status = tp_gguf_parse("x.gguf", f->bytes.data, f->bytes.len, &g, &err);
+    assert_int_not_equal(status, TP_OK);
+    assert_null(g);
+    assert_string_equal(err.message, message);
+    tp_buf_release(&f->bytes);
+}
+
+static void reads_keys_and_tensors(void **state)
+{
+    image f = {0};
+    tp_gguf *g;
+    int64_t number = 0;
+    start(&f, 3, 1, 2);
+    text(&f, "a.b");
+    u32(&f, TP_GGUF_U32);
+    u32(&f, 7);
+    text(&f, "words");
+    u32(&f, TP_GGUF_ARRAY);
+    u32(&f, TP_GGUF_STRING);
+    u64(&f, 2);
+    text(&f, "one");
+    text(&f, "");
+    tensor(&f, "t", 32, 2, TP_GGML_Q8_0, 0);
+    size_t data = (f.bytes.len + 31) / 32 * 32;
+    pad(&f, data + 68);
+    assert_int_equal(tp_gguf_parse("x.gguf", f.bytes.data, f.bytes.len, &g, NULL), TP_OK);
+
+    assert_int_equal(tp_gguf_get_int(g, "a.b", 0, 9, &number, NULL), TP_OK);
+    assert_int_equal(number, 7);
+    const tp_gguf_value *words = tp_gguf_find(g, "words");
+    size_t at = 0;
+    assert_int_equal(words->n, 2);
+    assert_true(tp_slice_is(tp_gguf_next_string(words, &at), "one"));
+    assert_int_equal(tp_gguf_next_string(words, &at).len, 0);
+    const tp_gguf_tensor *t = tp_gguf_find_tensor(g, "t");
+    assert_int_equal(t->bytes, 68);
+    assert_int_equal(t->dim[0], 32);
+    assert_ptr_equal(t->data, f.bytes.data + data);
+    assert_null(tp_gguf_find(g, "a"));
+    assert_null(tp_gguf_find_tensor(g, "u"));
+    tp_gguf_close(g);
+    tp_buf_release(&f.bytes);
+}
+
+static void refuses_what_is_no_such_file(void **state)
+{
+    image f = {0};
+    tp_buf_adds(&f.bytes, "GGML....");
+    refuse(&f, "x.gguf is no GGUF file: it does not begin with \"GGUF\"");
+    f = (image){0};
+    start(&f, 1, 0, 0);
+    refuse(&f, "x.gguf: byte 4: GGUF version 1 is not supported; 2 and 3 are");
+    f = (image){0};
+    start(&f, 0x03000000, 0, 0);
+    refuse(&f, "x.gguf: byte 4: a big-endian file; convert it to little-endian with gguf's "
+               "gguf-convert-endian");
+}
+
+static void refuses_counts_that_nothing_backs(void **state)
+{
+    image f = {0};
+    start(&f, 3, UINT64_MAX, 0);
+    refuse(&f, "x.gguf: byte 8: more tensors than the file has room for, or any model has; the "
+               "file is cut off or damaged: fetch or export it again");
+    f = (image){0};
+    start(&f, 3, 0, 1);
+    text(&f, "words");
+    u32(&f, TP_GGUF_ARRAY);
+    u32(&f, TP_GGUF_U32);
+    u64(&f, UINT64_MAX);
+    refuse(&f, "x.gguf: byte 24: 'words' has 18446744073709551615 values, of which the file has 0; "
+               "the file is cut off or damaged: fetch or export it again");
+    f = (image){0};
+    start(&f, 3, 0, 1);
+    u64(&f, 1000);
+    tp_buf_adds(&f.bytes, "abcde");
+    refuse(&f, "x.gguf: byte 24: a key of 1000 bytes, of which the file has 5; the file is cut off "
+               "or damaged: fetch or export it again");
+}
+
+static void refuses_arrays_of_arrays_and_keys_twice(void **state)
+{
+    image f = {0};
+    start(&f, 3, 0, 1);
+    text(&f, "nested");
+    u32(&f, TP_GGUF_ARRAY);
+    u32(&f, TP_GGUF_ARRAY);
+    u64(&f, 1);
+    refuse(&f, "x.gguf: byte 24: 'nested' has values of type 9, which is an array of arrays: that "
+               "is not supported");
+    f = (image){0};
+    start(&f, 3, 0, 2);
+    for (int i = 0; i < 2; i++) {
+        text(&f, "k");
+        u32(&f, TP_GGUF_U32);
+        u32(&f, 1);
+    }
+    refuse(&f, "x.gguf: byte 41: 'k' is there twice; the file is cut off or damaged: fetch or "
+               "export it again");
+}
+
+static void refuses_tensors_that_are_not_there(void **state)
+{
+    image f = {0};
+    start(&f, 3, 1, 0);
+    tensor(&f, "t", 4, 1, TP_GGML_F32, 0);
+    pad(&f, 96 + 12);
+    refuse(&f, "x.gguf: byte 24: tensor 't' takes bytes 0 to 16 of the data, which has 12; the "
+               "file is cut off or damaged: fetch or export it again");
+    f = (image){0};
+    start(&f, 3, 1, 0);
+    tensor(&f, "t", 4, 1, TP_GGML_F32, 8);
+    pad(&f, 200);
+    refuse(&f, "x.gguf: byte 24: tensor 't' does not begin at a multiple of general.alignment; the "
+               "file is cut off or damaged: fetch or export it again");
+    f = (image){0};
+    start(&f, 3, 1, 0);
+    tensor(&f, "t", (uint64_t)1 << 40, (uint64_t)1 << 40, TP_GGML_F32, 0);
+    refuse(&f, "x.gguf: byte 24: tensor 't' has a shape that is not possible; the file is cut off "
+               "or damaged: fetch or export it again");
+    f = (image){0};
+    start(&f, 3, 1, 0);
+    tensor(&f, "t", 48, 1, TP_GGML_Q4_0, 0);
+    refuse(&f, "x.gguf: byte 24: tensor 't' has rows of 48 elements; blocks of Q4_0 hold 32");
+    f = (image){0};
+    start(&f, 3, 2, 0);
+    tensor(&f, "t", 1, 1, TP_GGML_F32, 0);
+    tensor(&f, "t", 1, 1, TP_GGML_F32, 32);
+    pad(&f, 256);
+    refuse(&f, "x.gguf: byte 65: tensor 't' is there twice; the file is cut off or damaged: fetch "
+               "or export it again");
+}
+
+/* Cut at every byte: always refused, never read beyond. */
+static void refuses_every_beginning_of_a_file(void **state)
+{
+    tp_buf whole = {0};
+    assert_int_equal(tp_file_read(SAMPLE, 0, &whole, NULL), TP_OK);
+    for (size_t n = 0; n < whole.len; n += n < 7200 ? 1 : 97) {
+        char *part = malloc(n + 1); /* a sanitizer sees its end */
+        tp_gguf *g = NULL;
+        tp_error err = {0};
+        memcpy(part, whole.data, n);
+        if (tp_gguf_parse("x.gguf", part, n, &g, &err) == TP_OK)
+            fail_msg("%zu bytes were taken", n);
+        free(part);
+    }
+    tp_buf_release(&whole);
+}
+
+/* ---- a file of llama-quantize ---- */
+
+static void opens_a_file_of_llama_cpp(void **state)
+{
+    tp_model *model;
+    tp_tokenizer *tok;
+    tp_error err = {0};
+    assert_int_equal(tp_model_open(SAMPLE, &model, &err), TP_OK);
+    const tp_model_info *info = tp_model_get_info(model);
+    assert_string_equal(info->family, "llama");
+    assert_int_equal(info->hidden, 32);
+    assert_int_equal(info->intermediate, 64);
+    assert_int_equal(info->kv_heads, 2);
+    assert_int_equal(info->head_dim, 8);
+    assert_int_equal(info->vocab, 292);
+    assert_int_equal(info->max_positions, 128);
+    assert_true(info->norm_eps == 1e-5);
+    assert_true(info->rope_theta == 10000);
+    assert_false(info->tied);
+    assert_int_equal(info->n_eos, 1);
+    assert_int_equal(info->eos[0], 287);
+    assert_int_equal(info->bos, 285);
+    tp_model_free(model);
+
+    assert_int_equal(tp_tokenizer_load(SAMPLE, &tok, &err), TP_OK);
+    static const char said[] = "the a<|im_start|>x";
+    static const int32_t wanted[] = {257, 258, 286, 87};
+    tp_tokenizer_scratch *scratch = tp_tokenizer_scratch_new(tok);
+    tp_ids ids = {0};
+    tp_tokenizer_encode(tok, scratch, said, strlen(said), (tp_encode_options){true, true}, &ids,
+                        NULL);
+    assert_int_equal(ids.len, 4);
+    assert_memory_equal(ids.data, wanted, sizeof wanted);
+    assert_int_equal(tp_tokenizer_eos(tok), 287);
+    assert_int_equal(tp_tokenizer_pad(tok), 285);
+    assert_true(tp_tokenizer_is_special(tok, 286));
+    assert_false(tp_tokenizer_is_special(tok, 288)); /* <think>, user defined */
+    assert_false(tp_tokenizer_has_id(tok, 291));     /* [PAD291], unused */
+    assert_true(tp_str_starts(tp_tokenizer_chat_template(tok), "{% for m in messages %}"));
+    tp_ids_release(&ids);
+    tp_tokenizer_scratch_free(scratch);
+    tp_tokenizer_free(tok);
+}
+
+/* ---- writing ---- */
+
+static tp_status export_to(const char *path, const char *type, tp_error *err)
+{
+    tp_model *model;
+    tp_tokenizer *tok;
+    tp_gguf_export_result result;
+    tp_gguf_export_options options = {.type = type, .name = "Tiny Llama", .threads = 2};
+    assert_int_equal(tp_model_open(SAMPLE, &model, NULL), TP_OK);
+    assert_int_equal(tp_tokenizer_load(SAMPLE, &tok, NULL), TP_OK);
+    tp_status status = tp_gguf_export(model, tok, path, &options, &result, err);
+    tp_tokenizer_free(tok);
+    tp_model_free(model);
+    return status;
+}
+
+/* Q4_0 of numbers that came from Q4_0 is the same blocks: the tensors of llama-quantize. */
+static void writes_the_tensors_that_it_read(void **state)
+{
+    tp_gguf *ours, *theirs;
+    tp_error err = {0};
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/tp-gguf-%d", (int)getpid());
+    assert_int_equal(export_to(path, "Q4_0", &err), TP_OK);
+    assert_int_equal(tp_gguf_open(path, &ours, &err), TP_OK);
+    assert_int_equal(tp_gguf_open(SAMPLE, &theirs, &err), TP_OK);
+    assert_int_equal(tp_gguf_tensor_count(ours), tp_gguf_tensor_count(theirs));
+    for (size_t i = 0; i < tp_gguf_tensor_count(theirs); i++) {
+        const tp_gguf_tensor *b = tp_gguf_tensor_at(theirs, i);
+        const tp_gguf_tensor *a = tp_gguf_find_tensor(ours, b->name);
+        assert_non_null(a);
+        assert_int_equal(a->type, b->type);
+        assert_int_equal(a->bytes, b->bytes);
+        assert_memory_equal(a->data, b->data, a->bytes);
+    }
+    for (size_t i = 0; i < tp_gguf_key_count(theirs); i++) {
+        const tp_gguf_value *b = tp_gguf_key_at(theirs, i);
+        char key[128];
+        snprintf(key, sizeof key, "%.*s", (int)b->key.len, b->key.data);
+        const tp_gguf_value *a = tp_gguf_find(ours, key);
+        if (!a)
+            fail_msg("no key %s", key);
+        assert_int_equal(a->type, b->type);
+        assert_int_equal(a->n, b->n);
+        assert_memory_equal(a->data, b->data, b->type == TP_GGUF_STRING ? 8 : 4);
+    }
+    assert_int_equal(tp_gguf_key_count(ours), tp_gguf_key_count(theirs) + 1); /* add_bos_token */
+    tp_gguf_close(ours);
+    tp_gguf_close(theirs);
+    unlink(path);
+}
+
+/* Whatever write fails, the file is the old one or the new one. */
+static void a_failed_write_leaves_the_old_file(void **state)
+{
+    char path[64];
+    tp_error err = {0};
+    tp_status status = TP_ERR_IO;
+    snprintf(path, sizeof path, "/tmp/tp-gguf-%d", (int)getpid());
+    for (uint64_t n = 1; status != TP_OK && n < 100; n++) {
+        tp_buf now = {0};
+        assert_int_equal(tp_output_put(path, "old", 3, &err), TP_OK);
+        tp_fault_arm(n, false);
+        status = export_to(path, "F16", &err);
+        tp_fault_arm(0, false);
+        assert_int_equal(tp_file_read(path, 0, &now, &err), TP_OK);
+        if (status != TP_OK && now.len != 3)
+            assert_memory_equal(now.data, "GGUF", 4); /* only the folder's sync failed */
+        tp_buf_release(&now);
+    }
+    assert_int_equal(status, TP_OK);
+    unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_keys_and_tensors),
+        cmocka_unit_test(refuses_what_is_no_such_file),
+        cmocka_unit_test(refuses_counts_that_nothing_backs),
+        cmocka_unit_test(refuses_arrays_of_arrays_and_keys_twice),
+        cmocka_unit_test(refuses_tensors_that_are_not_there),
+        cmocka_unit_test(refuses_every_beginning_of_a_file),
+        cmocka_unit_test(opens_a_file_of_llama_cpp),
+        cmocka_unit_test(writes_the_tensors_that_it_read),
+        cmocka_unit_test(a_failed_write_leaves_the_old_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

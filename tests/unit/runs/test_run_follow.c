@@ -1,0 +1,158 @@
+/* test_run_follow.c - runs that are still being written are read on from where reading stopped. */
+#include <sqlite3.h>
+
+#include "run_files.h"
+
+static void refresh(tp_metrics *m, bool expected)
+{
+    bool changed = !expected;
+    tp_error err = {0};
+    if (tp_metrics_refresh(m, &changed, &err) != TP_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(changed, expected);
+}
+
+static void expect_values(tp_metrics *m, const char *tag, const double *values, size_t n)
+{
+    const tp_metric_point *p;
+    assert_int_equal(points_of(m, tag, TP_POINTS_NATIVE, &p), n);
+    for (size_t i = 0; i < n; i++)
+        assert_true(p[i].value == values[i]);
+}
+
+static void event_file_grows_within_a_record(void **state)
+{
+    tp_buf events = {0};
+    add_version(&events);
+    add_scalar(&events, "loss", 1, 4);
+    size_t first = events.len;
+    add_scalar(&events, "loss", 2, 2);
+    write_bytes("events.out.tfevents.1", "w", events.data, first + 13);
+
+    tp_metrics *m = open_run(run_folder);
+    expect_values(m, "loss", (double[]){4}, 1);
+    assert_true(has_note(m, "incomplete"));
+    write_bytes("events.out.tfevents.1", "a", events.data + first + 13, events.len - first - 13);
+    refresh(m, true);
+    expect_values(m, "loss", (double[]){4, 2}, 2);
+    assert_false(has_note(m, "incomplete"));
+    refresh(m, false);
+    tp_metrics_close(m);
+    tp_buf_release(&events);
+}
+
+static void event_files_appear(void **state)
+{
+    tp_buf events = {0};
+    add_version(&events);
+    add_scalar(&events, "loss", 1, 4);
+    write_bytes("events.out.tfevents.2", "w", events.data, events.len);
+    tp_metrics *m = open_run(run_folder);
+    expect_values(m, "loss", (double[]){4}, 1);
+
+    tp_buf_clear(&events);
+    add_scalar(&events, "loss", 2, 2);
+    write_bytes("events.out.tfevents.3", "w", events.data, events.len);
+    refresh(m, true);
+    expect_values(m, "loss", (double[]){4, 2}, 2);
+
+    /* one whose name comes first is read first */
+    tp_buf_clear(&events);
+    add_scalar(&events, "loss", 0, 8);
+    write_bytes("events.out.tfevents.1", "w", events.data, events.len);
+    refresh(m, true);
+    expect_values(m, "loss", (double[]){8, 4, 2}, 3);
+    tp_metrics_close(m);
+    tp_buf_release(&events);
+}
+
+static void a_replaced_file_is_read_anew(void **state)
+{
+    write_text("metrics.jsonl", "{\"step\": 1, \"loss\": 4}\n{\"step\": 2, \"loss\": 2}\n");
+    tp_metrics *m = open_run(run_folder);
+    expect_values(m, "loss", (double[]){4, 2}, 2);
+    write_text("metrics.jsonl", "{\"step\": 1, \"loss\": 5}\n");
+    refresh(m, true);
+    expect_values(m, "loss", (double[]){5}, 1);
+    tp_metrics_close(m);
+}
+
+static void half_a_line_waits(void **state)
+{
+    write_text("metrics.jsonl", "{\"step\": 1, \"loss\": 4}\n{\"step\": 2, \"lo");
+    tp_metrics *m = open_run(run_folder);
+    expect_values(m, "loss", (double[]){4}, 1);
+    assert_true(has_note(m, "incomplete"));
+    append_text("metrics.jsonl", "ss\": 2}\n");
+    refresh(m, true);
+    expect_values(m, "loss", (double[]){4, 2}, 2);
+    assert_false(has_note(m, "incomplete"));
+    tp_metrics_close(m);
+}
+
+static void a_number_may_be_half_written(void **state)
+{
+    write_text("metrics.csv", "step,loss\n1,4\n2,2");
+    tp_metrics *m = open_run(run_folder);
+    expect_values(m, "loss", (double[]){4, 2}, 2);
+    append_text("metrics.csv", ".5\n3,1\n");
+    bool changed;
+    assert_int_equal(tp_metrics_refresh(m, &changed, NULL), TP_OK);
+    expect_values(m, "loss", (double[]){4, 2.5, 1}, 3);
+    tp_metrics_close(m);
+}
+
+static void sql(sqlite3 *db, const char *text)
+{
+    assert_int_equal(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
+}
+
+static void a_data_base_in_use_is_followed(void **state)
+{
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(run_path("live.db"), &db), SQLITE_OK);
+    sql(db, "PRAGMA journal_mode=WAL; CREATE TABLE metrics(id INTEGER PRIMARY KEY, timestamp TEXT, "
+            "run_name TEXT, step INTEGER, metrics TEXT)");
+    sql(db,
+        "INSERT INTO metrics VALUES (1, '2025-01-01T00:00:00.5+00:00', 'a', 0, '{\"loss\": 4}')");
+    tp_metrics *m = open_run(run_path("live.db#a"));
+    expect_values(m, "loss", (double[]){4}, 1);
+    const tp_metric_point *p;
+    points_of(m, "loss", TP_POINTS_NATIVE, &p);
+    assert_true(p[0].wall_time == 1735689600.5);
+
+    sql(db, "INSERT INTO metrics VALUES (2, '2025-01-01T00:00:01+00:00', 'a', 1, "
+            "'{\"loss\": \"NaN\", \"acc\": 0.5}')");
+    refresh(m, true);
+    assert_int_equal(points_of(m, "loss", TP_POINTS_NATIVE, &p), 2);
+    assert_true(p[1].value != p[1].value);
+    expect_values(m, "acc", (double[]){0.5}, 1);
+    tp_metrics_close(m);
+    sqlite3_close(db);
+}
+
+static void reading_leaves_nothing_beside(void **state)
+{
+    static const char wal[] = TP_SOURCE_DIR "/tests/data/runs/trackio-manual/manual.db";
+    tp_buf bytes = {0};
+    assert_int_equal(tp_file_read(wal, 0, &bytes, NULL), TP_OK);
+    write_bytes("copy.db", "w", bytes.data, bytes.len);
+    tp_metrics *m = open_run(run_path("copy.db#run-a"));
+    tp_metrics_close(m);
+    assert_false(tp_file_exists(run_path("copy.db-wal")));
+    assert_false(tp_file_exists(run_path("copy.db-shm")));
+    tp_buf_release(&bytes);
+}
+
+#define FOLLOWS(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FOLLOWS(event_file_grows_within_a_record), FOLLOWS(event_files_appear),
+        FOLLOWS(a_replaced_file_is_read_anew),     FOLLOWS(half_a_line_waits),
+        FOLLOWS(a_number_may_be_half_written),     FOLLOWS(a_data_base_in_use_is_followed),
+        FOLLOWS(reading_leaves_nothing_beside),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

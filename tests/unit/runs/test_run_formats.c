@@ -1,0 +1,186 @@
+/* test_run_formats.c - formats one by one: names of steps and times, attempts, restarts, several
+ * runs in one place. */
+#include <math.h>
+
+#include "run_files.h"
+
+static void expect_point(tp_metrics *m, const char *tag, tp_points_view view, size_t at,
+                         int64_t step, double wall, double value)
+{
+    const tp_metric_point *p;
+    size_t n = points_of(m, tag, view, &p);
+    assert_true(at < n);
+    assert_true(p[at].step == step);
+    assert_true(p[at].wall_time == wall || (isnan(wall) && isnan(p[at].wall_time)));
+    assert_true(p[at].value == value || (isnan(value) && isnan(p[at].value)));
+}
+
+static size_t count(tp_metrics *m, const char *tag, tp_points_view view)
+{
+    const tp_metric_point *p;
+    return points_of(m, tag, view, &p);
+}
+
+static void temper_attempts(void **state)
+{
+    write_text("run.json", "{}");
+    write_text("metrics.jsonl", "{\"v\":1,\"t\":1.5,\"run\":\"r\",\"attempt\":1,\"step\":1,"
+                                "\"axis\":\"train\",\"m\":{\"train/loss\":4}}\n"
+                                "{\"v\":1,\"t\":2.5,\"run\":\"r\",\"attempt\":1,\"step\":2,"
+                                "\"axis\":\"train\",\"m\":{\"train/loss\":3,\"train/old\":1}}\n"
+                                "{\"v\":1,\"t\":2.6,\"run\":\"r\",\"attempt\":1,\"step\":2,"
+                                "\"axis\":\"validation\",\"m\":{\"validation/loss\":9}}\n"
+                                "{\"v\":1,\"t\":3.5,\"run\":\"r\",\"attempt\":1,\"step\":3,"
+                                "\"axis\":\"train\",\"m\":{\"train/loss\":\"NaN\"}}\n"
+                                "{\"v\":1,\"t\":4.5,\"run\":\"r\",\"attempt\":2,\"step\":2,"
+                                "\"axis\":\"train\",\"m\":{\"train/loss\":2}}\n");
+    write_text("config.yaml", "policy:\n  lr: 1.0e-3 # file\nname: x\n");
+    tp_metrics *m = open_run(run_folder);
+    assert_string_equal(tp_metrics_format(m), "temper");
+    /* step 2 of attempt 1 is written again, step 3 is not */
+    assert_int_equal(count(m, "train/loss", TP_POINTS_NATIVE), 3);
+    expect_point(m, "train/loss", TP_POINTS_NATIVE, 0, 1, 1.5, 4);
+    expect_point(m, "train/loss", TP_POINTS_NATIVE, 1, 3, 3.5, NAN);
+    expect_point(m, "train/loss", TP_POINTS_NATIVE, 2, 2, 4.5, 2);
+    assert_int_equal(count(m, "train/old", TP_POINTS_NATIVE), 0);
+    assert_int_equal(count(m, "validation/loss", TP_POINTS_NATIVE), 1);
+    assert_int_equal(count(m, "train/loss", TP_POINTS_ALL), 4);
+    const tp_metric_point *p;
+    assert_int_equal(tp_metrics_curve(m, tp_metrics_find(m, "train/loss"), &p), 3);
+    assert_true(p[1].step == 2 && p[1].value == 2);
+    const char *value;
+    assert_string_equal(tp_metrics_setting(m, 0, &value), "policy.lr");
+    assert_string_equal(value, "1.0e-3");
+    tp_metrics_close(m);
+}
+
+static void names_of_steps_and_times(void **state)
+{
+    write_text("a.jsonl",
+               "{\"_step\": 5, \"_timestamp\": 1700000000.25, \"loss\": 1, \"time\": 3}\n"
+               "{\"global_step\": 6, \"timestamp\": \"2025-01-01T01:00:00+01:00\", \"m\": "
+               "{\"loss\": 2}, \"eval\": {\"acc\": 0.5}}\n"
+               "{\"loss\": 3, \"ts\": 1700000000250}\n");
+    tp_metrics *m = open_run(run_path("a.jsonl"));
+    expect_point(m, "loss", TP_POINTS_NATIVE, 0, 5, 1700000000.25, 1);
+    expect_point(m, "time", TP_POINTS_NATIVE, 0, 5, 1700000000.25, 3);
+    expect_point(m, "loss", TP_POINTS_NATIVE, 1, 6, 1735689600, 2);
+    expect_point(m, "eval/acc", TP_POINTS_NATIVE, 0, 6, 1735689600, 0.5);
+    expect_point(m, "loss", TP_POINTS_NATIVE, 2, 2, 1700000000.25, 3);
+    tp_metrics_close(m);
+}
+
+static void rows_of_one_figure(void **state)
+{
+    write_text("a.jsonl", "{\"step\": 1, \"name\": \"loss\", \"value\": 2}\n"
+                          "{\"step\": 1, \"name\": \"acc\", \"value\": 0.5}\n");
+    tp_metrics *m = open_run(run_path("a.jsonl"));
+    expect_point(m, "loss", TP_POINTS_NATIVE, 0, 1, NAN, 2);
+    expect_point(m, "acc", TP_POINTS_NATIVE, 0, 1, NAN, 0.5);
+    tp_metrics_close(m);
+}
+
+static void a_list_of_objects(void **state)
+{
+    write_text("a.json", "[{\"step\": 1, \"loss\": 2}, {\"step\": 2, \"loss\": Infinity}]");
+    tp_metrics *m = open_run(run_path("a.json"));
+    expect_point(m, "loss", TP_POINTS_NATIVE, 1, 2, NAN, INFINITY);
+    tp_metrics_close(m);
+}
+
+static void tables(void **state)
+{
+    write_text("a.csv", "\xef\xbb\xbfstep,\"train, \"\"loss\"\"\",acc\r\n1,2.5,\r\n2,nan,0.5\r\n");
+    tp_metrics *m = open_run(run_path("a.csv"));
+    expect_point(m, "train, \"loss\"", TP_POINTS_NATIVE, 0, 1, NAN, 2.5);
+    expect_point(m, "train, \"loss\"", TP_POINTS_NATIVE, 1, 2, NAN, NAN);
+    assert_int_equal(count(m, "acc", TP_POINTS_NATIVE), 1);
+    tp_metrics_close(m);
+
+    write_text("b.csv", "Wall time,Step,Value\n1700000000.5,10,0.25\n");
+    m = open_run(run_path("b.csv"));
+    expect_point(m, "Value", TP_POINTS_NATIVE, 0, 10, 1700000000.5, 0.25);
+    tp_metrics_close(m);
+}
+
+static void the_newest_checkpoint_speaks(void **state)
+{
+    assert_int_equal(tp_dir_make(run_path("checkpoint-9"), NULL), TP_OK);
+    assert_int_equal(tp_dir_make(run_path("checkpoint-10"), NULL), TP_OK);
+    write_text("checkpoint-9/trainer_state.json",
+               "{\"log_history\": [{\"loss\": 9, \"step\": 9}]}");
+    write_text("checkpoint-10/trainer_state.json",
+               "{\"log_history\": [{\"loss\": 9, \"step\": 9, \"x\": {\"y\": 1}, \"z\": \"NaN\"}, "
+               "{\"loss\": 7, \"step\": 10, \"ok\": true}]}");
+    tp_metrics *m = open_run(run_folder);
+    assert_int_equal(tp_metrics_count(m), 1);
+    expect_point(m, "loss", TP_POINTS_NATIVE, 1, 10, NAN, 7);
+    tp_metrics_close(m);
+}
+
+static void a_restart_counts_once(void **state)
+{
+    tp_buf events = {0};
+    add_version(&events);
+    for (int step = 1; step <= 4; step++)
+        add_scalar(&events, "loss", step, (float)step);
+    write_bytes("events.out.tfevents.1", "w", events.data, events.len);
+    tp_buf_clear(&events);
+    add_version(&events);
+    for (int step = 3; step <= 5; step++)
+        add_scalar(&events, "loss", step, (float)(10 * step));
+    write_bytes("events.out.tfevents.2", "w", events.data, events.len);
+    tp_metrics *m = open_run(run_folder);
+    const tp_metric_point *p;
+    assert_int_equal(count(m, "loss", TP_POINTS_NATIVE), 7);
+    assert_int_equal(count(m, "loss", TP_POINTS_FAST), 5);
+    assert_int_equal(tp_metrics_curve(m, 0, &p), 5);
+    assert_true(p[1].value == 2 && p[2].value == 30 && p[4].value == 50);
+    tp_metrics_close(m);
+    tp_buf_release(&events);
+}
+
+static void several_runs_have_to_be_named(void **state)
+{
+    tp_metrics *m;
+    tp_error err = {0};
+    static const char db[] = TP_SOURCE_DIR "/tests/data/runs/trackio-manual/manual.db";
+    assert_int_equal(tp_metrics_open(db, NULL, &m, &err), TP_ERR_CONFIG);
+    assert_non_null(strstr(err.message, "run-a, run-b"));
+    const tp_metrics_options options = {.size = sizeof options, .run = "run-b"};
+    assert_int_equal(tp_metrics_open(db, &options, &m, &err), TP_OK);
+    tp_metrics_close(m);
+    assert_int_equal(tp_metrics_open(TP_SOURCE_DIR "/tests/data/runs", NULL, &m, &err),
+                     TP_ERR_CONFIG);
+    assert_non_null(strstr(err.message, "tb-hparams"));
+}
+
+static void settings_of_hparams(void **state)
+{
+    tp_metrics *m = open_run(TP_SOURCE_DIR "/tests/data/runs/tb-hparams/hp0");
+    bool found = false;
+    for (size_t i = 0; i < tp_metrics_settings(m); i++) {
+        const char *value, *key = tp_metrics_setting(m, i, &value);
+        found |= strcmp(key, "lr") == 0 && strtod(value, NULL) > 0;
+    }
+    assert_true(found);
+    tp_metrics_close(m);
+}
+
+#define FORMAT(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FORMAT(temper_attempts),
+        FORMAT(names_of_steps_and_times),
+        FORMAT(rows_of_one_figure),
+        FORMAT(a_list_of_objects),
+        FORMAT(tables),
+        FORMAT(the_newest_checkpoint_speaks),
+        FORMAT(a_restart_counts_once),
+        FORMAT(several_runs_have_to_be_named),
+        cmocka_unit_test(settings_of_hparams),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
