@@ -131,12 +131,12 @@ int main(int argc, char **argv)
     tp_device *device;
     const tp_device_options threads = {.threads = a.threads};
     MUST(tp_device_open(&tp_backend_cpu, &threads, &device, NULL));
-    tp_session_options o = {.device = device,
+    tp_session_options o = {.compile.device = device,
                             .tokens = a.batch * a.seq,
                             .max_positions = a.seq,
-                            .compute_dtype = TP_DTYPE_BF16,
-                            .recompute_every = 1,
-                            .share_memory = true};
+                            .compile.passes.compute_dtype = TP_DTYPE_BF16,
+                            .compile.passes.recompute_every = 1,
+                            .compile.share_memory = true};
     if (tp_session_create(model, &o, &s, &err) != TP_OK || tp_session_alloc(s, &err) != TP_OK)
         return fail(&err);
     MUST(tp_model_init_random(model, tp_session_states(s), 1, 0, NULL));

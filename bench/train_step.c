@@ -161,14 +161,15 @@ int main(int argc, char **argv)
     tp_device *device;
     const tp_device_options threads = {.threads = a.threads};
     MUST(tp_device_open(a.backend, &threads, &device, NULL));
-    tp_session_options o = {.device = device,
+    tp_session_options o = {.compile.device = device,
                             .tokens = a.batch * a.seq,
                             .max_positions = a.seq,
-                            .compute_dtype = a.dtype,
-                            .disabled_passes = a.off,
-                            .n_disabled_passes = a.n_off,
-                            .share_memory = true};
-    if (tp_recompute_parse(a.recompute, &o.recompute, &o.recompute_every, &err) != TP_OK ||
+                            .compile.passes.compute_dtype = a.dtype,
+                            .compile.passes.disabled = a.off,
+                            .compile.passes.n_disabled = a.n_off,
+                            .compile.share_memory = true};
+    if (tp_recompute_parse(a.recompute, &o.compile.passes.recompute,
+                           &o.compile.passes.recompute_every, &err) != TP_OK ||
         tp_session_create(model, &o, &s, &err) != TP_OK || tp_session_alloc(s, &err) != TP_OK)
         return fail(&err);
     MUST(tp_model_init_random(model, tp_session_states(s), 1, 0, NULL));
@@ -177,6 +178,10 @@ int main(int argc, char **argv)
     tp_batch_view batch = make_batch(&a, tp_model_get_info(model)->vocab, &x);
     tp_session_plan plan;
     tp_session_get_plan(s, &plan);
+    size_t kinds[TP_MEM_KINDS], bytes = 0;
+    tp_program_bytes(tp_session_program(s), kinds);
+    for (int k = 0; k < TP_MEM_KINDS; k++)
+        bytes += kinds[k];
     double T = (double)o.tokens, loss = 0, norm = 0;
     printf("{\"tokens_per_s\":[");
     for (int64_t i = -1; i < a.steps; i++) {
@@ -194,9 +199,8 @@ int main(int argc, char **argv)
     getrusage(RUSAGE_SELF, &usage);
     printf("],\"loss\":%.6f,\"grad_norm\":%.6f,\"planned_peak_mib\":%.1f,\"rss_peak_mib\":%.1f,"
            "\"activations_mib\":%.1f,\"gflop_per_step\":%.1f,\"update_bytes\":%.0f}\n",
-           loss, norm, (double)plan.peak_bytes / 1048576, (double)usage.ru_maxrss / 1024,
-           (double)plan.bytes[TP_MEM_ACTIVATIONS] / 1048576, plan.train_flops / 1e9,
-           plan.update_bytes);
+           loss, norm, (double)bytes / 1048576, (double)usage.ru_maxrss / 1024,
+           (double)plan.activation_bytes / 1048576, plan.train_flops / 1e9, plan.update_bytes);
     if (a.table)
         print_table(s, a.steps);
     tp_session_free(s);

@@ -28,8 +28,8 @@ typedef struct {
     double recompute_flops_per_micro_batch;
     double flops_per_step;
     double bytes_per_step; /* moved between memory and processor, update included */
-    double step_s; /* estimate: all work of a step at this machine's measured ceilings;
-                      NaN before `temper doctor` */
+    double step_s;         /* estimate: all work of a step at this machine's measured ceilings;
+                              NaN before `temper doctor` */
 
     /* Parts of peak_bytes (GRPO): what generation needs, and the reference model. */
     uint64_t generator_bytes, reference_bytes;

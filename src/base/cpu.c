@@ -344,3 +344,15 @@ const char *tp_cpu_model(void)
     tp_cpu_detect();
     return machine.model;
 }
+
+const char *tp_cpu_best_isa(void) { return tp_isa_name(tp_cpu_detect()); }
+
+tp_status tp_cpu_use_isa(const char *name, tp_error *err)
+{
+    tp_isa isa;
+    if (!name || !tp_isa_parse(name, &isa))
+        return tp_fail(err, TP_ERR_ARG,
+                       "--isa is portable, avx2, avx512, avx512_bf16 or amx, not '%.40s'",
+                       name ? name : "");
+    return tp_cpu_force_isa(isa, err);
+}

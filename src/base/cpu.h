@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "temper/program.h"
 
 typedef enum {
     TP_ISA_PORTABLE,    /* what the compiler's baseline has                    */
@@ -65,8 +66,6 @@ tp_cpu_caches tp_cpu_cache_sizes(void);
 /* Processors that this process may keep busy (see limits.h); at least 1.  Of a quota of 1.5
  * one: threads wait for each other, so a second one would be throttled and the first wait. */
 int tp_cpu_count(void);
-
-const char *tp_cpu_model(void); /* "AMD EPYC", "unknown" */
 
 /* All that tells whether code that ran on another processor will run on this one: vendor, family,
  * model, stepping, microcode, features, saved state, operating system. */

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "temper/program.h"
 
 /* How inputs are opened, all of them here.  Folders, devices and sockets are refused, and so is
  * what would be waited for without an end: */
@@ -66,8 +67,6 @@ typedef struct {
 } tp_map_file;
 TP_CHECKED tp_status tp_map_open(tp_map_file *map, const char *path, tp_error *err);
 void tp_map_close(tp_map_file *map); /* zeroed is a no-op */
-/* The file whose mapping holds the address, or NULL.  Safe in a handler of signals. */
-const char *tp_map_name_at(const void *address);
 
 /* A file being written in order: buffered, checksummed (XXH3-128), counted.
  * Everything that saves state goes through it, so tests can make the n-th

@@ -14,6 +14,7 @@
 #define TP_BASE_OUTPUT_H
 
 #include "base/error.h"
+#include "temper/program.h"
 
 typedef struct tp_output tp_output;
 
@@ -34,8 +35,6 @@ TP_CHECKED tp_status tp_output_check(const char *path, tp_error *err);
  * that are gone. */
 void tp_outputs_clean(const char *folder);
 
-/* From here on remember what is read: a command calls it once, first thing. */
-void tp_outputs_watch(void);
 /* `path` is read by other means than files.h. */
 void tp_output_note_input(const char *path);
 

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "temper/text.h"
 
 typedef struct {
     char *data; /* never NULL after the first append */
@@ -43,27 +44,11 @@ bool tp_slice_is(tp_slice a, const char *s);
 bool tp_str_starts(const char *s, const char *prefix);
 bool tp_str_ends(const char *s, const char *suffix);
 
-/* Number of single-character edits between a and b: for "did you mean". */
-size_t tp_str_distance(const char *a, const char *b);
-
-/* The whole of `s` as a number; false when it is not one (or does not fit). */
-bool tp_str_to_i64(const char *s, int64_t *ret);
-bool tp_str_to_f64(const char *s, double *ret);
-
 /* UTF-8.  Decode one code point at s (n bytes left); returns its length, or 0
  * when the bytes are not valid UTF-8 (overlong, surrogate, > U+10FFFF). */
 size_t tp_utf8_decode(const char *s, size_t n, uint32_t *ret_cp);
 size_t tp_utf8_encode(uint32_t cp, char out[4]);
 size_t tp_utf8_valid_len(const char *s, size_t n); /* bytes before the first fault */
 bool tp_utf8_valid(const char *s, size_t n);
-
-/* "1.50 GiB", "12.3 k", "1m 05s": for people; `out` holds at least 32 bytes
- * and is returned. */
-char *tp_human_bytes(double bytes, char *out);
-/* A measured value: so many decimals, six digits where those would be a long row, and "NaN",
- * "Infinity", "-Infinity" as they are spelled in files. */
-char *tp_human_value(double v, int decimals, char *out);
-char *tp_human_count(double count, char *out);
-char *tp_human_seconds(double seconds, char *out);
 
 #endif

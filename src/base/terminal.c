@@ -92,6 +92,27 @@ void tp_buf_add_shown(tp_buf *out, const char *s, size_t n, bool one_line)
     }
 }
 
+char *tp_text_shown(const char *text, size_t n, bool one_line)
+{
+    tp_buf out = {0};
+    tp_buf_add_shown(&out, text, n, one_line);
+    tp_buf_adds(&out, ""); /* never NULL */
+    return out.data;
+}
+
+char *tp_error_shown(const tp_error *err)
+{
+    tp_buf out = {0};
+    const char *line = err->message;
+    for (const char *next; (next = strstr(line, TP_ERROR_ITEM));
+         line = next + strlen(TP_ERROR_ITEM)) {
+        tp_buf_add_shown(&out, line, (size_t)(next - line), true);
+        tp_buf_adds(&out, TP_ERROR_ITEM);
+    }
+    tp_buf_add_shown(&out, line, strlen(line), true);
+    return out.data;
+}
+
 const char *tp_style(tp_terminal_code code) { return mark_len ? marks[code] : sequences[code]; }
 
 /* The code whose mark is at s, or -1. */

@@ -1,12 +1,4 @@
-/* terminal.h - text of strangers, and a terminal.
- *
- * Names in files, rows of data, answers of models and quoted input may hold bytes that a terminal
- * obeys: escape sequences, C1 controls, bidirectional overrides.  Two things keep them from it:
- *
- * - tp_buf_add_shown() writes such text as people are to see it, "\x1b" for an escape;
- * - tp_terminal_guard(), which a program calls once, puts a filter in front of a stream that does
- *   the same for whatever is printed there, wherever it came from.  What the program itself wants
- *   of the terminal it says with tp_style(), which no text from outside can spell. */
+/* terminal.h - text of strangers as it may be shown: behind temper/terminal.h. */
 #ifndef TP_BASE_TERMINAL_H
 #define TP_BASE_TERMINAL_H
 
@@ -15,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/strings.h"
+#include "temper/terminal.h"
 
 /* A code point that is not to reach a terminal: C0 but newline and tab, DEL, C1 (U+0080-U+009F),
  * the bidirectional controls U+202A-U+202E and U+2066-U+2069. */
@@ -26,32 +19,5 @@ void tp_buf_add_shown(tp_buf *out, const char *s, size_t n, bool one_line);
 
 /* Begins an item of a list in the message of an error: tp_fail_list(). */
 #define TP_ERROR_ITEM "\n  "
-
-/* What a program may ask of a terminal.  Without a guard these are the escape sequences. */
-typedef enum {
-    TP_STYLE_PLAIN,
-    TP_STYLE_BOLD,
-    TP_STYLE_DIM,
-    TP_STYLE_GREEN,
-    TP_STYLE_BOLD_GREEN,
-    TP_STYLE_BOLD_RED,
-    TP_STYLE_YELLOW,
-    TP_LINE_BEGIN, /* to the beginning of the line */
-    TP_LINE_ERASE, /* what is right of the cursor */
-    TP_LINE_UP,
-    TP_BELOW_ERASE /* what is right of the cursor and below */
-} tp_terminal_code;
-const char *tp_style(tp_terminal_code code);
-
-/* Put the filter in front of standard output and standard error; once, before anything is
- * printed.  False, and nothing changed, when that is not possible. */
-bool tp_terminal_guard(void);
-
-/* What standard output gets from here on is data for another program: bytes pass as they are,
- * unless it is a terminal that they go to. */
-void tp_terminal_pass_data(void);
-
-/* Write out what was held back since the end of a character was missing. */
-void tp_terminal_end(void);
 
 #endif

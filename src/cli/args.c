@@ -2,14 +2,15 @@
 #include <argp.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "base/cpu.h"
-#include "base/platform.h"
-#include "base/terminal.h"
 #include "cli/cli.h"
+#include "temper/program.h"
 
 enum { FIRST_KEY = 0x1000, MAX_FLAGS = 64, STATUS_HELP = -2, STATUS_BAD = -1 };
 
@@ -126,12 +127,12 @@ static bool fail_name(const tp_usage *usage, const char *name)
     tp_nearest_offer(&near, "help");
     for (const tp_flag *f = usage->flags; f->name; f++) {
         tp_nearest_offer(&near, f->name);
-        if (*name && tp_str_starts(f->name, name)) {
+        if (*name && strncmp(f->name, name, strlen(name)) == 0) {
             longer = f->name;
             n_longer++;
         }
     }
-    if (*name && tp_str_starts("help", name) && n_longer++ == 0)
+    if (*name && strncmp("help", name, strlen(name)) == 0 && n_longer++ == 0)
         longer = "help";
     const char *meant = n_longer == 1 ? longer : near.best;
     fprintf(stderr, "temper %s: there is no option '--%s'%s%s%s; see 'temper help %s'\n",
@@ -145,7 +146,7 @@ static bool check_name(const tp_usage *usage, const char *word, bool *ret_takes)
 {
     char name[64];
     size_t n = strcspn(word + 2, "=");
-    snprintf(name, sizeof name, "%.*s", (int)TP_MIN(n, sizeof name), word + 2);
+    snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name), word + 2);
     *ret_takes = false;
     if (strcmp(name, "help") == 0)
         return true;
@@ -238,44 +239,39 @@ int tp_cli_parse(const tp_usage *usage, int argc, char **argv, void *target, cha
 
 /* ---- the end of a command ---- */
 
-int tp_cli_exit_status(tp_status status)
-{
-    switch (status) {
-    case TP_OK:
-        return TP_EXIT_OK;
-    case TP_ERR_OUTPUT:
-        return TP_EXIT_OUTPUT;
-    case TP_ERR_NOMEM:
-        return TP_EXIT_MEMORY;
-    case TP_ERR_NUMERIC:
-        return TP_EXIT_NUMERIC;
-    case TP_ERR_INTERRUPTED:
-        return TP_EXIT_SIGNAL + SIGINT;
-    default:
-        return TP_EXIT_INPUT;
-    }
-}
-
 void tp_cli_catch(int signal, void (*handler)(int))
 {
     sigaction(signal, &(struct sigaction){.sa_handler = handler, .sa_flags = SA_RESTART}, NULL);
 }
 
-/* A message quotes what it found in files: it stays on its line, as does each item of a list. */
 int tp_cli_fail(const tp_error *err)
 {
-    tp_buf message = {0};
-    const char *line = err->message;
-    for (const char *next; (next = strstr(line, TP_ERROR_ITEM));
-         line = next + strlen(TP_ERROR_ITEM)) {
-        tp_buf_add_shown(&message, line, (size_t)(next - line), true);
-        tp_buf_adds(&message, TP_ERROR_ITEM);
-    }
-    tp_buf_add_shown(&message, line, strlen(line), true);
+    char *message = tp_error_shown(err);
     fflush(stdout);
-    fprintf(stderr, "temper: %s\n", tp_buf_str(&message));
-    tp_buf_release(&message);
-    return tp_cli_exit_status(err->status);
+    fprintf(stderr, "temper: %s\n", message);
+    tp_free(message);
+    return tp_status_exit(err->status);
+}
+
+int tp_cli_refuse(const char *command, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    fprintf(stderr, "temper%s%s: ", *command ? " " : "", command);
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+    va_end(ap);
+    return TP_EXIT_INPUT;
+}
+
+int tp_cli_print(tp_status status, char *text, const tp_error *err)
+{
+    if (status != TP_OK)
+        return tp_cli_fail(err);
+    if (text)
+        fputs(text, stdout);
+    tp_free(text);
+    return TP_EXIT_OK;
 }
 
 void tp_cli_erase_line(FILE *out)
@@ -311,16 +307,20 @@ int tp_cli_width(void)
 bool tp_cli_force_isa(const char *name)
 {
     tp_error err = {0};
-    tp_isa isa;
-    if (!name)
-        return true;
-    if (!tp_isa_parse(name, &isa)) {
-        fprintf(stderr, "temper: --isa is portable, avx2, avx512, avx512_bf16 or amx, not '%s'\n",
-                name);
-        return false;
-    }
-    if (tp_cpu_force_isa(isa, &err) == TP_OK)
+    if (!name || tp_cpu_use_isa(name, &err) == TP_OK)
         return true;
     tp_cli_fail(&err);
     return false;
+}
+
+tp_form tp_cli_form(bool json, bool csv, bool markdown)
+{
+    return json ? TP_FORM_JSON : csv ? TP_FORM_CSV : markdown ? TP_FORM_MARKDOWN : TP_FORM_TEXT;
+}
+
+double tp_cli_clock_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }

@@ -2,15 +2,18 @@
  *
  * A command is one row of commands.def and one function.  Its flags are one table,
  * which drives parsing and --help alike.  Commands print; the library does not.
- * Exit statuses: base/exit_status.def. */
+ * Exit statuses: temper/exit_status.def.
+ *
+ * What includes this file and temper/ headers alone is a command as it should be: arguments, the
+ * terminal, and calls of the library.  src/LAYERS lists the files that are not there yet. */
 #ifndef TP_CLI_CLI_H
 #define TP_CLI_CLI_H
 
 #include <stdio.h>
 
-#include "base/error.h"
-#include "base/exit_status.h"
-#include "base/strings.h"
+#include "temper/exit_status.h"
+#include "temper/terminal.h"
+#include "temper/text.h"
 
 /* What a flag that may be given several times holds: TP_FLAG_LIST. */
 enum { TP_FLAG_MOST = 64 };
@@ -59,7 +62,17 @@ void tp_cli_catch(int signal, void (*handler)(int));
 
 /* Print "temper: message" and return the exit status of the failure. */
 int tp_cli_fail(const tp_error *err);
-int tp_cli_exit_status(tp_status status);
+/* Print "temper COMMAND: message" and return that of wrong usage; `command` may be "". */
+int tp_cli_refuse(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The end of most commands: print the text, which is freed (NULL: nothing), or the failure; the
+ * exit status. */
+int tp_cli_print(tp_status status, char *text, const tp_error *err);
+
+/* The form of a report that was asked for. */
+tp_form tp_cli_form(bool json, bool csv, bool markdown);
+
+/* Seconds of a clock that only goes forward. */
+double tp_cli_clock_s(void);
 
 /* Take back the line that is being drawn. */
 void tp_cli_erase_line(FILE *out);

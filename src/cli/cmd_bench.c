@@ -1,13 +1,30 @@
 /* cmd_bench.c - `temper bench`: words become a suite, a baseline and a gate. */
 #include <math.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "cli/bench.h"
-#include "cli/bench_subjects.h"
+#include "cli/bench_commands.h"
 #include "cli/cli.h"
-#include "instrument/bench/worker.h"
+#include "temper/bench.h"
 
-typedef tp_bench_flags flags;
+typedef struct {
+    /* as given; NULL, 0 or NaN when not */
+    bool list, formats, json, verbose, strict, allow_missing, aa, update_baseline, no_history,
+        ignore_failure, instructions, keep_disturbed;
+    const char *budget, *tolerance, *exact_tolerance, *width, *rule;
+    const char *name, *kind, *model, *backend, *device, *precision;
+    const char *against, *baseline, *save, *benchmark_json, *benchmark_compare;
+    const char *command, *vs, *cases, *history;
+    int64_t rounds, max_rounds, fresh, batch_size, sequence_length, steps, warm_up, threads, seed;
+    double alpha, timeout_s;
+} flags;
+
+/* Words around --vs. */
+typedef struct {
+    char **a, **b;
+    int n_a, n_b;
+} two_commands;
 
 static const tp_flag flag_table[] = {
     TP_SWITCH("list", 'l', list, "name the benchmarks that match and do nothing"),
@@ -91,14 +108,6 @@ static const tp_usage usage = {
     .min_words = 0,
     .max_words = -1};
 
-static int complain(const char *fmt, const char *text)
-{
-    fprintf(stderr, "temper bench: ");
-    fprintf(stderr, fmt, text);
-    fputc('\n', stderr);
-    return TP_EXIT_INPUT;
-}
-
 /* ---- the words around --vs ---- */
 
 static const tp_flag *flag_of(const char *word)
@@ -129,12 +138,10 @@ static bool is_complete(char *const *words, int n)
 
 /* Take the words of the two commands out of argv: those before --vs and those behind it,
  * each up to a long option of ours.  What is left is parsed as usual. */
-static int take_commands(int argc, char **argv, flags *f, char **a, char **b, char **rest)
+static int take_commands(int argc, char **argv, two_commands *c, char **rest)
 {
     int n_rest = 0;
     bool behind = false;
-    f->command_words = a;
-    f->vs_words = b;
     rest[n_rest++] = argv[0];
     for (int i = 1; i < argc; i++) {
         const tp_flag *flag = flag_of(argv[i]);
@@ -142,16 +149,15 @@ static int take_commands(int argc, char **argv, flags *f, char **a, char **b, ch
             behind = true;
             continue;
         }
-        bool done = behind ? is_complete(b, f->n_vs_words)
-                           : f->n_command_words == 0 || is_complete(a, f->n_command_words);
+        bool done = behind ? is_complete(c->b, c->n_b) : c->n_a == 0 || is_complete(c->a, c->n_a);
         if (flag || (argv[i][0] == '-' && done)) {
             rest[n_rest++] = argv[i];
             if (flag && flag->argument && !strchr(argv[i], '=') && i + 1 < argc)
                 rest[n_rest++] = argv[++i];
         } else if (behind)
-            b[f->n_vs_words++] = argv[i];
+            c->b[c->n_b++] = argv[i];
         else
-            a[f->n_command_words++] = argv[i];
+            c->a[c->n_a++] = argv[i];
     }
     return n_rest;
 }
@@ -197,95 +203,201 @@ static bool read_time(const char *text, double *ret)
     return end != text && *ret > 0 && *ret < 1e7;
 }
 
-static int resolve(flags *f)
+static int resolve(const flags *f, tp_bench_options *o)
 {
-    f->tp_rule = (tp_rule){.alpha = f->alpha, .tolerance = 0.05, .family = 1};
-    f->tp_rule.is_tolerance_given = f->tolerance != NULL;
-    f->precision_width = 0.01;
-    if (f->tolerance && !read_fraction(f->tolerance, &f->tp_rule.tolerance))
-        return complain("--tolerance is a share such as 5%% or 0.05, below 1; not '%s'",
-                        f->tolerance);
-    if (f->exact_tolerance && !read_fraction(f->exact_tolerance, &f->tp_rule.exact_tolerance))
-        return complain("--exact-tolerance is a share such as 1%% or 0.01; not '%s'",
-                        f->exact_tolerance);
-    if (f->width && (!read_fraction(f->width, &f->precision_width) || f->precision_width == 0))
-        return complain("--width is a share such as 1%% or 0.01; not '%s'", f->width);
-    if (f->budget && !read_time(f->budget, &f->budget_s))
-        return complain("--budget is a time such as 30s, 5m or 1h; not '%s'", f->budget);
+    o->has_tolerance = f->tolerance != NULL;
+    if (f->tolerance && !read_fraction(f->tolerance, &o->tolerance))
+        return tp_cli_refuse(
+            "bench", "--tolerance is a share such as 5%% or 0.05, below 1; not '%s'", f->tolerance);
+    if (f->exact_tolerance && !read_fraction(f->exact_tolerance, &o->exact_tolerance))
+        return tp_cli_refuse("bench", "--exact-tolerance is a share such as 1%% or 0.01; not '%s'",
+                             f->exact_tolerance);
+    if (f->width && (!read_fraction(f->width, &o->interval_width) || o->interval_width == 0))
+        return tp_cli_refuse("bench", "--width is a share such as 1%% or 0.01; not '%s'", f->width);
+    if (f->budget && !read_time(f->budget, &o->budget_s))
+        return tp_cli_refuse("bench", "--budget is a time such as 30s, 5m or 1h; not '%s'",
+                             f->budget);
     if (f->rule && strcmp(f->rule, "interval") != 0 && strcmp(f->rule, "point") != 0)
-        return complain("--rule is interval or point, not '%s'", f->rule);
+        return tp_cli_refuse("bench", "--rule is interval or point, not '%s'", f->rule);
     if (f->benchmark_compare && f->baseline)
-        return complain("%s and --benchmark-compare say the same: give one", "--baseline");
-    f->baseline = f->baseline ? f->baseline : f->benchmark_compare;
-    if (f->update_baseline && !f->baseline)
-        f->baseline = "baselines.json";
-    if ((f->against != NULL) + f->aa + (f->baseline != NULL) > 1)
-        return complain("compare with one thing at a time: %s", "--against, --aa or --baseline");
-    f->gate = (tp_gate_options){.strict = f->strict,
-                                .allow_missing = f->allow_missing,
-                                .by_point = f->rule && strcmp(f->rule, "point") == 0};
+        return tp_cli_refuse("bench", "--baseline and --benchmark-compare say the same: give one");
     return 0;
 }
 
-/* ---- small things ---- */
+/* ---- what is said ---- */
 
-static int list_formats(void)
+static void print(void *user, const char *text)
 {
-    printf("%-18s %-8s %-20s %s\n", "format", "", "usual name", "");
-    for (size_t i = 0; i < tp_n_bench_formats; i++) {
-        const tp_bench_format *f = &tp_bench_formats[i];
-        bool reads = f->read_json || f->read_text;
-        printf("%-18s %-8s %-20s %s\n", f->name,
-               !reads     ? "write"
-               : f->write ? "both"
-                          : "read",
-               f->file, f->doc);
-    }
-    printf("%-18s %-8s %-20s %s\n", "(baselines)", "both", "baselines.json",
-           "--baseline and --update-baseline");
-    return 0;
+    (void)user;
+    fputs(text, stdout);
+    fflush(stdout);
 }
 
-static int serve(void)
+static void note(void *user, const char *text)
+{
+    (void)user;
+    fprintf(stderr, "temper bench: %s\n", text);
+}
+
+static void draw(void *user, const char *line)
+{
+    (void)user;
+    if (line)
+        printf("%s%s%s", tp_style(TP_LINE_BEGIN), line, tp_style(TP_LINE_ERASE));
+    else
+        tp_cli_erase_line(stdout);
+    fflush(stdout);
+}
+
+static tp_bench_options options_of(const flags *f)
+{
+    return (tp_bench_options){
+        .size = sizeof(tp_bench_options),
+        .print = print,
+        .progress = !f->json && tp_cli_terminal(stdout) ? draw : NULL,
+        .note = note,
+        .json = f->json,
+        .verbose = f->verbose,
+        .colour = !f->json && tp_cli_colour(stdout),
+        .width = tp_cli_width(),
+        .rounds = f->rounds,
+        .max_rounds = f->max_rounds,
+        .fresh = f->fresh ? f->fresh : -1,
+        .has_seed = true,
+        .seed = f->seed,
+        .timeout_s = f->timeout_s,
+        .keep_disturbed = f->keep_disturbed,
+        .against = f->against,
+        .baseline = f->baseline ? f->baseline : f->benchmark_compare,
+        .aa = f->aa,
+        .update_baseline = f->update_baseline,
+        .alpha = f->alpha,
+        .by_point = f->rule && strcmp(f->rule, "point") == 0,
+        .strict = f->strict,
+        .allow_missing = f->allow_missing,
+        .cases = f->cases,
+        .name = f->name,
+        .kind = f->kind,
+        .model = f->model,
+        .backend = f->backend,
+        .device = f->device,
+        .precision = f->precision,
+        .batch_size = f->batch_size,
+        .sequence_length = f->sequence_length,
+        .steps = f->steps,
+        .threads = f->threads,
+        .has_warm_up = f->warm_up >= 0,
+        .warm_up = f->warm_up,
+        .ignore_failure = f->ignore_failure,
+        .instructions = f->instructions,
+        .save = f->save,
+        .benchmark_json = f->benchmark_json,
+        .history = f->history,
+        .no_history = f->no_history,
+    };
+}
+
+/* ---- what is asked for ---- */
+
+static void on_interrupt(int signal_number)
+{
+    (void)signal_number;
+    tp_bench_interrupt();
+}
+
+static void catch_signals(void)
+{
+    tp_cli_catch(SIGINT, on_interrupt);
+    tp_cli_catch(SIGTERM, on_interrupt);
+}
+
+/* The words of a side: the value of --cmd or --vs first, then what stood around --vs. */
+static int gather(const char *first, char **words, int n, const char **out)
+{
+    int count = 0;
+    words = drop_introducer(words, &n);
+    if (first)
+        out[count++] = first;
+    for (int i = 0; i < n; i++)
+        out[count++] = words[i];
+    return count;
+}
+
+static int end(tp_status status, int result, const tp_error *err)
+{
+    if (status == TP_OK)
+        return result;
+    int failed = tp_cli_fail(err);
+    return result == TP_EXIT_UNMEASURED ? result : failed;
+}
+
+static int run_commands(const flags *f, const two_commands *c, const tp_bench_options *o)
 {
     tp_error err = {0};
-    tp_status status = tp_worker_serve(stdin, stdout, tp_bench_open, NULL, &err);
-    return status == TP_OK ? 0 : tp_cli_fail(&err);
+    const char *a[c->n_a + 2], *b[c->n_b + 2];
+    int n_a = gather(f->command, c->a, c->n_a, a), n_b = gather(f->vs, c->b, c->n_b, b), result;
+    if (n_a == 0 || n_b == 0)
+        return tp_cli_refuse("bench", "two commands are needed: temper bench 'A' --vs 'B'");
+    catch_signals();
+    tp_status status = tp_bench_commands(a, (size_t)n_a, b, (size_t)n_b, o, &result, &err);
+    return end(status, result, &err);
+}
+
+static int run_suite(char **words, int n, const tp_bench_options *o)
+{
+    tp_error err = {0};
+    int result;
+    catch_signals();
+    tp_status status = tp_bench_run((const char *const *)words, (size_t)n, o, &result, &err);
+    return end(status, result, &err);
+}
+
+static int compare_files(char **words, int n, const tp_bench_options *o)
+{
+    tp_error err = {0};
+    int result;
+    if (n != 2)
+        return tp_cli_refuse("bench", "expected compare OLD NEW, two results files");
+    tp_status status = tp_bench_compare(words[0], words[1], o, &result, &err);
+    return end(status, result, &err);
+}
+
+static int list(char **words, int n, const tp_bench_options *o)
+{
+    tp_error err = {0};
+    char *text = NULL;
+    tp_status status = tp_bench_list((const char *const *)words, (size_t)n, o, &text, &err);
+    return tp_cli_print(status, text, &err);
 }
 
 int tp_cmd_bench(int argc, char **argv)
 {
     flags f = {.alpha = 0.05, .timeout_s = 600, .fresh = 2, .seed = 1, .warm_up = -1};
     char *words[argc + 1], *a[argc + 1], *b[argc + 1], *rest[argc + 1];
+    two_commands commands = {.a = a, .b = b};
+    tp_error err = {0};
     if (argc > 1 && strcmp(argv[1], "history") == 0)
-        return tp_bench_show_history(argc - 1, argv + 1);
+        return tp_bench_history_command(argc - 1, argv + 1);
     if (argc == 2 && strcmp(argv[1], "worker") == 0)
-        return serve();
-    bool commands = has_vs(argc, argv);
-    if (commands) {
-        argc = take_commands(argc, argv, &f, a, b, rest);
+        return tp_cli_print(tp_bench_serve(&err), NULL, &err);
+    bool is_vs = has_vs(argc, argv);
+    if (is_vs) {
+        argc = take_commands(argc, argv, &commands, rest);
         rest[argc] = NULL;
         argv = rest;
     }
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : TP_EXIT_INPUT;
-    int status = resolve(&f);
+    tp_bench_options o = options_of(&f);
+    int status = resolve(&f, &o);
     if (status)
         return status;
     if (f.formats)
-        return list_formats();
-    tp_error err = {0};
-    if (tp_bench_check_save(&f, &err) != TP_OK)
-        return tp_cli_fail(&err);
-    if (commands || f.vs || f.command) {
-        f.command_words = drop_introducer(a, &f.n_command_words);
-        f.vs_words = drop_introducer(b, &f.n_vs_words);
-        return tp_bench_run_commands(&f);
-    }
+        return tp_cli_print(TP_OK, tp_bench_format_table(), &err);
+    if (is_vs || f.vs || f.command)
+        return run_commands(&f, &commands, &o);
     if (n > 0 && strcmp(words[0], "compare") == 0)
-        return tp_bench_compare_files(&f, words + 1, n - 1);
-    f.patterns = words;
-    f.n_patterns = n;
-    return tp_bench_run_suite(&f);
+        return compare_files(words + 1, n - 1, &o);
+    return f.list ? list(words, n, &o) : run_suite(words, n, &o);
 }

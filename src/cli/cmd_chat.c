@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/terminal.h"
 #include "cli/cli.h"
 #include "cli/text_flags.h"
 #include "temper/chat.h"
@@ -88,10 +87,10 @@ static bool is_interrupted(void *user)
     return interrupted;
 }
 
-static tp_status answer(chat *c, const tp_buf *line, tp_error *err)
+static tp_status answer(chat *c, const char *line, size_t n, tp_error *err)
 {
     tp_text_result result = {.size = sizeof result};
-    tp_status status = tp_chat_say(c->talk, line->data, line->len, &result, err);
+    tp_status status = tp_chat_say(c->talk, line, n, &result, err);
     if (status == TP_ERR_CONFIG || status == TP_ERR_FORMAT)
         return status; /* nothing was said */
     printf("%s\n", interrupted ? " (stopped)" : "");
@@ -134,14 +133,15 @@ static line_kind take_command(chat *c, const char *line)
     return LINE_DONE;
 }
 
-/* A line, with those that it continues into.  False at the end of the input. */
-static bool read_line(const chat *c, tp_buf *out)
+/* A line, with those that it continues into: malloc'ed text of *ret_n bytes, and a NUL.  NULL at
+ * the end of the input. */
+static char *read_line(const chat *c, size_t *ret_n)
 {
-    char *line = NULL;
+    char *text = NULL, *line = NULL;
     size_t cap = 0;
     bool goes_on = true, any = false;
-    tp_buf_clear(out);
-    while (goes_on) {
+    FILE *out = open_memstream(&text, ret_n);
+    while (out && goes_on) {
         if (c->is_terminal) {
             fputs(any ? ". " : "> ", stdout);
             fflush(stdout);
@@ -155,25 +155,31 @@ static bool read_line(const chat *c, tp_buf *out)
         if (n > 0 && line[n - 1] == '\n')
             line[--n] = 0;
         goes_on = n > 0 && line[n - 1] == '\\';
-        tp_buf_add(out, line, (size_t)n - goes_on);
+        fwrite(line, 1, (size_t)n - goes_on, out);
         if (goes_on)
-            tp_buf_addc(out, '\n');
+            putc('\n', out);
     }
     free(line);
-    return any;
+    if (out)
+        fclose(out);
+    if (!any) {
+        free(text);
+        text = NULL;
+    }
+    return text;
 }
 
 static tp_status talk(chat *c, tp_error *err)
 {
-    tp_buf line = {0};
     tp_status status = TP_OK;
-    while (status == TP_OK && !interrupted && read_line(c, &line)) {
-        line_kind kind = take_command(c, tp_buf_str(&line));
-        if (kind == LINE_QUIT)
-            break;
-        if (kind != LINE_TEXT)
-            continue;
-        status = answer(c, &line, err);
+    line_kind kind = LINE_DONE;
+    size_t n;
+    while (status == TP_OK && kind != LINE_QUIT && !interrupted) {
+        char *line = read_line(c, &n);
+        kind = line ? take_command(c, line) : LINE_QUIT;
+        if (kind == LINE_TEXT)
+            status = answer(c, line, n, err);
+        free(line);
         if (status == TP_ERR_CONFIG && c->is_terminal) { /* too long: the talk goes on */
             fprintf(stderr, "temper: %s; /reset begins anew\n", err->message);
             status = TP_OK;
@@ -181,7 +187,6 @@ static tp_status talk(chat *c, tp_error *err)
     }
     if (c->is_terminal)
         putchar('\n');
-    tp_buf_release(&line);
     return status;
 }
 
@@ -246,5 +251,5 @@ int tp_cmd_chat(int argc, char **argv)
     tp_text_generator_free(gen);
     if (status != TP_OK)
         return tp_cli_fail(&err);
-    return interrupted ? tp_cli_exit_status(TP_ERR_INTERRUPTED) : 0;
+    return interrupted ? tp_status_exit(TP_ERR_INTERRUPTED) : 0;
 }

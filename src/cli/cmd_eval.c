@@ -3,8 +3,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/terminal.h"
 #include "cli/cli.h"
 #include "cli/find_recipe.h"
 #include "temper/evaluate.h"
@@ -50,11 +48,10 @@ static void on_signal(int number)
 static void on_progress(void *user, const tp_evaluator_progress *p)
 {
     run_state *s = user;
-    double now = tp_clock_s();
     bool is_last = p->done == p->n;
-    if (s->f->quiet || !tp_cli_terminal(stderr) || (now - s->last_shown < 0.25 && !is_last))
+    if (s->f->quiet || !tp_cli_terminal(stderr) || (p->seconds - s->last_shown < 0.25 && !is_last))
         return;
-    s->last_shown = now;
+    s->last_shown = p->seconds;
     char rate[32], left[32];
     int64_t judged = (int64_t)p->done - p->excluded;
     fprintf(stderr, "%s%llu of %llu answers", tp_style(TP_LINE_BEGIN), (unsigned long long)p->done,

@@ -3,7 +3,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/terminal.h"
 #include "cli/cli.h"
 #include "cli/text_flags.h"
 

@@ -3,28 +3,18 @@
 
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "text/json/json.h"
 
 static const tp_flag flags[] = {{.name = "json", .doc = "as JSON", .type = TP_FLAG_BOOL}, {0}};
 
+/* No text of commands.def needs to be escaped. */
 static void print_json(void)
 {
-    tp_buf out = {0};
-    tp_json_w w;
-    tp_json_w_init(&w, &out, 2);
-    tp_json_w_begin(&w, '[');
-    for (size_t i = 0; i < tp_n_commands; i++) {
-        const char *const pairs[][2] = {{"command", tp_commands[i].name},
-                                        {"arguments", tp_commands[i].arguments},
-                                        {"summary", tp_commands[i].summary}};
-        tp_json_w_begin(&w, '{');
-        for (int k = 0; k < 3; k++)
-            tp_json_w_put_str(&w, pairs[k][0], pairs[k][1]);
-        tp_json_w_end(&w, '}');
-    }
-    tp_json_w_end(&w, ']');
-    puts(tp_buf_str(&out));
-    tp_buf_release(&out);
+    for (size_t i = 0; i < tp_n_commands; i++)
+        printf("%s  {\n    \"command\": \"%s\",\n    \"arguments\": \"%s\",\n"
+               "    \"summary\": \"%s\"\n  }",
+               i ? ",\n" : "[\n", tp_commands[i].name, tp_commands[i].arguments,
+               tp_commands[i].summary);
+    printf("\n]\n");
 }
 
 static void print_text(void)
@@ -37,7 +27,7 @@ static void print_text(void)
     }
     printf("\n'temper help COMMAND' lists a command's options.\n\nExit status of every command:\n");
 #define EXIT(name, number, meaning) printf("  %-9d%s\n", number, meaning);
-#include "base/exit_status.def"
+#include "temper/exit_status.def"
 #undef EXIT
     printf("  %d + N  stopped by signal N\n", TP_EXIT_SIGNAL);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/grid.h"
+#include "instrument/report/grid.h"
 #include "cli/runs.h"
 #include "temper/analysis.h"
 

@@ -5,8 +5,9 @@
 
 #include "base/platform.h"
 #include "cli/cli.h"
+#include "cli/find_recipe.h"
 #include "cli/recipe.h"
-#include "cli/tables.h"
+#include "api/tables.h"
 #include "engine/train/plan.h"
 
 typedef struct {
@@ -17,7 +18,8 @@ typedef struct {
 static const tp_flag flag_table[] = {
     TP_SWITCH("json", 0, json, "as JSON"),
     TP_TEXT("print", 0, "GRAPH", print,
-            "print the launches of train, eval, norm, update or generate with their memory"),
+            "print the launches of train, eval, norm, update, generate or reference with their "
+            "memory"),
     TP_TEXT("isa", 0, "LEVEL", isa, "the same as engine.isa=LEVEL"),
     {0}};
 
@@ -52,6 +54,29 @@ static void add_model(const report *r, tp_buf *out)
                 100 * s->recompute_flops / s->train_flops);
 }
 
+/* Kinds down, phases across: what a phase works with. */
+static void add_phases(const tp_run_plan *p, tp_buf *out)
+{
+    char a[32];
+    tp_buf_addf(out, "%-12s", "worked with");
+    for (int i = 0; i < TP_PLAN_PHASES; i++)
+        if (tp_plan_phase_bytes(p, (tp_plan_phase)i) > 0)
+            tp_buf_addf(out, " %11s", tp_plan_phase_name((tp_plan_phase)i));
+    for (int k = 0; k <= TP_MEM_KINDS; k++) {
+        bool is_sum = k == TP_MEM_KINDS;
+        if (!is_sum && p->bytes[k] == 0)
+            continue;
+        tp_buf_addf(out, "\n%-12s", is_sum ? "together" : tp_mem_kind_name((tp_mem_kind)k));
+        for (int i = 0; i < TP_PLAN_PHASES; i++) {
+            size_t all = tp_plan_phase_bytes(p, (tp_plan_phase)i);
+            size_t bytes = is_sum ? all : p->phases[i][k];
+            if (all > 0)
+                tp_buf_addf(out, " %11s", bytes ? tp_human_bytes((double)bytes, a) : "-");
+        }
+    }
+    tp_buf_adds(out, "\n");
+}
+
 static void add_memory(const report *r, tp_buf *out)
 {
     char a[32];
@@ -60,15 +85,17 @@ static void add_memory(const report *r, tp_buf *out)
     tp_buf_addf(out, "(activations: %s live at the worst moment)\n",
                 tp_human_bytes((double)p->session.activation_live_bytes, a));
     if (p->generator_bytes)
-        tp_buf_addf(out, "(of that %s for generation: keys, values and its steps)\n",
+        tp_buf_addf(out, "(without generation it would be %s less)\n",
                     tp_human_bytes((double)p->generator_bytes, a));
     if (p->reference_bytes)
-        tp_buf_addf(out, "(of that %s for the reference model)\n",
+        tp_buf_addf(out, "(without the reference model it would be %s less)\n",
                     tp_human_bytes((double)p->reference_bytes, a));
     if (r->resumed_bytes)
         tp_buf_addf(out,
                     "(a run that is resumed takes %s more while it begins: the first weights)\n",
                     tp_human_bytes((double)r->resumed_bytes, a));
+    tp_buf_addc(out, '\n');
+    add_phases(p, out);
     tp_buf_addc(out, '\n');
 }
 
@@ -130,6 +157,18 @@ static void put_memory(const report *r, tp_json_w *w)
     tp_json_w_put_i64(w, "planned_peak_bytes", (int64_t)p->peak_bytes);
     for (int k = 0; k < TP_MEM_KINDS; k++)
         tp_json_w_put_i64(w, tp_mem_kind_name((tp_mem_kind)k), (int64_t)p->bytes[k]);
+    tp_json_w_put_begin(w, "by_phase", '{');
+    for (int i = 0; i < TP_PLAN_PHASES; i++) {
+        size_t bytes = tp_plan_phase_bytes(p, (tp_plan_phase)i);
+        if (bytes == 0)
+            continue;
+        tp_json_w_put_begin(w, tp_plan_phase_name((tp_plan_phase)i), '{');
+        for (int k = 0; k < TP_MEM_KINDS; k++)
+            tp_json_w_put_i64(w, tp_mem_kind_name((tp_mem_kind)k), (int64_t)p->phases[i][k]);
+        tp_json_w_put_i64(w, "together", (int64_t)bytes);
+        tp_json_w_end(w, '}');
+    }
+    tp_json_w_end(w, '}');
     tp_json_w_put_i64(w, "generator_bytes", (int64_t)p->generator_bytes);
     tp_json_w_put_i64(w, "reference_bytes", (int64_t)p->reference_bytes);
     tp_json_w_put_i64(w, "more_when_resumed_bytes", (int64_t)r->resumed_bytes);
@@ -146,6 +185,7 @@ static void put_levers(const report *r, tp_json_w *w)
         tp_json_w_begin(w, '{');
         tp_json_w_put_str(w, "change", l->change);
         tp_json_w_put_i64(w, "planned_peak_bytes", (int64_t)l->peak_bytes);
+        tp_json_w_put_i64(w, "saved_bytes", (int64_t)(r->plan.peak_bytes - l->peak_bytes));
         tp_json_w_put_bool(w, "fits", l->fits);
         tp_json_w_end(w, '}');
     }
@@ -193,18 +233,16 @@ static void print_json(const report *r)
 
 static int print_launches(const tp_run_graphs *g, const char *which)
 {
-    const tp_exec *e = tp_session_exec(g->session, which);
-    if (strcmp(which, "generate") == 0 && g->engine)
-        e = tp_engine_exec(g->engine);
-    if (!e) {
+    int graph = tp_program_find(g->program, which);
+    if (graph < 0) {
         fprintf(stderr,
-                "temper plan: --print takes train, eval, norm or update, and generate where "
-                "answers are generated, not '%s'\n",
+                "temper plan: --print takes train, eval, norm or update, generate where answers "
+                "are generated and reference where there is such a model, not '%s'\n",
                 which);
         return 2;
     }
     tp_buf out = {0};
-    tp_exec_print(e, &out);
+    tp_exec_print(tp_program_exec(g->program, graph), &out);
     fwrite(out.data, 1, out.len, stdout);
     tp_buf_release(&out);
     return 0;
@@ -239,7 +277,7 @@ static int show(const tp_train_options *o, const flags *f, const tp_model *model
         print_json(&r);
     else
         print_text(&r);
-    return r.plan.fits ? 0 : tp_cli_exit_status(TP_ERR_NOMEM);
+    return r.plan.fits ? 0 : tp_status_exit(TP_ERR_NOMEM);
 }
 
 static int plan(const tp_train_options *o, const flags *f)

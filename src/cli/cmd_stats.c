@@ -5,8 +5,8 @@
 
 #include "base/files.h"
 #include "cli/cli.h"
-#include "cli/grid.h"
-#include "cli/stats_text.h"
+#include "instrument/report/grid.h"
+#include "instrument/report/stats_text.h"
 #include "cli/waiting.h"
 #include "stats/answer.h"
 #include "stats/dataset.h"

@@ -1,15 +1,9 @@
-/* `temper trace stats`: several recordings of the same work, or two groups of them. */
-#include <math.h>
-#include <stdlib.h>
+/* cmd_trace_stats.c - `temper trace stats`: several recordings of the same work, or two groups. */
 #include <string.h>
 
-#include "base/terminal.h"
 #include "cli/cli.h"
 #include "cli/trace_commands.h"
-#include "cli/trace_paths.h"
-#include "cli/trace_stats.h"
-#include "instrument/ingest/ingest.h"
-#include "text/json/json.h"
+#include "temper/trace_report.h"
 
 typedef struct {
     bool json, csv, markdown, per_step, vs;
@@ -29,132 +23,10 @@ static const tp_flag flag_table[] = {
     TP_NUMBER("top", 0, "N", INT, top, 0, 1e9, "rows of a table (default 10; 0: all)"),
     {0}};
 
-static void put_grid(const flags *f, const tp_grid *g, size_t limit, bool is_first, tp_json_w *w,
-                     tp_buf *out)
-{
-    if (f->json) {
-        tp_json_w_key(w, g->name);
-        tp_grid_json(g, w);
-        return;
-    }
-    tp_buf_adds(out, is_first && f->csv ? "" : "\n");
-    if (f->csv)
-        tp_grid_csv(g, out);
-    else if (f->markdown)
-        tp_grid_markdown(g, limit, out);
-    else
-        tp_grid_print(g, limit, tp_cli_width(), out);
-}
-
-static void put_json_head(const tp_repeats *r, tp_json_w *w)
-{
-    tp_json_w_key(w, "unit");
-    tp_json_w_str(w, "file");
-    tp_json_w_key(w, "per_step");
-    tp_json_w_bool(w, r->per_step);
-    tp_json_w_key(w, "level");
-    tp_json_w_f64(w, 0.95);
-    tp_json_w_key(w, "groups");
-    tp_json_w_begin(w, '[');
-    for (int k = 0; k < 2; k++)
-        if (k == 0 || r->n_group[1])
-            tp_json_w_i64(w, (int64_t)r->n_group[k]);
-    tp_json_w_end(w, ']');
-    tp_buf notes = {0};
-    tp_trace_stats_notes(r, &notes);
-    tp_json_w_key(w, "notes");
-    tp_json_w_begin(w, '[');
-    for (const char *at = tp_buf_str(&notes); *at;) {
-        size_t n = strcspn(at, "\n");
-        tp_json_w_strn(w, at, n);
-        at += n + (at[n] == '\n');
-    }
-    tp_json_w_end(w, ']');
-    tp_buf_release(&notes);
-}
-
-static void print(const flags *f, const tp_repeats *r)
-{
-    tp_buf out = {0};
-    tp_json_w w;
-    tp_json_w_init(&w, &out, 1);
-    if (f->json) {
-        tp_json_w_begin(&w, '{');
-        put_json_head(r, &w);
-    } else if (!f->csv) {
-        tp_trace_stats_headline(r, &out);
-        tp_trace_stats_notes(r, &out);
-    }
-    size_t shown = 0;
-    for (int k = 0; k < TP_TRACE_STATS_GRIDS; k++) {
-        tp_grid g = {0};
-        tp_trace_stats_grid(r, (tp_trace_stats_table)k, !f->json && !f->csv, &g);
-        /* Files and totals are few, and each is asked for. */
-        size_t limit = k <= TP_TRACE_STATS_TOTALS ? 0 : (size_t)f->top;
-        bool is_wanted = k != TP_TRACE_STATS_VALUES || f->json || f->csv;
-        if (is_wanted && (tp_grid_rows(&g) || f->json))
-            put_grid(f, &g, limit, shown++ == 0, &w, &out);
-        tp_grid_release(&g);
-    }
-    if (f->json) {
-        tp_json_w_end(&w, '}');
-        tp_buf_addc(&out, '\n');
-    }
-    fwrite(tp_buf_str(&out), 1, out.len, stdout);
-    tp_buf_release(&out);
-}
-
-/* The same file twice would be counted as evidence that it is not. */
-static tp_status refuse_duplicates(const char *const *paths, size_t n, tp_error *err)
-{
-    tp_status status = TP_OK;
-    char **real = calloc(n, sizeof *real);
-    TP_ASSERT(real);
-    for (size_t i = 0; i < n && status == TP_OK; i++) {
-        real[i] = realpath(paths[i], NULL);
-        for (size_t k = 0; k < i && real[i] && status == TP_OK; k++)
-            if (real[k] && strcmp(real[i], real[k]) == 0)
-                status = tp_fail(err, TP_ERR_ARG,
-                                 "'%s' is given twice: a file is no repeat of itself", paths[i]);
-    }
-    for (size_t i = 0; i < n; i++)
-        free(real[i]);
-    free(real);
-    return status;
-}
-
-static tp_status answer(const flags *f, const char *const *paths, size_t n, size_t n_first,
-                        tp_error *err)
-{
-    const tp_ingest_options options = {.keep = TP_KEEP_FAST | TP_KEEP_MEMORY};
-    tp_select_options select = {.name = f->name};
-    tp_repeats r;
-    tp_status status = TP_OK;
-    if (f->scope && !tp_scope_parse(f->scope, &select.scope))
-        return tp_fail(err, TP_ERR_ARG, "--scope is all, linked or steps, not '%s'", f->scope);
-    if (f->json + f->csv + f->markdown > 1)
-        return tp_fail(err, TP_ERR_ARG, "one of --json, --csv and --markdown");
-    TP_TRY(refuse_duplicates(paths, n, err));
-    tp_repeats_init(&r, n, f->per_step);
-    for (size_t i = 0; i < n && status == TP_OK; i++) {
-        tp_trace_file *file = NULL;
-        status = tp_trace_open(paths[i], &options, &file, err);
-        if (status == TP_OK)
-            status = tp_repeats_add(&r, file, i >= n_first, &select, err);
-        tp_trace_close(file);
-    }
-    if (status == TP_OK)
-        status = tp_repeats_conclude(&r, err);
-    if (status == TP_OK)
-        print(f, &r);
-    tp_repeats_release(&r);
-    return status;
-}
-
 int tp_trace_stats_command(int argc, char **argv)
 {
     flags f = {.top = 10};
-    char *words[argc + 1], *arguments[argc + 1];
+    char *words[argc + 1], *arguments[argc + 1], *text = NULL;
     char separator[] = " ";
     tp_error err = {0};
     const tp_usage usage = {
@@ -201,15 +73,17 @@ int tp_trace_stats_command(int argc, char **argv)
                         "sides of one --vs\n");
         return 2;
     }
-    /* A folder is all its traces, on the side of --vs where it stands. */
-    tp_trace_paths first = {0}, all = {0};
-    tp_status status =
-        tp_trace_paths_make((const char *const *)words, (size_t)n_first, &first, &err);
-    if (status == TP_OK)
-        status = tp_trace_paths_make((const char *const *)words, (size_t)n, &all, &err);
-    if (status == TP_OK)
-        status = answer(&f, all.v, all.n, first.n, &err);
-    tp_trace_paths_release(&first);
-    tp_trace_paths_release(&all);
-    return status == TP_OK ? 0 : tp_cli_fail(&err);
+    if (f.json + f.csv + f.markdown > 1)
+        return tp_cli_refuse("trace stats", "one of --json, --csv and --markdown");
+    const tp_trace_report_options o = {.size = sizeof o,
+                                       .scope = f.scope,
+                                       .name = f.name,
+                                       .per_step = f.per_step,
+                                       .form = tp_cli_form(f.json, f.csv, f.markdown),
+                                       .top = f.top ? f.top : -1,
+                                       .width = tp_cli_width()};
+    const char *const *paths = (const char *const *)words;
+    tp_status status = tp_trace_report_repeats(paths, (size_t)n_first, paths + n_first,
+                                               (size_t)(n - n_first), &o, &text, &err);
+    return tp_cli_print(status, text, &err);
 }

@@ -3,13 +3,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/ceilings.h"
+#include "api/profile_tables.h"
+#include "api/tables.h"
 #include "base/files.h"
-#include "cli/ceilings.h"
 #include "cli/cli.h"
-#include "cli/profile_tables.h"
 #include "cli/progress.h"
+#include "cli/find_recipe.h"
 #include "cli/recipe.h"
-#include "cli/tables.h"
 
 typedef struct {
     bool resume, quiet, json;
@@ -32,6 +33,12 @@ static void on_signal(int number)
     if (stop_signal)
         _exit(128 + number);
     stop_signal = number;
+}
+
+static void say(void *user, const char *text)
+{
+    (void)user;
+    fprintf(stderr, "temper: %s\n", text);
 }
 
 typedef struct {
@@ -78,6 +85,8 @@ static void print_json_summary(const tp_train_event *e, const tp_machine *machin
     tp_json_operators(e->session, steps, &w);
     tp_json_w_key(&w, "memory");
     tp_json_memory(e, &w);
+    tp_json_w_put_known(&w, "planned_step_s", e->plan->step_s);
+    tp_json_w_put_known(&w, "measured_step_s", e->mean_step_s);
     tp_json_w_key(&w, "phases_s");
     tp_json_phases(e->phase_s, &w);
     tp_json_w_key(&w, "custom_metrics");
@@ -102,6 +111,7 @@ static void print_summary(const watcher *w, const tp_train_event *e)
         tp_buf_addc(&out, '\n');
     }
     tp_table_memory(e->plan, &e->memory, &out);
+    tp_table_step(e, &out);
     tp_buf_addc(&out, '\n');
     tp_table_phases(e->phase_s, &out);
     tp_table_custom(e, &out);
@@ -170,7 +180,7 @@ static int run(tp_recipe *recipe, const flags *f, int mode)
     snprintf(dump_dir, sizeof dump_dir, "%s/dump", recipe->options.run_dir);
     tp_progress_init(&w.progress, mode);
     bool quiet = mode == TP_PROGRESS_QUIET || mode == TP_PROGRESS_JSON;
-    if (tp_cli_ceilings(&recipe->options, quiet, &machine))
+    if (tp_ceilings_find(&recipe->options, quiet ? NULL : say, NULL, &machine))
         w.machine = &machine;
     tp_train_hooks hooks = {.observe = observe,
                             .user = &w,

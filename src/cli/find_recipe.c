@@ -96,3 +96,12 @@ tp_status tp_cli_find_recipe(char ***words, int *n, char path[TP_CLI_PATH], tp_e
     (*n)--;
     return status;
 }
+
+int tp_cli_add_isa(char **words, int n, const char *isa, char *text)
+{
+    if (!isa)
+        return n;
+    snprintf(text, 64, "engine.isa=%s", isa);
+    words[n] = text;
+    return n + 1;
+}

@@ -6,11 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/files.h"
-#include "base/output.h"
-#include "base/terminal.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "temper/program.h"
 
 /* What was printed must have arrived: `temper plan >/dev/full` is a failure, while a
  * reader that has seen enough (`| head`) is none. */

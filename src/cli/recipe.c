@@ -5,7 +5,9 @@
 
 #include "cli/find_recipe.h"
 
-tp_status tp_cli_load_recipe(char **words, int n, tp_config **ret, tp_error *err)
+/* ---- opening ---- */
+
+static tp_status load_recipe(char **words, int n, tp_config **ret, tp_error *err)
 {
     char path[TP_CLI_PATH];
     TP_TRY(tp_cli_find_recipe(&words, &n, path, err));
@@ -15,7 +17,7 @@ tp_status tp_cli_load_recipe(char **words, int n, tp_config **ret, tp_error *err
 static tp_status open_recipe(char **words, int n, bool sizes_only, tp_recipe *ret, tp_error *err)
 {
     tp_recipe r = {0};
-    tp_status status = tp_cli_load_recipe(words, n, &r.config, err);
+    tp_status status = load_recipe(words, n, &r.config, err);
     if (status == TP_OK)
         status = tp_recipe_bind(&r, sizes_only, err);
     if (status == TP_OK)
@@ -40,13 +42,4 @@ void tp_cli_print_notice(const char *command, const tp_config *config)
     const char *text = tp_config_notice(config);
     if (text)
         fprintf(stderr, "temper %s: %s\n", command, text);
-}
-
-int tp_cli_add_isa(char **words, int n, const char *isa, char *text)
-{
-    if (!isa)
-        return n;
-    snprintf(text, 64, "engine.isa=%s", isa);
-    words[n] = text;
-    return n + 1;
 }

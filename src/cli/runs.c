@@ -4,7 +4,6 @@
 #include <fnmatch.h>
 #include <string.h>
 
-#include "base/terminal.h"
 #include "cli/cli.h"
 
 void tp_runs_say_notes(const tp_metrics *m)
@@ -12,11 +11,9 @@ void tp_runs_say_notes(const tp_metrics *m)
     for (size_t i = 0; i < tp_metrics_notes(m); i++) {
         bool is_warning = false;
         const char *text = tp_metrics_note(m, i, &is_warning);
-        tp_buf line = {0};
-        tp_buf_addf(&line, "temper: %s: ", is_warning ? "warning" : "note");
-        tp_buf_add_shown(&line, text, strlen(text), true);
-        fprintf(stderr, "%s\n", line.data);
-        tp_buf_release(&line);
+        char *shown = tp_text_shown(text, strlen(text), true);
+        fprintf(stderr, "temper: %s: %s\n", is_warning ? "warning" : "note", shown);
+        tp_free(shown);
     }
 }
 
@@ -45,5 +42,6 @@ tp_status tp_runs_check_tags(tp_metrics *m, char **words, int n, tp_error *err)
                          : TP_OK;
     if (status == TP_OK || own.status == TP_ERR_OUTPUT)
         return TP_OK;
-    return tp_fail(err, status, "%s", own.message);
+    *err = own;
+    return status;
 }

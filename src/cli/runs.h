@@ -2,7 +2,6 @@
 #ifndef TP_CLI_RUNS_H
 #define TP_CLI_RUNS_H
 
-#include "base/error.h"
 #include "temper/analysis.h"
 
 /* Notes of the run, to standard error. */

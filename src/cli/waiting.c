@@ -7,8 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/terminal.h"
+#include "cli/cli.h"
 
 enum { SILENT_S = 10 };
 
@@ -33,7 +32,7 @@ static void *tell(void *unused)
         if (pthread_cond_timedwait(&waiting.ended, &waiting.lock, &until) == 0)
             continue;
         fprintf(stderr, "%s%s, %.0f s%s", tp_style(TP_LINE_BEGIN), waiting.what,
-                tp_clock_s() - waiting.begin_s, tp_style(TP_LINE_ERASE));
+                tp_cli_clock_s() - waiting.begin_s, tp_style(TP_LINE_ERASE));
         fflush(stderr);
         has_told = true;
         until.tv_sec++;
@@ -50,7 +49,7 @@ void tp_waiting_begin(const char *what)
     if (waiting.runs || !isatty(STDERR_FILENO))
         return;
     waiting.what = what;
-    waiting.begin_s = tp_clock_s();
+    waiting.begin_s = tp_cli_clock_s();
     waiting.is_over = false;
     waiting.runs = pthread_create(&waiting.thread, NULL, tell, NULL) == 0;
 }

@@ -35,4 +35,102 @@ case $("$TOOL" get out predicted_step_s) in
 [0-9]*) ;;
 *) fail "plan --json predicts no step time after doctor" ;;
 esac
+
+# By phase: what each works with; together are all kinds of it.
+bytes() { "$TOOL" get out memory.by_phase.$1; }
+parameters=$("$TOOL" get out parameters)
+is "weights while it trains" "$(bytes train.weights)" $((4 * parameters))
+is "gradients while it evaluates" "$(bytes evaluate.gradients)" 0
+is "gradients while it updates" "$(bytes update.gradients)" $((4 * parameters + 8))
+is "moments while it updates" "$(bytes update.optimizer)" $((8 * parameters))
+is "bytes of a checkpoint" "$(bytes checkpoint.together)" $((12 * parameters))
+if bytes generate.together >/dev/null 2>&1; then fail "SFT has a phase that generates"; fi
+
+# Rollouts and reference are graphs of the same set: planned with it, and told the same options.
+cat >rollouts.yaml <<'END'
+grpo: {num_prompts_per_step: 2, num_generations_per_prompt: 4, max_num_steps: 1, val_period: 0}
+policy:
+  init: random
+  model_config: tiny.json
+  tokenizer: {name: null, chat_template: null, train_vocab_size: 260}
+  train_global_batch_size: 8
+  train_micro_batch_size: 4
+  max_total_sequence_length: 16
+  generation: {max_new_tokens: 4}
+loss_fn: {reference_policy_kl_penalty: 0.01}
+env: {arithmetic: {}}
+data: {train: {dataset_name: arithmetic}, arithmetic: {n_examples: 200, n_validation: 20, digits: 1, operators: "+"}}
+checkpointing: {enabled: false}
+END
+run plan rollouts.yaml
+expect 0
+expect_out "generate" "reference" "without generation it would be" "without the reference model it would be"
+run plan --json rollouts.yaml
+expect 0
+for part in generation reference training update; do
+    case $("$TOOL" get out predicted_${part}_s) in
+    [0-9]*) ;;
+    *) fail "plan --json predicts no time of $part" ;;
+    esac
+done
+# What shares its memory does not add up.
+peak=$("$TOOL" get out memory.planned_peak_bytes)
+sum=0
+for phase in train generate reference update; do sum=$((sum + $(bytes $phase.together))); done
+[ "$sum" -gt "$peak" ] || fail "the phases need $sum bytes together, the run $peak"
+
+run plan rollouts.yaml --print generate
+expect 0
+expect_out "linear_panels"
+for off in policy.compile_mode=none 'engine.disable_passes=[pack-weights]'; do
+    run plan rollouts.yaml --print generate "$off"
+    expect 0
+    if grep -q linear_panels out; then fail "$off does not reach the graph of rollouts"; fi
+done
+run plan rollouts.yaml --print reference policy.compile_mode=none
+expect 0
+if grep -q swiglu out; then fail "policy.compile_mode=none does not reach the reference"; fi
+run plan tiny.yaml --print generate
+expect 2 "--print takes train"
+
+run train --quiet rollouts.yaml run.name=dumped 'engine.dump=[autocast,plan]'
+expect 0
+for graph in train eval norm update generate reference; do
+    for stage in autocast plan; do
+        [ -s runs/dumped/dump/$graph.$stage.txt ] || fail "engine.dump wrote no $graph.$stage.txt"
+    done
+done
+grep -q 'role=copy of ' runs/dumped/dump/update.autocast.txt || fail "the update writes no copies"
+
+# A step of the run is told beside the one that was planned.
+run train rollouts.yaml run.name=timed
+expect 0
+expect_out "step on average"
+for key in planned_step_s measured_step_s; do
+    case $("$TOOL" get runs/timed/run.json time.$key) in
+    [0-9]*) ;;
+    *) fail "run.json has no time.$key" ;;
+    esac
+done
+
+# Too much: the verdict in the first line, what each change saves, whether it then fits.
+mkdir -p small/proc/self small/sys/fs/cgroup/box
+echo "0::/box/inner" >small/proc/self/cgroup
+: >small/sys/fs/cgroup/cgroup.controllers
+echo 104857600 >small/sys/fs/cgroup/box/memory.max
+too_much="tiny.yaml policy.train_global_batch_size=65536 policy.train_micro_batch_size=65536 policy.precision=float32"
+TEMPER_SYSTEM_ROOT=$work/small run plan $too_much
+expect 5
+case $(head -n 1 out) in
+"does not fit: needs "*) ;;
+*) fail "the first line is no verdict" ;;
+esac
+is "changes that are named" "$(sed -n '2,4p' out | grep -c '^  with .* it needs .* less) and ')" 3
+TEMPER_SYSTEM_ROOT=$work/small run plan --json $too_much
+expect 5
+is "fits" "$("$TOOL" get out fits)" false
+for i in 0 1 2; do
+    with=$("$TOOL" get out levers.$i.planned_peak_bytes) saved=$("$TOOL" get out levers.$i.saved_bytes)
+    is "what change $i saves" $((with + saved)) "$("$TOOL" get out memory.planned_peak_bytes)"
+done
 finish

@@ -37,7 +37,7 @@ static void fill(fixture *f, int64_t step)
 {
     tp_states *states = tp_session_states(f->session);
     for (size_t i = 0; i < states->n; i++)
-        if (states->items[i].kind == TP_MEM_WEIGHTS || states->items[i].kind == TP_MEM_OPTIMIZER)
+        if (states->items[i].role == TP_ROLE_WEIGHT || states->items[i].role == TP_ROLE_MOMENT)
             for (size_t k = 0; k < states->items[i].bytes / sizeof(float); k++)
                 ((float *)data_of(&states->items[i]))[k] =
                     (float)step + 1e-4f * (float)(i + k % 97);
@@ -47,7 +47,7 @@ static void assert_filled(fixture *f, int64_t step)
 {
     const tp_states *states = tp_session_states(f->session);
     for (size_t i = 0; i < states->n; i++)
-        if (states->items[i].kind == TP_MEM_WEIGHTS || states->items[i].kind == TP_MEM_OPTIMIZER)
+        if (states->items[i].role == TP_ROLE_WEIGHT || states->items[i].role == TP_ROLE_MOMENT)
             for (size_t k = 0; k < states->items[i].bytes / sizeof(float); k++)
                 assert_true(((float *)data_of(&states->items[i]))[k] ==
                             (float)step + 1e-4f * (float)(i + k % 97));
@@ -66,11 +66,11 @@ static int set_up(void **state)
     assert_non_null(mkdtemp(f.root));
     snprintf(f.kept, sizeof f.kept, "%s/checkpoints", f.root);
     assert_int_equal(tp_model_parse("config", config, sizeof config - 1, &f.model, &err), TP_OK);
-    tp_session_options options = {.device = device_of("cpu", 1),
+    tp_session_options options = {.compile.device = device_of("cpu", 1),
                                   .tokens = TOKENS,
                                   .max_positions = TOKENS,
-                                  .compute_dtype = TP_DTYPE_BF16,
-                                  .share_memory = true};
+                                  .compile.passes.compute_dtype = TP_DTYPE_BF16,
+                                  .compile.share_memory = true};
     assert_int_equal(tp_session_create(f.model, &options, &f.session, &err), TP_OK);
     assert_int_equal(tp_session_alloc(f.session, &err), TP_OK);
     /* bf16 on disk: the f32 masters have to survive as well. */

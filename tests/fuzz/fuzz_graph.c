@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/passes/pass.h"
+#include "engine/passes/pipeline.h"
 
 static void must(tp_status status, const tp_error *err, const char *what)
 {
@@ -46,7 +46,7 @@ static void check_passes(tp_graph *g, uint8_t choice)
         if (choice >> 4 && (choice >> 4) % 4 == i % 4)
             disabled[options.n_disabled++] = tp_pass_pipeline[i]->name;
     options.disabled = disabled;
-    tp_status status = tp_passes_run(g, &options, &err);
+    tp_status status = tp_passes_run(&g, 1, &options, &err);
     if (status == TP_ERR_NOMEM) /* values larger than any memory */
         return;
     must(status, &err, "passes");

@@ -1,7 +1,7 @@
 /* fuzz_profile.c - a kept profile, whatever it holds, is compared with or refused. */
 #include <stdlib.h>
 
-#include "cli/profile_baseline.h"
+#include "instrument/profile/baseline.h"
 
 enum { STEPS = 8 };
 
@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     fill(&d);
     if (tp_json_parse(&arena, "baseline", (const char *)data, size, NULL, &root, &err) == TP_OK &&
-        tp_profile_compare(root, "b", &d, NULL, &c, &err) == TP_OK)
+        tp_profile_compare(root, "b", &d, &c, &err) == TP_OK)
         if (c.n_ops < 0 || c.n_ops > TP_PROFILE_COMPARED || c.step.after_s <= 0)
             abort();
     tp_profile_data_release(&d);

@@ -23,7 +23,7 @@
 
 #include "base/files.h"
 #include "base/strings.h"
-#include "engine/passes/pass.h"
+#include "engine/passes/pipeline.h"
 
 enum { MAX_FILES = 64, MAX_PASSES = 16 };
 
@@ -85,7 +85,8 @@ static void print_renumbered(const test_case *c, const tp_graph *g, tp_buf *out)
     tp_buf_release(&text);
 }
 
-static void read_options(const test_case *c, const char **ret_pass, tp_pass_options *ret)
+static void read_options(const test_case *c, const char **ret_pass, tp_pass_options *ret,
+                         bool *ret_weights_stay)
 {
     static char words[1024];
     strcpy(words, c->words);
@@ -97,7 +98,7 @@ static void read_options(const test_case *c, const char **ret_pass, tp_pass_opti
              tp_recompute_parse(word + 10, &ret->recompute, &ret->recompute_every, NULL) ==
                  TP_OK) ||
             (tp_str_starts(word, "dtype=") && tp_dtype_parse(word + 6, &ret->compute_dtype)) ||
-            (strcmp(word, "pack") == 0 && (ret->pack_weights = true));
+            (strcmp(word, "pack") == 0 && (*ret_weights_stay = true));
         if (!is_known)
             fail_msg("%s:%d: '%s' is no option", c->path, c->line, word);
     }
@@ -108,14 +109,14 @@ static void run_pass(const test_case *c, tp_graph *g)
     const char *pass, *disabled[MAX_PASSES];
     tp_pass_options options;
     tp_error err;
-    read_options(c, &pass, &options);
+    read_options(c, &pass, &options, &g->weights_stay);
     if (!tp_pass_find(pass))
         fail_msg("%s:%d: there is no pass '%s'", c->path, c->line, pass);
     for (const tp_pass *const *p = tp_pass_pipeline; *p; p++)
         if (strcmp((*p)->name, pass) != 0)
             disabled[options.n_disabled++] = (*p)->name;
     options.disabled = disabled;
-    if (tp_passes_run(g, &options, &err) != TP_OK)
+    if (tp_passes_run(&g, 1, &options, &err) != TP_OK)
         fail_msg("%s:%d: %s", c->path, c->line, err.message);
 }
 

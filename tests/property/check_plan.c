@@ -1,6 +1,8 @@
 /* check_plan.c - a memory plan checked launch by launch: nothing that lives is overwritten. */
 #include "property/check_plan.h"
 
+#include <string.h>
+
 typedef struct {
     const tp_graph *g;
     const tp_memory_plan *plan;
@@ -86,10 +88,24 @@ static bool may_share(const tp_node *n, int in, int out)
     return out == 0 && (traits & TP_OP_INPLACE) && (in == 0 || (traits & TP_OP_ELEMENTWISE));
 }
 
+/* Every element of the one lies where the same element of the other does. */
+static bool coincide(const player *p, tp_ref a, tp_ref b)
+{
+    const tp_value *x = &p->g->values[a], *y = &p->g->values[b];
+    const tp_place *at = &p->plan->places[a], *other = &p->plan->places[b];
+    return x->dtype == y->dtype && memcmp(x->dim, y->dim, sizeof x->dim) == 0 &&
+           at->offset == other->offset && at->stride == other->stride;
+}
+
 static void check_sharing(player *p, uint32_t node, int in, int out)
 {
     const tp_node *n = &p->g->nodes[node];
     const tp_value *x = &p->g->values[n->in[in]], *y = &p->g->values[n->out[out]];
+    if (coincide(p, n->in[in], n->out[out])) {
+        if (!may_share(n, in, out))
+            complain(p, node, n->in[in], 0, 0, "overwrites");
+        return;
+    }
     size_t size = tp_dtype_size(y->dtype), step = tp_dtype_size(x->dtype);
     for (int64_t a = 0; a < (int64_t)tp_value_count(x); a++)
         for (int64_t b = 0; b < (int64_t)tp_value_count(y); b++) {
@@ -119,6 +135,18 @@ static void play_node(player *p, uint32_t node)
         visit(p, node, n->out[k], true);
 }
 
+/* The plan's number is what was touched: no more was asked for than is used. */
+static void check_peak(player *p)
+{
+    enum { ALIGN = 64 };
+    size_t used = p->plan->arena_bytes;
+    while (used > 0 && p->arena_bytes[used - 1] == 0)
+        used--;
+    if ((used + ALIGN - 1) / ALIGN * ALIGN != p->plan->arena_bytes && !p->complaint)
+        p->complaint = tp_arena_printf(p->arena, "%zu bytes are planned, %zu are used",
+                                       p->plan->arena_bytes, used);
+}
+
 const char *check_plan(const tp_graph *g, const tp_memory_plan *plan, tp_arena *arena)
 {
     player p = {.g = g, .plan = plan, .arena = arena};
@@ -132,5 +160,6 @@ const char *check_plan(const tp_graph *g, const tp_memory_plan *plan, tp_arena *
         play_node(&p, i);
     for (uint32_t i = 0; i < g->n_outputs && !p.complaint; i++)
         visit(&p, g->n_nodes, g->outputs[i], false);
+    check_peak(&p);
     return p.complaint;
 }

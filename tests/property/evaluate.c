@@ -26,7 +26,7 @@ static tp_dtype held(const environment *env, tp_dtype d)
     return env->is_exact && is_float(d) ? TP_DTYPE_F64 : d;
 }
 
-static tp_operand operand_of(const tp_state *s)
+static tp_operand operand_of(const tp_tensor *s)
 {
     return (tp_operand){.data = data_of(s),
                         .dtype = s->dtype,
@@ -37,7 +37,7 @@ static tp_operand operand_of(const tp_state *s)
 
 tp_operand environment_operand(const environment *env, const char *name)
 {
-    const tp_state *s = tp_states_find(&env->states, name);
+    const tp_tensor *s = tp_states_find(&env->states, name);
     TP_ASSERT(s);
     return operand_of(s);
 }
@@ -62,7 +62,7 @@ static uint64_t hash(const char *s)
 }
 
 /* Contents are rounded to f32 so that exact and native mode start from the same. */
-static void fill_floats(const environment *env, const tp_state *s)
+static void fill_floats(const environment *env, const tp_tensor *s)
 {
     tp_rng rng = tp_rng_make(env->seed, hash(s->name));
     tp_operand o = operand_of(s);
@@ -73,7 +73,7 @@ static void fill_floats(const environment *env, const tp_state *s)
             set_element(&o, i, j, (float)((is_scale ? 1 : 0) + size * tp_rng_normal(&rng)));
 }
 
-static void fill_rope(const tp_state *s)
+static void fill_rope(const tp_tensor *s)
 {
     tp_operand o = operand_of(s);
     int64_t half = s->dim[1] / 2;
@@ -85,24 +85,21 @@ static void fill_rope(const tp_state *s)
         }
 }
 
-static void fill_shadow(const environment *env, const tp_state *s)
+static void fill_shadow(const environment *env, const tp_tensor *s)
 {
-    char name[256];
-    snprintf(name, sizeof name, "%s", s->name);
-    *strrchr(name, '.') = 0;
-    tp_operand master = environment_operand(env, name), o = operand_of(s);
+    tp_operand master = environment_operand(env, s->of), o = operand_of(s);
     for (int64_t i = 0; i < s->dim[0]; i++)
         for (int64_t j = 0; j < s->dim[1]; j++)
             set_element(&o, i, j, element(&master, i, j));
 }
 
-static void fill_state(const environment *env, const tp_state *s)
+static void fill_state(const environment *env, const tp_tensor *s)
 {
     if (strcmp(s->name, "rope.table") == 0)
         fill_rope(s);
-    else if (s->kind == TP_MEM_SHADOW)
+    else if (s->role == TP_ROLE_COPY)
         fill_shadow(env, s);
-    else if (s->kind == TP_MEM_WEIGHTS)
+    else if (s->role == TP_ROLE_WEIGHT)
         fill_floats(env, s);
 }
 
@@ -111,10 +108,14 @@ static void declare_sources(environment *env, const tp_graph *g, bool shadows)
     for (uint32_t i = 1; i < g->n_nodes; i++) {
         const tp_value *v = &g->values[g->nodes[i].out[0]];
         if (!(tp_ops[g->nodes[i].op]->traits & TP_OP_SOURCE) ||
-            (v->kind == TP_MEM_SHADOW) != shadows || tp_states_find(&env->states, v->name))
+            (v->tensor && v->tensor->role == TP_ROLE_COPY) != shadows ||
+            tp_states_find(&env->states, v->name))
             continue;
-        TP_ASSERT(tp_states_declare(&env->states, v->name, held(env, v->dtype), v->rank, v->dim,
-                                    v->kind, NULL) == TP_OK);
+        tp_tensor t = {.name = v->name, .role = TP_ROLE_CONSTANT, .rank = v->rank}; /* an input */
+        memcpy(t.dim, v->dim, sizeof t.dim);
+        t = v->tensor ? *v->tensor : t;
+        t.dtype = held(env, v->dtype);
+        TP_ASSERT(tp_states_declare(&env->states, &t, NULL) == TP_OK);
         TP_ASSERT(tp_states_alloc(&env->states, device_of("ref", 1), NULL) == TP_OK);
         fill_state(env, tp_states_find(&env->states, v->name));
     }
@@ -130,14 +131,14 @@ void environment_spoil_gradients(environment *env)
 {
     for (size_t i = 0; i < env->states.n; i++) {
         tp_operand o = operand_of(&env->states.items[i]);
-        for (int64_t k = 0; env->states.items[i].kind == TP_MEM_GRADIENTS && k < o.dim[0]; k++)
+        for (int64_t k = 0; env->states.items[i].role == TP_ROLE_GRADIENT && k < o.dim[0]; k++)
             for (int64_t j = 0; j < o.dim[1]; j++)
                 set_element(&o, k, j, 1000);
     }
 }
 
 /* Some sequences of random lengths; the tail of the batch may be padding. */
-static void fill_cu(tp_rng *rng, const tp_state *s, int64_t T)
+static void fill_cu(tp_rng *rng, const tp_tensor *s, int64_t T)
 {
     int32_t *cu = data_of(s);
     for (int64_t i = 1; i < s->dim[0]; i++)
@@ -146,13 +147,13 @@ static void fill_cu(tp_rng *rng, const tp_state *s, int64_t T)
                                      (tp_rng_below(rng, 4) != 0);
 }
 
-static void fill_ids(tp_rng *rng, const tp_state *s, uint64_t n)
+static void fill_ids(tp_rng *rng, const tp_tensor *s, uint64_t n)
 {
     for (int64_t i = 0; i < s->dim[0]; i++)
         ((int32_t *)data_of(s))[i] = (int32_t)tp_rng_below(rng, n);
 }
 
-static void fill_loss_weights(tp_rng *rng, const tp_state *s)
+static void fill_loss_weights(tp_rng *rng, const tp_tensor *s)
 {
     tp_operand o = operand_of(s);
     for (int64_t i = 0; i < s->dim[0]; i++)
@@ -162,10 +163,10 @@ static void fill_loss_weights(tp_rng *rng, const tp_state *s)
 void environment_next_batch(environment *env, int batch)
 {
     for (size_t i = 0; i < env->states.n; i++) {
-        const tp_state *s = &env->states.items[i];
+        const tp_tensor *s = &env->states.items[i];
         tp_rng rng = tp_rng_make(env->seed + (uint64_t)batch, hash(s->name));
         tp_operand o = operand_of(s);
-        if (s->kind != TP_MEM_DATA)
+        if (s->role != TP_ROLE_CONSTANT || strcmp(s->name, "rope.table") == 0)
             continue;
         if (strcmp(s->name, "tokens") == 0 || strcmp(s->name, "targets") == 0)
             fill_ids(&rng, s, 7); /* the smallest vocabulary */

@@ -28,7 +28,8 @@ static tp_ref weight(maker *m, const char *name, uint8_t rank, int64_t d0, int64
     if (known)
         return known;
     int64_t dim[] = {d0, d1};
-    tp_ref ref = tp_graph_state(m->g, name, TP_DTYPE_F32, rank, dim, TP_MEM_WEIGHTS);
+    tp_ref ref = tp_graph_state(
+        m->g, &(tp_tensor){.name = name, .rank = rank, .dim = {dim[0], rank == 2 ? dim[1] : 1}});
     TP_ASSERT(m->n_params < MAX_PARAMS);
     m->params[m->n_params++] = ref;
     return ref;
@@ -306,7 +307,10 @@ static void declare_inputs(maker *m)
     m->tokens = tp_graph_input(m->g, "tokens", TP_DTYPE_I32, 1, &m->T);
     m->positions = tp_graph_input(m->g, "positions", TP_DTYPE_I32, 1, &m->T);
     m->cu = tp_graph_input(m->g, "cu_seqlens", TP_DTYPE_I32, 1, &sequences);
-    m->rope = tp_graph_state(m->g, "rope.table", TP_DTYPE_F32, 2, table, TP_MEM_CONSTANTS);
+    m->rope = tp_graph_state(m->g, &(tp_tensor){.name = "rope.table",
+                                                .role = TP_ROLE_CONSTANT,
+                                                .rank = 2,
+                                                .dim = {table[0], table[1]}});
 }
 
 static tp_ref loss_of(maker *m, tp_ref hidden, tp_ref table)

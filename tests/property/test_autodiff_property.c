@@ -41,7 +41,7 @@ static double direction_of(uint64_t draw, size_t state, int64_t i)
 }
 
 /* Only weights that have a gradient move. */
-static const tp_state *gradient_of(const trial *t, size_t state)
+static const tp_tensor *gradient_of(const trial *t, size_t state)
 {
     char name[256];
     snprintf(name, sizeof name, "grad.%s", t->env.states.items[state].name);
@@ -65,7 +65,7 @@ static double slope_by_gradient(const trial *t, uint64_t draw, double *ret_size)
     double sum = 0;
     *ret_size = 1e-3;
     for (size_t s = 0; s < t->env.states.n; s++) {
-        const tp_state *grad = gradient_of(t, s);
+        const tp_tensor *grad = gradient_of(t, s);
         int64_t n = grad ? (int64_t)(grad->bytes / sizeof(double)) : 0;
         for (int64_t i = 0; i < n; i++) {
             double term = ((const double *)data_of(grad))[i] * direction_of(draw, s, i);

@@ -10,7 +10,8 @@
 
 #include <cmocka.h>
 
-#include "engine/exec/exec.h"
+#include "engine/exec/exec_build.h"
+#include "engine/passes/pipeline.h"
 #include "property/check_plan.h"
 #include "property/evaluate.h"
 #include "property/random_graph.h"
@@ -121,7 +122,7 @@ static void optimise(trial *t, tp_graph *ret)
 {
     tp_error err = {0};
     copy_graph(&t->base, ret);
-    expect(t, tp_passes_run(ret, &t->options, &err) == TP_OK, "%s", err.message);
+    expect(t, tp_passes_run(&ret, 1, &t->options, &err) == TP_OK, "%s", err.message);
     if (getenv("TP_SEED"))
         print_graph("after", ret);
 }
@@ -346,7 +347,7 @@ static void expect_right_plan(trial *t, const tp_graph *g, bool share)
 static void write_inputs(tp_exec *e, const environment *env)
 {
     for (size_t i = 0; i < env->states.n; i++) {
-        const tp_state *s = &env->states.items[i];
+        const tp_tensor *s = &env->states.items[i];
         MUST(tp_exec_write(e, tp_exec_input(e, s->name), data_of(s), -1, NULL));
     }
 }
@@ -356,13 +357,12 @@ static void copy_states(const environment *env, tp_device *device, tp_states *re
 {
     MUST(tp_states_init(ret, NULL));
     for (size_t i = 0; i < env->states.n; i++) {
-        const tp_state *s = &env->states.items[i];
-        MUST(tp_states_declare(ret, s->name, s->dtype, s->rank, s->dim, s->kind, NULL));
+        MUST(tp_states_declare(ret, &env->states.items[i], NULL));
     }
     MUST(tp_states_alloc(ret, device, NULL));
     for (size_t i = 0; i < env->states.n; i++)
-        MUST(tp_state_write(&ret->items[i], 0, data_of(&env->states.items[i]),
-                            env->states.items[i].bytes, NULL));
+        MUST(tp_tensor_write(&ret->items[i], 0, data_of(&env->states.items[i]),
+                             env->states.items[i].bytes, NULL));
 }
 
 static void spoil(tp_buffer *buffer, tp_arena *arena)

@@ -209,12 +209,12 @@ static double distance_to_training(const char *family, tp_dtype dtype)
     tp_model *model = NULL;
     tp_session *session = NULL;
     tp_engine *engine = NULL;
-    tp_session_options so = {.device = device_of("cpu", 2),
+    tp_session_options so = {.compile.device = device_of("cpu", 2),
                              .tokens = T,
                              .max_positions = T,
-                             .compute_dtype = dtype,
+                             .compile.passes.compute_dtype = dtype,
                              .forward_only = true,
-                             .share_memory = true};
+                             .compile.share_memory = true};
     tp_engine_options eo = {.device = device_of("cpu", 2),
                             .compute_dtype = dtype,
                             .cache_dtype = dtype,

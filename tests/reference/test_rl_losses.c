@@ -62,13 +62,13 @@ static int enter(void **state)
     if (tp_safetensors_open(path, &f->want, &err) != TP_OK)
         fail_msg("%s", err.message);
     snprintf(path, sizeof path, "%s/tests/data/reference/qwen3", TP_SOURCE_DIR);
-    tp_session_options o = {.device = device_of("cpu", 2),
+    tp_session_options o = {.compile.device = device_of("cpu", 2),
                             .tokens = T,
                             .max_positions = 64,
-                            .compute_dtype = TP_DTYPE_F32,
-                            .recompute_every = 1,
+                            .compile.passes.compute_dtype = TP_DTYPE_F32,
+                            .compile.passes.recompute_every = 1,
                             .weighed = true,
-                            .share_memory = true};
+                            .compile.share_memory = true};
     if (tp_model_open(path, &f->model, &err) != TP_OK ||
         tp_session_create(f->model, &o, &f->session, &err) != TP_OK ||
         tp_session_alloc(f->session, &err) != TP_OK ||
@@ -128,7 +128,7 @@ static void compare(fixture *f, const char *name, double loss)
     for (size_t p = 0; p < 3; p++) {
         char key[256];
         snprintf(key, sizeof key, "grad.%s", params[p]);
-        const tp_state *g = tp_states_find(tp_session_states(f->session), key);
+        const tp_tensor *g = tp_states_find(tp_session_states(f->session), key);
         const float *a = data_of(g), *b = data(f, name, key);
         double off = 0, size = 0;
         for (int64_t i = 0; i < g->dim[0] * g->dim[1]; i++) {

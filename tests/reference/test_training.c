@@ -80,15 +80,15 @@ static void set_up(fixture *f, const setup_options *o)
     make_batch(f);
     if (tp_model_open(folder, &f->model, &err) != TP_OK)
         fail_msg("%s", err.message);
-    tp_session_options so = {.device = device_of(o->backend, 2),
+    tp_session_options so = {.compile.device = device_of(o->backend, 2),
                              .tokens = expected(f, "input_ids")->dim[0],
                              .max_positions = 64,
-                             .compute_dtype = o->dtype,
-                             .recompute = o->recompute,
-                             .recompute_every = 1,
-                             .disabled_passes = off,
-                             .n_disabled_passes = o->fuse ? 0 : 1,
-                             .share_memory = true};
+                             .compile.passes.compute_dtype = o->dtype,
+                             .compile.passes.recompute = o->recompute,
+                             .compile.passes.recompute_every = 1,
+                             .compile.passes.disabled = off,
+                             .compile.passes.n_disabled = o->fuse ? 0 : 1,
+                             .compile.share_memory = true};
     if (tp_session_create(f->model, &so, &f->session, &err) != TP_OK ||
         tp_session_alloc(f->session, &err) != TP_OK ||
         tp_model_load(f->model, tp_session_states(f->session), &report, &err) != TP_OK)
@@ -140,7 +140,7 @@ static void check_loss_and_gradients(const setup_options *o)
     for (size_t i = 0; i < n; i++) {
         char name[600];
         snprintf(name, sizeof name, "grad.%s", params[i].name);
-        const tp_state *grad = tp_states_find(tp_session_states(f.session), name);
+        const tp_tensor *grad = tp_states_find(tp_session_states(f.session), name);
         const float *g32 = expected(&f, name)->data;
         size_t count = (size_t)(grad->dim[0] * grad->dim[1]);
         double d = distance(data_of(grad), g32, count), limit = 1e-5;
@@ -212,7 +212,7 @@ static uint64_t gradient_bits(fixture *f)
     uint64_t h = 14695981039346656037u;
     const tp_states *states = tp_session_states(f->session);
     for (size_t i = 0; i < states->n; i++) {
-        if (strncmp(states->items[i].name, "grad.", 5) != 0)
+        if (states->items[i].role != TP_ROLE_GRADIENT || !states->items[i].of)
             continue;
         const unsigned char *bytes = data_of(&states->items[i]);
         for (size_t k = 0; k < states->items[i].bytes; k++)
@@ -261,7 +261,7 @@ static void test_accumulation_equals_the_large_batch(void **state)
             name = "transformer.h.0.mlp.c_proj.weight";
         char grad_name[256];
         snprintf(grad_name, sizeof grad_name, "grad.%s", name);
-        const tp_state *grad = tp_states_find(tp_session_states(f.session), grad_name);
+        const tp_tensor *grad = tp_states_find(tp_session_states(f.session), grad_name);
         float *large = malloc(grad->bytes);
         memcpy(large, data_of(grad), grad->bytes);
         for (size_t s = 0; s < 3; s++) {

@@ -24,13 +24,13 @@ static tp_session *open_session(tp_model **model, bool weighed, tp_dtype dtype)
     snprintf(folder, sizeof folder, "%s/tests/data/reference/%s", TP_SOURCE_DIR, family);
     if (tp_model_open(folder, model, &err) != TP_OK)
         fail_msg("%s", err.message);
-    tp_session_options o = {.device = device_of("cpu", 2),
+    tp_session_options o = {.compile.device = device_of("cpu", 2),
                             .tokens = T,
                             .max_positions = 64,
-                            .compute_dtype = dtype,
-                            .recompute_every = 1,
+                            .compile.passes.compute_dtype = dtype,
+                            .compile.passes.recompute_every = 1,
                             .weighed = weighed,
-                            .share_memory = true};
+                            .compile.share_memory = true};
     tp_load_report report;
     if (tp_session_create(*model, &o, &s, &err) != TP_OK || tp_session_alloc(s, &err) != TP_OK ||
         tp_model_load(*model, tp_session_states(s), &report, &err) != TP_OK)
@@ -100,8 +100,8 @@ static void the_gradient_is_that_of_the_weights(void **state)
     for (size_t i = 0; i < n; i++) {
         char name[512];
         snprintf(name, sizeof name, "grad.%s", params[i].name);
-        const tp_state *x = tp_states_find(tp_session_states(plain), name);
-        const tp_state *y = tp_states_find(tp_session_states(weighed), name);
+        const tp_tensor *x = tp_states_find(tp_session_states(plain), name);
+        const tp_tensor *y = tp_states_find(tp_session_states(weighed), name);
         size_t count = (size_t)x->dim[0] * (size_t)x->dim[1];
         assert_memory_equal(data_of(x), data_of(y), count * sizeof(float));
     }
@@ -115,7 +115,8 @@ static void logits_are_never_whole(void **state)
 {
     tp_model *model;
     tp_session *s = open_session(&model, true, TP_DTYPE_BF16);
-    const tp_graph *g = tp_session_graph(s, "train");
+    const tp_program *p = tp_session_program(s);
+    const tp_graph *g = tp_program_graph(p, tp_program_find(p, "train"));
     for (uint32_t i = 1; i < g->n_nodes; i++) {
         assert_int_not_equal(g->nodes[i].op, TP_OP_cross_entropy);
         assert_int_not_equal(g->nodes[i].op, TP_OP_cross_entropy_grad);

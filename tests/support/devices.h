@@ -14,7 +14,7 @@ tp_device *device_of(const char *backend, int threads);
 tp_team *team_of(int threads);
 
 /* Where a state lies, on a device whose memory is the process's own. */
-static inline void *data_of(const tp_state *s)
+static inline void *data_of(const tp_tensor *s)
 {
     return s->span.buffer ? (char *)s->span.buffer->address + s->span.offset : NULL;
 }

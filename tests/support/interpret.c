@@ -36,7 +36,7 @@ static void bind_own(tp_interpreter *it, tp_ref ref)
 static void bind_state(tp_interpreter *it, tp_ref ref, const tp_states *states)
 {
     const tp_value *v = &it->g->values[ref];
-    const tp_state *s = states ? tp_states_find(states, v->name) : NULL;
+    const tp_tensor *s = states ? tp_states_find(states, v->name) : NULL;
     if (!s) {
         bind_own(it, ref);
         return;

@@ -34,16 +34,6 @@ const char *tp_mem_kind_name(tp_mem_kind kind)
     return (unsigned)kind < TP_MEM_KINDS ? kind_names[kind] : "unknown";
 }
 
-int tp_mem_kind_parse(const char *name, tp_mem_kind *ret)
-{
-    for (int i = 0; i < TP_MEM_KINDS; i++)
-        if (strcmp(name, kind_names[i]) == 0) {
-            *ret = (tp_mem_kind)i;
-            return 1;
-        }
-    return 0;
-}
-
 /* ---- in a trace ---- */
 
 /* The arena of the activations is reserved memory; what lives in it is recorded by exec/. */

@@ -21,7 +21,6 @@ typedef enum {
 } tp_mem_kind;
 
 const char *tp_mem_kind_name(tp_mem_kind kind); /* "weights", ... */
-int tp_mem_kind_parse(const char *name, tp_mem_kind *ret);
 
 /* `bytes` of zeroed memory, 2 MiB-aligned when large (huge pages are asked for),
  * 64-byte aligned otherwise.  TP_ERR_NOMEM names kind, size, what is in use and the

@@ -41,7 +41,7 @@ static uint32_t *slot_of(const tp_states *states, const char *name)
     return &states->slots[i];
 }
 
-tp_state *tp_states_find(const tp_states *states, const char *name)
+tp_tensor *tp_states_find(const tp_states *states, const char *name)
 {
     if (states->n_slots == 0)
         return NULL;
@@ -54,7 +54,7 @@ static void make_room(tp_states *states)
     if (states->n < states->cap)
         return;
     size_t cap = states->cap ? states->cap * 2 : 256;
-    tp_state *items = tp_arena_array(&states->arena, tp_state, cap);
+    tp_tensor *items = tp_arena_array(&states->arena, tp_tensor, cap);
     if (states->n)
         memcpy(items, states->items, states->n * sizeof *items);
     states->items = items;
@@ -65,47 +65,56 @@ static void make_room(tp_states *states)
         *slot_of(states, states->items[i].name) = (uint32_t)i + 1;
 }
 
-tp_status tp_states_declare(tp_states *states, const char *name, tp_dtype dtype, uint8_t rank,
-                            const int64_t *dim, tp_mem_kind kind, tp_error *err)
+static bool is_same_type(const tp_tensor *a, const tp_tensor *b)
 {
-    int64_t d1 = rank == 2 ? dim[1] : 1;
-    const tp_state *old = tp_states_find(states, name);
-    if (old) {
-        if (old->dtype != dtype || old->rank != rank || old->dim[0] != dim[0] || old->dim[1] != d1)
-            return tp_fail(err, TP_ERR_ARG, "tensor '%s' is declared with two different types",
-                           name);
-        return TP_OK;
-    }
-    size_t count, bytes;
-    if (rank < 1 || rank > 2 || dim[0] < 1 || d1 < 1 ||
-        __builtin_mul_overflow((size_t)dim[0], (size_t)d1, &count) ||
-        __builtin_mul_overflow(count, tp_dtype_size(dtype), &bytes))
-        return tp_fail(err, TP_ERR_FORMAT, "tensor '%s' has an impossible shape %lldx%lld", name,
-                       (long long)dim[0], (long long)d1);
+    return a->dtype == b->dtype && a->rank == b->rank && a->dim[0] == b->dim[0] &&
+           a->dim[1] == b->dim[1] && a->role == b->role && a->layout == b->layout;
+}
+
+tp_status tp_states_declare(tp_states *states, const tp_tensor *tensor, tp_error *err)
+{
+    tp_tensor t = *tensor;
+    t.dim[1] = t.rank == 2 ? t.dim[1] : 1;
+    const tp_tensor *old = tp_states_find(states, t.name);
+    if (old)
+        return is_same_type(old, &t)
+                   ? TP_OK
+                   : tp_fail(err, TP_ERR_ARG, "tensor '%s' is declared with two different types",
+                             t.name);
+    size_t count;
+    if (t.rank < 1 || t.rank > 2 || t.dim[0] < 1 || t.dim[1] < 1 ||
+        __builtin_mul_overflow((size_t)t.dim[0], (size_t)t.dim[1], &count) ||
+        __builtin_mul_overflow(count, tp_dtype_size(t.dtype), &t.bytes))
+        return tp_fail(err, TP_ERR_FORMAT, "tensor '%s' has an impossible shape %lldx%lld", t.name,
+                       (long long)t.dim[0], (long long)t.dim[1]);
     make_room(states);
-    uint32_t *slot = slot_of(states, name);
-    states->items[states->n] = (tp_state){.name = tp_arena_strdup(&states->arena, name),
-                                          .dtype = dtype,
-                                          .kind = kind,
-                                          .rank = rank,
-                                          .dim = {dim[0], d1},
-                                          .bytes = bytes};
+    uint32_t *slot = slot_of(states, t.name);
+    t.name = tp_arena_strdup(&states->arena, t.name);
+    t.of = t.of ? tp_arena_strdup(&states->arena, t.of) : NULL;
+    t.span = (tp_span){0};
+    t.is_inside = false;
+    states->items[states->n] = t;
     *slot = (uint32_t)++states->n;
     return TP_OK;
 }
 
 enum { LINE = 64 };
-static size_t in_block(const tp_state *s) { return (s->bytes + LINE - 1) / LINE * LINE; }
+static size_t in_block(const tp_tensor *s) { return (s->bytes + LINE - 1) / LINE * LINE; }
 
-/* Shadows share one block.  They are streamed once per step of generation, and a tensor
+size_t tp_tensor_room(const tp_tensor *tensor)
+{
+    return tensor->role == TP_ROLE_COPY ? in_block(tensor) : tensor->bytes;
+}
+
+/* Copies of weights share one block.  They are streamed once per step of generation, and a tensor
  * smaller than a huge page would lie in small ones: those read at half the speed. */
 static tp_status alloc_shadows(tp_states *states, tp_device *device, tp_error *err)
 {
     size_t total = 0, at = 0;
     const char *first = NULL;
     for (size_t i = 0; i < states->n; i++) {
-        const tp_state *s = &states->items[i];
-        if (s->span.buffer || s->kind != TP_MEM_SHADOW)
+        const tp_tensor *s = &states->items[i];
+        if (s->span.buffer || s->role != TP_ROLE_COPY)
             continue;
         first = first ? first : s->name;
         total += in_block(s);
@@ -117,8 +126,8 @@ static tp_status alloc_shadows(tp_states *states, tp_device *device, tp_error *e
     if (status != TP_OK)
         return tp_error_prefix(err, status, "tensor '%s' and other shadows: ", first);
     for (size_t i = 0; i < states->n; i++) {
-        tp_state *s = &states->items[i];
-        if (s->span.buffer || s->kind != TP_MEM_SHADOW)
+        tp_tensor *s = &states->items[i];
+        if (s->span.buffer || s->role != TP_ROLE_COPY)
             continue;
         s->span = (tp_span){block, at};
         s->is_inside = at > 0;
@@ -131,28 +140,29 @@ tp_status tp_states_alloc(tp_states *states, tp_device *device, tp_error *err)
 {
     TP_TRY(alloc_shadows(states, device, err));
     for (size_t i = 0; i < states->n; i++) {
-        tp_state *s = &states->items[i];
+        tp_tensor *s = &states->items[i];
         if (s->span.buffer)
             continue;
-        tp_status status = tp_buffer_alloc(device, s->kind, s->bytes, &s->span.buffer, err);
+        tp_status status =
+            tp_buffer_alloc(device, tp_role_memory(s->role), s->bytes, &s->span.buffer, err);
         if (status != TP_OK)
             return tp_error_prefix(err, status, "tensor '%s': ", s->name);
     }
     return TP_OK;
 }
 
-static tp_span part_of(const tp_state *state, size_t offset)
+static tp_span part_of(const tp_tensor *state, size_t offset)
 {
     return (tp_span){state->span.buffer, state->span.offset + offset};
 }
 
-tp_status tp_state_read(const void *source, size_t offset, void *to, size_t bytes, tp_error *err)
+tp_status tp_tensor_read(const void *source, size_t offset, void *to, size_t bytes, tp_error *err)
 {
     return tp_span_read(to, part_of(source, offset), bytes, err);
 }
 
-tp_status tp_state_write(const tp_state *state, size_t offset, const void *from, size_t bytes,
-                         tp_error *err)
+tp_status tp_tensor_write(const tp_tensor *state, size_t offset, const void *from, size_t bytes,
+                          tp_error *err)
 {
     return tp_span_write(part_of(state, offset), from, bytes, err);
 }
@@ -161,7 +171,7 @@ void tp_states_bytes(const tp_states *states, size_t ret_bytes[TP_MEM_KINDS])
 {
     memset(ret_bytes, 0, TP_MEM_KINDS * sizeof *ret_bytes);
     for (size_t i = 0; i < states->n; i++) {
-        const tp_state *s = &states->items[i];
-        ret_bytes[s->kind] += s->kind == TP_MEM_SHADOW ? in_block(s) : s->bytes;
+        const tp_tensor *s = &states->items[i];
+        ret_bytes[tp_role_memory(s->role)] += tp_tensor_room(s);
     }
 }

@@ -2,7 +2,7 @@
  *
  * Everything here is in spans: operands get theirs when the executor is bound, and the device
  * turns them into pointers when it runs a launch. */
-#include "engine/exec/exec.h"
+#include "engine/exec/exec_build.h"
 
 #include <math.h>
 #include <string.h>
@@ -286,7 +286,7 @@ static tp_status bind_operand(tp_exec *e, tp_ref ref, tp_operand *operand, const
         operand->span = (tp_span){pool->inputs, e->inputs[tp_exec_input(e, root->name)].offset};
         return TP_OK;
     }
-    const tp_state *s = tp_states_find(states, root->name);
+    const tp_tensor *s = tp_states_find(states, root->name);
     if (!s || !s->span.buffer)
         return tp_fail(err, TP_ERR_ARG, "tensor '%s' has no memory", root->name);
     if (s->dtype != root->dtype || s->rank != root->rank || s->dim[0] != root->dim[0] ||

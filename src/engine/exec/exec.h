@@ -1,12 +1,8 @@
-/* exec.h - from a graph to launches, and running them.
+/* exec.h - a compiled graph: a flat list of launches.
  *
- * Creating an executor chooses a kernel for every node and plans the memory;
- * nothing large is allocated, so creating one is also how a plan is predicted.
- * Binding gives it memory: persistent tensors by name, and a pool (activation arena,
- * workspace) that executors of one run share because they run one after the other.
- * Running walks a flat list: no allocation, no look-up, no shape logic.
- *
- *     graph --create--> launches with offsets --bind--> launches with pointers --run--> */
+ * Executors are made by a program (program.h), which runs them.  Here is what goes in, what
+ * comes out, and what it is made of.  Running walks the list: no allocation, no look-up, no
+ * shape logic. */
 #ifndef TP_ENGINE_EXEC_EXEC_H
 #define TP_ENGINE_EXEC_EXEC_H
 
@@ -14,12 +10,6 @@
 #include "engine/device/states.h"
 #include "engine/ir/graph.h"
 #include "engine/passes/pass.h"
-
-typedef struct {
-    tp_device *device;
-    bool share_memory;  /* in-place results and views */
-    double avg_context; /* for costs: mean keys per query in attention; 0 = unknown */
-} tp_exec_options;
 
 /* One launch as seen by reports. */
 typedef struct {
@@ -36,24 +26,6 @@ typedef struct {
 } tp_launch_info;
 
 typedef struct tp_exec tp_exec;
-
-TP_CHECKED tp_status tp_exec_create(const tp_graph *g, const tp_exec_options *options,
-                                    tp_exec **ret, tp_error *err);
-void tp_exec_free(tp_exec *exec); /* NULL is a no-op */
-
-/* Memory shared by the executors of a run. */
-typedef struct {
-    tp_buffer *arena, *workspace, *inputs;
-    size_t arena_bytes, workspace_bytes, input_bytes;
-} tp_exec_pool;
-/* Grow the pool's sizes to what `exec` needs (call for each, then alloc). */
-void tp_exec_pool_fit(tp_exec_pool *pool, const tp_exec *exec);
-TP_CHECKED tp_status tp_exec_pool_alloc(tp_exec_pool *pool, tp_device *device, tp_error *err);
-void tp_exec_pool_release(tp_exec_pool *pool);
-
-/* Every state of the graph must be in `states`, allocated, of the same type. */
-TP_CHECKED tp_status tp_exec_bind(tp_exec *exec, const tp_states *states, const tp_exec_pool *pool,
-                                  tp_error *err);
 
 /* Inputs by name; -1 when the graph does not read it (writing to -1 is a no-op). */
 int tp_exec_input(const tp_exec *exec, const char *name);
@@ -80,11 +52,7 @@ void tp_exec_set_host(tp_exec *exec, tp_host_fn fn, void *user);
  * out.  For graphs whose ops keep rows apart (generation). */
 void tp_exec_set_rows(tp_exec *exec, int input, int64_t n);
 
-/* `accumulate` false: gradient buffers are overwritten (first micro-batch).  Returns when
- * everything has run; an error is the device's. */
-TP_CHECKED tp_status tp_exec_run(tp_exec *exec, bool accumulate, tp_error *err);
-
-/* The same, slowly, looking at every output: *ret is the first launch that wrote a
+/* tp_program_run(), slowly, looking at every output: *ret is the first launch that wrote a
  * NaN or an infinity (with finite operands before it), or -1. */
 TP_CHECKED tp_status tp_exec_run_checked(tp_exec *exec, bool accumulate, int *ret_first_bad,
                                          tp_error *err);
@@ -100,8 +68,7 @@ size_t tp_exec_live_peak_bytes(const tp_exec *exec);
 double tp_exec_flops(const tp_exec *exec, bool contractions_only);
 double tp_exec_bytes(const tp_exec *exec);
 
-/* Every shadow becomes its master, rounded ("<name>.<dtype>") and perhaps in panels
- * ("<name>.panels.<dtype>", "<name>.panels_t.<dtype>"). */
+/* Every copy becomes its weight again, rounded and laid out as its record says. */
 TP_CHECKED tp_status tp_refresh_shadows(const tp_states *states, tp_device *device, tp_error *err);
 
 /* Text: one line per launch with kernel, shapes, offsets. */

@@ -517,10 +517,6 @@ tp_share tp_machine_share(const tp_machine *machine, tp_dtype dtype, double flop
 {
     if (!machine || isnan(flops) || isnan(bytes) || !(seconds > 0) || (flops <= 0 && bytes <= 0))
         return (tp_share){TP_SHARE_UNKNOWN, NAN};
-    double arithmetic = flops / tp_machine_unit_flops(machine, dtype) / seconds;
-    double share = fmax(arithmetic, bytes / machine->copy_bytes / seconds);
-    tp_share_kind kind = arithmetic > TP_MOST_SHARE        ? TP_SHARE_IMPOSSIBLE
-                         : share > arithmetic && share > 1 ? TP_SHARE_CACHED
-                                                           : TP_SHARE_KNOWN;
-    return (tp_share){kind, share};
+    double arithmetic_s = flops / tp_machine_unit_flops(machine, dtype);
+    return tp_share_of(fmax(arithmetic_s, bytes / machine->copy_bytes), arithmetic_s, seconds);
 }

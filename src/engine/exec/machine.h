@@ -8,6 +8,7 @@
 #define TP_ENGINE_EXEC_MACHINE_H
 
 #include "base/error.h"
+#include "base/share.h"
 #include "engine/backend/backend.h"
 
 typedef struct {
@@ -74,23 +75,9 @@ TP_CHECKED tp_status tp_machine_measure_units(const tp_backend *backend, int thr
 /* The time of work on this machine, by the best product and the memory: an estimate. */
 double tp_machine_seconds(const tp_machine *machine, tp_dtype dtype, double flops, double bytes);
 
-/* Clocks vary by a few percent between the measurement and the work. */
-#define TP_MOST_SHARE 1.05
-
 /* The peak of the unit that multiplies `dtype`. */
 double tp_machine_unit_flops(const tp_machine *machine, tp_dtype dtype);
 
-/* How near work came to what the machine can do: least time over time. */
-typedef enum {
-    TP_SHARE_UNKNOWN,
-    TP_SHARE_KNOWN,
-    TP_SHARE_CACHED,    /* faster than memory: what it moves stays in the caches */
-    TP_SHARE_IMPOSSIBLE /* more arithmetic than the ceiling allows: the ceiling is wrong */
-} tp_share_kind;
-typedef struct {
-    tp_share_kind kind;
-    double share; /* NaN when unknown */
-} tp_share;
 /* `machine` may be NULL; flops or bytes NaN when not known. */
 tp_share tp_machine_share(const tp_machine *machine, tp_dtype dtype, double flops, double bytes,
                           double seconds);

@@ -65,7 +65,7 @@ static tp_status plan_cache(tp_engine *e, int32_t *ret_blocks, tp_error *err)
 /* A training session on the same states has made the rope table for its own lengths. */
 static tp_status count_positions(const tp_engine *e, int64_t *ret, tp_error *err)
 {
-    const tp_state *table = tp_states_find(e->states, "rope.table");
+    const tp_tensor *table = tp_model_rope_table(e->states);
     *ret = table ? table->dim[0] : e->options.max_length;
     if (*ret < e->options.max_length)
         return tp_fail(err, TP_ERR_CONFIG,
@@ -94,6 +94,7 @@ static void build_head(const tp_engine *e, tp_graph *g, tp_ref hidden, tp_ref he
                        input(g, "draws", TP_DTYPE_F64, R, 1)};
     tp_attrs attrs = {.n0 = e->options.n_tokens};
     tp_ref ids = tp_graph_op(g, TP_OP_sample, &attrs, 3, choice, "sample");
+    g->values[logits].is_exact = true; /* rounded ones would make ties that the model has not */
     tp_graph_output(g, logits);
     for (tp_ref k = 0; k < 3; k++)
         tp_graph_output(g, ids + k);
@@ -103,8 +104,10 @@ static tp_status build(tp_engine *e, int32_t n_blocks, int64_t positions, tp_err
 {
     const tp_engine_options *o = &e->options;
     int64_t T = o->step_tokens;
-    tp_graph *g = &e->graph;
-    TP_TRY(tp_graph_init(g, err));
+    double context = 0.5 * (double)o->max_length;
+    TP_TRY(tp_program_add(e->program, "generate", e->states, context, &e->graph, err));
+    tp_graph *g = tp_program_graph(e->program, e->graph);
+    g->weights_stay = true;
     int64_t table[] = {o->max_running, e->table_width};
     tp_forward forward = {.tokens = input(g, "tokens", TP_DTYPE_I32, T, 1),
                           .positions = input(g, "positions", TP_DTYPE_I32, T, 1),
@@ -117,23 +120,6 @@ static tp_status build(tp_engine *e, int32_t n_blocks, int64_t positions, tp_err
     tp_ref hidden, head;
     TP_TRY(tp_model_forward(e->model, g, &forward, &hidden, &head, err));
     build_head(e, g, hidden, head);
-    tp_pass_options passes = {.compute_dtype = o->compute_dtype, .pack_weights = true};
-    TP_TRY(tp_passes_run(g, &passes, err));
-    /* rounded logits would make ties that the model does not have */
-    g->values[g->outputs[TP_ENGINE_OUT_LOGITS]].dtype = TP_DTYPE_F32;
-    tp_exec_options exec = {
-        .device = o->device, .share_memory = true, .avg_context = 0.5 * (double)o->max_length};
-    return tp_exec_create(g, &exec, &e->exec, err);
-}
-
-static tp_status declare(const tp_engine *e, int64_t positions, tp_error *err)
-{
-    TP_TRY(tp_model_declare(e->model, positions, e->states, err));
-    for (uint32_t i = 1; i < e->graph.n_nodes; i++) {
-        const tp_value *v = &e->graph.values[e->graph.nodes[i].out[0]];
-        if (e->graph.nodes[i].op == TP_OP_state)
-            TP_TRY(tp_states_declare(e->states, v->name, v->dtype, v->rank, v->dim, v->kind, err));
-    }
     return TP_OK;
 }
 
@@ -172,11 +158,17 @@ static tp_status create(tp_engine *e, const tp_engine_options *options, tp_error
     TP_TRY(read_options(e, options, err));
     TP_TRY(plan_cache(e, &n_blocks, err));
     TP_TRY(count_positions(e, &positions, err));
+    TP_TRY(tp_model_declare(e->model, positions, e->states, err));
+    e->owns_program = !e->program;
+    const tp_program_options own = {.device = options->device,
+                                    .passes.compute_dtype = options->compute_dtype,
+                                    .share_memory = true};
+    if (e->owns_program)
+        TP_TRY(tp_program_create(&own, &e->program, err));
+    e->options.device = tp_program_get_options(e->program)->device;
     TP_TRY(build(e, n_blocks, positions, err));
-    tp_exec_pool_fit(&e->pool, e->exec);
-    TP_TRY(declare(e, positions, err));
     allocate_lists(e, n_blocks);
-    return TP_OK;
+    return e->owns_program ? tp_program_compile(e->program, err) : TP_OK;
 }
 
 tp_status tp_engine_create(const tp_model *model, const tp_engine_options *options,
@@ -185,6 +177,7 @@ tp_status tp_engine_create(const tp_model *model, const tp_engine_options *optio
     tp_engine *e = zeroed(1, sizeof *e);
     e->model = model;
     e->states = states;
+    e->program = options->program;
     tp_status status = create(e, options, err);
     if (status != TP_OK) {
         tp_engine_free(e);
@@ -196,9 +189,8 @@ tp_status tp_engine_create(const tp_model *model, const tp_engine_options *optio
 
 tp_status tp_engine_alloc(tp_engine *e, tp_error *err)
 {
-    TP_TRY(tp_states_alloc(e->states, e->options.device, err));
-    TP_TRY(tp_exec_pool_alloc(&e->pool, e->options.device, err));
-    TP_TRY(tp_exec_bind(e->exec, e->states, &e->pool, err));
+    TP_TRY(tp_program_alloc(e->program, e->states, err));
+    e->exec = tp_program_exec(e->program, e->graph);
     e->in_tokens = tp_exec_input(e->exec, "tokens");
     e->in_positions = tp_exec_input(e->exec, "positions");
     e->in_slots = tp_exec_input(e->exec, "slots");
@@ -408,7 +400,7 @@ void tp_engine_reset_stats(tp_engine *e)
     e->blocks.least_free = e->blocks.n_free;
 }
 
-const tp_exec *tp_engine_exec(const tp_engine *e) { return e->exec; }
+const tp_exec *tp_engine_exec(const tp_engine *e) { return tp_program_exec(e->program, e->graph); }
 
 void tp_engine_free(tp_engine *e)
 {
@@ -418,9 +410,8 @@ void tp_engine_free(tp_engine *e)
         if (e->requests[i])
             free_request(e->requests[i]);
     tp_rules_free(e->rules);
-    tp_exec_free(e->exec);
-    tp_graph_release(&e->graph);
-    tp_exec_pool_release(&e->pool);
+    if (e->owns_program)
+        tp_program_free(e->program);
     tp_blocks_release(&e->blocks);
     free(e->requests);
     free(e->tokens);

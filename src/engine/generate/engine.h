@@ -23,14 +23,15 @@
 #ifndef TP_ENGINE_GENERATE_ENGINE_H
 #define TP_ENGINE_GENERATE_ENGINE_H
 
-#include "engine/exec/exec.h"
+#include "engine/exec/program.h"
 #include "engine/model/model.h"
 #include "text/tokenizer/tokenizer.h"
 
 enum { TP_ENGINE_STEP_TOKENS = 512, TP_ENGINE_BLOCK_TOKENS = 32 }; /* defaults */
 
 typedef struct {
-    tp_device *device;      /* outlives the engine */
+    tp_program *program;    /* to add to, compiled by the caller; NULL: one of its own ... */
+    tp_device *device;      /* ... on this device, which outlives the engine */
     tp_dtype compute_dtype; /* f32 or bf16: activations and products */
     tp_dtype cache_dtype;   /* f32 or bf16: keys and values */
     int64_t max_length;     /* prompt and answer, in tokens; 0: what the model allows */

@@ -66,9 +66,8 @@ struct request {
 
 /* Drawing again under rules; see rules.c. */
 typedef struct {
-    tp_graph graph;
+    tp_program *program; /* whose only graph it is */
     tp_exec *exec;
-    tp_exec_pool pool;
     float *logits, *plain, *sampling; /* [max_running, vocab], [vocab], [max_running, 4] */
     double *draws;
     int64_t *rows; /* of the step that they are */
@@ -78,9 +77,10 @@ struct tp_engine {
     const tp_model *model;
     tp_engine_options options;
     tp_states *states;
-    tp_graph graph;
+    tp_program *program;
+    bool owns_program;
+    int graph; /* of the program */
     tp_exec *exec;
-    tp_exec_pool pool;
     int in_tokens, in_positions, in_slots, in_tables, in_rows, in_sampling, in_draws;
     int64_t table_width; /* blocks of a sequence of max_length */
     size_t block_bytes;

@@ -16,8 +16,10 @@ static tp_ref input(tp_graph *g, const char *name, tp_dtype dtype, int64_t rows,
 static tp_status build(tp_engine *e, tp_rules *x, tp_error *err)
 {
     int64_t R = e->options.max_running, V = tp_model_get_info(e->model)->vocab;
-    tp_graph *g = &x->graph;
-    TP_TRY(tp_graph_init(g, err));
+    int graph;
+    TP_TRY(tp_program_create(tp_program_get_options(e->program), &x->program, err));
+    TP_TRY(tp_program_add(x->program, "rules", e->states, 0, &graph, err));
+    tp_graph *g = tp_program_graph(x->program, graph);
     int64_t dim[] = {R, V};
     tp_ref in[] = {tp_graph_input(g, "logits", TP_DTYPE_F32, 2, dim),
                    input(g, "sampling", TP_DTYPE_F32, R, 4), input(g, "draws", TP_DTYPE_F64, R, 1)};
@@ -25,11 +27,9 @@ static tp_status build(tp_engine *e, tp_rules *x, tp_error *err)
     tp_ref ids = tp_graph_op(g, TP_OP_sample, &attrs, 3, in, "sample");
     for (tp_ref k = 0; k < 3; k++)
         tp_graph_output(g, ids + k);
-    tp_exec_options exec = {.device = e->options.device, .share_memory = true};
-    TP_TRY(tp_exec_create(g, &exec, &x->exec, err));
-    tp_exec_pool_fit(&x->pool, x->exec);
-    TP_TRY(tp_exec_pool_alloc(&x->pool, e->options.device, err));
-    TP_TRY(tp_exec_bind(x->exec, e->states, &x->pool, err));
+    TP_TRY(tp_program_compile(x->program, err));
+    TP_TRY(tp_program_alloc(x->program, e->states, err));
+    x->exec = tp_program_exec(x->program, graph);
     x->logits = calloc((size_t)(R * V), sizeof *x->logits);
     x->plain = calloc((size_t)V, sizeof *x->plain);
     x->sampling = calloc((size_t)R, 4 * sizeof *x->sampling);
@@ -53,9 +53,7 @@ void tp_rules_free(tp_rules *x)
 {
     if (!x)
         return;
-    tp_exec_free(x->exec);
-    tp_graph_release(&x->graph);
-    tp_exec_pool_release(&x->pool);
+    tp_program_free(x->program);
     free(x->logits);
     free(x->plain);
     free(x->sampling);
@@ -156,7 +154,7 @@ static tp_status run_exec(tp_rules *x, int64_t n, tp_error *err)
         TP_TRY(tp_exec_write(x->exec, at, inputs[i].data, n, err));
         tp_exec_set_rows(x->exec, at, n);
     }
-    return tp_exec_run(x->exec, true, err);
+    return tp_program_run(x->program, 0, true, err);
 }
 
 /* How much more the model itself thinks of `id` than of what was drawn at first. */

@@ -67,7 +67,7 @@ static void gather_rows(tp_engine *e)
             add_rows(e, s);
 }
 
-static tp_status copy_block(const tp_state *cache, int32_t from, int32_t to, tp_error *err)
+static tp_status copy_block(const tp_tensor *cache, int32_t from, int32_t to, tp_error *err)
 {
     size_t bytes = cache->bytes / (size_t)cache->dim[0];
     tp_span source = cache->span, target = cache->span;
@@ -79,15 +79,9 @@ static tp_status copy_block(const tp_state *cache, int32_t from, int32_t to, tp_
 /* Before the graph writes: whoever takes a block that was given up does so after its copy. */
 static tp_status copy_blocks(tp_engine *e, tp_error *err)
 {
-    int64_t layers = tp_model_get_info(e->model)->layers;
-    for (int64_t l = 0; l < layers && e->n_copies > 0; l++)
-        for (int k = 0; k < 2; k++) {
-            char name[32];
-            snprintf(name, sizeof name, "kv.%c.%lld", "kv"[k], (long long)l);
-            const tp_state *cache = tp_states_find(e->states, name);
-            for (int64_t i = 0; i < e->n_copies; i++)
-                TP_TRY(copy_block(cache, e->copies[i].from, e->copies[i].to, err));
-        }
+    for (size_t s = 0; s < e->states->n && e->n_copies > 0; s++)
+        for (int64_t i = 0; i < e->n_copies && e->states->items[s].role == TP_ROLE_CACHE; i++)
+            TP_TRY(copy_block(&e->states->items[s], e->copies[i].from, e->copies[i].to, err));
     e->n_copies = 0;
     return TP_OK;
 }
@@ -117,7 +111,7 @@ static tp_status run_graph(tp_engine *e, tp_error *err)
     }
     TP_TRY(tp_exec_write(e->exec, e->in_tables, e->tables, -1, err));
     TP_TRY(copy_blocks(e, err));
-    TP_TRY(tp_exec_run(e->exec, true, err));
+    TP_TRY(tp_program_run(e->program, e->graph, true, err));
     return read_results(e, err);
 }
 

@@ -133,10 +133,12 @@ static tp_status apply(tp_differ *d, const tp_node *n, const tp_ref *dy, tp_op o
 static tp_ref gradient_state(tp_graph *g, tp_ref weight)
 {
     const tp_value w = g->values[weight];
-    const char *name = tp_arena_printf(&g->arena, "grad.%s", w.name);
-    tp_ref existing = tp_graph_find(g, name);
-    return existing ? existing
-                    : tp_graph_state(g, name, TP_DTYPE_F32, w.rank, w.dim, TP_MEM_GRADIENTS);
+    tp_ref existing =
+        tp_graph_find_tensor(g, TP_ROLE_GRADIENT, w.name, TP_LAYOUT_ROWS, TP_DTYPE_F32);
+    if (existing)
+        return existing;
+    tp_tensor gradient = tp_tensor_gradient(w.tensor, &g->arena);
+    return tp_graph_state(g, &gradient);
 }
 
 static void mark_wanted(tp_differ *d, uint32_t n_nodes)

@@ -59,7 +59,7 @@ static tp_node *new_node(tp_graph *g, tp_op op, const char *label)
 }
 
 static tp_ref add_source(tp_graph *g, tp_op op, const char *name, tp_dtype dtype, uint8_t rank,
-                         const int64_t *dim, tp_mem_kind kind)
+                         const int64_t *dim)
 {
     TP_ASSERT(rank >= 1 && rank <= TP_MAX_RANK);
     tp_node *n = new_node(g, op, name);
@@ -68,7 +68,6 @@ static tp_ref add_source(tp_graph *g, tp_op op, const char *name, tp_dtype dtype
     n->n_out = 1;
     tp_value v = {.dtype = dtype,
                   .rank = rank,
-                  .kind = kind,
                   .dim = {dim[0], rank == 2 ? dim[1] : 1},
                   .node = g->n_nodes - 1,
                   .name = n->label};
@@ -79,13 +78,20 @@ static tp_ref add_source(tp_graph *g, tp_op op, const char *name, tp_dtype dtype
 tp_ref tp_graph_input(tp_graph *g, const char *name, tp_dtype dtype, uint8_t rank,
                       const int64_t *dim)
 {
-    return add_source(g, TP_OP_input, name, dtype, rank, dim, TP_MEM_DATA);
+    return add_source(g, TP_OP_input, name, dtype, rank, dim);
 }
 
-tp_ref tp_graph_state(tp_graph *g, const char *name, tp_dtype dtype, uint8_t rank,
-                      const int64_t *dim, tp_mem_kind kind)
+tp_ref tp_graph_state(tp_graph *g, const tp_tensor *tensor)
 {
-    return add_source(g, TP_OP_state, name, dtype, rank, dim, kind);
+    tp_ref ref = add_source(g, TP_OP_state, tensor->name, tensor->dtype, tensor->rank, tensor->dim);
+    tp_tensor *own = tp_arena_array(&g->arena, tp_tensor, 1);
+    *own = *tensor;
+    own->name = g->values[ref].name;
+    own->of = copy_name(g, tensor->of);
+    own->dim[1] = g->values[ref].dim[1];
+    own->span = (tp_span){0};
+    g->values[ref].tensor = own;
+    return ref;
 }
 
 tp_ref tp_graph_find(const tp_graph *g, const char *name)
@@ -93,6 +99,18 @@ tp_ref tp_graph_find(const tp_graph *g, const char *name)
     for (uint32_t i = 1; i < g->n_values; i++)
         if (g->values[i].name && strcmp(g->values[i].name, name) == 0)
             return i;
+    return 0;
+}
+
+tp_ref tp_graph_find_tensor(const tp_graph *g, tp_role role, const char *of, tp_layout layout,
+                            tp_dtype dtype)
+{
+    for (uint32_t i = 1; i < g->n_values; i++) {
+        const tp_tensor *t = g->values[i].tensor;
+        if (t && t->role == role && t->layout == layout && t->dtype == dtype && t->of &&
+            strcmp(t->of, of) == 0)
+            return i;
+    }
     return 0;
 }
 
@@ -115,10 +133,6 @@ tp_status tp_graph_try_op(tp_graph *g, tp_op op, const tp_attrs *attrs, int n_in
     for (int i = 0; i < n_out; i++) {
         out[i].node = index;
         out[i].out = (uint8_t)i;
-        out[i].kind = TP_MEM_ACTIVATIONS;
-        int alias = tp_op_alias(op, i);
-        if (alias >= 0 && alias < n_in && in[alias])
-            out[i].kind = g->values[in[alias]].kind;
         g->nodes[index].out[i] = new_value(g, out[i]);
     }
     *ret = g->nodes[index].out[0];
@@ -135,6 +149,20 @@ tp_ref tp_graph_op(tp_graph *g, tp_op op, const tp_attrs *attrs, int n_in, const
         abort();
     }
     return ref;
+}
+
+tp_ref tp_graph_extend(tp_graph *g, uint32_t node, tp_ref operand)
+{
+    tp_node *n = &g->nodes[node];
+    TP_ASSERT(n->n_in < TP_MAX_IN && n->n_out < TP_MAX_OUT);
+    tp_value v = g->values[operand];
+    v.node = node;
+    v.out = n->n_out;
+    v.name = NULL;
+    v.tensor = NULL;
+    n->in[n->n_in++] = operand;
+    n->out[n->n_out++] = new_value(g, v);
+    return n->out[n->n_out - 1];
 }
 
 void tp_graph_output(tp_graph *g, tp_ref ref)

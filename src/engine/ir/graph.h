@@ -6,7 +6,7 @@
  * consecutive references: output k is `first + k`.
  *
  *     %1 = input i32[64] "tokens"
- *     %2 = state f32[100,32] "embed" kind=weights
+ *     %2 = state f32[100,32] "embed" role=weight
  *     %3 = embed %1, %2 : f32[64,32]
  *     %4, %5 = rmsnorm %3, %6 {eps=1e-05} : f32[64,32], f32[64,1] block=0 "layers.0.norm"
  *     output %4
@@ -20,7 +20,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/strings.h"
-#include "engine/device/memory.h"
+#include "engine/device/tensor.h"
 #include "engine/ir/ops.h"
 
 typedef uint32_t tp_ref;
@@ -29,13 +29,14 @@ typedef enum { TP_PHASE_FORWARD, TP_PHASE_BACKWARD, TP_PHASE_UPDATE, TP_PHASE_CO
 
 typedef struct {
     tp_dtype dtype;
-    uint8_t rank; /* 1 or 2 */
-    uint8_t out;  /* which output of its node */
-    tp_mem_kind kind;
+    uint8_t rank;             /* 1 or 2 */
+    uint8_t out;              /* which output of its node */
     int64_t dim[TP_MAX_RANK]; /* dim[1] = 1 when rank is 1 */
     uint32_t node;            /* index of the defining node; 0 = not defined */
     uint32_t n_uses;          /* valid after tp_graph_count_uses() */
     const char *name;         /* sources: what it is bound to, unique; others NULL */
+    const tp_tensor *tensor;  /* `state` only: its record, without memory; others NULL */
+    bool is_exact;            /* stays f32 whatever the rest is computed in */
 } tp_value;
 
 typedef struct tp_node {
@@ -61,17 +62,20 @@ typedef struct tp_graph {
     /* where new nodes belong; set by builders before tp_graph_op() */
     int16_t block;
     uint8_t phase;
+    bool weights_stay; /* between most runs: copies in other layouts pay for themselves */
 } tp_graph;
 
 TP_CHECKED tp_status tp_graph_init(tp_graph *g, tp_error *err);
 void tp_graph_release(tp_graph *g);
 
-/* Sources.  `name` is copied. */
+/* Sources.  Names and records are copied. */
 tp_ref tp_graph_input(tp_graph *g, const char *name, tp_dtype dtype, uint8_t rank,
                       const int64_t *dim);
-tp_ref tp_graph_state(tp_graph *g, const char *name, tp_dtype dtype, uint8_t rank,
-                      const int64_t *dim, tp_mem_kind kind);
+tp_ref tp_graph_state(tp_graph *g, const tp_tensor *tensor);
 tp_ref tp_graph_find(const tp_graph *g, const char *name); /* a source by name; 0 if none */
+/* The state with this role, owner, layout and dtype; 0 if none. */
+tp_ref tp_graph_find_tensor(const tp_graph *g, tp_role role, const char *of, tp_layout layout,
+                            tp_dtype dtype);
 
 /* Append a node; returns its first output.  Shapes and dtypes of the outputs
  * follow from the op's rule; a violation is an error naming op and operand.
@@ -83,6 +87,9 @@ TP_CHECKED tp_status tp_graph_try_op(tp_graph *g, tp_op op, const tp_attrs *attr
 tp_ref tp_graph_op(tp_graph *g, tp_op op, const tp_attrs *attrs, int n_in, const tp_ref *in,
                    const char *label);
 void tp_graph_output(tp_graph *g, tp_ref ref);
+/* One more operand of a node, and one more output that takes over its memory.  For ops whose
+ * last operand and output are optional. */
+tp_ref tp_graph_extend(tp_graph *g, uint32_t node, tp_ref operand);
 
 void tp_graph_count_uses(tp_graph *g); /* graph outputs count as a use */
 /* Replace every use of `from` in nodes at or after `start`, and in the outputs. */
@@ -130,7 +137,7 @@ TP_CHECKED tp_status tp_graph_parse(const char *name, const char *text, size_t n
 
 /* Append the gradient of `loss` (output 0 of a cross_entropy) to the graph, times
  * the f32[1] value `scale`.  Each weight in `params` accumulates into the state
- * "grad.<name>"; the last version of each becomes a graph output. */
+ * "grad.<name>" (role gradient); the last version of each becomes a graph output. */
 TP_CHECKED tp_status tp_graph_autodiff(tp_graph *g, tp_ref loss, tp_ref scale, const tp_ref *params,
                                        uint32_t n_params, tp_error *err);
 

@@ -149,25 +149,46 @@ static bool line_ends(parser *p)
     return p->at == p->end || *p->at == '\n' || *p->at == '#';
 }
 
+/* role=weight, or role=copy of "w" layout=panels */
+static tp_status take_record(parser *p, tp_tensor *t, tp_buf *of)
+{
+    char word[32];
+    if (!take_word(p, word, sizeof word) || strcmp(word, "role") != 0 || !take(p, '=') ||
+        !take_word(p, word, sizeof word) || !tp_role_parse(word, &t->role))
+        return bad(p, "expected role=weight|gradient|moment|copy|cache|adapter|constant");
+    while (!line_ends(p)) {
+        bool is_right = take_word(p, word, sizeof word);
+        if (is_right && strcmp(word, "of") == 0)
+            is_right = take_string(p, of);
+        else
+            is_right = is_right && strcmp(word, "layout") == 0 && take(p, '=') &&
+                       take_word(p, word, sizeof word) && tp_layout_parse(word, &t->layout);
+        if (!is_right)
+            return bad(p, "expected of \"WEIGHT\" or layout=rows|panels|panels_t");
+    }
+    t->of = of->len ? of->data : NULL;
+    return TP_OK;
+}
+
 static tp_status take_source(parser *p, tp_op op, int64_t number)
 {
     tp_value v;
-    tp_buf name = {0};
-    tp_mem_kind kind = TP_MEM_WEIGHTS;
+    tp_tensor t = {0};
+    tp_buf name = {0}, of = {0};
     tp_status status = take_type(p, &v);
     if (status == TP_OK && !take_string(p, &name))
         status = bad(p, "expected the source's name in quotes");
-    char word[32];
     if (status == TP_OK && op == TP_OP_state)
-        if (!take_word(p, word, sizeof word) || strcmp(word, "kind") != 0 || !take(p, '=') ||
-            !take_word(p, word, sizeof word) || !tp_mem_kind_parse(word, &kind))
-            status = bad(p, "expected kind=weights|gradients|optimizer|...");
+        status = take_record(p, &t, &of);
+    t.name = tp_buf_str(&name);
+    t.dtype = v.dtype;
+    t.rank = v.rank;
+    memcpy(t.dim, v.dim, sizeof t.dim);
     if (status == TP_OK)
-        p->refs[number] =
-            op == TP_OP_input
-                ? tp_graph_input(p->g, tp_buf_str(&name), v.dtype, v.rank, v.dim)
-                : tp_graph_state(p->g, tp_buf_str(&name), v.dtype, v.rank, v.dim, kind);
+        p->refs[number] = op == TP_OP_input ? tp_graph_input(p->g, t.name, v.dtype, v.rank, v.dim)
+                                            : tp_graph_state(p->g, &t);
     tp_buf_release(&name);
+    tp_buf_release(&of);
     return status;
 }
 

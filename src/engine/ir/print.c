@@ -54,6 +54,17 @@ static void print_string(const char *s, tp_buf *out)
     tp_buf_addc(out, '"');
 }
 
+static void print_record(const tp_tensor *t, tp_buf *out)
+{
+    tp_buf_addf(out, " role=%s", tp_role_name(t->role));
+    if (t->of) {
+        tp_buf_adds(out, " of");
+        print_string(t->of, out);
+    }
+    if (t->layout != TP_LAYOUT_ROWS)
+        tp_buf_addf(out, " layout=%s", tp_layout_name(t->layout));
+}
+
 static void print_node(const tp_graph *g, const tp_node *n, tp_buf *out)
 {
     for (int k = 0; k < n->n_out; k++)
@@ -64,8 +75,8 @@ static void print_node(const tp_graph *g, const tp_node *n, tp_buf *out)
         tp_buf_addc(out, ' ');
         print_type(v, out);
         print_string(v->name, out);
-        if (n->op == TP_OP_state)
-            tp_buf_addf(out, " kind=%s", tp_mem_kind_name(v->kind));
+        if (v->tensor)
+            print_record(v->tensor, out);
         tp_buf_addc(out, '\n');
         return;
     }

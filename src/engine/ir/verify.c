@@ -111,6 +111,8 @@ static tp_status check_source(const tp_graph *g, const tp_node *n, tp_error *err
     if (n->n_out != 1 || n->n_in != 0 || !v->name || v->rank < 1 || v->rank > TP_MAX_RANK ||
         (v->rank == 1 && v->dim[1] != 1) || !tp_shape_fits(v->dim))
         return tp_fail(err, TP_ERR_FORMAT, "a source needs a name and a shape");
+    if (n->op == TP_OP_state && v->tensor->role == TP_ROLE_COPY && !v->tensor->of)
+        return tp_fail(err, TP_ERR_FORMAT, "a copy needs the weight that it is a copy of");
     return TP_OK;
 }
 

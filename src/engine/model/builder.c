@@ -11,11 +11,10 @@ void tp_build_enter(tp_builder *b, int64_t layer)
     b->g->block = (int16_t)layer;
 }
 
-static tp_ref find_or_add(tp_graph *g, const char *name, tp_dtype dtype, uint8_t rank,
-                          const int64_t *dim, tp_mem_kind kind)
+static tp_ref find_or_add(tp_graph *g, const tp_tensor *tensor)
 {
-    tp_ref known = tp_graph_find(g, name);
-    return known ? known : tp_graph_state(g, name, dtype, rank, dim, kind);
+    tp_ref known = tp_graph_find(g, tensor->name);
+    return known ? known : tp_graph_state(g, tensor);
 }
 
 tp_ref tp_build_weight(const tp_builder *b, const char *name)
@@ -28,7 +27,8 @@ tp_ref tp_build_weight(const tp_builder *b, const char *name)
         snprintf(full, sizeof full, "%s", name);
     const tp_param *p = tp_model_find_param(b->model, full);
     TP_ASSERT(p);
-    return find_or_add(b->g, p->name, TP_DTYPE_F32, p->rank, p->dim, TP_MEM_WEIGHTS);
+    tp_tensor weight = tp_param_tensor(p);
+    return find_or_add(b->g, &weight);
 }
 
 tp_ref tp_build_op(const tp_builder *b, tp_op op, const tp_attrs *attrs, int n_in, const tp_ref *in,
@@ -75,9 +75,13 @@ static tp_ref cache(const tp_builder *b, char which)
     char name[MAX_NAME];
     const tp_model_info *info = &b->model->info;
     int64_t row = info->kv_heads * (info->head_dim + info->head_dim % 2);
-    int64_t dim[] = {b->f->cache_blocks, row * b->f->block_tokens};
     snprintf(name, sizeof name, "kv.%c.%lld", which, (long long)b->layer);
-    return find_or_add(b->g, name, b->f->cache_dtype, 2, dim, TP_MEM_KV_CACHE);
+    tp_tensor keys_or_values = {.name = name,
+                                .role = TP_ROLE_CACHE,
+                                .dtype = b->f->cache_dtype,
+                                .rank = 2,
+                                .dim = {b->f->cache_blocks, row * b->f->block_tokens}};
+    return find_or_add(b->g, &keys_or_values);
 }
 
 tp_ref tp_build_attention(const tp_builder *b, tp_ref q, tp_ref k, tp_ref v)

@@ -166,10 +166,9 @@ static tp_ref mlp_part(const tp_builder *b, tp_ref x)
 
 static tp_ref rope_table(const tp_builder *b)
 {
-    int64_t dim[] = {b->f->max_positions, b->model->info.head_dim};
-    tp_ref known = tp_graph_find(b->g, "rope.table");
-    return known ? known
-                 : tp_graph_state(b->g, "rope.table", TP_DTYPE_F32, 2, dim, TP_MEM_CONSTANTS);
+    tp_tensor table = tp_rope_tensor(b->f->max_positions, b->model->info.head_dim);
+    tp_ref known = tp_graph_find(b->g, table.name);
+    return known ? known : tp_graph_state(b->g, &table);
 }
 
 void tp_decoder_forward(const tp_model *model, tp_graph *g, const tp_forward *f, tp_ref *ret_hidden)

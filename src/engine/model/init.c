@@ -55,7 +55,7 @@ static void draw_normal(float *values, size_t begin, size_t count, uint64_t seed
         normal_pair(words[2 * k], words[2 * k + 1], std, &values[2 * k], &values[2 * k + 1]);
 }
 
-static tp_status init_param(const tp_param *p, const tp_state *s, uint64_t seed, float std,
+static tp_status init_param(const tp_param *p, const tp_tensor *s, uint64_t seed, float std,
                             tp_error *err)
 {
     float values[2 * BLOCK];
@@ -67,7 +67,7 @@ static tp_status init_param(const tp_param *p, const tp_state *s, uint64_t seed,
         size_t count = TP_MIN(n - i, (size_t)2 * BLOCK);
         if (p->init == TP_INIT_NORMAL)
             draw_normal(values, i, count, seed, stream, std);
-        TP_TRY(tp_state_write(s, i * sizeof *values, values, count * sizeof *values, err));
+        TP_TRY(tp_tensor_write(s, i * sizeof *values, values, count * sizeof *values, err));
     }
     return TP_OK;
 }
@@ -80,7 +80,7 @@ tp_status tp_model_init_random(const tp_model *model, tp_states *states, uint64_
     double residual_factor = 1 / sqrt(2.0 * (double)model->info.layers);
     for (size_t i = 0; i < model->n_params; i++) {
         const tp_param *p = &model->params[i];
-        const tp_state *s = tp_states_find(states, p->name);
+        const tp_tensor *s = tp_states_find(states, p->name);
         TP_ASSERT(s && s->span.buffer);
         TP_TRY(
             init_param(p, s, seed, (float)(p->is_residual_out ? std * residual_factor : std), err));

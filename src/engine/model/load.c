@@ -5,7 +5,7 @@
 #include "engine/model/weights.h"
 
 /* Piece by piece: what lies between the file and the device stays in the cache. */
-static tp_status load_param(const tp_weights *w, size_t index, const tp_state *state,
+static tp_status load_param(const tp_weights *w, size_t index, const tp_tensor *state,
                             bool *ret_is_finite, tp_error *err)
 {
     const tp_param *p = &w->model->params[index];
@@ -21,7 +21,7 @@ static tp_status load_param(const tp_weights *w, size_t index, const tp_state *s
         status = tp_weights_read(w, index, i, n, wide, &is_finite, err);
         *ret_is_finite &= is_finite;
         if (status == TP_OK)
-            status = tp_state_write(state, (size_t)i * row * sizeof *wide, wide,
+            status = tp_tensor_write(state, (size_t)i * row * sizeof *wide, wide,
                                     (size_t)n * row * sizeof *wide, err);
     }
     free(wide);
@@ -34,7 +34,7 @@ static tp_status load_all(const tp_weights *w, tp_states *states, tp_load_report
     tp_load_report report = w->report;
     for (size_t i = 0; i < w->model->n_params; i++) {
         const char *name = w->model->params[i].name;
-        const tp_state *state = tp_states_find(states, name);
+        const tp_tensor *state = tp_states_find(states, name);
         bool is_finite;
         if (!state || !state->span.buffer)
             return tp_fail(err, TP_ERR_ARG, "tensor '%s' has no memory to be loaded into", name);

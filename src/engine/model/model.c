@@ -459,37 +459,52 @@ tp_status tp_model_forward(const tp_model *model, tp_graph *g, const tp_forward 
     const tp_param *head =
         tp_model_find_param(model, model->info.tied ? model->embedding_name : "lm_head.weight");
     tp_ref weight = tp_graph_find(g, head->name);
-    if (!weight)
-        weight = tp_graph_state(g, head->name, TP_DTYPE_F32, 2, head->dim, TP_MEM_WEIGHTS);
+    if (!weight) {
+        tp_tensor record = tp_param_tensor(head);
+        weight = tp_graph_state(g, &record);
+    }
     *ret_hidden = hidden;
     *ret_head_weight = weight;
     return TP_OK;
+}
+
+tp_tensor tp_param_tensor(const tp_param *p)
+{
+    return (tp_tensor){.name = p->name,
+                       .role = TP_ROLE_WEIGHT,
+                       .dtype = TP_DTYPE_F32,
+                       .rank = p->rank,
+                       .dim = {p->dim[0], p->dim[1]}};
 }
 
 tp_status tp_model_declare(const tp_model *model, int64_t max_positions, tp_states *states,
                            tp_error *err)
 {
     for (size_t i = 0; i < model->n_params; i++) {
-        const tp_param *p = &model->params[i];
-        TP_TRY(
-            tp_states_declare(states, p->name, TP_DTYPE_F32, p->rank, p->dim, TP_MEM_WEIGHTS, err));
+        tp_tensor weight = tp_param_tensor(&model->params[i]);
+        TP_TRY(tp_states_declare(states, &weight, err));
     }
     if (model->rope.theta == 0)
         return TP_OK;
-    int64_t dim[] = {max_positions, model->info.head_dim};
-    return tp_states_declare(states, "rope.table", TP_DTYPE_F32, 2, dim, TP_MEM_CONSTANTS, err);
+    tp_tensor table = tp_rope_tensor(max_positions, model->info.head_dim);
+    return tp_states_declare(states, &table, err);
+}
+
+const tp_tensor *tp_model_rope_table(const tp_states *states)
+{
+    return tp_states_find(states, tp_rope_tensor(1, 1).name);
 }
 
 tp_status tp_model_fill_constants(const tp_model *model, tp_states *states, tp_error *err)
 {
-    const tp_state *table = tp_states_find(states, "rope.table");
+    const tp_tensor *table = tp_model_rope_table(states);
     if (model->rope.theta == 0 || !table || !table->span.buffer)
         return TP_OK;
     float *values = malloc(table->bytes);
     if (!values)
         return tp_fail(err, TP_ERR_NOMEM, "cannot compute the rope table: out of memory");
     tp_rope_fill(&model->rope, table->dim[1], table->dim[0], values);
-    tp_status status = tp_state_write(table, 0, values, table->bytes, err);
+    tp_status status = tp_tensor_write(table, 0, values, table->bytes, err);
     free(values);
     return status;
 }

@@ -31,6 +31,8 @@ typedef struct {
     bool is_matrix;       /* takes part in products (or is an embedding): has a bf16 shadow */
 } tp_param;
 
+/* Its record, as a weight in f32. */
+tp_tensor tp_param_tensor(const tp_param *param);
 const tp_param *tp_model_params(const tp_model *model, size_t *ret_n);
 
 /* The forward graph up to the last norm.  Blocks carry the layer's index, labels
@@ -57,6 +59,8 @@ TP_CHECKED tp_status tp_model_declare(const tp_model *model, int64_t max_positio
                                       tp_states *states, tp_error *err);
 TP_CHECKED tp_status tp_model_fill_constants(const tp_model *model, tp_states *states,
                                              tp_error *err);
+/* Of those that are declared there; NULL: the model has none. */
+const tp_tensor *tp_model_rope_table(const tp_states *states);
 /* Bytes of a block of the caches, keys and values of all layers together. */
 size_t tp_model_cache_block_bytes(const tp_model *model, int64_t block_tokens,
                                   tp_dtype cache_dtype);

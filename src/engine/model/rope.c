@@ -120,6 +120,15 @@ float tp_rope_divisor(const tp_rope *rope, int64_t head_dim, int64_t i)
     return smooth == 0 ? factor : 1 / ((1 - smooth) / factor + smooth);
 }
 
+tp_tensor tp_rope_tensor(int64_t positions, int64_t head_dim)
+{
+    return (tp_tensor){.name = "rope.table",
+                       .role = TP_ROLE_CONSTANT,
+                       .dtype = TP_DTYPE_F32,
+                       .rank = 2,
+                       .dim = {positions, head_dim}};
+}
+
 void tp_rope_fill(const tp_rope *rope, int64_t head_dim, int64_t positions, float *table)
 {
     int64_t half = head_dim / 2;

@@ -47,7 +47,7 @@ static tp_status gather(saving *s, const tp_states *states, size_t max_shard_byt
     s->n_shards = 1;
     for (size_t i = 0; i < s->model->n_params; i++) {
         const tp_param *p = &s->model->params[i];
-        const tp_state *state = tp_states_find(states, p->name);
+        const tp_tensor *state = tp_states_find(states, p->name);
         if (!state || !state->span.buffer)
             return tp_fail(err, TP_ERR_ARG, "tensor '%s' is not in memory", p->name);
         size_t bytes = state->bytes / sizeof(float) * tp_dtype_size(s->dtype);
@@ -63,7 +63,7 @@ static tp_status gather(saving *s, const tp_states *states, size_t max_shard_byt
                                         .rank = p->rank,
                                         .dim = {p->dim[0], p->dim[1]},
                                         .source = state,
-                                        .read = tp_state_read,
+                                        .read = tp_tensor_read,
                                         .src_dtype = TP_DTYPE_F32};
     }
     return TP_OK;

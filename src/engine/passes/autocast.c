@@ -26,29 +26,35 @@ static int weight_operand(const tp_node *n)
     return -1;
 }
 
-static const char *shadow_name(tp_graph *g, tp_ref weight, tp_dtype dtype)
+tp_ref tp_pass_copy(tp_graph *g, const tp_tensor *weight, tp_dtype dtype, tp_layout layout,
+                    const int64_t dim[2])
 {
-    return tp_arena_printf(&g->arena, "%s.%s", g->values[weight].name, tp_dtype_name(dtype));
-}
-
-static tp_ref shadow_of(tp_graph *g, tp_ref weight, tp_dtype dtype)
-{
-    const tp_value w = g->values[weight];
-    const char *name = shadow_name(g, weight, dtype);
-    tp_ref ref = tp_graph_find(g, name);
-    return ref ? ref : tp_graph_state(g, name, dtype, w.rank, w.dim, TP_MEM_SHADOW);
+    tp_ref known = tp_graph_find_tensor(g, TP_ROLE_COPY, weight->name, layout, dtype);
+    if (known)
+        return known;
+    bool is_plain = layout == TP_LAYOUT_ROWS;
+    tp_tensor copy = {
+        .name = tp_arena_printf(&g->arena, "%s%s%s.%s", weight->name, is_plain ? "" : ".",
+                                is_plain ? "" : tp_layout_name(layout), tp_dtype_name(dtype)),
+        .role = TP_ROLE_COPY,
+        .of = weight->name,
+        .dtype = dtype,
+        .layout = layout,
+        .rank = 2,
+        .dim = {dim[0], dim[1]}};
+    return tp_graph_state(g, &copy);
 }
 
 static bool is_master(const tp_graph *g, tp_ref ref)
 {
-    const tp_value *v = &g->values[ref];
-    return v->node && g->nodes[v->node].op == TP_OP_state && v->kind == TP_MEM_WEIGHTS &&
-           v->dtype == TP_DTYPE_F32;
+    const tp_tensor *t = g->values[ref].tensor;
+    return t && t->role == TP_ROLE_WEIGHT && t->dtype == TP_DTYPE_F32;
 }
 
 static bool is_activation(const tp_graph *g, const tp_node *n, int out)
 {
-    return g->values[n->out[out]].dtype == TP_DTYPE_F32 && !tp_op_out_fixed(n->op, out) &&
+    const tp_value *v = &g->values[n->out[out]];
+    return v->dtype == TP_DTYPE_F32 && !v->is_exact && !tp_op_out_fixed(n->op, out) &&
            !(tp_ops[n->op]->traits & (TP_OP_SOURCE | TP_OP_UPDATE));
 }
 
@@ -69,7 +75,8 @@ static void share_shadow(tp_graph *g, tp_node *embed, tp_dtype dtype)
     tp_ref table = embed->in[1];
     if (!is_master(g, table))
         return;
-    tp_ref shadow = tp_graph_find(g, shadow_name(g, table, dtype));
+    const tp_tensor *weight = g->values[table].tensor;
+    tp_ref shadow = tp_graph_find_tensor(g, TP_ROLE_COPY, weight->name, TP_LAYOUT_ROWS, dtype);
     if (shadow)
         embed->in[1] = shadow;
 }
@@ -85,8 +92,9 @@ static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed,
         cast_outputs(g, &g->nodes[i], dtype);
         int w = weight_operand(&g->nodes[i]);
         if (w >= 0 && is_master(g, g->nodes[i].in[w])) {
-            tp_ref shadow = shadow_of(g, g->nodes[i].in[w], dtype);
-            g->nodes[i].in[w] = shadow; /* declaring it may have moved the nodes */
+            const tp_tensor *weight = g->values[g->nodes[i].in[w]].tensor;
+            tp_ref copy = tp_pass_copy(g, weight, dtype, TP_LAYOUT_ROWS, weight->dim);
+            g->nodes[i].in[w] = copy; /* declaring it may have moved the nodes */
         }
     }
     for (uint32_t i = 1; i < n_nodes; i++)
@@ -96,5 +104,41 @@ static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed,
     return TP_OK;
 }
 
-const tp_pass tp_pass_autocast = {
-    .name = "autocast", .promise = "activations and products in bf16, the rest in f32", .run = run};
+/* A copy of `weight` that some other graph of the set reads. */
+static const tp_tensor *find_copy(const tp_graph *g, tp_graph *const *set, size_t n,
+                                  const tp_tensor *weight, tp_dtype dtype)
+{
+    for (size_t i = 0; i < n; i++) {
+        tp_ref ref =
+            tp_graph_find_tensor(set[i], TP_ROLE_COPY, weight->name, TP_LAYOUT_ROWS, dtype);
+        if (ref && set[i] != g)
+            return set[i]->values[ref].tensor;
+    }
+    return NULL;
+}
+
+/* Whatever updates a weight writes its copy as well: it has the new value in a register. */
+static void join(tp_graph *g, tp_graph *const *set, size_t n_set, const tp_pass_options *options,
+                 bool *changed)
+{
+    uint32_t n_nodes = g->n_nodes;
+    for (uint32_t i = 1; i < n_nodes && options->compute_dtype != TP_DTYPE_F32; i++) {
+        const tp_node *n = &g->nodes[i];
+        const tp_signature *sig = tp_op_signature(n->op);
+        bool updates = (tp_ops[n->op]->traits & TP_OP_UPDATE) && is_master(g, n->in[0]) &&
+                       tp_operand_find(sig->in, sig->n_in, "shadow") == n->n_in;
+        const tp_tensor *copy =
+            updates ? find_copy(g, set, n_set, g->values[n->in[0]].tensor, options->compute_dtype)
+                    : NULL;
+        if (!copy)
+            continue;
+        tp_ref operand = tp_graph_state(g, copy);
+        tp_graph_output(g, tp_graph_extend(g, i, operand));
+        *changed = true;
+    }
+}
+
+const tp_pass tp_pass_autocast = {.name = "autocast",
+                                  .promise = "activations and products in bf16, the rest in f32",
+                                  .run = run,
+                                  .join = join};

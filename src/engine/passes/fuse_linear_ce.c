@@ -60,7 +60,7 @@ static bool find_pattern(const tp_graph *g, uint32_t loss, pattern *p)
            find_gradient(g, p);
 }
 
-static void fuse(tp_graph *g, const pattern *p)
+static void fuse(tp_graph *g, const pattern *p, int32_t chunk)
 {
     tp_node *ce = &g->nodes[p->loss];
     const tp_node *product = &g->nodes[p->product];
@@ -70,6 +70,7 @@ static void fuse(tp_graph *g, const pattern *p)
     ce->in[2] = targets;
     ce->in[3] = weights;
     ce->n_in = 4;
+    ce->attrs.chunk = chunk;
     ce->label = product->label;
     g->nodes[p->product].is_dead = true;
     if (!p->seed) {
@@ -88,11 +89,11 @@ static void fuse(tp_graph *g, const pattern *p)
 
 static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed, tp_error *err)
 {
-    (void)options, (void)err;
+    (void)err;
     for (uint32_t i = 1; i < g->n_nodes; i++) {
         pattern p;
         if (g->nodes[i].op == TP_OP_cross_entropy && find_pattern(g, i, &p)) {
-            fuse(g, &p);
+            fuse(g, &p, options->loss_chunk);
             *changed = true;
         }
     }

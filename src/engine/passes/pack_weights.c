@@ -2,51 +2,49 @@
  *
  *     %y = linear %x, %w, %b {transposed}   becomes   %y = linear_panels %x, %p, %b {n0=N}
  *
- * with %p a shadow of the weight in panels, "<weight>.panels.<dtype>" (".panels_t." of a
- * transposed one), made anew by tp_refresh_shadows().  linear_gelu likewise, when nobody
- * reads the value before gelu.  Shadows of the plain layout are needed no more.  Only where asked
- * for: a graph that updates its weights in every step would pack them in every step. */
-#include <string.h>
-
+ * with %p a copy of the weight in panels, made anew by tp_refresh_shadows().  linear_gelu likewise,
+ * when nobody reads the value before gelu.  Shadows of the plain layout are needed no more.  Only
+ * in graphs whose weights stay: others would pack them again for every run. */
 #include "engine/passes/pass.h"
 
-/* The f32 master of a weight: itself, or what the shadow that autocast made is called after. */
-static const char *master_name(tp_graph *g, const tp_value *w)
+/* The weight itself, or whose copy autocast made. */
+static tp_tensor master_of(const tp_tensor *weight)
 {
-    const char *dot = strrchr(w->name, '.');
-    if (w->kind != TP_MEM_SHADOW || !dot)
-        return w->name;
-    return tp_arena_printf(&g->arena, "%.*s", (int)(dot - w->name), w->name);
+    tp_tensor master = *weight;
+    if (weight->role != TP_ROLE_COPY)
+        return master;
+    master.name = weight->of;
+    master.of = NULL;
+    master.role = TP_ROLE_WEIGHT;
+    master.dtype = TP_DTYPE_F32;
+    return master;
 }
 
-static tp_ref panels_of(tp_graph *g, tp_ref weight, bool transposed, tp_dtype dtype)
+static tp_ref panels_of(tp_graph *g, tp_ref weight, bool transposed)
 {
-    const tp_value w = g->values[weight];
-    const char *name = tp_arena_printf(&g->arena, "%s.%s.%s", master_name(g, &w),
-                                       transposed ? "panels_t" : "panels", tp_dtype_name(dtype));
-    int64_t N = w.dim[transposed ? 1 : 0], K = w.dim[transposed ? 0 : 1];
-    int64_t dim[] = {(N + TP_PANEL - 1) / TP_PANEL, TP_PANEL * (K + K % 2)};
-    tp_ref known = tp_graph_find(g, name);
-    return known ? known : tp_graph_state(g, name, dtype, 2, dim, TP_MEM_SHADOW);
+    const tp_tensor *w = g->values[weight].tensor, master = master_of(w);
+    int64_t N = w->dim[transposed ? 1 : 0], K = w->dim[transposed ? 0 : 1];
+    const int64_t dim[] = {(N + TP_PANEL - 1) / TP_PANEL, TP_PANEL * (K + K % 2)};
+    return tp_pass_copy(g, &master, w->dtype,
+                        transposed ? TP_LAYOUT_PANELS_TRANSPOSED : TP_LAYOUT_PANELS, dim);
 }
 
 static bool is_weight(const tp_graph *g, tp_ref ref)
 {
-    const tp_value *v = &g->values[ref];
-    return tp_def(g, ref)->op == TP_OP_state &&
-           (v->kind == TP_MEM_WEIGHTS || v->kind == TP_MEM_SHADOW);
+    const tp_tensor *t = g->values[ref].tensor;
+    return t && (t->role == TP_ROLE_WEIGHT || t->role == TP_ROLE_COPY);
 }
 
 /* Rows of a table come from the master, rounded on look-up, which spares its shadow. */
 static void look_up_in_master(tp_graph *g, uint32_t node)
 {
-    const tp_value table = g->values[g->nodes[node].in[1]];
-    if (g->nodes[table.node].op != TP_OP_state || table.kind != TP_MEM_SHADOW)
+    const tp_tensor *table = g->values[g->nodes[node].in[1]].tensor;
+    if (!table || table->role != TP_ROLE_COPY)
         return;
-    const char *name = master_name(g, &table);
-    tp_ref master = tp_graph_find(g, name);
+    tp_tensor record = master_of(table);
+    tp_ref master = tp_graph_find(g, record.name);
     if (!master)
-        master = tp_graph_state(g, name, TP_DTYPE_F32, 2, table.dim, TP_MEM_WEIGHTS);
+        master = tp_graph_state(g, &record);
     g->nodes[node].in[1] = master;
 }
 
@@ -61,17 +59,16 @@ static void drop_unread_shadows(tp_graph *g)
     tp_graph_count_uses(g);
     for (uint32_t i = 1; i < g->n_nodes; i++) {
         const tp_value *v = &g->values[g->nodes[i].out[0]];
-        g->nodes[i].is_dead =
-            g->nodes[i].op == TP_OP_state && v->kind == TP_MEM_SHADOW && v->n_uses == 0;
+        g->nodes[i].is_dead = v->tensor && v->tensor->role == TP_ROLE_COPY && v->n_uses == 0;
     }
     tp_graph_compact(g);
 }
 
 static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed, tp_error *err)
 {
-    (void)err;
+    (void)options, (void)err;
     uint32_t n_nodes = g->n_nodes;
-    for (uint32_t i = 1; options->pack_weights && i < n_nodes; i++) {
+    for (uint32_t i = 1; g->weights_stay && i < n_nodes; i++) {
         if (g->nodes[i].op == TP_OP_embed)
             look_up_in_master(g, i);
         if (!is_candidate(g, &g->nodes[i]))
@@ -79,7 +76,7 @@ static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed,
         tp_node n = g->nodes[i]; /* declaring the panels may move the nodes */
         bool transposed = n.attrs.transposed != 0;
         int64_t N = g->values[n.in[1]].dim[transposed ? 1 : 0];
-        tp_ref panels = panels_of(g, n.in[1], transposed, g->values[n.in[1]].dtype);
+        tp_ref panels = panels_of(g, n.in[1], transposed);
         bool is_gelu = n.op == TP_OP_linear_gelu;
         tp_attrs attrs = {.n0 = (int32_t)N, .activation = !is_gelu ? 0 : n.attrs.tanh ? 2 : 1};
         n.op = TP_OP_linear_panels;

@@ -20,12 +20,11 @@ typedef struct {
     tp_dtype compute_dtype; /* f32: autocast does nothing; bf16 */
     tp_recompute recompute;
     int recompute_every;
-    bool pack_weights;           /* products read weights in panels; for graphs without gradients */
+    int32_t loss_chunk;          /* rows of logits alive at once; 0 = chosen by the kernel */
     const char *const *disabled; /* names of passes not to run */
     size_t n_disabled;
-    /* (optional) called after each pass with its name and what it did to the node count */
-    void (*observe)(void *user, const char *pass, const tp_graph *g, uint32_t nodes_before,
-                    double seconds);
+    /* (optional) called after each pass for each graph of the set */
+    void (*observe)(void *user, const char *pass, size_t graph);
     void *observe_user;
 } tp_pass_options;
 
@@ -34,6 +33,9 @@ typedef struct {
     const char *promise; /* one line for people */
     TP_CHECKED tp_status (*run)(tp_graph *g, const tp_pass_options *options, bool *changed,
                                 tp_error *err);
+    /* (optional) for each graph once all have been run over: what it takes from the others */
+    void (*join)(tp_graph *g, tp_graph *const *set, size_t n, const tp_pass_options *options,
+                 bool *changed);
 } tp_pass;
 
 extern const tp_pass tp_pass_cse, tp_pass_dce, tp_pass_autocast, tp_pass_fuse_swiglu,
@@ -48,13 +50,16 @@ bool tp_pass_named(const char *word, const char *name);
 TP_CHECKED tp_status tp_passes_check(const char *const *words, size_t n, const char *const *more,
                                      tp_error *err);
 
-/* Run the pipeline.  An unknown name in `disabled` is TP_ERR_CONFIG. */
-TP_CHECKED tp_status tp_passes_run(tp_graph *g, const tp_pass_options *options, tp_error *err);
 const tp_pass *tp_pass_find(const char *name);
 
 /* "none", "full", "selective", "every:K". */
 TP_CHECKED tp_status tp_recompute_parse(const char *text, tp_recompute *ret_mode, int *ret_every,
                                         tp_error *err);
+
+/* The copy of a weight that products read, in this dtype and layout; made when there is none.
+ * For passes. */
+tp_ref tp_pass_copy(tp_graph *g, const tp_tensor *weight, tp_dtype dtype, tp_layout layout,
+                    const int64_t dim[2]);
 
 /* ---- memory plan ---- */
 

@@ -1,8 +1,7 @@
 /* pipeline.c - the passes in order, each verified after it ran, and how to leave one out. */
 #include <string.h>
 
-#include "base/clock.h"
-#include "engine/passes/pass.h"
+#include "engine/passes/pipeline.h"
 
 const tp_pass *const tp_pass_pipeline[] = {
     &tp_pass_cse,
@@ -79,33 +78,46 @@ static void hoist_sources(tp_graph *g)
     tp_graph_reorder(g, order, n);
 }
 
-static tp_status run_one(const tp_pass *pass, tp_graph *g, const tp_pass_options *options,
-                         tp_error *err)
+static tp_status settle(const tp_pass *pass, tp_graph *g, tp_status status, bool changed,
+                        tp_error *err)
 {
-    bool changed = false;
-    uint32_t before = g->n_nodes - 1;
-    double start = tp_clock_s();
-    tp_graph_count_uses(g);
-    tp_status status = pass->run(g, options, &changed, err);
     if (status == TP_OK && changed) {
         hoist_sources(g);
         status = tp_graph_verify(g, err);
     }
-    if (status != TP_OK)
-        return tp_error_prefix(err, status, "after pass %s: ", pass->name);
-    if (options->observe)
-        options->observe(options->observe_user, pass->name, g, before, tp_clock_s() - start);
+    return status == TP_OK ? TP_OK : tp_error_prefix(err, status, "after pass %s: ", pass->name);
+}
+
+static tp_status run_one(const tp_pass *pass, tp_graph *const *set, size_t n,
+                         const tp_pass_options *options, tp_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        bool changed = false;
+        tp_graph_count_uses(set[i]);
+        tp_status status = pass->run(set[i], options, &changed, err);
+        TP_TRY(settle(pass, set[i], status, changed, err));
+    }
+    for (size_t i = 0; i < n && pass->join; i++) {
+        bool changed = false;
+        pass->join(set[i], set, n, options, &changed);
+        TP_TRY(settle(pass, set[i], TP_OK, changed, err));
+    }
+    for (size_t i = 0; i < n && options->observe; i++)
+        options->observe(options->observe_user, pass->name, i);
     return TP_OK;
 }
 
-tp_status tp_passes_run(tp_graph *g, const tp_pass_options *options, tp_error *err)
+tp_status tp_passes_run(tp_graph *const *set, size_t n, const tp_pass_options *options,
+                        tp_error *err)
 {
     TP_TRY(tp_passes_check(options->disabled, options->n_disabled, NULL, err));
-    hoist_sources(g);
-    TP_TRY(tp_graph_verify(g, err));
+    for (size_t i = 0; i < n; i++) {
+        hoist_sources(set[i]);
+        TP_TRY(tp_graph_verify(set[i], err));
+    }
     for (const tp_pass *const *p = tp_pass_pipeline; *p; p++)
         if (!is_disabled(options, (*p)->name))
-            TP_TRY(run_one(*p, g, options, err));
+            TP_TRY(run_one(*p, set, n, options, err));
     return TP_OK;
 }
 

@@ -14,13 +14,21 @@
 #include "engine/model/safetensors.h"
 #include "text/json/json.h"
 
+enum { MASTER_NAME = 512 };
+
 /* ---- writing ---- */
 
-/* f32 weights are in model/ already when it is stored in f32. */
-static bool belongs_to_optimizer(const tp_state *s, tp_dtype model_dtype)
+/* What a weight in f32 is called beside a model that is stored in another type. */
+static const char *master_name(const tp_tensor *weight, char out[MASTER_NAME])
 {
-    return s->kind == TP_MEM_OPTIMIZER ||
-           (s->kind == TP_MEM_WEIGHTS && model_dtype != TP_DTYPE_F32);
+    snprintf(out, MASTER_NAME, "master.%s", weight->name);
+    return out;
+}
+
+/* f32 weights are in model/ already when it is stored in f32. */
+static bool belongs_to_optimizer(const tp_tensor *s, tp_dtype model_dtype)
+{
+    return s->role == TP_ROLE_MOMENT || (s->role == TP_ROLE_WEIGHT && model_dtype != TP_DTYPE_F32);
 }
 
 static tp_status save_optimizer(const tp_states *states, tp_dtype model_dtype, const char *path,
@@ -36,18 +44,19 @@ static tp_status save_optimizer(const tp_states *states, tp_dtype model_dtype, c
     }
     size_t n = 0;
     for (size_t i = 0; i < states->n; i++) {
-        const tp_state *s = &states->items[i];
+        const tp_tensor *s = &states->items[i];
         if (!belongs_to_optimizer(s, model_dtype))
             continue;
-        out[n++] = (tp_tensor_out){.name = s->kind == TP_MEM_WEIGHTS
-                                               ? tp_arena_printf(&names, "master.%s", s->name)
-                                               : s->name,
-                                   .dtype = s->dtype,
-                                   .rank = s->rank,
-                                   .dim = {s->dim[0], s->dim[1]},
-                                   .source = s,
-                                   .read = tp_state_read,
-                                   .src_dtype = s->dtype};
+        char master[MASTER_NAME];
+        bool is_master = s->role == TP_ROLE_WEIGHT;
+        out[n++] = (tp_tensor_out){
+            .name = is_master ? tp_arena_strdup(&names, master_name(s, master)) : s->name,
+            .dtype = s->dtype,
+            .rank = s->rank,
+            .dim = {s->dim[0], s->dim[1]},
+            .source = s,
+            .read = tp_tensor_read,
+            .src_dtype = s->dtype};
     }
     char hash[33];
     uint64_t bytes;
@@ -286,7 +295,7 @@ tp_status tp_checkpoint_save(const tp_checkpoint_options *o, tp_session *session
 
 /* ---- loading ---- */
 
-static tp_status copy_tensor(const tp_safetensors *st, const char *name, tp_state *into,
+static tp_status copy_tensor(const tp_safetensors *st, const char *name, tp_tensor *into,
                              const char *path, tp_error *err)
 {
     const tp_tensor_entry *e = tp_safetensors_find(st, name);
@@ -295,7 +304,17 @@ static tp_status copy_tensor(const tp_safetensors *st, const char *name, tp_stat
     if (!e->is_known || e->dtype != into->dtype || e->bytes != into->bytes)
         return tp_fail(err, TP_ERR_FORMAT, "'%s': tensor '%s' has another type than the run's",
                        path, name);
-    return tp_state_write(into, 0, e->data, e->bytes, err);
+    return tp_tensor_write(into, 0, e->data, e->bytes, err);
+}
+
+static bool has_masters(const tp_safetensors *st, const tp_states *states)
+{
+    char name[MASTER_NAME];
+    for (size_t i = 0; i < states->n; i++)
+        if (states->items[i].role == TP_ROLE_WEIGHT &&
+            tp_safetensors_find(st, master_name(&states->items[i], name)))
+            return true;
+    return false;
 }
 
 static tp_status load_optimizer(const char *path, tp_session *session, tp_error *err)
@@ -303,19 +322,15 @@ static tp_status load_optimizer(const char *path, tp_session *session, tp_error 
     tp_safetensors *st;
     TP_TRY(tp_safetensors_open(path, &st, err));
     const tp_states *states = tp_session_states(session);
-    bool has_masters = false;
-    for (size_t i = 0; i < tp_safetensors_count(st); i++)
-        has_masters |= tp_str_starts(tp_safetensors_at(st, i)->name, "master.");
+    bool masters = has_masters(st, states);
     tp_status status = TP_OK;
     for (size_t i = 0; i < states->n && status == TP_OK; i++) {
-        tp_state *s = &states->items[i];
-        char name[512];
-        if (s->kind == TP_MEM_OPTIMIZER)
+        tp_tensor *s = &states->items[i];
+        char name[MASTER_NAME];
+        if (s->role == TP_ROLE_MOMENT)
             status = copy_tensor(st, s->name, s, path, err);
-        if (s->kind == TP_MEM_WEIGHTS && has_masters) {
-            snprintf(name, sizeof name, "master.%s", s->name);
-            status = copy_tensor(st, name, s, path, err);
-        }
+        if (s->role == TP_ROLE_WEIGHT && masters)
+            status = copy_tensor(st, master_name(s, name), s, path, err);
     }
     tp_safetensors_close(st);
     return status;

@@ -37,12 +37,12 @@ static void hash_pairs(XXH3_state_t *state, const dpo_pairs *pairs)
     }
 }
 
-static tp_status hash_tensor(XXH3_state_t *state, const tp_state *s, tp_error *err)
+static tp_status hash_tensor(XXH3_state_t *state, const tp_tensor *s, tp_error *err)
 {
     char part[HASHED_BYTES];
     for (size_t at = 0; at < s->bytes; at += sizeof part) {
         size_t n = TP_MIN(sizeof part, s->bytes - at);
-        TP_TRY(tp_state_read(s, at, part, n, err));
+        TP_TRY(tp_tensor_read(s, at, part, n, err));
         XXH3_128bits_update(state, part, n);
     }
     return TP_OK;

@@ -5,6 +5,7 @@
 
 #include "base/cpu.h"
 #include "base/files.h"
+#include "base/platform.h"
 #include "engine/train/checkpoint.h"
 
 int tp_trainer_threads(const tp_train_options *o)
@@ -79,34 +80,41 @@ double tp_trainer_temperature(const tp_train_options *o)
     return divides ? t : 0;
 }
 
-static tp_status create_session(const tp_train_options *o, tp_device *device, const tp_model *model,
-                                const tp_run_graphs_options *more, bool forward_only,
-                                tp_session **ret, tp_error *err)
+/* Precision and recomputation are asked for by name, so they stay without compilation. */
+static tp_status create_program(const tp_train_options *o, tp_device *device,
+                                const tp_run_graphs_options *more, tp_program **ret, tp_error *err)
 {
-    static const char *const every_pass[] = {"cse",      "dce",       "fuse",
-                                             "schedule", "recompute", "autocast"};
+    static const char *const every_pass[] = {"cse", "dce", "fuse", "pack-weights", "schedule"};
     bool none = o->policy.compile_mode == TP_COMPILE_NONE;
-    tp_session_options options = {
+    const tp_program_options options = {
         .device = device,
-        .tokens = tp_trainer_token_budget(o),
-        .max_positions = o->policy.max_total_sequence_length,
-        .compute_dtype =
-            o->policy.precision == TP_PRECISION_BFLOAT16 ? TP_DTYPE_BF16 : TP_DTYPE_F32,
-        .recompute = o->policy.recompute,
-        .recompute_every = o->policy.recompute_every,
-        /* Precision and recomputation are asked for by name, so they stay. */
-        .disabled_passes = none ? every_pass : o->engine.disable_passes.v,
-        .n_disabled_passes = none ? 4 : o->engine.disable_passes.n,
-        .temperature = (float)tp_trainer_temperature(o),
-        .loss_chunk = (int32_t)o->engine.loss_chunk,
-        .avg_context = more->avg_context,
-        .weighed = o->algorithm != TP_ALGORITHM_SFT,
-        .forward_only = forward_only,
+        .passes = {.compute_dtype =
+                       o->policy.precision == TP_PRECISION_BFLOAT16 ? TP_DTYPE_BF16 : TP_DTYPE_F32,
+                   .recompute = o->policy.recompute,
+                   .recompute_every = o->policy.recompute_every,
+                   .loss_chunk = (int32_t)o->engine.loss_chunk,
+                   .disabled = none ? every_pass : o->engine.disable_passes.v,
+                   .n_disabled = none ? TP_COUNTOF(every_pass) : o->engine.disable_passes.n},
         .share_memory = !none,
         .dump_stages = o->engine.dump.v,
         .n_dump_stages = o->engine.dump.n,
         .dump = more->dump,
         .dump_user = more->dump_user};
+    return tp_program_create(&options, ret, err);
+}
+
+static tp_status create_session(const tp_train_options *o, const tp_model *model,
+                                const tp_run_graphs_options *more, tp_program *program,
+                                bool is_reference, tp_session **ret, tp_error *err)
+{
+    tp_session_options options = {.program = program,
+                                  .tokens = tp_trainer_token_budget(o),
+                                  .max_positions = o->policy.max_total_sequence_length,
+                                  .temperature = (float)tp_trainer_temperature(o),
+                                  .avg_context = more->avg_context,
+                                  .weighed = o->algorithm != TP_ALGORITHM_SFT,
+                                  .forward_only = is_reference,
+                                  .name = "reference"};
     const tp_model_info *info = tp_model_get_info(model);
     if (info->rope_theta == 0 && options.max_positions > info->max_positions)
         return tp_fail(err, TP_ERR_CONFIG,
@@ -148,6 +156,7 @@ static tp_status create_engine(const tp_train_options *o, const tp_model *model,
                                const tp_run_graphs_options *more, tp_run_graphs *g, tp_error *err)
 {
     tp_engine_options options = tp_trainer_engine_options(o, g->device);
+    options.program = g->program;
     options.tokenizer = more->tokenizer;
     options.n_tokens = more->tokenizer ? tp_tokenizer_vocab_size(more->tokenizer) : 0;
     return tp_engine_create(model, &options, tp_session_states(g->session), &g->engine, err);
@@ -169,15 +178,14 @@ bool tp_trainer_scores_policy(const tp_train_options *o, int64_t n)
 static tp_status create(const tp_train_options *o, const tp_model *model,
                         const tp_run_graphs_options *more, tp_run_graphs *g, tp_error *err)
 {
-    tp_run_graphs_options quiet = *more; /* the training session is what is looked at */
-    quiet.dump = NULL;
     TP_TRY(open_device(o, &g->device, err));
-    TP_TRY(create_session(o, g->device, model, more, false, &g->session, err));
+    TP_TRY(create_program(o, g->device, more, &g->program, err));
+    TP_TRY(create_session(o, model, more, g->program, false, &g->session, err));
     if (o->algorithm == TP_ALGORITHM_GRPO)
         TP_TRY(create_engine(o, model, more, g, err));
     if (tp_trainer_has_reference(o) || (o->algorithm == TP_ALGORITHM_DPO && more->resumes))
-        TP_TRY(create_session(o, g->device, model, &quiet, true, &g->reference, err));
-    return TP_OK;
+        TP_TRY(create_session(o, model, more, g->program, true, &g->reference, err));
+    return tp_program_compile(g->program, err);
 }
 
 tp_status tp_run_graphs_create(const tp_train_options *o, const tp_model *model,
@@ -196,6 +204,7 @@ tp_status tp_run_graphs_create(const tp_train_options *o, const tp_model *model,
 void tp_run_graphs_release(tp_run_graphs *g)
 {
     tp_engine_free(g->engine);
+    tp_program_free(g->program);
     tp_session_free(g->reference);
     tp_session_free(g->session);
     tp_device_close(g->device);

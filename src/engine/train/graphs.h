@@ -1,5 +1,5 @@
 /* graphs.h - all graphs of a run as one set: what trains, what generates, what it is compared
- * with.
+ * with.  They are one program: one pipeline, one plan of memory.
  *
  * A run and its prediction build the same set with the same function, so that they cannot
  * disagree.  Building costs milliseconds, reads no data and allocates nothing large. */
@@ -12,6 +12,7 @@
 
 typedef struct {
     tp_device *device;     /* what they all run on */
+    tp_program *program;   /* all of them */
     tp_session *session;   /* training, evaluation, gradient norm and update */
     tp_engine *engine;     /* GRPO: the generator, which shares the session's weights; or NULL */
     tp_session *reference; /* forward only, with the weights that the run began with; or NULL */
@@ -21,7 +22,7 @@ typedef struct {
     double avg_context;            /* mean keys of a query, for costs; 0: unknown */
     bool resumes;                  /* DPO: the session's weights are not the reference's */
     const tp_tokenizer *tokenizer; /* NULL: sizes are the same without */
-    /* (optional) see tp_session_options */
+    /* (optional) see tp_program_options */
     void (*dump)(void *user, const char *graph, const char *stage, const char *text);
     void *dump_user;
 } tp_run_graphs_options;

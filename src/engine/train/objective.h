@@ -21,7 +21,7 @@ enum { TP_OUTPUT_LOSS = 0, TP_OUTPUT_LOGP = 1 };
 
 typedef struct {
     int64_t tokens, max_positions;
-    int32_t loss_chunk;
+    int32_t loss_chunk; /* rows of logits alive at once, where they are fused from the start */
     bool with_gradient;
     float temperature; /* logits are divided by it; 0: they are not */
 } tp_objective_options;
@@ -36,8 +36,5 @@ TP_CHECKED tp_status tp_objective_sft(const tp_model *model, const tp_objective_
 TP_CHECKED tp_status tp_objective_weighed(const tp_model *model,
                                           const tp_objective_options *options, tp_graph *g,
                                           tp_error *err);
-
-/* Rows of logits alive at once, for the fused head; 0 leaves the choice to the kernel. */
-void tp_objective_set_chunk(tp_graph *g, int32_t rows);
 
 #endif

@@ -66,7 +66,7 @@ tp_status tp_objective_weighed(const tp_model *model, const tp_objective_options
     trunk t;
     TP_TRY(build_trunk(model, options, g, &t, err));
     /* Fused from the start: its logits must not be shared with those of the gradient. */
-    tp_attrs attrs = {.temperature = options->temperature};
+    tp_attrs attrs = {.temperature = options->temperature, .chunk = options->loss_chunk};
     tp_ref ce[] = {t.hidden, t.head, t.targets, t.weights};
     tp_ref first = tp_graph_op(g, TP_OP_linear_ce, &attrs, 4, ce, "log_probabilities");
     tp_graph_output(g, first);
@@ -76,11 +76,4 @@ tp_status tp_objective_weighed(const tp_model *model, const tp_objective_options
     tp_ref logp[] = {first + 1};
     tp_ref weights = tp_graph_op(g, TP_OP_host, NULL, 1, logp, "loss");
     return add_gradient(model, g, cross_entropy(g, &t, weights, options->temperature), err);
-}
-
-void tp_objective_set_chunk(tp_graph *g, int32_t rows)
-{
-    for (uint32_t i = 1; i < g->n_nodes; i++)
-        if (g->nodes[i].op == TP_OP_linear_ce || g->nodes[i].op == TP_OP_linear_ce_train)
-            g->nodes[i].attrs.chunk = rows;
 }

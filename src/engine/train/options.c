@@ -518,7 +518,7 @@ static tp_status check_dump(const tp_config *config, const tp_train_options *o, 
         tp_buf known = {0};
         const char *stage = o->engine.dump.v[i];
         tp_status status = TP_OK;
-        if (!tp_session_is_stage(stage, &known))
+        if (!tp_program_is_stage(stage, &known))
             status = tp_config_fail(config, "engine.dump", err,
                                     "there is no stage '%.100s'; known: %s", stage, known.data);
         tp_buf_release(&known);

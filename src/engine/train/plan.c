@@ -11,55 +11,84 @@
 
 /* ---- bytes ---- */
 
-static void add_bytes(tp_run_plan *p, const size_t bytes[TP_MEM_KINDS], size_t *ret_sum)
+static size_t sum_of(const size_t bytes[TP_MEM_KINDS])
 {
-    *ret_sum = 0;
-    for (int k = 0; k < TP_MEM_KINDS; k++) {
-        p->bytes[k] += bytes[k];
-        *ret_sum += bytes[k];
-    }
-    p->peak_bytes += *ret_sum;
+    size_t sum = 0;
+    for (int k = 0; k < TP_MEM_KINDS; k++)
+        sum += bytes[k];
+    return sum;
 }
 
-/* Of the generator what is its own: keys and values, and its steps.  Its copies of the weights
- * lie with the session's and count there. */
-static void add_engine(tp_run_plan *p, const tp_engine *engine)
+static size_t loader_bytes(const tp_train_options *o)
 {
-    const tp_exec *exec = tp_engine_exec(engine);
-    size_t bytes[TP_MEM_KINDS] = {[TP_MEM_ACTIVATIONS] = tp_exec_arena_bytes(exec),
-                                  [TP_MEM_WORKSPACE] = tp_exec_workspace_bytes(exec),
-                                  [TP_MEM_DATA] = tp_exec_input_bytes(exec)};
-    add_bytes(p, bytes, &p->generator_bytes);
-    p->generator_bytes += p->session.bytes[TP_MEM_KV_CACHE];
+    if (o->algorithm != TP_ALGORITHM_SFT)
+        return tp_microbatch_bytes((int32_t)tp_trainer_token_budget(o));
+    tp_loader_options train = tp_sft_loader_options(o, false);
+    tp_loader_options validation = tp_sft_loader_options(o, true);
+    return tp_loader_bytes(&train) + (tp_sft_validates(o) ? tp_loader_bytes(&validation) : 0);
 }
 
-static void add_loaders(const tp_train_options *o, tp_run_plan *p)
+static uint32_t bit_of(const tp_program *program, const char *graph)
 {
-    size_t bytes[TP_MEM_KINDS] = {0};
-    if (o->algorithm == TP_ALGORITHM_SFT) {
-        tp_loader_options train = tp_sft_loader_options(o, false);
-        tp_loader_options validation = tp_sft_loader_options(o, true);
-        bytes[TP_MEM_DATA] = tp_loader_bytes(&train);
-        if (tp_sft_validates(o))
-            bytes[TP_MEM_DATA] += tp_loader_bytes(&validation);
-    } else
-        bytes[TP_MEM_DATA] = tp_microbatch_bytes((int32_t)tp_trainer_token_budget(o));
-    add_bytes(p, bytes, &p->loader_bytes);
+    int i = tp_program_find(program, graph);
+    return i < 0 ? 0 : 1u << i;
+}
+
+/* What the whole set takes less without these graphs. */
+static size_t share_of(const tp_program *program, uint32_t graphs)
+{
+    size_t all[TP_MEM_KINDS], others[TP_MEM_KINDS];
+    tp_program_used_bytes(program, UINT32_MAX, all);
+    tp_program_used_bytes(program, ~graphs, others);
+    return sum_of(all) - sum_of(others);
+}
+
+const char *tp_plan_phase_name(tp_plan_phase phase)
+{
+    static const char *const names[TP_PLAN_PHASES] = {
+        "load", "train", "evaluate", "generate", "reference", "update", "checkpoint"};
+    return names[phase];
+}
+
+size_t tp_plan_phase_bytes(const tp_run_plan *p, tp_plan_phase phase)
+{
+    return sum_of(p->phases[phase]);
+}
+
+static void plan_phases(const tp_run_graphs *g, const tp_train_options *o, tp_run_plan *p)
+{
+    const tp_program *program = g->program;
+    size_t own[TP_MEM_KINDS]; /* without the reference, which is loaded and not saved */
+    const uint32_t graphs[TP_PLAN_PHASES] = {[TP_PLAN_TRAIN] = bit_of(program, "train"),
+                                             [TP_PLAN_EVALUATE] = bit_of(program, "eval"),
+                                             [TP_PLAN_GENERATE] = bit_of(program, "generate"),
+                                             [TP_PLAN_REFERENCE] = bit_of(program, "reference"),
+                                             [TP_PLAN_UPDATE] = bit_of(program, "norm") |
+                                                                bit_of(program, "update")};
+    for (int i = 0; i < TP_PLAN_PHASES; i++)
+        if (graphs[i])
+            tp_program_used_bytes(program, graphs[i], p->phases[i]);
+    for (int i = 0; i < TP_PLAN_PHASES; i++) /* batches come from the loaders */
+        if (i == TP_PLAN_TRAIN || i == TP_PLAN_EVALUATE || (i == TP_PLAN_REFERENCE && graphs[i]))
+            p->phases[i][TP_MEM_DATA] += loader_bytes(o);
+    tp_states_bytes(tp_session_states(g->session), own);
+    static const tp_mem_kind loaded[] = {TP_MEM_WEIGHTS, TP_MEM_SHADOW, TP_MEM_CONSTANTS};
+    static const tp_mem_kind saved[] = {TP_MEM_WEIGHTS, TP_MEM_OPTIMIZER};
+    for (size_t i = 0; i < TP_COUNTOF(loaded); i++)
+        p->phases[TP_PLAN_LOAD][loaded[i]] = p->bytes[loaded[i]];
+    for (size_t i = 0; i < TP_COUNTOF(saved); i++)
+        p->phases[TP_PLAN_CHECKPOINT][saved[i]] = own[saved[i]];
 }
 
 static void plan_bytes(const tp_train_options *o, const tp_run_graphs *g, tp_run_plan *p)
 {
-    size_t sum;
     tp_session_get_plan(g->session, &p->session);
-    add_bytes(p, p->session.bytes, &sum);
-    if (g->engine)
-        add_engine(p, g->engine);
-    if (g->reference) {
-        tp_session_plan reference;
-        tp_session_get_plan(g->reference, &reference);
-        add_bytes(p, reference.bytes, &p->reference_bytes);
-    }
-    add_loaders(o, p);
+    tp_program_bytes(g->program, p->bytes);
+    p->bytes[TP_MEM_DATA] += loader_bytes(o);
+    p->peak_bytes = sum_of(p->bytes);
+    p->generator_bytes = share_of(g->program, bit_of(g->program, "generate"));
+    p->reference_bytes = share_of(g->program, bit_of(g->program, "reference"));
+    plan_phases(g, o, p);
 }
 
 /* ---- work and time ---- */
@@ -142,7 +171,7 @@ static tp_status add_generation(const tp_train_options *o, const tp_model *model
 static tp_status plan_step(const tp_train_options *o, const tp_model *model, const tp_run_graphs *g,
                            const tp_machine *m, tp_run_plan *p, tp_error *err)
 {
-    tp_dtype dtype = tp_session_get_options(g->session)->compute_dtype;
+    tp_dtype dtype = tp_session_get_options(g->session)->compile.passes.compute_dtype;
     int64_t batch = o->policy.train_global_batch_size, n = batch;
     if (o->algorithm == TP_ALGORITHM_GRPO)
         n = o->grpo.num_prompts * o->grpo.num_generations;
@@ -354,12 +383,14 @@ void tp_run_plan_levers(const tp_train_options *o, const tp_model *model, bool r
     apply_all(&s, list, ret);
 }
 
-static void add_lever(const char *change, const tp_plan_lever *l, const char *separator,
-                      tp_buf *out)
+static void add_lever(const tp_run_plan *plan, const char *change, const tp_plan_lever *l,
+                      const char *separator, tp_buf *out)
 {
-    char a[32];
-    tp_buf_addf(out, "%swith %s it needs %s and %s", separator, change,
-                tp_human_bytes((double)l->peak_bytes, a), l->fits ? "fits" : "does not fit");
+    char a[32], b[32];
+    tp_buf_addf(out, "%swith %s it needs %s (%s less) and %s", separator, change,
+                tp_human_bytes((double)l->peak_bytes, a),
+                tp_human_bytes((double)(plan->peak_bytes - l->peak_bytes), b),
+                l->fits ? "fits" : "does not fit");
 }
 
 void tp_run_plan_verdict(const tp_run_plan *plan, const tp_plan_levers *levers,
@@ -374,11 +405,11 @@ void tp_run_plan_verdict(const tp_run_plan *plan, const tp_plan_levers *levers,
         return;
     bool any_fits = false;
     for (int i = 0; i < levers->n; i++) {
-        add_lever(levers->v[i].change, &levers->v[i], separator, out);
+        add_lever(plan, levers->v[i].change, &levers->v[i], separator, out);
         any_fits |= levers->v[i].fits;
     }
     if (!any_fits && levers->n > 1)
-        add_lever("all of these", &levers->all, separator, out);
+        add_lever(plan, "all of these", &levers->all, separator, out);
     if (levers->n == 0)
         tp_buf_addf(out, "%sno setting of Temper makes it smaller", separator);
 }

@@ -17,12 +17,28 @@ typedef struct {
     char source[200];    /* ... which are "physical memory", "cgroup memory.max of /a" */
 } tp_memory_allowance;
 
+/* What a run does, one after the other. */
+typedef enum {
+    TP_PLAN_LOAD,
+    TP_PLAN_TRAIN,
+    TP_PLAN_EVALUATE,
+    TP_PLAN_GENERATE,
+    TP_PLAN_REFERENCE,
+    TP_PLAN_UPDATE,
+    TP_PLAN_CHECKPOINT,
+    TP_PLAN_PHASES
+} tp_plan_phase;
+const char *tp_plan_phase_name(tp_plan_phase phase); /* "load", ... */
+
 typedef struct {
     int64_t parameters, micro_tokens;
 
-    size_t bytes[TP_MEM_KINDS], peak_bytes;                /* all kinds together */
-    size_t generator_bytes, reference_bytes, loader_bytes; /* parts of them */
-    tp_session_plan session;                               /* the part that trains */
+    size_t bytes[TP_MEM_KINDS], peak_bytes;  /* all kinds together */
+    size_t generator_bytes, reference_bytes; /* what the peak would be less without them */
+    /* What each phase works with: the run has all of its memory from beginning to end, and
+     * graphs share theirs.  All zero: there is no such phase. */
+    size_t phases[TP_PLAN_PHASES][TP_MEM_KINDS];
+    tp_session_plan session; /* the part that trains */
     tp_memory_allowance allowance;
     bool fits;
 
@@ -33,6 +49,9 @@ typedef struct {
     double micro_s; /* one micro-batch, forward and backward */
     double training_s, update_s, logprob_s, reference_s, generation_s, step_s;
 } tp_run_plan;
+
+/* All kinds together. */
+size_t tp_plan_phase_bytes(const tp_run_plan *plan, tp_plan_phase phase);
 
 /* From graphs that are there.  `machine` may be NULL. */
 TP_CHECKED tp_status tp_run_plan_make(const tp_train_options *o, const tp_model *model,

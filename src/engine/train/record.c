@@ -103,6 +103,11 @@ static void estimate_end(const trainer *t, tp_train_event *e)
     e->eta_high_s = sorted[(3 * n) / 4] * left;
 }
 
+double tp_trainer_mean_step(const trainer *t)
+{
+    return t->n_recent > 0 ? t->step_phase_s / (double)t->n_recent : NAN;
+}
+
 static void list_programs(const trainer *t, tp_train_event *e)
 {
     const char *eval = t->a && t->a->eval_part ? t->a->eval_part : "validation";
@@ -151,6 +156,7 @@ tp_train_event tp_trainer_event(trainer *t, tp_train_event_kind kind)
                         .lr = NAN,
                         .grad_norm = NAN,
                         .step_s = NAN,
+                        .mean_step_s = tp_trainer_mean_step(t),
                         .wait_s = NAN,
                         .trained_tokens_per_s = NAN,
                         .used_tokens_per_s = NAN,
@@ -356,6 +362,8 @@ static void put_time(trainer *t, tp_json_w *w)
     double wall = (double)tp_phases_wall(&t->phases) * 1e-9;
     tp_json_w_put_begin(w, "time", '{');
     tp_json_w_put_known(w, "wall_s", wall);
+    tp_json_w_put_known(w, "planned_step_s", t->plan.step_s);
+    tp_json_w_put_known(w, "measured_step_s", tp_trainer_mean_step(t));
     tp_json_w_put_begin(w, "phases_s", '{');
     for (int i = 0; i < TP_TIME_UNACCOUNTED; i++)
         tp_json_w_put_known(w, tp_time_name((tp_time_phase)i), (double)t->phases.ns[i] * 1e-9);

@@ -1,45 +1,32 @@
-/* session.h - a model with everything needed to train it, planned as one.
+/* session.h - a model with everything needed to train it.
  *
- * Creating a session builds the graphs of a run (training, evaluation, gradient
- * norm, update), passes them through the pipeline and plans them; it costs
- * milliseconds and allocates nothing large, so `temper plan` stops here.
- * Allocation then gives memory to the persistent tensors and the shared pool. */
+ * A session adds the graphs that train a model (training, evaluation, gradient norm, update) to
+ * a program and has its persistent tensors.  Creating one allocates nothing large, so
+ * `temper plan` stops there; allocation then gives memory to the tensors and the program. */
 #ifndef TP_ENGINE_TRAIN_SESSION_H
 #define TP_ENGINE_TRAIN_SESSION_H
 
-#include "engine/exec/exec.h"
+#include "engine/exec/program.h"
 #include "engine/model/model.h"
-#include "engine/passes/pass.h"
 
 typedef struct {
-    tp_device *device;     /* outlives the session */
-    int64_t tokens;        /* T: token budget of a micro-batch */
-    int64_t max_positions; /* longest sequence */
-    tp_dtype compute_dtype;
-    tp_recompute recompute;
-    int recompute_every;
-    const char *const *disabled_passes;
-    size_t n_disabled_passes;
-    float temperature;  /* logits are divided by it; 0: they are not */
-    int32_t loss_chunk; /* rows of logits alive at once; 0 = chosen by the kernel */
-    double avg_context; /* mean keys per query, for costs; 0 = half of max_positions */
-    bool weighed;       /* the loss is the host's: tp_session_train_weighed() */
-    bool forward_only;  /* no training graph, no optimizer state */
-    bool share_memory;
-    /* (optional) text of the stages asked for: "graph", a pass or family of them, "plan" */
-    const char *const *dump_stages;
-    size_t n_dump_stages;
-    void (*dump)(void *user, const char *graph, const char *stage, const char *text);
-    void *dump_user;
+    tp_program *program;        /* to add to, compiled by the caller; NULL: one of its own ... */
+    tp_program_options compile; /* ... which is made like this */
+    int64_t tokens;             /* T: token budget of a micro-batch */
+    int64_t max_positions;      /* longest sequence */
+    float temperature;          /* logits are divided by it; 0: they are not */
+    double avg_context;         /* mean keys per query, for costs; 0 = half of max_positions */
+    bool weighed;               /* the loss is the host's: tp_session_train_weighed() */
+    bool forward_only;          /* no training graph, no optimizer state */
+    const char *name;           /* of a forward-only graph in the program; NULL: "eval" */
 } tp_session_options;
 
 typedef struct tp_session tp_session;
 
-/* `model` must outlive the session. */
+/* `model` and the program must outlive the session. */
 TP_CHECKED tp_status tp_session_create(const tp_model *model, const tp_session_options *options,
                                        tp_session **ret, tp_error *err);
-/* Is it a stage that can be dumped?  Else `known` gets the list of those that can. */
-bool tp_session_is_stage(const char *stage, tp_buf *known);
+/* Memory for the session's tensors and what the program's graphs share. */
 TP_CHECKED tp_status tp_session_alloc(tp_session *s, tp_error *err);
 void tp_session_free(tp_session *s); /* NULL is a no-op */
 
@@ -88,8 +75,7 @@ TP_CHECKED tp_status tp_session_find_nonfinite(tp_session *s, const tp_batch_vie
 /* ---- the plan ---- */
 
 typedef struct {
-    size_t bytes[TP_MEM_KINDS];
-    size_t peak_bytes;            /* all kinds together */
+    size_t activation_bytes;      /* of the training graph */
     size_t activation_live_bytes; /* live at the worst moment; the arena is >= this */
     double train_flops;           /* per micro-batch; contractions */
     double train_bytes;
@@ -101,7 +87,7 @@ typedef struct {
 void tp_session_get_plan(const tp_session *s, tp_session_plan *ret);
 
 const tp_exec *tp_session_exec(const tp_session *s, const char *which); /* train|eval|norm|update */
-const tp_graph *tp_session_graph(const tp_session *s, const char *which);
+const tp_program *tp_session_program(const tp_session *s);
 void tp_session_reset_times(tp_session *s);
 /* Nanoseconds so far in launches of the phase (forward includes recomputation's
  * clones under backward, where they run). */

@@ -56,6 +56,7 @@ typedef struct {
     double val_accuracy;
     double best_reward;
     double step_s, wait_s; /* wait: for data */
+    double mean_step_s;    /* of all steps so far; to be compared with plan->step_s */
     double trained_tokens_per_s, used_tokens_per_s;
     double mfu;
     double elapsed_s, eta_s, eta_low_s, eta_high_s;

@@ -203,6 +203,7 @@ void tp_profile_close(trainer *t);
 
 /* record.c */
 tp_mem_stats tp_trainer_memory(const trainer *t); /* of this run alone */
+double tp_trainer_mean_step(const trainer *t);    /* seconds; NaN before the first */
 tp_train_event tp_trainer_event(trainer *t, tp_train_event_kind kind);
 void tp_trainer_send(const trainer *t, const tp_train_event *event);
 void tp_trainer_record_step(trainer *t, const step_result *r);

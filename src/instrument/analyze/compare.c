@@ -10,10 +10,6 @@
 #include "instrument/analyze/named_work.h"
 #include "instrument/analyze/sort.h"
 #include "stats/adjust.h"
-#include "stats/two_sample.h"
-
-enum { SEED = 1 };
-static const double LEVEL = 0.95, ALPHA = 0.05, MARGIN = 0.01;
 
 /* Names times steps may be far more than there is work: only what a step holds is kept. */
 typedef struct {
@@ -173,51 +169,11 @@ static void add_totals(tp_comparison *c, const tp_selection *sel, side *s)
 
 /* ---- evidence ---- */
 
-/* Draws of the test without assumptions: fewer of very many steps. */
-static size_t resamples(size_t n_before, size_t n_after)
-{
-    const size_t most = 9999, least = 999, values = 20000000, n = n_before + n_after;
-    return TP_MIN(most, TP_MAX(least, values / TP_MAX(n, 1)));
-}
-
-/* The interval and the raw p of one row. */
-static tp_status weigh(const double *before, size_t n_before, const double *after, size_t n_after,
-                       bool is_paired, tp_compare_row *row, tp_error *err)
-{
-    const size_t n_resamples = resamples(n_before, n_after);
-    tp_permutation_result perm;
-    tp_t_test t;
-    if (is_paired) {
-        double *d = tp_vec_new(n_before, sizeof *d);
-        for (size_t i = 0; i < n_before; i++)
-            d[i] = after[i] - before[i];
-        t = tp_paired_t(after, before, n_before, LEVEL);
-        tp_status status = tp_signflip_test(d, n_before, n_resamples, SEED, &perm, err);
-        free(d);
-        TP_TRY(status);
-    } else {
-        t = tp_welch(after, n_after, before, n_before, LEVEL);
-        TP_TRY(
-            tp_permutation_test(after, n_after, before, n_before, n_resamples, SEED, &perm, err));
-    }
-    row->lo = t.ci.lo;
-    row->hi = t.ci.hi;
-    row->p = t.p.two;
-    row->p_permutation = perm.p.two;
-    return TP_OK;
-}
-
 static tp_change judge(const tp_compare_row *row)
 {
-    if (isnan(row->lo) || isnan(row->hi))
+    if (isnan(row->e.lo) || isnan(row->e.hi))
         return row->before_step == row->after_step ? TP_CHANGE_SAME : TP_CHANGE_NOT_SHOWN;
-    bool is_shown = row->p < ALPHA && row->p_permutation < ALPHA;
-    if (is_shown && row->hi < 0)
-        return TP_CHANGE_BETTER;
-    if (is_shown && row->lo > 0)
-        return TP_CHANGE_WORSE;
-    double margin = MARGIN * row->before_step;
-    return row->lo >= -margin && row->hi <= margin ? TP_CHANGE_SAME : TP_CHANGE_NOT_SHOWN;
+    return tp_change_judge(&row->e, TP_CHANGE_MARGIN * row->before_step);
 }
 
 static double change_of(const tp_compare_row *row)
@@ -241,7 +197,7 @@ static tp_status weigh_rows(const tp_comparison *c, const side *before, const si
     *ret_untested = 0;
     if (n_before < TP_COMPARE_MIN_STEPS || n_after < TP_COMPARE_MIN_STEPS)
         return TP_OK;
-    size_t most = values / resamples(n_before, n_after) / (n_before + n_after);
+    size_t most = values / tp_change_resamples(n_before, n_after) / (n_before + n_after);
     most = TP_MAX(most, N_TOTALS);
     *ret_untested = n > most ? n - most : 0;
     double *x = tp_vec_new(n_before + n_after, sizeof *x), *y = x + n_before;
@@ -249,7 +205,7 @@ static tp_status weigh_rows(const tp_comparison *c, const side *before, const si
     for (size_t i = 0; i < n - *ret_untested && status == TP_OK; i++) {
         spread(before, rows[i].name, x);
         spread(after, rows[i].name, y);
-        status = weigh(x, n_before, y, n_after, c->is_paired, &rows[i], err);
+        status = tp_change_weigh(x, n_before, y, n_after, c->is_paired, &rows[i].e, err);
     }
     free(x);
     return status;
@@ -271,10 +227,7 @@ static size_t make_rows(const side *before, const side *after, tp_compare_row *r
                                 .after_ns = after->ns[i],
                                 .before_step = mean_share(before, name),
                                 .after_step = mean_share(after, name),
-                                .lo = NAN,
-                                .hi = NAN,
-                                .p = NAN,
-                                .p_permutation = NAN};
+                                .e = TP_CHANGE_NO_EVIDENCE};
         if (before->count[i] == 0 || after->count[i] == 0)
             row->presence = before->count[i] ? TP_COMPARE_DISAPPEARED : TP_COMPARE_APPEARED;
         kept++;
@@ -297,11 +250,11 @@ static tp_status conclude(const tp_comparison *c, side *before, side *after,
     tp_status status = weigh_rows(c, before, after, rows, kept, &n_untested, err);
     double *p = tp_vec_new(kept, sizeof *p);
     for (size_t i = 0; i < kept; i++)
-        p[i] = rows[i].p;
+        p[i] = rows[i].e.p;
     if (status == TP_OK && kept)
         status = tp_adjust(method, p, kept, p, err);
     for (size_t i = 0; i < kept && status == TP_OK; i++) {
-        rows[i].p = p[i];
+        rows[i].e.p = p[i];
         rows[i].verdict = judge(&rows[i]);
     }
     free(p);

@@ -5,24 +5,18 @@
  *
  * A verdict needs steps, because steps vary.  With as many steps on both sides the k-th
  * is paired with the k-th (same work, same order); else the two sets are independent.
- *     interval   95 % of the mean difference per step: t over pairs, or Welch
- *     p          of the same t, two-sided, adjusted for the many rows of a table (totals:
- *                Holm; names: Benjamini-Hochberg)
- *     better     p < 0.05, the whole interval below 0, and a test without assumptions (sign
- *                flips of the pairs, or permutation of the steps) agrees at 0.05
- *     worse      the same above 0
- *     same       the whole interval within 1 % of before
- *     not shown  anything else, and always below 6 steps a side
+ * The rule is that of change.h, the margin of "same" 1 % of before; p is adjusted for the many rows
+ * of a table (totals: Holm; names: Benjamini-Hochberg).
  * The test draws 9999 times, fewer above 2000 steps, and a table is judged from the largest
  * change down as far as 2e9 drawn values go.
  * Steps of one run are not runs: a verdict speaks of these two traces. */
 #ifndef TP_INSTRUMENT_ANALYZE_COMPARE_H
 #define TP_INSTRUMENT_ANALYZE_COMPARE_H
 
+#include "instrument/analyze/change.h"
 #include "instrument/analyze/operators.h"
-#include "stats/verdict.h"
 
-enum { TP_COMPARE_MIN_STEPS = 6 };
+enum { TP_COMPARE_MIN_STEPS = TP_CHANGE_LEAST };
 
 typedef enum { TP_COMPARE_IN_BOTH, TP_COMPARE_APPEARED, TP_COMPARE_DISAPPEARED } tp_presence;
 
@@ -32,9 +26,7 @@ typedef struct {
     int64_t before_count, after_count;
     int64_t before_ns, after_ns;    /* whole traces */
     double before_step, after_step; /* mean per step; NaN without steps */
-    double lo, hi;                  /* of after - before per step; NaN when undefined */
-    double p;                       /* adjusted; NaN when undefined */
-    double p_permutation;           /* not adjusted */
+    tp_change_evidence e;           /* of after - before per step; p adjusted */
     tp_change verdict;
 } tp_compare_row;
 

@@ -2,10 +2,7 @@
  * remedy. */
 #include "instrument/analyze/findings.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
-static const double HIGH = 0.20, MEDIUM = 0.05, WORTH_A_WORD = 0.02;
+static const double WORTH_A_WORD = TP_FINDING_LEAST_SHARE;
 
 static double share(int64_t part, int64_t whole)
 {
@@ -23,16 +20,8 @@ static int64_t total_span(const tp_finding_inputs *in)
 static tp_finding *add(tp_findings *f, const char *title, int64_t cost, int64_t span,
                        const char *advice)
 {
-    tp_finding *one = &f->list[f->n < TP_MAX_FINDINGS ? f->n++ : TP_MAX_FINDINGS - 1];
-    double part = share(cost, span);
-    *one = (tp_finding){.title = title, .cost_ns = cost, .advice = advice};
-    one->severity = part >= HIGH     ? TP_SEVERITY_HIGH
-                    : part >= MEDIUM ? TP_SEVERITY_MEDIUM
-                                     : TP_SEVERITY_LOW;
-    return one;
+    return tp_findings_add(f, title, cost, share(cost, span), advice);
 }
-
-#define EVIDENCE(finding, ...) snprintf((finding)->evidence, sizeof(finding)->evidence, __VA_ARGS__)
 
 static double ms(int64_t ns) { return (double)ns * 1e-6; }
 
@@ -61,36 +50,40 @@ static void look_at_idle(const tp_finding_inputs *in, tp_findings *f)
         tp_finding *one = add(f, "the device waits for data", s.host_data_ns, span,
                               "more DataLoader workers, prefetching, pinned memory, cheaper "
                               "preprocessing");
-        EVIDENCE(one, "%.3f ms idle while a DataLoader ran on the host", ms(s.host_data_ns));
+        tp_finding_evidence(one, "%.3f ms idle while a DataLoader ran on the host",
+                            ms(s.host_data_ns));
     }
     if (share(plain, span) >= WORTH_A_WORD) {
         tp_finding *one =
             add(f, "the device waits for the host", plain, span,
                 "launch less and larger: torch.compile, CUDA graphs, fused "
                 "optimizers, larger batches; take .item() and prints out of the loop");
-        EVIDENCE(one,
-                 "%.3f ms idle with nothing launched, of %.3f ms idle in %lld gaps%s%.3f ms of it "
-                 "in synchronising calls",
-                 ms(plain), ms(s.idle_ns), (long long)s.gaps, "; ", ms(s.host_sync_ns));
+        tp_finding_evidence(
+            one,
+            "%.3f ms idle with nothing launched, of %.3f ms idle in %lld gaps%s%.3f ms of it "
+            "in synchronising calls",
+            ms(plain), ms(s.idle_ns), (long long)s.gaps, "; ", ms(s.host_sync_ns));
     }
     if (share(s.launch_ns, span) >= WORTH_A_WORD) {
         tp_finding *one = add(f, "launches arrive just in time", s.launch_ns, span,
                               "let the host run ahead: fewer synchronisations, CUDA graphs");
-        EVIDENCE(one, "%.3f ms idle between launching calls and the start of their work",
-                 ms(s.launch_ns));
+        tp_finding_evidence(one, "%.3f ms idle between launching calls and the start of their work",
+                            ms(s.launch_ns));
     }
     if (share(s.queued_ns, span) >= WORTH_A_WORD) {
         tp_finding *one = add(f, "launched work waits on the device", s.queued_ns, span,
                               "fewer, larger kernels; look for events between streams");
-        EVIDENCE(one,
-                 "%.3f ms idle although work was queued: %lld gaps, dependencies and the cost "
-                 "of starting kernels",
-                 ms(s.queued_ns), (long long)s.gaps);
+        tp_finding_evidence(
+            one,
+            "%.3f ms idle although work was queued: %lld gaps, dependencies and the cost "
+            "of starting kernels",
+            ms(s.queued_ns), (long long)s.gaps);
     }
     if (share(s.unknown_ns, span) >= WORTH_A_WORD) {
         tp_finding *one = add(f, "idle without a known cause", s.unknown_ns, span,
                               "record host activities too (ProfilerActivity.CPU), start earlier");
-        EVIDENCE(one, "%.3f ms idle before work whose launch is not in the file", ms(s.unknown_ns));
+        tp_finding_evidence(one, "%.3f ms idle before work whose launch is not in the file",
+                            ms(s.unknown_ns));
     }
 }
 
@@ -102,8 +95,9 @@ static void look_at_comm(const tp_finding_inputs *in, tp_findings *f)
     tp_finding *one = add(f, "communication is exposed", b->exposed_comm_ns, b->span_ns,
                           "overlap with compute: smaller DDP buckets, FSDP prefetching, a stream "
                           "of its own; send less: bf16 gradients, larger accumulation");
-    EVIDENCE(one, "%.3f of %.3f ms of communication without compute (overlap %.1f %%)",
-             ms(b->exposed_comm_ns), ms(b->comm_ns), 100 * share(b->overlap_ns, b->comm_ns));
+    tp_finding_evidence(one, "%.3f of %.3f ms of communication without compute (overlap %.1f %%)",
+                        ms(b->exposed_comm_ns), ms(b->comm_ns),
+                        100 * share(b->overlap_ns, b->comm_ns));
 }
 
 static void look_at_copies(const tp_finding_inputs *in, tp_findings *f)
@@ -122,10 +116,11 @@ static void look_at_copies(const tp_finding_inputs *in, tp_findings *f)
                        "and .item() in the loop"
                      : "fewer fills (zero_grad(set_to_none=True)) and copies; overlap "
                        "them on a stream of their own");
-    EVIDENCE(one,
-             "%.3f ms of copies and fills while nothing else ran; %lld of %lld use pageable "
-             "memory",
-             ms(b->exposed_mem_ns), (long long)pageable, (long long)count);
+    tp_finding_evidence(
+        one,
+        "%.3f ms of copies and fills while nothing else ran; %lld of %lld use pageable "
+        "memory",
+        ms(b->exposed_mem_ns), (long long)pageable, (long long)count);
 }
 
 static void look_at_kernels(const tp_finding_inputs *in, tp_findings *f)
@@ -137,20 +132,21 @@ static void look_at_kernels(const tp_finding_inputs *in, tp_findings *f)
         tp_finding *one =
             add(f, "most work is shorter than its launch", l->call_sum_ns, in->all->span_ns,
                 "fuse: torch.compile, foreach or fused optimizers; CUDA graphs");
-        EVIDENCE(one,
-                 "%lld of %lld device works took less time than the call that launched them "
-                 "(median call %.1f us); all calls together took %.3f ms",
-                 (long long)l->short_works, (long long)l->launched, (double)l->call_p50_ns * 1e-3,
-                 ms(l->call_sum_ns));
+        tp_finding_evidence(
+            one,
+            "%lld of %lld device works took less time than the call that launched them "
+            "(median call %.1f us); all calls together took %.3f ms",
+            (long long)l->short_works, (long long)l->launched, (double)l->call_p50_ns * 1e-3,
+            ms(l->call_sum_ns));
     }
     const tp_kernel_row *top = k->n ? &k->rows[0] : NULL;
     if (top && top->work == TP_WORK_COMPUTE && share(top->total_ns, k->total_ns) > 0.4) {
         tp_finding *one = add(f, "one kernel dominates", top->total_ns, in->all->span_ns,
                               "look at this kernel alone: shapes, dtype, a better implementation");
         tp_slice name = tp_events_name_text(in->selection->events, top->name);
-        EVIDENCE(one, "%.1f %% of kernel time, %lld launches: %.*s",
-                 100 * share(top->total_ns, k->total_ns), (long long)top->count,
-                 name.len > 90 ? 90 : (int)name.len, name.data);
+        tp_finding_evidence(one, "%.1f %% of kernel time, %lld launches: %.*s",
+                            100 * share(top->total_ns, k->total_ns), (long long)top->count,
+                            name.len > 90 ? 90 : (int)name.len, name.data);
     }
 }
 
@@ -174,8 +170,9 @@ static void look_at_steps(const tp_finding_inputs *in, tp_findings *f)
     tp_finding *one = add(f, "steps differ in length", lost, total,
                           "look at the longest step (--step N): warm-up, checkpoints, garbage "
                           "collection, data, varying shapes");
-    EVIDENCE(one, "%zu steps from %.3f to %.3f ms; beyond the shortest one they took %.3f ms", s->n,
-             ms(shortest), ms(longest), ms(lost));
+    tp_finding_evidence(one,
+                        "%zu steps from %.3f to %.3f ms; beyond the shortest one they took %.3f ms",
+                        s->n, ms(shortest), ms(longest), ms(lost));
 }
 
 static void look_at_memory(const tp_finding_inputs *in, tp_findings *f)
@@ -187,7 +184,7 @@ static void look_at_memory(const tp_finding_inputs *in, tp_findings *f)
                                   "look at what is never freed (view memory): tensors kept in "
                                   "lists, losses summed without .item(), growing caches");
             one->severity = TP_SEVERITY_HIGH;
-            EVIDENCE(
+            tp_finding_evidence(
                 one, "%s: %.0f bytes per step (95 %% interval %.0f to %.0f, p %.2g, %zu steps)",
                 d->label, d->leak.slope, d->leak.lo, d->leak.hi, d->leak.p_rising, d->leak.n_used);
         }
@@ -198,18 +195,11 @@ static void look_at_memory(const tp_finding_inputs *in, tp_findings *f)
                                   "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; fewer "
                                   "different sizes; a memory snapshot shows the fragments");
             one->severity = unused > 0.5 ? TP_SEVERITY_MEDIUM : TP_SEVERITY_LOW;
-            EVIDENCE(one, "%s: %.0f %% of the peak of reserved memory was never allocated at once",
-                     d->label, 100 * unused);
+            tp_finding_evidence(
+                one, "%s: %.0f %% of the peak of reserved memory was never allocated at once",
+                d->label, 100 * unused);
         }
     }
-}
-
-static int by_cost(const void *a, const void *b)
-{
-    const tp_finding *x = a, *y = b;
-    if (x->severity != y->severity)
-        return x->severity < y->severity ? 1 : -1;
-    return x->cost_ns < y->cost_ns ? 1 : x->cost_ns > y->cost_ns ? -1 : 0;
 }
 
 void tp_findings_make(const tp_finding_inputs *in, tp_findings *ret)
@@ -223,6 +213,6 @@ void tp_findings_make(const tp_finding_inputs *in, tp_findings *ret)
         look_at_steps(in, &f);
     }
     look_at_memory(in, &f);
-    qsort(f.list, f.n, sizeof *f.list, by_cost);
+    tp_findings_sort(&f);
     *ret = f;
 }

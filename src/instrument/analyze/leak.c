@@ -54,7 +54,8 @@ static tp_status is_flat_at_the_end(const double *y, size_t n, double smallest, 
     return TP_OK;
 }
 
-tp_status tp_leak_test(const double *y, size_t n, double limit, tp_leak *ret, tp_error *err)
+tp_status tp_leak_test(const double *y, size_t n, const tp_leak_options *o, tp_leak *ret,
+                       tp_error *err)
 {
     tp_leak r = {.n_steps = n,
                  .p_rising = (double)NAN,
@@ -66,14 +67,16 @@ tp_status tp_leak_test(const double *y, size_t n, double limit, tp_leak *ret, tp
                  .steps_to_limit = (double)NAN};
     tp_theil_sen_result sen;
     bool is_flat = false;
-    if (n < TP_LEAK_MIN_WARM_UP + TP_LEAK_MIN_STEPS) {
+    if (n < (o->is_warm ? TP_LEAK_MIN_WARM_STEPS : TP_LEAK_MIN_WARM_UP + TP_LEAK_MIN_STEPS)) {
         *ret = r;
         return TP_OK;
     }
-    TP_TRY(find_warm_up(y, n, &r.n_dropped, err));
+    if (!o->is_warm)
+        TP_TRY(find_warm_up(y, n, &r.n_dropped, err));
     r.n_used = n - r.n_dropped;
     const double *used = y + r.n_dropped;
-    r.smallest_slope = fmax(SMALLEST_BYTES, SMALLEST_SHARE * fabs(r.last_bytes));
+    r.smallest_slope =
+        fmax(fmax(SMALLEST_BYTES, o->grain_bytes), SMALLEST_SHARE * fabs(r.last_bytes));
     TP_TRY(rising(used, r.n_used, &r.p_rising, &r.is_corrected, err));
     TP_TRY(tp_theil_sen(NULL, used, r.n_used, LEVEL, &sen, err));
     TP_TRY(is_flat_at_the_end(used, r.n_used, r.smallest_slope, &is_flat, err));
@@ -82,8 +85,8 @@ tp_status tp_leak_test(const double *y, size_t n, double limit, tp_leak *ret, tp
     r.hi = sen.hi;
     bool rises = r.p_rising < ALPHA && r.lo > r.smallest_slope;
     r.verdict = !rises ? TP_LEAK_NONE : is_flat ? TP_LEAK_PLATEAU : TP_LEAK_GROWING;
-    if (r.verdict == TP_LEAK_GROWING && limit > r.last_bytes)
-        r.steps_to_limit = (limit - r.last_bytes) / r.slope;
+    if (r.verdict == TP_LEAK_GROWING && o->limit_bytes > r.last_bytes)
+        r.steps_to_limit = (o->limit_bytes - r.last_bytes) / r.slope;
     *ret = r;
     return TP_OK;
 }

@@ -1,12 +1,12 @@
 /* leak.h - does memory grow from step to step?
  *
  * The series is bytes in use at the same phase of every step, never at arbitrary times.
- * The first steps are warm-up and dropped: max(5, the last change point in the first half);
- * a third of the series must remain, at least MIN_STEPS values.  Then
+ * The first steps are warm-up and dropped: max(5, the last change point in the first half), unless
+ * whoever measured has dropped them already; at least MIN_STEPS values must remain.  Then
  *   - Mann-Kendall, variance corrected for ties and for autocorrelation (Hamed-Rao, from 30
  *     values on), must say p < 0.01 (rising), and
  *   - the lower end of the 95 % interval of the Theil-Sen slope must exceed the larger of
- *     1 KiB per step and one millionth of what is in use.
+ *     1 KiB per step, the grain of the series, and one millionth of what is in use.
  * A series that rose but is flat in its last third is a cache that filled, not a leak.
  * Fewer steps give no verdict instead of a guess. */
 #ifndef TP_INSTRUMENT_ANALYZE_LEAK_H
@@ -18,7 +18,8 @@
 
 #include "base/error.h"
 
-enum { TP_LEAK_MIN_STEPS = 6, TP_LEAK_MIN_WARM_UP = 5 };
+/* Without steps of warm-up there must be more: nothing else stands between a start and a trend. */
+enum { TP_LEAK_MIN_STEPS = 6, TP_LEAK_MIN_WARM_UP = 5, TP_LEAK_MIN_WARM_STEPS = 10 };
 
 typedef enum {
     TP_LEAK_CANNOT_TELL, /* too few steps */
@@ -40,9 +41,15 @@ typedef struct {
     double steps_to_limit; /* NaN when the limit is unknown or nothing grows */
 } tp_leak;
 
-/* `limit_bytes`: of the device, or <= 0 when unknown. */
-TP_CHECKED tp_status tp_leak_test(const double *bytes, size_t n, double limit_bytes, tp_leak *ret,
-                                  tp_error *err);
+typedef struct {
+    double limit_bytes; /* of the device; 0: unknown */
+    bool is_warm;       /* no step of the series is warm-up */
+    double grain_bytes; /* the series counts in these: a page, of resident memory; 0: bytes */
+} tp_leak_options;
+#define TP_LEAK_DEFAULTS ((tp_leak_options){.limit_bytes = 0})
+
+TP_CHECKED tp_status tp_leak_test(const double *bytes, size_t n, const tp_leak_options *options,
+                                  tp_leak *ret, tp_error *err);
 
 /* One group (a stack, an operator): survivors per step.  p of a rising trend, NaN when
  * there are too few values or nothing changes. */

@@ -145,7 +145,7 @@ tp_status tp_growth_of_snapshot(const tp_snapshot *s, uint32_t device, int64_t i
     }
     for (; passed < g.n_steps; passed++)
         in_use[passed] = (double)net;
-    tp_status status = tp_leak_test(in_use, g.n_steps, 0, &g.leak, err);
+    tp_status status = tp_leak_test(in_use, g.n_steps, &TP_LEAK_DEFAULTS, &g.leak, err);
     if (status == TP_OK)
         status = tp_survivors_make(l.v, l.n, s->n_stacks + 1, g.n_steps, &g.survivors, err);
     release(&l);

@@ -193,7 +193,8 @@ static tp_status follow_steps(walk *w, const tp_steps *steps, double limit, tp_e
             continue;
         d->step_bytes[d->n_steps++] = (double)d->points[k - 1].allocated;
     }
-    return tp_leak_test(d->step_bytes, d->n_steps, limit, &d->leak, err);
+    const tp_leak_options options = {.limit_bytes = limit};
+    return tp_leak_test(d->step_bytes, d->n_steps, &options, &d->leak, err);
 }
 
 static double limit_of(const tp_events *e, const tp_memory_device *d)

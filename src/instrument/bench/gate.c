@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/exit_status.h"
+#include "temper/exit_status.h"
 #include "instrument/bench/formats.h"
 #include "stats/stats.h"
 

@@ -82,9 +82,9 @@ static void a_verdict_needs_evidence(void **state)
 
     assert_false(shown.is_paired);
     assert_int_equal(find(&shown, &shown.kernels, "gemm")->verdict, TP_CHANGE_BETTER);
-    assert_true(find(&shown, &shown.kernels, "gemm")->hi < -90000);
+    assert_true(find(&shown, &shown.kernels, "gemm")->e.hi < -90000);
     assert_int_equal(find(&not_shown, &not_shown.kernels, "gemm")->verdict, TP_CHANGE_NOT_SHOWN);
-    assert_true(isnan(find(&not_shown, &not_shown.kernels, "gemm")->lo));
+    assert_true(isnan(find(&not_shown, &not_shown.kernels, "gemm")->e.lo));
     tp_comparison_release(&shown);
     tp_comparison_release(&not_shown);
     tp_trace_close(before);

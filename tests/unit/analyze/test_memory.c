@@ -69,7 +69,8 @@ static tp_leak test_of(const double *y, size_t n, double limit)
 {
     tp_leak leak;
     tp_error err = {0};
-    assert_int_equal(tp_leak_test(y, n, limit, &leak, &err), TP_OK);
+    const tp_leak_options options = {.limit_bytes = limit};
+    assert_int_equal(tp_leak_test(y, n, &options, &leak, &err), TP_OK);
     return leak;
 }
 

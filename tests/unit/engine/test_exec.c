@@ -9,7 +9,8 @@
 
 #include <cmocka.h>
 
-#include "engine/exec/exec.h"
+#include "engine/exec/exec_build.h"
+#include "engine/passes/pipeline.h"
 #include "property/evaluate.h"
 #include "property/random_graph.h"
 #include "support/devices.h"
@@ -44,7 +45,7 @@ static void create(setup *s, const char *backend, int threads)
 static void write_inputs(setup *s)
 {
     for (size_t i = 0; i < s->env.states.n; i++) {
-        const tp_state *state = &s->env.states.items[i];
+        const tp_tensor *state = &s->env.states.items[i];
         MUST(tp_exec_write(s->exec, tp_exec_input(s->exec, state->name), data_of(state), -1, NULL));
     }
 }
@@ -92,7 +93,7 @@ static void begin_model(setup *s, uint64_t seed, tp_dtype dtype, const char *bac
     random_graph(seed, &random, &s->g);
     environment_init(&s->env, seed, false);
     environment_add(&s->env, &s->g);
-    assert_int_equal(tp_passes_run(&s->g, &passes, NULL), TP_OK);
+    assert_int_equal(tp_passes_run((tp_graph *[]){&s->g}, 1, &passes, NULL), TP_OK);
     environment_add(&s->env, &s->g);
     environment_next_batch(&s->env, 0);
     create(s, backend, 2);
@@ -217,7 +218,7 @@ static void the_counter_counts(void **state)
 /* ---- running ---- */
 
 static const char accumulating[] = "%1 = input f32[2,3] \"x\"\n%2 = input f32[2,2] \"dy\"\n"
-                                   "%3 = state f32[2,3] \"grad.w\" kind=gradients\n"
+                                   "%3 = state f32[2,3] \"grad.w\" role=gradient\n"
                                    "%4 = linear_dw %1, %2, %3 \"first\"\n"
                                    "%5 = linear_dw %1, %2, %4 \"second\"\noutput %5\n";
 
@@ -247,10 +248,10 @@ static void the_first_micro_batch_overwrites(void **state)
 static void accumulators_of_two_kinds_are_refused(void **state)
 {
     static const char text[] =
-        "%1 = input f32[4,8] \"x\"\n%2 = state f32[8] \"w\" kind=weights\n"
+        "%1 = input f32[4,8] \"x\"\n%2 = state f32[8] \"w\" role=weight\n"
         "%3 = input f32[4] \"mean\"\n%4 = input f32[4] \"rstd\"\n%5 = input f32[4,8] \"dy\"\n"
-        "%6 = state f32[8] \"grad.w\" kind=gradients\n%7 = state f32[8] \"grad.b\" kind=gradients\n"
-        "%8 = state f32[8] \"grad.c\" kind=gradients\n"
+        "%6 = state f32[8] \"grad.w\" role=gradient\n%7 = state f32[8] \"grad.b\" role=gradient\n"
+        "%8 = state f32[8] \"grad.c\" role=gradient\n"
         "%9, %10, %11 = layernorm_grad %1, %2, %3, %4, %5, %6, %7\n"
         "%12, %13, %14 = layernorm_grad %1, %2, %3, %4, %5, %10, %8 \"second\"\n"
         "output %13\n";
@@ -321,8 +322,13 @@ static void unknown_and_wrong_states_are_named(void **state)
 
     assert_int_equal(tp_exec_bind(s.exec, &states, &s.pool, &err), TP_ERR_ARG);
     assert_string_equal(err.message, missing);
-    assert_int_equal(
-        tp_states_declare(&states, "grad.w", TP_DTYPE_F32, 2, dim, TP_MEM_GRADIENTS, NULL), TP_OK);
+    assert_int_equal(tp_states_declare(&states,
+                                       &(tp_tensor){.name = "grad.w",
+                                                    .role = TP_ROLE_GRADIENT,
+                                                    .rank = 2,
+                                                    .dim = {dim[0], dim[1]}},
+                                       NULL),
+                     TP_OK);
     assert_int_equal(tp_exec_bind(s.exec, &states, &s.pool, &err), TP_ERR_ARG);
     assert_string_equal(err.message, missing);
     assert_int_equal(tp_states_alloc(&states, device_of("ref", 1), NULL), TP_OK);
@@ -356,8 +362,8 @@ static void a_view_of_an_input_is_refused(void **state)
 
 /* ---- the first bad launch ---- */
 
-static const char chain[] = "%1 = input f32[2,4] \"x\"\n%2 = state f32[4,4] \"a\" kind=weights\n"
-                            "%3 = state f32[4,4] \"b\" kind=weights\n%4 = linear %1, %2 \"one\"\n"
+static const char chain[] = "%1 = input f32[2,4] \"x\"\n%2 = state f32[4,4] \"a\" role=weight\n"
+                            "%3 = state f32[4,4] \"b\" role=weight\n%4 = linear %1, %2 \"one\"\n"
                             "%5 = silu %4 \"two\"\n%6 = linear %5, %3 \"three\"\n"
                             "%7 = gelu %6 \"four\"\n%8 = sumsq %7 \"five\"\noutput %8\n";
 
@@ -479,8 +485,8 @@ static void plans_print(void **state)
 
 /* Large enough for a team of threads in every launch. */
 static const char shared_work[] =
-    "%1 = input f32[256,96] \"x\"\n%2 = state f32[160,96] \"w\" kind=weights\n"
-    "%3 = state f32[160,96] \"grad.w\" kind=gradients\n%4 = linear %1, %2\n%5 = silu %4\n"
+    "%1 = input f32[256,96] \"x\"\n%2 = state f32[160,96] \"w\" role=weight\n"
+    "%3 = state f32[160,96] \"grad.w\" role=gradient\n%4 = linear %1, %2\n%5 = silu %4\n"
     "%6 = linear_dw %1, %5, %3\noutput %6\n";
 
 enum { SIDES = 2, STEPS = 4, SHARED_X = 256 * 96, SHARED_W = 160 * 96 };

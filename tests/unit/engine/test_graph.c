@@ -24,10 +24,10 @@ static tp_graph new_graph(void)
 static const char everything[] =
     "%1 = input i32[4] \"tokens\"\n"
     "%2 = input f32[1] \"scale\"\n"
-    "%3 = state f32[10,8] \"embed \\\"quoted\\\" \\\\ \\n\" kind=weights\n"
-    "%4 = state f32[8] \"norm\" kind=weights\n"
-    "%5 = state bf16[10,8] \"head.bf16\" kind=shadow\n"
-    "%6 = state f32[10,8] \"grad.head\" kind=gradients\n"
+    "%3 = state f32[10,8] \"embed \\\"quoted\\\" \\\\ \\n\" role=weight\n"
+    "%4 = state f32[8] \"norm\" role=weight\n"
+    "%5 = state bf16[10,8] \"head.bf16\" role=copy of \"head\"\n"
+    "%6 = state f32[10,8] \"grad.head\" role=gradient\n"
     "%7 = embed %1, %3 : bf16[4,8] \"embed\"\n"
     "%8, %9 = rmsnorm %7, %4 {eps=1e-05} : bf16[4,8], f32[4,1] block=0 \"layers.0.norm\"\n"
     "%10 = linear %8, %5, _ : bf16[4,10] block=0\n"
@@ -72,7 +72,7 @@ static void built_graphs_print(void **state)
 {
     tp_graph g = new_graph();
     tp_ref x = tp_graph_input(&g, "x", TP_DTYPE_F32, 2, ROWS);
-    tp_ref w = tp_graph_state(&g, "w", TP_DTYPE_F32, 1, VECTOR, TP_MEM_WEIGHTS);
+    tp_ref w = tp_graph_state(&g, &(tp_tensor){.name = "w", .rank = 1, .dim = {VECTOR[0]}});
     g.block = 2;
     tp_ref in[] = {x, w};
     tp_attrs attrs = {.eps = 1e-6f};
@@ -84,7 +84,7 @@ static void built_graphs_print(void **state)
 
     assert_string_equal(tp_buf_str(&text),
                         "%1 = input f32[4,8] \"x\"\n"
-                        "%2 = state f32[8] \"w\" kind=weights\n"
+                        "%2 = state f32[8] \"w\" role=weight\n"
                         "%3, %4 = rmsnorm %1, %2 {eps=1e-06} : f32[4,8], f32[4,1] block=2 "
                         "\"norm\"\n"
                         "output %3\n");
@@ -96,7 +96,7 @@ static void floats_read_back_the_same(void **state)
 {
     tp_graph g = new_graph(), again;
     tp_ref x = tp_graph_input(&g, "x", TP_DTYPE_F32, 2, ROWS);
-    tp_ref w = tp_graph_state(&g, "w", TP_DTYPE_F32, 1, VECTOR, TP_MEM_WEIGHTS);
+    tp_ref w = tp_graph_state(&g, &(tp_tensor){.name = "w", .rank = 1, .dim = {VECTOR[0]}});
     tp_ref in[] = {x, w};
     tp_attrs attrs = {.eps = 0.0883883461f};
     tp_graph_op(&g, TP_OP_rmsnorm, &attrs, 2, in, NULL);
@@ -114,7 +114,7 @@ static void floats_read_back_the_same(void **state)
 static void bad_text_is_refused_with_its_line(void **state)
 {
 #define X "%1 = input f32[4,8] \"x\"\n"
-#define W "%2 = state f32[6,8] \"w\" kind=weights\n"
+#define W "%2 = state f32[6,8] \"w\" role=weight\n"
     static const struct {
         const char *text, *message;
     } cases[] = {
@@ -152,8 +152,8 @@ static void bad_text_is_refused_with_its_line(void **state)
         {"%1 = input f32[16777216,16777216] \"x\"", "t:1: a shape must be positive and below"},
         {"%1 = input f32[9223372036854775807,3] \"x\"", "t:1: a shape must be positive"},
         {"%1 = input f32[4] x", "t:1: expected the source's name in quotes"},
-        {"%1 = state f32[4] \"x\"", "t:1: expected kind=weights|gradients|optimizer|..."},
-        {"%1 = state f32[4] \"x\" kind=secret", "t:1: expected kind=weights|gradients|"},
+        {"%1 = state f32[4] \"x\"", "t:1: expected role=weight|gradient|moment|"},
+        {"%1 = state f32[4] \"x\" role=secret", "t:1: expected role=weight|gradient|"},
         {X "%2 = input f32[4] \"x\"", "t: two sources are called 'x'"},
         {X W "%3 = linear %1, %2 : i32[4,6]", "t: node 3 (linear): op linear: output 0 is i32, "
                                               "not a float"},
@@ -173,7 +173,7 @@ static void wrong_operands_are_refused_by_name(void **state)
 {
 #define F "%1 = input f32[4,8] \"x\"\n%2 = input f32[4,6] \"y\"\n%3 = input i32[4] \"ids\"\n"
 #define V "%4 = input f32[8] \"v\"\n%5 = input f32[4] \"t\"\n%6 = input f32[1] \"one\"\n"
-#define M "%7 = input f32[6,8] \"w\"\n%8 = state f32[6,8] \"acc\" kind=gradients\n"
+#define M "%7 = input f32[6,8] \"w\"\n%8 = state f32[6,8] \"acc\" role=gradient\n"
 #define SOURCES F V M
     static const struct {
         const char *text, *message;
@@ -334,8 +334,11 @@ static sample new_sample(void)
     static const int64_t matrix[] = {6, 8};
     sample s = {.g = new_graph()};
     s.x = tp_graph_input(&s.g, "x", TP_DTYPE_F32, 2, ROWS);
-    s.w = tp_graph_state(&s.g, "w", TP_DTYPE_F32, 2, matrix, TP_MEM_WEIGHTS);
-    s.acc = tp_graph_state(&s.g, "acc", TP_DTYPE_F32, 2, matrix, TP_MEM_GRADIENTS);
+    s.w = tp_graph_state(&s.g, &(tp_tensor){.name = "w", .rank = 2, .dim = {matrix[0], matrix[1]}});
+    s.acc = tp_graph_state(&s.g, &(tp_tensor){.name = "acc",
+                                              .role = TP_ROLE_GRADIENT,
+                                              .rank = 2,
+                                              .dim = {matrix[0], matrix[1]}});
     tp_ref product[] = {s.x, s.w};
     s.y = tp_graph_op(&s.g, TP_OP_linear, NULL, 2, product, "y");
     tp_ref gradient[] = {s.x, s.y, s.acc};
@@ -356,7 +359,6 @@ static void a_sound_graph_verifies(void **state)
 {
     sample s = new_sample();
     assert_int_equal(tp_graph_verify(&s.g, NULL), TP_OK);
-    assert_int_equal(s.g.values[s.dw].kind, TP_MEM_GRADIENTS);
     assert_int_equal(tp_graph_memory(&s.g, s.dw), s.acc);
     assert_int_equal(tp_graph_memory(&s.g, s.y), s.y);
     tp_graph_release(&s.g);
@@ -487,11 +489,11 @@ static void overwritten_versions_are_not_read(void **state)
 static void views_of_overwritten_versions_are_not_read(void **state)
 {
     static const char before[] = "%1 = input f32[4,8] \"x\"\n%2 = input f32[4,6] \"dy\"\n"
-                                 "%3 = state f32[6,8] \"w\" kind=weights\n"
+                                 "%3 = state f32[6,8] \"w\" role=weight\n"
                                  "%4 = linear_dx %2, %3\n%5, %6 = split %4 {n0=4, n1=4}\n"
                                  "%7 = linear_dx %2, %3, %4\n%8 = silu %6\noutput %8\n";
     static const char whole[] = "%1 = input f32[4,16] \"x\"\n%2 = input f32[4,6] \"dy\"\n"
-                                "%3 = state f32[6,8] \"w\" kind=weights\n"
+                                "%3 = state f32[6,8] \"w\" role=weight\n"
                                 "%4 = silu %1\n%5, %6 = split %4 {n0=8, n1=8}\n"
                                 "%7 = linear_dx %2, %3, %6\n%8 = silu %4\noutput %8\n";
     tp_graph g;
@@ -507,8 +509,8 @@ static void inputs_and_operands_are_not_overwritten(void **state)
 {
     static const char input[] = "%1 = input f32[4,8] \"x\"\n%2 = input f32[4,6] \"dy\"\n"
                                 "%3 = input f32[6,8] \"acc\"\n%4 = linear_dw %1, %2, %3\n";
-    static const char twice[] = "%1 = state f32[4,8] \"x\" kind=weights\n"
-                                "%2 = state f32[8,8] \"w\" kind=weights\n%3 = linear_dx %1, %2, %1";
+    static const char twice[] = "%1 = state f32[4,8] \"x\" role=weight\n"
+                                "%2 = state f32[8,8] \"w\" role=weight\n%3 = linear_dx %1, %2, %1";
     tp_graph g;
     tp_error err;
 
@@ -568,8 +570,8 @@ static void many_nodes_fit(void **state)
 
 static const char model[] = "%1 = input f32[4,8] \"x\"\n%2 = input i32[4] \"targets\"\n"
                             "%3 = input f32[4] \"weights\"\n%4 = input f32[1] \"scale\"\n"
-                            "%5 = state f32[8,8] \"w\" kind=weights\n"
-                            "%6 = state f32[8] \"n\" kind=weights\n";
+                            "%5 = state f32[8,8] \"w\" role=weight\n"
+                            "%6 = state f32[8] \"n\" role=weight\n";
 
 static void expect_no_gradient(const char *rest, const char *message)
 {

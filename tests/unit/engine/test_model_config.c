@@ -165,7 +165,7 @@ static void rope_table_of(const char *text, int64_t rows, float *out, size_t n)
     assert_int_equal(tp_model_declare(model, rows, &states, NULL), TP_OK);
     assert_int_equal(tp_states_alloc(&states, device_of("ref", 1), NULL), TP_OK);
     MUST(tp_model_fill_constants(model, &states, NULL));
-    const tp_state *table = tp_states_find(&states, "rope.table");
+    const tp_tensor *table = tp_states_find(&states, "rope.table");
     assert_int_equal(table->bytes, n * sizeof(float));
     memcpy(out, data_of(table), n * sizeof(float));
     tp_states_release(&states);

@@ -275,10 +275,8 @@ static void check_cached(const char *family)
     assert_int_equal(tp_graph_verify(&g, NULL), TP_OK);
     for (uint32_t i = 1; i < g.n_nodes; i++) {
         const tp_value *v = &g.values[g.nodes[i].out[0]];
-        if (g.nodes[i].op == TP_OP_state && v->kind == TP_MEM_KV_CACHE)
-            assert_int_equal(
-                tp_states_declare(&l.states, v->name, v->dtype, v->rank, v->dim, v->kind, NULL),
-                TP_OK);
+        if (v->tensor && v->tensor->role == TP_ROLE_CACHE)
+            assert_int_equal(tp_states_declare(&l.states, v->tensor, NULL), TP_OK);
     }
     assert_int_equal(tp_states_alloc(&l.states, device_of("ref", 1), NULL), TP_OK);
     tp_interpreter it;
@@ -342,7 +340,7 @@ static void check_text(const char *family, const char *const lines[])
 static void graphs_print_blocks_and_labels(void **state)
 {
     static const char *const qwen3[] = {
-        "state f32[64,12] \"rope.table\" kind=constants",
+        "state f32[64,12] \"rope.table\" role=constant",
         "\"embed\"",
         "block=0 \"layers.0.input_norm\"",
         "linear",
@@ -440,8 +438,8 @@ static void assert_same_weights(const loaded *a, const loaded *b)
     size_t n;
     const tp_param *params = tp_model_params(a->model, &n);
     for (size_t i = 0; i < n; i++) {
-        const tp_state *x = tp_states_find(&a->states, params[i].name);
-        const tp_state *y = tp_states_find(&b->states, params[i].name);
+        const tp_tensor *x = tp_states_find(&a->states, params[i].name);
+        const tp_tensor *y = tp_states_find(&b->states, params[i].name);
         assert_memory_equal(data_of(x), data_of(y), x->bytes);
     }
 }
@@ -744,7 +742,7 @@ static loaded random_model(uint64_t seed)
     return l;
 }
 
-static double rms(const tp_state *s, double *ret_mean)
+static double rms(const tp_tensor *s, double *ret_mean)
 {
     const float *x = data_of(s);
     size_t n = s->bytes / sizeof *x;
@@ -763,7 +761,7 @@ static void random_weights_follow_the_seed(void **state)
     loaded a = random_model(7), again = random_model(7), b = random_model(8);
     double mean;
     const char *fc = "transformer.h.1.mlp.c_fc.weight", *out = "transformer.h.1.mlp.c_proj.weight";
-    const tp_state *w = tp_states_find(&a.states, fc), *r = tp_states_find(&a.states, out);
+    const tp_tensor *w = tp_states_find(&a.states, fc), *r = tp_states_find(&a.states, out);
 
     assert_same_weights(&a, &again);
     assert_memory_not_equal(data_of(w), data_of(tp_states_find(&b.states, fc)), w->bytes);

@@ -161,7 +161,7 @@ static void a_concat_copies_what_others_read(void **state)
 static void accumulators_keep_their_memory(void **state)
 {
     static const char text[] = "%1 = input f32[4,8] \"x\"\n%2 = input f32[4,6] \"dy\"\n"
-                               "%3 = state f32[6,8] \"acc\" kind=gradients\n"
+                               "%3 = state f32[6,8] \"acc\" role=gradient\n"
                                "%4 = linear_dw %1, %2, %3\n%5 = linear_dw %1, %2, %4\noutput %5\n";
 
     tp_memory_plan plan = plan_of(text, true);

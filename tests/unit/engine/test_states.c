@@ -26,10 +26,16 @@ static int release_states(void **state)
     return 0;
 }
 
-static void declare(tp_states *s, const char *name, uint8_t rank, const int64_t *dim,
-                    tp_mem_kind kind)
+static tp_tensor tensor(const char *name, uint8_t rank, const int64_t *dim, tp_role role)
 {
-    assert_int_equal(tp_states_declare(s, name, TP_DTYPE_F32, rank, dim, kind, NULL), TP_OK);
+    return (tp_tensor){
+        .name = name, .role = role, .rank = rank, .dim = {dim[0], rank == 2 ? dim[1] : 1}};
+}
+
+static void declare(tp_states *s, const char *name, uint8_t rank, const int64_t *dim, tp_role role)
+{
+    tp_tensor t = tensor(name, rank, dim, role);
+    assert_int_equal(tp_states_declare(s, &t, NULL), TP_OK);
 }
 
 static void declared_tensors_are_found_by_name(void **state)
@@ -38,10 +44,10 @@ static void declared_tensors_are_found_by_name(void **state)
     char name[] = "w";
     assert_null(tp_states_find(s, "w"));
 
-    declare(s, name, 2, MATRIX, TP_MEM_WEIGHTS);
+    declare(s, name, 2, MATRIX, TP_ROLE_WEIGHT);
     name[0] = '?'; /* the name was copied */
 
-    const tp_state *w = tp_states_find(s, "w");
+    const tp_tensor *w = tp_states_find(s, "w");
     assert_non_null(w);
     assert_string_equal(w->name, "w");
     assert_int_equal(w->bytes, 60);
@@ -53,7 +59,7 @@ static void declared_tensors_are_found_by_name(void **state)
 static void vectors_have_one_column(void **state)
 {
     tp_states *s = *state;
-    declare(s, "b", 1, VECTOR, TP_MEM_WEIGHTS);
+    declare(s, "b", 1, VECTOR, TP_ROLE_WEIGHT);
     assert_int_equal(tp_states_find(s, "b")->dim[1], 1);
     assert_int_equal(tp_states_find(s, "b")->bytes, 28);
 }
@@ -63,17 +69,20 @@ static void declaring_again_must_agree(void **state)
     tp_states *s = *state;
     tp_error err;
     static const int64_t other[] = {5, 3};
-    declare(s, "w", 2, MATRIX, TP_MEM_WEIGHTS);
-    declare(s, "w", 2, MATRIX, TP_MEM_WEIGHTS);
+    declare(s, "w", 2, MATRIX, TP_ROLE_WEIGHT);
+    declare(s, "w", 2, MATRIX, TP_ROLE_WEIGHT);
     assert_int_equal(s->n, 1);
 
-    assert_int_equal(tp_states_declare(s, "w", TP_DTYPE_F32, 2, other, TP_MEM_WEIGHTS, &err),
-                     TP_ERR_ARG);
+    tp_tensor t = tensor("w", 2, other, TP_ROLE_WEIGHT);
+    assert_int_equal(tp_states_declare(s, &t, &err), TP_ERR_ARG);
     assert_string_equal(err.message, "tensor 'w' is declared with two different types");
-    assert_int_equal(tp_states_declare(s, "w", TP_DTYPE_BF16, 2, MATRIX, TP_MEM_WEIGHTS, &err),
-                     TP_ERR_ARG);
-    assert_int_equal(tp_states_declare(s, "w", TP_DTYPE_F32, 1, MATRIX, TP_MEM_WEIGHTS, &err),
-                     TP_ERR_ARG);
+    t = tensor("w", 2, MATRIX, TP_ROLE_WEIGHT);
+    t.dtype = TP_DTYPE_BF16;
+    assert_int_equal(tp_states_declare(s, &t, &err), TP_ERR_ARG);
+    t = tensor("w", 1, MATRIX, TP_ROLE_WEIGHT);
+    assert_int_equal(tp_states_declare(s, &t, &err), TP_ERR_ARG);
+    t = tensor("w", 2, MATRIX, TP_ROLE_CONSTANT);
+    assert_int_equal(tp_states_declare(s, &t, &err), TP_ERR_ARG);
 }
 
 static void impossible_shapes_are_refused(void **state)
@@ -83,11 +92,12 @@ static void impossible_shapes_are_refused(void **state)
     const int64_t *cases[] = {zero, negative, huge, bytes};
     tp_states *s = *state;
     tp_error err;
-    for (int i = 0; i < 4; i++)
-        assert_int_equal(tp_states_declare(s, "w", TP_DTYPE_F32, 2, cases[i], TP_MEM_DATA, &err),
-                         TP_ERR_FORMAT);
-    assert_int_equal(tp_states_declare(s, "w", TP_DTYPE_F32, 3, MATRIX, TP_MEM_DATA, &err),
-                     TP_ERR_FORMAT);
+    for (int i = 0; i < 4; i++) {
+        tp_tensor t = tensor("w", 2, cases[i], TP_ROLE_WEIGHT);
+        assert_int_equal(tp_states_declare(s, &t, &err), TP_ERR_FORMAT);
+    }
+    tp_tensor t = tensor("w", 3, MATRIX, TP_ROLE_WEIGHT);
+    assert_int_equal(tp_states_declare(s, &t, &err), TP_ERR_FORMAT);
     assert_string_equal(err.message, "tensor 'w' has an impossible shape 3x1");
     assert_int_equal(s->n, 0);
 }
@@ -99,7 +109,7 @@ static void thousands_are_found_and_keep_their_order(void **state)
     char name[32];
     for (int i = 0; i < N; i++) {
         snprintf(name, sizeof name, "model.layers.%d.w", i);
-        declare(s, name, 1, VECTOR, TP_MEM_WEIGHTS);
+        declare(s, name, 1, VECTOR, TP_ROLE_WEIGHT);
     }
     assert_int_equal(s->n, N);
     for (int i = 0; i < N; i++) {
@@ -112,13 +122,13 @@ static void thousands_are_found_and_keep_their_order(void **state)
 static void memory_comes_zeroed_and_stays(void **state)
 {
     tp_states *s = *state;
-    declare(s, "w", 2, MATRIX, TP_MEM_WEIGHTS);
+    declare(s, "w", 2, MATRIX, TP_ROLE_WEIGHT);
     assert_int_equal(tp_states_alloc(s, device_of("ref", 1), NULL), TP_OK);
     float *w = data_of(tp_states_find(s, "w"));
     assert_true(w[14] == 0);
     w[14] = 3;
 
-    declare(s, "b", 1, VECTOR, TP_MEM_WEIGHTS);
+    declare(s, "b", 1, VECTOR, TP_ROLE_WEIGHT);
     assert_int_equal(tp_states_alloc(s, device_of("ref", 1), NULL), TP_OK);
 
     assert_ptr_equal(data_of(tp_states_find(s, "w")), w);
@@ -131,7 +141,7 @@ static void memory_is_given_back(void **state)
     size_t before = tp_mem_get_stats().total_current;
     tp_states s;
     assert_int_equal(tp_states_init(&s, NULL), TP_OK);
-    declare(&s, "w", 2, MATRIX, TP_MEM_WEIGHTS);
+    declare(&s, "w", 2, MATRIX, TP_ROLE_WEIGHT);
     assert_int_equal(tp_states_alloc(&s, device_of("ref", 1), NULL), TP_OK);
     assert_int_equal(tp_mem_get_stats().total_current, before + 60);
 
@@ -144,7 +154,7 @@ static void refused_memory_names_the_tensor(void **state)
 {
     tp_states *s = *state;
     tp_error err;
-    declare(s, "model.w", 2, MATRIX, TP_MEM_OPTIMIZER);
+    declare(s, "model.w", 2, MATRIX, TP_ROLE_MOMENT);
     tp_mem_set_limit(10, "a test");
 
     tp_status status = tp_states_alloc(s, device_of("ref", 1), &err);
@@ -158,9 +168,9 @@ static void bytes_are_summed_by_kind(void **state)
 {
     tp_states *s = *state;
     size_t bytes[TP_MEM_KINDS];
-    declare(s, "w", 2, MATRIX, TP_MEM_WEIGHTS);
-    declare(s, "b", 1, VECTOR, TP_MEM_WEIGHTS);
-    declare(s, "g", 1, VECTOR, TP_MEM_GRADIENTS);
+    declare(s, "w", 2, MATRIX, TP_ROLE_WEIGHT);
+    declare(s, "b", 1, VECTOR, TP_ROLE_WEIGHT);
+    declare(s, "g", 1, VECTOR, TP_ROLE_GRADIENT);
 
     tp_states_bytes(s, bytes);
 

@@ -156,8 +156,8 @@ static void many_names_and_steps_are_compared_in_bounds(void **state)
     assert_int_equal(c.kernels.n, N);
     assert_int_equal(c.kernels.n_untested, N - TESTED);
     assert_int_equal(c.totals.n_untested, 0);
-    assert_true(c.kernels.rows[TESTED - 1].p_permutation <= 1);
-    assert_false(c.kernels.rows[TESTED].p_permutation <= 1); /* NaN */
+    assert_true(c.kernels.rows[TESTED - 1].e.p_permutation <= 1);
+    assert_false(c.kernels.rows[TESTED].e.p_permutation <= 1); /* NaN */
     assert_float_equal(c.kernels.rows[0].before_step, 0.25, 0);
     tp_comparison_release(&c);
     tp_selection_release(&selection);

@@ -1,0 +1,63 @@
+/* ceilings.c - what the machine can do, for shares of it: on file, or measured now. */
+#include "api/ceilings.h"
+
+#include <stdarg.h>
+
+#include "base/strings.h"
+#include "engine/train/graphs.h"
+
+typedef struct {
+    void (*say)(void *user, const char *text);
+    void *user;
+} listener;
+
+static TP_PRINTF(2, 3) void tell(const listener *l, const char *fmt, ...)
+{
+    tp_buf text = {0};
+    va_list ap;
+    if (!l->say)
+        return;
+    va_start(ap, fmt);
+    tp_buf_vaddf(&text, fmt, ap);
+    va_end(ap);
+    l->say(l->user, tp_buf_str(&text));
+    tp_buf_release(&text);
+}
+
+bool tp_ceilings_find(const tp_train_options *options, void (*say)(void *user, const char *text),
+                      void *user, tp_machine *ret)
+{
+    const listener l = {say, user};
+    tp_error err = {0};
+    bool found = false;
+    tp_machine before = {0};
+    if (tp_cpu_is_assumed()) /* those of an emulator are nobody's */
+        return false;
+    int threads = tp_trainer_threads(options);
+    if (tp_trainer_force_isa(options, &err) != TP_OK)
+        return false; /* the run will say why */
+    if (tp_machine_load(&tp_backend_cpu, threads, &before, &found, &err) != TP_OK)
+        return false;
+    *ret = before;
+    if (found && !before.is_doubted)
+        return true;
+    tell(&l, "measuring this machine for MFU, once%s ('temper doctor' does it with more care)",
+         found ? " more: a run was faster than what is on file" : "");
+    if (tp_machine_measure(&tp_backend_cpu, threads, 0.7, ret, &err) != TP_OK) {
+        tell(&l, "%s: MFU and shares of limits are unknown", err.message);
+        return false;
+    }
+    if (found) {
+        tp_machine_keep_better(&before, ret);
+        *ret = before;
+    } else if (ret->disturbed_by[0]) {
+        tell(&l,
+             "the measurement was disturbed (%s) and is not kept: MFU and shares of limits are "
+             "unknown; run 'temper doctor' when the machine is free",
+             ret->disturbed_by);
+        return false;
+    }
+    if (tp_machine_save(ret, &err) != TP_OK)
+        tell(&l, "the measurement could not be kept: %s", err.message);
+    return true;
+}

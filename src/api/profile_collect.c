@@ -1,0 +1,124 @@
+/* profile_collect.c - the figures of a profile, from the events of a training. */
+#include "api/profile_collect.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+void tp_profile_collect_begin(tp_profile_data *d, int64_t warmup, int64_t n, int64_t recorded)
+{
+    static const char period[] = "longer periods (val_period, save_period)";
+    static const char *const overheads[TP_TIME_COUNT] = {
+        [TP_TIME_LOGGING] = "a faster disk for run.dir, or longer steps",
+        [TP_TIME_CHECKPOINT] = period,
+        [TP_TIME_VALIDATION] = period,
+        [TP_TIME_UNACCOUNTED] = period};
+    tp_profile_data_init(d, warmup, n, recorded);
+    for (int k = 0; k < TP_MEM_KINDS; k++)
+        tp_profile_add_kind(d, tp_mem_kind_name((tp_mem_kind)k));
+    for (int k = 0; k < TP_TIME_COUNT; k++)
+        tp_profile_add_phase(d, tp_time_name((tp_time_phase)k), overheads[k]);
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)u.ru_utime.tv_sec + (double)u.ru_utime.tv_usec * 1e-6 +
+           (double)u.ru_stime.tv_sec + (double)u.ru_stime.tv_usec * 1e-6;
+}
+
+static double resident_bytes(void)
+{
+    long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f)
+        return NAN;
+    if (fscanf(f, "%*d %ld", &pages) != 1)
+        pages = -1;
+    fclose(f);
+    return pages < 0 ? NAN : (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+static tp_profile_op *op_of(tp_profile_data *d, const char *part, const tp_launch_info *l)
+{
+    char name[48];
+    snprintf(name, sizeof name, "%s%s", tp_ops[l->op]->name, l->is_clone ? " (again)" : "");
+    return tp_profile_find_op(d, name, part);
+}
+
+/* The clocks of all launches so far are taken off (sign -1) or put on step `at`.  What a launch
+ * of varying rows reads is not known, nor what attention does there: its context varies too. */
+static void add_launches(tp_profile_data *d, const tp_train_event *e, int64_t at, double sign)
+{
+    for (int p = 0; p < e->n_programs; p++) {
+        const tp_exec *exec = e->programs[p].exec;
+        for (size_t i = 0; i < tp_exec_launch_count(exec); i++) {
+            const tp_launch_info *l = tp_exec_launch(exec, i);
+            tp_profile_op *op = op_of(d, e->programs[p].part, l);
+            bool is_attention = strstr(tp_ops[l->op]->name, "attention") != NULL;
+            op->s[at] += sign * (double)l->ns * 1e-9;
+            op->launches += sign * (double)l->count / (double)d->n;
+            op->flops +=
+                l->varies && is_attention ? (double)NAN : sign * l->done_flops / (double)d->n;
+            op->bytes += l->varies ? (double)NAN : sign * l->done_bytes / (double)d->n;
+        }
+    }
+}
+
+void tp_profile_collect(tp_profile_data *d, const tp_train_event *e, int64_t step)
+{
+    int64_t at = step - d->warmup - 1; /* of the timed ones */
+    if (at >= 0 && at < d->n) {
+        const tp_mem_stats *m = &e->memory;
+        d->step_s[at] = e->step_s;
+        d->wait_s[at] = e->wait_s;
+        d->used_tokens[at] = (double)e->used_tokens;
+        d->trained_tokens[at] = (double)e->trained_tokens;
+        d->padded_tokens[at] = (double)e->padded_tokens;
+        d->memory_bytes[at] = (double)m->total_current;
+        d->rss_bytes[at] = resident_bytes();
+        d->mfu = isnan(d->mfu) ? e->mfu / (double)d->n : d->mfu + e->mfu / (double)d->n;
+        for (int k = 0; k < TP_MEM_KINDS; k++)
+            d->kinds[k].bytes[at] = (double)m->current[k];
+        for (int k = 0; k < TP_TIME_COUNT; k++)
+            d->phases[k].s[at] += e->phase_s[k];
+        add_launches(d, e, at, 1);
+        d->n_done = at + 1;
+    }
+    if (at + 1 >= 0 && at + 1 < d->n) { /* where the next one begins */
+        for (int k = 0; k < TP_TIME_COUNT; k++)
+            d->phases[k].s[at + 1] -= e->phase_s[k];
+        add_launches(d, e, at + 1, -1);
+    }
+    if (at == -1) {
+        d->cpu_s = -cpu_seconds();
+        d->wall_s = -e->elapsed_s;
+    }
+    if (at + 1 == d->n) {
+        d->cpu_s += cpu_seconds();
+        d->wall_s += e->elapsed_s;
+    }
+}
+
+void tp_profile_collect_end(tp_profile_data *d, const tp_train_event *e, const tp_machine *machine)
+{
+    const tp_session_plan *plan = &e->plan->session;
+    const tp_session_options *o = tp_session_get_options(e->session);
+    d->peak_bytes = e->memory.total_peak;
+    d->planned_bytes = e->plan->peak_bytes;
+    d->activation_bytes = plan->activation_bytes;
+    d->live_activation_bytes = plan->activation_live_bytes;
+    d->recompute_share = plan->train_flops > 0 ? plan->recompute_flops / plan->train_flops : 0;
+    d->threads = tp_device_threads(o->compile.device);
+    d->parameters = tp_model_param_count(tp_session_model(e->session));
+    d->machine = machine ? machine->fingerprint : NULL;
+    for (int i = 0; machine && i < d->n_ops; i++) {
+        tp_profile_op *op = &d->ops[i];
+        if (isnan(op->flops) || isnan(op->bytes))
+            continue;
+        op->arithmetic_s = op->flops / tp_machine_unit_flops(machine, o->compile.passes.compute_dtype);
+        op->limit_s = fmax(op->arithmetic_s, op->bytes / machine->copy_bytes);
+    }
+}

@@ -1,0 +1,254 @@
+/* tables.c - the closing tables of a run. */
+#include "api/tables.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/platform.h"
+
+enum { MAX_ROWS = 256 };
+
+typedef struct {
+    tp_op op;
+    const char *kernel;
+    bool is_clone;
+    double ns, flops, bytes;
+    uint64_t launches; /* per run of the graph */
+    uint64_t count;
+} row;
+
+static void collect(const tp_exec *e, row *rows, int *n)
+{
+    for (size_t i = 0; e && i < tp_exec_launch_count(e); i++) {
+        const tp_launch_info *l = tp_exec_launch(e, i);
+        int k = 0;
+        while (k < *n && !(rows[k].op == l->op && strcmp(rows[k].kernel, l->kernel) == 0 &&
+                           rows[k].is_clone == l->is_clone))
+            k++;
+        if (k == MAX_ROWS)
+            continue;
+        if (k == *n)
+            rows[(*n)++] = (row){.op = l->op, .kernel = l->kernel, .is_clone = l->is_clone};
+        rows[k].ns += (double)l->ns;
+        rows[k].flops += l->done_flops;
+        rows[k].bytes += l->done_bytes;
+        rows[k].count += l->count;
+        rows[k].launches++;
+    }
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const row *x = a, *y = b;
+    return x->ns < y->ns ? 1 : x->ns > y->ns ? -1 : 0;
+}
+
+static int collect_all(const tp_session *s, row *rows, double *total_ns)
+{
+    static const char *const programs[] = {"train", "norm", "update", "eval"};
+    int n = 0;
+    for (int i = 0; i < 4; i++)
+        collect(tp_session_exec(s, programs[i]), rows, &n);
+    qsort(rows, (size_t)n, sizeof *rows, by_time);
+    *total_ns = 0;
+    for (int i = 0; i < n; i++)
+        *total_ns += rows[i].ns;
+    return n;
+}
+
+static tp_share share_of(const tp_session *s, const tp_machine *m, const row *r)
+{
+    tp_dtype dtype = tp_session_get_options(s)->compile.passes.compute_dtype;
+    return tp_machine_share(m, dtype, r->flops, r->bytes, r->ns * 1e-9);
+}
+
+bool tp_table_operators(const tp_session *s, const tp_machine *machine, int64_t steps, int limit,
+                        tp_buf *out)
+{
+    row rows[MAX_ROWS];
+    double total;
+    unsigned seen = 0;
+    int n = collect_all(s, rows, &total);
+    if (steps < 1)
+        steps = 1;
+    tp_buf_addf(out, "%-20s %-30s %8s %10s %7s %9s %8s %s\n", "operator", "kernel", "launches",
+                "ms/step", "share", "GFLOP/s", "GB/s", machine ? " of limit" : "");
+    for (int i = 0; i < n && i < limit; i++) {
+        const row *r = &rows[i];
+        if (r->ns <= 0)
+            continue;
+        char name[64];
+        snprintf(name, sizeof name, "%s%s", tp_ops[r->op]->name, r->is_clone ? " (again)" : "");
+        tp_buf_addf(out, "%-20s %-30s %8llu %10.3f %6.1f%% %9.1f %8.1f", name, r->kernel,
+                    (unsigned long long)r->launches, r->ns * 1e-6 / (double)steps,
+                    100 * r->ns / total, r->flops / r->ns, r->bytes / r->ns);
+        if (machine) {
+            tp_share share = share_of(s, machine, r);
+            tp_share_put(share, 8, out);
+            seen |= 1u << share.kind;
+        }
+        tp_buf_addc(out, '\n');
+    }
+    double rest = 0;
+    for (int i = limit; i < n; i++)
+        rest += rows[i].ns;
+    if (rest > 0)
+        tp_buf_addf(out, "%-20s %-30s %8s %10.3f %6.1f%%\n", "others", "", "",
+                    rest * 1e-6 / (double)steps, 100 * rest / total);
+    tp_share_put_notes(seen, out);
+    return !(seen & 1u << TP_SHARE_IMPOSSIBLE);
+}
+
+void tp_json_operators(const tp_session *s, int64_t steps, tp_json_w *w)
+{
+    row rows[MAX_ROWS];
+    double total;
+    int n = collect_all(s, rows, &total);
+    tp_json_w_begin(w, '[');
+    for (int i = 0; i < n; i++) {
+        tp_json_w_begin(w, '{');
+        tp_json_w_put_str(w, "operator", tp_ops[rows[i].op]->name);
+        tp_json_w_put_str(w, "kernel", rows[i].kernel);
+        tp_json_w_put_bool(w, "recomputed", rows[i].is_clone);
+        tp_json_w_put_i64(w, "launches", (int64_t)rows[i].launches);
+        tp_json_w_put_f64(w, "ms_per_step", rows[i].ns * 1e-6 / (double)(steps > 0 ? steps : 1));
+        tp_json_w_put_f64(w, "flops", rows[i].flops);
+        tp_json_w_put_f64(w, "bytes", rows[i].bytes);
+        tp_json_w_end(w, '}');
+    }
+    tp_json_w_end(w, ']');
+}
+
+void tp_table_memory(const tp_run_plan *plan, const tp_mem_stats *measured, tp_buf *out)
+{
+    char a[32], b[32];
+    tp_buf_addf(out, "%-16s %12s%s\n", "memory", "planned", measured ? "     measured" : "");
+    for (int k = 0; k < TP_MEM_KINDS; k++) {
+        size_t got = measured ? measured->peak[k] : 0;
+        if (plan->bytes[k] == 0 && got == 0)
+            continue;
+        tp_buf_addf(out, "%-16s %12s", tp_mem_kind_name((tp_mem_kind)k),
+                    tp_human_bytes((double)plan->bytes[k], a));
+        if (measured)
+            tp_buf_addf(out, " %12s", tp_human_bytes((double)got, b));
+        tp_buf_addc(out, '\n');
+    }
+    tp_buf_addf(out, "%-16s %12s", "peak", tp_human_bytes((double)plan->peak_bytes, a));
+    if (measured)
+        tp_buf_addf(out, " %12s   (planned / measured %.4f)",
+                    tp_human_bytes((double)measured->total_peak, b),
+                    (double)plan->peak_bytes / (double)measured->total_peak);
+    tp_buf_addc(out, '\n');
+}
+
+void tp_table_step(const tp_train_event *e, tp_buf *out)
+{
+    char a[32], b[32];
+    double planned = e->plan->step_s, measured = e->mean_step_s;
+    if (isnan(measured))
+        return;
+    tp_buf_addf(out, "%-16s %12s %12s", "step on average",
+                isnan(planned) ? "unknown" : tp_human_seconds(planned, a),
+                tp_human_seconds(measured, b));
+    if (isnan(planned))
+        tp_buf_adds(out, "   (planned: run 'temper doctor' once to measure this machine)\n");
+    else
+        tp_buf_addf(out, "   (planned / measured %.4f; planned: full sequences, at the ceilings)\n",
+                    planned / measured);
+}
+
+static void put_kinds(tp_json_w *w, const char *key, const size_t bytes[TP_MEM_KINDS])
+{
+    tp_json_w_put_begin(w, key, '{');
+    for (int k = 0; k < TP_MEM_KINDS; k++)
+        tp_json_w_put_i64(w, tp_mem_kind_name((tp_mem_kind)k), (int64_t)bytes[k]);
+    tp_json_w_end(w, '}');
+}
+
+void tp_json_memory(const tp_train_event *e, tp_json_w *w)
+{
+    tp_json_w_begin(w, '{');
+    tp_json_w_put_i64(w, "planned_peak_bytes", (int64_t)e->plan->peak_bytes);
+    tp_json_w_put_i64(w, "measured_peak_bytes", (int64_t)e->memory.total_peak);
+    put_kinds(w, "planned_bytes_by_kind", e->plan->bytes);
+    put_kinds(w, "peak_bytes_by_kind", e->memory.peak);
+    tp_json_w_end(w, '}');
+}
+
+static void add_custom(tp_custom_metric m, double v, tp_buf *out)
+{
+    char text[32];
+    if (m == TP_CUSTOM_PROCESSOR || m == TP_CUSTOM_ACCELERATOR || m == TP_CUSTOM_PADDING)
+        tp_buf_addf(out, " %11.0f%%", 100 * v);
+    else if (m == TP_CUSTOM_RESIDENT || m == TP_CUSTOM_ALLOCATED ||
+             m == TP_CUSTOM_ACCELERATOR_MEMORY)
+        tp_buf_addf(out, " %12s", tp_human_bytes(v, text));
+    else
+        tp_buf_addf(out, " %12.6g", v);
+}
+
+/* Micro-batches that steps do not fill, and a size that they would. */
+static void add_padding_advice(const tp_train_event *e, tp_buf *out)
+{
+    enum { ROUND = 64 };
+    static const double much = 0.2;
+    const tp_custom_stat *tokens = &e->custom->stats[TP_CUSTOM_TOKENS];
+    const tp_custom_stat *padding = &e->custom->stats[TP_CUSTOM_PADDING];
+    double share = padding->sum / (double)padding->n, mean = tokens->sum / (double)tokens->n;
+    int64_t budget = tp_session_get_options(e->session)->tokens, most = (int64_t)tokens->most;
+    int64_t pieces = TP_MAX(most / budget, 1);
+    int64_t fitting = ((most + pieces - 1) / pieces + ROUND - 1) / ROUND * ROUND;
+    double remaining = 1 - mean / (double)(fitting * pieces);
+    if (share < much || remaining > share / 2)
+        return;
+    tp_buf_addf(
+        out,
+        "\n%.0f %% of what was computed was padding: steps have %.0f tokens (%lld at most), "
+        "micro-batches hold %lld.\n"
+        "policy.sequence_packing.train_mb_tokens=%lld would leave about %.0f %%.\n",
+        100 * share, mean, (long long)most, (long long)budget, (long long)fitting, 100 * remaining);
+}
+
+void tp_table_custom(const tp_train_event *e, tp_buf *out)
+{
+    const tp_custom_metrics *c = e->custom;
+    if (!c || c->stats[TP_CUSTOM_LR].n == 0)
+        return;
+    tp_buf_addf(out, "\n%-30s %12s %12s %12s\n", "per step", "mean", "most", "last");
+    for (int m = 0; m < TP_CUSTOM_METRICS; m++) {
+        const tp_custom_stat *s = &c->stats[m];
+        const char *why = tp_custom_why(c, (tp_custom_metric)m);
+        if (s->n == 0 && why && m == TP_CUSTOM_ACCELERATOR)
+            tp_buf_addf(out, "%-30s unknown: %s\n", tp_custom_name((tp_custom_metric)m), why);
+        if (s->n == 0)
+            continue;
+        tp_buf_addf(out, "%-30s", tp_custom_name((tp_custom_metric)m));
+        add_custom((tp_custom_metric)m, s->sum / (double)s->n, out);
+        add_custom((tp_custom_metric)m, s->most, out);
+        add_custom((tp_custom_metric)m, s->last, out);
+        tp_buf_addc(out, '\n');
+    }
+    if (e->session && e->is_packed && e->algorithm != TP_ALGORITHM_DPO)
+        add_padding_advice(e, out);
+}
+
+void tp_table_phases(const double phase_s[TP_TIME_COUNT], tp_buf *out)
+{
+    double wall = 0;
+    for (int i = 0; i < TP_TIME_COUNT; i++)
+        wall += phase_s[i];
+    tp_buf_addf(out, "%-16s %10s %7s\n", "phase", "seconds", "share");
+    for (int i = 0; i < TP_TIME_COUNT; i++)
+        if (phase_s[i] > 0)
+            tp_buf_addf(out, "%-16s %10.3f %6.1f%%\n", tp_time_name((tp_time_phase)i), phase_s[i],
+                        100 * phase_s[i] / wall);
+    tp_buf_addf(out, "%-16s %10.3f %6.1f%%\n", "wall", wall, 100.0);
+}
+
+void tp_json_phases(const double phase_s[TP_TIME_COUNT], tp_json_w *w)
+{
+    tp_json_w_begin(w, '{');
+    for (int i = 0; i < TP_TIME_COUNT; i++)
+        tp_json_w_put_f64(w, tp_time_name((tp_time_phase)i), phase_s[i]);
+    tp_json_w_end(w, '}');
+}

@@ -1,0 +1,114 @@
+/* trace_export.c - a trace in another tool's format. */
+#include <string.h>
+
+#include "api/sized.h"
+#include "api/trace_options.h"
+#include "base/output.h"
+#include "instrument/analyze/export.h"
+#include "instrument/ingest/ingest.h"
+#include "instrument/ingest/trace_paths.h"
+#include "text/json/json.h"
+
+static tp_status to_output(void *context, const void *bytes, size_t n, tp_error *err)
+{
+    return tp_output_write(context, bytes, n, err);
+}
+
+static tp_status export_collapsed(const tp_events *events, const tp_trace_export_options *o,
+                                  tp_export_sink *sink, tp_error *err)
+{
+    tp_select_options options = {0};
+    tp_selection selection;
+    TP_TRY(tp_trace_scope_read(o->scope, &options.scope, err));
+    tp_selection_make(events, &options, &selection);
+    tp_status status =
+        tp_export_collapsed(&selection, o->device ? TP_STACKS_DEVICE : TP_STACKS_HOST, sink, err);
+    tp_selection_release(&selection);
+    return status;
+}
+
+typedef struct {
+    const char *name;
+    unsigned keep; /* of what is read */
+    tp_status (*write)(const tp_events *events, tp_export_sink *sink, tp_error *err);
+} format;
+
+static const format formats[] = {
+    {"chrome", TP_KEEP_ALL, tp_export_chrome},
+    {"perfetto", TP_KEEP_FAST | TP_KEEP_MEMORY, tp_export_perfetto},
+    {"collapsed", TP_KEEP_FAST | TP_KEEP_OPS, NULL}, /* has options: export_collapsed() */
+    {"csv", TP_KEEP_FAST | TP_KEEP_MEMORY, tp_export_csv},
+};
+
+static const format *find(const char *name)
+{
+    for (size_t i = 0; name && i < sizeof formats / sizeof *formats; i++)
+        if (strcmp(formats[i].name, name) == 0)
+            return &formats[i];
+    return NULL;
+}
+
+static tp_status export_to(const char *path, const format *f, const tp_trace_file *file,
+                           const tp_trace_export_options *o, uint64_t *ret_bytes, tp_error *err)
+{
+    tp_output *output;
+    TP_TRY(tp_output_open(&output, path, err));
+    tp_export_sink sink = {.write = to_output, .context = output};
+    tp_status status = f->write ? f->write(file->events, &sink, err)
+                                : export_collapsed(file->events, o, &sink, err);
+    tp_buf_release(&sink.pending);
+    if (status == TP_OK)
+        return tp_output_close(output, ret_bytes, err);
+    tp_output_abandon(output);
+    return status;
+}
+
+static char *describe(const char *path, const tp_trace_file *file, uint64_t bytes, bool json)
+{
+    char size[32];
+    tp_buf out = {0};
+    tp_json_w w;
+    if (!json) {
+        tp_buf_addf(&out, "%s: %s, %zu events\n", path, tp_human_bytes((double)bytes, size),
+                    file->events->n);
+        return out.data;
+    }
+    tp_json_w_init(&w, &out, 0);
+    tp_json_w_begin(&w, '{');
+    tp_json_w_put_str(&w, "output", path);
+    tp_json_w_put_i64(&w, "bytes", (int64_t)bytes);
+    tp_json_w_put_i64(&w, "events", (int64_t)file->events->n);
+    tp_json_w_end(&w, '}');
+    tp_buf_addc(&out, '\n');
+    return out.data;
+}
+
+tp_status tp_trace_report_export(const char *path, const char *output,
+                                 const tp_trace_export_options *options, char **ret, tp_error *err)
+{
+    tp_trace_export_options o;
+    tp_trace_paths one = {0};
+    tp_trace_file *file;
+    uint64_t bytes = 0;
+    TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_trace_export_options", err));
+    const format *f = find(o.format);
+    if (!f)
+        return tp_fail(err, TP_ERR_ARG,
+                       "the format of an export is chrome, perfetto, collapsed or csv, not '%.60s'",
+                       o.format ? o.format : "");
+    const tp_ingest_options keep = {.keep = f->keep};
+    tp_status status = tp_trace_paths_one(path, &one, err);
+    if (status == TP_OK)
+        status = tp_trace_open(one.v[0], &keep, &file, err);
+    tp_trace_paths_release(&one);
+    if (status != TP_OK)
+        return status;
+    status = file->events
+                 ? export_to(output, f, file, &o, &bytes, err)
+                 : tp_fail(err, TP_ERR_UNSUPPORTED, "'%s' is a %s: it has no events to export",
+                           path, tp_file_kind_about(file->kind));
+    if (status == TP_OK)
+        *ret = strcmp(output, "-") ? describe(output, file, bytes, o.json) : NULL;
+    tp_trace_close(file);
+    return status;
+}

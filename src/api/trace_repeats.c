@@ -1,0 +1,160 @@
+/* trace_repeats.c - several recordings of the same work, or two groups of them; options of reports.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/sized.h"
+#include "api/trace_options.h"
+#include "instrument/ingest/ingest.h"
+#include "instrument/ingest/trace_paths.h"
+#include "instrument/report/trace_stats.h"
+
+/* ---- options ---- */
+
+tp_status tp_trace_scope_read(const char *word, tp_scope *ret, tp_error *err)
+{
+    if (word && !tp_scope_parse(word, ret))
+        return tp_fail(err, TP_ERR_ARG, "--scope is all, linked or steps, not '%.60s'", word);
+    return TP_OK;
+}
+
+tp_status tp_trace_options_read(const tp_trace_report_options *theirs, tp_trace_report_options *ret,
+                                tp_select_options *select, tp_error *err)
+{
+    TP_TRY(tp_sized_read(ret, sizeof *ret, theirs, "tp_trace_report_options", err));
+    *select = (tp_select_options){.has_step = ret->has_step,
+                                  .step = ret->step,
+                                  .has_stream = ret->has_stream,
+                                  .stream = ret->stream,
+                                  .name = ret->name,
+                                  .comm = ret->comm};
+    return tp_trace_scope_read(ret->scope, &select->scope, err);
+}
+
+size_t tp_trace_options_top(const tp_trace_report_options *o, size_t by_default)
+{
+    return o->top < 0 ? 0 : o->top == 0 ? by_default : (size_t)o->top;
+}
+
+/* ---- several recordings ---- */
+
+static void put_json_head(const tp_repeats *r, tp_json_w *w)
+{
+    tp_json_w_key(w, "unit");
+    tp_json_w_str(w, "file");
+    tp_json_w_key(w, "per_step");
+    tp_json_w_bool(w, r->per_step);
+    tp_json_w_key(w, "level");
+    tp_json_w_f64(w, 0.95);
+    tp_json_w_key(w, "groups");
+    tp_json_w_begin(w, '[');
+    for (int k = 0; k < 2; k++)
+        if (k == 0 || r->n_group[1])
+            tp_json_w_i64(w, (int64_t)r->n_group[k]);
+    tp_json_w_end(w, ']');
+    tp_buf notes = {0};
+    tp_trace_stats_notes(r, &notes);
+    tp_json_w_key(w, "notes");
+    tp_json_w_begin(w, '[');
+    for (const char *at = tp_buf_str(&notes); *at;) {
+        size_t n = strcspn(at, "\n");
+        tp_json_w_strn(w, at, n);
+        at += n + (at[n] == '\n');
+    }
+    tp_json_w_end(w, ']');
+    tp_buf_release(&notes);
+}
+
+static char *print(const tp_trace_report_options *o, const tp_repeats *r)
+{
+    tp_grid_page page;
+    bool is_csv = o->form == TP_FORM_CSV, is_json = o->form == TP_FORM_JSON;
+    tp_grid_page_begin(&page, o->form, tp_trace_options_top(o, 10), o->width);
+    if (is_json) {
+        tp_json_w_begin(&page.w, '{');
+        put_json_head(r, &page.w);
+    } else if (!is_csv) {
+        tp_trace_stats_headline(r, &page.out);
+        tp_trace_stats_notes(r, &page.out);
+    }
+    for (int k = 0; k < TP_TRACE_STATS_GRIDS; k++) {
+        tp_grid g = {0};
+        tp_trace_stats_grid(r, (tp_trace_stats_table)k, !is_json && !is_csv, &g);
+        /* Files and totals are few, and each is asked for. */
+        size_t limit = k <= TP_TRACE_STATS_TOTALS ? 0 : page.top;
+        bool is_wanted = k != TP_TRACE_STATS_VALUES || is_json || is_csv;
+        if (is_wanted && (tp_grid_rows(&g) || is_json))
+            tp_grid_page_put(&page, &g, limit, page.out.len > 0);
+        tp_grid_release(&g);
+    }
+    if (is_json)
+        tp_json_w_end(&page.w, '}');
+    return tp_grid_page_end(&page);
+}
+
+/* The same file twice would be counted as evidence that it is not. */
+static tp_status refuse_duplicates(const char *const *paths, size_t n, tp_error *err)
+{
+    tp_status status = TP_OK;
+    char **real = calloc(n, sizeof *real);
+    TP_ASSERT(real);
+    for (size_t i = 0; i < n && status == TP_OK; i++) {
+        real[i] = realpath(paths[i], NULL);
+        for (size_t k = 0; k < i && real[i] && status == TP_OK; k++)
+            if (real[k] && strcmp(real[i], real[k]) == 0)
+                status = tp_fail(err, TP_ERR_ARG,
+                                 "'%s' is given twice: a file is no repeat of itself", paths[i]);
+    }
+    for (size_t i = 0; i < n; i++)
+        free(real[i]);
+    free(real);
+    return status;
+}
+
+static tp_status repeat(const tp_trace_report_options *o, const tp_select_options *select,
+                        const tp_trace_paths *files, size_t n_first, char **ret, tp_error *err)
+{
+    const tp_ingest_options options = {.keep = TP_KEEP_FAST | TP_KEEP_MEMORY};
+    tp_repeats r;
+    TP_TRY(refuse_duplicates(files->v, files->n, err));
+    tp_repeats_init(&r, files->n, o->per_step);
+    tp_status status = TP_OK;
+    for (size_t i = 0; i < files->n && status == TP_OK; i++) {
+        tp_trace_file *file = NULL;
+        status = tp_trace_open(files->v[i], &options, &file, err);
+        if (status == TP_OK)
+            status = tp_repeats_add(&r, file, i >= n_first, select, err);
+        tp_trace_close(file);
+    }
+    if (status == TP_OK)
+        status = tp_repeats_conclude(&r, err);
+    if (status == TP_OK)
+        *ret = print(o, &r);
+    tp_repeats_release(&r);
+    return status;
+}
+
+tp_status tp_trace_report_repeats(const char *const *paths, size_t n, const char *const *others,
+                                  size_t n_others, const tp_trace_report_options *options,
+                                  char **ret, tp_error *err)
+{
+    tp_trace_report_options o;
+    tp_select_options select;
+    tp_trace_paths first = {0}, all = {0};
+    TP_TRY(tp_trace_options_read(options, &o, &select, err));
+    const char **words = calloc(n + n_others + 1, sizeof *words);
+    TP_ASSERT(words);
+    memcpy(words, paths, n * sizeof *words);
+    if (n_others)
+        memcpy(words + n, others, n_others * sizeof *words);
+    /* A folder is all its traces, in the group where it stands. */
+    tp_status status = tp_trace_paths_make(words, n, &first, err);
+    if (status == TP_OK)
+        status = tp_trace_paths_make(words, n + n_others, &all, err);
+    if (status == TP_OK)
+        status = repeat(&o, &select, &all, first.n, ret, err);
+    tp_trace_paths_release(&first);
+    tp_trace_paths_release(&all);
+    free(words);
+    return status;
+}

@@ -1,0 +1,211 @@
+/* trace_report.c - traces of one job, opened and shown: the overview, a view, ranks side by side.
+ */
+#include "temper/trace_report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/sized.h"
+#include "api/trace_options.h"
+#include "instrument/ingest/trace_paths.h"
+#include "instrument/report/trace_ranks.h"
+#include "instrument/report/trace_report.h"
+
+const char *tp_trace_view_name(size_t i)
+{
+    const char *last = "";
+    for (const tp_trace_report_view *v = tp_trace_report_views; v->view; v++) {
+        if (strcmp(v->view, last) != 0 && i-- == 0)
+            return v->view;
+        last = v->view;
+    }
+    return i == 0 ? "ranks" : NULL;
+}
+
+typedef struct {
+    const tp_trace_report_options *o;
+    tp_select_options select;
+    tp_grid_page page;
+} request;
+
+/* What the readers must keep: memory is what big traces cost. */
+static unsigned wanted(const char *view)
+{
+    unsigned keep = TP_KEEP_FAST | TP_KEEP_MEMORY | TP_KEEP_SYNCS;
+    for (const tp_trace_report_view *v = tp_trace_report_views; v->view; v++)
+        if (view && strcmp(v->view, view) == 0)
+            keep |= v->keep;
+    return keep;
+}
+
+/* A step, stream or scope that selects nothing is a mistake of the user, told as one. */
+static tp_status check_filter(const request *r, const tp_trace_report *report, tp_error *err)
+{
+    const tp_selection *s = &report->selection;
+    const char *path = report->file->path;
+    if (!report->file->events || s->n > 0 || s->n_all == 0)
+        return TP_OK;
+    if (r->select.scope == TP_SCOPE_STEPS && s->steps.n == 0)
+        return tp_fail(err, TP_ERR_ARG, "%s has no steps (ProfilerStep#N): use --scope all", path);
+    if (r->select.has_step && s->steps.n == 0)
+        return tp_fail(err, TP_ERR_ARG, "%s has no steps (ProfilerStep#N): leave out --step", path);
+    if (r->select.has_step)
+        return tp_fail(err, TP_ERR_ARG,
+                       "no device work in step %lld of %s, whose steps are %lld to %lld",
+                       (long long)r->select.step, path, (long long)s->steps.v[0].number,
+                       (long long)s->steps.v[s->steps.n - 1].number);
+    return tp_fail(err, TP_ERR_ARG, "the filters leave none of the %zu device activities of %s",
+                   s->n_all, path);
+}
+
+/* What cannot be asked of this kind of file is told, not shown empty. */
+static tp_status check_view(const request *r, const tp_trace_report *report, tp_error *err)
+{
+    const char *view = r->o->view;
+    if (!view || report->file->events || strcmp(view, "memory") == 0)
+        return TP_OK;
+    return tp_fail(err, TP_ERR_UNSUPPORTED,
+                   "%s is a %s: nothing in it answers '%s'; its views are memory, and the overview",
+                   report->file->path, tp_file_kind_about(report->file->kind), view);
+}
+
+/* The grids of one view, or with JSON everything that there is to say beside the headline figures.
+ */
+static void put_views(request *r, tp_trace_report *report)
+{
+    const char *view = r->o->view;
+    bool is_json = r->page.form == TP_FORM_JSON, is_first = true;
+    for (const tp_trace_report_view *v = tp_trace_report_views; v->view; v++) {
+        tp_grid grid = {.name = v->grid};
+        bool is_dump = !v->in_json && strcmp(v->grid, "memory_timeline") == 0;
+        bool is_memory = strcmp(v->view, "memory") == 0;
+        if (view ? strcmp(v->view, view) != 0 || (is_dump && !is_json)
+                 : !v->in_json || (!report->file->events && !is_memory))
+            continue;
+        v->fill(report, &grid);
+        tp_grid_page_put(&r->page, &grid, r->page.top,
+                         !is_first && r->page.form != TP_FORM_MARKDOWN);
+        tp_grid_release(&grid);
+        is_first = false;
+    }
+}
+
+static void put_report(request *r, tp_trace_report *report)
+{
+    tp_grid_page *page = &r->page;
+    if (page->form == TP_FORM_JSON) {
+        tp_json_w_begin(&page->w, '{');
+        tp_trace_report_json(report, &page->w);
+        put_views(r, report);
+        tp_json_w_end(&page->w, '}');
+    } else if (r->o->view) {
+        put_views(r, report);
+    } else if (page->form == TP_FORM_MARKDOWN) {
+        tp_trace_report_screen_markdown(report, page->top, &page->out);
+    } else {
+        tp_trace_report_screen(report, page->top, page->width, &page->out);
+    }
+}
+
+static tp_status put_file(request *r, const tp_trace_file *file, tp_error *err)
+{
+    tp_trace_report report;
+    tp_trace_report_make(file, &r->select, &report);
+    if (!r->o->view)
+        tp_trace_report_prepare(&report);
+    tp_status status = check_filter(r, &report, err);
+    if (status == TP_OK)
+        status = check_view(r, &report, err);
+    if (status == TP_OK)
+        put_report(r, &report);
+    tp_trace_report_release(&report);
+    return status;
+}
+
+/* All files at once: the view `ranks`, and what several files show without a view. */
+static void put_job(request *r, const tp_trace_job *job)
+{
+    tp_rank_grids grids;
+    tp_grid_page *page = &r->page;
+    bool is_json = page->form == TP_FORM_JSON;
+    tp_trace_report_ranks(job, &r->select, &grids);
+    if (is_json)
+        tp_json_w_begin(&page->w, '{');
+    tp_grid_page_put(page, &grids.ranks, page->top, false);
+    if (tp_grid_rows(&grids.collectives) || is_json)
+        tp_grid_page_put(page, &grids.collectives, page->top, true);
+    if (is_json)
+        tp_json_w_end(&page->w, '}');
+    for (size_t i = 0; i < job->notes.n && !is_json && page->form != TP_FORM_CSV; i++)
+        tp_buf_addf(&page->out, "%s%s\n", i ? "" : "\n", job->notes.list[i].text);
+    if (!is_json && page->form != TP_FORM_CSV && !r->o->view)
+        tp_buf_adds(&page->out,
+                    "\n--rank N shows one of them as a whole, a view shows all in turn\n");
+    tp_rank_grids_release(&grids);
+}
+
+static bool is_wanted(const request *r, const tp_trace_file *file)
+{
+    return !r->o->has_rank || file->rank == r->o->rank;
+}
+
+static tp_status put_files(request *r, const tp_trace_job *job, tp_error *err)
+{
+    tp_grid_page *page = &r->page;
+    tp_status status = TP_OK;
+    size_t shown = 0, n = 0;
+    for (size_t i = 0; i < job->n; i++)
+        n += is_wanted(r, job->files[i]);
+    if (n == 0)
+        return tp_fail(err, TP_ERR_ARG, "none of the files is of rank %lld", (long long)r->o->rank);
+    bool is_json = page->form == TP_FORM_JSON;
+    if (is_json && n > 1)
+        tp_json_w_begin(&page->w, '[');
+    for (size_t i = 0; i < job->n && status == TP_OK; i++) {
+        const tp_trace_file *file = job->files[i];
+        if (!is_wanted(r, file))
+            continue;
+        if (shown++ && !is_json)
+            tp_buf_addc(&page->out, '\n');
+        if (n > 1 && r->o->view && !is_json && page->form != TP_FORM_CSV)
+            tp_buf_addf(&page->out, "%s\n\n", file->path);
+        status = put_file(r, file, err);
+    }
+    if (is_json && n > 1)
+        tp_json_w_end(&page->w, ']');
+    return status;
+}
+
+tp_status tp_trace_report_write(const char *const *paths, size_t n,
+                                const tp_trace_report_options *options, char **ret, tp_error *err)
+{
+    tp_trace_report_options o;
+    request r = {.o = &o};
+    tp_trace_paths files = {0};
+    tp_trace_job job;
+    TP_TRY(tp_trace_options_read(options, &o, &r.select, err));
+    if (o.form == TP_FORM_CSV && !o.view)
+        return tp_fail(err, TP_ERR_ARG, "--csv needs a view, such as kernels");
+    if (o.view && !tp_trace_report_view_exists(o.view))
+        return tp_fail(err, TP_ERR_ARG, "there is no view '%.60s'", o.view);
+    const tp_ingest_options keep = {.keep = wanted(o.view)};
+    tp_status status = tp_trace_paths_make(paths, n, &files, err);
+    if (status == TP_OK)
+        status = tp_trace_job_open(files.v, files.n, &keep, &job, err);
+    tp_trace_paths_release(&files);
+    if (status != TP_OK)
+        return status;
+    tp_grid_page_begin(&r.page, o.form, tp_trace_options_top(&o, o.view ? 30 : 10), o.width);
+    bool is_job =
+        o.view ? strcmp(o.view, "ranks") == 0 : job.n > 1 && !o.has_rank && o.form != TP_FORM_JSON;
+    if (is_job)
+        put_job(&r, &job);
+    else
+        status = put_files(&r, &job, err);
+    tp_trace_job_release(&job);
+    if (status == TP_OK)
+        *ret = tp_grid_page_end(&r.page);
+    else
+        tp_buf_release(&r.page.out);
+    return status;
+}

@@ -1,0 +1,56 @@
+/* cmd_bench_history.c - `temper bench history`: what was measured over time. */
+#include "cli/bench_commands.h"
+#include "cli/cli.h"
+#include "temper/bench.h"
+
+typedef struct {
+    bool json, all_hosts, all_metrics;
+    const char *history, *metric, *svg;
+    double alpha;
+} flags;
+
+static const tp_flag flag_table[] = {
+    TP_SWITCH("json", 0, json, "series, change points and samples as JSON"),
+    TP_TEXT("metric", 0, "NAME", metric,
+            "only this metric (default: those that are judged, of each benchmark)"),
+    TP_SWITCH("all-metrics", 0, all_metrics, "the informative ones too"),
+    TP_SWITCH("all-hosts", 0, all_hosts, "of every host, not of this one alone"),
+    TP_TEXT("svg", 0, "FOLDER", svg, "one picture per series"),
+    TP_NUMBER("alpha", 0, "P", FLOAT, alpha, 1e-3, 0.2,
+              "of a change point, by permutation (default 0.01)"),
+    TP_TEXT("history", 0, "FILE", history, "the file (default: where bench keeps it)"),
+    {0}};
+
+int tp_bench_history_command(int argc, char **argv)
+{
+    flags f = {.alpha = 0.01};
+    char *words[argc + 1], *text = NULL;
+    tp_error err = {0};
+    const tp_usage usage = {.command = "bench history",
+                            .arguments = "[PATTERN...]",
+                            .summary = "What was measured on this host over time, and where it "
+                                       "changed.",
+                            .flags = flag_table,
+                            .min_words = 0,
+                            .max_words = -1};
+    int n = tp_cli_parse(&usage, argc, argv, &f, words);
+    if (n < 0)
+        return n == -2 ? 0 : TP_EXIT_INPUT;
+    const tp_bench_history_options o = {.size = sizeof o,
+                                        .json = f.json,
+                                        .all_hosts = f.all_hosts,
+                                        .all_metrics = f.all_metrics,
+                                        .history = f.history,
+                                        .metric = f.metric,
+                                        .svg = f.svg,
+                                        .alpha = f.alpha};
+    tp_status status = tp_bench_history((const char *const *)words, (size_t)n, &o, &text, &err);
+    if (status == TP_OK && !text && f.json) {
+        puts("[]");
+        return TP_EXIT_INPUT;
+    }
+    if (status == TP_OK && !text)
+        return tp_cli_refuse("bench", "the history has nothing that matches%s",
+                             f.all_hosts ? "" : " of this host; --all-hosts shows the others");
+    return tp_cli_print(status, text, &err);
+}

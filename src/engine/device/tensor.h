@@ -1,0 +1,66 @@
+/* tensor.h - what a persistent tensor is, as a record.
+ *
+ * Weights "model.embed_tokens.weight", their gradients "grad.<name>", moments
+ * "adam_m.<name>", compute copies "<name>.bf16" and "<name>.panels.bf16", the caches of
+ * keys and values "kv.k.<layer>", constants "rope.table".  Names are for files and people, and
+ * tell tensors apart; what a tensor is and which one it belongs to is in the other fields. */
+#ifndef TP_ENGINE_DEVICE_TENSOR_H
+#define TP_ENGINE_DEVICE_TENSOR_H
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "engine/device/device.h"
+#include "engine/device/dtype.h"
+
+typedef enum {
+    TP_ROLE_WEIGHT,
+    TP_ROLE_GRADIENT,
+    TP_ROLE_MOMENT,   /* what the optimizer keeps of a weight */
+    TP_ROLE_COPY,     /* a weight as products read it: rounded, perhaps in another layout */
+    TP_ROLE_CACHE,    /* keys or values, one row a block */
+    TP_ROLE_ADAPTER,  /* trained in place of the weight it belongs to */
+    TP_ROLE_CONSTANT, /* computed once */
+    TP_ROLES
+} tp_role;
+
+typedef enum {
+    TP_LAYOUT_ROWS,
+    TP_LAYOUT_PANELS,           /* see pack_panels in ir/ops/linear.c */
+    TP_LAYOUT_PANELS_TRANSPOSED /* of a weight that is stored transposed */
+} tp_layout;
+
+/* Part `index` of `count` equal ones along `axis`; zeroed: the whole tensor. */
+typedef struct {
+    int32_t axis, index, count;
+} tp_shard;
+
+typedef struct {
+    const char *name;
+    const char *of; /* gradient, moment, copy, adapter: the weight's name; may be NULL */
+    tp_role role;
+    tp_layout layout;
+    tp_shard shard;
+    tp_dtype dtype;
+    uint8_t rank;   /* 1 or 2 */
+    int64_t dim[2]; /* dim[1] = 1 when rank is 1 */
+
+    /* Set by tp_states. */
+    bool is_inside; /* another one's buffer holds it */
+    size_t bytes;
+    tp_span span; /* no buffer until tp_states_alloc() */
+} tp_tensor;
+
+/* The f32 tensor of a weight's shape that belongs to it, called "<prefix>.<its name>"; the name is
+ * in the arena.  Its gradient is "grad.<name>". */
+tp_tensor tp_tensor_beside(const tp_tensor *weight, tp_role role, const char *prefix,
+                           tp_arena *arena);
+tp_tensor tp_tensor_gradient(const tp_tensor *weight, tp_arena *arena);
+
+const char *tp_role_name(tp_role role);             /* "weight", ... */
+bool tp_role_parse(const char *name, tp_role *ret); /* false when unknown */
+tp_mem_kind tp_role_memory(tp_role role);           /* what its bytes are charged to */
+const char *tp_layout_name(tp_layout layout);       /* "rows", "panels", "panels_t" */
+bool tp_layout_parse(const char *name, tp_layout *ret);
+
+#endif

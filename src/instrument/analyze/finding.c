@@ -1,0 +1,43 @@
+/* finding.c - the list of what was found. */
+#include "instrument/analyze/finding.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+
+static const double HIGH = 0.20, MEDIUM = 0.05;
+
+const char *tp_severity_name(tp_severity severity)
+{
+    static const char *const names[] = {"low", "medium", "high"};
+    return names[severity];
+}
+
+tp_finding *tp_findings_add(tp_findings *f, const char *title, int64_t cost_ns, double share,
+                            const char *advice)
+{
+    tp_finding *one = &f->list[f->n < TP_MAX_FINDINGS ? f->n++ : TP_MAX_FINDINGS - 1];
+    *one = (tp_finding){.cost_ns = cost_ns, .advice = advice};
+    snprintf(one->title, sizeof one->title, "%s", title);
+    one->severity = share >= HIGH     ? TP_SEVERITY_HIGH
+                    : share >= MEDIUM ? TP_SEVERITY_MEDIUM
+                                      : TP_SEVERITY_LOW;
+    return one;
+}
+
+void tp_finding_evidence(tp_finding *finding, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(finding->evidence, sizeof finding->evidence, fmt, ap);
+    va_end(ap);
+}
+
+static int by_cost(const void *a, const void *b)
+{
+    const tp_finding *x = a, *y = b;
+    if (x->severity != y->severity)
+        return x->severity < y->severity ? 1 : -1;
+    return x->cost_ns < y->cost_ns ? 1 : x->cost_ns > y->cost_ns ? -1 : 0;
+}
+
+void tp_findings_sort(tp_findings *f) { qsort(f->list, f->n, sizeof *f->list, by_cost); }

@@ -1,0 +1,196 @@
+/* save.c - results of a session to files: formats, baselines, history, GitHub. */
+#include <string.h>
+
+#include "base/files.h"
+#include "base/output.h"
+#include "instrument/bench/session.h"
+#include "instrument/store/history.h"
+
+/* ---- reading ---- */
+
+/* "FORMAT:FILE" with a known format, else a plain path. */
+static const tp_bench_format *split_format(const char *word, char *out, size_t cap,
+                                           const char **ret_path)
+{
+    size_t n = strcspn(word, ":");
+    *ret_path = word;
+    if (!word[n])
+        return NULL;
+    snprintf(out, cap, "%.*s", (int)n, word);
+    const tp_bench_format *format = tp_bench_format_find(out);
+    if (format)
+        *ret_path = word + n + 1;
+    return format;
+}
+
+tp_status tp_bench_load(const char *path, tp_bench_report *ret, tp_error *err)
+{
+    char name[64];
+    const char *file;
+    tp_buf text = {0};
+    const tp_bench_format *format = split_format(path, name, sizeof name, &file);
+    tp_status status = tp_file_read(file, TP_BENCH_MAX_FILE, &text, err);
+    if (status == TP_OK)
+        status = tp_bench_read(file, tp_buf_str(&text), text.len, format, ret, err);
+    tp_buf_release(&text);
+    return status;
+}
+
+/* ---- writing ---- */
+
+static tp_status write_file(const tp_bench_format *format, const char *path,
+                            const tp_bench_report *r, tp_error *err)
+{
+    tp_buf text = {0};
+    format->write(r, &text);
+    tp_status status = tp_output_put(path, tp_buf_str(&text), text.len, err);
+    tp_buf_release(&text);
+    return status;
+}
+
+/* Write a word of --save; without results only look whether it can be. */
+static tp_status save_one(const char *word, const tp_bench_report *r, tp_error *err)
+{
+    char name[64];
+    const char *path;
+    const tp_bench_format *format = split_format(word, name, sizeof name, &path);
+    if (!format)
+        format = tp_bench_format_find("temper");
+    if (path == word && strchr(word, ':'))
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "--save %s: there is no format '%s'; 'temper bench --formats' lists them",
+                       word, name);
+    if (!format->write || !*path)
+        return tp_fail(err, TP_ERR_CONFIG, "--save takes FORMAT:FILE, not '%s'", word);
+    return r ? write_file(format, path, r, err) : tp_output_check(path, err);
+}
+
+static tp_status save_list(const char *list, const tp_bench_report *r, tp_error *err)
+{
+    char *copy = strdup(list), *rest = NULL;
+    size_t n = 0;
+    tp_status status = copy ? TP_OK : tp_fail(err, TP_ERR_NOMEM, "no memory");
+    for (char *word = copy ? strtok_r(copy, ",", &rest) : NULL; word && status == TP_OK;
+         word = strtok_r(NULL, ",", &rest))
+        status = save_one(word, r, err), n++;
+    if (status == TP_OK && n == 0)
+        status = tp_fail(err, TP_ERR_CONFIG, "--save takes FORMAT:FILE, not '%s'", list);
+    free(copy);
+    return status;
+}
+
+/* In a workflow of GitHub: annotations on standard output, the table in the summary. */
+static tp_status tell_github(const tp_bench_setup *f, const tp_bench_report *r, tp_error *err)
+{
+    const char *on = getenv("GITHUB_ACTIONS"), *path = getenv("GITHUB_STEP_SUMMARY");
+    tp_buf text = {0};
+    if (!on || strcmp(on, "true") != 0)
+        return TP_OK;
+    tp_write_annotations(r, &text);
+    if (!f->o.json && f->o.print)
+        f->o.print(f->o.user, tp_buf_str(&text));
+    tp_buf_clear(&text);
+    tp_write_markdown(r, &text);
+    FILE *file = path && *path ? fopen(path, "a") : NULL;
+    bool ok = !path || !*path || (file && fwrite(text.data, 1, text.len, file) == text.len);
+    ok = (!file || fclose(file) == 0) && ok;
+    tp_buf_release(&text);
+    return ok ? TP_OK
+              : tp_fail(err, TP_ERR_OUTPUT, "the step summary '%s' could not be written", path);
+}
+
+/* ---- history ---- */
+
+bool tp_bench_history_path(const char *given, char *out)
+{
+    const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+    if (given)
+        snprintf(out, 4096, "%s", given);
+    else if (data && *data)
+        snprintf(out, 4096, "%s/temper/bench.sqlite", data);
+    else if (home && *home)
+        snprintf(out, 4096, "%s/.local/share/temper/bench.sqlite", home);
+    else
+        return false;
+    return true;
+}
+
+static tp_status record_result(tp_history *h, int64_t session, const tp_bench_result *result,
+                               tp_error *err)
+{
+    tp_history_result row = {.name = result->name,
+                             .work_unit = result->work_unit,
+                             .work = (int64_t)result->work,
+                             .rounds = (int64_t)result->rounds,
+                             .order = result->order,
+                             .verdict = tp_bench_verdict_name(result->verdict),
+                             .message = result->message};
+    int64_t id;
+    TP_TRY(tp_history_add_result(h, session, &row, &id, err));
+    for (size_t k = 0; k < result->n_metrics; k++) {
+        const tp_bench_metric *m = &result->metrics[k];
+        tp_history_metric metric = {.name = m->metric.name,
+                                    .unit = m->metric.unit,
+                                    .direction = tp_direction_name(m->metric.direction),
+                                    .kind = m->metric.kind == TP_METRIC_EXACT ? "exact" : "noisy",
+                                    .is_informative = m->metric.is_informative,
+                                    .median = m->side_b.median,
+                                    .lower = m->side_b.lower,
+                                    .upper = m->side_b.upper,
+                                    .samples = m->b,
+                                    .n = m->n_b,
+                                    .other_samples = m->a,
+                                    .n_other = m->n_a};
+        TP_TRY(tp_history_add_metric(h, id, &metric, err));
+    }
+    return TP_OK;
+}
+
+static tp_status record(const char *path, const tp_bench_report *r, tp_error *err)
+{
+    tp_history *h;
+    int64_t session;
+    tp_history_session row = {.started = r->started,
+                              .version = r->version,
+                              .commit = r->has_commit ? r->commit.id : NULL,
+                              .branch = r->has_commit ? r->commit.branch : NULL,
+                              .is_dirty = r->has_commit && r->commit.is_dirty,
+                              .host = r->host.fingerprint,
+                              .host_name = r->host.name,
+                              .cpu = r->host.cpu,
+                              .compared_with = r->side_a,
+                              .seed = (int64_t)r->seed};
+    TP_TRY(tp_history_open(path, true, &h, err));
+    tp_status status = tp_history_begin(h, &row, &session, err);
+    for (size_t i = 0; i < r->n_results && status == TP_OK; i++) {
+        if (r->results[i].n_metrics > 0 && !r->results[i].message)
+            status = record_result(h, session, &r->results[i], err);
+    }
+    if (status == TP_OK)
+        status = tp_history_end(h, err);
+    tp_history_close(h); /* what was not ended is not kept */
+    return status;
+}
+
+tp_status tp_bench_check_save(const tp_bench_setup *f, tp_error *err)
+{
+    return f->o.save ? save_list(f->o.save, NULL, err) : TP_OK;
+}
+
+tp_status tp_bench_save(const tp_bench_setup *f, const tp_bench_report *r, bool with_history,
+                        tp_error *err)
+{
+    char path[4096];
+    if (f->o.save)
+        TP_TRY(save_list(f->o.save, r, err));
+    if (f->o.benchmark_json)
+        TP_TRY(write_file(tp_bench_format_find("pytest-benchmark"), f->o.benchmark_json, r, err));
+    TP_TRY(tell_github(f, r, err));
+    if (!with_history || f->o.no_history)
+        return TP_OK;
+    if (!tp_bench_history_path(f->o.history, path)) {
+        tp_bench_note(f, "no place for the history: HOME is not set; --history FILE names one");
+        return TP_OK;
+    }
+    return record(path, r, err);
+}

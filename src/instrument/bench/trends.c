@@ -1,0 +1,276 @@
+/* trends.c - the history of measurements: series over commits, with their change points. */
+#include <math.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/output.h"
+#include "instrument/bench/session.h"
+#include "instrument/report/chart.h"
+#include "instrument/store/history.h"
+#include "stats/stats.h"
+
+enum { LEAST_POINTS = 10, MAX_POINTS = 100000 };
+
+typedef tp_bench_history_options flags;
+
+typedef struct {
+    double value, lower, upper;
+    const char *started, *commit, *host;
+    bool is_dirty;
+} point;
+
+typedef struct {
+    const char *name, *metric, *unit, *direction, *kind;
+    point *points;
+    size_t n, cap;
+    tp_changepoint *changes;
+    size_t n_changes;
+} series;
+
+typedef struct {
+    tp_arena arena;
+    const flags *f;
+    const char *const *patterns;
+    size_t n_patterns;
+    series *all;
+    size_t n, cap;
+} collection;
+
+/* ---- reading ---- */
+
+static series *series_of(collection *c, const tp_history_point *p)
+{
+    series *last = c->n ? &c->all[c->n - 1] : NULL; /* they come in order */
+    if (last && strcmp(last->name, p->name) == 0 && strcmp(last->metric, p->metric) == 0)
+        return last;
+    if (c->n == c->cap) {
+        size_t cap = c->cap ? 2 * c->cap : 64;
+        series *grown = tp_arena_array(&c->arena, series, cap);
+        if (c->n)
+            memcpy(grown, c->all, c->n * sizeof *grown);
+        c->all = grown;
+        c->cap = cap;
+    }
+    c->all[c->n] = (series){.name = tp_arena_strdup(&c->arena, p->name),
+                            .metric = tp_arena_strdup(&c->arena, p->metric),
+                            .unit = tp_arena_strdup(&c->arena, p->unit),
+                            .direction = tp_arena_strdup(&c->arena, p->direction),
+                            .kind = tp_arena_strdup(&c->arena, p->kind)};
+    return &c->all[c->n++];
+}
+
+static tp_status collect(void *user, const tp_history_point *p, tp_error *err)
+{
+    collection *c = user;
+    const flags *f = c->f;
+    bool wanted =
+        f->metric ? strcmp(f->metric, p->metric) == 0 : f->all_metrics || !p->is_informative;
+    if (!wanted || !tp_bench_matches(p->name, c->patterns, c->n_patterns) || !isfinite(p->median))
+        return TP_OK;
+    series *s = series_of(c, p);
+    if (s->n == MAX_POINTS)
+        return tp_fail(err, TP_ERR_CONFIG, "'%s' has more than %d points", s->name, MAX_POINTS);
+    if (s->n == s->cap) {
+        size_t cap = s->cap ? 2 * s->cap : 32;
+        point *grown = tp_arena_array(&c->arena, point, cap);
+        if (s->n)
+            memcpy(grown, s->points, s->n * sizeof *grown);
+        s->points = grown;
+        s->cap = cap;
+    }
+    s->points[s->n++] = (point){.value = p->median,
+                                .lower = p->lower,
+                                .upper = p->upper,
+                                .started = tp_arena_strdup(&c->arena, p->started),
+                                .commit = tp_arena_strdup(&c->arena, p->commit),
+                                .host = tp_arena_strdup(&c->arena, p->host),
+                                .is_dirty = p->is_dirty};
+    return TP_OK;
+}
+
+static tp_status find_changes(collection *c, series *s, tp_error *err)
+{
+    tp_changepoint_options options = TP_CHANGEPOINT_DEFAULTS;
+    options.alpha = c->f->alpha;
+    if (s->n < LEAST_POINTS)
+        return TP_OK;
+    double *values = tp_arena_array(&c->arena, double, s->n);
+    for (size_t i = 0; i < s->n; i++)
+        values[i] = s->points[i].value;
+    s->changes = tp_arena_array(&c->arena, tp_changepoint, s->n / options.min_segment + 1);
+    return tp_changepoints(values, s->n, &options, s->changes, &s->n_changes, err);
+}
+
+/* ---- showing ---- */
+
+static double percent_of(const tp_changepoint *change)
+{
+    return 100 * (change->median_after / change->median_before - 1);
+}
+
+/* "worse" or "better", by the direction of the metric. */
+static const char *word_of(const series *s, const tp_changepoint *change)
+{
+    bool up = change->median_after > change->median_before;
+    bool higher = strcmp(s->direction, "higher") == 0;
+    return up == higher ? "better" : "worse";
+}
+
+static void show(const series *s, tp_buf *out)
+{
+    char first[48], last[48], after[48];
+    const point *end = &s->points[s->n - 1];
+    tp_buf_addf(out, "%-28s %-14s n = %-4zu %s -> %s (%.10s, %.10s)\n", s->name, s->metric, s->n,
+                tp_bench_value(s->points[0].value, s->unit, first),
+                tp_bench_value(end->value, s->unit, last), end->started,
+                *end->commit ? end->commit : "no commit");
+    for (size_t i = 0; i < s->n_changes; i++) {
+        const tp_changepoint *change = &s->changes[i];
+        const point *p = &s->points[change->index];
+        tp_buf_addf(out, "    changed at %.12s%s (%.10s): %s -> %s, %+.2f %%, %s (p %.3g)\n",
+                    *p->commit ? p->commit : "unknown commit", p->is_dirty ? "+dirty" : "",
+                    p->started, tp_bench_value(change->median_before, s->unit, first),
+                    tp_bench_value(change->median_after, s->unit, after), percent_of(change),
+                    word_of(s, change), change->p);
+    }
+    if (s->n < LEAST_POINTS)
+        tp_buf_addf(out, "    too few points to look for changes (at least %d)\n", LEAST_POINTS);
+    else if (s->n_changes == 0)
+        tp_buf_addf(out, "    no change shown\n");
+}
+
+static void put_number(tp_json_w *w, const char *key, double v)
+{
+    tp_json_w_key(w, key);
+    if (isfinite(v))
+        tp_json_w_f64(w, v);
+    else
+        tp_json_w_null(w);
+}
+
+static void put_series(tp_json_w *w, const series *s)
+{
+    tp_json_w_begin(w, '{');
+    tp_json_w_put_str(w, "name", s->name);
+    tp_json_w_put_str(w, "metric", s->metric);
+    tp_json_w_put_str(w, "unit", s->unit);
+    tp_json_w_put_str(w, "direction", s->direction);
+    tp_json_w_put_begin(w, "points", '[');
+    for (size_t i = 0; i < s->n; i++) {
+        const point *p = &s->points[i];
+        tp_json_w_begin(w, '{');
+        tp_json_w_put_str(w, "started", p->started);
+        tp_json_w_put_str(w, "commit", *p->commit ? p->commit : NULL);
+        tp_json_w_put_bool(w, "dirty", p->is_dirty);
+        tp_json_w_put_str(w, "host", p->host);
+        put_number(w, "median", p->value);
+        put_number(w, "lower", p->lower);
+        put_number(w, "upper", p->upper);
+        tp_json_w_end(w, '}');
+    }
+    tp_json_w_end(w, ']');
+    tp_json_w_key(w, "changes");
+    if (s->n < LEAST_POINTS)
+        tp_json_w_null(w); /* not looked for */
+    else {
+        tp_json_w_begin(w, '[');
+        for (size_t i = 0; i < s->n_changes; i++) {
+            const tp_changepoint *change = &s->changes[i];
+            tp_json_w_begin(w, '{');
+            tp_json_w_put_i64(w, "index", (int64_t)change->index);
+            tp_json_w_put_str(w, "commit", s->points[change->index].commit);
+            put_number(w, "before", change->median_before);
+            put_number(w, "after", change->median_after);
+            put_number(w, "percent", percent_of(change));
+            tp_json_w_put_str(w, "word", word_of(s, change));
+            put_number(w, "p", change->p);
+            tp_json_w_end(w, '}');
+        }
+        tp_json_w_end(w, ']');
+    }
+    tp_json_w_end(w, '}');
+}
+
+static tp_status draw(collection *c, const series *s, tp_error *err)
+{
+    tp_buf out = {0};
+    char title[300], file[4096];
+    tp_chart_point *points = tp_arena_array(&c->arena, tp_chart_point, s->n);
+    for (size_t i = 0; i < s->n; i++) {
+        const point *p = &s->points[i];
+        char value[48];
+        tp_bench_value(p->value, s->unit, value);
+        points[i] = (tp_chart_point){
+            .value = p->value,
+            .lower = p->lower,
+            .upper = p->upper,
+            .label = *p->commit ? tp_arena_strndup(&c->arena, p->commit, 7) : NULL,
+            .title = tp_arena_printf(&c->arena, "%s %s %s", value, p->started, p->commit)};
+    }
+    for (size_t i = 0; i < s->n_changes; i++)
+        points[s->changes[i].index].is_marked = true;
+    snprintf(title, sizeof title, "%s: %s", s->name, s->metric);
+    tp_chart_line chart = {.title = title, .unit = s->unit, .points = points, .n = s->n};
+    tp_chart_write_line(&chart, &out);
+    int n = snprintf(file, sizeof file, "%s/", c->f->svg);
+    snprintf(file + n, sizeof file - (size_t)n, "%s-%s.svg", s->name, s->metric);
+    for (char *p = file + n; *p; p++)
+        *p = strchr("/ :*?\"<>|", *p) ? '-' : *p;
+    tp_status status = tp_output_put(file, out.data, out.len, err);
+    tp_buf_release(&out);
+    return status;
+}
+
+/* An exact figure that never changed says nothing; a metric asked for is shown anyway. */
+static bool is_dull(const collection *c, const series *s)
+{
+    bool varies = strcmp(s->kind, "exact") != 0;
+    for (size_t i = 1; i < s->n; i++)
+        varies |= s->points[i].value != s->points[0].value;
+    return !varies && !c->f->metric && !c->f->all_metrics;
+}
+
+static tp_status show_all(collection *c, tp_buf *out, tp_error *err)
+{
+    tp_json_w w;
+    tp_json_w_init(&w, out, 1);
+    if (c->f->json)
+        tp_json_w_begin(&w, '[');
+    if (c->f->svg)
+        TP_TRY(tp_dir_make(c->f->svg, err));
+    for (size_t i = 0; i < c->n; i++) {
+        TP_TRY(find_changes(c, &c->all[i], err));
+        if (c->f->svg)
+            TP_TRY(draw(c, &c->all[i], err));
+        if (c->f->json)
+            put_series(&w, &c->all[i]);
+        else if (!is_dull(c, &c->all[i]))
+            show(&c->all[i], out);
+    }
+    if (c->f->json) {
+        tp_json_w_end(&w, ']');
+        tp_buf_addc(out, '\n');
+    }
+    return TP_OK;
+}
+
+tp_status tp_trends_write(const tp_bench_history_options *options, const char *const *patterns,
+                          size_t n, tp_buf *out, tp_error *err)
+{
+    char path[4096];
+    tp_history *h = NULL;
+    tp_host host;
+    collection c = {.f = options, .patterns = patterns, .n_patterns = n};
+    if (!tp_bench_history_path(options->history, path))
+        return tp_fail(err, TP_ERR_CONFIG, "HOME is not set; --history FILE names the history");
+    tp_host_detect(&host);
+    TP_TRY(tp_arena_init(&c.arena, (size_t)1 << 30, err));
+    tp_status status = tp_history_open(path, false, &h, err);
+    if (status == TP_OK)
+        status = tp_history_read(h, options->all_hosts ? NULL : host.fingerprint, collect, &c, err);
+    if (status == TP_OK && c.n)
+        status = show_all(&c, out, err);
+    tp_history_close(h);
+    tp_arena_release(&c.arena);
+    return status;
+}

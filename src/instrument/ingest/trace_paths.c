@@ -1,0 +1,130 @@
+/* trace_paths.c - which files of a folder are traces, in order of their names. */
+#include "instrument/ingest/trace_paths.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/strings.h"
+
+enum { FILES_MAX = 4096 };
+
+static void add(tp_trace_paths *p, const char *path)
+{
+    p->v = realloc(p->v, (p->n + 2) * sizeof *p->v);
+    TP_ASSERT(p->v);
+    p->v[p->n] = strdup(path);
+    TP_ASSERT(p->v[p->n]);
+    p->v[++p->n] = NULL;
+}
+
+static bool looks_like_a_trace(const char *name)
+{
+    static const char *const endings[] = {".json", ".json.gz", ".sqlite", ".pickle"};
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (name[0] != '.' && tp_str_ends(name, endings[i]))
+            return true;
+    return false;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* How many were there. */
+static tp_status add_folder(tp_trace_paths *p, const char *folder, size_t *ret_n, tp_error *err)
+{
+    size_t first = p->n;
+    DIR *d = opendir(folder);
+    tp_buf path = {0};
+    if (!d)
+        return tp_fail(err, TP_ERR_IO, "cannot read '%s': %s", folder, strerror(errno));
+    for (struct dirent *e; (e = readdir(d)) && p->n - first < FILES_MAX;) {
+        if (!looks_like_a_trace(e->d_name))
+            continue;
+        tp_buf_clear(&path);
+        tp_buf_addf(&path, "%s/%s", folder, e->d_name);
+        if (!tp_dir_exists(tp_buf_str(&path)))
+            add(p, tp_buf_str(&path));
+    }
+    closedir(d);
+    tp_buf_release(&path);
+    *ret_n = p->n - first;
+    if (*ret_n)
+        qsort(p->v + first, *ret_n, sizeof *p->v, by_name);
+    return TP_OK;
+}
+
+static tp_status add_traces_of(tp_trace_paths *p, const char *folder, tp_error *err)
+{
+    tp_buf inner = {0};
+    size_t n = 0;
+    tp_buf_addf(&inner, "%s/run.json", folder);
+    bool is_run = tp_file_exists(tp_buf_str(&inner));
+    tp_buf_clear(&inner);
+    tp_buf_addf(&inner, "%s/trace", folder);
+    bool has_traces = tp_dir_exists(tp_buf_str(&inner));
+    tp_status status = TP_OK;
+    if (is_run && !has_traces)
+        status =
+            tp_fail(err, TP_ERR_ARG,
+                    "the run '%s' recorded no trace; train with profile.steps=START:STOP", folder);
+    if (status == TP_OK)
+        status = add_folder(p, is_run ? tp_buf_str(&inner) : folder, &n, err);
+    if (status == TP_OK && n == 0)
+        status = tp_fail(err, TP_ERR_ARG,
+                         "there is no trace in the folder '%s': no file that ends in .json, "
+                         ".json.gz, .sqlite or .pickle",
+                         folder);
+    tp_buf_release(&inner);
+    return status;
+}
+
+tp_status tp_trace_paths_make(const char *const *words, size_t n, tp_trace_paths *ret,
+                              tp_error *err)
+{
+    tp_trace_paths paths = {0};
+    tp_status status = TP_OK;
+    size_t n_inputs = 0;
+    for (size_t i = 0; i < n && status == TP_OK; i++) {
+        n_inputs += strcmp(words[i], "-") == 0;
+        if (n_inputs > 1)
+            status = tp_fail(err, TP_ERR_ARG, "standard input (-) can be read once only");
+        else if (tp_dir_exists(words[i]))
+            status = add_traces_of(&paths, words[i], err);
+        else
+            add(&paths, words[i]);
+    }
+    if (status != TP_OK) {
+        tp_trace_paths_release(&paths);
+        return status;
+    }
+    *ret = paths;
+    return TP_OK;
+}
+
+tp_status tp_trace_paths_one(const char *word, tp_trace_paths *ret, tp_error *err)
+{
+    tp_trace_paths paths = {0};
+    TP_TRY(tp_trace_paths_make(&word, 1, &paths, err));
+    if (paths.n != 1) {
+        tp_status status =
+            tp_fail(err, TP_ERR_ARG, "the folder '%s' holds %zu traces; name one, as '%s'", word,
+                    paths.n, paths.v[0]);
+        tp_trace_paths_release(&paths);
+        return status;
+    }
+    *ret = paths;
+    return TP_OK;
+}
+
+void tp_trace_paths_release(tp_trace_paths *paths)
+{
+    for (size_t i = 0; i < paths->n; i++)
+        free((char *)(uintptr_t)paths->v[i]);
+    free(paths->v);
+    *paths = (tp_trace_paths){0};
+}

@@ -1,0 +1,260 @@
+/* baseline.c - a profile that was kept, and what changed since: by operator, with intervals. */
+#include "instrument/profile/baseline.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "stats/adjust.h"
+#include "stats/descriptive.h"
+
+tp_status tp_profile_dir(const char *name, char *ret, size_t cap, tp_error *err)
+{
+    size_t n = strlen(name);
+    if (n == 0 || n > 63 || name[0] == '.' ||
+        strspn(name, "abcdefghijklmnopqrstuvwxyz"
+                     "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                     "0123456789-_.") != n)
+        return tp_fail(err, TP_ERR_ARG,
+                       "\"%.80s\" is no name for a profile; use up to 63 letters, digits, - _ .",
+                       name);
+    snprintf(ret, cap, "runs/profiles/%s", name);
+    return TP_OK;
+}
+
+tp_status tp_profile_load(const char *name, tp_arena *arena, const tp_json **ret, tp_error *err)
+{
+    char dir[128], path[160];
+    TP_TRY(tp_profile_dir(name, dir, sizeof dir, err));
+    snprintf(path, sizeof path, "%s/profile.json", dir);
+    if (!tp_file_exists(path))
+        return tp_fail(err, TP_ERR_ARG,
+                       "there is no profile named \"%s\" (%s is missing); make it with 'temper "
+                       "profile CONFIG --name %s'",
+                       name, path, name);
+    tp_buf text = {0};
+    tp_status status = tp_file_read(path, 64 << 20, &text, err);
+    if (status == TP_OK)
+        status = tp_json_parse(arena, path, text.data, text.len, NULL, ret, err);
+    tp_buf_release(&text);
+    int64_t schema;
+    if (status == TP_OK && (!tp_json_i64(tp_json_get(*ret, "schema"), &schema) || schema != 1))
+        return tp_fail(err, TP_ERR_FORMAT, "%s is no profile that this version reads (schema 1)",
+                       path);
+    return status;
+}
+
+/* A series of positive numbers; false when there is none of at least two. *ret is malloced. */
+static bool read_series(const tp_json *array, double **ret, size_t *ret_n)
+{
+    if (!array || array->type != TP_JSON_ARRAY || array->n < 2)
+        return false;
+    double *v = calloc(array->n, sizeof *v);
+    size_t n = 0;
+    TP_ASSERT(v);
+    for (const tp_json *x = array->child; x; x = x->next)
+        if (!tp_json_f64(x, &v[n++]) || !isfinite(v[n - 1]) || v[n - 1] <= 0) {
+            free(v);
+            return false;
+        }
+    *ret = v;
+    *ret_n = n;
+    return true;
+}
+
+static double *logarithms(const double *v, size_t n)
+{
+    double *log_v = calloc(n + 1, sizeof *log_v);
+    TP_ASSERT(log_v);
+    for (size_t i = 0; i < n; i++)
+        log_v[i] = log(v[i]);
+    return log_v;
+}
+
+static bool is_positive(const double *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!(v[i] > 0))
+            return false;
+    return n > 0;
+}
+
+/* p is left raw: the caller adjusts it and then asks for the verdict. */
+static tp_status compare_series(const double *before, size_t n, const double *after, size_t m,
+                                tp_profile_change *c, tp_error *err)
+{
+    c->before_s = tp_mean(before, n);
+    c->after_s = tp_mean(after, m);
+    c->ratio = c->after_s / c->before_s;
+    c->lo = c->hi = NAN;
+    c->e = TP_CHANGE_NO_EVIDENCE;
+    if (!is_positive(before, n) || !is_positive(after, m))
+        return TP_OK;
+    double *x = logarithms(before, n), *y = logarithms(after, m);
+    tp_status status = tp_change_weigh(x, n, y, m, false, &c->e, err);
+    if (status == TP_OK && !isnan(c->e.lo)) {
+        c->ratio = exp(tp_mean(y, m) - tp_mean(x, n));
+        c->lo = exp(c->e.lo);
+        c->hi = exp(c->e.hi);
+    }
+    free(x);
+    free(y);
+    return status;
+}
+
+/* The same operator of the same part; profiles without parts have the name alone. */
+static bool is_same(const tp_json *row, const tp_profile_op *op)
+{
+    const char *name = tp_json_str(tp_json_get(row, "name"));
+    const char *part = tp_json_str(tp_json_get(row, "part"));
+    return name && strcmp(name, op->name) == 0 &&
+           (!part || !op->part || strcmp(part, op->part) == 0);
+}
+
+static const tp_json *find_op(const tp_json *ops, const tp_profile_op *wanted)
+{
+    for (const tp_json *op = ops ? ops->child : NULL; op; op = op->next)
+        if (is_same(op, wanted))
+            return op;
+    return NULL;
+}
+
+static double size_of_change(const tp_profile_change *c)
+{
+    double before = isnan(c->before_s) ? 0 : c->before_s,
+           after = isnan(c->after_s) ? 0 : c->after_s;
+    return fabs(after - before);
+}
+
+static int by_change(const void *a, const void *b)
+{
+    double x = size_of_change(a), y = size_of_change(b);
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* Nearly everything is training: only other parts are named. */
+static void set_name(tp_profile_change *c, const char *name, const char *part)
+{
+    bool is_plain = !part || strcmp(part, "train") == 0 || strcmp(part, "update") == 0;
+    snprintf(c->name, sizeof c->name, "%s%s%s", is_plain ? "" : part, is_plain ? "" : " ", name);
+}
+
+static tp_status compare_ops(const tp_json *ops, const tp_profile_data *d, tp_profile_change *rows,
+                             int *ret_n, tp_error *err)
+{
+    tp_status status = TP_OK;
+    int n = 0;
+    for (int i = 0; i < d->n_ops && status == TP_OK; i++) {
+        double *before;
+        size_t n_before, n_after = (size_t)d->n_done;
+        double after_s = tp_mean(d->ops[i].s, n_after);
+        const tp_json *op = find_op(ops, &d->ops[i]);
+        if (after_s <= 0)
+            continue;
+        tp_profile_change *c = &rows[n++];
+        *c = (tp_profile_change){.before_s = NAN,
+                                 .after_s = after_s,
+                                 .ratio = NAN,
+                                 .lo = NAN,
+                                 .hi = NAN,
+                                 .e = TP_CHANGE_NO_EVIDENCE};
+        set_name(c, d->ops[i].name, d->ops[i].part);
+        if (op && read_series(tp_json_get(op, "s"), &before, &n_before)) {
+            status = compare_series(before, n_before, d->ops[i].s, n_after, c, err);
+            free(before);
+        }
+    }
+    *ret_n = n;
+    return status;
+}
+
+/* Operators that only the baseline has. */
+static int add_gone(const tp_json *ops, const tp_profile_data *d, tp_profile_change *rows, int n)
+{
+    for (const tp_json *op = ops ? ops->child : NULL; op && n < 2 * TP_PROFILE_OPS; op = op->next) {
+        const char *name = tp_json_str(tp_json_get(op, "name"));
+        bool is_here = false;
+        double *before;
+        size_t n_before;
+        for (int i = 0; name && i < d->n_ops && !is_here; i++)
+            is_here = is_same(op, &d->ops[i]);
+        if (!name || is_here || !read_series(tp_json_get(op, "s"), &before, &n_before))
+            continue;
+        rows[n] = (tp_profile_change){.before_s = tp_mean(before, n_before),
+                                      .after_s = NAN,
+                                      .ratio = NAN,
+                                      .lo = NAN,
+                                      .hi = NAN,
+                                      .e = TP_CHANGE_NO_EVIDENCE};
+        set_name(&rows[n++], name, tp_json_str(tp_json_get(op, "part")));
+        free(before);
+    }
+    return n;
+}
+
+static void judge(tp_profile_change *rows, int n)
+{
+    double p[2 * TP_PROFILE_OPS];
+    for (int i = 0; i < n; i++)
+        p[i] = rows[i].e.p;
+    bool adjusted = n > 0 && tp_adjust(TP_ADJUST_HOLM, p, (size_t)n, p, NULL) == TP_OK;
+    for (int i = 0; i < n && adjusted; i++)
+        rows[i].e.p = p[i];
+    for (int i = 0; i < n; i++)
+        rows[i].verdict = tp_change_judge(&rows[i].e, log1p(TP_CHANGE_MARGIN));
+}
+
+static void note_text(tp_profile_comparison *c, const char *note)
+{
+    size_t used = strlen(c->notes);
+    snprintf(c->notes + used, sizeof c->notes - used, "%s%s", used ? "; " : "", note);
+}
+
+static void note_differences(const tp_json *baseline, const tp_profile_data *d,
+                             tp_profile_comparison *c)
+{
+    const char *machine = tp_json_str(tp_json_get(baseline, "machine"));
+    int64_t threads, parameters;
+    if (!machine || !d->machine || strcmp(machine, d->machine) != 0)
+        note_text(c, "not known to be the same machine");
+    if (tp_json_i64(tp_json_get(baseline, "threads"), &threads) && threads != d->threads)
+        note_text(c, "another number of threads");
+    if (tp_json_i64(tp_json_get(baseline, "parameters"), &parameters) &&
+        parameters != d->parameters)
+        note_text(c, "another model");
+    double before, after = tp_mean(d->used_tokens, (size_t)d->n_done);
+    if (tp_json_f64(tp_json_get(baseline, "used_tokens_per_step"), &before) &&
+        fabs(before - after) > 0.02 * after)
+        note_text(c, "steps of another size");
+}
+
+tp_status tp_profile_compare(const tp_json *baseline, const char *name, const tp_profile_data *d,
+                             tp_profile_comparison *ret, tp_error *err)
+{
+    double *before;
+    size_t n;
+    static tp_profile_change rows[2 * TP_PROFILE_OPS];
+    const char *made = tp_json_str(tp_json_get(baseline, "made"));
+    if (!read_series(tp_json_get(baseline, "step_s"), &before, &n))
+        return tp_fail(err, TP_ERR_FORMAT, "profile \"%s\" has no times of at least two steps",
+                       name);
+    *ret = (tp_profile_comparison){.after_peak = (double)d->peak_bytes};
+    snprintf(ret->name, sizeof ret->name, "%s", name);
+    snprintf(ret->made, sizeof ret->made, "%s", made ? made : "unknown");
+    if (!tp_json_f64(tp_json_get(baseline, "peak_bytes"), &ret->before_peak))
+        ret->before_peak = NAN;
+    tp_status status = compare_series(before, n, d->step_s, (size_t)d->n_done, &ret->step, err);
+    free(before);
+    TP_TRY(status);
+    ret->step.verdict = tp_change_judge(&ret->step.e, log1p(TP_CHANGE_MARGIN));
+    const tp_json *ops = tp_json_get(baseline, "operators");
+    int n_rows;
+    TP_TRY(compare_ops(ops, d, rows, &n_rows, err));
+    n_rows = add_gone(ops, d, rows, n_rows);
+    judge(rows, n_rows);
+    qsort(rows, (size_t)n_rows, sizeof *rows, by_change);
+    ret->n_ops = n_rows < TP_PROFILE_COMPARED ? n_rows : TP_PROFILE_COMPARED;
+    memcpy(ret->ops, rows, (size_t)ret->n_ops * sizeof *rows);
+    note_differences(baseline, d, ret);
+    return TP_OK;
+}

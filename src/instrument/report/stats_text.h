@@ -1,0 +1,61 @@
+/* stats_text.h - what `temper stats` says to people: a sentence first, then tables. */
+#ifndef TP_INSTRUMENT_REPORT_STATS_TEXT_H
+#define TP_INSTRUMENT_REPORT_STATS_TEXT_H
+
+#include "base/strings.h"
+#include "stats/stats.h"
+
+typedef enum { TP_WORDS_PLAIN, TP_WORDS_LOWER, TP_WORDS_HIGHER, TP_WORDS_TIME } tp_stats_words;
+
+typedef struct {
+    double level;
+    uint64_t seed;
+    size_t n_resamples; /* 0: as many as are quick */
+    bool equal_variances;
+    tp_stats_words words; /* which of larger and smaller is good */
+    double margin;        /* of equivalence, a share of the baseline; 0: not asked */
+    bool bold;            /* the headline, on a terminal */
+} tp_stats_style;
+
+typedef struct {
+    const char *name;
+    const double *x;
+    size_t n;
+    size_t n_missing;
+} tp_stats_column;
+
+TP_CHECKED tp_status tp_stats_text_one(const tp_stats_style *s, const tp_stats_column *c,
+                                       tp_buf *out, tp_error *err);
+/* b is judged against a. */
+TP_CHECKED tp_status tp_stats_text_two(const tp_stats_style *s, const tp_stats_column *a,
+                                       const tp_stats_column *b, tp_buf *out, tp_error *err);
+TP_CHECKED tp_status tp_stats_text_paired(const tp_stats_style *s, const tp_stats_column *a,
+                                          const tp_stats_column *b, tp_buf *out, tp_error *err);
+TP_CHECKED tp_status tp_stats_text_groups(const tp_stats_style *s, const tp_stats_column *c,
+                                          size_t k, tp_buf *out, tp_error *err);
+/* `x` may be NULL. */
+TP_CHECKED tp_status tp_stats_text_series(const tp_stats_style *s, const tp_stats_column *x,
+                                          const tp_stats_column *y, tp_buf *out, tp_error *err);
+/* Pairs of successes and trials; one or two of them. */
+TP_CHECKED tp_status tp_stats_text_shares(const tp_stats_style *s, const int64_t *x,
+                                          const int64_t *n, size_t k, tp_buf *out, tp_error *err);
+
+typedef struct {
+    double effect, n, power; /* NaN: the unknown; exactly one */
+    int sides;
+    bool paired;
+} tp_stats_plan;
+TP_CHECKED tp_status tp_stats_text_plan(const tp_stats_style *s, const tp_stats_plan *plan,
+                                        tp_buf *out, tp_error *err);
+
+/* "p = 0.0023", "p < 0.0001"; "p undefined". */
+void tp_stats_put_p(tp_buf *out, double p);
+/* "95 %" */
+const char *tp_stats_level(const tp_stats_style *s, char buffer[24]);
+/* Begin and end the sentence on top. */
+void tp_stats_headline(const tp_stats_style *s, tp_buf *out, bool begin);
+/* The table of descriptions. */
+TP_CHECKED tp_status tp_stats_put_table(const tp_stats_style *s, const tp_stats_column *c, size_t k,
+                                        tp_buf *out, tp_error *err);
+
+#endif

@@ -1,0 +1,160 @@
+/* Several ranks of one job, side by side. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "instrument/report/trace_ranks.h"
+#include "instrument/report/trace_report.h"
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+/* For people the name alone, unless two files share it. */
+static const char *short_name(const char *const *paths, size_t n, size_t i)
+{
+    for (size_t k = 0; k < n; k++)
+        if (k != i && strcmp(last_part(paths[k]), last_part(paths[i])) == 0)
+            return paths[i];
+    return last_part(paths[i]);
+}
+
+/* `paths` are those of the rows. */
+static void fill_ranks(const tp_rank_table *t, const char *const *paths, tp_grid *g)
+{
+    g->title = "Ranks";
+    tp_grid_column(g, "rank", "rank", TP_CELL_COUNT);
+    tp_grid_column(g, "name", "file", TP_CELL_TEXT);
+    tp_grid_column(g, "span_ns", "span", TP_CELL_NS);
+    tp_grid_column(g, "compute_ns", "compute", TP_CELL_NS);
+    tp_grid_column(g, "exposed_comm_ns", "exposed comm.", TP_CELL_NS);
+    tp_grid_column(g, "exposed_mem_ns", "exposed mem.", TP_CELL_NS);
+    tp_grid_column(g, "idle_ns", "idle", TP_CELL_NS);
+    tp_grid_column(g, "collectives", "collectives", TP_CELL_COUNT);
+    tp_grid_column(g, "matched", "matched", TP_CELL_COUNT);
+    tp_grid_column(g, "wait_ns", "waited", TP_CELL_NS);
+    tp_grid_column(g, "last_to_arrive", "last", TP_CELL_COUNT);
+    tp_grid_hidden(g, "clock_offset_ns", TP_CELL_NS);
+    tp_grid_column(g, "clock_spread_ns", "clock +-", TP_CELL_NS);
+    tp_grid_hidden(g, "collective_ns", TP_CELL_NS);
+    tp_grid_hidden(g, "file", TP_CELL_TEXT);
+    for (size_t i = 0; i < t->n_ranks; i++) {
+        const tp_rank_row *r = &t->ranks[i];
+        bool is_known = r->has_work;
+        tp_grid_int(g, r->rank);
+        tp_grid_text(g, short_name(paths, t->n_ranks, i));
+        tp_grid_known(g, is_known ? r->all.span_ns : TP_UNKNOWN);
+        tp_grid_known(g, is_known ? r->all.compute_ns : TP_UNKNOWN);
+        tp_grid_known(g, is_known ? r->all.exposed_comm_ns : TP_UNKNOWN);
+        tp_grid_known(g, is_known ? r->all.exposed_mem_ns : TP_UNKNOWN);
+        tp_grid_known(g, is_known ? r->all.idle_ns : TP_UNKNOWN);
+        tp_grid_int(g, r->collectives);
+        tp_grid_int(g, r->matched);
+        tp_grid_known(g, r->matched ? r->wait_ns : TP_UNKNOWN);
+        tp_grid_int(g, r->last_to_arrive);
+        tp_grid_known(g, r->offset_ns);
+        tp_grid_known(g, r->offset_spread_ns);
+        tp_grid_int(g, r->comm_ns);
+        tp_grid_text(g, paths[i]);
+    }
+}
+
+static void add_verdict(const tp_rank_table *t, tp_grid *g)
+{
+    char a[32], b[32];
+    if (t->n_ranks < 2) {
+        tp_grid_note(g, "one rank only: who waits for whom needs the files of several");
+        return;
+    }
+    if (t->matched == 0) {
+        tp_grid_note(g, "no collective occurs on two ranks: waiting cannot be told");
+        return;
+    }
+    const tp_rank_row *s = &t->ranks[t->straggler];
+    int64_t spread = 0;
+    for (size_t i = 0; i < t->n_ranks; i++)
+        if (t->ranks[i].offset_spread_ns != TP_UNKNOWN && t->ranks[i].offset_spread_ns > spread)
+            spread = t->ranks[i].offset_spread_ns;
+    tp_grid_note(g, "%lld collectives matched by %s; ranks waited %s in total",
+                 (long long)t->matched, t->by_sequence ? "sequence number" : "order of occurrence",
+                 tp_human_ns(t->lost_ns, a));
+    if (t->lost_ns / t->matched <= 2 * spread)
+        tp_grid_note(g,
+                     "no straggler is shown: the waits are within what the clocks are known to "
+                     "(+-%s per collective)",
+                     tp_human_ns(spread, b));
+    else
+        tp_grid_note(g,
+                     "straggler: rank %lld, last in %lld of %lld collectives; the clocks are known "
+                     "to +-%s",
+                     (long long)s->rank, (long long)s->last_to_arrive, (long long)t->matched,
+                     tp_human_ns(spread, b));
+}
+
+static void fill_collectives(const tp_rank_table *t, tp_grid *g)
+{
+    g->title = "Collectives over all ranks";
+    tp_grid_column(g, "collective", "collective", TP_CELL_TEXT);
+    tp_grid_column(g, "bytes", "bytes", TP_CELL_BYTES);
+    tp_grid_column(g, "group_size", "ranks", TP_CELL_COUNT);
+    tp_grid_column(g, "count", "count", TP_CELL_COUNT);
+    tp_grid_column(g, "transfer_p50_ns", "transfer", TP_CELL_NS);
+    tp_grid_column(g, "algbw_bytes_per_s", "algbw", TP_CELL_RATE);
+    tp_grid_column(g, "busbw_bytes_per_s", "busbw", TP_CELL_RATE);
+    tp_grid_column(g, "skew_p50_ns", "skew median", TP_CELL_NS);
+    tp_grid_column(g, "skew_max_ns", "max", TP_CELL_NS);
+    tp_grid_column(g, "skew_sum_ns", "sum", TP_CELL_NS);
+    for (size_t i = 0; i < t->n_collectives; i++) {
+        const tp_rank_collective *c = &t->collectives[i];
+        tp_grid_text(g, tp_collective_name(c->collective));
+        tp_grid_known(g, c->bytes < 0 ? TP_UNKNOWN : c->bytes);
+        tp_grid_known(g, c->group_size);
+        tp_grid_int(g, c->count);
+        tp_grid_int(g, c->transfer_p50_ns);
+        tp_grid_real(g, c->algbw);
+        tp_grid_real(g, c->busbw);
+        tp_grid_int(g, c->skew_p50_ns);
+        tp_grid_int(g, c->skew_max_ns);
+        tp_grid_int(g, c->skew_sum_ns);
+    }
+}
+
+void tp_trace_report_ranks(const tp_trace_job *job, const tp_select_options *options,
+                           tp_rank_grids *ret)
+{
+    tp_selection *sel = calloc(job->n + 1, sizeof *sel);
+    const tp_selection **list = calloc(job->n + 1, sizeof *list);
+    int64_t *ranks = calloc(job->n + 1, sizeof *ranks);
+    const char **paths = calloc(job->n + 1, sizeof *paths);
+    tp_rank_table table;
+    size_t n = 0;
+    TP_ASSERT(sel && list && ranks && paths);
+    for (size_t i = 0; i < job->n; i++) {
+        const tp_trace_file *f = job->files[i];
+        if (!f->events)
+            continue;
+        tp_selection_make(f->events, options, &sel[n]);
+        list[n] = &sel[n];
+        paths[n] = f->path;
+        ranks[n++] = f->rank == TP_UNKNOWN ? (int64_t)i : f->rank;
+    }
+    tp_ranks_make(list, ranks, n, &table);
+    *ret = (tp_rank_grids){.ranks = {.name = "ranks"}, .collectives = {.name = "collectives"}};
+    fill_ranks(&table, paths, &ret->ranks);
+    add_verdict(&table, &ret->ranks);
+    fill_collectives(&table, &ret->collectives);
+    tp_ranks_release(&table);
+    for (size_t i = 0; i < n; i++)
+        tp_selection_release(&sel[i]);
+    free(sel);
+    free(list);
+    free(ranks);
+    free(paths);
+}
+
+void tp_rank_grids_release(tp_rank_grids *grids)
+{
+    tp_grid_release(&grids->ranks);
+    tp_grid_release(&grids->collectives);
+}

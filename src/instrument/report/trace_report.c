@@ -1,0 +1,194 @@
+/* trace_report.c - the analyses of one file, each made when a view first asks for it. */
+#include <stdlib.h>
+
+#include "base/threads.h"
+#include "instrument/report/trace_report.h"
+
+static void make_breakdowns(tp_trace_report *r)
+{
+    const tp_selection *s = &r->selection;
+    r->has_work = tp_breakdown_make(s->v, s->n, TP_ALL_DEVICES, &r->all);
+    r->by_device = calloc(s->n_devices ? s->n_devices : 1, sizeof *r->by_device);
+    TP_ASSERT(r->by_device);
+    for (size_t d = 0; d < s->n_devices; d++)
+        if (s->n_devices == 1)
+            r->by_device[d] = r->all;
+        else
+            tp_breakdown_make(s->v, s->n, (int64_t)d, &r->by_device[d]);
+}
+
+void tp_trace_report_make(const tp_trace_file *file, const tp_select_options *options,
+                          tp_trace_report *ret)
+{
+    *ret = (tp_trace_report){.file = file};
+    if (!file->events)
+        return;
+    tp_selection_make(file->events, options, &ret->selection);
+    make_breakdowns(ret);
+    tp_kernels_make(ret->selection.v, ret->selection.n, true, tp_events_name_text, file->events,
+                    &ret->kernels);
+}
+
+void tp_trace_report_release(tp_trace_report *r)
+{
+    tp_selection_release(&r->selection);
+    tp_kernels_release(&r->kernels);
+    tp_operators_release(&r->operators);
+    tp_snapshot_usage_release(&r->usage);
+    tp_launches_release(&r->launches);
+    tp_idle_release(&r->idle);
+    tp_comm_release(&r->comm);
+    tp_memory_usage_release(&r->memory);
+    tp_critical_path_release(&r->path);
+    free(r->by_device);
+    *r = (tp_trace_report){0};
+}
+
+/* True the first time. */
+static bool first(bool *has)
+{
+    bool is_first = !*has;
+    *has = true;
+    return is_first;
+}
+
+const tp_operators *tp_trace_report_operators(tp_trace_report *r)
+{
+    if (first(&r->has_operators))
+        tp_operators_make(&r->selection, &r->operators);
+    return &r->operators;
+}
+
+const tp_launch_table *tp_trace_report_launches(tp_trace_report *r)
+{
+    if (first(&r->has_launches))
+        tp_launches_make(&r->selection, &r->launches);
+    return &r->launches;
+}
+
+const tp_idle_table *tp_trace_report_idle(tp_trace_report *r)
+{
+    if (first(&r->has_idle))
+        tp_idle_make(&r->selection, &r->idle);
+    return &r->idle;
+}
+
+const tp_copy_table *tp_trace_report_copies(tp_trace_report *r)
+{
+    if (first(&r->has_copies))
+        tp_copies_make(&r->selection, &r->copies);
+    return &r->copies;
+}
+
+const tp_comm_table *tp_trace_report_comm(tp_trace_report *r)
+{
+    if (first(&r->has_comm))
+        tp_comm_make(&r->selection, &r->comm);
+    return &r->comm;
+}
+
+const tp_memory_usage *tp_trace_report_memory(tp_trace_report *r)
+{
+    tp_error err = {0};
+    if (first(&r->has_memory) && r->file->events->n_memory &&
+        tp_memory_usage_make(&r->selection, tp_trace_report_operators(r), &r->memory, &err) !=
+            TP_OK)
+        r->memory = (tp_memory_usage){0};
+    return &r->memory;
+}
+
+const tp_critical_path *tp_trace_report_path(tp_trace_report *r)
+{
+    if (first(&r->has_path))
+        tp_critical_path_find(&r->selection, tp_trace_report_operators(r), &r->path);
+    return &r->path;
+}
+
+const tp_suspicions *tp_trace_report_suspicions(tp_trace_report *r)
+{
+    if (first(&r->has_suspicions))
+        tp_suspicions_find(&r->selection, &r->suspicions);
+    return &r->suspicions;
+}
+
+const tp_findings *tp_trace_report_findings(tp_trace_report *r)
+{
+    if (first(&r->has_findings)) {
+        const tp_finding_inputs in = {.selection = &r->selection,
+                                      .all = &r->all,
+                                      .kernels = &r->kernels,
+                                      .idle = tp_trace_report_idle(r),
+                                      .launches = tp_trace_report_launches(r),
+                                      .copies = tp_trace_report_copies(r),
+                                      .comm = tp_trace_report_comm(r),
+                                      .memory = tp_trace_report_memory(r)};
+        tp_findings_make(&in, &r->findings);
+    }
+    return &r->findings;
+}
+
+/* ---- side by side ---- */
+
+/* Operators and the memory that is attributed to them; apart from it, what the device did. */
+static tp_status prepare(void *report, size_t half, int worker, tp_error *err)
+{
+    tp_trace_report *r = report;
+    (void)worker;
+    (void)err;
+    if (half == 0) {
+        tp_trace_report_operators(r);
+        tp_trace_report_memory(r);
+    } else {
+        tp_trace_report_idle(r);
+        tp_trace_report_launches(r);
+        tp_trace_report_copies(r);
+        tp_trace_report_comm(r);
+        tp_trace_report_suspicions(r);
+    }
+    return TP_OK;
+}
+
+void tp_trace_report_prepare(tp_trace_report *r)
+{
+    enum { WORTH_A_THREAD = 10000 }; /* events */
+    tp_pool *pool = NULL;
+    tp_error err = {0};
+    if (!r->has_work || r->file->events->n < WORTH_A_THREAD)
+        return;
+    if (tp_pool_create(&pool, 2, &err) == TP_OK)
+        (void)!tp_pool_for(pool, 2, prepare, r, &err); /* else each is made when asked for */
+    tp_pool_free(pool);
+}
+
+const tp_snapshot_usage *tp_trace_report_usage(tp_trace_report *r)
+{
+    if (first(&r->has_usage) && r->file->snapshot)
+        tp_snapshot_usage_make(r->file->snapshot, &r->usage);
+    return &r->usage;
+}
+
+int64_t tp_trace_report_origin(const tp_trace_report *r)
+{
+    const tp_events *e = r->file->events;
+    int64_t first = INT64_MAX;
+    if (r->has_work)
+        return r->all.start;
+    for (size_t i = 0; i < e->n; i++)
+        if (e->start[i] < first && e->phase[i] == 'X')
+            first = e->start[i];
+    return e->n && first != INT64_MAX ? first : 0;
+}
+
+void tp_grid_name(tp_grid *g, const tp_events *e, uint32_t name)
+{
+    tp_slice text = tp_events_name_text(e, name);
+    tp_grid_textn(g, text.data, text.len);
+}
+
+void tp_grid_known(tp_grid *g, int64_t v)
+{
+    if (v == TP_UNKNOWN)
+        tp_grid_unknown(g);
+    else
+        tp_grid_int(g, v);
+}

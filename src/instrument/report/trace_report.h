@@ -1,0 +1,97 @@
+/* trace_report.h - the pieces of `temper trace` that its files share.
+ *
+ * A report is one file with the analyses made so far: each is made when a view first asks
+ * for it.  A view is a row of trace_views.def: a name and a function that fills one grid; a
+ * view of several grids has several rows.  The screen, --json, --csv and --markdown are
+ * made of the same grids. */
+#ifndef TP_INSTRUMENT_REPORT_TRACE_REPORT_H
+#define TP_INSTRUMENT_REPORT_TRACE_REPORT_H
+
+#include "instrument/report/grid.h"
+#include "instrument/analyze/communication.h"
+#include "instrument/analyze/copies.h"
+#include "instrument/analyze/critical_path.h"
+#include "instrument/analyze/findings.h"
+#include "instrument/analyze/idle.h"
+#include "instrument/analyze/launch.h"
+#include "instrument/analyze/memory_usage.h"
+#include "instrument/analyze/operators.h"
+#include "instrument/analyze/selection.h"
+#include "instrument/analyze/snapshot_usage.h"
+#include "instrument/analyze/suspicious.h"
+#include "instrument/ingest/ingest.h"
+
+typedef struct {
+    const tp_trace_file *file;
+    tp_selection selection;
+    bool has_work; /* device activities in scope */
+    tp_breakdown all;
+    tp_breakdown *by_device; /* one per device of the selection */
+    tp_kernel_table kernels;
+
+    /* Made when first asked for. */
+    bool has_operators, has_usage, has_launches, has_idle, has_copies, has_comm, has_memory,
+        has_path, has_suspicions, has_findings;
+    tp_operators operators;
+    tp_snapshot_usage usage;
+    tp_launch_table launches;
+    tp_idle_table idle;
+    tp_copy_table copies;
+    tp_comm_table comm;
+    tp_memory_usage memory;
+    tp_critical_path path;
+    tp_suspicions suspicions;
+    tp_findings findings;
+} tp_trace_report;
+
+void tp_trace_report_make(const tp_trace_file *file, const tp_select_options *options,
+                          tp_trace_report *ret);
+void tp_trace_report_release(tp_trace_report *report);
+
+/* Make at once, on two threads, the analyses that the overview shows. */
+void tp_trace_report_prepare(tp_trace_report *report);
+
+const tp_operators *tp_trace_report_operators(tp_trace_report *report);
+const tp_launch_table *tp_trace_report_launches(tp_trace_report *report);
+const tp_idle_table *tp_trace_report_idle(tp_trace_report *report);
+const tp_copy_table *tp_trace_report_copies(tp_trace_report *report);
+const tp_comm_table *tp_trace_report_comm(tp_trace_report *report);
+const tp_memory_usage *tp_trace_report_memory(tp_trace_report *report);
+const tp_critical_path *tp_trace_report_path(tp_trace_report *report);
+const tp_suspicions *tp_trace_report_suspicions(tp_trace_report *report);
+const tp_findings *tp_trace_report_findings(tp_trace_report *report);
+const tp_snapshot_usage *tp_trace_report_usage(tp_trace_report *report); /* snapshots only */
+
+/* Members of the one JSON object of a file, in the names of docs/formats/trace-report.md. */
+void tp_trace_report_json(tp_trace_report *report, tp_json_w *w);
+
+/* The one screen for people. */
+void tp_trace_report_screen(tp_trace_report *report, size_t top, int width, tp_buf *out);
+void tp_trace_report_screen_markdown(tp_trace_report *report, size_t top, tp_buf *out);
+
+/* ---- views ---- */
+
+typedef struct {
+    const char *view; /* word of the command line */
+    const char *grid; /* key of the grid in JSON */
+    unsigned keep;    /* tp_event_keep that it needs besides the usual */
+    bool in_json;     /* part of the full --json */
+    void (*fill)(tp_trace_report *report, tp_grid *grid);
+} tp_trace_report_view;
+
+extern const tp_trace_report_view tp_trace_report_views[]; /* ends with a row whose view is NULL */
+bool tp_trace_report_view_exists(const char *view);
+
+#define VIEW(view, grid, keep, in_json, fill) void tp_view_##fill(tp_trace_report *r, tp_grid *g);
+#include "instrument/report/trace_views.def"
+#undef VIEW
+
+/* A whole number, or TP_UNKNOWN. */
+void tp_grid_known(tp_grid *g, int64_t v);
+/* Name of an interned string of the trace, or NULL. */
+void tp_grid_name(tp_grid *g, const tp_events *events, uint32_t name);
+
+/* Nanoseconds from the first event in scope, for "when". */
+int64_t tp_trace_report_origin(const tp_trace_report *report);
+
+#endif
