@@ -135,9 +135,10 @@ typedef struct {
     double rates[MAX_THREADS];
 } peaks;
 
-static void measure_part(const void *context, int part)
+static void measure_part(const void *context, int part, int thread)
 {
     peaks *p = (peaks *)(uintptr_t)context;
+    (void)thread;
     p->rates[part] = p->measure(400000);
 }
 
@@ -147,7 +148,7 @@ static void print_peak(const char *what, double (*measure)(long), const options 
     for (int round = 0; round < 8; round++) {
         double all = 0;
         peaks p = {.measure = measure};
-        tp_team_run(opt->team, opt->threads, measure_part, &p);
+        tp_team_run(opt->team, opt->threads, opt->threads, measure_part, &p);
         for (int i = 0; i < opt->threads; i++)
             all += p.rates[i];
         best = all > best ? all : best;

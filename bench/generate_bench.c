@@ -103,8 +103,9 @@ typedef struct {
     volatile int64_t *sink;
 } reading;
 
-static void read_part(const void *context, int part)
+static void read_part(const void *context, int part, int thread)
 {
+    (void)thread;
     const reading *r = context;
     size_t n = r->bytes / sizeof(lanes) / (size_t)r->threads;
     const lanes *x = (const lanes *)(const void *)r->buffer + n * (size_t)part;
@@ -127,7 +128,7 @@ static double read_bandwidth(const bench *b)
     const reading r = {b->buffer, b->buffer_bytes, b->a->threads, sink};
     double begin = tp_clock_s();
     for (int round = 0; round < ROUNDS; round++)
-        tp_team_run(b->team, r.threads, read_part, &r);
+        tp_team_run(b->team, r.threads, r.threads, read_part, &r);
     return ROUNDS * (double)r.bytes / (tp_clock_s() - begin);
 }
 

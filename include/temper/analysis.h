@@ -96,6 +96,91 @@ TP_API TP_CHECKED tp_status tp_metrics_write_json(
     tp_metrics *m, tp_points_view view, const char *const *tags, size_t n_tags,
     bool (*write)(void *user, const char *text, size_t n), void *user, tp_error *err);
 
+/* ---- two runs, or two groups of them ---- */
+
+/* A metric that every run has.  `effect` is B minus A in the metric's unit: over the steps that all
+ * have, aligned by step. */
+typedef struct {
+    const char *name;
+    size_t n; /* steps in common; of groups: runs */
+    double mean_a, mean_b;
+    double effect, ci_lo, ci_hi; /* NaN where it cannot be known: `why` */
+    double p, p_adjusted;        /* two-sided; after Holm over all metrics */
+    int direction;               /* 1: more is better, -1: less is, 0: nobody knows */
+    const char *verdict;         /* "better", "worse", "changed", "same", "not shown" */
+    size_t odd_a, odd_b;         /* values that are NaN or infinite; left out of the means */
+    char method[80], why[120];
+} tp_compared_metric;
+
+typedef struct {
+    size_t size;   /* sizeof(tp_compare_options) */
+    double level;  /* of intervals; 0: 0.95 */
+    double margin; /* "same" within this share of A's mean; 0: 0.01 */
+} tp_compare_options;
+
+typedef struct tp_run_comparison tp_run_comparison;
+
+/* One run on each side: paired steps.  More: runs are the observations. */
+TP_API TP_CHECKED tp_status tp_runs_compare(tp_metrics *const *a, size_t n_a, tp_metrics *const *b,
+                                            size_t n_b, const tp_compare_options *options,
+                                            tp_run_comparison **ret, tp_error *err);
+TP_API void tp_run_comparison_free(tp_run_comparison *c); /* NULL is a no-op */
+TP_API size_t tp_run_comparison_count(const tp_run_comparison *c);
+TP_API const tp_compared_metric *tp_run_comparison_metric(const tp_run_comparison *c, size_t index);
+/* Settings that differ between the first runs of both sides; NULL: not set there. */
+TP_API size_t tp_run_comparison_settings(const tp_run_comparison *c);
+TP_API const char *tp_run_comparison_setting(const tp_run_comparison *c, size_t index,
+                                             const char **ret_a, const char **ret_b);
+/* {"metrics": [{"name", "effect", "ci95", "p_adjusted", "verdict", ...}], ...}; tp_free(). */
+TP_API char *tp_run_comparison_json(const tp_run_comparison *c);
+
+/* ---- runs judged ---- */
+
+/* The answer of one dimension.  Formulas and references: docs/formats/analysis.md. */
+typedef struct {
+    const char *name, *about, *unit;
+    double value, ci_lo, ci_hi; /* NaN: unknown */
+    size_t n;
+    double threshold;    /* NaN: none */
+    int direction;       /* 1: a value above the threshold is good, -1: below */
+    const char *verdict; /* "pass", "fail", "not shown" (the interval holds the threshold), "not
+                            judged" (no threshold), "error" */
+    const char *method, *error, *advice; /* NULL: none */
+} tp_analysis_dimension;
+
+typedef struct {
+    size_t size;                   /* sizeof(tp_analysis_options) */
+    const char *const *dimensions; /* those that are asked; n_dimensions 0: all */
+    size_t n_dimensions;
+    const char *const *threshold_names; /* thresholds other than the default ones */
+    const double *thresholds;
+    size_t n_thresholds;
+    const double *sizes; /* per run: threads, ranks or devices; NULL: from its settings */
+    double level;        /* of intervals; 0: 0.95 */
+} tp_analysis_options;
+
+typedef struct {
+    size_t ran, succeeded, failed, below_threshold;
+} tp_analysis_summary;
+
+typedef struct tp_analysis tp_analysis;
+
+/* The first run is judged; robustness and scalability ask all.  An unknown dimension is an error;
+ * one that cannot answer says why, in its `error`. */
+TP_API TP_CHECKED tp_status tp_runs_analyze(tp_metrics *const *runs, size_t n,
+                                            const tp_analysis_options *options, tp_analysis **ret,
+                                            tp_error *err);
+TP_API void tp_analysis_free(tp_analysis *a); /* NULL is a no-op */
+TP_API size_t tp_analysis_count(const tp_analysis *a);
+TP_API const tp_analysis_dimension *tp_analysis_result(const tp_analysis *a, size_t index);
+/* What the value was made of; *ret_text NULL: it is *ret_value.  NULL behind the last. */
+TP_API const char *tp_analysis_input(const tp_analysis *a, size_t index, size_t input,
+                                     double *ret_value, const char **ret_text);
+TP_API tp_analysis_summary tp_analysis_summarize(const tp_analysis *a);
+/* {"dimensions": [...], "summary": {...}}, and a report; tp_free(). */
+TP_API char *tp_analysis_json(const tp_analysis *a);
+TP_API char *tp_analysis_markdown(const tp_analysis *a, const char *title);
+
 #ifdef __cplusplus
 }
 #endif

@@ -62,8 +62,20 @@ static tp_share share_of(const tp_session *s, const tp_machine *m, const row *r)
     return tp_machine_share(m, dtype, r->flops, r->bytes, r->ns * 1e-9);
 }
 
+/* A kernel's name begins with that of its operator: a narrow screen shows only the kernel. */
+static void add_names(const char *operator, const char * kernel, int width, tp_buf *out)
+{
+    enum { WIDE = 100 };
+    if (width >= WIDE)
+        tp_buf_addf(out, "%-22s %-27s", operator, kernel);
+    else if (strchr(operator, ' '))
+        tp_buf_addf(out, "%-17.17s (again)  ", kernel);
+    else
+        tp_buf_addf(out, "%-27s", *kernel ? kernel : operator);
+}
+
 bool tp_table_operators(const tp_session *s, const tp_machine *machine, int64_t steps, int limit,
-                        tp_buf *out)
+                        int width, tp_buf *out)
 {
     row rows[MAX_ROWS];
     double total;
@@ -71,20 +83,22 @@ bool tp_table_operators(const tp_session *s, const tp_machine *machine, int64_t 
     int n = collect_all(s, rows, &total);
     if (steps < 1)
         steps = 1;
-    tp_buf_addf(out, "%-20s %-30s %8s %10s %7s %9s %8s %s\n", "operator", "kernel", "launches",
-                "ms/step", "share", "GFLOP/s", "GB/s", machine ? " of limit" : "");
+    add_names("operator", "kernel", width, out);
+    tp_buf_addf(out, " %8s %9s %6s %8s %7s %s\n", "launches", "ms/step", "share", "GFLOP/s", "GB/s",
+                machine ? "of limit" : "");
     for (int i = 0; i < n && i < limit; i++) {
         const row *r = &rows[i];
         if (r->ns <= 0)
             continue;
         char name[64];
         snprintf(name, sizeof name, "%s%s", tp_ops[r->op]->name, r->is_clone ? " (again)" : "");
-        tp_buf_addf(out, "%-20s %-30s %8llu %10.3f %6.1f%% %9.1f %8.1f", name, r->kernel,
-                    (unsigned long long)r->launches, r->ns * 1e-6 / (double)steps,
-                    100 * r->ns / total, r->flops / r->ns, r->bytes / r->ns);
+        add_names(name, r->kernel, width, out);
+        tp_buf_addf(out, " %8llu %9.3f %5.1f%% %8.1f %7.1f", (unsigned long long)r->launches,
+                    r->ns * 1e-6 / (double)steps, 100 * r->ns / total, r->flops / r->ns,
+                    r->bytes / r->ns);
         if (machine) {
             tp_share share = share_of(s, machine, r);
-            tp_share_put(share, 8, out);
+            tp_share_put(share, 7, out);
             seen |= 1u << share.kind;
         }
         tp_buf_addc(out, '\n');
@@ -92,9 +106,11 @@ bool tp_table_operators(const tp_session *s, const tp_machine *machine, int64_t 
     double rest = 0;
     for (int i = limit; i < n; i++)
         rest += rows[i].ns;
-    if (rest > 0)
-        tp_buf_addf(out, "%-20s %-30s %8s %10.3f %6.1f%%\n", "others", "", "",
-                    rest * 1e-6 / (double)steps, 100 * rest / total);
+    if (rest > 0) {
+        add_names("others", "", width, out);
+        tp_buf_addf(out, " %8s %9.3f %5.1f%%\n", "", rest * 1e-6 / (double)steps,
+                    100 * rest / total);
+    }
     tp_share_put_notes(seen, out);
     return !(seen & 1u << TP_SHARE_IMPOSSIBLE);
 }

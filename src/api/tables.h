@@ -9,7 +9,7 @@
 /* Operators by time: count, time per step, share, FLOP/s, bytes/s, share of the machine's
  * ceilings (machine may be NULL).  False when an operator did more than its ceiling allows. */
 bool tp_table_operators(const tp_session *s, const tp_machine *machine, int64_t steps, int limit,
-                        tp_buf *out);
+                        int width, tp_buf *out);
 void tp_json_operators(const tp_session *s, int64_t steps, tp_json_w *w);
 
 /* Planned bytes by kind; with measured ones beside when `measured` is not NULL. */

@@ -1,16 +1,19 @@
 /* team.c - fork and join on futexes.
  *
- * A job is published by raising `job`, which all workers watch.  The parts of a job are cut into
- * shares, one per thread; whose share has begun is decided by a compare-and-swap on the share's
- * own word, between the worker it is meant for and the caller, who after his own share takes
- * every one that nobody has begun.  So the caller only ever waits for a thread that is at work.
+ * A job's parts are cut into as many shares as threads work on it, and each share into pieces.
+ * Everybody takes pieces from the front of its own share.  The caller, when he has done his,
+ * takes from the back of the others', and a worker that has done its from the back of the
+ * caller's: so a thread that comes late, or loses its processor, holds up one piece and no more,
+ * and shares stay where they were in the last job, near their caches.
  *
- *     job    epoch << 16 | shares       one writer, the caller
- *     share  epoch << 1  | is_done      as it was: open; epoch << 1: begun
+ *     job    epoch << 21 | shares << 8 | pieces    of each share; written by the caller
+ *     share  epoch << 16 | front << 8 | back       pieces front .. back-1 are to be had; of an
+ *                                                  earlier epoch: all are
+ *     left   pieces that are not done; the job ends with the last one
  *
- * A worker that comes late finds its share's epoch raised and goes back to waiting; epochs have
- * 48 bits and do not come again.  The job's description cannot change under a thread that has
- * begun a share of it, for the caller waits until that is done.
+ * A piece is taken by a compare-and-swap, which fails for whoever comes after the job's end: all
+ * shares are empty then, or of a later epoch, and epochs do not come again.  The job's
+ * description cannot change under a thread that has taken a piece.
  *
  * Waiting is the same for both sides: watch a word for a while, then sleep on a gate.  Nobody
  * makes a system call to wake where nobody sleeps: a sleeper is counted before its last look at
@@ -36,7 +39,10 @@
 enum {
     LINE = 128, /* two cache lines: the neighbour's is fetched along */
     MOST_THREADS = 4096,
-    SHARES_BITS = 16
+    MOST_PIECES = 255,
+    PIECE_BITS = 8,
+    SHARE_BITS = 2 * PIECE_BITS,
+    JOB_BITS = 13 + PIECE_BITS
 };
 
 /* How long to look before sleeping.  To sleep and be woken costs 5 to 50 us; watching for as long
@@ -60,7 +66,7 @@ typedef struct {
     _Alignas(LINE) _Atomic uint64_t share;
     patience patience;
     tp_team *team;
-    int number; /* from 1; 0 is the caller */
+    int number;
     pthread_t thread;
 } member;
 
@@ -70,12 +76,12 @@ struct tp_team {
     const void *context;
     int n_parts;
     uint64_t epoch; /* of the last job; the caller's */
-    patience patience;
+    _Alignas(LINE) _Atomic uint64_t left;
     gate start, finish;
     atomic_bool is_busy;
     int size;
     pid_t owner;
-    member members[]; /* size - 1 */
+    member members[]; /* the first is whoever calls */
 };
 
 /* ---- waiting ---- */
@@ -153,20 +159,50 @@ static uint64_t wait_while(gate *g, _Atomic uint64_t *word, uint64_t old, patien
     return atomic_load_explicit(word, memory_order_acquire);
 }
 
-/* ---- shares ---- */
+/* ---- pieces ---- */
 
-static bool begin_share(member *m, uint64_t epoch, uint64_t begun)
+typedef struct {
+    uint64_t epoch;
+    int shares, pieces;
+} job;
+
+static job job_of(uint64_t word)
 {
-    uint64_t last = atomic_load_explicit(&m->share, memory_order_acquire);
-    return last >> 1 < epoch && atomic_compare_exchange_strong(&m->share, &last, begun);
+    return (job){.epoch = word >> JOB_BITS,
+                 .shares = (int)(word >> PIECE_BITS & ((1 << 13) - 1)),
+                 .pieces = (int)(word & MOST_PIECES)};
 }
 
-static void run_share(const tp_team *t, int share, int shares)
+/* A piece of a share, from the front or the back; -1: there is none. */
+static int take_piece(member *m, const job *j, bool from_front)
 {
-    int begin = (int)((int64_t)t->n_parts * share / shares);
-    int end = (int)((int64_t)t->n_parts * (share + 1) / shares);
-    for (int part = begin; part < end; part++)
-        t->run(t->context, part);
+    uint64_t old = atomic_load_explicit(&m->share, memory_order_acquire), rest;
+    int piece;
+    do {
+        uint64_t front = 0, back = (uint64_t)j->pieces;
+        if (old >> SHARE_BITS == j->epoch) {
+            front = old >> PIECE_BITS & MOST_PIECES;
+            back = old & MOST_PIECES;
+        }
+        if (old >> SHARE_BITS > j->epoch || front == back)
+            return -1;
+        piece = (int)(from_front ? front++ : --back);
+        rest = j->epoch << SHARE_BITS | front << PIECE_BITS | back;
+    } while (!atomic_compare_exchange_weak(&m->share, &old, rest));
+    return piece;
+}
+
+/* All that can be had of a share; how many pieces that was. */
+static uint64_t run_share(tp_team *t, const job *j, int share, int thread)
+{
+    uint64_t done = 0;
+    for (int piece; (piece = take_piece(&t->members[share], j, share == thread)) >= 0; done++) {
+        int64_t nth = (int64_t)share * j->pieces + piece, all = (int64_t)j->shares * j->pieces;
+        int end = (int)(t->n_parts * (nth + 1) / all);
+        for (int part = (int)(t->n_parts * nth / all); part < end; part++)
+            t->run(t->context, part, thread);
+    }
+    return done;
 }
 
 static void *work(void *argument)
@@ -176,57 +212,59 @@ static void *work(void *argument)
     char name[16];
     snprintf(name, sizeof name, "temper-cpu %d", m->number);
     pthread_setname_np(pthread_self(), name);
-    for (uint64_t job = 0;;) {
-        job = wait_while(&t->start, &t->job, job, &m->patience);
-        uint64_t epoch = job >> SHARES_BITS;
-        int shares = (int)(job & ((1 << SHARES_BITS) - 1));
-        if (shares == 0)
+    for (uint64_t word = 0;;) {
+        word = wait_while(&t->start, &t->job, word, &m->patience);
+        const job j = job_of(word);
+        if (j.shares == 0)
             return NULL;
-        if (m->number >= shares || !begin_share(m, epoch, epoch << 1))
+        if (m->number >= j.shares)
             continue;
-        run_share(t, m->number, shares);
-        atomic_store(&m->share, epoch << 1 | 1);
-        ring(&t->finish);
+        uint64_t done = run_share(t, &j, m->number, m->number);
+        done += run_share(t, &j, 0, m->number);
+        if (done > 0 && atomic_fetch_sub(&t->left, done) == done)
+            ring(&t->finish);
     }
 }
 
 /* 0 shares: no more jobs. */
-static uint64_t publish(tp_team *t, int shares)
+static job publish(tp_team *t, int shares, int pieces)
 {
-    t->epoch++;
-    atomic_store(&t->job, t->epoch << SHARES_BITS | (uint64_t)shares);
+    const job j = {.epoch = ++t->epoch, .shares = shares, .pieces = pieces};
+    atomic_store_explicit(&t->left, (uint64_t)shares * (uint64_t)pieces, memory_order_relaxed);
+    atomic_store(&t->job, j.epoch << JOB_BITS | (uint64_t)shares << PIECE_BITS | (uint64_t)pieces);
     ring(&t->start);
-    return t->epoch;
+    return j;
 }
 
 static void share_out(tp_team *t, int shares)
 {
-    uint64_t epoch = publish(t, shares);
-    run_share(t, 0, shares);
-    for (int i = 1; i < shares; i++)
-        if (begin_share(&t->members[i - 1], epoch, epoch << 1 | 1))
-            run_share(t, i, shares);
-    for (int i = 1; i < shares; i++)
-        wait_while(&t->finish, &t->members[i - 1].share, epoch << 1, &t->patience);
+    int pieces = TP_MIN((t->n_parts + shares - 1) / shares, MOST_PIECES);
+    const job j = publish(t, shares, pieces);
+    uint64_t done = 0;
+    for (int share = 0; share < shares; share++)
+        done += run_share(t, &j, share, 0);
+    uint64_t left = atomic_fetch_sub(&t->left, done) - done;
+    for (; left > 0; left = atomic_load_explicit(&t->left, memory_order_acquire))
+        wait_while(&t->finish, &t->left, left, &t->members[0].patience);
 }
 
 static void run_alone(int n, tp_team_part *run, const void *context)
 {
     for (int part = 0; part < n; part++)
-        run(context, part);
+        run(context, part, 0);
 }
 
-void tp_team_run(tp_team *t, int n, tp_team_part *run, const void *context)
+void tp_team_run(tp_team *t, int threads, int n, tp_team_part *run, const void *context)
 {
-    if (!t || n <= 1 || t->size == 1 ||
-        atomic_exchange_explicit(&t->is_busy, true, memory_order_acquire)) {
+    int shares = TP_MIN(TP_MIN(threads, n), tp_team_size(t));
+    if (shares <= 1 || atomic_exchange_explicit(&t->is_busy, true, memory_order_acquire)) {
         run_alone(n, run, context);
         return;
     }
     t->run = run;
     t->context = context;
     t->n_parts = n;
-    share_out(t, TP_MIN(n, t->size));
+    share_out(t, shares);
     atomic_store_explicit(&t->is_busy, false, memory_order_release);
 }
 
@@ -240,10 +278,7 @@ static tp_status start_workers(tp_team *t, int threads, tp_error *err)
     int why = 0;
     tp_signals_hold(&before);
     for (; t->size < threads && why == 0; t->size += why == 0) {
-        member *m = &t->members[t->size - 1];
-        m->team = t;
-        m->number = t->size;
-        m->patience.hope = MOST_HOPE;
+        member *m = &t->members[t->size];
         why = pthread_create(&m->thread, NULL, work, m);
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -261,14 +296,18 @@ tp_status tp_team_create(tp_team **ret, int threads, int processors, tp_error *e
         return tp_fail(err, TP_ERR_ARG, "a team of %d threads; expected 1 to %d", threads,
                        MOST_THREADS);
     threads = TP_MAX(TP_MIN(threads, processors), 1);
-    size_t bytes = sizeof(tp_team) + (size_t)(threads - 1) * sizeof(member);
+    size_t bytes = sizeof(tp_team) + (size_t)threads * sizeof(member);
     tp_team *t = aligned_alloc(LINE, bytes);
     if (!t)
         return tp_fail(err, TP_ERR_NOMEM, "no memory for a team of %d threads", threads);
     memset(t, 0, bytes);
     t->size = 1;
     t->owner = getpid();
-    t->patience.hope = MOST_HOPE;
+    for (int i = 0; i < threads; i++) {
+        t->members[i].team = t;
+        t->members[i].number = i;
+        t->members[i].patience.hope = MOST_HOPE;
+    }
     tp_status status = start_workers(t, threads, err);
     if (status != TP_OK) {
         tp_team_free(t);
@@ -283,8 +322,8 @@ void tp_team_free(tp_team *t)
     if (!t)
         return;
     TP_ASSERT(!atomic_load(&t->is_busy) || t->owner != getpid());
-    publish(t, 0);
+    publish(t, 0, 0);
     for (int i = 1; i < t->size && t->owner == getpid(); i++)
-        pthread_join(t->members[i - 1].thread, NULL);
+        pthread_join(t->members[i].thread, NULL);
     free(t);
 }

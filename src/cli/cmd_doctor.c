@@ -19,9 +19,8 @@ static const tp_flag flag_table[] = {
     TP_SWITCH("json", 0, json, "as JSON"),
     TP_SWITCH("cached", 0, cached, "use ceilings on file, measure only what is missing"),
     TP_SWITCH("resume", 'r', resume, "as 'temper train --resume' would begin"),
-    TP_NUMBER("threads", 't', "N", INT, threads, 1, 4096, "default: one per core"),
-    TP_NUMBER("seconds", 's', "S", FLOAT, seconds, 0.1, 3600,
-              "time for the measurement (default 3)"),
+    TP_NUMBER("threads", 0, "N", INT, threads, 1, 4096, "default: one per core"),
+    TP_NUMBER("seconds", 0, "S", FLOAT, seconds, 0.1, 3600, "time for the measurement (default 3)"),
     TP_TEXT("isa", 0, "LEVEL", isa,
             "highest instruction set to use: portable, avx2, avx512, avx512_bf16, amx"),
     {0}};

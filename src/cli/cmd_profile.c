@@ -16,7 +16,7 @@ typedef struct {
 static const tp_flag flag_table[] = {
     TP_NUMBER("warmup", 'w', "N", INT, warmup, 0, TP_PROFILE_MOST_STEPS,
               "steps before anything is measured (3)"),
-    TP_NUMBER("steps", 'n', "N", INT, steps, 2, TP_PROFILE_MOST_STEPS,
+    TP_NUMBER("steps", 0, "N", INT, steps, 2, TP_PROFILE_MOST_STEPS,
               "steps that are timed, nothing being recorded (10)"),
     TP_NUMBER("record", 0, "N", INT, record, 1, 1000,
               "steps recorded as a trace, after the timed ones (2)"),

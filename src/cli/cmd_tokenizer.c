@@ -9,9 +9,9 @@ typedef struct {
 } flags;
 
 static const tp_flag flag_table[] = {
-    TP_NUMBER("vocab-size", 'v', "N", INT, vocab_size, 259, 1000000,
+    TP_NUMBER("vocab-size", 0, "N", INT, vocab_size, 259, 1000000,
               "tokens in all, 256 bytes included (default 4096)"),
-    TP_TEXT("pre-tokenizer", 'p', "NAME", style, "gpt2, smollm2, llama3 or qwen2 (default)"),
+    TP_TEXT("pre-tokenizer", 0, "NAME", style, "gpt2, smollm2, llama3 or qwen2 (default)"),
     TP_SWITCH("replace", 0, replace, "a tokenizer that is in the folder is replaced"),
     {0}};
 

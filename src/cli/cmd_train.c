@@ -106,7 +106,7 @@ static void print_summary(const watcher *w, const tp_train_event *e)
     tp_buf_addc(&out, '\n');
     if (steps > 0) {
         tp_error ignored;
-        if (!tp_table_operators(e->session, w->machine, steps, 16, &out))
+        if (!tp_table_operators(e->session, w->machine, steps, 16, tp_cli_width(), &out))
             (void)!tp_machine_doubt(w->machine, &ignored);
         tp_buf_addc(&out, '\n');
     }

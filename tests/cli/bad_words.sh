@@ -10,7 +10,7 @@ expect 2 "there is no command 'xyzzy'; see"
 run eval --nope
 expect 2 "there is no option '--nope'; see"
 run generate "$SOURCE/recipes/sft.yaml" text
-expect 2 "sft.yaml' is a file; name the folder"
+expect 2 "sft.yaml' is a file, and no GGUF file"
 : >empty.txt
 run tokenizer out empty.txt
 expect 2 "'empty.txt' is empty; there is nothing to learn from"

@@ -10,18 +10,8 @@ sft="$SOURCE/recipes/sft.yaml policy.model_name=model policy.tokenizer.chat_temp
      data.train.split_validation_size=0 policy.max_total_sequence_length=32"
 dpo="$SOURCE/recipes/dpo.yaml policy.model_name=model policy.tokenizer.chat_template=null data.train.data_path=pairs.jsonl
      data.train.split_validation_size=0 policy.max_total_sequence_length=32 dpo.max_num_steps=1"
-cat >grpo.yaml <<'END'
-grpo: {num_prompts_per_step: 2, num_generations_per_prompt: 2, max_num_steps: 4, max_num_epochs: 9, val_period: 0}
-policy:
-  model_name: model
-  tokenizer: {chat_template: null}
-  train_micro_batch_size: 4
-  max_total_sequence_length: 32
-  generation: {max_new_tokens: 4}
-loss_fn: {reference_policy_kl_penalty: 0}
-env: {mine: {type: program, command: [sh, judge.sh], timeout: 20, num_workers: 1}}
-data: {train: {data_path: rows.jsonl}}
-END
+write_grpo "num_generations_per_prompt: 2, max_num_steps: 4, max_num_epochs: 9" \
+    "mine: {type: program, command: [sh, judge.sh], timeout: 20, num_workers: 1}"
 cat >judge.sh <<'END'
 while read -r line; do
     id=$(printf '%s' "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')

@@ -15,18 +15,7 @@ for i in 1 2 3 4 5 6 7 8 9 10; do
     echo '{"text": "the quick brown fox jumps over the lazy dog"}'
 done >texts.jsonl
 
-cat >grpo.yaml <<'END'
-grpo: {num_prompts_per_step: 2, num_generations_per_prompt: 4, max_num_steps: 1, val_period: 0}
-policy:
-  model_name: model
-  tokenizer: {chat_template: null}
-  train_micro_batch_size: 4
-  max_total_sequence_length: 32
-  generation: {max_new_tokens: 4}
-loss_fn: {reference_policy_kl_penalty: 0}
-env: {math: {}}
-data: {train: {data_path: rows.jsonl}}
-END
+write_grpo "num_generations_per_prompt: 4, max_num_steps: 1" "math: {}"
 cat >dpo.yaml <<'END'
 dpo: {max_num_steps: 1, val_period: 0}
 policy:

@@ -2,19 +2,9 @@
 . "$SOURCE/tests/cli/lib.sh"
 make_model
 printf '{"question": "the quick", "answer": "1"}\n{"question": "brown fox", "answer": "2"}\n' >rows.jsonl
-cat >grpo.yaml <<'END'
-grpo: {num_prompts_per_step: 2, num_generations_per_prompt: 2, max_num_steps: 12, max_num_epochs: 99, val_period: 0}
-policy:
-  model_name: model
-  tokenizer: {chat_template: null}
-  train_micro_batch_size: 4
-  max_total_sequence_length: 32
-  generation: {max_new_tokens: 4}
-loss_fn: {reference_policy_kl_penalty: 0}
-env: {mine: {type: program, command: [sh, judge.sh], timeout: 600, num_workers: 1}}
-data: {train: {data_path: rows.jsonl}}
-checkpointing: {save_period: 1000}
-END
+write_grpo "num_generations_per_prompt: 2, max_num_steps: 12, max_num_epochs: 99" \
+    "mine: {type: program, command: [sh, judge.sh], timeout: 600, num_workers: 1}"
+echo "checkpointing: {save_period: 1000}" >>grpo.yaml
 answers() { # FILE WHAT: a judge that says this to each question
     printf 'while read -r line; do id=$(printf "%%s" "$line" | sed '"'s/.*\"id\":\\([0-9]*\\).*/\\\\1/'"')\n%s\ndone\n' "$2" >"$1"
 }

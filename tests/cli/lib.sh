@@ -101,6 +101,22 @@ checkpointing: {save_period: 2, keep_top_k: 2}
 END
 }
 
+# grpo.yaml over the folder "model" and rows.jsonl: write_grpo KEYS_OF_GRPO ENVIRONMENT
+write_grpo() {
+    cat >grpo.yaml <<END
+grpo: {num_prompts_per_step: 2, val_period: 0, $1}
+policy:
+  model_name: model
+  tokenizer: {chat_template: null}
+  train_micro_batch_size: 4
+  max_total_sequence_length: 32
+  generation: {max_new_tokens: 4}
+loss_fn: {reference_policy_kl_penalty: 0}
+env: {$2}
+data: {train: {data_path: rows.jsonl}}
+END
+}
+
 # A Hugging Face folder "model" with tokenizer and ChatML template, random weights: make_model
 make_model() {
     cat >corpus.txt <<'END'

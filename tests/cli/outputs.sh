@@ -106,6 +106,7 @@ own "trace export" t.json trace export t.json --chrome -o
 result "trace export csv" trace export t.json --csv -o
 cp "$SOURCE/tests/data/traces/nsight.sqlite" n.sqlite
 own "trace export of a database" n.sqlite trace export n.sqlite --chrome -o
+result "export" export model --type Q8_0
 result "eval --out" eval eval.yaml -q --out
 for input in q.jsonl eval.yaml model/model.safetensors; do
     cp "$input" kept

@@ -18,18 +18,8 @@ while read -r line; do
     esac
 done
 END
-cat >grpo.yaml <<'END'
-grpo: {num_prompts_per_step: 2, num_generations_per_prompt: 4, max_num_steps: 2, val_period: 0}
-policy:
-  model_name: model
-  tokenizer: {chat_template: null}
-  train_micro_batch_size: 4
-  max_total_sequence_length: 32
-  generation: {max_new_tokens: 4}
-loss_fn: {reference_policy_kl_penalty: 0}
-env: {mine: {type: program, command: [sh, judge.sh], timeout: 10, num_workers: 1}}
-data: {train: {data_path: rows.jsonl}}
-END
+write_grpo "num_generations_per_prompt: 4, max_num_steps: 2" \
+    "mine: {type: program, command: [sh, judge.sh], timeout: 10, num_workers: 1}"
 metric() { # RUN STEP TAG
     sed -n 's|.*"step":'"$2"',"axis":"train".*"'"$3"'":\([-0-9.eNa"]*\).*|\1|p' "runs/$1/metrics.jsonl"
 }

@@ -35,4 +35,15 @@ is "a default" "$("$TOOL" get out policy.precision)" bfloat16
 run config "$SOURCE/recipes/demo.yaml" sft.max_num_steps=7
 expect 0
 expect_out "max_num_steps: 7" "command line" "demo.yaml"
+
+# A letter is one option, whatever the command: -t is the temperature everywhere or nowhere.
+for command in $(sed -n 's/^COMMAND(\([a-z]*\),.*/\1/p' "$SOURCE/src/cli/commands.def") \
+    "eval compare" "eval summarize" "trace compare" "trace stats" "trace export" "bench history"; do
+    # shellcheck disable=SC2086
+    run help $command
+    expect 0
+    sed -n 's/^  -\([a-zA-Z]\), --\([a-z-]*\).*/\1 \2/p' out
+done | sed 's/ output$/ out/' | sort -u >letters
+is "letters with two meanings" "$(cut -d' ' -f1 letters | uniq -d | tr -d '\n')" ""
+[ "$(wc -l <letters)" -gt 10 ] || fail "no letters found"
 finish

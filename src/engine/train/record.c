@@ -11,7 +11,8 @@
 
 static const char *const mfu_formula =
     "3 * (2 * P_matmul * tokens + 4 * L * H * D * sum_s s*(s+1)/2) / seconds / peak FLOP/s "
-    "of the unit, measured; tokens of the data only (no padding), no recomputation, LM head counted, embedding "
+    "of the unit, measured; tokens of the data only (no padding), no recomputation, LM head "
+    "counted, embedding "
     "look-up not, causal attention; seconds are those of steps (data to optimizer)";
 
 double tp_trainer_step_flops(const tp_model *model, int64_t tokens, double sum_of_squares)
@@ -326,13 +327,13 @@ static void put_identity(trainer *t, tp_json_w *w, const char *state)
     tp_json_w_put_str(w, "attempt_started", iso);
     tp_wall_iso(tp_wall_s(), iso);
     tp_json_w_put_str(w, "written", iso);
-    tp_json_w_put_str(w, "host", uname(&host) == 0 ? host.nodename : "unknown");
+    tp_json_w_put_str(w, "host", uname(&host) == 0 ? host.nodename : NULL);
     tp_json_w_put_begin(w, "machine", '{');
     tp_json_w_put_str(w, "cpu", tp_cpu_model());
     tp_json_w_put_str(w, "isa", tp_isa_name(tp_cpu_isa()));
     tp_json_w_put_i64(w, "threads", tp_device_threads(t->device));
     const tp_machine *m = t->hooks->machine;
-    tp_json_w_put_str(w, "fingerprint", m ? m->fingerprint : "unknown");
+    tp_json_w_put_str(w, "fingerprint", m ? m->fingerprint : NULL);
     tp_json_w_put_known(w, "unit_flops_per_s", ceiling(t));
     tp_json_w_end(w, '}');
 }

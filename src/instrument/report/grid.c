@@ -1,10 +1,12 @@
 /* grid.c - cells of a table and their text, CSV, Markdown and JSON. */
 #include "instrument/report/grid.h"
-#include "base/terminal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/platform.h"
+#include "base/terminal.h"
 
 void tp_grid_release(tp_grid *grid)
 {
@@ -209,6 +211,28 @@ typedef struct {
     size_t rows; /* that are shown */
 } layout;
 
+static size_t room_of(int width) { return width > 0 ? (size_t)width : 100; }
+
+void tp_add_wrapped(tp_buf *out, const char *text, size_t room)
+{
+    while (*text) {
+        size_t n = strcspn(text, "\n"), indent = 0;
+        while (width_of(text, n) + indent > room) {
+            size_t fits = skip_characters(text, n, room - indent), cut = fits;
+            while (cut > 0 && text[cut] != ' ')
+                cut--;
+            if (cut == 0)
+                break;
+            tp_buf_addf(out, "%*s%.*s\n", (int)indent, "", (int)cut, text);
+            text += cut + 1;
+            n -= cut + 1;
+            indent = 2;
+        }
+        tp_buf_addf(out, "%*s%.*s\n", (int)indent, "", (int)n, text);
+        text += n + (text[n] == '\n');
+    }
+}
+
 static void measure(const tp_grid *grid, size_t limit, int width, layout *l)
 {
     size_t all = tp_grid_rows(grid), total = 0, widest = TP_GRID_MAX_COLUMNS;
@@ -231,7 +255,8 @@ static void measure(const tp_grid *grid, size_t limit, int width, layout *l)
             (widest == TP_GRID_MAX_COLUMNS || l->width[c] > l->width[widest]))
             widest = c;
     }
-    size_t room = width > 0 ? (size_t)width : 100;
+    size_t room = room_of(width);
+    total -= total >= 2 ? 2 : 0; /* behind the last */
     if (total > room && widest < TP_GRID_MAX_COLUMNS) {
         size_t over = total - room, has = l->width[widest];
         l->width[widest] = has > over + 24 ? has - over : has < 24 ? has : 24;
@@ -255,42 +280,140 @@ static void end_line(tp_buf *out)
     tp_buf_addc(out, '\n');
 }
 
+/* The column that every block of a wide table repeats: the widest text, else the first. */
+static size_t key_column(const tp_grid *grid, const layout *l)
+{
+    size_t key = TP_GRID_MAX_COLUMNS, first = TP_GRID_MAX_COLUMNS;
+    for (size_t c = grid->n_columns; c-- > 0;) {
+        if (grid->columns[c].is_hidden)
+            continue;
+        first = c;
+        if (grid->columns[c].kind == TP_CELL_TEXT &&
+            (key == TP_GRID_MAX_COLUMNS || l->width[c] >= l->width[key]))
+            key = c;
+    }
+    return key < TP_GRID_MAX_COLUMNS ? key : first;
+}
+
+/* The columns from `from` that fit beside the key, one at least; returns where the next block
+ * begins. */
+static size_t choose_block(const tp_grid *grid, const layout *l, size_t key, size_t from,
+                           size_t room, bool shown[TP_GRID_MAX_COLUMNS])
+{
+    size_t total = l->width[key], c = from, n = 0;
+    memset(shown, 0, TP_GRID_MAX_COLUMNS * sizeof *shown);
+    shown[key] = true;
+    for (; c < grid->n_columns; c++) {
+        if (grid->columns[c].is_hidden || c == key)
+            continue;
+        total += l->width[c] + 2;
+        if (n++ > 0 && total > room)
+            break;
+        shown[c] = true;
+    }
+    return c;
+}
+
+static void put_head(const tp_grid *grid, const layout *l, const bool *shown, tp_buf *out)
+{
+    for (size_t c = 0; c < grid->n_columns; c++) {
+        const tp_grid_col *column = &grid->columns[c];
+        if (!shown[c])
+            continue;
+        put_padded(out, column->title, strlen(column->title), l->width[c],
+                   column->kind != TP_CELL_TEXT);
+        tp_buf_adds(out, "  ");
+    }
+    end_line(out);
+}
+
+static void put_row(const tp_grid *grid, const layout *l, const bool *shown, size_t row,
+                    tp_buf *out)
+{
+    char number[48];
+    for (size_t c = 0; c < grid->n_columns; c++) {
+        const tp_grid_col *column = &grid->columns[c];
+        size_t n;
+        if (!shown[c])
+            continue;
+        const char *s =
+            cell_for_people(grid, column, &grid->cells[row * grid->n_columns + c], number, &n);
+        put_padded(out, s, n, l->width[c], column->kind != TP_CELL_TEXT);
+        tp_buf_adds(out, "  ");
+    }
+    end_line(out);
+}
+
+/* Some column does not fit even beside the key alone: sentences. */
+static bool is_prose(const tp_grid *grid, const layout *l, size_t key, size_t room)
+{
+    bool fits = true;
+    for (size_t c = 0; c < grid->n_columns; c++)
+        fits = fits &&
+               (c == key || grid->columns[c].is_hidden || l->width[key] + 2 + l->width[c] <= room);
+    return !fits;
+}
+
+/* A line per cell, its column's title in front. */
+static void put_records(const tp_grid *grid, const layout *l, size_t room, tp_buf *out)
+{
+    tp_buf line = {0};
+    char number[48];
+    size_t title = 0;
+    for (size_t c = 0; c < grid->n_columns; c++)
+        if (!grid->columns[c].is_hidden)
+            title = TP_MAX(title, strlen(grid->columns[c].title));
+    for (size_t i = 0; i < l->rows * grid->n_columns; i++) {
+        const tp_grid_col *column = &grid->columns[i % grid->n_columns];
+        size_t n;
+        if (i > 0 && i % grid->n_columns == 0)
+            tp_buf_addc(out, '\n');
+        if (column->is_hidden)
+            continue;
+        const char *s = cell_for_people(grid, column, &grid->cells[i], number, &n);
+        tp_buf_clear(&line);
+        tp_buf_addf(&line, "%-*s  %.*s", (int)title, column->title, (int)n, s);
+        tp_add_wrapped(out, tp_buf_str(&line), room);
+    }
+    tp_buf_release(&line);
+}
+
+/* What is wider than the screen comes in blocks of columns, one below the other. */
+static void put_blocks(const tp_grid *grid, const layout *l, size_t room, tp_buf *out)
+{
+    bool shown[TP_GRID_MAX_COLUMNS];
+    size_t key = key_column(grid, l);
+    if (key == TP_GRID_MAX_COLUMNS)
+        return;
+    if (is_prose(grid, l, key, room)) {
+        put_records(grid, l, room, out);
+        return;
+    }
+    for (size_t from = 0; from < grid->n_columns;) {
+        bool is_first = from == 0;
+        from = choose_block(grid, l, key, from, room, shown);
+        if (!is_first)
+            tp_buf_addc(out, '\n');
+        put_head(grid, l, shown, out);
+        for (size_t r = 0; r < l->rows; r++)
+            put_row(grid, l, shown, r, out);
+    }
+}
+
 void tp_grid_print(const tp_grid *grid, size_t limit, int width, tp_buf *out)
 {
     layout l;
     size_t all = tp_grid_rows(grid);
-    char number[48];
     measure(grid, limit, width, &l);
     if (grid->title)
         tp_buf_addf(out, "%s\n", grid->title);
-    for (size_t c = 0; c < grid->n_columns && all; c++) {
-        const tp_grid_col *column = &grid->columns[c];
-        if (column->is_hidden)
-            continue;
-        put_padded(out, column->title, strlen(column->title), l.width[c],
-                   column->kind != TP_CELL_TEXT);
-        tp_buf_adds(out, "  ");
-    }
     if (all)
-        end_line(out);
-    for (size_t r = 0; r < l.rows; r++) {
-        for (size_t c = 0; c < grid->n_columns; c++) {
-            const tp_grid_col *column = &grid->columns[c];
-            size_t n;
-            const char *s =
-                cell_for_people(grid, column, &grid->cells[r * grid->n_columns + c], number, &n);
-            if (column->is_hidden)
-                continue;
-            put_padded(out, s, n, l.width[c], column->kind != TP_CELL_TEXT);
-            tp_buf_adds(out, "  ");
-        }
-        end_line(out);
-    }
+        put_blocks(grid, &l, room_of(width), out);
     if (l.rows < all)
         tp_buf_addf(out, "... %zu more (--top 0 shows all)\n", all - l.rows);
     if (all == 0 && grid->notes.len == 0)
         tp_buf_adds(out, "none\n");
-    tp_buf_adds(out, tp_buf_str(&grid->notes));
+    tp_add_wrapped(out, tp_buf_str(&grid->notes), room_of(width));
 }
 
 /* ---- for programs and documents ---- */

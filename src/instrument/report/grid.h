@@ -70,11 +70,15 @@ void tp_grid_unknown(tp_grid *grid);
 void tp_grid_note(tp_grid *grid, const char *fmt, ...) TP_PRINTF(2, 3);
 
 /* At most `limit` rows (0 = all); the rest is counted in a line.  `width` is that of the
- * screen: the widest text column is cut to fit, in the middle. */
+ * screen: the widest text column is cut to fit, in the middle; what is wider still comes in blocks
+ * of columns, sentences in a line per cell.  Notes are wrapped. */
 void tp_grid_print(const tp_grid *grid, size_t limit, int width, tp_buf *out);
 void tp_grid_markdown(const tp_grid *grid, size_t limit, tp_buf *out);
 void tp_grid_csv(const tp_grid *grid, tp_buf *out);
 void tp_grid_json(const tp_grid *grid, tp_json_w *w); /* an array of objects */
+
+/* Lines of prose: what is wider than `room` goes on in the next one, indented. */
+void tp_add_wrapped(tp_buf *out, const char *text, size_t room);
 
 /* A page of grids in one form: text, or members of one JSON object.  `is_apart`: an empty line in
  * front, unless it is JSON. */

@@ -69,25 +69,27 @@ static const char *device_name(const tp_trace_report *r, size_t d)
     return "";
 }
 
-static void put_scope(const tp_trace_report *r, tp_buf *out)
+static void put_scope(const tp_trace_report *r, int width, tp_buf *out)
 {
     const tp_selection *s = &r->selection;
     const tp_select_options *o = &s->options;
     static const char *const meaning[] = {"every device activity of the file",
                                           "device work whose launch is in the file",
                                           "device work launched inside a step"};
-    tp_buf_addf(out, "  scope %s: %s; %zu of %zu", tp_scope_name(o->scope), meaning[o->scope], s->n,
-                s->n_all);
+    tp_buf line = {0};
+    tp_buf_addf(&line, "  scope %s: %s; %zu of %zu", tp_scope_name(o->scope), meaning[o->scope],
+                s->n, s->n_all);
     if (s->n_all)
-        tp_buf_addf(out, " (%.1f %% of all have their launch here)",
+        tp_buf_addf(&line, " (%.1f %% of all have their launch here)",
                     100 * (double)s->n_linked / (double)s->n_all);
     if (o->has_step)
-        tp_buf_addf(out, "; step %lld only", (long long)o->step);
+        tp_buf_addf(&line, "; step %lld only", (long long)o->step);
     if (o->has_stream)
-        tp_buf_addf(out, "; stream %lld only", (long long)o->stream);
+        tp_buf_addf(&line, "; stream %lld only", (long long)o->stream);
     if (o->name)
-        tp_buf_addf(out, "; names like '%s' only", o->name);
-    tp_buf_addc(out, '\n');
+        tp_buf_addf(&line, "; names like '%s' only", o->name);
+    tp_add_wrapped(out, tp_buf_str(&line), (size_t)width);
+    tp_buf_release(&line);
     if (s->steps.n)
         tp_buf_addf(out, "  steps %lld to %lld\n", (long long)s->steps.v[0].number,
                     (long long)s->steps.v[s->steps.n - 1].number);
@@ -267,7 +269,7 @@ static void put_notes(const tp_notes *notes, int width, tp_buf *out)
 static void put_events(tp_trace_report *r, size_t top, int width, tp_buf *out)
 {
     size_t few = top < FEW || top == 10 ? FEW : top;
-    put_scope(r, out);
+    put_scope(r, width, out);
     if (r->has_work) {
         put_time(r, width, out);
         put_grid(r, tp_view_kernels, few, width, out);
@@ -316,7 +318,7 @@ void tp_trace_report_screen_markdown(tp_trace_report *r, size_t top, tp_buf *out
         tp_grid_release(&g);
         return;
     }
-    put_scope(r, out);
+    put_scope(r, 1000, out); /* a paragraph */
     tp_buf_addc(out, '\n');
     for (size_t i = 0; i < sizeof fills / sizeof *fills; i++) {
         tp_grid g = {0};

@@ -45,7 +45,7 @@ static tp_team *make(int threads, int processors)
     return team;
 }
 
-static void count(const void *context, int part)
+static void count(const void *context, int part, int thread)
 {
     tally *t = (tally *)(uintptr_t)context;
     t->runs[part]++;
@@ -65,7 +65,7 @@ static void every_part_runs_once(void **state)
         assert_int_equal(tp_team_size(team), sizes[s]);
         for (int round = 0; round < 200; round++) {
             tally t = {0};
-            tp_team_run(team, round % MOST, count, &t);
+            tp_team_run(team, MOST, round % MOST, count, &t);
             assert_each_once(&t, round % MOST);
         }
         tp_team_free(team);
@@ -75,13 +75,13 @@ static void every_part_runs_once(void **state)
 static void no_team_is_the_caller_alone(void **state)
 {
     tally t = {0};
-    tp_team_run(NULL, 7, count, &t);
+    tp_team_run(NULL, MOST, 7, count, &t);
     assert_each_once(&t, 7);
     assert_int_equal(tp_team_size(NULL), 1);
     tp_team_free(NULL);
 }
 
-static void count_inside(const void *context, int part)
+static void count_inside(const void *context, int part, int thread)
 {
     tally *t = (tally *)(uintptr_t)context;
     int inside = atomic_fetch_add(&t->threads_inside, 1) + 1;
@@ -99,7 +99,7 @@ static void no_more_threads_than_processors(void **state)
     assert_int_equal(tp_team_size(team), 2);
     tally t = {0};
     for (int round = 0; round < 200; round++)
-        tp_team_run(team, 16, count_inside, &t);
+        tp_team_run(team, MOST, 16, count_inside, &t);
     assert_in_range(t.most_inside, 1, 2);
     for (int part = 0; part < 16; part++)
         assert_int_equal(t.runs[part], 200);
@@ -115,7 +115,7 @@ typedef struct {
     pthread_t caller;
 } holding;
 
-static void hold_worker(const void *context, int part)
+static void hold_worker(const void *context, int part, int thread)
 {
     holding *h = (holding *)(uintptr_t)context;
     if (!pthread_equal(pthread_self(), h->caller))
@@ -130,9 +130,38 @@ static void threads_work_at_the_same_time(void **state)
     tp_team *team = make(2, 2);
     for (int round = 0; round < 50; round++) {
         holding h = {.caller = pthread_self()};
-        tp_team_run(team, 2, hold_worker, &h);
+        tp_team_run(team, MOST, 2, hold_worker, &h);
         assert_int_equal(h.worker_is_in, 1);
     }
+    tp_team_free(team);
+}
+
+enum { NUMBERS = 3 };
+
+typedef struct {
+    _Atomic int in_use[NUMBERS];
+    _Atomic int wrong;
+} scratches;
+
+static void use_scratch(const void *context, int part, int thread)
+{
+    scratches *s = (scratches *)(uintptr_t)context;
+    if (thread < 0 || thread >= NUMBERS || atomic_exchange(&s->in_use[thread], 1)) {
+        atomic_fetch_add(&s->wrong, 1);
+        return;
+    }
+    if (part % 100 == 0)
+        sched_yield();
+    atomic_store(&s->in_use[thread], 0);
+}
+
+static void a_threads_number_is_its_own_and_below_what_was_asked_for(void **state)
+{
+    tp_team *team = make(8, 8);
+    scratches s = {0};
+    for (int round = 0; round < 300; round++)
+        tp_team_run(team, NUMBERS, 1000, use_scratch, &s);
+    assert_int_equal(s.wrong, 0);
     tp_team_free(team);
 }
 
@@ -142,8 +171,8 @@ static void a_rest_in_between_does_no_harm(void **state)
     tally t = {0};
     for (int round = 0; round < 20; round++) {
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-        tp_team_run(team, 3, count, &t);
-        tp_team_run(team, 3, count, &t);
+        tp_team_run(team, MOST, 3, count, &t);
+        tp_team_run(team, MOST, 3, count, &t);
     }
     for (int part = 0; part < 3; part++)
         assert_int_equal(t.runs[part], 40);
@@ -157,16 +186,16 @@ typedef struct {
     tally inner[4];
 } nest;
 
-static void run_inside(const void *context, int part)
+static void run_inside(const void *context, int part, int thread)
 {
     nest *n = (nest *)(uintptr_t)context;
-    tp_team_run(n->team, 9, count, &n->inner[part]);
+    tp_team_run(n->team, MOST, 9, count, &n->inner[part]);
 }
 
 static void a_job_inside_a_job_runs_on_its_thread(void **state)
 {
     nest n = {.team = make(4, 4)};
-    tp_team_run(n.team, 4, run_inside, &n);
+    tp_team_run(n.team, MOST, 4, run_inside, &n);
     for (int part = 0; part < 4; part++)
         assert_each_once(&n.inner[part], 9);
     tp_team_free(n.team);
@@ -183,7 +212,7 @@ static void *call_often(void *argument)
     for (int round = 0; round < c->rounds; round++) {
         tally t = {0};
         int n = round % MOST;
-        tp_team_run(c->team, n, count, &t);
+        tp_team_run(c->team, MOST, n, count, &t);
         for (int part = 0; part < MOST; part++)
             c->wrong += t.runs[part] != (part < n);
     }
@@ -223,7 +252,7 @@ static void teams_come_and_go(void **state)
         tp_team *team = make(1 + round % 5, 5);
         tally t = {0};
         if (round % 3)
-            tp_team_run(team, 5, count, &t);
+            tp_team_run(team, MOST, 5, count, &t);
         assert_each_once(&t, round % 3 ? 5 : 0);
         tp_team_free(team);
     }
@@ -236,13 +265,13 @@ static int child_of(tp_team *team)
         tally t = {0};
         int wrong = 0;
         for (int round = 0; round < 50; round++)
-            tp_team_run(team, 8, count, &t);
+            tp_team_run(team, MOST, 8, count, &t);
         for (int part = 0; part < 8; part++)
             wrong += t.runs[part] != 50;
         tp_team_free(team);
         tp_team *own = NULL;
         wrong += tp_team_create(&own, 1 + CHILD_HAS_THREADS, 2, NULL) != TP_OK;
-        tp_team_run(own, 2, count, &t);
+        tp_team_run(own, MOST, 2, count, &t);
         tp_team_free(own);
         _exit(wrong != 0 || t.runs[0] != 51 || t.runs[1] != 51);
     }
@@ -256,12 +285,12 @@ static void a_forked_child_computes_alone(void **state)
     tp_team *team = make(4, 4);
     tally t = {0};
     for (int round = 0; round < 5; round++) {
-        tp_team_run(team, 8, count, &t);
+        tp_team_run(team, MOST, 8, count, &t);
         if (round == 3) /* asleep by now */
             nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
         assert_int_equal(child_of(team), 0);
     }
-    tp_team_run(team, 8, count, &t);
+    tp_team_run(team, MOST, 8, count, &t);
     for (int part = 0; part < 8; part++)
         assert_int_equal(t.runs[part], 6);
     tp_team_free(team);
@@ -272,7 +301,7 @@ typedef struct {
     _Atomic int is_inside, may_end;
 } long_job;
 
-static void stay(const void *context, int part)
+static void stay(const void *context, int part, int thread)
 {
     long_job *j = (long_job *)(uintptr_t)context;
     atomic_store(&j->is_inside, 1);
@@ -283,7 +312,7 @@ static void stay(const void *context, int part)
 static void *run_long(void *argument)
 {
     long_job *j = argument;
-    tp_team_run(j->team, 2, stay, j);
+    tp_team_run(j->team, MOST, 2, stay, j);
     return NULL;
 }
 
@@ -310,7 +339,7 @@ static void sizes_that_make_no_sense_are_refused(void **state)
     assert_null(team);
 }
 
-static void keep_name(const void *context, int part)
+static void keep_name(const void *context, int part, int thread)
 {
     if (part == 1)
         pthread_getname_np(pthread_self(), (char *)(uintptr_t)context, 16);
@@ -323,7 +352,7 @@ static void workers_have_names(void **state)
     tp_team *team = make(2, 2);
     char name[16] = "";
     for (int round = 0; round < 1000 && strcmp(name, "temper-cpu 1") != 0; round++)
-        tp_team_run(team, 2, keep_name, name);
+        tp_team_run(team, MOST, 2, keep_name, name);
     assert_string_equal(name, "temper-cpu 1");
     tp_team_free(team);
 }
@@ -335,6 +364,7 @@ int main(void)
         cmocka_unit_test(no_team_is_the_caller_alone),
         cmocka_unit_test(no_more_threads_than_processors),
         cmocka_unit_test(threads_work_at_the_same_time),
+        cmocka_unit_test(a_threads_number_is_its_own_and_below_what_was_asked_for),
         cmocka_unit_test(a_rest_in_between_does_no_harm),
         cmocka_unit_test(a_job_inside_a_job_runs_on_its_thread),
         cmocka_unit_test(two_threads_may_call_one_team),

@@ -460,18 +460,20 @@ static int grid_rows(int64_t row_panels, int64_t col_panels, int threads)
     return best;
 }
 
-static void compute_block(const gemm_block *block, int thread, int threads)
+/* Piece `piece` of what cell `cell` of the grid has to do: some of its rows. */
+static void compute_piece(const gemm_block *block, int cell, int cells, int piece, int pieces)
 {
-    int down = grid_rows(block->rows.count, block->cols.count, threads);
-    int across = threads / down;
-    panel_range rows = share_of(block->rows.count, thread / across, down);
-    panel_range cols = share_of(block->cols.count, thread % across, across);
+    int down = grid_rows(block->rows.count, block->cols.count, cells);
+    int across = cells / down;
+    panel_range rows = share_of(block->rows.count, cell / across, down);
+    panel_range cols = share_of(block->cols.count, cell % across, across);
+    panel_range own = share_of(rows.end - rows.begin, piece, pieces);
     int64_t n_cols = cols.end - cols.begin; /* in even parts, of at most near_panels */
     int64_t step = div_up(n_cols, TP_MAX(div_up(n_cols, block->plan->near_panels), 1));
     for (int64_t q = cols.begin; q < cols.end; q += step) {
         int64_t q_end = TP_MIN(q + step, cols.end);
-        for (int64_t p = rows.begin; p < rows.end; p++)
-            run_strip(block, p, q, q_end);
+        for (int64_t p = own.begin; p < own.end; p++)
+            run_strip(block, rows.begin + p, q, q_end);
     }
 }
 
@@ -479,62 +481,72 @@ static void compute_block(const gemm_block *block, int thread, int threads)
 
 /* What the team does at one time: `step` of every part. */
 typedef struct gemm_phase {
-    void (*step)(const struct gemm_phase *phase, int part);
+    void (*step)(const struct gemm_phase *phase, int part, int thread);
+    int pieces; /* per thread */
     const gemm_plan *plan;
     char *workspace;
     gemm_block block;
     bool needs_a, needs_b;
 } gemm_phase;
 
-static char *scratch_of(const gemm_plan *plan, char *workspace, int part)
+static char *scratch_of(const gemm_plan *plan, char *workspace, int thread)
 {
     return workspace + plan->a_bytes + plan->b_bytes + plan->block_bytes +
-           (size_t)part * plan->scratch_bytes;
+           (size_t)thread * plan->scratch_bytes;
 }
 
-static void pack_part(const gemm_phase *phase, int part)
+static void pack_part(const gemm_phase *phase, int part, int thread)
 {
-    pack_block(&phase->block, phase->needs_a, phase->needs_b, part, phase->plan->threads);
+    (void)thread;
+    pack_block(&phase->block, phase->needs_a, phase->needs_b, part,
+               phase->plan->threads * phase->pieces);
 }
 
-static void compute_part(const gemm_phase *phase, int part)
+static void compute_part(const gemm_phase *phase, int part, int thread)
 {
     const gemm_plan *plan = phase->plan;
     gemm_block block = phase->block;
-    block.scratch = (float *)(void *)scratch_of(plan, phase->workspace, part);
+    block.scratch = (float *)(void *)scratch_of(plan, phase->workspace, thread);
     block.late_a = (char *)block.scratch + plan->scratch_bytes - plan->a_stride;
-    compute_block(&block, part, plan->threads);
+    compute_piece(&block, part / phase->pieces, plan->threads, part % phase->pieces, phase->pieces);
 }
 
 /* Columns in whole groups of 64, so that no two threads write one cache line. */
-static void small_part(const gemm_phase *phase, int part)
+static void small_part(const gemm_phase *phase, int part, int thread)
 {
     const gemm_plan *plan = phase->plan;
     const tp_gemm *g = plan->gemm;
     const int64_t group = 64;
-    panel_range groups = share_of(div_up(g->n, group), part, plan->threads);
+    panel_range groups = share_of(div_up(g->n, group), part, plan->threads * phase->pieces);
     int64_t end = TP_MIN(groups.end * group, g->n);
     if (groups.begin * group < end)
-        plan->kernel->small(g, groups.begin * group, end, scratch_of(plan, phase->workspace, part));
+        plan->kernel->small(g, groups.begin * group, end,
+                            scratch_of(plan, phase->workspace, thread));
 }
 
-static void run_part(const void *context, int part)
+static void run_part(const void *context, int part, int thread)
 {
     const gemm_phase *phase = context;
     const tp_gemm_kernel *kernel = phase->plan->kernel;
     unsigned state = tp_cpu_enter_kernel();
     if (kernel->enter)
         kernel->enter();
-    phase->step(phase, part);
+    phase->step(phase, part, thread);
     if (kernel->leave)
         kernel->leave();
     tp_cpu_leave_kernel(state);
 }
 
-static void run_phase(gemm_phase *phase, void (*step)(const gemm_phase *phase, int part))
+/* `units` can be divided; a piece has at least `least` of them, a thread a few pieces, so that
+ * others can take over. */
+static void run_phase(gemm_phase *phase, void (*step)(const gemm_phase *phase, int, int),
+                      int64_t units, int64_t least)
 {
+    const int64_t most = 4;
+    int threads = phase->plan->threads;
     phase->step = step;
-    tp_team_run(phase->plan->gemm->team, phase->plan->threads, run_part, phase);
+    phase->pieces = (int)TP_MAX(TP_MIN(units / least / threads, most), 1);
+    tp_team_run(phase->plan->gemm->team, threads, threads * phase->pieces, run_part, phase);
 }
 
 static void run_blocks(gemm_phase *phase)
@@ -558,8 +570,11 @@ static void run_blocks(gemm_phase *phase)
                 phase->needs_a = !plan->packs_late && (is_start || !one_a);
                 phase->needs_b = block->i0 == 0 || !one_k;
                 if (phase->needs_a || phase->needs_b)
-                    run_phase(phase, pack_part);
-                run_phase(phase, compute_part);
+                    run_phase(phase, pack_part,
+                              (phase->needs_a ? block->rows.count : 0) +
+                                  (phase->needs_b ? block->cols.count : 0),
+                              8);
+                run_phase(phase, compute_part, block->rows.count, 4);
                 is_start = false;
             }
         }
@@ -584,7 +599,7 @@ void tp_gemm_kernel_run(const tp_gemm_kernel *kernel, const tp_gemm *g, void *wo
                                   .b = panels + plan.a_bytes,
                                   .sums = (float *)(void *)(panels + plan.a_bytes + plan.b_bytes)}};
     if (plan.is_small)
-        run_phase(&phase, small_part);
+        run_phase(&phase, small_part, div_up(g->n, 64), 8);
     else
         run_blocks(&phase);
 }

@@ -2,8 +2,7 @@
  *
  * A kernel is a function of a range of items; what an item computes depends on
  * its number alone, so that the same bits come out with any number of threads.
- * Work is divided by the threads that the launch was planned with, whoever runs the parts: a
- * part has its own scratch. */
+ * Work is divided for the threads that the launch was planned with, whoever runs the parts. */
 #ifndef TP_ENGINE_BACKEND_CPU_PARALLEL_H
 #define TP_ENGINE_BACKEND_CPU_PARALLEL_H
 
@@ -12,10 +11,10 @@
 
 #include "engine/backend/backend.h"
 
-/* Items begin .. end-1; `part` is below the launch's threads. */
-typedef void tp_cpu_range(const void *context, int64_t begin, int64_t end, int part);
+/* Items begin .. end-1; `thread` is below the launch's threads: for scratch. */
+typedef void tp_cpu_range(const void *context, int64_t begin, int64_t end, int thread);
 
-/* One contiguous range per part.  `cost` is roughly the bytes that all items
+/* A few contiguous ranges per thread.  `cost` is roughly the bytes that all items
  * touch: little work is not worth waking other threads for. */
 void tp_cpu_static(const tp_launch *launch, int64_t n_items, int64_t cost, tp_cpu_range *run,
                    const void *context);

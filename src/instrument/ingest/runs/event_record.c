@@ -55,6 +55,8 @@ static inline const char *varint_at(const char *p, const char *end, uint64_t *re
 
 static bool varint(tp_slice *rest, uint64_t *ret)
 {
+    if (!rest->len)
+        return false;
     const char *end = rest->data + rest->len, *p = varint_at(rest->data, end, ret);
     if (p)
         *rest = (tp_slice){p, (size_t)(end - p)};
@@ -73,10 +75,12 @@ static bool take(tp_slice *rest, uint64_t n, tp_slice *ret)
 /* Groups (wire types 3 and 4) are of an older protobuf; no field here has them. */
 bool tp_proto_next(tp_slice *rest, tp_proto_field *ret)
 {
+    if (!rest->len)
+        return false;
     const char *p = rest->data, *end = p + rest->len;
     uint64_t key, n;
     uint32_t half;
-    if (p == end || !(p = varint_at(p, end, &key)) || key >> 3 == 0 || key >> 3 > 0x1fffffff)
+    if (!(p = varint_at(p, end, &key)) || key >> 3 == 0 || key >> 3 > 0x1fffffff)
         return false;
     ret->number = (uint32_t)(key >> 3);
     ret->wire = (int)(key & 7);

@@ -1,0 +1,249 @@
+/* analysis.c - runs judged along dimensions: each asked by itself, so that one that cannot answer
+ * stops no other. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "instrument/analyze/runs/dimension.h"
+#include "text/json/json.h"
+
+struct tp_analysis {
+    tp_analysis_dimension *results;
+    tp_dimension_figures *figures;
+    size_t n;
+};
+
+static const tp_dimension *find_dimension(const char *name, tp_error *err)
+{
+    tp_buf names = {0};
+    for (size_t i = 0; i < tp_n_dimensions; i++) {
+        if (strcmp(tp_dimensions[i].name, name) == 0) {
+            tp_buf_release(&names);
+            return &tp_dimensions[i];
+        }
+        tp_buf_addf(&names, "%s%s", i ? ", " : "", tp_dimensions[i].name);
+    }
+    tp_fail(err, TP_ERR_CONFIG, "there is no dimension '%.40s'; known are %s", name, names.data);
+    tp_buf_release(&names);
+    return NULL;
+}
+
+/* The interval decides; without one the value.  What it straddles is not shown either way. */
+static const char *verdict_of(const tp_dimension *d, const tp_dimension_figures *f,
+                              double threshold)
+{
+    double lo = isnan(f->lo) ? f->value : f->lo, hi = isnan(f->hi) ? f->value : f->hi;
+    if (f->error[0])
+        return "error";
+    if (isnan(threshold))
+        return "not judged";
+    if (d->direction > 0)
+        return lo >= threshold ? "pass" : hi < threshold ? "fail" : "not shown";
+    return hi <= threshold ? "pass" : lo > threshold ? "fail" : "not shown";
+}
+
+static double threshold_of(const tp_dimension *d, const tp_analysis_options *options)
+{
+    for (size_t i = 0; options && i < options->n_thresholds; i++)
+        if (strcmp(options->threshold_names[i], d->name) == 0)
+            return options->thresholds[i];
+    return d->threshold;
+}
+
+static void ask(const tp_dimension *d, const tp_dimension_question *q,
+                const tp_analysis_options *options, tp_analysis_dimension *ret,
+                tp_dimension_figures *f)
+{
+    f->value = f->lo = f->hi = NAN;
+    d->ask(q, f);
+    double threshold = threshold_of(d, options);
+    *ret = (tp_analysis_dimension){.name = d->name,
+                                   .about = d->about,
+                                   .unit = d->unit,
+                                   .value = f->value,
+                                   .ci_lo = f->lo,
+                                   .ci_hi = f->hi,
+                                   .n = f->n,
+                                   .threshold = threshold,
+                                   .direction = d->direction,
+                                   .verdict = verdict_of(d, f, threshold),
+                                   .method = f->method[0] ? f->method : NULL,
+                                   .error = f->error[0] ? f->error : NULL,
+                                   .advice = f->advice[0] ? f->advice : NULL};
+}
+
+static tp_status check_options(const tp_analysis_options *options, tp_error *err)
+{
+    for (size_t i = 0; options && i < options->n_thresholds; i++)
+        if (!find_dimension(options->threshold_names[i], err))
+            return TP_ERR_CONFIG;
+    for (size_t i = 0; options && i < options->n_dimensions; i++)
+        if (!find_dimension(options->dimensions[i], err))
+            return TP_ERR_CONFIG;
+    return TP_OK;
+}
+
+tp_status tp_runs_analyze(tp_metrics *const *runs, size_t n, const tp_analysis_options *options,
+                          tp_analysis **ret, tp_error *err)
+{
+    if (!runs || !n || !ret)
+        return tp_fail(err, TP_ERR_ARG, "tp_runs_analyze: it needs a run");
+    TP_TRY(check_options(options, err));
+    const tp_dimension_question q = {.runs = runs,
+                                     .n_runs = n,
+                                     .sizes = options ? options->sizes : NULL,
+                                     .level =
+                                         options && options->level > 0 ? options->level : 0.95};
+    size_t wanted = options && options->n_dimensions ? options->n_dimensions : tp_n_dimensions;
+    tp_analysis *a = tp_vec_new(1, sizeof *a);
+    a->n = wanted;
+    a->results = tp_vec_new(wanted, sizeof *a->results);
+    a->figures = tp_vec_new(wanted, sizeof *a->figures);
+    for (size_t i = 0; i < wanted; i++) {
+        const tp_dimension *d = wanted == tp_n_dimensions && !(options && options->n_dimensions)
+                                    ? &tp_dimensions[i]
+                                    : find_dimension(options->dimensions[i], err);
+        ask(d, &q, options, &a->results[i], &a->figures[i]);
+    }
+    *ret = a;
+    return TP_OK;
+}
+
+void tp_analysis_free(tp_analysis *a)
+{
+    if (!a)
+        return;
+    free(a->results);
+    free(a->figures);
+    free(a);
+}
+
+size_t tp_analysis_count(const tp_analysis *a) { return a->n; }
+
+const tp_analysis_dimension *tp_analysis_result(const tp_analysis *a, size_t index)
+{
+    return index < a->n ? &a->results[index] : NULL;
+}
+
+const char *tp_analysis_input(const tp_analysis *a, size_t index, size_t input, double *ret_value,
+                              const char **ret_text)
+{
+    if (index >= a->n || input >= a->figures[index].n_inputs)
+        return NULL;
+    const tp_dimension_input *i = &a->figures[index].inputs[input];
+    *ret_value = i->value;
+    *ret_text = i->text[0] ? i->text : NULL;
+    return i->key;
+}
+
+tp_analysis_summary tp_analysis_summarize(const tp_analysis *a)
+{
+    tp_analysis_summary s = {.ran = a->n};
+    for (size_t i = 0; i < a->n; i++) {
+        s.failed += a->results[i].error != NULL;
+        s.below_threshold += strcmp(a->results[i].verdict, "fail") == 0;
+    }
+    s.succeeded = s.ran - s.failed;
+    return s;
+}
+
+/* ---- JSON and Markdown ---- */
+
+static void put_inputs(tp_json_w *w, const tp_dimension_figures *f)
+{
+    tp_json_w_put_begin(w, "inputs", '{');
+    for (size_t i = 0; i < f->n_inputs; i++)
+        if (f->inputs[i].text[0])
+            tp_json_w_put_str(w, f->inputs[i].key, f->inputs[i].text);
+        else
+            tp_json_w_put_known(w, f->inputs[i].key, f->inputs[i].value);
+    tp_json_w_end(w, '}');
+}
+
+static void put_dimension(tp_json_w *w, const tp_analysis_dimension *d,
+                          const tp_dimension_figures *f)
+{
+    tp_json_w_begin(w, '{');
+    tp_json_w_put_str(w, "name", d->name);
+    tp_json_w_put_known(w, "value", d->value);
+    tp_json_w_key(w, "ci95");
+    if (isnan(d->ci_lo) || isnan(d->ci_hi)) {
+        tp_json_w_null(w);
+    } else {
+        tp_json_w_begin(w, '[');
+        tp_json_w_f64(w, d->ci_lo);
+        tp_json_w_f64(w, d->ci_hi);
+        tp_json_w_end(w, ']');
+    }
+    tp_json_w_put_str(w, "method", d->method);
+    tp_json_w_put_i64(w, "n", (int64_t)d->n);
+    put_inputs(w, f);
+    tp_json_w_put_str(w, "verdict", d->verdict);
+    tp_json_w_put_str(w, "error", d->error);
+    tp_json_w_put_str(w, "about", d->about);
+    tp_json_w_put_str(w, "unit", d->unit);
+    tp_json_w_put_known(w, "threshold", d->threshold);
+    tp_json_w_put_str(w, "advice", d->advice);
+    tp_json_w_end(w, '}');
+}
+
+char *tp_analysis_json(const tp_analysis *a)
+{
+    tp_buf out = {0};
+    tp_json_w w;
+    tp_analysis_summary s = tp_analysis_summarize(a);
+    tp_json_w_init(&w, &out, 2);
+    tp_json_w_begin(&w, '{');
+    tp_json_w_put_begin(&w, "dimensions", '[');
+    for (size_t i = 0; i < a->n; i++)
+        put_dimension(&w, &a->results[i], &a->figures[i]);
+    tp_json_w_end(&w, ']');
+    tp_json_w_put_begin(&w, "summary", '{');
+    tp_json_w_put_i64(&w, "ran", (int64_t)s.ran);
+    tp_json_w_put_i64(&w, "succeeded", (int64_t)s.succeeded);
+    tp_json_w_put_i64(&w, "failed", (int64_t)s.failed);
+    tp_json_w_put_i64(&w, "below_threshold", (int64_t)s.below_threshold);
+    tp_json_w_end(&w, '}');
+    tp_json_w_end(&w, '}');
+    tp_buf_addc(&out, '\n');
+    return out.data;
+}
+
+static void add_inputs(tp_buf *out, const tp_dimension_figures *f)
+{
+    for (size_t i = 0; i < f->n_inputs; i++)
+        if (f->inputs[i].text[0])
+            tp_buf_addf(out, "- %s: %s\n", f->inputs[i].key, f->inputs[i].text);
+        else
+            tp_buf_addf(out, "- %s: %.6g\n", f->inputs[i].key, f->inputs[i].value);
+}
+
+char *tp_analysis_markdown(const tp_analysis *a, const char *title)
+{
+    tp_buf out = {0};
+    tp_analysis_summary s = tp_analysis_summarize(a);
+    tp_buf_addf(&out,
+                "# %s\n\n%zu dimensions: %zu succeeded, %zu failed; %zu below their threshold.\n\n"
+                "| dimension | value | 95 %% interval | n | threshold | verdict |\n"
+                "| --- | --- | --- | --- | --- | --- |\n",
+                title, s.ran, s.succeeded, s.failed, s.below_threshold);
+    for (size_t i = 0; i < a->n; i++) {
+        const tp_analysis_dimension *d = &a->results[i];
+        if (d->error)
+            tp_buf_addf(&out, "| %s | - | - | - | - | error |\n", d->name);
+        else
+            tp_buf_addf(&out, "| %s | %.4g | %.4g .. %.4g | %zu | %.4g | %s |\n", d->name, d->value,
+                        d->ci_lo, d->ci_hi, d->n, d->threshold, d->verdict);
+    }
+    for (size_t i = 0; i < a->n; i++) {
+        const tp_analysis_dimension *d = &a->results[i];
+        tp_buf_addf(
+            &out, "\n## %s\n\n%s (%s). %s%s\n\n", d->name, d->about, d->unit,
+            d->error ? "It could not be answered: " : "Method: ", d->error ? d->error : d->method);
+        add_inputs(&out, &a->figures[i]);
+        if (strcmp(d->verdict, "fail") == 0 && d->advice)
+            tp_buf_addf(&out, "\nWhat to do: %s.\n", d->advice);
+    }
+    return out.data;
+}

@@ -1,0 +1,204 @@
+/* curve.c - names of quantities, curves out of runs, means of batches. */
+#include "instrument/analyze/runs/curve.h"
+
+#include <ctype.h>
+#include <fnmatch.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "stats/descriptive.h"
+#include "stats/two_sample.h"
+
+enum { NAMES = 14 };
+
+/* Patterns of whole names: TRL's (trainer_state.json, then TensorBoard), NeMo RL's and Temper's,
+ * verl's, torchtitan's, Megatron's. */
+static const char *const role_names[TP_ROLE_COUNT][NAMES] = {
+    [TP_ROLE_LOSS] = {"train/loss", "loss", "actor/pg_loss", "loss_metrics/global_avg_loss",
+                      "lm loss", "training_loss", "train_loss_step"},
+    [TP_ROLE_REWARD] = {"train/reward", "reward", "critic/score/mean", "critic/rewards/mean",
+                        "train_data/rewards"},
+    [TP_ROLE_EVAL_LOSS] = {"validation/val_loss", "eval_loss", "eval/loss", "val_loss", "val/loss",
+                           "validation_metrics/loss", "lm loss validation", "validation/loss",
+                           "validation-*_loss", "validation-*/loss", "eval_*_loss"},
+    [TP_ROLE_MEMORY] = {"memory/resident_bytes", "memory/allocated_bytes",
+                        "perf/max_memory_allocated_gb", "memory/max_reserved(GiB)",
+                        "memory/max_active(GiB)", "mem-allocated-bytes", "ray/node.*.gpu.*.mem_gb",
+                        "ray/node.*.mem_gb", "system:gpu/*/memory*", "system:*memory*"},
+    [TP_ROLE_STEP_TIME] = {"timing/train/total_step_time", "train/step_time", "step_time",
+                           "timing_s/step", "perf/time_per_step", "time_metrics/end_to_end(s)",
+                           "iteration-time"},
+    [TP_ROLE_TRAIN_RATE] = {"performance/tokens_per_sec", "performance/tokens_per_sec_per_gpu",
+                            "perf/throughput", "throughput(tps)",
+                            "timing/train/valid_tokens_per_sec_per_gpu", "train_samples_per_second",
+                            "train/train_samples_per_second"},
+    [TP_ROLE_INFERENCE_RATE] = {"performance/generated_tokens_per_sec",
+                                "performance/generation_tokens_per_sec*", "eval_samples_per_second",
+                                "eval/samples_per_second", "validation/tokens_per_sec"},
+    [TP_ROLE_INFERENCE_TIME] = {"timing/train/generation", "timing_s/gen",
+                                "profiling/Time taken: *generate",
+                                "timing/validation/total_validation_time", "eval_runtime",
+                                "eval/runtime"},
+    [TP_ROLE_UTILIZATION] = {"train/train_fp_utilization", "performance/train_fp_utilization",
+                             "perf/mfu/actor", "mfu(%)", "mfu"},
+};
+
+const char *tp_role_names(tp_run_role role, char *out, size_t size)
+{
+    size_t at = 0;
+    out[0] = 0;
+    for (size_t i = 0; i < NAMES && role_names[role][i] && at + 1 < size; i++)
+        at += (size_t)snprintf(out + at, size - at, "%s%s", i ? ", " : "", role_names[role][i]);
+    return out;
+}
+
+tp_curve tp_curve_at(tp_metrics *m, size_t index)
+{
+    const tp_metric_point *p;
+    size_t n = tp_metrics_curve(m, index, &p);
+    tp_curve c = {.tag = tp_metrics_tag(m, index)};
+    c.step = tp_vec_new(n, sizeof *c.step);
+    c.value = tp_vec_new(n, sizeof *c.value);
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(p[i].value)) {
+            c.n_odd++;
+            continue;
+        }
+        c.step[c.n] = (double)p[i].step;
+        c.value[c.n++] = p[i].value;
+    }
+    return c;
+}
+
+tp_curve tp_curve_of(tp_metrics *m, tp_run_role role)
+{
+    tp_curve best = {0};
+    for (size_t k = 0; k < NAMES && role_names[role][k]; k++)
+        for (size_t i = 0; i < tp_metrics_count(m); i++) {
+            if (fnmatch(role_names[role][k], tp_metrics_tag(m, i), 0) != 0)
+                continue;
+            tp_curve c = tp_curve_at(m, i);
+            bool is_better = c.n > best.n;
+            tp_curve_release(is_better ? &best : &c);
+            if (is_better)
+                best = c;
+        }
+    return best;
+}
+
+void tp_curve_release(tp_curve *c)
+{
+    free(c->step);
+    free(c->value);
+    *c = (tp_curve){0};
+}
+
+double tp_curve_before(const tp_curve *c, double step)
+{
+    size_t lo = 0, hi = c->n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (c->step[mid] <= step)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo ? c->value[lo - 1] : NAN;
+}
+
+/* ---- means of batches ---- */
+
+enum { LEAST_BATCHES = 5, MOST_BATCHES = 40 };
+
+size_t tp_batch_count(const double *x, size_t n)
+{
+    double r = tp_lag1(x, n);
+    if (!(r > 0))
+        r = 0;
+    if (r > 0.99)
+        r = 0.99;
+    double length = ceil(4 * (1 + r) / (1 - r));
+    size_t count = (size_t)((double)n / length);
+    if (n < 2 * LEAST_BATCHES)
+        return n;
+    return count < LEAST_BATCHES ? LEAST_BATCHES : count > MOST_BATCHES ? MOST_BATCHES : count;
+}
+
+tp_batch_mean tp_batch_mean_of(const double *x, size_t n, double level)
+{
+    tp_batch_mean r = {.mean = tp_mean(x, n), .n = n, .p = NAN};
+    double means[MOST_BATCHES];
+    r.ci = tp_interval_undefined("fewer than 3 values");
+    if (n < 3)
+        return r;
+    r.batches = tp_batch_count(x, n);
+    tp_batch_means(x, n, r.batches, means);
+    tp_t_test t = tp_one_sample_t(means, r.batches, 0, level);
+    if (t.why) { /* all the same */
+        r.ci = (tp_interval){r.mean, r.mean, NULL};
+        r.p = r.mean == 0 ? 1 : 0;
+        return r;
+    }
+    /* A remainder that fills no batch counts in the mean, not in its spread. */
+    double shift = r.mean - tp_mean(means, r.batches);
+    r.ci = (tp_interval){t.ci.lo + shift, t.ci.hi + shift, NULL};
+    r.p = t.p.two;
+    return r;
+}
+
+/* ---- directions ---- */
+
+static bool has_word(const char *const *words, const char *word)
+{
+    for (; *words; words++)
+        if (strcmp(*words, word) == 0)
+            return true;
+    return false;
+}
+
+/* What a word of a name says, in this order: nothing can be said, a rate, more is better, less is.
+ */
+enum { SAYS_NEUTRAL = 1, SAYS_PER = 2, SAYS_SECOND = 4, SAYS_MORE = 8, SAYS_LESS = 16 };
+
+static int says(const char *word)
+{
+    static const char *const neutral[] = {"std",    "var",    "lr",    "kl",          "entropy",
+                                          "norm",   "epoch",  "scale", "pct",         "rate",
+                                          "length", "weight", "mask",  "step_metric", NULL};
+    static const char *const more[] = {"reward", "rewards", "accuracy",   "acc",         "score",
+                                       "pass",   "mfu",     "throughput", "utilization", "util",
+                                       "win",    "f1",      "bleu",       "tps",         NULL};
+    static const char *const less[] = {"loss",    "losses",    "perplexity", "ppl",      "error",
+                                       "time",    "timing",    "runtime",    "memory",   "mem",
+                                       "seconds", "truncated", "truncation", "duration", NULL};
+    if (has_word(neutral, word))
+        return SAYS_NEUTRAL;
+    if (strcmp(word, "per") == 0)
+        return SAYS_PER;
+    if (strcmp(word, "sec") == 0 || strcmp(word, "second") == 0 || strcmp(word, "s") == 0)
+        return SAYS_SECOND;
+    return has_word(more, word) ? SAYS_MORE : has_word(less, word) ? SAYS_LESS : 0;
+}
+
+int tp_metric_direction(const char *tag)
+{
+    int said = 0;
+    while (*tag) {
+        char word[32];
+        size_t n = 0;
+        while (*tag && !isalnum((unsigned char)*tag))
+            tag++;
+        for (; isalnum((unsigned char)*tag); tag++)
+            if (n + 1 < sizeof word)
+                word[n++] = (char)tolower((unsigned char)*tag);
+        word[n] = 0;
+        said |= says(word);
+    }
+    if (said & SAYS_NEUTRAL)
+        return 0;
+    if ((said & SAYS_PER) && (said & SAYS_SECOND))
+        return 1;
+    return said & SAYS_MORE ? 1 : said & SAYS_LESS ? -1 : 0;
+}

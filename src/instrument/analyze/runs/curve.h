@@ -1,0 +1,58 @@
+/* curve.h - a run's figures by what they mean, and honest intervals of a series.
+ *
+ * The same quantity has other names in other programs; a role has them all.  Neighbouring steps are
+ * alike, so an interval from n steps as if they were n observations is far too narrow: means of
+ * consecutive batches, longer than the memory of the series, take their place. */
+#ifndef TP_INSTRUMENT_ANALYZE_RUNS_CURVE_H
+#define TP_INSTRUMENT_ANALYZE_RUNS_CURVE_H
+
+#include "stats/common.h"
+#include "temper/analysis.h"
+
+typedef enum {
+    TP_ROLE_LOSS,
+    TP_ROLE_REWARD,
+    TP_ROLE_EVAL_LOSS,
+    TP_ROLE_MEMORY,
+    TP_ROLE_STEP_TIME,
+    TP_ROLE_TRAIN_RATE, /* tokens or samples per second */
+    TP_ROLE_INFERENCE_RATE,
+    TP_ROLE_INFERENCE_TIME,
+    TP_ROLE_UTILIZATION, /* model FLOP/s over the peak's; 0 to 1, or percent where the name says so
+                          */
+    TP_ROLE_COUNT
+} tp_run_role;
+
+/* Finite values in the order of their steps; `tag` belongs to the run. */
+typedef struct {
+    const char *tag; /* NULL: the run has none */
+    double *step, *value;
+    size_t n;
+    size_t n_odd; /* NaN or infinite, left out */
+} tp_curve;
+
+/* The metric of the role with the most points.  Empty when there is none. */
+tp_curve tp_curve_of(tp_metrics *m, tp_run_role role);
+tp_curve tp_curve_at(tp_metrics *m, size_t index);
+void tp_curve_release(tp_curve *c);
+/* "train/loss, loss, ...": what is looked for. */
+const char *tp_role_names(tp_run_role role, char *out, size_t size);
+
+/* The value whose step is nearest at or below; NaN before the first. */
+double tp_curve_before(const tp_curve *c, double step);
+
+/* Mean of an autocorrelated series, from batches of at least four times its memory
+ * (1 + r) / (1 - r), r = the autocorrelation of neighbours; 5 to 40 of them. */
+typedef struct {
+    double mean;
+    tp_interval ci;
+    double p; /* that the mean is 0; two-sided */
+    size_t n, batches;
+} tp_batch_mean;
+tp_batch_mean tp_batch_mean_of(const double *x, size_t n, double level);
+size_t tp_batch_count(const double *x, size_t n);
+
+/* Is more of it better (1), less (-1), or does nobody know (0)?  By the words of the name. */
+int tp_metric_direction(const char *tag);
+
+#endif

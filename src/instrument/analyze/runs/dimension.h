@@ -1,0 +1,73 @@
+/* dimension.h - a question about one run or several: one row of dimensions.c.
+ *
+ * A dimension fills value, interval, method, n and inputs, or says why it cannot.  Thresholds and
+ * verdicts are the same for all: analysis.c.  Formulas: docs/formats/analysis.md. */
+#ifndef TP_INSTRUMENT_ANALYZE_RUNS_DIMENSION_H
+#define TP_INSTRUMENT_ANALYZE_RUNS_DIMENSION_H
+
+#include "instrument/analyze/runs/curve.h"
+
+enum { TP_DIMENSION_INPUTS = 20 };
+
+typedef struct {
+    const char *key;
+    double value; /* NaN: `text` */
+    char text[120];
+} tp_dimension_input;
+
+typedef struct {
+    double value, lo, hi; /* NaN: unknown */
+    size_t n;
+    char method[120];
+    char error[600];  /* not empty: it could not run */
+    char advice[240]; /* what to do when it is bad */
+    tp_dimension_input inputs[TP_DIMENSION_INPUTS];
+    size_t n_inputs;
+} tp_dimension_figures;
+
+typedef struct {
+    tp_metrics *const *runs;
+    size_t n_runs;
+    const double *sizes; /* of each run: threads, ranks, ...; NULL: from its settings */
+    double level;
+} tp_dimension_question;
+
+typedef struct {
+    const char *name, *about, *unit;
+    /* Better above (1) or below (-1) the threshold; NaN: judged only when one is given. */
+    int direction;
+    double threshold;
+    void (*ask)(const tp_dimension_question *q, tp_dimension_figures *ret);
+} tp_dimension;
+
+extern const tp_dimension tp_dimensions[];
+extern const size_t tp_n_dimensions;
+
+void tp_dimension_training(const tp_dimension_question *q, tp_dimension_figures *f);
+void tp_dimension_inference(const tp_dimension_question *q, tp_dimension_figures *f);
+void tp_dimension_memory(const tp_dimension_question *q, tp_dimension_figures *f);
+void tp_dimension_convergence(const tp_dimension_question *q, tp_dimension_figures *f);
+void tp_dimension_generalization(const tp_dimension_question *q, tp_dimension_figures *f);
+void tp_dimension_robustness(const tp_dimension_question *q, tp_dimension_figures *f);
+void tp_dimension_scalability(const tp_dimension_question *q, tp_dimension_figures *f);
+void tp_dimension_efficiency(const tp_dimension_question *q, tp_dimension_figures *f);
+
+void tp_dimension_input_number(tp_dimension_figures *f, const char *key, double value);
+void tp_dimension_input_text(tp_dimension_figures *f, const char *key, const char *text);
+
+/* ---- the parts that simulations hold to their coverage ---- */
+
+/* Relative improvement from the first to the last fifth of a series, more being better or less. */
+void tp_improvement_of(const double *x, size_t n, bool more_is_better, double level,
+                       tp_dimension_figures *f);
+/* Share of a decay a e^(-kt) + c that the series has gone through. */
+void tp_convergence_of(const double *y, size_t n, double level, tp_dimension_figures *f);
+/* Relative growth over a series, by Theil and Sen on medians of blocks. */
+void tp_growth_of(const double *x, size_t n, double level, tp_dimension_figures *f);
+/* Coefficient of variation. */
+void tp_variation_of(const double *x, size_t n, double level, tp_dimension_figures *f);
+/* Amdahl's serial share from times at sizes; USL's when there are four sizes or more. */
+void tp_scaling_of(const double *sizes, const double *times, size_t n, double level,
+                   tp_dimension_figures *f);
+
+#endif

@@ -1,0 +1,78 @@
+/* dimension_generalization.c - how far validation is above training, and since when it moves away.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/vec.h"
+#include "instrument/analyze/runs/dimension.h"
+#include "stats/curves.h"
+#include "stats/descriptive.h"
+
+enum { LEAST = 3, WINDOW = 10 };
+
+/* Mean of the training loss since the evaluation before this one: one step alone is noise. */
+static double train_between(const tp_curve *train, double after, double until)
+{
+    double sum = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < train->n; i++)
+        if (train->step[i] > after && train->step[i] <= until) {
+            sum += train->value[i];
+            n++;
+        }
+    return n ? sum / (double)n : tp_curve_before(train, until);
+}
+
+static void gaps_of(const tp_curve *train, const tp_curve *val, tp_dimension_figures *f,
+                    double level)
+{
+    double *gap = tp_vec_new(val->n, sizeof *gap), *at = tp_vec_new(val->n, sizeof *at);
+    size_t n = 0, onset;
+    for (size_t i = 0; i < val->n; i++) {
+        double base = train_between(train, i ? val->step[i - 1] : -INFINITY, val->step[i]);
+        if (isfinite(base) && base != 0) {
+            at[n] = val->step[i];
+            gap[n++] = (val->value[i] - base) / fabs(base);
+        }
+    }
+    size_t half = n / 2 < LEAST ? 0 : n / 2;
+    if (n < LEAST) {
+        snprintf(f->error, sizeof f->error, "needs %d evaluations or more, got %zu", LEAST, n);
+    } else {
+        tp_batch_mean m = tp_batch_mean_of(gap + half, n - half, level);
+        f->value = m.mean;
+        f->lo = m.ci.lo;
+        f->hi = m.ci.hi;
+        f->n = n - half;
+        snprintf(f->method, sizeof f->method,
+                 "mean gap of the last %zu evaluations, %zu batches, t", n - half, m.batches);
+        tp_dimension_input_number(f, "last_gap", gap[n - 1]);
+        if (n >= WINDOW && tp_overfit_onset(gap, n, WINDOW, 0.05, &onset, NULL) == TP_OK &&
+            onset < n)
+            tp_dimension_input_number(f, "overfitting_from_step", at[onset]);
+    }
+    free(gap);
+    free(at);
+}
+
+void tp_dimension_generalization(const tp_dimension_question *q, tp_dimension_figures *f)
+{
+    tp_curve train = tp_curve_of(q->runs[0], TP_ROLE_LOSS);
+    tp_curve val = tp_curve_of(q->runs[0], TP_ROLE_EVAL_LOSS);
+    char names[400];
+    if (!train.n || !val.n) {
+        tp_run_role lacks = train.n ? TP_ROLE_EVAL_LOSS : TP_ROLE_LOSS;
+        snprintf(f->error, sizeof f->error, "no %s loss; looked for %s",
+                 train.n ? "validation" : "training", tp_role_names(lacks, names, sizeof names));
+    } else {
+        tp_dimension_input_text(f, "training", train.tag);
+        tp_dimension_input_text(f, "validation", val.tag);
+        gaps_of(&train, &val, f, q->level);
+        snprintf(
+            f->advice, sizeof f->advice,
+            "keep the checkpoint before overfitting_from_step; fewer epochs, more data, weight "
+            "decay or dropout");
+    }
+    tp_curve_release(&train);
+    tp_curve_release(&val);
+}

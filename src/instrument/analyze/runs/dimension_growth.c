@@ -1,0 +1,61 @@
+/* dimension_growth.c - memory: does it grow over the run? */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/vec.h"
+#include "instrument/analyze/runs/dimension.h"
+#include "stats/descriptive.h"
+#include "stats/trend.h"
+
+enum { BLOCKS = 40, LEAST = 10 };
+
+/* slope * (n - 1) / median: what the line rises over the whole series, relative to its level.
+ * Medians of blocks are nearly independent where steps are not. */
+void tp_growth_of(const double *x, size_t n, double level, tp_dimension_figures *f)
+{
+    double blocks[BLOCKS], median;
+    tp_theil_sen_result t;
+    size_t batches = tp_batch_count(x, n);
+    size_t n_blocks = n < 2 * LEAST ? n : batches < LEAST ? LEAST : batches;
+    if (n < LEAST) {
+        snprintf(f->error, sizeof f->error, "needs %d values or more, got %zu", LEAST, n);
+        return;
+    }
+    if (tp_block_medians(x, n, n_blocks, blocks, NULL) != TP_OK ||
+        tp_theil_sen(NULL, blocks, n_blocks, level, &t, NULL) != TP_OK ||
+        tp_median(x, n, &median, NULL) != TP_OK || median == 0) {
+        snprintf(f->error, sizeof f->error, "the level is 0");
+        return;
+    }
+    double span = (double)n_blocks / fabs(median);
+    f->value = t.slope * span;
+    f->lo = t.lo * span;
+    f->hi = t.hi * span;
+    if (tp_variance(blocks, n_blocks) == 0) /* nothing moves */
+        f->lo = f->hi = 0;
+    f->n = n;
+    tp_dimension_input_number(f, "median", median);
+    tp_dimension_input_number(f, "growth_per_step", t.slope * (double)n_blocks / (double)n);
+    snprintf(f->method, sizeof f->method, "Theil-Sen on medians of %zu blocks", n_blocks);
+}
+
+void tp_dimension_memory(const tp_dimension_question *q, tp_dimension_figures *f)
+{
+    tp_curve c = tp_curve_of(q->runs[0], TP_ROLE_MEMORY);
+    char names[400];
+    if (!c.n) {
+        snprintf(f->error, sizeof f->error, "no metric of memory; looked for %s",
+                 tp_role_names(TP_ROLE_MEMORY, names, sizeof names));
+        return;
+    }
+    double peak = c.value[0];
+    for (size_t i = 1; i < c.n; i++)
+        peak = fmax(peak, c.value[i]);
+    tp_dimension_input_text(f, "metric", c.tag);
+    tp_growth_of(c.value, c.n, q->level, f);
+    tp_dimension_input_number(f, "peak", peak);
+    snprintf(f->advice, sizeof f->advice,
+             "'temper trace SNAPSHOT memory' names who holds what grew; look for lists that keep "
+             "tensors over steps");
+    tp_curve_release(&c);
+}

@@ -1,0 +1,153 @@
+/* dimension_level.c - training, inference and efficiency: levels of a series, and how they moved.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "instrument/analyze/runs/dimension.h"
+#include "stats/descriptive.h"
+#include "stats/ratio.h"
+#include "stats/special.h"
+
+static void missing(tp_dimension_figures *f, const char *what, tp_run_role a, tp_run_role b)
+{
+    char first[250], second[250] = "";
+    tp_role_names(a, first, sizeof first);
+    if (b != a)
+        tp_role_names(b, second, sizeof second);
+    snprintf(f->error, sizeof f->error, "no metric of %s; looked for %s%s%s", what, first,
+             *second ? ", " : "", second);
+}
+
+/* Variance of a part's mean, from its batches. */
+static double variance_of_mean(const double *x, size_t n, double *ret_df)
+{
+    double means[64];
+    size_t batches = tp_batch_count(x, n);
+    tp_batch_means(x, n, batches, means);
+    *ret_df = (double)batches - 1;
+    return tp_variance(means, batches) / (double)batches;
+}
+
+/* (last - first) / |first|, its variance by the delta method, Satterthwaite's degrees of freedom.
+ */
+void tp_improvement_of(const double *x, size_t n, bool more_is_better, double level,
+                       tp_dimension_figures *f)
+{
+    size_t fifth = n / 5;
+    if (fifth < 5) {
+        snprintf(f->error, sizeof f->error, "needs 25 steps or more, got %zu", n);
+        return;
+    }
+    double df_first, df_last, first = tp_mean(x, fifth), last = tp_mean(x + n - fifth, fifth);
+    double v_first = variance_of_mean(x, fifth, &df_first);
+    double v_last = variance_of_mean(x + n - fifth, fifth, &df_last);
+    double sign = more_is_better ? 1 : -1, r = last / first;
+    double a = v_last / (first * first), b = r * r * v_first / (first * first);
+    double df = (a + b) * (a + b) / (a * a / df_last + b * b / df_first);
+    f->value = sign * (last - first) / fabs(first);
+    f->n = n;
+    tp_dimension_input_number(f, "first_fifth", first);
+    tp_dimension_input_number(f, "last_fifth", last);
+    if (a + b > 0) {
+        double half = tp_t_quantile(1 - (1 - level) / 2, df) * sqrt(a + b);
+        f->lo = f->value - half;
+        f->hi = f->value + half;
+    } else {
+        f->lo = f->hi = f->value;
+    }
+    snprintf(f->method, sizeof f->method,
+             "means of batches in the first and last fifth, delta method, t with %.1f df", df);
+}
+
+static void report_odd(tp_dimension_figures *f, const tp_curve *c)
+{
+    if (c->n_odd)
+        tp_dimension_input_number(f, "not_finite", (double)c->n_odd);
+}
+
+/* What is learned from: the reward where there is one, for the loss of reinforcement learning is a
+ * surrogate near 0. */
+static tp_curve learned_from(tp_metrics *m, bool *ret_more_is_better)
+{
+    tp_curve c = tp_curve_of(m, TP_ROLE_REWARD);
+    *ret_more_is_better = c.n > 0;
+    if (c.n)
+        return c;
+    tp_curve_release(&c);
+    return tp_curve_of(m, TP_ROLE_LOSS);
+}
+
+void tp_dimension_training(const tp_dimension_question *q, tp_dimension_figures *f)
+{
+    bool more;
+    tp_curve c = learned_from(q->runs[0], &more);
+    if (!c.n) {
+        missing(f, "training", TP_ROLE_LOSS, TP_ROLE_REWARD);
+        return;
+    }
+    tp_dimension_input_text(f, "metric", c.tag);
+    tp_improvement_of(c.value, c.n, more, q->level, f);
+    report_odd(f, &c);
+    snprintf(f->advice, sizeof f->advice,
+             c.n_odd ? "values are not finite: find the first with 'temper metrics', lower the "
+                       "learning rate, clip gradients"
+                     : "raise the learning rate or train longer; look at grad_norm and at whether "
+                       "the data repeats");
+    tp_curve_release(&c);
+}
+
+static void level_of(const tp_curve *c, double scale, double level, tp_dimension_figures *f)
+{
+    tp_batch_mean m = tp_batch_mean_of(c->value, c->n, level);
+    f->value = m.mean * scale;
+    f->lo = m.ci.lo * scale;
+    f->hi = m.ci.hi * scale;
+    f->n = c->n;
+    snprintf(f->method, sizeof f->method, "mean over %zu batches of steps, t", m.batches);
+    tp_dimension_input_text(f, "metric", c->tag);
+    report_odd(f, c);
+}
+
+void tp_dimension_inference(const tp_dimension_question *q, tp_dimension_figures *f)
+{
+    tp_curve c = tp_curve_of(q->runs[0], TP_ROLE_INFERENCE_RATE);
+    bool is_rate = c.n > 0;
+    if (!is_rate)
+        c = tp_curve_of(q->runs[0], TP_ROLE_INFERENCE_TIME);
+    if (!c.n) {
+        missing(f, "the speed of generation or evaluation", TP_ROLE_INFERENCE_RATE,
+                TP_ROLE_INFERENCE_TIME);
+        return;
+    }
+    level_of(&c, 1, q->level, f);
+    tp_dimension_input_text(f, "unit", is_rate ? "per second: more is better" : "s");
+    if (!is_rate) { /* as a rate, so that one direction holds for both */
+        double lo = f->lo;
+        f->value = 1 / f->value;
+        f->lo = f->hi > 0 ? 1 / f->hi : NAN;
+        f->hi = lo > 0 ? 1 / lo : NAN;
+        tp_dimension_input_text(f, "value_is", "1 / mean time");
+    }
+    snprintf(
+        f->advice, sizeof f->advice,
+        "'temper profile' and 'temper trace' show where the time goes; larger batches, shorter "
+        "limits of length");
+    tp_curve_release(&c);
+}
+
+void tp_dimension_efficiency(const tp_dimension_question *q, tp_dimension_figures *f)
+{
+    tp_curve c = tp_curve_of(q->runs[0], TP_ROLE_UTILIZATION);
+    if (!c.n) {
+        missing(f, "FLOP/s against the peak", TP_ROLE_UTILIZATION, TP_ROLE_UTILIZATION);
+        return;
+    }
+    level_of(&c, strchr(c.tag, '%') ? 0.01 : 1, q->level, f);
+    snprintf(
+        f->advice, sizeof f->advice,
+        "'temper profile' names the operators below the roofline; larger micro-batches, packed "
+        "sequences, bf16");
+    tp_curve_release(&c);
+}

@@ -1,0 +1,67 @@
+# Runs compared and judged from the command line: text, JSON, exit statuses, faults of usage.
+. "$SOURCE/tests/cli/lib.sh"
+runs=$SOURCE/tests/data/runs
+
+# make_run FILE SHIFT: a loss that falls to 1 + SHIFT, an MFU of 0.4
+make_run() {
+    awk -v shift="$2" 'BEGIN {
+        srand(7)
+        for (i = 0; i < 200; i++)
+            printf "{\"step\": %d, \"train/loss\": %.6f, \"mfu\": %.6f}\n", i,
+                1 + shift + 2 * exp(-0.04 * i) + 0.02 * (rand() - 0.5), 0.4 + 0.01 * (rand() - 0.5)
+    }' >"$1"
+}
+make_run a.jsonl 0
+make_run b.jsonl 0.5
+
+run compare a.jsonl a.jsonl
+expect 0
+expect_out "same" "another seed may differ"
+run compare a.jsonl b.jsonl
+expect 1
+expect_out "train/loss" "worse"
+run compare b.jsonl a.jsonl --json
+expect 0
+expect_out '"verdict": "better"' '"effect": -0.5' '"adjustment": "holm"'
+run compare "$runs/trackio-manual/manual.db#run-a" "$runs/trackio-manual/manual.db#run-b"
+expect_out "Settings that differ"
+run compare a.jsonl
+expect 2 "give two runs, or --a and --b"
+run compare --a 'a.*' --b 'none-*'
+expect 2 "--b: nothing matches 'none-*'"
+run compare a.jsonl "$runs/tb-restart-plain"
+expect 2 "have no metric in common"
+for i in 1 2 3; do
+    make_run "s$i.jsonl" "0.00$i"
+    make_run "t$i.jsonl" "-0.50$i"
+done
+run compare --a 's*.jsonl' --b 't*.jsonl'
+expect 0
+expect_out "better"
+
+run analyze a.jsonl
+expect 0
+expect_out "training" "convergence" "pass" "needs at least 3 runs" "8 dimensions: 3 succeeded, 5 failed"
+run analyze a.jsonl --json
+expect 0
+expect_out '"name": "efficiency"' '"summary": {' '"failed": 5' '"error": null'
+run analyze a.jsonl --dimension efficiency --threshold efficiency=0.9
+expect 1
+expect_out "fail" "worst: efficiency"
+run analyze a.jsonl --dimension speed
+expect 2 "there is no dimension 'speed'; known are training, inference"
+run analyze a.jsonl --threshold speed=1
+expect 2 "there is no dimension 'speed'"
+run analyze a.jsonl --threshold training
+expect 2 "--threshold takes NAME=VALUE"
+run analyze s1.jsonl s2.jsonl s3.jsonl --size 1,2
+expect 2 "--size takes one number per run"
+run analyze s1.jsonl s2.jsonl s3.jsonl --dimension robustness
+expect 0
+expect_out "pass"
+run analyze a.jsonl --report
+expect 0 "wrote report/report.md"
+grep -qF '| convergence | ' report/report.md || fail "the report lacks convergence"
+run analyze
+expect 2
+finish

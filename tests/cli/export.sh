@@ -1,0 +1,119 @@
+# temper export: GGUF files out, and wherever a model folder is taken, in.
+. "$SOURCE/tests/cli/lib.sh"
+make_model
+answer() { # of MODEL: the ids of a greedy answer
+    run generate --max-new-tokens 8 --precision float32 --json "$1" "the quick"
+    expect 0
+    "$TOOL" get out ids
+}
+greedy=$(answer model)
+
+# F32 holds the model itself: the same answer, and the same file from the file.
+run export model f32.gguf --type F32
+expect 0
+expect_out "wrote f32.gguf: " " 20 tensors (20 F32)"
+is "the greedy answer of an F32 file" "$(answer f32.gguf)" "$greedy"
+run export f32.gguf again.gguf --type F32 --name model
+expect 0
+cmp -s f32.gguf again.gguf || fail "an F32 file imported and exported is another file"
+
+# Rows of 32 do not divide into Q4_K's blocks: said, once for all that are alike.
+run export model q4k.gguf --type Q4_K
+expect 0 "13 tensors (token_embd.weight ...) are Q5_0: their rows of 32 do not divide into Q4_K's blocks of 256" \
+    "2 tensors (blk.0.ffn_down.weight ...) are Q5_0: their rows of 64"
+for type in F16 BF16 Q8_0 Q4_0 q8_0; do
+    run export model "$type.gguf" --type "$type" --threads 1
+    expect 0
+    cp "$type.gguf" one
+    run export model "$type.gguf" --type "$type" --threads 3
+    expect 0
+    cmp -s one "$type.gguf" || fail "$type: another number of threads gives another file"
+    answer "$type.gguf" >/dev/null
+done
+run generate --max-new-tokens 1 Q8_0.gguf "the"
+expect 0 "tensors of the file: 5 F32, 15 Q8_0; what is quantised was rounded when the file was made"
+
+# Tokens and template come along.
+printf '{"messages": [{"role": "user", "content": "hi"}]}\n' >chat.jsonl
+run generate --max-new-tokens 4 --precision float32 --json --prompts chat.jsonl model
+expect 0
+cp out wanted
+run generate --max-new-tokens 4 --precision float32 --json --prompts chat.jsonl f32.gguf
+expect 0
+cmp -s out wanted || fail "a chat with the file is not that with the folder"
+printf 'hello\n' | "$TEMPER" chat --max-new-tokens 3 --temperature 0 f32.gguf >out 2>err || fail "no chat with a file"
+
+# Training from a file is training from the folder, and what it saves is a folder again.
+for start in model f32.gguf; do
+    run train --quiet "$SOURCE/recipes/sft.yaml" policy.model_name=$start policy.precision=float32 \
+        policy.tokenizer.chat_template=null data.train.data_path=text.jsonl \
+        data.train.split_validation_size=0 policy.max_total_sequence_length=32 run.dir=run-$start
+    expect 0
+done
+cmp -s run-model/checkpoints/step-1/model/model.safetensors \
+    run-f32.gguf/checkpoints/step-1/model/model.safetensors || fail "training from the file gives other weights"
+is "the answer of what was trained" "$(answer run-f32.gguf)" "$(answer run-model)"
+run export run-f32.gguf trained.gguf --type F32
+expect 0
+is "the answer of the exported run" "$(answer trained.gguf)" "$(answer run-model)"
+
+# An evaluation takes it too.
+printf '{"question": "what is %s", "answer": "#### %s"}\n' one+one 2 two+two 4 >q.jsonl
+for start in model f32.gguf; do
+    run eval generation.model_name=$start data.data_path=q.jsonl generation.max_new_tokens=3 \
+        tokenizer.chat_template=null generation.vllm_cfg.max_model_len=64 generation.vllm_cfg.precision=float32 \
+        env.math.num_workers=1 --out "$start.json"
+    expect 0
+done
+
+# What is wrong is said with its name, and nothing is lost.
+cp f32.gguf before
+run export f32.gguf f32.gguf --type Q8_0
+expect 2 "this command reads it"
+ln f32.gguf hard.gguf
+run export f32.gguf hard.gguf --type Q8_0
+expect 2 "this command reads it"
+cmp -s f32.gguf before || fail "the input was written to"
+run export model out.gguf --type Q3_K
+expect 2 "there is no type 'Q3_K'; choose one of F32, F16, BF16, Q8_0, Q4_0, Q4_K"
+run export model no/where/out.gguf
+expect 2 "its folder does not exist"
+run export nothing out.gguf
+expect 2 "'nothing'"
+head -c 5000 f32.gguf >cut.gguf
+run generate cut.gguf "the"
+expect 2 "cut.gguf: byte " "the file is cut off or damaged: fetch or export it again"
+head -c 20000 f32.gguf >cut.gguf
+run generate cut.gguf "the"
+expect 2 "cut.gguf: byte " "of the data, which has"
+printf 'GGUF' >cut.gguf
+run export cut.gguf out.gguf
+expect 2 "cut.gguf: byte 4: the file ends before its version"
+: >empty.gguf
+run generate empty.gguf "the"
+expect 2 "empty.gguf"
+mkdir bare
+cp model/config.json model/model.safetensors bare
+run export bare out.gguf
+expect 2 "tokenizer.json"
+sed 's/"silu"/"gelu"/' model/config.json >bare/config.json
+cp model/tokenizer* bare
+run export bare out.gguf
+expect 2 "hidden_act is not silu: llama.cpp's architecture \"llama\" does not compute that"
+LC_ALL=C sed 's/general.architecturellama/general.architecturemamba/;s/architecture\(........\)\(....\)llama/architecture\1\2mamba/' f32.gguf >mamba.gguf
+run generate mamba.gguf "the"
+expect 2 "general.architecture' is \"mamba\"; supported are llama"
+[ -e out.gguf ] && fail "a refused export left a file"
+
+# Where nothing can be written.
+if [ -w /dev/full ]; then
+    run export model /dev/full
+    expect 4
+fi
+mkdir closed && chmod a-w closed
+if ! : >closed/probe 2>/dev/null; then
+    run export model closed/out.gguf
+    expect 4
+fi
+chmod u+w closed
+finish

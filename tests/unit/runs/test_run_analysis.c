@@ -1,0 +1,152 @@
+/* test_run_analysis.c - dimensions over made runs: values, verdicts, errors that stop no other. */
+#include <math.h>
+
+#include "run_files.h"
+
+static double noise(unsigned i)
+{
+    unsigned x = (i + 1) * 2654435761u;
+    x ^= x >> 15;
+    x *= 2246822519u;
+    x ^= x >> 13;
+    x *= 3266489917u;
+    return (double)(x ^ x >> 16) / 4294967296.0 - 0.5;
+}
+
+/* A run that learns and then overfits; memory stays. */
+static void write_run(const char *name, unsigned seed, double loss_end, double step_time)
+{
+    tp_buf text = {0};
+    for (unsigned i = 0; i < 300; i++) {
+        double loss = loss_end + 2 * exp(-0.03 * i) + 0.02 * noise(seed + i);
+        tp_buf_addf(&text,
+                    "{\"step\": %u, \"train/loss\": %.6f, \"train/step_time\": %.6f, "
+                    "\"memory/resident_bytes\": %d, \"mfu\": %.4f",
+                    i, loss, step_time + 0.01 * noise(seed + 1000 + i), 1000000,
+                    0.4 + 0.01 * noise(seed + 2000 + i));
+        if (i % 10 == 9)
+            tp_buf_addf(&text, ", \"eval_loss\": %.6f", loss + (i > 150 ? 0.004 * (i - 150) : 0));
+        tp_buf_adds(&text, "}\n");
+    }
+    write_text(name, text.data);
+    tp_buf_release(&text);
+}
+
+static const tp_analysis_dimension *dimension(const tp_analysis *a, const char *name)
+{
+    for (size_t i = 0; i < tp_analysis_count(a); i++)
+        if (strcmp(tp_analysis_result(a, i)->name, name) == 0)
+            return tp_analysis_result(a, i);
+    fail_msg("no dimension '%s'", name);
+    return NULL;
+}
+
+static double input(const tp_analysis *a, const char *name, const char *key)
+{
+    const char *text, *k;
+    double value;
+    for (size_t i = 0; i < tp_analysis_count(a); i++)
+        for (size_t n = 0; strcmp(tp_analysis_result(a, i)->name, name) == 0 &&
+                           (k = tp_analysis_input(a, i, n, &value, &text));
+             n++)
+            if (strcmp(k, key) == 0)
+                return value;
+    return NAN;
+}
+
+static void one_run(void **state)
+{
+    tp_analysis *a;
+    write_run("a.jsonl", 1, 1, 0.5);
+    tp_metrics *m = open_run(run_path("a.jsonl"));
+    assert_int_equal(tp_runs_analyze(&m, 1, NULL, &a, NULL), TP_OK);
+    assert_int_equal(tp_analysis_count(a), 8);
+    /* first fifth: 1 + 2 mean(e^-0.03t, t < 60) = 1.9406; last: 1.0008 */
+    assert_true(fabs(dimension(a, "training")->value - 0.4843) < 0.01);
+    assert_string_equal(dimension(a, "training")->verdict, "pass");
+    assert_true(fabs(dimension(a, "convergence")->value - (1 - exp(-0.03 * 299))) < 0.002);
+    assert_string_equal(dimension(a, "convergence")->verdict, "pass");
+    assert_true(fabs(input(a, "convergence", "plateau_at") - 1) < 0.02);
+    assert_true(fabs(input(a, "convergence", "half_life_steps") - log(2) / 0.03) < 2);
+    assert_string_equal(dimension(a, "generalization")->verdict, "fail");
+    assert_true(input(a, "generalization", "overfitting_from_step") > 150);
+    assert_true(dimension(a, "memory")->value == 0);
+    assert_string_equal(dimension(a, "memory")->verdict, "pass");
+    assert_true(fabs(dimension(a, "efficiency")->value - 0.4) < 0.005);
+    assert_string_equal(dimension(a, "robustness")->verdict, "error");
+    assert_non_null(strstr(dimension(a, "robustness")->error, "at least 3 runs"));
+    assert_non_null(strstr(dimension(a, "scalability")->error, "at least 3 runs"));
+    tp_analysis_summary s = tp_analysis_summarize(a);
+    assert_int_equal(s.ran, 8);
+    assert_int_equal(s.succeeded + s.failed, 8);
+    assert_int_equal(s.below_threshold, 1);
+    tp_analysis_free(a);
+    tp_metrics_close(m);
+}
+
+static void several_runs(void **state)
+{
+    static const double sizes[] = {1, 2, 4, 8};
+    tp_metrics *m[4];
+    tp_analysis *a;
+    for (unsigned i = 0; i < 4; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "%u.jsonl", i);
+        write_run(name, 5000 * i, 1 + 0.01 * i, 2 * (0.2 + 0.8 / sizes[i]));
+        m[i] = open_run(run_path(name));
+    }
+    const tp_analysis_options options = {.size = sizeof options, .sizes = sizes};
+    assert_int_equal(tp_runs_analyze(m, 4, &options, &a, NULL), TP_OK);
+    const tp_analysis_dimension *scaling = dimension(a, "scalability");
+    assert_true(fabs(scaling->value - 0.2) < 0.01);
+    assert_true(scaling->ci_lo < 0.2 && 0.2 < scaling->ci_hi);
+    assert_string_equal(scaling->verdict, "fail");
+    assert_true(fabs(input(a, "scalability", "largest_speedup") - 5) < 0.3);
+    assert_int_equal(dimension(a, "robustness")->n, 4);
+    assert_null(dimension(a, "robustness")->error);
+    tp_analysis_free(a);
+    for (int i = 0; i < 4; i++)
+        tp_metrics_close(m[i]);
+}
+
+static void names_and_thresholds(void **state)
+{
+    tp_analysis *a;
+    tp_error err = {0};
+    write_run("a.jsonl", 1, 1, 0.5);
+    tp_metrics *m = open_run(run_path("a.jsonl"));
+    const char *unknown = "speed", *known = "efficiency";
+    tp_analysis_options options = {
+        .size = sizeof options, .dimensions = &unknown, .n_dimensions = 1};
+    assert_int_equal(tp_runs_analyze(&m, 1, &options, &a, &err), TP_ERR_CONFIG);
+    assert_non_null(strstr(err.message, "training, inference, memory, convergence, generalization, "
+                                        "robustness, scalability, efficiency"));
+    const double threshold = 0.5;
+    options.dimensions = &known;
+    options.threshold_names = &known;
+    options.thresholds = &threshold;
+    options.n_thresholds = 1;
+    assert_int_equal(tp_runs_analyze(&m, 1, &options, &a, &err), TP_OK);
+    assert_int_equal(tp_analysis_count(a), 1);
+    assert_string_equal(tp_analysis_result(a, 0)->verdict, "fail");
+    char *json = tp_analysis_json(a), *report = tp_analysis_markdown(a, "a run");
+    assert_non_null(strstr(json, "\"below_threshold\": 1"));
+    assert_non_null(strstr(report, "| efficiency | 0.4"));
+    assert_non_null(strstr(report, "What to do: "));
+    free(json);
+    free(report);
+    tp_analysis_free(a);
+    tp_metrics_close(m);
+}
+
+#define ANALYSIS(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ANALYSIS(one_run),
+        ANALYSIS(several_runs),
+        ANALYSIS(names_and_thresholds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

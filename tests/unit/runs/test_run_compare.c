@@ -1,0 +1,154 @@
+/* test_run_compare.c - two runs and two groups of runs: effects, corrections, verdicts. */
+#include <math.h>
+
+#include "instrument/analyze/runs/curve.h"
+#include "run_files.h"
+
+/* Values that a reader takes as random, and a test can repeat: -0.5 .. 0.5. */
+static double noise(unsigned i)
+{
+    unsigned x = (i + 1) * 2654435761u;
+    x ^= x >> 15;
+    x *= 2246822519u;
+    x ^= x >> 13;
+    x *= 3266489917u;
+    return (double)(x ^ x >> 16) / 4294967296.0 - 0.5;
+}
+
+/* loss = 3 + shift, tps = 100, both with noise; lr the same everywhere. */
+static void write_run(const char *name, double shift, unsigned seed, int steps)
+{
+    tp_buf text = {0};
+    for (int i = 0; i < steps; i++)
+        tp_buf_addf(&text,
+                    "{\"step\": %d, \"train/loss\": %.6f, \"tokens_per_sec\": %.6f, \"lr\": 0.01, "
+                    "\"train/kl\": %.6f}\n",
+                    i, 3 + shift + 0.1 * noise(seed + (unsigned)i),
+                    100 + 10 * noise(seed + 5000 + (unsigned)i),
+                    0.5 + shift + 0.1 * noise(seed + 9000 + (unsigned)i));
+    write_text(name, text.data);
+    tp_buf_release(&text);
+}
+
+static const tp_compared_metric *metric(const tp_run_comparison *c, const char *name)
+{
+    for (size_t i = 0; i < tp_run_comparison_count(c); i++)
+        if (strcmp(tp_run_comparison_metric(c, i)->name, name) == 0)
+            return tp_run_comparison_metric(c, i);
+    fail_msg("no metric '%s'", name);
+    return NULL;
+}
+
+static void two_runs(void **state)
+{
+    write_run("a.jsonl", 0, 1, 200);
+    write_run("b.jsonl", 0.2, 70001, 150);
+    tp_metrics *a = open_run(run_path("a.jsonl")), *b = open_run(run_path("b.jsonl"));
+    tp_run_comparison *c;
+    assert_int_equal(tp_runs_compare(&a, 1, &b, 1, NULL, &c, NULL), TP_OK);
+    const tp_compared_metric *loss = metric(c, "train/loss");
+    assert_int_equal(loss->n, 150);
+    assert_true(fabs(loss->effect - 0.2) < 0.02);
+    assert_true(loss->ci_lo < 0.2 && 0.2 < loss->ci_hi && loss->ci_hi - loss->ci_lo < 0.05);
+    assert_string_equal(loss->verdict, "worse");
+    assert_string_equal(metric(c, "train/kl")->verdict, "changed");
+    assert_string_equal(metric(c, "lr")->verdict, "same");
+    assert_string_equal(metric(c, "tokens_per_sec")->verdict, "same");
+    assert_true(metric(c, "train/loss")->p_adjusted >= metric(c, "train/loss")->p);
+    char *json = tp_run_comparison_json(c);
+    assert_non_null(strstr(json, "\"verdict\": \"worse\""));
+    free(json);
+    tp_run_comparison_free(c);
+    tp_metrics_close(a);
+    tp_metrics_close(b);
+}
+
+static void groups_of_seeds(void **state)
+{
+    tp_metrics *runs[6];
+    for (unsigned i = 0; i < 6; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "%u.jsonl", i);
+        /* a seed moves its whole run */
+        write_run(name, (i < 3 ? 0 : -0.5) + 0.05 * (i % 3), 1000 * i, 100);
+        runs[i] = open_run(run_path(name));
+    }
+    tp_run_comparison *c;
+    assert_int_equal(tp_runs_compare(runs, 3, runs + 3, 3, NULL, &c, NULL), TP_OK);
+    const tp_compared_metric *loss = metric(c, "train/loss");
+    assert_int_equal(loss->n, 6);
+    assert_string_equal(loss->verdict, "better");
+    assert_non_null(strstr(loss->method, "means of 3 and 3 runs, Welch"));
+    tp_run_comparison_free(c);
+    assert_int_equal(tp_runs_compare(runs, 1, runs + 3, 3, NULL, &c, NULL), TP_OK);
+    assert_string_equal(metric(c, "train/loss")->verdict, "not shown");
+    tp_run_comparison_free(c);
+    for (int i = 0; i < 6; i++)
+        tp_metrics_close(runs[i]);
+}
+
+static void not_a_number_is_worse(void **state)
+{
+    write_text("a.jsonl", "{\"step\": 1, \"loss\": 2}\n{\"step\": 2, \"loss\": 1}\n");
+    write_text("b.jsonl", "{\"step\": 1, \"loss\": 2}\n{\"step\": 2, \"loss\": NaN}\n");
+    tp_metrics *a = open_run(run_path("a.jsonl")), *b = open_run(run_path("b.jsonl"));
+    tp_run_comparison *c;
+    assert_int_equal(tp_runs_compare(&a, 1, &b, 1, NULL, &c, NULL), TP_OK);
+    assert_string_equal(metric(c, "loss")->verdict, "worse");
+    assert_non_null(strstr(metric(c, "loss")->why, "0 in A, 1 in B"));
+    tp_run_comparison_free(c);
+    tp_metrics_close(a);
+    tp_metrics_close(b);
+}
+
+static void settings_that_differ(void **state)
+{
+    tp_metrics *a = open_run(TP_SOURCE_DIR "/tests/data/runs/trackio-manual/manual.db#run-a");
+    tp_metrics *b = open_run(TP_SOURCE_DIR "/tests/data/runs/trackio-manual/manual.db#run-b");
+    tp_run_comparison *c;
+    assert_int_equal(tp_runs_compare(&a, 1, &b, 1, NULL, &c, NULL), TP_OK);
+    assert_true(tp_run_comparison_settings(c) > 0);
+    tp_run_comparison_free(c);
+    tp_metrics_close(a);
+    tp_metrics_close(b);
+}
+
+static void directions(void **state)
+{
+    static const struct {
+        const char *tag;
+        int direction;
+    } known[] = {{"train/loss", -1},
+                 {"eval_loss", -1},
+                 {"validation-default_loss", -1},
+                 {"loss_scale", 0},
+                 {"train/reward", 1},
+                 {"reward_std", 0},
+                 {"rewards/has_e/mean", 1},
+                 {"validation/accuracy", 1},
+                 {"grad_norm", 0},
+                 {"train/kl_penalty", 0},
+                 {"learning_rate", 0},
+                 {"timing/train/total_step_time", -1},
+                 {"timing/train/valid_tokens_per_sec_per_gpu", 1},
+                 {"train_samples_per_second", 1},
+                 {"ray/node.0.gpu.0.mem_gb", -1},
+                 {"custom", 0}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (tp_metric_direction(known[i].tag) != known[i].direction)
+            fail_msg("%s: %d", known[i].tag, tp_metric_direction(known[i].tag));
+}
+
+#define COMPARES(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        COMPARES(two_runs),
+        COMPARES(groups_of_seeds),
+        COMPARES(not_a_number_is_worse),
+        cmocka_unit_test(settings_that_differ),
+        cmocka_unit_test(directions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
