@@ -62,21 +62,40 @@ tp_status tp_text_model_read_defaults(tp_text_model *m, tp_error *err)
     return tp_generation_config_read(m->folder.data, info->eos, info->n_eos, &m->defaults, err);
 }
 
+static tp_status start(tp_text_model *m, tp_engine_options *o, int threads, tp_load_report *report,
+                       tp_error *err)
+{
+    const tp_device_options device = {.threads = threads > 0 ? threads : tp_cpu_count()};
+    TP_TRY(tp_device_open(&tp_backend_cpu, &device, &m->device, err));
+    o->device = m->device;
+    o->tokenizer = m->tokenizer;
+    o->n_tokens = m->tokenizer ? tp_tokenizer_vocab_size(m->tokenizer) : 0;
+    TP_TRY(tp_states_init(&m->states, err));
+    TP_TRY(tp_engine_create(m->model, o, &m->states, &m->engine, err));
+    TP_TRY(tp_engine_alloc(m->engine, err));
+    TP_TRY(tp_model_load(m->model, &m->states, report, err));
+    return tp_engine_weights_changed(m->engine, err);
+}
+
+static void stop(tp_text_model *m)
+{
+    tp_engine_free(m->engine);
+    tp_states_release(&m->states);
+    tp_device_close(m->device);
+    m->engine = NULL;
+    m->device = NULL;
+}
+
 tp_status tp_text_model_start(tp_text_model *m, const tp_engine_options *options, int threads,
                               tp_model_note say, void *user, tp_error *err)
 {
     tp_load_report report;
-    const tp_device_options device = {.threads = threads > 0 ? threads : tp_cpu_count()};
     tp_engine_options o = *options;
-    TP_TRY(tp_device_open(&tp_backend_cpu, &device, &m->device, err));
-    o.device = m->device;
-    o.tokenizer = m->tokenizer;
-    o.n_tokens = m->tokenizer ? tp_tokenizer_vocab_size(m->tokenizer) : 0;
-    TP_TRY(tp_states_init(&m->states, err));
-    TP_TRY(tp_engine_create(m->model, &o, &m->states, &m->engine, err));
-    TP_TRY(tp_engine_alloc(m->engine, err));
-    TP_TRY(tp_model_load(m->model, &m->states, &report, err));
-    TP_TRY(tp_engine_weights_changed(m->engine, err));
+    tp_status status = start(m, &o, threads, &report, err);
+    if (status != TP_OK) {
+        stop(m);
+        return status;
+    }
     if (say)
         tp_model_say(m->model, &report, say, user);
     if (report.has_nonfinite)
@@ -86,9 +105,7 @@ tp_status tp_text_model_start(tp_text_model *m, const tp_engine_options *options
 
 void tp_text_model_close(tp_text_model *m)
 {
-    tp_engine_free(m->engine);
-    tp_states_release(&m->states);
-    tp_device_close(m->device);
+    stop(m);
     tp_template_free(m->chat_template);
     tp_tokenizer_scratch_free(m->scratch);
     tp_tokenizer_free(m->tokenizer);

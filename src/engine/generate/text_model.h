@@ -29,12 +29,13 @@ typedef struct {
  * `tokenizer` is the folder of another tokenizer, or NULL: the model's own. */
 TP_CHECKED tp_status tp_text_model_open(tp_text_model *m, const char *path, const char *tokenizer,
                                         tp_error *err);
-/* A folder that says what tp_tokenizer_load() does not find; TP_OK when there is a tokenizer. */
+/* TP_OK when there is a tokenizer; else the error says which file is missing. */
 TP_CHECKED tp_status tp_text_model_need_tokenizer(tp_text_model *m, tp_error *err);
 /* generation_config.json into `defaults`. */
 TP_CHECKED tp_status tp_text_model_read_defaults(tp_text_model *m, tp_error *err);
 /* Device, memory, weights.  The members device, n_tokens and tokenizer of `options` are filled
- * in here; threads 0: one per core.  (optional) `say` hears what a user should know. */
+ * in here; threads 0: one per core.  After a failure it can be tried again.  (optional) `say` hears
+ * what a user should know. */
 TP_CHECKED tp_status tp_text_model_start(tp_text_model *m, const tp_engine_options *options,
                                          int threads, tp_model_note say, void *user, tp_error *err);
 void tp_text_model_close(tp_text_model *m); /* zeroed is a no-op */

@@ -203,6 +203,23 @@ static void test_a_model_without_a_template_does_not_talk(void **state)
     tp_text_generator_free(gen);
 }
 
+static void test_a_start_that_failed_can_be_tried_again(void **state)
+{
+    const fixture *f = *state;
+    const tp_text_generator_options options = {.size = sizeof options,
+                                               .precision = "float32",
+                                               .threads = 1,
+                                               .max_length = TP_TEXT_AS_NEEDED,
+                                               .kv_bytes = 1};
+    tp_text_generator *gen = NULL;
+    tp_error err;
+    assert_int_equal(tp_text_generator_open(f->run, &options, &gen, &err), TP_OK);
+    for (int i = 0; i < 2; i++) /* not one block of keys and values fits into a byte */
+        assert_int_equal(tp_text_generator_continue(gen, "1+2=", 4, NULL, NULL, &err),
+                         TP_ERR_CONFIG);
+    tp_text_generator_free(gen);
+}
+
 /* ---- evaluation ---- */
 
 static void test_an_evaluation_gives_its_numbers_and_its_report(void **state)
@@ -354,6 +371,7 @@ int main(void)
         cmocka_unit_test(test_nobody_who_takes_answers_ends_a_run),
         cmocka_unit_test(test_a_stop_string_is_no_part_of_the_answer),
         cmocka_unit_test(test_a_model_without_a_template_does_not_talk),
+        cmocka_unit_test(test_a_start_that_failed_can_be_tried_again),
         cmocka_unit_test(test_an_evaluation_gives_its_numbers_and_its_report),
         cmocka_unit_test(test_an_evaluation_that_cannot_be_is_an_error),
         cmocka_unit_test(test_a_configuration_says_what_is_missing_and_what_is_wrong),
