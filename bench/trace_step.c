@@ -79,7 +79,8 @@ static double run_step(tp_session *s, const tp_batch_view *batch, bool record, i
         MUST(tp_session_train(s, batch, true, &loss, NULL));
         double norm;
         MUST(tp_session_grad_norm(s, &norm, NULL));
-        tp_adamw_step step = {1e-4, 0.9, 0.95, 1e-8, 0.1, t, norm > 1 ? 1 / norm : 1};
+        tp_optimizer_scalars step =
+            tp_adamw_scalars(1e-4, 0.9, 0.95, 1e-8, 0.1, t, norm > 1 ? 1 / norm : 1);
         MUST(tp_session_update(s, &step, NULL));
     }
     return tp_clock_s() - start;

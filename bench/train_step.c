@@ -179,7 +179,7 @@ int main(int argc, char **argv)
     tp_session_plan plan;
     tp_session_get_plan(s, &plan);
     size_t kinds[TP_MEM_KINDS], bytes = 0;
-    tp_program_bytes(tp_session_program(s), kinds);
+    tp_program_bytes(tp_session_get_options(s)->program, kinds);
     for (int k = 0; k < TP_MEM_KINDS; k++)
         bytes += kinds[k];
     double T = (double)o.tokens, loss = 0, norm = 0;
@@ -190,7 +190,8 @@ int main(int argc, char **argv)
         double start = tp_clock_s();
         MUST(tp_session_train(s, &batch, true, &loss, NULL));
         MUST(tp_session_grad_norm(s, &norm, NULL));
-        tp_adamw_step step = {1e-4, 0.9, 0.95, 1e-8, 0.1, i + 2, norm > 1 ? 1 / norm : 1};
+        tp_optimizer_scalars step =
+            tp_adamw_scalars(1e-4, 0.9, 0.95, 1e-8, 0.1, i + 2, norm > 1 ? 1 / norm : 1);
         MUST(tp_session_update(s, &step, NULL));
         if (i >= 0)
             printf("%s%.1f", i ? "," : "", T / (tp_clock_s() - start));

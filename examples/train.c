@@ -29,10 +29,12 @@ static void observe(void *user, const tp_training_progress *p)
     (void)user;
     switch (p->event) {
     case TP_TRAINING_STEP:
-        printf("step %lld/%lld  loss %.4f\n", (long long)p->step, (long long)p->max_steps, p->loss);
+        printf("step %lld/%lld  loss %.4f\n", (long long)p->step, (long long)p->max_steps,
+               tp_training_value(p, "train/loss"));
         break;
     case TP_TRAINING_VALIDATION:
-        printf("step %lld  validation loss %.4f\n", (long long)p->step, p->val_loss);
+        printf("step %lld  validation loss %.4f\n", (long long)p->step,
+               tp_training_value(p, "validation/val_loss"));
         break;
     case TP_TRAINING_NOTICE:
         printf("note: %s\n", p->text);

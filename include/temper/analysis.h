@@ -88,6 +88,12 @@ TP_API const char *tp_metrics_note(const tp_metrics *m, size_t index, bool *ret_
 TP_API size_t tp_metrics_settings(const tp_metrics *m);
 TP_API const char *tp_metrics_setting(const tp_metrics *m, size_t index, const char **ret_value);
 
+/* Every pattern names or matches a metric; else an error that lists those that there are. */
+TP_API TP_CHECKED tp_status tp_metrics_check_tags(const tp_metrics *m, const char *const *tags,
+                                                  size_t n_tags, tp_error *err);
+/* One of the patterns names or matches the tag, or there is none. */
+TP_API bool tp_metrics_wanted(const char *tag, const char *const *tags, size_t n_tags);
+
 /* {"TAG": [[step, wall_time, value], ...]} in pieces to `write`, which returns false to stop.
  * `tags` NULL: all; shell patterns, `n_tags` of them: those that one of them matches.  A step or a
  * time that was not recorded is null, a value that is no number is "NaN", "Infinity" or
@@ -180,6 +186,19 @@ TP_API tp_analysis_summary tp_analysis_summarize(const tp_analysis *a);
 /* {"dimensions": [...], "summary": {...}}, and a report; tp_free(). */
 TP_API char *tp_analysis_json(const tp_analysis *a);
 TP_API char *tp_analysis_markdown(const tp_analysis *a, const char *title);
+
+/* ---- for people ---- */
+
+/* Tables for a screen of `width` columns; tp_free(). */
+TP_API TP_CHECKED tp_status tp_metrics_text(tp_metrics *m, tp_points_view view,
+                                            const char *const *tags, size_t n_tags, int width,
+                                            char **ret, tp_error *err);
+TP_API char *tp_run_comparison_text(const tp_run_comparison *c, int width);
+TP_API char *tp_analysis_text(const tp_analysis *a, int width);
+/* report/report.md: in the folder of a run of Temper, for others in the current folder.  *ret_path
+ * where; tp_free(). */
+TP_API TP_CHECKED tp_status tp_analysis_write_report(const tp_analysis *a, const tp_metrics *m,
+                                                     char **ret_path, tp_error *err);
 
 #ifdef __cplusplus
 }

@@ -12,6 +12,19 @@
 extern "C" {
 #endif
 
+/* What a run does, one after the other. */
+typedef enum {
+    TP_PLAN_LOAD,
+    TP_PLAN_TRAIN,
+    TP_PLAN_EVALUATE,
+    TP_PLAN_GENERATE,
+    TP_PLAN_REFERENCE,
+    TP_PLAN_UPDATE,
+    TP_PLAN_CHECKPOINT,
+    TP_PLAN_PHASES
+} tp_plan_phase;
+TP_API const char *tp_plan_phase_name(tp_plan_phase phase); /* "load", ... */
+
 typedef struct {
     size_t size; /* sizeof(tp_training_plan), set by the caller */
     int64_t parameters;
@@ -31,10 +44,16 @@ typedef struct {
     double step_s;         /* estimate: all work of a step at this machine's measured ceilings;
                               NaN before `temper doctor` */
 
-    /* Parts of peak_bytes (GRPO): what generation needs, and the reference model. */
+    /* What peak_bytes would be less without generation, and without the reference model. */
     uint64_t generator_bytes, reference_bytes;
     uint64_t limit_bytes; /* what a run may take here */
     int fits;             /* peak_bytes <= limit_bytes; otherwise a run ends with TP_ERR_NOMEM */
+
+    /* What each phase works with; 0: there is no such phase.  A run has its memory from
+     * beginning to end and its graphs share theirs, so that these do not add up. */
+    uint64_t phase_bytes[TP_PLAN_PHASES];
+    /* Parts of step_s. */
+    double generation_s, logprob_s, reference_s, training_s, update_s;
 } tp_training_plan;
 
 /* `config`, `overrides`: as for tp_training_run().

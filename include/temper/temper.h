@@ -11,6 +11,7 @@
  *     trace.h                     what ran when, on which thread
  *     profile.h                   where a step's time and memory go
  *     trace_report.h              where time and memory went, from traces of any tool
+ *     stats.h                     what numbers say, and how surely
  *     bench.h                     measure and compare speed and memory
  *     analysis.h                  what runs recorded, whoever ran them
  *     environment.h               for judges of answers that are libraries of their own */
@@ -32,6 +33,7 @@
 #include "temper/plan.h"
 #include "temper/profile.h"
 #include "temper/program.h"
+#include "temper/stats.h"
 #include "temper/terminal.h"
 #include "temper/text.h"
 #include "temper/tokenizer.h"

@@ -18,6 +18,13 @@ TP_API bool tp_str_to_f64(const char *s, double *ret);
 /* Number of single-character edits between a and b: for "did you mean". */
 TP_API size_t tp_str_distance(const char *a, const char *b);
 
+/* "did you mean": offer every candidate, then look at `best` (NULL: none is near). */
+typedef struct {
+    const char *word, *best;
+    size_t distance;
+} tp_nearest;
+TP_API void tp_nearest_offer(tp_nearest *near, const char *candidate);
+
 /* "1.50 GiB", "12.3 k", "1m 05s": for people; `out` holds at least 32 bytes and is returned. */
 TP_API char *tp_human_bytes(double bytes, char *out);
 TP_API char *tp_human_count(double count, char *out);

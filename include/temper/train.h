@@ -20,30 +20,37 @@ typedef enum {
     TP_TRAINING_PLAN,       /* memory is planned and allocated */
     TP_TRAINING_START,      /* training begins, or goes on after a resume */
     TP_TRAINING_STEP,       /* a step is done */
-    TP_TRAINING_VALIDATION, /* val_loss is new */
+    TP_TRAINING_VALIDATION, /* the metrics of validation are new */
     TP_TRAINING_CHECKPOINT, /* one was saved */
     TP_TRAINING_NOTICE,     /* text: something the user should know */
     TP_TRAINING_FINISHED    /* the run is over; not sent when setting up failed */
 } tp_training_event;
 
-/* The state of a run at an event; unknown numbers are NaN, absent texts NULL.  Valid
- * during the callback.  Later versions add at the end. */
+/* One number of a run, as metrics.jsonl has it; docs/guide/metrics.md has the names. */
+typedef struct {
+    const char *name, *unit; /* "train/loss", "nats"; unit "": a plain number */
+    double value;            /* NaN is a result */
+} tp_training_metric;
+
+/* The state of a run at an event; absent texts are NULL.  Valid during the callback.  Later
+ * versions add at the end. */
 typedef struct {
     tp_training_event event;
     const char *text;
     const char *run_dir;     /* NULL until the folder is open */
     int64_t step, max_steps; /* step: done so far */
-    double epoch;
-    double loss, val_loss, best_val_loss; /* mean per trained token, nats */
-    double lr, grad_norm;
-    int64_t trained_tokens; /* of this step; those of the loss alone */
-    double step_s, trained_tokens_per_s;
-    double mfu; /* share of this machine's measured peak, 0..1; known after `temper doctor` */
-    double elapsed_s, eta_s;
+    /* Those of the newest step and of the newest validation; none with a text alone. */
+    const tp_training_metric *metrics;
+    size_t n_metrics;
+    double best_metric;      /* of checkpointing.metric_name; NaN: none */
+    double elapsed_s, eta_s; /* NaN: unknown */
     uint64_t memory_bytes, memory_peak_bytes, memory_planned_bytes;
     int64_t last_checkpoint_step; /* -1: none */
     int64_t skipped_steps;        /* not finite, passed over as configured */
 } tp_training_progress;
+
+/* The value of a metric by its name; NaN where there is none. */
+TP_API double tp_training_value(const tp_training_progress *progress, const char *name);
 
 typedef struct {
     size_t size; /* sizeof(tp_training_options) */

@@ -25,10 +25,10 @@ static void observe(void *user, const tp_train_event *event)
     grpo_subject *s = user;
     if (event->kind != TP_EVENT_STEP)
         return;
-    s->seconds += event->step_s;
+    s->seconds += tp_metric_latest(event->metrics, "timing/train/total_step_time");
     s->tokens += (double)event->used_tokens;
-    s->generated_per_s += event->generated_tokens_per_s;
-    s->loss = event->loss;
+    s->generated_per_s += tp_metric_latest(event->metrics, "performance/generation_tokens_per_sec");
+    s->loss = tp_metric_latest(event->metrics, "train/loss");
     s->n_steps++;
 }
 

@@ -66,13 +66,8 @@ static tp_status step(train_subject *s, double *ret_loss, tp_error *err)
     double norm;
     TP_TRY(tp_session_train(s->session, &batch, true, ret_loss, err));
     TP_TRY(tp_session_grad_norm(s->session, &norm, err));
-    tp_adamw_step update = {.lr = 1e-4,
-                            .beta1 = 0.9,
-                            .beta2 = 0.95,
-                            .eps = 1e-8,
-                            .weight_decay = 0.1,
-                            .t = ++s->n_steps,
-                            .grad_factor = norm > 1 ? 1 / norm : 1};
+    tp_optimizer_scalars update =
+        tp_adamw_scalars(1e-4, 0.9, 0.95, 1e-8, 0.1, ++s->n_steps, norm > 1 ? 1 / norm : 1);
     return tp_session_update(s->session, &update, err);
 }
 

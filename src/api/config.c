@@ -19,8 +19,10 @@ static tp_status bind(tp_config *config, bool is_empty, tp_error *err)
         return tp_eval_options_bind(config, &evaluation, err);
     if (!is_empty)
         return tp_train_options_bind(config, &options, err);
-    const tp_option *table = tp_train_options_of(TP_ALGORITHM_SFT, &n);
-    return tp_config_bind(config, table, n, &options, err);
+    tp_option *table = tp_train_options_of(tp_algorithms[0], tp_optimizer_at(0), &n);
+    tp_status status = tp_config_bind(config, table, n, &options, err);
+    free(table);
+    return status;
 }
 
 tp_status tp_configuration_open(const char *path, const char *const *overrides, size_t n_overrides,
@@ -95,6 +97,9 @@ void tp_configuration_text(const tp_configuration *c, bool json, char **ret_text
 void tp_configuration_keys(char **ret_text, size_t *ret_n)
 {
     tp_buf out = {0};
-    tp_options_doc(tp_train_option_table, tp_train_option_count, &out);
+    size_t n;
+    tp_option *table = tp_train_options_of(NULL, NULL, &n);
+    tp_options_doc(table, n, &out);
+    free(table);
     hand_out(&out, ret_text, ret_n);
 }

@@ -26,7 +26,14 @@ static tp_training_plan summarise(const tp_run_plan *p)
                           .generator_bytes = p->generator_bytes,
                           .reference_bytes = p->reference_bytes,
                           .limit_bytes = (uint64_t)p->allowance.bytes,
-                          .fits = p->fits};
+                          .fits = p->fits,
+                          .generation_s = p->generation_s,
+                          .logprob_s = p->logprob_s,
+                          .reference_s = p->reference_s,
+                          .training_s = p->training_s,
+                          .update_s = p->update_s};
+    for (int i = 0; i < TP_PLAN_PHASES; i++)
+        r.phase_bytes[i] = tp_plan_phase_bytes(p, (tp_plan_phase)i);
     r.other_bytes = r.peak_bytes - r.weight_bytes - r.shadow_bytes - r.gradient_bytes -
                     r.optimizer_bytes - r.activation_bytes;
     return r;

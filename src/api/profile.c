@@ -10,6 +10,7 @@
 #include "api/profile_tables.h"
 #include "api/sized.h"
 #include "base/files.h"
+#include "engine/train/algorithm.h"
 #include "engine/train/recipe.h"
 #include "instrument/profile/report.h"
 
@@ -152,7 +153,7 @@ static size_t add_overrides(const tp_profile_options *f, const char *dir, const 
                             char text[OVERRIDES][256], const char **words, size_t n)
 {
     int k = 0;
-    const char *section = tp_algorithm_name(o->algorithm);
+    const char *section = o->algorithm->name;
     int64_t first = f->warm_up + f->steps + 1, all = f->warm_up + f->steps + f->record;
     snprintf(text[k++], 256, "run.dir=%s", dir);
     snprintf(text[k++], 256, "profile.steps=%lld:%lld", (long long)first, (long long)all + 1);

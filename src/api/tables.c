@@ -1,5 +1,6 @@
 /* tables.c - the closing tables of a run. */
 #include "api/tables.h"
+#include "engine/train/algorithm.h"
 
 #include <math.h>
 #include <string.h>
@@ -244,7 +245,7 @@ void tp_table_custom(const tp_train_event *e, tp_buf *out)
         add_custom((tp_custom_metric)m, s->last, out);
         tp_buf_addc(out, '\n');
     }
-    if (e->session && e->is_packed && e->algorithm != TP_ALGORITHM_DPO)
+    if (e->session && e->is_packed && e->algorithm->sequences_per_unit == 1)
         add_padding_advice(e, out);
 }
 

@@ -2,6 +2,7 @@
 #include "temper/train.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "api/sized.h"
 #include "engine/train/recipe.h"
@@ -13,58 +14,49 @@ static const tp_training_event events[] = {
     [TP_EVENT_VALIDATION] = TP_TRAINING_VALIDATION, [TP_EVENT_CHECKPOINT] = TP_TRAINING_CHECKPOINT,
     [TP_EVENT_NOTICE] = TP_TRAINING_NOTICE,         [TP_EVENT_FINISHED] = TP_TRAINING_FINISHED};
 
-/* These two are sent with a text alone. */
-static tp_training_progress text_only(const tp_train_event *e)
+double tp_training_value(const tp_training_progress *progress, const char *name)
 {
-    return (tp_training_progress){.event = events[e->kind],
-                                  .text = e->text,
-                                  .step = e->step,
-                                  .epoch = NAN,
-                                  .loss = NAN,
-                                  .val_loss = NAN,
-                                  .best_val_loss = NAN,
-                                  .lr = NAN,
-                                  .grad_norm = NAN,
-                                  .step_s = NAN,
-                                  .trained_tokens_per_s = NAN,
-                                  .mfu = NAN,
-                                  .elapsed_s = NAN,
-                                  .eta_s = NAN,
-                                  .last_checkpoint_step = -1};
+    for (size_t i = 0; i < progress->n_metrics; i++)
+        if (strcmp(progress->metrics[i].name, name) == 0)
+            return progress->metrics[i].value;
+    return NAN;
 }
 
-static tp_training_progress progress_of(const tp_train_event *e)
+static size_t list_metrics(const tp_metric_bus *bus, tp_training_metric ret[TP_METRIC_DEFS])
 {
-    if (e->kind == TP_EVENT_NOTICE || e->kind == TP_EVENT_EXAMPLE)
-        return text_only(e);
-    return (tp_training_progress){.event = events[e->kind],
-                                  .text = e->text,
-                                  .run_dir = e->run_dir && *e->run_dir ? e->run_dir : NULL,
-                                  .step = e->step,
-                                  .max_steps = e->max_steps,
-                                  .epoch = e->epoch,
-                                  .loss = e->loss,
-                                  .val_loss = e->val_loss,
-                                  .best_val_loss = e->best_val_loss,
-                                  .lr = e->lr,
-                                  .grad_norm = e->grad_norm,
-                                  .trained_tokens = e->trained_tokens,
-                                  .step_s = e->step_s,
-                                  .trained_tokens_per_s = e->trained_tokens_per_s,
-                                  .mfu = e->mfu,
-                                  .elapsed_s = e->elapsed_s,
-                                  .eta_s = e->eta_s,
-                                  .memory_bytes = e->memory.total_current,
-                                  .memory_peak_bytes = e->memory.total_peak,
-                                  .memory_planned_bytes = e->plan ? e->plan->peak_bytes : 0,
-                                  .last_checkpoint_step = e->last_checkpoint_step,
-                                  .skipped_steps = e->skipped};
+    size_t n = 0;
+    for (size_t i = 0; bus && i < TP_METRIC_DEFS; i++)
+        if (bus->latest[i].axis)
+            ret[n++] = (tp_training_metric){tp_metric_defs[i].name, tp_metric_defs[i].unit,
+                                            bus->latest[i].value};
+    return n;
 }
 
-static void observe(void *user, const tp_train_event *event)
+static void observe(void *user, const tp_train_event *e)
 {
     const tp_training_options *o = user;
-    tp_training_progress progress = progress_of(event);
+    tp_training_metric metrics[TP_METRIC_DEFS];
+    tp_training_progress progress = {.event = events[e->kind],
+                                     .text = e->text,
+                                     .step = e->step,
+                                     .metrics = metrics,
+                                     .n_metrics = list_metrics(e->metrics, metrics),
+                                     .best_metric = NAN,
+                                     .elapsed_s = NAN,
+                                     .eta_s = NAN,
+                                     .last_checkpoint_step = -1};
+    if (e->metrics) { /* else it is a text alone */
+        progress.run_dir = e->run_dir && *e->run_dir ? e->run_dir : NULL;
+        progress.max_steps = e->max_steps;
+        progress.best_metric = e->best_metric;
+        progress.elapsed_s = e->elapsed_s;
+        progress.eta_s = e->eta_s;
+        progress.memory_bytes = e->memory.total_current;
+        progress.memory_peak_bytes = e->memory.total_peak;
+        progress.memory_planned_bytes = e->plan->peak_bytes;
+        progress.last_checkpoint_step = e->last_checkpoint_step;
+        progress.skipped_steps = e->skipped;
+    }
     if (o->observe)
         o->observe(o->user, &progress);
 }

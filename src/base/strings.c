@@ -51,15 +51,9 @@ void tp_buf_add(tp_buf *buf, const void *bytes, size_t n)
     buf->data[buf->len] = 0;
 }
 
-void tp_buf_addc(tp_buf *buf, char c)
-{
-    tp_buf_add(buf, &c, 1);
-}
+void tp_buf_addc(tp_buf *buf, char c) { tp_buf_add(buf, &c, 1); }
 
-void tp_buf_adds(tp_buf *buf, const char *s)
-{
-    tp_buf_add(buf, s, strlen(s));
-}
+void tp_buf_adds(tp_buf *buf, const char *s) { tp_buf_add(buf, s, strlen(s)); }
 
 void tp_buf_vaddf(tp_buf *buf, const char *fmt, va_list ap)
 {
@@ -81,25 +75,16 @@ void tp_buf_addf(tp_buf *buf, const char *fmt, ...)
     va_end(ap);
 }
 
-const char *tp_buf_str(const tp_buf *buf)
-{
-    return buf->data ? buf->data : "";
-}
+const char *tp_buf_str(const tp_buf *buf) { return buf->data ? buf->data : ""; }
 
-tp_slice tp_slice_of(const char *s)
-{
-    return (tp_slice){s, strlen(s)};
-}
+tp_slice tp_slice_of(const char *s) { return (tp_slice){s, strlen(s)}; }
 
 bool tp_slice_eq(tp_slice a, tp_slice b)
 {
     return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
 }
 
-bool tp_slice_is(tp_slice a, const char *s)
-{
-    return tp_slice_eq(a, tp_slice_of(s));
-}
+bool tp_slice_is(tp_slice a, const char *s) { return tp_slice_eq(a, tp_slice_of(s)); }
 
 bool tp_str_starts(const char *s, const char *prefix)
 {
@@ -273,4 +258,14 @@ char *tp_human_seconds(double seconds, char *out)
     else
         snprintf(out, 32, "%dh%02dm", (int)(seconds / 3600), (int)(fmod(seconds, 3600) / 60));
     return out;
+}
+
+void tp_nearest_offer(tp_nearest *near, const char *candidate)
+{
+    size_t distance = tp_str_distance(near->word, candidate);
+    size_t n = strlen(near->word), limit = n < 4 ? 1 : n < 7 ? 2 : 3;
+    if (distance <= limit && (!near->best || distance < near->distance)) {
+        near->best = candidate;
+        near->distance = distance;
+    }
 }

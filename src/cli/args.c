@@ -22,16 +22,6 @@ typedef struct {
     bool failed;
 } parse;
 
-void tp_nearest_offer(tp_nearest *near, const char *candidate)
-{
-    size_t distance = tp_str_distance(near->word, candidate);
-    size_t n = strlen(near->word), limit = n < 4 ? 1 : n < 7 ? 2 : 3;
-    if (distance <= limit && (!near->best || distance < near->distance)) {
-        near->best = candidate;
-        near->distance = distance;
-    }
-}
-
 /* ---- one flag ---- */
 
 static bool is_in_range(const tp_flag *flag, double v)

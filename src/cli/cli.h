@@ -86,13 +86,6 @@ int tp_cli_width(void);
 /* --isa: false after printing what is wrong; NULL is fine. */
 bool tp_cli_force_isa(const char *name);
 
-/* "did you mean": offer every candidate, then look at `best` (NULL: none is near). */
-typedef struct {
-    const char *word, *best;
-    size_t distance;
-} tp_nearest;
-void tp_nearest_offer(tp_nearest *near, const char *candidate);
-
 #define COMMAND(name, arguments, summary) int tp_cmd_##name(int argc, char **argv);
 #include "cli/commands.def"
 #undef COMMAND

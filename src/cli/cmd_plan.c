@@ -3,11 +3,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/tables.h"
 #include "base/platform.h"
 #include "cli/cli.h"
 #include "cli/find_recipe.h"
 #include "cli/recipe.h"
-#include "api/tables.h"
+#include "engine/train/algorithm.h"
 #include "engine/train/plan.h"
 
 typedef struct {
@@ -254,7 +255,7 @@ static tp_status make_report(report *r, tp_error *err)
     bool found = false;
     TP_TRY(tp_machine_load(&tp_backend_cpu, tp_trainer_threads(r->o), &machine, &found, err));
     TP_TRY(tp_run_plan_make(r->o, r->model, r->graphs, found ? &machine : NULL, &r->plan, err));
-    if (r->o->algorithm == TP_ALGORITHM_DPO) { /* only its set differs when it is resumed */
+    if (r->o->algorithm->resumes_with_reference) { /* only its set differs when it is resumed */
         tp_run_plan resumed;
         TP_TRY(tp_run_plan_compute(r->o, r->model, true, NULL, &resumed, err));
         r->resumed_bytes = resumed.peak_bytes - r->plan.peak_bytes;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/platform.h"
 #include "base/terminal.h"
 #include "cli/cli.h"
 #include "text/json/json.h"
@@ -15,28 +16,14 @@ enum { MAX_LOSSES = 24 };
 
 void tp_progress_init(tp_progress *p, int mode)
 {
-    *p = (tp_progress){.mode = mode,
-                       .colour = tp_cli_colour(stdout),
-                       .lr = NAN,
-                       .grad_norm = NAN,
-                       .trained_per_s = NAN,
-                       .used_per_s = NAN,
-                       .generated_per_s = NAN,
-                       .last_step = {.reward = NAN,
-                                     .reward_se = NAN,
-                                     .kl = NAN,
-                                     .entropy = NAN,
-                                     .clip_fraction = NAN,
-                                     .mean_length = NAN,
-                                     .truncated_share = NAN,
-                                     .flat_groups = NAN,
-                                     .accuracy = NAN,
-                                     .margin = NAN},
-                       .mfu = NAN,
-                       .step_s = NAN,
-                       .wait_s = NAN};
+    *p = (tp_progress){.mode = mode, .colour = tp_cli_colour(stdout)};
     if (mode == TP_PROGRESS_AUTO)
         p->mode = tp_cli_terminal(stdout) ? TP_PROGRESS_BLOCK : TP_PROGRESS_PLAIN;
+}
+
+static double metric(const tp_train_event *e, const char *name)
+{
+    return name ? tp_metric_latest(e->metrics, name) : NAN;
 }
 
 static int terminal_width(void)
@@ -122,8 +109,7 @@ static void head_line(const tp_train_event *e, tp_buf *out)
     char a[32], b[32], c[32], d[32];
     const char *slash = e->model_name ? strrchr(e->model_name, '/') : NULL;
     double share = e->max_steps > 0 ? (double)e->step / (double)e->max_steps : 0;
-    static const char *const names[] = {"SFT", "DPO", "GRPO"};
-    tp_buf_addf(out, "%s %s  run %s  step %lld/%lld ", names[e->algorithm],
+    tp_buf_addf(out, "%s %s  run %s  step %lld/%lld ", e->algorithm->title,
                 slash && slash[1] ? slash + 1
                 : e->model_name   ? e->model_name
                                   : "",
@@ -155,15 +141,17 @@ static void phase_line(const tp_train_event *e, tp_buf *out)
         tp_buf_addf(out, "other %.0f%%   ", 100 * rest / total);
 }
 
-static void rate_line(const tp_progress *p, const tp_train_event *e, tp_buf *out)
+static void rate_line(const tp_train_event *e, tp_buf *out)
 {
-    if (e->algorithm == TP_ALGORITHM_GRPO)
-        add_rate(out, "generated", p->generated_per_s);
-    add_rate(out, "trained", p->trained_per_s);
+    double step_s = metric(e, "timing/train/total_step_time");
+    double mfu = metric(e, "train/train_fp_utilization");
+    if (e->algorithm->generates)
+        add_rate(out, "generated", metric(e, "performance/generation_tokens_per_sec"));
+    add_rate(out, "trained", metric(e, "performance/trained_tokens_per_sec"));
     char step[32];
-    tp_buf_addf(out, "step %s  ", isnan(p->step_s) ? "unknown" : tp_human_seconds(p->step_s, step));
-    if (!isnan(p->mfu))
-        tp_buf_addf(out, "MFU %.1f%%", 100 * p->mfu);
+    tp_buf_addf(out, "step %s  ", isnan(step_s) ? "unknown" : tp_human_seconds(step_s, step));
+    if (!isnan(mfu))
+        tp_buf_addf(out, "MFU %.1f%%", 100 * mfu);
 }
 
 static void memory_line(const tp_train_event *e, tp_buf *out)
@@ -195,58 +183,67 @@ static void add_percent(tp_buf *out, const char *name, double v)
 
 static void add_unrewarded(const tp_train_event *e, tp_buf *out)
 {
-    if (e->unrewarded)
-        tp_buf_addf(out, "no reward %lld/%lld  ", (long long)e->unrewarded, (long long)e->answers);
+    double n = metric(e, "rollout/unrewarded");
+    if (n > 0)
+        tp_buf_addf(out, "no reward %.0f/%.0f  ", n, metric(e, "rollout/samples"));
 }
 
 /* How far the policy moved, and what its answers are like. */
-static void policy_line(const tp_progress *p, tp_buf *out)
+static void add_policy(const tp_train_event *e, const char *cut, const char *flat, tp_buf *out)
 {
-    const tp_train_event *s = &p->last_step;
-    if (!isnan(s->kl))
-        add_number(out, "KL", 4, s->kl);
-    add_number(out, "entropy", 3, s->entropy);
-    add_percent(out, "clip", s->clip_fraction);
-    add_number(out, "length", 1, s->mean_length);
-    add_percent(out, "cut off", s->truncated_share);
-    add_percent(out, "groups of zero spread", s->flat_groups);
-    add_unrewarded(s, out);
-    tp_buf_addf(out, "lr %.3g  ", p->lr);
+    double kl = metric(e, "train/kl_penalty");
+    if (!isnan(kl))
+        add_number(out, "KL", 4, kl);
+    add_number(out, "entropy", 3, metric(e, "train/approx_entropy"));
+    add_percent(out, "clip", metric(e, "policy/clip_fraction"));
+    add_number(out, "length", 1, metric(e, "train/mean_gen_tokens_per_sample"));
+    add_percent(out, cut, metric(e, "train/truncation_rate"));
+    add_percent(out, flat, metric(e, "rollout/zero_spread_groups"));
+    add_unrewarded(e, out);
+}
+
+static void policy_line(const tp_train_event *e, tp_buf *out)
+{
+    add_policy(e, "cut off", "groups of zero spread", out);
+    tp_buf_addf(out, "lr %.3g  ", metric(e, "train/lr"));
 }
 
 /* What the algorithm is after, with its recent course. */
 static void goal_line(const tp_progress *p, const tp_train_event *e, tp_buf *out)
 {
-    const tp_train_event *s = &p->last_step;
+    const tp_algorithm *a = e->algorithm;
+    double loss = metric(e, "train/loss"), grad_norm = metric(e, "train/grad_norm");
     char reward[32], error[32];
-    if (e->algorithm == TP_ALGORITHM_GRPO) {
-        if (isnan(s->reward_se))
-            add_number(out, "reward", 3, s->reward);
+    if (a->generates) {
+        double mean = metric(e, "train/reward"), se = metric(e, "rollout/reward_standard_error");
+        double val = metric(e, a->val_accuracy), best = metric(e, "rollout/best_reward");
+        if (isnan(se))
+            add_number(out, "reward", 3, mean);
         else
-            tp_buf_addf(out, "reward %s ±%s  ", tp_human_value(s->reward, 3, reward),
-                        tp_human_value(1.96 * s->reward_se, 3, error));
+            tp_buf_addf(out, "reward %s ±%s  ", tp_human_value(mean, 3, reward),
+                        tp_human_value(1.96 * se, 3, error));
         add_sparkline(out, p->losses, p->n_losses);
         tp_buf_adds(out, "  ");
-        if (!isnan(e->val_accuracy))
-            add_number(out, "validation", 3, e->val_accuracy);
-        if (!isnan(e->best_reward))
-            add_number(out, "best", 3, e->best_reward);
-        add_number(out, "loss", 4, e->loss);
-        add_number(out, "grad norm", 3, p->grad_norm);
+        if (!isnan(val))
+            add_number(out, "validation", 3, val);
+        if (!isnan(best))
+            add_number(out, "best", 3, best);
+        add_number(out, "loss", 4, loss);
+        add_number(out, "grad norm", 3, grad_norm);
         return;
     }
-    add_number(out, "loss", 4, e->loss);
+    add_number(out, "loss", 4, loss);
     add_sparkline(out, p->losses, p->n_losses);
     tp_buf_adds(out, "  ");
-    add_number(out, "val", 4, e->val_loss);
-    if (e->algorithm == TP_ALGORITHM_DPO) {
-        add_number(out, "accuracy", 3, s->accuracy);
-        add_number(out, "val", 3, e->val_accuracy);
-        add_number(out, "margin", 3, s->margin);
+    add_number(out, "val", 4, metric(e, a->val_loss));
+    if (a->is_preference) {
+        add_number(out, "accuracy", 3, metric(e, "train/accuracy"));
+        add_number(out, "val", 3, metric(e, a->val_accuracy));
+        add_number(out, "margin", 3, metric(e, "dpo/margin_times_beta"));
     }
-    tp_buf_addf(out, "lr %.3g  ", p->lr);
-    add_number(out, "grad norm", 3, p->grad_norm);
-    add_number(out, "epoch", 2, e->epoch);
+    tp_buf_addf(out, "lr %.3g  ", metric(e, "train/lr"));
+    add_number(out, "grad norm", 3, grad_norm);
+    add_number(out, "epoch", 2, metric(e, "train/epoch"));
 }
 
 static void end_line(tp_progress *p, tp_buf *out, tp_buf *line)
@@ -259,7 +256,7 @@ static void end_line(tp_progress *p, tp_buf *out, tp_buf *line)
 static void draw_block(tp_progress *p, const tp_train_event *e)
 {
     tp_buf out = {0}, line = {0};
-    bool rolls_out = e->algorithm == TP_ALGORITHM_GRPO;
+    bool rolls_out = e->algorithm->generates;
     erase(p);
     head_line(e, &line);
     tp_buf_adds(&out, p->colour ? tp_style(TP_STYLE_BOLD) : "");
@@ -268,13 +265,13 @@ static void draw_block(tp_progress *p, const tp_train_event *e)
     goal_line(p, e, &line);
     end_line(p, &out, &line);
     if (rolls_out) {
-        policy_line(p, &line);
+        policy_line(e, &line);
         end_line(p, &out, &line);
     }
     phase_line(e, &line);
     if (rolls_out)
         end_line(p, &out, &line);
-    rate_line(p, e, &line);
+    rate_line(e, &line);
     end_line(p, &out, &line);
     memory_line(e, &line);
     end_line(p, &out, &line);
@@ -289,65 +286,117 @@ static void draw_block(tp_progress *p, const tp_train_event *e)
 static void print_rollout(const tp_train_event *e)
 {
     char rate[32];
+    double generated = metric(e, "performance/generation_tokens_per_sec");
     tp_buf line = {0};
     tp_buf_addf(&line, "step %lld/%lld  ", (long long)e->step, (long long)e->max_steps);
-    add_number(&line, "reward", 3, e->reward);
-    if (!isnan(e->kl))
-        add_number(&line, "KL", 4, e->kl);
-    add_number(&line, "entropy", 3, e->entropy);
-    add_percent(&line, "clip", e->clip_fraction);
-    add_number(&line, "length", 1, e->mean_length);
-    add_percent(&line, "cut", e->truncated_share);
-    add_percent(&line, "zero spread", e->flat_groups);
-    add_unrewarded(e, &line);
-    add_result(&line, "loss", 4, e->loss);
-    add_result(&line, "grad norm", 3, e->grad_norm);
+    add_number(&line, "reward", 3, metric(e, "train/reward"));
+    add_policy(e, "cut", "zero spread", &line);
+    add_result(&line, "loss", 4, metric(e, "train/loss"));
+    add_result(&line, "grad norm", 3, metric(e, "train/grad_norm"));
     printf("%sgenerated %s tok/s  %.3f s\n", tp_buf_str(&line),
-           isnan(e->generated_tokens_per_s) ? "unknown"
-                                            : tp_human_count(e->generated_tokens_per_s, rate),
-           e->step_s);
+           isnan(generated) ? "unknown" : tp_human_count(generated, rate),
+           metric(e, "timing/train/total_step_time"));
     tp_buf_release(&line);
+}
+
+static void print_step(const tp_train_event *e)
+{
+    char wait[32], rate[32], loss[32], norm[32];
+    double mfu = metric(e, "train/train_fp_utilization");
+    printf("step %lld/%lld  loss %s  grad norm %s  lr %.3g  %s tok/s  %.3f s  wait %s",
+           (long long)e->step, (long long)e->max_steps,
+           tp_human_value(metric(e, "train/loss"), 4, loss),
+           tp_human_value(metric(e, "train/grad_norm"), 3, norm), metric(e, "train/lr"),
+           tp_human_count(metric(e, "performance/trained_tokens_per_sec"), rate),
+           metric(e, "timing/train/total_step_time"),
+           tp_human_seconds(metric(e, "timing/train/data_processing"), wait));
+    if (e->algorithm->is_preference)
+        printf("  accuracy %.3f  margin %.3f", metric(e, "train/accuracy"),
+               metric(e, "dpo/margin_times_beta"));
+    if (!isnan(mfu))
+        printf("  MFU %.1f%%", 100 * mfu);
+    putchar('\n');
 }
 
 static void print_validation(const tp_train_event *e)
 {
     char text[32];
+    const tp_algorithm *a = e->algorithm;
     printf("step %lld  validation", (long long)e->step);
-    if (e->algorithm != TP_ALGORITHM_GRPO)
-        printf(" loss %s", tp_human_value(e->val_loss, 4, text));
-    if (e->algorithm != TP_ALGORITHM_SFT)
-        printf(" accuracy %s", tp_human_value(e->val_accuracy, 4, text));
+    if (a->val_loss)
+        printf(" loss %s", tp_human_value(metric(e, a->val_loss), 4, text));
+    if (a->val_accuracy)
+        printf(" accuracy %s", tp_human_value(metric(e, a->val_accuracy), 4, text));
     putchar('\n');
 }
 
 static void print_plain(const tp_train_event *e)
 {
-    char wait[32], rate[32], loss[32], norm[32];
-    if (e->kind == TP_EVENT_STEP && e->algorithm == TP_ALGORITHM_GRPO)
+    if (e->kind == TP_EVENT_STEP && e->algorithm->generates)
         print_rollout(e);
-    else if (e->kind == TP_EVENT_STEP) {
-        printf("step %lld/%lld  loss %s  grad norm %s  lr %.3g  %s tok/s  %.3f s  wait %s",
-               (long long)e->step, (long long)e->max_steps, tp_human_value(e->loss, 4, loss),
-               tp_human_value(e->grad_norm, 3, norm), e->lr,
-               tp_human_count(e->trained_tokens_per_s, rate), e->step_s,
-               tp_human_seconds(e->wait_s, wait));
-        if (e->algorithm == TP_ALGORITHM_DPO)
-            printf("  accuracy %.3f  margin %.3f", e->accuracy, e->margin);
-        if (!isnan(e->mfu))
-            printf("  MFU %.1f%%", 100 * e->mfu);
-        putchar('\n');
-    } else if (e->kind == TP_EVENT_VALIDATION)
+    else if (e->kind == TP_EVENT_STEP)
+        print_step(e);
+    else if (e->kind == TP_EVENT_VALIDATION)
         print_validation(e);
     else if (e->kind == TP_EVENT_CHECKPOINT)
         printf("step %lld  checkpoint saved\n", (long long)e->step);
     fflush(stdout);
 }
 
+/* A member of an event: a metric, written by every step (null where it is unknown), or where
+ * there is one.  A NaN of what was computed is a result. */
+static const struct {
+    const char *key, *metric;
+    bool is_rare, is_result;
+} members[] = {{"grad_norm", "train/grad_norm", false, true},
+               {"lr", "train/lr", false, false},
+               {"step_s", "timing/train/total_step_time", false, false},
+               {"wait_s", "timing/train/data_processing", false, false},
+               {"mfu", "train/train_fp_utilization", false, false},
+               {"trained_tokens_per_s", "performance/trained_tokens_per_sec", false, false},
+               {"reward", "train/reward", true, false},
+               {"answers", "rollout/samples", true, false},
+               {"unrewarded", "rollout/unrewarded", true, false},
+               {"kl", "train/kl_penalty", true, false},
+               {"entropy", "train/approx_entropy", true, false},
+               {"clip_fraction", "policy/clip_fraction", true, false},
+               {"mean_length", "train/mean_gen_tokens_per_sample", true, false},
+               {"truncated_share", "train/truncation_rate", true, false},
+               {"zero_spread_groups", "rollout/zero_spread_groups", true, false},
+               {"generated_tokens_per_s", "performance/generation_tokens_per_sec", true, false},
+               {"accuracy", "train/accuracy", true, false},
+               {"margin", "dpo/margin_times_beta", true, false}};
+
+static void put_number(tp_json_w *w, const char *key, double v, bool is_result)
+{
+    if (is_result)
+        tp_json_w_put_f64(w, key, v);
+    else
+        tp_json_w_put_known(w, key, v);
+}
+
+static void put_metrics(const tp_train_event *e, tp_json_w *w)
+{
+    bool is_step = e->kind == TP_EVENT_STEP;
+    double val_accuracy = metric(e, e->algorithm->val_accuracy);
+    put_number(w, "loss", metric(e, "train/loss"), is_step);
+    put_number(w, "val_loss", metric(e, e->algorithm->val_loss), !is_step);
+    for (size_t i = 0; i < TP_COUNTOF(members); i++) {
+        double v = is_step ? metric(e, members[i].metric) : NAN;
+        if (!isnan(v) || !members[i].is_rare)
+            put_number(w, members[i].key, v, is_step && members[i].is_result);
+    }
+    if (!isnan(val_accuracy))
+        tp_json_w_put_f64(w, "val_accuracy", val_accuracy);
+    tp_json_w_put_known(w, "eta_s", e->eta_s);
+    tp_json_w_put_known(w, "elapsed_s", e->elapsed_s);
+    tp_json_w_put_i64(w, "max_steps", e->max_steps);
+}
+
 static void print_json(const tp_train_event *e)
 {
     static const char *const kinds[] = {"example",    "plan",       "start",  "step",
                                         "validation", "checkpoint", "notice", "finished"};
-    bool rolls_out = e->algorithm == TP_ALGORITHM_GRPO;
     tp_buf out = {0};
     tp_json_w w;
     tp_json_w_init(&w, &out, 0);
@@ -356,46 +405,8 @@ static void print_json(const tp_train_event *e)
     tp_json_w_put_i64(&w, "step", e->step);
     if (e->text)
         tp_json_w_put_str(&w, "text", e->text);
-    if (e->kind == TP_EVENT_STEP || e->kind == TP_EVENT_VALIDATION) {
-        const struct {
-            const char *key;
-            double v;
-        } numbers[] = {{"loss", e->loss},
-                       {"val_loss", e->val_loss},
-                       {"grad_norm", e->grad_norm},
-                       {"lr", e->lr},
-                       {"step_s", e->step_s},
-                       {"wait_s", e->wait_s},
-                       {"mfu", e->mfu},
-                       {"trained_tokens_per_s", e->trained_tokens_per_s},
-                       {"eta_s", e->eta_s},
-                       {"elapsed_s", e->elapsed_s},
-                       {"reward", e->reward},
-                       {"answers", rolls_out ? (double)e->answers : NAN},
-                       {"unrewarded", rolls_out ? (double)e->unrewarded : NAN},
-                       {"kl", e->kl},
-                       {"entropy", e->entropy},
-                       {"clip_fraction", e->clip_fraction},
-                       {"mean_length", e->mean_length},
-                       {"truncated_share", e->truncated_share},
-                       {"zero_spread_groups", e->flat_groups},
-                       {"generated_tokens_per_s", e->generated_tokens_per_s},
-                       {"accuracy", e->accuracy},
-                       {"margin", e->margin},
-                       {"val_accuracy", e->val_accuracy}};
-        enum { LOSS, VAL_LOSS, GRAD_NORM, FIRST_RARE = 10 };
-        for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-            if (isnan(numbers[i].v) && i >= FIRST_RARE)
-                continue; /* of another algorithm */
-            /* what every event of its kind has: a NaN there is a result */
-            bool came_out = e->kind == TP_EVENT_STEP ? i == LOSS || i == GRAD_NORM : i == VAL_LOSS;
-            if (came_out)
-                tp_json_w_put_f64(&w, numbers[i].key, numbers[i].v);
-            else
-                tp_json_w_put_known(&w, numbers[i].key, numbers[i].v);
-        }
-        tp_json_w_put_i64(&w, "max_steps", e->max_steps);
-    }
+    if (e->kind == TP_EVENT_STEP || e->kind == TP_EVENT_VALIDATION)
+        put_metrics(e, &w);
     tp_json_w_end(&w, '}');
     puts(tp_buf_str(&out));
     fflush(stdout);
@@ -408,16 +419,7 @@ static void remember(tp_progress *p, const tp_train_event *e)
         memmove(p->losses, p->losses + 1, (MAX_LOSSES - 1) * sizeof *p->losses);
         p->n_losses--;
     }
-    p->losses[p->n_losses++] = e->algorithm == TP_ALGORITHM_GRPO ? e->reward : e->loss;
-    p->last_step = *e;
-    p->generated_per_s = e->generated_tokens_per_s;
-    p->lr = e->lr;
-    p->grad_norm = e->grad_norm;
-    p->trained_per_s = e->trained_tokens_per_s;
-    p->used_per_s = e->used_tokens_per_s;
-    p->mfu = e->mfu;
-    p->step_s = e->step_s;
-    p->wait_s = e->wait_s;
+    p->losses[p->n_losses++] = metric(e, e->algorithm->generates ? "train/reward" : "train/loss");
 }
 
 void tp_progress_event(tp_progress *p, const tp_train_event *e)

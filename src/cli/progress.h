@@ -1,12 +1,12 @@
 /* progress.h - a run on the terminal.
  *
- * On a terminal a block of four lines (six for rollouts) redrawn in place at most four times a second (no
- * alternate screen: what was printed stays); elsewhere one plain line per step.  JSON
+ * On a terminal a block of four lines (six for rollouts) redrawn in place at most four times a
+ * second (no alternate screen: what was printed stays); elsewhere one plain line per step.  JSON
  * prints one object per event. */
 #ifndef TP_CLI_PROGRESS_H
 #define TP_CLI_PROGRESS_H
 
-#include "engine/train/trainer.h"
+#include "engine/train/algorithm.h"
 
 typedef struct {
     int mode; /* tp_progress_mode, never AUTO */
@@ -15,8 +15,6 @@ typedef struct {
     double last_draw_s;
     double losses[24]; /* or rewards, of the latest steps, oldest first */
     int n_losses;
-    double lr, grad_norm, trained_per_s, used_per_s, generated_per_s, mfu, step_s, wait_s;
-    tp_train_event last_step;
 } tp_progress;
 
 void tp_progress_init(tp_progress *p, int mode);

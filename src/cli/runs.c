@@ -1,7 +1,7 @@
-/* runs.c - notes and names of recorded runs, for the commands that read them. */
+/* runs.c - recorded runs and their notes, for the commands that read them. */
 #include "cli/runs.h"
 
-#include <fnmatch.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -17,31 +17,12 @@ void tp_runs_say_notes(const tp_metrics *m)
     }
 }
 
-bool tp_runs_wanted(const char *tag, char **words, int n)
+tp_status tp_runs_open(tp_metrics **runs, size_t *n, size_t most, const char *path, tp_error *err)
 {
-    for (int i = 0; i < n; i++)
-        if (strcmp(words[i], tag) == 0 || fnmatch(words[i], tag, 0) == 0)
-            return true;
-    return false;
-}
-
-static bool discard(void *user, const char *text, size_t n)
-{
-    (void)user;
-    (void)text;
-    (void)n;
-    return false;
-}
-
-/* The library says what is wrong with a tag; nothing is written. */
-tp_status tp_runs_check_tags(tp_metrics *m, char **words, int n, tp_error *err)
-{
-    tp_error own = {0};
-    tp_status status = n ? tp_metrics_write_json(m, TP_POINTS_NATIVE, (const char *const *)words,
-                                                 (size_t)n, discard, NULL, &own)
-                         : TP_OK;
-    if (status == TP_OK || own.status == TP_ERR_OUTPUT)
-        return TP_OK;
-    *err = own;
+    if (*n == most)
+        exit(tp_cli_refuse("", "more than %zu runs", most));
+    tp_status status = tp_metrics_open(path, NULL, &runs[*n], err);
+    if (status == TP_OK)
+        tp_runs_say_notes(runs[(*n)++]);
     return status;
 }

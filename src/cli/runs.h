@@ -7,9 +7,8 @@
 /* Notes of the run, to standard error. */
 void tp_runs_say_notes(const tp_metrics *m);
 
-/* Is it one of the words, which may be shell patterns? */
-bool tp_runs_wanted(const char *tag, char **words, int n);
-/* Every word names or matches a metric of the run. */
-TP_CHECKED tp_status tp_runs_check_tags(tp_metrics *m, char **words, int n, tp_error *err);
+/* Open one more of at most `most` runs, and say its notes; more than that ends the program. */
+TP_CHECKED tp_status tp_runs_open(tp_metrics **runs, size_t *n, size_t most, const char *path,
+                                  tp_error *err);
 
 #endif

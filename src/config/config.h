@@ -54,18 +54,24 @@ typedef struct {
     size_t offset;             /* of the member in the bound struct */
     const char *default_value; /* YAML; "???" = required, NULL = null */
     double min, max;           /* numbers and list elements; both 0 = any */
-    const char *choices;       /* TP_OPT_ENUM: "float32|bfloat16" */
-    bool nullable;             /* null is a value; implied by a default of null */
-    bool ignored;              /* accepted for compatibility; setting it has no effect ... */
-    bool unannounced;          /* ... and is not worth a notice */
-    bool is_path;              /* of a file or folder: see tp_config_bind() */
-    const char *belongs_to;    /* the key is known, but not in this kind of configuration */
+    const char *choices;       /* TP_OPT_ENUM: "float32|bfloat16", or ... */
+    const void *rows;          /* ... a table whose rows begin with their name, closed by NULL */
+    size_t row_bytes;
+    bool nullable;          /* null is a value; implied by a default of null */
+    bool ignored;           /* accepted for compatibility; setting it has no effect ... */
+    bool unannounced;       /* ... and is not worth a notice */
+    bool is_path;           /* of a file or folder: see tp_config_bind() */
+    const char *belongs_to; /* the key is known, but not in this kind of configuration, ... */
+    const char *present;    /* (optional) ... which has this section */
     /* "false|null": other values are refused for the reason in doc.  `when` names a key that
      * must be true for that, or for an ignored key to matter.  With either of the two the key
      * may lie in a section that is not looked into, and gets no default. */
     const char *accepted, *when;
     const char *doc; /* one sentence; of an ignored key the reason */
 } tp_option;
+
+/* The i-th word of a TP_OPT_ENUM; false when there are no more. */
+bool tp_option_word(const tp_option *option, int i, tp_slice *ret);
 
 typedef struct tp_config tp_config;
 

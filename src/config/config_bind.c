@@ -179,26 +179,39 @@ static tp_status read_string(const tp_config_node *node, const char **ret, tp_er
     }
 }
 
+bool tp_option_word(const tp_option *option, int i, tp_slice *ret)
+{
+    if (option->rows) {
+        const char *row = (const char *)option->rows + (size_t)i * option->row_bytes;
+        const char *name = *(const char *const *)(const void *)row;
+        *ret = name ? tp_slice_of(name) : (tp_slice){0};
+        return name != NULL;
+    }
+    const char *p = option->choices;
+    for (; i > 0 && *p; i--) {
+        p += strcspn(p, "|");
+        p += *p == '|';
+    }
+    *ret = (tp_slice){p, strcspn(p, "|")};
+    return *p != 0;
+}
+
 static tp_status read_enum(const tp_option *option, const tp_config_node *node, int *ret,
                            tp_error *err)
 {
     const char *text = NULL;
+    tp_buf choices = {0};
+    tp_slice word;
     TP_TRY(read_string(node, &text, err));
-    int index = 0;
-    for (const char *p = option->choices;; index++) {
-        size_t n = strcspn(p, "|");
-        if (strlen(text) == n && !memcmp(text, p, n)) {
-            *ret = index;
+    for (int i = 0; tp_option_word(option, i, &word); i++) {
+        if (tp_slice_is(word, text)) {
+            *ret = i;
+            tp_buf_release(&choices);
             return TP_OK;
         }
-        if (!p[n])
-            break;
-        p += n + 1;
+        tp_buf_addf(&choices, "%s%.*s", i ? ", " : "", (int)word.len, word.data);
     }
     char value[80];
-    tp_buf choices = {0};
-    for (const char *p = option->choices; *p; p++)
-        tp_buf_adds(&choices, *p == '|' ? ", " : (char[]){*p, 0});
     tp_status status =
         tp_node_fail(node, err, "%s is not one of %s", shown(node, value), tp_buf_str(&choices));
     tp_buf_release(&choices);

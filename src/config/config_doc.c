@@ -31,9 +31,9 @@ static void add_values_cell(tp_buf *out, const tp_option *option)
     char least[32], most[32];
     tp_buf_adds(out, type_word(option));
     if (option->type == TP_OPT_ENUM) {
-        tp_buf_adds(out, ": ");
-        for (const char *p = option->choices; *p; p++)
-            tp_buf_adds(out, *p == '|' ? ", " : (char[]){*p, 0});
+        tp_slice word;
+        for (int i = 0; tp_option_word(option, i, &word); i++)
+            tp_buf_addf(out, "%s%.*s", i ? ", " : ": ", (int)word.len, word.data);
     }
     if (option->min == 0 && option->max == 0)
         return;

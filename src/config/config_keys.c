@@ -112,8 +112,11 @@ static void note_unknown(const tp_binder *b, const tp_config_node *node, const c
 
 static void note_foreign(const tp_binder *b, const tp_config_node *node, const tp_option *option)
 {
-    char *text = tp_arena_printf(&b->config->arena, "%s: %s is part of %s", node->origin,
-                                 option->name, option->belongs_to);
+    bool says = option->present != NULL;
+    char *text =
+        tp_arena_printf(&b->config->arena, "%s: %s is part of %s%s%s", node->origin, option->name,
+                        option->belongs_to, says ? ", and this configuration has a section " : "",
+                        says ? option->present : "");
     tp_config_remark_add(b->config, &b->config->faults, text, NULL);
 }
 

@@ -15,8 +15,7 @@
  *   proportions.h  shares: Wilson, McNemar, pass@k, clustered errors
  *   evalue.h       looking after every round
  *   verdict.h      a comparison in one word
- * and apart, for programs that read and answer: dataset.h (columns out of text and JSON),
- * answer.h (a data set in, everything about it out, as JSON).
+ * and apart, for programs that read: dataset.h (columns out of text and JSON).
  *
  * Which question needs what:
  *   one noisy number per run ............ tp_describe, its t_ci or median_ci

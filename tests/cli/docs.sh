@@ -3,6 +3,8 @@
 "$SOURCE/tools/gen-docs" "$BUILD" fresh || fail "gen-docs failed"
 cmp "fresh/guide/configuration.md" "$SOURCE/docs/guide/configuration.md" ||
     fail "docs/guide/configuration.md is stale: run make docs"
+cmp "fresh/guide/metrics.md" "$SOURCE/docs/guide/metrics.md" ||
+    fail "docs/guide/metrics.md is stale: run make docs"
 cmp "fresh/guide/model-files.md" "$SOURCE/docs/guide/model-files.md" ||
     fail "docs/guide/model-files.md is stale: run make docs"
 cmp "fresh/guide/environments.md" "$SOURCE/docs/guide/environments.md" ||

@@ -105,6 +105,18 @@ run generate mamba.gguf "the"
 expect 2 "general.architecture' is \"mamba\"; supported are llama"
 [ -e out.gguf ] && fail "a refused export left a file"
 
+# What an export left that was killed goes with the next one; a file of a process that lives stays.
+sleep 0 &
+gone=$!
+wait $gone
+printf x >".out.gguf.tmp-$gone"
+printf x >".out.gguf.tmp-$$"
+run export model out.gguf
+expect 0
+[ -e ".out.gguf.tmp-$gone" ] && fail "what a killed export left is still there"
+[ -e ".out.gguf.tmp-$$" ] || fail "a file of a living process is gone"
+rm -f out.gguf ".out.gguf.tmp-$$"
+
 # Where nothing can be written.
 if [ -w /dev/full ]; then
     run export model /dev/full

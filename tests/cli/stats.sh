@@ -77,34 +77,29 @@ is "never a point" "$("$TOOL" get out wilson.1)" 0.2775327998628892
 run stats --effect 0.5
 expect_out "64 values per group are needed."
 run stats --n 20 --paired --sides 1 --json
-is "what 20 pairs show" "$("$TOOL" get out dz)" 0.5769170013383703
+is "what 20 pairs show" "$("$TOOL" get out effect)" 0.5769170013383703
+is "and with what power" "$("$TOOL" get out power)" 0.8
+run stats --share 56/70,48/80 --json
+is "a difference" "$("$TOOL" get out diff)" -0.2
+is "of two shares" "$("$TOOL" get out shares.0.n)" 70
 
-# JSON asks as the guide says; what is undefined is null with a reason.
+# What is undefined is null with a reason.
 ask() {
-    last="temper stats --json -"
-    printf '%s' "$1" | "$TEMPER" stats --json - >out 2>err
+    last="temper stats --json ${2-}"
+    printf "$1" | "$TEMPER" stats --json - ${2-} >out 2>err
     status=$?
 }
-ask '{"kind": "one", "data": [3.25]}'
+ask '3.25\n'
 expect 0
 is "no spread" "$("$TOOL" get out describe.sd)" null
 is "why" "$(grep '"describe.sd"' out)" '    "describe.sd": "needs at least two values",'
-ask '{"x": [5, 5, 5], "y": [7, 7, 7]}'
+ask 'y,x\n7,5\n7,5\n7,5\n'
+expect 0
 is "no t" "$("$TOOL" get out two_sample.welch)" null
 is "a delta" "$("$TOOL" get out two_sample.mann_whitney.cliffs_delta)" -1
-ask '{"kind": "series", "y": []}'
+ask '1\n' --trend
 expect 0
-is "no trend of nothing" "$("$TOOL" get out z_cc)" null
-ask '{"table": "t_sf", "rows": [[1, 1]]}'
-is "a row" "$("$TOOL" get out rows.0.2)" 0.25
-ask '{"kind": "one", "data": [1, "x"]}'
-expect 2 "standard input:1: value 2 of 'data' is not a finite number"
-ask '{"kind": "paired", "x": [1, 2], "y": [1]}'
-expect 2 "2 values of 'x' and 1 of 'y' are no pairs"
-ask '{"kind": "many", "data": [1]}'
-expect 2 "kind 'many' is unknown; use one, two, paired, groups or series"
-ask '{"table": "nothing"}'
-expect 2 "there is no table 'nothing'"
+is "no trend of one value" "$("$TOOL" get out z_cc)" null
 ask '[1, 2'
 expect 2 "standard input:1"
 ask ''

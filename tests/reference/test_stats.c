@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "base/files.h"
-#include "stats/answer.h"
 #include "stats/bootstrap.h"
+#include "support/stats_questions.h"
 #include "text/json/json.h"
 
 typedef struct {
@@ -97,34 +97,17 @@ static void compare(const tp_json *wanted, const tp_json *got, const char *path,
     }
 }
 
-/* The answer to a text, in the caller's arena; through the command when it is known. */
-static const tp_json *ask(tp_arena *arena, const char *name, const char *text, size_t n,
-                          bool by_command)
+/* The answer to a text, in the caller's arena. */
+static const tp_json *ask(tp_arena *arena, const char *name, const char *text, size_t n)
 {
     tp_buf out = {0};
     tp_error err = {0};
     const tp_json *root = NULL;
-    if (by_command) {
-        char path[] = "/tmp/test_stats_XXXXXX", command[500], chunk[4096];
-        int fd = mkstemp(path);
-        size_t got;
-        assert_true(fd >= 0);
-        assert_int_equal(write(fd, text, n), (ssize_t)n);
-        close(fd);
-        snprintf(command, sizeof command, "'%s' stats --json - <%s", getenv("TEMPER"), path);
-        FILE *pipe = popen(command, "r");
-        while ((got = fread(chunk, 1, sizeof chunk, pipe)) > 0)
-            tp_buf_add(&out, chunk, got);
-        if (pclose(pipe) != 0)
-            fail_msg("%s: the command failed", name);
-        unlink(path);
-    } else {
-        tp_json_w w;
-        tp_answer_options options = TP_ANSWER_DEFAULTS;
-        tp_json_w_init(&w, &out, 0);
-        if (tp_answer_text(name, text, n, &options, &w, &err) != TP_OK)
-            fail_msg("%s", err.message);
-    }
+    tp_json_w w;
+    tp_question_options options = TP_QUESTION_DEFAULTS;
+    tp_json_w_init(&w, &out, 0);
+    if (tp_question_text(name, text, n, &options, &w, &err) != TP_OK)
+        fail_msg("%s", err.message);
     if (tp_json_parse(arena, name, tp_buf_str(&out), out.len, NULL, &root, &err) != TP_OK)
         fail_msg("%s", err.message);
     tp_buf_release(&out);
@@ -132,7 +115,7 @@ static const tp_json *ask(tp_arena *arena, const char *name, const char *text, s
 }
 
 static const tp_json *ask_object(tp_arena *arena, const char *name, const tp_json *object,
-                                 const char *extra, bool by_command)
+                                 const char *extra)
 {
     static const char *const answers[] = {"expected", "nist_certified"};
     tp_buf text = {0};
@@ -150,12 +133,12 @@ static const tp_json *ask_object(tp_arena *arena, const char *name, const tp_jso
         text.len--;
         tp_buf_addf(&text, ",%s}", extra);
     }
-    const tp_json *root = ask(arena, name, text.data, text.len, by_command);
+    const tp_json *root = ask(arena, name, text.data, text.len);
     tp_buf_release(&text);
     return root;
 }
 
-static void check_datasets(const oracle *o, bool by_command)
+static void check_datasets(const oracle *o)
 {
     tp_arena arena;
     tally t = {.tolerance = 1e-12};
@@ -163,7 +146,7 @@ static void check_datasets(const oracle *o, bool by_command)
     const tp_json *sets = tp_json_get(o->root, "datasets");
     assert_non_null(sets);
     for (const tp_json *s = sets->child; s; s = s->next) {
-        const tp_json *got = ask_object(&arena, s->key.data, s, NULL, by_command);
+        const tp_json *got = ask_object(&arena, s->key.data, s, NULL);
         compare(tp_json_get(s, "expected"), got, s->key.data, &t);
         tp_arena_rewind(&arena, 0);
     }
@@ -173,20 +156,13 @@ static void check_datasets(const oracle *o, bool by_command)
     assert_int_equal(t.wrong, 0);
 }
 
-static void answers_every_data_set(void **state) { check_datasets(&part, false); }
+static void answers_every_data_set(void **state) { check_datasets(&part); }
 
 static void answers_every_data_set_of_the_whole_oracle(void **state)
 {
     if (!whole.root)
         skip();
-    check_datasets(&whole, false);
-}
-
-static void answers_through_the_command(void **state)
-{
-    if (!getenv("TEMPER"))
-        skip();
-    check_datasets(whole.root ? &whole : &part, true);
+    check_datasets(&whole);
 }
 
 /* What NIST certifies, within what doubles can hold of the inputs. */
@@ -213,7 +189,7 @@ static void check_certified(const oracle *o, const char *section, tally *t)
         const tp_json *certified = tp_json_get(s, "nist_certified");
         if (!certified)
             continue;
-        const tp_json *got = ask_object(&arena, s->key.data, s, NULL, false);
+        const tp_json *got = ask_object(&arena, s->key.data, s, NULL);
         const tp_json *anova = tp_json_get(got, "anova");
         for (const tp_json *m = certified->child; m; m = m->next) {
             char path[100];
@@ -245,8 +221,7 @@ static void check_table(tp_arena *arena, const tp_json *table, tally *t)
     const char *name = table->key.data;
     const tp_json *rows = table->type == TP_JSON_ARRAY ? table : tp_json_get(table, "rows");
     if (!rows) {
-        compare(tp_json_get(table, "expected"), ask_object(arena, name, table, NULL, false), name,
-                t);
+        compare(tp_json_get(table, "expected"), ask_object(arena, name, table, NULL), name, t);
         return;
     }
     tp_buf text = {0};
@@ -257,7 +232,7 @@ static void check_table(tp_arena *arena, const tp_json *table, tally *t)
     tp_json_w_key(&w, "rows");
     tp_json_w_value(&w, rows);
     tp_json_w_end(&w, '}');
-    const tp_json *got = tp_json_get(ask(arena, name, text.data, text.len, false), "rows");
+    const tp_json *got = tp_json_get(ask(arena, name, text.data, text.len), "rows");
     tp_buf_release(&text);
     if (rows->child->type == TP_JSON_ARRAY) {
         compare(rows, got, name, t);
@@ -309,25 +284,24 @@ static void draws_the_stream_and_the_intervals_of_the_bootstrap(void **state)
     }
 
     const tp_json *one = tp_json_get(all, "one_sample"), *two = tp_json_get(all, "two_sample");
-    const tp_json *got = ask_object(&arena, "one", one, "\"kind\":\"one\"", false);
+    const tp_json *got = ask_object(&arena, "one", one, "\"kind\":\"one\"");
     compare(tp_json_get(one, "mean"), tp_json_get(got, "mean"), "mean", &t);
     compare(tp_json_get(one, "median"), tp_json_get(got, "median"), "median", &t);
-    got = ask_object(&arena, "two", two, "\"kind\":\"two\"", false);
+    got = ask_object(&arena, "two", two, "\"kind\":\"two\"");
     compare(tp_json_get(two, "ratio_of_means"), tp_json_get(got, "ratio_of_means"), "means", &t);
     compare(tp_json_get(two, "ratio_of_medians"), tp_json_get(got, "ratio_of_medians"), "medians",
             &t);
     const tp_json *pairs = tp_json_get(all, "paired_log_ratio");
     got = ask_object(&arena, "paired",
                      tp_json_get(tp_json_get(part.root, "datasets"), "bench_pairs_plus6pct"),
-                     "\"B\":1999,\"seed\":13", false);
+                     "\"B\":1999,\"seed\":13");
     compare(tp_json_get(pairs, "mean_log_ratio"), tp_json_get(got, "mean_log_ratio"), "log mean",
             &t);
     compare(tp_json_get(pairs, "median_log_ratio"), tp_json_get(got, "median_log_ratio"),
             "log median", &t);
     const tp_json *all_n = tp_json_get(all, "exhaustive_n4_mean");
     compare(tp_json_get(all_n, "percentile95_type7"),
-            tp_json_get(ask_object(&arena, "all", all_n, "\"kind\":\"one\"", false),
-                        "percentile95_type7"),
+            tp_json_get(ask_object(&arena, "all", all_n, "\"kind\":\"one\""), "percentile95_type7"),
             "exhaustive", &t);
 
     tp_arena_release(&arena);
@@ -342,8 +316,8 @@ static void fits_every_loss_curve(void **state)
     const tp_json *curves =
         tp_json_get(tp_json_get(part.root, "bootstrap_and_curves"), "loss_curves");
     for (const tp_json *c = curves->child; c; c = c->next)
-        compare(tp_json_get(c, "expected"), ask_object(&arena, c->key.data, c, NULL, false),
-                c->key.data, &t);
+        compare(tp_json_get(c, "expected"), ask_object(&arena, c->key.data, c, NULL), c->key.data,
+                &t);
     tp_arena_release(&arena);
     assert_true(t.compared > 100);
     assert_int_equal(t.wrong, 0);
@@ -354,7 +328,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_every_data_set),
         cmocka_unit_test(answers_every_data_set_of_the_whole_oracle),
-        cmocka_unit_test(answers_through_the_command),
         cmocka_unit_test(meets_what_nist_certifies),
         cmocka_unit_test(answers_every_table),
         cmocka_unit_test(draws_the_stream_and_the_intervals_of_the_bootstrap),

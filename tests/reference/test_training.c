@@ -189,7 +189,8 @@ static void check_adamw(const char *family, const char *backend)
         MUST(tp_session_train(f.session, &f.batch, true, &loss, NULL));
         double norm;
         MUST(tp_session_grad_norm(f.session, &norm, NULL));
-        tp_adamw_step step = {1e-2, 0.9, 0.95, 1e-8, 0.1, t + 1, norm > 1 ? 1 / (norm + 1e-6) : 1};
+        tp_optimizer_scalars step =
+            tp_adamw_scalars(1e-2, 0.9, 0.95, 1e-8, 0.1, t + 1, norm > 1 ? 1 / (norm + 1e-6) : 1);
         MUST(tp_session_update(f.session, &step, NULL));
         if (!(fabs(loss - (double)losses[t]) <= 1e-4 * (double)losses[t]))
             fail_msg("%s: loss %.7f at step %d, PyTorch %.7f", family, loss, t, (double)losses[t]);

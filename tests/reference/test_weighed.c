@@ -115,7 +115,7 @@ static void logits_are_never_whole(void **state)
 {
     tp_model *model;
     tp_session *s = open_session(&model, true, TP_DTYPE_BF16);
-    const tp_program *p = tp_session_program(s);
+    const tp_program *p = tp_session_get_options(s)->program;
     const tp_graph *g = tp_program_graph(p, tp_program_find(p, "train"));
     for (uint32_t i = 1; i < g->n_nodes; i++) {
         assert_int_not_equal(g->nodes[i].op, TP_OP_cross_entropy);

@@ -5,32 +5,36 @@
 #include <math.h>
 
 const tp_advantage_kind tp_advantage_kinds[] = {
-    {"grpo", TP_BASELINE_OTHERS, TP_SPREAD_GROUP},
-    {"rloo", TP_BASELINE_OTHERS, TP_SPREAD_NONE},
-    {"dr_grpo", TP_BASELINE_GROUP, TP_SPREAD_NONE},
-    {"reinforce_plus_plus", TP_BASELINE_GROUP, TP_SPREAD_BATCH},
-    {"raw_reward", TP_BASELINE_NONE, TP_SPREAD_BATCH},
-    {NULL, TP_BASELINE_NONE, TP_SPREAD_NONE},
+    {.name = "grpo",
+     .baseline = TP_BASELINE_OTHERS,
+     .spread = TP_SPREAD_GROUP,
+     .has_leave_one_out = true,
+     .has_normalize = true},
+    {.name = "rloo", .baseline = TP_BASELINE_OTHERS},
+    {.name = "dr_grpo", .baseline = TP_BASELINE_GROUP},
+    {.name = "reinforce_plus_plus",
+     .baseline = TP_BASELINE_GROUP,
+     .spread = TP_SPREAD_BATCH,
+     .has_minus_baseline = true},
+    {.name = "raw_reward", .spread = TP_SPREAD_BATCH, .has_normalize = true},
+    {.name = NULL},
 };
-
-enum { KIND_GRPO, KIND_RLOO, KIND_DR_GRPO, KIND_REINFORCE, KIND_RAW };
 
 tp_advantage_options tp_advantage_of_kind(int kind, bool leave_one_out, bool normalize,
                                           bool minus_baseline)
 {
-    tp_advantage_options o = {.baseline = tp_advantage_kinds[kind].baseline,
-                              .spread = tp_advantage_kinds[kind].spread,
+    const tp_advantage_kind *k = &tp_advantage_kinds[kind];
+    tp_advantage_options o = {.baseline = k->baseline,
+                              .spread = k->spread,
                               .epsilon = 1e-6,
                               .floor = 1e-9,
                               .clip_low = NAN,
                               .clip_high = NAN};
-    if (kind == KIND_GRPO) {
-        o.baseline = leave_one_out ? TP_BASELINE_OTHERS : TP_BASELINE_GROUP;
-        o.spread = normalize ? TP_SPREAD_GROUP : TP_SPREAD_NONE;
-    }
-    if (kind == KIND_REINFORCE && !minus_baseline)
+    if (k->has_leave_one_out && !leave_one_out)
+        o.baseline = TP_BASELINE_GROUP;
+    if (k->has_minus_baseline && !minus_baseline)
         o.baseline = TP_BASELINE_NONE;
-    if (kind == KIND_RAW && !normalize)
+    if (k->has_normalize && !normalize)
         o.spread = TP_SPREAD_NONE;
     return o;
 }

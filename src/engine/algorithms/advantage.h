@@ -27,13 +27,16 @@ typedef enum { TP_BASELINE_NONE, TP_BASELINE_GROUP, TP_BASELINE_OTHERS } tp_adva
 typedef enum { TP_SPREAD_NONE, TP_SPREAD_GROUP, TP_SPREAD_BATCH } tp_spread;
 
 typedef struct {
-    const char *name;
+    const char *name; /* a choice of grpo.adv_estimator.name */
     tp_advantage_baseline baseline;
     tp_spread spread;
+    /* Which keys of grpo.adv_estimator it obeys. */
+    bool has_leave_one_out;  /* else the group takes the place of the others */
+    bool has_normalize;      /* else nothing is divided by */
+    bool has_minus_baseline; /* else nothing is subtracted */
 } tp_advantage_kind;
 
-/* In the order of the choices of grpo.adv_estimator.name; closed by a NULL name. */
-extern const tp_advantage_kind tp_advantage_kinds[];
+extern const tp_advantage_kind tp_advantage_kinds[]; /* closed by a NULL name */
 
 typedef struct {
     tp_advantage_baseline baseline;

@@ -14,21 +14,44 @@ void tp_policy_sums_init(tp_policy_sums *sums)
                              .ratio_clipped_max = -INFINITY};
 }
 
-/* k of x without clamps, and dk/dx. */
-static double kl_of(tp_kl_type type, double x, double *ret_slope)
+void tp_policy_sums_merge(tp_policy_sums *total, const tp_policy_sums *part)
 {
-    switch (type) {
-    case TP_KL_K1:
-        *ret_slope = -1;
-        return -x;
-    case TP_KL_K2:
-        *ret_slope = x;
-        return x * x / 2;
-    default:
-        *ret_slope = expm1(x);
-        return expm1(x) - x;
-    }
+#define ADD(name) total->name += part->name;
+#define LEAST(name) total->name = fmin(total->name, part->name);
+#define MOST(name) total->name = fmax(total->name, part->name);
+    TP_POLICY_SUMS(ADD)
+    TP_POLICY_LEAST(LEAST)
+    TP_POLICY_MOST(MOST)
+#undef ADD
+#undef LEAST
+#undef MOST
 }
+
+static double k1(double x, double *ret_slope)
+{
+    *ret_slope = -1;
+    return -x;
+}
+
+static double k2(double x, double *ret_slope)
+{
+    *ret_slope = x;
+    return x * x / 2;
+}
+
+static double k3(double x, double *ret_slope)
+{
+    *ret_slope = expm1(x);
+    return expm1(x) - x;
+}
+
+const tp_kl_row tp_kl_types[] = {
+    [TP_KL_K1] = {"k1", k1}, [TP_KL_K2] = {"k2", k2}, [TP_KL_K3] = {"k3", k3}, {NULL, NULL}};
+
+const char *const tp_truncations[] = {[TP_TRUNCATE_CLAMP - 1] = "tis",
+                                      [TP_TRUNCATE_ZERO - 1] = "icepop",
+                                      [TP_TRUNCATE_SEQUENCES - 1] = "seq-mask-tis",
+                                      NULL};
 
 static double clamp(double x, double low, double high)
 {
@@ -42,7 +65,7 @@ double tp_policy_kl(const tp_policy_loss *o, double lp, double ref, double *ret_
         moves = fabs(x) > o->kl_input_clamp ? 0 : -1;
         x = clamp(x, -o->kl_input_clamp, o->kl_input_clamp);
     }
-    double k = kl_of(o->kl_type, x, &slope);
+    double k = tp_kl_types[o->kl_type].k(x, &slope);
     slope *= moves;
     if (!isnan(o->kl_output_clamp)) {
         slope = fabs(k) > o->kl_output_clamp ? 0 : slope;
@@ -205,11 +228,10 @@ static void observe(const tp_policy_loss *o, const tp_policy_sequence *s, size_t
     sums->ratio_clipped_min = fmin(sums->ratio_clipped_min, r->clipped);
     sums->ratio_clipped_max = fmax(sums->ratio_clipped_max, r->clipped);
     sums->mult_error += exp(difference);
-    sums->gen_kl += kl_of(o->kl_type, prev - gen, &slope);
-    sums->policy_kl += kl_of(o->kl_type, gen - prev, &slope);
+    sums->gen_kl += tp_kl_types[o->kl_type].k(prev - gen, &slope);
+    sums->policy_kl += tp_kl_types[o->kl_type].k(gen - prev, &slope);
     double mixture = log(0.5 * exp(prev) + 0.5 * exp(gen));
-    sums->js += 0.5 * kl_of(TP_KL_K3, prev - mixture, &slope) +
-                0.5 * kl_of(TP_KL_K3, gen - mixture, &slope);
+    sums->js += 0.5 * k3(prev - mixture, &slope) + 0.5 * k3(gen - mixture, &slope);
     sums->entropy += -exp(lp - gen) * lp;
     if (difference > sums->max_logp_difference || isnan(difference))
         sums->max_logp_difference = difference;

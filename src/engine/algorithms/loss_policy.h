@@ -23,15 +23,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* In the order of the choices in options.def. */
 typedef enum { TP_RATIO_TOKEN, TP_RATIO_SEQUENCE, TP_RATIO_NONE, TP_RATIO_ON_POLICY } tp_ratio;
 typedef enum { TP_KL_K1, TP_KL_K2, TP_KL_K3 } tp_kl_type;
 typedef enum {
-    TP_TRUNCATE_NONE,
+    TP_TRUNCATE_NONE,     /* no choice, null */
     TP_TRUNCATE_CLAMP,    /* tis: into [min, max] */
     TP_TRUNCATE_ZERO,     /* icepop: outside becomes 0 */
     TP_TRUNCATE_SEQUENCES /* seq-mask-tis: sequences whose geometric mean is outside become 0 */
 } tp_truncation;
+
+/* A choice of loss_fn.reference_policy_kl_type: k of x, and dk/dx. */
+typedef struct {
+    const char *name;
+    double (*k)(double x, double *ret_slope);
+} tp_kl_row;
+extern const tp_kl_row tp_kl_types[]; /* by tp_kl_type; closed by a NULL name */
+/* loss_fn.truncated_importance_sampling_type, from TP_TRUNCATE_NONE + 1 on; closed by NULL */
+extern const char *const tp_truncations[];
 
 typedef struct {
     tp_ratio ratio;
@@ -70,18 +78,28 @@ typedef struct {
 
 /* Sums over the calls of a step.  What is a mean in reports is a sum here, with what to
  * divide it by. */
+#define TP_POLICY_SUMS(S)                                                                      \
+    S(loss)                                                                                    \
+    S(actor_loss)                                                                              \
+    S(kl_loss) S(nll_loss)     /* complete after the last call */                              \
+        S(tokens) S(sequences) /* over tokens */                                               \
+        S(ratio) S(ratio_clipped) S(clipped_low) S(clipped_high) S(dual_clipped) S(mult_error) \
+            S(gen_kl) S(policy_kl) S(js) S(entropy) S(kl)                                      \
+                S(importance) /* over tokens, or sequences in sequence mode */                 \
+        S(outside)            /* tokens or sequences out of truncation's bounds */
+#define TP_POLICY_LEAST(S) S(ratio_min) S(ratio_clipped_min)
+#define TP_POLICY_MOST(S) \
+    S(ratio_max) S(ratio_clipped_max) S(max_logp_difference) /* |gen - prev| */
 typedef struct {
-    double loss, actor_loss, kl_loss, nll_loss; /* complete after the last call */
-    double tokens, sequences;
-    /* over tokens */
-    double ratio, ratio_clipped, clipped_low, clipped_high, dual_clipped;
-    double mult_error, gen_kl, policy_kl, js, entropy, kl;
-    double importance; /* over tokens, or sequences in sequence mode */
-    double outside;    /* tokens or sequences out of truncation's bounds */
-    double ratio_min, ratio_max, ratio_clipped_min, ratio_clipped_max;
-    double max_logp_difference; /* |gen - prev| */
+#define TP_MEMBER(name) double name;
+    TP_POLICY_SUMS(TP_MEMBER)
+    TP_POLICY_LEAST(TP_MEMBER)
+    TP_POLICY_MOST(TP_MEMBER)
+#undef TP_MEMBER
 } tp_policy_sums;
 void tp_policy_sums_init(tp_policy_sums *sums);
+/* Those of another part of the same step. */
+void tp_policy_sums_merge(tp_policy_sums *total, const tp_policy_sums *part);
 
 /* Add one sequence; ret_gradient[n] = dL/dlog p_t. */
 void tp_policy_loss_add(const tp_policy_loss *loss, const tp_policy_norm *norm,

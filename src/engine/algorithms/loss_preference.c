@@ -9,18 +9,24 @@ static double log_sigmoid(double x) { return x < 0 ? x - log1p(exp(x)) : -log1p(
 
 static double sigmoid(double x) { return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x)); }
 
-/* The loss of a pair and its slope by d. */
-static double pair_loss(const tp_preference_loss *o, double d, double *ret_slope)
+static double sigmoid_loss(const tp_preference_loss *o, double d, double *ret_slope)
 {
-    if (o->kind == TP_PREFERENCE_IPO) {
-        double off = d - 1 / (2 * o->beta);
-        *ret_slope = 2 * off;
-        return off * off;
-    }
     double e = o->label_smoothing, x = o->beta * d;
     *ret_slope = o->beta * (-(1 - e) * sigmoid(-x) + e * sigmoid(x));
     return -(1 - e) * log_sigmoid(x) - e * log_sigmoid(-x);
 }
+
+static double ipo_loss(const tp_preference_loss *o, double d, double *ret_slope)
+{
+    double off = d - 1 / (2 * o->beta);
+    *ret_slope = 2 * off;
+    return off * off;
+}
+
+const tp_preference_row tp_preference_kinds[] = {
+    [TP_PREFERENCE_SIGMOID] = {"sigmoid", sigmoid_loss},
+    [TP_PREFERENCE_IPO] = {"ipo", ipo_loss},
+    {NULL, NULL}};
 
 static double length(const tp_preference_side *side, bool average)
 {
@@ -35,7 +41,7 @@ void tp_preference_loss_add(const tp_preference_loss *o, double n_pairs,
     double r_chosen = (chosen->logp - chosen->ref) / n_chosen;
     double r_rejected = (rejected->logp - rejected->ref) / n_rejected;
     double slope, share = 1 / n_pairs;
-    double loss = pair_loss(o, r_chosen - r_rejected, &slope);
+    double loss = tp_preference_kinds[o->kind].loss(o, r_chosen - r_rejected, &slope);
     double sft_length = length(chosen, o->sft_average);
     sums->preference_loss += share * loss;
     sums->sft_loss += share * -chosen->logp / sft_length;

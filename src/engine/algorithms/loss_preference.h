@@ -14,15 +14,22 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* In the order of the choices of dpo.preference_loss. */
 typedef enum { TP_PREFERENCE_SIGMOID, TP_PREFERENCE_IPO } tp_preference_kind;
 
+typedef struct tp_preference_loss tp_preference_loss;
+/* A choice of dpo.preference_loss: the loss of a pair of difference d, and its slope by d. */
 typedef struct {
+    const char *name;
+    double (*loss)(const tp_preference_loss *o, double d, double *ret_slope);
+} tp_preference_row;
+extern const tp_preference_row tp_preference_kinds[]; /* by kind; closed by a NULL name */
+
+struct tp_preference_loss {
     tp_preference_kind kind;
     double beta, label_smoothing;
     double preference_weight, sft_weight;
     bool average, sft_average; /* log-probabilities over an answer's tokens: mean, not sum */
-} tp_preference_loss;
+};
 
 /* Sums over the answers' tokens. */
 typedef struct {

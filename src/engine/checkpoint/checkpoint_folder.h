@@ -24,6 +24,7 @@ typedef struct {
     char data_fingerprint[33];  /* what the order of the data depends on */
     char run_id[TP_RUN_ID];     /* the run's identity, ""; written before runs had one */
     char run_name[TP_RUN_NAME]; /* for people */
+    char optimizer[32];         /* "AdamW" */
 } tp_train_state;
 
 /* Before a run uses a folder for its checkpoints: lock it (*ret_lock is closed to let go;

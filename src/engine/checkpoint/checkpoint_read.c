@@ -129,11 +129,14 @@ static bool read_later_members(const tp_json *root, tp_train_state *s)
     return ok;
 }
 
-/* Absent before runs had an identity. */
+/* Absent before runs had an identity, and a choice of optimizers. */
 static bool copy_owner(const tp_json *root, tp_train_state *s)
 {
     const tp_json *id = tp_json_get(root, "run_id"), *name = tp_json_get(root, "run_name");
-    return (!id || copy_text(id, s->run_id, sizeof s->run_id)) &&
+    const tp_json *optimizer = tp_json_get(root, "optimizer");
+    snprintf(s->optimizer, sizeof s->optimizer, "AdamW"); /* the only one there was */
+    return (!optimizer || copy_text(optimizer, s->optimizer, sizeof s->optimizer)) &&
+           (!id || copy_text(id, s->run_id, sizeof s->run_id)) &&
            (!name || copy_text(name, s->run_name, sizeof s->run_name));
 }
 

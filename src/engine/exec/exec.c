@@ -645,10 +645,6 @@ void tp_exec_reset_times(tp_exec *e)
 
 size_t tp_exec_arena_bytes(const tp_exec *e) { return e->memory.arena_bytes; }
 
-size_t tp_exec_workspace_bytes(const tp_exec *e) { return e->workspace_bytes; }
-
-size_t tp_exec_input_bytes(const tp_exec *e) { return e->input_bytes; }
-
 size_t tp_exec_live_peak_bytes(const tp_exec *e) { return e->memory.live_peak_bytes; }
 
 double tp_exec_flops(const tp_exec *e, bool contractions_only)

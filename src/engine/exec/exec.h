@@ -61,8 +61,6 @@ size_t tp_exec_launch_count(const tp_exec *exec);
 const tp_launch_info *tp_exec_launch(const tp_exec *exec, size_t i);
 void tp_exec_reset_times(tp_exec *exec);
 size_t tp_exec_arena_bytes(const tp_exec *exec);
-size_t tp_exec_workspace_bytes(const tp_exec *exec);
-size_t tp_exec_input_bytes(const tp_exec *exec);
 size_t tp_exec_live_peak_bytes(const tp_exec *exec);
 /* Sum over launches per run; `contractions_only` leaves out elementwise work. */
 double tp_exec_flops(const tp_exec *exec, bool contractions_only);

@@ -14,7 +14,7 @@
  *   f w        f32, bf16 or f16: activations, weights
  *   s d b      always f32, f64, bf16
  *   positive   f32, none below zero;   weights    f32, often zero
- *   table      f32, cosines then sines;   scalars    f64, the eight of adamw
+ *   table      f32, cosines then sines;   scalars    f64, the eight of an optimizer
  *   sampling   f32, rows of sample's parameters;   draws    f64 in [0, 1)
  *   ids positions cu targets   i32;   places slots tables   i32: of sequences in a paged cache
  *

@@ -2,7 +2,7 @@
  *
  * A family is one const table: which fields of config.json it reads, which
  * parameters follow from them, and how its forward graph is built.  Families are
- * listed in families[] of model.c. */
+ * listed in families[] of families.c. */
 #ifndef TP_ENGINE_MODEL_FAMILY_H
 #define TP_ENGINE_MODEL_FAMILY_H
 

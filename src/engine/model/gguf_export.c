@@ -178,27 +178,28 @@ static void describe(exporting *x)
 
 /* ---- the disk ---- */
 
-static tp_status check_room(const exporting *x, const char *path, tp_error *err)
+/* Room for the whole file; what exports that were killed left in the folder goes. */
+static tp_status prepare_folder(const exporting *x, const char *path, tp_error *err)
 {
     struct statvfs fs;
     struct stat st;
     char need[32], room[32];
-    if (strcmp(path, "-") == 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode)))
+    bool is_there = stat(path, &st) == 0;
+    if (strcmp(path, "-") == 0 || (is_there && !S_ISREG(st.st_mode)))
         return TP_OK; /* a stream */
     const char *slash = strrchr(path, '/');
     tp_buf folder = {0};
     tp_buf_add(&folder, slash ? path : ".", slash ? (size_t)TP_MAX(slash - path, 1) : 1);
-    bool is_known = statvfs(folder.data, &fs) == 0 && fs.f_blocks != 0;
+    tp_outputs_clean(folder.data);
+    bool is_known = statvfs(is_there ? path : folder.data, &fs) == 0 && fs.f_blocks != 0;
     double available = is_known ? (double)fs.f_bavail * (double)fs.f_frsize : INFINITY;
-    tp_status status = TP_OK;
-    if ((double)x->bytes > available)
-        status =
-            tp_fail(err, TP_ERR_OUTPUT,
-                    "cannot write %s: it takes %s, the disk has %s free; free some space or "
-                    "choose another folder",
-                    path, tp_human_bytes((double)x->bytes, need), tp_human_bytes(available, room));
     tp_buf_release(&folder);
-    return status;
+    if ((double)x->bytes <= available)
+        return TP_OK;
+    return tp_fail(err, TP_ERR_OUTPUT,
+                   "cannot write %s: it takes %s, the disk has %s free; free some space or choose "
+                   "another folder",
+                   path, tp_human_bytes((double)x->bytes, need), tp_human_bytes(available, room));
 }
 
 /* ---- the data ---- */
@@ -351,7 +352,7 @@ static tp_status write_file(exporting *x, const char *path, tp_error *err)
 {
     tp_output *o;
     TP_TRY(tp_output_check(path, err));
-    TP_TRY(check_room(x, path, err));
+    TP_TRY(prepare_folder(x, path, err));
     TP_TRY(allocate(x, err));
     TP_TRY(tp_pool_create(&x->pool, TP_MAX(x->options->threads, 1), err));
     TP_TRY(tp_output_open(&o, path, err));

@@ -19,27 +19,6 @@ enum {
 
 static const int64_t max_parameters = INT64_C(10000000000000); /* 20 TB in bf16 */
 
-static const tp_family *const families[] = {
-    &tp_family_llama,
-    &tp_family_qwen2,
-    &tp_family_qwen3,
-    &tp_family_gpt2,
-};
-
-const tp_family *tp_model_family_at(size_t i)
-{
-    return i < TP_COUNTOF(families) ? families[i] : NULL;
-}
-
-const char *tp_model_supported(char *out, size_t n)
-{
-    size_t at = 0;
-    for (size_t i = 0; i < TP_COUNTOF(families) && at < n; i++)
-        at += (size_t)snprintf(out + at, n - at, "%s%s (%s)", i ? ", " : "",
-                               families[i]->model_type, families[i]->models);
-    return out;
-}
-
 static uint32_t *slot_of(const tp_model *model, const char *name)
 {
     size_t i = (size_t)XXH3_64bits(name, strlen(name)) & (model->n_slots - 1);
@@ -169,9 +148,10 @@ static tp_status choose_family(const tp_fields *c, const tp_family **ret, tp_err
     char list[256];
     const char *type;
     TP_TRY(tp_fields_string(c, "model_type", NULL, &type, err));
-    for (size_t i = 0; type && i < TP_COUNTOF(families); i++) {
-        if (strcmp(families[i]->model_type, type) == 0) {
-            *ret = families[i];
+    const tp_family *f;
+    for (size_t i = 0; type && (f = tp_model_family_at(i)); i++) {
+        if (strcmp(f->model_type, type) == 0) {
+            *ret = f;
             TP_TRY(check_architectures(*ret, c, err));
             return TP_OK;
         }

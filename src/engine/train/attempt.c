@@ -38,8 +38,7 @@ static tp_status adopt(trainer *t, tp_error *err)
 /* Neither written to nor read from. */
 static bool is_unused(const trainer *t)
 {
-    return !t->o->checkpointing.enabled &&
-           !(t->hooks->resume && tp_dir_exists(t->checkpoint_dir));
+    return !t->o->checkpointing.enabled && !(t->hooks->resume && tp_dir_exists(t->checkpoint_dir));
 }
 
 tp_status tp_attempt_check_claim(trainer *t, tp_error *err)
@@ -77,6 +76,12 @@ static tp_status check_resume(const trainer *t, const tp_train_state *saved, con
                        "'%s' was saved from another model: its weights have "
                        "other names or shapes",
                        path);
+    if (strcmp(saved->optimizer, t->state.optimizer) != 0)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "'%s' was saved with the optimizer %s, this run has %s "
+                       "(policy.optimizer.name): its state is another. Start a new run from its "
+                       "model/ folder",
+                       path, saved->optimizer, t->state.optimizer);
     if (saved->seed != t->state.seed)
         return tp_fail(err, TP_ERR_CONFIG, "'%s' was saved with seed %llu, this run has %llu", path,
                        (unsigned long long)saved->seed, (unsigned long long)t->state.seed);
@@ -101,7 +106,11 @@ static tp_status load(trainer *t, const char *path, tp_error *err)
     t->val_accuracy = saved.val_accuracy;
     t->last_loss = saved.last_loss;
     t->skipped_in_row = saved.skipped_in_row;
-    t->shown.best_reward = saved.best_reward;
+    tp_metric_restore(&t->metrics, "train", "train/loss", saved.last_loss);
+    if (t->a->val_loss)
+        tp_metric_restore(&t->metrics, "validation", t->a->val_loss, saved.val_loss);
+    if (t->a->val_accuracy)
+        tp_metric_restore(&t->metrics, "validation", t->a->val_accuracy, saved.val_accuracy);
     t->last_checkpoint_step = saved.step;
     tp_trainer_notice(t, "resumed from '%s' at step %lld (no batches to skip)", path,
                       (long long)saved.step);

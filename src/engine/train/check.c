@@ -14,9 +14,8 @@ static void tell(const reporter *r, const char *what, tp_found found, const char
 static const char *missing(unsigned needs)
 {
     static const char *const words[] = {
-        "a model",        "a run folder", "a tokenizer",        "its data",
-        "an environment", "its steps",    "the memory planned", "the weights",
-        "a plan that fits"};
+        "a model",   "a run folder",       "a tokenizer", "its data",        "an environment",
+        "its steps", "the memory planned", "the weights", "a plan that fits"};
     for (int i = 0; i < (int)(sizeof words / sizeof *words); i++)
         if (needs & (1u << i))
             return words[i];

@@ -2,7 +2,8 @@
  *
  *     checkpoints/step-40/
  *         model/                 a Hugging Face folder
- *         optimizer.safetensors  adam_m.*, adam_v.*, and master.* (the f32 weights) when
+ *         optimizer.safetensors  what the optimizer keeps (adam_m.*, adam_v.*), and master.* (the
+ *                                f32 weights) when
  *                                the model is stored in less than f32
  *         state.json             where the run was
  *         manifest.json          size and XXH3-128 of every file, fingerprints

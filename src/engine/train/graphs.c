@@ -6,7 +6,7 @@
 #include "base/cpu.h"
 #include "base/files.h"
 #include "base/platform.h"
-#include "engine/train/checkpoint.h"
+#include "engine/train/algorithm.h"
 
 int tp_trainer_threads(const tp_train_options *o)
 {
@@ -23,8 +23,7 @@ bool tp_trainer_is_packed(const tp_train_options *o)
 /* What attention computes at a time, see backend/cpu/attention_block.h. */
 int32_t tp_trainer_alignment(const tp_train_options *o)
 {
-    return o->algorithm == TP_ALGORITHM_DPO && o->policy.precision == TP_PRECISION_BFLOAT16 ? 64
-                                                                                            : 0;
+    return o->policy.precision == TP_PRECISION_BFLOAT16 ? o->algorithm->alignment : 0;
 }
 
 static int64_t asked_budget(const tp_train_options *o)
@@ -33,8 +32,8 @@ static int64_t asked_budget(const tp_train_options *o)
         return o->policy.packing.train_mb_tokens;
     if (o->policy.dynamic_batching.enabled)
         return o->policy.dynamic_batching.train_mb_tokens;
-    int64_t answers = o->algorithm == TP_ALGORITHM_DPO ? 2 : 1; /* a batch counts pairs */
-    return answers * o->policy.train_micro_batch_size * o->policy.max_total_sequence_length;
+    return o->algorithm->sequences_per_unit * o->policy.train_micro_batch_size *
+           o->policy.max_total_sequence_length;
 }
 
 /* An aligned pair that fits the budget asked for needs at most one gap more. */
@@ -73,11 +72,11 @@ tp_status tp_run_model_open(const tp_train_options *o, tp_model **ret, tp_buf *r
     return status;
 }
 
-double tp_trainer_temperature(const tp_train_options *o)
+tp_algorithm_needs tp_trainer_needs(const tp_train_options *o)
 {
-    double t = o->generation.temperature;
-    bool divides = o->algorithm == TP_ALGORITHM_GRPO && o->loss.at_temperature && t > 0 && t != 1;
-    return divides ? t : 0;
+    tp_algorithm_needs needs = {0};
+    o->algorithm->needs(o, &needs);
+    return needs;
 }
 
 /* Precision and recomputation are asked for by name, so they stay without compilation. */
@@ -110,9 +109,10 @@ static tp_status create_session(const tp_train_options *o, const tp_model *model
     tp_session_options options = {.program = program,
                                   .tokens = tp_trainer_token_budget(o),
                                   .max_positions = o->policy.max_total_sequence_length,
-                                  .temperature = (float)tp_trainer_temperature(o),
+                                  .temperature = (float)tp_trainer_needs(o).temperature,
                                   .avg_context = more->avg_context,
-                                  .weighed = o->algorithm != TP_ALGORITHM_SFT,
+                                  .optimizer = &o->policy.optimizer,
+                                  .weighed = o->algorithm->is_weighted,
                                   .forward_only = is_reference,
                                   .name = "reference"};
     const tp_model_info *info = tp_model_get_info(model);
@@ -162,28 +162,15 @@ static tp_status create_engine(const tp_train_options *o, const tp_model *model,
     return tp_engine_create(model, &options, tp_session_states(g->session), &g->engine, err);
 }
 
-bool tp_trainer_has_reference(const tp_train_options *o)
-{
-    return o->algorithm == TP_ALGORITHM_GRPO && o->loss.kl_penalty != 0 && !o->grpo.skip_reference;
-}
-
-bool tp_trainer_scores_policy(const tp_train_options *o, int64_t n)
-{
-    bool off_policy = n > o->policy.train_global_batch_size && !o->loss.no_ratio;
-    return o->algorithm == TP_ALGORITHM_GRPO &&
-           (off_policy || !isnan(o->grpo.logprob_error_threshold) ||
-            (o->loss.kl_in_reward && tp_trainer_has_reference(o)));
-}
-
 static tp_status create(const tp_train_options *o, const tp_model *model,
                         const tp_run_graphs_options *more, tp_run_graphs *g, tp_error *err)
 {
     TP_TRY(open_device(o, &g->device, err));
     TP_TRY(create_program(o, g->device, more, &g->program, err));
     TP_TRY(create_session(o, model, more, g->program, false, &g->session, err));
-    if (o->algorithm == TP_ALGORITHM_GRPO)
+    if (o->algorithm->generates)
         TP_TRY(create_engine(o, model, more, g, err));
-    if (tp_trainer_has_reference(o) || (o->algorithm == TP_ALGORITHM_DPO && more->resumes))
+    if (tp_trainer_needs(o).reference || (o->algorithm->resumes_with_reference && more->resumes))
         TP_TRY(create_session(o, model, more, g->program, true, &g->reference, err));
     return tp_program_compile(g->program, err);
 }

@@ -46,8 +46,6 @@ TP_CHECKED tp_status tp_run_model_open(const tp_train_options *o, tp_model **ret
 /* Puts engine.isa in force: ceilings are those of an instruction set. */
 TP_CHECKED tp_status tp_trainer_force_isa(const tp_train_options *o, tp_error *err);
 int tp_trainer_threads(const tp_train_options *o);
-/* What rollouts' logits are divided by in training too; 0: nothing. */
-double tp_trainer_temperature(const tp_train_options *o);
 int64_t tp_trainer_token_budget(const tp_train_options *o);
 /* Sequences whose log-probabilities are compared with ones computed elsewhere start at
  * multiples of this; 0: anywhere. */
@@ -55,10 +53,5 @@ int32_t tp_trainer_alignment(const tp_train_options *o);
 bool tp_trainer_is_packed(const tp_train_options *o);
 /* Without tokenizer. */
 tp_engine_options tp_trainer_engine_options(const tp_train_options *o, tp_device *device);
-
-/* Every step asks the reference model (GRPO). */
-bool tp_trainer_has_reference(const tp_train_options *o);
-/* GRPO: n answers are scored with the policy before they train it. */
-bool tp_trainer_scores_policy(const tp_train_options *o, int64_t n);
 
 #endif

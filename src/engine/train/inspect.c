@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "engine/data/lines.h"
+#include "engine/train/algorithm.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/recipe.h"
 #include "engine/train/trainer.h"
@@ -106,7 +107,7 @@ static void check_config(inspection *in, char *ret_root, size_t n)
     if (!tp_dir_exists(ret_root) && tp_dir_exists(recipe.options.checkpointing.checkpoint_dir))
         snprintf(ret_root, n, "%s", recipe.options.checkpointing.checkpoint_dir);
     tell(in, "config.yaml", TP_FOUND_OK, "loads as a configuration of %s",
-         tp_algorithm_name(recipe.options.algorithm));
+         recipe.options.algorithm->name);
     tp_recipe_close(&recipe);
 }
 

@@ -8,83 +8,19 @@
 
 #include "base/platform.h"
 #include "base/strings.h"
-#include "engine/algorithms/loss_policy.h"
 #include "engine/checkpoint/run_record.h"
+#include "engine/train/algorithm.h"
 #include "engine/train/megatron.h"
+#include "engine/train/option_rows.h"
 #include "engine/train/profile.h"
 #include "engine/train/schedule.h"
 #include "engine/train/session.h"
 
-/* The offset of a member, which must have the type that the row stores. */
-#define AT(member, type_name)             \
-    (offsetof(tp_train_options, member) + \
-     0 * sizeof(char[_Generic(((tp_train_options *)0)->member, type_name : 1)]))
+#define OPTIMIZER_KEYS "policy.optimizer.kwargs."
 
-#define ROW(key, row_type, place, text, meaning, ...) \
-    {.name = key,                                     \
-     .type = row_type,                                \
-     .offset = place,                                 \
-     .default_value = text,                           \
-     .doc = meaning,                                  \
-     __VA_ARGS__},
-
-#define FLAG(key, member, text, meaning) ROW(key, TP_OPT_BOOL, AT(member, bool), text, meaning)
-#define COUNT(key, member, text, least, most, meaning) \
-    ROW(key, TP_OPT_INT, AT(member, int64_t), text, meaning, .min = least, .max = most)
-#define REAL(key, member, text, least, most, meaning) \
-    ROW(key, TP_OPT_FLOAT, AT(member, double), text, meaning, .min = least, .max = most)
-#define COUNT_OR_NULL(key, member, text, least, most, meaning)                          \
-    ROW(key, TP_OPT_INT, AT(member, int64_t), text, meaning, .min = least, .max = most, \
-        .nullable = true)
-#define REAL_OR_NULL(key, member, text, least, most, meaning)                            \
-    ROW(key, TP_OPT_FLOAT, AT(member, double), text, meaning, .min = least, .max = most, \
-        .nullable = true)
-#define TEXT_OR_NULL(key, member, text, meaning) \
-    ROW(key, TP_OPT_STRING, AT(member, const char *), text, meaning, .nullable = true)
-#define REALS(key, member, text, least, most, meaning) \
-    ROW(key, TP_OPT_FLOAT_LIST, AT(member, tp_f64_list), text, meaning, .min = least, .max = most)
-#define TEXT(key, member, text, meaning) \
-    ROW(key, TP_OPT_STRING, AT(member, const char *), text, meaning)
-#define TEXTS(key, member, text, meaning) \
-    ROW(key, TP_OPT_STRING_LIST, AT(member, tp_str_list), text, meaning)
-#define REALS_OR_NULL(key, member, text, least, most, meaning)                                     \
-    ROW(key, TP_OPT_FLOAT_LIST, AT(member, tp_f64_list), text, meaning, .min = least, .max = most, \
-        .nullable = true)
-#define TEXTS_OR_NULL(key, member, text, meaning) \
-    ROW(key, TP_OPT_STRING_LIST, AT(member, tp_str_list), text, meaning, .nullable = true)
-#define PATH(key, member, text, meaning)                                               \
-    ROW(key, TP_OPT_STRING, AT(member, const char *), text, meaning, .nullable = true, \
-        .is_path = true)
-#define WORD(key, member, text, words, meaning) \
-    ROW(key, TP_OPT_ENUM, AT(member, int), text, meaning, .choices = words)
-#define WORD_OR_NULL(key, member, text, words, meaning) \
-    ROW(key, TP_OPT_ENUM, AT(member, int), text, meaning, .choices = words, .nullable = true)
-#define TREE(key, member, text, meaning) \
-    ROW(key, TP_OPT_SECTION, AT(member, const tp_json *), text, meaning)
-
-#define IDLE(key, kind, text, meaning) \
-    ROW(key, TYPE_##kind, TP_OPT_NOT_STORED, text, meaning, .ignored = true, .nullable = true)
-#define IDLE_WORD(key, text, words, meaning)                                                   \
-    ROW(key, TP_OPT_ENUM, TP_OPT_NOT_STORED, text, meaning, .ignored = true, .nullable = true, \
-        .choices = words)
-#define MUTE(key, meaning)                                                        \
-    ROW(key, TP_OPT_SECTION, TP_OPT_NOT_STORED, "null", meaning, .ignored = true, \
-        .unannounced = true)
-
+#define HOLDER tp_train_options
+#define HOLDER_AT 0
 #define MEGATRON "policy.megatron_cfg.enabled"
-#define UNDER(key, on, text, meaning) \
-    ROW(key, TP_OPT_SECTION, TP_OPT_NOT_STORED, text, meaning, .ignored = true, .when = on)
-#define REFUSED(key, on, values, meaning)                                       \
-    ROW(key, TP_OPT_SECTION, TP_OPT_NOT_STORED, NULL, meaning, .ignored = true, \
-        .accepted = values, .when = on)
-
-#define PART(key, meaning) ROW(key, TP_OPT_SECTION, TP_OPT_NOT_STORED, "null", meaning)
-
-#define TYPE_FLAG TP_OPT_BOOL
-#define TYPE_COUNT TP_OPT_INT
-#define TYPE_TEXT TP_OPT_STRING
-#define TYPE_TREE TP_OPT_SECTION
-
 /* The keys of one set of rows; `text` makes the default of each from its name. */
 #define SOURCE_ROWS(prefix, member, text)                                                          \
     TEXT_OR_NULL(prefix ".dataset_name", member.dataset_name, text("dataset_name"),                \
@@ -141,155 +77,195 @@
 #define SOURCE(prefix, member) SOURCE_ROWS(prefix, member, FROM_DEFAULT)
 #define DEFAULT_SOURCE(prefix, member) SOURCE_ROWS(prefix, member, UNSET)
 
-const tp_option tp_train_option_table[] = {
+/* Where a row has no name the keys of the algorithm stand, where it is OPTIMIZER_KEYS those of the
+ * optimizer. */
+static const tp_option common[] = {
 #include "engine/train/options.def"
 };
 
-const size_t tp_train_option_count = sizeof tp_train_option_table / sizeof *tp_train_option_table;
-
 /* ---- algorithms ---- */
 
-static const char *const algorithm_names[] = {"sft", "dpo", "grpo"};
-enum { N_ALGORITHMS = sizeof algorithm_names / sizeof *algorithm_names };
-
-const char *tp_algorithm_name(tp_algorithm algorithm) { return algorithm_names[algorithm]; }
-
-/* Sections that only one algorithm has.  Elsewhere they are known by name, so that whoever
- * mixes two configurations is told so. */
-#define GRPO_ONLY                                                  \
-    {                                                              \
-        "GRPO, and this configuration has a section sft",          \
-            "GRPO, and this configuration has a section dpo", NULL \
-    }
-static const struct {
-    const char *prefix, *name;
-    tp_algorithm algorithm;
-    const char *foreign[N_ALGORITHMS]; /* who else is told, and what; NULL: nobody */
-} own_sections[] = {
-    {"sft.", "sft", TP_ALGORITHM_SFT, {NULL}},
-    {"dpo.", "dpo", TP_ALGORITHM_DPO, {NULL}},
-    {"grpo.", "grpo", TP_ALGORITHM_GRPO, {NULL}},
-    {"loss_fn.", "loss_fn", TP_ALGORITHM_GRPO, GRPO_ONLY},
-    {"env", "env", TP_ALGORITHM_GRPO, GRPO_ONLY},
-    {"async_rl", "async_rl", TP_ALGORITHM_GRPO, GRPO_ONLY},
-    {"data_plane", "data_plane", TP_ALGORITHM_GRPO, GRPO_ONLY},
-    {"reward_penalties", "reward_penalties", TP_ALGORITHM_GRPO, GRPO_ONLY},
-    {"on_policy_distillation", "on_policy_distillation", TP_ALGORITHM_GRPO, GRPO_ONLY},
-    {"policy.generation.", "policy.generation", TP_ALGORITHM_GRPO, {NULL}}};
-
-static bool belongs(const char *key, tp_algorithm algorithm)
+static size_t count_keys(const tp_option *options)
 {
-    for (size_t i = 0; i < sizeof own_sections / sizeof *own_sections; i++)
-        if (tp_str_starts(key, own_sections[i].prefix))
-            return own_sections[i].algorithm == algorithm;
-    /* Elsewhere the whole section is taken and left alone. */
-    return algorithm != TP_ALGORITHM_GRPO || strcmp(key, "policy.generation") != 0;
+    size_t n = 0;
+    while (options[n].name)
+        n++;
+    return n;
 }
 
-static const struct {
-    tp_algorithm algorithm;
-    const char *key, *text;
-} defaults[] = {
-#define DEFAULT(name, key, text) {TP_ALGORITHM_##name, key, text},
-#include "engine/train/defaults.def"
-#undef DEFAULT
-};
-
-static const char *default_of(const tp_option *option, tp_algorithm algorithm)
+/* A section that another algorithm has is known by name, so that whoever mixes two configurations
+ * is told so. */
+static size_t add_foreign(const tp_algorithm *own, const tp_algorithm *other, tp_option *table)
 {
-    for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++)
-        if (defaults[i].algorithm == algorithm && strcmp(defaults[i].key, option->name) == 0)
-            return defaults[i].text;
+    size_t n = 0;
+    for (const char *const *s = other->sections; s && *s; s++)
+        table[n++] = (tp_option){.name = *s,
+                                 .type = TP_OPT_SECTION,
+                                 .offset = TP_OPT_NOT_STORED,
+                                 .belongs_to = other->title,
+                                 .present = own->name};
+    return n;
+}
+
+/* Defaults of an algorithm are those of NeMo RL, whose optimizer is the first. */
+static const char *default_of(const tp_option *option, const tp_algorithm *a,
+                              const tp_optimizer *optimizer)
+{
+    const char *key = option->name;
+    bool is_other = optimizer != tp_optimizer_at(0) && tp_str_starts(key, OPTIMIZER_KEYS);
+    for (const tp_algorithm_default *d = a->defaults; d && d->key && !is_other; d++)
+        if (strcmp(d->key, option->name) == 0)
+            return d->text;
     return option->default_value;
 }
 
-/* Made once; the first threads to come may make the same table, which does no harm. */
-const tp_option *tp_train_options_of(tp_algorithm algorithm, size_t *ret_n)
+static bool has_key(const tp_option *table, size_t n, const char *name)
 {
-    enum { N_ROWS = sizeof tp_train_option_table / sizeof *tp_train_option_table };
-    static tp_option tables[N_ALGORITHMS][N_ROWS + sizeof own_sections / sizeof *own_sections];
-    tp_option *table = tables[algorithm];
+    for (size_t i = 0; i < n; i++)
+        if (table[i].name && strcmp(table[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The keys of the optimizer, and those of others, which are known by name: arguments that torch
+ * would refuse. */
+static size_t add_optimizers(const tp_optimizer *own, tp_option *table)
+{
     size_t n = 0;
-    for (size_t i = 0; i < sizeof own_sections / sizeof *own_sections; i++)
-        if (own_sections[i].algorithm != algorithm && own_sections[i].foreign[algorithm])
-            table[n++] = (tp_option){.name = own_sections[i].name,
-                                     .type = TP_OPT_SECTION,
-                                     .offset = TP_OPT_NOT_STORED,
-                                     .belongs_to = own_sections[i].foreign[algorithm]};
-    for (size_t i = 0; i < tp_train_option_count; i++) {
-        if (!belongs(tp_train_option_table[i].name, algorithm))
+    const tp_optimizer *o;
+    for (const tp_option *k = own ? own->options : NULL; k && k->name; k++)
+        table[n++] = *k;
+    for (size_t i = 0; (o = tp_optimizer_at(i)); i++)
+        for (const tp_option *k = o->options; k->name; k++) {
+            if (has_key(table, n, k->name))
+                continue;
+            table[n] = *k;
+            if (own)
+                table[n] = (tp_option){.name = k->name,
+                                       .type = TP_OPT_SECTION,
+                                       .offset = TP_OPT_NOT_STORED,
+                                       .belongs_to = o->name};
+            n++;
+        }
+    for (size_t i = 0; i < n; i++)
+        if (table[i].offset != TP_OPT_NOT_STORED)
+            table[i].offset += offsetof(tp_train_options, policy.optimizer);
+    return n;
+}
+
+/* Of policy.generation, which belongs to those that generate: elsewhere the whole section is
+ * taken and left alone. */
+static bool belongs(const tp_option *option, const tp_algorithm *a)
+{
+    const char *key = option->name;
+    bool is_whole = strcmp(key, "policy.generation") == 0;
+    return a->generates ? !is_whole : !tp_str_starts(key, "policy.generation.");
+}
+
+static size_t add_own(const tp_algorithm *own, tp_option *table)
+{
+    size_t n = 0;
+    for (const tp_algorithm *const *a = tp_algorithms; *a; a++) {
+        if (own && *a != own)
             continue;
-        tp_option row = tp_train_option_table[i];
-        row.default_value = default_of(&row, algorithm);
-        table[n++] = row;
+        for (const tp_option *option = (*a)->options; option->name; option++)
+            table[n++] = *option;
     }
+    return n;
+}
+
+static size_t most_keys(void)
+{
+    size_t n = TP_COUNTOF(common);
+    const tp_optimizer *o;
+    for (size_t i = 0; (o = tp_optimizer_at(i)); i++)
+        n += count_keys(o->options);
+    for (const tp_algorithm *const *a = tp_algorithms; *a; a++) {
+        n += count_keys((*a)->options);
+        for (const char *const *section = (*a)->sections; section && *section; section++)
+            n++;
+    }
+    return n;
+}
+
+tp_option *tp_train_options_of(const tp_algorithm *own, const tp_optimizer *optimizer,
+                               size_t *ret_n)
+{
+    size_t n = 0;
+    tp_option *table = calloc(most_keys(), sizeof *table);
+    TP_ASSERT(table);
+    for (const tp_algorithm *const *a = tp_algorithms; own && *a; a++)
+        if (*a != own)
+            n += add_foreign(own, *a, table + n);
+    for (size_t i = 0; i < TP_COUNTOF(common); i++) {
+        if (!common[i].name)
+            n += add_own(own, table + n);
+        else if (strcmp(common[i].name, OPTIMIZER_KEYS) == 0)
+            n += add_optimizers(optimizer, table + n);
+        else if (!own || belongs(&common[i], own))
+            table[n++] = common[i];
+    }
+    for (size_t i = 0; own && i < n; i++)
+        table[i].default_value = default_of(&table[i], own, optimizer);
     *ret_n = n;
     return table;
+}
+
+/* By its name before binding, as its keys follow from it. */
+static const tp_optimizer *optimizer_of(const tp_config *config)
+{
+    const tp_json *value = tp_config_find(config, "policy.optimizer.name");
+    const char *name = value ? tp_json_str(value) : NULL;
+    for (const tp_optimizer_name *n = tp_optimizer_names; name && n->name; n++)
+        if (strcmp(n->name, name) == 0)
+            return n->kind;
+    return tp_optimizer_at(0);
+}
+
+/* "sft, dpo or grpo" */
+static void list_names(tp_buf *out)
+{
+    for (const tp_algorithm *const *a = tp_algorithms; *a; a++)
+        tp_buf_addf(out, "%s%s", a == tp_algorithms ? "" : a[1] ? ", " : " or ", (*a)->name);
 }
 
 /* A recipe that says nothing about what to train is none; without one, SFT is the default. */
 static tp_status no_algorithm(const tp_config *config, tp_error *err)
 {
-    tp_buf sections = {0};
+    tp_buf sections = {0}, names = {0};
+    list_names(&names);
     for (const tp_json *v = tp_config_resolved(config)->child; v; v = v->next)
         if (!tp_slice_is(v->key, "run"))
             tp_buf_addf(&sections, "%s%.*s", sections.len ? ", " : "", (int)TP_MIN(v->key.len, 60),
                         v->key.data);
     bool is_evaluation = tp_config_find(config, "generation") || tp_config_find(config, "eval");
     tp_status status =
-        tp_fail(err, TP_ERR_CONFIG,
-                "%s: no section sft, dpo or grpo says what to train (there are: %.600s); %s",
-                tp_config_file(config), tp_buf_str(&sections),
+        tp_fail(err, TP_ERR_CONFIG, "%s: no section %s says what to train (there are: %.600s); %s",
+                tp_config_file(config), tp_buf_str(&names), tp_buf_str(&sections),
                 is_evaluation ? "evaluations are run by temper eval"
                               : "add one, or the file is not meant for training");
     tp_buf_release(&sections);
+    tp_buf_release(&names);
     return status;
 }
 
-tp_status tp_train_algorithm(const tp_config *config, tp_algorithm *ret, tp_error *err)
+tp_status tp_train_algorithm(const tp_config *config, const tp_algorithm **ret, tp_error *err)
 {
-    int found = -1;
-    for (int a = 0; a < N_ALGORITHMS; a++) {
-        if (!tp_config_find(config, algorithm_names[a]))
+    const tp_algorithm *found = NULL;
+    for (const tp_algorithm *const *a = tp_algorithms; *a; a++) {
+        if (!tp_config_find(config, (*a)->name))
             continue;
-        if (found >= 0)
-            return tp_config_fail(config, algorithm_names[a], err,
+        if (found)
+            return tp_config_fail(config, (*a)->name, err,
                                   "the configuration has a section %s as well; a run is one "
                                   "of the two",
-                                  algorithm_names[found]);
-        found = a;
+                                  found->name);
+        found = *a;
     }
-    if (found < 0 && tp_config_file(config))
+    if (!found && tp_config_file(config))
         return no_algorithm(config, err);
-    *ret = found < 0 ? TP_ALGORITHM_SFT : (tp_algorithm)found;
+    *ret = found ? found : tp_algorithms[0];
     return TP_OK;
-}
-
-static void choose_loop(tp_train_options *o)
-{
-    tp_loop_options *l = &o->loop;
-#define LOOP_OF(s)                                                                  \
-    *l = (tp_loop_options)                                                          \
-    {                                                                               \
-        .max_num_epochs = o->s.max_num_epochs, .max_num_steps = o->s.max_num_steps, \
-        .val_period = o->s.val_period, .val_at_start = o->s.val_at_start,           \
-        .val_at_end = o->s.val_at_end                                               \
-    }
-    if (o->algorithm == TP_ALGORITHM_GRPO) {
-        LOOP_OF(grpo);
-        l->val_start_at = o->grpo.val_start_at;
-        return;
-    }
-    if (o->algorithm == TP_ALGORITHM_DPO) {
-        LOOP_OF(dpo);
-        l->val_batches = o->dpo.val_batches;
-        l->val_global_batch_size = o->dpo.val_global_batch_size;
-        return;
-    }
-    LOOP_OF(sft);
-#undef LOOP_OF
-    l->val_batches = o->sft.val_batches;
-    l->val_global_batch_size = o->sft.val_global_batch_size;
 }
 
 static bool megatron_recomputes(const tp_train_options *o)
@@ -305,10 +281,6 @@ static void replace_nulls(tp_train_options *o)
 {
     if (o->data.max_input_seq_length == TP_OPT_UNSET_INT)
         o->data.max_input_seq_length = o->policy.max_total_sequence_length;
-    if (o->grpo.val_batch_size == TP_OPT_UNSET_INT)
-        o->grpo.val_batch_size = 256;
-    if (o->grpo.max_val_samples == TP_OPT_UNSET_INT)
-        o->grpo.max_val_samples = 0;
 }
 
 static tp_status read_recompute(const tp_config *config, tp_train_options *o, tp_error *err)
@@ -417,7 +389,7 @@ static tp_status check_batches(const tp_config *config, const tp_train_options *
 static tp_status check_data(const tp_config *config, const tp_train_options *o, tp_error *err)
 {
     const tp_data_source_options *train = &o->data.train;
-    if (o->algorithm == TP_ALGORITHM_GRPO && (train->data_path || train->dataset_name))
+    if (o->algorithm->takes_named_data && (train->data_path || train->dataset_name))
         return TP_OK; /* an environment may bring questions of its own */
     bool is_generated = train->dataset_name && !strcmp(train->dataset_name, "arithmetic");
     if (!train->data_path && !is_generated)
@@ -430,86 +402,6 @@ static tp_status check_data(const tp_config *config, const tp_train_options *o, 
         return tp_config_fail(config, "data.arithmetic.operators", err,
                               "expected one or more of + - *, as in \"+-\"");
     return TP_OK;
-}
-
-static bool is_multiple(int64_t n, int64_t of) { return of > 0 && n % of == 0; }
-
-/* What the loss of GRPO cannot be asked for. */
-static tp_status check_loss(const tp_config *config, const tp_train_options *o, tp_error *err)
-{
-    if (o->loss.sequence_ratio && o->loss.token_level)
-        return tp_config_fail(config, "loss_fn.sequence_level_importance_ratios", err,
-                              "one ratio per answer goes with a mean over answers; set "
-                              "loss_fn.token_level_loss=false");
-    if (o->loss.sequence_ratio + o->loss.no_ratio + o->loss.on_policy_ratio > 1)
-        return tp_config_fail(config, "loss_fn.disable_ppo_ratio", err,
-                              "sequence_level_importance_ratios, disable_ppo_ratio and "
-                              "force_on_policy_ratio exclude each other");
-    bool truncates = o->loss.truncation != TP_OPT_UNSET_ENUM;
-    if (truncates && (!o->loss.correction || isnan(o->loss.truncate_max)))
-        return tp_config_fail(config, "loss_fn.truncated_importance_sampling_type", err,
-                              "needs loss_fn.use_importance_sampling_correction=true and "
-                              "loss_fn.truncated_importance_sampling_ratio");
-    if (!truncates && !isnan(o->loss.truncate_max))
-        return tp_config_fail(config, "loss_fn.truncated_importance_sampling_ratio", err,
-                              "needs loss_fn.truncated_importance_sampling_type");
-    if (truncates && o->loss.truncation + 1 != TP_TRUNCATE_CLAMP && isnan(o->loss.truncate_min))
-        return tp_config_fail(config, "loss_fn.truncated_importance_sampling_type", err,
-                              "needs loss_fn.truncated_importance_sampling_ratio_min");
-    if (o->grpo.skip_reference && o->loss.kl_penalty != 0)
-        return tp_config_fail(config, "grpo.skip_reference_policy_logprobs_calculation", err,
-                              "the divergence needs them; set "
-                              "loss_fn.reference_policy_kl_penalty=0");
-    return TP_OK;
-}
-
-static tp_status check_goal(const tp_config *config, const tp_train_options *o, tp_error *err)
-{
-    bool has_metric = o->grpo.stop_metric != TP_OPT_UNSET_ENUM;
-    if (has_metric && isnan(o->grpo.stop_threshold))
-        return tp_config_fail(config, "grpo.stop_at_validation_threshold", err,
-                              "must be set where grpo.stop_at_validation_metric is");
-    if (!has_metric && !isnan(o->grpo.stop_threshold))
-        return tp_config_fail(config, "grpo.stop_at_validation_threshold", err,
-                              "of what? set grpo.stop_at_validation_metric to accuracy or pass_k");
-    if (o->grpo.stop_metric == TP_STOP_PASS_K && o->grpo.val_generations == 1)
-        return tp_config_fail(config, "grpo.stop_at_validation_metric", err,
-                              "pass_k needs grpo.val_num_generations_per_prompt above 1");
-    return TP_OK;
-}
-
-static tp_status check_shaping(const tp_config *config, const tp_train_options *o, tp_error *err)
-{
-    const tp_reward_shaping *s = &o->grpo.shaping;
-    if (s->enabled && isnan(s->stop_properly_penalty_coef) &&
-        (isnan(s->overlong_buffer_length) || isnan(s->overlong_buffer_penalty) ||
-         isnan(s->max_response_length)))
-        return tp_config_fail(config, "grpo.reward_shaping.enabled", err,
-                              "needs overlong_buffer_length, overlong_buffer_penalty and "
-                              "max_response_length, or stop_properly_penalty_coef");
-    return TP_OK;
-}
-
-static tp_status check_grpo(const tp_config *config, const tp_train_options *o, tp_error *err)
-{
-    int64_t samples = o->grpo.num_prompts * o->grpo.num_generations;
-    if (o->algorithm != TP_ALGORITHM_GRPO)
-        return TP_OK;
-    if (!is_multiple(samples, o->policy.train_global_batch_size))
-        return tp_config_fail(config, "policy.train_global_batch_size", err,
-                              "%lld does not divide the %lld answers of a rollout "
-                              "(grpo.num_prompts_per_step x grpo.num_generations_per_prompt)",
-                              (long long)o->policy.train_global_batch_size, (long long)samples);
-    if (o->loss.on_policy_ratio && o->policy.train_global_batch_size != samples)
-        return tp_config_fail(config, "loss_fn.force_on_policy_ratio", err,
-                              "needs one update per rollout: policy.train_global_batch_size=%lld",
-                              (long long)samples);
-    if (o->grpo.scaling.enabled && !(o->grpo.scaling.source_max > o->grpo.scaling.source_min))
-        return tp_config_fail(config, "grpo.reward_scaling.source_max", err,
-                              "must be above grpo.reward_scaling.source_min");
-    TP_TRY(check_goal(config, o, err));
-    TP_TRY(check_shaping(config, o, err));
-    return check_loss(config, o, err);
 }
 
 static tp_status check_dump(const tp_config *config, const tp_train_options *o, tp_error *err)
@@ -536,50 +428,26 @@ static tp_status check_schedule(const tp_config *config, const tp_train_options 
     return TP_OK;
 }
 
-/* What may rank checkpoints, by algorithm: NeMo RL's names. */
-static const struct {
-    unsigned algorithms; /* one bit each */
-    const char *name;
-    tp_ranking ranking;
-} rankings[] = {
-    {1U << TP_ALGORITHM_SFT | 1U << TP_ALGORITHM_DPO, "val:val_loss", TP_RANK_BY_VAL_LOSS},
-    {1U << TP_ALGORITHM_DPO, "val:validation-default_loss", TP_RANK_BY_VAL_LOSS},
-    {1U << TP_ALGORITHM_DPO, "val:validation-default_accuracy", TP_RANK_BY_VAL_ACCURACY},
-    {1U << TP_ALGORITHM_DPO | 1U << TP_ALGORITHM_GRPO, "val:accuracy", TP_RANK_BY_VAL_ACCURACY},
-    {1U << TP_ALGORITHM_SFT | 1U << TP_ALGORITHM_DPO | 1U << TP_ALGORITHM_GRPO, "train:loss",
-     TP_RANK_BY_TRAIN_LOSS},
-};
-
+/* What may rank checkpoints: NeMo RL's names. */
 static tp_status check_metric(const tp_config *config, tp_train_options *o, tp_error *err)
 {
     const char *metric = o->checkpointing.metric_name;
     char known[160] = "";
     size_t used = 0;
     o->ranking = TP_RANK_BY_AGE;
-    for (size_t i = 0; metric && i < TP_COUNTOF(rankings); i++) {
-        if (!(rankings[i].algorithms >> o->algorithm & 1))
-            continue;
-        if (strcmp(metric, rankings[i].name) == 0) {
-            o->ranking = rankings[i].ranking;
+    for (const tp_algorithm_ranking *r = o->algorithm->rankings; metric && r->name; r++) {
+        if (strcmp(metric, r->name) == 0) {
+            o->ranking = r->ranking;
             return TP_OK;
         }
-        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "",
-                                 rankings[i].name);
+        used +=
+            (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", r->name);
     }
     return metric ? tp_config_fail(config, "checkpointing.metric_name", err,
                                    "\"%.100s\" ranks no checkpoints of %s; known: %s, or null for "
                                    "the newest",
-                                   metric, tp_algorithm_name(o->algorithm), known)
+                                   metric, o->algorithm->name, known)
                   : TP_OK;
-}
-
-static tp_status check_optimizer(const tp_config *config, tp_train_options *o, tp_error *err)
-{
-    const tp_f64_list *betas = &o->policy.adamw.betas;
-    if (betas->n != 2 || betas->v[0] >= 1 || betas->v[1] >= 1)
-        return tp_config_fail(config, "policy.optimizer.kwargs.betas", err,
-                              "expected two numbers below 1, as in [0.9, 0.98]");
-    return check_metric(config, o, err);
 }
 
 /* The name becomes a folder below runs/, and is printed. */
@@ -610,19 +478,28 @@ tp_status tp_train_options_bind_sizes(tp_config *config, tp_train_options *ret, 
     memset(&o, 0, sizeof o);
     size_t n;
     TP_TRY(tp_train_algorithm(config, &o.algorithm, err));
-    const tp_option *table = tp_train_options_of(o.algorithm, &n);
     TP_TRY(tp_megatron_adopt(config, err));
-    TP_TRY(tp_config_bind(config, table, n, &o, err));
+    o.policy.optimizer.kind = optimizer_of(config);
+    tp_option *table = tp_train_options_of(o.algorithm, o.policy.optimizer.kind, &n);
+    tp_status status = tp_config_bind(config, table, n, &o, err);
+    free(table);
+    if (status != TP_OK)
+        return status;
+    if (tp_optimizer_names[o.policy.optimizer.name].kind != o.policy.optimizer.kind)
+        return tp_config_fail(config, "policy.optimizer.name", err,
+                              "must be a name, no reference: its kwargs follow from it");
     replace_nulls(&o);
-    choose_loop(&o);
     TP_TRY(check_name(config, &o, err));
     TP_TRY(read_recompute(config, &o, err));
     TP_TRY(tp_profile_bind(config, &o, err));
     TP_TRY(read_save_by(config, &o, err));
     TP_TRY(check_model(config, &o, err));
     TP_TRY(check_batches(config, &o, err));
-    TP_TRY(check_optimizer(config, &o, err));
-    TP_TRY(check_grpo(config, &o, err));
+    TP_TRY(check_metric(config, &o, err));
+    if (o.policy.optimizer.kind->check)
+        TP_TRY(o.policy.optimizer.kind->check(config, &o.policy.optimizer, err));
+    if (o.algorithm->check)
+        TP_TRY(o.algorithm->check(config, &o, err));
     TP_TRY(check_schedule(config, &o, err));
     TP_TRY(check_dump(config, &o, err));
     *ret = o;
@@ -633,7 +510,7 @@ tp_status tp_train_options_check_files(const tp_config *config, const tp_train_o
                                        tp_error *err)
 {
     size_t n;
-    const tp_option *table = tp_train_options_of(o->algorithm, &n);
+    tp_option *table = tp_train_options_of(o->algorithm, o->policy.optimizer.kind, &n);
     bool is_random = o->policy.init == TP_INIT_RANDOM;
     tp_buf missing = {0};
     for (size_t i = 0; i < n; i++) {
@@ -651,6 +528,7 @@ tp_status tp_train_options_check_files(const tp_config *config, const tp_train_o
             remedy = "models are not downloaded: give a Hugging Face folder";
         tp_config_check_path(config, name, remedy, &missing);
     }
+    free(table);
     tp_status status = missing.len ? tp_fail_list(err, TP_ERR_IO, missing.data) : TP_OK;
     tp_buf_release(&missing);
     return status;

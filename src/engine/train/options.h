@@ -10,14 +10,20 @@
 #define TP_ENGINE_TRAIN_OPTIONS_H
 
 #include "config/config.h"
-#include "engine/algorithms/advantage.h"
 #include "engine/passes/pass.h"
+#include "engine/train/optimizers/optimizer.h"
+#include <stddef.h>
 
 /* In the order of the choices in options.def. */
 typedef enum { TP_PRECISION_FLOAT32, TP_PRECISION_BFLOAT16 } tp_precision;
 typedef enum { TP_INIT_PRETRAINED, TP_INIT_RANDOM } tp_init_mode;
 typedef enum { TP_COMPILE_NONE, TP_COMPILE_DEFAULT } tp_compile_mode;
-typedef enum { TP_ALGORITHM_SFT, TP_ALGORITHM_DPO, TP_ALGORITHM_GRPO } tp_algorithm;
+
+/* A training algorithm: a row, see algorithm.h. */
+typedef struct tp_algorithm tp_algorithm;
+/* All of them, closed by NULL, the default first; engine/algorithms/algorithms.c. */
+extern const tp_algorithm *const tp_algorithms[];
+enum { TP_OWN_OPTION_BYTES = 1024 };
 
 /* What the best checkpoints are the best by: checkpointing.metric_name. */
 typedef enum {
@@ -26,7 +32,6 @@ typedef enum {
     TP_RANK_BY_VAL_ACCURACY,
     TP_RANK_BY_TRAIN_LOSS
 } tp_ranking;
-typedef enum { TP_STOP_ACCURACY, TP_STOP_PASS_K } tp_stop_metric;
 typedef enum { TP_NONFINITE_STOP, TP_NONFINITE_SKIP } tp_nonfinite_policy;
 typedef enum {
     TP_PROGRESS_AUTO, /* a block on a terminal, lines otherwise */
@@ -60,7 +65,11 @@ typedef struct {
 } tp_loop_options;
 
 typedef struct {
-    tp_algorithm algorithm; /* which of sft, dpo, grpo the configuration has; sft without any */
+    const tp_algorithm *algorithm; /* whose section the configuration has */
+    union {
+        max_align_t align;
+        char bytes[TP_OWN_OPTION_BYTES];
+    } own; /* the struct of that algorithm alone */
     tp_ranking ranking;
     tp_loop_options loop; /* of that section */
 
@@ -69,64 +78,12 @@ typedef struct {
     int progress; /* tp_progress_mode */
 
     struct {
-        int64_t max_num_epochs, max_num_steps;
-        int64_t val_period, val_batches, val_global_batch_size;
-        bool val_at_start, val_at_end, only_unmask_final;
-        int64_t seed;
-    } sft;
-
-    struct {
-        int64_t max_num_epochs, max_num_steps;
-        int64_t val_period, val_batches, val_global_batch_size;
-        bool val_at_start, val_at_end;
-        int64_t seed;
-        double beta, preference_weight, sft_weight, label_smoothing;
-        bool preference_average, sft_average;
-        int preference_loss; /* tp_preference_kind */
-    } dpo;
-
-    struct {
-        int64_t num_prompts, num_generations;
-        int64_t max_num_epochs, max_num_steps;
-        bool normalize_rewards, leave_one_out;
-        int estimator; /* row of tp_advantage_kinds */
-        bool estimator_normalize, estimator_leave_one_out, minus_baseline;
-        double advantage_clip_low, advantage_clip_high; /* NaN: none */
-        bool dynamic_sampling, overlong_filtering, skip_reference;
-        double batch_multiplier;
-        int64_t dynamic_max_batches;
-        tp_reward_scaling scaling;
-        tp_reward_shaping shaping;
-        double logprob_error_threshold; /* NaN: none */
-        int64_t val_period, val_batch_size, max_val_samples, val_generations;
-        bool val_at_start, val_at_end;
-        int64_t val_start_at;
-        int stop_metric;       /* tp_stop_metric; TP_OPT_UNSET_ENUM: none */
-        double stop_threshold; /* not NaN where there is a stop_metric */
-        int64_t seed;
-    } grpo;
-
-    struct {
-        double kl_penalty, kl_input_clamp, kl_output_clamp;
-        int kl_type; /* tp_kl_type */
-        double clip_min, clip_max, dual_clip;
-        bool cispo, kl_from_generator, correction, token_level;
-        bool at_temperature, kl_bias_correction;
-        bool sequence_ratio, no_ratio, on_policy_ratio, kl_in_reward;
-        int truncation; /* TP_OPT_UNSET_ENUM: none */
-        double truncate_min, truncate_max;
-        double positive_nll, length_divisor;
-    } loss;
-
-    struct {
         int64_t max_new_tokens, top_k, val_top_k, max_running;
         double temperature, top_p, min_p, val_temperature, val_top_p;
         double cache_mib; /* NaN: the engine's choice */
         tp_str_list stop_strings;
         tp_f64_list stop_token_ids;
     } generation;
-
-    const tp_json *env; /* or NULL */
 
     struct {
         const char *model_name, *model_config;
@@ -144,10 +101,7 @@ typedef struct {
         tp_recompute recompute; /* from recompute_text and activation_checkpointing */
         int recompute_every;
         tp_batching_options packing, dynamic_batching;
-        struct {
-            double lr, weight_decay, eps;
-            tp_f64_list betas; /* two, below 1 */
-        } adamw;
+        tp_optimizer_settings optimizer;
         const tp_json *megatron;  /* NeMo RL's other backend, or NULL */
         const tp_json *scheduler; /* for tp_schedule_parse(), or NULL */
     } policy;
@@ -196,15 +150,15 @@ typedef struct {
     int64_t profile_start, profile_stop; /* from 1, stop excluded; both 0: none */
 } tp_train_options;
 
-/* Every key there is, for documentation. */
-extern const tp_option tp_train_option_table[];
-extern const size_t tp_train_option_count;
+#define TP_OWN_OPTIONS offsetof(tp_train_options, own)
 
-/* The keys of one algorithm's configurations, with its defaults. */
-const tp_option *tp_train_options_of(tp_algorithm algorithm, size_t *ret_n);
+/* The keys of configurations with this algorithm and optimizer, with their defaults; both NULL:
+ * every key there is, for documentation.  free() it. */
+tp_option *tp_train_options_of(const tp_algorithm *algorithm, const tp_optimizer *optimizer,
+                               size_t *ret_n);
 /* Which algorithm a configuration asks for by its sections. */
-TP_CHECKED tp_status tp_train_algorithm(const tp_config *config, tp_algorithm *ret, tp_error *err);
-const char *tp_algorithm_name(tp_algorithm algorithm); /* "sft", "dpo", "grpo" */
+TP_CHECKED tp_status tp_train_algorithm(const tp_config *config, const tp_algorithm **ret,
+                                        tp_error *err);
 
 /* After binding: are all the files there that the configuration names? */
 TP_CHECKED tp_status tp_train_options_check_files(const tp_config *config,

@@ -6,8 +6,7 @@
 
 #include "base/limits.h"
 #include "base/platform.h"
-#include "engine/data/loader.h"
-#include "engine/train/trainer_sources.h"
+#include "engine/train/algorithm.h"
 
 /* ---- bytes ---- */
 
@@ -19,14 +18,7 @@ static size_t sum_of(const size_t bytes[TP_MEM_KINDS])
     return sum;
 }
 
-static size_t loader_bytes(const tp_train_options *o)
-{
-    if (o->algorithm != TP_ALGORITHM_SFT)
-        return tp_microbatch_bytes((int32_t)tp_trainer_token_budget(o));
-    tp_loader_options train = tp_sft_loader_options(o, false);
-    tp_loader_options validation = tp_sft_loader_options(o, true);
-    return tp_loader_bytes(&train) + (tp_sft_validates(o) ? tp_loader_bytes(&validation) : 0);
-}
+static size_t loader_bytes(const tp_train_options *o) { return tp_trainer_needs(o).loader_bytes; }
 
 static uint32_t bit_of(const tp_program *program, const char *graph)
 {
@@ -123,7 +115,7 @@ static void add_work(tp_run_plan *p, work w, double times, double *ret_s)
 /* Micro-batches that `n` full sequences (pairs of a DPO batch) make. */
 static double micro_batches(const tp_train_options *o, int64_t n)
 {
-    int64_t each = o->policy.max_total_sequence_length * (o->algorithm == TP_ALGORITHM_DPO ? 2 : 1);
+    int64_t each = o->policy.max_total_sequence_length * o->algorithm->sequences_per_unit;
     int64_t room = tp_trainer_is_packed(o) ? tp_trainer_token_budget(o) / each
                                            : o->policy.train_micro_batch_size;
     return ceil((double)n / (double)TP_MAX(room, 1));
@@ -149,7 +141,8 @@ static tp_status add_generation(const tp_train_options *o, const tp_model *model
     tp_states states;
     tp_engine_options options = tp_trainer_engine_options(o, g->device);
     tp_dtype dtype = options.compute_dtype;
-    int64_t answers = o->grpo.num_prompts * o->grpo.num_generations;
+    tp_algorithm_needs needs = tp_trainer_needs(o);
+    int64_t answers = needs.sequences;
     int64_t rows = rows_in_flight(o, model, g, answers), length = o->generation.max_new_tokens;
     length = TP_MIN(length, o->policy.max_total_sequence_length - 1);
     options.max_running = options.step_tokens = rows;
@@ -158,7 +151,7 @@ static tp_status add_generation(const tp_train_options *o, const tp_model *model
     if (status == TP_OK) {
         double prompts = (double)(o->policy.max_total_sequence_length - length);
         work prefill = work_of(tp_engine_exec(g->engine), m, dtype);
-        add_work(p, prefill, ceil(prompts * (double)o->grpo.num_prompts / TP_ENGINE_STEP_TOKENS),
+        add_work(p, prefill, ceil(prompts * (double)needs.prompts / TP_ENGINE_STEP_TOKENS),
                  &p->generation_s);
         add_work(p, work_of(tp_engine_exec(decode), m, dtype),
                  ceil((double)answers / (double)rows) * (double)length, &p->generation_s);
@@ -172,9 +165,8 @@ static tp_status plan_step(const tp_train_options *o, const tp_model *model, con
                            const tp_machine *m, tp_run_plan *p, tp_error *err)
 {
     tp_dtype dtype = tp_session_get_options(g->session)->compile.passes.compute_dtype;
-    int64_t batch = o->policy.train_global_batch_size, n = batch;
-    if (o->algorithm == TP_ALGORITHM_GRPO)
-        n = o->grpo.num_prompts * o->grpo.num_generations;
+    tp_algorithm_needs needs = tp_trainer_needs(o);
+    int64_t batch = o->policy.train_global_batch_size, n = needs.sequences;
     p->updates = ceil((double)n / (double)batch);
     p->micro_batches = p->updates * micro_batches(o, batch);
     work train = work_of(tp_session_exec(g->session, "train"), m, dtype);
@@ -184,9 +176,9 @@ static tp_status plan_step(const tp_train_options *o, const tp_model *model, con
     double update = p->session.update_bytes;
     add_work(p, (work){.bytes = update, .s = m ? update / m->update_bytes : NAN}, p->updates,
              &p->update_s);
-    if (tp_trainer_scores_policy(o, n))
+    if (needs.scores_policy)
         add_work(p, eval, p->micro_batches, &p->logprob_s);
-    if (tp_trainer_has_reference(o))
+    if (needs.reference)
         add_work(p, eval, p->micro_batches, &p->reference_s);
     if (g->engine)
         TP_TRY(add_generation(o, model, g, m, p, err));
@@ -289,7 +281,7 @@ static bool with_smaller_batches(const search *s, tp_train_options *o, char text
     int64_t *tokens = packs     ? &o->policy.packing.train_mb_tokens
                       : dynamic ? &o->policy.dynamic_batching.train_mb_tokens
                                 : &o->policy.train_micro_batch_size;
-    int64_t pair = o->algorithm == TP_ALGORITHM_DPO ? 2 : 1;
+    int64_t pair = o->algorithm->sequences_per_unit;
     int64_t least = packs || dynamic ? pair * o->policy.max_total_sequence_length : 1;
     int64_t whole = packs || dynamic ? 0 : o->policy.train_global_batch_size;
     bool is_new = halve(s, o, tokens, least, whole);
@@ -303,7 +295,7 @@ static bool with_smaller_batches(const search *s, tp_train_options *o, char text
 
 static bool with_smaller_cache(const search *s, tp_train_options *o, char text[96])
 {
-    if (o->algorithm != TP_ALGORITHM_GRPO)
+    if (!o->algorithm->generates)
         return false;
     tp_engine_options e = tp_trainer_engine_options(o, NULL);
     double token = (double)tp_model_cache_block_bytes(s->model, 1, e.cache_dtype);

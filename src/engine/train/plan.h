@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "engine/exec/machine.h"
 #include "engine/train/graphs.h"
+#include "temper/plan.h"
 
 /* How much of the machine's memory a run may take. */
 typedef struct {
@@ -16,19 +17,6 @@ typedef struct {
     double fraction, of; /* engine.memory_fraction of so many bytes ... */
     char source[200];    /* ... which are "physical memory", "cgroup memory.max of /a" */
 } tp_memory_allowance;
-
-/* What a run does, one after the other. */
-typedef enum {
-    TP_PLAN_LOAD,
-    TP_PLAN_TRAIN,
-    TP_PLAN_EVALUATE,
-    TP_PLAN_GENERATE,
-    TP_PLAN_REFERENCE,
-    TP_PLAN_UPDATE,
-    TP_PLAN_CHECKPOINT,
-    TP_PLAN_PHASES
-} tp_plan_phase;
-const char *tp_plan_phase_name(tp_plan_phase phase); /* "load", ... */
 
 typedef struct {
     int64_t parameters, micro_tokens;

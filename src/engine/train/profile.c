@@ -199,28 +199,40 @@ tp_status tp_profile_begin_step(trainer *t, tp_error *err)
     return TP_OK;
 }
 
-static void record_values(const trainer *t, const step_result *r)
+static void add_counter(const char *name, double value)
+{
+    tp_trace_value(tp_trace_site_make("counter", name, NULL), value);
+}
+
+void tp_profile_see_metrics(void *user, const tp_metric_record *record)
+{
+    trainer *t = user;
+    if (!t->profile.is_on)
+        return;
+    tp_trace_pause(false); /* they are everybody's */
+    for (size_t i = 0; i < record->n; i++)
+        add_counter(record->points[i].def->name, record->points[i].value);
+    tp_profile_worker(t, TP_WORKER_POLICY);
+}
+
+static void record_memory(const trainer *t)
 {
     tp_mem_stats memory = tp_trainer_memory(t);
-    TP_COUNTER("train/loss", r->loss);
-    TP_COUNTER("train/grad_norm", r->grad_norm);
-    TP_COUNTER("train/lr", r->lr);
-    TP_COUNTER("performance/trained_tokens_per_sec", (double)r->trained / t->last_step_s);
     for (int k = 0; k < TP_MEM_KINDS && tp_trace_enabled(); k++)
         if (memory.current[k]) {
             char name[64];
             snprintf(name, sizeof name, "memory/%s_bytes", tp_mem_kind_name((tp_mem_kind)k));
-            tp_trace_value(tp_trace_site_make("counter", name, NULL), (double)memory.current[k]);
+            add_counter(name, (double)memory.current[k]);
         }
 }
 
-tp_status tp_profile_end_step(trainer *t, const step_result *r, tp_error *err)
+tp_status tp_profile_end_step(trainer *t, tp_error *err)
 {
     tp_profile *p = &t->profile;
     if (!p->is_on)
         return TP_OK;
     tp_trace_pause(false);
-    record_values(t, r);
+    record_memory(t);
     tp_zone_end(&p->step);
     tp_profile_worker(t, TP_WORKER_POLICY);
     p->steps++;

@@ -4,12 +4,15 @@
 #include <string.h>
 
 #include "base/platform.h"
+#include "engine/train/algorithm.h"
 
 /* An evaluation has no run folder. */
 static bool is_training(const tp_config *config)
 {
-    return tp_config_find(config, "sft") || tp_config_find(config, "dpo") ||
-           tp_config_find(config, "grpo");
+    for (const tp_algorithm *const *a = tp_algorithms; *a; a++)
+        if (tp_config_find(config, (*a)->name))
+            return true;
+    return false;
 }
 
 /* recipes/sft-gsm8k.yaml -> run.name=sft-gsm8k */

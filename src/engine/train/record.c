@@ -64,128 +64,6 @@ static double model_flops_utilization(trainer *t, double flops, double seconds)
     return NAN;
 }
 
-/* ---- memory ---- */
-
-tp_mem_stats tp_trainer_memory(const trainer *t)
-{
-    tp_mem_stats s = tp_mem_get_stats();
-    const tp_mem_stats *before = &t->memory_before;
-    for (int k = 0; k < TP_MEM_KINDS; k++) {
-        s.current[k] -= TP_MIN(s.current[k], before->current[k]);
-        s.peak[k] -= TP_MIN(s.peak[k], before->current[k]);
-    }
-    s.total_current -= TP_MIN(s.total_current, before->total_current);
-    s.total_peak -= TP_MIN(s.total_peak, before->total_current);
-    s.n_allocs -= before->n_allocs;
-    return s;
-}
-
-/* ---- events ---- */
-
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* Median of the last steps times what is left; the interval from their quartiles. */
-static void estimate_end(const trainer *t, tp_train_event *e)
-{
-    double sorted[RECENT_STEPS];
-    int n = t->n_recent < RECENT_STEPS ? t->n_recent : RECENT_STEPS;
-    e->eta_s = e->eta_low_s = e->eta_high_s = NAN;
-    if (n == 0)
-        return;
-    memcpy(sorted, t->recent_step_s, (size_t)n * sizeof *sorted);
-    qsort(sorted, (size_t)n, sizeof *sorted, compare_doubles);
-    double left = (double)(t->max_steps - t->state.step);
-    e->eta_s = sorted[n / 2] * left;
-    e->eta_low_s = sorted[n / 4] * left;
-    e->eta_high_s = sorted[(3 * n) / 4] * left;
-}
-
-double tp_trainer_mean_step(const trainer *t)
-{
-    return t->n_recent > 0 ? t->step_phase_s / (double)t->n_recent : NAN;
-}
-
-static void list_programs(const trainer *t, tp_train_event *e)
-{
-    const char *eval = t->a && t->a->eval_part ? t->a->eval_part : "validation";
-    const tp_train_program own[] = {
-        {eval, t->session ? tp_session_exec(t->session, "eval") : NULL},
-        {"train", t->session ? tp_session_exec(t->session, "train") : NULL},
-        {"update", t->session ? tp_session_exec(t->session, "norm") : NULL},
-        {"update", t->session ? tp_session_exec(t->session, "update") : NULL}};
-    int n = t->a && t->a->programs && t->own ? t->a->programs(t, e->programs) : 0;
-    for (size_t i = 0; i < TP_COUNTOF(own); i++)
-        if (own[i].exec)
-            e->programs[n++] = own[i];
-    e->n_programs = n;
-}
-
-tp_train_event tp_trainer_event(trainer *t, tp_train_event_kind kind)
-{
-    tp_train_event e = {.kind = kind,
-                        .algorithm = t->o->algorithm,
-                        .is_packed = t->o->policy.packing.enabled,
-                        .reward = NAN,
-                        .reward_se = NAN,
-                        .kl = NAN,
-                        .entropy = NAN,
-                        .clip_fraction = NAN,
-                        .mean_length = NAN,
-                        .truncated_share = NAN,
-                        .flat_groups = NAN,
-                        .generated_tokens_per_s = NAN,
-                        .logp_difference = NAN,
-                        .accuracy = NAN,
-                        .margin = NAN,
-                        .val_accuracy = t->val_accuracy,
-                        .best_reward = t->shown.best_reward,
-                        .run_dir = t->run ? tp_run_dir(t->run) : "",
-                        .run_name = t->run ? tp_run_name(t->run) : "",
-                        .model_name = t->o->policy.model_name ? t->o->policy.model_name
-                                                              : t->o->policy.model_config,
-                        .attempt = t->run ? tp_run_attempt(t->run) : 1,
-                        .step = t->state.step,
-                        .first_step = t->first_step,
-                        .max_steps = t->max_steps,
-                        .loss = t->last_loss,
-                        .val_loss = t->val_loss,
-                        .best_val_loss = t->state.best_metric,
-                        .lr = NAN,
-                        .grad_norm = NAN,
-                        .step_s = NAN,
-                        .mean_step_s = tp_trainer_mean_step(t),
-                        .wait_s = NAN,
-                        .trained_tokens_per_s = NAN,
-                        .used_tokens_per_s = NAN,
-                        .mfu = NAN,
-                        .elapsed_s = tp_clock_s() - t->started_s,
-                        .memory = tp_trainer_memory(t),
-                        .plan = &t->plan,
-                        .last_checkpoint_step = t->last_checkpoint_step,
-                        .checkpoint_bytes = t->checkpoint_bytes,
-                        .skipped = t->state.skipped,
-                        .session = t->session,
-                        .custom = &t->custom,
-                        .profile = t->profile.is_done ? &t->profile : NULL};
-    e.epoch = t->steps_per_epoch ? (double)t->state.step / (double)t->steps_per_epoch : NAN;
-    tp_phases_wall(&t->phases);
-    for (int i = 0; i < TP_TIME_COUNT; i++)
-        e.phase_s[i] = (double)t->phases.ns[i] * 1e-9;
-    estimate_end(t, &e);
-    list_programs(t, &e);
-    return e;
-}
-
-void tp_trainer_send(const trainer *t, const tp_train_event *event)
-{
-    if (t->hooks->observe)
-        t->hooks->observe(t->hooks->user, event);
-}
-
 /* ---- metrics ---- */
 
 static double padding_ratio(const step_result *r)
@@ -194,62 +72,44 @@ static double padding_ratio(const step_result *r)
     return all > 0 ? (double)r->padded / (double)all : 0;
 }
 
-static void write_step_metrics(trainer *t, const step_result *r, const tp_train_event *e)
+static void publish_step(trainer *t, const step_result *r)
 {
-    tp_run *run = t->run;
-    tp_run_record_begin(run, "train", t->state.step);
-    tp_run_metric(run, "train/loss", r->loss);
-    tp_run_metric(run, "train/grad_norm", r->grad_norm);
-    tp_run_metric(run, "train/lr", r->lr);
-    tp_run_metric(run, "train/global_valid_toks", (double)r->trained);
-    tp_run_metric(run, "train/global_valid_seqs", (double)r->sequences);
-    tp_run_metric(run, "train/num_micro_batches", r->n_micro);
-    tp_run_metric(run, "train/padding_ratio", padding_ratio(r));
-    tp_run_metric(run, "train/skipped", r->skipped);
-    tp_run_metric(run, "train/epoch", e->epoch);
-    tp_run_metric(run, "timing/train/total_step_time", r->seconds);
-    tp_run_metric(run, "performance/samples_per_sec", (double)r->sequences / r->seconds);
-    tp_run_metric(run, "performance/tokens_per_sec", e->used_tokens_per_s);
-    tp_run_metric(run, "performance/trained_tokens_per_sec", e->trained_tokens_per_s);
-    tp_run_metric(run, "performance/padded_tokens_per_sec",
+    tp_metric_bus *bus = &t->metrics;
+    tp_mem_stats memory = tp_trainer_memory(t);
+    double epoch = t->steps_per_epoch ? (double)t->state.step / (double)t->steps_per_epoch : NAN;
+    double mfu = model_flops_utilization(t, r->flops, r->seconds);
+    tp_metric_begin(bus, "train", t->state.step);
+    tp_metric_put(bus, "train/loss", r->loss);
+    tp_metric_put(bus, "train/grad_norm", r->grad_norm);
+    tp_metric_put(bus, "train/lr", r->lr);
+    tp_metric_put(bus, "train/global_valid_toks", (double)r->trained);
+    tp_metric_put(bus, "train/global_valid_seqs", (double)r->sequences);
+    tp_metric_put(bus, "train/num_micro_batches", r->n_micro);
+    tp_metric_put(bus, "train/padding_ratio", padding_ratio(r));
+    tp_metric_put(bus, "train/skipped", r->skipped);
+    tp_metric_put(bus, "train/epoch", epoch);
+    tp_metric_put(bus, "timing/train/total_step_time", r->seconds);
+    tp_metric_put(bus, "timing/train/data_processing", r->wait_s);
+    tp_metric_put(bus, "performance/samples_per_sec", (double)r->sequences / r->seconds);
+    tp_metric_put(bus, "performance/tokens_per_sec", (double)r->used / r->seconds);
+    tp_metric_put(bus, "performance/trained_tokens_per_sec", (double)r->trained / r->seconds);
+    tp_metric_put(bus, "performance/padded_tokens_per_sec",
                   (double)(r->used + r->padded) / r->seconds);
-    tp_run_metric(run, "performance/model_flops", r->flops);
-    if (!isnan(e->mfu)) /* otherwise it is unknown */
-        tp_run_metric(run, "train/train_fp_utilization", e->mfu);
-    tp_run_metric(run, "memory/peak_bytes", (double)e->memory.total_peak);
-    tp_run_metric(run, "memory/allocated_bytes", (double)e->memory.total_current);
-    tp_run_metric(run, "memory/resident_bytes", t->custom.stats[TP_CUSTOM_RESIDENT].last);
+    tp_metric_put(bus, "performance/model_flops", r->flops);
+    if (!isnan(mfu)) /* otherwise it is unknown */
+        tp_metric_put(bus, "train/train_fp_utilization", mfu);
+    tp_metric_put(bus, "memory/peak_bytes", (double)memory.total_peak);
+    tp_metric_put(bus, "memory/allocated_bytes", (double)memory.total_current);
+    tp_metric_put(bus, "memory/resident_bytes", t->custom.stats[TP_CUSTOM_RESIDENT].last);
     if (t->custom.stats[TP_CUSTOM_PROCESSOR].n) /* there is a step before */
-        tp_run_metric(run, "system/processor_utilization",
+        tp_metric_put(bus, "system/processor_utilization",
                       t->custom.stats[TP_CUSTOM_PROCESSOR].last);
     for (int m = TP_CUSTOM_ACCELERATOR; m <= TP_CUSTOM_ACCELERATOR_MEMORY; m++)
         if (t->custom.stats[m].n)
-            tp_run_metric(run, tp_custom_name((tp_custom_metric)m), t->custom.stats[m].last);
+            tp_metric_put(bus, tp_custom_name((tp_custom_metric)m), t->custom.stats[m].last);
     if (t->a->record)
         t->a->record(t, r);
-    tp_run_record_end(run);
-}
-
-static void copy_shown(const trainer *t, tp_train_event *e)
-{
-    const tp_train_event *s = &t->shown;
-    if (t->o->algorithm == TP_ALGORITHM_SFT)
-        return;
-    e->reward = s->reward;
-    e->reward_se = s->reward_se;
-    e->kl = s->kl;
-    e->entropy = s->entropy;
-    e->clip_fraction = s->clip_fraction;
-    e->mean_length = s->mean_length;
-    e->truncated_share = s->truncated_share;
-    e->flat_groups = s->flat_groups;
-    e->generated_tokens_per_s = s->generated_tokens_per_s;
-    e->logp_difference = s->logp_difference;
-    e->answers = s->answers;
-    e->unrewarded = s->unrewarded;
-    e->accuracy = s->accuracy;
-    e->margin = s->margin;
-    e->best_reward = s->best_reward;
+    tp_metric_end(bus);
 }
 
 static void note_custom_metrics(trainer *t, const step_result *r)
@@ -273,29 +133,22 @@ void tp_trainer_record_step(trainer *t, const step_result *r)
     t->trained_tokens += r->trained;
     t->model_flops += r->flops;
     t->step_phase_s += r->seconds;
+    publish_step(t, r);
     tp_train_event e = tp_trainer_event(t, TP_EVENT_STEP);
-    e.loss = r->loss;
-    e.lr = r->lr;
-    e.grad_norm = r->grad_norm;
-    e.step_s = r->seconds;
-    e.wait_s = r->wait_s;
     e.trained_tokens = r->trained;
     e.used_tokens = r->used;
     e.padded_tokens = r->padded;
-    e.trained_tokens_per_s = (double)r->trained / r->seconds;
-    e.used_tokens_per_s = (double)r->used / r->seconds;
-    e.mfu = model_flops_utilization(t, r->flops, r->seconds);
-    copy_shown(t, &e);
-    write_step_metrics(t, r, &e);
     tp_trainer_send(t, &e);
 }
 
-void tp_trainer_record_validation(trainer *t, const tp_metric_value *metrics, size_t n)
+void tp_trainer_begin_validation(trainer *t)
 {
-    tp_run_record_begin(t->run, "validation", t->state.step);
-    for (size_t i = 0; i < n; i++)
-        tp_run_metric(t->run, metrics[i].tag, metrics[i].value);
-    tp_run_record_end(t->run);
+    tp_metric_begin(&t->metrics, "validation", t->state.step);
+}
+
+void tp_trainer_end_validation(trainer *t)
+{
+    tp_metric_end(&t->metrics);
     tp_train_event e = tp_trainer_event(t, TP_EVENT_VALIDATION);
     tp_trainer_send(t, &e);
 }
@@ -314,7 +167,7 @@ static void put_identity(trainer *t, tp_json_w *w, const char *state)
     tp_json_w_put_i64(w, "step", t->state.step);
     tp_json_w_put_i64(w, "max_steps", t->max_steps);
     tp_json_w_put_i64(w, "seed", t->o->seed);
-    tp_json_w_put_str(w, "algorithm", tp_algorithm_name(t->o->algorithm));
+    tp_json_w_put_str(w, "algorithm", t->a->name);
     tp_json_w_put_str(
         w, "model", t->o->policy.model_name ? t->o->policy.model_name : t->o->policy.model_config);
     if (t->model_folder[0])
@@ -384,7 +237,7 @@ static void put_throughput(trainer *t, tp_json_w *w)
     tp_json_w_put_known(w, "padded_tokens_per_s", (double)(t->used_tokens + t->padded_tokens) / s);
     double all = (double)(t->used_tokens + t->padded_tokens);
     tp_json_w_put_known(w, "padding_ratio", all > 0 ? (double)t->padded_tokens / all : NAN);
-    if (t->o->algorithm == TP_ALGORITHM_GRPO)
+    if (t->a->generates)
         tp_json_w_put_known(w, "generated_tokens_per_s",
                             t->generation_s > 0 ? (double)t->generated_tokens / t->generation_s
                                                 : NAN);

@@ -244,7 +244,7 @@ void tp_run_close(tp_run *run)
     free(run);
 }
 
-void tp_run_record_begin(tp_run *run, const char *axis, int64_t step)
+static void begin_record(tp_run *run, const char *axis, int64_t step)
 {
     char stamp[64];
     snprintf(stamp, sizeof stamp, "%.3f", tp_wall_s());
@@ -262,12 +262,7 @@ void tp_run_record_begin(tp_run *run, const char *axis, int64_t step)
     tp_json_w_put_begin(w, "m", '{');
 }
 
-void tp_run_metric(tp_run *run, const char *tag, double value)
-{
-    tp_json_w_put_f64(&run->writer, tag, value);
-}
-
-void tp_run_record_end(tp_run *run)
+static void end_record(tp_run *run)
 {
     tp_json_w_end(&run->writer, '}');
     tp_json_w_end(&run->writer, '}');
@@ -288,6 +283,15 @@ void tp_run_record_end(tp_run *run)
         tp_log(TP_LOG_WARNING, "run", "cannot write metrics (%s); they are kept for later",
                n < 0 ? strerror(errno) : "disk full");
     run->warned = true;
+}
+
+void tp_run_write_metrics(void *user, const tp_metric_record *record)
+{
+    tp_run *run = user;
+    begin_record(run, record->axis, record->step);
+    for (size_t i = 0; i < record->n; i++)
+        tp_json_w_put_f64(&run->writer, record->points[i].def->name, record->points[i].value);
+    end_record(run);
 }
 
 tp_status tp_run_write(tp_run *run, const char *file, const tp_buf *text, tp_error *err)

@@ -12,6 +12,7 @@
 
 #include "engine/checkpoint/run_record.h"
 #include "text/json/json.h"
+#include "trace/metric.h"
 
 typedef struct tp_run tp_run;
 
@@ -36,12 +37,10 @@ const tp_run_record *tp_run_before(const tp_run *run);
 /* run.json is gone, the checkpoints know the run still. */
 void tp_run_adopt(tp_run *run, const char *id);
 
-/* One record of metrics.jsonl.  Metrics are appended with tp_run_metric() between
- * begin and end; end writes the line with one write(2).  When the disk is full the line
- * is kept and written with the next one that succeeds: training does not stop for it. */
-void tp_run_record_begin(tp_run *run, const char *axis, int64_t step);
-void tp_run_metric(tp_run *run, const char *tag, double value);
-void tp_run_record_end(tp_run *run);
+/* A subscriber of the metric bus; `run` is the tp_run.  A record is a line of metrics.jsonl,
+ * written with one write(2).  When the disk is full the line is kept and written with the next one
+ * that succeeds: training does not stop for it. */
+void tp_run_write_metrics(void *run, const tp_metric_record *record);
 
 /* Replace run.json / config.yaml by this text. */
 TP_CHECKED tp_status tp_run_write(tp_run *run, const char *file, const tp_buf *text, tp_error *err);

@@ -24,8 +24,8 @@ struct tp_session {
     int graphs[N_GRAPHS]; /* of the program; -1: none */
     tp_states states;
     float loss_scale;
-    double scalars[8]; /* adamw; see ops.h */
-    float *logp;       /* what the last evaluation said */
+    tp_optimizer_scalars scalars;
+    float *logp; /* what the last evaluation said */
     batch_inputs train_inputs, eval_inputs;
 };
 
@@ -71,15 +71,22 @@ static tp_ref moment_of(tp_graph *g, const tp_tensor *weight, const char *prefix
     return tp_graph_state(g, &moment);
 }
 
-static void update_param(tp_graph *g, const tp_param *param, tp_ref scalars)
+static void update_param(const tp_optimizer_settings *o, tp_graph *g, const tp_param *param,
+                         tp_ref scalars)
 {
+    const char *states[TP_OPTIMIZER_STATES];
     tp_tensor weight = tp_param_tensor(param);
-    tp_ref in[] = {tp_graph_state(g, &weight), gradient_of(g, &weight),
-                   moment_of(g, &weight, "adam_m"), moment_of(g, &weight, "adam_v"), scalars};
-    tp_attrs attrs = {.decay = 1.0f};
-    tp_ref first = tp_graph_op(g, TP_OP_adamw, &attrs, 5, in, param->name);
-    for (tp_ref k = 0; k < 3; k++)
-        tp_graph_output(g, first + k);
+    tp_optimizer_operands x = {.scalars = scalars};
+    x.p = tp_graph_state(g, &weight);
+    x.grad = gradient_of(g, &weight);
+    int n = o->kind->states(o, states);
+    for (int i = 0; i < n; i++)
+        x.state[i] = moment_of(g, &weight, states[i]);
+    o->kind->update(o, &x, g, param->name);
+    const tp_node *node = &g->nodes[g->n_nodes - 1];
+    for (int k = 0; k < node->n_out; k++)
+        if (node->out[k])
+            tp_graph_output(g, node->out[k]);
 }
 
 static tp_status build_update(tp_session *s, tp_error *err)
@@ -89,10 +96,12 @@ static tp_status build_update(tp_session *s, tp_error *err)
     const tp_param *params = tp_model_params(s->model, &n);
     TP_TRY(add_graph(s, UPDATE, &g, err));
     g->phase = TP_PHASE_UPDATE;
-    int64_t eight = 8;
-    tp_ref scalars = tp_graph_input(g, "adamw_scalars", TP_DTYPE_F64, 1, &eight);
+    const int64_t n_scalars = TP_OPTIMIZER_SCALARS;
+    const tp_optimizer_settings adamw = {.kind = &tp_optimizer_adamw};
+    const tp_optimizer_settings *o = s->options.optimizer ? s->options.optimizer : &adamw;
+    tp_ref scalars = tp_graph_input(g, "scalars", TP_DTYPE_F64, 1, &n_scalars);
     for (size_t i = 0; i < n; i++)
-        update_param(g, &params[i], scalars);
+        update_param(o, g, &params[i], scalars);
     return TP_OK;
 }
 
@@ -135,6 +144,7 @@ static tp_status create(tp_session *s, tp_error *err)
     s->owns_program = !s->program;
     if (s->owns_program)
         TP_TRY(tp_program_create(&s->options.compile, &s->program, err));
+    s->options.program = s->program;
     s->options.compile = *tp_program_get_options(s->program);
     TP_TRY(build(s, err));
     return s->owns_program ? tp_program_compile(s->program, err) : TP_OK;
@@ -267,20 +277,11 @@ tp_status tp_session_grad_norm(tp_session *s, double *ret_norm, tp_error *err)
     return TP_OK;
 }
 
-tp_status tp_session_update(tp_session *s, const tp_adamw_step *step, tp_error *err)
+tp_status tp_session_update(tp_session *s, const tp_optimizer_scalars *scalars, tp_error *err)
 {
     tp_exec *e = exec_of(s, UPDATE);
-    const double t = (double)step->t;
-    const double values[8] = {step->lr,
-                              step->beta1,
-                              step->beta2,
-                              step->eps,
-                              step->weight_decay,
-                              1.0 - pow(step->beta1, t),
-                              1.0 - pow(step->beta2, t),
-                              step->grad_factor};
-    memcpy(s->scalars, values, sizeof values);
-    TP_TRY(tp_exec_write(e, tp_exec_input(e, "adamw_scalars"), s->scalars, -1, err));
+    s->scalars = *scalars;
+    TP_TRY(tp_exec_write(e, tp_exec_input(e, "scalars"), s->scalars.v, -1, err));
     return tp_program_run(s->program, s->graphs[UPDATE], true, err);
 }
 
@@ -336,8 +337,6 @@ const tp_exec *tp_session_exec(const tp_session *s, const char *which)
     int i = find_graph(which);
     return i < 0 ? NULL : exec_of(s, i);
 }
-
-const tp_program *tp_session_program(const tp_session *s) { return s->program; }
 
 void tp_session_reset_times(tp_session *s)
 {

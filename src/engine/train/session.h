@@ -8,6 +8,7 @@
 
 #include "engine/exec/program.h"
 #include "engine/model/model.h"
+#include "engine/train/optimizers/optimizer.h"
 
 typedef struct {
     tp_program *program;        /* to add to, compiled by the caller; NULL: one of its own ... */
@@ -18,7 +19,8 @@ typedef struct {
     double avg_context;         /* mean keys per query, for costs; 0 = half of max_positions */
     bool weighed;               /* the loss is the host's: tp_session_train_weighed() */
     bool forward_only;          /* no training graph, no optimizer state */
-    const char *name;           /* of a forward-only graph in the program; NULL: "eval" */
+    const tp_optimizer_settings *optimizer; /* until it is created; NULL: AdamW */
+    const char *name; /* of a forward-only graph in the program; NULL: "eval" */
 } tp_session_options;
 
 typedef struct tp_session tp_session;
@@ -32,6 +34,7 @@ void tp_session_free(tp_session *s); /* NULL is a no-op */
 
 tp_states *tp_session_states(tp_session *s);
 const tp_model *tp_session_model(const tp_session *s);
+/* With the program in them, and how it was made, whoever made it. */
 const tp_session_options *tp_session_get_options(const tp_session *s);
 
 /* After weights were loaded or initialised: constants and bf16 shadows. */
@@ -60,12 +63,9 @@ TP_CHECKED tp_status tp_session_eval(tp_session *s, const tp_batch_view *batch, 
 /* The global L2 norm of the gradients. */
 TP_CHECKED tp_status tp_session_grad_norm(tp_session *s, double *ret_norm, tp_error *err);
 
-typedef struct {
-    double lr, beta1, beta2, eps, weight_decay;
-    int64_t t;          /* updates so far, this one included: from 1 */
-    double grad_factor; /* clip coefficient */
-} tp_adamw_step;
-TP_CHECKED tp_status tp_session_update(tp_session *s, const tp_adamw_step *step, tp_error *err);
+/* `scalars` are those of the session's optimizer. */
+TP_CHECKED tp_status tp_session_update(tp_session *s, const tp_optimizer_scalars *scalars,
+                                       tp_error *err);
 
 /* Run the micro-batch again, looking at every result.  Writes a sentence such as
  * "layers.3.q_proj (linear, forward)" or "" when all is finite. */
@@ -87,7 +87,6 @@ typedef struct {
 void tp_session_get_plan(const tp_session *s, tp_session_plan *ret);
 
 const tp_exec *tp_session_exec(const tp_session *s, const char *which); /* train|eval|norm|update */
-const tp_program *tp_session_program(const tp_session *s);
 void tp_session_reset_times(tp_session *s);
 /* Nanoseconds so far in launches of the phase (forward includes recomputation's
  * clones under backward, where they run). */

@@ -1,7 +1,6 @@
 /* setup.c - from options to everything a run needs, in the order in which it can
  * fail cheapest: configuration, model, plan, data, memory, weights. */
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -9,20 +8,8 @@
 #include "base/files.h"
 #include "base/platform.h"
 #include "engine/train/trainer_internal.h"
-#include "engine/train/trainer_sources.h"
 #include "text/gguf/gguf.h"
 #include "text/template/chat.h"
-
-void tp_trainer_notice(const trainer *t, const char *fmt, ...)
-{
-    char text[8192];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    tp_train_event event = {.kind = TP_EVENT_NOTICE, .text = text, .step = t->state.step};
-    tp_trainer_send(t, &event);
-}
 
 /* ---- tokenizer ---- */
 
@@ -295,7 +282,7 @@ static bool resumes(const trainer *t)
 /* What the run will take is known before it reads data or allocates anything. */
 static tp_status plan_run(trainer *t, tp_error *err)
 {
-    t->resumes = t->o->algorithm == TP_ALGORITHM_DPO && resumes(t);
+    t->resumes = t->a->resumes_with_reference && resumes(t);
     TP_TRY(tp_run_plan_compute(t->o, t->model, t->resumes, t->hooks->machine, &t->plan, err));
     tp_mem_set_limit((size_t)t->plan.allowance.bytes, t->plan.allowance.source);
     return tp_run_plan_check(t->o, t->model, t->resumes, &t->plan, err);
@@ -335,6 +322,8 @@ static tp_status open_the_model(trainer *t, tp_error *err)
     TP_TRY(open_own_model(t, err));
     tp_model_fingerprint(t->model, t->state.model_fingerprint);
     t->state.seed = (uint64_t)t->o->seed;
+    snprintf(t->state.optimizer, sizeof t->state.optimizer, "%s",
+             t->o->policy.optimizer.kind->name);
     return TP_OK;
 }
 

@@ -67,15 +67,12 @@ static tp_status apply(trainer *t, const step_result *r, tp_error *err)
 {
     double clip = t->o->policy.max_grad_norm;
     double factor = isfinite(clip) && r->grad_norm > clip ? clip / (r->grad_norm + 1e-6) : 1.0;
-    tp_adamw_step step = {.lr = r->lr,
-                          .beta1 = t->o->policy.adamw.betas.v[0],
-                          .beta2 = t->o->policy.adamw.betas.v[1],
-                          .eps = t->o->policy.adamw.eps,
-                          .weight_decay = t->o->policy.adamw.weight_decay,
-                          .t = t->state.updates + 1,
-                          .grad_factor = factor};
+    const tp_optimizer_settings *o = &t->o->policy.optimizer;
+    const tp_optimizer_step step = {.lr = r->lr, .t = t->state.updates + 1, .grad_factor = factor};
+    tp_optimizer_scalars scalars;
+    o->kind->scalars(o, &step, &scalars);
     tp_phases_enter(&t->phases, TP_TIME_OPTIMIZER);
-    TP_TRY(tp_session_update(t->session, &step, err));
+    TP_TRY(tp_session_update(t->session, &scalars, err));
     t->state.updates++;
     t->skipped_in_row = 0;
     return TP_OK;
@@ -86,7 +83,7 @@ tp_status tp_trainer_update(trainer *t, step_result *r, const tp_batch_view *las
     TP_ZONE("optimizer");
     tp_phases_enter(&t->phases, TP_TIME_GRAD_NORM);
     TP_TRY(tp_session_grad_norm(t->session, &r->grad_norm, err));
-    r->lr = tp_schedule_lr(&t->schedule, t->o->policy.adamw.lr, t->state.step);
+    r->lr = tp_schedule_lr(&t->schedule, t->o->policy.optimizer.lr, t->state.step);
     if (!isfinite(r->loss) || !isfinite(r->grad_norm)) {
         r->skipped = true;
         return handle_nonfinite(t, last, r, err);
@@ -147,7 +144,6 @@ static tp_status save(trainer *t, tp_error *err)
     t->state.val_loss = t->val_loss;
     t->state.val_accuracy = t->val_accuracy;
     t->state.last_loss = t->last_loss;
-    t->state.best_reward = t->shown.best_reward;
     t->state.skipped_in_row = t->skipped_in_row;
     if (!isnan(t->state.metric) &&
         (isnan(t->state.best_metric) || (higher ? t->state.metric > t->state.best_metric
@@ -213,7 +209,7 @@ static tp_status loop(trainer *t, tp_error *err)
         tp_trainer_record_step(t, &r);
         TP_TRY(status);
         TP_TRY(after_step(t, err));
-        TP_TRY(tp_profile_end_step(t, &r, err));
+        TP_TRY(tp_profile_end_step(t, err));
     }
     return TP_OK;
 }
@@ -257,6 +253,8 @@ static tp_status train(trainer *t, tp_error *err)
     t->started_s = tp_clock_s();
     t->started_wall = tp_wall_s();
     TP_TRY(tp_trainer_open(t, err));
+    tp_metric_subscribe(&t->metrics, tp_run_write_metrics, t->run);
+    tp_metric_subscribe(&t->metrics, tp_profile_see_metrics, t);
     if (tp_attempt_has_nothing_to_do(t)) {
         tp_trainer_notice(t, "run '%s' is finished, all %lld steps are done: nothing is left to do",
                           tp_run_name(t->run), (long long)t->max_steps);
@@ -264,7 +262,7 @@ static tp_status train(trainer *t, tp_error *err)
     }
     TP_TRY(tp_trainer_write_run_json(t, "running", err));
     /* One that generates is two workers. */
-    tp_profile_open(t, t->o->algorithm == TP_ALGORITHM_GRPO ? TP_WORKERS : 1);
+    tp_profile_open(t, t->a->generates ? TP_WORKERS : 1);
     tp_train_event event = tp_trainer_event(t, TP_EVENT_START);
     tp_trainer_send(t, &event);
     tp_phases_enter(&t->phases, TP_TIME_UNACCOUNTED);
@@ -283,29 +281,20 @@ static tp_status train(trainer *t, tp_error *err)
     return status;
 }
 
-static const algorithm *algorithm_of(const tp_train_options *o)
-{
-    static const algorithm *const algorithms[] = {[TP_ALGORITHM_SFT] = &tp_algorithm_sft,
-                                                  [TP_ALGORITHM_DPO] = &tp_algorithm_dpo,
-                                                  [TP_ALGORITHM_GRPO] = &tp_algorithm_grpo};
-    return algorithms[o->algorithm];
-}
-
 trainer tp_trainer_of(const tp_config *config, const tp_train_options *options,
                       const tp_train_hooks *hooks)
 {
     return (trainer){.config = config,
                      .o = options,
                      .hooks = hooks,
-                     .a = algorithm_of(options),
+                     .a = options->algorithm,
                      .val_loss = NAN,
                      .val_accuracy = NAN,
                      .last_loss = NAN,
                      .last_checkpoint_step = -1,
                      .checkpoint_lock = -1,
                      .memory_before = tp_mem_get_stats(),
-                     .shown = {.best_reward = NAN},
-                     .state = {.metric = NAN, .best_metric = NAN}};
+                     .state = {.metric = NAN, .best_metric = NAN, .best_reward = NAN}};
 }
 
 tp_status tp_train_run(const tp_config *config, const tp_train_options *options,

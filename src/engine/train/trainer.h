@@ -15,6 +15,7 @@
 #include "engine/train/plan.h"
 #include "engine/train/profile.h"
 #include "engine/train/session.h"
+#include "trace/metric.h"
 
 typedef enum {
     TP_EVENT_EXAMPLE, /* text: detected schema and one rendered example with its mask */
@@ -35,35 +36,27 @@ typedef struct {
 } tp_train_program;
 enum { TP_TRAIN_PROGRAMS = 8 };
 
-/* The state of a run as a display wants it; unknown numbers are NaN. */
+/* What a run says, and where it stands at that moment. */
 typedef struct {
     tp_train_event_kind kind;
     const char *text;
+    int64_t step;                 /* done so far */
+    const tp_metric_bus *metrics; /* the numbers, by name; NULL before a run has any */
+
+    /* not set with a text alone */
+    const tp_algorithm *algorithm;
     const char *run_dir, *run_name, *model_name;
     int attempt;
-    int64_t step, max_steps, first_step; /* step: done so far */
-    double loss, val_loss, best_val_loss, lr, grad_norm;
-    double epoch;
-    int64_t trained_tokens, used_tokens, padded_tokens; /* of this step */
-    tp_algorithm algorithm;
-    bool is_packed; /* policy.sequence_packing */
-    /* rollouts (GRPO) and preferences (DPO) */
-    double reward, reward_se; /* mean over samples; its standard error by prompts */
-    double kl, entropy, clip_fraction, mean_length, truncated_share, flat_groups;
-    double generated_tokens_per_s, logp_difference;
-    int64_t answers, unrewarded; /* of this step; without a verdict of their judge */
-    double accuracy, margin;     /* DPO: of the step's pairs; margin of rewards times beta */
-    double val_accuracy;
-    double best_reward;
-    double step_s, wait_s; /* wait: for data */
-    double mean_step_s;    /* of all steps so far; to be compared with plan->step_s */
-    double trained_tokens_per_s, used_tokens_per_s;
-    double mfu;
-    double elapsed_s, eta_s, eta_low_s, eta_high_s;
-    double phase_s[TP_TIME_COUNT]; /* so far */
-    tp_mem_stats memory;           /* of this run; its total_peak is to be compared with ... */
-    const tp_run_plan *plan;       /* ... what was planned */
-    int64_t last_checkpoint_step;  /* -1: none */
+    int64_t max_steps, first_step;
+    int64_t trained_tokens, used_tokens, padded_tokens; /* of the last step */
+    bool is_packed;                                     /* policy.sequence_packing */
+    double mean_step_s; /* of all steps so far; to be compared with plan->step_s */
+    double best_metric; /* of checkpointing.metric_name; NaN: none */
+    double elapsed_s, eta_s, eta_low_s, eta_high_s; /* eta: NaN before the first step */
+    double phase_s[TP_TIME_COUNT];                  /* so far */
+    tp_mem_stats memory;          /* of this run; its total_peak is to be compared with ... */
+    const tp_run_plan *plan;      /* ... what was planned */
+    int64_t last_checkpoint_step; /* -1: none */
     size_t checkpoint_bytes;
     int64_t skipped;
     const tp_session *session;                    /* for tables; NULL before the plan */

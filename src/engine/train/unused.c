@@ -1,21 +1,28 @@
 /* unused.c - keys of data.train and data.validation that another algorithm obeys and this one does
  * not: refused where that changes what is learned from, said where it does not. */
+#include <string.h>
+
 #include "base/platform.h"
 #include "engine/train/trainer_internal.h"
 
-#define AT(key) #key, offsetof(tp_data_source_options, key)
+#define AT(key)                                     \
+    {                                               \
+#key, offsetof(tp_data_source_options, key) \
+    }
 
 static const struct {
     const char *name;
     size_t offset;
-    bool used[3]; /* by tp_algorithm: sft, dpo, grpo */
-} keys[] = {
-    {AT(input_key), {true, false, true}},     {AT(output_key), {true, false, true}},
-    {AT(prompt_key), {true, true, true}},     {AT(chat_key), {true, false, true}},
-    {AT(text_key), {true, false, false}},     {AT(tool_key), {true, false, false}},
-    {AT(system_key), {true, false, true}},    {AT(chosen_key), {false, true, false}},
-    {AT(rejected_key), {false, true, false}},
-};
+} keys[] = {AT(input_key), AT(output_key), AT(prompt_key), AT(chat_key),    AT(text_key),
+            AT(tool_key),  AT(system_key), AT(chosen_key), AT(rejected_key)};
+
+static bool obeys(const tp_algorithm *a, const char *key)
+{
+    for (const char *const *k = a->source_keys; *k; k++)
+        if (strcmp(*k, key) == 0)
+            return true;
+    return false;
+}
 
 static bool is_set(const tp_data_source_options *o, size_t offset)
 {
@@ -26,23 +33,22 @@ static void name_unused(const trainer *t, const char *section, const tp_data_sou
 {
     tp_buf names = {0};
     for (size_t i = 0; i < TP_COUNTOF(keys); i++)
-        if (!keys[i].used[t->o->algorithm] && is_set(o, keys[i].offset))
+        if (!obeys(t->a, keys[i].name) && is_set(o, keys[i].offset))
             tp_buf_addf(&names, "%s%s.%s", names.len ? ", " : "", section, keys[i].name);
     if (names.len)
-        tp_trainer_notice(t, "%s: no effect in %s", tp_buf_str(&names),
-                          tp_algorithm_name(t->o->algorithm));
+        tp_trainer_notice(t, "%s: no effect in %s", tp_buf_str(&names), t->a->name);
     tp_buf_release(&names);
 }
 
 static tp_status refuse_max_samples(const trainer *t, const char *key, int64_t asked, tp_error *err)
 {
-    if (t->o->algorithm == TP_ALGORITHM_GRPO || asked == TP_OPT_UNSET_INT)
+    if (t->a->takes_max_samples || asked == TP_OPT_UNSET_INT)
         return TP_OK;
     return tp_config_fail(
         t->config, key, err,
         "%s takes every row of a file, only rollouts take the first so many; make "
         "a shorter file (head -n %lld)",
-        tp_algorithm_name(t->o->algorithm), (long long)asked);
+        t->a->name, (long long)asked);
 }
 
 tp_status tp_trainer_unused_keys(const trainer *t, tp_error *err)

@@ -464,7 +464,10 @@ void tp_grid_csv(const tp_grid *grid, tp_buf *out)
         for (size_t k = 0; k < cell.len; k++) {
             if (cell.data[k] == '"')
                 tp_buf_addc(out, '"');
-            tp_buf_addc(out, cell.data[k]);
+            if (cell.data[k]) /* a text is no place for the end of one */
+                tp_buf_addc(out, cell.data[k]);
+            else
+                tp_buf_adds(out, "\\0");
         }
         if (must_quote)
             tp_buf_addc(out, '"');

@@ -4,8 +4,7 @@
 
 #include "base/strings.h"
 #include "stats/stats.h"
-
-typedef enum { TP_WORDS_PLAIN, TP_WORDS_LOWER, TP_WORDS_HIGHER, TP_WORDS_TIME } tp_stats_words;
+#include "temper/stats.h"
 
 typedef struct {
     double level;
@@ -47,6 +46,13 @@ typedef struct {
 } tp_stats_plan;
 TP_CHECKED tp_status tp_stats_text_plan(const tp_stats_style *s, const tp_stats_plan *plan,
                                         tp_buf *out, tp_error *err);
+
+/* What cannot be a share is refused. */
+TP_CHECKED tp_status tp_stats_check_shares(const int64_t *x, const int64_t *n, size_t k,
+                                           tp_error *err);
+/* The unknown of the three is computed. */
+TP_CHECKED tp_status tp_stats_solve_plan(const tp_stats_style *s, tp_stats_plan *plan,
+                                         tp_error *err);
 
 /* "p = 0.0023", "p < 0.0001"; "p undefined". */
 void tp_stats_put_p(tp_buf *out, double p);

@@ -232,14 +232,20 @@ static void put_share(const tp_stats_style *s, int64_t x, int64_t n, tp_buf *out
     put_share_row("Jeffreys", r.jeffreys, out);
 }
 
-tp_status tp_stats_text_shares(const tp_stats_style *s, const int64_t *x, const int64_t *n,
-                               size_t k, tp_buf *out, tp_error *err)
+tp_status tp_stats_check_shares(const int64_t *x, const int64_t *n, size_t k, tp_error *err)
 {
-    char level[24];
     for (size_t i = 0; i < k; i++)
         if (n[i] <= 0 || x[i] < 0 || x[i] > n[i])
             return tp_fail(err, TP_ERR_ARG, "%lld of %lld is no share; write successes/trials",
                            (long long)x[i], (long long)n[i]);
+    return TP_OK;
+}
+
+tp_status tp_stats_text_shares(const tp_stats_style *s, const int64_t *x, const int64_t *n,
+                               size_t k, tp_buf *out, tp_error *err)
+{
+    char level[24];
+    TP_TRY(tp_stats_check_shares(x, n, k, err));
     tp_stats_level(s, level);
     tp_stats_headline(s, out, true);
     if (k == 1) {
@@ -263,37 +269,47 @@ tp_status tp_stats_text_shares(const tp_stats_style *s, const int64_t *x, const 
     return TP_OK;
 }
 
+tp_status tp_stats_solve_plan(const tp_stats_style *s, tp_stats_plan *p, tp_error *err)
+{
+    double alpha = 1 - s->level;
+    const char *units = p->paired ? "pairs" : "values per group";
+    if (isnan(p->effect) + isnan(p->n) + isnan(p->power) != 1)
+        return tp_fail(err, TP_ERR_ARG,
+                       "give two of --effect, --n and --power; the third is computed");
+    if (isnan(p->n)) {
+        p->n = p->paired ? tp_sample_size_paired(p->effect, alpha, p->power, p->sides)
+                         : tp_sample_size_two_sample(p->effect, alpha, p->power, p->sides);
+        return isnan(p->n) ? tp_fail(err, TP_ERR_ARG, "no number of values shows an effect of %g",
+                                     p->effect)
+                           : TP_OK;
+    }
+    double *unknown = isnan(p->effect) ? &p->effect : &p->power;
+    if (isnan(p->effect))
+        p->effect = p->paired ? tp_mde_paired(p->n, alpha, p->power, p->sides)
+                              : tp_mde_two_sample(p->n, p->n, alpha, p->power, p->sides);
+    else
+        p->power = p->paired ? tp_power_paired(p->effect, p->n, alpha, p->sides)
+                             : tp_power_two_sample(p->effect, p->n, p->n, alpha, p->sides);
+    return isnan(*unknown) ? tp_fail(err, TP_ERR_ARG, "%g %s are too few for any test", p->n, units)
+                           : TP_OK;
+}
+
 tp_status tp_stats_text_plan(const tp_stats_style *s, const tp_stats_plan *p, tp_buf *out,
                              tp_error *err)
 {
     double alpha = 1 - s->level;
     const char *units = p->paired ? "pairs" : "values per group";
-    int unknown = isnan(p->effect) + isnan(p->n) + isnan(p->power);
-    if (unknown != 1)
-        return tp_fail(err, TP_ERR_ARG,
-                       "give two of --effect, --n and --power; the third is computed");
+    tp_stats_plan all = *p;
+    TP_TRY(tp_stats_solve_plan(s, &all, err));
     tp_stats_headline(s, out, true);
-    if (isnan(p->n)) {
-        double n = p->paired ? tp_sample_size_paired(p->effect, alpha, p->power, p->sides)
-                             : tp_sample_size_two_sample(p->effect, alpha, p->power, p->sides);
-        if (isnan(n))
-            return tp_fail(err, TP_ERR_ARG, "no number of values shows an effect of %g", p->effect);
-        tp_buf_addf(out, "%.0f %s are needed", ceil(n - 1e-9), units);
-    } else if (isnan(p->effect)) {
-        double d = p->paired ? tp_mde_paired(p->n, alpha, p->power, p->sides)
-                             : tp_mde_two_sample(p->n, p->n, alpha, p->power, p->sides);
-        if (isnan(d))
-            return tp_fail(err, TP_ERR_ARG, "%g %s are too few for any test", p->n, units);
+    if (isnan(p->n))
+        tp_buf_addf(out, "%.0f %s are needed", ceil(all.n - 1e-9), units);
+    else if (isnan(p->effect))
         tp_buf_addf(out, "The smallest effect that %g %s show is %s = %.4g (%s)", p->n, units,
-                    p->paired ? "d_z" : "d", d, tp_effect_word(d));
-    } else {
-        double power = p->paired ? tp_power_paired(p->effect, p->n, alpha, p->sides)
-                                 : tp_power_two_sample(p->effect, p->n, p->n, alpha, p->sides);
-        if (isnan(power))
-            return tp_fail(err, TP_ERR_ARG, "%g %s are too few for any test", p->n, units);
+                    p->paired ? "d_z" : "d", all.effect, tp_effect_word(all.effect));
+    else
         tp_buf_addf(out, "%g %s show an effect of %g in %.2f %% of experiments", p->n, units,
-                    p->effect, 100 * power);
-    }
+                    p->effect, 100 * all.power);
     tp_buf_addc(out, '.');
     tp_stats_headline(s, out, false);
     tp_buf_addf(out, "%s t test, alpha %.3g, %s.", p->paired ? "Paired" : "Two-sample", alpha,

@@ -1,11 +1,10 @@
 /* gguf.c - a file read: one walk over it that believes no number. */
-#include "text/gguf/gguf.h"
+#include "text/gguf/gguf_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/arena.h"
 #include "base/files.h"
 #include "base/platform.h"
 
@@ -15,19 +14,6 @@ enum {
     MAX_ALIGNMENT = 1 << 20,
     MAX_KEYS = 1 << 16, /* far above what any model has: what they take stays small */
     MAX_TENSORS = 1 << 18
-};
-
-struct tp_gguf {
-    char *name;
-    tp_map_file map; /* zero when over memory of the caller */
-    const char *data;
-    size_t len;
-    uint64_t n_keys, n_tensors;
-    tp_gguf_value *keys;
-    const tp_gguf_value **keys_sorted;
-    tp_gguf_tensor *tensors;
-    const tp_gguf_tensor **tensors_sorted;
-    tp_arena names; /* of the tensors */
 };
 
 /* Where the walk is. */
@@ -207,32 +193,12 @@ static tp_status read_tensors(walk *w, size_t alignment)
 
 /* ---- the whole ---- */
 
-static int compare_slices(tp_slice a, tp_slice b)
-{
-    int c = memcmp(a.data, b.data, TP_MIN(a.len, b.len));
-    return c ? c : (a.len > b.len) - (a.len < b.len);
-}
-
-static int by_key(const void *a, const void *b)
-{
-    const tp_gguf_value *x = *(const tp_gguf_value *const *)a;
-    const tp_gguf_value *y = *(const tp_gguf_value *const *)b;
-    return compare_slices(x->key, y->key);
-}
-
-static int by_name(const void *a, const void *b)
-{
-    const tp_gguf_tensor *x = *(const tp_gguf_tensor *const *)a;
-    const tp_gguf_tensor *y = *(const tp_gguf_tensor *const *)b;
-    return strcmp(x->name, y->name);
-}
-
 /* Of two that are alike the later one is complained about, whatever the sort does with them. */
 static int by_key_and_place(const void *a, const void *b)
 {
     const tp_gguf_value *x = *(const tp_gguf_value *const *)a;
     const tp_gguf_value *y = *(const tp_gguf_value *const *)b;
-    int c = by_key(a, b);
+    int c = tp_gguf_by_key(a, b);
     return c ? c : (x->at > y->at) - (x->at < y->at);
 }
 
@@ -240,7 +206,7 @@ static int by_name_and_place(const void *a, const void *b)
 {
     const tp_gguf_tensor *x = *(const tp_gguf_tensor *const *)a;
     const tp_gguf_tensor *y = *(const tp_gguf_tensor *const *)b;
-    int c = by_name(a, b);
+    int c = tp_gguf_by_name(a, b);
     return c ? c : (x->at > y->at) - (x->at < y->at);
 }
 
@@ -387,26 +353,4 @@ bool tp_gguf_is_file(const char *path)
     bool is_one = read(fd, magic, sizeof magic) == sizeof magic && memcmp(magic, "GGUF", 4) == 0;
     close(fd);
     return is_one;
-}
-
-const char *tp_gguf_name(const tp_gguf *g) { return g->name; }
-size_t tp_gguf_key_count(const tp_gguf *g) { return g->n_keys; }
-const tp_gguf_value *tp_gguf_key_at(const tp_gguf *g, size_t i) { return &g->keys[i]; }
-size_t tp_gguf_tensor_count(const tp_gguf *g) { return g->n_tensors; }
-const tp_gguf_tensor *tp_gguf_tensor_at(const tp_gguf *g, size_t i) { return &g->tensors[i]; }
-
-const tp_gguf_value *tp_gguf_find(const tp_gguf *g, const char *key)
-{
-    tp_gguf_value wanted = {.key = tp_slice_of(key)}, *p = &wanted;
-    const tp_gguf_value **found =
-        bsearch(&p, g->keys_sorted, g->n_keys, sizeof *g->keys_sorted, by_key);
-    return found ? *found : NULL;
-}
-
-const tp_gguf_tensor *tp_gguf_find_tensor(const tp_gguf *g, const char *name)
-{
-    tp_gguf_tensor wanted = {.name = name}, *p = &wanted;
-    const tp_gguf_tensor **found =
-        bsearch(&p, g->tensors_sorted, g->n_tensors, sizeof *g->tensors_sorted, by_name);
-    return found ? *found : NULL;
 }

@@ -83,13 +83,15 @@ static void observe(void *user, const tp_training_progress *p)
     seen *s = user;
     s->counts[p->event]++;
     if (p->event == TP_TRAINING_STEP) {
-        s->losses[p->step] = p->loss;
+        s->losses[p->step] = tp_training_value(p, "train/loss");
         s->step = p->step;
-        assert_true(isfinite(p->loss) && isfinite(p->grad_norm) && p->trained_tokens > 0);
+        assert_true(isfinite(tp_training_value(p, "train/loss")) &&
+                    isfinite(tp_training_value(p, "train/grad_norm")) &&
+                    tp_training_value(p, "train/global_valid_toks") > 0);
     }
     if (p->event == TP_TRAINING_NOTICE || p->event == TP_TRAINING_EXAMPLE) {
         assert_non_null(p->text);
-        assert_true(isnan(p->loss));
+        assert_true(isnan(tp_training_value(p, "train/loss")));
     }
     if (p->event == TP_TRAINING_FINISHED) {
         snprintf(s->run_dir, sizeof s->run_dir, "%s", p->run_dir);
@@ -139,6 +141,9 @@ static void test_the_parts_of_a_plan_make_its_peak(void **state)
     assert_int_equal(plan.peak_bytes, plan.weight_bytes + plan.shadow_bytes + plan.gradient_bytes +
                                           plan.optimizer_bytes + plan.activation_bytes +
                                           plan.other_bytes);
+    assert_int_equal(plan.phase_bytes[TP_PLAN_CHECKPOINT], 12 * 26912);
+    assert_int_equal(plan.phase_bytes[TP_PLAN_GENERATE], 0);
+    assert_true(plan.phase_bytes[TP_PLAN_TRAIN] < plan.peak_bytes);
     assert_true(plan.flops_per_step > 6.0 * 26912 * 64);
     assert_true(plan.flops_per_step < 12.0 * 26912 * 64);
 }

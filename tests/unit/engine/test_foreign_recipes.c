@@ -13,6 +13,7 @@
 
 #include "base/files.h"
 #include "base/platform.h"
+#include "engine/algorithms/grpo_options.h"
 #include "engine/train/options.h"
 #include "engine/train/schedule.h"
 
@@ -60,6 +61,15 @@ static void bind_well(void)
 {
     if (tp_train_options_bind(config, &o, &err) != TP_OK)
         fail_msg("%s", err.message);
+}
+
+static void expect_adamw(double beta1, double beta2, double eps)
+{
+    const tp_optimizer_settings *s = &o.policy.optimizer;
+    tp_optimizer_scalars x;
+    assert_ptr_equal(s->kind, &tp_optimizer_adamw);
+    s->kind->scalars(s, &(tp_optimizer_step){.lr = s->lr, .t = 1}, &x);
+    assert_true(x.v[1] == beta1 && x.v[2] == beta2 && x.v[3] == eps);
 }
 
 static void expect_refusal(const char *message)
@@ -159,14 +169,14 @@ static void every_key_of_theirs_is_known(void **state)
                         "  Sequences need no padding: policy.make_sequence_length_divisible_by");
     assert_int_equal(o.loop.val_period, -1);
     assert_int_equal(o.loop.val_start_at, 6);
-    assert_int_equal(o.grpo.val_batch_size, 256);
-    assert_int_equal(o.grpo.max_val_samples, 0);
-    assert_int_equal(o.grpo.val_generations, 2);
+    assert_int_equal(tp_grpo_options_of(&o)->val_batch_size, 256);
+    assert_int_equal(tp_grpo_options_of(&o)->max_val_samples, 0);
+    assert_int_equal(tp_grpo_options_of(&o)->val_generations, 2);
     assert_int_equal(o.data.max_input_seq_length, 64);
     assert_int_equal(o.generation.stop_strings.n, 0);
     assert_int_equal(o.generation.stop_token_ids.n, 0);
     assert_true(o.generation.val_temperature == 0.5);
-    assert_false(o.grpo.estimator_normalize);
+    assert_false(tp_grpo_options_of(&o)->estimator_normalize);
     assert_int_equal(o.policy.packing.train_mb_tokens, 128);
     load("sub/r.yaml");
     bind_well();
@@ -239,7 +249,7 @@ static void expect_rates(const char *style, const double *wanted, int n)
     bind_well();
     assert_int_equal(tp_schedule_parse(o.policy.scheduler, &s, &err), TP_OK);
     for (int i = 0; i < n; i++)
-        assert_true(fabs(tp_schedule_lr(&s, o.policy.adamw.lr, i) * 1e6 - wanted[i]) < 1e-9);
+        assert_true(fabs(tp_schedule_lr(&s, o.policy.optimizer.lr, i) * 1e6 - wanted[i]) < 1e-9);
 }
 
 static void megatron_s_optimizer_counts_while_it_is_enabled(void **state)
@@ -248,10 +258,9 @@ static void megatron_s_optimizer_counts_while_it_is_enabled(void **state)
     put("m.yaml", megatron);
     load("m.yaml");
     bind_well();
-    assert_true(o.policy.adamw.lr == 4.0e-6);
-    assert_true(o.policy.adamw.weight_decay == 0.25);
-    assert_true(o.policy.adamw.betas.v[0] == 0.8 && o.policy.adamw.betas.v[1] == 0.95);
-    assert_true(o.policy.adamw.eps == 1e-7);
+    assert_true(o.policy.optimizer.lr == 4.0e-6);
+    assert_true(o.policy.optimizer.weight_decay == 0.25);
+    expect_adamw(0.8, 0.95, 1e-7);
     assert_true(o.policy.max_grad_norm == 0.5);
     assert_int_equal(o.policy.recompute, TP_RECOMPUTE_FULL);
     assert_string_equal(tp_config_notice(config),

@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "base/output.h"
 #include "base/platform.h"
+#include "engine/model/gguf_config.h"
 #include "engine/model/gguf_export.h"
 #include "engine/model/model.h"
 #include "text/gguf/gguf.h"
@@ -256,6 +257,116 @@ static void opens_a_file_of_llama_cpp(void **state)
     tp_tokenizer_free(tok);
 }
 
+/* ---- keys that decide what is computed ---- */
+
+/* A model's keys and its embedding alone; `more` adds to them. */
+static tp_status config_of(const char *architecture, void (*more)(tp_gguf_keys *k),
+                           const float *divisors, tp_buf *config, tp_error *err)
+{
+    static const char *const sizes[] = {"block_count", "context_length", "embedding_length",
+                                        "feed_forward_length", "attention.head_count"};
+    tp_gguf_keys k = {0};
+    tp_gguf_tensor tensors[] = {
+        {.name = "token_embd.weight", .type = TP_GGML_F32, .rank = 2, .dim = {16, 3}},
+        {.name = "rope_freqs.weight", .type = TP_GGML_F32, .rank = 1, .dim = {8}}};
+    tp_buf file = {0};
+    uint64_t bytes;
+    tp_gguf *g;
+    tp_gguf_put_string(&k, "general.architecture", tp_slice_of(architecture));
+    for (size_t i = 0; i < TP_COUNTOF(sizes); i++) {
+        char key[64];
+        snprintf(key, sizeof key, "%s.%s", architecture, sizes[i]);
+        tp_gguf_put_u32(&k, key, i < 4 ? 16 : 1);
+    }
+    tp_gguf_put_f32(&k, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
+    if (more)
+        more(&k);
+    assert_int_equal(tp_gguf_header(&k, tensors, divisors ? 2 : 1, &file, &bytes, NULL), TP_OK);
+    size_t data = file.len;
+    while (file.len < bytes)
+        tp_buf_addc(&file, 0);
+    if (divisors)
+        memcpy(file.data + data + 192, divisors, 32);
+    assert_int_equal(tp_gguf_parse("x.gguf", file.data, file.len, &g, err), TP_OK);
+    tp_status status = tp_gguf_config(g, config, err);
+    tp_gguf_close(g);
+    tp_buf_release(&file);
+    tp_buf_release(&k.bytes);
+    return status;
+}
+
+static void refuse_config(const char *architecture, void (*more)(tp_gguf_keys *k),
+                          const char *message)
+{
+    tp_buf config = {0};
+    tp_error err = {0};
+    assert_int_equal(config_of(architecture, more, NULL, &config, &err), TP_ERR_UNSUPPORTED);
+    if (!strstr(err.message, message))
+        fail_msg("%s", err.message);
+    tp_buf_release(&config);
+}
+
+static void add_experts(tp_gguf_keys *k) { tp_gguf_put_u32(k, "llama.expert_count", 8); }
+static void add_no_experts(tp_gguf_keys *k) { tp_gguf_put_u32(k, "llama.expert_count", 0); }
+static void add_adapter(tp_gguf_keys *k)
+{
+    tp_gguf_put_string(k, "general.type", TP_SLICE("adapter"));
+}
+static void add_split(tp_gguf_keys *k) { tp_gguf_put_u32(k, "split.count", 3); }
+static void add_yarn(tp_gguf_keys *k)
+{
+    tp_gguf_put_string(k, "llama.rope.scaling.type", TP_SLICE("yarn"));
+}
+static void add_linear(tp_gguf_keys *k) { tp_gguf_put_f32(k, "llama.rope.scaling.factor", 4); }
+static void add_half_rotation(tp_gguf_keys *k)
+{
+    tp_gguf_put_u32(k, "llama.rope.dimension_count", 8);
+}
+
+static void refuses_what_changes_the_model_by_name(void **state)
+{
+    tp_buf config = {0};
+    refuse_config("mamba", NULL, "'general.architecture' is \"mamba\"; supported are llama");
+    refuse_config("llama", add_experts,
+                  "'llama.expert_count' is not known here and may change what the model computes");
+    refuse_config("llama", add_adapter,
+                  "'general.type' is \"adapter\"; only whole models are read");
+    refuse_config("llama", add_split, "join them with llama.cpp's llama-gguf-split --merge");
+    refuse_config("llama", add_yarn, "'llama.rope.scaling.type' is \"yarn\"");
+    refuse_config("llama", add_linear, "'llama.rope.scaling.factor' is 4");
+    refuse_config("llama", add_half_rotation, "values of 16 and rotate 8");
+    assert_int_equal(config_of("llama", add_no_experts, NULL, &config, NULL), TP_OK);
+    assert_non_null(strstr(config.data, "\"rms_norm_eps\": 1e-5,"));
+    assert_non_null(strstr(config.data, "\"tie_word_embeddings\": true"));
+    tp_buf_release(&config);
+}
+
+/* head_dim 16, theta 10000, factor 8, bounds 1 and 4, context 256: the divisors of the converter.
+ */
+static void finds_the_scaling_that_gave_the_divisors(void **state)
+{
+    tp_rope rope = {.theta = 10000,
+                    .is_llama3 = true,
+                    .factor = 8,
+                    .low_freq_factor = 1,
+                    .high_freq_factor = 4,
+                    .original_positions = 256};
+    float divisors[8];
+    tp_buf config = {0};
+    tp_error err = {0};
+    for (int i = 0; i < 8; i++)
+        divisors[i] = tp_rope_divisor(&rope, 16, i);
+    assert_true(divisors[0] == 1);
+    assert_true(divisors[7] == 8);
+    assert_int_equal(config_of("llama", NULL, divisors, &config, &err), TP_OK);
+    assert_non_null(strstr(config.data, "\"rope_type\": \"llama3\""));
+    assert_non_null(strstr(config.data, "\"original_max_position_embeddings\": 256"));
+    tp_buf_clear(&config);
+    divisors[0] = 3;
+    assert_int_equal(config_of("llama", NULL, divisors, &config, &err), TP_ERR_UNSUPPORTED);
+    tp_buf_release(&config);
+}
+
 /* ---- writing ---- */
 
 static tp_status export_to(const char *path, const char *type, tp_error *err)
@@ -340,6 +451,8 @@ int main(void)
         cmocka_unit_test(refuses_tensors_that_are_not_there),
         cmocka_unit_test(refuses_every_beginning_of_a_file),
         cmocka_unit_test(opens_a_file_of_llama_cpp),
+        cmocka_unit_test(refuses_what_changes_the_model_by_name),
+        cmocka_unit_test(finds_the_scaling_that_gave_the_divisors),
         cmocka_unit_test(writes_the_tensors_that_it_read),
         cmocka_unit_test(a_failed_write_leaves_the_old_file),
     };

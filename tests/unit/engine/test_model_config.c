@@ -350,8 +350,8 @@ static void missing_paths_are_named(void **state)
     assert_int_equal(tp_model_open("Qwen/Qwen2.5-0.5B", &model, &err), TP_ERR_IO);
     assert_string_equal(err.message,
                         "there is no model at Qwen/Qwen2.5-0.5B: expected a folder with "
-                        "config.json, or a config.json; models are not downloaded, fetch the "
-                        "folder first");
+                        "config.json, a config.json or a GGUF file; models are not downloaded, "
+                        "fetch it first");
     assert_int_equal(tp_model_open("/", &model, &err), TP_ERR_IO);
     assert_string_equal(err.message,
                         "/ has no config.json: expected the folder of a Hugging Face model");

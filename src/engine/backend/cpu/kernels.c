@@ -36,6 +36,7 @@
     ROW(cross_entropy_grad, isa) \
     ROW(sumsq, isa)              \
     ROW(adamw, isa)              \
+    ROW(sgd, isa)                \
     ATTENTION_KERNELS(ROW, isa)
 
 /* Written once more with AMX, as is linear_panels. */

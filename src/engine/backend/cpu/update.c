@@ -1,5 +1,5 @@
-/* update.c - the optimizer's step: the sum of squares that clipping needs, and
- * AdamW.  Both are one pass at the speed of memory. */
+/* update.c - the optimizer's step: the sum of squares that clipping needs,
+ * AdamW and SGD.  Each is one pass at the speed of memory. */
 #include "engine/backend/cpu/kernel.h"
 #include "engine/backend/cpu/vec.h"
 
@@ -179,6 +179,65 @@ static void adamw(const tp_launch *launch)
     tp_cpu_static(launch, a.rows * a.pieces_per_row, a.rows * a.width * 28, adamw_range, &a);
 }
 
+/* ---- SGD ---- */
+
+typedef struct {
+    float lr, momentum, take, weight_decay, factor;
+    bool nesterov;
+} descent;
+
+VF_INLINE vf descend(const descent *s, vf p, vf g, vf *m)
+{
+    g = vf_fma(p, vf_set(s->weight_decay), g * s->factor);
+    if (m) {
+        *m = vf_fma(*m, vf_set(s->momentum), g * s->take);
+        g = s->nesterov ? vf_fma(*m, vf_set(s->momentum), g) : *m;
+    }
+    return p - g * s->lr;
+}
+
+VF_INLINE void sgd_piece(const descent *s, float *p, const void *g, bool g_bf16, float *m,
+                         tp_bf16 *shadow, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += VF_N) {
+        int64_t rest = n - i < VF_N ? n - i : VF_N;
+        vf moment = m ? vf_load_n(m + i, rest) : vf_zero();
+        vf x = descend(s, vf_load_n(p + i, rest), vf_get_n(g, g_bf16, i, rest), m ? &moment : NULL);
+        vf_store_n(p + i, rest, x);
+        if (m)
+            vf_store_n(m + i, rest, moment);
+        if (shadow)
+            vf_store_bf16_n(shadow + i, rest, x);
+    }
+}
+
+static void sgd_range(const void *context, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const pieces *a = context;
+    const tp_launch *launch = a->launch;
+    const tp_operand *g = &launch->in[1], *moment = &launch->out[1], *shadow = &launch->out[2];
+    const double *v = launch->in[2].data;
+    bool g_bf16 = is_bf16(g);
+    descent s = {(float)v[0], (float)v[1], (float)v[2],
+                 (float)v[4], (float)v[7], launch->attrs.nesterov != 0};
+    for (int64_t item = begin; item < end; item++) {
+        int64_t row = item / a->pieces_per_row, column = item % a->pieces_per_row * PIECE;
+        int64_t n = a->width - column < PIECE ? a->width - column : PIECE;
+        float *p = (float *)row_at(&launch->out[0], row) + column;
+        float *m = is_bound(moment) ? (float *)row_at(moment, row) + column : NULL;
+        const char *from = (const char *)row_at(g, row) + column * (g_bf16 ? 2 : 4);
+        tp_bf16 *to = is_bound(shadow) ? (tp_bf16 *)row_at(shadow, row) + column : NULL;
+        sgd_piece(&s, p, from, g_bf16, m, to, n);
+    }
+}
+
+static void sgd(const tp_launch *launch)
+{
+    pieces a = pieces_of(launch);
+    tp_cpu_static(launch, a.rows * a.pieces_per_row, a.rows * a.width * 20, sgd_range, &a);
+}
+
 static bool accepts_sumsq(const tp_launch *launch) { return are_floats(launch, 1, 0); }
 
 /* State is updated where it is: in and out are the same memory. */
@@ -190,5 +249,14 @@ static bool accepts_adamw(const tp_launch *launch)
            (!is_present(&launch->out[3]) || is_bf16(&launch->out[3]));
 }
 
+static bool accepts_sgd(const tp_launch *launch)
+{
+    return are_floats(launch, 2, 0) && launch->in[0].dtype == TP_DTYPE_F32 &&
+           launch->in[2].dtype == TP_DTYPE_F64 &&
+           (!is_present(&launch->out[1]) || launch->out[1].dtype == TP_DTYPE_F32) &&
+           (!is_present(&launch->out[2]) || is_bf16(&launch->out[2]));
+}
+
 TP_CPU_KERNEL(sumsq, .accepts = accepts_sumsq, .workspace = sumsq_workspace, .run = sumsq);
 TP_CPU_KERNEL(adamw, .accepts = accepts_adamw, .run = adamw);
+TP_CPU_KERNEL(sgd, .accepts = accepts_sgd, .run = sgd);

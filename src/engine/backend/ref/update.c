@@ -1,4 +1,4 @@
-/* update.c - the optimizer's step: the sum of squares that clipping needs, and AdamW. */
+/* update.c - the optimizer's step: the sum of squares that clipping needs, AdamW and SGD. */
 #include "engine/backend/ref/kernels.h"
 #include "engine/backend/ref/load.h"
 
@@ -43,5 +43,30 @@ static void run_adamw(const tp_launch *launch)
     }
 }
 
+/* As torch.optim.SGD: the decay passes through the momentum. */
+static void run_sgd(const tp_launch *launch)
+{
+    const tp_operand *p = &launch->in[0], *g = &launch->in[1], *scalars = &launch->in[2];
+    const tp_operand *m = &launch->in[3], *p_out = &launch->out[0], *m_out = &launch->out[1];
+    const tp_operand *shadow = &launch->out[2];
+    double lr = ref_load(scalars, 0, 0), momentum = ref_load(scalars, 1, 0);
+    double take = ref_load(scalars, 2, 0), weight_decay = ref_load(scalars, 4, 0);
+    double factor = ref_load(scalars, 7, 0);
+    for (int64_t r = 0; r < p->dim[0]; r++) {
+        for (int64_t c = 0; c < p->dim[1]; c++) {
+            double at = ref_load(p, r, c);
+            double direction = ref_load(g, r, c) * factor + weight_decay * at;
+            double next = momentum * ref_load(m, r, c) + take * direction;
+            direction = launch->attrs.nesterov ? direction + momentum * next : next;
+            ref_store(m_out, r, c, next);
+            double updated = ref_round(p->dtype, at - lr * direction);
+            ref_store(p_out, r, c, updated);
+            if (is_bound(shadow))
+                ref_store(shadow, r, c, updated);
+        }
+    }
+}
+
 TP_REF_KERNEL(sumsq);
 TP_REF_KERNEL(adamw);
+TP_REF_KERNEL(sgd);

@@ -20,3 +20,15 @@ const tp_op_def tp_op_adamw = {
     .traits = TP_OP_UPDATE,
     .flops = "16*T*C",
 };
+
+/* In place.  scalars: lr, momentum, what is taken of the gradient (1 - dampening; 1 in the first
+ * step), weight_decay in the fifth, gradient factor in the last.  As torch.optim.SGD: g += wd*p;
+ * m = momentum*m + take*g; p -= lr * m, or lr * (g + momentum*m). */
+const tp_op_def tp_op_sgd = {
+    .name = "sgd",
+    .signature = "p:s[..] g:s[..] scalars:scalars[8] m:s[..] shadow:b[..]? "
+                 "-> p:s[..] m:s[..] shadow:b[..]?",
+    .attributes = "nesterov",
+    .traits = TP_OP_UPDATE,
+    .flops = "6*T*C",
+};

@@ -8,9 +8,10 @@
 #include "stats/curves.h"
 #include "stats/descriptive.h"
 
-enum { LEAST = 3, WINDOW = 10 };
+enum { LEAST = 3, AT_THE_END = 5, WINDOW = 10 };
 
-/* Mean of the training loss since the evaluation before this one: one step alone is noise. */
+/* Mean of the training loss around an evaluation: one step alone is noise, and steps before it
+ * alone are behind it as long as the loss falls. */
 static double train_between(const tp_curve *train, double after, double until)
 {
     double sum = 0;
@@ -28,24 +29,25 @@ static void gaps_of(const tp_curve *train, const tp_curve *val, tp_dimension_fig
 {
     double *gap = tp_vec_new(val->n, sizeof *gap), *at = tp_vec_new(val->n, sizeof *at);
     size_t n = 0, onset;
-    for (size_t i = 0; i < val->n; i++) {
-        double base = train_between(train, i ? val->step[i - 1] : -INFINITY, val->step[i]);
+    for (size_t i = 0; val->n > 1 && i < val->n; i++) {
+        double period = i ? val->step[i] - val->step[i - 1] : val->step[1] - val->step[0];
+        double base = train_between(train, val->step[i] - period / 2, val->step[i] + period / 2);
         if (isfinite(base) && base != 0) {
             at[n] = val->step[i];
             gap[n++] = (val->value[i] - base) / fabs(base);
         }
     }
-    size_t half = n / 2 < LEAST ? 0 : n / 2;
+    size_t fifth = n / 5 > AT_THE_END ? n / 5 : AT_THE_END, from = n > fifth ? n - fifth : 0;
     if (n < LEAST) {
         snprintf(f->error, sizeof f->error, "needs %d evaluations or more, got %zu", LEAST, n);
     } else {
-        tp_batch_mean m = tp_batch_mean_of(gap + half, n - half, level);
+        tp_batch_mean m = tp_batch_mean_of(gap + from, n - from, level);
         f->value = m.mean;
         f->lo = m.ci.lo;
         f->hi = m.ci.hi;
-        f->n = n - half;
+        f->n = n - from;
         snprintf(f->method, sizeof f->method,
-                 "mean gap of the last %zu evaluations, %zu batches, t", n - half, m.batches);
+                 "mean gap of the last %zu evaluations, %zu batches, t", n - from, m.batches);
         tp_dimension_input_number(f, "last_gap", gap[n - 1]);
         if (n >= WINDOW && tp_overfit_onset(gap, n, WINDOW, 0.05, &onset, NULL) == TP_OK &&
             onset < n)

@@ -2,7 +2,6 @@
 #include "instrument/analyze/runs/dimension.h"
 
 #include <math.h>
-#include <stdio.h>
 
 const tp_dimension tp_dimensions[] = {
     {"training", "improvement of the training metric, first to last fifth", "share", 1, 0,
@@ -21,18 +20,3 @@ const tp_dimension tp_dimensions[] = {
      tp_dimension_efficiency},
 };
 const size_t tp_n_dimensions = sizeof tp_dimensions / sizeof *tp_dimensions;
-
-void tp_dimension_input_number(tp_dimension_figures *f, const char *key, double value)
-{
-    if (f->n_inputs < TP_DIMENSION_INPUTS)
-        f->inputs[f->n_inputs++] = (tp_dimension_input){.key = key, .value = value};
-}
-
-void tp_dimension_input_text(tp_dimension_figures *f, const char *key, const char *text)
-{
-    if (f->n_inputs == TP_DIMENSION_INPUTS)
-        return;
-    tp_dimension_input *i = &f->inputs[f->n_inputs++];
-    *i = (tp_dimension_input){.key = key, .value = NAN};
-    snprintf(i->text, sizeof i->text, "%s", text);
-}

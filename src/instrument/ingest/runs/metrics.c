@@ -447,13 +447,12 @@ static tp_status hand_over(tp_buf *text, bool (*write)(void *, const char *, siz
     return goes_on ? TP_OK : tp_fail(err, TP_ERR_OUTPUT, "the metrics could not be written");
 }
 
-static bool is_wanted(const char *tag, const char *const *tags, size_t n, bool *used)
+bool tp_metrics_wanted(const char *tag, const char *const *tags, size_t n)
 {
-    bool wanted = !n;
     for (size_t i = 0; i < n; i++)
         if (strcmp(tags[i], tag) == 0 || fnmatch(tags[i], tag, 0) == 0)
-            wanted = used[i] = true;
-    return wanted;
+            return true;
+    return n == 0;
 }
 
 static tp_status fail_no_tag(const tp_metrics *m, const char *tag, tp_error *err)
@@ -465,6 +464,19 @@ static tp_status fail_no_tag(const tp_metrics *m, const char *tag, tp_error *err
                                m->path, tag, m->n_shown ? names.data : "none");
     tp_buf_release(&names);
     return status;
+}
+
+tp_status tp_metrics_check_tags(const tp_metrics *m, const char *const *tags, size_t n_tags,
+                                tp_error *err)
+{
+    for (size_t i = 0; i < n_tags; i++) {
+        bool is_there = false;
+        for (size_t k = 0; k < m->n_shown && !is_there; k++)
+            is_there = tp_metrics_wanted(tp_metrics_tag(m, k), &tags[i], 1);
+        if (!is_there)
+            return fail_no_tag(m, tags[i], err);
+    }
+    return TP_OK;
 }
 
 static void put_point(tp_json_w *w, const tp_metric_point *p)
@@ -483,9 +495,8 @@ static void put_point(tp_json_w *w, const tp_metric_point *p)
 }
 
 static tp_status write_tags(tp_metrics *m, tp_points_view view, const char *const *tags,
-                            size_t n_tags, bool *used,
-                            bool (*write)(void *user, const char *text, size_t n), void *user,
-                            tp_buf *text, tp_error *err)
+                            size_t n_tags, bool (*write)(void *user, const char *text, size_t n),
+                            void *user, tp_buf *text, tp_error *err)
 {
     tp_json_w w;
     tp_json_w_init(&w, text, 0);
@@ -494,7 +505,7 @@ static tp_status write_tags(tp_metrics *m, tp_points_view view, const char *cons
         size_t eligible, n;
         uint32_t id = m->shown[i];
         const char *tag = tp_string_get(&m->tags, id);
-        if (!is_wanted(tag, tags, n_tags, used))
+        if (!tp_metrics_wanted(tag, tags, n_tags))
             continue;
         n = select_points(m, i, view, &eligible);
         if (!eligible)
@@ -519,16 +530,8 @@ tp_status tp_metrics_write_json(tp_metrics *m, tp_points_view view, const char *
                                 tp_error *err)
 {
     tp_buf text = {0};
-    bool *used = tp_vec_new(n_tags, sizeof *used);
-    tp_status status = TP_OK;
-    for (size_t i = 0; i < m->n_shown; i++)
-        (void)is_wanted(tp_metrics_tag(m, i), tags, n_tags, used);
-    for (size_t i = 0; i < n_tags && status == TP_OK; i++)
-        if (!used[i])
-            status = fail_no_tag(m, tags[i], err);
-    if (status == TP_OK)
-        status = write_tags(m, view, tags, n_tags, used, write, user, &text, err);
-    free(used);
+    TP_TRY(tp_metrics_check_tags(m, tags, n_tags, err));
+    tp_status status = write_tags(m, view, tags, n_tags, write, user, &text, err);
     tp_buf_release(&text);
     return status;
 }

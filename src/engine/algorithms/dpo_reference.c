@@ -1,0 +1,248 @@
+/* dpo_reference.c - what the model the run began with says about every answer.
+ *
+ * It is computed once and kept beside the token caches as <key>.reference:
+ *
+ *     magic "TPREFLP1"; key, 32 hex digits; u64 pairs; per pair two doubles, the sums of
+ *     log-probabilities of the chosen and the rejected answer; XXH3-64 of all before it
+ *
+ * The key is a hash of all that decides the sums: what config.json makes of the model, the
+ * weights, the tokens and masks of all pairs, and what their last bits depend on (precision,
+ * passes, instruction set, arrangement).  An unreadable file is made again. */
+#include <math.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/files.h"
+#include "base/platform.h"
+#include "engine/algorithms/dpo_internal.h"
+#include "engine/data/cache_store.h"
+
+enum { PAIRS_AT_ONCE = 256, HEAD_BYTES = 8 + 32 + 8, HASHED_BYTES = 1 << 16 };
+static const char magic[8] = {'T', 'P', 'R', 'E', 'F', 'L', 'P', '1'};
+
+static void hash_answer(XXH3_state_t *state, const tp_preference_answer *a)
+{
+    XXH3_128bits_update(state, &a->n, sizeof a->n);
+    XXH3_128bits_update(state, a->ids, (size_t)a->n * sizeof *a->ids);
+    XXH3_128bits_update(state, a->mask, (size_t)a->n);
+}
+
+static void hash_pairs(XXH3_state_t *state, const dpo_pairs *pairs)
+{
+    for (uint64_t i = 0; i < pairs->n; i++) {
+        hash_answer(state, &pairs->v[i].pair->chosen);
+        hash_answer(state, &pairs->v[i].pair->rejected);
+    }
+}
+
+static tp_status hash_tensor(XXH3_state_t *state, const tp_tensor *s, tp_error *err)
+{
+    char part[HASHED_BYTES];
+    for (size_t at = 0; at < s->bytes; at += sizeof part) {
+        size_t n = TP_MIN(sizeof part, s->bytes - at);
+        TP_TRY(tp_tensor_read(s, at, part, n, err));
+        XXH3_128bits_update(state, part, n);
+    }
+    return TP_OK;
+}
+
+static tp_status hash_weights(XXH3_state_t *state, const tp_model *model, const tp_states *states,
+                              tp_error *err)
+{
+    size_t n;
+    const tp_param *params = tp_model_params(model, &n);
+    for (size_t i = 0; i < n; i++) {
+        XXH3_128bits_update(state, params[i].name, strlen(params[i].name) + 1);
+        TP_TRY(hash_tensor(state, tp_states_find(states, params[i].name), err));
+    }
+    return TP_OK;
+}
+
+/* What the last bits of a log-probability depend on besides numbers that went in. */
+static void hash_settings(XXH3_state_t *state, const tp_train_options *o)
+{
+    tp_buf text = {0};
+    tp_buf_addf(&text,
+                "precision %d compile %d isa %d alignment %lld budget %lld packed %d chunk %lld",
+                o->policy.precision, o->policy.compile_mode, (int)tp_cpu_isa(),
+                (long long)tp_trainer_alignment(o), (long long)tp_trainer_token_budget(o),
+                tp_trainer_is_packed(o), (long long)o->engine.loss_chunk);
+    for (size_t i = 0; i < o->engine.disable_passes.n; i++)
+        tp_buf_addf(&text, " -%s", o->engine.disable_passes.v[i]);
+    XXH3_128bits_update(state, text.data, text.len + 1);
+    tp_buf_release(&text);
+}
+
+static void hash_model(XXH3_state_t *state, const tp_model *model)
+{
+    tp_buf text = {0};
+    tp_model_describe(model, &text);
+    XXH3_128bits_update(state, text.data, text.len + 1);
+    tp_buf_release(&text);
+}
+
+/* `session` holds the weights that the run began with. */
+static tp_status make_key(const trainer *t, tp_session *session, char ret[33], tp_error *err)
+{
+    const dpo *d = t->own;
+    XXH3_state_t *state = XXH3_createState();
+    TP_ASSERT(state);
+    XXH3_128bits_reset(state);
+    hash_settings(state, t->o);
+    hash_model(state, t->model);
+    tp_status status = hash_weights(state, t->model, tp_session_states(session), err);
+    hash_pairs(state, &d->train);
+    hash_pairs(state, &d->validation);
+    XXH128_hash_t h = XXH3_128bits_digest(state);
+    XXH3_freeState(state);
+    snprintf(ret, 33, "%016llx%016llx", (unsigned long long)h.high64, (unsigned long long)h.low64);
+    return status;
+}
+
+/* ---- the file ---- */
+
+static uint64_t n_pairs(const dpo *d) { return d->train.n + d->validation.n; }
+
+static dpo_pair *pair_at(dpo *d, uint64_t i)
+{
+    return i < d->train.n ? &d->train.v[i] : &d->validation.v[i - d->train.n];
+}
+
+static bool read_cache(dpo *d, const char *path, const char *key)
+{
+    tp_buf file = {0};
+    uint64_t n = n_pairs(d), count = 0, check = 0;
+    size_t body = HEAD_BYTES + (size_t)n * 2 * sizeof(double);
+    bool ok = tp_file_exists(path) && tp_file_read(path, body + 8, &file, NULL) == TP_OK &&
+              file.len == body + 8 && memcmp(file.data, magic, 8) == 0 &&
+              memcmp(file.data + 8, key, 32) == 0;
+    if (ok) {
+        memcpy(&count, file.data + 40, 8);
+        memcpy(&check, file.data + body, 8);
+        ok = count == n && check == XXH3_64bits(file.data, body);
+    }
+    for (uint64_t i = 0; ok && i < n; i++) {
+        double sums[2];
+        memcpy(sums, file.data + HEAD_BYTES + i * sizeof sums, sizeof sums);
+        pair_at(d, i)->ref_chosen = sums[0];
+        pair_at(d, i)->ref_rejected = sums[1];
+    }
+    tp_buf_release(&file);
+    return ok;
+}
+
+static tp_status write_cache(dpo *d, const char *path, const char *key, tp_error *err)
+{
+    tp_buf file = {0};
+    uint64_t n = n_pairs(d);
+    tp_buf_add(&file, magic, 8);
+    tp_buf_add(&file, key, 32);
+    tp_buf_add(&file, (const char *)&n, 8);
+    for (uint64_t i = 0; i < n; i++) {
+        double sums[2] = {pair_at(d, i)->ref_chosen, pair_at(d, i)->ref_rejected};
+        tp_buf_add(&file, (const char *)sums, sizeof sums);
+    }
+    uint64_t check = XXH3_64bits(file.data, file.len);
+    tp_buf_add(&file, (const char *)&check, 8);
+    tp_status status = tp_file_write_atomic(path, file.data, file.len, err);
+    tp_buf_release(&file);
+    return status;
+}
+
+/* ---- computing ---- */
+
+static tp_status score(trainer *t, tp_session *session, dpo_pair *const *pairs, uint32_t n,
+                       tp_error *err)
+{
+    dpo *d = t->own;
+    dpo_batch *b = &d->batch;
+    tp_dpo_batch_begin(b, n);
+    for (uint32_t i = 0; i < n; i++)
+        tp_dpo_batch_add(b, pairs[i]);
+    TP_TRY(tp_dpo_batch_arrange(t, b, err));
+    for (uint32_t m = 0; m < b->arrangement.n_micro; m++) {
+        if (tp_trainer_should_stop(t))
+            return tp_fail(err, TP_ERR_INTERRUPTED, "stopped before the first step");
+        const float *logp;
+        double loss;
+        tp_batch_fill(&b->arrangement, b->sequences, m, &d->mb);
+        tp_batch_view view = tp_trainer_view(&d->mb);
+        TP_TRY(tp_session_eval(session, &view, &loss, &logp, err));
+        for (uint32_t i = 0; i < n; i++) {
+            tp_preference_side chosen, rejected;
+            if (b->arrangement.places[2 * i].micro != m)
+                continue;
+            tp_dpo_sides(b, i, logp, &chosen, &rejected);
+            pairs[i]->ref_chosen = chosen.logp;
+            pairs[i]->ref_rejected = rejected.logp;
+        }
+    }
+    return TP_OK;
+}
+
+static tp_status compute(trainer *t, tp_session *session, tp_error *err)
+{
+    dpo *d = t->own;
+    dpo_pair *pairs[PAIRS_AT_ONCE];
+    uint64_t n = n_pairs(d);
+    for (uint64_t done = 0; done < n;) {
+        uint32_t now = 0;
+        while (now < PAIRS_AT_ONCE && done < n)
+            pairs[now++] = pair_at(d, done++);
+        TP_TRY(score(t, session, pairs, now, err));
+    }
+    for (uint64_t i = 0; i < n; i++)
+        if (!isfinite(pair_at(d, i)->ref_chosen) || !isfinite(pair_at(d, i)->ref_rejected))
+            return tp_fail(err, TP_ERR_NUMERIC,
+                           "the reference model's log-probability of the pair of line %llu is not "
+                           "finite",
+                           (unsigned long long)pair_at(d, i)->pair->line);
+    return TP_OK;
+}
+
+static tp_status obtain(trainer *t, tp_session *session, tp_error *err)
+{
+    dpo *d = t->own;
+    char key[33];
+    tp_buf path = {0};
+    double start = tp_clock_s();
+    TP_TRY(make_key(t, session, key, err));
+    tp_status status = tp_cache_folder(t->o->data.cache_dir, tp_run_dir(t->run), &path, err);
+    if (status == TP_OK) {
+        tp_buf_addf(&path, "/%s.reference", key);
+        d->reference_was_cached = read_cache(d, tp_buf_str(&path), key);
+        if (!d->reference_was_cached)
+            status = compute(t, session, err);
+        if (status == TP_OK && !d->reference_was_cached) {
+            tp_error inner;
+            if (write_cache(d, tp_buf_str(&path), key, &inner) != TP_OK)
+                tp_trainer_notice(t, "the reference's log-probabilities could not be kept: %s",
+                                  inner.message);
+        }
+    }
+    d->reference_s = tp_clock_s() - start;
+    if (status == TP_OK)
+        tp_trainer_notice(t, "reference log-probabilities of %llu pairs: %s, %.2f s (%s)",
+                          (unsigned long long)n_pairs(d),
+                          d->reference_was_cached ? "from the cache" : "computed", d->reference_s,
+                          tp_buf_str(&path));
+    tp_buf_release(&path);
+    return status;
+}
+
+tp_status tp_dpo_reference(trainer *t, tp_error *err)
+{
+    tp_time_phase before = tp_phases_enter(&t->phases, TP_TIME_REFERENCE);
+    tp_session *session = t->session;
+    if (t->state.step > 0) { /* resumed: the session's weights are not the first ones any more */
+        TP_TRY(tp_trainer_fill_reference(t, err));
+        session = t->graphs.reference;
+    }
+    tp_status status = obtain(t, session, err);
+    tp_session_free(t->graphs.reference); /* it is not needed any more */
+    t->graphs.reference = NULL;
+    tp_phases_enter(&t->phases, before);
+    return status;
+}

@@ -1,0 +1,58 @@
+/* grpo_options.h - the keys that only GRPO has: grpo, loss_fn, env. */
+#ifndef TP_ENGINE_ALGORITHMS_GRPO_OPTIONS_H
+#define TP_ENGINE_ALGORITHMS_GRPO_OPTIONS_H
+
+#include "engine/algorithms/advantage.h"
+#include "engine/algorithms/loss_policy.h"
+#include "engine/train/algorithm.h"
+
+typedef enum { TP_STOP_ACCURACY, TP_STOP_PASS_K } tp_stop_metric;
+
+typedef struct {
+    int64_t num_prompts, num_generations;
+    bool normalize_rewards, leave_one_out;
+    int estimator; /* row of tp_advantage_kinds */
+    bool estimator_normalize, estimator_leave_one_out, minus_baseline;
+    double advantage_clip_low, advantage_clip_high; /* NaN: none */
+    bool dynamic_sampling, overlong_filtering, skip_reference;
+    double batch_multiplier;
+    int64_t dynamic_max_batches;
+    tp_reward_scaling scaling;
+    tp_reward_shaping shaping;
+    double logprob_error_threshold; /* NaN: none */
+    int64_t val_batch_size, max_val_samples, val_generations;
+    int stop_metric;       /* tp_stop_metric; TP_OPT_UNSET_ENUM: none */
+    double stop_threshold; /* not NaN where there is a stop_metric */
+    struct {
+        double kl_penalty, kl_input_clamp, kl_output_clamp;
+        int kl_type; /* tp_kl_type */
+        double clip_min, clip_max, dual_clip;
+        bool cispo, kl_from_generator, correction, token_level;
+        bool at_temperature, kl_bias_correction;
+        bool sequence_ratio, no_ratio, on_policy_ratio, kl_in_reward;
+        int truncation; /* TP_OPT_UNSET_ENUM: none */
+        double truncate_min, truncate_max;
+        double positive_nll, length_divisor;
+    } loss;
+    const tp_json *env; /* or NULL */
+} tp_grpo_options;
+
+static inline const tp_grpo_options *tp_grpo_options_of(const tp_train_options *o)
+{
+    return (const tp_grpo_options *)(const void *)o->own.bytes;
+}
+
+/* A row of tp_truncations; null, which is -1, is none. */
+static inline tp_truncation tp_grpo_truncation(const tp_grpo_options *o)
+{
+    return (tp_truncation)(o->loss.truncation + 1);
+}
+
+extern const tp_option tp_grpo_keys[];
+/* See tp_algorithm.check and .needs. */
+TP_CHECKED tp_status tp_grpo_check(const tp_config *config, tp_train_options *o, tp_error *err);
+void tp_grpo_needs(const tp_train_options *o, tp_algorithm_needs *ret);
+/* n answers are scored with the policy before they train it. */
+bool tp_grpo_scores_policy(const tp_train_options *o, int64_t n);
+
+#endif

@@ -1,0 +1,402 @@
+/* grpo_rollout.c - from prompts to answers to rewards. */
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/platform.h"
+#include "base/rng.h"
+#include "engine/algorithms/grpo_internal.h"
+
+#define STREAM_EPOCH UINT64_C(0x65706f6368000000)
+
+static void reserve(grpo_rollout *r, uint32_t groups, uint32_t samples)
+{
+    if (r->n_groups + groups > r->cap_groups) {
+        r->cap_groups = 2 * (r->n_groups + groups);
+        r->groups = realloc(r->groups, r->cap_groups * sizeof *r->groups);
+    }
+    if (r->n_samples + samples > r->cap_samples) {
+        r->cap_samples = 2 * (r->n_samples + samples);
+        r->samples = realloc(r->samples, r->cap_samples * sizeof *r->samples);
+    }
+    TP_ASSERT(r->groups && r->samples);
+}
+
+/* ---- asking ---- */
+
+/* A prompt of a draw on its way; `request` is -1 when it was left out. */
+typedef struct {
+    tp_prompt prompt;
+    int64_t request;
+    tp_ids ids;
+} asked;
+
+static int64_t room_for_answer(const trainer *t, size_t n_prompt)
+{
+    int64_t room = t->o->policy.max_total_sequence_length - (int64_t)n_prompt;
+    return room < t->o->generation.max_new_tokens ? room : t->o->generation.max_new_tokens;
+}
+
+static tp_status submit(trainer *t, const grpo_draw *d, uint32_t i, asked *a, tp_error *err)
+{
+    grpo *g = t->own;
+    tp_request request = {.prompt = a->ids.data,
+                          .n_prompt = a->ids.len,
+                          .n_samples = d->n_samples,
+                          .max_new_tokens = room_for_answer(t, a->ids.len),
+                          .sampling = d->sampling,
+                          .seed = d->seed,
+                          .stream = (d->stream + i) * d->n_samples,
+                          .stop_ids = g->stop_ids,
+                          .n_stop_ids = g->n_stop_ids,
+                          .stop_strings = t->o->generation.stop_strings.v,
+                          .n_stop_strings = t->o->generation.stop_strings.n};
+    a->request = -1;
+    if (a->ids.len == 0 || room_for_answer(t, a->ids.len) < 1)
+        return TP_OK; /* nothing to go on from, or no room to answer: counted */
+    return tp_engine_submit(g->engine, &request, &a->request, err);
+}
+
+/* Read, encode and submit prompt i of a draw; what it points to stays in the step's arena. */
+static tp_status ask(trainer *t, const grpo_draw *d, uint32_t i, asked *a, tp_error *err)
+{
+    grpo *g = t->own;
+    TP_TRY(tp_prompts_get(d->prompts, d->indices[i], &g->arena, &a->prompt, err));
+    TP_TRY(tp_prompt_encode(g->encoder, &a->prompt, &a->ids, NULL, err));
+    return submit(t, d, i, a, err);
+}
+
+static tp_status run_engine(trainer *t, tp_error *err)
+{
+    grpo *g = t->own;
+    for (bool is_busy = true; is_busy;) {
+        TP_TRY(tp_engine_step(g->engine, &is_busy, err));
+        if (is_busy && tp_trainer_should_stop(t))
+            return tp_fail(err, TP_ERR_INTERRUPTED, "stopped during a rollout");
+    }
+    return TP_OK;
+}
+
+/* ---- taking the answers ---- */
+
+static const char *decode(trainer *t, const tp_sample_result *s, size_t *ret_n)
+{
+    grpo *g = t->own;
+    tp_buf text = {0};
+    size_t n = s->n;
+    if (s->finish == TP_FINISH_STOP && s->stop_string < 0 && n > 0)
+        n--; /* the stop token is no text */
+    tp_tokenizer_decode(t->tokenizer, s->ids, n, true, &text);
+    const char *kept = tp_arena_strndup(&g->arena, tp_buf_str(&text), text.len);
+    *ret_n = text.len;
+    tp_buf_release(&text);
+    return kept;
+}
+
+static tp_status take_sample(trainer *t, const asked *a, const tp_sample_result *s,
+                             grpo_sample *ret, tp_error *err)
+{
+    grpo *g = t->own;
+    size_t n_prompt = a->ids.len;
+    /* Weighing by the distribution that was drawn from needs its log-probabilities, and so does
+     * training at its temperature. */
+    bool as_drawn = g->loss.correction || tp_trainer_needs(t->o).temperature > 0;
+    const float *gen = as_drawn ? s->sampled_logp : s->logp;
+    if (s->finish == TP_FINISH_NONFINITE)
+        return tp_fail(err, TP_ERR_NUMERIC,
+                       "step %lld: the logits behind token %zu of an answer to %s are not finite: "
+                       "the weights are broken",
+                       (long long)t->state.step + 1, s->n, a->prompt.id);
+    ret->ids = tp_arena_array(&g->arena, int32_t, n_prompt + s->n);
+    ret->gen = tp_arena_array(&g->arena, float, s->n + 1);
+    memcpy(ret->ids, a->ids.data, n_prompt * sizeof(int32_t));
+    if (s->n) {
+        memcpy(ret->ids + n_prompt, s->ids, s->n * sizeof(int32_t));
+        memcpy(ret->gen, gen, s->n * sizeof(float));
+    }
+    ret->n_prompt = (int32_t)n_prompt;
+    ret->n_answer = (int32_t)s->n;
+    ret->finish = s->finish;
+    ret->text = decode(t, s, &ret->n_text);
+    return TP_OK;
+}
+
+static tp_status take_group(trainer *t, const grpo_draw *d, uint32_t i, const asked *a,
+                            grpo_rollout *to, tp_error *err)
+{
+    grpo *g = t->own;
+    grpo_group *group = &to->groups[to->n_groups];
+    *group = (grpo_group){.first = to->n_samples,
+                          .n = d->n_samples,
+                          .id = a->prompt.id,
+                          .text = a->prompt.text,
+                          .truth = a->prompt.truth};
+    for (uint32_t k = 0; k < d->n_samples; k++) {
+        grpo_sample *s = &to->samples[to->n_samples];
+        tp_sample_result result = tp_engine_sample(g->engine, a->request, k);
+        *s = (grpo_sample){.prompt = d->indices[i],
+                           .group = to->n_groups,
+                           .index = k,
+                           .raw_reward = NAN,
+                           .reward = NAN};
+        TP_TRY(take_sample(t, a, &result, s, err));
+        to->n_samples++;
+    }
+    to->n_groups++;
+    return TP_OK;
+}
+
+/* ---- judging ---- */
+
+static bool was_cut(const grpo_sample *s)
+{
+    return s->finish == TP_FINISH_LENGTH || s->finish == TP_FINISH_CAPACITY;
+}
+
+static void settle(trainer *t, grpo_sample *s, const tp_reward *verdict)
+{
+    s->status = verdict->status;
+    s->correct = verdict->correct;
+    s->raw_reward = verdict->reward;
+    s->is_valid = verdict->status == TP_REWARD_OK && isfinite(verdict->reward) && s->n_answer > 0;
+    double reward = tp_reward_scale(&options(t)->scaling, s->raw_reward);
+    s->reward = tp_reward_shape(&options(t)->shaping, reward, s->n_answer, was_cut(s));
+    s->is_trained = s->is_valid && !(options(t)->overlong_filtering && was_cut(s));
+}
+
+static tp_status judge(trainer *t, const grpo_draw *d, const asked *asked_list, grpo_rollout *to,
+                       uint32_t first_group, const uint32_t *asked_of_group, grpo_counts *counts,
+                       tp_error *err)
+{
+    grpo *g = t->own;
+    uint32_t first = first_group < to->n_groups ? to->groups[first_group].first : to->n_samples;
+    uint32_t n = to->n_samples - first;
+    tp_completion *completions = calloc(n ? n : 1, sizeof *completions);
+    TP_ASSERT(completions);
+    for (uint32_t i = 0; i < n; i++) {
+        const grpo_sample *s = &to->samples[first + i];
+        completions[i] =
+            (tp_completion){.prompt = &asked_list[asked_of_group[s->group - first_group]].prompt,
+                            .text = s->text,
+                            .n_text = s->n_text,
+                            .ids = s->ids + s->n_prompt,
+                            .n_ids = (size_t)s->n_answer,
+                            .sample = s->index,
+                            .is_truncated = was_cut(s)};
+    }
+    tp_rewards rewards = {0};
+    tp_status status = tp_environment_score(d->env, completions, n, g->pool, &rewards, err);
+    for (uint32_t i = 0; i < n && status == TP_OK; i++) {
+        settle(t, &to->samples[first + i], &rewards.v[i]);
+        counts->by_status[rewards.v[i].status]++;
+        if (rewards.v[i].status != TP_REWARD_OK && !counts->why[0])
+            snprintf(counts->why, sizeof counts->why, "%s: %s",
+                     tp_reward_status_name(rewards.v[i].status), rewards.v[i].why);
+        const grpo_sample *s = &to->samples[first + i];
+        counts->overlong_filtered += s->is_valid && !s->is_trained;
+    }
+    tp_rewards_release(&rewards);
+    free(completions);
+    return status;
+}
+
+static void summarise_groups(trainer *t, grpo_rollout *r, uint32_t first_group)
+{
+    const grpo *g = t->own;
+    double *rewards =
+        calloc(2 * (size_t)options(t)->num_generations + 2 * r->n_samples, sizeof *rewards);
+    bool *valid = calloc(r->n_samples + 1, sizeof *valid);
+    TP_ASSERT(rewards && valid);
+    for (uint32_t k = first_group; k < r->n_groups; k++) {
+        grpo_group *group = &r->groups[k];
+        double *raw = rewards + group->n;
+        for (uint32_t i = 0; i < group->n; i++) {
+            rewards[i] = r->samples[group->first + i].reward;
+            raw[i] = r->samples[group->first + i].raw_reward;
+            valid[i] = r->samples[group->first + i].is_valid;
+        }
+        group->stats = tp_group_summary(rewards, valid, group->n, g->advantage.floor);
+        group->raw = tp_group_summary(raw, valid, group->n, g->advantage.floor);
+    }
+    free(rewards);
+    free(valid);
+}
+
+/* ---- a draw ---- */
+
+static void count_draw(trainer *t, const grpo_rollout *r, uint32_t first_group,
+                       const asked *asked_list, uint32_t n_asked, grpo_counts *c)
+{
+    (void)t;
+    for (uint32_t i = 0; i < n_asked; i++)
+        c->prompts_left_out += asked_list[i].request < 0;
+    for (uint32_t k = first_group; k < r->n_groups; k++) {
+        const grpo_group *group = &r->groups[k];
+        c->all_groups++;
+        c->flat_groups += group->stats.is_flat;
+        c->wrong_groups += group->raw.n_valid > 0 && group->raw.is_flat && group->raw.mean <= 0;
+        c->right_groups += group->raw.n_valid > 0 && group->raw.is_flat && group->raw.mean >= 1;
+        if (group->raw.n_valid) {
+            c->reward_sum += group->raw.mean;
+            c->reward_squares += group->raw.mean * group->raw.mean;
+            c->rewarded++;
+        }
+        for (uint32_t i = 0; i < group->n; i++) {
+            const grpo_sample *s = &r->samples[group->first + i];
+            c->samples++;
+            c->by_finish[s->finish]++;
+            c->prompt_tokens += s->n_prompt;
+            c->answer_tokens += s->n_answer;
+            c->longest_answer = TP_MAX(c->longest_answer, s->n_answer);
+        }
+    }
+}
+
+static tp_status take_all(trainer *t, const grpo_draw *d, const asked *asked_list,
+                          uint32_t *asked_of_group, grpo_rollout *to, tp_error *err)
+{
+    uint32_t first_group = to->n_groups;
+    reserve(to, d->n_prompts, d->n_prompts * d->n_samples);
+    for (uint32_t i = 0; i < d->n_prompts; i++) {
+        if (asked_list[i].request < 0)
+            continue;
+        asked_of_group[to->n_groups - first_group] = i;
+        TP_TRY(take_group(t, d, i, &asked_list[i], to, err));
+    }
+    return TP_OK;
+}
+
+static tp_status generate(trainer *t, const grpo_draw *d, asked *asked_list,
+                          uint32_t *asked_of_group, grpo_rollout *to, grpo_counts *counts,
+                          tp_error *err)
+{
+    grpo *g = t->own;
+    uint32_t first_group = to->n_groups;
+    bool validating = t->phases.current == TP_TIME_VALIDATION;
+    double start = tp_clock_s();
+    if (!validating)
+        tp_phases_enter(&t->phases, TP_TIME_GENERATION);
+    for (uint32_t i = 0; i < d->n_prompts; i++)
+        TP_TRY(ask(t, d, i, &asked_list[i], err));
+    TP_TRY(run_engine(t, err));
+    TP_TRY(take_all(t, d, asked_list, asked_of_group, to, err));
+    counts->generation_s += tp_clock_s() - start;
+    counts->engine = tp_engine_get_stats(g->engine);
+    start = tp_clock_s();
+    if (!validating)
+        tp_phases_enter(&t->phases, TP_TIME_REWARD);
+    TP_TRY(judge(t, d, asked_list, to, first_group, asked_of_group, counts, err));
+    counts->reward_s += tp_clock_s() - start;
+    summarise_groups(t, to, first_group);
+    count_draw(t, to, first_group, asked_list, d->n_prompts, counts);
+    return TP_OK;
+}
+
+static tp_status generate_all(trainer *t, const grpo_draw *draw, grpo_rollout *to,
+                              grpo_counts *counts, tp_error *err)
+{
+    TP_ZONE("generation");
+    grpo *g = t->own;
+    asked *asked_list = calloc(draw->n_prompts + 1, sizeof *asked_list);
+    uint32_t *asked_of_group = calloc(draw->n_prompts + 1, sizeof *asked_of_group);
+    TP_ASSERT(asked_list && asked_of_group);
+    for (uint32_t i = 0; i < draw->n_prompts; i++)
+        asked_list[i].request = -1;
+    tp_status status = tp_engine_weights_changed(g->engine, err);
+    if (status == TP_OK)
+        status = generate(t, draw, asked_list, asked_of_group, to, counts, err);
+    for (uint32_t i = 0; i < draw->n_prompts; i++) {
+        if (asked_list[i].request >= 0)
+            tp_engine_forget(g->engine, asked_list[i].request);
+        tp_ids_release(&asked_list[i].ids);
+    }
+    free(asked_list);
+    free(asked_of_group);
+    return status;
+}
+
+tp_status tp_grpo_generate(trainer *t, const grpo_draw *draw, grpo_rollout *to, grpo_counts *counts,
+                           tp_error *err)
+{
+    tp_profile_worker(t, TP_WORKER_GENERATION);
+    tp_status status = generate_all(t, draw, to, counts, err);
+    tp_profile_worker(t, TP_WORKER_POLICY);
+    return status;
+}
+
+/* ---- the step's rollout ---- */
+
+/* Drop groups that teach nothing, and those beyond what the step needs. */
+static void keep_useful(grpo *g, grpo_rollout *r, uint32_t first_group, uint32_t wanted)
+{
+    uint32_t groups = first_group,
+             samples =
+                 first_group ? r->groups[first_group - 1].first + r->groups[first_group - 1].n : 0;
+    for (uint32_t k = first_group; k < r->n_groups; k++) {
+        grpo_group group = r->groups[k];
+        if (group.stats.is_flat)
+            continue;
+        if (groups == wanted) {
+            g->counts.discarded_groups++;
+            continue;
+        }
+        memmove(r->samples + samples, r->samples + group.first, group.n * sizeof *r->samples);
+        for (uint32_t i = 0; i < group.n; i++)
+            r->samples[samples + i].group = groups;
+        group.first = samples;
+        samples += group.n;
+        r->groups[groups++] = group;
+    }
+    r->n_groups = groups;
+    r->n_samples = samples;
+}
+
+/* The prompts after the first `drawn` ones, in an order that is new in every epoch. */
+static void choose_prompts(const trainer *t, uint64_t drawn, uint64_t *indices, uint32_t n)
+{
+    const grpo *g = t->own;
+    uint64_t count = tp_prompts_count(g->prompts), seed = (uint64_t)t->o->seed;
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t epoch = (drawn + i) / count, at = (drawn + i) % count;
+        indices[i] = t->o->data.shuffle ? tp_permute(seed, STREAM_EPOCH + epoch, count, at) : at;
+    }
+}
+
+tp_status tp_grpo_rollout(trainer *t, uint64_t *ret_prompts, tp_error *err)
+{
+    grpo *g = t->own;
+    bool dynamic = options(t)->dynamic_sampling;
+    uint32_t wanted = (uint32_t)options(t)->num_prompts;
+    double factor = dynamic ? options(t)->batch_multiplier : 1;
+    uint32_t n = (uint32_t)ceil((double)wanted * factor);
+    uint64_t *indices = calloc(n, sizeof *indices), drawn = 0;
+    TP_ASSERT(indices);
+    tp_status status = TP_OK;
+    do {
+        uint64_t at = (uint64_t)t->state.prompts + drawn;
+        uint32_t first_group = g->rollout.n_groups;
+        choose_prompts(t, at, indices, n);
+        grpo_draw draw = {.prompts = g->prompts,
+                          .env = g->env,
+                          .indices = indices,
+                          .n_prompts = n,
+                          .n_samples = (uint32_t)options(t)->num_generations,
+                          .stream = at,
+                          .seed = (uint64_t)t->o->seed,
+                          .sampling = {.temperature = t->o->generation.temperature,
+                                       .top_k = t->o->generation.top_k == TP_OPT_UNSET_INT
+                                                    ? 0
+                                                    : t->o->generation.top_k,
+                                       .top_p = t->o->generation.top_p,
+                                       .min_p = t->o->generation.min_p}};
+        status = tp_grpo_generate(t, &draw, &g->rollout, &g->counts, err);
+        drawn += n;
+        g->counts.draws++;
+        if (dynamic && status == TP_OK)
+            keep_useful(g, &g->rollout, first_group, wanted);
+    } while (status == TP_OK && dynamic && g->rollout.n_groups < wanted &&
+             g->counts.draws < (uint64_t)options(t)->dynamic_max_batches);
+    free(indices);
+    *ret_prompts = drawn;
+    return status;
+}

@@ -1,0 +1,288 @@
+/* grpo_update.c - from the rewards of a rollout to new weights. */
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/platform.h"
+#include "engine/algorithms/grpo_internal.h"
+
+/* ---- log-probabilities of trained answers ---- */
+
+/* Answers [first, end) that are trained, packed. */
+static tp_status arrange(trainer *t, uint32_t first, uint32_t end, tp_error *err)
+{
+    grpo *g = t->own;
+    g->n_trained = 0;
+    for (uint32_t i = first; i < end; i++) {
+        grpo_sample *s = &g->rollout.samples[i];
+        if (!s->is_trained)
+            continue;
+        g->trained[g->n_trained] = s;
+        g->sequences[g->n_trained++] = (tp_batch_sequence){
+            .ids = s->ids, .n = s->n_prompt + s->n_answer, .first = s->n_prompt};
+    }
+    g->arrangement.capacity = (int32_t)tp_trainer_token_budget(t->o);
+    g->arrangement.unit = 1;
+    g->arrangement.max_units =
+        tp_trainer_is_packed(t->o) ? 0 : (uint32_t)t->o->policy.train_micro_batch_size;
+    return tp_batch_arrange(&g->arrangement, g->sequences, g->n_trained, err);
+}
+
+/* The answer's log-probabilities in those of a micro-batch. */
+static const float *answer_in(const grpo *g, uint32_t sequence, const float *logp)
+{
+    return logp + g->arrangement.places[sequence].at + g->trained[sequence]->n_prompt - 1;
+}
+
+static tp_status score(trainer *t, tp_session *session, bool is_reference, tp_error *err)
+{
+    grpo *g = t->own;
+    for (uint32_t m = 0; m < g->arrangement.n_micro; m++) {
+        const float *logp;
+        double loss;
+        if (tp_trainer_should_stop(t))
+            return tp_fail(err, TP_ERR_INTERRUPTED, "stopped between a rollout and its update");
+        tp_batch_fill(&g->arrangement, g->sequences, m, &g->mb);
+        tp_batch_view view = tp_trainer_view(&g->mb);
+        TP_TRY(tp_session_eval(session, &view, &loss, &logp, err));
+        for (uint32_t k = g->arrangement.starts[m]; k < g->arrangement.starts[m + 1]; k++) {
+            uint32_t i = g->arrangement.order[k];
+            grpo_sample *s = g->trained[i];
+            float **to = is_reference ? &s->ref : &s->prev;
+            *to = tp_arena_array(&g->arena, float, s->n_answer + 1);
+            memcpy(*to, answer_in(g, i, logp), (size_t)s->n_answer * sizeof(float));
+        }
+    }
+    return TP_OK;
+}
+
+/* Before the first update: what the policy said when it answered (needed once an update
+ * has moved it, or to compare with the generator), and what the reference says. */
+static tp_status log_probabilities(trainer *t, uint32_t first, uint32_t end, bool needs_prev,
+                                   tp_error *err)
+{
+    grpo *g = t->own;
+    TP_TRY(arrange(t, first, end, err));
+    double start = tp_clock_s();
+    if (needs_prev) {
+        TP_ZONE("logprobs");
+        tp_phases_enter(&t->phases, TP_TIME_LOGPROBS);
+        TP_TRY(score(t, t->session, false, err));
+        g->counts.logprob_s += tp_clock_s() - start;
+    }
+    start = tp_clock_s();
+    if (g->reference) {
+        TP_ZONE("reference");
+        tp_phases_enter(&t->phases, TP_TIME_REFERENCE);
+        TP_TRY(score(t, g->reference, true, err));
+        g->counts.reference_s += tp_clock_s() - start;
+    }
+    return TP_OK;
+}
+
+/* Leave out answers on which generator and training disagree too much. */
+static void mask_by_error(trainer *t)
+{
+    grpo *g = t->own;
+    double threshold = options(t)->logprob_error_threshold;
+    uint32_t n = 0;
+    g->counts.worst_error = -INFINITY;
+    g->counts.least_error = INFINITY;
+    for (uint32_t i = 0; i < g->rollout.n_samples; i++) {
+        grpo_sample *s = &g->rollout.samples[i];
+        double sum = 0;
+        if (!s->is_trained || !s->prev)
+            continue;
+        for (int32_t k = 0; k < s->n_answer; k++)
+            sum += exp(fabs((double)s->gen[k] - (double)s->prev[k]));
+        double mean = sum / s->n_answer;
+        g->counts.worst_error = fmax(g->counts.worst_error, mean);
+        g->counts.least_error = fmin(g->counts.least_error, mean);
+        g->counts.error_sum += mean;
+        n++;
+        if (!(mean <= threshold)) {
+            s->is_trained = false;
+            g->counts.masked_by_error++;
+            g->counts.masked_correct += s->correct == TP_CORRECT_YES;
+        }
+    }
+    g->counts.error_sum = n ? g->counts.error_sum / n : NAN;
+}
+
+/* ---- advantages ---- */
+
+static void spread_over_tokens(trainer *t, double *flat, double *weights)
+{
+    grpo *g = t->own;
+    size_t at = 0;
+    for (uint32_t i = 0; i < g->rollout.n_samples; i++) {
+        grpo_sample *s = &g->rollout.samples[i];
+        double base = s->advantage[0];
+        for (int32_t k = 0; k < s->n_answer; k++, at++) {
+            double a = base;
+            if (options(t)->loss.kl_in_reward && s->ref && s->is_trained)
+                a -= options(t)->loss.kl_penalty *
+                     tp_policy_kl(&g->loss, (double)s->prev[k], (double)s->ref[k], NULL);
+            flat[at] = a;
+            weights[at] = s->is_trained;
+        }
+    }
+}
+
+static void collect_tokens(grpo *g, const double *flat)
+{
+    size_t at = 0;
+    g->advantage_sum = 0;
+    g->advantage_min = INFINITY;
+    g->advantage_max = -INFINITY;
+    for (uint32_t i = 0; i < g->rollout.n_samples; i++) {
+        grpo_sample *s = &g->rollout.samples[i];
+        for (int32_t k = 0; k < s->n_answer; k++, at++) {
+            s->advantage[k] = flat[at];
+            if (!s->is_trained)
+                continue;
+            g->advantage_sum += flat[at];
+            g->advantage_min = fmin(g->advantage_min, flat[at]);
+            g->advantage_max = fmax(g->advantage_max, flat[at]);
+        }
+    }
+}
+
+static void group_advantages(grpo *g)
+{
+    uint32_t most = 0;
+    for (uint32_t k = 0; k < g->rollout.n_groups; k++)
+        most = TP_MAX(most, g->rollout.groups[k].n);
+    double *rewards = calloc(2 * (size_t)most + 1, sizeof *rewards);
+    bool *valid = calloc((size_t)most + 1, sizeof *valid);
+    TP_ASSERT(rewards && valid);
+    for (uint32_t k = 0; k < g->rollout.n_groups; k++) {
+        const grpo_group *group = &g->rollout.groups[k];
+        grpo_sample *samples = g->rollout.samples + group->first;
+        for (uint32_t i = 0; i < group->n; i++) {
+            rewards[i] = samples[i].reward;
+            valid[i] = samples[i].is_valid;
+        }
+        tp_advantage_group(&g->advantage, rewards, valid, group->n, rewards + most);
+        for (uint32_t i = 0; i < group->n; i++) {
+            samples[i].advantage = tp_arena_array(&g->arena, double, samples[i].n_answer + 1);
+            samples[i].advantage[0] = rewards[most + i];
+        }
+    }
+    free(rewards);
+    free(valid);
+}
+
+static void find_advantages(trainer *t)
+{
+    grpo *g = t->own;
+    size_t n = 0;
+    double start = tp_clock_s();
+    tp_phases_enter(&t->phases, TP_TIME_ADVANTAGE);
+    group_advantages(g);
+    for (uint32_t i = 0; i < g->rollout.n_samples; i++)
+        n += (size_t)g->rollout.samples[i].n_answer;
+    double *flat = calloc(2 * n + 1, sizeof *flat);
+    TP_ASSERT(flat);
+    spread_over_tokens(t, flat, flat + n);
+    if (g->advantage.spread == TP_SPREAD_BATCH)
+        tp_advantage_whiten(flat, flat + n, n);
+    tp_advantage_clip(&g->advantage, flat, n);
+    collect_tokens(g, flat);
+    free(flat);
+    g->counts.advantage_s += tp_clock_s() - start;
+}
+
+/* ---- an update ---- */
+
+static void add_sequence(grpo *g, uint32_t i, const float *logp, float *w)
+{
+    const grpo_sample *s = g->trained[i];
+    const float *answer = answer_in(g, i, logp);
+    tp_policy_sequence sequence = {.logp = answer,
+                                   .prev = s->prev,
+                                   .gen = s->gen,
+                                   .ref = s->ref,
+                                   .advantage = s->advantage,
+                                   .n = (size_t)s->n_answer,
+                                   .is_positive = s->reward > 0};
+    tp_policy_loss_add(&g->loss, &g->norm, &sequence, &g->sums, g->gradient);
+    float *to = w + (answer - logp);
+    for (int32_t k = 0; k < s->n_answer; k++)
+        to[k] = (float)-g->gradient[k];
+}
+
+/* Between the log-probabilities of a micro-batch and their gradient. */
+static void weigh(void *user, const float *logp, float *w, int64_t n)
+{
+    grpo *g = user;
+    memset(w, 0, (size_t)n * sizeof *w);
+    for (uint32_t k = g->arrangement.starts[g->micro]; k < g->arrangement.starts[g->micro + 1]; k++)
+        add_sequence(g, g->arrangement.order[k], logp, w);
+}
+
+static void count_norms(grpo *g)
+{
+    g->norm = (tp_policy_norm){0};
+    for (uint32_t i = 0; i < g->n_trained; i++) {
+        const grpo_sample *s = g->trained[i];
+        g->norm.tokens += s->n_answer;
+        g->norm.sequences += 1;
+        g->norm.positive_tokens += s->reward > 0 ? s->n_answer : 0;
+    }
+}
+
+static tp_status update(trainer *t, uint32_t first, uint32_t end, step_result *r, tp_error *err)
+{
+    grpo *g = t->own;
+    tp_batch_view view = {0};
+    TP_TRY(arrange(t, first, end, err));
+    if (g->n_trained == 0)
+        return TP_OK; /* nothing to learn from: the weights stay */
+    count_norms(g);
+    tp_policy_sums_init(&g->sums);
+    for (g->micro = 0; g->micro < g->arrangement.n_micro; g->micro++) {
+        tp_phases_enter(&t->phases, TP_TIME_DATA);
+        tp_batch_fill(&g->arrangement, g->sequences, g->micro, &g->mb);
+        view = tp_trainer_view(&g->mb);
+        tp_trainer_stopwatch w = tp_trainer_begin_graph(t);
+        {
+            TP_ZONE("forward_backward");
+            TP_TRY(tp_session_train_weighed(t->session, &view, g->micro == 0, weigh, g, err));
+        }
+        tp_trainer_end_graph(t, w);
+        tp_trainer_count(t, &g->mb, r);
+    }
+    g->micro = g->arrangement.n_micro - 1; /* what `view` shows */
+    tp_policy_sums_merge(&g->total, &g->sums);
+    g->n_updates++;
+    r->loss = g->sums.loss; /* of this update, for its own check */
+    tp_status status = tp_trainer_update(t, r, &view, err);
+    g->grad_norm_max = fmax(g->grad_norm_max, r->grad_norm);
+    return status;
+}
+
+/* ---- all of a step's learning ---- */
+
+tp_status tp_grpo_learn(trainer *t, step_result *r, tp_error *err)
+{
+    grpo *g = t->own;
+    uint32_t n = g->rollout.n_samples, batch = (uint32_t)t->o->policy.train_global_batch_size;
+    bool compares = !isnan(options(t)->logprob_error_threshold);
+    bool needs_prev = tp_grpo_scores_policy(t->o, n);
+    for (uint32_t first = 0; first < n && (needs_prev || g->reference); first += batch)
+        TP_TRY(log_probabilities(t, first, TP_MIN(n, first + batch), needs_prev, err));
+    if (compares)
+        mask_by_error(t);
+    find_advantages(t);
+    if (tp_trainer_should_stop(t))
+        return tp_fail(err, TP_ERR_INTERRUPTED, "stopped between a rollout and its update");
+    double start = tp_clock_s();
+    tp_policy_sums_init(&g->total);
+    /* From here on the step is completed whatever is asked. */
+    for (uint32_t first = 0; first < n; first += batch)
+        TP_TRY(update(t, first, TP_MIN(n, first + batch), r, err));
+    g->counts.training_s = tp_clock_s() - start;
+    r->loss = g->n_updates ? g->total.loss / (double)g->n_updates : 0;
+    return TP_OK;
+}

@@ -1,0 +1,85 @@
+/* adamw.c - AdamW, as torch.optim.AdamW: the decay does not pass through the moments. */
+#include <math.h>
+
+#include "config/option_rows.h"
+#include "engine/train/optimizers/optimizer.h"
+
+typedef struct {
+    double eps;
+    tp_f64_list betas; /* two, below 1 */
+} adamw_settings;
+static_assert(sizeof(adamw_settings) <= TP_OPTIMIZER_OWN_BYTES, "see tp_optimizer_settings");
+
+/* clang-format off */
+#define HOLDER tp_optimizer_settings
+#define HOLDER_AT 0
+static const tp_option keys[] = {
+    REAL("policy.optimizer.kwargs.lr", lr, "5.0e-6", 0, 1000, "Learning rate, before the schedule.")
+    REAL("policy.optimizer.kwargs.weight_decay", weight_decay, "0.1", 0, 1000, "Decoupled weight decay.")
+#undef HOLDER
+#undef HOLDER_AT
+#define HOLDER adamw_settings
+#define HOLDER_AT offsetof(tp_optimizer_settings, own)
+    REALS("policy.optimizer.kwargs.betas", betas, "[0.9, 0.98]", 0, 1, "Decay of the first and second moments.")
+    REAL("policy.optimizer.kwargs.eps", eps, "1.0e-5", 0, 1, "Added to the root of the second moment.")
+    REFUSED("policy.optimizer.kwargs.amsgrad", NULL, "false|null", "The largest second moments so far are not kept.")
+    REFUSED("policy.optimizer.kwargs.master_weights", NULL, "true|null", "Master weights are always float32.")
+    REFUSED("policy.optimizer.kwargs.exp_avg_dtype", NULL, "torch.float32|null", "Moments are always float32.")
+    REFUSED("policy.optimizer.kwargs.exp_avg_sq_dtype", NULL, "torch.float32|null", "Moments are always float32.")
+    MUTE("policy.optimizer.kwargs.store_param_remainders", "Master weights are always float32.")
+    {0}};
+/* clang-format on */
+
+static const adamw_settings *own(const tp_optimizer_settings *s)
+{
+    return (const adamw_settings *)(const void *)s->own.bytes;
+}
+
+static tp_status check(const tp_config *config, const tp_optimizer_settings *s, tp_error *err)
+{
+    const tp_f64_list *betas = &own(s)->betas;
+    if (betas->n != 2 || betas->v[0] >= 1 || betas->v[1] >= 1)
+        return tp_config_fail(config, "policy.optimizer.kwargs.betas", err,
+                              "expected two numbers below 1, as in [0.9, 0.98]");
+    return TP_OK;
+}
+
+static int states(const tp_optimizer_settings *s, const char *ret[TP_OPTIMIZER_STATES])
+{
+    (void)s;
+    ret[0] = "adam_m";
+    ret[1] = "adam_v";
+    return 2;
+}
+
+static void update(const tp_optimizer_settings *s, const tp_optimizer_operands *x, tp_graph *g,
+                   const char *label)
+{
+    (void)s;
+    tp_ref in[] = {x->p, x->grad, x->state[0], x->state[1], x->scalars};
+    tp_attrs attrs = {.decay = 1.0f};
+    tp_graph_op(g, TP_OP_adamw, &attrs, 5, in, label);
+}
+
+tp_optimizer_scalars tp_adamw_scalars(double lr, double beta1, double beta2, double eps,
+                                      double weight_decay, int64_t t, double grad_factor)
+{
+    double n = (double)t;
+    return (tp_optimizer_scalars){{lr, beta1, beta2, eps, weight_decay, 1.0 - pow(beta1, n),
+                                   1.0 - pow(beta2, n), grad_factor}};
+}
+
+static void scalars(const tp_optimizer_settings *s, const tp_optimizer_step *step,
+                    tp_optimizer_scalars *ret)
+{
+    const double *betas = own(s)->betas.v;
+    *ret = tp_adamw_scalars(step->lr, betas[0], betas[1], own(s)->eps, s->weight_decay, step->t,
+                            step->grad_factor);
+}
+
+const tp_optimizer tp_optimizer_adamw = {.name = "AdamW",
+                                         .options = keys,
+                                         .check = check,
+                                         .states = states,
+                                         .update = update,
+                                         .scalars = scalars};

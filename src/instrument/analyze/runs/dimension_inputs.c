@@ -1,0 +1,20 @@
+/* dimension_inputs.c - what a dimension was made of. */
+#include <math.h>
+#include <stdio.h>
+
+#include "instrument/analyze/runs/dimension.h"
+
+void tp_dimension_input_number(tp_dimension_figures *f, const char *key, double value)
+{
+    if (f->n_inputs < TP_DIMENSION_INPUTS)
+        f->inputs[f->n_inputs++] = (tp_dimension_input){.key = key, .value = value};
+}
+
+void tp_dimension_input_text(tp_dimension_figures *f, const char *key, const char *text)
+{
+    if (f->n_inputs == TP_DIMENSION_INPUTS)
+        return;
+    tp_dimension_input *i = &f->inputs[f->n_inputs++];
+    *i = (tp_dimension_input){.key = key, .value = NAN};
+    snprintf(i->text, sizeof i->text, "%s", text);
+}

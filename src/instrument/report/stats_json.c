@@ -1,0 +1,151 @@
+/* stats_json.c - what `temper stats` is asked for, as JSON. */
+#include "instrument/report/stats_json.h"
+
+#include <math.h>
+
+/* ---- columns ---- */
+
+static void put_names(tp_json_w *w, const tp_stats_column *c, size_t n)
+{
+    tp_json_w_put_begin(w, "names", n == 2 ? '{' : '[');
+    if (n == 2) {
+        tp_json_w_put_str(w, "x", c[1].name);
+        tp_json_w_put_str(w, "y", c[0].name);
+    }
+    for (size_t i = 0; i < n && n != 2; i++)
+        tp_json_w_str(w, c[i].name);
+    tp_json_w_end(w, n == 2 ? '}' : ']');
+}
+
+static tp_status put_groups(tp_answer *a, const tp_stats_column *c, size_t n, tp_error *err)
+{
+    tp_group *groups = tp_arena_try_alloc(a->arena, n, sizeof *groups, _Alignof(tp_group));
+    if (!groups)
+        return tp_fail(err, TP_ERR_NOMEM, "%s: no room for the groups", a->name);
+    for (size_t i = 0; i < n; i++)
+        groups[i] = (tp_group){c[i].x, c[i].n};
+    return tp_answer_groups(a, groups, n, err);
+}
+
+static tp_status put_one(tp_answer *a, const tp_stats_column *c, bool resample, tp_error *err)
+{
+    TP_TRY(tp_answer_describe(a, "describe", c->x, c->n, err));
+    return resample ? tp_answer_resampled(a, c->x, c->n, NULL, 0, false, err) : TP_OK;
+}
+
+static tp_status put_two(tp_answer *a, const tp_stats_column *x, const tp_stats_column *y,
+                         bool is_paired, bool resample, tp_error *err)
+{
+    TP_TRY(tp_answer_describe(a, "describe_x", x->x, x->n, err));
+    TP_TRY(tp_answer_describe(a, "describe_y", y->x, y->n, err));
+    TP_TRY(tp_answer_two(a, x->x, x->n, y->x, y->n, err));
+    if (is_paired)
+        TP_TRY(tp_answer_paired(a, x->x, y->x, x->n, err));
+    return resample ? tp_answer_resampled(a, x->x, x->n, y->x, y->n, is_paired, err) : TP_OK;
+}
+
+static tp_status put_columns(tp_answer *a, tp_stats_kind kind, bool resample,
+                             const tp_stats_column *c, size_t n, const tp_stats_column *at,
+                             tp_error *err)
+{
+    switch (kind) {
+    case TP_STATS_ONE:
+        return put_one(a, &c[0], resample, err);
+    case TP_STATS_TWO:
+    case TP_STATS_PAIRED:
+        return put_two(a, &c[1], &c[0], kind == TP_STATS_PAIRED, resample, err);
+    case TP_STATS_GROUPS:
+        return put_groups(a, c, n, err);
+    case TP_STATS_SERIES:
+        return tp_answer_series(a, at ? at->x : NULL, c[0].x, c[0].n, err);
+    }
+    return TP_OK;
+}
+
+static tp_answer_options options_of(const tp_stats_style *s)
+{
+    return (tp_answer_options){
+        .level = s->level, .seed = s->seed, .n_resamples = s->n_resamples ? s->n_resamples : 9999};
+}
+
+tp_status tp_stats_json(tp_stats_kind kind, const tp_stats_style *style, const tp_stats_column *c,
+                        size_t n, const tp_stats_column *at, tp_buf *out, tp_error *err)
+{
+    tp_arena arena;
+    tp_json_w w;
+    tp_answer a = {.w = &w, .name = c[0].name, .arena = &arena, .o = options_of(style)};
+    tp_json_w_init(&w, out, 2);
+    TP_TRY(tp_arena_init(&arena, (size_t)1 << 36, err));
+    tp_answer_open(&a);
+    put_names(&w, c, n);
+    tp_status status = put_columns(&a, kind, style->n_resamples > 0, c, n, at, err);
+    if (status == TP_OK) {
+        tp_answer_close(&a);
+        tp_buf_addc(out, '\n');
+    }
+    tp_buf_release(&a.reasons);
+    tp_arena_release(&arena);
+    return status;
+}
+
+/* ---- shares and plans ---- */
+
+static void put_share(tp_answer *a, int64_t x, int64_t n)
+{
+    tp_proportion_result r = tp_proportion(x, n, a->o.level);
+    tp_answer_count(a, "x", (uint64_t)x);
+    tp_answer_count(a, "n", (uint64_t)n);
+    tp_answer_number(a, "phat", (double)x / (double)n, NULL);
+    tp_answer_pair(a, "wilson", r.wilson);
+    tp_answer_pair(a, "wilson_cc", r.wilson_cc);
+    tp_answer_pair(a, "clopper_pearson", r.clopper_pearson);
+    tp_answer_pair(a, "agresti_coull", r.agresti_coull);
+    tp_answer_pair(a, "jeffreys", r.jeffreys);
+}
+
+tp_status tp_stats_json_shares(const tp_stats_style *style, const int64_t *x, const int64_t *n,
+                               size_t k, tp_buf *out, tp_error *err)
+{
+    tp_json_w w;
+    tp_answer a = {.w = &w, .name = "--share", .o = options_of(style)};
+    TP_TRY(tp_stats_check_shares(x, n, k, err));
+    tp_json_w_init(&w, out, 2);
+    tp_answer_open(&a);
+    if (k == 1) {
+        put_share(&a, x[0], n[0]);
+    } else {
+        tp_newcombe_result r = tp_newcombe(x[1], n[1], x[0], n[0], style->level);
+        tp_answer_number(&a, "diff", r.diff, NULL);
+        tp_answer_pair(&a, "newcombe", r.ci);
+        tp_answer_begin_array(&a, "shares");
+        for (size_t i = 0; i < k; i++) {
+            tp_answer_object(&a, NULL);
+            put_share(&a, x[i], n[i]);
+            tp_answer_object_end(&a);
+        }
+        tp_answer_end_array(&a);
+    }
+    tp_answer_close(&a);
+    tp_buf_addc(out, '\n');
+    tp_buf_release(&a.reasons);
+    return TP_OK;
+}
+
+tp_status tp_stats_json_plan(const tp_stats_style *style, const tp_stats_plan *plan, tp_buf *out,
+                             tp_error *err)
+{
+    tp_json_w w;
+    tp_stats_plan p = *plan;
+    TP_TRY(tp_stats_solve_plan(style, &p, err));
+    tp_json_w_init(&w, out, 2);
+    tp_json_w_begin(&w, '{');
+    tp_json_w_put_bool(&w, "paired", p.paired);
+    tp_json_w_put_i64(&w, "sides", p.sides);
+    tp_json_w_put_f64(&w, "alpha", round((1 - style->level) * 1e12) / 1e12);
+    tp_json_w_put_f64(&w, "effect", p.effect);
+    tp_json_w_put_f64(&w, "n", p.n);
+    tp_json_w_put_f64(&w, "power", p.power);
+    tp_json_w_end(&w, '}');
+    tp_buf_addc(out, '\n');
+    return TP_OK;
+}

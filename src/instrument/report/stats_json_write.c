@@ -1,0 +1,147 @@
+/* stats_json_write.c - values of an answer in JSON, and nulls with their reasons. */
+#include "instrument/report/stats_json.h"
+
+#include <math.h>
+#include <string.h>
+
+static void enter(tp_answer *a, const char *key)
+{
+    if (key)
+        tp_json_w_key(a->w, key);
+    TP_ASSERT(a->depth < TP_ANSWER_DEPTH);
+    if (!key && a->depth > 0)
+        a->place[a->depth - 1]++;
+    a->path[a->depth] = key;
+    a->place[a->depth] = 0;
+    a->depth++;
+}
+
+void tp_answer_object(tp_answer *a, const char *key)
+{
+    enter(a, key);
+    tp_json_w_begin(a->w, '{');
+}
+
+void tp_answer_object_end(tp_answer *a)
+{
+    a->depth--;
+    tp_json_w_end(a->w, '}');
+}
+
+void tp_answer_begin_array(tp_answer *a, const char *key)
+{
+    enter(a, key);
+    tp_json_w_begin(a->w, '[');
+}
+
+void tp_answer_end_array(tp_answer *a)
+{
+    a->depth--;
+    tp_json_w_end(a->w, ']');
+}
+
+/* "two_sample.welch", "rows[3].k" */
+static void note(tp_answer *a, const char *key, const char *why)
+{
+    tp_buf path = {0};
+    for (int i = 0; i < a->depth; i++) {
+        if (a->path[i])
+            tp_buf_addf(&path, "%s%s", i ? "." : "", a->path[i]);
+        else if (i > 0)
+            tp_buf_addf(&path, "[%zu]", a->place[i - 1] - 1);
+    }
+    if (key)
+        tp_buf_addf(&path, "%s%s", a->depth ? "." : "", key);
+    else if (a->depth > 0)
+        tp_buf_addf(&path, "[%zu]", a->place[a->depth - 1] - 1);
+    tp_buf_add(&a->reasons, tp_buf_str(&path), path.len + 1);
+    tp_buf_add(&a->reasons, why, strlen(why) + 1);
+    tp_buf_release(&path);
+}
+
+void tp_answer_null(tp_answer *a, const char *key, const char *why)
+{
+    if (key)
+        tp_json_w_key(a->w, key);
+    else if (a->depth > 0)
+        a->place[a->depth - 1]++;
+    tp_json_w_null(a->w);
+    note(a, key, why ? why : "undefined");
+}
+
+static void put_number(tp_answer *a, double v)
+{
+    if (isinf(v))
+        tp_json_w_str(a->w, v > 0 ? "inf" : "-inf");
+    else
+        tp_json_w_f64(a->w, v + 0.0);
+}
+
+void tp_answer_number(tp_answer *a, const char *key, double v, const char *why)
+{
+    if (isnan(v)) {
+        tp_answer_null(a, key, why);
+        return;
+    }
+    if (key)
+        tp_json_w_key(a->w, key);
+    else if (a->depth > 0)
+        a->place[a->depth - 1]++;
+    put_number(a, v);
+}
+
+void tp_answer_count(tp_answer *a, const char *key, uint64_t n)
+{
+    tp_json_w_put_i64(a->w, key, (int64_t)n);
+}
+
+void tp_answer_bool(tp_answer *a, const char *key, bool v) { tp_json_w_put_bool(a->w, key, v); }
+
+const char *tp_answer_level_key(tp_answer *a, const char *key, char buffer[64])
+{
+    snprintf(buffer, 64, "%s%s", key, a->level_text);
+    return buffer;
+}
+
+void tp_answer_pair(tp_answer *a, const char *key, tp_interval ci)
+{
+    if (ci.why || isnan(ci.lo) || isnan(ci.hi)) {
+        tp_answer_null(a, key, ci.why);
+        return;
+    }
+    tp_json_w_put_begin(a->w, key, '[');
+    put_number(a, ci.lo);
+    put_number(a, ci.hi);
+    tp_json_w_end(a->w, ']');
+}
+
+void tp_answer_interval(tp_answer *a, const char *key, tp_interval ci)
+{
+    char buffer[64];
+    tp_answer_pair(a, tp_answer_level_key(a, key, buffer), ci);
+}
+
+static void put_reasons(tp_answer *a)
+{
+    const char *at = tp_buf_str(&a->reasons), *end = at + a->reasons.len;
+    tp_json_w_put_begin(a->w, "reasons", '{');
+    while (at < end) {
+        tp_json_w_key(a->w, at);
+        at += strlen(at) + 1;
+        tp_json_w_str(a->w, at);
+        at += strlen(at) + 1;
+    }
+    tp_json_w_end(a->w, '}');
+}
+
+void tp_answer_open(tp_answer *a)
+{
+    snprintf(a->level_text, sizeof a->level_text, "%.6g", 100 * a->o.level);
+    tp_json_w_begin(a->w, '{');
+}
+
+void tp_answer_close(tp_answer *a)
+{
+    put_reasons(a);
+    tp_json_w_end(a->w, '}');
+}
