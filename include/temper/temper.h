@@ -5,6 +5,8 @@
  *     program.h, exit_status.h    for the program around the library
  *     tokenizer.h, chat.h         text and token ids
  *     model.h, generator.h        a model folder, and text from it
+ *     evaluate.h                  questions for a model, and what the answers are worth
+ *     config.h, doctor.h          a configuration resolved; machine, runs: is all sound?
  *     plan.h, train.h             a training configuration: what it costs, running it
  *     trace.h                     what ran when, on which thread
  *     profile.h                   where a step's time and memory go
@@ -19,8 +21,11 @@
 #include "temper/analysis.h"
 #include "temper/bench.h"
 #include "temper/chat.h"
+#include "temper/config.h"
+#include "temper/doctor.h"
 #include "temper/environment.h"
 #include "temper/error.h"
+#include "temper/evaluate.h"
 #include "temper/exit_status.h"
 #include "temper/generator.h"
 #include "temper/log.h"

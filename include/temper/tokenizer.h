@@ -70,6 +70,22 @@ TP_API const char *tp_tokenizer_chat_template(const tp_tokenizer *tok);
 /* XXH3-128 (32 hex digits) over everything that decides how text becomes ids. */
 TP_API const char *tp_tokenizer_fingerprint(const tp_tokenizer *tok);
 
+typedef struct {
+    size_t size;               /* sizeof(tp_tokenizer_learn_options) */
+    int32_t vocab_size;        /* tokens in all, 256 bytes and 3 special ones included; 0: 4096 */
+    const char *pre_tokenizer; /* "gpt2", "smollm2", "llama3" or "qwen2" (also NULL) */
+    bool replace;              /* a tokenizer that is in the folder */
+} tp_tokenizer_learn_options;
+
+/* Learn a byte-level BPE from text files, at most 1 GiB each, and write tokenizer.json and its
+ * companions into `folder`, which is made; transformers loads it.  It has <|endoftext|>,
+ * <|im_start|>, <|im_end|> and a ChatML template.  `options` may be NULL.
+ * TP_ERR_CONFIG: the files hold nothing, or the folder has a tokenizer; TP_ERR_IO,
+ * TP_ERR_OUTPUT, TP_ERR_ARG. */
+TP_API TP_CHECKED tp_status tp_tokenizer_learn(const char *folder, const char *const *files,
+                                               size_t n, const tp_tokenizer_learn_options *options,
+                                               tp_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,115 +1,101 @@
-/* generator.c - a model folder as one object that continues text.
- *
- * engine/generate works on ids with weights that somebody else holds; here is that
- * somebody, together with the tokenizer. */
+/* generator.c - a model folder as one object that continues text: opening it, and one answer.
+ * text_batch.c has many. */
 #include "temper/generator.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "api/sized.h"
-#include "base/files.h"
-#include "engine/generate/settings.h"
-#include "engine/train/checkpoint.h"
-#include "temper/chat.h"
-#include "text/gguf/gguf.h"
-#include "text/tokenizer/tokenizer.h"
+#include "api/text_generator.h"
+#include "base/cpu.h"
+#include "base/platform.h"
 
 enum { DEFAULT_MAX_LENGTH = 2048, DEFAULT_NEW_TOKENS = 128 };
 
-struct tp_text_generator {
-    tp_buf folder;
-    tp_model *model;
-    tp_tokenizer *tokenizer;       /* NULL when the folder has none */
-    tp_generation_config defaults; /* of generation_config.json */
-    tp_tokenizer_scratch *scratch;
-    tp_device *device;
-    tp_states states;
-    tp_engine *engine; /* refers to model and states */
-};
+/* ---- opening ---- */
 
-static tp_status open_tokenizer(tp_text_generator *gen, tp_error *err)
+static tp_status read_precision(const char *what, const char *word, tp_dtype *ret, tp_error *err)
 {
-    tp_buf path = {0};
-    tp_buf_addf(&path, "%s/tokenizer.json", gen->folder.data);
-    bool has_one = tp_file_exists(path.data) || tp_gguf_is_file(gen->folder.data);
-    tp_buf_release(&path);
-    if (!has_one)
-        return TP_OK;
-    TP_TRY(tp_tokenizer_load(gen->folder.data, &gen->tokenizer, err));
-    gen->scratch = tp_tokenizer_scratch_new(gen->tokenizer);
-    int64_t vocab = tp_model_get_info(gen->model)->vocab;
-    int32_t n_ids = tp_tokenizer_vocab_size(gen->tokenizer);
-    if (n_ids > vocab)
-        return tp_fail(err, TP_ERR_CONFIG,
-                       "'%s': the tokenizer has %d ids, the model's vocabulary is %lld: they do "
-                       "not belong together",
-                       gen->folder.data, n_ids, (long long)vocab);
+    bool is_f32 = word && strcmp(word, "float32") == 0;
+    if (word && !is_f32 && strcmp(word, "bfloat16") != 0)
+        return tp_fail(err, TP_ERR_ARG, "%s is '%.40s'; expected bfloat16 or float32", what, word);
+    *ret = is_f32 ? TP_DTYPE_F32 : TP_DTYPE_BF16;
     return TP_OK;
 }
 
-static tp_status read_options(const tp_text_generator_options *options, tp_device_options *device,
-                              tp_engine_options *ret, tp_error *err)
+static tp_status read_options(const tp_text_generator_options *options, tp_text_generator *gen,
+                              tp_error *err)
 {
-    tp_text_generator_options o;
-    TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_text_generator_options", err));
-    if (o.threads < 0 || o.threads > 4096)
+    tp_text_generator_options *o = &gen->o;
+    TP_TRY(tp_sized_read(o, sizeof *o, options, "tp_text_generator_options", err));
+    if (o->threads < 0 || o->threads > 4096)
         return tp_fail(err, TP_ERR_ARG, "threads is %d; expected 1 to 4096, or 0 for one per core",
-                       o.threads);
-    if (o.max_length < 0 || o.max_length == 1)
+                       o->threads);
+    if (o->max_length < TP_TEXT_AS_NEEDED || o->max_length == 1)
         return tp_fail(err, TP_ERR_ARG, "max_length is %lld; expected 2 or more, or 0",
-                       (long long)o.max_length);
-    bool is_f32 = o.precision && strcmp(o.precision, "float32") == 0;
-    if (o.precision && !is_f32 && strcmp(o.precision, "bfloat16") != 0)
-        return tp_fail(err, TP_ERR_ARG, "precision is '%.40s'; expected bfloat16 or float32",
-                       o.precision);
-    tp_dtype dtype = is_f32 ? TP_DTYPE_F32 : TP_DTYPE_BF16;
-    device->threads = o.threads ? o.threads : tp_cpu_count();
-    *ret = (tp_engine_options){
-        .compute_dtype = dtype, .cache_dtype = dtype, .max_running = 1, .max_length = o.max_length};
+                       (long long)o->max_length);
+    if (o->most_length < 0 || o->max_running < 0)
+        return tp_fail(err, TP_ERR_ARG, "tp_text_generator_options: a number is negative");
+    TP_TRY(read_precision("precision", o->precision, &gen->engine.compute_dtype, err));
+    TP_TRY(read_precision("kv_precision", o->kv_precision ? o->kv_precision : o->precision,
+                          &gen->engine.cache_dtype, err));
+    gen->engine.cache_bytes = o->kv_bytes;
     return TP_OK;
 }
 
-static tp_status open_parts(tp_text_generator *gen, const char *path, tp_engine_options *options,
-                            tp_error *err)
+void tp_text_generator_notice(void *generator, const char *text)
 {
-    tp_load_report report;
-    TP_TRY(tp_checkpoint_find_model(path, &gen->folder, err));
-    TP_TRY(tp_model_open(gen->folder.data, &gen->model, err));
-    TP_TRY(open_tokenizer(gen, err));
-    const tp_model_info *info = tp_model_get_info(gen->model);
+    const tp_text_generator *gen = generator;
+    if (gen->o.notice)
+        gen->o.notice(gen->o.user, text);
+}
+
+tp_status tp_text_generator_start(tp_text_generator *gen, int64_t max_length, int64_t max_running,
+                                  tp_error *err)
+{
+    tp_text_model *m = &gen->m;
+    int64_t longest = tp_model_get_info(m->model)->max_positions;
+    if (m->engine)
+        return TP_OK;
+    gen->engine.max_length = TP_MAX(TP_MIN(max_length, longest), 2);
+    gen->engine.max_running = max_running;
     TP_TRY(
-        tp_generation_config_read(gen->folder.data, info->eos, info->n_eos, &gen->defaults, err));
-    int64_t longest = info->max_positions;
-    if (options->max_length > longest)
+        tp_text_model_start(m, &gen->engine, gen->o.threads, tp_text_generator_notice, gen, err));
+    if (m->nonfinite[0]) {
+        tp_buf text = {0};
+        tp_buf_addf(&text, "'%s' holds numbers that are not finite in %s", m->folder.data,
+                    m->nonfinite);
+        tp_text_generator_notice(gen, text.data);
+        tp_buf_release(&text);
+    }
+    return TP_OK;
+}
+
+static tp_status open_parts(tp_text_generator *gen, const char *path, tp_error *err)
+{
+    TP_TRY(tp_text_model_open(&gen->m, path, NULL, err));
+    TP_TRY(tp_text_model_read_defaults(&gen->m, err));
+    int64_t longest = tp_model_get_info(gen->m.model)->max_positions, length = gen->o.max_length;
+    if (length > longest)
         return tp_fail(err, TP_ERR_CONFIG, "max_length is %lld, '%s' has %lld positions",
-                       (long long)options->max_length, gen->folder.data, (long long)longest);
-    if (options->max_length == 0)
-        options->max_length = longest < DEFAULT_MAX_LENGTH ? longest : DEFAULT_MAX_LENGTH;
-    options->n_tokens = gen->tokenizer ? tp_tokenizer_vocab_size(gen->tokenizer) : 0;
-    TP_TRY(tp_engine_create(gen->model, options, &gen->states, &gen->engine, err));
-    TP_TRY(tp_engine_alloc(gen->engine, err));
-    TP_TRY(tp_model_load(gen->model, &gen->states, &report, err));
-    return tp_engine_weights_changed(gen->engine, err);
+                       (long long)length, gen->m.folder.data, (long long)longest);
+    if (length == TP_TEXT_AS_NEEDED)
+        return TP_OK;
+    return tp_text_generator_start(gen, length ? length : DEFAULT_MAX_LENGTH,
+                                   gen->o.max_running ? gen->o.max_running : 1, err);
 }
 
 tp_status tp_text_generator_open(const char *path, const tp_text_generator_options *options,
                                  tp_text_generator **ret, tp_error *err)
 {
-    tp_device_options device;
-    tp_engine_options o;
     if (!path || !ret)
         return tp_fail(err, TP_ERR_ARG, "tp_text_generator_open: an argument is NULL");
-    TP_TRY(read_options(options, &device, &o, err));
     tp_text_generator *gen = calloc(1, sizeof *gen);
     if (!gen)
         return tp_fail(err, TP_ERR_NOMEM, "cannot open a generator: out of memory");
-    tp_status status = tp_states_init(&gen->states, err);
+    tp_status status = read_options(options, gen, err);
     if (status == TP_OK)
-        status = tp_device_open(&tp_backend_cpu, &device, &gen->device, err);
-    o.device = gen->device;
-    if (status == TP_OK)
-        status = open_parts(gen, path, &o, err);
+        status = open_parts(gen, path, err);
     if (status != TP_OK) {
         tp_text_generator_free(gen);
         return status;
@@ -122,127 +108,216 @@ void tp_text_generator_free(tp_text_generator *gen)
 {
     if (!gen)
         return;
-    tp_engine_free(gen->engine);
-    tp_states_release(&gen->states);
-    tp_device_close(gen->device);
-    tp_tokenizer_scratch_free(gen->scratch);
-    tp_tokenizer_free(gen->tokenizer);
-    tp_model_free(gen->model);
-    tp_buf_release(&gen->folder);
+    tp_text_model_close(&gen->m);
     free(gen);
 }
 
-const tp_model *tp_text_generator_model(const tp_text_generator *gen) { return gen->model; }
+const char *tp_text_generator_folder(const tp_text_generator *gen) { return gen->m.folder.data; }
+
+const tp_model *tp_text_generator_model(const tp_text_generator *gen) { return gen->m.model; }
 
 const tp_tokenizer *tp_text_generator_tokenizer(const tp_text_generator *gen)
 {
-    return gen->tokenizer;
+    return gen->m.tokenizer;
 }
 
-/* ---- one answer ---- */
+/* ---- requests ---- */
 
-typedef struct {
-    const tp_text_request *request;
-    const tp_tokenizer *tokenizer;
-    tp_decode_stream stream;
-    tp_buf text; /* of the current piece */
-} answer;
-
-static bool on_token(void *user, const tp_engine_token *token)
-{
-    answer *a = user;
-    tp_buf_clear(&a->text);
-    if (token->is_stop)
-        return true;
-    if (a->tokenizer)
-        tp_tokenizer_decode_next(a->tokenizer, &a->stream, token->id, true, &a->text);
-    tp_text_piece piece = {
-        .id = token->id, .logp = token->logp, .text = tp_buf_str(&a->text), .n_text = a->text.len};
-    return a->request->on_piece(a->request->user, &piece);
-}
-
-/* What is left of a character that the answer ends in. */
-static void flush(answer *a)
-{
-    tp_buf_clear(&a->text);
-    if (!a->tokenizer)
-        return;
-    tp_tokenizer_decode_next(a->tokenizer, &a->stream, -1, true, &a->text);
-    tp_text_piece piece = {.id = -1, .text = tp_buf_str(&a->text), .n_text = a->text.len};
-    if (a->text.len)
-        a->request->on_piece(a->request->user, &piece);
-}
-
-static tp_status check_request(const tp_text_request *r, tp_error *err)
+tp_status tp_text_request_read(const tp_text_request *theirs, tp_text_request *r, tp_error *err)
 {
     const char *wrong = NULL;
+    TP_TRY(tp_sized_read(r, sizeof *r, theirs, "tp_text_request", err));
+    if (!theirs)
+        r->temperature = NAN;
     if (r->max_new_tokens < 0)
         wrong = "max_new_tokens is negative";
     else if (r->temperature < 0 || isinf(r->temperature))
         wrong = "temperature is not a number from 0";
     else if (!(r->top_p >= 0 && r->top_p <= 1))
         wrong = "top_p is not between 0 and 1";
+    else if (!(r->min_p == -1 || (r->min_p >= 0 && r->min_p <= 1)))
+        wrong = "min_p is not between 0 and 1";
     else if (r->n_stop_ids && !r->stop_ids)
         wrong = "n_stop_ids is set and stop_ids is NULL";
+    else if (r->n_stop_strings && !r->stop_strings)
+        wrong = "n_stop_strings is set and stop_strings is NULL";
+    else if (r->samples < 0)
+        wrong = "samples is negative";
     return wrong ? tp_fail(err, TP_ERR_ARG, "tp_text_request: %s", wrong) : TP_OK;
 }
 
-static void gather_stops(const tp_text_generator *gen, const tp_text_request *r, tp_ids *out)
+static const tp_generation_config *config_of(const tp_text_generator *gen, const tp_text_request *r)
 {
-    for (size_t i = 0; i < r->n_stop_ids; i++)
-        tp_ids_add(out, r->stop_ids[i]);
-    if (r->ignore_eos)
-        return;
-    const tp_model_info *info = tp_model_get_info(gen->model);
-    for (int i = 0; i < info->n_eos; i++)
-        tp_ids_add(out, (int32_t)info->eos[i]);
-    if (gen->tokenizer && tp_tokenizer_eos(gen->tokenizer) >= 0)
-        tp_ids_add(out, tp_tokenizer_eos(gen->tokenizer));
+    return r->ignore_generation_config ? NULL : &gen->m.defaults;
 }
 
-/* What the request leaves open the folder's generation_config.json says; NULL: all. */
-static tp_request settle(const tp_text_generator *gen, const tp_text_request *r, const int32_t *ids,
-                         size_t n)
+/* Nothing where there is nothing to say. */
+static void tell(tp_text_generator *gen, const char *before, const char *what)
 {
-    const tp_text_settings usual = {.max_new_tokens = DEFAULT_NEW_TOKENS};
-    const tp_generation_config *config = r && r->ignore_generation_config ? NULL : &gen->defaults;
-    tp_text_settings s = {.temperature = NAN, .top_k = -1, .top_p = NAN, .min_p = NAN};
+    tp_buf text = {0};
+    if (!*what)
+        return;
+    tp_buf_addf(&text, "%s%s", before, what);
+    tp_text_generator_notice(gen, text.data);
+    tp_buf_release(&text);
+}
+
+tp_text_settings tp_text_generator_settle(tp_text_generator *gen, const tp_text_request *r,
+                                          const tp_text_settings *usual)
+{
+    const tp_generation_config *config = config_of(gen, r);
     tp_buf said = {0};
-    if (r)
-        s = (tp_text_settings){.max_new_tokens = r->max_new_tokens,
-                               .temperature = r->temperature,
-                               .top_k = r->top_k < 0    ? 0
-                                        : r->top_k == 0 ? -1
-                                                        : r->top_k,
-                               .top_p = r->top_p > 0 ? r->top_p : NAN,
-                               .min_p = NAN};
-    tp_text_settle(config, &usual, &s, &said);
+    tp_text_settings s = {.max_new_tokens = r->max_new_tokens,
+                          .temperature = r->temperature,
+                          .top_k = r->top_k < 0    ? 0
+                                   : r->top_k == 0 ? -1
+                                                   : r->top_k,
+                          .top_p = r->top_p > 0 ? r->top_p : NAN,
+                          .min_p = r->min_p < 0   ? 0
+                                   : r->min_p > 0 ? r->min_p
+                                                  : NAN};
+    tp_text_settle(config, usual, &s, &said);
+    tell(gen, "generation_config.json: not used: ", config ? config->unknown : "");
+    tell(gen, "from generation_config.json: ", tp_buf_str(&said));
     tp_buf_release(&said);
-    return tp_text_request_of(config, &s, ids, n);
+    return s;
+}
+
+tp_request tp_text_generator_request(const tp_text_generator *gen, const tp_text_request *r,
+                                     const tp_text_settings *settings, const tp_ids *prompt,
+                                     tp_ids *stops)
+{
+    for (size_t i = 0; i < r->n_stop_ids; i++)
+        tp_ids_add(stops, r->stop_ids[i]);
+    for (size_t i = 0; i < gen->m.stops.len && !r->ignore_eos; i++)
+        tp_ids_add(stops, gen->m.stops.data[i]);
+    tp_request request = tp_text_request_of(config_of(gen, r), settings, prompt->data, prompt->len);
+    request.seed = r->seed;
+    request.stop_ids = stops->data;
+    request.n_stop_ids = stops->len;
+    request.stop_strings = r->stop_strings;
+    request.n_stop_strings = r->n_stop_strings;
+    return request;
+}
+
+/* ---- one answer ---- */
+
+typedef struct {
+    tp_text_generator *gen;
+    const tp_text_request *request;
+    tp_streamed_answer answer; /* without a tokenizer its text stays empty */
+    size_t n_given, n_pieces;  /* bytes of it, and tokens, that went out */
+} following;
+
+static bool give(following *f, int32_t id, float logp)
+{
+    const tp_text_request *r = f->request;
+    tp_text_piece piece = {.id = id,
+                           .logp = logp,
+                           .text = tp_buf_str(&f->answer.text) + f->n_given,
+                           .n_text = f->answer.ready - f->n_given};
+    f->n_given = f->answer.ready;
+    return !r->on_piece || r->on_piece(r->user, &piece);
+}
+
+static void update(following *f, const tp_sample_result *r, bool last_is_stop)
+{
+    if (f->gen->m.tokenizer)
+        tp_answer_update(&f->answer, r, last_is_stop);
+}
+
+/* The new tokens of an answer, at most one in a step; false: enough. */
+static bool follow(following *f, const tp_sample_result *r)
+{
+    const tp_text_request *request = f->request;
+    bool ends_with_id = r->finish == TP_FINISH_STOP && r->stop_string < 0, goes_on = true;
+    tp_sample_result before_end = *r;
+    if (r->stop_string < 0)
+        before_end.finish = TP_FINISH_NONE;
+    update(f, &before_end, ends_with_id);
+    for (; f->n_pieces < r->n - (ends_with_id && r->n > 0) && goes_on; f->n_pieces++)
+        goes_on = give(f, r->ids[f->n_pieces], r->logp[f->n_pieces]);
+    if (r->finish != before_end.finish)
+        update(f, r, ends_with_id);
+    if (f->n_given < f->answer.ready && r->finish != TP_FINISH_NONE)
+        (void)give(f, -1, 0); /* the rest of a character that the answer ends in */
+    return goes_on && !(request->should_stop && request->should_stop(request->user));
+}
+
+static tp_text_result result_of(const tp_text_generator *gen, size_t n_prompt,
+                                const tp_sample_result *r)
+{
+    tp_engine_stats stats = tp_engine_get_stats(gen->m.engine);
+    bool has_stop_id = r->finish == TP_FINISH_STOP && r->stop_string < 0;
+    return (tp_text_result){.prompt_tokens = (int64_t)n_prompt,
+                            .new_tokens = (int64_t)r->n - has_stop_id,
+                            .hit_stop = r->finish == TP_FINISH_STOP,
+                            .prefill_s = stats.prefill_s,
+                            .decode_s = stats.decode_s,
+                            .finish = tp_finish_name(r->finish)};
 }
 
 /* One request to its end; the engine is left as it was. */
-static tp_status run_request(tp_text_generator *gen, const tp_request *request, tp_text_result *ret,
+static tp_status run_request(following *f, const tp_request *request, tp_text_result *ret,
                              tp_error *err)
 {
+    tp_engine *engine = f->gen->m.engine;
+    tp_sample_result r;
     int64_t id;
-    TP_TRY(tp_engine_submit(gen->engine, request, &id, err));
-    tp_engine_reset_stats(gen->engine);
-    tp_status status = tp_engine_run(gen->engine, err);
-    tp_engine_stats stats = tp_engine_get_stats(gen->engine);
-    tp_sample_result r = tp_engine_sample(gen->engine, id, 0);
-    bool hit_stop = r.finish == TP_FINISH_STOP;
-    *ret = (tp_text_result){.prompt_tokens = (int64_t)request->n_prompt,
-                            .new_tokens = (int64_t)r.n - hit_stop,
-                            .hit_stop = hit_stop,
-                            .prefill_s = stats.prefill_s,
-                            .decode_s = stats.decode_s};
-    tp_engine_forget(gen->engine, id);
+    TP_TRY(tp_engine_submit(engine, request, &id, err));
+    tp_engine_reset_stats(engine);
+    tp_status status = TP_OK;
+    do {
+        bool is_busy;
+        status = tp_engine_step(engine, &is_busy, err);
+        r = tp_engine_sample(engine, id, 0);
+        if (status == TP_OK && follow(f, &r))
+            continue;
+        tp_engine_cancel(engine, id);
+        r = tp_engine_sample(engine, id, 0);
+        (void)follow(f, &r); /* what waited for the end of a stop string */
+    } while (r.finish == TP_FINISH_NONE);
+    tp_finish finish = r.finish;
+    *ret = result_of(f->gen, request->n_prompt, &r);
+    tp_engine_forget(engine, id);
     TP_TRY(status);
-    if (r.finish == TP_FINISH_NONFINITE)
-        return tp_fail(err, TP_ERR_FORMAT,
-                       "'%s' gives logits that are no numbers: its weights are broken",
-                       gen->folder.data);
+    if (finish == TP_FINISH_NONFINITE)
+        return tp_fail(err, TP_ERR_NUMERIC,
+                       "the logits of '%s' are no numbers: its weights are broken",
+                       f->gen->m.folder.data);
+    return TP_OK;
+}
+
+tp_status tp_text_generator_answer_ids(tp_text_generator *gen, const tp_ids *prompt,
+                                       const tp_text_request *r, const tp_text_settings *settings,
+                                       uint64_t stream, tp_text_result *ret, tp_buf *text,
+                                       tp_error *err)
+{
+    tp_ids stops = {0};
+    following f = {.gen = gen, .request = r};
+    tp_request request = tp_text_generator_request(gen, r, settings, prompt, &stops);
+    request.stream = stream;
+    tp_answer_begin(&f.answer, gen->m.tokenizer, r->stop_strings, (int)r->n_stop_strings);
+    tp_status status = run_request(&f, &request, ret, err);
+    if (text)
+        tp_buf_add(text, tp_buf_str(&f.answer.text), f.answer.text.len);
+    tp_answer_release(&f.answer);
+    tp_ids_release(&stops);
+    return status;
+}
+
+static tp_status continue_ids(tp_text_generator *gen, const tp_ids *prompt,
+                              const tp_text_request *request, tp_text_result *ret, tp_error *err)
+{
+    const tp_text_settings usual = {.max_new_tokens = DEFAULT_NEW_TOKENS};
+    tp_text_request r;
+    tp_text_result own;
+    TP_TRY(tp_text_request_read(request, &r, err));
+    TP_TRY(tp_sized_check(ret, "tp_text_result", err));
+    const tp_text_settings settings = tp_text_generator_settle(gen, &r, &usual);
+    TP_TRY(tp_text_generator_start(gen, (int64_t)prompt->len + settings.max_new_tokens, 1, err));
+    TP_TRY(tp_text_generator_answer_ids(gen, prompt, &r, &settings, 0, &own, NULL, err));
+    tp_sized_write(ret, &own, sizeof own);
     return TP_OK;
 }
 
@@ -250,74 +325,52 @@ tp_status tp_text_generator_continue_ids(tp_text_generator *gen, const int32_t *
                                          const tp_text_request *request, tp_text_result *ret,
                                          tp_error *err)
 {
-    tp_text_request r;
-    tp_text_result own;
-    tp_ids stops = {0};
+    tp_ids prompt = {0};
     if (!gen || (!ids && n))
         return tp_fail(err, TP_ERR_ARG, "tp_text_generator_continue_ids: an argument is NULL");
-    TP_TRY(tp_sized_read(&r, sizeof r, request, "tp_text_request", err));
-    TP_TRY(tp_sized_check(ret, "tp_text_result", err));
-    TP_TRY(check_request(&r, err));
-    gather_stops(gen, &r, &stops);
-    answer a = {.request = &r, .tokenizer = gen->tokenizer};
-    tp_request engine_request = settle(gen, request ? &r : NULL, ids, n);
-    engine_request.seed = r.seed;
-    engine_request.stop_ids = stops.data;
-    engine_request.n_stop_ids = stops.len;
-    engine_request.on_token = r.on_piece ? on_token : NULL;
-    engine_request.user = &a;
-    tp_status status = run_request(gen, &engine_request, &own, err);
-    if (status == TP_OK) {
-        if (r.on_piece)
-            flush(&a);
-        tp_sized_write(ret, &own, sizeof own);
-    }
-    tp_buf_release(&a.text);
-    tp_ids_release(&stops);
-    return status;
-}
-
-static tp_status continue_text(tp_text_generator *gen, const char *text, size_t n, unsigned flags,
-                               const tp_text_request *request, tp_text_result *ret, tp_error *err)
-{
-    int32_t *ids;
-    size_t n_ids;
-    TP_TRY(tp_tokenizer_to_ids(gen->tokenizer, gen->scratch, text, n, flags, &ids, &n_ids, err));
-    tp_status status = tp_text_generator_continue_ids(gen, ids, n_ids, request, ret, err);
-    tp_free(ids);
+    for (size_t i = 0; i < n; i++)
+        tp_ids_add(&prompt, ids[i]);
+    tp_status status = continue_ids(gen, &prompt, request, ret, err);
+    tp_ids_release(&prompt);
     return status;
 }
 
 static tp_status need_tokenizer(const tp_text_generator *gen, tp_error *err)
 {
-    if (gen->tokenizer)
+    if (gen->m.tokenizer)
         return TP_OK;
     return tp_fail(err, TP_ERR_CONFIG, "'%s' has no tokenizer.json: it takes ids, not text",
-                   gen->folder.data);
+                   gen->m.folder.data);
 }
 
 tp_status tp_text_generator_continue(tp_text_generator *gen, const char *text, size_t n,
                                      const tp_text_request *request, tp_text_result *ret,
                                      tp_error *err)
 {
+    tp_ids ids = {0};
     if (!gen || (!text && n))
         return tp_fail(err, TP_ERR_ARG, "tp_text_generator_continue: an argument is NULL");
+    if (n > INT32_MAX)
+        return tp_fail(err, TP_ERR_ARG, "the text has %zu bytes; less than 2 GiB can be encoded",
+                       n);
     TP_TRY(need_tokenizer(gen, err));
-    return continue_text(gen, text, n, TP_ENCODE_SPECIAL, request, ret, err);
+    tp_text_model_encode(&gen->m, n ? text : "", n, &ids);
+    tp_status status = continue_ids(gen, &ids, request, ret, err);
+    tp_ids_release(&ids);
+    return status;
 }
 
 tp_status tp_text_generator_answer(tp_text_generator *gen, const char *conversation, size_t n,
                                    const tp_text_request *request, tp_text_result *ret,
                                    tp_error *err)
 {
-    char *text;
-    size_t n_text;
-    tp_chat_options options = {.size = sizeof options, .add_generation_prompt = true};
+    tp_ids ids = {0};
     if (!gen || !conversation)
         return tp_fail(err, TP_ERR_ARG, "tp_text_generator_answer: an argument is NULL");
     TP_TRY(need_tokenizer(gen, err));
-    TP_TRY(tp_chat_render(gen->tokenizer, conversation, n, &options, &text, &n_text, err));
-    tp_status status = continue_text(gen, text, n_text, TP_ENCODE_PARSE_SPECIAL, request, ret, err);
-    tp_free(text);
+    tp_status status = tp_text_model_encode_chat(&gen->m, conversation, n, &ids, NULL, err);
+    if (status == TP_OK)
+        status = continue_ids(gen, &ids, request, ret, err);
+    tp_ids_release(&ids);
     return status;
 }

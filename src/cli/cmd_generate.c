@@ -3,12 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/platform.h"
-#include "base/terminal.h"
-#include "cli/answer.h"
 #include "cli/cli.h"
-#include "cli/prompts.h"
+#include "cli/text_flags.h"
 
 typedef struct {
     int64_t samples, max_new_tokens, top_k, threads, seed, max_length, batch;
@@ -63,261 +59,138 @@ static const tp_flag flag_table[] = {
 /* The answers go out in the order of the prompts, each as far as it is. */
 typedef struct {
     const flags *f;
-    const tp_text_settings *settings;
-    tp_text_model *model;
-    const tp_text_prompts *prompts;
-    int64_t *requests;
-    size_t prompt;             /* the one to go out next ... */
-    int64_t sample;            /* ... and which of its samples */
-    tp_streamed_answer answer; /* begun when it has a tokenizer */
-    size_t n_written;          /* bytes of the answer */
-    double start_s, last_status_s;
-    int64_t n_capacity, n_nonfinite, n_done;
+    size_t n_prompts;
+    bool has_head; /* of the answer that is going out */
+    double last_status_s;
+    int64_t n_capacity;
 } output;
 
-static int64_t total_of(const output *o) { return (int64_t)o->prompts->n * o->f->samples; }
-
-/* ---- JSON ---- */
-
-static void write_ids(tp_json_w *w, const char *key, const int32_t *ids, size_t n)
+static void print_head(const output *o, const tp_text_answer *a)
 {
-    tp_json_w_put_begin(w, key, '[');
-    for (size_t i = 0; i < n; i++)
-        tp_json_w_i64(w, ids[i]);
-    tp_json_w_end(w, ']');
-}
-
-static void write_floats(tp_json_w *w, const char *key, const float *x, size_t n)
-{
-    tp_json_w_put_begin(w, key, '[');
-    for (size_t i = 0; i < n; i++) {
-        char text[32];
-        snprintf(text, sizeof text, "%.9g", (double)x[i]);
-        tp_json_w_raw(w, text);
-    }
-    tp_json_w_end(w, ']');
-}
-
-static void print_json(const output *o, const tp_sample_result *r)
-{
-    const tp_text_prompt *prompt = &o->prompts->items[o->prompt];
-    tp_buf out = {0};
-    tp_json_w w;
-    tp_json_w_init(&w, &out, 0);
-    tp_json_w_begin(&w, '{');
-    tp_json_w_put_i64(&w, "index", (int64_t)o->prompt);
-    tp_json_w_put_i64(&w, "sample", o->sample);
-    tp_json_w_key(&w, "prompt");
-    tp_json_w_strn(&w, tp_buf_str(&prompt->text), prompt->text.len);
-    tp_json_w_key(&w, "text");
-    tp_json_w_strn(&w, tp_buf_str(&o->answer.text), o->answer.text.len);
-    tp_json_w_put_str(&w, "finish_reason", tp_finish_name(r->finish));
-    tp_json_w_put_str(&w, "stop_string",
-                      r->stop_string >= 0 ? o->f->stop.items[r->stop_string] : NULL);
-    write_ids(&w, "prompt_ids", prompt->ids.data, prompt->ids.len);
-    write_ids(&w, "ids", r->ids, r->n);
-    write_floats(&w, "logprobs", r->logp, r->n);
-    write_floats(&w, "sampled_logprobs", r->sampled_logp, r->n);
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(&out, '\n');
-    fwrite(out.data, 1, out.len, stdout);
-    tp_buf_release(&out);
-}
-
-/* ---- text ---- */
-
-static void print_head(const output *o)
-{
-    if (total_of(o) == 1)
+    if (a->work->n == 1)
         return;
     bool bold = tp_cli_colour(stdout);
-    printf("%s%s==> ", o->n_done ? "\n" : "", bold ? tp_style(TP_STYLE_BOLD) : "");
-    if (o->prompts->n > 1)
-        printf("prompt %zu of %zu%s", o->prompt + 1, o->prompts->n, o->f->samples > 1 ? ", " : "");
+    printf("%s%s==> ", a->prompt + a->sample > 0 ? "\n" : "", bold ? tp_style(TP_STYLE_BOLD) : "");
+    if (o->n_prompts > 1)
+        printf("prompt %lld of %zu%s", (long long)a->prompt + 1, o->n_prompts,
+               o->f->samples > 1 ? ", " : "");
     if (o->f->samples > 1)
-        printf("sample %lld of %lld", (long long)o->sample + 1, (long long)o->f->samples);
+        printf("sample %lld of %lld", (long long)a->sample + 1, (long long)o->f->samples);
     printf(" <==%s\n", bold ? tp_style(TP_STYLE_PLAIN) : "");
 }
 
 /* Into a file or a pipe go the bytes that the model said. */
-static void print_text(output *o)
+static void print_text(output *o, const tp_text_answer *a)
 {
-    fwrite(tp_buf_str(&o->answer.text) + o->n_written, 1, o->answer.ready - o->n_written, stdout);
-    o->n_written = o->answer.ready;
+    if (!o->has_head)
+        print_head(o, a);
+    fwrite(a->text + a->n_text - a->n_new, 1, a->n_new, stdout);
+    if (a->finish)
+        putchar('\n');
+    o->has_head = !a->finish;
 }
 
-static void note_finish(output *o, const tp_sample_result *r)
+static void print_json(const tp_text_answer *a)
 {
-    o->n_capacity += r->finish == TP_FINISH_CAPACITY;
-    o->n_nonfinite += r->finish == TP_FINISH_NONFINITE;
-    o->n_done++;
+    char *line;
+    size_t n;
+    tp_text_answer_json(a, &line, &n);
+    fwrite(line, 1, n, stdout);
+    tp_free(line);
 }
 
-/* Everything that can go out now.  False when nobody reads any more. */
-static bool write_ready(output *o)
+static void print_status(output *o, const tp_text_work *w)
 {
-    while (o->prompt < o->prompts->n) {
-        int64_t request = o->requests[o->prompt];
-        tp_sample_result r = tp_engine_sample(o->model->engine, request, o->sample);
-        if (!o->answer.tokenizer) {
-            tp_answer_begin(&o->answer, o->model->tokenizer, o->f->stop.items, o->f->stop.n);
-            if (!o->f->json)
-                print_head(o);
-        }
-        bool ended = r.finish == TP_FINISH_STOP && r.stop_string < 0;
-        tp_answer_update(&o->answer, &r, ended);
-        if (!o->f->json)
-            print_text(o);
-        if (r.finish == TP_FINISH_NONE)
-            break;
-        if (o->f->json)
-            print_json(o, &r);
-        else
-            putchar('\n');
-        note_finish(o, &r);
-        o->answer.tokenizer = NULL;
-        o->n_written = 0;
-        if (++o->sample == o->f->samples) {
-            tp_engine_forget(o->model->engine, request);
-            o->sample = 0;
-            o->prompt++;
-        }
-    }
-    return fflush(stdout) == 0;
-}
-
-/* ---- running ---- */
-
-static void print_status(output *o)
-{
-    double now = tp_clock_s();
-    if (total_of(o) == 1 || !tp_cli_terminal(stderr) || isatty(STDOUT_FILENO) ||
-        now - o->last_status_s < 0.25)
+    if (w->n == 1 || w->done == w->n || !tp_cli_terminal(stderr) || isatty(STDOUT_FILENO) ||
+        w->elapsed_s - o->last_status_s < 0.25)
         return;
-    o->last_status_s = now;
-    tp_engine_stats s = tp_engine_get_stats(o->model->engine);
+    o->last_status_s = w->elapsed_s;
     fprintf(stderr, "%s%lld of %lld answers, %lld running, %lld waiting, %.0f tokens/s%s",
-            tp_style(TP_LINE_BEGIN), (long long)o->n_done, (long long)total_of(o),
-            (long long)s.running, (long long)s.waiting,
-            (double)s.decode_tokens / (now - o->start_s), tp_style(TP_LINE_ERASE));
+            tp_style(TP_LINE_BEGIN), (long long)w->done, (long long)w->n, (long long)w->running,
+            (long long)w->waiting, (double)w->new_tokens / w->elapsed_s, tp_style(TP_LINE_ERASE));
 }
 
-static void print_summary(const output *o)
+static bool take(void *user, const tp_text_answer *a)
+{
+    output *o = user;
+    if (!o->f->json)
+        print_text(o, a);
+    else if (a->finish)
+        print_json(a);
+    o->n_capacity += a->finish && strcmp(a->finish, "capacity") == 0;
+    print_status(o, a->work);
+    return fflush(stdout) == 0; /* false: nobody reads any more */
+}
+
+static void print_summary(const tp_text_work *w)
 {
     char memory[32];
-    tp_engine_stats s = tp_engine_get_stats(o->model->engine);
-    if (!isatty(STDERR_FILENO))
+    if (!isatty(STDERR_FILENO) || w->n == 0)
         return;
     tp_cli_erase_line(stderr);
     fprintf(stderr,
             "%lld + %lld tokens in %.2f s (prompts %.2f s), %.1f new tokens/s, KV cache "
             "%s at most\n",
-            (long long)(s.prefill_tokens + s.shared_tokens), (long long)s.decode_tokens, s.seconds,
-            s.prefill_s, s.seconds > 0 ? (double)s.decode_tokens / s.seconds : 0,
-            tp_human_bytes((double)s.peak_bytes, memory));
+            (long long)w->prompt_tokens, (long long)w->new_tokens, w->seconds, w->prefill_s,
+            w->seconds > 0 ? (double)w->new_tokens / w->seconds : 0,
+            tp_human_bytes((double)w->kv_peak_bytes, memory));
 }
 
-static tp_status submit_all(output *o, tp_error *err)
+static tp_status gather(const flags *f, char **words, int n, tp_text_prompts *p, tp_error *err)
 {
-    const flags *f = o->f;
-    for (size_t i = 0; i < o->prompts->n; i++) {
-        const tp_text_prompt *prompt = &o->prompts->items[i];
-        tp_request request = tp_text_model_request(o->model, o->settings, f->ignore_config,
-                                                   prompt->ids.data, prompt->ids.len);
-        request.n_samples = f->samples;
-        request.seed = (uint64_t)f->seed;
-        request.stream = (uint64_t)i * (uint64_t)f->samples;
-        request.stop_ids = o->model->stops.data;
-        request.n_stop_ids = f->ignore_eos ? 0 : o->model->stops.len;
-        request.stop_strings = f->stop.items;
-        request.n_stop_strings = (size_t)f->stop.n;
-        tp_status status = tp_engine_submit(o->model->engine, &request, &o->requests[i], err);
-        if (status != TP_OK)
-            return tp_error_prefix(err, status, "%s: ", prompt->place);
+    tp_status status = TP_OK;
+    if (f->prompts)
+        status = tp_text_prompts_add_file(p, f->prompts, f->prompt_key, f->chat, err);
+    for (int i = 0; i < n && status == TP_OK; i++) {
+        char place[32];
+        snprintf(place, sizeof place, "prompt %d", i + 1);
+        status = tp_text_prompts_add(p, place, words[i], strlen(words[i]), f->chat, err);
     }
-    return TP_OK;
+    if (status == TP_OK && tp_text_prompts_count(p) == 0)
+        status = tp_text_prompts_add_input(p, f->chat, err);
+    return status;
 }
 
-static tp_status run(output *o, tp_error *err)
+static tp_status run(const flags *f, tp_text_generator *gen, const tp_text_prompts *prompts,
+                     tp_error *err)
 {
-    TP_TRY(submit_all(o, err));
-    o->start_s = tp_clock_s();
-    for (bool is_busy = true, is_read = true; is_read && is_busy;) {
-        TP_TRY(tp_engine_step(o->model->engine, &is_busy, err));
-        is_read = write_ready(o);
-        print_status(o);
-    }
-    print_summary(o);
-    if (o->n_nonfinite > 0)
-        return tp_fail(err, TP_ERR_NUMERIC,
-                       "%lld of %lld answers ended because the logits of '%s' are no numbers: its "
-                       "weights are broken",
-                       (long long)o->n_nonfinite, (long long)total_of(o), o->model->folder);
-    if (o->n_capacity > 0)
+    tp_text_work work = {0};
+    output o = {.f = f, .n_prompts = tp_text_prompts_count(prompts)};
+    tp_text_request request = {.size = sizeof request,
+                               .max_new_tokens = f->max_new_tokens,
+                               .seed = (uint64_t)f->seed,
+                               .ignore_eos = f->ignore_eos,
+                               .stop_strings = f->stop.items,
+                               .n_stop_strings = (size_t)f->stop.n,
+                               .samples = f->samples,
+                               .ignore_generation_config = f->ignore_config};
+    tp_cli_text_sampling(f->temperature, f->top_k, f->top_p, f->min_p, &request);
+    if (!f->json)
+        tp_terminal_pass_data();
+    tp_status status = tp_text_generator_run(gen, prompts, &request, take, &o, &work, err);
+    print_summary(&work);
+    if (status == TP_OK && o.n_capacity > 0)
         fprintf(stderr,
                 "temper: %lld of %lld answers were cut short, because the KV cache does not hold "
                 "them even alone: raise --kv-memory\n",
-                (long long)o->n_capacity, (long long)total_of(o));
-    return TP_OK;
+                (long long)o.n_capacity, (long long)work.n);
+    return status;
 }
 
-static tp_status gather(const flags *f, char **words, int n, tp_text_model *m, tp_text_prompts *out,
-                        tp_error *err)
+static tp_status generate(const flags *f, char **words, int n,
+                          const tp_text_generator_options *options, tp_error *err)
 {
-    tp_prompt_options options = {.chat = f->chat, .key = f->prompt_key};
-    if (f->prompts)
-        TP_TRY(tp_prompts_add_file(out, m, f->prompts, &options, err));
-    for (int i = 0; i < n; i++) {
-        char place[32];
-        snprintf(place, sizeof place, "prompt %d", i + 1);
-        TP_TRY(tp_prompts_add_text(out, m, place, words[i], strlen(words[i]), &options, err));
-    }
-    return out->n > 0 ? TP_OK : tp_prompts_add_input(out, m, &options, err);
-}
-
-/* Prompts and answers as long as they are asked for, within what the model has. */
-static int64_t needed_length(const flags *f, const tp_text_settings *s, const tp_text_model *m,
-                             const tp_text_prompts *p)
-{
-    int64_t longest = 0, most = tp_model_get_info(m->model)->max_positions;
-    for (size_t i = 0; i < p->n; i++)
-        longest = TP_MAX(longest, (int64_t)p->items[i].ids.len);
-    int64_t length = f->max_length > 0       ? f->max_length
-                     : s->max_new_tokens > 0 ? longest + s->max_new_tokens
-                                             : TP_MAX(m->defaults.max_length, longest + 1);
-    return TP_MAX(TP_MIN(length, most), 2);
-}
-
-static tp_status generate(const flags *f, char **words, int n, tp_text_model *m, tp_text_prompts *p,
-                          tp_error *err)
-{
-    TP_TRY(tp_text_model_open(m, words[0], err));
-    TP_TRY(gather(f, words + 1, n - 1, m, p, err));
-    tp_text_settings settings = {.max_new_tokens = f->max_new_tokens,
-                                 .temperature = f->temperature,
-                                 .top_k = f->top_k,
-                                 .top_p = f->top_p,
-                                 .min_p = f->min_p};
-    const tp_text_settings usual = {.max_new_tokens = 128};
-    tp_text_model_settle(m, f->ignore_config, &usual, &settings);
-    if (f->samples > 1 && settings.temperature == 0)
-        fprintf(stderr, "temper: at temperature 0 all samples of a prompt are alike; "
-                        "give --temperature\n");
-    tp_text_model_options options = {.dtype = f->precision,
-                                     .kv_dtype = f->kv_dtype,
-                                     .kv_memory = f->kv_memory,
-                                     .threads = f->threads,
-                                     .max_length = needed_length(f, &settings, m, p),
-                                     .max_running = TP_MIN(f->batch, (int64_t)p->n * f->samples)};
-    TP_TRY(tp_text_model_start(m, &options, err));
-    output o = {.f = f, .settings = &settings, .model = m, .prompts = p};
-    o.requests = calloc(p->n, sizeof *o.requests);
-    TP_ASSERT(o.requests);
-    if (!f->json)
-        tp_terminal_pass_data();
-    tp_status status = run(&o, err);
-    tp_answer_release(&o.answer);
-    free(o.requests);
+    tp_text_generator *gen = NULL;
+    tp_text_prompts *prompts = NULL;
+    tp_status status = tp_text_generator_open(words[0], options, &gen, err);
+    if (status == TP_OK)
+        status = tp_text_prompts_new(gen, &prompts, err);
+    if (status == TP_OK)
+        status = gather(f, words + 1, n - 1, prompts, err);
+    if (status == TP_OK)
+        status = run(f, gen, prompts, err);
+    tp_text_prompts_free(prompts);
+    tp_text_generator_free(gen);
     return status;
 }
 
@@ -327,8 +200,7 @@ int tp_cmd_generate(int argc, char **argv)
         .samples = 1, .temperature = NAN, .top_k = -1, .top_p = NAN, .min_p = NAN, .batch = 64};
     char *words[argc + 1];
     tp_error err = {0};
-    tp_text_model model = {0};
-    tp_text_prompts prompts = {0};
+    tp_text_generator_options options;
     const tp_usage usage = {
         .command = "generate",
         .arguments = "MODEL [TEXT...]",
@@ -343,12 +215,13 @@ int tp_cmd_generate(int argc, char **argv)
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;
-    tp_text_model_options check = {
-        .dtype = f.precision, .kv_dtype = f.kv_dtype, .kv_memory = f.kv_memory};
-    if (!tp_text_model_check("generate", &check) || !tp_cli_force_isa(f.isa))
+    const tp_text_flags text = {.precision = f.precision,
+                                .kv_dtype = f.kv_dtype,
+                                .kv_memory = f.kv_memory,
+                                .threads = f.threads,
+                                .most_length = f.max_length,
+                                .max_running = f.batch};
+    if (!tp_cli_text_options("generate", &text, &options) || !tp_cli_force_isa(f.isa))
         return 2;
-    tp_status status = generate(&f, words, n, &model, &prompts, &err);
-    tp_text_model_close(&model);
-    tp_prompts_release(&prompts);
-    return status == TP_OK ? 0 : tp_cli_fail(&err);
+    return generate(&f, words, n, &options, &err) == TP_OK ? 0 : tp_cli_fail(&err);
 }

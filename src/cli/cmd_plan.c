@@ -6,6 +6,7 @@
 #include "api/tables.h"
 #include "base/platform.h"
 #include "cli/cli.h"
+#include "cli/find_recipe.h"
 #include "cli/recipe.h"
 #include "engine/train/algorithm.h"
 #include "engine/train/plan.h"

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/recipe.h"
+#include "cli/find_recipe.h"
 #include "temper/profile.h"
 
 typedef struct {

@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
+#include "cli/find_recipe.h"
 #include "cli/recipe.h"
 
 typedef struct {

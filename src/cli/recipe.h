@@ -4,25 +4,12 @@
 
 #include "engine/train/recipe.h"
 
-enum { TP_CLI_PATH = 4096 }; /* bytes of a path, its end included */
-
-/* words[0] is the file, unless it is KEY=VALUE as the rest are: take it off the words.  *path is
- * "" when none is named.  A file that is not there is looked for among the installed recipes. */
-TP_CHECKED tp_status tp_cli_find_recipe(char ***words, int *n, char path[TP_CLI_PATH],
-                                        tp_error *err);
 /* words[0] is the file, unless it is KEY=VALUE as the rest are; none at all: defaults.  A file
  * that is not there is looked for among the installed recipes: "demo", "recipes/demo.yaml". */
 TP_CHECKED tp_status tp_cli_open_recipe(char **words, int n, tp_recipe *ret, tp_error *err);
-/* The same without looking at what is in it: nothing is bound. */
-TP_CHECKED tp_status tp_cli_load_recipe(char **words, int n, tp_config **ret, tp_error *err);
-/* Is it one for `temper eval`? */
-bool tp_cli_is_evaluation(const tp_config *config);
 /* Keys that have no effect, on standard error. */
 void tp_cli_print_notice(const char *command, const tp_config *config);
 /* The same for a plan: no data need be named. */
 TP_CHECKED tp_status tp_cli_open_recipe_sizes(char **words, int n, tp_recipe *ret, tp_error *err);
-/* --isa is another spelling of the last override; `words` has room for one more, `text`
- * holds 64 bytes and outlives them.  Returns the new n. */
-int tp_cli_add_isa(char **words, int n, const char *isa, char *text);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/evaluate/eval_read.h"
+#include "instrument/evaluations/eval_read.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "engine/evaluate/validation_read.h"
+#include "instrument/evaluations/validation_read.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -415,3 +415,19 @@ void tp_evaluation_release(tp_evaluation *e)
     free(e->counts);
     *e = (tp_evaluation){0};
 }
+
+tp_status tp_evaluation_check_verdicts(const tp_evaluation *e, tp_error *err)
+{
+    size_t n = e->n * (size_t)e->n_samples;
+    uint64_t judged = 0;
+    for (size_t i = 0; i < e->n; i++)
+        judged += (uint64_t)e->counts[i].n;
+    for (size_t i = 0; i < n && !judged; i++) {
+        const tp_reward *r =
+            &e->prompts[i / (size_t)e->n_samples].samples[i % (size_t)e->n_samples].reward;
+        if (r->status != TP_REWARD_OK)
+            return tp_fail(err, TP_ERR_CONFIG, "none of %zu answers got a verdict; %s: %s", n,
+                           tp_reward_status_name(r->status), r->why ? r->why : "left out");
+    }
+    return TP_OK;
+}

@@ -12,9 +12,9 @@
 #ifndef TP_ENGINE_EVALUATE_EVALUATE_H
 #define TP_ENGINE_EVALUATE_EVALUATE_H
 
-#include "engine/evaluate/eval_summary.h"
 #include "engine/generate/engine.h"
 #include "engine/reward/environment.h"
+#include "stats/eval_summary.h"
 
 typedef struct {
     size_t done, n; /* answers judged, of all */
@@ -79,6 +79,9 @@ TP_CHECKED tp_status tp_evaluate(tp_engine *engine, const tp_model *model,
                                  const tp_evaluate_options *options, tp_evaluation *ret,
                                  tp_error *err);
 void tp_evaluation_release(tp_evaluation *e); /* zeroed is a no-op */
+
+/* TP_ERR_CONFIG when not one answer got a verdict, which says nothing about the model. */
+TP_CHECKED tp_status tp_evaluation_check_verdicts(const tp_evaluation *e, tp_error *err);
 
 /* The samples of a prompt by vote: share of the most frequent answers that is right (NaN:
  * no answers); *ret_winner is the single winner, or NULL. */

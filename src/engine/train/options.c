@@ -8,11 +8,11 @@
 
 #include "base/platform.h"
 #include "base/strings.h"
+#include "engine/checkpoint/run_record.h"
 #include "engine/train/algorithm.h"
 #include "engine/train/megatron.h"
 #include "engine/train/option_rows.h"
 #include "engine/train/profile.h"
-#include "engine/train/run_record.h"
 #include "engine/train/schedule.h"
 #include "engine/train/session.h"
 

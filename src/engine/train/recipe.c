@@ -105,6 +105,15 @@ tp_status tp_recipe_open_sizes(const char *path, const char *const *overrides, s
     return open_recipe(path, overrides, n, true, ret, err);
 }
 
+bool tp_recipe_is_evaluation(const tp_config *config)
+{
+    static const char *const training[] = {"sft", "dpo", "grpo", "policy"};
+    for (size_t i = 0; i < TP_COUNTOF(training); i++)
+        if (tp_config_find(config, training[i]))
+            return false;
+    return tp_config_find(config, "eval") || tp_config_find(config, "generation");
+}
+
 void tp_recipe_close(tp_recipe *recipe)
 {
     tp_config_release(recipe->config);

@@ -20,6 +20,8 @@ TP_CHECKED tp_status tp_recipe_open(const char *path, const char *const *overrid
 /* The same for a plan: no data need be named. */
 TP_CHECKED tp_status tp_recipe_open_sizes(const char *path, const char *const *overrides, size_t n,
                                           tp_recipe *ret, tp_error *err);
+/* Is it one of an evaluation? */
+bool tp_recipe_is_evaluation(const tp_config *config);
 void tp_recipe_close(tp_recipe *recipe);
 
 #endif

@@ -13,7 +13,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/output.h"
-#include "engine/train/folder_lock.h"
+#include "engine/checkpoint/folder_lock.h"
 
 enum { MAX_PENDING = 16 << 20 };
 

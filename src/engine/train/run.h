@@ -10,7 +10,7 @@
 #ifndef TP_ENGINE_TRAIN_RUN_H
 #define TP_ENGINE_TRAIN_RUN_H
 
-#include "engine/train/run_record.h"
+#include "engine/checkpoint/run_record.h"
 #include "text/json/json.h"
 #include "trace/metric.h"
 

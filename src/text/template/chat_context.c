@@ -5,7 +5,6 @@
 
 #include "base/files.h"
 #include "text/json/tree.h"
-#include "text/template/chat.h"
 
 tp_json *tp_chat_context_new(tp_arena *arena) { return tp_tree_new(arena, TP_JSON_OBJECT); }
 
@@ -58,6 +57,46 @@ void tp_chat_context_finish(tp_arena *arena, const tp_tokenizer *tok, const tp_j
     add_token(arena, tok, "bos_token", tp_tokenizer_bos(tok), context);
     add_token(arena, tok, "eos_token", tp_tokenizer_eos(tok), context);
     add_token(arena, tok, "pad_token", tp_tokenizer_pad(tok), context);
+}
+
+static tp_status read_conversation(tp_arena *arena, const char *text, size_t n,
+                                   const tp_json_options *options, tp_json **ret, tp_error *err)
+{
+    const tp_json *root;
+    TP_TRY(tp_json_parse(arena, "conversation", text, n, options, &root, err));
+    tp_json *context = tp_chat_context_new(arena);
+    if (root->type == TP_JSON_ARRAY)
+        tp_chat_context_share(arena, context, "messages", root);
+    else
+        *context = *root;
+    const tp_json *messages = tp_json_get(context, "messages");
+    if (context->type != TP_JSON_OBJECT || !messages || messages->type != TP_JSON_ARRAY)
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "conversation:%u: expected a list of messages, or an object with one as "
+                       "\"messages\"",
+                       root->line);
+    *ret = context;
+    return TP_OK;
+}
+
+tp_status tp_chat_render_json(const tp_template *t, const tp_tokenizer *tok,
+                              const char *conversation, size_t n, const tp_json_options *options,
+                              bool generation_prompt, tp_buf *out, tp_error *err)
+{
+    enum { MOST_BYTES = 64 << 20, CONTEXT_BYTES = 1 << 20 };
+    tp_arena arena;
+    tp_json *context = NULL;
+    if (n > MOST_BYTES)
+        return tp_fail(err, TP_ERR_ARG, "the conversation has %zu bytes, more than the %d allowed",
+                       n, MOST_BYTES);
+    TP_TRY(tp_arena_init(&arena, 64 * n + CONTEXT_BYTES, err));
+    tp_status status = read_conversation(&arena, conversation, n, options, &context, err);
+    if (status == TP_OK) {
+        tp_chat_context_finish(&arena, tok, NULL, generation_prompt, context);
+        status = tp_template_render(t, context, NULL, NULL, out, NULL, err);
+    }
+    tp_arena_release(&arena);
+    return status;
 }
 
 tp_status tp_chat_template_setting(const char *setting, tp_buf *file, const char **ret,

@@ -6,6 +6,7 @@
 #define TP_TEXT_TEMPLATE_CHAT_CONTEXT_H
 
 #include "text/json/json.h"
+#include "text/template/chat.h"
 #include "text/tokenizer/tokenizer.h"
 
 tp_json *tp_chat_context_new(tp_arena *arena); /* an object without members */
@@ -20,5 +21,12 @@ void tp_chat_context_share(tp_arena *arena, tp_json *context, const char *key, c
  * documents, add_generation_prompt and the tokens. */
 void tp_chat_context_finish(tp_arena *arena, const tp_tokenizer *tok, const tp_json *variables,
                             bool generation_prompt, tp_json *context);
+
+/* JSON text of n bytes, a list of messages or an object with "messages" and whatever else the
+ * template knows, rendered.  TP_ERR_FORMAT, TP_ERR_UNSUPPORTED; TP_ERR_ARG: longer than 64 MiB. */
+TP_CHECKED tp_status tp_chat_render_json(const tp_template *t, const tp_tokenizer *tok,
+                                         const char *conversation, size_t n,
+                                         const tp_json_options *options, bool generation_prompt,
+                                         tp_buf *out, tp_error *err);
 
 #endif

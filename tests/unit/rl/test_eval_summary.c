@@ -9,7 +9,7 @@
 
 #include "base/platform.h"
 #include "base/rng.h"
-#include "engine/evaluate/eval_summary.h"
+#include "stats/eval_summary.h"
 
 static tp_error err;
 

@@ -1,0 +1,275 @@
+/* evaluate.c - an evaluation as one object of temper/evaluate.h, and those in files. */
+#include "temper/evaluate.h"
+
+#include <math.h>
+
+#include "api/sized.h"
+#include "base/output.h"
+#include "engine/evaluate/eval_job.h"
+#include "engine/evaluate/eval_report.h"
+#include "engine/train/recipe.h"
+#include "instrument/evaluations/eval_compare.h"
+
+struct tp_evaluator {
+    tp_evaluator_options o;
+    tp_eval_job j;
+    tp_evaluation evaluation;
+    tp_eval_summary summary;
+    bool has_run;
+};
+
+static void hand_out(tp_buf *text, char **ret_text, size_t *ret_n)
+{
+    tp_buf_adds(text, "");
+    *ret_text = text->data;
+    *ret_n = text->len;
+}
+
+/* ---- opening ---- */
+
+static bool is_stopped(void *user)
+{
+    const tp_evaluator *e = user;
+    return e->o.should_stop && e->o.should_stop(e->o.user);
+}
+
+static void notice(void *user, const char *text)
+{
+    const tp_evaluator *e = user;
+    if (e->o.notice)
+        e->o.notice(e->o.user, text);
+}
+
+static void add_notices(tp_evaluator *e)
+{
+    const tp_eval_options *o = &e->j.o;
+    tp_buf text = {0};
+    if (tp_config_notice(e->j.config))
+        notice(e, tp_config_notice(e->j.config));
+    if (o->generation.temperature == 0 && o->eval.num_tests_per_prompt > 1) {
+        tp_buf_addf(&text,
+                    "generation.temperature is 0: the %lld answers to a question are all the same",
+                    (long long)o->eval.num_tests_per_prompt);
+        notice(e, text.data);
+    }
+    tp_buf_release(&text);
+}
+
+static tp_status open_parts(tp_evaluator *e, tp_config *config, tp_error *err)
+{
+    tp_eval_job *j = &e->j;
+    TP_TRY(tp_eval_job_bind(j, config, err));
+    TP_TRY(tp_output_check(e->o.out, err)); /* before the work, not after it */
+    TP_TRY(tp_eval_job_force_isa(j, err));
+    TP_TRY(tp_eval_job_open_judge(j, err));
+    tp_environment_set_watch(j->env, &(tp_environment_watch){is_stopped, notice, e});
+    TP_TRY(tp_eval_job_open_questions(j, err));
+    add_notices(e);
+    TP_TRY(tp_eval_job_open_model(j, notice, e, err));
+    return tp_output_check(e->o.out, err); /* now that the inputs are known */
+}
+
+tp_status tp_evaluator_open(const char *config, const char *const *overrides, size_t n_overrides,
+                            const tp_evaluator_options *options, tp_evaluator **ret, tp_error *err)
+{
+    tp_evaluator_options o;
+    tp_config *read = NULL;
+    if (!ret)
+        return tp_fail(err, TP_ERR_ARG, "tp_evaluator_open: ret is NULL");
+    TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_evaluator_options", err));
+    TP_TRY(tp_recipe_load(config, overrides, n_overrides, &read, err));
+    tp_evaluator *e = calloc(1, sizeof *e);
+    TP_ASSERT(e);
+    e->o = o;
+    tp_status status = open_parts(e, read, err);
+    if (status != TP_OK) {
+        tp_evaluator_free(e);
+        return status;
+    }
+    if (e->j.m.nonfinite[0]) {
+        tp_buf text = {0};
+        tp_buf_addf(&text, "the weights have values that are not finite, the first in %s",
+                    e->j.m.nonfinite);
+        notice(e, text.data);
+        tp_buf_release(&text);
+    }
+    *ret = e;
+    return TP_OK;
+}
+
+void tp_evaluator_free(tp_evaluator *e)
+{
+    if (!e)
+        return;
+    tp_evaluation_release(&e->evaluation);
+    tp_eval_job_close(&e->j);
+    free(e);
+}
+
+/* ---- running ---- */
+
+static bool on_progress(void *user, const tp_evaluate_progress *p)
+{
+    const tp_evaluator *e = user;
+    tp_evaluator_progress progress = {.done = p->done,
+                                      .n = p->n,
+                                      .correct = p->correct,
+                                      .excluded = p->excluded,
+                                      .seconds = p->seconds,
+                                      .tokens_per_s = p->tokens_per_s};
+    if (is_stopped(user))
+        return false;
+    if (e->o.progress)
+        e->o.progress(e->o.user, &progress);
+    return true;
+}
+
+tp_status tp_evaluator_run(tp_evaluator *e, tp_error *err)
+{
+    tp_eval_job *j = &e->j;
+    if (e->has_run)
+        return tp_fail(err, TP_ERR_ARG, "tp_evaluator_run: it ran already; open another");
+    TP_TRY(tp_eval_job_run(j, on_progress, e, &e->evaluation, err));
+    TP_TRY(tp_eval_summarize(e->evaluation.counts, e->evaluation.n, j->o.k, j->o.n_k,
+                             j->o.eval.confidence_level, &e->summary, err));
+    e->has_run = true;
+    return TP_OK;
+}
+
+/* ---- results ---- */
+
+static tp_eval_report report_of(const tp_evaluator *e)
+{
+    const tp_eval_job *j = &e->j;
+    return (tp_eval_report){.config = j->config,
+                            .options = &j->o,
+                            .model = tp_buf_str(&j->m.folder),
+                            .family = tp_model_get_info(j->m.model)->family,
+                            .n_parameters = tp_model_param_count(j->m.model),
+                            .data = tp_buf_str(&j->data_text),
+                            .env = tp_buf_str(&j->env_text),
+                            .evaluation = &e->evaluation,
+                            .summary = &e->summary,
+                            .judges = tp_environment_get_counts(j->env)};
+}
+
+static tp_evaluation_result result_of(const tp_evaluator *e)
+{
+    const tp_eval_summary *s = &e->summary;
+    const tp_evaluation *v = &e->evaluation;
+    bool has_one = s->n_k > 0 && s->k[0] == 1;
+    return (tp_evaluation_result){.prompts = v->n,
+                                  .answers = v->n * (uint64_t)v->n_samples,
+                                  .judged = s->n_samples,
+                                  .excluded = s->n_excluded,
+                                  .pass_at_1 = has_one ? s->pass[0].value : NAN,
+                                  .pass_lo = has_one ? s->pass[0].lo : NAN,
+                                  .pass_hi = has_one ? s->pass[0].hi : NAN,
+                                  .reward = s->reward.value,
+                                  .reward_lo = s->reward.lo,
+                                  .reward_hi = s->reward.hi,
+                                  .majority = s->majority.value,
+                                  .level = s->level,
+                                  .seconds = v->seconds,
+                                  .generate_s = v->generate_s,
+                                  .judge_s = v->judge_s,
+                                  .new_tokens = v->n_new_tokens};
+}
+
+tp_status tp_evaluator_get_result(const tp_evaluator *e, tp_evaluation_result *ret, tp_error *err)
+{
+    TP_TRY(tp_sized_check(ret, "tp_evaluation_result", err));
+    if (!e->has_run)
+        return tp_fail(err, TP_ERR_ARG, "tp_evaluator_get_result: it has not run");
+    tp_evaluation_result own = result_of(e);
+    tp_sized_write(ret, &own, sizeof own);
+    return tp_evaluation_check_verdicts(&e->evaluation, err);
+}
+
+void tp_evaluator_text(const tp_evaluator *e, int64_t rows, bool colour, char **ret_text,
+                       size_t *ret_n)
+{
+    tp_eval_report r = report_of(e);
+    tp_buf text = {0};
+    tp_eval_report_text(&r, rows, colour, &text);
+    hand_out(&text, ret_text, ret_n);
+}
+
+void tp_evaluator_json(const tp_evaluator *e, char **ret_text, size_t *ret_n)
+{
+    tp_eval_report r = report_of(e);
+    tp_buf text = {0};
+    tp_eval_report_json(&r, false, 2, &text);
+    hand_out(&text, ret_text, ret_n);
+}
+
+tp_status tp_evaluator_write(const tp_evaluator *e, tp_error *err)
+{
+    tp_eval_report r = report_of(e);
+    tp_buf text = {0};
+    tp_status status = TP_OK;
+    if (e->o.out) {
+        tp_eval_report_json(&r, true, 1, &text);
+        status = tp_output_put(e->o.out, text.data, text.len, err);
+    }
+    tp_buf_release(&text);
+    if (status == TP_OK && e->j.o.eval.save_path)
+        status = tp_eval_report_nemo(&r, e->j.o.eval.save_path, err);
+    return status;
+}
+
+void tp_evaluator_keys(char **ret_text, size_t *ret_n)
+{
+    tp_buf text = {0};
+    tp_eval_options_doc(&text);
+    hand_out(&text, ret_text, ret_n);
+}
+
+/* ---- evaluations in files ---- */
+
+static tp_status read_options(const tp_evaluation_file_options *options, tp_eval_file_options *ret,
+                              tp_error *err)
+{
+    tp_evaluation_file_options o;
+    TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_evaluation_file_options", err));
+    if (o.level != 0 && !(o.level > 0 && o.level < 1))
+        return tp_fail(err, TP_ERR_ARG, "level is %g; expected a number between 0 and 1", o.level);
+    *ret = (tp_eval_file_options){.level = o.level != 0 ? o.level : 0.95,
+                                  .threshold = options ? o.threshold : 1,
+                                  .json = o.json,
+                                  .report = o.report};
+    return TP_OK;
+}
+
+tp_status tp_evaluation_summarize(const char *path, const tp_evaluation_file_options *options,
+                                  char **ret_text, size_t *ret_n, tp_error *err)
+{
+    tp_eval_file_options o;
+    tp_buf text = {0};
+    if (!path || !ret_text || !ret_n)
+        return tp_fail(err, TP_ERR_ARG, "tp_evaluation_summarize: an argument is NULL");
+    TP_TRY(read_options(options, &o, err));
+    tp_status status = tp_eval_summarize_path(path, &o, &text, err);
+    if (status == TP_OK)
+        hand_out(&text, ret_text, ret_n);
+    else
+        tp_buf_release(&text);
+    return status;
+}
+
+tp_status tp_evaluation_compare(const char *a, const char *b,
+                                const tp_evaluation_file_options *options, char **ret_text,
+                                size_t *ret_n, tp_error *err)
+{
+    tp_eval_file_options o;
+    tp_buf text = {0};
+    if (!a || !b || !ret_text || !ret_n)
+        return tp_fail(err, TP_ERR_ARG, "tp_evaluation_compare: an argument is NULL");
+    TP_TRY(read_options(options, &o, err));
+    tp_status status = tp_eval_compare_files(a, b, &o, &text, err);
+    if (status == TP_OK)
+        hand_out(&text, ret_text, ret_n);
+    else
+        tp_buf_release(&text);
+    return status;
+}

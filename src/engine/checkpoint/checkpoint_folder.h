@@ -1,0 +1,66 @@
+/* checkpoint_folder.h - the checkpoints of a run as files: whose they are, which are whole, where
+ * the model is that a user means, which may go.  engine/train/checkpoint.h saves and loads them. */
+#ifndef TP_ENGINE_CHECKPOINT_CHECKPOINT_FOLDER_H
+#define TP_ENGINE_CHECKPOINT_CHECKPOINT_FOLDER_H
+
+#include "engine/checkpoint/run_record.h"
+#include "engine/device/dtype.h"
+
+typedef struct {
+    int64_t step;    /* steps done */
+    int64_t updates; /* of the optimizer: steps less the skipped ones */
+    int64_t skipped; /* non-finite steps so far */
+    int64_t tokens;  /* trained tokens so far */
+    int64_t prompts; /* rollouts: prompts drawn so far, which is where to go on */
+    uint64_t seed;
+    double metric; /* what keep_top_k compares; NaN = none */
+    double best_metric;
+    double val_loss, val_accuracy; /* of the last validation; NaN = none */
+    double last_loss, best_reward; /* of the last step; rollouts: of all */
+    int64_t skipped_in_row;        /* non-finite steps since the last update */
+    int64_t best_step;
+    tp_dtype model_dtype;       /* of model/ in the checkpoint; filled by tp_checkpoint_load() */
+    char model_fingerprint[33]; /* shapes and names of the weights */
+    char data_fingerprint[33];  /* what the order of the data depends on */
+    char run_id[TP_RUN_ID];     /* the run's identity, ""; written before runs had one */
+    char run_name[TP_RUN_NAME]; /* for people */
+    char optimizer[32];         /* "AdamW" */
+} tp_train_state;
+
+/* Before a run uses a folder for its checkpoints: lock it (*ret_lock is closed to let go;
+ * NULL: it is locked), and delete what interrupted saves left.  A run that begins anew takes no
+ * folder with checkpoints in it, one that resumes none with those of another run. */
+TP_CHECKED tp_status tp_checkpoint_check_claim(const char *root, const char *run_id, bool resume,
+                                               tp_error *err); /* changes nothing */
+TP_CHECKED tp_status tp_checkpoint_claim(const char *root, const char *run_id, bool resume,
+                                         int *ret_lock, tp_error *err);
+
+/* The newest checkpoint of the run (NULL: any) that verifies; ret_path is empty when there is
+ * none.  Those that do not are reported through the log and passed over; ret_steps (may be NULL)
+ * counts them, too. */
+TP_CHECKED tp_status tp_checkpoint_find(const char *root, const char *run_id, tp_buf *ret_path,
+                                        size_t *ret_steps, tp_error *err);
+/* The state of the newest checkpoint that has a readable one. */
+TP_CHECKED tp_status tp_checkpoint_owner(const char *root, tp_train_state *ret, bool *ret_found,
+                                         tp_error *err);
+
+/* What a user means by a model: a Hugging Face folder, a checkpoint, or the folder of a run
+ * (then its newest checkpoint that verifies); the folder with config.json is appended to
+ * *ret_folder. */
+TP_CHECKED tp_status tp_checkpoint_find_model(const char *path, tp_buf *ret_folder, tp_error *err);
+
+TP_CHECKED tp_status tp_checkpoint_read_state(const char *path, tp_train_state *ret_state,
+                                              tp_error *err);
+/* Every file of the manifest is there with the right size and contents. */
+TP_CHECKED tp_status tp_checkpoint_verify(const char *path, tp_error *err);
+
+/* The steps that have a folder, newest first, valid or not; free() them. */
+TP_CHECKED tp_status tp_checkpoint_list(const char *root, int64_t **ret_steps, size_t *ret_n,
+                                        tp_error *err);
+
+/* Of the run's checkpoints delete all but the newest and the `keep` best by metric (without
+ * metrics: the newest `keep`), and leftovers of interrupted saves.  keep <= 0 keeps all. */
+TP_CHECKED tp_status tp_checkpoint_prune(const char *root, const char *run_id, int64_t keep,
+                                         bool higher_is_better, tp_error *err);
+
+#endif

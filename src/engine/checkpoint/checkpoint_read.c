@@ -1,0 +1,175 @@
+/* checkpoint_read.c - the manifest and the state of one checkpoint. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "engine/checkpoint/checkpoint_folder.h"
+#include "text/json/json.h"
+
+enum { MAX_JSON = 64 << 20, JSON_ARENA = 512 << 20 };
+
+typedef struct {
+    tp_arena arena;
+    tp_buf text;
+    const tp_json *root;
+} document;
+
+static void close_document(document *d)
+{
+    tp_buf_release(&d->text);
+    tp_arena_release(&d->arena);
+}
+
+static tp_status open_document(const char *path, document *ret, tp_error *err)
+{
+    document d = {0};
+    TP_TRY(tp_arena_init(&d.arena, JSON_ARENA, err));
+    tp_status status = tp_file_read(path, MAX_JSON, &d.text, err);
+    if (status == TP_OK)
+        status = tp_json_parse(&d.arena, path, tp_buf_str(&d.text), d.text.len, NULL, &d.root, err);
+    if (status != TP_OK) {
+        close_document(&d);
+        return status;
+    }
+    *ret = d;
+    return TP_OK;
+}
+
+static tp_status verify_entry(const char *folder, const tp_json *entry, tp_error *err)
+{
+    const char *name = tp_json_str(tp_json_get(entry, "path"));
+    const char *want = tp_json_str(tp_json_get(entry, "xxh3_128"));
+    int64_t bytes;
+    if (!name || !want || !tp_json_i64(tp_json_get(entry, "bytes"), &bytes) || name[0] == '/' ||
+        strstr(name, ".."))
+        return tp_fail(err, TP_ERR_FORMAT, "'%s/manifest.json' has a malformed entry", folder);
+    char path[4096], hash[33];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    int64_t has = tp_file_size(path);
+    if (has < 0)
+        return tp_fail(err, TP_ERR_FORMAT, "'%s' is missing, the manifest lists it", path);
+    if (has != bytes)
+        return tp_fail(err, TP_ERR_FORMAT, "'%s' has %" PRId64 " bytes, the manifest says %" PRId64,
+                       path, has, bytes);
+    TP_TRY(tp_file_hash(path, hash, err));
+    if (strcmp(hash, want) != 0)
+        return tp_fail(err, TP_ERR_FORMAT, "'%s' is corrupt: its checksum is not the manifest's",
+                       path);
+    return TP_OK;
+}
+
+tp_status tp_checkpoint_verify(const char *path, tp_error *err)
+{
+    char manifest[4096];
+    document d;
+    snprintf(manifest, sizeof manifest, "%s/manifest.json", path);
+    TP_TRY(open_document(manifest, &d, err));
+    const tp_json *files = tp_json_get(d.root, "files");
+    tp_status status = TP_OK;
+    if (!files || files->type != TP_JSON_ARRAY || files->n == 0)
+        status = tp_fail(err, TP_ERR_FORMAT, "'%s' lists no files", manifest);
+    for (const tp_json *e = files ? files->child : NULL; e && status == TP_OK; e = e->next)
+        status = verify_entry(path, e, err);
+    close_document(&d);
+    return status;
+}
+
+static bool read_number(const tp_json *root, const char *key, double *ret)
+{
+    const tp_json *v = tp_json_get(root, key);
+    const char *word = tp_json_str(v);
+    if (word) {
+        *ret = strcmp(word, "Infinity") == 0    ? INFINITY
+               : strcmp(word, "-Infinity") == 0 ? -INFINITY
+                                                : NAN;
+        return true;
+    }
+    return tp_json_f64(v, ret);
+}
+
+static bool copy_text(const tp_json *value, char *out, size_t size)
+{
+    const char *s = tp_json_str(value);
+    if (!s || strlen(s) >= size)
+        return false;
+    strcpy(out, s);
+    return true;
+}
+
+static bool copy_fingerprint(const tp_json *root, const char *key, char out[33])
+{
+    return copy_text(tp_json_get(root, key), out, 33);
+}
+
+/* What older checkpoints lack. */
+static bool read_later_members(const tp_json *root, tp_train_state *s)
+{
+    const struct {
+        const char *key;
+        double *v;
+    } numbers[] = {{"val_loss", &s->val_loss},
+                   {"val_accuracy", &s->val_accuracy},
+                   {"loss", &s->last_loss},
+                   {"best_reward", &s->best_reward}};
+    const struct {
+        const char *key;
+        int64_t *v;
+    } counts[] = {{"prompts", &s->prompts}, {"skipped_in_row", &s->skipped_in_row}};
+    bool ok = true;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        *numbers[i].v = NAN;
+        if (tp_json_get(root, numbers[i].key))
+            ok = read_number(root, numbers[i].key, numbers[i].v) && ok;
+    }
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        const tp_json *v = tp_json_get(root, counts[i].key);
+        ok = (!v || tp_json_i64(v, counts[i].v)) && ok;
+    }
+    return ok;
+}
+
+/* Absent before runs had an identity, and a choice of optimizers. */
+static bool copy_owner(const tp_json *root, tp_train_state *s)
+{
+    const tp_json *id = tp_json_get(root, "run_id"), *name = tp_json_get(root, "run_name");
+    const tp_json *optimizer = tp_json_get(root, "optimizer");
+    snprintf(s->optimizer, sizeof s->optimizer, "AdamW"); /* the only one there was */
+    return (!optimizer || copy_text(optimizer, s->optimizer, sizeof s->optimizer)) &&
+           (!id || copy_text(id, s->run_id, sizeof s->run_id)) &&
+           (!name || copy_text(name, s->run_name, sizeof s->run_name));
+}
+
+tp_status tp_checkpoint_read_state(const char *path, tp_train_state *ret, tp_error *err)
+{
+    char file[4096];
+    document d;
+    snprintf(file, sizeof file, "%s/state.json", path);
+    TP_TRY(open_document(file, &d, err));
+    tp_train_state s = {0};
+    int64_t format = 0;
+    const char *seed = tp_json_str(tp_json_get(d.root, "seed"));
+    bool ok = tp_json_i64(tp_json_get(d.root, "format"), &format) && seed &&
+              tp_json_i64(tp_json_get(d.root, "step"), &s.step) &&
+              tp_json_i64(tp_json_get(d.root, "updates"), &s.updates) &&
+              tp_json_i64(tp_json_get(d.root, "skipped"), &s.skipped) &&
+              tp_json_i64(tp_json_get(d.root, "tokens"), &s.tokens) &&
+              tp_json_i64(tp_json_get(d.root, "best_step"), &s.best_step) &&
+              read_number(d.root, "metric", &s.metric) &&
+              read_number(d.root, "best_metric", &s.best_metric) &&
+              copy_fingerprint(d.root, "model_fingerprint", s.model_fingerprint) &&
+              copy_fingerprint(d.root, "data_fingerprint", s.data_fingerprint) &&
+              copy_owner(d.root, &s) && read_later_members(d.root, &s);
+    if (ok)
+        s.seed = strtoull(seed, NULL, 10);
+    tp_status status = TP_OK;
+    if (ok && format != 1)
+        status = tp_fail(err, TP_ERR_FORMAT, "'%s' has format %" PRId64 "; this version reads 1",
+                         file, format);
+    else if (!ok)
+        status = tp_fail(err, TP_ERR_FORMAT, "'%s' lacks a field it must have", file);
+    close_document(&d);
+    if (status == TP_OK)
+        *ret = s;
+    return status;
+}

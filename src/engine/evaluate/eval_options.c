@@ -1,0 +1,167 @@
+/* eval_options.c - the options of `temper eval` and where they lie in NeMo RL's configuration. */
+#include "engine/evaluate/eval_options.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/platform.h"
+#include "engine/reward/environment_kind.h"
+
+#define AT(member) offsetof(tp_eval_options, member)
+#define ROW(key, kind, at, text, meaning, ...) \
+    {.name = key, .type = kind, .offset = at, .default_value = text, .doc = meaning, __VA_ARGS__},
+#define FLAG(key, member, text, meaning) ROW(key, TP_OPT_BOOL, AT(member), text, meaning)
+#define COUNT(key, member, text, least, most, meaning) \
+    ROW(key, TP_OPT_INT, AT(member), text, meaning, .min = least, .max = most)
+#define COUNT_OR_NULL(key, member, text, least, most, meaning) \
+    ROW(key, TP_OPT_INT, AT(member), text, meaning, .min = least, .max = most, .nullable = true)
+#define REAL(key, member, text, least, most, meaning) \
+    ROW(key, TP_OPT_FLOAT, AT(member), text, meaning, .min = least, .max = most)
+#define REALS(key, member, text, least, most, meaning)                                \
+    ROW(key, TP_OPT_FLOAT_LIST, AT(member), text, meaning, .min = least, .max = most, \
+        .nullable = true)
+#define TEXT(key, member, text, meaning) \
+    ROW(key, TP_OPT_STRING, AT(member), text, meaning, .nullable = true)
+#define PATH(key, member, text, meaning) \
+    ROW(key, TP_OPT_STRING, AT(member), text, meaning, .nullable = true, .is_path = true)
+#define PATH_NEEDED(key, member, text, meaning) \
+    ROW(key, TP_OPT_STRING, AT(member), text, meaning, .is_path = true)
+#define TEXTS(key, member, text, meaning) \
+    ROW(key, TP_OPT_STRING_LIST, AT(member), text, meaning, .nullable = true)
+#define WORD(key, member, text, words, meaning) \
+    ROW(key, TP_OPT_ENUM, AT(member), text, meaning, .choices = words)
+#define VARIABLES(key, member, meaning) ROW(key, TP_OPT_SECTION, AT(member), "null", meaning)
+#define TREE(key, meaning) ROW(key, TP_OPT_SECTION, TP_OPT_NOT_STORED, NULL, meaning)
+/* NeMo RL's, without effect here; announced when it asks for something else ... */
+#define IDLE(key, text, meaning) \
+    ROW(key, TP_OPT_INT, TP_OPT_NOT_STORED, text, meaning, .nullable = true, .ignored = true)
+/* ... or not worth a notice. */
+#define MUTE(key, meaning) \
+    ROW(key, TP_OPT_SECTION, TP_OPT_NOT_STORED, NULL, meaning, .ignored = true, .unannounced = true)
+
+const tp_option tp_eval_option_table[] = {
+#include "engine/evaluate/eval_options.def"
+};
+
+const size_t tp_eval_option_count = TP_COUNTOF(tp_eval_option_table);
+
+/* ---- what concerns several keys ---- */
+
+static void choose_k(tp_eval_options *o)
+{
+    int64_t n = o->eval.num_tests_per_prompt;
+    for (int64_t k = 1; k < n && o->n_k + 1 < TP_EVAL_MAX_K; k *= 2)
+        o->k[o->n_k++] = k;
+    o->k[o->n_k++] = n;
+}
+
+static void insert_k(tp_eval_options *o, int64_t k)
+{
+    size_t at = o->n_k;
+    for (size_t i = 0; i < o->n_k; i++)
+        if (o->k[i] == k)
+            return;
+    for (; at > 0 && o->k[at - 1] > k; at--)
+        o->k[at] = o->k[at - 1];
+    o->k[at] = k;
+    o->n_k++;
+}
+
+static tp_status read_k(const tp_config *config, tp_eval_options *o, tp_error *err)
+{
+    const tp_f64_list *list = &o->eval.k_value;
+    if (list->n == 0)
+        choose_k(o);
+    if (list->n > TP_EVAL_MAX_K)
+        return tp_config_fail(config, "eval.k_value", err, "%zu values; at most %d", list->n,
+                              TP_EVAL_MAX_K);
+    for (size_t i = 0; i < list->n; i++) {
+        if (list->v[i] != floor(list->v[i]))
+            return tp_config_fail(config, "eval.k_value", err, "%g is not a whole number",
+                                  list->v[i]);
+        if (list->v[i] > (double)o->eval.num_tests_per_prompt)
+            return tp_config_fail(config, "eval.k_value", err,
+                                  "pass@%g needs at least %g answers to each question; "
+                                  "eval.num_tests_per_prompt is %lld",
+                                  list->v[i], list->v[i], (long long)o->eval.num_tests_per_prompt);
+        insert_k(o, (int64_t)list->v[i]);
+    }
+    return TP_OK;
+}
+
+/* Of two names for one thing the one that is set; both are a contradiction. */
+static tp_status merge_keys(const tp_config *config, const char *path, const char **main_key,
+                            const char *other, tp_error *err)
+{
+    if (*main_key && other)
+        return tp_config_fail(config, path, err,
+                              "means the same as another key that is set; keep "
+                              "one of them");
+    if (other)
+        *main_key = other;
+    return TP_OK;
+}
+
+tp_status tp_eval_options_bind(tp_config *config, tp_eval_options *ret, tp_error *err)
+{
+    tp_eval_options o;
+    memset(&o, 0, sizeof o);
+    TP_TRY(tp_config_bind(config, tp_eval_option_table, tp_eval_option_count, &o, err));
+    TP_TRY(read_k(config, &o, err));
+    TP_TRY(merge_keys(config, "data.problem_key", &o.data.input_key, o.data.problem_key, err));
+    TP_TRY(merge_keys(config, "data.solution_key", &o.data.output_key, o.data.solution_key, err));
+    if (o.template_variables && o.template_variables->type != TP_JSON_OBJECT)
+        return tp_config_fail(config, "tokenizer.chat_template_kwargs", err,
+                              "expected names with values, as {enable_thinking: false}");
+    if (o.generation.max_new_tokens > o.generation.max_model_len)
+        o.generation.max_new_tokens = o.generation.max_model_len;
+    *ret = o;
+    return TP_OK;
+}
+
+/* ---- documentation ---- */
+
+static void add_table(const char *prefix, const tp_settings_table *table, tp_buf *out)
+{
+    tp_option rows[64];
+    static char names[64][128];
+    size_t n = TP_MIN(table->n, TP_COUNTOF(rows));
+    for (size_t i = 0; i < n; i++) {
+        snprintf(names[i], sizeof names[i], "%s.%s", prefix, table->options[i].name);
+        rows[i] = table->options[i];
+        rows[i].name = names[i];
+    }
+    tp_options_doc(rows, n, out);
+}
+
+static void add_kind(const tp_environment_kind *kind, tp_buf *out)
+{
+    char prefix[100];
+    tp_buf table = {0};
+    tp_buf_addf(out, "\n### %s\n\n%s\n\n", kind->name, kind->doc);
+    snprintf(prefix, sizeof prefix, "env.%s", kind->name);
+    if (kind->settings.n)
+        add_table(prefix, &kind->settings, &table);
+    snprintf(prefix, sizeof prefix, "data.%s", kind->name);
+    if (kind->make)
+        add_table(prefix, &kind->generator, &table);
+    /* The headings of tp_options_doc() name the first part of the keys, which the heading
+     * of the kind says better. */
+    for (const char *p = tp_buf_str(&table); *p;) {
+        size_t n = strcspn(p, "\n") + 1;
+        if (strncmp(p, "## ", 3) == 0)
+            n += p[n] == '\n';
+        else
+            tp_buf_add(out, p, n);
+        p += n;
+    }
+    tp_buf_release(&table);
+}
+
+void tp_eval_options_doc(tp_buf *out)
+{
+    tp_options_doc(tp_eval_option_table, tp_eval_option_count, out);
+    tp_buf_adds(out, "\n## Environments\n");
+    for (const tp_environment_kind *const *k = tp_environment_kinds; *k; k++)
+        add_kind(*k, out);
+}

@@ -1,0 +1,29 @@
+/* eval_report.h - an evaluation as text, as JSON, and as NeMo RL's files. */
+#ifndef TP_ENGINE_EVALUATE_EVAL_REPORT_H
+#define TP_ENGINE_EVALUATE_EVAL_REPORT_H
+
+#include "engine/evaluate/eval_options.h"
+#include "engine/evaluate/evaluate.h"
+
+typedef struct {
+    const tp_config *config;
+    const tp_eval_options *options;
+    const char *model; /* its folder */
+    const char *family;
+    int64_t n_parameters;
+    const char *data, *env; /* descriptions */
+    const tp_evaluation *evaluation;
+    const tp_eval_summary *summary;
+    tp_environment_counts judges;
+} tp_eval_report;
+
+/* For people: estimates with intervals, what was left out and why, the prompts at both
+ * ends.  `n_rows` of them at most. */
+void tp_eval_report_text(const tp_eval_report *r, int64_t n_rows, bool colour, tp_buf *out);
+/* One object; `samples`: with every answer. */
+void tp_eval_report_json(const tp_eval_report *r, bool samples, int indent, tp_buf *out);
+/* config.json and evaluation_data.json in `folder`. */
+TP_CHECKED tp_status tp_eval_report_nemo(const tp_eval_report *r, const char *folder,
+                                         tp_error *err);
+
+#endif

@@ -1,0 +1,155 @@
+/* text_model.c - a folder opened to generate, and its generation settings with those of the
+ * user. */
+#include "engine/generate/text_model.h"
+
+#include <string.h>
+
+#include "base/files.h"
+#include "base/platform.h"
+#include "engine/checkpoint/checkpoint_folder.h"
+#include "text/gguf/gguf.h"
+#include "text/template/chat_context.h"
+
+/* ---- opening ---- */
+
+static bool has_file(const tp_text_model *m, const char *name)
+{
+    tp_buf path = {0};
+    tp_buf_addf(&path, "%s/%s", m->folder.data, name);
+    bool has_one = tp_file_exists(path.data);
+    tp_buf_release(&path);
+    return has_one;
+}
+
+static tp_status open_tokenizer(tp_text_model *m, const char *other, tp_error *err)
+{
+    int64_t vocab = tp_model_get_info(m->model)->vocab;
+    if (!other && !has_file(m, "tokenizer.json") && !tp_gguf_is_file(m->folder.data))
+        return TP_OK;
+    TP_TRY(tp_tokenizer_load(other ? other : m->folder.data, &m->tokenizer, err));
+    m->scratch = tp_tokenizer_scratch_new(m->tokenizer);
+    int32_t n_ids = tp_tokenizer_vocab_size(m->tokenizer);
+    if (n_ids > vocab)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "'%s': the tokenizer has %d ids, the model's vocabulary is %lld: they do "
+                       "not belong together",
+                       m->folder.data, n_ids, (long long)vocab);
+    return TP_OK;
+}
+
+tp_status tp_text_model_open(tp_text_model *m, const char *path, const char *tokenizer,
+                             tp_error *err)
+{
+    TP_TRY(tp_checkpoint_find_model(path, &m->folder, err));
+    TP_TRY(tp_model_open(m->folder.data, &m->model, err));
+    TP_TRY(open_tokenizer(m, tokenizer, err));
+    const tp_model_info *info = tp_model_get_info(m->model);
+    for (int i = 0; i < info->n_eos; i++)
+        tp_ids_add(&m->stops, (int32_t)info->eos[i]);
+    if (m->tokenizer && tp_tokenizer_eos(m->tokenizer) >= 0)
+        tp_ids_add(&m->stops, tp_tokenizer_eos(m->tokenizer));
+    return TP_OK;
+}
+
+tp_status tp_text_model_need_tokenizer(tp_text_model *m, tp_error *err)
+{
+    return m->tokenizer ? TP_OK : tp_tokenizer_load(m->folder.data, &m->tokenizer, err);
+}
+
+tp_status tp_text_model_read_defaults(tp_text_model *m, tp_error *err)
+{
+    const tp_model_info *info = tp_model_get_info(m->model);
+    return tp_generation_config_read(m->folder.data, info->eos, info->n_eos, &m->defaults, err);
+}
+
+static tp_status start(tp_text_model *m, tp_engine_options *o, int threads, tp_load_report *report,
+                       tp_error *err)
+{
+    const tp_device_options device = {.threads = threads > 0 ? threads : tp_cpu_count()};
+    TP_TRY(tp_device_open(&tp_backend_cpu, &device, &m->device, err));
+    o->device = m->device;
+    o->tokenizer = m->tokenizer;
+    o->n_tokens = m->tokenizer ? tp_tokenizer_vocab_size(m->tokenizer) : 0;
+    TP_TRY(tp_states_init(&m->states, err));
+    TP_TRY(tp_engine_create(m->model, o, &m->states, &m->engine, err));
+    TP_TRY(tp_engine_alloc(m->engine, err));
+    TP_TRY(tp_model_load(m->model, &m->states, report, err));
+    return tp_engine_weights_changed(m->engine, err);
+}
+
+static void stop(tp_text_model *m)
+{
+    tp_engine_free(m->engine);
+    tp_states_release(&m->states);
+    tp_device_close(m->device);
+    m->engine = NULL;
+    m->device = NULL;
+}
+
+tp_status tp_text_model_start(tp_text_model *m, const tp_engine_options *options, int threads,
+                              tp_model_note say, void *user, tp_error *err)
+{
+    tp_load_report report;
+    tp_engine_options o = *options;
+    tp_status status = start(m, &o, threads, &report, err);
+    if (status != TP_OK) {
+        stop(m);
+        return status;
+    }
+    if (say)
+        tp_model_say(m->model, &report, say, user);
+    if (report.has_nonfinite)
+        snprintf(m->nonfinite, sizeof m->nonfinite, "%s", report.nonfinite_name);
+    return TP_OK;
+}
+
+void tp_text_model_close(tp_text_model *m)
+{
+    stop(m);
+    tp_template_free(m->chat_template);
+    tp_tokenizer_scratch_free(m->scratch);
+    tp_tokenizer_free(m->tokenizer);
+    tp_model_free(m->model);
+    tp_ids_release(&m->stops);
+    tp_buf_release(&m->folder);
+    *m = (tp_text_model){0};
+}
+
+/* ---- prompts ---- */
+
+void tp_text_model_encode(tp_text_model *m, const char *text, size_t n, tp_ids *out)
+{
+    tp_encode_options options = {.add_special = true, .parse_special = true};
+    tp_tokenizer_encode(m->tokenizer, m->scratch, text, n, options, out, NULL);
+}
+
+static tp_status need_template(tp_text_model *m, tp_error *err)
+{
+    const char *source = tp_tokenizer_chat_template(m->tokenizer);
+    if (m->chat_template)
+        return TP_OK;
+    if (!source)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "'%s' has no chat template: give plain text instead of a conversation",
+                       m->folder.data);
+    return tp_template_parse("chat template", source, strlen(source), &m->chat_template, err);
+}
+
+tp_status tp_text_model_encode_chat(tp_text_model *m, const char *conversation, size_t n,
+                                    tp_ids *out, tp_buf *ret_text, tp_error *err)
+{
+    const tp_json_options tolerant = TP_JSON_TOLERANT;
+    tp_buf text = {0};
+    TP_TRY(need_template(m, err));
+    tp_status status = tp_chat_render_json(m->chat_template, m->tokenizer, conversation, n,
+                                           &tolerant, true, &text, err);
+    if (status == TP_OK) { /* the template writes the special tokens itself */
+        tp_encode_options options = {.parse_special = true};
+        tp_tokenizer_encode(m->tokenizer, m->scratch, tp_buf_str(&text), text.len, options, out,
+                            NULL);
+        if (ret_text)
+            tp_buf_add(ret_text, tp_buf_str(&text), text.len);
+    }
+    tp_buf_release(&text);
+    return status;
+}

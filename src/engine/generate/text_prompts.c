@@ -1,0 +1,167 @@
+/* text_prompts.c - prompts gathered from texts and files. */
+#include "engine/generate/text_prompts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "engine/data/lines.h"
+
+enum { MOST_INPUT = 1 << 30 };
+
+static tp_text_prompt *add(tp_prompt_list *p, const char *place)
+{
+    if (p->n == p->cap) {
+        p->cap = p->cap ? 2 * p->cap : 16;
+        p->items = realloc(p->items, p->cap * sizeof *p->items);
+        TP_ASSERT(p->items);
+    }
+    tp_text_prompt *item = &p->items[p->n++];
+    *item = (tp_text_prompt){.place = strdup(place)};
+    return item;
+}
+
+static tp_status check(const tp_text_prompt *item, tp_status status, tp_error *err)
+{
+    if (status == TP_OK && item->ids.len == 0)
+        status = tp_fail(err, TP_ERR_CONFIG, "the prompt is empty: give some text");
+    return status == TP_OK ? TP_OK : tp_error_prefix(err, status, "%s: ", item->place);
+}
+
+tp_status tp_prompt_list_add_text(tp_prompt_list *p, tp_text_model *m, const char *place,
+                                  const char *text, size_t n, const tp_prompt_options *options,
+                                  tp_error *err)
+{
+    tp_text_prompt *item = add(p, place);
+    if (!options->chat) {
+        tp_buf_add(&item->text, text, n);
+        tp_text_model_encode(m, text, n, &item->ids);
+        return check(item, TP_OK, err);
+    }
+    tp_buf messages = {0};
+    tp_buf_adds(&messages, "[{\"role\":\"user\",\"content\":");
+    tp_json_quote(&messages, text, n);
+    tp_buf_adds(&messages, "}]");
+    tp_status status =
+        tp_text_model_encode_chat(m, messages.data, messages.len, &item->ids, &item->text, err);
+    tp_buf_release(&messages);
+    return check(item, status, err);
+}
+
+static tp_status add_conversation(tp_prompt_list *p, tp_text_model *m, const char *place,
+                                  const tp_json *messages, const tp_json *tools, tp_error *err)
+{
+    tp_text_prompt *item = add(p, place);
+    tp_buf text = {0};
+    tp_json_w w;
+    tp_json_w_init(&w, &text, 0);
+    tp_json_w_begin(&w, '{');
+    tp_json_w_key(&w, "messages");
+    tp_json_w_value(&w, messages);
+    if (tools && tools->type == TP_JSON_ARRAY) {
+        tp_json_w_key(&w, "tools");
+        tp_json_w_value(&w, tools);
+    }
+    tp_json_w_end(&w, '}');
+    tp_status status =
+        tp_text_model_encode_chat(m, tp_buf_str(&text), text.len, &item->ids, &item->text, err);
+    tp_buf_release(&text);
+    return check(item, status, err);
+}
+
+static const tp_json *prompt_of(const tp_json *row, const char *key)
+{
+    static const char *const keys[] = {"messages", "prompt", "question", "text"};
+    if (row->type != TP_JSON_OBJECT)
+        return key ? NULL : row;
+    const tp_json *value = key ? tp_json_get(row, key) : NULL;
+    for (size_t i = 0; !key && !value && i < sizeof keys / sizeof *keys; i++)
+        value = tp_json_get(row, keys[i]);
+    return value;
+}
+
+static tp_status add_row(tp_prompt_list *p, tp_text_model *m, const char *place, const tp_json *row,
+                         const tp_prompt_options *options, tp_error *err)
+{
+    const tp_json *value = prompt_of(row, options->key);
+    if (value && value->type == TP_JSON_STRING)
+        return tp_prompt_list_add_text(p, m, place, value->text.data, value->text.len, options,
+                                       err);
+    if (value && value->type == TP_JSON_ARRAY)
+        return add_conversation(p, m, place, value,
+                                row->type == TP_JSON_OBJECT ? tp_json_get(row, "tools") : NULL,
+                                err);
+    if (options->key)
+        return tp_fail(err, TP_ERR_FORMAT, "%s: '%s' is neither text nor a list of messages", place,
+                       options->key);
+    return tp_fail(err, TP_ERR_FORMAT,
+                   "%s: expected a string, or an object with messages, prompt, question or text; "
+                   "another key is named by --prompt-key",
+                   place);
+}
+
+static tp_status add_line(tp_prompt_list *p, tp_text_model *m, const char *place, tp_slice line,
+                          const tp_prompt_options *options, tp_error *err)
+{
+    tp_arena arena;
+    const tp_json *row;
+    tp_json_options tolerant = TP_JSON_TOLERANT;
+    TP_TRY(tp_arena_init(&arena, (1 << 16) + 64 * line.len, err));
+    tp_status status = tp_json_parse(&arena, place, line.data, line.len, &tolerant, &row, err);
+    if (status == TP_OK)
+        status = add_row(p, m, place, row, options, err);
+    tp_arena_release(&arena);
+    return status;
+}
+
+static tp_status add_lines(tp_prompt_list *p, tp_text_model *m, const char *name,
+                           const tp_buf *text, const tp_prompt_options *options, tp_error *err)
+{
+    const char *at = tp_buf_str(text), *end = at + text->len;
+    size_t before = p->n;
+    for (uint64_t number = 1; at < end; number++) {
+        tp_slice line = tp_line_take(&at, end);
+        char place[4200];
+        snprintf(place, sizeof place, "%s:%llu", name, (unsigned long long)number);
+        if (!tp_line_is_blank(line))
+            TP_TRY(add_line(p, m, place, line, options, err));
+    }
+    if (p->n == before)
+        return tp_fail(err, TP_ERR_CONFIG, "%s holds no prompts", name);
+    return TP_OK;
+}
+
+tp_status tp_prompt_list_add_file(tp_prompt_list *p, tp_text_model *m, const char *path,
+                                  const tp_prompt_options *options, tp_error *err)
+{
+    tp_buf text = {0};
+    tp_status status = tp_input_read(path, TP_INPUT_STREAM, MOST_INPUT, &text, err);
+    if (status == TP_OK)
+        status = add_lines(p, m, tp_input_name(path, TP_INPUT_STREAM), &text, options, err);
+    tp_buf_release(&text);
+    return status;
+}
+
+tp_status tp_prompt_list_add_input(tp_prompt_list *p, tp_text_model *m,
+                                   const tp_prompt_options *options, tp_error *err)
+{
+    tp_buf text = {0};
+    tp_status status = tp_input_read("-", TP_INPUT_STREAM, MOST_INPUT, &text, err);
+    if (status == TP_OK)
+        status = tp_prompt_list_add_text(p, m, "standard input", tp_buf_str(&text), text.len,
+                                         options, err);
+    tp_buf_release(&text);
+    return status;
+}
+
+void tp_prompt_list_release(tp_prompt_list *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        free(p->items[i].place);
+        tp_ids_release(&p->items[i].ids);
+        tp_buf_release(&p->items[i].text);
+    }
+    free(p->items);
+    *p = (tp_prompt_list){0};
+}

@@ -1,0 +1,347 @@
+#include "instrument/evaluations/eval_read.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/platform.h"
+
+enum { MAX_BYTES = 1 << 30, MAX_SAMPLES = 1 << 20, EXCERPT = 40 };
+
+typedef struct {
+    tp_eval_file *f;
+    double threshold;
+    size_t cap;
+    size_t *table; /* open addressing over prompts by question: index + 1 */
+    size_t n_table;
+    tp_error *err;
+} reading;
+
+static tp_status fail(const reading *r, uint32_t line, const char *what)
+{
+    return tp_fail(r->err, TP_ERR_FORMAT, "%s:%u: %s", r->f->path, line, what);
+}
+
+/* ---- prompts ---- */
+
+static tp_eval_prompt *add_prompt(reading *r, const char *id, const char *question)
+{
+    tp_eval_file *f = r->f;
+    if (f->n == r->cap) {
+        r->cap = r->cap ? 2 * r->cap : 64;
+        f->prompts = reallocarray(f->prompts, r->cap, sizeof *f->prompts);
+        f->questions = reallocarray(f->questions, r->cap, sizeof *f->questions);
+        TP_ASSERT(f->prompts && f->questions);
+    }
+    f->questions[f->n] = question;
+    f->prompts[f->n] = (tp_eval_prompt){.id = id, .question = question, .majority = NAN};
+    return &f->prompts[f->n++];
+}
+
+static uint64_t hash_of(const char *s)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (; *s; s++)
+        hash = (hash ^ (uint8_t)*s) * 0x100000001b3u;
+    return hash;
+}
+
+static void grow_table(reading *r)
+{
+    size_t n = r->n_table ? 2 * r->n_table : 256;
+    size_t *table = calloc(n, sizeof *table);
+    TP_ASSERT(table);
+    for (size_t i = 0; i < r->f->n; i++) {
+        size_t at = hash_of(r->f->questions[i]) & (n - 1);
+        while (table[at])
+            at = (at + 1) & (n - 1);
+        table[at] = i + 1;
+    }
+    free(r->table);
+    r->table = table;
+    r->n_table = n;
+}
+
+/* "How many apples ...#1f3a..": an id that is the same in every file with this question. */
+static const char *make_id(reading *r, const char *question)
+{
+    char excerpt[EXCERPT + 4];
+    size_t n = 0;
+    for (const char *p = question; *p && n < EXCERPT; p++)
+        if ((unsigned char)*p > ' ' || n > 0)
+            excerpt[n++] = (unsigned char)*p < ' ' ? ' ' : *p;
+    while (n && ((unsigned char)excerpt[n - 1] & 0xc0) == 0x80)
+        n--; /* no half of a character */
+    excerpt[n] = 0;
+    return tp_arena_printf(&r->f->arena, "%s#%08x", excerpt, (unsigned)(hash_of(question) >> 32));
+}
+
+static tp_eval_prompt *find_prompt(reading *r, const char *question)
+{
+    if (2 * r->f->n >= r->n_table)
+        grow_table(r);
+    size_t at = hash_of(question) & (r->n_table - 1);
+    for (; r->table[at]; at = (at + 1) & (r->n_table - 1))
+        if (strcmp(r->f->questions[r->table[at] - 1], question) == 0)
+            return &r->f->prompts[r->table[at] - 1];
+    tp_eval_prompt *p = add_prompt(r, make_id(r, question), question);
+    r->table[at] = r->f->n;
+    return p;
+}
+
+static void add_reward(const reading *r, tp_eval_prompt *p, double reward)
+{
+    if (!isfinite(reward)) {
+        p->excluded++;
+        return;
+    }
+    p->n++;
+    p->correct += reward >= r->threshold;
+    p->reward_sum += reward;
+}
+
+/* ---- our own ---- */
+
+static tp_status read_own_prompt(reading *r, const tp_json *v)
+{
+    const char *id = tp_json_str(tp_json_get(v, "id"));
+    double mean;
+    if (!id)
+        return fail(r, v->line, "a prompt has no \"id\"");
+    tp_eval_prompt *p = add_prompt(r, id, tp_json_str(tp_json_get(v, "prompt")));
+    if (!tp_json_i64(tp_json_get(v, "n"), &p->n) ||
+        !tp_json_i64(tp_json_get(v, "correct"), &p->correct) || p->correct < 0 || p->correct > p->n)
+        return fail(r, v->line, "a prompt has no \"n\" with at most as many \"correct\"");
+    if (!tp_json_i64(tp_json_get(v, "excluded"), &p->excluded) || p->excluded < 0 ||
+        p->excluded > MAX_SAMPLES)
+        p->excluded = 0;
+    if (tp_json_f64(tp_json_get(v, "mean_reward"), &mean) && isfinite(mean))
+        p->reward_sum = mean * (double)p->n;
+    else if (p->n > 0)
+        return fail(r, v->line, "a prompt has verdicts and no \"mean_reward\"");
+    if (!tp_json_f64(tp_json_get(v, "majority"), &p->majority))
+        p->majority = NAN;
+    return TP_OK;
+}
+
+/* The values of k that the summary reports. */
+static void read_k(tp_eval_file *f, const tp_json *summary)
+{
+    for (const tp_json *m = summary ? summary->child : NULL; m; m = m->next) {
+        int64_t k;
+        if (f->n_k < TP_EVAL_MAX_K && tp_str_starts(m->key.data, "pass_at_") &&
+            tp_str_to_i64(m->key.data + 8, &k) && k >= 1 && (!f->n_k || k > f->k[f->n_k - 1]))
+            f->k[f->n_k++] = k;
+    }
+}
+
+static tp_status read_own(reading *r, const tp_json *root)
+{
+    tp_eval_file *f = r->f;
+    const tp_json *prompts = tp_json_get(root, "prompts");
+    f->format = "temper eval";
+    f->model = tp_json_str(tp_json_get(root, "model"));
+    f->data = tp_json_str(tp_json_get(root, "data"));
+    if (!prompts || prompts->type != TP_JSON_ARRAY)
+        return fail(r, root->line, "there is no list of \"prompts\"");
+    for (const tp_json *v = prompts->child; v; v = v->next)
+        TP_TRY(read_own_prompt(r, v));
+    read_k(f, tp_json_get(root, "summary"));
+    return TP_OK;
+}
+
+/* ---- NeMo RL's ---- */
+
+static tp_status read_evaluation_data(reading *r, const tp_json *list)
+{
+    r->f->format = "NeMo RL evaluation";
+    for (const tp_json *v = list->child; v; v = v->next) {
+        const char *question = tp_json_str(tp_json_get(v, "prompt"));
+        const tp_json *reward = tp_json_get(v, "reward");
+        double value;
+        if (!question)
+            return fail(r, v->line, "a sample has no \"prompt\"");
+        if (!tp_json_f64(reward, &value)) {
+            if (!reward || reward->type == TP_JSON_OBJECT || reward->type == TP_JSON_ARRAY)
+                return fail(r, v->line, "a sample has no \"reward\"");
+            value = NAN;
+        }
+        add_reward(r, find_prompt(r, question), value);
+    }
+    return TP_OK;
+}
+
+/* Values come in lists of one. */
+static const tp_json *unwrap(const tp_json *v)
+{
+    return v && v->type == TP_JSON_ARRAY && v->n == 1 ? v->child : v;
+}
+
+/* All of a conversation but the last thing said, as text. */
+static const char *question_of(reading *r, const tp_json *content)
+{
+    const tp_json *list = content;
+    if (list && list->type == TP_JSON_ARRAY && list->n == 1 && list->child->type == TP_JSON_ARRAY)
+        list = list->child;
+    if (!list || list->type != TP_JSON_ARRAY || list->n < 2)
+        return NULL;
+    tp_buf text = {0};
+    for (const tp_json *m = list->child; m->next; m = m->next) {
+        const char *said =
+            m->type == TP_JSON_STRING ? m->text.data : tp_json_str(tp_json_get(m, "content"));
+        tp_buf_addf(&text, "%s%s", text.len ? "\n" : "", said ? said : "");
+    }
+    const char *copy = tp_arena_strdup(&r->f->arena, tp_buf_str(&text));
+    tp_buf_release(&text);
+    return copy;
+}
+
+static tp_status read_validation_line(reading *r, const tp_json *v, uint32_t line)
+{
+    const char *question = question_of(r, tp_json_get(v, "content"));
+    const tp_json *reward = unwrap(tp_json_get(v, "rewards"));
+    double value;
+    if (!question)
+        return fail(r, line, "\"content\" is no conversation of a question and an answer");
+    if (!tp_json_f64(reward, &value)) {
+        if (!reward || reward->type == TP_JSON_OBJECT || reward->type == TP_JSON_ARRAY)
+            return fail(r, line, "there is no reward in \"rewards\"");
+        value = NAN;
+    }
+    add_reward(r, find_prompt(r, question), value);
+    return TP_OK;
+}
+
+static tp_status read_lines(reading *r)
+{
+    tp_eval_file *f = r->f;
+    const char *at = tp_buf_str(&f->text), *end = at + f->text.len;
+    f->format = "NeMo RL validation";
+    for (uint32_t line = 1; at < end; line++) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        size_t n = newline ? (size_t)(newline - at) : (size_t)(end - at);
+        tp_json_options options = TP_JSON_TOLERANT;
+        const tp_json *v;
+        options.first_line = line;
+        if (strspn(at, " \t\r") < n) {
+            TP_TRY(tp_json_parse(&f->arena, f->path, at, n, &options, &v, r->err));
+            TP_TRY(read_validation_line(r, v, line));
+        }
+        at += n + 1;
+    }
+    return TP_OK;
+}
+
+/* ---- any of them ---- */
+
+/* A file of ours or evaluation_data.json is one value; JSON lines are not. */
+static tp_status read_any(reading *r)
+{
+    tp_eval_file *f = r->f;
+    tp_json_options options = TP_JSON_TOLERANT;
+    const tp_json *root, *list;
+    tp_error whole = {0};
+    size_t mark = tp_arena_mark(&f->arena);
+    bool is_one = tp_json_parse(&f->arena, f->path, tp_buf_str(&f->text), f->text.len, &options,
+                                &root, &whole) == TP_OK;
+    const char *kind = is_one ? tp_json_str(tp_json_get(root, "kind")) : NULL;
+    if (kind && strcmp(kind, "temper-eval") == 0)
+        return read_own(r, root);
+    if (is_one && (list = tp_json_get(root, "evaluation_data")) && list->type == TP_JSON_ARRAY)
+        return read_evaluation_data(r, list);
+    if (is_one && !(tp_json_get(root, "content") && tp_json_get(root, "rewards")))
+        return tp_fail(r->err, TP_ERR_FORMAT,
+                       "'%s' is no evaluation; 'temper eval --out FILE' writes one, and NeMo RL "
+                       "evaluation_data.json and val_data_step<N>.jsonl",
+                       f->path);
+    tp_arena_rewind(&f->arena, mark);
+    return read_lines(r);
+}
+
+static void choose_k(tp_eval_file *f)
+{
+    int64_t most = 0;
+    for (size_t i = 0; i < f->n; i++)
+        most = TP_MAX(most, f->prompts[i].n);
+    if (f->n_k)
+        return;
+    for (int64_t k = 1; k <= TP_MAX(most, (int64_t)1) && f->n_k < TP_EVAL_MAX_K; k *= 2)
+        f->k[f->n_k++] = k;
+}
+
+typedef struct {
+    tp_eval_prompt p;
+    const char *question;
+} pair;
+
+static int by_id(const void *a, const void *b)
+{
+    return strcmp(((const pair *)a)->p.id, ((const pair *)b)->p.id);
+}
+
+static void sort_prompts(tp_eval_file *f)
+{
+    pair *both = calloc(f->n + 1, sizeof *both);
+    TP_ASSERT(both);
+    for (size_t i = 0; i < f->n; i++)
+        both[i] = (pair){f->prompts[i], f->questions[i]};
+    qsort(both, f->n, sizeof *both, by_id);
+    for (size_t i = 0; i < f->n; i++) {
+        f->prompts[i] = both[i].p;
+        f->questions[i] = both[i].question;
+    }
+    free(both);
+}
+
+static tp_status check_twice(const tp_eval_file *f, tp_error *err)
+{
+    for (size_t i = 1; i < f->n; i++)
+        if (strcmp(f->prompts[i - 1].id, f->prompts[i].id) == 0)
+            return tp_fail(err, TP_ERR_FORMAT, "'%s': the prompt %s is there twice", f->path,
+                           f->prompts[i].id);
+    return TP_OK;
+}
+
+tp_status tp_eval_file_parse(const char *name, tp_buf *text, double threshold, tp_eval_file *ret,
+                             tp_error *err)
+{
+    tp_eval_file f = {.path = name, .text = *text};
+    reading r = {.f = &f, .threshold = threshold, .err = err};
+    *text = (tp_buf){0};
+    tp_status status = tp_arena_init(&f.arena, 128 * f.text.len + (1 << 20), err);
+    if (status == TP_OK)
+        status = read_any(&r);
+    if (status == TP_OK && f.n == 0)
+        status = tp_fail(err, TP_ERR_FORMAT, "'%s' has no prompts", name);
+    free(r.table);
+    if (status == TP_OK) {
+        sort_prompts(&f);
+        choose_k(&f);
+        status = check_twice(&f, err);
+    }
+    if (status != TP_OK) {
+        tp_eval_file_release(&f);
+        return status;
+    }
+    *ret = f;
+    return TP_OK;
+}
+
+tp_status tp_eval_file_read(const char *path, double threshold, tp_eval_file *ret, tp_error *err)
+{
+    tp_buf text = {0};
+    tp_status status = tp_file_read(path, MAX_BYTES, &text, err);
+    if (status == TP_OK)
+        status = tp_eval_file_parse(path, &text, threshold, ret, err);
+    tp_buf_release(&text);
+    return status;
+}
+
+void tp_eval_file_release(tp_eval_file *f)
+{
+    tp_buf_release(&f->text);
+    tp_arena_release(&f->arena);
+    free(f->prompts);
+    free(f->questions);
+    *f = (tp_eval_file){0};
+}
