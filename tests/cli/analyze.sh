@@ -60,7 +60,15 @@ run analyze s1.jsonl s2.jsonl s3.jsonl --dimension robustness
 expect 0
 expect_out "pass"
 run analyze a.jsonl --report
-expect 0 "wrote report/report.md"
+expect 0 "wrote report"
+grep -q "<svg" report/dashboard.svg || fail "no picture"
+grep -q "<table>" report/dashboard.html || fail "no page"
+if [ -e report/dashboard.png ]; then
+    is "signature" "$(head -c 4 report/dashboard.png | tail -c 3)" PNG
+    is "signature" "$(head -c 4 report/dashboard.pdf)" %PDF
+else
+    grep -q "dashboard.png and dashboard.pdf are not drawn: librsvg" err || fail "no word about the PNG"
+fi
 grep -qF '| convergence | ' report/report.md || fail "the report lacks convergence"
 run analyze
 expect 2
