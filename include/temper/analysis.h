@@ -58,7 +58,8 @@ typedef struct {
 TP_API TP_CHECKED tp_status tp_metrics_open(const char *path, const tp_metrics_options *options,
                                             tp_metrics **ret, tp_error *err);
 /* Read what was written since: files that grew, new files.  A file that was replaced or cut is
- * read again from its beginning.  Pointers handed out before are no longer valid. */
+ * read again from its beginning.  Pointers handed out before are no longer valid.  `ret_changed`
+ * may be NULL. */
 TP_API TP_CHECKED tp_status tp_metrics_refresh(tp_metrics *m, bool *ret_changed, tp_error *err);
 TP_API void tp_metrics_close(tp_metrics *m); /* NULL is a no-op */
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "api/sized.h"
+#include "base/sized.h"
 #include "engine/train/recipe.h"
 #include "engine/train/trainer.h"
 

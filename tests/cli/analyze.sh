@@ -54,6 +54,12 @@ run analyze a.jsonl --threshold speed=1
 expect 2 "there is no dimension 'speed'"
 run analyze a.jsonl --threshold training
 expect 2 "--threshold takes NAME=VALUE"
+run analyze a.jsonl --threshold training=nan
+expect 2 "the threshold of training is nan; expected a finite number"
+if [ -w /dev/full ]; then # a verdict that was not delivered is no verdict
+    "$TEMPER" analyze a.jsonl --dimension efficiency --threshold efficiency=0.9 >/dev/full 2>err
+    is "exit status with a full disk" $? 4
+fi
 run analyze s1.jsonl s2.jsonl s3.jsonl --size 1,2
 expect 2 "--size takes one number per run"
 run analyze s1.jsonl s2.jsonl s3.jsonl --dimension robustness
