@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "api/training.h"
 #include "base/sized.h"
 #include "engine/train/recipe.h"
 #include "engine/train/trainer.h"
@@ -83,7 +84,7 @@ static tp_status run(const tp_recipe *recipe, tp_training_options *o, tp_trainin
                             .should_stop = should_stop,
                             .machine = has_machine ? &machine : NULL,
                             .resume = o->resume};
-    tp_status status = tp_train_run(recipe->config, &recipe->options, &hooks, &result, err);
+    tp_status status = tp_train_with_sinks(recipe->config, &recipe->options, &hooks, &result, err);
     tp_training_result own = {
         .steps = result.steps, .final_loss = result.final_loss, .val_loss = result.val_loss};
     tp_sized_write(ret, &own, sizeof own);

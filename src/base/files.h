@@ -37,6 +37,10 @@ TP_CHECKED tp_status tp_file_read(const char *path, size_t max_bytes, tp_buf *re
 TP_CHECKED tp_status tp_file_write_atomic(const char *path, const void *data, size_t n,
                                           tp_error *err);
 
+/* The same for what is written again every few seconds and read meanwhile: readers see the old or
+ * the new, and nobody waits for the disk, so that a power failure may lose both. */
+TP_CHECKED tp_status tp_file_refresh(const char *path, const void *data, size_t n, tp_error *err);
+
 /* Create the folder and its parents; existing is fine. */
 TP_CHECKED tp_status tp_dir_make(const char *path, tp_error *err);
 

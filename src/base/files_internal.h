@@ -14,6 +14,10 @@ tp_status tp_files_fail_output(tp_error *err, const char *verb, const char *path
 /* A writer on a descriptor that is open; it is closed with the writer, on failure too. */
 TP_CHECKED tp_status tp_writer_take(tp_writer **ret, int fd, const char *path, tp_error *err);
 
+/* Closing hands the bytes to the system and does not wait for the disk. */
+void tp_writer_skip_sync(tp_writer *w);
+TP_CHECKED tp_status tp_rename_unsynced(const char *from, const char *to, tp_error *err);
+
 /* What this process has read and written, once tp_outputs_watch() was called. */
 typedef enum { TP_FILE_UNKNOWN, TP_FILE_READ, TP_FILE_WRITTEN } tp_file_use;
 void tp_files_note(const struct stat *st, tp_file_use use);

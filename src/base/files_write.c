@@ -21,6 +21,7 @@ struct tp_writer {
     uint64_t n_bytes;
     XXH3_state_t *hash;
     bool failed; /* a write was lost: close must not claim success */
+    bool is_unsynced;
 };
 
 static struct {
@@ -116,6 +117,8 @@ tp_status tp_writer_take(tp_writer **ret, int fd, const char *path, tp_error *er
     return TP_OK;
 }
 
+void tp_writer_skip_sync(tp_writer *w) { w->is_unsynced = true; }
+
 tp_status tp_writer_open(tp_writer **ret, const char *path, tp_error *err)
 {
     int fd = -1;
@@ -166,7 +169,8 @@ static tp_status finish(tp_writer *w, tp_error *err)
         return tp_fail(err, TP_ERR_OUTPUT, "cannot finish %s: an earlier write failed", w->path);
     TP_TRY(flush(w, err));
     /* EINVAL: pipes and devices have nothing to sync. */
-    if (tp_files_fault(EIO) || (fsync(w->fd) != 0 && errno != EINVAL && errno != ENOTSUP))
+    if (!w->is_unsynced &&
+        (tp_files_fault(EIO) || (fsync(w->fd) != 0 && errno != EINVAL && errno != ENOTSUP)))
         return tp_files_fail_output(err, "sync", w->path, errno);
     int fd = w->fd;
     w->fd = -1;
@@ -226,11 +230,17 @@ static tp_status sync_folders(const char *from, const char *to, tp_error *err)
     return status;
 }
 
-tp_status tp_rename_synced(const char *from, const char *to, tp_error *err)
+tp_status tp_rename_unsynced(const char *from, const char *to, tp_error *err)
 {
     if (tp_files_fault(EIO) || rename(from, to) != 0) {
         int error = errno;
         return tp_fail(err, TP_ERR_OUTPUT, "cannot rename %s to %s: %s", from, to, strerror(error));
     }
+    return TP_OK;
+}
+
+tp_status tp_rename_synced(const char *from, const char *to, tp_error *err)
+{
+    TP_TRY(tp_rename_unsynced(from, to, err));
     return sync_folders(from, to, err);
 }

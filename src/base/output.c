@@ -18,7 +18,8 @@ struct tp_output {
     tp_buf target, beside; /* beside is empty: written in place */
     bool is_stdout;
     bool is_terminal; /* the stream then, which cleans what it is given (base/terminal.h) */
-    bool is_closed; /* standard output: the reader has seen enough */
+    bool is_closed;   /* standard output: the reader has seen enough */
+    bool is_unsynced;
 };
 
 /* ---- what was read and written ---- */
@@ -385,7 +386,8 @@ static tp_status finish(tp_output *o, uint64_t *ret_bytes, tp_error *err)
         return TP_OK;
     if (status != TP_OK || !o->beside.len)
         return status;
-    TP_TRY(tp_rename_synced(o->beside.data, o->target.data, err));
+    TP_TRY((o->is_unsynced ? tp_rename_unsynced : tp_rename_synced)(o->beside.data, o->target.data,
+                                                                    err));
     tp_buf_clear(&o->beside);
     return TP_OK;
 }
@@ -408,10 +410,8 @@ tp_status tp_output_close(tp_output *o, uint64_t *ret_bytes, tp_error *err)
     return close_output(o, true, ret_bytes, err);
 }
 
-static tp_status put(const char *path, const void *data, size_t n, bool is_result, tp_error *err)
+static tp_status put_into(tp_output *o, const void *data, size_t n, bool is_result, tp_error *err)
 {
-    tp_output *o;
-    TP_TRY(open_output(&o, path, is_result, err));
     tp_status status = tp_output_write(o, data, n, err);
     if (status == TP_OK)
         return close_output(o, is_result, NULL, err);
@@ -421,10 +421,24 @@ static tp_status put(const char *path, const void *data, size_t n, bool is_resul
 
 tp_status tp_output_put(const char *path, const void *data, size_t n, tp_error *err)
 {
-    return put(path, data, n, true, err);
+    tp_output *o;
+    TP_TRY(open_output(&o, path, true, err));
+    return put_into(o, data, n, true, err);
 }
 
 tp_status tp_file_write_atomic(const char *path, const void *data, size_t n, tp_error *err)
 {
-    return put(path, data, n, false, err);
+    tp_output *o;
+    TP_TRY(open_output(&o, path, false, err));
+    return put_into(o, data, n, false, err);
+}
+
+tp_status tp_file_refresh(const char *path, const void *data, size_t n, tp_error *err)
+{
+    tp_output *o;
+    TP_TRY(open_output(&o, path, false, err));
+    o->is_unsynced = true;
+    if (o->writer)
+        tp_writer_skip_sync(o->writer);
+    return put_into(o, data, n, false, err);
 }

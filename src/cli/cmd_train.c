@@ -6,10 +6,11 @@
 #include "api/ceilings.h"
 #include "api/profile_tables.h"
 #include "api/tables.h"
+#include "api/training.h"
 #include "base/files.h"
 #include "cli/cli.h"
-#include "cli/progress.h"
 #include "cli/find_recipe.h"
+#include "cli/progress.h"
 #include "cli/recipe.h"
 
 typedef struct {
@@ -189,7 +190,7 @@ static int run(tp_recipe *recipe, const flags *f, int mode)
                             .resume = f->resume,
                             .dump = dump};
     catch_signals();
-    tp_status status = tp_train_run(recipe->config, &recipe->options, &hooks, &result, &err);
+    tp_status status = tp_train_with_sinks(recipe->config, &recipe->options, &hooks, &result, &err);
     if (status == TP_ERR_INTERRUPTED) {
         fprintf(stderr, "temper: %s\n", err.message);
         return stop_signal ? 128 + stop_signal : 0;

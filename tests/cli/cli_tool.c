@@ -7,11 +7,15 @@
  *                                  those that are not
  *     cli_tool flip FILE BIT       flip one bit, counted from the start of the file
  *     cli_tool patch FILE AT TEXT  overwrite bytes at an offset
+ *     cli_tool points RUN EVENTS   every figure of RUN is in EVENTS as a float32, and no other;
+ *                                  prints those that are not, and how many there are
  *     cli_tool plan CONFIG K=V...  bytes that the library plans for a recipe */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/files.h"
+#include "temper/analysis.h"
 #include "temper/plan.h"
 #include "text/json/json.h"
 
@@ -157,6 +161,45 @@ static int plan(const char *recipe, const char *const *overrides, size_t n)
     return 0;
 }
 
+/* Points of a tag that differ. */
+static size_t differ(tp_metrics *run, size_t tag, tp_metrics *events, size_t *n_points)
+{
+    const tp_metric_point *a, *b;
+    size_t other = tp_metrics_find(events, tp_metrics_tag(run, tag)), bad = 0;
+    size_t n = tp_metrics_points(run, tag, TP_POINTS_NATIVE, &a);
+    size_t m = other == SIZE_MAX ? 0 : tp_metrics_points(events, other, TP_POINTS_NATIVE, &b);
+    *n_points += n;
+    for (size_t i = 0; i < n && i < m; i++) {
+        double value = (double)(float)a[i].value;
+        bad +=
+            a[i].step != b[i].step || !(b[i].value == value || (isnan(value) && isnan(b[i].value)));
+    }
+    bad += n > m ? n - m : m - n;
+    if (bad)
+        printf("%s: %zu of %zu\n", tp_metrics_tag(run, tag), bad, n);
+    return bad;
+}
+
+static int points(const char *run_path, const char *events_path)
+{
+    tp_metrics *run, *events;
+    tp_error err = {0};
+    size_t bad = 0, n = 0;
+    if (tp_metrics_open(run_path, NULL, &run, &err) != TP_OK)
+        return complain(&err);
+    if (tp_metrics_open(events_path, NULL, &events, &err) != TP_OK) {
+        tp_metrics_close(run);
+        return complain(&err);
+    }
+    for (size_t i = 0; i < tp_metrics_count(run); i++)
+        bad += differ(run, i, events, &n);
+    bad += tp_metrics_count(run) != tp_metrics_count(events);
+    printf("%zu\n", n);
+    tp_metrics_close(run);
+    tp_metrics_close(events);
+    return bad != 0;
+}
+
 int main(int argc, char **argv)
 {
     tp_error err = {0};
@@ -165,6 +208,8 @@ int main(int argc, char **argv)
         return 2;
     if (strcmp(argv[1], "plan") == 0)
         return plan(argv[2], (const char *const *)argv + 3, (size_t)argc - 3);
+    if (strcmp(argv[1], "points") == 0 && argc == 4)
+        return points(argv[2], argv[3]);
     if (tp_arena_init(&arena, (size_t)1 << 30, &err) != TP_OK ||
         tp_file_read(argv[2], 0, &text, &err) != TP_OK)
         return complain(&err);

@@ -144,6 +144,10 @@ typedef struct {
     } train;
 
     int64_t log_samples; /* -1: all */
+    struct {
+        bool tensorboard_enabled;
+        const char *tensorboard_dir, *prometheus_path; /* prometheus_path NULL: none */
+    } logger;
     const char *profile_steps_text;
     const char *profile_workers;         /* patterns; NULL: all */
     const char *profile_origin;          /* what set the range, for messages */

@@ -225,6 +225,8 @@ static void finish(trainer *t, tp_status status, tp_error *err)
     tp_error ignored;
     tp_phases_enter(&t->phases, TP_TIME_LOGGING);
     tp_profile_close(t);
+    if (t->hooks->stop_listening)
+        t->hooks->stop_listening(t->hooks->listener);
     if (tp_trainer_write_run_json(t, word, &ignored) != TP_OK)
         tp_trainer_notice(t, "run.json could not be written: %s", ignored.message);
     tp_phases_enter(&t->phases, TP_TIME_UNACCOUNTED);
@@ -264,6 +266,8 @@ static tp_status train(trainer *t, tp_error *err)
     /* One that generates is two workers. */
     tp_profile_open(t, t->a->generates ? TP_WORKERS : 1);
     tp_train_event event = tp_trainer_event(t, TP_EVENT_START);
+    if (t->hooks->listen)
+        t->hooks->listen(t->hooks->listener, &t->metrics, &event);
     tp_trainer_send(t, &event);
     tp_phases_enter(&t->phases, TP_TIME_UNACCOUNTED);
     tp_status status = loop(t, err);

@@ -74,6 +74,11 @@ typedef struct {
     bool resume;
     /* (optional) stages asked for with engine.dump */
     void (*dump)(void *user, const char *graph, const char *stage, const char *text);
+    /* (optional) subscribers of metrics from outside the engine: before the first record of the
+     * attempt, and after its last, while the bus is there still */
+    void (*listen)(void *listener, tp_metric_bus *bus, const tp_train_event *start);
+    void (*stop_listening)(void *listener);
+    void *listener;
 } tp_train_hooks;
 
 typedef struct {

@@ -149,6 +149,24 @@ static void what_killed_writers_left_goes(void **state)
     assert_true(tp_file_exists(at(".notes.tmp-mine")));
 }
 
+static void a_file_that_is_read_meanwhile_is_refreshed(void **state)
+{
+    struct stat st;
+    assert_int_equal(tp_file_write_atomic(at("figures"), "old", 3, NULL), TP_OK);
+    assert_int_equal(chmod(at("figures"), 0640), 0);
+    assert_int_equal(symlink("figures", at("link")), 0);
+    assert_int_equal(tp_file_refresh(at("link"), "new", 3, NULL), TP_OK);
+    assert_int_equal(lstat(at("link"), &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    assert_int_equal(stat(at("figures"), &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0640);
+    assert_int_equal(st.st_size, 3);
+    tp_fault_arm(3, false); /* opened and written, and not renamed: nothing is synced */
+    assert_int_equal(tp_file_refresh(at("figures"), "newer", 5, NULL), TP_ERR_OUTPUT);
+    tp_fault_arm(0, false);
+    assert_int_equal(tp_file_size(at("figures")), 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +177,7 @@ int main(void)
         cmocka_unit_test(an_output_that_is_given_up_changes_nothing),
         cmocka_unit_test(names_that_cannot_be_written_are_told),
         cmocka_unit_test(what_killed_writers_left_goes),
+        cmocka_unit_test(a_file_that_is_read_meanwhile_is_refreshed),
     };
     return cmocka_run_group_tests(tests, make_root, remove_root);
 }

@@ -386,6 +386,9 @@ static void recipes_of_nemo_rl_bind_as_they_are(void **state)
     assert_string_equal(o.data.train.input_key, "question");
     assert_string_equal(o.data.validation.data_path, "b.jsonl");
     assert_false(o.policy.packing.enabled);
+    assert_true(o.logger.tensorboard_enabled);
+    assert_string_equal(o.logger.tensorboard_dir, "x");
+    assert_null(o.logger.prometheus_path);
     assert_string_equal(tp_config_notice(config),
                         "keys without effect here, or without all of it:\n"
                         "  Sequences are packed first fit, longest first: "
@@ -394,8 +397,8 @@ static void recipes_of_nemo_rl_bind_as_they_are(void **state)
                         "policy.sequence_packing.sequence_length_round\n"
                         "  Models are always written whole: checkpointing.save_consolidated\n"
                         "  Logs are in run.dir: logger.log_dir\n"
-                        "  Runs are logged to metrics.jsonl alone: logger.tensorboard_enabled, "
-                        "logger.wandb_enabled\n"
+                        "  Nothing is sent over a network: logger.tensorboard_enabled and "
+                        "logger.prometheus.path write files: logger.wandb_enabled\n"
                         "  No GPU is watched through Ray: logger.monitor_gpus");
     assert_int_equal(tp_dir_remove(scratch, NULL), TP_OK);
 }

@@ -1,0 +1,11 @@
+/* training.h - a training with the sinks that its recipe names: tp_train_run() and no more. */
+#ifndef TP_API_TRAINING_H
+#define TP_API_TRAINING_H
+
+#include "engine/train/trainer.h"
+
+TP_CHECKED tp_status tp_train_with_sinks(const tp_config *config, const tp_train_options *options,
+                                         const tp_train_hooks *hooks, tp_train_result *ret,
+                                         tp_error *err);
+
+#endif
