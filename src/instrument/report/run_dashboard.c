@@ -133,17 +133,18 @@ static void make_curves(dashboard *d)
         int n_roles;
         bool with_median, from_zero;
     } rows[] = {
-        {"training", "Training", {TP_ROLE_REWARD, TP_ROLE_LOSS}, 1, true, false},
+        {"training", "Training", {TP_ROLE_REWARD}, 1, true, false},
         {"inference", "Inference", {TP_ROLE_INFERENCE_RATE}, 1, true, true},
         {"memory", "Memory", {TP_ROLE_MEMORY}, 1, false, true},
-        {"convergence", "Convergence", {TP_ROLE_LOSS}, 1, true, false},
+        {"convergence", "Convergence", {TP_ROLE_REWARD}, 1, true, false},
         {"generalization", "Generalization", {TP_ROLE_LOSS, TP_ROLE_EVAL_LOSS}, 2, false, false},
     };
     for (int i = 0; i < (int)(sizeof rows / sizeof *rows); i++) {
         panel_data *p = &d->data[i];
         for (int k = 0; k < rows[i].n_roles; k++)
             add_curve(d, i, rows[i].roles[k]);
-        if (i == 0 && p->n_series == 0) /* a reward is what RL trains; else the loss */
+        bool is_loss = rows[i].roles[0] == TP_ROLE_REWARD && p->n_series == 0;
+        if (is_loss) /* a reward is what RL trains; else the loss */
             add_curve(d, i, TP_ROLE_LOSS);
         if (i == 1 && p->n_series == 0)
             add_curve(d, i, TP_ROLE_INFERENCE_TIME);
@@ -156,7 +157,8 @@ static void make_curves(dashboard *d)
                                   .series = p->series,
                                   .n_series = p->n_series,
                                   .from_zero = rows[i].from_zero,
-                                  .log_y = i == 3, /* an exponential approach is a line there */
+                                  /* an exponential approach is a line there */
+                                  .log_y = i == 3 && is_loss,
                                   .why_empty = "the run recorded none"};
         say_dimension(d, i, rows[i].name);
         d->panels[i].note = p->note.len ? p->note.data : NULL;
