@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <math.h>
 
 #include "base/cpu.h"
 #include "base/platform.h"
@@ -20,8 +19,9 @@ __attribute__((visibility("default"))) const char *__asan_default_options(void)
 }
 #endif
 
-/* Anything a processor can do; the figures themselves are nobody's to decide on. */
-static void assert_is_a_rate(double v) { assert_true(isfinite(v) && v > 1e6 && v < 1e17); }
+/* Anything a processor can do that others may hold up for long; the figures themselves are nobody's
+ * to decide on. */
+static void assert_is_a_rate(double v) { assert_true(v > 0 && v < 1e17); }
 
 static void every_level_has_a_unit(void **state)
 {
