@@ -139,8 +139,8 @@ expect_out 'profile "before" of tiny.yaml: 1 warm-up, 4 timed and 1 recorded ste
 [ -e runs/profiles/before/checkpoints ] && fail "profiling wrote checkpoints"
 run profile tiny.yaml --name before
 expect 2 'there is a profile named "before"' "--replace"
-# An address sanitizer holds back what was freed, which would be growth.
-export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}quarantine_size_mb=0:thread_local_quarantine_size_kb=0"
+# An address sanitizer holds back what was freed, and frames that were left: that would be growth.
+export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}quarantine_size_mb=0:thread_local_quarantine_size_kb=0:detect_stack_use_after_return=0"
 run profile tiny.yaml --warmup 0 --steps 10 --record 1 --against before --json
 expect 0
 cp out profile.json

@@ -193,7 +193,7 @@ static uint64_t read_portable(const char *at, size_t bytes)
 READ_LOOP(read_avx2, "avx2", __m256i, 32, _mm256_setzero_si256, _mm256_load_si256, _mm256_add_epi64,
           LOW_256)
 READ_LOOP(read_avx512, "avx512f", __m512i, 64, _mm512_setzero_si512, _mm512_load_si512,
-          _mm512_add_epi64, _mm512_reduce_add_epi64)
+          _mm512_add_epi64, _mm512_reduce_or_epi64)
 #endif
 
 static uint64_t read_all(const char *at, size_t bytes)
