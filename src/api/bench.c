@@ -32,6 +32,7 @@ static tp_status read_setup(const tp_bench_options *theirs, const char *const *p
 tp_status tp_bench_run(const char *const *patterns, size_t n, const tp_bench_options *options,
                        int *ret_exit, tp_error *err)
 {
+    TP_NEED(ret_exit && (patterns || !n), err);
     tp_bench_setup setup;
     *ret_exit = -1;
     TP_TRY(read_setup(options, patterns, n, &setup, err));
@@ -41,6 +42,7 @@ tp_status tp_bench_run(const char *const *patterns, size_t n, const tp_bench_opt
 tp_status tp_bench_list(const char *const *patterns, size_t n, const tp_bench_options *options,
                         char **ret, tp_error *err)
 {
+    TP_NEED(ret && (patterns || !n), err);
     tp_bench_setup setup;
     tp_buf out = {0};
     TP_TRY(read_setup(options, patterns, n, &setup, err));
@@ -52,6 +54,7 @@ tp_status tp_bench_list(const char *const *patterns, size_t n, const tp_bench_op
 tp_status tp_bench_commands(const char *const *a, size_t n_a, const char *const *b, size_t n_b,
                             const tp_bench_options *options, int *ret_exit, tp_error *err)
 {
+    TP_NEED(ret_exit && a && n_a && b && n_b, err);
     tp_bench_setup setup;
     *ret_exit = -1;
     TP_TRY(read_setup(options, NULL, 0, &setup, err));
@@ -61,6 +64,7 @@ tp_status tp_bench_commands(const char *const *a, size_t n_a, const char *const 
 tp_status tp_bench_compare(const char *before, const char *after, const tp_bench_options *options,
                            int *ret_exit, tp_error *err)
 {
+    TP_NEED(before && after && ret_exit, err);
     tp_bench_setup setup;
     *ret_exit = -1;
     TP_TRY(read_setup(options, NULL, 0, &setup, err));
@@ -70,6 +74,7 @@ tp_status tp_bench_compare(const char *before, const char *after, const tp_bench
 tp_status tp_bench_history(const char *const *patterns, size_t n,
                            const tp_bench_history_options *options, char **ret, tp_error *err)
 {
+    TP_NEED(ret && (patterns || !n), err);
     tp_bench_history_options o;
     tp_buf out = {0};
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_bench_history_options", err));

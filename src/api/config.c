@@ -57,6 +57,7 @@ void tp_configuration_free(tp_configuration *c)
 
 tp_status tp_configuration_check(const tp_configuration *c, tp_error *err)
 {
+    TP_NEED(c, err);
     if (c->fault.status == TP_OK || tp_config_missing(c->config))
         return TP_OK;
     if (err)

@@ -126,6 +126,7 @@ static bool on_progress(void *user, const tp_evaluate_progress *p)
 
 tp_status tp_evaluator_run(tp_evaluator *e, tp_error *err)
 {
+    TP_NEED(e, err);
     tp_eval_job *j = &e->j;
     if (e->has_run)
         return tp_fail(err, TP_ERR_ARG, "tp_evaluator_run: it ran already; open another");
@@ -178,6 +179,7 @@ static tp_evaluation_result result_of(const tp_evaluator *e)
 
 tp_status tp_evaluator_get_result(const tp_evaluator *e, tp_evaluation_result *ret, tp_error *err)
 {
+    TP_NEED(e && ret, err);
     TP_TRY(tp_sized_check(ret, "tp_evaluation_result", err));
     if (!e->has_run)
         return tp_fail(err, TP_ERR_ARG, "tp_evaluator_get_result: it has not run");
@@ -205,6 +207,7 @@ void tp_evaluator_json(const tp_evaluator *e, char **ret_text, size_t *ret_n)
 
 tp_status tp_evaluator_write(const tp_evaluator *e, tp_error *err)
 {
+    TP_NEED(e, err);
     tp_eval_report r = report_of(e);
     tp_buf text = {0};
     tp_status status = TP_OK;

@@ -39,6 +39,7 @@ void tp_text_prompts_free(tp_text_prompts *p)
 tp_status tp_text_prompts_add(tp_text_prompts *p, const char *place, const char *text, size_t n,
                               bool chat, tp_error *err)
 {
+    TP_NEED(p && place && (text || !n), err);
     const tp_prompt_options options = {.chat = chat};
     return tp_prompt_list_add_text(&p->list, &p->gen->m, place, text, n, &options, err);
 }
@@ -46,12 +47,14 @@ tp_status tp_text_prompts_add(tp_text_prompts *p, const char *place, const char 
 tp_status tp_text_prompts_add_file(tp_text_prompts *p, const char *path, const char *key, bool chat,
                                    tp_error *err)
 {
+    TP_NEED(p && path, err);
     const tp_prompt_options options = {.chat = chat, .key = key};
     return tp_prompt_list_add_file(&p->list, &p->gen->m, path, &options, err);
 }
 
 tp_status tp_text_prompts_add_input(tp_text_prompts *p, bool chat, tp_error *err)
 {
+    TP_NEED(p, err);
     const tp_prompt_options options = {.chat = chat};
     return tp_prompt_list_add_input(&p->list, &p->gen->m, &options, err);
 }

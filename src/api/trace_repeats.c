@@ -138,6 +138,7 @@ tp_status tp_trace_report_repeats(const char *const *paths, size_t n, const char
                                   size_t n_others, const tp_trace_report_options *options,
                                   char **ret, tp_error *err)
 {
+    TP_NEED((paths || !n) && (others || !n_others) && ret, err);
     tp_trace_report_options o;
     tp_select_options select;
     tp_trace_paths first = {0}, all = {0};

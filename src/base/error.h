@@ -38,6 +38,13 @@
             return try_status_;         \
     } while (0)
 
+/* At the beginning of a public function: `has` says that the arguments are there. */
+#define TP_NEED(has, err)                                                           \
+    do {                                                                            \
+        if (!(has))                                                                 \
+            return tp_fail((err), TP_ERR_ARG, "%s: an argument is NULL", __func__); \
+    } while (0)
+
 #define TP_ASSERT(cond)                                                     \
     do {                                                                    \
         if (!(cond)) {                                                      \

@@ -89,6 +89,7 @@ void tp_counter_start(tp_counter *c)
 
 tp_status tp_counter_stop(tp_counter *c, tp_error *err)
 {
+    TP_NEED(c, err);
     uint64_t now = tp_ticks_monotonic();
     open_timer *open = find_open(c);
     if (!open)

@@ -227,6 +227,7 @@ static tp_status parse_in(const char *folder, const char *name, const char *text
 tp_status tp_model_parse(const char *name, const char *text, size_t n, tp_model **ret,
                          tp_error *err)
 {
+    TP_NEED(name && text && ret, err);
     return parse_in(NULL, name, text, n, ret, err);
 }
 

@@ -394,6 +394,7 @@ static tp_status parse_into(const char *name, const char *json, size_t n, tp_tok
 tp_status tp_tokenizer_parse(const char *name, const char *json, size_t n, tp_tokenizer **ret,
                              tp_error *err)
 {
+    TP_NEED(name && json && ret, err);
     return parse_into(name, json, n, ret, err);
 }
 

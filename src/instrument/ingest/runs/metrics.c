@@ -280,6 +280,7 @@ tp_status tp_metrics_open(const char *path, const tp_metrics_options *options, t
 
 tp_status tp_metrics_refresh(tp_metrics *m, bool *ret_changed, tp_error *err)
 {
+    TP_NEED(m, err);
     uint32_t before = m->n_records;
     TP_TRY(read_on(m, err));
     if (ret_changed)
@@ -480,6 +481,7 @@ static tp_status fail_no_tag(const tp_metrics *m, const char *tag, tp_error *err
 tp_status tp_metrics_check_tags(const tp_metrics *m, const char *const *tags, size_t n_tags,
                                 tp_error *err)
 {
+    TP_NEED(m && (tags || !n_tags), err);
     for (size_t i = 0; i < n_tags; i++) {
         bool is_there = false;
         for (size_t k = 0; k < m->n_shown && !is_there; k++)
@@ -540,6 +542,7 @@ tp_status tp_metrics_write_json(tp_metrics *m, tp_points_view view, const char *
                                 bool (*write)(void *user, const char *text, size_t n), void *user,
                                 tp_error *err)
 {
+    TP_NEED(m && write && (tags || !n_tags), err);
     tp_buf text = {0};
     TP_TRY(tp_metrics_check_tags(m, tags, n_tags, err));
     tp_status status = write_tags(m, view, tags, n_tags, write, user, &text, err);
