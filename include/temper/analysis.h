@@ -58,7 +58,8 @@ typedef struct {
 TP_API TP_CHECKED tp_status tp_metrics_open(const char *path, const tp_metrics_options *options,
                                             tp_metrics **ret, tp_error *err);
 /* Read what was written since: files that grew, new files.  A file that was replaced or cut is
- * read again from its beginning.  Pointers handed out before are no longer valid. */
+ * read again from its beginning.  Pointers handed out before are no longer valid.  `ret_changed`
+ * may be NULL. */
 TP_API TP_CHECKED tp_status tp_metrics_refresh(tp_metrics *m, bool *ret_changed, tp_error *err);
 TP_API void tp_metrics_close(tp_metrics *m); /* NULL is a no-op */
 
@@ -195,10 +196,13 @@ TP_API TP_CHECKED tp_status tp_metrics_text(tp_metrics *m, tp_points_view view,
                                             char **ret, tp_error *err);
 TP_API char *tp_run_comparison_text(const tp_run_comparison *c, int width);
 TP_API char *tp_analysis_text(const tp_analysis *a, int width);
-/* report/report.md: in the folder of a run of Temper, for others in the current folder.  *ret_path
- * where; tp_free(). */
-TP_API TP_CHECKED tp_status tp_analysis_write_report(const tp_analysis *a, const tp_metrics *m,
-                                                     char **ret_path, tp_error *err);
+/* A folder `report`, in the folder of a run of Temper, for others in the current folder: report.md,
+ * dashboard.svg and .html, and dashboard.png (300 dpi) and .pdf where librsvg is installed.  `m` is
+ * the run that was judged.  *ret_path: the folder; *ret_note: what was left out and why, or NULL;
+ * tp_free() both. */
+TP_API TP_CHECKED tp_status tp_analysis_write_report(const tp_analysis *a, tp_metrics *m,
+                                                     char **ret_path, char **ret_note,
+                                                     tp_error *err);
 
 #ifdef __cplusplus
 }

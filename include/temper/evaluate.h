@@ -87,16 +87,17 @@ TP_API void tp_evaluator_keys(char **ret_text, size_t *ret_n);
 /* ---- evaluations in files ---- */
 
 typedef struct {
-    size_t size;        /* sizeof(tp_evaluation_file_options) */
-    double level;       /* of the intervals; 0: 0.95 */
-    double threshold;   /* rewards from here on are right, where a file does not say */
+    size_t size;  /* sizeof(tp_evaluation_file_options) */
+    double level; /* of the intervals; 0: 0.95 */
+    bool has_threshold;
+    double threshold;   /* rewards from here on are right, where a file does not say; else 1 */
     bool json;          /* one JSON object, else text for people */
     const char *report; /* compare: write {"eval": {"before", "after", "paired"}} here as well */
 } tp_evaluation_file_options;
 
 /* In numbers: what tp_evaluator_write() wrote, NeMo RL's evaluation_data.json and
  * val_data_step<N>.jsonl; the validations of a run folder, metrics.jsonl or metrics.json.
- * `options` may be NULL (rewards from 1 on are right then).  *ret_text: tp_free().
+ * `options` may be NULL.  *ret_text: tp_free().
  * TP_ERR_IO, TP_ERR_FORMAT, TP_ERR_CONFIG. */
 TP_API TP_CHECKED tp_status tp_evaluation_summarize(const char *path,
                                                     const tp_evaluation_file_options *options,

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "api/bench_subjects.h"
-#include "api/sized.h"
+#include "base/sized.h"
 #include "instrument/bench/process.h"
 #include "instrument/bench/session.h"
 #include "instrument/bench/worker.h"

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "api/sized.h"
 #include "api/text_generator.h"
 #include "base/platform.h"
+#include "base/sized.h"
 #include "text/template/chat_context.h"
 #include "text/tokenizer/tokenizer.h"
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "api/doctor_text.h"
-#include "api/sized.h"
 #include "base/cpu.h"
+#include "base/sized.h"
 #include "engine/backend/cpu/paths.h"
 
 static double seconds(const tp_doctor_options *o) { return o->seconds > 0 ? o->seconds : 3; }

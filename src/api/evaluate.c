@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-#include "api/sized.h"
 #include "base/output.h"
+#include "base/sized.h"
 #include "engine/evaluate/eval_job.h"
 #include "engine/evaluate/eval_report.h"
 #include "engine/train/recipe.h"
@@ -235,7 +235,7 @@ static tp_status read_options(const tp_evaluation_file_options *options, tp_eval
     if (o.level != 0 && !(o.level > 0 && o.level < 1))
         return tp_fail(err, TP_ERR_ARG, "level is %g; expected a number between 0 and 1", o.level);
     *ret = (tp_eval_file_options){.level = o.level != 0 ? o.level : 0.95,
-                                  .threshold = options ? o.threshold : 1,
+                                  .threshold = o.has_threshold ? o.threshold : 1,
                                   .json = o.json,
                                   .report = o.report};
     return TP_OK;

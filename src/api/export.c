@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/sized.h"
 #include "base/cpu.h"
+#include "base/sized.h"
 #include "base/strings.h"
 #include "engine/model/gguf_export.h"
 #include "engine/train/checkpoint.h"

@@ -5,10 +5,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "api/sized.h"
 #include "api/text_generator.h"
 #include "base/cpu.h"
 #include "base/platform.h"
+#include "base/sized.h"
 
 enum { DEFAULT_MAX_LENGTH = 2048, DEFAULT_NEW_TOKENS = 128 };
 

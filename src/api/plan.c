@@ -1,7 +1,7 @@
 /* plan.c - the planner's numbers as the plain struct of temper/plan.h. */
 #include "temper/plan.h"
 
-#include "api/sized.h"
+#include "base/sized.h"
 #include "engine/train/plan.h"
 #include "engine/train/recipe.h"
 

@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "base/output.h"
 #include "instrument/report/grid.h"
+#include "instrument/report/run_dashboard.h"
 #include "temper/analysis.h"
 
 static char *print_grid(tp_grid *g, const char *above, int width)
@@ -246,9 +247,10 @@ char *tp_analysis_text(const tp_analysis *a, int width)
     return out.data;
 }
 
-tp_status tp_analysis_write_report(const tp_analysis *a, const tp_metrics *m, char **ret_path,
-                                   tp_error *err)
+tp_status tp_analysis_write_report(const tp_analysis *a, tp_metrics *m, char **ret_path,
+                                   char **ret_note, tp_error *err)
 {
+    tp_buf why = {0};
     const char *path = tp_metrics_path(m);
     bool is_own = strcmp(tp_metrics_format(m), "temper") == 0 && tp_dir_exists(path);
     tp_buf folder = {0}, file = {0};
@@ -258,11 +260,16 @@ tp_status tp_analysis_write_report(const tp_analysis *a, const tp_metrics *m, ch
     tp_status status = tp_dir_make(folder.data, err);
     if (status == TP_OK)
         status = tp_output_put(file.data, text, strlen(text), err);
-    free(text);
-    tp_buf_release(&folder);
     if (status == TP_OK)
-        *ret_path = file.data;
-    else
-        tp_buf_release(&file);
+        status = tp_run_dashboard_write(a, m, folder.data, &why, err);
+    free(text);
+    tp_buf_release(&file);
+    if (status == TP_OK) {
+        *ret_path = folder.data;
+        *ret_note = why.data; /* NULL: nothing was left out */
+    } else {
+        tp_buf_release(&folder);
+        tp_buf_release(&why);
+    }
     return status;
 }

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/sized.h"
 #include "base/files.h"
+#include "base/sized.h"
 #include "instrument/report/grid.h"
 #include "instrument/report/stats_json.h"
 #include "instrument/report/stats_text.h"

@@ -1,10 +1,10 @@
 /* text_batch.c - many prompts together, their answers in order as they grow. */
 #include <string.h>
 
-#include "api/sized.h"
 #include "api/text_generator.h"
 #include "base/clock.h"
 #include "base/platform.h"
+#include "base/sized.h"
 #include "engine/generate/text_prompts.h"
 
 enum { DEFAULT_NEW_TOKENS = 128, DEFAULT_RUNNING = 64 };

@@ -2,9 +2,9 @@
  * temper/tokenizer.h is engine/data's own. */
 #include "text/tokenizer/tokenizer.h"
 
-#include "api/sized.h"
 #include "base/files.h"
 #include "base/platform.h"
+#include "base/sized.h"
 
 tp_status tp_tokenizer_to_ids(const tp_tokenizer *tok, tp_tokenizer_scratch *scratch,
                               const char *text, size_t n, unsigned flags, int32_t **ret_ids,

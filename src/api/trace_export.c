@@ -1,9 +1,9 @@
 /* trace_export.c - a trace in another tool's format. */
 #include <string.h>
 
-#include "api/sized.h"
 #include "api/trace_options.h"
 #include "base/output.h"
+#include "base/sized.h"
 #include "instrument/analyze/export.h"
 #include "instrument/ingest/ingest.h"
 #include "instrument/ingest/trace_paths.h"

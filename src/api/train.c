@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "api/sized.h"
 #include "api/training.h"
+#include "base/sized.h"
 #include "engine/train/recipe.h"
 #include "engine/train/trainer.h"
 

@@ -14,6 +14,14 @@
  * next few: poisoning a whole block would touch an eighth of its size. */
 enum { GUARD = 4096, FIRST_BLOCK = 64 << 10, LARGEST_BLOCK = 64 << 20 };
 
+/* Bytes that stay out of bounds between two objects; not behind text, which grows in place
+ * (tp_arena_room). */
+#ifdef TP_ASAN
+enum { RED_ZONE = 32 };
+#else
+enum { RED_ZONE = 0 };
+#endif
+
 /* Below what is mapped. */
 struct tp_arena_block {
     tp_arena_block *before, *behind; /* behind: empty, kept for later */
@@ -150,6 +158,11 @@ static void *take(tp_arena *arena, size_t count, size_t size, size_t align, bool
     }
     TP_UNPOISON(arena->base + start, bytes);
     arena->used = start + bytes;
+    if (align > 1) {
+        size_t zone = TP_MIN((size_t)RED_ZONE, arena->block->room - arena->used);
+        TP_POISON(arena->base + arena->used, zone);
+        arena->used += zone;
+    }
     guard(arena);
     return arena->base + start;
 }

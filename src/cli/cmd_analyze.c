@@ -14,7 +14,7 @@ typedef struct {
 
 static const tp_flag flag_table[] = {
     TP_SWITCH("json", 0, json, "{\"dimensions\": [...], \"summary\": {...}}"),
-    TP_SWITCH("report", 0, report, "write report/report.md"),
+    TP_SWITCH("report", 0, report, "write report/: report.md, dashboard.svg, .html, .png, .pdf"),
     {.name = "dimension",
      .letter = 'd',
      .argument = "NAME",
@@ -76,14 +76,17 @@ static int parse_sizes(const flags *f, job *j)
     return 0;
 }
 
-static tp_status write_report(const tp_analysis *a, const tp_metrics *m, tp_error *err)
+static tp_status write_report(const tp_analysis *a, tp_metrics *m, tp_error *err)
 {
-    char *path;
-    tp_status status = tp_analysis_write_report(a, m, &path, err);
+    char *path, *note;
+    tp_status status = tp_analysis_write_report(a, m, &path, &note, err);
     if (status != TP_OK)
         return status;
     fprintf(stderr, "temper: wrote %s\n", path);
+    if (note)
+        fprintf(stderr, "temper: %s\n", note);
     tp_free(path);
+    tp_free(note);
     return TP_OK;
 }
 

@@ -132,6 +132,7 @@ static int from_files(char **words, int n, const flags *f)
 {
     const tp_evaluation_file_options o = {.size = sizeof o,
                                           .level = f->level,
+                                          .has_threshold = true,
                                           .threshold = f->threshold,
                                           .json = f->json,
                                           .report = f->report};

@@ -11,7 +11,7 @@
 #include "temper/program.h"
 
 /* What was printed must have arrived: `temper plan >/dev/full` is a failure, while a
- * reader that has seen enough (`| head`) is none. */
+ * reader that has seen enough (`| head`) is none.  A verdict that nobody could read is none. */
 static int close_output(int status)
 {
     errno = 0;
@@ -25,7 +25,7 @@ static int close_output(int status)
         return status;
     fprintf(stderr, "temper: standard output could not be written%s%s\n", errno ? ": " : "",
             errno ? strerror(errno) : "");
-    return status == TP_EXIT_OK ? TP_EXIT_OUTPUT : status;
+    return status == TP_EXIT_OK || status == TP_EXIT_WORSE ? TP_EXIT_OUTPUT : status;
 }
 
 /* A file that is mapped was made shorter by somebody: what it held is gone.  Only what a handler
@@ -60,6 +60,7 @@ int main(int argc, char **argv)
     catch_lost_pages();
     tp_outputs_watch();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failed write, not a death */
+    signal(SIGXFSZ, SIG_IGN); /* and so is the limit of a file's size */
     if (argc < 2) {
         char *help[] = {argv[0], NULL};
         tp_cmd_help(1, help);

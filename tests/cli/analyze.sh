@@ -54,13 +54,27 @@ run analyze a.jsonl --threshold speed=1
 expect 2 "there is no dimension 'speed'"
 run analyze a.jsonl --threshold training
 expect 2 "--threshold takes NAME=VALUE"
+run analyze a.jsonl --threshold training=nan
+expect 2 "the threshold of training is nan; expected a finite number"
+if [ -w /dev/full ]; then # a verdict that was not delivered is no verdict
+    "$TEMPER" analyze a.jsonl --dimension efficiency --threshold efficiency=0.9 >/dev/full 2>err
+    is "exit status with a full disk" $? 4
+fi
 run analyze s1.jsonl s2.jsonl s3.jsonl --size 1,2
 expect 2 "--size takes one number per run"
 run analyze s1.jsonl s2.jsonl s3.jsonl --dimension robustness
 expect 0
 expect_out "pass"
 run analyze a.jsonl --report
-expect 0 "wrote report/report.md"
+expect 0 "wrote report"
+grep -q "<svg" report/dashboard.svg || fail "no picture"
+grep -q "<table>" report/dashboard.html || fail "no page"
+if [ -e report/dashboard.png ]; then
+    is "signature" "$(head -c 4 report/dashboard.png | tail -c 3)" PNG
+    is "signature" "$(head -c 4 report/dashboard.pdf)" %PDF
+else
+    grep -q "dashboard.png and dashboard.pdf are not drawn: librsvg" err || fail "no word about the PNG"
+fi
 grep -qF '| convergence | ' report/report.md || fail "the report lacks convergence"
 run analyze
 expect 2

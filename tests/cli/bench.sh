@@ -306,7 +306,7 @@ done
 run bench history own --history h.sqlite --svg charts
 expect 0
 expect_out "own/worker" "n = 12" "changed at" "worse"
-grep -q 'class="mark"' charts/own-worker-throughput.svg || fail "the change is not marked"
+grep -q 'class="reference"' charts/own-worker-throughput.svg || fail "the change is not marked"
 run bench history own --history h.sqlite --json --metric throughput
 expect 0
 is "points" "$("$TOOL" keys out 0.points | wc -l)" 12

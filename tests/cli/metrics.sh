@@ -56,6 +56,30 @@ expect 2 "nowhere"
 run metrics
 expect 2
 
+# What cannot be told from a table is said.
+printf '\357\273\277{"step":1,"loss":2}\n{"step":2,"loss":1}\n' >marked.jsonl
+run metrics marked.jsonl --json
+expect 0
+is "lines behind a byte order mark" "$(cat out)" '{"loss":[[1,null,2],[2,null,1]]}'
+printf 'step,loss,loss\n1,2,3\n' >twice.csv
+run metrics twice.csv
+expect 0 "several columns are called 'loss', only the last of them is read"
+printf 'step;loss\n1;2,5\n' >comma.csv
+run metrics comma.csv
+expect 0 "no column but those of steps and times has numbers"
+
+# A list of names stays short, and a count that was cut says so.
+printf '{"step":1,"loss":2,"%s":1}\n' "$(printf '%5000s' | tr ' ' x)" >long.jsonl
+run metrics long.jsonl nope
+expect 2 "xxx..."
+[ "$(wc -c <err)" -lt 400 ] || fail "the list of names is long"
+i=0
+while [ $((i += 1)) -le 201 ]; do
+    mkdir -p "sweep/r$i" && cp marked.jsonl "sweep/r$i/metrics.jsonl"
+done
+run metrics sweep
+expect 2 "holds 200 or more runs" "(200 or more)"
+
 # one's own
 write_recipe recipe.yaml
 run train --quiet recipe.yaml run.dir=mine

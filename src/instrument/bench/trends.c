@@ -5,7 +5,7 @@
 #include "base/files.h"
 #include "base/output.h"
 #include "instrument/bench/session.h"
-#include "instrument/report/chart.h"
+#include "instrument/report/picture.h"
 #include "instrument/store/history.h"
 #include "stats/stats.h"
 
@@ -191,34 +191,60 @@ static void put_series(tp_json_w *w, const series *s)
     tp_json_w_end(w, '}');
 }
 
-static tp_status draw(collection *c, const series *s, tp_error *err)
+/* The points of a series as arrays of the collection's arena; returns their texts. */
+static tp_series make_series(collection *c, const series *s, const char ***ret_commits)
 {
-    tp_buf out = {0};
-    char title[300], file[4096];
-    tp_chart_point *points = tp_arena_array(&c->arena, tp_chart_point, s->n);
+    double *columns[3]; /* value, lower, upper */
+    const char **details = tp_arena_array(&c->arena, const char *, s->n);
+    *ret_commits = tp_arena_array(&c->arena, const char *, s->n);
+    for (int k = 0; k < 3; k++)
+        columns[k] = tp_arena_array(&c->arena, double, s->n);
     for (size_t i = 0; i < s->n; i++) {
         const point *p = &s->points[i];
         char value[48];
+        columns[0][i] = p->value;
+        columns[1][i] = p->lower;
+        columns[2][i] = p->upper;
         tp_bench_value(p->value, s->unit, value);
-        points[i] = (tp_chart_point){
-            .value = p->value,
-            .lower = p->lower,
-            .upper = p->upper,
-            .label = *p->commit ? tp_arena_strndup(&c->arena, p->commit, 7) : NULL,
-            .title = tp_arena_printf(&c->arena, "%s %s %s", value, p->started, p->commit)};
+        details[i] = tp_arena_printf(&c->arena, "%s %s %s", value, p->started, p->commit);
+        (*ret_commits)[i] = tp_arena_strndup(&c->arena, p->commit, 7);
     }
+    return (tp_series){.name = s->metric,
+                       .y = columns[0],
+                       .lower = columns[1],
+                       .upper = columns[2],
+                       .n = s->n,
+                       .details = details};
+}
+
+static tp_status draw(collection *c, const series *s, tp_error *err)
+{
+    char title[300], file[4096];
+    const char **commits;
+    const tp_series line = make_series(c, s, &commits);
+    tp_rule_line *changes = tp_arena_array(&c->arena, tp_rule_line, s->n_changes + 1);
     for (size_t i = 0; i < s->n_changes; i++)
-        points[s->changes[i].index].is_marked = true;
+        changes[i] = (tp_rule_line){
+            .at = (double)s->changes[i].index, .is_vertical = true, .label = "change"};
     snprintf(title, sizeof title, "%s: %s", s->name, s->metric);
-    tp_chart_line chart = {.title = title, .unit = s->unit, .points = points, .n = s->n};
-    tp_chart_write_line(&chart, &out);
+    const tp_panel panel = {.kind = TP_PANEL_PLOT,
+                            .title = title,
+                            .x_label = "session",
+                            .y_label = s->unit,
+                            .interval = "95 % interval of each session",
+                            .series = &line,
+                            .n_series = 1,
+                            .lines = changes,
+                            .n_lines = s->n_changes,
+                            .x_names = commits,
+                            .n_x_names = s->n};
+    const tp_picture picture = {
+        .panels = &panel, .n_panels = 1, .panel_width = 720, .follows_scheme = true};
     int n = snprintf(file, sizeof file, "%s/", c->f->svg);
     snprintf(file + n, sizeof file - (size_t)n, "%s-%s.svg", s->name, s->metric);
     for (char *p = file + n; *p; p++)
         *p = strchr("/ :*?\"<>|", *p) ? '-' : *p;
-    tp_status status = tp_output_put(file, out.data, out.len, err);
-    tp_buf_release(&out);
-    return status;
+    return tp_picture_write(&picture, file, 0, err);
 }
 
 /* An exact figure that never changed says nothing; a metric asked for is shown anyway. */

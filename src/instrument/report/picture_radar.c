@@ -58,6 +58,8 @@ static void put_spoke(const tp_panel *p, const wheel *w, size_t i, tp_area a, tp
     const tp_category *c = &p->categories[i];
     double x = px(w, i, 1.09), y = py(w, i, 1.09) + LABEL * 0.35;
     double side = cos(angle_of(w, i));
+    if (fabs(side) <= 0.2) /* above or below the wheel, clear of it */
+        y += sin(angle_of(w, i)) * LABEL * 0.7;
     tp_text_anchor anchor = side > 0.2 ? TP_START : side < -0.2 ? TP_END : TP_MIDDLE;
     double room = anchor == TP_START ? a.x + a.width - x
                   : anchor == TP_END ? x - a.x

@@ -144,8 +144,8 @@ static void fill_snapshot(tp_trace_report *r, tp_grid *g)
         tp_grid_int(g, d->peak_bytes);
         tp_grid_int(g, d->live);
         tp_grid_int(g, d->live_bytes);
-        tp_grid_known(g,
-                  d->lifetime_us_median == TP_UNKNOWN ? TP_UNKNOWN : d->lifetime_us_median * 1000);
+        tp_grid_known(g, d->lifetime_us_median == TP_UNKNOWN ? TP_UNKNOWN
+                                                             : d->lifetime_us_median * 1000);
         if (d->unmatched_frees)
             tp_grid_note(g,
                          "device %u: %lld frees (%s) have no allocation in the ring: its "

@@ -259,7 +259,7 @@ static void test_an_evaluation_gives_its_numbers_and_its_report(void **state)
     tp_free(text);
     tp_evaluator_free(e);
 
-    const tp_evaluation_file_options files = {.size = sizeof files, .threshold = 1};
+    const tp_evaluation_file_options files = {.size = sizeof files};
     assert_int_equal(tp_evaluation_compare(out, out, &files, &text, &n, &err), TP_OK);
     assert_non_null(strstr(text, "paired by prompt over 5 prompts"));
     tp_free(text);

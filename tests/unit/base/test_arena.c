@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/arena.h"
+#include "base/platform.h"
 
 enum { RESERVE = 1 << 20 };
 
@@ -97,6 +98,21 @@ static void rewinding_goes_back_over_blocks(void **state)
     tp_arena_release(&arena);
 }
 
+/* With AddressSanitizer: who writes past an array is caught, whatever was taken next. */
+static void objects_have_a_red_zone_behind_them(void **state)
+{
+#ifdef TP_ASAN
+    int *a = tp_arena_array(*state, int, 3);
+    int *b = tp_arena_array(*state, int, 3);
+    assert_true(__asan_address_is_poisoned(a + 3));
+    assert_false(__asan_address_is_poisoned(b));
+    assert_true(__asan_address_is_poisoned(b + 3));
+#else
+    (void)state;
+    skip();
+#endif
+}
+
 static void text_is_copied(void **state)
 {
     tp_arena *arena = *state;
@@ -165,6 +181,7 @@ int main(void)
         ARENA_TEST(pointers_stay_valid_as_the_arena_grows),
         ARENA_TEST(rewound_memory_is_zero_again),
         cmocka_unit_test(rewinding_goes_back_over_blocks),
+        ARENA_TEST(objects_have_a_red_zone_behind_them),
         ARENA_TEST(text_is_copied),
         ARENA_TEST(trying_never_stops_the_program),
         ARENA_TEST(exhaustion_stops_the_program),

@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include "base/files.h"
-#include "instrument/report/chart.h"
 #include "instrument/store/history.h"
 
 static char folder[] = "/tmp/temper-history-XXXXXX";
@@ -111,46 +110,11 @@ static void what_is_no_history_is_refused(void **state)
     assert_non_null(strstr(err.message, "history '"));
 }
 
-static void a_line_chart_is_well_formed_and_marks_the_change(void **state)
-{
-    const tp_chart_point points[] = {
-        {.value = 1000, .lower = 990, .upper = 1010, .label = "a<b", .title = "x & y"},
-        {.value = NAN, .lower = NAN, .upper = NAN},
-        {.value = 1200, .lower = NAN, .upper = NAN, .is_marked = true}};
-    tp_chart_line chart = {.title = "speed", .unit = "tokens/s", .points = points, .n = 3};
-    tp_buf out = {0};
-    tp_chart_write_line(&chart, &out);
-    assert_true(tp_str_starts(out.data, "<svg "));
-    assert_true(tp_str_ends(out.data, "</svg>\n"));
-    assert_non_null(strstr(out.data, "a&lt;b"));
-    assert_non_null(strstr(out.data, "x &amp; y"));
-    assert_non_null(strstr(out.data, "class=\"mark\""));
-    assert_null(strstr(out.data, "nan"));
-    tp_buf_release(&out);
-}
-
-static void charts_of_nothing_and_of_one_value_are_drawn(void **state)
-{
-    tp_buf out = {0};
-    tp_chart_line empty = {.title = "nothing"};
-    tp_chart_write_line(&empty, &out);
-    const double one[] = {5, 5, 5}, none[] = {NAN};
-    const tp_chart_group groups[] = {{"a", one, 3}, {"b", none, 1}, {"c", NULL, 0}};
-    tp_chart_boxes boxes = {.title = "boxes", .unit = "s", .groups = groups, .n = 3};
-    tp_chart_write_boxes(&boxes, &out);
-    assert_non_null(strstr(out.data, "class=\"box\""));
-    assert_null(strstr(out.data, "nan"));
-    assert_null(strstr(out.data, "inf"));
-    tp_buf_release(&out);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sessions_are_kept_with_their_samples),
         cmocka_unit_test(what_is_no_history_is_refused),
-        cmocka_unit_test(a_line_chart_is_well_formed_and_marks_the_change),
-        cmocka_unit_test(charts_of_nothing_and_of_one_value_are_drawn),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

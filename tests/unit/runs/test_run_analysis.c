@@ -111,6 +111,37 @@ static void several_runs(void **state)
         tp_metrics_close(m[i]);
 }
 
+static void options_that_mean_nothing(void **state)
+{
+    tp_analysis *a;
+    const char *none = NULL, *known = "efficiency";
+    const double nan = NAN, infinite = INFINITY, negative = -1;
+    write_run("a.jsonl", 1, 1, 0.5);
+    tp_metrics *m = open_run(run_path("a.jsonl")), *missing = NULL;
+    const tp_analysis_options fresh = {.size = sizeof fresh};
+    tp_analysis_options o = {0};
+    assert_int_equal(tp_runs_analyze(&m, 1, &o, &a, NULL), TP_ERR_ARG);
+    o = fresh;
+    o.level = 1;
+    assert_int_equal(tp_runs_analyze(&m, 1, &o, &a, NULL), TP_ERR_ARG);
+    o = fresh;
+    o.dimensions = &none;
+    o.n_dimensions = 1;
+    assert_int_equal(tp_runs_analyze(&m, 1, &o, &a, NULL), TP_ERR_CONFIG);
+    o = fresh;
+    o.threshold_names = &known;
+    o.thresholds = &nan;
+    o.n_thresholds = 1;
+    assert_int_equal(tp_runs_analyze(&m, 1, &o, &a, NULL), TP_ERR_CONFIG);
+    o.thresholds = &infinite;
+    assert_int_equal(tp_runs_analyze(&m, 1, &o, &a, NULL), TP_ERR_CONFIG);
+    o = fresh;
+    o.sizes = &negative;
+    assert_int_equal(tp_runs_analyze(&m, 1, &o, &a, NULL), TP_ERR_CONFIG);
+    assert_int_equal(tp_runs_analyze(&missing, 1, NULL, &a, NULL), TP_ERR_ARG);
+    tp_metrics_close(m);
+}
+
 static void names_and_thresholds(void **state)
 {
     tp_analysis *a;
@@ -149,6 +180,7 @@ int main(void)
         ANALYSIS(one_run),
         ANALYSIS(several_runs),
         ANALYSIS(names_and_thresholds),
+        ANALYSIS(options_that_mean_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

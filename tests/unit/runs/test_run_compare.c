@@ -101,6 +101,21 @@ static void not_a_number_is_worse(void **state)
     tp_metrics_close(b);
 }
 
+static void options_that_mean_nothing(void **state)
+{
+    write_text("a.jsonl", "{\"step\": 1, \"loss\": 2}\n{\"step\": 2, \"loss\": 1}\n");
+    tp_metrics *a = open_run(run_path("a.jsonl")), *none = NULL;
+    const tp_compare_options wrong[] = {{.size = 0},
+                                        {.size = sizeof *wrong, .level = 2},
+                                        {.size = sizeof *wrong, .margin = -1},
+                                        {.size = sizeof *wrong, .margin = NAN}};
+    tp_run_comparison *c;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(tp_runs_compare(&a, 1, &a, 1, &wrong[i], &c, NULL), TP_ERR_ARG);
+    assert_int_equal(tp_runs_compare(&a, 1, &none, 1, NULL, &c, NULL), TP_ERR_ARG);
+    tp_metrics_close(a);
+}
+
 static void settings_that_differ(void **state)
 {
     tp_metrics *a = open_run(TP_SOURCE_DIR "/tests/data/runs/trackio-manual/manual.db#run-a");
@@ -147,6 +162,7 @@ int main(void)
         COMPARES(two_runs),
         COMPARES(groups_of_seeds),
         COMPARES(not_a_number_is_worse),
+        COMPARES(options_that_mean_nothing),
         cmocka_unit_test(settings_that_differ),
         cmocka_unit_test(directions),
     };

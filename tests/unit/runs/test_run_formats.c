@@ -167,6 +167,23 @@ static void settings_of_hparams(void **state)
     tp_metrics_close(m);
 }
 
+static void a_newer_program(void **state)
+{
+    const struct {
+        tp_metrics_options known;
+        const char *later;
+    } newer = {{.size = sizeof newer}, NULL}, asks = {{.size = sizeof asks}, "more"};
+    const tp_metrics_options unsized = {0};
+    tp_metrics *m = NULL;
+    write_text("a.jsonl", "{\"step\": 1, \"loss\": 2}\n");
+    assert_int_equal(tp_metrics_open(run_path("a.jsonl"), &unsized, &m, NULL), TP_ERR_ARG);
+    assert_int_equal(tp_metrics_open(run_path("a.jsonl"), &asks.known, &m, NULL),
+                     TP_ERR_UNSUPPORTED);
+    assert_int_equal(tp_metrics_open(run_path("a.jsonl"), &newer.known, &m, NULL), TP_OK);
+    assert_int_equal(tp_metrics_refresh(m, NULL, NULL), TP_OK);
+    tp_metrics_close(m);
+}
+
 #define FORMAT(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
 int main(void)
@@ -177,6 +194,7 @@ int main(void)
         FORMAT(rows_of_one_figure),
         FORMAT(a_list_of_objects),
         FORMAT(tables),
+        FORMAT(a_newer_program),
         FORMAT(the_newest_checkpoint_speaks),
         FORMAT(a_restart_counts_once),
         FORMAT(several_runs_have_to_be_named),

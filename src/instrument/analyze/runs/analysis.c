@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "base/vec.h"
 #include "instrument/analyze/runs/dimension.h"
 #include "text/json/json.h"
@@ -18,13 +19,14 @@ static const tp_dimension *find_dimension(const char *name, tp_error *err)
 {
     tp_buf names = {0};
     for (size_t i = 0; i < tp_n_dimensions; i++) {
-        if (strcmp(tp_dimensions[i].name, name) == 0) {
+        if (name && strcmp(tp_dimensions[i].name, name) == 0) {
             tp_buf_release(&names);
             return &tp_dimensions[i];
         }
         tp_buf_addf(&names, "%s%s", i ? ", " : "", tp_dimensions[i].name);
     }
-    tp_fail(err, TP_ERR_CONFIG, "there is no dimension '%.40s'; known are %s", name, names.data);
+    tp_fail(err, TP_ERR_CONFIG, "there is no dimension '%.40s'; known are %s", name ? name : "",
+            names.data);
     tp_buf_release(&names);
     return NULL;
 }
@@ -45,7 +47,7 @@ static const char *verdict_of(const tp_dimension *d, const tp_dimension_figures 
 
 static double threshold_of(const tp_dimension *d, const tp_analysis_options *options)
 {
-    for (size_t i = 0; options && i < options->n_thresholds; i++)
+    for (size_t i = 0; i < options->n_thresholds; i++)
         if (strcmp(options->threshold_names[i], d->name) == 0)
             return options->thresholds[i];
     return d->threshold;
@@ -73,38 +75,51 @@ static void ask(const tp_dimension *d, const tp_dimension_question *q,
                                    .advice = f->advice[0] ? f->advice : NULL};
 }
 
-static tp_status check_options(const tp_analysis_options *options, tp_error *err)
+static tp_status check_options(const tp_analysis_options *o, size_t n_runs, tp_error *err)
 {
-    for (size_t i = 0; options && i < options->n_thresholds; i++)
-        if (!find_dimension(options->threshold_names[i], err))
+    if (!(o->level > 0 && o->level < 1))
+        return tp_fail(err, TP_ERR_ARG, "level is %g; expected a number between 0 and 1", o->level);
+    for (size_t i = 0; i < o->n_thresholds; i++) {
+        if (!find_dimension(o->threshold_names[i], err))
             return TP_ERR_CONFIG;
-    for (size_t i = 0; options && i < options->n_dimensions; i++)
-        if (!find_dimension(options->dimensions[i], err))
+        if (!isfinite(o->thresholds[i]))
+            return tp_fail(err, TP_ERR_CONFIG,
+                           "the threshold of %s is %g; expected a finite number",
+                           o->threshold_names[i], o->thresholds[i]);
+    }
+    for (size_t i = 0; i < o->n_dimensions; i++)
+        if (!find_dimension(o->dimensions[i], err))
             return TP_ERR_CONFIG;
+    for (size_t i = 0; o->sizes && i < n_runs; i++)
+        if (!(o->sizes[i] > 0) || isinf(o->sizes[i]))
+            return tp_fail(err, TP_ERR_CONFIG,
+                           "the size of run %zu is %g; expected a number above 0", i + 1,
+                           o->sizes[i]);
     return TP_OK;
 }
 
 tp_status tp_runs_analyze(tp_metrics *const *runs, size_t n, const tp_analysis_options *options,
                           tp_analysis **ret, tp_error *err)
 {
-    if (!runs || !n || !ret)
+    tp_analysis_options o;
+    bool has_all = runs && n && ret;
+    for (size_t i = 0; has_all && i < n; i++)
+        has_all = runs[i] != NULL;
+    if (!has_all)
         return tp_fail(err, TP_ERR_ARG, "tp_runs_analyze: it needs a run");
-    TP_TRY(check_options(options, err));
-    const tp_dimension_question q = {.runs = runs,
-                                     .n_runs = n,
-                                     .sizes = options ? options->sizes : NULL,
-                                     .level =
-                                         options && options->level > 0 ? options->level : 0.95};
-    size_t wanted = options && options->n_dimensions ? options->n_dimensions : tp_n_dimensions;
+    TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_analysis_options", err));
+    o.level = o.level != 0 ? o.level : 0.95;
+    TP_TRY(check_options(&o, n, err));
+    const tp_dimension_question q = {.runs = runs, .n_runs = n, .sizes = o.sizes, .level = o.level};
+    size_t wanted = o.n_dimensions ? o.n_dimensions : tp_n_dimensions;
     tp_analysis *a = tp_vec_new(1, sizeof *a);
     a->n = wanted;
     a->results = tp_vec_new(wanted, sizeof *a->results);
     a->figures = tp_vec_new(wanted, sizeof *a->figures);
     for (size_t i = 0; i < wanted; i++) {
-        const tp_dimension *d = wanted == tp_n_dimensions && !(options && options->n_dimensions)
-                                    ? &tp_dimensions[i]
-                                    : find_dimension(options->dimensions[i], err);
-        ask(d, &q, options, &a->results[i], &a->figures[i]);
+        const tp_dimension *d =
+            o.n_dimensions ? find_dimension(o.dimensions[i], err) : &tp_dimensions[i];
+        ask(d, &q, &o, &a->results[i], &a->figures[i]);
     }
     *ret = a;
     return TP_OK;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "base/vec.h"
 #include "instrument/analyze/runs/curve.h"
 #include "stats/adjust.h"
@@ -217,14 +218,38 @@ static bool load(tp_metrics *const *runs, size_t n, const char *tag, tp_curve *r
     return true;
 }
 
+static bool has_runs(tp_metrics *const *runs, size_t n)
+{
+    bool has = runs && n;
+    for (size_t i = 0; has && i < n; i++)
+        has = runs[i] != NULL;
+    return has;
+}
+
+static tp_status read_options(tp_compare_options *ret, const tp_compare_options *theirs,
+                              tp_error *err)
+{
+    TP_TRY(tp_sized_read(ret, sizeof *ret, theirs, "tp_compare_options", err));
+    ret->level = ret->level != 0 ? ret->level : 0.95;
+    ret->margin = ret->margin != 0 ? ret->margin : 0.01;
+    if (!(ret->level > 0 && ret->level < 1))
+        return tp_fail(err, TP_ERR_ARG, "level is %g; expected a number between 0 and 1",
+                       ret->level);
+    if (!(ret->margin > 0) || isinf(ret->margin))
+        return tp_fail(err, TP_ERR_ARG, "margin is %g; expected a number above 0", ret->margin);
+    return TP_OK;
+}
+
 tp_status tp_runs_compare(tp_metrics *const *a, size_t n_a, tp_metrics *const *b, size_t n_b,
                           const tp_compare_options *options, tp_run_comparison **ret, tp_error *err)
 {
-    if (!a || !b || !n_a || !n_b || !ret)
+    tp_compare_options o;
+    if (!has_runs(a, n_a) || !has_runs(b, n_b) || !ret)
         return tp_fail(err, TP_ERR_ARG, "tp_runs_compare: both sides need a run");
+    TP_TRY(read_options(&o, options, err));
     tp_run_comparison *c = tp_vec_new(1, sizeof *c);
-    c->level = options && options->level > 0 ? options->level : 0.95;
-    c->margin = options && options->margin > 0 ? options->margin : 0.01;
+    c->level = o.level;
+    c->margin = o.margin;
     tp_curve *curves = tp_vec_new(n_a + n_b, sizeof *curves);
     for (size_t i = 0; i < tp_metrics_count(a[0]); i++) {
         const char *tag = tp_metrics_tag(a[0], i);

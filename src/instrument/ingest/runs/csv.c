@@ -105,6 +105,7 @@ typedef struct {
     char separator;
     tp_csv_record names, fields;
     bool has_names;
+    char *twice;                       /* a name that two columns have, or NULL */
     uint64_t n_rows, n_bad, first_bad; /* of another number of fields; where */
     int64_t unended_size; /* of the file, when its last record without a newline was taken; or 0 */
     tp_flat_row row;
@@ -168,6 +169,7 @@ static void close_run(tp_metrics *m)
     tp_csv_release(&s->names);
     tp_csv_release(&s->fields);
     tp_flat_row_release(&s->row);
+    free(s->twice);
     free(s);
 }
 
@@ -264,15 +266,36 @@ static void take_unended(tp_metrics *m, state *s)
     }
 }
 
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void take_names(state *s)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    if (s->names.n && tp_str_starts(tp_csv_field(&s->names, 0), mark))
+        s->names.at[0] += 3;
+    const char **sorted = tp_vec_new(s->names.n, sizeof *sorted);
+    for (size_t i = 0; i < s->names.n; i++)
+        sorted[i] = tp_csv_field(&s->names, i);
+    qsort(sorted, s->names.n, sizeof *sorted, by_text);
+    free(s->twice);
+    s->twice = NULL;
+    for (size_t i = 1; i < s->names.n && !s->twice; i++)
+        if (*sorted[i] && strcmp(sorted[i - 1], sorted[i]) == 0)
+            s->twice = strdup(sorted[i]);
+    free(sorted);
+    s->has_names = true;
+}
+
 static tp_status read_records(tp_metrics *m, state *s, tp_error *err)
 {
     bool more = true;
     if (!s->has_names) {
         TP_TRY(next_record(s, &s->names, &more, err));
-        s->has_names = more;
-        static const char mark[] = "\xef\xbb\xbf";
-        if (more && s->names.n && tp_str_starts(tp_csv_field(&s->names, 0), mark))
-            s->names.at[0] += 3;
+        if (more)
+            take_names(s);
     }
     while (more) {
         TP_TRY(next_record(s, &s->fields, &more, err));
@@ -308,6 +331,15 @@ static void say(tp_metrics *m)
 {
     const state *s = m->state;
     int64_t size = tp_file_size(s->tail.path);
+    if (s->twice)
+        tp_notes_add(&m->notes, TP_NOTE_WARNING,
+                     "'%s': several columns are called '%.100s', only the last of them is read",
+                     s->tail.path, s->twice);
+    if (s->n_rows && !m->n_shown)
+        tp_notes_add(&m->notes, TP_NOTE_WARNING,
+                     "'%s': no column but those of steps and times has numbers (with a decimal "
+                     "point, as 0.5)",
+                     s->tail.path);
     if (s->n_bad)
         tp_notes_add(&m->notes, TP_NOTE_WARNING,
                      "'%s': %llu records have another number of fields than the line of names, the "

@@ -44,13 +44,16 @@ static tp_status read_lines(tp_flat_row_lines *l, void (*see)(void *user, tp_fla
         TP_TRY(tp_tail_line(&l->tail, &text, &has, &ended, err));
         if (!has)
             return TP_OK;
+        size_t n_line = text.len;
+        if (l->line == 1 && text.len >= 3 && memcmp(text.data, "\xef\xbb\xbf", 3) == 0)
+            text = (tp_slice){text.data + 3, text.len - 3}; /* a byte order mark */
         bool blank = is_blank(text);
         bool good =
             !blank && tp_flat_row_parse(&l->row, "line", text.data, text.len, &why) == TP_OK;
         if (!ended && !good)
             return TP_OK;
         if (!ended)
-            tp_tail_skip(&l->tail, text.len);
+            tp_tail_skip(&l->tail, n_line);
         if (good) {
             see(user, l);
             l->n_rows++;

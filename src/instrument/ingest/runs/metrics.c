@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/sized.h"
 #include "base/vec.h"
 #include "instrument/ingest/runs/reader.h"
 #include "instrument/ingest/runs/views.h"
@@ -30,6 +31,7 @@ enum { MAX_BELOW = 200, MAX_LOOKED_AT = 2000 };
 typedef struct {
     char *paths[MAX_BELOW];
     int n, n_looked_at;
+    bool is_cut; /* there may be more */
 } below;
 
 static const tp_run_reader *reader_here(const tp_run_place *place)
@@ -47,10 +49,12 @@ static void look_below(const tp_run_place *place, int depth, below *found)
     for (size_t i = 0; i < place->n_entries; i++) {
         const tp_place_entry *e = &place->entries[i];
         tp_run_place inner;
-        if (found->n == MAX_BELOW || ++found->n_looked_at > MAX_LOOKED_AT)
-            return;
         if (!e->is_dir && !tp_str_ends(e->name, ".db"))
             continue;
+        if (found->n == MAX_BELOW || ++found->n_looked_at > MAX_LOOKED_AT) {
+            found->is_cut = true;
+            return;
+        }
         char *path = tp_place_join(place->path, e->name);
         if (tp_place_look(&inner, path, NULL) == TP_OK) {
             if (reader_here(&inner))
@@ -75,7 +79,7 @@ static void list_below(const below *b, size_t skip, tp_buf *out)
     for (int i = 0; i < b->n && i < 12; i++)
         tp_buf_addf(out, "%s%s", i ? ", " : "", b->paths[i] + skip);
     if (b->n > 12)
-        tp_buf_addf(out, ", ... (%d)", b->n);
+        tp_buf_addf(out, ", ... (%d%s)", b->n, b->is_cut ? " or more" : "");
 }
 
 static tp_status fail_unknown(const tp_run_place *place, tp_error *err)
@@ -98,12 +102,12 @@ static tp_status find_below(const tp_run_place *place, tp_run_place *ret, tp_err
     look_below(place, 4, b);
     if (b->n == 0) {
         status = fail_unknown(place, err);
-    } else if (b->n == 1) {
+    } else if (b->n == 1 && !b->is_cut) {
         status = tp_place_look(ret, b->paths[0], err);
     } else {
         list_below(b, strlen(place->path) + 1, &names);
-        status = tp_fail(err, TP_ERR_CONFIG, "'%s' holds %d runs; name one of them: %s",
-                         place->path, b->n, names.data);
+        status = tp_fail(err, TP_ERR_CONFIG, "'%s' holds %d%s runs; name one of them: %s",
+                         place->path, b->n, b->is_cut ? " or more" : "", names.data);
     }
     tp_buf_release(&names);
     release_below(b);
@@ -249,12 +253,14 @@ tp_status tp_metrics_open(const char *path, const tp_metrics_options *options, t
                           tp_error *err)
 {
     tp_run_place place, inner;
+    tp_metrics_options o;
     const char *run;
     if (!path || !ret)
         return tp_fail(err, TP_ERR_ARG, "tp_metrics_open: an argument is NULL");
+    TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_metrics_options", err));
     char *where = split_run(path, &run);
-    if (options && options->run)
-        run = options->run;
+    if (o.run)
+        run = o.run;
     tp_status status = tp_place_look(&place, where, err);
     if (status == TP_OK) {
         if (place.is_dir && !reader_here(&place)) {
@@ -276,7 +282,8 @@ tp_status tp_metrics_refresh(tp_metrics *m, bool *ret_changed, tp_error *err)
 {
     uint32_t before = m->n_records;
     TP_TRY(read_on(m, err));
-    *ret_changed = m->n_records != before;
+    if (ret_changed)
+        *ret_changed = m->n_records != before;
     return TP_OK;
 }
 
@@ -459,8 +466,11 @@ bool tp_metrics_wanted(const char *tag, const char *const *tags, size_t n)
 static tp_status fail_no_tag(const tp_metrics *m, const char *tag, tp_error *err)
 {
     tp_buf names = {0};
-    for (size_t i = 0; i < m->n_shown && names.len < 1500; i++)
-        tp_buf_addf(&names, "%s%s", i ? ", " : "", tp_metrics_tag(m, i));
+    for (size_t i = 0; i < m->n_shown && names.len < 1500; i++) {
+        const char *name = tp_metrics_tag(m, i);
+        size_t n = tp_utf8_valid_len(name, strnlen(name, 100));
+        tp_buf_addf(&names, "%s%.*s%s", i ? ", " : "", (int)n, name, name[n] ? "..." : "");
+    }
     tp_status status = tp_fail(err, TP_ERR_CONFIG, "'%s' has no metric '%.200s'; it has: %s",
                                m->path, tag, m->n_shown ? names.data : "none");
     tp_buf_release(&names);

@@ -18,7 +18,7 @@ typedef struct {
     bool is_dir;
     tp_place_entry *entries; /* of a folder, sorted as bytes */
     size_t n_entries;
-    char head[TP_PLACE_HEAD]; /* of a file */
+    char head[TP_PLACE_HEAD]; /* of a file, behind a byte order mark */
     size_t n_head;
 } tp_run_place;
 

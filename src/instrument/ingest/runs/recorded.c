@@ -50,9 +50,11 @@ bool tp_recorded_next(tp_metrics *m)
 tp_recorded_series *tp_recorded_series_of(tp_metrics *m, const char *tag, size_t n)
 {
     uint32_t id;
+    tag = n ? tag : ""; /* of a slice that is not there */
     if (m->n_series) {
         id = m->series[m->last_series].next;
-        if (tp_string_len(&m->tags, id) == n && memcmp(tp_string_get(&m->tags, id), tag, n) == 0) {
+        tp_slice expected = {tp_string_get(&m->tags, id), tp_string_len(&m->tags, id)};
+        if (tp_slice_eq(expected, (tp_slice){tag, n})) {
             m->last_series = id;
             return &m->series[id];
         }

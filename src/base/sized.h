@@ -4,8 +4,8 @@
  * (behind its padding, which may hold anything) and mean nothing when zero, so an older caller's
  * struct is completed with zeros, and a newer caller's is taken as long as what this version does
  * not know is zero. */
-#ifndef TP_API_SIZED_H
-#define TP_API_SIZED_H
+#ifndef TP_BASE_SIZED_H
+#define TP_BASE_SIZED_H
 
 #include "base/error.h"
 

@@ -1,6 +1,6 @@
 /* sized.c - copying public structs whose size differs from this version's: completed with
  * zeros, or refused. */
-#include "api/sized.h"
+#include "base/sized.h"
 
 #include <string.h>
 

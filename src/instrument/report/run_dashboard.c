@@ -1,0 +1,301 @@
+/* run_dashboard.c - the six panels of a run, by picture.h, and the page around them. */
+#include "instrument/report/run_dashboard.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/output.h"
+#include "base/platform.h"
+#include "instrument/analyze/runs/curve.h"
+#include "instrument/report/picture.h"
+
+enum { PANELS = 6, CURVES = 2, MOST_DIMENSIONS = 16, WINDOWS = 40 };
+
+/* A panel with the memory that it points to. */
+typedef struct {
+    tp_curve curves[CURVES];
+    double *smooth;
+    tp_series series[CURVES + 1];
+    size_t n_series;
+    char label[96];
+    tp_buf note;
+} panel_data;
+
+typedef struct {
+    const tp_analysis *analysis;
+    tp_metrics *run;
+    panel_data data[PANELS];
+    tp_panel panels[PANELS];
+    tp_category scores[MOST_DIMENSIONS];
+} dashboard;
+
+static const tp_analysis_dimension *find(const tp_analysis *a, const char *name)
+{
+    for (size_t i = 0; i < tp_analysis_count(a); i++) {
+        if (strcmp(tp_analysis_result(a, i)->name, name) == 0)
+            return tp_analysis_result(a, i);
+    }
+    return NULL;
+}
+
+double tp_dimension_score(const tp_analysis_dimension *d, double *ret_reference)
+{
+    bool known = isfinite(d->value) && isfinite(d->threshold);
+    *ret_reference = NAN;
+    if (!known || (d->direction < 0 && !(d->threshold > 0)))
+        return NAN;
+    if (d->direction > 0) {
+        *ret_reference = fmin(fmax(d->threshold, 0), 1);
+        return fmin(fmax(d->value, 0), 1);
+    }
+    *ret_reference = 0.5;
+    return d->threshold / (d->threshold + fmax(d->value, 0));
+}
+
+/* ---- a panel of curves ---- */
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Median of the `width` values up to each, the window being whole. */
+static double *running_median(const tp_curve *c, size_t width)
+{
+    double *out = malloc(c->n * sizeof *out), *window = malloc(width * sizeof *window);
+    TP_ASSERT(out && window);
+    for (size_t i = 0; i < c->n; i++) {
+        if (i + 1 < width) {
+            out[i] = NAN;
+            continue;
+        }
+        memcpy(window, c->value + i + 1 - width, width * sizeof *window);
+        qsort(window, width, sizeof *window, compare_doubles);
+        out[i] = width % 2 ? window[width / 2] : (window[width / 2 - 1] + window[width / 2]) / 2;
+    }
+    free(window);
+    return out;
+}
+
+static void add_curve(dashboard *d, int at, tp_run_role role)
+{
+    panel_data *p = &d->data[at];
+    tp_curve *c = &p->curves[p->n_series];
+    *c = tp_curve_of(d->run, role);
+    if (c->n > 0)
+        p->series[p->n_series++] = (tp_series){
+            .name = c->tag, .x = c->step, .y = c->value, .n = c->n, .is_points = c->n == 1};
+    else
+        tp_curve_release(c);
+}
+
+/* The running median of the first curve as another one, where there is enough of it. */
+static void add_median(dashboard *d, int at)
+{
+    panel_data *p = &d->data[at];
+    const tp_curve *c = &p->curves[0];
+    size_t width = c->n / WINDOWS;
+    if (p->n_series != 1 || width < 2)
+        return;
+    p->smooth = running_median(c, width);
+    snprintf(p->label, sizeof p->label, "median of %zu steps", width);
+    p->series[p->n_series++] =
+        (tp_series){.name = p->label, .x = c->step, .y = p->smooth, .n = c->n};
+}
+
+/* "0.62 [0.58, 0.66], pass: improvement ..."  */
+static void say_dimension(dashboard *d, int at, const char *name)
+{
+    const tp_analysis_dimension *f = find(d->analysis, name);
+    tp_buf *note = &d->data[at].note;
+    if (!f) {
+        d->panels[at].why_empty = "not asked for";
+        return;
+    }
+    if (f->error) {
+        tp_buf_adds(note, f->error);
+        return;
+    }
+    tp_buf_addf(note, "%s: %.4g", f->about, f->value);
+    if (isfinite(f->ci_lo) && isfinite(f->ci_hi))
+        tp_buf_addf(note, " [%.4g, %.4g]", f->ci_lo, f->ci_hi);
+    if (isfinite(f->threshold))
+        tp_buf_addf(note, "; %s (threshold %.4g)", f->verdict, f->threshold);
+}
+
+static void make_curves(dashboard *d)
+{
+    static const struct {
+        const char *name, *title;
+        tp_run_role roles[CURVES];
+        int n_roles;
+        bool with_median, from_zero;
+    } rows[] = {
+        {"training", "Training", {TP_ROLE_REWARD, TP_ROLE_LOSS}, 1, true, false},
+        {"inference", "Inference", {TP_ROLE_INFERENCE_RATE}, 1, true, true},
+        {"memory", "Memory", {TP_ROLE_MEMORY}, 1, false, true},
+        {"convergence", "Convergence", {TP_ROLE_LOSS}, 1, true, false},
+        {"generalization", "Generalization", {TP_ROLE_LOSS, TP_ROLE_EVAL_LOSS}, 2, false, false},
+    };
+    for (int i = 0; i < (int)(sizeof rows / sizeof *rows); i++) {
+        panel_data *p = &d->data[i];
+        for (int k = 0; k < rows[i].n_roles; k++)
+            add_curve(d, i, rows[i].roles[k]);
+        if (i == 0 && p->n_series == 0) /* a reward is what RL trains; else the loss */
+            add_curve(d, i, TP_ROLE_LOSS);
+        if (i == 1 && p->n_series == 0)
+            add_curve(d, i, TP_ROLE_INFERENCE_TIME);
+        if (rows[i].with_median)
+            add_median(d, i);
+        d->panels[i] = (tp_panel){.kind = TP_PANEL_PLOT,
+                                  .title = rows[i].title,
+                                  .x_label = "step",
+                                  .y_label = p->n_series ? p->series[0].name : NULL,
+                                  .series = p->series,
+                                  .n_series = p->n_series,
+                                  .from_zero = rows[i].from_zero,
+                                  .log_y = i == 3, /* an exponential approach is a line there */
+                                  .why_empty = "the run recorded none"};
+        say_dimension(d, i, rows[i].name);
+        d->panels[i].note = p->note.len ? p->note.data : NULL;
+    }
+}
+
+static void make_radar(dashboard *d)
+{
+    size_t n = TP_MIN(tp_analysis_count(d->analysis), (size_t)MOST_DIMENSIONS);
+    for (size_t i = 0; i < n; i++) {
+        const tp_analysis_dimension *f = tp_analysis_result(d->analysis, i);
+        tp_category *c = &d->scores[i];
+        *c = (tp_category){.label = f->name, .lower = NAN, .upper = NAN};
+        c->value = tp_dimension_score(f, &c->reference);
+    }
+    d->panels[PANELS - 1] = (tp_panel){
+        .kind = TP_PANEL_RADAR,
+        .title = "Summary",
+        .categories = d->scores,
+        .n_categories = n,
+        .why_empty = "fewer than three dimensions were asked for",
+        .note =
+            "Scores: the value where more is better, threshold / (threshold + value) where less "
+            "is. Dashed: the threshold."};
+}
+
+static void release(dashboard *d)
+{
+    for (int i = 0; i < PANELS; i++) {
+        for (int k = 0; k < CURVES; k++)
+            tp_curve_release(&d->data[i].curves[k]);
+        free(d->data[i].smooth);
+        tp_buf_release(&d->data[i].note);
+    }
+}
+
+/* ---- files ---- */
+
+static void escape(tp_buf *out, const char *text)
+{
+    for (const char *p = text; *p; p++) {
+        if (*p == '<' || *p == '>' || *p == '&' || *p == '"')
+            tp_buf_addf(out, "&#%d;", *p);
+        else
+            tp_buf_addc(out, *p);
+    }
+}
+
+static void put_cell(tp_buf *out, double v)
+{
+    if (isfinite(v))
+        tp_buf_addf(out, "<td class=n>%.4g", v);
+    else
+        tp_buf_adds(out, "<td class=n>unknown");
+}
+
+static void put_row(tp_buf *out, const tp_analysis_dimension *f)
+{
+    tp_buf_addf(out, "<tr><th scope=row>%s", f->name);
+    put_cell(out, f->value);
+    if (isfinite(f->ci_lo) && isfinite(f->ci_hi))
+        tp_buf_addf(out, "<td class=n>%.4g to %.4g", f->ci_lo, f->ci_hi);
+    else
+        tp_buf_adds(out, "<td class=n>unknown");
+    put_cell(out, f->threshold);
+    tp_buf_addf(out, "<td class=\"%s\">%s<td>", strcmp(f->verdict, "fail") == 0 ? "bad" : "",
+                f->verdict);
+    escape(out, f->error ? f->error : f->about);
+    if (!f->error && f->advice && strcmp(f->verdict, "fail") == 0) {
+        tp_buf_adds(out, "<br><b>To do:</b> ");
+        escape(out, f->advice);
+    }
+    tp_buf_addc(out, '\n');
+}
+
+static void make_page(const dashboard *d, const tp_picture *picture, tp_buf *out)
+{
+    tp_buf_adds(out, "<!doctype html>\n<html lang=en><meta charset=utf-8>\n<title>");
+    escape(out, picture->title);
+    tp_buf_adds(out,
+                "</title>\n<meta name=viewport content=\"width=device-width\">\n<style>"
+                ":root{color-scheme:light dark}body{font:15px/1.4 'DejaVu Sans',Verdana,sans-serif;"
+                "margin:1em;max-width:100em}svg{max-width:100%;height:auto}"
+                "table{border-collapse:collapse}th,td{padding:.3em .8em;text-align:left;"
+                "vertical-align:top;border-bottom:1px solid #8884}.n{text-align:right;"
+                "white-space:nowrap}.bad{font-weight:bold;color:#d55e00}</style>\n");
+    tp_picture_svg(picture, out);
+    tp_buf_adds(out, "<table>\n<tr><th>dimension<th class=n>value<th class=n>95 % interval"
+                     "<th class=n>threshold<th>verdict<th>what\n");
+    for (size_t i = 0; i < tp_analysis_count(d->analysis); i++)
+        put_row(out, tp_analysis_result(d->analysis, i));
+    tp_buf_adds(out, "</table>\n</html>\n");
+}
+
+static tp_status write_page(const dashboard *d, const tp_picture *picture, const char *path,
+                            tp_error *err)
+{
+    tp_picture inner = *picture;
+    tp_buf page = {0};
+    inner.follows_scheme = true;
+    make_page(d, &inner, &page);
+    tp_status status = tp_output_put(path, page.data, page.len, err);
+    tp_buf_release(&page);
+    return status;
+}
+
+static tp_status write_files(const dashboard *d, const tp_picture *picture, const char *folder,
+                             tp_buf *ret_why, tp_error *err)
+{
+    static const char *const endings[] = {"svg", "html", "png", "pdf"};
+    const char *why;
+    bool can_raster = tp_picture_can_raster(&why);
+    tp_status status = TP_OK;
+    if (!can_raster)
+        tp_buf_addf(ret_why, "dashboard.png and dashboard.pdf are not drawn: %s", why);
+    for (int i = 0; i < 4 && status == TP_OK; i++) {
+        tp_buf path = {0};
+        tp_buf_addf(&path, "%s/dashboard.%s", folder, endings[i]);
+        if (i == 1)
+            status = write_page(d, picture, path.data, err);
+        else if (i == 0 || can_raster)
+            status = tp_picture_write(picture, path.data, 300, err);
+        tp_buf_release(&path);
+    }
+    return status;
+}
+
+tp_status tp_run_dashboard_write(const tp_analysis *a, tp_metrics *run, const char *folder,
+                                 tp_buf *ret_why, tp_error *err)
+{
+    dashboard d = {.analysis = a, .run = run};
+    make_curves(&d);
+    make_radar(&d);
+    const tp_picture picture = {.title = tp_metrics_path(run),
+                                .subtitle = tp_metrics_about(run),
+                                .panels = d.panels,
+                                .n_panels = PANELS,
+                                .columns = 3};
+    tp_status status = write_files(&d, &picture, folder, ret_why, err);
+    release(&d);
+    return status;
+}
