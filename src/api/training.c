@@ -17,6 +17,7 @@ static void listen(void *user, tp_metric_bus *bus, const tp_train_event *start)
         [TP_SINK_PROMETHEUS] = l->o->logger.prometheus_path,
     };
     const tp_sink_run run = {.name = start->run_name,
+                             .id = start->run_id,
                              .attempt = start->attempt,
                              .step = start->step,
                              .max_steps = start->max_steps,

@@ -76,6 +76,7 @@ tp_train_event tp_trainer_event(trainer *t, tp_train_event_kind kind)
                         .is_packed = t->o->policy.packing.enabled,
                         .run_dir = t->run ? tp_run_dir(t->run) : "",
                         .run_name = t->run ? tp_run_name(t->run) : "",
+                        .run_id = t->run ? tp_run_id(t->run) : "",
                         .model_name = t->o->policy.model_name ? t->o->policy.model_name
                                                               : t->o->policy.model_config,
                         .attempt = t->run ? tp_run_attempt(t->run) : 1,

@@ -45,7 +45,7 @@ typedef struct {
 
     /* not set with a text alone */
     const tp_algorithm *algorithm;
-    const char *run_dir, *run_name, *model_name;
+    const char *run_dir, *run_name, *run_id, *model_name;
     int attempt;
     int64_t max_steps, first_step;
     int64_t trained_tokens, used_tokens, padded_tokens; /* of the last step */

@@ -28,17 +28,20 @@ typedef struct {
 
 static const char prefix[] = "events.out.tfevents.";
 
-/* When the newest event file there was begun, as its name says; 0: there is none. */
-static long long newest(const char *folder)
+/* When the newest event file there was begun, as its name says; 0: there is none.  Those of this
+ * run end in `mark`. */
+static long long newest(const char *folder, const char *mark, bool *ret_has_foreign)
 {
-    long long latest = 0, seconds;
+    long long latest = 0;
     DIR *dir = opendir(folder);
-    for (struct dirent *e; dir && (e = readdir(dir));)
-        if (strstr(e->d_name, "tfevents")) {
-            bool is_usual = strncmp(e->d_name, prefix, sizeof prefix - 1) == 0;
-            seconds = is_usual ? strtoll(e->d_name + sizeof prefix - 1, NULL, 10) : 1;
-            latest = TP_MAX(latest, seconds);
-        }
+    *ret_has_foreign = false;
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        if (!strstr(e->d_name, "tfevents"))
+            continue;
+        *ret_has_foreign |= !tp_str_ends(e->d_name, mark);
+        if (strncmp(e->d_name, prefix, sizeof prefix - 1) == 0)
+            latest = TP_MAX(latest, strtoll(e->d_name + sizeof prefix - 1, NULL, 10));
+    }
     if (dir)
         closedir(dir);
     return latest;
@@ -58,16 +61,18 @@ static tp_status append(sink *s, tp_error *err)
 
 static tp_status create(sink *s, const char *folder, const tp_sink_run *run, tp_error *err)
 {
-    char host[256] = "localhost";
-    long long before = newest(folder), now = (long long)tp_wall_s();
-    if (before && run->attempt == 1)
+    char host[256] = "localhost", mark[16];
+    bool has_foreign;
+    snprintf(mark, sizeof mark, ".%.8s", run->id);
+    long long before = newest(folder, mark, &has_foreign), now = (long long)tp_wall_s();
+    if (has_foreign)
         return tp_fail(err, TP_ERR_OUTPUT,
                        "'%s' holds event files of another run, and TensorBoard would draw both as "
                        "one; name a folder of its own in logger.tensorboard.log_dir",
                        folder);
     (void)!gethostname(host, sizeof host - 1);
-    int n = snprintf(s->path, sizeof s->path, "%s/%s%010lld.%s.%d.%d", folder, prefix,
-                     TP_MAX(now, before + 1), host, (int)getpid(), run->attempt);
+    int n = snprintf(s->path, sizeof s->path, "%s/%s%010lld.%s.%d.%d%s", folder, prefix,
+                     TP_MAX(now, before + 1), host, (int)getpid(), run->attempt, mark);
     errno = ENAMETOOLONG;
     s->fd = n < (int)sizeof s->path
                 ? open(s->path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644)

@@ -14,7 +14,7 @@
 #include "trace/metric.h"
 
 typedef struct {
-    const char *name;
+    const char *name, *id;        /* id: the run's for good, 32 hex digits */
     int attempt;                  /* from 1 */
     int64_t step, max_steps;      /* step: done before this attempt */
     const tp_metric_bus *metrics; /* lives as long as the sinks */

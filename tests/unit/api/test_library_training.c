@@ -175,6 +175,33 @@ static void test_a_run_tells_what_it_does_and_leaves_a_model(void **state)
     tp_text_generator_free(gen);
 }
 
+static void test_a_run_feeds_the_sinks_that_its_recipe_names(void **state)
+{
+    const fixture *f = *state;
+    char events[128], textfile[128], set[160], text[4096] = "";
+    snprintf(events, sizeof events, "%s/tensorboard", f->run);
+    snprintf(textfile, sizeof textfile, "%s/run.prom", f->folder);
+    snprintf(set, sizeof set, "logger.prometheus.path=%s", textfile);
+    const char *const overrides[] = {"logger.tensorboard_enabled=true", set};
+    tp_error err;
+    if (tp_training_run(f->config, overrides, 2, NULL, NULL, &err) != TP_OK)
+        fail_msg("%s", err.message);
+
+    tp_metrics *m;
+    const tp_metric_point *points;
+    if (tp_metrics_open(events, NULL, &m, &err) != TP_OK)
+        fail_msg("%s", err.message);
+    size_t loss = tp_metrics_find(m, "train/loss");
+    assert_int_equal(tp_metrics_points(m, loss, TP_POINTS_FAST, &points), 4);
+    assert_int_equal(points[3].step, 4);
+    tp_metrics_close(m);
+    FILE *in = fopen(textfile, "r");
+    assert_non_null(in);
+    assert_true(fread(text, 1, sizeof text - 1, in) > 0);
+    fclose(in);
+    assert_non_null(strstr(text, "\ntemper_step{run=\"run\"} 4\n"));
+}
+
 static void test_a_stopped_run_goes_on_as_if_it_had_not_stopped(void **state)
 {
     const fixture *f = *state;
@@ -252,6 +279,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_the_parts_of_a_plan_make_its_peak, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_run_tells_what_it_does_and_leaves_a_model, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_a_run_feeds_the_sinks_that_its_recipe_names, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_a_stopped_run_goes_on_as_if_it_had_not_stopped, set_up,
                                         tear_down),

@@ -130,7 +130,8 @@ static tp_sinks sinks;
 static void open_sink(int kind, const char *path, int attempt, int64_t step)
 {
     const char *paths[TP_SINKS] = {NULL};
-    const tp_sink_run run = {.name = "a \"b\"\\\n\xff",
+    const tp_sink_run run = {.id = "0123abcd0123abcd0123abcd0123abcd",
+                             .name = "a \"b\"\\\n\xff",
                              .attempt = attempt,
                              .step = step,
                              .max_steps = 9,
@@ -174,7 +175,7 @@ static file_seen read_events(const char *path)
     tp_buf text = {0};
     assert_int_equal(tp_file_read(path, 0, &text, NULL), TP_OK);
     for (size_t p = 0; p < text.len;) {
-        uint64_t n;
+        uint64_t n = 0;
         tp_event event;
         assert_true(text.len - p >= 16 && tp_event_header(text.data + p, &n));
         assert_true(n <= text.len - p - 16);
@@ -211,8 +212,9 @@ static void every_attempt_has_a_file_that_comes_later(void **state)
     for (int i = 0; i < 3; i++) {
         char path[512];
         snprintf(path, sizeof path, "%s/%s", at("tb"), names[i + 2]->d_name);
-        const char *dot = strrchr(path, '.');
-        assert_int_equal(atoi(dot + 1), i + 1); /* the attempt */
+        char end[32];
+        snprintf(end, sizeof end, ".%d.0123abcd", i + 1); /* the attempt, the run */
+        assert_true(tp_str_ends(path, end));
         file_seen f = read_events(path);
         assert_memory_equal(&f, &expected[i], sizeof f);
     }
@@ -228,7 +230,7 @@ static void a_folder_of_another_run_is_left_alone(void **state)
     struct dirent **names;
     assert_int_equal(tp_dir_make(at("tb"), NULL), TP_OK);
     assert_int_equal(tp_file_write_atomic(at("tb/x.tfevents"), "", 0, NULL), TP_OK);
-    open_sink(TP_SINK_TENSORBOARD, at("tb"), 1, 0);
+    open_sink(TP_SINK_TENSORBOARD, at("tb"), 2, 0);
     record(1, 0.5);
     record(2, 0.5);
     tp_sinks_close(&sinks);
