@@ -65,30 +65,6 @@ static tp_ref gradient_of(tp_graph *g, const tp_tensor *weight)
     return tp_graph_state(g, &gradient);
 }
 
-static tp_ref moment_of(tp_graph *g, const tp_tensor *weight, const char *prefix)
-{
-    tp_tensor moment = tp_tensor_beside(weight, TP_ROLE_MOMENT, prefix, &g->arena);
-    return tp_graph_state(g, &moment);
-}
-
-static void update_param(const tp_optimizer_settings *o, tp_graph *g, const tp_param *param,
-                         tp_ref scalars)
-{
-    const char *states[TP_OPTIMIZER_STATES];
-    tp_tensor weight = tp_param_tensor(param);
-    tp_optimizer_operands x = {.scalars = scalars};
-    x.p = tp_graph_state(g, &weight);
-    x.grad = gradient_of(g, &weight);
-    int n = o->kind->states(o, states);
-    for (int i = 0; i < n; i++)
-        x.state[i] = moment_of(g, &weight, states[i]);
-    o->kind->update(o, &x, g, param->name);
-    const tp_node *node = &g->nodes[g->n_nodes - 1];
-    for (int k = 0; k < node->n_out; k++)
-        if (node->out[k])
-            tp_graph_output(g, node->out[k]);
-}
-
 static tp_status build_update(tp_session *s, tp_error *err)
 {
     size_t n;
@@ -100,8 +76,10 @@ static tp_status build_update(tp_session *s, tp_error *err)
     const tp_optimizer_settings adamw = {.kind = &tp_optimizer_adamw};
     const tp_optimizer_settings *o = s->options.optimizer ? s->options.optimizer : &adamw;
     tp_ref scalars = tp_graph_input(g, "scalars", TP_DTYPE_F64, 1, &n_scalars);
-    for (size_t i = 0; i < n; i++)
-        update_param(o, g, &params[i], scalars);
+    for (size_t i = 0; i < n; i++) {
+        tp_tensor weight = tp_param_tensor(&params[i]);
+        tp_optimizer_add(o, g, &weight, scalars);
+    }
     return TP_OK;
 }
 

@@ -37,6 +37,8 @@
     ROW(sumsq, isa)              \
     ROW(adamw, isa)              \
     ROW(sgd, isa)                \
+    ROW(adafactor, isa)          \
+    ROW(adafactor_moment, isa)   \
     ATTENTION_KERNELS(ROW, isa)
 
 /* Written once more with AMX, as is linear_panels. */

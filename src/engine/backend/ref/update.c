@@ -1,4 +1,5 @@
-/* update.c - the optimizer's step: the sum of squares that clipping needs, AdamW and SGD. */
+/* update.c - the optimizer's step: the sum of squares that clipping needs, AdamW, SGD and
+ * Adafactor. */
 #include "engine/backend/ref/kernels.h"
 #include "engine/backend/ref/load.h"
 
@@ -67,6 +68,114 @@ static void run_sgd(const tp_launch *launch)
     }
 }
 
+/* ---- Adafactor ---- */
+
+/* One step of it: see the op.  A vector is a column, with its squares in place of the means. */
+typedef struct {
+    const tp_launch *launch;
+    bool is_matrix, transformers;
+    int64_t rows, columns;
+    double rate, take, eps, factor, mean_row;
+} adafactor;
+
+/* What is not a number stays none. */
+static double at_least(double least, double x) { return x < least ? least : x; }
+
+static double adafactor_gradient(const adafactor *a, int64_t r, int64_t c)
+{
+    return ref_load(&a->launch->in[1], r, c) * a->factor;
+}
+
+static double mean_of_squares(const adafactor *a, int64_t fixed, bool along_row)
+{
+    double sum = 0;
+    int64_t n = along_row ? a->columns : a->rows;
+    for (int64_t i = 0; i < n; i++) {
+        double g = along_row ? adafactor_gradient(a, fixed, i) : adafactor_gradient(a, i, fixed);
+        sum += g * g + (a->transformers ? a->eps : 0);
+    }
+    return sum / (double)n;
+}
+
+/* Running averages of means, or of the squares of a vector. */
+static void adafactor_average(adafactor *a)
+{
+    const tp_operand *var = &a->launch->in[3], *var_out = &a->launch->out[1];
+    int64_t n = a->is_matrix ? a->rows + a->columns : a->rows;
+    for (int64_t i = 0; i < n; i++) {
+        double mean = mean_of_squares(a, i < a->rows ? i : i - a->rows, i < a->rows);
+        double next = ref_load(var, i, 0) * (1 - a->take) + mean * a->take;
+        ref_store(var_out, i, 0, next);
+    }
+    for (int64_t r = 0; r < a->rows; r++)
+        a->mean_row += ref_load(var_out, r, 0) / (double)a->rows;
+    if (!a->transformers)
+        a->mean_row = at_least(a->eps, a->mean_row);
+}
+
+static double adafactor_direction(const adafactor *a, int64_t r, int64_t c)
+{
+    const tp_operand *var = &a->launch->out[1];
+    double row = ref_load(var, r, 0), estimate = row;
+    if (a->is_matrix)
+        estimate = row / a->mean_row * ref_load(var, a->rows + c, 0);
+    if (!a->transformers)
+        estimate = at_least(a->eps * a->eps, estimate);
+    return adafactor_gradient(a, r, c) / sqrt(estimate);
+}
+
+static double rms(const adafactor *a, bool of_direction)
+{
+    double sum = 0;
+    for (int64_t r = 0; r < a->rows; r++)
+        for (int64_t c = 0; c < a->columns; c++) {
+            double x =
+                of_direction ? adafactor_direction(a, r, c) : ref_load(&a->launch->in[0], r, c);
+            sum += x * x;
+        }
+    return sqrt(sum / ((double)a->rows * (double)a->columns));
+}
+
+static void run_adafactor(const tp_launch *launch)
+{
+    const tp_operand *p = &launch->in[0], *scalars = &launch->in[2], *p_out = &launch->out[0];
+    bool has_moment = launch->op == TP_OP_adafactor_moment;
+    const tp_operand *m = &launch->in[4], *m_out = &launch->out[2];
+    const tp_operand *shadow = &launch->out[has_moment ? 3 : 2];
+    adafactor a = {.launch = launch,
+                   .is_matrix = p->rank == 2,
+                   .transformers = launch->attrs.transformers,
+                   .rows = p->dim[0],
+                   .columns = p->dim[1],
+                   .rate = ref_load(scalars, 0, 0),
+                   .take = ref_load(scalars, 2, 0),
+                   .eps = ref_load(scalars, 3, 0),
+                   .factor = ref_load(scalars, 7, 0)};
+    double beta1 = ref_load(scalars, 1, 0), decay = ref_load(scalars, 4, 0);
+    if (launch->attrs.scaled)
+        a.rate *= at_least(ref_load(scalars, 5, 0), rms(&a, false));
+    adafactor_average(&a);
+    double shrink = 1 - decay * (a.transformers ? a.rate : 1);
+    double step = a.rate / at_least(1, rms(&a, true) / ref_load(scalars, 6, 0));
+    for (int64_t r = 0; r < a.rows; r++) {
+        for (int64_t c = 0; c < a.columns; c++) {
+            double change = step * adafactor_direction(&a, r, c);
+            if (has_moment) {
+                change = beta1 * ref_load(m, r, c) + (1 - beta1) * change;
+                ref_store(m_out, r, c, change);
+            }
+            double updated = ref_round(p->dtype, ref_load(p, r, c) * shrink - change);
+            ref_store(p_out, r, c, updated);
+            if (is_bound(shadow))
+                ref_store(shadow, r, c, updated);
+        }
+    }
+}
+
+static void run_adafactor_moment(const tp_launch *launch) { run_adafactor(launch); }
+
 TP_REF_KERNEL(sumsq);
 TP_REF_KERNEL(adamw);
 TP_REF_KERNEL(sgd);
+TP_REF_KERNEL(adafactor);
+TP_REF_KERNEL(adafactor_moment);

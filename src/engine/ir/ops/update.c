@@ -32,3 +32,28 @@ const tp_op_def tp_op_sgd = {
     .traits = TP_OP_UPDATE,
     .flops = "6*T*C",
 };
+
+/* In place.  scalars: the relative step rho, beta1, what is taken of new squares (1 - beta2), eps1,
+ * weight decay, eps2, d, gradient factor.  var holds running averages of squared gradients: of a
+ * matrix the means of its T rows, then of its C columns (V = T+C); of a vector all (V = T).  With
+ * a = scaled ? max(eps2, rms(p)) * rho : rho, as torch.optim.Adafactor: p *= 1 - decay; u = g /
+ * sqrt(max(row * column / max(mean(rows), eps1), eps1^2)); p -= a / max(1, rms(u) / d) * u.  As
+ * transformers.Adafactor: eps1 is added to the squares instead, and p *= 1 - a * decay. */
+const tp_op_def tp_op_adafactor = {
+    .name = "adafactor",
+    .signature = "p:s[..] g:s[..] scalars:scalars[8] var:positive[V] shadow:b[..]? "
+                 "-> p:s[..] var:positive[V] shadow:b[..]?",
+    .attributes = "scaled, transformers",
+    .traits = TP_OP_UPDATE,
+    .flops = "12*T*C",
+};
+
+/* What is subtracted is a running average, by beta1, of what adafactor subtracts. */
+const tp_op_def tp_op_adafactor_moment = {
+    .name = "adafactor_moment",
+    .signature = "p:s[..] g:s[..] scalars:scalars[8] var:positive[V] m:s[..] shadow:b[..]? "
+                 "-> p:s[..] var:positive[V] m:s[..] shadow:b[..]?",
+    .attributes = "scaled, transformers",
+    .traits = TP_OP_UPDATE,
+    .flops = "15*T*C",
+};

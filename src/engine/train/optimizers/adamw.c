@@ -44,11 +44,12 @@ static tp_status check(const tp_config *config, const tp_optimizer_settings *s, 
     return TP_OK;
 }
 
-static int states(const tp_optimizer_settings *s, const char *ret[TP_OPTIMIZER_STATES])
+static int states(const tp_optimizer_settings *s, const tp_tensor *weight,
+                  tp_optimizer_state ret[TP_OPTIMIZER_STATES])
 {
     (void)s;
-    ret[0] = "adam_m";
-    ret[1] = "adam_v";
+    ret[0] = tp_optimizer_state_like(weight, "adam_m");
+    ret[1] = tp_optimizer_state_like(weight, "adam_v");
     return 2;
 }
 

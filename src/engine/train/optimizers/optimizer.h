@@ -11,7 +11,7 @@
 #include "config/config.h"
 #include "engine/ir/graph.h"
 
-enum { TP_OPTIMIZER_STATES = 2, TP_OPTIMIZER_SCALARS = 8, TP_OPTIMIZER_OWN_BYTES = 64 };
+enum { TP_OPTIMIZER_STATES = 4, TP_OPTIMIZER_SCALARS = 8, TP_OPTIMIZER_OWN_BYTES = 64 };
 
 typedef struct tp_optimizer tp_optimizer;
 
@@ -37,9 +37,18 @@ typedef struct {
     double grad_factor; /* clip coefficient */
 } tp_optimizer_step;
 
+/* A tensor that is kept of a parameter. */
+typedef struct {
+    const char *name; /* saved as "<name>.<parameter>" */
+    tp_dtype dtype;
+    uint8_t rank;
+    int64_t dim[2];
+} tp_optimizer_state;
+
 /* A parameter with all that belongs to it, in the update graph; its low-precision copy is added by
  * the pass autocast. */
 typedef struct {
+    const tp_tensor *weight;
     tp_ref p, grad, state[TP_OPTIMIZER_STATES], scalars;
 } tp_optimizer_operands;
 
@@ -48,9 +57,9 @@ struct tp_optimizer {
     const tp_option *options; /* policy.optimizer.kwargs.*, members of tp_optimizer_settings */
     /* (optional) after binding: what must hold across keys */
     tp_status (*check)(const tp_config *config, const tp_optimizer_settings *s, tp_error *err);
-    /* Tensors of a parameter's shape, f32, zero before the first step; they are saved as
-     * "<name>.<parameter>".  Returns how many. */
-    int (*states)(const tp_optimizer_settings *s, const char *ret[TP_OPTIMIZER_STATES]);
+    /* What is kept of a parameter, all zero before the first step.  Returns how many. */
+    int (*states)(const tp_optimizer_settings *s, const tp_tensor *weight,
+                  tp_optimizer_state ret[TP_OPTIMIZER_STATES]);
     /* Adds the op that updates a parameter in place. */
     void (*update)(const tp_optimizer_settings *s, const tp_optimizer_operands *x, tp_graph *g,
                    const char *label);
@@ -58,7 +67,15 @@ struct tp_optimizer {
                     tp_optimizer_scalars *ret);
 };
 
-extern const tp_optimizer tp_optimizer_adamw, tp_optimizer_sgd;
+extern const tp_optimizer tp_optimizer_adamw, tp_optimizer_sgd, tp_optimizer_adafactor,
+    tp_optimizer_adafactor_transformers;
+
+/* Of the parameter's shape, in f32. */
+tp_optimizer_state tp_optimizer_state_like(const tp_tensor *weight, const char *name);
+
+/* Adds to `g` the tensors that belong to a parameter and the op that updates it. */
+void tp_optimizer_add(const tp_optimizer_settings *s, tp_graph *g, const tp_tensor *weight,
+                      tp_ref scalars);
 
 /* Every spelling of policy.optimizer.name; closed by NULL, the default first. */
 typedef struct {

@@ -38,10 +38,11 @@ static tp_status check(const tp_config *config, const tp_optimizer_settings *s, 
     return TP_OK;
 }
 
-static int states(const tp_optimizer_settings *s, const char *ret[TP_OPTIMIZER_STATES])
+static int states(const tp_optimizer_settings *s, const tp_tensor *weight,
+                  tp_optimizer_state ret[TP_OPTIMIZER_STATES])
 {
     (void)s;
-    ret[0] = "sgd_momentum";
+    ret[0] = tp_optimizer_state_like(weight, "sgd_momentum");
     return 1;
 }
 
