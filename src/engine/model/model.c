@@ -448,6 +448,15 @@ tp_status tp_model_forward(const tp_model *model, tp_graph *g, const tp_forward 
     return TP_OK;
 }
 
+/* Only parameters of blocks have a number in their name. */
+bool tp_param_is_hidden(const tp_param *param)
+{
+    for (const char *dot = strchr(param->name, '.'); dot; dot = strchr(dot + 1, '.'))
+        if (dot[1] >= '0' && dot[1] <= '9')
+            return param->rank == 2 && param->is_matrix;
+    return false;
+}
+
 tp_tensor tp_param_tensor(const tp_param *p)
 {
     return (tp_tensor){.name = p->name,
