@@ -448,13 +448,14 @@ tp_status tp_model_forward(const tp_model *model, tp_graph *g, const tp_forward 
     return TP_OK;
 }
 
-/* Only parameters of blocks have a number in their name. */
 bool tp_param_is_hidden(const tp_param *param)
 {
-    for (const char *dot = strchr(param->name, '.'); dot; dot = strchr(dot + 1, '.'))
-        if (dot[1] >= '0' && dot[1] <= '9')
-            return param->rank == 2 && param->is_matrix;
-    return false;
+    static const char *const outside[] = {"model.embed_tokens.weight", "transformer.wte.weight",
+                                          "transformer.wpe.weight", "lm_head.weight"};
+    for (size_t i = 0; i < TP_COUNTOF(outside); i++)
+        if (strcmp(param->name, outside[i]) == 0)
+            return false;
+    return param->rank == 2 && param->is_matrix;
 }
 
 tp_tensor tp_param_tensor(const tp_param *p)
