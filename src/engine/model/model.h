@@ -33,6 +33,8 @@ typedef struct {
 
 /* Its record, as a weight in f32. */
 tp_tensor tp_param_tensor(const tp_param *param);
+/* A matrix inside a block: no embedding, head, norm or bias. */
+bool tp_param_is_hidden(const tp_param *param);
 const tp_param *tp_model_params(const tp_model *model, size_t *ret_n);
 
 /* The forward graph up to the last norm.  Blocks carry the layer's index, labels

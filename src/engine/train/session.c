@@ -72,13 +72,12 @@ static tp_status build_update(tp_session *s, tp_error *err)
     const tp_param *params = tp_model_params(s->model, &n);
     TP_TRY(add_graph(s, UPDATE, &g, err));
     g->phase = TP_PHASE_UPDATE;
-    const int64_t n_scalars = TP_OPTIMIZER_SCALARS;
     const tp_optimizer_settings adamw = {.kind = &tp_optimizer_adamw};
     const tp_optimizer_settings *o = s->options.optimizer ? s->options.optimizer : &adamw;
-    tp_ref scalars = tp_graph_input(g, "scalars", TP_DTYPE_F64, 1, &n_scalars);
+    tp_optimizer_inputs in = tp_optimizer_declare(o, g);
     for (size_t i = 0; i < n; i++) {
         tp_tensor weight = tp_param_tensor(&params[i]);
-        tp_optimizer_add(o, g, &weight, scalars);
+        tp_optimizer_add(o, g, &weight, tp_param_is_hidden(&params[i]), &in);
     }
     return TP_OK;
 }
@@ -260,6 +259,9 @@ tp_status tp_session_update(tp_session *s, const tp_optimizer_scalars *scalars, 
     tp_exec *e = exec_of(s, UPDATE);
     s->scalars = *scalars;
     TP_TRY(tp_exec_write(e, tp_exec_input(e, "scalars"), s->scalars.v, -1, err));
+    int rest = tp_exec_input(e, "scalars.rest");
+    if (rest >= 0)
+        TP_TRY(tp_exec_write(e, rest, s->scalars.rest, -1, err));
     return tp_program_run(s->program, s->graphs[UPDATE], true, err);
 }
 

@@ -68,7 +68,11 @@ static tp_status apply(trainer *t, const step_result *r, tp_error *err)
     double clip = t->o->policy.max_grad_norm;
     double factor = isfinite(clip) && r->grad_norm > clip ? clip / (r->grad_norm + 1e-6) : 1.0;
     const tp_optimizer_settings *o = &t->o->policy.optimizer;
-    const tp_optimizer_step step = {.lr = r->lr, .t = t->state.updates + 1, .grad_factor = factor};
+    const tp_optimizer_step step = {.lr = r->lr,
+                                    .rest_lr =
+                                        tp_schedule_lr(&t->schedule, o->rest_lr, t->state.step),
+                                    .t = t->state.updates + 1,
+                                    .grad_factor = factor};
     tp_optimizer_scalars scalars;
     o->kind->scalars(o, &step, &scalars);
     tp_phases_enter(&t->phases, TP_TIME_OPTIMIZER);

@@ -76,7 +76,7 @@ static void expect_trajectory(const tp_optimizer_settings *s, const char *backen
     tp_program *program;
     tp_device *device;
     int update;
-    const int64_t n_scalars = TP_OPTIMIZER_SCALARS, n = x->dim[0] * x->dim[1];
+    const int64_t n = x->dim[0] * x->dim[1];
     const size_t bytes = (size_t)n * sizeof(float);
     const tp_tensor p = {.name = "p",
                          .role = TP_ROLE_WEIGHT,
@@ -90,18 +90,22 @@ static void expect_trajectory(const tp_optimizer_settings *s, const char *backen
     MUST(tp_program_create(&(tp_program_options){.device = device}, &program, &err));
     MUST(tp_program_add(program, "update", &states, 0, &update, &err));
     tp_graph *g = tp_program_graph(program, update);
-    tp_optimizer_add(s, g, &p, tp_graph_input(g, "scalars", TP_DTYPE_F64, 1, &n_scalars));
+    tp_optimizer_inputs in = tp_optimizer_declare(s, g);
+    tp_optimizer_add(s, g, &p, x->rank == 2, &in);
     MUST(tp_program_compile(program, &err));
     MUST(tp_program_alloc(program, &states, &err));
     MUST(tp_tensor_write(tp_states_find(&states, "p"), 0, x->begin, bytes, &err));
     for (int t = 0; t < x->steps; t++) {
         tp_exec *exec = tp_program_exec(program, update);
         tp_optimizer_scalars scalars;
-        const tp_optimizer_step step = {.lr = s->lr, .t = t + 1, .grad_factor = 1};
+        const tp_optimizer_step step = {
+            .lr = s->lr, .rest_lr = s->rest_lr, .t = t + 1, .grad_factor = 1};
         s->kind->scalars(s, &step, &scalars);
         MUST(tp_tensor_write(tp_states_find(&states, "grad.p"), 0, x->gradients + t * n, bytes,
                              &err));
         MUST(tp_exec_write(exec, tp_exec_input(exec, "scalars"), scalars.v, -1, &err));
+        if (tp_exec_input(exec, "scalars.rest") >= 0)
+            MUST(tp_exec_write(exec, tp_exec_input(exec, "scalars.rest"), scalars.rest, -1, &err));
         MUST(tp_program_run(program, update, true, &err));
         expect_step(&states, x, t, n);
     }
@@ -378,6 +382,47 @@ static void transformers_refuses_what_does_not_fit_together(void **unused)
                    "[1.0e-30, 1.0e-3]");
 }
 
+/* Of torch's with its iteration in f64: as it is, it rounds to bf16 on the way. */
+static void muon_follows_torch(void **unused)
+{
+    static const double wanted[STEPS][ROWS * COLUMNS] = {
+        {0.50449233825415885, -0.22604932837099431, 0.11733295873932773, 0.74048706085249838,
+         -0.35413945736657038, 0.063080774976198753},
+        {0.50382947029237257, -0.22587546520045773, 0.091468966141441913, 0.73708041147944681,
+         -0.35364887778876669, 0.045343681728786132},
+        {0.49910633922249409, -0.21659873323912432, 0.088265276779011151, 0.71548413276561174,
+         -0.37440517547924201, 0.035707236826620074}};
+    (void)unused;
+    EXPECT_MATRIX(wanted, 1e-6, "policy.optimizer.name=torch.optim.Muon", KWARGS "lr=0.02");
+}
+
+static void muon_without_nesterov_follows_torch(void **unused)
+{
+    static const double wanted[STEPS][ROWS * COLUMNS] = {
+        {0.50055346784963439, -0.24286714842710044, 0.12265214393129528, 0.74623359855662652,
+         -0.3685618795722243, 0.06257462330866477},
+        {0.49910806247821937, -0.24167033905272226, 0.11538768878187938, 0.74261444098428864,
+         -0.36721481428529867, 0.057499417992552898},
+        {0.49440916792235889, -0.23825166124586328, 0.11295388198190801, 0.73892498191335332,
+         -0.36864102896184275, 0.053869880954461283}};
+    (void)unused;
+    EXPECT_MATRIX(wanted, 1e-6, "policy.optimizer.name=torch.optim.Muon", KWARGS "lr=0.02",
+                  KWARGS "momentum=0.9", KWARGS "nesterov=false",
+                  KWARGS "adjust_lr_fn=match_rms_adamw");
+}
+
+static void muon_leaves_vectors_to_adamw(void **unused)
+{
+    static const double wanted[STEPS][N] = {
+        {-0.20281911259875826, -0.067916608166772363, 0.26087645711099994},
+        {-0.19295849221669625, -0.058446986310623825, 0.25131842568200075},
+        {-0.18296684900264237, -0.049257412469137396, 0.24198451692945042}};
+    (void)unused;
+    EXPECT(wanted, "policy.optimizer.name=torch.optim.Muon", KWARGS "adamw_lr=0.01",
+           KWARGS "adamw_betas=[0.9, 0.999]", KWARGS "adamw_eps=1e-8",
+           KWARGS "adamw_weight_decay=0.1");
+}
+
 static void unknown_optimizers_are_refused_with_those_there_are(void **unused)
 {
     (void)unused;
@@ -385,7 +430,7 @@ static void unknown_optimizers_are_refused_with_those_there_are(void **unused)
         "policy.optimizer.name=torch.optim.Adagrad", "seed=1",
         "command line: policy.optimizer.name: \"torch.optim.Adagrad\" is not one of "
         "torch.optim.AdamW, adamw, torch.optim.SGD, sgd, torch.optim.Adafactor, adafactor, "
-        "transformers.Adafactor");
+        "transformers.Adafactor, torch.optim.Muon, muon");
 }
 
 int main(void)
@@ -409,6 +454,9 @@ int main(void)
         cmocka_unit_test(adafactor_with_momentum_follows_transformers_of_a_matrix),
         cmocka_unit_test(adafactor_with_momentum_follows_transformers_of_a_vector),
         cmocka_unit_test(transformers_refuses_what_does_not_fit_together),
+        cmocka_unit_test(muon_follows_torch),
+        cmocka_unit_test(muon_without_nesterov_follows_torch),
+        cmocka_unit_test(muon_leaves_vectors_to_adamw),
         cmocka_unit_test(unknown_optimizers_are_refused_with_those_there_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,7 +49,7 @@
 #define DECLARE(op, isa) extern const tp_kernel tp_cpu_##op##_##isa;
 #define ADDRESS(op, isa) &tp_cpu_##op##_##isa,
 
-extern const tp_kernel tp_cpu_linear, tp_cpu_linear_gelu, tp_cpu_linear_dx, tp_cpu_linear_dw;
+extern const tp_kernel tp_cpu_muon, tp_cpu_linear, tp_cpu_linear_gelu, tp_cpu_linear_dx, tp_cpu_linear_dw;
 VECTOR_KERNELS(DECLARE, portable)
 #if defined(__x86_64__)
 VECTOR_KERNELS(DECLARE, avx2)
@@ -61,6 +61,7 @@ VECTOR_KERNELS(DECLARE, avx512_bf16)
 
 /* clang-format off */
 static const tp_kernel *const kernels[] = {
+    &tp_cpu_muon,
     &tp_cpu_linear,
     &tp_cpu_linear_gelu,
     &tp_cpu_linear_dx,

@@ -1,5 +1,5 @@
-/* update.c - the optimizer's step: the sum of squares that clipping needs, AdamW, SGD and
- * Adafactor. */
+/* update.c - the optimizer's step: the sum of squares that clipping needs, AdamW, SGD,
+ * Adafactor and Muon. */
 #include "engine/backend/ref/kernels.h"
 #include "engine/backend/ref/load.h"
 
@@ -174,8 +174,72 @@ static void run_adafactor(const tp_launch *launch)
 
 static void run_adafactor_moment(const tp_launch *launch) { run_adafactor(launch); }
 
+/* ---- Muon ---- */
+
+/* The next X of Newton and Schulz: row r, column c of a X + (b G + c G G) X, G = X X^T. */
+static void iterate(const double *s, int64_t rows, int64_t columns, double *x, double *gram)
+{
+    double *mixed = gram + rows * rows, *next = mixed + rows * rows;
+    for (int64_t i = 0; i < rows * rows; i++) {
+        gram[i] = 0;
+        for (int64_t c = 0; c < columns; c++)
+            gram[i] += x[i / rows * columns + c] * x[i % rows * columns + c];
+    }
+    for (int64_t i = 0; i < rows * rows; i++) {
+        mixed[i] = s[5] * gram[i];
+        for (int64_t k = 0; k < rows; k++)
+            mixed[i] += s[6] * gram[i / rows * rows + k] * gram[k * rows + i % rows];
+    }
+    for (int64_t i = 0; i < rows * columns; i++) {
+        next[i] = s[2] * x[i];
+        for (int64_t k = 0; k < rows; k++)
+            next[i] += mixed[i / columns * rows + k] * x[k * columns + i % columns];
+    }
+    for (int64_t i = 0; i < rows * columns; i++)
+        x[i] = next[i];
+}
+
+static size_t workspace_muon(const tp_launch *launch)
+{
+    size_t rows = (size_t)launch->in[0].dim[0], columns = (size_t)launch->in[0].dim[1];
+    return (2 * rows * columns + 2 * rows * rows) * sizeof(double);
+}
+
+static void run_muon(const tp_launch *launch)
+{
+    const tp_operand *p = &launch->in[0], *g = &launch->in[1], *m = &launch->in[3];
+    const tp_operand *p_out = &launch->out[0], *m_out = &launch->out[1];
+    const tp_operand *shadow = &launch->out[2];
+    int64_t rows = p->dim[0], columns = p->dim[1];
+    double s[8], sum = 0, *x = launch->workspace;
+    for (int i = 0; i < 8; i++)
+        s[i] = ref_load(&launch->in[2], i, 0);
+    for (int64_t i = 0; i < rows * columns; i++) {
+        int64_t r = i / columns, c = i % columns;
+        double gradient = ref_load(g, r, c) * s[7], before = ref_load(m, r, c);
+        double next = before + (1 - s[1]) * (gradient - before);
+        ref_store(m_out, r, c, next);
+        x[i] = launch->attrs.nesterov ? gradient + s[1] * (next - gradient) : next;
+        sum += x[i] * x[i];
+    }
+    double norm = at_least(s[3], sqrt(sum));
+    for (int64_t i = 0; i < rows * columns; i++)
+        x[i] /= norm;
+    for (int k = 0; k < launch->attrs.steps; k++)
+        iterate(s, rows, columns, x, x + rows * columns);
+    for (int64_t i = 0; i < rows * columns; i++) {
+        int64_t r = i / columns, c = i % columns;
+        double step = s[0] * (double)launch->attrs.scale * x[i];
+        double updated = ref_round(p->dtype, ref_load(p, r, c) * (1 - s[0] * s[4]) - step);
+        ref_store(p_out, r, c, updated);
+        if (is_bound(shadow))
+            ref_store(shadow, r, c, updated);
+    }
+}
+
 TP_REF_KERNEL(sumsq);
 TP_REF_KERNEL(adamw);
 TP_REF_KERNEL(sgd);
 TP_REF_KERNEL(adafactor);
 TP_REF_KERNEL(adafactor_moment);
+TP_REF_KERNEL_WITH_WORKSPACE(muon);

@@ -57,3 +57,16 @@ const tp_op_def tp_op_adafactor_moment = {
     .traits = TP_OP_UPDATE,
     .flops = "15*T*C",
 };
+
+/* In place, a matrix.  scalars: lr, momentum, a, eps, weight_decay, b, c, gradient factor.  As
+ * torch.optim.Muon: m += (1 - momentum) * (g - m); u = m, or g + momentum * (m - g); X = u /
+ * max(|u|, eps) by the Frobenius norm; `steps` times X = a X + (b G + c G G) X with G = X X^T; p *=
+ * 1 - lr*wd; p -= scale * lr * X.  torch rounds X and G to bf16 on the way. */
+const tp_op_def tp_op_muon = {
+    .name = "muon",
+    .signature = "p:s[T,C] g:s[T,C] scalars:scalars[8] m:s[T,C] shadow:b[T,C]? "
+                 "-> p:s[T,C] m:s[T,C] shadow:b[T,C]?",
+    .attributes = "nesterov, scale, steps",
+    .traits = TP_OP_UPDATE,
+    .flops = "20*T*C*C",
+};

@@ -89,15 +89,16 @@ static bool has_moment(const tp_optimizer_settings *s)
     return s->kind == &tp_optimizer_adafactor_transformers && isfinite(own(s)->beta1);
 }
 
-static int states(const tp_optimizer_settings *s, const tp_tensor *weight,
+static int states(const tp_optimizer_settings *s, const tp_optimizer_operands *x,
                   tp_optimizer_state ret[TP_OPTIMIZER_STATES])
 {
+    const tp_tensor *weight = x->weight;
     int64_t n = weight->dim[0];
     ret[0] = (tp_optimizer_state){.name = "adafactor_squares",
                                   .dtype = TP_DTYPE_F32,
                                   .rank = 1,
                                   .dim = {weight->rank == 2 ? n + weight->dim[1] : n, 1}};
-    ret[1] = tp_optimizer_state_like(weight, "adafactor_m");
+    ret[1] = tp_optimizer_state_like(x->weight, "adafactor_m");
     return has_moment(s) ? 2 : 1;
 }
 
@@ -118,9 +119,9 @@ static void torch_scalars(const tp_optimizer_settings *s, const tp_optimizer_ste
 {
     const adafactor_settings *o = own(s);
     double t = (double)step->t, taken = pow(t, o->beta2_decay);
-    *ret =
-        (tp_optimizer_scalars){{fmin(step->lr, 1 / sqrt(t)), 0, taken, o->eps.v[0],
-                                step->lr * s->weight_decay, o->eps.v[1], o->d, step->grad_factor}};
+    *ret = (tp_optimizer_scalars){.v = {fmin(step->lr, 1 / sqrt(t)), 0, taken, o->eps.v[0],
+                                        step->lr * s->weight_decay, o->eps.v[1], o->d,
+                                        step->grad_factor}};
 }
 
 static void transformers_scalars(const tp_optimizer_settings *s, const tp_optimizer_step *step,
@@ -129,9 +130,9 @@ static void transformers_scalars(const tp_optimizer_settings *s, const tp_optimi
     const adafactor_settings *o = own(s);
     double t = (double)step->t, most = o->warmup_init ? 1e-6 * t : 1e-2;
     double rate = o->relative_step ? fmin(most, 1 / sqrt(t)) : step->lr;
-    *ret = (tp_optimizer_scalars){{rate, has_moment(s) ? o->beta1 : 0, pow(t, o->beta2_decay),
-                                   o->eps.v[0], s->weight_decay, o->eps.v[1], o->d,
-                                   step->grad_factor}};
+    *ret = (tp_optimizer_scalars){.v = {rate, has_moment(s) ? o->beta1 : 0, pow(t, o->beta2_decay),
+                                        o->eps.v[0], s->weight_decay, o->eps.v[1], o->d,
+                                        step->grad_factor}};
 }
 
 const tp_optimizer tp_optimizer_adafactor = {.name = "Adafactor",

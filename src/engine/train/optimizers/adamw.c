@@ -44,12 +44,12 @@ static tp_status check(const tp_config *config, const tp_optimizer_settings *s, 
     return TP_OK;
 }
 
-static int states(const tp_optimizer_settings *s, const tp_tensor *weight,
+static int states(const tp_optimizer_settings *s, const tp_optimizer_operands *x,
                   tp_optimizer_state ret[TP_OPTIMIZER_STATES])
 {
     (void)s;
-    ret[0] = tp_optimizer_state_like(weight, "adam_m");
-    ret[1] = tp_optimizer_state_like(weight, "adam_v");
+    ret[0] = tp_optimizer_state_like(x->weight, "adam_m");
+    ret[1] = tp_optimizer_state_like(x->weight, "adam_v");
     return 2;
 }
 
@@ -66,8 +66,8 @@ tp_optimizer_scalars tp_adamw_scalars(double lr, double beta1, double beta2, dou
                                       double weight_decay, int64_t t, double grad_factor)
 {
     double n = (double)t;
-    return (tp_optimizer_scalars){{lr, beta1, beta2, eps, weight_decay, 1.0 - pow(beta1, n),
-                                   1.0 - pow(beta2, n), grad_factor}};
+    return (tp_optimizer_scalars){.v = {lr, beta1, beta2, eps, weight_decay, 1.0 - pow(beta1, n),
+                                        1.0 - pow(beta2, n), grad_factor}};
 }
 
 static void scalars(const tp_optimizer_settings *s, const tp_optimizer_step *step,

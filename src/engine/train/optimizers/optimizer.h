@@ -11,7 +11,7 @@
 #include "config/config.h"
 #include "engine/ir/graph.h"
 
-enum { TP_OPTIMIZER_STATES = 4, TP_OPTIMIZER_SCALARS = 8, TP_OPTIMIZER_OWN_BYTES = 64 };
+enum { TP_OPTIMIZER_STATES = 4, TP_OPTIMIZER_SCALARS = 8, TP_OPTIMIZER_OWN_BYTES = 128 };
 
 typedef struct tp_optimizer tp_optimizer;
 
@@ -20,6 +20,7 @@ typedef struct {
     const tp_optimizer *kind;
     int name;                /* row of tp_optimizer_names */
     double lr, weight_decay; /* lr: before the schedule */
+    double rest_lr;          /* of the parameters that a row leaves to AdamW, likewise */
     union {
         max_align_t align;
         char bytes[TP_OPTIMIZER_OWN_BYTES];
@@ -29,10 +30,11 @@ typedef struct {
 /* The numbers of a step, as the row's op reads them. */
 typedef struct {
     double v[TP_OPTIMIZER_SCALARS];
+    double rest[TP_OPTIMIZER_SCALARS]; /* adamw's, where the row leaves a rest */
 } tp_optimizer_scalars;
 
 typedef struct {
-    double lr;          /* by the schedule */
+    double lr, rest_lr; /* by the schedule */
     int64_t t;          /* updates so far, this one included: from 1 */
     double grad_factor; /* clip coefficient */
 } tp_optimizer_step;
@@ -49,16 +51,18 @@ typedef struct {
  * the pass autocast. */
 typedef struct {
     const tp_tensor *weight;
-    tp_ref p, grad, state[TP_OPTIMIZER_STATES], scalars;
+    bool is_hidden; /* a matrix inside a block: no embedding, head, norm or bias */
+    tp_ref p, grad, state[TP_OPTIMIZER_STATES], scalars, rest;
 } tp_optimizer_operands;
 
 struct tp_optimizer {
     const char *name;         /* "AdamW": torch's, and what checkpoints carry */
+    bool leaves_a_rest;       /* some parameters are AdamW's, with scalars of their own */
     const tp_option *options; /* policy.optimizer.kwargs.*, members of tp_optimizer_settings */
     /* (optional) after binding: what must hold across keys */
     tp_status (*check)(const tp_config *config, const tp_optimizer_settings *s, tp_error *err);
     /* What is kept of a parameter, all zero before the first step.  Returns how many. */
-    int (*states)(const tp_optimizer_settings *s, const tp_tensor *weight,
+    int (*states)(const tp_optimizer_settings *s, const tp_optimizer_operands *x,
                   tp_optimizer_state ret[TP_OPTIMIZER_STATES]);
     /* Adds the op that updates a parameter in place. */
     void (*update)(const tp_optimizer_settings *s, const tp_optimizer_operands *x, tp_graph *g,
@@ -68,14 +72,20 @@ struct tp_optimizer {
 };
 
 extern const tp_optimizer tp_optimizer_adamw, tp_optimizer_sgd, tp_optimizer_adafactor,
-    tp_optimizer_adafactor_transformers;
+    tp_optimizer_adafactor_transformers, tp_optimizer_muon;
 
 /* Of the parameter's shape, in f32. */
 tp_optimizer_state tp_optimizer_state_like(const tp_tensor *weight, const char *name);
 
+/* Inputs of the update graph, "scalars" and "scalars.rest". */
+typedef struct {
+    tp_ref scalars, rest;
+} tp_optimizer_inputs;
+tp_optimizer_inputs tp_optimizer_declare(const tp_optimizer_settings *s, tp_graph *g);
+
 /* Adds to `g` the tensors that belong to a parameter and the op that updates it. */
 void tp_optimizer_add(const tp_optimizer_settings *s, tp_graph *g, const tp_tensor *weight,
-                      tp_ref scalars);
+                      bool is_hidden, const tp_optimizer_inputs *in);
 
 /* Every spelling of policy.optimizer.name; closed by NULL, the default first. */
 typedef struct {

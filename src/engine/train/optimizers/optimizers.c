@@ -11,6 +11,8 @@ const tp_optimizer_name tp_optimizer_names[] = {
     {"torch.optim.Adafactor", &tp_optimizer_adafactor},
     {"adafactor", &tp_optimizer_adafactor},
     {"transformers.Adafactor", &tp_optimizer_adafactor_transformers},
+    {"torch.optim.Muon", &tp_optimizer_muon},
+    {"muon", &tp_optimizer_muon},
     {NULL, NULL}};
 
 const tp_optimizer *tp_optimizer_at(size_t i)
@@ -41,15 +43,26 @@ static tp_ref state_of(tp_graph *g, const tp_tensor *weight, const tp_optimizer_
     return tp_graph_state(g, &state);
 }
 
+tp_optimizer_inputs tp_optimizer_declare(const tp_optimizer_settings *s, tp_graph *g)
+{
+    const int64_t n = TP_OPTIMIZER_SCALARS;
+    tp_optimizer_inputs in = {.scalars = tp_graph_input(g, "scalars", TP_DTYPE_F64, 1, &n)};
+    if (s->kind->leaves_a_rest)
+        in.rest = tp_graph_input(g, "scalars.rest", TP_DTYPE_F64, 1, &n);
+    return in;
+}
+
 void tp_optimizer_add(const tp_optimizer_settings *s, tp_graph *g, const tp_tensor *weight,
-                      tp_ref scalars)
+                      bool is_hidden, const tp_optimizer_inputs *in)
 {
     tp_optimizer_state states[TP_OPTIMIZER_STATES];
     tp_tensor gradient = tp_tensor_gradient(weight, &g->arena);
-    tp_optimizer_operands x = {.weight = weight, .scalars = scalars};
+    tp_optimizer_operands x = {.weight = weight, .scalars = in->scalars};
     x.p = tp_graph_state(g, weight);
     x.grad = tp_graph_state(g, &gradient);
-    int n = s->kind->states(s, weight, states);
+    x.is_hidden = is_hidden;
+    x.rest = in->rest;
+    int n = s->kind->states(s, &x, states);
     for (int i = 0; i < n; i++)
         x.state[i] = state_of(g, weight, &states[i]);
     s->kind->update(s, &x, g, weight->name);

@@ -38,11 +38,11 @@ static tp_status check(const tp_config *config, const tp_optimizer_settings *s, 
     return TP_OK;
 }
 
-static int states(const tp_optimizer_settings *s, const tp_tensor *weight,
+static int states(const tp_optimizer_settings *s, const tp_optimizer_operands *x,
                   tp_optimizer_state ret[TP_OPTIMIZER_STATES])
 {
     (void)s;
-    ret[0] = tp_optimizer_state_like(weight, "sgd_momentum");
+    ret[0] = tp_optimizer_state_like(x->weight, "sgd_momentum");
     return 1;
 }
 
@@ -60,7 +60,7 @@ static void scalars(const tp_optimizer_settings *s, const tp_optimizer_step *ste
     bool is_damped = step->t > 1 && own(s)->momentum != 0;
     double taken = is_damped ? 1 - own(s)->dampening : 1;
     *ret = (tp_optimizer_scalars){
-        {step->lr, own(s)->momentum, taken, 0, s->weight_decay, 0, 0, step->grad_factor}};
+        .v = {step->lr, own(s)->momentum, taken, 0, s->weight_decay, 0, 0, step->grad_factor}};
 }
 
 const tp_optimizer tp_optimizer_sgd = {.name = "SGD",
