@@ -110,17 +110,6 @@ tp_status tp_fields_ids(const tp_fields *c, const char *field, int max, int64_t 
     return TP_OK;
 }
 
-tp_status tp_fields_only_bool(const tp_fields *c, const char *field, bool wanted, const char *why,
-                              tp_error *err)
-{
-    bool value = wanted;
-    TP_TRY(tp_fields_bool(c, field, wanted, &value, err));
-    if (value != wanted)
-        return tp_fields_fail(c, field, TP_ERR_UNSUPPORTED, err, "%s; only %s is supported", why,
-                              wanted ? "true" : "false");
-    return TP_OK;
-}
-
 /* A stretch of the text and what takes its place. */
 typedef struct {
     size_t begin, end;

@@ -36,10 +36,6 @@ TP_CHECKED tp_status tp_fields_ids(const tp_fields *c, const char *field, int ma
 tp_status tp_fields_fail(const tp_fields *c, const char *field, tp_status status, tp_error *err,
                          const char *fmt, ...) TP_PRINTF(5, 6);
 
-/* Refuse the field unless it is absent or has this value. */
-TP_CHECKED tp_status tp_fields_only_bool(const tp_fields *c, const char *field, bool wanted,
-                                         const char *why, tp_error *err);
-
 /* `text` (a valid config.json) with the weights' dtype changed in whichever spelling it
  * has ("dtype", "torch_dtype") and `architecture` inserted when it names none. */
 TP_CHECKED tp_status tp_fields_rewrite(const char *path, const char *text, size_t n,

@@ -292,11 +292,6 @@ static void write_processor(const source *s, tp_json_w *w)
     tp_json_w_end(w, '}');
 }
 
-bool tp_gguf_has_tokenizer(const tp_gguf *g)
-{
-    return tp_gguf_find(g, "tokenizer.ggml.model") != NULL;
-}
-
 tp_status tp_tokenizer_json_of_gguf(const tp_gguf *g, tp_buf *out, tp_error *err)
 {
     source s;

@@ -20,7 +20,6 @@
  * of special tokens and the chat template.  Appended to. */
 TP_CHECKED tp_status tp_tokenizer_json_of_gguf(const tp_gguf *g, tp_buf *out, tp_error *err);
 TP_CHECKED tp_status tp_tokenizer_config_of_gguf(const tp_gguf *g, tp_buf *out, tp_error *err);
-bool tp_gguf_has_tokenizer(const tp_gguf *g);
 
 /* What the model knows of the vocabulary besides. */
 typedef struct {
