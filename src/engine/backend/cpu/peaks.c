@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/clock.h"
 #include "base/cpu.h"
@@ -152,7 +153,7 @@ const char *tp_cpu_unit_name(tp_dtype dtype) { return units[first_unit(dtype)].n
 
 /* ---- reading ---- */
 
-enum { LINE = 64 };
+enum { LINE = 64, HUGE_PAGE = 2 << 20 };
 
 static uint64_t read_portable(const char *at, size_t bytes)
 {
@@ -288,10 +289,12 @@ static tp_status run_session(session *s, tp_error *err)
         members[i] = (member){.s = s, .index = i};
     for (int i = 0; i < s->threads && !s->run; i++) {
         void *memory = NULL;
-        if (posix_memalign(&memory, 4096, s->bytes) != 0)
+        if (posix_memalign(&memory, HUGE_PAGE, s->bytes) != 0)
             s->error = 1;
-        else
+        else {
+            (void)madvise(memory, s->bytes, MADV_HUGEPAGE); /* as the buffers of tensors */
             memset(memory, i + 1, s->bytes);
+        }
         members[i].memory = memory;
     }
     pthread_mutex_lock(&s->gate); /* nobody begins before all are there */
