@@ -67,7 +67,7 @@ static void begin(const tp_picture *p, double width, double height, tp_buf *out)
                 height);
     if (p->title) {
         tp_buf_adds(out, "<title>");
-        tp_svg_escape(out, p->title);
+        tp_markup_escape(out, p->title);
         tp_buf_adds(out, "</title>\n");
         tp_svg_text(out, GAP, 26, 17, TP_START, (width - 2 * GAP) / 1.1, "title", p->title);
     }

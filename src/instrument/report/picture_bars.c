@@ -40,7 +40,7 @@ static void put_row(const tp_panel *p, const tp_category *c, const tp_axis *x, d
                     "<rect class=\"bar\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\">"
                     "<title>",
                     fmin(start, end), y - height / 2, fmax(fabs(end - start), 1), height);
-        tp_svg_escape(out, c->label);
+        tp_markup_escape(out, c->label);
         tp_buf_addf(out, ": %.6g</title></rect>\n", c->value);
     } else
         tp_svg_text(out, start + 4, y + 4, LABEL, TP_START, 80, "faint", "unknown");

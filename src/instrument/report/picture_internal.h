@@ -32,7 +32,6 @@ double tp_axis_text_width(const tp_axis *axis, double size);
 
 /* The width of a text in DejaVu Sans of `size` pixels; other code points count one em. */
 double tp_text_width(const char *text, double size);
-void tp_svg_escape(tp_buf *out, const char *text);
 
 typedef enum { TP_START, TP_MIDDLE, TP_END } tp_text_anchor;
 /* A text of at most `room` pixels: what does not fit is cut from its middle, with "…" in its

@@ -156,7 +156,7 @@ static void put_markers(const plot *p, const tp_series *s, size_t id, const size
         tp_svg_marker(out, id, x, tp_axis_place(&p->y, s->y[k]), 3);
         if (s->details && s->details[k]) {
             tp_buf_adds(out, "<title>");
-            tp_svg_escape(out, s->details[k]);
+            tp_markup_escape(out, s->details[k]);
             tp_buf_adds(out, "</title>");
         }
         tp_buf_adds(out, "</g>\n");

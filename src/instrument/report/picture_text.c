@@ -53,7 +53,7 @@ static void escape(tp_buf *out, const char *text, size_t n)
     }
 }
 
-void tp_svg_escape(tp_buf *out, const char *text) { escape(out, text, strlen(text)); }
+void tp_markup_escape(tp_buf *out, const char *text) { escape(out, text, strlen(text)); }
 
 /* The bytes of the longest beginning (or end) of the text within `room`. */
 static size_t head_within(const char *text, size_t n, double room, double size)

@@ -5,6 +5,7 @@
  * and runs everything else.  cairo writes no resolution into a PNG; the pHYs chunk (PNG
  * specification 11.3.4.3) is put in behind the header. */
 #include <dlfcn.h>
+#include <isa-l/crc.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -88,17 +89,6 @@ static int collect(void *closure, const unsigned char *data, unsigned n)
     return 0; /* CAIRO_STATUS_SUCCESS */
 }
 
-static uint32_t crc32_of(const unsigned char *p, size_t n)
-{
-    uint32_t crc = 0xffffffffU;
-    for (size_t i = 0; i < n; i++) {
-        crc ^= p[i];
-        for (int k = 0; k < 8; k++)
-            crc = crc >> 1 ^ (crc & 1 ? 0xedb88320U : 0);
-    }
-    return ~crc;
-}
-
 static void put_u32(unsigned char *p, uint32_t v)
 {
     for (int i = 0; i < 4; i++)
@@ -114,7 +104,7 @@ static void add_resolution(tp_buf *png, int dpi)
     put_u32(chunk + 8, per_metre);
     put_u32(chunk + 12, per_metre);
     chunk[16] = 1;
-    put_u32(chunk + 17, crc32_of(chunk + 4, 13));
+    put_u32(chunk + 17, crc32_gzip_refl(0, chunk + 4, 13));
     tp_buf_reserve(png, CHUNK);
     memmove(png->data + HEADER + CHUNK, png->data + HEADER, png->len - HEADER);
     memcpy(png->data + HEADER, chunk, CHUNK);

@@ -9,6 +9,7 @@
 #include "base/platform.h"
 #include "instrument/analyze/runs/curve.h"
 #include "instrument/report/picture.h"
+#include "stats/descriptive.h"
 
 enum { PANELS = 6, CURVES = 2, MOST_DIMENSIONS = 16, WINDOWS = 40 };
 
@@ -55,12 +56,6 @@ double tp_dimension_score(const tp_analysis_dimension *d, double *ret_reference)
 
 /* ---- a panel of curves ---- */
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* Median of the `width` values up to each, the window being whole. */
 static double *running_median(const tp_curve *c, size_t width)
 {
@@ -72,8 +67,8 @@ static double *running_median(const tp_curve *c, size_t width)
             continue;
         }
         memcpy(window, c->value + i + 1 - width, width * sizeof *window);
-        qsort(window, width, sizeof *window, compare_doubles);
-        out[i] = width % 2 ? window[width / 2] : (window[width / 2 - 1] + window[width / 2]) / 2;
+        tp_sort(window, width);
+        out[i] = tp_median_sorted(window, width);
     }
     free(window);
     return out;
@@ -197,16 +192,6 @@ static void release(dashboard *d)
 
 /* ---- files ---- */
 
-static void escape(tp_buf *out, const char *text)
-{
-    for (const char *p = text; *p; p++) {
-        if (*p == '<' || *p == '>' || *p == '&' || *p == '"')
-            tp_buf_addf(out, "&#%d;", *p);
-        else
-            tp_buf_addc(out, *p);
-    }
-}
-
 static void put_cell(tp_buf *out, double v)
 {
     if (isfinite(v))
@@ -226,10 +211,10 @@ static void put_row(tp_buf *out, const tp_analysis_dimension *f)
     put_cell(out, f->threshold);
     tp_buf_addf(out, "<td class=\"%s\">%s<td>", strcmp(f->verdict, "fail") == 0 ? "bad" : "",
                 f->verdict);
-    escape(out, f->error ? f->error : f->about);
+    tp_markup_escape(out, f->error ? f->error : f->about);
     if (!f->error && f->advice && strcmp(f->verdict, "fail") == 0) {
         tp_buf_adds(out, "<br><b>To do:</b> ");
-        escape(out, f->advice);
+        tp_markup_escape(out, f->advice);
     }
     tp_buf_addc(out, '\n');
 }
@@ -237,7 +222,7 @@ static void put_row(tp_buf *out, const tp_analysis_dimension *f)
 static void make_page(const dashboard *d, const tp_picture *picture, tp_buf *out)
 {
     tp_buf_adds(out, "<!doctype html>\n<html lang=en><meta charset=utf-8>\n<title>");
-    escape(out, picture->title);
+    tp_markup_escape(out, picture->title);
     tp_buf_adds(out,
                 "</title>\n<meta name=viewport content=\"width=device-width\">\n<style>"
                 ":root{color-scheme:light dark}body{font:15px/1.4 'DejaVu Sans',Verdana,sans-serif;"

@@ -7,7 +7,6 @@
 #include "engine/backend/cpu/peaks.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,6 +14,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/platform.h"
+#include "base/team.h"
 #include "engine/backend/cpu/amx_tiles.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -211,106 +211,89 @@ static uint64_t read_all(const char *at, size_t bytes)
 /* ---- rounds on all threads together ---- */
 
 typedef struct {
-    loop run;     /* a unit, or */
-    size_t bytes; /* so many bytes of each thread */
+    loop run;      /* a unit, or */
+    size_t bytes;  /* so many bytes of each part */
+    char **memory; /* of every part */
     double seconds;
-    pthread_barrier_t barrier;
-    pthread_mutex_t gate;
-    double work;    /* of one thread in the last round */
+    int threads;
     int64_t rounds; /* of the loop, in a round of all threads */
     double best;    /* per second, all threads */
-    int n_counted;  /* rounds that were long enough */
-    int threads;
-    bool is_over;
-    int error;
-    uint64_t sum; /* what was read, so that it is read */
+    uint64_t *sums; /* of every part: what was read, so that it is read */
 } session;
 
-typedef struct {
-    session *s;
-    char *memory;
-    int index;
-} member;
-
-static double work_once(const member *m, int64_t rounds)
+static void run_part(const void *context, int part, int thread)
 {
+    const session *s = context;
     float keep[N_SUMS];
-    if (m->s->run)
-        return m->s->run(rounds, keep);
-    uint64_t sum = 0;
-    for (int64_t i = 0; i < rounds; i++)
-        sum += read_all(m->memory, m->s->bytes);
-    __atomic_fetch_add(&m->s->sum, sum, __ATOMIC_RELAXED);
-    return (double)m->s->bytes * (double)rounds;
+    (void)thread;
+    if (s->run) {
+        s->run(s->rounds, keep);
+        return;
+    }
+    uint64_t sum = 0; /* stored once: the parts' sums share a line */
+    for (int64_t i = 0; i < s->rounds; i++)
+        sum += read_all(s->memory[part], s->bytes);
+    s->sums[part] = sum;
 }
 
-/* A round lasts about a millisecond: long against a barrier, short against a disturbance.  A round
- * that was put aside looks long enough before it is, so several must have counted. */
-enum { ENOUGH = 8 };
-
-static void *take_part(void *user)
+/* What one part does in one round of the loop. */
+static double work_of_round(const session *s)
 {
-    member *m = user;
-    session *s = m->s;
-    double start = tp_clock_s();
-    pthread_mutex_lock(&s->gate);
-    bool is_over = s->is_over; /* a thread could not be started */
-    pthread_mutex_unlock(&s->gate);
-    while (!is_over) {
-        pthread_barrier_wait(&s->barrier);
-        if (s->is_over)
-            break;
+    float keep[N_SUMS];
+    return s->run ? s->run(1, keep) : (double)s->bytes;
+}
+
+/* A round lasts about a millisecond: long against fork and join, short against a disturbance.  A
+ * round that was put aside looks long enough before it is, so several must have counted. */
+static void run_rounds(session *s, tp_team *team)
+{
+    enum { ENOUGH = 8 };
+    double start = tp_clock_s(), work = work_of_round(s) * s->threads;
+    for (int counted = 0; counted < ENOUGH || tp_clock_s() - start <= s->seconds;) {
         uint64_t began = tp_clock_ns();
-        double work = work_once(m, s->rounds);
-        pthread_barrier_wait(&s->barrier);
-        if (m->index != 0)
-            continue;
+        tp_team_run(team, s->threads, s->threads, run_part, s);
         double took = (double)(tp_clock_ns() - began) * 1e-9;
-        if (took < 0.5e-3)
+        if (took < 0.5e-3) {
             s->rounds *= 2;
-        else {
-            s->best = fmax(s->best, work * s->threads / took);
-            s->n_counted++;
+            continue;
         }
-        s->is_over = s->n_counted >= ENOUGH && tp_clock_s() - start > s->seconds;
+        s->best = fmax(s->best, work * (double)s->rounds / took);
+        counted++;
     }
-    return NULL;
+}
+
+/* Whether there is memory for every part; what there is is freed by the caller. */
+static bool take_memory(session *s)
+{
+    for (int i = 0; i < s->threads && !s->run; i++) {
+        void *memory = NULL;
+        if (posix_memalign(&memory, HUGE_PAGE, s->bytes) != 0)
+            return false;
+        (void)madvise(memory, s->bytes, MADV_HUGEPAGE); /* as the buffers of tensors */
+        memset(memory, i + 1, s->bytes);
+        s->memory[i] = memory;
+    }
+    return true;
 }
 
 static tp_status run_session(session *s, tp_error *err)
 {
-    pthread_t threads[s->threads];
-    member members[s->threads];
-    int n = 0;
+    tp_team *team;
+    TP_TRY(tp_team_create(&team, s->threads, tp_cpu_count(), err));
+    char *memory[s->threads];
+    uint64_t sums[s->threads];
+    memset(memory, 0, sizeof memory);
+    memset(sums, 0, sizeof sums);
+    s->memory = memory;
+    s->sums = sums;
     s->rounds = 1;
-    pthread_mutex_init(&s->gate, NULL);
-    pthread_barrier_init(&s->barrier, NULL, (unsigned)s->threads);
+    bool has_memory = take_memory(s);
+    if (has_memory)
+        run_rounds(s, team);
     for (int i = 0; i < s->threads; i++)
-        members[i] = (member){.s = s, .index = i};
-    for (int i = 0; i < s->threads && !s->run; i++) {
-        void *memory = NULL;
-        if (posix_memalign(&memory, HUGE_PAGE, s->bytes) != 0)
-            s->error = 1;
-        else {
-            (void)madvise(memory, s->bytes, MADV_HUGEPAGE); /* as the buffers of tensors */
-            memset(memory, i + 1, s->bytes);
-        }
-        members[i].memory = memory;
-    }
-    pthread_mutex_lock(&s->gate); /* nobody begins before all are there */
-    for (n = 1; n < s->threads && !s->error; n++)
-        s->error = pthread_create(&threads[n], NULL, take_part, &members[n]);
-    s->is_over = s->error != 0;
-    pthread_mutex_unlock(&s->gate);
-    if (!s->error)
-        take_part(&members[0]);
-    for (int i = 1; i < (s->error ? n - 1 : n); i++)
-        pthread_join(threads[i], NULL);
-    for (int i = 0; i < s->threads; i++)
-        free(members[i].memory);
-    pthread_barrier_destroy(&s->barrier);
-    pthread_mutex_destroy(&s->gate);
-    if (s->error)
+        free(memory[i]);
+    tp_team_free(team);
+    if (!has_memory)
         return tp_fail(err, TP_ERR_NOMEM, "no memory or no thread to measure %d threads with",
                        s->threads);
     return TP_OK;
