@@ -32,6 +32,7 @@ typedef struct {
     tp_run_entry e;
     char id[ID_BYTES];
     char *path, *extent, *format, *state, *algorithm, *model, *tags, *problem;
+    tp_metrics *m; /* of a run that grows: it is read on, not again */
     bool is_seen;
 } row;
 
@@ -55,6 +56,8 @@ static char *copy_of(const char *text)
 
 static void clear_row(row *r)
 {
+    tp_metrics_close(r->m);
+    r->m = NULL;
     char **texts[] = {&r->path,      &r->extent, &r->format, &r->state,
                       &r->algorithm, &r->model,  &r->tags,   &r->problem};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -334,10 +337,17 @@ static bool is_locked(const char *folder)
     return is_held;
 }
 
+static bool is_dead(const row *r, const char *folder)
+{
+    enum { FRESH_S = 60 };
+    return r->state && strcmp(r->state, "running") == 0 && tp_wall_s() - r->e.updated > FRESH_S &&
+           !is_locked(folder);
+}
+
 /* Of a run of Temper: run.json. */
 static void read_record(row *r, const char *folder)
 {
-    enum { MOST = 16 << 20, FRESH_S = 60 };
+    enum { MOST = 16 << 20 };
     tp_buf text = {0};
     tp_arena arena = {0};
     const tp_json *root = NULL;
@@ -350,8 +360,7 @@ static void read_record(row *r, const char *folder)
         r->model = string_of(root, "model");
         (void)tp_json_i64(tp_json_get(root, "step"), &r->e.step);
         (void)tp_json_i64(tp_json_get(root, "max_steps"), &r->e.max_steps);
-        if (r->state && strcmp(r->state, "running") == 0 && !is_locked(folder) &&
-            tp_wall_s() - r->e.updated > FRESH_S) {
+        if (is_dead(r, folder)) {
             free(r->state);
             r->state = copy_of("killed");
         }
@@ -392,24 +401,41 @@ static void read_figures(row *r, tp_metrics *m)
         r->e.step = (int64_t)step;
 }
 
-static void read_run(row *r, const char *path, const char *format)
+/* A run that changed before grows: it stays open. */
+static void read_run(row *r, const char *path, const char *format, tp_metrics *open, bool keep)
 {
-    tp_metrics *m;
+    tp_metrics *m = open;
     tp_error why = {0};
     r->e.step = r->e.max_steps = -1;
     r->e.started = r->e.loss = r->e.reward = r->e.tokens_per_s = NAN;
     r->format = copy_of(format);
     if (strcmp(format, "temper") == 0)
         read_record(r, path);
-    if (tp_metrics_open(path, NULL, &m, &why) == TP_OK) {
-        read_figures(r, m);
+    if (m && tp_metrics_refresh(m, NULL, NULL) != TP_OK) {
         tp_metrics_close(m);
-    } else {
-        r->problem = copy_of(why.message);
+        m = NULL;
     }
+    if (m || tp_metrics_open(path, NULL, &m, &why) == TP_OK)
+        read_figures(r, m);
+    else
+        r->problem = copy_of(why.message);
+    if (keep && !r->problem)
+        r->m = m;
+    else if (!r->problem)
+        tp_metrics_close(m);
 }
 
 /* ---- scanning ---- */
+
+/* "running" becomes "killed" without a byte written. */
+static void check_state(tp_run_index *x, row *r, const char *folder)
+{
+    if (is_dead(r, folder)) {
+        free(r->state);
+        r->state = copy_of("killed");
+        x->has_changed = true;
+    }
+}
 
 static bool see(void *user, const tp_run_place *place, const tp_run_reader *reader, const char *run)
 {
@@ -425,16 +451,21 @@ static bool see(void *user, const tp_run_place *place, const tp_run_reader *read
     snprintf(extent, sizeof extent, "%llu/%llu/%lld", (unsigned long long)e.bytes,
              (unsigned long long)e.files, (long long)e.newest_ns);
     row *r = find_row(x, path.data);
-    /* "running" may have become "killed" without a byte written. */
-    bool is_running = r && r->state && strcmp(r->state, "running") == 0;
-    if (!r || strcmp(r->extent, extent) != 0 || is_running) {
+    if (r && strcmp(r->extent, extent) == 0) {
+        tp_metrics_close(r->m);
+        r->m = NULL;
+        check_state(x, r, full.data);
+    } else {
+        bool is_known = r != NULL;
+        tp_metrics *open = r ? r->m : NULL;
         if (!r)
             r = TP_VEC_PUSH(x->rows, x->n, x->cap);
+        r->m = NULL;
         clear_row(r);
         *r = (row){.path = copy_of(path.data), .extent = copy_of(extent)};
         make_id(r);
         r->e.updated = (double)e.newest_ns * 1e-9;
-        read_run(r, full.data, reader->name);
+        read_run(r, full.data, reader->name, open, is_known);
         x->has_changed = true;
     }
     free(r->tags);
@@ -484,6 +515,31 @@ tp_status tp_run_index_scan(tp_run_index *x, bool *ret_changed, tp_error *err)
     if (ret_changed)
         *ret_changed = x->has_changed;
     return TP_OK;
+}
+
+tp_run_index *tp_run_index_copy(const tp_run_index *x)
+{
+    tp_run_index *copy = tp_vec_new(1, sizeof *copy);
+    copy->folder = copy_of(x->folder);
+    tp_buf_adds(&copy->note, tp_buf_str(&x->note));
+    copy->rows = x->n ? tp_vec_new(x->n, sizeof *copy->rows) : NULL;
+    copy->n = copy->cap = x->n;
+    for (size_t i = 0; i < x->n; i++) {
+        const row *from = &x->rows[i];
+        row *to = &copy->rows[i];
+        *to = *from;
+        to->m = NULL;
+        to->path = copy_of(from->path);
+        to->extent = copy_of(from->extent);
+        to->format = copy_of(from->format);
+        to->state = copy_of(from->state);
+        to->algorithm = copy_of(from->algorithm);
+        to->model = copy_of(from->model);
+        to->tags = copy_of(from->tags);
+        to->problem = copy_of(from->problem);
+        show(to);
+    }
+    return copy;
 }
 
 /* ---- asking ---- */
