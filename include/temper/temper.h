@@ -14,6 +14,7 @@
  *     stats.h                     what numbers say, and how surely
  *     bench.h                     measure and compare speed and memory
  *     analysis.h                  what runs recorded, whoever ran them
+ *     runs.h, serve.h             all runs of a folder: a list, a local page
  *     environment.h               for judges of answers that are libraries of their own */
 #ifndef TEMPER_TEMPER_H
 #define TEMPER_TEMPER_H
@@ -33,6 +34,8 @@
 #include "temper/plan.h"
 #include "temper/profile.h"
 #include "temper/program.h"
+#include "temper/runs.h"
+#include "temper/serve.h"
 #include "temper/stats.h"
 #include "temper/terminal.h"
 #include "temper/text.h"

@@ -7,7 +7,7 @@
 
 #include "base/platform.h"
 #include "instrument/monitor/sinks.h"
-#include "instrument/serve/server.h"
+#include "instrument/serve/site.h"
 
 static void put(tp_buf *out, const char *name, const tp_run_entry *e, double v)
 {
@@ -46,12 +46,12 @@ void tp_page_exposition(tp_page *p)
                  updated_of},
                 {"temper_run_running", "1 while the run goes on.", running_of}};
     tp_buf *out = &p->reply->body;
-    size_t n = tp_run_index_count(p->index);
+    size_t n = tp_run_index_count(p->site->index);
     for (size_t i = 0; i < TP_COUNTOF(rows); i++) {
         tp_buf_addf(out, "# HELP %s %s\n# TYPE %s gauge\n", rows[i].name, rows[i].help,
                     rows[i].name);
         for (size_t k = 0; k < n; k++) {
-            const tp_run_entry *e = tp_run_index_entry(p->index, k);
+            const tp_run_entry *e = tp_run_index_entry(p->site->index, k);
             put(out, rows[i].name, e, rows[i].value(e));
         }
     }

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/platform.h"
 #include "instrument/report/picture.h"
-#include "instrument/serve/server.h"
+#include "instrument/serve/site.h"
 
 void tp_page_text(tp_buf *out, const char *text) { tp_markup_escape(out, text ? text : ""); }
 
@@ -115,8 +115,8 @@ static void put_rows(tp_page *p)
     const char *filter = tp_http_query(p->request, "filter");
     tp_buf *out = &p->reply->body;
     size_t n = 0;
-    for (size_t i = 0; i < tp_run_index_count(p->index); i++) {
-        const tp_run_entry *e = tp_run_index_entry(p->index, i);
+    for (size_t i = 0; i < tp_run_index_count(p->site->index); i++) {
+        const tp_run_entry *e = tp_run_index_entry(p->site->index, i);
         if (!tp_run_entry_fits(e, filter))
             continue;
         put_row(out, e);
@@ -124,9 +124,9 @@ static void put_rows(tp_page *p)
     }
     if (n == 0)
         tp_buf_addf(out, "<tr><td colspan=10>%s\n",
-                    tp_run_index_count(p->index) ? "no run fits the filter"
-                    : p->has_scanned             ? "no run is below this folder"
-                                                 : "the folder is being looked through");
+                    tp_run_index_count(p->site->index) ? "no run fits the filter"
+                    : p->site->has_scanned             ? "no run is below this folder"
+                                                       : "the folder is being looked through");
 }
 
 void tp_page_rows(tp_page *p)
@@ -138,7 +138,8 @@ void tp_page_rows(tp_page *p)
 void tp_page_list(tp_page *p)
 {
     tp_buf *out = &p->reply->body;
-    const char *filter = tp_http_query(p->request, "filter"), *note = tp_run_index_note(p->index);
+    const char *filter = tp_http_query(p->request, "filter"),
+               *note = tp_run_index_note(p->site->index);
     tp_page_begin(p, "Runs");
     tp_buf_adds(out, "<form class=filter action=\"/\"><label>Filter <input id=filter name=filter "
                      "autocomplete=off placeholder=\"state:running tag:good sft\" value=\"");

@@ -5,7 +5,7 @@
 
 #include "base/vec.h"
 #include "instrument/serve/plot.h"
-#include "instrument/serve/server.h"
+#include "instrument/serve/site.h"
 
 typedef struct {
     tp_page *p;
@@ -16,7 +16,7 @@ typedef struct {
 static bool choose(void *user, const char *id)
 {
     chosen *c = user;
-    const tp_run_entry *e = tp_run_index_find(c->p->index, id);
+    const tp_run_entry *e = tp_run_index_find(c->p->site->index, id);
     if (e && c->n < TP_PLOT_SERIES)
         c->e[c->n++] = e;
     return true;

@@ -9,7 +9,7 @@
 #include "instrument/ingest/runs/place.h"
 #include "instrument/report/run_dashboard.h"
 #include "instrument/serve/plot.h"
-#include "instrument/serve/server.h"
+#include "instrument/serve/site.h"
 #include "text/json/json.h"
 
 static const struct {

@@ -16,7 +16,7 @@
 #include "instrument/report/picture.h"
 #include "instrument/report/trace_report.h"
 #include "instrument/serve/plot.h"
-#include "instrument/serve/server.h"
+#include "instrument/serve/site.h"
 
 enum { MOST_MIB = 256, ROWS = 40, TRACKS = 16, DEPTH = 8, WIDTH = 1200, LEFT = 150, LINE = 16 };
 

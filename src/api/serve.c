@@ -1,13 +1,12 @@
-/* server.c - temper/serve.h: a folder is watched, addresses are routed to pages.
+/* serve.c - temper/serve.h: a folder is watched, its pages are served.
  *
  * Two threads: that of http.c makes pages, the watcher scans the folder and reads on in the runs
  * that somebody looks at.  Without listeners and requests the watcher sleeps, so that a run beside
  * it has the machine to itself. */
-#include "instrument/serve/server.h"
+#include "temper/serve.h"
 
 #include <limits.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -17,24 +16,16 @@
 #include "base/platform.h"
 #include "base/sized.h"
 #include "base/vec.h"
-#include "instrument/ingest/runs/place.h"
+#include "instrument/serve/site.h"
 #include "instrument/store/run_index.h"
 
-enum { OPEN_RUNS = 12 };
 static const double look_s = 0.5, /* between looks at the runs that are open */
     scan_s = 2,                   /* between scans of the folder */
     scan_share = 0.02,            /* of the time at most, on slow disks */
     watched_s = 120;              /* after the last request the watcher sleeps */
 
-typedef struct {
-    char id[16];
-    tp_metrics *m;
-    double used_s;
-} open_run;
-
 struct tp_server {
     char *folder;
-    char real[PATH_MAX]; /* nothing outside it is read */
     char *url;
     tp_http *http;
     tp_run_index *scanned; /* the watcher's own */
@@ -43,166 +34,22 @@ struct tp_server {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     pthread_t watcher;
-    bool has_watcher, stops, has_scanned;
+    bool has_watcher, stops;
     double asked_s; /* of the last request */
-    tp_run_index *index;
-    open_run open[OPEN_RUNS];
+    tp_site site;
 };
-
-/* ---- replies ---- */
-
-void tp_page_reply(tp_page *p, const char *type)
-{
-    p->reply->status = 200;
-    p->reply->type = type;
-}
-
-void tp_page_say(tp_page *p, int status, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    tp_buf_clear(&p->reply->body);
-    tp_buf_vaddf(&p->reply->body, fmt, ap);
-    va_end(ap);
-    tp_buf_addc(&p->reply->body, '\n');
-    p->reply->status = status;
-    p->reply->type = "text/plain; charset=utf-8";
-}
-
-/* ---- runs ---- */
-
-static open_run *slot_of(tp_server *s, const char *id)
-{
-    open_run *oldest = &s->open[0];
-    for (int i = 0; i < OPEN_RUNS; i++) {
-        if (s->open[i].m && strcmp(s->open[i].id, id) == 0)
-            return &s->open[i];
-        if (!s->open[i].m || (oldest->m && s->open[i].used_s < oldest->used_s))
-            oldest = &s->open[i];
-    }
-    tp_metrics_close(oldest->m);
-    *oldest = (open_run){0};
-    return oldest;
-}
-
-tp_metrics *tp_page_open_run(tp_page *p, const tp_run_entry *e)
-{
-    tp_error why = {0};
-    open_run *o = slot_of(p->server, e->id);
-    if (!o->m) {
-        char *path = tp_run_index_path(p->index, e);
-        if (tp_metrics_open(path, NULL, &o->m, &why) != TP_OK) {
-            o->m = NULL;
-            tp_page_say(p, 422, "%s", why.message);
-        }
-        free(path);
-        snprintf(o->id, sizeof o->id, "%s", e->id);
-    }
-    o->used_s = tp_clock_s();
-    return o->m;
-}
-
-char *tp_page_file(tp_page *p, const tp_run_entry *e, const char *name)
-{
-    char real[PATH_MAX];
-    char *folder = tp_run_index_path(p->index, e), *path = tp_place_join(folder, name);
-    size_t n = strlen(p->server->real);
-    bool is_inside = realpath(path, real) && strncmp(real, p->server->real, n) == 0 &&
-                     (real[n] == '/' || n == 1);
-    free(folder);
-    if (is_inside)
-        return path;
-    free(path);
-    return NULL;
-}
-
-/* ---- routes ---- */
-
-static void put_asset(tp_page *p, const char *name)
-{
-    for (const tp_asset *a = tp_assets; a->name; a++)
-        if (strcmp(a->name, name) == 0) {
-            tp_buf_add(&p->reply->body, a->data, a->n);
-            tp_page_reply(p, a->type);
-            p->reply->is_kept = true;
-        }
-}
-
-static void page_events(tp_page *p) { p->reply->is_events = true; }
-
-static void page_runs_json(tp_page *p)
-{
-    char *text = tp_run_index_json(p->index, tp_http_query(p->request, "filter"));
-    tp_buf_adds(&p->reply->body, text);
-    free(text);
-    tp_page_reply(p, "application/json");
-}
-
-static const struct {
-    const char *path;
-    void (*make)(tp_page *p);
-} pages[] = {
-    {"/", tp_page_list},           {"/rows", tp_page_rows},
-    {"/compare", tp_page_compare}, {"/compare.svg", tp_page_compare_plot},
-    {"/events", page_events},      {"/metrics", tp_page_exposition},
-    {"/api/runs", page_runs_json},
-};
-
-/* Below /run/ID */
-static const struct {
-    const char *path;
-    void (*make)(tp_page *p, const tp_run_entry *e);
-} run_pages[] = {
-    {"", tp_page_curves},
-    {"/summary", tp_page_summary},
-    {"/plot.svg", tp_page_plot},
-    {"/operators", tp_page_operators},
-    {"/memory", tp_page_memory},
-    {"/timeline", tp_page_timeline},
-    {"/samples", tp_page_samples},
-    {"/alarms", tp_page_alarms},
-    {"/report", tp_page_report},
-    {"/settings", tp_page_settings},
-    {"/metrics.json", tp_page_metrics_json},
-};
-
-static void route_run(tp_page *p, const char *rest)
-{
-    char id[16];
-    size_t n = strcspn(rest, "/");
-    snprintf(id, sizeof id, "%.*s", (int)TP_MIN(n, sizeof id - 1), rest);
-    const tp_run_entry *e = tp_run_index_find(p->index, id);
-    for (size_t i = 0; e && i < TP_COUNTOF(run_pages); i++)
-        if (strcmp(rest + n, run_pages[i].path) == 0)
-            run_pages[i].make(p, e);
-}
-
-static void route(tp_page *p, const char *path)
-{
-    if (tp_str_starts(path, "/assets/"))
-        put_asset(p, path + 8);
-    else if (tp_str_starts(path, "/run/"))
-        route_run(p, path + 5);
-    for (size_t i = 0; i < TP_COUNTOF(pages); i++)
-        if (strcmp(path, pages[i].path) == 0)
-            pages[i].make(p);
-}
 
 static void handle(void *user, const tp_http_request *request, tp_http_reply *reply)
 {
     tp_server *s = user;
     pthread_mutex_lock(&s->lock);
-    tp_page p = {.server = s,
-                 .index = s->index,
-                 .request = request,
-                 .reply = reply,
-                 .has_scanned = s->has_scanned};
+    tp_page p = {.site = &s->site, .request = request, .reply = reply};
     const char *path = tp_http_path(request);
     if (strcmp(path, "/metrics") != 0) { /* a collector that asks for ever keeps nobody awake */
         s->asked_s = tp_clock_s();
         pthread_cond_signal(&s->wake);
     }
-    route(&p, path);
+    tp_page_route(&p, path);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -218,26 +65,12 @@ static void publish(tp_server *s, const char *id, int64_t points)
     tp_http_publish(s->http, text);
 }
 
-/* Read on in the runs that were asked for lately. */
+static void see_growth(void *user, const char *id, int64_t points) { publish(user, id, points); }
+
 static void look(tp_server *s)
 {
     pthread_mutex_lock(&s->lock);
-    for (int i = 0; i < OPEN_RUNS; i++) {
-        open_run *o = &s->open[i];
-        bool has_changed = false;
-        tp_error why = {0};
-        if (!o->m || tp_clock_s() - o->used_s > watched_s)
-            continue;
-        if (tp_metrics_refresh(o->m, &has_changed, &why) != TP_OK) {
-            tp_metrics_close(o->m);
-            *o = (open_run){0};
-        } else if (has_changed) {
-            const tp_metric_point *points;
-            size_t n =
-                tp_metrics_count(o->m) ? tp_metrics_points(o->m, 0, TP_POINTS_ALL, &points) : 0;
-            publish(s, o->id, (int64_t)n);
-        }
-    }
+    tp_site_look(&s->site, watched_s, see_growth, s);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -248,11 +81,11 @@ static void scan(tp_server *s)
         return;
     tp_run_index *fresh = has_changed ? tp_run_index_copy(s->scanned) : NULL, *old = NULL;
     pthread_mutex_lock(&s->lock);
-    bool is_first = !s->has_scanned;
-    s->has_scanned = true;
+    bool is_first = !s->site.has_scanned;
+    s->site.has_scanned = true;
     if (fresh) {
-        old = s->index;
-        s->index = fresh;
+        old = s->site.index;
+        s->site.index = fresh;
     }
     pthread_mutex_unlock(&s->lock);
     tp_run_index_close(old);
@@ -345,8 +178,8 @@ static tp_status start(tp_server *s, const tp_serve_options *o, tp_error *err)
         token = drawn;
     }
     TP_TRY(tp_run_index_open(s->folder, &kept, &s->scanned, err));
-    s->index = tp_run_index_copy(s->scanned);
-    if (!realpath(s->folder, s->real))
+    s->site.index = tp_run_index_copy(s->scanned);
+    if (!realpath(s->folder, s->site.real))
         return tp_fail(err, TP_ERR_IO, "'%s' cannot be found", s->folder);
     const tp_http_options http = {.address = address,
                                   .port = o->port ? TP_MAX(o->port, 0) : TP_SERVE_PORT,
@@ -397,9 +230,7 @@ void tp_server_stop(tp_server *s)
         pthread_join(s->watcher, NULL);
     }
     tp_http_close(s->http);
-    for (int i = 0; i < OPEN_RUNS; i++)
-        tp_metrics_close(s->open[i].m);
-    tp_run_index_close(s->index);
+    tp_site_release(&s->site);
     tp_run_index_close(s->scanned);
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->wake);

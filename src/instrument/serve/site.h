@@ -1,19 +1,37 @@
-/* server.h - what the pages share: the runs that are known and those that are open. */
-#ifndef TP_INSTRUMENT_SERVE_SERVER_H
-#define TP_INSTRUMENT_SERVE_SERVER_H
+/* site.h - what the pages share: the runs that are known and those that are open. */
+#ifndef TP_INSTRUMENT_SERVE_SITE_H
+#define TP_INSTRUMENT_SERVE_SITE_H
+
+#include <limits.h>
 
 #include "instrument/serve/http.h"
 #include "temper/analysis.h"
 #include "temper/runs.h"
-#include "temper/serve.h"
 
-/* While a page is made the server's lock is held: nothing below changes. */
+enum { TP_SITE_OPEN_RUNS = 12 };
+
+/* Whoever calls sees to it that one thread at a time is in a site. */
 typedef struct {
-    tp_server *server;
-    const tp_run_index *index;
+    char real[PATH_MAX]; /* the folder; nothing outside it is read */
+    tp_run_index *index;
+    bool has_scanned; /* the folder was looked through once */
+    struct tp_site_run {
+        char id[16];
+        tp_metrics *m;
+        double used_s; /* when a page asked for it */
+    } open[TP_SITE_OPEN_RUNS];
+} tp_site;
+
+void tp_site_release(tp_site *site); /* zeroed is a no-op */
+/* Read on in the runs that were used in the last `watched_s` seconds; of each that has grown `see`
+ * is told the number of points of its first metric. */
+void tp_site_look(tp_site *site, double watched_s,
+                  void (*see)(void *user, const char *id, int64_t points), void *user);
+
+typedef struct {
+    tp_site *site;
     const tp_http_request *request;
     tp_http_reply *reply;
-    bool has_scanned; /* the folder was looked through once */
 } tp_page;
 
 /* The run, opened and up to date; it stays open for a while.  NULL after a reply of 404 (no such
@@ -38,6 +56,9 @@ void tp_page_query(tp_buf *out, const char *text);
 void tp_page_number(tp_buf *out, double v);
 
 /* ---- the pages; `e` is the run of the address ---- */
+
+/* The page of the address; `p->reply` stays zeroed where there is none. */
+void tp_page_route(tp_page *p, const char *path);
 
 void tp_page_list(tp_page *p);
 void tp_page_rows(tp_page *p); /* the rows of the list alone */
