@@ -29,6 +29,7 @@
 #include "temper/evaluate.h"
 #include "temper/exit_status.h"
 #include "temper/generator.h"
+#include "temper/levers.h"
 #include "temper/log.h"
 #include "temper/model.h"
 #include "temper/plan.h"

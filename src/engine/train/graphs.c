@@ -5,6 +5,7 @@
 
 #include "base/cpu.h"
 #include "base/files.h"
+#include "base/huge_pages.h"
 #include "base/platform.h"
 #include "engine/train/algorithm.h"
 
@@ -94,7 +95,7 @@ static tp_status create_program(const tp_train_options *o, tp_device *device,
                    .loss_chunk = (int32_t)o->engine.loss_chunk,
                    .disabled = none ? every_pass : o->engine.disable_passes.v,
                    .n_disabled = none ? TP_COUNTOF(every_pass) : o->engine.disable_passes.n},
-        .share_memory = !none,
+        .share_memory = !none && o->engine.in_place,
         .dump_stages = o->engine.dump.v,
         .n_dump_stages = o->engine.dump.n,
         .dump = more->dump,
@@ -136,6 +137,7 @@ static tp_status open_device(const tp_train_options *o, tp_device **ret, tp_erro
         return tp_fail(err, TP_ERR_CONFIG, "engine.backend is '%s'; expected cpu, ref or guard",
                        o->engine.backend);
     TP_TRY(tp_trainer_force_isa(o, err));
+    tp_huge_pages_use(o->engine.huge_pages);
     return tp_device_open(backend, &options, ret, err);
 }
 

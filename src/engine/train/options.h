@@ -76,6 +76,7 @@ typedef struct {
     int64_t seed;
     const char *run_name, *run_dir;
     int progress; /* tp_progress_mode */
+    int level;    /* tp_level, of temper/levers.h */
 
     struct {
         int64_t max_new_tokens, top_k, val_top_k, max_running;
@@ -136,6 +137,7 @@ typedef struct {
         tp_str_list disable_passes, dump;
         double memory_fraction;
         int64_t loss_chunk; /* 0: chosen by the kernel */
+        bool in_place, huge_pages;
     } engine;
 
     struct {

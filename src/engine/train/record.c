@@ -273,6 +273,8 @@ tp_status tp_trainer_write_run_json(trainer *t, const char *state, tp_error *err
     put_time(t, &w);
     put_throughput(t, &w);
     put_result(t, &w);
+    tp_levers_measure(t, &t->levers);
+    tp_levers_put(&t->levers, &w);
     tp_json_w_key(&w, "custom_metrics");
     tp_custom_write(&t->custom, &w);
     tp_json_w_end(&w, '}');

@@ -285,6 +285,9 @@ static tp_status plan_run(trainer *t, tp_error *err)
     t->resumes = t->a->resumes_with_reference && resumes(t);
     TP_TRY(tp_run_plan_compute(t->o, t->model, t->resumes, t->hooks->machine, &t->plan, err));
     tp_mem_set_limit((size_t)t->plan.allowance.bytes, t->plan.allowance.source);
+    tp_levers_look(t->config, t->o, &t->levers);
+    if (!t->only_checks && t->plan.fits)
+        tp_levers_predict(t->config, t->model, &t->plan, t->resumes, t->hooks->machine, &t->levers);
     return tp_run_plan_check(t->o, t->model, t->resumes, &t->plan, err);
 }
 
