@@ -28,7 +28,7 @@ static const struct {
     {"Q8_0", TP_GGML_Q8_0, 7}, {"Q4_0", TP_GGML_Q4_0, 2}, {"Q4_K", TP_GGML_Q4_K, 14},
 };
 
-char *tp_gguf_export_types(char *out)
+static char *gguf_export_types(char *out)
 {
     size_t at = 0;
     for (size_t i = 0; i < TP_COUNTOF(kinds); i++)
@@ -66,7 +66,7 @@ static tp_status choose_type(exporting *x, tp_error *err)
             return TP_OK;
         }
     return tp_fail(err, TP_ERR_CONFIG, "there is no type '%.40s'; choose one of %s",
-                   x->options->type, tp_gguf_export_types(list));
+                   x->options->type, gguf_export_types(list));
 }
 
 /* llama-quantize's rule for rows that do not divide into blocks. */

@@ -162,9 +162,6 @@ typedef struct {
  * every key there is, for documentation.  free() it. */
 tp_option *tp_train_options_of(const tp_algorithm *algorithm, const tp_optimizer *optimizer,
                                size_t *ret_n);
-/* Which algorithm a configuration asks for by its sections. */
-TP_CHECKED tp_status tp_train_algorithm(const tp_config *config, const tp_algorithm **ret,
-                                        tp_error *err);
 
 /* After binding: are all the files there that the configuration names? */
 TP_CHECKED tp_status tp_train_options_check_files(const tp_config *config,

@@ -127,7 +127,7 @@ char *tp_human_ns(int64_t ns, char *out)
     return out;
 }
 
-char *tp_human_rate(double v, char *out)
+static char *human_rate(double v, char *out)
 {
     snprintf(out, 32, v >= 1e10 ? "%.1f GB/s" : "%.3g GB/s", v * 1e-9);
     return out;
@@ -165,7 +165,7 @@ static const char *cell_for_people(const tp_grid *grid, const tp_grid_col *colum
         snprintf(number, 32, "%.1f %%", cell->f);
         break;
     case TP_CELL_RATE:
-        tp_human_rate(cell->f, number);
+        human_rate(cell->f, number);
         break;
     }
     *n = strlen(number);
@@ -494,7 +494,7 @@ void tp_grid_html(const tp_grid *grid, size_t limit, tp_buf *out)
     }
 }
 
-void tp_grid_csv(const tp_grid *grid, tp_buf *out)
+static void grid_csv(const tp_grid *grid, tp_buf *out)
 {
     tp_buf cell = {0};
     for (size_t c = 0; c < grid->n_columns; c++)
@@ -615,7 +615,7 @@ void tp_grid_page_put(tp_grid_page *page, const tp_grid *grid, size_t limit, boo
     if (is_apart)
         tp_buf_addc(&page->out, '\n');
     if (page->form == TP_FORM_CSV)
-        tp_grid_csv(grid, &page->out);
+        grid_csv(grid, &page->out);
     else if (page->form == TP_FORM_MARKDOWN)
         tp_grid_markdown(grid, limit, &page->out);
     else

@@ -48,7 +48,6 @@ const char *tp_series_dash(size_t i);
 void tp_svg_marker(tp_buf *out, size_t i, double x, double y, double radius);
 
 /* How high a panel wants to be in a grid of panels of `height`. */
-double tp_panel_height(const tp_panel *panel, double width, double height);
 double tp_bars_height(const tp_panel *panel);
 void tp_panel_plot(const tp_panel *panel, tp_area area, tp_buf *out);
 void tp_panel_bars(const tp_panel *panel, tp_area area, tp_buf *out);

@@ -40,7 +40,7 @@ static const tp_analysis_dimension *find(const tp_analysis *a, const char *name)
     return NULL;
 }
 
-double tp_dimension_score(const tp_analysis_dimension *d, double *ret_reference)
+static double dimension_score(const tp_analysis_dimension *d, double *ret_reference)
 {
     bool known = isfinite(d->value) && isfinite(d->threshold);
     *ret_reference = NAN;
@@ -167,7 +167,7 @@ static void make_radar(dashboard *d)
         const tp_analysis_dimension *f = tp_analysis_result(d->analysis, i);
         tp_category *c = &d->scores[i];
         *c = (tp_category){.label = f->name, .lower = NAN, .upper = NAN};
-        c->value = tp_dimension_score(f, &c->reference);
+        c->value = dimension_score(f, &c->reference);
     }
     d->panels[PANELS - 1] = (tp_panel){
         .kind = TP_PANEL_RADAR,
