@@ -152,9 +152,9 @@ static void dora_norm(const tp_launch *launch)
 
 static size_t dora_norm_workspace(const tp_launch *launch)
 {
-    return launch->attrs.transposed ? (size_t)launch->threads * (size_t)launch->in[1].dim[0] *
-                                          VF_N * sizeof(float)
-                                    : 0;
+    return launch->attrs.transposed
+               ? (size_t)launch->threads * (size_t)launch->in[1].dim[0] * VF_N * sizeof(float)
+               : 0;
 }
 
 static bool dora_norm_accepts(const tp_launch *launch)

@@ -1,4 +1,5 @@
-/* adapter.c - what adapters need besides products: scale, dropout, the norms and columns of DoRA. */
+/* adapter.c - what adapters need besides products: scale, dropout, the norms and columns of DoRA.
+ */
 #include "engine/backend/dropout.h"
 #include "engine/backend/ref/kernels.h"
 #include "engine/backend/ref/load.h"
