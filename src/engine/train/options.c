@@ -1,4 +1,5 @@
 /* options.c - the options of an algorithm, and what must hold across keys. */
+#include "engine/train/peft.h"
 #include "engine/train/options.h"
 
 #include <math.h>
@@ -491,6 +492,7 @@ tp_status tp_train_options_bind_sizes(tp_config *config, tp_train_options *ret, 
     TP_TRY(tp_profile_bind(config, &o, err));
     TP_TRY(read_save_by(config, &o, err));
     TP_TRY(check_model(config, &o, err));
+    TP_TRY(tp_peft_bind(config, &o, err));
     TP_TRY(check_batches(config, &o, err));
     TP_TRY(check_metric(config, &o, err));
     if (o.policy.optimizer.kind->check)

@@ -65,6 +65,24 @@ typedef struct {
 } tp_loop_options;
 
 typedef struct {
+    bool enabled, use_rslora, use_dora;
+    int64_t dim;
+    double alpha, dropout;
+    tp_str_list target_modules, exclude_modules;
+    int init; /* tp_lora_init */
+    int base; /* 0: as the precision, else 1 + tp_base_storage */
+} tp_peft_options;
+
+/* NeMo RL's section. */
+typedef struct {
+    bool enabled, match_all_linear;
+    int64_t dim;
+    double alpha, dropout;
+    int dropout_position, init;
+    tp_str_list target_modules, exclude_modules;
+} tp_lora_cfg_options;
+
+typedef struct {
     const tp_algorithm *algorithm; /* whose section the configuration has */
     union {
         max_align_t align;
@@ -103,6 +121,8 @@ typedef struct {
         int recompute_every;
         tp_batching_options packing, dynamic_batching;
         tp_optimizer_settings optimizer;
+        tp_peft_options peft;
+        tp_lora_cfg_options lora_cfg; /* adopted by peft */
         const tp_json *megatron;  /* NeMo RL's other backend, or NULL */
         const tp_json *scheduler; /* for tp_schedule_parse(), or NULL */
     } policy;
