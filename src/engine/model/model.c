@@ -535,6 +535,12 @@ bool tp_param_is_hidden(const tp_param *param)
     return param->rank == 2 && param->is_matrix;
 }
 
+bool tp_param_is_embedding(const tp_param *param)
+{
+    return param->rank == 2 && param->is_matrix && !tp_param_is_hidden(param) &&
+           strcmp(param->name, "lm_head.weight") != 0;
+}
+
 tp_tensor tp_param_tensor(const tp_param *p)
 {
     return (tp_tensor){.name = p->name,

@@ -37,6 +37,8 @@ typedef struct {
 tp_tensor tp_param_tensor(const tp_param *param);
 /* A matrix inside a block: no embedding, head, norm or bias. */
 bool tp_param_is_hidden(const tp_param *param);
+/* A table that rows are looked up in, of tokens or positions; it may be the head as well. */
+bool tp_param_is_embedding(const tp_param *param);
 const tp_param *tp_model_params(const tp_model *model, size_t *ret_n);
 
 /* Which adapter: the one that is trained, none, or a frozen copy of what training began with,

@@ -92,7 +92,10 @@ static tp_status build_update(tp_session *s, tp_error *err)
     tp_optimizer_inputs in = tp_optimizer_declare(o, g);
     for (size_t i = 0; i < n; i++) {
         tp_tensor weight = tp_param_tensor(&params[i]);
-        tp_optimizer_add(o, g, &weight, tp_param_is_hidden(&params[i]), &in);
+        const tp_optimizer_weight its = {.tensor = &weight,
+                                         .is_hidden = tp_param_is_hidden(&params[i]),
+                                         .is_embedding = tp_param_is_embedding(&params[i])};
+        tp_optimizer_add(o, g, &its, &in);
     }
     return TP_OK;
 }
