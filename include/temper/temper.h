@@ -14,6 +14,7 @@
  *     stats.h                     what numbers say, and how surely
  *     bench.h                     measure and compare speed and memory
  *     analysis.h                  what runs recorded, whoever ran them
+ *     monitor.h                   alarms over a run, live or over
  *     environment.h               for judges of answers that are libraries of their own */
 #ifndef TEMPER_TEMPER_H
 #define TEMPER_TEMPER_H
@@ -30,6 +31,7 @@
 #include "temper/generator.h"
 #include "temper/log.h"
 #include "temper/model.h"
+#include "temper/monitor.h"
 #include "temper/plan.h"
 #include "temper/profile.h"
 #include "temper/program.h"
