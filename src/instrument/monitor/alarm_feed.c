@@ -91,6 +91,8 @@ void tp_alarm_feed_run(tp_alarm_feed *feed, tp_alarm_set *set, tp_metrics *m)
         qsort(g.figures, g.n, sizeof *g.figures, has_walls && !has_steps ? by_wall : by_step);
     for (size_t i = 0; i < g.n; i++) {
         const figure *f = &g.figures[i];
+        if (feed->until > 0 && f->step > feed->until)
+            continue;
         tp_alarm_set_see(set, tp_metrics_tag(m, f->tag), f->step, f->wall, f->value);
     }
     free(g.figures);

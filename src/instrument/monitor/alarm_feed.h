@@ -8,6 +8,7 @@ typedef struct {
     size_t *n;     /* of each tag: points that were heard */
     int64_t *last; /* its step then */
     size_t n_tags, cap_n, cap_last;
+    double until; /* steps after it are passed over; 0: none */
 } tp_alarm_feed;
 
 /* Everything that is new in the run, in the order of its steps.  What a restart took back is

@@ -14,7 +14,7 @@ enum {
     LEAST_REST = 20, /* of the whole run, where no window was given */
     NEWEST_OF_RUN = 20,
     LEAST_ERRORS = 4, /* standard errors that a change is above */
-    SPREAD = 4, /* windows from which the spread is taken */
+    SPREAD = 4,       /* windows from which the spread is taken */
     CHANGE_STEPS = 50,
     FLAT_STEPS = 100,
     REPEATED = 10,
@@ -260,7 +260,8 @@ static bool collapse_holds(tp_alarm_series *s, const tp_alarm_condition *c, char
     s->n_judged++;
     memcpy(first, s->first, sizeof first);
     tp_sort(first, n_first);
-    double reference = tp_median_sorted(first, n_first), now = median_of(s->value + s->n - COLLAPSED, COLLAPSED);
+    double reference = tp_median_sorted(first, n_first),
+           now = median_of(s->value + s->n - COLLAPSED, COLLAPSED);
     double share = isnan(c->amount) ? 10 : c->amount;
     char a[32], b[32];
     if (!(reference > 0) || !(now <= share / 100 * reference))
