@@ -209,7 +209,7 @@ static int run(tp_recipe *recipe, const flags *f, int mode)
     tp_status status = tp_train_with_sinks(recipe->config, &recipe->options, &hooks, &result, &err);
     if (status == TP_ERR_INTERRUPTED) {
         fprintf(stderr, "temper: %s\n", err.message);
-        return stop_signal ? 128 + stop_signal : 0;
+        return stop_signal ? 128 + stop_signal : result.was_asked_to ? TP_EXIT_WORSE : 0;
     }
     return status == TP_OK ? 0 : tp_cli_fail(&err);
 }

@@ -170,6 +170,11 @@ typedef struct {
         bool tensorboard_enabled;
         const char *tensorboard_dir, *prometheus_path; /* prometheus_path NULL: none */
     } logger;
+    struct {
+        bool enabled;
+        double training_s, inference_s, memory_s;
+        const tp_json *alarms; /* for tp_alarm_plan_read(), or NULL */
+    } monitor;
     const char *profile_steps_text;
     const char *profile_workers;         /* patterns; NULL: all */
     const char *profile_origin;          /* what set the range, for messages */
