@@ -67,6 +67,7 @@ typedef struct {
     size_t size;                 /* sizeof(tp_training_result), set by the caller */
     int64_t steps;               /* done in total */
     double final_loss, val_loss; /* the last ones; NaN: none */
+    bool was_asked_to; /* an alarm stopped it, or whoever controls it: TP_ERR_INTERRUPTED */
 } tp_training_result;
 
 /* Run the recipe `config`, a YAML file (NULL: defaults and overrides alone), changed by

@@ -83,7 +83,7 @@ static int run(const char *path, char **words, int n, const flags *f)
         tp_training_show(path, (const char *const *)words, (size_t)n, &screen, &result, &err);
     if (status == TP_ERR_INTERRUPTED) {
         fprintf(stderr, "temper: %s\n", err.message);
-        return stop_signal ? 128 + stop_signal : 0;
+        return stop_signal ? 128 + stop_signal : result.was_asked_to ? TP_EXIT_WORSE : 0;
     }
     return status == TP_OK ? 0 : tp_cli_fail(&err);
 }

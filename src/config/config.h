@@ -141,9 +141,6 @@ void tp_config_check_path(const tp_config *config, const char *path, const char 
 
 /* The two halves of tp_config_bind(), for callers with checks of their own between them:
  * faults of keys and values are collected, then reported together. */
-TP_CHECKED tp_status tp_config_collect(tp_config *config, const tp_option *table, size_t n,
-                                       void *target, tp_error *err);
-void tp_config_fault(tp_config *config, const char *path, const char *fmt, ...) TP_PRINTF(3, 4);
 TP_CHECKED tp_status tp_config_end(tp_config *config, tp_error *err);
 
 /* The table as Markdown, one section per first part of the name. */

@@ -167,8 +167,6 @@ void tp_mem_free(void *p)
     munmap(h.mapping, h.mapped);
 }
 
-size_t tp_mem_get_limit(void) { return limit; }
-
 void tp_mem_set_limit(size_t bytes, const char *source)
 {
     pthread_mutex_lock(&lock);

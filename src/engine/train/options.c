@@ -1,4 +1,5 @@
 /* options.c - the options of an algorithm, and what must hold across keys. */
+#include "engine/train/peft.h"
 #include "engine/train/options.h"
 
 #include <math.h>
@@ -250,7 +251,7 @@ static tp_status no_algorithm(const tp_config *config, tp_error *err)
     return status;
 }
 
-tp_status tp_train_algorithm(const tp_config *config, const tp_algorithm **ret, tp_error *err)
+static tp_status find_algorithm(const tp_config *config, const tp_algorithm **ret, tp_error *err)
 {
     const tp_algorithm *found = NULL;
     for (const tp_algorithm *const *a = tp_algorithms; *a; a++) {
@@ -505,7 +506,7 @@ tp_status tp_train_options_bind_sizes(tp_config *config, tp_train_options *ret, 
     tp_train_options o;
     memset(&o, 0, sizeof o);
     size_t n;
-    TP_TRY(tp_train_algorithm(config, &o.algorithm, err));
+    TP_TRY(find_algorithm(config, &o.algorithm, err));
     TP_TRY(tp_megatron_adopt(config, err));
     o.policy.optimizer.kind = optimizer_of(config);
     tp_option *table = tp_train_options_of(o.algorithm, o.policy.optimizer.kind, &n);
@@ -525,6 +526,7 @@ tp_status tp_train_options_bind_sizes(tp_config *config, tp_train_options *ret, 
     TP_TRY(read_save_by(config, &o, err));
     TP_TRY(read_memory_limit(config, &o, err));
     TP_TRY(check_model(config, &o, err));
+    TP_TRY(tp_peft_bind(config, &o, err));
     TP_TRY(check_batches(config, &o, err));
     TP_TRY(check_metric(config, &o, err));
     if (o.policy.optimizer.kind->check)
