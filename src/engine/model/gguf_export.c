@@ -1,5 +1,6 @@
 /* gguf_export.c - header first, since all sizes are known; then the tensors, each read, laid out as
  * llama.cpp wants it, quantised and written. */
+#include "engine/model/adapter.h"
 #include "engine/model/gguf_export.h"
 
 #include <math.h>
@@ -379,6 +380,11 @@ tp_status tp_gguf_export(const tp_model *model, const tp_tokenizer *tokenizer, c
                          const tp_gguf_export_options *options, tp_gguf_export_result *ret,
                          tp_error *err)
 {
+    if (tp_model_has_adapter(model))
+        return tp_fail(err, TP_ERR_UNSUPPORTED,
+                       "'%s' is an adapter, which this file has no room for: merge it into its base "
+                       "first (temper merge)",
+                       tp_model_adapter_folder(model));
     exporting x = {.model = model,
                    .options = options,
                    .tensors = calloc(model->n_params + 1, sizeof *x.tensors),

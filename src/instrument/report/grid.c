@@ -1,5 +1,6 @@
 /* grid.c - cells of a table and their text, CSV, Markdown and JSON. */
 #include "instrument/report/grid.h"
+#include "instrument/report/picture.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -443,6 +444,53 @@ static void put_exact(const tp_grid *grid, const tp_grid_col *column, const tp_c
             tp_buf_adds(out, cell->f > 0 ? "Infinity" : "-Infinity");
         }
         return;
+    }
+}
+
+static void put_html(tp_buf *out, const char *s, size_t n)
+{
+    tp_buf cell = {0};
+    tp_buf_add(&cell, s, n);
+    tp_markup_escape(out, tp_buf_str(&cell));
+    tp_buf_release(&cell);
+}
+
+void tp_grid_html(const tp_grid *grid, size_t limit, tp_buf *out)
+{
+    size_t all = tp_grid_rows(grid), rows = limit && limit < all ? limit : all;
+    char number[48];
+    if (grid->title) {
+        tp_buf_adds(out, "<h3>");
+        tp_markup_escape(out, grid->title);
+        tp_buf_adds(out, "</h3>\n");
+    }
+    tp_buf_adds(out, all ? "<div class=wide><table>\n<thead><tr>" : "");
+    for (size_t c = 0; c < grid->n_columns && all; c++)
+        if (!grid->columns[c].is_hidden) {
+            tp_buf_adds(out, grid->columns[c].kind == TP_CELL_TEXT ? "<th>" : "<th class=n>");
+            tp_markup_escape(out, grid->columns[c].title);
+        }
+    tp_buf_adds(out, all ? "<tbody>\n" : "");
+    for (size_t r = 0; r < rows; r++) {
+        tp_buf_adds(out, "<tr>");
+        for (size_t c = 0; c < grid->n_columns; c++) {
+            size_t n;
+            const tp_grid_col *column = &grid->columns[c];
+            const char *s =
+                cell_for_people(grid, column, &grid->cells[r * grid->n_columns + c], number, &n);
+            if (column->is_hidden)
+                continue;
+            tp_buf_adds(out, column->kind == TP_CELL_TEXT ? "<td class=text>" : "<td class=n>");
+            put_html(out, s, n);
+        }
+        tp_buf_addc(out, '\n');
+    }
+    tp_buf_adds(out, all ? "</table></div>\n" : "");
+    if (rows < all)
+        tp_buf_addf(out, "<p class=note>%zu more rows\n", all - rows);
+    if (grid->notes.len) {
+        tp_buf_adds(out, "<p class=note>");
+        put_html(out, grid->notes.data, grid->notes.len);
     }
 }
 
