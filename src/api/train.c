@@ -97,6 +97,7 @@ tp_status tp_training_run(const char *config, const char *const *overrides, size
                           const tp_training_options *options, tp_training_result *ret,
                           tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_training_options o;
     tp_recipe recipe;
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_training_options", err));

@@ -227,6 +227,7 @@ static tp_status parse_in(const char *folder, const char *name, const char *text
 tp_status tp_model_parse(const char *name, const char *text, size_t n, tp_model **ret,
                          tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(name && text && ret, err);
     return parse_in(NULL, name, text, n, ret, err);
 }
@@ -366,6 +367,7 @@ static tp_status open_adapter(const char *folder, const char *config, tp_model *
 
 tp_status tp_model_open(const char *path, tp_model **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     if (tp_gguf_is_file(path))
         return open_gguf(path, ret, err);
     if (tp_file_exists(path))

@@ -37,7 +37,7 @@ static tp_status save_optimizer(const tp_states *states, tp_dtype model_dtype, c
 {
     tp_tensor_out *out = calloc(states->n + 1, sizeof *out);
     tp_arena names;
-    TP_ASSERT(out);
+    TP_HAVE(out);
     tp_status status = tp_arena_init(&names, 256 << 20, err);
     if (status != TP_OK) {
         free(out);
