@@ -317,6 +317,8 @@ int tp_cmd_plan(int argc, char **argv)
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;
+    if (!f.json && !f.print)
+        tp_cli_wrap();
     char isa[64];
     n = tp_cli_add_isa(words, n, f.isa, isa);
     if (tp_cli_open_recipe_sizes(words, n, &recipe, &err) != TP_OK)

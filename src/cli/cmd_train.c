@@ -70,7 +70,7 @@ static void add_profile(const tp_train_event *e, const tp_machine *machine, tp_b
     tp_trace_summary summary;
     tp_trace_summarize(&summary);
     tp_buf_addc(out, '\n');
-    tp_table_profile(e, machine, &summary, out);
+    tp_table_profile(e, machine, &summary, tp_cli_width(), out);
     tp_trace_summary_release(&summary);
 }
 
@@ -104,6 +104,7 @@ static void print_summary(const watcher *w, const tp_train_event *e)
 {
     tp_buf out = {0};
     int64_t steps = e->step - e->first_step;
+    tp_cli_wrap();
     tp_buf_addc(&out, '\n');
     if (steps > 0) {
         tp_error ignored;

@@ -19,6 +19,8 @@ void tp_progress_init(tp_progress *p, int mode)
     *p = (tp_progress){.mode = mode, .colour = tp_cli_colour(stdout)};
     if (mode == TP_PROGRESS_AUTO)
         p->mode = tp_cli_terminal(stdout) ? TP_PROGRESS_BLOCK : TP_PROGRESS_PLAIN;
+    if (p->mode == TP_PROGRESS_PLAIN || p->mode == TP_PROGRESS_QUIET)
+        tp_cli_wrap(); /* a block that is redrawn keeps to the screen itself */
 }
 
 static double metric(const tp_train_event *e, const char *name)
