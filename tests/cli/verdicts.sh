@@ -3,7 +3,7 @@
 . "$SOURCE/tests/cli/lib.sh"
 
 run help
-expect_out "1        a verdict that was asked for: worse, missing, or below a threshold"
+expect_out "1        something is worse than it may be, or missing"
 
 # verdict COMMAND... -- BEFORE AFTER: worse one way, not the other way, nor against itself.
 verdict() {
