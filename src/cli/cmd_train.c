@@ -79,6 +79,8 @@ static int run(const char *path, char **words, int n, const flags *f)
                                        .should_stop = should_stop};
     tp_training_result result = {.size = sizeof result};
     catch_signals();
+    if (!screen.is_terminal && !f->json) /* a block that is redrawn keeps to the screen itself */
+        tp_cli_wrap();
     tp_status status =
         tp_training_show(path, (const char *const *)words, (size_t)n, &screen, &result, &err);
     if (status == TP_ERR_INTERRUPTED) {
