@@ -192,9 +192,12 @@ static int run(tp_recipe *recipe, const flags *f, int mode)
     catch_signals();
     tp_status status = tp_train_with_sinks(recipe->config, &recipe->options, &hooks, &result, &err);
     if (status == TP_ERR_INTERRUPTED) {
-        fprintf(stderr, "temper: %s\n", err.message);
+        if (!result.is_silent)
+            fprintf(stderr, "temper: %s\n", err.message);
         return stop_signal ? 128 + stop_signal : 0;
     }
+    if (result.is_silent) /* as the process does that writes */
+        return tp_status_exit(status);
     return status == TP_OK ? 0 : tp_cli_fail(&err);
 }
 

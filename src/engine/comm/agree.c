@@ -6,7 +6,7 @@
 
 static tp_status gather_parts(tp_comm *c, void *all, const size_t *starts, tp_error *err)
 {
-    tp_request *request;
+    tp_exchange *request;
     const tp_collective gather = {
         .kind = TP_ALL_GATHER, .element = 1, .data = all, .starts = starts};
     TP_TRY(tp_comm_start(c, &gather, &request, err));
@@ -123,8 +123,8 @@ tp_status tp_comm_agree(tp_comm *c, tp_status status, tp_error *err)
 }
 
 /* "rank 1 (host), rank 3 (host)" */
-static void list_others(const tp_comm *c, const uint64_t *all, size_t stride, size_t at,
-                        char *out, size_t size)
+static void list_others(const tp_comm *c, const uint64_t *all, size_t stride, size_t at, char *out,
+                        size_t size)
 {
     size_t used = 0;
     for (int i = 1; i < c->size && used < size; i++)

@@ -30,12 +30,12 @@ typedef struct {
     int first, end;
 } parts;
 
-static char *place_of(const tp_request *r, parts p)
+static char *place_of(const tp_exchange *r, parts p)
 {
     return (char *)r->c.data + r->c.starts[p.first] * r->c.element;
 }
 
-static size_t elements_of(const tp_request *r, parts p)
+static size_t elements_of(const tp_exchange *r, parts p)
 {
     return r->c.starts[p.end] - r->c.starts[p.first];
 }
@@ -77,7 +77,7 @@ static int rounds_of(const tp_comm *c)
     return is_power_of_two(c->size) ? __builtin_ctz((unsigned)c->size) : c->size - 1;
 }
 
-static exchange exchange_of(const tp_comm *c, const tp_request *r)
+static exchange exchange_of(const tp_comm *c, const tp_exchange *r)
 {
     if (!is_power_of_two(c->size))
         return in_a_ring(c, r->round, r->is_gathering);
@@ -91,7 +91,7 @@ static tp_status lost(tp_comm *c, int rank, tp_error *err)
                    rank, c->places ? c->places[rank].host : "unknown");
 }
 
-static tp_status begin_round(tp_comm *c, tp_request *r, tp_error *err)
+static tp_status begin_round(tp_comm *c, tp_exchange *r, tp_error *err)
 {
     exchange x = exchange_of(c, r);
     tp_transport *t = c->transport;
@@ -118,7 +118,7 @@ static tp_status begin_round(tp_comm *c, tp_request *r, tp_error *err)
 }
 
 /* The next round, or the next half, or the end. */
-static tp_status next_round(tp_comm *c, tp_request *r, tp_error *err)
+static tp_status next_round(tp_comm *c, tp_exchange *r, tp_error *err)
 {
     if (++r->round == rounds_of(c)) {
         if (r->is_gathering || r->c.kind == TP_REDUCE_SCATTER) {
@@ -131,7 +131,7 @@ static tp_status next_round(tp_comm *c, tp_request *r, tp_error *err)
     return begin_round(c, r, err);
 }
 
-tp_status tp_request_begin(tp_comm *c, tp_request *r, tp_error *err)
+tp_status tp_exchange_begin(tp_comm *c, tp_exchange *r, tp_error *err)
 {
     r->is_gathering = r->c.kind == TP_ALL_GATHER;
     r->round = 0;
@@ -148,7 +148,7 @@ static tp_status test(tp_comm *c, int *request, int rank, tp_error *err)
     return TP_OK;
 }
 
-tp_status tp_request_go_on(tp_comm *c, tp_request *r, tp_error *err)
+tp_status tp_exchange_go_on(tp_comm *c, tp_exchange *r, tp_error *err)
 {
     while (!r->is_done) {
         TP_TRY(test(c, &r->receiving, r->from, err));

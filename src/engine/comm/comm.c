@@ -35,7 +35,7 @@ static void find_place(tp_rank_place *place)
     if (gethostname(place->host, sizeof place->host - 1) != 0)
         snprintf(place->host, sizeof place->host, "unknown");
     if (sched_getaffinity(0, sizeof set, &set) == 0)
-        for (int i = 0; i < CPU_SETSIZE && i < (int)sizeof place->processors * 8; i++)
+        for (unsigned i = 0; i < CPU_SETSIZE && i < sizeof place->processors * 8; i++)
             if (CPU_ISSET(i, &set))
                 place->processors[i / 8] |= (uint8_t)(1u << i % 8);
 }
@@ -256,19 +256,19 @@ static void expose(tp_comm *c, uint64_t since)
     }
 }
 
-static void unlink_request(tp_comm *c, tp_request *r)
+static void unlink_request(tp_comm *c, tp_exchange *r)
 {
-    tp_request **at = &c->first;
+    tp_exchange **at = &c->first;
     while (*at && *at != r)
         at = &(*at)->next;
     if (*at)
         *at = r->next;
     c->last = NULL;
-    for (tp_request *x = c->first; x; x = x->next)
+    for (tp_exchange *x = c->first; x; x = x->next)
         c->last = x;
 }
 
-tp_status tp_comm_start(tp_comm *c, const tp_collective *collective, tp_request **ret,
+tp_status tp_comm_start(tp_comm *c, const tp_collective *collective, tp_exchange **ret,
                         tp_error *err)
 {
     *ret = NULL;
@@ -276,7 +276,7 @@ tp_status tp_comm_start(tp_comm *c, const tp_collective *collective, tp_request 
         return TP_OK;
     TP_TRY(tp_comm_listen(c, err));
     uint64_t begin = tp_clock_ns();
-    tp_request *r = calloc(1, sizeof *r);
+    tp_exchange *r = calloc(1, sizeof *r);
     TP_ASSERT(r);
     r->c = *collective;
     r->tag = c->next_tag;
@@ -285,7 +285,7 @@ tp_status tp_comm_start(tp_comm *c, const tp_collective *collective, tp_request 
     *(c->first ? &c->last->next : &c->first) = r;
     c->last = r;
     c->busy_since = c->busy_since ? c->busy_since : begin;
-    tp_status status = tp_request_begin(c, r, err);
+    tp_status status = tp_exchange_begin(c, r, err);
     if (status != TP_OK) {
         unlink_request(c, r);
         free(r);
@@ -296,14 +296,14 @@ tp_status tp_comm_start(tp_comm *c, const tp_collective *collective, tp_request 
     return TP_OK;
 }
 
-bool tp_comm_is_done(const tp_request *r) { return !r || r->is_done; }
+bool tp_comm_is_done(const tp_exchange *r) { return !r || r->is_done; }
 
 /* All that are on their way; those that are done leave the list. */
 static tp_status go_on(tp_comm *c, tp_error *err)
 {
-    for (tp_request *r = c->first, *next; r; r = next) {
+    for (tp_exchange *r = c->first, *next; r; r = next) {
         next = r->next;
-        TP_TRY(tp_request_go_on(c, r, err));
+        TP_TRY(tp_exchange_go_on(c, r, err));
         if (r->is_done)
             unlink_request(c, r);
     }
@@ -323,7 +323,7 @@ void tp_comm_progress(tp_comm *c)
     expose(c, begin);
 }
 
-tp_status tp_comm_wait(tp_comm *c, tp_request *r, tp_error *err)
+tp_status tp_comm_wait(tp_comm *c, tp_exchange *r, tp_error *err)
 {
     if (!r)
         return TP_OK;

@@ -72,16 +72,16 @@ typedef struct {
     const size_t *starts;
 } tp_collective;
 
-typedef struct tp_request tp_request;
+typedef struct tp_exchange tp_exchange;
 
 /* All that `collective` points to must stay until it is done.  *ret NULL: it is. */
-TP_CHECKED tp_status tp_comm_start(tp_comm *comm, const tp_collective *collective, tp_request **ret,
-                                   tp_error *err);
+TP_CHECKED tp_status tp_comm_start(tp_comm *comm, const tp_collective *collective,
+                                   tp_exchange **ret, tp_error *err);
 /* Go on with what was started, without waiting.  A failure shows in the next wait. */
 void tp_comm_progress(tp_comm *comm);
-bool tp_comm_is_done(const tp_request *request);
+bool tp_comm_is_done(const tp_exchange *request);
 /* The request is freed. */
-TP_CHECKED tp_status tp_comm_wait(tp_comm *comm, tp_request *request, tp_error *err);
+TP_CHECKED tp_status tp_comm_wait(tp_comm *comm, tp_exchange *request, tp_error *err);
 
 /* ---- small things, done when they return ---- */
 

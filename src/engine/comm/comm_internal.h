@@ -22,15 +22,15 @@ typedef struct {
 } tp_failure;
 
 /* A collective on its way: rounds of at most one message each way. */
-struct tp_request {
-    tp_request *next; /* started after this one */
+struct tp_exchange {
+    tp_exchange *next; /* started after this one */
     tp_collective c;
     int tag;
     bool is_gathering, is_done;
-    int round;            /* of the half it is in */
+    int round;              /* of the half it is in */
     int sending, receiving; /* requests of the transport; -1: none */
-    int from;             /* whom it waits for */
-    void *add_to;         /* what came is added to; NULL: it is in place */
+    int from;               /* whom it waits for */
+    void *add_to;           /* what came is added to; NULL: it is in place */
     size_t n_add;
 };
 
@@ -41,8 +41,8 @@ struct tp_comm {
     tp_rank_place *places; /* of all ranks */
     int64_t step;
     int next_tag;
-    tp_request *first, *last; /* on their way */
-    tp_failure heard;         /* by the request `listening` */
+    tp_exchange *first, *last; /* on their way */
+    tp_failure heard;          /* by the request `listening` */
     int listening;
     bool has_failed;
     tp_error failure;
@@ -53,8 +53,8 @@ struct tp_comm {
 };
 
 /* collective.c: begin, and go on as far as it goes without waiting. */
-tp_status tp_request_begin(tp_comm *c, tp_request *r, tp_error *err);
-tp_status tp_request_go_on(tp_comm *c, tp_request *r, tp_error *err);
+tp_status tp_exchange_begin(tp_comm *c, tp_exchange *r, tp_error *err);
+tp_status tp_exchange_go_on(tp_comm *c, tp_exchange *r, tp_error *err);
 
 /* launcher.c */
 tp_status tp_comm_load(tp_comm *c, tp_error *err);

@@ -86,6 +86,7 @@ typedef struct {
     double final_loss, val_loss;
     double val_accuracy; /* DPO, GRPO */
     tp_status status;    /* why it ended */
+    bool is_silent;      /* another process of the run says so */
 } tp_train_result;
 
 /* `config` is bound to `options` already. */

@@ -27,7 +27,7 @@ static void reduce(tp_comm *comm, void *user)
 {
     const sums *s = user;
     size_t starts[17];
-    tp_request *request;
+    tp_exchange *request;
     float *data = s->results + (size_t)tp_comm_rank(comm) * s->n;
     float *temp = calloc(s->n, sizeof *temp);
     split(s->n, tp_comm_size(comm), starts);
@@ -96,7 +96,7 @@ static void overlap(tp_comm *comm, void *user)
     enum { N = 5, SIZE = 40 };
     float data[N][SIZE], temp[N][SIZE];
     size_t starts[17];
-    tp_request *requests[N];
+    tp_exchange *requests[N];
     tp_error err;
     split(SIZE, tp_comm_size(comm), starts);
     for (int k = 0; k < N; k++) {

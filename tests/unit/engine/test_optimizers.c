@@ -91,7 +91,8 @@ static void expect_trajectory(const tp_optimizer_settings *s, const char *backen
     MUST(tp_program_add(program, "update", &states, 0, &update, &err));
     tp_graph *g = tp_program_graph(program, update);
     tp_optimizer_inputs in = tp_optimizer_declare(s, g);
-    tp_optimizer_add(s, g, &p, x->rank == 2, &in);
+    const tp_tensor gradient = tp_tensor_gradient(&p, &g->arena);
+    tp_optimizer_add(s, g, &p, &gradient, x->rank == 2, &in);
     MUST(tp_program_compile(program, &err));
     MUST(tp_program_alloc(program, &states, &err));
     MUST(tp_tensor_write(tp_states_find(&states, "p"), 0, x->begin, bytes, &err));

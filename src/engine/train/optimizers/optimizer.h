@@ -57,6 +57,7 @@ typedef struct {
 
 struct tp_optimizer {
     const char *name;         /* "AdamW": torch's, and what checkpoints carry */
+    bool looks_at_whole;      /* an element's update depends on others of its weight */
     bool leaves_a_rest;       /* some parameters are AdamW's, with scalars of their own */
     const tp_option *options; /* policy.optimizer.kwargs.*, members of tp_optimizer_settings */
     /* (optional) after binding: what must hold across keys */
@@ -83,9 +84,10 @@ typedef struct {
 } tp_optimizer_inputs;
 tp_optimizer_inputs tp_optimizer_declare(const tp_optimizer_settings *s, tp_graph *g);
 
-/* Adds to `g` the tensors that belong to a parameter and the op that updates it. */
+/* Adds to `g` the tensors that belong to a parameter, or to a part of it, and the op that updates
+ * it. */
 void tp_optimizer_add(const tp_optimizer_settings *s, tp_graph *g, const tp_tensor *weight,
-                      bool is_hidden, const tp_optimizer_inputs *in);
+                      const tp_tensor *gradient, bool is_hidden, const tp_optimizer_inputs *in);
 
 /* Every spelling of policy.optimizer.name; closed by NULL, the default first. */
 typedef struct {
