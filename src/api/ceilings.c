@@ -43,10 +43,8 @@ bool tp_ceilings_find(const tp_train_options *options, void (*say)(void *user, c
     *ret = before;
     if (found && !before.is_doubted)
         return true;
-    if (tp_comm_is_launched(what, sizeof what)) {
-        tell(&l, "this machine was not measured with %d threads: MFU is unknown", threads);
+    if (tp_comm_is_launched(what, sizeof what))
         return false; /* several processes would measure each other */
-    }
     tell(&l, "measuring this machine for MFU, once%s ('temper doctor' does it with more care)",
          found ? " more: a run was faster than what is on file" : "");
     if (tp_machine_measure(&tp_backend_cpu, threads, 0.7, ret, &err) != TP_OK) {

@@ -111,6 +111,8 @@ TP_CHECKED tp_status tp_comm_compare(tp_comm *comm, const tp_comm_fact *facts, s
 void tp_comm_fail(tp_comm *comm, const tp_error *err);
 /* Whether the others know of the failure that ends this run. */
 bool tp_comm_has_failed(const tp_comm *comm);
+/* A rank is gone: each of the others notices that by itself. */
+bool tp_comm_is_torn(const tp_comm *comm);
 
 /* For messages: the last step that is done. */
 void tp_comm_set_step(tp_comm *comm, int64_t step);

@@ -44,7 +44,7 @@ struct tp_comm {
     tp_exchange *first, *last; /* on their way */
     tp_failure heard;          /* by the request `listening` */
     int listening;
-    bool has_failed;
+    bool has_failed, is_torn;
     tp_error failure;
     tp_comm_stats stats;
     uint64_t busy_since, busy_ns, exposed_ns; /* busy_since 0: nothing is on its way */

@@ -91,7 +91,7 @@ tp_status tp_comm_pause(tp_comm *c, tp_waiting *w, int for_rank, tp_error *err)
     tp_error gone;
     if (!c->places || look_after(c, &gone) == TP_OK)
         return TP_OK;
-    c->has_failed = true;
+    c->has_failed = c->is_torn = true;
     c->failure = gone;
     return tp_comm_listen(c, err);
 }

@@ -336,7 +336,9 @@ void tp_session_get_plan(const tp_session *s, tp_session_plan *ret)
     const tp_exec *e = exec_of(s, s->options.forward_only ? EVAL : TRAIN);
     tp_states_bytes(&s->states, bytes);
     *ret = (tp_session_plan){
-        .checkpoint_bytes = bytes[TP_MEM_WEIGHTS] + bytes[TP_MEM_OPTIMIZER],
+        .checkpoint_bytes =
+            bytes[TP_MEM_WEIGHTS] +
+            bytes[TP_MEM_OPTIMIZER] * (is_sharded(s) ? (size_t)ranks_of(s)->ranks : 1),
         .activation_bytes = tp_exec_arena_bytes(e),
         .activation_live_bytes = tp_exec_live_peak_bytes(e),
         .train_flops = tp_exec_flops(e, true),

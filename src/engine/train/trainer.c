@@ -167,9 +167,7 @@ static tp_status save(trainer *t, tp_error *err)
                                      .model_dtype = t->file_dtype,
                                      .companions = companions};
     int64_t keep = t->o->checkpointing.keep_top_k;
-    tp_status status = TP_OK;
-    if (tp_trainer_is_first(t))
-        status = tp_checkpoint_save(&options, t->session, &t->state, &bytes, err);
+    tp_status status = tp_checkpoint_save(&options, t->session, &t->state, &bytes, err);
     if (status == TP_OK && tp_trainer_is_first(t))
         status = tp_checkpoint_prune(t->checkpoint_dir, t->state.run_id,
                                      keep == TP_OPT_UNSET_INT ? 0 : keep, higher, err);
@@ -338,7 +336,7 @@ tp_status tp_train_run(const tp_config *config, const tp_train_options *options,
                              .val_loss = t.val_loss,
                              .val_accuracy = t.val_accuracy,
                              .status = status,
-                             .is_silent = !tp_trainer_is_first(&t)};
+                             .is_silent = !tp_trainer_is_first(&t) && !tp_comm_is_torn(t.comm)};
     tp_trainer_close(&t);
     tp_comm_close(t.comm, status);
     return status;
