@@ -102,6 +102,13 @@ static bool copy_fingerprint(const tp_json *root, const char *key, char out[33])
     return copy_text(tp_json_get(root, key), out, 33);
 }
 
+/* Only adapters have one. */
+static bool copy_base(const tp_json *root, tp_train_state *s)
+{
+    return !tp_json_get(root, "base_fingerprint") ||
+           copy_fingerprint(root, "base_fingerprint", s->base_fingerprint);
+}
+
 /* What older checkpoints lack. */
 static bool read_later_members(const tp_json *root, tp_train_state *s)
 {
@@ -111,7 +118,8 @@ static bool read_later_members(const tp_json *root, tp_train_state *s)
     } numbers[] = {{"val_loss", &s->val_loss},
                    {"val_accuracy", &s->val_accuracy},
                    {"loss", &s->last_loss},
-                   {"best_reward", &s->best_reward}};
+                   {"best_reward", &s->best_reward},
+                   {"lr_factor", &s->lr_factor}};
     const struct {
         const char *key;
         int64_t *v;
@@ -126,7 +134,9 @@ static bool read_later_members(const tp_json *root, tp_train_state *s)
         const tp_json *v = tp_json_get(root, counts[i].key);
         ok = (!v || tp_json_i64(v, counts[i].v)) && ok;
     }
-    return ok;
+    if (isnan(s->lr_factor))
+        s->lr_factor = 1;
+    return ok && s->lr_factor > 0 && s->lr_factor <= 1;
 }
 
 /* Absent before runs had an identity, and a choice of optimizers. */
@@ -159,7 +169,7 @@ tp_status tp_checkpoint_read_state(const char *path, tp_train_state *ret, tp_err
               read_number(d.root, "best_metric", &s.best_metric) &&
               copy_fingerprint(d.root, "model_fingerprint", s.model_fingerprint) &&
               copy_fingerprint(d.root, "data_fingerprint", s.data_fingerprint) &&
-              copy_owner(d.root, &s) && read_later_members(d.root, &s);
+              copy_base(d.root, &s) && copy_owner(d.root, &s) && read_later_members(d.root, &s);
     if (ok)
         s.seed = strtoull(seed, NULL, 10);
     tp_status status = TP_OK;

@@ -10,6 +10,7 @@
 #include "engine/data/loader.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/custom_metrics.h"
+#include "engine/train/levers.h"
 #include "engine/train/plan.h"
 #include "engine/train/profile.h"
 #include "engine/train/run.h"
@@ -27,6 +28,7 @@ typedef struct {
     double loss, grad_norm, lr, seconds, wait_s, flops;
     int64_t trained, used, padded, sequences;
     uint32_t n_micro;
+    uint64_t data_hash; /* of the tokens, in order */
     bool skipped;
 } step_result;
 
@@ -144,6 +146,7 @@ struct trainer {
     tp_session *session; /* the one of them that trains */
     bool resumes;        /* see tp_run_graphs_options */
     tp_run_plan plan;
+    tp_lever_reports levers;
     tp_mem_stats memory_before; /* what others in this process held when the run began */
     tp_tokenizer *tokenizer;
     tp_run *run;
@@ -168,11 +171,12 @@ struct trainer {
     int64_t last_checkpoint_step;
     size_t checkpoint_bytes;
     double started_wall, started_s;
-    double val_loss;        /* SFT, DPO: of the last validation */
-    double val_accuracy;    /* DPO, GRPO */
-    bool reached_goal;      /* the run may end before max_steps */
+    double val_loss;     /* SFT, DPO: of the last validation */
+    double val_accuracy; /* DPO, GRPO */
+    bool reached_goal;   /* the run may end before max_steps */
+    char stop_reason[400]; /* of a listener that asked for it; "": nobody has */
     bool has_nothing_to_do; /* the run is finished already */
-    bool step_is_void;      /* the step at work has changed nothing yet */
+    bool step_is_void;   /* the step at work has changed nothing yet */
     double last_loss;
     double recent_step_s[RECENT_STEPS];
     int n_recent;
@@ -208,6 +212,8 @@ tp_arithmetic_options tp_trainer_arithmetic(const tp_train_options *o);
 
 /* trainer.c */
 bool tp_trainer_should_stop(const trainer *t);
+/* The rate of the step at work: what the schedule says of `base`, times what alarms lowered it by. */
+double tp_trainer_lr(const trainer *t, double base);
 /* Gradient norm, then clip and update, or what the policy for numbers that are not finite
  * says.  `last` is a micro-batch of the step. */
 TP_CHECKED tp_status tp_trainer_update(trainer *t, step_result *r, const tp_batch_view *last,

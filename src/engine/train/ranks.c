@@ -76,6 +76,7 @@ tp_status tp_ranks_open(trainer *t, tp_train_options *own, tp_train_hooks *hooks
         hooks->dump = NULL;
         hooks->listen = NULL;
         hooks->stop_listening = NULL;
+        hooks->request = NULL;
     }
     tp_comm_on_notice(t->comm, say, t);
     TP_TRY(tp_comm_agree(t->comm, check_options(own, err), err));
