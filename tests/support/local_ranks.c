@@ -73,11 +73,9 @@ static int send(void *context, const void *data, size_t bytes, int to, int tag)
 
 static int receive(void *context, void *data, size_t bytes, int from, int tag)
 {
-    return take_request(context, (pending){.is_receive = true,
-                                           .data = data,
-                                           .bytes = bytes,
-                                           .from = from,
-                                           .tag = tag});
+    return take_request(
+        context,
+        (pending){.is_receive = true, .data = data, .bytes = bytes, .from = from, .tag = tag});
 }
 
 static int test(void *context, int i)
@@ -104,12 +102,6 @@ static int test(void *context, int i)
 }
 
 static void cancel(void *context, int i) { ((local_rank *)context)->requests[i].is_used = false; }
-
-static void abort_all(void *context, int code)
-{
-    (void)context, (void)code;
-    abort();
-}
 
 static void leave(void *context) { (void)context; }
 
@@ -140,7 +132,6 @@ void local_ranks_run(int n, void (*fn)(tp_comm *comm, void *user), void *user)
                                         .receive = receive,
                                         .test = test,
                                         .cancel = cancel,
-                                        .abort = abort_all,
                                         .close = leave};
         pthread_create(&threads[i], NULL, run, &ranks[i]);
     }

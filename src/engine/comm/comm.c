@@ -190,12 +190,12 @@ static void leave(tp_comm *c, tp_status status)
 {
     tp_transport *t = c->transport;
     bool is_clean = status == TP_OK || status == TP_ERR_INTERRUPTED;
-    if ((is_clean && !c->has_failed) || others_leave(c)) {
+    /* Else this process ends without taking leave, after it has said why, and its launcher ends
+     * the others. */
+    if ((is_clean && !c->has_failed) || (!c->is_torn && others_leave(c))) {
         if (c->listening >= 0)
             t->cancel(t->context, c->listening);
         t->close(t->context);
-    } else {
-        t->abort(t->context, 2);
     }
 }
 

@@ -30,8 +30,8 @@ typedef struct tp_comm tp_comm;
 TP_CHECKED tp_status tp_comm_open(tp_comm **ret, tp_error *err);
 /* Over a transport that is there; `transport` outlives the communicator. */
 TP_CHECKED tp_status tp_comm_open_over(tp_transport *transport, tp_comm **ret, tp_error *err);
-/* With TP_OK all leave together.  Otherwise those that still live have been told: they leave
- * together if they can within seconds, else all are ended. */
+/* With TP_OK all leave together.  Otherwise those that still live have been told, and leave
+ * together if they can within seconds; else the launcher ends them when this process ends. */
 void tp_comm_close(tp_comm *comm, tp_status status); /* NULL is a no-op */
 /* Whether a launcher started this process as one of several.  `what` gets "OMPI_COMM_WORLD_SIZE
  * is 4". */

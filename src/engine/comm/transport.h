@@ -28,8 +28,6 @@ typedef struct {
     /* 1: done, and the request is free again; 0: not yet; -1: it failed. */
     int (*test)(void *context, int request);
     void (*cancel)(void *context, int request);
-    /* End every process at once. */
-    void (*abort)(void *context, int code);
     /* Leave together: waits for all others to do the same. */
     void (*close)(void *context);
 } tp_transport;

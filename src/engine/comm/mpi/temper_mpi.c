@@ -92,12 +92,6 @@ static void cancel(void *context, int i)
     requests[i].n = 0;
 }
 
-static void abort_all(void *context, int code)
-{
-    (void)context;
-    MPI_Abort(MPI_COMM_WORLD, code);
-}
-
 static void close_mpi(void *context)
 {
     (void)context;
@@ -114,7 +108,6 @@ tp_transport *temper_transport(void)
                                  .receive = receive,
                                  .test = test,
                                  .cancel = cancel,
-                                 .abort = abort_all,
                                  .close = close_mpi};
     return &table;
 }
