@@ -13,6 +13,7 @@
  *     trace_report.h              where time and memory went, from traces of any tool
  *     stats.h                     what numbers say, and how surely
  *     bench.h                     measure and compare speed and memory
+ *     experiment.h                what each lever gives on this machine and model
  *     analysis.h                  what runs recorded, whoever ran them
  *     environment.h               for judges of answers that are libraries of their own */
 #ifndef TEMPER_TEMPER_H
@@ -27,6 +28,7 @@
 #include "temper/error.h"
 #include "temper/evaluate.h"
 #include "temper/exit_status.h"
+#include "temper/experiment.h"
 #include "temper/generator.h"
 #include "temper/log.h"
 #include "temper/model.h"
