@@ -15,6 +15,7 @@
  *     bench.h                     measure and compare speed and memory
  *     experiment.h                what each lever gives on this machine and model
  *     analysis.h                  what runs recorded, whoever ran them
+ *     runs.h, serve.h             all runs of a folder: a list, a local page
  *     environment.h               for judges of answers that are libraries of their own */
 #ifndef TEMPER_TEMPER_H
 #define TEMPER_TEMPER_H
@@ -30,11 +31,14 @@
 #include "temper/exit_status.h"
 #include "temper/experiment.h"
 #include "temper/generator.h"
+#include "temper/levers.h"
 #include "temper/log.h"
 #include "temper/model.h"
 #include "temper/plan.h"
 #include "temper/profile.h"
 #include "temper/program.h"
+#include "temper/runs.h"
+#include "temper/serve.h"
 #include "temper/stats.h"
 #include "temper/terminal.h"
 #include "temper/text.h"

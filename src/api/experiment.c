@@ -1,4 +1,4 @@
-/* experiment.c - ablations and tuning: the levers of the engine, measured by the instrument. */
+/* experiment.c - experiments: the levers of the engine, measured by the instrument. */
 #include "temper/experiment.h"
 
 #include <string.h>
@@ -8,24 +8,70 @@
 #include "base/strings.h"
 #include "instrument/bench/process.h"
 #include "instrument/experiment/ablate.h"
+#include "temper/levers.h"
 
 enum { MOST_LEVERS = 256 };
 
-/* A lever of the command line: NAME:KEY=ON/OFF. */
+/* A lever of the table, or one of the command line: NAME:KEY=ON/OFF. */
 typedef struct {
-    const char *on, *off; /* "KEY=ON" */
-} own_lever;
+    const tp_lever *known;
+    const char *on, *off; /* "KEY=ON"; of an own one */
+} chosen_lever;
 
 typedef struct {
     tp_arena arena;
-    tp_ablated levers[MOST_LEVERS];
-    own_lever own[MOST_LEVERS];
+    tp_set_lever levers[MOST_LEVERS];
+    chosen_lever rows[MOST_LEVERS];
     size_t n;
 } chosen;
 
+/* ---- settings ---- */
+
+static size_t known_choices(const chosen *c, const tp_put *put, tp_lever_choice *ret)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->n; i++)
+        if (c->rows[i].known && put[i] != TP_PUT_AS_IS)
+            ret[n++] = (tp_lever_choice){c->rows[i].known, put[i] == TP_PUT_ON};
+    return n;
+}
+
+/* Matches tp_lever_set.settings: of the table in one, since levers share lists. */
+static tp_status settings_of(void *user, const tp_put *put, tp_arena *arena,
+                             const char *const **ret, size_t *ret_n, tp_error *err)
+{
+    const chosen *c = user;
+    tp_lever_choice choices[MOST_LEVERS];
+    char **shared;
+    size_t n_shared, n = 0;
+    TP_TRY(tp_lever_overrides(choices, known_choices(c, put, choices), &shared, &n_shared, err));
+    const char **all = tp_arena_array(arena, const char *, n_shared + c->n + 1);
+    for (size_t i = 0; i < n_shared; i++)
+        all[n++] = tp_arena_strdup(arena, shared[i]);
+    tp_free(shared);
+    for (size_t i = 0; i < c->n; i++)
+        if (!c->rows[i].known && put[i] != TP_PUT_AS_IS)
+            all[n++] = put[i] == TP_PUT_ON ? c->rows[i].on : c->rows[i].off;
+    *ret = all;
+    *ret_n = n;
+    return TP_OK;
+}
+
 /* ---- which levers ---- */
 
-static tp_status read_own(chosen *c, const char *text, tp_error *err)
+static tp_status add(chosen *c, const tp_set_lever *lever, const chosen_lever *row, tp_error *err)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (strcmp(c->levers[i].name, lever->name) == 0)
+            return tp_fail(err, TP_ERR_ARG, "there are two levers '%s'", lever->name);
+    if (c->n == MOST_LEVERS)
+        return tp_fail(err, TP_ERR_ARG, "more than %d levers", MOST_LEVERS);
+    c->levers[c->n] = *lever;
+    c->rows[c->n++] = *row;
+    return TP_OK;
+}
+
+static tp_status add_own(chosen *c, const char *text, tp_error *err)
 {
     const char *colon = strchr(text, ':');
     const char *equals = colon ? strchr(colon, '=') : NULL;
@@ -33,43 +79,72 @@ static tp_status read_own(chosen *c, const char *text, tp_error *err)
     if (!slash || colon == text || equals == colon + 1)
         return tp_fail(err, TP_ERR_ARG,
                        "'%.200s' is no lever; one is NAME:KEY=ON/OFF, as in "
-                       "recompute:policy.recompute=true/false",
+                       "recompute:policy.recompute=full/none",
                        text);
-    if (c->n == MOST_LEVERS)
-        return tp_fail(err, TP_ERR_ARG, "more than %d levers", MOST_LEVERS);
     const char *key = tp_arena_strndup(&c->arena, colon + 1, (size_t)(equals - colon));
-    c->own[c->n] = (own_lever){
+    chosen_lever row = {
         .on = tp_arena_printf(&c->arena, "%s%.*s", key, (int)(slash - equals - 1), equals + 1),
         .off = tp_arena_printf(&c->arena, "%s%s", key, slash + 1)};
-    c->levers[c->n] = (tp_ablated){
-        .name = tp_arena_strndup(&c->arena, text, (size_t)(colon - text)),
-        .what = tp_arena_printf(&c->arena, "%s on, %s off", c->own[c->n].on, c->own[c->n].off)};
-    c->n++;
-    return TP_OK;
+    tp_set_lever lever = {.name = tp_arena_strndup(&c->arena, text, (size_t)(colon - text)),
+                          .what = tp_arena_printf(&c->arena, "%s on, %s off", row.on, row.off),
+                          .recipe = TP_PUT_AS_IS};
+    return add(c, &lever, &row, err);
 }
 
-static tp_status settings_of(void *user, const bool *on, tp_arena *arena, const char *const **ret,
-                             size_t *ret_n, tp_error *err)
+static tp_status fail_unknown(const char *name, tp_error *err)
 {
-    const chosen *c = user;
-    (void)err;
-    const char **all = tp_arena_array(arena, const char *, c->n + 1);
-    for (size_t i = 0; i < c->n; i++)
-        all[i] = on[i] ? c->own[i].on : c->own[i].off;
-    *ret = all;
-    *ret_n = c->n;
-    return TP_OK;
+    tp_buf names = {0};
+    const tp_lever *lever;
+    for (size_t i = 0; (lever = tp_lever_at(i)); i++)
+        tp_buf_addf(&names, "%s%s", i ? ", " : "", lever->name);
+    tp_status status = tp_fail(err, TP_ERR_ARG, "there is no lever '%.100s'; there are %s", name,
+                               tp_buf_str(&names));
+    tp_buf_release(&names);
+    return status;
 }
 
-static tp_status choose(chosen *c, const tp_ablate_options *o, tp_error *err)
+static bool is_named(const tp_ablate_options *o, const char *name)
+{
+    for (size_t i = 0; i < o->n_levers; i++)
+        if (strcmp(o->levers[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* Those that the configuration has, in the order of the table: all, unless some are named or own
+ * ones are given. */
+static tp_status add_known(chosen *c, const tp_ablate_options *o, const char *config,
+                           const char *const *overrides, size_t n, tp_error *err)
+{
+    tp_lever_report *reports;
+    size_t n_reports;
+    for (size_t i = 0; i < o->n_levers; i++)
+        if (!tp_lever_find(o->levers[i]))
+            return fail_unknown(o->levers[i], err);
+    if (o->n_levers == 0 && o->n_own > 0)
+        return TP_OK;
+    TP_TRY(tp_training_levers(config, overrides, n, &reports, &n_reports, err));
+    tp_status status = TP_OK;
+    for (size_t i = 0; i < n_reports && status == TP_OK; i++) {
+        const tp_lever *known = reports[i].lever;
+        tp_set_lever lever = {.name = known->name,
+                              .what = known->what,
+                              .recipe = reports[i].state == TP_LEVER_OFF ? TP_PUT_OFF : TP_PUT_ON};
+        if (o->n_levers == 0 || is_named(o, known->name))
+            status = add(c, &lever, &(chosen_lever){.known = known}, err);
+    }
+    tp_free(reports);
+    return status;
+}
+
+static tp_status choose(chosen *c, const tp_ablate_options *o, const char *config,
+                        const char *const *overrides, size_t n, tp_error *err)
 {
     for (size_t i = 0; i < o->n_own; i++)
-        TP_TRY(read_own(c, o->own[i], err));
-    for (size_t i = 0; i < c->n; i++)
-        for (size_t k = 0; k < i; k++)
-            if (strcmp(c->levers[i].name, c->levers[k].name) == 0)
-                return tp_fail(err, TP_ERR_ARG, "there are two levers '%s'", c->levers[i].name);
-    return c->n ? TP_OK : tp_fail(err, TP_ERR_ARG, "no lever to look at");
+        TP_TRY(add_own(c, o->own[i], err));
+    TP_TRY(add_known(c, o, config, overrides, n, err));
+    return c->n ? TP_OK
+                : tp_fail(err, TP_ERR_ARG, "the configuration has none of the levers named");
 }
 
 /* ---- the public functions ---- */
@@ -86,7 +161,7 @@ tp_status tp_ablate_run(const char *config, const char *const *overrides, size_t
         return tp_fail(err, TP_ERR_NOMEM, "no memory for the levers");
     tp_status status = tp_arena_init(&c->arena, 64 << 20, err);
     if (status == TP_OK)
-        status = choose(c, &o, err);
+        status = choose(c, &o, config, overrides, n_overrides, err);
     const tp_lever_set set = {.levers = c->levers, .n = c->n, .settings = settings_of, .user = c};
     if (status == TP_OK)
         status = tp_ablate(config, overrides, n_overrides, &o, &set, ret, err);

@@ -114,7 +114,7 @@ static int run(char **words, int n, const char *path, const tp_ablate_options *o
 int tp_cmd_ablate(int argc, char **argv)
 {
     flags f = {.seed = 1, .warm_up = 2, .pairs = -1};
-    char *given[argc + 2], **words = given, path[TP_CLI_PATH], isa[64];
+    char *given[argc + 2], **words = given, path[TP_CLI_PATH], isa[TP_CLI_SETTING];
     const char *names[TP_FLAG_MOST];
     tp_error err = {0};
     const tp_usage usage = {
@@ -138,7 +138,7 @@ int tp_cmd_ablate(int argc, char **argv)
         return status;
     char *list = f.levers ? strdup(f.levers) : NULL;
     o.n_levers = list ? split(list, names, TP_FLAG_MOST) : 0;
-    n = tp_cli_add_isa(words, n, f.isa, isa);
+    n = tp_cli_add_setting(words, n, "engine.isa", f.isa, isa);
     if (list && o.n_levers == 0)
         status = tp_cli_refuse("ablate", "--levers takes names, separated by commas");
     else if (tp_cli_find_recipe(&words, &n, path, &err) != TP_OK)

@@ -45,7 +45,7 @@ void tp_metric_put(tp_metric_bus *bus, const char *name, double value)
 {
     size_t i = index_of(name);
     TP_ASSERT(bus->open.n < TP_METRIC_DEFS);
-    bus->points[bus->open.n++] = (tp_metric_point){&tp_metric_defs[i], value};
+    bus->points[bus->open.n++] = (tp_metric_value){&tp_metric_defs[i], value};
     tp_metric_restore(bus, bus->open.axis, name, value);
 }
 

@@ -31,13 +31,13 @@ extern const tp_metric_def tp_metric_defs[TP_METRIC_DEFS]; /* by name */
 typedef struct {
     const tp_metric_def *def;
     double value; /* NaN is a result */
-} tp_metric_point;
+} tp_metric_value;
 
 /* What was measured at one step under one axis, "train" or "validation", in order. */
 typedef struct {
     const char *axis;
     int64_t step;
-    const tp_metric_point *points;
+    const tp_metric_value *points;
     size_t n;
 } tp_metric_record;
 
@@ -52,7 +52,7 @@ typedef struct {
     } subscribers[TP_METRIC_SUBSCRIBERS];
     int n_subscribers;
     tp_metric_record open;
-    tp_metric_point points[TP_METRIC_DEFS];
+    tp_metric_value points[TP_METRIC_DEFS];
     struct {
         const char *axis; /* of the record it was in; NULL: none */
         double value;

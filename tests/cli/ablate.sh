@@ -35,6 +35,14 @@ expect_out "nothing" "bit-identical" "Evidence: runs/tiny-ablate-2"
 run ablate tiny.yaml --lever nothing:run.name=one/two --rounds 1 --out "$folder" -q
 expect 4 "is there already; --out names another folder"
 
+# ---- levers of the table: those named, by name ----
+run ablate tiny.yaml --levers fuse-swiglu,fuse-residual-norm --rounds 1 --steps 1 --warm-up 0 \
+    --pairs 0 --json --out two -q
+expect 0
+is "a lever by name" "$("$TOOL" get out levers.0.name)" fuse-swiglu
+is "a run without it" "$(grep -c '"without fuse-swiglu","settings":\["engine.disable_passes=\[fuse-swiglu\]"' two/samples.jsonl)" 1
+is "a run without any" "$(grep -c '"none","settings":\["engine.disable_passes=\[fuse-swiglu,fuse-residual-norm\]"' two/samples.jsonl)" 1
+
 # ---- what fails has a name, and the others go on ----
 run ablate tiny.yaml --lever bad:policy.recompute=none/nonsense \
     --lever nan:policy.optimizer.kwargs.lr=1.0e-3/1000 --lever fine:run.name=one/two \
@@ -62,6 +70,8 @@ run ablate tiny.yaml --lever nonsense
 expect 2 "'nonsense' is no lever; one is NAME:KEY=ON/OFF"
 run ablate tiny.yaml --lever a:b=1/2 --lever a:c=1/2
 expect 2 "there are two levers 'a'"
+run ablate tiny.yaml --levers fuse-swiglu,x
+expect 2 "there is no lever 'x'; there are mixed-precision, packing, "
 run ablate missing.yaml --lever a:b=1/2
 expect 2 "missing.yaml"
 run ablate tiny.yaml --lever a:run.name=1/2 --budget soon

@@ -55,13 +55,20 @@ static tp_loss_effect compare_losses(const tp_ablation *a, size_t with, size_t w
 
 /* ---- variants ---- */
 
-/* The variant with all levers but those of `off`; SIZE_MAX ends the list of two. */
-static tp_status make_variant(tp_ablation *a, const char *name, const bool *on, size_t *ret,
+static tp_put *all_on(size_t n)
+{
+    tp_put *put = tp_vec_new(n + 1, sizeof *put);
+    for (size_t i = 0; i < n; i++)
+        put[i] = TP_PUT_ON;
+    return put;
+}
+
+static tp_status make_variant(tp_ablation *a, const char *name, const tp_put *put, size_t *ret,
                               tp_error *err)
 {
     const char *const *settings;
     size_t n;
-    TP_TRY(a->set->settings(a->set->user, on, &a->x->arena, &settings, &n, err));
+    TP_TRY(a->set->settings(a->set->user, put, &a->x->arena, &settings, &n, err));
     *ret = tp_experiment_variant(a->x, name, settings, n);
     return TP_OK;
 }
@@ -71,19 +78,19 @@ tp_status tp_ablation_init(tp_ablation *a, tp_experiment *x, const tp_lever_set 
 {
     *a = (tp_ablation){.set = set, .plan = *plan, .x = x};
     a->levers = tp_arena_array(&x->arena, tp_ablated_effect, set->n + 1);
-    bool *on = tp_vec_new(set->n + 1, sizeof *on);
-    memset(on, true, set->n);
-    tp_status status = make_variant(a, "all", on, &a->all, err);
+    tp_put *put = all_on(set->n);
+    tp_status status = make_variant(a, "all", put, &a->all, err);
     for (size_t i = 0; i < set->n && status == TP_OK; i++) {
-        on[i] = false;
-        status = make_variant(a, tp_arena_printf(&x->arena, "without %s", set->levers[i].name), on,
+        put[i] = TP_PUT_OFF;
+        status = make_variant(a, tp_arena_printf(&x->arena, "without %s", set->levers[i].name), put,
                               &a->levers[i].variant, err);
-        on[i] = true;
+        put[i] = TP_PUT_ON;
     }
-    memset(on, false, set->n);
+    for (size_t i = 0; i < set->n; i++)
+        put[i] = TP_PUT_OFF;
     if (status == TP_OK)
-        status = make_variant(a, "none", on, &a->none, err);
-    free(on);
+        status = make_variant(a, "none", put, &a->none, err);
+    free(put);
     a->all_off.variant = a->none;
     return status;
 }
@@ -160,9 +167,8 @@ static size_t rank_levers(const tp_ablation *a, size_t *rank)
 static tp_status make_pair(tp_ablation *a, size_t one, size_t other, tp_interaction *ret,
                            tp_error *err)
 {
-    bool *on = tp_vec_new(a->set->n + 1, sizeof *on);
-    memset(on, true, a->set->n);
-    on[one] = on[other] = false;
+    tp_put *put = all_on(a->set->n);
+    put[one] = put[other] = TP_PUT_OFF;
     *ret = (tp_interaction){.a = one,
                             .b = other,
                             .without_a = a->levers[one].variant,
@@ -171,8 +177,8 @@ static tp_status make_pair(tp_ablation *a, size_t one, size_t other, tp_interact
         make_variant(a,
                      tp_arena_printf(&a->x->arena, "without %s and %s", a->set->levers[one].name,
                                      a->set->levers[other].name),
-                     on, &ret->without_both, err);
-    free(on);
+                     put, &ret->without_both, err);
+    free(put);
     return status;
 }
 

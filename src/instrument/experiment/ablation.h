@@ -15,20 +15,8 @@
 #define TP_INSTRUMENT_EXPERIMENT_ABLATION_H
 
 #include "instrument/experiment/factor.h"
+#include "instrument/experiment/lever_set.h"
 #include "instrument/experiment/rounds.h"
-
-/* Levers of whoever knows them. */
-typedef struct {
-    const char *name, *what;
-} tp_ablated;
-typedef struct {
-    const tp_ablated *levers;
-    size_t n;
-    /* The settings that put lever i on where on[i], all others of the set off. */
-    tp_status (*settings)(void *user, const bool *on, tp_arena *arena, const char *const **ret,
-                          size_t *ret_n, tp_error *err);
-    void *user;
-} tp_lever_set;
 
 typedef enum {
     TP_LOSS_NOT_SHOWN,

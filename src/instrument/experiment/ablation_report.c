@@ -125,9 +125,9 @@ static void add_row(const char *name, const tp_ablated_effect *e, tp_grid *grid)
     tp_grid_text(grid, ratio_text(memory, text));
     tp_grid_text(grid, tp_change_name(memory->verdict));
     tp_grid_text(grid, loss_text(&e->loss, text));
-    if (*time->why)
+    if (*time->why && (time->n == 0 || time->n >= TP_FACTOR_LEAST))
         tp_grid_note(grid, "%s: step time: %s", name, time->why);
-    else if (*memory->why)
+    else if (*memory->why && memory->n == 0)
         tp_grid_note(grid, "%s: peak memory: %s", name, memory->why);
 }
 

@@ -63,12 +63,12 @@ static tp_status run(void *user, tp_arena *arena, const tp_variant *v, size_t nu
     return TP_OK;
 }
 
-static tp_status settings_of(void *user, const bool *on, tp_arena *arena, const char *const **ret,
-                             size_t *ret_n, tp_error *err)
+static tp_status settings_of(void *user, const tp_put *put, tp_arena *arena,
+                             const char *const **ret, size_t *ret_n, tp_error *err)
 {
     const char **all = tp_arena_array(arena, const char *, LEVERS);
     for (int i = 0; i < LEVERS; i++)
-        all[i] = tp_arena_printf(arena, "lever-%d=%s", i, on[i] ? "on" : "off");
+        all[i] = tp_arena_printf(arena, "lever-%d=%s", i, put[i] == TP_PUT_ON ? "on" : "off");
     *ret = all;
     *ret_n = LEVERS;
     return TP_OK;
@@ -77,9 +77,10 @@ static tp_status settings_of(void *user, const bool *on, tp_arena *arena, const 
 static void ablate(const double *gains, uint64_t seed, size_t rounds, tp_experiment *x,
                    tp_ablation *a)
 {
-    static const tp_ablated levers[LEVERS] = {{"lever-0", ""}, {"lever-1", ""}, {"lever-2", ""},
-                                              {"lever-3", ""}, {"lever-4", ""}, {"lever-5", ""},
-                                              {"lever-6", ""}, {"lever-7", ""}};
+    static const tp_set_lever levers[LEVERS] = {
+        {"lever-0", "", TP_PUT_AS_IS}, {"lever-1", "", TP_PUT_AS_IS}, {"lever-2", "", TP_PUT_AS_IS},
+        {"lever-3", "", TP_PUT_AS_IS}, {"lever-4", "", TP_PUT_AS_IS}, {"lever-5", "", TP_PUT_AS_IS},
+        {"lever-6", "", TP_PUT_AS_IS}, {"lever-7", "", TP_PUT_AS_IS}};
     static const tp_lever_set set = {.levers = levers, .n = LEVERS, .settings = settings_of};
     simulated m = {.machine = synthetic_machine_make(seed), .gains = gains};
     tp_trial_runner runner = {.run = run, .now_s = now_s, .user = &m};
