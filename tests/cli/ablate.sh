@@ -41,7 +41,7 @@ run ablate tiny.yaml --levers fuse-swiglu,fuse-residual-norm --rounds 1 --steps 
 expect 0
 is "a lever by name" "$("$TOOL" get out levers.0.name)" fuse-swiglu
 is "a run without it" "$(grep -c '"without fuse-swiglu","settings":\["engine.disable_passes=\[fuse-swiglu\]"' two/samples.jsonl)" 1
-is "a run without any" "$(grep -c '"none","settings":\["engine.disable_passes=\[fuse-swiglu,fuse-residual-norm\]"' two/samples.jsonl)" 1
+is "a run without any" "$(grep -c '"none","settings":\["engine.disable_passes=\[fuse-swiglu, fuse-residual-norm\]"' two/samples.jsonl)" 1
 
 # ---- what fails has a name, and the others go on ----
 run ablate tiny.yaml --lever bad:policy.recompute=none/nonsense \
