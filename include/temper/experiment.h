@@ -1,7 +1,7 @@
-/* experiment.h - what each lever gives on this machine and this model.
+/* experiment.h - what each lever gives on this machine and this model, and the best setting of all.
  *
- * What `temper ablate` does: short runs of `temper train` in child processes, in rounds of random
- * order, compared in pairs (docs/guide/experiments.md).
+ * What `temper ablate` and `temper tune` do: short runs of `temper train` in child processes, in
+ * rounds of random order, compared in pairs (docs/guide/experiments.md).
  *
  *     tp_ablate_options o = {.size = sizeof o, .budget_s = 300};
  *     status = tp_ablate_run("recipe.yaml", NULL, 0, &o, &text, &err);
@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-/* What experiments share.  Texts may be NULL; what is zero has the default. */
+/* What both share.  Texts may be NULL; what is zero has the default. */
 typedef struct {
     const char *program; /* the temper that is run; NULL: this program */
     double budget_s;     /* for everything; 0: 600 */
@@ -27,7 +27,7 @@ typedef struct {
     bool has_seed;
     int64_t seed;       /* of the order of the rounds; else 1 */
     double margin;      /* "the same" is within this share; 0: 0.01 */
-    const char *folder; /* for the results; NULL: beside the run folder, RUN-ablate */
+    const char *folder; /* for the results; NULL: beside the run folder, RUN-ablate or RUN-tune */
     tp_form form;       /* TP_FORM_TEXT or TP_FORM_JSON */
     int width;          /* of the text; 0: 110 */
     void (*progress)(void *user, const char *line); /* drawn anew; NULL: it goes */
@@ -55,6 +55,22 @@ typedef struct {
 TP_API TP_CHECKED tp_status tp_ablate_run(const char *config, const char *const *overrides,
                                           size_t n_overrides, const tp_ablate_options *options,
                                           char **ret, tp_error *err);
+
+typedef enum { TP_GOAL_TOKENS_PER_S, TP_GOAL_PEAK_MEMORY, TP_GOAL_COST } tp_goal;
+
+typedef struct {
+    size_t size; /* sizeof(tp_tune_options) */
+    tp_experiment_options common;
+    tp_goal goal;
+    int64_t memory_bytes; /* planned peak at most; 0: what the machine has */
+    bool allow_precision; /* policy.precision may change */
+} tp_tune_options;
+
+/* Search levers and sizes, measure the promising by racing, confirm the winner on fresh rounds,
+ * write it as a recipe. */
+TP_API TP_CHECKED tp_status tp_tune_run(const char *config, const char *const *overrides,
+                                        size_t n_overrides, const tp_tune_options *options,
+                                        char **ret, tp_error *err);
 
 /* End what is being measured; the calls return with what is there.  Safe in a handler of
  * signals. */

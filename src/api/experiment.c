@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "instrument/bench/process.h"
 #include "instrument/experiment/ablate.h"
+#include "instrument/experiment/tune.h"
 #include "temper/levers.h"
 
 enum { MOST_LEVERS = 256 };
@@ -149,6 +150,40 @@ static tp_status choose(chosen *c, const tp_ablate_options *o, const char *confi
 
 /* ---- the public functions ---- */
 
+/* What both need: the levers, and what is done with them. */
+typedef tp_status (*use)(const void *options, const tp_lever_set *set, const char *config,
+                         const char *const *overrides, size_t n, char **ret, tp_error *err);
+
+static tp_status with_levers(const tp_ablate_options *which, use then, const void *options,
+                             const char *config, const char *const *overrides, size_t n, char **ret,
+                             tp_error *err)
+{
+    chosen *c = calloc(1, sizeof *c);
+    if (!c)
+        return tp_fail(err, TP_ERR_NOMEM, "no memory for the levers");
+    tp_status status = tp_arena_init(&c->arena, 64 << 20, err);
+    if (status == TP_OK)
+        status = choose(c, which, config, overrides, n, err);
+    const tp_lever_set set = {.levers = c->levers, .n = c->n, .settings = settings_of, .user = c};
+    if (status == TP_OK)
+        status = then(options, &set, config, overrides, n, ret, err);
+    tp_arena_release(&c->arena);
+    free(c);
+    return status;
+}
+
+static tp_status ablate(const void *options, const tp_lever_set *set, const char *config,
+                        const char *const *overrides, size_t n, char **ret, tp_error *err)
+{
+    return tp_ablate(config, overrides, n, options, set, ret, err);
+}
+
+static tp_status tune(const void *options, const tp_lever_set *set, const char *config,
+                      const char *const *overrides, size_t n, char **ret, tp_error *err)
+{
+    return tp_tune(config, overrides, n, options, set, ret, err);
+}
+
 tp_status tp_ablate_run(const char *config, const char *const *overrides, size_t n_overrides,
                         const tp_ablate_options *options, char **ret, tp_error *err)
 {
@@ -156,18 +191,19 @@ tp_status tp_ablate_run(const char *config, const char *const *overrides, size_t
     tp_ablate_options o;
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_ablate_options", err));
     TP_NEED((o.levers || !o.n_levers) && (o.own || !o.n_own), err);
-    chosen *c = calloc(1, sizeof *c);
-    if (!c)
-        return tp_fail(err, TP_ERR_NOMEM, "no memory for the levers");
-    tp_status status = tp_arena_init(&c->arena, 64 << 20, err);
-    if (status == TP_OK)
-        status = choose(c, &o, config, overrides, n_overrides, err);
-    const tp_lever_set set = {.levers = c->levers, .n = c->n, .settings = settings_of, .user = c};
-    if (status == TP_OK)
-        status = tp_ablate(config, overrides, n_overrides, &o, &set, ret, err);
-    tp_arena_release(&c->arena);
-    free(c);
-    return status;
+    return with_levers(&o, ablate, &o, config, overrides, n_overrides, ret, err);
+}
+
+tp_status tp_tune_run(const char *config, const char *const *overrides, size_t n_overrides,
+                      const tp_tune_options *options, char **ret, tp_error *err)
+{
+    TP_NEED(ret && (overrides || !n_overrides), err);
+    tp_tune_options o;
+    const tp_ablate_options all = {0};
+    TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_tune_options", err));
+    if (o.goal < TP_GOAL_TOKENS_PER_S || o.goal > TP_GOAL_COST || o.memory_bytes < 0)
+        return tp_fail(err, TP_ERR_ARG, "tp_tune_run: there is no such goal, or memory is below 0");
+    return with_levers(&all, tune, &o, config, overrides, n_overrides, ret, err);
 }
 
 void tp_experiment_interrupt(void) { tp_process_interrupt(); }
