@@ -16,6 +16,7 @@
  *     experiment.h                what each lever gives on this machine and model
  *     analysis.h                  what runs recorded, whoever ran them
  *     runs.h, serve.h             all runs of a folder: a list, a local page
+ *     monitor.h                   alarms over a run, live or over
  *     environment.h               for judges of answers that are libraries of their own */
 #ifndef TEMPER_TEMPER_H
 #define TEMPER_TEMPER_H
@@ -34,6 +35,7 @@
 #include "temper/levers.h"
 #include "temper/log.h"
 #include "temper/model.h"
+#include "temper/monitor.h"
 #include "temper/plan.h"
 #include "temper/profile.h"
 #include "temper/program.h"

@@ -17,6 +17,7 @@ typedef struct {
     double best_metric;
     double val_loss, val_accuracy; /* of the last validation; NaN = none */
     double last_loss, best_reward; /* of the last step; rollouts: of all */
+    double lr_factor;              /* that alarms set; 1: rates are as scheduled */
     int64_t skipped_in_row;        /* non-finite steps since the last update */
     int64_t best_step;
     tp_dtype model_dtype;       /* of model/ in the checkpoint; filled by tp_checkpoint_load() */

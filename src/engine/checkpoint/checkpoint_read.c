@@ -118,7 +118,8 @@ static bool read_later_members(const tp_json *root, tp_train_state *s)
     } numbers[] = {{"val_loss", &s->val_loss},
                    {"val_accuracy", &s->val_accuracy},
                    {"loss", &s->last_loss},
-                   {"best_reward", &s->best_reward}};
+                   {"best_reward", &s->best_reward},
+                   {"lr_factor", &s->lr_factor}};
     const struct {
         const char *key;
         int64_t *v;
@@ -133,7 +134,9 @@ static bool read_later_members(const tp_json *root, tp_train_state *s)
         const tp_json *v = tp_json_get(root, counts[i].key);
         ok = (!v || tp_json_i64(v, counts[i].v)) && ok;
     }
-    return ok;
+    if (isnan(s->lr_factor))
+        s->lr_factor = 1;
+    return ok && s->lr_factor > 0 && s->lr_factor <= 1;
 }
 
 /* Absent before runs had an identity, and a choice of optimizers. */

@@ -28,6 +28,7 @@ typedef struct {
     double loss, grad_norm, lr, seconds, wait_s, flops;
     int64_t trained, used, padded, sequences;
     uint32_t n_micro;
+    uint64_t data_hash; /* of the tokens, in order */
     bool skipped;
 } step_result;
 
@@ -170,6 +171,7 @@ struct trainer {
     double val_loss;     /* SFT, DPO: of the last validation */
     double val_accuracy; /* DPO, GRPO */
     bool reached_goal;   /* the run may end before max_steps */
+    char stop_reason[400]; /* of a listener that asked for it; "": nobody has */
     bool step_is_void;   /* the step at work has changed nothing yet */
     double last_loss;
     double recent_step_s[RECENT_STEPS];
@@ -205,6 +207,8 @@ tp_arithmetic_options tp_trainer_arithmetic(const tp_train_options *o);
 
 /* trainer.c */
 bool tp_trainer_should_stop(const trainer *t);
+/* The rate of the step at work: what the schedule says of `base`, times what alarms lowered it by. */
+double tp_trainer_lr(const trainer *t, double base);
 /* Gradient norm, then clip and update, or what the policy for numbers that are not finite
  * says.  `last` is a micro-batch of the step. */
 TP_CHECKED tp_status tp_trainer_update(trainer *t, step_result *r, const tp_batch_view *last,

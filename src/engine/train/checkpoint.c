@@ -37,7 +37,7 @@ static tp_status save_optimizer(const tp_states *states, tp_dtype model_dtype, c
 {
     tp_tensor_out *out = calloc(states->n + 1, sizeof *out);
     tp_arena names;
-    TP_ASSERT(out);
+    TP_HAVE(out);
     tp_status status = tp_arena_init(&names, 256 << 20, err);
     if (status != TP_OK) {
         free(out);
@@ -92,6 +92,8 @@ static void write_state_json(const tp_train_state *s, tp_buf *out)
     tp_json_w_put_f64(&w, "val_accuracy", s->val_accuracy);
     tp_json_w_put_f64(&w, "loss", s->last_loss);
     tp_json_w_put_f64(&w, "best_reward", s->best_reward);
+    if (s->lr_factor != 1)
+        tp_json_w_put_f64(&w, "lr_factor", s->lr_factor);
     tp_json_w_put_str(&w, "optimizer", s->optimizer);
     tp_json_w_put_str(&w, "model_fingerprint", s->model_fingerprint);
     tp_json_w_put_str(&w, "data_fingerprint", s->data_fingerprint);

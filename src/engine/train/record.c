@@ -96,6 +96,7 @@ static void publish_step(trainer *t, const step_result *r)
     tp_metric_put(bus, "train/padding_ratio", padding_ratio(r));
     tp_metric_put(bus, "train/skipped", r->skipped);
     tp_metric_put(bus, "train/epoch", epoch);
+    tp_metric_put(bus, "train/data_fingerprint", (double)(r->data_hash >> 11)); /* 53 bits */
     tp_metric_put(bus, "timing/train/total_step_time", r->seconds);
     tp_metric_put(bus, "timing/train/data_processing", r->wait_s);
     tp_metric_put(bus, "performance/samples_per_sec", (double)r->sequences / r->seconds);
@@ -214,6 +215,11 @@ static void put_memory(trainer *t, tp_json_w *w)
     for (int k = 0; k < TP_MEM_KINDS; k++)
         tp_json_w_put_i64(w, tp_mem_kind_name((tp_mem_kind)k), (int64_t)stats.peak[k]);
     tp_json_w_end(w, '}');
+    if (t->phases.peak_bytes) {
+        tp_json_w_put_i64(w, "peak_resident_bytes", (int64_t)t->phases.peak_bytes);
+        tp_json_w_put_str(w, "peak_resident_phase", tp_time_name(t->phases.peak_phase));
+        tp_json_w_put_i64(w, "peak_resident_step", t->phases.peak_step);
+    }
     tp_json_w_put_i64(w, "activation_live_peak_bytes",
                       (int64_t)plan->session.activation_live_bytes);
     tp_json_w_end(w, '}');

@@ -68,6 +68,13 @@ typedef struct {
     const tp_profile *profile;       /* of steps that were recorded; NULL: none yet */
 } tp_train_event;
 
+/* What a listener asks for between two steps. */
+typedef struct {
+    char why[400];    /* said with it */
+    double lr_factor; /* learning rates times this from here on; 0: as they are */
+    bool checkpoint, stop;
+} tp_train_request;
+
 typedef struct {
     void (*observe)(void *user, const tp_train_event *event); /* may be NULL */
     void *user;
@@ -80,6 +87,8 @@ typedef struct {
      * attempt, and after its last, while the bus is there still */
     void (*listen)(void *listener, tp_metric_bus *bus, const tp_train_event *start);
     void (*stop_listening)(void *listener);
+    /* (optional) after every step and what is due behind it; false: nothing is asked for */
+    bool (*request)(void *listener, tp_train_request *ret);
     void *listener;
 } tp_train_hooks;
 
@@ -88,6 +97,7 @@ typedef struct {
     double final_loss, val_loss;
     double val_accuracy; /* DPO, GRPO */
     tp_status status;    /* why it ended */
+    bool was_asked_to;   /* a listener stopped it */
 } tp_train_result;
 
 /* `config` is bound to `options` already. */

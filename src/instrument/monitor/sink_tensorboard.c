@@ -110,7 +110,7 @@ static tp_status open_file(const char *folder, const tp_sink_run *run, void **re
 {
     tp_error ignored;
     sink *s = calloc(1, sizeof *s);
-    TP_ASSERT(s);
+    TP_HAVE(s);
     s->fd = -1;
     tp_status status = begin(s, folder, run, err);
     if (status == TP_OK)
@@ -147,7 +147,7 @@ static tp_status write_record(void *user, const tp_metric_record *record, tp_err
     }
     if (!record->n)
         return TP_OK;
-    tp_event_put_summary(&s->out, tp_wall_s(), record->step, &s->summary);
+    tp_event_put_summary(&s->out, record->wall_s, record->step, &s->summary);
     return append(s, err);
 }
 
