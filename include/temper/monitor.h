@@ -90,7 +90,8 @@ TP_API void tp_monitor_at(tp_monitor *monitor, int64_t step);
 /* The oldest sample that was not taken; false when there is none. */
 TP_API bool tp_monitor_take(tp_monitor *monitor, tp_monitor_sample *ret);
 TP_API void tp_monitor_read_report(tp_monitor *monitor, tp_monitor_report *ret);
-/* A last sample of every group, and no more; they can be taken until the close. */
+/* A last sample of those groups that are nearly due, and no more; they can be taken until the
+ * close. */
 TP_API void tp_monitor_stop(tp_monitor *monitor);
 TP_API void tp_monitor_close(tp_monitor *monitor); /* stops it; NULL is a no-op */
 
