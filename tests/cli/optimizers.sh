@@ -27,6 +27,7 @@ follow() {
 }
 follow torch.optim.Adafactor 'lr: 0.05' Adafactor 5904
 follow torch.optim.Muon 'lr: 0.02, adamw_lr: 0.01' Muon 141568
+follow bitsandbytes.optim.AdamW8bit 'lr: 0.01, min_8bit_size: 1024' AdamW8bit 117504
 follow torch.optim.SGD 'lr: 0.5, momentum: 0.9' SGD 107648
 grep -q sgd_momentum whole/checkpoints/step-6/optimizer.safetensors || fail "no momentum is saved"
 grep -q adam_ whole/checkpoints/step-6/optimizer.safetensors && fail "moments of AdamW are saved"

@@ -173,8 +173,10 @@ static tp_dtype dtype_of(const tp_operand_spec *spec, types t, uint64_t seed)
     case TP_KIND_draws:
     case TP_KIND_scalars:
         return TP_DTYPE_F64;
-    case TP_KIND_b:
+    case TP_KIND_half:
         return TP_DTYPE_BF16;
+    case TP_KIND_codes:
+        return TP_DTYPE_U8;
     default:
         return TP_DTYPE_F32;
     }
@@ -283,6 +285,9 @@ static void fill_floats(const problem *p, tensor *t, tp_operand_kind kind, uint6
             break;
         case TP_KIND_draws:
             t->f[i] = random_uniform(seed, (uint64_t)i);
+            break;
+        case TP_KIND_codes:
+            t->f[i] = floor(256 * random_uniform(seed, (uint64_t)i));
             break;
         case TP_KIND_f:
             t->f[i] = p->offset + p->fill * normal;

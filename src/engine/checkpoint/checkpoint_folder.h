@@ -22,6 +22,7 @@ typedef struct {
     int64_t best_step;
     tp_dtype model_dtype;       /* of model/ in the checkpoint; filled by tp_checkpoint_load() */
     char model_fingerprint[33]; /* shapes and names of the weights */
+    char base_fingerprint[33];  /* of an adapter's frozen base: its numbers; "": drawn or none */
     char data_fingerprint[33];  /* what the order of the data depends on */
     char run_id[TP_RUN_ID];     /* the run's identity, ""; written before runs had one */
     char run_name[TP_RUN_NAME]; /* for people */

@@ -102,6 +102,13 @@ static bool copy_fingerprint(const tp_json *root, const char *key, char out[33])
     return copy_text(tp_json_get(root, key), out, 33);
 }
 
+/* Only adapters have one. */
+static bool copy_base(const tp_json *root, tp_train_state *s)
+{
+    return !tp_json_get(root, "base_fingerprint") ||
+           copy_fingerprint(root, "base_fingerprint", s->base_fingerprint);
+}
+
 /* What older checkpoints lack. */
 static bool read_later_members(const tp_json *root, tp_train_state *s)
 {
@@ -162,7 +169,7 @@ tp_status tp_checkpoint_read_state(const char *path, tp_train_state *ret, tp_err
               read_number(d.root, "best_metric", &s.best_metric) &&
               copy_fingerprint(d.root, "model_fingerprint", s.model_fingerprint) &&
               copy_fingerprint(d.root, "data_fingerprint", s.data_fingerprint) &&
-              copy_owner(d.root, &s) && read_later_members(d.root, &s);
+              copy_base(d.root, &s) && copy_owner(d.root, &s) && read_later_members(d.root, &s);
     if (ok)
         s.seed = strtoull(seed, NULL, 10);
     tp_status status = TP_OK;

@@ -34,7 +34,8 @@ static tp_dtype dtype_of(tp_operand_kind kind)
 {
     return kind >= TP_KIND_ids                                                     ? TP_DTYPE_I32
            : kind == TP_KIND_d || kind == TP_KIND_draws || kind == TP_KIND_scalars ? TP_DTYPE_F64
-           : kind == TP_KIND_b                                                     ? TP_DTYPE_BF16
+           : kind == TP_KIND_half                                                  ? TP_DTYPE_BF16
+           : kind == TP_KIND_codes                                                 ? TP_DTYPE_U8
                                                                                    : TP_DTYPE_F32;
 }
 
@@ -43,6 +44,8 @@ static void match_dtype(tp_shapes *s, int i, const tp_operand_spec *spec)
     tp_dtype is = tp_shapes_in(s, i)->dtype, want = dtype_of(spec->kind);
     if (takes_any_float(spec) && !tp_is_float(is))
         tp_shapes_refuse(s, "operand %d is %s, not a float", i, tp_dtype_name(is));
+    else if (spec->kind == TP_KIND_half && is == TP_DTYPE_F16)
+        return;
     else if (!takes_any_float(spec) && is != want)
         tp_shapes_refuse(s, "operand %d is %s, not %s", i, tp_dtype_name(is), tp_dtype_name(want));
 }

@@ -10,6 +10,7 @@
 #include "engine/data/loader.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/custom_metrics.h"
+#include "engine/train/levers.h"
 #include "engine/train/plan.h"
 #include "engine/train/profile.h"
 #include "engine/train/run.h"
@@ -142,6 +143,7 @@ struct trainer {
     tp_session *session; /* the one of them that trains */
     bool resumes;        /* see tp_run_graphs_options */
     tp_run_plan plan;
+    tp_lever_reports levers;
     tp_mem_stats memory_before; /* what others in this process held when the run began */
     tp_tokenizer *tokenizer;
     tp_run *run;

@@ -7,10 +7,12 @@
 #include "base/cpu.h"
 #include "base/log.h"
 #include "base/platform.h"
+#include "engine/model/adapter.h"
 #include "engine/train/trainer_internal.h"
 
 static const char *const mfu_formula =
     "3 * (2 * P_matmul * tokens + 4 * L * H * D * sum_s s*(s+1)/2) / seconds / peak FLOP/s "
+    "(2 in place of 3 for the weights of a frozen base) "
     "of the unit, measured; tokens of the data only (no padding), no recomputation, LM head "
     "counted, embedding "
     "look-up not, causal attention; seconds are those of steps (data to optimizer)";
@@ -28,9 +30,15 @@ double tp_trainer_step_flops(const tp_model *model, int64_t tokens, double sum_o
     double tables = info->tied ? 0 : (double)info->vocab * (double)info->hidden;
     if (info->rope_theta == 0)
         tables += (double)info->max_positions * (double)info->hidden;
+    /* A frozen base has no gradient of its own; its adapter has. */
+    double adapter = 0, passes = tp_model_has_adapter(model) ? 2 : 3;
+    params = tp_model_trained(model, &n);
+    for (size_t i = 0; passes < 3 && i < n; i++)
+        adapter += params[i].rank == 2 ? (double)params[i].dim[0] * (double)params[i].dim[1] : 0;
     double pairs = 0.5 * (sum_of_squares + (double)tokens);
     double attention = 4.0 * (double)(info->layers * info->heads * info->head_dim) * pairs;
-    return 3.0 * (2.0 * (matmul - tables) * (double)tokens + attention);
+    return passes * 2.0 * (matmul - tables) * (double)tokens +
+           3.0 * (2.0 * adapter * (double)tokens + attention);
 }
 
 /* The peak of the unit that multiplies in the run's precision. */
@@ -279,6 +287,8 @@ tp_status tp_trainer_write_run_json(trainer *t, const char *state, tp_error *err
     put_time(t, &w);
     put_throughput(t, &w);
     put_result(t, &w);
+    tp_levers_measure(t, &t->levers);
+    tp_levers_put(&t->levers, &w);
     tp_json_w_key(&w, "custom_metrics");
     tp_custom_write(&t->custom, &w);
     tp_json_w_end(&w, '}');

@@ -233,6 +233,7 @@ static tp_status loop(trainer *t, tp_error *err)
     while (t->state.step < t->max_steps && !t->reached_goal) {
         step_result r = {0};
         TP_TRY(tp_profile_begin_step(t, err));
+        tp_session_begin_step(t->session, (uint64_t)t->o->seed, t->state.step);
         tp_status status = run_step(t, &r, err);
         /* A step that is not finite is a step: the record says so before the run ends. */
         if (status != TP_OK && !r.skipped)

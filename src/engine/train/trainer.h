@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "engine/exec/machine.h"
 #include "engine/train/custom_metrics.h"
+#include "engine/train/levers.h"
 #include "engine/train/options.h"
 #include "engine/train/phases.h"
 #include "engine/train/plan.h"
@@ -54,9 +55,10 @@ typedef struct {
     double best_metric; /* of checkpointing.metric_name; NaN: none */
     double elapsed_s, eta_s, eta_low_s, eta_high_s; /* eta: NaN before the first step */
     double phase_s[TP_TIME_COUNT];                  /* so far */
-    tp_mem_stats memory;          /* of this run; its total_peak is to be compared with ... */
-    const tp_run_plan *plan;      /* ... what was planned */
-    int64_t last_checkpoint_step; /* -1: none */
+    tp_mem_stats memory;            /* of this run; its total_peak is to be compared with ... */
+    const tp_run_plan *plan;        /* ... what was planned */
+    const tp_lever_reports *levers; /* states from the plan on, measured when it is finished */
+    int64_t last_checkpoint_step;   /* -1: none */
     size_t checkpoint_bytes;
     int64_t skipped;
     const tp_session *session;                    /* for tables; NULL before the plan */

@@ -91,7 +91,8 @@ static void expect_trajectory(const tp_optimizer_settings *s, const char *backen
     MUST(tp_program_add(program, "update", &states, 0, &update, &err));
     tp_graph *g = tp_program_graph(program, update);
     tp_optimizer_inputs in = tp_optimizer_declare(s, g);
-    tp_optimizer_add(s, g, &p, x->rank == 2, &in);
+    const tp_optimizer_weight its = {.tensor = &p, .is_hidden = x->rank == 2};
+    tp_optimizer_add(s, g, &its, &in);
     MUST(tp_program_compile(program, &err));
     MUST(tp_program_alloc(program, &states, &err));
     MUST(tp_tensor_write(tp_states_find(&states, "p"), 0, x->begin, bytes, &err));
@@ -426,11 +427,11 @@ static void muon_leaves_vectors_to_adamw(void **unused)
 static void unknown_optimizers_are_refused_with_those_there_are(void **unused)
 {
     (void)unused;
-    expect_refusal(
-        "policy.optimizer.name=torch.optim.Adagrad", "seed=1",
-        "command line: policy.optimizer.name: \"torch.optim.Adagrad\" is not one of "
-        "torch.optim.AdamW, adamw, torch.optim.SGD, sgd, torch.optim.Adafactor, adafactor, "
-        "transformers.Adafactor, torch.optim.Muon, muon");
+    expect_refusal("policy.optimizer.name=torch.optim.Adagrad", "seed=1",
+                   "command line: policy.optimizer.name: \"torch.optim.Adagrad\" is not one of "
+                   "torch.optim.AdamW, adamw, bitsandbytes.optim.AdamW8bit, adamw_8bit, "
+                   "torch.optim.SGD, sgd, torch.optim.Adafactor, adafactor, "
+                   "transformers.Adafactor, torch.optim.Muon, muon");
 }
 
 int main(void)

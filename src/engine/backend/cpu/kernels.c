@@ -17,6 +17,11 @@
     ROW(swiglu_grad, isa)        \
     ROW(concat, isa)             \
     ROW(rope, isa)               \
+    ROW(scale, isa)              \
+    ROW(dropout, isa)            \
+    ROW(dora_norm, isa)          \
+    ROW(dora, isa)               \
+    ROW(dora_dm, isa)            \
     ROW(embed, isa)              \
     ROW(embed_grad, isa)         \
     ROW(rmsnorm, isa)            \
@@ -36,6 +41,7 @@
     ROW(cross_entropy_grad, isa) \
     ROW(sumsq, isa)              \
     ROW(adamw, isa)              \
+    ROW(adamw_8bit, isa)         \
     ROW(sgd, isa)                \
     ROW(adafactor, isa)          \
     ROW(adafactor_moment, isa)   \
@@ -49,7 +55,8 @@
 #define DECLARE(op, isa) extern const tp_kernel tp_cpu_##op##_##isa;
 #define ADDRESS(op, isa) &tp_cpu_##op##_##isa,
 
-extern const tp_kernel tp_cpu_muon, tp_cpu_linear, tp_cpu_linear_gelu, tp_cpu_linear_dx, tp_cpu_linear_dw;
+extern const tp_kernel tp_cpu_muon, tp_cpu_linear, tp_cpu_linear_gelu, tp_cpu_linear_dx,
+    tp_cpu_linear_dw;
 VECTOR_KERNELS(DECLARE, portable)
 #if defined(__x86_64__)
 VECTOR_KERNELS(DECLARE, avx2)

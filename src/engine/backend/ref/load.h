@@ -57,6 +57,8 @@ static inline double ref_load(const tp_operand *operand, int64_t row, int64_t co
         return (double)tp_bf16_to_f32(((const tp_bf16 *)operand->data)[i]);
     case TP_DTYPE_F16:
         return ref_f16_to_f64(((const uint16_t *)operand->data)[i]);
+    case TP_DTYPE_U8:
+        return (double)((const uint8_t *)operand->data)[i];
     default:
         TP_ASSERT(operand->dtype == TP_DTYPE_F64);
         return ((const double *)operand->data)[i];
@@ -75,6 +77,9 @@ static inline void ref_store(const tp_operand *operand, int64_t row, int64_t col
         return;
     case TP_DTYPE_F16:
         ((uint16_t *)operand->data)[i] = ref_f64_to_f16(value);
+        return;
+    case TP_DTYPE_U8: /* a code: a whole number below 256 */
+        ((uint8_t *)operand->data)[i] = (uint8_t)value;
         return;
     default:
         TP_ASSERT(operand->dtype == TP_DTYPE_F64);

@@ -1,5 +1,8 @@
 /* update.c - the optimizer's graph. */
-#include "engine/ir/ops.h"
+#include <math.h>
+
+#include "engine/device/dynamic_map.h"
+#include "engine/ir/shapes.h"
 
 /* The sum of squares, added to what was there. */
 const tp_op_def tp_op_sumsq = {
@@ -14,11 +17,34 @@ const tp_op_def tp_op_sumsq = {
  * p -= lr/c1 * m / (sqrt(v)/sqrt(c2) + eps). */
 const tp_op_def tp_op_adamw = {
     .name = "adamw",
-    .signature = "p:s[..] g:s[..] m:s[..] v:positive[..] scalars:scalars[8] shadow:b[..]? "
-                 "-> p:s[..] m:s[..] v:s[..] shadow:b[..]?",
+    .signature = "p:s[..] g:s[..] m:s[..] v:positive[..] scalars:scalars[8] shadow:half[..]? "
+                 "-> p:s[..] m:s[..] v:s[..] shadow:half[..]?",
     .attributes = "decay",
     .traits = TP_OP_UPDATE,
     .flops = "16*T*C",
+};
+
+/* adamw with moments in 8 bits: blocks of 256 elements, one behind the other as they lie, keep the
+ * largest size of each moment (B = ceil(T*C/256) blocks) and a code for every element, of the
+ * signed dynamic map for m (first row), of the unsigned one for v (device/dynamic_map.h).  The step
+ * is made with the moments before they are rounded; as bitsandbytes' AdamW8bit. */
+static void adamw_8bit_check(tp_shapes *s)
+{
+    double n = s->letters.value['T'] * s->letters.value['C'];
+    if (s->letters.value['B'] != ceil(n / TP_DYNAMIC_BLOCK))
+        tp_shapes_refuse(s, "%.0f elements are not %.0f blocks of %d", n, s->letters.value['B'],
+                         TP_DYNAMIC_BLOCK);
+}
+
+const tp_op_def tp_op_adamw_8bit = {
+    .name = "adamw_8bit",
+    .signature = "p:s[..] g:s[..] scalars:scalars[8] codes:codes[2,T*C] absmax:positive[2,B] "
+                 "shadow:half[..]? -> p:s[..] codes:codes[2,T*C] absmax:positive[2,B] "
+                 "shadow:half[..]?",
+    .attributes = "decay",
+    .traits = TP_OP_UPDATE,
+    .flops = "20*T*C",
+    .check = adamw_8bit_check,
 };
 
 /* In place.  scalars: lr, momentum, what is taken of the gradient (1 - dampening; 1 in the first
@@ -26,8 +52,8 @@ const tp_op_def tp_op_adamw = {
  * m = momentum*m + take*g; p -= lr * m, or lr * (g + momentum*m). */
 const tp_op_def tp_op_sgd = {
     .name = "sgd",
-    .signature = "p:s[..] g:s[..] scalars:scalars[8] m:s[..] shadow:b[..]? "
-                 "-> p:s[..] m:s[..] shadow:b[..]?",
+    .signature = "p:s[..] g:s[..] scalars:scalars[8] m:s[..] shadow:half[..]? "
+                 "-> p:s[..] m:s[..] shadow:half[..]?",
     .attributes = "nesterov",
     .traits = TP_OP_UPDATE,
     .flops = "6*T*C",
@@ -41,8 +67,8 @@ const tp_op_def tp_op_sgd = {
  * transformers.Adafactor: eps1 is added to the squares instead, and p *= 1 - a * decay. */
 const tp_op_def tp_op_adafactor = {
     .name = "adafactor",
-    .signature = "p:s[..] g:s[..] scalars:scalars[8] var:positive[V] shadow:b[..]? "
-                 "-> p:s[..] var:positive[V] shadow:b[..]?",
+    .signature = "p:s[..] g:s[..] scalars:scalars[8] var:positive[V] shadow:half[..]? "
+                 "-> p:s[..] var:positive[V] shadow:half[..]?",
     .attributes = "scaled, transformers",
     .traits = TP_OP_UPDATE,
     .flops = "12*T*C",
@@ -51,8 +77,8 @@ const tp_op_def tp_op_adafactor = {
 /* What is subtracted is a running average, by beta1, of what adafactor subtracts. */
 const tp_op_def tp_op_adafactor_moment = {
     .name = "adafactor_moment",
-    .signature = "p:s[..] g:s[..] scalars:scalars[8] var:positive[V] m:s[..] shadow:b[..]? "
-                 "-> p:s[..] var:positive[V] m:s[..] shadow:b[..]?",
+    .signature = "p:s[..] g:s[..] scalars:scalars[8] var:positive[V] m:s[..] shadow:half[..]? "
+                 "-> p:s[..] var:positive[V] m:s[..] shadow:half[..]?",
     .attributes = "scaled, transformers",
     .traits = TP_OP_UPDATE,
     .flops = "15*T*C",
@@ -64,8 +90,8 @@ const tp_op_def tp_op_adafactor_moment = {
  * 1 - lr*wd; p -= scale * lr * X.  torch rounds X and G to bf16 on the way. */
 const tp_op_def tp_op_muon = {
     .name = "muon",
-    .signature = "p:s[T,C] g:s[T,C] scalars:scalars[8] m:s[T,C] shadow:b[T,C]? "
-                 "-> p:s[T,C] m:s[T,C] shadow:b[T,C]?",
+    .signature = "p:s[T,C] g:s[T,C] scalars:scalars[8] m:s[T,C] shadow:half[T,C]? "
+                 "-> p:s[T,C] m:s[T,C] shadow:half[T,C]?",
     .attributes = "nesterov, scale, steps",
     .traits = TP_OP_UPDATE,
     .flops = "20*T*C*C",

@@ -92,13 +92,13 @@ static bool has_moment(const tp_optimizer_settings *s)
 static int states(const tp_optimizer_settings *s, const tp_optimizer_operands *x,
                   tp_optimizer_state ret[TP_OPTIMIZER_STATES])
 {
-    const tp_tensor *weight = x->weight;
+    const tp_tensor *weight = x->weight.tensor;
     int64_t n = weight->dim[0];
     ret[0] = (tp_optimizer_state){.name = "adafactor_squares",
                                   .dtype = TP_DTYPE_F32,
                                   .rank = 1,
                                   .dim = {weight->rank == 2 ? n + weight->dim[1] : n, 1}};
-    ret[1] = tp_optimizer_state_like(x->weight, "adafactor_m");
+    ret[1] = tp_optimizer_state_like(x->weight.tensor, "adafactor_m");
     return has_moment(s) ? 2 : 1;
 }
 

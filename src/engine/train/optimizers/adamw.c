@@ -48,8 +48,8 @@ static int states(const tp_optimizer_settings *s, const tp_optimizer_operands *x
                   tp_optimizer_state ret[TP_OPTIMIZER_STATES])
 {
     (void)s;
-    ret[0] = tp_optimizer_state_like(x->weight, "adam_m");
-    ret[1] = tp_optimizer_state_like(x->weight, "adam_v");
+    ret[0] = tp_optimizer_state_like(x->weight.tensor, "adam_m");
+    ret[1] = tp_optimizer_state_like(x->weight.tensor, "adam_v");
     return 2;
 }
 

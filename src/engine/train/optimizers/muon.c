@@ -59,9 +59,9 @@ static tp_status check(const tp_config *config, const tp_optimizer_settings *s, 
 static int states(const tp_optimizer_settings *s, const tp_optimizer_operands *x,
                   tp_optimizer_state ret[TP_OPTIMIZER_STATES])
 {
-    if (!x->is_hidden)
+    if (!x->weight.is_hidden)
         return tp_optimizer_adamw.states(s, x, ret);
-    ret[0] = tp_optimizer_state_like(x->weight, "muon_momentum");
+    ret[0] = tp_optimizer_state_like(x->weight.tensor, "muon_momentum");
     return 1;
 }
 
@@ -76,7 +76,7 @@ static double adjusted(int how, const tp_tensor *weight)
 static void update(const tp_optimizer_settings *s, const tp_optimizer_operands *x, tp_graph *g,
                    const char *label)
 {
-    if (!x->is_hidden) {
+    if (!x->weight.is_hidden) {
         tp_optimizer_operands rest = *x;
         rest.scalars = x->rest;
         tp_optimizer_adamw.update(s, &rest, g, label);
@@ -84,7 +84,7 @@ static void update(const tp_optimizer_settings *s, const tp_optimizer_operands *
     }
     tp_ref in[] = {x->p, x->grad, x->scalars, x->state[0]};
     tp_attrs attrs = {.nesterov = own(s)->nesterov,
-                      .scale = (float)adjusted(own(s)->adjust, x->weight),
+                      .scale = (float)adjusted(own(s)->adjust, x->weight.tensor),
                       .steps = (int32_t)own(s)->steps};
     tp_graph_op(g, TP_OP_muon, &attrs, 4, in, label);
 }

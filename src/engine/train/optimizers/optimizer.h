@@ -47,11 +47,16 @@ typedef struct {
     int64_t dim[2];
 } tp_optimizer_state;
 
+typedef struct {
+    const tp_tensor *tensor;
+    bool is_hidden;    /* a matrix inside a block: no embedding, head, norm or bias */
+    bool is_embedding; /* a table of tokens or positions */
+} tp_optimizer_weight;
+
 /* A parameter with all that belongs to it, in the update graph; its low-precision copy is added by
  * the pass autocast. */
 typedef struct {
-    const tp_tensor *weight;
-    bool is_hidden; /* a matrix inside a block: no embedding, head, norm or bias */
+    tp_optimizer_weight weight;
     tp_ref p, grad, state[TP_OPTIMIZER_STATES], scalars, rest;
 } tp_optimizer_operands;
 
@@ -71,8 +76,8 @@ struct tp_optimizer {
                     tp_optimizer_scalars *ret);
 };
 
-extern const tp_optimizer tp_optimizer_adamw, tp_optimizer_sgd, tp_optimizer_adafactor,
-    tp_optimizer_adafactor_transformers, tp_optimizer_muon;
+extern const tp_optimizer tp_optimizer_adamw, tp_optimizer_adamw_8bit, tp_optimizer_sgd,
+    tp_optimizer_adafactor, tp_optimizer_adafactor_transformers, tp_optimizer_muon;
 
 /* Of the parameter's shape, in f32. */
 tp_optimizer_state tp_optimizer_state_like(const tp_tensor *weight, const char *name);
@@ -84,8 +89,8 @@ typedef struct {
 tp_optimizer_inputs tp_optimizer_declare(const tp_optimizer_settings *s, tp_graph *g);
 
 /* Adds to `g` the tensors that belong to a parameter and the op that updates it. */
-void tp_optimizer_add(const tp_optimizer_settings *s, tp_graph *g, const tp_tensor *weight,
-                      bool is_hidden, const tp_optimizer_inputs *in);
+void tp_optimizer_add(const tp_optimizer_settings *s, tp_graph *g,
+                      const tp_optimizer_weight *weight, const tp_optimizer_inputs *in);
 
 /* Every spelling of policy.optimizer.name; closed by NULL, the default first. */
 typedef struct {

@@ -6,6 +6,8 @@
 const tp_optimizer_name tp_optimizer_names[] = {
     {"torch.optim.AdamW", &tp_optimizer_adamw},
     {"adamw", &tp_optimizer_adamw},
+    {"bitsandbytes.optim.AdamW8bit", &tp_optimizer_adamw_8bit},
+    {"adamw_8bit", &tp_optimizer_adamw_8bit},
     {"torch.optim.SGD", &tp_optimizer_sgd},
     {"sgd", &tp_optimizer_sgd},
     {"torch.optim.Adafactor", &tp_optimizer_adafactor},
@@ -52,20 +54,19 @@ tp_optimizer_inputs tp_optimizer_declare(const tp_optimizer_settings *s, tp_grap
     return in;
 }
 
-void tp_optimizer_add(const tp_optimizer_settings *s, tp_graph *g, const tp_tensor *weight,
-                      bool is_hidden, const tp_optimizer_inputs *in)
+void tp_optimizer_add(const tp_optimizer_settings *s, tp_graph *g,
+                      const tp_optimizer_weight *weight, const tp_optimizer_inputs *in)
 {
     tp_optimizer_state states[TP_OPTIMIZER_STATES];
-    tp_tensor gradient = tp_tensor_gradient(weight, &g->arena);
-    tp_optimizer_operands x = {.weight = weight, .scalars = in->scalars};
-    x.p = tp_graph_state(g, weight);
+    tp_tensor gradient = tp_tensor_gradient(weight->tensor, &g->arena);
+    tp_optimizer_operands x = {.weight = *weight, .scalars = in->scalars};
+    x.p = tp_graph_state(g, weight->tensor);
     x.grad = tp_graph_state(g, &gradient);
-    x.is_hidden = is_hidden;
     x.rest = in->rest;
     int n = s->kind->states(s, &x, states);
     for (int i = 0; i < n; i++)
-        x.state[i] = state_of(g, weight, &states[i]);
-    s->kind->update(s, &x, g, weight->name);
+        x.state[i] = state_of(g, weight->tensor, &states[i]);
+    s->kind->update(s, &x, g, weight->tensor->name);
     const tp_node *node = &g->nodes[g->n_nodes - 1];
     for (int k = 0; k < node->n_out; k++)
         if (node->out[k])

@@ -42,7 +42,7 @@ static int states(const tp_optimizer_settings *s, const tp_optimizer_operands *x
                   tp_optimizer_state ret[TP_OPTIMIZER_STATES])
 {
     (void)s;
-    ret[0] = tp_optimizer_state_like(x->weight, "sgd_momentum");
+    ret[0] = tp_optimizer_state_like(x->weight.tensor, "sgd_momentum");
     return 1;
 }
 
