@@ -45,6 +45,35 @@ TP_API const tp_alarm_said *tp_alarms_at(tp_alarms *alarms, size_t index);
 TP_API char *tp_alarms_json(tp_alarms *alarms);
 TP_API char *tp_alarms_text(tp_alarms *alarms, int width);
 
+/* ---- a screen ----
+ *
+ *     tp_watch *w;
+ *     tp_watch_open(paths, n, NULL, &w, &err);
+ *     do {
+ *         frame = tp_watch_frame(w, columns, rows, has_colour);
+ *         ...
+ *         tp_watch_refresh(w);
+ *     } while (!tp_watch_is_over(w));
+ *     tp_watch_close(w); */
+
+typedef struct tp_watch tp_watch;
+
+/* Any number of runs, whoever writes them; nothing is ever written into one.  `alarms`: as `file` of
+ * tp_alarms_open(), NULL: those of the run's own configuration, else the usual ones. */
+TP_API TP_CHECKED tp_status tp_watch_open(const char *const *paths, size_t n, const char *alarms,
+                                          tp_watch **ret, tp_error *err);
+TP_API void tp_watch_close(tp_watch *w); /* NULL is a no-op */
+/* Read what was written since.  A run that cannot be read says why on its line. */
+TP_API void tp_watch_refresh(tp_watch *w);
+/* Every run is over, as far as it says so: those of Temper do. */
+TP_API bool tp_watch_is_over(const tp_watch *w);
+/* Where the runs are: progress, curves, values, speed, memory, time to go, alarms; lines of less than
+ * `width` columns, `height` of them at most (0: all); tp_free(). */
+TP_API char *tp_watch_frame(tp_watch *w, int width, int height, bool has_colour);
+/* A line for each run that went on since the last call, and for each alarm; "" when none;
+ * tp_free(). */
+TP_API char *tp_watch_lines(tp_watch *w);
+
 /* ---- in the background ----
  *
  *     tp_monitor *m;
