@@ -45,6 +45,18 @@ TP_API const tp_alarm_said *tp_alarms_at(tp_alarms *alarms, size_t index);
 TP_API char *tp_alarms_json(tp_alarms *alarms);
 TP_API char *tp_alarms_text(tp_alarms *alarms, int width);
 
+/* ---- figures as they come ---- */
+
+typedef struct tp_follower tp_follower;
+
+/* `m` and `tags` (patterns; n_tags 0: all) stay the caller's and must live as long. */
+TP_API tp_follower *tp_follower_new(tp_metrics *m, tp_points_view view, const char *const *tags,
+                                    size_t n_tags, bool as_json);
+TP_API void tp_follower_free(tp_follower *f); /* NULL is a no-op */
+/* A line for each figure since the last call, "TAG STEP VALUE" or {"tag", "step", "wall_time",
+ * "value"}; call tp_metrics_refresh() before it.  tp_free(). */
+TP_API char *tp_follower_lines(tp_follower *f);
+
 /* ---- a screen ----
  *
  *     tp_watch *w;
