@@ -114,7 +114,7 @@ static void write_state_json(const tp_train_state *s, tp_buf *out)
     tp_json_w_put_f64(&w, "val_accuracy", s->val_accuracy);
     tp_json_w_put_f64(&w, "loss", s->last_loss);
     tp_json_w_put_f64(&w, "best_reward", s->best_reward);
-    if (s->lr_factor != 1)
+    if (s->lr_factor > 0 && s->lr_factor != 1)
         tp_json_w_put_f64(&w, "lr_factor", s->lr_factor);
     tp_json_w_put_str(&w, "optimizer", s->optimizer);
     tp_json_w_put_str(&w, "model_fingerprint", s->model_fingerprint);
