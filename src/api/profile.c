@@ -256,6 +256,7 @@ static tp_status check_steps(const tp_profile_options *o, tp_error *err)
 tp_status tp_profile_run(const char *config, const char *const *overrides, size_t n,
                          const tp_profile_options *options, char **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_profile_options o;
     char dir[128];
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_profile_options", err));
@@ -266,7 +267,7 @@ tp_status tp_profile_run(const char *config, const char *const *overrides, size_
     TP_TRY(check_steps(&o, err));
     TP_TRY(tp_profile_dir(o.name, dir, sizeof dir, err));
     const char **words = calloc(n + OVERRIDES, sizeof *words);
-    TP_ASSERT(words);
+    TP_HAVE(words);
     if (n)
         memcpy(words, overrides, n * sizeof *words);
     session s = {.o = &o, .recipe = config ? config : "the defaults", .dir = dir, .text = ret};

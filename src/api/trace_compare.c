@@ -168,6 +168,7 @@ static tp_status compare(const char *const *paths, const tp_trace_report_options
 tp_status tp_trace_report_compare(const char *before, const char *after,
                                   const tp_trace_report_options *options, char **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(before && after && ret, err);
     tp_trace_report_options o;
     tp_select_options select;

@@ -4,6 +4,7 @@
 #include "base/terminal.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -284,4 +285,21 @@ void tp_terminal_end(void)
     fflush(stderr);
     end(&output);
     end(&errors);
+}
+
+void tp_buf_add_sparkline(tp_buf *out, const double *v, size_t n)
+{
+    static const char *const levels[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    double low = INFINITY, high = -INFINITY;
+    for (size_t i = 0; i < n; i++)
+        if (isfinite(v[i])) {
+            low = fmin(low, v[i]);
+            high = fmax(high, v[i]);
+        }
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(v[i]))
+            tp_buf_addc(out, '!');
+        else
+            tp_buf_adds(out, levels[high > low ? (int)(7.99 * ((v[i] - low) / (high - low))) : 0]);
+    }
 }

@@ -5,7 +5,7 @@
  * Exit statuses: temper/exit_status.def.
  *
  * What includes this file and temper/ headers alone is a command as it should be: arguments, the
- * terminal, and calls of the library.  src/LAYERS lists the files that are not there yet. */
+ * terminal, and calls of the library. */
 #ifndef TP_CLI_CLI_H
 #define TP_CLI_CLI_H
 

@@ -36,7 +36,7 @@ static void find_clusters(const tp_eval_prompt *prompts, size_t n, int64_t *ret)
 {
     asked *list = calloc(n + 1, sizeof *list);
     size_t m = 0;
-    TP_ASSERT(list);
+    TP_HAVE(list);
     for (size_t i = 0; i < n; i++) {
         ret[i] = (int64_t)i;
         if (prompts[i].question)
@@ -59,7 +59,7 @@ typedef struct {
 static sample sample_new(size_t n)
 {
     sample s = {.value = calloc(n + 1, sizeof(double)), .cluster = calloc(n + 1, sizeof(int64_t))};
-    TP_ASSERT(s.value && s.cluster);
+    TP_HAVE(s.value && s.cluster);
     return s;
 }
 
@@ -190,7 +190,7 @@ tp_status tp_eval_summarize(const tp_eval_prompt *prompts, size_t n, const int64
                    .level = level,
                    .cluster = calloc(n + 1, sizeof(int64_t)),
                    .scratch = sample_new(n)};
-    TP_ASSERT(sum.cluster);
+    TP_HAVE(sum.cluster);
     find_clusters(prompts, n, sum.cluster);
     size_t any = 0;
     for (size_t i = 0; i < n; i++) {
@@ -229,7 +229,7 @@ static tp_status gather(const tp_eval_prompt *a, const tp_eval_prompt *b, size_t
                         tp_eval_paired *r, tp_error *err)
 {
     int64_t *cluster = calloc(n + 1, sizeof *cluster);
-    TP_ASSERT(cluster);
+    TP_HAVE(cluster);
     find_clusters(a, n, cluster);
     tp_status status = TP_OK;
     for (size_t i = 0; i < n && status == TP_OK; i++) {

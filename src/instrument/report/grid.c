@@ -45,7 +45,7 @@ static tp_cell *next_cell(tp_grid *grid)
     if (grid->n_cells == grid->cap_cells) {
         grid->cap_cells = grid->cap_cells ? grid->cap_cells * 2 : 64;
         grid->cells = realloc(grid->cells, grid->cap_cells * sizeof *grid->cells);
-        TP_ASSERT(grid->cells);
+        TP_HAVE(grid->cells);
     }
     tp_cell *cell = &grid->cells[grid->n_cells++];
     *cell = (tp_cell){0};
