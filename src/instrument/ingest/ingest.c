@@ -1,14 +1,43 @@
 /* ingest.c - the kind of a file from its first bytes, and the reader of that kind. */
 #include "instrument/ingest/ingest.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/platform.h"
 #include "instrument/ingest/kineto.h"
 #include "instrument/ingest/nsight.h"
+
+/* Digits at p, at most nine; false when there are none. */
+static bool number_at(const char *p, int64_t *ret)
+{
+    int64_t v = 0;
+    int n = 0;
+    for (; isdigit((unsigned char)p[n]) && n < 10; n++)
+        v = v * 10 + (p[n] - '0');
+    *ret = v;
+    return n > 0 && n < 10;
+}
+
+static int64_t rank_from_name(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    int64_t v, found = TP_UNKNOWN;
+    for (const char *p = name; *p; p++) {
+        if (strncasecmp(p, "rank", 4) != 0 || (p > name && isalpha((unsigned char)p[-1])))
+            continue;
+        const char *q = p + 4;
+        while (*q == '-' || *q == '_' || *q == '.' || *q == '=')
+            q++;
+        if (number_at(q, &v))
+            found = v; /* the last one: folders of several jobs put theirs in front */
+    }
+    return found;
+}
 
 static const struct {
     const char *name, *about;
@@ -245,7 +274,7 @@ static void find_rank(tp_trace_file *f)
 {
     f->rank = f->events ? f->events->info.rank : TP_UNKNOWN;
     if (f->rank == TP_UNKNOWN) {
-        f->rank = tp_rank_from_name(f->path);
+        f->rank = rank_from_name(f->path);
         f->rank_is_guess = f->rank != TP_UNKNOWN;
     }
 }

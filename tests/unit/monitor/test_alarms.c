@@ -15,7 +15,7 @@
 #include "base/platform.h"
 #include "instrument/monitor/alarm_feed.h"
 #include "instrument/monitor/alarm_plan.h"
-#include "stats/bootstrap.h"
+#include "support/draws.h"
 
 /* ---- the grammar ---- */
 
@@ -89,7 +89,7 @@ static void faults_name_the_column(void **state)
 
 static double normal(tp_splitmix *s)
 {
-    double u = 1 - tp_splitmix_uniform(s), v = tp_splitmix_uniform(s);
+    double u = 1 - draw_uniform(s), v = draw_uniform(s);
     return sqrt(-2 * log(u)) * cos(2 * M_PI * v);
 }
 
@@ -115,8 +115,8 @@ static void make_run(figures *run, ailment what, uint64_t seed)
         f->entropy = 1.2 - 0.4 * learned + 0.05 * normal(&s);
         f->length = 40 + 1.5 * normal(&s);
         f->memory = 2e9 + 2e6 * normal(&s);
-        f->throughput = 5000 * (1 + 0.08 * normal(&s)) * (tp_splitmix_uniform(&s) < 0.05 ? 0.6 : 1);
-        f->tokens = floor(2000 + 400 * tp_splitmix_uniform(&s));
+        f->throughput = 5000 * (1 + 0.08 * normal(&s)) * (draw_uniform(&s) < 0.05 ? 0.6 : 1);
+        f->tokens = floor(2000 + 400 * draw_uniform(&s));
         if (what == DIVERGES)
             f->loss *= exp(ill / 15);
         if (what == COLLAPSES && ill > 0) {
