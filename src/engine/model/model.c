@@ -527,26 +527,6 @@ tp_status tp_model_forward(const tp_model *model, tp_graph *g, const tp_forward 
     return TP_OK;
 }
 
-bool tp_param_is_hidden(const tp_param *param)
-{
-    return param->rank == 2 && param->is_matrix && param->place == TP_PARAM_IN_BLOCK;
-}
-
-bool tp_param_is_embedding(const tp_param *param)
-{
-    return param->rank == 2 && param->is_matrix && param->place == TP_PARAM_TABLE;
-}
-
-tp_tensor tp_param_tensor(const tp_param *p)
-{
-    return (tp_tensor){.name = p->name,
-                       .of = p->of,
-                       .role = p->of ? TP_ROLE_ADAPTER : TP_ROLE_WEIGHT,
-                       .dtype = p->dtype,
-                       .rank = p->rank,
-                       .dim = {p->dim[0], p->dim[1]}};
-}
-
 tp_status tp_model_declare(const tp_model *model, int64_t max_positions, tp_states *states,
                            tp_error *err)
 {
