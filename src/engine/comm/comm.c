@@ -45,7 +45,7 @@ static tp_status meet(tp_comm *c, tp_error *err)
     tp_rank_place mine;
     find_place(&mine);
     tp_rank_place *places = calloc((size_t)c->size, sizeof *places);
-    TP_ASSERT(places);
+    TP_HAVE(places);
     tp_status status = tp_comm_gather(c, &mine, sizeof mine, places, err);
     c->places = places;
     c->local_size = 0;
@@ -99,7 +99,7 @@ static tp_status join(tp_comm *c, tp_error *err)
 static tp_comm *new_comm(void)
 {
     tp_comm *c = calloc(1, sizeof *c);
-    TP_ASSERT(c);
+    TP_HAVE(c);
     c->size = c->local_size = 1;
     c->listening = -1;
     c->next_tag = FIRST_TAG;
@@ -279,7 +279,7 @@ tp_status tp_comm_start(tp_comm *c, const tp_collective *collective, tp_exchange
     TP_TRY(tp_comm_listen(c, err));
     uint64_t begin = tp_clock_ns();
     tp_exchange *r = calloc(1, sizeof *r);
-    TP_ASSERT(r);
+    TP_HAVE(r);
     r->c = *collective;
     r->tag = c->next_tag;
     c->next_tag = c->next_tag + 1 < TP_TRANSPORT_TAGS ? c->next_tag + 1 : FIRST_TAG;
