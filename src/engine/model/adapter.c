@@ -128,7 +128,7 @@ static tp_status choose(const tp_model *model, const tp_lora_settings *s, bool *
 {
     char name[256];
     bool *used = calloc(s->targets.n + 1, sizeof *used);
-    TP_ASSERT(used);
+    TP_HAVE(used);
     tp_status status = TP_OK;
     for (size_t i = 0; i < model->n_params && status == TP_OK; i++) {
         bool is_out = false;
@@ -241,7 +241,7 @@ tp_status tp_model_attach(tp_model *model, const tp_lora_settings *settings, tp_
     if (s.targets.n == 0)
         s.targets = default_targets(model);
     bool *chosen = calloc(model->n_params, sizeof *chosen);
-    TP_ASSERT(chosen);
+    TP_HAVE(chosen);
     tp_status status = choose(model, &s, chosen, &n, err);
     if (status == TP_OK)
         attach(model, &s, chosen, n);

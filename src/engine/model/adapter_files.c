@@ -111,7 +111,7 @@ static double norm_of(const double *row, int64_t n)
 static double *row_for(const whole *x)
 {
     double *row = malloc((size_t)x->in * sizeof *row);
-    TP_ASSERT(row);
+    TP_HAVE(row);
     return row;
 }
 
@@ -268,7 +268,7 @@ tp_status tp_adapter_load(const tp_model *model, const char *folder, tp_adapter_
     if (status != TP_OK)
         return status;
     bool *seen = calloc(model->lora->n_params, sizeof *seen);
-    TP_ASSERT(seen);
+    TP_HAVE(seen);
     status = load_from(model, file, use, states, seen, err);
     free(seen);
     tp_safetensors_close(file);
@@ -281,7 +281,7 @@ static tp_status write_tensors(const tp_model *model, const tp_states *states, c
     const tp_lora *l = model->lora;
     tp_tensor_out *out = calloc(l->n_params, sizeof *out);
     char(*names)[320] = calloc(l->n_params, sizeof *names);
-    TP_ASSERT(out && names);
+    TP_HAVE(out && names);
     for (size_t i = 0; i < l->n_params; i++) {
         const tp_param *p = &l->params[i];
         snprintf(names[i], sizeof names[i], "%s%s", prefix, p->name);
