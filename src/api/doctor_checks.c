@@ -13,10 +13,10 @@
 static void add(tp_doctor_checks *c, const char *what, tp_finding_kind kind, const char *text)
 {
     c->v = reallocarray(c->v, c->n + 1, sizeof *c->v);
-    TP_ASSERT(c->v);
+    TP_HAVE(c->v);
     tp_finding *k = &c->v[c->n++];
     *k = (tp_finding){.what = strdup(what), .text = strdup(text), .kind = kind};
-    TP_ASSERT(k->what && k->text);
+    TP_HAVE(k->what && k->text);
 }
 
 static void add_note(void *checks, const char *text) { add(checks, "note", TP_FINDING_NOTE, text); }
