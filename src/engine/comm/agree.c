@@ -7,7 +7,7 @@
 static tp_status gather_parts(tp_comm *c, void *all, const size_t *starts, tp_error *err)
 {
     tp_exchange *request;
-    const tp_collective gather = {
+    const tp_exchange_spec gather = {
         .kind = TP_ALL_GATHER, .element = 1, .data = all, .starts = starts};
     TP_TRY(tp_comm_start(c, &gather, &request, err));
     return tp_comm_wait(c, request, err);

@@ -70,12 +70,12 @@ typedef struct {
     void *temp;     /* of kinds that sum: as large as the data */
     /* [ranks + 1]: part i is the elements from starts[i] to starts[i + 1]; may be empty */
     const size_t *starts;
-} tp_collective;
+} tp_exchange_spec;
 
 typedef struct tp_exchange tp_exchange;
 
 /* All that `collective` points to must stay until it is done.  *ret NULL: it is. */
-TP_CHECKED tp_status tp_comm_start(tp_comm *comm, const tp_collective *collective,
+TP_CHECKED tp_status tp_comm_start(tp_comm *comm, const tp_exchange_spec *collective,
                                    tp_exchange **ret, tp_error *err);
 /* Go on with what was started, without waiting.  A failure shows in the next wait. */
 void tp_comm_progress(tp_comm *comm);

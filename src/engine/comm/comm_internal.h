@@ -6,6 +6,7 @@
 
 #include "engine/comm/comm.h"
 
+enum { FAILURE_TAG = 0, LEAVING_TAG = 1, FIRST_TAG = 2 }; /* of exchanges: from here on */
 enum { TP_HOST_NAME = 64, TP_COMM_TEXT = 1024 };
 
 /* Where a rank is. */
@@ -24,7 +25,7 @@ typedef struct {
 /* A collective on its way: rounds of at most one message each way. */
 struct tp_exchange {
     tp_exchange *next; /* started after this one */
-    tp_collective c;
+    tp_exchange_spec c;
     int tag;
     bool is_gathering, is_done;
     int round;              /* of the half it is in */

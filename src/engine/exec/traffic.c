@@ -243,14 +243,14 @@ static tp_status send_piece(tp_traffic *t, const bucket *b, size_t piece, tp_err
     for (int r = 0; r < t->ranks.ranks; r++)
         if (sums || r == t->ranks.rank)
             TP_TRY(copy_part(t, s, r, true, err));
-    const tp_collective c = {.kind = b->op == TP_OP_all_reduce       ? TP_ALL_REDUCE
-                                     : b->op == TP_OP_reduce_scatter ? TP_REDUCE_SCATTER
-                                                                     : TP_ALL_GATHER,
-                             .element = sizeof(float),
-                             .add = tp_add_f32,
-                             .data = s->data,
-                             .temp = s->temp,
-                             .starts = s->starts};
+    const tp_exchange_spec c = {.kind = b->op == TP_OP_all_reduce       ? TP_ALL_REDUCE
+                                        : b->op == TP_OP_reduce_scatter ? TP_REDUCE_SCATTER
+                                                                        : TP_ALL_GATHER,
+                                .element = sizeof(float),
+                                .add = tp_add_f32,
+                                .data = s->data,
+                                .temp = s->temp,
+                                .starts = s->starts};
     return tp_comm_start(t->ranks.comm, &c, &s->request, err);
 }
 

@@ -41,7 +41,7 @@ static tp_status gather(tp_comm *comm, const range *r, const tp_tensor *own, cha
         status = tp_tensor_read(own, (TP_MAX(begin, r->first) - begin) * size,
                                 data + starts[rank] * size, mine * size, err);
     tp_exchange *exchange;
-    const tp_collective c = {
+    const tp_exchange_spec c = {
         .kind = TP_ALL_GATHER, .element = size, .data = data, .starts = starts};
     if (status == TP_OK)
         status = tp_comm_start(comm, &c, &exchange, err);

@@ -33,12 +33,12 @@ static void reduce(tp_comm *comm, void *user)
     split(s->n, tp_comm_size(comm), starts);
     for (size_t i = 0; i < s->n; i++)
         data[i] = value_of(tp_comm_rank(comm), i);
-    const tp_collective all = {.kind = TP_ALL_REDUCE,
-                               .element = sizeof *data,
-                               .add = tp_add_f32,
-                               .data = data,
-                               .temp = temp,
-                               .starts = starts};
+    const tp_exchange_spec all = {.kind = TP_ALL_REDUCE,
+                                  .element = sizeof *data,
+                                  .add = tp_add_f32,
+                                  .data = data,
+                                  .temp = temp,
+                                  .starts = starts};
     tp_error err;
     if (tp_comm_start(comm, &all, &request, &err) != TP_OK ||
         tp_comm_wait(comm, request, &err) != TP_OK)
@@ -102,7 +102,7 @@ static void overlap(tp_comm *comm, void *user)
     for (int k = 0; k < N; k++) {
         for (size_t i = 0; i < SIZE; i++)
             data[k][i] = (float)k;
-        const tp_collective c = {TP_ALL_REDUCE, 4, tp_add_f32, data[k], temp[k], starts};
+        const tp_exchange_spec c = {TP_ALL_REDUCE, 4, tp_add_f32, data[k], temp[k], starts};
         if (tp_comm_start(comm, &c, &requests[k], &err) != TP_OK)
             abort();
     }
