@@ -16,7 +16,7 @@
 typedef struct {
     tp_device *device;
     bool share_memory;  /* in-place results and views */
-    tp_tuning tuning;
+    tp_kernel_tuning tuning;
     double avg_context; /* for costs: mean keys per query in attention; 0 = unknown */
     tp_ranks ranks;
 } tp_exec_options;

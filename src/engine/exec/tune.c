@@ -305,7 +305,7 @@ static finding *measure(tp_device *device, const tp_launch *l, const char *signa
     return f;
 }
 
-const tp_kernel *tp_tuned_kernel(tp_device *device, const tp_launch *launch, tp_tuning tuning,
+const tp_kernel *tp_tuned_kernel(tp_device *device, const tp_launch *launch, tp_kernel_tuning tuning,
                                  const tp_kernel *usual)
 {
     const tp_kernel *kernels[MOST_KERNELS];

@@ -15,10 +15,10 @@ typedef enum {
     TP_TUNE_OFF,    /* the first kernel that accepts it */
     TP_TUNE_KNOWN,  /* what is known, else the first */
     TP_TUNE_MEASURE /* what is known, else what is measured now */
-} tp_tuning;
+} tp_kernel_tuning;
 
 /* The kernel for the launch instead of `usual`, which is the first that accepts it. */
-const tp_kernel *tp_tuned_kernel(tp_device *device, const tp_launch *launch, tp_tuning tuning,
+const tp_kernel *tp_tuned_kernel(tp_device *device, const tp_launch *launch, tp_kernel_tuning tuning,
                                  const tp_kernel *usual);
 
 typedef struct {

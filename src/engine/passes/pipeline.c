@@ -116,6 +116,9 @@ static tp_status run_plugins(tp_graph *const *set, size_t n, tp_error *err)
 {
     for (size_t k = 0; k < tp_plugins_count(); k++) {
         const tp_pass pass = {.name = tp_plugin_name(k)};
+        if (tp_pass_find(pass.name))
+            return tp_fail(err, TP_ERR_CONFIG, "plug-in '%s': there is a pass of the name %s",
+                           tp_plugin_path(k), pass.name);
         for (size_t i = 0; i < n; i++) {
             bool changed = false;
             tp_graph_count_uses(set[i]);

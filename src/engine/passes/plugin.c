@@ -48,10 +48,9 @@ static tp_status connect(plugin *p, tp_error *err)
                        missing);
     const char *text = name();
     size_t n = text ? strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") : 0;
-    if (n == 0 || text[n] || n >= sizeof p->name || tp_pass_find(text))
+    if (n == 0 || text[n] || n >= sizeof p->name)
         return tp_fail(err, TP_ERR_CONFIG,
-                       "plug-in '%s': a name is small letters, digits and '-', %zu at most, and "
-                       "none of Temper's passes has it",
+                       "plug-in '%s': a name is small letters, digits and '-', %zu at most",
                        p->path, sizeof p->name - 1);
     memcpy(p->name, text, n + 1);
     return TP_OK;

@@ -42,7 +42,7 @@ static tp_launch silu(int64_t rows)
     return l;
 }
 
-static const char *chosen(const tp_launch *l, tp_tuning tuning)
+static const char *chosen(const tp_launch *l, tp_kernel_tuning tuning)
 {
     return tp_tuned_kernel(device, l, tuning, tp_kernel_find(device, l))->name;
 }
