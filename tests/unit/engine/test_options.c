@@ -219,12 +219,9 @@ static void mistakes_are_explained(void **state)
          "command line: unknown key ppo; known keys at the top are loss_fn, env, async_rl, "
          "data_plane, reward_penalties, on_policy_distillation, seed, run, progress, optimization, "
          "sft, policy, "
-         "data, checkpointing, logger, cluster, engine, train, profile"},
+         "data, checkpointing, logger, cluster, engine, distributed, train, monitor, profile"},
         {"policy.precision=fp16",
          "command line: policy.precision: \"fp16\" is not one of float32, bfloat16"},
-        {"policy.dtensor_cfg.lora_cfg={enabled: true}",
-         "command line: policy.dtensor_cfg.lora_cfg.enabled: true is refused, as the result would "
-         "be another: Adapters (LoRA) are not supported, all weights are trained; set it to false"},
     };
     for (size_t i = 0; i < TP_COUNTOF(cases); i++) {
         load_minimum();
