@@ -335,7 +335,9 @@ static tp_status judge(tp_ablation *a, tp_error *err)
         for (size_t i = 0; i < n; i++)
             family[i] = &a->levers[i].figures[f];
         family[n] = &a->all_off.figures[f];
-        status = tp_factors_judge(family, n + 1, f != TP_FIGURE_TOKENS, a->plan.margin, err);
+        status = tp_factors_judge(family, n + (n > 1), f != TP_FIGURE_TOKENS, a->plan.margin, err);
+        if (n == 1) /* all of one */
+            a->all_off.figures[f] = a->levers[0].figures[f];
     }
     for (size_t i = 0; i < a->n_pairs; i++)
         family[i] = &a->pairs[i].step_time;

@@ -144,7 +144,8 @@ static void fill_levers(const tp_ablation *a, tp_grid *grid)
     tp_grid_column(grid, "loss", "loss", TP_CELL_TEXT);
     for (size_t i = 0; i < a->set->n; i++)
         add_row(a->set->levers[i].name, &a->levers[i], grid);
-    add_row("all on / all off", &a->all_off, grid);
+    if (a->set->n > 1)
+        add_row("all on / all off", &a->all_off, grid);
 }
 
 static void fill_pairs(const tp_ablation *a, tp_grid *grid)
@@ -219,9 +220,9 @@ static void say_rules(const tp_ablation *a, tp_buf *out)
                 "Intervals: 95 %%, of the Hodges-Lehmann estimate over rounds, exact by signed "
                 "ranks; [?]: fewer than six rounds. Better and worse: the interval does not hold "
                 "1, and p < 0.05 after Holm's "
-                "correction for all %zu effects of the figure. Same: all of the interval within "
+                "correction for the figure's %zu effects. Same: all of the interval within "
                 "%.3g %%. Rounding: no step's loss differs by more than %.2g of itself.\n",
-                a->set->n + 1, 100 * a->plan.margin, a->plan.loss_tolerance);
+                a->set->n + (a->set->n > 1), 100 * a->plan.margin, a->plan.loss_tolerance);
 }
 
 void tp_ablation_text(const tp_ablation *a, const tp_study *s, tp_form form, tp_buf *out)
