@@ -262,7 +262,8 @@ static tp_category category(const char *label, const tp_factor *e)
                          .reference = NAN};
 }
 
-void tp_ablation_picture(const tp_ablation *a, tp_buf *out)
+/* Changes in per cent with their intervals, as one <svg>. */
+static void draw(const tp_ablation *a, tp_buf *out)
 {
     static const tp_trial_figure figures[] = {TP_FIGURE_STEP_TIME, TP_FIGURE_PEAK_MEMORY};
     static const char *const titles[] = {"Step time", "Peak memory"};
@@ -294,7 +295,7 @@ tp_status tp_ablation_save(const tp_ablation *a, const tp_study *s, tp_error *er
     tp_buf json = {0}, markdown = {0}, picture = {0};
     tp_ablation_json(a, s, &json);
     tp_ablation_text(a, s, TP_FORM_MARKDOWN, &markdown);
-    tp_ablation_picture(a, &picture);
+    draw(a, &picture);
     tp_status status = tp_study_save(s, "report.json", &json, err);
     if (status == TP_OK)
         status = tp_study_save(s, "report.md", &markdown, err);
