@@ -68,6 +68,7 @@ typedef struct {
     int64_t steps;               /* done in total */
     double final_loss, val_loss; /* the last ones; NaN: none */
     bool was_asked_to; /* an alarm stopped it, or whoever controls it: TP_ERR_INTERRUPTED */
+    bool is_silent;    /* of several processes, another one says how the run ended */
 } tp_training_result;
 
 /* Run the recipe `config`, a YAML file (NULL: defaults and overrides alone), changed by

@@ -244,7 +244,8 @@ static tp_status read_options(const tp_evaluation_file_options *options, tp_eval
     *ret = (tp_eval_file_options){.level = o.level != 0 ? o.level : 0.95,
                                   .threshold = o.has_threshold ? o.threshold : 1,
                                   .json = o.json,
-                                  .report = o.report};
+                                  .report = o.report,
+                                  .worse = o.worse};
     return TP_OK;
 }
 

@@ -74,6 +74,8 @@ static tp_status conclude(session *s, const tp_train_event *e, tp_error *err)
     tp_profile_collect_end(&s->data, e, s->machine);
     if (s->baseline)
         TP_TRY(tp_profile_compare(s->baseline, s->o->against, &s->data, &comparison, err));
+    if (s->baseline && s->o->worse)
+        *s->o->worse = comparison.step.verdict == TP_CHANGE_WORSE;
     tp_profile_bottlenecks(&s->data, &bottlenecks);
     put_recorded(s, e, &recorded);
     const tp_profile_report r = {.name = s->o->name,
@@ -83,7 +85,8 @@ static tp_status conclude(session *s, const tp_train_event *e, tp_error *err)
                                  .comparison = s->baseline ? &comparison : NULL,
                                  .trace = e->profile ? e->profile->path : NULL,
                                  .recorded = recorded.data,
-                                 .bottlenecks = &bottlenecks};
+                                 .bottlenecks = &bottlenecks,
+                                 .width = s->o->width ? s->o->width : 110};
     tp_status status = keep(s, &r, err);
     tp_buf_release(&recorded);
     return status;

@@ -33,7 +33,8 @@ static tp_stats_style style_of(const tp_stats_options *o)
                             .equal_variances = o->equal_variances,
                             .words = o->words,
                             .margin = o->margin,
-                            .bold = o->bold};
+                            .bold = o->bold,
+                            .width = o->width};
 }
 
 static void say_computing(const tp_stats_options *o, const char *what)

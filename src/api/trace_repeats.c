@@ -128,6 +128,8 @@ static tp_status repeat(const tp_trace_report_options *o, const tp_select_option
     }
     if (status == TP_OK)
         status = tp_repeats_conclude(&r, err);
+    if (status == TP_OK && o->worse)
+        *o->worse = tp_trace_stats_is_worse(&r);
     if (status == TP_OK)
         *ret = print(o, &r);
     tp_repeats_release(&r);

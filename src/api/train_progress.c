@@ -64,23 +64,6 @@ static void add_bar(tp_buf *out, double share, int cells)
     tp_buf_adds(out, "▏");
 }
 
-static void add_sparkline(tp_buf *out, const double *v, int n)
-{
-    static const char *const levels[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-    double low = INFINITY, high = -INFINITY;
-    for (int i = 0; i < n; i++)
-        if (isfinite(v[i])) {
-            low = fmin(low, v[i]);
-            high = fmax(high, v[i]);
-        }
-    for (int i = 0; i < n; i++) {
-        if (!isfinite(v[i]))
-            tp_buf_addc(out, '!');
-        else
-            tp_buf_adds(out, levels[high > low ? (int)(7.99 * (v[i] - low) / (high - low)) : 0]);
-    }
-}
-
 /* NaN is what is not known. */
 static void add_number(tp_buf *out, const char *name, int decimals, double v)
 {
@@ -219,7 +202,7 @@ static void goal_line(const tp_progress *p, const tp_train_event *e, tp_buf *out
         else
             tp_buf_addf(out, "reward %s ±%s  ", tp_human_value(mean, 3, reward),
                         tp_human_value(1.96 * se, 3, error));
-        add_sparkline(out, p->losses, p->n_losses);
+        tp_buf_add_sparkline(out, p->losses, (size_t)p->n_losses);
         tp_buf_adds(out, "  ");
         if (!isnan(val))
             add_number(out, "validation", 3, val);
@@ -230,7 +213,7 @@ static void goal_line(const tp_progress *p, const tp_train_event *e, tp_buf *out
         return;
     }
     add_number(out, "loss", 4, loss);
-    add_sparkline(out, p->losses, p->n_losses);
+    tp_buf_add_sparkline(out, p->losses, (size_t)p->n_losses);
     tp_buf_adds(out, "  ");
     add_number(out, "val", 4, metric(e, a->val_loss));
     if (a->is_preference) {

@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/platform.h"
 #include "base/sized.h"
+#include "base/wrap.h"
 #include "engine/train/recipe.h"
 #include "temper/train.h"
 
@@ -37,12 +38,12 @@ static void put_profile(const tp_train_event *e, const tp_machine *machine, tp_j
     tp_trace_summary_release(&summary);
 }
 
-static void add_profile(const tp_train_event *e, const tp_machine *machine, tp_buf *out)
+static void add_profile(const tp_train_event *e, const tp_machine *machine, int width, tp_buf *out)
 {
     tp_trace_summary summary;
     tp_trace_summarize(&summary);
     tp_buf_addc(out, '\n');
-    tp_table_profile(e, machine, &summary, out);
+    tp_table_profile(e, machine, &summary, width, out);
     tp_trace_summary_release(&summary);
 }
 
@@ -90,7 +91,7 @@ static void add_summary(const watcher *w, const tp_train_event *e, tp_buf *out)
     tp_table_custom(e, out);
     tp_table_levers_measured(e->levers, out);
     if (e->profile)
-        add_profile(e, w->machine, out);
+        add_profile(e, w->machine, width, out);
     tp_buf_addf(out, "\nrun folder: %s\n", e->run_dir);
 }
 
@@ -107,6 +108,12 @@ static void observe(void *user, const tp_train_event *e)
         add_json_summary(e, w->machine, e->step - e->first_step, &out);
     else if (w->progress.mode != TP_PROGRESS_QUIET)
         add_summary(w, e, &out);
+    if (screen->is_terminal && screen->columns && w->progress.mode != TP_PROGRESS_JSON) {
+        tp_buf wrapped = {0};
+        tp_add_wrapped(&wrapped, tp_buf_str(&out), out.len, (size_t)screen->columns(screen->user));
+        tp_buf_release(&out);
+        out = wrapped;
+    }
     if (out.len && screen->print)
         screen->print(screen->user, out.data, out.len);
     tp_buf_release(&out);
@@ -171,7 +178,8 @@ static tp_status run(const tp_recipe *recipe, const tp_training_screen *screen,
     tp_training_result own = {.steps = result.steps,
                               .final_loss = result.final_loss,
                               .val_loss = result.val_loss,
-                              .was_asked_to = result.was_asked_to};
+                              .was_asked_to = result.was_asked_to,
+                              .is_silent = result.is_silent};
     tp_sized_write(ret, &own, sizeof own);
     return status;
 }

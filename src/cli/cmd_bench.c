@@ -200,8 +200,10 @@ static int resolve(const flags *f, tp_bench_options *o)
 static void print(void *user, const char *text)
 {
     (void)user;
+    if (*text != '{')
+        tp_cli_wrap(); /* the line that changes is none of these */
     fputs(text, stdout);
-    fflush(stdout);
+    tp_terminal_wrap(0);
 }
 
 static void note(void *user, const char *text)
@@ -333,10 +335,18 @@ static int compare_files(char **words, int n, const tp_bench_options *o)
     return end(status, result, &err);
 }
 
+static int print_formats(void)
+{
+    tp_cli_wrap();
+    return tp_cli_print(TP_OK, tp_bench_format_table(), NULL);
+}
+
 static int list(char **words, int n, const tp_bench_options *o)
 {
     tp_error err = {0};
     char *text = NULL;
+    if (!o->json)
+        tp_cli_wrap();
     tp_status status = tp_bench_list((const char *const *)words, (size_t)n, o, &text, &err);
     return tp_cli_print(status, text, &err);
 }
@@ -365,7 +375,7 @@ int tp_cmd_bench(int argc, char **argv)
     if (status)
         return status;
     if (f.formats)
-        return tp_cli_print(TP_OK, tp_bench_format_table(), &err);
+        return print_formats();
     if (is_vs || f.vs || f.command)
         return run_commands(&f, &commands, &o);
     if (n > 0 && strcmp(words[0], "compare") == 0)

@@ -42,6 +42,8 @@ int tp_cmd_plan(int argc, char **argv)
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;
+    if (!f.json && !f.print)
+        tp_cli_wrap();
     n = tp_cli_add_setting(words, n, "engine.isa", f.isa, isa);
     n = tp_cli_add_setting(words, n, "optimization.level", f.level, level);
     if (tp_cli_find_recipe(&words, &n, path, &err) != TP_OK)

@@ -79,12 +79,17 @@ static int run(const char *path, char **words, int n, const flags *f)
                                        .should_stop = should_stop};
     tp_training_result result = {.size = sizeof result};
     catch_signals();
+    if (!screen.is_terminal && !f->json) /* a block that is redrawn keeps to the screen itself */
+        tp_cli_wrap();
     tp_status status =
         tp_training_show(path, (const char *const *)words, (size_t)n, &screen, &result, &err);
     if (status == TP_ERR_INTERRUPTED) {
-        fprintf(stderr, "temper: %s\n", err.message);
+        if (!result.is_silent)
+            fprintf(stderr, "temper: %s\n", err.message);
         return stop_signal ? 128 + stop_signal : result.was_asked_to ? TP_EXIT_WORSE : 0;
     }
+    if (result.is_silent) /* as the process does that writes */
+        return tp_status_exit(status);
     return status == TP_OK ? 0 : tp_cli_fail(&err);
 }
 
