@@ -191,10 +191,10 @@ static void say_how(const tp_ablation *a, const tp_study *s, tp_buf *out)
     double m_none = tp_experiment_median(a->x, -1, a->none, TP_FIGURE_PEAK_MEMORY);
     tp_buf_addf(
         out,
-        "%zu rounds of %zu-step runs after %zu steps of warm-up, %zu runs in all, in random "
+        "%zu round%s of %zu-step runs after %zu steps of warm-up, %zu runs in all, in random "
         "order (seed %lld).\n",
-        a->n_rounds, s->trainings.n_steps, s->trainings.n_warm_up, s->x.n_runs,
-        (long long)s->o.seed);
+        a->n_rounds, a->n_rounds == 1 ? "" : "s", s->trainings.n_steps, s->trainings.n_warm_up,
+        s->x.n_runs, (long long)s->o.seed);
     if (!isnan(t_all))
         tp_buf_addf(out, "All on: %s a step, %s.  ", tp_human_seconds(t_all, all),
                     tp_human_bytes(m_all, m));
@@ -221,7 +221,7 @@ static void say_rules(const tp_ablation *a, tp_buf *out)
                 "Intervals: 95 %%, of the Hodges-Lehmann estimate over rounds, exact by signed "
                 "ranks; [?]: fewer than six rounds. Better and worse: the interval does not hold "
                 "1, and p < 0.05 after Holm's "
-                "correction for the figure's %zu effects. Same: all of the interval within "
+                "correction (%zu effects of the figure). Same: all of the interval within "
                 "%.3g %%. Rounding: no step's loss differs by more than %.2g of itself.\n",
                 a->set->n + (a->set->n > 1), 100 * a->plan.margin, a->plan.loss_tolerance);
 }
