@@ -20,6 +20,9 @@
 #include "engine/model/companions.h"
 #include "temper/model.h"
 
+/* How a frozen weight is kept. */
+typedef enum { TP_BASE_F32, TP_BASE_BF16, TP_BASE_INT8, TP_BASE_NF4 } tp_base_storage;
+
 typedef enum { TP_INIT_NORMAL, TP_INIT_ZERO, TP_INIT_ONE } tp_init;
 
 typedef struct {
@@ -27,10 +30,11 @@ typedef struct {
     uint8_t rank;
     int64_t dim[2];
     tp_init init;
-    bool is_residual_out; /* scaled by 1/sqrt(2 L) at random initialisation, as GPT-2 does */
-    const char *of;       /* of an adapter: the weight that it is trained for; else NULL */
-    tp_dtype dtype;       /* as it is kept: f32, but for a frozen base */
-    bool is_matrix;       /* takes part in products (or is an embedding): has a bf16 shadow */
+    bool is_residual_out;    /* scaled by 1/sqrt(2 L) at random initialisation, as GPT-2 does */
+    const char *of;          /* of an adapter: the weight that it is trained for; else NULL */
+    tp_dtype dtype;          /* as it is kept: f32, but for a frozen base */
+    tp_base_storage storage; /* packed ones have parts, see frozen.h */
+    bool is_matrix;          /* takes part in products (or is an embedding): has a bf16 shadow */
 } tp_param;
 
 /* Its record, as a weight in f32. */
@@ -57,7 +61,7 @@ typedef struct {
     tp_dtype cache_dtype;     /* f32 or bf16 */
     tp_ref slots, tables;     /* with caches: i32[T], i32[S,M]; inputs made by the caller */
     tp_adapter_use adapter;
-    tp_ref dropout_seed;      /* i32[2]: an adapter drops inputs by it; 0: it does not */
+    tp_ref dropout_seed; /* i32[2]: an adapter drops inputs by it; 0: it does not */
 } tp_forward;
 /* Primitive ops only: `fuse` merges them later.  Sources that the graph already has are
  * used again.  logits = linear(hidden, head_weight). */
@@ -88,12 +92,12 @@ typedef struct {
     tp_dtype other_dtype;    /* of the first of them */
     char other_dtype_name[256];
     bool has_nonfinite;
-    char nonfinite_name[256]; /* the first tensor with an infinity or NaN */
-    tp_dtype file_dtype;      /* of the embedding: what a save gives back by default */
-    size_t n_files, n_bytes;  /* read */
+    char nonfinite_name[256];  /* the first tensor with an infinity or NaN */
+    tp_dtype file_dtype;       /* of the embedding: what a save gives back by default */
+    size_t n_files, n_bytes;   /* read */
     char base_fingerprint[33]; /* of a model with an adapter: XXH3-128 of its weights in f32 */
-    char gguf_types[128];     /* of a GGUF file: "15 Q4_0, 6 F32" */
-    bool is_quantised;        /* some of them are */
+    char gguf_types[128];      /* of a GGUF file: "15 Q4_0, 6 F32" */
+    bool is_quantised;         /* some of them are */
 } tp_load_report;
 TP_CHECKED tp_status tp_model_load(const tp_model *model, tp_states *states, tp_load_report *ret,
                                    tp_error *err);
