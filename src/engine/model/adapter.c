@@ -23,7 +23,8 @@ static bool is_whole_word_at_end(const char *name, const char *word)
 static tp_match guess(const char *text)
 {
     bool is_regex = strpbrk(text, "()[]{}|\\^$+?") || strstr(text, ".*");
-    return is_regex ? TP_MATCH_PATTERN : TP_MATCH_NAME;
+    return is_regex && *text != '*' /* nothing to repeat: a wildcard */ ? TP_MATCH_PATTERN
+                                                                        : TP_MATCH_NAME;
 }
 
 static tp_status match_pattern(const char *pattern, const char *name, bool *ret, tp_error *err)
