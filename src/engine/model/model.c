@@ -222,6 +222,7 @@ tp_status tp_model_parse_in(const char *folder, const char *name, const char *te
 tp_status tp_model_parse(const char *name, const char *text, size_t n, tp_model **ret,
                          tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(name && text && ret, err);
     return tp_model_parse_in(NULL, name, text, n, ret, err);
 }
@@ -352,32 +353,6 @@ tp_status tp_model_forward(const tp_model *model, tp_graph *g, const tp_forward 
     *ret_hidden = hidden;
     *ret_head_weight = weight;
     return TP_OK;
-}
-
-bool tp_param_is_hidden(const tp_param *param)
-{
-    static const char *const outside[] = {"model.embed_tokens.weight", "transformer.wte.weight",
-                                          "transformer.wpe.weight", "lm_head.weight"};
-    for (size_t i = 0; i < TP_COUNTOF(outside); i++)
-        if (strcmp(param->name, outside[i]) == 0)
-            return false;
-    return param->rank == 2 && param->is_matrix;
-}
-
-bool tp_param_is_embedding(const tp_param *param)
-{
-    return param->rank == 2 && param->is_matrix && !tp_param_is_hidden(param) &&
-           strcmp(param->name, "lm_head.weight") != 0;
-}
-
-tp_tensor tp_param_tensor(const tp_param *p)
-{
-    return (tp_tensor){.name = p->name,
-                       .of = p->of,
-                       .role = p->of ? TP_ROLE_ADAPTER : TP_ROLE_WEIGHT,
-                       .dtype = p->dtype,
-                       .rank = p->rank,
-                       .dim = {p->dim[0], p->dim[1]}};
 }
 
 const tp_tensor *tp_model_rope_table(const tp_states *states)

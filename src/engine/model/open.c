@@ -144,6 +144,7 @@ static tp_status open_adapter(const char *folder, const char *config, tp_model *
 
 tp_status tp_model_open(const char *path, tp_model **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     if (tp_gguf_is_file(path))
         return open_gguf(path, ret, err);
     if (tp_file_exists(path))
