@@ -172,6 +172,8 @@ typedef struct {
 
 typedef struct tp_analysis tp_analysis;
 
+/* The dimensions there are; NULL behind the last. */
+TP_API const char *tp_analysis_dimension_name(size_t index);
 /* The first run is judged; robustness and scalability ask all.  An unknown dimension is an error;
  * one that cannot answer says why, in its `error`. */
 TP_API TP_CHECKED tp_status tp_runs_analyze(tp_metrics *const *runs, size_t n,
@@ -196,11 +198,19 @@ TP_API TP_CHECKED tp_status tp_metrics_text(tp_metrics *m, tp_points_view view,
                                             char **ret, tp_error *err);
 TP_API char *tp_run_comparison_text(const tp_run_comparison *c, int width);
 TP_API char *tp_analysis_text(const tp_analysis *a, int width);
-/* A folder `report`, in the folder of a run of Temper, for others in the current folder: report.md,
- * dashboard.svg and .html, and dashboard.png (300 dpi) and .pdf where librsvg is installed.  `m` is
- * the run that was judged.  *ret_path: the folder; *ret_note: what was left out and why, or NULL;
- * tp_free() both. */
+typedef struct {
+    size_t size;                /* sizeof(tp_report_options) */
+    const char *folder;         /* NULL: `report` in the folder of a run of Temper, for others in the
+                                   current folder */
+    const char *const *formats; /* of the dashboard: svg, html, png, pdf; n_formats 0: all */
+    size_t n_formats;
+} tp_report_options;
+
+/* A folder with report.md, dashboard.svg and .html, and dashboard.png (300 dpi) and .pdf where
+ * librsvg is installed.  `m` is the run that was judged, `options` may be NULL.  *ret_path: the
+ * folder; *ret_note: what was left out and why, or NULL; tp_free() both. */
 TP_API TP_CHECKED tp_status tp_analysis_write_report(const tp_analysis *a, tp_metrics *m,
+                                                     const tp_report_options *options,
                                                      char **ret_path, char **ret_note,
                                                      tp_error *err);
 

@@ -211,7 +211,9 @@ static int run(tp_recipe *recipe, const flags *f, int mode)
         fprintf(stderr, "temper: %s\n", err.message);
         return stop_signal ? 128 + stop_signal : result.was_asked_to ? TP_EXIT_WORSE : 0;
     }
-    return status == TP_OK ? 0 : tp_cli_fail(&err);
+    if (status != TP_OK)
+        return tp_cli_fail(&err);
+    return result.is_below_threshold ? TP_EXIT_WORSE : 0;
 }
 
 int tp_cmd_train(int argc, char **argv)

@@ -98,6 +98,8 @@ typedef struct {
     double val_accuracy; /* DPO, GRPO */
     tp_status status;    /* why it ended */
     bool was_asked_to;   /* a listener stopped it */
+    bool
+        is_below_threshold; /* performance_analysis found it so; set by the caller of the trainer */
 } tp_train_result;
 
 /* `config` is bound to `options` already. */
