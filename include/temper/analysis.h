@@ -119,11 +119,26 @@ typedef struct {
     char method[80], why[120];
 } tp_compared_metric;
 
+/* At what values are set side by side: at the same steps, after as many tokens, after as long. The
+ * last two are interpolated at A's. */
+typedef enum { TP_ALIGN_STEPS, TP_ALIGN_TOKENS, TP_ALIGN_TIME } tp_align;
+
 typedef struct {
     size_t size;   /* sizeof(tp_compare_options) */
     double level;  /* of intervals; 0: 0.95 */
     double margin; /* "same" within this share of A's mean; 0: 0.01 */
+    tp_align align;
 } tp_compare_options;
+
+/* What a path holds, by its first bytes: each kind has a comparison of its own, with the same words
+ * for verdicts. */
+typedef enum {
+    TP_RESULT_RUN, /* or nothing that is known: tp_metrics_open() says why */
+    TP_RESULT_EVALUATION,
+    TP_RESULT_TRACE,
+    TP_RESULT_BENCHMARK
+} tp_result_kind;
+TP_API tp_result_kind tp_result_kind_of(const char *path);
 
 typedef struct tp_run_comparison tp_run_comparison;
 
