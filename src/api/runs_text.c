@@ -78,6 +78,7 @@ static void add_metric(tp_grid *g, const char *tag, const tp_metric_point *p, si
 tp_status tp_metrics_text(tp_metrics *m, tp_points_view view, const char *const *tags,
                           size_t n_tags, int width, char **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(m && ret && (tags || !n_tags), err);
     static const char *const values[][2] = {{"last", "last"}, {"min", "min"}, {"max", "max"}};
     tp_grid g = {.name = "metrics"};
@@ -282,6 +283,7 @@ tp_status tp_analysis_write_report(const tp_analysis *a, tp_metrics *m,
 {
     tp_report_options o;
     unsigned formats;
+    TP_MEMORY_GUARD(err);
     TP_NEED(a && m && ret_path && ret_note, err);
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_report_options", err));
     TP_TRY(read_formats(&o, &formats, err));

@@ -86,7 +86,7 @@ tp_status tp_train_with_sinks(const tp_config *config, const tp_train_options *o
                                 .listener = &l};
     tp_status status = tp_train_run(config, options, &own, ret, err);
     tp_watching_release(&l.watching);
-    if (status == TP_OK)
+    if (status == TP_OK && !ret->is_silent) /* of several processes, one judges */
         status = tp_judging_run(options, &ret->is_below_threshold, err);
     return status;
 }

@@ -98,6 +98,8 @@ int tp_cmd_metrics(int argc, char **argv)
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;
+    if (!f.json)
+        tp_cli_wrap();
     tp_points_view view;
     if (f.points && !tp_points_view_named(f.points, &view))
         return tp_cli_refuse("metrics",

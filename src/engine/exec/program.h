@@ -23,6 +23,7 @@ typedef struct {
     tp_device *device; /* outlives the program */
     tp_pass_options passes;
     bool share_memory; /* in-place results and views */
+    tp_ranks ranks;
     /* (optional) text of the stages asked for: "graph", a pass or family of them, "plan" */
     const char *const *dump_stages;
     size_t n_dump_stages;

@@ -88,6 +88,7 @@ tp_ref tp_graph_state(tp_graph *g, const tp_tensor *tensor)
     *own = *tensor;
     own->name = g->values[ref].name;
     own->of = copy_name(g, tensor->of);
+    own->within = copy_name(g, tensor->within);
     own->dim[1] = g->values[ref].dim[1];
     own->span = (tp_span){0};
     g->values[ref].tensor = own;

@@ -56,7 +56,8 @@ enum {
     TP_OP_CONTRACTS = 1 << 4,   /* dominated by multiply-adds                     */
     TP_OP_VIEW = 1 << 5,        /* outputs are views of input 0; nothing runs     */
     TP_OP_ACCUMULATES = 1 << 6, /* has an optional accumulator input              */
-    TP_OP_UPDATE = 1 << 7       /* belongs to the optimizer's graph               */
+    TP_OP_UPDATE = 1 << 7,      /* belongs to the optimizer's graph               */
+    TP_OP_COMMUNICATES = 1 << 8 /* is a matter of all ranks                       */
 };
 
 typedef struct {

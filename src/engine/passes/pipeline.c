@@ -15,6 +15,9 @@ const tp_pass *const tp_pass_pipeline[] = {
     &tp_pass_pack_weights,
     &tp_pass_recompute,
     &tp_pass_schedule,
+    &tp_pass_shard,
+    &tp_pass_bucket,
+    &tp_pass_overlap,
     NULL,
 };
 

@@ -12,6 +12,8 @@
 
 int tp_trainer_threads(const tp_train_options *o)
 {
+    if (o->threads_here)
+        return o->threads_here;
     if (o->engine.threads != TP_OPT_UNSET_INT)
         return (int)o->engine.threads;
     return tp_cpu_count();
@@ -95,6 +97,8 @@ static tp_status create_program(const tp_train_options *o, tp_device *device,
 {
     static const char *const every_pass[] = {"cse", "dce", "fuse", "pack-weights", "schedule"};
     bool none = o->policy.compile_mode == TP_COMPILE_NONE;
+    tp_ranks ranks = o->ranks;
+    ranks.bucket_bytes = (size_t)(o->distributed.bucket_mib * 1048576.0);
     const tp_program_options options = {
         .device = device,
         .passes = {.compute_dtype =
@@ -102,9 +106,11 @@ static tp_status create_program(const tp_train_options *o, tp_device *device,
                    .recompute = o->policy.recompute,
                    .recompute_every = o->policy.recompute_every,
                    .loss_chunk = (int32_t)o->engine.loss_chunk,
+                   .shard_optimizer = o->distributed.strategy == TP_STRATEGY_SHARD_OPTIMIZER,
                    .disabled = none ? every_pass : o->engine.disable_passes.v,
                    .n_disabled = none ? TP_COUNTOF(every_pass) : o->engine.disable_passes.n},
         .share_memory = !none && o->engine.in_place,
+        .ranks = ranks,
         .dump_stages = o->engine.dump.v,
         .n_dump_stages = o->engine.dump.n,
         .dump = more->dump,

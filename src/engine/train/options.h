@@ -10,6 +10,7 @@
 #define TP_ENGINE_TRAIN_OPTIONS_H
 
 #include "config/config.h"
+#include "engine/exec/traffic.h"
 #include "engine/passes/pass.h"
 #include "engine/train/optimizers/optimizer.h"
 #include <stddef.h>
@@ -32,6 +33,11 @@ typedef enum {
     TP_RANK_BY_VAL_ACCURACY,
     TP_RANK_BY_TRAIN_LOSS
 } tp_ranking;
+/* How several processes divide a run; nothing changes where there is one. */
+typedef enum {
+    TP_STRATEGY_DDP,            /* every rank has all of it, gradients are summed */
+    TP_STRATEGY_SHARD_OPTIMIZER /* ... and each updates its part of every weight (ZeRO 1) */
+} tp_strategy;
 typedef enum { TP_NONFINITE_STOP, TP_NONFINITE_SKIP } tp_nonfinite_policy;
 typedef enum {
     TP_PROGRESS_AUTO, /* a block on a terminal, lines otherwise */
@@ -93,8 +99,9 @@ typedef struct {
 
     int64_t seed;
     const char *run_name, *run_dir;
-    int progress; /* tp_progress_mode */
-    int level;    /* tp_level, of temper/levers.h */
+    int progress;     /* tp_progress_mode */
+    int level;        /* tp_level, of temper/levers.h */
+    const char *said; /* what was chosen for the recipe, a sentence; NULL: nothing; see fit.h */
 
     struct {
         int64_t max_new_tokens, top_k, val_top_k, max_running;
@@ -156,9 +163,20 @@ typedef struct {
         int isa; /* 0: the best there is, else tp_isa + 1 */
         tp_str_list disable_passes, dump;
         double memory_fraction;
-        int64_t loss_chunk; /* 0: chosen by the kernel */
+        const char *memory_limit;  /* "6GiB" */
+        double memory_limit_bytes; /* INFINITY: none */
+        int64_t loss_chunk;        /* 0: chosen by the kernel */
         bool in_place, huge_pages;
     } engine;
+
+    struct {
+        int strategy;      /* tp_strategy */
+        double bucket_mib; /* of what ranks send together */
+    } distributed;
+    /* Not of the configuration: who trains together, and with how many threads here (0: as
+     * engine.threads says). */
+    tp_ranks ranks;
+    int threads_here;
 
     struct {
         int nonfinite_policy; /* tp_nonfinite_policy */

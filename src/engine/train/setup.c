@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/platform.h"
 #include "engine/model/adapter.h"
+#include "engine/train/fit.h"
 #include "engine/train/trainer_internal.h"
 #include "text/gguf/gguf.h"
 #include "text/template/chat.h"
@@ -375,6 +376,8 @@ static tp_status open_settings(trainer *t, tp_error *err)
     TP_TRY(tp_schedule_parse(t->o->policy.scheduler, &t->schedule, err));
     if (notice)
         tp_trainer_notice(t, "%s", notice);
+    if (t->o->said)
+        tp_trainer_notice(t, "%s", t->o->said);
     snprintf(t->checkpoint_dir, sizeof t->checkpoint_dir, "%s", t->o->checkpointing.checkpoint_dir);
     return tp_train_options_check_files(t->config, t->o, err);
 }
@@ -413,6 +416,8 @@ static tp_status open_folder(trainer *t, tp_error *err)
         tp_attempt_identify(t);
         return tp_attempt_check_claim(t, err);
     }
+    if (!tp_trainer_is_first(t)) /* one rank writes */
+        return tp_run_open_scratch(t->o->run_dir, t->hooks->resume, &t->run, err);
     TP_TRY(tp_run_open(t->o->run_dir, t->hooks->resume, &t->run, err));
     TP_TRY(tp_attempt_claim(t, err));
     tp_attempt_identify(t);
@@ -513,8 +518,11 @@ tp_status tp_trainer_open(trainer *t, tp_error *err)
     int n = tp_trainer_stages(t, stages);
     for (int i = 0; i < n; i++)
         if (!stages[i].check_only)
-            TP_TRY(stages[i].open(t, err));
-    return tp_attempt_has_nothing_to_do(t) ? TP_OK : tp_attempt_write_config(t, err);
+            TP_TRY(tp_ranks_open_stage(t, &stages[i], err));
+    t->has_nothing_to_do = tp_attempt_has_nothing_to_do(t);
+    TP_TRY(tp_comm_broadcast(t->comm, &t->has_nothing_to_do, sizeof t->has_nothing_to_do, 0, err));
+    return t->has_nothing_to_do ? TP_OK
+                                : tp_comm_agree(t->comm, tp_attempt_write_config(t, err), err);
 }
 
 void tp_trainer_close(trainer *t)
