@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/wrap.h"
 #include "base/vec.h"
 #include "instrument/monitor/alarm_feed.h"
 #include "instrument/monitor/alarm_plan.h"
@@ -161,7 +162,7 @@ char *tp_alarms_text(tp_alarms *a, int width)
         tp_buf_clear(&line);
         if (reason)
             tp_buf_addf(&line, "not judged: %s: %s\n", alarm->name, reason);
-        tp_add_wrapped(&out, tp_buf_str(&line), (size_t)width);
+        tp_add_wrapped(&out, tp_buf_str(&line), line.len, (size_t)width);
     }
     tp_buf_addf(&out, "%zu alarms; of %zu rules %zu stayed silent, %zu could not be judged\n",
                 tp_alarms_count(a), a ? a->plan.set.n : 0, silent, unjudged);

@@ -77,6 +77,7 @@ static void add_metric(tp_grid *g, const char *tag, const tp_metric_point *p, si
 tp_status tp_metrics_text(tp_metrics *m, tp_points_view view, const char *const *tags,
                           size_t n_tags, int width, char **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(m && ret && (tags || !n_tags), err);
     static const char *const values[][2] = {{"last", "last"}, {"min", "min"}, {"max", "max"}};
     tp_grid g = {.name = "metrics"};
@@ -254,6 +255,7 @@ char *tp_analysis_text(const tp_analysis *a, int width)
 tp_status tp_analysis_write_report(const tp_analysis *a, tp_metrics *m, char **ret_path,
                                    char **ret_note, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(a && m && ret_path && ret_note, err);
     tp_buf why = {0};
     const char *path = tp_metrics_path(m);

@@ -54,9 +54,13 @@ void tp_files_note(const struct stat *st, tp_file_use use)
     pthread_mutex_lock(&watch.mutex);
     noted *file = find_noted(st);
     if (!file && watch.n == watch.cap) {
-        watch.cap = watch.cap ? 2 * watch.cap : 64;
-        watch.files = realloc(watch.files, watch.cap * sizeof *watch.files);
-        TP_ASSERT(watch.files);
+        size_t cap = watch.cap ? 2 * watch.cap : 64;
+        noted *more = realloc(watch.files, cap * sizeof *more);
+        if (!more)
+            pthread_mutex_unlock(&watch.mutex);
+        TP_HAVE(more);
+        watch.files = more;
+        watch.cap = cap;
     }
     if (!file)
         watch.files[watch.n++] = (noted){st->st_dev, st->st_ino, use};
@@ -293,7 +297,7 @@ static tp_status open_output(tp_output **ret, const char *path, bool is_result, 
 {
     place p = {0};
     tp_output *o = calloc(1, sizeof *o);
-    TP_ASSERT(o);
+    TP_HAVE(o);
     tp_status status = look(path, &p, err);
     if (status == TP_OK && is_result)
         status = check_use(path, &p, err);

@@ -58,13 +58,12 @@ static void print_text(const tp_run_comparison *c, const group *a, const group *
     tp_free(text);
 }
 
-/* 1 when something is worse. */
-static int status_of(const tp_run_comparison *c)
+static bool is_worse(const tp_run_comparison *c)
 {
     for (size_t i = 0; i < tp_run_comparison_count(c); i++)
         if (strcmp(tp_run_comparison_metric(c, i)->verdict, "worse") == 0)
-            return TP_EXIT_WORSE;
-    return 0;
+            return true;
+    return false;
 }
 
 /* The exit status, or -1 after a failure. */
@@ -81,7 +80,7 @@ static int compare(const flags *f, const group *a, const group *b, tp_error *err
     } else {
         print_text(c, a, b);
     }
-    int status = status_of(c);
+    int status = tp_cli_verdict(TP_EXIT_OK, is_worse(c));
     tp_run_comparison_free(c);
     return status;
 }
@@ -123,6 +122,8 @@ int tp_cmd_compare(int argc, char **argv)
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;
+    if (!f.json)
+        tp_cli_wrap();
     if ((n == 2) == (f.a && f.b) || n == 1 || (!f.a != !f.b))
         return tp_cli_refuse("compare", "give two runs, or --a and --b; see 'temper help compare'");
     return run(&f, words, n, &a, &b);

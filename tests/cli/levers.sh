@@ -42,6 +42,28 @@ run train tiny.yaml run.name=rest policy.train_micro_batch_size=5 --level basic 
 expect 0
 is "micro-batches of 16 sequences by 5" "$(sed -n 's/.*"train\/num_micro_batches": *\([0-9]*\).*/\1/p' runs/rest/metrics.jsonl)" 4
 
+# Too much for basic, which says so; without any setting the plan says what it chooses, and it trains.
+sizes="sft.max_num_steps=2 data.arithmetic.n_examples=2000"
+run plan "$SOURCE/recipes/demo.yaml" engine.memory_limit=70MiB --level basic
+expect 5
+run train "$SOURCE/recipes/demo.yaml" run.name=large --level basic engine.memory_limit=70MiB $sizes
+expect 5 "does not fit: needs 97.3 MiB, limit 70.0 MiB (engine.memory_limit)"
+run plan "$SOURCE/recipes/demo.yaml" engine.memory_limit=70MiB
+expect 0
+expect_out "fits: needs 62.1 MiB, limit 70.0 MiB (engine.memory_limit)" \
+    "chosen to fit 70.0 MiB (engine.memory_limit): policy.recompute=full; it needs 62.1 MiB, and 75.6 MiB without"
+run train "$SOURCE/recipes/demo.yaml" run.name=small engine.memory_limit=70MiB $sizes
+expect 0
+expect_out "note: chosen to fit 70.0 MiB" "recompute          on         13.4 MiB" "chosen to fit the memory"
+grep -q "recompute: full  # chosen to fit the memory" runs/small/config.yaml || fail "config.yaml does not say who chose"
+"$TOOL" get runs/small/run.json memory.measured_peak_bytes >measured
+[ "$(cat measured)" -le 73400320 ] || fail "it took more than the limit"
+# What the user has set stays.
+run plan "$SOURCE/recipes/demo.yaml" engine.memory_limit=70MiB policy.recompute=none engine.loss_chunk=0
+expect 5
+run plan "$SOURCE/recipes/demo.yaml" engine.memory_limit=6GB/s
+expect 2 'engine.memory_limit: "6GB/s" is no size; write a number and a unit, as in 6GiB or 800MiB'
+
 # Huge pages that the system refuses: said, and the run goes on.
 mkdir -p box/sys/kernel/mm/transparent_hugepage box/proc/self
 echo "always madvise [never]" >box/sys/kernel/mm/transparent_hugepage/enabled

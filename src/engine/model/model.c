@@ -227,6 +227,7 @@ static tp_status parse_in(const char *folder, const char *name, const char *text
 tp_status tp_model_parse(const char *name, const char *text, size_t n, tp_model **ret,
                          tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(name && text && ret, err);
     return parse_in(NULL, name, text, n, ret, err);
 }
@@ -366,6 +367,7 @@ static tp_status open_adapter(const char *folder, const char *config, tp_model *
 
 tp_status tp_model_open(const char *path, tp_model **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     if (tp_gguf_is_file(path))
         return open_gguf(path, ret, err);
     if (tp_file_exists(path))
@@ -523,32 +525,6 @@ tp_status tp_model_forward(const tp_model *model, tp_graph *g, const tp_forward 
     *ret_hidden = hidden;
     *ret_head_weight = weight;
     return TP_OK;
-}
-
-bool tp_param_is_hidden(const tp_param *param)
-{
-    static const char *const outside[] = {"model.embed_tokens.weight", "transformer.wte.weight",
-                                          "transformer.wpe.weight", "lm_head.weight"};
-    for (size_t i = 0; i < TP_COUNTOF(outside); i++)
-        if (strcmp(param->name, outside[i]) == 0)
-            return false;
-    return param->rank == 2 && param->is_matrix;
-}
-
-bool tp_param_is_embedding(const tp_param *param)
-{
-    return param->rank == 2 && param->is_matrix && !tp_param_is_hidden(param) &&
-           strcmp(param->name, "lm_head.weight") != 0;
-}
-
-tp_tensor tp_param_tensor(const tp_param *p)
-{
-    return (tp_tensor){.name = p->name,
-                       .of = p->of,
-                       .role = p->of ? TP_ROLE_ADAPTER : TP_ROLE_WEIGHT,
-                       .dtype = p->dtype,
-                       .rank = p->rank,
-                       .dim = {p->dim[0], p->dim[1]}};
 }
 
 tp_status tp_model_declare(const tp_model *model, int64_t max_positions, tp_states *states,

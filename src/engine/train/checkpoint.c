@@ -53,7 +53,8 @@ static tp_status save_optimizer(const tp_states *states, tp_comm *comm, tp_dtype
     tp_tensor_out *out = calloc(states->n + 1, sizeof *out);
     tp_parts *parts = calloc(states->n + 1, sizeof *parts);
     tp_arena names;
-    TP_ASSERT(out && parts);
+    TP_HAVE(out);
+    TP_HAVE(parts);
     tp_status status = tp_arena_init(&names, 256 << 20, err);
     if (status != TP_OK) {
         free(parts);
@@ -113,7 +114,7 @@ static void write_state_json(const tp_train_state *s, tp_buf *out)
     tp_json_w_put_f64(&w, "val_accuracy", s->val_accuracy);
     tp_json_w_put_f64(&w, "loss", s->last_loss);
     tp_json_w_put_f64(&w, "best_reward", s->best_reward);
-    if (s->lr_factor != 1)
+    if (s->lr_factor > 0 && s->lr_factor != 1)
         tp_json_w_put_f64(&w, "lr_factor", s->lr_factor);
     tp_json_w_put_str(&w, "optimizer", s->optimizer);
     tp_json_w_put_str(&w, "model_fingerprint", s->model_fingerprint);

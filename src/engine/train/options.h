@@ -99,8 +99,9 @@ typedef struct {
 
     int64_t seed;
     const char *run_name, *run_dir;
-    int progress; /* tp_progress_mode */
-    int level;    /* tp_level, of temper/levers.h */
+    int progress;     /* tp_progress_mode */
+    int level;        /* tp_level, of temper/levers.h */
+    const char *said; /* what was chosen for the recipe, a sentence; NULL: nothing; see fit.h */
 
     struct {
         int64_t max_new_tokens, top_k, val_top_k, max_running;
@@ -162,7 +163,9 @@ typedef struct {
         int isa; /* 0: the best there is, else tp_isa + 1 */
         tp_str_list disable_passes, dump;
         double memory_fraction;
-        int64_t loss_chunk; /* 0: chosen by the kernel */
+        const char *memory_limit;  /* "6GiB" */
+        double memory_limit_bytes; /* INFINITY: none */
+        int64_t loss_chunk;        /* 0: chosen by the kernel */
         bool in_place, huge_pages;
     } engine;
 

@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/platform.h"
 #include "engine/model/adapter.h"
+#include "engine/train/fit.h"
 #include "engine/train/trainer_internal.h"
 #include "text/gguf/gguf.h"
 #include "text/template/chat.h"
@@ -375,6 +376,8 @@ static tp_status open_settings(trainer *t, tp_error *err)
     TP_TRY(tp_schedule_parse(t->o->policy.scheduler, &t->schedule, err));
     if (notice)
         tp_trainer_notice(t, "%s", notice);
+    if (t->o->said)
+        tp_trainer_notice(t, "%s", t->o->said);
     snprintf(t->checkpoint_dir, sizeof t->checkpoint_dir, "%s", t->o->checkpointing.checkpoint_dir);
     return tp_train_options_check_files(t->config, t->o, err);
 }

@@ -112,9 +112,9 @@ static void *watch(void *user)
     tp_monitor *m = user;
     while (!wait_until(m, next_due(m)))
         sample_due(m, tp_clock_s());
-    for (int g = 0; g < TP_SAMPLER_GROUPS; g++) /* a last one, however short the run was */
+    for (int g = 0; g < TP_SAMPLER_GROUPS; g++) /* a last one, where it is nearly due */
         if (isfinite(m->period_s[g]))
-            m->due_s[g] = 0;
+            m->due_s[g] -= 0.5 * m->period_s[g];
     sample_due(m, tp_clock_s());
     return NULL;
 }

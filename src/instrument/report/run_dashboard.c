@@ -60,7 +60,7 @@ static double dimension_score(const tp_analysis_dimension *d, double *ret_refere
 static double *running_median(const tp_curve *c, size_t width)
 {
     double *out = malloc(c->n * sizeof *out), *window = malloc(width * sizeof *window);
-    TP_ASSERT(out && window);
+    TP_HAVE(out && window);
     for (size_t i = 0; i < c->n; i++) {
         if (i + 1 < width) {
             out[i] = NAN;

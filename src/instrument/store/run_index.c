@@ -659,7 +659,7 @@ static void put_step(tp_json_w *w, const char *key, int64_t step)
         tp_json_w_i64(w, step);
 }
 
-void tp_run_entry_json(const tp_run_entry *e, tp_json_w *w)
+static void put_entry(const tp_run_entry *e, tp_json_w *w)
 {
     tp_json_w_begin(w, '{');
     tp_json_w_put_str(w, "id", e->id);
@@ -700,7 +700,7 @@ char *tp_run_index_json(const tp_run_index *x, const char *filter)
     tp_json_w_put_begin(&w, "runs", '[');
     for (size_t i = 0; i < x->n; i++)
         if (tp_run_entry_fits(&x->rows[i].e, filter))
-            tp_run_entry_json(&x->rows[i].e, &w);
+            put_entry(&x->rows[i].e, &w);
     tp_json_w_end(&w, ']');
     tp_json_w_put_str(&w, "note", tp_run_index_note(x));
     tp_json_w_end(&w, '}');

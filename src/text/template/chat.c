@@ -23,7 +23,7 @@ tp_status tp_template_parse(const char *name, const char *text, size_t n, tp_tem
                             tp_error *err)
 {
     tp_template *t = calloc(1, sizeof *t);
-    TP_ASSERT(t);
+    TP_HAVE(t);
     size_t bytes = TP_MIN(n, (size_t)TP_JINJA_MAX_SOURCE) * PARSE_BYTES;
     tp_status status = tp_arena_init(&t->arena, bytes + strlen(name) + 65536, err);
     if (status == TP_OK) {

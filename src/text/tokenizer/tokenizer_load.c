@@ -374,7 +374,7 @@ static tp_status parse_into(const char *name, const char *json, size_t n, tp_tok
         return tp_fail(err, TP_ERR_FORMAT, "%s: %zu bytes; the limit is %d", name, n,
                        MAX_FILE_BYTES);
     tp_tokenizer *tok = calloc(1, sizeof *tok);
-    TP_ASSERT(tok);
+    TP_HAVE(tok);
     /* Per byte of text: at most a sixth of a token, whose id, spelling and table
      * entries take less than 256 bytes. */
     tp_status status = tp_arena_init(&tok->arena, 128 * n + (40 << 20), err);
@@ -394,6 +394,7 @@ static tp_status parse_into(const char *name, const char *json, size_t n, tp_tok
 tp_status tp_tokenizer_parse(const char *name, const char *json, size_t n, tp_tokenizer **ret,
                              tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(name && json && ret, err);
     return parse_into(name, json, n, ret, err);
 }
@@ -566,6 +567,7 @@ static tp_status load_gguf(const char *path, tp_tokenizer **ret, tp_error *err)
 
 tp_status tp_tokenizer_load(const char *folder, tp_tokenizer **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_buf path = {0}, text = {0};
     tp_tokenizer *tok = NULL;
     if (tp_gguf_is_file(folder))

@@ -101,6 +101,7 @@ static tp_status check_options(const tp_analysis_options *o, size_t n_runs, tp_e
 tp_status tp_runs_analyze(tp_metrics *const *runs, size_t n, const tp_analysis_options *options,
                           tp_analysis **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_analysis_options o;
     bool has_all = runs && n && ret;
     for (size_t i = 0; has_all && i < n; i++)

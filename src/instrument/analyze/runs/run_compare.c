@@ -243,6 +243,7 @@ static tp_status read_options(tp_compare_options *ret, const tp_compare_options 
 tp_status tp_runs_compare(tp_metrics *const *a, size_t n_a, tp_metrics *const *b, size_t n_b,
                           const tp_compare_options *options, tp_run_comparison **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_compare_options o;
     if (!has_runs(a, n_a) || !has_runs(b, n_b) || !ret)
         return tp_fail(err, TP_ERR_ARG, "tp_runs_compare: both sides need a run");
