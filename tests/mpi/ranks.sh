@@ -23,6 +23,7 @@ for n in 2 3 4; do
     nearly ddp-$n shard-$n 0 0
 done
 
+is "memory of a rank" "$("$TOOL" get shard-3/run.json memory.measured_peak_bytes)" "$("$TOOL" get shard-3/run.json memory.planned_peak_bytes)"
 is "ranks of the run" "$("$TOOL" get ddp-3/run.json distributed.ranks)" 3
 is "strategy of the run" "$("$TOOL" get shard-3/run.json distributed.strategy)" shard_optimizer
 for key in bytes_sent exposed_s hidden_s; do
