@@ -206,6 +206,7 @@ static tp_status tune(const void *options, const tp_lever_set *set, const char *
 tp_status tp_ablate_run(const char *config, const char *const *overrides, size_t n_overrides,
                         const tp_ablate_options *options, char **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(ret && (overrides || !n_overrides), err);
     tp_ablate_options o;
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_ablate_options", err));
@@ -216,6 +217,7 @@ tp_status tp_ablate_run(const char *config, const char *const *overrides, size_t
 tp_status tp_tune_run(const char *config, const char *const *overrides, size_t n_overrides,
                       const tp_tune_options *options, char **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(ret && (overrides || !n_overrides), err);
     tp_tune_options o;
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_tune_options", err));

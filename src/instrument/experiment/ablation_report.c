@@ -1,5 +1,6 @@
 /* ablation_report.c - what an ablation found, for people and for programs. */
 #include "instrument/experiment/ablation_report.h"
+#include "base/wrap.h"
 
 #include <math.h>
 #include <string.h>

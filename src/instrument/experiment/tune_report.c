@@ -1,5 +1,6 @@
 /* tune_report.c - the gain, its interval, and the candidates that were looked at. */
 #include "instrument/experiment/tune_report.h"
+#include "base/wrap.h"
 
 #include <math.h>
 
@@ -147,7 +148,7 @@ static void fill_best(const tp_tuning *t, tp_grid *grid)
     const tp_search *s = t->search;
     enum { SHOWN = 8, LEAST_ROUNDS = 2 };
     bool *is_shown = calloc(s->n + 1, sizeof *is_shown);
-    TP_ASSERT(is_shown);
+    TP_HAVE(is_shown);
     grid->name = "candidates";
     grid->title = "Best of the races, over the recipe in the same rounds";
     tp_grid_column(grid, "settings", "settings", TP_CELL_TEXT);
