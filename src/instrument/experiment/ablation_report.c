@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "base/wrap.h"
 #include "instrument/report/grid.h"
 #include "instrument/report/picture.h"
 
@@ -246,7 +247,7 @@ void tp_ablation_text(const tp_ablation *a, const tp_study *s, tp_form form, tp_
     if (form == TP_FORM_MARKDOWN)
         tp_buf_addf(out, "%s\n![Effects](effects.svg)\n", tp_buf_str(&prose));
     else
-        tp_add_wrapped(out, tp_buf_str(&prose), (size_t)s->o.width);
+        tp_add_wrapped(out, tp_buf_str(&prose), prose.len, (size_t)s->o.width);
     tp_buf_release(&prose);
 }
 
