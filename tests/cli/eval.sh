@@ -162,7 +162,7 @@ expect 0
 expect_out "validation of GRPO at 2 steps" "last - first: +0.2500"
 echo '{"train/loss": {"1": 2}}' >metrics.json
 run eval summarize metrics.json
-expect 2 "has no validation accuracies"
+expect 2 "has no validation accuracies" "'temper metrics' and 'temper analyze' read any run"
 
 printf 'not json' >bad.jsonl
 run eval summarize bad.jsonl
