@@ -219,7 +219,8 @@ static void mistakes_are_explained(void **state)
          "command line: unknown key ppo; known keys at the top are loss_fn, env, async_rl, "
          "data_plane, reward_penalties, on_policy_distillation, seed, run, progress, optimization, "
          "sft, policy, "
-         "data, checkpointing, logger, cluster, engine, distributed, train, monitor, profile"},
+         "data, checkpointing, logger, cluster, engine, distributed, train, monitor, "
+         "performance_analysis, profile"},
         {"policy.precision=fp16",
          "command line: policy.precision: \"fp16\" is not one of float32, bfloat16"},
         {"policy.draft={enabled: true}",
