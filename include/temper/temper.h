@@ -23,6 +23,7 @@
 
 #include "temper/analysis.h"
 #include "temper/bench.h"
+#include "temper/cache.h"
 #include "temper/chat.h"
 #include "temper/config.h"
 #include "temper/doctor.h"

@@ -1,5 +1,6 @@
 /* ablation_report.c - what an ablation found, for people and for programs. */
 #include "instrument/experiment/ablation_report.h"
+#include "base/wrap.h"
 
 #include <math.h>
 #include <string.h>
@@ -246,7 +247,7 @@ void tp_ablation_text(const tp_ablation *a, const tp_study *s, tp_form form, tp_
     if (form == TP_FORM_MARKDOWN)
         tp_buf_addf(out, "%s\n![Effects](effects.svg)\n", tp_buf_str(&prose));
     else
-        tp_add_wrapped(out, tp_buf_str(&prose), (size_t)s->o.width);
+        tp_add_wrapped(out, tp_buf_str(&prose), prose.len, (size_t)s->o.width);
     tp_buf_release(&prose);
 }
 

@@ -1,5 +1,6 @@
 /* tune_report.c - the gain, its interval, and the candidates that were looked at. */
 #include "instrument/experiment/tune_report.h"
+#include "base/wrap.h"
 
 #include <math.h>
 
@@ -219,7 +220,7 @@ void tp_tune_text(const tp_tuning *t, tp_form form, tp_buf *out)
     if (form == TP_FORM_MARKDOWN)
         tp_buf_add(out, prose.data, prose.len);
     else
-        tp_add_wrapped(out, tp_buf_str(&prose), (size_t)study->o.width);
+        tp_add_wrapped(out, tp_buf_str(&prose), prose.len, (size_t)study->o.width);
     fill_best(t, &grid);
     tp_buf_addc(out, '\n');
     if (tp_grid_rows(&grid) && form == TP_FORM_MARKDOWN)
