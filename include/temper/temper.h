@@ -38,6 +38,7 @@
 #include "temper/model.h"
 #include "temper/monitor.h"
 #include "temper/plan.h"
+#include "temper/plugin.h"
 #include "temper/profile.h"
 #include "temper/program.h"
 #include "temper/runs.h"
