@@ -201,6 +201,12 @@ typedef struct {
         double training_s, inference_s, memory_s;
         const tp_json *alarms; /* for tp_alarm_plan_read(), or NULL */
     } monitor;
+    struct { /* of the run, at its end */
+        bool enabled, draws;
+        tp_str_list tasks, formats; /* dimensions; none: all */
+        const tp_json *thresholds;  /* by dimension, or NULL */
+        const char *path;           /* NULL: report/ in the run's folder */
+    } analysis;
     const char *profile_steps_text;
     const char *profile_workers;         /* patterns; NULL: all */
     const char *profile_origin;          /* what set the range, for messages */
