@@ -23,6 +23,7 @@
 
 #include "temper/analysis.h"
 #include "temper/bench.h"
+#include "temper/cache.h"
 #include "temper/chat.h"
 #include "temper/config.h"
 #include "temper/doctor.h"
@@ -37,6 +38,7 @@
 #include "temper/model.h"
 #include "temper/monitor.h"
 #include "temper/plan.h"
+#include "temper/plugin.h"
 #include "temper/profile.h"
 #include "temper/program.h"
 #include "temper/runs.h"

@@ -15,6 +15,9 @@ typedef enum { TP_FORM_TEXT, TP_FORM_JSON, TP_FORM_CSV, TP_FORM_MARKDOWN } tp_fo
 TP_API bool tp_str_to_i64(const char *s, int64_t *ret);
 TP_API bool tp_str_to_f64(const char *s, double *ret);
 
+/* "6GiB", "1.5 GB", "800000000": at least one byte. */
+TP_API bool tp_str_to_bytes(const char *s, double *ret);
+
 /* Number of single-character edits between a and b: for "did you mean". */
 TP_API size_t tp_str_distance(const char *a, const char *b);
 

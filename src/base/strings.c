@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/platform.h"
+
 void tp_buf_release(tp_buf *buf)
 {
     if (!buf)
@@ -215,6 +217,26 @@ char *tp_human_value(double v, int decimals, char *out)
     else
         snprintf(out, 32, fabs(v) < 1e9 ? "%.*f" : "%.*g", fabs(v) < 1e9 ? decimals : 6, v);
     return out;
+}
+
+bool tp_str_to_bytes(const char *text, double *ret)
+{
+    static const struct {
+        const char *name;
+        double bytes;
+    } units[] = {{"", 1},         {"B", 1},    {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30},
+                 {"TiB", 0x1p40}, {"kB", 1e3}, {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12}};
+    char *end;
+    double v = strtod(text, &end);
+    if (end == text || *text == '-' || *text == ' ' || !isfinite(v) || v <= 0)
+        return false;
+    end += strspn(end, " ");
+    for (size_t i = 0; i < TP_COUNTOF(units); i++)
+        if (strcmp(end, units[i].name) == 0) {
+            *ret = v * units[i].bytes;
+            return *ret >= 1;
+        }
+    return false;
 }
 
 char *tp_human_bytes(double bytes, char *out)

@@ -51,31 +51,32 @@ static tp_dataset_options dataset_options(const trainer *t, const tp_data_source
 {
     const tp_data_source_options *f = &t->o->data.fallback;
     double split = source->split_validation_size;
-    return (tp_dataset_options){.data_path = source->data_path,
-                                .input_key = either(source->input_key, f->input_key),
-                                .output_key = either(source->output_key, f->output_key),
-                                .prompt_key = either(source->prompt_key, f->prompt_key),
-                                .chat_key = either(source->chat_key, f->chat_key),
-                                .text_key = either(source->text_key, f->text_key),
-                                .tool_key = either(source->tool_key, f->tool_key),
-                                .system_key = either(source->system_key, f->system_key),
-                                .prompt_file = either(source->prompt_file, f->prompt_file),
-                                .system_prompt_file =
-                                    either(source->system_prompt_file, f->system_prompt_file),
-                                .separator = either(source->separator, f->separator),
-                                .chat_template = template_text,
-                                .template_variables = t->o->policy.template_variables,
-                                .only_unmask_final = options(t)->only_unmask_final,
-                                .add_bos = t->o->data.add_bos,
-                                .add_eos = t->o->data.add_eos,
-                                .max_seq_length = tp_trainer_longest(t),
-                                .split_validation_size = isfinite(split) ? split : 0,
-                                .seed = (uint64_t)t->o->seed,
-                                .skip_bad = t->o->data.skip_bad_rows,
-                                .cache_dir = t->o->data.cache_dir,
-                                .fallback_dir = tp_run_dir(t->run),
-                                .progress = tp_trainer_keep_going,
-                                .user = (void *)(uintptr_t)t};
+    return (tp_dataset_options){
+        .data_path = source->data_path,
+        .input_key = either(source->input_key, f->input_key),
+        .output_key = either(source->output_key, f->output_key),
+        .prompt_key = either(source->prompt_key, f->prompt_key),
+        .chat_key = either(source->chat_key, f->chat_key),
+        .text_key = either(source->text_key, f->text_key),
+        .tool_key = either(source->tool_key, f->tool_key),
+        .system_key = either(source->system_key, f->system_key),
+        .prompt_file = either(source->prompt_file, f->prompt_file),
+        .system_prompt_file = either(source->system_prompt_file, f->system_prompt_file),
+        .separator = either(source->separator, f->separator),
+        .chat_template = template_text,
+        .template_variables = t->o->policy.template_variables,
+        .only_unmask_final = options(t)->only_unmask_final,
+        .add_bos = t->o->data.add_bos,
+        .add_eos = t->o->data.add_eos,
+        .max_seq_length = tp_trainer_longest(t),
+        .split_validation_size = isfinite(split) ? split : 0,
+        .seed = (uint64_t)t->o->seed,
+        .skip_bad = t->o->data.skip_bad_rows,
+        .cache_dir = t->o->data.cache_dir,
+        .cache_limit = isfinite(t->o->data.cache_limit_bytes) ? t->o->data.cache_limit_bytes : 0,
+        .fallback_dir = tp_run_dir(t->run),
+        .progress = tp_trainer_keep_going,
+        .user = (void *)(uintptr_t)t};
 }
 
 static tp_status send_example(const trainer *t, tp_error *err)

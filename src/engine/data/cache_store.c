@@ -1,5 +1,6 @@
 /* cache_store.c - where token caches lie, and who builds one while others wait. */
 #include "engine/data/cache_store.h"
+#include "engine/data/cache_shelf.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -55,6 +56,15 @@ tp_status tp_cache_folder(const char *wanted, const char *fallback, tp_buf *ret,
     if (!fine)
         return tp_fail(err, TP_ERR_IO, "no folder for the token cache: %s; set data.cache_dir",
                        why.message);
+    return TP_OK;
+}
+
+tp_status tp_cache_where(const char *wanted, tp_buf *ret, tp_error *err)
+{
+    if (wanted)
+        tp_buf_adds(ret, wanted);
+    else if (!user_folder(ret))
+        return tp_fail(err, TP_ERR_CONFIG, "neither XDG_CACHE_HOME nor HOME names a folder");
     return TP_OK;
 }
 
@@ -168,8 +178,10 @@ tp_status tp_cache_obtain(const char *folder, const char *key, const tp_corpus *
         if (fd >= 0)
             close(fd);
     }
-    if (status == TP_OK)
+    if (status == TP_OK) {
         *ret_outcome = outcome;
+        tp_cache_touch(w.path);
+    }
     tp_buf_release(&path);
     tp_buf_release(&beside);
     return status;

@@ -15,6 +15,9 @@
 TP_CHECKED tp_status tp_cache_folder(const char *wanted, const char *fallback, tp_buf *ret,
                                      tp_error *err);
 
+/* The same folder without making it, for looking. */
+TP_CHECKED tp_status tp_cache_where(const char *wanted, tp_buf *ret, tp_error *err);
+
 typedef struct {
     bool hit;
     char rebuilt_because[1024]; /* "" unless an unusable file was replaced */

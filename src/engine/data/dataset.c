@@ -6,8 +6,10 @@
 
 #include "base/clock.h"
 #include "base/grow.h"
+#include "base/log.h"
 #include "base/platform.h"
 #include "base/rng.h"
+#include "engine/data/cache_shelf.h"
 #include "engine/data/cache_store.h"
 #include "engine/data/render.h"
 #include "engine/device/memory.h"
@@ -268,6 +270,31 @@ static tp_status open_all(opening *o)
     return TP_OK;
 }
 
+/* The limit is a wish: where it cannot be kept the run goes on and says so. */
+static void trim_others(const opening *o)
+{
+    const char *keep[TP_SPLITS];
+    size_t n = 0;
+    char a[32];
+    tp_cache_freed freed;
+    tp_error why;
+    for (int s = 0; s < TP_SPLITS; s++) {
+        const char *name = o->ds->caches[s].name, *slash = name ? strrchr(name, '/') : NULL;
+        if (slash)
+            keep[n++] = slash + 1;
+    }
+    if (!(o->options->cache_limit > 0))
+        return;
+    if (tp_cache_shelf_trim(tp_buf_str(&o->folder), o->options->cache_limit, keep, n, &freed,
+                            &why) != TP_OK)
+        tp_log(TP_LOG_NOTICE, "data", "data.cache_limit is not kept: %s", why.message);
+    if (freed.n)
+        tp_log(TP_LOG_NOTICE, "data",
+               "%zu token caches not used for longest (%s) were deleted: "
+               "data.cache_limit",
+               freed.n, tp_human_bytes((double)freed.bytes, a));
+}
+
 tp_status tp_dataset_open(const tp_dataset_options *options, const tp_tokenizer *tok, tp_pool *pool,
                           tp_dataset **ret, tp_error *err)
 {
@@ -276,8 +303,10 @@ tp_status tp_dataset_open(const tp_dataset_options *options, const tp_tokenizer 
     *ds = (tp_dataset){.tok = tok};
     opening o = {.options = options, .pool = pool, .ds = ds, .err = err};
     tp_status status = open_all(&o);
-    if (status == TP_OK)
+    if (status == TP_OK) {
         write_report(&o, tp_clock_s() - begin);
+        trim_others(&o);
+    }
     tp_renderer_free(o.renderer);
     tp_buf_release(&o.folder);
     tp_buf_release(&o.prompt);

@@ -37,6 +37,7 @@ typedef struct {
     int64_t skip_bad;             /* rows that may be left out; < 0: any number */
 
     const char *cache_dir;    /* NULL: $XDG_CACHE_HOME/temper or ~/.cache/temper */
+    double cache_limit;       /* bytes of all caches there; 0: no limit */
     const char *fallback_dir; /* (optional) where that cannot be written */
 
     bool (*progress)(void *user, uint64_t done, uint64_t total); /* (optional), see corpus.h */

@@ -1,6 +1,6 @@
 /* options.c - the options of an algorithm, and what must hold across keys. */
-#include "engine/train/peft.h"
 #include "engine/train/options.h"
+#include "engine/train/peft.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -316,36 +316,25 @@ static bool read_colons(const char *text, int64_t *v, int n)
     return true;
 }
 
-/* "6GiB", "1.5 GB", "800000000" */
-static bool read_bytes(const char *text, double *ret)
-{
-    static const struct {
-        const char *name;
-        double bytes;
-    } units[] = {{"", 1},         {"B", 1},    {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30},
-                 {"TiB", 0x1p40}, {"kB", 1e3}, {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12}};
-    char *end;
-    double v = strtod(text, &end);
-    if (end == text || *text == '-' || *text == ' ' || !isfinite(v) || v <= 0)
-        return false;
-    end += strspn(end, " ");
-    for (size_t i = 0; i < TP_COUNTOF(units); i++)
-        if (strcmp(end, units[i].name) == 0) {
-            *ret = v * units[i].bytes;
-            return *ret >= 1;
-        }
-    return false;
-}
-
 static tp_status read_memory_limit(const tp_config *config, tp_train_options *o, tp_error *err)
 {
     o->engine.memory_limit_bytes = INFINITY;
     if (o->engine.memory_limit &&
-        !read_bytes(o->engine.memory_limit, &o->engine.memory_limit_bytes))
+        !tp_str_to_bytes(o->engine.memory_limit, &o->engine.memory_limit_bytes))
         return tp_config_fail(config, "engine.memory_limit", err,
                               "\"%.60s\" is no size; write a number and a unit, as in 6GiB or "
                               "800MiB",
                               o->engine.memory_limit);
+    return TP_OK;
+}
+
+static tp_status read_cache_limit(const tp_config *config, tp_train_options *o, tp_error *err)
+{
+    o->data.cache_limit_bytes = INFINITY;
+    if (o->data.cache_limit && !tp_str_to_bytes(o->data.cache_limit, &o->data.cache_limit_bytes))
+        return tp_config_fail(config, "data.cache_limit", err,
+                              "\"%.60s\" is no size; write a number and a unit, as in 20GiB",
+                              o->data.cache_limit);
     return TP_OK;
 }
 
@@ -525,6 +514,7 @@ tp_status tp_train_options_bind_sizes(tp_config *config, tp_train_options *ret, 
     TP_TRY(tp_profile_bind(config, &o, err));
     TP_TRY(read_save_by(config, &o, err));
     TP_TRY(read_memory_limit(config, &o, err));
+    TP_TRY(read_cache_limit(config, &o, err));
     TP_TRY(check_model(config, &o, err));
     TP_TRY(tp_peft_bind(config, &o, err));
     TP_TRY(check_batches(config, &o, err));

@@ -143,6 +143,8 @@ typedef struct {
         int64_t max_input_seq_length, num_workers, prefetch_factor, skip_bad_rows;
         bool shuffle, add_bos, add_eos;
         const char *cache_dir; /* NULL: the user's cache folder */
+        const char *cache_limit;
+        double cache_limit_bytes; /* INFINITY: none */
         tp_data_source_options train, validation, fallback;
         struct {
             int64_t n_examples, n_validation, digits, seed;
