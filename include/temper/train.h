@@ -4,8 +4,8 @@
  * folder with metrics, checkpoints and a Hugging Face model.  Everything a program sees
  * meanwhile comes through one callback.
  *
- * One training at a time per process: the memory limit, the instruction set and the trace
- * are the process's. */
+ * Trainings may run at the same time, each on a thread of its own.  The memory limit, the
+ * instruction set and the trace are the process's: all have what was set last. */
 #ifndef TEMPER_TRAIN_H
 #define TEMPER_TRAIN_H
 
@@ -67,8 +67,9 @@ typedef struct {
     size_t size;                 /* sizeof(tp_training_result), set by the caller */
     int64_t steps;               /* done in total */
     double final_loss, val_loss; /* the last ones; NaN: none */
-    bool was_asked_to; /* an alarm stopped it, or whoever controls it: TP_ERR_INTERRUPTED */
-    bool is_silent;    /* of several processes, another one says how the run ended */
+    bool was_asked_to;       /* an alarm stopped it, or whoever controls it: TP_ERR_INTERRUPTED */
+    bool is_silent;          /* of several processes, another one says how the run ended */
+    bool is_below_threshold; /* performance_analysis found it so */
 } tp_training_result;
 
 /* Run the recipe `config`, a YAML file (NULL: defaults and overrides alone), changed by

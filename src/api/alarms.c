@@ -29,6 +29,7 @@ static tp_status fill(tp_alarms *a, const char *const *rules, size_t n, const ch
 tp_status tp_alarms_open(const char *const *rules, size_t n_rules, const char *file,
                          tp_alarms **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(ret && (rules || !n_rules), err);
     for (size_t i = 0; i < n_rules; i++)
         TP_NEED(rules[i], err);

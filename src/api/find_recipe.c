@@ -83,6 +83,7 @@ static tp_status find_recipe(const char *word, tp_buf *path, tp_error *err)
 
 tp_status tp_recipe_find(const char *word, char **ret_path, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_buf found = {0};
     if (!word || !ret_path)
         return tp_fail(err, TP_ERR_ARG, "tp_recipe_find: an argument is NULL");

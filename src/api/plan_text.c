@@ -290,6 +290,7 @@ tp_status tp_training_plan_text(const char *config, const char *const *overrides
                                 size_t n_overrides, const tp_plan_options *options, char **ret_text,
                                 bool *ret_fits, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_plan_options o;
     tp_recipe recipe;
     tp_buf out = {0};

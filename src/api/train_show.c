@@ -179,7 +179,8 @@ static tp_status run(const tp_recipe *recipe, const tp_training_screen *screen,
                               .final_loss = result.final_loss,
                               .val_loss = result.val_loss,
                               .was_asked_to = result.was_asked_to,
-                              .is_silent = result.is_silent};
+                              .is_silent = result.is_silent,
+                              .is_below_threshold = result.is_below_threshold};
     tp_sized_write(ret, &own, sizeof own);
     return status;
 }
@@ -187,6 +188,7 @@ static tp_status run(const tp_recipe *recipe, const tp_training_screen *screen,
 tp_status tp_training_show(const char *config, const char *const *overrides, size_t n_overrides,
                            const tp_training_screen *screen, tp_training_result *ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_training_screen own;
     tp_recipe recipe;
     TP_TRY(tp_sized_read(&own, sizeof own, screen, "tp_training_screen", err));

@@ -142,6 +142,7 @@ static tp_status open_run(watched *r, const char *path, const char *alarms, tp_e
 tp_status tp_watch_open(const char *const *paths, size_t n, const char *alarms, tp_watch **ret,
                         tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(paths && n && ret, err);
     tp_status status = TP_OK;
     tp_watch *w = tp_vec_new(1, sizeof *w);

@@ -11,10 +11,13 @@
 
 enum { DEFAULT_EVENTS = 1 << 16, MOST_EVENTS = 1 << 26, DEFAULT_FLUSH_MS = 200 };
 
+static void wake_flusher(void);
+
 tp_recorder tp_the_recorder = {.io = PTHREAD_MUTEX_INITIALIZER,
                                .lock = PTHREAD_MUTEX_INITIALIZER,
                                .memory_lock = PTHREAD_MUTEX_INITIALIZER,
-                               .reserved = -1};
+                               .reserved = -1,
+                               .wake_flusher = wake_flusher};
 
 static struct {
     pthread_t thread;
@@ -145,7 +148,7 @@ static void *flush_always(void *recorder)
     return NULL;
 }
 
-void tp_recorder_wake_flusher(void)
+static void wake_flusher(void)
 {
     pthread_mutex_lock(&flusher.lock);
     if (flusher.is_running && !flusher.hurry) {
@@ -431,18 +434,6 @@ void tp_trace_each(void (*see)(void *user, const tp_trace_event *event), void *u
     pthread_mutex_unlock(&r->io);
     if (status != TP_OK)
         tp_no_memory(0);
-}
-
-uint64_t tp_trace_dropped(void)
-{
-    tp_recorder *r = &tp_the_recorder;
-    uint64_t dropped = 0;
-    pthread_mutex_lock(&r->lock);
-    for (const tp_ring *ring = r->rings; ring; ring = ring->next)
-        if (ring->generation == r->generation && ring->records)
-            dropped += tp_ring_dropped(ring);
-    pthread_mutex_unlock(&r->lock);
-    return dropped;
 }
 
 tp_trace_cost tp_trace_get_cost(void) { return tp_the_recorder.cost; }

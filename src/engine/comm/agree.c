@@ -16,7 +16,7 @@ static tp_status gather_parts(tp_comm *c, void *all, const size_t *starts, tp_er
 static size_t *new_starts(const tp_comm *c)
 {
     size_t *starts = calloc((size_t)tp_comm_size(c) + 1, sizeof *starts);
-    TP_ASSERT(starts);
+    TP_HAVE(starts);
     return starts;
 }
 
@@ -53,7 +53,7 @@ static tp_status combine(tp_comm *c, double *values, size_t n, bool is_max, tp_e
     if (tp_comm_size(c) == 1)
         return TP_OK;
     double *all = calloc((size_t)c->size * n, sizeof *all);
-    TP_ASSERT(all);
+    TP_HAVE(all);
     tp_status status = tp_comm_gather(c, values, n * sizeof *values, all, err);
     for (size_t k = 0; k < n && status == TP_OK; k++) {
         values[k] = all[k];
@@ -109,7 +109,7 @@ tp_status tp_comm_agree(tp_comm *c, tp_status status, tp_error *err)
     if (status != TP_OK && err)
         snprintf(mine.text, sizeof mine.text, "%s", err->message);
     tp_failure *all = calloc((size_t)c->size, sizeof *all);
-    TP_ASSERT(all);
+    TP_HAVE(all);
     tp_error told;
     tp_status told_status = tp_comm_gather(c, &mine, sizeof mine, all, &told);
     if (told_status == TP_OK)
@@ -139,7 +139,7 @@ tp_status tp_comm_compare(tp_comm *c, const tp_comm_fact *facts, size_t n, tp_er
         return TP_OK;
     char who[1024] = "";
     uint64_t *mine = calloc((size_t)(c->size + 1) * 2 * n, sizeof *mine), *all = mine + 2 * n;
-    TP_ASSERT(mine);
+    TP_HAVE(mine);
     for (size_t k = 0; k < n; k++)
         memcpy(mine + 2 * k, facts[k].hash, sizeof facts[k].hash);
     tp_status status = tp_comm_gather(c, mine, 2 * n * sizeof *mine, all, err);

@@ -69,6 +69,31 @@ void tp_microbatch_release(tp_microbatch *mb)
     *mb = (tp_microbatch){0};
 }
 
+void tp_microbatch_place(tp_microbatch *mb, int32_t at, int32_t n)
+{
+    memcpy(mb->targets + at, mb->tokens + at + 1, (size_t)(n - 1) * sizeof *mb->targets);
+    mb->targets[at + n - 1] = 0;
+    for (int32_t k = 0; k < n; k++)
+        mb->positions[at + k] = k;
+}
+
+void tp_microbatch_clear(tp_microbatch *mb, int32_t at, int32_t end)
+{
+    size_t n = (size_t)(end - at) * sizeof(int32_t);
+    memset(mb->tokens + at, 0, n);
+    memset(mb->positions + at, 0, n);
+    memset(mb->targets + at, 0, n);
+    memset(mb->loss_weights + at, 0, n);
+}
+
+void tp_microbatch_end(tp_microbatch *mb, int32_t n_starts, int32_t end)
+{
+    mb->n_used = end;
+    tp_microbatch_clear(mb, end, mb->capacity);
+    for (int32_t k = n_starts + 1; k <= mb->capacity; k++)
+        mb->cu[k] = end;
+}
+
 /* Arrays one behind the other, each on its own cache line. */
 static void *carve(char **at, size_t count, size_t size)
 {
@@ -304,25 +329,13 @@ void tp_pack_label(const tp_pack_plan *plan, uint32_t m, tp_microbatch *mb)
     mb->step_trained = plan->n_trained;
 }
 
-static void clear_from(tp_microbatch *mb, int32_t at, int32_t end)
-{
-    size_t n = (size_t)(end - at) * sizeof(int32_t);
-    memset(mb->tokens + at, 0, n);
-    memset(mb->positions + at, 0, n);
-    memset(mb->targets + at, 0, n);
-    memset(mb->loss_weights + at, 0, n);
-}
-
 /* One sequence at `at`; returns how many of its tokens are learned. */
 static int32_t put_sequence(tp_microbatch *mb, int32_t at, const tp_cache *cache,
                             const tp_sample *s, int32_t n, float weight)
 {
-    int32_t *tokens = mb->tokens + at, *targets = mb->targets + at, n_trained = 0;
-    tp_sample_tokens(cache, s, tokens, (size_t)n);
-    memcpy(targets, tokens + 1, (size_t)(n - 1) * sizeof *targets);
-    targets[n - 1] = 0;
-    for (int32_t k = 0; k < n; k++)
-        mb->positions[at + k] = k;
+    int32_t n_trained = 0;
+    tp_sample_tokens(cache, s, mb->tokens + at, (size_t)n);
+    tp_microbatch_place(mb, at, n);
     for (int32_t k = 0; k < n - 1; k++) {
         bool learned = tp_sample_mask(s, (size_t)k + 1);
         mb->loss_weights[at + k] = learned ? weight : 0;
@@ -363,7 +376,7 @@ tp_status tp_pack_fill(const tp_pack_options *o, const tp_sample_set *set,
         TP_ASSERT((uint32_t)length <= s.n_tokens && taken <= mb->capacity - at);
         mb->n_trained += put_sequence(mb, at, set->cache, &s, length, weight);
         TP_TRY(check_ids(o, set->cache, mb->tokens + at, length, s.line, err));
-        clear_from(mb, at + length, at + taken);
+        tp_microbatch_clear(mb, at + length, at + taken);
         for (int32_t k = length; k < taken; k++)
             mb->positions[at + k] = k;
         at += taken;
@@ -371,9 +384,6 @@ tp_status tp_pack_fill(const tp_pack_options *o, const tp_sample_set *set,
         mb->n_tokens += length;
         mb->sum_of_squares += (uint64_t)taken * (uint64_t)taken;
     }
-    mb->n_used = at;
-    clear_from(mb, at, mb->capacity);
-    for (int32_t k = mb->n_sequences + 1; k <= mb->capacity; k++)
-        mb->cu[k] = at;
+    tp_microbatch_end(mb, mb->n_sequences, at);
     return TP_OK;
 }

@@ -60,6 +60,12 @@ TP_CHECKED tp_status tp_microbatch_init(tp_microbatch *mb, int32_t capacity, tp_
 void tp_microbatch_release(tp_microbatch *mb); /* zeroed is a no-op */
 size_t tp_microbatch_bytes(int32_t capacity);
 
+/* For whoever fills one, sequence after sequence: targets and positions of the n >= 1 tokens that
+ * were put at `at`; nothing in [at, end); the places and starts behind the last of n sequences. */
+void tp_microbatch_place(tp_microbatch *mb, int32_t at, int32_t n);
+void tp_microbatch_clear(tp_microbatch *mb, int32_t at, int32_t end);
+void tp_microbatch_end(tp_microbatch *mb, int32_t n_starts, int32_t end);
+
 /* One sequence of a step. */
 typedef struct {
     uint64_t sample; /* in the set */

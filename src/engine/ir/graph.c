@@ -156,6 +156,7 @@ tp_ref tp_graph_extend(tp_graph *g, uint32_t node, tp_ref operand)
 {
     tp_node *n = &g->nodes[node];
     TP_ASSERT(n->n_in < TP_MAX_IN && n->n_out < TP_MAX_OUT);
+    TP_ASSERT(tp_op_alias(n->op, n->n_out) == n->n_in); /* none is left out before them */
     tp_value v = g->values[operand];
     v.node = node;
     v.out = n->n_out;

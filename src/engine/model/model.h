@@ -20,24 +20,32 @@
 #include "engine/model/companions.h"
 #include "temper/model.h"
 
+/* How a frozen weight is kept. */
+typedef enum { TP_BASE_F32, TP_BASE_BF16, TP_BASE_INT8, TP_BASE_NF4 } tp_base_storage;
+
 typedef enum { TP_INIT_NORMAL, TP_INIT_ZERO, TP_INIT_ONE } tp_init;
+
+/* Where in the model a parameter is: in a block, a table that rows are looked up in, of tokens or
+ * positions (it may be the head as well), or the head. */
+typedef enum { TP_PARAM_IN_BLOCK, TP_PARAM_TABLE, TP_PARAM_HEAD } tp_param_place;
 
 typedef struct {
     const char *name; /* canonical: "model.layers.0.mlp.up_proj.weight", "transformer.h.0..." */
     uint8_t rank;
     int64_t dim[2];
     tp_init init;
-    bool is_residual_out; /* scaled by 1/sqrt(2 L) at random initialisation, as GPT-2 does */
-    const char *of;       /* of an adapter: the weight that it is trained for; else NULL */
-    tp_dtype dtype;       /* as it is kept: f32, but for a frozen base */
-    bool is_matrix;       /* takes part in products (or is an embedding): has a bf16 shadow */
+    tp_param_place place;
+    bool is_residual_out;    /* scaled by 1/sqrt(2 L) at random initialisation, as GPT-2 does */
+    const char *of;          /* of an adapter: the weight that it is trained for; else NULL */
+    tp_dtype dtype;          /* as it is kept: f32, but for a frozen base */
+    tp_base_storage storage; /* packed ones have parts, see frozen.h */
+    bool is_matrix;          /* takes part in products (or is an embedding): has a bf16 shadow */
 } tp_param;
 
 /* Its record, as a weight in f32. */
 tp_tensor tp_param_tensor(const tp_param *param);
 /* A matrix inside a block: no embedding, head, norm or bias. */
 bool tp_param_is_hidden(const tp_param *param);
-/* A table that rows are looked up in, of tokens or positions; it may be the head as well. */
 bool tp_param_is_embedding(const tp_param *param);
 const tp_param *tp_model_params(const tp_model *model, size_t *ret_n);
 
@@ -57,7 +65,7 @@ typedef struct {
     tp_dtype cache_dtype;     /* f32 or bf16 */
     tp_ref slots, tables;     /* with caches: i32[T], i32[S,M]; inputs made by the caller */
     tp_adapter_use adapter;
-    tp_ref dropout_seed;      /* i32[2]: an adapter drops inputs by it; 0: it does not */
+    tp_ref dropout_seed; /* i32[2]: an adapter drops inputs by it; 0: it does not */
 } tp_forward;
 /* Primitive ops only: `fuse` merges them later.  Sources that the graph already has are
  * used again.  logits = linear(hidden, head_weight). */
@@ -88,12 +96,12 @@ typedef struct {
     tp_dtype other_dtype;    /* of the first of them */
     char other_dtype_name[256];
     bool has_nonfinite;
-    char nonfinite_name[256]; /* the first tensor with an infinity or NaN */
-    tp_dtype file_dtype;      /* of the embedding: what a save gives back by default */
-    size_t n_files, n_bytes;  /* read */
+    char nonfinite_name[256];  /* the first tensor with an infinity or NaN */
+    tp_dtype file_dtype;       /* of the embedding: what a save gives back by default */
+    size_t n_files, n_bytes;   /* read */
     char base_fingerprint[33]; /* of a model with an adapter: XXH3-128 of its weights in f32 */
-    char gguf_types[128];     /* of a GGUF file: "15 Q4_0, 6 F32" */
-    bool is_quantised;        /* some of them are */
+    char gguf_types[128];      /* of a GGUF file: "15 Q4_0, 6 F32" */
+    bool is_quantised;         /* some of them are */
 } tp_load_report;
 TP_CHECKED tp_status tp_model_load(const tp_model *model, tp_states *states, tp_load_report *ret,
                                    tp_error *err);

@@ -25,7 +25,7 @@ static tp_status gather(tp_comm *comm, const range *r, const tp_tensor *own, cha
     int n = tp_comm_size(comm);
     size_t size = own ? tp_dtype_size(own->dtype) : sizeof(float);
     size_t *starts = calloc((size_t)n + 1, sizeof *starts);
-    TP_ASSERT(starts);
+    TP_HAVE(starts);
     for (int i = 0; i < n; i++) {
         size_t begin, end;
         tp_shard_part(r->n, (tp_shard){i, n}, &begin, &end);
@@ -76,7 +76,7 @@ tp_status tp_parts_serve(tp_comm *comm, const tp_states *states, tp_error *err)
             room = r.count * sizeof(double);
             free(data);
             data = malloc(room);
-            TP_ASSERT(data);
+            TP_HAVE(data);
         }
         status = gather(comm, &r, own, data, err);
     }

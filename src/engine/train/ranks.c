@@ -227,7 +227,7 @@ tp_status tp_ranks_join_text(trainer *t, char *where, size_t size, tp_error *err
     if (n == 1)
         return TP_OK;
     char *all = calloc((size_t)n, size);
-    TP_ASSERT(all);
+    TP_HAVE(all);
     tp_status status = tp_comm_gather(t->comm, where, size, all, err);
     for (int i = 0; i < n && status == TP_OK; i++)
         if (all[(size_t)i * size]) {

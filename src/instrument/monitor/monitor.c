@@ -156,6 +156,7 @@ static tp_status start(tp_monitor *m, tp_error *err)
 
 tp_status tp_monitor_start(const tp_monitor_options *options, tp_monitor **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_monitor_options o;
     tp_limits memory, processors;
     TP_NEED(ret, err);

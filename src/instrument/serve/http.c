@@ -167,7 +167,7 @@ void tp_http_query_each(const tp_http_request *r, const char *name,
 static void add_name(tp_http *h, const char *name)
 {
     char *copy = strdup(name);
-    TP_ASSERT(copy);
+    TP_HAVE(copy);
     *TP_VEC_PUSH(h->names, h->n_names, h->cap_names) = copy;
 }
 
@@ -404,7 +404,7 @@ void tp_http_publish(tp_http *h, const char *data)
     char **slot = &h->events[h->n_events % EVENTS];
     free(*slot);
     *slot = strdup(data);
-    TP_ASSERT(*slot);
+    TP_HAVE(*slot);
     h->n_events++;
     resume_all(h);
     pthread_mutex_unlock(&h->lock);
