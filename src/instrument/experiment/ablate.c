@@ -10,7 +10,7 @@
 enum { MOST_ROUNDS = 40 };
 static const double MAIN_SHARE = 0.75;
 
-double tp_loss_rounding(const char *precision)
+static double rounding_of(const char *precision)
 {
     if (precision && strcmp(precision, "float32") == 0)
         return 0x1p-14;
@@ -35,7 +35,7 @@ static tp_ablation_plan make_plan(const tp_ablate_options *o, tp_study *s)
                              .margin = s->o.margin,
                              .loss_tolerance = o->loss_rounding > 0
                                                    ? o->loss_rounding
-                                                   : tp_loss_rounding(tp_study_precision(s)),
+                                                   : rounding_of(tp_study_precision(s)),
                              .progress = show_progress,
                              .user = s};
     return plan;

@@ -15,7 +15,7 @@ const char *tp_loss_verdict_name(tp_loss_verdict verdict)
 
 /* ---- losses ---- */
 
-tp_loss_effect tp_loss_compare(const double *a, const double *b, size_t n, double tolerance)
+static tp_loss_effect loss_compare(const double *a, const double *b, size_t n, double tolerance)
 {
     tp_loss_effect e = {.verdict = TP_LOSS_IDENTICAL, .n_steps = n, .n_rounds = 1};
     if (n == 0)
@@ -43,8 +43,8 @@ static tp_loss_effect compare_losses(const tp_ablation *a, size_t with, size_t w
         const tp_trial *y = tp_experiment_trial(a->x, TP_STAGE_MAIN, r, without);
         if (!x || !y)
             continue;
-        tp_loss_effect e = tp_loss_compare(x->losses, y->losses, TP_MIN(x->n_steps, y->n_steps),
-                                           a->plan.loss_tolerance);
+        tp_loss_effect e = loss_compare(x->losses, y->losses, TP_MIN(x->n_steps, y->n_steps),
+                                        a->plan.loss_tolerance);
         worst.verdict = TP_MAX(worst.verdict, e.verdict);
         worst.largest = fmax(worst.largest, e.largest);
         worst.n_steps = e.n_steps;

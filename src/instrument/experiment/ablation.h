@@ -32,10 +32,6 @@ typedef struct {
     size_t n_steps, n_rounds;
 } tp_loss_effect;
 
-/* `tolerance`: the largest relative difference that is rounding.  A loss that is not finite on one
- * side only is a change. */
-tp_loss_effect tp_loss_compare(const double *a, const double *b, size_t n, double tolerance);
-
 typedef struct {
     size_t variant; /* the one without it */
     tp_factor figures[TP_FIGURES];

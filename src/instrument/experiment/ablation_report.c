@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "base/wrap.h"
 #include "instrument/report/grid.h"
 #include "instrument/report/picture.h"
 
@@ -246,7 +247,7 @@ void tp_ablation_text(const tp_ablation *a, const tp_study *s, tp_form form, tp_
     if (form == TP_FORM_MARKDOWN)
         tp_buf_addf(out, "%s\n![Effects](effects.svg)\n", tp_buf_str(&prose));
     else
-        tp_add_wrapped(out, tp_buf_str(&prose), (size_t)s->o.width);
+        tp_add_wrapped(out, tp_buf_str(&prose), prose.len, (size_t)s->o.width);
     tp_buf_release(&prose);
 }
 
@@ -261,7 +262,7 @@ static tp_category category(const char *label, const tp_factor *e)
                          .reference = NAN};
 }
 
-void tp_ablation_picture(const tp_ablation *a, tp_buf *out)
+static void ablation_picture(const tp_ablation *a, tp_buf *out)
 {
     static const tp_trial_figure figures[] = {TP_FIGURE_STEP_TIME, TP_FIGURE_PEAK_MEMORY};
     static const char *const titles[] = {"Step time", "Peak memory"};
@@ -293,7 +294,7 @@ tp_status tp_ablation_save(const tp_ablation *a, const tp_study *s, tp_error *er
     tp_buf json = {0}, markdown = {0}, picture = {0};
     tp_ablation_json(a, s, &json);
     tp_ablation_text(a, s, TP_FORM_MARKDOWN, &markdown);
-    tp_ablation_picture(a, &picture);
+    ablation_picture(a, &picture);
     tp_status status = tp_study_save(s, "report.json", &json, err);
     if (status == TP_OK)
         status = tp_study_save(s, "report.md", &markdown, err);

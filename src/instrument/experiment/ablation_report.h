@@ -9,8 +9,6 @@
 void tp_ablation_json(const tp_ablation *a, const tp_study *s, tp_buf *out);
 /* TP_FORM_TEXT or TP_FORM_MARKDOWN. */
 void tp_ablation_text(const tp_ablation *a, const tp_study *s, tp_form form, tp_buf *out);
-/* Changes in per cent with their intervals, as one <svg>. */
-void tp_ablation_picture(const tp_ablation *a, tp_buf *out);
 
 /* report.json, report.md and effects.svg into the study's folder. */
 TP_CHECKED tp_status tp_ablation_save(const tp_ablation *a, const tp_study *s, tp_error *err);

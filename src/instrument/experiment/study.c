@@ -122,6 +122,19 @@ static void write_sample(const tp_variant *v, const tp_trial_sample *s, tp_buf *
     tp_buf_addc(out, '\n');
 }
 
+static void TP_PRINTF(2, 3) note(const tp_study *s, const char *fmt, ...)
+{
+    tp_buf text = {0};
+    va_list ap;
+    if (!s->o.note)
+        return;
+    va_start(ap, fmt);
+    tp_buf_vaddf(&text, fmt, ap);
+    va_end(ap);
+    s->o.note(s->o.user, tp_buf_str(&text));
+    tp_buf_release(&text);
+}
+
 static tp_status keep(void *user, const tp_variant *v, const tp_trial_sample *sample, tp_error *err)
 {
     tp_study *s = user;
@@ -130,8 +143,8 @@ static tp_status keep(void *user, const tp_variant *v, const tp_trial_sample *sa
     bool ok = fwrite(text.data, 1, text.len, s->samples) == text.len && fflush(s->samples) == 0;
     tp_buf_release(&text);
     if (sample->trial.state != TP_TRIAL_DONE)
-        tp_study_note(s, "%s: %s: %s", v->name, tp_trial_state_name(sample->trial.state),
-                      sample->trial.why ? sample->trial.why : "");
+        note(s, "%s: %s: %s", v->name, tp_trial_state_name(sample->trial.state),
+             sample->trial.why ? sample->trial.why : "");
     return ok ? TP_OK
               : tp_fail(err, TP_ERR_OUTPUT, "%s/samples.jsonl cannot be written: %s", s->folder,
                         strerror(errno));
@@ -181,10 +194,10 @@ tp_status tp_study_open(tp_study *s, const char *verb, const tp_experiment_optio
     TP_TRY(choose_folder(s, err));
     s->trainings.folder = s->folder;
     if (s->busy_at_start > BUSY_PRESSURE)
-        tp_study_note(s,
-                      "the machine is busy: in %.0f %% of the last ten seconds something waited "
-                      "for a processor (/proc/pressure/cpu); intervals will be wide",
-                      100 * s->busy_at_start);
+        note(s,
+             "the machine is busy: in %.0f %% of the last ten seconds something waited "
+             "for a processor (/proc/pressure/cpu); intervals will be wide",
+             100 * s->busy_at_start);
     return open_samples(s, err);
 }
 
@@ -241,34 +254,7 @@ void tp_study_end(tp_study *s)
         s->o.progress(s->o.user, NULL);
 }
 
-double tp_study_others(const tp_study *s)
-{
-    double sum = 0;
-    size_t n = 0;
-    for (size_t i = 0; i < s->x.n_samples; i++) {
-        double others = s->x.samples[i].trial.others;
-        if (!isnan(others)) {
-            sum += others;
-            n++;
-        }
-    }
-    return n ? sum / (double)n : (double)NAN;
-}
-
 /* ---- saying ---- */
-
-void tp_study_note(const tp_study *s, const char *fmt, ...)
-{
-    tp_buf text = {0};
-    va_list ap;
-    if (!s->o.note)
-        return;
-    va_start(ap, fmt);
-    tp_buf_vaddf(&text, fmt, ap);
-    va_end(ap);
-    s->o.note(s->o.user, tp_buf_str(&text));
-    tp_buf_release(&text);
-}
 
 void tp_study_progress(const tp_study *s, const char *fmt, ...)
 {
@@ -306,6 +292,20 @@ static void put_failures(const tp_study *s, tp_json_w *w)
     tp_json_w_end(w, ']');
 }
 
+static double others_of(const tp_study *s)
+{
+    double sum = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < s->x.n_samples; i++) {
+        double others = s->x.samples[i].trial.others;
+        if (!isnan(others)) {
+            sum += others;
+            n++;
+        }
+    }
+    return n ? sum / (double)n : (double)NAN;
+}
+
 void tp_study_write(const tp_study *s, tp_json_w *w)
 {
     tp_json_w_put_str(w, "temper", TEMPER_VERSION);
@@ -320,14 +320,14 @@ void tp_study_write(const tp_study *s, tp_json_w *w)
     tp_json_w_put_f64(w, "spent_s", s->spent_s);
     tp_json_w_put_bool(w, "interrupted", s->x.is_interrupted);
     tp_json_w_put_bool(w, "out_of_time", s->x.is_out_of_time);
-    tp_json_w_put_known(w, "processors_of_others", tp_study_others(s));
+    tp_json_w_put_known(w, "processors_of_others", others_of(s));
     tp_json_w_put_known(w, "pressure_at_start", s->busy_at_start);
     put_failures(s, w);
 }
 
 void tp_study_remarks(const tp_study *s, tp_buf *out)
 {
-    double others = tp_study_others(s);
+    double others = others_of(s);
     size_t n_failed = 0;
     for (size_t i = 0; i < s->x.n_samples; i++)
         n_failed += s->x.samples[i].trial.state != TP_TRIAL_DONE;

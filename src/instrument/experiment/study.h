@@ -38,10 +38,7 @@ TP_CHECKED tp_status tp_study_pilot(tp_study *s, size_t variant, int stage, tp_e
 
 /* The precision in which the run computes: "bfloat16"; NULL: unknown. */
 const char *tp_study_precision(const tp_study *s);
-/* Share of the processors that other programs had, on average over the runs; NaN: unknown. */
-double tp_study_others(const tp_study *s);
 
-void tp_study_note(const tp_study *s, const char *fmt, ...) TP_PRINTF(2, 3);
 void tp_study_progress(const tp_study *s, const char *fmt, ...) TP_PRINTF(2, 3);
 /* FOLDER/name gets these bytes. */
 TP_CHECKED tp_status tp_study_save(const tp_study *s, const char *name, const tp_buf *text,

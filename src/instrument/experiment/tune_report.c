@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/strings.h"
+#include "base/wrap.h"
 #include "instrument/report/grid.h"
 
 static const char *goal_name(tp_goal goal)
@@ -219,7 +220,7 @@ void tp_tune_text(const tp_tuning *t, tp_form form, tp_buf *out)
     if (form == TP_FORM_MARKDOWN)
         tp_buf_add(out, prose.data, prose.len);
     else
-        tp_add_wrapped(out, tp_buf_str(&prose), (size_t)study->o.width);
+        tp_add_wrapped(out, tp_buf_str(&prose), prose.len, (size_t)study->o.width);
     fill_best(t, &grid);
     tp_buf_addc(out, '\n');
     if (tp_grid_rows(&grid) && form == TP_FORM_MARKDOWN)

@@ -23,7 +23,7 @@ static bool number_at(const char *p, int64_t *ret)
     return n > 0 && n < 10;
 }
 
-static int64_t rank_from_name(const char *path)
+int64_t tp_rank_from_name(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     int64_t v, found = TP_UNKNOWN;
@@ -311,7 +311,7 @@ static void find_rank(tp_trace_file *f)
 {
     f->rank = f->events ? f->events->info.rank : TP_UNKNOWN;
     if (f->rank == TP_UNKNOWN) {
-        f->rank = rank_from_name(f->path);
+        f->rank = tp_rank_from_name(f->path);
         f->rank_is_guess = f->rank != TP_UNKNOWN;
     }
 }
