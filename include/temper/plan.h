@@ -71,6 +71,8 @@ typedef struct {
                           "generate", "reference"); NULL: the plan */
     void (*note)(void *user, const char *text); /* keys without effect; may be NULL */
     void *user;
+    int ranks;           /* processes: the plan is of one of them, and of what they send; 0: one */
+    const char *network; /* between them, "100Gbit/2us"; NULL: unknown */
 } tp_plan_options;
 
 /* The plan as `temper plan` prints it, its levers included; `options` may be NULL.  *ret_fits:

@@ -67,8 +67,9 @@ typedef struct {
     size_t size;                 /* sizeof(tp_training_result), set by the caller */
     int64_t steps;               /* done in total */
     double final_loss, val_loss; /* the last ones; NaN: none */
-    bool was_asked_to; /* an alarm stopped it, or whoever controls it: TP_ERR_INTERRUPTED */
-    bool is_silent;    /* of several processes, another one says how the run ended */
+    bool was_asked_to;       /* an alarm stopped it, or whoever controls it: TP_ERR_INTERRUPTED */
+    bool is_silent;          /* of several processes, another one says how the run ended */
+    bool is_below_threshold; /* performance_analysis found it so */
 } tp_training_result;
 
 /* Run the recipe `config`, a YAML file (NULL: defaults and overrides alone), changed by

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/sized.h"
 #include "base/strings.h"
+#include "engine/train/levers.h"
 #include "instrument/bench/process.h"
 #include "instrument/experiment/ablate.h"
 #include "instrument/experiment/tune.h"
@@ -112,6 +113,21 @@ static bool is_named(const tp_ablate_options *o, const char *name)
     return false;
 }
 
+/* Passes that find nothing in the graphs of this configuration are not looked at unless they are
+ * named. */
+static void say_idle(const tp_ablate_options *o, const tp_lever_report *reports, size_t n)
+{
+    tp_buf names = {0};
+    for (size_t i = 0; i < n; i++)
+        if (tp_lever_is_idle(&reports[i]))
+            tp_buf_addf(&names, "%s%s", names.len ? ", " : "", reports[i].lever->name);
+    if (names.len && o->common.note) {
+        tp_buf_adds(&names, ": nothing to do here by the plan, not measured");
+        o->common.note(o->common.user, names.data);
+    }
+    tp_buf_release(&names);
+}
+
 /* Those that the configuration has, in the order of the table: all, unless some are named or own
  * ones are given. */
 static tp_status add_known(chosen *c, const tp_ablate_options *o, const char *config,
@@ -131,9 +147,12 @@ static tp_status add_known(chosen *c, const tp_ablate_options *o, const char *co
         tp_set_lever lever = {.name = known->name,
                               .what = known->what,
                               .recipe = reports[i].state == TP_LEVER_OFF ? TP_PUT_OFF : TP_PUT_ON};
-        if (o->n_levers == 0 || is_named(o, known->name))
+        bool is_wanted = o->n_levers ? is_named(o, known->name) : !tp_lever_is_idle(&reports[i]);
+        if (is_wanted)
             status = add(c, &lever, &(chosen_lever){.known = known}, err);
     }
+    if (o->n_levers == 0)
+        say_idle(o, reports, n_reports);
     tp_free(reports);
     return status;
 }
@@ -201,8 +220,8 @@ tp_status tp_tune_run(const char *config, const char *const *overrides, size_t n
     TP_MEMORY_GUARD(err);
     TP_NEED(ret && (overrides || !n_overrides), err);
     tp_tune_options o;
-    const tp_ablate_options all = {0};
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_tune_options", err));
+    const tp_ablate_options all = {.common = o.common};
     if (o.goal < TP_GOAL_TOKENS_PER_S || o.goal > TP_GOAL_COST || o.memory_bytes < 0)
         return tp_fail(err, TP_ERR_ARG, "tp_tune_run: there is no such goal, or memory is below 0");
     return with_levers(&all, tune, &o, config, overrides, n_overrides, ret, err);

@@ -8,6 +8,7 @@
 #include "base/sized.h"
 #include "engine/train/algorithm.h"
 #include "engine/train/fit.h"
+#include "engine/train/plan_ranks.h"
 #include "temper/plan.h"
 
 typedef struct {
@@ -18,6 +19,8 @@ typedef struct {
     tp_plan_remedies remedies; /* when it does not fit */
     tp_lever_reports levers;
     size_t resumed_bytes; /* more, while a resumed run begins */
+    const tp_plan_options *asked;
+    tp_ranks_plan ranks; /* where there are several */
 } report;
 
 /* ---- text ---- */
@@ -134,6 +137,10 @@ static void add_text(const report *r, tp_buf *out)
     tp_buf_addf(out, "checkpoint       %s\n\n",
                 tp_human_bytes((double)r->plan.session.checkpoint_bytes, a));
     tp_table_levers(&r->levers, out);
+    if (r->ranks.ranks > 1) {
+        tp_buf_addc(out, '\n');
+        tp_ranks_plan_text(&r->ranks, out);
+    }
 }
 
 /* ---- JSON ---- */
@@ -213,6 +220,8 @@ static void add_json(const report *r, tp_buf *out)
     put_memory(r, &w);
     for (size_t i = 0; i < TP_COUNTOF(numbers); i++)
         tp_json_w_put_known(&w, numbers[i].key, numbers[i].v);
+    if (r->ranks.ranks > 1)
+        tp_ranks_plan_put(&r->ranks, &w);
     tp_json_w_end(&w, '}');
     tp_buf_addc(out, '\n');
 }
@@ -243,6 +252,14 @@ static tp_status make_report(const tp_config *config, report *r, tp_error *err)
         TP_TRY(tp_run_plan_compute(r->o, r->model, true, NULL, &resumed, err));
         r->resumed_bytes = resumed.peak_bytes - r->plan.peak_bytes;
     }
+    if (r->o->ranks.ranks > 1) {
+        tp_network network;
+        const char *text = r->asked->network;
+        if (text)
+            TP_TRY(tp_network_parse(text, &network, err));
+        TP_TRY(tp_ranks_plan_make(r->o, r->model, measured, r->o->ranks.ranks,
+                                  text ? &network : NULL, &r->ranks, err));
+    }
     tp_levers_look(config, r->o, &r->levers);
     tp_levers_predict(config, r->model, &r->plan, false, measured, &r->levers);
     if (!r->plan.fits)
@@ -254,7 +271,7 @@ static tp_status write_report(const tp_recipe *recipe, const tp_plan_options *o,
                               const tp_model *model, const tp_run_graphs *graphs, tp_buf *out,
                               bool *ret_fits, tp_error *err)
 {
-    report r = {.o = &recipe->options, .model = model, .graphs = graphs};
+    report r = {.o = &recipe->options, .model = model, .graphs = graphs, .asked = o};
     *ret_fits = true;
     if (o->graph)
         return add_launches(graphs, o->graph, out, err);
@@ -286,6 +303,17 @@ static tp_status plan(const tp_recipe *recipe, const tp_plan_options *o, tp_buf 
     return status;
 }
 
+static tp_status check_ranks(const tp_train_options *o, const tp_plan_options *asked, tp_error *err)
+{
+    enum { MOST_RANKS = 65536 };
+    if (asked->ranks < 0 || asked->ranks > MOST_RANKS)
+        return tp_fail(err, TP_ERR_ARG, "a plan is for 1 to %d ranks, not %d", MOST_RANKS,
+                       asked->ranks);
+    if (asked->network && asked->ranks < 2)
+        return tp_fail(err, TP_ERR_ARG, "a network is between ranks: give their number (--ranks)");
+    return asked->ranks < 2 ? TP_OK : tp_ranks_check(o, err);
+}
+
 tp_status tp_training_plan_text(const char *config, const char *const *overrides,
                                 size_t n_overrides, const tp_plan_options *options, char **ret_text,
                                 bool *ret_fits, tp_error *err)
@@ -298,7 +326,10 @@ tp_status tp_training_plan_text(const char *config, const char *const *overrides
         return tp_fail(err, TP_ERR_ARG, "tp_training_plan_text: ret_text or ret_fits is NULL");
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_plan_options", err));
     TP_TRY(tp_recipe_open_sizes(config, overrides, n_overrides, &recipe, err));
-    tp_status status = plan(&recipe, &o, &out, ret_fits, err);
+    recipe.options.ranks.ranks = o.ranks;
+    tp_status status = check_ranks(&recipe.options, &o, err);
+    if (status == TP_OK)
+        status = plan(&recipe, &o, &out, ret_fits, err);
     tp_recipe_close(&recipe);
     if (status == TP_OK)
         *ret_text = out.data;

@@ -89,7 +89,8 @@ static tp_status run(const tp_recipe *recipe, tp_training_options *o, tp_trainin
                               .final_loss = result.final_loss,
                               .val_loss = result.val_loss,
                               .was_asked_to = result.was_asked_to,
-                              .is_silent = result.is_silent};
+                              .is_silent = result.is_silent,
+                              .is_below_threshold = result.is_below_threshold};
     tp_sized_write(ret, &own, sizeof own);
     return status;
 }

@@ -79,7 +79,7 @@ static int parse_sizes(const flags *f, job *j)
 static tp_status write_report(const tp_analysis *a, tp_metrics *m, tp_error *err)
 {
     char *path, *note;
-    tp_status status = tp_analysis_write_report(a, m, &path, &note, err);
+    tp_status status = tp_analysis_write_report(a, m, NULL, &path, &note, err);
     if (status != TP_OK)
         return status;
     fprintf(stderr, "temper: wrote %s\n", path);

@@ -17,7 +17,7 @@ static const tp_flag flag_table[] = {
             "which count after a restart or damage: native (default), latest, all, accumulator, "
             "fast"),
     TP_TEXT("run", 0, "NAME", run, "of several runs in one data base; or RUN#NAME"),
-    TP_SWITCH("follow", 'f', follow,
+    TP_SWITCH("follow", 0, follow,
               "go on: a line for every figure as it is recorded, TAG STEP VALUE or an object"),
     {0}};
 

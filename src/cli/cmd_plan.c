@@ -5,7 +5,7 @@
 
 typedef struct {
     bool json;
-    const char *print, *isa, *level;
+    const char *print, *isa, *level, *ranks, *network;
 } flags;
 
 static const tp_flag flag_table[] = {
@@ -16,6 +16,8 @@ static const tp_flag flag_table[] = {
     TP_TEXT("isa", 0, "LEVEL", isa, "the same as engine.isa=LEVEL"),
     TP_TEXT("level", 0, "LEVEL", level,
             "the same as optimization.level=LEVEL: basic, advanced, ultra"),
+    TP_TEXT("ranks", 0, "N", ranks, "of one of N processes, and what they send, by strategy"),
+    TP_TEXT("network", 0, "RATE/LATENCY", network, "between them, as in 100Gbit/2us"),
     {0}};
 
 static void note(void *user, const char *text)
@@ -48,9 +50,14 @@ int tp_cmd_plan(int argc, char **argv)
     n = tp_cli_add_setting(words, n, "optimization.level", f.level, level);
     if (tp_cli_find_recipe(&words, &n, path, &err) != TP_OK)
         return tp_cli_fail(&err);
+    int64_t ranks = 0;
+    if (f.ranks && (!tp_str_to_i64(f.ranks, &ranks) || ranks < 1 || ranks > 65536))
+        return tp_cli_refuse("plan", "--ranks is a number of processes, not '%s'", f.ranks);
     const tp_plan_options o = {.size = sizeof o,
                                .form = tp_cli_form(f.json, false, false),
                                .graph = f.print,
+                               .ranks = (int)ranks,
+                               .network = f.network,
                                .note = note};
     tp_status done = tp_training_plan_text(path[0] ? path : NULL, (const char *const *)words,
                                            (size_t)n, &o, &text, &fits, &err);

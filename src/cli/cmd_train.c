@@ -90,7 +90,9 @@ static int run(const char *path, char **words, int n, const flags *f)
     }
     if (result.is_silent) /* as the process does that writes */
         return tp_status_exit(status);
-    return status == TP_OK ? 0 : tp_cli_fail(&err);
+    if (status != TP_OK)
+        return tp_cli_fail(&err);
+    return result.is_below_threshold ? TP_EXIT_WORSE : 0;
 }
 
 int tp_cmd_train(int argc, char **argv)

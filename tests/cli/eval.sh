@@ -80,6 +80,9 @@ is "sample_index" "$("$TOOL" get saved/evaluation_data.json evaluation_data.5.sa
 run eval compare a.json b.json
 expect 0
 expect_out "pass@1       +0.0000" "equal on 4"
+run compare a.json b.json
+expect 0
+expect_out "pass@1       +0.0000" "equal on 4"
 run eval compare a.json c.json --json
 expect 0
 is "prompts of the pair" "$("$TOOL" get out paired.n_prompts)" 4
@@ -159,7 +162,7 @@ expect 0
 expect_out "validation of GRPO at 2 steps" "last - first: +0.2500"
 echo '{"train/loss": {"1": 2}}' >metrics.json
 run eval summarize metrics.json
-expect 2 "has no validation accuracies"
+expect 2 "has no validation accuracies" "'temper metrics' and 'temper analyze' read any run"
 
 printf 'not json' >bad.jsonl
 run eval summarize bad.jsonl

@@ -73,4 +73,47 @@ expect_out "huge-pages         fell back   unknown   unknown  the kernel is set 
 run train tiny.yaml run.name=d engine.threads=4096
 expect 0
 expect_out "threads            fell back" " 4096 asked for"
+
+# A plug-in runs over the graphs and is a lever; one that breaks a graph is named.
+plugin="$BUILD/examples/libpass.so"
+run plan tiny.yaml "engine.plugins=[$plugin]"
+expect 0
+expect_out "drop-scale-by-one  on" "command line, 0 changes"
+run plan tiny.yaml "engine.plugins=[$work/none.so]"
+expect 2 "$work/none.so"
+echo nonsense >nonsense.so
+run plan tiny.yaml engine.plugins=[nonsense.so]
+expect 2 "cannot load a plug-in" "nonsense.so"
+if command -v cc >/dev/null; then
+    cat >breaks.c <<'END'
+#include <string.h>
+#include <temper/plugin.h>
+const char *temper_pass_name(void) { return "breaks"; }
+int temper_pass_applies(const temper_graph *g) { return g->nodes(g) > 0; }
+int temper_pass_run(temper_graph *g)
+{
+    for (uint32_t i = 1; i <= g->nodes(g); i++)
+        if (strcmp(g->op(g, i), "linear") == 0) {
+            g->replace(g, g->output(g, i, 0), g->input(g, i, 1));
+            return 1;
+        }
+    return 0;
+}
+END
+    echo 'int other;' >empty.c
+    cc -shared -fPIC -I "$SOURCE/include" breaks.c -o breaks.so && cc -shared -fPIC empty.c -o empty.so || fail "cc"
+    run plan tiny.yaml engine.plugins=[breaks.so]
+    expect 2 "after pass breaks: "
+    run plan tiny.yaml engine.plugins=[empty.so]
+    expect 2 "'empty.so' is no plug-in: it has no function temper_pass_name"
+fi
+
+# Measured kernels: they are, or the machine is busy, which is said; the run goes on.
+run train tiny.yaml run.name=tuned --level ultra
+expect 0
+grep -q "^autotune  *on .*shapes changed" out || grep -q "^autotune  *fell back .*busy: " out || fail "no word of autotune"
+run train tiny.yaml run.name=overhead policy.compile_mode=reduce-overhead
+expect 0
+cmp -s runs/a/checkpoints/step-6/model/model.safetensors runs/overhead/checkpoints/step-6/model/model.safetensors ||
+    fail "reduce-overhead changes bits"
 finish

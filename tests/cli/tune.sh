@@ -24,7 +24,7 @@ expect 0
 # ---- by memory: what the plan knows is exact ----
 run tune tiny.yaml --goal peak_memory --budget 20s --steps 1 --warm-up 0 --out small
 expect 0
-expect_out "settings were planned" "Recipe: small/recipe.yaml"
+expect_out "Recipe: small/recipe.yaml"
 run plan tiny.yaml --json
 before=$("$TOOL" get out memory.planned_peak_bytes)
 run plan small/recipe.yaml --json

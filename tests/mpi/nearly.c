@@ -2,9 +2,9 @@
  *
  *     nearly RUN OTHER RELATIVE ABSOLUTE
  *
- * Every loss and gradient norm of OTHER is within RELATIVE of RUN's, every f32 number of its
- * newest checkpoint within ABSOLUTE; and they have the same steps, counts and tensors.  With 0 0
- * the bits are the same.  Prints the first thing that is not. */
+ * Every loss and gradient norm of OTHER is within RELATIVE of RUN's (of 0.1 where it is smaller),
+ * every f32 number of its newest checkpoint within ABSOLUTE; and they have the same steps, counts
+ * and tensors.  With 0 0 the bits are the same.  Prints the first thing that is not. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -23,6 +23,9 @@ static const char *const figures[] = {"train/loss",
                                       "validation/val_loss",
                                       "validation/accuracy",
                                       "validation/global_valid_toks"};
+
+/* Losses of policies are differences of advantages of about 1, which cancel. */
+#define SMALL 0.1
 
 static tp_arena arena;
 
@@ -68,7 +71,7 @@ static int compare_records(const tp_json *a, const tp_json *b, double relative)
         bool in_a = tp_json_f64(tp_json_get(tp_json_get(a, "m"), figures[i]), &x);
         bool in_b = tp_json_f64(tp_json_get(tp_json_get(b, "m"), figures[i]), &y);
         snprintf(what, sizeof what, "%s", figures[i]);
-        if (in_a != in_b || (in_a && !(fabs(x - y) <= relative * fabs(x))))
+        if (in_a != in_b || (in_a && !(fabs(x - y) <= relative * fmax(fabs(x), SMALL))))
             return different(what, in_a ? x : NAN, in_b ? y : NAN);
     }
     return 0;

@@ -23,6 +23,7 @@ for n in 2 3 4; do
     nearly ddp-$n shard-$n 0 0
 done
 
+is "memory of a rank" "$("$TOOL" get shard-3/run.json memory.measured_peak_bytes)" "$("$TOOL" get shard-3/run.json memory.planned_peak_bytes)"
 is "ranks of the run" "$("$TOOL" get ddp-3/run.json distributed.ranks)" 3
 is "strategy of the run" "$("$TOOL" get shard-3/run.json distributed.strategy)" shard_optimizer
 for key in bytes_sent exposed_s hidden_s; do
@@ -62,5 +63,32 @@ for n in 1 2 3; do
     ranks $n train --quiet --resume tiny.yaml $words run.dir=on-$n distributed.strategy=shard_optimizer
     expect 0
     nearly one on-$n 1e-5 1e-4
+done
+
+# DPO: pairs are divided, the reference is everybody's.
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    printf '{"prompt": "%s+%s=", "chosen": "%s", "rejected": "%s"}\n' $i 3 $((i + 3)) $((i * 3 + 1))
+done >pairs.jsonl
+cat >dpo.yaml <<'RECIPE'
+dpo: {max_num_epochs: 1000, max_num_steps: 30, val_period: 15, val_batches: 0, val_global_batch_size: 8}
+policy:
+  model_name: base
+  tokenizer: {name: one/tokenizer, chat_template: null}
+  train_global_batch_size: 7
+  train_micro_batch_size: 1
+  max_total_sequence_length: 16
+  precision: float32
+  optimizer: {kwargs: {lr: 1.0e-3}}
+data:
+  train: {data_path: pairs.jsonl, split_validation_size: 0.2}
+checkpointing: {save_period: 15}
+RECIPE
+cp -r one/checkpoints/step-30/model base
+run train --quiet dpo.yaml run.dir=dpo engine.threads=1
+expect 0
+for n in 2 3; do
+    ranks $n train --quiet dpo.yaml run.dir=dpo-$n
+    expect 0
+    nearly dpo dpo-$n 1e-5 1e-4
 done
 finish

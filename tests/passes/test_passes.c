@@ -3,7 +3,7 @@
  * A file tests/passes/<name>.ir holds cases:
  *
  *     # why this case is here
- *     pass NAME [recompute=MODE] [dtype=bf16] [pack]
+ *     pass NAME [recompute=MODE] [dtype=bf16] [pack] [ranks=N] [sharded] [bucket=BYTES]
  *     in:
  *       <graph>
  *     out:
@@ -98,6 +98,9 @@ static void read_options(const test_case *c, const char **ret_pass, tp_pass_opti
              tp_recompute_parse(word + 10, &ret->recompute, &ret->recompute_every, NULL) ==
                  TP_OK) ||
             (tp_str_starts(word, "dtype=") && tp_dtype_parse(word + 6, &ret->compute_dtype)) ||
+            sscanf(word, "ranks=%d", &ret->ranks) == 1 ||
+            sscanf(word, "bucket=%zu", &ret->bucket_bytes) == 1 ||
+            (strcmp(word, "sharded") == 0 && (ret->shard_optimizer = true)) ||
             (strcmp(word, "pack") == 0 && (*ret_weights_stay = true));
         if (!is_known)
             fail_msg("%s:%d: '%s' is no option", c->path, c->line, word);

@@ -137,6 +137,8 @@ static void weigh(void *user, const float *logp, float *w, int64_t n)
     dpo *d = user;
     const dpo_batch *b = &d->batch;
     memset(w, 0, (size_t)n * sizeof *w);
+    if (d->is_idle)
+        return;
     const tp_batch *a = &b->arrangement;
     for (uint32_t k = a->starts[d->micro]; k < a->starts[d->micro + 1]; k += 2) {
         uint32_t i = a->order[k] / 2;
@@ -166,6 +168,16 @@ static tp_status draw(trainer *t, tp_error *err)
     return tp_dpo_batch_arrange(t, &d->batch, err);
 }
 
+/* Of all ranks, each of which has had other pairs. */
+static tp_status join_sums(trainer *t, tp_preference_sums *sums, tp_error *err)
+{
+    double v[sizeof *sums / sizeof(double)];
+    memcpy(v, sums, sizeof v);
+    TP_TRY(tp_comm_sum(t->comm, v, TP_COUNTOF(v), err));
+    memcpy(sums, v, sizeof v);
+    return TP_OK;
+}
+
 static tp_status step(trainer *t, step_result *r, tp_error *err)
 {
     dpo *d = t->own;
@@ -175,22 +187,31 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
     r->wait_s = tp_clock_s() - start;
     d->sums = (tp_preference_sums){0};
     tp_batch_view view = {0};
-    for (d->micro = 0; d->micro < d->batch.arrangement.n_micro; d->micro++) {
+    uint32_t n_micro = d->batch.arrangement.n_micro, ranks = (uint32_t)tp_trainer_ranks(t);
+    uint32_t rounds = (n_micro + ranks - 1) / ranks;
+    for (uint32_t round = 0; round < rounds; round++) {
         if (tp_trainer_should_stop(t))
             return TP_ERR_INTERRUPTED;
         tp_phases_enter(&t->phases, TP_TIME_DATA);
+        /* Where there is none left for this rank it takes part with one that weighs nothing. */
+        uint32_t own = round * ranks + (uint32_t)tp_comm_rank(t->comm);
+        d->is_idle = own >= n_micro;
+        d->micro = d->is_idle ? n_micro - 1 : own;
+        tp_session_set_last(t->session, round + 1 == rounds);
         tp_batch_fill(&d->batch.arrangement, d->batch.sequences, d->micro, &d->mb);
         view = tp_trainer_view(&d->mb);
         tp_trainer_stopwatch w = tp_trainer_begin_graph(t);
         {
             TP_ZONE("forward_backward");
-            TP_TRY(tp_session_train_weighed(t->session, &view, d->micro == 0, weigh, d, err));
+            TP_TRY(tp_session_train_weighed(t->session, &view, round == 0, weigh, d, err));
         }
         tp_trainer_end_graph(t, w);
-        tp_trainer_count(t, &d->mb, r);
+        if (!d->is_idle)
+            tp_trainer_count(t, &d->mb, r);
     }
-    d->micro = d->batch.arrangement.n_micro - 1; /* what `view` shows */
-    r->loss = d->sums.loss;
+    r->loss = d->sums.loss; /* `view` shows d->micro */
+    TP_TRY(join_sums(t, &d->sums, err));
+    TP_TRY(tp_trainer_join(t, r, err));
     return tp_trainer_update(t, r, &view, err);
 }
 
@@ -205,7 +226,8 @@ static tp_status evaluate(trainer *t, uint64_t first, uint64_t end, tp_preferenc
     for (uint64_t i = first; i < end; i++)
         tp_dpo_batch_add(b, &d->validation.v[i]);
     TP_TRY(tp_dpo_batch_arrange(t, b, err));
-    for (uint32_t m = 0; m < b->arrangement.n_micro; m++) {
+    uint32_t ranks = (uint32_t)tp_trainer_ranks(t);
+    for (uint32_t m = (uint32_t)tp_comm_rank(t->comm); m < b->arrangement.n_micro; m += ranks) {
         const float *logp;
         double loss;
         if (tp_trainer_should_stop(t))
@@ -237,6 +259,8 @@ static tp_status validate(trainer *t, tp_error *err)
         uint64_t end = (k + 1) * batch < n ? (k + 1) * batch : n;
         TP_TRY(evaluate(t, k * batch, end, &s, &tokens, err));
     }
+    TP_TRY(join_sums(t, &s, err));
+    TP_TRY(tp_comm_sum(t->comm, &tokens, 1, err));
     double beta = d->loss.beta;
     t->val_loss = s.loss / s.pairs;
     t->val_accuracy = s.accuracy / s.pairs;
@@ -318,6 +342,7 @@ const tp_algorithm tp_algorithm_dpo = {
     .val_loss = "validation-default/loss",
     .val_accuracy = "validation-default/accuracy",
     .is_preference = true,
+    .runs_on_ranks = true,
     .sequences_per_unit = 2,
     .alignment = 64, /* what attention computes at a time, see backend/cpu/attention_block.h */
     .is_weighted = true,

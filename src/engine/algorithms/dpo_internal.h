@@ -45,6 +45,7 @@ typedef struct {
     /* the step at work */
     tp_preference_sums sums;
     uint32_t micro;
+    bool is_idle; /* this rank has no micro-batch in the round: what it computes weighs nothing */
 } dpo;
 
 /* dpo_data.c */

@@ -101,6 +101,7 @@ typedef struct {
     tp_policy_sums total; /* of the step */
     double *gradient;     /* scratch of one sequence */
     uint32_t micro;
+    bool is_idle; /* this rank has no micro-batch in the round: what it computes weighs nothing */
     int64_t n_updates;
     double advantage_sum, advantage_min, advantage_max; /* over trained tokens */
     double grad_norm_max;

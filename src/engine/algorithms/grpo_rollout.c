@@ -5,11 +5,11 @@
 #include "base/clock.h"
 #include "base/platform.h"
 #include "base/rng.h"
-#include "engine/algorithms/grpo_internal.h"
+#include "engine/algorithms/grpo_ranks.h"
 
 #define STREAM_EPOCH UINT64_C(0x65706f6368000000)
 
-static void reserve(grpo_rollout *r, uint32_t groups, uint32_t samples)
+void tp_grpo_reserve(grpo_rollout *r, uint32_t groups, uint32_t samples)
 {
     if (r->n_groups + groups > r->cap_groups) {
         r->cap_groups = 2 * (r->n_groups + groups);
@@ -153,7 +153,7 @@ static bool was_cut(const grpo_sample *s)
     return s->finish == TP_FINISH_LENGTH || s->finish == TP_FINISH_CAPACITY;
 }
 
-static void settle(trainer *t, grpo_sample *s, const tp_reward *verdict)
+void tp_grpo_settle(trainer *t, grpo_sample *s, const tp_reward *verdict, grpo_counts *counts)
 {
     s->status = verdict->status;
     s->correct = verdict->correct;
@@ -162,6 +162,8 @@ static void settle(trainer *t, grpo_sample *s, const tp_reward *verdict)
     double reward = tp_reward_scale(&options(t)->scaling, s->raw_reward);
     s->reward = tp_reward_shape(&options(t)->shaping, reward, s->n_answer, was_cut(s));
     s->is_trained = s->is_valid && !(options(t)->overlong_filtering && was_cut(s));
+    counts->by_status[verdict->status]++;
+    counts->overlong_filtered += s->is_valid && !s->is_trained;
 }
 
 static tp_status judge(trainer *t, const grpo_draw *d, const asked *asked_list, grpo_rollout *to,
@@ -187,13 +189,10 @@ static tp_status judge(trainer *t, const grpo_draw *d, const asked *asked_list, 
     tp_rewards rewards = {0};
     tp_status status = tp_environment_score(d->env, completions, n, g->pool, &rewards, err);
     for (uint32_t i = 0; i < n && status == TP_OK; i++) {
-        settle(t, &to->samples[first + i], &rewards.v[i]);
-        counts->by_status[rewards.v[i].status]++;
+        tp_grpo_settle(t, &to->samples[first + i], &rewards.v[i], counts);
         if (rewards.v[i].status != TP_REWARD_OK && !counts->why[0])
             snprintf(counts->why, sizeof counts->why, "%s: %s",
                      tp_reward_status_name(rewards.v[i].status), rewards.v[i].why);
-        const grpo_sample *s = &to->samples[first + i];
-        counts->overlong_filtered += s->is_valid && !s->is_trained;
     }
     tp_rewards_release(&rewards);
     free(completions);
@@ -224,12 +223,10 @@ static void summarise_groups(trainer *t, grpo_rollout *r, uint32_t first_group)
 
 /* ---- a draw ---- */
 
-static void count_draw(trainer *t, const grpo_rollout *r, uint32_t first_group,
-                       const asked *asked_list, uint32_t n_asked, grpo_counts *c)
+static void count_draw(const grpo_rollout *r, uint32_t first_group, uint64_t left_out,
+                       grpo_counts *c)
 {
-    (void)t;
-    for (uint32_t i = 0; i < n_asked; i++)
-        c->prompts_left_out += asked_list[i].request < 0;
+    c->prompts_left_out += left_out;
     for (uint32_t k = first_group; k < r->n_groups; k++) {
         const grpo_group *group = &r->groups[k];
         c->all_groups++;
@@ -256,7 +253,7 @@ static tp_status take_all(trainer *t, const grpo_draw *d, const asked *asked_lis
                           uint32_t *asked_of_group, grpo_rollout *to, tp_error *err)
 {
     uint32_t first_group = to->n_groups;
-    reserve(to, d->n_prompts, d->n_prompts * d->n_samples);
+    tp_grpo_reserve(to, d->n_prompts, d->n_prompts * d->n_samples);
     for (uint32_t i = 0; i < d->n_prompts; i++) {
         if (asked_list[i].request < 0)
             continue;
@@ -266,9 +263,9 @@ static tp_status take_all(trainer *t, const grpo_draw *d, const asked *asked_lis
     return TP_OK;
 }
 
-static tp_status generate(trainer *t, const grpo_draw *d, asked *asked_list,
-                          uint32_t *asked_of_group, grpo_rollout *to, grpo_counts *counts,
-                          tp_error *err)
+/* The answers to this rank's prompts, judged. */
+static tp_status answer(trainer *t, const grpo_draw *d, asked *asked_list, uint32_t *asked_of_group,
+                        grpo_rollout *to, grpo_counts *counts, tp_error *err)
 {
     grpo *g = t->own;
     uint32_t first_group = to->n_groups;
@@ -277,7 +274,8 @@ static tp_status generate(trainer *t, const grpo_draw *d, asked *asked_list,
     if (!validating)
         tp_phases_enter(&t->phases, TP_TIME_GENERATION);
     for (uint32_t i = 0; i < d->n_prompts; i++)
-        TP_TRY(ask(t, d, i, &asked_list[i], err));
+        if (tp_grpo_answers(t, i))
+            TP_TRY(ask(t, d, i, &asked_list[i], err));
     TP_TRY(run_engine(t, err));
     TP_TRY(take_all(t, d, asked_list, asked_of_group, to, err));
     counts->generation_s += tp_clock_s() - start;
@@ -287,8 +285,42 @@ static tp_status generate(trainer *t, const grpo_draw *d, asked *asked_list,
         tp_phases_enter(&t->phases, TP_TIME_REWARD);
     TP_TRY(judge(t, d, asked_list, to, first_group, asked_of_group, counts, err));
     counts->reward_s += tp_clock_s() - start;
+    return TP_OK;
+}
+
+/* With several ranks, what all of them have answered. */
+static tp_status answer_together(trainer *t, const grpo_draw *d, asked *asked_list,
+                                 uint32_t *asked_of_group, grpo_rollout *to, grpo_counts *counts,
+                                 uint64_t *ret_left_out, tp_error *err)
+{
+    grpo_rollout mine = {0};
+    grpo_counts own = {0};
+    tp_status status = answer(t, d, asked_list, asked_of_group, &mine, &own, err);
+    counts->generation_s += own.generation_s;
+    counts->reward_s += own.reward_s;
+    counts->engine = own.engine;
+    if (status == TP_OK)
+        status = tp_grpo_share(t, d, &mine, asked_of_group, own.why, to, counts, ret_left_out, err);
+    free(mine.samples);
+    free(mine.groups);
+    return status;
+}
+
+static tp_status generate(trainer *t, const grpo_draw *d, asked *asked_list,
+                          uint32_t *asked_of_group, grpo_rollout *to, grpo_counts *counts,
+                          tp_error *err)
+{
+    uint32_t first_group = to->n_groups;
+    uint64_t left_out = 0;
+    if (t->comm) {
+        TP_TRY(answer_together(t, d, asked_list, asked_of_group, to, counts, &left_out, err));
+    } else {
+        TP_TRY(answer(t, d, asked_list, asked_of_group, to, counts, err));
+        for (uint32_t i = 0; i < d->n_prompts; i++)
+            left_out += asked_list[i].request < 0;
+    }
     summarise_groups(t, to, first_group);
-    count_draw(t, to, first_group, asked_list, d->n_prompts, counts);
+    count_draw(to, first_group, left_out, counts);
     return TP_OK;
 }
 

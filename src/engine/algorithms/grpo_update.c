@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/platform.h"
-#include "engine/algorithms/grpo_internal.h"
+#include "engine/algorithms/grpo_ranks.h"
 
 /* ---- log-probabilities of trained answers ---- */
 
@@ -34,10 +34,20 @@ static const float *answer_in(const grpo *g, uint32_t sequence, const float *log
     return logp + g->arrangement.places[sequence].at + g->trained[sequence]->n_prompt - 1;
 }
 
+static float *prev_of(const grpo_sample *s) { return s->prev; }
+static float *ref_of(const grpo_sample *s) { return s->ref; }
+
+/* Each rank scores its micro-batches. */
 static tp_status score(trainer *t, tp_session *session, bool is_reference, tp_error *err)
 {
     grpo *g = t->own;
-    for (uint32_t m = 0; m < g->arrangement.n_micro; m++) {
+    uint32_t ranks = (uint32_t)tp_trainer_ranks(t);
+    for (uint32_t i = 0; i < g->n_trained; i++) {
+        grpo_sample *s = g->trained[i];
+        float **to = is_reference ? &s->ref : &s->prev;
+        *to = tp_arena_array(&g->arena, float, s->n_answer + 1);
+    }
+    for (uint32_t m = (uint32_t)tp_comm_rank(t->comm); m < g->arrangement.n_micro; m += ranks) {
         const float *logp;
         double loss;
         if (tp_trainer_should_stop(t))
@@ -48,12 +58,11 @@ static tp_status score(trainer *t, tp_session *session, bool is_reference, tp_er
         for (uint32_t k = g->arrangement.starts[m]; k < g->arrangement.starts[m + 1]; k++) {
             uint32_t i = g->arrangement.order[k];
             grpo_sample *s = g->trained[i];
-            float **to = is_reference ? &s->ref : &s->prev;
-            *to = tp_arena_array(&g->arena, float, s->n_answer + 1);
-            memcpy(*to, answer_in(g, i, logp), (size_t)s->n_answer * sizeof(float));
+            memcpy(is_reference ? s->ref : s->prev, answer_in(g, i, logp),
+                   (size_t)s->n_answer * sizeof(float));
         }
     }
-    return TP_OK;
+    return tp_grpo_share_scores(t, is_reference ? ref_of : prev_of, err);
 }
 
 /* Before the first update: what the policy said when it answered (needed once an update
@@ -217,6 +226,8 @@ static void weigh(void *user, const float *logp, float *w, int64_t n)
 {
     grpo *g = user;
     memset(w, 0, (size_t)n * sizeof *w);
+    if (g->is_idle)
+        return;
     for (uint32_t k = g->arrangement.starts[g->micro]; k < g->arrangement.starts[g->micro + 1]; k++)
         add_sequence(g, g->arrangement.order[k], logp, w);
 }
@@ -232,6 +243,22 @@ static void count_norms(grpo *g)
     }
 }
 
+/* Of one process it is the whole already. */
+static void add_part(const trainer *t, step_result *r, const step_result *part)
+{
+    if (!t->comm) {
+        *r = *part;
+        return;
+    }
+    r->trained += part->trained;
+    r->used += part->used;
+    r->padded += part->padded;
+    r->sequences += part->sequences;
+    r->flops += part->flops;
+    r->n_micro += part->n_micro;
+    r->data_hash = part->data_hash;
+}
+
 static tp_status update(trainer *t, uint32_t first, uint32_t end, step_result *r, tp_error *err)
 {
     grpo *g = t->own;
@@ -241,19 +268,29 @@ static tp_status update(trainer *t, uint32_t first, uint32_t end, step_result *r
         return TP_OK; /* nothing to learn from: the weights stay */
     count_norms(g);
     tp_policy_sums_init(&g->sums);
-    for (g->micro = 0; g->micro < g->arrangement.n_micro; g->micro++) {
+    uint32_t n_micro = g->arrangement.n_micro, ranks = (uint32_t)tp_trainer_ranks(t);
+    uint32_t rounds = (n_micro + ranks - 1) / ranks;
+    step_result part = t->comm ? (step_result){.data_hash = r->data_hash} : *r;
+    for (uint32_t round = 0; round < rounds; round++) {
+        /* Where there is none left for this rank it takes part with one that weighs nothing. */
+        uint32_t own = round * ranks + (uint32_t)tp_comm_rank(t->comm);
+        g->is_idle = own >= n_micro;
+        g->micro = g->is_idle ? n_micro - 1 : own;
+        tp_session_set_last(t->session, round + 1 == rounds);
         tp_phases_enter(&t->phases, TP_TIME_DATA);
         tp_batch_fill(&g->arrangement, g->sequences, g->micro, &g->mb);
         view = tp_trainer_view(&g->mb);
         tp_trainer_stopwatch w = tp_trainer_begin_graph(t);
         {
             TP_ZONE("forward_backward");
-            TP_TRY(tp_session_train_weighed(t->session, &view, g->micro == 0, weigh, g, err));
+            TP_TRY(tp_session_train_weighed(t->session, &view, round == 0, weigh, g, err));
         }
         tp_trainer_end_graph(t, w);
-        tp_trainer_count(t, &g->mb, r);
+        if (!g->is_idle)
+            tp_trainer_count(t, &g->mb, &part);
     }
-    g->micro = g->arrangement.n_micro - 1; /* what `view` shows */
+    TP_TRY(tp_grpo_join(t, &g->sums, &part, err)); /* `view` shows g->micro */
+    add_part(t, r, &part);
     tp_policy_sums_merge(&g->total, &g->sums);
     g->n_updates++;
     r->loss = g->sums.loss; /* of this update, for its own check */

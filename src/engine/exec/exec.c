@@ -108,7 +108,8 @@ static tp_status make_launch(tp_exec *e, uint32_t node, tp_error *err)
             l->in[k] = describe(e, n->in[k]);
     for (int k = 0; k < n->n_out; k++)
         l->out[k] = describe(e, n->out[k]);
-    l->kernel = tp_kernel_find(e->options.device, l);
+    l->kernel = tp_tuned_kernel(e->options.device, l, e->options.tuning,
+                                tp_kernel_find(e->options.device, l));
     if (!l->kernel)
         return tp_fail(err, TP_ERR_UNSUPPORTED, "device '%s' has no kernel for op %s (%s)",
                        tp_device_name(e->options.device), tp_ops[n->op]->name,

@@ -117,6 +117,7 @@ static tp_status plan(tp_program *p, part *x, tp_error *err)
 {
     const tp_exec_options options = {.device = p->options.device,
                                      .share_memory = p->options.share_memory,
+                                     .tuning = p->options.tuning,
                                      .avg_context = x->avg_context,
                                      .ranks = p->options.ranks};
     TP_TRY(tp_exec_create(&x->graph, &options, &x->exec, err));

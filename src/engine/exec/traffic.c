@@ -154,35 +154,48 @@ void tp_traffic_bind(tp_traffic *t, void *staging)
     }
 }
 
-double tp_traffic_sent_bytes(const tp_traffic *t, tp_op op)
-{
-    double bytes = 0, n = t ? t->ranks.ranks : 1;
-    for (size_t i = 0; t && i < t->n_buckets; i++) {
-        const bucket *b = &t->buckets[i];
-        double all = 0;
-        for (int r = 0; r < t->ranks.ranks; r++)
-            all += (double)b->lengths[r] * sizeof(float);
-        if (b->op == op)
-            bytes += (op == TP_OP_all_reduce ? 2 : 1) * all * (n - 1) / n;
-    }
-    return bytes;
-}
-
 static size_t n_pieces(const tp_traffic *t, const bucket *b)
 {
     return (b->longest + t->unit - 1) / t->unit;
 }
 
+static double sent_of(const tp_traffic *t, const bucket *b)
+{
+    double all = 0, n = t->ranks.ranks;
+    for (int r = 0; r < t->ranks.ranks; r++)
+        all += (double)b->lengths[r] * sizeof(float);
+    return (b->op == TP_OP_all_reduce ? 2 : 1) * all * (n - 1) / n;
+}
+
+static double rounds_of(const tp_traffic *t, const bucket *b)
+{
+    int n = t->ranks.ranks;
+    double each = (n & (n - 1)) == 0 ? __builtin_ctz((unsigned)n) : n - 1;
+    return (b->op == TP_OP_all_reduce ? 2 : 1) * each * (double)n_pieces(t, b);
+}
+
+double tp_traffic_sent_bytes(const tp_traffic *t, tp_op op)
+{
+    double bytes = 0;
+    for (size_t i = 0; t && i < t->n_buckets; i++)
+        bytes += t->buckets[i].op == op ? sent_of(t, &t->buckets[i]) : 0;
+    return bytes;
+}
+
 double tp_traffic_rounds(const tp_traffic *t)
 {
     double rounds = 0;
-    for (size_t i = 0; t && i < t->n_buckets; i++) {
-        int n = t->ranks.ranks;
-        double each = (n & (n - 1)) == 0 ? __builtin_ctz((unsigned)n) : n - 1;
-        rounds += (t->buckets[i].op == TP_OP_all_reduce ? 2 : 1) * each *
-                  (double)n_pieces(t, &t->buckets[i]);
-    }
+    for (size_t i = 0; t && i < t->n_buckets; i++)
+        rounds += rounds_of(t, &t->buckets[i]);
     return rounds;
+}
+
+double tp_traffic_begun_bytes(const tp_traffic *t, size_t i, double *ret_rounds)
+{
+    const bucket *b = t->bucket_of[i] < 0 ? NULL : &t->buckets[t->bucket_of[i]];
+    bool is_last = b && begins(&t->launches[i]) && b->launches[b->n - 1] == i;
+    *ret_rounds = is_last ? rounds_of(t, b) : 0;
+    return is_last ? sent_of(t, b) : 0;
 }
 
 /* ---- running ---- */

@@ -26,6 +26,8 @@ tp_traffic *tp_traffic_plan(const tp_ranks *ranks, const tp_launch *launches, si
 size_t tp_traffic_staging_bytes(const tp_traffic *traffic);
 /* Bytes that a rank sends in a run, by the op that begins it. */
 double tp_traffic_sent_bytes(const tp_traffic *traffic, tp_op op);
+/* The same of what launch i begins, and in so many messages in a row; 0: it begins nothing. */
+double tp_traffic_begun_bytes(const tp_traffic *traffic, size_t i, double *ret_rounds);
 /* Messages that follow one another in a run. */
 double tp_traffic_rounds(const tp_traffic *traffic);
 void tp_traffic_bind(tp_traffic *traffic, void *staging);

@@ -8,13 +8,30 @@
 #include "base/platform.h"
 #include "engine/model/adapter_internal.h"
 #include "engine/model/convert.h"
+#include "engine/model/frozen.h"
 #include "engine/model/safetensors.h"
 
 static const char prefix[] = "base_model.model.";
 
+static tp_status read_packed(const tp_states *states, const tp_param *p, float **ret, tp_error *err)
+{
+    float *out = malloc((size_t)(p->dim[0] * p->dim[1]) * sizeof *out);
+    if (!out)
+        return tp_fail(err, TP_ERR_NOMEM, "cannot read '%s': out of memory", p->name);
+    tp_status status = tp_param_unpack(p, states, out, err);
+    if (status != TP_OK) {
+        free(out);
+        return status;
+    }
+    *ret = out;
+    return TP_OK;
+}
+
 /* A tensor's elements in f32; free() them. */
 static tp_status read_all(const tp_states *states, const tp_param *p, float **ret, tp_error *err)
 {
+    if (tp_param_is_packed(p))
+        return read_packed(states, p, ret, err);
     const tp_tensor *t = tp_states_find(states, p->name);
     if (!t || !t->span.buffer)
         return tp_fail(err, TP_ERR_ARG, "tensor '%s' is not in memory", p->name);

@@ -20,6 +20,9 @@
 #include "engine/model/companions.h"
 #include "temper/model.h"
 
+/* How a frozen weight is kept. */
+typedef enum { TP_BASE_F32, TP_BASE_BF16, TP_BASE_INT8, TP_BASE_NF4 } tp_base_storage;
+
 typedef enum { TP_INIT_NORMAL, TP_INIT_ZERO, TP_INIT_ONE } tp_init;
 
 /* Where in the model a parameter is: in a block, a table that rows are looked up in, of tokens or
@@ -32,10 +35,11 @@ typedef struct {
     int64_t dim[2];
     tp_init init;
     tp_param_place place;
-    bool is_residual_out; /* scaled by 1/sqrt(2 L) at random initialisation, as GPT-2 does */
-    const char *of;       /* of an adapter: the weight that it is trained for; else NULL */
-    tp_dtype dtype;       /* as it is kept: f32, but for a frozen base */
-    bool is_matrix;       /* takes part in products (or is an embedding): has a bf16 shadow */
+    bool is_residual_out;    /* scaled by 1/sqrt(2 L) at random initialisation, as GPT-2 does */
+    const char *of;          /* of an adapter: the weight that it is trained for; else NULL */
+    tp_dtype dtype;          /* as it is kept: f32, but for a frozen base */
+    tp_base_storage storage; /* packed ones have parts, see frozen.h */
+    bool is_matrix;          /* takes part in products (or is an embedding): has a bf16 shadow */
 } tp_param;
 
 /* Its record, as a weight in f32. */

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/huge_pages.h"
 #include "base/platform.h"
+#include "engine/passes/plugin.h"
 #include "engine/train/algorithm.h"
 #include "engine/train/peft.h"
 
@@ -110,6 +111,9 @@ static tp_status create_program(const tp_train_options *o, tp_device *device,
                    .disabled = none ? every_pass : o->engine.disable_passes.v,
                    .n_disabled = none ? TP_COUNTOF(every_pass) : o->engine.disable_passes.n},
         .share_memory = !none && o->engine.in_place,
+        .tuning = o->policy.compile_mode != TP_COMPILE_MAX_AUTOTUNE ? TP_TUNE_OFF
+                  : more->measures_kernels                          ? TP_TUNE_MEASURE
+                                                                    : TP_TUNE_KNOWN,
         .ranks = ranks,
         .dump_stages = o->engine.dump.v,
         .n_dump_stages = o->engine.dump.n,
@@ -155,6 +159,7 @@ static tp_status open_device(const tp_train_options *o, tp_device **ret, tp_erro
         return tp_fail(err, TP_ERR_CONFIG, "engine.backend is '%s'; expected cpu, ref or guard",
                        o->engine.backend);
     TP_TRY(tp_trainer_force_isa(o, err));
+    TP_TRY(tp_plugins_use(o->engine.plugins.v, o->engine.plugins.n, err));
     tp_huge_pages_use(o->engine.huge_pages);
     return tp_device_open(backend, &options, ret, err);
 }

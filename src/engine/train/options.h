@@ -18,7 +18,12 @@
 /* In the order of the choices in options.def. */
 typedef enum { TP_PRECISION_FLOAT32, TP_PRECISION_BFLOAT16 } tp_precision;
 typedef enum { TP_INIT_PRETRAINED, TP_INIT_RANDOM } tp_init_mode;
-typedef enum { TP_COMPILE_NONE, TP_COMPILE_DEFAULT } tp_compile_mode;
+typedef enum {
+    TP_COMPILE_NONE,
+    TP_COMPILE_DEFAULT,
+    TP_COMPILE_REDUCE_OVERHEAD,
+    TP_COMPILE_MAX_AUTOTUNE
+} tp_compile_mode;
 
 /* A training algorithm: a row, see algorithm.h. */
 typedef struct tp_algorithm tp_algorithm;
@@ -167,6 +172,7 @@ typedef struct {
         double memory_limit_bytes; /* INFINITY: none */
         int64_t loss_chunk;        /* 0: chosen by the kernel */
         bool in_place, huge_pages;
+        tp_str_list plugins;
     } engine;
 
     struct {
@@ -193,6 +199,12 @@ typedef struct {
         double training_s, inference_s, memory_s;
         const tp_json *alarms; /* for tp_alarm_plan_read(), or NULL */
     } monitor;
+    struct { /* of the run, at its end */
+        bool enabled, draws;
+        tp_str_list tasks, formats; /* dimensions; none: all */
+        const tp_json *thresholds;  /* by dimension, or NULL */
+        const char *path;           /* NULL: report/ in the run's folder */
+    } analysis;
     const char *profile_steps_text;
     const char *profile_workers;         /* patterns; NULL: all */
     const char *profile_origin;          /* what set the range, for messages */

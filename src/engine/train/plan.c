@@ -168,7 +168,7 @@ static tp_status plan_step(const tp_train_options *o, const tp_model *model, con
     tp_algorithm_needs needs = tp_trainer_needs(o);
     int64_t batch = o->policy.train_global_batch_size, n = needs.sequences;
     p->updates = ceil((double)n / (double)batch);
-    p->micro_batches = p->updates * micro_batches(o, batch);
+    p->micro_batches = p->updates * ceil(micro_batches(o, batch) / TP_MAX(o->ranks.ranks, 1));
     work train = work_of(tp_session_exec(g->session, "train"), m, dtype);
     work eval = work_of(tp_session_exec(g->session, "eval"), m, dtype);
     p->micro_s = train.s;

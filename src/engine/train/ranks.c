@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/platform.h"
+#include "engine/train/plan_ranks.h"
 #include "engine/train/trainer_internal.h"
 
 static const char *const strategies[] = {"ddp", "shard_optimizer"};
@@ -20,7 +21,7 @@ bool tp_trainer_is_first(const trainer *t) { return tp_comm_rank(t->comm) == 0; 
 
 /* ---- joining ---- */
 
-static tp_status check_options(const tp_train_options *o, tp_error *err)
+tp_status tp_ranks_check(const tp_train_options *o, tp_error *err)
 {
     const tp_optimizer *optimizer = o->policy.optimizer.kind;
     if (!o->algorithm->runs_on_ranks)
@@ -79,7 +80,7 @@ tp_status tp_ranks_open(trainer *t, tp_train_options *own, tp_train_hooks *hooks
         hooks->request = NULL;
     }
     tp_comm_on_notice(t->comm, say, t);
-    TP_TRY(tp_comm_agree(t->comm, check_options(own, err), err));
+    TP_TRY(tp_comm_agree(t->comm, tp_ranks_check(own, err), err));
     int hosts = n_hosts(t->comm), threads = tp_trainer_threads(own);
     tp_trainer_notice(t, "%d ranks on %d host%s (%s), %d thread%s each; strategy %s",
                       own->ranks.ranks, hosts, hosts == 1 ? "" : "s", tp_comm_transport(t->comm),

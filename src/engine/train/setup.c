@@ -339,10 +339,25 @@ static bool resumes(const trainer *t)
     return found;
 }
 
+/* max-autotune: kernels are measured before the run is planned, which then has their workspace. */
+static tp_status tune(trainer *t, tp_error *err)
+{
+    tp_run_graphs graphs;
+    const tp_run_graphs_options options = {.resumes = t->resumes, .measures_kernels = true};
+    if (t->o->policy.compile_mode != TP_COMPILE_MAX_AUTOTUNE || t->only_checks)
+        return TP_OK;
+    TP_TRY(tp_run_graphs_create(t->o, t->model, &options, &graphs, err));
+    tp_run_graphs_release(&graphs);
+    tp_tune_keep();
+    tp_mem_reset_peak(); /* what measuring took is not the run's */
+    return TP_OK;
+}
+
 /* What the run will take is known before it reads data or allocates anything. */
 static tp_status plan_run(trainer *t, tp_error *err)
 {
     t->resumes = t->a->resumes_with_reference && resumes(t);
+    TP_TRY(tune(t, err));
     TP_TRY(tp_run_plan_compute(t->o, t->model, t->resumes, t->hooks->machine, &t->plan, err));
     tp_mem_set_limit((size_t)t->plan.allowance.bytes, t->plan.allowance.source);
     tp_levers_look(t->config, t->o, &t->levers);

@@ -99,6 +99,8 @@ typedef struct {
     tp_status status;    /* why it ended */
     bool is_silent;      /* another process of the run says so */
     bool was_asked_to;   /* a listener stopped it */
+    bool
+        is_below_threshold; /* performance_analysis found it so; set by the caller of the trainer */
 } tp_train_result;
 
 /* `config` is bound to `options` already. */

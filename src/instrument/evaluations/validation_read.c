@@ -244,7 +244,8 @@ tp_status tp_validations_parse(const char *name, const char *text, size_t n, dou
         tp_validations_release(&r.v);
         return tp_fail(err, TP_ERR_FORMAT,
                        "'%s' has no validation accuracies; runs of dpo and grpo have, in "
-                       "metrics.jsonl or NeMo RL's metrics.json",
+                       "metrics.jsonl or NeMo RL's metrics.json; 'temper metrics' and 'temper "
+                       "analyze' read any run",
                        name);
     }
     for (size_t i = 0; i < r.v.n; i++)

@@ -10,7 +10,11 @@
 enum { MOST_ROUNDS = 40 };
 static const double MAIN_SHARE = 0.75;
 
-static double rounding_of(const char *precision)
+/* The largest relative difference of a loss that counts as rounding: the unit roundoff of the
+ * coarsest numbers that a run keeps between operations, once for bfloat16 (2^-8) and float16
+ * (2^-11); of float32 2^-14, a thousand of them, since steps add up what rounding begins.
+ * NULL: bfloat16's. */
+static double loss_rounding(const char *precision)
 {
     if (precision && strcmp(precision, "float32") == 0)
         return 0x1p-14;
@@ -35,7 +39,7 @@ static tp_ablation_plan make_plan(const tp_ablate_options *o, tp_study *s)
                              .margin = s->o.margin,
                              .loss_tolerance = o->loss_rounding > 0
                                                    ? o->loss_rounding
-                                                   : rounding_of(tp_study_precision(s)),
+                                                   : loss_rounding(tp_study_precision(s)),
                              .progress = show_progress,
                              .user = s};
     return plan;

@@ -15,7 +15,9 @@ const char *tp_loss_verdict_name(tp_loss_verdict verdict)
 
 /* ---- losses ---- */
 
-static tp_loss_effect loss_compare(const double *a, const double *b, size_t n, double tolerance)
+/* `tolerance`: the largest relative difference that is rounding.  A loss that is not finite on one
+ * side only is a change. */
+static tp_loss_effect compare_steps(const double *a, const double *b, size_t n, double tolerance)
 {
     tp_loss_effect e = {.verdict = TP_LOSS_IDENTICAL, .n_steps = n, .n_rounds = 1};
     if (n == 0)
@@ -43,8 +45,8 @@ static tp_loss_effect compare_losses(const tp_ablation *a, size_t with, size_t w
         const tp_trial *y = tp_experiment_trial(a->x, TP_STAGE_MAIN, r, without);
         if (!x || !y)
             continue;
-        tp_loss_effect e = loss_compare(x->losses, y->losses, TP_MIN(x->n_steps, y->n_steps),
-                                        a->plan.loss_tolerance);
+        tp_loss_effect e = compare_steps(x->losses, y->losses, TP_MIN(x->n_steps, y->n_steps),
+                                         a->plan.loss_tolerance);
         worst.verdict = TP_MAX(worst.verdict, e.verdict);
         worst.largest = fmax(worst.largest, e.largest);
         worst.n_steps = e.n_steps;
@@ -335,7 +337,9 @@ static tp_status judge(tp_ablation *a, tp_error *err)
         for (size_t i = 0; i < n; i++)
             family[i] = &a->levers[i].figures[f];
         family[n] = &a->all_off.figures[f];
-        status = tp_factors_judge(family, n + 1, f != TP_FIGURE_TOKENS, a->plan.margin, err);
+        status = tp_factors_judge(family, n + (n > 1), f != TP_FIGURE_TOKENS, a->plan.margin, err);
+        if (n == 1) /* all of one */
+            a->all_off.figures[f] = a->levers[0].figures[f];
     }
     for (size_t i = 0; i < a->n_pairs; i++)
         family[i] = &a->pairs[i].step_time;

@@ -1,5 +1,6 @@
 /* ablation_report.c - what an ablation found, for people and for programs. */
 #include "instrument/experiment/ablation_report.h"
+#include "base/wrap.h"
 
 #include <math.h>
 #include <string.h>
@@ -145,7 +146,8 @@ static void fill_levers(const tp_ablation *a, tp_grid *grid)
     tp_grid_column(grid, "loss", "loss", TP_CELL_TEXT);
     for (size_t i = 0; i < a->set->n; i++)
         add_row(a->set->levers[i].name, &a->levers[i], grid);
-    add_row("all on / all off", &a->all_off, grid);
+    if (a->set->n > 1)
+        add_row("all on / all off", &a->all_off, grid);
 }
 
 static void fill_pairs(const tp_ablation *a, tp_grid *grid)
@@ -190,10 +192,10 @@ static void say_how(const tp_ablation *a, const tp_study *s, tp_buf *out)
     double m_none = tp_experiment_median(a->x, -1, a->none, TP_FIGURE_PEAK_MEMORY);
     tp_buf_addf(
         out,
-        "%zu rounds of %zu-step runs after %zu steps of warm-up, %zu runs in all, in random "
+        "%zu round%s of %zu-step runs after %zu steps of warm-up, %zu runs in all, in random "
         "order (seed %lld).\n",
-        a->n_rounds, s->trainings.n_steps, s->trainings.n_warm_up, s->x.n_runs,
-        (long long)s->o.seed);
+        a->n_rounds, a->n_rounds == 1 ? "" : "s", s->trainings.n_steps, s->trainings.n_warm_up,
+        s->x.n_runs, (long long)s->o.seed);
     if (!isnan(t_all))
         tp_buf_addf(out, "All on: %s a step, %s.  ", tp_human_seconds(t_all, all),
                     tp_human_bytes(m_all, m));
@@ -220,9 +222,9 @@ static void say_rules(const tp_ablation *a, tp_buf *out)
                 "Intervals: 95 %%, of the Hodges-Lehmann estimate over rounds, exact by signed "
                 "ranks; [?]: fewer than six rounds. Better and worse: the interval does not hold "
                 "1, and p < 0.05 after Holm's "
-                "correction for all %zu effects of the figure. Same: all of the interval within "
+                "correction (%zu effects of the figure). Same: all of the interval within "
                 "%.3g %%. Rounding: no step's loss differs by more than %.2g of itself.\n",
-                a->set->n + 1, 100 * a->plan.margin, a->plan.loss_tolerance);
+                a->set->n + (a->set->n > 1), 100 * a->plan.margin, a->plan.loss_tolerance);
 }
 
 void tp_ablation_text(const tp_ablation *a, const tp_study *s, tp_form form, tp_buf *out)
@@ -262,7 +264,8 @@ static tp_category category(const char *label, const tp_factor *e)
                          .reference = NAN};
 }
 
-static void ablation_picture(const tp_ablation *a, tp_buf *out)
+/* Changes in per cent with their intervals, as one <svg>. */
+static void draw(const tp_ablation *a, tp_buf *out)
 {
     static const tp_trial_figure figures[] = {TP_FIGURE_STEP_TIME, TP_FIGURE_PEAK_MEMORY};
     static const char *const titles[] = {"Step time", "Peak memory"};
@@ -294,7 +297,7 @@ tp_status tp_ablation_save(const tp_ablation *a, const tp_study *s, tp_error *er
     tp_buf json = {0}, markdown = {0}, picture = {0};
     tp_ablation_json(a, s, &json);
     tp_ablation_text(a, s, TP_FORM_MARKDOWN, &markdown);
-    ablation_picture(a, &picture);
+    draw(a, &picture);
     tp_status status = tp_study_save(s, "report.json", &json, err);
     if (status == TP_OK)
         status = tp_study_save(s, "report.md", &markdown, err);

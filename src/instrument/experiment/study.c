@@ -30,6 +30,22 @@ static tp_experiment_options complete(const tp_experiment_options *given)
     return o;
 }
 
+/* ---- remarks ---- */
+
+static void note(const tp_study *s, const char *fmt, ...) TP_PRINTF(2, 3);
+static void note(const tp_study *s, const char *fmt, ...)
+{
+    tp_buf text = {0};
+    va_list ap;
+    if (!s->o.note)
+        return;
+    va_start(ap, fmt);
+    tp_buf_vaddf(&text, fmt, ap);
+    va_end(ap);
+    s->o.note(s->o.user, tp_buf_str(&text));
+    tp_buf_release(&text);
+}
+
 /* ---- the folder ---- */
 
 static tp_status find_program(tp_study *s, tp_error *err)
@@ -120,19 +136,6 @@ static void write_sample(const tp_variant *v, const tp_trial_sample *s, tp_buf *
     put_series(&w, "losses", t->losses, t->n_steps);
     tp_json_w_end(&w, '}');
     tp_buf_addc(out, '\n');
-}
-
-static void TP_PRINTF(2, 3) note(const tp_study *s, const char *fmt, ...)
-{
-    tp_buf text = {0};
-    va_list ap;
-    if (!s->o.note)
-        return;
-    va_start(ap, fmt);
-    tp_buf_vaddf(&text, fmt, ap);
-    va_end(ap);
-    s->o.note(s->o.user, tp_buf_str(&text));
-    tp_buf_release(&text);
 }
 
 static tp_status keep(void *user, const tp_variant *v, const tp_trial_sample *sample, tp_error *err)
@@ -254,6 +257,21 @@ void tp_study_end(tp_study *s)
         s->o.progress(s->o.user, NULL);
 }
 
+/* On average over the runs; NaN: unknown. */
+static double share_of_others(const tp_study *s)
+{
+    double sum = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < s->x.n_samples; i++) {
+        double others = s->x.samples[i].trial.others;
+        if (!isnan(others)) {
+            sum += others;
+            n++;
+        }
+    }
+    return n ? sum / (double)n : (double)NAN;
+}
+
 /* ---- saying ---- */
 
 void tp_study_progress(const tp_study *s, const char *fmt, ...)
@@ -292,20 +310,6 @@ static void put_failures(const tp_study *s, tp_json_w *w)
     tp_json_w_end(w, ']');
 }
 
-static double others_of(const tp_study *s)
-{
-    double sum = 0;
-    size_t n = 0;
-    for (size_t i = 0; i < s->x.n_samples; i++) {
-        double others = s->x.samples[i].trial.others;
-        if (!isnan(others)) {
-            sum += others;
-            n++;
-        }
-    }
-    return n ? sum / (double)n : (double)NAN;
-}
-
 void tp_study_write(const tp_study *s, tp_json_w *w)
 {
     tp_json_w_put_str(w, "temper", TEMPER_VERSION);
@@ -320,14 +324,14 @@ void tp_study_write(const tp_study *s, tp_json_w *w)
     tp_json_w_put_f64(w, "spent_s", s->spent_s);
     tp_json_w_put_bool(w, "interrupted", s->x.is_interrupted);
     tp_json_w_put_bool(w, "out_of_time", s->x.is_out_of_time);
-    tp_json_w_put_known(w, "processors_of_others", others_of(s));
+    tp_json_w_put_known(w, "processors_of_others", share_of_others(s));
     tp_json_w_put_known(w, "pressure_at_start", s->busy_at_start);
     put_failures(s, w);
 }
 
 void tp_study_remarks(const tp_study *s, tp_buf *out)
 {
-    double others = others_of(s);
+    double others = share_of_others(s);
     size_t n_failed = 0;
     for (size_t i = 0; i < s->x.n_samples; i++)
         n_failed += s->x.samples[i].trial.state != TP_TRIAL_DONE;

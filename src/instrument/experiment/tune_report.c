@@ -1,5 +1,6 @@
 /* tune_report.c - the gain, its interval, and the candidates that were looked at. */
 #include "instrument/experiment/tune_report.h"
+#include "base/wrap.h"
 
 #include <math.h>
 
@@ -208,11 +209,12 @@ void tp_tune_text(const tp_tuning *t, tp_form form, tp_buf *out)
     if (form == TP_FORM_MARKDOWN)
         tp_buf_adds(out, "# Tuning\n\n");
     say_gain(t, &prose);
-    tp_buf_addf(&prose,
-                "%zu settings were planned: %zu refused, %zu too large, %zu that cannot win; %zu "
-                "races, %zu runs of %zu steps after %zu of warm-up (seed %lld).\n",
-                s->n - 1, s->n_refused, s->n_too_large, s->n_too_slow, s->n_races, s->x->n_runs,
-                study->trainings.n_steps, study->trainings.n_warm_up, (long long)study->o.seed);
+    tp_buf_addf(
+        &prose,
+        "%zu settings were planned: %zu refused, %zu too large, %zu that cannot win; races: "
+        "%zu, %zu runs of %zu steps after %zu of warm-up (seed %lld).\n",
+        s->n - 1, s->n_refused, s->n_too_large, s->n_too_slow, s->n_races, s->x->n_runs,
+        study->trainings.n_steps, study->trainings.n_warm_up, (long long)study->o.seed);
     if (isnan(s->candidates[0].plan.step_s))
         tp_buf_adds(&prose, "The plan knows no times here: run 'temper doctor' once, and more is "
                             "discarded before it runs.\n");
@@ -222,7 +224,8 @@ void tp_tune_text(const tp_tuning *t, tp_form form, tp_buf *out)
     else
         tp_add_wrapped(out, tp_buf_str(&prose), prose.len, (size_t)study->o.width);
     fill_best(t, &grid);
-    tp_buf_addc(out, '\n');
+    if (tp_grid_rows(&grid))
+        tp_buf_addc(out, '\n');
     if (tp_grid_rows(&grid) && form == TP_FORM_MARKDOWN)
         tp_grid_markdown(&grid, 0, out);
     else if (tp_grid_rows(&grid))

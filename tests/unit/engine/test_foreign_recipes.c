@@ -163,7 +163,8 @@ static void every_key_of_theirs_is_known(void **state)
                         "keys without effect here, or without all of it:\n"
                         "  Sequences are packed first fit, longest first: "
                         "policy.sequence_packing.algorithm\n"
-                        "  One process trains: policy.dtensor_cfg.tensor_parallel_size\n"
+                        "  Processes are those that mpirun or srun starts: "
+                        "policy.dtensor_cfg.tensor_parallel_size\n"
                         "  The model that is trained generates: policy.generation.backend, "
                         "policy.generation.colocated\n"
                         "  Sequences need no padding: policy.make_sequence_length_divisible_by");
@@ -188,7 +189,6 @@ static void every_key_of_theirs_is_known(void **state)
 static void what_changes_the_result_is_refused(void **state)
 {
     static const char *const cases[] = {
-        "policy.dtensor_cfg.lora_cfg.enabled=true",
         "policy.draft.enabled=true",
         "policy.router_replay.enabled=true",
         "policy.hf_config_overrides={rope_theta: 5}",
@@ -267,7 +267,8 @@ static void megatron_s_optimizer_counts_while_it_is_enabled(void **state)
                         "keys without effect here, or without all of it:\n"
                         "  Decays all weights, while Megatron leaves out biases and norms: "
                         "policy.megatron_cfg.optimizer.weight_decay\n"
-                        "  One process trains: policy.megatron_cfg.tensor_model_parallel_size");
+                        "  Processes are those that mpirun or srun starts: "
+                        "policy.megatron_cfg.tensor_model_parallel_size");
     expect_rates("constant", (const double[]){2, 3, 4, 4, 4, 4, 4, 4}, 8);
     expect_rates("linear", (const double[]){2, 3, 4, 3.25, 2.5, 1.75, 1, 1}, 8);
     expect_rates("cosine",

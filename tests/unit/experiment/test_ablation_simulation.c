@@ -42,6 +42,14 @@ static double slow_period(simulated *m)
     return m->is_slow ? log(1.4) : 0;
 }
 
+static bool has(const tp_variant *v, const char *setting)
+{
+    for (size_t i = 0; i < v->n_settings; i++)
+        if (strcmp(v->settings[i], setting) == 0)
+            return true;
+    return false;
+}
+
 /* Settings are "lever-3=on". */
 static tp_status run(void *user, tp_arena *arena, const tp_variant *v, size_t number, tp_trial *ret,
                      tp_error *err)
@@ -53,6 +61,11 @@ static tp_status run(void *user, tp_arena *arena, const tp_variant *v, size_t nu
             log_s -= m->gains[i];
     double seconds = 0.1 * exp(log_s);
     double *losses = tp_arena_array(arena, double, STEPS);
+    for (int i = 0; i < STEPS; i++)
+        losses[i] = 4;
+    losses[3] = has(v, "lever-1=off") ? 4.0078125 : losses[3]; /* 2^-9 of it */
+    losses[4] = has(v, "lever-2=off") ? 4.0625 : losses[4];
+    losses[5] = has(v, "lever-3=off") ? NAN : losses[5];
     m->machine.now_ns += (uint64_t)(seconds * 10e9);
     *ret = (tp_trial){.n_steps = STEPS, .losses = losses, .wall_s = 10 * seconds, .others = NAN};
     ret->values[TP_FIGURE_STEP_TIME] = seconds;
@@ -155,11 +168,29 @@ static void intervals_hold_what_levers_give(void **state)
     }
 }
 
+static void losses_are_told_apart(void **state)
+{
+    static const double nothing[LEVERS] = {0};
+    static const tp_loss_verdict wanted[] = {TP_LOSS_IDENTICAL, TP_LOSS_ROUNDING, TP_LOSS_CHANGED,
+                                             TP_LOSS_CHANGED};
+    tp_experiment x;
+    tp_ablation a;
+    ablate(nothing, 1, 2, &x, &a);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(a.levers[i].loss.verdict, wanted[i]);
+    assert_true(fabs(a.levers[1].loss.largest - 0.0078125 / 4.0078125) < 1e-15);
+    assert_true(isinf(a.levers[3].loss.largest));
+    assert_int_equal(a.levers[0].loss.n_steps, STEPS);
+    assert_int_equal(a.all_off.loss.verdict, TP_LOSS_CHANGED);
+    tp_experiment_release(&x);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(levers_that_do_nothing_are_called_nothing),
         cmocka_unit_test(intervals_hold_what_levers_give),
+        cmocka_unit_test(losses_are_told_apart),
     };
     if (argc > 1 && strcmp(argv[1], "--full") == 0)
         ablations = 2000;

@@ -48,6 +48,8 @@ static int64_t micro_batch(const tp_variant *v)
     return b;
 }
 
+static const double RECIPE_S = 0.12001;
+
 /* Best is a micro-batch of 32 with the lever "bad" off: 0.8 * 0.7 of the recipe's time. */
 static double true_seconds(const tp_variant *v)
 {
@@ -124,9 +126,8 @@ static void open_space(trial_search *t, uint64_t seed, bool is_flat, double budg
     assert_int_equal(tp_space_make(&t->space, &set, tree, 2, false, &t->x.arena, NULL), TP_OK);
 }
 
-static void search(trial_search *t, uint64_t seed, bool is_flat, double memory_bytes)
+static void search_opened(trial_search *t, double memory_bytes)
 {
-    open_space(t, seed, is_flat, 300);
     tp_search_options o = {.memory_bytes = memory_bytes,
                            .race_share = 0.7,
                            .most_candidates = 48,
@@ -137,6 +138,19 @@ static void search(trial_search *t, uint64_t seed, bool is_flat, double memory_b
     recipe = t->search.candidates[0].variant;
     assert_int_equal(tp_experiment_round(&t->x, TP_STAGE_TRIED, 0, &recipe, 1, NULL), TP_OK);
     assert_int_equal(tp_search_run(&t->search, 0.01, NULL), TP_OK);
+}
+
+static void search(trial_search *t, uint64_t seed, bool is_flat, double memory_bytes)
+{
+    open_space(t, seed, is_flat, 300);
+    search_opened(t, memory_bytes);
+}
+
+static void search_noisily(trial_search *t, uint64_t seed)
+{
+    open_space(t, seed, false, 300);
+    t->machine.machine.noise_sd = 0.33;
+    search_opened(t, INFINITY);
 }
 
 static void release(trial_search *t)
@@ -196,6 +210,26 @@ static void the_best_is_found_and_confirmed(void **state)
     assert_true(near >= 18);
 }
 
+/* Runs differ by a third by themselves, as where others compile; the best is 42 % faster. */
+static void noise_costs_quality_and_no_honesty(void **state)
+{
+    double sum = 0;
+    int wrong = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        trial_search t;
+        search_noisily(&t, seed);
+        double found = t.search.is_confirmed ? true_seconds(winner(&t)) : RECIPE_S;
+        sum += found;
+        wrong += found > RECIPE_S;
+        release(&t);
+    }
+    print_message("on a noisy machine the step that is found takes %.4f s; 0.0700 s is the best, "
+                  "%.4f s the recipe\n",
+                  sum / 40, RECIPE_S);
+    assert_true(sum / 40 < 0.09);
+    assert_int_equal(wrong, 0);
+}
+
 static void a_limit_of_memory_is_kept(void **state)
 {
     trial_search t;
@@ -252,6 +286,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_space_is_what_the_recipe_leaves_open),
         cmocka_unit_test(the_best_is_found_and_confirmed),
+        cmocka_unit_test(noise_costs_quality_and_no_honesty),
         cmocka_unit_test(a_limit_of_memory_is_kept),
         cmocka_unit_test(luck_is_not_kept),
         cmocka_unit_test(a_recipe_inherits_and_nests),

@@ -15,6 +15,11 @@ struct tp_analysis {
     size_t n;
 };
 
+const char *tp_analysis_dimension_name(size_t index)
+{
+    return index < tp_n_dimensions ? tp_dimensions[index].name : NULL;
+}
+
 static const tp_dimension *find_dimension(const char *name, tp_error *err)
 {
     tp_buf names = {0};

@@ -1,0 +1,247 @@
+/* plan_ranks.c - several processes on a network that is described, not there. */
+#include "engine/train/plan_ranks.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/platform.h"
+
+static const char *const names[TP_STRATEGY_PLANS] = {"ddp", "shard_optimizer"};
+
+/* ---- the network ---- */
+
+static bool take_unit(const char *text, const char *const *units, const double *factors, int n,
+                      double *value)
+{
+    char *end;
+    *value = strtod(text, &end);
+    for (int i = 0; i < n && end > text; i++)
+        if (strcmp(end, units[i]) == 0) {
+            *value *= factors[i];
+            return *value > 0 && isfinite(*value);
+        }
+    return false;
+}
+
+tp_status tp_network_parse(const char *text, tp_network *ret, tp_error *err)
+{
+    static const char *const rates[] = {"Kbit", "Mbit", "Gbit", "Tbit"};
+    static const double per_s[] = {1e3 / 8, 1e6 / 8, 1e9 / 8, 1e12 / 8};
+    static const char *const times[] = {"ns", "us", "ms"};
+    static const double seconds[] = {1e-9, 1e-6, 1e-3};
+    tp_network n = {0};
+    char rate[32] = "", time[32] = "";
+    int used = 0;
+    if (sscanf(text, "%31[^/]/%31[^/]%n", rate, time, &used) != 2 || text[used] ||
+        !take_unit(rate, rates, per_s, 4, &n.bytes_per_s) ||
+        !take_unit(time, times, seconds, 3, &n.latency_s))
+        return tp_fail(err, TP_ERR_ARG,
+                       "a network is bandwidth/latency, as in 100Gbit/2us, not '%.60s'", text);
+    snprintf(n.text, sizeof n.text, "%s", text);
+    *ret = n;
+    return TP_OK;
+}
+
+/* ---- one strategy ---- */
+
+static double time_of(const tp_network *n, double bytes, double rounds)
+{
+    return bytes / n->bytes_per_s + rounds * n->latency_s;
+}
+
+/* The last micro-batch: what is begun goes out one after another while launches go on; what is
+ * still on its way at the end is waited for. */
+static void play(const tp_exec *e, const tp_machine *m, tp_dtype dtype, const tp_network *network,
+                 tp_strategy_plan *p)
+{
+    double now = 0, free_at = 0, all = 0;
+    for (size_t i = 0; i < tp_exec_launch_count(e); i++) {
+        const tp_launch_info *l = tp_exec_launch(e, i);
+        if (tp_ops[l->op]->traits & TP_OP_COMMUNICATES) {
+            double rounds, bytes = tp_traffic_begun_bytes(tp_exec_traffic(e), i, &rounds);
+            double s = time_of(network, bytes, rounds);
+            if (rounds > 0) {
+                free_at = fmax(free_at, now) + s;
+                all += s;
+            }
+        } else
+            now += m ? tp_machine_seconds(m, dtype,
+                                          tp_ops[l->op]->traits & TP_OP_CONTRACTS ? l->flops : 0,
+                                          l->bytes)
+                     : NAN;
+    }
+    double exposed = isnan(now) || isnan(free_at) ? NAN : fmax(free_at - now, 0);
+    p->exposed_s += exposed;
+    p->hidden_s += all - exposed;
+}
+
+static void add_traffic(const tp_traffic *t, tp_strategy_plan *p)
+{
+    p->all_reduce_bytes += tp_traffic_sent_bytes(t, TP_OP_all_reduce);
+    p->reduce_scatter_bytes += tp_traffic_sent_bytes(t, TP_OP_reduce_scatter);
+    p->all_gather_bytes += tp_traffic_sent_bytes(t, TP_OP_all_gather);
+    p->rounds += tp_traffic_rounds(t);
+}
+
+static tp_status plan_one(const tp_train_options *o, const tp_model *model, const tp_machine *m,
+                          const tp_network *network, tp_strategy_plan *ret, tp_error *err)
+{
+    tp_run_graphs graphs;
+    tp_run_graphs_options more = {0};
+    tp_run_plan plan;
+    TP_TRY(tp_run_graphs_create(o, model, &more, &graphs, err));
+    tp_status status = tp_run_plan_make(o, model, &graphs, m, &plan, err);
+    if (status == TP_OK) {
+        static const char *const talking[] = {"train", "gather"};
+        tp_dtype dtype = tp_session_get_options(graphs.session)->compile.passes.compute_dtype;
+        *ret = (tp_strategy_plan){.strategy = names[o->distributed.strategy],
+                                  .peak_bytes = plan.peak_bytes,
+                                  .fits = plan.fits,
+                                  .compute_s = plan.step_s};
+        for (size_t i = 0; i < TP_COUNTOF(talking); i++) {
+            int g = tp_program_find(graphs.program, talking[i]);
+            const tp_exec *e = g < 0 ? NULL : tp_program_exec(graphs.program, g);
+            if (!e || !tp_exec_traffic(e))
+                continue;
+            add_traffic(tp_exec_traffic(e), ret);
+            play(e, m, dtype, network, ret);
+        }
+        ret->step_s = ret->compute_s + ret->exposed_s;
+    }
+    tp_run_graphs_release(&graphs);
+    return status;
+}
+
+/* ---- all of them ---- */
+
+static bool is_better(const tp_strategy_plan *a, const tp_strategy_plan *b)
+{
+    if (a->fits != b->fits)
+        return a->fits;
+    if (!isnan(a->step_s) && !isnan(b->step_s) && fabs(a->step_s - b->step_s) > 0.01 * b->step_s)
+        return a->step_s < b->step_s;
+    return a->peak_bytes < b->peak_bytes;
+}
+
+static void explain(const tp_strategy_plan *best, tp_strategy_plan *p)
+{
+    char a[32];
+    double more = (double)p->peak_bytes - (double)best->peak_bytes;
+    if (p == best)
+        snprintf(p->why, sizeof p->why, "the best here");
+    else if (!p->fits)
+        snprintf(p->why, sizeof p->why, "does not fit");
+    else if (p->step_s > 1.01 * best->step_s)
+        snprintf(p->why, sizeof p->why, "%s a step slower: more of its communication is exposed",
+                 tp_human_seconds(p->step_s - best->step_s, a));
+    else
+        snprintf(p->why, sizeof p->why, "takes %s more memory%s", tp_human_bytes(more, a),
+                 isnan(p->step_s) ? "" : " and is no faster");
+}
+
+tp_status tp_ranks_plan_make(const tp_train_options *o, const tp_model *model,
+                             const tp_machine *machine, int ranks, const tp_network *network,
+                             tp_ranks_plan *ret, tp_error *err)
+{
+    static const tp_network unknown = {.bytes_per_s = NAN, .latency_s = NAN};
+    tp_ranks_plan p = {.ranks = ranks, .network = network ? *network : unknown, .best = -1};
+    tp_run_plan alone;
+    tp_train_options one = *o;
+    one.ranks = (tp_ranks){0};
+    TP_TRY(tp_run_plan_compute(&one, model, false, machine, &alone, err));
+    p.alone_s = alone.step_s;
+    for (int i = 0; i < TP_STRATEGY_PLANS; i++) {
+        tp_train_options with = *o;
+        if (i != TP_STRATEGY_DDP && o->policy.optimizer.kind->looks_at_whole)
+            continue;
+        with.ranks.ranks = ranks;
+        with.distributed.strategy = i;
+        TP_TRY(plan_one(&with, model, machine, &p.network, &p.v[p.n++], err));
+    }
+    for (int i = 0; i < p.n; i++)
+        if (p.v[i].fits && (p.best < 0 || is_better(&p.v[i], &p.v[p.best])))
+            p.best = i;
+    for (int i = 0; i < p.n; i++)
+        explain(p.best < 0 ? NULL : &p.v[p.best], &p.v[i]);
+    *ret = p;
+    return TP_OK;
+}
+
+/* Of one process doing all of it; 1: no time is lost.  NaN: unknown. */
+static double efficiency_of(const tp_ranks_plan *p, const tp_strategy_plan *s)
+{
+    return p->alone_s / (s->step_s * p->ranks);
+}
+
+/* ---- what it says ---- */
+
+static double sent(const tp_strategy_plan *s)
+{
+    return s->all_reduce_bytes + s->reduce_scatter_bytes + s->all_gather_bytes;
+}
+
+static const char *seconds(double s, char out[32])
+{
+    return isnan(s) ? "unknown" : tp_human_seconds(s, out);
+}
+
+void tp_ranks_plan_text(const tp_ranks_plan *p, tp_buf *out)
+{
+    char a[32], b[32], c[32], d[32], e[32];
+    tp_buf_addf(out, "%d ranks, network %s (estimates; bytes are sent by each rank in a step)\n\n",
+                p->ranks, p->network.text[0] ? p->network.text : "unknown (--network 100Gbit/2us)");
+    tp_buf_addf(out, "%-16s %11s %11s %10s %10s %10s %10s\n", "strategy", "memory", "sent",
+                "exposed", "hidden", "step", "efficiency");
+    for (int i = 0; i < p->n; i++) {
+        const tp_strategy_plan *s = &p->v[i];
+        double efficiency = efficiency_of(p, s);
+        tp_buf_addf(out, "%-16s %11s %11s %10s %10s %10s ", s->strategy,
+                    tp_human_bytes((double)s->peak_bytes, a), tp_human_bytes(sent(s), b),
+                    seconds(s->exposed_s, c), seconds(s->hidden_s, d), seconds(s->step_s, e));
+        if (isnan(efficiency))
+            tp_buf_addf(out, "%10s", "unknown");
+        else
+            tp_buf_addf(out, "%8.0f %%", 100 * efficiency);
+        tp_buf_addf(out, "  %s\n", s->why);
+    }
+    for (int i = 0; i < p->n; i++) {
+        const tp_strategy_plan *s = &p->v[i];
+        tp_buf_addf(out,
+                    "%s: all_reduce %s, reduce_scatter %s, all_gather %s, %.0f messages in a row\n",
+                    s->strategy, tp_human_bytes(s->all_reduce_bytes, a),
+                    tp_human_bytes(s->reduce_scatter_bytes, b),
+                    tp_human_bytes(s->all_gather_bytes, c), s->rounds);
+    }
+}
+
+void tp_ranks_plan_put(const tp_ranks_plan *p, tp_json_w *w)
+{
+    const tp_strategy_plan *best = p->best < 0 ? NULL : &p->v[p->best];
+    tp_json_w_put_begin(w, "distributed", '{');
+    tp_json_w_put_i64(w, "ranks", p->ranks);
+    tp_json_w_put_str(w, "network", p->network.text[0] ? p->network.text : NULL);
+    tp_json_w_put_str(w, "strategy", best ? best->strategy : NULL);
+    tp_json_w_put_known(w, "bytes_sent", best ? sent(best) : NAN);
+    tp_json_w_put_known(w, "exposed_s", best ? best->exposed_s : NAN);
+    tp_json_w_put_known(w, "hidden_s", best ? best->hidden_s : NAN);
+    tp_json_w_put_begin(w, "strategies", '[');
+    for (int i = 0; i < p->n; i++) {
+        const tp_strategy_plan *s = &p->v[i];
+        tp_json_w_begin(w, '{');
+        tp_json_w_put_str(w, "strategy", s->strategy);
+        tp_json_w_put_i64(w, "planned_peak_bytes", (int64_t)s->peak_bytes);
+        tp_json_w_put_bool(w, "fits", s->fits);
+        tp_json_w_put_i64(w, "all_reduce_bytes", (int64_t)s->all_reduce_bytes);
+        tp_json_w_put_i64(w, "reduce_scatter_bytes", (int64_t)s->reduce_scatter_bytes);
+        tp_json_w_put_i64(w, "all_gather_bytes", (int64_t)s->all_gather_bytes);
+        tp_json_w_put_i64(w, "bytes_sent", (int64_t)sent(s));
+        tp_json_w_put_known(w, "exposed_s", s->exposed_s);
+        tp_json_w_put_known(w, "hidden_s", s->hidden_s);
+        tp_json_w_put_known(w, "step_s", s->step_s);
+        tp_json_w_put_known(w, "efficiency", efficiency_of(p, s));
+        tp_json_w_put_str(w, "why", s->why);
+        tp_json_w_end(w, '}');
+    }
+    tp_json_w_end(w, ']');
+    tp_json_w_end(w, '}');
+}

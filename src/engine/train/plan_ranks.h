@@ -1,0 +1,53 @@
+/* plan_ranks.h - what several processes would take, by strategy, before anything is started.
+ *
+ * Bytes are those of the schedules that run.  Seconds are an estimate: launches at the machine's
+ * measured ceilings, and one message after another on a network of so many bytes a second and so
+ * much latency, each begun where the graph begins it. */
+#ifndef TP_ENGINE_TRAIN_PLAN_RANKS_H
+#define TP_ENGINE_TRAIN_PLAN_RANKS_H
+
+#include "engine/train/plan.h"
+#include "text/json/json.h"
+
+typedef struct {
+    double bytes_per_s, latency_s; /* NaN: unknown */
+    char text[64];                 /* "100Gbit/2us"; "" unknown */
+} tp_network;
+
+/* Whether a run with these options can be divided; ranks.c. */
+TP_CHECKED tp_status tp_ranks_check(const tp_train_options *o, tp_error *err);
+
+/* "100Gbit/2us": bits a second (Kbit, Mbit, Gbit, Tbit), then latency (ns, us, ms). */
+TP_CHECKED tp_status tp_network_parse(const char *text, tp_network *ret, tp_error *err);
+
+typedef struct {
+    const char *strategy;
+    size_t peak_bytes; /* of a rank */
+    bool fits;
+    double all_reduce_bytes, reduce_scatter_bytes, all_gather_bytes; /* sent by a rank in a step */
+    double rounds;                                                   /* messages in a row */
+    /* Seconds of a step; NaN: machine or network unknown. */
+    double compute_s, exposed_s, hidden_s, step_s;
+    char why[160]; /* it is the best, or what is better */
+} tp_strategy_plan;
+
+enum { TP_STRATEGY_PLANS = 2 };
+
+typedef struct {
+    int ranks;
+    tp_network network;
+    double alone_s; /* a step of one process with all of the batch */
+    tp_strategy_plan v[TP_STRATEGY_PLANS];
+    int n, best; /* best -1: none fits */
+} tp_ranks_plan;
+
+/* `o` without ranks.  Strategies that the optimizer does not allow are left out. */
+TP_CHECKED tp_status tp_ranks_plan_make(const tp_train_options *o, const tp_model *model,
+                                        const tp_machine *machine, int ranks,
+                                        const tp_network *network, tp_ranks_plan *ret,
+                                        tp_error *err);
+
+void tp_ranks_plan_text(const tp_ranks_plan *plan, tp_buf *out);
+void tp_ranks_plan_put(const tp_ranks_plan *plan, tp_json_w *w); /* member "distributed" */
+
+#endif
