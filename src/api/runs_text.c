@@ -281,6 +281,7 @@ tp_status tp_analysis_write_report(const tp_analysis *a, tp_metrics *m,
                                    const tp_report_options *options, char **ret_path,
                                    char **ret_note, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_report_options o;
     unsigned formats;
     TP_MEMORY_GUARD(err);
