@@ -281,9 +281,9 @@ tp_status tp_analysis_write_report(const tp_analysis *a, tp_metrics *m,
                                    const tp_report_options *options, char **ret_path,
                                    char **ret_note, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_report_options o;
     unsigned formats;
-    TP_MEMORY_GUARD(err);
     TP_NEED(a && m && ret_path && ret_note, err);
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_report_options", err));
     TP_TRY(read_formats(&o, &formats, err));

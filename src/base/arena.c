@@ -174,7 +174,10 @@ void *tp_arena_alloc(tp_arena *arena, size_t count, size_t size, size_t align)
 void *tp_arena_try_alloc(tp_arena *arena, size_t count, size_t size, size_t align)
 {
     bool over;
-    return take(arena, count, size, align, &over);
+    void *memory = take(arena, count, size, align, &over);
+    if (!memory && !over)
+        tp_no_memory(count * size);
+    return memory;
 }
 
 char *tp_arena_strndup(tp_arena *arena, const char *s, size_t n)

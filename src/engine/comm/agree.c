@@ -42,12 +42,6 @@ tp_status tp_comm_broadcast(tp_comm *c, void *data, size_t bytes, int from, tp_e
     return status;
 }
 
-tp_status tp_comm_barrier(tp_comm *c, tp_error *err)
-{
-    double none = 0;
-    return tp_comm_sum(c, &none, 1, err);
-}
-
 static tp_status combine(tp_comm *c, double *values, size_t n, bool is_max, tp_error *err)
 {
     if (tp_comm_size(c) == 1)

@@ -17,14 +17,6 @@ void tp_add_f32(void *into, const void *from, size_t n)
         x[i] += y[i];
 }
 
-void tp_add_f64(void *into, const void *from, size_t n)
-{
-    double *restrict x = into;
-    const double *restrict y = from;
-    for (size_t i = 0; i < n; i++)
-        x[i] += y[i];
-}
-
 /* Parts [first, end) as bytes. */
 typedef struct {
     int first, end;

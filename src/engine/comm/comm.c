@@ -196,8 +196,6 @@ void tp_comm_fail(tp_comm *c, const tp_error *err)
 
 bool tp_comm_is_torn(const tp_comm *c) { return c && c->is_torn; }
 
-bool tp_comm_has_failed(const tp_comm *c) { return c && c->has_failed; }
-
 void tp_comm_set_step(tp_comm *c, int64_t step)
 {
     if (c)

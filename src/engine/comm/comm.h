@@ -41,7 +41,6 @@ bool tp_comm_is_launched(char *what, size_t size);
 int tp_comm_rank(const tp_comm *comm);
 int tp_comm_size(const tp_comm *comm);
 int tp_comm_local_rank(const tp_comm *comm); /* among those on this host */
-int tp_comm_local_size(const tp_comm *comm);
 const char *tp_comm_host(const tp_comm *comm, int rank);
 const char *tp_comm_transport(const tp_comm *comm); /* "Open MPI v4.1.4"; "self" */
 
@@ -60,7 +59,6 @@ typedef enum {
 /* into[i] += from[i] */
 typedef void (*tp_add_fn)(void *into, const void *from, size_t n);
 void tp_add_f32(void *into, const void *from, size_t n);
-void tp_add_f64(void *into, const void *from, size_t n);
 
 typedef struct {
     tp_collective_kind kind;
@@ -79,7 +77,6 @@ TP_CHECKED tp_status tp_comm_start(tp_comm *comm, const tp_exchange_spec *collec
                                    tp_exchange **ret, tp_error *err);
 /* Go on with what was started, without waiting.  A failure shows in the next wait. */
 void tp_comm_progress(tp_comm *comm);
-bool tp_comm_is_done(const tp_exchange *request);
 /* The request is freed. */
 TP_CHECKED tp_status tp_comm_wait(tp_comm *comm, tp_exchange *request, tp_error *err);
 
@@ -94,7 +91,6 @@ TP_CHECKED tp_status tp_comm_gather(tp_comm *comm, const void *mine, size_t byte
 /* Of a rank, to all. */
 TP_CHECKED tp_status tp_comm_broadcast(tp_comm *comm, void *data, size_t bytes, int from,
                                        tp_error *err);
-TP_CHECKED tp_status tp_comm_barrier(tp_comm *comm, tp_error *err);
 
 /* What each rank came to: the failure of the first rank that has one is everybody's, "rank 2
  * (host): ..." unless all say the same. */
@@ -110,7 +106,6 @@ TP_CHECKED tp_status tp_comm_compare(tp_comm *comm, const tp_comm_fact *facts, s
 /* Tell the others that this rank cannot go on.  Nothing to tell where the others know already. */
 void tp_comm_fail(tp_comm *comm, const tp_error *err);
 /* Whether the others know of the failure that ends this run. */
-bool tp_comm_has_failed(const tp_comm *comm);
 /* A rank is gone: each of the others notices that by itself. */
 bool tp_comm_is_torn(const tp_comm *comm);
 

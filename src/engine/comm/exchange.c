@@ -52,8 +52,6 @@ tp_status tp_comm_start(tp_comm *c, const tp_exchange_spec *collective, tp_excha
     return TP_OK;
 }
 
-bool tp_comm_is_done(const tp_exchange *r) { return !r || r->is_done; }
-
 /* All that are on their way; those that are done leave the list. */
 static tp_status go_on(tp_comm *c, tp_error *err)
 {

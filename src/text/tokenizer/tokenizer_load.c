@@ -355,7 +355,7 @@ static tp_status tokenizer_read(tp_tokenizer *tok, const char *json, size_t n, t
     tp_json_options options = {.max_bytes = MAX_FILE_BYTES};
     TP_TRY(tp_arena_init(&document, 64 * n + 4096, err));
     loader l = {.tok = tok, .hash = XXH3_createState(), .err = err};
-    TP_ASSERT(l.hash);
+    TP_HAVE(l.hash);
     XXH3_128bits_reset(l.hash);
     tp_status status = tp_json_parse(&document, tok->name, json, n, &options, &l.root, err);
     if (status == TP_OK)

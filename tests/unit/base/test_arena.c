@@ -147,13 +147,41 @@ static void exhaust(tp_arena *arena, size_t count, size_t size)
     if (child == 0) {
         if (!freopen("/dev/null", "w", stderr))
             _exit(1);
-        signal(SIGABRT, SIG_DFL);
         tp_arena_alloc(arena, count, size, 8);
         _exit(0);
     }
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 5);
+}
+
+static tp_status take_too_much(tp_arena *arena, tp_error *err)
+{
+    TP_MEMORY_GUARD(err);
+    tp_arena_alloc(arena, 1 << 20, 1 << 10, 8);
+    return TP_OK;
+}
+
+static tp_status take_in_a_guard_within(tp_arena *arena, tp_error *err)
+{
+    tp_error inner;
+    TP_MEMORY_GUARD(err);
+    assert_int_equal(take_too_much(arena, &inner), TP_ERR_NOMEM);
+    assert_non_null(strstr(inner.message, "do not fit in the 65536 bytes"));
+    tp_arena_alloc(arena, 1 << 20, 1 << 10, 8); /* the outer one is in force again */
+    return TP_OK;
+}
+
+static void exhaustion_ends_the_guarded_call(void **state)
+{
+    tp_arena arena;
+    tp_error err = {0};
+    assert_int_equal(tp_arena_init(&arena, 65536, NULL), TP_OK);
+
+    assert_int_equal(take_in_a_guard_within(&arena, &err), TP_ERR_NOMEM);
+
+    assert_int_equal(err.status, TP_ERR_NOMEM);
+    tp_arena_release(&arena);
 }
 
 static void exhaustion_stops_the_program(void **state)
@@ -184,6 +212,7 @@ int main(void)
         ARENA_TEST(objects_have_a_red_zone_behind_them),
         ARENA_TEST(text_is_copied),
         ARENA_TEST(trying_never_stops_the_program),
+        cmocka_unit_test(exhaustion_ends_the_guarded_call),
         ARENA_TEST(exhaustion_stops_the_program),
         cmocka_unit_test(impossible_reservations_fail),
     };
