@@ -292,6 +292,9 @@ static void fill_floats(const problem *p, tensor *t, tp_operand_kind kind, uint6
         case TP_KIND_f:
             t->f[i] = p->offset + p->fill * normal;
             break;
+        case TP_KIND_d: /* clips half of what is normal; what is not clipped may come so, too */
+            t->f[i] = i == 0 ? 0.5 : 0.3;
+            break;
         default:
             t->f[i] = normal;
             break;

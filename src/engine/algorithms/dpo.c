@@ -143,7 +143,7 @@ static void weigh(void *user, const float *logp, float *w, int64_t n)
         tp_preference_side chosen, rejected;
         double to_chosen, to_rejected;
         tp_dpo_sides(b, i, logp, &chosen, &rejected);
-        tp_preference_loss_add(&d->loss, (double)b->n, &chosen, &rejected, &d->sums, &to_chosen,
+        tp_preference_loss_add(&d->loss, (double)b->n, &chosen, &rejected, d->into, &to_chosen,
                                &to_rejected);
         set_weights(b, 2 * i, to_chosen, w);
         set_weights(b, 2 * i + 1, to_rejected, w);
@@ -166,6 +166,18 @@ static tp_status draw(trainer *t, tp_error *err)
     return tp_dpo_batch_arrange(t, &d->batch, err);
 }
 
+/* What is summed then is of a step that is summed already. */
+static tp_status replay(trainer *t, uint32_t i, tp_batch_view *ret, tp_error *err)
+{
+    dpo *d = t->own;
+    (void)err;
+    d->micro = i;
+    d->into = &d->replayed;
+    tp_batch_fill(&d->batch.arrangement, d->batch.sequences, i, &d->mb);
+    *ret = tp_trainer_view(&d->mb);
+    return TP_OK;
+}
+
 static tp_status step(trainer *t, step_result *r, tp_error *err)
 {
     dpo *d = t->own;
@@ -174,6 +186,7 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
     TP_TRY(draw(t, err));
     r->wait_s = tp_clock_s() - start;
     d->sums = (tp_preference_sums){0};
+    d->into = &d->sums;
     tp_batch_view view = {0};
     for (d->micro = 0; d->micro < d->batch.arrangement.n_micro; d->micro++) {
         if (tp_trainer_should_stop(t))
@@ -189,9 +202,8 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
         tp_trainer_end_graph(t, w);
         tp_trainer_count(t, &d->mb, r);
     }
-    d->micro = d->batch.arrangement.n_micro - 1; /* what `view` shows */
     r->loss = d->sums.loss;
-    return tp_trainer_update(t, r, &view, err);
+    return tp_trainer_update(t, r, d->batch.arrangement.n_micro, err);
 }
 
 /* ---- validation ---- */
@@ -324,6 +336,7 @@ const tp_algorithm tp_algorithm_dpo = {
     .resumes_with_reference = true,
     .needs = needs,
     .stages = stages,
+    .replay = replay,
     .ready = tp_dpo_reference,
     .ready_is_work = true,
     .step = step,

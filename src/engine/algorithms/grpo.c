@@ -417,7 +417,7 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
     t->state.prompts += (int64_t)drawn;
     t->generated_tokens += g->counts.answer_tokens;
     t->generation_s += g->counts.generation_s;
-    r->lr = tp_schedule_lr(&t->schedule, t->o->policy.optimizer.lr, t->state.step);
+    r->lr = tp_trainer_lr(t, t->o->policy.optimizer.lr);
     tp_grpo_note_reward(t);
     tp_phases_enter(&t->phases, TP_TIME_LOGGING);
     tp_grpo_write_samples(t);
@@ -589,6 +589,7 @@ const tp_algorithm tp_algorithm_grpo = {.name = "grpo",
                                         .needs = tp_grpo_needs,
                                         .stages = stages,
                                         .ready = ready,
+                                        .replay = tp_grpo_replay,
                                         .step = step,
                                         .eval_part = "logprobs",
                                         .programs = programs,

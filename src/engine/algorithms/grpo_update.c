@@ -232,6 +232,16 @@ static void count_norms(grpo *g)
     }
 }
 
+tp_status tp_grpo_replay(trainer *t, uint32_t i, tp_batch_view *ret, tp_error *err)
+{
+    grpo *g = t->own;
+    (void)err;
+    g->micro = i;
+    tp_batch_fill(&g->arrangement, g->sequences, i, &g->mb);
+    *ret = tp_trainer_view(&g->mb);
+    return TP_OK;
+}
+
 static tp_status update(trainer *t, uint32_t first, uint32_t end, step_result *r, tp_error *err)
 {
     grpo *g = t->own;
@@ -253,11 +263,10 @@ static tp_status update(trainer *t, uint32_t first, uint32_t end, step_result *r
         tp_trainer_end_graph(t, w);
         tp_trainer_count(t, &g->mb, r);
     }
-    g->micro = g->arrangement.n_micro - 1; /* what `view` shows */
     tp_policy_sums_merge(&g->total, &g->sums);
     g->n_updates++;
     r->loss = g->sums.loss; /* of this update, for its own check */
-    tp_status status = tp_trainer_update(t, r, &view, err);
+    tp_status status = tp_trainer_update(t, r, g->arrangement.n_micro, err);
     g->grad_norm_max = fmax(g->grad_norm_max, r->grad_norm);
     return status;
 }

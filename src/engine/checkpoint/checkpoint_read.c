@@ -102,6 +102,16 @@ static bool copy_fingerprint(const tp_json *root, const char *key, char out[33])
     return copy_text(tp_json_get(root, key), out, 33);
 }
 
+/* The newest numbers of a series, the oldest of them first. */
+static bool read_history(const tp_json *root, const char *key, tp_history *ret)
+{
+    const tp_json *list = tp_json_get(root, key);
+    bool ok = !list || list->type == TP_JSON_ARRAY;
+    for (const tp_json *x = list && ok ? list->child : NULL; x && ok; x = x->next)
+        ok = ret->n < TP_HISTORY && tp_json_f64(x, &ret->v[ret->n++]);
+    return ok;
+}
+
 /* What older checkpoints lack. */
 static bool read_later_members(const tp_json *root, tp_train_state *s)
 {
@@ -111,11 +121,14 @@ static bool read_later_members(const tp_json *root, tp_train_state *s)
     } numbers[] = {{"val_loss", &s->val_loss},
                    {"val_accuracy", &s->val_accuracy},
                    {"loss", &s->last_loss},
-                   {"best_reward", &s->best_reward}};
+                   {"best_reward", &s->best_reward},
+                   {"loss_scale", &s->loss_scale}};
     const struct {
         const char *key;
         int64_t *v;
-    } counts[] = {{"prompts", &s->prompts}, {"skipped_in_row", &s->skipped_in_row}};
+    } counts[] = {{"prompts", &s->prompts},     {"skipped_in_row", &s->skipped_in_row},
+                  {"overflows", &s->overflows}, {"unscheduled", &s->unscheduled},
+                  {"restores", &s->restores},   {"growth_tracker", &s->growth_tracker}};
     bool ok = true;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         *numbers[i].v = NAN;
@@ -126,7 +139,8 @@ static bool read_later_members(const tp_json *root, tp_train_state *s)
         const tp_json *v = tp_json_get(root, counts[i].key);
         ok = (!v || tp_json_i64(v, counts[i].v)) && ok;
     }
-    return ok;
+    s->loss_scale = isfinite(s->loss_scale) ? s->loss_scale : 0;
+    return ok && read_history(root, "norms", &s->norms) && read_history(root, "losses", &s->losses);
 }
 
 /* Absent before runs had an identity, and a choice of optimizers. */

@@ -429,6 +429,11 @@ static tp_status check_forward(const tp_model *model, const tp_graph *g, const t
     return TP_OK;
 }
 
+static const char *head_name(const tp_model *model)
+{
+    return model->info.tied ? model->embedding_name : "lm_head.weight";
+}
+
 tp_status tp_model_forward(const tp_model *model, tp_graph *g, const tp_forward *f,
                            tp_ref *ret_hidden, tp_ref *ret_head_weight, tp_error *err)
 {
@@ -437,8 +442,7 @@ tp_status tp_model_forward(const tp_model *model, tp_graph *g, const tp_forward 
     tp_ref hidden;
     model->family->forward(model, g, f, &hidden);
     g->block = block;
-    const tp_param *head =
-        tp_model_find_param(model, model->info.tied ? model->embedding_name : "lm_head.weight");
+    const tp_param *head = tp_model_find_param(model, head_name(model));
     tp_ref weight = tp_graph_find(g, head->name);
     if (!weight) {
         tp_tensor record = tp_param_tensor(head);
@@ -447,6 +451,11 @@ tp_status tp_model_forward(const tp_model *model, tp_graph *g, const tp_forward 
     *ret_hidden = hidden;
     *ret_head_weight = weight;
     return TP_OK;
+}
+
+bool tp_model_is_head(const tp_model *model, const tp_param *param)
+{
+    return strcmp(param->name, head_name(model)) == 0;
 }
 
 bool tp_param_is_hidden(const tp_param *param)

@@ -29,6 +29,7 @@ typedef struct {
     tp_init init;
     bool is_residual_out; /* scaled by 1/sqrt(2 L) at random initialisation, as GPT-2 does */
     bool is_matrix;       /* takes part in products (or is an embedding): has a bf16 shadow */
+    bool is_transposed;   /* [in, out], as GPT-2 has matrices of its blocks */
 } tp_param;
 
 /* Its record, as a weight in f32. */
@@ -37,6 +38,8 @@ tp_tensor tp_param_tensor(const tp_param *param);
 bool tp_param_is_hidden(const tp_param *param);
 /* A table that rows are looked up in, of tokens or positions; it may be the head as well. */
 bool tp_param_is_embedding(const tp_param *param);
+/* Logits are products with it. */
+bool tp_model_is_head(const tp_model *model, const tp_param *param);
 const tp_param *tp_model_params(const tp_model *model, size_t *ret_n);
 
 /* The forward graph up to the last norm.  Blocks carry the layer's index, labels

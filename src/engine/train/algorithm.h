@@ -6,15 +6,19 @@
 #ifndef TP_ENGINE_TRAIN_ALGORITHM_H
 #define TP_ENGINE_TRAIN_ALGORITHM_H
 
+#include <stdatomic.h>
+
 #include "engine/data/arithmetic.h"
 #include "engine/data/loader.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/custom_metrics.h"
+#include "engine/train/loss_scaler.h"
 #include "engine/train/plan.h"
 #include "engine/train/profile.h"
 #include "engine/train/run.h"
 #include "engine/train/schedule.h"
 #include "engine/train/trainer.h"
+#include "engine/train/watchdog.h"
 #include "text/tokenizer/tokenizer.h"
 #include "trace/trace.h"
 
@@ -27,7 +31,10 @@ typedef struct {
     double loss, grad_norm, lr, seconds, wait_s, flops;
     int64_t trained, used, padded, sequences;
     uint32_t n_micro;
-    bool skipped;
+    double loss_scale; /* 0: none */
+    int64_t updates;
+    bool skipped;    /* an update was left out */
+    bool overflowed; /* ... by the loss scaler */
 } step_result;
 
 /* One thing that has to be in order before a run can begin.  Training goes through all of them
@@ -114,6 +121,10 @@ struct tp_algorithm {
      * were before it. */
     tp_status (*step)(trainer *t, step_result *r, tp_error *err);
     tp_status (*validate)(trainer *t, tp_error *err);
+    /* Micro-batch i of the update at work once more, for i = 0, 1 ... up to its last. */
+    tp_status (*replay)(trainer *t, uint32_t i, tp_batch_view *ret, tp_error *err);
+    /* (optional) the state is that of an earlier step now */
+    void (*rewind)(trainer *t);
     /* (optional) what launches beside the session, and what its forward-only program is for
      * (NULL: validation) */
     const char *eval_part;
@@ -161,7 +172,6 @@ struct trainer {
     tp_phases phases;
     tp_train_state state;
     int64_t first_step, max_steps;
-    int64_t skipped_in_row;
     int64_t last_checkpoint_step;
     size_t checkpoint_bytes;
     double started_wall, started_s;
@@ -169,6 +179,14 @@ struct trainer {
     double val_accuracy; /* DPO, GRPO */
     bool reached_goal;   /* the run may end before max_steps */
     bool step_is_void;   /* the step at work has changed nothing yet */
+    bool must_restore;   /* after the step at work: back to a checkpoint */
+    tp_loss_scaler scaler;
+    tp_watchdog *watchdog;
+    atomic_bool is_late;   /* the watchdog says so of the step at work */
+    int64_t restored_step; /* the checkpoint that was gone back to last, and how often; -1 */
+    int64_t n_restores_from;
+    int64_t n_kept_steps; /* in the folder bad-steps */
+    uint64_t injected;    /* which of train.inject_nan have been, as bits */
     double last_loss;
     double recent_step_s[RECENT_STEPS];
     int n_recent;
@@ -203,10 +221,6 @@ tp_arithmetic_options tp_trainer_arithmetic(const tp_train_options *o);
 
 /* trainer.c */
 bool tp_trainer_should_stop(const trainer *t);
-/* Gradient norm, then clip and update, or what the policy for numbers that are not finite
- * says.  `last` is a micro-batch of the step. */
-TP_CHECKED tp_status tp_trainer_update(trainer *t, step_result *r, const tp_batch_view *last,
-                                       tp_error *err);
 /* Count a micro-batch into the step, and its time inside the graph as forward or backward. */
 typedef struct {
     uint64_t backward_ns;
@@ -218,6 +232,12 @@ static inline tp_batch_view tp_trainer_view(const tp_microbatch *mb)
 {
     return (tp_batch_view){mb->tokens, mb->positions, mb->targets, mb->cu, mb->loss_weights};
 }
+
+/* stability.c: gradient norm, then clip and update, or what the policies for numbers that are not
+ * finite and for spikes of the loss say.  The update has n_micro micro-batches. */
+TP_CHECKED tp_status tp_trainer_update(trainer *t, step_result *r, uint32_t n_micro, tp_error *err);
+/* The learning rate of the step at work; steps without an update do not count. */
+double tp_trainer_lr(const trainer *t, double base);
 
 /* profile.c */
 void tp_profile_worker(trainer *t, tp_worker worker); /* who works from here on */

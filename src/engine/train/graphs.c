@@ -111,6 +111,8 @@ static tp_status create_session(const tp_train_options *o, const tp_model *model
                                   .max_positions = o->policy.max_total_sequence_length,
                                   .temperature = (float)tp_trainer_needs(o).temperature,
                                   .avg_context = more->avg_context,
+                                  .clips_value = isfinite(o->policy.clip_grad_value),
+                                  .clips_adaptively = isfinite(o->policy.adaptive_clip_factor),
                                   .optimizer = &o->policy.optimizer,
                                   .weighed = o->algorithm->is_weighted,
                                   .forward_only = is_reference,

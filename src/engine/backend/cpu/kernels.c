@@ -35,6 +35,8 @@
     ROW(cross_entropy, isa)      \
     ROW(cross_entropy_grad, isa) \
     ROW(sumsq, isa)              \
+    ROW(clip_value, isa)         \
+    ROW(clip_adaptive, isa)      \
     ROW(adamw, isa)              \
     ROW(adamw_8bit, isa)         \
     ROW(sgd, isa)                \
