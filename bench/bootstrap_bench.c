@@ -29,7 +29,7 @@ int main(int argc, char **argv)
         return 2;
     }
     for (int i = 0; i < N; i++)
-        x[i] = tp_splitmix_uniform(&stream);
+        x[i] = (double)(tp_splitmix_next(&stream) >> 11) * 0x1p-53;
     for (long k = 0; k < rounds; k++)
         for (int i = 0; i < 2; i++) {
             double start = tp_clock_s();

@@ -69,6 +69,28 @@ TP_API TP_CHECKED tp_status tp_model_export(const char *path, const char *out,
                                             const tp_export_options *options,
                                             tp_export_result *ret, tp_error *err);
 
+/* ---- an adapter and its base as one model ---- */
+
+typedef struct {
+    size_t size;       /* sizeof(tp_merge_options) */
+    const char *dtype; /* of the weights: "float32", "bfloat16", "float16"; NULL: the base's */
+} tp_merge_options;
+
+/* Later versions add at the end. */
+typedef struct {
+    size_t size;      /* sizeof(tp_merge_result) */
+    size_t n_modules; /* that had an adapter */
+    char dtype[16];   /* of the weights written */
+    char base[256];   /* where the base is */
+} tp_merge_result;
+
+/* `path`: a folder with adapter_config.json, a checkpoint, or a run that trained an adapter.  `out`
+ * becomes a Hugging Face folder with tokenizer, whole or not at all; it must not exist.  What an
+ * adapter adds is computed in double precision and rounded once.  `ret` may be NULL. */
+TP_API TP_CHECKED tp_status tp_model_merge(const char *path, const char *out,
+                                           const tp_merge_options *options, tp_merge_result *ret,
+                                           tp_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -14,6 +14,8 @@
  *     stats.h                     what numbers say, and how surely
  *     bench.h                     measure and compare speed and memory
  *     analysis.h                  what runs recorded, whoever ran them
+ *     runs.h, serve.h             all runs of a folder: a list, a local page
+ *     monitor.h                   alarms over a run, live or over
  *     environment.h               for judges of answers that are libraries of their own */
 #ifndef TEMPER_TEMPER_H
 #define TEMPER_TEMPER_H
@@ -28,11 +30,15 @@
 #include "temper/evaluate.h"
 #include "temper/exit_status.h"
 #include "temper/generator.h"
+#include "temper/levers.h"
 #include "temper/log.h"
 #include "temper/model.h"
+#include "temper/monitor.h"
 #include "temper/plan.h"
 #include "temper/profile.h"
 #include "temper/program.h"
+#include "temper/runs.h"
+#include "temper/serve.h"
 #include "temper/stats.h"
 #include "temper/terminal.h"
 #include "temper/text.h"

@@ -9,15 +9,18 @@
 
 enum { OPERATORS = 20, RANGES = 12, OWNERS = 10 };
 
-bool tp_row_is_operator(const tp_trace_row *row) { return strcmp(row->category, "cpu_op") == 0; }
+static bool row_is_operator(const tp_trace_row *row)
+{
+    return strcmp(row->category, "cpu_op") == 0;
+}
 
-const char *tp_row_name(const tp_trace_row *row)
+static const char *row_name(const tp_trace_row *row)
 {
     return tp_str_starts(row->name, "temper::") ? row->name + strlen("temper::") : row->name;
 }
 
-tp_share tp_roofline_share(const tp_train_event *e, const tp_machine *machine,
-                           const tp_trace_row *row)
+static tp_share share_of_roofline(const tp_train_event *e, const tp_machine *machine,
+                                  const tp_trace_row *row)
 {
     tp_dtype dtype = tp_session_get_options(e->session)->compile.passes.compute_dtype;
     return tp_machine_share(machine, dtype, row->flops, row->bytes, (double)row->self_ns * 1e-9);
@@ -38,9 +41,9 @@ static void add_operator(const tp_train_event *e, const tp_machine *machine, con
 {
     char taken[32];
     double self = (double)r->self_ns;
-    tp_share share = tp_roofline_share(e, machine, r);
+    tp_share share = share_of_roofline(e, machine, r);
     *seen |= machine ? 1u << share.kind : 0;
-    tp_buf_addf(out, "%-18s %7llu %10.3f %6.1f%% %10.3f %10.1f", tp_row_name(r),
+    tp_buf_addf(out, "%-18s %7llu %10.3f %6.1f%% %10.3f %10.1f", row_name(r),
                 (unsigned long long)r->count, self * 1e-6, 100 * self / wall_ns,
                 (double)r->total_ns * 1e-6, (double)r->total_ns * 1e-3 / (double)r->count);
     add_rate(out, " %9.1f", r->flops, self);
@@ -61,7 +64,7 @@ static void add_operators(const tp_train_event *e, const tp_machine *machine,
                 "self ms", "share", "total ms", "mean us", "GFLOP/s", "GB/s",
                 machine ? " of limit" : "", "memory");
     for (size_t i = 0; i < s->n_rows; i++) {
-        if (!tp_row_is_operator(&s->rows[i]))
+        if (!row_is_operator(&s->rows[i]))
             continue;
         all += (double)s->rows[i].self_ns;
         if (shown++ < OPERATORS) {
@@ -84,7 +87,7 @@ static void add_ranges(const tp_trace_summary *s, tp_buf *out)
     int shown = 0;
     for (size_t i = 0; i < s->n_rows && shown < RANGES; i++) {
         const tp_trace_row *r = &s->rows[i];
-        if (tp_row_is_operator(r))
+        if (row_is_operator(r))
             continue;
         if (shown++ == 0)
             tp_buf_addf(out, "\n%-18s %7s %10s %10s %10s\n", "range", "count", "self ms",
@@ -122,7 +125,7 @@ static void add_memory(const tp_trace_summary *s, tp_buf *out)
     size_t n = owners(s, &rows);
     tp_buf_addf(out, "\n%-18s %7s %11s %11s\n", "memory by operator", "times", "taken", "mean");
     for (size_t i = 0; i < n && i < OWNERS; i++)
-        tp_buf_addf(out, "%-18s %7llu %11s %11s\n", tp_row_name(rows[i]),
+        tp_buf_addf(out, "%-18s %7llu %11s %11s\n", row_name(rows[i]),
                     (unsigned long long)rows[i]->n_taken,
                     tp_human_bytes((double)rows[i]->taken_bytes, a),
                     tp_human_bytes((double)rows[i]->taken_bytes / (double)rows[i]->n_taken, b));
@@ -184,12 +187,12 @@ static void put_row(const tp_train_event *e, const tp_machine *machine, const tp
     put_known(w, "mean_ns", (double)r->total_ns / (double)r->count, true);
     tp_json_w_put_i64(w, "least_ns", r->least_ns);
     tp_json_w_put_i64(w, "most_ns", r->most_ns);
-    if (tp_row_is_operator(r)) {
+    if (row_is_operator(r)) {
         put_known(w, "flops", r->flops, r->flops > 0);
         put_known(w, "bytes", r->bytes, r->bytes > 0);
         put_known(w, "flops_per_s", r->flops / self_s, r->flops > 0);
         put_known(w, "bytes_per_s", r->bytes / self_s, r->bytes > 0);
-        put_known(w, "roofline_share", tp_roofline_share(e, machine, r).share, true);
+        put_known(w, "roofline_share", share_of_roofline(e, machine, r).share, true);
         tp_json_w_put_i64(w, "memory_events", (int64_t)r->n_taken);
         tp_json_w_put_i64(w, "memory_taken_bytes", r->taken_bytes);
     }
@@ -201,7 +204,7 @@ static void put_rows(const tp_train_event *e, const tp_machine *machine, const t
 {
     tp_json_w_begin(w, '[');
     for (size_t i = 0; i < s->n_rows; i++)
-        if (tp_row_is_operator(&s->rows[i]) == operators)
+        if (row_is_operator(&s->rows[i]) == operators)
             put_row(e, machine, &s->rows[i], w);
     tp_json_w_end(w, ']');
 }

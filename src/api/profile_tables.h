@@ -14,10 +14,4 @@ void tp_table_profile(const tp_train_event *e, const tp_machine *machine,
 void tp_json_profile(const tp_train_event *e, const tp_machine *machine,
                      const tp_trace_summary *summary, tp_json_w *w);
 
-/* Least time that the work of a row can take on the machine, over its own time. */
-tp_share tp_roofline_share(const tp_train_event *e, const tp_machine *machine,
-                           const tp_trace_row *row);
-bool tp_row_is_operator(const tp_trace_row *row);
-const char *tp_row_name(const tp_trace_row *row); /* of an operator without "temper::" */
-
 #endif

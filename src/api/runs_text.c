@@ -2,11 +2,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/output.h"
+#include "base/platform.h"
 #include "instrument/report/grid.h"
 #include "instrument/report/run_dashboard.h"
 #include "temper/analysis.h"
+#include "temper/runs.h"
 
 static char *print_grid(tp_grid *g, const char *above, int width)
 {
@@ -274,4 +277,67 @@ tp_status tp_analysis_write_report(const tp_analysis *a, tp_metrics *m, char **r
         tp_buf_release(&why);
     }
     return status;
+}
+
+/* ---- all runs of a folder ---- */
+
+/* "3 min": how long ago, in the largest unit. */
+static void add_age(tp_grid *g, double since)
+{
+    static const struct {
+        double s;
+        const char *name;
+    } units[] = {{86400, "d"}, {3600, "h"}, {60, "min"}, {1, "s"}};
+    double age = fmax(0, tp_wall_s() - since);
+    char text[32];
+    size_t i = 0;
+    while (i + 1 < TP_COUNTOF(units) && age < units[i].s)
+        i++;
+    snprintf(text, sizeof text, "%.0f %s", age / units[i].s, units[i].name);
+    tp_grid_text(g, isnan(since) ? NULL : text);
+}
+
+static void add_progress(tp_grid *g, const tp_run_entry *e)
+{
+    char text[64];
+    if (e->max_steps > 0)
+        snprintf(text, sizeof text, "%lld/%lld", (long long)e->step, (long long)e->max_steps);
+    else
+        snprintf(text, sizeof text, "%lld", (long long)e->step);
+    tp_grid_text(g, e->step < 0 ? NULL : text);
+}
+
+static void add_entry(tp_grid *g, const tp_run_entry *e)
+{
+    tp_grid_text(g, e->path);
+    tp_grid_text(g, e->algorithm ? e->algorithm : e->format);
+    tp_grid_text(g, e->problem ? "unreadable" : e->state);
+    add_progress(g, e);
+    add_number(g, e->loss, !isnan(e->loss));
+    add_number(g, e->reward, !isnan(e->reward));
+    add_number(g, e->tokens_per_s, !isnan(e->tokens_per_s));
+    add_age(g, e->updated);
+    tp_grid_text(g, e->tags);
+    if (e->problem)
+        tp_grid_note(g, "%s: %s", e->path, e->problem);
+}
+
+char *tp_run_index_text(const tp_run_index *x, const char *filter, int width)
+{
+    static const char *const columns[][2] = {
+        {"path", "run"},     {"kind", "kind"},    {"state", "state"},
+        {"step", "step"},    {"loss", "loss"},    {"reward", "reward"},
+        {"rate", "rate /s"}, {"updated", "last"}, {"tags", "tags"}};
+    tp_grid g = {.name = "runs"};
+    if (!x)
+        return NULL;
+    add_text_columns(&g, columns, TP_COUNTOF(columns));
+    for (size_t i = 0; i < tp_run_index_count(x); i++)
+        if (tp_run_entry_fits(tp_run_index_entry(x, i), filter))
+            add_entry(&g, tp_run_index_entry(x, i));
+    if (tp_grid_rows(&g) == 0)
+        tp_grid_note(&g, tp_run_index_count(x) ? "no run fits the filter" : "no run is here");
+    if (tp_run_index_note(x))
+        tp_grid_note(&g, "%s", tp_run_index_note(x));
+    return print_grid(&g, "", width);
 }

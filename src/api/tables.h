@@ -19,6 +19,10 @@ void tp_json_memory(const tp_train_event *e, tp_json_w *w);
 void tp_table_step(const tp_train_event *e, tp_buf *out);
 /* Averages and maxima of what the run used; nothing before the first step. */
 void tp_table_custom(const tp_train_event *e, tp_buf *out);
+/* States of the levers with what the plan says that each saves; 80 columns. */
+void tp_table_levers(const tp_lever_reports *levers, tp_buf *out);
+/* What they gave, where that is known. */
+void tp_table_levers_measured(const tp_lever_reports *levers, tp_buf *out);
 /* Phases that add up to the wall time; seconds. */
 void tp_table_phases(const double phase_s[TP_TIME_COUNT], tp_buf *out);
 void tp_json_phases(const double phase_s[TP_TIME_COUNT], tp_json_w *w);

@@ -1,11 +1,16 @@
 /* training.c - where the metrics of the engine reach the sinks of the instrument. */
 #include "api/training.h"
 
+#include <math.h>
+
+#include "api/watching.h"
 #include "instrument/monitor/sinks.h"
 
 typedef struct {
     const tp_train_options *o;
+    const tp_train_hooks *hooks; /* the caller's */
     tp_sinks sinks;
+    tp_watching watching;
 } listener;
 
 static void listen(void *user, tp_metric_bus *bus, const tp_train_event *start)
@@ -23,22 +28,61 @@ static void listen(void *user, tp_metric_bus *bus, const tp_train_event *start)
                              .max_steps = start->max_steps,
                              .metrics = bus};
     tp_sinks_open(&l->sinks, paths, &run, bus);
+    tp_watching_begin(&l->watching, bus, start);
 }
 
 /* While the bus is there still. */
 static void stop_listening(void *user)
 {
     listener *l = user;
+    tp_watching_end(&l->watching);
     tp_sinks_close(&l->sinks);
+}
+
+static void observe(void *user, const tp_train_event *event)
+{
+    listener *l = user;
+    if (l->hooks->observe)
+        l->hooks->observe(l->hooks->user, event);
+    tp_watching_note(&l->watching, event);
+}
+
+static bool should_stop(void *user)
+{
+    const listener *l = user;
+    return l->hooks->should_stop && l->hooks->should_stop(l->hooks->user);
+}
+
+static void dump(void *user, const char *graph, const char *stage, const char *text)
+{
+    const listener *l = user;
+    l->hooks->dump(l->hooks->user, graph, stage, text);
+}
+
+static bool request(void *user, tp_train_request *ret)
+{
+    listener *l = user;
+    return tp_watching_request(&l->watching, ret);
 }
 
 tp_status tp_train_with_sinks(const tp_config *config, const tp_train_options *options,
                               const tp_train_hooks *hooks, tp_train_result *ret, tp_error *err)
 {
-    listener l = {.o = options};
-    tp_train_hooks own = *hooks;
-    own.listen = listen;
-    own.stop_listening = stop_listening;
-    own.listener = &l;
-    return tp_train_run(config, options, &own, ret, err);
+    listener l = {.o = options, .hooks = hooks};
+    *ret = (tp_train_result){
+        .final_loss = NAN, .val_loss = NAN, .val_accuracy = NAN, .status = TP_ERR_CONFIG};
+    TP_TRY(tp_watching_read(&l.watching, config, options, err));
+    const tp_train_hooks own = {.observe = observe,
+                                .should_stop = should_stop,
+                                .dump = hooks->dump ? dump : NULL,
+                                .user = &l,
+                                .machine = hooks->machine,
+                                .resume = hooks->resume,
+                                .listen = listen,
+                                .stop_listening = stop_listening,
+                                .request = request,
+                                .listener = &l};
+    tp_status status = tp_train_run(config, options, &own, ret, err);
+    tp_watching_release(&l.watching);
+    return status;
 }

@@ -43,7 +43,7 @@ static const char *remedy(int error)
     }
 }
 
-tp_status tp_files_fail(tp_error *err, const char *verb, const char *path, int error)
+static tp_status files_fail(tp_error *err, const char *verb, const char *path, int error)
 {
     return tp_fail(err, TP_ERR_IO, "cannot %s %s: %s%s", verb, path, strerror(error),
                    remedy(error));
@@ -82,7 +82,7 @@ static tp_status check_kind(const char *path, tp_input_kind kind, int fd, const 
                             tp_error *err)
 {
     if (S_ISDIR(st->st_mode))
-        return tp_files_fail(err, "read", path, EISDIR);
+        return files_fail(err, "read", path, EISDIR);
     const char *what = not_for(kind, fd, st->st_mode);
     return what ? tp_fail(err, TP_ERR_IO, "cannot read %s: it is %s, a file is expected here", path,
                           what)
@@ -95,7 +95,7 @@ static tp_status let_wait(const char *path, int fd, bool is_pipe, tp_error *err)
 {
     struct pollfd writer = {.fd = fd, .events = POLLIN};
     if (fcntl(fd, F_SETFL, 0) != 0 || (is_pipe && poll(&writer, 1, -1) < 0))
-        return tp_files_fail(err, "read", path, errno);
+        return files_fail(err, "read", path, errno);
     return TP_OK;
 }
 
@@ -108,7 +108,7 @@ static tp_status open_standard_input(int *ret_fd, int64_t *ret_size, tp_error *e
         int error = fd < 0 ? errno : EISDIR;
         if (fd >= 0)
             close(fd);
-        return tp_files_fail(err, "read", "standard input", error);
+        return files_fail(err, "read", "standard input", error);
     }
     *ret_fd = fd;
     *ret_size = S_ISREG(st.st_mode) ? (int64_t)st.st_size : -1;
@@ -132,11 +132,11 @@ tp_status tp_input_open(const char *path, tp_input_kind kind, int *ret_fd, int64
         return tp_fail(err, TP_ERR_IO,
                        "cannot read %s: it is a socket or a device, a file is expected here", path);
     if (fd < 0)
-        return tp_files_fail(err, "open", path, errno);
+        return files_fail(err, "open", path, errno);
     if (fstat(fd, &st) != 0) {
         int error = errno;
         close(fd);
-        return tp_files_fail(err, "read", path, error);
+        return files_fail(err, "read", path, error);
     }
     tp_status status = check_kind(path, kind, fd, &st, err);
     if (status == TP_OK)
@@ -185,7 +185,7 @@ static tp_status read_all(int fd, const char *path, size_t expected, size_t max_
         tp_buf_reserve(buf, step);
         ssize_t got = read_full(fd, buf->data + buf->len, step);
         if (got < 0)
-            return tp_files_fail(err, "read", path, errno);
+            return files_fail(err, "read", path, errno);
         buf->len += (size_t)got;
         buf->data[buf->len] = 0;
         if (max_bytes && buf->len > max_bytes)
@@ -312,7 +312,7 @@ tp_status tp_dir_check(const char *path, tp_error *err)
                          "or choose another name",
                          tp_buf_str(&nearest));
     else if (access(tp_buf_str(&nearest), W_OK | X_OK) != 0)
-        status = tp_files_fail(err, "write into folder", tp_buf_str(&nearest), errno);
+        status = files_fail(err, "write into folder", tp_buf_str(&nearest), errno);
     tp_buf_release(&nearest);
     return status;
 }
@@ -473,7 +473,7 @@ tp_status tp_map_open(tp_map_file *map, const char *path, tp_error *err)
     int error = errno;
     close(fd);
     if (data == MAP_FAILED)
-        return tp_files_fail(err, "map", path, error);
+        return files_fail(err, "map", path, error);
     *map = (tp_map_file){.data = data, .len = len};
     remember_map(path, map);
     return TP_OK;
@@ -505,7 +505,7 @@ static tp_status for_each_chunk(const char *path, take_chunk take, void *context
     while (status == TP_OK) {
         ssize_t got = read_full(fd, chunk, CHUNK);
         if (got < 0)
-            status = tp_files_fail(err, "read", path, errno);
+            status = files_fail(err, "read", path, errno);
         else if (got == 0)
             break;
         else
@@ -524,7 +524,7 @@ static tp_status copy_chunk(void *context, const char *data, size_t n, tp_error 
 tp_status tp_file_copy(const char *from, const char *to, tp_error *err)
 {
     if (!tp_file_exists(from))
-        return tp_files_fail(err, "copy", from, tp_dir_exists(from) ? EISDIR : ENOENT);
+        return files_fail(err, "copy", from, tp_dir_exists(from) ? EISDIR : ENOENT);
     tp_writer *w;
     TP_TRY(tp_writer_open(&w, to, err));
     tp_status status = for_each_chunk(from, copy_chunk, w, err);

@@ -7,7 +7,6 @@
 #include "base/files.h"
 
 /* "cannot <verb> <path>: <strerror>" and, where one is known, what helps. */
-tp_status tp_files_fail(tp_error *err, const char *verb, const char *path, int error);
 /* The same about something that should have been written: TP_ERR_OUTPUT. */
 tp_status tp_files_fail_output(tp_error *err, const char *verb, const char *path, int error);
 

@@ -40,7 +40,7 @@ const tp_limit *tp_limits_least(const tp_limits *limits)
     return least;
 }
 
-static FILE *open_under_root(const char *path)
+FILE *tp_system_open(const char *path)
 {
     const char *root = getenv("TEMPER_SYSTEM_ROOT");
     char whole[PATH_CAP];
@@ -53,7 +53,7 @@ static int read_numbers(const char *path, double *ret, int n)
 {
     char word[64];
     int k = 0;
-    FILE *f = open_under_root(path);
+    FILE *f = tp_system_open(path);
     if (!f)
         return 0;
     for (char *end; k < n && fscanf(f, "%63s", word) == 1; k++) {
@@ -97,7 +97,7 @@ static bool is_there(const char *mount, const char *file)
 {
     char path[PATH_CAP];
     snprintf(path, sizeof path, "%s/%s", mount, file);
-    FILE *f = open_under_root(path);
+    FILE *f = tp_system_open(path);
     if (f)
         fclose(f);
     return f != NULL;
@@ -106,7 +106,7 @@ static bool is_there(const char *mount, const char *file)
 static void visit_cgroups(tp_limits *limits, const char *controller, visit_fn *visit)
 {
     char line[PATH_CAP], mount[PATH_CAP];
-    FILE *f = open_under_root("/proc/self/cgroup");
+    FILE *f = tp_system_open("/proc/self/cgroup");
     while (f && fgets(line, sizeof line, f)) { /* number:controllers:path */
         line[strcspn(line, "\n")] = 0;
         char *list = strchr(line, ':'), *group = list ? strchr(list + 1, ':') : NULL;

@@ -11,6 +11,7 @@
 #define TP_BASE_LIMITS_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 enum { TP_LIMITS_MAX = 32 };
 
@@ -28,6 +29,9 @@ typedef struct {
 void tp_limits_memory(tp_limits *ret);
 /* Processors; a quota may be a fraction of one. */
 void tp_limits_processors(tp_limits *ret);
+
+/* A file of /proc or /sys for reading, below TEMPER_SYSTEM_ROOT; NULL when it is not there. */
+FILE *tp_system_open(const char *path);
 
 /* The least; of equals the first. */
 const tp_limit *tp_limits_least(const tp_limits *limits);

@@ -43,10 +43,7 @@ uint64_t tp_rng_u64(tp_rng *rng)
     return high << 32 | tp_rng_u32(rng);
 }
 
-double tp_rng_uniform(tp_rng *rng)
-{
-    return (double)(tp_rng_u64(rng) >> 11) * 0x1p-53;
-}
+double tp_rng_uniform(tp_rng *rng) { return (double)(tp_rng_u64(rng) >> 11) * 0x1p-53; }
 
 uint64_t tp_rng_below(tp_rng *rng, uint64_t n)
 {
@@ -56,14 +53,6 @@ uint64_t tp_rng_below(tp_rng *rng, uint64_t n)
         v = tp_rng_u64(rng);
     while (v >= limit);
     return v % n;
-}
-
-double tp_rng_normal(tp_rng *rng)
-{
-    /* Box-Muller; the second value is dropped so that no state is kept. */
-    double u = 1.0 - tp_rng_uniform(rng);
-    double v = tp_rng_uniform(rng);
-    return sqrt(-2.0 * log(u)) * cos(6.283185307179586 * v);
 }
 
 uint64_t tp_permute(uint64_t seed, uint64_t stream, uint64_t n, uint64_t i)

@@ -20,9 +20,8 @@ void tp_philox(uint64_t seed, uint64_t stream, uint64_t counter, uint32_t out[4]
 
 uint32_t tp_rng_u32(tp_rng *rng);
 uint64_t tp_rng_u64(tp_rng *rng);
-double tp_rng_uniform(tp_rng *rng);              /* [0, 1), 53 bits */
-uint64_t tp_rng_below(tp_rng *rng, uint64_t n);  /* 0..n-1, unbiased; n > 0 */
-double tp_rng_normal(tp_rng *rng);               /* mean 0, deviation 1 */
+double tp_rng_uniform(tp_rng *rng);             /* [0, 1), 53 bits */
+uint64_t tp_rng_below(tp_rng *rng, uint64_t n); /* 0..n-1, unbiased; n > 0 */
 
 /* Where element i of 0..n-1 goes under a permutation drawn by (seed, stream):
  * O(1) time and memory, so a shuffled data set can be entered anywhere.  A

@@ -5,11 +5,14 @@
 
 typedef struct {
     bool json, doc;
+    const char *level;
 } flags;
 
 static const tp_flag flag_table[] = {
     TP_SWITCH("json", 0, json, "the resolved tree as JSON"),
     TP_SWITCH("doc", 0, doc, "every key with type, default and meaning, as Markdown"),
+    TP_TEXT("level", 0, "LEVEL", level,
+            "the same as optimization.level=LEVEL: basic, advanced, ultra"),
     {0}};
 
 static void print(char *text, size_t n)
@@ -49,7 +52,7 @@ static int print_keys(void)
 int tp_cmd_config(int argc, char **argv)
 {
     flags f = {0};
-    char *words[argc + 1];
+    char *words[argc + 2], level[TP_CLI_SETTING];
     tp_error err = {0};
     const tp_usage usage = {.command = "config",
                             .arguments = "[CONFIG [KEY=VALUE...]]",
@@ -62,6 +65,7 @@ int tp_cmd_config(int argc, char **argv)
         return n == -2 ? 0 : 2;
     if (f.doc)
         return print_keys();
+    n = tp_cli_add_setting(words, n, "optimization.level", f.level, level);
     char path[TP_CLI_PATH], **rest = words;
     tp_configuration *c;
     if (tp_cli_find_recipe(&rest, &n, path, &err) != TP_OK ||

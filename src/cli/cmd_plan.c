@@ -13,7 +13,7 @@
 
 typedef struct {
     bool json;
-    const char *print, *isa;
+    const char *print, *isa, *level;
 } flags;
 
 static const tp_flag flag_table[] = {
@@ -22,6 +22,8 @@ static const tp_flag flag_table[] = {
             "print the launches of train, eval, norm, update, generate or reference with their "
             "memory"),
     TP_TEXT("isa", 0, "LEVEL", isa, "the same as engine.isa=LEVEL"),
+    TP_TEXT("level", 0, "LEVEL", level,
+            "the same as optimization.level=LEVEL: basic, advanced, ultra"),
     {0}};
 
 typedef struct {
@@ -30,7 +32,8 @@ typedef struct {
     const tp_run_graphs *graphs;
     tp_run_plan plan;
     tp_plan_levers levers; /* when it does not fit */
-    size_t resumed_bytes;  /* more, while a resumed run begins */
+    tp_lever_reports reports;
+    size_t resumed_bytes; /* more, while a resumed run begins */
 } report;
 
 /* ---- text ---- */
@@ -145,6 +148,8 @@ static void print_text(const report *r)
     add_work(r, &out);
     tp_buf_addf(&out, "checkpoint       %s\n",
                 tp_human_bytes((double)r->plan.session.checkpoint_bytes, a));
+    tp_buf_addc(&out, '\n');
+    tp_table_levers(&r->reports, &out);
     fwrite(out.data, 1, out.len, stdout);
     tp_buf_release(&out);
 }
@@ -178,9 +183,9 @@ static void put_memory(const report *r, tp_json_w *w)
     tp_json_w_end(w, '}');
 }
 
-static void put_levers(const report *r, tp_json_w *w)
+static void put_remedies(const report *r, tp_json_w *w)
 {
-    tp_json_w_put_begin(w, "levers", '[');
+    tp_json_w_put_begin(w, "remedies", '[');
     for (int i = 0; i < r->levers.n; i++) {
         const tp_plan_lever *l = &r->levers.v[i];
         tp_json_w_begin(w, '{');
@@ -216,7 +221,8 @@ static void print_json(const report *r)
     tp_json_w_init(&w, &out, 2);
     tp_json_w_begin(&w, '{');
     tp_json_w_put_bool(&w, "fits", p->fits);
-    put_levers(r, &w);
+    put_remedies(r, &w);
+    tp_levers_put(&r->reports, &w);
     tp_json_w_put_str(&w, "family", tp_model_get_info(r->model)->family);
     tp_json_w_put_i64(&w, "parameters", p->parameters);
     tp_json_w_put_i64(&w, "tokens_per_micro_batch", p->micro_tokens);
@@ -249,7 +255,7 @@ static int print_launches(const tp_run_graphs *g, const char *which)
     return 0;
 }
 
-static tp_status make_report(report *r, tp_error *err)
+static tp_status make_report(const tp_config *config, report *r, tp_error *err)
 {
     tp_machine machine;
     bool found = false;
@@ -260,19 +266,21 @@ static tp_status make_report(report *r, tp_error *err)
         TP_TRY(tp_run_plan_compute(r->o, r->model, true, NULL, &resumed, err));
         r->resumed_bytes = resumed.peak_bytes - r->plan.peak_bytes;
     }
+    tp_levers_look(config, r->o, &r->reports);
+    tp_levers_predict(config, r->model, &r->plan, false, found ? &machine : NULL, &r->reports);
     if (!r->plan.fits)
         tp_run_plan_levers(r->o, r->model, false, &r->plan, &r->levers);
     return TP_OK;
 }
 
-static int show(const tp_train_options *o, const flags *f, const tp_model *model,
+static int show(const tp_recipe *recipe, const flags *f, const tp_model *model,
                 const tp_run_graphs *graphs)
 {
     tp_error err = {0};
-    report r = {.o = o, .model = model, .graphs = graphs};
+    report r = {.o = &recipe->options, .model = model, .graphs = graphs};
     if (f->print)
         return print_launches(graphs, f->print);
-    if (make_report(&r, &err) != TP_OK)
+    if (make_report(recipe->config, &r, &err) != TP_OK)
         return tp_cli_fail(&err);
     if (f->json)
         print_json(&r);
@@ -281,8 +289,9 @@ static int show(const tp_train_options *o, const flags *f, const tp_model *model
     return r.plan.fits ? 0 : tp_status_exit(TP_ERR_NOMEM);
 }
 
-static int plan(const tp_train_options *o, const flags *f)
+static int plan(const tp_recipe *recipe, const flags *f)
 {
+    const tp_train_options *o = &recipe->options;
     tp_error err = {0};
     tp_model *model;
     tp_run_graphs graphs;
@@ -293,7 +302,7 @@ static int plan(const tp_train_options *o, const flags *f)
     if (tp_run_graphs_create(o, model, &more, &graphs, &err) != TP_OK)
         status = tp_cli_fail(&err);
     else {
-        status = show(o, f, model, &graphs);
+        status = show(recipe, f, model, &graphs);
         tp_run_graphs_release(&graphs);
     }
     tp_model_free(model);
@@ -303,7 +312,7 @@ static int plan(const tp_train_options *o, const flags *f)
 int tp_cmd_plan(int argc, char **argv)
 {
     flags f = {0};
-    char *words[argc + 1];
+    char *words[argc + 2];
     tp_error err = {0};
     tp_recipe recipe;
     const tp_usage usage = {.command = "plan",
@@ -317,12 +326,13 @@ int tp_cmd_plan(int argc, char **argv)
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;
-    char isa[64];
-    n = tp_cli_add_isa(words, n, f.isa, isa);
+    char isa[TP_CLI_SETTING], level[TP_CLI_SETTING];
+    n = tp_cli_add_setting(words, n, "engine.isa", f.isa, isa);
+    n = tp_cli_add_setting(words, n, "optimization.level", f.level, level);
     if (tp_cli_open_recipe_sizes(words, n, &recipe, &err) != TP_OK)
         return tp_cli_fail(&err);
     tp_cli_print_notice("plan", recipe.config);
-    int status = plan(&recipe.options, &f);
+    int status = plan(&recipe, &f);
     tp_recipe_close(&recipe);
     return status;
 }

@@ -77,7 +77,7 @@ int tp_cmd_profile(int argc, char **argv)
         return n == -2 ? 0 : 2;
     tp_cli_catch(SIGINT, on_signal);
     tp_cli_catch(SIGTERM, on_signal);
-    n = tp_cli_add_isa(words, n, f.isa, isa);
+    n = tp_cli_add_setting(words, n, "engine.isa", f.isa, isa);
     if (tp_cli_find_recipe(&words, &n, path, &err) != TP_OK)
         return tp_cli_fail(&err);
     const tp_profile_options o = {.size = sizeof o,

@@ -15,7 +15,7 @@
 
 typedef struct {
     bool resume, quiet, json;
-    const char *progress, *isa;
+    const char *progress, *isa, *level;
 } flags;
 
 static const tp_flag flag_table[] = {
@@ -24,6 +24,8 @@ static const tp_flag flag_table[] = {
     TP_TEXT("progress", 'p', "MODE", progress, "auto, block, plain, json or quiet"),
     TP_SWITCH("json", 0, json, "one JSON object per event, and the closing tables as the last one"),
     TP_TEXT("isa", 0, "LEVEL", isa, "the same as engine.isa=LEVEL"),
+    TP_TEXT("level", 0, "LEVEL", level,
+            "the same as optimization.level=LEVEL: basic, advanced, ultra"),
     {0}};
 
 static volatile sig_atomic_t stop_signal;
@@ -90,6 +92,7 @@ static void print_json_summary(const tp_train_event *e, const tp_machine *machin
     tp_json_w_put_known(&w, "measured_step_s", e->mean_step_s);
     tp_json_w_key(&w, "phases_s");
     tp_json_phases(e->phase_s, &w);
+    tp_levers_put(e->levers, &w);
     tp_json_w_key(&w, "custom_metrics");
     tp_custom_write(e->custom, &w);
     if (e->profile)
@@ -116,6 +119,7 @@ static void print_summary(const watcher *w, const tp_train_event *e)
     tp_buf_addc(&out, '\n');
     tp_table_phases(e->phase_s, &out);
     tp_table_custom(e, &out);
+    tp_table_levers_measured(e->levers, &out);
     if (e->profile)
         add_profile(e, w->machine, &out);
     tp_buf_addf(&out, "\nrun folder: %s\n", e->run_dir);
@@ -124,9 +128,21 @@ static void print_summary(const watcher *w, const tp_train_event *e)
     tp_buf_release(&out);
 }
 
+static void print_levers(const tp_lever_reports *levers)
+{
+    tp_buf out = {0};
+    tp_table_levers(levers, &out);
+    tp_buf_addc(&out, '\n');
+    fwrite(out.data, 1, out.len, stdout);
+    tp_buf_release(&out);
+}
+
 static void observe(void *user, const tp_train_event *event)
 {
     watcher *w = user;
+    bool is_shown = !w->json && w->progress.mode != TP_PROGRESS_QUIET;
+    if (event->kind == TP_EVENT_START && is_shown)
+        print_levers(event->levers);
     tp_progress_event(&w->progress, event);
     if (event->kind == TP_EVENT_FINISHED && event->session) {
         tp_progress_end(&w->progress);
@@ -193,7 +209,7 @@ static int run(tp_recipe *recipe, const flags *f, int mode)
     tp_status status = tp_train_with_sinks(recipe->config, &recipe->options, &hooks, &result, &err);
     if (status == TP_ERR_INTERRUPTED) {
         fprintf(stderr, "temper: %s\n", err.message);
-        return stop_signal ? 128 + stop_signal : 0;
+        return stop_signal ? 128 + stop_signal : result.was_asked_to ? TP_EXIT_WORSE : 0;
     }
     return status == TP_OK ? 0 : tp_cli_fail(&err);
 }
@@ -201,7 +217,7 @@ static int run(tp_recipe *recipe, const flags *f, int mode)
 int tp_cmd_train(int argc, char **argv)
 {
     flags f = {0};
-    char *words[argc + 1];
+    char *words[argc + 2];
     tp_error err = {0};
     tp_recipe recipe;
     const tp_usage usage = {
@@ -216,8 +232,9 @@ int tp_cmd_train(int argc, char **argv)
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;
-    char isa[64];
-    n = tp_cli_add_isa(words, n, f.isa, isa);
+    char isa[TP_CLI_SETTING], level[TP_CLI_SETTING];
+    n = tp_cli_add_setting(words, n, "engine.isa", f.isa, isa);
+    n = tp_cli_add_setting(words, n, "optimization.level", f.level, level);
     if (tp_cli_open_recipe(words, n, &recipe, &err) != TP_OK)
         return tp_cli_fail(&err);
     int mode = progress_mode(&f, recipe.options.progress);

@@ -97,11 +97,11 @@ tp_status tp_cli_find_recipe(char ***words, int *n, char path[TP_CLI_PATH], tp_e
     return status;
 }
 
-int tp_cli_add_isa(char **words, int n, const char *isa, char *text)
+int tp_cli_add_setting(char **words, int n, const char *key, const char *value, char *text)
 {
-    if (!isa)
+    if (!value)
         return n;
-    snprintf(text, 64, "engine.isa=%s", isa);
+    snprintf(text, TP_CLI_SETTING, "%s=%s", key, value);
     words[n] = text;
     return n + 1;
 }

@@ -10,8 +10,9 @@ enum { TP_CLI_PATH = 4096 }; /* bytes of a path, its end included */
  * "" when none is named.  A file that is not there is looked for among the installed recipes. */
 TP_CHECKED tp_status tp_cli_find_recipe(char ***words, int *n, char path[TP_CLI_PATH],
                                         tp_error *err);
-/* --isa is another spelling of the last override; `words` has room for one more, `text`
- * holds 64 bytes and outlives them.  Returns the new n. */
-int tp_cli_add_isa(char **words, int n, const char *isa, char *text);
+/* A flag that is another spelling of a key: one more override, unless it was not given (NULL).
+ * `words` has room for it, `text` outlives them.  Returns the new n. */
+enum { TP_CLI_SETTING = 96 };
+int tp_cli_add_setting(char **words, int n, const char *key, const char *value, char *text);
 
 #endif

@@ -153,6 +153,19 @@ tp_status tp_config_load(tp_config **ret, const char *path, tp_error *err)
     return status;
 }
 
+tp_status tp_config_copy(const tp_config *config, tp_config **ret, tp_error *err)
+{
+    tp_config *copy = NULL;
+    TP_TRY(tp_config_load(&copy, NULL, err));
+    copy->file = config->file;
+    tp_status status = tp_node_import(copy, &config->root->value, NULL, NULL, 0, &copy->root, err);
+    if (status == TP_OK)
+        *ret = copy;
+    else
+        tp_config_release(copy);
+    return status;
+}
+
 void tp_config_release(tp_config *config)
 {
     if (!config)

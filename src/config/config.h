@@ -77,6 +77,9 @@ typedef struct tp_config tp_config;
 
 /* Read a recipe and its parents; NULL as path is an empty configuration. */
 TP_CHECKED tp_status tp_config_load(tp_config **ret, const char *path, tp_error *err);
+/* The same tree with the same origins, to be changed and bound anew; also of one that is bound.
+ * The first must outlive the copy. */
+TP_CHECKED tp_status tp_config_copy(const tp_config *config, tp_config **ret, tp_error *err);
 void tp_config_release(tp_config *config); /* NULL is a no-op */
 
 /* One word of the command line: "a.b=c" (also with + or ++ in front), "~a.b" takes
@@ -139,9 +142,6 @@ void tp_config_check_path(const tp_config *config, const char *path, const char 
 
 /* The two halves of tp_config_bind(), for callers with checks of their own between them:
  * faults of keys and values are collected, then reported together. */
-TP_CHECKED tp_status tp_config_collect(tp_config *config, const tp_option *table, size_t n,
-                                       void *target, tp_error *err);
-void tp_config_fault(tp_config *config, const char *path, const char *fmt, ...) TP_PRINTF(3, 4);
 TP_CHECKED tp_status tp_config_end(tp_config *config, tp_error *err);
 
 /* The table as Markdown, one section per first part of the name. */

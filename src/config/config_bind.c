@@ -498,8 +498,8 @@ static tp_status bind_from(tp_binder *b, tp_error *err)
     return TP_OK;
 }
 
-tp_status tp_config_collect(tp_config *config, const tp_option *table, size_t n, void *target,
-                            tp_error *err)
+static tp_status config_collect(tp_config *config, const tp_option *table, size_t n, void *target,
+                                tp_error *err)
 {
     tp_binder b = {.config = config,
                    .root = config->root,
@@ -513,7 +513,7 @@ tp_status tp_config_collect(tp_config *config, const tp_option *table, size_t n,
 tp_status tp_config_bind(tp_config *config, const tp_option *table, size_t n, void *target,
                          tp_error *err)
 {
-    TP_TRY(tp_config_collect(config, table, n, target, err));
+    TP_TRY(config_collect(config, table, n, target, err));
     return tp_config_end(config, err);
 }
 

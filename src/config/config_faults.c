@@ -22,18 +22,6 @@ void tp_config_remark_add(tp_config *config, tp_config_remarks *list, const char
     list->last = remark;
 }
 
-void tp_config_fault(tp_config *config, const char *path, const char *fmt, ...)
-{
-    char message[1024];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(message, sizeof message, fmt, ap);
-    va_end(ap);
-    tp_error err = {0};
-    (void)tp_config_fail(config, path, &err, "%s", message);
-    tp_config_remark_add(config, &config->faults, err.message, NULL);
-}
-
 /* "a (recipe.yaml:3), b (recipe.yaml:9)" and how to set them. */
 static void add_missing(const tp_config *config, tp_buf *out)
 {

@@ -32,8 +32,6 @@ uint64_t tp_splitmix_below(tp_splitmix *s, uint64_t n)
     return high_product(tp_splitmix_next(s), n);
 }
 
-double tp_splitmix_uniform(tp_splitmix *s) { return (double)(tp_splitmix_next(s) >> 11) * 0x1p-53; }
-
 uint64_t tp_splitmix_skip(uint64_t seed, uint64_t k) { return seed + k * golden_gamma; }
 
 void tp_resample(const double *x, size_t n, tp_splitmix *stream, double *ret)

@@ -22,7 +22,6 @@ typedef struct {
 uint64_t tp_splitmix_next(tp_splitmix *s);
 uint64_t tp_splitmix_at(uint64_t seed, uint64_t k);     /* the k-th number, from 0 */
 uint64_t tp_splitmix_below(tp_splitmix *s, uint64_t n); /* high word of next * n */
-double tp_splitmix_uniform(tp_splitmix *s);             /* [0, 1) */
 
 typedef struct {
     size_t n_resamples; /* 9999 where a decision hangs on it */
@@ -58,27 +57,5 @@ TP_CHECKED tp_status tp_bootstrap_two(const double *x, size_t nx, const double *
                                       tp_statistic statistic, void *context, tp_combine combine,
                                       const tp_bootstrap_options *options, tp_bootstrap_result *ret,
                                       tp_error *err);
-
-/* An autocorrelated series: circular blocks of `block` values (0: ceil(n^(1/3))). */
-TP_CHECKED tp_status tp_bootstrap_block(const double *x, size_t n, size_t block,
-                                        tp_statistic statistic, void *context,
-                                        const tp_bootstrap_options *options,
-                                        tp_bootstrap_result *ret, tp_error *err);
-
-/* Values that come in clusters (samples of one prompt, questions of one document): whole
- * clusters are drawn.  `cluster` gives each value's cluster, any integers. */
-TP_CHECKED tp_status tp_bootstrap_cluster(const double *x, const int64_t *cluster, size_t n,
-                                          tp_statistic statistic, void *context,
-                                          const tp_bootstrap_options *options,
-                                          tp_bootstrap_result *ret, tp_error *err);
-
-/* All n^n resamples of the mean, n <= 7: the distribution Monte Carlo approximates. */
-typedef struct {
-    uint64_t n_resamples;
-    double mean, se; /* se with divisor n^n */
-    tp_interval percentile;
-} tp_bootstrap_exhaustive_result;
-TP_CHECKED tp_status tp_bootstrap_exhaustive(const double *x, size_t n, double level,
-                                             tp_bootstrap_exhaustive_result *ret, tp_error *err);
 
 #endif

@@ -238,7 +238,7 @@ tp_status tp_fit_decay(const double *y, size_t n, bool robust, tp_decay *ret, tp
     return TP_OK;
 }
 
-double tp_ewma(const double *y, size_t n, double alpha)
+static double ewma_of(const double *y, size_t n, double alpha)
 {
     double s = n ? y[0] : NAN;
     for (size_t t = 1; t < n; t++)
@@ -246,7 +246,7 @@ double tp_ewma(const double *y, size_t n, double alpha)
     return s;
 }
 
-double tp_ewma_bias_corrected(const double *y, size_t n, double alpha)
+static double unbiased_ewma_of(const double *y, size_t n, double alpha)
 {
     double s = 0, rest = 1;
     for (size_t t = 0; t < n; t++) {
@@ -327,8 +327,8 @@ tp_status tp_analyze_loss(const double *y, size_t n, double ewma_alpha, size_t w
         return tp_fail(err, TP_ERR_ARG, "a smoothing of %g is not between 0 and 1", alpha);
     r.window = window ? window : 10;
     r.window = r.window < n ? r.window : n;
-    r.ewma = tp_ewma(y, n, alpha);
-    r.ewma_bias_corrected = tp_ewma_bias_corrected(y, n, alpha);
+    r.ewma = ewma_of(y, n, alpha);
+    r.ewma_bias_corrected = unbiased_ewma_of(y, n, alpha);
     r.max_drawup = n ? max_drawup(y, n) : NAN;
     TP_TRY(tp_scratch(3 * n, &work, err));
     r.fit.why = unfit(y, n);

@@ -19,11 +19,6 @@ typedef struct {
 TP_CHECKED tp_status tp_fit_decay(const double *y, size_t n, bool robust, tp_decay *ret,
                                   tp_error *err);
 
-/* s = (1 - alpha) s + alpha y, begun at y[0]; and begun at 0 with the bias divided out:
- * s / (1 - (1 - alpha)^t). */
-double tp_ewma(const double *y, size_t n, double alpha);
-double tp_ewma_bias_corrected(const double *y, size_t n, double alpha);
-
 typedef struct {
     tp_decay fit;
     double ewma, ewma_bias_corrected; /* last values */

@@ -31,8 +31,6 @@ typedef struct {
 } tp_effect_paired_result;
 tp_effect_paired_result tp_effect_paired(const double *x, const double *y, size_t n, double level);
 
-double tp_hedges_j(double df);
-
 /* The noncentrality parameters at which t is the upper and the lower alpha/2 point. */
 tp_interval tp_ncp_interval(double t, double df, double level);
 

@@ -11,19 +11,6 @@
 /* "The win rate is above one half", k wins in n rounds, against a win rate of at most one
  * half:  E = 2^{n+1} B(k+1, n-k+1) (1 - I_{1/2}(k+1, n-k+1)), a mixture over rates uniform
  * on (1/2, 1). */
-double tp_sign_evalue(int64_t n, int64_t k);
 double tp_sign_evalue_log(int64_t n, int64_t k);
-/* Rounds after which wins alone reach 1 / alpha. */
-int64_t tp_sign_evalue_min_rounds(double alpha);
-
-/* Sequential decision between "slower than tolerance" and "not": count, per round, whether
- * B exceeded the threshold.  m tests in all: each needs E >= m / alpha. */
-typedef enum { TP_SEQUENTIAL_CONTINUE, TP_SEQUENTIAL_ABOVE, TP_SEQUENTIAL_BELOW } tp_sequential;
-tp_sequential tp_sequential_sign(int64_t n, int64_t k, double alpha, size_t n_tests);
-
-/* Fixed-n uncertainty is replaced by an interval of the win rate that holds at all times
- * at once: the rates r whose e-value  B(k+1, n-k+1) / (r^k (1-r)^{n-k})  stays below
- * 1 / alpha (uniform mixture, two-sided). */
-tp_interval tp_anytime_rate(int64_t n, int64_t k, double alpha);
 
 #endif

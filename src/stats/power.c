@@ -1,5 +1,5 @@
-/* power.c - power, sample size and smallest detectable effect of t tests; rounds that the sign
- * test needs. */
+/* power.c - power, sample size and smallest detectable effect of t tests and the
+ * sign test. */
 #include "stats/power.h"
 
 #include <math.h>
@@ -7,13 +7,13 @@
 #include "stats/solve.h"
 #include "stats/special.h"
 
-static double power_of(double ncp, double df, double alpha, int sides, bool both_tails)
+static double power_of(double ncp, double df, double alpha, int sides)
 {
     if (!(df > 0) || !(alpha > 0 && alpha < 1) || (sides != 1 && sides != 2) || isnan(ncp))
         return NAN;
     double critical = tp_t_isf(alpha / sides, df);
     double power = tp_nct_sf(critical, df, ncp);
-    if (sides == 2 && both_tails)
+    if (sides == 2)
         power += tp_nct_cdf(-critical, df, ncp);
     return fmin(power, 1);
 }
@@ -22,22 +22,12 @@ static double ncp_two(double d, double n1, double n2) { return d * sqrt(n1 * n2 
 
 double tp_power_two_sample(double d, double n1, double n2, double alpha, int sides)
 {
-    return power_of(ncp_two(d, n1, n2), n1 + n2 - 2, alpha, sides, true);
-}
-
-double tp_power_two_sample_one_tail(double d, double n1, double n2, double alpha, int sides)
-{
-    return power_of(ncp_two(d, n1, n2), n1 + n2 - 2, alpha, sides, false);
+    return power_of(ncp_two(d, n1, n2), n1 + n2 - 2, alpha, sides);
 }
 
 double tp_power_paired(double dz, double n, double alpha, int sides)
 {
-    return power_of(dz * sqrt(n), n - 1, alpha, sides, true);
-}
-
-double tp_power_paired_one_tail(double dz, double n, double alpha, int sides)
-{
-    return power_of(dz * sqrt(n), n - 1, alpha, sides, false);
+    return power_of(dz * sqrt(n), n - 1, alpha, sides);
 }
 
 typedef struct {
@@ -115,29 +105,6 @@ double tp_mde_paired(double n, double alpha, double power, int sides)
     if (!is_plan(alpha, power, sides) || !(n > 1))
         return NAN;
     return cross(shortfall_at_effect, &p, 0, 1 / sqrt(n), 1e6);
-}
-
-/* The fewest of n rounds above the threshold that the sign test calls proof; n + 1 when
- * even all are not. */
-static int64_t proof(int64_t n, double alpha)
-{
-    int64_t k = (int64_t)(0.5 * (double)n);
-    while (k <= n && tp_binomial_sf(k, n, 0.5) > alpha)
-        k++;
-    return k;
-}
-
-double tp_sign_rounds(double sigma_over_delta, double alpha, double power)
-{
-    if (!(sigma_over_delta > 0) || !is_plan(alpha, power, 1))
-        return NAN;
-    double p = tp_normal_cdf(1 / sigma_over_delta);
-    for (int64_t n = 1; n <= 100000; n++) {
-        int64_t k = proof(n, alpha);
-        if (k <= n && tp_binomial_sf(k, n, p) >= power)
-            return (double)n;
-    }
-    return NAN;
 }
 
 double tp_sign_mde(double sigma, double n, double alpha, double power)

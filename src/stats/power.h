@@ -12,9 +12,6 @@
 /* sides: 1 or 2. */
 double tp_power_two_sample(double d, double n1, double n2, double alpha, int sides);
 double tp_power_paired(double dz, double n, double alpha, int sides);
-/* Only the tail in the direction of the effect (R's power.t.test). */
-double tp_power_two_sample_one_tail(double d, double n1, double n2, double alpha, int sides);
-double tp_power_paired_one_tail(double dz, double n, double alpha, int sides);
 
 /* Real-valued n per group (round up), NaN when not attainable (effect 0, power <= alpha). */
 double tp_sample_size_two_sample(double d, double alpha, double power, int sides);
@@ -24,10 +21,8 @@ double tp_sample_size_paired(double dz, double alpha, double power, int sides);
 double tp_mde_two_sample(double n1, double n2, double alpha, double power, int sides);
 double tp_mde_paired(double n, double alpha, double power, int sides);
 
-/* The sign interval of a median: rounds needed at one-sided alpha to show an excess of
- * `delta` when a round scatters by sigma, normal rounds; and the excess that n rounds
- * show: (z_a + z_b) 1.2533 sigma / sqrt n. */
-double tp_sign_rounds(double sigma_over_delta, double alpha, double power); /* exact binomial */
+/* The sign interval of a median: the excess that n rounds show which scatter by sigma, normal
+ * rounds, at one-sided alpha: (z_a + z_b) 1.2533 sigma / sqrt n. */
 double tp_sign_mde(double sigma, double n, double alpha, double power);
 
 #endif

@@ -37,19 +37,6 @@ tp_mcnemar_result tp_mcnemar(int64_t b, int64_t c);
 /* One problem: c of n samples are right; NaN unless 0 <= c <= n and 1 <= k <= n. */
 double tp_pass_at_k(int64_t n, int64_t c, int64_t k);
 
-/* A suite of m problems: the mean over problems (never the sum), its standard error over
- * problems, t and normal intervals, and the part of the error that comes from sampling
- * alone (plug-in: C ~ Bin(n, c/n), 0 at c = 0 and c = n). */
-typedef struct {
-    size_t n_problems;
-    double mean, se, se_sampling;
-    tp_interval ci_t, ci_z;
-    const char *why;    /* of mean: no problem, or k > n for one */
-    const char *why_se; /* of se and intervals: fewer than two problems */
-} tp_pass_suite;
-TP_CHECKED tp_status tp_pass_at_k_suite(const int64_t *n, const int64_t *c, size_t m, int64_t k,
-                                        double level, tp_pass_suite *ret, tp_error *err);
-
 /* Scores whose errors come in clusters (several samples of one prompt, several questions
  * of one text): standard errors that know it. */
 typedef struct {
@@ -65,14 +52,5 @@ typedef struct {
 } tp_clustered;
 TP_CHECKED tp_status tp_clustered_mean(const double *scores, const int64_t *cluster, size_t n,
                                        double level, tp_clustered *ret, tp_error *err);
-
-/* Two models on the same items: everything above for A, B and A - B. */
-typedef struct {
-    tp_clustered a, b, diff;
-    double corr, se_unpaired; /* sqrt(se_a^2 + se_b^2) of the clt errors */
-    int64_t only_a, only_b;   /* items scored above 0.5 by one and not by the other */
-} tp_eval_pair;
-TP_CHECKED tp_status tp_eval_compare(const double *a, const double *b, const int64_t *cluster,
-                                     size_t n, double level, tp_eval_pair *ret, tp_error *err);
 
 #endif

@@ -378,7 +378,7 @@ void tp_round_decimals(double *d, size_t n, int digits)
             d[i] = nearbyint(d[i] * unit) / unit;
 }
 
-tp_sign_result tp_sign_test_counts(size_t n_positive, size_t n_negative, size_t n_zero)
+static tp_sign_result sign_test_counts(size_t n_positive, size_t n_negative, size_t n_zero)
 {
     int64_t n = (int64_t)(n_positive + n_negative), k = (int64_t)n_positive;
     tp_sign_result r = {.n_positive = n_positive, .n_negative = n_negative, .n_zero = n_zero};
@@ -400,5 +400,5 @@ tp_sign_result tp_sign_test(const double *d, size_t n)
         positive += d[i] > 0;
         negative += d[i] < 0;
     }
-    return tp_sign_test_counts(positive, negative, n - positive - negative);
+    return sign_test_counts(positive, negative, n - positive - negative);
 }

@@ -154,7 +154,7 @@ tp_tails tp_gamma_tails(long double x, long double a)
 /* Newton on the logarithm of a tail.  As a function of the logit the logarithm of a beta
  * tail is concave and linear far out, so from its second point on the iteration comes
  * from the outside and cannot overshoot. */
-long double tp_beta_solve(long double p, bool upper, long double a, long double b)
+static long double beta_solve(long double p, bool upper, long double a, long double b)
 {
     long double u = logl(a / b), target = logl(p);
     for (int i = 0; i < 200; i++) {
@@ -175,7 +175,7 @@ long double tp_beta_solve(long double p, bool upper, long double a, long double 
 
 /* The same in ln x; there the upper tail falls like exp(-x), so steps to the right are
  * kept short. */
-long double tp_gamma_solve(long double p, bool upper, long double a)
+static long double gamma_solve(long double p, bool upper, long double a)
 {
     long double u = logl(a), target = logl(p);
     for (int i = 0; i < 400; i++) {
@@ -240,7 +240,7 @@ long double tp_t_isf_long(long double p, long double df)
         return z + z * (z * z + 1) / (4 * df);
     }
     bool upper = p > 0.25L;
-    long double u = tp_beta_solve(upper ? 1 - 2 * p : 2 * p, upper, 0.5L * df, 0.5L);
+    long double u = beta_solve(upper ? 1 - 2 * p : 2 * p, upper, 0.5L * df, 0.5L);
     return sqrtl(df) * expl(-0.5L * u);
 }
 
@@ -310,31 +310,11 @@ double tp_f_cdf(double f, double df1, double df2)
     return (double)f_tails(f, df1, df2).upper;
 }
 
-double tp_f_quantile(double p, double df1, double df2)
-{
-    if (!f_domain(p, df1, df2) || p < 0 || p > 1)
-        return NAN;
-    if (p == 0 || p == 1)
-        return p == 0 ? 0 : INFINITY;
-    long double u = p < 0.5
-                        ? tp_beta_solve(p, true, 0.5L * (long double)df2, 0.5L * (long double)df1)
-                        : tp_beta_solve(1 - (long double)p, false, 0.5L * (long double)df2,
-                                        0.5L * (long double)df1);
-    return (double)(expl(-u) * (long double)df2 / (long double)df1);
-}
-
 double tp_chi2_sf(double x, double df)
 {
     return isnan(x) || !(df > 0)
                ? NAN
                : (double)tp_gamma_tails(0.5L * (long double)x, 0.5L * (long double)df).upper;
-}
-
-double tp_chi2_cdf(double x, double df)
-{
-    return isnan(x) || !(df > 0)
-               ? NAN
-               : (double)tp_gamma_tails(0.5L * (long double)x, 0.5L * (long double)df).lower;
 }
 
 double tp_chi2_quantile(double p, double df)
@@ -344,16 +324,11 @@ double tp_chi2_quantile(double p, double df)
     if (p == 0 || p == 1)
         return p == 0 ? 0 : INFINITY;
     long double a = 0.5L * (long double)df;
-    return (double)(2 * expl(p < 0.5 ? tp_gamma_solve(p, false, a)
-                                     : tp_gamma_solve(1 - (long double)p, true, a)));
+    return (double)(2 * expl(p < 0.5 ? gamma_solve(p, false, a)
+                                     : gamma_solve(1 - (long double)p, true, a)));
 }
 
 static bool beta_domain(double x, double a, double b) { return !isnan(x) && a > 0 && b > 0; }
-
-double tp_beta_cdf(double x, double a, double b)
-{
-    return beta_domain(x, a, b) ? (double)tp_beta_tails(x, 1 - (long double)x, a, b).lower : NAN;
-}
 
 double tp_beta_quantile(double p, double a, double b)
 {
@@ -362,7 +337,7 @@ double tp_beta_quantile(double p, double a, double b)
     if (p == 0 || p == 1)
         return p;
     long double u =
-        p < 0.5 ? tp_beta_solve(p, false, a, b) : tp_beta_solve(1 - (long double)p, true, a, b);
+        p < 0.5 ? beta_solve(p, false, a, b) : beta_solve(1 - (long double)p, true, a, b);
     return (double)(1 / (1 + expl(-u)));
 }
 
@@ -409,11 +384,4 @@ double tp_log_beta(double a, double b)
     long double x = a, y = b, x_share = x / (x + y);
     return (double)(x * logl(x_share) + y * logl(y / (x + y)) -
                     log_beta_density(x_share, y / (x + y), x, y));
-}
-
-double tp_log_choose(double n, double k)
-{
-    if (!(k >= 0 && k <= n))
-        return NAN;
-    return -tp_log_beta(k + 1, n - k + 1) - log1p(n);
 }

@@ -26,14 +26,11 @@ double tp_t_isf(double p, double df);
 
 double tp_f_cdf(double f, double df1, double df2);
 double tp_f_sf(double f, double df1, double df2);
-double tp_f_quantile(double p, double df1, double df2);
 
-double tp_chi2_cdf(double x, double df);
 double tp_chi2_sf(double x, double df);
 double tp_chi2_quantile(double p, double df);
 
-/* The regularized incomplete beta function I_x(a, b). */
-double tp_beta_cdf(double x, double a, double b);
+/* Inverts the regularized incomplete beta function I_x(a, b). */
 double tp_beta_quantile(double p, double a, double b);
 
 /* P(X <= k), P(X >= k) and P(X = k) of Bin(n, p); k outside 0..n is allowed. */
@@ -45,7 +42,6 @@ double tp_binomial_pmf(int64_t k, int64_t n, double p);
 double tp_nct_cdf(double t, double df, double ncp);
 double tp_nct_sf(double t, double df, double ncp);
 
-double tp_log_beta(double a, double b);   /* ln B(a, b) */
-double tp_log_choose(double n, double k); /* ln C(n, k) */
+double tp_log_beta(double a, double b); /* ln B(a, b) */
 
 #endif

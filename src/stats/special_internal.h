@@ -18,9 +18,6 @@ tp_tails tp_beta_tails(long double x, long double y, long double a, long double 
 tp_tails tp_gamma_tails(long double x, long double a);
 
 /* logit of the point with lower tail p (or upper tail p). */
-long double tp_beta_solve(long double p, bool upper, long double a, long double b);
-/* ln of the point. */
-long double tp_gamma_solve(long double p, bool upper, long double a);
 
 /* lgamma(z) - ((z - 1/2) ln z - z + ln(2 pi) / 2) */
 long double tp_stirling_error(long double z);

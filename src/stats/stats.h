@@ -7,7 +7,7 @@
  *   ratio.h        ratios: Fieller, geometric means, paired log ratios
  *   groups.h       many groups: ANOVA, Welch, Kruskal-Wallis, pairs
  *   adjust.h       many tests: Holm, Benjamini-Hochberg, ...
- *   bootstrap.h    resampling: percentile, BCa, blocks, clusters
+ *   bootstrap.h    resampling: percentile, BCa
  *   power.h        planning: power, sample size, smallest detectable effect
  *   trend.h        series: Mann-Kendall, Theil-Sen, least squares
  *   changepoint.h  series: where they change
@@ -24,15 +24,15 @@
  *   is B no worse than a margin ......... tp_tost
  *   A, B, C, ... ........................ tp_welch_anova, tp_pairwise_welch
  *   several benchmarks in one gate ...... tp_adjust (Holm)
- *   stop measuring when sure ............ tp_sequential_sign
- *   accuracy of a model ................. tp_proportion, tp_clustered_mean, tp_pass_at_k_suite
- *   two models, same questions .......... tp_eval_compare, tp_mcnemar
+ *   stop measuring when sure ............ tp_sign_evalue_log
+ *   accuracy of a model ................. tp_proportion, tp_clustered_mean, tp_eval_summarize
+ *   two models, same questions .......... tp_eval_compare_prompts
  *   does memory leak .................... tp_mann_kendall and tp_theil_sen
  *   when did it get slower .............. tp_changepoints
  *   has training converged .............. tp_analyze_loss
  *
  * The steps of one run are one observation with an autocorrelated inside, not n
- * observations: replicate over runs, or use batch means and the block bootstrap. */
+ * observations: replicate over runs, or use batch means. */
 #ifndef TP_STATS_STATS_H
 #define TP_STATS_STATS_H
 

@@ -93,7 +93,6 @@ typedef struct {
     const char *why;
 } tp_sign_result;
 tp_sign_result tp_sign_test(const double *d, size_t n);
-tp_sign_result tp_sign_test_counts(size_t n_positive, size_t n_negative, size_t n_zero);
 
 /* Permutation tests: of the difference of means over all C(n1+n2, n1) assignments
  * (exact up to 20,000 of them) and of the sum of differences over all 2^n signs (exact

@@ -132,7 +132,6 @@ bool tp_trace_is_json(const char *text, bool object);
 
 /* ---- ring.c ---- */
 
-uint64_t tp_ticks_now(void); /* by the recording's clock */
 void tp_ring_release(tp_ring *ring);
 /* Under `lock`: every thread asks before it records again. */
 void tp_rings_invalidate(tp_recorder *r);

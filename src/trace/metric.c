@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 const tp_metric_def tp_metric_defs[TP_METRIC_DEFS] = {
@@ -26,6 +27,8 @@ static size_t index_of(const char *name)
     return (size_t)(def - tp_metric_defs);
 }
 
+const tp_metric_def *tp_metric_find(const char *name) { return &tp_metric_defs[index_of(name)]; }
+
 void tp_metric_subscribe(tp_metric_bus *bus, tp_metric_fn *see, void *user)
 {
     TP_ASSERT(bus->n_subscribers < TP_METRIC_SUBSCRIBERS);
@@ -35,17 +38,23 @@ void tp_metric_subscribe(tp_metric_bus *bus, tp_metric_fn *see, void *user)
 
 void tp_metric_begin(tp_metric_bus *bus, const char *axis, int64_t step)
 {
-    bus->open = (tp_metric_record){.axis = axis, .step = step, .points = bus->points};
+    tp_metric_begin_sample(bus, axis, step, tp_wall_s());
     for (size_t i = 0; i < TP_METRIC_DEFS; i++)
         if (bus->latest[i].axis && strcmp(bus->latest[i].axis, axis) == 0)
             bus->latest[i].axis = NULL;
+}
+
+void tp_metric_begin_sample(tp_metric_bus *bus, const char *axis, int64_t step, double wall_s)
+{
+    bus->open = (tp_metric_record){
+        .axis = axis, .step = step, .wall_s = wall_s, .points = bus->points};
 }
 
 void tp_metric_put(tp_metric_bus *bus, const char *name, double value)
 {
     size_t i = index_of(name);
     TP_ASSERT(bus->open.n < TP_METRIC_DEFS);
-    bus->points[bus->open.n++] = (tp_metric_point){&tp_metric_defs[i], value};
+    bus->points[bus->open.n++] = (tp_metric_figure){&tp_metric_defs[i], value};
     tp_metric_restore(bus, bus->open.axis, name, value);
 }
 

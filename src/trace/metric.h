@@ -28,16 +28,19 @@ enum {
 enum { TP_METRIC_SUBSCRIBERS = 8 };
 extern const tp_metric_def tp_metric_defs[TP_METRIC_DEFS]; /* by name */
 
+const tp_metric_def *tp_metric_find(const char *name); /* a declared name */
+
 typedef struct {
     const tp_metric_def *def;
     double value; /* NaN is a result */
-} tp_metric_point;
+} tp_metric_figure;
 
-/* What was measured at one step under one axis, "train" or "validation", in order. */
+/* What was measured at one step under one axis, "train", "validation" or "time", in order. */
 typedef struct {
     const char *axis;
     int64_t step;
-    const tp_metric_point *points;
+    double wall_s; /* when, since 1970 */
+    const tp_metric_figure *points;
     size_t n;
 } tp_metric_record;
 
@@ -52,7 +55,7 @@ typedef struct {
     } subscribers[TP_METRIC_SUBSCRIBERS];
     int n_subscribers;
     tp_metric_record open;
-    tp_metric_point points[TP_METRIC_DEFS];
+    tp_metric_figure points[TP_METRIC_DEFS];
     struct {
         const char *axis; /* of the record it was in; NULL: none */
         double value;
@@ -61,6 +64,9 @@ typedef struct {
 
 void tp_metric_subscribe(tp_metric_bus *bus, tp_metric_fn *see, void *user);
 void tp_metric_begin(tp_metric_bus *bus, const char *axis, int64_t step); /* static text */
+/* The same for what is sampled beside the steps: it was measured at `wall_s`, and what this record
+ * does not bring stays the latest. */
+void tp_metric_begin_sample(tp_metric_bus *bus, const char *axis, int64_t step, double wall_s);
 void tp_metric_put(tp_metric_bus *bus, const char *name, double value);   /* a declared name */
 void tp_metric_end(tp_metric_bus *bus);
 

@@ -36,7 +36,7 @@ static void make_key(void) { pthread_key_create(&end_of_thread, on_thread_end); 
 
 static uint32_t mode_now(void) { return __atomic_load_n(&tp_trace_mode, __ATOMIC_RELAXED); }
 
-uint64_t tp_ticks_now(void)
+static uint64_t ticks_now(void)
 {
     return mode_now() & TP_MODE_TSC ? tp_ticks_raw() : tp_ticks_monotonic();
 }
@@ -190,7 +190,7 @@ static void put_with_text(uint64_t a, uint64_t b, uint64_t c, const char *text)
 uint64_t tp_zone_enter(const tp_trace_site *site)
 {
     uint32_t mode = mode_now();
-    uint64_t now = mode & TP_MODE_RECORDING ? tp_ticks_now() : 2;
+    uint64_t now = mode & TP_MODE_RECORDING ? ticks_now() : 2;
     if (!(mode & TP_MODE_NVTX))
         return now;
     tp_nvtx_push(site->name);
@@ -217,7 +217,7 @@ void tp_zone_leave(const tp_trace_site *site, uint64_t start)
     else {
         if (!leave_slowly(mode, &start))
             return;
-        end = tp_ticks_now();
+        end = ticks_now();
     }
     tp_ring *ring = ring_for(1);
     if (TP_LIKELY(ring))
@@ -229,7 +229,7 @@ void tp_zone_end_with(const tp_zone *zone, const char *json)
     uint64_t start = zone->start;
     uint32_t mode = mode_now();
     if (start && leave_slowly(mode, &start))
-        put_with_text(start, tp_ticks_now(), site_word(zone->site, TP_TRACE_ZONE), json);
+        put_with_text(start, ticks_now(), site_word(zone->site, TP_TRACE_ZONE), json);
 }
 
 void tp_range_push(const tp_trace_site *site)
@@ -255,14 +255,14 @@ void tp_trace_mark(const tp_trace_site *site, const char *json)
     if (mode & TP_MODE_NVTX)
         tp_nvtx_mark(site->name);
     if (mode & TP_MODE_RECORDING)
-        put_with_text(tp_ticks_now(), 0, site_word(site, TP_TRACE_MARK), json);
+        put_with_text(ticks_now(), 0, site_word(site, TP_TRACE_MARK), json);
 }
 
 static void put_simple(const tp_trace_site *site, tp_trace_kind kind, uint64_t value)
 {
     if (!(mode_now() & TP_MODE_RECORDING))
         return;
-    uint64_t now = tp_ticks_now();
+    uint64_t now = ticks_now();
     tp_ring *ring = ring_for(1);
     if (ring)
         put_one(ring, now, value, site_word(site, kind), 0);
@@ -300,7 +300,7 @@ void tp_trace_memory(const tp_trace_site *site, const void *address, int64_t byt
     tp_ring *ring = ring_for(2);
     pthread_mutex_lock(&r->memory_lock);
     r->allocated += bytes;
-    uint64_t now = tp_ticks_now();
+    uint64_t now = ticks_now();
     int64_t allocated = r->allocated, reserved = r->reserved;
     pthread_mutex_unlock(&r->memory_lock);
     if (!ring)
@@ -400,15 +400,15 @@ void tp_ring_measure(tp_recorder *r)
             atomic_store(&my_ring->n, 0);
             atomic_store(&my_ring->reserved, 0);
         }
-        uint64_t t0 = tp_ticks_now();
+        uint64_t t0 = ticks_now();
         for (int k = 0; k < ZONES; k++) {
             tp_zone zone = tp_zone_begin(&site);
             tp_zone_end(&zone);
         }
-        uint64_t t1 = tp_ticks_now(), sink = 0;
+        uint64_t t1 = ticks_now(), sink = 0;
         for (int k = 0; k < ZONES; k++)
-            sink |= tp_ticks_now();
-        uint64_t t2 = tp_ticks_now();
+            sink |= ticks_now();
+        uint64_t t2 = ticks_now();
         zones[i] = t1 - t0;
         reads[i] = sink ? t2 - t1 : 0;
     }

@@ -130,7 +130,7 @@ TEMPER_SYSTEM_ROOT=$work/small run plan --json $too_much
 expect 5
 is "fits" "$("$TOOL" get out fits)" false
 for i in 0 1 2; do
-    with=$("$TOOL" get out levers.$i.planned_peak_bytes) saved=$("$TOOL" get out levers.$i.saved_bytes)
+    with=$("$TOOL" get out remedies.$i.planned_peak_bytes) saved=$("$TOOL" get out remedies.$i.saved_bytes)
     is "what change $i saves" $((with + saved)) "$("$TOOL" get out memory.planned_peak_bytes)"
 done
 finish

@@ -40,7 +40,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     check(st, (const char *)data + size);
-    (void)tp_safetensors_metadata(st, "format");
     tp_safetensors_close(st);
     return 0;
 }

@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "engine/backend/ref/load.h"
 #include "support/devices.h"
+#include "support/draws.h"
 
 void environment_init(environment *env, uint64_t seed, bool is_exact)
 {
@@ -70,7 +71,7 @@ static void fill_floats(const environment *env, const tp_tensor *s)
     double size = s->rank == 2 ? 1.0 / sqrt((double)s->dim[1]) : 0.3;
     for (int64_t i = 0; i < s->dim[0]; i++)
         for (int64_t j = 0; j < s->dim[1]; j++)
-            set_element(&o, i, j, (float)((is_scale ? 1 : 0) + size * tp_rng_normal(&rng)));
+            set_element(&o, i, j, (float)((is_scale ? 1 : 0) + size * draw_normal(&rng)));
 }
 
 static void fill_rope(const tp_tensor *s)

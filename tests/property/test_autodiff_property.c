@@ -14,6 +14,7 @@
 #include "property/evaluate.h"
 #include "property/random_graph.h"
 #include "support/devices.h"
+#include "support/draws.h"
 
 enum { N_SEEDS = 400, N_DIRECTIONS = 2 };
 
@@ -37,7 +38,7 @@ static double loss_of(trial *t)
 static double direction_of(uint64_t draw, size_t state, int64_t i)
 {
     tp_rng rng = tp_rng_make(draw, (uint64_t)state << 32 | (uint64_t)i);
-    return tp_rng_normal(&rng);
+    return draw_normal(&rng);
 }
 
 /* Only weights that have a gradient move. */

@@ -47,7 +47,7 @@ static void encoders_give_the_bytes_of_llama_cpp(void **state)
 {
     for (size_t i = 0; i < TP_COUNTOF(types); i++) {
         const tp_tensor_entry *wanted = tp_safetensors_find(st, types[i].name);
-        if (!tp_ggml_is_written(types[i].type))
+        if (types[i].type == TP_GGML_Q5_K) /* which is only read */
             continue;
         unsigned char *blocks = malloc(wanted->bytes);
         tp_ggml_from_f32(types[i].type, x, blocks, n);

@@ -103,16 +103,6 @@ static tp_status answer_one(tp_answer *a, const tp_json *object, tp_error *err)
     TP_TRY(tp_answer_describe(a, "describe", x, n, err));
     if (tp_json_get(object, "B") && n > 0)
         return tp_answer_resampled(a, x, n, NULL, 0, false, err);
-    if (tp_json_get(object, "n_resamples")) {
-        tp_bootstrap_exhaustive_result r;
-        char key[64], name[64];
-        TP_TRY(tp_bootstrap_exhaustive(x, n, a->o.level, &r, err));
-        tp_answer_count(a, "n_resamples", r.n_resamples);
-        tp_answer_number(a, "mean", r.mean, NULL);
-        tp_answer_number(a, "se_population", r.se, NULL);
-        snprintf(name, sizeof name, "%s_type7", tp_answer_level_key(a, "percentile", key));
-        tp_answer_pair(a, name, r.percentile);
-    }
     return TP_OK;
 }
 

@@ -24,7 +24,6 @@ static void f_sf(const double *v, double *r) { *r = tp_f_sf(v[0], v[1], v[2]); }
 static void chi2_sf(const double *v, double *r) { *r = tp_chi2_sf(v[0], v[1]); }
 static void norm_sf(const double *v, double *r) { *r = tp_normal_sf(v[0]); }
 static void norm_ppf(const double *v, double *r) { *r = tp_normal_quantile(v[0]); }
-static void beta_cdf(const double *v, double *r) { *r = tp_beta_cdf(v[0], v[1], v[2]); }
 static void beta_ppf(const double *v, double *r) { *r = tp_beta_quantile(v[0], v[1], v[2]); }
 static void nct_cdf(const double *v, double *r) { *r = tp_nct_cdf(v[0], v[1], v[2]); }
 
@@ -32,14 +31,12 @@ static int sides_of(double v) { return v == 1 ? 1 : v == 2 ? 2 : 0; }
 
 static void power_two(const double *v, double *r)
 {
-    r[0] = tp_power_two_sample(v[0], v[1], v[2], v[3], sides_of(v[4]));
-    r[1] = tp_power_two_sample_one_tail(v[0], v[1], v[2], v[3], sides_of(v[4]));
+    *r = tp_power_two_sample(v[0], v[1], v[2], v[3], sides_of(v[4]));
 }
 
 static void power_paired(const double *v, double *r)
 {
-    r[0] = tp_power_paired(v[0], v[1], v[2], sides_of(v[3]));
-    r[1] = tp_power_paired_one_tail(v[0], v[1], v[2], sides_of(v[3]));
+    *r = tp_power_paired(v[0], v[1], v[2], sides_of(v[3]));
 }
 
 static void mde_paired(const double *v, double *r)
@@ -74,14 +71,10 @@ static void pass_at_k(const double *v, double *r)
     *r = tp_pass_at_k(whole(v[0]), whole(v[1]), whole(v[2]));
 }
 
-static void evalue(const double *v, double *r) { *r = tp_sign_evalue(whole(v[0]), whole(v[1])); }
-
-static void evalue_rounds(const double *v, double *r)
+static void evalue(const double *v, double *r)
 {
-    *r = v[0] > 1e-300 && v[0] < 1 ? (double)tp_sign_evalue_min_rounds(v[0]) : NAN;
+    *r = exp(tp_sign_evalue_log(whole(v[0]), whole(v[1])));
 }
-
-static const char upper_only[] = "power_upper_tail_only";
 
 static const formula formulas[] = {
     {"t_sf", {"t", "nu"}, {"sf"}, t_sf},
@@ -90,21 +83,16 @@ static const formula formulas[] = {
     {"chi2_sf", {"x", "k"}, {"sf"}, chi2_sf},
     {"norm_sf", {"z"}, {"sf"}, norm_sf},
     {"norm_ppf", {"p"}, {"z"}, norm_ppf},
-    {"beta_cdf", {"x", "a", "b"}, {"cdf"}, beta_cdf},
     {"beta_ppf", {"p", "a", "b"}, {"x"}, beta_ppf},
     {"nct_cdf", {"t", "nu", "ncp"}, {"cdf"}, nct_cdf},
-    {"power_t_two_sample", {"d", "n1", "n2", "alpha", "sides"}, {"power", upper_only}, power_two},
-    {"power_t_paired_or_one_sample",
-     {"dz", "n", "alpha", "sides"},
-     {"power", upper_only},
-     power_paired},
+    {"power_t_two_sample", {"d", "n1", "n2", "alpha", "sides"}, {"power"}, power_two},
+    {"power_t_paired_or_one_sample", {"dz", "n", "alpha", "sides"}, {"power"}, power_paired},
     {"mde_dz_paired", {"n_pairs", "alpha", "power", "sides"}, {"dz"}, mde_paired},
     {"mde_d_two_sample", {"n1", "n2", "alpha", "power", "sides"}, {"d"}, mde_two},
     {"n_per_group_two_sample", {"d", "alpha", "power", "sides"}, {"n_real", "n_ceil"}, size_two},
     {"n_pairs_paired", {"dz", "alpha", "power", "sides"}, {"n_real", "n_ceil"}, size_paired},
     {"pass_at_k", {"n", "c", "k"}, {"pass_at_k"}, pass_at_k},
     {"sign_evalue_one_sided", {"n", "k_wins"}, {"E"}, evalue},
-    {"sign_evalue_min_n_all_wins", {"alpha"}, {"n"}, evalue_rounds},
 };
 
 static size_t length(const char *const *names)
@@ -269,82 +257,6 @@ static tp_status median_rank(tp_answer *a, const tp_json *object, tp_error *err)
     return TP_OK;
 }
 
-static tp_status suite_at(tp_answer *a, const int64_t *n, const int64_t *c, size_t m, int64_t k,
-                          tp_error *err)
-{
-    tp_pass_suite r;
-    char key[32];
-    TP_TRY(tp_pass_at_k_suite(n, c, m, k, a->o.level, &r, err));
-    snprintf(key, sizeof key, "%lld", (long long)k);
-    tp_answer_object(a, tp_arena_strdup(a->arena, key));
-    tp_answer_number(a, "mean", r.mean, r.why);
-    tp_answer_number(a, "se_over_problems", r.se, r.why_se);
-    char level[64], name[80];
-    tp_answer_level_key(a, "ci", level);
-    snprintf(name, sizeof name, "%s_t", level);
-    tp_answer_pair(a, name, r.ci_t);
-    snprintf(name, sizeof name, "%s_z", level);
-    tp_answer_pair(a, name, r.ci_z);
-    tp_answer_number(a, "se_sampling_only_plugin", r.se_sampling, r.why);
-    tp_answer_object_end(a);
-    return TP_OK;
-}
-
-static tp_status problems_of(tp_answer *a, const tp_json *list, int64_t **n, int64_t **c, size_t *m,
-                             tp_error *err)
-{
-    if (!list || list->type != TP_JSON_ARRAY)
-        return tp_fail(err, TP_ERR_FORMAT, "%s:%u: 'problems_n_c' must be an array of [n, c]",
-                       a->name, list ? list->line : 1);
-    *n = tp_arena_try_alloc(a->arena, list->n + 1, sizeof **n, _Alignof(int64_t));
-    *c = tp_arena_try_alloc(a->arena, list->n + 1, sizeof **c, _Alignof(int64_t));
-    *m = 0;
-    if (!*n || !*c)
-        return tp_fail(err, TP_ERR_NOMEM, "%s: no room for %zu problems", a->name, list->n);
-    for (const tp_json *v = list->child; v; v = v->next, ++*m)
-        if (!tp_json_i64(tp_json_at(v, 0), &(*n)[*m]) ||
-            !tp_json_i64(tp_json_at(v, 1), &(*c)[*m]) || (*n)[*m] > 1000000)
-            return tp_fail(err, TP_ERR_FORMAT, "%s:%u: problem %zu is not [n, c]", a->name, v->line,
-                           *m + 1);
-    return TP_OK;
-}
-
-/* For k, or every k of an array, or 1, 2, 5 and 10 as far as the problems have samples. */
-static tp_status pass_suite(tp_answer *a, const tp_json *object, tp_error *err)
-{
-    static const int64_t usual[] = {1, 2, 5, 10};
-    const tp_json *ks = tp_json_get(object, "k");
-    int64_t *n = NULL, *c = NULL, k;
-    size_t m = 0;
-    TP_TRY(problems_of(a, tp_json_get(object, "problems_n_c"), &n, &c, &m, err));
-    if (ks && ks->type == TP_JSON_ARRAY) {
-        for (const tp_json *v = ks->child; v; v = v->next) {
-            if (!tp_json_i64(v, &k))
-                return tp_fail(err, TP_ERR_FORMAT, "%s:%u: 'k' must hold whole numbers", a->name,
-                               v->line);
-            for (const tp_json *u = ks->child; u != v; u = u->next) {
-                int64_t before;
-                if (tp_json_i64(u, &before) && before == k)
-                    return tp_fail(err, TP_ERR_FORMAT, "%s:%u: 'k' holds %lld twice", a->name,
-                                   v->line, (long long)k);
-            }
-            TP_TRY(suite_at(a, n, c, m, k, err));
-        }
-        return TP_OK;
-    }
-    if (ks) {
-        TP_TRY(counts_of(a, object, (const char *const[]){"k", NULL}, &k, err));
-        return suite_at(a, n, c, m, k, err);
-    }
-    int64_t least = INT64_MAX;
-    for (size_t i = 0; i < m; i++)
-        least = n[i] < least ? n[i] : least;
-    for (int i = 0; i < 4; i++)
-        if (i == 0 || usual[i] <= least)
-            TP_TRY(suite_at(a, n, c, m, usual[i], err));
-    return TP_OK;
-}
-
 static void put_clustered(tp_answer *a, const char *key, const tp_clustered *r)
 {
     tp_answer_object(a, key);
@@ -365,7 +277,7 @@ static tp_status eval_clustered(tp_answer *a, const tp_json *object, tp_error *e
     double *x, *y, *named = NULL;
     size_t nx, ny, nc = 0;
     int64_t *cluster = NULL;
-    tp_eval_pair r;
+    tp_clustered r[2], paired;
     TP_TRY(tp_answer_array(a, tp_json_get(object, "scores_A"), "scores_A", &x, &nx, err));
     TP_TRY(tp_answer_array(a, tp_json_get(object, "scores_B"), "scores_B", &y, &ny, err));
     if (clusters)
@@ -385,14 +297,14 @@ static tp_status eval_clustered(tp_answer *a, const tp_json *object, tp_error *e
             cluster[i] = (int64_t)named[i];
         }
     }
-    TP_TRY(tp_eval_compare(x, y, cluster, nx, a->o.level, &r, err));
-    put_clustered(a, "A", &r.a);
-    put_clustered(a, "B", &r.b);
-    put_clustered(a, "paired_diff", &r.diff);
-    tp_answer_number(a, "corr_AB", r.corr, "one model's scores are all equal");
-    tp_answer_number(a, "se_unpaired", r.se_unpaired, r.a.why);
-    tp_answer_count(a, "mcnemar_b", (uint64_t)r.only_a);
-    tp_answer_count(a, "mcnemar_c", (uint64_t)r.only_b);
+    TP_TRY(tp_clustered_mean(x, cluster, nx, a->o.level, &r[0], err));
+    TP_TRY(tp_clustered_mean(y, cluster, nx, a->o.level, &r[1], err));
+    for (size_t i = 0; i < nx; i++)
+        x[i] -= y[i];
+    TP_TRY(tp_clustered_mean(x, cluster, nx, a->o.level, &paired, err));
+    put_clustered(a, "A", &r[0]);
+    put_clustered(a, "B", &r[1]);
+    put_clustered(a, "paired_diff", &paired);
     return TP_OK;
 }
 
@@ -410,7 +322,6 @@ static const question questions[] = {
     {"mcnemar", {"b", "c"}, {NULL}, mcnemar},
     {"p_adjust", {"p"}, {NULL}, p_adjust},
     {"median_ci_indices", {"n", "conf"}, {NULL}, median_rank},
-    {"pass_at_k_suite", {"problems_n_c"}, {"k"}, pass_suite},
     {"eval_clustered", {"scores_A", "scores_B"}, {"cluster"}, eval_clustered},
 };
 

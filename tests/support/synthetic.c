@@ -1,4 +1,5 @@
 #include "support/synthetic.h"
+#include "support/draws.h"
 
 #include <math.h>
 
@@ -12,7 +13,7 @@ synthetic_machine synthetic_machine_make(uint64_t seed)
                            .noise_sd = 0.01,
                            .stall_share = 0.06,
                            .stall_mean = 0.15};
-    m.drift = m.drift_sd * tp_rng_normal(&m.rng);
+    m.drift = m.drift_sd * draw_normal(&m.rng);
     return m;
 }
 
@@ -20,11 +21,11 @@ uint64_t synthetic_now(void *machine) { return ((synthetic_machine *)machine)->n
 
 double synthetic_disturbance(synthetic_machine *m)
 {
-    m->drift = phi * m->drift + m->drift_sd * sqrt(1 - phi * phi) * tp_rng_normal(&m->rng);
+    m->drift = phi * m->drift + m->drift_sd * sqrt(1 - phi * phi) * draw_normal(&m->rng);
     double stall = tp_rng_uniform(&m->rng) < m->stall_share
                        ? -m->stall_mean * log1p(-tp_rng_uniform(&m->rng))
                        : 0;
-    return m->drift + m->noise_sd * tp_rng_normal(&m->rng) + stall;
+    return m->drift + m->noise_sd * draw_normal(&m->rng) + stall;
 }
 
 static tp_status set_up(tp_subject *subject, tp_error *err)

@@ -22,13 +22,22 @@ def main():
         if len(json.dumps(numbers)) > LONG:
             continue
         kept[name] = {k: v for k, v in data.items() if k not in ("source", "note")}
+    tables, curves = oracle["tables"], oracle["bootstrap_and_curves"]
+    for unused in ("beta_cdf", "pass_at_k_suite", "sign_evalue_min_n_all_wins"):
+        del tables[unused]
+    for name in ("power_t_two_sample", "power_t_paired_or_one_sample"):  # one tail of two is no power
+        table = tables[name]
+        table["cols"], table["rows"] = table["cols"][:-1], [row[:-1] for row in table["rows"]]
+    for unused in ("corr_AB", "se_unpaired", "mcnemar_b", "mcnemar_c"):
+        del tables["eval_clustered"]["expected"][unused]
+    del curves["exhaustive_n4_mean"]
     result = {
         "datasets": kept,
         "generated_datasets": {
             k: {m: x for m, x in v.items() if m not in ("source", "construction")}
             for k, v in oracle["generated_datasets"].items() if v["replicates"] < 1000},
-        "tables": oracle["tables"],
-        "bootstrap_and_curves": oracle["bootstrap_and_curves"],
+        "tables": tables,
+        "bootstrap_and_curves": curves,
     }
     with open(out, "w") as f:
         f.write('{"made_by": "tools/reference/make_stats.py",\n')

@@ -18,6 +18,7 @@
 #include "base/platform.h"
 #include "engine/algorithms/dpo_internal.h"
 #include "engine/data/cache_store.h"
+#include "engine/model/adapter.h"
 
 enum { PAIRS_AT_ONCE = 256, HEAD_BYTES = 8 + 32 + 8, HASHED_BYTES = 1 << 16 };
 static const char magic[8] = {'T', 'P', 'R', 'E', 'F', 'L', 'P', '1'};
@@ -56,6 +57,14 @@ static tp_status hash_weights(XXH3_state_t *state, const tp_model *model, const 
     for (size_t i = 0; i < n; i++) {
         XXH3_128bits_update(state, params[i].name, strlen(params[i].name) + 1);
         TP_TRY(hash_tensor(state, tp_states_find(states, params[i].name), err));
+    }
+    if (!tp_model_adapter_folder(model))
+        return TP_OK;
+    params = tp_model_trained(model, &n);
+    for (size_t i = 0; i < n; i++) {
+        char name[300];
+        snprintf(name, sizeof name, "ref.%s", params[i].name);
+        TP_TRY(hash_tensor(state, tp_states_find(states, name), err));
     }
     return TP_OK;
 }
@@ -236,7 +245,9 @@ tp_status tp_dpo_reference(trainer *t, tp_error *err)
 {
     tp_time_phase before = tp_phases_enter(&t->phases, TP_TIME_REFERENCE);
     tp_session *session = t->session;
-    if (t->state.step > 0) { /* resumed: the session's weights are not the first ones any more */
+    /* Resumed, the session's weights are not the first ones any more; those of an adapter's
+     * reference never are. */
+    if (t->state.step > 0 || tp_model_has_adapter(t->model)) {
         TP_TRY(tp_trainer_fill_reference(t, err));
         session = t->graphs.reference;
     }

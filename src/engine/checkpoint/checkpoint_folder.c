@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/log.h"
+#include "base/platform.h"
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/checkpoint/folder_lock.h"
 #include "text/gguf/gguf.h"
@@ -240,9 +241,23 @@ static tp_status find_in_run(const char *path, tp_buf *newest, tp_error *err)
     return status;
 }
 
+/* `path`/`below` holds a model or an adapter. */
+static bool holds_model(const char *path, const char *below)
+{
+    static const char *const names[] = {"config.json", "adapter_config.json"};
+    bool holds = false;
+    for (size_t i = 0; i < TP_COUNTOF(names); i++) {
+        tp_buf probe = {0};
+        tp_buf_addf(&probe, "%s/%s%s", path, below, names[i]);
+        holds |= tp_file_exists(probe.data);
+        tp_buf_release(&probe);
+    }
+    return holds;
+}
+
 tp_status tp_checkpoint_find_model(const char *path, tp_buf *ret_folder, tp_error *err)
 {
-    tp_buf probe = {0}, newest = {0};
+    tp_buf newest = {0};
     tp_status status = TP_OK;
     if (tp_gguf_is_file(path)) {
         tp_buf_adds(ret_folder, path);
@@ -253,20 +268,15 @@ tp_status tp_checkpoint_find_model(const char *path, tp_buf *ret_folder, tp_erro
                        "'%s' is a file, and no GGUF file; name that, or the folder of the model, "
                        "checkpoint or run",
                        path);
-    tp_buf_addf(&probe, "%s/config.json", path);
-    bool is_model = tp_file_exists(probe.data);
-    tp_buf_clear(&probe);
-    tp_buf_addf(&probe, "%s/model/config.json", path);
-    if (is_model)
+    if (holds_model(path, ""))
         tp_buf_adds(ret_folder, path);
-    else if (tp_file_exists(probe.data))
+    else if (holds_model(path, "model/"))
         tp_buf_addf(ret_folder, "%s/model", path);
     else {
         status = find_in_run(path, &newest, err);
         if (status == TP_OK)
             tp_buf_addf(ret_folder, "%s/model", newest.data);
     }
-    tp_buf_release(&probe);
     tp_buf_release(&newest);
     return status;
 }

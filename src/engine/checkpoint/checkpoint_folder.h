@@ -6,13 +6,13 @@
 #include "engine/checkpoint/run_record.h"
 #include "engine/device/dtype.h"
 
-enum { TP_HISTORY = 128 };
+enum { TP_STEP_HISTORY = 128 };
 
 /* The last numbers of a series, a ring; see train/step_history.h. */
 typedef struct {
-    double v[TP_HISTORY];
+    double v[TP_STEP_HISTORY];
     int64_t n; /* ever */
-} tp_history;
+} tp_step_history;
 
 typedef struct {
     int64_t step;    /* steps done */
@@ -25,16 +25,18 @@ typedef struct {
     double best_metric;
     double val_loss, val_accuracy; /* of the last validation; NaN = none */
     double last_loss, best_reward; /* of the last step; rollouts: of all */
+    double lr_factor;              /* that alarms set; 1: rates are as scheduled */
     int64_t skipped_in_row;        /* such steps since the last update */
     int64_t overflows;             /* steps left out by the loss scaler */
     int64_t unscheduled;           /* steps without an update: schedules do not count them */
     int64_t restores;              /* times that the run went back to a checkpoint */
     double loss_scale;             /* 0: there is none */
     int64_t growth_tracker;        /* of the loss scaler */
-    tp_history norms, losses;      /* where clipping or the policy for spikes asks for them */
+    tp_step_history norms, losses; /* where clipping or the policy for spikes asks for them */
     int64_t best_step;
     tp_dtype model_dtype;       /* of model/ in the checkpoint; filled by tp_checkpoint_load() */
     char model_fingerprint[33]; /* shapes and names of the weights */
+    char base_fingerprint[33];  /* of an adapter's frozen base: its numbers; "": drawn or none */
     char data_fingerprint[33];  /* what the order of the data depends on */
     char run_id[TP_RUN_ID];     /* the run's identity, ""; written before runs had one */
     char run_name[TP_RUN_NAME]; /* for people */

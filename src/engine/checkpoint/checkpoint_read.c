@@ -103,13 +103,20 @@ static bool copy_fingerprint(const tp_json *root, const char *key, char out[33])
 }
 
 /* The newest numbers of a series, the oldest of them first. */
-static bool read_history(const tp_json *root, const char *key, tp_history *ret)
+static bool read_history(const tp_json *root, const char *key, tp_step_history *ret)
 {
     const tp_json *list = tp_json_get(root, key);
     bool ok = !list || list->type == TP_JSON_ARRAY;
     for (const tp_json *x = list && ok ? list->child : NULL; x && ok; x = x->next)
-        ok = ret->n < TP_HISTORY && tp_json_f64(x, &ret->v[ret->n++]);
+        ok = ret->n < TP_STEP_HISTORY && tp_json_f64(x, &ret->v[ret->n++]);
     return ok;
+}
+
+/* Only adapters have one. */
+static bool copy_base(const tp_json *root, tp_train_state *s)
+{
+    return !tp_json_get(root, "base_fingerprint") ||
+           copy_fingerprint(root, "base_fingerprint", s->base_fingerprint);
 }
 
 /* What older checkpoints lack. */
@@ -118,11 +125,9 @@ static bool read_later_members(const tp_json *root, tp_train_state *s)
     const struct {
         const char *key;
         double *v;
-    } numbers[] = {{"val_loss", &s->val_loss},
-                   {"val_accuracy", &s->val_accuracy},
-                   {"loss", &s->last_loss},
-                   {"best_reward", &s->best_reward},
-                   {"loss_scale", &s->loss_scale}};
+    } numbers[] = {{"val_loss", &s->val_loss},   {"val_accuracy", &s->val_accuracy},
+                   {"loss", &s->last_loss},      {"best_reward", &s->best_reward},
+                   {"lr_factor", &s->lr_factor}, {"loss_scale", &s->loss_scale}};
     const struct {
         const char *key;
         int64_t *v;
@@ -139,8 +144,11 @@ static bool read_later_members(const tp_json *root, tp_train_state *s)
         const tp_json *v = tp_json_get(root, counts[i].key);
         ok = (!v || tp_json_i64(v, counts[i].v)) && ok;
     }
+    if (isnan(s->lr_factor))
+        s->lr_factor = 1;
     s->loss_scale = isfinite(s->loss_scale) ? s->loss_scale : 0;
-    return ok && read_history(root, "norms", &s->norms) && read_history(root, "losses", &s->losses);
+    ok = ok && read_history(root, "norms", &s->norms) && read_history(root, "losses", &s->losses);
+    return ok && s->lr_factor > 0 && s->lr_factor <= 1;
 }
 
 /* Absent before runs had an identity, and a choice of optimizers. */
@@ -173,7 +181,7 @@ tp_status tp_checkpoint_read_state(const char *path, tp_train_state *ret, tp_err
               read_number(d.root, "best_metric", &s.best_metric) &&
               copy_fingerprint(d.root, "model_fingerprint", s.model_fingerprint) &&
               copy_fingerprint(d.root, "data_fingerprint", s.data_fingerprint) &&
-              copy_owner(d.root, &s) && read_later_members(d.root, &s);
+              copy_base(d.root, &s) && copy_owner(d.root, &s) && read_later_members(d.root, &s);
     if (ok)
         s.seed = strtoull(seed, NULL, 10);
     tp_status status = TP_OK;

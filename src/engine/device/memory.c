@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/huge_pages.h"
 #include "base/limits.h"
 #include "base/platform.h"
 #include "base/strings.h"
@@ -147,7 +148,7 @@ tp_status tp_mem_alloc(tp_mem_kind kind, size_t bytes, void **ret, tp_error *err
     record(kind);
     uintptr_t user = ((uintptr_t)m + HEADER + align - 1) & ~(align - 1);
     if (bytes >= HUGE_PAGE)
-        madvise((void *)user, bytes, MADV_HUGEPAGE);
+        tp_huge_pages_ask((void *)user, bytes);
     *((header *)user - 1) = (header){.mapping = m, .mapped = mapped, .bytes = bytes, .kind = kind};
     *ret = (void *)user;
     if (tp_trace_enabled())
@@ -165,8 +166,6 @@ void tp_mem_free(void *p)
         trace_change(h.kind, p, -(int64_t)h.bytes);
     munmap(h.mapping, h.mapped);
 }
-
-size_t tp_mem_get_limit(void) { return limit; }
 
 void tp_mem_set_limit(size_t bytes, const char *source)
 {

@@ -31,7 +31,6 @@ void tp_mem_free(void *p); /* NULL is a no-op */
 /* Refuse to have more than this many bytes at once; 0 = no limit.  `source` says what sets it.
  * Before the first call: what base/limits.h finds. */
 void tp_mem_set_limit(size_t bytes, const char *source);
-size_t tp_mem_get_limit(void);
 
 typedef struct {
     size_t current[TP_MEM_KINDS], peak[TP_MEM_KINDS];

@@ -39,11 +39,9 @@
 #define MUTE(key, meaning) \
     ROW(key, TP_OPT_SECTION, TP_OPT_NOT_STORED, NULL, meaning, .ignored = true, .unannounced = true)
 
-const tp_option tp_eval_option_table[] = {
+static const tp_option option_table[] = {
 #include "engine/evaluate/eval_options.def"
 };
-
-const size_t tp_eval_option_count = TP_COUNTOF(tp_eval_option_table);
 
 /* ---- what concerns several keys ---- */
 
@@ -106,7 +104,7 @@ tp_status tp_eval_options_bind(tp_config *config, tp_eval_options *ret, tp_error
 {
     tp_eval_options o;
     memset(&o, 0, sizeof o);
-    TP_TRY(tp_config_bind(config, tp_eval_option_table, tp_eval_option_count, &o, err));
+    TP_TRY(tp_config_bind(config, option_table, TP_COUNTOF(option_table), &o, err));
     TP_TRY(read_k(config, &o, err));
     TP_TRY(merge_keys(config, "data.problem_key", &o.data.input_key, o.data.problem_key, err));
     TP_TRY(merge_keys(config, "data.solution_key", &o.data.output_key, o.data.solution_key, err));
@@ -160,7 +158,7 @@ static void add_kind(const tp_environment_kind *kind, tp_buf *out)
 
 void tp_eval_options_doc(tp_buf *out)
 {
-    tp_options_doc(tp_eval_option_table, tp_eval_option_count, out);
+    tp_options_doc(option_table, TP_COUNTOF(option_table), out);
     tp_buf_adds(out, "\n## Environments\n");
     for (const tp_environment_kind *const *k = tp_environment_kinds; *k; k++)
         add_kind(*k, out);

@@ -45,9 +45,6 @@ typedef struct {
     const char *isa;
 } tp_eval_options;
 
-extern const tp_option tp_eval_option_table[];
-extern const size_t tp_eval_option_count;
-
 TP_CHECKED tp_status tp_eval_options_bind(tp_config *config, tp_eval_options *ret, tp_error *err);
 
 /* Every key, and those of every environment, as Markdown. */

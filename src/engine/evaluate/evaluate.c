@@ -190,7 +190,8 @@ static void collect(evaluation *v)
 
 /* ---- verdicts ---- */
 
-double tp_evaluation_vote(const tp_evaluation_sample *samples, int64_t n, const char **ret_winner)
+static double evaluation_vote(const tp_evaluation_sample *samples, int64_t n,
+                              const char **ret_winner)
 {
     int64_t best = 0, n_best = 0, right = 0;
     *ret_winner = NULL;
@@ -243,7 +244,7 @@ static void count_prompt(evaluation *v, size_t index)
     const char *winner;
     for (int64_t j = 0; j < v->e->n_samples; j++)
         count_sample(v, &v->e->counts[index], &p->samples[j]);
-    v->e->counts[index].majority = tp_evaluation_vote(p->samples, v->e->n_samples, &winner);
+    v->e->counts[index].majority = evaluation_vote(p->samples, v->e->n_samples, &winner);
     p->majority = winner ? copy(winner, strlen(winner)) : NULL;
     v->progress.done += (size_t)v->e->n_samples;
 }

@@ -83,8 +83,4 @@ void tp_evaluation_release(tp_evaluation *e); /* zeroed is a no-op */
 /* TP_ERR_CONFIG when not one answer got a verdict, which says nothing about the model. */
 TP_CHECKED tp_status tp_evaluation_check_verdicts(const tp_evaluation *e, tp_error *err);
 
-/* The samples of a prompt by vote: share of the most frequent answers that is right (NaN:
- * no answers); *ret_winner is the single winner, or NULL. */
-double tp_evaluation_vote(const tp_evaluation_sample *samples, int64_t n, const char **ret_winner);
-
 #endif

@@ -7,6 +7,7 @@
 #include "base/platform.h"
 #include "base/rng.h"
 #include "engine/generate/engine_internal.h"
+#include "temper/trace.h"
 
 /* ---- rows ---- */
 
@@ -182,6 +183,7 @@ static tp_status step(tp_engine *e, tp_error *err)
     gather_rows(e);
     if (e->n_tokens == 0)
         return TP_OK;
+    int64_t before = e->stats.decode_tokens;
     TP_TRY(run_graph(e, err));
     TP_TRY(tp_rules_draw(e, err));
     e->stats.steps++;
@@ -189,6 +191,8 @@ static tp_status step(tp_engine *e, tp_error *err)
         tp_schedule_note_prefix(e, e->running[i]);
     for (int64_t i = 0; i < e->n_rows; i++)
         take_answer(e, e->row_samples[i], i);
+    tp_counter_add(tp_counter_get("generation/answer tokens"),
+                   (double)(e->stats.decode_tokens - before));
     return TP_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/platform.h"
 #include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/model/adapter.h"
 #include "text/gguf/gguf.h"
 #include "text/template/chat_context.h"
 
@@ -21,12 +22,24 @@ static bool has_file(const tp_text_model *m, const char *name)
     return has_one;
 }
 
+/* Where this companion is: the folder of an adapter need have none. */
+static const char *folder_with(const tp_text_model *m, const char *name)
+{
+    bool is_base = tp_model_has_adapter(m->model) && !has_file(m, name);
+    return is_base ? tp_model_base_folder(m->model) : m->folder.data;
+}
+
 static tp_status open_tokenizer(tp_text_model *m, const char *other, tp_error *err)
 {
     int64_t vocab = tp_model_get_info(m->model)->vocab;
-    if (!other && !has_file(m, "tokenizer.json") && !tp_gguf_is_file(m->folder.data))
+    const char *folder = other ? other : folder_with(m, "tokenizer.json");
+    tp_buf file = {0};
+    tp_buf_addf(&file, "%s/tokenizer.json", folder);
+    bool has_one = other || tp_file_exists(file.data) || tp_gguf_is_file(folder);
+    tp_buf_release(&file);
+    if (!has_one)
         return TP_OK;
-    TP_TRY(tp_tokenizer_load(other ? other : m->folder.data, &m->tokenizer, err));
+    TP_TRY(tp_tokenizer_load(folder, &m->tokenizer, err));
     m->scratch = tp_tokenizer_scratch_new(m->tokenizer);
     int32_t n_ids = tp_tokenizer_vocab_size(m->tokenizer);
     if (n_ids > vocab)
@@ -59,7 +72,7 @@ tp_status tp_text_model_need_tokenizer(tp_text_model *m, tp_error *err)
 tp_status tp_text_model_read_defaults(tp_text_model *m, tp_error *err)
 {
     const tp_model_info *info = tp_model_get_info(m->model);
-    return tp_generation_config_read(m->folder.data, info->eos, info->n_eos, &m->defaults, err);
+    return tp_generation_config_read(folder_with(m, "generation_config.json"), info->eos, info->n_eos, &m->defaults, err);
 }
 
 static tp_status start(tp_text_model *m, tp_engine_options *o, int threads, tp_load_report *report,

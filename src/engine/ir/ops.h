@@ -16,7 +16,8 @@
  *   positive   f32, none below zero;   weights    f32, often zero
  *   table      f32, cosines then sines;   scalars    f64, the eight of an optimizer
  *   sampling   f32, rows of sample's parameters;   draws    f64 in [0, 1)
- *   ids positions cu targets   i32;   places slots tables   i32: of sequences in a paged cache
+ *   ids positions cu targets   i32;   seed   i32, two halves of 64 bits
+ *   places slots tables   i32: of sequences in a paged cache
  *
  *   ?   optional: an absent input is reference 0, written `_` in text; an optional output
  *       exists when its dimensions are not 0 and the input it shares memory with does
@@ -97,9 +98,9 @@ extern const tp_op_def *const tp_ops[TP_OP_COUNT];
 /* clang-format off */
 #define TP_KINDS(KIND)                                                                 \
     KIND(f) KIND(w)                                                                    \
-    KIND(s) KIND(d) KIND(half) KIND(positive) KIND(weights) KIND(table) KIND(scalars)  \
-    KIND(sampling) KIND(draws) KIND(codes)                                             \
-    KIND(ids) KIND(positions) KIND(places) KIND(slots) KIND(tables) KIND(cu) KIND(targets)
+    KIND(s) KIND(d) KIND(b) KIND(half) KIND(positive) KIND(weights) KIND(table)        \
+    KIND(scalars) KIND(sampling) KIND(draws) KIND(codes)                               \
+    KIND(ids) KIND(positions) KIND(places) KIND(slots) KIND(tables) KIND(cu) KIND(targets) KIND(seed)
 /* clang-format on */
 
 typedef enum {

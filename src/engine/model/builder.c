@@ -1,6 +1,8 @@
 /* builder.c - weights found or added by name, and the ops that all families use. */
 #include "engine/model/builder.h"
 
+#include "engine/model/adapter_internal.h"
+
 #include <math.h>
 
 enum { MAX_NAME = 256 };
@@ -42,18 +44,71 @@ tp_ref tp_build_op(const tp_builder *b, tp_op op, const tp_attrs *attrs, int n_i
     return tp_graph_op(b->g, op, attrs, n_in, in, full);
 }
 
+/* "<label><suffix>", in the memory of the graph. */
+static const char *labelled(const tp_builder *b, const char *label, const char *suffix)
+{
+    return tp_arena_printf(&b->g->arena, "%s%s", label, suffix);
+}
+
+static tp_ref adapter_state(const tp_builder *b, const tp_param *p)
+{
+    tp_tensor record = tp_param_tensor(p);
+    if (b->f->adapter == TP_ADAPTER_REFERENCE)
+        record.name = tp_adapter_reference_name(&b->g->arena, p);
+    return find_or_add(b->g, &record);
+}
+
+/* y + scale * B A drop(x) */
+static tp_ref add_adapter(const tp_builder *b, const tp_adapted *m, tp_ref x, tp_ref y,
+                          const char *label)
+{
+    const tp_lora *l = b->model->lora;
+    if (b->f->dropout_seed && l->settings.dropout > 0) {
+        tp_ref in[] = {x, b->f->dropout_seed};
+        tp_attrs attrs = {.probability = (float)l->settings.dropout,
+                          .stream = (int32_t)(m - l->modules) + 1};
+        x = tp_build_op(b, TP_OP_dropout, &attrs, 2, in, labelled(b, label, ".dropout"));
+    }
+    tp_ref down[] = {x, adapter_state(b, m->a)};
+    tp_ref u = tp_build_op(b, TP_OP_linear, NULL, 2, down, labelled(b, label, ".lora_A"));
+    tp_attrs scale = {.scale = (float)l->scale};
+    u = tp_build_op(b, TP_OP_scale, &scale, 1, &u, labelled(b, label, ".scale"));
+    tp_ref up[] = {u, adapter_state(b, m->b)};
+    tp_ref v = tp_build_op(b, TP_OP_linear, NULL, 2, up, labelled(b, label, ".lora_B"));
+    return tp_build_add(b, y, v, labelled(b, label, ".lora"));
+}
+
+static tp_ref stretch(const tp_builder *b, const tp_adapted *m, tp_ref y, const tp_ref in[3],
+                      const char *label)
+{
+    tp_ref parts[] = {in[1], adapter_state(b, m->a), adapter_state(b, m->b)};
+    tp_attrs attrs = {.transposed = b->model->family->has_conv1d,
+                      .scale = (float)b->model->lora->scale};
+    tp_ref norm =
+        tp_build_op(b, TP_OP_dora_norm, &attrs, 3, parts, labelled(b, label, ".dora_norm"));
+    tp_ref columns[] = {y, adapter_state(b, m->m), norm, in[2]};
+    return tp_build_op(b, TP_OP_dora, NULL, in[2] ? 4 : 3, columns, labelled(b, label, ".dora"));
+}
+
 tp_ref tp_build_linear(const tp_builder *b, tp_ref x, const char *name, bool has_bias,
                        bool transposed, const char *label)
 {
     char full[MAX_NAME];
     snprintf(full, sizeof full, "%s.weight", name);
     tp_ref in[3] = {x, tp_build_weight(b, full)};
+    const tp_param *weight = tp_model_find_param(b->model, b->g->values[in[1]].name);
+    const tp_adapted *m =
+        b->f->adapter == TP_ADAPTER_OFF ? NULL : tp_model_adapted(b->model, weight);
     if (has_bias) {
         snprintf(full, sizeof full, "%s.bias", name);
         in[2] = tp_build_weight(b, full);
     }
-    return tp_build_op(b, TP_OP_linear, &(tp_attrs){.transposed = transposed}, has_bias ? 3 : 2, in,
-                       label);
+    tp_attrs attrs = {.transposed = transposed};
+    int n_in = has_bias && !(m && m->m) ? 3 : 2; /* DoRA does not scale the bias */
+    tp_ref y = tp_build_op(b, TP_OP_linear, &attrs, n_in, in, label);
+    if (m)
+        y = add_adapter(b, m, x, y, label);
+    return m && m->m ? stretch(b, m, y, in, label) : y;
 }
 
 tp_ref tp_build_add(const tp_builder *b, tp_ref x, tp_ref y, const char *label)

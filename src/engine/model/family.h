@@ -24,6 +24,7 @@ typedef struct {
     unsigned keys;                 /* TP_KEYS_...: rows of config_keys.def */
     int64_t default_kv_heads;      /* where config.json is silent; 0: as many as heads */
     int64_t default_head_dim;      /* likewise; 0: width / heads */
+    bool has_conv1d;               /* weights of its blocks are [in, out] */
     /* Buffers that old files hold and that are no parameters: ends of names. */
     const char *const *ignored;
 
@@ -50,6 +51,8 @@ enum {
     TP_MAX_POSITIONS = 1 << 30
 };
 
+typedef struct tp_lora tp_lora; /* adapter_internal.h */
+
 struct tp_model {
     tp_arena arena;
     const tp_family *family;
@@ -75,6 +78,7 @@ struct tp_model {
     tp_param *params;
     size_t n_params, cap_params;
     int64_t param_count;
+    tp_lora *lora;   /* the adapter, or NULL */
     uint32_t *slots; /* open addressing by name: index + 1 */
     size_t n_slots;
 };

@@ -142,15 +142,6 @@ void tp_ggml_to_f32(uint32_t type, const void *blocks, float *out, size_t n)
         kinds[k].read(b, out + i);
 }
 
-bool tp_ggml_is_written(uint32_t type)
-{
-    tp_dtype ignored;
-    for (size_t k = 0; k < TP_COUNTOF(kinds); k++)
-        if (kinds[k].type == type)
-            return kinds[k].write != NULL;
-    return plain(type, &ignored);
-}
-
 void tp_ggml_from_f32(uint32_t type, const float *x, void *blocks, size_t n)
 {
     tp_dtype dtype;

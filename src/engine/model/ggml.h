@@ -22,7 +22,6 @@
 void tp_ggml_to_f32(uint32_t type, const void *blocks, float *out, size_t n);
 
 /* Q5_K is read alone. */
-bool tp_ggml_is_written(uint32_t type);
 void tp_ggml_from_f32(uint32_t type, const float *x, void *blocks, size_t n);
 
 /* For ggml.c: one block of the types with two levels of scales (ggml_k.c). */

@@ -1,5 +1,6 @@
 /* gguf_export.c - header first, since all sizes are known; then the tensors, each read, laid out as
  * llama.cpp wants it, quantised and written. */
+#include "engine/model/adapter.h"
 #include "engine/model/gguf_export.h"
 
 #include <math.h>
@@ -28,7 +29,7 @@ static const struct {
     {"Q8_0", TP_GGML_Q8_0, 7}, {"Q4_0", TP_GGML_Q4_0, 2}, {"Q4_K", TP_GGML_Q4_K, 14},
 };
 
-char *tp_gguf_export_types(char *out)
+static char *gguf_export_types(char *out)
 {
     size_t at = 0;
     for (size_t i = 0; i < TP_COUNTOF(kinds); i++)
@@ -66,7 +67,7 @@ static tp_status choose_type(exporting *x, tp_error *err)
             return TP_OK;
         }
     return tp_fail(err, TP_ERR_CONFIG, "there is no type '%.40s'; choose one of %s",
-                   x->options->type, tp_gguf_export_types(list));
+                   x->options->type, gguf_export_types(list));
 }
 
 /* llama-quantize's rule for rows that do not divide into blocks. */
@@ -379,6 +380,11 @@ tp_status tp_gguf_export(const tp_model *model, const tp_tokenizer *tokenizer, c
                          const tp_gguf_export_options *options, tp_gguf_export_result *ret,
                          tp_error *err)
 {
+    if (tp_model_has_adapter(model))
+        return tp_fail(err, TP_ERR_UNSUPPORTED,
+                       "'%s' is an adapter, which this file has no room for: merge it into its base "
+                       "first (temper merge)",
+                       tp_model_adapter_folder(model));
     exporting x = {.model = model,
                    .options = options,
                    .tensors = calloc(model->n_params + 1, sizeof *x.tensors),

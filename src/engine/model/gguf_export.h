@@ -9,7 +9,7 @@
 #include "text/tokenizer/tokenizer.h"
 
 typedef struct {
-    const char *type; /* as llama.cpp spells it: tp_gguf_export_types() */
+    const char *type; /* as llama.cpp spells it */
     const char *name; /* general.name */
     int threads;      /* that quantise */
     tp_model_note note;
@@ -21,9 +21,6 @@ typedef struct {
     size_t n_tensors, n_fallback; /* of another type, since their rows do not divide into blocks */
     char types[128];              /* "15 Q4_0, 6 F32" */
 } tp_gguf_export_result;
-
-/* "F32, F16, ..." in `out` of at least 128 bytes, which is returned. */
-char *tp_gguf_export_types(char *out);
 
 /* Through base/output.h: `path` is as it was, or the whole new file. */
 TP_CHECKED tp_status tp_gguf_export(const tp_model *model, const tp_tokenizer *tokenizer,

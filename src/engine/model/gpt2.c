@@ -145,6 +145,7 @@ const tp_family tp_family_gpt2 = {
     .prefix = "transformer.",
     .layer_prefix = "transformer.h.",
     .keys = TP_KEYS_GPT2,
+    .has_conv1d = true,
     .ignored = ignored,
     .read = read,
     .list_params = list_params,

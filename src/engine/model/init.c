@@ -8,7 +8,7 @@
 
 #include "base/platform.h"
 #include "base/rng.h"
-#include "engine/model/family.h"
+#include "engine/model/adapter_internal.h"
 
 enum { BLOCK = 512 }; /* pairs at a time */
 
@@ -55,19 +55,41 @@ static void draw_normal(float *values, size_t begin, size_t count, uint64_t seed
         normal_pair(words[2 * k], words[2 * k + 1], std, &values[2 * k], &values[2 * k + 1]);
 }
 
-static tp_status init_param(const tp_param *p, const tp_tensor *s, uint64_t seed, float std,
-                            tp_error *err)
+static void draw_uniform(float *values, size_t begin, size_t count, uint64_t seed, uint64_t stream,
+                         float bound)
+{
+    uint32_t words[2 * BLOCK];
+    for (size_t k = 0; k < count; k += 4)
+        tp_philox(seed, stream, (begin + k) / 4, words + k);
+    for (size_t k = 0; k < count; k++) /* 24 bits, in the middle of their interval */
+        values[k] = bound * (((float)(words[k] >> 8) + 0.5f) * 0x1p-23f - 1);
+}
+
+static tp_status write_values(const tp_tensor *s, size_t first, const float *values, size_t n,
+                              tp_error *err)
+{
+    tp_bf16 narrow[2 * BLOCK];
+    if (s->dtype == TP_DTYPE_F32)
+        return tp_tensor_write(s, first * sizeof *values, values, n * sizeof *values, err);
+    TP_ASSERT(s->dtype == TP_DTYPE_BF16);
+    for (size_t k = 0; k < n; k++)
+        narrow[k] = tp_f32_to_bf16(values[k]);
+    return tp_tensor_write(s, first * sizeof *narrow, narrow, n * sizeof *narrow, err);
+}
+
+static tp_status init_param(const tp_param *p, const tp_tensor *s, bool is_uniform, uint64_t seed,
+                            float std, tp_error *err)
 {
     float values[2 * BLOCK];
-    size_t n = s->bytes / sizeof *values;
+    size_t n = s->bytes / tp_dtype_size(s->dtype);
     uint64_t stream = XXH3_64bits(p->name, strlen(p->name));
     for (size_t k = 0; k < 2 * BLOCK; k++)
         values[k] = p->init == TP_INIT_ONE ? 1.0f : 0.0f;
     for (size_t i = 0; i < n; i += 2 * BLOCK) {
         size_t count = TP_MIN(n - i, (size_t)2 * BLOCK);
         if (p->init == TP_INIT_NORMAL)
-            draw_normal(values, i, count, seed, stream, std);
-        TP_TRY(tp_tensor_write(s, i * sizeof *values, values, count * sizeof *values, err));
+            (is_uniform ? draw_uniform : draw_normal)(values, i, count, seed, stream, std);
+        TP_TRY(write_values(s, i, values, count, err));
     }
     return TP_OK;
 }
@@ -82,8 +104,17 @@ tp_status tp_model_init_random(const tp_model *model, tp_states *states, uint64_
         const tp_param *p = &model->params[i];
         const tp_tensor *s = tp_states_find(states, p->name);
         TP_ASSERT(s && s->span.buffer);
-        TP_TRY(
-            init_param(p, s, seed, (float)(p->is_residual_out ? std * residual_factor : std), err));
+        TP_TRY(init_param(p, s, false, seed,
+                          (float)(p->is_residual_out ? std * residual_factor : std), err));
     }
     return TP_OK;
+}
+
+tp_status tp_param_draw(const tp_param *p, bool is_uniform, tp_states *states, uint64_t seed,
+                        double spread, tp_error *err)
+{
+    const tp_tensor *s = tp_states_find(states, p->name);
+    if (!s || !s->span.buffer)
+        return tp_fail(err, TP_ERR_ARG, "tensor '%s' is not in memory", p->name);
+    return init_param(p, s, is_uniform, seed, (float)spread, err);
 }

@@ -1,16 +1,29 @@
 /* load.c - weights into the memory that a graph computes with. */
 #include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
 
 #include "base/platform.h"
+#include "engine/model/adapter.h"
 #include "engine/model/weights.h"
+
+/* In place: every element ends before it begins. */
+static void narrow(float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        tp_bf16 half = tp_f32_to_bf16(x[i]);
+        memcpy((char *)x + i * sizeof half, &half, sizeof half);
+    }
+}
 
 /* Piece by piece: what lies between the file and the device stays in the cache. */
 static tp_status load_param(const tp_weights *w, size_t index, const tp_tensor *state,
-                            bool *ret_is_finite, tp_error *err)
+                            XXH3_state_t *hash, bool *ret_is_finite, tp_error *err)
 {
     const tp_param *p = &w->model->params[index];
     int64_t rows = tp_weights_rows(p), piece = tp_weights_piece(w, index);
     size_t row = (size_t)tp_weights_row_length(p);
+    size_t size = tp_dtype_size(state->dtype);
     float *wide = malloc((size_t)piece * row * sizeof *wide);
     tp_status status =
         wide ? TP_OK : tp_fail(err, TP_ERR_NOMEM, "cannot load '%s': out of memory", p->name);
@@ -20,16 +33,20 @@ static tp_status load_param(const tp_weights *w, size_t index, const tp_tensor *
         bool is_finite = true;
         status = tp_weights_read(w, index, i, n, wide, &is_finite, err);
         *ret_is_finite &= is_finite;
+        if (status == TP_OK && hash)
+            XXH3_128bits_update(hash, wide, (size_t)n * row * sizeof *wide);
+        if (status == TP_OK && state->dtype == TP_DTYPE_BF16)
+            narrow(wide, (size_t)n * row);
         if (status == TP_OK)
-            status = tp_tensor_write(state, (size_t)i * row * sizeof *wide, wide,
-                                    (size_t)n * row * sizeof *wide, err);
+            status =
+                tp_tensor_write(state, (size_t)i * row * size, wide, (size_t)n * row * size, err);
     }
     free(wide);
     return status;
 }
 
-static tp_status load_all(const tp_weights *w, tp_states *states, tp_load_report *ret,
-                          tp_error *err)
+static tp_status load_all(const tp_weights *w, tp_states *states, XXH3_state_t *hash,
+                          tp_load_report *ret, tp_error *err)
 {
     tp_load_report report = w->report;
     for (size_t i = 0; i < w->model->n_params; i++) {
@@ -38,7 +55,7 @@ static tp_status load_all(const tp_weights *w, tp_states *states, tp_load_report
         bool is_finite;
         if (!state || !state->span.buffer)
             return tp_fail(err, TP_ERR_ARG, "tensor '%s' has no memory to be loaded into", name);
-        TP_TRY(load_param(w, i, state, &is_finite, err));
+        TP_TRY(load_param(w, i, state, hash, &is_finite, err));
         if (is_finite || report.has_nonfinite)
             continue;
         report.has_nonfinite = true;
@@ -48,12 +65,33 @@ static tp_status load_all(const tp_weights *w, tp_states *states, tp_load_report
     return TP_OK;
 }
 
+/* The base of an adapter has a name by what is in it. */
+static tp_status load_and_name(const tp_weights *w, tp_states *states, tp_load_report *ret,
+                               tp_error *err)
+{
+    if (!tp_model_has_adapter(w->model))
+        return load_all(w, states, NULL, ret, err);
+    XXH3_state_t *hash = XXH3_createState();
+    TP_ASSERT(hash);
+    XXH3_128bits_reset(hash);
+    tp_status status = load_all(w, states, hash, ret, err);
+    XXH128_hash_t h = XXH3_128bits_digest(hash);
+    XXH3_freeState(hash);
+    if (status == TP_OK)
+        snprintf(ret->base_fingerprint, sizeof ret->base_fingerprint, "%016llx%016llx",
+                 (unsigned long long)h.high64, (unsigned long long)h.low64);
+    return status;
+}
+
 tp_status tp_model_load(const tp_model *model, tp_states *states, tp_load_report *ret,
                         tp_error *err)
 {
     tp_weights w;
     TP_TRY(tp_weights_open(model, &w, err));
-    tp_status status = load_all(&w, states, ret, err);
+    tp_status status = load_and_name(&w, states, ret, err);
     tp_weights_close(&w);
+    if (status == TP_OK && tp_model_adapter_folder(model))
+        status =
+            tp_adapter_load(model, tp_model_adapter_folder(model), TP_ADAPTER_LIVE, states, err);
     return status;
 }

@@ -7,7 +7,7 @@
 
 #include "base/files.h"
 #include "base/platform.h"
-#include "engine/model/family.h"
+#include "engine/model/adapter_internal.h"
 #include "engine/model/gguf_config.h"
 
 enum {
@@ -297,6 +297,73 @@ static tp_status open_gguf(const char *path, tp_model **ret, tp_error *err)
     return status;
 }
 
+/* The base is where adapter_config.json says, seen from here, or else from the adapter. */
+static tp_status find_base(const char *folder, const char *config, const char *base, tp_buf *ret,
+                           tp_error *err)
+{
+    if (!base || !*base)
+        return tp_fail(err, TP_ERR_FORMAT, "%s names no base: base_model_name_or_path is missing",
+                       config);
+    for (size_t i = 0; i < 3; i++) {
+        tp_buf_clear(ret);
+        if (i == 0)
+            tp_buf_adds(ret, base);
+        else
+            tp_buf_addf(ret, i == 1 ? "%s/%s" : "%s/../%s", folder, base);
+        tp_buf probe = {0};
+        tp_buf_addf(&probe, "%s/config.json", ret->data);
+        bool is_there = tp_file_exists(probe.data) || tp_gguf_is_file(ret->data);
+        tp_buf_release(&probe);
+        if (is_there)
+            return TP_OK;
+    }
+    return tp_fail(err, TP_ERR_IO,
+                   "%s: the base '%s' is no folder with config.json, from here or from the "
+                   "adapter: models are not downloaded; put it there, or its path into "
+                   "base_model_name_or_path",
+                   config, base);
+}
+
+static tp_status attach_from(const char *folder, const char *config, const tp_buf *text,
+                             tp_arena *arena, tp_model **ret, tp_error *err)
+{
+    tp_lora_settings settings;
+    const char *base;
+    tp_buf path = {0};
+    tp_model *model = NULL;
+    TP_TRY(
+        tp_adapter_config_read(config, tp_buf_str(text), text->len, arena, &settings, &base, err));
+    tp_status status = find_base(folder, config, base, &path, err);
+    if (status == TP_OK)
+        status = tp_model_open(path.data, &model, err);
+    if (status == TP_OK) {
+        status = tp_model_attach(model, &settings, err);
+        status = status == TP_OK ? TP_OK : tp_error_prefix(err, status, "%s: ", config);
+    }
+    tp_buf_release(&path);
+    if (status != TP_OK) {
+        tp_model_free(model);
+        return status;
+    }
+    model->lora->folder = tp_arena_strdup(&model->arena, folder);
+    *ret = model;
+    return TP_OK;
+}
+
+static tp_status open_adapter(const char *folder, const char *config, tp_model **ret, tp_error *err)
+{
+    tp_buf text = {0};
+    tp_arena arena;
+    TP_TRY(tp_file_read(config, MAX_CONFIG_BYTES, &text, err));
+    tp_status status = tp_arena_init(&arena, text.len * JSON_FACTOR + ARENA_BASE, err);
+    if (status == TP_OK) {
+        status = attach_from(folder, config, &text, &arena, ret, err);
+        tp_arena_release(&arena);
+    }
+    tp_buf_release(&text);
+    return status;
+}
+
 tp_status tp_model_open(const char *path, tp_model **ret, tp_error *err)
 {
     if (tp_gguf_is_file(path))
@@ -311,12 +378,21 @@ tp_status tp_model_open(const char *path, tp_model **ret, tp_error *err)
     tp_buf config = {0};
     tp_buf_addf(&config, "%s/config.json", path);
     tp_status status;
-    if (tp_file_exists(config.data))
+    if (tp_file_exists(config.data)) {
         status = open_file(config.data, path, ret, err);
+        tp_buf_release(&config);
+        return status;
+    }
+    tp_buf_clear(&config);
+    tp_buf_addf(&config, "%s/adapter_config.json", path);
+    if (tp_file_exists(config.data))
+        status = open_adapter(path, config.data, ret, err);
     else
         status =
             tp_fail(err, TP_ERR_IO,
-                    "%s has no config.json: expected the folder of a Hugging Face model", path);
+                    "%s has no config.json and no adapter_config.json: expected the folder of a "
+                    "Hugging Face model or of an adapter",
+                    path);
     tp_buf_release(&config);
     return status;
 }
@@ -477,8 +553,9 @@ bool tp_param_is_embedding(const tp_param *param)
 tp_tensor tp_param_tensor(const tp_param *p)
 {
     return (tp_tensor){.name = p->name,
-                       .role = TP_ROLE_WEIGHT,
-                       .dtype = TP_DTYPE_F32,
+                       .of = p->of,
+                       .role = p->of ? TP_ROLE_ADAPTER : TP_ROLE_WEIGHT,
+                       .dtype = p->dtype,
                        .rank = p->rank,
                        .dim = {p->dim[0], p->dim[1]}};
 }
@@ -489,6 +566,12 @@ tp_status tp_model_declare(const tp_model *model, int64_t max_positions, tp_stat
     for (size_t i = 0; i < model->n_params; i++) {
         tp_tensor weight = tp_param_tensor(&model->params[i]);
         TP_TRY(tp_states_declare(states, &weight, err));
+    }
+    size_t n;
+    const tp_param *trained = tp_model_trained(model, &n);
+    for (size_t i = 0; model->lora && i < n; i++) {
+        tp_tensor adapter = tp_param_tensor(&trained[i]);
+        TP_TRY(tp_states_declare(states, &adapter, err));
     }
     if (model->rope.theta == 0)
         return TP_OK;

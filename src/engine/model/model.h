@@ -28,6 +28,8 @@ typedef struct {
     int64_t dim[2];
     tp_init init;
     bool is_residual_out; /* scaled by 1/sqrt(2 L) at random initialisation, as GPT-2 does */
+    const char *of;       /* of an adapter: the weight that it is trained for; else NULL */
+    tp_dtype dtype;       /* as it is kept: f32, but for a frozen base */
     bool is_matrix;       /* takes part in products (or is an embedding): has a bf16 shadow */
     bool is_transposed;   /* [in, out], as GPT-2 has matrices of its blocks */
 } tp_param;
@@ -42,6 +44,10 @@ bool tp_param_is_embedding(const tp_param *param);
 bool tp_model_is_head(const tp_model *model, const tp_param *param);
 const tp_param *tp_model_params(const tp_model *model, size_t *ret_n);
 
+/* Which adapter: the one that is trained, none, or a frozen copy of what training began with,
+ * whose tensors are called "ref.<name>". */
+typedef enum { TP_ADAPTER_LIVE, TP_ADAPTER_OFF, TP_ADAPTER_REFERENCE } tp_adapter_use;
+
 /* The forward graph up to the last norm.  Blocks carry the layer's index, labels
  * read "layers.3.q_proj". */
 typedef struct {
@@ -53,6 +59,8 @@ typedef struct {
     int64_t block_tokens;     /* places of a block, even */
     tp_dtype cache_dtype;     /* f32 or bf16 */
     tp_ref slots, tables;     /* with caches: i32[T], i32[S,M]; inputs made by the caller */
+    tp_adapter_use adapter;
+    tp_ref dropout_seed; /* i32[2]: an adapter drops inputs by it; 0: it does not */
 } tp_forward;
 /* Primitive ops only: `fuse` merges them later.  Sources that the graph already has are
  * used again.  logits = linear(hidden, head_weight). */
@@ -83,11 +91,12 @@ typedef struct {
     tp_dtype other_dtype;    /* of the first of them */
     char other_dtype_name[256];
     bool has_nonfinite;
-    char nonfinite_name[256]; /* the first tensor with an infinity or NaN */
-    tp_dtype file_dtype;      /* of the embedding: what a save gives back by default */
-    size_t n_files, n_bytes;  /* read */
-    char gguf_types[128];     /* of a GGUF file: "15 Q4_0, 6 F32" */
-    bool is_quantised;        /* some of them are */
+    char nonfinite_name[256];  /* the first tensor with an infinity or NaN */
+    tp_dtype file_dtype;       /* of the embedding: what a save gives back by default */
+    size_t n_files, n_bytes;   /* read */
+    char base_fingerprint[33]; /* of a model with an adapter: XXH3-128 of its weights in f32 */
+    char gguf_types[128];      /* of a GGUF file: "15 Q4_0, 6 F32" */
+    bool is_quantised;         /* some of them are */
 } tp_load_report;
 TP_CHECKED tp_status tp_model_load(const tp_model *model, tp_states *states, tp_load_report *ret,
                                    tp_error *err);

@@ -22,9 +22,9 @@ enum {
     ARENA_BASE = 64 << 10
 };
 
-typedef struct metadata metadata;
+typedef struct metadata metadata; /* read to be checked; nobody asks for a value */
 struct metadata {
-    const char *key, *value;
+    const char *key;
     const metadata *next;
 };
 
@@ -36,7 +36,6 @@ struct tp_safetensors {
     size_t n;
     uint32_t *slots; /* open addressing by name: index + 1 */
     size_t n_slots;
-    const metadata *metadata;
 };
 
 typedef struct {
@@ -46,6 +45,7 @@ typedef struct {
     tp_json_reader reader;
     tp_json_token token;
     size_t cap;
+    const metadata *metadata;
     size_t n_metadata;
     bool has_metadata;
     tp_error *err;
@@ -272,9 +272,8 @@ static tp_status read_metadata(header *h)
         if (h->token.type != TP_JSON_TOKEN_STRING)
             return tp_json_reader_fail(&h->reader, &h->token, h->err,
                                        "\"__metadata__\": \"%.200s\" must be a string", m->key);
-        TP_TRY(take_text(h, &m->value));
-        m->next = h->st->metadata;
-        h->st->metadata = m;
+        m->next = h->metadata;
+        h->metadata = m;
         h->n_metadata++;
     }
 }
@@ -304,7 +303,7 @@ static tp_status check_metadata(header *h)
 {
     const metadata **all = tp_arena_array(&h->st->arena, const metadata *, h->n_metadata + 1);
     size_t n = 0;
-    for (const metadata *m = h->st->metadata; m; m = m->next)
+    for (const metadata *m = h->metadata; m; m = m->next)
         all[n++] = m;
     qsort(all, n, sizeof *all, by_key);
     for (size_t i = 1; i < n; i++)
@@ -473,12 +472,4 @@ const tp_tensor_entry *tp_safetensors_find(const tp_safetensors *st, const char 
 {
     uint32_t slot = *slot_of(st, name);
     return slot ? &st->entries[slot - 1] : NULL;
-}
-
-const char *tp_safetensors_metadata(const tp_safetensors *st, const char *key)
-{
-    for (const metadata *m = st->metadata; m; m = m->next)
-        if (strcmp(m->key, key) == 0)
-            return m->value;
-    return NULL;
 }

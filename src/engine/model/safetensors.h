@@ -37,7 +37,6 @@ size_t tp_safetensors_count(const tp_safetensors *st);
 /* In the order of the data. */
 const tp_tensor_entry *tp_safetensors_at(const tp_safetensors *st, size_t i);
 const tp_tensor_entry *tp_safetensors_find(const tp_safetensors *st, const char *name);
-const char *tp_safetensors_metadata(const tp_safetensors *st, const char *key); /* or NULL */
 
 const char *tp_safetensors_dtype_name(tp_dtype dtype); /* "BF16" */
 

@@ -4,7 +4,7 @@
 #include <sys/statvfs.h>
 
 #include "base/platform.h"
-#include "engine/model/family.h"
+#include "engine/model/adapter_internal.h"
 #include "engine/model/safetensors.h"
 #include "text/json/json.h"
 
@@ -96,7 +96,8 @@ static tp_status write_shards(const saving *s, tp_error *err)
     return status;
 }
 
-static tp_status write_text(const char *folder, const char *name, const tp_buf *text, tp_error *err)
+tp_status tp_model_write_text(const char *folder, const char *name, const tp_buf *text,
+                              tp_error *err)
 {
     tp_buf path = {0};
     tp_writer *w = NULL;
@@ -150,7 +151,7 @@ static tp_status write_index(const saving *s, tp_error *err)
     qsort(sorted, n, sizeof *sorted, by_name);
     tp_buf text = {0};
     describe_shards(s, sorted, &text);
-    tp_status status = write_text(s->folder, "model.safetensors.index.json", &text, err);
+    tp_status status = tp_model_write_text(s->folder, "model.safetensors.index.json", &text, err);
     tp_buf_release(&text);
     free(sorted);
     return status;
@@ -166,7 +167,7 @@ static tp_status write_config(const saving *s, tp_error *err)
     tp_status status = tp_fields_rewrite(m->config_path, m->config_text, m->config_len, dtype,
                                          m->family->architecture, &text, err);
     if (status == TP_OK)
-        status = write_text(s->folder, "config.json", &text, err);
+        status = tp_model_write_text(s->folder, "config.json", &text, err);
     tp_buf_release(&text);
     return status;
 }

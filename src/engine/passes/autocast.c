@@ -48,7 +48,8 @@ tp_ref tp_pass_copy(tp_graph *g, const tp_tensor *weight, tp_dtype dtype, tp_lay
 static bool is_master(const tp_graph *g, tp_ref ref)
 {
     const tp_tensor *t = g->values[ref].tensor;
-    return t && t->role == TP_ROLE_WEIGHT && t->dtype == TP_DTYPE_F32;
+    return t && (t->role == TP_ROLE_WEIGHT || t->role == TP_ROLE_ADAPTER) &&
+           t->dtype == TP_DTYPE_F32;
 }
 
 static bool is_activation(const tp_graph *g, const tp_node *n, int out)

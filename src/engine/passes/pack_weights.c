@@ -32,7 +32,8 @@ static tp_ref panels_of(tp_graph *g, tp_ref weight, bool transposed)
 static bool is_weight(const tp_graph *g, tp_ref ref)
 {
     const tp_tensor *t = g->values[ref].tensor;
-    return t && (t->role == TP_ROLE_WEIGHT || t->role == TP_ROLE_COPY);
+    return t &&
+           (t->role == TP_ROLE_WEIGHT || t->role == TP_ROLE_ADAPTER || t->role == TP_ROLE_COPY);
 }
 
 /* Rows of a table come from the master, rounded on look-up, which spares its shadow. */

@@ -61,8 +61,6 @@ void tp_prompt_encoder_free(tp_prompt_encoder *e)
     free(e);
 }
 
-bool tp_prompt_encoder_uses_template(const tp_prompt_encoder *e) { return e->template != NULL; }
-
 /* The model's turn is opened. */
 static tp_status render(tp_prompt_encoder *e, const tp_prompt *prompt, tp_error *err)
 {

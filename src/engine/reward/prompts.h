@@ -67,7 +67,6 @@ TP_CHECKED tp_status tp_prompt_encoder_new(const tp_tokenizer *tokenizer, const 
                                            const tp_json *variables, bool add_bos,
                                            tp_prompt_encoder **ret, tp_error *err);
 void tp_prompt_encoder_free(tp_prompt_encoder *encoder); /* NULL is a no-op */
-bool tp_prompt_encoder_uses_template(const tp_prompt_encoder *encoder);
 /* Appends; not thread-safe.  (optional) ret_text: what the ids spell. */
 TP_CHECKED tp_status tp_prompt_encode(tp_prompt_encoder *encoder, const tp_prompt *prompt,
                                       tp_ids *ids, tp_buf *ret_text, tp_error *err);

@@ -17,7 +17,7 @@ typedef struct {
 
 /* ---- messages ---- */
 
-const char *tp_prompt_join(tp_arena *arena, const tp_json *messages, const char *separator)
+static const char *prompt_join(tp_arena *arena, const tp_json *messages, const char *separator)
 {
     size_t n = strlen(separator), used = 0;
     for (const tp_json *m = messages->child; m; m = m->next)
@@ -280,7 +280,7 @@ tp_status tp_prompt_row_read(const tp_prompt_row_options *options, const tp_row 
     p.id = tp_arena_printf(arena, "%s:%llu", name ? name + 1 : row->file,
                            (unsigned long long)row->line);
     p.messages = messages;
-    p.text = tp_prompt_join(arena, messages, separator_for(&r, key));
+    p.text = prompt_join(arena, messages, separator_for(&r, key));
     const tp_json *tools = tp_json_get(object, "tools");
     p.tools = tools && tools->type == TP_JSON_ARRAY && tools->n ? tools : NULL;
     *ret = p;

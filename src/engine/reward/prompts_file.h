@@ -21,7 +21,4 @@ TP_CHECKED tp_status tp_prompt_row_read(const tp_prompt_row_options *options, co
                                         tp_arena *arena, tp_prompt *ret, tp_error *err);
 size_t tp_prompt_row_arena_bytes(const tp_prompt_row_options *options, size_t longest_row);
 
-/* All contents one after the other. */
-const char *tp_prompt_join(tp_arena *arena, const tp_json *messages, const char *separator);
-
 #endif

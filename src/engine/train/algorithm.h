@@ -12,6 +12,7 @@
 #include "engine/data/loader.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/custom_metrics.h"
+#include "engine/train/levers.h"
 #include "engine/train/loss_scaler.h"
 #include "engine/train/plan.h"
 #include "engine/train/profile.h"
@@ -31,7 +32,8 @@ typedef struct {
     double loss, grad_norm, lr, seconds, wait_s, flops;
     int64_t trained, used, padded, sequences;
     uint32_t n_micro;
-    double loss_scale; /* 0: none */
+    uint64_t data_hash; /* of the tokens, in order */
+    double loss_scale;  /* 0: none */
     int64_t updates;
     bool skipped;    /* an update was left out */
     bool overflowed; /* ... by the loss scaler */
@@ -152,6 +154,7 @@ struct trainer {
     tp_session *session; /* the one of them that trains */
     bool resumes;        /* see tp_run_graphs_options */
     tp_run_plan plan;
+    tp_lever_reports levers;
     tp_mem_stats memory_before; /* what others in this process held when the run began */
     tp_tokenizer *tokenizer;
     tp_run *run;
@@ -175,11 +178,12 @@ struct trainer {
     int64_t last_checkpoint_step;
     size_t checkpoint_bytes;
     double started_wall, started_s;
-    double val_loss;     /* SFT, DPO: of the last validation */
-    double val_accuracy; /* DPO, GRPO */
-    bool reached_goal;   /* the run may end before max_steps */
-    bool step_is_void;   /* the step at work has changed nothing yet */
-    bool must_restore;   /* after the step at work: back to a checkpoint */
+    double val_loss;       /* SFT, DPO: of the last validation */
+    double val_accuracy;   /* DPO, GRPO */
+    bool reached_goal;     /* the run may end before max_steps */
+    char stop_reason[400]; /* of a listener that asked for it; "": nobody has */
+    bool step_is_void;     /* the step at work has changed nothing yet */
+    bool must_restore;     /* after the step at work: back to a checkpoint */
     tp_loss_scaler scaler;
     tp_watchdog *watchdog;
     atomic_bool is_late;   /* the watchdog says so of the step at work */

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/files.h"
+#include "engine/model/adapter.h"
 #include "engine/train/recipe.h"
 #include "engine/train/trainer_internal.h"
 
@@ -82,6 +83,11 @@ static tp_status check_resume(const trainer *t, const tp_train_state *saved, con
                        "(policy.optimizer.name): its state is another. Start a new run from its "
                        "model/ folder",
                        path, saved->optimizer, t->state.optimizer);
+    if (strcmp(saved->base_fingerprint, t->state.base_fingerprint) != 0)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "'%s' is an adapter of another base: the weights of '%s' are not those that "
+                       "it was trained on",
+                       path, tp_model_base_folder(t->model));
     if (saved->seed != t->state.seed)
         return tp_fail(err, TP_ERR_CONFIG, "'%s' was saved with seed %llu, this run has %llu", path,
                        (unsigned long long)saved->seed, (unsigned long long)t->state.seed);

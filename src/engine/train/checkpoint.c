@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/platform.h"
+#include "engine/model/adapter.h"
 #include "engine/model/safetensors.h"
 #include "engine/train/step_history.h"
 #include "text/json/json.h"
@@ -68,14 +69,14 @@ static tp_status save_optimizer(const tp_states *states, tp_dtype model_dtype, c
     return status;
 }
 
-static void put_history(tp_json_w *w, const char *key, const tp_history *h)
+static void put_history(tp_json_w *w, const char *key, const tp_step_history *h)
 {
-    int64_t n = tp_history_length(h, TP_HISTORY);
+    int64_t n = tp_step_history_length(h, TP_STEP_HISTORY);
     if (n == 0)
         return;
     tp_json_w_put_begin(w, key, '[');
     for (int64_t i = 0; i < n; i++)
-        tp_json_w_f64(w, tp_history_at(h, n, i));
+        tp_json_w_f64(w, tp_step_history_at(h, n, i));
     tp_json_w_end(w, ']');
 }
 
@@ -124,9 +125,13 @@ static void write_state_json(const tp_train_state *s, tp_buf *out)
     tp_json_w_put_f64(&w, "loss", s->last_loss);
     tp_json_w_put_f64(&w, "best_reward", s->best_reward);
     put_stability(&w, s);
+    if (s->lr_factor != 1)
+        tp_json_w_put_f64(&w, "lr_factor", s->lr_factor);
     tp_json_w_put_str(&w, "optimizer", s->optimizer);
     tp_json_w_put_str(&w, "model_fingerprint", s->model_fingerprint);
     tp_json_w_put_str(&w, "data_fingerprint", s->data_fingerprint);
+    if (s->base_fingerprint[0])
+        tp_json_w_put_str(&w, "base_fingerprint", s->base_fingerprint);
     tp_json_w_end(&w, '}');
     tp_buf_addc(out, '\n');
 }
@@ -224,6 +229,17 @@ tp_status tp_checkpoint_check_space(const char *root, size_t need, tp_error *err
                    tp_human_bytes((double)need, a), root, tp_human_bytes(have, b));
 }
 
+/* Of an adapter's base nothing is saved: state.json says which one it is. */
+static tp_status save_model(const tp_checkpoint_options *o, tp_session *session, const char *path,
+                            tp_error *err)
+{
+    const tp_model *model = tp_session_model(session);
+    const tp_states *states = tp_session_states(session);
+    return tp_model_has_adapter(model)
+               ? tp_adapter_save(model, states, path, &o->companions, err)
+               : tp_model_save(model, states, path, o->model_dtype, 0, &o->companions, err);
+}
+
 static tp_status write_contents(const char *folder, const tp_checkpoint_options *o,
                                 tp_session *session, const tp_train_state *state, uint64_t *bytes,
                                 tp_error *err)
@@ -231,12 +247,13 @@ static tp_status write_contents(const char *folder, const tp_checkpoint_options 
     char path[4096];
     snprintf(path, sizeof path, "%s/model", folder);
     TP_TRY(tp_dir_make(path, err));
-    TP_TRY(tp_model_save(tp_session_model(session), tp_session_states(session), path,
-                         o->model_dtype, 0, &o->companions, err));
+    TP_TRY(save_model(o, session, path, err));
     TP_TRY(tp_dir_sync(path, err));
     if (o->save_optimizer) {
         snprintf(path, sizeof path, "%s/optimizer.safetensors", folder);
-        TP_TRY(save_optimizer(tp_session_states(session), o->model_dtype, path, err));
+        bool is_adapter = tp_model_has_adapter(tp_session_model(session));
+        TP_TRY(save_optimizer(tp_session_states(session),
+                              is_adapter ? TP_DTYPE_F32 : o->model_dtype, path, err));
     }
     tp_buf text = {0};
     write_state_json(state, &text);
@@ -377,6 +394,10 @@ static tp_status load_weights(const char *path, tp_session *session, tp_dtype *r
     tp_model *saved;
     tp_load_report report = {0};
     snprintf(folder, sizeof folder, "%s/model", path);
+    *ret_dtype = TP_DTYPE_F32;
+    if (tp_model_has_adapter(tp_session_model(session)))
+        return tp_adapter_load(tp_session_model(session), folder, TP_ADAPTER_LIVE,
+                               tp_session_states(session), err);
     TP_TRY(tp_model_open(folder, &saved, err));
     tp_status status = tp_model_load(saved, tp_session_states(session), &report, err);
     tp_model_free(saved);

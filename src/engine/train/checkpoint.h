@@ -1,7 +1,7 @@
 /* checkpoint.h - saving a run so that a crash leaves the old or the new.
  *
  *     checkpoints/step-40/
- *         model/                 a Hugging Face folder
+ *         model/                 a Hugging Face folder; of an adapter PEFT's, without the base
  *         optimizer.safetensors  what the optimizer keeps (adam_m.*, adam_v.*), and master.* (the
  *                                f32 weights) when
  *                                the model is stored in less than f32
@@ -31,7 +31,8 @@ TP_CHECKED tp_status tp_checkpoint_save(const tp_checkpoint_options *options, tp
                                         const tp_train_state *state, uint64_t *ret_bytes,
                                         tp_error *err);
 
-/* `session` is allocated; its weights, moments and shadows become the saved ones. */
+/* `session` is allocated, an adapter's base loaded; its weights, moments and shadows become the
+ * saved ones. */
 TP_CHECKED tp_status tp_checkpoint_load(const char *path, tp_session *session,
                                         tp_train_state *ret_state, tp_error *err);
 /* Room for `need` bytes where `root` is or will be. */

@@ -88,6 +88,7 @@ tp_train_event tp_trainer_event(trainer *t, tp_train_event_kind kind)
                         .elapsed_s = tp_clock_s() - t->started_s,
                         .memory = tp_trainer_memory(t),
                         .plan = &t->plan,
+                        .levers = &t->levers,
                         .last_checkpoint_step = t->last_checkpoint_step,
                         .checkpoint_bytes = t->checkpoint_bytes,
                         .skipped = t->state.skipped,

@@ -5,8 +5,10 @@
 
 #include "base/cpu.h"
 #include "base/files.h"
+#include "base/huge_pages.h"
 #include "base/platform.h"
 #include "engine/train/algorithm.h"
+#include "engine/train/peft.h"
 
 int tp_trainer_threads(const tp_train_options *o)
 {
@@ -66,10 +68,18 @@ tp_status tp_run_model_open(const tp_train_options *o, tp_model **ret, tp_buf *r
                                 "from (or policy.init=random with policy.model_config)");
     tp_buf own = {0}, *folder = ret_path ? ret_path : &own;
     tp_status status = tp_trainer_find_folder(path, "config.json", folder, err);
+    tp_model *model = NULL;
     if (status == TP_OK)
-        status = tp_model_open(folder->data, ret, err);
+        status = tp_model_open(folder->data, &model, err);
+    if (status == TP_OK)
+        status = tp_peft_attach(o, model, err);
     tp_buf_release(&own);
-    return status;
+    if (status != TP_OK) {
+        tp_model_free(model);
+        return status;
+    }
+    *ret = model;
+    return TP_OK;
 }
 
 tp_algorithm_needs tp_trainer_needs(const tp_train_options *o)
@@ -94,7 +104,7 @@ static tp_status create_program(const tp_train_options *o, tp_device *device,
                    .loss_chunk = (int32_t)o->engine.loss_chunk,
                    .disabled = none ? every_pass : o->engine.disable_passes.v,
                    .n_disabled = none ? TP_COUNTOF(every_pass) : o->engine.disable_passes.n},
-        .share_memory = !none,
+        .share_memory = !none && o->engine.in_place,
         .dump_stages = o->engine.dump.v,
         .n_dump_stages = o->engine.dump.n,
         .dump = more->dump,
@@ -104,7 +114,8 @@ static tp_status create_program(const tp_train_options *o, tp_device *device,
 
 static tp_status create_session(const tp_train_options *o, const tp_model *model,
                                 const tp_run_graphs_options *more, tp_program *program,
-                                bool is_reference, tp_session **ret, tp_error *err)
+                                bool is_reference, tp_session *policy, tp_session **ret,
+                                tp_error *err)
 {
     tp_session_options options = {.program = program,
                                   .tokens = tp_trainer_token_budget(o),
@@ -117,6 +128,8 @@ static tp_status create_session(const tp_train_options *o, const tp_model *model
                                   .weighed = o->algorithm->is_weighted,
                                   .forward_only = is_reference,
                                   .name = "reference"};
+    if (is_reference && tp_model_has_adapter(model))
+        options.shares = policy;
     const tp_model_info *info = tp_model_get_info(model);
     if (info->rope_theta == 0 && options.max_positions > info->max_positions)
         return tp_fail(err, TP_ERR_CONFIG,
@@ -138,6 +151,7 @@ static tp_status open_device(const tp_train_options *o, tp_device **ret, tp_erro
         return tp_fail(err, TP_ERR_CONFIG, "engine.backend is '%s'; expected cpu, ref or guard",
                        o->engine.backend);
     TP_TRY(tp_trainer_force_isa(o, err));
+    tp_huge_pages_use(o->engine.huge_pages);
     return tp_device_open(backend, &options, ret, err);
 }
 
@@ -169,11 +183,13 @@ static tp_status create(const tp_train_options *o, const tp_model *model,
 {
     TP_TRY(open_device(o, &g->device, err));
     TP_TRY(create_program(o, g->device, more, &g->program, err));
-    TP_TRY(create_session(o, model, more, g->program, false, &g->session, err));
+    TP_TRY(create_session(o, model, more, g->program, false, NULL, &g->session, err));
     if (o->algorithm->generates)
         TP_TRY(create_engine(o, model, more, g, err));
-    if (tp_trainer_needs(o).reference || (o->algorithm->resumes_with_reference && more->resumes))
-        TP_TRY(create_session(o, model, more, g->program, true, &g->reference, err));
+    /* With an adapter off, the base is there for nothing. */
+    bool begins = more->resumes || tp_model_has_adapter(model);
+    if (tp_trainer_needs(o).reference || (o->algorithm->resumes_with_reference && begins))
+        TP_TRY(create_session(o, model, more, g->program, true, g->session, &g->reference, err));
     return tp_program_compile(g->program, err);
 }
 

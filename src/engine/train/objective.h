@@ -23,6 +23,7 @@ typedef struct {
     int64_t tokens, max_positions;
     int32_t loss_chunk; /* rows of logits alive at once, where they are fused from the start */
     bool with_gradient;
+    tp_adapter_use adapter;
     float temperature; /* logits are divided by it; 0: they are not */
 } tp_objective_options;
 

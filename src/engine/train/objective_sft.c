@@ -1,10 +1,12 @@
 /* objective_sft.c - cross-entropy on top of a model's trunk, in chunks or whole. */
 #include "engine/train/objective.h"
 
+#include "engine/model/adapter.h"
+
 static tp_status add_gradient(const tp_model *model, tp_graph *g, tp_ref loss, tp_error *err)
 {
     size_t n;
-    const tp_param *params = tp_model_params(model, &n);
+    const tp_param *params = tp_model_trained(model, &n);
     tp_ref *weights = calloc(n, sizeof *weights);
     TP_ASSERT(weights);
     int64_t one = 1;
@@ -32,7 +34,12 @@ static tp_status build_trunk(const tp_model *model, const tp_objective_options *
     tp_forward forward = {.tokens = tp_graph_input(g, "tokens", TP_DTYPE_I32, 1, &T),
                           .positions = tp_graph_input(g, "positions", TP_DTYPE_I32, 1, &T),
                           .cu = tp_graph_input(g, "cu_seqlens", TP_DTYPE_I32, 1, &S),
-                          .max_positions = options->max_positions};
+                          .max_positions = options->max_positions,
+                          .adapter = options->adapter};
+    const tp_lora_settings *lora = tp_model_adapter(model);
+    const int64_t halves = 2;
+    if (options->with_gradient && lora && lora->dropout > 0)
+        forward.dropout_seed = tp_graph_input(g, "dropout_seed", TP_DTYPE_I32, 1, &halves);
     ret->targets = tp_graph_input(g, "targets", TP_DTYPE_I32, 1, &T);
     ret->weights = tp_graph_input(g, "loss_weights", TP_DTYPE_F32, 1, &T);
     TP_TRY(tp_model_forward(model, g, &forward, &ret->hidden, &ret->head, err));

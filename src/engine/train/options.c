@@ -1,5 +1,6 @@
 /* options.c - the options of an algorithm, and what must hold across keys. */
 #include "engine/train/options.h"
+#include "engine/train/peft.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -10,6 +11,7 @@
 #include "base/strings.h"
 #include "engine/checkpoint/run_record.h"
 #include "engine/train/algorithm.h"
+#include "engine/train/levers.h"
 #include "engine/train/megatron.h"
 #include "engine/train/option_rows.h"
 #include "engine/train/profile.h"
@@ -249,7 +251,7 @@ static tp_status no_algorithm(const tp_config *config, tp_error *err)
     return status;
 }
 
-tp_status tp_train_algorithm(const tp_config *config, const tp_algorithm **ret, tp_error *err)
+static tp_status find_algorithm(const tp_config *config, const tp_algorithm **ret, tp_error *err)
 {
     const tp_algorithm *found = NULL;
     for (const tp_algorithm *const *a = tp_algorithms; *a; a++) {
@@ -387,12 +389,6 @@ static tp_status check_batches(const tp_config *config, const tp_train_options *
         return tp_config_fail(config, "checkpointing.enabled", err,
                               "must be true where a bad step goes back to a checkpoint "
                               "(train.nonfinite_policy, train.spike_policy)");
-    bool is_plain = !o->policy.packing.enabled && !o->policy.dynamic_batching.enabled;
-    if (is_plain && o->policy.train_global_batch_size % o->policy.train_micro_batch_size != 0)
-        return tp_config_fail(config, "policy.train_micro_batch_size", err,
-                              "%lld does not divide policy.train_global_batch_size, %lld",
-                              (long long)o->policy.train_micro_batch_size,
-                              (long long)o->policy.train_global_batch_size);
     return TP_OK;
 }
 
@@ -487,11 +483,13 @@ tp_status tp_train_options_bind_sizes(tp_config *config, tp_train_options *ret, 
     tp_train_options o;
     memset(&o, 0, sizeof o);
     size_t n;
-    TP_TRY(tp_train_algorithm(config, &o.algorithm, err));
+    TP_TRY(find_algorithm(config, &o.algorithm, err));
     TP_TRY(tp_megatron_adopt(config, err));
     o.policy.optimizer.kind = optimizer_of(config);
     tp_option *table = tp_train_options_of(o.algorithm, o.policy.optimizer.kind, &n);
-    tp_status status = tp_config_bind(config, table, n, &o, err);
+    tp_status status = tp_level_apply(config, table, n, err);
+    if (status == TP_OK)
+        status = tp_config_bind(config, table, n, &o, err);
     free(table);
     if (status != TP_OK)
         return status;
@@ -504,6 +502,7 @@ tp_status tp_train_options_bind_sizes(tp_config *config, tp_train_options *ret, 
     TP_TRY(tp_profile_bind(config, &o, err));
     TP_TRY(read_save_by(config, &o, err));
     TP_TRY(check_model(config, &o, err));
+    TP_TRY(tp_peft_bind(config, &o, err));
     TP_TRY(check_batches(config, &o, err));
     TP_TRY(check_metric(config, &o, err));
     if (o.policy.optimizer.kind->check)

@@ -67,6 +67,24 @@ typedef struct {
 } tp_loop_options;
 
 typedef struct {
+    bool enabled, use_rslora, use_dora;
+    int64_t dim;
+    double alpha, dropout;
+    tp_str_list target_modules, exclude_modules;
+    int init; /* tp_lora_init */
+    int base; /* 0: as the precision, else 1 + tp_base_storage */
+} tp_peft_options;
+
+/* NeMo RL's section. */
+typedef struct {
+    bool enabled, match_all_linear;
+    int64_t dim;
+    double alpha, dropout;
+    int dropout_position, init;
+    tp_str_list target_modules, exclude_modules;
+} tp_lora_cfg_options;
+
+typedef struct {
     const tp_algorithm *algorithm; /* whose section the configuration has */
     union {
         max_align_t align;
@@ -78,6 +96,7 @@ typedef struct {
     int64_t seed;
     const char *run_name, *run_dir;
     int progress; /* tp_progress_mode */
+    int level;    /* tp_level, of temper/levers.h */
 
     struct {
         int64_t max_new_tokens, top_k, val_top_k, max_running;
@@ -110,8 +129,10 @@ typedef struct {
         int recompute_every;
         tp_batching_options packing, dynamic_batching;
         tp_optimizer_settings optimizer;
-        const tp_json *megatron;  /* NeMo RL's other backend, or NULL */
-        const tp_json *scheduler; /* for tp_schedule_parse(), or NULL */
+        tp_peft_options peft;
+        tp_lora_cfg_options lora_cfg; /* adopted by peft */
+        const tp_json *megatron;      /* NeMo RL's other backend, or NULL */
+        const tp_json *scheduler;     /* for tp_schedule_parse(), or NULL */
     } policy;
 
     struct {
@@ -144,6 +165,7 @@ typedef struct {
         tp_str_list disable_passes, dump;
         double memory_fraction;
         int64_t loss_chunk; /* 0: chosen by the kernel */
+        bool in_place, huge_pages;
     } engine;
 
     struct {
@@ -161,6 +183,11 @@ typedef struct {
         bool tensorboard_enabled;
         const char *tensorboard_dir, *prometheus_path; /* prometheus_path NULL: none */
     } logger;
+    struct {
+        bool enabled;
+        double training_s, inference_s, memory_s;
+        const tp_json *alarms; /* for tp_alarm_plan_read(), or NULL */
+    } monitor;
     const char *profile_steps_text;
     const char *profile_workers;         /* patterns; NULL: all */
     const char *profile_origin;          /* what set the range, for messages */
@@ -173,9 +200,6 @@ typedef struct {
  * every key there is, for documentation.  free() it. */
 tp_option *tp_train_options_of(const tp_algorithm *algorithm, const tp_optimizer *optimizer,
                                size_t *ret_n);
-/* Which algorithm a configuration asks for by its sections. */
-TP_CHECKED tp_status tp_train_algorithm(const tp_config *config, const tp_algorithm **ret,
-                                        tp_error *err);
 
 /* After binding: are all the files there that the configuration names? */
 TP_CHECKED tp_status tp_train_options_check_files(const tp_config *config,

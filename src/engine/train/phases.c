@@ -2,6 +2,7 @@
 #include "engine/train/phases.h"
 
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 
@@ -14,11 +15,22 @@ const char *tp_time_name(tp_time_phase phase)
     return names[phase];
 }
 
+static void note_peak(tp_phases *p)
+{
+    struct rusage u;
+    if (getrusage(RUSAGE_SELF, &u) != 0 || (uint64_t)u.ru_maxrss * 1024 <= p->peak_bytes)
+        return;
+    p->peak_bytes = (uint64_t)u.ru_maxrss * 1024;
+    p->peak_phase = p->current;
+    p->peak_step = p->step;
+}
+
 static void charge(tp_phases *p)
 {
     uint64_t now = tp_clock_ns();
     p->ns[p->current] += now - p->last_ns;
     p->last_ns = now;
+    note_peak(p);
 }
 
 void tp_phases_start(tp_phases *p, tp_time_phase first)

@@ -32,6 +32,12 @@ typedef struct {
     uint64_t start_ns, last_ns;
     tp_time_phase current;
     uint64_t ns[TP_TIME_COUNT];
+    int64_t step; /* at work; set by the caller */
+    /* Where the process was largest: asked of the kernel whenever the phase changes, which keeps
+     * the peak, so that none is missed between two samples. */
+    uint64_t peak_bytes; /* 0: unknown */
+    tp_time_phase peak_phase;
+    int64_t peak_step;
 } tp_phases;
 
 void tp_phases_start(tp_phases *p, tp_time_phase first);

@@ -189,7 +189,7 @@ static tp_status plan_step(const tp_train_options *o, const tp_model *model, con
 
 /* ---- the plan ---- */
 
-tp_memory_allowance tp_memory_allowed(const tp_train_options *o)
+static tp_memory_allowance memory_allowed(const tp_train_options *o)
 {
     tp_limits limits;
     tp_limits_memory(&limits);
@@ -207,7 +207,7 @@ tp_status tp_run_plan_make(const tp_train_options *o, const tp_model *model,
 {
     tp_run_plan p = {.parameters = tp_model_param_count(model),
                      .micro_tokens = tp_trainer_token_budget(o),
-                     .allowance = tp_memory_allowed(o)};
+                     .allowance = memory_allowed(o)};
     plan_bytes(o, graphs, &p);
     TP_TRY(plan_step(o, model, graphs, machine, &p, err));
     p.fits = (double)p.peak_bytes <= p.allowance.bytes;

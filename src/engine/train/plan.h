@@ -50,8 +50,6 @@ TP_CHECKED tp_status tp_run_plan_compute(const tp_train_options *o, const tp_mod
                                          bool resumes, const tp_machine *machine, tp_run_plan *ret,
                                          tp_error *err);
 
-tp_memory_allowance tp_memory_allowed(const tp_train_options *o);
-
 /* ---- when it does not fit ---- */
 
 /* A change that takes less, and what would be needed with it. */

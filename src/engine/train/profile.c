@@ -14,15 +14,15 @@ enum { EVENTS = 1 << 20, FLUSH_MS = 1000 };
 
 /* ---- what is asked for ---- */
 
-const char *tp_worker_name(tp_worker worker)
+static const char *worker_name(tp_worker worker)
 {
     static const char *const names[TP_WORKERS] = {"temper_policy_worker",
                                                   "temper_generation_worker"};
     return names[worker];
 }
 
-void tp_worker_match(const char *patterns, int n_workers, bool ret_matches[TP_WORKERS],
-                     char *ret_lost, size_t cap)
+static void match_workers(const char *patterns, int n_workers, bool ret_matches[TP_WORKERS],
+                          char *ret_lost, size_t cap)
 {
     memset(ret_matches, 0, TP_WORKERS * sizeof *ret_matches);
     ret_lost[0] = 0;
@@ -38,7 +38,7 @@ void tp_worker_match(const char *patterns, int n_workers, bool ret_matches[TP_WO
         bool any = false;
         snprintf(pattern, sizeof pattern, "%.*s", (int)n, from);
         for (int w = 0; w < n_workers; w++)
-            if (fnmatch(pattern, tp_worker_name((tp_worker)w), 0) == 0)
+            if (fnmatch(pattern, worker_name((tp_worker)w), 0) == 0)
                 any = ret_matches[w] = true;
         if (!any && !ret_lost[0])
             snprintf(ret_lost, cap, "%s", pattern);
@@ -103,7 +103,7 @@ tp_status tp_profile_bind(const tp_config *config, tp_train_options *o, tp_error
 static const char *worker_list(int n_workers, tp_buf *out)
 {
     for (int w = 0; w < n_workers; w++)
-        tp_buf_addf(out, "%s%s", w ? ", " : "", tp_worker_name((tp_worker)w));
+        tp_buf_addf(out, "%s%s", w ? ", " : "", worker_name((tp_worker)w));
     return tp_buf_str(out);
 }
 
@@ -124,7 +124,7 @@ void tp_profile_open(trainer *t, int n_workers)
     if (t->o->profile_steps_text && environment(RANGE_VARIABLE))
         tp_trainer_notice(t, "profile.steps is set: " RANGE_VARIABLE " has no effect");
     const char *patterns = t->o->profile_workers ? t->o->profile_workers : "*";
-    tp_worker_match(patterns, n_workers, p->matches, lost, sizeof lost);
+    match_workers(patterns, n_workers, p->matches, lost, sizeof lost);
     bool any = false;
     for (int w = 0; w < n_workers; w++)
         any = any || p->matches[w];
@@ -149,9 +149,9 @@ static tp_status start(trainer *t, tp_error *err)
                                 .overflow = TP_TRACE_FLUSH,
                                 .flush_ms = FLUSH_MS,
                                 .path = p->path,
-                                .process_name = tp_worker_name(TP_WORKER_POLICY)};
+                                .process_name = worker_name(TP_WORKER_POLICY)};
     TP_TRY(tp_trace_start(&options, err));
-    tp_trace_thread_name(tp_worker_name(TP_WORKER_POLICY));
+    tp_trace_thread_name(worker_name(TP_WORKER_POLICY));
     tp_mem_trace_totals();
     if (strcmp(tp_trace_get_cost().clock, "tsc") != 0)
         tp_trainer_notice(t,

@@ -14,13 +14,6 @@
 
 typedef enum { TP_WORKER_POLICY, TP_WORKER_GENERATION, TP_WORKERS } tp_worker;
 
-const char *tp_worker_name(tp_worker worker); /* "temper_policy_worker", ... */
-
-/* Which workers a list of patterns names.  *ret_lost: the first pattern (of `cap` bytes) that
- * names none of the first n_workers, or "". */
-void tp_worker_match(const char *patterns, int n_workers, bool ret_matches[TP_WORKERS],
-                     char *ret_lost, size_t cap);
-
 /* A run's profile, while and after it is recorded. */
 typedef struct {
     int64_t start, stop; /* steps, stop excluded; both 0: none */

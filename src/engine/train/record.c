@@ -7,10 +7,12 @@
 #include "base/cpu.h"
 #include "base/log.h"
 #include "base/platform.h"
+#include "engine/model/adapter.h"
 #include "engine/train/trainer_internal.h"
 
 static const char *const mfu_formula =
     "3 * (2 * P_matmul * tokens + 4 * L * H * D * sum_s s*(s+1)/2) / seconds / peak FLOP/s "
+    "(2 in place of 3 for the weights of a frozen base) "
     "of the unit, measured; tokens of the data only (no padding), no recomputation, LM head "
     "counted, embedding "
     "look-up not, causal attention; seconds are those of steps (data to optimizer)";
@@ -28,9 +30,15 @@ double tp_trainer_step_flops(const tp_model *model, int64_t tokens, double sum_o
     double tables = info->tied ? 0 : (double)info->vocab * (double)info->hidden;
     if (info->rope_theta == 0)
         tables += (double)info->max_positions * (double)info->hidden;
+    /* A frozen base has no gradient of its own; its adapter has. */
+    double adapter = 0, passes = tp_model_has_adapter(model) ? 2 : 3;
+    params = tp_model_trained(model, &n);
+    for (size_t i = 0; passes < 3 && i < n; i++)
+        adapter += params[i].rank == 2 ? (double)params[i].dim[0] * (double)params[i].dim[1] : 0;
     double pairs = 0.5 * (sum_of_squares + (double)tokens);
     double attention = 4.0 * (double)(info->layers * info->heads * info->head_dim) * pairs;
-    return 3.0 * (2.0 * (matmul - tables) * (double)tokens + attention);
+    return passes * 2.0 * (matmul - tables) * (double)tokens +
+           3.0 * (2.0 * adapter * (double)tokens + attention);
 }
 
 /* The peak of the unit that multiplies in the run's precision. */
@@ -92,6 +100,7 @@ static void publish_step(trainer *t, const step_result *r)
         tp_metric_put(bus, "train/overflow", r->overflowed);
     }
     tp_metric_put(bus, "train/epoch", epoch);
+    tp_metric_put(bus, "train/data_fingerprint", (double)(r->data_hash >> 11)); /* 53 bits */
     tp_metric_put(bus, "timing/train/total_step_time", r->seconds);
     tp_metric_put(bus, "timing/train/data_processing", r->wait_s);
     tp_metric_put(bus, "performance/samples_per_sec", (double)r->sequences / r->seconds);
@@ -210,6 +219,11 @@ static void put_memory(trainer *t, tp_json_w *w)
     for (int k = 0; k < TP_MEM_KINDS; k++)
         tp_json_w_put_i64(w, tp_mem_kind_name((tp_mem_kind)k), (int64_t)stats.peak[k]);
     tp_json_w_end(w, '}');
+    if (t->phases.peak_bytes) {
+        tp_json_w_put_i64(w, "peak_resident_bytes", (int64_t)t->phases.peak_bytes);
+        tp_json_w_put_str(w, "peak_resident_phase", tp_time_name(t->phases.peak_phase));
+        tp_json_w_put_i64(w, "peak_resident_step", t->phases.peak_step);
+    }
     tp_json_w_put_i64(w, "activation_live_peak_bytes",
                       (int64_t)plan->session.activation_live_bytes);
     tp_json_w_end(w, '}');
@@ -281,6 +295,8 @@ tp_status tp_trainer_write_run_json(trainer *t, const char *state, tp_error *err
     put_time(t, &w);
     put_throughput(t, &w);
     put_result(t, &w);
+    tp_levers_measure(t, &t->levers);
+    tp_levers_put(&t->levers, &w);
     tp_json_w_key(&w, "custom_metrics");
     tp_custom_write(&t->custom, &w);
     tp_json_w_end(&w, '}');

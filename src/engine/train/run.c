@@ -244,10 +244,10 @@ void tp_run_close(tp_run *run)
     free(run);
 }
 
-static void begin_record(tp_run *run, const char *axis, int64_t step)
+static void begin_record(tp_run *run, const char *axis, int64_t step, double wall_s)
 {
     char stamp[64];
-    snprintf(stamp, sizeof stamp, "%.3f", tp_wall_s());
+    snprintf(stamp, sizeof stamp, "%.3f", wall_s);
     tp_buf_clear(&run->line);
     tp_json_w_init(&run->writer, &run->line, 0);
     tp_json_w *w = &run->writer;
@@ -288,7 +288,7 @@ static void end_record(tp_run *run)
 void tp_run_write_metrics(void *user, const tp_metric_record *record)
 {
     tp_run *run = user;
-    begin_record(run, record->axis, record->step);
+    begin_record(run, record->axis, record->step, record->wall_s);
     for (size_t i = 0; i < record->n; i++)
         tp_json_w_put_f64(&run->writer, record->points[i].def->name, record->points[i].value);
     end_record(run);

@@ -7,10 +7,12 @@
 #include <string.h>
 
 #include "base/platform.h"
+#include "base/rng.h"
+#include "engine/model/adapter.h"
 #include "engine/train/objective.h"
 
 typedef struct {
-    int tokens, positions, targets, weights, cu, loss_scale;
+    int tokens, positions, targets, weights, cu, loss_scale, dropout_seed;
 } batch_inputs;
 
 enum { TRAIN, EVAL, NORM, CLIP, UPDATE, N_GRAPHS };
@@ -21,11 +23,14 @@ struct tp_session {
     tp_session_options options;
     tp_program *program;
     bool owns_program;
-    int graphs[N_GRAPHS]; /* of the program; -1: none */
-    tp_states states;
+    int graphs[N_GRAPHS];          /* of the program; -1: none */
+    tp_states own_states, *states; /* whichever they are: its own or shared ones */
     float loss_scale;
     tp_optimizer_scalars scalars;
-    float *logp; /* what the last evaluation said */
+    float *logp;       /* what the last evaluation said */
+    uint32_t noise[4]; /* of the micro-batch; the device may read it late */
+    uint64_t noise_seed;
+    int64_t noise_step, noise_micro;
     batch_inputs train_inputs, eval_inputs;
 };
 
@@ -41,9 +46,18 @@ static tp_status add_graph(tp_session *s, int which, tp_graph **ret, tp_error *e
     const tp_session_options *o = &s->options;
     double context = o->avg_context > 0 ? o->avg_context : 0.5 * (double)(o->max_positions + 1);
     const char *name = o->forward_only && o->name ? o->name : graph_names[which];
-    TP_TRY(tp_program_add(s->program, name, &s->states, context, &s->graphs[which], err));
+    TP_TRY(tp_program_add(s->program, name, s->states, context, &s->graphs[which], err));
     *ret = tp_program_graph(s->program, s->graphs[which]);
     return TP_OK;
+}
+
+/* A reference is the base, and the adapter that training began with where that was trained
+ * before. */
+static tp_adapter_use adapter_of(const tp_session *s)
+{
+    return !s->options.shares                  ? TP_ADAPTER_LIVE
+           : tp_model_adapter_folder(s->model) ? TP_ADAPTER_REFERENCE
+                                               : TP_ADAPTER_OFF;
 }
 
 static tp_status build_objective(tp_session *s, bool with_gradient, tp_error *err)
@@ -53,6 +67,7 @@ static tp_status build_objective(tp_session *s, bool with_gradient, tp_error *er
                                     .max_positions = s->options.max_positions,
                                     .loss_chunk = s->options.compile.passes.loss_chunk,
                                     .with_gradient = with_gradient,
+                                    .adapter = adapter_of(s),
                                     .temperature = s->options.temperature};
     TP_TRY(add_graph(s, with_gradient ? TRAIN : EVAL, &g, err));
     return s->options.weighed ? tp_objective_weighed(s->model, &options, g, err)
@@ -69,7 +84,7 @@ static tp_status build_update(tp_session *s, tp_error *err)
 {
     size_t n;
     tp_graph *g;
-    const tp_param *params = tp_model_params(s->model, &n);
+    const tp_param *params = tp_model_trained(s->model, &n);
     TP_TRY(add_graph(s, UPDATE, &g, err));
     g->phase = TP_PHASE_UPDATE;
     const tp_optimizer_settings adamw = {.kind = &tp_optimizer_adamw};
@@ -89,7 +104,7 @@ static tp_status build_norm(tp_session *s, tp_error *err)
 {
     size_t n;
     tp_graph *g;
-    const tp_param *params = tp_model_params(s->model, &n);
+    const tp_param *params = tp_model_trained(s->model, &n);
     TP_TRY(add_graph(s, NORM, &g, err));
     g->phase = TP_PHASE_UPDATE;
     const tp_tensor squares = {.name = "grad_norm.sumsq",
@@ -128,7 +143,7 @@ static tp_status build_clip(tp_session *s, tp_error *err)
     size_t n;
     tp_graph *g;
     const int64_t three = 3;
-    const tp_param *params = tp_model_params(s->model, &n);
+    const tp_param *params = tp_model_trained(s->model, &n);
     if (!s->options.clips_value && !s->options.clips_adaptively)
         return TP_OK;
     TP_TRY(add_graph(s, CLIP, &g, err));
@@ -141,8 +156,11 @@ static tp_status build_clip(tp_session *s, tp_error *err)
 
 static tp_status build(tp_session *s, tp_error *err)
 {
-    TP_TRY(tp_states_init(&s->states, err));
-    TP_TRY(tp_model_declare(s->model, s->options.max_positions, &s->states, err));
+    s->states = s->options.shares ? s->options.shares->states : &s->own_states;
+    if (!s->options.shares) {
+        TP_TRY(tp_states_init(s->states, err));
+        TP_TRY(tp_model_declare(s->model, s->options.max_positions, s->states, err));
+    }
     TP_TRY(build_objective(s, false, err));
     if (s->options.forward_only)
         return TP_OK;
@@ -190,7 +208,8 @@ static batch_inputs find_inputs(const tp_exec *e)
                           .targets = tp_exec_input(e, "targets"),
                           .weights = tp_exec_input(e, "loss_weights"),
                           .cu = tp_exec_input(e, "cu_seqlens"),
-                          .loss_scale = tp_exec_input(e, "loss_scale")};
+                          .loss_scale = tp_exec_input(e, "loss_scale"),
+                          .dropout_seed = tp_exec_input(e, "dropout_seed")};
 }
 
 tp_status tp_session_alloc(tp_session *s, tp_error *err)
@@ -199,7 +218,7 @@ tp_status tp_session_alloc(tp_session *s, tp_error *err)
     if (!s->logp)
         return tp_fail(err, TP_ERR_NOMEM, "cannot keep the log-probabilities of %lld tokens",
                        (long long)s->options.tokens);
-    TP_TRY(tp_program_alloc(s->program, &s->states, err));
+    TP_TRY(tp_program_alloc(s->program, s->states, err));
     s->eval_inputs = find_inputs(exec_of(s, EVAL));
     if (exec_of(s, TRAIN))
         s->train_inputs = find_inputs(exec_of(s, TRAIN));
@@ -212,12 +231,12 @@ void tp_session_free(tp_session *s)
         return;
     if (s->owns_program)
         tp_program_free(s->program);
-    tp_states_release(&s->states);
+    tp_states_release(&s->own_states);
     free(s->logp);
     free(s);
 }
 
-tp_states *tp_session_states(tp_session *s) { return &s->states; }
+tp_states *tp_session_states(tp_session *s) { return s->states; }
 
 const tp_model *tp_session_model(const tp_session *s) { return s->model; }
 
@@ -225,10 +244,25 @@ const tp_session_options *tp_session_get_options(const tp_session *s) { return &
 
 /* ---- running ---- */
 
+void tp_session_begin_step(tp_session *s, uint64_t seed, int64_t step)
+{
+    s->noise_seed = seed;
+    s->noise_step = step;
+    s->noise_micro = 0;
+}
+
 tp_status tp_session_weights_changed(tp_session *s, tp_error *err)
 {
-    TP_TRY(tp_model_fill_constants(s->model, &s->states, err));
-    return tp_refresh_shadows(&s->states, s->options.compile.device, err);
+    TP_TRY(tp_model_fill_constants(s->model, s->states, err));
+    return tp_refresh_shadows(s->states, s->options.compile.device, err);
+}
+
+/* What is dropped depends on the seed, the step and the micro-batch alone: a resumed run drops the
+ * same. */
+static tp_status write_seed(tp_session *s, tp_exec *e, int input, tp_error *err)
+{
+    tp_philox(s->noise_seed, (uint64_t)s->noise_step, (uint64_t)s->noise_micro++, s->noise);
+    return tp_exec_write(e, input, s->noise, -1, err);
 }
 
 /* The graphs share their inputs' memory, so every run begins by writing all of them. */
@@ -240,6 +274,8 @@ static tp_status write_batch(tp_session *s, tp_exec *e, const batch_inputs *in,
     TP_TRY(tp_exec_write(e, in->targets, b->targets, -1, err));
     TP_TRY(tp_exec_write(e, in->weights, b->loss_weights, -1, err));
     TP_TRY(tp_exec_write(e, in->cu, b->cu, -1, err));
+    if (in->dropout_seed >= 0)
+        TP_TRY(write_seed(s, e, in->dropout_seed, err));
     return tp_exec_write(e, in->loss_scale, &s->loss_scale, -1, err);
 }
 
@@ -330,13 +366,23 @@ tp_status tp_session_find_nonfinite(tp_session *s, const tp_batch_view *batch, c
 
 /* ---- the plan ---- */
 
+/* What a checkpoint saves of the weights: of an adapter's base nothing. */
+static size_t trained_bytes(const tp_session *s)
+{
+    size_t n, bytes = 0;
+    const tp_param *params = tp_model_trained(s->model, &n);
+    for (size_t i = 0; i < n; i++)
+        bytes += (size_t)(params[i].dim[0] * params[i].dim[1]) * sizeof(float);
+    return bytes;
+}
+
 void tp_session_get_plan(const tp_session *s, tp_session_plan *ret)
 {
     size_t bytes[TP_MEM_KINDS];
     const tp_exec *e = exec_of(s, s->options.forward_only ? EVAL : TRAIN);
-    tp_states_bytes(&s->states, bytes);
+    tp_states_bytes(s->states, bytes);
     *ret = (tp_session_plan){
-        .checkpoint_bytes = bytes[TP_MEM_WEIGHTS] + bytes[TP_MEM_OPTIMIZER],
+        .checkpoint_bytes = trained_bytes(s) + bytes[TP_MEM_OPTIMIZER],
         .activation_bytes = tp_exec_arena_bytes(e),
         .activation_live_bytes = tp_exec_live_peak_bytes(e),
         .train_flops = tp_exec_flops(e, true),

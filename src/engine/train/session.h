@@ -10,6 +10,8 @@
 #include "engine/model/model.h"
 #include "engine/train/optimizers/optimizer.h"
 
+typedef struct tp_session tp_session;
+
 typedef struct {
     tp_program *program;        /* to add to, compiled by the caller; NULL: one of its own ... */
     tp_program_options compile; /* ... which is made like this */
@@ -21,10 +23,10 @@ typedef struct {
     bool forward_only;          /* no training graph, no optimizer state */
     bool clips_value, clips_adaptively;     /* there is tp_session_clip() */
     const tp_optimizer_settings *optimizer; /* until it is created; NULL: AdamW */
-    const char *name; /* of a forward-only graph in the program; NULL: "eval" */
+    const char *name;   /* of a forward-only graph in the program; NULL: "eval" */
+    tp_session *shares; /* the tensors of this session, of an adapter: the base alone, or with the
+                           adapter that training began with; NULL: tensors of its own */
 } tp_session_options;
-
-typedef struct tp_session tp_session;
 
 /* `model` and the program must outlive the session. */
 TP_CHECKED tp_status tp_session_create(const tp_model *model, const tp_session_options *options,
@@ -47,6 +49,8 @@ typedef struct {
     const float *loss_weights;
 } tp_batch_view;
 
+/* Before the micro-batches of a step: what dropout depends on, besides their number. */
+void tp_session_begin_step(tp_session *s, uint64_t seed, int64_t step);
 /* Forward and backward; *ret_loss is this micro-batch's share of the step's loss.
  * The first micro-batch of a step overwrites the gradients.  An error of this and of the
  * functions below is the device's. */

@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "base/platform.h"
+#include "engine/model/adapter.h"
 #include "engine/train/trainer_internal.h"
 #include "text/gguf/gguf.h"
 #include "text/template/chat.h"
@@ -66,6 +67,19 @@ static tp_status train_tokenizer(trainer *t, tp_error *err)
 }
 
 /* The model's, or that of a folder, a run or a checkpoint. */
+/* The folder of an adapter need have no tokenizer. */
+static void use_the_base(const trainer *t, tp_buf *path)
+{
+    tp_buf file = {0};
+    tp_buf_addf(&file, "%s/tokenizer.json", path->data);
+    bool is_there = tp_file_exists(file.data);
+    tp_buf_release(&file);
+    if (is_there || strcmp(path->data, t->model_folder) != 0)
+        return;
+    tp_buf_clear(path);
+    tp_buf_adds(path, tp_model_base_folder(t->model));
+}
+
 static tp_status find_tokenizer(trainer *t, const char *name, tp_error *err)
 {
     tp_buf path = {0};
@@ -87,6 +101,8 @@ static tp_status find_tokenizer(trainer *t, const char *name, tp_error *err)
         tp_buf_clear(&path);
         tp_buf_addf(&path, "%.*s", n ? (int)n : 1, n ? name : ".");
     }
+    if (status == TP_OK && tp_model_adapter_folder(t->model))
+        use_the_base(t, &path);
     if (status == TP_OK && path.len >= sizeof t->tokenizer_dir)
         status = tp_fail(err, TP_ERR_CONFIG, "policy.tokenizer.name is too long");
     if (status == TP_OK)
@@ -202,6 +218,8 @@ static tp_status load_pretrained(trainer *t, tp_error *err)
     tp_load_report report;
     TP_TRY(tp_model_load(t->model, tp_session_states(t->session), &report, err));
     t->file_dtype = report.file_dtype;
+    snprintf(t->state.base_fingerprint, sizeof t->state.base_fingerprint, "%s",
+             report.base_fingerprint);
     tp_trainer_notice(t, "weights: %zu of %zu tensors, 0 missing, %zu unused (%s)", report.n_loaded,
                       report.n_expected, report.n_unused, tp_dtype_name(report.file_dtype));
     tp_model_say(t->model, &report, say_about_model, t);
@@ -221,13 +239,24 @@ static tp_status draw_weights(const trainer *t, tp_session *session, tp_error *e
                                 isfinite(std) ? std : 0, err);
 }
 
+/* The base is shared; an adapter that was trained before is there twice. */
+static tp_status fill_shared_reference(trainer *t, tp_session *s, tp_error *err)
+{
+    const char *folder = tp_model_adapter_folder(t->model);
+    return folder
+               ? tp_adapter_load(t->model, folder, TP_ADAPTER_REFERENCE, tp_session_states(s), err)
+               : TP_OK;
+}
+
 tp_status tp_trainer_fill_reference(trainer *t, tp_error *err)
 {
     tp_session *s = t->graphs.reference;
     tp_load_report report;
     TP_ASSERT(s);
     tp_status status = tp_session_alloc(s, err);
-    if (status == TP_OK && t->o->policy.init == TP_INIT_RANDOM)
+    if (status == TP_OK && tp_model_has_adapter(t->model))
+        status = fill_shared_reference(t, s, err);
+    else if (status == TP_OK && t->o->policy.init == TP_INIT_RANDOM)
         status = draw_weights(t, s, err);
     else if (status == TP_OK)
         status = tp_model_load(t->model, tp_session_states(s), &report, err);
@@ -237,18 +266,48 @@ tp_status tp_trainer_fill_reference(trainer *t, tp_error *err)
                            : tp_error_prefix(err, status, "while making the reference model: ");
 }
 
-static tp_status fill_weights(trainer *t, tp_error *err)
+static void tell_adapter(trainer *t)
 {
-    bool resumed = false;
-    t->file_dtype = TP_DTYPE_F32;
-    if (t->hooks->resume)
-        TP_TRY(tp_attempt_resume(t, &resumed, err));
-    if (resumed)
-        return TP_OK;
+    const tp_lora_settings *s = tp_model_adapter(t->model);
+    const char *folder = tp_model_adapter_folder(t->model);
+    size_t n;
+    int64_t count = 0;
+    const tp_param *params = tp_model_trained(t->model, &n);
+    for (size_t i = 0; i < n; i++)
+        count += params[i].dim[0] * params[i].dim[1];
+    tp_trainer_notice(t,
+                      "adapter: %s%s of rank %lld, alpha %g, on %zu modules; %lld parameters are "
+                      "trained%s%s, the base is frozen",
+                      s->uses_rslora ? "rs" : "", s->uses_dora ? "DoRA" : "LoRA", (long long)s->r,
+                      s->alpha, tp_model_adapter_count(t->model), (long long)count,
+                      folder ? ", from " : "", folder ? folder : "");
+}
+
+static tp_status fill_first_weights(trainer *t, tp_error *err)
+{
     if (t->o->policy.init == TP_INIT_RANDOM)
         TP_TRY(draw_weights(t, t->session, err));
     else
         TP_TRY(load_pretrained(t, err));
+    if (tp_model_has_adapter(t->model))
+        tell_adapter(t);
+    if (tp_model_has_adapter(t->model) && !tp_model_adapter_folder(t->model))
+        TP_TRY(tp_adapter_init(t->model, tp_session_states(t->session), (uint64_t)t->o->seed, err));
+    return TP_OK;
+}
+
+static tp_status fill_weights(trainer *t, tp_error *err)
+{
+    bool resumed = false, has_adapter = tp_model_has_adapter(t->model);
+    t->file_dtype = TP_DTYPE_F32;
+    if (has_adapter) /* its base is in no checkpoint */
+        TP_TRY(fill_first_weights(t, err));
+    if (t->hooks->resume)
+        TP_TRY(tp_attempt_resume(t, &resumed, err));
+    if (resumed)
+        return TP_OK;
+    if (!has_adapter)
+        TP_TRY(fill_first_weights(t, err));
     return tp_session_weights_changed(t->session, err);
 }
 
@@ -285,6 +344,9 @@ static tp_status plan_run(trainer *t, tp_error *err)
     t->resumes = t->a->resumes_with_reference && resumes(t);
     TP_TRY(tp_run_plan_compute(t->o, t->model, t->resumes, t->hooks->machine, &t->plan, err));
     tp_mem_set_limit((size_t)t->plan.allowance.bytes, t->plan.allowance.source);
+    tp_levers_look(t->config, t->o, &t->levers);
+    if (!t->only_checks && t->plan.fits)
+        tp_levers_predict(t->config, t->model, &t->plan, t->resumes, t->hooks->machine, &t->levers);
     return tp_run_plan_check(t->o, t->model, t->resumes, &t->plan, err);
 }
 

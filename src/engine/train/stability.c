@@ -123,9 +123,9 @@ static double clip_coefficient(trainer *t, double norm)
 {
     double most = t->o->policy.max_grad_norm, percentile = t->o->policy.percentile_clipping;
     if (isfinite(percentile)) {
-        tp_history_add(&t->state.norms, norm);
+        tp_step_history_add(&t->state.norms, norm);
         most = fmin(isfinite(most) ? most : INFINITY,
-                    tp_history_percentile(&t->state.norms, NORM_WINDOW, percentile));
+                    tp_step_history_percentile(&t->state.norms, NORM_WINDOW, percentile));
     }
     return isfinite(most) && norm > most ? most / (norm + 1e-6) : 1.0;
 }
@@ -147,7 +147,8 @@ static tp_status grad_factor(trainer *t, const step_result *r, double *ret, tp_e
 
 double tp_trainer_lr(const trainer *t, double base)
 {
-    return tp_schedule_lr(&t->schedule, base, t->state.step - t->state.unscheduled);
+    return tp_schedule_lr(&t->schedule, base, t->state.step - t->state.unscheduled) *
+           t->state.lr_factor;
 }
 
 static tp_status apply(trainer *t, step_result *r, tp_error *err)
@@ -161,7 +162,7 @@ static tp_status apply(trainer *t, step_result *r, tp_error *err)
     tp_phases_enter(&t->phases, TP_TIME_OPTIMIZER);
     TP_TRY(tp_session_update(t->session, &scalars, err));
     if (t->o->train.spike_policy)
-        tp_history_add(&t->state.losses, r->loss);
+        tp_step_history_add(&t->state.losses, r->loss);
     t->state.updates++;
     t->state.skipped_in_row = 0;
     r->updates++;
@@ -199,7 +200,7 @@ tp_status tp_trainer_update(trainer *t, step_result *r, uint32_t n_micro, tp_err
         return scale_updated(t, true, err);
     }
     double spike = t->o->train.spike_policy
-                       ? tp_history_spike(&t->state.losses, t->o->train.spike_window, r->loss)
+                       ? tp_step_history_spike(&t->state.losses, t->o->train.spike_window, r->loss)
                        : NAN;
     if (spike > t->o->train.spike_threshold) {
         bad_step bad = {.why = "a spike of the loss", .spike = spike};

@@ -6,18 +6,18 @@
 
 #include "engine/checkpoint/checkpoint_folder.h"
 
-void tp_history_add(tp_history *h, double x);
-int64_t tp_history_length(const tp_history *h, int64_t window); /* at most the window */
+void tp_step_history_add(tp_step_history *h, double x);
+int64_t tp_step_history_length(const tp_step_history *h, int64_t window); /* at most the window */
 /* The i-th of the last `length`, the oldest first. */
-double tp_history_at(const tp_history *h, int64_t length, int64_t i);
+double tp_step_history_at(const tp_step_history *h, int64_t length, int64_t i);
 
 /* Of the last `window` in ascending order, the one that `percent` of them lie below; NaN: none. */
-double tp_history_percentile(const tp_history *h, int64_t window, double percent);
+double tp_step_history_percentile(const tp_step_history *h, int64_t window, double percent);
 
 /* How many robust standard deviations x lies above the median of the last `window`: (x - median) /
  * max(1.4826 * MAD, 1 % of |median|), MAD the median distance from the median.  NaN while there
  * are fewer than TP_SPIKE_LEAST. */
 enum { TP_SPIKE_LEAST = 10 };
-double tp_history_spike(const tp_history *h, int64_t window, double x);
+double tp_step_history_spike(const tp_step_history *h, int64_t window, double x);
 
 #endif

@@ -1,5 +1,8 @@
 /* trainer.c - the loop of a run. */
 #include <math.h>
+#include <string.h>
+
+#include <xxhash.h>
 
 #include "base/clock.h"
 #include "engine/train/trainer_internal.h"
@@ -36,6 +39,8 @@ void tp_trainer_count(trainer *t, const tp_microbatch *mb, step_result *r)
     r->trained += mb->n_trained;
     r->sequences += mb->n_sequences;
     r->flops += tp_trainer_step_flops(t->model, mb->n_tokens, (double)mb->sum_of_squares);
+    r->data_hash = XXH3_64bits_withSeed(mb->tokens, (size_t)mb->n_used * sizeof *mb->tokens,
+                                        r->data_hash + r->n_micro);
     r->n_micro++;
 }
 
@@ -44,6 +49,7 @@ void tp_trainer_count(trainer *t, const tp_microbatch *mb, step_result *r)
 static tp_status run_step(trainer *t, step_result *r, tp_error *err)
 {
     TP_ZONE("step");
+    t->phases.step = t->state.step + 1;
     double start = tp_clock_s(), limit = tp_trainer_watch(t);
     tp_status status = t->a->step(t, r, err);
     r->seconds = tp_clock_s() - start;
@@ -141,6 +147,26 @@ static tp_status after_step(trainer *t, tp_error *err)
     return TP_OK;
 }
 
+/* What listeners ask for, alarms above all. */
+static tp_status obey(trainer *t, tp_error *err)
+{
+    tp_train_request r = {0};
+    if (!t->hooks->request || !t->hooks->request(t->hooks->listener, &r))
+        return TP_OK;
+    if (r.lr_factor > 0) {
+        t->state.lr_factor *= r.lr_factor;
+        tp_trainer_notice(t,
+                          "step %lld: learning rates are %.6g of the schedule's from here on: %s",
+                          (long long)t->state.step, t->state.lr_factor, r.why);
+    }
+    if (r.checkpoint || r.stop)
+        TP_TRY(save(t, err));
+    if (!r.stop)
+        return TP_OK;
+    memcpy(t->stop_reason, r.why, sizeof t->stop_reason);
+    return TP_ERR_INTERRUPTED;
+}
+
 static tp_status loop(trainer *t, tp_error *err)
 {
     if (t->o->loop.val_at_start && t->state.step == 0)
@@ -148,6 +174,7 @@ static tp_status loop(trainer *t, tp_error *err)
     while (t->state.step < t->max_steps && !t->reached_goal) {
         step_result r = {0};
         TP_TRY(tp_profile_begin_step(t, err));
+        tp_session_begin_step(t->session, (uint64_t)t->o->seed, t->state.step);
         tp_status status = run_step(t, &r, err);
         /* A step that is not finite is a step: the record says so before the run ends. */
         if (status != TP_OK && !r.skipped)
@@ -161,6 +188,7 @@ static tp_status loop(trainer *t, tp_error *err)
             TP_TRY(tp_attempt_restore(t, err));
         else
             TP_TRY(after_step(t, err));
+        TP_TRY(obey(t, err));
         TP_TRY(tp_profile_end_step(t, err));
     }
     return TP_OK;
@@ -230,8 +258,9 @@ static tp_status train(trainer *t, tp_error *err)
     if (status == TP_ERR_INTERRUPTED) {
         tp_status saved = save(t, err);
         if (saved == TP_OK)
-            tp_fail(err, TP_ERR_INTERRUPTED, "stopped at step %lld; go on with --resume",
-                    (long long)t->state.step);
+            tp_fail(err, TP_ERR_INTERRUPTED, "stopped at step %lld%s%s; go on with --resume",
+                    (long long)t->state.step, t->stop_reason[0] ? " by an alarm: " : "",
+                    t->stop_reason);
         else
             status = saved;
     } else if (t->step_is_void && (status == TP_ERR_IO || status == TP_ERR_CONFIG)) {
@@ -244,18 +273,19 @@ static tp_status train(trainer *t, tp_error *err)
 trainer tp_trainer_of(const tp_config *config, const tp_train_options *options,
                       const tp_train_hooks *hooks)
 {
-    return (trainer){.config = config,
-                     .o = options,
-                     .hooks = hooks,
-                     .a = options->algorithm,
-                     .val_loss = NAN,
-                     .val_accuracy = NAN,
-                     .last_loss = NAN,
-                     .last_checkpoint_step = -1,
-                     .restored_step = -1,
-                     .checkpoint_lock = -1,
-                     .memory_before = tp_mem_get_stats(),
-                     .state = {.metric = NAN, .best_metric = NAN, .best_reward = NAN}};
+    return (trainer){
+        .config = config,
+        .o = options,
+        .hooks = hooks,
+        .a = options->algorithm,
+        .val_loss = NAN,
+        .val_accuracy = NAN,
+        .last_loss = NAN,
+        .last_checkpoint_step = -1,
+        .restored_step = -1,
+        .checkpoint_lock = -1,
+        .memory_before = tp_mem_get_stats(),
+        .state = {.metric = NAN, .best_metric = NAN, .best_reward = NAN, .lr_factor = 1}};
 }
 
 tp_status tp_train_run(const tp_config *config, const tp_train_options *options,
@@ -268,7 +298,8 @@ tp_status tp_train_run(const tp_config *config, const tp_train_options *options,
                              .final_loss = t.last_loss,
                              .val_loss = t.val_loss,
                              .val_accuracy = t.val_accuracy,
-                             .status = status};
+                             .status = status,
+                             .was_asked_to = t.stop_reason[0] != 0};
     tp_trainer_close(&t);
     return status;
 }

@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "engine/exec/machine.h"
 #include "engine/train/custom_metrics.h"
+#include "engine/train/levers.h"
 #include "engine/train/options.h"
 #include "engine/train/phases.h"
 #include "engine/train/plan.h"
@@ -54,9 +55,10 @@ typedef struct {
     double best_metric; /* of checkpointing.metric_name; NaN: none */
     double elapsed_s, eta_s, eta_low_s, eta_high_s; /* eta: NaN before the first step */
     double phase_s[TP_TIME_COUNT];                  /* so far */
-    tp_mem_stats memory;          /* of this run; its total_peak is to be compared with ... */
-    const tp_run_plan *plan;      /* ... what was planned */
-    int64_t last_checkpoint_step; /* -1: none */
+    tp_mem_stats memory;            /* of this run; its total_peak is to be compared with ... */
+    const tp_run_plan *plan;        /* ... what was planned */
+    const tp_lever_reports *levers; /* states from the plan on, measured when it is finished */
+    int64_t last_checkpoint_step;   /* -1: none */
     size_t checkpoint_bytes;
     int64_t skipped;
     const tp_session *session;                    /* for tables; NULL before the plan */
@@ -65,6 +67,13 @@ typedef struct {
     const tp_custom_metrics *custom; /* of all steps of this attempt */
     const tp_profile *profile;       /* of steps that were recorded; NULL: none yet */
 } tp_train_event;
+
+/* What a listener asks for between two steps. */
+typedef struct {
+    char why[400];    /* said with it */
+    double lr_factor; /* learning rates times this from here on; 0: as they are */
+    bool checkpoint, stop;
+} tp_train_request;
 
 typedef struct {
     void (*observe)(void *user, const tp_train_event *event); /* may be NULL */
@@ -78,6 +87,8 @@ typedef struct {
      * attempt, and after its last, while the bus is there still */
     void (*listen)(void *listener, tp_metric_bus *bus, const tp_train_event *start);
     void (*stop_listening)(void *listener);
+    /* (optional) after every step and what is due behind it; false: nothing is asked for */
+    bool (*request)(void *listener, tp_train_request *ret);
     void *listener;
 } tp_train_hooks;
 
@@ -86,6 +97,7 @@ typedef struct {
     double final_loss, val_loss;
     double val_accuracy; /* DPO, GRPO */
     tp_status status;    /* why it ended */
+    bool was_asked_to;   /* a listener stopped it */
 } tp_train_result;
 
 /* `config` is bound to `options` already. */

@@ -34,7 +34,7 @@ static void resize(tp_number_map *map, size_t n_slots)
     *map = bigger;
 }
 
-void tp_number_map_reserve(tp_number_map *map, size_t n)
+static void number_map_reserve(tp_number_map *map, size_t n)
 {
     size_t wanted = 64;
     while (wanted * 5 < n * 8)
@@ -45,7 +45,7 @@ void tp_number_map_reserve(tp_number_map *map, size_t n)
 
 static bool put(tp_number_map *map, uint64_t key, uint32_t value, bool replace)
 {
-    tp_number_map_reserve(map, map->n + 1);
+    number_map_reserve(map, map->n + 1);
     tp_number_slot *slot = slot_of(map, key);
     bool is_new = slot->value == TP_NO_ROW;
     if (is_new || replace) {

@@ -23,7 +23,6 @@ typedef struct {
 
 void tp_number_map_release(tp_number_map *map);
 /* Room for n keys without growing. */
-void tp_number_map_reserve(tp_number_map *map, size_t n);
 /* False when the key was there. */
 bool tp_number_map_add(tp_number_map *map, uint64_t key, uint32_t value);
 void tp_number_map_set(tp_number_map *map, uint64_t key, uint32_t value);

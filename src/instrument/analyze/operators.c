@@ -7,15 +7,15 @@
 #include "base/vec.h"
 #include "instrument/analyze/number_index.h"
 
-size_t tp_spans_of_kind(const tp_events *events, tp_event_kind kind, tp_time_span **ret)
+static size_t spans_of_kind(const tp_events *events, tp_event_kind kind, tp_time_span **ret)
 {
     size_t n = 0, cap = (size_t)events->counts.kind[kind];
     tp_time_span *v = tp_vec_new(cap, sizeof *v);
     for (size_t i = 0; i < events->n; i++)
         if (events->kind[i] == kind && events->phase[i] == 'X') {
             v = tp_vec_room(v, &cap, n + 1, sizeof *v);
-            v[n++] =
-                (tp_time_span){events->start[i], tp_event_end(events, i), (uint32_t)i, events->track[i]};
+            v[n++] = (tp_time_span){events->start[i], tp_event_end(events, i), (uint32_t)i,
+                                    events->track[i]};
         }
     tp_spans_sort(v, n);
     *ret = v;
@@ -160,7 +160,7 @@ void tp_operators_make(const tp_selection *sel, tp_operators *ret)
 {
     const tp_events *events = sel->events;
     tp_operators o = {.kind = operator_kind(events)};
-    o.n_spans = tp_spans_of_kind(events, o.kind, &o.spans);
+    o.n_spans = spans_of_kind(events, o.kind, &o.spans);
     o.parent = tp_vec_new(o.n_spans, sizeof *o.parent);
     o.self_ns = tp_vec_new(o.n_spans, sizeof *o.self_ns);
     o.op_of = tp_vec_new(sel->n, sizeof *o.op_of);

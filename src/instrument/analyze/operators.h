@@ -48,7 +48,4 @@ typedef struct {
 void tp_operators_make(const tp_selection *selection, tp_operators *ret);
 void tp_operators_release(tp_operators *operators);
 
-/* Spans of one kind, sorted for nesting; free() them. */
-size_t tp_spans_of_kind(const tp_events *events, tp_event_kind kind, tp_time_span **ret);
-
 #endif

@@ -88,18 +88,6 @@ void tp_periods_unite(const tp_periods *a, const tp_periods *b, tp_periods *ret)
     }
 }
 
-void tp_periods_intersect(const tp_periods *a, const tp_periods *b, tp_periods *ret)
-{
-    ret->n = 0;
-    for (size_t i = 0, k = 0; i < a->n && k < b->n;) {
-        tp_periods_add(ret, later(a->v[i].start, b->v[k].start), earlier(a->v[i].end, b->v[k].end));
-        if (a->v[i].end < b->v[k].end)
-            i++;
-        else
-            k++;
-    }
-}
-
 void tp_periods_subtract(const tp_periods *a, const tp_periods *b, tp_periods *ret)
 {
     size_t k = 0;

@@ -42,7 +42,6 @@ int64_t tp_periods_common(const tp_periods *a, const tp_periods *b);
 
 /* `ret` is cleared first and must be neither a nor b. */
 void tp_periods_unite(const tp_periods *a, const tp_periods *b, tp_periods *ret);
-void tp_periods_intersect(const tp_periods *a, const tp_periods *b, tp_periods *ret);
 void tp_periods_subtract(const tp_periods *a, const tp_periods *b, tp_periods *ret);
 
 /* Length of the part of the set inside [start, end); binary search, then a walk. */

@@ -46,7 +46,7 @@ static bool read_shapes(const char *s, shapes *ret)
     return depth == 0;
 }
 
-double tp_flops_of_shapes(const char *name, const char *dims)
+static double flops_of_shapes(const char *name, const char *dims)
 {
     static const struct {
         const char *name;
@@ -70,7 +70,7 @@ double tp_flops_of_shapes(const char *name, const char *dims)
 
 /* ---- peaks ---- */
 
-double tp_device_peak(const char *device, const char *type)
+static double device_peak(const char *device, const char *type)
 {
     static const struct {
         const char *device;
@@ -110,7 +110,7 @@ static double flops_of(const tp_events *e, uint32_t event)
         return -1;
     if (op->flops != TP_UNKNOWN && op->flops > 0)
         return (double)op->flops;
-    return tp_flops_of_shapes(tp_events_str(e, e->name[event]), tp_events_str(e, op->dims));
+    return flops_of_shapes(tp_events_str(e, e->name[event]), tp_events_str(e, op->dims));
 }
 
 static int by_flops(const void *a, const void *b)
@@ -149,7 +149,7 @@ void tp_roofline_make(const tp_selection *sel, const tp_operators *o, tp_rooflin
             r.rows = tp_vec_room(r.rows, &cap, r.n + 1, sizeof *r.rows);
             at = (uint32_t)r.n++;
             r.rows[at] = (tp_roofline_row){.name = e->name[event], .types = types};
-            r.rows[at].peak = tp_device_peak(first_device(sel), tp_events_str(e, types));
+            r.rows[at].peak = device_peak(first_device(sel), tp_events_str(e, types));
             tp_number_map_add(&row_of, key, at);
         }
         r.rows[at].calls++;

@@ -34,10 +34,4 @@ void tp_roofline_make(const tp_selection *selection, const tp_operators *operato
                       tp_roofline *ret);
 void tp_roofline_release(tp_roofline *roofline);
 
-/* 2 m k n of a product, from "[[m, k], [k, n], ...]"; -1 when it is none or is unclear. */
-double tp_flops_of_shapes(const char *operator_name, const char *dims);
-
-/* Dense peak of the data sheet in FLOP/s for a type such as "c10::BFloat16"; NaN unknown. */
-double tp_device_peak(const char *device, const char *type);
-
 #endif

@@ -12,10 +12,3 @@ char tp_order_first(uint64_t seed, size_t round)
     char first = toss[0] & 1 ? 'A' : 'B';
     return round % 2 == 0 ? first : first == 'A' ? 'B' : 'A';
 }
-
-void tp_order_text(uint64_t seed, size_t n, char *out)
-{
-    for (size_t i = 0; i < n; i++)
-        out[i] = tp_order_first(seed, i);
-    out[n] = 0;
-}

@@ -11,7 +11,4 @@
 /* 'A' or 'B': who runs first in round i. */
 char tp_order_first(uint64_t seed, size_t round);
 
-/* Write the first n rounds, one letter each, and a NUL. */
-void tp_order_text(uint64_t seed, size_t n, char *out);
-
 #endif

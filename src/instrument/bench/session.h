@@ -94,7 +94,6 @@ void tp_bench_show_verdicts(tp_bench_show *show, const tp_bench_report *r,
 /* With `json`: the report. */
 void tp_bench_show_json(tp_bench_show *show, const tp_bench_report *r);
 /* Say what stands in show->out. */
-void tp_bench_show_flush(tp_bench_show *show);
 void tp_bench_show_clear(tp_bench_show *show);
 /* "412.1 ms", "41.2 k tokens/s", "3.1 MiB": `out` holds 48 bytes and is returned. */
 char *tp_bench_value(double v, const char *unit, char *out);

@@ -40,7 +40,7 @@ void tp_bench_show_init(tp_bench_show *show, const tp_bench_setup *setup, bool c
 
 void tp_bench_show_release(tp_bench_show *show) { tp_buf_release(&show->out); }
 
-void tp_bench_show_flush(tp_bench_show *show)
+static void bench_show_flush(tp_bench_show *show)
 {
     if (show->out.len && show->o->print)
         show->o->print(show->o->user, show->out.data);
@@ -51,7 +51,7 @@ void tp_bench_show_json(tp_bench_show *show, const tp_bench_report *r)
 {
     if (show->o->json)
         tp_write_temper(r, &show->out);
-    tp_bench_show_flush(show);
+    bench_show_flush(show);
 }
 
 /* ---- the line that changes ---- */
@@ -113,12 +113,12 @@ void tp_bench_show_heading(tp_bench_show *show, const tp_bench_report *r)
         return;
     if (show->compares) {
         tp_buf_addf(out, "A  %s\nB  %s\n\n", r->side_a, r->side_b);
-        tp_bench_show_flush(show);
+        bench_show_flush(show);
         return;
     }
     tp_buf_addf(out, "%-*s  %-*s %8s  %-*s %-*s %4s\n", show->name_width, "benchmark", VALUE,
                 "speed", "+- 95 %", VALUE - 6, "time", VALUE - 6, "peak memory", "n");
-    tp_bench_show_flush(show);
+    bench_show_flush(show);
 }
 
 static void show_metric(const tp_bench_metric *m, tp_buf *out)
@@ -339,7 +339,7 @@ void tp_bench_show_result(tp_bench_show *show, const tp_bench_result *result)
         show_provisional(show, result);
     if (show->compares && show->total > 1 && show->done == show->total)
         tp_buf_addf(out, "\n");
-    tp_bench_show_flush(show);
+    bench_show_flush(show);
 }
 
 static void show_exact_note(const tp_bench_report *r, tp_buf *out)
@@ -386,5 +386,5 @@ void tp_bench_show_verdicts(tp_bench_show *show, const tp_bench_report *r,
                 r->rule.family, r->rule.family == 1 ? "" : "s", r->rule.alpha,
                 r->exit_status >= 0 ? r->exit_status : s.exit_status);
     tp_buf_release(&suspects);
-    tp_bench_show_flush(show);
+    bench_show_flush(show);
 }

@@ -31,12 +31,6 @@ const tp_event_op *tp_events_op(const tp_events *events, size_t i)
     return has ? &events->ops[events->detail[i] - 1] : NULL;
 }
 
-const tp_event_python *tp_events_python(const tp_events *events, size_t i)
-{
-    bool has = events->detail[i] && events->kind[i] == TP_EVENT_PYTHON;
-    return has ? &events->python[events->detail[i] - 1] : NULL;
-}
-
 const tp_event_sync *tp_events_sync(const tp_events *events, size_t i)
 {
     uint8_t kind = events->kind[i];
@@ -73,31 +67,18 @@ void tp_events_device_name(const tp_events *events, size_t i, char *out, size_t 
 void tp_events_release(tp_events *events)
 {
     void *const blocks[] = {
-        events->start,
-        events->dur,
-        events->correlation,
-        events->external,
-        events->name,
-        events->track,
-        events->detail,
-        events->category,
-        events->kind,
-        events->phase,
-        events->args,
-        events->args_text,
-        events->tracks,
-        events->copies,
-        events->kernels,
-        events->ops,
-        events->python,
-        events->syncs,
-        events->collectives,
-        events->memory,
-        events->flows,
-        events->counters,
-        events->counts.category,
-        events->info.groups,
-        events->info.devices,
+        events->start,       events->dur,
+        events->correlation, events->external,
+        events->name,        events->track,
+        events->detail,      events->category,
+        events->kind,        events->phase,
+        events->args,        events->args_text,
+        events->tracks,      events->copies,
+        events->kernels,     events->ops,
+        events->syncs,       events->collectives,
+        events->memory,      events->flows,
+        events->counters,    events->counts.category,
+        events->info.groups, events->info.devices,
         events->info.tables,
     };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)

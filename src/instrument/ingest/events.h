@@ -70,12 +70,11 @@ typedef enum {
     TP_KEEP_COUNTERS = 1 << 4,    /* the table of counter samples                         */
     TP_KEEP_KERNELS = 1 << 5,     /* grid, block, registers, ... of kernels               */
     TP_KEEP_OPS = 1 << 6,         /* shapes, sequence numbers, call stacks of operators   */
-    TP_KEEP_PYTHON = 1 << 7,      /* Python ids                                           */
-    TP_KEEP_SYNCS = 1 << 8,       /* kinds and targets of synchronisation                 */
-    TP_KEEP_COLLECTIVES = 1 << 9, /* metadata of collectives, on kernels and operators    */
-    TP_KEEP_ARGS = 1 << 10,       /* the text of every event's "args"                     */
+    TP_KEEP_SYNCS = 1 << 7,       /* kinds and targets of synchronisation                 */
+    TP_KEEP_COLLECTIVES = 1 << 8, /* metadata of collectives, on kernels and operators    */
+    TP_KEEP_ARGS = 1 << 9,        /* the text of every event's "args"                     */
     TP_KEEP_FAST = TP_KEEP_GPU | TP_KEEP_HOST | TP_KEEP_COLLECTIVES,
-    TP_KEEP_ALL = (1 << 11) - 1
+    TP_KEEP_ALL = (1 << 10) - 1
 } tp_event_keep;
 
 /* A row of the display: a thread of a process, or a stream of a device. */
@@ -112,11 +111,6 @@ typedef struct {
     int64_t sequence, forward_thread, record_function, index; /* TP_UNKNOWN when absent   */
     int64_t flops;
 } tp_event_op; /* CPU_OP, ANNOTATION */
-
-typedef struct {
-    int64_t id, parent, module; /* TP_UNKNOWN when absent or null */
-    int64_t thread;
-} tp_event_python; /* PYTHON */
 
 typedef struct {
     uint32_t sync_kind; /* string: "Stream Sync", ... */
@@ -271,10 +265,9 @@ typedef struct {
     tp_event_copy *copies;
     tp_event_kernel *kernels;
     tp_event_op *ops;
-    tp_event_python *python;
     tp_event_sync *syncs;
     tp_event_collective *collectives;
-    size_t n_copies, n_kernels, n_ops, n_python, n_syncs, n_collectives;
+    size_t n_copies, n_kernels, n_ops, n_syncs, n_collectives;
 
     tp_memory_instant *memory;
     tp_flow *flows;
@@ -300,7 +293,6 @@ const char *tp_events_category(const tp_events *events, size_t i);
 const tp_event_copy *tp_events_copy(const tp_events *events, size_t i);
 const tp_event_kernel *tp_events_kernel(const tp_events *events, size_t i);
 const tp_event_op *tp_events_op(const tp_events *events, size_t i);
-const tp_event_python *tp_events_python(const tp_events *events, size_t i);
 const tp_event_sync *tp_events_sync(const tp_events *events, size_t i);
 /* Of a kernel, a collective or an operator. */
 const tp_event_collective *tp_events_collective(const tp_events *events, size_t i);

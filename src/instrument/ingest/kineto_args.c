@@ -134,17 +134,6 @@ static uint32_t operator_row(tp_kineto *k)
     return (uint32_t)e->n_ops;
 }
 
-static uint32_t python(tp_kineto *k)
-{
-    tp_events *e = k->events;
-    tp_event_python *row = TP_VEC_PUSH(e->python, e->n_python, k->builder.python_cap);
-    row->id = tp_kineto_i64(k, TP_KEY_PYTHON_ID);
-    row->parent = tp_kineto_i64(k, TP_KEY_PYTHON_PARENT);
-    row->module = tp_kineto_i64(k, TP_KEY_PYTHON_MODULE);
-    row->thread = tp_kineto_i64(k, TP_KEY_PYTHON_THREAD);
-    return (uint32_t)e->n_python;
-}
-
 static uint32_t sync_row(tp_kineto *k)
 {
     tp_events *e = k->events;
@@ -172,8 +161,6 @@ uint32_t tp_kineto_detail(tp_kineto *k, uint8_t kind)
     case TP_EVENT_CPU_OP:
     case TP_EVENT_ANNOTATION:
         return operator_row(k);
-    case TP_EVENT_PYTHON:
-        return kept & TP_KEEP_PYTHON ? python(k) : 0;
     case TP_EVENT_SYNC:
     case TP_EVENT_CUDA_EVENT:
         return kept & TP_KEEP_SYNCS ? sync_row(k) : 0;

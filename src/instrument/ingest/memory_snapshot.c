@@ -12,21 +12,21 @@
 #include "instrument/ingest/pickle.h"
 #include "text/json/json.h"
 
-#define KEYS(K)                                                                                    \
-    K(segments)                                                                                    \
-    K(device_traces)                                                                               \
-    K(allocator_settings)                                                                          \
-    K(external_annotations)                                                                        \
-    K(host_segments)                                                                               \
-    K(host_traces)                                                                                 \
-    K(device)                                                                                      \
-    K(address)                                                                                     \
-    K(total_size)                                                                                  \
-    K(allocated_size)                                                                              \
-    K(active_size) K(requested_size) K(stream) K(segment_type) K(segment_pool_id) K(is_expandable) \
-        K(frames) K(blocks) K(size) K(state) K(action) K(addr) K(device_free) K(time_us)           \
-            K(compile_context) K(user_metadata) K(filename) K(line) K(name) K(stage) K(history)    \
-                K(real_size) K(large)
+#define KEYS(K)                                                                                   \
+    K(segments)                                                                                   \
+    K(device_traces)                                                                              \
+    K(allocator_settings)                                                                         \
+    K(external_annotations)                                                                       \
+    K(host_segments)                                                                              \
+    K(host_traces)                                                                                \
+    K(device)                                                                                     \
+    K(address)                                                                                    \
+    K(total_size)                                                                                 \
+    K(allocated_size)                                                                             \
+    K(active_size)                                                                                \
+    K(requested_size) K(stream) K(segment_type) K(segment_pool_id) K(is_expandable) K(frames)     \
+        K(blocks) K(size) K(state) K(action) K(addr) K(device_free) K(time_us) K(compile_context) \
+            K(user_metadata) K(filename) K(line) K(name) K(stage) K(history) K(real_size) K(large)
 
 enum {
 #define K(name) KEY_##name,
@@ -61,16 +61,6 @@ static const char *const state_names[] = {
     [TP_BLOCK_PENDING] = "active_pending_free",
     [TP_BLOCK_OTHER] = "other",
 };
-
-const char *tp_mem_action_name(tp_mem_action action)
-{
-    return action < TP_MEM_ACTIONS ? action_names[action] : "other";
-}
-
-const char *tp_block_state_name(tp_block_state state)
-{
-    return state < TP_COUNTOF(state_names) ? state_names[state] : "other";
-}
 
 typedef struct {
     tp_snapshot *out;

@@ -34,9 +34,6 @@ typedef enum {
     TP_MEM_ACTIONS
 } tp_mem_action;
 
-const char *tp_mem_action_name(tp_mem_action action); /* "alloc", ... as in the file */
-const char *tp_block_state_name(tp_block_state state);
-
 typedef struct {
     uint32_t file, function; /* strings */
     int64_t line;

@@ -69,7 +69,6 @@ const char *tp_nsight_chars(const tp_nsight_query *q, int column); /* "" for NUL
 const unsigned char *tp_nsight_bytes(tp_nsight_query *q, int column, size_t *ret_n);
 /* The string that the column's number names. */
 uint32_t tp_nsight_name(const tp_nsight_query *q, int column);
-uint32_t tp_nsight_string(tp_nsight *n, int64_t id);
 
 /* A table could not be read (to its end). */
 void tp_nsight_damaged(tp_nsight *n);

@@ -210,7 +210,7 @@ static void grow_strings(tp_nsight *n)
     free(old.string_used);
 }
 
-uint32_t tp_nsight_string(tp_nsight *n, int64_t id)
+static uint32_t nsight_string(tp_nsight *n, int64_t id)
 {
     if (!n->string_query || id == TP_UNKNOWN)
         return 0;
@@ -234,5 +234,5 @@ uint32_t tp_nsight_string(tp_nsight *n, int64_t id)
 
 uint32_t tp_nsight_name(const tp_nsight_query *q, int column)
 {
-    return tp_nsight_string(q->nsight, tp_nsight_i64(q, column));
+    return nsight_string(q->nsight, tp_nsight_i64(q, column));
 }

@@ -51,8 +51,7 @@ void tp_prometheus_name(const tp_metric_def *def, char out[TP_PROMETHEUS_NAME])
 
 /* ---- the text ---- */
 
-/* Of a label, or of HELP. */
-static void add_escaped(tp_buf *out, const char *s, bool is_label)
+void tp_prometheus_escape(tp_buf *out, const char *s, bool is_label)
 {
     for (size_t n = strlen(s); n;) {
         uint32_t cp;
@@ -87,7 +86,7 @@ static void add_value(tp_buf *out, double v)
 static void add(sink *s, const char *name, const char *meaning, const char *unit, double value)
 {
     tp_buf_addf(&s->text, "# HELP %s ", name);
-    add_escaped(&s->text, meaning, false);
+    tp_prometheus_escape(&s->text, meaning, false);
     if (unit[0])
         tp_buf_addf(&s->text, " Unit: %s", unit);
     tp_buf_addf(&s->text, "\n# TYPE %s gauge\n%s{run=\"%s\"} ", name, name, tp_buf_str(&s->label));
@@ -132,7 +131,7 @@ static tp_status open_file(const char *path, const tp_sink_run *run, void **ret,
     s->metrics = run->metrics;
     s->step = run->step;
     s->max_steps = run->max_steps;
-    add_escaped(&s->label, run->name, true);
+    tp_prometheus_escape(&s->label, run->name, true);
     tp_status status = write_all(s, true, err);
     if (status == TP_OK)
         *ret = s;

@@ -147,7 +147,7 @@ static tp_status write_record(void *user, const tp_metric_record *record, tp_err
     }
     if (!record->n)
         return TP_OK;
-    tp_event_put_summary(&s->out, tp_wall_s(), record->step, &s->summary);
+    tp_event_put_summary(&s->out, record->wall_s, record->step, &s->summary);
     return append(s, err);
 }
 

@@ -11,6 +11,7 @@
 #define TP_INSTRUMENT_MONITOR_SINKS_H
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "trace/metric.h"
 
 typedef struct {
@@ -50,5 +51,7 @@ void tp_sinks_close(tp_sinks *sinks); /* zeroed is a no-op */
 /* The name of a metric for Prometheus: "temper_train_loss_nats"; `out` has 128 bytes. */
 enum { TP_PROMETHEUS_NAME = 128 };
 void tp_prometheus_name(const tp_metric_def *def, char out[TP_PROMETHEUS_NAME]);
+/* Any text as the value of a label, or in HELP. */
+void tp_prometheus_escape(tp_buf *out, const char *text, bool is_label);
 
 #endif

@@ -1,5 +1,6 @@
 /* grid.c - cells of a table and their text, CSV, Markdown and JSON. */
 #include "instrument/report/grid.h"
+#include "instrument/report/picture.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -126,7 +127,7 @@ char *tp_human_ns(int64_t ns, char *out)
     return out;
 }
 
-char *tp_human_rate(double v, char *out)
+static char *human_rate(double v, char *out)
 {
     snprintf(out, 32, v >= 1e10 ? "%.1f GB/s" : "%.3g GB/s", v * 1e-9);
     return out;
@@ -164,7 +165,7 @@ static const char *cell_for_people(const tp_grid *grid, const tp_grid_col *colum
         snprintf(number, 32, "%.1f %%", cell->f);
         break;
     case TP_CELL_RATE:
-        tp_human_rate(cell->f, number);
+        human_rate(cell->f, number);
         break;
     }
     *n = strlen(number);
@@ -446,7 +447,54 @@ static void put_exact(const tp_grid *grid, const tp_grid_col *column, const tp_c
     }
 }
 
-void tp_grid_csv(const tp_grid *grid, tp_buf *out)
+static void put_html(tp_buf *out, const char *s, size_t n)
+{
+    tp_buf cell = {0};
+    tp_buf_add(&cell, s, n);
+    tp_markup_escape(out, tp_buf_str(&cell));
+    tp_buf_release(&cell);
+}
+
+void tp_grid_html(const tp_grid *grid, size_t limit, tp_buf *out)
+{
+    size_t all = tp_grid_rows(grid), rows = limit && limit < all ? limit : all;
+    char number[48];
+    if (grid->title) {
+        tp_buf_adds(out, "<h3>");
+        tp_markup_escape(out, grid->title);
+        tp_buf_adds(out, "</h3>\n");
+    }
+    tp_buf_adds(out, all ? "<div class=wide><table>\n<thead><tr>" : "");
+    for (size_t c = 0; c < grid->n_columns && all; c++)
+        if (!grid->columns[c].is_hidden) {
+            tp_buf_adds(out, grid->columns[c].kind == TP_CELL_TEXT ? "<th>" : "<th class=n>");
+            tp_markup_escape(out, grid->columns[c].title);
+        }
+    tp_buf_adds(out, all ? "<tbody>\n" : "");
+    for (size_t r = 0; r < rows; r++) {
+        tp_buf_adds(out, "<tr>");
+        for (size_t c = 0; c < grid->n_columns; c++) {
+            size_t n;
+            const tp_grid_col *column = &grid->columns[c];
+            const char *s =
+                cell_for_people(grid, column, &grid->cells[r * grid->n_columns + c], number, &n);
+            if (column->is_hidden)
+                continue;
+            tp_buf_adds(out, column->kind == TP_CELL_TEXT ? "<td class=text>" : "<td class=n>");
+            put_html(out, s, n);
+        }
+        tp_buf_addc(out, '\n');
+    }
+    tp_buf_adds(out, all ? "</table></div>\n" : "");
+    if (rows < all)
+        tp_buf_addf(out, "<p class=note>%zu more rows\n", all - rows);
+    if (grid->notes.len) {
+        tp_buf_adds(out, "<p class=note>");
+        put_html(out, grid->notes.data, grid->notes.len);
+    }
+}
+
+static void grid_csv(const tp_grid *grid, tp_buf *out)
 {
     tp_buf cell = {0};
     for (size_t c = 0; c < grid->n_columns; c++)
@@ -567,7 +615,7 @@ void tp_grid_page_put(tp_grid_page *page, const tp_grid *grid, size_t limit, boo
     if (is_apart)
         tp_buf_addc(&page->out, '\n');
     if (page->form == TP_FORM_CSV)
-        tp_grid_csv(grid, &page->out);
+        grid_csv(grid, &page->out);
     else if (page->form == TP_FORM_MARKDOWN)
         tp_grid_markdown(grid, limit, &page->out);
     else

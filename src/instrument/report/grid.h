@@ -74,7 +74,7 @@ void tp_grid_note(tp_grid *grid, const char *fmt, ...) TP_PRINTF(2, 3);
  * of columns, sentences in a line per cell.  Notes are wrapped. */
 void tp_grid_print(const tp_grid *grid, size_t limit, int width, tp_buf *out);
 void tp_grid_markdown(const tp_grid *grid, size_t limit, tp_buf *out);
-void tp_grid_csv(const tp_grid *grid, tp_buf *out);
+void tp_grid_html(const tp_grid *grid, size_t limit, tp_buf *out); /* <table>, with <h3> above */
 void tp_grid_json(const tp_grid *grid, tp_json_w *w); /* an array of objects */
 
 /* Lines of prose: what is wider than `room` goes on in the next one, indented. */
@@ -96,6 +96,5 @@ char *tp_grid_page_end(tp_grid_page *page);
 
 /* "1.234 ms", for people; `out` holds 32 bytes and is returned. */
 char *tp_human_ns(int64_t ns, char *out);
-char *tp_human_rate(double bytes_per_second, char *out);
 
 #endif

@@ -12,7 +12,7 @@ static double note_height(const tp_panel *p, double width)
     return p->note ? NOTE * tp_svg_paragraph(NULL, 0, 0, 10.5, width, 3, "", p->note) + 4 : 0;
 }
 
-double tp_panel_height(const tp_panel *p, double width, double height)
+static double height_of(const tp_panel *p, double width, double height)
 {
     double bars = p->kind == TP_PANEL_BARS ? tp_bars_height(p) + TITLE + note_height(p, width) : 0;
     return fmax(height, bars);
@@ -78,7 +78,7 @@ static void begin(const tp_picture *p, double width, double height, tp_buf *out)
 static double row_height(const tp_picture *p, size_t row, size_t columns, double w, double h)
 {
     for (size_t i = row; i < row + columns && i < p->n_panels; i++)
-        h = fmax(h, tp_panel_height(&p->panels[i], w, h));
+        h = fmax(h, height_of(&p->panels[i], w, h));
     return h;
 }
 

@@ -79,6 +79,8 @@ TP_CHECKED tp_status tp_picture_write(const tp_picture *picture, const char *pat
 /* Whether PNG and PDF can be written here; the reason when not. */
 bool tp_picture_can_raster(const char **ret_why);
 
+/* The colour of series or category `i`, "#rrggbb". */
+const char *tp_series_colour(size_t i);
 /* Foreign text inside an element or an attribute of SVG or HTML: without control characters, and
  * U+FFFD for what is no UTF-8. */
 void tp_markup_escape(tp_buf *out, const char *text);

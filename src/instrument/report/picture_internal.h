@@ -43,13 +43,11 @@ void tp_svg_text(tp_buf *out, double x, double y, double size, tp_text_anchor an
 int tp_svg_paragraph(tp_buf *out, double x, double y, double size, double room, int most,
                      const char *style, const char *text);
 
-/* The colour, dash and marker of series or category `i`. */
-const char *tp_series_colour(size_t i);
+/* The dash and marker of series or category `i`. */
 const char *tp_series_dash(size_t i);
 void tp_svg_marker(tp_buf *out, size_t i, double x, double y, double radius);
 
 /* How high a panel wants to be in a grid of panels of `height`. */
-double tp_panel_height(const tp_panel *panel, double width, double height);
 double tp_bars_height(const tp_panel *panel);
 void tp_panel_plot(const tp_panel *panel, tp_area area, tp_buf *out);
 void tp_panel_bars(const tp_panel *panel, tp_area area, tp_buf *out);

@@ -40,7 +40,7 @@ static const tp_analysis_dimension *find(const tp_analysis *a, const char *name)
     return NULL;
 }
 
-double tp_dimension_score(const tp_analysis_dimension *d, double *ret_reference)
+static double dimension_score(const tp_analysis_dimension *d, double *ret_reference)
 {
     bool known = isfinite(d->value) && isfinite(d->threshold);
     *ret_reference = NAN;
@@ -167,7 +167,7 @@ static void make_radar(dashboard *d)
         const tp_analysis_dimension *f = tp_analysis_result(d->analysis, i);
         tp_category *c = &d->scores[i];
         *c = (tp_category){.label = f->name, .lower = NAN, .upper = NAN};
-        c->value = tp_dimension_score(f, &c->reference);
+        c->value = dimension_score(f, &c->reference);
     }
     d->panels[PANELS - 1] = (tp_panel){
         .kind = TP_PANEL_RADAR,
@@ -219,6 +219,16 @@ static void put_row(tp_buf *out, const tp_analysis_dimension *f)
     tp_buf_addc(out, '\n');
 }
 
+static void put_body(const dashboard *d, const tp_picture *picture, tp_buf *out)
+{
+    tp_picture_svg(picture, out);
+    tp_buf_adds(out, "<table>\n<tr><th>dimension<th class=n>value<th class=n>95 % interval"
+                     "<th class=n>threshold<th>verdict<th>what\n");
+    for (size_t i = 0; i < tp_analysis_count(d->analysis); i++)
+        put_row(out, tp_analysis_result(d->analysis, i));
+    tp_buf_adds(out, "</table>\n");
+}
+
 static void make_page(const dashboard *d, const tp_picture *picture, tp_buf *out)
 {
     tp_buf_adds(out, "<!doctype html>\n<html lang=en><meta charset=utf-8>\n<title>");
@@ -230,12 +240,8 @@ static void make_page(const dashboard *d, const tp_picture *picture, tp_buf *out
                 "table{border-collapse:collapse}th,td{padding:.3em .8em;text-align:left;"
                 "vertical-align:top;border-bottom:1px solid #8884}.n{text-align:right;"
                 "white-space:nowrap}.bad{font-weight:bold;color:#d55e00}</style>\n");
-    tp_picture_svg(picture, out);
-    tp_buf_adds(out, "<table>\n<tr><th>dimension<th class=n>value<th class=n>95 % interval"
-                     "<th class=n>threshold<th>verdict<th>what\n");
-    for (size_t i = 0; i < tp_analysis_count(d->analysis); i++)
-        put_row(out, tp_analysis_result(d->analysis, i));
-    tp_buf_adds(out, "</table>\n</html>\n");
+    put_body(d, picture, out);
+    tp_buf_adds(out, "</html>\n");
 }
 
 static tp_status write_page(const dashboard *d, const tp_picture *picture, const char *path,
@@ -271,17 +277,31 @@ static tp_status write_files(const dashboard *d, const tp_picture *picture, cons
     return status;
 }
 
+static tp_picture make_picture(dashboard *d)
+{
+    make_curves(d);
+    make_radar(d);
+    return (tp_picture){.title = tp_metrics_path(d->run),
+                        .subtitle = tp_metrics_about(d->run),
+                        .panels = d->panels,
+                        .n_panels = PANELS,
+                        .columns = 3};
+}
+
+void tp_run_dashboard_html(const tp_analysis *a, tp_metrics *run, tp_buf *out)
+{
+    dashboard d = {.analysis = a, .run = run};
+    tp_picture picture = make_picture(&d);
+    picture.follows_scheme = true;
+    put_body(&d, &picture, out);
+    release(&d);
+}
+
 tp_status tp_run_dashboard_write(const tp_analysis *a, tp_metrics *run, const char *folder,
                                  tp_buf *ret_why, tp_error *err)
 {
     dashboard d = {.analysis = a, .run = run};
-    make_curves(&d);
-    make_radar(&d);
-    const tp_picture picture = {.title = tp_metrics_path(run),
-                                .subtitle = tp_metrics_about(run),
-                                .panels = d.panels,
-                                .n_panels = PANELS,
-                                .columns = 3};
+    const tp_picture picture = make_picture(&d);
     tp_status status = write_files(&d, &picture, folder, ret_why, err);
     release(&d);
     return status;

@@ -18,7 +18,7 @@
 TP_CHECKED tp_status tp_run_dashboard_write(const tp_analysis *a, tp_metrics *run,
                                             const char *folder, tp_buf *ret_why, tp_error *err);
 
-/* From 0 to 1; NaN: unknown.  *ret_reference is the threshold on the same scale. */
-double tp_dimension_score(const tp_analysis_dimension *d, double *ret_reference);
+/* The picture and the table of dimensions, to stand in a page. */
+void tp_run_dashboard_html(const tp_analysis *a, tp_metrics *run, tp_buf *out);
 
 #endif

@@ -68,7 +68,6 @@ void tp_answer_interval(tp_answer *a, const char *key, tp_interval ci);
 void tp_answer_pair(tp_answer *a, const char *key, tp_interval ci);
 const char *tp_answer_level_key(tp_answer *a, const char *key, char buffer[64]);
 
-void tp_answer_p_values(tp_answer *a, tp_p_values p, const char *why);
 tp_status tp_answer_describe(tp_answer *a, const char *key, const double *x, size_t n,
                              tp_error *err);
 tp_status tp_answer_two(tp_answer *a, const double *x, size_t nx, const double *y, size_t ny,
@@ -76,7 +75,6 @@ tp_status tp_answer_two(tp_answer *a, const double *x, size_t nx, const double *
 tp_status tp_answer_paired(tp_answer *a, const double *x, const double *y, size_t n, tp_error *err);
 tp_status tp_answer_groups(tp_answer *a, const tp_group *groups, size_t k, tp_error *err);
 tp_status tp_answer_series(tp_answer *a, const double *x, const double *y, size_t n, tp_error *err);
-void tp_answer_bootstrap(tp_answer *a, const char *key, const tp_bootstrap_result *r);
 tp_status tp_answer_resampled(tp_answer *a, const double *x, size_t nx, const double *y, size_t ny,
                               bool paired, tp_error *err);
 

@@ -79,7 +79,7 @@ tp_status tp_answer_describe(tp_answer *a, const char *key, const double *x, siz
     return TP_OK;
 }
 
-void tp_answer_p_values(tp_answer *a, tp_p_values p, const char *why)
+static void answer_p_values(tp_answer *a, tp_p_values p, const char *why)
 {
     tp_answer_number(a, "p_two", p.two, why);
     tp_answer_number(a, "p_greater", p.greater, why);
@@ -97,7 +97,7 @@ static void put_t_test(tp_answer *a, const char *key, const tp_t_test *t)
     tp_answer_number(a, "df", t->df, NULL);
     tp_answer_number(a, "diff", t->diff, NULL);
     tp_answer_number(a, "se", t->se, NULL);
-    tp_answer_p_values(a, t->p, NULL);
+    answer_p_values(a, t->p, NULL);
     tp_answer_interval(a, "ci", t->ci);
     tp_answer_object_end(a);
 }
@@ -110,7 +110,7 @@ static void put_z_test(tp_answer *a, const char *key, const tp_z_test *z, const 
     }
     tp_answer_object(a, key);
     tp_answer_number(a, "z", z->z, NULL);
-    tp_answer_p_values(a, z->p, NULL);
+    answer_p_values(a, z->p, NULL);
     tp_answer_object_end(a);
 }
 
@@ -187,7 +187,7 @@ static void put_permutation(tp_answer *a, const char *key, const tp_permutation_
     tp_answer_object(a, key);
     tp_answer_count(a, "n_perm", p->n_perm);
     tp_answer_count(a, "count_two", p->count_two);
-    tp_answer_p_values(a, p->p, NULL);
+    answer_p_values(a, p->p, NULL);
     tp_answer_bool(a, "is_exact", p->is_exact);
     tp_answer_object_end(a);
 }

@@ -140,7 +140,7 @@ tp_status tp_answer_series(tp_answer *a, const double *x, const double *y, size_
     return TP_OK;
 }
 
-void tp_answer_bootstrap(tp_answer *a, const char *key, const tp_bootstrap_result *r)
+static void answer_bootstrap(tp_answer *a, const char *key, const tp_bootstrap_result *r)
 {
     static const char *const all_same = "every resample gives the same";
     const char *why = r->bca_fallback ? r->bca_fallback : all_same;
@@ -182,8 +182,8 @@ static tp_status resample_pairs(tp_answer *a, const double *x, const double *y, 
     }
     TP_TRY(tp_bootstrap(d, n, tp_statistic_mean, NULL, o, &mean, err));
     TP_TRY(tp_bootstrap(d, n, tp_statistic_median, NULL, o, &median, err));
-    tp_answer_bootstrap(a, "mean_log_ratio", &mean);
-    tp_answer_bootstrap(a, "median_log_ratio", &median);
+    answer_bootstrap(a, "mean_log_ratio", &mean);
+    answer_bootstrap(a, "median_log_ratio", &median);
     return TP_OK;
 }
 
@@ -204,7 +204,7 @@ tp_status tp_answer_resampled(tp_answer *a, const double *x, size_t nx, const do
                 tp_bootstrap_two(x, nx, y, ny, statistics[i], NULL, TP_COMBINE_RATIO, &o, &r, err));
         else
             TP_TRY(tp_bootstrap(x, nx, statistics[i], NULL, &o, &r, err));
-        tp_answer_bootstrap(a, ny ? two[i] : one[i], &r);
+        answer_bootstrap(a, ny ? two[i] : one[i], &r);
     }
     return TP_OK;
 }

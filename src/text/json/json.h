@@ -82,15 +82,9 @@ const char *tp_json_str(const tp_json *v); /* NULL when not a string */
  *         TP_TRY(tp_json_reader_next(&r, &token, err));
  *     while (token.type != TP_JSON_TOKEN_END);
  *
- * The grammar is checked in full, duplicate keys are not (that needs memory).
- * A text that does not fit in memory is fed in windows: init with the first one
- * and `is_final` set to false; on TP_JSON_TOKEN_MORE move the bytes from `r.at` to
- * `r.end` to the front of a window, append more, and hand it to
- * tp_json_reader_feed().  A token never spans two windows, so a window without
- * room left has to grow. */
+ * The grammar is checked in full, duplicate keys are not (that needs memory). */
 typedef enum {
-    TP_JSON_TOKEN_END,  /* the text is complete */
-    TP_JSON_TOKEN_MORE, /* the window is used up */
+    TP_JSON_TOKEN_END, /* the text is complete */
     TP_JSON_TOKEN_BEGIN_OBJECT,
     TP_JSON_TOKEN_END_OBJECT,
     TP_JSON_TOKEN_BEGIN_ARRAY,
@@ -108,28 +102,24 @@ typedef struct {
     bool has_escapes; /* key, string: text is raw and needs tp_json_unescape() */
     uint64_t offset;  /* of its first byte in the whole text */
     uint64_t line;    /* from 1 */
-    tp_slice text;    /* key, string: between the quotes; number: as written; in the window */
+    tp_slice text; /* key, string: between the quotes; number: as written; in the reader's text */
 } tp_json_token;
 
 typedef struct {
     const char *name;
-    const char *begin, *at, *end; /* the window and the place in it */
-    uint64_t begin_offset;        /* of the window in the whole text */
-    uint64_t line, line_offset;   /* current line from 1, offset of its first byte */
+    const char *begin, *at, *end; /* the text and the place in it */
+    const char *line_start;       /* first byte of the current line */
+    uint64_t line;                /* from 1 */
     uint64_t objects;             /* bit d: level d is an object, else an array */
     int depth;
     int expect; /* private: what the grammar allows next */
-    bool is_final;
     tp_json_options options;
 } tp_json_reader;
 
 void tp_json_reader_init(tp_json_reader *r, const char *name, const char *text, size_t n,
                          const tp_json_options *options);
-/* The next window; its first byte is the one that `r->at` pointed to. */
-void tp_json_reader_feed(tp_json_reader *r, const char *text, size_t n, bool is_final);
 TP_CHECKED tp_status tp_json_reader_next(tp_json_reader *r, tp_json_token *ret, tp_error *err);
-/* Right after BEGIN_*: read up to and including the matching END_*.  Not for
- * windowed texts (MORE is an error here). */
+/* Right after BEGIN_*: read up to and including the matching END_*. */
 TP_CHECKED tp_status tp_json_reader_skip(tp_json_reader *r, tp_error *err);
 /* Fill *err with "name:line:column: " of the token and the message. */
 tp_status tp_json_reader_fail(const tp_json_reader *r, const tp_json_token *at, tp_error *err,

@@ -73,7 +73,7 @@ static inline void skip_space(tp_json_reader *r)
         char c = *p;
         if (c == '\n') {
             r->line++;
-            r->line_offset = r->begin_offset + (uint64_t)(p + 1 - r->begin);
+            r->line_start = p + 1;
         } else if (c != ' ' && c != '\t' && c != '\r') {
             break;
         }
@@ -89,13 +89,11 @@ static inline void skip_space(tp_json_reader *r)
     r->at = p;
 }
 
+/* In characters, from 1. */
 static uint64_t column_of(const tp_json_reader *r, const char *at)
 {
-    uint64_t offset = r->begin_offset + (uint64_t)(at - r->begin);
-    if (r->line_offset < r->begin_offset)
-        return offset - r->line_offset + 1;
     uint64_t column = 1;
-    for (const char *p = r->begin + (r->line_offset - r->begin_offset); p < at; p++)
+    for (const char *p = r->line_start; p < at; p++)
         column += ((unsigned char)*p & 0xc0) != 0x80;
     return column;
 }
@@ -115,9 +113,8 @@ tp_status tp_json_reader_fail(const tp_json_reader *r, const tp_json_token *at, 
     va_start(ap, fmt);
     vsnprintf(message, sizeof message, fmt, ap);
     va_end(ap);
-    bool in_window = at->line == r->line && at->offset >= r->begin_offset;
-    if (in_window)
-        return fail_at(r, r->begin + (at->offset - r->begin_offset), err, message);
+    if (at->line == r->line)
+        return fail_at(r, r->begin + at->offset, err, message);
     return tp_fail(err, TP_ERR_FORMAT, "%s:%llu: %s", r->name, (unsigned long long)at->line,
                    message);
 }
@@ -128,19 +125,11 @@ void tp_json_reader_init(tp_json_reader *r, const char *name, const char *text, 
     static const char nothing[1];
     text = text ? text : nothing;
     *r = (tp_json_reader){.name = name, .begin = text, .at = text, .end = text + n};
-    r->is_final = true;
+    r->line_start = text;
     r->expect = EXPECT_VALUE;
     if (options)
         r->options = *options;
     r->line = r->options.first_line ? r->options.first_line : 1;
-}
-
-void tp_json_reader_feed(tp_json_reader *r, const char *text, size_t n, bool is_final)
-{
-    r->begin_offset += (uint64_t)(r->at - r->begin);
-    r->begin = r->at = text;
-    r->end = text + n;
-    r->is_final = is_final;
 }
 
 static int hex_digit(char c)
@@ -189,14 +178,10 @@ static scan_result scan_escape(tp_json_reader *r, const char **p, tp_error *err)
         return SCAN_FAILED;
     }
     *p = s + 6;
-    if (is_high_surrogate(unit)) {
-        bool may_follow = end - *p < 6 && (*p == end || **p == '\\');
-        if (may_follow && !r->is_final)
-            return SCAN_OUT_OF_TEXT;
-        if (end - *p >= 6 && (*p)[0] == '\\' && (*p)[1] == 'u' && is_low_surrogate(hex4(*p + 2))) {
-            *p += 6;
-            return SCAN_OK;
-        }
+    if (is_high_surrogate(unit) && end - *p >= 6 && (*p)[0] == '\\' && (*p)[1] == 'u' &&
+        is_low_surrogate(hex4(*p + 2))) {
+        *p += 6;
+        return SCAN_OK;
     }
     if ((is_high_surrogate(unit) || is_low_surrogate(unit)) && !r->options.allow_surrogate) {
         fail_at(r, s, err, "half of a surrogate pair; write the character itself or both halves");
@@ -223,8 +208,6 @@ static scan_result scan_string(tp_json_reader *r, tp_json_token *token, tp_error
         } else if ((unsigned char)*p >= 0x80) {
             uint32_t cp;
             size_t n = tp_utf8_decode(p, (size_t)(end - p), &cp);
-            if (!n && end - p < 4 && !r->is_final)
-                return SCAN_OUT_OF_TEXT;
             if (!n) {
                 fail_at(r, p, err, "invalid UTF-8 in a string; convert the file to UTF-8");
                 return SCAN_FAILED;
@@ -306,16 +289,12 @@ static scan_result scan_word(tp_json_reader *r, tp_json_token *token, tp_error *
     const char *start = r->at, *end = r->end;
     const char *stop = number_end(start, end);
     if (stop && (stop == end || !is_word_byte(*stop))) {
-        if (stop == end && !r->is_final)
-            return SCAN_OUT_OF_TEXT;
         token->type = TP_JSON_TOKEN_NUMBER;
         token->text = (tp_slice){start, (size_t)(stop - start)};
         r->at = stop;
         return SCAN_OK;
     }
     stop = word_end(start, end);
-    if (stop == end && !r->is_final)
-        return SCAN_OUT_OF_TEXT;
     tp_slice word = {start, (size_t)(stop - start)};
     for (size_t i = 0; i < TP_COUNTOF(words); i++) {
         if (!tp_slice_is(word, words[i].text))
@@ -339,12 +318,8 @@ static scan_result scan_word(tp_json_reader *r, tp_json_token *token, tp_error *
     return SCAN_FAILED;
 }
 
-static tp_status out_of_text(tp_json_reader *r, tp_json_token *ret, const char *at, tp_error *err)
+static tp_status out_of_text(tp_json_reader *r, const char *at, tp_error *err)
 {
-    if (!r->is_final) {
-        *ret = (tp_json_token){.type = TP_JSON_TOKEN_MORE};
-        return TP_OK;
-    }
     if (at < r->end && *at == '"')
         return fail_at(r, at, err, "this string is never closed; the text is cut off");
     return fail_at(r, at, err,
@@ -395,7 +370,7 @@ static tp_status read_key(tp_json_reader *r, tp_json_token *token, tp_error *err
     token->type = TP_JSON_TOKEN_KEY;
     switch (scan_string(r, token, err)) {
     case SCAN_OUT_OF_TEXT:
-        return out_of_text(r, token, start, err);
+        return out_of_text(r, start, err);
     case SCAN_FAILED:
         return TP_ERR_FORMAT;
     case SCAN_OK:
@@ -420,7 +395,7 @@ static tp_status read_value(tp_json_reader *r, tp_json_token *token, tp_error *e
         result = scan_word(r, token, err);
     }
     if (result == SCAN_OUT_OF_TEXT)
-        return out_of_text(r, token, start, err);
+        return out_of_text(r, start, err);
     if (result == SCAN_FAILED)
         return TP_ERR_FORMAT;
     r->expect = after_value(r);
@@ -453,14 +428,14 @@ tp_status tp_json_reader_next(tp_json_reader *r, tp_json_token *ret, tp_error *e
 {
     for (;;) {
         skip_space(r);
-        uint64_t offset = r->begin_offset + (uint64_t)(r->at - r->begin);
+        uint64_t offset = (uint64_t)(r->at - r->begin);
         *ret = (tp_json_token){.offset = offset, .line = r->line};
         if (r->at == r->end) {
             bool may_end = r->expect == EXPECT_DONE ||
                            (r->options.allow_many && !r->depth && r->expect == EXPECT_VALUE);
-            if (may_end && r->is_final)
+            if (may_end)
                 return TP_OK; /* TP_JSON_TOKEN_END is zero */
-            return out_of_text(r, ret, r->at, err);
+            return out_of_text(r, r->at, err);
         }
         switch (r->expect) {
         case EXPECT_FIRST_KEY:
@@ -505,11 +480,8 @@ tp_status tp_json_reader_skip(tp_json_reader *r, tp_error *err)
 {
     int outside = r->depth - 1;
     tp_json_token token;
-    while (r->depth > outside) {
+    while (r->depth > outside)
         TP_TRY(tp_json_reader_next(r, &token, err));
-        if (token.type == TP_JSON_TOKEN_MORE)
-            return fail_at(r, r->at, err, "the window ends inside a value to be skipped");
-    }
     return TP_OK;
 }
 

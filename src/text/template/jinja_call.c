@@ -71,28 +71,6 @@ static tp_status call_joiner(tp_jinja_run *run, struct tp_any_cycler *joiner,
     return TP_OK;
 }
 
-tp_status tp_jinja_call_value(tp_jinja_run *run, const tp_any *callee, const tp_jinja_args *args,
-                              tp_any *ret)
-{
-    TP_TRY(tp_jinja_charge(run, 1));
-    switch ((tp_any_type)callee->type) {
-    case TP_ANY_FUNCTION:
-        return callee->function->call(run, NULL, args, ret);
-    case TP_ANY_METHOD:
-        return callee->method->function->call(run, &callee->method->self, args, ret);
-    case TP_ANY_MACRO:
-        return tp_jinja_call_macro(run, callee->macro, args, ret);
-    case TP_ANY_LOOP:
-        return tp_jinja_call_loop(run, callee->loop, args, ret);
-    case TP_ANY_JOINER:
-        return call_joiner(run, callee->cycler, args, ret);
-    case TP_ANY_UNDEFINED:
-        return tp_jinja_undefined_error(run, callee);
-    default:
-        return tp_jinja_fail(run, "a '%s' cannot be called", tp_any_type_name(callee));
-    }
-}
-
 /* --- macros --- */
 
 /* Keywords that no parameter has taken: {..} as a dict. */
@@ -168,8 +146,8 @@ static tp_status bind_params(tp_jinja_run *run, const tp_jinja_macro *d, const t
     return TP_OK;
 }
 
-tp_status tp_jinja_call_macro(tp_jinja_run *run, const struct tp_any_macro *macro,
-                              const tp_jinja_args *args, tp_any *ret)
+static tp_status call_macro(tp_jinja_run *run, const struct tp_any_macro *macro,
+                            const tp_jinja_args *args, tp_any *ret)
 {
     const tp_jinja_macro *d = macro->definition;
     tp_jinja_scope *outer = run->scope;
@@ -191,6 +169,28 @@ tp_status tp_jinja_call_macro(tp_jinja_run *run, const struct tp_any_macro *macr
     run->scope = outer;
     tp_jinja_leave(run);
     return TP_OK;
+}
+
+tp_status tp_jinja_call_value(tp_jinja_run *run, const tp_any *callee, const tp_jinja_args *args,
+                              tp_any *ret)
+{
+    TP_TRY(tp_jinja_charge(run, 1));
+    switch ((tp_any_type)callee->type) {
+    case TP_ANY_FUNCTION:
+        return callee->function->call(run, NULL, args, ret);
+    case TP_ANY_METHOD:
+        return callee->method->function->call(run, &callee->method->self, args, ret);
+    case TP_ANY_MACRO:
+        return call_macro(run, callee->macro, args, ret);
+    case TP_ANY_LOOP:
+        return tp_jinja_call_loop(run, callee->loop, args, ret);
+    case TP_ANY_JOINER:
+        return call_joiner(run, callee->cycler, args, ret);
+    case TP_ANY_UNDEFINED:
+        return tp_jinja_undefined_error(run, callee);
+    default:
+        return tp_jinja_fail(run, "a '%s' cannot be called", tp_any_type_name(callee));
+    }
 }
 
 /* --- global functions --- */

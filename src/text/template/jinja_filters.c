@@ -386,38 +386,37 @@ static tp_status f_unsupported(tp_jinja_run *run, const tp_any *self, const tp_j
                                      "xmlattr are not supported");
 }
 
-const tp_jinja_function tp_jinja_text_filters[] = {{"capitalize", f_capitalize},
-                                                   {"center", f_center},
-                                                   {"e", f_escape},
-                                                   {"escape", f_escape},
-                                                   {"forceescape", f_forceescape},
-                                                   {"format", f_format},
-                                                   {"indent", f_indent},
-                                                   {"join", f_join},
-                                                   {"lower", f_lower},
-                                                   {"pprint", f_unsupported},
-                                                   {"random", f_unsupported},
-                                                   {"replace", f_replace},
-                                                   {"safe", f_safe},
-                                                   {"string", f_string},
-                                                   {"striptags", f_unsupported},
-                                                   {"title", f_title},
-                                                   {"tojson", f_tojson},
-                                                   {"trim", f_trim},
-                                                   {"truncate", f_truncate},
-                                                   {"upper", f_upper},
-                                                   {"urlencode", f_urlencode},
-                                                   {"urlize", f_unsupported},
-                                                   {"wordcount", f_wordcount},
-                                                   {"wordwrap", f_unsupported},
-                                                   {"xmlattr", f_unsupported},
-                                                   {NULL, NULL}};
+static const tp_jinja_function text_filters[] = {{"capitalize", f_capitalize},
+                                                 {"center", f_center},
+                                                 {"e", f_escape},
+                                                 {"escape", f_escape},
+                                                 {"forceescape", f_forceescape},
+                                                 {"format", f_format},
+                                                 {"indent", f_indent},
+                                                 {"join", f_join},
+                                                 {"lower", f_lower},
+                                                 {"pprint", f_unsupported},
+                                                 {"random", f_unsupported},
+                                                 {"replace", f_replace},
+                                                 {"safe", f_safe},
+                                                 {"string", f_string},
+                                                 {"striptags", f_unsupported},
+                                                 {"title", f_title},
+                                                 {"tojson", f_tojson},
+                                                 {"trim", f_trim},
+                                                 {"truncate", f_truncate},
+                                                 {"upper", f_upper},
+                                                 {"urlencode", f_urlencode},
+                                                 {"urlize", f_unsupported},
+                                                 {"wordcount", f_wordcount},
+                                                 {"wordwrap", f_unsupported},
+                                                 {"xmlattr", f_unsupported},
+                                                 {NULL, NULL}};
 
 static const tp_jinja_function *find_filter(tp_slice name)
 {
     static const tp_jinja_function *const tables[] = {
-        tp_jinja_text_filters, tp_jinja_number_filters, tp_jinja_list_filters,
-        tp_jinja_choice_filters};
+        text_filters, tp_jinja_number_filters, tp_jinja_list_filters, tp_jinja_choice_filters};
     for (size_t i = 0; i < TP_COUNTOF(tables); i++)
         for (const tp_jinja_function *f = tables[i]; f->name; f++)
             if (tp_slice_is(name, f->name))

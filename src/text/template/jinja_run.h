@@ -191,8 +191,6 @@ TP_CHECKED tp_status tp_jinja_want_text(tp_jinja_run *run, const char *what, con
 
 TP_CHECKED tp_status tp_jinja_call_value(tp_jinja_run *run, const tp_any *callee,
                                          const tp_jinja_args *args, tp_any *ret);
-TP_CHECKED tp_status tp_jinja_call_macro(tp_jinja_run *run, const struct tp_any_macro *macro,
-                                         const tp_jinja_args *args, tp_any *ret);
 TP_CHECKED tp_status tp_jinja_call_filter(tp_jinja_run *run, tp_slice name, const tp_any *self,
                                           const tp_jinja_args *args, tp_any *ret);
 TP_CHECKED tp_status tp_jinja_call_test(tp_jinja_run *run, tp_slice name, const tp_any *self,
@@ -201,7 +199,6 @@ const tp_jinja_function *tp_jinja_global(tp_slice name);     /* range, dict ...,
 const tp_jinja_function *tp_jinja_str_method(tp_slice name); /* or NULL */
 
 /* Filters, one table for each file. */
-extern const tp_jinja_function tp_jinja_text_filters[];
 extern const tp_jinja_function tp_jinja_number_filters[];
 extern const tp_jinja_function tp_jinja_list_filters[];
 extern const tp_jinja_function tp_jinja_choice_filters[];

@@ -139,7 +139,7 @@ size_t tp_python_rstrip(const char *s, size_t n)
     return n;
 }
 
-size_t tp_python_lstrip(const char *s, size_t n)
+static size_t python_lstrip(const char *s, size_t n)
 {
     size_t at = 0, len;
     while (at < n && tp_python_space_at(s + at, n - at, &len))
@@ -281,7 +281,7 @@ size_t tp_python_float(double value, char out[TP_PYTHON_NUMBER_MAX])
  * digits removed; false when they are elsewhere or it is too long. */
 static bool clean_number(const char *s, size_t n, char *out, size_t cap)
 {
-    size_t begin = tp_python_lstrip(s, n), len = 0;
+    size_t begin = python_lstrip(s, n), len = 0;
     n = tp_python_rstrip(s, n);
     for (size_t i = begin; i < n; i++) {
         if (s[i] == '_') {

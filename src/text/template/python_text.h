@@ -26,7 +26,6 @@ bool tp_python_is_printable(uint32_t cp);
 bool tp_python_space_at(const char *s, size_t n, size_t *ret_len);
 /* Length without the white space at the end; of the white space at the start. */
 size_t tp_python_rstrip(const char *s, size_t n);
-size_t tp_python_lstrip(const char *s, size_t n);
 
 /* Code points, and where in bytes code point `index` begins (n at the end). */
 size_t tp_utf8_count(const char *s, size_t n);

@@ -156,7 +156,7 @@ void tp_bpe_add_merge(tp_bpe *bpe, uint32_t left, uint32_t right, uint32_t rank,
     bpe->merged[rank] = merged;
 }
 
-uint32_t tp_bpe_rank(const tp_bpe *bpe, uint32_t left, uint32_t right)
+static uint32_t bpe_rank(const tp_bpe *bpe, uint32_t left, uint32_t right)
 {
     for (uint32_t slot = pair_slot(left, right);; slot++) {
         const struct tp_bpe_pair *pair = &bpe->pairs[slot & bpe->pair_mask];
@@ -208,7 +208,7 @@ static void encode_flat(const tp_bpe *bpe, const char *word, size_t n, tp_ids *i
         id[len++] = (uint32_t)byte_id;
     }
     for (size_t i = 0; i + 1 < len; i++)
-        rank[i] = tp_bpe_rank(bpe, id[i], id[i + 1]);
+        rank[i] = bpe_rank(bpe, id[i], id[i + 1]);
 
     while (len > 1) {
         size_t best = 0;
@@ -224,9 +224,9 @@ static void encode_flat(const tp_bpe *bpe, const char *word, size_t n, tp_ids *i
         memmove(&at[best + 1], &at[best + 2], moved * sizeof *at);
         memmove(&rank[best], &rank[best + 1], moved * sizeof *rank);
         if (best > 0)
-            rank[best - 1] = tp_bpe_rank(bpe, id[best - 1], id[best]);
+            rank[best - 1] = bpe_rank(bpe, id[best - 1], id[best]);
         if (best + 1 < len)
-            rank[best] = tp_bpe_rank(bpe, id[best], id[best + 1]);
+            rank[best] = bpe_rank(bpe, id[best], id[best + 1]);
     }
     for (size_t i = 0; i < len; i++)
         add(ids, starts, id[i], base + at[i]);
@@ -270,7 +270,7 @@ static uint64_t heap_pop(tp_bpe_space *space)
 static void refresh(const tp_bpe *bpe, tp_bpe_space *space, uint32_t at)
 {
     uint32_t right = space->next[at];
-    uint32_t rank = right == NONE ? NO_RANK : tp_bpe_rank(bpe, space->id[at], space->id[right]);
+    uint32_t rank = right == NONE ? NO_RANK : bpe_rank(bpe, space->id[at], space->id[right]);
     space->rank[at] = rank;
     if (rank != NO_RANK)
         heap_push(space, (uint64_t)rank << 32 | at);
@@ -322,7 +322,7 @@ static void encode_long(const tp_bpe *bpe, tp_bpe_space *space, const char *word
 
     space->n_heap = 0;
     for (uint32_t at = first; space->next[at] != NONE; at = space->next[at]) {
-        space->rank[at] = tp_bpe_rank(bpe, space->id[at], space->id[space->next[at]]);
+        space->rank[at] = bpe_rank(bpe, space->id[at], space->id[space->next[at]]);
         if (space->rank[at] != NO_RANK)
             space->heap[space->n_heap++] = (uint64_t)space->rank[at] << 32 | at;
     }

@@ -63,7 +63,6 @@ int32_t tp_bpe_find(const tp_bpe *bpe, const char *spelling, size_t n); /* -1 wh
 
 /* The later of two equal pairs wins. */
 void tp_bpe_add_merge(tp_bpe *bpe, uint32_t left, uint32_t right, uint32_t rank, uint32_t merged);
-uint32_t tp_bpe_rank(const tp_bpe *bpe, uint32_t left, uint32_t right); /* UINT32_MAX: none */
 
 /* After all tokens are set: which bytes can be spelled. */
 void tp_bpe_finish(tp_bpe *bpe);

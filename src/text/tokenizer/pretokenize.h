@@ -78,7 +78,7 @@ typedef struct {
     void *match_data, *match_context, *jit_stack; /* PCRE2's */
     tp_buf shadow;                                /* text with bytes that are not UTF-8 replaced */
     tp_buf prefixed;
-    uint64_t n_given_up; /* searches that hit a limit: the rest of the piece was not cut */
+    bool has_given_up; /* a search hit a limit, and it was said */
 } tp_cut_space;
 
 void tp_cut_space_release(tp_cut_space *space);

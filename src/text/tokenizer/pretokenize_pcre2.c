@@ -7,6 +7,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include "base/log.h"
 #include "text/tokenizer/pretokenize.h"
 #include "text/tokenizer/regex_translate.h"
 
@@ -110,7 +111,13 @@ static bool find_next(const tp_regex *regex, tp_cut_space *space, const char *te
         rc = pcre2_match(regex->code, (PCRE2_SPTR)text, n, at, options | PCRE2_NO_JIT,
                          space->match_data, space->match_context);
     if (rc < 0) {
-        space->n_given_up += rc != PCRE2_ERROR_NOMATCH;
+        if (rc != PCRE2_ERROR_NOMATCH && !space->has_given_up) {
+            space->has_given_up = true;
+            tp_log(TP_LOG_WARNING, "tokenizer",
+                   "the pre-tokenizer's regular expression hit a limit of PCRE2 in a text of %zu "
+                   "bytes: the rest of that text is one word, and its ids may differ",
+                   n);
+        }
         return false;
     }
     const PCRE2_SIZE *bounds = pcre2_get_ovector_pointer(space->match_data);

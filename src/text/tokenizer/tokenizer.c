@@ -77,11 +77,6 @@ void tp_tokenizer_scratch_free(tp_tokenizer_scratch *scratch)
     free(scratch);
 }
 
-uint64_t tp_tokenizer_scratch_given_up(const tp_tokenizer_scratch *scratch)
-{
-    return scratch->cut.n_given_up;
-}
-
 static void remember(tp_tokenizer_scratch *scratch, struct cached_word *slot, uint64_t hash,
                      const char *word, size_t n, const int32_t *ids, size_t n_ids)
 {
@@ -305,8 +300,6 @@ const char *tp_tokenizer_token(const tp_tokenizer *tok, int32_t id)
     const tp_token *token = token_of(tok, id);
     return token ? token->spelling : NULL;
 }
-
-int tp_tokenizer_missing_bytes(const tp_tokenizer *tok) { return tok->bpe.n_missing_bytes; }
 
 bool tp_tokenizer_is_special(const tp_tokenizer *tok, int32_t id)
 {

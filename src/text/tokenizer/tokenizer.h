@@ -17,10 +17,6 @@
 #include "temper/tokenizer.h"
 #include "text/tokenizer/ids.h"
 
-/* How many searches of an unusual pre-tokenizer's regular expression have hit a
- * limit in this scratch: the rest of their piece of text was taken as one word. */
-uint64_t tp_tokenizer_scratch_given_up(const tp_tokenizer_scratch *scratch);
-
 typedef struct {
     bool add_special;   /* apply the post-processor (bos ...) */
     bool parse_special; /* special added tokens in the text become their ids */
@@ -47,9 +43,6 @@ typedef struct {
 } tp_decode_stream;
 void tp_tokenizer_decode_next(const tp_tokenizer *tok, tp_decode_stream *state, int32_t id,
                               bool skip_special, tp_buf *out);
-
-/* Bytes that the vocabulary cannot spell: encoding drops them.  0 for all but a few. */
-int tp_tokenizer_missing_bytes(const tp_tokenizer *tok);
 
 /* Train a byte-level BPE tokenizer of `vocab_size` tokens (256 bytes, the given
  * special tokens, merges by frequency; ties broken by the smaller pair, so the

@@ -27,10 +27,6 @@ struct tp_tokenizer {
     char fingerprint[33];
 };
 
-/* Fill a zeroed tokenizer whose arena and name are set. */
-TP_CHECKED tp_status tp_tokenizer_read(tp_tokenizer *tok, const char *json, size_t n,
-                                       tp_error *err);
-
 /* The parts of tokenizer.json other than the model (tokenizer_parts.c). */
 TP_CHECKED tp_status tp_normalizer_parse(tp_tokenizer *tok, const tp_json *spec, tp_error *err);
 TP_CHECKED tp_status tp_postprocessor_parse(tp_tokenizer *tok, const tp_json *spec, tp_error *err);

@@ -349,7 +349,7 @@ static void write_fingerprint(loader *l)
         snprintf(l->tok->fingerprint + 2 * i, 3, "%02x", canonical.digest[i]);
 }
 
-tp_status tp_tokenizer_read(tp_tokenizer *tok, const char *json, size_t n, tp_error *err)
+static tp_status tokenizer_read(tp_tokenizer *tok, const char *json, size_t n, tp_error *err)
 {
     tp_arena document = {0};
     tp_json_options options = {.max_bytes = MAX_FILE_BYTES};
@@ -381,7 +381,7 @@ static tp_status parse_into(const char *name, const char *json, size_t n, tp_tok
     if (status == TP_OK) {
         tok->bos = tok->eos = tok->pad = -1;
         tok->name = tp_arena_strdup(&tok->arena, name);
-        status = tp_tokenizer_read(tok, json, n, err);
+        status = tokenizer_read(tok, json, n, err);
     }
     if (status != TP_OK) {
         tp_tokenizer_free(tok);

@@ -38,7 +38,6 @@ typedef const char *(*tp_yaml_remark)(void *context, const tp_json *leaf);
 
 /* Append `root` as YAML that both this reader and YAML 1.1 readers (PyYAML's
  * safe_load) take for the same tree.  `remark` may be NULL. */
-void tp_yaml_write(const tp_json *root, tp_buf *out);
 void tp_yaml_write_remarked(const tp_json *root, tp_buf *out, tp_yaml_remark remark, void *context);
 
 #endif

@@ -254,8 +254,3 @@ void tp_yaml_write_remarked(const tp_json *root, tp_buf *out, tp_yaml_remark rem
     else
         write_block(&w, root, 0, false);
 }
-
-void tp_yaml_write(const tp_json *root, tp_buf *out)
-{
-    tp_yaml_write_remarked(root, out, NULL, NULL);
-}

@@ -1,4 +1,5 @@
 /* Memory: from instants, from snapshots, and the verdict on leaks. */
+#include "support/draws.h"
 #include "trace_text.h"
 
 #include <math.h>
@@ -79,7 +80,7 @@ static void a_leak_is_found_with_its_slope(void **state)
     double y[STEPS];
     tp_rng rng = tp_rng_make(1, 1);
     for (int i = 0; i < STEPS; i++)
-        y[i] = 4e9 + 500000.0 * i + 100000 * tp_rng_normal(&rng);
+        y[i] = 4e9 + 500000.0 * i + 100000 * draw_normal(&rng);
 
     tp_leak leak = test_of(y, STEPS, 8e9);
 
@@ -94,7 +95,7 @@ static void a_warm_up_is_no_leak(void **state)
     double y[STEPS];
     tp_rng rng = tp_rng_make(2, 1);
     for (int i = 0; i < STEPS; i++)
-        y[i] = 4e9 + (i < 5 ? 5e8 * i : 2.5e9) + 1e6 * tp_rng_normal(&rng);
+        y[i] = 4e9 + (i < 5 ? 5e8 * i : 2.5e9) + 1e6 * draw_normal(&rng);
 
     assert_int_equal(test_of(y, STEPS, 0).verdict, TP_LEAK_NONE);
 }
@@ -138,7 +139,7 @@ static void noise_seldom_raises_an_alarm(void **state)
         double y[30];
         tp_rng rng = tp_rng_make(seed, 7);
         for (int i = 0; i < 30; i++)
-            y[i] = 4e9 + 5e7 * tp_rng_normal(&rng);
+            y[i] = 4e9 + 5e7 * draw_normal(&rng);
         alarms += test_of(y, 30, 0).verdict == TP_LEAK_GROWING;
     }
     assert_true(alarms <= 6); /* 1 % of 200 are 2 */

@@ -851,12 +851,12 @@ static void what_is_written_binds_again_to_the_same(void **state)
     override("policy.model_name=m");
     bind_well();
     tp_buf first = {0}, second = {0};
-    tp_yaml_write(tp_config_resolved(config), &first);
+    tp_yaml_write_remarked(tp_config_resolved(config), &first, NULL, NULL);
     put("config.yaml", first.data);
 
     load("config.yaml");
     bind_well();
-    tp_yaml_write(tp_config_resolved(config), &second);
+    tp_yaml_write_remarked(tp_config_resolved(config), &second, NULL, NULL);
 
     assert_string_equal(first.data, second.data);
     tp_buf_release(&first);

@@ -253,8 +253,8 @@ static void what_is_written_reads_back(void **state)
         "a: [[[1]], [{x: [{}, []]}]]\nb: \"\\0\\a \\xa0\\uFEFF\"\nc: {d: {e: {f: g}}}\n";
     tp_buf once = {0}, twice = {0};
 
-    tp_yaml_write(parse(text), &once);
-    tp_yaml_write(parse(once.data), &twice);
+    tp_yaml_write_remarked(parse(text), &once, NULL, NULL);
+    tp_yaml_write_remarked(parse(once.data), &twice, NULL, NULL);
 
     assert_string_equal(once.data, twice.data);
     assert_non_null(strstr(once.data, "b: \"\\u0000\\u0007 \\u00a0\\ufeff\"\n"));
@@ -272,7 +272,7 @@ static void long_keys_are_written_as_complex_ones(void **state)
     const tp_json *root = NULL;
     assert_int_equal(tp_json_parse(&arena, "t", text.data, text.len, NULL, &root, NULL), TP_OK);
 
-    tp_yaml_write(root, &out);
+    tp_yaml_write_remarked(root, &out, NULL, NULL);
 
     assert_int_equal(tp_json_get(parse(out.data), root->child->key.data)->n, 1);
     tp_buf_release(&text);

@@ -17,6 +17,7 @@
 
 #include "instrument/bench/order.h"
 #include "stats/stats.h"
+#include "support/draws.h"
 #include "support/synthetic.h"
 
 enum { MAX_ROUNDS = 60, CELLS = 6 };
@@ -29,9 +30,9 @@ static void draw_interleaved(uint64_t seed, double slowdown, size_t n, double *a
                              char *order)
 {
     synthetic_machine m = synthetic_machine_make(seed);
-    tp_order_text(seed, n, order);
     for (size_t i = 0; i < n; i++) {
         double first = exp(synthetic_disturbance(&m)), second = exp(synthetic_disturbance(&m));
+        order[i] = tp_order_first(seed, i);
         a[i] = order[i] == 'A' ? first : second;
         b[i] = (order[i] == 'A' ? second : first) * (1 + slowdown);
     }
@@ -42,11 +43,11 @@ static void draw_sequential(uint64_t seed, double slowdown, bool stored, size_t 
                             double *b)
 {
     synthetic_machine m = synthetic_machine_make(seed);
-    double offset = stored ? 0.06 * tp_rng_normal(&m.rng) : 0;
+    double offset = stored ? 0.06 * draw_normal(&m.rng) : 0;
     for (size_t i = 0; i < n; i++)
         a[i] = exp(offset + synthetic_disturbance(&m));
     if (stored)
-        m.drift = m.drift_sd * tp_rng_normal(&m.rng); /* another day */
+        m.drift = m.drift_sd * draw_normal(&m.rng); /* another day */
     for (size_t i = 0; i < n; i++)
         b[i] = exp(synthetic_disturbance(&m)) * (1 + slowdown);
 }

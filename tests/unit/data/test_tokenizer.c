@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/files.h"
+#include "base/log.h"
 #include "base/platform.h"
 #include "support/sha256.h"
 #include "text/json/json.h"
@@ -317,7 +318,6 @@ static void bytes_without_a_token_are_dropped(void **state)
 {
     tp_tokenizer *tok = parse(SMALL("", "", "", GPT2));
 
-    assert_int_equal(tp_tokenizer_missing_bytes(tok), 249);
     check_text(tok, "axb", 2, (const int32_t[]){0, 1}, (const int32_t[]){0, 2});
     tp_tokenizer_free(tok);
 }
@@ -702,8 +702,14 @@ static void a_folder_without_tokenizer_json_is_refused(void **state)
 }
 
 /* A pathological expression stops at its limit, and says so. */
+static void keep_warning(void *user, tp_log_level level, const char *component, const char *message)
+{
+    snprintf(user, 200, "%d %s: %s", (int)level, component, message);
+}
+
 static void a_search_that_runs_away_is_stopped(void **state)
 {
+    char warning[200] = "";
     tp_tokenizer *tok =
         parse(SMALL("", "", "",
                     "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\","
@@ -715,10 +721,13 @@ static void a_search_that_runs_away_is_stopped(void **state)
     memset(text, 'a', 98);
     memcpy(text + 98, "bd", 2);
 
+    tp_log_set_sink(keep_warning, warning);
     tp_tokenizer_encode(tok, scratch, text, 100, (tp_encode_options){0}, &ids, NULL);
+    tp_log_set_sink(NULL, NULL);
 
     assert_int_equal(ids.len, 100);
-    assert_int_equal(tp_tokenizer_scratch_given_up(scratch), 1);
+    assert_non_null(strstr(warning, "2 tokenizer: the pre-tokenizer's regular expression hit a "
+                                    "limit"));
     tp_ids_release(&ids);
     tp_tokenizer_scratch_free(scratch);
     tp_tokenizer_free(tok);

@@ -103,38 +103,38 @@ static void a_scale_that_helps_no_more_is_an_error(void **unused)
 static void a_percentile_is_of_the_last_numbers(void **unused)
 {
     (void)unused;
-    tp_history h = {0};
-    assert_true(isnan(tp_history_percentile(&h, 100, 50)));
+    tp_step_history h = {0};
+    assert_true(isnan(tp_step_history_percentile(&h, 100, 50)));
     for (int i = 1; i <= 300; i++)
-        tp_history_add(&h, i);
-    assert_true(tp_history_percentile(&h, 100, 0) == 201);
-    assert_true(tp_history_percentile(&h, 100, 5) == 206);
-    assert_true(tp_history_percentile(&h, 100, 100) == 300);
-    assert_true(tp_history_at(&h, 3, 0) == 298);
+        tp_step_history_add(&h, i);
+    assert_true(tp_step_history_percentile(&h, 100, 0) == 201);
+    assert_true(tp_step_history_percentile(&h, 100, 5) == 206);
+    assert_true(tp_step_history_percentile(&h, 100, 100) == 300);
+    assert_true(tp_step_history_at(&h, 3, 0) == 298);
 }
 
 static void a_spike_is_counted_in_robust_deviations(void **unused)
 {
     (void)unused;
-    tp_history h = {0};
+    tp_step_history h = {0};
     for (int i = 0; i < 9; i++)
-        tp_history_add(&h, 1 + 0.1 * i);
-    assert_true(isnan(tp_history_spike(&h, 50, 100))); /* too few to tell */
-    tp_history_add(&h, 1.9);
-    tp_history_add(&h, 1.4);
+        tp_step_history_add(&h, 1 + 0.1 * i);
+    assert_true(isnan(tp_step_history_spike(&h, 50, 100))); /* too few to tell */
+    tp_step_history_add(&h, 1.9);
+    tp_step_history_add(&h, 1.4);
     /* median 1.4, median distance from it 0.2 */
-    assert_true(fabs(tp_history_spike(&h, 50, 4.3652) - 10) < 1e-9);
-    assert_true(tp_history_spike(&h, 50, 0) < 0);
-    assert_true(isnan(tp_history_spike(&h, 50, NAN)));
+    assert_true(fabs(tp_step_history_spike(&h, 50, 4.3652) - 10) < 1e-9);
+    assert_true(tp_step_history_spike(&h, 50, 0) < 0);
+    assert_true(isnan(tp_step_history_spike(&h, 50, NAN)));
 }
 
 static void losses_that_are_all_alike_have_a_spread_still(void **unused)
 {
     (void)unused;
-    tp_history h = {0};
+    tp_step_history h = {0};
     for (int i = 0; i < 20; i++)
-        tp_history_add(&h, 2);
-    assert_true(fabs(tp_history_spike(&h, 50, 2.02) - 1) < 1e-9);
+        tp_step_history_add(&h, 2);
+    assert_true(fabs(tp_step_history_spike(&h, 50, 2.02) - 1) < 1e-9);
 }
 
 /* ---- watchdog ---- */

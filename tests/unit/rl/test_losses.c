@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "engine/algorithms/loss_policy.h"
 #include "engine/algorithms/loss_preference.h"
+#include "support/draws.h"
 
 static tp_policy_loss plain_loss(void)
 {
@@ -139,10 +140,10 @@ static void draw(numbers *x, uint64_t seed)
         for (int k = 0; k < N; k++) {
             double lp = -0.2 - 2 * tp_rng_uniform(&rng);
             x->logp[s][k] = (float)lp;
-            x->prev[s][k] = (float)(lp + 0.3 * tp_rng_normal(&rng));
-            x->gen[s][k] = (float)((double)x->prev[s][k] + 0.1 * tp_rng_normal(&rng));
-            x->ref[s][k] = (float)(lp + 0.5 * tp_rng_normal(&rng));
-            x->advantage[s][k] = tp_rng_normal(&rng);
+            x->prev[s][k] = (float)(lp + 0.3 * draw_normal(&rng));
+            x->gen[s][k] = (float)((double)x->prev[s][k] + 0.1 * draw_normal(&rng));
+            x->ref[s][k] = (float)(lp + 0.5 * draw_normal(&rng));
+            x->advantage[s][k] = draw_normal(&rng);
         }
     }
 }

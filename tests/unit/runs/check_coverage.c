@@ -10,12 +10,13 @@
 
 #include "instrument/analyze/runs/dimension.h"
 #include "stats/bootstrap.h"
+#include "support/draws.h"
 
 enum { REPETITIONS = 1000, MOST = 2000 };
 
 static double normal(tp_splitmix *s)
 {
-    double u = 1 - tp_splitmix_uniform(s), v = tp_splitmix_uniform(s);
+    double u = 1 - draw_uniform(s), v = draw_uniform(s);
     return sqrt(-2 * log(u)) * cos(2 * M_PI * v);
 }
 

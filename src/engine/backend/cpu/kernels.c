@@ -17,6 +17,11 @@
     ROW(swiglu_grad, isa)        \
     ROW(concat, isa)             \
     ROW(rope, isa)               \
+    ROW(scale, isa)              \
+    ROW(dropout, isa)            \
+    ROW(dora_norm, isa)          \
+    ROW(dora, isa)               \
+    ROW(dora_dm, isa)            \
     ROW(embed, isa)              \
     ROW(embed_grad, isa)         \
     ROW(rmsnorm, isa)            \

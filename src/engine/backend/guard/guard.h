@@ -4,8 +4,4 @@
 
 #include "engine/device/device.h"
 
-/* The n-th launch from now on (from 1) fails, and with it everything until the device is
- * closed; 0: none. */
-void tp_guard_fail_at(tp_device *device, uint64_t n);
-
 #endif

@@ -43,6 +43,24 @@ static const char *const role_names[TP_ROLE_COUNT][NAMES] = {
                                 "eval/runtime"},
     [TP_ROLE_UTILIZATION] = {"train/train_fp_utilization", "performance/train_fp_utilization",
                              "perf/mfu/actor", "mfu(%)", "mfu"},
+    [TP_ROLE_MEMORY_SHARE] = {"memory/used_share"},
+    [TP_ROLE_KL] = {"train/kl_penalty", "train/kl", "kl", "actor/kl_loss",
+                    "actor/reward_kl_penalty"},
+    [TP_ROLE_ENTROPY] = {"train/approx_entropy", "train/entropy", "entropy", "actor/entropy",
+                         "actor/entropy_loss"},
+    [TP_ROLE_CLIP_FRACTION] = {"policy/clip_fraction", "train/clip_ratio/region_mean",
+                               "clip_ratio/region_mean", "train/clip_ratio", "clip_ratio",
+                               "actor/pg_clipfrac"},
+    [TP_ROLE_LENGTH] = {"train/mean_gen_tokens_per_sample", "train/completions/mean_length",
+                        "completions/mean_length", "train/completion_length", "completion_length",
+                        "response_length/mean"},
+    [TP_ROLE_GRAD_NORM] = {"train/grad_norm", "grad_norm", "actor/grad_norm", "grad-norm"},
+    [TP_ROLE_LEARNING_RATE] = {"train/lr", "train/learning_rate", "learning_rate", "lr", "actor/lr",
+                               "learning-rate"},
+    [TP_ROLE_ACCURACY] = {"validation/accuracy", "validation-default/accuracy", "eval/accuracy",
+                          "eval_accuracy", "val/accuracy", "val-core/*"},
+    [TP_ROLE_DATA] = {"train/data_fingerprint", "train/global_valid_toks",
+                      "train/total_num_tokens"},
 };
 
 const char *tp_role_names(tp_run_role role, char *out, size_t size)
@@ -52,6 +70,14 @@ const char *tp_role_names(tp_run_role role, char *out, size_t size)
     for (size_t i = 0; i < NAMES && role_names[role][i] && at + 1 < size; i++)
         at += (size_t)snprintf(out + at, size - at, "%s%s", i ? ", " : "", role_names[role][i]);
     return out;
+}
+
+int tp_role_rank(tp_run_role role, const char *tag)
+{
+    for (int k = 0; k < NAMES && role_names[role][k]; k++)
+        if (fnmatch(role_names[role][k], tag, 0) == 0)
+            return k;
+    return -1;
 }
 
 tp_curve tp_curve_at(tp_metrics *m, size_t index)

@@ -18,8 +18,17 @@ typedef enum {
     TP_ROLE_TRAIN_RATE, /* tokens or samples per second */
     TP_ROLE_INFERENCE_RATE,
     TP_ROLE_INFERENCE_TIME,
-    TP_ROLE_UTILIZATION, /* model FLOP/s over the peak's; 0 to 1, or percent where the name says so
-                          */
+    TP_ROLE_UTILIZATION,  /* model FLOP/s over the peak's; 0 to 1, or percent where the name says so
+                           */
+    TP_ROLE_MEMORY_SHARE, /* of the memory that the run may have */
+    TP_ROLE_KL,
+    TP_ROLE_ENTROPY,
+    TP_ROLE_CLIP_FRACTION,
+    TP_ROLE_LENGTH, /* of answers, in tokens */
+    TP_ROLE_GRAD_NORM,
+    TP_ROLE_LEARNING_RATE,
+    TP_ROLE_ACCURACY, /* of validation */
+    TP_ROLE_DATA,     /* tells one batch from another */
     TP_ROLE_COUNT
 } tp_run_role;
 
@@ -37,6 +46,8 @@ tp_curve tp_curve_at(tp_metrics *m, size_t index);
 void tp_curve_release(tp_curve *c);
 /* "train/loss, loss, ...": what is looked for. */
 const char *tp_role_names(tp_run_role role, char *out, size_t size);
+/* Which of the role's names the tag has, 0 being the first choice; -1: none. */
+int tp_role_rank(tp_run_role role, const char *tag);
 
 /* The value whose step is nearest at or below; NaN before the first. */
 double tp_curve_before(const tp_curve *c, double step);

@@ -1,8 +1,6 @@
 /* csv.c - metrics as a table of text: a column per tag and a line per step, or a line per figure.
  *
  * Which column is the step and which the time: as for JSON rows.  An empty field is no figure. */
-#include "instrument/ingest/runs/csv.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -13,16 +11,25 @@
 #include "instrument/ingest/runs/rows.h"
 #include "instrument/ingest/runs/tail.h"
 
-/* ---- records ---- */
+/* ---- records, as RFC 4180 has them ---- */
 
-void tp_csv_release(tp_csv_record *r)
+typedef struct {
+    tp_buf text; /* the fields, one after another, a NUL behind each */
+    size_t *at;  /* where each begins; n + 1 of them, the last one behind all */
+    size_t n, cap;
+} record;
+
+static const char *field_of(const record *r, size_t i) { return r->text.data + r->at[i]; }
+
+static void release_record(record *r)
 {
     tp_buf_release(&r->text);
     free(r->at);
-    *r = (tp_csv_record){0};
+    *r = (record){0};
 }
 
-char tp_csv_separator(const char *line, size_t n)
+/* ',', ';' or '\t', whichever the line has most; 0: none. */
+static char separator_of(const char *line, size_t n)
 {
     static const char marks[] = {',', '\t', ';'};
     size_t best = 0;
@@ -39,20 +46,20 @@ char tp_csv_separator(const char *line, size_t n)
     return ret;
 }
 
-static void begin_field(tp_csv_record *r)
+static void begin_field(record *r)
 {
     r->at = tp_vec_room(r->at, &r->cap, r->n + 2, sizeof *r->at);
     r->at[r->n] = r->text.len;
 }
 
-static void end_field(tp_csv_record *r)
+static void end_field(record *r)
 {
     tp_buf_addc(&r->text, 0);
     r->at[++r->n] = r->text.len;
 }
 
 /* A field in quotes from text[i] on, which is the quote; the place behind it, or n + 1. */
-static size_t quoted(tp_csv_record *r, const char *text, size_t n, size_t i)
+static size_t quoted(record *r, const char *text, size_t n, size_t i)
 {
     for (i++; i < n; i++) {
         if (text[i] != '"')
@@ -65,7 +72,9 @@ static size_t quoted(tp_csv_record *r, const char *text, size_t n, size_t i)
     return n + 1;
 }
 
-size_t tp_csv_next(tp_csv_record *r, const char *text, size_t n, char separator, bool is_final)
+/* The record that `text` begins with: bytes used, 0 where its end is not there yet.  With
+ * `is_final` the end of the text is one. */
+static size_t read_record(record *r, const char *text, size_t n, char separator, bool is_final)
 {
     size_t i = 0;
     tp_buf_clear(&r->text);
@@ -103,7 +112,7 @@ enum { MAX_RECORD_BYTES = 16 << 20 };
 typedef struct {
     tp_tail tail;
     char separator;
-    tp_csv_record names, fields;
+    record names, fields;
     bool has_names;
     char *twice;                       /* a name that two columns have, or NULL */
     uint64_t n_rows, n_bad, first_bad; /* of another number of fields; where */
@@ -124,7 +133,7 @@ static bool is_table(const tp_run_place *place)
         memchr(place->head, 0, place->n_head))
         return false;
     bool is_named = tp_str_ends(place->base, ".csv") || tp_str_ends(place->base, ".tsv");
-    return is_named || tp_csv_separator(place->head, n);
+    return is_named || separator_of(place->head, n);
 }
 
 static char *file_of(const tp_run_place *place)
@@ -166,8 +175,8 @@ static void close_run(tp_metrics *m)
 {
     state *s = m->state;
     tp_tail_release(&s->tail);
-    tp_csv_release(&s->names);
-    tp_csv_release(&s->fields);
+    release_record(&s->names);
+    release_record(&s->fields);
     tp_flat_row_release(&s->row);
     free(s->twice);
     free(s);
@@ -196,7 +205,7 @@ static void make_row(state *s)
     tp_buf_clear(&row->text);
     row->n = 0;
     for (size_t i = 0; i < s->names.n && i < s->fields.n; i++) {
-        const char *name = tp_csv_field(&s->names, i), *text = tp_csv_field(&s->fields, i);
+        const char *name = field_of(&s->names, i), *text = field_of(&s->fields, i);
         if (!*text || !*name)
             continue;
         tp_flat_row_member *x = TP_VEC_PUSH(row->members, row->n, row->cap);
@@ -213,7 +222,7 @@ static void make_row(state *s)
 
 static void take_line(tp_metrics *m, state *s)
 {
-    bool is_blank = s->fields.n == 1 && !*tp_csv_field(&s->fields, 0);
+    bool is_blank = s->fields.n == 1 && !*field_of(&s->fields, 0);
     if (is_blank)
         return;
     if (s->fields.n != s->names.n && s->n_bad++ == 0)
@@ -224,17 +233,17 @@ static void take_line(tp_metrics *m, state *s)
 }
 
 /* One record, whatever lines it takes.  *ret_more false: none is complete. */
-static tp_status next_record(state *s, tp_csv_record *r, bool *ret_more, tp_error *err)
+static tp_status next_record(state *s, record *r, bool *ret_more, tp_error *err)
 {
     for (size_t want = 1;;) {
         bool has;
         TP_TRY(tp_tail_need(&s->tail, want, &has, err));
         size_t here = s->tail.at ? (size_t)(s->tail.end - s->tail.at) : 0;
         if (here && !s->separator) {
-            s->separator = tp_csv_separator(s->tail.at, here);
+            s->separator = separator_of(s->tail.at, here);
             s->separator = s->separator ? s->separator : ',';
         }
-        size_t used = here ? tp_csv_next(r, s->tail.at, here, s->separator, false) : 0;
+        size_t used = here ? read_record(r, s->tail.at, here, s->separator, false) : 0;
         tp_tail_skip(&s->tail, used);
         *ret_more = used > 0;
         if (used || !has)
@@ -256,10 +265,10 @@ static void take_unended(tp_metrics *m, state *s)
     size_t here = s->tail.at ? (size_t)(s->tail.end - s->tail.at) : 0;
     if (!here || !s->has_names)
         return;
-    size_t used = tp_csv_next(&s->fields, s->tail.at, here, s->separator, true);
+    size_t used = read_record(&s->fields, s->tail.at, here, s->separator, true);
     double unused;
     if (used && s->fields.n == s->names.n &&
-        number_of(tp_csv_field(&s->fields, s->fields.n - 1), &unused)) {
+        number_of(field_of(&s->fields, s->fields.n - 1), &unused)) {
         take_line(m, s);
         tp_tail_skip(&s->tail, used);
         s->unended_size = tp_file_size(s->tail.path);
@@ -274,11 +283,11 @@ static int by_text(const void *a, const void *b)
 static void take_names(state *s)
 {
     static const char mark[] = "\xef\xbb\xbf";
-    if (s->names.n && tp_str_starts(tp_csv_field(&s->names, 0), mark))
+    if (s->names.n && tp_str_starts(field_of(&s->names, 0), mark))
         s->names.at[0] += 3;
     const char **sorted = tp_vec_new(s->names.n, sizeof *sorted);
     for (size_t i = 0; i < s->names.n; i++)
-        sorted[i] = tp_csv_field(&s->names, i);
+        sorted[i] = field_of(&s->names, i);
     qsort(sorted, s->names.n, sizeof *sorted, by_text);
     free(s->twice);
     s->twice = NULL;

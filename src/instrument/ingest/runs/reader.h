@@ -18,6 +18,9 @@ struct tp_run_reader {
     /* (optional) Add notes that hold as of now; they are made anew after every reading. */
     void (*say)(tp_metrics *m);
     void (*close)(tp_metrics *m);
+    /* (optional) The names, or ids, of the runs that a place holds together; false stops. */
+    tp_status (*each)(const tp_run_place *place, bool (*see)(void *user, const char *run),
+                      void *user, tp_error *err);
     bool native_is_latest; /* its own program shows the latest attempt only */
     bool has_runs_below;   /* folders in its own may be runs of their own: they are named */
     bool has_restarts;     /* the views of TensorBoard's readers apply */

@@ -112,7 +112,7 @@ static tp_status leave(tp_json_reader *r, tp_json_token t, tp_error *err)
         depth -= t.type == TP_JSON_TOKEN_END_ARRAY || t.type == TP_JSON_TOKEN_END_OBJECT;
         if (depth == 0)
             return TP_OK;
-        if (t.type == TP_JSON_TOKEN_END || t.type == TP_JSON_TOKEN_MORE)
+        if (t.type == TP_JSON_TOKEN_END)
             return tp_json_reader_fail(r, &t, err, "a bracket is not closed");
         TP_TRY(tp_json_reader_next(r, &t, err));
     }
@@ -167,7 +167,7 @@ static tp_status read_members(tp_flat_row *row, tp_json_reader *r, tp_error *err
             }
         } else if (t.type == TP_JSON_TOKEN_BEGIN_ARRAY) {
             status = take_list(row, name, r, err);
-        } else if (t.type == TP_JSON_TOKEN_END || t.type == TP_JSON_TOKEN_MORE) {
+        } else if (t.type == TP_JSON_TOKEN_END) {
             status = tp_json_reader_fail(r, &t, err, "the object has no end");
         } else {
             take_scalar(row, name, &t);
@@ -215,9 +215,21 @@ static bool is_step(const tp_flat_row *row, const tp_flat_row_member *m)
     return m->is_number && tp_flat_row_step(m->value) != TP_STEP_NONE;
 }
 
+/* Clocks count seconds, milliseconds, microseconds or nanoseconds; less than 1e8 is no time of
+ * day but a time since something. */
+static double flat_row_wall(const tp_flat_row *row, const tp_flat_row_member *m)
+{
+    double v = m->value;
+    if (m->is_text && !m->is_number)
+        return tp_iso_seconds(tp_flat_row_text(row, m).data, m->n_said);
+    if (!m->is_number || !(v >= 1e8) || v > 1e19)
+        return NAN;
+    return v < 1e11 ? v : v < 1e14 ? v / 1e3 : v < 1e17 ? v / 1e6 : v / 1e9;
+}
+
 static bool is_wall(const tp_flat_row *row, const tp_flat_row_member *m)
 {
-    return !isnan(tp_flat_row_wall(row, m));
+    return !isnan(flat_row_wall(row, m));
 }
 
 static bool is_word(const tp_flat_row *row, const tp_flat_row_member *m)
@@ -238,7 +250,7 @@ first_of(const tp_flat_row *row, const char *const *names, size_t n,
     return NULL;
 }
 
-tp_flat_row_roles tp_flat_row_roles_of(const tp_flat_row *row)
+static tp_flat_row_roles flat_row_roles_of(const tp_flat_row *row)
 {
     tp_flat_row_roles roles = {.step = FIRST_OF(row, step_names, is_step),
                                .wall = FIRST_OF(row, wall_names, is_wall)};
@@ -256,23 +268,11 @@ int64_t tp_flat_row_step(double value)
     return is_whole ? (int64_t)value : TP_STEP_NONE;
 }
 
-/* Clocks count seconds, milliseconds, microseconds or nanoseconds; less than 1e8 is no time of
- * day but a time since something. */
-double tp_flat_row_wall(const tp_flat_row *row, const tp_flat_row_member *m)
-{
-    double v = m->value;
-    if (m->is_text && !m->is_number)
-        return tp_iso_seconds(tp_flat_row_text(row, m).data, m->n_said);
-    if (!m->is_number || !(v >= 1e8) || v > 1e19)
-        return NAN;
-    return v < 1e11 ? v : v < 1e14 ? v / 1e3 : v < 1e17 ? v / 1e6 : v / 1e9;
-}
-
 void tp_flat_row_record(tp_metrics *m, const tp_flat_row *row, int64_t row_number)
 {
-    tp_flat_row_roles roles = tp_flat_row_roles_of(row);
+    tp_flat_row_roles roles = flat_row_roles_of(row);
     int64_t step = roles.step ? tp_flat_row_step(roles.step->value) : row_number;
-    double wall = roles.wall ? tp_flat_row_wall(row, roles.wall) : NAN;
+    double wall = roles.wall ? flat_row_wall(row, roles.wall) : NAN;
     if (!tp_recorded_next(m))
         return;
     if (roles.tag) {

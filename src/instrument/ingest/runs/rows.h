@@ -44,12 +44,10 @@ TP_CHECKED tp_status tp_flat_row_parse(tp_flat_row *row, const char *name, const
 typedef struct {
     const tp_flat_row_member *step, *wall, *tag, *value;
 } tp_flat_row_roles;
-tp_flat_row_roles tp_flat_row_roles_of(const tp_flat_row *row);
 /* Append the row as a record; without a step it gets `row_number`. */
 void tp_flat_row_record(tp_metrics *m, const tp_flat_row *row, int64_t row_number);
 
 /* A number of seconds since 1970 from one in seconds, milliseconds, ... or an ISO date; NaN. */
-double tp_flat_row_wall(const tp_flat_row *row, const tp_flat_row_member *member);
 /* "2025-01-31T12:00:00.123456+02:00" exactly as Python's datetime.timestamp(); NaN: not one. */
 double tp_iso_seconds(const char *text, size_t n);
 int64_t tp_flat_row_step(double value); /* TP_STEP_NONE when it is no whole number */

@@ -18,20 +18,8 @@ void tp_tail_init(tp_tail *t, const char *path)
     TP_ASSERT(t->path);
 }
 
-void tp_tail_init_memory(tp_tail *t, const char *name, const void *bytes, size_t n)
-{
-    tp_tail_init(t, name);
-    t->at = bytes;
-    t->end = t->at ? t->at + n : NULL;
-    t->end_offset = n;
-}
-
-static bool is_memory(const tp_tail *t) { return !t->window && t->at; }
-
 void tp_tail_pause(tp_tail *t)
 {
-    if (is_memory(t))
-        return;
     t->resume = tp_tail_offset(t);
     if (t->fd >= 0)
         close(t->fd);
@@ -63,8 +51,6 @@ void tp_tail_skip(tp_tail *t, uint64_t n)
         return;
     }
     t->at = t->end;
-    if (is_memory(t))
-        return;
     if (t->at)
         t->end_offset += n - here;
     else
@@ -113,8 +99,6 @@ tp_status tp_tail_need(tp_tail *t, size_t need, bool *ret_has, tp_error *err)
         return TP_OK;
     }
     *ret_has = false;
-    if (is_memory(t))
-        return TP_OK;
     if (t->fd < 0)
         TP_TRY(open_file(t, err));
     if (need > t->cap && !file_has(t, need))
@@ -163,7 +147,7 @@ tp_status tp_tail_line(tp_tail *t, tp_slice *ret, bool *ret_has, bool *ret_ended
 bool tp_tail_was_replaced(const tp_tail *t)
 {
     struct stat st;
-    if (is_memory(t) || !t->inode)
+    if (!t->inode)
         return false;
     return stat(t->path, &st) != 0 || st.st_dev != t->device || st.st_ino != t->inode ||
            (uint64_t)st.st_size < tp_tail_offset(t);

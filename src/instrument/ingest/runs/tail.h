@@ -14,8 +14,8 @@
 
 typedef struct {
     char *path;
-    int fd;       /* -1: closed */
-    char *window; /* NULL for memory */
+    int fd; /* -1: closed */
+    char *window;
     size_t cap;
     const char *at, *end;   /* of what was read and not used up */
     uint64_t end_offset;    /* of `end` in the file */
@@ -25,7 +25,6 @@ typedef struct {
 
 /* Zeroed is closed.  `path` is copied.  Opened when it is needed. */
 void tp_tail_init(tp_tail *t, const char *path);
-void tp_tail_init_memory(tp_tail *t, const char *name, const void *bytes, size_t n);
 void tp_tail_release(tp_tail *t);
 
 /* At least `need` bytes from t->at on, or *ret_has false and as many as there are. */

@@ -16,7 +16,7 @@
 
 enum { MAX_RECORD = 256 << 20, GAP_PIECE = 64 << 10 };
 
-bool tp_is_event_file(const char *name)
+static bool is_event_file(const char *name)
 {
     return strstr(name, "tfevents") && !tp_str_ends(name, ".profile-empty");
 }
@@ -241,8 +241,8 @@ static tp_status next_record(tp_metrics *m, tp_event_run *run, tp_event_file *fi
     return TP_OK;
 }
 
-tp_status tp_event_file_read(tp_metrics *m, tp_event_run *run, tp_event_file *file, uint32_t number,
-                             tp_error *err)
+static tp_status event_file_read(tp_metrics *m, tp_event_run *run, tp_event_file *file,
+                                 uint32_t number, tp_error *err)
 {
     tp_status status = TP_OK;
     bool more = true;
@@ -264,9 +264,9 @@ typedef struct {
 static bool is_here(const tp_run_place *place)
 {
     if (!place->is_dir)
-        return tp_is_event_file(place->base);
+        return is_event_file(place->base);
     for (size_t i = 0; i < place->n_entries; i++)
-        if (!place->entries[i].is_dir && tp_is_event_file(place->entries[i].name))
+        if (!place->entries[i].is_dir && is_event_file(place->entries[i].name))
             return true;
     return false;
 }
@@ -319,7 +319,7 @@ static tp_status look_for_files(state *s, bool *ret_again, tp_error *err)
     TP_TRY(tp_place_look(&place, s->folder, err));
     for (size_t i = 0; i < place.n_entries; i++) {
         const tp_place_entry *e = &place.entries[i];
-        if (e->is_dir || !tp_is_event_file(e->name))
+        if (e->is_dir || !is_event_file(e->name))
             continue;
         char *path = tp_place_join(s->folder, e->name);
         if (known < s->n_files)
@@ -351,7 +351,7 @@ static tp_status read_run(tp_metrics *m, bool *ret_again, tp_error *err)
         return TP_OK;
     }
     while (s->current < s->n_files) {
-        TP_TRY(tp_event_file_read(m, &s->run, &s->files[s->current], (uint32_t)s->current, err));
+        TP_TRY(event_file_read(m, &s->run, &s->files[s->current], (uint32_t)s->current, err));
         if (s->current + 1 == s->n_files)
             break;
         s->current++;

@@ -22,11 +22,4 @@ typedef struct {
     int64_t latest, highest; /* step of the last summary; of all events so far */
 } tp_event_run;
 
-/* All complete records from where it stopped; what it meets is appended to `m`, damage noted. */
-TP_CHECKED tp_status tp_event_file_read(tp_metrics *m, tp_event_run *run, tp_event_file *file,
-                                        uint32_t number, tp_error *err);
-
-/* Base name contains "tfevents" and does not end in ".profile-empty". */
-bool tp_is_event_file(const char *name);
-
 #endif

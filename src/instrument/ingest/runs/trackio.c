@@ -387,16 +387,21 @@ static bool is_here(const tp_run_place *place)
     return path != NULL;
 }
 
-static tp_status find_run(tp_metrics *m, state *s, sqlite3 *db, tp_error *err)
+static tp_status find_runs(state *s, sqlite3 *db, found_runs *ret, tp_error *err)
 {
-    found_runs found = {0};
     if (!has_column(db, "metrics", "run_name") || !has_column(db, "metrics", "metrics"))
         return tp_fail(err, TP_ERR_FORMAT,
                        "'%s' is a database, but not trackio's: it has no table 'metrics' with "
                        "run_name and metrics",
                        s->path);
     s->has_id = has_column(db, "metrics", "run_id");
-    tp_status status = list_runs(s, db, &found, err);
+    return list_runs(s, db, ret, err);
+}
+
+static tp_status find_run(tp_metrics *m, state *s, sqlite3 *db, tp_error *err)
+{
+    found_runs found = {0};
+    tp_status status = find_runs(s, db, &found, err);
     if (status == TP_OK)
         status = choose_run(m, s, &found, err);
     release_runs(&found);
@@ -414,6 +419,29 @@ static tp_status open_run(tp_metrics *m, const tp_run_place *place, tp_error *er
     TP_TRY(open_database(s->path, &db, err));
     tp_status status = find_run(m, s, db, err);
     sqlite3_close(db);
+    return status;
+}
+
+static tp_status each_run(const tp_run_place *place, bool (*see)(void *user, const char *run),
+                          void *user, tp_error *err)
+{
+    state s = {.path = file_of(place)};
+    found_runs found = {0};
+    sqlite3 *db;
+    tp_status status = open_database(s.path, &db, err);
+    if (status == TP_OK) {
+        status = find_runs(&s, db, &found, err);
+        sqlite3_close(db);
+    }
+    for (size_t i = 0; i < found.n && status == TP_OK; i++) {
+        size_t same = 0;
+        for (size_t k = 0; k < found.n; k++)
+            same += strcmp(found.runs[i].name, found.runs[k].name) == 0;
+        if (!see(user, same == 1 ? found.runs[i].name : found.runs[i].key))
+            break;
+    }
+    release_runs(&found);
+    free(s.path);
     return status;
 }
 
@@ -482,4 +510,5 @@ const tp_run_reader tp_run_reader_trackio = {
     .read = read_run,
     .say = say,
     .close = close_run,
+    .each = each_run,
 };

@@ -152,7 +152,7 @@ static tp_status read_top(tp_metrics *m, tp_json_reader *r, tp_flat_row *row, tp
     return status;
 }
 
-void tp_trainer_state_read(tp_metrics *m, const char *name, const char *text, size_t n)
+static void trainer_state_read(tp_metrics *m, const char *name, const char *text, size_t n)
 {
     tp_json_reader r;
     tp_error why = {0};
@@ -187,7 +187,7 @@ static tp_status read_run(tp_metrics *m, bool *ret_again, tp_error *err)
     }
     tp_status status = tp_file_read(s->path, MAX_BYTES, &text, err);
     if (status == TP_OK)
-        tp_trainer_state_read(m, s->path, tp_buf_str(&text), text.len);
+        trainer_state_read(m, s->path, tp_buf_str(&text), text.len);
     tp_buf_release(&text);
     return status;
 }

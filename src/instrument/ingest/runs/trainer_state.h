@@ -4,7 +4,4 @@
 
 #include "instrument/ingest/runs/recorded.h"
 
-/* Appends what can be read; damage becomes a note. */
-void tp_trainer_state_read(tp_metrics *m, const char *name, const char *text, size_t n);
-
 #endif

@@ -1,0 +1,242 @@
+/* serve.c - temper/serve.h: a folder is watched, its pages are served.
+ *
+ * Two threads: that of http.c makes pages, the watcher scans the folder and reads on in the runs
+ * that somebody looks at.  Without listeners and requests the watcher sleeps, so that a run beside
+ * it has the machine to itself. */
+#include "temper/serve.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/platform.h"
+#include "base/sized.h"
+#include "base/vec.h"
+#include "instrument/serve/site.h"
+#include "instrument/store/run_index.h"
+
+static const double look_s = 0.5, /* between looks at the runs that are open */
+    scan_s = 2,                   /* between scans of the folder */
+    scan_share = 0.02,            /* of the time at most, on slow disks */
+    watched_s = 120;              /* after the last request the watcher sleeps */
+
+struct tp_server {
+    char *folder;
+    char *url;
+    tp_http *http;
+    tp_run_index *scanned; /* the watcher's own */
+    double begun_s;
+
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    pthread_t watcher;
+    bool has_watcher, stops;
+    double asked_s; /* of the last request */
+    tp_site site;
+};
+
+static void handle(void *user, const tp_http_request *request, tp_http_reply *reply)
+{
+    tp_server *s = user;
+    pthread_mutex_lock(&s->lock);
+    tp_page p = {.site = &s->site, .request = request, .reply = reply};
+    const char *path = tp_http_path(request);
+    if (strcmp(path, "/metrics") != 0) { /* a collector that asks for ever keeps nobody awake */
+        s->asked_s = tp_clock_s();
+        pthread_cond_signal(&s->wake);
+    }
+    tp_page_route(&p, path);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- watching ---- */
+
+static void publish(tp_server *s, const char *id, int64_t points)
+{
+    char text[96];
+    if (id)
+        snprintf(text, sizeof text, "{\"run\":\"%s\",\"points\":%lld}", id, (long long)points);
+    else
+        snprintf(text, sizeof text, "{\"list\":true}");
+    tp_http_publish(s->http, text);
+}
+
+static void see_growth(void *user, const char *id, int64_t points) { publish(user, id, points); }
+
+static void look(tp_server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    tp_site_look(&s->site, watched_s, see_growth, s);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void scan(tp_server *s)
+{
+    bool has_changed = false;
+    if (tp_run_index_scan(s->scanned, &has_changed, NULL) != TP_OK)
+        return;
+    tp_run_index *fresh = has_changed ? tp_run_index_copy(s->scanned) : NULL, *old = NULL;
+    pthread_mutex_lock(&s->lock);
+    bool is_first = !s->site.has_scanned;
+    s->site.has_scanned = true;
+    if (fresh) {
+        old = s->site.index;
+        s->site.index = fresh;
+    }
+    pthread_mutex_unlock(&s->lock);
+    tp_run_index_close(old);
+    if (has_changed || is_first)
+        publish(s, NULL, 0);
+}
+
+static void wait_for(tp_server *s, double seconds)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    int64_t ns = until.tv_nsec + (int64_t)(seconds * 1e9);
+    until.tv_sec += ns / 1000000000;
+    until.tv_nsec = ns % 1000000000;
+    (void)pthread_cond_timedwait(&s->wake, &s->lock, &until);
+}
+
+/* Sleep until the next look; for as long as nobody is there, until somebody is. */
+static bool is_time(tp_server *s, double *sleep_until)
+{
+    pthread_mutex_lock(&s->lock);
+    while (!s->stops && tp_clock_s() < *sleep_until)
+        wait_for(s, *sleep_until - tp_clock_s());
+    while (!s->stops && tp_http_listeners(s->http) == 0 && tp_clock_s() - s->asked_s > watched_s)
+        wait_for(s, 3600);
+    *sleep_until = tp_clock_s() + look_s;
+    bool goes_on = !s->stops;
+    pthread_mutex_unlock(&s->lock);
+    return goes_on;
+}
+
+static void *watch(void *user)
+{
+    tp_server *s = user;
+    double next_look = 0, next_scan = 0;
+    s->asked_s = tp_clock_s(); /* the first scan is at once */
+    while (is_time(s, &next_look)) {
+        double begin = tp_clock_s();
+        if (begin >= next_scan) {
+            scan(s);
+            next_scan = tp_clock_s() + TP_MAX(scan_s, (tp_clock_s() - begin) / scan_share);
+        }
+        look(s);
+    }
+    return NULL;
+}
+
+/* ---- starting and stopping ---- */
+
+static tp_status check_token(const char *token, tp_error *err)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+    size_t n = token ? strlen(token) : 16;
+    if (n < 16 || n > 128 || (token && token[strspn(token, allowed)]))
+        return tp_fail(err, TP_ERR_ARG, "a token has 16 to 128 letters and digits");
+    return TP_OK;
+}
+
+static tp_status draw_token(char out[33], tp_error *err)
+{
+    unsigned char bytes[16];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return tp_fail(err, TP_ERR_IO, "the kernel gives no random numbers for a token");
+    for (int i = 0; i < 16; i++)
+        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+    return TP_OK;
+}
+
+static void make_url(tp_server *s, const char *address, const char *token)
+{
+    tp_buf url = {0};
+    bool is_any = strcmp(address, "0.0.0.0") == 0 || strcmp(address, "::") == 0;
+    bool is_v6 = strchr(address, ':') && !is_any;
+    tp_buf_addf(&url, "http://%s%s%s:%d/", is_v6 ? "[" : "", is_any ? "localhost" : address,
+                is_v6 ? "]" : "", tp_http_port(s->http));
+    if (token)
+        tp_buf_addf(&url, "?token=%s", token);
+    s->url = url.data;
+}
+
+static tp_status start(tp_server *s, const tp_serve_options *o, tp_error *err)
+{
+    char drawn[33];
+    const char *address = o->address ? o->address : "127.0.0.1", *token = o->token;
+    const tp_run_index_options kept = {.size = sizeof kept, .without_cache = o->without_index};
+    TP_TRY(check_token(token, err));
+    if (!token && (o->needs_token || !tp_http_is_loopback(address))) {
+        TP_TRY(draw_token(drawn, err));
+        token = drawn;
+    }
+    TP_TRY(tp_run_index_open(s->folder, &kept, &s->scanned, err));
+    s->site.index = tp_run_index_copy(s->scanned);
+    if (!realpath(s->folder, s->site.real))
+        return tp_fail(err, TP_ERR_IO, "'%s' cannot be found", s->folder);
+    const tp_http_options http = {.address = address,
+                                  .port = o->port ? TP_MAX(o->port, 0) : TP_SERVE_PORT,
+                                  .token = token,
+                                  .handler = handle,
+                                  .user = s};
+    TP_TRY(tp_http_open(&http, &s->http, err));
+    make_url(s, address, token);
+    s->has_watcher = pthread_create(&s->watcher, NULL, watch, s) == 0;
+    return s->has_watcher ? TP_OK : tp_fail(err, TP_ERR_NOMEM, "cannot start a thread");
+}
+
+tp_status tp_server_start(const char *folder, const tp_serve_options *options, tp_server **ret,
+                          tp_error *err)
+{
+    tp_serve_options o = {0};
+    pthread_condattr_t monotonic;
+    TP_NEED(folder && ret, err);
+    TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_serve_options", err));
+    if (o.port < -1 || o.port > 65535)
+        return tp_fail(err, TP_ERR_ARG, "port %d is none: 1 to 65535", o.port);
+    tp_server *s = tp_vec_new(1, sizeof *s);
+    s->folder = strdup(folder);
+    TP_ASSERT(s->folder);
+    s->begun_s = s->asked_s = tp_clock_s();
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    tp_status status = start(s, &o, err);
+    if (status == TP_OK)
+        *ret = s;
+    else
+        tp_server_stop(s);
+    return status;
+}
+
+void tp_server_stop(tp_server *s)
+{
+    if (!s)
+        return;
+    if (s->has_watcher) {
+        pthread_mutex_lock(&s->lock);
+        s->stops = true;
+        pthread_cond_broadcast(&s->wake);
+        pthread_mutex_unlock(&s->lock);
+        pthread_join(s->watcher, NULL);
+    }
+    tp_http_close(s->http);
+    tp_site_release(&s->site);
+    tp_run_index_close(s->scanned);
+    pthread_mutex_destroy(&s->lock);
+    pthread_cond_destroy(&s->wake);
+    free(s->url);
+    free(s->folder);
+    free(s);
+}
+
+const char *tp_server_url(const tp_server *s) { return s ? s->url : NULL; }

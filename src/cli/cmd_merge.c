@@ -1,0 +1,42 @@
+/* cmd_merge.c - `temper merge`: an adapter and its base as one model. */
+#include "cli/cli.h"
+#include "temper/model.h"
+
+typedef struct {
+    const char *dtype;
+} flags;
+
+static const tp_flag flag_table[] = {
+    TP_TEXT("dtype", 0, "TYPE", dtype,
+            "of the weights: float32, bfloat16 or float16 (default: the base's)"),
+    {0}};
+
+int tp_cmd_merge(int argc, char **argv)
+{
+    flags f = {0};
+    char *words[argc + 1];
+    tp_error err = {0};
+    const tp_usage usage = {
+        .command = "merge",
+        .arguments = "ADAPTER OUT",
+        .summary = "Add an adapter (LoRA, DoRA) to its base for good: one model, as a Hugging Face "
+                   "folder.",
+        .flags = flag_table,
+        .details = "ADAPTER is a folder with adapter_config.json, as PEFT and Temper write it, a "
+                   "checkpoint, or\n"
+                   "a run that trained an adapter (its newest checkpoint is taken).  The base is "
+                   "where its\n"
+                   "base_model_name_or_path says.  OUT must not exist.",
+        .min_words = 2,
+        .max_words = 2};
+    int n = tp_cli_parse(&usage, argc, argv, &f, words);
+    if (n < 0)
+        return n == -2 ? 0 : 2;
+    tp_merge_options options = {.size = sizeof options, .dtype = f.dtype};
+    tp_merge_result result = {.size = sizeof result};
+    if (tp_model_merge(words[0], words[1], &options, &result, &err) != TP_OK)
+        return tp_cli_fail(&err);
+    printf("wrote %s: %s with the adapters of %zu modules, in %s\n", words[1], result.base,
+           result.n_modules, result.dtype);
+    return 0;
+}

@@ -1,0 +1,70 @@
+/* cmd_runs.c - `temper runs`: every run of a folder, whoever ran it. */
+
+#include "cli/cli.h"
+#include "temper/runs.h"
+
+typedef struct {
+    bool json, fresh;
+    const char *filter, *tag, *untag;
+} flags;
+
+static const tp_flag flag_table[] = {
+    TP_SWITCH("json", 0, json, "{\"runs\": [{\"id\", \"path\", \"format\", \"state\", ...}]}"),
+    TP_TEXT("filter", 0, "WORDS", filter,
+            "only runs that every word fits: of path, format, state, algorithm, model or a tag; "
+            "state:running is of the state alone"),
+    TP_TEXT("tag", 0, "TAG", tag, "mark the run that is named in place of a folder"),
+    TP_TEXT("untag", 0, "TAG", untag, "take the mark away"),
+    TP_SWITCH("no-index", 0, fresh, "read every run anew, keep nothing"),
+    {0}};
+
+static tp_status list(const flags *f, const char *folder, tp_error *err)
+{
+    tp_run_index *x;
+    const tp_run_index_options options = {.size = sizeof options, .without_cache = f->fresh};
+    tp_status status = tp_run_index_open(folder, &options, &x, err);
+    if (status != TP_OK)
+        return status;
+    status = tp_run_index_scan(x, NULL, err);
+    if (status == TP_OK) {
+        char *text = f->json ? tp_run_index_json(x, f->filter)
+                             : tp_run_index_text(x, f->filter, tp_cli_width());
+        fputs(text, stdout);
+        tp_free(text);
+    }
+    tp_run_index_close(x);
+    return status;
+}
+
+int tp_cmd_runs(int argc, char **argv)
+{
+    flags f = {0};
+    char *words[argc + 1];
+    tp_error err = {0};
+    const tp_usage usage = {
+        .command = "runs",
+        .arguments = "[FOLDER]",
+        .summary = "Every run below FOLDER (default: runs): of Temper, TensorBoard, TRL, NeMo RL, "
+                   "trackio, CSV, JSONL.",
+        .flags = flag_table,
+        .details = "What was read is kept in the user's cache folder and read again when a run has "
+                   "changed.  Tags are a file in the run's folder.\n\n"
+                   "  temper runs\n"
+                   "  temper runs ~/experiments --filter 'grpo state:running'\n"
+                   "  temper runs runs/first --tag good",
+        .max_words = 1};
+    int n = tp_cli_parse(&usage, argc, argv, &f, words);
+    if (n < 0)
+        return n == -2 ? 0 : 2;
+    if ((f.tag || f.untag) && n == 0)
+        return tp_cli_refuse("runs", "name the run: temper runs RUN --%s ...",
+                             f.tag ? "tag" : "untag");
+    tp_status status = TP_OK;
+    if (f.tag)
+        status = tp_run_set_tag(words[0], f.tag, true, &err);
+    if (f.untag && status == TP_OK)
+        status = tp_run_set_tag(words[0], f.untag, false, &err);
+    if (!f.tag && !f.untag)
+        status = list(&f, n ? words[0] : "runs", &err);
+    return status == TP_OK ? 0 : tp_cli_fail(&err);
+}

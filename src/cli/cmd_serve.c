@@ -1,0 +1,73 @@
+/* cmd_serve.c - `temper serve`: a local web page of all runs, until Ctrl-C. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "temper/serve.h"
+
+typedef struct {
+    const char *address, *token;
+    int64_t port;
+    bool needs_token, fresh;
+} flags;
+
+static const tp_flag flag_table[] = {
+    TP_NUMBER("port", 0, "N", INT, port, -1, 65535,
+              "to listen on (default 6996; -1: any that is free)"),
+    TP_TEXT("address", 0, "ADDRESS", address,
+            "to listen on (default 127.0.0.1); another one asks for a token"),
+    TP_TEXT("token", 0, "WORD", token, "what a browser has to know; drawn where one is needed"),
+    TP_SWITCH("with-token", 0, needs_token, "ask for a token on 127.0.0.1 as well"),
+    TP_SWITCH("no-index", 0, fresh, "read every run anew, keep nothing"),
+    {0}};
+
+static int end_pipe[2] = {-1, -1};
+
+static void end(int signal)
+{
+    (void)signal;
+    (void)!write(end_pipe[1], "", 1);
+}
+
+int tp_cmd_serve(int argc, char **argv)
+{
+    flags f = {0};
+    char *words[argc + 1], byte;
+    tp_error err = {0};
+    tp_server *server;
+    const tp_usage usage = {
+        .command = "serve",
+        .arguments = "[FOLDER]",
+        .summary = "A local web page of every run below FOLDER (default: runs): curves that move, "
+                   "comparison, operators, memory, time line, samples, report; /metrics for "
+                   "Prometheus.",
+        .flags = flag_table,
+        .details = "It is reached from this machine alone, unless --address says otherwise, and "
+                   "reads nothing outside FOLDER.  Ctrl-C ends it.\n\n"
+                   "  temper serve\n"
+                   "  temper serve ~/experiments --port 8080",
+        .max_words = 1};
+    int n = tp_cli_parse(&usage, argc, argv, &f, words);
+    if (n < 0)
+        return n == -2 ? 0 : 2;
+    const tp_serve_options options = {.size = sizeof options,
+                                      .address = f.address,
+                                      .port = (int)f.port,
+                                      .token = f.token,
+                                      .needs_token = f.needs_token,
+                                      .without_index = f.fresh};
+    if (pipe(end_pipe) != 0)
+        return tp_cli_refuse("serve", "no pipe: %s", strerror(errno));
+    if (tp_server_start(n ? words[0] : "runs", &options, &server, &err) != TP_OK)
+        return tp_cli_fail(&err);
+    tp_cli_catch(SIGINT, end);
+    tp_cli_catch(SIGTERM, end);
+    printf("%s\n", tp_server_url(server));
+    fflush(stdout);
+    while (read(end_pipe[0], &byte, 1) < 0 && errno == EINTR)
+        ;
+    tp_server_stop(server);
+    return 0;
+}

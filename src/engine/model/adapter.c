@@ -1,0 +1,293 @@
+/* adapter.c - which modules an adapter is on, and the tensors that it has there. */
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include "engine/model/adapter_internal.h"
+
+#include <fnmatch.h>
+#include <math.h>
+#include <pcre2.h>
+#include <string.h>
+
+#include "base/platform.h"
+
+enum { MATCH_LIMIT = 1000 * 1000 };
+
+/* ---- matching ---- */
+
+static bool is_whole_word_at_end(const char *name, const char *word)
+{
+    size_t n = strlen(name), w = strlen(word);
+    return n >= w && strcmp(name + n - w, word) == 0 && (n == w || name[n - w - 1] == '.');
+}
+
+/* What `text` is when nobody said. */
+static tp_match guess(const char *text)
+{
+    bool is_regex = strpbrk(text, "()[]{}|\\^$+?") || strstr(text, ".*");
+    return is_regex ? TP_MATCH_PATTERN : TP_MATCH_NAME;
+}
+
+static tp_status match_pattern(const char *pattern, const char *name, bool *ret, tp_error *err)
+{
+    int code = 0;
+    PCRE2_SIZE at = 0;
+    pcre2_code *regex =
+        pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED,
+                      PCRE2_UTF | PCRE2_ANCHORED | PCRE2_ENDANCHORED, &code, &at, NULL);
+    if (!regex) {
+        char why[128];
+        pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof why);
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "target_modules: the regular expression '%s' is wrong at character %zu: %s",
+                       pattern, (size_t)at + 1, why);
+    }
+    pcre2_match_data *data = pcre2_match_data_create(1, NULL);
+    pcre2_match_context *limits = pcre2_match_context_create(NULL);
+    TP_ASSERT(data && limits);
+    pcre2_set_match_limit(limits, MATCH_LIMIT);
+    *ret = pcre2_match(regex, (PCRE2_SPTR)name, PCRE2_ZERO_TERMINATED, 0, 0, data, limits) >= 0;
+    pcre2_match_context_free(limits);
+    pcre2_match_data_free(data);
+    pcre2_code_free(regex);
+    return TP_OK;
+}
+
+static tp_status match_one(const char *text, tp_match kind, const char *name, bool *ret,
+                           tp_error *err)
+{
+    if (strcmp(text, "all-linear") == 0) {
+        *ret = true;
+        return TP_OK;
+    }
+    if (kind == TP_MATCH_PATTERN || (kind == TP_MATCH_GUESS && guess(text) == TP_MATCH_PATTERN))
+        return match_pattern(text, name, ret, err);
+    const char *dot = strrchr(name, '.');
+    *ret = is_whole_word_at_end(name, text) ||
+           (kind == TP_MATCH_GUESS && strchr(text, '*') &&
+            (fnmatch(text, name, 0) == 0 || fnmatch(text, dot ? dot + 1 : name, 0) == 0));
+    return TP_OK;
+}
+
+/* used[i]: entry i has matched something. */
+static tp_status match(const tp_modules *list, const char *name, bool *used, bool *ret,
+                       tp_error *err)
+{
+    *ret = false;
+    for (size_t i = 0; i < list->n; i++) {
+        bool matches = false;
+        TP_TRY(match_one(list->v[i], list->kind, name, &matches, err));
+        *ret |= matches;
+        if (used)
+            used[i] |= matches;
+    }
+    return TP_OK;
+}
+
+bool tp_param_module(const tp_param *p, char out[256])
+{
+    size_t n = strlen(p->name), end = strlen(".weight");
+    if (!tp_param_is_hidden(p) || n - end >= 256)
+        return false;
+    TP_ASSERT(n > end && strcmp(p->name + n - end, ".weight") == 0);
+    snprintf(out, 256, "%.*s", (int)(n - end), p->name);
+    return true;
+}
+
+static void list_names(const tp_model *model, tp_buf *out)
+{
+    char name[256];
+    for (size_t i = 0; i < model->n_params; i++) {
+        if (!tp_param_module(&model->params[i], name))
+            continue;
+        const char *dot = strrchr(name, '.'), *last = dot ? dot + 1 : name;
+        if (!out->data || !strstr(out->data, last))
+            tp_buf_addf(out, "%s%s", out->len ? ", " : "", last);
+    }
+}
+
+static tp_status refuse_target(const tp_model *model, const char *text, tp_error *err)
+{
+    static const char *const others[] = {"lm_head", "embed_tokens", "wte", "wpe"};
+    tp_buf names = {0};
+    bool is_other = false;
+    for (size_t i = 0; i < TP_COUNTOF(others); i++)
+        is_other |= is_whole_word_at_end(text, others[i]);
+    list_names(model, &names);
+    tp_status status =
+        tp_fail(err, TP_ERR_CONFIG,
+                is_other ? "target_modules: adapters on the embedding or the head ('%s') are not "
+                           "supported; of this model there are %s, or all-linear"
+                         : "target_modules: no module is called '%s'; there are %s, or all-linear",
+                text, tp_buf_str(&names));
+    tp_buf_release(&names);
+    return status;
+}
+
+/* chosen[i]: parameter i is the weight of a module with an adapter. */
+static tp_status choose(const tp_model *model, const tp_lora_settings *s, bool *chosen, size_t *n,
+                        tp_error *err)
+{
+    char name[256];
+    bool *used = calloc(s->targets.n + 1, sizeof *used);
+    TP_ASSERT(used);
+    tp_status status = TP_OK;
+    for (size_t i = 0; i < model->n_params && status == TP_OK; i++) {
+        bool is_out = false;
+        if (!tp_param_module(&model->params[i], name))
+            continue;
+        status = match(&s->targets, name, used, &chosen[i], err);
+        if (status == TP_OK && chosen[i])
+            status = match(&s->exclude, name, NULL, &is_out, err);
+        chosen[i] &= !is_out;
+        *n += chosen[i];
+    }
+    for (size_t i = 0; i < s->targets.n && status == TP_OK; i++)
+        if (!used[i])
+            status = refuse_target(model, s->targets.v[i], err);
+    free(used);
+    if (status == TP_OK && *n == 0)
+        status = tp_fail(err, TP_ERR_CONFIG,
+                         "target_modules less exclude_modules leave no module for an adapter");
+    return status;
+}
+
+/* ---- attaching ---- */
+
+static const tp_param *add_tensor(tp_model *model, const tp_param *weight, const char *module,
+                                  const char *suffix, int64_t dim0, int64_t dim1, tp_init init)
+{
+    tp_lora *l = model->lora;
+    tp_param *p = &l->params[l->n_params++];
+    *p = (tp_param){.name = tp_arena_printf(&model->arena, "%s.%s", module, suffix),
+                    .of = weight->name,
+                    .rank = dim1 ? 2 : 1,
+                    .dim = {dim0, dim1 ? dim1 : 1},
+                    .init = init,
+                    .is_matrix = dim1 != 0};
+    return p;
+}
+
+static void add_module(tp_model *model, const tp_param *weight)
+{
+    char name[256];
+    tp_lora *l = model->lora;
+    int64_t r = l->settings.r;
+    bool transposed = model->family->has_conv1d;
+    int64_t in = weight->dim[!transposed], out = weight->dim[transposed];
+    TP_ASSERT(tp_param_module(weight, name));
+    tp_adapted *m = &l->modules[l->n_modules++];
+    m->name = tp_arena_strdup(&model->arena, name);
+    m->weight = weight;
+    m->a = add_tensor(model, weight, name, "lora_A.weight", r, in, TP_INIT_NORMAL);
+    m->b = add_tensor(model, weight, name, "lora_B.weight", out, r, TP_INIT_ZERO);
+    if (l->settings.uses_dora)
+        m->m = add_tensor(model, weight, name, "lora_magnitude_vector", out, 0, TP_INIT_ONE);
+    l->of_param[weight - model->params] = (uint32_t)l->n_modules;
+}
+
+static tp_modules copy_modules(tp_arena *arena, const tp_modules *from)
+{
+    const char **v = tp_arena_array(arena, const char *, from->n + 1);
+    for (size_t i = 0; i < from->n; i++)
+        v[i] = tp_arena_strdup(arena, from->v[i]);
+    return (tp_modules){v, from->n, from->kind};
+}
+
+static tp_status check_settings(const tp_model *model, const tp_lora_settings *s, tp_error *err)
+{
+    if (s->r < 1 || s->r > TP_MAX_WIDTH)
+        return tp_fail(err, TP_ERR_CONFIG, "an adapter's rank is %lld; expected 1 to %d",
+                       (long long)s->r, TP_MAX_WIDTH);
+    if (!isfinite(s->alpha) || !(s->dropout >= 0 && s->dropout < 1))
+        return tp_fail(err, TP_ERR_CONFIG, "an adapter's alpha is %g, its dropout %g", s->alpha,
+                       s->dropout);
+    if (s->uses_dora && s->dropout > 0)
+        return tp_fail(err, TP_ERR_UNSUPPORTED,
+                       "DoRA with dropout %g is not supported: leave one of them", s->dropout);
+    if (model->lora)
+        return tp_fail(err, TP_ERR_CONFIG, "'%s' is an adapter already", model->lora->folder);
+    return TP_OK;
+}
+
+/* PEFT's default when target_modules is null. */
+static tp_modules default_targets(const tp_model *model)
+{
+    static const char *const projections[] = {"q_proj", "v_proj"}, *const conv[] = {"c_attn"};
+    bool is_conv = model->family->has_conv1d;
+    return (tp_modules){is_conv ? conv : projections, is_conv ? 1 : 2, TP_MATCH_NAME};
+}
+
+static void attach(tp_model *model, const tp_lora_settings *s, const bool *chosen, size_t n)
+{
+    tp_arena *arena = &model->arena;
+    tp_lora *l = tp_arena_array(arena, tp_lora, 1);
+    l->settings = *s;
+    l->settings.targets = copy_modules(arena, &s->targets);
+    l->settings.exclude = copy_modules(arena, &s->exclude);
+    l->scale = s->alpha / (s->uses_rslora ? sqrt((double)s->r) : (double)s->r);
+    l->params = tp_arena_array(arena, tp_param, 3 * n);
+    l->modules = tp_arena_array(arena, tp_adapted, n);
+    l->of_param = tp_arena_array(arena, uint32_t, model->n_params);
+    model->lora = l;
+    for (size_t i = 0; i < model->n_params; i++)
+        if (chosen[i])
+            add_module(model, &model->params[i]);
+}
+
+tp_status tp_model_attach(tp_model *model, const tp_lora_settings *settings, tp_error *err)
+{
+    tp_lora_settings s = *settings;
+    size_t n = 0;
+    TP_TRY(check_settings(model, &s, err));
+    if (s.targets.n == 0)
+        s.targets = default_targets(model);
+    bool *chosen = calloc(model->n_params, sizeof *chosen);
+    TP_ASSERT(chosen);
+    tp_status status = choose(model, &s, chosen, &n, err);
+    if (status == TP_OK)
+        attach(model, &s, chosen, n);
+    free(chosen);
+    return status;
+}
+
+bool tp_model_has_adapter(const tp_model *model) { return model->lora != NULL; }
+
+const tp_lora_settings *tp_model_adapter(const tp_model *model)
+{
+    return model->lora ? &model->lora->settings : NULL;
+}
+
+size_t tp_model_adapter_count(const tp_model *model)
+{
+    return model->lora ? model->lora->n_modules : 0;
+}
+
+const char *tp_model_adapter_folder(const tp_model *model)
+{
+    return model->lora ? model->lora->folder : NULL;
+}
+
+const char *tp_model_base_folder(const tp_model *model) { return model->folder; }
+
+void tp_model_freeze(tp_model *model, tp_base_storage storage)
+{
+    for (size_t i = 0; i < model->n_params; i++)
+        if (model->params[i].is_matrix && storage != TP_BASE_F32)
+            model->params[i].dtype = TP_DTYPE_BF16;
+}
+
+const tp_param *tp_model_trained(const tp_model *model, size_t *ret_n)
+{
+    *ret_n = model->lora ? model->lora->n_params : model->n_params;
+    return model->lora ? model->lora->params : model->params;
+}
+
+const tp_adapted *tp_model_adapted(const tp_model *model, const tp_param *weight)
+{
+    uint32_t module = model->lora ? model->lora->of_param[weight - model->params] : 0;
+    return module ? &model->lora->modules[module - 1] : NULL;
+}
+
+const char *tp_adapter_reference_name(tp_arena *arena, const tp_param *param)
+{
+    return tp_arena_printf(arena, "ref.%s", param->name);
+}

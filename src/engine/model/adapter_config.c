@@ -1,0 +1,204 @@
+/* adapter_config.c - PEFT's adapter_config.json, read with care and written. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/platform.h"
+#include "engine/model/adapter_internal.h"
+
+/* Read below, or says nothing about what is computed. */
+static const char *const known[] = {"peft_type",         "r",
+                                    "lora_alpha",        "lora_dropout",
+                                    "target_modules",    "exclude_modules",
+                                    "use_rslora",        "use_dora",
+                                    "fan_in_fan_out",    "bias",
+                                    "init_lora_weights", "base_model_name_or_path",
+                                    "task_type",         "megatron_core",
+                                    "revision",          "inference_mode",
+                                    "auto_mapping",      "peft_version",
+                                    "runtime_config",    "qalora_group_size"};
+
+static bool is_empty(const tp_json *v)
+{
+    bool is_list = v->type == TP_JSON_ARRAY || v->type == TP_JSON_OBJECT;
+    return v->type == TP_JSON_NULL || v->type == TP_JSON_FALSE || (is_list && v->n == 0);
+}
+
+/* Any other key, known to PEFT or not, may be there as long as it asks for nothing. */
+static tp_status check_keys(const tp_fields *c, tp_error *err)
+{
+    for (const tp_json *v = c->object->child; v; v = v->next) {
+        bool is_known = false;
+        for (size_t i = 0; i < TP_COUNTOF(known); i++)
+            is_known |= strcmp(v->key.data, known[i]) == 0;
+        if (!is_known && !is_empty(v))
+            return tp_fields_fail(c, v->key.data, TP_ERR_UNSUPPORTED, err,
+                                  "not supported: only null, false or empty");
+    }
+    return TP_OK;
+}
+
+static tp_status need_word(const tp_fields *c, const char *key, const char *fallback,
+                           const char *want, tp_error *err)
+{
+    const char *word;
+    TP_TRY(tp_fields_string(c, key, fallback, &word, err));
+    return word && strcmp(word, want) == 0
+               ? TP_OK
+               : tp_fields_fail(c, key, TP_ERR_UNSUPPORTED, err, "only \"%s\" is supported", want);
+}
+
+/* Those that changed the base when the adapter was made are wrong over the base. */
+static tp_status check_init(const tp_fields *c, tp_error *err)
+{
+    static const char *const safe[] = {"gaussian", "eva", "orthogonal"};
+    const tp_json *v = tp_fields_get(c, "init_lora_weights");
+    const char *word = tp_json_str(v);
+    bool is_safe = !v || v->type == TP_JSON_TRUE || v->type == TP_JSON_FALSE;
+    for (size_t i = 0; i < TP_COUNTOF(safe); i++)
+        is_safe |= word && strcmp(word, safe[i]) == 0;
+    return is_safe ? TP_OK
+                   : tp_fields_fail(c, "init_lora_weights", TP_ERR_UNSUPPORTED, err,
+                                    "supported are true, false, \"gaussian\", \"eva\" and "
+                                    "\"orthogonal\"; the others change the base as well");
+}
+
+static tp_status read_modules(const tp_fields *c, const char *key, tp_arena *arena, tp_modules *ret,
+                              tp_error *err)
+{
+    const tp_json *v = tp_fields_get(c, key);
+    const char *word = tp_json_str(v);
+    *ret = (tp_modules){0};
+    if (!v)
+        return TP_OK;
+    if (v->type != TP_JSON_ARRAY && !word)
+        return tp_fields_fail(c, key, TP_ERR_FORMAT, err, "expected a list of names, or a text");
+    size_t n = word ? 1 : v->n;
+    const char **names = tp_arena_array(arena, const char *, n + 1);
+    if (word)
+        names[0] = word;
+    for (const tp_json *e = word ? NULL : v->child; e; e = e->next) {
+        if (!tp_json_str(e))
+            return tp_fields_fail(c, key, TP_ERR_FORMAT, err, "expected names in the list");
+        names[ret->n++] = tp_json_str(e);
+    }
+    *ret = (tp_modules){names, n, word ? TP_MATCH_PATTERN : TP_MATCH_NAME};
+    return TP_OK;
+}
+
+static tp_status read_settings(const tp_fields *c, tp_arena *arena, tp_lora_settings *s,
+                               const char **ret_base, tp_error *err)
+{
+    bool ignored;
+    TP_TRY(need_word(c, "peft_type", NULL, "LORA", err));
+    TP_TRY(need_word(c, "task_type", "CAUSAL_LM", "CAUSAL_LM", err));
+    TP_TRY(need_word(c, "bias", "none", "none", err));
+    TP_TRY(check_keys(c, err));
+    TP_TRY(check_init(c, err));
+    TP_TRY(tp_fields_int(c, "r", 1, TP_MAX_WIDTH, 8, &s->r, err));
+    TP_TRY(tp_fields_number(c, "lora_alpha", -1e30, 1e30, 8, &s->alpha, err));
+    TP_TRY(tp_fields_number(c, "lora_dropout", -1e-30, 1, 0, &s->dropout, err));
+    TP_TRY(tp_fields_bool(c, "use_rslora", false, &s->uses_rslora, err));
+    TP_TRY(tp_fields_bool(c, "use_dora", false, &s->uses_dora, err));
+    TP_TRY(tp_fields_bool(c, "fan_in_fan_out", false, &ignored, err)); /* the layer decides */
+    TP_TRY(read_modules(c, "target_modules", arena, &s->targets, err));
+    TP_TRY(read_modules(c, "exclude_modules", arena, &s->exclude, err));
+    return tp_fields_string(c, "base_model_name_or_path", NULL, ret_base, err);
+}
+
+tp_status tp_adapter_config_read(const char *path, const char *text, size_t n, tp_arena *arena,
+                                 tp_lora_settings *ret, const char **ret_base, tp_error *err)
+{
+    const tp_json *root;
+    const tp_json_options options = {.allow_nan = true, .max_bytes = 1 << 20};
+    TP_TRY(tp_json_parse(arena, path, text, n, &options, &root, err));
+    if (root->type != TP_JSON_OBJECT)
+        return tp_fail(err, TP_ERR_FORMAT, "%s: expected an object", path);
+    tp_fields c = {.path = path, .section = "", .object = root};
+    *ret = (tp_lora_settings){0};
+    return read_settings(&c, arena, ret, ret_base, err);
+}
+
+/* ---- writing ---- */
+
+static const char *last_part(const char *module)
+{
+    const char *dot = strrchr(module, '.');
+    return dot ? dot + 1 : module;
+}
+
+/* Do the last parts of the names choose these modules and no other? */
+static bool last_parts_suffice(const tp_model *model)
+{
+    const tp_lora *l = model->lora;
+    for (size_t i = 0; i < model->n_params; i++) {
+        const tp_param *p = &model->params[i];
+        char name[256];
+        if (!tp_param_module(p, name) || l->of_param[i])
+            continue;
+        for (size_t k = 0; k < l->n_modules; k++) {
+            if (strcmp(last_part(name), last_part(l->modules[k].name)) == 0)
+                return false;
+        }
+    }
+    return true;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void write_targets(const tp_model *model, tp_json_w *w)
+{
+    const tp_lora *l = model->lora;
+    bool is_short = last_parts_suffice(model);
+    const char **names = calloc(l->n_modules, sizeof *names);
+    TP_ASSERT(names);
+    for (size_t i = 0; i < l->n_modules; i++)
+        names[i] = is_short ? last_part(l->modules[i].name) : l->modules[i].name;
+    qsort(names, l->n_modules, sizeof *names, by_text);
+    tp_json_w_put_begin(w, "target_modules", '[');
+    for (size_t i = 0; i < l->n_modules; i++)
+        if (i == 0 || strcmp(names[i], names[i - 1]) != 0)
+            tp_json_w_str(w, names[i]);
+    tp_json_w_end(w, ']');
+    free(names);
+}
+
+static void put_null(tp_json_w *w, const char *key)
+{
+    tp_json_w_key(w, key);
+    tp_json_w_null(w);
+}
+
+void tp_adapter_config_write(const tp_model *model, tp_buf *out)
+{
+    const tp_lora_settings *s = &model->lora->settings;
+    char *real = model->folder ? realpath(model->folder, NULL) : NULL;
+    tp_json_w w;
+    tp_json_w_init(&w, out, 2);
+    tp_json_w_begin(&w, '{');
+    put_null(&w, "auto_mapping");
+    tp_json_w_put_str(&w, "base_model_name_or_path", real ? real : model->folder);
+    tp_json_w_put_str(&w, "bias", "none");
+    put_null(&w, "exclude_modules");
+    tp_json_w_put_bool(&w, "fan_in_fan_out", model->family->has_conv1d);
+    tp_json_w_put_bool(&w, "inference_mode", true);
+    tp_json_w_put_bool(&w, "init_lora_weights", true);
+    put_null(&w, "layers_pattern");
+    put_null(&w, "layers_to_transform");
+    tp_json_w_put_f64(&w, "lora_alpha", s->alpha);
+    tp_json_w_put_bool(&w, "lora_bias", false);
+    tp_json_w_put_f64(&w, "lora_dropout", s->dropout);
+    put_null(&w, "modules_to_save");
+    tp_json_w_put_str(&w, "peft_type", "LORA");
+    tp_json_w_put_i64(&w, "r", s->r);
+    put_null(&w, "revision");
+    write_targets(model, &w);
+    tp_json_w_put_str(&w, "task_type", "CAUSAL_LM");
+    tp_json_w_put_bool(&w, "use_dora", s->uses_dora);
+    tp_json_w_put_bool(&w, "use_rslora", s->uses_rslora);
+    tp_json_w_end(&w, '}');
+    tp_buf_addc(out, '\n');
+    free(real);
+}

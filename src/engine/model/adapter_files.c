@@ -1,0 +1,318 @@
+/* adapter_files.c - the tensors of an adapter: drawn, from and to PEFT's files, and added to the
+ * base for good. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "base/platform.h"
+#include "engine/model/adapter_internal.h"
+#include "engine/model/convert.h"
+#include "engine/model/safetensors.h"
+
+static const char prefix[] = "base_model.model.";
+
+/* A tensor's elements in f32; free() them. */
+static tp_status read_all(const tp_states *states, const tp_param *p, float **ret, tp_error *err)
+{
+    const tp_tensor *t = tp_states_find(states, p->name);
+    if (!t || !t->span.buffer)
+        return tp_fail(err, TP_ERR_ARG, "tensor '%s' is not in memory", p->name);
+    size_t n = (size_t)(p->dim[0] * p->dim[1]), size = tp_dtype_size(t->dtype);
+    float *out = malloc(n * sizeof *out);
+    void *stored = size == sizeof *out ? out : malloc(n * size);
+    tp_status status = out && stored
+                           ? tp_tensor_read(t, 0, stored, n * size, err)
+                           : tp_fail(err, TP_ERR_NOMEM, "cannot read '%s': out of memory", p->name);
+    if (status == TP_OK && stored != out)
+        tp_convert_to_f32(stored, t->dtype, out, n);
+    if (stored != out)
+        free(stored);
+    if (status != TP_OK) {
+        free(out);
+        return status;
+    }
+    *ret = out;
+    return TP_OK;
+}
+
+static tp_status write_all(const tp_states *states, const tp_param *p, const float *x,
+                           tp_error *err)
+{
+    const tp_tensor *t = tp_states_find(states, p->name);
+    TP_ASSERT(t && t->dtype == TP_DTYPE_F32);
+    return tp_tensor_write(t, 0, x, t->bytes, err);
+}
+
+/* ---- from the base: norms of rows, and sums ---- */
+
+/* The adapter of one module with the weight that it is on, in f32. */
+typedef struct {
+    const tp_adapted *module;
+    int64_t out, in, r;
+    int64_t out_step, in_step; /* from one output's weight to the next in w */
+    float *w, *a, *b, *m;
+} whole;
+
+static void release(whole *x)
+{
+    free(x->w);
+    free(x->a);
+    free(x->b);
+    free(x->m);
+}
+
+static tp_status open_module(const tp_model *model, const tp_states *states, const tp_adapted *m,
+                             whole *ret, tp_error *err)
+{
+    bool transposed = model->family->has_conv1d;
+    whole x = {.module = m, .out = m->b->dim[0], .in = m->a->dim[1], .r = m->a->dim[0]};
+    x.out_step = transposed ? 1 : x.in;
+    x.in_step = transposed ? x.out : 1;
+    tp_status status = read_all(states, m->weight, &x.w, err);
+    if (status == TP_OK)
+        status = read_all(states, m->a, &x.a, err);
+    if (status == TP_OK)
+        status = read_all(states, m->b, &x.b, err);
+    if (status == TP_OK && m->m)
+        status = read_all(states, m->m, &x.m, err);
+    if (status != TP_OK) {
+        release(&x);
+        return status;
+    }
+    *ret = x;
+    return TP_OK;
+}
+
+/* Weights of output i with the adapter: w + scale * b a, into row[in]. */
+static void add_to_row(const whole *x, double scale, int64_t i, double *row)
+{
+    for (int64_t k = 0; k < x->in; k++)
+        row[k] = 0;
+    for (int64_t r = 0; r < x->r; r++) {
+        double factor = (double)x->b[i * x->r + r];
+        const float *a = x->a + r * x->in;
+        for (int64_t k = 0; k < x->in; k++)
+            row[k] += factor * (double)a[k];
+    }
+    const float *w = x->w + i * x->out_step;
+    for (int64_t k = 0; k < x->in; k++)
+        row[k] = (double)w[k * x->in_step] + scale * row[k];
+}
+
+static double norm_of(const double *row, int64_t n)
+{
+    double squares = 0;
+    for (int64_t k = 0; k < n; k++)
+        squares += row[k] * row[k];
+    return sqrt(squares);
+}
+
+static double *row_for(const whole *x)
+{
+    double *row = malloc((size_t)x->in * sizeof *row);
+    TP_ASSERT(row);
+    return row;
+}
+
+static void merge_module(const whole *x, double scale)
+{
+    double *row = row_for(x);
+    for (int64_t i = 0; i < x->out; i++) {
+        add_to_row(x, scale, i, row);
+        double factor = x->m ? (double)x->m[i] / norm_of(row, x->in) : 1;
+        float *w = x->w + i * x->out_step;
+        for (int64_t k = 0; k < x->in; k++)
+            w[k * x->in_step] = (float)(factor * row[k]);
+    }
+    free(row);
+}
+
+tp_status tp_adapter_merge(const tp_model *model, tp_states *states, tp_error *err)
+{
+    const tp_lora *l = model->lora;
+    tp_status status = TP_OK;
+    for (size_t i = 0; i < l->n_modules && status == TP_OK; i++) {
+        whole x;
+        TP_TRY(open_module(model, states, &l->modules[i], &x, err));
+        merge_module(&x, l->scale);
+        status = write_all(states, l->modules[i].weight, x.w, err);
+        release(&x);
+    }
+    return status;
+}
+
+/* DoRA begins with the lengths that the base has: B is 0 still. */
+static tp_status measure(const tp_model *model, tp_states *states, const tp_adapted *m,
+                         tp_error *err)
+{
+    whole x;
+    TP_TRY(open_module(model, states, m, &x, err));
+    double *row = row_for(&x);
+    for (int64_t i = 0; i < x.out; i++) {
+        add_to_row(&x, 0, i, row);
+        x.m[i] = (float)norm_of(row, x.in);
+    }
+    tp_status status = write_all(states, m->m, x.m, err);
+    free(row);
+    release(&x);
+    return status;
+}
+
+tp_status tp_adapter_init(const tp_model *model, tp_states *states, uint64_t seed, tp_error *err)
+{
+    const tp_lora *l = model->lora;
+    for (size_t i = 0; i < l->n_modules; i++) {
+        const tp_adapted *m = &l->modules[i];
+        double in = (double)m->a->dim[1], r = (double)m->a->dim[0];
+        bool is_uniform = l->settings.init == TP_LORA_KAIMING;
+        double spread = is_uniform                           ? 1 / sqrt(in)
+                        : l->settings.init == TP_LORA_XAVIER ? sqrt(2 / (in + r))
+                                                             : 1 / r;
+        TP_TRY(tp_param_draw(m->a, is_uniform, states, seed, spread, err));
+        TP_TRY(tp_param_draw(m->b, false, states, seed, 0, err));
+        if (m->m) {
+            TP_TRY(tp_param_draw(m->m, false, states, seed, 0, err));
+            TP_TRY(measure(model, states, m, err));
+        }
+    }
+    return TP_OK;
+}
+
+/* ---- PEFT's file ---- */
+
+/* The tensor of the adapter that a file calls `name`. */
+static const tp_param *find(const tp_lora *l, const char *name)
+{
+    static const char live[] = ".weight"; /* of lora_magnitude_vector, as the live parameter has */
+    if (!tp_str_starts(name, prefix))
+        return NULL;
+    name += strlen(prefix);
+    size_t n = strlen(name);
+    for (size_t i = 0; i < l->n_params; i++) {
+        const char *own = l->params[i].name;
+        size_t m = strlen(own);
+        if (strncmp(own, name, m) == 0 &&
+            (n == m || (l->params[i].rank == 1 && strcmp(name + m, live) == 0)))
+            return &l->params[i];
+    }
+    return NULL;
+}
+
+/* The state that it goes to. */
+static tp_param target(const tp_param *p, tp_adapter_use use, tp_arena *arena)
+{
+    tp_param to = *p;
+    if (use == TP_ADAPTER_REFERENCE)
+        to.name = tp_adapter_reference_name(arena, p);
+    return to;
+}
+
+static tp_status take(const char *path, const tp_tensor_entry *e, const tp_param *p,
+                      const tp_states *states, tp_error *err)
+{
+    size_t n = (size_t)(p->dim[0] * p->dim[1]);
+    if (!e->is_known || !tp_convert_is_float(e->dtype))
+        return tp_fail(err, TP_ERR_UNSUPPORTED,
+                       "%s: tensor '%s' is %.40s; expected F32, BF16, F16 or F64", path, e->name,
+                       e->dtype_name);
+    if (e->rank != p->rank || e->dim[0] != p->dim[0] || (p->rank == 2 && e->dim[1] != p->dim[1]))
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "%s: tensor '%s' has another shape than [%lld, %lld], which "
+                       "adapter_config.json and the base imply",
+                       path, e->name, (long long)p->dim[0], (long long)p->dim[1]);
+    float *x = malloc(n * sizeof *x);
+    if (!x)
+        return tp_fail(err, TP_ERR_NOMEM, "cannot load '%s': out of memory", e->name);
+    bool is_finite = tp_convert_to_f32(e->data, e->dtype, x, n);
+    tp_status status = is_finite ? write_all(states, p, x, err)
+                                 : tp_fail(err, TP_ERR_NUMERIC,
+                                           "%s: tensor '%s' holds NaN or infinity", path, e->name);
+    free(x);
+    return status;
+}
+
+static tp_status load_from(const tp_model *model, const tp_safetensors *file, tp_adapter_use use,
+                           tp_states *states, bool *seen, tp_error *err)
+{
+    const tp_lora *l = model->lora;
+    const char *path = tp_safetensors_name(file);
+    for (size_t i = 0; i < tp_safetensors_count(file); i++) {
+        const tp_tensor_entry *e = tp_safetensors_at(file, i);
+        const tp_param *p = find(l, e->name);
+        if (!p)
+            return tp_fail(err, TP_ERR_UNSUPPORTED,
+                           "%s: tensor '%s' belongs to no module that adapter_config.json names",
+                           path, e->name);
+        if (seen[p - l->params])
+            return tp_fail(err, TP_ERR_FORMAT, "%s: '%s' is there twice", path, p->name);
+        seen[p - l->params] = true;
+        tp_param to = target(p, use, &states->arena);
+        TP_TRY(take(path, e, &to, states, err));
+    }
+    for (size_t i = 0; i < l->n_params; i++)
+        if (!seen[i])
+            return tp_fail(err, TP_ERR_FORMAT, "%s lacks tensor '%s%s'", path, prefix,
+                           l->params[i].name);
+    return TP_OK;
+}
+
+tp_status tp_adapter_load(const tp_model *model, const char *folder, tp_adapter_use use,
+                          tp_states *states, tp_error *err)
+{
+    tp_safetensors *file;
+    tp_buf path = {0};
+    tp_buf_addf(&path, "%s/adapter_model.safetensors", folder);
+    tp_status status = tp_safetensors_open(path.data, &file, err);
+    tp_buf_release(&path);
+    if (status != TP_OK)
+        return status;
+    bool *seen = calloc(model->lora->n_params, sizeof *seen);
+    TP_ASSERT(seen);
+    status = load_from(model, file, use, states, seen, err);
+    free(seen);
+    tp_safetensors_close(file);
+    return status;
+}
+
+static tp_status write_tensors(const tp_model *model, const tp_states *states, const char *path,
+                               tp_error *err)
+{
+    const tp_lora *l = model->lora;
+    tp_tensor_out *out = calloc(l->n_params, sizeof *out);
+    char(*names)[320] = calloc(l->n_params, sizeof *names);
+    TP_ASSERT(out && names);
+    for (size_t i = 0; i < l->n_params; i++) {
+        const tp_param *p = &l->params[i];
+        snprintf(names[i], sizeof names[i], "%s%s", prefix, p->name);
+        out[i] = (tp_tensor_out){.name = names[i],
+                                 .dtype = TP_DTYPE_F32,
+                                 .rank = p->rank,
+                                 .dim = {p->dim[0], p->dim[1]},
+                                 .source = tp_states_find(states, p->name),
+                                 .read = tp_tensor_read,
+                                 .src_dtype = TP_DTYPE_F32};
+    }
+    tp_status status = tp_safetensors_write(path, out, l->n_params, NULL, NULL, err);
+    free(out);
+    free(names);
+    return status;
+}
+
+tp_status tp_adapter_save(const tp_model *model, const tp_states *states, const char *folder,
+                          const tp_companions *companions, tp_error *err)
+{
+    tp_buf path = {0}, text = {0};
+    tp_status status = tp_dir_make(folder, err);
+    tp_buf_addf(&path, "%s/adapter_model.safetensors", folder);
+    if (status == TP_OK)
+        status = write_tensors(model, states, path.data, err);
+    tp_adapter_config_write(model, &text);
+    if (status == TP_OK)
+        status = tp_model_write_text(folder, "adapter_config.json", &text, err);
+    if (status == TP_OK && companions)
+        status = tp_companions_write(companions, folder, err);
+    tp_buf_release(&path);
+    tp_buf_release(&text);
+    return status == TP_OK ? tp_dir_sync(folder, err) : status;
+}

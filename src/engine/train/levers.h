@@ -1,0 +1,49 @@
+/* levers.h - the table of levers inside: levels, states, what a plan without each of them says.
+ *
+ * A row is a line of levers.def; nothing outside it tests which lever it is. */
+#ifndef TP_ENGINE_TRAIN_LEVERS_H
+#define TP_ENGINE_TRAIN_LEVERS_H
+
+#include "engine/exec/machine.h"
+#include "engine/train/options.h"
+#include "engine/train/plan.h"
+#include "temper/levers.h"
+
+enum { TP_LEVERS_MOST = 64 };
+
+/* What a lever gave, once a run is over. */
+typedef struct {
+    const char *what, *unit; /* "padding", "share"; what NULL: nothing is known */
+    double value;
+} tp_lever_measure;
+
+typedef struct {
+    tp_lever_report v[TP_LEVERS_MOST];
+    tp_lever_measure measured[TP_LEVERS_MOST];
+    int n;
+} tp_lever_reports;
+
+typedef struct trainer trainer;
+
+/* Before binding: every lever's keys that the configuration leaves open are set as its
+ * optimization.level says, with the origin "level advanced".  `table` has the keys there are. */
+TP_CHECKED tp_status tp_level_apply(tp_config *config, const tp_option *table, size_t n,
+                                    tp_error *err);
+/* Did the user set the key? */
+bool tp_level_left_open(const tp_config *config, const char *key);
+
+/* States of the levers that this configuration has; savings stay unknown. */
+void tp_levers_look(const tp_config *config, const tp_train_options *o, tp_lever_reports *ret);
+/* What each saves: the run is planned once more with each of them the other way. */
+void tp_levers_predict(const tp_config *config, const tp_model *model, const tp_run_plan *now,
+                       bool resumes, const tp_machine *machine, tp_lever_reports *levers);
+
+/* Did the plan see that the lever finds nothing to do here? */
+bool tp_lever_is_idle(const tp_lever_report *r);
+/* What they gave in this run so far. */
+void tp_levers_measure(const trainer *t, tp_lever_reports *levers);
+
+/* "levers": [{"name", "state", "why", "predicted", "measured"}] */
+void tp_levers_put(const tp_lever_reports *levers, tp_json_w *w);
+
+#endif

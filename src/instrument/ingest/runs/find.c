@@ -1,0 +1,168 @@
+/* find.c - a walk over folders that asks every reader whether it knows what lies there. */
+#include "instrument/ingest/runs/find.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/files.h"
+#include "base/platform.h"
+
+typedef struct {
+    tp_run_seen see;
+    void *user;
+    tp_runs_found found;
+    bool stops;
+} walk;
+
+/* Parts of a run folder of Temper, and what no run lies in. */
+static bool is_part(const char *name)
+{
+    static const char *const parts[] = {"checkpoints", "samples",  "tensorboard",
+                                        "trace",       "dump",     "tokenizer",
+                                        "report",      "profiles", "node_modules"};
+    for (size_t i = 0; i < TP_COUNTOF(parts); i++)
+        if (strcmp(name, parts[i]) == 0)
+            return true;
+    return tp_str_starts(name, "checkpoint-"); /* of transformers */
+}
+
+/* A data set is CSV or JSONL too: only names of logs are opened. */
+static bool is_log_name(const char *name)
+{
+    static const char *const names[] = {"metrics.csv", "metrics.jsonl", "progress.csv", "log.csv",
+                                        "trainer_state.json"};
+    for (size_t i = 0; i < TP_COUNTOF(names); i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return tp_str_ends(name, ".db");
+}
+
+static bool is_link(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) != 0 || S_ISLNK(st.st_mode);
+}
+
+static const tp_run_reader *reader_of(const tp_run_place *place)
+{
+    for (size_t i = 0; tp_run_readers[i]; i++)
+        if (tp_run_readers[i]->is_here(place))
+            return tp_run_readers[i];
+    return NULL;
+}
+
+typedef struct {
+    walk *w;
+    const tp_run_place *place;
+    const tp_run_reader *reader;
+} one_place;
+
+static bool see_one(void *user, const char *run)
+{
+    one_place *p = user;
+    walk *w = p->w;
+    if (w->found.n_runs == TP_FIND_MOST_RUNS) {
+        w->found.is_cut = w->stops = true;
+        return false;
+    }
+    w->found.n_runs++;
+    w->stops = !w->see(w->user, p->place, p->reader, run);
+    return !w->stops;
+}
+
+static void see_place(walk *w, const tp_run_place *place, const tp_run_reader *reader)
+{
+    one_place p = {w, place, reader};
+    if (!reader->each || reader->each(place, see_one, &p, NULL) != TP_OK)
+        (void)see_one(&p, NULL);
+}
+
+static void look(walk *w, const char *path, int depth);
+
+static void look_into(walk *w, const tp_run_place *place, const tp_run_reader *reader, int depth)
+{
+    for (size_t i = 0; i < place->n_entries && !w->stops; i++) {
+        const tp_place_entry *e = &place->entries[i];
+        bool is_wanted =
+            e->is_dir ? !(reader && is_part(e->name)) : !reader && is_log_name(e->name);
+        if (e->name[0] == '.' || !is_wanted)
+            continue;
+        char *path = tp_place_join(place->path, e->name);
+        if (!is_link(path))
+            look(w, path, depth - 1);
+        free(path);
+    }
+}
+
+static void look(walk *w, const char *path, int depth)
+{
+    tp_run_place place;
+    if (++w->found.n_places > TP_FIND_MOST_PLACES) {
+        w->found.is_cut = w->stops = true;
+        return;
+    }
+    if (tp_place_look(&place, path, NULL) != TP_OK)
+        return;
+    const tp_run_reader *reader = reader_of(&place);
+    if (reader)
+        see_place(w, &place, reader);
+    if (place.is_dir && depth > 0 && !w->stops)
+        look_into(w, &place, reader, depth);
+    else if (place.is_dir && depth == 0)
+        w->found.is_cut |= place.n_entries > 0 && !reader;
+    tp_place_release(&place);
+}
+
+tp_status tp_runs_find(const char *folder, tp_run_seen see, void *user, tp_runs_found *ret,
+                       tp_error *err)
+{
+    walk w = {.see = see, .user = user};
+    tp_run_place place;
+    TP_TRY(tp_place_look(&place, folder, err)); /* says what is wrong with it */
+    tp_place_release(&place);
+    look(&w, folder, TP_FIND_DEPTH);
+    *ret = w.found;
+    return TP_OK;
+}
+
+/* ---- has it changed? ---- */
+
+static void measure(tp_run_extent *x, const char *path, int depth)
+{
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return;
+    if (!S_ISDIR(st.st_mode)) {
+        int64_t ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+        x->bytes += (uint64_t)st.st_size;
+        x->files++;
+        x->newest_ns = TP_MAX(x->newest_ns, ns);
+        return;
+    }
+    DIR *dir = depth > 0 ? opendir(path) : NULL;
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        if (e->d_name[0] == '.' ||
+            (e->d_type == DT_DIR && is_part(e->d_name) && strcmp(e->d_name, "tensorboard") != 0))
+            continue;
+        char *inner = tp_place_join(path, e->d_name);
+        measure(x, inner, depth - 1);
+        free(inner);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+tp_run_extent tp_run_extent_of(const char *path)
+{
+    tp_run_extent x = {0};
+    measure(&x, path, 2);
+    if (tp_str_ends(path, ".db")) { /* what SQLite has not moved into the file yet */
+        char *log = NULL;
+        if (asprintf(&log, "%s-wal", path) > 0)
+            measure(&x, log, 0);
+        free(log);
+    }
+    return x;
+}

@@ -1,0 +1,198 @@
+/* alarm.c - figures go to the conditions that listen to them; all of a rule true make an event. */
+#include "instrument/monitor/alarm.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+
+/* Each is shown on failing runs, and silent on healthy ones: tests/unit/monitor/test_alarms.c. */
+static const struct {
+    const char *name, *rule;
+} usual[] = {
+    {"not finite", "loss is not finite"},
+    {"diverging", "loss rises by 3 sigma over 50 steps"},
+    {"entropy collapsed", "entropy collapses and reward flat over 100 steps"},
+    {"reward pays for length",
+     "length rises by 50 % over 100 steps and reward rises by 3 sigma over 100 steps"},
+    {"leak", "memory rises by 20 % over 200 steps"},
+    {"memory", "memory above 90 %"},
+    {"slowing down", "throughput falls by 20 %"},
+    {"data repeats", "data repeats"},
+};
+
+tp_status tp_alarm_set_add(tp_alarm_set *set, const char *rule, const char *name, tp_error *err)
+{
+    tp_alarm_rule parsed;
+    if (set->n == TP_ALARM_RULES)
+        return tp_fail(err, TP_ERR_CONFIG, "more than %d alarms", TP_ALARM_RULES);
+    TP_TRY(tp_alarm_rule_parse(rule, &parsed, err));
+    tp_alarm_set_forget(set); /* what a tag is for is known for all rules at once */
+    tp_alarm *a = TP_VEC_PUSH(set->alarms, set->n, set->cap);
+    a->rule = parsed;
+    snprintf(a->name, sizeof a->name, "%s", name ? name : rule);
+    return TP_OK;
+}
+
+void tp_alarm_set_add_usual(tp_alarm_set *set)
+{
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+        tp_status status = tp_alarm_set_add(set, usual[i].rule, usual[i].name, NULL);
+        TP_ASSERT(status == TP_OK || set->n == TP_ALARM_RULES);
+    }
+}
+
+static void release_ear(tp_alarm_ear *e)
+{
+    tp_alarm_series_release(&e->series);
+    *e = (tp_alarm_ear){0};
+}
+
+void tp_alarm_set_forget(tp_alarm_set *set)
+{
+    for (size_t i = 0; i < set->n; i++) {
+        tp_alarm *a = &set->alarms[i];
+        for (size_t k = 0; k < a->rule.n; k++)
+            release_ear(&a->ears[k]);
+        a->is_on = false;
+        a->quiet = 0;
+    }
+    set->n_events = 0;
+    tp_string_table_release(&set->tags);
+    set->n_ranked = 0;
+}
+
+void tp_alarm_set_release(tp_alarm_set *set)
+{
+    tp_alarm_set_forget(set);
+    free(set->alarms);
+    free(set->events);
+    free(set->ranks);
+    *set = (tp_alarm_set){0};
+}
+
+/* ---- hearing ---- */
+
+/* What the tag is for every condition, found once. */
+static const int8_t *ranks_of(tp_alarm_set *set, const char *tag, uint32_t *ret_tag)
+{
+    size_t width = set->n * TP_ALARM_CONDITIONS;
+    if (!set->n_ranked)
+        tp_string_table_init(&set->tags);
+    uint32_t id = tp_string_add(&set->tags, tag, strlen(tag));
+    *ret_tag = id;
+    for (; set->n_ranked <= id; set->n_ranked++) {
+        const char *name = tp_string_get(&set->tags, (uint32_t)set->n_ranked);
+        set->ranks = tp_vec_room(set->ranks, &set->cap_ranks, (set->n_ranked + 1) * width, 1);
+        for (size_t i = 0; i < width; i++) {
+            const tp_alarm_rule *rule = &set->alarms[i / TP_ALARM_CONDITIONS].rule;
+            size_t k = i % TP_ALARM_CONDITIONS;
+            set->ranks[set->n_ranked * width + i] =
+                k < rule->n ? (int8_t)tp_alarm_rank(&rule->conditions[k], name) : -1;
+        }
+    }
+    return set->ranks + id * width;
+}
+
+bool tp_alarm_set_wants(const tp_alarm_set *set, const char *tag)
+{
+    for (size_t i = 0; i < set->n; i++)
+        for (size_t k = 0; k < set->alarms[i].rule.n; k++)
+            if (tp_alarm_rank(&set->alarms[i].rule.conditions[k], tag) >= 0)
+                return true;
+    return false;
+}
+
+/* Does this ear take the figure?  It stays with its tag unless a better one comes. */
+static bool takes(tp_alarm_ear *e, int rank, uint32_t tag)
+{
+    if (rank < 0 || e->tag == tag)
+        return rank >= 0;
+    if (e->tag && rank >= e->rank)
+        return false;
+    release_ear(e);
+    e->tag = tag;
+    e->rank = rank;
+    return true;
+}
+
+/* Values after which a rule that was true may be true anew. */
+static size_t pause_of(const tp_alarm_rule *rule)
+{
+    double longest = 15;
+    for (size_t k = 0; k < rule->n; k++) {
+        const tp_alarm_window *w = &rule->conditions[k].over;
+        longest = fmax(longest, w->is_time ? 0 : w->length);
+    }
+    return (size_t)longest;
+}
+
+static void add_event(tp_alarm_set *set, size_t index, uint32_t tag, double step, double wall,
+                      double value)
+{
+    const tp_alarm *a = &set->alarms[index];
+    if (set->n_events == TP_ALARM_EVENTS)
+        return;
+    tp_alarm_event *e = TP_VEC_PUSH(set->events, set->n_events, set->cap_events);
+    *e = (tp_alarm_event){.alarm = index, .step = step, .wall = wall, .value = value};
+    snprintf(e->tag, sizeof e->tag, "%.*s", (int)sizeof e->tag - 1, tp_string_get(&set->tags, tag));
+    size_t at = 0;
+    for (size_t k = 0; k < a->rule.n && at < sizeof e->text; k++)
+        at += (size_t)snprintf(e->text + at, sizeof e->text - at, "%s%.90s %s", k ? "; " : "",
+                               tp_string_get(&set->tags, a->ears[k].tag), a->ears[k].text);
+}
+
+static void hear(tp_alarm_set *set, size_t index, const int8_t *ranks, uint32_t tag, double step,
+                 double wall, double value)
+{
+    tp_alarm *a = &set->alarms[index];
+    bool is_heard = false, all = true;
+    for (size_t k = 0; k < a->rule.n; k++) {
+        tp_alarm_ear *e = &a->ears[k];
+        const tp_alarm_condition *c = &a->rule.conditions[k];
+        if (takes(e, ranks[k], tag)) {
+            tp_alarm_series_add(&e->series, step, wall, value);
+            e->holds = tp_alarm_holds(&e->series, c, tp_string_get(&set->tags, tag), e->text,
+                                      sizeof e->text);
+            is_heard = true;
+        }
+        all &= e->holds;
+    }
+    if (!is_heard)
+        return;
+    a->quiet = all ? 0 : a->quiet + 1;
+    if (all && !a->is_on)
+        add_event(set, index, tag, step, wall, value);
+    a->is_on = all || (a->is_on && a->quiet < pause_of(&a->rule));
+}
+
+void tp_alarm_set_see(tp_alarm_set *set, const char *tag, double step, double wall, double value)
+{
+    uint32_t id;
+    const int8_t *ranks = set->n ? ranks_of(set, tag, &id) : NULL;
+    for (size_t i = 0; i < set->n; i++)
+        hear(set, i, ranks + i * TP_ALARM_CONDITIONS, id, step, wall, value);
+}
+
+const char *tp_alarm_unjudged(const tp_alarm_set *set, size_t alarm, char *out, size_t size)
+{
+    const tp_alarm *a = &set->alarms[alarm];
+    for (size_t k = 0; k < a->rule.n; k++) {
+        const tp_alarm_ear *e = &a->ears[k];
+        const tp_alarm_condition *c = &a->rule.conditions[k];
+        char names[300];
+        if (!e->tag && c->role >= 0)
+            snprintf(out, size, "the run has no %s; looked for %s", c->subject,
+                     tp_role_names((tp_run_role)c->role, names, sizeof names));
+        else if (!e->tag)
+            snprintf(out, size, "the run has no metric '%s'", c->subject);
+        else if (!e->series.n_judged)
+            snprintf(out, size, "%zu values of %s are too few for its window", e->series.n_seen,
+                     tp_string_get(&set->tags, e->tag));
+        else
+            continue;
+        return out;
+    }
+    return NULL;
+}

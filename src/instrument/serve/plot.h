@@ -1,0 +1,29 @@
+/* plot.h - metrics of runs as one picture of one panel. */
+#ifndef TP_INSTRUMENT_SERVE_PLOT_H
+#define TP_INSTRUMENT_SERVE_PLOT_H
+
+#include "instrument/report/picture.h"
+#include "temper/analysis.h"
+
+enum { TP_PLOT_SERIES = 8, TP_PLOT_POINTS = 800 };
+
+typedef enum { TP_PLOT_STEP, TP_PLOT_TIME } tp_plot_axis;
+
+typedef struct {
+    tp_series series[TP_PLOT_SERIES];
+    size_t n;
+    tp_plot_axis axis;
+    bool has_gaps; /* some values are NaN or infinite */
+} tp_plot;
+
+/* The metric over steps, or seconds since its first point, in at most TP_PLOT_POINTS points: of
+ * each stretch of it the least and the greatest, so that no peak is lost.  False: the run has none.
+ */
+bool tp_plot_add(tp_plot *plot, tp_metrics *m, const char *tag, const char *name);
+void tp_plot_svg(const tp_plot *plot, const char *title, tp_buf *out);
+void tp_plot_release(tp_plot *plot);
+
+/* Every metric, loss, reward and the like first; `ret` has tp_metrics_count() numbers. */
+void tp_page_order(tp_metrics *m, size_t *ret);
+
+#endif

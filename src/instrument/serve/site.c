@@ -1,0 +1,104 @@
+/* site.c - runs that pages ask for: opened, kept a while, read on; files below their folders. */
+#include "instrument/serve/site.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "instrument/ingest/runs/place.h"
+
+/* ---- replies ---- */
+
+void tp_page_reply(tp_page *p, const char *type)
+{
+    p->reply->status = 200;
+    p->reply->type = type;
+}
+
+void tp_page_say(tp_page *p, int status, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    tp_buf_clear(&p->reply->body);
+    tp_buf_vaddf(&p->reply->body, fmt, ap);
+    va_end(ap);
+    tp_buf_addc(&p->reply->body, '\n');
+    p->reply->status = status;
+    p->reply->type = "text/plain; charset=utf-8";
+}
+
+/* ---- runs ---- */
+
+static struct tp_site_run *slot_of(tp_site *s, const char *id)
+{
+    struct tp_site_run *oldest = &s->open[0];
+    for (int i = 0; i < TP_SITE_OPEN_RUNS; i++) {
+        if (s->open[i].m && strcmp(s->open[i].id, id) == 0)
+            return &s->open[i];
+        if (!s->open[i].m || (oldest->m && s->open[i].used_s < oldest->used_s))
+            oldest = &s->open[i];
+    }
+    tp_metrics_close(oldest->m);
+    *oldest = (struct tp_site_run){0};
+    return oldest;
+}
+
+tp_metrics *tp_page_open_run(tp_page *p, const tp_run_entry *e)
+{
+    tp_error why = {0};
+    struct tp_site_run *o = slot_of(p->site, e->id);
+    if (!o->m) {
+        char *path = tp_run_index_path(p->site->index, e);
+        if (tp_metrics_open(path, NULL, &o->m, &why) != TP_OK) {
+            o->m = NULL;
+            tp_page_say(p, 422, "%s", why.message);
+        }
+        free(path);
+        snprintf(o->id, sizeof o->id, "%s", e->id);
+    }
+    o->used_s = tp_clock_s();
+    return o->m;
+}
+
+char *tp_page_file(tp_page *p, const tp_run_entry *e, const char *name)
+{
+    char real[PATH_MAX];
+    char *folder = tp_run_index_path(p->site->index, e), *path = tp_place_join(folder, name);
+    size_t n = strlen(p->site->real);
+    bool is_inside =
+        realpath(path, real) && strncmp(real, p->site->real, n) == 0 && (real[n] == '/' || n == 1);
+    free(folder);
+    if (is_inside)
+        return path;
+    free(path);
+    return NULL;
+}
+
+void tp_site_look(tp_site *s, double watched_s,
+                  void (*see)(void *user, const char *id, int64_t points), void *user)
+{
+    for (int i = 0; i < TP_SITE_OPEN_RUNS; i++) {
+        struct tp_site_run *o = &s->open[i];
+        bool has_changed = false;
+        const tp_metric_point *points;
+        if (!o->m || tp_clock_s() - o->used_s > watched_s)
+            continue;
+        if (tp_metrics_refresh(o->m, &has_changed, NULL) != TP_OK) {
+            tp_metrics_close(o->m);
+            *o = (struct tp_site_run){0};
+        } else if (has_changed) {
+            size_t n =
+                tp_metrics_count(o->m) ? tp_metrics_points(o->m, 0, TP_POINTS_ALL, &points) : 0;
+            see(user, o->id, (int64_t)n);
+        }
+    }
+}
+
+void tp_site_release(tp_site *s)
+{
+    for (int i = 0; i < TP_SITE_OPEN_RUNS; i++)
+        tp_metrics_close(s->open[i].m);
+    tp_run_index_close(s->index);
+    *s = (tp_site){0};
+}

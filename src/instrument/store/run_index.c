@@ -1,0 +1,709 @@
+/* run_index.c - temper/runs.h: what lies below a folder, kept in SQLite between scans.
+ *
+ * The index is a cache: one row a run, with the extent of its files when it was read.  A scan walks
+ * the folder, reads the runs whose extent is another one, and forgets what is gone, in one
+ * transaction; a file that is no index of this version is made anew. */
+#include "instrument/store/run_index.h"
+
+#include <math.h>
+#include <sqlite3.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/sized.h"
+#include "base/vec.h"
+#include "instrument/analyze/runs/curve.h"
+#include "instrument/ingest/runs/find.h"
+#include "text/json/json.h"
+
+enum { SCHEMA_VERSION = 1, BUSY_MS = 2000, ID_BYTES = 13, MAX_TAGS_BYTES = 1 << 16 };
+
+/* Columns of the table, in this order: what SELECT gives and INSERT takes. */
+#define COLUMNS                                                                                  \
+    "path, extent, format, state, algorithm, model, problem, step, max_steps, started, updated," \
+    " loss, reward, tokens_per_s, n_metrics, n_points"
+
+typedef struct {
+    tp_run_entry e;
+    char id[ID_BYTES];
+    char *path, *extent, *format, *state, *algorithm, *model, *tags, *problem;
+    tp_metrics *m; /* of a run that grows: it is read on, not again */
+    bool is_seen;
+} row;
+
+struct tp_run_index {
+    char *folder;
+    sqlite3 *db;
+    row *rows;
+    size_t n, cap, n_known;
+    tp_buf note;
+    bool has_changed;
+};
+
+/* ---- rows ---- */
+
+static char *copy_of(const char *text)
+{
+    char *copy = text ? strdup(text) : NULL;
+    TP_ASSERT(copy || !text);
+    return copy;
+}
+
+static void clear_row(row *r)
+{
+    tp_metrics_close(r->m);
+    r->m = NULL;
+    char **texts[] = {&r->path,      &r->extent, &r->format, &r->state,
+                      &r->algorithm, &r->model,  &r->tags,   &r->problem};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        free(*texts[i]);
+        *texts[i] = NULL;
+    }
+}
+
+static void make_id(row *r)
+{
+    snprintf(r->id, sizeof r->id, "%012llx",
+             (unsigned long long)XXH3_64bits(r->path, strlen(r->path)) & 0xffffffffffff);
+}
+
+/* The view of a row that users see. */
+static void show(row *r)
+{
+    r->e.id = r->id;
+    r->e.path = r->path;
+    r->e.format = r->format;
+    r->e.state = r->state;
+    r->e.algorithm = r->algorithm;
+    r->e.model = r->model;
+    r->e.tags = r->tags;
+    r->e.problem = r->problem;
+}
+
+static int by_path(const void *a, const void *b)
+{
+    return strcmp(((const row *)a)->path, ((const row *)b)->path);
+}
+
+/* Of those that were known before this scan, which are sorted by path. */
+static row *find_row(const tp_run_index *x, char *path)
+{
+    const row key = {.path = path};
+    return x->n_known ? bsearch(&key, x->rows, x->n_known, sizeof key, by_path) : NULL;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    const row *x = a, *y = b;
+    if (x->e.updated != y->e.updated)
+        return x->e.updated > y->e.updated ? -1 : 1;
+    return strcmp(x->path, y->path);
+}
+
+/* ---- the data base ---- */
+
+static char *text_at(sqlite3_stmt *q, int i)
+{
+    return copy_of((const char *)sqlite3_column_text(q, i));
+}
+
+static double number_at(sqlite3_stmt *q, int i)
+{
+    return sqlite3_column_type(q, i) == SQLITE_NULL ? NAN : sqlite3_column_double(q, i);
+}
+
+static void load(tp_run_index *x)
+{
+    sqlite3_stmt *q;
+    if (sqlite3_prepare_v2(x->db, "SELECT " COLUMNS " FROM run", -1, &q, NULL) != SQLITE_OK)
+        return;
+    while (sqlite3_step(q) == SQLITE_ROW) {
+        row *r = TP_VEC_PUSH(x->rows, x->n, x->cap);
+        char **texts[] = {&r->path,      &r->extent, &r->format, &r->state,
+                          &r->algorithm, &r->model,  &r->problem};
+        int at = 0;
+        for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+            *texts[i] = text_at(q, at++);
+        r->e.step = sqlite3_column_int64(q, at++);
+        r->e.max_steps = sqlite3_column_int64(q, at++);
+        double *numbers[] = {&r->e.started, &r->e.updated, &r->e.loss, &r->e.reward,
+                             &r->e.tokens_per_s};
+        for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+            *numbers[i] = number_at(q, at++);
+        r->e.n_metrics = sqlite3_column_int64(q, at++);
+        r->e.n_points = sqlite3_column_int64(q, at);
+        if (!r->path || !r->extent) { /* no row of ours */
+            clear_row(r);
+            x->n--;
+            continue;
+        }
+        make_id(r);
+    }
+    sqlite3_finalize(q);
+}
+
+static void bind(sqlite3_stmt *q, const row *r)
+{
+    const char *const texts[] = {r->path,      r->extent, r->format, r->state,
+                                 r->algorithm, r->model,  r->problem};
+    const double numbers[] = {r->e.started, r->e.updated, r->e.loss, r->e.reward,
+                              r->e.tokens_per_s};
+    int at = 1;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        sqlite3_bind_text(q, at++, texts[i], -1, SQLITE_STATIC); /* NULL binds null */
+    sqlite3_bind_int64(q, at++, r->e.step);
+    sqlite3_bind_int64(q, at++, r->e.max_steps);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        sqlite3_bind_double(q, at++, numbers[i]); /* NaN binds null */
+    sqlite3_bind_int64(q, at++, r->e.n_metrics);
+    sqlite3_bind_int64(q, at, r->e.n_points);
+}
+
+/* Write every row anew: a scan of thousands of runs is one short transaction. */
+static bool save(tp_run_index *x)
+{
+    sqlite3_stmt *q = NULL;
+    bool ok =
+        sqlite3_exec(x->db, "BEGIN IMMEDIATE; DELETE FROM run", NULL, NULL, NULL) == SQLITE_OK;
+    ok = ok && sqlite3_prepare_v2(x->db,
+                                  "INSERT INTO run(" COLUMNS ") VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,"
+                                  "?,?)",
+                                  -1, &q, NULL) == SQLITE_OK;
+    for (size_t i = 0; i < x->n && ok; i++) {
+        bind(q, &x->rows[i]);
+        ok = sqlite3_step(q) == SQLITE_DONE;
+        sqlite3_reset(q);
+    }
+    sqlite3_finalize(q);
+    return sqlite3_exec(x->db, ok ? "COMMIT" : "ROLLBACK", NULL, NULL, NULL) == SQLITE_OK && ok;
+}
+
+/* True where the file is, or becomes, an index of this version. */
+static bool open_cache(tp_run_index *x, const char *path)
+{
+    static const char make[] =
+        "PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF; CREATE TABLE IF NOT EXISTS run(path "
+        "TEXT "
+        "PRIMARY KEY, extent TEXT, format TEXT, state TEXT, algorithm TEXT, model TEXT, problem "
+        "TEXT, step INTEGER, max_steps INTEGER, started REAL, updated REAL, loss REAL, reward "
+        "REAL, "
+        "tokens_per_s REAL, n_metrics INTEGER, n_points INTEGER); PRAGMA user_version=1";
+    sqlite3_stmt *q = NULL;
+    int version = -1;
+    if (sqlite3_open(path, &x->db) == SQLITE_OK &&
+        sqlite3_prepare_v2(x->db, "PRAGMA user_version", -1, &q, NULL) == SQLITE_OK &&
+        sqlite3_step(q) == SQLITE_ROW)
+        version = sqlite3_column_int(q, 0);
+    sqlite3_finalize(q);
+    sqlite3_busy_timeout(x->db, BUSY_MS);
+    if ((version == 0 || version == SCHEMA_VERSION) &&
+        sqlite3_exec(x->db, make, NULL, NULL, NULL) == SQLITE_OK)
+        return true;
+    sqlite3_close(x->db);
+    x->db = NULL;
+    return false;
+}
+
+static void open_database(tp_run_index *x, const tp_run_index_options *options)
+{
+    char path[1024], name[64], real[4096];
+    tp_error why = {0};
+    bool has_path = !options->without_cache;
+    if (options->cache) {
+        snprintf(path, sizeof path, "%s", options->cache);
+    } else if (has_path) {
+        const char *folder = realpath(x->folder, real) ? real : x->folder;
+        snprintf(name, sizeof name, "runs-%016llx.sqlite",
+                 (unsigned long long)XXH3_64bits(folder, strlen(folder)));
+        has_path = tp_cache_path(name, true, path, sizeof path, &why) == TP_OK;
+    }
+    if (has_path && !open_cache(x, path)) {
+        (void)unlink(path); /* damaged, or of another version: it is a cache */
+        if (!open_cache(x, path)) {
+            tp_buf_addf(&x->note, "the index '%s' cannot be used: every run is read anew", path);
+            has_path = false;
+        }
+    } else if (why.message[0]) {
+        tp_buf_addf(&x->note, "no index is kept: %s", why.message);
+    }
+    if (!has_path && !open_cache(x, ":memory:"))
+        TP_ASSERT(!"SQLite has no memory");
+}
+
+tp_status tp_run_index_open(const char *folder, const tp_run_index_options *options,
+                            tp_run_index **ret, tp_error *err)
+{
+    tp_run_index_options o = {0};
+    TP_NEED(folder && ret, err);
+    TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_run_index_options", err));
+    if (!tp_dir_exists(folder))
+        return tp_fail(err, TP_ERR_IO, "'%s' is no folder; give the one that holds your runs",
+                       folder);
+    tp_run_index *x = tp_vec_new(1, sizeof *x);
+    x->folder = copy_of(folder);
+    open_database(x, &o);
+    load(x);
+    for (size_t i = 0; i < x->n; i++)
+        show(&x->rows[i]);
+    *ret = x;
+    return TP_OK;
+}
+
+void tp_run_index_close(tp_run_index *x)
+{
+    if (!x)
+        return;
+    for (size_t i = 0; i < x->n; i++)
+        clear_row(&x->rows[i]);
+    free(x->rows);
+    sqlite3_close(x->db);
+    tp_buf_release(&x->note);
+    free(x->folder);
+    free(x);
+}
+
+/* ---- what a run says of itself ---- */
+
+/* Where the tags of a run are: of DATABASE#RUN, DATABASE#RUN.temper-tags without what is no name.
+ */
+static char *tags_path(const char *path)
+{
+    tp_buf out = {0};
+    const char *hash = strrchr(path, '#');
+    if (tp_dir_exists(path)) {
+        tp_buf_addf(&out, "%s/temper-tags", path);
+        return out.data;
+    }
+    tp_buf_adds(&out, path);
+    for (char *c = out.data + (hash ? hash - path : (ptrdiff_t)out.len); *c; c++)
+        *c = *c == '/' ? '_' : *c;
+    tp_buf_adds(&out, ".temper-tags");
+    return out.data;
+}
+
+static bool is_tag_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c && strchr("._-+:", c));
+}
+
+/* Words of the file that are tags, once each, with a space between them; NULL: none. */
+static char *read_tags(const char *path)
+{
+    tp_buf text = {0}, out = {0};
+    char *file = tags_path(path);
+    if (tp_file_exists(file) && tp_file_read(file, MAX_TAGS_BYTES, &text, NULL) == TP_OK) {
+        for (const char *p = tp_buf_str(&text); *p;) {
+            size_t n = 0;
+            while (is_tag_char(p[n]))
+                n++;
+            if (n > 0 && n <= 64)
+                tp_buf_addf(&out, "%s%.*s", out.len ? " " : "", (int)n, p);
+            p += n ? n : 1;
+        }
+    }
+    free(file);
+    tp_buf_release(&text);
+    return out.data;
+}
+
+static char *string_of(const tp_json *object, const char *key)
+{
+    return copy_of(tp_json_str(tp_json_get(object, key)));
+}
+
+/* Is the folder's .lock held?  Asked of the kernel without taking it, so that no run that begins is
+ * refused.  Locks of other containers are not listed. */
+static bool is_locked(const char *folder)
+{
+    struct stat st;
+    char line[256], wanted[64];
+    bool is_held = false;
+    char *path = tp_place_join(folder, ".lock");
+    FILE *locks = stat(path, &st) == 0 ? fopen("/proc/locks", "re") : NULL;
+    free(path);
+    if (!locks)
+        return false;
+    snprintf(wanted, sizeof wanted, " %02x:%02x:%llu ", major(st.st_dev), minor(st.st_dev),
+             (unsigned long long)st.st_ino);
+    while (!is_held && fgets(line, sizeof line, locks))
+        is_held = strstr(line, "FLOCK") && strstr(line, wanted);
+    fclose(locks);
+    return is_held;
+}
+
+static bool is_dead(const row *r, const char *folder)
+{
+    enum { FRESH_S = 60 };
+    return r->state && strcmp(r->state, "running") == 0 && tp_wall_s() - r->e.updated > FRESH_S &&
+           !is_locked(folder);
+}
+
+/* Of a run of Temper: run.json. */
+static void read_record(row *r, const char *folder)
+{
+    enum { MOST = 16 << 20 };
+    tp_buf text = {0};
+    tp_arena arena = {0};
+    const tp_json *root = NULL;
+    char *path = tp_place_join(folder, "run.json");
+    if (tp_file_exists(path) && tp_arena_init(&arena, 64 << 20, NULL) == TP_OK &&
+        tp_file_read(path, MOST, &text, NULL) == TP_OK &&
+        tp_json_parse(&arena, path, tp_buf_str(&text), text.len, NULL, &root, NULL) == TP_OK) {
+        r->state = string_of(root, "state");
+        r->algorithm = string_of(root, "algorithm");
+        r->model = string_of(root, "model");
+        (void)tp_json_i64(tp_json_get(root, "step"), &r->e.step);
+        (void)tp_json_i64(tp_json_get(root, "max_steps"), &r->e.max_steps);
+        if (is_dead(r, folder)) {
+            free(r->state);
+            r->state = copy_of("killed");
+        }
+    }
+    tp_arena_release(&arena);
+    tp_buf_release(&text);
+    free(path);
+}
+
+static double last_of(tp_metrics *m, tp_run_role role, double *step)
+{
+    tp_curve c = tp_curve_of(m, role);
+    double v = c.n ? c.value[c.n - 1] : NAN;
+    *step = c.n ? fmax(*step, c.step[c.n - 1]) : *step;
+    tp_curve_release(&c);
+    return v;
+}
+
+static void read_figures(row *r, tp_metrics *m)
+{
+    double step = -1, last = NAN;
+    r->e.n_metrics = (int64_t)tp_metrics_count(m);
+    r->e.loss = last_of(m, TP_ROLE_LOSS, &step);
+    r->e.reward = last_of(m, TP_ROLE_REWARD, &step);
+    r->e.tokens_per_s = last_of(m, TP_ROLE_TRAIN_RATE, &step);
+    for (size_t i = 0; i < tp_metrics_count(m); i++) {
+        const tp_metric_point *p;
+        size_t n = tp_metrics_points(m, i, TP_POINTS_LATEST, &p);
+        r->e.n_points += (int64_t)n;
+        if (n) {
+            r->e.started = fmin(r->e.started, p[0].wall_time);
+            last = fmax(last, p[n - 1].wall_time);
+        }
+    }
+    if (isfinite(last)) /* files may have been copied since */
+        r->e.updated = last;
+    if (r->e.step < 0 && step >= 0)
+        r->e.step = (int64_t)step;
+}
+
+/* A run that changed before grows: it stays open. */
+static void read_run(row *r, const char *path, const char *format, tp_metrics *open, bool keep)
+{
+    tp_metrics *m = open;
+    tp_error why = {0};
+    r->e.step = r->e.max_steps = -1;
+    r->e.started = r->e.loss = r->e.reward = r->e.tokens_per_s = NAN;
+    r->format = copy_of(format);
+    if (strcmp(format, "temper") == 0)
+        read_record(r, path);
+    if (m && tp_metrics_refresh(m, NULL, NULL) != TP_OK) {
+        tp_metrics_close(m);
+        m = NULL;
+    }
+    if (m || tp_metrics_open(path, NULL, &m, &why) == TP_OK)
+        read_figures(r, m);
+    else
+        r->problem = copy_of(why.message);
+    if (keep && !r->problem)
+        r->m = m;
+    else if (!r->problem)
+        tp_metrics_close(m);
+}
+
+/* ---- scanning ---- */
+
+/* "running" becomes "killed" without a byte written. */
+static void check_state(tp_run_index *x, row *r, const char *folder)
+{
+    if (is_dead(r, folder)) {
+        free(r->state);
+        r->state = copy_of("killed");
+        x->has_changed = true;
+    }
+}
+
+static bool see(void *user, const tp_run_place *place, const tp_run_reader *reader, const char *run)
+{
+    tp_run_index *x = user;
+    tp_buf path = {0}, full = {0};
+    char extent[96];
+    const char *below = place->path + strlen(x->folder);
+    while (*below == '/')
+        below++;
+    tp_buf_addf(&path, "%s%s%s", *below ? below : ".", run ? "#" : "", run ? run : "");
+    tp_buf_addf(&full, "%s%s%s", place->path, run ? "#" : "", run ? run : "");
+    tp_run_extent e = tp_run_extent_of(place->path);
+    snprintf(extent, sizeof extent, "%llu/%llu/%lld", (unsigned long long)e.bytes,
+             (unsigned long long)e.files, (long long)e.newest_ns);
+    row *r = find_row(x, path.data);
+    if (r && strcmp(r->extent, extent) == 0) {
+        tp_metrics_close(r->m);
+        r->m = NULL;
+        check_state(x, r, full.data);
+    } else {
+        bool is_known = r != NULL;
+        tp_metrics *open = r ? r->m : NULL;
+        if (!r)
+            r = TP_VEC_PUSH(x->rows, x->n, x->cap);
+        r->m = NULL;
+        clear_row(r);
+        *r = (row){.path = copy_of(path.data), .extent = copy_of(extent)};
+        make_id(r);
+        r->e.updated = (double)e.newest_ns * 1e-9;
+        read_run(r, full.data, reader->name, open, is_known);
+        x->has_changed = true;
+    }
+    free(r->tags);
+    r->tags = read_tags(full.data);
+    r->is_seen = true;
+    tp_buf_release(&path);
+    tp_buf_release(&full);
+    return true;
+}
+
+static void forget_unseen(tp_run_index *x)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < x->n; i++) {
+        if (x->rows[i].is_seen) {
+            x->rows[kept++] = x->rows[i];
+        } else {
+            clear_row(&x->rows[i]);
+            x->has_changed = true;
+        }
+    }
+    x->n = kept;
+}
+
+tp_status tp_run_index_scan(tp_run_index *x, bool *ret_changed, tp_error *err)
+{
+    tp_runs_found found = {0};
+    TP_NEED(x, err);
+    x->has_changed = false;
+    for (size_t i = 0; i < x->n; i++)
+        x->rows[i].is_seen = false;
+    if (x->n)
+        qsort(x->rows, x->n, sizeof *x->rows, by_path);
+    x->n_known = x->n;
+    TP_TRY(tp_runs_find(x->folder, see, x, &found, err));
+    forget_unseen(x);
+    if (x->n)
+        qsort(x->rows, x->n, sizeof *x->rows, newest_first);
+    for (size_t i = 0; i < x->n; i++)
+        show(&x->rows[i]);
+    tp_buf_clear(&x->note);
+    if (x->has_changed && !save(x))
+        tp_buf_addf(&x->note, "the index could not be written: %s", sqlite3_errmsg(x->db));
+    else if (found.is_cut)
+        tp_buf_addf(&x->note, "'%s' holds more than is looked at: %d runs, %d places, %d levels",
+                    x->folder, TP_FIND_MOST_RUNS, TP_FIND_MOST_PLACES, TP_FIND_DEPTH);
+    if (ret_changed)
+        *ret_changed = x->has_changed;
+    return TP_OK;
+}
+
+tp_run_index *tp_run_index_copy(const tp_run_index *x)
+{
+    tp_run_index *copy = tp_vec_new(1, sizeof *copy);
+    copy->folder = copy_of(x->folder);
+    tp_buf_adds(&copy->note, tp_buf_str(&x->note));
+    copy->rows = x->n ? tp_vec_new(x->n, sizeof *copy->rows) : NULL;
+    copy->n = copy->cap = x->n;
+    for (size_t i = 0; i < x->n; i++) {
+        const row *from = &x->rows[i];
+        row *to = &copy->rows[i];
+        *to = *from;
+        to->m = NULL;
+        to->path = copy_of(from->path);
+        to->extent = copy_of(from->extent);
+        to->format = copy_of(from->format);
+        to->state = copy_of(from->state);
+        to->algorithm = copy_of(from->algorithm);
+        to->model = copy_of(from->model);
+        to->tags = copy_of(from->tags);
+        to->problem = copy_of(from->problem);
+        show(to);
+    }
+    return copy;
+}
+
+/* ---- asking ---- */
+
+const char *tp_run_index_note(const tp_run_index *x)
+{
+    return x && x->note.len ? x->note.data : NULL;
+}
+
+size_t tp_run_index_count(const tp_run_index *x) { return x ? x->n : 0; }
+
+const tp_run_entry *tp_run_index_entry(const tp_run_index *x, size_t i)
+{
+    return x && i < x->n ? &x->rows[i].e : NULL;
+}
+
+const tp_run_entry *tp_run_index_find(const tp_run_index *x, const char *id)
+{
+    for (size_t i = 0; x && id && i < x->n; i++)
+        if (strcmp(x->rows[i].id, id) == 0)
+            return &x->rows[i].e;
+    return NULL;
+}
+
+char *tp_run_index_path(const tp_run_index *x, const tp_run_entry *entry)
+{
+    if (!x || !entry)
+        return NULL;
+    return strcmp(entry->path, ".") == 0 ? copy_of(x->folder)
+                                         : tp_place_join(x->folder, entry->path);
+}
+
+static bool holds(const char *text, const char *word, size_t n)
+{
+    return text && memmem(text, strlen(text), word, n);
+}
+
+static bool word_fits(const tp_run_entry *e, const char *word, size_t n)
+{
+    const struct {
+        const char *name, *text;
+    } parts[] = {{"path", e->path},           {"format", e->format}, {"state", e->state},
+                 {"algorithm", e->algorithm}, {"model", e->model},   {"tag", e->tags}};
+    const char *colon = memchr(word, ':', n);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        size_t len = strlen(parts[i].name);
+        if (colon && (size_t)(colon - word) == len && strncmp(word, parts[i].name, len) == 0)
+            return holds(parts[i].text, colon + 1, n - len - 1);
+    }
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (holds(parts[i].text, word, n))
+            return true;
+    return false;
+}
+
+bool tp_run_entry_fits(const tp_run_entry *entry, const char *filter)
+{
+    for (const char *p = filter ? filter : ""; entry && *p;) {
+        size_t n = strcspn(p, " \t");
+        if (n && !word_fits(entry, p, n))
+            return false;
+        p += n;
+        p += strspn(p, " \t");
+    }
+    return entry != NULL;
+}
+
+/* ---- tags ---- */
+
+static bool is_word_of(const char *tags, const char *tag)
+{
+    size_t n = strlen(tag);
+    for (const char *p = tags; p && (p = strstr(p, tag)); p += n)
+        if ((p == tags || p[-1] == ' ') && (p[n] == ' ' || !p[n]))
+            return true;
+    return false;
+}
+
+tp_status tp_run_set_tag(const char *path, const char *tag, bool is_set, tp_error *err)
+{
+    tp_metrics *m;
+    TP_NEED(path && tag, err);
+    if (!*tag || strlen(tag) > 64 ||
+        tag[strspn(tag, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRST"
+                        "UVWXYZ0123456789._-+:")])
+        return tp_fail(err, TP_ERR_ARG,
+                       "'%.70s' is no tag: 1 to 64 letters, digits and '._-+:' are one", tag);
+    TP_TRY(tp_metrics_open(path, NULL, &m, err)); /* is it a run? */
+    tp_metrics_close(m);
+    char *file = tags_path(path), *tags = read_tags(path);
+    tp_buf out = {0};
+    for (const char *p = tags; p && *p;) {
+        size_t n = strcspn(p, " ");
+        if (n != strlen(tag) || strncmp(p, tag, n) != 0)
+            tp_buf_addf(&out, "%.*s\n", (int)n, p);
+        p += n + (p[n] == ' ');
+    }
+    if (is_set)
+        tp_buf_addf(&out, "%s\n", tag);
+    tp_status status = TP_OK;
+    if (is_word_of(tags, tag) != is_set)
+        status = tp_file_write_atomic(file, tp_buf_str(&out), out.len, err);
+    tp_buf_release(&out);
+    free(tags);
+    free(file);
+    return status;
+}
+
+/* ---- as JSON ---- */
+
+static void put_step(tp_json_w *w, const char *key, int64_t step)
+{
+    tp_json_w_key(w, key);
+    if (step < 0)
+        tp_json_w_null(w);
+    else
+        tp_json_w_i64(w, step);
+}
+
+void tp_run_entry_json(const tp_run_entry *e, tp_json_w *w)
+{
+    tp_json_w_begin(w, '{');
+    tp_json_w_put_str(w, "id", e->id);
+    tp_json_w_put_str(w, "path", e->path);
+    tp_json_w_put_str(w, "format", e->format);
+    tp_json_w_put_str(w, "state", e->state);
+    tp_json_w_put_str(w, "algorithm", e->algorithm);
+    tp_json_w_put_str(w, "model", e->model);
+    put_step(w, "step", e->step);
+    put_step(w, "max_steps", e->max_steps);
+    tp_json_w_put_known(w, "started", e->started);
+    tp_json_w_put_known(w, "updated", e->updated);
+    tp_json_w_put_known(w, "loss", e->loss);
+    tp_json_w_put_known(w, "reward", e->reward);
+    tp_json_w_put_known(w, "tokens_per_s", e->tokens_per_s);
+    tp_json_w_put_i64(w, "n_metrics", e->n_metrics);
+    tp_json_w_put_i64(w, "n_points", e->n_points);
+    tp_json_w_put_begin(w, "tags", '[');
+    for (const char *p = e->tags; p && *p;) {
+        size_t n = strcspn(p, " ");
+        tp_json_w_strn(w, p, n);
+        p += n + (p[n] == ' ');
+    }
+    tp_json_w_end(w, ']');
+    tp_json_w_put_str(w, "problem", e->problem);
+    tp_json_w_end(w, '}');
+}
+
+char *tp_run_index_json(const tp_run_index *x, const char *filter)
+{
+    tp_buf out = {0};
+    tp_json_w w;
+    if (!x)
+        return NULL;
+    tp_json_w_init(&w, &out, 2);
+    tp_json_w_begin(&w, '{');
+    tp_json_w_put_str(&w, "folder", x->folder);
+    tp_json_w_put_begin(&w, "runs", '[');
+    for (size_t i = 0; i < x->n; i++)
+        if (tp_run_entry_fits(&x->rows[i].e, filter))
+            tp_run_entry_json(&x->rows[i].e, &w);
+    tp_json_w_end(&w, ']');
+    tp_json_w_put_str(&w, "note", tp_run_index_note(x));
+    tp_json_w_end(&w, '}');
+    tp_buf_addc(&out, '\n');
+    return out.data;
+}

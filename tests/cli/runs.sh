@@ -1,0 +1,84 @@
+# Every run of a folder: found, kept in an index that may be lost, filtered, tagged.
+. "$SOURCE/tests/cli/lib.sh"
+export XDG_CACHE_HOME=$PWD/cache
+cp -r "$SOURCE/tests/data/runs" all
+chmod -R u+w all
+
+run runs all
+expect 0
+expect_out "tb-hparams" "trackio-manual/manual.db#run-a" "nemo_rl" "trainer_state"
+first=$(grep -c . out)
+ls cache/temper/runs-*.sqlite >/dev/null || fail "no index was kept"
+
+# From the index, the same; a damaged index is made anew; without one, the same.
+cp out before
+run runs all
+expect 0
+is "the same from the index" "$(grep -c . out)" "$first"
+for f in cache/temper/runs-*.sqlite; do printf 'SQLite format 3\0 damaged' >"$f"; done
+run runs all
+expect 0
+is "the same from a damaged index" "$(cut -c 1-60 out)" "$(cut -c 1-60 before)"
+run runs all --no-index
+expect 0
+is "the same without an index" "$(cut -c 1-60 out)" "$(cut -c 1-60 before)"
+
+run runs all --filter 'format:trackio manual' --json
+expect 0
+expect_out '"path": "trackio-manual/manual.db#run-a"' '"format": "trackio"' '"state": null' '"step": '
+is "two of them" "$(grep -c '"id"' out)" 2
+run runs all --filter nothing-like-this
+expect 0
+expect_out "no run fits the filter"
+
+# Tags lie beside the run: they survive the index.
+run runs all/tb-hparams --tag good
+expect 0
+run runs all/trackio-manual/manual.db#run-a --tag 'seed:1'
+expect 0
+rm -r cache
+run runs all --filter tag:good --json
+expect 0
+expect_out '"path": "tb-hparams"' '"good"'
+run runs all --filter tag:seed:1 --json
+expect 0
+expect_out 'manual.db#run-a'
+run runs all/tb-hparams --untag good
+expect 0
+run runs all --filter tag:good
+expect_out "no run fits"
+run runs all/tb-hparams --tag 'no tag'
+expect 2 "is no tag"
+run runs all/nowhere --tag good
+expect 2 "nowhere"
+run runs --tag good
+expect 2 "name the run"
+
+# What grows is read again; what is gone is forgotten; a link is not followed.
+mkdir mine && printf 'step,loss\n1,4\n' >mine/metrics.csv && ln -s ../all mine/link
+run runs mine --json
+expect 0
+expect_out '"loss": 4'
+grep -q link out && fail "a link was followed"
+printf '2,3\n' >>mine/metrics.csv
+run runs mine --json
+expect_out '"loss": 3' '"step": 2'
+rm mine/metrics.csv
+run runs mine
+expect_out "no run is here"
+
+# A run that nobody holds any more was killed.
+mkdir -p dead && printf '{"v":1,"t":1700000000,"run":"r","attempt":1,"step":1,"axis":"train","m":{"train/loss":2}}\n' >dead/metrics.jsonl
+printf '{"state":"running","algorithm":"sft","step":1,"max_steps":9}' >dead/run.json
+touch -d '2024-01-01' dead/*
+run runs dead --json
+expect_out '"state": "killed"' '"max_steps": 9' '"algorithm": "sft"'
+: >dead/.lock
+(
+    flock 9
+    "$TEMPER" runs dead --json >held
+) 9<dead/.lock
+grep -q '"state": "running"' held || fail "a run that is held is running"
+
+run runs nowhere
+expect 2 "nowhere"

@@ -1,0 +1,345 @@
+/* test_serve.c - pages of runs over real sockets: what is shown, what is refused, what is told. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "run_files.h"
+#include "temper/runs.h"
+#include "temper/serve.h"
+
+static tp_server *server;
+static int port;
+static char reply[4 << 20];
+
+static int open_server(const char *token)
+{
+    tp_error err = {0};
+    const tp_serve_options o = {
+        .size = sizeof o, .port = -1, .without_index = true, .token = token};
+    tp_status status = tp_server_start(run_folder, &o, &server, &err);
+    if (status == TP_ERR_UNSUPPORTED) {
+        server = NULL;
+        return 0;
+    }
+    if (status != TP_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(sscanf(tp_server_url(server), "http://127.0.0.1:%d/", &port), 1);
+    return 0;
+}
+
+static int begin(void **state)
+{
+    if (make_folder(state) != 0)
+        return -1;
+    mkdir(run_path("first"), 0777);
+    mkdir(run_path("second <b>"), 0777);
+    write_text("first/metrics.csv", "step,loss,reward\n1,4,0\n2,2,0.5\n");
+    write_text("second <b>/metrics.csv", "step,loss\n1,8\n2,6\n");
+    mkdir(run_path("first/trace"), 0777);
+    write_text("secret", "outside");
+    return open_server(NULL);
+}
+
+static int end(void **state)
+{
+    tp_server_stop(server);
+    server = NULL;
+    return remove_folder(state);
+}
+
+static int connect_to_server(void)
+{
+    const struct sockaddr_in a = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(s >= 0);
+    assert_int_equal(connect(s, (const struct sockaddr *)&a, sizeof a), 0);
+    return s;
+}
+
+static void send_all(int s, const char *text, size_t n)
+{
+    while (n) {
+        ssize_t sent = send(s, text, n, MSG_NOSIGNAL);
+        if (sent < 0) /* refused in the middle */
+            return;
+        text += sent;
+        n -= (size_t)sent;
+    }
+}
+
+/* Everything until the server closes; the status, 0 where there is none. */
+static int receive(int s)
+{
+    size_t n = 0;
+    ssize_t got;
+    int status = 0;
+    while (n < sizeof reply - 1 && (got = recv(s, reply + n, sizeof reply - 1 - n, 0)) > 0)
+        n += (size_t)got;
+    reply[n] = 0;
+    close(s);
+    sscanf(reply, "HTTP/1.1 %d", &status);
+    return status;
+}
+
+/* `lines` of the request besides its first; "%s" of none is the right Host. */
+static int ask_with(const char *method, const char *path, const char *lines)
+{
+    char text[8192], host[64];
+    snprintf(host, sizeof host, "Host: 127.0.0.1:%d\r\n", port);
+    int n = snprintf(text, sizeof text, "%s %s HTTP/1.1\r\n%sConnection: close\r\n\r\n", method,
+                     path, lines ? lines : host);
+    int s = connect_to_server();
+    send_all(s, text, (size_t)n);
+    return receive(s);
+}
+
+static int ask(const char *path) { return ask_with("GET", path, NULL); }
+
+static bool says(const char *text) { return strstr(reply, text) != NULL; }
+
+/* The list is filled by the first scan. */
+static void wait_for_runs(void)
+{
+    for (int i = 0; i < 500; i++) {
+        if (ask("/api/runs") == 200 && says("\"first\"") && says("second"))
+            return;
+        usleep(20000);
+    }
+    fail_msg("the runs did not appear");
+}
+
+static const char *id_of(const char *path)
+{
+    static char id[2][16];
+    static int turn;
+    tp_run_index *x;
+    const tp_run_index_options o = {.size = sizeof o, .without_cache = true};
+    turn = !turn;
+    id[turn][0] = 0;
+    assert_int_equal(tp_run_index_open(run_folder, &o, &x, NULL), TP_OK);
+    assert_int_equal(tp_run_index_scan(x, NULL, NULL), TP_OK);
+    for (size_t i = 0; i < tp_run_index_count(x); i++)
+        if (strcmp(tp_run_index_entry(x, i)->path, path) == 0)
+            snprintf(id[turn], sizeof id[0], "%s", tp_run_index_entry(x, i)->id);
+    tp_run_index_close(x);
+    assert_true(id[turn][0]);
+    return id[turn];
+}
+
+static int ask_run(const char *path, const char *rest)
+{
+    char address[256];
+    snprintf(address, sizeof address, "/run/%s%s", id_of(path), rest);
+    return ask(address);
+}
+
+#define NEED_SERVER()                                             \
+    do {                                                          \
+        if (!server) {                                            \
+            print_message("SKIP: built without libmicrohttpd\n"); \
+            skip();                                               \
+        }                                                         \
+    } while (0)
+
+static void pages_show_runs(void **state)
+{
+    NEED_SERVER();
+    wait_for_runs();
+    assert_int_equal(ask("/"), 200);
+    assert_true(says("first/metrics.csv") || says(">first<"));
+    assert_true(says("second &lt;b&gt;")); /* a name is text, never markup */
+    assert_false(says("second <b>"));
+    assert_true(says("Content-Security-Policy: default-src 'none'"));
+    assert_int_equal(ask_run("first", ""), 200);
+    assert_true(says("plot.svg?tag=loss"));
+    assert_int_equal(ask_run("first", "/plot.svg?tag=loss"), 200);
+    assert_true(says("image/svg+xml") && says("<svg"));
+    assert_int_equal(ask_run("first", "/metrics.json"), 200);
+    assert_true(says("\"loss\":[[1,null,4],[2,null,2]]"));
+    const char *const tabs[] = {"/operators", "/memory", "/timeline", "/samples",
+                                "/alarms",    "/report", "/settings", "/summary"};
+    for (size_t i = 0; i < sizeof tabs / sizeof *tabs; i++)
+        assert_int_equal(ask_run("first", tabs[i]), 200);
+    char address[256];
+    snprintf(address, sizeof address, "/compare?run=%s&run=%s", id_of("first"),
+             id_of("second <b>"));
+    assert_int_equal(ask(address), 200);
+    assert_true(says("compare.svg"));
+    assert_int_equal(ask("/rows?filter=second"), 200);
+    assert_false(says(">first<"));
+    assert_int_equal(ask("/metrics"), 200);
+    assert_true(says("temper_run_loss{run=\"first\",format=\"csv\"} 2\n"));
+    assert_int_equal(ask("/assets/app.js"), 200);
+    assert_true(says("EventSource"));
+}
+
+static void nothing_else_is_there(void **state)
+{
+    NEED_SERVER();
+    wait_for_runs();
+    const char *const paths[] = {"/nothing",          "/run/000000000000",     "/run/../secret",
+                                 "/assets/../secret", "/assets/%2e%2e/secret", "//etc/passwd",
+                                 "/run/%00",          "/compare.svg",          "/run/"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        assert_int_equal(ask(paths[i]), 404);
+        assert_false(says("outside"));
+    }
+    assert_int_equal(ask("/compare"), 400);
+    /* A link out of the folder is not followed. */
+    assert_int_equal(symlink("/etc", run_path("first/samples")), 0);
+    assert_int_equal(ask_run("first", "/samples"), 200);
+    assert_true(says("kept no samples"));
+}
+
+static void strangers_are_refused(void **state)
+{
+    NEED_SERVER();
+    char lines[256];
+    assert_int_equal(ask_with("POST", "/", NULL), 405);
+    assert_int_equal(ask_with("DELETE", "/", NULL), 405);
+    assert_int_equal(ask_with("GET", "/", "Host: evil.example\r\n"), 403);
+    snprintf(lines, sizeof lines, "Host: evil.example:%d\r\n", port);
+    assert_int_equal(ask_with("GET", "/", lines), 403);
+    snprintf(lines, sizeof lines, "Host: 127.0.0.1.evil.example:%d\r\n", port);
+    assert_int_equal(ask_with("GET", "/", lines), 403);
+    assert_int_equal(ask_with("GET", "/", "Host: 127.0.0.1:1\r\n"), 403);
+    snprintf(lines, sizeof lines, "Host: 127.0.0.1:%d\r\nOrigin: http://evil.example\r\n", port);
+    assert_int_equal(ask_with("GET", "/", lines), 403);
+    snprintf(lines, sizeof lines, "Host: 127.0.0.1:%d\r\nOrigin: null\r\n", port);
+    assert_int_equal(ask_with("GET", "/", lines), 403);
+    snprintf(lines, sizeof lines, "Host: localhost:%d\r\nOrigin: http://localhost:%d\r\n", port,
+             port);
+    assert_int_equal(ask_with("GET", "/", lines), 200);
+    int status = ask_with("GET", "/", ""); /* no Host at all */
+    assert_true(status == 400 || status == 403);
+}
+
+static void what_is_too_much_is_refused(void **state)
+{
+    NEED_SERVER();
+    enum { MANY = 10 << 20, CLIENTS = 200 };
+    char *big = malloc(MANY);
+    assert_non_null(big);
+    memset(big, 'a', MANY);
+    memcpy(big, "GET / HTTP/1.1\r\nX: ", 19);
+    int s = connect_to_server();
+    send_all(s, big, MANY);
+    shutdown(s, SHUT_WR);
+    int status = receive(s);
+    assert_true(status == 0 || status == 431 || status == 400 || status == 413);
+    free(big);
+
+    /* Half requests and slow clients are in nobody's way. */
+    int open[CLIENTS];
+    for (int i = 0; i < CLIENTS; i++) {
+        open[i] = connect_to_server();
+        send_all(open[i], "GET / HT", 8);
+    }
+    assert_int_equal(ask("/metrics"), 200);
+    for (int i = 0; i < CLIENTS; i++)
+        close(open[i]);
+    assert_int_equal(ask("/metrics"), 200);
+}
+
+static bool wait_for_event(int s, const char *word)
+{
+    char text[65536];
+    size_t n = 0;
+    for (;;) {
+        struct pollfd p = {s, POLLIN, 0};
+        if (poll(&p, 1, 20000) <= 0)
+            return false;
+        ssize_t got = recv(s, text + n, sizeof text - 1 - n, 0);
+        if (got <= 0)
+            return false;
+        n += (size_t)got;
+        text[n] = 0;
+        if (strstr(text, word))
+            return true;
+    }
+}
+
+static void a_run_that_grows_is_told(void **state)
+{
+    NEED_SERVER();
+    char text[256], word[64];
+    wait_for_runs();
+    assert_int_equal(ask_run("first", ""), 200); /* somebody looks at it */
+    int s = connect_to_server();
+    int n = snprintf(text, sizeof text, "GET /events HTTP/1.1\r\nHost: localhost:%d\r\n\r\n", port);
+    send_all(s, text, (size_t)n);
+    assert_true(wait_for_event(s, "text/event-stream"));
+    append_text("first/metrics.csv", "3,1.25,0.75\n");
+    snprintf(word, sizeof word, "\"run\":\"%s\"", id_of("first"));
+    assert_true(wait_for_event(s, word));
+    close(s);
+    assert_int_equal(ask_run("first", "/metrics.json"), 200);
+    assert_true(says("[3,null,1.25]"));
+}
+
+static void a_token_is_asked_for(void **state)
+{
+    NEED_SERVER();
+    const char *const token = "0123456789abcdefABCDEF";
+    char lines[256], path[128];
+    tp_server_stop(server);
+    open_server(token);
+    assert_true(strstr(tp_server_url(server), token) != NULL);
+    assert_int_equal(ask("/"), 401);
+    assert_int_equal(ask("/metrics"), 401);
+    assert_int_equal(ask("/events"), 401);
+    assert_int_equal(ask("/?token=0123456789abcdefABCDEG"), 401);
+    snprintf(path, sizeof path, "/?token=%s", token);
+    assert_int_equal(ask(path), 303);
+    assert_true(says("HttpOnly; SameSite=Strict"));
+    snprintf(path, sizeof path, "//evil.example?token=%s", token);
+    assert_int_equal(ask(path), 303);
+    assert_true(says("Location: /\r\n"));
+    snprintf(lines, sizeof lines, "Host: localhost:%d\r\nCookie: temper_token=%s\r\n", port, token);
+    assert_int_equal(ask_with("GET", "/", lines), 200);
+    snprintf(lines, sizeof lines, "Host: localhost:%d\r\nAuthorization: Bearer %s\r\n", port,
+             token);
+    assert_int_equal(ask_with("GET", "/metrics", lines), 200);
+}
+
+static void options_are_checked(void **state)
+{
+    NEED_SERVER();
+    tp_error err = {0};
+    tp_server *other = NULL;
+    tp_serve_options o = {.size = sizeof o, .port = port, .without_index = true};
+    assert_int_equal(tp_server_start(run_folder, &o, &other, &err), TP_ERR_IO);
+    assert_non_null(strstr(err.message, "another program has it"));
+    o.port = 65536;
+    assert_int_equal(tp_server_start(run_folder, &o, &other, &err), TP_ERR_ARG);
+    o = (tp_serve_options){.size = sizeof o, .port = -1, .token = "short"};
+    assert_int_equal(tp_server_start(run_folder, &o, &other, &err), TP_ERR_ARG);
+    o = (tp_serve_options){.size = sizeof o, .port = -1, .address = "nowhere"};
+    assert_int_equal(tp_server_start(run_folder, &o, &other, &err), TP_ERR_ARG);
+    assert_int_equal(tp_server_start("/nowhere", NULL, &other, &err), TP_ERR_IO);
+    assert_null(other);
+    o = (tp_serve_options){
+        .size = sizeof o, .port = -1, .address = "0.0.0.0", .without_index = true};
+    assert_int_equal(tp_server_start(run_folder, &o, &other, &err), TP_OK);
+    assert_non_null(strstr(tp_server_url(other), "?token=")); /* drawn */
+    tp_server_stop(other);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(pages_show_runs, begin, end),
+        cmocka_unit_test_setup_teardown(nothing_else_is_there, begin, end),
+        cmocka_unit_test_setup_teardown(strangers_are_refused, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_too_much_is_refused, begin, end),
+        cmocka_unit_test_setup_teardown(a_run_that_grows_is_told, begin, end),
+        cmocka_unit_test_setup_teardown(a_token_is_asked_for, begin, end),
+        cmocka_unit_test_setup_teardown(options_are_checked, begin, end),
+    };
+    return cmocka_run_group_tests_name("serve", tests, NULL, NULL);
+}
