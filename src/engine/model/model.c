@@ -493,7 +493,7 @@ static tp_status check_forward(const tp_model *model, const tp_graph *g, const t
         TP_TRY(check_vector(g, f->slots, g->values[f->tokens].dim[0], "slots", err));
     else
         TP_TRY(check_vector(g, f->cu, 0, "cu", err));
-    if (has_cache && (f->cu || (f->cache_dtype != TP_DTYPE_F32 && f->cache_dtype != TP_DTYPE_BF16)))
+    if (has_cache && (f->cu || !tp_is_float(f->cache_dtype)))
         return tp_fail(err, TP_ERR_ARG, "caches are f32 or bf16 and exclude packed sequences");
     bool is_learned = model->rope.theta == 0;
     if (f->max_positions < 1 || f->max_positions > TP_MAX_POSITIONS ||

@@ -22,6 +22,14 @@ bool tp_trainer_is_packed(const tp_train_options *o)
     return o->policy.packing.enabled || o->policy.dynamic_batching.enabled;
 }
 
+tp_dtype tp_trainer_dtype(const tp_train_options *o)
+{
+    static const tp_dtype dtypes[] = {[TP_PRECISION_FLOAT32] = TP_DTYPE_F32,
+                                      [TP_PRECISION_BFLOAT16] = TP_DTYPE_BF16,
+                                      [TP_PRECISION_FLOAT16] = TP_DTYPE_F16};
+    return dtypes[o->policy.precision];
+}
+
 /* What attention computes at a time, see backend/cpu/attention_block.h. */
 int32_t tp_trainer_alignment(const tp_train_options *o)
 {
@@ -97,8 +105,7 @@ static tp_status create_program(const tp_train_options *o, tp_device *device,
     bool none = o->policy.compile_mode == TP_COMPILE_NONE;
     const tp_program_options options = {
         .device = device,
-        .passes = {.compute_dtype =
-                       o->policy.precision == TP_PRECISION_BFLOAT16 ? TP_DTYPE_BF16 : TP_DTYPE_F32,
+        .passes = {.compute_dtype = tp_trainer_dtype(o),
                    .recompute = o->policy.recompute,
                    .recompute_every = o->policy.recompute_every,
                    .loss_chunk = (int32_t)o->engine.loss_chunk,
@@ -158,7 +165,7 @@ static tp_status open_device(const tp_train_options *o, tp_device **ret, tp_erro
 tp_engine_options tp_trainer_engine_options(const tp_train_options *o, tp_device *device)
 {
     double cache = o->generation.cache_mib;
-    tp_dtype dtype = o->policy.precision == TP_PRECISION_BFLOAT16 ? TP_DTYPE_BF16 : TP_DTYPE_F32;
+    tp_dtype dtype = tp_trainer_dtype(o);
     return (tp_engine_options){.device = device,
                                .compute_dtype = dtype,
                                .cache_dtype = dtype,
