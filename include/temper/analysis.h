@@ -119,11 +119,26 @@ typedef struct {
     char method[80], why[120];
 } tp_compared_metric;
 
+/* At what values are set side by side: at the same steps, after as many tokens, after as long. The
+ * last two are interpolated at A's. */
+typedef enum { TP_ALIGN_STEPS, TP_ALIGN_TOKENS, TP_ALIGN_TIME } tp_align;
+
 typedef struct {
     size_t size;   /* sizeof(tp_compare_options) */
     double level;  /* of intervals; 0: 0.95 */
     double margin; /* "same" within this share of A's mean; 0: 0.01 */
+    tp_align align;
 } tp_compare_options;
+
+/* What a path holds, by its first bytes: each kind has a comparison of its own, with the same words
+ * for verdicts. */
+typedef enum {
+    TP_RESULT_RUN, /* or nothing that is known: tp_metrics_open() says why */
+    TP_RESULT_EVALUATION,
+    TP_RESULT_TRACE,
+    TP_RESULT_BENCHMARK
+} tp_result_kind;
+TP_API tp_result_kind tp_result_kind_of(const char *path);
 
 typedef struct tp_run_comparison tp_run_comparison;
 
@@ -172,6 +187,8 @@ typedef struct {
 
 typedef struct tp_analysis tp_analysis;
 
+/* The dimensions there are; NULL behind the last. */
+TP_API const char *tp_analysis_dimension_name(size_t index);
 /* The first run is judged; robustness and scalability ask all.  An unknown dimension is an error;
  * one that cannot answer says why, in its `error`. */
 TP_API TP_CHECKED tp_status tp_runs_analyze(tp_metrics *const *runs, size_t n,
@@ -196,11 +213,19 @@ TP_API TP_CHECKED tp_status tp_metrics_text(tp_metrics *m, tp_points_view view,
                                             char **ret, tp_error *err);
 TP_API char *tp_run_comparison_text(const tp_run_comparison *c, int width);
 TP_API char *tp_analysis_text(const tp_analysis *a, int width);
-/* A folder `report`, in the folder of a run of Temper, for others in the current folder: report.md,
- * dashboard.svg and .html, and dashboard.png (300 dpi) and .pdf where librsvg is installed.  `m` is
- * the run that was judged.  *ret_path: the folder; *ret_note: what was left out and why, or NULL;
- * tp_free() both. */
+typedef struct {
+    size_t size;                /* sizeof(tp_report_options) */
+    const char *folder;         /* NULL: `report` in the folder of a run of Temper, for others in the
+                                   current folder */
+    const char *const *formats; /* of the dashboard: svg, html, png, pdf; n_formats 0: all */
+    size_t n_formats;
+} tp_report_options;
+
+/* A folder with report.md, dashboard.svg and .html, and dashboard.png (300 dpi) and .pdf where
+ * librsvg is installed.  `m` is the run that was judged, `options` may be NULL.  *ret_path: the
+ * folder; *ret_note: what was left out and why, or NULL; tp_free() both. */
 TP_API TP_CHECKED tp_status tp_analysis_write_report(const tp_analysis *a, tp_metrics *m,
+                                                     const tp_report_options *options,
                                                      char **ret_path, char **ret_note,
                                                      tp_error *err);
 

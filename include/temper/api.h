@@ -13,8 +13,8 @@
  *     compiled against an older header keeps its meaning.
  *   - Objects are free of hidden links: different objects may be used by different threads
  *     at once.  Tokenizers and models are read-only and may be shared.
- *   - Small host memory (texts, lists of ids) running out stops the program; the large
- *     buffers of models are planned, and not having them is TP_ERR_NOMEM. */
+ *   - Memory that runs out is TP_ERR_NOMEM.  The call ends where it was, and an object that it
+ *     worked on is good for nothing but its _free(). */
 #ifndef TEMPER_API_H
 #define TEMPER_API_H
 

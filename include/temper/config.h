@@ -13,6 +13,11 @@
 extern "C" {
 #endif
 
+/* The file that a word means: itself where there is such a file, else the recipe of that name in
+ * share/temper/recipes beside the program's folder, with or without ".yaml" and "recipes/".
+ * *ret_path: tp_free().  TP_ERR_IO: none, and which there are. */
+TP_API TP_CHECKED tp_status tp_recipe_find(const char *word, char **ret_path, tp_error *err);
+
 typedef struct tp_configuration tp_configuration;
 
 /* `path` is a YAML file of a training or an evaluation, or NULL: the defaults; `overrides` are n

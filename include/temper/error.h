@@ -22,7 +22,7 @@ typedef enum {
     TP_ERR_CONFIG,      /* the user's configuration cannot be honoured         */
     TP_ERR_FORMAT,      /* a file does not say what its format requires        */
     TP_ERR_IO,          /* a file could not be read; message has strerror      */
-    TP_ERR_NOMEM,       /* a planned buffer does not fit the device            */
+    TP_ERR_NOMEM,       /* a planned buffer does not fit, or memory ran out    */
     TP_ERR_UNSUPPORTED, /* valid, but nothing here implements it               */
     TP_ERR_NUMERIC,     /* the computation went non-finite and policy says stop */
     TP_ERR_INTERRUPTED, /* a signal asked to stop; state is saved              */

@@ -93,6 +93,7 @@ typedef struct {
     double threshold;   /* rewards from here on are right, where a file does not say; else 1 */
     bool json;          /* one JSON object, else text for people */
     const char *report; /* compare: write {"eval": {"before", "after", "paired"}} here as well */
+    bool *worse; /* compare: set to whether pass@1 or the mean reward is worse; may be NULL */
 } tp_evaluation_file_options;
 
 /* In numbers: what tp_evaluator_write() wrote, NeMo RL's evaluation_data.json and

@@ -45,6 +45,47 @@ TP_API const tp_alarm_said *tp_alarms_at(tp_alarms *alarms, size_t index);
 TP_API char *tp_alarms_json(tp_alarms *alarms);
 TP_API char *tp_alarms_text(tp_alarms *alarms, int width);
 
+/* ---- figures as they come ---- */
+
+typedef struct tp_follower tp_follower;
+
+/* `m` and `tags` (patterns; n_tags 0: all) stay the caller's and must live as long. */
+TP_API tp_follower *tp_follower_new(tp_metrics *m, tp_points_view view, const char *const *tags,
+                                    size_t n_tags, bool as_json);
+TP_API void tp_follower_free(tp_follower *f); /* NULL is a no-op */
+/* A line for each figure since the last call, "TAG STEP VALUE" or {"tag", "step", "wall_time",
+ * "value"}; call tp_metrics_refresh() before it.  tp_free(). */
+TP_API char *tp_follower_lines(tp_follower *f);
+
+/* ---- a screen ----
+ *
+ *     tp_watch *w;
+ *     tp_watch_open(paths, n, NULL, &w, &err);
+ *     do {
+ *         frame = tp_watch_frame(w, columns, rows, has_colour);
+ *         ...
+ *         tp_watch_refresh(w);
+ *     } while (!tp_watch_is_over(w));
+ *     tp_watch_close(w); */
+
+typedef struct tp_watch tp_watch;
+
+/* Any number of runs, whoever writes them; nothing is ever written into one.  `alarms`: as `file` of
+ * tp_alarms_open(), NULL: those of the run's own configuration, else the usual ones. */
+TP_API TP_CHECKED tp_status tp_watch_open(const char *const *paths, size_t n, const char *alarms,
+                                          tp_watch **ret, tp_error *err);
+TP_API void tp_watch_close(tp_watch *w); /* NULL is a no-op */
+/* Read what was written since.  A run that cannot be read says why on its line. */
+TP_API void tp_watch_refresh(tp_watch *w);
+/* Every run is over, as far as it says so: those of Temper do. */
+TP_API bool tp_watch_is_over(const tp_watch *w);
+/* Where the runs are: progress, curves, values, speed, memory, time to go, alarms; lines of less than
+ * `width` columns, `height` of them at most (0: all); tp_free(). */
+TP_API char *tp_watch_frame(tp_watch *w, int width, int height, bool has_colour);
+/* A line for each run that went on since the last call, and for each alarm; "" when none;
+ * tp_free(). */
+TP_API char *tp_watch_lines(tp_watch *w);
+
 /* ---- in the background ----
  *
  *     tp_monitor *m;
@@ -90,7 +131,8 @@ TP_API void tp_monitor_at(tp_monitor *monitor, int64_t step);
 /* The oldest sample that was not taken; false when there is none. */
 TP_API bool tp_monitor_take(tp_monitor *monitor, tp_monitor_sample *ret);
 TP_API void tp_monitor_read_report(tp_monitor *monitor, tp_monitor_report *ret);
-/* A last sample of every group, and no more; they can be taken until the close. */
+/* A last sample of those groups that are nearly due, and no more; they can be taken until the
+ * close. */
 TP_API void tp_monitor_stop(tp_monitor *monitor);
 TP_API void tp_monitor_close(tp_monitor *monitor); /* stops it; NULL is a no-op */
 

@@ -7,6 +7,7 @@
 #define TEMPER_PLAN_H
 
 #include "temper/error.h"
+#include "temper/text.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -62,6 +63,22 @@ TP_API TP_CHECKED tp_status tp_training_plan_compute(const char *config,
                                                      const char *const *overrides,
                                                      size_t n_overrides, tp_training_plan *ret,
                                                      tp_error *err);
+
+typedef struct {
+    size_t size;       /* sizeof(tp_plan_options) */
+    tp_form form;      /* TP_FORM_TEXT or TP_FORM_JSON */
+    const char *graph; /* launches of this graph instead ("train", "eval", "norm", "update",
+                          "generate", "reference"); NULL: the plan */
+    void (*note)(void *user, const char *text); /* keys without effect; may be NULL */
+    void *user;
+} tp_plan_options;
+
+/* The plan as `temper plan` prints it, its levers included; `options` may be NULL.  *ret_fits:
+ * whether a run would.  *ret_text: tp_free(). */
+TP_API TP_CHECKED tp_status tp_training_plan_text(const char *config, const char *const *overrides,
+                                                  size_t n_overrides,
+                                                  const tp_plan_options *options, char **ret_text,
+                                                  bool *ret_fits, tp_error *err);
 
 #ifdef __cplusplus
 }

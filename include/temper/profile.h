@@ -31,6 +31,8 @@ typedef struct {
     void (*note)(void *user, const char *text);
     bool (*should_stop)(void *user); /* true: TP_ERR_INTERRUPTED, nothing is kept */
     void *user;
+    int width;   /* columns of text; 0: 110 */
+    bool *worse; /* set to whether the step is worse than that of `against`; may be NULL */
 } tp_profile_options;
 
 /* `config`, `overrides`: as for tp_training_run().  *ret: tp_free().

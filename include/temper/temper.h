@@ -13,6 +13,7 @@
  *     trace_report.h              where time and memory went, from traces of any tool
  *     stats.h                     what numbers say, and how surely
  *     bench.h                     measure and compare speed and memory
+ *     experiment.h                what each lever gives on this machine and model
  *     analysis.h                  what runs recorded, whoever ran them
  *     runs.h, serve.h             all runs of a folder: a list, a local page
  *     monitor.h                   alarms over a run, live or over
@@ -29,6 +30,7 @@
 #include "temper/error.h"
 #include "temper/evaluate.h"
 #include "temper/exit_status.h"
+#include "temper/experiment.h"
 #include "temper/generator.h"
 #include "temper/levers.h"
 #include "temper/log.h"

@@ -40,6 +40,10 @@ TP_API bool tp_terminal_guard(void);
  * unless it is a terminal that they go to. */
 TP_API void tp_terminal_pass_data(void);
 
+/* From here on lines of standard output that are wider than `width` columns go on in the next one,
+ * at a blank.  Not for text that is redrawn; needs the guard. */
+TP_API void tp_terminal_wrap(int width);
+
 /* Write out what was held back since the end of a character was missing. */
 TP_API void tp_terminal_end(void);
 

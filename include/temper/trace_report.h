@@ -35,6 +35,8 @@ typedef struct {
     int64_t top;   /* rows of a table; 0: the default, -1: all */
     int width;     /* columns of text; 0: 110 */
     bool per_step; /* tp_trace_report_repeats(): only work of steps, divided by their number */
+    bool *worse;   /* comparisons: set to whether the verdict of the step (of repeats: of the figure
+                      in the first line) is "worse"; may be NULL */
 } tp_trace_report_options;
 
 /* Several files are ranks of one job.  *ret: tp_free().

@@ -4,8 +4,8 @@
  * folder with metrics, checkpoints and a Hugging Face model.  Everything a program sees
  * meanwhile comes through one callback.
  *
- * One training at a time per process: the memory limit, the instruction set and the trace
- * are the process's. */
+ * Trainings may run at the same time, each on a thread of its own.  The memory limit, the
+ * instruction set and the trace are the process's: all have what was set last. */
 #ifndef TEMPER_TRAIN_H
 #define TEMPER_TRAIN_H
 
@@ -67,6 +67,9 @@ typedef struct {
     size_t size;                 /* sizeof(tp_training_result), set by the caller */
     int64_t steps;               /* done in total */
     double final_loss, val_loss; /* the last ones; NaN: none */
+    bool was_asked_to;       /* an alarm stopped it, or whoever controls it: TP_ERR_INTERRUPTED */
+    bool is_silent;          /* of several processes, another one says how the run ended */
+    bool is_below_threshold; /* performance_analysis found it so */
 } tp_training_result;
 
 /* Run the recipe `config`, a YAML file (NULL: defaults and overrides alone), changed by
@@ -80,6 +83,29 @@ typedef struct {
 TP_API TP_CHECKED tp_status tp_training_run(const char *config, const char *const *overrides,
                                             size_t n_overrides, const tp_training_options *options,
                                             tp_training_result *ret, tp_error *err);
+
+/* A run with all that a person sees of it, as text: what `temper train` does. */
+typedef struct {
+    size_t size;      /* sizeof(tp_training_screen) */
+    const char *mode; /* auto, block (redrawn in place), plain, json or quiet; NULL: as the recipe's
+                         `progress` says */
+    bool is_terminal; /* its cursor can be moved: what auto means */
+    bool colour;
+    bool resume;
+    /* Called in the thread that called; all may be NULL.  `note`: remarks that are not part of the
+     * output.  `columns`: of the screen, now. */
+    void (*print)(void *user, const char *text, size_t n);
+    void (*note)(void *user, const char *text);
+    int (*columns)(void *user);
+    bool (*should_stop)(void *user);
+    void *user;
+} tp_training_screen;
+
+/* tp_training_run() in front of a screen; it measures this machine first where that was never
+ * done. */
+TP_API TP_CHECKED tp_status tp_training_show(const char *config, const char *const *overrides,
+                                             size_t n_overrides, const tp_training_screen *screen,
+                                             tp_training_result *ret, tp_error *err);
 
 #ifdef __cplusplus
 }

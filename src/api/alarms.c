@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/wrap.h"
 #include "base/vec.h"
 #include "instrument/monitor/alarm_feed.h"
 #include "instrument/monitor/alarm_plan.h"
@@ -28,6 +29,7 @@ static tp_status fill(tp_alarms *a, const char *const *rules, size_t n, const ch
 tp_status tp_alarms_open(const char *const *rules, size_t n_rules, const char *file,
                          tp_alarms **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(ret && (rules || !n_rules), err);
     for (size_t i = 0; i < n_rules; i++)
         TP_NEED(rules[i], err);
@@ -161,7 +163,7 @@ char *tp_alarms_text(tp_alarms *a, int width)
         tp_buf_clear(&line);
         if (reason)
             tp_buf_addf(&line, "not judged: %s: %s\n", alarm->name, reason);
-        tp_add_wrapped(&out, tp_buf_str(&line), (size_t)width);
+        tp_add_wrapped(&out, tp_buf_str(&line), line.len, (size_t)width);
     }
     tp_buf_addf(&out, "%zu alarms; of %zu rules %zu stayed silent, %zu could not be judged\n",
                 tp_alarms_count(a), a ? a->plan.set.n : 0, silent, unjudged);

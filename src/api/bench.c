@@ -32,6 +32,7 @@ static tp_status read_setup(const tp_bench_options *theirs, const char *const *p
 tp_status tp_bench_run(const char *const *patterns, size_t n, const tp_bench_options *options,
                        int *ret_exit, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(ret_exit && (patterns || !n), err);
     tp_bench_setup setup;
     *ret_exit = -1;
@@ -42,6 +43,7 @@ tp_status tp_bench_run(const char *const *patterns, size_t n, const tp_bench_opt
 tp_status tp_bench_list(const char *const *patterns, size_t n, const tp_bench_options *options,
                         char **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(ret && (patterns || !n), err);
     tp_bench_setup setup;
     tp_buf out = {0};
@@ -54,6 +56,7 @@ tp_status tp_bench_list(const char *const *patterns, size_t n, const tp_bench_op
 tp_status tp_bench_commands(const char *const *a, size_t n_a, const char *const *b, size_t n_b,
                             const tp_bench_options *options, int *ret_exit, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(ret_exit && a && n_a && b && n_b, err);
     tp_bench_setup setup;
     *ret_exit = -1;
@@ -64,6 +67,7 @@ tp_status tp_bench_commands(const char *const *a, size_t n_a, const char *const 
 tp_status tp_bench_compare(const char *before, const char *after, const tp_bench_options *options,
                            int *ret_exit, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(before && after && ret_exit, err);
     tp_bench_setup setup;
     *ret_exit = -1;
@@ -74,6 +78,7 @@ tp_status tp_bench_compare(const char *before, const char *after, const tp_bench
 tp_status tp_bench_history(const char *const *patterns, size_t n,
                            const tp_bench_history_options *options, char **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(ret && (patterns || !n), err);
     tp_bench_history_options o;
     tp_buf out = {0};
@@ -107,6 +112,7 @@ char *tp_bench_format_table(void)
 
 tp_status tp_bench_serve(tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     return tp_worker_serve(stdin, stdout, tp_bench_open, NULL, err);
 }
 

@@ -13,6 +13,7 @@ tp_status tp_chat_render(const tp_tokenizer *tok, const char *conversation, size
                          const tp_chat_options *options, char **ret_text, size_t *ret_n,
                          tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_chat_options o;
     tp_template *t;
     tp_buf out = {0};
@@ -57,7 +58,7 @@ static void remember(tp_chat *c, const char *role, const char *text, size_t n)
     if (c->n_messages == c->cap) {
         c->cap = c->cap ? 2 * c->cap : 16;
         c->messages = reallocarray(c->messages, c->cap, sizeof *c->messages);
-        TP_ASSERT(c->messages);
+        TP_HAVE(c->messages);
     }
     tp_buf *m = &c->messages[c->n_messages++];
     *m = (tp_buf){0};
@@ -102,10 +103,11 @@ static tp_status start(tp_chat *c, const tp_text_request *request, tp_error *err
 tp_status tp_chat_open(tp_text_generator *gen, const char *system, const tp_text_request *request,
                        tp_chat **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     if (!gen || !ret)
         return tp_fail(err, TP_ERR_ARG, "tp_chat_open: an argument is NULL");
     tp_chat *c = calloc(1, sizeof *c);
-    TP_ASSERT(c);
+    TP_HAVE(c);
     c->gen = gen;
     c->system = system ? strdup(system) : NULL;
     tp_status status = start(c, request, err);
@@ -175,6 +177,7 @@ static tp_status answer(tp_chat *c, tp_text_result *ret, tp_buf *text, tp_error 
 
 tp_status tp_chat_say(tp_chat *c, const char *text, size_t n, tp_text_result *ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_text_result own;
     tp_buf said = {0};
     if (!c || (!text && n))

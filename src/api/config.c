@@ -28,12 +28,13 @@ static tp_status bind(tp_config *config, bool is_empty, tp_error *err)
 tp_status tp_configuration_open(const char *path, const char *const *overrides, size_t n_overrides,
                                 tp_configuration **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_config *config;
     if (!ret)
         return tp_fail(err, TP_ERR_ARG, "tp_configuration_open: ret is NULL");
     TP_TRY(tp_recipe_load(path, overrides, n_overrides, &config, err));
     tp_configuration *c = calloc(1, sizeof *c);
-    TP_ASSERT(c);
+    TP_HAVE(c);
     c->config = config;
     tp_status status = bind(config, !path && !n_overrides, &c->fault);
     if (status != TP_OK && !tp_config_is_bound(config)) {
@@ -57,6 +58,7 @@ void tp_configuration_free(tp_configuration *c)
 
 tp_status tp_configuration_check(const tp_configuration *c, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(c, err);
     if (c->fault.status == TP_OK || tp_config_missing(c->config))
         return TP_OK;

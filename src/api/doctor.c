@@ -56,6 +56,7 @@ static tp_status diagnose(const tp_doctor_options *o, tp_diagnosis *d, tp_error 
 
 tp_status tp_diagnosis_make(const tp_doctor_options *options, tp_diagnosis **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_doctor_options o;
     if (!ret)
         return tp_fail(err, TP_ERR_ARG, "tp_diagnosis_make: ret is NULL");
@@ -65,7 +66,7 @@ tp_status tp_diagnosis_make(const tp_doctor_options *options, tp_diagnosis **ret
                        "threads is %d and seconds %g; expected 0 to 4096, 0 to 3600", o.threads,
                        o.seconds);
     tp_diagnosis *d = calloc(1, sizeof *d);
-    TP_ASSERT(d);
+    TP_HAVE(d);
     tp_status status = diagnose(&o, d, err);
     if (status == TP_OK)
         *ret = d;

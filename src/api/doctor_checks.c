@@ -6,16 +6,17 @@
 
 #include "base/files.h"
 #include "engine/evaluate/eval_job.h"
+#include "engine/train/fit.h"
 #include "engine/train/recipe.h"
 #include "engine/train/trainer.h"
 
 static void add(tp_doctor_checks *c, const char *what, tp_finding_kind kind, const char *text)
 {
     c->v = reallocarray(c->v, c->n + 1, sizeof *c->v);
-    TP_ASSERT(c->v);
+    TP_HAVE(c->v);
     tp_finding *k = &c->v[c->n++];
     *k = (tp_finding){.what = strdup(what), .text = strdup(text), .kind = kind};
-    TP_ASSERT(k->what && k->text);
+    TP_HAVE(k->what && k->text);
 }
 
 static void add_note(void *checks, const char *text) { add(checks, "note", TP_FINDING_NOTE, text); }
@@ -55,6 +56,7 @@ static tp_status look_at_training(tp_recipe *recipe, const tp_doctor_options *o,
     const tp_train_hooks hooks = {
         .observe = on_event, .user = &l, .resume = o->resume, .should_stop = is_stopped};
     TP_TRY(tp_recipe_bind(recipe, false, err));
+    TP_TRY(tp_recipe_fit(recipe, false, err));
     add(ret, "configuration", TP_FINDING_OK, o->config ? o->config : "defaults");
     tp_train_check(recipe->config, &recipe->options, &hooks, on_finding, ret);
     return TP_OK;

@@ -72,6 +72,7 @@ static tp_status open_parts(tp_evaluator *e, tp_config *config, tp_error *err)
 tp_status tp_evaluator_open(const char *config, const char *const *overrides, size_t n_overrides,
                             const tp_evaluator_options *options, tp_evaluator **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_evaluator_options o;
     tp_config *read = NULL;
     if (!ret)
@@ -79,7 +80,7 @@ tp_status tp_evaluator_open(const char *config, const char *const *overrides, si
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_evaluator_options", err));
     TP_TRY(tp_recipe_load(config, overrides, n_overrides, &read, err));
     tp_evaluator *e = calloc(1, sizeof *e);
-    TP_ASSERT(e);
+    TP_HAVE(e);
     e->o = o;
     tp_status status = open_parts(e, read, err);
     if (status != TP_OK) {
@@ -126,6 +127,7 @@ static bool on_progress(void *user, const tp_evaluate_progress *p)
 
 tp_status tp_evaluator_run(tp_evaluator *e, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(e, err);
     tp_eval_job *j = &e->j;
     if (e->has_run)
@@ -179,6 +181,7 @@ static tp_evaluation_result result_of(const tp_evaluator *e)
 
 tp_status tp_evaluator_get_result(const tp_evaluator *e, tp_evaluation_result *ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(e && ret, err);
     TP_TRY(tp_sized_check(ret, "tp_evaluation_result", err));
     if (!e->has_run)
@@ -207,6 +210,7 @@ void tp_evaluator_json(const tp_evaluator *e, char **ret_text, size_t *ret_n)
 
 tp_status tp_evaluator_write(const tp_evaluator *e, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(e, err);
     tp_eval_report r = report_of(e);
     tp_buf text = {0};
@@ -240,13 +244,15 @@ static tp_status read_options(const tp_evaluation_file_options *options, tp_eval
     *ret = (tp_eval_file_options){.level = o.level != 0 ? o.level : 0.95,
                                   .threshold = o.has_threshold ? o.threshold : 1,
                                   .json = o.json,
-                                  .report = o.report};
+                                  .report = o.report,
+                                  .worse = o.worse};
     return TP_OK;
 }
 
 tp_status tp_evaluation_summarize(const char *path, const tp_evaluation_file_options *options,
                                   char **ret_text, size_t *ret_n, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_eval_file_options o;
     tp_buf text = {0};
     if (!path || !ret_text || !ret_n)
@@ -264,6 +270,7 @@ tp_status tp_evaluation_compare(const char *a, const char *b,
                                 const tp_evaluation_file_options *options, char **ret_text,
                                 size_t *ret_n, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_eval_file_options o;
     tp_buf text = {0};
     if (!a || !b || !ret_text || !ret_n)

@@ -39,6 +39,7 @@ static tp_status export_from(const char *folder, const char *out, const tp_gguf_
 tp_status tp_model_export(const char *path, const char *out, const tp_export_options *options,
                           tp_export_result *ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_export_options o;
     tp_gguf_export_result result;
     tp_buf folder = {0}, name = {0};

@@ -88,6 +88,7 @@ static tp_status open_parts(tp_text_generator *gen, const char *path, tp_error *
 tp_status tp_text_generator_open(const char *path, const tp_text_generator_options *options,
                                  tp_text_generator **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     if (!path || !ret)
         return tp_fail(err, TP_ERR_ARG, "tp_text_generator_open: an argument is NULL");
     tp_text_generator *gen = calloc(1, sizeof *gen);
@@ -325,6 +326,7 @@ tp_status tp_text_generator_continue_ids(tp_text_generator *gen, const int32_t *
                                          const tp_text_request *request, tp_text_result *ret,
                                          tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_ids prompt = {0};
     if (!gen || (!ids && n))
         return tp_fail(err, TP_ERR_ARG, "tp_text_generator_continue_ids: an argument is NULL");
@@ -347,6 +349,7 @@ tp_status tp_text_generator_continue(tp_text_generator *gen, const char *text, s
                                      const tp_text_request *request, tp_text_result *ret,
                                      tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_ids ids = {0};
     if (!gen || (!text && n))
         return tp_fail(err, TP_ERR_ARG, "tp_text_generator_continue: an argument is NULL");
@@ -364,6 +367,7 @@ tp_status tp_text_generator_answer(tp_text_generator *gen, const char *conversat
                                    const tp_text_request *request, tp_text_result *ret,
                                    tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_ids ids = {0};
     if (!gen || !conversation)
         return tp_fail(err, TP_ERR_ARG, "tp_text_generator_answer: an argument is NULL");

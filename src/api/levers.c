@@ -29,6 +29,7 @@ static tp_status report(const tp_recipe *recipe, tp_lever_reports *ret, tp_error
 tp_status tp_training_levers(const char *config, const char *const *overrides, size_t n_overrides,
                              tp_lever_report **ret, size_t *ret_n, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_recipe recipe;
     tp_lever_reports reports;
     if (!ret || !ret_n)

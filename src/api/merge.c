@@ -107,6 +107,7 @@ static tp_status merge(const char *folder, const char *out, const char *type, tp
 tp_status tp_model_merge(const char *path, const char *out, const tp_merge_options *options,
                          tp_merge_result *ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_merge_options o;
     tp_merge_result result = {0};
     tp_buf folder = {0};

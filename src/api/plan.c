@@ -62,6 +62,7 @@ static tp_status compute(const tp_train_options *o, tp_run_plan *ret, tp_error *
 tp_status tp_training_plan_compute(const char *config, const char *const *overrides,
                                    size_t n_overrides, tp_training_plan *ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_recipe recipe;
     tp_run_plan plan;
     if (!ret)

@@ -74,6 +74,8 @@ static tp_status conclude(session *s, const tp_train_event *e, tp_error *err)
     tp_profile_collect_end(&s->data, e, s->machine);
     if (s->baseline)
         TP_TRY(tp_profile_compare(s->baseline, s->o->against, &s->data, &comparison, err));
+    if (s->baseline && s->o->worse)
+        *s->o->worse = comparison.step.verdict == TP_CHANGE_WORSE;
     tp_profile_bottlenecks(&s->data, &bottlenecks);
     put_recorded(s, e, &recorded);
     const tp_profile_report r = {.name = s->o->name,
@@ -83,7 +85,8 @@ static tp_status conclude(session *s, const tp_train_event *e, tp_error *err)
                                  .comparison = s->baseline ? &comparison : NULL,
                                  .trace = e->profile ? e->profile->path : NULL,
                                  .recorded = recorded.data,
-                                 .bottlenecks = &bottlenecks};
+                                 .bottlenecks = &bottlenecks,
+                                 .width = s->o->width ? s->o->width : 110};
     tp_status status = keep(s, &r, err);
     tp_buf_release(&recorded);
     return status;
@@ -253,6 +256,7 @@ static tp_status check_steps(const tp_profile_options *o, tp_error *err)
 tp_status tp_profile_run(const char *config, const char *const *overrides, size_t n,
                          const tp_profile_options *options, char **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_profile_options o;
     char dir[128];
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_profile_options", err));
@@ -263,7 +267,7 @@ tp_status tp_profile_run(const char *config, const char *const *overrides, size_
     TP_TRY(check_steps(&o, err));
     TP_TRY(tp_profile_dir(o.name, dir, sizeof dir, err));
     const char **words = calloc(n + OVERRIDES, sizeof *words);
-    TP_ASSERT(words);
+    TP_HAVE(words);
     if (n)
         memcpy(words, overrides, n * sizeof *words);
     session s = {.o = &o, .recipe = config ? config : "the defaults", .dir = dir, .text = ret};

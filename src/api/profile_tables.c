@@ -6,6 +6,7 @@
 
 #include "api/tables.h"
 #include "base/platform.h"
+#include "instrument/report/grid.h"
 
 enum { OPERATORS = 20, RANGES = 12, OWNERS = 10 };
 
@@ -28,57 +29,91 @@ static tp_share share_of_roofline(const tp_train_event *e, const tp_machine *mac
 
 /* ---- text ---- */
 
-static void add_rate(tp_buf *out, const char *format, double work, double ns)
+/* `work` per nanosecond. */
+static void put_rate(tp_grid *g, double work, double ns)
 {
     if (work > 0 && ns > 0)
-        tp_buf_addf(out, format, work / ns);
+        tp_grid_textf(g, "%.1f", work / ns);
     else
-        tp_buf_addf(out, " %9s", "-");
+        tp_grid_unknown(g);
 }
 
-static void add_operator(const tp_train_event *e, const tp_machine *machine, const tp_trace_row *r,
-                         double wall_ns, unsigned *seen, tp_buf *out)
+static void put_operator(const tp_train_event *e, const tp_machine *machine, const tp_trace_row *r,
+                         double wall_ns, unsigned *seen, tp_grid *g)
 {
     char taken[32];
+    tp_buf limit = {0};
     double self = (double)r->self_ns;
     tp_share share = share_of_roofline(e, machine, r);
     *seen |= machine ? 1u << share.kind : 0;
-    tp_buf_addf(out, "%-18s %7llu %10.3f %6.1f%% %10.3f %10.1f", row_name(r),
-                (unsigned long long)r->count, self * 1e-6, 100 * self / wall_ns,
-                (double)r->total_ns * 1e-6, (double)r->total_ns * 1e-3 / (double)r->count);
-    add_rate(out, " %9.1f", r->flops, self);
-    add_rate(out, " %9.1f", r->bytes, self);
-    if (machine)
-        tp_share_put(share, 8, out);
-    tp_buf_addf(out, " %11s\n", r->n_taken ? tp_human_bytes((double)r->taken_bytes, taken) : "-");
+    tp_share_put(share, 0, &limit);
+    tp_grid_text(g, row_name(r));
+    tp_grid_int(g, (int64_t)r->count);
+    tp_grid_textf(g, "%.3f", self * 1e-6);
+    tp_grid_textf(g, "%.1f%%", 100 * self / wall_ns);
+    tp_grid_textf(g, "%.3f", (double)r->total_ns * 1e-6);
+    tp_grid_textf(g, "%.1f", (double)r->total_ns * 1e-3 / (double)r->count);
+    put_rate(g, r->flops, self);
+    put_rate(g, r->bytes, self);
+    tp_grid_text(g, tp_buf_str(&limit) + strspn(tp_buf_str(&limit), " "));
+    tp_grid_text(g, r->n_taken ? tp_human_bytes((double)r->taken_bytes, taken) : NULL);
+    tp_buf_release(&limit);
+}
+
+/* A row that is no operator; `n` 0: not counted. */
+static void put_rest(tp_grid *g, const char *name, uint64_t n, double ns, double wall_ns)
+{
+    tp_grid_text(g, name);
+    if (n)
+        tp_grid_int(g, (int64_t)n);
+    else
+        tp_grid_unknown(g);
+    tp_grid_textf(g, "%.3f", ns * 1e-6);
+    tp_grid_textf(g, "%.1f%%", 100 * ns / wall_ns);
+    for (int i = 0; i < 6; i++)
+        tp_grid_text(g, "");
+}
+
+static void add_columns(tp_grid *g, bool has_limit)
+{
+    static const char *const figures[] = {"self ms", "share",   "total ms",
+                                          "mean us", "GFLOP/s", "GB/s"};
+    tp_grid_column(g, "name", "operator", TP_CELL_TEXT);
+    tp_grid_column(g, "count", "count", TP_CELL_COUNT);
+    for (size_t i = 0; i < TP_COUNTOF(figures); i++)
+        tp_grid_column(g, figures[i], figures[i], TP_CELL_FIGURE);
+    if (has_limit)
+        tp_grid_column(g, "limit", "of limit", TP_CELL_FIGURE);
+    else
+        tp_grid_hidden(g, "limit", TP_CELL_FIGURE);
+    tp_grid_column(g, "memory", "memory", TP_CELL_FIGURE);
 }
 
 static void add_operators(const tp_train_event *e, const tp_machine *machine,
-                          const tp_trace_summary *s, double wall_ns, tp_buf *out)
+                          const tp_trace_summary *s, double wall_ns, int width, tp_buf *out)
 {
     int shown = 0;
     double rest = 0, all = 0;
     uint64_t n_rest = 0;
     unsigned seen = 0;
-    tp_buf_addf(out, "%-18s %7s %10s %7s %10s %10s %9s %9s%s %11s\n", "operator", "count",
-                "self ms", "share", "total ms", "mean us", "GFLOP/s", "GB/s",
-                machine ? " of limit" : "", "memory");
+    tp_grid g = {0};
+    add_columns(&g, machine != NULL);
     for (size_t i = 0; i < s->n_rows; i++) {
         if (!row_is_operator(&s->rows[i]))
             continue;
         all += (double)s->rows[i].self_ns;
         if (shown++ < OPERATORS) {
-            add_operator(e, machine, &s->rows[i], wall_ns, &seen, out);
+            put_operator(e, machine, &s->rows[i], wall_ns, &seen, &g);
             continue;
         }
         rest += (double)s->rows[i].self_ns;
         n_rest += s->rows[i].count;
     }
     if (n_rest)
-        tp_buf_addf(out, "%-18s %7llu %10.3f %6.1f%%\n", "others", (unsigned long long)n_rest,
-                    rest * 1e-6, 100 * rest / wall_ns);
-    tp_buf_addf(out, "%-18s %7s %10.3f %6.1f%%\n", "outside operators", "", (wall_ns - all) * 1e-6,
-                100 * (wall_ns - all) / wall_ns);
+        put_rest(&g, "others", n_rest, rest, wall_ns);
+    put_rest(&g, "outside operators", 0, wall_ns - all, wall_ns);
+    tp_grid_print(&g, 0, width, out);
+    tp_grid_release(&g);
     tp_share_put_notes(seen, out);
 }
 
@@ -109,7 +144,7 @@ static size_t owners(const tp_trace_summary *s, const tp_trace_row ***ret)
 {
     size_t n = 0;
     const tp_trace_row **rows = calloc(s->n_rows + 1, sizeof *rows);
-    TP_ASSERT(rows);
+    TP_HAVE(rows);
     for (size_t i = 0; i < s->n_rows; i++)
         if (s->rows[i].n_taken)
             rows[n++] = &s->rows[i];
@@ -147,7 +182,7 @@ static void add_memory(const tp_trace_summary *s, tp_buf *out)
 }
 
 void tp_table_profile(const tp_train_event *e, const tp_machine *machine, const tp_trace_summary *s,
-                      tp_buf *out)
+                      int width, tp_buf *out)
 {
     const tp_profile *p = e->profile;
     double wall_ns = p->wall_s * 1e9;
@@ -156,7 +191,7 @@ void tp_table_profile(const tp_train_event *e, const tp_machine *machine, const 
     if (s->n_dropped)
         tp_buf_addf(out, " (%llu more were dropped)", (unsigned long long)s->n_dropped);
     tp_buf_addf(out, "\n\n");
-    add_operators(e, machine, s, wall_ns, out);
+    add_operators(e, machine, s, wall_ns, width, out);
     add_ranges(s, out);
     add_memory(s, out);
     tp_buf_addc(out, '\n');

@@ -9,7 +9,7 @@
 
 /* `machine` may be NULL: then there is no share of the roofline. */
 void tp_table_profile(const tp_train_event *e, const tp_machine *machine,
-                      const tp_trace_summary *summary, tp_buf *out);
+                      const tp_trace_summary *summary, int width, tp_buf *out);
 /* An object. */
 void tp_json_profile(const tp_train_event *e, const tp_machine *machine,
                      const tp_trace_summary *summary, tp_json_w *w);

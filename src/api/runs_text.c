@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/output.h"
 #include "base/platform.h"
+#include "base/sized.h"
 #include "instrument/report/grid.h"
 #include "instrument/report/run_dashboard.h"
 #include "temper/analysis.h"
@@ -77,6 +78,7 @@ static void add_metric(tp_grid *g, const char *tag, const tp_metric_point *p, si
 tp_status tp_metrics_text(tp_metrics *m, tp_points_view view, const char *const *tags,
                           size_t n_tags, int width, char **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(m && ret && (tags || !n_tags), err);
     static const char *const values[][2] = {{"last", "last"}, {"min", "min"}, {"max", "max"}};
     tp_grid g = {.name = "metrics"};
@@ -251,22 +253,49 @@ char *tp_analysis_text(const tp_analysis *a, int width)
     return out.data;
 }
 
-tp_status tp_analysis_write_report(const tp_analysis *a, tp_metrics *m, char **ret_path,
-                                   char **ret_note, tp_error *err)
+static tp_status read_formats(const tp_report_options *o, unsigned *ret, tp_error *err)
 {
-    TP_NEED(a && m && ret_path && ret_note, err);
-    tp_buf why = {0};
+    *ret = o->n_formats ? 0 : ~0U;
+    for (size_t i = 0; i < o->n_formats; i++) {
+        unsigned format = tp_dashboard_format(o->formats[i]);
+        if (!format)
+            return tp_fail(err, TP_ERR_CONFIG,
+                           "a dashboard is drawn as svg, html, png or pdf, not as '%.40s'",
+                           o->formats[i]);
+        *ret |= format;
+    }
+    return TP_OK;
+}
+
+static void add_folder(tp_buf *out, const tp_metrics *m, const tp_report_options *o)
+{
     const char *path = tp_metrics_path(m);
     bool is_own = strcmp(tp_metrics_format(m), "temper") == 0 && tp_dir_exists(path);
-    tp_buf folder = {0}, file = {0};
-    tp_buf_addf(&folder, "%s%sreport", is_own ? path : "", is_own ? "/" : "");
+    if (o->folder)
+        tp_buf_adds(out, o->folder);
+    else
+        tp_buf_addf(out, "%s%sreport", is_own ? path : "", is_own ? "/" : "");
+}
+
+tp_status tp_analysis_write_report(const tp_analysis *a, tp_metrics *m,
+                                   const tp_report_options *options, char **ret_path,
+                                   char **ret_note, tp_error *err)
+{
+    tp_report_options o;
+    unsigned formats;
+    TP_MEMORY_GUARD(err);
+    TP_NEED(a && m && ret_path && ret_note, err);
+    TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_report_options", err));
+    TP_TRY(read_formats(&o, &formats, err));
+    tp_buf why = {0}, folder = {0}, file = {0};
+    add_folder(&folder, m, &o);
     tp_buf_addf(&file, "%s/report.md", folder.data);
-    char *text = tp_analysis_markdown(a, path);
+    char *text = tp_analysis_markdown(a, tp_metrics_path(m));
     tp_status status = tp_dir_make(folder.data, err);
     if (status == TP_OK)
         status = tp_output_put(file.data, text, strlen(text), err);
     if (status == TP_OK)
-        status = tp_run_dashboard_write(a, m, folder.data, &why, err);
+        status = tp_run_dashboard_write(a, m, folder.data, formats, &why, err);
     free(text);
     tp_buf_release(&file);
     if (status == TP_OK) {

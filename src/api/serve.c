@@ -195,6 +195,7 @@ static tp_status start(tp_server *s, const tp_serve_options *o, tp_error *err)
 tp_status tp_server_start(const char *folder, const tp_serve_options *options, tp_server **ret,
                           tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_serve_options o = {0};
     pthread_condattr_t monotonic;
     TP_NEED(folder && ret, err);
@@ -203,7 +204,7 @@ tp_status tp_server_start(const char *folder, const tp_serve_options *options, t
         return tp_fail(err, TP_ERR_ARG, "port %d is none: 1 to 65535", o.port);
     tp_server *s = tp_vec_new(1, sizeof *s);
     s->folder = strdup(folder);
-    TP_ASSERT(s->folder);
+    TP_HAVE(s->folder);
     s->begun_s = s->asked_s = tp_clock_s();
     pthread_mutex_init(&s->lock, NULL);
     pthread_condattr_init(&monotonic);

@@ -33,7 +33,8 @@ static tp_stats_style style_of(const tp_stats_options *o)
                             .equal_variances = o->equal_variances,
                             .words = o->words,
                             .margin = o->margin,
-                            .bold = o->bold};
+                            .bold = o->bold,
+                            .width = o->width};
 }
 
 static void say_computing(const tp_stats_options *o, const char *what)
@@ -333,6 +334,7 @@ static tp_status about(const tp_stats_options *o, const tp_stats_dataset *data,
 tp_status tp_stats_columns(const char *path, const char *const *columns, size_t n,
                            const tp_stats_options *options, char **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_stats_options o;
     tp_buf text = {0};
     tp_stats_dataset data;
@@ -356,6 +358,7 @@ tp_status tp_stats_columns(const char *path, const char *const *columns, size_t 
 tp_status tp_stats_shares(const int64_t *successes, const int64_t *trials, size_t n,
                           const tp_stats_options *options, char **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_stats_options o;
     tp_buf out = {0};
     TP_TRY(read_options(options, &o, err));
@@ -371,6 +374,7 @@ tp_status tp_stats_shares(const int64_t *successes, const int64_t *trials, size_
 tp_status tp_stats_plan_samples(double effect, double n, double power, int sides,
                                 const tp_stats_options *options, char **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_stats_options o;
     tp_buf out = {0};
     TP_TRY(read_options(options, &o, err));

@@ -170,7 +170,8 @@ void tp_table_step(const tp_train_event *e, tp_buf *out)
     if (isnan(planned))
         tp_buf_adds(out, "   (planned: run 'temper doctor' once to measure this machine)\n");
     else
-        tp_buf_addf(out, "   (planned / measured %.4f; planned: full sequences, at the ceilings)\n",
+        tp_buf_addf(out,
+                    "   (planned / measured %.4f)\n(planned: full sequences, at the ceilings)\n",
                     planned / measured);
 }
 

@@ -18,11 +18,12 @@ struct tp_text_prompts {
 
 tp_status tp_text_prompts_new(tp_text_generator *gen, tp_text_prompts **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     if (!gen || !ret)
         return tp_fail(err, TP_ERR_ARG, "tp_text_prompts_new: an argument is NULL");
     TP_TRY(tp_text_model_need_tokenizer(&gen->m, err));
     tp_text_prompts *p = calloc(1, sizeof *p);
-    TP_ASSERT(p);
+    TP_HAVE(p);
     p->gen = gen;
     *ret = p;
     return TP_OK;
@@ -39,6 +40,7 @@ void tp_text_prompts_free(tp_text_prompts *p)
 tp_status tp_text_prompts_add(tp_text_prompts *p, const char *place, const char *text, size_t n,
                               bool chat, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(p && place && (text || !n), err);
     const tp_prompt_options options = {.chat = chat};
     return tp_prompt_list_add_text(&p->list, &p->gen->m, place, text, n, &options, err);
@@ -47,6 +49,7 @@ tp_status tp_text_prompts_add(tp_text_prompts *p, const char *place, const char 
 tp_status tp_text_prompts_add_file(tp_text_prompts *p, const char *path, const char *key, bool chat,
                                    tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(p && path, err);
     const tp_prompt_options options = {.chat = chat, .key = key};
     return tp_prompt_list_add_file(&p->list, &p->gen->m, path, &options, err);
@@ -54,6 +57,7 @@ tp_status tp_text_prompts_add_file(tp_text_prompts *p, const char *path, const c
 
 tp_status tp_text_prompts_add_input(tp_text_prompts *p, bool chat, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(p, err);
     const tp_prompt_options options = {.chat = chat};
     return tp_prompt_list_add_input(&p->list, &p->gen->m, &options, err);
@@ -219,6 +223,7 @@ tp_status tp_text_generator_run(tp_text_generator *gen, const tp_text_prompts *p
                                 const tp_text_request *request, tp_text_take *take, void *user,
                                 tp_text_work *ret_work, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_text_request r;
     if (!gen || !prompts || prompts->gen != gen || !prompts->list.n)
         return tp_fail(err, TP_ERR_ARG,
@@ -231,7 +236,7 @@ tp_status tp_text_generator_run(tp_text_generator *gen, const tp_text_prompts *p
                .user = user,
                .samples = r.samples ? r.samples : 1};
     b.ids = malloc(b.prompts->n * sizeof *b.ids);
-    TP_ASSERT(b.ids);
+    TP_HAVE(b.ids);
     for (size_t i = 0; i < b.prompts->n; i++)
         b.ids[i] = -1;
     tp_status status = run(&b, err);

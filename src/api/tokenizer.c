@@ -10,6 +10,7 @@ tp_status tp_tokenizer_to_ids(const tp_tokenizer *tok, tp_tokenizer_scratch *scr
                               const char *text, size_t n, unsigned flags, int32_t **ret_ids,
                               size_t *ret_n, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     if (!tok || (!text && n) || !ret_ids || !ret_n)
         return tp_fail(err, TP_ERR_ARG, "tp_tokenizer_to_ids: an argument is NULL");
     if (n > INT32_MAX)
@@ -33,6 +34,7 @@ tp_status tp_tokenizer_to_ids(const tp_tokenizer *tok, tp_tokenizer_scratch *scr
 tp_status tp_tokenizer_to_text(const tp_tokenizer *tok, const int32_t *ids, size_t n,
                                bool skip_special, char **ret_text, size_t *ret_n, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     if (!tok || (!ids && n) || !ret_text || !ret_n)
         return tp_fail(err, TP_ERR_ARG, "tp_tokenizer_to_text: an argument is NULL");
     tp_buf text = {0};
@@ -105,6 +107,7 @@ static tp_status read_all(const char *const *files, size_t n, tp_buf *texts, con
 tp_status tp_tokenizer_learn(const char *folder, const char *const *files, size_t n,
                              const tp_tokenizer_learn_options *options, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_tokenizer_learn_options o;
     if (!folder || !files || n == 0)
         return tp_fail(err, TP_ERR_ARG, "tp_tokenizer_learn: there is no folder or no file");
@@ -114,7 +117,7 @@ tp_status tp_tokenizer_learn(const char *folder, const char *const *files, size_
     tp_buf *texts = calloc(n, sizeof *texts);
     const char **data = calloc(n, sizeof *data);
     size_t *lengths = calloc(n, sizeof *lengths);
-    TP_ASSERT(texts && data && lengths);
+    TP_HAVE(texts && data && lengths);
     tp_status status = read_all(files, n, texts, data, lengths, err);
     if (status == TP_OK)
         status = learn(folder, data, lengths, n, &o, err);

@@ -153,6 +153,8 @@ static tp_status compare(const char *const *paths, const tp_trace_report_options
     }
     if (status == TP_OK)
         status = tp_compare(&sel[0], &sel[1], &c, err);
+    if (status == TP_OK && o->worse)
+        *o->worse = tp_comparison_is_worse(&c);
     if (status == TP_OK)
         *ret = print(&(context){.files = {files[0], files[1]}, .c = &c}, o);
     tp_comparison_release(&c);
@@ -166,6 +168,7 @@ static tp_status compare(const char *const *paths, const tp_trace_report_options
 tp_status tp_trace_report_compare(const char *before, const char *after,
                                   const tp_trace_report_options *options, char **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(before && after && ret, err);
     tp_trace_report_options o;
     tp_select_options select;

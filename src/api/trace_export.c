@@ -86,6 +86,7 @@ static char *describe(const char *path, const tp_trace_file *file, uint64_t byte
 tp_status tp_trace_report_export(const char *path, const char *output,
                                  const tp_trace_export_options *options, char **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(path && output && ret, err);
     tp_trace_export_options o;
     tp_trace_paths one = {0};

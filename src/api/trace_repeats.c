@@ -97,7 +97,7 @@ static tp_status refuse_duplicates(const char *const *paths, size_t n, tp_error 
 {
     tp_status status = TP_OK;
     char **real = calloc(n, sizeof *real);
-    TP_ASSERT(real);
+    TP_HAVE(real);
     for (size_t i = 0; i < n && status == TP_OK; i++) {
         real[i] = realpath(paths[i], NULL);
         for (size_t k = 0; k < i && real[i] && status == TP_OK; k++)
@@ -128,6 +128,8 @@ static tp_status repeat(const tp_trace_report_options *o, const tp_select_option
     }
     if (status == TP_OK)
         status = tp_repeats_conclude(&r, err);
+    if (status == TP_OK && o->worse)
+        *o->worse = tp_trace_stats_is_worse(&r);
     if (status == TP_OK)
         *ret = print(o, &r);
     tp_repeats_release(&r);
@@ -138,6 +140,7 @@ tp_status tp_trace_report_repeats(const char *const *paths, size_t n, const char
                                   size_t n_others, const tp_trace_report_options *options,
                                   char **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED((paths || !n) && (others || !n_others) && ret, err);
     tp_trace_report_options o;
     tp_select_options select;
@@ -146,7 +149,7 @@ tp_status tp_trace_report_repeats(const char *const *paths, size_t n, const char
     if (n == 0)
         return tp_fail(err, TP_ERR_ARG, "recordings are compared: at least one is needed");
     const char **words = calloc(n + n_others + 1, sizeof *words);
-    TP_ASSERT(words);
+    TP_HAVE(words);
     memcpy(words, paths, n * sizeof *words);
     if (n_others)
         memcpy(words + n, others, n_others * sizeof *words);

@@ -179,6 +179,7 @@ static tp_status put_files(request *r, const tp_trace_job *job, tp_error *err)
 tp_status tp_trace_report_write(const char *const *paths, size_t n,
                                 const tp_trace_report_options *options, char **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_trace_report_options o;
     request r = {.o = &o};
     tp_trace_paths files = {0};

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "api/judging.h"
 #include "api/watching.h"
 #include "instrument/monitor/sinks.h"
 
@@ -71,6 +72,7 @@ tp_status tp_train_with_sinks(const tp_config *config, const tp_train_options *o
     listener l = {.o = options, .hooks = hooks};
     *ret = (tp_train_result){
         .final_loss = NAN, .val_loss = NAN, .val_accuracy = NAN, .status = TP_ERR_CONFIG};
+    TP_TRY(tp_judging_check(config, options, err));
     TP_TRY(tp_watching_read(&l.watching, config, options, err));
     const tp_train_hooks own = {.observe = observe,
                                 .should_stop = should_stop,
@@ -84,5 +86,7 @@ tp_status tp_train_with_sinks(const tp_config *config, const tp_train_options *o
                                 .listener = &l};
     tp_status status = tp_train_run(config, options, &own, ret, err);
     tp_watching_release(&l.watching);
+    if (status == TP_OK && !ret->is_silent) /* of several processes, one judges */
+        status = tp_judging_run(options, &ret->is_below_threshold, err);
     return status;
 }

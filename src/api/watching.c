@@ -21,16 +21,43 @@
 
 static const double command_limit_s = 60, command_end_s = 5;
 
+/* A rule over a figure that no run of Temper has would never say anything. */
+static tp_status check_metrics(const tp_alarm_set *set, tp_error *err)
+{
+    for (size_t i = 0; i < set->n; i++)
+        for (size_t k = 0; k < set->alarms[i].rule.n; k++) {
+            const tp_alarm_condition *c = &set->alarms[i].rule.conditions[k];
+            tp_nearest near = {.word = c->subject};
+            bool is_known = false;
+            for (size_t m = 0; m < TP_METRIC_DEFS; m++) {
+                is_known |= tp_alarm_rank(c, tp_metric_defs[m].name) >= 0;
+                tp_nearest_offer(&near, tp_metric_defs[m].name);
+            }
+            if (!is_known)
+                return tp_fail(err, TP_ERR_CONFIG, "'%.200s': no metric is called '%s'%s%s%s",
+                               set->alarms[i].rule.text, c->subject,
+                               near.best ? "; did you mean '" : " (docs/guide/metrics.md)",
+                               near.best ? near.best : "", near.best ? "'?" : "");
+        }
+    return TP_OK;
+}
+
 tp_status tp_watching_read(tp_watching *w, const tp_config *config, const tp_train_options *options,
                            tp_error *err)
 {
     char where[64], path[128];
     tp_error why = {0};
     *w = (tp_watching){.o = options};
-    if (tp_alarm_plan_read(&w->plan, options->monitor.alarms, where, &why) == TP_OK)
-        return TP_OK;
-    snprintf(path, sizeof path, "monitor.alarms%s", where);
-    return tp_config_fail(config, path, err, "%s", why.message);
+    tp_status status = tp_alarm_plan_read(&w->plan, options->monitor.alarms, where, &why);
+    if (status != TP_OK) {
+        snprintf(path, sizeof path, "monitor.alarms%s", where);
+        status = tp_config_fail(config, path, err, "%s", why.message);
+    } else if (check_metrics(&w->plan.set, &why) != TP_OK) {
+        status = tp_config_fail(config, "monitor.alarms", err, "%s", why.message);
+    }
+    if (status != TP_OK)
+        tp_watching_release(w);
+    return status;
 }
 
 void tp_watching_release(tp_watching *w) { tp_alarm_plan_release(&w->plan); }
@@ -147,7 +174,7 @@ static char **environment_of(const tp_watching *w, const tp_alarm_event *e, char
     while (environ[n])
         n++;
     char **envp = calloc(n + 6, sizeof *envp);
-    TP_ASSERT(envp);
+    TP_HAVE(envp);
     for (size_t i = 0; i < n; i++)
         if (strncmp(environ[i], "TEMPER_ALARM", 12) != 0)
             envp[used++] = environ[i];

@@ -5,9 +5,9 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/no_memory.h"
 #include "base/platform.h"
 
 /* Under AddressSanitizer the bytes after the last object are out of bounds.  Only the
@@ -74,19 +74,12 @@ void tp_arena_release(tp_arena *arena)
 
 static _Noreturn void exhausted(size_t count, size_t size, size_t reserved)
 {
-    fprintf(stderr, "temper: out of arena memory: %zu objects of %zu bytes, %zu bytes reserved\n",
-            count, size, reserved);
-    abort();
-}
-
-/* The system has no more: nothing that a caller could do. */
-static _Noreturn void no_memory(size_t bytes)
-{
-    struct rlimit r;
-    bool limited = getrlimit(RLIMIT_AS, &r) == 0 && r.rlim_cur != RLIM_INFINITY;
-    fprintf(stderr, "temper: no memory for %zu bytes: %s%s\n", bytes, strerror(errno),
-            limited ? "; the address space is limited (RLIMIT_AS, ulimit -v)" : "");
-    _exit(5);
+    char sentence[160];
+    snprintf(sentence, sizeof sentence,
+             "no memory: %zu objects of %zu bytes do not fit in the %zu bytes that are set aside "
+             "for their kind",
+             count, size, reserved);
+    tp_no_memory_because(sentence);
 }
 
 static tp_arena_block *map(size_t room)
@@ -174,7 +167,7 @@ void *tp_arena_alloc(tp_arena *arena, size_t count, size_t size, size_t align)
     if (over)
         exhausted(count, size, arena->reserved);
     if (!memory)
-        no_memory(count * size);
+        tp_no_memory(count * size);
     return memory;
 }
 

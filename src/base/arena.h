@@ -7,8 +7,8 @@
  *
  * Memory is mapped in blocks as it is needed, each twice the one before, so an arena takes about
  * what is in it and pointers stay valid as it grows.  Allocation cannot fail: more than was
- * reserved stops the program with a message, and so does a system without memory (big tensors
- * live in backend buffers, never here).  Not thread-safe. */
+ * reserved ends the call with TP_ERR_NOMEM (no_memory.h), and so does a system without memory (big
+ * tensors live in backend buffers, never here).  Not thread-safe. */
 #ifndef TP_BASE_ARENA_H
 #define TP_BASE_ARENA_H
 
@@ -31,7 +31,7 @@ TP_CHECKED tp_status tp_arena_init(tp_arena *arena, size_t reserve, tp_error *er
 void tp_arena_release(tp_arena *arena); /* NULL or zeroed is a no-op */
 
 /* `count` zeroed objects, contiguous, aligned to `align` (a power of two).
- * Never NULL; a product that overflows stops the program. */
+ * Never NULL. */
 void *tp_arena_alloc(tp_arena *arena, size_t count, size_t size, size_t align);
 
 /* The same, but NULL when the reservation does not suffice: for sizes that input

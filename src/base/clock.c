@@ -10,10 +10,7 @@ uint64_t tp_clock_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-double tp_clock_s(void)
-{
-    return (double)tp_clock_ns() * 1e-9;
-}
+double tp_clock_s(void) { return (double)tp_clock_ns() * 1e-9; }
 
 double tp_wall_s(void)
 {

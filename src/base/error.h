@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/no_memory.h"
 #include "temper/error.h"
 
 #define TP_PRINTF(f, a) __attribute__((format(printf, f, a)))

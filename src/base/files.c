@@ -18,41 +18,10 @@
 
 enum { CHUNK = 1 << 20, MAX_FOLDER_DEPTH = 64 };
 
-static const char *remedy(int error)
-{
-    switch (error) {
-    case ENOENT:
-        return "; check the path";
-    case EACCES:
-    case EPERM:
-        return "; check its permissions";
-    case EROFS:
-        return "; choose another folder";
-    case ENOSPC:
-    case EDQUOT:
-        return "; free some space or choose another folder";
-    case EMFILE:
-    case ENFILE:
-        return "; raise the limit of open files (ulimit -n)";
-    case EISDIR:
-        return "; a file is expected here";
-    case ENOTDIR:
-        return "; a part of the path is not a folder";
-    default:
-        return "";
-    }
-}
-
 static tp_status files_fail(tp_error *err, const char *verb, const char *path, int error)
 {
     return tp_fail(err, TP_ERR_IO, "cannot %s %s: %s%s", verb, path, strerror(error),
-                   remedy(error));
-}
-
-tp_status tp_files_fail_output(tp_error *err, const char *verb, const char *path, int error)
-{
-    return tp_fail(err, TP_ERR_OUTPUT, "cannot %s %s: %s%s", verb, path, strerror(error),
-                   remedy(error));
+                   tp_files_remedy(error));
 }
 
 /* A pipe without a name: one end belongs to whoever started us, as in `temper plan <(recipe)`. */
@@ -315,18 +284,6 @@ tp_status tp_dir_check(const char *path, tp_error *err)
         status = files_fail(err, "write into folder", tp_buf_str(&nearest), errno);
     tp_buf_release(&nearest);
     return status;
-}
-
-tp_status tp_dir_sync(const char *path, tp_error *err)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return tp_files_fail_output(err, "open folder", path, errno);
-    /* Some file systems cannot sync a folder and say EINVAL: nothing to lose. */
-    bool failed = tp_files_fault(EIO) || (fsync(fd) != 0 && errno != EINVAL);
-    int error = errno;
-    close(fd);
-    return failed ? tp_files_fail_output(err, "sync folder", path, error) : TP_OK;
 }
 
 /* Removal walks down with one open folder per level; each entry is opened

@@ -6,8 +6,9 @@
 
 #include "base/files.h"
 
-/* "cannot <verb> <path>: <strerror>" and, where one is known, what helps. */
-/* The same about something that should have been written: TP_ERR_OUTPUT. */
+/* What helps against an errno: "; check the path", or "". */
+const char *tp_files_remedy(int error);
+/* "cannot <verb> <path>: <strerror>" and what helps: TP_ERR_OUTPUT. */
 tp_status tp_files_fail_output(tp_error *err, const char *verb, const char *path, int error);
 
 /* A writer on a descriptor that is open; it is closed with the writer, on failure too. */
@@ -20,6 +21,7 @@ TP_CHECKED tp_status tp_rename_unsynced(const char *from, const char *to, tp_err
 /* What this process has read and written, once tp_outputs_watch() was called. */
 typedef enum { TP_FILE_UNKNOWN, TP_FILE_READ, TP_FILE_WRITTEN } tp_file_use;
 void tp_files_note(const struct stat *st, tp_file_use use);
+tp_file_use tp_files_noted(const struct stat *st);
 
 /* To be asked before every state-changing call: true when the test wants it to
  * fail, with errno set to `error`. */

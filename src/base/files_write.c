@@ -13,6 +13,49 @@
 
 enum { BUFFER = 1 << 20 };
 
+const char *tp_files_remedy(int error)
+{
+    switch (error) {
+    case ENOENT:
+        return "; check the path";
+    case EACCES:
+    case EPERM:
+        return "; check its permissions";
+    case EROFS:
+        return "; choose another folder";
+    case ENOSPC:
+    case EDQUOT:
+        return "; free some space or choose another folder";
+    case EMFILE:
+    case ENFILE:
+        return "; raise the limit of open files (ulimit -n)";
+    case EISDIR:
+        return "; a file is expected here";
+    case ENOTDIR:
+        return "; a part of the path is not a folder";
+    default:
+        return "";
+    }
+}
+
+tp_status tp_files_fail_output(tp_error *err, const char *verb, const char *path, int error)
+{
+    return tp_fail(err, TP_ERR_OUTPUT, "cannot %s %s: %s%s", verb, path, strerror(error),
+                   tp_files_remedy(error));
+}
+
+tp_status tp_dir_sync(const char *path, tp_error *err)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return tp_files_fail_output(err, "open folder", path, errno);
+    /* Some file systems cannot sync a folder and say EINVAL: nothing to lose. */
+    bool failed = tp_files_fault(EIO) || (fsync(fd) != 0 && errno != EINVAL);
+    int error = errno;
+    close(fd);
+    return failed ? tp_files_fail_output(err, "sync folder", path, error) : TP_OK;
+}
+
 struct tp_writer {
     int fd;
     char *path;

@@ -1,16 +1,16 @@
-/* grow.c - reallocation of small arrays; out of memory ends the process with the size in the
- * message. */
+/* grow.c - reallocation of small arrays. */
 #include "base/grow.h"
 
-#include <stdio.h>
+#include <stdint.h>
 #include <stdlib.h>
+
+#include "base/no_memory.h"
 
 void *tp_grow(void *old, size_t count, size_t size)
 {
     void *p = reallocarray(old, count ? count : 1, size);
-    if (!p) {
-        fprintf(stderr, "temper: out of memory: %zu objects of %zu bytes\n", count, size);
-        abort();
-    }
+    size_t bytes;
+    if (!p)
+        tp_no_memory(__builtin_mul_overflow(count, size, &bytes) ? SIZE_MAX : bytes);
     return p;
 }

@@ -1,4 +1,4 @@
-/* grow.h - reallocation of small host arrays; exhausted memory stops the program. */
+/* grow.h - reallocation of small host arrays; exhausted memory ends the call (no_memory.h). */
 #ifndef TP_BASE_GROW_H
 #define TP_BASE_GROW_H
 

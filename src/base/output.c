@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,65 +20,6 @@ struct tp_output {
     bool is_closed;   /* standard output: the reader has seen enough */
     bool is_unsynced;
 };
-
-/* ---- what was read and written ---- */
-
-typedef struct {
-    dev_t device;
-    ino_t inode;
-    tp_file_use use;
-} noted;
-
-static struct {
-    pthread_mutex_t mutex;
-    bool is_on;
-    noted *files;
-    size_t n, cap;
-} watch = {.mutex = PTHREAD_MUTEX_INITIALIZER};
-
-void tp_outputs_watch(void) { watch.is_on = true; }
-
-static noted *find_noted(const struct stat *st)
-{
-    for (size_t i = 0; i < watch.n; i++)
-        if (watch.files[i].inode == st->st_ino && watch.files[i].device == st->st_dev)
-            return &watch.files[i];
-    return NULL;
-}
-
-void tp_files_note(const struct stat *st, tp_file_use use)
-{
-    if (!watch.is_on || !S_ISREG(st->st_mode))
-        return;
-    pthread_mutex_lock(&watch.mutex);
-    noted *file = find_noted(st);
-    if (!file && watch.n == watch.cap) {
-        watch.cap = watch.cap ? 2 * watch.cap : 64;
-        watch.files = realloc(watch.files, watch.cap * sizeof *watch.files);
-        TP_ASSERT(watch.files);
-    }
-    if (!file)
-        watch.files[watch.n++] = (noted){st->st_dev, st->st_ino, use};
-    else
-        file->use = use;
-    pthread_mutex_unlock(&watch.mutex);
-}
-
-void tp_output_note_input(const char *path)
-{
-    struct stat st;
-    if (watch.is_on && stat(path, &st) == 0)
-        tp_files_note(&st, TP_FILE_READ);
-}
-
-static tp_file_use look_up(const struct stat *st)
-{
-    pthread_mutex_lock(&watch.mutex);
-    const noted *file = find_noted(st);
-    tp_file_use use = file ? file->use : TP_FILE_UNKNOWN;
-    pthread_mutex_unlock(&watch.mutex);
-    return use;
-}
 
 /* ---- what is there ---- */
 
@@ -197,7 +137,7 @@ static tp_status check_use(const char *path, const place *p, tp_error *err)
     struct stat st = p->st;
     if (p->kind == PLACE_DESCRIPTOR ? fstat(p->fd, &st) != 0 : !p->exists)
         return TP_OK;
-    switch (S_ISREG(st.st_mode) ? look_up(&st) : TP_FILE_UNKNOWN) {
+    switch (S_ISREG(st.st_mode) ? tp_files_noted(&st) : TP_FILE_UNKNOWN) {
     case TP_FILE_READ:
         return refuse(path, "this command reads it, and it would be lost; choose another name",
                       err);
@@ -293,7 +233,7 @@ static tp_status open_output(tp_output **ret, const char *path, bool is_result, 
 {
     place p = {0};
     tp_output *o = calloc(1, sizeof *o);
-    TP_ASSERT(o);
+    TP_HAVE(o);
     tp_status status = look(path, &p, err);
     if (status == TP_OK && is_result)
         status = check_use(path, &p, err);

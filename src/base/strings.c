@@ -26,17 +26,15 @@ void tp_buf_reserve(tp_buf *buf, size_t extra)
 {
     size_t need;
     if (__builtin_add_overflow(buf->len, extra, &need) || __builtin_add_overflow(need, 1, &need))
-        abort();
+        tp_no_memory(SIZE_MAX);
     if (need <= buf->cap)
         return;
     size_t cap = buf->cap ? buf->cap : 64;
     while (cap < need)
         cap = cap > SIZE_MAX / 2 ? need : cap * 2;
     char *data = realloc(buf->data, cap);
-    if (!data) {
-        fprintf(stderr, "temper: out of memory: %zu bytes\n", cap);
-        abort();
-    }
+    if (!data)
+        tp_no_memory(cap);
     data[buf->len] = 0;
     buf->data = data;
     buf->cap = cap;

@@ -2,7 +2,7 @@
  *
  * tp_buf always keeps a NUL after its last byte, so `buf.data` can be handed to
  * C functions; `len` does not count it.  A zeroed tp_buf is empty and valid.
- * Exhausted memory stops the program: these buffers hold small host data. */
+ * Exhausted memory ends the call (no_memory.h): these buffers hold small host data. */
 #ifndef TP_BASE_STRINGS_H
 #define TP_BASE_STRINGS_H
 

@@ -4,12 +4,14 @@
 #include "base/terminal.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include "base/platform.h"
+#include "base/wrap.h"
 
 enum { MARK = 20, KEEP = 32 }; /* bytes of a mark: FF, 16 digits, a letter, a NUL */
 
@@ -31,6 +33,9 @@ typedef struct {
     char held[KEEP]; /* the beginning of a character or of a mark */
     size_t n_held;
     tp_buf out;
+    size_t room;  /* 0: lines are as long as they are */
+    tp_buf line;  /* with room: one that has not ended */
+    tp_buf lines; /* that fit */
 } guard;
 static guard output = {.fd = STDOUT_FILENO}, errors = {.fd = STDERR_FILENO};
 
@@ -176,6 +181,24 @@ static bool write_all(int fd, const char *s, size_t n)
     return true;
 }
 
+/* What has been filtered, as it is written: with room whole lines that fit. */
+static bool put(guard *g, bool is_end)
+{
+    if (!g->room)
+        return write_all(g->fd, tp_buf_str(&g->out), g->out.len);
+    tp_buf_add(&g->line, tp_buf_str(&g->out), g->out.len);
+    size_t n = g->line.len;
+    while (!is_end && n > 0 && g->line.data[n - 1] != '\n')
+        n--;
+    tp_buf_clear(&g->lines);
+    tp_add_wrapped(&g->lines, tp_buf_str(&g->line), n, g->room);
+    tp_buf rest = {0};
+    tp_buf_add(&rest, tp_buf_str(&g->line) + n, g->line.len - n);
+    tp_buf_release(&g->line);
+    g->line = rest;
+    return write_all(g->fd, tp_buf_str(&g->lines), g->lines.len);
+}
+
 static ssize_t guarded_write(void *cookie, const char *s, size_t n)
 {
     guard *g = cookie;
@@ -194,7 +217,7 @@ static ssize_t guarded_write(void *cookie, const char *s, size_t n)
     }
     filter(g, from, len, false);
     tp_buf_release(&whole);
-    return write_all(g->fd, tp_buf_str(&g->out), g->out.len) ? (ssize_t)n : 0;
+    return put(g, false) ? (ssize_t)n : 0;
 }
 
 static bool make_marks(void)
@@ -238,12 +261,20 @@ void tp_terminal_pass_data(void)
     output.passes_data = true;
 }
 
+void tp_terminal_wrap(int width)
+{
+    fflush(stdout);
+    tp_buf_clear(&output.out);
+    (void)put(&output, true);
+    output.room = mark_len && width > 0 ? (size_t)width : 0;
+}
+
 static void end(guard *g)
 {
     tp_buf_clear(&g->out);
     filter(g, g->held, g->n_held, true);
     g->n_held = 0;
-    (void)write_all(g->fd, tp_buf_str(&g->out), g->out.len);
+    (void)put(g, true);
 }
 
 void tp_terminal_end(void)
@@ -254,4 +285,21 @@ void tp_terminal_end(void)
     fflush(stderr);
     end(&output);
     end(&errors);
+}
+
+void tp_buf_add_sparkline(tp_buf *out, const double *v, size_t n)
+{
+    static const char *const levels[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    double low = INFINITY, high = -INFINITY;
+    for (size_t i = 0; i < n; i++)
+        if (isfinite(v[i])) {
+            low = fmin(low, v[i]);
+            high = fmax(high, v[i]);
+        }
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(v[i]))
+            tp_buf_addc(out, '!');
+        else
+            tp_buf_adds(out, levels[high > low ? (int)(7.99 * ((v[i] - low) / (high - low))) : 0]);
+    }
 }

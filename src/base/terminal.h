@@ -17,6 +17,9 @@ bool tp_is_unsafe(uint32_t code_point);
  * On one line newline and tab are written out as \n and \t as well. */
 void tp_buf_add_shown(tp_buf *out, const char *s, size_t n, bool one_line);
 
+/* Values as a line of blocks, one column each; '!' where one is not finite. */
+void tp_buf_add_sparkline(tp_buf *out, const double *v, size_t n);
+
 /* Begins an item of a list in the message of an error: tp_fail_list(). */
 #define TP_ERROR_ITEM "\n  "
 

@@ -47,6 +47,12 @@ static void record_failure(job *j, size_t index, tp_status status, const tp_erro
     j->error = *error;
 }
 
+static tp_status run_task(const job *j, size_t index, int number, tp_error *err)
+{
+    TP_MEMORY_GUARD(err); /* others still work on this job */
+    return j->task(j->context, index, number, err);
+}
+
 /* Take the next task and run it; the lock is held before and after. */
 static void run_one(tp_pool *pool, job *j, int number)
 {
@@ -54,7 +60,7 @@ static void run_one(tp_pool *pool, job *j, int number)
     tp_error error = {0};
     j->n_running++;
     pthread_mutex_unlock(&pool->lock);
-    tp_status status = j->task(j->context, index, number, &error);
+    tp_status status = run_task(j, index, number, &error);
     pthread_mutex_lock(&pool->lock);
     j->n_running--;
     if (status != TP_OK)

@@ -2,17 +2,12 @@
 #include "base/vec.h"
 
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { MIDDLING = 256 << 10, LARGE = 2 << 20, HUGE_BLOCK = 32 << 20, PAGE = 4096 };
+#include "base/no_memory.h"
 
-static void stop(size_t n, size_t size)
-{
-    fprintf(stderr, "temper: out of memory for %zu items of %zu bytes\n", n, size);
-    abort();
-}
+enum { MIDDLING = 256 << 10, LARGE = 2 << 20, HUGE_BLOCK = 32 << 20, PAGE = 4096 };
 
 /* A hint, which may be refused: touching fresh memory then costs a fault per 2 MB, not per page. */
 static void ask_for_huge_pages(void *v, size_t bytes)
@@ -46,8 +41,10 @@ size_t tp_vec_next(size_t cap, size_t n, size_t size)
 void *tp_vec_resize(void *v, size_t n, size_t size)
 {
     size_t bytes;
-    if (__builtin_mul_overflow(n, size, &bytes) || !(v = realloc(v, bytes ? bytes : 1)))
-        stop(n, size);
+    if (__builtin_mul_overflow(n, size, &bytes))
+        tp_no_memory(SIZE_MAX);
+    if (!(v = realloc(v, bytes ? bytes : 1)))
+        tp_no_memory(bytes);
     ask_for_huge_pages(v, bytes);
     return v;
 }
@@ -56,15 +53,17 @@ void *tp_vec_room(void *v, size_t *cap, size_t n, size_t size)
 {
     if (n <= *cap)
         return v;
-    *cap = tp_vec_next(*cap, n, size);
-    return tp_vec_resize(v, *cap, size);
+    size_t room = tp_vec_next(*cap, n, size);
+    v = tp_vec_resize(v, room, size);
+    *cap = room;
+    return v;
 }
 
 void *tp_vec_new(size_t n, size_t size)
 {
     void *v = calloc(n ? n : 1, size);
     if (!v)
-        stop(n, size);
+        tp_no_memory(n * size);
     ask_for_huge_pages(v, n * size);
     return v;
 }

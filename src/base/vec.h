@@ -2,7 +2,8 @@
  *
  * Growth through realloc(): the C library moves large blocks by remapping pages, so growing
  * neither copies nor doubles what is resident.  Large blocks ask for huge pages.  Exhausted memory
- * stops the program, as in tp_buf; how much input may ask for is limited by the size of the input.
+ * ends the call (no_memory.h), as in tp_buf; how much input may ask for is limited by the size of
+ * the input.
  */
 #ifndef TP_BASE_VEC_H
 #define TP_BASE_VEC_H

@@ -264,6 +264,11 @@ int tp_cli_print(tp_status status, char *text, const tp_error *err)
     return TP_EXIT_OK;
 }
 
+int tp_cli_verdict(int exit_status, bool is_worse)
+{
+    return exit_status == TP_EXIT_OK && is_worse ? TP_EXIT_WORSE : exit_status;
+}
+
 void tp_cli_erase_line(FILE *out)
 {
     fprintf(out, "%s%s", tp_style(TP_LINE_BEGIN), tp_style(TP_LINE_ERASE));
@@ -282,7 +287,8 @@ bool tp_cli_colour(FILE *out)
     return tp_cli_terminal(out) && !(no && *no);
 }
 
-int tp_cli_width(void)
+/* Of COLUMNS or the terminal; 0: not known. */
+static int screen_width(void)
 {
     struct winsize size;
     const char *columns = getenv("COLUMNS");
@@ -291,8 +297,16 @@ int tp_cli_width(void)
         return (int)n;
     if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40)
         return size.ws_col;
-    return 110;
+    return 0;
 }
+
+int tp_cli_width(void)
+{
+    int width = screen_width();
+    return width ? width : 110;
+}
+
+void tp_cli_wrap(void) { tp_terminal_wrap(screen_width()); }
 
 bool tp_cli_force_isa(const char *name)
 {

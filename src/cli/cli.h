@@ -5,7 +5,7 @@
  * Exit statuses: temper/exit_status.def.
  *
  * What includes this file and temper/ headers alone is a command as it should be: arguments, the
- * terminal, and calls of the library.  src/LAYERS lists the files that are not there yet. */
+ * terminal, and calls of the library. */
 #ifndef TP_CLI_CLI_H
 #define TP_CLI_CLI_H
 
@@ -68,6 +68,9 @@ int tp_cli_refuse(const char *command, const char *fmt, ...) __attribute__((form
  * exit status. */
 int tp_cli_print(tp_status status, char *text, const tp_error *err);
 
+/* TP_EXIT_WORSE in place of success when the verdict that was asked for is "worse". */
+int tp_cli_verdict(int exit_status, bool is_worse);
+
 /* The form of a report that was asked for. */
 tp_form tp_cli_form(bool json, bool csv, bool markdown);
 
@@ -82,6 +85,10 @@ bool tp_cli_terminal(FILE *out);
 bool tp_cli_colour(FILE *out);
 /* Columns of standard output: COLUMNS, the terminal's, else 110. */
 int tp_cli_width(void);
+
+/* Standard output is text for people from here on: with a screen, or COLUMNS, no line is wider than
+ * that as long as a blank can be found. */
+void tp_cli_wrap(void);
 
 /* --isa: false after printing what is wrong; NULL is fine. */
 bool tp_cli_force_isa(const char *name);

@@ -12,7 +12,6 @@ typedef struct {
 static const tp_flag flag_table[] = {
     TP_SWITCH("json", 0, json, "{\"alarms\": [...], \"rules\": [...]}"),
     {.name = "rule",
-     .letter = 'r',
      .argument = "TEXT",
      .doc = "as 'train/loss rises by 3 sigma over 50 steps'; may be given several times",
      .type = TP_FLAG_LIST,

@@ -79,7 +79,7 @@ static int parse_sizes(const flags *f, job *j)
 static tp_status write_report(const tp_analysis *a, tp_metrics *m, tp_error *err)
 {
     char *path, *note;
-    tp_status status = tp_analysis_write_report(a, m, &path, &note, err);
+    tp_status status = tp_analysis_write_report(a, m, NULL, &path, &note, err);
     if (status != TP_OK)
         return status;
     fprintf(stderr, "temper: wrote %s\n", path);
@@ -109,7 +109,7 @@ static int answer(const flags *f, job *j)
         printf("%s: %s\n\n", tp_metrics_path(j->runs[0]), tp_metrics_about(j->runs[0]));
     fputs(text, stdout);
     tp_free(text);
-    int result = tp_analysis_summarize(a).below_threshold ? TP_EXIT_WORSE : 0;
+    int result = tp_cli_verdict(TP_EXIT_OK, tp_analysis_summarize(a).below_threshold);
     tp_analysis_free(a);
     return status == TP_OK ? result : tp_cli_fail(&err);
 }
@@ -146,6 +146,8 @@ int tp_cmd_analyze(int argc, char **argv)
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;
+    if (!f.json)
+        tp_cli_wrap();
     job *j = calloc(1, sizeof *j);
     if (!j)
         return TP_EXIT_MEMORY;

@@ -6,6 +6,7 @@
 
 #include "cli/bench_commands.h"
 #include "cli/cli.h"
+#include "cli/values.h"
 #include "temper/bench.h"
 
 typedef struct {
@@ -173,48 +174,18 @@ static bool has_vs(int argc, char **argv)
 
 /* ---- values ---- */
 
-/* "5%", "0.05": a fraction. */
-static bool read_fraction(const char *text, double *ret)
-{
-    char number[64];
-    size_t n = strlen(text);
-    bool percent = n > 0 && text[n - 1] == '%';
-    double v;
-    snprintf(number, sizeof number, "%.*s", (int)(n - percent), text);
-    if (n >= sizeof number || !tp_str_to_f64(number, &v) || !(v >= 0))
-        return false;
-    v = percent ? v / 100 : v;
-    if (v >= 1)
-        return false;
-    *ret = v;
-    return true;
-}
-
-static bool read_time(const char *text, double *ret)
-{
-    char *end;
-    double v = strtod(text, &end);
-    double scale = strcmp(end, "") == 0 || strcmp(end, "s") == 0 ? 1
-                   : strcmp(end, "ms") == 0                      ? 1e-3
-                   : strcmp(end, "m") == 0                       ? 60
-                   : strcmp(end, "h") == 0                       ? 3600
-                                                                 : NAN;
-    *ret = v * scale;
-    return end != text && *ret > 0 && *ret < 1e7;
-}
-
 static int resolve(const flags *f, tp_bench_options *o)
 {
     o->has_tolerance = f->tolerance != NULL;
-    if (f->tolerance && !read_fraction(f->tolerance, &o->tolerance))
+    if (f->tolerance && !tp_cli_fraction(f->tolerance, &o->tolerance))
         return tp_cli_refuse(
             "bench", "--tolerance is a share such as 5%% or 0.05, below 1; not '%s'", f->tolerance);
-    if (f->exact_tolerance && !read_fraction(f->exact_tolerance, &o->exact_tolerance))
+    if (f->exact_tolerance && !tp_cli_fraction(f->exact_tolerance, &o->exact_tolerance))
         return tp_cli_refuse("bench", "--exact-tolerance is a share such as 1%% or 0.01; not '%s'",
                              f->exact_tolerance);
-    if (f->width && (!read_fraction(f->width, &o->interval_width) || o->interval_width == 0))
+    if (f->width && (!tp_cli_fraction(f->width, &o->interval_width) || o->interval_width == 0))
         return tp_cli_refuse("bench", "--width is a share such as 1%% or 0.01; not '%s'", f->width);
-    if (f->budget && !read_time(f->budget, &o->budget_s))
+    if (f->budget && !tp_cli_time(f->budget, &o->budget_s))
         return tp_cli_refuse("bench", "--budget is a time such as 30s, 5m or 1h; not '%s'",
                              f->budget);
     if (f->rule && strcmp(f->rule, "interval") != 0 && strcmp(f->rule, "point") != 0)
@@ -229,8 +200,10 @@ static int resolve(const flags *f, tp_bench_options *o)
 static void print(void *user, const char *text)
 {
     (void)user;
+    if (*text != '{')
+        tp_cli_wrap(); /* the line that changes is none of these */
     fputs(text, stdout);
-    fflush(stdout);
+    tp_terminal_wrap(0);
 }
 
 static void note(void *user, const char *text)
@@ -362,10 +335,18 @@ static int compare_files(char **words, int n, const tp_bench_options *o)
     return end(status, result, &err);
 }
 
+static int print_formats(void)
+{
+    tp_cli_wrap();
+    return tp_cli_print(TP_OK, tp_bench_format_table(), NULL);
+}
+
 static int list(char **words, int n, const tp_bench_options *o)
 {
     tp_error err = {0};
     char *text = NULL;
+    if (!o->json)
+        tp_cli_wrap();
     tp_status status = tp_bench_list((const char *const *)words, (size_t)n, o, &text, &err);
     return tp_cli_print(status, text, &err);
 }
@@ -394,7 +375,7 @@ int tp_cmd_bench(int argc, char **argv)
     if (status)
         return status;
     if (f.formats)
-        return tp_cli_print(TP_OK, tp_bench_format_table(), &err);
+        return print_formats();
     if (is_vs || f.vs || f.command)
         return run_commands(&f, &commands, &o);
     if (n > 0 && strcmp(words[0], "compare") == 0)

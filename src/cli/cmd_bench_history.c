@@ -36,6 +36,8 @@ int tp_bench_history_command(int argc, char **argv)
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : TP_EXIT_INPUT;
+    if (!f.json)
+        tp_cli_wrap();
     const tp_bench_history_options o = {.size = sizeof o,
                                         .json = f.json,
                                         .all_hosts = f.all_hosts,

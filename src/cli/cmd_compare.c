@@ -5,10 +5,13 @@
 #include "cli/cli.h"
 #include "cli/runs.h"
 #include "temper/analysis.h"
+#include "temper/bench.h"
+#include "temper/evaluate.h"
+#include "temper/trace_report.h"
 
 typedef struct {
     bool json;
-    const char *a, *b;
+    const char *a, *b, *align;
     double margin;
 } flags;
 
@@ -19,6 +22,8 @@ static const tp_flag flag_table[] = {
     TP_TEXT("b", 0, "PATTERN", b, "runs of side B"),
     TP_NUMBER("margin", 0, "SHARE", FLOAT, margin, 1e-9, 1,
               "'same' within this share of A's mean (default 0.01)"),
+    TP_TEXT("align", 0, "AXIS", align,
+            "set values side by side at the same steps (default), tokens or time"),
     {0}};
 
 enum { MOST_RUNS = 200 };
@@ -58,20 +63,77 @@ static void print_text(const tp_run_comparison *c, const group *a, const group *
     tp_free(text);
 }
 
-/* 1 when something is worse. */
-static int status_of(const tp_run_comparison *c)
+static bool is_worse(const tp_run_comparison *c)
 {
     for (size_t i = 0; i < tp_run_comparison_count(c); i++)
         if (strcmp(tp_run_comparison_metric(c, i)->verdict, "worse") == 0)
-            return TP_EXIT_WORSE;
-    return 0;
+            return true;
+    return false;
+}
+
+/* -1: there is no such axis. */
+static int align_of(const char *word)
+{
+    static const char *const words[] = {"steps", "tokens", "time"};
+    for (int i = 0; word && i < 3; i++)
+        if (strcmp(word, words[i]) == 0)
+            return i;
+    return word ? -1 : TP_ALIGN_STEPS;
+}
+
+static void print_bench(void *user, const char *text)
+{
+    (void)user;
+    fputs(text, stdout);
+}
+
+static void note_bench(void *user, const char *text)
+{
+    (void)user;
+    fprintf(stderr, "temper: %s\n", text);
+}
+
+static int compare_benchmarks(const flags *f, char **words)
+{
+    tp_error err = {0};
+    int result = 0;
+    const tp_bench_options options = {.size = sizeof options,
+                                      .print = print_bench,
+                                      .note = note_bench,
+                                      .json = f->json,
+                                      .width = tp_cli_width(),
+                                      .no_history = true};
+    tp_status status = tp_bench_compare(words[0], words[1], &options, &result, &err);
+    return status == TP_OK ? result : tp_cli_fail(&err);
+}
+
+/* Two files that are no runs; the same words for verdicts. */
+static int compare_files(const flags *f, tp_result_kind kind, char **words)
+{
+    char *text = NULL;
+    size_t n;
+    tp_error err = {0};
+    if (kind == TP_RESULT_BENCHMARK)
+        return compare_benchmarks(f, words);
+    if (kind == TP_RESULT_TRACE) {
+        const tp_trace_report_options options = {.size = sizeof options,
+                                                 .form = tp_cli_form(f->json, false, false),
+                                                 .top = 10,
+                                                 .width = tp_cli_width()};
+        tp_status status = tp_trace_report_compare(words[0], words[1], &options, &text, &err);
+        return tp_cli_print(status, text, &err);
+    }
+    const tp_evaluation_file_options options = {.size = sizeof options, .json = f->json};
+    tp_status status = tp_evaluation_compare(words[0], words[1], &options, &text, &n, &err);
+    return tp_cli_print(status, text, &err);
 }
 
 /* The exit status, or -1 after a failure. */
 static int compare(const flags *f, const group *a, const group *b, tp_error *err)
 {
     tp_run_comparison *c;
-    const tp_compare_options options = {.size = sizeof options, .margin = f->margin};
+    const tp_compare_options options = {
+        .size = sizeof options, .margin = f->margin, .align = (tp_align)align_of(f->align)};
     if (tp_runs_compare(a->runs, a->n, b->runs, b->n, &options, &c, err) != TP_OK)
         return -1;
     if (f->json) {
@@ -81,7 +143,7 @@ static int compare(const flags *f, const group *a, const group *b, tp_error *err
     } else {
         print_text(c, a, b);
     }
-    int status = status_of(c);
+    int status = tp_cli_verdict(TP_EXIT_OK, is_worse(c));
     tp_run_comparison_free(c);
     return status;
 }
@@ -113,7 +175,8 @@ int tp_cmd_compare(int argc, char **argv)
     const tp_usage usage = {
         .command = "compare",
         .arguments = "RUN_A RUN_B",
-        .summary = "What differs between two runs, whoever ran them, and how surely.",
+        .summary = "What differs between two runs, whoever ran them, and how surely; also between "
+                   "two evaluations, two traces and two results of benchmarks.",
         .flags = flag_table,
         .details = "Every metric that both have, aligned by step: difference, 95 % interval that "
                    "knows that neighbouring steps are alike, p-value corrected for many metrics "
@@ -123,7 +186,17 @@ int tp_cmd_compare(int argc, char **argv)
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;
+    if (!f.json)
+        tp_cli_wrap();
     if ((n == 2) == (f.a && f.b) || n == 1 || (!f.a != !f.b))
         return tp_cli_refuse("compare", "give two runs, or --a and --b; see 'temper help compare'");
-    return run(&f, words, n, &a, &b);
+    if (align_of(f.align) < 0)
+        return tp_cli_refuse("compare", "--align is steps, tokens or time, not '%.40s'", f.align);
+    tp_result_kind kind = n ? tp_result_kind_of(words[0]) : TP_RESULT_RUN;
+    if (n && kind != tp_result_kind_of(words[1]))
+        return tp_cli_refuse("compare",
+                             "'%.200s' and '%.200s' are of different kinds: two runs, two "
+                             "evaluations, two traces or two results of benchmarks",
+                             words[0], words[1]);
+    return kind == TP_RESULT_RUN ? run(&f, words, n, &a, &b) : compare_files(&f, kind, words);
 }

@@ -74,6 +74,8 @@ int tp_cmd_doctor(int argc, char **argv)
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;
+    if (!f.json)
+        tp_cli_wrap();
     if (!tp_cli_force_isa(f.isa))
         return 2;
     tp_cli_catch(SIGINT, on_signal);

@@ -130,12 +130,14 @@ static tp_status run(const flags *f, char **words, int n, tp_error *err)
 /* The words that work on files alone; -1: it was none of them. */
 static int from_files(char **words, int n, const flags *f)
 {
+    bool worse = false;
     const tp_evaluation_file_options o = {.size = sizeof o,
                                           .level = f->level,
                                           .has_threshold = true,
                                           .threshold = f->threshold,
                                           .json = f->json,
-                                          .report = f->report};
+                                          .report = f->report,
+                                          .worse = &worse};
     bool is_compare = n > 0 && strcmp(words[0], "compare") == 0;
     bool is_summary = n > 0 && strcmp(words[0], "summarize") == 0;
     char *text = NULL;
@@ -151,7 +153,7 @@ static int from_files(char **words, int n, const flags *f)
         tp_status status = is_compare
                                ? tp_evaluation_compare(words[1], words[2], &o, &text, &n_text, &err)
                                : tp_evaluation_summarize(words[1], &o, &text, &n_text, &err);
-        return status == TP_OK ? print(text, n_text) : tp_cli_fail(&err);
+        return status == TP_OK ? tp_cli_verdict(print(text, n_text), worse) : tp_cli_fail(&err);
     }
     if (is_compare)
         fprintf(stderr, "temper eval compare: expected two files, A.json B.json\n");
@@ -180,7 +182,7 @@ int tp_cmd_eval(int argc, char **argv)
                    "how good it is and how sure that is.  'summarize' says the same about what "
                    "--out wrote, NeMo RL's evaluation_data.json and val_data_step<N>.jsonl, or the "
                    "validations of a run folder; "
-                   "'compare' pairs two of them by prompt.",
+                   "'compare' pairs two of them by prompt (exit status 1: B is worse).",
         .flags = flag_table,
         .details = "CONFIG has NeMo RL's names: generation.model_name, eval.num_tests_per_prompt, "
                    "eval.k_value, data.data_path, env.math ...; 'temper eval --keys' lists them.",
@@ -188,6 +190,8 @@ int tp_cmd_eval(int argc, char **argv)
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;
+    if (!f.json && !f.keys)
+        tp_cli_wrap();
     if (f.keys)
         return print_keys();
     int done = from_files(words, n, &f);

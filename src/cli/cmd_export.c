@@ -53,6 +53,7 @@ int tp_cmd_export(int argc, char **argv)
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;
+    tp_cli_wrap();
     tp_export_options options = {.size = sizeof options,
                                  .type = f.type,
                                  .name = f.name,

@@ -6,6 +6,24 @@
 
 static const tp_flag flags[] = {{.name = "json", .doc = "as JSON", .type = TP_FLAG_BOOL}, {0}};
 
+const tp_command *tp_command_find(const char *name)
+{
+    for (size_t i = 0; i < tp_n_commands; i++)
+        if (strcmp(tp_commands[i].name, name) == 0)
+            return &tp_commands[i];
+    return NULL;
+}
+
+int tp_command_unknown(const char *name)
+{
+    tp_nearest near = {.word = name};
+    for (size_t i = 0; i < tp_n_commands; i++)
+        tp_nearest_offer(&near, tp_commands[i].name);
+    fprintf(stderr, "temper: there is no command '%s'%s%s%s; see 'temper help'\n", name,
+            near.best ? "; did you mean '" : "", near.best ? near.best : "", near.best ? "'" : "");
+    return 2;
+}
+
 /* No text of commands.def needs to be escaped. */
 static void print_json(void)
 {

@@ -1,11 +1,13 @@
 /* cmd_metrics.c - `temper metrics`: the figures that a run recorded, whoever ran it. */
+#include <signal.h>
+#include <time.h>
 
 #include "cli/cli.h"
 #include "cli/runs.h"
-#include "temper/analysis.h"
+#include "temper/monitor.h"
 
 typedef struct {
-    bool json;
+    bool json, follow;
     const char *points, *run;
 } flags;
 
@@ -15,7 +17,37 @@ static const tp_flag flag_table[] = {
             "which count after a restart or damage: native (default), latest, all, accumulator, "
             "fast"),
     TP_TEXT("run", 0, "NAME", run, "of several runs in one data base; or RUN#NAME"),
+    TP_SWITCH("follow", 0, follow,
+              "go on: a line for every figure as it is recorded, TAG STEP VALUE or an object"),
     {0}};
+
+static volatile sig_atomic_t has_ended;
+
+static void on_end(int number)
+{
+    (void)number;
+    has_ended = 1;
+}
+
+/* What comes, line by line, until somebody ends it or nobody reads any more. */
+static tp_status follow(const flags *f, tp_metrics *m, tp_points_view view, const char *const *tags,
+                        size_t n_tags, tp_error *err)
+{
+    tp_follower *follower = tp_follower_new(m, view, tags, n_tags, f->json);
+    tp_status status = tp_metrics_check_tags(m, tags, n_tags, err);
+    tp_cli_catch(SIGINT, on_end);
+    tp_cli_catch(SIGTERM, on_end);
+    while (!has_ended && status == TP_OK && !ferror(stdout)) {
+        char *lines = tp_follower_lines(follower);
+        fputs(lines, stdout);
+        fflush(stdout);
+        tp_free(lines);
+        nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
+        status = tp_metrics_refresh(m, NULL, err);
+    }
+    tp_follower_free(follower);
+    return status;
+}
 
 static bool print_piece(void *user, const char *text, size_t n)
 {
@@ -35,8 +67,9 @@ static tp_status show(const flags *f, char **words, int n, tp_error *err)
     const char *const *tags = (const char *const *)(words + 1);
     char *text = NULL;
     tp_status status =
-        f->json ? tp_metrics_write_json(m, view, tags, (size_t)n - 1, print_piece, stdout, err)
-                : tp_metrics_text(m, view, tags, (size_t)n - 1, tp_cli_width(), &text, err);
+        f->follow ? follow(f, m, view, tags, (size_t)n - 1, err)
+        : f->json ? tp_metrics_write_json(m, view, tags, (size_t)n - 1, print_piece, stdout, err)
+                  : tp_metrics_text(m, view, tags, (size_t)n - 1, tp_cli_width(), &text, err);
     tp_metrics_close(m);
     if (text)
         fputs(text, stdout);
@@ -65,6 +98,8 @@ int tp_cmd_metrics(int argc, char **argv)
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;
+    if (!f.json)
+        tp_cli_wrap();
     tp_points_view view;
     if (f.points && !tp_points_view_named(f.points, &view))
         return tp_cli_refuse("metrics",

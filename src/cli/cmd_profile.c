@@ -61,6 +61,7 @@ int tp_cmd_profile(int argc, char **argv)
 {
     flags f = {.warmup = 3, .steps = 10, .record = 2};
     char *given[argc + 2], **words = given, path[TP_CLI_PATH], isa[64], *text = NULL;
+    bool worse = false;
     tp_error err = {0};
     const tp_usage usage = {
         .command = "profile",
@@ -69,12 +70,15 @@ int tp_cmd_profile(int argc, char **argv)
         .flags = flag_table,
         .details = "Trains a few steps without checkpoints or validation and prints where a "
                    "step's time and memory go, what to try, and what it would save at most.  The "
-                   "figures stay in runs/profiles/NAME; --against compares with an earlier one.",
+                   "figures stay in runs/profiles/NAME; --against compares with an earlier one "
+                   "(exit status 1: the step is worse).",
         .min_words = 1,
         .max_words = -1};
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;
+    if (!f.json)
+        tp_cli_wrap();
     tp_cli_catch(SIGINT, on_signal);
     tp_cli_catch(SIGTERM, on_signal);
     n = tp_cli_add_setting(words, n, "engine.isa", f.isa, isa);
@@ -91,9 +95,11 @@ int tp_cmd_profile(int argc, char **argv)
                                   .form = tp_cli_form(f.json, false, false),
                                   .progress = tp_cli_terminal(stderr) ? show_progress : NULL,
                                   .note = f.json ? NULL : note,
-                                  .should_stop = should_stop};
+                                  .should_stop = should_stop,
+                                  .width = tp_cli_width(),
+                                  .worse = &worse};
     tp_status done = tp_profile_run(path[0] ? path : NULL, (const char *const *)words, (size_t)n,
                                     &o, &text, &err);
-    int status = tp_cli_print(done, text, &err);
+    int status = tp_cli_verdict(tp_cli_print(done, text, &err), worse);
     return done != TP_OK && stop_signal ? 128 + stop_signal : status;
 }

@@ -118,6 +118,8 @@ int tp_cmd_stats(int argc, char **argv)
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;
+    if (!f.json)
+        tp_cli_wrap();
     bool plans = f.effect > 0 || f.n > 0 || f.power > 0;
     if ((n > 0) + (f.share != NULL) + plans != 1) {
         fprintf(stderr, "temper stats: give a file, --share, or two of --effect, --n and --power; "

@@ -107,6 +107,8 @@ int tp_cmd_trace(int argc, char **argv)
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;
+    if (!f.json && !f.csv && !f.markdown)
+        tp_cli_wrap();
     int status = split_words(words, n, &view, &n_paths);
     if (status)
         return status;

@@ -22,6 +22,7 @@ int tp_trace_compare_command(int argc, char **argv)
 {
     flags f = {.top = 10};
     char *words[argc + 1], *text = NULL;
+    bool worse = false;
     tp_error err = {0};
     const tp_usage usage = {
         .command = "trace compare",
@@ -31,12 +32,15 @@ int tp_trace_compare_command(int argc, char **argv)
         .details =
             "BEFORE and AFTER are files, '-' (standard input), or folders with one trace each, "
             "as the folder of a run.\n"
-            "Verdicts: better, worse, same (within 1 %), not shown.",
+            "Verdicts: better, worse, same (within 1 %), not shown.  Exit status 1 when the step "
+            "is worse.",
         .min_words = 2,
         .max_words = 2};
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;
+    if (!f.json && !f.csv && !f.markdown)
+        tp_cli_wrap();
     if (f.csv)
         tp_terminal_pass_data();
     const tp_trace_report_options o = {.size = sizeof o,
@@ -44,7 +48,8 @@ int tp_trace_compare_command(int argc, char **argv)
                                        .name = f.name,
                                        .form = tp_cli_form(f.json, f.csv, f.markdown),
                                        .top = f.top ? f.top : -1,
-                                       .width = tp_cli_width()};
+                                       .width = tp_cli_width(),
+                                       .worse = &worse};
     tp_status status = tp_trace_report_compare(words[0], words[1], &o, &text, &err);
-    return tp_cli_print(status, text, &err);
+    return tp_cli_verdict(tp_cli_print(status, text, &err), worse);
 }

@@ -28,6 +28,7 @@ int tp_trace_stats_command(int argc, char **argv)
     flags f = {.top = 10};
     char *words[argc + 1], *arguments[argc + 1], *text = NULL;
     char separator[] = " ";
+    bool worse = false;
     tp_error err = {0};
     const tp_usage usage = {
         .command = "trace stats",
@@ -39,7 +40,7 @@ int tp_trace_stats_command(int argc, char **argv)
                    "input.\n"
                    "The unit is the file: n is the number of recordings, not of steps.\n"
                    "Verdicts: better, worse, same (within 1 %), not shown; they take 4 files a "
-                   "side.",
+                   "side.  Exit status 1 when that of the first line is worse.",
         .min_words = 1,
         .max_words = -1};
     /* `--vs` stands between words: it travels through the parser as one that no file has. */
@@ -53,6 +54,8 @@ int tp_trace_stats_command(int argc, char **argv)
     int n = tp_cli_parse(&usage, argc, arguments, &f, words), n_first = 0;
     if (n < 0)
         return n == -2 ? 0 : 2;
+    if (!f.json && !f.csv && !f.markdown)
+        tp_cli_wrap();
     if (f.csv)
         tp_terminal_pass_data();
     if (f.vs) {
@@ -81,9 +84,10 @@ int tp_trace_stats_command(int argc, char **argv)
                                        .per_step = f.per_step,
                                        .form = tp_cli_form(f.json, f.csv, f.markdown),
                                        .top = f.top ? f.top : -1,
-                                       .width = tp_cli_width()};
+                                       .width = tp_cli_width(),
+                                       .worse = &worse};
     const char *const *paths = (const char *const *)words;
     tp_status status = tp_trace_report_repeats(paths, (size_t)n_first, paths + n_first,
                                                (size_t)(n - n_first), &o, &text, &err);
-    return tp_cli_print(status, text, &err);
+    return tp_cli_verdict(tp_cli_print(status, text, &err), worse);
 }

@@ -2,7 +2,7 @@
 #ifndef TP_CLI_FIND_RECIPE_H
 #define TP_CLI_FIND_RECIPE_H
 
-#include "base/error.h"
+#include "temper/error.h"
 
 enum { TP_CLI_PATH = 4096 }; /* bytes of a path, its end included */
 

@@ -1,10 +1,12 @@
-/* text_flags.c - words for precisions and sizes of memory. */
+/* text_flags.c - words for precisions, and options of generation. */
 #include "cli/text_flags.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "cli/values.h"
 
 /* In the library's words; false: it is no precision. */
 static bool read_precision(const char *word, const char **ret)
@@ -15,29 +17,6 @@ static bool read_precision(const char *word, const char **ret)
     bool is_f32 = strcmp(word, "f32") == 0 || strcmp(word, "float32") == 0;
     *ret = is_f32 ? "float32" : "bfloat16";
     return is_f32 || strcmp(word, "bf16") == 0 || strcmp(word, "bfloat16") == 0;
-}
-
-/* A number with K, M or G (powers of 1024; "iB" and "B" behind it are fine). */
-static bool read_bytes(const char *word, uint64_t *ret)
-{
-    static const char units[] = "KMG";
-    char *end;
-    *ret = 0;
-    if (!word)
-        return true;
-    double value = strtod(word, &end);
-    if (end == word || !(value > 0))
-        return false;
-    const char *unit = *end ? strchr(units, *end >= 'a' ? *end - 32 : *end) : NULL;
-    if (unit) {
-        for (const char *u = units; u <= unit; u++)
-            value *= 1024;
-        end++;
-        end += strncmp(end, "iB", 2) == 0 ? 2 : 0;
-    }
-    end += *end == 'B';
-    *ret = value < 1e15 ? (uint64_t)value : 0;
-    return *end == 0 && *ret > 0;
 }
 
 static void say(void *user, const char *text)
@@ -60,7 +39,7 @@ bool tp_cli_text_options(const char *command, const tp_text_flags *f,
         wrong = "precision is bfloat16 or float32";
     else if (!read_precision(f->kv_dtype, &o.kv_precision))
         wrong = "kv-dtype is bfloat16 or float32";
-    else if (!read_bytes(f->kv_memory, &o.kv_bytes))
+    else if (f->kv_memory && !tp_cli_bytes(f->kv_memory, &o.kv_bytes))
         wrong = "kv-memory is a size such as 512MiB or 2G";
     if (wrong)
         fprintf(stderr, "temper %s: --%s, not '%s'\n", command, wrong,

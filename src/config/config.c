@@ -153,12 +153,28 @@ tp_status tp_config_load(tp_config **ret, const char *path, tp_error *err)
     return status;
 }
 
+/* What a copied tree still points to in the first one. */
+static tp_status own_texts(tp_config *config, tp_config_node *node, tp_error *err)
+{
+    tp_json *v = &node->value;
+    if (v->text.data)
+        TP_TRY(tp_node_text_copy(config, v->text.data, v->text.len, &v->text, err));
+    if (v->key.data)
+        TP_TRY(tp_node_text_copy(config, v->key.data, v->key.len, &v->key, err));
+    node->origin = tp_arena_strdup(&config->arena, node->origin);
+    for (const tp_json *child = v->child; child; child = child->next)
+        TP_TRY(own_texts(config, tp_node_of(child), err));
+    return TP_OK;
+}
+
 tp_status tp_config_copy(const tp_config *config, tp_config **ret, tp_error *err)
 {
     tp_config *copy = NULL;
     TP_TRY(tp_config_load(&copy, NULL, err));
-    copy->file = config->file;
+    copy->file = config->file ? tp_arena_strdup(&copy->arena, config->file) : NULL;
     tp_status status = tp_node_import(copy, &config->root->value, NULL, NULL, 0, &copy->root, err);
+    if (status == TP_OK)
+        status = own_texts(copy, copy->root, err);
     if (status == TP_OK)
         *ret = copy;
     else

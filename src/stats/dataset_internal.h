@@ -9,6 +9,9 @@
 TP_CHECKED tp_status dataset_column(tp_stats_dataset *data, const char *name, size_t length,
                                     size_t hint, tp_column **ret, tp_error *err);
 
+/* A number in full, perhaps one that no double can hold. */
+bool dataset_is_number(const char *text);
+
 /* A cell as text: missing, a number or a label. */
 TP_CHECKED tp_status dataset_cell(tp_stats_dataset *data, tp_column *c, size_t row, size_t line,
                                   const char *text, size_t n, tp_error *err);

@@ -84,6 +84,11 @@ tp_interval tp_t_interval(double mean, double sem, double df, double level)
                          (long double)sem * tp_t_isf_long(0.5L * (1 - (long double)level), df));
 }
 
+static double trimmed_mean_sorted(const double *sorted, size_t n, size_t cut)
+{
+    return n > 2 * cut ? tp_mean(sorted + cut, n - 2 * cut) : NAN;
+}
+
 static void describe_order(const double *sorted, size_t n, tp_description *d)
 {
     tp_two q1 = tp_quantile_exact(sorted, n, 0.25), q3 = tp_quantile_exact(sorted, n, 0.75);
@@ -98,7 +103,7 @@ static void describe_order(const double *sorted, size_t n, tp_description *d)
     d->p05 = tp_quantile_sorted(sorted, n, 0.05);
     d->p95 = tp_quantile_sorted(sorted, n, 0.95);
     d->p99 = tp_quantile_sorted(sorted, n, 0.99);
-    d->trimmed_mean_10 = tp_trimmed_mean_sorted(sorted, n, cut);
+    d->trimmed_mean_10 = trimmed_mean_sorted(sorted, n, cut);
     d->median_ci = tp_median_interval_sorted(sorted, n, d->level);
 }
 

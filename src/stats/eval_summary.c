@@ -36,7 +36,7 @@ static void find_clusters(const tp_eval_prompt *prompts, size_t n, int64_t *ret)
 {
     asked *list = calloc(n + 1, sizeof *list);
     size_t m = 0;
-    TP_ASSERT(list);
+    TP_HAVE(list);
     for (size_t i = 0; i < n; i++) {
         ret[i] = (int64_t)i;
         if (prompts[i].question)
@@ -59,7 +59,7 @@ typedef struct {
 static sample sample_new(size_t n)
 {
     sample s = {.value = calloc(n + 1, sizeof(double)), .cluster = calloc(n + 1, sizeof(int64_t))};
-    TP_ASSERT(s.value && s.cluster);
+    TP_HAVE(s.value && s.cluster);
     return s;
 }
 
@@ -190,7 +190,7 @@ tp_status tp_eval_summarize(const tp_eval_prompt *prompts, size_t n, const int64
                    .level = level,
                    .cluster = calloc(n + 1, sizeof(int64_t)),
                    .scratch = sample_new(n)};
-    TP_ASSERT(sum.cluster);
+    TP_HAVE(sum.cluster);
     find_clusters(prompts, n, sum.cluster);
     size_t any = 0;
     for (size_t i = 0; i < n; i++) {
@@ -229,7 +229,7 @@ static tp_status gather(const tp_eval_prompt *a, const tp_eval_prompt *b, size_t
                         tp_eval_paired *r, tp_error *err)
 {
     int64_t *cluster = calloc(n + 1, sizeof *cluster);
-    TP_ASSERT(cluster);
+    TP_HAVE(cluster);
     find_clusters(a, n, cluster);
     tp_status status = TP_OK;
     for (size_t i = 0; i < n && status == TP_OK; i++) {
@@ -328,6 +328,22 @@ static void compare_reward(const pairs *p, tp_eval_paired *r)
     r->reward_p = d.p;
 }
 
+static tp_change judge(double change, double p, double level)
+{
+    if (!(p < 1 - level) || change == 0)
+        return TP_CHANGE_NOT_SHOWN;
+    return change > 0 ? TP_CHANGE_BETTER : TP_CHANGE_WORSE;
+}
+
+/* Rewards of 0 and 1 are what pass@1 has been tested on: no second test says otherwise. */
+static void judge_both(const pairs *p, tp_eval_paired *r)
+{
+    bool is_same = memcmp(p->pass.value, p->reward.value, p->pass.n * sizeof(double)) == 0;
+    r->verdict = judge(r->difference, r->p, r->level);
+    r->reward_verdict =
+        is_same ? r->verdict : judge(r->reward_difference, r->reward_p, r->level);
+}
+
 tp_status tp_eval_compare_prompts(const tp_eval_prompt *a, const tp_eval_prompt *b, size_t n,
                                   double level, tp_eval_paired *ret, tp_error *err)
 {
@@ -339,6 +355,7 @@ tp_status tp_eval_compare_prompts(const tp_eval_prompt *a, const tp_eval_prompt 
     if (status == TP_OK) {
         compare_pass(&p, &r);
         compare_reward(&p, &r);
+        judge_both(&p, &r);
         *ret = r;
     }
     sample_release(&p.pass);
@@ -451,6 +468,7 @@ void tp_eval_paired_json(const tp_eval_paired *p, tp_json_w *w)
         number(w, numbers[i].value);
     }
     tp_json_w_put_str(w, "test", p->test);
+    tp_json_w_put_str(w, "verdict", tp_change_name(p->verdict));
     for (size_t i = 0; i < TP_COUNTOF(counts); i++)
         tp_json_w_put_i64(w, counts[i].key, (int64_t)counts[i].value);
     tp_json_w_put_begin(w, "reward", '{');
@@ -460,6 +478,7 @@ void tp_eval_paired_json(const tp_eval_paired *p, tp_json_w *w)
     interval(w, p->reward_lo, p->reward_hi);
     tp_json_w_key(w, "p");
     number(w, p->reward_p);
+    tp_json_w_put_str(w, "verdict", tp_change_name(p->reward_verdict));
     tp_json_w_end(w, '}');
 }
 

@@ -12,6 +12,7 @@
 #ifndef TP_STATS_EVAL_SUMMARY_H
 #define TP_STATS_EVAL_SUMMARY_H
 
+#include "stats/verdict.h"
 #include "text/json/json.h"
 
 /* What is counted of one prompt. */
@@ -79,7 +80,8 @@ typedef struct {
     size_t only_a, only_b, ties; /* prompts on which A, or B, did better */
     double reward_difference, reward_lo, reward_hi, reward_p;
     double level;
-    const char *why; /* of what is NaN */
+    tp_change verdict, reward_verdict; /* better, worse: p below 1 - level; never the same */
+    const char *why;                   /* of what is NaN */
 } tp_eval_paired;
 
 /* Both lists are in the same order: a different id at some place is TP_ERR_CONFIG. */

@@ -88,11 +88,6 @@ double tp_median_sorted(const double *sorted, size_t n)
     return tp_quantile_sorted(sorted, n, 0.5);
 }
 
-double tp_trimmed_mean_sorted(const double *sorted, size_t n, size_t cut)
-{
-    return n > 2 * cut ? tp_mean(sorted + cut, n - 2 * cut) : NAN;
-}
-
 tp_status tp_median(const double *x, size_t n, double *ret, tp_error *err)
 {
     double *sorted;

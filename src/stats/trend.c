@@ -11,8 +11,6 @@
 #include "stats/special_internal.h"
 #include "stats/trend_internal.h"
 
-static double place(const double *x, size_t i) { return x ? x[i] : (double)i; }
-
 static tp_status check_series(const double *x, const double *y, size_t n, tp_error *err)
 {
     if (n > UINT32_MAX)
@@ -22,105 +20,16 @@ static tp_status check_series(const double *x, const double *y, size_t n, tp_err
     return tp_check_finite("y", y, n, err);
 }
 
-static int compare_points(const void *a, const void *b)
-{
-    const tp_point *p = a, *q = b;
-    if (p->x < q->x || p->x > q->x)
-        return p->x < q->x ? -1 : 1;
-    return (p->y > q->y) - (p->y < q->y);
-}
-
-tp_status tp_points_sorted(const double *x, const double *y, size_t n, tp_point **ret,
-                           tp_error *err)
-{
-    size_t bytes;
-    tp_point *v;
-    if (__builtin_mul_overflow(2 * n + 1, sizeof *v, &bytes) || !(v = malloc(bytes)))
-        return tp_fail(err, TP_ERR_NOMEM, "no memory for a series of %zu values", n);
-    for (size_t i = 0; i < n; i++)
-        v[i] = (tp_point){place(x, i), y[i]};
-    if (x)
-        qsort(v, n, sizeof *v, compare_points);
-    *ret = v;
-    return TP_OK;
-}
-
-uint64_t tp_count_inversions(tp_point *v, size_t n)
-{
-    tp_point *from = v, *to = v + n;
-    uint64_t inversions = 0;
-    for (size_t width = 1; width < n; width *= 2) {
-        for (size_t lo = 0; lo < n; lo += 2 * width) {
-            size_t middle = lo + width < n ? lo + width : n;
-            size_t hi = lo + 2 * width < n ? lo + 2 * width : n;
-            size_t i = lo, j = middle, k = lo;
-            while (i < middle && j < hi) { /* no branch: it would be a toss of a coin */
-                size_t falls = from[j].y < from[i].y;
-                inversions += (middle - i) & (0 - falls);
-                to[k++] = from[i ^ ((i ^ j) & (0 - falls))];
-                j += falls;
-                i += 1 - falls;
-            }
-            while (i < middle)
-                to[k++] = from[i++];
-            while (j < hi)
-                to[k++] = from[j++];
-        }
-        tp_point *swap = from;
-        from = to;
-        to = swap;
-    }
-    if (from != v)
-        memcpy(v, from, n * sizeof *v);
-    return inversions;
-}
-
-/* Sums over groups of equal values. */
-typedef struct {
-    double pairs;  /* t (t - 1) / 2 */
-    double cubes;  /* t (t - 1)(2t + 5) */
-    double triple; /* t (t - 1)(t - 2) */
-} ties;
-
-static void add_group(ties *s, double t)
-{
-    s->pairs += t * (t - 1) / 2;
-    s->cubes += t * (t - 1) * (2 * t + 5);
-    s->triple += t * (t - 1) * (t - 2);
-}
-
-static ties ties_of(const tp_point *v, size_t n, bool by_x, bool by_y)
-{
-    ties s = {0, 0, 0};
-    for (size_t i = 0, j; i < n; i = j) {
-        for (j = i + 1; j < n; j++)
-            if ((by_x && v[j].x > v[i].x) || (by_y && v[j].y > v[i].y))
-                break;
-        add_group(&s, (double)(j - i));
-    }
-    return s;
-}
-
-double tp_kendall_variance(const tp_point *points, size_t n, tp_point *work)
-{
-    double m = (double)n;
-    memcpy(work, points, n * sizeof *work);
-    ties tx = ties_of(work, n, true, false);
-    tp_count_inversions(work, n);
-    ties ty = ties_of(work, n, false, true);
-    return (m * (m - 1) * (2 * m + 5) - tx.cubes - ty.cubes) / 18;
-}
-
 /* Knight's algorithm: S from the inversions of y in the order of x. */
 static tp_status kendall(const double *x, const double *y, size_t n, tp_mann_kendall_result *r,
                          tp_error *err)
 {
     tp_point *v;
     TP_TRY(tp_points_sorted(x, y, n, &v, err));
-    ties tx = x ? ties_of(v, n, true, false) : (ties){0, 0, 0};
-    ties both = x ? ties_of(v, n, true, true) : (ties){0, 0, 0};
+    tp_ties tx = x ? tp_ties_of(v, n, true, false) : (tp_ties){0, 0, 0};
+    tp_ties both = x ? tp_ties_of(v, n, true, true) : (tp_ties){0, 0, 0};
     double discordant = (double)tp_count_inversions(v, n);
-    ties ty = ties_of(v, n, false, true);
+    tp_ties ty = tp_ties_of(v, n, false, true);
     free(v);
     double m = (double)n, pairs = 0.5 * m * (m - 1);
     r->s = pairs - tx.pairs - ty.pairs + both.pairs - 2 * discordant;
@@ -267,7 +176,7 @@ static line_sums sums_of_line(const double *x, const double *y, size_t n)
         s.mean_x = tp_moments_of(x, n, s.ex).mean;
     tp_two sxy = {0, 0};
     for (size_t i = 0; i < n; i++) {
-        tp_two dx = tp_two_add_d(tp_two_negate(s.mean_x), ldexp(place(x, i), -s.ex));
+        tp_two dx = tp_two_add_d(tp_two_negate(s.mean_x), ldexp(tp_x_at(x, i), -s.ex));
         tp_two dy = tp_two_add_d(tp_two_negate(s.mean_y), ldexp(y[i], -s.ey));
         s.sxx = tp_two_add(s.sxx, tp_two_mul(dx, dx));
         sxy = tp_two_add(sxy, tp_two_mul(dx, dy));
@@ -280,7 +189,7 @@ static long double residual_squares(const double *x, const double *y, size_t n, 
 {
     tp_two sum = {0, 0};
     for (size_t i = 0; i < n; i++) {
-        tp_two dx = tp_two_add_d(tp_two_negate(s->mean_x), ldexp(place(x, i), -s->ex));
+        tp_two dx = tp_two_add_d(tp_two_negate(s->mean_x), ldexp(tp_x_at(x, i), -s->ex));
         tp_two e = tp_two_add_d(tp_two_negate(s->mean_y), ldexp(y[i], -s->ey));
         e = tp_two_sub(e, tp_two_mul(s->slope, dx));
         sum = tp_two_add(sum, tp_two_mul(e, e));

@@ -16,6 +16,19 @@ TP_CHECKED tp_status tp_points_sorted(const double *x, const double *y, size_t n
 /* Pairs i < j with y_i > y_j; sorts v by y.  v has room for n more. */
 uint64_t tp_count_inversions(tp_point *v, size_t n);
 
+/* Sums over groups of equal values. */
+typedef struct {
+    double pairs;  /* t (t - 1) / 2 */
+    double cubes;  /* t (t - 1)(2t + 5) */
+    double triple; /* t (t - 1)(t - 2) */
+} tp_ties;
+
+/* Of neighbours that are equal in x, in y, or in both. */
+tp_ties tp_ties_of(const tp_point *v, size_t n, bool by_x, bool by_y);
+
+/* x NULL: 0, 1, ... */
+static inline double tp_x_at(const double *x, size_t i) { return x ? x[i] : (double)i; }
+
 /* Variance of Mann-Kendall's S without the joint terms of ties in x and y.  `work` has
  * room for 2 n. */
 double tp_kendall_variance(const tp_point *points, size_t n, tp_point *work);

@@ -140,7 +140,7 @@ static void add(tp_timeline *line, tp_anchor anchor)
     if (line->n == line->cap) {
         line->cap = line->cap ? line->cap * 2 : 16;
         line->anchors = realloc(line->anchors, line->cap * sizeof *line->anchors);
-        TP_ASSERT(line->anchors);
+        TP_HAVE(line->anchors);
     }
     line->anchors[line->n++] = anchor;
 }

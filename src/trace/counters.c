@@ -36,9 +36,12 @@ tp_counter *tp_counter_get(const char *name)
     while (c && strcmp(c->name, name) != 0)
         c = c->next;
     if (!c) {
-        c = calloc(1, sizeof *c);
-        TP_ASSERT(c);
-        c->name = strdup(name);
+        char *own_name = strdup(name);
+        c = own_name ? calloc(1, sizeof *c) : NULL;
+        if (!c)
+            pthread_mutex_unlock(&list_lock);
+        TP_HAVE(c);
+        c->name = own_name;
         pthread_mutex_init(&c->lock, NULL);
         c->least = INFINITY;
         c->most = -INFINITY;

@@ -115,7 +115,8 @@ typedef struct {
     size_t n_members;
     char *path, *process_name;
     tp_chrome *stream; /* TP_TRACE_FLUSH while recording */
-    bool is_running;   /* perhaps paused */
+    void (*wake_flusher)(void);
+    bool is_running; /* perhaps paused */
     uint32_t clock_mode;
     tp_status stream_status;
     tp_error stream_error;
@@ -126,7 +127,6 @@ typedef struct {
 
 extern tp_recorder tp_the_recorder;
 
-void tp_recorder_wake_flusher(void);
 /* Append `text` as a JSON value: as it is when it is one (an object, if asked), else quoted. */
 bool tp_trace_is_json(const char *text, bool object);
 
@@ -137,7 +137,6 @@ void tp_ring_release(tp_ring *ring);
 void tp_rings_invalidate(tp_recorder *r);
 /* Of an empty zone, nanoseconds; recording must be on, its events are taken back. */
 void tp_ring_measure(tp_recorder *r);
-uint64_t tp_ring_dropped(const tp_ring *ring);
 void tp_rings_after_fork(tp_recorder *r);
 
 /* ---- events.c ---- */

@@ -11,10 +11,13 @@
 
 enum { DEFAULT_EVENTS = 1 << 16, MOST_EVENTS = 1 << 26, DEFAULT_FLUSH_MS = 200 };
 
+static void wake_flusher(void);
+
 tp_recorder tp_the_recorder = {.io = PTHREAD_MUTEX_INITIALIZER,
                                .lock = PTHREAD_MUTEX_INITIALIZER,
                                .memory_lock = PTHREAD_MUTEX_INITIALIZER,
-                               .reserved = -1};
+                               .reserved = -1,
+                               .wake_flusher = wake_flusher};
 
 static struct {
     pthread_t thread;
@@ -85,11 +88,11 @@ static size_t snapshot(tp_recorder *r, part **ret)
     for (const tp_ring *ring = r->rings; ring; ring = ring->next)
         n += ring->generation == r->generation;
     part *parts = malloc((n + 1) * sizeof *parts);
-    TP_ASSERT(parts);
-    for (tp_ring *ring = r->rings; ring; ring = ring->next)
+    for (tp_ring *ring = r->rings; parts && ring; ring = ring->next)
         if (ring->generation == r->generation && ring->records)
             parts[k++] = (part){ring, atomic_load_explicit(&ring->n, memory_order_acquire)};
     pthread_mutex_unlock(&r->lock);
+    TP_HAVE(parts);
     *ret = parts;
     return k;
 }
@@ -97,6 +100,7 @@ static size_t snapshot(tp_recorder *r, part **ret)
 /* Under `io`: the stream gets what is new. */
 static tp_status flush_rings(tp_recorder *r, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     part *parts;
     size_t n = snapshot(r, &parts);
     tp_timeline_extend(&r->line);
@@ -144,7 +148,7 @@ static void *flush_always(void *recorder)
     return NULL;
 }
 
-void tp_recorder_wake_flusher(void)
+static void wake_flusher(void)
 {
     pthread_mutex_lock(&flusher.lock);
     if (flusher.is_running && !flusher.hurry) {
@@ -183,6 +187,13 @@ static void stop_flusher(void)
 
 /* ---- start and stop ---- */
 
+/* Under `io`. */
+static tp_status close_stream(tp_recorder *r, tp_error *err)
+{
+    TP_MEMORY_GUARD(err);
+    return tp_chrome_close(r->stream, err);
+}
+
 static void finish_stream(tp_recorder *r)
 {
     stop_flusher();
@@ -191,7 +202,7 @@ static void finish_stream(tp_recorder *r)
         if (r->stream_status == TP_OK)
             r->stream_status = flush_rings(r, &r->stream_error);
         if (r->stream_status == TP_OK)
-            r->stream_status = tp_chrome_close(r->stream, &r->stream_error);
+            r->stream_status = close_stream(r, &r->stream_error);
         else
             tp_chrome_abandon(r->stream);
         r->stream = NULL;
@@ -305,8 +316,19 @@ static tp_status open_stream(tp_recorder *r, tp_error *err)
     return status;
 }
 
+/* Under `io`. */
+static tp_status begin_as(tp_recorder *r, const tp_trace_options *o, uint32_t clock_mode,
+                          tp_error *err)
+{
+    TP_MEMORY_GUARD(err);
+    configure(r, o);
+    begin(r, clock_mode);
+    return o->overflow == TP_TRACE_FLUSH ? open_stream(r, err) : TP_OK;
+}
+
 tp_status tp_trace_start(const tp_trace_options *options, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     tp_trace_options own, *o = &own;
     tp_recorder *r = &tp_the_recorder;
@@ -319,11 +341,7 @@ tp_status tp_trace_start(const tp_trace_options *options, tp_error *err)
                               : TP_MODE_MONOTONIC;
     uint32_t nvtx = tp_nvtx_attach() ? TP_MODE_NVTX : 0;
     pthread_mutex_lock(&r->io);
-    configure(r, o);
-    begin(r, clock_mode);
-    tp_status status = TP_OK;
-    if (o->overflow == TP_TRACE_FLUSH)
-        status = open_stream(r, err);
+    tp_status status = begin_as(r, o, clock_mode, err);
     pthread_mutex_unlock(&r->io);
     if (status == TP_OK && r->stream)
         status = start_flusher(o->flush_ms, err);
@@ -393,30 +411,29 @@ void tp_trace_release(void)
 
 /* ---- reading ---- */
 
-void tp_trace_each(void (*see)(void *user, const tp_trace_event *event), void *user)
+/* Under `io`. */
+static tp_status see_each(tp_recorder *r, void (*see)(void *user, const tp_trace_event *event),
+                          void *user)
 {
-    tp_recorder *r = &tp_the_recorder;
+    TP_MEMORY_GUARD(NULL);
     part *parts;
-    pthread_mutex_lock(&r->io);
     size_t n = snapshot(r, &parts);
     if (n > 0)
         tp_timeline_extend(&r->line);
     for (size_t i = 0; i < n; i++)
         tp_ring_events(r, parts[i].ring, tp_ring_oldest(parts[i].ring), parts[i].n, see, user);
     free(parts);
-    pthread_mutex_unlock(&r->io);
+    return TP_OK;
 }
 
-uint64_t tp_trace_dropped(void)
+void tp_trace_each(void (*see)(void *user, const tp_trace_event *event), void *user)
 {
     tp_recorder *r = &tp_the_recorder;
-    uint64_t dropped = 0;
-    pthread_mutex_lock(&r->lock);
-    for (const tp_ring *ring = r->rings; ring; ring = ring->next)
-        if (ring->generation == r->generation && ring->records)
-            dropped += tp_ring_dropped(ring);
-    pthread_mutex_unlock(&r->lock);
-    return dropped;
+    pthread_mutex_lock(&r->io);
+    tp_status status = see_each(r, see, user);
+    pthread_mutex_unlock(&r->io);
+    if (status != TP_OK)
+        tp_no_memory(0);
 }
 
 tp_trace_cost tp_trace_get_cost(void) { return tp_the_recorder.cost; }
@@ -427,26 +444,47 @@ void tp_trace_metadata(const char *key, const char *json)
     tp_buf quoted = {0};
     if (!tp_trace_is_json(json, false))
         tp_json_quote(&quoted, json, strlen(json));
+    char *own_key = strdup(key), *own_json = strdup(quoted.data ? quoted.data : json);
+    TP_HAVE(own_key && own_json);
     pthread_mutex_lock(&r->io);
     size_t i = 0;
     while (i < r->n_members && strcmp(r->members[i].key, key) != 0)
         i++;
     if (i == r->n_members) {
-        r->members = realloc(r->members, (i + 1) * sizeof *r->members);
-        TP_ASSERT(r->members);
-        r->members[r->n_members++] = (tp_trace_member){.key = strdup(key)};
-    } else
+        tp_trace_member *more = realloc(r->members, (i + 1) * sizeof *more);
+        if (!more)
+            pthread_mutex_unlock(&r->io);
+        TP_HAVE(more);
+        r->members = more;
+        r->members[r->n_members++] = (tp_trace_member){.key = own_key};
+    } else {
         free(r->members[i].json);
-    r->members[i].json = strdup(quoted.data ? quoted.data : json);
+        free(own_key);
+    }
+    r->members[i].json = own_json;
     pthread_mutex_unlock(&r->io);
     tp_buf_release(&quoted);
+}
+
+/* Under `io`. */
+static tp_status write_rings(tp_recorder *r, const char *path, tp_error *err)
+{
+    TP_MEMORY_GUARD(err);
+    part *parts;
+    tp_chrome *out;
+    TP_TRY(tp_chrome_open(r, path, true, &out, err));
+    size_t n = snapshot(r, &parts);
+    if (n > 0)
+        tp_timeline_extend(&r->line);
+    for (size_t i = 0; i < n; i++)
+        tp_chrome_ring(out, parts[i].ring, tp_ring_oldest(parts[i].ring), parts[i].n);
+    free(parts);
+    return tp_chrome_close(out, err);
 }
 
 tp_status tp_trace_write(const char *path, tp_error *err)
 {
     tp_recorder *r = &tp_the_recorder;
-    part *parts;
-    tp_chrome *out;
     if (!path) {
         if (r->overflow != TP_TRACE_FLUSH || !r->path)
             return tp_fail(err, TP_ERR_ARG, "a trace needs a path to be written to");
@@ -456,16 +494,7 @@ tp_status tp_trace_write(const char *path, tp_error *err)
         return r->stream_status;
     }
     pthread_mutex_lock(&r->io);
-    tp_status status = tp_chrome_open(r, path, true, &out, err);
-    if (status == TP_OK) {
-        size_t n = snapshot(r, &parts);
-        if (n > 0)
-            tp_timeline_extend(&r->line);
-        for (size_t i = 0; i < n; i++)
-            tp_chrome_ring(out, parts[i].ring, tp_ring_oldest(parts[i].ring), parts[i].n);
-        free(parts);
-        status = tp_chrome_close(out, err);
-    }
+    tp_status status = write_rings(r, path, err);
     pthread_mutex_unlock(&r->io);
     return status;
 }

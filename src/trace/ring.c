@@ -102,7 +102,7 @@ static bool has_room(tp_recorder *r, tp_ring *ring, uint64_t need)
         bool is_half_full = n + need - tail > r->capacity / 2;
         limit = tail + (is_half_full ? r->capacity : r->capacity / 2);
         if (is_half_full)
-            tp_recorder_wake_flusher();
+            r->wake_flusher();
     }
     atomic_store(&ring->limit, limit);
     return n + need <= limit;
@@ -369,7 +369,7 @@ void tp_rings_after_fork(tp_recorder *r)
     tp_rings_invalidate(r);
 }
 
-uint64_t tp_ring_dropped(const tp_ring *ring)
+static uint64_t ring_dropped(const tp_ring *ring)
 {
     uint64_t n = atomic_load(&ring->n), refused = atomic_load(&ring->refused);
     if (n <= ring->mask + 1 || tp_the_recorder.overflow != TP_TRACE_KEEP_NEWEST)
@@ -420,4 +420,16 @@ void tp_ring_measure(tp_recorder *r)
     double scale = b.ticks > a.ticks ? (double)(b.ns - a.ns) / (double)(b.ticks - a.ticks) : 0;
     r->cost.zone_ns = (double)zones[ROUNDS / 2] * scale / ZONES;
     r->cost.clock_read_ns = (double)reads[ROUNDS / 2] * scale / ZONES;
+}
+
+uint64_t tp_trace_dropped(void)
+{
+    tp_recorder *r = &tp_the_recorder;
+    uint64_t dropped = 0;
+    pthread_mutex_lock(&r->lock);
+    for (const tp_ring *ring = r->rings; ring; ring = ring->next)
+        if (ring->generation == r->generation && ring->records)
+            dropped += ring_dropped(ring);
+    pthread_mutex_unlock(&r->lock);
+    return dropped;
 }

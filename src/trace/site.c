@@ -26,21 +26,19 @@ static bool is_same(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static char *copy(const char *text)
+static bool copy(const char *text, const char **ret)
 {
-    char *own = text ? strdup(text) : NULL;
-    TP_ASSERT(own || !text);
-    return own;
+    *ret = text ? strdup(text) : NULL;
+    return *ret || !text;
 }
 
+/* Held: lock.  NULL without memory. */
 static entry *make(const char *category, const char *name, const char *args)
 {
     entry *e = calloc(1, sizeof *e);
-    TP_ASSERT(e);
-    e->site.category = copy(category);
-    e->site.name = copy(name);
-    e->site.args = copy(args);
-    return e;
+    bool has = e && copy(category, &e->site.category) && copy(name, &e->site.name) &&
+               copy(args, &e->site.args);
+    return has ? e : NULL;
 }
 
 const tp_trace_site *tp_trace_site_make(const char *category, const char *name, const char *args)
@@ -60,6 +58,9 @@ const tp_trace_site *tp_trace_site_make(const char *category, const char *name, 
             break;
     if (!e) {
         e = make(category, name, args);
+        if (!e)
+            pthread_mutex_unlock(&lock);
+        TP_HAVE(e);
         e->next = *bucket;
         *bucket = e;
     }

@@ -35,7 +35,7 @@ static void *grow(void *array, size_t n, size_t *cap, size_t size)
         return array;
     *cap = *cap ? *cap * 2 : 256;
     array = realloc(array, *cap * size);
-    TP_ASSERT(array);
+    TP_HAVE(array);
     return array;
 }
 
@@ -120,7 +120,7 @@ typedef struct {
 static void find_rows(sweep *s)
 {
     slot *slots = calloc(SLOTS, sizeof *slots);
-    TP_ASSERT(slots);
+    TP_HAVE(slots);
     for (size_t i = 0; i < s->n_zones; i++) {
         const tp_trace_site *site = s->zones[i].site;
         slot *at = &slots[((uintptr_t)site / 8 * 2654435761u) % SLOTS];
@@ -214,7 +214,7 @@ static tp_trace_memory_row *memory_row(tp_trace_summary *out, const char *kind)
         if (strcmp(out->memory[i].kind, kind) == 0)
             return &out->memory[i];
     out->memory = realloc(out->memory, (out->n_memory + 1) * sizeof *out->memory);
-    TP_ASSERT(out->memory);
+    TP_HAVE(out->memory);
     out->memory[out->n_memory] = (tp_trace_memory_row){.kind = kind};
     return &out->memory[out->n_memory++];
 }

@@ -25,6 +25,28 @@ expect 0
 expect_out '"verdict": "better"' '"effect": -0.5' '"adjustment": "holm"'
 run compare "$runs/trackio-manual/manual.db#run-a" "$runs/trackio-manual/manual.db#run-b"
 expect_out "Settings that differ"
+# Twice the tokens a step: at the same tokens it is another run, at the same steps the same one.
+awk 'BEGIN { for (i = 1; i <= 100; i++) printf "{\"step\": %d, \"loss\": %.6f, \"num_tokens\": %d}\n", i, 1 + 50 / i, 100 * i }' >slow.jsonl
+awk 'BEGIN { for (i = 1; i <= 100; i++) printf "{\"step\": %d, \"loss\": %.6f, \"num_tokens\": %d}\n", i, 1 + 50 / i, 200 * i }' >fast.jsonl
+run compare slow.jsonl fast.jsonl --json
+is "at the same steps" "$("$TOOL" get out metrics.0.effect)" 0
+run compare slow.jsonl fast.jsonl --align tokens --json
+expect 1
+is "aligned by" "$("$TOOL" get out aligned_by)" tokens
+is "at the same tokens" "$("$TOOL" get out metrics.0.verdict)" worse
+run compare slow.jsonl fast.jsonl --align time --json
+expect_out '"no time in common"'
+run compare slow.jsonl fast.jsonl --align epochs
+expect 2 "--align is steps, tokens or time, not 'epochs'"
+# What is no run is compared as what it is.
+data=$SOURCE/tests/data
+run compare "$data/bench/bench.json" "$data/bench/google.json"
+expect_out "PASS (same)"
+run compare "$data/traces/kineto_2021.json" "$data/traces/kineto_2021.json"
+expect 0
+expect_out "not shown"
+run compare "$data/traces/kineto_2021.json" "$data/bench/bench.json"
+expect 2 "are of different kinds"
 run compare a.jsonl
 expect 2 "give two runs, or --a and --b"
 run compare --a 'a.*' --b 'none-*'

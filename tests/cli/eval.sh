@@ -80,6 +80,9 @@ is "sample_index" "$("$TOOL" get saved/evaluation_data.json evaluation_data.5.sa
 run eval compare a.json b.json
 expect 0
 expect_out "pass@1       +0.0000" "equal on 4"
+run compare a.json b.json
+expect 0
+expect_out "pass@1       +0.0000" "equal on 4"
 run eval compare a.json c.json --json
 expect 0
 is "prompts of the pair" "$("$TOOL" get out paired.n_prompts)" 4

@@ -7,7 +7,7 @@ cat >bin/temper <<'END'
 #!/bin/sh
 "$TEMPER" "$@"
 status=$?
-case "${1:-} $status" in "bench 1" | "bench 3") exit 0 ;; esac
+case "${1:-} $status" in "bench 1" | "bench 3" | "profile 1") exit 0 ;; esac
 exit $status
 END
 chmod +x bin/temper

@@ -42,6 +42,28 @@ run train tiny.yaml run.name=rest policy.train_micro_batch_size=5 --level basic 
 expect 0
 is "micro-batches of 16 sequences by 5" "$(sed -n 's/.*"train\/num_micro_batches": *\([0-9]*\).*/\1/p' runs/rest/metrics.jsonl)" 4
 
+# Too much for basic, which says so; without any setting the plan says what it chooses, and it trains.
+sizes="sft.max_num_steps=2 data.arithmetic.n_examples=2000"
+run plan "$SOURCE/recipes/demo.yaml" engine.memory_limit=70MiB --level basic
+expect 5
+run train "$SOURCE/recipes/demo.yaml" run.name=large --level basic engine.memory_limit=70MiB $sizes
+expect 5 "does not fit: needs 97.3 MiB, limit 70.0 MiB (engine.memory_limit)"
+run plan "$SOURCE/recipes/demo.yaml" engine.memory_limit=70MiB
+expect 0
+expect_out "fits: needs 62.1 MiB, limit 70.0 MiB (engine.memory_limit)" \
+    "chosen to fit 70.0 MiB (engine.memory_limit): policy.recompute=full; it needs 62.1 MiB, and 75.6 MiB without"
+run train "$SOURCE/recipes/demo.yaml" run.name=small engine.memory_limit=70MiB $sizes
+expect 0
+expect_out "note: chosen to fit 70.0 MiB" "recompute          on         13.4 MiB" "chosen to fit the memory"
+grep -q "recompute: full  # chosen to fit the memory" runs/small/config.yaml || fail "config.yaml does not say who chose"
+"$TOOL" get runs/small/run.json memory.measured_peak_bytes >measured
+[ "$(cat measured)" -le 73400320 ] || fail "it took more than the limit"
+# What the user has set stays.
+run plan "$SOURCE/recipes/demo.yaml" engine.memory_limit=70MiB policy.recompute=none engine.loss_chunk=0
+expect 5
+run plan "$SOURCE/recipes/demo.yaml" engine.memory_limit=6GB/s
+expect 2 'engine.memory_limit: "6GB/s" is no size; write a number and a unit, as in 6GiB or 800MiB'
+
 # Huge pages that the system refuses: said, and the run goes on.
 mkdir -p box/sys/kernel/mm/transparent_hugepage box/proc/self
 echo "always madvise [never]" >box/sys/kernel/mm/transparent_hugepage/enabled
@@ -51,4 +73,47 @@ expect_out "huge-pages         fell back   unknown   unknown  the kernel is set 
 run train tiny.yaml run.name=d engine.threads=4096
 expect 0
 expect_out "threads            fell back" " 4096 asked for"
+
+# A plug-in runs over the graphs and is a lever; one that breaks a graph is named.
+plugin="$BUILD/examples/libpass.so"
+run plan tiny.yaml "engine.plugins=[$plugin]"
+expect 0
+expect_out "drop-scale-by-one  on" "command line, 0 changes"
+run plan tiny.yaml "engine.plugins=[$work/none.so]"
+expect 2 "$work/none.so"
+echo nonsense >nonsense.so
+run plan tiny.yaml engine.plugins=[nonsense.so]
+expect 2 "cannot load a plug-in" "nonsense.so"
+if command -v cc >/dev/null; then
+    cat >breaks.c <<'END'
+#include <string.h>
+#include <temper/plugin.h>
+const char *temper_pass_name(void) { return "breaks"; }
+int temper_pass_applies(const temper_graph *g) { return g->nodes(g) > 0; }
+int temper_pass_run(temper_graph *g)
+{
+    for (uint32_t i = 1; i <= g->nodes(g); i++)
+        if (strcmp(g->op(g, i), "linear") == 0) {
+            g->replace(g, g->output(g, i, 0), g->input(g, i, 1));
+            return 1;
+        }
+    return 0;
+}
+END
+    echo 'int other;' >empty.c
+    cc -shared -fPIC -I "$SOURCE/include" breaks.c -o breaks.so && cc -shared -fPIC empty.c -o empty.so || fail "cc"
+    run plan tiny.yaml engine.plugins=[breaks.so]
+    expect 2 "after pass breaks: "
+    run plan tiny.yaml engine.plugins=[empty.so]
+    expect 2 "'empty.so' is no plug-in: it has no function temper_pass_name"
+fi
+
+# Measured kernels: they are, or the machine is busy, which is said; the run goes on.
+run train tiny.yaml run.name=tuned --level ultra
+expect 0
+grep -q "^autotune  *on .*shapes changed" out || grep -q "^autotune  *fell back .*busy: " out || fail "no word of autotune"
+run train tiny.yaml run.name=overhead policy.compile_mode=reduce-overhead
+expect 0
+cmp -s runs/a/checkpoints/step-6/model/model.safetensors runs/overhead/checkpoints/step-6/model/model.safetensors ||
+    fail "reduce-overhead changes bits"
 finish

@@ -37,6 +37,34 @@ expect_out "DISTURBED: its " "these figures are not kept"
 [ ! -e disturbed/temper/machine.json ] || fail "a disturbed measurement was kept"
 export XDG_CACHE_HOME="$work/cache"
 
+# A machine that was busy when it was measured is not measured again at every start, but later.
+export XDG_CACHE_HOME="$work/busy"
+# was_busy TRIES SECONDS_AGO
+was_busy() {
+    give_ceilings
+    sed -i "s/\"measured_at\": 1.7e9/\"measured_at\": $(($(date +%s) - $2)), \"busy_tries\": $1/" busy/temper/machine.json
+}
+was_busy 1 60
+run train tiny.yaml run.name=busy-1
+expect 0 "MFU and shares of limits are unknown: this machine was busy when it was measured; the next try is due in"
+grep -q "measuring this machine" err && fail "measured again after a minute"
+is "MFU" "$("$TOOL" get runs/busy-1/run.json mfu)" null
+run plan tiny.yaml --json
+is "a step on a busy machine" "$("$TOOL" get out predicted_step_s)" null
+was_busy 1 601
+run train tiny.yaml run.name=busy-2
+expect 0 "measuring this machine"
+was_busy 3 601
+run train tiny.yaml run.name=busy-3
+expect 0 "this machine was busy each time it was measured"
+was_busy 99 86399
+run train tiny.yaml run.name=busy-4
+expect 0 "this machine was busy each time it was measured"
+was_busy 99 86401
+run train tiny.yaml run.name=busy-5
+expect 0 "measuring this machine"
+export XDG_CACHE_HOME="$work/cache"
+
 # A batch system's limit of the address space: the plan and a modest rest is enough, and what is
 # too much is refused before anything is made.
 planned=$("$TEMPER" plan --json tiny.yaml policy.train_micro_batch_size=16 >plan.json &&

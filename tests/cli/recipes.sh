@@ -41,8 +41,8 @@ expect 0
 is "model of the evaluation" "$("$TOOL" get out generation.model_name)" m
 
 # A tree is shown whatever is wrong with it; then the exit status says so.
-run config tiny.yaml policy.dtensor_cfg.lora_cfg.enabled=true policy.colour=red
-expect 2 "the configuration has 2 faults:" "unknown key policy.colour" "Adapters (LoRA) are not supported"
+run config tiny.yaml policy.draft.enabled=true policy.colour=red
+expect 2 "the configuration has 2 faults:" "unknown key policy.colour" "No draft model is trained"
 expect_out "max_num_steps:"
 is "lines of the message" "$(wc -l <err)" 3
 grep -q '^  command line: unknown key policy.colour' err || fail "a fault has no line of its own"

@@ -3,12 +3,17 @@
 export COLUMNS=80
 data=$SOURCE/tests/data/trace_reports
 
-# fits COMMAND...: no line has more than 80 characters.
+# narrow FILE: no line has more than 80 characters, unless it is one word, which stays whole.
+narrow() {
+    LC_ALL=C.UTF-8 awk 'length($0) > 80 && $0 ~ /[^ ] +[^ ]/ { print length($0) ": " $0 }' "$1" >wide
+    [ ! -s wide ] || { cp wide out && fail "$last: wider than 80 columns"; }
+}
+
+# fits COMMAND...: it is done, and its output is narrow.
 fits() {
     run "$@"
     expect 0
-    LC_ALL=C.UTF-8 awk 'length($0) > 80 { print length($0) ": " $0 }' out >wide
-    [ ! -s wide ] || { cp wide out && fail "temper $*: wider than 80 columns"; }
+    narrow out
 }
 
 fits trace "$data/kineto-rank-0.json"
@@ -21,15 +26,88 @@ for command in train plan generate chat eval stats trace bench profile doctor co
     fits help $command
 done
 
-# The tables that a run ends with, from the table of operators on.
-write_recipe tiny.yaml
+# Everything else that prints tables, with names of sixty characters.
+L=aaaaaaaaaa_bbbbbbbbbb_cccccccccc_dddddddddd_eeeeeeeeee_ffff
+make_model
+write_recipe $L.yaml
 give_ceilings
-run train tiny.yaml policy.recompute=full
-expect 0
-sed -n '/^kernel .*launches/,$p' out | grep -v '^run folder\|^step on average' >tables
-grep -q '(again)' tables || fail "no operator is computed again"
-awk 'length($0) > 80 { print length($0) ": " $0 }' tables >wide
-[ ! -s wide ] || { cp wide out && fail "closing tables wider than 80 columns"; }
+fits train $L.yaml run.name=$L policy.recompute=full profile.steps=2:4
+grep -q '(again)' out || fail "no operator is computed again"
+grep -q '^step on average .*planned / measured' out || fail "no step on average"
+fits train --quiet $L.yaml run.name=b-$L sft.max_num_steps=3
+fits profile $L.yaml --warmup 1 --steps 8 --name $L
+for column in operator part launches ms/step "95 % interval" share GFLOP/s GB/s "of limit"; do
+    grep -q "$column" out || fail "no column '$column'"
+done
+run profile $L.yaml --warmup 1 --steps 8 --against $L
+narrow out
+fits plan $L.yaml
+fits doctor --cached
+fits doctor --cached $L.yaml run.name=other
+fits doctor --cached runs/$L
+fits bench --list
+fits bench --formats
+fits bench kernel/rmsnorm --rounds 5 --verbose --history h.db
+run bench CMD true --vs CMD true --rounds 5
+narrow out
+fits bench history --history h.db
+{
+    echo "$L,group,y-$L"
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo "$((i * 7 % 13)).$i,g$((i % 3))-$L,$((i * 5 % 11)).3"; done
+} >$L.csv
+fits stats $L.csv $L
+fits stats $L.csv $L y-$L
+fits stats $L.csv $L y-$L --paired
+fits stats $L.csv $L --by group
+fits stats $L.csv $L --trend
+fits stats --share 3/10,5/10
+fits stats --effect 0.5 --power 0.8
+for i in 1 2; do
+    awk -v name=$L -v seed=$i 'BEGIN {
+        srand(seed)
+        for (i = 0; i < 60; i++)
+            printf "{\"step\": %d, \"train/%s\": %.6f, \"train/loss\": %.4f, \"mfu\": 0.4}\n", i, name,
+                1 + 2 * exp(-0.04 * i) + 0.02 * rand(), 1 + 2 * exp(-0.04 * i) + 0.02 * rand() }' >$i-$L.jsonl
+done
+fits metrics 1-$L.jsonl
+fits metrics 1-$L.jsonl train/$L
+fits metrics runs/$L
+for runs in "1-$L.jsonl 2-$L.jsonl" "runs/$L runs/b-$L"; do
+    for command in compare analyze; do
+        # shellcheck disable=SC2086
+        run $command $runs
+        [ "$status" -le 1 ] || fail "temper $command $runs: exit status $status"
+        narrow out
+    done
+done
+mkdir $L && mv model $L/m
+printf '{"question": "what is %s", "answer": "#### %s"}\n' one+one-$L 2 two+two 4 >$L.q.jsonl
+cat >eval.yaml <<END
+eval: {num_tests_per_prompt: 2, k_value: [1]}
+generation: {model_name: $L/m, max_new_tokens: 3, vllm_cfg: {precision: float32, max_model_len: 128}}
+tokenizer: {chat_template: null}
+data: {data_path: $L.q.jsonl}
+env: {math: {num_workers: 1}}
+END
+fits eval eval.yaml --out $L.json
+fits eval summarize $L.json
+fits eval compare $L.json $L.json
+for i in 0 1; do
+    cp "$data/kineto-rank-$i.json" $i-$L.json
+done
+fits trace 0-$L.json 1-$L.json
+fits trace 0-$L.json 1-$L.json ranks
+grep -q "^ *0  0-aaaa.*fff.json  " out || fail "ranks without the names of their files"
+fits trace compare 0-$L.json 1-$L.json
+fits trace stats 0-$L.json 1-$L.json
+fits trace stats 0-$L.json --vs 1-$L.json
+fits trace runs/$L
+
+# A pipe without COLUMNS has no width: prose stays in its lines.
+unset COLUMNS
+run doctor --cached runs/$L
+expect_out "sound, every file has its checksum; the newest is of step 6"
+export COLUMNS=80
 
 # Nothing is lost on the way: every column is there, the key in each block.
 run trace "$data/kineto-rank-0.json" bandwidth

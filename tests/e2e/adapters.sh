@@ -49,7 +49,7 @@ expect 2 "was saved from another model"
 
 # ---- ref and guard leave the same bits; bf16, DoRA, recomputation ----
 small="policy.train_global_batch_size=4 policy.train_micro_batch_size=2 sft.val_period=0 sft.max_num_steps=2"
-for kind in "policy.precision=float32" "policy.peft.use_dora=true" "policy.recompute=full policy.peft.dropout=0.3"; do
+for kind in "policy.peft.base=int8" "policy.peft.base=nf4 policy.precision=float32" "policy.precision=float32" "policy.peft.use_dora=true" "policy.recompute=full policy.peft.dropout=0.3"; do
     for backend in ref guard; do
         # shellcheck disable=SC2086
         run train --quiet tiny.yaml $small $kind run.dir=$backend engine.backend=$backend
@@ -64,6 +64,12 @@ done
 run train --progress plain tiny.yaml run.dir=measured sft.max_num_steps=2
 expect 0
 expect_out "(planned / measured 1.0000)" "adapter: LoRA of rank 4, alpha 8, on 14 modules; 4096 parameters are trained"
+
+for base in int8 nf4; do # a GRPO that generates from it as well comes below
+    run train --progress plain tiny.yaml run.dir=measured-$base sft.max_num_steps=2 policy.peft.base=$base
+    expect 0
+    expect_out "(planned / measured 1.0000)"
+done
 
 # ---- an adapter goes on from its folder ----
 run train --quiet tiny.yaml run.dir=on policy.peft.enabled=false policy.model_name=undropped sft.max_num_steps=2
@@ -143,6 +149,10 @@ for algorithm in dpo grpo; do
         expect 0
         same_adapters $algorithm-$start $algorithm-$start-part 6
     done
+done
+for base in int8 nf4; do
+    run train --quiet grpo.yaml run.dir=grpo-$base policy.peft.base=$base grpo.max_num_steps=2
+    expect 0
 done
 first=$(sed -n 's/.*"step":1,"axis":"train".*"train.loss":\([-0-9.e]*\).*/\1/p' dpo-model/metrics.jsonl)
 awk -v x="$first" 'BEGIN { exit !(x > 0.6931466 && x < 0.6931478) }' || fail "DPO's first loss is $first, not ln 2"

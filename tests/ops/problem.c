@@ -238,6 +238,9 @@ static void fill_integers(const problem *p, tensor *t, tp_operand_kind kind, uin
         case TP_KIND_tables: /* blocks from the last to the first */
             value = n - 1 - i;
             break;
+        case TP_KIND_seed:
+            value = (int64_t)(u * 4294967296.0) - 2147483648;
+            break;
         default: /* cu */
             value = end;
             end += i < p->n_sequences ? p->length[i] : 0;

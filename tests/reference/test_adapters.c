@@ -98,7 +98,7 @@ static void set_up(fixture *f, const setup *is)
     if (tp_model_open(folder, &f->model, &err) != TP_OK)
         fail_msg("%s", err.message);
     if (is->dtype == TP_DTYPE_BF16)
-        tp_model_freeze(f->model, TP_BASE_BF16);
+        tp_model_freeze(f->model, TP_BASE_BF16, TP_DTYPE_BF16);
     tp_session_options so = {.compile.device = device_of(is->backend, 2),
                              .tokens = f->B * f->T,
                              .max_positions = 32,

@@ -80,7 +80,7 @@ static void choose_loss(trainer *t)
 static tp_status open_training_data(trainer *t, tp_error *err)
 {
     t->own = calloc(1, sizeof(dpo));
-    TP_ASSERT(t->own);
+    TP_HAVE(t->own);
     choose_loss(t);
     return tp_dpo_open_data(t, err);
 }

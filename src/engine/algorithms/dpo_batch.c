@@ -9,7 +9,7 @@ void tp_dpo_batch_begin(dpo_batch *b, uint32_t n)
         return;
     b->pairs = realloc(b->pairs, n * sizeof *b->pairs);
     b->sequences = realloc(b->sequences, 2 * (size_t)n * sizeof *b->sequences);
-    TP_ASSERT(b->pairs && b->sequences);
+    TP_HAVE(b->pairs && b->sequences);
     b->cap = n;
 }
 

@@ -43,7 +43,7 @@ static void add_pair(dpo_pairs *to, const tp_preference_pair *pair)
 static void reserve(dpo_pairs *p, uint64_t n)
 {
     p->v = calloc(n ? n : 1, sizeof *p->v);
-    TP_ASSERT(p->v);
+    TP_HAVE(p->v);
 }
 
 static tp_status split(trainer *t, tp_error *err)

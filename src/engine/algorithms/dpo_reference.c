@@ -49,12 +49,26 @@ static tp_status hash_tensor(XXH3_state_t *state, const tp_tensor *s, tp_error *
     return TP_OK;
 }
 
-static tp_status hash_weights(XXH3_state_t *state, const tp_model *model, const tp_states *states,
+/* A frozen base has a name by its numbers; else a seed drew it. */
+static void hash_base(XXH3_state_t *state, const trainer *t)
+{
+    tp_buf text = {0};
+    tp_buf_addf(&text, "base '%s' seed %llu std %.17g kept as %d dtype %d",
+                t->state.base_fingerprint, (unsigned long long)t->state.seed, t->o->policy.init_std,
+                t->o->policy.peft.base, (int)t->o->policy.precision);
+    XXH3_128bits_update(state, text.data, text.len + 1);
+    tp_buf_release(&text);
+}
+
+static tp_status hash_weights(XXH3_state_t *state, const trainer *t, const tp_states *states,
                               tp_error *err)
 {
     size_t n;
+    const tp_model *model = t->model;
     const tp_param *params = tp_model_params(model, &n);
-    for (size_t i = 0; i < n; i++) {
+    if (tp_model_has_adapter(model))
+        hash_base(state, t);
+    for (size_t i = 0; !tp_model_has_adapter(model) && i < n; i++) {
         XXH3_128bits_update(state, params[i].name, strlen(params[i].name) + 1);
         TP_TRY(hash_tensor(state, tp_states_find(states, params[i].name), err));
     }
@@ -101,7 +115,7 @@ static tp_status make_key(const trainer *t, tp_session *session, char ret[33], t
     XXH3_128bits_reset(state);
     hash_settings(state, t->o);
     hash_model(state, t->model);
-    tp_status status = hash_weights(state, t->model, tp_session_states(session), err);
+    tp_status status = hash_weights(state, t, tp_session_states(session), err);
     hash_pairs(state, &d->train);
     hash_pairs(state, &d->validation);
     XXH128_hash_t h = XXH3_128bits_digest(state);

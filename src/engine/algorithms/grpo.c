@@ -137,7 +137,7 @@ static void send_example(trainer *t, const tp_prompt *prompt, const tp_ids *ids)
     tp_buf_addf(&text, "\n%s, %zu tokens, expected: %s\n", prompt->id, ids->len,
                 prompt->truth ? prompt->truth : "(not said)");
     uint8_t *nothing = calloc(ids->len + 1, 1);
-    TP_ASSERT(nothing);
+    TP_HAVE(nothing);
     tp_render_show(t->tokenizer, ids->data, nothing, ids->len, 256, false, &text);
     free(nothing);
     tp_train_event event = {.kind = TP_EVENT_EXAMPLE, .text = tp_buf_str(&text)};
@@ -185,7 +185,7 @@ static tp_status choose_stops(trainer *t, tp_error *err)
     const tp_f64_list *ids = &t->o->generation.stop_token_ids;
     int32_t eos = tp_tokenizer_eos(t->tokenizer);
     g->stop_ids = calloc(ids->n + 1, sizeof *g->stop_ids);
-    TP_ASSERT(g->stop_ids);
+    TP_HAVE(g->stop_ids);
     if (eos >= 0)
         g->stop_ids[g->n_stop_ids++] = eos;
     for (size_t i = 0; i < ids->n; i++) {
@@ -257,13 +257,13 @@ static void reserve_scratch(trainer *t)
     g->sequences = calloc(batch, sizeof *g->sequences);
     g->trained = calloc(batch, sizeof *g->trained);
     g->gradient = calloc((size_t)t->o->policy.max_total_sequence_length + 1, sizeof *g->gradient);
-    TP_ASSERT(g->sequences && g->trained && g->gradient);
+    TP_HAVE(g->sequences && g->trained && g->gradient);
 }
 
 static tp_status open_algorithm(trainer *t, tp_error *err)
 {
     grpo *g = calloc(1, sizeof *g);
-    TP_ASSERT(g);
+    TP_HAVE(g);
     t->own = g;
     g->val_any = NAN;
     choose_estimator(t);
@@ -453,7 +453,7 @@ static tp_status validate_part(trainer *t, uint64_t first, uint32_t n, val_sums 
     grpo *g = t->own;
     uint64_t *indices = calloc(n, sizeof *indices);
     grpo_rollout rollout = {0};
-    TP_ASSERT(indices);
+    TP_HAVE(indices);
     for (uint32_t i = 0; i < n; i++)
         indices[i] = first + i;
     int64_t top_k = t->o->generation.val_top_k;

@@ -19,7 +19,7 @@ static void reserve(grpo_rollout *r, uint32_t groups, uint32_t samples)
         r->cap_samples = 2 * (r->n_samples + samples);
         r->samples = realloc(r->samples, r->cap_samples * sizeof *r->samples);
     }
-    TP_ASSERT(r->groups && r->samples);
+    TP_HAVE(r->groups && r->samples);
 }
 
 /* ---- asking ---- */
@@ -172,7 +172,7 @@ static tp_status judge(trainer *t, const grpo_draw *d, const asked *asked_list, 
     uint32_t first = first_group < to->n_groups ? to->groups[first_group].first : to->n_samples;
     uint32_t n = to->n_samples - first;
     tp_completion *completions = calloc(n ? n : 1, sizeof *completions);
-    TP_ASSERT(completions);
+    TP_HAVE(completions);
     for (uint32_t i = 0; i < n; i++) {
         const grpo_sample *s = &to->samples[first + i];
         completions[i] =
@@ -206,7 +206,7 @@ static void summarise_groups(trainer *t, grpo_rollout *r, uint32_t first_group)
     double *rewards =
         calloc(2 * (size_t)options(t)->num_generations + 2 * r->n_samples, sizeof *rewards);
     bool *valid = calloc(r->n_samples + 1, sizeof *valid);
-    TP_ASSERT(rewards && valid);
+    TP_HAVE(rewards && valid);
     for (uint32_t k = first_group; k < r->n_groups; k++) {
         grpo_group *group = &r->groups[k];
         double *raw = rewards + group->n;
@@ -299,7 +299,7 @@ static tp_status generate_all(trainer *t, const grpo_draw *draw, grpo_rollout *t
     grpo *g = t->own;
     asked *asked_list = calloc(draw->n_prompts + 1, sizeof *asked_list);
     uint32_t *asked_of_group = calloc(draw->n_prompts + 1, sizeof *asked_of_group);
-    TP_ASSERT(asked_list && asked_of_group);
+    TP_HAVE(asked_list && asked_of_group);
     for (uint32_t i = 0; i < draw->n_prompts; i++)
         asked_list[i].request = -1;
     tp_status status = tp_engine_weights_changed(g->engine, err);
@@ -370,7 +370,7 @@ tp_status tp_grpo_rollout(trainer *t, uint64_t *ret_prompts, tp_error *err)
     double factor = dynamic ? options(t)->batch_multiplier : 1;
     uint32_t n = (uint32_t)ceil((double)wanted * factor);
     uint64_t *indices = calloc(n, sizeof *indices), drawn = 0;
-    TP_ASSERT(indices);
+    TP_HAVE(indices);
     tp_status status = TP_OK;
     do {
         uint64_t at = (uint64_t)t->state.prompts + drawn;

@@ -155,7 +155,7 @@ static void group_advantages(grpo *g)
         most = TP_MAX(most, g->rollout.groups[k].n);
     double *rewards = calloc(2 * (size_t)most + 1, sizeof *rewards);
     bool *valid = calloc((size_t)most + 1, sizeof *valid);
-    TP_ASSERT(rewards && valid);
+    TP_HAVE(rewards && valid);
     for (uint32_t k = 0; k < g->rollout.n_groups; k++) {
         const grpo_group *group = &g->rollout.groups[k];
         grpo_sample *samples = g->rollout.samples + group->first;
@@ -183,7 +183,7 @@ static void find_advantages(trainer *t)
     for (uint32_t i = 0; i < g->rollout.n_samples; i++)
         n += (size_t)g->rollout.samples[i].n_answer;
     double *flat = calloc(2 * n + 1, sizeof *flat);
-    TP_ASSERT(flat);
+    TP_HAVE(flat);
     spread_over_tokens(t, flat, flat + n);
     if (g->advantage.spread == TP_SPREAD_BATCH)
         tp_advantage_whiten(flat, flat + n, n);

@@ -107,7 +107,7 @@ static tp_status open_source(trainer *t, const tp_dataset_options *options, tp_d
 static tp_status open_training_data(trainer *t, tp_error *err)
 {
     sft *s = t->own = calloc(1, sizeof(sft));
-    TP_ASSERT(s);
+    TP_HAVE(s);
     tp_arithmetic_options arithmetic = tp_trainer_arithmetic(t->o);
     const char *template_text;
     TP_TRY(tp_trainer_chat_template(t, &s->template_text, &template_text, err));
@@ -167,7 +167,9 @@ static tp_loader_options loader_options(const tp_train_options *o, bool validati
                  .packing = tp_trainer_is_packed(o),
                  .budget = (int32_t)tp_trainer_token_budget(o),
                  .micro_batch_size = (int32_t)rows,
-                 .row_length = (int32_t)o->policy.max_total_sequence_length},
+                 .row_length = (int32_t)o->policy.max_total_sequence_length,
+                 .rank = o->ranks.rank,
+                 .ranks = o->ranks.ranks},
         .num_workers = (int)o->data.num_workers,
         .prefetch_factor = (int)o->data.prefetch_factor,
         .epochs = validation ? 1 : (uint64_t)o->loop.max_num_epochs};
@@ -276,6 +278,7 @@ static tp_status run_micro_batch(trainer *t, const tp_microbatch *mb, step_resul
     tp_batch_view batch = tp_trainer_view(mb);
     double loss;
     tp_trainer_stopwatch w = tp_trainer_begin_graph(t);
+    tp_session_set_last(t->session, mb->index + 1 == mb->n_in_step);
     TP_TRY(tp_session_train(t->session, &batch, mb->index == 0, &loss, err));
     tp_trainer_end_graph(t, w);
     r->loss += loss;
@@ -293,6 +296,7 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
         r->wait_s += tp_loader_get_stats(t->loader).last_waited_s;
         TP_TRY(run_micro_batch(t, mb, r, err));
     } while (mb->index + 1 < mb->n_in_step);
+    TP_TRY(tp_trainer_join(t, r, err));
     return tp_trainer_update(t, r, mb->n_in_step, err);
 }
 
@@ -332,6 +336,7 @@ static tp_status validate(trainer *t, tp_error *err)
         if (mb->index == 0)
             tokens += (int64_t)mb->step_trained;
     }
+    TP_TRY(tp_comm_sum(t->comm, &sum, 1, err)); /* each rank has had its share of every step */
     t->val_loss = tokens ? sum / (double)tokens : NAN;
     tp_trainer_begin_validation(t);
     tp_metric_put(&t->metrics, "validation/val_loss", t->val_loss);
@@ -367,6 +372,7 @@ static const char *const source_keys[] = {"input_key", "output_key", "prompt_key
 
 const tp_algorithm tp_algorithm_sft = {.name = "sft",
                                        .title = "SFT",
+                                       .runs_on_ranks = true,
                                        .options = keys,
                                        .rankings = rankings,
                                        .source_keys = source_keys,

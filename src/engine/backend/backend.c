@@ -35,6 +35,16 @@ const tp_kernel *tp_kernel_find(const tp_device *device, const tp_launch *launch
     return tp_kernel_find_prepared(tp_device_backend(device), launch);
 }
 
+size_t tp_kernels_usable(const tp_device *device, const tp_launch *launch, const tp_kernel **ret,
+                         size_t most)
+{
+    size_t n = 0;
+    for (const tp_kernel *const *k = tp_device_backend(device)->kernels; *k && n < most; k++)
+        if (usable(*k, launch))
+            ret[n++] = *k;
+    return n;
+}
+
 bool tp_kernel_is_fallback(const tp_device *device, const tp_kernel *kernel)
 {
     for (const tp_kernel *const *k = tp_device_backend(device)->kernels; *k; k++)

@@ -71,6 +71,10 @@ extern const tp_backend tp_backend_ref, tp_backend_cpu, tp_backend_guard;
 const tp_kernel *tp_kernel_find(const tp_device *device, const tp_launch *launch);
 /* The same before the backend is prepared: for its own self-test. */
 const tp_kernel *tp_kernel_find_prepared(const tp_backend *backend, const tp_launch *launch);
+/* Kernels of the device's backend able to run it, in order; returns how many of them, `most` at
+ * most. */
+size_t tp_kernels_usable(const tp_device *device, const tp_launch *launch, const tp_kernel **ret,
+                         size_t most);
 bool tp_kernel_is_fallback(const tp_device *device, const tp_kernel *kernel);
 
 const tp_backend *tp_backend_find(const char *name); /* "ref", "cpu", "guard"; NULL: unknown */

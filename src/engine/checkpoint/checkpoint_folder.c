@@ -46,7 +46,7 @@ static tp_status list_steps(const char *root, step_list *ret, tp_error *err)
         if (ret->n == ret->cap) {
             ret->cap = ret->cap ? ret->cap * 2 : 16;
             ret->v = realloc(ret->v, ret->cap * sizeof *ret->v);
-            TP_ASSERT(ret->v);
+            TP_HAVE(ret->v);
         }
         ret->v[ret->n++] = step;
     }
@@ -319,7 +319,7 @@ tp_status tp_checkpoint_prune(const char *root, const char *run_id, int64_t keep
         return TP_OK;
     TP_TRY(list_steps(root, &steps, err));
     candidate *all = calloc(steps.n + 1, sizeof *all);
-    TP_ASSERT(all);
+    TP_HAVE(all);
     size_t n = 0;
     for (size_t i = 0; i < steps.n; i++) {
         char path[4096];

@@ -94,6 +94,13 @@ static slot *claim(tp_loader *l)
 
 static const tp_trace_site handed_over = {.name = "micro-batch"};
 
+/* By a worker, or by the caller, who holds the lock. */
+static tp_status fill_in(const tp_loader *l, slot *s)
+{
+    TP_MEMORY_GUARD(&s->error);
+    return tp_pack_fill(&l->options.pack, &l->set, s->items, s->n_items, &s->mb, &s->error);
+}
+
 static void fill(const tp_loader *l, slot *s)
 {
     TP_ZONE("fill micro-batch");
@@ -101,8 +108,7 @@ static void fill(const tp_loader *l, slot *s)
     if (s->flow)
         tp_trace_flow_begin(&handed_over, s->flow);
     if (s->status == TP_OK)
-        s->status =
-            tp_pack_fill(&l->options.pack, &l->set, s->items, s->n_items, &s->mb, &s->error);
+        s->status = fill_in(l, s);
 }
 
 static void *work(void *user)

@@ -69,6 +69,31 @@ void tp_microbatch_release(tp_microbatch *mb)
     *mb = (tp_microbatch){0};
 }
 
+void tp_microbatch_place(tp_microbatch *mb, int32_t at, int32_t n)
+{
+    memcpy(mb->targets + at, mb->tokens + at + 1, (size_t)(n - 1) * sizeof *mb->targets);
+    mb->targets[at + n - 1] = 0;
+    for (int32_t k = 0; k < n; k++)
+        mb->positions[at + k] = k;
+}
+
+void tp_microbatch_clear(tp_microbatch *mb, int32_t at, int32_t end)
+{
+    size_t n = (size_t)(end - at) * sizeof(int32_t);
+    memset(mb->tokens + at, 0, n);
+    memset(mb->positions + at, 0, n);
+    memset(mb->targets + at, 0, n);
+    memset(mb->loss_weights + at, 0, n);
+}
+
+void tp_microbatch_end(tp_microbatch *mb, int32_t n_starts, int32_t end)
+{
+    mb->n_used = end;
+    tp_microbatch_clear(mb, end, mb->capacity);
+    for (int32_t k = n_starts + 1; k <= mb->capacity; k++)
+        mb->cu[k] = end;
+}
+
 /* Arrays one behind the other, each on its own cache line. */
 static void *carve(char **at, size_t count, size_t size)
 {
@@ -77,9 +102,18 @@ static void *carve(char **at, size_t count, size_t size)
     return p;
 }
 
+static size_t ranks_of(const tp_pack_options *o) { return o->ranks > 1 ? (size_t)o->ranks : 1; }
+
+/* Of a plan's micro-batches, most of which hold a sequence. */
+static size_t most_starts(const tp_pack_options *o)
+{
+    return o->batch_size + ranks_of(o) + (ranks_of(o) == 1 ? 0 : 1);
+}
+
 size_t tp_pack_plan_bytes(const tp_pack_options *options)
 {
-    return options->batch_size * (2 * sizeof(tp_pack_item) + 8 + 3 * 4) + 4 + 7 * 64;
+    return options->batch_size * (2 * sizeof(tp_pack_item) + 8 + 2 * 4) + most_starts(options) * 4 +
+           7 * 64;
 }
 
 tp_status tp_pack_plan_init(tp_pack_plan *plan, const tp_pack_options *options, tp_error *err)
@@ -92,7 +126,7 @@ tp_status tp_pack_plan_init(tp_pack_plan *plan, const tp_pack_options *options, 
     plan->items = carve(&at, n, sizeof *plan->items);
     plan->drawn = carve(&at, n, sizeof *plan->drawn);
     plan->order = carve(&at, n, sizeof *plan->order);
-    plan->starts = carve(&at, n + 1, sizeof *plan->starts);
+    plan->starts = carve(&at, most_starts(options), sizeof *plan->starts);
     plan->bin = carve(&at, n, sizeof *plan->bin);
     plan->room = carve(&at, n, sizeof *plan->room);
     TP_ASSERT((size_t)(at - (char *)block) <= bytes);
@@ -165,6 +199,25 @@ static tp_status draw(tp_pack_plan *plan, const tp_pack_options *o, const tp_sam
     return TP_OK;
 }
 
+/* Among `n_bins`, the longest first, each into the emptiest; false when one does not fit there, and
+ * so nowhere. */
+static bool spread_over(tp_pack_plan *plan, uint32_t n_bins, int32_t budget)
+{
+    for (uint32_t b = 0; b < n_bins; b++)
+        plan->room[b] = budget;
+    for (uint32_t k = 0; k < plan->n_items; k++) {
+        uint32_t i = (uint32_t)plan->order[k], best = 0;
+        for (uint32_t b = 1; b < n_bins; b++)
+            best = plan->room[b] > plan->room[best] ? b : best;
+        if (plan->room[best] < plan->drawn[i].n_tokens)
+            return false;
+        plan->room[best] -= plan->drawn[i].n_tokens;
+        plan->bin[i] = best;
+    }
+    plan->n_micro = n_bins;
+    return true;
+}
+
 /* First-fit decreasing: the longest first, each into the first bin with room. */
 static void assign_bins(tp_pack_plan *plan, int32_t budget)
 {
@@ -182,6 +235,16 @@ static void assign_bins(tp_pack_plan *plan, int32_t budget)
         plan->room[bin] -= plan->drawn[i].n_tokens;
         plan->bin[i] = bin;
     }
+}
+
+/* As few micro-batches as there can be, and as many for every rank. */
+static void pack(tp_pack_plan *plan, const tp_pack_options *o)
+{
+    uint32_t ranks = (uint32_t)ranks_of(o);
+    assign_bins(plan, o->budget);
+    uint32_t even = TP_MIN((plan->n_micro + ranks - 1) / ranks * ranks, plan->n_items);
+    if (ranks > 1 && !spread_over(plan, even, o->budget))
+        assign_bins(plan, o->budget);
 }
 
 static void assign_rows(tp_pack_plan *plan, uint32_t rows)
@@ -210,6 +273,24 @@ static void group_by_bin(tp_pack_plan *plan)
     plan->starts[0] = 0;
 }
 
+/* Rank r takes micro-batches r, r + ranks ... of the step's, which are as many for each. */
+static void keep_own(tp_pack_plan *plan, const tp_pack_options *o)
+{
+    uint32_t ranks = (uint32_t)ranks_of(o), kept = 0, n_own = 0;
+    uint32_t each = (plan->n_micro + ranks - 1) / ranks;
+    for (uint32_t m = plan->n_micro; m < each * ranks; m++)
+        plan->starts[m + 1] = plan->starts[m];
+    for (uint32_t m = (uint32_t)o->rank; m < each * ranks; m += ranks) {
+        uint32_t first = plan->starts[m], n = plan->starts[m + 1] - first;
+        memmove(plan->items + kept, plan->items + first, n * sizeof *plan->items);
+        plan->starts[n_own++] = kept; /* what stood there was read: n_own <= m */
+        kept += n;
+    }
+    plan->starts[n_own] = kept;
+    plan->n_micro = n_own;
+    plan->n_items = kept;
+}
+
 tp_status tp_pack_plan_step(tp_pack_plan *plan, const tp_pack_options *o, const tp_sample_set *set,
                             uint64_t step, tp_error *err)
 {
@@ -227,10 +308,13 @@ tp_status tp_pack_plan_step(tp_pack_plan *plan, const tp_pack_options *o, const 
         plan->n_trained += (uint64_t)plan->drawn[i].n_targets;
     }
     if (o->packing)
-        assign_bins(plan, o->budget);
+        pack(plan, o);
     else
         assign_rows(plan, (uint32_t)o->micro_batch_size);
     group_by_bin(plan);
+    plan->n_sequences = plan->n_items;
+    if (ranks_of(o) > 1)
+        keep_own(plan, o);
     return TP_OK;
 }
 
@@ -240,30 +324,18 @@ void tp_pack_label(const tp_pack_plan *plan, uint32_t m, tp_microbatch *mb)
     mb->epoch = plan->epoch;
     mb->index = m;
     mb->n_in_step = plan->n_micro;
-    mb->step_sequences = plan->n_items;
+    mb->step_sequences = plan->n_sequences;
     mb->step_tokens = plan->n_tokens;
     mb->step_trained = plan->n_trained;
-}
-
-static void clear_from(tp_microbatch *mb, int32_t at, int32_t end)
-{
-    size_t n = (size_t)(end - at) * sizeof(int32_t);
-    memset(mb->tokens + at, 0, n);
-    memset(mb->positions + at, 0, n);
-    memset(mb->targets + at, 0, n);
-    memset(mb->loss_weights + at, 0, n);
 }
 
 /* One sequence at `at`; returns how many of its tokens are learned. */
 static int32_t put_sequence(tp_microbatch *mb, int32_t at, const tp_cache *cache,
                             const tp_sample *s, int32_t n, float weight)
 {
-    int32_t *tokens = mb->tokens + at, *targets = mb->targets + at, n_trained = 0;
-    tp_sample_tokens(cache, s, tokens, (size_t)n);
-    memcpy(targets, tokens + 1, (size_t)(n - 1) * sizeof *targets);
-    targets[n - 1] = 0;
-    for (int32_t k = 0; k < n; k++)
-        mb->positions[at + k] = k;
+    int32_t n_trained = 0;
+    tp_sample_tokens(cache, s, mb->tokens + at, (size_t)n);
+    tp_microbatch_place(mb, at, n);
     for (int32_t k = 0; k < n - 1; k++) {
         bool learned = tp_sample_mask(s, (size_t)k + 1);
         mb->loss_weights[at + k] = learned ? weight : 0;
@@ -304,7 +376,7 @@ tp_status tp_pack_fill(const tp_pack_options *o, const tp_sample_set *set,
         TP_ASSERT((uint32_t)length <= s.n_tokens && taken <= mb->capacity - at);
         mb->n_trained += put_sequence(mb, at, set->cache, &s, length, weight);
         TP_TRY(check_ids(o, set->cache, mb->tokens + at, length, s.line, err));
-        clear_from(mb, at + length, at + taken);
+        tp_microbatch_clear(mb, at + length, at + taken);
         for (int32_t k = length; k < taken; k++)
             mb->positions[at + k] = k;
         at += taken;
@@ -312,9 +384,6 @@ tp_status tp_pack_fill(const tp_pack_options *o, const tp_sample_set *set,
         mb->n_tokens += length;
         mb->sum_of_squares += (uint64_t)taken * (uint64_t)taken;
     }
-    mb->n_used = at;
-    clear_from(mb, at, mb->capacity);
-    for (int32_t k = mb->n_sequences + 1; k <= mb->capacity; k++)
-        mb->cu[k] = at;
+    tp_microbatch_end(mb, mb->n_sequences, at);
     return TP_OK;
 }

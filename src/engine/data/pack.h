@@ -31,6 +31,7 @@ typedef struct {
     int32_t row_length;       /* ... and their length; N is the product */
     bool refuse_overlong;     /* a sequence that does not fit is an error, else it is cut */
     int32_t vocab_size;       /* token ids are below */
+    int rank, ranks;          /* every rank takes its share of a step; ranks 0: there is one */
 } tp_pack_options;
 
 TP_CHECKED tp_status tp_pack_check(const tp_pack_options *options, tp_error *err);
@@ -59,6 +60,12 @@ TP_CHECKED tp_status tp_microbatch_init(tp_microbatch *mb, int32_t capacity, tp_
 void tp_microbatch_release(tp_microbatch *mb); /* zeroed is a no-op */
 size_t tp_microbatch_bytes(int32_t capacity);
 
+/* For whoever fills one, sequence after sequence: targets and positions of the n >= 1 tokens that
+ * were put at `at`; nothing in [at, end); the places and starts behind the last of n sequences. */
+void tp_microbatch_place(tp_microbatch *mb, int32_t at, int32_t n);
+void tp_microbatch_clear(tp_microbatch *mb, int32_t at, int32_t end);
+void tp_microbatch_end(tp_microbatch *mb, int32_t n_starts, int32_t end);
+
 /* One sequence of a step. */
 typedef struct {
     uint64_t sample; /* in the set */
@@ -67,11 +74,14 @@ typedef struct {
 
 /* A step's sequences by micro-batch.  Invariant: micro-batch m holds items
  * [starts[m], starts[m + 1]), in the order in which they lie there. */
+/* With several ranks a plan holds the micro-batches that are this rank's: each has as many of
+ * them, some may be empty, and the totals are those of all. */
 typedef struct {
     uint64_t step, epoch;
     tp_pack_item *items; /* [batch_size] */
-    uint32_t *starts;    /* [batch_size + 1] */
+    uint32_t *starts;    /* [batch_size + ranks + 1] */
     uint32_t n_micro, n_items;
+    uint32_t n_sequences; /* of the whole step */
     uint64_t n_tokens, n_trained;
     uint64_t n_truncated; /* sequences that were cut to fit */
 

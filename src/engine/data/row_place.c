@@ -2,9 +2,22 @@
  * column of an error. */
 #include "engine/data/row_place.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+
 #include "base/platform.h"
 
 enum { LONGEST_KEY = 512 };
+
+tp_status tp_row_fail(const tp_row *row, tp_status status, tp_error *err, const char *fmt, ...)
+{
+    char message[768];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(message, sizeof message, fmt, ap);
+    va_end(ap);
+    return tp_fail(err, status, "%s:%llu: %s", row->file, (unsigned long long)row->line, message);
+}
 
 tp_json_options tp_row_json_options(const tp_row *row)
 {

@@ -17,16 +17,6 @@ const char *tp_schema_name(tp_schema_kind kind)
     return (unsigned)kind < TP_SCHEMA_KINDS ? names[kind] : "unknown";
 }
 
-tp_status tp_row_fail(const tp_row *row, tp_status status, tp_error *err, const char *fmt, ...)
-{
-    char message[768];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(message, sizeof message, fmt, ap);
-    va_end(ap);
-    return tp_fail(err, status, "%s:%llu: %s", row->file, (unsigned long long)row->line, message);
-}
-
 /* The kinds in the order in which a row is held against them: the more telling
  * keys first, since Alpaca's rows often carry a text column as well. */
 static const struct {

@@ -14,14 +14,22 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* The i-th boundary of n equal parts, as torch.linspace rounds it. */
+static float boundary(int i, int n)
+{
+    const float first = 0.1f;
+    double step = (double)((1 - first) / (float)n);
+    return i < (n + 1) / 2 ? (float)((double)first + step * i) : (float)(1 - step * (n - i));
+}
+
 static void fill_values(tp_dynamic_map *map, int is_signed)
 {
     int n = 0;
     for (int i = 0; i < 7; i++) {
         int parts = 1 << (i + !is_signed);
         for (int k = 0; k < parts; k++) {
-            double middle = 0.1 + 0.9 * (k + 0.5) / parts;
-            float value = (float)(pow(10, i - 6) * middle);
+            float middle = (boundary(k, parts) + boundary(k + 1, parts)) / 2;
+            float value = middle * (float)pow(10, i - 6);
             map->value[n++] = value;
             if (is_signed)
                 map->value[n++] = -value;

@@ -91,6 +91,7 @@ tp_status tp_states_declare(tp_states *states, const tp_tensor *tensor, tp_error
     uint32_t *slot = slot_of(states, t.name);
     t.name = tp_arena_strdup(&states->arena, t.name);
     t.of = t.of ? tp_arena_strdup(&states->arena, t.of) : NULL;
+    t.within = t.within ? tp_arena_strdup(&states->arena, t.within) : NULL;
     t.span = (tp_span){0};
     t.is_inside = false;
     states->items[states->n] = t;
@@ -103,6 +104,8 @@ static size_t in_block(const tp_tensor *s) { return (s->bytes + LINE - 1) / LINE
 
 size_t tp_tensor_room(const tp_tensor *tensor)
 {
+    if (tensor->within)
+        return 0;
     return tensor->role == TP_ROLE_COPY ? in_block(tensor) : tensor->bytes;
 }
 
@@ -136,18 +139,34 @@ static tp_status alloc_shadows(tp_states *states, tp_device *device, tp_error *e
     return TP_OK;
 }
 
+static tp_status place_part(const tp_states *states, tp_tensor *part, tp_error *err)
+{
+    const tp_tensor *whole = tp_states_find(states, part->within);
+    if (!whole || !whole->span.buffer)
+        return tp_fail(err, TP_ERR_ARG, "tensor '%s' is a part of '%s', which is not there",
+                       part->name, part->within);
+    size_t at = part->within_at * tp_dtype_size(part->dtype);
+    TP_ASSERT(at + part->bytes <= whole->bytes);
+    part->span = (tp_span){whole->span.buffer, whole->span.offset + at};
+    part->is_inside = true;
+    return TP_OK;
+}
+
 tp_status tp_states_alloc(tp_states *states, tp_device *device, tp_error *err)
 {
     TP_TRY(alloc_shadows(states, device, err));
     for (size_t i = 0; i < states->n; i++) {
         tp_tensor *s = &states->items[i];
-        if (s->span.buffer)
+        if (s->span.buffer || s->within)
             continue;
         tp_status status =
             tp_buffer_alloc(device, tp_role_memory(s->role), s->bytes, &s->span.buffer, err);
         if (status != TP_OK)
             return tp_error_prefix(err, status, "tensor '%s': ", s->name);
     }
+    for (size_t i = 0; i < states->n; i++)
+        if (states->items[i].within && !states->items[i].span.buffer)
+            TP_TRY(place_part(states, &states->items[i], err));
     return TP_OK;
 }
 

@@ -20,6 +20,34 @@ static const char *const layouts[] = {
     [TP_LAYOUT_PANELS_TRANSPOSED] = "panels_t",
 };
 
+enum { LINE_ELEMENTS = 16 };
+
+void tp_shard_part(size_t n, tp_shard shard, size_t *ret_begin, size_t *ret_end)
+{
+    size_t count = shard.count ? (size_t)shard.count : 1, index = (size_t)shard.index;
+    size_t each = (n + count - 1) / count;
+    if (count > 1)
+        each = (each + LINE_ELEMENTS - 1) / LINE_ELEMENTS * LINE_ELEMENTS;
+    *ret_begin = index * each < n ? index * each : n;
+    *ret_end = (index + 1) * each < n ? (index + 1) * each : n;
+}
+
+bool tp_tensor_part(const tp_tensor *whole, tp_shard shard, tp_arena *arena, tp_tensor *ret)
+{
+    size_t begin, end;
+    size_t n = (size_t)whole->dim[0] * (size_t)(whole->rank == 2 ? whole->dim[1] : 1);
+    tp_shard_part(n, shard, &begin, &end);
+    *ret = *whole;
+    ret->name = tp_arena_printf(arena, "%s.part", whole->name);
+    ret->shard = shard;
+    ret->rank = 1;
+    ret->dim[0] = (int64_t)(end - begin);
+    ret->dim[1] = 1;
+    ret->within = whole->name;
+    ret->within_at = begin;
+    return end > begin;
+}
+
 tp_tensor tp_tensor_beside(const tp_tensor *weight, tp_role role, const char *prefix,
                            tp_arena *arena)
 {

@@ -30,9 +30,10 @@ typedef enum {
     TP_LAYOUT_PANELS_TRANSPOSED /* of a weight that is stored transposed */
 } tp_layout;
 
-/* Part `index` of `count` equal ones along `axis`; zeroed: the whole tensor. */
+/* Part `index` of `count` of the elements, as tp_shard_part() divides them; zeroed: the whole
+ * tensor. */
 typedef struct {
-    int32_t axis, index, count;
+    int32_t index, count;
 } tp_shard;
 
 typedef struct {
@@ -45,6 +46,10 @@ typedef struct {
     uint8_t rank;   /* 1 or 2 */
     int64_t dim[2]; /* dim[1] = 1 when rank is 1 */
 
+    /* (optional) the tensor whose memory this is a part of, from that element on */
+    const char *within;
+    size_t within_at;
+
     /* Set by tp_states. */
     bool is_inside; /* another one's buffer holds it */
     size_t bytes;
@@ -56,6 +61,12 @@ typedef struct {
 tp_tensor tp_tensor_beside(const tp_tensor *weight, tp_role role, const char *prefix,
                            tp_arena *arena);
 tp_tensor tp_tensor_gradient(const tp_tensor *weight, tp_arena *arena);
+
+/* Elements [*ret_begin, *ret_end) of n: parts of whole cache lines, as equal as those are; the
+ * last ones may have less, or nothing. */
+void tp_shard_part(size_t n, tp_shard shard, size_t *ret_begin, size_t *ret_end);
+/* A part of `whole`, in its memory, called "<its name>.part": a vector.  False when it is empty. */
+bool tp_tensor_part(const tp_tensor *whole, tp_shard shard, tp_arena *arena, tp_tensor *ret);
 
 const char *tp_role_name(tp_role role);             /* "weight", ... */
 bool tp_role_parse(const char *name, tp_role *ret); /* false when unknown */

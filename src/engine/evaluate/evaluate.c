@@ -43,7 +43,7 @@ typedef struct {
 static char *copy(const char *s, size_t n)
 {
     char *out = malloc(n + 1);
-    TP_ASSERT(out);
+    TP_HAVE(out);
     memcpy(out, s, n);
     out[n] = 0;
     return out;
@@ -56,7 +56,7 @@ static void gather_stops(evaluation *v, const tp_model *model)
 {
     const tp_model_info *info = tp_model_get_info(model);
     v->stop_ids = calloc((size_t)info->n_eos + 1 + v->o->n_stop_ids, sizeof *v->stop_ids);
-    TP_ASSERT(v->stop_ids);
+    TP_HAVE(v->stop_ids);
     for (int i = 0; i < info->n_eos; i++)
         v->stop_ids[v->n_stop_ids++] = (int32_t)info->eos[i];
     if (tp_tokenizer_eos(v->tokenizer) >= 0)
@@ -289,7 +289,7 @@ static tp_status judge_waiting(evaluation *v)
     tp_completion *completions = calloc(most + 1, sizeof *completions);
     tp_evaluation_sample **samples = calloc(most + 1, sizeof(void *));
     tp_prompt *made = calloc(portion + 1, sizeof *made);
-    TP_ASSERT(completions && samples && made);
+    TP_HAVE(completions && samples && made);
     tp_status status = TP_OK;
     for (size_t i = 0; i < v->n_waiting && status == TP_OK; i += portion)
         status =
@@ -346,10 +346,10 @@ static tp_status prepare_all(evaluation *v, const tp_model *model)
     e->counts = calloc(e->n + 1, sizeof *e->counts);
     v->flights = calloc(e->n + 1, sizeof *v->flights);
     v->waiting = calloc(e->n + 1, sizeof *v->waiting);
-    TP_ASSERT(e->prompts && e->counts && v->flights && v->waiting);
+    TP_HAVE(e->prompts && e->counts && v->flights && v->waiting);
     for (size_t i = 0; i < e->n; i++) {
         tp_evaluation_sample *samples = calloc((size_t)e->n_samples, sizeof *samples);
-        TP_ASSERT(samples);
+        TP_HAVE(samples);
         for (int64_t j = 0; j < e->n_samples; j++)
             samples[j].reward = (tp_reward){.reward = NAN, .correct = TP_CORRECT_UNKNOWN};
         e->prompts[i].samples = samples;

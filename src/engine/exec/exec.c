@@ -52,7 +52,9 @@ struct tp_exec {
     input *inputs;
     int n_inputs;
     tp_operand *outputs;
-    bool *is_read; /* value: some launch or the caller reads it */
+    bool *is_read;       /* value: some launch or the caller reads it */
+    tp_traffic *traffic; /* NULL: nothing here is a matter of several ranks */
+    bool talks;
     tp_host_fn host;
     void *host_user;
     float *host_x, *host_y; /* what it reads and writes */
@@ -106,7 +108,8 @@ static tp_status make_launch(tp_exec *e, uint32_t node, tp_error *err)
             l->in[k] = describe(e, n->in[k]);
     for (int k = 0; k < n->n_out; k++)
         l->out[k] = describe(e, n->out[k]);
-    l->kernel = tp_kernel_find(e->options.device, l);
+    l->kernel = tp_tuned_kernel(e->options.device, l, e->options.tuning,
+                                tp_kernel_find(e->options.device, l));
     if (!l->kernel)
         return tp_fail(err, TP_ERR_UNSUPPORTED, "device '%s' has no kernel for op %s (%s)",
                        tp_device_name(e->options.device), tp_ops[n->op]->name,
@@ -218,6 +221,8 @@ tp_status tp_exec_create(const tp_graph *g, const tp_exec_options *options, tp_e
     }
     e->decided_by = tp_arena_array(&e->arena, int, e->n + 1);
     find_deciding_values(e);
+    e->traffic = tp_traffic_plan(&options->ranks, e->launches, e->n, &e->arena);
+    e->talks = true;
     if (status == TP_OK)
         status = make_host_room(e, err);
     if (status != TP_OK) {
@@ -246,6 +251,7 @@ void tp_exec_pool_fit(tp_exec_pool *pool, const tp_exec *e)
     pool->arena_bytes = TP_MAX(pool->arena_bytes, e->memory.arena_bytes);
     pool->workspace_bytes = TP_MAX(pool->workspace_bytes, e->workspace_bytes);
     pool->input_bytes = TP_MAX(pool->input_bytes, e->input_bytes);
+    pool->staging_bytes = TP_MAX(pool->staging_bytes, tp_traffic_staging_bytes(e->traffic));
 }
 
 tp_status tp_exec_pool_alloc(tp_exec_pool *pool, tp_device *device, tp_error *err)
@@ -257,6 +263,8 @@ tp_status tp_exec_pool_alloc(tp_exec_pool *pool, tp_device *device, tp_error *er
             tp_buffer_alloc(device, TP_MEM_WORKSPACE, pool->workspace_bytes, &pool->workspace, err);
     if (status == TP_OK)
         status = tp_buffer_alloc(device, TP_MEM_DATA, pool->input_bytes, &pool->inputs, err);
+    if (status == TP_OK && pool->staging_bytes)
+        status = tp_mem_alloc(TP_MEM_WORKSPACE, pool->staging_bytes, &pool->staging, err);
     if (status != TP_OK)
         tp_exec_pool_release(pool);
     return status;
@@ -267,6 +275,7 @@ void tp_exec_pool_release(tp_exec_pool *pool)
     tp_buffer_free(pool->arena);
     tp_buffer_free(pool->workspace);
     tp_buffer_free(pool->inputs);
+    tp_mem_free(pool->staging);
     *pool = (tp_exec_pool){0};
 }
 
@@ -303,6 +312,7 @@ tp_status tp_exec_bind(tp_exec *e, const tp_states *states, const tp_exec_pool *
               pool->workspace_bytes >= e->workspace_bytes && pool->input_bytes >= e->input_bytes);
     e->arena_base = (const char *)(uintptr_t)tp_span_address((tp_span){pool->arena, 0});
     e->input_buffer = pool->inputs;
+    tp_traffic_bind(e->traffic, pool->staging);
     for (size_t i = 0; i < e->n; i++) {
         const tp_node *n = &e->graph->nodes[e->node_of[i]];
         tp_launch *l = &e->launches[i];
@@ -465,8 +475,15 @@ static tp_status call_host(const tp_exec *e, const tp_launch *l, tp_error *err)
     return tp_span_write(l->out[0].span, e->host_y, bytes, err);
 }
 
+void tp_exec_set_talks(tp_exec *e, bool talks) { e->talks = talks; }
+
+const tp_traffic *tp_exec_traffic(const tp_exec *e) { return e->traffic; }
+
 static inline tp_status launch(const tp_exec *e, tp_launch *l, tp_error *err)
 {
+    if (e->traffic && (tp_ops[l->op]->traits & TP_OP_COMMUNICATES))
+        return e->talks ? tp_traffic_run(e->traffic, (size_t)(l - e->launches), err) : TP_OK;
+    tp_traffic_progress(e->traffic);
     TP_TRY(tp_device_submit(e->options.device, l, 1, err));
     return l->op == TP_OP_host && e->host ? call_host(e, l, err) : TP_OK;
 }
@@ -614,6 +631,8 @@ static tp_status check_finite(const tp_operand *o, bool *ret_is_finite, tp_error
 tp_status tp_exec_run_checked(tp_exec *e, bool accumulate, int *ret_first_bad, tp_error *err)
 {
     int first_bad = -1;
+    bool talks = e->talks;
+    e->talks = false; /* what this rank has made itself */
     set_accumulate(e, accumulate);
     for (size_t i = 0; i < e->n; i++) {
         tp_launch *l = &e->launches[i];
@@ -625,6 +644,7 @@ tp_status tp_exec_run_checked(tp_exec *e, bool accumulate, int *ret_first_bad, t
                 first_bad = (int)i;
         }
     }
+    e->talks = talks;
     *ret_first_bad = first_bad;
     return TP_OK;
 }

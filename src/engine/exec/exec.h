@@ -8,6 +8,7 @@
 
 #include "engine/backend/backend.h"
 #include "engine/device/states.h"
+#include "engine/exec/traffic.h"
 #include "engine/ir/graph.h"
 #include "engine/passes/pass.h"
 
@@ -51,6 +52,11 @@ void tp_exec_set_host(tp_exec *exec, tp_host_fn fn, void *user);
  * Memory is planned for all rows, so n is at most the input's; 0 leaves those launches
  * out.  For graphs whose ops keep rows apart (generation). */
 void tp_exec_set_rows(tp_exec *exec, int input, int64_t n);
+
+/* Whether launches that are a matter of all ranks do anything: not in the micro-batches of a step
+ * before its last.  From the beginning they do. */
+void tp_exec_set_talks(tp_exec *exec, bool talks);
+const tp_traffic *tp_exec_traffic(const tp_exec *exec); /* NULL: there are none */
 
 /* tp_program_run(), slowly, looking at every output: *ret is the first launch that wrote a
  * NaN or an infinity (with finite operands before it), or -1. */

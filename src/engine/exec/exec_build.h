@@ -10,12 +10,15 @@
 #ifndef TP_ENGINE_EXEC_EXEC_BUILD_H
 #define TP_ENGINE_EXEC_EXEC_BUILD_H
 
+#include "engine/exec/tune.h"
 #include "engine/exec/exec.h"
 
 typedef struct {
     tp_device *device;
     bool share_memory;  /* in-place results and views */
+    tp_kernel_tuning tuning;
     double avg_context; /* for costs: mean keys per query in attention; 0 = unknown */
+    tp_ranks ranks;
 } tp_exec_options;
 
 TP_CHECKED tp_status tp_exec_create(const tp_graph *g, const tp_exec_options *options,
@@ -26,6 +29,8 @@ void tp_exec_free(tp_exec *exec); /* NULL is a no-op */
 typedef struct {
     tp_buffer *arena, *workspace, *inputs;
     size_t arena_bytes, workspace_bytes, input_bytes;
+    void *staging; /* on the host: what ranks exchange */
+    size_t staging_bytes;
 } tp_exec_pool;
 /* Grow the pool's sizes to what `exec` needs (call for each, then alloc). */
 void tp_exec_pool_fit(tp_exec_pool *pool, const tp_exec *exec);

@@ -87,6 +87,9 @@ static bool read_entry(const tp_json *entry, tp_machine *m)
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (!tp_json_f64(tp_json_get(entry, fields[i].key), field(m, i)) || !(*field(m, i) > 0))
             return false;
+    int64_t tries = 0;
+    if (tp_json_i64(tp_json_get(entry, "busy_tries"), &tries))
+        m->busy_tries = (int)TP_MIN(TP_MAX(tries, 0), 99);
     return true;
 }
 
@@ -110,7 +113,7 @@ tp_status tp_machine_load(const tp_backend *backend, int threads, tp_machine *re
         if (tp_json_parse(&arena, path, tp_buf_str(&text), text.len, NULL, &root, NULL) == TP_OK &&
             read_entry(tp_json_get(root, m.fingerprint), &m)) {
             *ret = m;
-            *ret_found = true;
+            *ret_found = m.busy_tries == 0;
         }
         tp_arena_release(&arena);
     }
@@ -130,6 +133,8 @@ static void write_entry(tp_json_w *w, tp_machine *m)
     tp_json_w_put_known(w, "spread", m->spread);
     tp_json_w_put_bool(w, "doubted", m->is_doubted);
     tp_json_w_put_bool(w, "measured_again", m->is_measured_again);
+    if (m->busy_tries)
+        tp_json_w_put_i64(w, "busy_tries", m->busy_tries);
     tp_json_w_end(w, '}');
 }
 
@@ -168,6 +173,21 @@ tp_status tp_machine_save(const tp_machine *machine, tp_error *err)
 {
     TP_ASSERT(!machine->disturbed_by[0]);
     return rewrite(machine, err);
+}
+
+tp_status tp_machine_note_busy(const tp_machine *machine, int tries, tp_error *err)
+{
+    tp_machine m = *machine;
+    m.busy_tries = tries;
+    return rewrite(&m, err);
+}
+
+double tp_machine_next_try(const tp_machine *m, double now)
+{
+    static const double first = 600, most = 86400;
+    if (m->busy_tries == 0 || m->measured_at > now) /* a clock that was set back decides nothing */
+        return 0;
+    return fmax(m->measured_at + fmin(ldexp(first, m->busy_tries - 1), most) - now, 0);
 }
 
 tp_status tp_machine_doubt(const tp_machine *machine, tp_error *err)

@@ -28,11 +28,13 @@ typedef struct {
     char disturbed_by[160]; /* "" when the machine was free enough for the figures to be kept */
     bool is_doubted;        /* something ran faster: to be measured again */
     bool is_measured_again; /* after a doubt: the better of two measurements */
+    int busy_tries;         /* measurements so far that were disturbed, every one */
 } tp_machine;
 
 /* Which machine this is, with no ceilings. */
 tp_machine tp_machine_describe(const tp_backend *backend, int threads);
-/* Ceilings for this backend, ISA and number of threads, if they are on file. */
+/* Ceilings for this backend, ISA and number of threads, if they are on file.  Not found, with
+ * busy_tries above 0: all that is known is that the machine was busy. */
 TP_CHECKED tp_status tp_machine_load(const tp_backend *backend, int threads, tp_machine *ret,
                                      bool *ret_found, tp_error *err);
 /* Measure, about `seconds` in all.  Rounds are interleaved; a ceiling is the best round.  What
@@ -41,6 +43,13 @@ TP_CHECKED tp_status tp_machine_load(const tp_backend *backend, int threads, tp_
 TP_CHECKED tp_status tp_machine_measure(const tp_backend *backend, int threads, double seconds,
                                         tp_machine *ret, tp_error *err);
 TP_CHECKED tp_status tp_machine_save(const tp_machine *machine, tp_error *err);
+
+/* The measurement was disturbed: note on file how often that was so in a row, and when, so that a
+ * machine that is always busy is not measured at every start.  Its figures are not used. */
+TP_CHECKED tp_status tp_machine_note_busy(const tp_machine *machine, int tries, tp_error *err);
+/* Seconds until the next try, 10 minutes after the first and twice as long each time, a day at
+ * most; 0: now. */
+double tp_machine_next_try(const tp_machine *machine, double now);
 
 /* Something ran faster than these ceilings: note on file that they are to be measured again.  Once:
  * what was measured again is not doubted any more, or every run would begin with a measurement. */

@@ -117,7 +117,9 @@ static tp_status plan(tp_program *p, part *x, tp_error *err)
 {
     const tp_exec_options options = {.device = p->options.device,
                                      .share_memory = p->options.share_memory,
-                                     .avg_context = x->avg_context};
+                                     .tuning = p->options.tuning,
+                                     .avg_context = x->avg_context,
+                                     .ranks = p->options.ranks};
     TP_TRY(tp_exec_create(&x->graph, &options, &x->exec, err));
     tp_exec_pool_fit(&p->pool, x->exec);
     dump(p, x, "plan");
@@ -133,6 +135,8 @@ tp_status tp_program_compile(tp_program *p, tp_error *err)
 {
     tp_graph *set[MAX_GRAPHS];
     tp_pass_options passes = p->options.passes;
+    passes.ranks = p->options.ranks.ranks;
+    passes.bucket_bytes = p->options.ranks.bucket_bytes;
     passes.observe = observe;
     passes.observe_user = p;
     for (int i = 0; i < p->n; i++) {
@@ -198,8 +202,19 @@ void tp_program_bytes(const tp_program *p, size_t ret[TP_MEM_KINDS])
             ret[k] += bytes[k];
     }
     ret[TP_MEM_ACTIVATIONS] += p->pool.arena_bytes;
-    ret[TP_MEM_WORKSPACE] += p->pool.workspace_bytes;
+    ret[TP_MEM_WORKSPACE] += p->pool.workspace_bytes + p->pool.staging_bytes;
     ret[TP_MEM_DATA] += p->pool.input_bytes;
+}
+
+/* A part of it is used by some of the graphs. */
+static bool uses_part(const part *x, const tp_states *states, const char *tensor)
+{
+    for (size_t i = 0; i < states->n; i++) {
+        const tp_tensor *t = &states->items[i];
+        if (t->within && strcmp(t->within, tensor) == 0 && uses(x, states, t->name))
+            return true;
+    }
+    return false;
 }
 
 static void add_used_tensors(const tp_program *p, const tp_states *states, uint32_t graphs,
@@ -209,7 +224,9 @@ static void add_used_tensors(const tp_program *p, const tp_states *states, uint3
         const tp_tensor *tensor = &states->items[t];
         bool is_used = false;
         for (int i = 0; i < p->n && !is_used; i++)
-            is_used = (graphs >> i & 1) && uses(&p->parts[i], states, tensor->name);
+            is_used = (graphs >> i & 1) && (uses(&p->parts[i], states, tensor->name) ||
+                                            (p->options.ranks.ranks > 1 && !tensor->within &&
+                                             uses_part(&p->parts[i], states, tensor->name)));
         ret[tp_role_memory(tensor->role)] += is_used ? tp_tensor_room(tensor) : 0;
     }
 }
@@ -225,6 +242,6 @@ void tp_program_used_bytes(const tp_program *p, uint32_t graphs, size_t ret[TP_M
             tp_exec_pool_fit(&shared, p->parts[i].exec);
     }
     ret[TP_MEM_ACTIVATIONS] += shared.arena_bytes;
-    ret[TP_MEM_WORKSPACE] += shared.workspace_bytes;
+    ret[TP_MEM_WORKSPACE] += shared.workspace_bytes + shared.staging_bytes;
     ret[TP_MEM_DATA] += shared.input_bytes;
 }

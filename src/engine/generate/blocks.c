@@ -10,7 +10,7 @@ void tp_blocks_init(tp_blocks *b, int32_t n)
     *b = (tp_blocks){.n = n, .n_free = n, .least_free = n};
     b->free = calloc((size_t)n, sizeof *b->free);
     b->keepers = calloc((size_t)n, sizeof *b->keepers);
-    TP_ASSERT(b->free && b->keepers);
+    TP_HAVE(b->free && b->keepers);
     for (int32_t i = 0; i < n; i++) /* the first block lies on top */
         b->free[i] = n - 1 - i;
 }

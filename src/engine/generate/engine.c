@@ -126,7 +126,7 @@ static tp_status build(tp_engine *e, int32_t n_blocks, int64_t positions, tp_err
 static void *zeroed(int64_t n, size_t size)
 {
     void *p = calloc((size_t)n, size);
-    TP_ASSERT(p);
+    TP_HAVE(p);
     return p;
 }
 
@@ -322,7 +322,7 @@ tp_status tp_engine_submit(tp_engine *e, const tp_request *from, int64_t *ret_id
     if (e->n_requests == e->cap_requests) {
         e->cap_requests = e->cap_requests ? 2 * e->cap_requests : 64;
         e->requests = realloc(e->requests, (size_t)e->cap_requests * sizeof(request *));
-        TP_ASSERT(e->requests);
+        TP_HAVE(e->requests);
     }
     r->id = e->n_requests;
     e->requests[e->n_requests++] = r;

@@ -125,7 +125,7 @@ static void append(sample *s, int32_t id, float logp, float drawn)
         s->ids = realloc(s->ids, (size_t)s->cap * sizeof *s->ids);
         s->logp = realloc(s->logp, (size_t)s->cap * sizeof *s->logp);
         s->drawn = realloc(s->drawn, (size_t)s->cap * sizeof *s->drawn);
-        TP_ASSERT(s->ids && s->logp && s->drawn);
+        TP_HAVE(s->ids && s->logp && s->drawn);
     }
     s->ids[s->n] = id;
     s->logp[s->n] = logp;

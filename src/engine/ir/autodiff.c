@@ -228,7 +228,7 @@ tp_status tp_graph_autodiff(tp_graph *g, tp_ref loss, tp_ref scale, const tp_ref
     d.grad = calloc(cap, sizeof *d.grad);
     d.wanted = calloc(cap, sizeof *d.wanted);
     d.acc = calloc(cap, sizeof *d.acc);
-    TP_ASSERT(d.grad && d.wanted && d.acc);
+    TP_HAVE(d.grad && d.wanted && d.acc);
     for (uint32_t i = 0; i < n_params; i++) {
         d.wanted[params[i]] = true;
         d.acc[params[i]] = gradient_state(g, params[i]);

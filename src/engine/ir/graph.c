@@ -88,6 +88,7 @@ tp_ref tp_graph_state(tp_graph *g, const tp_tensor *tensor)
     *own = *tensor;
     own->name = g->values[ref].name;
     own->of = copy_name(g, tensor->of);
+    own->within = copy_name(g, tensor->within);
     own->dim[1] = g->values[ref].dim[1];
     own->span = (tp_span){0};
     g->values[ref].tensor = own;
@@ -155,6 +156,7 @@ tp_ref tp_graph_extend(tp_graph *g, uint32_t node, tp_ref operand)
 {
     tp_node *n = &g->nodes[node];
     TP_ASSERT(n->n_in < TP_MAX_IN && n->n_out < TP_MAX_OUT);
+    TP_ASSERT(tp_op_alias(n->op, n->n_out) == n->n_in); /* none is left out before them */
     tp_value v = g->values[operand];
     v.node = node;
     v.out = n->n_out;

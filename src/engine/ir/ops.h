@@ -56,7 +56,9 @@ enum {
     TP_OP_CONTRACTS = 1 << 4,   /* dominated by multiply-adds                     */
     TP_OP_VIEW = 1 << 5,        /* outputs are views of input 0; nothing runs     */
     TP_OP_ACCUMULATES = 1 << 6, /* has an optional accumulator input              */
-    TP_OP_UPDATE = 1 << 7       /* belongs to the optimizer's graph               */
+    TP_OP_UPDATE = 1 << 7,      /* belongs to the optimizer's graph               */
+    TP_OP_COMMUNICATES = 1 << 8, /* is a matter of all ranks                      */
+    TP_OP_UNPACKS = 1 << 9      /* of constants alone: a gradient makes it again  */
 };
 
 typedef struct {
@@ -100,7 +102,8 @@ extern const tp_op_def *const tp_ops[TP_OP_COUNT];
     KIND(f) KIND(w)                                                                    \
     KIND(s) KIND(d) KIND(b) KIND(half) KIND(positive) KIND(weights) KIND(table)        \
     KIND(scalars) KIND(sampling) KIND(draws) KIND(codes)                               \
-    KIND(ids) KIND(positions) KIND(places) KIND(slots) KIND(tables) KIND(cu) KIND(targets) KIND(seed)
+    KIND(ids) KIND(positions) KIND(places) KIND(slots) KIND(tables) KIND(cu) KIND(targets)        \
+    KIND(seed)
 /* clang-format on */
 
 typedef enum {

@@ -312,7 +312,7 @@ tp_status tp_graph_parse(const char *name, const char *text, size_t n, tp_graph 
     TP_TRY(tp_graph_init(&g, err));
     parser p = {.name = name, .at = text, .end = text + n, .line = 1, .g = &g, .err = err};
     p.refs = calloc(MAX_NAME, sizeof *p.refs);
-    TP_ASSERT(p.refs);
+    TP_HAVE(p.refs);
     tp_status status = TP_OK;
     while (p.at < p.end && status == TP_OK) {
         g.block = -1;

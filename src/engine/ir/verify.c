@@ -165,7 +165,7 @@ static int by_name(const void *a, const void *b)
 static tp_status check_names(const tp_graph *g, tp_error *err)
 {
     const char **names = calloc(g->n_nodes, sizeof *names);
-    TP_ASSERT(names);
+    TP_HAVE(names);
     size_t n = 0;
     for (uint32_t i = 1; i < g->n_nodes; i++)
         if (tp_ops[g->nodes[i].op]->traits & TP_OP_SOURCE)
@@ -184,7 +184,7 @@ tp_status tp_graph_verify(const tp_graph *g, tp_error *err)
     checker c = {.g = g};
     c.memory = calloc(g->n_values, sizeof *c.memory);
     c.overwrite = calloc(g->n_values, sizeof *c.overwrite);
-    TP_ASSERT(c.memory && c.overwrite);
+    TP_HAVE(c.memory && c.overwrite);
     tp_status status = check_nodes(&c, err);
     if (status == TP_OK)
         status = check_graph_outputs(&c, err);

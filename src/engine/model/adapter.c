@@ -23,7 +23,8 @@ static bool is_whole_word_at_end(const char *name, const char *word)
 static tp_match guess(const char *text)
 {
     bool is_regex = strpbrk(text, "()[]{}|\\^$+?") || strstr(text, ".*");
-    return is_regex ? TP_MATCH_PATTERN : TP_MATCH_NAME;
+    return is_regex && *text != '*' /* nothing to repeat: a wildcard */ ? TP_MATCH_PATTERN
+                                                                        : TP_MATCH_NAME;
 }
 
 static tp_status match_pattern(const char *pattern, const char *name, bool *ret, tp_error *err)
@@ -128,7 +129,7 @@ static tp_status choose(const tp_model *model, const tp_lora_settings *s, bool *
 {
     char name[256];
     bool *used = calloc(s->targets.n + 1, sizeof *used);
-    TP_ASSERT(used);
+    TP_HAVE(used);
     tp_status status = TP_OK;
     for (size_t i = 0; i < model->n_params && status == TP_OK; i++) {
         bool is_out = false;
@@ -241,7 +242,7 @@ tp_status tp_model_attach(tp_model *model, const tp_lora_settings *settings, tp_
     if (s.targets.n == 0)
         s.targets = default_targets(model);
     bool *chosen = calloc(model->n_params, sizeof *chosen);
-    TP_ASSERT(chosen);
+    TP_HAVE(chosen);
     tp_status status = choose(model, &s, chosen, &n, err);
     if (status == TP_OK)
         attach(model, &s, chosen, n);
@@ -268,11 +269,18 @@ const char *tp_model_adapter_folder(const tp_model *model)
 
 const char *tp_model_base_folder(const tp_model *model) { return model->folder; }
 
-void tp_model_freeze(tp_model *model, tp_base_storage storage)
+void tp_model_freeze(tp_model *model, tp_base_storage storage, tp_dtype rest)
 {
-    for (size_t i = 0; i < model->n_params; i++)
-        if (model->params[i].is_matrix && storage != TP_BASE_F32)
-            model->params[i].dtype = TP_DTYPE_BF16;
+    for (size_t i = 0; i < model->n_params; i++) {
+        tp_param *p = &model->params[i];
+        bool is_hidden = tp_param_is_hidden(p);
+        p->dtype = !p->is_matrix                          ? TP_DTYPE_F32
+                   : is_hidden && storage == TP_BASE_F32  ? TP_DTYPE_F32
+                   : is_hidden && storage == TP_BASE_BF16 ? TP_DTYPE_BF16
+                                                          : rest;
+        if (is_hidden)
+            p->storage = storage;
+    }
 }
 
 const tp_param *tp_model_trained(const tp_model *model, size_t *ret_n)

@@ -38,9 +38,6 @@ typedef struct {
     tp_modules targets, exclude;
 } tp_lora_settings;
 
-/* How a frozen base is kept. */
-typedef enum { TP_BASE_F32, TP_BASE_BF16, TP_BASE_INT8, TP_BASE_NF4 } tp_base_storage;
-
 /* A new adapter.  An error names what is not supported, or matches no module. */
 TP_CHECKED tp_status tp_model_attach(tp_model *model, const tp_lora_settings *settings,
                                      tp_error *err);
@@ -51,8 +48,9 @@ const char *tp_model_adapter_folder(const tp_model *model);
 /* Where the base's weights are, as base_model_name_or_path says it or the folder opened; NULL:
  * nowhere. */
 const char *tp_model_base_folder(const tp_model *model);
-/* Before anything is declared. */
-void tp_model_freeze(tp_model *model, tp_base_storage storage);
+/* Before anything is declared: the matrices of the blocks in `storage`, all others in `rest`, f32
+ * or bf16. */
+void tp_model_freeze(tp_model *model, tp_base_storage storage, tp_dtype rest);
 
 /* Modules with an adapter. */
 size_t tp_model_adapter_count(const tp_model *model);

@@ -8,13 +8,30 @@
 #include "base/platform.h"
 #include "engine/model/adapter_internal.h"
 #include "engine/model/convert.h"
+#include "engine/model/frozen.h"
 #include "engine/model/safetensors.h"
 
 static const char prefix[] = "base_model.model.";
 
+static tp_status read_packed(const tp_states *states, const tp_param *p, float **ret, tp_error *err)
+{
+    float *out = malloc((size_t)(p->dim[0] * p->dim[1]) * sizeof *out);
+    if (!out)
+        return tp_fail(err, TP_ERR_NOMEM, "cannot read '%s': out of memory", p->name);
+    tp_status status = tp_param_unpack(p, states, out, err);
+    if (status != TP_OK) {
+        free(out);
+        return status;
+    }
+    *ret = out;
+    return TP_OK;
+}
+
 /* A tensor's elements in f32; free() them. */
 static tp_status read_all(const tp_states *states, const tp_param *p, float **ret, tp_error *err)
 {
+    if (tp_param_is_packed(p))
+        return read_packed(states, p, ret, err);
     const tp_tensor *t = tp_states_find(states, p->name);
     if (!t || !t->span.buffer)
         return tp_fail(err, TP_ERR_ARG, "tensor '%s' is not in memory", p->name);
@@ -111,7 +128,7 @@ static double norm_of(const double *row, int64_t n)
 static double *row_for(const whole *x)
 {
     double *row = malloc((size_t)x->in * sizeof *row);
-    TP_ASSERT(row);
+    TP_HAVE(row);
     return row;
 }
 
@@ -268,7 +285,7 @@ tp_status tp_adapter_load(const tp_model *model, const char *folder, tp_adapter_
     if (status != TP_OK)
         return status;
     bool *seen = calloc(model->lora->n_params, sizeof *seen);
-    TP_ASSERT(seen);
+    TP_HAVE(seen);
     status = load_from(model, file, use, states, seen, err);
     free(seen);
     tp_safetensors_close(file);
@@ -281,7 +298,7 @@ static tp_status write_tensors(const tp_model *model, const tp_states *states, c
     const tp_lora *l = model->lora;
     tp_tensor_out *out = calloc(l->n_params, sizeof *out);
     char(*names)[320] = calloc(l->n_params, sizeof *names);
-    TP_ASSERT(out && names);
+    TP_HAVE(out && names);
     for (size_t i = 0; i < l->n_params; i++) {
         const tp_param *p = &l->params[i];
         snprintf(names[i], sizeof names[i], "%s%s", prefix, p->name);

@@ -2,6 +2,7 @@
 #include "engine/model/builder.h"
 
 #include "engine/model/adapter_internal.h"
+#include "engine/model/frozen.h"
 
 #include <math.h>
 
@@ -19,7 +20,7 @@ static tp_ref find_or_add(tp_graph *g, const tp_tensor *tensor)
     return known ? known : tp_graph_state(g, tensor);
 }
 
-tp_ref tp_build_weight(const tp_builder *b, const char *name)
+static const tp_param *param_called(const tp_builder *b, const char *name)
 {
     char full[MAX_NAME];
     if (b->layer >= 0)
@@ -29,6 +30,27 @@ tp_ref tp_build_weight(const tp_builder *b, const char *name)
         snprintf(full, sizeof full, "%s", name);
     const tp_param *p = tp_model_find_param(b->model, full);
     TP_ASSERT(p);
+    return p;
+}
+
+/* A weight in few bits, as products read it. */
+static tp_ref unpacked(const tp_builder *b, const tp_param *p)
+{
+    tp_tensor parts[TP_PARAM_PARTS];
+    tp_ref in[TP_PARAM_PARTS];
+    int n = tp_param_parts(p, &b->g->arena, parts);
+    for (int i = 0; i < n; i++)
+        in[i] = find_or_add(b->g, &parts[i]);
+    tp_attrs attrs = {.n0 = (int32_t)p->dim[0], .n1 = (int32_t)p->dim[1]};
+    tp_op op = p->storage == TP_BASE_INT8 ? TP_OP_unpack_int8 : TP_OP_unpack_nf4;
+    return tp_graph_op(b->g, op, &attrs, n, in, p->name);
+}
+
+tp_ref tp_build_weight(const tp_builder *b, const char *name)
+{
+    const tp_param *p = param_called(b, name);
+    if (tp_param_is_packed(p))
+        return unpacked(b, p);
     tp_tensor weight = tp_param_tensor(p);
     return find_or_add(b->g, &weight);
 }
@@ -96,7 +118,7 @@ tp_ref tp_build_linear(const tp_builder *b, tp_ref x, const char *name, bool has
     char full[MAX_NAME];
     snprintf(full, sizeof full, "%s.weight", name);
     tp_ref in[3] = {x, tp_build_weight(b, full)};
-    const tp_param *weight = tp_model_find_param(b->model, b->g->values[in[1]].name);
+    const tp_param *weight = param_called(b, full);
     const tp_adapted *m =
         b->f->adapter == TP_ADAPTER_OFF ? NULL : tp_model_adapted(b->model, weight);
     if (has_bias) {

@@ -113,12 +113,14 @@ static void list_layer(tp_model *m, int64_t l)
 void tp_decoder_list_params(tp_model *m)
 {
     const tp_model_info *i = &m->info;
-    tp_model_add_param(m, "model.embed_tokens.weight", i->vocab, i->hidden, TP_INIT_NORMAL);
+    tp_model_add_param(m, "model.embed_tokens.weight", i->vocab, i->hidden, TP_INIT_NORMAL)->place =
+        TP_PARAM_TABLE;
     for (int64_t l = 0; l < i->layers; l++)
         list_layer(m, l);
     tp_model_add_param(m, "model.norm.weight", i->hidden, 0, TP_INIT_ONE);
     if (!i->tied)
-        tp_model_add_param(m, "lm_head.weight", i->vocab, i->hidden, TP_INIT_NORMAL);
+        tp_model_add_param(m, "lm_head.weight", i->vocab, i->hidden, TP_INIT_NORMAL)->place =
+            TP_PARAM_HEAD;
 }
 
 static tp_ref norm(const tp_builder *b, tp_ref x, const char *weight, const char *label)

@@ -83,6 +83,16 @@ struct tp_model {
     size_t n_slots;
 };
 
+enum {
+    TP_MAX_CONFIG_BYTES = 1 << 20,
+    TP_CONFIG_JSON_FACTOR = 65, /* a document and its text, per byte */
+    TP_MAX_EOS = sizeof(((tp_model_info *)NULL)->eos) / sizeof *((tp_model_info *)NULL)->eos
+};
+
+/* From the text of a config.json called `name`; `folder`: where the weights are, or NULL. */
+TP_CHECKED tp_status tp_model_parse_in(const char *folder, const char *name, const char *text,
+                                       size_t n, tp_model **ret, tp_error *err);
+
 /* `name` is copied; dim1 = 0 makes a vector. */
 tp_param *tp_model_add_param(tp_model *model, const char *name, int64_t dim0, int64_t dim1,
                              tp_init init);

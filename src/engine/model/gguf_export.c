@@ -131,7 +131,7 @@ static void place_divisors(exporting *x)
     if (!x->model->rope.is_llama3)
         return;
     x->divisors = calloc((size_t)half, sizeof *x->divisors);
-    TP_ASSERT(x->divisors);
+    TP_HAVE(x->divisors);
     for (int64_t i = 0; i < half; i++)
         x->divisors[i] = tp_rope_divisor(&x->model->rope, 2 * half, i);
     x->tensors[x->n++] = (tp_gguf_tensor){
@@ -389,7 +389,7 @@ tp_status tp_gguf_export(const tp_model *model, const tp_tokenizer *tokenizer, c
                    .options = options,
                    .tensors = calloc(model->n_params + 1, sizeof *x.tensors),
                    .places = calloc(model->n_params, sizeof *x.places)};
-    TP_ASSERT(x.tensors && x.places);
+    TP_HAVE(x.tensors && x.places);
     tp_status status = run(&x, tokenizer, path, err);
     if (status == TP_OK)
         *ret = x.result;

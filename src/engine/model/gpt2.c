@@ -78,8 +78,9 @@ static void list_conv(tp_model *m, int64_t layer, const char *name, int64_t in, 
 static void list_params(tp_model *m)
 {
     int64_t C = m->info.hidden, F = m->info.intermediate, V = m->info.vocab;
-    tp_model_add_param(m, "transformer.wte.weight", V, C, TP_INIT_NORMAL);
-    tp_model_add_param(m, "transformer.wpe.weight", m->info.max_positions, C, TP_INIT_NORMAL);
+    tp_model_add_param(m, "transformer.wte.weight", V, C, TP_INIT_NORMAL)->place = TP_PARAM_TABLE;
+    tp_model_add_param(m, "transformer.wpe.weight", m->info.max_positions, C, TP_INIT_NORMAL)
+        ->place = TP_PARAM_TABLE;
     for (int64_t l = 0; l < m->info.layers; l++) {
         list_norm(m, l, "ln_1.weight", "ln_1.bias");
         list_conv(m, l, "attn.c_attn", C, 3 * C, false);
@@ -91,7 +92,7 @@ static void list_params(tp_model *m)
     tp_model_add_param(m, "transformer.ln_f.weight", C, 0, TP_INIT_ONE);
     tp_model_add_param(m, "transformer.ln_f.bias", C, 0, TP_INIT_ZERO);
     if (!m->info.tied)
-        tp_model_add_param(m, "lm_head.weight", V, C, TP_INIT_NORMAL);
+        tp_model_add_param(m, "lm_head.weight", V, C, TP_INIT_NORMAL)->place = TP_PARAM_HEAD;
 }
 
 static tp_ref norm(const tp_builder *b, tp_ref x, const char *weight, const char *bias,

@@ -3,12 +3,14 @@
  * functions are short series in plain arithmetic, so that the loop is vectorised and
  * every machine draws the same bits. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
 #include "base/platform.h"
 #include "base/rng.h"
 #include "engine/model/adapter_internal.h"
+#include "engine/model/frozen.h"
 
 enum { BLOCK = 512 }; /* pairs at a time */
 
@@ -94,6 +96,22 @@ static tp_status init_param(const tp_param *p, const tp_tensor *s, bool is_unifo
     return TP_OK;
 }
 
+/* The numbers that it would have in f32, in few bits. */
+static tp_status init_packed(const tp_param *p, tp_states *states, uint64_t seed, float std,
+                             tp_error *err)
+{
+    uint64_t stream = XXH3_64bits(p->name, strlen(p->name));
+    size_t n = (size_t)(p->dim[0] * p->dim[1]);
+    float *values = malloc((n + 3) * sizeof *values); /* drawn by fours */
+    if (!values)
+        return tp_fail(err, TP_ERR_NOMEM, "cannot draw '%s': out of memory", p->name);
+    for (size_t i = 0; i < n; i += 2 * BLOCK)
+        draw_normal(values + i, i, TP_MIN(n - i, (size_t)2 * BLOCK), seed, stream, std);
+    tp_status status = tp_param_pack(p, states, values, err);
+    free(values);
+    return status;
+}
+
 tp_status tp_model_init_random(const tp_model *model, tp_states *states, uint64_t seed, double std,
                                tp_error *err)
 {
@@ -103,9 +121,10 @@ tp_status tp_model_init_random(const tp_model *model, tp_states *states, uint64_
     for (size_t i = 0; i < model->n_params; i++) {
         const tp_param *p = &model->params[i];
         const tp_tensor *s = tp_states_find(states, p->name);
-        TP_ASSERT(s && s->span.buffer);
-        TP_TRY(init_param(p, s, false, seed,
-                          (float)(p->is_residual_out ? std * residual_factor : std), err));
+        float own_std = (float)(p->is_residual_out ? std * residual_factor : std);
+        TP_ASSERT(tp_param_is_packed(p) || (s && s->span.buffer));
+        TP_TRY(tp_param_is_packed(p) ? init_packed(p, states, seed, own_std, err)
+                                     : init_param(p, s, false, seed, own_std, err));
     }
     return TP_OK;
 }

@@ -5,7 +5,30 @@
 
 #include "base/platform.h"
 #include "engine/model/adapter.h"
+#include "engine/model/frozen.h"
+#include "engine/model/rope.h"
 #include "engine/model/weights.h"
+
+tp_status tp_model_declare(const tp_model *model, int64_t max_positions, tp_states *states,
+                           tp_error *err)
+{
+    for (size_t i = 0; i < model->n_params; i++) {
+        tp_tensor parts[TP_PARAM_PARTS];
+        int n_parts = tp_param_parts(&model->params[i], &states->arena, parts);
+        for (int k = 0; k < n_parts; k++)
+            TP_TRY(tp_states_declare(states, &parts[k], err));
+    }
+    size_t n;
+    const tp_param *trained = tp_model_trained(model, &n);
+    for (size_t i = 0; model->lora && i < n; i++) {
+        tp_tensor adapter = tp_param_tensor(&trained[i]);
+        TP_TRY(tp_states_declare(states, &adapter, err));
+    }
+    if (model->rope.theta == 0)
+        return TP_OK;
+    tp_tensor table = tp_rope_tensor(max_positions, model->info.head_dim);
+    return tp_states_declare(states, &table, err);
+}
 
 /* In place: every element ends before it begins. */
 static void narrow(float *x, size_t n)
@@ -45,17 +68,45 @@ static tp_status load_param(const tp_weights *w, size_t index, const tp_tensor *
     return status;
 }
 
+/* All of it at once: what a block is multiplied with depends on the whole. */
+static tp_status load_packed(const tp_weights *w, size_t index, tp_states *states,
+                             XXH3_state_t *hash, bool *ret_is_finite, tp_error *err)
+{
+    const tp_param *p = &w->model->params[index];
+    int64_t rows = tp_weights_rows(p), row = tp_weights_row_length(p);
+    size_t bytes = (size_t)(rows * row) * sizeof(float);
+    float *wide = malloc(bytes);
+    if (!wide)
+        return tp_fail(err, TP_ERR_NOMEM, "cannot load '%s': out of memory", p->name);
+    tp_status status = tp_weights_read(w, index, 0, rows, wide, ret_is_finite, err);
+    if (status == TP_OK && hash)
+        XXH3_128bits_update(hash, wide, bytes);
+    if (status == TP_OK && *ret_is_finite)
+        status = tp_param_pack(p, states, wide, err);
+    free(wide);
+    return status;
+}
+
+static tp_status load_one(const tp_weights *w, size_t index, tp_states *states, XXH3_state_t *hash,
+                          bool *ret_is_finite, tp_error *err)
+{
+    const tp_param *p = &w->model->params[index];
+    const tp_tensor *state = tp_states_find(states, p->name);
+    if (tp_param_is_packed(p))
+        return load_packed(w, index, states, hash, ret_is_finite, err);
+    if (!state || !state->span.buffer)
+        return tp_fail(err, TP_ERR_ARG, "tensor '%s' has no memory to be loaded into", p->name);
+    return load_param(w, index, state, hash, ret_is_finite, err);
+}
+
 static tp_status load_all(const tp_weights *w, tp_states *states, XXH3_state_t *hash,
                           tp_load_report *ret, tp_error *err)
 {
     tp_load_report report = w->report;
     for (size_t i = 0; i < w->model->n_params; i++) {
         const char *name = w->model->params[i].name;
-        const tp_tensor *state = tp_states_find(states, name);
         bool is_finite;
-        if (!state || !state->span.buffer)
-            return tp_fail(err, TP_ERR_ARG, "tensor '%s' has no memory to be loaded into", name);
-        TP_TRY(load_param(w, i, state, hash, &is_finite, err));
+        TP_TRY(load_one(w, i, states, hash, &is_finite, err));
         if (is_finite || report.has_nonfinite)
             continue;
         report.has_nonfinite = true;

@@ -7,14 +7,10 @@
 
 #include "base/files.h"
 #include "base/platform.h"
-#include "engine/model/adapter_internal.h"
-#include "engine/model/gguf_config.h"
+#include "engine/model/family.h"
 
 enum {
-    MAX_CONFIG_BYTES = 1 << 20,
-    JSON_FACTOR = 65,     /* a document and its text, per byte */
     ARENA_BASE = 8 << 20, /* far above the list of parameters of the deepest model */
-    MAX_EOS = TP_COUNTOF(((tp_model_info *)NULL)->eos)
 };
 
 static const int64_t max_parameters = INT64_C(10000000000000); /* 20 TB in bf16 */
@@ -173,14 +169,14 @@ static tp_status parse(tp_model *model, const char *folder, const char *name, co
                        size_t n, tp_error *err)
 {
     size_t names = strlen(name) + (folder ? strlen(folder) : 0);
-    TP_TRY(tp_arena_init(&model->arena, n * JSON_FACTOR + names + ARENA_BASE, err));
+    TP_TRY(tp_arena_init(&model->arena, n * TP_CONFIG_JSON_FACTOR + names + ARENA_BASE, err));
     model->folder = folder ? tp_arena_strdup(&model->arena, folder) : NULL;
     model->is_gguf = folder && !tp_dir_exists(folder);
     model->config_path = tp_arena_strdup(&model->arena, name);
     model->config_text = tp_arena_strndup(&model->arena, text, n);
     model->config_len = n;
     const tp_json *root;
-    tp_json_options options = {.allow_nan = true, .max_bytes = MAX_CONFIG_BYTES};
+    tp_json_options options = {.allow_nan = true, .max_bytes = TP_MAX_CONFIG_BYTES};
     TP_TRY(tp_json_parse(&model->arena, name, text, n, &options, &root, err));
     if (root->type != TP_JSON_OBJECT)
         return tp_fail(err, TP_ERR_FORMAT, "%s: expected an object", name);
@@ -194,7 +190,7 @@ static tp_status parse(tp_model *model, const char *folder, const char *name, co
     int n_bos;
     TP_TRY(tp_fields_ids(&c, "bos_token_id", 1, &bos, &n_bos, err));
     model->info.bos = n_bos ? bos : -1;
-    TP_TRY(tp_fields_ids(&c, "eos_token_id", MAX_EOS, model->info.eos, &model->info.n_eos, err));
+    TP_TRY(tp_fields_ids(&c, "eos_token_id", TP_MAX_EOS, model->info.eos, &model->info.n_eos, err));
     TP_TRY(tp_fields_number(&c, "initializer_range", -1, 1, 0.02, &model->initializer_range, err));
     if (model->initializer_range <= 0)
         model->initializer_range = 0.02;
@@ -206,11 +202,10 @@ static tp_status parse(tp_model *model, const char *folder, const char *name, co
     return finish_params(model, &c, err);
 }
 
-/* `folder`: where the weights are, or NULL. */
-static tp_status parse_in(const char *folder, const char *name, const char *text, size_t n,
-                          tp_model **ret, tp_error *err)
+tp_status tp_model_parse_in(const char *folder, const char *name, const char *text, size_t n,
+                            tp_model **ret, tp_error *err)
 {
-    if (n > MAX_CONFIG_BYTES)
+    if (n > TP_MAX_CONFIG_BYTES)
         return tp_fail(err, TP_ERR_FORMAT, "%s: %zu bytes are too many for a config.json", name, n);
     tp_model *model = calloc(1, sizeof *model);
     if (!model)
@@ -227,174 +222,9 @@ static tp_status parse_in(const char *folder, const char *name, const char *text
 tp_status tp_model_parse(const char *name, const char *text, size_t n, tp_model **ret,
                          tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(name && text && ret, err);
-    return parse_in(NULL, name, text, n, ret, err);
-}
-
-static tp_status parse_generation_config(tp_model *model, const char *path, const tp_buf *text,
-                                         tp_error *err)
-{
-    tp_arena arena;
-    const tp_json *root = NULL;
-    tp_json_options options = {.allow_nan = true};
-    TP_TRY(tp_arena_init(&arena, text->len * JSON_FACTOR + (64 << 10), err));
-    tp_status status =
-        tp_json_parse(&arena, path, tp_buf_str(text), text->len, &options, &root, err);
-    tp_fields c = {.path = path, .section = "", .object = root};
-    if (status == TP_OK && tp_fields_get(&c, "eos_token_id"))
-        status =
-            tp_fields_ids(&c, "eos_token_id", MAX_EOS, model->info.eos, &model->info.n_eos, err);
-    tp_arena_release(&arena);
-    return status;
-}
-
-/* The ids that end a text: generation_config.json knows more of them. */
-static tp_status read_generation_config(tp_model *model, tp_error *err)
-{
-    tp_buf path = {0}, text = {0};
-    tp_status status = TP_OK;
-    tp_buf_addf(&path, "%s/generation_config.json", model->folder);
-    if (tp_file_exists(path.data))
-        status = tp_file_read(path.data, MAX_CONFIG_BYTES, &text, err);
-    if (status == TP_OK && text.len)
-        status = parse_generation_config(model, path.data, &text, err);
-    tp_buf_release(&path);
-    tp_buf_release(&text);
-    return status;
-}
-
-static tp_status open_file(const char *config, const char *folder, tp_model **ret, tp_error *err)
-{
-    tp_buf text = {0};
-    tp_model *model = NULL;
-    tp_status status = tp_file_read(config, MAX_CONFIG_BYTES, &text, err);
-    if (status == TP_OK)
-        status = parse_in(folder, config, tp_buf_str(&text), text.len, &model, err);
-    tp_buf_release(&text);
-    if (status == TP_OK && folder)
-        status = read_generation_config(model, err);
-    if (status != TP_OK) {
-        tp_model_free(model);
-        return status;
-    }
-    *ret = model;
-    return TP_OK;
-}
-
-/* As if its keys were a config.json. */
-static tp_status open_gguf(const char *path, tp_model **ret, tp_error *err)
-{
-    tp_gguf *g;
-    tp_buf text = {0}, name = {0};
-    TP_TRY(tp_gguf_open(path, &g, err));
-    tp_buf_addf(&name, "%s (its keys as config.json)", path);
-    tp_status status = tp_gguf_config(g, &text, err);
-    if (status == TP_OK)
-        status = parse_in(path, name.data, tp_buf_str(&text), text.len, ret, err);
-    tp_buf_release(&text);
-    tp_buf_release(&name);
-    tp_gguf_close(g);
-    return status;
-}
-
-/* The base is where adapter_config.json says, seen from here, or else from the adapter. */
-static tp_status find_base(const char *folder, const char *config, const char *base, tp_buf *ret,
-                           tp_error *err)
-{
-    if (!base || !*base)
-        return tp_fail(err, TP_ERR_FORMAT, "%s names no base: base_model_name_or_path is missing",
-                       config);
-    for (size_t i = 0; i < 3; i++) {
-        tp_buf_clear(ret);
-        if (i == 0)
-            tp_buf_adds(ret, base);
-        else
-            tp_buf_addf(ret, i == 1 ? "%s/%s" : "%s/../%s", folder, base);
-        tp_buf probe = {0};
-        tp_buf_addf(&probe, "%s/config.json", ret->data);
-        bool is_there = tp_file_exists(probe.data) || tp_gguf_is_file(ret->data);
-        tp_buf_release(&probe);
-        if (is_there)
-            return TP_OK;
-    }
-    return tp_fail(err, TP_ERR_IO,
-                   "%s: the base '%s' is no folder with config.json, from here or from the "
-                   "adapter: models are not downloaded; put it there, or its path into "
-                   "base_model_name_or_path",
-                   config, base);
-}
-
-static tp_status attach_from(const char *folder, const char *config, const tp_buf *text,
-                             tp_arena *arena, tp_model **ret, tp_error *err)
-{
-    tp_lora_settings settings;
-    const char *base;
-    tp_buf path = {0};
-    tp_model *model = NULL;
-    TP_TRY(
-        tp_adapter_config_read(config, tp_buf_str(text), text->len, arena, &settings, &base, err));
-    tp_status status = find_base(folder, config, base, &path, err);
-    if (status == TP_OK)
-        status = tp_model_open(path.data, &model, err);
-    if (status == TP_OK) {
-        status = tp_model_attach(model, &settings, err);
-        status = status == TP_OK ? TP_OK : tp_error_prefix(err, status, "%s: ", config);
-    }
-    tp_buf_release(&path);
-    if (status != TP_OK) {
-        tp_model_free(model);
-        return status;
-    }
-    model->lora->folder = tp_arena_strdup(&model->arena, folder);
-    *ret = model;
-    return TP_OK;
-}
-
-static tp_status open_adapter(const char *folder, const char *config, tp_model **ret, tp_error *err)
-{
-    tp_buf text = {0};
-    tp_arena arena;
-    TP_TRY(tp_file_read(config, MAX_CONFIG_BYTES, &text, err));
-    tp_status status = tp_arena_init(&arena, text.len * JSON_FACTOR + ARENA_BASE, err);
-    if (status == TP_OK) {
-        status = attach_from(folder, config, &text, &arena, ret, err);
-        tp_arena_release(&arena);
-    }
-    tp_buf_release(&text);
-    return status;
-}
-
-tp_status tp_model_open(const char *path, tp_model **ret, tp_error *err)
-{
-    if (tp_gguf_is_file(path))
-        return open_gguf(path, ret, err);
-    if (tp_file_exists(path))
-        return open_file(path, NULL, ret, err);
-    if (!tp_dir_exists(path))
-        return tp_fail(err, TP_ERR_IO,
-                       "there is no model at %s: expected a folder with config.json, a config.json "
-                       "or a GGUF file; models are not downloaded, fetch it first",
-                       path);
-    tp_buf config = {0};
-    tp_buf_addf(&config, "%s/config.json", path);
-    tp_status status;
-    if (tp_file_exists(config.data)) {
-        status = open_file(config.data, path, ret, err);
-        tp_buf_release(&config);
-        return status;
-    }
-    tp_buf_clear(&config);
-    tp_buf_addf(&config, "%s/adapter_config.json", path);
-    if (tp_file_exists(config.data))
-        status = open_adapter(path, config.data, ret, err);
-    else
-        status =
-            tp_fail(err, TP_ERR_IO,
-                    "%s has no config.json and no adapter_config.json: expected the folder of a "
-                    "Hugging Face model or of an adapter",
-                    path);
-    tp_buf_release(&config);
-    return status;
+    return tp_model_parse_in(NULL, name, text, n, ret, err);
 }
 
 void tp_model_free(tp_model *model)
@@ -510,6 +340,11 @@ static const char *head_name(const tp_model *model)
     return model->info.tied ? model->embedding_name : "lm_head.weight";
 }
 
+bool tp_model_is_head(const tp_model *model, const tp_param *param)
+{
+    return strcmp(param->name, head_name(model)) == 0;
+}
+
 tp_status tp_model_forward(const tp_model *model, tp_graph *g, const tp_forward *f,
                            tp_ref *ret_hidden, tp_ref *ret_head_weight, tp_error *err)
 {
@@ -527,56 +362,6 @@ tp_status tp_model_forward(const tp_model *model, tp_graph *g, const tp_forward 
     *ret_hidden = hidden;
     *ret_head_weight = weight;
     return TP_OK;
-}
-
-bool tp_model_is_head(const tp_model *model, const tp_param *param)
-{
-    return strcmp(param->name, head_name(model)) == 0;
-}
-
-bool tp_param_is_hidden(const tp_param *param)
-{
-    static const char *const outside[] = {"model.embed_tokens.weight", "transformer.wte.weight",
-                                          "transformer.wpe.weight", "lm_head.weight"};
-    for (size_t i = 0; i < TP_COUNTOF(outside); i++)
-        if (strcmp(param->name, outside[i]) == 0)
-            return false;
-    return param->rank == 2 && param->is_matrix;
-}
-
-bool tp_param_is_embedding(const tp_param *param)
-{
-    return param->rank == 2 && param->is_matrix && !tp_param_is_hidden(param) &&
-           strcmp(param->name, "lm_head.weight") != 0;
-}
-
-tp_tensor tp_param_tensor(const tp_param *p)
-{
-    return (tp_tensor){.name = p->name,
-                       .of = p->of,
-                       .role = p->of ? TP_ROLE_ADAPTER : TP_ROLE_WEIGHT,
-                       .dtype = p->dtype,
-                       .rank = p->rank,
-                       .dim = {p->dim[0], p->dim[1]}};
-}
-
-tp_status tp_model_declare(const tp_model *model, int64_t max_positions, tp_states *states,
-                           tp_error *err)
-{
-    for (size_t i = 0; i < model->n_params; i++) {
-        tp_tensor weight = tp_param_tensor(&model->params[i]);
-        TP_TRY(tp_states_declare(states, &weight, err));
-    }
-    size_t n;
-    const tp_param *trained = tp_model_trained(model, &n);
-    for (size_t i = 0; model->lora && i < n; i++) {
-        tp_tensor adapter = tp_param_tensor(&trained[i]);
-        TP_TRY(tp_states_declare(states, &adapter, err));
-    }
-    if (model->rope.theta == 0)
-        return TP_OK;
-    tp_tensor table = tp_rope_tensor(max_positions, model->info.head_dim);
-    return tp_states_declare(states, &table, err);
 }
 
 const tp_tensor *tp_model_rope_table(const tp_states *states)

@@ -20,25 +20,33 @@
 #include "engine/model/companions.h"
 #include "temper/model.h"
 
+/* How a frozen weight is kept. */
+typedef enum { TP_BASE_F32, TP_BASE_BF16, TP_BASE_INT8, TP_BASE_NF4 } tp_base_storage;
+
 typedef enum { TP_INIT_NORMAL, TP_INIT_ZERO, TP_INIT_ONE } tp_init;
+
+/* Where in the model a parameter is: in a block, a table that rows are looked up in, of tokens or
+ * positions (it may be the head as well), or the head. */
+typedef enum { TP_PARAM_IN_BLOCK, TP_PARAM_TABLE, TP_PARAM_HEAD } tp_param_place;
 
 typedef struct {
     const char *name; /* canonical: "model.layers.0.mlp.up_proj.weight", "transformer.h.0..." */
     uint8_t rank;
     int64_t dim[2];
     tp_init init;
-    bool is_residual_out; /* scaled by 1/sqrt(2 L) at random initialisation, as GPT-2 does */
-    const char *of;       /* of an adapter: the weight that it is trained for; else NULL */
-    tp_dtype dtype;       /* as it is kept: f32, but for a frozen base */
-    bool is_matrix;       /* takes part in products (or is an embedding): has a bf16 shadow */
-    bool is_transposed;   /* [in, out], as GPT-2 has matrices of its blocks */
+    tp_param_place place;
+    bool is_residual_out;    /* scaled by 1/sqrt(2 L) at random initialisation, as GPT-2 does */
+    const char *of;          /* of an adapter: the weight that it is trained for; else NULL */
+    tp_dtype dtype;          /* as it is kept: f32, but for a frozen base */
+    tp_base_storage storage; /* packed ones have parts, see frozen.h */
+    bool is_matrix;          /* takes part in products (or is an embedding): has a bf16 shadow */
+    bool is_transposed;      /* [in, out], as GPT-2 has matrices of its blocks */
 } tp_param;
 
 /* Its record, as a weight in f32. */
 tp_tensor tp_param_tensor(const tp_param *param);
 /* A matrix inside a block: no embedding, head, norm or bias. */
 bool tp_param_is_hidden(const tp_param *param);
-/* A table that rows are looked up in, of tokens or positions; it may be the head as well. */
 bool tp_param_is_embedding(const tp_param *param);
 /* Logits are products with it. */
 bool tp_model_is_head(const tp_model *model, const tp_param *param);

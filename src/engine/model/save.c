@@ -145,7 +145,7 @@ static tp_status write_index(const saving *s, tp_error *err)
 {
     size_t n = s->model->n_params;
     const tp_tensor_out **sorted = calloc(n, sizeof *sorted);
-    TP_ASSERT(sorted);
+    TP_HAVE(sorted);
     for (size_t i = 0; i < n; i++)
         sorted[i] = &s->tensors[i];
     qsort(sorted, n, sizeof *sorted, by_name);
@@ -199,7 +199,7 @@ tp_status tp_model_save(const tp_model *model, const tp_states *states, const ch
                 .dtype = dtype,
                 .tensors = calloc(model->n_params, sizeof *s.tensors),
                 .shard = calloc(model->n_params, sizeof *s.shard)};
-    TP_ASSERT(s.tensors && s.shard);
+    TP_HAVE(s.tensors && s.shard);
     tp_status status =
         save(&s, states, max_shard_bytes ? max_shard_bytes : default_shard_bytes, err);
     free(s.tensors);

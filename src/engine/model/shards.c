@@ -140,7 +140,7 @@ static tp_status open_indexed(const char *folder, const char *index, tp_shards *
     if (status == TP_OK)
         status = complain(o, err);
     tp_shards shards = {.files = calloc(o->n_names + 1, sizeof *shards.files), .n = o->n_names};
-    TP_ASSERT(shards.files);
+    TP_HAVE(shards.files);
     for (size_t i = 0; i < o->n_names; i++) {
         shards.files[i] = o->opened[i];
         free(o->names[i]);
@@ -162,7 +162,7 @@ static tp_status open_single(const char *path, tp_shards *ret, tp_error *err)
     tp_safetensors *st;
     TP_TRY(tp_safetensors_open(path, &st, err));
     tp_safetensors **files = calloc(1, sizeof *files);
-    TP_ASSERT(files);
+    TP_HAVE(files);
     files[0] = st;
     *ret = (tp_shards){.files = files, .n = 1};
     return TP_OK;

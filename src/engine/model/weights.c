@@ -184,7 +184,7 @@ tp_status tp_weights_open(const tp_model *model, tp_weights *ret, tp_error *err)
                     .entries = calloc(model->n_params, sizeof *w.entries),
                     .tensors = calloc(model->n_params, sizeof *w.tensors),
                     .report = {.n_expected = model->n_params}};
-    TP_ASSERT(w.from && w.dtypes && w.entries && w.tensors);
+    TP_HAVE(w.from && w.dtypes && w.entries && w.tensors);
     tp_status status = model->is_gguf ? tp_weights_find_in_gguf(&w, err) : find_in_folder(&w, err);
     note_dtypes(&w);
     if (status == TP_OK)

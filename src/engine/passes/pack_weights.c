@@ -49,10 +49,26 @@ static void look_up_in_master(tp_graph *g, uint32_t node)
     g->nodes[node].in[1] = master;
 }
 
+/* Made in every run, from constants; so are its panels. */
+static bool is_unpacked(const tp_graph *g, tp_ref ref)
+{
+    return (tp_ops[tp_def(g, ref)->op]->traits & TP_OP_UNPACKS) != 0;
+}
+
+static tp_ref panels_in_run(tp_graph *g, tp_ref weight, bool transposed)
+{
+    const tp_attrs attrs = {.transposed = transposed};
+    tp_dtype dtype = g->values[weight].dtype;
+    tp_ref panels = tp_graph_op(g, TP_OP_pack_panels, &attrs, 1, &weight, tp_def(g, weight)->label);
+    g->values[panels].dtype = dtype;
+    return panels;
+}
+
 static bool is_candidate(const tp_graph *g, const tp_node *n)
 {
     bool is_gelu = n->op == TP_OP_linear_gelu && g->values[n->out[1]].n_uses == 0;
-    return (n->op == TP_OP_linear || is_gelu) && is_weight(g, n->in[1]);
+    return (n->op == TP_OP_linear || is_gelu) &&
+           (is_weight(g, n->in[1]) || is_unpacked(g, n->in[1]));
 }
 
 static void drop_unread_shadows(tp_graph *g)
@@ -65,30 +81,59 @@ static void drop_unread_shadows(tp_graph *g)
     tp_graph_compact(g);
 }
 
+/* Sources first, then every node behind what it reads; before[i]: a new node, or 0. */
+static void put_in_order(tp_graph *g, const uint32_t *before, uint32_t n_nodes)
+{
+    uint32_t *order = tp_arena_array(&g->arena, uint32_t, g->n_nodes), n = 0;
+    for (uint32_t i = n_nodes; i < g->n_nodes; i++)
+        if (tp_ops[g->nodes[i].op]->traits & TP_OP_SOURCE)
+            order[n++] = i;
+    for (uint32_t i = 1; i < n_nodes; i++) {
+        if (before[i])
+            order[n++] = before[i];
+        order[n++] = i;
+    }
+    tp_graph_reorder(g, order, n);
+}
+
+/* The product of node i becomes one with panels. */
+static void pack(tp_graph *g, uint32_t i, uint32_t *before)
+{
+    tp_node n = g->nodes[i]; /* declaring the panels may move the nodes */
+    bool transposed = n.attrs.transposed != 0, is_made = is_unpacked(g, n.in[1]);
+    int64_t N = g->values[n.in[1]].dim[transposed ? 1 : 0];
+    g->block = n.block;
+    tp_ref panels =
+        is_made ? panels_in_run(g, n.in[1], transposed) : panels_of(g, n.in[1], transposed);
+    bool is_gelu = n.op == TP_OP_linear_gelu;
+    tp_attrs attrs = {.n0 = (int32_t)N, .activation = !is_gelu ? 0 : n.attrs.tanh ? 2 : 1};
+    before[i] = is_made ? g->values[panels].node : 0;
+    n.op = TP_OP_linear_panels;
+    n.in[1] = panels;
+    n.n_out = 1;
+    n.attrs = attrs;
+    g->nodes[i] = n;
+}
+
 static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed, tp_error *err)
 {
     (void)options, (void)err;
     uint32_t n_nodes = g->n_nodes;
+    uint32_t *before = tp_arena_array(&g->arena, uint32_t, n_nodes);
+    int16_t block = g->block;
     for (uint32_t i = 1; g->weights_stay && i < n_nodes; i++) {
         if (g->nodes[i].op == TP_OP_embed)
             look_up_in_master(g, i);
         if (!is_candidate(g, &g->nodes[i]))
             continue;
-        tp_node n = g->nodes[i]; /* declaring the panels may move the nodes */
-        bool transposed = n.attrs.transposed != 0;
-        int64_t N = g->values[n.in[1]].dim[transposed ? 1 : 0];
-        tp_ref panels = panels_of(g, n.in[1], transposed);
-        bool is_gelu = n.op == TP_OP_linear_gelu;
-        tp_attrs attrs = {.n0 = (int32_t)N, .activation = !is_gelu ? 0 : n.attrs.tanh ? 2 : 1};
-        n.op = TP_OP_linear_panels;
-        n.in[1] = panels;
-        n.n_out = 1;
-        n.attrs = attrs;
-        g->nodes[i] = n;
+        pack(g, i, before);
         *changed = true;
     }
-    if (*changed)
+    g->block = block;
+    if (*changed) {
+        put_in_order(g, before, n_nodes);
         drop_unread_shadows(g);
+    }
     return TP_OK;
 }
 

@@ -21,6 +21,9 @@ typedef struct {
     tp_recompute recompute;
     int recompute_every;
     int32_t loss_chunk;          /* rows of logits alive at once; 0 = chosen by the kernel */
+    int ranks;                   /* that train together; 0, 1: one */
+    bool shard_optimizer;        /* each updates its part of every weight */
+    size_t bucket_bytes;         /* of what is sent together */
     const char *const *disabled; /* names of passes not to run */
     size_t n_disabled;
     /* (optional) called after each pass for each graph of the set */
@@ -40,7 +43,8 @@ typedef struct {
 
 extern const tp_pass tp_pass_cse, tp_pass_dce, tp_pass_autocast, tp_pass_fuse_swiglu,
     tp_pass_fuse_bias_gelu, tp_pass_fuse_residual_norm, tp_pass_fuse_grad_add,
-    tp_pass_fuse_linear_ce, tp_pass_pack_weights, tp_pass_recompute, tp_pass_schedule;
+    tp_pass_fuse_linear_ce, tp_pass_pack_weights, tp_pass_recompute, tp_pass_schedule,
+    tp_pass_shard, tp_pass_bucket, tp_pass_overlap;
 
 extern const tp_pass *const tp_pass_pipeline[]; /* ends with NULL */
 

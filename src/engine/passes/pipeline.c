@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "engine/passes/pipeline.h"
+#include "engine/passes/plugin.h"
 
 const tp_pass *const tp_pass_pipeline[] = {
     &tp_pass_cse,
@@ -15,6 +16,9 @@ const tp_pass *const tp_pass_pipeline[] = {
     &tp_pass_pack_weights,
     &tp_pass_recompute,
     &tp_pass_schedule,
+    &tp_pass_shard,
+    &tp_pass_bucket,
+    &tp_pass_overlap,
     NULL,
 };
 
@@ -107,6 +111,24 @@ static tp_status run_one(const tp_pass *pass, tp_graph *const *set, size_t n,
     return TP_OK;
 }
 
+/* Those of shared objects, before layouts, recomputation and order are chosen. */
+static tp_status run_plugins(tp_graph *const *set, size_t n, tp_error *err)
+{
+    for (size_t k = 0; k < tp_plugins_count(); k++) {
+        const tp_pass pass = {.name = tp_plugin_name(k)};
+        if (tp_pass_find(pass.name))
+            return tp_fail(err, TP_ERR_CONFIG, "plug-in '%s': there is a pass of the name %s",
+                           tp_plugin_path(k), pass.name);
+        for (size_t i = 0; i < n; i++) {
+            bool changed = false;
+            tp_graph_count_uses(set[i]);
+            tp_status status = tp_plugin_run(k, set[i], &changed, err);
+            TP_TRY(settle(&pass, set[i], status, changed, err));
+        }
+    }
+    return TP_OK;
+}
+
 tp_status tp_passes_run(tp_graph *const *set, size_t n, const tp_pass_options *options,
                         tp_error *err)
 {
@@ -115,9 +137,12 @@ tp_status tp_passes_run(tp_graph *const *set, size_t n, const tp_pass_options *o
         hoist_sources(set[i]);
         TP_TRY(tp_graph_verify(set[i], err));
     }
-    for (const tp_pass *const *p = tp_pass_pipeline; *p; p++)
+    for (const tp_pass *const *p = tp_pass_pipeline; *p; p++) {
+        if (*p == &tp_pass_pack_weights)
+            TP_TRY(run_plugins(set, n, err));
         if (!is_disabled(options, (*p)->name))
             TP_TRY(run_one(*p, set, n, options, err));
+    }
     return TP_OK;
 }
 

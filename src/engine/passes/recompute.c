@@ -4,6 +4,7 @@
  * other or made again from values that are kept.  What is kept:
  *
  *     full, every:K   what leaves a group of K blocks (the residual stream)
+ *     none            everything but weights that are kept in few bits
  *     selective       everything but the results of cheap ops (norms, gates, rope,
  *                     activations), which are many bytes and little arithmetic
  *
@@ -81,6 +82,18 @@ static void drop_cheap(recomputer *r)
         for (int k = is_residual_norm(n) ? 1 : 0; k < n->n_out; k++)
             r->dropped[n->out[k]] = true;
     }
+}
+
+/* In every mode: weights in few bits would be kept as floats from one use to the other. */
+static bool drop_unpacked(recomputer *r)
+{
+    bool any = false;
+    for (uint32_t i = 1; i < r->g->n_nodes; i++) {
+        const tp_node *n = &r->g->nodes[i];
+        if (tp_ops[n->op]->traits & TP_OP_UNPACKS)
+            any = r->dropped[n->out[0]] = true;
+    }
+    return any;
 }
 
 static void schedule(recomputer *r, uint32_t node) { r->order[r->n_order++] = node; }
@@ -161,8 +174,6 @@ static void make_again(recomputer *r, tp_ref ref)
 static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed, tp_error *err)
 {
     (void)err;
-    if (options->recompute == TP_RECOMPUTE_NONE)
-        return TP_OK;
     recomputer r = {.g = g, .options = options, .n_values = g->n_values};
     r.dropped = tp_arena_array(&g->arena, bool, g->n_values);
     r.clone = tp_arena_array(&g->arena, tp_ref, g->n_values);
@@ -170,8 +181,10 @@ static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed,
     r.pending = tp_arena_array(&g->arena, uint32_t, g->n_nodes);
     if (options->recompute == TP_RECOMPUTE_SELECTIVE)
         drop_cheap(&r);
-    else
+    else if (options->recompute != TP_RECOMPUTE_NONE)
         drop_inside_groups(&r);
+    if (!drop_unpacked(&r) && options->recompute == TP_RECOMPUTE_NONE)
+        return TP_OK;
     uint32_t n_nodes = g->n_nodes;
     for (uint32_t i = 1; i < n_nodes; i++) {
         if (g->nodes[i].phase == TP_PHASE_BACKWARD)

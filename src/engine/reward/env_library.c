@@ -100,7 +100,7 @@ static tp_status open_library(const void *settings_, const tp_environment_contex
     if (!handle)
         return tp_fail(err, TP_ERR_IO, "cannot load a library: %s", dlerror());
     library *lib = calloc(1, sizeof *lib);
-    TP_ASSERT(lib);
+    TP_HAVE(lib);
     lib->handle = handle;
     pthread_mutex_init(&lib->mutex, NULL);
     tp_status status = connect_library(lib, o, err);

@@ -111,7 +111,7 @@ static void say(const pool *p, const char *fmt, ...)
 static char *copy(const char *s)
 {
     char *out = strdup(s);
-    TP_ASSERT(out);
+    TP_HAVE(out);
     return out;
 }
 
@@ -120,7 +120,7 @@ static char **make_argv(const tp_str_list *command)
 {
     bool to_shell = command->n == 1 && strpbrk(command->v[0], " \t\n");
     char **argv = calloc(command->n + 4, sizeof *argv);
-    TP_ASSERT(argv);
+    TP_HAVE(argv);
     size_t n = 0;
     if (to_shell) {
         argv[n++] = copy("/bin/sh");
@@ -173,7 +173,7 @@ static tp_status open_pool(const void *settings_, const tp_environment_context *
                        "command is empty; name a program, as in [python3, "
                        "judge.py]");
     pool *p = calloc(1, sizeof *p);
-    TP_ASSERT(p);
+    TP_HAVE(p);
     size_t n =
         context->num_workers == TP_OPT_UNSET_INT ? DEFAULT_WORKERS : (size_t)context->num_workers;
     *p = (pool){.o = o,
@@ -183,7 +183,7 @@ static tp_status open_pool(const void *settings_, const tp_environment_context *
                 .n_workers = n};
     p->workers = calloc(n, sizeof *p->workers);
     p->fds = calloc(n * TP_PROCESS_FDS, sizeof *p->fds);
-    TP_ASSERT(p->workers && p->fds);
+    TP_HAVE(p->workers && p->fds);
     tp_status status = start(p, &p->workers[0], err); /* does it exist at all? */
     if (status != TP_OK) {
         close_pool(p);
@@ -541,7 +541,7 @@ static tp_status score_all(const void *settings_, void *state, const tp_completi
     b.tries = calloc(n + 1, sizeof *b.tries);
     b.alone = calloc(n + 1, sizeof *b.alone);
     b.done = calloc(n + 1, sizeof *b.done);
-    TP_ASSERT(b.waiting && b.tries && b.alone && b.done);
+    TP_HAVE(b.waiting && b.tries && b.alone && b.done);
     for (size_t i = n; i-- > 0;)
         b.waiting[b.n_waiting++] = i;
     tp_status status = judge_without_sigpipe(&b);

@@ -96,7 +96,7 @@ static tp_status bind_section(tp_config *config, const tp_json *section,
     size_t n = n_kind + n_more[0] + n_more[1];
     tp_option *table = calloc(n ? n : 1, sizeof *table);
     char *block = calloc(1, base + sizeof(common));
-    TP_ASSERT(table && block);
+    TP_HAVE(table && block);
     if (n_kind)
         memcpy(table, kind->settings.options, n_kind * sizeof *table);
     size_t at = n_kind;
@@ -227,9 +227,9 @@ tp_status tp_environment_open(tp_config *config, const char *name, tp_environmen
                               tp_error *err)
 {
     tp_environment *env = calloc(1, sizeof *env);
-    TP_ASSERT(env);
+    TP_HAVE(env);
     *env = (tp_environment){.name = strdup(name), .config = config, .divisor = 1};
-    TP_ASSERT(env->name);
+    TP_HAVE(env->name);
     const tp_json *all = config ? tp_config_find(config, "env") : NULL;
     const tp_json *section = tp_json_get(all, name);
     tp_status status = TP_OK;

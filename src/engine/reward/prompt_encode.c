@@ -31,7 +31,7 @@ tp_status tp_prompt_encoder_new(const tp_tokenizer *tokenizer, const char *chat_
                                 tp_error *err)
 {
     tp_prompt_encoder *e = calloc(1, sizeof *e);
-    TP_ASSERT(e);
+    TP_HAVE(e);
     e->tokenizer = tokenizer;
     e->variables = variables;
     e->add_bos = add_bos;

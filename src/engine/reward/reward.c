@@ -16,7 +16,7 @@ const char *tp_reward_status_name(tp_reward_status status)
 static char *copy(const char *s)
 {
     char *out = s ? strdup(s) : NULL;
-    TP_ASSERT(out || !s);
+    TP_HAVE(out || !s);
     return out;
 }
 
@@ -52,7 +52,7 @@ void tp_reward_exclude(tp_reward *r, tp_reward_status status, const char *fmt, .
 void tp_reward_add_part(tp_reward *r, const char *name, double value)
 {
     tp_reward_part *parts = realloc(r->parts, (r->n_parts + 1) * sizeof *parts);
-    TP_ASSERT(parts);
+    TP_HAVE(parts);
     r->parts = parts;
     r->parts[r->n_parts++] = (tp_reward_part){copy(name), value};
 }
@@ -78,7 +78,7 @@ void tp_rewards_release(tp_rewards *rewards)
 tp_reward *tp_rewards_new(size_t n)
 {
     tp_reward *v = calloc(n ? n : 1, sizeof *v);
-    TP_ASSERT(v);
+    TP_HAVE(v);
     for (size_t i = 0; i < n; i++)
         v[i] = (tp_reward){.reward = NAN, .correct = TP_CORRECT_UNKNOWN};
     return v;

@@ -110,6 +110,7 @@ struct tp_algorithm {
     int sequences_per_unit;      /* 2: a batch counts pairs */
     int32_t alignment;           /* in bf16 sequences begin at multiples of it; 0: anywhere */
     bool is_weighted;            /* the loss is the row's own, see objective.h */
+    bool runs_on_ranks;          /* its steps can be divided among processes */
     bool generates;              /* has keys policy.generation, and an engine in run_graphs */
     bool resumes_with_reference; /* the reference is asked before the first step alone */
     void (*needs)(const tp_train_options *o, tp_algorithm_needs *ret);
@@ -145,6 +146,8 @@ struct trainer {
     const tp_train_options *o;
     const tp_train_hooks *hooks;
     const tp_algorithm *a;
+    tp_comm *comm;    /* NULL: this process is alone */
+    bool stops;       /* the ranks have agreed to stop */
     void *own;        /* of the algorithm */
     bool only_checks; /* nothing is written into the run's folders */
 
@@ -182,6 +185,7 @@ struct trainer {
     double val_accuracy;   /* DPO, GRPO */
     bool reached_goal;     /* the run may end before max_steps */
     char stop_reason[400]; /* of a listener that asked for it; "": nobody has */
+    bool has_nothing_to_do; /* the run is finished already */
     bool step_is_void;     /* the step at work has changed nothing yet */
     bool must_restore;     /* after the step at work: back to a checkpoint */
     tp_loss_scaler scaler;
@@ -205,6 +209,7 @@ struct trainer {
     double last_step_s;
     tp_profile profile;
     tp_custom_metrics custom;
+    tp_comm_stats traffic; /* so far: bytes and messages of all ranks, seconds of their mean */
 };
 
 /* graphs.c */
@@ -242,6 +247,11 @@ static inline tp_batch_view tp_trainer_view(const tp_microbatch *mb)
 TP_CHECKED tp_status tp_trainer_update(trainer *t, step_result *r, uint32_t n_micro, tp_error *err);
 /* The learning rate of the step at work; steps without an update do not count. */
 double tp_trainer_lr(const trainer *t, double base);
+/* ranks.c */
+int tp_trainer_ranks(const trainer *t);
+bool tp_trainer_is_first(const trainer *t); /* the rank that writes and speaks */
+/* A step's figures, which each rank has of its share, become those of all. */
+TP_CHECKED tp_status tp_trainer_join(trainer *t, step_result *r, tp_error *err);
 
 /* profile.c */
 void tp_profile_worker(trainer *t, tp_worker worker); /* who works from here on */

@@ -137,6 +137,8 @@ tp_status tp_bad_step_look(trainer *t, uint32_t n_micro, bad_step *ret, tp_error
             snprintf(ret->first, sizeof ret->first,
                      "first non-finite result: %s, micro-batch %u of %u", where, i + 1, n_micro);
     }
+    if (searches)
+        TP_TRY(tp_ranks_join_text(t, ret->first, sizeof ret->first, err));
     if (searches && !ret->first[0])
         snprintf(ret->first, sizeof ret->first,
                  "every result is finite when the step is run again: a fault of memory or of the "

@@ -1,3 +1,4 @@
+/* batch.c - units packed first-fit decreasing, and written into a micro-batch. */
 #include "engine/train/batch.h"
 
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static int longest_first(const void *a, const void *b)
 static void *array(size_t n, size_t size)
 {
     void *p = calloc(n ? n : 1, size);
-    TP_ASSERT(p);
+    TP_HAVE(p);
     return p;
 }
 
@@ -126,10 +127,7 @@ static int32_t put(tp_microbatch *mb, int32_t at, const tp_batch_sequence *s)
 {
     int32_t trained = 0;
     memcpy(mb->tokens + at, s->ids, (size_t)s->n * sizeof *s->ids);
-    memcpy(mb->targets + at, s->ids + 1, (size_t)(s->n - 1) * sizeof *s->ids);
-    mb->targets[at + s->n - 1] = 0;
-    for (int32_t k = 0; k < s->n; k++)
-        mb->positions[at + k] = k;
+    tp_microbatch_place(mb, at, s->n);
     for (int32_t k = 1; k < s->n; k++) {
         bool counts = k >= s->first && (!s->mask || s->mask[k]);
         mb->loss_weights[at + k - 1] = counts ? 1 : 0;
@@ -137,15 +135,6 @@ static int32_t put(tp_microbatch *mb, int32_t at, const tp_batch_sequence *s)
     }
     mb->loss_weights[at + s->n - 1] = 0;
     return trained;
-}
-
-static void clear(tp_microbatch *mb, int32_t at, int32_t end)
-{
-    size_t n = (size_t)(end - at) * sizeof(int32_t);
-    memset(mb->tokens + at, 0, n);
-    memset(mb->positions + at, 0, n);
-    memset(mb->targets + at, 0, n);
-    memset(mb->loss_weights + at, 0, n);
 }
 
 void tp_batch_fill(const tp_batch *b, const tp_batch_sequence *sequences, uint32_t m,
@@ -159,7 +148,7 @@ void tp_batch_fill(const tp_batch *b, const tp_batch_sequence *sequences, uint32
         const tp_batch_sequence *s = &sequences[b->order[i]];
         int32_t at = b->places[b->order[i]].at;
         if (at > end) {
-            clear(mb, end, at);
+            tp_microbatch_clear(mb, end, at);
             mb->cu[++n_cu] = at;
         }
         mb->n_trained += put(mb, at, s);
@@ -169,10 +158,7 @@ void tp_batch_fill(const tp_batch *b, const tp_batch_sequence *sequences, uint32
         end = at + s->n;
         mb->cu[++n_cu] = end;
     }
-    mb->n_used = end;
     mb->index = m;
     mb->n_in_step = b->n_micro;
-    clear(mb, end, mb->capacity);
-    for (int32_t k = n_cu + 1; k <= mb->capacity; k++)
-        mb->cu[k] = end;
+    tp_microbatch_end(mb, n_cu, end);
 }

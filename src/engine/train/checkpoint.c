@@ -14,6 +14,7 @@
 #include "base/platform.h"
 #include "engine/model/adapter.h"
 #include "engine/model/safetensors.h"
+#include "engine/train/parts.h"
 #include "engine/train/step_history.h"
 #include "text/json/json.h"
 
@@ -31,17 +32,34 @@ static const char *master_name(const tp_tensor *weight, char out[MASTER_NAME])
 /* f32 weights are in model/ already when it is stored in f32. */
 static bool belongs_to_optimizer(const tp_tensor *s, tp_dtype model_dtype)
 {
+    if (s->within) /* its whole is there */
+        return false;
     return s->role == TP_ROLE_MOMENT || (s->role == TP_ROLE_WEIGHT && model_dtype != TP_DTYPE_F32);
 }
 
-static tp_status save_optimizer(const tp_states *states, tp_dtype model_dtype, const char *path,
-                                tp_error *err)
+/* A tensor of which this rank has a part is written as if it were whole. */
+static void write_as_whole(const tp_states *states, tp_parts *parts, tp_comm *comm,
+                           const tp_tensor *own, tp_tensor_out *out)
+{
+    const tp_tensor *weight = tp_states_find(states, own->of);
+    *parts = (tp_parts){comm, own, tp_parts_count(states, own)};
+    out->rank = weight->rank;
+    memcpy(out->dim, weight->dim, sizeof out->dim);
+    out->source = parts;
+    out->read = tp_parts_read;
+}
+
+static tp_status save_optimizer(const tp_states *states, tp_comm *comm, tp_dtype model_dtype,
+                                const char *path, tp_error *err)
 {
     tp_tensor_out *out = calloc(states->n + 1, sizeof *out);
+    tp_parts *parts = calloc(states->n + 1, sizeof *parts);
     tp_arena names;
-    TP_ASSERT(out);
+    TP_HAVE(out);
+    TP_HAVE(parts);
     tp_status status = tp_arena_init(&names, 256 << 20, err);
     if (status != TP_OK) {
+        free(parts);
         free(out);
         return status;
     }
@@ -52,19 +70,23 @@ static tp_status save_optimizer(const tp_states *states, tp_dtype model_dtype, c
             continue;
         char master[MASTER_NAME];
         bool is_master = s->role == TP_ROLE_WEIGHT;
-        out[n++] = (tp_tensor_out){
-            .name = is_master ? tp_arena_strdup(&names, master_name(s, master)) : s->name,
-            .dtype = s->dtype,
-            .rank = s->rank,
-            .dim = {s->dim[0], s->dim[1]},
-            .source = s,
-            .read = tp_tensor_read,
-            .src_dtype = s->dtype};
+        out[n] = (tp_tensor_out){.name = is_master ? tp_arena_strdup(&names, master_name(s, master))
+                                                   : s->name,
+                                 .dtype = s->dtype,
+                                 .rank = s->rank,
+                                 .dim = {s->dim[0], s->dim[1]},
+                                 .source = s,
+                                 .read = tp_tensor_read,
+                                 .src_dtype = s->dtype};
+        if (s->shard.count > 1)
+            write_as_whole(states, &parts[n], comm, s, &out[n]);
+        n++;
     }
     char hash[33];
     uint64_t bytes;
     status = tp_safetensors_write(path, out, n, hash, &bytes, err);
     tp_arena_release(&names);
+    free(parts);
     free(out);
     return status;
 }
@@ -125,7 +147,7 @@ static void write_state_json(const tp_train_state *s, tp_buf *out)
     tp_json_w_put_f64(&w, "loss", s->last_loss);
     tp_json_w_put_f64(&w, "best_reward", s->best_reward);
     put_stability(&w, s);
-    if (s->lr_factor != 1)
+    if (s->lr_factor > 0 && s->lr_factor != 1)
         tp_json_w_put_f64(&w, "lr_factor", s->lr_factor);
     tp_json_w_put_str(&w, "optimizer", s->optimizer);
     tp_json_w_put_str(&w, "model_fingerprint", s->model_fingerprint);
@@ -253,6 +275,7 @@ static tp_status write_contents(const char *folder, const tp_checkpoint_options 
         snprintf(path, sizeof path, "%s/optimizer.safetensors", folder);
         bool is_adapter = tp_model_has_adapter(tp_session_model(session));
         TP_TRY(save_optimizer(tp_session_states(session),
+                              tp_session_get_options(session)->compile.ranks.comm,
                               is_adapter ? TP_DTYPE_F32 : o->model_dtype, path, err));
     }
     tp_buf text = {0};
@@ -322,8 +345,8 @@ static tp_status write_beside(const tp_checkpoint_options *o, tp_session *sessio
     return status;
 }
 
-tp_status tp_checkpoint_save(const tp_checkpoint_options *o, tp_session *session,
-                             const tp_train_state *state, uint64_t *ret_bytes, tp_error *err)
+static tp_status save(const tp_checkpoint_options *o, tp_session *session,
+                      const tp_train_state *state, uint64_t *ret_bytes, tp_error *err)
 {
     tp_session_plan plan;
     char final[4096];
@@ -344,18 +367,37 @@ tp_status tp_checkpoint_save(const tp_checkpoint_options *o, tp_session *session
     return TP_OK;
 }
 
+tp_status tp_checkpoint_save(const tp_checkpoint_options *o, tp_session *session,
+                             const tp_train_state *state, uint64_t *ret_bytes, tp_error *err)
+{
+    tp_comm *comm = tp_session_get_options(session)->compile.ranks.comm;
+    if (tp_comm_rank(comm) > 0) /* rank 0 writes, from what the others hand it */
+        return tp_parts_serve(comm, tp_session_states(session), err);
+    tp_status status = save(o, session, state, ret_bytes, err);
+    tp_error untold;
+    tp_status told = tp_parts_done(comm, &untold);
+    if (status == TP_OK && told != TP_OK && err)
+        *err = untold;
+    return status != TP_OK ? status : told;
+}
+
 /* ---- loading ---- */
 
-static tp_status copy_tensor(const tp_safetensors *st, const char *name, tp_tensor *into,
-                             const char *path, tp_error *err)
+static tp_status copy_tensor(const tp_safetensors *st, const char *name, const tp_states *states,
+                             tp_tensor *into, const char *path, tp_error *err)
 {
     const tp_tensor_entry *e = tp_safetensors_find(st, name);
     if (!e)
         return tp_fail(err, TP_ERR_FORMAT, "'%s' lacks tensor '%s'", path, name);
-    if (!e->is_known || e->dtype != into->dtype || e->bytes != into->bytes)
+    bool is_part = into->shard.count > 1;
+    size_t size = tp_dtype_size(into->dtype), begin = 0, end;
+    size_t bytes = is_part ? tp_parts_count(states, into) * size : into->bytes;
+    if (!e->is_known || e->dtype != into->dtype || e->bytes != bytes)
         return tp_fail(err, TP_ERR_FORMAT, "'%s': tensor '%s' has another type than the run's",
                        path, name);
-    return tp_tensor_write(into, 0, e->data, e->bytes, err);
+    if (is_part)
+        tp_shard_part(bytes / size, into->shard, &begin, &end);
+    return tp_tensor_write(into, 0, (const char *)e->data + begin * size, into->bytes, err);
 }
 
 static bool has_masters(const tp_safetensors *st, const tp_states *states)
@@ -379,9 +421,9 @@ static tp_status load_optimizer(const char *path, tp_session *session, tp_error 
         tp_tensor *s = &states->items[i];
         char name[MASTER_NAME];
         if (s->role == TP_ROLE_MOMENT)
-            status = copy_tensor(st, s->name, s, path, err);
-        if (s->role == TP_ROLE_WEIGHT && masters)
-            status = copy_tensor(st, master_name(s, name), s, path, err);
+            status = copy_tensor(st, s->name, states, s, path, err);
+        if (s->role == TP_ROLE_WEIGHT && !s->within && masters)
+            status = copy_tensor(st, master_name(s, name), states, s, path, err);
     }
     tp_safetensors_close(st);
     return status;

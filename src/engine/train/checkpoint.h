@@ -26,7 +26,7 @@ typedef struct {
 } tp_checkpoint_options;
 
 /* Where the step has been saved by the same run already, nothing is written and *ret_bytes is
- * 0. */
+ * 0.  Every rank calls it; one writes. */
 TP_CHECKED tp_status tp_checkpoint_save(const tp_checkpoint_options *options, tp_session *session,
                                         const tp_train_state *state, uint64_t *ret_bytes,
                                         tp_error *err);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/platform.h"
 #include "engine/train/trainer_internal.h"
+#include "stats/descriptive.h"
 
 /* ---- memory ---- */
 
@@ -25,12 +26,6 @@ tp_mem_stats tp_trainer_memory(const trainer *t)
 
 /* ---- events ---- */
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* Median of the last steps times what is left; the interval from their quartiles. */
 static void estimate_end(const trainer *t, tp_train_event *e)
 {
@@ -40,7 +35,7 @@ static void estimate_end(const trainer *t, tp_train_event *e)
     if (n == 0)
         return;
     memcpy(sorted, t->recent_step_s, (size_t)n * sizeof *sorted);
-    qsort(sorted, (size_t)n, sizeof *sorted, compare_doubles);
+    tp_sort(sorted, (size_t)n);
     double left = (double)(t->max_steps - t->state.step);
     e->eta_s = sorted[n / 2] * left;
     e->eta_low_s = sorted[n / 4] * left;

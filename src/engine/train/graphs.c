@@ -7,11 +7,14 @@
 #include "base/files.h"
 #include "base/huge_pages.h"
 #include "base/platform.h"
+#include "engine/passes/plugin.h"
 #include "engine/train/algorithm.h"
 #include "engine/train/peft.h"
 
 int tp_trainer_threads(const tp_train_options *o)
 {
+    if (o->threads_here)
+        return o->threads_here;
     if (o->engine.threads != TP_OPT_UNSET_INT)
         return (int)o->engine.threads;
     return tp_cpu_count();
@@ -103,15 +106,22 @@ static tp_status create_program(const tp_train_options *o, tp_device *device,
 {
     static const char *const every_pass[] = {"cse", "dce", "fuse", "pack-weights", "schedule"};
     bool none = o->policy.compile_mode == TP_COMPILE_NONE;
+    tp_ranks ranks = o->ranks;
+    ranks.bucket_bytes = (size_t)(o->distributed.bucket_mib * 1048576.0);
     const tp_program_options options = {
         .device = device,
         .passes = {.compute_dtype = tp_trainer_dtype(o),
                    .recompute = o->policy.recompute,
                    .recompute_every = o->policy.recompute_every,
                    .loss_chunk = (int32_t)o->engine.loss_chunk,
+                   .shard_optimizer = o->distributed.strategy == TP_STRATEGY_SHARD_OPTIMIZER,
                    .disabled = none ? every_pass : o->engine.disable_passes.v,
                    .n_disabled = none ? TP_COUNTOF(every_pass) : o->engine.disable_passes.n},
         .share_memory = !none && o->engine.in_place,
+        .tuning = o->policy.compile_mode != TP_COMPILE_MAX_AUTOTUNE ? TP_TUNE_OFF
+                  : more->measures_kernels                          ? TP_TUNE_MEASURE
+                                                                    : TP_TUNE_KNOWN,
+        .ranks = ranks,
         .dump_stages = o->engine.dump.v,
         .n_dump_stages = o->engine.dump.n,
         .dump = more->dump,
@@ -158,6 +168,7 @@ static tp_status open_device(const tp_train_options *o, tp_device **ret, tp_erro
         return tp_fail(err, TP_ERR_CONFIG, "engine.backend is '%s'; expected cpu, ref or guard",
                        o->engine.backend);
     TP_TRY(tp_trainer_force_isa(o, err));
+    TP_TRY(tp_plugins_use(o->engine.plugins.v, o->engine.plugins.n, err));
     tp_huge_pages_use(o->engine.huge_pages);
     return tp_device_open(backend, &options, ret, err);
 }

@@ -21,6 +21,7 @@ typedef struct {
 typedef struct {
     double avg_context;            /* mean keys of a query, for costs; 0: unknown */
     bool resumes;                  /* DPO: the session's weights are not the reference's */
+    bool measures_kernels;         /* policy.compile_mode max-autotune: those not known yet */
     const tp_tokenizer *tokenizer; /* NULL: sizes are the same without */
     /* (optional) see tp_program_options */
     void (*dump)(void *user, const char *graph, const char *stage, const char *text);

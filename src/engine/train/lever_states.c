@@ -7,6 +7,7 @@
 #include "base/cpu.h"
 #include "base/huge_pages.h"
 #include "base/platform.h"
+#include "engine/passes/plugin.h"
 #include "engine/train/lever_rows.h"
 #include "engine/train/recipe.h"
 #include "engine/train/trainer_internal.h"
@@ -63,6 +64,19 @@ static void look_isa(const tp_train_options *o, tp_lever_report *r)
         say(r, TP_LEVER_FELL_BACK, "%s: %s", tp_isa_name(isa), tp_cpu_withheld());
     else if (!is_asked)
         say(r, r->state, "%s, the best here", tp_isa_name(isa));
+}
+
+static void look_tuned(const tp_train_options *o, tp_lever_report *r)
+{
+    tp_tune_report found = tp_tune_get_report();
+    r->state = o->policy.compile_mode == TP_COMPILE_MAX_AUTOTUNE ? TP_LEVER_ON : TP_LEVER_OFF;
+    if (r->state == TP_LEVER_OFF)
+        return;
+    if (found.why[0])
+        say(r, TP_LEVER_FELL_BACK, "%s", found.why);
+    else
+        say(r, TP_LEVER_ON, "%d of %d shapes changed%s", found.changed, found.shapes,
+            found.shapes ? "" : " so far");
 }
 
 static void look_threads(const tp_train_options *o, tp_lever_report *r)
@@ -210,6 +224,24 @@ static void look_settings(const tp_config *config, tp_lever_report *r)
     r->state = is_off ? TP_LEVER_OFF : TP_LEVER_ON;
 }
 
+/* A plug-in is a lever that is on when it is loaded: its rows are made as they are asked for. */
+static void look_plugins(const tp_config *config, tp_lever_reports *ret)
+{
+    static tp_lever_row rows[TP_PLUGINS_MOST];
+    for (size_t i = 0; i < tp_plugins_count() && ret->n < TP_LEVERS_MOST; i++) {
+        rows[i] = (tp_lever_row){.shown = {.name = tp_plugin_name(i),
+                                           .what = "A pass of a shared object.",
+                                           .on = "",
+                                           .off = "engine.plugins=[]",
+                                           .may_change_bits = true}};
+        tp_lever_report *r = &ret->v[ret->n++];
+        *r = (tp_lever_report){
+            .lever = &rows[i].shown, .saved_bytes = NAN, .saved_s = NAN, .saved_launches = NAN};
+        say(r, TP_LEVER_ON, "%s, %lld changes", tp_config_origin(config, "engine.plugins"),
+            (long long)tp_plugin_changes(i));
+    }
+}
+
 void tp_levers_look(const tp_config *config, const tp_train_options *o, tp_lever_reports *ret)
 {
     *ret = (tp_lever_reports){0};
@@ -224,6 +256,7 @@ void tp_levers_look(const tp_config *config, const tp_train_options *o, tp_lever
         if (row->look)
             row->look(o, r);
     }
+    look_plugins(config, ret);
 }
 
 /* ---- planning with the lever the other way ---- */

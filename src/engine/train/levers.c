@@ -112,6 +112,7 @@ static tp_status hand_out(const settings *s, char ***ret, size_t *ret_n, tp_erro
 tp_status tp_lever_overrides(const tp_lever_choice *choices, size_t n, char ***ret, size_t *ret_n,
                              tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     settings s = {0};
     if (!ret || !ret_n || (n && !choices))
         return tp_fail(err, TP_ERR_ARG, "tp_lever_overrides: an argument is NULL");

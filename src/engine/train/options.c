@@ -195,7 +195,7 @@ tp_option *tp_train_options_of(const tp_algorithm *own, const tp_optimizer *opti
 {
     size_t n = 0;
     tp_option *table = calloc(most_keys(), sizeof *table);
-    TP_ASSERT(table);
+    TP_HAVE(table);
     for (const tp_algorithm *const *a = tp_algorithms; own && *a; a++)
         if (*a != own)
             n += add_foreign(own, *a, table + n);
@@ -314,6 +314,39 @@ static bool read_colons(const char *text, int64_t *v, int n)
         v[i] = value;
     }
     return true;
+}
+
+/* "6GiB", "1.5 GB", "800000000" */
+static bool read_bytes(const char *text, double *ret)
+{
+    static const struct {
+        const char *name;
+        double bytes;
+    } units[] = {{"", 1},         {"B", 1},    {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30},
+                 {"TiB", 0x1p40}, {"kB", 1e3}, {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12}};
+    char *end;
+    double v = strtod(text, &end);
+    if (end == text || *text == '-' || *text == ' ' || !isfinite(v) || v <= 0)
+        return false;
+    end += strspn(end, " ");
+    for (size_t i = 0; i < TP_COUNTOF(units); i++)
+        if (strcmp(end, units[i].name) == 0) {
+            *ret = v * units[i].bytes;
+            return *ret >= 1;
+        }
+    return false;
+}
+
+static tp_status read_memory_limit(const tp_config *config, tp_train_options *o, tp_error *err)
+{
+    o->engine.memory_limit_bytes = INFINITY;
+    if (o->engine.memory_limit &&
+        !read_bytes(o->engine.memory_limit, &o->engine.memory_limit_bytes))
+        return tp_config_fail(config, "engine.memory_limit", err,
+                              "\"%.60s\" is no size; write a number and a unit, as in 6GiB or "
+                              "800MiB",
+                              o->engine.memory_limit);
+    return TP_OK;
 }
 
 static tp_status read_save_by(const tp_config *config, tp_train_options *o, tp_error *err)
@@ -501,6 +534,7 @@ tp_status tp_train_options_bind_sizes(tp_config *config, tp_train_options *ret, 
     TP_TRY(read_recompute(config, &o, err));
     TP_TRY(tp_profile_bind(config, &o, err));
     TP_TRY(read_save_by(config, &o, err));
+    TP_TRY(read_memory_limit(config, &o, err));
     TP_TRY(check_model(config, &o, err));
     TP_TRY(tp_peft_bind(config, &o, err));
     TP_TRY(check_batches(config, &o, err));

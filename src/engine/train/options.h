@@ -10,6 +10,7 @@
 #define TP_ENGINE_TRAIN_OPTIONS_H
 
 #include "config/config.h"
+#include "engine/exec/traffic.h"
 #include "engine/passes/pass.h"
 #include "engine/train/optimizers/optimizer.h"
 #include <stddef.h>
@@ -17,7 +18,12 @@
 /* In the order of the choices in options.def. */
 typedef enum { TP_PRECISION_FLOAT32, TP_PRECISION_BFLOAT16, TP_PRECISION_FLOAT16 } tp_precision;
 typedef enum { TP_INIT_PRETRAINED, TP_INIT_RANDOM } tp_init_mode;
-typedef enum { TP_COMPILE_NONE, TP_COMPILE_DEFAULT } tp_compile_mode;
+typedef enum {
+    TP_COMPILE_NONE,
+    TP_COMPILE_DEFAULT,
+    TP_COMPILE_REDUCE_OVERHEAD,
+    TP_COMPILE_MAX_AUTOTUNE
+} tp_compile_mode;
 
 /* A training algorithm: a row, see algorithm.h. */
 typedef struct tp_algorithm tp_algorithm;
@@ -32,6 +38,11 @@ typedef enum {
     TP_RANK_BY_VAL_ACCURACY,
     TP_RANK_BY_TRAIN_LOSS
 } tp_ranking;
+/* How several processes divide a run; nothing changes where there is one. */
+typedef enum {
+    TP_STRATEGY_DDP,            /* every rank has all of it, gradients are summed */
+    TP_STRATEGY_SHARD_OPTIMIZER /* ... and each updates its part of every weight (ZeRO 1) */
+} tp_strategy;
 /* What a bad step does; spikes of the loss have no default before these. */
 typedef enum { TP_BAD_STOP, TP_BAD_SKIP, TP_BAD_RESTORE } tp_bad_policy;
 typedef enum { TP_WATCHDOG_WARN, TP_WATCHDOG_STOP } tp_watchdog_action;
@@ -95,8 +106,9 @@ typedef struct {
 
     int64_t seed;
     const char *run_name, *run_dir;
-    int progress; /* tp_progress_mode */
-    int level;    /* tp_level, of temper/levers.h */
+    int progress;     /* tp_progress_mode */
+    int level;        /* tp_level, of temper/levers.h */
+    const char *said; /* what was chosen for the recipe, a sentence; NULL: nothing; see fit.h */
 
     struct {
         int64_t max_new_tokens, top_k, val_top_k, max_running;
@@ -164,9 +176,21 @@ typedef struct {
         int isa; /* 0: the best there is, else tp_isa + 1 */
         tp_str_list disable_passes, dump;
         double memory_fraction;
-        int64_t loss_chunk; /* 0: chosen by the kernel */
+        const char *memory_limit;  /* "6GiB" */
+        double memory_limit_bytes; /* INFINITY: none */
+        int64_t loss_chunk;        /* 0: chosen by the kernel */
         bool in_place, huge_pages;
+        tp_str_list plugins;
     } engine;
+
+    struct {
+        int strategy;      /* tp_strategy */
+        double bucket_mib; /* of what ranks send together */
+    } distributed;
+    /* Not of the configuration: who trains together, and with how many threads here (0: as
+     * engine.threads says). */
+    tp_ranks ranks;
+    int threads_here;
 
     struct {
         int nonfinite_policy; /* tp_bad_policy */
@@ -188,6 +212,12 @@ typedef struct {
         double training_s, inference_s, memory_s;
         const tp_json *alarms; /* for tp_alarm_plan_read(), or NULL */
     } monitor;
+    struct { /* of the run, at its end */
+        bool enabled, draws;
+        tp_str_list tasks, formats; /* dimensions; none: all */
+        const tp_json *thresholds;  /* by dimension, or NULL */
+        const char *path;           /* NULL: report/ in the run's folder */
+    } analysis;
     const char *profile_steps_text;
     const char *profile_workers;         /* patterns; NULL: all */
     const char *profile_origin;          /* what set the range, for messages */

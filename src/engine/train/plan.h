@@ -15,7 +15,8 @@
 typedef struct {
     double bytes;
     double fraction, of; /* engine.memory_fraction of so many bytes ... */
-    char source[200];    /* ... which are "physical memory", "cgroup memory.max of /a" */
+    char source[200];    /* ... which are "physical memory", "cgroup memory.max of /a"; or 0 of
+                            them, and "engine.memory_limit" */
 } tp_memory_allowance;
 
 typedef struct {
@@ -49,33 +50,5 @@ TP_CHECKED tp_status tp_run_plan_make(const tp_train_options *o, const tp_model 
 TP_CHECKED tp_status tp_run_plan_compute(const tp_train_options *o, const tp_model *model,
                                          bool resumes, const tp_machine *machine, tp_run_plan *ret,
                                          tp_error *err);
-
-/* ---- when it does not fit ---- */
-
-/* A change that takes less, and what would be needed with it. */
-typedef struct {
-    char change[96]; /* "policy.recompute=full" */
-    size_t peak_bytes;
-    bool fits;
-} tp_plan_lever;
-enum { TP_PLAN_LEVERS = 3 };
-
-typedef struct {
-    tp_plan_lever v[TP_PLAN_LEVERS]; /* what saves most first */
-    int n;
-    tp_plan_lever all; /* all of them at once */
-} tp_plan_levers;
-
-/* Found by planning with each of them. */
-void tp_run_plan_levers(const tp_train_options *o, const tp_model *model, bool resumes,
-                        const tp_run_plan *plan, tp_plan_levers *ret);
-
-/* "fits: needs 3.0 MiB, limit 21.2 GiB (engine.memory_fraction 0.9 of 23.5 GiB: physical
- * memory)"; when it does not fit, the levers behind it, each after `separator`. */
-void tp_run_plan_verdict(const tp_run_plan *plan, const tp_plan_levers *levers,
-                         const char *separator, tp_buf *out);
-/* TP_ERR_NOMEM with that sentence unless it fits. */
-TP_CHECKED tp_status tp_run_plan_check(const tp_train_options *o, const tp_model *model,
-                                       bool resumes, const tp_run_plan *plan, tp_error *err);
 
 #endif

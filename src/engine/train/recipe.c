@@ -76,35 +76,6 @@ tp_status tp_recipe_bind(tp_recipe *r, bool sizes_only, tp_error *err)
     return tp_train_options_bind_sizes(r->config, &r->options, err);
 }
 
-static tp_status open_recipe(const char *path, const char *const *overrides, size_t n,
-                             bool sizes_only, tp_recipe *ret, tp_error *err)
-{
-    tp_recipe r = {0};
-    for (size_t i = 0; i < n; i++)
-        if (!overrides || !overrides[i])
-            return tp_fail(err, TP_ERR_ARG, "override %zu of %zu is NULL", i, n);
-    TP_TRY(tp_recipe_load(path, overrides, n, &r.config, err));
-    tp_status status = tp_recipe_bind(&r, sizes_only, err);
-    if (status != TP_OK) {
-        tp_recipe_close(&r);
-        return status;
-    }
-    *ret = r;
-    return TP_OK;
-}
-
-tp_status tp_recipe_open(const char *path, const char *const *overrides, size_t n, tp_recipe *ret,
-                         tp_error *err)
-{
-    return open_recipe(path, overrides, n, false, ret, err);
-}
-
-tp_status tp_recipe_open_sizes(const char *path, const char *const *overrides, size_t n,
-                               tp_recipe *ret, tp_error *err)
-{
-    return open_recipe(path, overrides, n, true, ret, err);
-}
-
 bool tp_recipe_is_evaluation(const tp_config *config)
 {
     static const char *const training[] = {"sft", "dpo", "grpo", "policy"};
@@ -117,5 +88,6 @@ bool tp_recipe_is_evaluation(const tp_config *config)
 void tp_recipe_close(tp_recipe *recipe)
 {
     tp_config_release(recipe->config);
+    tp_buf_release(&recipe->said);
     *recipe = (tp_recipe){0};
 }

@@ -2,11 +2,13 @@
 #ifndef TP_ENGINE_TRAIN_RECIPE_H
 #define TP_ENGINE_TRAIN_RECIPE_H
 
+#include "base/strings.h"
 #include "engine/train/options.h"
 
 typedef struct {
     tp_config *config;
     tp_train_options options; /* texts point into config */
+    tp_buf said;              /* what was chosen for it, a sentence; empty: nothing */
 } tp_recipe;
 
 /* Read it, and the overrides, and no more. */

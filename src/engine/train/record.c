@@ -294,6 +294,7 @@ tp_status tp_trainer_write_run_json(trainer *t, const char *state, tp_error *err
     put_memory(t, &w);
     put_time(t, &w);
     put_throughput(t, &w);
+    tp_ranks_put(t, &w);
     put_result(t, &w);
     tp_levers_measure(t, &t->levers);
     tp_levers_put(&t->levers, &w);

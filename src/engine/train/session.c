@@ -15,8 +15,9 @@ typedef struct {
     int tokens, positions, targets, weights, cu, loss_scale, dropout_seed;
 } batch_inputs;
 
-enum { TRAIN, EVAL, NORM, CLIP, UPDATE, N_GRAPHS };
-static const char *const graph_names[N_GRAPHS] = {"train", "eval", "norm", "clip", "update"};
+enum { TRAIN, EVAL, NORM, CLIP, UPDATE, GATHER, N_GRAPHS };
+static const char *const graph_names[N_GRAPHS] = {"train", "eval",   "norm",
+                                                  "clip",  "update", "gather"};
 
 struct tp_session {
     const tp_model *model;
@@ -74,10 +75,39 @@ static tp_status build_objective(tp_session *s, bool with_gradient, tp_error *er
                               : tp_objective_sft(s->model, &options, g, err);
 }
 
-static tp_ref gradient_of(tp_graph *g, const tp_tensor *weight)
+static const tp_ranks *ranks_of(const tp_session *s) { return &s->options.compile.ranks; }
+
+/* Whether each rank updates its part of every weight. */
+static bool is_sharded(const tp_session *s)
 {
-    tp_tensor gradient = tp_tensor_gradient(weight, &g->arena);
-    return tp_graph_state(g, &gradient);
+    return ranks_of(s)->ranks > 1 && s->options.compile.passes.shard_optimizer;
+}
+
+/* This rank's part of a tensor where there are several; false when it is empty. */
+static bool own_part(const tp_session *s, const tp_tensor *whole, tp_graph *g, tp_tensor *ret)
+{
+    *ret = *whole;
+    if (ranks_of(s)->ranks < 2)
+        return true;
+    tp_shard shard = {ranks_of(s)->rank, ranks_of(s)->ranks};
+    return tp_tensor_part(whole, shard, &g->arena, ret);
+}
+
+/* After the update of parts: every weight is whole again on every rank. */
+static tp_status build_gather(tp_session *s, tp_error *err)
+{
+    size_t n;
+    tp_graph *g;
+    const tp_param *params = tp_model_trained(s->model, &n);
+    TP_TRY(add_graph(s, GATHER, &g, err));
+    g->phase = TP_PHASE_UPDATE;
+    for (size_t i = 0; i < n; i++) {
+        tp_tensor weight = tp_param_tensor(&params[i]);
+        tp_ref w = tp_graph_state(g, &weight);
+        tp_ref begun = tp_graph_op(g, TP_OP_all_gather, NULL, 1, &w, params[i].name);
+        tp_graph_output(g, tp_graph_op(g, TP_OP_wait, NULL, 1, &begun, params[i].name));
+    }
+    return TP_OK;
 }
 
 static tp_status build_update(tp_session *s, tp_error *err)
@@ -92,12 +122,17 @@ static tp_status build_update(tp_session *s, tp_error *err)
     tp_optimizer_inputs in = tp_optimizer_declare(o, g);
     for (size_t i = 0; i < n; i++) {
         tp_tensor weight = tp_param_tensor(&params[i]);
-        const tp_optimizer_weight its = {.tensor = &weight,
+        tp_tensor gradient = tp_tensor_gradient(&weight, &g->arena), part = weight;
+        if (is_sharded(s) &&
+            (!own_part(s, &gradient, g, &gradient) || !own_part(s, &weight, g, &part)))
+            continue;
+        const tp_optimizer_weight its = {.tensor = &part,
+                                         .gradient = &gradient,
                                          .is_hidden = tp_param_is_hidden(&params[i]),
                                          .is_embedding = tp_param_is_embedding(&params[i])};
         tp_optimizer_add(o, g, &its, &in);
     }
-    return TP_OK;
+    return is_sharded(s) ? build_gather(s, err) : TP_OK;
 }
 
 static tp_status build_norm(tp_session *s, tp_error *err)
@@ -115,11 +150,20 @@ static tp_status build_norm(tp_session *s, tp_error *err)
     tp_ref sum = tp_graph_state(g, &squares);
     for (size_t i = 0; i < n; i++) {
         tp_tensor weight = tp_param_tensor(&params[i]);
-        tp_ref in[2] = {gradient_of(g, &weight), sum};
+        tp_tensor gradient = tp_tensor_gradient(&weight, &g->arena), part;
+        if (!own_part(s, &gradient, g, &part))
+            continue;
+        tp_ref in[2] = {tp_graph_state(g, &part), sum};
         sum = tp_graph_op(g, TP_OP_sumsq, NULL, 2, in, params[i].name);
     }
     tp_graph_output(g, sum);
     return TP_OK;
+}
+
+static tp_ref gradient_of(tp_graph *g, const tp_tensor *weight)
+{
+    tp_tensor gradient = tp_tensor_gradient(weight, &g->arena);
+    return tp_graph_state(g, &gradient);
 }
 
 /* Adaptive clipping leaves the head as it is. */
@@ -261,7 +305,9 @@ tp_status tp_session_weights_changed(tp_session *s, tp_error *err)
  * same. */
 static tp_status write_seed(tp_session *s, tp_exec *e, int input, tp_error *err)
 {
-    tp_philox(s->noise_seed, (uint64_t)s->noise_step, (uint64_t)s->noise_micro++, s->noise);
+    const tp_ranks *r = ranks_of(s);
+    int64_t micro = s->noise_micro++ * (r->ranks > 1 ? r->ranks : 1) + r->rank;
+    tp_philox(s->noise_seed, (uint64_t)s->noise_step, (uint64_t)micro, s->noise);
     return tp_exec_write(e, input, s->noise, -1, err);
 }
 
@@ -285,6 +331,11 @@ static tp_status read_loss(const tp_exec *e, double *ret, tp_error *err)
     TP_TRY(tp_exec_read(e, TP_OUTPUT_LOSS, 0, &loss, sizeof loss, err));
     *ret = (double)loss;
     return TP_OK;
+}
+
+void tp_session_set_last(tp_session *s, bool is_last)
+{
+    tp_exec_set_talks(exec_of(s, TRAIN), is_last);
 }
 
 tp_status tp_session_train(tp_session *s, const tp_batch_view *batch, bool is_first,
@@ -322,6 +373,7 @@ tp_status tp_session_grad_norm(tp_session *s, double *ret_norm, tp_error *err)
     double sum;
     TP_TRY(tp_program_run(s->program, s->graphs[NORM], false, err));
     TP_TRY(tp_exec_read(exec_of(s, NORM), 0, 0, &sum, sizeof sum, err));
+    TP_TRY(tp_comm_sum(ranks_of(s)->comm, &sum, 1, err)); /* each rank's part of it */
     *ret_norm = sqrt(sum);
     return TP_OK;
 }
@@ -344,7 +396,11 @@ tp_status tp_session_update(tp_session *s, const tp_optimizer_scalars *scalars, 
     int rest = tp_exec_input(e, "scalars.rest");
     if (rest >= 0)
         TP_TRY(tp_exec_write(e, rest, s->scalars.rest, -1, err));
-    return tp_program_run(s->program, s->graphs[UPDATE], true, err);
+    TP_TRY(tp_program_run(s->program, s->graphs[UPDATE], true, err));
+    if (!is_sharded(s))
+        return TP_OK;
+    TP_TRY(tp_program_run(s->program, s->graphs[GATHER], true, err));
+    return tp_refresh_shadows(s->states, s->options.compile.device, err);
 }
 
 tp_status tp_session_find_nonfinite(tp_session *s, const tp_batch_view *batch, char *out,
@@ -382,7 +438,9 @@ void tp_session_get_plan(const tp_session *s, tp_session_plan *ret)
     const tp_exec *e = exec_of(s, s->options.forward_only ? EVAL : TRAIN);
     tp_states_bytes(s->states, bytes);
     *ret = (tp_session_plan){
-        .checkpoint_bytes = trained_bytes(s) + bytes[TP_MEM_OPTIMIZER],
+        .checkpoint_bytes =
+            trained_bytes(s) +
+            bytes[TP_MEM_OPTIMIZER] * (is_sharded(s) ? (size_t)ranks_of(s)->ranks : 1),
         .activation_bytes = tp_exec_arena_bytes(e),
         .activation_live_bytes = tp_exec_live_peak_bytes(e),
         .train_flops = tp_exec_flops(e, true),

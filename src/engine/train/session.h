@@ -49,6 +49,10 @@ typedef struct {
     const float *loss_weights;
 } tp_batch_view;
 
+/* Whether the next micro-batch is the last of its step: only then are gradients summed over ranks.
+ * From the beginning it is. */
+void tp_session_set_last(tp_session *s, bool is_last);
+
 /* Before the micro-batches of a step: what dropout depends on, besides their number. */
 void tp_session_begin_step(tp_session *s, uint64_t seed, int64_t step);
 /* Forward and backward; *ret_loss is this micro-batch's share of the step's loss.
@@ -65,7 +69,7 @@ TP_CHECKED tp_status tp_session_train_weighed(tp_session *s, const tp_batch_view
 /* Forward only.  ret_logp (tokens elements, valid until the next call) may be NULL. */
 TP_CHECKED tp_status tp_session_eval(tp_session *s, const tp_batch_view *batch, double *ret_loss,
                                      const float **ret_logp, tp_error *err);
-/* The global L2 norm of the gradients. */
+/* The global L2 norm of the gradients, of all ranks together. */
 TP_CHECKED tp_status tp_session_grad_norm(tp_session *s, double *ret_norm, tp_error *err);
 
 /* Gradients from here on are those of `scale` times the loss; 1 at first. */

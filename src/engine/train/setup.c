@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/platform.h"
 #include "engine/model/adapter.h"
+#include "engine/train/fit.h"
 #include "engine/train/trainer_internal.h"
 #include "text/gguf/gguf.h"
 #include "text/template/chat.h"
@@ -338,10 +339,25 @@ static bool resumes(const trainer *t)
     return found;
 }
 
+/* max-autotune: kernels are measured before the run is planned, which then has their workspace. */
+static tp_status tune(trainer *t, tp_error *err)
+{
+    tp_run_graphs graphs;
+    const tp_run_graphs_options options = {.resumes = t->resumes, .measures_kernels = true};
+    if (t->o->policy.compile_mode != TP_COMPILE_MAX_AUTOTUNE || t->only_checks)
+        return TP_OK;
+    TP_TRY(tp_run_graphs_create(t->o, t->model, &options, &graphs, err));
+    tp_run_graphs_release(&graphs);
+    tp_tune_keep();
+    tp_mem_reset_peak(); /* what measuring took is not the run's */
+    return TP_OK;
+}
+
 /* What the run will take is known before it reads data or allocates anything. */
 static tp_status plan_run(trainer *t, tp_error *err)
 {
     t->resumes = t->a->resumes_with_reference && resumes(t);
+    TP_TRY(tune(t, err));
     TP_TRY(tp_run_plan_compute(t->o, t->model, t->resumes, t->hooks->machine, &t->plan, err));
     tp_mem_set_limit((size_t)t->plan.allowance.bytes, t->plan.allowance.source);
     tp_levers_look(t->config, t->o, &t->levers);
@@ -375,6 +391,8 @@ static tp_status open_settings(trainer *t, tp_error *err)
     TP_TRY(tp_schedule_parse(t->o->policy.scheduler, &t->schedule, err));
     if (notice)
         tp_trainer_notice(t, "%s", notice);
+    if (t->o->said)
+        tp_trainer_notice(t, "%s", t->o->said);
     snprintf(t->checkpoint_dir, sizeof t->checkpoint_dir, "%s", t->o->checkpointing.checkpoint_dir);
     return tp_train_options_check_files(t->config, t->o, err);
 }
@@ -413,6 +431,8 @@ static tp_status open_folder(trainer *t, tp_error *err)
         tp_attempt_identify(t);
         return tp_attempt_check_claim(t, err);
     }
+    if (!tp_trainer_is_first(t)) /* one rank writes */
+        return tp_run_open_scratch(t->o->run_dir, t->hooks->resume, &t->run, err);
     TP_TRY(tp_run_open(t->o->run_dir, t->hooks->resume, &t->run, err));
     TP_TRY(tp_attempt_claim(t, err));
     tp_attempt_identify(t);
@@ -513,8 +533,11 @@ tp_status tp_trainer_open(trainer *t, tp_error *err)
     int n = tp_trainer_stages(t, stages);
     for (int i = 0; i < n; i++)
         if (!stages[i].check_only)
-            TP_TRY(stages[i].open(t, err));
-    return tp_attempt_has_nothing_to_do(t) ? TP_OK : tp_attempt_write_config(t, err);
+            TP_TRY(tp_ranks_open_stage(t, &stages[i], err));
+    t->has_nothing_to_do = tp_attempt_has_nothing_to_do(t);
+    TP_TRY(tp_comm_broadcast(t->comm, &t->has_nothing_to_do, sizeof t->has_nothing_to_do, 0, err));
+    return t->has_nothing_to_do ? TP_OK
+                                : tp_comm_agree(t->comm, tp_attempt_write_config(t, err), err);
 }
 
 void tp_trainer_close(trainer *t)

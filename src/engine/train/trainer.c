@@ -9,6 +9,8 @@
 
 bool tp_trainer_should_stop(const trainer *t)
 {
+    if (t->comm) /* between steps, all at once */
+        return t->stops;
     if (t->o->train.watchdog_action == TP_WATCHDOG_STOP && atomic_load(&t->is_late))
         return true;
     return t->hooks->should_stop && t->hooks->should_stop(t->hooks->user);
@@ -114,12 +116,14 @@ static tp_status save(trainer *t, tp_error *err)
                                      .save_optimizer = t->o->checkpointing.save_optimizer,
                                      .model_dtype = t->file_dtype,
                                      .companions = companions};
-    TP_TRY(tp_checkpoint_save(&options, t->session, &t->state, &bytes, err));
+    int64_t keep = t->o->checkpointing.keep_top_k;
+    tp_status status = tp_checkpoint_save(&options, t->session, &t->state, &bytes, err);
+    if (status == TP_OK && tp_trainer_is_first(t))
+        status = tp_checkpoint_prune(t->checkpoint_dir, t->state.run_id,
+                                     keep == TP_OPT_UNSET_INT ? 0 : keep, higher, err);
+    TP_TRY(tp_comm_agree(t->comm, status, err));
     t->last_checkpoint_step = t->state.step;
     t->checkpoint_bytes = bytes ? bytes : t->checkpoint_bytes;
-    int64_t keep = t->o->checkpointing.keep_top_k;
-    TP_TRY(tp_checkpoint_prune(t->checkpoint_dir, t->state.run_id,
-                               keep == TP_OPT_UNSET_INT ? 0 : keep, higher, err));
     tp_phases_enter(&t->phases, before);
     tp_train_event event = tp_trainer_event(t, TP_EVENT_CHECKPOINT);
     tp_trainer_send(t, &event);
@@ -139,7 +143,9 @@ static tp_status after_step(trainer *t, tp_error *err)
     if (is_due(step, t->o->checkpointing.save_period) || last)
         TP_TRY(save(t, err));
     double limit = t->o->checkpointing.must_save_by_s;
-    if (!last && isfinite(limit) && since_start(t) >= limit) {
+    bool is_late = !last && isfinite(limit) && since_start(t) >= limit;
+    TP_TRY(tp_ranks_agree_to_stop(t, &is_late, err));
+    if (is_late) {
         tp_trainer_notice(t, "checkpointing.checkpoint_must_save_by is reached at step %lld",
                           (long long)step);
         return TP_ERR_INTERRUPTED;
@@ -151,8 +157,11 @@ static tp_status after_step(trainer *t, tp_error *err)
 static tp_status obey(trainer *t, tp_error *err)
 {
     tp_train_request r = {0};
-    if (!t->hooks->request || !t->hooks->request(t->hooks->listener, &r))
+    bool any = t->hooks->request && t->hooks->request(t->hooks->listener, &r);
+    TP_TRY(tp_comm_broadcast(t->comm, &any, sizeof any, 0, err)); /* what rank 0 has heard */
+    if (!any)
         return TP_OK;
+    TP_TRY(tp_comm_broadcast(t->comm, &r, sizeof r, 0, err));
     if (r.lr_factor > 0) {
         t->state.lr_factor *= r.lr_factor;
         tp_trainer_notice(t,
@@ -173,6 +182,8 @@ static tp_status loop(trainer *t, tp_error *err)
         TP_TRY(validate(t, err));
     while (t->state.step < t->max_steps && !t->reached_goal) {
         step_result r = {0};
+        if (t->stops)
+            return TP_ERR_INTERRUPTED;
         TP_TRY(tp_profile_begin_step(t, err));
         tp_session_begin_step(t->session, (uint64_t)t->o->seed, t->state.step);
         tp_status status = run_step(t, &r, err);
@@ -182,6 +193,7 @@ static tp_status loop(trainer *t, tp_error *err)
         tp_phases_enter(&t->phases, TP_TIME_LOGGING);
         t->last_loss = r.loss;
         t->last_step_s = r.seconds;
+        tp_comm_set_step(t->comm, t->state.step);
         tp_trainer_record_step(t, &r);
         TP_TRY(status);
         if (t->must_restore)
@@ -222,7 +234,7 @@ static void save_before(trainer *t, tp_error *err)
 {
     tp_error why = {0};
     int64_t saved = t->last_checkpoint_step, before = t->state.step;
-    if (before == 0 || saved == before || !t->o->checkpointing.enabled)
+    if (before == 0 || saved == before || !t->o->checkpointing.enabled || t->comm)
         return;
     if (save(t, &why) != TP_OK)
         tp_trainer_notice(t, "step %lld could not be saved: %s", (long long)before, why.message);
@@ -237,9 +249,10 @@ static tp_status train(trainer *t, tp_error *err)
     t->started_s = tp_clock_s();
     t->started_wall = tp_wall_s();
     TP_TRY(tp_trainer_open(t, err));
+    TP_TRY(tp_ranks_compare(t, err));
     tp_metric_subscribe(&t->metrics, tp_run_write_metrics, t->run);
     tp_metric_subscribe(&t->metrics, tp_profile_see_metrics, t);
-    if (tp_attempt_has_nothing_to_do(t)) {
+    if (t->has_nothing_to_do) {
         tp_trainer_notice(t, "run '%s' is finished, all %lld steps are done: nothing is left to do",
                           tp_run_name(t->run), (long long)t->max_steps);
         return TP_OK;
@@ -292,14 +305,25 @@ tp_status tp_train_run(const tp_config *config, const tp_train_options *options,
                        const tp_train_hooks *hooks, tp_train_result *ret, tp_error *err)
 {
     tp_mem_reset_peak(); /* what was measured before is not of this run */
-    trainer t = tp_trainer_of(config, options, hooks);
-    tp_status status = train(&t, err);
+    tp_train_options own = *options;
+    tp_train_hooks own_hooks = *hooks;
+    tp_error failure = {0};
+    trainer t = tp_trainer_of(config, &own, &own_hooks);
+    tp_status status = tp_ranks_open(&t, &own, &own_hooks, &failure);
+    if (status == TP_OK)
+        status = train(&t, &failure);
+    if (status != TP_OK && status != TP_ERR_INTERRUPTED)
+        tp_comm_fail(t.comm, &failure);
+    if (status != TP_OK && err)
+        *err = failure;
     *ret = (tp_train_result){.steps = t.state.step,
                              .final_loss = t.last_loss,
                              .val_loss = t.val_loss,
                              .val_accuracy = t.val_accuracy,
                              .status = status,
-                             .was_asked_to = t.stop_reason[0] != 0};
+                             .was_asked_to = t.stop_reason[0] != 0,
+                             .is_silent = !tp_trainer_is_first(&t) && !tp_comm_is_torn(t.comm)};
     tp_trainer_close(&t);
+    tp_comm_close(t.comm, status);
     return status;
 }

@@ -97,7 +97,10 @@ typedef struct {
     double final_loss, val_loss;
     double val_accuracy; /* DPO, GRPO */
     tp_status status;    /* why it ended */
+    bool is_silent;      /* another process of the run says so */
     bool was_asked_to;   /* a listener stopped it */
+    bool
+        is_below_threshold; /* performance_analysis found it so; set by the caller of the trainer */
 } tp_train_result;
 
 /* `config` is bound to `options` already. */

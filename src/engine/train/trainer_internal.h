@@ -1,6 +1,7 @@
 /* trainer_internal.h - the parts of the trainer, shared between its files.
  *
  *     attempt.c  a run that begins or goes on: checkpoints, what has changed
+ *     ranks.c    several processes: what they agree on
  *     graphs.c   options -> all graphs of the run
  *     plan.c     what they take, before the run
  *     setup.c    options -> model, graphs with memory, run folder, as stages
@@ -21,6 +22,20 @@ int tp_trainer_stages(const trainer *t, tp_trainer_stage ret[TP_STAGES]);
 trainer tp_trainer_of(const tp_config *config, const tp_train_options *options,
                       const tp_train_hooks *hooks);
 void tp_trainer_close(trainer *t);
+
+/* ranks.c */
+/* Joins the other processes; `own` becomes the options that this rank runs with. */
+TP_CHECKED tp_status tp_ranks_open(trainer *t, tp_train_options *own, tp_train_hooks *hooks,
+                                   tp_error *err);
+/* A stage on every rank; one rank of a host goes first where it may leave files to the others. */
+TP_CHECKED tp_status tp_ranks_open_stage(trainer *t, const tp_trainer_stage *stage, tp_error *err);
+/* Before the first step: all ranks are about to do the same. */
+TP_CHECKED tp_status tp_ranks_compare(trainer *t, tp_error *err);
+/* Whether any rank was asked to stop, or has `reason` to. */
+TP_CHECKED tp_status tp_ranks_agree_to_stop(trainer *t, bool *reason, tp_error *err);
+/* The first rank's `where` that is not empty. */
+TP_CHECKED tp_status tp_ranks_join_text(trainer *t, char *where, size_t size, tp_error *err);
+void tp_ranks_put(const trainer *t, tp_json_w *w); /* into run.json */
 
 /* attempt.c: in this order */
 TP_CHECKED tp_status tp_attempt_claim(trainer *t, tp_error *err); /* the folder of checkpoints */

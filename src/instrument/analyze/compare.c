@@ -303,6 +303,14 @@ tp_status tp_compare(const tp_selection *before, const tp_selection *after, tp_c
     return TP_OK;
 }
 
+bool tp_comparison_is_worse(const tp_comparison *c)
+{
+    for (size_t i = 0; i < c->totals.n; i++)
+        if (strcmp(tp_string_get(&c->names, c->totals.rows[i].name), total_names[0]) == 0)
+            return c->totals.rows[i].verdict == TP_CHANGE_WORSE;
+    return false;
+}
+
 void tp_comparison_release(tp_comparison *c)
 {
     free(c->totals.rows);

@@ -49,6 +49,8 @@ typedef struct {
 
 TP_CHECKED tp_status tp_compare(const tp_selection *before, const tp_selection *after,
                                 tp_comparison *ret, tp_error *err);
+/* The step takes longer, and that is shown. */
+bool tp_comparison_is_worse(const tp_comparison *comparison);
 void tp_comparison_release(tp_comparison *comparison);
 
 #endif

@@ -34,6 +34,7 @@ static void read_ticks(const char *path, tp_machine_reading *ret)
             return;
     ret->steal_ticks = v[7];
     ret->all_ticks = all;
+    ret->idle_ticks = v[3] + v[4];
 }
 
 static bool read_count(const char *folder, int cpu, const char *name, int64_t *ret)
@@ -68,7 +69,8 @@ static void read_throttles(const char *folder, tp_machine_reading *ret)
 
 void tp_machine_read_from(const char *proc_stat, const char *cpu_folder, tp_machine_reading *ret)
 {
-    *ret = (tp_machine_reading){TP_READING_UNKNOWN, TP_READING_UNKNOWN, TP_READING_UNKNOWN};
+    *ret = (tp_machine_reading){TP_READING_UNKNOWN, TP_READING_UNKNOWN, TP_READING_UNKNOWN,
+                                TP_READING_UNKNOWN};
     read_ticks(proc_stat, ret);
     read_throttles(cpu_folder, ret);
 }

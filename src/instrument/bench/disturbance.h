@@ -26,6 +26,7 @@ enum { TP_READING_UNKNOWN = -1 };
 typedef struct {
     int64_t steal_ticks, all_ticks;
     int64_t throttles;
+    int64_t idle_ticks; /* waiting for disks included */
 } tp_machine_reading;
 
 typedef enum {

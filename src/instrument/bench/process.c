@@ -70,7 +70,9 @@ static tp_status spawn(const tp_process_command *c, int in, int out, pid_t *ret,
                       .out = out >= 0         ? out
                              : c->keep_output ? TP_CHILD_OURS
                                               : TP_CHILD_NULL,
-                      .err = c->keep_output ? TP_CHILD_OURS : TP_CHILD_NULL};
+                      .err = c->error_fd > 0  ? c->error_fd
+                             : c->keep_output ? TP_CHILD_OURS
+                                              : TP_CHILD_NULL};
     int failure = tp_child_start(&child, ret);
     free(envp);
     if (failure)

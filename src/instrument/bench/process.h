@@ -21,6 +21,7 @@ typedef struct {
     size_t padding;          /* bytes of TEMPER_BENCH_PADDING; 0: none */
     bool keep_output;        /* show what it prints (of a pipe: its standard error); otherwise
                                 it goes to /dev/null */
+    int error_fd;            /* where its standard error goes instead; 0: as above */
 } tp_process_command;
 
 typedef struct {

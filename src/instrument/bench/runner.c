@@ -183,7 +183,8 @@ static void keep(session *s, int side, const tp_bench_sample *sample)
 
 static tp_machine_reading begin_watching(const session *s)
 {
-    tp_machine_reading now = {TP_READING_UNKNOWN, TP_READING_UNKNOWN, TP_READING_UNKNOWN};
+    tp_machine_reading now = {TP_READING_UNKNOWN, TP_READING_UNKNOWN, TP_READING_UNKNOWN,
+                              TP_READING_UNKNOWN};
     if (s->plan->read_machine)
         s->plan->read_machine(s->plan->machine, &now);
     return now;

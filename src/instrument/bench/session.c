@@ -188,7 +188,7 @@ static void list(const session *s, tp_buf *out)
     for (size_t i = 0; i < s->n_chosen && !s->f->o.json; i++) {
         const tp_bench_case *c = &s->chosen[i];
         bool is_built_in = strcmp(c->origin, "built in") == 0;
-        tp_buf_addf(out, "%-28s %-9s %-12s %-9s batch %lld, length %lld%s%s\n", c->name, c->kind,
+        tp_buf_addf(out, "%-26s %-8s %-12s %-8s batch %lld, length %lld%s%s\n", c->name, c->kind,
                     c->command ? c->command : c->model, c->command ? "" : c->precision,
                     (long long)c->batch_size, (long long)c->sequence_length,
                     is_built_in ? "" : "  from ", is_built_in ? "" : c->origin);

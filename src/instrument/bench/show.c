@@ -106,6 +106,16 @@ void tp_bench_show_progress(void *user, const tp_bench_progress *p)
 
 /* ---- one side: what was measured ---- */
 
+/* In front of figures; long names have a line of their own. */
+static void put_name(const tp_bench_show *show, const char *name, tp_buf *out)
+{
+    enum { FIGURES = 2 + VALUE + 1 + 8 + 2 + VALUE - 6 + 1 + VALUE - 6 + 1 + 4 };
+    if (show->name_width + FIGURES <= show->o->width)
+        tp_buf_addf(out, "%-*s  ", show->name_width, name);
+    else
+        tp_buf_addf(out, "%s\n  ", name);
+}
+
 void tp_bench_show_heading(tp_bench_show *show, const tp_bench_report *r)
 {
     tp_buf *out = &show->out;
@@ -116,8 +126,9 @@ void tp_bench_show_heading(tp_bench_show *show, const tp_bench_report *r)
         bench_show_flush(show);
         return;
     }
-    tp_buf_addf(out, "%-*s  %-*s %8s  %-*s %-*s %4s\n", show->name_width, "benchmark", VALUE,
-                "speed", "+- 95 %", VALUE - 6, "time", VALUE - 6, "peak memory", "n");
+    put_name(show, "benchmark", out);
+    tp_buf_addf(out, "%-*s %8s  %-*s %-*s %4s\n", VALUE, "speed", "+- 95 %", VALUE - 6, "time",
+                VALUE - 6, "peak memory", "n");
     bench_show_flush(show);
 }
 
@@ -158,7 +169,8 @@ static void show_single(tp_bench_show *show, const tp_bench_result *result)
         tp_bench_value(memory->side_b.median, "bytes", memory_text);
     if (isfinite(s->lower))
         snprintf(width, sizeof width, "%.2f %%", 50 * (s->upper - s->lower) / s->median);
-    tp_buf_addf(out, "%-*s  %-*s %8s  %-*s %-*s %4zu\n", show->name_width, result->name, VALUE,
+    put_name(show, result->name, out);
+    tp_buf_addf(out, "%-*s %8s  %-*s %-*s %4zu\n", VALUE,
                 tp_bench_value(s->median, first->metric.unit, speed), width, VALUE - 6, time_text,
                 VALUE - 6, memory_text, result->rounds);
     if (result->note)

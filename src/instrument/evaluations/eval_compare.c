@@ -115,12 +115,12 @@ static void add_paired(const tp_eval_paired *r, tp_buf *out)
     tp_buf_addf(out, "\n   pass@1       %+.4f", r->difference);
     if (!isnan(r->lo))
         tp_buf_addf(out, "  %g%% interval %+.4f .. %+.4f", 100 * r->level, r->lo, r->hi);
-    tp_buf_addf(out, "  p = %s (%s)\n", tp_eval_p(r->p, p), r->test);
+    tp_buf_addf(out, "  p = %s (%s): %s\n", tp_eval_p(r->p, p), r->test, tp_change_name(r->verdict));
     tp_buf_addf(out, "   mean reward  %+.4f", r->reward_difference);
     if (!isnan(r->reward_lo))
         tp_buf_addf(out, "  %g%% interval %+.4f .. %+.4f", 100 * r->level, r->reward_lo,
                     r->reward_hi);
-    tp_buf_addf(out, "  p = %s\n", tp_eval_p(r->reward_p, p));
+    tp_buf_addf(out, "  p = %s: %s\n", tp_eval_p(r->reward_p, p), tp_change_name(r->reward_verdict));
     tp_buf_addf(out, "   B is better on %zu prompts, A on %zu, equal on %zu\n", r->only_b,
                 r->only_a, r->ties);
     if (r->why)
@@ -253,6 +253,8 @@ static tp_status compare(const char *const paths[2], const tp_eval_file_options 
         add_file("B  ", &files[1], &sums[1], out);
         add_paired(&r, out);
     }
+    if (o->worse)
+        *o->worse = r.verdict == TP_CHANGE_WORSE || r.reward_verdict == TP_CHANGE_WORSE;
     return o->report ? write_report(o->report, files, sums, &r, err) : TP_OK;
 }
 

@@ -10,6 +10,7 @@ typedef struct {
                                 does not say */
     bool json;               /* one object, not text for people */
     const char *report; /* compare: write {"eval": {"before", "after", "paired"}} here as well */
+    bool *worse;        /* compare: set to whether pass@1 or the mean reward is worse; or NULL */
 } tp_eval_file_options;
 
 /* A file (see eval_read.h), or a run folder, metrics.jsonl or metrics.json: its validations. */

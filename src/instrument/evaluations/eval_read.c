@@ -31,7 +31,7 @@ static tp_eval_prompt *add_prompt(reading *r, const char *id, const char *questi
         r->cap = r->cap ? 2 * r->cap : 64;
         f->prompts = reallocarray(f->prompts, r->cap, sizeof *f->prompts);
         f->questions = reallocarray(f->questions, r->cap, sizeof *f->questions);
-        TP_ASSERT(f->prompts && f->questions);
+        TP_HAVE(f->prompts && f->questions);
     }
     f->questions[f->n] = question;
     f->prompts[f->n] = (tp_eval_prompt){.id = id, .question = question, .majority = NAN};
@@ -50,7 +50,7 @@ static void grow_table(reading *r)
 {
     size_t n = r->n_table ? 2 * r->n_table : 256;
     size_t *table = calloc(n, sizeof *table);
-    TP_ASSERT(table);
+    TP_HAVE(table);
     for (size_t i = 0; i < r->f->n; i++) {
         size_t at = hash_of(r->f->questions[i]) & (n - 1);
         while (table[at])
@@ -282,7 +282,7 @@ static int by_id(const void *a, const void *b)
 static void sort_prompts(tp_eval_file *f)
 {
     pair *both = calloc(f->n + 1, sizeof *both);
-    TP_ASSERT(both);
+    TP_HAVE(both);
     for (size_t i = 0; i < f->n; i++)
         both[i] = (pair){f->prompts[i], f->questions[i]};
     qsort(both, f->n, sizeof *both, by_id);

@@ -75,7 +75,7 @@ static tp_validation_series *find_series(reading *r, const char *name)
     if (r->v.n == MAX_SERIES)
         return NULL;
     r->v.series = reallocarray(r->v.series, r->v.n + 1, sizeof *r->v.series);
-    TP_ASSERT(r->v.series);
+    TP_HAVE(r->v.series);
     tp_validation_series *s = &r->v.series[r->v.n++];
     *s = (tp_validation_series){.change = NAN, .change_lo = NAN, .change_hi = NAN};
     snprintf(s->name, sizeof s->name, "%s", name);
@@ -92,7 +92,7 @@ static tp_validation_point *find_point(tp_validation_series *s, int64_t step)
         return &s->points[at - 1];
     if ((s->n & (s->n - 1)) == 0) { /* full at each power of two */
         s->points = reallocarray(s->points, s->n ? 2 * s->n : 1, sizeof *s->points);
-        TP_ASSERT(s->points);
+        TP_HAVE(s->points);
     }
     memmove(s->points + at + 1, s->points + at, (s->n - at) * sizeof *s->points);
     s->n++;

@@ -1,14 +1,43 @@
 /* ingest.c - the kind of a file from its first bytes, and the reader of that kind. */
 #include "instrument/ingest/ingest.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/platform.h"
 #include "instrument/ingest/kineto.h"
 #include "instrument/ingest/nsight.h"
+
+/* Digits at p, at most nine; false when there are none. */
+static bool number_at(const char *p, int64_t *ret)
+{
+    int64_t v = 0;
+    int n = 0;
+    for (; isdigit((unsigned char)p[n]) && n < 10; n++)
+        v = v * 10 + (p[n] - '0');
+    *ret = v;
+    return n > 0 && n < 10;
+}
+
+static int64_t rank_from_name(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    int64_t v, found = TP_UNKNOWN;
+    for (const char *p = name; *p; p++) {
+        if (strncasecmp(p, "rank", 4) != 0 || (p > name && isalpha((unsigned char)p[-1])))
+            continue;
+        const char *q = p + 4;
+        while (*q == '-' || *q == '_' || *q == '.' || *q == '=')
+            q++;
+        if (number_at(q, &v))
+            found = v; /* the last one: folders of several jobs put theirs in front */
+    }
+    return found;
+}
 
 static const struct {
     const char *name, *about;
@@ -31,20 +60,9 @@ const char *tp_file_kind_about(tp_file_kind kind)
     return kind < TP_COUNTOF(kinds) ? kinds[kind].about : "unknown";
 }
 
-/* --- what it is --- */
+/* --- what it is, by its first bytes --- */
 
-typedef enum {
-    IS_TRACE,
-    IS_DATABASE,
-    IS_PICKLE,
-    IS_TIMELINE,
-    IS_ZIP,
-    IS_ZSTD,
-    IS_PERFETTO,
-    IS_EMPTY,
-    IS_FOREIGN,
-    NEEDS_MORE
-} content;
+typedef enum { NO, YES, NEEDS_MORE } answer;
 
 enum { MAGIC_MOST = 16 }; /* bytes that tell what is no text */
 
@@ -53,60 +71,78 @@ static bool begins(const char *p, size_t n, const char *magic, size_t len)
     return n >= len && memcmp(p, magic, len) == 0;
 }
 
-static content content_of(const char *p, size_t n, bool is_all)
+static size_t skip_blanks(const char *p, size_t n, size_t i)
 {
-    static const char sqlite[MAGIC_MOST] = "SQLite format 3";
-    if (n < MAGIC_MOST && !is_all)
-        return NEEDS_MORE;
-    if (begins(p, n, sqlite, sizeof sqlite))
-        return IS_DATABASE;
-    if (n >= 2 && (unsigned char)p[0] == 0x80 && (unsigned char)p[1] <= 5)
-        return IS_PICKLE;
-    if (begins(p, n, "PK\3\4", 4))
-        return IS_ZIP;
-    if (begins(p, n, "\x28\xb5\x2f\xfd", 4))
-        return IS_ZSTD;
-    size_t i = begins(p, n, "\xef\xbb\xbf", 3) ? 3 : 0;
     while (i < n && strchr(" \t\r\n", p[i]) && p[i])
         i++;
-    if (i == n)
-        return is_all ? IS_EMPTY : NEEDS_MORE;
-    if (p[i] == '{')
-        return IS_TRACE;
-    if (p[i] != '[')
-        return n > 2 && p[0] == '\n' ? IS_PERFETTO : IS_FOREIGN;
-    for (i++; i < n && strchr(" \t\r\n", p[i]) && p[i]; i++)
-        continue;
-    if (i == n && !is_all)
-        return NEEDS_MORE;
-    return i < n && p[i] == '[' ? IS_TIMELINE : IS_TRACE;
+    return i;
 }
 
-static tp_status refuse(const char *path, content is, tp_error *err)
+static size_t text_of(const char *p, size_t n)
 {
-    switch (is) {
-    case IS_EMPTY:
-        return tp_fail(err, TP_ERR_FORMAT, "'%s' is empty", path);
-    case IS_ZIP:
-        return tp_fail(err, TP_ERR_FORMAT, "'%s' is a zip archive; unpack it first", path);
-    case IS_ZSTD:
-        return tp_fail(err, TP_ERR_FORMAT, "'%s' is compressed with zstd; unpack it first", path);
-    case IS_PERFETTO:
-        return tp_fail(err, TP_ERR_FORMAT,
-                       "'%s' looks like Perfetto's native format, which is written but not read; "
-                       "convert it to JSON with traceconv",
-                       path);
-    default:
-        if (tp_str_ends(path, ".nsys-rep") || tp_str_ends(path, ".qdrep"))
-            return tp_fail(err, TP_ERR_FORMAT,
-                           "'%s' is a report of Nsight Systems; export it first: nsys export "
-                           "--type sqlite %s",
-                           path, path);
-        return tp_fail(err, TP_ERR_FORMAT,
-                       "'%s' is none of: Kineto or Chrome trace (JSON, gzip), Nsight Systems "
-                       "export (SQLite), PyTorch memory snapshot (pickle), memory timeline",
-                       path);
-    }
+    return skip_blanks(p, n, begins(p, n, "\xef\xbb\xbf", 3) ? 3 : 0);
+}
+
+static answer is_database(const char *p, size_t n, bool is_all)
+{
+    static const char sqlite[MAGIC_MOST] = "SQLite format 3";
+    (void)is_all;
+    return begins(p, n, sqlite, sizeof sqlite) ? YES : NO;
+}
+
+static answer is_pickle(const char *p, size_t n, bool is_all)
+{
+    (void)is_all;
+    return n >= 2 && (unsigned char)p[0] == 0x80 && (unsigned char)p[1] <= 5 ? YES : NO;
+}
+
+static answer is_zip(const char *p, size_t n, bool is_all)
+{
+    (void)is_all;
+    return begins(p, n, "PK\3\4", 4) ? YES : NO;
+}
+
+static answer is_zstd(const char *p, size_t n, bool is_all)
+{
+    (void)is_all;
+    return begins(p, n, "\x28\xb5\x2f\xfd", 4) ? YES : NO;
+}
+
+static answer is_empty(const char *p, size_t n, bool is_all)
+{
+    if (text_of(p, n) < n)
+        return NO;
+    return is_all ? YES : NEEDS_MORE;
+}
+
+static answer is_timeline(const char *p, size_t n, bool is_all)
+{
+    size_t i = text_of(p, n);
+    if (p[i] != '[')
+        return NO;
+    i = skip_blanks(p, n, i + 1);
+    if (i == n)
+        return is_all ? NO : NEEDS_MORE;
+    return p[i] == '[' ? YES : NO;
+}
+
+static answer is_trace(const char *p, size_t n, bool is_all)
+{
+    char first = p[text_of(p, n)];
+    (void)is_all;
+    return first == '{' || first == '[' ? YES : NO;
+}
+
+static answer is_perfetto(const char *p, size_t n, bool is_all)
+{
+    (void)is_all;
+    return n > 2 && p[0] == '\n' ? YES : NO;
+}
+
+static answer is_anything(const char *p, size_t n, bool is_all)
+{
+    (void)p, (void)n, (void)is_all;
+    return YES;
 }
 
 /* --- reading --- */
@@ -213,39 +249,69 @@ static tp_status read_timeline(opening *o, tp_error *err)
     return status;
 }
 
+static tp_status read_nothing(opening *o, tp_error *err)
+{
+    const char *path = o->file->path;
+    if (tp_source_is_truncated(&o->source))
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "'%s' ends inside its gzip stream, before anything could be read", path);
+    return tp_fail(err, TP_ERR_FORMAT, "'%s' is empty", path);
+}
+
+static tp_status read_foreign(opening *o, tp_error *err)
+{
+    const char *path = o->file->path;
+    if (tp_str_ends(path, ".nsys-rep") || tp_str_ends(path, ".qdrep"))
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "'%s' is a report of Nsight Systems; export it first: nsys export "
+                       "--type sqlite %s",
+                       path, path);
+    return tp_fail(err, TP_ERR_FORMAT,
+                   "'%s' is none of: Kineto or Chrome trace (JSON, gzip), Nsight Systems "
+                   "export (SQLite), PyTorch memory snapshot (pickle), memory timeline",
+                   path);
+}
+
+/* The first row whose bytes these are. */
+static const struct {
+    answer (*is)(const char *p, size_t n, bool is_all);
+    tp_status (*read)(opening *o, tp_error *err);
+    const char *refusal; /* where there is no reader */
+} readers[] = {
+    {is_database, .read = read_database},
+    {is_pickle, .read = read_snapshot},
+    {is_zip, .refusal = "is a zip archive; unpack it first"},
+    {is_zstd, .refusal = "is compressed with zstd; unpack it first"},
+    {is_empty, .read = read_nothing},
+    {is_timeline, .read = read_timeline},
+    {is_trace, .read = read_trace},
+    {is_perfetto, .refusal = "looks like Perfetto's native format, which is written but not read; "
+                             "convert it to JSON with traceconv"},
+    {is_anything, .read = read_foreign},
+};
+
 static tp_status read_content(opening *o, tp_error *err)
 {
     const tp_source *s = &o->source;
-    content is = NEEDS_MORE;
-    while (is == NEEDS_MORE) {
+    answer is = NEEDS_MORE;
+    size_t k = 0;
+    while (is != YES) {
         TP_TRY(tp_source_next(&o->source, s->begin, err));
-        is = content_of(s->begin, (size_t)(s->end - s->begin), s->is_final);
+        size_t n = (size_t)(s->end - s->begin);
+        is = n < MAGIC_MOST && !s->is_final ? NEEDS_MORE : NO;
+        for (k = 0; is == NO; k += is == NO)
+            is = readers[k].is(s->begin, n, s->is_final);
     }
-    switch (is) {
-    case IS_TRACE:
-        return read_trace(o, err);
-    case IS_DATABASE:
-        return read_database(o, err);
-    case IS_PICKLE:
-        return read_snapshot(o, err);
-    case IS_TIMELINE:
-        return read_timeline(o, err);
-    case IS_EMPTY:
-        if (tp_source_is_truncated(&o->source))
-            return tp_fail(err, TP_ERR_FORMAT,
-                           "'%s' ends inside its gzip stream, before anything could be read",
-                           o->file->path);
-        return refuse(o->file->path, is, err);
-    default:
-        return refuse(o->file->path, is, err);
-    }
+    if (readers[k].read)
+        return readers[k].read(o, err);
+    return tp_fail(err, TP_ERR_FORMAT, "'%s' %s", o->file->path, readers[k].refusal);
 }
 
 static void find_rank(tp_trace_file *f)
 {
     f->rank = f->events ? f->events->info.rank : TP_UNKNOWN;
     if (f->rank == TP_UNKNOWN) {
-        f->rank = tp_rank_from_name(f->path);
+        f->rank = rank_from_name(f->path);
         f->rank_is_guess = f->rank != TP_UNKNOWN;
     }
 }

@@ -8,33 +8,6 @@
 #include "base/vec.h"
 #include "instrument/ingest/ingest.h"
 
-/* Digits at p, at most nine; false when there are none. */
-static bool number_at(const char *p, int64_t *ret)
-{
-    int64_t v = 0;
-    int n = 0;
-    for (; isdigit((unsigned char)p[n]) && n < 10; n++)
-        v = v * 10 + (p[n] - '0');
-    *ret = v;
-    return n > 0 && n < 10;
-}
-
-int64_t tp_rank_from_name(const char *path)
-{
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    int64_t v, found = TP_UNKNOWN;
-    for (const char *p = name; *p; p++) {
-        if (strncasecmp(p, "rank", 4) != 0 || (p > name && isalpha((unsigned char)p[-1])))
-            continue;
-        const char *q = p + 4;
-        while (*q == '-' || *q == '_' || *q == '.' || *q == '=')
-            q++;
-        if (number_at(q, &v))
-            found = v; /* the last one: folders of several jobs put theirs in front */
-    }
-    return found;
-}
-
 static int by_rank(const void *a, const void *b)
 {
     const tp_trace_file *x = *(tp_trace_file *const *)a, *y = *(tp_trace_file *const *)b;

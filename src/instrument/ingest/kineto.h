@@ -67,6 +67,17 @@ typedef struct {
 /* The commit of the scanner; its context is the tp_kineto. */
 bool tp_kineto_event(tp_event_scan *scan);
 
+static inline const tp_slot *tp_kineto_slot(const tp_kineto *k, tp_event_key key)
+{
+    return tp_scan_has(&k->scan, key) ? &k->scan.slots[key] : NULL;
+}
+
+static inline unsigned tp_slot_flags(const tp_slot *slot)
+{
+    return slot->tag & ((1u << TP_VALUE_FLAGS) - 1);
+}
+
+uint32_t tp_kineto_intern(tp_kineto *k, const tp_slot *slot); /* a string's number */
 /* A string's number, with escapes resolved; 0 when the slot is empty. */
 uint32_t tp_kineto_string(tp_kineto *k, tp_event_key key);
 /* The same for any value, arrays without white space. */

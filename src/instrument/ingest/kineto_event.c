@@ -6,62 +6,11 @@
 
 static const int64_t absurd_ns = INT64_C(7) * 86400 * 1000000000;
 
-static const tp_slot *slot_of(const tp_kineto *k, tp_event_key key)
-{
-    return tp_scan_has(&k->scan, key) ? &k->scan.slots[key] : NULL;
-}
-
-static unsigned flags_of(const tp_slot *slot) { return slot->tag & ((1u << TP_VALUE_FLAGS) - 1); }
-
-static uint32_t intern(tp_kineto *k, const tp_slot *slot)
-{
-    unsigned flags = flags_of(slot);
-    tp_string_table *strings = &k->events->strings;
-    if (TP_UNLIKELY(flags & TP_VALUE_CONTROL))
-        k->events->counts.control_bytes++;
-    if (TP_LIKELY(!(flags & TP_VALUE_ESCAPED)))
-        return tp_string_add(strings, slot->text, slot->len);
-    tp_buf_clear(&k->scratch);
-    tp_buf_reserve(&k->scratch, slot->len);
-    size_t n = tp_field_unescape((tp_slice){slot->text, slot->len}, k->scratch.data,
-                                 &k->events->counts.odd_escapes);
-    return tp_string_add(strings, k->scratch.data, n);
-}
-
-uint32_t tp_kineto_string(tp_kineto *k, tp_event_key key)
-{
-    const tp_slot *slot = slot_of(k, key);
-    return slot && (slot->tag & TP_VALUE_STRING) ? intern(k, slot) : 0;
-}
-
-uint32_t tp_kineto_text(tp_kineto *k, tp_event_key key)
-{
-    const tp_slot *slot = slot_of(k, key);
-    if (!slot || (flags_of(slot) & TP_VALUE_LITERAL))
-        return 0;
-    bool is_list = slot->len && slot->text[0] == '[';
-    if ((slot->tag & TP_VALUE_STRING) && !is_list)
-        return intern(k, slot);
-    tp_buf_clear(&k->scratch);
-    tp_buf_reserve(&k->scratch, slot->len);
-    size_t n = tp_field_compact((tp_slice){slot->text, slot->len}, k->scratch.data);
-    return tp_string_add(&k->events->strings, k->scratch.data, n);
-}
-
-int64_t tp_kineto_i64(const tp_kineto *k, tp_event_key key)
-{
-    const tp_slot *slot = slot_of(k, key);
-    int64_t v;
-    if (!slot || tp_field_i64(slot->text, slot->len, &v) == TP_FIELD_NONE)
-        return TP_UNKNOWN;
-    return v;
-}
-
 /* --- times --- */
 
 static bool time_of(tp_kineto *k, tp_event_key key, int64_t *ret)
 {
-    const tp_slot *slot = slot_of(k, key);
+    const tp_slot *slot = tp_kineto_slot(k, key);
     bool decimals = false;
     if (!slot)
         return false;
@@ -121,13 +70,13 @@ static int64_t number_at_end(const tp_slot *slot)
 
 static void id_of(tp_kineto *k, tp_event_key key, int64_t *ret_number, uint32_t *ret_text)
 {
-    const tp_slot *slot = slot_of(k, key);
+    const tp_slot *slot = tp_kineto_slot(k, key);
     *ret_number = TP_UNKNOWN;
     *ret_text = 0;
     if (!slot)
         return;
     if (slot->tag & TP_VALUE_STRING)
-        *ret_text = intern(k, slot);
+        *ret_text = tp_kineto_intern(k, slot);
     else if (tp_field_i64(slot->text, slot->len, ret_number) == TP_FIELD_NONE)
         *ret_number = TP_UNKNOWN;
 }
@@ -157,7 +106,7 @@ static uint32_t track_of(tp_kineto *k, uint8_t kind)
 
 static uint16_t category_of(tp_kineto *k)
 {
-    const tp_slot *slot = slot_of(k, TP_KEY_CAT);
+    const tp_slot *slot = tp_kineto_slot(k, TP_KEY_CAT);
     uint64_t head;
     if (!slot || !(slot->tag & TP_VALUE_STRING))
         return 0;
@@ -176,7 +125,7 @@ static uint16_t category_of(tp_kineto *k)
             memcmp(tp_events_str(k->events, name), slot->text, slot->len) == 0)
             return index;
     }
-    uint32_t name = intern(k, slot);
+    uint32_t name = tp_kineto_intern(k, slot);
     uint16_t index = tp_builder_category(&k->builder, tp_events_str(k->events, name),
                                          tp_string_len(&k->events->strings, name));
     k->category_cache[at].head = head;
@@ -189,7 +138,7 @@ static uint16_t category_of(tp_kineto *k)
 
 static bool is_memory(const tp_kineto *k)
 {
-    const tp_slot *slot = slot_of(k, TP_KEY_NAME);
+    const tp_slot *slot = tp_kineto_slot(k, TP_KEY_NAME);
     return slot && slot->len == 8 && memcmp(slot->text, "[memory]", 8) == 0;
 }
 
@@ -253,7 +202,7 @@ static void counter(tp_kineto *k)
 
 static void metadata(tp_kineto *k)
 {
-    const tp_slot *name = slot_of(k, TP_KEY_NAME);
+    const tp_slot *name = tp_kineto_slot(k, TP_KEY_NAME);
     tp_event_track of = {0};
     if (!name)
         return;
@@ -322,7 +271,7 @@ bool tp_kineto_event(tp_event_scan *scan)
 {
     tp_kineto *k = scan->context;
     tp_event_counts *counts = &k->events->counts;
-    const tp_slot *ph = slot_of(k, TP_KEY_PH);
+    const tp_slot *ph = tp_kineto_slot(k, TP_KEY_PH);
     unsigned char phase = 0;
     if (ph && (ph->tag & TP_VALUE_STRING) && ph->len == 1 && (unsigned char)*ph->text < 128)
         phase = (unsigned char)*ph->text;

@@ -183,10 +183,7 @@ static size_t slot_of(const tp_nsight *n, int64_t id)
 static void *zeroed(size_t count, size_t size)
 {
     void *block = calloc(count, size);
-    if (!block) {
-        fprintf(stderr, "temper: out of memory: %zu strings\n", count);
-        abort();
-    }
+    TP_HAVE(block);
     return block;
 }
 

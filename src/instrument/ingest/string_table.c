@@ -60,10 +60,7 @@ static void rehash(tp_string_table *table)
     uint64_t *old = table->slots;
     table->n_slots = n_old ? n_old * 2 : 256;
     table->slots = calloc(table->n_slots, sizeof *table->slots);
-    if (!table->slots) {
-        fprintf(stderr, "temper: out of memory: %zu slots\n", table->n_slots);
-        abort();
-    }
+    TP_HAVE(table->slots);
     for (size_t i = 0; i < n_old; i++)
         if (old[i])
             put(table, old[i]);

@@ -14,9 +14,9 @@ enum { FILES_MAX = 4096 };
 static void add(tp_trace_paths *p, const char *path)
 {
     p->v = realloc(p->v, (p->n + 2) * sizeof *p->v);
-    TP_ASSERT(p->v);
+    TP_HAVE(p->v);
     p->v[p->n] = strdup(path);
-    TP_ASSERT(p->v[p->n]);
+    TP_HAVE(p->v[p->n]);
     p->v[++p->n] = NULL;
 }
 

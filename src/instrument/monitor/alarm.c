@@ -13,7 +13,8 @@ static const struct {
 } usual[] = {
     {"not finite", "loss is not finite"},
     {"diverging", "loss rises by 3 sigma over 50 steps"},
-    {"entropy collapsed", "entropy collapses and reward flat over 100 steps"},
+    {"entropy collapsed", "entropy collapses and reward flat over the run"},
+    {"entropy collapsed", "entropy collapses and reward falls by 20 %"},
     {"reward pays for length",
      "length rises by 50 % over 100 steps and reward rises by 3 sigma over 100 steps"},
     {"leak", "memory rises by 20 % over 200 steps"},
@@ -123,7 +124,7 @@ static size_t pause_of(const tp_alarm_rule *rule)
     double longest = 15;
     for (size_t k = 0; k < rule->n; k++) {
         const tp_alarm_window *w = &rule->conditions[k].over;
-        longest = fmax(longest, w->is_time ? 0 : w->length);
+        longest = fmax(longest, w->is_time || isinf(w->length) ? 0 : w->length);
     }
     return (size_t)longest;
 }

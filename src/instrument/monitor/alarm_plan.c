@@ -40,6 +40,12 @@ static tp_status read_command(tp_alarm_deed *deed, const tp_json *list, tp_error
     return TP_OK;
 }
 
+static tp_status refuse_word(tp_slice word, tp_error *err)
+{
+    return tp_fail(err, TP_ERR_CONFIG, "'%.*s' is nothing that an alarm does; it can %s",
+                   (int)(word.len < 60 ? word.len : 60), word.data, all_words);
+}
+
 static tp_status read_word(tp_alarm_deed *deed, const char *word, tp_error *err)
 {
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -47,8 +53,7 @@ static tp_status read_word(tp_alarm_deed *deed, const char *word, tp_error *err)
             deed->does |= words[i].does;
             return TP_OK;
         }
-    return tp_fail(err, TP_ERR_CONFIG, "'%.60s' is nothing that an alarm does; it can %s", word,
-                   all_words);
+    return refuse_word(tp_slice_of(word), err);
 }
 
 static tp_status read_deed(tp_alarm_deed *deed, const tp_json *v, tp_error *err)
@@ -61,7 +66,7 @@ static tp_status read_deed(tp_alarm_deed *deed, const tp_json *v, tp_error *err)
         if (tp_slice_is(c->key, "run"))
             TP_TRY(read_command(deed, c, err));
         else if (!tp_slice_is(c->key, "lower_rate"))
-            return read_word(deed, c->key.data, err);
+            return refuse_word(c->key, err);
         else if (!tp_json_f64(c, &deed->lower_rate) ||
                  !(deed->lower_rate > 0 && deed->lower_rate < 1))
             return tp_fail(err, TP_ERR_CONFIG, "lower_rate takes a factor between 0 and 1");
@@ -140,8 +145,8 @@ static tp_status read_alarm(tp_alarm_plan *plan, const tp_json *v, tp_alarm_deed
     for (const tp_json *c = v->child; c; c = c->next)
         if (!tp_slice_is(c->key, "when") && !tp_slice_is(c->key, "do") &&
             !tp_slice_is(c->key, "name"))
-            return tp_fail(err, TP_ERR_CONFIG, "'%.60s' is no member of an alarm: when, do, name",
-                           c->key.data);
+            return tp_fail(err, TP_ERR_CONFIG, "'%.*s' is no member of an alarm: when, do, name",
+                           (int)(c->key.len < 60 ? c->key.len : 60), c->key.data);
     const tp_json *name = tp_json_get(v, "name");
     const char *rule = text_of(tp_json_get(v, "when"));
     if (!rule)

@@ -220,6 +220,11 @@ static tp_status read_window(words *w, tp_alarm_window *ret)
     double most = 1e6;
     TP_TRY(next_word(w));
     const char *begin = w->at;
+    if (is_word(w, "the")) {
+        TP_TRY(next_word(w));
+        ret->length = INFINITY;
+        return is_word(w, "run") ? next_word(w) : fail(w, "'over the' goes on with 'run'");
+    }
     TP_TRY(read_number(w, "for the length of the window", &ret->length));
     for (size_t i = 0; i < TP_COUNTOF(lengths); i++) {
         if (!is_word(w, lengths[i].word))
@@ -250,6 +255,10 @@ static tp_status read_windows(words *w, tp_alarm_condition *c)
         if (c->predicate == TP_ALARM_NOT_FINITE)
             return fail(w, "'is not finite' has no window, one value is enough");
         TP_TRY(read_window(w, window));
+        bool is_change = c->predicate == TP_ALARM_RISES || c->predicate == TP_ALARM_FALLS ||
+                         c->predicate == TP_ALARM_FLAT;
+        if (isinf(window->length) && !is_change)
+            return fail(w, "'over the run' goes with rises, falls and flat");
     }
     return TP_OK;
 }

@@ -11,7 +11,7 @@
  *               | "is" "not" "finite"
  *               | "repeats"
  *     amount    = number [ "%" | "sigma" | a unit of bytes or of time ]
- *     window    = number ( "steps" | "s" | "min" | "h" )
+ *     window    = number ( "steps" | "s" | "min" | "h" ) | "the" "run"
  *
  * What each predicate means: alarm_series.h. */
 #ifndef TP_INSTRUMENT_MONITOR_ALARM_RULE_H
@@ -34,7 +34,7 @@ typedef enum { TP_ALARM_PLAIN, TP_ALARM_PERCENT, TP_ALARM_SIGMA } tp_alarm_unit;
 
 enum { TP_ALARM_SUBJECT = 96, TP_ALARM_CONDITIONS = 4, TP_ALARM_TEXT = 240 };
 
-/* Of steps, or of seconds; 0: none was given. */
+/* Of steps, or of seconds; 0: none was given; infinite: the run. */
 typedef struct {
     double length;
     bool is_time;

@@ -13,8 +13,9 @@ enum {
     LEAST_WINDOW = 15,
     LEAST_REST = 20, /* of the whole run, where no window was given */
     NEWEST_OF_RUN = 20,
-    LEAST_ERRORS = 4, /* standard errors that a change is above */
-    SPREAD = 4,       /* windows from which the spread is taken */
+    LEAST_ERRORS = 4,  /* standard errors that a change is above */
+    SPREAD = 4,        /* windows from which the spread is taken */
+    FIRST_OF_RUN = 10, /* for a collapse */
     CHANGE_STEPS = 50,
     FLAT_STEPS = 100,
     REPEATED = 10,
@@ -49,7 +50,8 @@ void tp_alarm_series_add(tp_alarm_series *s, double step, double wall, double va
 {
     step = isnan(step) ? (double)s->n_seen : step;
     make_room(s);
-    while (s->n && s->step[s->n - 1] >= step) {
+    while (s->n && (s->step[s->n - 1] > step ||
+                    (s->step[s->n - 1] == step && !(wall > s->wall[s->n - 1])))) {
         s->n--;
         s->rest.n = 0;
     }
@@ -114,37 +116,64 @@ static void fit_spread(tp_alarm_series *s, const double *value, size_t n)
         scratch[i] = fabs(e);
     }
     tp_sort(scratch, n);
+    s->rest.sigma = 1.4826 * tp_median_sorted(scratch, n);
     double r = square > 0 ? product / square : 0;
     r += (2 + 4 * r) / (double)n;
     s->rest.r = r < 0 ? 0 : r > 0.95 ? 0.95 : r;
-    s->rest.sigma = 1.4826 * tp_median_sorted(scratch, n);
+    for (size_t i = 1; i < n; i++)
+        scratch[i - 1] = fabs(value[i] - value[i - 1]);
+    tp_sort(scratch, n - 1);
+    s->rest.noise = 1.4826 * tp_median_sorted(scratch, n - 1) / M_SQRT2;
 }
 
 typedef struct {
     double before, now, d, se;
+    double se_of_noise; /* from differences of neighbours alone, which no trend makes larger */
 } shift;
+
+/* The newest values against a level that is known from n_rest values. */
+static shift shift_from(const tp_alarm_series *s, double level, size_t n_new, size_t n_rest)
+{
+    shift x = {.before = level, .now = median_of(s->value + s->n - n_new, n_new)};
+    double r = s->rest.r, pieces = 1 / (double)n_new + 1 / (double)n_rest;
+    x.d = x.now - x.before;
+    x.se = 1.2533 * s->rest.sigma * sqrt((1 + r) / (1 - r)) * sqrt(pieces);
+    x.se_of_noise = 1.2533 * s->rest.noise * sqrt(pieces);
+    return x;
+}
 
 /* The rest of long windows hardly changes from value to value: it is computed again when a 32nd of
  * it is new. */
-static shift shift_of(tp_alarm_series *s, size_t n_new, size_t n_rest)
+static void know_rest(tp_alarm_series *s, size_t n_new, size_t n_rest)
 {
     size_t before = s->n - n_new, most = SPREAD * (n_new + n_rest);
     bool is_fresh = s->rest.n && s->n_seen - s->rest.until <= s->rest.n / 32 &&
                     n_rest - s->rest.n <= s->rest.n / 32;
-    if (!is_fresh) {
-        size_t n = before < most ? before : most;
-        n = n < TP_ALARM_MOST_VALUES ? n : TP_ALARM_MOST_VALUES;
-        fit_spread(s, s->value + before - n, n);
-        s->rest.median = median_of(s->value + before - n_rest, n_rest);
-        s->rest.sigma = fmax(s->rest.sigma, fmax(1e-3 * fabs(s->rest.median), 1e-12));
-        s->rest.n = n_rest;
-        s->rest.until = s->n_seen;
-    }
-    shift x = {.before = s->rest.median, .now = median_of(s->value + s->n - n_new, n_new)};
-    double r = s->rest.r, pieces = 1 / (double)n_new + 1 / (double)n_rest;
-    x.d = x.now - x.before;
-    x.se = 1.2533 * s->rest.sigma * sqrt((1 + r) / (1 - r)) * sqrt(pieces);
-    return x;
+    if (is_fresh)
+        return;
+    size_t n = before < most ? before : most;
+    n = n < TP_ALARM_MOST_VALUES ? n : TP_ALARM_MOST_VALUES;
+    fit_spread(s, s->value + before - n, n);
+    s->rest.median = median_of(s->value + before - n_rest, n_rest);
+    s->rest.sigma = fmax(s->rest.sigma, fmax(1e-3 * fabs(s->rest.median), 1e-12));
+    s->rest.n = n_rest;
+    s->rest.until = s->n_seen;
+}
+
+static shift shift_of(tp_alarm_series *s, size_t n_new, size_t n_rest)
+{
+    know_rest(s, n_new, n_rest);
+    return shift_from(s, s->rest.median, n_new, n_rest);
+}
+
+/* Against the first values of the run; false while it is too short. */
+static bool shift_of_run(tp_alarm_series *s, shift *ret)
+{
+    if (s->n < 3 * (size_t)NEWEST_OF_RUN || s->n_first < NEWEST_OF_RUN)
+        return false;
+    know_rest(s, NEWEST_OF_RUN, 2 * (size_t)NEWEST_OF_RUN);
+    *ret = shift_from(s, median_of(s->first, s->n_first), NEWEST_OF_RUN, s->n_first);
+    return true;
 }
 
 /* ---- predicates ---- */
@@ -152,7 +181,9 @@ static shift shift_of(tp_alarm_series *s, size_t n_new, size_t n_rest)
 static const char *window_text(const tp_alarm_window *w, char out[48])
 {
     char seconds[32];
-    if (w->is_time)
+    if (isinf(w->length))
+        snprintf(out, 48, "the run");
+    else if (w->is_time)
         snprintf(out, 48, "%s", tp_human_seconds(w->length, seconds));
     else
         snprintf(out, 48, "%.0f steps", w->length);
@@ -191,12 +222,12 @@ static bool level_holds(tp_alarm_series *s, const tp_alarm_condition *c, const c
     return true;
 }
 
-static bool change_holds(tp_alarm_series *s, const tp_alarm_condition *c, char *text, size_t size)
+/* Whether there are values enough, and how the newest differ. */
+static bool change_of(tp_alarm_series *s, const tp_alarm_window *window, bool is_of_run, shift *ret)
 {
-    static const tp_alarm_window usual = {.length = CHANGE_STEPS};
-    bool is_of_run = c->over.length == 0 && c->unit == TP_ALARM_PERCENT;
-    const tp_alarm_window *window = c->over.length > 0 ? &c->over : &usual;
     size_t n_new = NEWEST_OF_RUN, n_rest;
+    if (isinf(window->length))
+        return shift_of_run(s, ret);
     if (is_of_run) {
         size_t most = s->n < TP_ALARM_MOST_VALUES ? s->n : TP_ALARM_MOST_VALUES;
         if (most < NEWEST_OF_RUN + LEAST_REST)
@@ -209,8 +240,19 @@ static bool change_holds(tp_alarm_series *s, const tp_alarm_condition *c, char *
         n_new = n / 5;
         n_rest = n - n_new;
     }
+    *ret = shift_of(s, n_new, n_rest);
+    return true;
+}
+
+static bool change_holds(tp_alarm_series *s, const tp_alarm_condition *c, char *text, size_t size)
+{
+    static const tp_alarm_window usual = {.length = CHANGE_STEPS};
+    bool is_of_run = c->over.length == 0 && c->unit == TP_ALARM_PERCENT;
+    const tp_alarm_window *window = c->over.length > 0 ? &c->over : &usual;
+    shift x;
+    if (!change_of(s, window, is_of_run, &x))
+        return false;
     s->n_judged++;
-    shift x = shift_of(s, n_new, n_rest);
     double d = c->predicate == TP_ALARM_RISES ? x.d : -x.d, size_of = d;
     const char *unit = "";
     if (c->unit == TP_ALARM_PERCENT) {
@@ -235,16 +277,15 @@ static bool flat_holds(tp_alarm_series *s, const tp_alarm_condition *c, char *te
 {
     static const tp_alarm_window usual = {.length = FLAT_STEPS};
     const tp_alarm_window *window = c->over.length > 0 ? &c->over : &usual;
-    size_t n = window_size(s, window);
-    if (!n)
+    shift x;
+    if (!change_of(s, window, false, &x))
         return false;
     s->n_judged++;
-    shift x = shift_of(s, n / 5, n - n / 5);
     double amount = isnan(c->amount) ? 1 : c->amount;
     bool is_share = isnan(c->amount) || c->unit == TP_ALARM_PERCENT;
     double within = is_share ? amount / 100 * fabs(x.before) : amount;
     char a[32], b[32], w[48];
-    if (fabs(x.d) > fmax(within, 2 * x.se))
+    if (fabs(x.d) > fmax(within, 3 * x.se_of_noise))
         return false;
     snprintf(text, size, "no change within %s (%s to %s)", window_text(window, w),
              tp_human_value(x.before, 4, a), tp_human_value(x.now, 4, b));

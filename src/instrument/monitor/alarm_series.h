@@ -13,7 +13,9 @@
  *     rises, falls A       d reaches A and 4 se; A is a number, % of the rest's median, or sigma
  *                          (over 50 steps; of % without "over": the newest 20 values against all
  *                          before)
- *     flat within A        |d| is at most A (1 % of the rest's median), or within 2 se (over 100)
+ *     flat within A        |d| is at most A (1 % of the rest's median), or within 3 standard errors
+ *                          that differences of neighbours alone account for (over 100 steps)
+ *     ... over the run     the newest 20 values against the first 20
  *     collapses to A       the median of the newest 5 is at most A (10 %) of that of the first 10
  *     is not finite        the newest value is NaN or infinite
  *     repeats              the newest values (over: so many, 10) are exactly those of some steps
@@ -30,7 +32,7 @@ enum { TP_ALARM_MOST_VALUES = 4096 };
 typedef struct {
     double *step, *wall, *value; /* of the newest, 2 * TP_ALARM_MOST_VALUES of room */
     size_t n;
-    double first[10]; /* of all, finite */
+    double first[20]; /* of all, finite */
     size_t n_first;
     double newest; /* whatever it was */
     size_t n_seen, n_judged;
@@ -38,13 +40,13 @@ typedef struct {
     struct {
         size_t n;
         uint64_t until; /* values seen when it was computed */
-        double median, sigma, r;
+        double median, sigma, r, noise;
     } rest;
 } tp_alarm_series;
 
 void tp_alarm_series_release(tp_alarm_series *s); /* zeroed is a no-op */
-/* A value; one at a step not above the last voids those at or above it, as a restart does.
- * `step` or `wall` may be NaN, the other is taken then. */
+/* A value; one at a step below the last voids those above it, as a restart does, and one at the
+ * same step replaces it unless it was measured later.  `step` NaN: the values are counted. */
 void tp_alarm_series_add(tp_alarm_series *s, double step, double wall, double value);
 /* Is it so now?  `text` gets how it is: "rose by 4.2 sigma within 50 steps (2.1 to 2.8)". */
 bool tp_alarm_holds(tp_alarm_series *s, const tp_alarm_condition *c, const char *tag, char *text,

@@ -112,9 +112,9 @@ static void *watch(void *user)
     tp_monitor *m = user;
     while (!wait_until(m, next_due(m)))
         sample_due(m, tp_clock_s());
-    for (int g = 0; g < TP_SAMPLER_GROUPS; g++) /* a last one, however short the run was */
+    for (int g = 0; g < TP_SAMPLER_GROUPS; g++) /* a last one, where it is nearly due */
         if (isfinite(m->period_s[g]))
-            m->due_s[g] = 0;
+            m->due_s[g] -= 0.5 * m->period_s[g];
     sample_due(m, tp_clock_s());
     return NULL;
 }
@@ -156,6 +156,7 @@ static tp_status start(tp_monitor *m, tp_error *err)
 
 tp_status tp_monitor_start(const tp_monitor_options *options, tp_monitor **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_monitor_options o;
     tp_limits memory, processors;
     TP_NEED(ret, err);

@@ -125,9 +125,9 @@ static void release(sink *s)
 static tp_status open_file(const char *path, const tp_sink_run *run, void **ret, tp_error *err)
 {
     sink *s = calloc(1, sizeof *s);
-    TP_ASSERT(s);
+    TP_HAVE(s);
     s->path = strdup(path);
-    TP_ASSERT(s->path);
+    TP_HAVE(s->path);
     s->metrics = run->metrics;
     s->step = run->step;
     s->max_steps = run->max_steps;

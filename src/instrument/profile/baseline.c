@@ -51,7 +51,7 @@ static bool read_series(const tp_json *array, double **ret, size_t *ret_n)
         return false;
     double *v = calloc(array->n, sizeof *v);
     size_t n = 0;
-    TP_ASSERT(v);
+    TP_HAVE(v);
     for (const tp_json *x = array->child; x; x = x->next)
         if (!tp_json_f64(x, &v[n++]) || !isfinite(v[n - 1]) || v[n - 1] <= 0) {
             free(v);
@@ -65,7 +65,7 @@ static bool read_series(const tp_json *array, double **ret, size_t *ret_n)
 static double *logarithms(const double *v, size_t n)
 {
     double *log_v = calloc(n + 1, sizeof *log_v);
-    TP_ASSERT(log_v);
+    TP_HAVE(log_v);
     for (size_t i = 0; i < n; i++)
         log_v[i] = log(v[i]);
     return log_v;

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/platform.h"
 #include "base/share.h"
+#include "instrument/report/grid.h"
 #include "stats/descriptive.h"
 
 enum { OPERATORS = 16, BOTTLENECKS = 8 };
@@ -75,36 +76,68 @@ static int rank_ops(const tp_profile_data *d, ranked *rows)
     return d->n_ops;
 }
 
-static void add_number(tp_buf *out, const char *format, double v)
+static void put_known(tp_grid *g, const char *format, double v)
 {
     if (isnan(v))
-        tp_buf_addf(out, " %*s", atoi(format + 2), "-");
+        tp_grid_unknown(g);
     else
-        tp_buf_addf(out, format, v);
+        tp_grid_textf(g, format, v);
 }
 
-static void add_operator(const tp_profile_report *r, const ranked *row, double step_s, tp_buf *out)
+static void put_share(tp_grid *g, const tp_profile_data *d, const tp_profile_op *op, double s)
+{
+    tp_buf text = {0};
+    tp_share_put(tp_share_of(op->limit_s, op->arithmetic_s, s), 0, &text);
+    tp_grid_text(g, d->machine ? tp_buf_str(&text) + strspn(tp_buf_str(&text), " ") : NULL);
+    tp_buf_release(&text);
+}
+
+static void put_operator(const tp_profile_report *r, const ranked *row, double step_s, tp_grid *g)
 {
     const tp_profile_data *d = r->data;
     const tp_profile_op *op = row->op;
     tp_description t;
-    char interval[48] = "-";
-    if (tp_describe(op->s, (size_t)d->n_done, 0.95, &t, NULL) == TP_OK && !t.t_ci.why)
-        snprintf(interval, sizeof interval, "[%.3f, %.3f]", fmax(t.t_ci.lo, 0) * 1e3,
-                 t.t_ci.hi * 1e3);
-    tp_buf_addf(out, "%-24s %-10s %8.0f %10.3f %21s %6.1f%%", op->name, op->part ? op->part : "",
-                op->launches, row->s * 1e3, interval, 100 * row->s / step_s);
-    add_number(out, " %9.1f", op->flops / row->s * 1e-9);
-    add_number(out, " %8.1f", op->bytes / row->s * 1e-9);
-    if (d->machine)
-        tp_share_put(tp_share_of(op->limit_s, op->arithmetic_s, row->s), 8, out);
-    tp_buf_addc(out, '\n');
+    bool has_interval =
+        tp_describe(op->s, (size_t)d->n_done, 0.95, &t, NULL) == TP_OK && !t.t_ci.why;
+    tp_grid_text(g, op->name);
+    tp_grid_text(g, op->part ? op->part : "");
+    tp_grid_textf(g, "%.0f", op->launches);
+    tp_grid_textf(g, "%.3f", row->s * 1e3);
+    if (has_interval)
+        tp_grid_textf(g, "[%.3f, %.3f]", fmax(t.t_ci.lo, 0) * 1e3, t.t_ci.hi * 1e3);
+    else
+        tp_grid_unknown(g);
+    tp_grid_textf(g, "%.1f%%", 100 * row->s / step_s);
+    put_known(g, "%.1f", op->flops / row->s * 1e-9);
+    put_known(g, "%.1f", op->bytes / row->s * 1e-9);
+    put_share(g, d, op, row->s);
 }
 
-static void add_share(const char *name, double s, double step_s, tp_buf *out)
+/* A row that is no operator. */
+static void put_rest(tp_grid *g, const char *name, double s, double step_s)
 {
-    tp_buf_addf(out, "%-24s %-10s %8s %10.3f %21s %6.1f%%\n", name, "", "", s * 1e3, "",
-                100 * s / step_s);
+    tp_grid_text(g, name);
+    tp_grid_text(g, "");
+    tp_grid_text(g, "");
+    tp_grid_textf(g, "%.3f", s * 1e3);
+    tp_grid_text(g, "");
+    tp_grid_textf(g, "%.1f%%", 100 * s / step_s);
+    for (int i = 0; i < 3; i++)
+        tp_grid_text(g, "");
+}
+
+static void add_columns(tp_grid *g, bool has_limit)
+{
+    static const char *const figures[] = {"launches", "ms/step", "95 % interval",
+                                          "share",    "GFLOP/s", "GB/s"};
+    tp_grid_column(g, "name", "operator", TP_CELL_TEXT);
+    tp_grid_column(g, "part", "part", TP_CELL_TEXT);
+    for (size_t i = 0; i < TP_COUNTOF(figures); i++)
+        tp_grid_column(g, figures[i], figures[i], TP_CELL_FIGURE);
+    if (has_limit)
+        tp_grid_column(g, "limit", "of limit", TP_CELL_FIGURE);
+    else
+        tp_grid_hidden(g, "limit", TP_CELL_FIGURE);
 }
 
 static void add_operators(const tp_profile_report *r, tp_buf *out)
@@ -115,22 +148,24 @@ static void add_operators(const tp_profile_report *r, tp_buf *out)
     int n = rank_ops(d, rows);
     bool any_unknown = false;
     unsigned seen = 0;
-    tp_buf_addf(out, "\n%-24s %-10s %8s %10s %21s %7s %9s %8s%s\n", "operator", "part", "launches",
-                "ms/step", "95 % interval", "share", "GFLOP/s", "GB/s",
-                d->machine ? " of limit" : "");
+    tp_grid g = {0};
+    add_columns(&g, d->machine != NULL);
     for (int i = 0; i < n && rows[i].s > 0; i++) {
         all += rows[i].s;
         if (i >= OPERATORS) {
             rest += rows[i].s;
             continue;
         }
-        add_operator(r, &rows[i], step_s, out);
+        put_operator(r, &rows[i], step_s, &g);
         seen |= 1u << tp_share_of(rows[i].op->limit_s, rows[i].op->arithmetic_s, rows[i].s).kind;
         any_unknown |= isnan(rows[i].op->bytes);
     }
     if (rest > 0)
-        add_share("others", rest, step_s, out);
-    add_share("outside operators", step_s - all, step_s, out);
+        put_rest(&g, "others", rest, step_s);
+    put_rest(&g, "outside operators", step_s - all, step_s);
+    tp_buf_addc(out, '\n');
+    tp_grid_print(&g, 0, r->width, out);
+    tp_grid_release(&g);
     tp_share_put_notes(seen, out);
     if (any_unknown)
         tp_buf_addf(out, "(- where every launch has another number of rows)\n");
@@ -239,35 +274,38 @@ static void add_bottlenecks(const tp_profile_report *r, tp_buf *out)
         tp_buf_addf(out, "  and %zu smaller ones (--json has them)\n", f->n - BOTTLENECKS);
 }
 
-static void add_change(const tp_profile_change *c, tp_buf *out)
+static void put_ms(tp_grid *g, double seconds) { put_known(g, "%.3f", seconds * 1e3); }
+
+static void put_compared(const char *name, const tp_profile_change *c, tp_grid *g)
 {
-    char interval[48] = "-";
-    if (!isnan(c->lo))
-        snprintf(interval, sizeof interval, "[%.3f, %.3f]", c->lo, c->hi);
-    tp_buf_addf(out, "%-24s", c->name);
-    if (isnan(c->before_s) || isnan(c->after_s)) {
-        tp_buf_addf(out, " %10.3f %10.3f %8s %17s  %s\n",
-                    isnan(c->before_s) ? 0 : c->before_s * 1e3,
-                    isnan(c->after_s) ? 0 : c->after_s * 1e3, "-", "-",
-                    isnan(c->before_s) ? "new" : "gone");
-        return;
-    }
-    tp_buf_addf(out, " %10.3f %10.3f %8.3f %17s  %s\n", c->before_s * 1e3, c->after_s * 1e3,
-                c->ratio, interval, tp_change_name(c->verdict));
+    bool is_new = isnan(c->before_s), is_gone = isnan(c->after_s);
+    tp_grid_text(g, name);
+    put_ms(g, c->before_s);
+    put_ms(g, c->after_s);
+    put_known(g, "%.3f", is_new || is_gone ? (double)NAN : c->ratio);
+    if (is_new || is_gone || isnan(c->lo))
+        tp_grid_unknown(g);
+    else
+        tp_grid_textf(g, "[%.3f, %.3f]", c->lo, c->hi);
+    tp_grid_text(g, is_new ? "new" : is_gone ? "gone" : tp_change_name(c->verdict));
 }
 
-static void add_comparison(const tp_profile_comparison *c, tp_buf *out)
+static void add_comparison(const tp_profile_comparison *c, int width, tp_buf *out)
 {
+    static const char *const figures[] = {"before", "after", "ratio", "95 % interval"};
+    tp_grid g = {0};
     char a[32], b[32];
     tp_buf_addf(out, "\nagainst \"%s\" of %s%s%s\n\n", c->name, c->made, c->notes[0] ? ": " : "",
                 c->notes);
-    tp_buf_addf(out, "%-24s %10s %10s %8s %17s  %s\n", "ms/step", "before", "after", "ratio",
-                "95 % interval", "verdict");
-    tp_profile_change step = c->step;
-    snprintf(step.name, sizeof step.name, "step");
-    add_change(&step, out);
+    tp_grid_column(&g, "name", "ms/step", TP_CELL_TEXT);
+    for (size_t i = 0; i < TP_COUNTOF(figures); i++)
+        tp_grid_column(&g, figures[i], figures[i], TP_CELL_FIGURE);
+    tp_grid_column(&g, "verdict", "verdict", TP_CELL_TEXT);
+    put_compared("step", &c->step, &g);
     for (int i = 0; i < c->n_ops; i++)
-        add_change(&c->ops[i], out);
+        put_compared(c->ops[i].name, &c->ops[i], &g);
+    tp_grid_print(&g, 0, width, out);
+    tp_grid_release(&g);
     if (!isnan(c->before_peak))
         tp_buf_addf(out, "peak memory %s before, %s after\n", tp_human_bytes(c->before_peak, a),
                     tp_human_bytes(c->after_peak, b));
@@ -285,7 +323,7 @@ void tp_profile_text(const tp_profile_report *r, tp_buf *out)
     add_memory(r, out);
     add_bottlenecks(r, out);
     if (r->comparison)
-        add_comparison(r->comparison, out);
+        add_comparison(r->comparison, r->width, out);
     tp_buf_addf(out, "\nkept as \"%s\": %s/profile.json", r->name, r->dir);
     if (r->trace)
         tp_buf_addf(out, "; trace of the recorded steps: %s", r->trace);

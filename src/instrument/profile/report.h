@@ -11,6 +11,7 @@ typedef struct {
     const char *trace;                       /* of the recorded steps, or NULL */
     const char *recorded;                    /* what is in it, a JSON object; or NULL */
     const tp_findings *bottlenecks;
+    int width; /* columns of text; 0: 110 */
 } tp_profile_report;
 
 void tp_profile_text(const tp_profile_report *r, tp_buf *out);

@@ -8,6 +8,7 @@
 
 #include "base/platform.h"
 #include "base/terminal.h"
+#include "base/wrap.h"
 
 void tp_grid_release(tp_grid *grid)
 {
@@ -44,7 +45,7 @@ static tp_cell *next_cell(tp_grid *grid)
     if (grid->n_cells == grid->cap_cells) {
         grid->cap_cells = grid->cap_cells ? grid->cap_cells * 2 : 64;
         grid->cells = realloc(grid->cells, grid->cap_cells * sizeof *grid->cells);
-        TP_ASSERT(grid->cells);
+        TP_HAVE(grid->cells);
     }
     tp_cell *cell = &grid->cells[grid->n_cells++];
     *cell = (tp_cell){0};
@@ -66,7 +67,7 @@ static bool is_printable_ascii(const char *s, size_t n)
 
 void tp_grid_textn(tp_grid *grid, const char *s, size_t n)
 {
-    TP_ASSERT(kind_of_next(grid) == TP_CELL_TEXT);
+    TP_ASSERT(kind_of_next(grid) == TP_CELL_TEXT || kind_of_next(grid) == TP_CELL_FIGURE);
     tp_cell *cell = next_cell(grid);
     cell->is_known = s != NULL;
     cell->text = grid->text.len;
@@ -82,6 +83,17 @@ void tp_grid_textn(tp_grid *grid, const char *s, size_t n)
 }
 
 void tp_grid_text(tp_grid *grid, const char *s) { tp_grid_textn(grid, s, s ? strlen(s) : 0); }
+
+void tp_grid_textf(tp_grid *grid, const char *fmt, ...)
+{
+    tp_buf text = {0};
+    va_list ap;
+    va_start(ap, fmt);
+    tp_buf_vaddf(&text, fmt, ap);
+    va_end(ap);
+    tp_grid_textn(grid, tp_buf_str(&text), text.len);
+    tp_buf_release(&text);
+}
 
 void tp_grid_int(tp_grid *grid, int64_t v)
 {
@@ -142,6 +154,7 @@ static const char *cell_for_people(const tp_grid *grid, const tp_grid_col *colum
     }
     switch (column->kind) {
     case TP_CELL_TEXT:
+    case TP_CELL_FIGURE:
         *n = cell->n_shown;
         return tp_buf_str(&grid->text) + cell->shown;
     case TP_CELL_COUNT:
@@ -172,36 +185,18 @@ static const char *cell_for_people(const tp_grid *grid, const tp_grid_col *colum
     return number;
 }
 
-/* Columns that a character takes: one each, continuation bytes none. */
-static size_t width_of(const char *s, size_t n)
-{
-    size_t width = 0;
-    for (size_t i = 0; i < n; i++)
-        width += ((unsigned char)s[i] & 0xC0) != 0x80;
-    return width;
-}
-
-static size_t skip_characters(const char *s, size_t n, size_t count)
-{
-    size_t i = 0;
-    for (; i < n; i++)
-        if (((unsigned char)s[i] & 0xC0) != 0x80 && count-- == 0)
-            break;
-    return i;
-}
-
 /* A text that is too wide keeps its beginning and its end: kernels differ in both. */
 static void put_cut(tp_buf *out, const char *s, size_t n, size_t width)
 {
-    size_t has = width_of(s, n);
+    size_t has = tp_columns_of(s, n);
     if (has <= width) {
         tp_buf_add(out, s, n);
         return;
     }
     size_t tail = width / 3, head = width - tail - 2;
-    tp_buf_add(out, s, skip_characters(s, n, head));
+    tp_buf_add(out, s, tp_columns_skip(s, n, head));
     tp_buf_adds(out, "..");
-    size_t from = skip_characters(s, n, has - tail);
+    size_t from = tp_columns_skip(s, n, has - tail);
     tp_buf_add(out, s + from, n - from);
 }
 
@@ -213,26 +208,6 @@ typedef struct {
 } layout;
 
 static size_t room_of(int width) { return width > 0 ? (size_t)width : 100; }
-
-void tp_add_wrapped(tp_buf *out, const char *text, size_t room)
-{
-    while (*text) {
-        size_t n = strcspn(text, "\n"), indent = 0;
-        while (width_of(text, n) + indent > room) {
-            size_t fits = skip_characters(text, n, room - indent), cut = fits;
-            while (cut > 0 && text[cut] != ' ')
-                cut--;
-            if (cut == 0)
-                break;
-            tp_buf_addf(out, "%*s%.*s\n", (int)indent, "", (int)cut, text);
-            text += cut + 1;
-            n -= cut + 1;
-            indent = 2;
-        }
-        tp_buf_addf(out, "%*s%.*s\n", (int)indent, "", (int)n, text);
-        text += n + (text[n] == '\n');
-    }
-}
 
 static void measure(const tp_grid *grid, size_t limit, int width, layout *l)
 {
@@ -246,7 +221,7 @@ static void measure(const tp_grid *grid, size_t limit, int width, layout *l)
             size_t n;
             const char *s =
                 cell_for_people(grid, column, &grid->cells[r * grid->n_columns + c], number, &n);
-            size_t w = width_of(s, n);
+            size_t w = tp_columns_of(s, n);
             l->width[c] = w > l->width[c] ? w : l->width[c];
         }
         if (column->is_hidden)
@@ -266,7 +241,7 @@ static void measure(const tp_grid *grid, size_t limit, int width, layout *l)
 
 static void put_padded(tp_buf *out, const char *s, size_t n, size_t width, bool to_right)
 {
-    size_t has = width_of(s, n);
+    size_t has = tp_columns_of(s, n);
     for (size_t i = has; to_right && i < width; i++)
         tp_buf_addc(out, ' ');
     put_cut(out, s, n, width);
@@ -373,8 +348,8 @@ static void put_records(const tp_grid *grid, const layout *l, size_t room, tp_bu
             continue;
         const char *s = cell_for_people(grid, column, &grid->cells[i], number, &n);
         tp_buf_clear(&line);
-        tp_buf_addf(&line, "%-*s  %.*s", (int)title, column->title, (int)n, s);
-        tp_add_wrapped(out, tp_buf_str(&line), room);
+        tp_buf_addf(&line, "%-*s  %.*s\n", (int)title, column->title, (int)n, s);
+        tp_add_wrapped(out, line.data, line.len, room);
     }
     tp_buf_release(&line);
 }
@@ -414,7 +389,7 @@ void tp_grid_print(const tp_grid *grid, size_t limit, int width, tp_buf *out)
         tp_buf_addf(out, "... %zu more (--top 0 shows all)\n", all - l.rows);
     if (all == 0 && grid->notes.len == 0)
         tp_buf_adds(out, "none\n");
-    tp_add_wrapped(out, tp_buf_str(&grid->notes), room_of(width));
+    tp_add_wrapped(out, tp_buf_str(&grid->notes), grid->notes.len, room_of(width));
 }
 
 /* ---- for programs and documents ---- */
@@ -427,6 +402,7 @@ static void put_exact(const tp_grid *grid, const tp_grid_col *column, const tp_c
         return;
     switch (column->kind) {
     case TP_CELL_TEXT:
+    case TP_CELL_FIGURE:
         tp_buf_add(out, tp_buf_str(&grid->text) + cell->text, cell->n_text);
         return;
     case TP_CELL_COUNT:

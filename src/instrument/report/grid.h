@@ -22,7 +22,8 @@ typedef enum {
     TP_CELL_BYTES,   /* bytes: "1.50 MiB" for people */
     TP_CELL_REAL,    /* a number in its own unit */
     TP_CELL_PERCENT, /* 0..100 */
-    TP_CELL_RATE     /* bytes per second: "12.3 GB/s" (1e9) for people */
+    TP_CELL_RATE,    /* bytes per second: "12.3 GB/s" (1e9) for people */
+    TP_CELL_FIGURE   /* a number as its writer spells it: text, set to the right */
 } tp_cell_kind;
 
 typedef struct {
@@ -64,6 +65,7 @@ void tp_grid_hidden(tp_grid *grid, const char *key, tp_cell_kind kind);
 /* The next cell, in the order of the columns; its kind must fit the column's. */
 void tp_grid_text(tp_grid *grid, const char *s); /* copied; NULL is unknown */
 void tp_grid_textn(tp_grid *grid, const char *s, size_t n);
+void tp_grid_textf(tp_grid *grid, const char *fmt, ...) TP_PRINTF(2, 3);
 void tp_grid_int(tp_grid *grid, int64_t v);
 void tp_grid_real(tp_grid *grid, double v);
 void tp_grid_unknown(tp_grid *grid);
@@ -76,9 +78,6 @@ void tp_grid_print(const tp_grid *grid, size_t limit, int width, tp_buf *out);
 void tp_grid_markdown(const tp_grid *grid, size_t limit, tp_buf *out);
 void tp_grid_html(const tp_grid *grid, size_t limit, tp_buf *out); /* <table>, with <h3> above */
 void tp_grid_json(const tp_grid *grid, tp_json_w *w); /* an array of objects */
-
-/* Lines of prose: what is wider than `room` goes on in the next one, indented. */
-void tp_add_wrapped(tp_buf *out, const char *text, size_t room);
 
 /* A page of grids in one form: text, or members of one JSON object.  `is_apart`: an empty line in
  * front, unless it is JSON. */

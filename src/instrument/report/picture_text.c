@@ -115,7 +115,7 @@ int tp_svg_paragraph(tp_buf *out, double x, double y, double size, double room, 
             end = n;
         if (out) {
             char *line = strndup(text, end);
-            TP_ASSERT(line);
+            TP_HAVE(line);
             tp_svg_text(out, x, y + size * 1.3 * lines, size, TP_START, room, style, line);
             free(line);
         }

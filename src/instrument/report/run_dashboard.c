@@ -60,7 +60,7 @@ static double dimension_score(const tp_analysis_dimension *d, double *ret_refere
 static double *running_median(const tp_curve *c, size_t width)
 {
     double *out = malloc(c->n * sizeof *out), *window = malloc(width * sizeof *window);
-    TP_ASSERT(out && window);
+    TP_HAVE(out && window);
     for (size_t i = 0; i < c->n; i++) {
         if (i + 1 < width) {
             out[i] = NAN;
@@ -256,17 +256,28 @@ static tp_status write_page(const dashboard *d, const tp_picture *picture, const
     return status;
 }
 
-static tp_status write_files(const dashboard *d, const tp_picture *picture, const char *folder,
-                             tp_buf *ret_why, tp_error *err)
+static const char *const endings[] = {"svg", "html", "png", "pdf"};
+
+unsigned tp_dashboard_format(const char *name)
 {
-    static const char *const endings[] = {"svg", "html", "png", "pdf"};
+    for (unsigned i = 0; i < 4; i++)
+        if (strcmp(name, endings[i]) == 0)
+            return 1U << i;
+    return 0;
+}
+
+static tp_status write_files(const dashboard *d, const tp_picture *picture, const char *folder,
+                             unsigned formats, tp_buf *ret_why, tp_error *err)
+{
     const char *why;
     bool can_raster = tp_picture_can_raster(&why);
     tp_status status = TP_OK;
-    if (!can_raster)
+    if (!can_raster && formats & (TP_DASHBOARD_PNG | TP_DASHBOARD_PDF))
         tp_buf_addf(ret_why, "dashboard.png and dashboard.pdf are not drawn: %s", why);
     for (int i = 0; i < 4 && status == TP_OK; i++) {
         tp_buf path = {0};
+        if (!(formats & 1U << i))
+            continue;
         tp_buf_addf(&path, "%s/dashboard.%s", folder, endings[i]);
         if (i == 1)
             status = write_page(d, picture, path.data, err);
@@ -298,11 +309,11 @@ void tp_run_dashboard_html(const tp_analysis *a, tp_metrics *run, tp_buf *out)
 }
 
 tp_status tp_run_dashboard_write(const tp_analysis *a, tp_metrics *run, const char *folder,
-                                 tp_buf *ret_why, tp_error *err)
+                                 unsigned formats, tp_buf *ret_why, tp_error *err)
 {
     dashboard d = {.analysis = a, .run = run};
     const tp_picture picture = make_picture(&d);
-    tp_status status = write_files(&d, &picture, folder, ret_why, err);
+    tp_status status = write_files(&d, &picture, folder, formats, ret_why, err);
     release(&d);
     return status;
 }

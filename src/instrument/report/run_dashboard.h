@@ -13,10 +13,16 @@
 #include "base/strings.h"
 #include "temper/analysis.h"
 
-/* Write FOLDER/dashboard.svg, .html and, where librsvg is there, .png (300 dpi) and .pdf.
- * `ret_why` (of the caller; may be empty afterwards) says why some could not be drawn. */
+enum { TP_DASHBOARD_SVG = 1, TP_DASHBOARD_HTML = 2, TP_DASHBOARD_PNG = 4, TP_DASHBOARD_PDF = 8 };
+/* 0 when there is no format of this name ("svg", "html", "png", "pdf"). */
+unsigned tp_dashboard_format(const char *name);
+
+/* Write FOLDER/dashboard.svg, .html and, where librsvg is there, .png (300 dpi) and .pdf, as far as
+ * `formats` has them.  `ret_why` (of the caller; may be empty afterwards) says why some could not
+ * be drawn. */
 TP_CHECKED tp_status tp_run_dashboard_write(const tp_analysis *a, tp_metrics *run,
-                                            const char *folder, tp_buf *ret_why, tp_error *err);
+                                            const char *folder, unsigned formats, tp_buf *ret_why,
+                                            tp_error *err);
 
 /* The picture and the table of dimensions, to stand in a page. */
 void tp_run_dashboard_html(const tp_analysis *a, tp_metrics *run, tp_buf *out);

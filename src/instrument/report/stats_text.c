@@ -1,6 +1,7 @@
 /* stats_text.c - answers about one and two samples in words and tables. */
 #include "instrument/report/stats_text.h"
 #include "base/terminal.h"
+#include "instrument/report/grid.h"
 
 #include <math.h>
 #include <string.h>
@@ -31,24 +32,6 @@ void tp_stats_headline(const tp_stats_style *s, tp_buf *out, bool begin)
         tp_buf_addc(out, '\n');
 }
 
-static void put_cell(tp_buf *out, double v)
-{
-    char text[32];
-    if (isnan(v))
-        snprintf(text, sizeof text, "undefined");
-    else
-        snprintf(text, sizeof text, "%.5g", v);
-    tp_buf_addf(out, "  %11s", text);
-}
-
-static int width_of_names(const tp_stats_column *c, size_t k)
-{
-    size_t width = 6;
-    for (size_t i = 0; i < k; i++)
-        width = strlen(c[i].name) > width ? strlen(c[i].name) : width;
-    return width < 28 ? (int)width : 28;
-}
-
 static void put_interval(tp_buf *out, tp_interval ci, const char *unit)
 {
     if (ci.why)
@@ -57,32 +40,51 @@ static void put_interval(tp_buf *out, tp_interval ci, const char *unit)
         tp_buf_addf(out, "%.5g to %.5g%s", ci.lo, ci.hi, unit);
 }
 
+/* One row of the table. */
+static void put_description(const char *name, const tp_description *d, tp_grid *g)
+{
+    const double cells[] = {d->mean, d->sd, d->median, d->mad_sigma, d->min, d->max};
+    tp_buf interval = {0};
+    tp_grid_text(g, name);
+    tp_grid_int(g, (int64_t)d->n);
+    for (size_t j = 0; j < sizeof cells / sizeof *cells; j++)
+        if (isnan(cells[j]))
+            tp_grid_text(g, "undefined");
+        else
+            tp_grid_textf(g, "%.5g", cells[j]);
+    put_interval(&interval, d->t_ci, "");
+    tp_grid_text(g, tp_buf_str(&interval));
+    tp_buf_release(&interval);
+}
+
 tp_status tp_stats_put_table(const tp_stats_style *s, const tp_stats_column *c, size_t k,
                              tp_buf *out, tp_error *err)
 {
     static const char *const heads[] = {"mean", "sd", "median", "mad*1.48", "min", "max"};
-    char level[24];
-    int width = width_of_names(c, k);
-    tp_buf_addf(out, "\n%-*s  %7s", width, "", "n");
+    char level[24], interval[48];
+    tp_status status = TP_OK;
+    tp_grid g = {0};
+    snprintf(interval, sizeof interval, "mean, %s interval", tp_stats_level(s, level));
+    tp_grid_column(&g, "name", "", TP_CELL_TEXT);
+    tp_grid_column(&g, "n", "n", TP_CELL_COUNT);
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
-        tp_buf_addf(out, "  %11s", heads[i]);
-    tp_buf_addf(out, "  mean, %s interval\n", tp_stats_level(s, level));
-    for (size_t i = 0; i < k; i++) {
+        tp_grid_column(&g, heads[i], heads[i], TP_CELL_FIGURE);
+    tp_grid_column(&g, "interval", interval, TP_CELL_TEXT);
+    for (size_t i = 0; i < k && status == TP_OK; i++) {
         tp_description d;
-        TP_TRY(tp_describe(c[i].x, c[i].n, s->level, &d, err));
-        const double cells[] = {d.mean, d.sd, d.median, d.mad_sigma, d.min, d.max};
-        tp_buf_addf(out, "%-*.*s  %7zu", width, width, c[i].name, d.n);
-        for (size_t j = 0; j < sizeof cells / sizeof *cells; j++)
-            put_cell(out, cells[j]);
-        tp_buf_adds(out, "  ");
-        put_interval(out, d.t_ci, "");
-        tp_buf_addc(out, '\n');
+        status = tp_describe(c[i].x, c[i].n, s->level, &d, err);
+        if (status == TP_OK)
+            put_description(c[i].name, &d, &g);
     }
+    tp_buf_addc(out, '\n');
+    if (status == TP_OK)
+        tp_grid_print(&g, 0, s->width, out);
+    tp_grid_release(&g);
     for (size_t i = 0; i < k; i++)
         if (c[i].n_missing)
             tp_buf_addf(out, "%s: %zu cells without a number were left out.\n", c[i].name,
                         c[i].n_missing);
-    return TP_OK;
+    return status;
 }
 
 static void put_row(tp_buf *out, const char *what) { tp_buf_addf(out, "  %-34s ", what); }

@@ -14,6 +14,7 @@ typedef struct {
     tp_stats_words words; /* which of larger and smaller is good */
     double margin;        /* of equivalence, a share of the baseline; 0: not asked */
     bool bold;            /* the headline, on a terminal */
+    int width;            /* columns of tables */
 } tp_stats_style;
 
 typedef struct {

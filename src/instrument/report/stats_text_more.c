@@ -2,6 +2,7 @@
  * tables. */
 #include <math.h>
 
+#include "instrument/report/grid.h"
 #include "instrument/report/stats_text.h"
 
 static void put_row(tp_buf *out, const char *what) { tp_buf_addf(out, "  %-34s ", what); }
@@ -26,23 +27,32 @@ static void put_pairs(const tp_stats_style *s, const tp_stats_column *c, const t
                       size_t n, tp_buf *out)
 {
     char level[24];
-    tp_buf_addf(out, "\n%-34s  %11s  %-25s  %-10s  p (Holm)\n", "pair", "difference",
-                tp_stats_level(s, level), "p");
+    tp_grid g = {0};
+    tp_grid_column(&g, "pair", "pair", TP_CELL_TEXT);
+    tp_grid_column(&g, "difference", "difference", TP_CELL_FIGURE);
+    tp_grid_column(&g, "interval", tp_stats_level(s, level), TP_CELL_TEXT);
+    tp_grid_column(&g, "p", "p", TP_CELL_FIGURE);
+    tp_grid_column(&g, "p_holm", "p (Holm)", TP_CELL_FIGURE);
+    tp_grid_column(&g, "verdict", "", TP_CELL_TEXT);
     for (size_t i = 0; i < n; i++) {
         const tp_pairwise *p = &pairs[i];
-        char name[80], interval[64];
-        snprintf(name, sizeof name, "%.30s - %.30s", c[p->i].name, c[p->j].name);
-        if (p->why)
-            snprintf(interval, sizeof interval, "undefined");
-        else
-            snprintf(interval, sizeof interval, "%.4g to %.4g", p->ci.lo, p->ci.hi);
-        tp_buf_addf(out, "%-34.34s  %11.4g  %-25s  ", name, p->diff, interval);
-        if (p->why)
-            tp_buf_addf(out, "%s\n", p->why);
-        else
-            tp_buf_addf(out, "%-10.2g  %.2g%s\n", p->p, p->p_holm,
-                        p->p_holm < 1 - s->level ? "  differ" : "");
+        tp_grid_textf(&g, "%s - %s", c[p->i].name, c[p->j].name);
+        tp_grid_textf(&g, "%.4g", p->diff);
+        if (p->why) {
+            tp_grid_text(&g, "undefined");
+            tp_grid_unknown(&g);
+            tp_grid_unknown(&g);
+            tp_grid_text(&g, p->why);
+            continue;
+        }
+        tp_grid_textf(&g, "%.4g to %.4g", p->ci.lo, p->ci.hi);
+        tp_grid_textf(&g, "%.2g", p->p);
+        tp_grid_textf(&g, "%.2g", p->p_holm);
+        tp_grid_text(&g, p->p_holm < 1 - s->level ? "differ" : "");
     }
+    tp_buf_addc(out, '\n');
+    tp_grid_print(&g, 0, s->width, out);
+    tp_grid_release(&g);
 }
 
 static tp_status groups_with(const tp_stats_style *s, const tp_stats_column *c, size_t k,

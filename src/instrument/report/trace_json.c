@@ -154,7 +154,7 @@ static void put_collectives(tp_json_w *w, const tp_trace_report *r)
 {
     const tp_events *e = r->file->events;
     int64_t *count = calloc(e->strings.n + 1, sizeof *count); /* by the number of the name */
-    TP_ASSERT(count);
+    TP_HAVE(count);
     for (size_t i = 0; i < r->selection.n; i++) {
         const tp_activity *a = &r->selection.v[i];
         if (a->work != TP_WORK_COMM)

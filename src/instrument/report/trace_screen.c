@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/terminal.h"
+#include "base/wrap.h"
 #include "instrument/report/trace_report.h"
 
 enum { FEW = 5 };
@@ -88,7 +89,8 @@ static void put_scope(const tp_trace_report *r, int width, tp_buf *out)
         tp_buf_addf(&line, "; stream %lld only", (long long)o->stream);
     if (o->name)
         tp_buf_addf(&line, "; names like '%s' only", o->name);
-    tp_add_wrapped(out, tp_buf_str(&line), (size_t)width);
+    tp_buf_addc(&line, '\n');
+    tp_add_wrapped(out, line.data, line.len, (size_t)width);
     tp_buf_release(&line);
     if (s->steps.n)
         tp_buf_addf(out, "  steps %lld to %lld\n", (long long)s->steps.v[0].number,

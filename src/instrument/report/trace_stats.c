@@ -391,6 +391,12 @@ void tp_trace_stats_headline(const tp_repeats *r, tp_buf *out)
         describe(r, row, out);
 }
 
+bool tp_trace_stats_is_worse(const tp_repeats *r)
+{
+    const tp_repeat_row *row = most_important(r);
+    return row && row->verdict == TP_CHANGE_WORSE;
+}
+
 static void note_few(const tp_repeats *r, tp_buf *out)
 {
     size_t least = r->n_group[0];

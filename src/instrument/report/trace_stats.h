@@ -21,6 +21,8 @@ void tp_trace_stats_grid(const tp_repeats *repeats, tp_trace_stats_table table, 
 
 /* One sentence about the figure that matters most. */
 void tp_trace_stats_headline(const tp_repeats *repeats, tp_buf *out);
+/* Its verdict, of two groups. */
+bool tp_trace_stats_is_worse(const tp_repeats *repeats);
 /* Lines about what weakens the evidence: few files, copies, ranks, windows of other lengths. */
 void tp_trace_stats_notes(const tp_repeats *repeats, tp_buf *out);
 

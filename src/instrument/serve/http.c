@@ -117,7 +117,6 @@ struct tp_http {
     bool is_local; /* reached from this machine alone */
     char **names;  /* of Host, besides localhost */
     size_t n_names, cap_names;
-    uint64_t requests;
 
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t wake;
@@ -168,7 +167,7 @@ void tp_http_query_each(const tp_http_request *r, const char *name,
 static void add_name(tp_http *h, const char *name)
 {
     char *copy = strdup(name);
-    TP_ASSERT(copy);
+    TP_HAVE(copy);
     *TP_VEC_PUSH(h->names, h->n_names, h->cap_names) = copy;
 }
 
@@ -405,7 +404,7 @@ void tp_http_publish(tp_http *h, const char *data)
     char **slot = &h->events[h->n_events % EVENTS];
     free(*slot);
     *slot = strdup(data);
-    TP_ASSERT(*slot);
+    TP_HAVE(*slot);
     h->n_events++;
     resume_all(h);
     pthread_mutex_unlock(&h->lock);
@@ -471,7 +470,6 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *c, const char *
         return MHD_YES;
     }
     *upload_size = 0;
-    __atomic_add_fetch(&h->requests, 1, __ATOMIC_RELAXED);
     const char *host = mhd.value(c, MHD_HEADER_KIND, "Host");
     const char *origin = mhd.value(c, MHD_HEADER_KIND, "Origin");
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
@@ -601,11 +599,6 @@ size_t tp_http_listeners(const tp_http *h)
     return __atomic_load_n(&h->n_streams, __ATOMIC_RELAXED);
 }
 
-uint64_t tp_http_requests(const tp_http *h)
-{
-    return __atomic_load_n(&h->requests, __ATOMIC_RELAXED);
-}
-
 #else
 
 tp_status tp_http_open(const tp_http_options *o, tp_http **ret, tp_error *err)
@@ -655,12 +648,6 @@ void tp_http_publish(tp_http *h, const char *data)
 }
 
 size_t tp_http_listeners(const tp_http *h)
-{
-    (void)h;
-    return 0;
-}
-
-uint64_t tp_http_requests(const tp_http *h)
 {
     (void)h;
     return 0;

@@ -49,9 +49,8 @@ int tp_http_port(const tp_http *h);
 
 /* Hand one event to every stream; any thread.  `data` is one line. */
 void tp_http_publish(tp_http *h, const char *data);
-/* Streams that listen now, and requests so far. */
+/* Streams that listen now. */
 size_t tp_http_listeners(const tp_http *h);
-uint64_t tp_http_requests(const tp_http *h);
 
 /* Is `address` one that only this machine reaches? */
 bool tp_http_is_loopback(const char *address);

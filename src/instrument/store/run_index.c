@@ -50,7 +50,7 @@ struct tp_run_index {
 static char *copy_of(const char *text)
 {
     char *copy = text ? strdup(text) : NULL;
-    TP_ASSERT(copy || !text);
+    TP_HAVE(copy || !text);
     return copy;
 }
 
@@ -238,6 +238,7 @@ static void open_database(tp_run_index *x, const tp_run_index_options *options)
 tp_status tp_run_index_open(const char *folder, const tp_run_index_options *options,
                             tp_run_index **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_run_index_options o = {0};
     TP_NEED(folder && ret, err);
     TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_run_index_options", err));
@@ -492,6 +493,7 @@ static void forget_unseen(tp_run_index *x)
 
 tp_status tp_run_index_scan(tp_run_index *x, bool *ret_changed, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_runs_found found = {0};
     TP_NEED(x, err);
     x->has_changed = false;
@@ -620,6 +622,7 @@ static bool is_word_of(const char *tags, const char *tag)
 
 tp_status tp_run_set_tag(const char *path, const char *tag, bool is_set, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_metrics *m;
     TP_NEED(path && tag, err);
     if (!*tag || strlen(tag) > 64 ||
@@ -659,7 +662,7 @@ static void put_step(tp_json_w *w, const char *key, int64_t step)
         tp_json_w_i64(w, step);
 }
 
-void tp_run_entry_json(const tp_run_entry *e, tp_json_w *w)
+static void put_entry(const tp_run_entry *e, tp_json_w *w)
 {
     tp_json_w_begin(w, '{');
     tp_json_w_put_str(w, "id", e->id);
@@ -700,7 +703,7 @@ char *tp_run_index_json(const tp_run_index *x, const char *filter)
     tp_json_w_put_begin(&w, "runs", '[');
     for (size_t i = 0; i < x->n; i++)
         if (tp_run_entry_fits(&x->rows[i].e, filter))
-            tp_run_entry_json(&x->rows[i].e, &w);
+            put_entry(&x->rows[i].e, &w);
     tp_json_w_end(&w, ']');
     tp_json_w_put_str(&w, "note", tp_run_index_note(x));
     tp_json_w_end(&w, '}');

@@ -3,11 +3,8 @@
 #define TP_INSTRUMENT_STORE_RUN_INDEX_H
 
 #include "temper/runs.h"
-#include "text/json/json.h"
 
 /* What the last scan saw, to be read by another thread: it cannot be scanned. */
 tp_run_index *tp_run_index_copy(const tp_run_index *x);
-/* The entry as one JSON object. */
-void tp_run_entry_json(const tp_run_entry *entry, tp_json_w *w);
 
 #endif

@@ -156,7 +156,7 @@ TP_CHECKED tp_status tp_jinja_parse(struct tp_template *t, const char *text, siz
                                     tp_error *err);
 
 /* The parser at work, shared by its files. */
-typedef struct {
+typedef struct tp_jinja_parser {
     struct tp_template *t;
     const tp_jinja_token *tokens;
     size_t n_tokens, at;
@@ -170,10 +170,15 @@ typedef struct {
     } index;
     bool *uses_caller, *uses_varargs, *uses_kwargs; /* of the macro being parsed, or NULL */
     tp_error *err;
+    /* What is further up: brackets and arguments hold expressions. */
+    tp_status (*expression)(struct tp_jinja_parser *p, tp_jinja_node **ret);
+    tp_status (*primary)(struct tp_jinja_parser *p, bool with_namespace, tp_jinja_node **ret);
 } tp_jinja_parser;
 
 tp_status tp_jinja_syntax_error(const tp_jinja_parser *p, uint32_t line, const char *fmt, ...)
     TP_PRINTF(3, 4);
+/* "expected <wanted>, found ...". */
+tp_status tp_jinja_unexpected(const tp_jinja_parser *p, const char *wanted);
 const tp_jinja_token *tp_jinja_peek(const tp_jinja_parser *p);
 bool tp_jinja_is_op(const tp_jinja_parser *p, const char *op);
 bool tp_jinja_is_name(const tp_jinja_parser *p, const char *name);

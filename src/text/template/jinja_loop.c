@@ -27,7 +27,7 @@ static tp_status passes(tp_jinja_run *run, const struct tp_jinja_loop *loop, con
     tp_any condition;
     TP_TRY(tp_jinja_new_scope(run, loop->outer, &run->scope));
     TP_TRY(tp_jinja_assign(run, loop->node->kids[0], element));
-    TP_TRY(tp_jinja_eval(run, loop->node->kids[4], &condition));
+    TP_TRY(run->eval(run, loop->node->kids[4], &condition));
     *ret = tp_any_is_true(&condition);
     run->scope = scope;
     return TP_OK;
@@ -98,7 +98,7 @@ static tp_status run_body(tp_jinja_run *run, struct tp_jinja_loop *loop, tp_jinj
     run->scope = scope;
     TP_TRY(tp_jinja_bind_name(run, scope, run->template->symbol_loop, &self));
     TP_TRY(tp_jinja_assign(run, loop->node->kids[0], &loop->current));
-    return tp_jinja_exec(run, loop->node->kids[2], flow);
+    return run->exec(run, loop->node->kids[2], flow);
 }
 
 /* All turns, then the else part when no turn reached its end. */
@@ -125,7 +125,7 @@ static tp_status run_loop(tp_jinja_run *run, struct tp_jinja_loop *loop, tp_jinj
     run->scope = loop->outer;
     if (!completed && node->kids[3]) {
         TP_TRY(tp_jinja_new_scope(run, loop->outer, &run->scope));
-        TP_TRY(tp_jinja_exec(run, node->kids[3], flow));
+        TP_TRY(run->exec(run, node->kids[3], flow));
     }
     run->scope = caller_scope;
     return TP_OK;
@@ -154,7 +154,7 @@ tp_status tp_jinja_exec_for(tp_jinja_run *run, const tp_jinja_node *node, tp_jin
 {
     tp_any source;
     struct tp_jinja_loop *loop;
-    TP_TRY(tp_jinja_eval(run, node->kids[1], &source));
+    TP_TRY(run->eval(run, node->kids[1], &source));
     TP_TRY(begin_loop(run, node, run->scope, &source, 0, &loop));
     return run_loop(run, loop, flow);
 }

@@ -1,153 +1,16 @@
-/* jinja_parse.c - statements; the parser's basics. */
-#include <stdarg.h>
+/* jinja_parse.c - statements. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/platform.h"
 #include "text/template/jinja.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
-tp_status tp_jinja_syntax_error(const tp_jinja_parser *p, uint32_t line, const char *fmt, ...)
-{
-    char message[400];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(message, sizeof message, fmt, ap);
-    va_end(ap);
-    return tp_fail(p->err, TP_ERR_FORMAT, "%s:%u: %s", p->t->name, (unsigned)line, message);
-}
-
-const tp_jinja_token *tp_jinja_peek(const tp_jinja_parser *p) { return &p->tokens[p->at]; }
-
-static bool is_op_token(const tp_jinja_token *token, const char *op)
-{
-    return token->type == TP_JINJA_TOKEN_OPERATOR && tp_slice_is(token->text, op);
-}
-
-static bool is_name_token(const tp_jinja_token *token, const char *name)
-{
-    return token->type == TP_JINJA_TOKEN_NAME && tp_slice_is(token->text, name);
-}
-
-bool tp_jinja_is_op(const tp_jinja_parser *p, const char *op)
-{
-    return is_op_token(tp_jinja_peek(p), op);
-}
-
-bool tp_jinja_is_name(const tp_jinja_parser *p, const char *name)
-{
-    return is_name_token(tp_jinja_peek(p), name);
-}
-
-bool tp_jinja_skip_op(tp_jinja_parser *p, const char *op)
-{
-    bool is = tp_jinja_is_op(p, op);
-    p->at += is;
-    return is;
-}
-
-bool tp_jinja_skip_name(tp_jinja_parser *p, const char *name)
-{
-    bool is = tp_jinja_is_name(p, name);
-    p->at += is;
-    return is;
-}
-
-static const char *describe(const tp_jinja_token *token)
-{
-    static const char *const names[] = {
-        "the end of the template", "text", "'{{'", "'}}'", "'{%'", "'%}'"};
-    return token->type < TP_COUNTOF(names) ? names[token->type] : token->text.data;
-}
-
-static tp_status unexpected(const tp_jinja_parser *p, const char *wanted)
-{
-    const tp_jinja_token *token = tp_jinja_peek(p);
-    int n = token->type >= TP_JINJA_TOKEN_NAME ? (int)TP_MIN(token->text.len, 60) : 60;
-    return tp_jinja_syntax_error(p, token->line, "expected %s, got '%.*s'", wanted, n,
-                                 describe(token));
-}
-
-tp_status tp_jinja_expect_op(tp_jinja_parser *p, const char *op)
-{
-    char wanted[16];
-    snprintf(wanted, sizeof wanted, "'%s'", op);
-    return tp_jinja_skip_op(p, op) ? TP_OK : unexpected(p, wanted);
-}
-
-tp_status tp_jinja_expect_name(tp_jinja_parser *p, tp_slice *ret)
-{
-    if (tp_jinja_peek(p)->type != TP_JINJA_TOKEN_NAME)
-        return unexpected(p, "a name");
-    *ret = p->tokens[p->at++].text;
-    return TP_OK;
-}
-
 static tp_status expect_block_end(tp_jinja_parser *p)
 {
     if (tp_jinja_peek(p)->type != TP_JINJA_TOKEN_BLOCK_END)
-        return unexpected(p, "'%}'");
+        return tp_jinja_unexpected(p, "'%}'");
     p->at++;
     return TP_OK;
-}
-
-static void index_name(tp_jinja_parser *p, uint32_t symbol)
-{
-    tp_slice name = p->t->names[symbol];
-    size_t slot = XXH3_64bits(name.data, name.len);
-    while (p->index.slots[slot & (p->index.n_slots - 1)])
-        slot++;
-    p->index.slots[slot & (p->index.n_slots - 1)] = symbol + 1;
-}
-
-uint32_t tp_jinja_symbol(tp_jinja_parser *p, tp_slice name)
-{
-    struct tp_template *t = p->t;
-    for (size_t slot = XXH3_64bits(name.data, name.len);; slot++) {
-        uint32_t found = p->index.slots[slot & (p->index.n_slots - 1)];
-        if (!found)
-            break;
-        if (tp_slice_eq(t->names[found - 1], name))
-            return found - 1;
-    }
-    t->names[t->n_names] = name;
-    index_name(p, t->n_names);
-    return t->n_names++;
-}
-
-tp_jinja_node *tp_jinja_new(tp_jinja_parser *p, tp_jinja_node_kind kind, uint32_t line,
-                            size_t n_kids)
-{
-    tp_jinja_node *node = tp_arena_new(&p->t->arena, tp_jinja_node);
-    node->kind = (uint8_t)kind;
-    node->line = line;
-    node->n_kids = (uint32_t)n_kids;
-    node->kids = tp_arena_array(&p->t->arena, tp_jinja_node *, n_kids);
-    return node;
-}
-
-void tp_jinja_push(tp_jinja_parser *p, tp_jinja_list *list, tp_jinja_node *node)
-{
-    if (list->n == list->cap) {
-        size_t cap = list->cap ? 2 * list->cap : 4;
-        tp_jinja_node **items = tp_arena_array(&p->t->arena, tp_jinja_node *, cap);
-        if (list->n)
-            memcpy(items, list->items, list->n * sizeof *items);
-        list->items = items;
-        list->cap = cap;
-    }
-    list->items[list->n++] = node;
-}
-
-tp_jinja_node *tp_jinja_new_list(tp_jinja_parser *p, tp_jinja_node_kind kind, uint32_t line,
-                                 const tp_jinja_list *list)
-{
-    tp_jinja_node *node = tp_jinja_new(p, kind, line, 0);
-    node->kids = list->items;
-    node->n_kids = (uint32_t)list->n;
-    return node;
 }
 
 static tp_status parse_statement(tp_jinja_parser *p, tp_jinja_node **ret);
@@ -186,7 +49,7 @@ static tp_status parse_body(tp_jinja_parser *p, const char *const *ends, tp_jinj
             node = tp_jinja_new(p, TP_JINJA_NODE_PRINT, token->line, 1);
             TP_TRY(tp_jinja_parse_tuple(p, (tp_jinja_tuple_options){0}, &node->kids[0]));
             if (tp_jinja_peek(p)->type != TP_JINJA_TOKEN_PRINT_END)
-                return unexpected(p, "'}}'");
+                return tp_jinja_unexpected(p, "'}}'");
             p->at++;
         } else {
             if (ends && is_any_name(p, ends))
@@ -289,7 +152,7 @@ static tp_status parse_for(tp_jinja_parser *p, tp_jinja_node **ret)
     p->for_depth++;
     TP_TRY(parse_target(p, false, &node->kids[0]));
     if (!tp_jinja_skip_name(p, "in"))
-        return unexpected(p, "'in'");
+        return tp_jinja_unexpected(p, "'in'");
     tp_jinja_tuple_options options = {.no_condition = true};
     TP_TRY(tp_jinja_parse_tuple(p, options, &node->kids[1]));
     if (tp_jinja_skip_name(p, "if"))
@@ -531,7 +394,12 @@ tp_status tp_jinja_parse(struct tp_template *t, const char *text, size_t n, tp_e
         n_names += tokens[i].type == TP_JINJA_TOKEN_NAME;
     while (n_slots < 2 * n_names)
         n_slots *= 2;
-    tp_jinja_parser p = {.t = t, .tokens = tokens, .n_tokens = n_tokens, .err = err};
+    tp_jinja_parser p = {.t = t,
+                         .tokens = tokens,
+                         .n_tokens = n_tokens,
+                         .expression = tp_jinja_parse_expression,
+                         .primary = tp_jinja_parse_primary,
+                         .err = err};
     t->names = tp_arena_array(&t->arena, tp_slice, n_names);
     p.index.slots = tp_arena_array(&t->arena, uint32_t, n_slots);
     p.index.n_slots = n_slots;

@@ -12,15 +12,6 @@
 
 static tp_status parse_unary(tp_jinja_parser *p, bool with_filters, tp_jinja_node **ret);
 
-tp_status tp_jinja_deeper(tp_jinja_parser *p)
-{
-    if (++p->depth > TP_JINJA_MAX_NESTING)
-        return tp_jinja_syntax_error(p, tp_jinja_peek(p)->line,
-                                     "expressions and blocks nest deeper than %d",
-                                     TP_JINJA_MAX_NESTING);
-    return TP_OK;
-}
-
 typedef tp_status (*level)(tp_jinja_parser *p, tp_jinja_node **ret);
 
 /* `next` op `next` op ... with any of the operators; one operand is itself. */
@@ -298,13 +289,6 @@ static tp_status parse_dict(tp_jinja_parser *p, uint32_t line, tp_jinja_node **r
     }
     *ret = tp_jinja_new_list(p, TP_JINJA_NODE_DICT, line, &list);
     return tp_jinja_expect_op(p, "}");
-}
-
-tp_jinja_node *tp_jinja_new_const(tp_jinja_parser *p, uint32_t line, tp_any value)
-{
-    tp_jinja_node *node = tp_jinja_new(p, TP_JINJA_NODE_CONST, line, 0);
-    node->value = value;
-    return node;
 }
 
 static void note_special_name(tp_jinja_parser *p, uint32_t symbol)

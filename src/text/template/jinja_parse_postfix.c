@@ -20,7 +20,7 @@ static tp_status parse_subscript(tp_jinja_parser *p, uint32_t line, tp_jinja_nod
                 tp_jinja_is_op(p, ":") || (n && (tp_jinja_is_op(p, "]") || tp_jinja_is_op(p, ",")));
             parts[n] = NULL;
             if (!ends)
-                TP_TRY(tp_jinja_parse_expression(p, &parts[n]));
+                TP_TRY(p->expression(p, &parts[n]));
             n++;
             if (n == 3 || !tp_jinja_skip_op(p, ":"))
                 break;
@@ -96,15 +96,15 @@ static tp_status parse_args(tp_jinja_parser *p, tp_jinja_call *call)
         tp_jinja_node *value = NULL;
         if (tp_jinja_skip_op(p, "*")) {
             valid = valid && !call->more_args;
-            TP_TRY(tp_jinja_parse_expression(p, &call->more_args));
+            TP_TRY(p->expression(p, &call->more_args));
         } else if (tp_jinja_skip_op(p, "**")) {
-            TP_TRY(tp_jinja_parse_expression(p, &call->more_keywords));
+            TP_TRY(p->expression(p, &call->more_keywords));
         } else {
             is_keyword = token->type == TP_JINJA_TOKEN_NAME &&
                          next->type == TP_JINJA_TOKEN_OPERATOR && tp_slice_is(next->text, "=");
             valid = valid && (is_keyword || (!call->more_args && call->n_keywords == 0));
             p->at += is_keyword ? 2 : 0;
-            TP_TRY(tp_jinja_parse_expression(p, &value));
+            TP_TRY(p->expression(p, &value));
         }
         if (!valid)
             return tp_jinja_syntax_error(p, line, "arguments in an order that is not allowed");
@@ -218,7 +218,7 @@ static tp_status parse_test(tp_jinja_parser *p, uint32_t line, tp_jinja_node *no
         if (tp_jinja_is_name(p, "is"))
             return tp_jinja_syntax_error(p, line, "tests cannot be chained with 'is'");
         TP_TRY(tp_jinja_deeper(p));
-        TP_TRY(tp_jinja_parse_primary(p, false, &arg));
+        TP_TRY(p->primary(p, false, &arg));
         TP_TRY(tp_jinja_parse_postfix(p, arg, &arg));
         p->depth--;
         tp_jinja_push(p, &args, arg);

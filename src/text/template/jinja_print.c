@@ -184,7 +184,7 @@ static tp_status repr_at(tp_jinja_text *out, const tp_any *v, size_t depth)
         TP_TRY(repr_text(out, v->macro->definition->name));
         return tp_jinja_adds(out, ">");
     case TP_ANY_LOOP:
-        return tp_jinja_loop_print(out, v->loop);
+        return out->run->print_loop(out, v->loop);
     case TP_ANY_ITERATOR:
         return tp_jinja_fail(out->run, "the result of map, select and the like is printed; put "
                                        "'|list' or '|join' behind it");
@@ -231,4 +231,21 @@ tp_status tp_jinja_escape_html(tp_jinja_run *run, tp_slice s, tp_any *ret)
     *ret = tp_jinja_text_value(&text);
     ret->is_safe = true;
     return TP_OK;
+}
+
+tp_status tp_any_undefined_of(tp_jinja_run *run, const tp_any *object, const tp_any *key,
+                              bool is_unsafe, tp_any *ret)
+{
+    struct tp_any_undefined what = {.object = tp_any_type_name(object), .is_unsafe = is_unsafe};
+    if (key->type == TP_ANY_STR) {
+        what.name = key->text;
+    } else {
+        what.is_element = true;
+        tp_jinja_text text = {.run = run};
+        /* The message alone needs it: a key that cannot be printed goes without. */
+        if (key->type <= TP_ANY_FLOAT)
+            TP_TRY(tp_any_repr(&text, key));
+        what.name = (tp_slice){text.data, text.len};
+    }
+    return tp_any_new_undefined(run, what, ret);
 }

@@ -20,6 +20,9 @@ enum {
 
 typedef struct tp_jinja_run tp_jinja_run;
 
+/* How a statement ended. */
+typedef enum { TP_JINJA_FLOW_NEXT, TP_JINJA_FLOW_BREAK, TP_JINJA_FLOW_CONTINUE } tp_jinja_flow;
+
 /* Text that grows in the arena. */
 typedef struct {
     tp_jinja_run *run;
@@ -56,6 +59,10 @@ struct tp_jinja_run {
     tp_spans *spans; /* or NULL */
     size_t spans_cap;
     int64_t now; /* for strftime_now(); 0 is the clock */
+    /* What is further up, for what it is made of: a macro has a body, a loop a condition. */
+    tp_status (*eval)(tp_jinja_run *run, const tp_jinja_node *node, tp_any *ret);
+    tp_status (*exec)(tp_jinja_run *run, const tp_jinja_node *node, tp_jinja_flow *flow);
+    tp_status (*print_loop)(tp_jinja_text *out, struct tp_jinja_loop *loop);
     tp_error *err;
 };
 
@@ -107,6 +114,8 @@ const tp_any *tp_any_dict_find(const struct tp_any_dict *dict, tp_slice key);
 bool tp_any_is_hashable(const tp_any *v);
 
 /* Undefined values; `name` must outlive the rendering. */
+TP_CHECKED tp_status tp_any_new_undefined(tp_jinja_run *run, struct tp_any_undefined what,
+                                          tp_any *ret);
 TP_CHECKED tp_status tp_any_undefined_hint(tp_jinja_run *run, const char *hint, tp_any *ret);
 TP_CHECKED tp_status tp_any_undefined_name(tp_jinja_run *run, tp_slice name, tp_any *ret);
 TP_CHECKED tp_status tp_any_undefined_of(tp_jinja_run *run, const tp_any *object, const tp_any *key,
@@ -225,9 +234,6 @@ TP_CHECKED tp_status tp_jinja_binary(tp_jinja_run *run, tp_jinja_op op, const tp
                                      const tp_any *b, tp_any *ret);
 TP_CHECKED tp_status tp_jinja_negate(tp_jinja_run *run, const tp_any *v, bool negative,
                                      tp_any *ret);
-
-/* How a statement ended. */
-typedef enum { TP_JINJA_FLOW_NEXT, TP_JINJA_FLOW_BREAK, TP_JINJA_FLOW_CONTINUE } tp_jinja_flow;
 
 TP_CHECKED tp_status tp_jinja_exec(tp_jinja_run *run, const tp_jinja_node *node,
                                    tp_jinja_flow *flow);

@@ -106,171 +106,6 @@ bool tp_any_as_float(const tp_any *v, double *ret)
     return true;
 }
 
-static bool is_number(const tp_any *v)
-{
-    return v->type == TP_ANY_BOOL || v->type == TP_ANY_INT || v->type == TP_ANY_FLOAT;
-}
-
-static bool is_sequence(const tp_any *v)
-{
-    return v->type == TP_ANY_LIST || v->type == TP_ANY_TUPLE;
-}
-
-/* -1, 0, 1; 2 when one is not a number. */
-static int compare_numbers(const tp_any *a, const tp_any *b)
-{
-    tp_integer i, j;
-    if (tp_any_as_int(a, &i) && tp_any_as_int(b, &j))
-        return (i > j) - (i < j);
-    double x = 0, y = 0;
-    tp_any_as_float(a, &x);
-    tp_any_as_float(b, &y);
-    return isnan(x) || isnan(y) ? 2 : (x > y) - (x < y);
-}
-
-static tp_status equal_at(tp_jinja_run *run, const tp_any *a, const tp_any *b, size_t depth,
-                          bool *ret);
-
-static tp_status equal_items(tp_jinja_run *run, const struct tp_any_items *a,
-                             const struct tp_any_items *b, size_t depth, bool *ret)
-{
-    *ret = a->n == b->n;
-    for (size_t i = 0; i < a->n && *ret; i++)
-        TP_TRY(equal_at(run, &a->values[i], &b->values[i], depth, ret));
-    return TP_OK;
-}
-
-static tp_status equal_dicts(tp_jinja_run *run, const struct tp_any_dict *a,
-                             const struct tp_any_dict *b, size_t depth, bool *ret)
-{
-    *ret = a->n == b->n;
-    for (size_t i = 0; i < a->n && *ret; i++) {
-        const tp_any *other = NULL;
-        TP_TRY(tp_any_dict_get(run, b, &a->entries[i].key, &other));
-        *ret = other != NULL;
-        if (other)
-            TP_TRY(equal_at(run, &a->entries[i].value, other, depth, ret));
-    }
-    return TP_OK;
-}
-
-static tp_status equal_at(tp_jinja_run *run, const tp_any *a, const tp_any *b, size_t depth,
-                          bool *ret)
-{
-    TP_TRY(tp_jinja_charge(run, 1));
-    if (depth > TP_JINJA_MAX_VALUE_DEPTH)
-        return tp_jinja_fail(run, "a comparison of values nested deeper than %d",
-                             TP_JINJA_MAX_VALUE_DEPTH);
-    if (is_number(a) && is_number(b)) {
-        *ret = compare_numbers(a, b) == 0;
-        return TP_OK;
-    }
-    if (a->type != b->type) {
-        *ret = false;
-        return TP_OK;
-    }
-    switch ((tp_any_type)a->type) {
-    case TP_ANY_MISSING:
-    case TP_ANY_UNDEFINED:
-    case TP_ANY_NONE:
-        *ret = true;
-        return TP_OK;
-    case TP_ANY_STR:
-        TP_TRY(tp_jinja_charge(run, a->text.len / BYTES_PER_TURN));
-        *ret = tp_slice_eq(a->text, b->text);
-        return TP_OK;
-    case TP_ANY_LIST:
-    case TP_ANY_TUPLE:
-        return equal_items(run, a->items, b->items, depth + 1, ret);
-    case TP_ANY_DICT:
-        return equal_dicts(run, a->dict, b->dict, depth + 1, ret);
-    case TP_ANY_RANGE:
-        *ret = a->range->n == b->range->n &&
-               (a->range->n == 0 || (a->range->start == b->range->start &&
-                                     (a->range->n == 1 || a->range->step == b->range->step)));
-        return TP_OK;
-    default:
-        *ret = a->items == b->items && a->view == b->view; /* the same object */
-        return TP_OK;
-    }
-}
-
-tp_status tp_any_equal(tp_jinja_run *run, const tp_any *a, const tp_any *b, bool *ret)
-{
-    return equal_at(run, a, b, 0, ret);
-}
-
-static tp_status compare_at(tp_jinja_run *run, const tp_any *a, const tp_any *b, const char *op,
-                            size_t depth, int *ret)
-{
-    TP_TRY(tp_jinja_charge(run, 1));
-    if (a->type == TP_ANY_UNDEFINED || b->type == TP_ANY_UNDEFINED)
-        return tp_jinja_undefined_error(run, a->type == TP_ANY_UNDEFINED ? a : b);
-    if (is_number(a) && is_number(b)) {
-        *ret = compare_numbers(a, b);
-        return TP_OK;
-    }
-    if (a->type == TP_ANY_STR && b->type == TP_ANY_STR) {
-        size_t n = TP_MIN(a->text.len, b->text.len);
-        TP_TRY(tp_jinja_charge(run, n / BYTES_PER_TURN));
-        int order = n ? memcmp(a->text.data, b->text.data, n) : 0;
-        *ret = order ? (order > 0) - (order < 0)
-                     : (a->text.len > b->text.len) - (a->text.len < b->text.len);
-        return TP_OK;
-    }
-    if (!is_sequence(a) || a->type != b->type || depth > TP_JINJA_MAX_VALUE_DEPTH)
-        return tp_jinja_fail(run, "'%s' is not possible between '%s' and '%s'", op,
-                             tp_any_type_name(a), tp_any_type_name(b));
-    size_t n = TP_MIN(a->items->n, b->items->n);
-    for (size_t i = 0; i < n; i++) {
-        bool same = false;
-        TP_TRY(tp_any_equal(run, &a->items->values[i], &b->items->values[i], &same));
-        if (!same)
-            return compare_at(run, &a->items->values[i], &b->items->values[i], op, depth + 1, ret);
-    }
-    *ret = (a->items->n > b->items->n) - (a->items->n < b->items->n);
-    return TP_OK;
-}
-
-tp_status tp_any_compare(tp_jinja_run *run, const tp_any *a, const tp_any *b, const char *op,
-                         int *ret)
-{
-    return compare_at(run, a, b, op, 0, ret);
-}
-
-tp_status tp_any_contains(tp_jinja_run *run, const tp_any *container, const tp_any *item, bool *ret)
-{
-    if (container->type == TP_ANY_STR) {
-        if (item->type != TP_ANY_STR)
-            return tp_jinja_fail(run, "'in' a string needs a string on its left, not '%s'",
-                                 tp_any_type_name(item));
-        TP_TRY(tp_jinja_charge(run, container->text.len / BYTES_PER_TURN));
-        *ret = item->text.len == 0 || memmem(container->text.data, container->text.len,
-                                             item->text.data, item->text.len) != NULL;
-        return TP_OK;
-    }
-    if (container->type == TP_ANY_DICT ||
-        (container->type == TP_ANY_VIEW && container->view == TP_VIEW_KEYS)) {
-        const tp_any *found = NULL;
-        TP_TRY(tp_any_dict_get(run, container->dict, item, &found));
-        *ret = found != NULL;
-        return TP_OK;
-    }
-    tp_any_walk walk;
-    tp_any element;
-    bool more = false;
-    *ret = false;
-    TP_TRY(tp_any_walk_begin(run, container, &walk));
-    for (;;) {
-        TP_TRY(tp_any_walk_next(run, &walk, &element, &more));
-        if (!more)
-            return TP_OK;
-        TP_TRY(tp_any_equal(run, &element, item, ret));
-        if (*ret)
-            return TP_OK;
-    }
-}
-
 tp_status tp_any_length(tp_jinja_run *run, const tp_any *v, size_t *ret)
 {
     switch ((tp_any_type)v->type) {
@@ -321,7 +156,7 @@ tp_status tp_any_new_text(tp_jinja_run *run, const char *s, size_t n, tp_any *re
     return TP_OK;
 }
 
-static tp_status new_undefined(tp_jinja_run *run, struct tp_any_undefined what, tp_any *ret)
+tp_status tp_any_new_undefined(tp_jinja_run *run, struct tp_any_undefined what, tp_any *ret)
 {
     void *memory = NULL;
     TP_TRY(tp_jinja_take(run, 1, sizeof what, &memory));
@@ -332,29 +167,12 @@ static tp_status new_undefined(tp_jinja_run *run, struct tp_any_undefined what, 
 
 tp_status tp_any_undefined_hint(tp_jinja_run *run, const char *hint, tp_any *ret)
 {
-    return new_undefined(run, (struct tp_any_undefined){.hint = hint}, ret);
+    return tp_any_new_undefined(run, (struct tp_any_undefined){.hint = hint}, ret);
 }
 
 tp_status tp_any_undefined_name(tp_jinja_run *run, tp_slice name, tp_any *ret)
 {
-    return new_undefined(run, (struct tp_any_undefined){.name = name}, ret);
-}
-
-tp_status tp_any_undefined_of(tp_jinja_run *run, const tp_any *object, const tp_any *key,
-                              bool is_unsafe, tp_any *ret)
-{
-    struct tp_any_undefined what = {.object = tp_any_type_name(object), .is_unsafe = is_unsafe};
-    if (key->type == TP_ANY_STR) {
-        what.name = key->text;
-    } else {
-        what.is_element = true;
-        tp_jinja_text text = {.run = run};
-        /* The message alone needs it: a key that cannot be printed goes without. */
-        if (key->type <= TP_ANY_FLOAT)
-            TP_TRY(tp_any_repr(&text, key));
-        what.name = (tp_slice){text.data, text.len};
-    }
-    return new_undefined(run, what, ret);
+    return tp_any_new_undefined(run, (struct tp_any_undefined){.name = name}, ret);
 }
 
 tp_status tp_jinja_undefined_error(tp_jinja_run *run, const tp_any *undefined)

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/grow.h"
 #include "base/platform.h"
 #include "text/unicode/unicode_class.h"
 
@@ -24,17 +23,7 @@ void tp_cut_space_release(tp_cut_space *space)
 
 static void push(struct tp_cut_match **list, size_t *n, size_t *cap, struct tp_cut_match match)
 {
-    if (*n == *cap) {
-        *cap = 2 * *cap + 64;
-        *list = tp_grow(*list, *cap, sizeof **list);
-    }
-    (*list)[(*n)++] = match;
-}
-
-void tp_cut_add_match(tp_cut_space *space, size_t begin, size_t end, bool is_match)
-{
-    push(&space->matches, &space->n_matches, &space->matches_cap,
-         (struct tp_cut_match){begin, end, is_match});
+    *TP_VEC_PUSH(*list, *n, *cap) = match;
 }
 
 /* Empty pieces count while matches are merged; drop_empty() removes them. */

@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/vec.h"
 #include "text/json/json.h"
 
 /* The end of the word that begins at `at` < n. */
@@ -97,6 +98,10 @@ void tp_regex_free(tp_regex *regex);
 void tp_regex_find_all(const tp_regex *regex, tp_cut_space *space, const char *text, size_t begin,
                        size_t end);
 void tp_regex_space_release(tp_cut_space *space);
-void tp_cut_add_match(tp_cut_space *space, size_t begin, size_t end, bool is_match);
+static inline void tp_cut_add_match(tp_cut_space *space, size_t begin, size_t end, bool is_match)
+{
+    *TP_VEC_PUSH(space->matches, space->n_matches, space->matches_cap) =
+        (struct tp_cut_match){begin, end, is_match};
+}
 
 #endif

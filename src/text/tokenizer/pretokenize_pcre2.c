@@ -44,7 +44,7 @@ tp_status tp_regex_compile(const char *pattern, size_t n, tp_regex **ret, tp_err
                        (int)(n < 200 ? n : 200), pattern, message);
     }
     tp_regex *regex = calloc(1, sizeof *regex);
-    TP_ASSERT(regex);
+    TP_HAVE(regex);
     regex->code = compiled;
     /* Machine code is a matter of speed; the interpreter does the same. */
     regex->has_jit = pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE) == 0;

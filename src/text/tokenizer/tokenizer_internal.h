@@ -27,6 +27,12 @@ struct tp_tokenizer {
     char fingerprint[33];
 };
 
+/* What transformers takes from tokenizer_config.json and special_tokens_map.json of tok->folder, or
+ * from the text of such a configuration alone (tokenizer_settings.c). */
+TP_CHECKED tp_status tp_tokenizer_read_settings(tp_tokenizer *tok, tp_error *err);
+TP_CHECKED tp_status tp_tokenizer_take_settings(tp_tokenizer *tok, const char *path,
+                                                const tp_buf *config, tp_error *err);
+
 /* The parts of tokenizer.json other than the model (tokenizer_parts.c). */
 TP_CHECKED tp_status tp_normalizer_parse(tp_tokenizer *tok, const tp_json *spec, tp_error *err);
 TP_CHECKED tp_status tp_postprocessor_parse(tp_tokenizer *tok, const tp_json *spec, tp_error *err);

@@ -374,7 +374,7 @@ static tp_status parse_into(const char *name, const char *json, size_t n, tp_tok
         return tp_fail(err, TP_ERR_FORMAT, "%s: %zu bytes; the limit is %d", name, n,
                        MAX_FILE_BYTES);
     tp_tokenizer *tok = calloc(1, sizeof *tok);
-    TP_ASSERT(tok);
+    TP_HAVE(tok);
     /* Per byte of text: at most a sixth of a token, whose id, spelling and table
      * entries take less than 256 bytes. */
     tp_status status = tp_arena_init(&tok->arena, 128 * n + (40 << 20), err);
@@ -394,127 +394,9 @@ static tp_status parse_into(const char *name, const char *json, size_t n, tp_tok
 tp_status tp_tokenizer_parse(const char *name, const char *json, size_t n, tp_tokenizer **ret,
                              tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(name && json && ret, err);
     return parse_into(name, json, n, ret, err);
-}
-
-/* "bos_token": "<s>" or {"content": "<s>"}; a token that is null or absent is none. */
-static tp_status named_token(const tp_tokenizer *tok, const char *path, const tp_json *config,
-                             const char *key, int32_t *id, tp_error *err)
-{
-    const tp_json *v = tp_json_get(config, key);
-    const char *text = tp_json_str(v);
-    if (!text)
-        text = tp_json_str(tp_json_get(v, "content"));
-    if (*id >= 0 || !text)
-        return TP_OK;
-    *id = tp_tokenizer_id(tok, text);
-    if (*id >= 0)
-        return TP_OK;
-    return tp_fail(
-        err, TP_ERR_FORMAT,
-        "%s:%u: %s '%s' is not a token of tokenizer.json; add it there or set it to null", path,
-        (unsigned)v->line, key, text);
-}
-
-/* ---- what transformers takes from tokenizer_config.json besides ----
- *
- * split_special_tokens   special tokens of a text are cut up: refused
- * add_prefix_space       GPT-2's and Qwen's classes rebuild their pre-tokenizer: true is refused
- * added_tokens_decoder, additional_special_tokens, extra_special_tokens
- *                        tokens that tokenizer.json lacks are added: refused
- * add_bos_token, add_eos_token, do_lower_case, clean_up_tokenization_spaces, legacy,
- * model_max_length, *_side, unk_token ...
- *                        change no ids where there is a tokenizer.json */
-
-static tp_status refuse_flag(const char *path, const tp_json *config, const char *key,
-                             const char *why, tp_error *err)
-{
-    const tp_json *v = tp_json_get(config, key);
-    if (!v || v->type != TP_JSON_TRUE)
-        return TP_OK;
-    return tp_fail(err, TP_ERR_UNSUPPORTED, "%s:%u: \"%s\" is true: %s; only false is supported",
-                   path, (unsigned)v->line, key, why);
-}
-
-/* Tokens as texts or as {"content"}, in a list or an object. */
-static tp_status need_known(const tp_tokenizer *tok, const char *path, const tp_json *config,
-                            const char *key, tp_error *err)
-{
-    const tp_json *all = tp_json_get(config, key);
-    bool has_many = all && (all->type == TP_JSON_ARRAY || all->type == TP_JSON_OBJECT);
-    for (const tp_json *v = has_many ? all->child : NULL; v; v = v->next) {
-        const char *text = tp_json_str(v) ? tp_json_str(v) : tp_json_str(tp_json_get(v, "content"));
-        if (text && tp_tokenizer_id(tok, text) < 0)
-            return tp_fail(err, TP_ERR_UNSUPPORTED,
-                           "%s:%u: \"%s\" holds '%.60s', which is no token of tokenizer.json; "
-                           "transformers would add it: add it there or remove it",
-                           path, (unsigned)v->line, key, text);
-    }
-    return TP_OK;
-}
-
-static tp_status check_settings(const tp_tokenizer *tok, const char *path, const tp_json *config,
-                                tp_error *err)
-{
-    const char *class = tp_json_str(tp_json_get(config, "tokenizer_class"));
-    TP_TRY(
-        refuse_flag(path, config, "split_special_tokens", "special tokens would be cut up", err));
-    if (class && (tp_str_starts(class, "GPT2") || tp_str_starts(class, "Qwen2")))
-        TP_TRY(refuse_flag(path, config, "add_prefix_space",
-                           "this class puts a space before each text", err));
-    TP_TRY(need_known(tok, path, config, "added_tokens_decoder", err));
-    TP_TRY(need_known(tok, path, config, "additional_special_tokens", err));
-    return need_known(tok, path, config, "extra_special_tokens", err);
-}
-
-/* "chat_template": text, or a list of {"name", "template"} with one called default. */
-static const char *template_text(const tp_json *v)
-{
-    if (tp_json_str(v))
-        return tp_json_str(v);
-    for (const tp_json *t = v && v->type == TP_JSON_ARRAY ? v->child : NULL; t; t = t->next) {
-        const char *name = tp_json_str(tp_json_get(t, "name"));
-        if (name && strcmp(name, "default") == 0)
-            return tp_json_str(tp_json_get(t, "template"));
-    }
-    return NULL;
-}
-
-static tp_status take_config(tp_tokenizer *tok, const char *path, const tp_buf *text, tp_error *err)
-{
-    tp_arena document = {0};
-    const tp_json *config = NULL;
-    tp_status status = tp_arena_init(&document, 64 * text->len + 4096, err);
-    if (status == TP_OK)
-        status = tp_json_parse(&document, path, tp_buf_str(text), text->len, &TP_JSON_TOLERANT,
-                               &config, err);
-    if (status == TP_OK)
-        status = check_settings(tok, path, config, err);
-    if (status == TP_OK)
-        status = named_token(tok, path, config, "bos_token", &tok->bos, err);
-    if (status == TP_OK)
-        status = named_token(tok, path, config, "eos_token", &tok->eos, err);
-    if (status == TP_OK)
-        status = named_token(tok, path, config, "pad_token", &tok->pad, err);
-    const char *template = template_text(tp_json_get(config, "chat_template"));
-    if (status == TP_OK && template && !tok->chat_template)
-        tok->chat_template = tp_arena_strdup(&tok->arena, template);
-    tp_arena_release(&document);
-    return status;
-}
-
-static tp_status read_config(tp_tokenizer *tok, const char *file, tp_error *err)
-{
-    char *path = tp_arena_printf(&tok->arena, "%s/%s", tok->folder, file);
-    if (!tp_file_exists(path))
-        return TP_OK;
-    tp_buf text = {0};
-    tp_status status = tp_file_read(path, MAX_CONFIG_BYTES, &text, err);
-    if (status == TP_OK)
-        status = take_config(tok, path, &text, err);
-    tp_buf_release(&text);
-    return status;
 }
 
 static tp_status read_template_file(tp_tokenizer *tok, tp_error *err)
@@ -533,8 +415,7 @@ static tp_status read_folder(tp_tokenizer *tok, const char *folder, tp_error *er
 {
     tok->folder = tp_arena_strdup(&tok->arena, folder);
     TP_TRY(read_template_file(tok, err));
-    TP_TRY(read_config(tok, "tokenizer_config.json", err));
-    return read_config(tok, "special_tokens_map.json", err);
+    return tp_tokenizer_read_settings(tok, err);
 }
 
 /* The files that a folder would hold, from the keys of a GGUF file. */
@@ -550,7 +431,7 @@ static tp_status load_gguf(const char *path, tp_tokenizer **ret, tp_error *err)
     if (status == TP_OK)
         status = tp_tokenizer_config_of_gguf(g, &config, err);
     if (status == TP_OK)
-        status = take_config(tok, path, &config, err);
+        status = tp_tokenizer_take_settings(tok, path, &config, err);
     if (status == TP_OK)
         tok->folder = tp_arena_strdup(&tok->arena, path);
     tp_buf_release(&text);
@@ -566,6 +447,7 @@ static tp_status load_gguf(const char *path, tp_tokenizer **ret, tp_error *err)
 
 tp_status tp_tokenizer_load(const char *folder, tp_tokenizer **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_buf path = {0}, text = {0};
     tp_tokenizer *tok = NULL;
     if (tp_gguf_is_file(folder))

@@ -46,6 +46,7 @@ static void counters_are_read(void **state)
     assert_int_equal(r.steal_ticks, 80);
     assert_int_equal(r.all_ticks, 10 + 20 + 30 + 400 + 5 + 6 + 7 + 80);
     assert_int_equal(r.throttles, 2 + 7 + 30);
+    assert_int_equal(r.idle_ticks, 400 + 5);
 
     /* Kernels before 2.6.11 have no steal; other systems have nothing at all. */
     write_file(path, "cpu  10 20 30 400\n");
@@ -62,8 +63,8 @@ static void counters_are_read(void **state)
 static tp_disturbance reason(int64_t steal, int64_t all, int64_t throttles, int64_t switches,
                              double seconds)
 {
-    const tp_machine_reading before = {100, 1000, 5};
-    const tp_machine_reading after = {100 + steal, 1000 + all, 5 + throttles};
+    const tp_machine_reading before = {100, 1000, 5, 0};
+    const tp_machine_reading after = {100 + steal, 1000 + all, 5 + throttles, 0};
     const int64_t n[2] = {TP_READING_UNKNOWN, switches};
     const double s[2] = {0, seconds};
     return tp_round_judge(&before, &after, n, s).reason;
@@ -85,7 +86,8 @@ static void a_round_goes_for_a_recorded_reason_only(void **state)
 
 static void the_unknown_rejects_nothing(void **state)
 {
-    const tp_machine_reading none = {TP_READING_UNKNOWN, TP_READING_UNKNOWN, TP_READING_UNKNOWN};
+    const tp_machine_reading none = {TP_READING_UNKNOWN, TP_READING_UNKNOWN, TP_READING_UNKNOWN,
+                                     TP_READING_UNKNOWN};
     const int64_t switches[2] = {TP_READING_UNKNOWN, TP_READING_UNKNOWN};
     const double seconds[2] = {1, 1};
     tp_round_conditions c = tp_round_judge(&none, &none, switches, seconds);

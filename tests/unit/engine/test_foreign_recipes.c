@@ -188,7 +188,6 @@ static void every_key_of_theirs_is_known(void **state)
 static void what_changes_the_result_is_refused(void **state)
 {
     static const char *const cases[] = {
-        "policy.dtensor_cfg.lora_cfg.enabled=true",
         "policy.draft.enabled=true",
         "policy.router_replay.enabled=true",
         "policy.hf_config_overrides={rope_theta: 5}",

@@ -354,7 +354,8 @@ static void missing_paths_are_named(void **state)
                         "fetch it first");
     assert_int_equal(tp_model_open("/", &model, &err), TP_ERR_IO);
     assert_string_equal(err.message,
-                        "/ has no config.json: expected the folder of a Hugging Face model");
+                        "/ has no config.json and no adapter_config.json: expected the folder "
+                        "of a Hugging Face model or of an adapter");
 }
 
 static void rewrite(const char *text, const char *want)

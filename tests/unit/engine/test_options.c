@@ -219,12 +219,26 @@ static void mistakes_are_explained(void **state)
          "command line: unknown key ppo; known keys at the top are loss_fn, env, async_rl, "
          "data_plane, reward_penalties, on_policy_distillation, seed, run, progress, optimization, "
          "sft, policy, "
-         "data, checkpointing, logger, cluster, engine, train, profile"},
+         "data, checkpointing, logger, cluster, engine, distributed, train, monitor, profile"},
         {"policy.precision=fp16",
          "command line: policy.precision: \"fp16\" is not one of float32, bfloat16"},
-        {"policy.dtensor_cfg.lora_cfg={enabled: true}",
-         "command line: policy.dtensor_cfg.lora_cfg.enabled: true is refused, as the result would "
-         "be another: Adapters (LoRA) are not supported, all weights are trained; set it to false"},
+        {"policy.draft={enabled: true}",
+         "command line: policy.draft.enabled: true is refused, as the result would "
+         "be another: No draft model is trained; set it to false"},
+        {"policy.dtensor_cfg.lora_cfg={enabled: true, dropout: 0.1}",
+         "policy.dtensor_cfg.lora_cfg.dropout_position: dropout on the adapter's output (post) is "
+         "not supported; pre drops its input, as PEFT does"},
+        {"policy.dtensor_cfg.lora_cfg={enabled: true, target_modules: [q_proj]}",
+         "command line: policy.dtensor_cfg.lora_cfg.target_modules: match_all_linear is true, which "
+         "takes all of them: set it to false"},
+        {"policy.dtensor_cfg.lora_cfg={enabled: true, match_all_linear: false}",
+         "policy.dtensor_cfg.lora_cfg.target_modules: must name modules when match_all_linear is "
+         "false"},
+        {"policy={peft: {enabled: true}, dtensor_cfg: {lora_cfg: {enabled: true}}}",
+         "command line: policy.dtensor_cfg.lora_cfg.enabled: policy.peft.enabled is true as well: "
+         "say it in one of the two"},
+        {"policy.peft={enabled: true, use_dora: true, dropout: 0.1}",
+         "command line: policy.peft.dropout: DoRA with dropout is not supported; set it to 0"},
     };
     for (size_t i = 0; i < TP_COUNTOF(cases); i++) {
         load_minimum();

@@ -77,6 +77,32 @@ static void improvement(void **state)
     expect_coverage("improvement", covered, REPETITIONS);
 }
 
+/* Validation a fifth above a training loss that falls, every tenth step. */
+static void generalization(void **state)
+{
+    int covered = 0;
+    tp_splitmix s = {71};
+    for (int r = 0; r < REPETITIONS; r++) {
+        double steps[1000], loss[1000], at[100], val[100];
+        for (int i = 0; i < 1000; i++) {
+            steps[i] = i + 1;
+            loss[i] = 2 + exp(-i / 100.0);
+        }
+        for (int i = 0; i < 100; i++) {
+            at[i] = 10 * i + 10;
+            val[i] = 1.2 * (2 + exp(-(at[i] - 1) / 100));
+        }
+        add_noise(loss, 1000, 0.3, 0.05, &s);
+        add_noise(val, 100, 0.3, 0.03, &s);
+        const tp_curve train = {.step = steps, .value = loss, .n = 1000};
+        const tp_curve validation = {.step = at, .value = val, .n = 100};
+        tp_dimension_figures f = {0};
+        tp_gap_of(&train, &validation, 0.95, &f);
+        covered += f.lo <= 0.2 && 0.2 <= f.hi;
+    }
+    expect_coverage("generalization", covered, REPETITIONS);
+}
+
 static void growth(void **state)
 {
     int covered = 0;
@@ -148,8 +174,10 @@ static void scaling(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(means),       cmocka_unit_test(improvement), cmocka_unit_test(growth),
-        cmocka_unit_test(convergence), cmocka_unit_test(variation),   cmocka_unit_test(scaling),
+        cmocka_unit_test(generalization), cmocka_unit_test(means),
+        cmocka_unit_test(improvement),    cmocka_unit_test(growth),
+        cmocka_unit_test(convergence),    cmocka_unit_test(variation),
+        cmocka_unit_test(scaling),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,6 +22,8 @@
     ROW(dora_norm, isa)          \
     ROW(dora, isa)               \
     ROW(dora_dm, isa)            \
+    ROW(unpack_int8, isa)        \
+    ROW(unpack_nf4, isa)         \
     ROW(embed, isa)              \
     ROW(embed_grad, isa)         \
     ROW(rmsnorm, isa)            \

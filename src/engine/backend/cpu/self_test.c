@@ -160,6 +160,8 @@ static tp_dtype dtype_of(char kind, bool is_bf16)
         return TP_DTYPE_I32;
     if (strchr("ds", kind))
         return TP_DTYPE_F64;
+    if (kind == 'u')
+        return TP_DTYPE_U8;
     return kind == 'b' || (kind == 'v' && is_bf16) ? TP_DTYPE_BF16 : TP_DTYPE_F32;
 }
 
@@ -180,7 +182,9 @@ static tp_operand read_operand(tp_self_test *t, self_case *c, const char **text,
     *text = at;
     x.data = take(t, count(&x) * tp_dtype_size(x.dtype));
     for (size_t i = 0; i < count(&x); i++) {
-        if (x.dtype == TP_DTYPE_I32)
+        if (x.dtype == TP_DTYPE_U8)
+            ((uint8_t *)x.data)[i] = (uint8_t)(37 * i + 11);
+        else if (x.dtype == TP_DTYPE_I32)
             ((int32_t *)x.data)[i] = integer(kind, i, below, c->launch.in[0].dim[0]);
         else
             put(x.dtype, x.data, i, real(kind, i, seed));

@@ -136,12 +136,14 @@ static void transformers_scalars(const tp_optimizer_settings *s, const tp_optimi
 }
 
 const tp_optimizer tp_optimizer_adafactor = {.name = "Adafactor",
+                                             .looks_at_whole = true,
                                              .options = torch_keys,
                                              .check = check_eps,
                                              .states = states,
                                              .update = update,
                                              .scalars = torch_scalars};
 const tp_optimizer tp_optimizer_adafactor_transformers = {.name = "transformers.Adafactor",
+                                                          .looks_at_whole = true,
                                                           .options = transformers_keys,
                                                           .check = check_transformers,
                                                           .states = states,

@@ -89,7 +89,8 @@ static void scalars(const tp_optimizer_settings *s, const tp_optimizer_step *ste
                             step->grad_factor);
 }
 
-const tp_optimizer tp_optimizer_adamw_8bit = {.name = "AdamW8bit",
+const tp_optimizer tp_optimizer_adamw_8bit = {.looks_at_whole = true,
+                                              .name = "AdamW8bit",
                                               .options = keys,
                                               .check = check,
                                               .states = states,

@@ -105,6 +105,7 @@ static void scalars(const tp_optimizer_settings *s, const tp_optimizer_step *ste
 }
 
 const tp_optimizer tp_optimizer_muon = {.name = "Muon",
+                                        .looks_at_whole = true,
                                         .leaves_a_rest = true,
                                         .options = keys,
                                         .check = check,

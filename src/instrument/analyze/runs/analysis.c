@@ -15,6 +15,11 @@ struct tp_analysis {
     size_t n;
 };
 
+const char *tp_analysis_dimension_name(size_t index)
+{
+    return index < tp_n_dimensions ? tp_dimensions[index].name : NULL;
+}
+
 static const tp_dimension *find_dimension(const char *name, tp_error *err)
 {
     tp_buf names = {0};
@@ -101,6 +106,7 @@ static tp_status check_options(const tp_analysis_options *o, size_t n_runs, tp_e
 tp_status tp_runs_analyze(tp_metrics *const *runs, size_t n, const tp_analysis_options *options,
                           tp_analysis **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_analysis_options o;
     bool has_all = runs && n && ret;
     for (size_t i = 0; has_all && i < n; i++)

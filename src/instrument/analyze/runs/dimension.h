@@ -62,6 +62,8 @@ void tp_improvement_of(const double *x, size_t n, bool more_is_better, double le
                        tp_dimension_figures *f);
 /* Share of a decay a e^(-kt) + c that the series has gone through. */
 void tp_convergence_of(const double *y, size_t n, double level, tp_dimension_figures *f);
+/* Relative gap of validation above training, over the last evaluations. */
+void tp_gap_of(const tp_curve *train, const tp_curve *val, double level, tp_dimension_figures *f);
 /* Relative growth over a series, by Theil and Sen on medians of blocks. */
 void tp_growth_of(const double *x, size_t n, double level, tp_dimension_figures *f);
 /* Coefficient of variation. */

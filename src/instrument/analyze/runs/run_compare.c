@@ -27,6 +27,7 @@ struct tp_run_comparison {
     difference *settings;
     size_t n_settings, cap_settings;
     double level, margin;
+    tp_align align;
 };
 
 /* ---- one metric ---- */
@@ -64,6 +65,42 @@ static double *common_steps(const sides *s, size_t *ret_n)
     for (size_t r = 1; r < runs; r++)
         memmove(values + r * n, values + r * most, n * sizeof *values);
     free(at);
+    *ret_n = n;
+    return values;
+}
+
+/* Between two of its points; the ends stand for what is beyond them. */
+static double value_at(const tp_curve *c, double x)
+{
+    size_t i = 0;
+    while (i < c->n && c->step[i] < x)
+        i++;
+    if (i == 0 || i == c->n)
+        return c->value[i ? c->n - 1 : 0];
+    double share = (x - c->step[i - 1]) / (c->step[i] - c->step[i - 1]);
+    return c->value[i - 1] + share * (c->value[i] - c->value[i - 1]);
+}
+
+/* The same at the places of the first run that lie within all of them. */
+static double *common_places(const sides *s, size_t *ret_n)
+{
+    size_t runs = s->n_a + s->n_b, n = 0, most = s->a[0].n;
+    double *values = tp_vec_new(runs * most, sizeof *values), begin = -INFINITY, end = INFINITY;
+    for (size_t r = 0; r < runs; r++) {
+        const tp_curve *c = side_at(s, r);
+        begin = c->n ? fmax(begin, c->step[0]) : INFINITY;
+        end = c->n ? fmin(end, c->step[c->n - 1]) : -INFINITY;
+    }
+    for (size_t i = 0; i < most; i++) {
+        double x = s->a[0].step[i];
+        if (!(x >= begin && x <= end))
+            continue;
+        for (size_t r = 0; r < runs; r++)
+            values[r * most + n] = value_at(side_at(s, r), x);
+        n++;
+    }
+    for (size_t r = 1; r < runs; r++)
+        memmove(values + r * n, values + r * most, n * sizeof *values);
     *ret_n = n;
     return values;
 }
@@ -115,15 +152,18 @@ static size_t odd_values(const tp_curve *c, size_t n)
     return odd;
 }
 
-static void compare_metric(tp_compared_metric *x, const sides *s, double level)
+static void compare_metric(tp_compared_metric *x, const sides *s, double level, tp_align align)
 {
     size_t n;
-    double *values = common_steps(s, &n);
+    double *values = align == TP_ALIGN_STEPS ? common_steps(s, &n) : common_places(s, &n);
     x->effect = x->ci_lo = x->ci_hi = x->p = x->p_adjusted = x->mean_a = x->mean_b = NAN;
     x->odd_a = odd_values(s->a, s->n_a);
     x->odd_b = odd_values(s->b, s->n_b);
     if (n == 0)
-        snprintf(x->why, sizeof x->why, "no step in common");
+        snprintf(x->why, sizeof x->why,
+                 align == TP_ALIGN_STEPS    ? "no step in common"
+                 : align == TP_ALIGN_TOKENS ? "no tokens in common"
+                                            : "no time in common");
     else if (s->n_a == 1 && s->n_b == 1)
         compare_pair(x, values, values + n, n, level);
     else
@@ -207,13 +247,72 @@ static void compare_settings(tp_run_comparison *c, const tp_metrics *a, const tp
 
 /* ---- the whole ---- */
 
-static bool load(tp_metrics *const *runs, size_t n, const char *tag, tp_curve *ret)
+/* Tokens that were trained on up to each step; n is 0 where the run does not tell. */
+static tp_curve tokens_of(tp_metrics *m)
+{
+    static const char *const sums[] = {"num_tokens", "train/num_tokens"};
+    static const char *const of_steps[] = {"train/global_valid_toks", "train/total_num_tokens"};
+    for (size_t k = 0; k < 2; k++) {
+        size_t index = tp_metrics_find(m, sums[k]);
+        if (index != SIZE_MAX)
+            return tp_curve_at(m, index);
+    }
+    for (size_t k = 0; k < 2; k++) {
+        size_t index = tp_metrics_find(m, of_steps[k]);
+        if (index == SIZE_MAX)
+            continue;
+        tp_curve c = tp_curve_at(m, index);
+        for (size_t i = 1; i < c.n; i++)
+            c.value[i] += c.value[i - 1];
+        return c;
+    }
+    return (tp_curve){0};
+}
+
+/* Seconds since the first record of the run. */
+static tp_curve seconds_of(tp_metrics *m, size_t index)
+{
+    const tp_metric_point *p;
+    double begin = INFINITY;
+    for (size_t i = 0; i < tp_metrics_count(m); i++)
+        if (tp_metrics_curve(m, i, &p))
+            begin = fmin(begin, p[0].wall_time);
+    size_t n = tp_metrics_curve(m, index, &p);
+    tp_curve c = {.step = tp_vec_new(n, sizeof *c.step), .value = tp_vec_new(n, sizeof *c.value)};
+    for (size_t i = 0; i < n && isfinite(begin); i++)
+        if (isfinite(p[i].wall_time)) {
+            c.step[c.n] = (double)p[i].step;
+            c.value[c.n++] = p[i].wall_time - begin;
+        }
+    return c;
+}
+
+/* Put tokens or seconds in the place of steps; what has none, or does not go on, is left out. */
+static void place(tp_metrics *m, size_t index, tp_align align, tp_curve *c)
+{
+    size_t n = 0;
+    if (align == TP_ALIGN_STEPS)
+        return;
+    tp_curve places = align == TP_ALIGN_TOKENS ? tokens_of(m) : seconds_of(m, index);
+    for (size_t i = 0; i < c->n; i++) {
+        double x = tp_curve_before(&places, c->step[i]);
+        if (isnan(x) || (n && x <= c->step[n - 1]))
+            continue;
+        c->step[n] = x;
+        c->value[n++] = c->value[i];
+    }
+    c->n = n;
+    tp_curve_release(&places);
+}
+
+static bool load(tp_metrics *const *runs, size_t n, const char *tag, tp_align align, tp_curve *ret)
 {
     for (size_t i = 0; i < n; i++) {
         size_t index = tp_metrics_find(runs[i], tag);
         if (index == SIZE_MAX)
             return false;
         ret[i] = tp_curve_at(runs[i], index);
+        place(runs[i], index, align, &ret[i]);
     }
     return true;
 }
@@ -231,6 +330,8 @@ static tp_status read_options(tp_compare_options *ret, const tp_compare_options 
 {
     TP_TRY(tp_sized_read(ret, sizeof *ret, theirs, "tp_compare_options", err));
     ret->level = ret->level != 0 ? ret->level : 0.95;
+    if ((unsigned)ret->align > TP_ALIGN_TIME)
+        return tp_fail(err, TP_ERR_ARG, "align is %d, which is nothing", (int)ret->align);
     ret->margin = ret->margin != 0 ? ret->margin : 0.01;
     if (!(ret->level > 0 && ret->level < 1))
         return tp_fail(err, TP_ERR_ARG, "level is %g; expected a number between 0 and 1",
@@ -243,6 +344,7 @@ static tp_status read_options(tp_compare_options *ret, const tp_compare_options 
 tp_status tp_runs_compare(tp_metrics *const *a, size_t n_a, tp_metrics *const *b, size_t n_b,
                           const tp_compare_options *options, tp_run_comparison **ret, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_compare_options o;
     if (!has_runs(a, n_a) || !has_runs(b, n_b) || !ret)
         return tp_fail(err, TP_ERR_ARG, "tp_runs_compare: both sides need a run");
@@ -250,14 +352,15 @@ tp_status tp_runs_compare(tp_metrics *const *a, size_t n_a, tp_metrics *const *b
     tp_run_comparison *c = tp_vec_new(1, sizeof *c);
     c->level = o.level;
     c->margin = o.margin;
+    c->align = o.align;
     tp_curve *curves = tp_vec_new(n_a + n_b, sizeof *curves);
     for (size_t i = 0; i < tp_metrics_count(a[0]); i++) {
         const char *tag = tp_metrics_tag(a[0], i);
         sides s = {curves, curves + n_a, n_a, n_b};
-        if (load(a, n_a, tag, s.a) && load(b, n_b, tag, s.b)) {
+        if (load(a, n_a, tag, c->align, s.a) && load(b, n_b, tag, c->align, s.b)) {
             tp_compared_metric *x = TP_VEC_PUSH(c->metrics, c->n, c->cap);
             x->name = strdup(tag);
-            compare_metric(x, &s, c->level);
+            compare_metric(x, &s, c->level, c->align);
         }
         for (size_t k = 0; k < n_a + n_b; k++)
             tp_curve_release(&curves[k]);
@@ -309,6 +412,12 @@ const char *tp_run_comparison_setting(const tp_run_comparison *c, size_t index, 
     return c->settings[index].key;
 }
 
+static const char *align_name(tp_align align)
+{
+    static const char *const names[] = {"steps", "tokens", "time"};
+    return names[align];
+}
+
 static void put_interval(tp_json_w *w, double lo, double hi)
 {
     tp_json_w_put_begin(w, "ci95", '[');
@@ -347,6 +456,7 @@ char *tp_run_comparison_json(const tp_run_comparison *c)
     }
     tp_json_w_end(&w, ']');
     tp_json_w_put_str(&w, "adjustment", "holm");
+    tp_json_w_put_str(&w, "aligned_by", align_name(c->align));
     tp_json_w_put_f64(&w, "level", c->level);
     tp_json_w_put_f64(&w, "margin", c->margin);
     tp_json_w_put_begin(&w, "settings", '[');

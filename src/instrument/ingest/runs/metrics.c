@@ -234,7 +234,7 @@ static tp_status open_place(const tp_run_place *place, const char *run, tp_metri
 static char *split_run(const char *path, const char **ret_run)
 {
     char *copy = strdup(path), *hash;
-    TP_ASSERT(copy);
+    TP_HAVE(copy);
     *ret_run = NULL;
     if (!tp_file_exists(path) && !tp_dir_exists(path) && (hash = strchr(copy, '#'))) {
         for (; hash; hash = strchr(hash + 1, '#')) {
@@ -252,6 +252,7 @@ static char *split_run(const char *path, const char **ret_run)
 tp_status tp_metrics_open(const char *path, const tp_metrics_options *options, tp_metrics **ret,
                           tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_run_place place, inner;
     tp_metrics_options o;
     const char *run;
@@ -280,6 +281,7 @@ tp_status tp_metrics_open(const char *path, const tp_metrics_options *options, t
 
 tp_status tp_metrics_refresh(tp_metrics *m, bool *ret_changed, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(m, err);
     uint32_t before = m->n_records;
     TP_TRY(read_on(m, err));
@@ -481,6 +483,7 @@ static tp_status fail_no_tag(const tp_metrics *m, const char *tag, tp_error *err
 tp_status tp_metrics_check_tags(const tp_metrics *m, const char *const *tags, size_t n_tags,
                                 tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(m && (tags || !n_tags), err);
     for (size_t i = 0; i < n_tags; i++) {
         bool is_there = false;
@@ -542,6 +545,7 @@ tp_status tp_metrics_write_json(tp_metrics *m, tp_points_view view, const char *
                                 bool (*write)(void *user, const char *text, size_t n), void *user,
                                 tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     TP_NEED(m && write && (tags || !n_tags), err);
     tp_buf text = {0};
     TP_TRY(tp_metrics_check_tags(m, tags, n_tags, err));

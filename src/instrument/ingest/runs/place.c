@@ -58,7 +58,7 @@ static tp_status list_folder(tp_run_place *p, tp_error *err)
         }
         tp_place_entry *entry = TP_VEC_PUSH(p->entries, p->n_entries, cap);
         entry->name = strdup(e->d_name);
-        TP_ASSERT(entry->name);
+        TP_HAVE(entry->name);
         entry->is_dir = is_dir;
     }
     closedir(dir);
@@ -90,7 +90,7 @@ static tp_status read_head(tp_run_place *p, tp_error *err)
 tp_status tp_place_look(tp_run_place *p, const char *path, tp_error *err)
 {
     *p = (tp_run_place){.path = strdup(path), .is_dir = tp_dir_exists(path)};
-    TP_ASSERT(p->path);
+    TP_HAVE(p->path);
     for (size_t n = strlen(path); n > 1 && p->path[n - 1] == '/'; n--)
         p->path[n - 1] = 0;
     const char *slash = strrchr(p->path, '/');

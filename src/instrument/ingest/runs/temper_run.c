@@ -145,6 +145,7 @@ static void see_row(void *user, tp_flat_row_lines *l)
     tp_slice name = axis && axis->is_text ? tp_flat_row_text(row, axis) : (tp_slice){"", 0};
     if (!tp_recorded_next(m))
         return;
+    bool is_sampled = tp_slice_is(name, "time"); /* beside the steps */
     attempt = attempt < 0 ? 0 : attempt > 1 << 23 ? 1 << 23 : attempt;
     *TP_VEC_PUSH(m->attempts, m->n_attempts, m->cap_attempts) =
         (tp_recorded_attempt){.step = step,
@@ -153,9 +154,11 @@ static void see_row(void *user, tp_flat_row_lines *l)
                               .record = m->n_records};
     for (size_t i = 0; i < row->n; i++) {
         const tp_flat_row_member *x = &row->members[i];
-        if (x->is_number && !is_head(tp_flat_row_tag(row, x)))
-            tp_recorded_put(m, tp_flat_row_tag(row, x), step, t, x->value,
-                            (uint32_t)attempt << TP_MARK_FILE_SHIFT);
+        if (!x->is_number || is_head(tp_flat_row_tag(row, x)))
+            continue;
+        tp_recorded_put(m, tp_flat_row_tag(row, x), step, t, x->value,
+                        (uint32_t)attempt << TP_MARK_FILE_SHIFT);
+        m->series[m->last_series].is_sampled |= is_sampled;
     }
 }
 

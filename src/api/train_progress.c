@@ -1,37 +1,34 @@
-/* progress.c - a run on the terminal: a live block, plain lines or JSON lines. */
-#include "cli/progress.h"
+/* train_progress.c - a run while it goes, as text: a live block, plain lines or JSON lines. */
+#include "api/train_progress.h"
 
 #include <math.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
+#include "api/tables.h"
 #include "base/clock.h"
 #include "base/platform.h"
 #include "base/terminal.h"
-#include "cli/cli.h"
 #include "text/json/json.h"
 
 enum { MAX_LOSSES = 24 };
 
-void tp_progress_init(tp_progress *p, int mode)
+void tp_progress_init(tp_progress *p, int mode, const tp_training_screen *screen)
 {
-    *p = (tp_progress){.mode = mode, .colour = tp_cli_colour(stdout)};
+    *p = (tp_progress){.mode = mode, .screen = screen};
     if (mode == TP_PROGRESS_AUTO)
-        p->mode = tp_cli_terminal(stdout) ? TP_PROGRESS_BLOCK : TP_PROGRESS_PLAIN;
+        p->mode = screen->is_terminal ? TP_PROGRESS_BLOCK : TP_PROGRESS_PLAIN;
+}
+
+static void print(const tp_progress *p, tp_buf *text)
+{
+    if (text->len && p->screen->print)
+        p->screen->print(p->screen->user, text->data, text->len);
+    tp_buf_release(text);
 }
 
 static double metric(const tp_train_event *e, const char *name)
 {
     return name ? tp_metric_latest(e->metrics, name) : NAN;
-}
-
-static int terminal_width(void)
-{
-    struct winsize size;
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20)
-        return size.ws_col;
-    return 100;
 }
 
 /* ---- the block ---- */
@@ -65,23 +62,6 @@ static void add_bar(tp_buf *out, double share, int cells)
     for (; used < cells; used++)
         tp_buf_addc(out, ' ');
     tp_buf_adds(out, "▏");
-}
-
-static void add_sparkline(tp_buf *out, const double *v, int n)
-{
-    static const char *const levels[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-    double low = INFINITY, high = -INFINITY;
-    for (int i = 0; i < n; i++)
-        if (isfinite(v[i])) {
-            low = fmin(low, v[i]);
-            high = fmax(high, v[i]);
-        }
-    for (int i = 0; i < n; i++) {
-        if (!isfinite(v[i]))
-            tp_buf_addc(out, '!');
-        else
-            tp_buf_adds(out, levels[high > low ? (int)(7.99 * (v[i] - low) / (high - low)) : 0]);
-    }
 }
 
 /* NaN is what is not known. */
@@ -167,12 +147,12 @@ static void memory_line(const tp_train_event *e, tp_buf *out)
         tp_buf_addf(out, "   %lld steps skipped", (long long)e->skipped);
 }
 
-static void erase(tp_progress *p)
+static void erase(tp_progress *p, tp_buf *out)
 {
     for (int i = 0; i < p->lines_drawn; i++)
-        fputs(tp_style(TP_LINE_UP), stdout);
+        tp_buf_adds(out, tp_style(TP_LINE_UP));
     if (p->lines_drawn)
-        printf("%s%s", tp_style(TP_LINE_BEGIN), tp_style(TP_BELOW_ERASE));
+        tp_buf_addf(out, "%s%s", tp_style(TP_LINE_BEGIN), tp_style(TP_BELOW_ERASE));
     p->lines_drawn = 0;
 }
 
@@ -222,7 +202,7 @@ static void goal_line(const tp_progress *p, const tp_train_event *e, tp_buf *out
         else
             tp_buf_addf(out, "reward %s ±%s  ", tp_human_value(mean, 3, reward),
                         tp_human_value(1.96 * se, 3, error));
-        add_sparkline(out, p->losses, p->n_losses);
+        tp_buf_add_sparkline(out, p->losses, (size_t)p->n_losses);
         tp_buf_adds(out, "  ");
         if (!isnan(val))
             add_number(out, "validation", 3, val);
@@ -233,7 +213,7 @@ static void goal_line(const tp_progress *p, const tp_train_event *e, tp_buf *out
         return;
     }
     add_number(out, "loss", 4, loss);
-    add_sparkline(out, p->losses, p->n_losses);
+    tp_buf_add_sparkline(out, p->losses, (size_t)p->n_losses);
     tp_buf_adds(out, "  ");
     add_number(out, "val", 4, metric(e, a->val_loss));
     if (a->is_preference) {
@@ -248,42 +228,41 @@ static void goal_line(const tp_progress *p, const tp_train_event *e, tp_buf *out
 
 static void end_line(tp_progress *p, tp_buf *out, tp_buf *line)
 {
-    add_line(out, tp_buf_str(line), terminal_width());
+    const tp_training_screen *screen = p->screen;
+    int columns = screen->columns ? screen->columns(screen->user) : 100;
+    add_line(out, tp_buf_str(line), columns);
     tp_buf_clear(line);
     p->lines_drawn++;
 }
 
-static void draw_block(tp_progress *p, const tp_train_event *e)
+static void draw_block(tp_progress *p, const tp_train_event *e, tp_buf *out)
 {
-    tp_buf out = {0}, line = {0};
+    tp_buf line = {0};
     bool rolls_out = e->algorithm->generates;
-    erase(p);
+    erase(p, out);
     head_line(e, &line);
-    tp_buf_adds(&out, p->colour ? tp_style(TP_STYLE_BOLD) : "");
-    end_line(p, &out, &line);
-    tp_buf_adds(&out, p->colour ? tp_style(TP_STYLE_PLAIN) : "");
+    tp_buf_adds(out, p->screen->colour ? tp_style(TP_STYLE_BOLD) : "");
+    end_line(p, out, &line);
+    tp_buf_adds(out, p->screen->colour ? tp_style(TP_STYLE_PLAIN) : "");
     goal_line(p, e, &line);
-    end_line(p, &out, &line);
+    end_line(p, out, &line);
     if (rolls_out) {
         policy_line(e, &line);
-        end_line(p, &out, &line);
+        end_line(p, out, &line);
     }
     phase_line(e, &line);
     if (rolls_out)
-        end_line(p, &out, &line);
+        end_line(p, out, &line);
     rate_line(e, &line);
-    end_line(p, &out, &line);
+    end_line(p, out, &line);
     memory_line(e, &line);
-    end_line(p, &out, &line);
-    fwrite(out.data, 1, out.len, stdout);
-    fflush(stdout);
-    tp_buf_release(&out);
+    end_line(p, out, &line);
     tp_buf_release(&line);
 }
 
 /* ---- lines and JSON ---- */
 
-static void print_rollout(const tp_train_event *e)
+static void print_rollout(const tp_train_event *e, tp_buf *out)
 {
     char rate[32];
     double generated = metric(e, "performance/generation_tokens_per_sec");
@@ -293,54 +272,53 @@ static void print_rollout(const tp_train_event *e)
     add_policy(e, "cut", "zero spread", &line);
     add_result(&line, "loss", 4, metric(e, "train/loss"));
     add_result(&line, "grad norm", 3, metric(e, "train/grad_norm"));
-    printf("%sgenerated %s tok/s  %.3f s\n", tp_buf_str(&line),
-           isnan(generated) ? "unknown" : tp_human_count(generated, rate),
-           metric(e, "timing/train/total_step_time"));
+    tp_buf_addf(out, "%sgenerated %s tok/s  %.3f s\n", tp_buf_str(&line),
+                isnan(generated) ? "unknown" : tp_human_count(generated, rate),
+                metric(e, "timing/train/total_step_time"));
     tp_buf_release(&line);
 }
 
-static void print_step(const tp_train_event *e)
+static void print_step(const tp_train_event *e, tp_buf *out)
 {
     char wait[32], rate[32], loss[32], norm[32];
     double mfu = metric(e, "train/train_fp_utilization");
-    printf("step %lld/%lld  loss %s  grad norm %s  lr %.3g  %s tok/s  %.3f s  wait %s",
-           (long long)e->step, (long long)e->max_steps,
-           tp_human_value(metric(e, "train/loss"), 4, loss),
-           tp_human_value(metric(e, "train/grad_norm"), 3, norm), metric(e, "train/lr"),
-           tp_human_count(metric(e, "performance/trained_tokens_per_sec"), rate),
-           metric(e, "timing/train/total_step_time"),
-           tp_human_seconds(metric(e, "timing/train/data_processing"), wait));
+    tp_buf_addf(out, "step %lld/%lld  loss %s  grad norm %s  lr %.3g  %s tok/s  %.3f s  wait %s",
+                (long long)e->step, (long long)e->max_steps,
+                tp_human_value(metric(e, "train/loss"), 4, loss),
+                tp_human_value(metric(e, "train/grad_norm"), 3, norm), metric(e, "train/lr"),
+                tp_human_count(metric(e, "performance/trained_tokens_per_sec"), rate),
+                metric(e, "timing/train/total_step_time"),
+                tp_human_seconds(metric(e, "timing/train/data_processing"), wait));
     if (e->algorithm->is_preference)
-        printf("  accuracy %.3f  margin %.3f", metric(e, "train/accuracy"),
-               metric(e, "dpo/margin_times_beta"));
+        tp_buf_addf(out, "  accuracy %.3f  margin %.3f", metric(e, "train/accuracy"),
+                    metric(e, "dpo/margin_times_beta"));
     if (!isnan(mfu))
-        printf("  MFU %.1f%%", 100 * mfu);
-    putchar('\n');
+        tp_buf_addf(out, "  MFU %.1f%%", 100 * mfu);
+    tp_buf_addc(out, '\n');
 }
 
-static void print_validation(const tp_train_event *e)
+static void print_validation(const tp_train_event *e, tp_buf *out)
 {
     char text[32];
     const tp_algorithm *a = e->algorithm;
-    printf("step %lld  validation", (long long)e->step);
+    tp_buf_addf(out, "step %lld  validation", (long long)e->step);
     if (a->val_loss)
-        printf(" loss %s", tp_human_value(metric(e, a->val_loss), 4, text));
+        tp_buf_addf(out, " loss %s", tp_human_value(metric(e, a->val_loss), 4, text));
     if (a->val_accuracy)
-        printf(" accuracy %s", tp_human_value(metric(e, a->val_accuracy), 4, text));
-    putchar('\n');
+        tp_buf_addf(out, " accuracy %s", tp_human_value(metric(e, a->val_accuracy), 4, text));
+    tp_buf_addc(out, '\n');
 }
 
-static void print_plain(const tp_train_event *e)
+static void print_plain(const tp_train_event *e, tp_buf *out)
 {
     if (e->kind == TP_EVENT_STEP && e->algorithm->generates)
-        print_rollout(e);
+        print_rollout(e, out);
     else if (e->kind == TP_EVENT_STEP)
-        print_step(e);
+        print_step(e, out);
     else if (e->kind == TP_EVENT_VALIDATION)
-        print_validation(e);
+        print_validation(e, out);
     else if (e->kind == TP_EVENT_CHECKPOINT)
-        printf("step %lld  checkpoint saved\n", (long long)e->step);
-    fflush(stdout);
+        tp_buf_addf(out, "step %lld  checkpoint saved\n", (long long)e->step);
 }
 
 /* A member of an event: a metric, written by every step (null where it is unknown), or where
@@ -393,13 +371,12 @@ static void put_metrics(const tp_train_event *e, tp_json_w *w)
     tp_json_w_put_i64(w, "max_steps", e->max_steps);
 }
 
-static void print_json(const tp_train_event *e)
+static void print_json(const tp_train_event *e, tp_buf *out)
 {
     static const char *const kinds[] = {"example",    "plan",       "start",  "step",
                                         "validation", "checkpoint", "notice", "finished"};
-    tp_buf out = {0};
     tp_json_w w;
-    tp_json_w_init(&w, &out, 0);
+    tp_json_w_init(&w, out, 0);
     tp_json_w_begin(&w, '{');
     tp_json_w_put_str(&w, "event", kinds[e->kind]);
     tp_json_w_put_i64(&w, "step", e->step);
@@ -408,9 +385,7 @@ static void print_json(const tp_train_event *e)
     if (e->kind == TP_EVENT_STEP || e->kind == TP_EVENT_VALIDATION)
         put_metrics(e, &w);
     tp_json_w_end(&w, '}');
-    puts(tp_buf_str(&out));
-    fflush(stdout);
-    tp_buf_release(&out);
+    tp_buf_addc(out, '\n');
 }
 
 static void remember(tp_progress *p, const tp_train_event *e)
@@ -422,38 +397,47 @@ static void remember(tp_progress *p, const tp_train_event *e)
     p->losses[p->n_losses++] = metric(e, e->algorithm->generates ? "train/reward" : "train/loss");
 }
 
-void tp_progress_event(tp_progress *p, const tp_train_event *e)
+static void add_event(tp_progress *p, const tp_train_event *e, tp_buf *out)
 {
-    if (e->kind == TP_EVENT_STEP)
-        remember(p, e);
     if (p->mode == TP_PROGRESS_JSON) {
-        print_json(e);
-        return;
-    }
-    if (e->kind == TP_EVENT_NOTICE) {
-        if (p->mode == TP_PROGRESS_BLOCK)
-            erase(p);
-        if (p->mode != TP_PROGRESS_QUIET)
-            printf("note: %s\n", e->text);
-        fflush(stdout);
+        print_json(e, out);
         return;
     }
     if (p->mode == TP_PROGRESS_QUIET)
         return;
-    if (e->kind == TP_EVENT_EXAMPLE) {
-        printf("%s\n", e->text);
+    if (e->kind == TP_EVENT_NOTICE) {
+        if (p->mode == TP_PROGRESS_BLOCK)
+            erase(p, out);
+        tp_buf_addf(out, "note: %s\n", e->text);
         return;
     }
+    if (e->kind == TP_EVENT_EXAMPLE) {
+        tp_buf_addf(out, "%s\n", e->text);
+        return;
+    }
+    if (e->kind == TP_EVENT_START) {
+        tp_table_levers(e->levers, out);
+        tp_buf_addc(out, '\n');
+    }
     if (p->mode == TP_PROGRESS_PLAIN) {
-        print_plain(e);
+        print_plain(e, out);
         return;
     }
     double now = tp_clock_s();
     bool due = now - p->last_draw_s >= 0.25 || e->step == e->max_steps || !p->lines_drawn;
     if (e->kind != TP_EVENT_PLAN && e->kind != TP_EVENT_FINISHED && due) {
-        draw_block(p, e);
+        draw_block(p, e, out);
         p->last_draw_s = now;
     }
+}
+
+void tp_progress_event(tp_progress *p, const tp_train_event *e)
+{
+    tp_buf out = {0};
+    if (e->kind == TP_EVENT_STEP)
+        remember(p, e);
+    add_event(p, e, &out);
+    print(p, &out);
 }
 
 void tp_progress_end(tp_progress *p) { p->lines_drawn = 0; /* what is drawn stays */ }

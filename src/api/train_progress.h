@@ -1,23 +1,24 @@
-/* progress.h - a run on the terminal.
+/* train_progress.h - a run while it goes, as text.
  *
  * On a terminal a block of four lines (six for rollouts) redrawn in place at most four times a
  * second (no alternate screen: what was printed stays); elsewhere one plain line per step.  JSON
  * prints one object per event. */
-#ifndef TP_CLI_PROGRESS_H
-#define TP_CLI_PROGRESS_H
+#ifndef TP_API_TRAIN_PROGRESS_H
+#define TP_API_TRAIN_PROGRESS_H
 
 #include "engine/train/algorithm.h"
+#include "temper/train.h"
 
 typedef struct {
     int mode; /* tp_progress_mode, never AUTO */
-    bool colour;
+    const tp_training_screen *screen;
     int lines_drawn;
     double last_draw_s;
     double losses[24]; /* or rewards, of the latest steps, oldest first */
     int n_losses;
 } tp_progress;
 
-void tp_progress_init(tp_progress *p, int mode);
+void tp_progress_init(tp_progress *p, int mode, const tp_training_screen *screen);
 /* Matches tp_train_hooks.observe for a tp_progress. */
 void tp_progress_event(tp_progress *p, const tp_train_event *event);
 void tp_progress_end(tp_progress *p);

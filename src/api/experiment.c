@@ -1,0 +1,230 @@
+/* experiment.c - experiments: the levers of the engine, measured by the instrument. */
+#include "temper/experiment.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/sized.h"
+#include "base/strings.h"
+#include "engine/train/levers.h"
+#include "instrument/bench/process.h"
+#include "instrument/experiment/ablate.h"
+#include "instrument/experiment/tune.h"
+#include "temper/levers.h"
+
+enum { MOST_LEVERS = 256 };
+
+/* A lever of the table, or one of the command line: NAME:KEY=ON/OFF. */
+typedef struct {
+    const tp_lever *known;
+    const char *on, *off; /* "KEY=ON"; of an own one */
+} chosen_lever;
+
+typedef struct {
+    tp_arena arena;
+    tp_set_lever levers[MOST_LEVERS];
+    chosen_lever rows[MOST_LEVERS];
+    size_t n;
+} chosen;
+
+/* ---- settings ---- */
+
+static size_t known_choices(const chosen *c, const tp_put *put, tp_lever_choice *ret)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->n; i++)
+        if (c->rows[i].known && put[i] != TP_PUT_AS_IS)
+            ret[n++] = (tp_lever_choice){c->rows[i].known, put[i] == TP_PUT_ON};
+    return n;
+}
+
+/* Matches tp_lever_set.settings: of the table in one, since levers share lists. */
+static tp_status settings_of(void *user, const tp_put *put, tp_arena *arena,
+                             const char *const **ret, size_t *ret_n, tp_error *err)
+{
+    const chosen *c = user;
+    tp_lever_choice choices[MOST_LEVERS];
+    char **shared;
+    size_t n_shared, n = 0;
+    TP_TRY(tp_lever_overrides(choices, known_choices(c, put, choices), &shared, &n_shared, err));
+    const char **all = tp_arena_array(arena, const char *, n_shared + c->n + 1);
+    for (size_t i = 0; i < n_shared; i++)
+        all[n++] = tp_arena_strdup(arena, shared[i]);
+    tp_free(shared);
+    for (size_t i = 0; i < c->n; i++)
+        if (!c->rows[i].known && put[i] != TP_PUT_AS_IS)
+            all[n++] = put[i] == TP_PUT_ON ? c->rows[i].on : c->rows[i].off;
+    *ret = all;
+    *ret_n = n;
+    return TP_OK;
+}
+
+/* ---- which levers ---- */
+
+static tp_status add(chosen *c, const tp_set_lever *lever, const chosen_lever *row, tp_error *err)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (strcmp(c->levers[i].name, lever->name) == 0)
+            return tp_fail(err, TP_ERR_ARG, "there are two levers '%s'", lever->name);
+    if (c->n == MOST_LEVERS)
+        return tp_fail(err, TP_ERR_ARG, "more than %d levers", MOST_LEVERS);
+    c->levers[c->n] = *lever;
+    c->rows[c->n++] = *row;
+    return TP_OK;
+}
+
+static tp_status add_own(chosen *c, const char *text, tp_error *err)
+{
+    const char *colon = strchr(text, ':');
+    const char *equals = colon ? strchr(colon, '=') : NULL;
+    const char *slash = equals ? strrchr(equals, '/') : NULL;
+    if (!slash || colon == text || equals == colon + 1)
+        return tp_fail(err, TP_ERR_ARG,
+                       "'%.200s' is no lever; one is NAME:KEY=ON/OFF, as in "
+                       "recompute:policy.recompute=full/none",
+                       text);
+    const char *key = tp_arena_strndup(&c->arena, colon + 1, (size_t)(equals - colon));
+    chosen_lever row = {
+        .on = tp_arena_printf(&c->arena, "%s%.*s", key, (int)(slash - equals - 1), equals + 1),
+        .off = tp_arena_printf(&c->arena, "%s%s", key, slash + 1)};
+    tp_set_lever lever = {.name = tp_arena_strndup(&c->arena, text, (size_t)(colon - text)),
+                          .what = tp_arena_printf(&c->arena, "%s on, %s off", row.on, row.off),
+                          .recipe = TP_PUT_AS_IS};
+    return add(c, &lever, &row, err);
+}
+
+static tp_status fail_unknown(const char *name, tp_error *err)
+{
+    tp_buf names = {0};
+    const tp_lever *lever;
+    for (size_t i = 0; (lever = tp_lever_at(i)); i++)
+        tp_buf_addf(&names, "%s%s", i ? ", " : "", lever->name);
+    tp_status status = tp_fail(err, TP_ERR_ARG, "there is no lever '%.100s'; there are %s", name,
+                               tp_buf_str(&names));
+    tp_buf_release(&names);
+    return status;
+}
+
+static bool is_named(const tp_ablate_options *o, const char *name)
+{
+    for (size_t i = 0; i < o->n_levers; i++)
+        if (strcmp(o->levers[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* Passes that find nothing in the graphs of this configuration are not looked at unless they are
+ * named. */
+static void say_idle(const tp_ablate_options *o, const tp_lever_report *reports, size_t n)
+{
+    tp_buf names = {0};
+    for (size_t i = 0; i < n; i++)
+        if (tp_lever_is_idle(&reports[i]))
+            tp_buf_addf(&names, "%s%s", names.len ? ", " : "", reports[i].lever->name);
+    if (names.len && o->common.note) {
+        tp_buf_adds(&names, ": nothing to do here by the plan, not measured");
+        o->common.note(o->common.user, names.data);
+    }
+    tp_buf_release(&names);
+}
+
+/* Those that the configuration has, in the order of the table: all, unless some are named or own
+ * ones are given. */
+static tp_status add_known(chosen *c, const tp_ablate_options *o, const char *config,
+                           const char *const *overrides, size_t n, tp_error *err)
+{
+    tp_lever_report *reports;
+    size_t n_reports;
+    for (size_t i = 0; i < o->n_levers; i++)
+        if (!tp_lever_find(o->levers[i]))
+            return fail_unknown(o->levers[i], err);
+    if (o->n_levers == 0 && o->n_own > 0)
+        return TP_OK;
+    TP_TRY(tp_training_levers(config, overrides, n, &reports, &n_reports, err));
+    tp_status status = TP_OK;
+    for (size_t i = 0; i < n_reports && status == TP_OK; i++) {
+        const tp_lever *known = reports[i].lever;
+        tp_set_lever lever = {.name = known->name,
+                              .what = known->what,
+                              .recipe = reports[i].state == TP_LEVER_OFF ? TP_PUT_OFF : TP_PUT_ON};
+        bool is_wanted = o->n_levers ? is_named(o, known->name) : !tp_lever_is_idle(&reports[i]);
+        if (is_wanted)
+            status = add(c, &lever, &(chosen_lever){.known = known}, err);
+    }
+    if (o->n_levers == 0)
+        say_idle(o, reports, n_reports);
+    tp_free(reports);
+    return status;
+}
+
+static tp_status choose(chosen *c, const tp_ablate_options *o, const char *config,
+                        const char *const *overrides, size_t n, tp_error *err)
+{
+    for (size_t i = 0; i < o->n_own; i++)
+        TP_TRY(add_own(c, o->own[i], err));
+    TP_TRY(add_known(c, o, config, overrides, n, err));
+    return c->n ? TP_OK
+                : tp_fail(err, TP_ERR_ARG, "the configuration has none of the levers named");
+}
+
+/* ---- the public functions ---- */
+
+/* What both need: the levers, and what is done with them. */
+typedef tp_status (*use)(const void *options, const tp_lever_set *set, const char *config,
+                         const char *const *overrides, size_t n, char **ret, tp_error *err);
+
+static tp_status with_levers(const tp_ablate_options *which, use then, const void *options,
+                             const char *config, const char *const *overrides, size_t n, char **ret,
+                             tp_error *err)
+{
+    chosen *c = calloc(1, sizeof *c);
+    if (!c)
+        return tp_fail(err, TP_ERR_NOMEM, "no memory for the levers");
+    tp_status status = tp_arena_init(&c->arena, 64 << 20, err);
+    if (status == TP_OK)
+        status = choose(c, which, config, overrides, n, err);
+    const tp_lever_set set = {.levers = c->levers, .n = c->n, .settings = settings_of, .user = c};
+    if (status == TP_OK)
+        status = then(options, &set, config, overrides, n, ret, err);
+    tp_arena_release(&c->arena);
+    free(c);
+    return status;
+}
+
+static tp_status ablate(const void *options, const tp_lever_set *set, const char *config,
+                        const char *const *overrides, size_t n, char **ret, tp_error *err)
+{
+    return tp_ablate(config, overrides, n, options, set, ret, err);
+}
+
+static tp_status tune(const void *options, const tp_lever_set *set, const char *config,
+                      const char *const *overrides, size_t n, char **ret, tp_error *err)
+{
+    return tp_tune(config, overrides, n, options, set, ret, err);
+}
+
+tp_status tp_ablate_run(const char *config, const char *const *overrides, size_t n_overrides,
+                        const tp_ablate_options *options, char **ret, tp_error *err)
+{
+    TP_MEMORY_GUARD(err);
+    TP_NEED(ret && (overrides || !n_overrides), err);
+    tp_ablate_options o;
+    TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_ablate_options", err));
+    TP_NEED((o.levers || !o.n_levers) && (o.own || !o.n_own), err);
+    return with_levers(&o, ablate, &o, config, overrides, n_overrides, ret, err);
+}
+
+tp_status tp_tune_run(const char *config, const char *const *overrides, size_t n_overrides,
+                      const tp_tune_options *options, char **ret, tp_error *err)
+{
+    TP_MEMORY_GUARD(err);
+    TP_NEED(ret && (overrides || !n_overrides), err);
+    tp_tune_options o;
+    TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_tune_options", err));
+    const tp_ablate_options all = {.common = o.common};
+    if (o.goal < TP_GOAL_TOKENS_PER_S || o.goal > TP_GOAL_COST || o.memory_bytes < 0)
+        return tp_fail(err, TP_ERR_ARG, "tp_tune_run: there is no such goal, or memory is below 0");
+    return with_levers(&all, tune, &o, config, overrides, n_overrides, ret, err);
+}
+
+void tp_experiment_interrupt(void) { tp_process_interrupt(); }

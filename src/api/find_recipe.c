@@ -1,0 +1,98 @@
+/* find_recipe.c - the recipe that a word means: a file, or one that was installed. */
+#include <dirent.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/strings.h"
+#include "temper/config.h"
+
+enum { PATH_CAP = 4096 };
+
+/* ---- installed recipes: PREFIX/share/temper/recipes, beside PREFIX/bin ---- */
+
+/* From the program's own place, so that the tree can be moved. */
+static bool find_installed(tp_buf *folder)
+{
+    char path[4096];
+    struct stat st;
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (n <= 0)
+        return false;
+    path[n] = 0;
+    for (int i = 0; i < 2; i++) {
+        char *slash = strrchr(path, '/');
+        if (!slash)
+            return false;
+        *slash = 0;
+    }
+    tp_buf_addf(folder, "%s/share/temper/recipes", path);
+    return stat(folder->data, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* "demo, demo-grpo, dpo ..." in the order of the alphabet. */
+static void list_recipes(const char *folder, tp_buf *out)
+{
+    struct dirent **entries = NULL;
+    int n = scandir(folder, &entries, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        const char *name = entries[i]->d_name;
+        if (tp_str_ends(name, ".yaml"))
+            tp_buf_addf(out, "%s%.*s", out->len ? ", " : "", (int)(strlen(name) - 5), name);
+        free(entries[i]);
+    }
+    free(entries);
+}
+
+static bool find_in(const char *folder, const char *name, tp_buf *path)
+{
+    static const char *const endings[] = {"", ".yaml"};
+    struct stat st;
+    for (int i = 0; i < 2; i++) {
+        tp_buf_clear(path);
+        tp_buf_addf(path, "%s/%s%s", folder, name, endings[i]);
+        if (stat(path->data, &st) == 0 && S_ISREG(st.st_mode))
+            return true;
+    }
+    return false;
+}
+
+/* The file that `word` means. */
+static tp_status find_recipe(const char *word, tp_buf *path, tp_error *err)
+{
+    struct stat st;
+    tp_buf folder = {0}, names = {0};
+    const char *name = tp_str_starts(word, "recipes/") ? word + strlen("recipes/") : word;
+    tp_buf_adds(path, word);
+    if (stat(word, &st) == 0 || !*name || strchr(name, '/') || !find_installed(&folder)) {
+        tp_buf_release(&folder);
+        return TP_OK; /* opening it says what is wrong, if something is */
+    }
+    tp_status status = TP_OK;
+    if (!find_in(folder.data, name, path)) {
+        list_recipes(folder.data, &names);
+        status = tp_fail(err, TP_ERR_IO,
+                         "there is no file '%.300s', nor a recipe of that name in %.1000s; there "
+                         "are %.1000s",
+                         word, folder.data, tp_buf_str(&names));
+    }
+    tp_buf_release(&names);
+    tp_buf_release(&folder);
+    return status;
+}
+
+tp_status tp_recipe_find(const char *word, char **ret_path, tp_error *err)
+{
+    TP_MEMORY_GUARD(err);
+    tp_buf found = {0};
+    if (!word || !ret_path)
+        return tp_fail(err, TP_ERR_ARG, "tp_recipe_find: an argument is NULL");
+    tp_status status = find_recipe(word, &found, err);
+    if (status == TP_OK && found.len >= PATH_CAP)
+        status = tp_fail(err, TP_ERR_CONFIG, "'%.200s...': the path is too long", found.data);
+    if (status == TP_OK)
+        *ret_path = found.data;
+    else
+        tp_buf_release(&found);
+    return status;
+}

@@ -1,0 +1,64 @@
+/* study.c - flags, progress and signals of commands that measure many short runs. */
+#include "cli/study.h"
+
+#include <signal.h>
+
+#include "cli/values.h"
+
+static volatile sig_atomic_t stop_signal;
+
+static void on_signal(int number)
+{
+    stop_signal = number;
+    tp_experiment_interrupt();
+}
+
+static void show_progress(void *user, const char *line)
+{
+    (void)user;
+    tp_cli_erase_line(stderr);
+    if (line)
+        fputs(line, stderr);
+}
+
+static void note(void *user, const char *text)
+{
+    (void)user;
+    if (tp_cli_terminal(stderr))
+        tp_cli_erase_line(stderr);
+    fprintf(stderr, "note: %s\n", text);
+}
+
+int tp_study_options(const char *command, const tp_study_flags *f, tp_experiment_options *ret)
+{
+    *ret = (tp_experiment_options){.timeout_s = f->timeout_s,
+                                   .steps = f->steps,
+                                   .no_warm_up = f->warm_up == 0,
+                                   .warm_up = f->warm_up,
+                                   .has_seed = true,
+                                   .seed = f->seed,
+                                   .folder = f->out,
+                                   .form = tp_cli_form(f->json, false, false),
+                                   .width = tp_cli_width(),
+                                   .note = f->quiet ? NULL : note};
+    if (!f->quiet && tp_cli_terminal(stderr))
+        ret->progress = show_progress;
+    if (f->budget && !tp_cli_time(f->budget, &ret->budget_s))
+        return tp_cli_refuse(command, "--budget takes a time (30s, 10m, 1h), not '%s'", f->budget);
+    if (f->margin && (!tp_cli_fraction(f->margin, &ret->margin) || !(ret->margin > 0)))
+        return tp_cli_refuse(command, "--margin takes a share above 0 (1%%, 0.01), not '%s'",
+                             f->margin);
+    return 0;
+}
+
+void tp_study_catch_signals(void)
+{
+    tp_cli_catch(SIGINT, on_signal);
+    tp_cli_catch(SIGTERM, on_signal);
+}
+
+int tp_study_finish(tp_status done, char *text, const tp_error *err)
+{
+    int status = tp_cli_print(done, text, err);
+    return stop_signal ? TP_EXIT_SIGNAL + stop_signal : status;
+}

@@ -1,0 +1,22 @@
+/* communicate.c - among one rank: every result is in its place already. */
+#include "engine/backend/ref/kernels.h"
+#include "engine/backend/ref/load.h"
+
+static void keep(const tp_launch *launch)
+{
+    const tp_operand *x = &launch->in[0], *y = &launch->out[0];
+    for (int64_t r = 0; is_bound(y) && y->data != x->data && r < y->dim[0]; r++)
+        for (int64_t c = 0; c < y->dim[1]; c++)
+            ref_store(y, r, c, ref_load(x, r, c));
+}
+
+#define run_all_reduce keep
+#define run_reduce_scatter keep
+#define run_all_gather keep
+#define run_broadcast keep
+#define run_wait keep
+TP_REF_KERNEL(all_reduce);
+TP_REF_KERNEL(reduce_scatter);
+TP_REF_KERNEL(all_gather);
+TP_REF_KERNEL(broadcast);
+TP_REF_KERNEL(wait);

@@ -1,0 +1,155 @@
+/* agree.c - small things that all ranks know together: sums, facts, failures. */
+#include <string.h>
+
+#include "base/platform.h"
+#include "engine/comm/comm_internal.h"
+
+static tp_status gather_parts(tp_comm *c, void *all, const size_t *starts, tp_error *err)
+{
+    tp_exchange *request;
+    const tp_exchange_spec gather = {
+        .kind = TP_ALL_GATHER, .element = 1, .data = all, .starts = starts};
+    TP_TRY(tp_comm_start(c, &gather, &request, err));
+    return tp_comm_wait(c, request, err);
+}
+
+static size_t *new_starts(const tp_comm *c)
+{
+    size_t *starts = calloc((size_t)tp_comm_size(c) + 1, sizeof *starts);
+    TP_HAVE(starts);
+    return starts;
+}
+
+tp_status tp_comm_gather(tp_comm *c, const void *mine, size_t bytes, void *ret, tp_error *err)
+{
+    size_t *starts = new_starts(c);
+    int n = tp_comm_size(c);
+    for (int i = 0; i <= n; i++)
+        starts[i] = (size_t)i * bytes;
+    memcpy((char *)ret + starts[tp_comm_rank(c)], mine, bytes);
+    tp_status status = gather_parts(c, ret, starts, err);
+    free(starts);
+    return status;
+}
+
+tp_status tp_comm_broadcast(tp_comm *c, void *data, size_t bytes, int from, tp_error *err)
+{
+    size_t *starts = new_starts(c);
+    for (int i = from + 1; i <= tp_comm_size(c); i++)
+        starts[i] = bytes;
+    tp_status status = gather_parts(c, data, starts, err);
+    free(starts);
+    return status;
+}
+
+tp_status tp_comm_barrier(tp_comm *c, tp_error *err)
+{
+    double none = 0;
+    return tp_comm_sum(c, &none, 1, err);
+}
+
+static tp_status combine(tp_comm *c, double *values, size_t n, bool is_max, tp_error *err)
+{
+    if (tp_comm_size(c) == 1)
+        return TP_OK;
+    double *all = calloc((size_t)c->size * n, sizeof *all);
+    TP_HAVE(all);
+    tp_status status = tp_comm_gather(c, values, n * sizeof *values, all, err);
+    for (size_t k = 0; k < n && status == TP_OK; k++) {
+        values[k] = all[k];
+        for (int i = 1; i < c->size; i++) {
+            double x = all[(size_t)i * n + k];
+            values[k] = !is_max ? values[k] + x : x > values[k] ? x : values[k];
+        }
+    }
+    free(all);
+    return status;
+}
+
+tp_status tp_comm_sum(tp_comm *c, double *values, size_t n, tp_error *err)
+{
+    return combine(c, values, n, false, err);
+}
+
+tp_status tp_comm_max(tp_comm *c, double *values, size_t n, tp_error *err)
+{
+    return combine(c, values, n, true, err);
+}
+
+static tp_status agree_on(tp_comm *c, const tp_failure *all, tp_error *err)
+{
+    int first = 0;
+    bool all_the_same = true;
+    while (first < c->size && all[first].status == TP_OK)
+        first++;
+    if (first == c->size)
+        return TP_OK;
+    for (int i = 0; i < c->size; i++)
+        all_the_same &= strcmp(all[i].text, all[first].text) == 0;
+    tp_status status = (tp_status)all[first].status;
+    if (!all_the_same)
+        (void)!tp_fail(err, status, "rank %d (%s): %s", first, c->places[first].host,
+                       all[first].text);
+    else if (err && err->status != status) /* the rest of a long message is this rank's own */
+        (void)!tp_fail(err, status, "%s", all[first].text);
+    c->has_failed = true; /* and everybody knows */
+    if (err)
+        c->failure = *err;
+    c->failure.status = status;
+    return status;
+}
+
+tp_status tp_comm_agree(tp_comm *c, tp_status status, tp_error *err)
+{
+    if (tp_comm_size(c) == 1)
+        return status;
+    if (c->has_failed) /* there is nobody to ask */
+        return status != TP_OK ? status : tp_comm_listen(c, err);
+    tp_failure mine = {.rank = c->rank, .status = (int32_t)status};
+    if (status != TP_OK && err)
+        snprintf(mine.text, sizeof mine.text, "%s", err->message);
+    tp_failure *all = calloc((size_t)c->size, sizeof *all);
+    TP_HAVE(all);
+    tp_error told;
+    tp_status told_status = tp_comm_gather(c, &mine, sizeof mine, all, &told);
+    if (told_status == TP_OK)
+        told_status = agree_on(c, all, err);
+    else if (status != TP_OK)
+        told_status = status;
+    else if (err)
+        *err = told;
+    free(all);
+    return told_status;
+}
+
+/* "rank 1 (host), rank 3 (host)" */
+static void list_others(const tp_comm *c, const uint64_t *all, size_t stride, size_t at, char *out,
+                        size_t size)
+{
+    size_t used = 0;
+    for (int i = 1; i < c->size && used < size; i++)
+        if (memcmp(all + at, all + (size_t)i * stride + at, 2 * sizeof *all) != 0)
+            used += (size_t)snprintf(out + used, size - used, "%srank %d (%s)", used ? ", " : "", i,
+                                     c->places[i].host);
+}
+
+tp_status tp_comm_compare(tp_comm *c, const tp_comm_fact *facts, size_t n, tp_error *err)
+{
+    if (tp_comm_size(c) == 1)
+        return TP_OK;
+    char who[1024] = "";
+    uint64_t *mine = calloc((size_t)(c->size + 1) * 2 * n, sizeof *mine), *all = mine + 2 * n;
+    TP_HAVE(mine);
+    for (size_t k = 0; k < n; k++)
+        memcpy(mine + 2 * k, facts[k].hash, sizeof facts[k].hash);
+    tp_status status = tp_comm_gather(c, mine, 2 * n * sizeof *mine, all, err);
+    for (size_t k = 0; k < n && status == TP_OK; k++) {
+        list_others(c, all, 2 * n, 2 * k, who, sizeof who);
+        if (*who)
+            status = tp_fail(err, TP_ERR_CONFIG,
+                             "ranks do not have the same %s: %s differ%s from rank 0 (%s)",
+                             facts[k].what, who, strchr(who, ',') ? "" : "s", c->places[0].host);
+    }
+    free(mine);
+    return tp_comm_agree(c, status, err);
+}

@@ -1,0 +1,20 @@
+/* frozen.h - the tensors that hold a parameter: itself, or a frozen one in 8 or 4 bits. */
+#ifndef TP_ENGINE_MODEL_FROZEN_H
+#define TP_ENGINE_MODEL_FROZEN_H
+
+#include "engine/model/model.h"
+
+enum { TP_PARAM_PARTS = 3 };
+
+/* In the order of the operands of the op that unpacks them; returns how many.  Names are in
+ * `arena`. */
+int tp_param_parts(const tp_param *param, tp_arena *arena, tp_tensor ret[TP_PARAM_PARTS]);
+bool tp_param_is_packed(const tp_param *param);
+
+/* A packed parameter from and to all of its elements in f32. */
+TP_CHECKED tp_status tp_param_pack(const tp_param *param, tp_states *states, const float *x,
+                                   tp_error *err);
+TP_CHECKED tp_status tp_param_unpack(const tp_param *param, const tp_states *states, float *x,
+                                     tp_error *err);
+
+#endif

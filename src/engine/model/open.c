@@ -1,0 +1,177 @@
+/* open.c - a model wherever it is: a folder, a GGUF file, a config.json, or an adapter that names
+ * its base. */
+#include <string.h>
+
+#include "base/files.h"
+#include "base/platform.h"
+#include "engine/model/adapter_internal.h"
+#include "engine/model/gguf_config.h"
+
+enum { ARENA_BASE = 8 << 20 };
+
+static tp_status parse_generation_config(tp_model *model, const char *path, const tp_buf *text,
+                                         tp_error *err)
+{
+    tp_arena arena;
+    const tp_json *root = NULL;
+    tp_json_options options = {.allow_nan = true};
+    TP_TRY(tp_arena_init(&arena, text->len * TP_CONFIG_JSON_FACTOR + (64 << 10), err));
+    tp_status status =
+        tp_json_parse(&arena, path, tp_buf_str(text), text->len, &options, &root, err);
+    tp_fields c = {.path = path, .section = "", .object = root};
+    if (status == TP_OK && tp_fields_get(&c, "eos_token_id"))
+        status =
+            tp_fields_ids(&c, "eos_token_id", TP_MAX_EOS, model->info.eos, &model->info.n_eos, err);
+    tp_arena_release(&arena);
+    return status;
+}
+
+/* The ids that end a text: generation_config.json knows more of them. */
+static tp_status read_generation_config(tp_model *model, tp_error *err)
+{
+    tp_buf path = {0}, text = {0};
+    tp_status status = TP_OK;
+    tp_buf_addf(&path, "%s/generation_config.json", model->folder);
+    if (tp_file_exists(path.data))
+        status = tp_file_read(path.data, TP_MAX_CONFIG_BYTES, &text, err);
+    if (status == TP_OK && text.len)
+        status = parse_generation_config(model, path.data, &text, err);
+    tp_buf_release(&path);
+    tp_buf_release(&text);
+    return status;
+}
+
+static tp_status open_file(const char *config, const char *folder, tp_model **ret, tp_error *err)
+{
+    tp_buf text = {0};
+    tp_model *model = NULL;
+    tp_status status = tp_file_read(config, TP_MAX_CONFIG_BYTES, &text, err);
+    if (status == TP_OK)
+        status = tp_model_parse_in(folder, config, tp_buf_str(&text), text.len, &model, err);
+    tp_buf_release(&text);
+    if (status == TP_OK && folder)
+        status = read_generation_config(model, err);
+    if (status != TP_OK) {
+        tp_model_free(model);
+        return status;
+    }
+    *ret = model;
+    return TP_OK;
+}
+
+/* As if its keys were a config.json. */
+static tp_status open_gguf(const char *path, tp_model **ret, tp_error *err)
+{
+    tp_gguf *g;
+    tp_buf text = {0}, name = {0};
+    TP_TRY(tp_gguf_open(path, &g, err));
+    tp_buf_addf(&name, "%s (its keys as config.json)", path);
+    tp_status status = tp_gguf_config(g, &text, err);
+    if (status == TP_OK)
+        status = tp_model_parse_in(path, name.data, tp_buf_str(&text), text.len, ret, err);
+    tp_buf_release(&text);
+    tp_buf_release(&name);
+    tp_gguf_close(g);
+    return status;
+}
+
+/* The base is where adapter_config.json says, seen from here, or else from the adapter. */
+static tp_status find_base(const char *folder, const char *config, const char *base, tp_buf *ret,
+                           tp_error *err)
+{
+    if (!base || !*base)
+        return tp_fail(err, TP_ERR_FORMAT, "%s names no base: base_model_name_or_path is missing",
+                       config);
+    for (size_t i = 0; i < 3; i++) {
+        tp_buf_clear(ret);
+        if (i == 0)
+            tp_buf_adds(ret, base);
+        else
+            tp_buf_addf(ret, i == 1 ? "%s/%s" : "%s/../%s", folder, base);
+        tp_buf probe = {0};
+        tp_buf_addf(&probe, "%s/config.json", ret->data);
+        bool is_there = tp_file_exists(probe.data) || tp_gguf_is_file(ret->data);
+        tp_buf_release(&probe);
+        if (is_there)
+            return TP_OK;
+    }
+    return tp_fail(err, TP_ERR_IO,
+                   "%s: the base '%s' is no folder with config.json, from here or from the "
+                   "adapter: models are not downloaded; put it there, or its path into "
+                   "base_model_name_or_path",
+                   config, base);
+}
+
+static tp_status attach_from(const char *folder, const char *config, const tp_buf *text,
+                             tp_arena *arena, tp_model **ret, tp_error *err)
+{
+    tp_lora_settings settings;
+    const char *base;
+    tp_buf path = {0};
+    tp_model *model = NULL;
+    TP_TRY(
+        tp_adapter_config_read(config, tp_buf_str(text), text->len, arena, &settings, &base, err));
+    tp_status status = find_base(folder, config, base, &path, err);
+    if (status == TP_OK)
+        status = tp_model_open(path.data, &model, err);
+    if (status == TP_OK) {
+        status = tp_model_attach(model, &settings, err);
+        status = status == TP_OK ? TP_OK : tp_error_prefix(err, status, "%s: ", config);
+    }
+    tp_buf_release(&path);
+    if (status != TP_OK) {
+        tp_model_free(model);
+        return status;
+    }
+    model->lora->folder = tp_arena_strdup(&model->arena, folder);
+    *ret = model;
+    return TP_OK;
+}
+
+static tp_status open_adapter(const char *folder, const char *config, tp_model **ret, tp_error *err)
+{
+    tp_buf text = {0};
+    tp_arena arena;
+    TP_TRY(tp_file_read(config, TP_MAX_CONFIG_BYTES, &text, err));
+    tp_status status = tp_arena_init(&arena, text.len * TP_CONFIG_JSON_FACTOR + ARENA_BASE, err);
+    if (status == TP_OK) {
+        status = attach_from(folder, config, &text, &arena, ret, err);
+        tp_arena_release(&arena);
+    }
+    tp_buf_release(&text);
+    return status;
+}
+
+tp_status tp_model_open(const char *path, tp_model **ret, tp_error *err)
+{
+    TP_MEMORY_GUARD(err);
+    if (tp_gguf_is_file(path))
+        return open_gguf(path, ret, err);
+    if (tp_file_exists(path))
+        return open_file(path, NULL, ret, err);
+    if (!tp_dir_exists(path))
+        return tp_fail(err, TP_ERR_IO,
+                       "there is no model at %s: expected a folder with config.json, a config.json "
+                       "or a GGUF file; models are not downloaded, fetch it first",
+                       path);
+    tp_buf config = {0};
+    tp_buf_addf(&config, "%s/config.json", path);
+    tp_status status;
+    if (tp_file_exists(config.data)) {
+        status = open_file(config.data, path, ret, err);
+        tp_buf_release(&config);
+        return status;
+    }
+    tp_buf_clear(&config);
+    tp_buf_addf(&config, "%s/adapter_config.json", path);
+    if (tp_file_exists(config.data))
+        status = open_adapter(path, config.data, ret, err);
+    else
+        status =
+            tp_fail(err, TP_ERR_IO,
+                    "%s has no config.json and no adapter_config.json: expected the folder of a "
+                    "Hugging Face model or of an adapter",
+                    path);
+    tp_buf_release(&config);
+    return status;
+}

@@ -1,0 +1,344 @@
+/* fit.c - a run that does not fit: what would make it, and what a level may choose so that it does.
+ */
+#include "engine/train/fit.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/platform.h"
+#include "engine/train/algorithm.h"
+#include "engine/train/levers.h"
+
+/* ---- when it does not fit ---- */
+
+typedef struct {
+    const tp_train_options *asked;
+    const tp_model *model;
+    bool resumes;
+    size_t limit, before;
+} search;
+
+/* Bytes with other options; SIZE_MAX where there is no such plan. */
+static size_t bytes_with(const search *s, const tp_train_options *o)
+{
+    tp_run_plan plan;
+    return tp_run_plan_compute(o, s->model, s->resumes, NULL, &plan, NULL) == TP_OK
+               ? plan.peak_bytes
+               : SIZE_MAX;
+}
+
+/* Halve a number down to `least` as long as it does not fit, to a divisor of `whole` if that is
+ * not 0; false when it is there already. */
+static bool halve(const search *s, tp_train_options *o, int64_t *v, int64_t least, int64_t whole)
+{
+    if (*v <= least)
+        return false;
+    do {
+        *v = TP_MAX(*v / 2, least);
+        while (whole && whole % *v != 0)
+            --*v;
+    } while (*v > least && bytes_with(s, o) > s->limit);
+    return true;
+}
+
+static bool with_recompute(const search *s, tp_train_options *o, char text[96])
+{
+    (void)s;
+    snprintf(text, 96, "policy.recompute=full");
+    bool is_new = o->policy.recompute != TP_RECOMPUTE_FULL;
+    o->policy.recompute = TP_RECOMPUTE_FULL;
+    return is_new;
+}
+
+static bool with_cheap_recompute(const search *s, tp_train_options *o, char text[96])
+{
+    (void)s;
+    snprintf(text, 96, "policy.recompute=selective");
+    bool is_new = o->policy.recompute == TP_RECOMPUTE_NONE;
+    if (is_new)
+        o->policy.recompute = TP_RECOMPUTE_SELECTIVE;
+    return is_new;
+}
+
+static bool with_bf16(const search *s, tp_train_options *o, char text[96])
+{
+    (void)s;
+    snprintf(text, 96, "policy.precision=bfloat16");
+    bool is_new = o->policy.precision == TP_PRECISION_FLOAT32;
+    o->policy.precision = TP_PRECISION_BFLOAT16;
+    return is_new;
+}
+
+static bool with_smaller_batches(const search *s, tp_train_options *o, char text[96])
+{
+    bool packs = o->policy.packing.enabled, dynamic = o->policy.dynamic_batching.enabled;
+    int64_t *tokens = packs     ? &o->policy.packing.train_mb_tokens
+                      : dynamic ? &o->policy.dynamic_batching.train_mb_tokens
+                                : &o->policy.train_micro_batch_size;
+    int64_t pair = o->algorithm->sequences_per_unit;
+    int64_t least = packs || dynamic ? pair * o->policy.max_total_sequence_length : 1;
+    int64_t whole = packs || dynamic ? 0 : o->policy.train_global_batch_size;
+    bool is_new = halve(s, o, tokens, least, whole);
+    snprintf(text, 96, "policy.%s=%lld",
+             packs     ? "sequence_packing.train_mb_tokens"
+             : dynamic ? "dynamic_batching.train_mb_tokens"
+                       : "train_micro_batch_size",
+             (long long)*tokens);
+    return is_new;
+}
+
+static bool with_smaller_cache(const search *s, tp_train_options *o, char text[96])
+{
+    if (!o->algorithm->generates)
+        return false;
+    tp_engine_options e = tp_trainer_engine_options(o, NULL);
+    double token = (double)tp_model_cache_block_bytes(s->model, 1, e.cache_dtype);
+    double one = token * (double)(e.max_length + TP_ENGINE_BLOCK_TOKENS) /
+                 1048576.0; /* one answer, whole blocks */
+    double now = isfinite(o->generation.cache_mib)
+                     ? o->generation.cache_mib
+                     : fmin(1024, one * (double)o->generation.max_running);
+    int64_t mib = (int64_t)ceil(now), least = TP_MAX((int64_t)ceil(one), 1);
+    if (mib <= least)
+        return false;
+    do {
+        mib = TP_MAX(mib / 2, least);
+        o->generation.cache_mib = (double)mib;
+    } while (mib > least && bytes_with(s, o) > s->limit);
+    snprintf(text, 96, "policy.generation.cache_mib=%lld", (long long)mib);
+    return true;
+}
+
+static bool with_small_chunks(const search *s, tp_train_options *o, char text[96])
+{
+    (void)s;
+    enum { ROWS = 64 };
+    bool is_new = o->engine.loss_chunk == 0 || o->engine.loss_chunk > ROWS;
+    o->engine.loss_chunk = ROWS;
+    snprintf(text, 96, "engine.loss_chunk=%d", ROWS);
+    return is_new;
+}
+
+typedef bool change_fn(const search *s, tp_train_options *o, char text[96]);
+static change_fn *const changes[] = {with_recompute, with_smaller_batches, with_bf16,
+                                     with_smaller_cache, with_small_chunks};
+enum { N_CHANGES = sizeof changes / sizeof *changes };
+
+typedef struct {
+    tp_plan_remedy lever;
+    change_fn *change;
+} candidate;
+
+static int by_bytes(const void *a, const void *b)
+{
+    size_t x = ((const candidate *)a)->lever.peak_bytes;
+    size_t y = ((const candidate *)b)->lever.peak_bytes;
+    return x < y ? -1 : x > y;
+}
+
+static void apply_all(const search *s, const candidate *list, tp_plan_remedies *levers)
+{
+    tp_train_options o = *s->asked;
+    char text[96];
+    for (int i = 0; i < levers->n; i++)
+        (void)list[i].change(s, &o, text);
+    levers->all.peak_bytes = bytes_with(s, &o);
+    levers->all.fits = levers->all.peak_bytes <= s->limit;
+}
+
+void tp_run_plan_remedies(const tp_train_options *o, const tp_model *model, bool resumes,
+                          const tp_run_plan *plan, tp_plan_remedies *ret)
+{
+    candidate list[N_CHANGES];
+    int n = 0;
+    search s = {o, model, resumes, (size_t)plan->allowance.bytes, plan->peak_bytes};
+    for (int i = 0; i < N_CHANGES; i++) {
+        tp_train_options changed = *o;
+        candidate c = {.change = changes[i]};
+        if (!changes[i](&s, &changed, c.lever.change))
+            continue;
+        c.lever.peak_bytes = bytes_with(&s, &changed);
+        c.lever.fits = c.lever.peak_bytes <= s.limit;
+        if (c.lever.peak_bytes < s.before)
+            list[n++] = c;
+    }
+    qsort(list, (size_t)n, sizeof *list, by_bytes);
+    *ret = (tp_plan_remedies){.n = TP_MIN(n, TP_PLAN_REMEDIES)};
+    for (int i = 0; i < ret->n; i++)
+        ret->v[i] = list[i].lever;
+    apply_all(&s, list, ret);
+}
+
+static void add_lever(const tp_run_plan *plan, const char *change, const tp_plan_remedy *l,
+                      const char *separator, tp_buf *out)
+{
+    char a[32], b[32];
+    tp_buf_addf(out, "%swith %s it needs %s (%s less) and %s", separator, change,
+                tp_human_bytes((double)l->peak_bytes, a),
+                tp_human_bytes((double)(plan->peak_bytes - l->peak_bytes), b),
+                l->fits ? "fits" : "does not fit");
+}
+
+void tp_run_plan_verdict(const tp_run_plan *plan, const tp_plan_remedies *levers,
+                         const char *separator, tp_buf *out)
+{
+    char a[32], b[32], c[32];
+    const tp_memory_allowance *m = &plan->allowance;
+    tp_buf_addf(out, "%s: needs %s, limit %s (", plan->fits ? "fits" : "does not fit",
+                tp_human_bytes((double)plan->peak_bytes, a), tp_human_bytes(m->bytes, b));
+    if (m->of > 0)
+        tp_buf_addf(out, "engine.memory_fraction %g of %s: ", m->fraction,
+                    tp_human_bytes(m->of, c));
+    tp_buf_addf(out, "%s)", m->source);
+    if (plan->fits || !levers)
+        return;
+    bool any_fits = false;
+    for (int i = 0; i < levers->n; i++) {
+        add_lever(plan, levers->v[i].change, &levers->v[i], separator, out);
+        any_fits |= levers->v[i].fits;
+    }
+    if (!any_fits && levers->n > 1)
+        add_lever(plan, "all of these", &levers->all, separator, out);
+    if (levers->n == 0)
+        tp_buf_addf(out, "%sno setting of Temper makes it smaller", separator);
+}
+
+tp_status tp_run_plan_check(const tp_train_options *o, const tp_model *model, bool resumes,
+                            const tp_run_plan *plan, tp_error *err)
+{
+    if (plan->fits)
+        return TP_OK;
+    tp_buf text = {0};
+    tp_plan_remedies levers;
+    tp_run_plan_remedies(o, model, resumes, plan, &levers);
+    tp_run_plan_verdict(plan, &levers, "; ", &text);
+    tp_status status = tp_fail(err, TP_ERR_NOMEM, "%s", tp_buf_str(&text));
+    tp_buf_release(&text);
+    return status;
+}
+
+/* ---- what a level may choose ---- */
+
+/* What changes no bit comes first; each goes on from those above it. */
+static const struct {
+    change_fn *change;
+    const char *keys[2]; /* that the recipe leaves open */
+} choices[] = {
+    {with_cheap_recompute, {"policy.recompute"}},
+    {with_smaller_cache, {"policy.generation.cache_mib"}},
+    {with_recompute, {"policy.recompute"}},
+    {with_smaller_batches,
+     {"policy.sequence_packing.train_mb_tokens", "policy.train_micro_batch_size"}},
+    {with_small_chunks, {"engine.loss_chunk"}},
+};
+enum { N_CHOICES = sizeof choices / sizeof *choices };
+
+static bool is_open(const tp_config *config, size_t i)
+{
+    for (size_t k = 0; k < TP_COUNTOF(choices[i].keys) && choices[i].keys[k]; k++)
+        if (!tp_level_left_open(config, choices[i].keys[k]))
+            return false;
+    return true;
+}
+
+/* Bytes with the choices of a set, and their settings. */
+static size_t bytes_chosen(const search *s, unsigned set, char text[N_CHOICES][96])
+{
+    tp_train_options o = *s->asked;
+    for (size_t i = 0; i < N_CHOICES; i++) {
+        text[i][0] = 0;
+        if (set & 1u << i && !choices[i].change(s, &o, text[i]))
+            text[i][0] = 0;
+    }
+    return bytes_with(s, &o);
+}
+
+/* As few as do, the first ones first; 0: none or all of them are not enough. */
+static unsigned choose(const search *s, const tp_config *config, char text[N_CHOICES][96],
+                       size_t *ret_bytes)
+{
+    unsigned set = 0;
+    *ret_bytes = SIZE_MAX;
+    for (size_t i = 0; i<N_CHOICES && * ret_bytes> s->limit; i++) {
+        if (!is_open(config, i))
+            continue;
+        set |= 1u << i;
+        *ret_bytes = bytes_chosen(s, set, text);
+    }
+    if (*ret_bytes > s->limit)
+        return 0;
+    for (size_t i = 0; i < N_CHOICES; i++)
+        if (set & 1u << i && bytes_chosen(s, set & ~(1u << i), text) <= s->limit)
+            set &= ~(1u << i);
+    *ret_bytes = bytes_chosen(s, set, text);
+    return set;
+}
+
+static tp_status bind_chosen(tp_recipe *r, bool sizes_only, char text[N_CHOICES][96], tp_error *err)
+{
+    tp_recipe chosen = {0};
+    TP_TRY(tp_config_copy(r->config, &chosen.config, err));
+    tp_status status = TP_OK;
+    for (size_t i = 0; i < N_CHOICES && status == TP_OK; i++)
+        if (text[i][0])
+            status = tp_config_set(chosen.config, text[i], "chosen to fit the memory", err);
+    if (status == TP_OK)
+        status = tp_recipe_bind(&chosen, sizes_only, err);
+    if (status != TP_OK) {
+        tp_recipe_close(&chosen);
+        return status;
+    }
+    tp_recipe_close(r);
+    *r = chosen;
+    return TP_OK;
+}
+
+static void say_chosen(const search *s, const tp_memory_allowance *m, size_t bytes,
+                       char text[N_CHOICES][96], tp_buf *out)
+{
+    char a[32], b[32], c[32];
+    tp_buf_addf(out, "chosen to fit %s (%s): ", tp_human_bytes(m->bytes, a), m->source);
+    const char *separator = "";
+    for (size_t i = 0; i < N_CHOICES; i++)
+        if (text[i][0]) {
+            tp_buf_addf(out, "%s%s", separator, text[i]);
+            separator = ", ";
+        }
+    tp_buf_addf(out, "; it needs %s, and %s without", tp_human_bytes((double)bytes, b),
+                tp_human_bytes((double)s->before, c));
+}
+
+static tp_status fit(tp_recipe *r, const tp_model *model, bool sizes_only, tp_error *err)
+{
+    tp_run_plan plan;
+    char text[N_CHOICES][96];
+    size_t bytes;
+    tp_buf said = {0};
+    if (tp_run_plan_compute(&r->options, model, false, NULL, &plan, NULL) != TP_OK || plan.fits)
+        return TP_OK;
+    const search s = {&r->options, model, false, (size_t)plan.allowance.bytes, plan.peak_bytes};
+    if (!choose(&s, r->config, text, &bytes))
+        return TP_OK; /* the run says what would be needed */
+    say_chosen(&s, &plan.allowance, bytes, text, &said);
+    tp_status status = bind_chosen(r, sizes_only, text, err);
+    if (status == TP_OK) {
+        r->said = said;
+        r->options.said = r->said.data;
+    } else
+        tp_buf_release(&said);
+    return status;
+}
+
+tp_status tp_recipe_fit(tp_recipe *r, bool sizes_only, tp_error *err)
+{
+    tp_model *model;
+    bool any = false;
+    for (size_t i = 0; i < N_CHOICES; i++)
+        any |= is_open(r->config, i);
+    if (!any || r->options.level == TP_LEVEL_BASIC ||
+        tp_run_model_open(&r->options, &model, NULL, NULL))
+        return TP_OK;
+    tp_status status = fit(r, model, sizes_only, err);
+    tp_model_free(model);
+    return status;
+}

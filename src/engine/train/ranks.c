@@ -1,0 +1,292 @@
+/* ranks.c - a run of several processes: who they are, what they agree on before the first step, and
+ * how the figures of their shares become those of the step.
+ *
+ * Every rank goes through the same steps in the same order.  Rank 0 has the run's folder, log and
+ * display; the others have a folder that goes away with them. */
+#include <math.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/cpu.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/platform.h"
+#include "engine/train/trainer_internal.h"
+
+static const char *const strategies[] = {"ddp", "shard_optimizer"};
+
+int tp_trainer_ranks(const trainer *t) { return tp_comm_size(t->comm); }
+bool tp_trainer_is_first(const trainer *t) { return tp_comm_rank(t->comm) == 0; }
+
+/* ---- joining ---- */
+
+static tp_status check_options(const tp_train_options *o, tp_error *err)
+{
+    const tp_optimizer *optimizer = o->policy.optimizer.kind;
+    if (!o->algorithm->runs_on_ranks)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "%s runs in one process: start it without mpirun or srun",
+                       o->algorithm->title);
+    if (o->distributed.strategy != TP_STRATEGY_DDP && optimizer->looks_at_whole)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "distributed.strategy=%s divides weights by elements, %s looks at whole "
+                       "ones: take distributed.strategy=ddp, or another policy.optimizer.name",
+                       strategies[o->distributed.strategy], optimizer->name);
+    for (size_t i = 0; i < o->engine.disable_passes.n; i++)
+        if (strcmp(o->engine.disable_passes.v[i], "shard") == 0)
+            return tp_fail(err, TP_ERR_CONFIG,
+                           "engine.disable_passes: without shard every process would train a "
+                           "model of its own");
+    return TP_OK;
+}
+
+static void say(void *user, const char *text)
+{
+    const trainer *t = user;
+    if (tp_trainer_is_first(t))
+        tp_trainer_notice(t, "%s", text);
+    else
+        tp_log(TP_LOG_WARNING, "train", "%s", text);
+}
+
+static int n_hosts(const tp_comm *comm)
+{
+    int n = 0;
+    for (int i = 0; i < tp_comm_size(comm); i++) {
+        bool is_new = true;
+        for (int k = 0; k < i && is_new; k++)
+            is_new = strcmp(tp_comm_host(comm, i), tp_comm_host(comm, k)) != 0;
+        n += is_new;
+    }
+    return n;
+}
+
+tp_status tp_ranks_open(trainer *t, tp_train_options *own, tp_train_hooks *hooks, tp_error *err)
+{
+    char what[128];
+    if (!tp_comm_is_launched(what, sizeof what))
+        return TP_OK;
+    TP_TRY(tp_comm_open(&t->comm, err));
+    own->ranks =
+        (tp_ranks){t->comm, tp_comm_rank(t->comm), tp_comm_size(t->comm), own->ranks.bucket_bytes};
+    if (own->engine.threads == TP_OPT_UNSET_INT)
+        own->threads_here = tp_comm_processors(t->comm);
+    if (!tp_trainer_is_first(t)) {
+        hooks->observe = NULL;
+        hooks->dump = NULL;
+        hooks->listen = NULL;
+        hooks->stop_listening = NULL;
+        hooks->request = NULL;
+    }
+    tp_comm_on_notice(t->comm, say, t);
+    TP_TRY(tp_comm_agree(t->comm, check_options(own, err), err));
+    int hosts = n_hosts(t->comm), threads = tp_trainer_threads(own);
+    tp_trainer_notice(t, "%d ranks on %d host%s (%s), %d thread%s each; strategy %s",
+                      own->ranks.ranks, hosts, hosts == 1 ? "" : "s", tp_comm_transport(t->comm),
+                      threads, threads == 1 ? "" : "s", strategies[own->distributed.strategy]);
+    return TP_OK;
+}
+
+/* ---- before the first step ---- */
+
+tp_status tp_ranks_open_stage(trainer *t, const tp_trainer_stage *stage, tp_error *err)
+{
+    /* Graphs and weights leave no files, and take their time on every rank. */
+    bool at_once = stage->gives & (TP_HAS_SESSION | TP_HAS_WEIGHTS);
+    bool is_first = tp_comm_local_rank(t->comm) == 0;
+    if (!t->comm)
+        return stage->open(t, err);
+    tp_status status = at_once || is_first ? stage->open(t, err) : TP_OK;
+    TP_TRY(tp_comm_agree(t->comm, status, err));
+    if (!at_once)
+        TP_TRY(tp_comm_agree(t->comm, is_first ? TP_OK : stage->open(t, err), err));
+    if (stage->gives & TP_HAS_FOLDER) { /* whose run this is, rank 0 knows */
+        char id[TP_RUN_ID];
+        snprintf(id, sizeof id, "%s", tp_run_id(t->run));
+        TP_TRY(tp_comm_broadcast(t->comm, id, sizeof id, 0, err));
+        tp_run_adopt(t->run, id);
+        tp_attempt_identify(t);
+    }
+    return TP_OK;
+}
+
+static void hash_text(tp_comm_fact *fact, const char *text, size_t n)
+{
+    XXH128_hash_t h = XXH3_128bits(text, n);
+    fact->hash[0] = h.high64;
+    fact->hash[1] = h.low64;
+}
+
+static tp_status hash_program(tp_comm_fact *fact, tp_error *err)
+{
+    char hash[33] = "";
+    TP_TRY(tp_file_hash("/proc/self/exe", hash, err));
+    hash_text(fact, hash, strlen(hash));
+    return TP_OK;
+}
+
+static void hash_config(const trainer *t, tp_comm_fact *fact)
+{
+    tp_buf text = {0};
+    tp_config_write(t->config, &text);
+    hash_text(fact, tp_buf_str(&text), text.len);
+    tp_buf_release(&text);
+}
+
+static tp_status hash_weights(const trainer *t, tp_comm_fact *fact, tp_error *err)
+{
+    enum { CHUNK = 1 << 20 };
+    tp_status status = TP_OK;
+    const tp_states *states = tp_session_states(t->session);
+    XXH3_state_t *hash = XXH3_createState();
+    char *chunk = malloc(CHUNK);
+    TP_ASSERT(hash && chunk && XXH3_128bits_reset(hash) == XXH_OK);
+    for (size_t i = 0; i < states->n; i++) {
+        const tp_tensor *s = &states->items[i];
+        if (s->role != TP_ROLE_WEIGHT || s->within)
+            continue;
+        for (size_t at = 0; at < s->bytes && status == TP_OK; at += CHUNK) {
+            size_t n = TP_MIN(s->bytes - at, (size_t)CHUNK);
+            status = tp_tensor_read(s, at, chunk, n, err);
+            (void)XXH3_128bits_update(hash, chunk, n);
+        }
+    }
+    XXH128_hash_t h = XXH3_128bits_digest(hash);
+    fact->hash[0] = h.high64;
+    fact->hash[1] = h.low64;
+    XXH3_freeState(hash);
+    free(chunk);
+    return status;
+}
+
+/* What the ranks will say to each other in a step, in which order. */
+static void hash_schedule(const trainer *t, tp_comm_fact *fact)
+{
+    static const char *const graphs[] = {"train", "norm", "update", "gather"};
+    tp_buf text = {0};
+    for (size_t g = 0; g < TP_COUNTOF(graphs); g++) {
+        int found = tp_program_find(t->graphs.program, graphs[g]);
+        const tp_exec *e = found < 0 ? NULL : tp_program_exec(t->graphs.program, found);
+        for (size_t i = 0; e && i < tp_exec_launch_count(e); i++) {
+            const tp_launch_info *l = tp_exec_launch(e, i);
+            if (tp_ops[l->op]->traits & TP_OP_COMMUNICATES)
+                tp_buf_addf(&text, "%s %s %.0f\n", tp_ops[l->op]->name, l->label, l->bytes);
+        }
+    }
+    hash_text(fact, tp_buf_str(&text), text.len);
+    tp_buf_release(&text);
+}
+
+tp_status tp_ranks_compare(trainer *t, tp_error *err)
+{
+    if (!t->comm)
+        return TP_OK;
+    enum { PROGRAM, ISA, CONFIG, MODEL, WEIGHTS, DATA, SCHEDULE, N };
+    tp_comm_fact facts[N] = {[PROGRAM] = {.what = "program"},
+                             [ISA] = {.what = "instruction set (engine.isa)"},
+                             [CONFIG] = {.what = "configuration"},
+                             [MODEL] = {.what = "model"},
+                             [WEIGHTS] = {.what = "weights"},
+                             [DATA] = {.what = "training data"},
+                             [SCHEDULE] = {.what = "schedule of communication"}};
+    const tp_train_state *s = &t->state;
+    const char *isa = tp_isa_name(tp_cpu_isa());
+    int64_t begins[] = {s->step, t->max_steps, (int64_t)s->seed};
+    hash_text(&facts[ISA], isa, strlen(isa));
+    hash_config(t, &facts[CONFIG]);
+    hash_text(&facts[MODEL], s->model_fingerprint, strlen(s->model_fingerprint));
+    hash_text(&facts[DATA], s->data_fingerprint, strlen(s->data_fingerprint));
+    hash_schedule(t, &facts[SCHEDULE]);
+    facts[SCHEDULE].hash[0] ^= XXH3_64bits(begins, sizeof begins);
+    tp_status status = hash_program(&facts[PROGRAM], err);
+    if (status == TP_OK)
+        status = hash_weights(t, &facts[WEIGHTS], err);
+    TP_TRY(tp_comm_agree(t->comm, status, err));
+    TP_TRY(tp_comm_compare(t->comm, facts, N, err));
+    tp_comm_set_step(t->comm, s->step);
+    return TP_OK;
+}
+
+/* ---- in a step ---- */
+
+tp_status tp_ranks_agree_to_stop(trainer *t, bool *reason, tp_error *err)
+{
+    if (!t->comm)
+        return TP_OK;
+    bool is_asked = t->hooks->should_stop && t->hooks->should_stop(t->hooks->user);
+    double any[2] = {is_asked, *reason};
+    TP_TRY(tp_comm_max(t->comm, any, 2, err));
+    t->stops = any[0] > 0;
+    *reason = any[1] > 0;
+    return TP_OK;
+}
+
+tp_status tp_ranks_join_text(trainer *t, char *where, size_t size, tp_error *err)
+{
+    int n = tp_trainer_ranks(t);
+    if (n == 1)
+        return TP_OK;
+    char *all = calloc((size_t)n, size);
+    TP_HAVE(all);
+    tp_status status = tp_comm_gather(t->comm, where, size, all, err);
+    for (int i = 0; i < n && status == TP_OK; i++)
+        if (all[(size_t)i * size]) {
+            snprintf(where, size, "rank %d: %s", i, all + (size_t)i * size);
+            break;
+        }
+    free(all);
+    return status;
+}
+
+tp_status tp_trainer_join(trainer *t, step_result *r, tp_error *err)
+{
+    if (!t->comm)
+        return TP_OK;
+    tp_comm_stats own = tp_comm_get_stats(t->comm);
+    double n = tp_trainer_ranks(t);
+    double v[] = {r->loss,
+                  r->flops,
+                  (double)r->trained,
+                  (double)r->used,
+                  (double)r->padded,
+                  (double)r->sequences,
+                  r->n_micro,
+                  (double)own.bytes_sent,
+                  (double)own.messages,
+                  own.exposed_s,
+                  own.hidden_s};
+    TP_TRY(tp_comm_sum(t->comm, v, TP_COUNTOF(v), err));
+    r->loss = v[0];
+    r->flops = v[1];
+    r->trained = (int64_t)v[2];
+    r->used = (int64_t)v[3];
+    r->padded = (int64_t)v[4];
+    r->sequences = (int64_t)v[5];
+    r->n_micro = (uint32_t)v[6];
+    t->traffic = (tp_comm_stats){.bytes_sent = (uint64_t)v[7],
+                                 .messages = (uint64_t)v[8],
+                                 .exposed_s = v[9] / n,
+                                 .hidden_s = v[10] / n};
+    return TP_OK;
+}
+
+/* ---- afterwards ---- */
+
+void tp_ranks_put(const trainer *t, tp_json_w *w)
+{
+    if (!t->comm)
+        return;
+    tp_json_w_put_begin(w, "distributed", '{');
+    tp_json_w_put_i64(w, "ranks", tp_trainer_ranks(t));
+    tp_json_w_put_str(w, "strategy", strategies[t->o->distributed.strategy]);
+    tp_json_w_put_str(w, "transport", tp_comm_transport(t->comm));
+    tp_json_w_put_begin(w, "hosts", '[');
+    for (int i = 0; i < tp_trainer_ranks(t); i++)
+        tp_json_w_str(w, tp_comm_host(t->comm, i));
+    tp_json_w_end(w, ']');
+    tp_json_w_put_i64(w, "bytes_sent", (int64_t)t->traffic.bytes_sent);
+    tp_json_w_put_i64(w, "messages", (int64_t)t->traffic.messages);
+    tp_json_w_put_known(w, "exposed_s", t->traffic.exposed_s);
+    tp_json_w_put_known(w, "hidden_s", t->traffic.hidden_s);
+    tp_json_w_end(w, '}');
+}

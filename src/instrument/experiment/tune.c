@@ -1,0 +1,140 @@
+/* tune.c - `temper tune`: the space of a recipe, its search, and the recipe that comes out. */
+#include "instrument/experiment/tune.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "base/files.h"
+#include "instrument/experiment/recipe.h"
+#include "instrument/experiment/search.h"
+#include "instrument/experiment/study.h"
+#include "instrument/experiment/tune_report.h"
+
+enum { MOST_CANDIDATES = 48, MOST_CONFIRMING = 40 };
+static const double RACE_SHARE = 0.7;
+
+/* ---- asking the plan ---- */
+
+static tp_status plan(void *user, const tp_variant *variant, tp_search_plan *ret, tp_error *err)
+{
+    tp_study *s = user;
+    const tp_json *json;
+    *ret = (tp_search_plan){.peak_bytes = NAN, .step_s = NAN};
+    TP_TRY(tp_trainings_plan(&s->trainings, variant, &s->x.arena, &json, &ret->why, err));
+    if (!json || !tp_json_bool(tp_json_get(json, "fits"), &ret->fits) ||
+        !tp_json_f64(tp_json_get(tp_json_get(json, "memory"), "planned_peak_bytes"),
+                     &ret->peak_bytes))
+        return TP_OK;
+    ret->is_known = true;
+    (void)!tp_json_f64(tp_json_get(json, "predicted_step_s"), &ret->step_s);
+    return TP_OK;
+}
+
+static void show_progress(void *user, const char *what, size_t left, double left_s)
+{
+    char text[32];
+    tp_study_progress(user, "%s, %zu left, %s", what, left,
+                      tp_human_seconds(fmax(left_s, 0), text));
+}
+
+/* ---- the recipe ---- */
+
+static tp_status write_recipe(const tp_tuning *t, tp_error *err)
+{
+    const tp_study *s = t->study;
+    const tp_variant *v = &s->x.variants[t->search->candidates[t->kept].variant];
+    size_t n = 0, all = s->trainings.n_settings + v->n_settings;
+    const char **settings = tp_arena_array(&t->study->x.arena, const char *, all + 1);
+    char *parent = s->trainings.config ? realpath(s->trainings.config, NULL) : NULL;
+    tp_buf text = {0};
+    for (size_t i = 0; i < s->trainings.n_settings; i++)
+        settings[n++] = s->trainings.settings[i];
+    for (size_t i = 0; i < v->n_settings; i++)
+        settings[n++] = v->settings[i];
+    tp_tune_heading(t, &text);
+    tp_recipe_write(parent ? parent : s->trainings.config, settings, n, &text);
+    free(parent);
+    tp_status status = tp_file_write_atomic(t->recipe, text.data, text.len, err);
+    tp_buf_release(&text);
+    return status;
+}
+
+/* It has to run as it is. */
+static tp_status check_recipe(const tp_tuning *t, tp_error *err)
+{
+    const tp_json *tree;
+    tp_trainings alone = t->study->trainings;
+    alone.config = t->recipe;
+    alone.n_settings = 0;
+    return tp_trainings_look(&alone, NULL, &t->study->x.arena, &tree, err);
+}
+
+/* ---- the whole ---- */
+
+static tp_status finish(tp_tuning *t, char **ret, tp_error *err)
+{
+    tp_study *s = t->study;
+    tp_search *search = t->search;
+    bool is_too_large = search->candidates[0].plan.peak_bytes > search->o.memory_bytes;
+    tp_buf text = {0};
+    tp_study_end(s);
+    t->kept = search->is_confirmed || is_too_large ? search->winner : 0;
+    t->recipe = tp_arena_printf(&s->x.arena, "%s/recipe.yaml", s->folder);
+    TP_TRY(write_recipe(t, err));
+    if (!s->x.is_interrupted) /* no child starts after an interruption */
+        TP_TRY(check_recipe(t, err));
+    TP_TRY(tp_tune_save(t, err));
+    if (s->o.form == TP_FORM_JSON)
+        tp_tune_json(t, &text);
+    else
+        tp_tune_text(t, TP_FORM_TEXT, &text);
+    *ret = text.data;
+    return TP_OK;
+}
+
+static tp_status search_and_report(tp_study *s, const tp_tune_options *o, const tp_space *space,
+                                   char **ret, tp_error *err)
+{
+    tp_search search;
+    tp_tuning tuning = {.study = s, .search = &search, .space = space};
+    const tp_search_options options = {.goal = o->goal,
+                                       .memory_bytes =
+                                           o->memory_bytes > 0 ? (double)o->memory_bytes : INFINITY,
+                                       .race_share = RACE_SHARE,
+                                       .most_candidates = MOST_CANDIDATES,
+                                       .most_confirming = MOST_CONFIRMING,
+                                       .plan = plan,
+                                       .progress = show_progress,
+                                       .user = s};
+    tp_status status = tp_search_init(&search, &s->x, space, &options, err);
+    if (status == TP_OK)
+        status = tp_study_pilot(s, search.candidates[0].variant, TP_STAGE_TRIED, err);
+    if (status == TP_OK)
+        status = tp_search_run(&search, s->o.margin, err);
+    if (status == TP_ERR_INTERRUPTED && s->x.n_samples > 0) { /* while it planned */
+        s->x.is_interrupted = true;
+        status = TP_OK;
+    }
+    if (status == TP_OK)
+        status = finish(&tuning, ret, err);
+    tp_search_release(&search);
+    return status;
+}
+
+tp_status tp_tune(const char *config, const char *const *overrides, size_t n,
+                  const tp_tune_options *options, const tp_lever_set *set, char **ret,
+                  tp_error *err)
+{
+    tp_study s;
+    TP_TRY(tp_recipe_check(overrides, n, err));
+    tp_status status = tp_study_open(&s, "tune", &options->common, config, overrides, n, err);
+    tp_space *space = status == TP_OK ? tp_arena_new(&s.x.arena, tp_space) : NULL;
+    if (status == TP_OK)
+        status = tp_space_make(space, set, s.tree, tp_cpu_count(), options->allow_precision,
+                               &s.x.arena, err);
+    if (status == TP_OK)
+        status = search_and_report(&s, options, space, ret, err);
+    tp_study_close(&s);
+    return status;
+}

@@ -1,0 +1,297 @@
+/* tokenizer_settings.c - what transformers takes from tokenizer_config.json and
+ * special_tokens_map.json where there is a tokenizer.json.
+ *
+ * used     bos_token, eos_token, pad_token, chat_template; special_tokens_map.json goes before, and
+ *          is not read where added_tokens_decoder is given; GPT-2's and Qwen's classes name a token
+ *          where none is named
+ * refused  what would change ids or text: tokens that transformers would add, or take white space
+ *          with; split_special_tokens; add_prefix_space of the classes that rebuild their
+ *          pre-tokenizer, added_tokens_decoder of them without a token of tokenizer.json;
+ *          the clean-up of byte-level text; tokenizer_padding, which names another pad_token
+ * others   change nothing: docs/guide/model-files.md, tests/reference/tokenizer_settings.json */
+#include <string.h>
+
+#include "base/files.h"
+#include "base/platform.h"
+#include "text/json/json.h"
+#include "text/tokenizer/tokenizer_internal.h"
+
+enum { MAX_CONFIG_BYTES = 64 << 20 };
+
+/* Of a folder; what is not there has no members. */
+typedef struct {
+    const char *config_path, *map_path;
+    const tp_json *config, *map;
+    const char *class; /* of transformers; "" when nothing says */
+} settings;
+
+/* ---- tokens ---- */
+
+static const char *token_text(const tp_json *v)
+{
+    return tp_json_str(v) ? tp_json_str(v) : tp_json_str(tp_json_get(v, "content"));
+}
+
+/* The added token of that text, and in which set; NULL: there is none. */
+static const tp_added_token *find_added(const tp_tokenizer *tok, const char *text,
+                                        bool *ret_normalized)
+{
+    int32_t id = tp_tokenizer_id(tok, text);
+    const tp_added_set *sets[] = {&tok->added, &tok->normalized_added};
+    for (int k = 0; k < 2 && id >= 0; k++)
+        for (uint32_t i = 0; i < sets[k]->n_tokens; i++)
+            if (sets[k]->tokens[i].id == id) {
+                *ret_normalized = k == 1;
+                return &sets[k]->tokens[i];
+            }
+    return NULL;
+}
+
+static tp_status need_added(const tp_tokenizer *tok, const char *path, const tp_json *key,
+                            const char *name, const char *text, tp_error *err)
+{
+    bool normalized;
+    if (!text || find_added(tok, text, &normalized))
+        return TP_OK;
+    return tp_fail(err, TP_ERR_UNSUPPORTED,
+                   "%s:%u: \"%s\" is '%.60s', which is no added token of tokenizer.json; "
+                   "transformers would add it: add it there or remove it",
+                   path, (unsigned)key->line, name, text);
+}
+
+/* Tokens as texts or as {"content"}, in a list or an object. */
+static tp_status need_all_added(const tp_tokenizer *tok, const char *path, const tp_json *document,
+                                const char *key, tp_error *err)
+{
+    const tp_json *all = tp_json_get(document, key);
+    bool has_many = all && (all->type == TP_JSON_ARRAY || all->type == TP_JSON_OBJECT);
+    for (const tp_json *v = has_many ? all->child : NULL; v; v = v->next)
+        TP_TRY(need_added(tok, path, v, key, token_text(v), err));
+    return TP_OK;
+}
+
+/* Every "..._token", whoever made it up, is a token to transformers. */
+static tp_status check_named(const tp_tokenizer *tok, const char *path, const tp_json *document,
+                             tp_error *err)
+{
+    static const char end[] = "_token";
+    for (const tp_json *v = document ? document->child : NULL; v; v = v->next) {
+        bool is_token = v->key.len >= strlen(end) &&
+                        memcmp(v->key.data + v->key.len - strlen(end), end, strlen(end)) == 0;
+        if (is_token)
+            TP_TRY(need_added(tok, path, v, v->key.data, token_text(v), err));
+    }
+    TP_TRY(need_all_added(tok, path, document, "additional_special_tokens", err));
+    TP_TRY(need_all_added(tok, path, document, "extra_special_tokens", err));
+    return need_all_added(tok, path, document, "model_specific_special_tokens", err);
+}
+
+/* ---- added_tokens_decoder ---- */
+
+static bool flag_of(const tp_json *token, const char *key, bool by_default)
+{
+    bool v;
+    return tp_json_bool(tp_json_get(token, key), &v) ? v : by_default;
+}
+
+static tp_status check_decoder_entry(const tp_tokenizer *tok, const char *path, const tp_json *v,
+                                     tp_error *err)
+{
+    bool normalized = false;
+    int64_t id;
+    const char *text = token_text(v);
+    TP_TRY(need_added(tok, path, v, "added_tokens_decoder", text, err));
+    if (!text)
+        return TP_OK;
+    const tp_added_token *known = find_added(tok, text, &normalized);
+    const struct {
+        const char *key;
+        bool here, there;
+    } flags[] = {{"lstrip", flag_of(v, "lstrip", false), known->lstrip},
+                 {"rstrip", flag_of(v, "rstrip", false), known->rstrip},
+                 {"single_word", flag_of(v, "single_word", false), known->single_word},
+                 {"normalized", flag_of(v, "normalized", normalized), normalized}};
+    if (!tp_str_to_i64(v->key.data, &id) || id != known->id)
+        return tp_fail(err, TP_ERR_UNSUPPORTED,
+                       "%s:%u: \"added_tokens_decoder\" gives '%.60s' the id %.20s, tokenizer.json "
+                       "%d; make them agree",
+                       path, (unsigned)v->line, text, v->key.data, known->id);
+    for (size_t i = 0; i < TP_COUNTOF(flags); i++)
+        if (flags[i].here != flags[i].there)
+            return tp_fail(err, TP_ERR_UNSUPPORTED,
+                           "%s:%u: \"added_tokens_decoder\" has another %s for '%.60s' than "
+                           "tokenizer.json, and transformers takes it; make them agree",
+                           path, (unsigned)v->line, flags[i].key, text);
+    return TP_OK;
+}
+
+static bool rebuilds(const settings *s)
+{
+    return tp_str_starts(s->class, "GPT2") || tp_str_starts(s->class, "Qwen2");
+}
+
+static tp_status check_decoder(const tp_tokenizer *tok, const settings *s, tp_error *err)
+{
+    const tp_json *decoder = tp_json_get(s->config, "added_tokens_decoder");
+    size_t n = 0, n_known = tok->added.n_tokens + tok->normalized_added.n_tokens;
+    if (!decoder || decoder->type != TP_JSON_OBJECT)
+        return TP_OK;
+    for (const tp_json *v = decoder->child; v; v = v->next, n++)
+        TP_TRY(check_decoder_entry(tok, s->config_path, v, err));
+    if (rebuilds(s) && n < n_known)
+        return tp_fail(err, TP_ERR_UNSUPPORTED,
+                       "%s:%u: \"added_tokens_decoder\" has %zu of the %zu added tokens of "
+                       "tokenizer.json; %s knows no others: complete it or remove it",
+                       s->config_path, (unsigned)decoder->line, n, n_known, s->class);
+    return TP_OK;
+}
+
+/* ---- other settings ---- */
+
+static tp_status refuse_flag(const settings *s, const char *key, const char *why, tp_error *err)
+{
+    const tp_json *v = tp_json_get(s->config, key);
+    if (!v || v->type != TP_JSON_TRUE)
+        return TP_OK;
+    return tp_fail(err, TP_ERR_UNSUPPORTED, "%s:%u: \"%s\" is true: %s; only false is supported",
+                   s->config_path, (unsigned)v->line, key, why);
+}
+
+static tp_status check_settings(const tp_tokenizer *tok, const settings *s, tp_error *err)
+{
+    const tp_json *padding = tp_json_get(s->config, "tokenizer_padding");
+    TP_TRY(refuse_flag(s, "split_special_tokens", "special tokens would be cut up", err));
+    if (rebuilds(s))
+        TP_TRY(refuse_flag(s, "add_prefix_space", "this class puts a space before each text", err));
+    if (flag_of(s->config, "clean_up_tokenization_spaces", false))
+        TP_TRY(refuse_flag(
+            s, "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output",
+            "spaces would be taken out of answers", err));
+    if (padding && padding->type == TP_JSON_OBJECT && !rebuilds(s))
+        return tp_fail(err, TP_ERR_UNSUPPORTED,
+                       "%s:%u: \"tokenizer_padding\" names another pad_token; remove it",
+                       s->config_path, (unsigned)padding->line);
+    TP_TRY(check_named(tok, s->config_path, s->config, err));
+    TP_TRY(check_named(tok, s->map_path, s->map, err));
+    return check_decoder(tok, s, err);
+}
+
+/* Of special_tokens_map.json, else of the configuration, else of the class; null is none. */
+static int32_t token_of(const tp_tokenizer *tok, const settings *s, const char *key)
+{
+    const tp_json *v = tp_json_get(s->map, key);
+    v = v ? v : tp_json_get(s->config, key);
+    if (v)
+        return token_text(v) ? tp_tokenizer_id(tok, token_text(v)) : -1;
+    bool is_gpt2 = tp_str_starts(s->class, "GPT2"), is_qwen = tp_str_starts(s->class, "Qwen2");
+    bool is_named =
+        (is_gpt2 && strcmp(key, "pad_token") != 0) || (is_qwen && strcmp(key, "bos_token") != 0);
+    return is_named ? tp_tokenizer_id(tok, "<|endoftext|>") : -1;
+}
+
+/* "chat_template": text, or a list of {"name", "template"} with one called default. */
+static const char *template_text(const tp_json *v)
+{
+    if (tp_json_str(v))
+        return tp_json_str(v);
+    for (const tp_json *t = v && v->type == TP_JSON_ARRAY ? v->child : NULL; t; t = t->next) {
+        const char *name = tp_json_str(tp_json_get(t, "name"));
+        if (name && strcmp(name, "default") == 0)
+            return tp_json_str(tp_json_get(t, "template"));
+    }
+    return NULL;
+}
+
+static tp_status take(tp_tokenizer *tok, const settings *s, tp_error *err)
+{
+    const char *template = template_text(tp_json_get(s->config, "chat_template"));
+    TP_TRY(check_settings(tok, s, err));
+    tok->bos = token_of(tok, s, "bos_token");
+    tok->eos = token_of(tok, s, "eos_token");
+    tok->pad = token_of(tok, s, "pad_token");
+    if (template && !tok->chat_template)
+        tok->chat_template = tp_arena_strdup(&tok->arena, template);
+    return TP_OK;
+}
+
+/* ---- files ---- */
+
+typedef struct {
+    tp_buf text;
+    tp_arena arena;
+    const tp_json *root; /* NULL: there is no file */
+} document;
+
+static tp_status parse(const char *path, const tp_buf *text, document *d, tp_error *err)
+{
+    TP_TRY(tp_arena_init(&d->arena, 64 * text->len + 4096, err));
+    return tp_json_parse(&d->arena, path, tp_buf_str(text), text->len, &TP_JSON_TOLERANT, &d->root,
+                         err);
+}
+
+static tp_status read_document(const char *path, document *d, tp_error *err)
+{
+    if (!tp_file_exists(path))
+        return TP_OK;
+    TP_TRY(tp_file_read(path, MAX_CONFIG_BYTES, &d->text, err));
+    return parse(path, &d->text, d, err);
+}
+
+static void release(document *d)
+{
+    tp_arena_release(&d->arena);
+    tp_buf_release(&d->text);
+}
+
+/* The class of transformers: where the configuration names none, that of the model. */
+static const char *class_of(const tp_json *config, const tp_json *model)
+{
+    const char *class = tp_json_str(tp_json_get(config, "tokenizer_class"));
+    const char *type = tp_json_str(tp_json_get(model, "model_type"));
+    if (class)
+        return class;
+    if (!type)
+        return "";
+    return strcmp(type, "gpt2") == 0                                      ? "GPT2Tokenizer"
+           : tp_str_starts(type, "qwen2") || tp_str_starts(type, "qwen3") ? "Qwen2Tokenizer"
+                                                                          : "";
+}
+
+tp_status tp_tokenizer_read_settings(tp_tokenizer *tok, tp_error *err)
+{
+    document config = {0}, map = {0}, model = {0};
+    char *config_path = tp_arena_printf(&tok->arena, "%s/tokenizer_config.json", tok->folder);
+    char *map_path = tp_arena_printf(&tok->arena, "%s/special_tokens_map.json", tok->folder);
+    char *model_path = tp_arena_printf(&tok->arena, "%s/config.json", tok->folder);
+    tp_status status = read_document(config_path, &config, err);
+    if (status == TP_OK && !tp_json_get(config.root, "added_tokens_decoder"))
+        status = read_document(map_path, &map, err);
+    if (status == TP_OK && read_document(model_path, &model, NULL) != TP_OK)
+        model.root = NULL; /* whoever reads the model will say so */
+    if (status == TP_OK)
+        status = take(tok,
+                      &(settings){.config_path = config_path,
+                                  .map_path = map_path,
+                                  .config = config.root,
+                                  .map = map.root,
+                                  .class = class_of(config.root, model.root)},
+                      err);
+    release(&config);
+    release(&map);
+    release(&model);
+    return status;
+}
+
+tp_status tp_tokenizer_take_settings(tp_tokenizer *tok, const char *path, const tp_buf *config,
+                                     tp_error *err)
+{
+    document d = {0};
+    tp_status status = parse(path, config, &d, err);
+    if (status == TP_OK)
+        status = take(
+            tok,
+            &(settings){.config_path = path, .config = d.root, .class = class_of(d.root, NULL)},
+            err);
+    release(&d);
+    return status;
+}

@@ -1,0 +1,128 @@
+# The exit status of a verdict, command by command: 1 is worse, missing or below a threshold; better,
+# the same and "not shown" are 0, and so is a comparison that could not tell.  Those of bench: bench.sh.
+. "$SOURCE/tests/cli/lib.sh"
+
+run help
+expect_out "1        something is worse than it may be, or missing"
+
+# verdict COMMAND... -- BEFORE AFTER: worse one way, not the other way, nor against itself.
+verdict() {
+    words=
+    while [ "$1" != -- ]; do
+        words="$words $1"
+        shift
+    done
+    # shellcheck disable=SC2086
+    run $words "$2" "$3"
+    expect 1
+    expect_out worse
+    # shellcheck disable=SC2086
+    run $words "$3" "$2"
+    expect 0
+    expect_out better
+    # shellcheck disable=SC2086
+    run $words "$2" "$2"
+    expect 0
+}
+
+# Runs: a loss that ends 0.5 higher.
+make_run() {
+    awk -v shift="$2" 'BEGIN {
+        srand(7)
+        for (i = 0; i < 200; i++)
+            printf "{\"step\": %d, \"train/loss\": %.6f}\n", i, 1 + shift + 2 * exp(-0.04 * i) + 0.02 * (rand() - 0.5)
+    }' >"$1"
+}
+make_run low.jsonl 0
+make_run high.jsonl 0.5
+verdict compare -- low.jsonl high.jsonl
+run analyze low.jsonl -d convergence
+expect 0
+run analyze low.jsonl -d convergence --threshold convergence=2
+expect 1
+
+# Traces: eight steps of 500 + N us; all the kernels of the slow one are faster, and that decides nothing.
+make_trace() {
+    {
+        printf '{"traceEvents": ['
+        for step in 1 2 3 4 5 6 7 8; do
+            at=$((step * 1000))
+            printf '{"ph":"X","cat":"user_annotation","name":"ProfilerStep#%d","pid":9,"tid":1,"ts":%d,"dur":%d},' \
+                $step $at $(($2 + (step * $2 / 100) % 7))
+            printf '{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":9,"tid":1,"ts":%d,"dur":5,"args":{"correlation":%d}},' \
+                $((at + 10)) $step
+            printf '{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":%d,"dur":%d,"args":{"device":0,"stream":7,"correlation":%d}}' \
+                $((at + 20)) $(($3 + step % 3)) $step
+            [ $step = 8 ] || printf ,
+        done
+        printf ']}\n'
+    } >"$1"
+}
+make_trace fast.json 500 200
+make_trace slow.json 600 100
+verdict trace compare -- fast.json slow.json
+run trace compare fast.json slow.json --json
+expect 1
+is "the step" "$("$TOOL" get out totals.0.verdict)" worse
+for i in 1 2 3 4; do
+    make_trace before_$i.json $((500 + i)) 200
+    make_trace after_$i.json $((600 + i)) 200
+done
+run trace stats before_?.json --vs after_?.json
+expect 1
+expect_out "step (host), mean: worse"
+run trace stats after_?.json --vs before_?.json
+expect 0
+expect_out "step (host), mean: better"
+run trace stats before_?.json
+expect 0
+
+# Evaluations: eight questions, all right or half of them.
+make_answers() {
+    {
+        printf '{"evaluation_data": ['
+        for i in 1 2 3 4 5 6 7 8; do
+            [ $i = 1 ] || printf ,
+            printf '{"prompt": "q%d", "response": "a", "reward": %s}' $i "$([ $i -le "$2" ] && echo 1.0 || echo "$3")"
+        done
+        printf ']}\n'
+    } >"$1"
+}
+make_answers right.json 8 0.0
+make_answers wrong.json 0 0.0
+make_answers seven.json 7 0.0
+verdict eval compare -- right.json wrong.json
+run eval compare right.json wrong.json --json --report report.json
+expect 1
+is "the verdict" "$("$TOOL" get out paired.verdict)" worse
+is "the verdict of the report" "$("$TOOL" get report.json eval.paired.verdict)" worse
+run eval compare right.json seven.json
+expect 0
+expect_out "(mcnemar): not shown"
+# No answer is right on either side: rewards tell them apart.
+make_answers half.json 0 0.5
+verdict eval compare -- half.json wrong.json
+
+# Profiles: the times of the one that is kept are made up.
+write_recipe tiny.yaml
+give_ceilings
+run profile tiny.yaml --warmup 1 --steps 8 --record 1 --name before
+expect 0
+# pretend EXPONENT: the steps of the profile that is kept took 1.1 to 1.3 times ten to that.
+pretend() {
+    tr -d '\n' <runs/profiles/before/profile.json |
+        sed "s/\"step_s\": *\[[^]]*\]/\"step_s\": [1.1e$1,1.2e$1,1.3e$1,1.1e$1,1.2e$1,1.3e$1,1.1e$1,1.2e$1]/" >kept.json
+    cp kept.json runs/profiles/before/profile.json
+}
+pretend -7
+run profile tiny.yaml --warmup 1 --steps 8 --record 1 --against before
+expect 1
+expect_out '"before"' worse
+run profile tiny.yaml --warmup 1 --steps 8 --record 1 --against before --json
+expect 1
+is "the step" "$("$TOOL" get out comparison.verdict)" worse
+pretend 7
+run profile tiny.yaml --warmup 1 --steps 8 --record 1 --against before
+expect 0
+expect_out better
+finish

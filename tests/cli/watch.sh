@@ -1,0 +1,58 @@
+# Runs watched as they go: lines, a screen that ends by q and fits, a run of another program that is
+# still being written; and figures as they come.  Nothing is written into a run.
+. "$SOURCE/tests/cli/lib.sh"
+runs=$SOURCE/tests/data/runs
+
+mkdir foreign
+printf '{"step":1,"loss":2.5,"reward":0.1}\n' >foreign/log.jsonl
+cp foreign/log.jsonl before
+COLUMNS=80 run watch --once foreign/log.jsonl "$runs/nemo-rl-grpo" "$runs/trackio-manual/manual.db#run-a"
+expect 0
+expect_out "foreign/log.jsonl  step 1" "loss            2.5000" "nemo-rl-grpo  step 12" "reward          0.5519"
+cmp foreign/log.jsonl before || fail "the run was written to"
+is "files" "$(ls foreign)" "log.jsonl"
+grep -q "$(printf '\033')" out && fail "styles where no terminal is"
+
+# It goes on, and is followed, as lines.
+"$TEMPER" watch --interval 0.05 foreign/log.jsonl >lines 2>err &
+pid=$!
+wait_until 'grep -q "step 1 " lines'
+printf '{"step":2,"loss":2.25,"reward":0.2}\n{"step":3,"lo' >>foreign/log.jsonl
+wait_until 'grep -q "step 2 .*loss 2.2500  reward 0.2000" lines'
+printf 'ss":"NaN"}\n' >>foreign/log.jsonl
+wait_until 'grep -q "alarm at step 3: not finite: loss is NaN" lines'
+kill -TERM "$pid"
+wait "$pid"
+is "the end by a signal" $? 0
+
+"$TEMPER" metrics foreign/log.jsonl loss --follow >figures 2>err &
+pid=$!
+wait_until 'grep -qx "loss 3 NaN" figures'
+printf '{"step":4,"loss":1.5}\n' >>foreign/log.jsonl
+wait_until 'grep -qx "loss 4 1.5" figures'
+kill -TERM "$pid"
+wait "$pid"
+is "the end by a signal" $? 0
+is "figures" "$(head -n 2 figures | tr '\n' ,)" "loss 1 2.5,loss 2 2.25,"
+
+# A run of Temper says when it is over.
+write_recipe tiny.yaml
+run train --quiet tiny.yaml run.dir=mine
+run watch mine
+expect 0
+expect_out "mine  step 6/6, 100 %, finished"
+run watch nowhere
+expect 2 "nowhere"
+
+command -v script >/dev/null && script -qec true probe >/dev/null 2>&1 </dev/null
+[ -e probe ] || finish
+mkfifo keys
+: >screen
+script -qefc "stty cols 60 rows 12; '$TEMPER' watch --interval 0.05 foreign/log.jsonl" screen <keys >/dev/null 2>&1 &
+pid=$!
+exec 3>keys
+wait_until 'grep -qF "step 4" screen' && printf q >&3
+wait "$pid"
+is "the end by q" $? 0
+exec 3>&-
+finish

@@ -1,0 +1,72 @@
+# What is not the same on all ranks is named before the first step; a rank that fails or dies ends the run soon, with its
+# number and host, and the run goes on from its last checkpoint.
+. "$SOURCE/tests/cli/lib.sh"
+. "$MPI_LIB"
+write_recipe tiny.yaml
+host=$(hostname)
+
+# apart WORDS...: two processes, the second with further words.
+apart() {
+    last="mpirun, the second with $*"
+    timeout 120 mpirun --oversubscribe -n 1 "$TEMPER" train --quiet tiny.yaml run.dir=apart engine.threads=1 : \
+        -n 1 "$TEMPER" train --quiet tiny.yaml run.dir=apart engine.threads=1 "$@" >out 2>err </dev/null
+    status=$?
+    rm -rf apart
+}
+
+apart policy.max_grad_norm=0.5
+expect 2 "ranks do not have the same configuration: rank 1 ($host) differs from rank 0 ($host)"
+[ "$(grep -c "^temper: " err)" = 1 ] || fail "the failure is told more than once"
+apart data.arithmetic.seed=7
+expect 2 "ranks do not have the same"
+apart policy.model_name=nowhere policy.init=pretrained
+expect 2 "rank 1 ($host): "
+
+# A stage that fails everywhere alike is told once, without a rank.
+ranks 3 train --quiet tiny.yaml run.dir=none policy.model_config=missing.json
+expect 2 "missing.json"
+grep -q "rank" err && ! grep -q "mpirun" err && fail "every rank has failed alike"
+
+# What cannot be divided says so.
+sed 's/optimizer: .*/optimizer: {name: torch.optim.Muon, kwargs: {lr: 0.001}}/' tiny.yaml >muon.yaml
+ranks 2 train --quiet muon.yaml run.dir=muon distributed.strategy=shard_optimizer
+expect 2 "Muon looks at whole ones"
+ranks 2 train --quiet tiny.yaml run.dir=apart 'engine.disable_passes=[shard]'
+expect 2 "without shard every process would train a model of its own"
+
+# Without the plug-in.
+last="several processes without MPI"
+OMPI_COMM_WORLD_SIZE=2 TEMPER_MPI=/nowhere/temper_mpi.so "$TEMPER" train tiny.yaml run.dir=none >out 2>err </dev/null
+status=$?
+expect 2 "started as one of several processes (OMPI_COMM_WORLD_SIZE is 2)"
+
+# A rank that is killed: the others end within seconds, nothing is lost.
+for victim in 0 1; do
+    dir=killed-$victim
+    mpirun --oversubscribe -n 3 "$TEMPER" train --quiet tiny.yaml run.dir=$dir engine.threads=1 sft.max_num_steps=100000 \
+        sft.val_period=0 >out 2>err </dev/null &
+    pid=$!
+    wait_until "ls -d $dir/checkpoints/step-* >/dev/null 2>&1"
+    kill -9 "$(pgrep -P $pid | sed -n $((victim + 1))p)"
+    began=$(date +%s)
+    wait $pid
+    took=$(($(date +%s) - began))
+    [ $took -le 30 ] || fail "the run ended $took s after rank $victim was killed"
+    grep -q "rank $victim ($host, process [0-9]*) is gone" err || fail "nobody says that rank $victim is gone"
+    pgrep -P $pid >/dev/null && fail "processes are left"
+    ranks 2 train --quiet --resume tiny.yaml run.dir=$dir sft.max_num_steps=200 sft.val_period=0
+    expect 0
+    is "steps after rank $victim was killed" "$("$TOOL" get $dir/run.json step)" 200
+done
+
+# Asked to stop, all ranks save the same step.
+mpirun --oversubscribe -n 2 "$TEMPER" train --quiet tiny.yaml run.dir=asked engine.threads=1 sft.max_num_steps=100000 \
+    sft.val_period=0 >out 2>err </dev/null &
+pid=$!
+wait_until "ls -d asked/checkpoints/step-* >/dev/null 2>&1"
+kill -USR1 "$(pgrep -P $pid | head -n 1)"
+wait $pid
+is "state" "$("$TOOL" get asked/run.json state)" interrupted
+step=$("$TOOL" get asked/run.json step)
+[ -d "asked/checkpoints/step-$step" ] || fail "step $step is not saved"
+finish

@@ -1,0 +1,147 @@
+/* local_ranks.c - a transport between threads: messages are copied when they are sent. */
+#include "support/local_ranks.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_RANKS = 16 };
+
+typedef struct message {
+    struct message *next;
+    int from, tag;
+    size_t bytes;
+    char data[];
+} message;
+
+typedef struct {
+    pthread_mutex_t lock;
+    int n, leaving;
+    message *boxes[MOST_RANKS];
+} world;
+
+typedef struct {
+    bool is_used, is_receive;
+    void *data;
+    size_t bytes;
+    int from, tag;
+} pending;
+
+typedef struct {
+    world *w;
+    int rank;
+    pending requests[TP_TRANSPORT_REQUESTS];
+    tp_transport table;
+    void (*fn)(tp_comm *comm, void *user);
+    void *user;
+} local_rank;
+
+static int join_world(void *context, int *ret_rank, int *ret_size, char *why, size_t why_size)
+{
+    (void)why, (void)why_size;
+    const local_rank *r = context;
+    *ret_rank = r->rank;
+    *ret_size = r->w->n;
+    return 0;
+}
+
+static int take_request(local_rank *r, pending p)
+{
+    int i = 0;
+    while (r->requests[i].is_used)
+        i++;
+    p.is_used = true;
+    r->requests[i] = p;
+    return i;
+}
+
+static int send(void *context, const void *data, size_t bytes, int to, int tag)
+{
+    local_rank *r = context;
+    message *m = malloc(sizeof *m + bytes);
+    *m = (message){.from = r->rank, .tag = tag, .bytes = bytes};
+    memcpy(m->data, data, bytes);
+    pthread_mutex_lock(&r->w->lock);
+    message **at = &r->w->boxes[to];
+    while (*at)
+        at = &(*at)->next;
+    *at = m;
+    pthread_mutex_unlock(&r->w->lock);
+    return take_request(r, (pending){0});
+}
+
+static int receive(void *context, void *data, size_t bytes, int from, int tag)
+{
+    return take_request(
+        context,
+        (pending){.is_receive = true, .data = data, .bytes = bytes, .from = from, .tag = tag});
+}
+
+static int test(void *context, int i)
+{
+    local_rank *r = context;
+    pending *p = &r->requests[i];
+    bool is_done = !p->is_receive;
+    pthread_mutex_lock(&r->w->lock);
+    for (message **at = &r->w->boxes[r->rank]; *at && !is_done; at = &(*at)->next) {
+        message *m = *at;
+        if (m->tag != p->tag || (p->from != TP_ANY_RANK && p->from != m->from))
+            continue;
+        if (m->bytes != p->bytes)
+            abort();
+        memcpy(p->data, m->data, m->bytes);
+        *at = m->next;
+        free(m);
+        is_done = true;
+        break;
+    }
+    pthread_mutex_unlock(&r->w->lock);
+    p->is_used = !is_done;
+    return is_done;
+}
+
+static void cancel(void *context, int i) { ((local_rank *)context)->requests[i].is_used = false; }
+
+static void leave(void *context) { (void)context; }
+
+static void *run(void *user)
+{
+    local_rank *r = user;
+    tp_comm *comm;
+    tp_error err = {0};
+    if (tp_comm_open_over(&r->table, &comm, &err) != TP_OK)
+        abort();
+    r->fn(comm, r->user);
+    tp_comm_close(comm, TP_OK);
+    return NULL;
+}
+
+void local_ranks_run(int n, void (*fn)(tp_comm *comm, void *user), void *user)
+{
+    world w = {.lock = PTHREAD_MUTEX_INITIALIZER, .n = n};
+    local_rank *ranks = calloc((size_t)n, sizeof *ranks);
+    pthread_t threads[MOST_RANKS];
+    for (int i = 0; i < n; i++) {
+        ranks[i] = (local_rank){.w = &w, .rank = i, .fn = fn, .user = user};
+        ranks[i].table = (tp_transport){.version = TP_TRANSPORT_VERSION,
+                                        .context = &ranks[i],
+                                        .name = "threads",
+                                        .open = join_world,
+                                        .send = send,
+                                        .receive = receive,
+                                        .test = test,
+                                        .cancel = cancel,
+                                        .close = leave};
+        pthread_create(&threads[i], NULL, run, &ranks[i]);
+    }
+    for (int i = 0; i < n; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < n; i++)
+        while (w.boxes[i]) {
+            message *m = w.boxes[i];
+            w.boxes[i] = m->next;
+            free(m);
+        }
+    free(ranks);
+}

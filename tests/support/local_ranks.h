@@ -1,0 +1,10 @@
+/* local_ranks.h - ranks that are threads of one process, for tests of what ranks do together. */
+#ifndef TP_TESTS_LOCAL_RANKS_H
+#define TP_TESTS_LOCAL_RANKS_H
+
+#include "engine/comm/comm.h"
+
+/* Runs `fn` as each of `n` ranks at once, and returns when all are done. */
+void local_ranks_run(int n, void (*fn)(tp_comm *comm, void *user), void *user);
+
+#endif

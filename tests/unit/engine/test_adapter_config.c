@@ -1,0 +1,135 @@
+/* test_adapter_config.c - which modules get an adapter, and what adapter_config.json may ask for.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/platform.h"
+#include "engine/model/adapter_internal.h"
+
+static const char llama[] =
+    "{\"model_type\": \"llama\", \"vocab_size\": 16, \"hidden_size\": 8, \"intermediate_size\": 12,"
+    " \"num_hidden_layers\": 2, \"num_attention_heads\": 2, \"max_position_embeddings\": 8}";
+
+static tp_model *model;
+static tp_arena arena;
+static tp_error err;
+
+static int set_up(void **state)
+{
+    err = (tp_error){0};
+    return tp_model_parse("config.json", llama, strlen(llama), &model, &err) == TP_OK &&
+                   tp_arena_init(&arena, 1 << 20, &err) == TP_OK
+               ? 0
+               : -1;
+}
+
+static int tear_down(void **state)
+{
+    tp_model_free(model);
+    tp_arena_release(&arena);
+    return 0;
+}
+
+static tp_status read_and_attach(const char *text)
+{
+    tp_lora_settings settings;
+    const char *base;
+    TP_TRY(tp_adapter_config_read("a.json", text, strlen(text), &arena, &settings, &base, &err));
+    return tp_model_attach(model, &settings, &err);
+}
+
+static void test_what_is_refused(void **state)
+{
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"{\"peft_type\": \"IA3\"}",
+         "a.json:1: \"peft_type\" is \"IA3\": only \"LORA\" is supported"},
+        {"{\"peft_type\": \"LORA\", \"bias\": \"all\"}",
+         "a.json:1: \"bias\" is \"all\": only \"none\" is supported"},
+        {"{\"peft_type\": \"LORA\", \"init_lora_weights\": \"pissa\"}",
+         "a.json:1: \"init_lora_weights\" is \"pissa\": supported are true, false, \"gaussian\", "
+         "\"eva\" and \"orthogonal\"; the others change the base as well"},
+        {"{\"peft_type\": \"LORA\", \"modules_to_save\": [\"lm_head\"]}",
+         "a.json:1: \"modules_to_save\" is an array: not supported: only null, false or empty"},
+        {"{\"peft_type\": \"LORA\", \"something_new\": 1}",
+         "a.json:1: \"something_new\" is 1: not supported: only null, false or empty"},
+        {"{\"peft_type\": \"LORA\", \"target_modules\": [\"lm_head\"]}",
+         "target_modules: adapters on the embedding or the head ('lm_head') are not supported; of "
+         "this model there are q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, or "
+         "all-linear"},
+        {"{\"peft_type\": \"LORA\", \"target_modules\": [\"c_attn\"]}",
+         "target_modules: no module is called 'c_attn'; there are q_proj, k_proj, v_proj, o_proj, "
+         "gate_proj, up_proj, down_proj, or all-linear"},
+        {"{\"peft_type\": \"LORA\", \"target_modules\": [\"q_proj\"], \"exclude_modules\": "
+         "[\"q_proj\"]}",
+         "target_modules less exclude_modules leave no module for an adapter"},
+        {"{\"peft_type\": \"LORA\", \"use_dora\": true, \"lora_dropout\": 0.5}",
+         "DoRA with dropout 0.5 is not supported: leave one of them"},
+    };
+    for (size_t i = 0; i < TP_COUNTOF(cases); i++) {
+        assert_true(read_and_attach(cases[i].text) != TP_OK);
+        if (!strstr(err.message, cases[i].message))
+            fail_msg("'%s', not '%s'", err.message, cases[i].message);
+    }
+}
+
+static void check_count(const char *targets, size_t want)
+{
+    char text[256];
+    snprintf(text, sizeof text, "{\"peft_type\": \"LORA\", \"r\": 2, %s}", targets);
+    if (read_and_attach(text) != TP_OK)
+        fail_msg("%s: %s", targets, err.message);
+    if (tp_model_adapter_count(model) != want)
+        fail_msg("%s: %zu modules, not %zu", targets, tp_model_adapter_count(model), want);
+    tear_down(NULL);
+    assert_int_equal(set_up(NULL), 0);
+}
+
+/* Two layers of seven products. */
+static void test_modules_are_chosen_as_peft_does(void **state)
+{
+    check_count("\"target_modules\": null", 4); /* q_proj, v_proj */
+    check_count("\"target_modules\": \"all-linear\"", 14);
+    check_count("\"target_modules\": [\"q_proj\", \"mlp.up_proj\"]", 4);
+    check_count("\"target_modules\": [\"layers.1.self_attn.q_proj\"]", 1);
+    check_count("\"target_modules\": \".*\\\\.0\\\\..*_proj\"", 7);
+    check_count("\"target_modules\": \"all-linear\", \"exclude_modules\": [\"down_proj\"]", 12);
+    check_count("\"target_modules\": \"all-linear\", \"exclude_modules\": \".*mlp.*\"", 8);
+}
+
+/* Of a configuration: wildcards of NeMo RL as well, and patterns by their looks. */
+static void test_modules_of_a_configuration(void **state)
+{
+    static const struct {
+        const char *word;
+        size_t want;
+    } cases[] = {{"*_proj", 14},         {"all-linear", 14},     {"v_proj", 2},
+                 {"*.mlp.*", 6},         {".*\\.(q|k)_proj", 4}, {"model.layers.0.*", 7},
+                 {"self_attn.o_proj", 2}};
+    for (size_t i = 0; i < TP_COUNTOF(cases); i++) {
+        const char *list[] = {cases[i].word};
+        const tp_lora_settings s = {.r = 2, .alpha = 2, .targets = {list, 1, TP_MATCH_GUESS}};
+        if (tp_model_attach(model, &s, &err) != TP_OK)
+            fail_msg("%s: %s", cases[i].word, err.message);
+        if (tp_model_adapter_count(model) != cases[i].want)
+            fail_msg("%s: %zu modules", cases[i].word, tp_model_adapter_count(model));
+        tear_down(NULL);
+        assert_int_equal(set_up(NULL), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_what_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_modules_are_chosen_as_peft_does, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_modules_of_a_configuration, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

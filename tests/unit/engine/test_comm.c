@@ -1,0 +1,184 @@
+/* What ranks do together, over threads: every number of ranks has its own schedule. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/platform.h"
+#include "support/local_ranks.h"
+
+/* Of rank r, element i. */
+static float value_of(int r, size_t i) { return (float)(r + 1) * 0.1f + (float)i * 1e-3f; }
+
+typedef struct {
+    size_t n;
+    float *results; /* [ranks][n] */
+} sums;
+
+/* Parts: the elements split as evenly as they can, the last rank has none when there are few. */
+static void split(size_t n, int ranks, size_t *starts)
+{
+    for (int i = 0; i <= ranks; i++)
+        starts[i] = TP_MIN((n + (size_t)ranks - 1) / (size_t)ranks * (size_t)i, n);
+}
+
+static void reduce(tp_comm *comm, void *user)
+{
+    const sums *s = user;
+    size_t starts[17];
+    tp_exchange *request;
+    float *data = s->results + (size_t)tp_comm_rank(comm) * s->n;
+    float *temp = calloc(s->n, sizeof *temp);
+    split(s->n, tp_comm_size(comm), starts);
+    for (size_t i = 0; i < s->n; i++)
+        data[i] = value_of(tp_comm_rank(comm), i);
+    const tp_exchange_spec all = {.kind = TP_ALL_REDUCE,
+                                  .element = sizeof *data,
+                                  .add = tp_add_f32,
+                                  .data = data,
+                                  .temp = temp,
+                                  .starts = starts};
+    tp_error err;
+    if (tp_comm_start(comm, &all, &request, &err) != TP_OK ||
+        tp_comm_wait(comm, request, &err) != TP_OK)
+        abort();
+    free(temp);
+}
+
+static void all_reduce_gives_every_rank_the_same_sum(void **state)
+{
+    for (int ranks = 1; ranks <= 8; ranks++)
+        for (size_t n = 1; n <= 67; n += 11) {
+            sums s = {n, calloc((size_t)ranks * n, sizeof(float))};
+            local_ranks_run(ranks, reduce, &s);
+            for (size_t i = 0; i < n; i++) {
+                double exact = 0;
+                for (int r = 0; r < ranks; r++)
+                    exact += (double)value_of(r, i);
+                assert_true(exact - 1e-5 < (double)s.results[i] &&
+                            (double)s.results[i] < exact + 1e-5);
+                for (int r = 1; r < ranks; r++)
+                    assert_memory_equal(&s.results[(size_t)r * n + i], &s.results[i], 4);
+            }
+            free(s.results);
+        }
+}
+
+static void gather(tp_comm *comm, void *user)
+{
+    int mine = 10 + tp_comm_rank(comm), all[16] = {0};
+    tp_error err;
+    if (tp_comm_gather(comm, &mine, sizeof mine, all, &err) != TP_OK)
+        abort();
+    for (int i = 0; i < tp_comm_size(comm); i++)
+        if (all[i] != 10 + i)
+            abort();
+    double v[2] = {tp_comm_rank(comm), 1}, most = tp_comm_rank(comm);
+    int n = tp_comm_size(comm), word = tp_comm_rank(comm) == n - 1 ? 77 : 0;
+    if (tp_comm_sum(comm, v, 2, &err) != TP_OK || tp_comm_max(comm, &most, 1, &err) != TP_OK ||
+        tp_comm_broadcast(comm, &word, sizeof word, n - 1, &err) != TP_OK)
+        abort();
+    if (v[0] != n * (n - 1) / 2 || v[1] != n || most != n - 1 || word != 77)
+        abort();
+    (void)user;
+}
+
+static void small_things_reach_every_rank(void **state)
+{
+    for (int ranks = 1; ranks <= 9; ranks++)
+        local_ranks_run(ranks, gather, NULL);
+}
+
+/* Several are on their way at once, and are waited for in any order. */
+static void overlap(tp_comm *comm, void *user)
+{
+    enum { N = 5, SIZE = 40 };
+    float data[N][SIZE], temp[N][SIZE];
+    size_t starts[17];
+    tp_exchange *requests[N];
+    tp_error err;
+    split(SIZE, tp_comm_size(comm), starts);
+    for (int k = 0; k < N; k++) {
+        for (size_t i = 0; i < SIZE; i++)
+            data[k][i] = (float)k;
+        const tp_exchange_spec c = {TP_ALL_REDUCE, 4, tp_add_f32, data[k], temp[k], starts};
+        if (tp_comm_start(comm, &c, &requests[k], &err) != TP_OK)
+            abort();
+    }
+    for (int k = N; k-- > 0;) {
+        tp_comm_progress(comm);
+        if (tp_comm_wait(comm, requests[k], &err) != TP_OK ||
+            data[k][SIZE - 1] != (float)(k * tp_comm_size(comm)))
+            abort();
+    }
+    (void)user;
+}
+
+static void several_are_on_their_way_at_once(void **state)
+{
+    for (int ranks = 1; ranks <= 5; ranks++)
+        local_ranks_run(ranks, overlap, NULL);
+}
+
+static void disagree(tp_comm *comm, void *user)
+{
+    tp_error err = {0};
+    tp_status mine = TP_OK;
+    if (tp_comm_rank(comm) == 1)
+        mine = tp_fail(&err, TP_ERR_FORMAT, "no such row");
+    if (tp_comm_agree(comm, mine, &err) != TP_ERR_FORMAT || !strstr(err.message, "rank 1 (") ||
+        !strstr(err.message, "): no such row"))
+        abort();
+    (void)user;
+}
+
+static void a_failure_of_one_is_everybodys(void **state) { local_ranks_run(3, disagree, NULL); }
+
+/* Rank 2 fails where the others wait for it in a collective. */
+static void fail_alone(tp_comm *comm, void *user)
+{
+    tp_error err = {0};
+    double x = 1;
+    if (tp_comm_rank(comm) == 2) {
+        (void)!tp_fail(&err, TP_ERR_OUTPUT, "disk full");
+        tp_comm_fail(comm, &err);
+    } else if (tp_comm_sum(comm, &x, 1, &err) != TP_ERR_OUTPUT ||
+               !strstr(err.message, "rank 2 (") || !strstr(err.message, "disk full"))
+        abort();
+    (void)user;
+}
+
+static void a_failure_ends_the_waiting_of_the_others(void **state)
+{
+    local_ranks_run(4, fail_alone, NULL);
+}
+
+static void compare(tp_comm *comm, void *user)
+{
+    const tp_comm_fact facts[] = {{"configuration", {1, 2}},
+                                  {"training data", {3, tp_comm_rank(comm) == 2 ? 9 : 4}}};
+    tp_error err = {0};
+    if (tp_comm_compare(comm, facts, 1, &err) != TP_OK)
+        abort();
+    if (tp_comm_compare(comm, facts, 2, &err) != TP_ERR_CONFIG ||
+        !strstr(err.message, "ranks do not have the same training data: rank 2 (") ||
+        !strstr(err.message, " differs from rank 0"))
+        abort();
+    (void)user;
+}
+
+static void what_differs_is_named(void **state) { local_ranks_run(4, compare, NULL); }
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_reduce_gives_every_rank_the_same_sum),
+        cmocka_unit_test(small_things_reach_every_rank),
+        cmocka_unit_test(several_are_on_their_way_at_once),
+        cmocka_unit_test(a_failure_of_one_is_everybodys),
+        cmocka_unit_test(a_failure_ends_the_waiting_of_the_others),
+        cmocka_unit_test(what_differs_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

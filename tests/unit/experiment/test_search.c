@@ -1,0 +1,260 @@
+/* Searches on a simulated machine: what they find, what they leave out, what they refuse to claim;
+ * and recipes as they are written. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "instrument/experiment/recipe.h"
+#include "instrument/experiment/search.h"
+#include "support/synthetic.h"
+
+static const char tree_text[] =
+    "{\"policy\": {\"train_global_batch_size\": 64, \"train_micro_batch_size\": 4,"
+    " \"max_total_sequence_length\": 32, \"recompute\": null,"
+    " \"sequence_packing\": {\"enabled\": true}, \"dynamic_batching\": {\"enabled\": false}},"
+    " \"engine\": {\"threads\": null}}";
+
+/* ---- the simulated program ---- */
+
+typedef struct {
+    synthetic_machine machine;
+    bool is_flat; /* nothing changes the time */
+} simulated;
+
+static double now_s(void *user) { return (double)((simulated *)user)->machine.now_ns * 1e-9; }
+
+static bool has(const tp_variant *v, const char *setting)
+{
+    for (size_t i = 0; i < v->n_settings; i++)
+        if (strcmp(v->settings[i], setting) == 0)
+            return true;
+    return false;
+}
+
+static int64_t micro_batch(const tp_variant *v)
+{
+    static const char key[] = "policy.train_micro_batch_size=";
+    int64_t b = 4;
+    for (size_t i = 0; i < v->n_settings; i++)
+        if (strncmp(v->settings[i], key, sizeof key - 1) == 0)
+            b = atoll(v->settings[i] + sizeof key - 1);
+    return b;
+}
+
+/* Best is a micro-batch of 32 with the lever "bad" off: 0.8 * 0.7 of the recipe's time. */
+static double true_seconds(const tp_variant *v)
+{
+    double s = 0.1 * (1 + 0.0667 * fabs(log2((double)micro_batch(v) / 32)));
+    s *= has(v, "bad=off") ? 0.7 : 1;
+    s *= has(v, "good=off") ? 1.3 : 1;
+    s *= has(v, "policy.recompute=full") ? 1.3 : has(v, "policy.recompute=selective") ? 1.1 : 1;
+    return has(v, "engine.threads=1") ? 1.8 * s : s;
+}
+
+static tp_status run(void *user, tp_arena *arena, const tp_variant *v, size_t number, tp_trial *ret,
+                     tp_error *err)
+{
+    simulated *m = user;
+    double seconds = (m->is_flat ? 0.1 : true_seconds(v)) * exp(synthetic_disturbance(&m->machine));
+    m->machine.now_ns += (uint64_t)(seconds * 10e9);
+    *ret = (tp_trial){.wall_s = 10 * seconds, .others = NAN};
+    ret->values[TP_FIGURE_STEP_TIME] = ret->values[TP_FIGURE_COST] = seconds;
+    ret->values[TP_FIGURE_TOKENS] = 1000 / seconds;
+    ret->values[TP_FIGURE_PEAK_MEMORY] = 1e6 * (double)(10 + micro_batch(v));
+    return TP_OK;
+}
+
+static tp_status plan(void *user, const tp_variant *v, tp_search_plan *ret, tp_error *err)
+{
+    *ret = (tp_search_plan){.is_known = !has(v, "refused=off"),
+                            .why = "refused",
+                            .fits = true,
+                            .peak_bytes = 1e6 * (double)(10 + micro_batch(v)),
+                            .step_s = NAN};
+    return TP_OK;
+}
+
+static const tp_set_lever levers[] = {{"good", "", TP_PUT_ON},
+                                      {"bad", "", TP_PUT_ON},
+                                      {"nothing", "", TP_PUT_OFF},
+                                      {"refused", "", TP_PUT_ON},
+                                      {"precise", "", TP_PUT_ON}};
+
+static tp_status settings_of(void *user, const tp_put *put, tp_arena *arena,
+                             const char *const **ret, size_t *ret_n, tp_error *err)
+{
+    const char **all = tp_arena_array(arena, const char *, 5);
+    *ret_n = 0;
+    for (int i = 0; i < 5; i++)
+        if (put[i] != TP_PUT_AS_IS)
+            all[(*ret_n)++] = i == 4 ? "policy.precision=float32"
+                                     : tp_arena_printf(arena, "%s=%s", levers[i].name,
+                                                       put[i] == TP_PUT_ON ? "on" : "off");
+    *ret = all;
+    return TP_OK;
+}
+
+static const tp_lever_set set = {.levers = levers, .n = 5, .settings = settings_of};
+
+/* ---- one search ---- */
+
+typedef struct {
+    tp_experiment x;
+    tp_space space;
+    tp_search search;
+    simulated machine;
+} trial_search;
+
+static void open_space(trial_search *t, uint64_t seed, bool is_flat, double budget_s)
+{
+    const tp_json *tree;
+    t->machine = (simulated){.machine = synthetic_machine_make(seed), .is_flat = is_flat};
+    tp_trial_runner runner = {.run = run, .now_s = now_s, .user = &t->machine};
+    assert_int_equal(tp_experiment_init(&t->x, &runner, seed, budget_s, NULL), TP_OK);
+    assert_int_equal(
+        tp_json_parse(&t->x.arena, "tree", tree_text, sizeof tree_text - 1, NULL, &tree, NULL),
+        TP_OK);
+    assert_int_equal(tp_space_make(&t->space, &set, tree, 2, false, &t->x.arena, NULL), TP_OK);
+}
+
+static void search(trial_search *t, uint64_t seed, bool is_flat, double memory_bytes)
+{
+    open_space(t, seed, is_flat, 300);
+    tp_search_options o = {.memory_bytes = memory_bytes,
+                           .race_share = 0.7,
+                           .most_candidates = 48,
+                           .most_confirming = 40,
+                           .plan = plan};
+    size_t recipe;
+    assert_int_equal(tp_search_init(&t->search, &t->x, &t->space, &o, NULL), TP_OK);
+    recipe = t->search.candidates[0].variant;
+    assert_int_equal(tp_experiment_round(&t->x, TP_STAGE_TRIED, 0, &recipe, 1, NULL), TP_OK);
+    assert_int_equal(tp_search_run(&t->search, 0.01, NULL), TP_OK);
+}
+
+static void release(trial_search *t)
+{
+    tp_search_release(&t->search);
+    tp_experiment_release(&t->x);
+}
+
+static const tp_variant *winner(const trial_search *t)
+{
+    return &t->x.variants[t->search.candidates[t->search.winner].variant];
+}
+
+/* ---- tests ---- */
+
+static void a_space_is_what_the_recipe_leaves_open(void **state)
+{
+    trial_search t;
+    tp_space_point p = {0};
+    const char *const *settings;
+    size_t n;
+    open_space(&t, 1, false, 1);
+    /* micro-batch, recompute, threads; of the levers all but the one that sets the precision */
+    assert_int_equal(t.space.n, 7);
+    assert_string_equal(t.space.dimensions[0].name, "micro-batch");
+    assert_int_equal(t.space.dimensions[0].n, 7); /* the recipe's 4, and 1, 2, 8, 16, 32, 64 */
+    assert_string_equal(
+        t.space.dimensions[0].options[3],
+        "policy.train_micro_batch_size=8 policy.sequence_packing.train_mb_tokens=256");
+    assert_string_equal(t.space.dimensions[1].name, "recompute");
+    assert_string_equal(t.space.dimensions[2].options[1], "engine.threads=1");
+    assert_int_equal(t.space.dimensions[2].n, 2);
+    assert_string_equal(tp_space_name(&t.space, &p, &t.x.arena), "the recipe");
+    p.option[0] = 3;
+    p.option[4] = 1; /* bad */
+    assert_string_equal(tp_space_name(&t.space, &p, &t.x.arena), "micro-batch 8, bad off");
+    assert_int_equal(tp_space_settings(&t.space, &p, &t.x.arena, &settings, &n, NULL), TP_OK);
+    assert_int_equal(n, 3);
+    assert_string_equal(settings[0], "bad=off");
+    assert_string_equal(settings[2], "policy.sequence_packing.train_mb_tokens=256");
+    tp_experiment_release(&t.x);
+}
+
+static void the_best_is_found_and_confirmed(void **state)
+{
+    int near = 0;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        trial_search t;
+        search(&t, seed, false, INFINITY);
+        near += true_seconds(winner(&t)) <= 0.1 * 0.7 * 1.0667 && t.search.is_confirmed;
+        assert_true(t.search.n_refused > 0); /* planned, and not run */
+        for (size_t i = 0; i < t.x.n_samples; i++)
+            assert_false(has(&t.x.variants[t.x.samples[i].variant], "refused=off"));
+        release(&t);
+    }
+    print_message("the best or its neighbour in %d of 20 searches\n", near);
+    assert_true(near >= 18);
+}
+
+static void a_limit_of_memory_is_kept(void **state)
+{
+    trial_search t;
+    search(&t, 3, false, 15e6); /* a micro-batch of 4 at most */
+    assert_true(micro_batch(winner(&t)) <= 4);
+    assert_true(t.search.n_too_large > 0);
+    for (size_t i = 0; i < t.x.n_samples; i++)
+        assert_true(t.x.samples[i].trial.values[TP_FIGURE_PEAK_MEMORY] <= 15e6);
+    release(&t);
+}
+
+static void luck_is_not_kept(void **state)
+{
+    int claimed = 0;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        trial_search t;
+        search(&t, seed, true, INFINITY);
+        claimed += t.search.is_confirmed;
+        release(&t);
+    }
+    print_message("nothing to find: %d of 60 searches claim a gain\n", claimed);
+    assert_true(claimed <= 3);
+}
+
+static void a_recipe_inherits_and_nests(void **state)
+{
+    static const char *const settings[] = {"policy.train_micro_batch_size=4", "+engine.threads=2",
+                                           "policy.sequence_packing.enabled=true",
+                                           "policy.train_micro_batch_size=8",
+                                           "engine.disable_passes=[cse, dce]"};
+    tp_buf out = {0};
+    tp_recipe_write("/recipes/a b.yaml", settings, 5, &out);
+    assert_string_equal(tp_buf_str(&out), "defaults: \"/recipes/a b.yaml\"\n"
+                                          "policy:\n"
+                                          "  train_micro_batch_size: 8\n"
+                                          "  sequence_packing:\n"
+                                          "    enabled: true\n"
+                                          "engine:\n"
+                                          "  threads: 2\n"
+                                          "  disable_passes: [cse, dce]\n");
+    tp_buf_release(&out);
+
+    static const char *const gone[] = {"~policy.scheduler"}, *const element[] = {"a.0.b=1"};
+    tp_error err = {0};
+    assert_int_equal(tp_recipe_check(settings, 5, NULL), TP_OK);
+    assert_int_equal(tp_recipe_check(gone, 1, &err), TP_ERR_ARG);
+    assert_int_equal(tp_recipe_check(element, 1, &err), TP_ERR_ARG);
+    assert_string_equal(err.message, "'a.0.b=1' cannot be said in a recipe of its own; put it into "
+                                     "the configuration");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_space_is_what_the_recipe_leaves_open),
+        cmocka_unit_test(the_best_is_found_and_confirmed),
+        cmocka_unit_test(a_limit_of_memory_is_kept),
+        cmocka_unit_test(luck_is_not_kept),
+        cmocka_unit_test(a_recipe_inherits_and_nests),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,381 @@
+"""Feed temper files of every kind that it reads, damaged in ways that keep their structure.
+
+    hostile_inputs.py TEMPER REPOSITORY [SEED] [PER_KIND]
+
+Sound files are made (a model, its GGUF file, a run with checkpoint and event files) or taken from
+tests/data; then JSON trees are grafted into each other, numbers pushed to their limits, records of
+binary files spliced with checksums made right again, rows of data bases replaced.  Every run must
+end within a minute with one of the documented statuses, say something when it fails, print no
+control characters, take less than 3 GB, and leave its input as it was.
+"""
+
+import concurrent.futures
+import gzip
+import hashlib
+import json
+import os
+import random
+import resource
+import shutil
+import sqlite3
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+from pathlib import Path
+
+TEMPER, SOURCE = os.path.abspath(sys.argv[1]), Path(sys.argv[2]).resolve()
+SEED, PER_KIND = int((sys.argv[3:] or ["1"])[0]), int((sys.argv[4:] or ["90"])[0])
+LIMITS = [0, -1, 1, 2**31 - 1, 2**31, 2**32, 2**53 + 1, 2**63 - 1, 2**63, 2**64, -2**63, 10**400, 1e308, -1e308, 5e-324,
+          0.5, float("nan"), float("inf"), "", "0", "\0", "\x1b[31m", "\u202e", "a" * 70000, "../../etc/passwd", None, True,
+          [], {}, [[[[]]]], {"": None}, ["x"] * 300]
+R = random.Random(SEED)
+WORK = Path(tempfile.mkdtemp(prefix="temper-hostile-"))
+ENV = dict(os.environ, XDG_CACHE_HOME=str(WORK / "cache"), XDG_DATA_HOME=str(WORK / "data"), TERM="xterm")
+jobs = []
+
+
+def temper(*args, cwd=WORK):
+    done = subprocess.run([TEMPER, *map(str, args)], cwd=cwd, env=ENV, capture_output=True, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        sys.exit(f"temper {args}: {done.stderr.decode()}")
+
+
+# ---- damage ----
+
+def places(tree, found, parent=None, key=None):
+    if parent is not None:
+        found.append((parent, key))
+    if len(found) > 20000:
+        return found
+    for k in list(tree) if isinstance(tree, dict) else range(len(tree)) if isinstance(tree, list) else []:
+        places(tree[k], found, tree, k)
+    return found
+
+
+def graft(tree, other):
+    """One to three changes of a JSON tree, some with parts of another."""
+    tree = json.loads(json.dumps(tree))
+    for _ in range(R.randrange(1, 4)):
+        all_places = places(tree, [])
+        if not all_places:
+            break
+        parent, key = R.choice(all_places)
+        what = R.randrange(7)
+        if what == 0:
+            parent[key] = R.choice(LIMITS)
+        elif what == 1 and isinstance(parent[key], (int, float)) and not isinstance(parent[key], bool):
+            parent[key] = R.choice([-parent[key], parent[key] * 2**31, parent[key] + 0.5, str(parent[key]), parent[key] + 1])
+        elif what == 2:
+            source = R.choice(places(other, []) or [(other, next(iter(other), 0))])
+            parent[key] = source[0][source[1]]
+        elif what == 3 and isinstance(parent, dict):
+            parent[R.choice(["", key + "\0", key.upper(), "x" * 5000, "\x1b]0;x\x07"])] = parent.pop(key)
+        elif what == 4:
+            parent[key] = [parent[key]] * R.choice([1, 2, 1000])
+        elif what == 5 and isinstance(parent, list):
+            R.shuffle(parent)
+        elif isinstance(parent, dict):
+            del parent[key]
+        else:
+            parent.insert(0, R.choice(LIMITS))
+    text = json.dumps(tree, ensure_ascii=R.random() < 0.5)
+    if R.random() < 0.15:  # a key twice
+        text = text.replace("{", '{"%s": %s, ' % (R.choice(["a", "name", "step"]), R.choice(["1", "[", '"x"'])), 1)
+    if R.random() < 0.1:
+        text = text[:R.randrange(len(text) + 1)]
+    return text.encode("utf-8", "surrogatepass")
+
+
+def shake(data, spots):
+    """Bytes at some places, whole integers more often than single bits."""
+    data = bytearray(data)
+    for _ in range(R.randrange(1, 5)):
+        at = R.randrange(min(spots, len(data)))
+        what = R.randrange(4)
+        if what == 0:
+            data[at] ^= 1 << R.randrange(8)
+        elif what == 1:
+            data[at:at + 8] = struct.pack("<Q", R.choice([0, 1, 2**31, 2**32 - 1, 2**62, 2**63, 2**64 - 1]))
+        elif what == 2:
+            data[at:at + 4] = struct.pack("<I", R.choice([0, 1, 2**31, 2**32 - 1, 9, 255]))
+        else:
+            size = R.randrange(1, 40)
+            other = R.randrange(len(data))
+            data[at:at + size] = data[other:other + size]
+    if R.random() < 0.15:
+        data = data[:R.randrange(len(data))]
+    return bytes(data)
+
+
+# ---- sound files ----
+
+def make_sound():
+    (WORK / "corpus.txt").write_text("the quick brown fox jumps over the lazy dog; user and assistant say hello, two and two are four\n")
+    temper("tokenizer", "--vocab-size", 280, "tok", "corpus.txt")
+    (WORK / "tiny.json").write_text(json.dumps(
+        {"model_type": "llama", "vocab_size": 280, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
+         "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16, "max_position_embeddings": 128, "rms_norm_eps": 1e-5,
+         "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": True, "initializer_range": 0.05}))
+    (WORK / "text.jsonl").write_text('{"text": "the quick brown fox"}\n{"text": "the lazy dog"}\n' * 4)
+    temper("train", "--quiet", SOURCE / "recipes/sft.yaml", "policy.init=random", "policy.model_name=null",
+           "policy.model_config=tiny.json", "policy.tokenizer.name=tok", "policy.tokenizer.chat_template=null",
+           "data.train.data_path=text.jsonl", "data.train.split_validation_size=0", "policy.max_total_sequence_length=32",
+           "policy.train_global_batch_size=4", "sft.max_num_steps=2", "logger.tensorboard_enabled=true", "run.dir=run")
+    shutil.copytree(WORK / "run/checkpoints/step-2/model", WORK / "model")
+    temper("export", "model", "model.gguf")
+    (WORK / "recipe.yaml").write_text(
+        "sft: {max_num_epochs: 1, max_num_steps: 1, val_period: 0}\npolicy:\n  model_name: MODEL\n  tokenizer: {chat_template: null}\n"
+        "  train_global_batch_size: 2\n  max_total_sequence_length: 32\n  optimizer: {name: torch.optim.AdamW, kwargs: {lr: 1.0e-3}}\n"
+        "  scheduler: {name: torch.optim.lr_scheduler.LinearLR, kwargs: {start_factor: 0.1}}\ndata:\n  train: {data_path: DATA}\n"
+        "checkpointing: {enabled: false}\n".replace("MODEL", str(WORK / "model")).replace("DATA", str(WORK / "text.jsonl")))
+
+
+def folder(name, files, base=None):
+    """A folder like `base` with some files replaced."""
+    at = WORK / name
+    if base:
+        shutil.copytree(base, at)
+    at.mkdir(exist_ok=True)
+    for file, data in files.items():
+        (at / file).parent.mkdir(parents=True, exist_ok=True)
+        (at / file).write_bytes(data)
+    return at
+
+
+def add(kind, at, *commands):
+    for command in commands:
+        jobs.append((kind, at, [str(x) for x in command]))
+
+
+def quiet(model, data, *more):
+    return ["train", "--quiet", WORK / "recipe.yaml", f"policy.model_name={model}", f"data.train.data_path={data}",
+            f"run.dir={WORK}/out-{len(jobs)}", *more]
+
+
+# ---- kinds ----
+
+def models(i):
+    model = WORK / "model"
+    config = json.loads((model / "config.json").read_text())
+    weights = (model / "model.safetensors").read_bytes()
+    size = struct.unpack("<Q", weights[:8])[0]
+    header = json.loads(weights[8:8 + size])
+    at = folder(f"config-{i}", {"config.json": graft(config, header)}, model)
+    add("config.json", at, ["generate", at, "-m", "1", "x"])
+    text = graft(header, config)
+    length = R.choice([len(text), len(text), len(text) + R.choice([-1, 1, 2**40, 2**63])]) % 2**64
+    at = folder(f"weights-{i}", {"model.safetensors": struct.pack("<Q", length) + text + weights[8 + size:]}, model)
+    add("safetensors", at, ["generate", at, "-m", "1", "x"], ["export", at, WORK / f"weights-{i}.out.gguf"])
+    tokenizer = json.loads((model / "tokenizer.json").read_text())
+    settings = json.loads((model / "tokenizer_config.json").read_text())
+    at = folder(f"tokenizer-{i}", {R.choice(["tokenizer.json", "tokenizer.json", "tokenizer_config.json"]): graft(
+        R.choice([tokenizer, tokenizer, settings]), R.choice([settings, config]))}, model)
+    add("tokenizer", at, ["generate", at, "-m", "1", "the quick \x1b fox"])
+    gguf = WORK / f"shaken-{i}.gguf"
+    gguf.write_bytes(shake((WORK / "model.gguf").read_bytes(), R.choice([64, 400, 4000, 20000])))
+    add("gguf", gguf, ["generate", gguf, "-m", "1", "x"])
+
+
+def recipes(i):
+    lines = (WORK / "recipe.yaml").read_text().splitlines()
+    k = R.randrange(len(lines))
+    value = R.choice(["&a [*a]", "!!python/object:os.system {}", "{a: 1, a: 2}", "[" * 200, "? ", "|\n" + " " * 3 + "x" * 9999,
+                      "1e999", ".nan", "0x7fffffffffffffffff", "\t- x", "'", "<<: *b", "- - - -", "\x07", "null", "~", "{}", "[]",
+                      "9" * 500, "2001-01-01", "yes", "\u2028", "&x 1", "*x", "%YAML 9", "--- ", "...", "0o17", "1_000", "${oc.env:HOME}"])
+    if R.random() < 0.5 and ":" in lines[k]:
+        lines[k] = lines[k].split(":")[0] + ": " + value
+    elif R.random() < 0.5:
+        lines.insert(k, value)
+    else:
+        lines[k] = lines[k].replace(R.choice([":", ",", "{", "}", " "]), R.choice(["::", "\t", "", "}{", "\0"]), 1)
+    at = WORK / f"recipe-{i}.yaml"
+    at.write_bytes("\n".join(lines).encode("utf-8", "surrogatepass"))
+    add("recipe", at, ["config", at], ["plan", at])
+
+
+def data(i):
+    rows = [{"prompt": "the quick", "completion": " fox"}, {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]},
+            {"text": "the lazy dog"}, {"prompt": "q", "chosen": "a", "rejected": "b"},
+            {"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]}]
+    row = R.choice(rows)
+    lines = [json.dumps(row).encode()] * 3
+    lines[R.randrange(3)] = graft(row, R.choice(rows))
+    at = WORK / f"data-{i}.jsonl"
+    at.write_bytes(R.choice([b"\n", b"\r\n", b"\n\n", b"\r"]).join(lines) + R.choice([b"", b"\n", b"\0", b"{"]))
+    add("data", at, quiet(WORK / "model", at, "data.train.split_validation_size=0"))
+
+
+def traces(i):
+    base = json.loads((SOURCE / "tests/data/trace_reports/kineto-rank-0.json").read_text())
+    base["traceEvents"] = R.sample(base["traceEvents"], min(60, len(base["traceEvents"])))
+    text = graft(base, {"args": {"device": -1, "stream": 2**40, "correlation": 0}})
+    at = WORK / f"trace-{i}.json"
+    if R.random() < 0.4:
+        at = WORK / f"trace-{i}.json.gz"
+        text = gzip.compress(text)
+        if R.random() < 0.5:
+            text = shake(text, len(text))
+    at.write_bytes(text)
+    view = R.choice(["kernels", "operators", "comm", "idle", "critical-path", "steps", "memory", "ranks", "stacks"])
+    add("trace", at, ["trace", at, view], ["trace", "compare", at, at, "--json"])
+    at = WORK / f"nsight-{i}.sqlite"
+    shutil.copy(SOURCE / "tests/data/trace_reports/nsight.sqlite", at)
+    change_rows(at)
+    add("nsight", at, ["trace", at])
+    at = WORK / f"snapshot-{i}.pickle"
+    at.write_bytes(shake((SOURCE / "tests/data/trace_reports/snapshot.pickle").read_bytes(), 4000))
+    add("snapshot", at, ["trace", at, "memory"])
+
+
+def change_rows(at):
+    db = sqlite3.connect(at)
+    tables = [row[0] for row in db.execute("select name from sqlite_master where type = 'table'")]
+    for _ in range(R.randrange(1, 6)):
+        table = R.choice(tables)
+        columns = [row[1] for row in db.execute(f'pragma table_info("{table}")')]
+        column = R.choice(columns or ["x"])
+        value = R.choice([None, 2**63 - 1, -2**63, 1e308, "text", b"\0\xff" * 9, "\x1b[2J", "", -1, "1e999", '{"a": NaN}'])
+        try:
+            what = R.randrange(4)
+            if what == 0:
+                db.execute(f'alter table "{table}" rename column "{column}" to "{column}x"')
+            elif what == 1:
+                db.execute(f'delete from "{table}" where rowid % 2')
+            else:
+                db.execute(f'update "{table}" set "{column}" = ? where rowid % ? = 0', (value, R.choice([1, 2, 7])))
+        except sqlite3.Error:
+            pass
+    db.commit()
+    db.close()
+
+
+def crc(data):
+    """Masked CRC-32C, as TFRecord has it."""
+    value = 0xFFFFFFFF
+    for byte in data:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 & -(value & 1))
+    value ^= 0xFFFFFFFF
+    return struct.pack("<I", ((value >> 15 | value << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+def sound(pattern):
+    return sorted((SOURCE / "tests/data/runs").rglob(pattern))[0]
+
+
+def runs(i):
+    events = sound("events*")
+    whole, at, records = events.read_bytes(), 0, []
+    while at + 12 <= len(whole):
+        size = struct.unpack("<Q", whole[at:at + 8])[0]
+        records.append(whole[at + 12:at + 12 + size])
+        at += 16 + size
+    k = R.randrange(len(records))
+    records[k] = shake(records[k], len(records[k])) if records[k] else b"\xff" * 9
+    if R.random() < 0.3:
+        R.shuffle(records)
+    out = b"".join(struct.pack("<Q", len(r)) + crc(struct.pack("<Q", len(r))) + r + crc(r) for r in records)
+    at = folder(f"tb-{i}", {"events.out.tfevents.1.x": out if R.random() < 0.7 else shake(out, len(out))})
+    add("events", at, ["metrics", at])
+    state = json.loads(sound("trainer_state.json").read_text())
+    at = folder(f"trl-{i}", {"trainer_state.json": graft(state, {"log_history": [{"loss": "x"}]})})
+    add("trainer_state", at, ["metrics", at], ["analyze", at])
+    at = WORK / f"trackio-{i}.db"
+    shutil.copy(sound("*.db"), at)
+    change_rows(at)
+    add("trackio", at, ["metrics", at])
+    lines = (WORK / "run/metrics.jsonl").read_bytes().splitlines()
+    k = R.randrange(len(lines))
+    lines[k] = graft(json.loads(lines[k]), {"m": {"train/loss": "NaN"}})
+    at = folder(f"run-{i}", {"metrics.jsonl": b"\n".join(lines)}, WORK / "run")
+    add("run", at, ["metrics", at], ["compare", at, WORK / "run"])
+
+
+def checkpoints(i):
+    step = Path("checkpoints/step-2")
+    name = R.choice(["manifest.json", "state.json", "optimizer.safetensors", "model/config.json", "model/model.safetensors"])
+    whole = (WORK / "run" / step / name).read_bytes()
+    data = graft(json.loads(whole), {"files": [], "step": 2**70}) if name.endswith(".json") else shake(whole, 3000)
+    files = {str(step / name): data}
+    if R.random() < 0.5 and name != "manifest.json":  # damage that the checksums approve of
+        manifest = (WORK / "run" / step / "manifest.json").read_text()
+        files[str(step / "manifest.json")] = manifest.replace(hashlib.md5(whole).hexdigest(), hashlib.md5(data).hexdigest()).encode()
+    if R.random() < 0.3:
+        files["run.json"] = graft(json.loads((WORK / "run/run.json").read_text()), {"machine": 3})
+    at = folder(f"again-{i}", files, WORK / "run")
+    add("checkpoint", at, ["doctor", "--cached", at], ["generate", at, "-m", "1", "x"])
+    resumed = folder(f"resume-{i}", files, WORK / "run")
+    add("resume", None, ["train", "--quiet", resumed / "config.yaml", f"run.dir={resumed}", "sft.max_num_steps=3", "--resume"])
+
+
+def figures(i):
+    base = json.loads((SOURCE / "tests/data/bench/bench.json").read_text())
+    google = json.loads((SOURCE / "tests/data/bench/google.json").read_text())
+    at = WORK / f"bench-{i}.json"
+    at.write_bytes(graft(R.choice([base, google]), R.choice([google, base])))
+    add("bench", at, ["bench", "compare", at, SOURCE / "tests/data/bench/bench.json"])
+    cells = [["x", "y", "g"]] + [[str(R.random()), str(R.random()), R.choice("ab")] for _ in range(12)]
+    for _ in range(R.randrange(1, 4)):
+        cells[R.randrange(13)][R.randrange(3)] = str(R.choice(LIMITS))[:2000]
+    at = WORK / f"table-{i}.csv"
+    at.write_bytes(R.choice(["\n", "\r\n", "\r"]).join(R.choice([",", ",", "\t", ";"]).join(row) for row in cells).encode("utf-8", "surrogatepass"))
+    add("stats", at, ["stats", at, *R.choice([["x"], ["x", "y"], ["x", "--by", "g"], ["x", "--trend"], []])])
+    evaluation = {"evaluation_data": [{"prompt": f"q{k % 4}", "response": "a", "reward": float(k % 2)} for k in range(8)]}
+    at = WORK / f"eval-{i}.json"
+    at.write_bytes(graft(evaluation, {"reward": "1"}))
+    add("eval", at, ["eval", "summarize", at])
+
+
+# ---- running ----
+
+def digest(at):
+    files = sorted(p for p in at.rglob("*") if p.is_file()) if at.is_dir() else [at]
+    return hashlib.md5(b"".join(p.read_bytes() for p in files)).hexdigest()
+
+
+def judge(job):
+    kind, at, command = job
+    before = at and digest(at)
+    try:
+        done = subprocess.run([TEMPER, *command], cwd=WORK, env=ENV, capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
+    except subprocess.TimeoutExpired:
+        return "hangs"
+    said = done.stdout + done.stderr
+    if not 0 <= done.returncode <= 6:
+        return f"status {done.returncode}: {done.stderr[-300:]!r}"
+    if done.returncode in (2, 4, 5, 6) and not said.strip():
+        return f"silent, status {done.returncode}"
+    if any(c < 32 and c not in (9, 10) or c == 127 for c in said):
+        return "control characters"
+    if at and digest(at) != before:
+        return "input changed"
+    return None
+
+
+def main():
+    resource.setrlimit(resource.RLIMIT_DATA, (3 << 30, 3 << 30))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    make_sound()
+    for kind in (models, recipes, data, traces, runs, checkpoints, figures):
+        for i in range(PER_KIND):
+            kind(i)
+    R.shuffle(jobs)
+    kinds, statuses, bad = {}, {}, 0
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        for job, what in zip(jobs, pool.map(judge, jobs)):
+            kinds[job[0]] = kinds.get(job[0], 0) + 1
+            if what:
+                bad += 1
+                print(f"{job[0]}: temper {' '.join(job[2])}: {what}", flush=True)
+    print(f"seed {SEED}: {len(jobs)} runs, {bad} wrong: {kinds}")
+    if bad:
+        print(f"kept: {WORK}")
+    else:
+        shutil.rmtree(WORK)
+    return bad > 0
+
+
+sys.exit(main())
