@@ -73,6 +73,7 @@ typedef enum {
     TYPES_BF16_F32,
     TYPES_F32_BF16,
     TYPES_MIXED,
+    TYPES_F16,
     TYPES_F64
 } types;
 extern const char *const types_names[];

@@ -82,11 +82,15 @@ static double unit_in_last_place(tp_dtype dtype, double value)
 {
     if (dtype == TP_DTYPE_U8) /* of two values as near, either */
         return 1;
-    int digits = dtype == TP_DTYPE_F32 ? 23 : dtype == TP_DTYPE_BF16 ? 7 : 52;
+    int digits = dtype == TP_DTYPE_F32    ? 23
+                 : dtype == TP_DTYPE_BF16 ? 7
+                 : dtype == TP_DTYPE_F16  ? 10
+                                          : 52;
+    int least = dtype == TP_DTYPE_F16 ? -14 : -126;
     if (value == 0 || !isfinite(value))
         return 0;
     int exponent = ilogb(value);
-    return ldexp(1, (exponent < -126 ? -126 : exponent) - digits);
+    return ldexp(1, (exponent < least ? least : exponent) - digits);
 }
 
 static bool sums_products(tp_op op)
@@ -104,10 +108,10 @@ static bool spreads_nan(const problem *p)
            (op == TP_OP_linear_panels && p->dim['K'] % 2 == 1);
 }
 
-static bool has_bf16_input(const problem *p)
+static bool has_input_of(const problem *p, tp_dtype dtype)
 {
     for (int i = 0; i < p->sig->n_in; i++) {
-        if (!tensor_is_absent(&p->in[i]) && p->in[i].dtype == TP_DTYPE_BF16)
+        if (!tensor_is_absent(&p->in[i]) && p->in[i].dtype == dtype)
             return true;
     }
     return false;
@@ -235,8 +239,10 @@ static double relative_error(const check *c, int o, double actual, double expect
         return isnan(actual) && (isnan(expected) || spreads_nan(&c->problem)) ? 0 : INFINITY;
     if (actual == expected)
         return 0;
-    bool through_bf16 = sig->out[o].through_bf16 && has_bf16_input(&c->problem);
-    double tolerance = through_bf16 ? 0x1p-8 : 1e-5;
+    bool rounds = sig->out[o].through_bf16; /* to the half type, on the way */
+    double tolerance = rounds && has_input_of(&c->problem, TP_DTYPE_BF16)  ? 0x1p-8
+                       : rounds && has_input_of(&c->problem, TP_DTYPE_F16) ? 0x1p-11
+                                                                           : 1e-5;
     double largest = fmax(fabs(actual), fabs(expected));
     double unit = unit_in_last_place(c->problem.out[o].dtype, largest);
     double error = fabs(actual - expected) / (unit + tolerance * magnitude);
@@ -397,7 +403,7 @@ static void check_nans(check *c, types t)
 static void check_variants(check *c)
 {
     uint32_t traits = tp_ops[c->case_->op]->traits;
-    for (types t = TYPES_F32; t <= TYPES_MIXED; t++) {
+    for (types t = TYPES_F32; t <= TYPES_F16; t++) {
         for (int is_strided = 0; is_strided < 2; is_strided++) {
             variant v = plain;
             v.types = t;

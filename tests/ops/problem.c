@@ -26,7 +26,7 @@ const gradient_case gradient_cases[] = {
 };
 const size_t n_gradient_cases = sizeof gradient_cases / sizeof gradient_cases[0];
 
-const char *const types_names[] = {"f32", "bf16", "bf16/f32", "f32/bf16", "mixed", "f64"};
+const char *const types_names[] = {"f32", "bf16", "bf16/f32", "f32/bf16", "mixed", "f16", "f64"};
 
 int n_optional_inputs(const tp_signature *sig)
 {
@@ -160,6 +160,8 @@ static tp_dtype dtype_of(const tp_operand_spec *spec, types t, uint64_t seed)
         switch (t) {
         case TYPES_BF16:
             return TP_DTYPE_BF16;
+        case TYPES_F16:
+            return TP_DTYPE_F16;
         case TYPES_BF16_F32:
             return is_weight ? TP_DTYPE_F32 : TP_DTYPE_BF16;
         case TYPES_F32_BF16:
@@ -174,7 +176,7 @@ static tp_dtype dtype_of(const tp_operand_spec *spec, types t, uint64_t seed)
     case TP_KIND_scalars:
         return TP_DTYPE_F64;
     case TP_KIND_half:
-        return TP_DTYPE_BF16;
+        return t == TYPES_F16 ? TP_DTYPE_F16 : TP_DTYPE_BF16;
     case TP_KIND_codes:
         return TP_DTYPE_U8;
     default:
@@ -294,6 +296,9 @@ static void fill_floats(const problem *p, tensor *t, tp_operand_kind kind, uint6
             break;
         case TP_KIND_f:
             t->f[i] = p->offset + p->fill * normal;
+            break;
+        case TP_KIND_d: /* clips half of what is normal; what is not clipped may come so, too */
+            t->f[i] = i == 0 ? 0.5 : 0.3;
             break;
         default:
             t->f[i] = normal;

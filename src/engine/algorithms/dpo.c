@@ -145,7 +145,7 @@ static void weigh(void *user, const float *logp, float *w, int64_t n)
         tp_preference_side chosen, rejected;
         double to_chosen, to_rejected;
         tp_dpo_sides(b, i, logp, &chosen, &rejected);
-        tp_preference_loss_add(&d->loss, (double)b->n, &chosen, &rejected, &d->sums, &to_chosen,
+        tp_preference_loss_add(&d->loss, (double)b->n, &chosen, &rejected, d->into, &to_chosen,
                                &to_rejected);
         set_weights(b, 2 * i, to_chosen, w);
         set_weights(b, 2 * i + 1, to_rejected, w);
@@ -178,6 +178,19 @@ static tp_status join_sums(trainer *t, tp_preference_sums *sums, tp_error *err)
     return TP_OK;
 }
 
+/* What is summed then is of a step that is summed already. */
+static tp_status replay(trainer *t, uint32_t i, tp_batch_view *ret, tp_error *err)
+{
+    dpo *d = t->own;
+    (void)err;
+    d->micro = i;
+    d->is_idle = false;
+    d->into = &d->replayed;
+    tp_batch_fill(&d->batch.arrangement, d->batch.sequences, i, &d->mb);
+    *ret = tp_trainer_view(&d->mb);
+    return TP_OK;
+}
+
 static tp_status step(trainer *t, step_result *r, tp_error *err)
 {
     dpo *d = t->own;
@@ -186,6 +199,7 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
     TP_TRY(draw(t, err));
     r->wait_s = tp_clock_s() - start;
     d->sums = (tp_preference_sums){0};
+    d->into = &d->sums;
     tp_batch_view view = {0};
     uint32_t n_micro = d->batch.arrangement.n_micro, ranks = (uint32_t)tp_trainer_ranks(t);
     uint32_t rounds = (n_micro + ranks - 1) / ranks;
@@ -209,10 +223,10 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
         if (!d->is_idle)
             tp_trainer_count(t, &d->mb, r);
     }
-    r->loss = d->sums.loss; /* `view` shows d->micro */
+    r->loss = d->sums.loss;
     TP_TRY(join_sums(t, &d->sums, err));
     TP_TRY(tp_trainer_join(t, r, err));
-    return tp_trainer_update(t, r, &view, err);
+    return tp_trainer_update(t, r, n_micro, err);
 }
 
 /* ---- validation ---- */
@@ -349,6 +363,7 @@ const tp_algorithm tp_algorithm_dpo = {
     .resumes_with_reference = true,
     .needs = needs,
     .stages = stages,
+    .replay = replay,
     .ready = tp_dpo_reference,
     .ready_is_work = true,
     .step = step,

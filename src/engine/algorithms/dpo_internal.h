@@ -43,7 +43,8 @@ typedef struct {
     double reference_s;
 
     /* the step at work */
-    tp_preference_sums sums;
+    tp_preference_sums sums, replayed;
+    tp_preference_sums *into; /* one of them */
     uint32_t micro;
     bool is_idle; /* this rank has no micro-batch in the round: what it computes weighs nothing */
 } dpo;

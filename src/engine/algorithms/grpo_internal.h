@@ -146,6 +146,7 @@ void tp_grpo_note_validation(trainer *t, const grpo_counts *c);
 
 /* grpo_update.c */
 TP_CHECKED tp_status tp_grpo_learn(trainer *t, step_result *r, tp_error *err);
+TP_CHECKED tp_status tp_grpo_replay(trainer *t, uint32_t i, tp_batch_view *ret, tp_error *err);
 
 /* grpo_record.c */
 void tp_grpo_record(trainer *t, const step_result *r);

@@ -259,6 +259,17 @@ static void add_part(const trainer *t, step_result *r, const step_result *part)
     r->data_hash = part->data_hash;
 }
 
+tp_status tp_grpo_replay(trainer *t, uint32_t i, tp_batch_view *ret, tp_error *err)
+{
+    grpo *g = t->own;
+    (void)err;
+    g->micro = i;
+    g->is_idle = false;
+    tp_batch_fill(&g->arrangement, g->sequences, i, &g->mb);
+    *ret = tp_trainer_view(&g->mb);
+    return TP_OK;
+}
+
 static tp_status update(trainer *t, uint32_t first, uint32_t end, step_result *r, tp_error *err)
 {
     grpo *g = t->own;
@@ -289,12 +300,12 @@ static tp_status update(trainer *t, uint32_t first, uint32_t end, step_result *r
         if (!g->is_idle)
             tp_trainer_count(t, &g->mb, &part);
     }
-    TP_TRY(tp_grpo_join(t, &g->sums, &part, err)); /* `view` shows g->micro */
+    TP_TRY(tp_grpo_join(t, &g->sums, &part, err));
     add_part(t, r, &part);
     tp_policy_sums_merge(&g->total, &g->sums);
     g->n_updates++;
     r->loss = g->sums.loss; /* of this update, for its own check */
-    tp_status status = tp_trainer_update(t, r, &view, err);
+    tp_status status = tp_trainer_update(t, r, g->arrangement.n_micro, err);
     g->grad_norm_max = fmax(g->grad_norm_max, r->grad_norm);
     return status;
 }

@@ -81,7 +81,8 @@ typedef struct {
 #define TP_POLICY_SUMS(S)                                                                      \
     S(loss)                                                                                    \
     S(actor_loss)                                                                              \
-    S(kl_loss) S(nll_loss)     /* complete after the last call */                              \
+    S(kl_loss)                                                                                 \
+    S(nll_loss)                /* complete after the last call */                              \
         S(tokens) S(sequences) /* over tokens */                                               \
         S(ratio) S(ratio_clipped) S(clipped_low) S(clipped_high) S(dual_clipped) S(mult_error) \
             S(gen_kl) S(policy_kl) S(js) S(entropy) S(kl)                                      \

@@ -241,10 +241,12 @@ static const tp_trainer_stage stages[] = {
     {"steps", open_steps, tp_trainer_describe_steps, TP_HAS_DATA, TP_HAS_STEPS, false},
     {0}};
 
+static void rewind_data(trainer *t) { tp_loader_seek(t->loader, (uint64_t)t->state.step); }
+
 static tp_status ready(trainer *t, tp_error *err)
 {
     (void)err;
-    tp_loader_seek(t->loader, (uint64_t)t->state.step);
+    rewind_data(t);
     return TP_OK;
 }
 
@@ -295,9 +297,19 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
         r->wait_s += tp_loader_get_stats(t->loader).last_waited_s;
         TP_TRY(run_micro_batch(t, mb, r, err));
     } while (mb->index + 1 < mb->n_in_step);
-    tp_batch_view last = tp_trainer_view(mb);
     TP_TRY(tp_trainer_join(t, r, err));
-    return tp_trainer_update(t, r, &last, err);
+    return tp_trainer_update(t, r, mb->n_in_step, err);
+}
+
+/* From the step's first on; behind its last the next step follows, as before. */
+static tp_status replay(trainer *t, uint32_t i, tp_batch_view *ret, tp_error *err)
+{
+    const tp_microbatch *mb;
+    if (i == 0)
+        tp_loader_seek(t->loader, (uint64_t)t->state.step);
+    TP_TRY(next_micro_batch(t, &mb, err));
+    *ret = tp_trainer_view(mb);
+    return TP_OK;
 }
 
 /* ---- validation ---- */
@@ -372,6 +384,8 @@ const tp_algorithm tp_algorithm_sft = {.name = "sft",
                                        .ready = ready,
                                        .step = step,
                                        .validate = validate,
+                                       .replay = replay,
+                                       .rewind = rewind_data,
                                        .record = record,
                                        .result = result,
                                        .close = close_sft};

@@ -6,10 +6,18 @@
 #include "engine/checkpoint/run_record.h"
 #include "engine/device/dtype.h"
 
+enum { TP_STEP_HISTORY = 128 };
+
+/* The last numbers of a series, a ring; see train/step_history.h. */
+typedef struct {
+    double v[TP_STEP_HISTORY];
+    int64_t n; /* ever */
+} tp_step_history;
+
 typedef struct {
     int64_t step;    /* steps done */
     int64_t updates; /* of the optimizer: steps less the skipped ones */
-    int64_t skipped; /* non-finite steps so far */
+    int64_t skipped; /* steps passed over so far: not finite, or a spike of the loss */
     int64_t tokens;  /* trained tokens so far */
     int64_t prompts; /* rollouts: prompts drawn so far, which is where to go on */
     uint64_t seed;
@@ -18,7 +26,13 @@ typedef struct {
     double val_loss, val_accuracy; /* of the last validation; NaN = none */
     double last_loss, best_reward; /* of the last step; rollouts: of all */
     double lr_factor;              /* that alarms set; 1: rates are as scheduled */
-    int64_t skipped_in_row;        /* non-finite steps since the last update */
+    int64_t skipped_in_row;        /* such steps since the last update */
+    int64_t overflows;             /* steps left out by the loss scaler */
+    int64_t unscheduled;           /* steps without an update: schedules do not count them */
+    int64_t restores;              /* times that the run went back to a checkpoint */
+    double loss_scale;             /* 0: there is none */
+    int64_t growth_tracker;        /* of the loss scaler */
+    tp_step_history norms, losses; /* where clipping or the policy for spikes asks for them */
     int64_t best_step;
     tp_dtype model_dtype;       /* of model/ in the checkpoint; filled by tp_checkpoint_load() */
     char model_fingerprint[33]; /* shapes and names of the weights */

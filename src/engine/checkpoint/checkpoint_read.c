@@ -102,6 +102,16 @@ static bool copy_fingerprint(const tp_json *root, const char *key, char out[33])
     return copy_text(tp_json_get(root, key), out, 33);
 }
 
+/* The newest numbers of a series, the oldest of them first. */
+static bool read_history(const tp_json *root, const char *key, tp_step_history *ret)
+{
+    const tp_json *list = tp_json_get(root, key);
+    bool ok = !list || list->type == TP_JSON_ARRAY;
+    for (const tp_json *x = list && ok ? list->child : NULL; x && ok; x = x->next)
+        ok = ret->n < TP_STEP_HISTORY && tp_json_f64(x, &ret->v[ret->n++]);
+    return ok;
+}
+
 /* Only adapters have one. */
 static bool copy_base(const tp_json *root, tp_train_state *s)
 {
@@ -115,15 +125,15 @@ static bool read_later_members(const tp_json *root, tp_train_state *s)
     const struct {
         const char *key;
         double *v;
-    } numbers[] = {{"val_loss", &s->val_loss},
-                   {"val_accuracy", &s->val_accuracy},
-                   {"loss", &s->last_loss},
-                   {"best_reward", &s->best_reward},
-                   {"lr_factor", &s->lr_factor}};
+    } numbers[] = {{"val_loss", &s->val_loss},   {"val_accuracy", &s->val_accuracy},
+                   {"loss", &s->last_loss},      {"best_reward", &s->best_reward},
+                   {"lr_factor", &s->lr_factor}, {"loss_scale", &s->loss_scale}};
     const struct {
         const char *key;
         int64_t *v;
-    } counts[] = {{"prompts", &s->prompts}, {"skipped_in_row", &s->skipped_in_row}};
+    } counts[] = {{"prompts", &s->prompts},     {"skipped_in_row", &s->skipped_in_row},
+                  {"overflows", &s->overflows}, {"unscheduled", &s->unscheduled},
+                  {"restores", &s->restores},   {"growth_tracker", &s->growth_tracker}};
     bool ok = true;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         *numbers[i].v = NAN;
@@ -136,6 +146,8 @@ static bool read_later_members(const tp_json *root, tp_train_state *s)
     }
     if (isnan(s->lr_factor))
         s->lr_factor = 1;
+    s->loss_scale = isfinite(s->loss_scale) ? s->loss_scale : 0;
+    ok = ok && read_history(root, "norms", &s->norms) && read_history(root, "losses", &s->losses);
     return ok && s->lr_factor > 0 && s->lr_factor <= 1;
 }
 

@@ -44,40 +44,6 @@ static uint32_t bits_of(float f)
     return bits;
 }
 
-static float float_of(uint32_t bits)
-{
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
-/* Shifted into place, the exponent of a binary16 is too small by 112: a product
- * with 2^112 repairs it and makes subnormals exact.  Infinity and NaN (exponent 31)
- * become exponent 143 and get the rest added. */
-static float f16_to_f32(uint16_t half)
-{
-    uint32_t magnitude = (uint32_t)(half & 0x7fff) << 13;
-    uint32_t bits = bits_of(float_of(magnitude) * 0x1p112f);
-    bits |= magnitude >= 0x0f800000u ? 0x7f800000u : 0;
-    return float_of(bits | (uint32_t)(half & 0x8000) << 16);
-}
-
-/* Adding a number whose last bit has the weight of the target's last bit lets the
- * addition itself round to nearest even. */
-static uint16_t f32_to_f16(float f)
-{
-    uint32_t sign = bits_of(f) >> 16 & 0x8000;
-    uint32_t magnitude = bits_of(f) & 0x7fffffffu;
-    if (magnitude > 0x7f800000u) /* NaN, quiet */
-        return (uint16_t)(sign | 0x7e00 | (magnitude >> 13 & 0x3ff));
-    if (magnitude >= 0x477ff000u) /* rounds past 65504 */
-        return (uint16_t)(sign | 0x7c00);
-    if (magnitude < 0x38800000u) /* below 2^-14: subnormal, quantum 2^-24 */
-        return (uint16_t)(sign | (bits_of(float_of(magnitude) + 0.5f) - bits_of(0.5f)));
-    magnitude += 0xfff + (magnitude >> 13 & 1);
-    return (uint16_t)(sign | (magnitude - 0x38000000u) >> 13);
-}
-
 static bool all_finite(const float *x, size_t n)
 {
     uint32_t bad = 0;
@@ -103,7 +69,7 @@ static void block_to_f32(const char *src, tp_dtype dtype, float *restrict out, s
         for (size_t i = 0; i < n; i++) {
             uint16_t half;
             memcpy(&half, src + 2 * i, sizeof half);
-            out[i] = f16_to_f32(half);
+            out[i] = tp_f16_to_f32(half);
         }
         return;
     default:
@@ -143,7 +109,7 @@ static void from_f32(const float *src, tp_dtype dtype, void *out, size_t n)
         return;
     case TP_DTYPE_F16:
         for (size_t i = 0; i < n; i++)
-            ((uint16_t *)out)[i] = f32_to_f16(src[i]);
+            ((uint16_t *)out)[i] = tp_f32_to_f16(src[i]);
         return;
     default:
         TP_ASSERT(dtype == TP_DTYPE_F64);

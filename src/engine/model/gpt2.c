@@ -68,8 +68,9 @@ static void list_conv(tp_model *m, int64_t layer, const char *name, int64_t in, 
 {
     char full[64];
     snprintf(full, sizeof full, "%s.weight", name);
-    tp_model_add_layer_param(m, layer, full, in, out, TP_INIT_NORMAL)->is_residual_out =
-        is_residual_out;
+    tp_param *weight = tp_model_add_layer_param(m, layer, full, in, out, TP_INIT_NORMAL);
+    weight->is_residual_out = is_residual_out;
+    weight->is_transposed = true;
     snprintf(full, sizeof full, "%s.bias", name);
     tp_model_add_layer_param(m, layer, full, out, 0, TP_INIT_ZERO);
 }

@@ -323,7 +323,7 @@ static tp_status check_forward(const tp_model *model, const tp_graph *g, const t
         TP_TRY(check_vector(g, f->slots, g->values[f->tokens].dim[0], "slots", err));
     else
         TP_TRY(check_vector(g, f->cu, 0, "cu", err));
-    if (has_cache && (f->cu || (f->cache_dtype != TP_DTYPE_F32 && f->cache_dtype != TP_DTYPE_BF16)))
+    if (has_cache && (f->cu || !tp_is_float(f->cache_dtype)))
         return tp_fail(err, TP_ERR_ARG, "caches are f32 or bf16 and exclude packed sequences");
     bool is_learned = model->rope.theta == 0;
     if (f->max_positions < 1 || f->max_positions > TP_MAX_POSITIONS ||
@@ -335,6 +335,16 @@ static tp_status check_forward(const tp_model *model, const tp_graph *g, const t
     return TP_OK;
 }
 
+static const char *head_name(const tp_model *model)
+{
+    return model->info.tied ? model->embedding_name : "lm_head.weight";
+}
+
+bool tp_model_is_head(const tp_model *model, const tp_param *param)
+{
+    return strcmp(param->name, head_name(model)) == 0;
+}
+
 tp_status tp_model_forward(const tp_model *model, tp_graph *g, const tp_forward *f,
                            tp_ref *ret_hidden, tp_ref *ret_head_weight, tp_error *err)
 {
@@ -343,8 +353,7 @@ tp_status tp_model_forward(const tp_model *model, tp_graph *g, const tp_forward 
     tp_ref hidden;
     model->family->forward(model, g, f, &hidden);
     g->block = block;
-    const tp_param *head =
-        tp_model_find_param(model, model->info.tied ? model->embedding_name : "lm_head.weight");
+    const tp_param *head = tp_model_find_param(model, head_name(model));
     tp_ref weight = tp_graph_find(g, head->name);
     if (!weight) {
         tp_tensor record = tp_param_tensor(head);

@@ -40,6 +40,7 @@ typedef struct {
     tp_dtype dtype;          /* as it is kept: f32, but for a frozen base */
     tp_base_storage storage; /* packed ones have parts, see frozen.h */
     bool is_matrix;          /* takes part in products (or is an embedding): has a bf16 shadow */
+    bool is_transposed;      /* [in, out], as GPT-2 has matrices of its blocks */
 } tp_param;
 
 /* Its record, as a weight in f32. */
@@ -47,6 +48,8 @@ tp_tensor tp_param_tensor(const tp_param *param);
 /* A matrix inside a block: no embedding, head, norm or bias. */
 bool tp_param_is_hidden(const tp_param *param);
 bool tp_param_is_embedding(const tp_param *param);
+/* Logits are products with it. */
+bool tp_model_is_head(const tp_model *model, const tp_param *param);
 const tp_param *tp_model_params(const tp_model *model, size_t *ret_n);
 
 /* Which adapter: the one that is trained, none, or a frozen copy of what training began with,

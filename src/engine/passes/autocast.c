@@ -1,9 +1,9 @@
-/* autocast.c - which tensors are bf16 when policy.precision is bfloat16.
+/* autocast.c - which tensors are bf16 when policy.precision is bfloat16, or f16 when it is float16.
  *
  * The policy, by what a tensor is (every op computes in f32 inside and rounds
  * once, so it concerns storage and the operands of products only):
  *
- *     weights of products        bf16 shadow of the f32 master, refreshed by adamw
+ *     weights of products        half shadow of the f32 master, refreshed by adamw
  *     embedding table            the shadow when the head is tied to it, else the f32
  *                                master, rounded on look-up
  *     norm weights, biases       f32

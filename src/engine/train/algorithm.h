@@ -6,16 +6,20 @@
 #ifndef TP_ENGINE_TRAIN_ALGORITHM_H
 #define TP_ENGINE_TRAIN_ALGORITHM_H
 
+#include <stdatomic.h>
+
 #include "engine/data/arithmetic.h"
 #include "engine/data/loader.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/custom_metrics.h"
 #include "engine/train/levers.h"
+#include "engine/train/loss_scaler.h"
 #include "engine/train/plan.h"
 #include "engine/train/profile.h"
 #include "engine/train/run.h"
 #include "engine/train/schedule.h"
 #include "engine/train/trainer.h"
+#include "engine/train/watchdog.h"
 #include "text/tokenizer/tokenizer.h"
 #include "trace/trace.h"
 
@@ -29,7 +33,10 @@ typedef struct {
     int64_t trained, used, padded, sequences;
     uint32_t n_micro;
     uint64_t data_hash; /* of the tokens, in order */
-    bool skipped;
+    double loss_scale;  /* 0: none */
+    int64_t updates;
+    bool skipped;    /* an update was left out */
+    bool overflowed; /* ... by the loss scaler */
 } step_result;
 
 /* One thing that has to be in order before a run can begin.  Training goes through all of them
@@ -117,6 +124,10 @@ struct tp_algorithm {
      * were before it. */
     tp_status (*step)(trainer *t, step_result *r, tp_error *err);
     tp_status (*validate)(trainer *t, tp_error *err);
+    /* Micro-batch i of the update at work once more, for i = 0, 1 ... up to its last. */
+    tp_status (*replay)(trainer *t, uint32_t i, tp_batch_view *ret, tp_error *err);
+    /* (optional) the state is that of an earlier step now */
+    void (*rewind)(trainer *t);
     /* (optional) what launches beside the session, and what its forward-only program is for
      * (NULL: validation) */
     const char *eval_part;
@@ -167,16 +178,23 @@ struct trainer {
     tp_phases phases;
     tp_train_state state;
     int64_t first_step, max_steps;
-    int64_t skipped_in_row;
     int64_t last_checkpoint_step;
     size_t checkpoint_bytes;
     double started_wall, started_s;
-    double val_loss;     /* SFT, DPO: of the last validation */
-    double val_accuracy; /* DPO, GRPO */
-    bool reached_goal;   /* the run may end before max_steps */
+    double val_loss;       /* SFT, DPO: of the last validation */
+    double val_accuracy;   /* DPO, GRPO */
+    bool reached_goal;     /* the run may end before max_steps */
     char stop_reason[400]; /* of a listener that asked for it; "": nobody has */
     bool has_nothing_to_do; /* the run is finished already */
-    bool step_is_void;   /* the step at work has changed nothing yet */
+    bool step_is_void;     /* the step at work has changed nothing yet */
+    bool must_restore;     /* after the step at work: back to a checkpoint */
+    tp_loss_scaler scaler;
+    tp_watchdog *watchdog;
+    atomic_bool is_late;   /* the watchdog says so of the step at work */
+    int64_t restored_step; /* the checkpoint that was gone back to last, and how often; -1 */
+    int64_t n_restores_from;
+    int64_t n_kept_steps; /* in the folder bad-steps */
+    uint64_t injected;    /* which of train.inject_nan have been, as bits */
     double last_loss;
     double recent_step_s[RECENT_STEPS];
     int n_recent;
@@ -212,12 +230,6 @@ tp_arithmetic_options tp_trainer_arithmetic(const tp_train_options *o);
 
 /* trainer.c */
 bool tp_trainer_should_stop(const trainer *t);
-/* The rate of the step at work: what the schedule says of `base`, times what alarms lowered it by. */
-double tp_trainer_lr(const trainer *t, double base);
-/* Gradient norm, then clip and update, or what the policy for numbers that are not finite
- * says.  `last` is a micro-batch of the step. */
-TP_CHECKED tp_status tp_trainer_update(trainer *t, step_result *r, const tp_batch_view *last,
-                                       tp_error *err);
 /* Count a micro-batch into the step, and its time inside the graph as forward or backward. */
 typedef struct {
     uint64_t backward_ns;
@@ -230,6 +242,11 @@ static inline tp_batch_view tp_trainer_view(const tp_microbatch *mb)
     return (tp_batch_view){mb->tokens, mb->positions, mb->targets, mb->cu, mb->loss_weights};
 }
 
+/* stability.c: gradient norm, then clip and update, or what the policies for numbers that are not
+ * finite and for spikes of the loss say.  The update has n_micro micro-batches. */
+TP_CHECKED tp_status tp_trainer_update(trainer *t, step_result *r, uint32_t n_micro, tp_error *err);
+/* The learning rate of the step at work; steps without an update do not count. */
+double tp_trainer_lr(const trainer *t, double base);
 /* ranks.c */
 int tp_trainer_ranks(const trainer *t);
 bool tp_trainer_is_first(const trainer *t); /* the rank that writes and speaks */

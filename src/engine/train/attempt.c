@@ -99,11 +99,10 @@ static tp_status check_resume(const trainer *t, const tp_train_state *saved, con
     return TP_OK;
 }
 
-static tp_status load(trainer *t, const char *path, tp_error *err)
+/* Weights, moments, and where the run was. */
+static tp_status take_state(trainer *t, const char *path, tp_error *err)
 {
     tp_train_state saved = {0};
-    TP_TRY(tp_checkpoint_read_state(path, &saved, err));
-    TP_TRY(check_resume(t, &saved, path, err));
     TP_TRY(tp_checkpoint_load(path, t->session, &saved, err));
     t->state = saved;
     tp_attempt_identify(t);
@@ -111,15 +110,23 @@ static tp_status load(trainer *t, const char *path, tp_error *err)
     t->val_loss = saved.val_loss;
     t->val_accuracy = saved.val_accuracy;
     t->last_loss = saved.last_loss;
-    t->skipped_in_row = saved.skipped_in_row;
-    tp_metric_restore(&t->metrics, "train", "train/loss", saved.last_loss);
-    if (t->a->val_loss)
-        tp_metric_restore(&t->metrics, "validation", t->a->val_loss, saved.val_loss);
-    if (t->a->val_accuracy)
-        tp_metric_restore(&t->metrics, "validation", t->a->val_accuracy, saved.val_accuracy);
     t->last_checkpoint_step = saved.step;
+    return TP_OK;
+}
+
+static tp_status load(trainer *t, const char *path, tp_error *err)
+{
+    tp_train_state saved = {0};
+    TP_TRY(tp_checkpoint_read_state(path, &saved, err));
+    TP_TRY(check_resume(t, &saved, path, err));
+    TP_TRY(take_state(t, path, err));
+    tp_metric_restore(&t->metrics, "train", "train/loss", t->last_loss);
+    if (t->a->val_loss)
+        tp_metric_restore(&t->metrics, "validation", t->a->val_loss, t->val_loss);
+    if (t->a->val_accuracy)
+        tp_metric_restore(&t->metrics, "validation", t->a->val_accuracy, t->val_accuracy);
     tp_trainer_notice(t, "resumed from '%s' at step %lld (no batches to skip)", path,
-                      (long long)saved.step);
+                      (long long)t->state.step);
     return TP_OK;
 }
 
@@ -159,6 +166,62 @@ tp_status tp_attempt_resume(trainer *t, bool *ret_resumed, tp_error *err)
         status = begin_anew(t, n_steps, err);
     tp_buf_release(&path);
     return status;
+}
+
+/* ---- back to a checkpoint ---- */
+
+/* The newest that was saved before the bad steps, and is whole; a newer one of the run would be
+ * resumed from in its place, so it goes. */
+static tp_status find_good(trainer *t, char path[4096], tp_error *err)
+{
+    int64_t *steps = NULL;
+    size_t n = 0;
+    tp_status status = tp_checkpoint_list(t->checkpoint_dir, &steps, &n, err);
+    bool is_found = false;
+    for (size_t i = 0; status == TP_OK && i < n && !is_found; i++) {
+        tp_train_state saved = {0};
+        snprintf(path, 4096, "%s/step-%" PRId64, t->checkpoint_dir, steps[i]);
+        if (tp_checkpoint_read_state(path, &saved, NULL) != TP_OK ||
+            strcmp(saved.run_id, t->state.run_id) != 0)
+            continue;
+        is_found = saved.skipped_in_row == 0 && tp_checkpoint_verify(path, NULL) == TP_OK;
+        if (!is_found && saved.skipped_in_row > 0)
+            status = tp_dir_remove(path, err);
+    }
+    free(steps);
+    if (status == TP_OK && !is_found)
+        status = tp_fail(err, TP_ERR_NUMERIC,
+                         "%lld bad steps in a row, and '%s' has no checkpoint from before them to "
+                         "go back to: set checkpointing.save_period",
+                         (long long)t->state.skipped_in_row, t->checkpoint_dir);
+    return status;
+}
+
+/* Counts of what happened are those of the whole run; all else is the checkpoint's. */
+tp_status tp_attempt_restore(trainer *t, tp_error *err)
+{
+    char path[4096];
+    const tp_train_state before = t->state;
+    t->must_restore = false;
+    TP_TRY(find_good(t, path, err));
+    TP_TRY(take_state(t, path, err));
+    bool is_same = t->restored_step == t->state.step;
+    t->n_restores_from = is_same ? t->n_restores_from + 1 : 1;
+    t->restored_step = t->state.step;
+    t->state.skipped = before.skipped;
+    t->state.overflows = before.overflows;
+    t->state.restores = before.restores + 1;
+    if (t->n_restores_from > t->o->train.max_restores)
+        return tp_fail(err, TP_ERR_NUMERIC,
+                       "bad steps came again after the run went back to step %lld %lld times "
+                       "(train.max_restores): they are no accident",
+                       (long long)t->state.step, (long long)t->o->train.max_restores);
+    tp_trainer_take_scale(t);
+    if (t->a->rewind)
+        t->a->rewind(t);
+    tp_trainer_notice(t, "step %lld was bad, as %lld before it: back to '%s'",
+                      (long long)before.step, (long long)before.skipped_in_row - 1, path);
+    return TP_OK;
 }
 
 /* ---- what has changed ---- */

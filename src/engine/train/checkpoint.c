@@ -11,9 +11,11 @@
 
 #include "base/files.h"
 #include "base/log.h"
+#include "base/platform.h"
 #include "engine/model/adapter.h"
 #include "engine/model/safetensors.h"
 #include "engine/train/parts.h"
+#include "engine/train/step_history.h"
 #include "text/json/json.h"
 
 enum { MASTER_NAME = 512 };
@@ -89,6 +91,36 @@ static tp_status save_optimizer(const tp_states *states, tp_comm *comm, tp_dtype
     return status;
 }
 
+static void put_history(tp_json_w *w, const char *key, const tp_step_history *h)
+{
+    int64_t n = tp_step_history_length(h, TP_STEP_HISTORY);
+    if (n == 0)
+        return;
+    tp_json_w_put_begin(w, key, '[');
+    for (int64_t i = 0; i < n; i++)
+        tp_json_w_f64(w, tp_step_history_at(h, n, i));
+    tp_json_w_end(w, ']');
+}
+
+/* What most runs have nothing of. */
+static void put_stability(tp_json_w *w, const tp_train_state *s)
+{
+    const struct {
+        const char *key;
+        int64_t v;
+    } counts[] = {
+        {"overflows", s->overflows}, {"unscheduled", s->unscheduled}, {"restores", s->restores}};
+    for (size_t i = 0; i < TP_COUNTOF(counts); i++)
+        if (counts[i].v)
+            tp_json_w_put_i64(w, counts[i].key, counts[i].v);
+    if (s->loss_scale != 0) {
+        tp_json_w_put_f64(w, "loss_scale", s->loss_scale);
+        tp_json_w_put_i64(w, "growth_tracker", s->growth_tracker);
+    }
+    put_history(w, "norms", &s->norms);
+    put_history(w, "losses", &s->losses);
+}
+
 static void write_state_json(const tp_train_state *s, tp_buf *out)
 {
     tp_json_w w;
@@ -114,6 +146,7 @@ static void write_state_json(const tp_train_state *s, tp_buf *out)
     tp_json_w_put_f64(&w, "val_accuracy", s->val_accuracy);
     tp_json_w_put_f64(&w, "loss", s->last_loss);
     tp_json_w_put_f64(&w, "best_reward", s->best_reward);
+    put_stability(&w, s);
     if (s->lr_factor > 0 && s->lr_factor != 1)
         tp_json_w_put_f64(&w, "lr_factor", s->lr_factor);
     tp_json_w_put_str(&w, "optimizer", s->optimizer);

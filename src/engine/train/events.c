@@ -54,6 +54,7 @@ static void list_programs(const trainer *t, tp_train_event *e)
         {eval, t->session ? tp_session_exec(t->session, "eval") : NULL},
         {"train", t->session ? tp_session_exec(t->session, "train") : NULL},
         {"update", t->session ? tp_session_exec(t->session, "norm") : NULL},
+        {"update", t->session ? tp_session_exec(t->session, "clip") : NULL},
         {"update", t->session ? tp_session_exec(t->session, "update") : NULL}};
     int n = t->a->programs && t->own ? t->a->programs(t, e->programs) : 0;
     for (size_t i = 0; i < TP_COUNTOF(own); i++)

@@ -64,7 +64,7 @@ static bool with_bf16(const search *s, tp_train_options *o, char text[96])
 {
     (void)s;
     snprintf(text, 96, "policy.precision=bfloat16");
-    bool is_new = o->policy.precision != TP_PRECISION_BFLOAT16;
+    bool is_new = o->policy.precision == TP_PRECISION_FLOAT32;
     o->policy.precision = TP_PRECISION_BFLOAT16;
     return is_new;
 }

@@ -25,6 +25,14 @@ bool tp_trainer_is_packed(const tp_train_options *o)
     return o->policy.packing.enabled || o->policy.dynamic_batching.enabled;
 }
 
+tp_dtype tp_trainer_dtype(const tp_train_options *o)
+{
+    static const tp_dtype dtypes[] = {[TP_PRECISION_FLOAT32] = TP_DTYPE_F32,
+                                      [TP_PRECISION_BFLOAT16] = TP_DTYPE_BF16,
+                                      [TP_PRECISION_FLOAT16] = TP_DTYPE_F16};
+    return dtypes[o->policy.precision];
+}
+
 /* What attention computes at a time, see backend/cpu/attention_block.h. */
 int32_t tp_trainer_alignment(const tp_train_options *o)
 {
@@ -102,8 +110,7 @@ static tp_status create_program(const tp_train_options *o, tp_device *device,
     ranks.bucket_bytes = (size_t)(o->distributed.bucket_mib * 1048576.0);
     const tp_program_options options = {
         .device = device,
-        .passes = {.compute_dtype =
-                       o->policy.precision == TP_PRECISION_BFLOAT16 ? TP_DTYPE_BF16 : TP_DTYPE_F32,
+        .passes = {.compute_dtype = tp_trainer_dtype(o),
                    .recompute = o->policy.recompute,
                    .recompute_every = o->policy.recompute_every,
                    .loss_chunk = (int32_t)o->engine.loss_chunk,
@@ -132,6 +139,8 @@ static tp_status create_session(const tp_train_options *o, const tp_model *model
                                   .max_positions = o->policy.max_total_sequence_length,
                                   .temperature = (float)tp_trainer_needs(o).temperature,
                                   .avg_context = more->avg_context,
+                                  .clips_value = isfinite(o->policy.clip_grad_value),
+                                  .clips_adaptively = isfinite(o->policy.adaptive_clip_factor),
                                   .optimizer = &o->policy.optimizer,
                                   .weighed = o->algorithm->is_weighted,
                                   .forward_only = is_reference,
@@ -167,7 +176,7 @@ static tp_status open_device(const tp_train_options *o, tp_device **ret, tp_erro
 tp_engine_options tp_trainer_engine_options(const tp_train_options *o, tp_device *device)
 {
     double cache = o->generation.cache_mib;
-    tp_dtype dtype = o->policy.precision == TP_PRECISION_BFLOAT16 ? TP_DTYPE_BF16 : TP_DTYPE_F32;
+    tp_dtype dtype = tp_trainer_dtype(o);
     return (tp_engine_options){.device = device,
                                .compute_dtype = dtype,
                                .cache_dtype = dtype,

@@ -401,6 +401,16 @@ static tp_status check_batches(const tp_config *config, const tp_train_options *
                               "policy.max_total_sequence_length, %lld",
                               (long long)o->policy.dynamic_batching.train_mb_tokens,
                               (long long)length);
+    if (isfinite(o->policy.clip_grad_value) && isfinite(o->policy.adaptive_clip_factor))
+        return tp_config_fail(config, "policy.adaptive_clip_factor", err,
+                              "clipping by value and adaptive clipping exclude each other; set "
+                              "policy.clip_grad_value=null");
+    bool restores =
+        o->train.nonfinite_policy == TP_BAD_RESTORE || o->train.spike_policy == TP_BAD_RESTORE + 1;
+    if (restores && !o->checkpointing.enabled)
+        return tp_config_fail(config, "checkpointing.enabled", err,
+                              "must be true where a bad step goes back to a checkpoint "
+                              "(train.nonfinite_policy, train.spike_policy)");
     return TP_OK;
 }
 

@@ -16,7 +16,7 @@
 #include <stddef.h>
 
 /* In the order of the choices in options.def. */
-typedef enum { TP_PRECISION_FLOAT32, TP_PRECISION_BFLOAT16 } tp_precision;
+typedef enum { TP_PRECISION_FLOAT32, TP_PRECISION_BFLOAT16, TP_PRECISION_FLOAT16 } tp_precision;
 typedef enum { TP_INIT_PRETRAINED, TP_INIT_RANDOM } tp_init_mode;
 typedef enum {
     TP_COMPILE_NONE,
@@ -43,7 +43,9 @@ typedef enum {
     TP_STRATEGY_DDP,            /* every rank has all of it, gradients are summed */
     TP_STRATEGY_SHARD_OPTIMIZER /* ... and each updates its part of every weight (ZeRO 1) */
 } tp_strategy;
-typedef enum { TP_NONFINITE_STOP, TP_NONFINITE_SKIP } tp_nonfinite_policy;
+/* What a bad step does; spikes of the loss have no default before these. */
+typedef enum { TP_BAD_STOP, TP_BAD_SKIP, TP_BAD_RESTORE } tp_bad_policy;
+typedef enum { TP_WATCHDOG_WARN, TP_WATCHDOG_STOP } tp_watchdog_action;
 typedef enum {
     TP_PROGRESS_AUTO, /* a block on a terminal, lines otherwise */
     TP_PROGRESS_BLOCK,
@@ -122,11 +124,17 @@ typedef struct {
         const tp_json *template_variables; /* or NULL */
         int64_t tokenizer_train_vocab_size;
         int64_t train_global_batch_size, train_micro_batch_size, max_total_sequence_length;
-        int precision;        /* tp_precision */
-        double max_grad_norm; /* NaN: no clipping */
-        int init;             /* tp_init_mode */
-        double init_std;      /* NaN: what config.json says */
-        int compile_mode;     /* tp_compile_mode */
+        int precision;                                                     /* tp_precision */
+        double max_grad_norm;                                              /* NaN: no clipping */
+        double clip_grad_value, adaptive_clip_factor, percentile_clipping; /* likewise */
+        struct {
+            bool enabled;
+            double init_scale, growth_factor, backoff_factor;
+            int64_t growth_interval;
+        } grad_scaler;
+        int init;         /* tp_init_mode */
+        double init_std;  /* NaN: what config.json says */
+        int compile_mode; /* tp_compile_mode */
         bool activation_checkpointing;
         const char *recompute_text;
         tp_recompute recompute; /* from recompute_text and activation_checkpointing */
@@ -135,8 +143,8 @@ typedef struct {
         tp_optimizer_settings optimizer;
         tp_peft_options peft;
         tp_lora_cfg_options lora_cfg; /* adopted by peft */
-        const tp_json *megatron;  /* NeMo RL's other backend, or NULL */
-        const tp_json *scheduler; /* for tp_schedule_parse(), or NULL */
+        const tp_json *megatron;      /* NeMo RL's other backend, or NULL */
+        const tp_json *scheduler;     /* for tp_schedule_parse(), or NULL */
     } policy;
 
     struct {
@@ -187,8 +195,13 @@ typedef struct {
     int threads_here;
 
     struct {
-        int nonfinite_policy; /* tp_nonfinite_policy */
-        int64_t max_skipped, max_unrewarded;
+        int nonfinite_policy; /* tp_bad_policy */
+        int spike_policy;     /* 0: none, else tp_bad_policy + 1 */
+        int watchdog_action;  /* tp_watchdog_action */
+        int64_t max_skipped, max_restores, keep_bad_steps, max_unrewarded;
+        double spike_threshold, watchdog_factor, watchdog_least;
+        int64_t spike_window;
+        tp_f64_list inject_nan;
     } train;
 
     int64_t log_samples; /* -1: all */

@@ -56,6 +56,7 @@ static void plan_phases(const tp_run_graphs *g, const tp_train_options *o, tp_ru
                                              [TP_PLAN_GENERATE] = bit_of(program, "generate"),
                                              [TP_PLAN_REFERENCE] = bit_of(program, "reference"),
                                              [TP_PLAN_UPDATE] = bit_of(program, "norm") |
+                                                                bit_of(program, "clip") |
                                                                 bit_of(program, "update")};
     for (int i = 0; i < TP_PLAN_PHASES; i++)
         if (graphs[i])

@@ -95,6 +95,10 @@ static void publish_step(trainer *t, const step_result *r)
     tp_metric_put(bus, "train/num_micro_batches", r->n_micro);
     tp_metric_put(bus, "train/padding_ratio", padding_ratio(r));
     tp_metric_put(bus, "train/skipped", r->skipped);
+    if (r->loss_scale != 0) {
+        tp_metric_put(bus, "train/loss_scale", r->loss_scale);
+        tp_metric_put(bus, "train/overflow", r->overflowed);
+    }
     tp_metric_put(bus, "train/epoch", epoch);
     tp_metric_put(bus, "train/data_fingerprint", (double)(r->data_hash >> 11)); /* 53 bits */
     tp_metric_put(bus, "timing/train/total_step_time", r->seconds);
@@ -271,6 +275,10 @@ static void put_result(trainer *t, tp_json_w *w)
         t->a->result(t, w);
     tp_json_w_put_i64(w, "trained_tokens", t->state.tokens);
     tp_json_w_put_i64(w, "skipped_steps", t->state.skipped);
+    if (t->state.loss_scale != 0)
+        tp_json_w_put_i64(w, "overflow_steps", t->state.overflows);
+    if (t->state.restores)
+        tp_json_w_put_i64(w, "restores", t->state.restores);
     tp_json_w_put_i64(w, "last_checkpoint_step", t->last_checkpoint_step);
     tp_json_w_end(w, '}');
 }

@@ -15,8 +15,9 @@ typedef struct {
     int tokens, positions, targets, weights, cu, loss_scale, dropout_seed;
 } batch_inputs;
 
-enum { TRAIN, EVAL, NORM, UPDATE, GATHER, N_GRAPHS };
-static const char *const graph_names[N_GRAPHS] = {"train", "eval", "norm", "update", "gather"};
+enum { TRAIN, EVAL, NORM, CLIP, UPDATE, GATHER, N_GRAPHS };
+static const char *const graph_names[N_GRAPHS] = {"train", "eval",   "norm",
+                                                  "clip",  "update", "gather"};
 
 struct tp_session {
     const tp_model *model;
@@ -159,6 +160,44 @@ static tp_status build_norm(tp_session *s, tp_error *err)
     return TP_OK;
 }
 
+static tp_ref gradient_of(tp_graph *g, const tp_tensor *weight)
+{
+    tp_tensor gradient = tp_tensor_gradient(weight, &g->arena);
+    return tp_graph_state(g, &gradient);
+}
+
+/* Adaptive clipping leaves the head as it is. */
+static void clip_parameter(tp_session *s, tp_graph *g, const tp_param *param, tp_ref limits)
+{
+    tp_tensor weight = tp_param_tensor(param);
+    tp_ref gradient = gradient_of(g, &weight);
+    if (s->options.clips_adaptively && !tp_model_is_head(s->model, param)) {
+        const tp_attrs attrs = {.transposed = param->is_transposed};
+        tp_ref in[] = {gradient, tp_graph_state(g, &weight), limits};
+        gradient = tp_graph_op(g, TP_OP_clip_adaptive, &attrs, 3, in, param->name);
+    } else if (s->options.clips_adaptively || s->options.clips_value) {
+        tp_ref in[] = {gradient, limits};
+        gradient = tp_graph_op(g, TP_OP_clip_value, NULL, 2, in, param->name);
+    }
+    tp_graph_output(g, gradient);
+}
+
+static tp_status build_clip(tp_session *s, tp_error *err)
+{
+    size_t n;
+    tp_graph *g;
+    const int64_t three = 3;
+    const tp_param *params = tp_model_trained(s->model, &n);
+    if (!s->options.clips_value && !s->options.clips_adaptively)
+        return TP_OK;
+    TP_TRY(add_graph(s, CLIP, &g, err));
+    g->phase = TP_PHASE_UPDATE;
+    tp_ref limits = tp_graph_input(g, "limits", TP_DTYPE_F64, 1, &three);
+    for (size_t i = 0; i < n; i++)
+        clip_parameter(s, g, &params[i], limits);
+    return TP_OK;
+}
+
 static tp_status build(tp_session *s, tp_error *err)
 {
     s->states = s->options.shares ? s->options.shares->states : &s->own_states;
@@ -171,6 +210,7 @@ static tp_status build(tp_session *s, tp_error *err)
         return TP_OK;
     TP_TRY(build_objective(s, true, err));
     TP_TRY(build_norm(s, err));
+    TP_TRY(build_clip(s, err));
     return build_update(s, err);
 }
 
@@ -338,6 +378,16 @@ tp_status tp_session_grad_norm(tp_session *s, double *ret_norm, tp_error *err)
     return TP_OK;
 }
 
+void tp_session_set_loss_scale(tp_session *s, float scale) { s->loss_scale = scale; }
+
+tp_status tp_session_clip(tp_session *s, double unscale, double value, double factor, tp_error *err)
+{
+    tp_exec *e = exec_of(s, CLIP);
+    const double limits[3] = {unscale, value, factor};
+    TP_TRY(tp_exec_write(e, tp_exec_input(e, "limits"), limits, -1, err));
+    return tp_program_run(s->program, s->graphs[CLIP], true, err);
+}
+
 tp_status tp_session_update(tp_session *s, const tp_optimizer_scalars *scalars, tp_error *err)
 {
     tp_exec *e = exec_of(s, UPDATE);
@@ -401,7 +451,8 @@ void tp_session_get_plan(const tp_session *s, tp_session_plan *ret)
         if (tp_exec_launch(e, i)->is_clone)
             ret->recompute_flops += tp_exec_launch(e, i)->flops;
     if (!s->options.forward_only)
-        ret->update_bytes = tp_exec_bytes(exec_of(s, UPDATE)) + tp_exec_bytes(exec_of(s, NORM));
+        ret->update_bytes = tp_exec_bytes(exec_of(s, UPDATE)) + tp_exec_bytes(exec_of(s, NORM)) +
+                            (exec_of(s, CLIP) ? tp_exec_bytes(exec_of(s, CLIP)) : 0);
 }
 
 static int find_graph(const char *which)

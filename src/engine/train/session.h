@@ -21,6 +21,7 @@ typedef struct {
     double avg_context;         /* mean keys per query, for costs; 0 = half of max_positions */
     bool weighed;               /* the loss is the host's: tp_session_train_weighed() */
     bool forward_only;          /* no training graph, no optimizer state */
+    bool clips_value, clips_adaptively;     /* there is tp_session_clip() */
     const tp_optimizer_settings *optimizer; /* until it is created; NULL: AdamW */
     const char *name;   /* of a forward-only graph in the program; NULL: "eval" */
     tp_session *shares; /* the tensors of this session, of an adapter: the base alone, or with the
@@ -71,6 +72,12 @@ TP_CHECKED tp_status tp_session_eval(tp_session *s, const tp_batch_view *batch, 
 /* The global L2 norm of the gradients, of all ranks together. */
 TP_CHECKED tp_status tp_session_grad_norm(tp_session *s, double *ret_norm, tp_error *err);
 
+/* Gradients from here on are those of `scale` times the loss; 1 at first. */
+void tp_session_set_loss_scale(tp_session *s, float scale);
+/* Multiply gradients by `unscale`, then make them smaller as the session was made for. */
+TP_CHECKED tp_status tp_session_clip(tp_session *s, double unscale, double value, double factor,
+                                     tp_error *err);
+
 /* `scalars` are those of the session's optimizer. */
 TP_CHECKED tp_status tp_session_update(tp_session *s, const tp_optimizer_scalars *scalars,
                                        tp_error *err);
@@ -94,7 +101,8 @@ typedef struct {
 } tp_session_plan;
 void tp_session_get_plan(const tp_session *s, tp_session_plan *ret);
 
-const tp_exec *tp_session_exec(const tp_session *s, const char *which); /* train|eval|norm|update */
+const tp_exec *tp_session_exec(const tp_session *s,
+                               const char *which); /* train|eval|norm|clip|update */
 void tp_session_reset_times(tp_session *s);
 /* Nanoseconds so far in launches of the phase (forward includes recomputation's
  * clones under backward, where they run). */

@@ -11,12 +11,9 @@ bool tp_trainer_should_stop(const trainer *t)
 {
     if (t->comm) /* between steps, all at once */
         return t->stops;
+    if (t->o->train.watchdog_action == TP_WATCHDOG_STOP && atomic_load(&t->is_late))
+        return true;
     return t->hooks->should_stop && t->hooks->should_stop(t->hooks->user);
-}
-
-double tp_trainer_lr(const trainer *t, double base)
-{
-    return tp_schedule_lr(&t->schedule, base, t->state.step) * t->state.lr_factor;
 }
 
 static double since_start(const trainer *t) { return tp_clock_s() - t->started_s; }
@@ -49,76 +46,20 @@ void tp_trainer_count(trainer *t, const tp_microbatch *mb, step_result *r)
     r->n_micro++;
 }
 
-/* Name the first bad op of the step's last micro-batch, then obey the policy. */
-static tp_status handle_nonfinite(trainer *t, const tp_batch_view *last, const step_result *r,
-                                  tp_error *err)
-{
-    char where[256], loss[32], norm[32];
-    int64_t step = t->state.step + 1;
-    tp_human_value(r->loss, 6, loss);
-    tp_human_value(r->grad_norm, 6, norm);
-    TP_TRY(tp_session_find_nonfinite(t->session, last, where, sizeof where, err));
-    TP_TRY(tp_ranks_join_text(t, where, sizeof where, err));
-    if (!where[0])
-        snprintf(where, sizeof where, "not in the step's last micro-batch");
-    t->state.skipped++;
-    t->skipped_in_row++;
-    bool stop = t->o->train.nonfinite_policy == TP_NONFINITE_STOP ||
-                t->skipped_in_row > t->o->train.max_skipped;
-    tp_trainer_notice(t, "step %lld: loss %s, gradient norm %s; first non-finite result: %s; %s",
-                      (long long)step, loss, norm, where,
-                      stop ? "stopping" : "the update is skipped");
-    if (!stop)
-        return TP_OK;
-    return tp_fail(err, TP_ERR_NUMERIC,
-                   "step %lld is not finite (loss %s, gradient norm %s); first in %s. "
-                   "train.nonfinite_policy=skip passes over up to train.max_skipped=%lld in a row",
-                   (long long)step, loss, norm, where, (long long)t->o->train.max_skipped);
-}
-
-static tp_status apply(trainer *t, const step_result *r, tp_error *err)
-{
-    double clip = t->o->policy.max_grad_norm;
-    double factor = isfinite(clip) && r->grad_norm > clip ? clip / (r->grad_norm + 1e-6) : 1.0;
-    const tp_optimizer_settings *o = &t->o->policy.optimizer;
-    const tp_optimizer_step step = {.lr = r->lr,
-                                    .rest_lr = tp_trainer_lr(t, o->rest_lr),
-                                    .t = t->state.updates + 1,
-                                    .grad_factor = factor};
-    tp_optimizer_scalars scalars;
-    o->kind->scalars(o, &step, &scalars);
-    tp_phases_enter(&t->phases, TP_TIME_OPTIMIZER);
-    TP_TRY(tp_session_update(t->session, &scalars, err));
-    t->state.updates++;
-    t->skipped_in_row = 0;
-    return TP_OK;
-}
-
-tp_status tp_trainer_update(trainer *t, step_result *r, const tp_batch_view *last, tp_error *err)
-{
-    TP_ZONE("optimizer");
-    tp_phases_enter(&t->phases, TP_TIME_GRAD_NORM);
-    TP_TRY(tp_session_grad_norm(t->session, &r->grad_norm, err));
-    r->lr = tp_trainer_lr(t, t->o->policy.optimizer.lr);
-    if (!isfinite(r->loss) || !isfinite(r->grad_norm)) {
-        r->skipped = true;
-        return handle_nonfinite(t, last, r, err);
-    }
-    return apply(t, r, err);
-}
-
 /* TP_ERR_INTERRUPTED leaves weights and state as after the step before, and so does the failure
  * of a step that is void. */
 static tp_status run_step(trainer *t, step_result *r, tp_error *err)
 {
     TP_ZONE("step");
     t->phases.step = t->state.step + 1;
-    double start = tp_clock_s();
+    double start = tp_clock_s(), limit = tp_trainer_watch(t);
     tp_status status = t->a->step(t, r, err);
     r->seconds = tp_clock_s() - start;
+    tp_trainer_watched(t, r->seconds, limit);
     if (status == TP_ERR_INTERRUPTED || (status != TP_OK && t->step_is_void))
         return status;
     t->state.step++;
+    t->state.unscheduled += r->skipped && r->updates == 0;
     t->state.tokens += r->trained;
     return status;
 }
@@ -161,7 +102,6 @@ static tp_status save(trainer *t, tp_error *err)
     t->state.val_loss = t->val_loss;
     t->state.val_accuracy = t->val_accuracy;
     t->state.last_loss = t->last_loss;
-    t->state.skipped_in_row = t->skipped_in_row;
     if (!isnan(t->state.metric) &&
         (isnan(t->state.best_metric) || (higher ? t->state.metric > t->state.best_metric
                                                 : t->state.metric < t->state.best_metric))) {
@@ -256,7 +196,10 @@ static tp_status loop(trainer *t, tp_error *err)
         tp_comm_set_step(t->comm, t->state.step);
         tp_trainer_record_step(t, &r);
         TP_TRY(status);
-        TP_TRY(after_step(t, err));
+        if (t->must_restore)
+            TP_TRY(tp_attempt_restore(t, err));
+        else
+            TP_TRY(after_step(t, err));
         TP_TRY(obey(t, err));
         TP_TRY(tp_profile_end_step(t, err));
     }
@@ -273,6 +216,8 @@ static void finish(trainer *t, tp_status status, tp_error *err)
                            : "failed";
     tp_error ignored;
     tp_phases_enter(&t->phases, TP_TIME_LOGGING);
+    tp_watchdog_stop(t->watchdog);
+    t->watchdog = NULL;
     tp_profile_close(t);
     if (t->hooks->stop_listening)
         t->hooks->stop_listening(t->hooks->listener);
@@ -320,7 +265,9 @@ static tp_status train(trainer *t, tp_error *err)
         t->hooks->listen(t->hooks->listener, &t->metrics, &event);
     tp_trainer_send(t, &event);
     tp_phases_enter(&t->phases, TP_TIME_UNACCOUNTED);
-    tp_status status = loop(t, err);
+    tp_status status = tp_trainer_guard(t, err);
+    if (status == TP_OK)
+        status = loop(t, err);
     if (status == TP_ERR_INTERRUPTED) {
         tp_status saved = save(t, err);
         if (saved == TP_OK)
@@ -348,6 +295,7 @@ trainer tp_trainer_of(const tp_config *config, const tp_train_options *options,
         .val_accuracy = NAN,
         .last_loss = NAN,
         .last_checkpoint_step = -1,
+        .restored_step = -1,
         .checkpoint_lock = -1,
         .memory_before = tp_mem_get_stats(),
         .state = {.metric = NAN, .best_metric = NAN, .best_reward = NAN, .lr_factor = 1}};

@@ -6,6 +6,7 @@
  *     plan.c     what they take, before the run
  *     setup.c    options -> model, graphs with memory, run folder, as stages
  *     check.c    the same stages, each told apart; unused.c  keys of other algorithms
+ *     stability.c  an update, or why there is none; bad_step.c  what is kept of it then
  *     trainer.c  the loop, and what every algorithm does in it
  *     events.c   what observers are told; record.c  metrics.jsonl, run.json
  *     profile.c  the trace of chosen steps */
@@ -45,10 +46,33 @@ void tp_attempt_identify(trainer *t); /* the state is this run's */
 TP_CHECKED tp_status tp_attempt_compare(trainer *t, tp_error *err);
 TP_CHECKED tp_status tp_attempt_resume(trainer *t, bool *ret_resumed, tp_error *err);
 TP_CHECKED tp_status tp_attempt_write_config(trainer *t, tp_error *err);
+/* Bad steps in a row: weights, optimizer and data as at the last checkpoint before them. */
+TP_CHECKED tp_status tp_attempt_restore(trainer *t, tp_error *err);
 bool tp_attempt_has_nothing_to_do(const trainer *t);
 void tp_attempt_put(const trainer *t, const char *state, tp_json_w *w); /* into run.json */
 /* unused.c */
 TP_CHECKED tp_status tp_trainer_unused_keys(const trainer *t, tp_error *err);
+
+/* stability.c */
+TP_CHECKED tp_status tp_trainer_guard(trainer *t, tp_error *err); /* before the first step */
+void tp_trainer_take_scale(trainer *t); /* the loss scale that the state says */
+double
+tp_trainer_watch(trainer *t); /* a step begins: seconds that it has; NaN: it is not watched */
+void tp_trainer_watched(trainer *t, double seconds, double limit_s);
+
+/* bad_step.c: what is kept of a step that was passed over */
+typedef struct {
+    const char *why, *action; /* "not finite", "the update is skipped" */
+    char first[320];          /* what is wrong, in words */
+    char gradients[512];      /* names of parameters whose gradients are not finite */
+    char folder[4096];        /* "": it is not kept */
+    uint32_t n_bad;           /* micro-batches with a result that is not finite */
+    double spike;             /* NaN: the step is not finite */
+} bad_step;
+/* Look at gradients, then at every result of every micro-batch of the update again (`first` and
+ * `gradients` of *ret); the batches go into the run's folder, if any more of them do. */
+TP_CHECKED tp_status tp_bad_step_look(trainer *t, uint32_t n_micro, bad_step *ret, tp_error *err);
+void tp_bad_step_record(trainer *t, const step_result *r, const bad_step *b);
 
 /* profile.c */
 void tp_profile_open(trainer *t, int n_workers);

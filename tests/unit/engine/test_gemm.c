@@ -26,7 +26,7 @@ static bool takes_too_long(const tp_gemm_kernel *kernel, int64_t m, int64_t n, i
 
 static bool can_run(const tp_gemm_kernel *kernel, tp_dtype ab)
 {
-    bool accepts = ab == TP_DTYPE_F32 ? kernel->accepts_f32 : kernel->accepts_bf16;
+    bool accepts = ab == TP_DTYPE_F32 ? kernel->accepts_f32 : kernel->half == ab;
     return accepts && kernel->isa <= tp_cpu_detect();
 }
 

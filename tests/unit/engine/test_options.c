@@ -158,7 +158,7 @@ static void times_and_ranges_are_read(void **state)
     assert_true(o.checkpointing.keep_top_k == TP_OPT_UNSET_INT);
     assert_int_equal(o.engine.isa, 3);
     assert_int_equal(o.progress, TP_PROGRESS_JSON);
-    assert_int_equal(o.train.nonfinite_policy, TP_NONFINITE_SKIP);
+    assert_int_equal(o.train.nonfinite_policy, TP_BAD_SKIP);
 }
 
 static void mistakes_are_explained(void **state)

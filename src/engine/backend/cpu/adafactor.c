@@ -135,9 +135,9 @@ static void average_range(const void *context, int64_t begin, int64_t end, int t
             if (a->launch->attrs.scaled)
                 sum += squares((const float *)row_at(p, r) + at.begin, at.n);
             if (columns)
-                average_row(a, row_at(g, r), is_bf16(g), columns, var + r);
+                average_row(a, row_at(g, r), is_half(g), columns, var + r);
             else
-                average_piece(a, row_at(g, r), is_bf16(g), &at, var);
+                average_piece(a, row_at(g, r), is_half(g), &at, var);
         }
         a->p_squares[block] = sum;
     }
@@ -192,7 +192,7 @@ static void size_range(const void *context, int64_t begin, int64_t end, int thre
             vf row = vf_set(a->is_matrix ? a->row_scale[r] : 1.0f);
             for (int64_t i = at.begin; i < at.begin + at.n; i += VF_N) {
                 int64_t rest = TP_MIN(at.begin + at.n - i, VF_N);
-                vf x = gradient_at(a, row_at(g, r), is_bf16(g), i, rest);
+                vf x = gradient_at(a, row_at(g, r), is_half(g), i, rest);
                 vf u = direction(a, x, row, columns + i, rest);
                 u = vf_load_n((float *)&u, rest);
                 sum += (double)vf_sum(u * u);
@@ -214,13 +214,13 @@ static void update_row(const adafactor *a, int64_t r, const part *at)
     const tp_operand *g = &a->launch->in[1], *shadow = shadow_of(a->launch);
     float *p = row_at(&a->launch->out[0], r);
     float *m = has_moment(a->launch) ? row_at(&a->launch->out[2], r) : NULL;
-    tp_bf16 *to = is_bound(shadow) ? row_at(shadow, r) : NULL;
+    vf_half *to = is_bound(shadow) ? row_at(shadow, r) : NULL;
     const float *columns = columns_of(a);
     const void *from = row_at(g, r);
     vf row = vf_set(a->is_matrix ? a->row_scale[r] : 1.0f);
     for (int64_t i = at->begin; i < at->begin + at->n; i += VF_N) {
         int64_t rest = TP_MIN(at->begin + at->n - i, VF_N);
-        vf x = gradient_at(a, from, is_bf16(g), i, rest);
+        vf x = gradient_at(a, from, is_half(g), i, rest);
         vf change = direction(a, x, row, columns + i, rest) * vf_set(a->step);
         if (m) {
             vf before = vf_load_n(m + i, rest);
@@ -230,7 +230,7 @@ static void update_row(const adafactor *a, int64_t r, const part *at)
         vf next = vf_load_n(p + i, rest) * vf_set(a->shrink) - change;
         vf_store_n(p + i, rest, next);
         if (to)
-            vf_store_bf16_n(to + i, rest, next);
+            vf_store_half_n(to + i, rest, next);
     }
 }
 
@@ -282,7 +282,7 @@ static bool accepts_adafactor(const tp_launch *launch)
            launch->in[2].dtype == TP_DTYPE_F64 && launch->in[3].dtype == TP_DTYPE_F32 &&
            launch->in[3].dim[0] == (p->rank == 2 ? p->dim[0] + p->dim[1] : p->dim[0]) &&
            (!has_moment(launch) || launch->in[4].dtype == TP_DTYPE_F32) &&
-           (!is_present(shadow) || is_bf16(shadow));
+           (!is_present(shadow) || is_half(shadow));
 }
 
 TP_CPU_KERNEL(adafactor, .accepts = accepts_adafactor, .workspace = adafactor_workspace,

@@ -99,7 +99,7 @@ static void step_block(const adamw *a, int64_t block)
             advance(a, vf_load_n(p + i, rest), vf_load_n(g + i, rest), x.m + i, x.v + i, rest);
         vf_store_n(p + i, rest, next);
         if (is_bound(shadow))
-            vf_store_bf16_n((tp_bf16 *)shadow->data + begin + i, rest, next);
+            vf_store_half_n((vf_half *)shadow->data + begin + i, rest, next);
     }
     *m_size = encode(x.m, a->m_map, m_codes, n);
     *v_size = encode(x.v, a->v_map, v_codes, n);
@@ -126,7 +126,7 @@ static bool accepts_adamw_8bit(const tp_launch *launch)
     bool ok = launch->in[0].dtype == TP_DTYPE_F32 && launch->in[1].dtype == TP_DTYPE_F32 &&
               launch->in[2].dtype == TP_DTYPE_F64 && launch->in[3].dtype == TP_DTYPE_U8 &&
               launch->in[4].dtype == TP_DTYPE_F32 &&
-              (!is_present(&launch->out[3]) || is_bf16(&launch->out[3]));
+              (!is_present(&launch->out[3]) || is_half(&launch->out[3]));
     for (int i = 0; i < launch->n_in; i++)
         ok = ok && has_no_gaps(&launch->in[i]);
     return ok;

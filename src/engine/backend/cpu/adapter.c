@@ -39,8 +39,8 @@ static void scale_range(const void *context, int64_t begin, int64_t end, int thr
     int64_t width = row_width(y);
     for (int64_t r = begin; r < end; r++)
         for (int64_t c = 0; c < width; c += VF_N)
-            put(row_at(y, r), is_bf16(y), c, width - c,
-                factor * get(row_at(x, r), is_bf16(x), c, width - c));
+            put(row_at(y, r), is_half(y), c, width - c,
+                factor * get(row_at(x, r), is_half(x), c, width - c));
 }
 
 static void scale(const tp_launch *launch) { by_rows(launch, scale_range); }
@@ -66,9 +66,9 @@ static void dropout_range(const void *context, int64_t begin, int64_t end, int t
             if (i / 4 != drawn)
                 tp_dropout_factors(&d, drawn = i / 4, factors);
             float kept = factors[i % 4];
-            kept = kept == 0 ? 0 : kept * vf_get_one(row_at(x, r), is_bf16(x), c);
-            if (is_bf16(y))
-                ((tp_bf16 *)row_at(y, r))[c] = tp_f32_to_bf16(kept);
+            kept = kept == 0 ? 0 : kept * vf_get_one(row_at(x, r), is_half(x), c);
+            if (is_half(y))
+                ((vf_half *)row_at(y, r))[c] = VF_F32_TO_HALF(kept);
             else
                 ((float *)row_at(y, r))[c] = kept;
         }
@@ -102,10 +102,10 @@ static void norm_of_rows(const void *context, int64_t begin, int64_t end, int th
         for (int64_t k = 0; k < K; k += VF_N) {
             vf product = vf_zero();
             for (int64_t r = 0; r < R; r++)
-                product = vf_fma(vf_set(vf_get_one(row_at(b, n), is_bf16(b), r)),
-                                 get(row_at(a, r), is_bf16(a), k, K - k), product);
+                product = vf_fma(vf_set(vf_get_one(row_at(b, n), is_half(b), r)),
+                                 get(row_at(a, r), is_half(a), k, K - k), product);
             vf weight = vf_fma(vf_set(launch->attrs.scale), product,
-                               get(row_at(w, n), is_bf16(w), k, K - k));
+                               get(row_at(w, n), is_half(w), k, K - k));
             squares = vf_fma(weight, weight, squares);
         }
         ((float *)launch->out[0].data)[n] = sqrtf(sum_of(squares));
@@ -124,14 +124,14 @@ static void norm_of_columns(const void *context, int64_t begin, int64_t end, int
         for (int64_t r = 0; r < R; r++)
             for (int64_t j = 0; j < VF_N; j++)
                 across[r * VF_N + j] =
-                    first + j < N ? vf_get_one(row_at(b, first + j), is_bf16(b), r) : 0;
+                    first + j < N ? vf_get_one(row_at(b, first + j), is_half(b), r) : 0;
         for (int64_t k = 0; k < K; k++) {
             vf product = vf_zero();
             for (int64_t r = 0; r < R; r++)
                 product = vf_fma(vf_load(across + r * VF_N),
-                                 vf_set(vf_get_one(row_at(a, r), is_bf16(a), k)), product);
+                                 vf_set(vf_get_one(row_at(a, r), is_half(a), k)), product);
             vf weight = vf_fma(vf_set(launch->attrs.scale), product,
-                               get(row_at(w, k), is_bf16(w), first, N - first));
+                               get(row_at(w, k), is_half(w), first, N - first));
             squares = vf_fma(weight, weight, squares);
         }
         put(launch->out[0].data, false, first, N - first, vf_sqrt(squares));
@@ -176,11 +176,11 @@ static void dora_range(const void *context, int64_t begin, int64_t end, int thre
     for (int64_t c = 0; c < N; c += VF_N) {
         int64_t left = N - c;
         vf length = left >= VF_N ? vf_load(norm + c) : vf_load_n(norm + c, left);
-        vf factor = get(m->data, is_bf16(m), c, left) / length;
-        vf bias = is_bound(b) ? get(b->data, is_bf16(b), c, left) : vf_zero();
+        vf factor = get(m->data, is_half(m), c, left) / length;
+        vf bias = is_bound(b) ? get(b->data, is_half(b), c, left) : vf_zero();
         for (int64_t t = begin; t < end; t++)
-            put(row_at(y, t), is_bf16(y), c, left,
-                vf_fma(get(row_at(x, t), is_bf16(x), c, left), factor, bias));
+            put(row_at(y, t), is_half(y), c, left,
+                vf_fma(get(row_at(x, t), is_half(x), c, left), factor, bias));
     }
 }
 
@@ -205,8 +205,8 @@ static void dora_dm_range(const void *context, int64_t begin, int64_t end, int t
         int64_t left = N - c;
         vf sum = vf_zero();
         for (int64_t t = 0; t < dy->dim[0]; t++)
-            sum = vf_fma(get(row_at(x, t), is_bf16(x), c, left),
-                         get(row_at(dy, t), is_bf16(dy), c, left), sum);
+            sum = vf_fma(get(row_at(x, t), is_half(x), c, left),
+                         get(row_at(dy, t), is_half(dy), c, left), sum);
         sum = sum / get(norm, false, c, left);
         if (adds_to(launch, 3))
             sum += get(dm, false, c, left);

@@ -62,7 +62,7 @@ static inline void a_turned(const el *x, int64_t padded, el *to, el *spare) /* [
 
 static inline bool takes_tensor(const tp_operand *x, int64_t head_dim)
 {
-    return is_bf16(x) && head_dim % HEAD_MULTIPLE == 0;
+    return is_half(x) && head_dim % HEAD_MULTIPLE == 0;
 }
 
 #endif

@@ -36,7 +36,7 @@ typedef struct {
 
 static inline const char *row_of(const block_source *s, int64_t r)
 {
-    return (const char *)row_at(s->from, s->row + r) + s->column * (is_bf16(s->from) ? 2 : 4);
+    return (const char *)row_at(s->from, s->row + r) + s->column * (is_half(s->from) ? 2 : 4);
 }
 
 /* A form [64, padded D]; rows behind the n-th are zeros.  Rows lie far apart: ask for them
@@ -44,7 +44,7 @@ static inline const char *row_of(const block_source *s, int64_t r)
 static inline void load_block(const block_source *s, el *to, int64_t padded)
 {
     enum { AHEAD = 16, LINE = 64 };
-    int64_t row_bytes = s->D * (is_bf16(s->from) ? 2 : 4);
+    int64_t row_bytes = s->D * (is_half(s->from) ? 2 : 4);
     for (int64_t r = 0; r < s->n && r < AHEAD; r++) {
         for (int64_t at = 0; at < row_bytes; at += LINE)
             __builtin_prefetch(row_of(s, r) + at);
@@ -52,7 +52,7 @@ static inline void load_block(const block_source *s, el *to, int64_t padded)
     for (int64_t r = 0; r < s->n; r++) {
         for (int64_t at = 0; r + AHEAD < s->n && at < row_bytes; at += LINE)
             __builtin_prefetch(row_of(s, r + AHEAD) + at);
-        el_load_row(to + r * padded, row_of(s, r), is_bf16(s->from), s->D, padded);
+        el_load_row(to + r * padded, row_of(s, r), is_half(s->from), s->D, padded);
     }
     memset(to + s->n * padded, 0, (size_t)((BLOCK - s->n) * padded) * sizeof(el));
 }
@@ -62,7 +62,7 @@ static inline void load_block(const block_source *s, el *to, int64_t padded)
 static inline void store_turned(const block_source *to, const float *c, const float *factor,
                                 float *turned, int64_t padded)
 {
-    bool bf16 = is_bf16(to->from);
+    bool bf16 = is_half(to->from);
     transpose_32((const word32 *)c, padded, BLOCK, (word32 *)turned);
     for (int64_t r = 0; r < to->n; r++) {
         char *row = (char *)row_at(to->from, to->row + r) + to->column * (bf16 ? 2 : 4);

@@ -89,7 +89,7 @@ VF_INLINE void leave_products(void) {}
 static inline bool takes_tensor(const tp_operand *x, int64_t head_dim)
 {
     (void)head_dim;
-    return is_f32_or_bf16(x);
+    return is_f32_or_half(x);
 }
 
 #endif

@@ -157,7 +157,7 @@ static block_source source_of(const backward *f, const tp_operand *from, int64_t
 
 VF_INLINE float row_dot(const block_source *a, const block_source *b, int64_t r)
 {
-    bool a_bf16 = is_bf16(a->from), b_bf16 = is_bf16(b->from);
+    bool a_bf16 = is_half(a->from), b_bf16 = is_half(b->from);
     const char *x = (const char *)row_at(a->from, a->row + r) + a->column * (a_bf16 ? 2 : 4);
     const char *y = (const char *)row_at(b->from, b->row + r) + b->column * (b_bf16 ? 2 : 4);
     vf sum = vf_zero();
@@ -235,7 +235,7 @@ static void visit_queries(const backward *f, const item_scratch *s, int64_t k_bl
 
 static void store_rows(const block_source *to, const float *from, int64_t padded, float factor)
 {
-    bool bf16 = is_bf16(to->from);
+    bool bf16 = is_half(to->from);
     for (int64_t r = 0; r < to->n; r++) {
         char *row = (char *)row_at(to->from, to->row + r) + to->column * (bf16 ? 2 : 4);
         int64_t d = 0;
@@ -331,7 +331,7 @@ static void gather_range(const void *context, int64_t begin, int64_t end, int th
 static void clear_rows(const tp_operand *x, int64_t begin, int64_t end)
 {
     for (int64_t t = begin; is_bound(x) && t < end; t++)
-        memset(row_at(x, t), 0, (size_t)x->dim[1] * (is_bf16(x) ? 2 : 4));
+        memset(row_at(x, t), 0, (size_t)x->dim[1] * (is_half(x) ? 2 : 4));
 }
 
 static void attention_grad(const tp_launch *launch)

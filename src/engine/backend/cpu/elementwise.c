@@ -48,13 +48,13 @@ static piece piece_at(const map *m, int64_t row, int64_t column)
     piece p = {0};
     for (int i = 0; i < m->launch->n_in && i < 3; i++) {
         const tp_operand *from = &m->launch->in[i];
-        p.in_bf16[i] = is_bf16(from);
+        p.in_bf16[i] = is_half(from);
         if (is_bound(from))
             p.in[i] = (char *)row_at(from, row) + column * (p.in_bf16[i] ? 2 : 4);
     }
     for (int i = 0; i < m->launch->n_out && i < 2; i++) {
         const tp_operand *to = &m->launch->out[i];
-        p.out_bf16[i] = is_bf16(to);
+        p.out_bf16[i] = is_half(to);
         if (is_bound(to))
             p.out[i] = (char *)row_at(to, row) + column * (p.out_bf16[i] ? 2 : 4);
     }
@@ -270,9 +270,9 @@ static void concat_range(const void *context, int64_t begin, int64_t end, int th
             if (!is_bound(x))
                 continue;
             piece p = {.in = {row_at(x, r)},
-                       .out = {(char *)row_at(y, r) + column * (is_bf16(y) ? 2 : 4)},
-                       .in_bf16 = {is_bf16(x)},
-                       .out_bf16 = {is_bf16(y)}};
+                       .out = {(char *)row_at(y, r) + column * (is_half(y) ? 2 : 4)},
+                       .in_bf16 = {is_half(x)},
+                       .out_bf16 = {is_half(y)}};
             run_piece(&p, x->dim[1], 1, same);
             column += x->dim[1];
         }

@@ -19,7 +19,7 @@ static void embed_range(const void *context, int64_t begin, int64_t end, int thr
     const int32_t *ids = launch->in[0].data;
     for (int64_t t = begin; t < end; t++) {
         bool known = ids[t] >= 0 && ids[t] < table->dim[0];
-        copy_row(known ? row_at(table, ids[t]) : NULL, is_bf16(table), row_at(y, t), is_bf16(y),
+        copy_row(known ? row_at(table, ids[t]) : NULL, is_half(table), row_at(y, t), is_half(y),
                  y->dim[1]);
     }
 }
@@ -48,7 +48,7 @@ static void scatter_range(const void *context, int64_t begin, int64_t end, int t
     const tp_operand *dy = &launch->in[1], *dtable = &launch->out[0];
     const int32_t *ids = launch->in[0].data;
     const int32_t skipped = launch->attrs.skip - 1;
-    bool bf16 = is_bf16(dy);
+    bool bf16 = is_half(dy);
     int64_t first = begin * COLUMNS;
     int64_t last = end * COLUMNS < dy->dim[1] ? end * COLUMNS : dy->dim[1];
     for (int64_t t = 0; t < dy->dim[0]; t++) {

@@ -42,8 +42,12 @@ typedef struct {
 } panel_cut;
 
 static const tp_gemm_kernel *const kernels[] = {
-    &tp_gemm_kernel_amx,  &tp_gemm_kernel_avx512_bf16, &tp_gemm_kernel_avx512,
-    &tp_gemm_kernel_avx2, &tp_gemm_kernel_portable,
+    &tp_gemm_kernel_amx,          &tp_gemm_kernel_avx512_bf16, &tp_gemm_kernel_avx512,
+    &tp_gemm_kernel_avx2,         &tp_gemm_kernel_portable,
+#if defined(__x86_64__)
+    &tp_gemm_kernel_avx512_f16,   &tp_gemm_kernel_avx2_f16,
+#endif
+    &tp_gemm_kernel_portable_f16,
 };
 
 static int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -52,11 +56,21 @@ static int64_t round_up(int64_t a, int64_t b) { return div_up(a, b) * b; }
 
 static size_t align_up(size_t n) { return (n + ALIGN - 1) / ALIGN * ALIGN; }
 
+/* The half type among the operands, or f32: there are not two. */
+static tp_dtype half_of(const tp_gemm *g)
+{
+    return g->ab_dtype != TP_DTYPE_F32  ? g->ab_dtype
+           : g->c_dtype != TP_DTYPE_F32 ? g->c_dtype
+                                        : g->bias_dtype;
+}
+
 static const tp_gemm_kernel *find_kernel(const tp_gemm *g)
 {
+    tp_dtype half = half_of(g);
     for (size_t i = 0; i < TP_COUNTOF(kernels); i++) {
         const tp_gemm_kernel *kernel = kernels[i];
-        bool accepts = g->ab_dtype == TP_DTYPE_F32 ? kernel->accepts_f32 : kernel->accepts_bf16;
+        bool accepts = (half == TP_DTYPE_F32 || half == kernel->half) &&
+                       (g->ab_dtype != TP_DTYPE_F32 || kernel->accepts_f32);
         if (tp_cpu_may_use(kernel->isa) && accepts)
             return kernel;
     }

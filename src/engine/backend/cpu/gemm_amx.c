@@ -99,7 +99,7 @@ static void finish_transposed(const tp_gemm *g, const float *acc, int64_t ld_acc
 const tp_gemm_kernel tp_gemm_kernel_amx = {
     .name = "amx",
     .isa = TP_ISA_AMX,
-    .accepts_bf16 = true,
+    .half = TP_DTYPE_BF16,
     .rows = ROWS,
     .cols = COLS,
     .fixed_rows = true,

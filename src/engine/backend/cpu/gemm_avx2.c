@@ -81,11 +81,11 @@ static void finish(const tp_gemm *g, const float *acc, int64_t ld_acc, int64_t i
     finish_tile(g, acc, ld_acc, i0, rows, j0, cols, accumulate, COLS);
 }
 
-const tp_gemm_kernel tp_gemm_kernel_avx2 = {
-    .name = "avx2",
+const tp_gemm_kernel GEMM_KERNEL(avx2) = {
+    .name = GEMM_NAME("avx2"),
     .isa = TP_ISA_AVX2,
     .accepts_f32 = true,
-    .accepts_bf16 = true,
+    .half = GEMM_HALF,
     .rows = ROWS,
     .cols = COLS,
     .element_size = sizeof(float),

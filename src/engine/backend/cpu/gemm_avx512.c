@@ -6,6 +6,12 @@ static inline __m512 multiply_lanes(__m512 sum, __m512i a, __m512i b)
     return _mm512_fmadd_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), sum);
 }
 
+#if defined(TP_CPU_F16)
+static inline __m256i round_lanes(__m512 x)
+{
+    return _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+#else
 /* In integers, as tp_f32_to_bf16 does it; a NaN keeps its upper bits and becomes quiet. */
 static inline __m256i round_lanes(__m512 x)
 {
@@ -16,6 +22,7 @@ static inline __m256i round_lanes(__m512 x)
     rounded = _mm512_mask_or_epi32(rounded, is_nan, bits, _mm512_set1_epi32(0x400000));
     return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
 }
+#endif
 
 #include "engine/backend/cpu/gemm_finish_avx512.h"
 #include "engine/backend/cpu/gemm_pack_avx512.h"
@@ -66,11 +73,11 @@ static void small(const tp_gemm *g, int64_t n0, int64_t n1, void *scratch)
         small_product(LANE_WIDENED, g, n0, n1, scratch);
 }
 
-const tp_gemm_kernel tp_gemm_kernel_avx512 = {
-    .name = "avx512",
+const tp_gemm_kernel GEMM_KERNEL(avx512) = {
+    .name = GEMM_NAME("avx512"),
     .isa = TP_ISA_AVX512,
     .accepts_f32 = true,
-    .accepts_bf16 = true,
+    .half = GEMM_HALF,
     .rows = TILE_ROWS,
     .cols = TILE_COLS,
     .element_size = sizeof(float),

@@ -54,7 +54,7 @@ void tp_gemm_small_bf16(const tp_gemm *g, int64_t n0, int64_t n1, void *scratch)
 const tp_gemm_kernel tp_gemm_kernel_avx512_bf16 = {
     .name = "avx512_bf16",
     .isa = TP_ISA_AVX512_BF16,
-    .accepts_bf16 = true,
+    .half = TP_DTYPE_BF16,
     .rows = TILE_ROWS,
     .cols = TILE_COLS,
     .element_size = sizeof(tp_bf16),

@@ -69,9 +69,9 @@ GEMM_INLINE void finish_load(float *to, const void *from, tp_dtype dtype, int64_
         memcpy(to, (const float *)from + at, (size_t)n * sizeof(float));
         return;
     }
-    const tp_bf16 *h = (const tp_bf16 *)from + at;
+    const uint16_t *h = (const uint16_t *)from + at;
     for (int j = 0; j < n; j++)
-        to[j] = tp_bf16_to_f32(h[j]);
+        to[j] = GEMM_HALF_TO_F32(h[j]);
 }
 
 GEMM_INLINE void finish_store(void *to, tp_dtype dtype, int64_t at, const float *from, int n)
@@ -80,9 +80,9 @@ GEMM_INLINE void finish_store(void *to, tp_dtype dtype, int64_t at, const float 
         memcpy((float *)to + at, from, (size_t)n * sizeof(float));
         return;
     }
-    tp_bf16 *h = (tp_bf16 *)to + at;
+    uint16_t *h = (uint16_t *)to + at;
     for (int j = 0; j < n; j++)
-        h[j] = tp_f32_to_bf16(from[j]);
+        h[j] = GEMM_F32_TO_HALF(from[j]);
 }
 
 GEMM_INLINE void finish_row(const tp_gemm *g, const float *acc, int64_t at, int64_t j0, int n,

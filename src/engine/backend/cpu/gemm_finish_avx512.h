@@ -1,7 +1,7 @@
 /* gemm_finish_avx512.h - from f32 sums to elements of C with AVX-512; see gemm_finish.h.
  *
  * The including file defines before the include
- *     static inline __m256i round_lanes(__m512 x);   f32 to bf16, to nearest even */
+ *     static inline __m256i round_lanes(__m512 x);   f32 to half, to nearest even */
 #ifndef TP_ENGINE_BACKEND_CPU_GEMM_FINISH_AVX512_H
 #define TP_ENGINE_BACKEND_CPU_GEMM_FINISH_AVX512_H
 
@@ -62,7 +62,7 @@ GEMM_INLINE __m512 finish_load16(const void *from, tp_dtype dtype, int64_t at, _
     if (dtype == TP_DTYPE_F32)
         return _mm512_maskz_loadu_ps(mask, (const float *)from + at);
     __m256i half = _mm256_maskz_loadu_epi16(mask, (const tp_bf16 *)from + at);
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+    return _mm512_castsi512_ps(gemm_widen(half));
 }
 
 GEMM_INLINE void finish_store16(void *to, tp_dtype dtype, int64_t at, __m512 x, __mmask16 mask)

@@ -28,6 +28,21 @@
 
 #define GEMM_INLINE static inline __attribute__((always_inline))
 
+/* Kernels that compute in f32 are compiled twice: halves are bf16, or binary16. */
+#if defined(TP_CPU_F16)
+#define GEMM_HALF TP_DTYPE_F16
+#define GEMM_HALF_TO_F32 tp_f16_to_f32
+#define GEMM_F32_TO_HALF tp_f32_to_f16
+#define GEMM_KERNEL(isa) tp_gemm_kernel_##isa##_f16
+#define GEMM_NAME(isa) isa "_f16"
+#else
+#define GEMM_HALF TP_DTYPE_BF16
+#define GEMM_HALF_TO_F32 tp_bf16_to_f32
+#define GEMM_F32_TO_HALF tp_f32_to_bf16
+#define GEMM_KERNEL(isa) tp_gemm_kernel_##isa
+#define GEMM_NAME(isa) isa
+#endif
+
 /* A or B seen alike: "x" counts rows of A or columns of B. */
 typedef struct {
     const void *data;
@@ -60,7 +75,8 @@ typedef struct {
 typedef struct {
     const char *name;
     tp_isa isa;
-    bool accepts_f32, accepts_bf16;
+    bool accepts_f32; /* A and B of f32 */
+    tp_dtype half;    /* what else A and B may be, and C and the bias beside f32 */
     int rows, cols;   /* of the largest tile of C */
     bool fixed_rows;  /* the tile always computes all rows */
     int element_size; /* of a packed element */
@@ -100,9 +116,9 @@ enum { TP_GEMM_SMALL_ROWS_BF16 = 16 };
 size_t tp_gemm_small_scratch_bf16(const tp_gemm *gemm);
 void tp_gemm_small_bf16(const tp_gemm *gemm, int64_t n0, int64_t n1, void *scratch);
 
-extern const tp_gemm_kernel tp_gemm_kernel_portable;
-extern const tp_gemm_kernel tp_gemm_kernel_avx2;
-extern const tp_gemm_kernel tp_gemm_kernel_avx512;
+extern const tp_gemm_kernel tp_gemm_kernel_portable, tp_gemm_kernel_portable_f16;
+extern const tp_gemm_kernel tp_gemm_kernel_avx2, tp_gemm_kernel_avx2_f16;
+extern const tp_gemm_kernel tp_gemm_kernel_avx512, tp_gemm_kernel_avx512_f16;
 extern const tp_gemm_kernel tp_gemm_kernel_avx512_bf16;
 extern const tp_gemm_kernel tp_gemm_kernel_amx;
 

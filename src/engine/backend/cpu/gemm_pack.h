@@ -1,6 +1,6 @@
 /* gemm_pack.h - packing of panels in plain C, to f32, one k at a time (depth 1).
  *
- * For the kernels without packing instructions of their own.  bf16 widens here. */
+ * For the kernels without packing instructions of their own.  Halves widen here. */
 #ifndef TP_ENGINE_BACKEND_CPU_GEMM_PACK_H
 #define TP_ENGINE_BACKEND_CPU_GEMM_PACK_H
 
@@ -34,7 +34,7 @@ enum { PACK_K_BLOCK = 64 };
     }
 
 DEFINE_PACK_PANEL(pack_panel_f32, float, )
-DEFINE_PACK_PANEL(pack_panel_bf16, tp_bf16, tp_bf16_to_f32)
+DEFINE_PACK_PANEL(pack_panel_half, uint16_t, GEMM_HALF_TO_F32)
 
 PACK_INLINE void pack_panels_f32(void *panels, const int width, const tp_gemm_operand *op,
                                  const tp_gemm_part *part)
@@ -50,7 +50,7 @@ PACK_INLINE void pack_panels_f32(void *panels, const int width, const tp_gemm_op
             pack_panel_f32(to, (const float *)op->data + at, x_stride, k_stride, nx, width,
                            part->nk);
         else
-            pack_panel_bf16(to, (const tp_bf16 *)op->data + at, x_stride, k_stride, nx, width,
+            pack_panel_half(to, (const uint16_t *)op->data + at, x_stride, k_stride, nx, width,
                             part->nk);
     }
 }

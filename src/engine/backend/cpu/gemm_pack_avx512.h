@@ -15,12 +15,22 @@
 /* What 32 bits of a panel hold, and what they are read from. */
 typedef enum {
     LANE_F32,      /* f32 from f32        */
-    LANE_WIDENED,  /* f32 from bf16       */
+    LANE_WIDENED,  /* f32 from halves     */
     LANE_BF16_PAIR /* two bf16 from bf16  */
 } pack_lane;
 
 /* Bytes between a load and its prefetch: along a row, and where rows are crossed. */
 enum { PACK_AHEAD = 512, PACK_ASIDE = 128 };
+
+/* 16 halves as f32. */
+GEMM_INLINE __m512i gemm_widen(__m256i half)
+{
+#if defined(TP_CPU_F16)
+    return _mm512_castps_si512(_mm512_cvtph_ps(half));
+#else
+    return _mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16);
+#endif
+}
 
 /* Bits 0 .. n-1, with n cut to 0 .. 32. */
 GEMM_INLINE uint32_t pack_mask(int64_t n)
@@ -72,7 +82,7 @@ GEMM_INLINE __m512i pack_load_k(const pack_lane lane, const void *src, int64_t k
     if (lane == LANE_BF16_PAIR)
         return _mm512_maskz_loadu_epi16(pack_mask(nk - k), h);
     __m256i half = _mm256_maskz_loadu_epi16((__mmask16)pack_mask(nk - k), h);
-    return _mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16);
+    return gemm_widen(half);
 }
 
 /* Lanes along x: 32 of them from x on, zero from nx on, of the row of element k (and of the
@@ -96,8 +106,8 @@ GEMM_INLINE pack_row pack_load_x(const pack_lane lane, const char *row, int64_t 
     __m512i low = _mm512_maskz_loadu_epi16(mask, row);
     if (lane == LANE_WIDENED) {
         __m256i upper = _mm512_extracti64x4_epi64(low, 1);
-        r.half[0] = _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm512_castsi512_si256(low)), 16);
-        r.half[1] = _mm512_slli_epi32(_mm512_cvtepu16_epi32(upper), 16);
+        r.half[0] = gemm_widen(_mm512_castsi512_si256(low));
+        r.half[1] = gemm_widen(upper);
         return r;
     }
     __m512i high = _mm512_setzero_si512();

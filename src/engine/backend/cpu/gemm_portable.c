@@ -43,11 +43,11 @@ static void finish(const tp_gemm *g, const float *acc, int64_t ld_acc, int64_t i
     finish_tile(g, acc, ld_acc, i0, rows, j0, cols, accumulate, COLS);
 }
 
-const tp_gemm_kernel tp_gemm_kernel_portable = {
-    .name = "portable",
+const tp_gemm_kernel GEMM_KERNEL(portable) = {
+    .name = GEMM_NAME("portable"),
     .isa = TP_ISA_PORTABLE,
     .accepts_f32 = true,
-    .accepts_bf16 = true,
+    .half = GEMM_HALF,
     .rows = ROWS,
     .cols = COLS,
     .element_size = sizeof(float),

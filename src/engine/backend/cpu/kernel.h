@@ -26,11 +26,18 @@
 
 static inline bool is_bound(const tp_operand *operand) { return operand->data != NULL; }
 static inline bool is_present(const tp_operand *operand) { return operand->rank != 0; }
-static inline bool is_bf16(const tp_operand *operand) { return operand->dtype == TP_DTYPE_BF16; }
 
-static inline bool is_f32_or_bf16(const tp_operand *operand)
+/* The half type of this copy. */
+#if defined(TP_CPU_F16)
+#define TP_CPU_HALF TP_DTYPE_F16
+#else
+#define TP_CPU_HALF TP_DTYPE_BF16
+#endif
+static inline bool is_half(const tp_operand *operand) { return operand->dtype == TP_CPU_HALF; }
+
+static inline bool is_f32_or_half(const tp_operand *operand)
 {
-    return operand->dtype == TP_DTYPE_F32 || operand->dtype == TP_DTYPE_BF16;
+    return operand->dtype == TP_DTYPE_F32 || is_half(operand);
 }
 
 /* A vector is one row to elementwise kernels. */
@@ -53,7 +60,7 @@ static inline bool has_no_gaps(const tp_operand *operand)
 /* Where row r begins. */
 static inline void *row_at(const tp_operand *operand, int64_t r)
 {
-    return (char *)operand->data + r * operand->stride * (operand->dtype == TP_DTYPE_BF16 ? 2 : 4);
+    return (char *)operand->data + r * operand->stride * (operand->dtype == TP_DTYPE_F32 ? 4 : 2);
 }
 
 /* Every input and output given by `in` and `out` (bit i: operand i), if present, is f32 or
@@ -63,10 +70,10 @@ static inline bool are_floats(const tp_launch *launch, unsigned in, unsigned out
     bool ok = true;
     for (int i = 0; i < TP_MAX_IN; i++)
         ok =
-            ok && (!(in >> i & 1) || !is_present(&launch->in[i]) || is_f32_or_bf16(&launch->in[i]));
+            ok && (!(in >> i & 1) || !is_present(&launch->in[i]) || is_f32_or_half(&launch->in[i]));
     for (int i = 0; i < TP_MAX_OUT; i++)
         ok = ok &&
-             (!(out >> i & 1) || !is_present(&launch->out[i]) || is_f32_or_bf16(&launch->out[i]));
+             (!(out >> i & 1) || !is_present(&launch->out[i]) || is_f32_or_half(&launch->out[i]));
     return ok;
 }
 

@@ -42,6 +42,8 @@
     ROW(cross_entropy, isa)      \
     ROW(cross_entropy_grad, isa) \
     ROW(sumsq, isa)              \
+    ROW(clip_value, isa)         \
+    ROW(clip_adaptive, isa)      \
     ROW(adamw, isa)              \
     ROW(adamw_8bit, isa)         \
     ROW(sgd, isa)                \
@@ -60,12 +62,15 @@
 extern const tp_kernel tp_cpu_muon, tp_cpu_linear, tp_cpu_linear_gelu, tp_cpu_linear_dx,
     tp_cpu_linear_dw;
 VECTOR_KERNELS(DECLARE, portable)
+VECTOR_KERNELS(DECLARE, portable_f16)
 #if defined(__x86_64__)
 VECTOR_KERNELS(DECLARE, avx2)
 VECTOR_KERNELS(DECLARE, avx512)
 ATTENTION_KERNELS(DECLARE, amx)
 DECLARE(linear_panels, amx)
 VECTOR_KERNELS(DECLARE, avx512_bf16)
+VECTOR_KERNELS(DECLARE, avx2_f16)
+VECTOR_KERNELS(DECLARE, avx512_f16)
 #endif
 
 /* clang-format off */
@@ -83,6 +88,12 @@ static const tp_kernel *const kernels[] = {
     VECTOR_KERNELS(ADDRESS, avx2)
 #endif
     VECTOR_KERNELS(ADDRESS, portable)
+    /* Where something is f16, which those above refuse. */
+#if defined(__x86_64__)
+    VECTOR_KERNELS(ADDRESS, avx512_f16)
+    VECTOR_KERNELS(ADDRESS, avx2_f16)
+#endif
+    VECTOR_KERNELS(ADDRESS, portable_f16)
     NULL,
 };
 /* clang-format on */

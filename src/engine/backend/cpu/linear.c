@@ -111,12 +111,25 @@ static void run_gelu(const tp_launch *launch)
         tp_gemm_run(&g, launch->workspace);
 }
 
+/* f32 and at most one of the half types. */
+static bool note_half(const tp_operand *x, tp_dtype *half)
+{
+    if (!is_present(x) || x->dtype == TP_DTYPE_F32)
+        return true;
+    bool is_other = *half != TP_DTYPE_F32 && *half != x->dtype;
+    *half = x->dtype;
+    return !is_other && (x->dtype == TP_DTYPE_BF16 || x->dtype == TP_DTYPE_F16);
+}
+
 static bool accepts(const tp_launch *launch)
 {
     bool is_forward = launch->op == TP_OP_linear || launch->op == TP_OP_linear_gelu;
-    tp_gemm g = {.ab_dtype = launch->in[0].dtype};
-    return are_floats(launch, is_forward ? 7 : 3, 1) &&
-           launch->in[0].dtype == launch->in[1].dtype && tp_gemm_is_possible(&g);
+    tp_dtype half = TP_DTYPE_F32;
+    bool ok = note_half(&launch->in[0], &half) && note_half(&launch->in[1], &half) &&
+              (!is_forward || note_half(&launch->in[2], &half)) &&
+              note_half(&launch->out[0], &half);
+    tp_gemm g = {.ab_dtype = launch->in[0].dtype, .c_dtype = half};
+    return ok && launch->in[0].dtype == launch->in[1].dtype && tp_gemm_is_possible(&g);
 }
 
 static bool accepts_gelu(const tp_launch *launch)

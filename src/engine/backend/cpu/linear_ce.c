@@ -59,7 +59,7 @@ static int64_t rows_of_chunk(const tp_launch *launch, int64_t row_bytes)
     return chunk < tokens ? chunk : tokens;
 }
 
-static size_t element_size(const tp_operand *operand) { return is_bf16(operand) ? 2 : 4; }
+static size_t element_size(const tp_operand *operand) { return is_half(operand) ? 2 : 4; }
 
 /* logits[n,V] = x w^T */
 static tp_gemm logits_product(const work *a)
@@ -83,7 +83,7 @@ static tp_gemm logits_product(const work *a)
 /* In elements of dlogits, which lie at the beginning of each row of logits. */
 static int64_t dlogits_stride(const work *a)
 {
-    return a->padded_vocabulary * (is_bf16(a->x) ? 2 : 1);
+    return a->padded_vocabulary * (is_half(a->x) ? 2 : 1);
 }
 
 /* dx[n,C] = dlogits w */
@@ -221,7 +221,7 @@ static void divide_row(float *z, int64_t n, float by)
 static void row_backward(const work *a, float *z, double sum, int32_t target, double factor)
 {
     int64_t n = a->w->dim[0];
-    bool bf16 = is_bf16(a->x), known = target >= 0 && target < n;
+    bool bf16 = is_half(a->x), known = target >= 0 && target < n;
     double at_target = known ? factor * ((double)z[target] / sum - 1) : 0;
     row_gradient(z, z, bf16, n, known ? (float)(factor / sum) : NAN);
     if (known)

@@ -22,7 +22,7 @@ VF_INLINE void store_lanes(float *p, int64_t n, vf x)
 VF_INLINE void strip_sum(const tp_operand *dy, int64_t first, int64_t n, float *to, bool accumulate)
 {
     vf sum[8] = {vf_zero()};
-    bool bf16 = is_bf16(dy);
+    bool bf16 = is_half(dy);
     for (int j = 0; j < 8; j++)
         sum[j] = vf_zero();
     if (n == STRIP) {

@@ -11,7 +11,7 @@ static void loss_range(const void *context, int64_t begin, int64_t end, int thre
     const float *weights = launch->in[2].data;
     float *logp = launch->out[1].data, *lse = launch->out[2].data;
     double *terms = launch->workspace;
-    bool bf16 = is_bf16(z);
+    bool bf16 = is_half(z);
     int64_t n = z->dim[1];
     for (int64_t t = begin; t < end; t++) {
         const void *row = row_at(z, t);
@@ -52,7 +52,7 @@ static void gradient_range(const void *context, int64_t begin, int64_t end, int 
     const int32_t *targets = launch->in[1].data;
     const float *weights = launch->in[2].data, *lse = launch->in[3].data;
     float scale = *(const float *)launch->in[4].data;
-    bool z_bf16 = is_bf16(z), d_bf16 = is_bf16(d);
+    bool z_bf16 = is_half(z), d_bf16 = is_half(d);
     int64_t n = z->dim[1];
     for (int64_t t = begin; t < end; t++) {
         const void *from = row_at(z, t);

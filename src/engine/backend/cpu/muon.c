@@ -102,7 +102,7 @@ static void momentum_range(const void *context, int64_t begin, int64_t end, int 
     const double *s = a->launch->in[2].data;
     const tp_operand *gradient = &a->launch->in[1];
     const float take = (float)(1 - s[1]), keep = (float)s[1], factor = (float)s[7];
-    const bool nesterov = a->launch->attrs.nesterov != 0, bf16 = is_bf16(gradient);
+    const bool nesterov = a->launch->attrs.nesterov != 0, bf16 = is_half(gradient);
     for (int64_t r = begin; r < end; r++) {
         const void *from = row_at(gradient, r);
         float *m = row_at(&a->launch->out[1], r), *x = a->x + r * a->columns;
@@ -129,11 +129,12 @@ static void update_range(const void *context, int64_t begin, int64_t end, int th
     for (int64_t r = begin; r < end; r++) {
         float *p = row_at(&a->launch->out[0], r);
         const float *x = a->x + r * a->columns;
-        tp_bf16 *to = is_bound(shadow) ? row_at(shadow, r) : NULL;
+        uint16_t *to = is_bound(shadow) ? row_at(shadow, r) : NULL;
+        const bool is_f16 = shadow->dtype == TP_DTYPE_F16;
         for (int64_t c = 0; c < a->columns; c++) {
             p[c] = p[c] * shrink - step * x[c];
             if (to)
-                to[c] = tp_f32_to_bf16(p[c]);
+                to[c] = is_f16 ? tp_f32_to_f16(p[c]) : tp_f32_to_bf16(p[c]);
         }
     }
 }
@@ -178,7 +179,8 @@ static bool accepts(const tp_launch *launch)
     tp_gemm g = {.ab_dtype = TP_DTYPE_F32};
     return are_floats(launch, 2, 0) && launch->in[0].dtype == TP_DTYPE_F32 &&
            launch->in[2].dtype == TP_DTYPE_F64 && launch->in[3].dtype == TP_DTYPE_F32 &&
-           (!is_present(&launch->out[2]) || is_bf16(&launch->out[2])) && tp_gemm_is_possible(&g);
+           (!is_present(&launch->out[2]) || tp_dtype_size(launch->out[2].dtype) == 2) &&
+           tp_gemm_is_possible(&g);
 }
 
 const tp_kernel tp_cpu_muon = {.name = "muon/gemm",

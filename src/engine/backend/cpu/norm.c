@@ -84,7 +84,7 @@ static const void *add_residual(const norm *a, int64_t t, int thread)
 {
     const void *x = row_at(a->x, t), *residual = row_at(a->residual, t);
     void *sum = is_bound(a->sum) ? row_at(a->sum, t) : a->spare + thread * a->spare_bytes;
-    bool x_bf16 = is_bf16(a->x), residual_bf16 = is_bf16(a->residual), sum_bf16 = is_bf16(a->sum);
+    bool x_bf16 = is_half(a->x), residual_bf16 = is_half(a->residual), sum_bf16 = is_half(a->sum);
     int64_t n = a->x->dim[1], i = 0;
     for (; i + VF_N <= n; i += VF_N)
         vf_put(sum, sum_bf16, i, vf_get(x, x_bf16, i) + vf_get(residual, residual_bf16, i));
@@ -118,10 +118,10 @@ static void norm_range(const void *context, int64_t begin, int64_t end, int thre
     int64_t statistics = is_bound(a->rstd) && a->rstd->rank == 2 ? a->rstd->stride : slices;
     row r = {.w = a->w->data,
              .b = a->b && is_bound(a->b) ? a->b->data : NULL,
-             .x_bf16 = is_bf16(x),
-             .w_bf16 = is_bf16(a->w),
-             .b_bf16 = a->b && is_bf16(a->b),
-             .y_bf16 = is_bf16(a->y)};
+             .x_bf16 = is_half(x),
+             .w_bf16 = is_half(a->w),
+             .b_bf16 = a->b && is_half(a->b),
+             .y_bf16 = is_half(a->y)};
     for (int64_t t = begin; t < end; t++) {
         const char *from = a->residual ? add_residual(a, t, thread) : row_at(x, t);
         char *to = is_bound(a->y) ? row_at(a->y, t) : NULL;

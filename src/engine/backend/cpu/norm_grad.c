@@ -99,11 +99,11 @@ static slice slice_at(const gradient *a, int64_t t, int64_t index)
     int64_t statistic = t * (a->rstd->rank == 2 ? a->rstd->stride : slices) + index;
     slice s = {.n = n,
                .w = a->w->data,
-               .x_bf16 = is_bf16(a->x),
-               .w_bf16 = is_bf16(a->w),
-               .dy_bf16 = is_bf16(a->dy),
-               .dres_bf16 = is_bf16(a->dres),
-               .dx_bf16 = is_bf16(a->dx),
+               .x_bf16 = is_half(a->x),
+               .w_bf16 = is_half(a->w),
+               .dy_bf16 = is_half(a->dy),
+               .dres_bf16 = is_half(a->dres),
+               .dx_bf16 = is_half(a->dx),
                .mean = a->mean ? ((const float *)a->mean->data)[t] : 0,
                .rstd = ((const float *)a->rstd->data)[statistic]};
     s.x = (const char *)row_at(a->x, t) + column * (s.x_bf16 ? 2 : 4);

@@ -115,8 +115,8 @@ static paged paged_of(const tp_launch *launch)
                .D = attrs->head_dim,
                .E = attrs->head_dim + attrs->head_dim % 2,
                .scale2 = attrs->scale * 1.442695041f};
-    a.paired = is_bf16(a.cache_k);
-    a.dots = MULTIPLIES_BF16 && a.paired && is_bf16(a.q);
+    a.paired = is_half(a.cache_k);
+    a.dots = MULTIPLIES_BF16 && a.paired && is_half(a.q);
     a.places = a.cache_k->dim[1] / (a.kv_heads * a.E);
     a.tile_tokens = a.group < TILE_QUERIES ? TILE_QUERIES / a.group : 1;
     a.parts = launch->threads < a.kv_heads ? launch->threads : a.kv_heads;
@@ -141,18 +141,18 @@ static char *head_block(const paged *a, const tp_operand *cache, int64_t slot, i
 /* ---- storing ---- */
 
 /* Keys by pairs of dimensions, values by single elements. */
-static void store_bf16(const paged *a, int64_t row, int64_t place, int64_t g, tp_bf16 *keys,
-                       tp_bf16 *values)
+static void store_bf16(const paged *a, int64_t row, int64_t place, int64_t g, vf_half *keys,
+                       vf_half *values)
 {
-    tp_bf16 k[VF_N], v[VF_N];
-    bool k16 = is_bf16(a->k), v16 = is_bf16(a->v);
+    vf_half k[VF_N], v[VF_N];
+    bool k16 = is_half(a->k), v16 = is_half(a->v);
     const void *from_k = row_at(a->k, row), *from_v = row_at(a->v, row);
     char *key = (char *)keys + place * LANE;
-    tp_bf16 *value = values + place / 2 * a->E * 2 + place % 2;
+    vf_half *value = values + place / 2 * a->E * 2 + place % 2;
     for (int64_t d = 0; d < a->D; d += VF_N) {
         int64_t n = a->D - d < VF_N ? a->D - d : VF_N, at = g * a->D + d;
-        vf_store_bf16(k, n == VF_N ? vf_get(from_k, k16, at) : vf_get_n(from_k, k16, at, n));
-        vf_store_bf16(v, n == VF_N ? vf_get(from_v, v16, at) : vf_get_n(from_v, v16, at, n));
+        vf_store_half(k, n == VF_N ? vf_get(from_k, k16, at) : vf_get_n(from_k, k16, at, n));
+        vf_store_half(v, n == VF_N ? vf_get(from_v, v16, at) : vf_get_n(from_v, v16, at, n));
         for (int64_t i = 0; i < n; i += 2)
             memcpy(key + (d + i) / 2 * a->places * LANE, k + i, LANE);
         for (int64_t i = 0; i < n; i++)
@@ -165,8 +165,8 @@ static void store_f32(const paged *a, int64_t row, int64_t place, int64_t g, flo
 {
     const void *from_k = row_at(a->k, row), *from_v = row_at(a->v, row);
     for (int64_t d = 0; d < a->D; d++) {
-        keys[d * a->places + place] = vf_get_one(from_k, is_bf16(a->k), g * a->D + d);
-        values[place * a->E + d] = vf_get_one(from_v, is_bf16(a->v), g * a->D + d);
+        keys[d * a->places + place] = vf_get_one(from_k, is_half(a->k), g * a->D + d);
+        values[place * a->E + d] = vf_get_one(from_v, is_half(a->v), g * a->D + d);
     }
 }
 
@@ -235,7 +235,7 @@ static int64_t queries_of(const paged *a, const paged_item *item)
 
 static void begin_item(const paged *a, const item_scratch *s, const paged_item *item)
 {
-    bool from_bf16 = is_bf16(a->q);
+    bool from_bf16 = is_half(a->q);
     int64_t E = padded_E(a), size = a->dots ? 2 : 4, n = queries_of(a, item);
     memset(s->o + item->first * E, 0, (size_t)(n * E) * sizeof *s->o);
     for (int64_t i = 0; i < n; i++) {
@@ -427,7 +427,7 @@ VF_INLINE void visit(const paged *a, const item_scratch *s, const bool paired, c
 
 static void finish_item(const paged *a, const item_scratch *s, const paged_item *item)
 {
-    bool bf16 = is_bf16(a->o);
+    bool bf16 = is_half(a->o);
     for (int64_t i = 0; i < queries_of(a, item); i++) {
         const float *o = s->o + (item->first + i) * padded_E(a);
         char *to = (char *)row_at(a->o, item->tile->row + i / a->group) +
@@ -530,7 +530,7 @@ static void clear_absent_rows(const paged *a)
 {
     for (int64_t t = 0; t < a->tokens; t++)
         if (a->positions[t] < 0)
-            memset(row_at(a->o, t), 0, (size_t)a->o->dim[1] * (is_bf16(a->o) ? 2 : 4));
+            memset(row_at(a->o, t), 0, (size_t)a->o->dim[1] * (is_half(a->o) ? 2 : 4));
 }
 
 /* Sequences that decode are all alike, so that heads are even shares, and a thread reads what

@@ -67,7 +67,7 @@ VF_INLINE void tile(const product *p, const bool bf16, const int rows, int64_t r
     if (bf16 && p->K % 2 == 1) { /* the last k stands alone in its pair */
 #pragma GCC unroll 8
         for (int i = 0; i < rows; i++) {
-            tp_bf16 pair[2] = {((const tp_bf16 *)(const void *)x[i])[p->K - 1], 0};
+            vf_half pair[2] = {((const vf_half *)(const void *)x[i])[p->K - 1], 0};
 #pragma GCC unroll 4
             for (int j = 0; j < TILE_VECTORS; j++)
                 sum[i][j] = vp_add(true, sum[i][j], vp_spread(pair), vp_load(w + j * VF_N * LANE));
@@ -167,7 +167,7 @@ typedef struct {
 /* n elements of a row as lanes: f32, or pairs of bf16 (n and cap in lanes; zeros behind). */
 static void put_lanes(const packing *p, const void *row, int64_t k, int64_t n, char *to)
 {
-    bool from_bf16 = is_bf16(p->w), to_bf16 = is_bf16(p->panels);
+    bool from_bf16 = is_half(p->w), to_bf16 = is_half(p->panels);
     for (int64_t i = 0; i < n; i += VF_N) {
         int64_t left = p->K - k - i;
         vf x = left >= VF_N ? vf_get(row, from_bf16, k + i)
@@ -180,7 +180,7 @@ static void put_lanes(const packing *p, const void *row, int64_t k, int64_t n, c
 /* A weight [N,K]: 64 rows of a few k, turned. */
 static void pack_rows(const packing *p, int64_t panel)
 {
-    int64_t g = is_bf16(p->panels) ? 2 : 1, lanes = (p->K + p->K % 2) / g;
+    int64_t g = is_half(p->panels) ? 2 : 1, lanes = (p->K + p->K % 2) / g;
     uint32_t block[TP_PANEL * PACK_LANES], turned[PACK_LANES * TP_PANEL];
     for (int64_t s = 0; s < lanes; s += PACK_LANES) {
         for (int64_t i = 0; i < TP_PANEL; i++) {
@@ -203,10 +203,10 @@ static void pack_columns(const packing *p, int64_t panel)
 {
     int64_t n = p->N - panel * TP_PANEL;
     n = n < TP_PANEL ? n : TP_PANEL;
-    bool from_bf16 = is_bf16(p->w), to_bf16 = is_bf16(p->panels);
+    bool from_bf16 = is_half(p->w), to_bf16 = is_half(p->panels);
     char *to = row_at(p->panels, panel);
     for (int64_t k = 0; k < p->K + p->K % 2; k++) {
-        tp_bf16 half[TP_PANEL] = {0};
+        vf_half half[TP_PANEL] = {0};
         float whole[TP_PANEL] = {0};
         for (int64_t i = 0; k < p->K && i < n; i += VF_N) {
             const char *row = row_at(p->w, k);
@@ -218,7 +218,7 @@ static void pack_columns(const packing *p, int64_t panel)
             memcpy(to + k * TP_PANEL * 4, whole, sizeof whole);
             continue;
         }
-        tp_bf16 *pairs = (tp_bf16 *)(void *)(to + k / 2 * TP_PANEL * 4);
+        vf_half *pairs = (vf_half *)(void *)(to + k / 2 * TP_PANEL * 4);
         for (int i = 0; i < TP_PANEL; i++)
             pairs[2 * i + k % 2] = half[i];
     }

@@ -20,7 +20,7 @@ static inline product product_of(const tp_launch *launch, int64_t chunk)
                  .w = &launch->in[1],
                  .b = &launch->in[2],
                  .y = &launch->out[0],
-                 .bf16 = is_bf16(&launch->in[0]),
+                 .bf16 = is_half(&launch->in[0]),
                  .rows = launch->in[0].dim[0],
                  .K = launch->in[0].dim[1],
                  .N = launch->out[0].dim[1]};
@@ -39,15 +39,15 @@ static inline void finish(const product *p, int64_t row, int64_t n, vf sum)
     int64_t left = p->N - n;
     if (left <= 0)
         return;
-    bool is_whole = left >= VF_N, b16 = is_bf16(p->b);
+    bool is_whole = left >= VF_N, b16 = is_half(p->b);
     void *to = row_at(p->y, row);
     if (is_bound(p->b))
         sum += is_whole ? vf_get(p->b->data, b16, n) : vf_get_n(p->b->data, b16, n, left);
     sum = activated(sum, p->launch->attrs.activation);
     if (is_whole)
-        vf_put(to, is_bf16(p->y), n, sum);
+        vf_put(to, is_half(p->y), n, sum);
     else
-        vf_put_n(to, is_bf16(p->y), n, left, sum);
+        vf_put_n(to, is_half(p->y), n, left, sum);
 }
 
 #endif

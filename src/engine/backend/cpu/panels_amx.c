@@ -209,7 +209,7 @@ static size_t workspace(const tp_launch *launch)
 
 static bool accepts(const tp_launch *launch)
 {
-    return is_bf16(&launch->in[0]) && is_bf16(&launch->in[1]) && are_floats(launch, 4, 1);
+    return is_half(&launch->in[0]) && is_half(&launch->in[1]) && are_floats(launch, 4, 1);
 }
 
 TP_CPU_KERNEL(linear_panels, .accepts = accepts, .workspace = workspace, .run = linear_panels);

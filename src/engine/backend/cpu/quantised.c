@@ -7,15 +7,15 @@ enum { PIECE = 64 * TP_NF4_BLOCK }; /* elements of an item */
 
 static void put_all(const tp_operand *w, int64_t first, const float *x, int64_t n)
 {
-    if (!is_bf16(w)) {
+    if (!is_half(w)) {
         memcpy((float *)w->data + first, x, (size_t)n * sizeof *x);
         return;
     }
     for (int64_t i = 0; i < n; i += VF_N) {
         if (n - i >= VF_N)
-            vf_store_bf16((tp_bf16 *)w->data + first + i, vf_load(x + i));
+            vf_store_half((vf_half *)w->data + first + i, vf_load(x + i));
         else
-            vf_store_bf16_n((tp_bf16 *)w->data + first + i, n - i, vf_load_n(x + i, n - i));
+            vf_store_half_n((vf_half *)w->data + first + i, n - i, vf_load_n(x + i, n - i));
     }
 }
 
@@ -77,13 +77,13 @@ static void unpack_nf4(const tp_launch *launch) { unpack(launch, nf4_range); }
 
 static bool int8_accepts(const tp_launch *launch)
 {
-    return is_f32_or_bf16(&launch->out[0]) && has_no_gaps(&launch->out[0]) &&
+    return is_f32_or_half(&launch->out[0]) && has_no_gaps(&launch->out[0]) &&
            launch->in[1].dtype == TP_DTYPE_F32;
 }
 
 static bool nf4_accepts(const tp_launch *launch)
 {
-    return is_f32_or_bf16(&launch->out[0]) && has_no_gaps(&launch->out[0]) &&
+    return is_f32_or_half(&launch->out[0]) && has_no_gaps(&launch->out[0]) &&
            launch->in[2].dtype == TP_DTYPE_F32;
 }
 

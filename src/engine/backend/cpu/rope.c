@@ -45,7 +45,7 @@ static void rope_range(const void *context, int64_t begin, int64_t end, int thre
     const tp_operand *x = &launch->in[0], *table = &launch->in[2], *y = &launch->out[0];
     const int32_t *positions = launch->in[1].data;
     int64_t D = launch->attrs.head_dim;
-    bool x_bf16 = is_bf16(x), y_bf16 = is_bf16(y);
+    bool x_bf16 = is_half(x), y_bf16 = is_half(y);
     turn by = {.half = D / 2, .sign = launch->attrs.inverse ? -1.0f : 1.0f};
     for (int64_t t = begin; t < end; t++) {
         const void *from = row_at(x, t);

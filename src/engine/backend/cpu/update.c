@@ -65,7 +65,7 @@ static void sumsq_range(const void *context, int64_t begin, int64_t end, int thr
     (void)thread;
     const pieces *p = context;
     const tp_operand *x = &p->launch->in[0];
-    bool bf16 = is_bf16(x);
+    bool bf16 = is_half(x);
     for (int64_t item = begin; item < end; item++) {
         int64_t row = item / p->pieces_per_row, column = item % p->pieces_per_row * PIECE;
         int64_t n = p->width - column < PIECE ? p->width - column : PIECE;
@@ -130,7 +130,7 @@ VF_INLINE state advance(const step *s, vf p, vf g, vf m, vf v)
 }
 
 VF_INLINE void adamw_piece(const step *s, float *p, const void *g, bool g_bf16, float *m, float *v,
-                           tp_bf16 *shadow, int64_t n)
+                           vf_half *shadow, int64_t n)
 {
     int64_t i = 0;
     for (; i + VF_N <= n; i += VF_N) {
@@ -139,7 +139,7 @@ VF_INLINE void adamw_piece(const step *s, float *p, const void *g, bool g_bf16, 
         vf_store(m + i, x.m);
         vf_store(v + i, x.v);
         if (shadow)
-            vf_store_bf16(shadow + i, x.p);
+            vf_store_half(shadow + i, x.p);
     }
     if (i < n) {
         int64_t rest = n - i;
@@ -149,7 +149,7 @@ VF_INLINE void adamw_piece(const step *s, float *p, const void *g, bool g_bf16, 
         vf_store_n(m + i, rest, x.m);
         vf_store_n(v + i, rest, x.v);
         if (shadow)
-            vf_store_bf16_n(shadow + i, rest, x.p);
+            vf_store_half_n(shadow + i, rest, x.p);
     }
 }
 
@@ -159,7 +159,7 @@ static void adamw_range(const void *context, int64_t begin, int64_t end, int thr
     const pieces *a = context;
     const tp_launch *launch = a->launch;
     const tp_operand *g = &launch->in[1], *shadow = &launch->out[3];
-    bool g_bf16 = is_bf16(g);
+    bool g_bf16 = is_half(g);
     step s = step_of(launch);
     for (int64_t item = begin; item < end; item++) {
         int64_t row = item / a->pieces_per_row, column = item % a->pieces_per_row * PIECE;
@@ -168,7 +168,7 @@ static void adamw_range(const void *context, int64_t begin, int64_t end, int thr
         float *m = (float *)row_at(&launch->out[1], row) + column;
         float *v = (float *)row_at(&launch->out[2], row) + column;
         const char *from = (const char *)row_at(g, row) + column * (g_bf16 ? 2 : 4);
-        tp_bf16 *to = is_bound(shadow) ? (tp_bf16 *)row_at(shadow, row) + column : NULL;
+        vf_half *to = is_bound(shadow) ? (vf_half *)row_at(shadow, row) + column : NULL;
         adamw_piece(&s, p, from, g_bf16, m, v, to, n);
     }
 }
@@ -197,7 +197,7 @@ VF_INLINE vf descend(const descent *s, vf p, vf g, vf *m)
 }
 
 VF_INLINE void sgd_piece(const descent *s, float *p, const void *g, bool g_bf16, float *m,
-                         tp_bf16 *shadow, int64_t n)
+                         vf_half *shadow, int64_t n)
 {
     for (int64_t i = 0; i < n; i += VF_N) {
         int64_t rest = n - i < VF_N ? n - i : VF_N;
@@ -207,7 +207,7 @@ VF_INLINE void sgd_piece(const descent *s, float *p, const void *g, bool g_bf16,
         if (m)
             vf_store_n(m + i, rest, moment);
         if (shadow)
-            vf_store_bf16_n(shadow + i, rest, x);
+            vf_store_half_n(shadow + i, rest, x);
     }
 }
 
@@ -218,7 +218,7 @@ static void sgd_range(const void *context, int64_t begin, int64_t end, int threa
     const tp_launch *launch = a->launch;
     const tp_operand *g = &launch->in[1], *moment = &launch->out[1], *shadow = &launch->out[2];
     const double *v = launch->in[2].data;
-    bool g_bf16 = is_bf16(g);
+    bool g_bf16 = is_half(g);
     descent s = {(float)v[0], (float)v[1], (float)v[2],
                  (float)v[4], (float)v[7], launch->attrs.nesterov != 0};
     for (int64_t item = begin; item < end; item++) {
@@ -227,7 +227,7 @@ static void sgd_range(const void *context, int64_t begin, int64_t end, int threa
         float *p = (float *)row_at(&launch->out[0], row) + column;
         float *m = is_bound(moment) ? (float *)row_at(moment, row) + column : NULL;
         const char *from = (const char *)row_at(g, row) + column * (g_bf16 ? 2 : 4);
-        tp_bf16 *to = is_bound(shadow) ? (tp_bf16 *)row_at(shadow, row) + column : NULL;
+        vf_half *to = is_bound(shadow) ? (vf_half *)row_at(shadow, row) + column : NULL;
         sgd_piece(&s, p, from, g_bf16, m, to, n);
     }
 }
@@ -246,7 +246,7 @@ static bool accepts_adamw(const tp_launch *launch)
     return are_floats(launch, 2, 0) && launch->in[0].dtype == TP_DTYPE_F32 &&
            launch->in[2].dtype == TP_DTYPE_F32 && launch->in[3].dtype == TP_DTYPE_F32 &&
            launch->in[4].dtype == TP_DTYPE_F64 &&
-           (!is_present(&launch->out[3]) || is_bf16(&launch->out[3]));
+           (!is_present(&launch->out[3]) || is_half(&launch->out[3]));
 }
 
 static bool accepts_sgd(const tp_launch *launch)
@@ -254,7 +254,7 @@ static bool accepts_sgd(const tp_launch *launch)
     return are_floats(launch, 2, 0) && launch->in[0].dtype == TP_DTYPE_F32 &&
            launch->in[2].dtype == TP_DTYPE_F64 &&
            (!is_present(&launch->out[1]) || launch->out[1].dtype == TP_DTYPE_F32) &&
-           (!is_present(&launch->out[2]) || is_bf16(&launch->out[2]));
+           (!is_present(&launch->out[2]) || is_half(&launch->out[2]));
 }
 
 TP_CPU_KERNEL(sumsq, .accepts = accepts_sumsq, .workspace = sumsq_workspace, .run = sumsq);

@@ -9,7 +9,8 @@
  *   *_n          the first n lanes (0 <= n < VF_N): loads give zeros behind them, and memory
  *                behind them is neither read nor written
  *
- * bf16 is loaded by a shift and stored rounded to nearest even; NaN stays NaN. */
+ * Halves are stored rounded to nearest even; NaN stays NaN.  Kernels say bf16 for them: the same
+ * sources are compiled for binary16 too, whose copies take that in its place. */
 #ifndef TP_ENGINE_BACKEND_CPU_VEC_H
 #define TP_ENGINE_BACKEND_CPU_VEC_H
 
@@ -18,6 +19,17 @@
 #include <string.h>
 
 #include "engine/device/dtype.h"
+
+/* What has 16 bits: bf16, in copies compiled with TP_CPU_F16 binary16. */
+#if defined(TP_CPU_F16)
+typedef tp_f16 vf_half;
+#define VF_HALF_TO_F32 tp_f16_to_f32
+#define VF_F32_TO_HALF tp_f32_to_f16
+#else
+typedef tp_bf16 vf_half;
+#define VF_HALF_TO_F32 tp_bf16_to_f32
+#define VF_F32_TO_HALF tp_f32_to_bf16
+#endif
 
 #define VF_INLINE static inline __attribute__((always_inline, unused))
 
@@ -29,22 +41,22 @@
 #include "engine/backend/cpu/vec_portable.h"
 #endif
 
-/* Elements i .. of a row whose dtype is bf16 or f32. */
+/* Elements i .. of a row whose dtype is half (bf16: true) or f32. */
 VF_INLINE vf vf_get(const void *row, bool bf16, int64_t i)
 {
-    return bf16 ? vf_load_bf16((const tp_bf16 *)row + i) : vf_load((const float *)row + i);
+    return bf16 ? vf_load_half((const vf_half *)row + i) : vf_load((const float *)row + i);
 }
 
 VF_INLINE vf vf_get_n(const void *row, bool bf16, int64_t i, int64_t n)
 {
-    return bf16 ? vf_load_bf16_n((const tp_bf16 *)row + i, n)
+    return bf16 ? vf_load_half_n((const vf_half *)row + i, n)
                 : vf_load_n((const float *)row + i, n);
 }
 
 VF_INLINE void vf_put(void *row, bool bf16, int64_t i, vf x)
 {
     if (bf16)
-        vf_store_bf16((tp_bf16 *)row + i, x);
+        vf_store_half((vf_half *)row + i, x);
     else
         vf_store((float *)row + i, x);
 }
@@ -52,7 +64,7 @@ VF_INLINE void vf_put(void *row, bool bf16, int64_t i, vf x)
 VF_INLINE void vf_put_n(void *row, bool bf16, int64_t i, int64_t n, vf x)
 {
     if (bf16)
-        vf_store_bf16_n((tp_bf16 *)row + i, n, x);
+        vf_store_half_n((vf_half *)row + i, n, x);
     else
         vf_store_n((float *)row + i, n, x);
 }
@@ -60,7 +72,7 @@ VF_INLINE void vf_put_n(void *row, bool bf16, int64_t i, int64_t n, vf x)
 /* One element, for what is left over or comes alone. */
 VF_INLINE float vf_get_one(const void *row, bool bf16, int64_t i)
 {
-    return bf16 ? tp_bf16_to_f32(((const tp_bf16 *)row)[i]) : ((const float *)row)[i];
+    return bf16 ? VF_HALF_TO_F32(((const vf_half *)row)[i]) : ((const float *)row)[i];
 }
 
 #endif

@@ -22,15 +22,28 @@ VF_INLINE void vf_store(float *p, vf x) { _mm256_storeu_ps(p, x); }
 VF_INLINE vf vf_load_n(const float *p, int64_t n) { return _mm256_maskload_ps(p, vi_first(n)); }
 VF_INLINE void vf_store_n(float *p, int64_t n, vf x) { _mm256_maskstore_ps(p, vi_first(n), x); }
 
-VF_INLINE vf vf_load_bf16(const tp_bf16 *p)
+#if defined(TP_CPU_F16)
+VF_INLINE vf vf_load_half(const vf_half *p)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
+}
+#else
+VF_INLINE vf vf_load_half(const vf_half *p)
 {
     __m256i h = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
     return _mm256_castsi256_ps(_mm256_slli_epi32(h, 16));
 }
+#endif
 
 VF_INLINE vf vf_select(vm m, vf yes, vf no) { return _mm256_blendv_ps(no, yes, m); }
 
-VF_INLINE __m128i vf_round_bf16(vf x)
+#if defined(TP_CPU_F16)
+VF_INLINE __m128i vf_round_half(vf x)
+{
+    return _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+#else
+VF_INLINE __m128i vf_round_half(vf x)
 {
     __m256i bits = _mm256_castps_si256(x);
     __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
@@ -42,20 +55,21 @@ VF_INLINE __m128i vf_round_bf16(vf x)
     __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(high, high), 0x08);
     return _mm256_castsi256_si128(packed);
 }
+#endif
 
-VF_INLINE void vf_store_bf16(tp_bf16 *p, vf x) { _mm_storeu_si128((__m128i *)p, vf_round_bf16(x)); }
+VF_INLINE void vf_store_half(vf_half *p, vf x) { _mm_storeu_si128((__m128i *)p, vf_round_half(x)); }
 
-VF_INLINE vf vf_load_bf16_n(const tp_bf16 *p, int64_t n)
+VF_INLINE vf vf_load_half_n(const vf_half *p, int64_t n)
 {
-    tp_bf16 lanes[VF_N] = {0};
+    vf_half lanes[VF_N] = {0};
     memcpy(lanes, p, (size_t)n * sizeof *p);
-    return vf_load_bf16(lanes);
+    return vf_load_half(lanes);
 }
 
-VF_INLINE void vf_store_bf16_n(tp_bf16 *p, int64_t n, vf x)
+VF_INLINE void vf_store_half_n(vf_half *p, int64_t n, vf x)
 {
-    tp_bf16 lanes[VF_N];
-    vf_store_bf16(lanes, x);
+    vf_half lanes[VF_N];
+    vf_store_half(lanes, x);
     memcpy(p, lanes, (size_t)n * sizeof *p);
 }
 

@@ -21,16 +21,23 @@ VF_INLINE vf vf_load_n(const float *p, int64_t n) { return _mm512_maskz_loadu_ps
 
 VF_INLINE void vf_store_n(float *p, int64_t n, vf x) { _mm512_mask_storeu_ps(p, vm_first(n), x); }
 
-VF_INLINE vf vf_widen_bf16(__m256i h)
+#if defined(TP_CPU_F16)
+VF_INLINE vf vf_widen_half(__m256i h) { return _mm512_cvtph_ps(h); }
+VF_INLINE __m256i vf_round_half(vf x)
+{
+    return _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+#else
+VF_INLINE vf vf_widen_half(__m256i h)
 {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
 }
 
 #if defined(__AVX512BF16__)
 /* Denormal numbers become zeros. */
-VF_INLINE __m256i vf_round_bf16(vf x) { return (__m256i)_mm512_cvtneps_pbh(x); }
+VF_INLINE __m256i vf_round_half(vf x) { return (__m256i)_mm512_cvtneps_pbh(x); }
 #else
-VF_INLINE __m256i vf_round_bf16(vf x)
+VF_INLINE __m256i vf_round_half(vf x)
 {
     __m512i bits = _mm512_castps_si512(x);
     __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
@@ -40,25 +47,26 @@ VF_INLINE __m256i vf_round_bf16(vf x)
     return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
 }
 #endif
+#endif
 
-VF_INLINE vf vf_load_bf16(const tp_bf16 *p)
+VF_INLINE vf vf_load_half(const vf_half *p)
 {
-    return vf_widen_bf16(_mm256_loadu_si256((const __m256i *)p));
+    return vf_widen_half(_mm256_loadu_si256((const __m256i *)p));
 }
 
-VF_INLINE vf vf_load_bf16_n(const tp_bf16 *p, int64_t n)
+VF_INLINE vf vf_load_half_n(const vf_half *p, int64_t n)
 {
-    return vf_widen_bf16(_mm256_maskz_loadu_epi16(vm_first(n), p));
+    return vf_widen_half(_mm256_maskz_loadu_epi16(vm_first(n), p));
 }
 
-VF_INLINE void vf_store_bf16(tp_bf16 *p, vf x)
+VF_INLINE void vf_store_half(vf_half *p, vf x)
 {
-    _mm256_storeu_si256((__m256i *)p, vf_round_bf16(x));
+    _mm256_storeu_si256((__m256i *)p, vf_round_half(x));
 }
 
-VF_INLINE void vf_store_bf16_n(tp_bf16 *p, int64_t n, vf x)
+VF_INLINE void vf_store_half_n(vf_half *p, int64_t n, vf x)
 {
-    _mm256_mask_storeu_epi16(p, vm_first(n), vf_round_bf16(x));
+    _mm256_mask_storeu_epi16(p, vm_first(n), vf_round_half(x));
 }
 
 VF_INLINE vf vf_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }

@@ -1,4 +1,4 @@
-/* vec_pair.h - lanes of 32 bits that hold an f32 or a pair of bf16.
+/* vec_pair.h - lanes of 32 bits that hold an f32 or a pair of halves.
  *
  * Generation computes every element of a product as one chain over k, whatever the
  * tile around it: the same bits for a row in any company.  vp_add() is one link of
@@ -8,7 +8,19 @@
 
 #include "engine/backend/cpu/vec.h"
 
-#if defined(__AVX512F__)
+#if defined(TP_CPU_F16)
+VF_INLINE vf vp_of_halves(vi x, int shift)
+{
+    int32_t lanes[VF_N];
+    vf_half halves[VF_N];
+    memcpy(lanes, &x, sizeof lanes);
+    for (int i = 0; i < VF_N; i++)
+        halves[i] = (vf_half)((uint32_t)lanes[i] >> shift);
+    return vf_load_half(halves);
+}
+VF_INLINE vf vp_first(vi x) { return vp_of_halves(x, 0); }
+VF_INLINE vf vp_second(vi x) { return vp_of_halves(x, 16); }
+#elif defined(__AVX512F__)
 VF_INLINE vf vp_first(vi x) { return _mm512_castsi512_ps(_mm512_slli_epi32(x, 16)); }
 VF_INLINE vf vp_second(vi x)
 {

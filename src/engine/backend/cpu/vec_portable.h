@@ -40,16 +40,31 @@ VF_INLINE vf vf_load_n(const float *p, int64_t n)
 
 VF_INLINE void vf_store_n(float *p, int64_t n, vf x) { memcpy(p, &x, (size_t)n * sizeof *p); }
 
-VF_INLINE vf vf_load_bf16(const tp_bf16 *p)
+VF_INLINE vf vf_select(vm m, vf yes, vf no) { return (vf)((m & (vi)yes) | (~m & (vi)no)); }
+
+#if defined(TP_CPU_F16)
+VF_INLINE vf vf_load_half(const vf_half *p)
+{
+    vf x;
+    for (int i = 0; i < VF_N; i++)
+        x[i] = tp_f16_to_f32(p[i]);
+    return x;
+}
+
+VF_INLINE void vf_store_half(vf_half *p, vf x)
+{
+    for (int i = 0; i < VF_N; i++)
+        p[i] = tp_f32_to_f16(x[i]);
+}
+#else
+VF_INLINE vf vf_load_half(const vf_half *p)
 {
     vf_halves h;
     memcpy(&h, p, sizeof h);
     return (vf)(__builtin_convertvector(h, vf_bits) << 16);
 }
 
-VF_INLINE vf vf_select(vm m, vf yes, vf no) { return (vf)((m & (vi)yes) | (~m & (vi)no)); }
-
-VF_INLINE void vf_store_bf16(tp_bf16 *p, vf x)
+VF_INLINE void vf_store_half(vf_half *p, vf x)
 {
     vf_bits bits = (vf_bits)x;
     vf_bits rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
@@ -57,18 +72,19 @@ VF_INLINE void vf_store_bf16(tp_bf16 *p, vf x)
     vf_halves h = __builtin_convertvector(chosen >> 16, vf_halves);
     memcpy(p, &h, sizeof h);
 }
+#endif
 
-VF_INLINE vf vf_load_bf16_n(const tp_bf16 *p, int64_t n)
+VF_INLINE vf vf_load_half_n(const vf_half *p, int64_t n)
 {
-    tp_bf16 lanes[VF_N] = {0};
+    vf_half lanes[VF_N] = {0};
     memcpy(lanes, p, (size_t)n * sizeof *p);
-    return vf_load_bf16(lanes);
+    return vf_load_half(lanes);
 }
 
-VF_INLINE void vf_store_bf16_n(tp_bf16 *p, int64_t n, vf x)
+VF_INLINE void vf_store_half_n(vf_half *p, int64_t n, vf x)
 {
-    tp_bf16 lanes[VF_N];
-    vf_store_bf16(lanes, x);
+    vf_half lanes[VF_N];
+    vf_store_half(lanes, x);
     memcpy(p, lanes, (size_t)n * sizeof *p);
 }
 

@@ -3,8 +3,8 @@
 #include "engine/backend/ref/kernels.h"
 #include "engine/backend/ref/load.h"
 
-/* Elements that lie together for a product: pairs of bf16. */
-static int64_t together(const tp_operand *x) { return x->dtype == TP_DTYPE_BF16 ? 2 : 1; }
+/* Elements that lie together for a product: pairs of halves. */
+static int64_t together(const tp_operand *x) { return tp_dtype_size(x->dtype) == 2 ? 2 : 1; }
 
 static int64_t round_to_even(int64_t n) { return n + n % 2; }
 

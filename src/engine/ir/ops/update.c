@@ -12,6 +12,25 @@ const tp_op_def tp_op_sumsq = {
     .flops = "2*T*C",
 };
 
+/* In place.  limits: unscale, the largest size of an element; g = g * unscale, no larger than that. */
+const tp_op_def tp_op_clip_value = {
+    .name = "clip_value",
+    .signature = "g:s[..] limits:d[3] -> g:s[..]",
+    .traits = TP_OP_UPDATE,
+    .flops = "2*T*C",
+};
+
+/* In place.  limits: unscale, not read, lambda.  Adaptive gradient clipping (Brock et al., arXiv
+ * 2102.06171): g = g * unscale; then every row (column when `transposed`, whole vector) whose norm
+ * is above most = lambda * max(norm of that of p, 1e-3) is times most / max(norm, 1e-6). */
+const tp_op_def tp_op_clip_adaptive = {
+    .name = "clip_adaptive",
+    .signature = "g:s[..] p:s[..] limits:d[3] -> g:s[..]",
+    .attributes = "transposed",
+    .traits = TP_OP_UPDATE,
+    .flops = "6*T*C",
+};
+
 /* In place.  scalars: lr, beta1, beta2, eps, weight_decay, 1-beta1^t, 1-beta2^t, gradient
  * factor (clip and unscale).  As torch.optim.AdamW: p *= 1 - lr*wd*decay; m, v; then
  * p -= lr/c1 * m / (sqrt(v)/sqrt(c2) + eps). */
