@@ -2,6 +2,7 @@
 #include "temper/cache.h"
 
 #include "base/clock.h"
+#include "base/no_memory.h"
 #include "engine/data/cache_shelf.h"
 #include "engine/data/cache_store.h"
 #include "text/json/json.h"
@@ -45,6 +46,7 @@ static void add_text(const char *folder, const tp_cache_shelf *shelf, tp_buf *ou
 
 tp_status tp_token_cache_text(const char *wanted, tp_form form, char **ret_text, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_buf folder = {0}, out = {0};
     tp_cache_shelf shelf = {0};
     if (!ret_text)
@@ -66,6 +68,7 @@ tp_status tp_token_cache_text(const char *wanted, tp_form form, char **ret_text,
 tp_status tp_token_cache_trim(const char *wanted, double limit, uint64_t *ret_n,
                               uint64_t *ret_bytes, tp_error *err)
 {
+    TP_MEMORY_GUARD(err);
     tp_buf folder = {0};
     tp_cache_freed freed = {0};
     if (!(limit >= 0))

@@ -111,6 +111,12 @@ typedef struct {
     double val_any;
 } grpo;
 
+/* The answer ended because there was no more room. */
+static inline bool grpo_was_cut(const grpo_sample *s)
+{
+    return s->finish == TP_FINISH_LENGTH || s->finish == TP_FINISH_CAPACITY;
+}
+
 static inline const tp_grpo_options *options(const trainer *t) { return tp_grpo_options_of(t->o); }
 
 /* grpo_rollout.c */

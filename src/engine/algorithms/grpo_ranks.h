@@ -23,7 +23,7 @@ TP_CHECKED tp_status tp_grpo_share_scores(trainer *t, float *(*scores_of)(const 
 TP_CHECKED tp_status tp_grpo_join(trainer *t, tp_policy_sums *sums, step_result *part,
                                   tp_error *err);
 
-/* grpo_rollout.c */
+/* grpo_answers.c */
 void tp_grpo_reserve(grpo_rollout *r, uint32_t groups, uint32_t samples);
 /* What follows from an answer's verdict, and is counted of it. */
 void tp_grpo_settle(trainer *t, grpo_sample *s, const tp_reward *verdict, grpo_counts *counts);

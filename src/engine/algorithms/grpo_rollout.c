@@ -9,19 +9,6 @@
 
 #define STREAM_EPOCH UINT64_C(0x65706f6368000000)
 
-void tp_grpo_reserve(grpo_rollout *r, uint32_t groups, uint32_t samples)
-{
-    if (r->n_groups + groups > r->cap_groups) {
-        r->cap_groups = 2 * (r->n_groups + groups);
-        r->groups = realloc(r->groups, r->cap_groups * sizeof *r->groups);
-    }
-    if (r->n_samples + samples > r->cap_samples) {
-        r->cap_samples = 2 * (r->n_samples + samples);
-        r->samples = realloc(r->samples, r->cap_samples * sizeof *r->samples);
-    }
-    TP_HAVE(r->groups && r->samples);
-}
-
 /* ---- asking ---- */
 
 /* A prompt of a draw on its way; `request` is -1 when it was left out. */
@@ -148,24 +135,6 @@ static tp_status take_group(trainer *t, const grpo_draw *d, uint32_t i, const as
 
 /* ---- judging ---- */
 
-static bool was_cut(const grpo_sample *s)
-{
-    return s->finish == TP_FINISH_LENGTH || s->finish == TP_FINISH_CAPACITY;
-}
-
-void tp_grpo_settle(trainer *t, grpo_sample *s, const tp_reward *verdict, grpo_counts *counts)
-{
-    s->status = verdict->status;
-    s->correct = verdict->correct;
-    s->raw_reward = verdict->reward;
-    s->is_valid = verdict->status == TP_REWARD_OK && isfinite(verdict->reward) && s->n_answer > 0;
-    double reward = tp_reward_scale(&options(t)->scaling, s->raw_reward);
-    s->reward = tp_reward_shape(&options(t)->shaping, reward, s->n_answer, was_cut(s));
-    s->is_trained = s->is_valid && !(options(t)->overlong_filtering && was_cut(s));
-    counts->by_status[verdict->status]++;
-    counts->overlong_filtered += s->is_valid && !s->is_trained;
-}
-
 static tp_status judge(trainer *t, const grpo_draw *d, const asked *asked_list, grpo_rollout *to,
                        uint32_t first_group, const uint32_t *asked_of_group, grpo_counts *counts,
                        tp_error *err)
@@ -184,7 +153,7 @@ static tp_status judge(trainer *t, const grpo_draw *d, const asked *asked_list, 
                             .ids = s->ids + s->n_prompt,
                             .n_ids = (size_t)s->n_answer,
                             .sample = s->index,
-                            .is_truncated = was_cut(s)};
+                            .is_truncated = grpo_was_cut(s)};
     }
     tp_rewards rewards = {0};
     tp_status status = tp_environment_score(d->env, completions, n, g->pool, &rewards, err);

@@ -25,7 +25,7 @@ bool tp_trainer_is_packed(const tp_train_options *o)
     return o->policy.packing.enabled || o->policy.dynamic_batching.enabled;
 }
 
-tp_dtype tp_trainer_dtype(const tp_train_options *o)
+static tp_dtype compute_dtype_of(const tp_train_options *o)
 {
     static const tp_dtype dtypes[] = {[TP_PRECISION_FLOAT32] = TP_DTYPE_F32,
                                       [TP_PRECISION_BFLOAT16] = TP_DTYPE_BF16,
@@ -110,7 +110,7 @@ static tp_status create_program(const tp_train_options *o, tp_device *device,
     ranks.bucket_bytes = (size_t)(o->distributed.bucket_mib * 1048576.0);
     const tp_program_options options = {
         .device = device,
-        .passes = {.compute_dtype = tp_trainer_dtype(o),
+        .passes = {.compute_dtype = compute_dtype_of(o),
                    .recompute = o->policy.recompute,
                    .recompute_every = o->policy.recompute_every,
                    .loss_chunk = (int32_t)o->engine.loss_chunk,
@@ -176,7 +176,7 @@ static tp_status open_device(const tp_train_options *o, tp_device **ret, tp_erro
 tp_engine_options tp_trainer_engine_options(const tp_train_options *o, tp_device *device)
 {
     double cache = o->generation.cache_mib;
-    tp_dtype dtype = tp_trainer_dtype(o);
+    tp_dtype dtype = compute_dtype_of(o);
     return (tp_engine_options){.device = device,
                                .compute_dtype = dtype,
                                .cache_dtype = dtype,

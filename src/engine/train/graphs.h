@@ -46,7 +46,6 @@ TP_CHECKED tp_status tp_run_model_open(const tp_train_options *o, tp_model **ret
 
 /* Puts engine.isa in force: ceilings are those of an instruction set. */
 TP_CHECKED tp_status tp_trainer_force_isa(const tp_train_options *o, tp_error *err);
-tp_dtype tp_trainer_dtype(const tp_train_options *o); /* of products and activations */
 int tp_trainer_threads(const tp_train_options *o);
 int64_t tp_trainer_token_budget(const tp_train_options *o);
 /* Sequences whose log-probabilities are compared with ones computed elsewhere start at

@@ -13,44 +13,9 @@ enum { NORM_WINDOW = 100, WATCHED_LEAST = 5 };
 
 /* ---- loss scale ---- */
 
-static bool has_scaler(const trainer *t)
-{
-    return t->o->policy.precision == TP_PRECISION_FLOAT16 && t->o->policy.grad_scaler.enabled;
-}
-
-static void keep_scale(trainer *t)
-{
-    t->state.loss_scale = (double)t->scaler.scale;
-    t->state.growth_tracker = t->scaler.growth_tracker;
-    tp_session_set_loss_scale(t->session, t->scaler.scale);
-}
-
-static tp_status scale_updated(trainer *t, bool overflowed, tp_error *err)
-{
-    if (!has_scaler(t))
-        return TP_OK;
-    tp_loss_scaler_update(&t->scaler, overflowed);
-    keep_scale(t);
-    return tp_loss_scaler_check(&t->scaler, err);
-}
-
-void tp_trainer_take_scale(trainer *t)
-{
-    if (!has_scaler(t))
-        return;
-    bool is_saved = t->state.loss_scale != 0;
-    t->scaler = (tp_loss_scaler){
-        .scale = (float)(is_saved ? t->state.loss_scale : t->o->policy.grad_scaler.init_scale),
-        .growth_factor = t->o->policy.grad_scaler.growth_factor,
-        .backoff_factor = t->o->policy.grad_scaler.backoff_factor,
-        .growth_interval = t->o->policy.grad_scaler.growth_interval,
-        .growth_tracker = is_saved ? t->state.growth_tracker : 0};
-    keep_scale(t);
-}
-
 static double unscale_of(const trainer *t)
 {
-    return has_scaler(t) ? (double)tp_loss_unscale(&t->scaler) : 1;
+    return tp_trainer_has_scaler(t) ? (double)tp_loss_unscale(&t->scaler) : 1;
 }
 
 /* ---- bad steps ---- */
@@ -166,7 +131,7 @@ static tp_status apply(trainer *t, step_result *r, tp_error *err)
     t->state.updates++;
     t->state.skipped_in_row = 0;
     r->updates++;
-    return scale_updated(t, false, err);
+    return tp_trainer_rescale(t, false, err);
 }
 
 static tp_status leave_out(trainer *t, step_result *r, tp_error *err)
@@ -174,7 +139,7 @@ static tp_status leave_out(trainer *t, step_result *r, tp_error *err)
     double before = (double)t->scaler.scale;
     r->skipped = r->overflowed = true;
     t->state.overflows++;
-    TP_TRY(scale_updated(t, true, err));
+    TP_TRY(tp_trainer_rescale(t, true, err));
     tp_trainer_notice(t,
                       "step %lld: gradients overflow float16 at loss scale %g; the update is left "
                       "out, the scale is %g now",
@@ -189,15 +154,15 @@ tp_status tp_trainer_update(trainer *t, step_result *r, uint32_t n_micro, tp_err
     TP_TRY(inject(t, err));
     TP_TRY(tp_session_grad_norm(t->session, &r->grad_norm, err));
     r->grad_norm *= unscale_of(t);
-    r->loss_scale = has_scaler(t) ? (double)t->scaler.scale : 0;
+    r->loss_scale = tp_trainer_has_scaler(t) ? (double)t->scaler.scale : 0;
     r->lr = tp_trainer_lr(t, t->o->policy.optimizer.lr);
     if (!isfinite(r->loss) || !isfinite(r->grad_norm)) {
-        if (has_scaler(t) && isfinite(r->loss))
+        if (tp_trainer_has_scaler(t) && isfinite(r->loss))
             return leave_out(t, r, err);
         bad_step bad = {.why = "not finite", .spike = NAN};
         tp_bad_policy policy = (tp_bad_policy)t->o->train.nonfinite_policy;
         TP_TRY(pass_over(t, r, &bad, policy, n_micro, err));
-        return scale_updated(t, true, err);
+        return tp_trainer_rescale(t, true, err);
     }
     double spike = t->o->train.spike_policy
                        ? tp_step_history_spike(&t->state.losses, t->o->train.spike_window, r->loss)

@@ -7,6 +7,7 @@
  *     setup.c    options -> model, graphs with memory, run folder, as stages
  *     check.c    the same stages, each told apart; unused.c  keys of other algorithms
  *     stability.c  an update, or why there is none; bad_step.c  what is kept of it then
+ *     scale.c    the loss scale of float16
  *     trainer.c  the loop, and what every algorithm does in it
  *     events.c   what observers are told; record.c  metrics.jsonl, run.json
  *     profile.c  the trace of chosen steps */
@@ -55,10 +56,15 @@ TP_CHECKED tp_status tp_trainer_unused_keys(const trainer *t, tp_error *err);
 
 /* stability.c */
 TP_CHECKED tp_status tp_trainer_guard(trainer *t, tp_error *err); /* before the first step */
-void tp_trainer_take_scale(trainer *t); /* the loss scale that the state says */
 double
 tp_trainer_watch(trainer *t); /* a step begins: seconds that it has; NaN: it is not watched */
 void tp_trainer_watched(trainer *t, double seconds, double limit_s);
+
+/* scale.c */
+bool tp_trainer_has_scaler(const trainer *t);
+void tp_trainer_take_scale(trainer *t); /* the loss scale that the state says */
+/* Behind a step: by whether its gradients overflowed. */
+TP_CHECKED tp_status tp_trainer_rescale(trainer *t, bool overflowed, tp_error *err);
 
 /* bad_step.c: what is kept of a step that was passed over */
 typedef struct {

@@ -222,7 +222,7 @@ static void mistakes_are_explained(void **state)
          "data, checkpointing, logger, cluster, engine, distributed, train, monitor, "
          "performance_analysis, profile"},
         {"policy.precision=fp16",
-         "command line: policy.precision: \"fp16\" is not one of float32, bfloat16"},
+         "command line: policy.precision: \"fp16\" is not one of float32, bfloat16, float16"},
         {"policy.draft={enabled: true}",
          "command line: policy.draft.enabled: true is refused, as the result would "
          "be another: No draft model is trained; set it to false"},

@@ -1,0 +1,30 @@
+/* grpo_answers.c - answers of a rollout as they are kept, and what follows from a verdict. */
+#include <math.h>
+
+#include "engine/algorithms/grpo_ranks.h"
+
+void tp_grpo_reserve(grpo_rollout *r, uint32_t groups, uint32_t samples)
+{
+    if (r->n_groups + groups > r->cap_groups) {
+        r->cap_groups = 2 * (r->n_groups + groups);
+        r->groups = realloc(r->groups, r->cap_groups * sizeof *r->groups);
+    }
+    if (r->n_samples + samples > r->cap_samples) {
+        r->cap_samples = 2 * (r->n_samples + samples);
+        r->samples = realloc(r->samples, r->cap_samples * sizeof *r->samples);
+    }
+    TP_HAVE(r->groups && r->samples);
+}
+
+void tp_grpo_settle(trainer *t, grpo_sample *s, const tp_reward *verdict, grpo_counts *counts)
+{
+    s->status = verdict->status;
+    s->correct = verdict->correct;
+    s->raw_reward = verdict->reward;
+    s->is_valid = verdict->status == TP_REWARD_OK && isfinite(verdict->reward) && s->n_answer > 0;
+    double reward = tp_reward_scale(&options(t)->scaling, s->raw_reward);
+    s->reward = tp_reward_shape(&options(t)->shaping, reward, s->n_answer, grpo_was_cut(s));
+    s->is_trained = s->is_valid && !(options(t)->overlong_filtering && grpo_was_cut(s));
+    counts->by_status[verdict->status]++;
+    counts->overlong_filtered += s->is_valid && !s->is_trained;
+}
