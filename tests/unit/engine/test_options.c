@@ -227,13 +227,16 @@ static void mistakes_are_explained(void **state)
          "command line: policy.draft.enabled: true is refused, as the result would "
          "be another: No draft model is trained; set it to false"},
         {"policy.dtensor_cfg.lora_cfg={enabled: true, dropout: 0.1}",
-         "policy.dtensor_cfg.lora_cfg.dropout_position: dropout on the adapter's output (post) is "
+         "default: policy.dtensor_cfg.lora_cfg.dropout_position: dropout on the adapter's output "
+         "(post) is "
          "not supported; pre drops its input, as PEFT does"},
         {"policy.dtensor_cfg.lora_cfg={enabled: true, target_modules: [q_proj]}",
-         "command line: policy.dtensor_cfg.lora_cfg.target_modules: match_all_linear is true, which "
+         "command line: policy.dtensor_cfg.lora_cfg.target_modules: match_all_linear is true, "
+         "which "
          "takes all of them: set it to false"},
         {"policy.dtensor_cfg.lora_cfg={enabled: true, match_all_linear: false}",
-         "policy.dtensor_cfg.lora_cfg.target_modules: must name modules when match_all_linear is "
+         "default: policy.dtensor_cfg.lora_cfg.target_modules: must name modules when "
+         "match_all_linear is "
          "false"},
         {"policy={peft: {enabled: true}, dtensor_cfg: {lora_cfg: {enabled: true}}}",
          "command line: policy.dtensor_cfg.lora_cfg.enabled: policy.peft.enabled is true as well: "
