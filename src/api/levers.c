@@ -20,7 +20,8 @@ static tp_status report(const tp_recipe *recipe, tp_lever_reports *ret, tp_error
     tp_status status = tp_run_plan_compute(o, model, false, measured, &plan, err);
     if (status == TP_OK) {
         tp_levers_look(recipe->config, o, ret);
-        tp_levers_predict(recipe->config, model, &plan, false, measured, ret);
+        tp_levers_predict(recipe->config, &recipe->options.ranks, model, &plan, false, measured,
+                          ret);
     }
     tp_model_free(model);
     return status;

@@ -261,7 +261,7 @@ static tp_status make_report(const tp_config *config, report *r, tp_error *err)
                                   text ? &network : NULL, &r->ranks, err));
     }
     tp_levers_look(config, r->o, &r->levers);
-    tp_levers_predict(config, r->model, &r->plan, false, measured, &r->levers);
+    tp_levers_predict(config, &r->o->ranks, r->model, &r->plan, false, measured, &r->levers);
     if (!r->plan.fits)
         tp_run_plan_remedies(r->o, r->model, false, &r->plan, &r->remedies);
     return TP_OK;

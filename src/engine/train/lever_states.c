@@ -261,9 +261,9 @@ void tp_levers_look(const tp_config *config, const tp_train_options *o, tp_lever
 
 /* ---- planning with the lever the other way ---- */
 
-static tp_status plan_with(const tp_config *config, const tp_lever_choice *choice,
-                           const tp_model *model, bool resumes, const tp_machine *machine,
-                           tp_run_plan *ret, tp_error *err)
+static tp_status plan_with(const tp_config *config, const tp_ranks *ranks,
+                           const tp_lever_choice *choice, const tp_model *model, bool resumes,
+                           const tp_machine *machine, tp_run_plan *ret, tp_error *err)
 {
     tp_recipe other = {0};
     char **overrides = NULL;
@@ -274,6 +274,7 @@ static tp_status plan_with(const tp_config *config, const tp_lever_choice *choic
         status = tp_config_override(other.config, overrides[i], err);
     if (status == TP_OK)
         status = tp_recipe_bind(&other, true, err);
+    other.options.ranks = *ranks; /* no key says them */
     if (status == TP_OK)
         status = tp_run_plan_compute(&other.options, model, resumes, machine, ret, err);
     free(overrides);
@@ -294,8 +295,9 @@ static void predict(const tp_run_plan *now, const tp_run_plan *other, unsigned t
             sign * ((double)other->session.n_launches - (double)now->session.n_launches);
 }
 
-void tp_levers_predict(const tp_config *config, const tp_model *model, const tp_run_plan *now,
-                       bool resumes, const tp_machine *machine, tp_lever_reports *levers)
+void tp_levers_predict(const tp_config *config, const tp_ranks *ranks, const tp_model *model,
+                       const tp_run_plan *now, bool resumes, const tp_machine *machine,
+                       tp_lever_reports *levers)
 {
     for (int i = 0; i < levers->n; i++) {
         tp_lever_report *r = &levers->v[i];
@@ -304,7 +306,7 @@ void tp_levers_predict(const tp_config *config, const tp_model *model, const tp_
         tp_run_plan other;
         tp_error ignored;
         if (row->told &&
-            plan_with(config, &choice, model, resumes, machine, &other, &ignored) == TP_OK)
+            plan_with(config, ranks, &choice, model, resumes, machine, &other, &ignored) == TP_OK)
             predict(now, &other, row->told, r);
     }
 }

@@ -35,8 +35,9 @@ bool tp_level_left_open(const tp_config *config, const char *key);
 /* States of the levers that this configuration has; savings stay unknown. */
 void tp_levers_look(const tp_config *config, const tp_train_options *o, tp_lever_reports *ret);
 /* What each saves: the run is planned once more with each of them the other way. */
-void tp_levers_predict(const tp_config *config, const tp_model *model, const tp_run_plan *now,
-                       bool resumes, const tp_machine *machine, tp_lever_reports *levers);
+void tp_levers_predict(const tp_config *config, const tp_ranks *ranks, const tp_model *model,
+                       const tp_run_plan *now, bool resumes, const tp_machine *machine,
+                       tp_lever_reports *levers);
 
 /* Did the plan see that the lever finds nothing to do here? */
 bool tp_lever_is_idle(const tp_lever_report *r);
