@@ -175,13 +175,7 @@ static tp_status run(const tp_recipe *recipe, const tp_training_screen *screen,
                             .resume = screen->resume,
                             .dump = dump};
     tp_status status = tp_train_with_sinks(recipe->config, &recipe->options, &hooks, &result, err);
-    tp_training_result own = {.steps = result.steps,
-                              .final_loss = result.final_loss,
-                              .val_loss = result.val_loss,
-                              .was_asked_to = result.was_asked_to,
-                              .is_silent = result.is_silent,
-                              .is_below_threshold = result.is_below_threshold};
-    tp_sized_write(ret, &own, sizeof own);
+    tp_training_result_write(ret, &result);
     return status;
 }
 

@@ -5,6 +5,7 @@
 
 #include "api/judging.h"
 #include "api/watching.h"
+#include "base/sized.h"
 #include "instrument/monitor/sinks.h"
 
 typedef struct {
@@ -89,4 +90,15 @@ tp_status tp_train_with_sinks(const tp_config *config, const tp_train_options *o
     if (status == TP_OK && !ret->is_silent) /* of several processes, one judges */
         status = tp_judging_run(options, &ret->is_below_threshold, err);
     return status;
+}
+
+void tp_training_result_write(tp_training_result *ret, const tp_train_result *result)
+{
+    const tp_training_result own = {.steps = result->steps,
+                                    .final_loss = result->final_loss,
+                                    .val_loss = result->val_loss,
+                                    .was_asked_to = result->was_asked_to,
+                                    .is_silent = result->is_silent,
+                                    .is_below_threshold = result->is_below_threshold};
+    tp_sized_write(ret, &own, sizeof own);
 }

@@ -1,3 +1,4 @@
+/* commands.c - every command, from commands.def. */
 #include "cli/commands.h"
 
 #include "cli/cli.h"

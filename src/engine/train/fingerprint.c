@@ -1,3 +1,4 @@
+/* fingerprint.c - hashes that tell whether a checkpoint belongs to this model and this data. */
 #include <stdio.h>
 #include <xxhash.h>
 

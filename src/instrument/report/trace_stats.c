@@ -1,3 +1,5 @@
+/* trace_stats.c - recordings of the same work: mean, spread and interval of every figure, and of two
+ * groups the difference. */
 #include "instrument/report/trace_stats.h"
 
 #include <inttypes.h>

@@ -53,6 +53,18 @@ void tp_page_end(tp_page *p)
                 "<kbd>u</kbd> up</footer>\n</html>\n");
 }
 
+void tp_page_figure(tp_buf *out, const char *address, const char *tag, const char *alt)
+{
+    tp_buf_adds(out, "<figure data-tag=\"");
+    tp_page_text(out, tag);
+    tp_buf_addf(out,
+                "\"><img loading=lazy width=480 height=320 data-live src=\"%s&amp;tag=", address);
+    tp_page_query(out, tag);
+    tp_buf_adds(out, "\" alt=\"");
+    tp_page_text(out, alt);
+    tp_buf_adds(out, "\"></figure>\n");
+}
+
 /* ---- the list ---- */
 
 static void put_time(tp_buf *out, double since)

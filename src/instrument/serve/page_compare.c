@@ -96,22 +96,19 @@ static void put_figures(tp_page *p, const chosen *c, tp_metrics *const *runs)
     bool is_time = x && strcmp(x, "time") == 0;
     size_t n = tp_metrics_count(runs[0]), *order = tp_vec_new(n + 1, sizeof *order);
     tp_page_order(runs[0], order);
+    tp_buf address = {0};
+    tp_buf_adds(&address, "/compare.svg?");
+    put_query(&address, c);
+    tp_buf_addf(&address, "&amp;x=%s", is_time ? "time" : "step");
     tp_buf_adds(out, "<div class=figures>\n");
     for (size_t i = 0; i < n; i++) {
         const char *tag = tp_metrics_tag(runs[0], order[i]);
         if (holders(runs, c->n, tag) < 2)
             continue;
-        tp_buf_adds(out, "<figure data-tag=\"");
-        tp_page_text(out, tag);
-        tp_buf_adds(out, "\"><img loading=lazy width=480 height=320 data-live src=\"/compare.svg?");
-        put_query(out, c);
-        tp_buf_addf(out, "&amp;x=%s&amp;tag=", is_time ? "time" : "step");
-        tp_page_query(out, tag);
-        tp_buf_adds(out, "\" alt=\"");
-        tp_page_text(out, tag);
-        tp_buf_adds(out, "\"></figure>\n");
+        tp_page_figure(out, tp_buf_str(&address), tag, tag);
     }
     tp_buf_adds(out, "</div>\n");
+    tp_buf_release(&address);
     free(order);
 }
 

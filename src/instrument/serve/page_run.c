@@ -79,17 +79,14 @@ static void put_figure(tp_page *p, const tp_run_entry *e, tp_metrics *m, size_t 
     const char *tag = tp_metrics_tag(m, i);
     const tp_metric_point *points;
     size_t n = tp_metrics_points(m, i, TP_POINTS_LATEST, &points);
-    tp_buf_adds(out, "<figure data-tag=\"");
-    tp_page_text(out, tag);
-    tp_buf_addf(
-        out,
-        "\"><img loading=lazy width=480 height=320 data-live src=\"/run/%s/plot.svg?tag=", e->id);
-    tp_page_query(out, tag);
-    tp_buf_addf(out, "&amp;x=%s&amp;v=%zu\" alt=\"", axis_of(p) == TP_PLOT_TIME ? "time" : "step",
-                n);
-    tp_page_text(out, tag);
-    tp_buf_addf(out, ": %zu points, the last one %.6g\"></figure>\n", n,
+    const char *axis = axis_of(p) == TP_PLOT_TIME ? "time" : "step";
+    tp_buf address = {0}, alt = {0};
+    tp_buf_addf(&address, "/run/%s/plot.svg?x=%s&amp;v=%zu", e->id, axis, n);
+    tp_buf_addf(&alt, "%s: %zu points, the last one %.6g", tag, n,
                 n ? points[n - 1].value : (double)NAN);
+    tp_page_figure(out, tp_buf_str(&address), tag, tp_buf_str(&alt));
+    tp_buf_release(&alt);
+    tp_buf_release(&address);
 }
 
 static void put_notes(tp_page *p, tp_metrics *m)

@@ -137,21 +137,17 @@ void tp_page_memory(tp_page *p, const tp_run_entry *e)
     if (!m)
         return;
     tp_page_run_head(p, e, "memory");
+    tp_buf address = {0};
+    tp_buf_addf(&address, "/run/%s/plot.svg?x=time", e->id);
     tp_buf_adds(out, "<div class=figures>\n");
     for (size_t i = 0; i < tp_metrics_count(m); i++) {
         const char *tag = tp_metrics_tag(m, i);
         if (!is_memory(tag))
             continue;
-        tp_buf_addf(out,
-                    "<figure><img loading=lazy width=480 height=320 data-live src=\"/run/%s/"
-                    "plot.svg?x=time&amp;tag=",
-                    e->id);
-        tp_page_query(out, tag);
-        tp_buf_adds(out, "\" alt=\"");
-        tp_page_text(out, tag);
-        tp_buf_adds(out, "\"></figure>\n");
+        tp_page_figure(out, tp_buf_str(&address), tag, tag);
     }
     tp_buf_adds(out, "</div>\n");
+    tp_buf_release(&address);
     put_trace(p, e, views, TP_COUNTOF(views));
     tp_page_end(p);
 }

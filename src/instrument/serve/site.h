@@ -55,6 +55,9 @@ void tp_page_query(tp_buf *out, const char *text);
 /* A number in at most six digits, "unknown" where nobody knows. */
 void tp_page_number(tp_buf *out, double v);
 
+/* A picture of one metric that is renewed: `address` (as in an attribute) goes on with the tag. */
+void tp_page_figure(tp_buf *out, const char *address, const char *tag, const char *alt);
+
 /* ---- the pages; `e` is the run of the address ---- */
 
 /* The page of the address; `p->reply` stays zeroed where there is none. */

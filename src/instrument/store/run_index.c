@@ -21,7 +21,7 @@
 #include "instrument/ingest/runs/find.h"
 #include "text/json/json.h"
 
-enum { SCHEMA_VERSION = 1, BUSY_MS = 2000, ID_BYTES = 13, MAX_TAGS_BYTES = 1 << 16 };
+enum { SCHEMA_VERSION = 1, BUSY_MS = 2000, ID_BYTES = 13, MAX_TAGS_BYTES = 1 << 16, MOST_TAG_BYTES = 64 };
 
 /* Columns of the table, in this order: what SELECT gives and INSERT takes. */
 #define COLUMNS                                                                                  \
@@ -293,6 +293,15 @@ static bool is_tag_char(char c)
            (c && strchr("._-+:", c));
 }
 
+/* Of the word of such characters that `text` begins with. */
+static size_t tag_length(const char *text)
+{
+    size_t n = 0;
+    while (is_tag_char(text[n]))
+        n++;
+    return n;
+}
+
 /* Words of the file that are tags, once each, with a space between them; NULL: none. */
 static char *read_tags(const char *path)
 {
@@ -300,10 +309,8 @@ static char *read_tags(const char *path)
     char *file = tags_path(path);
     if (tp_file_exists(file) && tp_file_read(file, MAX_TAGS_BYTES, &text, NULL) == TP_OK) {
         for (const char *p = tp_buf_str(&text); *p;) {
-            size_t n = 0;
-            while (is_tag_char(p[n]))
-                n++;
-            if (n > 0 && n <= 64)
+            size_t n = tag_length(p);
+            if (n > 0 && n <= MOST_TAG_BYTES)
                 tp_buf_addf(&out, "%s%.*s", out.len ? " " : "", (int)n, p);
             p += n ? n : 1;
         }
@@ -625,11 +632,11 @@ tp_status tp_run_set_tag(const char *path, const char *tag, bool is_set, tp_erro
     TP_MEMORY_GUARD(err);
     tp_metrics *m;
     TP_NEED(path && tag, err);
-    if (!*tag || strlen(tag) > 64 ||
-        tag[strspn(tag, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRST"
-                        "UVWXYZ0123456789._-+:")])
+    size_t n_tag = tag_length(tag);
+    if (n_tag == 0 || n_tag > MOST_TAG_BYTES || tag[n_tag])
         return tp_fail(err, TP_ERR_ARG,
-                       "'%.70s' is no tag: 1 to 64 letters, digits and '._-+:' are one", tag);
+                       "'%.70s' is no tag: 1 to %d letters, digits and '._-+:' are one", tag,
+                       MOST_TAG_BYTES);
     TP_TRY(tp_metrics_open(path, NULL, &m, err)); /* is it a run? */
     tp_metrics_close(m);
     char *file = tags_path(path), *tags = read_tags(path);

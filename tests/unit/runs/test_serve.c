@@ -156,7 +156,7 @@ static void pages_show_runs(void **state)
     assert_false(says("second <b>"));
     assert_true(says("Content-Security-Policy: default-src 'none'"));
     assert_int_equal(ask_run("first", ""), 200);
-    assert_true(says("plot.svg?tag=loss"));
+    assert_true(says("&amp;tag=loss\""));
     assert_int_equal(ask_run("first", "/plot.svg?tag=loss"), 200);
     assert_true(says("image/svg+xml") && says("<svg"));
     assert_int_equal(ask_run("first", "/metrics.json"), 200);

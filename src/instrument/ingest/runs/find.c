@@ -45,14 +45,6 @@ static bool is_link(const char *path)
     return lstat(path, &st) != 0 || S_ISLNK(st.st_mode);
 }
 
-static const tp_run_reader *reader_of(const tp_run_place *place)
-{
-    for (size_t i = 0; tp_run_readers[i]; i++)
-        if (tp_run_readers[i]->is_here(place))
-            return tp_run_readers[i];
-    return NULL;
-}
-
 typedef struct {
     walk *w;
     const tp_run_place *place;
@@ -105,7 +97,7 @@ static void look(walk *w, const char *path, int depth)
     }
     if (tp_place_look(&place, path, NULL) != TP_OK)
         return;
-    const tp_run_reader *reader = reader_of(&place);
+    const tp_run_reader *reader = tp_run_reader_here(&place);
     if (reader)
         see_place(w, &place, reader);
     if (place.is_dir && depth > 0 && !w->stops)

@@ -34,14 +34,6 @@ typedef struct {
     bool is_cut; /* there may be more */
 } below;
 
-static const tp_run_reader *reader_here(const tp_run_place *place)
-{
-    for (size_t i = 0; tp_run_readers[i]; i++)
-        if (tp_run_readers[i]->is_here(place))
-            return tp_run_readers[i];
-    return NULL;
-}
-
 /* Folders that hold runs, and data bases, up to `depth` levels below; those in a run are its own.
  */
 static void look_below(const tp_run_place *place, int depth, below *found)
@@ -57,7 +49,7 @@ static void look_below(const tp_run_place *place, int depth, below *found)
         }
         char *path = tp_place_join(place->path, e->name);
         if (tp_place_look(&inner, path, NULL) == TP_OK) {
-            if (reader_here(&inner))
+            if (tp_run_reader_here(&inner))
                 found->paths[found->n++] = strdup(path);
             else if (depth > 1)
                 look_below(&inner, depth - 1, found);
@@ -208,7 +200,7 @@ static tp_status read_on(tp_metrics *m, tp_error *err)
 static tp_status open_place(const tp_run_place *place, const char *run, tp_metrics **ret,
                             tp_error *err)
 {
-    const tp_run_reader *reader = reader_here(place);
+    const tp_run_reader *reader = tp_run_reader_here(place);
     if (!reader)
         return fail_unknown(place, err);
     tp_metrics *m = tp_vec_new(1, sizeof *m);
@@ -264,7 +256,7 @@ tp_status tp_metrics_open(const char *path, const tp_metrics_options *options, t
         run = o.run;
     tp_status status = tp_place_look(&place, where, err);
     if (status == TP_OK) {
-        if (place.is_dir && !reader_here(&place)) {
+        if (place.is_dir && !tp_run_reader_here(&place)) {
             status = find_below(&place, &inner, err);
             if (status == TP_OK) {
                 tp_place_release(&place);

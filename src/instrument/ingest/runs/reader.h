@@ -29,6 +29,9 @@ struct tp_run_reader {
 extern const tp_run_reader
     *const tp_run_readers[]; /* ends with NULL; the first that is here reads */
 
+/* The reader of what lies there, or NULL. */
+const tp_run_reader *tp_run_reader_here(const tp_run_place *place);
+
 #define TP_RUN_READER(name) extern const tp_run_reader tp_run_reader_##name;
 TP_RUN_READER(temper)
 TP_RUN_READER(trackio)

@@ -7,3 +7,11 @@ const tp_run_reader *const tp_run_readers[] = {
     &tp_run_reader_tensorboard, &tp_run_reader_csv,
     &tp_run_reader_jsonl,       NULL,
 };
+
+const tp_run_reader *tp_run_reader_here(const tp_run_place *place)
+{
+    for (size_t i = 0; tp_run_readers[i]; i++)
+        if (tp_run_readers[i]->is_here(place))
+            return tp_run_readers[i];
+    return NULL;
+}
