@@ -23,6 +23,9 @@ is "scattered" "$("$TOOL" get four.json distributed.strategies.1.reduce_scatter_
 is "gathered" "$("$TOOL" get four.json distributed.strategies.1.all_gather_bytes)" $((weights * 3 / 4))
 # Savings are those of a rank: a pass that finds nothing to do saves nothing.
 is "cse" "$(awk '/"name": "cse"/ {f = 1} f && /saved_bytes/ {gsub(/[^0-9-]/, ""); print; exit}' four.json)" 0
+# ... and gradients kept in parts are scattered in every micro-batch.
+is "strategy" "$("$TOOL" get four.json distributed.strategies.2.strategy)" shard_gradients
+is "scattered in parts" "$("$TOOL" get four.json distributed.strategies.2.reduce_scatter_bytes)" $((weights * 3 / 4))
 "$TOOL" get four.json distributed.strategies.1.why >/dev/null || fail "nobody says why a strategy is not the best"
 
 run plan tiny.yaml --ranks 64 --network 10Gbit/50us

@@ -143,12 +143,15 @@ static void newest(const char *run, const char *file, char *out, size_t size)
 
 int main(int argc, char **argv)
 {
-    static const char *const files[] = {"model/model.safetensors", "optimizer.safetensors"};
     char a[4096], b[4096];
     tp_error err;
     if (argc != 5 || tp_arena_init(&arena, 1 << 28, &err) != TP_OK)
         return 2;
     int bad = compare_metrics(argv[1], argv[2], strtod(argv[3], NULL));
+    newest(argv[1], "model/adapter_model.safetensors", a, sizeof a);
+    const char *const files[] = {tp_file_exists(a) ? "model/adapter_model.safetensors"
+                                                   : "model/model.safetensors",
+                                 "optimizer.safetensors"};
     for (size_t i = 0; i < sizeof files / sizeof *files && !bad; i++) {
         newest(argv[1], files[i], a, sizeof a);
         newest(argv[2], files[i], b, sizeof b);

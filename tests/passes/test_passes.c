@@ -4,6 +4,7 @@
  *
  *     # why this case is here
  *     pass NAME [recompute=MODE] [dtype=bf16] [pack] [ranks=N] [sharded] [bucket=BYTES]
+ *               [parts=ROLE]... [node=N] [again]
  *     in:
  *       <graph>
  *     out:
@@ -85,8 +86,17 @@ static void print_renumbered(const test_case *c, const tp_graph *g, tp_buf *out)
     tp_buf_release(&text);
 }
 
+static bool read_parts(const char *word, tp_graph *g)
+{
+    tp_role role;
+    if (!tp_str_starts(word, "parts=") || !tp_role_parse(word + 6, &role))
+        return false;
+    g->parts |= 1u << role;
+    return true;
+}
+
 static void read_options(const test_case *c, const char **ret_pass, tp_pass_options *ret,
-                         bool *ret_weights_stay)
+                         tp_graph *g)
 {
     static char words[1024];
     strcpy(words, c->words);
@@ -100,8 +110,10 @@ static void read_options(const test_case *c, const char **ret_pass, tp_pass_opti
             (tp_str_starts(word, "dtype=") && tp_dtype_parse(word + 6, &ret->compute_dtype)) ||
             sscanf(word, "ranks=%d", &ret->ranks) == 1 ||
             sscanf(word, "bucket=%zu", &ret->bucket_bytes) == 1 ||
-            (strcmp(word, "sharded") == 0 && (ret->shard_optimizer = true)) ||
-            (strcmp(word, "pack") == 0 && (*ret_weights_stay = true));
+            sscanf(word, "node=%d", &ret->node) == 1 || read_parts(word, g) ||
+            (strcmp(word, "again") == 0 && (ret->gathers_again = true)) ||
+            (strcmp(word, "sharded") == 0 && (ret->shards_optimizer = true)) ||
+            (strcmp(word, "pack") == 0 && (g->weights_stay = true));
         if (!is_known)
             fail_msg("%s:%d: '%s' is no option", c->path, c->line, word);
     }
@@ -112,7 +124,7 @@ static void run_pass(const test_case *c, tp_graph *g)
     const char *pass, *disabled[MAX_PASSES];
     tp_pass_options options;
     tp_error err;
-    read_options(c, &pass, &options, &g->weights_stay);
+    read_options(c, &pass, &options, g);
     if (!tp_pass_find(pass))
         fail_msg("%s:%d: there is no pass '%s'", c->path, c->line, pass);
     for (const tp_pass *const *p = tp_pass_pipeline; *p; p++)

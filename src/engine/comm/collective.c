@@ -39,12 +39,30 @@ typedef struct {
 
 static bool is_power_of_two(int n) { return (n & (n - 1)) == 0; }
 
-/* 2^k ranks, in a round in which groups of 2 * half ranks split or join. */
-static exchange in_halves(const tp_comm *c, int half, bool is_gathering)
+static int size_of(const tp_comm *c, const tp_exchange *r)
 {
-    int mine = c->rank & ~(half - 1), other = mine ^ half;
+    return r->c.group.count ? r->c.group.count : c->size;
+}
+
+/* This rank's place among those of the exchange. */
+static int place_in(const tp_comm *c, const tp_exchange *r)
+{
+    const tp_comm_group *g = &r->c.group;
+    return g->count ? (c->rank - g->first) / g->stride : c->rank;
+}
+
+static int rank_at(const tp_exchange *r, int place)
+{
+    const tp_comm_group *g = &r->c.group;
+    return g->count ? g->first + place * g->stride : place;
+}
+
+/* 2^k ranks, in a round in which groups of 2 * half ranks split or join. */
+static exchange in_halves(int rank, int half, bool is_gathering)
+{
+    int mine = rank & ~(half - 1), other = mine ^ half;
     parts own = {mine, mine + half}, theirs = {other, other + half};
-    int partner = c->rank ^ half;
+    int partner = rank ^ half;
     return is_gathering ? (exchange){own, theirs, partner, partner}
                         : (exchange){theirs, own, partner, partner};
 }
@@ -55,26 +73,25 @@ static parts part(int i, int n)
     return (parts){p, p + 1};
 }
 
-static exchange in_a_ring(const tp_comm *c, int round, bool is_gathering)
+static exchange in_a_ring(int r, int n, int round, bool is_gathering)
 {
-    int n = c->size, r = c->rank;
     if (is_gathering)
         return (exchange){part(r - round, n), part(r - round - 1, n), (r + 1) % n, (r + n - 1) % n};
     int to = (r + n - 1 - round) % n;
     return (exchange){part(to, n), part(r, n), to, (r + 1 + round) % n};
 }
 
-static int rounds_of(const tp_comm *c)
-{
-    return is_power_of_two(c->size) ? __builtin_ctz((unsigned)c->size) : c->size - 1;
-}
+static int rounds_of(int n) { return is_power_of_two(n) ? __builtin_ctz((unsigned)n) : n - 1; }
 
 static exchange exchange_of(const tp_comm *c, const tp_exchange *r)
 {
-    if (!is_power_of_two(c->size))
-        return in_a_ring(c, r->round, r->is_gathering);
-    int half = r->is_gathering ? 1 << r->round : c->size >> (r->round + 1);
-    return in_halves(c, half, r->is_gathering);
+    int n = size_of(c, r), rank = place_in(c, r);
+    int half = r->is_gathering ? 1 << r->round : n >> (r->round + 1);
+    exchange x = is_power_of_two(n) ? in_halves(rank, half, r->is_gathering)
+                                    : in_a_ring(rank, n, r->round, r->is_gathering);
+    x.to = rank_at(r, x.to);
+    x.from = rank_at(r, x.from);
+    return x;
 }
 
 static tp_status lost(tp_comm *c, int rank, tp_error *err)
@@ -112,7 +129,7 @@ static tp_status begin_round(tp_comm *c, tp_exchange *r, tp_error *err)
 /* The next round, or the next half, or the end. */
 static tp_status next_round(tp_comm *c, tp_exchange *r, tp_error *err)
 {
-    if (++r->round == rounds_of(c)) {
+    if (++r->round == rounds_of(size_of(c, r))) {
         if (r->is_gathering || r->c.kind == TP_REDUCE_SCATTER) {
             r->is_done = true;
             return TP_OK;

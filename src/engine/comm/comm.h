@@ -60,6 +60,12 @@ typedef enum {
 typedef void (*tp_add_fn)(void *into, const void *from, size_t n);
 void tp_add_f32(void *into, const void *from, size_t n);
 
+/* Ranks first, first + stride ...: `count` of them; zeroed: all.  What is said of ranks in a
+ * collective is of their places in it. */
+typedef struct {
+    int first, stride, count;
+} tp_comm_group;
+
 typedef struct {
     tp_collective_kind kind;
     size_t element; /* bytes */
@@ -68,6 +74,7 @@ typedef struct {
     void *temp;     /* of kinds that sum: as large as the data */
     /* [ranks + 1]: part i is the elements from starts[i] to starts[i + 1]; may be empty */
     const size_t *starts;
+    tp_comm_group group; /* that this rank is one of; every rank is in one of as many */
 } tp_exchange_spec;
 
 typedef struct tp_exchange tp_exchange;

@@ -3,7 +3,9 @@
 
 #include <string.h>
 
-enum { ARENA_BYTES = 256 << 20 };
+#include "base/platform.h"
+
+enum { ARENA_BYTES = 256 << 20, LINE = 64 };
 
 tp_status tp_states_init(tp_states *states, tp_error *err)
 {
@@ -49,6 +51,19 @@ tp_tensor *tp_states_find(const tp_states *states, const char *name)
     return slot ? &states->items[slot - 1] : NULL;
 }
 
+void tp_states_keep_parts(tp_states *states, tp_shard shard, uint32_t roles)
+{
+    states->shard = shard;
+    states->parts = shard.count > 1 ? roles : 0;
+}
+
+/* What has no owner and is no weight is of the step, not of a tensor: the norm's sum. */
+static bool keeps_part(const tp_states *states, const tp_tensor *t)
+{
+    return (states->parts >> t->role & 1) && !t->within && t->layout == TP_LAYOUT_ROWS &&
+           t->shard.count == 0 && (t->of || t->role == TP_ROLE_WEIGHT) && t->dtype != TP_DTYPE_U8;
+}
+
 static void make_room(tp_states *states)
 {
     if (states->n < states->cap)
@@ -87,6 +102,13 @@ tp_status tp_states_declare(tp_states *states, const tp_tensor *tensor, tp_error
         __builtin_mul_overflow(count, tp_dtype_size(t.dtype), &t.bytes))
         return tp_fail(err, TP_ERR_FORMAT, "tensor '%s' has an impossible shape %lldx%lld", t.name,
                        (long long)t.dim[0], (long long)t.dim[1]);
+    t.keeps_part = keeps_part(states, &t);
+    if (t.keeps_part) {
+        size_t begin, end;
+        t.shard = states->shard;
+        tp_tensor_held(&t, &begin, &end);
+        t.bytes = end > begin ? (end - begin) * tp_dtype_size(t.dtype) : LINE;
+    }
     make_room(states);
     uint32_t *slot = slot_of(states, t.name);
     t.name = tp_arena_strdup(&states->arena, t.name);
@@ -99,7 +121,6 @@ tp_status tp_states_declare(tp_states *states, const tp_tensor *tensor, tp_error
     return TP_OK;
 }
 
-enum { LINE = 64 };
 static size_t in_block(const tp_tensor *s) { return (s->bytes + LINE - 1) / LINE * LINE; }
 
 size_t tp_tensor_room(const tp_tensor *tensor)
@@ -145,7 +166,10 @@ static tp_status place_part(const tp_states *states, tp_tensor *part, tp_error *
     if (!whole || !whole->span.buffer)
         return tp_fail(err, TP_ERR_ARG, "tensor '%s' is a part of '%s', which is not there",
                        part->name, part->within);
-    size_t at = part->within_at * tp_dtype_size(part->dtype);
+    size_t begin, end;
+    tp_tensor_held(whole, &begin, &end);
+    TP_ASSERT(part->within_at >= begin);
+    size_t at = (part->within_at - begin) * tp_dtype_size(part->dtype);
     TP_ASSERT(at + part->bytes <= whole->bytes);
     part->span = (tp_span){whole->span.buffer, whole->span.offset + at};
     part->is_inside = true;
@@ -177,13 +201,23 @@ static tp_span part_of(const tp_tensor *state, size_t offset)
 
 tp_status tp_tensor_read(const void *source, size_t offset, void *to, size_t bytes, tp_error *err)
 {
-    return tp_span_read(to, part_of(source, offset), bytes, err);
+    const tp_tensor *state = source;
+    size_t begin, end, size = tp_dtype_size(state->dtype);
+    tp_tensor_held(state, &begin, &end);
+    TP_ASSERT(offset >= begin * size && offset + bytes <= end * size);
+    return tp_span_read(to, part_of(state, offset - begin * size), bytes, err);
 }
 
 tp_status tp_tensor_write(const tp_tensor *state, size_t offset, const void *from, size_t bytes,
                           tp_error *err)
 {
-    return tp_span_write(part_of(state, offset), from, bytes, err);
+    size_t begin, end, size = tp_dtype_size(state->dtype);
+    tp_tensor_held(state, &begin, &end);
+    size_t first = TP_MAX(offset, begin * size), last = TP_MIN(offset + bytes, end * size);
+    if (first >= last)
+        return TP_OK;
+    return tp_span_write(part_of(state, first - begin * size),
+                         (const char *)from + (first - offset), last - first, err);
 }
 
 void tp_states_bytes(const tp_states *states, size_t ret_bytes[TP_MEM_KINDS])

@@ -14,10 +14,16 @@ typedef struct {
     size_t n, cap;
     uint32_t *slots; /* open-addressing index by name */
     size_t n_slots;
+    tp_shard shard; /* of tensors that are kept in parts: those of these roles, as bits */
+    uint32_t parts;
 } tp_states;
 
 TP_CHECKED tp_status tp_states_init(tp_states *states, tp_error *err);
 void tp_states_release(tp_states *states);
+
+/* Tensors with these roles (bits) that are declared from here on and lie in rows are kept in
+ * parts: of each, `shard` is in memory. */
+void tp_states_keep_parts(tp_states *states, tp_shard shard, uint32_t roles);
 
 /* Declare a tensor (its record is copied); declaring it again with the same type is fine, with
  * another an error.  Nothing is allocated yet. */
@@ -28,7 +34,9 @@ tp_tensor *tp_states_find(const tp_states *states, const char *name);
 /* Allocate (zeroed) on `device` all that has no memory yet. */
 TP_CHECKED tp_status tp_states_alloc(tp_states *states, tp_device *device, tp_error *err);
 
-/* Part of a tensor, from and to the host: `source` is a tp_tensor (as tp_read_fn has it). */
+/* Part of a tensor, from and to the host: `source` is a tp_tensor (as tp_read_fn has it).  Of one
+ * that is kept in parts only what is held can be read, and what is written elsewhere is left out.
+ */
 TP_CHECKED tp_status tp_tensor_read(const void *source, size_t offset, void *to, size_t bytes,
                                     tp_error *err);
 TP_CHECKED tp_status tp_tensor_write(const tp_tensor *state, size_t offset, const void *from,

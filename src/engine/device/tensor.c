@@ -32,12 +32,25 @@ void tp_shard_part(size_t n, tp_shard shard, size_t *ret_begin, size_t *ret_end)
     *ret_end = (index + 1) * each < n ? (index + 1) * each : n;
 }
 
+static size_t count_of(const tp_tensor *t)
+{
+    return (size_t)t->dim[0] * (size_t)(t->rank == 2 ? t->dim[1] : 1);
+}
+
+void tp_tensor_held(const tp_tensor *t, size_t *ret_begin, size_t *ret_end)
+{
+    *ret_begin = 0;
+    *ret_end = count_of(t);
+    if (t->keeps_part)
+        tp_shard_part(*ret_end, t->shard, ret_begin, ret_end);
+}
+
 bool tp_tensor_part(const tp_tensor *whole, tp_shard shard, tp_arena *arena, tp_tensor *ret)
 {
     size_t begin, end;
-    size_t n = (size_t)whole->dim[0] * (size_t)(whole->rank == 2 ? whole->dim[1] : 1);
-    tp_shard_part(n, shard, &begin, &end);
+    tp_shard_part(count_of(whole), shard, &begin, &end);
     *ret = *whole;
+    ret->keeps_part = false;
     ret->name = tp_arena_printf(arena, "%s.part", whole->name);
     ret->shard = shard;
     ret->rank = 1;

@@ -51,9 +51,10 @@ typedef struct {
     size_t within_at;
 
     /* Set by tp_states. */
-    bool is_inside; /* another one's buffer holds it */
-    size_t bytes;
-    tp_span span; /* no buffer until tp_states_alloc() */
+    bool is_inside;  /* another one's buffer holds it */
+    bool keeps_part; /* dim is of the whole, of which only `shard` is in memory */
+    size_t bytes;    /* in memory */
+    tp_span span;    /* no buffer until tp_states_alloc() */
 } tp_tensor;
 
 /* The f32 tensor of a weight's shape that belongs to it, called "<prefix>.<its name>"; the name is
@@ -65,6 +66,9 @@ tp_tensor tp_tensor_gradient(const tp_tensor *weight, tp_arena *arena);
 /* Elements [*ret_begin, *ret_end) of n: parts of whole cache lines, as equal as those are; the
  * last ones may have less, or nothing. */
 void tp_shard_part(size_t n, tp_shard shard, size_t *ret_begin, size_t *ret_end);
+/* The elements of the whole that are in memory: from *ret_begin to *ret_end; all unless it keeps a
+ * part. */
+void tp_tensor_held(const tp_tensor *tensor, size_t *ret_begin, size_t *ret_end);
 /* A part of `whole`, in its memory, called "<its name>.part": a vector.  False when it is empty. */
 bool tp_tensor_part(const tp_tensor *whole, tp_shard shard, tp_arena *arena, tp_tensor *ret);
 

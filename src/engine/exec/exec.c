@@ -54,7 +54,7 @@ struct tp_exec {
     tp_operand *outputs;
     bool *is_read;       /* value: some launch or the caller reads it */
     tp_traffic *traffic; /* NULL: nothing here is a matter of several ranks */
-    bool talks;
+    tp_talk talk;
     tp_host_fn host;
     void *host_user;
     float *host_x, *host_y; /* what it reads and writes */
@@ -72,24 +72,27 @@ static tp_operand describe(const tp_exec *e, tp_ref ref)
 }
 
 /* Accumulators of a launch: persistent ones hold what the step before left in them, so
- * the first micro-batch overwrites them; versions of this run are always added to.  A
- * launch knows one of the two. */
+ * the first micro-batch overwrites them; what nobody has written yet is always overwritten,
+ * versions of this run are always added to.  A launch knows one of the three. */
 static tp_status note_accumulators(tp_exec *e, const tp_node *n, tp_error *err)
 {
-    int persistent = 0, versions = 0;
+    int persistent = 0, versions = 0, unwritten = 0;
     for (int k = 0; k < n->n_out && (tp_ops[n->op]->traits & TP_OP_ACCUMULATES); k++) {
         tp_ref acc = tp_overwrites(n, k);
-        bool is_source = (tp_ops[tp_def(e->graph, acc)->op]->traits & TP_OP_SOURCE) != 0;
-        persistent += acc && is_source;
-        versions += acc && !is_source;
+        uint32_t traits = tp_ops[tp_def(e->graph, acc)->op]->traits;
+        persistent += acc && (traits & TP_OP_SOURCE);
+        unwritten += acc && (traits & TP_OP_UNWRITTEN);
+        versions += acc && !(traits & (TP_OP_SOURCE | TP_OP_UNWRITTEN));
     }
-    if (persistent && versions)
+    if ((persistent && versions) || (unwritten && (persistent || versions)))
         return tp_fail(err, TP_ERR_UNSUPPORTED,
                        "op %s (%s) accumulates into a buffer for the first time and into another "
                        "again; share all of its weights with other nodes or none",
                        tp_ops[n->op]->name, n->label ? n->label : "unlabelled");
     if (persistent)
         e->fresh[e->n_fresh++] = (uint32_t)e->n;
+    if (unwritten)
+        e->launches[e->n].accumulate = false;
     return TP_OK;
 }
 
@@ -222,7 +225,7 @@ tp_status tp_exec_create(const tp_graph *g, const tp_exec_options *options, tp_e
     e->decided_by = tp_arena_array(&e->arena, int, e->n + 1);
     find_deciding_values(e);
     e->traffic = tp_traffic_plan(&options->ranks, e->launches, e->n, &e->arena);
-    e->talks = true;
+    e->talk = TP_TALK_ALL;
     if (status == TP_OK)
         status = make_host_room(e, err);
     if (status != TP_OK) {
@@ -475,14 +478,14 @@ static tp_status call_host(const tp_exec *e, const tp_launch *l, tp_error *err)
     return tp_span_write(l->out[0].span, e->host_y, bytes, err);
 }
 
-void tp_exec_set_talks(tp_exec *e, bool talks) { e->talks = talks; }
+void tp_exec_set_talk(tp_exec *e, tp_talk talk) { e->talk = talk; }
 
 const tp_traffic *tp_exec_traffic(const tp_exec *e) { return e->traffic; }
 
 static inline tp_status launch(const tp_exec *e, tp_launch *l, tp_error *err)
 {
     if (e->traffic && (tp_ops[l->op]->traits & TP_OP_COMMUNICATES))
-        return e->talks ? tp_traffic_run(e->traffic, (size_t)(l - e->launches), err) : TP_OK;
+        return tp_traffic_run(e->traffic, (size_t)(l - e->launches), e->talk, err);
     tp_traffic_progress(e->traffic);
     TP_TRY(tp_device_submit(e->options.device, l, 1, err));
     return l->op == TP_OP_host && e->host ? call_host(e, l, err) : TP_OK;
@@ -631,20 +634,21 @@ static tp_status check_finite(const tp_operand *o, bool *ret_is_finite, tp_error
 tp_status tp_exec_run_checked(tp_exec *e, bool accumulate, int *ret_first_bad, tp_error *err)
 {
     int first_bad = -1;
-    bool talks = e->talks;
-    e->talks = false; /* what this rank has made itself */
+    tp_talk talk = e->talk;
+    e->talk = TP_TALK_WEIGHTS; /* what this rank has made itself */
     set_accumulate(e, accumulate);
     for (size_t i = 0; i < e->n; i++) {
         tp_launch *l = &e->launches[i];
         TP_TRY(launch(e, l, err));
-        for (int k = 0; k < l->n_out && first_bad < 0; k++) {
+        bool is_talk = tp_ops[l->op]->traits & TP_OP_COMMUNICATES; /* perhaps of a part */
+        for (int k = 0; k < l->n_out && first_bad < 0 && !is_talk; k++) {
             bool is_finite;
             TP_TRY(check_finite(&l->out[k], &is_finite, err));
             if (!is_finite)
                 first_bad = (int)i;
         }
     }
-    e->talks = talks;
+    e->talk = talk;
     *ret_first_bad = first_bad;
     return TP_OK;
 }

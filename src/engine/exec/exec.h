@@ -53,9 +53,8 @@ void tp_exec_set_host(tp_exec *exec, tp_host_fn fn, void *user);
  * out.  For graphs whose ops keep rows apart (generation). */
 void tp_exec_set_rows(tp_exec *exec, int input, int64_t n);
 
-/* Whether launches that are a matter of all ranks do anything: not in the micro-batches of a step
- * before its last.  From the beginning they do. */
-void tp_exec_set_talks(tp_exec *exec, bool talks);
+/* Which launches that are a matter of all ranks do anything; from the beginning all. */
+void tp_exec_set_talk(tp_exec *exec, tp_talk talk);
 const tp_traffic *tp_exec_traffic(const tp_exec *exec); /* NULL: there are none */
 
 /* tp_program_run(), slowly, looking at every output: *ret is the first launch that wrote a

@@ -59,6 +59,7 @@ tp_status tp_program_add(tp_program *p, const char *name, tp_states *states, dou
     added->name = name;
     added->states = states;
     added->avg_context = avg_context;
+    added->graph.parts = states->parts;
     *ret = p->n++;
     return TP_OK;
 }
@@ -136,6 +137,7 @@ tp_status tp_program_compile(tp_program *p, tp_error *err)
     tp_graph *set[MAX_GRAPHS];
     tp_pass_options passes = p->options.passes;
     passes.ranks = p->options.ranks.ranks;
+    passes.node = p->options.ranks.node;
     passes.bucket_bytes = p->options.ranks.bucket_bytes;
     passes.observe = observe;
     passes.observe_user = p;

@@ -10,30 +10,40 @@
 #include "base/arena.h"
 #include "engine/backend/backend.h"
 #include "engine/comm/comm.h"
+#include "engine/device/tensor.h"
 
 /* Who trains together.  Zeroed: one process. */
 typedef struct {
     tp_comm *comm; /* NULL: nothing is sent, as for a plan */
     int rank, ranks;
+    int node; /* so many ranks, one behind the other, keep the parts of a tensor; 0: all */
     size_t bucket_bytes;
 } tp_ranks;
 
+/* The part that this rank keeps of a tensor that is kept in parts. */
+tp_shard tp_ranks_shard(const tp_ranks *ranks);
+
 typedef struct tp_traffic tp_traffic;
+
+/* What is told in a run: in the last micro-batch of a step all, before it what has to do with
+ * parts, and when a rank looks at its own results nothing but the weights that it needs. */
+typedef enum { TP_TALK_ALL, TP_TALK_PARTS, TP_TALK_WEIGHTS } tp_talk;
 
 /* In the arena; NULL where no launch is a matter of several ranks.  `launches` stays. */
 tp_traffic *tp_traffic_plan(const tp_ranks *ranks, const tp_launch *launches, size_t n,
                             tp_arena *arena);
 size_t tp_traffic_staging_bytes(const tp_traffic *traffic);
-/* Bytes that a rank sends in a run, by the op that begins it. */
-double tp_traffic_sent_bytes(const tp_traffic *traffic, tp_op op);
-/* The same of what launch i begins, and in so many messages in a row; 0: it begins nothing. */
+/* Bytes that a rank sends of what launch i begins, in so many messages in a row; 0: it begins
+ * nothing. */
 double tp_traffic_begun_bytes(const tp_traffic *traffic, size_t i, double *ret_rounds);
-/* Messages that follow one another in a run. */
-double tp_traffic_rounds(const tp_traffic *traffic);
+/* Its number of what goes together, for a wait that of what it waits for; -1: none. */
+int tp_traffic_bucket(const tp_traffic *traffic, size_t i);
+tp_collective_kind tp_traffic_kind(const tp_traffic *traffic, size_t i);
+bool tp_traffic_is_told(const tp_traffic *traffic, size_t i, tp_talk talk);
 void tp_traffic_bind(tp_traffic *traffic, void *staging);
 
 /* Launch i, one of those with TP_OP_COMMUNICATES. */
-TP_CHECKED tp_status tp_traffic_run(tp_traffic *traffic, size_t i, tp_error *err);
+TP_CHECKED tp_status tp_traffic_run(tp_traffic *traffic, size_t i, tp_talk talk, tp_error *err);
 /* Between other launches. */
 void tp_traffic_progress(tp_traffic *traffic);
 

@@ -63,6 +63,7 @@ typedef struct tp_graph {
     int16_t block;
     uint8_t phase;
     bool weights_stay; /* between most runs: copies in other layouts pay for themselves */
+    uint32_t parts;    /* roles, as bits, whose tensors ranks keep in parts: see tp_states */
 } tp_graph;
 
 TP_CHECKED tp_status tp_graph_init(tp_graph *g, tp_error *err);

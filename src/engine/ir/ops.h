@@ -58,7 +58,8 @@ enum {
     TP_OP_ACCUMULATES = 1 << 6, /* has an optional accumulator input              */
     TP_OP_UPDATE = 1 << 7,      /* belongs to the optimizer's graph               */
     TP_OP_COMMUNICATES = 1 << 8, /* is a matter of all ranks                      */
-    TP_OP_UNPACKS = 1 << 9      /* of constants alone: a gradient makes it again  */
+    TP_OP_UNPACKS = 1 << 9,     /* of constants alone: a gradient makes it again  */
+    TP_OP_UNWRITTEN = 1 << 10   /* its output is memory alone; nothing runs       */
 };
 
 typedef struct {

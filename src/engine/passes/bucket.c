@@ -1,53 +1,66 @@
 /* bucket.c - small tensors are sent together.
  *
- *     %r = all_reduce %g          becomes   %r = all_reduce %g {bucket=1}
- *     %s = wait %r                          ...
- *     ...                                   %u = all_reduce %h {bucket=1}
+ *     %r = all_reduce %g          becomes   %h = ...
+ *     %s = wait %r                          %r = all_reduce %g {bucket=1}
+ *     %h = ...                              %u = all_reduce %h {bucket=1}
  *     %u = all_reduce %h                    %s = wait %r {bucket=1}
  *     %v = wait %u                          %v = wait %u {bucket=1}
  *
- * In the order in which they are ready, up to so many bytes; a bucket has one op.  Every element's
- * sum stays what it was. */
+ * In the order in which they are ready, up to so many bytes; a bucket has one op, of one phase and
+ * dtype.  What sums begins where the last of its bucket is ready; what gathers weights where the
+ * first is needed.  Every element's sum stays what it was. */
 #include "engine/passes/pass.h"
+
+typedef struct {
+    int32_t number; /* 0: none is open */
+    size_t bytes;
+    tp_dtype dtype;
+    uint8_t phase;
+} open_bucket;
 
 static bool begins(const tp_node *n)
 {
     return (tp_ops[n->op]->traits & TP_OP_COMMUNICATES) && n->op != TP_OP_wait;
 }
 
-static void number(tp_graph *g, size_t most, int32_t *last_of)
+/* Those of one op; where[b]: the node beside which bucket b begins. */
+static void number(tp_graph *g, tp_op op, size_t most, int32_t *last, uint32_t *where)
 {
-    int32_t bucket = 0;
-    size_t bytes = 0;
-    tp_op op = TP_OP_NONE;
+    open_bucket b = {0};
     for (uint32_t i = 1; i < g->n_nodes; i++) {
         tp_node *n = &g->nodes[i];
-        if (!begins(n))
+        if (n->op != op)
             continue;
-        size_t own = tp_value_bytes(&g->values[n->out[0]]);
-        if (n->op != op || bytes + own > most) {
-            bucket++;
-            bytes = 0;
-            op = n->op;
+        const tp_value *v = &g->values[n->out[0]];
+        size_t own = tp_value_bytes(v);
+        if (!b.number || b.bytes + own > most || v->dtype != b.dtype || n->phase != b.phase) {
+            b = (open_bucket){++*last, 0, v->dtype, n->phase};
+            where[b.number] = i;
         }
-        n->attrs.bucket = bucket;
-        bytes += own;
-        last_of[bucket] = (int32_t)i;
+        n->attrs.bucket = b.number;
+        b.bytes += own;
+        if (op != TP_OP_all_gather_part)
+            where[b.number] = i;
     }
 }
 
-/* The waits of a bucket, in their order, behind the last that begins. */
-static void move_waits(tp_graph *g, const int32_t *last_of)
+/* All that begin in a bucket, then its waits, each in their order. */
+static void together(tp_graph *g, const uint32_t *where)
 {
     uint32_t n = 0, *order = tp_arena_array(&g->arena, uint32_t, g->n_nodes);
     for (uint32_t i = 1; i < g->n_nodes; i++) {
-        if (g->nodes[i].op == TP_OP_wait)
+        const tp_node *at = &g->nodes[i];
+        int32_t bucket = at->attrs.bucket;
+        if (!begins(at) && at->op != TP_OP_wait)
+            order[n++] = i;
+        if (!begins(at) || where[bucket] != i)
             continue;
-        order[n++] = i;
-        int32_t bucket = begins(&g->nodes[i]) ? g->nodes[i].attrs.bucket : 0;
-        for (uint32_t k = 1; bucket && last_of[bucket] == (int32_t)i && k < g->n_nodes; k++)
-            if (g->nodes[k].op == TP_OP_wait && g->nodes[k].attrs.bucket == bucket)
-                order[n++] = k;
+        for (int waits = 0; waits <= 1; waits++)
+            for (uint32_t k = 1; k < g->n_nodes; k++)
+                if ((g->nodes[k].op == TP_OP_wait) == waits &&
+                    (tp_ops[g->nodes[k].op]->traits & TP_OP_COMMUNICATES) &&
+                    g->nodes[k].attrs.bucket == bucket)
+                    order[n++] = k;
     }
     tp_graph_reorder(g, order, n);
 }
@@ -59,12 +72,15 @@ static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed,
         *changed |= begins(&g->nodes[i]);
     if (!*changed)
         return TP_OK;
-    int32_t *last_of = tp_arena_array(&g->arena, int32_t, g->n_nodes + 1);
-    number(g, options->bucket_bytes, last_of);
+    int32_t last = 0;
+    uint32_t *where = tp_arena_array(&g->arena, uint32_t, g->n_nodes + 1);
+    for (int op = 0; op < TP_OP_COUNT; op++)
+        if ((tp_ops[op]->traits & TP_OP_COMMUNICATES) && op != TP_OP_wait)
+            number(g, (tp_op)op, options->bucket_bytes, &last, where);
     for (uint32_t i = 1; i < g->n_nodes; i++)
         if (g->nodes[i].op == TP_OP_wait)
             g->nodes[i].attrs.bucket = tp_def(g, g->nodes[i].in[0])->attrs.bucket;
-    move_waits(g, last_of);
+    together(g, where);
     return TP_OK;
 }
 

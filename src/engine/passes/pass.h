@@ -22,7 +22,9 @@ typedef struct {
     int recompute_every;
     int32_t loss_chunk;          /* rows of logits alive at once; 0 = chosen by the kernel */
     int ranks;                   /* that train together; 0, 1: one */
-    bool shard_optimizer;        /* each updates its part of every weight */
+    int node;                    /* so many of them keep the parts of a tensor; 0: all */
+    bool shards_optimizer;       /* each updates its part of every weight; see graph.parts */
+    bool gathers_again;          /* weights in parts for the backward pass, too */
     size_t bucket_bytes;         /* of what is sent together */
     const char *const *disabled; /* names of passes not to run */
     size_t n_disabled;

@@ -157,6 +157,7 @@ static void place_outputs(planner *p, uint32_t i)
         p->plan->node_is_free[i] = true;
         return;
     }
+    p->plan->node_is_free[i] |= (tp_ops[n->op]->traits & TP_OP_UNWRITTEN) != 0;
     for (int k = 0; k < n->n_out; k++) {
         if (places[n->out[k]].kind != TP_PLACE_NONE)
             continue; /* operand of an in-place concat, or that concat */

@@ -22,11 +22,13 @@ static bool is_finite(const float *x, size_t n)
 static tp_status look_at(const tp_tensor *gradient, bool *ret_finite, tp_error *err)
 {
     float x[4096];
+    size_t begin, end;
+    tp_tensor_held(gradient, &begin, &end);
     *ret_finite = true;
-    for (size_t at = 0; at < gradient->bytes && *ret_finite; at += sizeof x) {
-        size_t bytes = TP_MIN(sizeof x, gradient->bytes - at);
-        TP_TRY(tp_tensor_read(gradient, at, x, bytes, err));
-        *ret_finite = is_finite(x, bytes / sizeof *x);
+    for (size_t at = begin; at < end && *ret_finite; at += TP_COUNTOF(x)) {
+        size_t n = TP_MIN(TP_COUNTOF(x), end - at);
+        TP_TRY(tp_tensor_read(gradient, at * sizeof *x, x, n * sizeof *x, err));
+        *ret_finite = is_finite(x, n);
     }
     return TP_OK;
 }

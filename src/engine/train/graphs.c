@@ -114,7 +114,7 @@ static tp_status create_program(const tp_train_options *o, tp_device *device,
                    .recompute = o->policy.recompute,
                    .recompute_every = o->policy.recompute_every,
                    .loss_chunk = (int32_t)o->engine.loss_chunk,
-                   .shard_optimizer = o->distributed.strategy == TP_STRATEGY_SHARD_OPTIMIZER,
+                   .shards_optimizer = o->distributed.strategy >= TP_STRATEGY_SHARD_OPTIMIZER,
                    .disabled = none ? every_pass : o->engine.disable_passes.v,
                    .n_disabled = none ? TP_COUNTOF(every_pass) : o->engine.disable_passes.n},
         .share_memory = !none && o->engine.in_place,
@@ -127,6 +127,12 @@ static tp_status create_program(const tp_train_options *o, tp_device *device,
         .dump = more->dump,
         .dump_user = more->dump_user};
     return tp_program_create(&options, ret, err);
+}
+
+/* What a rank keeps its part of alone. */
+static uint32_t parts_of(const tp_train_options *o)
+{
+    return o->distributed.strategy >= TP_STRATEGY_SHARD_GRADIENTS ? 1u << TP_ROLE_GRADIENT : 0;
 }
 
 static tp_status create_session(const tp_train_options *o, const tp_model *model,
@@ -144,6 +150,7 @@ static tp_status create_session(const tp_train_options *o, const tp_model *model
                                   .optimizer = &o->policy.optimizer,
                                   .weighed = o->algorithm->is_weighted,
                                   .forward_only = is_reference,
+                                  .parts = parts_of(o),
                                   .name = "reference"};
     if (is_reference && tp_model_has_adapter(model))
         options.shares = policy;

@@ -40,8 +40,10 @@ typedef enum {
 } tp_ranking;
 /* How several processes divide a run; nothing changes where there is one. */
 typedef enum {
-    TP_STRATEGY_DDP,            /* every rank has all of it, gradients are summed */
-    TP_STRATEGY_SHARD_OPTIMIZER /* ... and each updates its part of every weight (ZeRO 1) */
+    TP_STRATEGY_DDP,             /* every rank has all of it, gradients are summed */
+    TP_STRATEGY_SHARD_OPTIMIZER, /* ... and each updates its part of every weight (ZeRO 1) */
+    TP_STRATEGY_SHARD_GRADIENTS, /* ... and keeps no more of the gradients (ZeRO 2) */
+    TP_STRATEGIES
 } tp_strategy;
 /* What a bad step does; spikes of the loss have no default before these. */
 typedef enum { TP_BAD_STOP, TP_BAD_SKIP, TP_BAD_RESTORE } tp_bad_policy;

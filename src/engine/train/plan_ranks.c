@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "base/platform.h"
-
-static const char *const names[TP_STRATEGY_PLANS] = {"ddp", "shard_optimizer"};
+#include "engine/train/algorithm.h"
 
 /* ---- the network ---- */
 
@@ -49,38 +48,62 @@ static double time_of(const tp_network *n, double bytes, double rounds)
     return bytes / n->bytes_per_s + rounds * n->latency_s;
 }
 
-/* The last micro-batch: what is begun goes out one after another while launches go on; what is
- * still on its way at the end is waited for. */
-static void play(const tp_exec *e, const tp_machine *m, tp_dtype dtype, const tp_network *network,
-                 tp_strategy_plan *p)
+static void add_bytes(tp_collective_kind kind, double bytes, double times, tp_strategy_plan *p)
 {
-    double now = 0, free_at = 0, all = 0;
-    for (size_t i = 0; i < tp_exec_launch_count(e); i++) {
-        const tp_launch_info *l = tp_exec_launch(e, i);
-        if (tp_ops[l->op]->traits & TP_OP_COMMUNICATES) {
-            double rounds, bytes = tp_traffic_begun_bytes(tp_exec_traffic(e), i, &rounds);
-            double s = time_of(network, bytes, rounds);
-            if (rounds > 0) {
-                free_at = fmax(free_at, now) + s;
-                all += s;
-            }
-        } else
-            now += m ? tp_machine_seconds(m, dtype,
-                                          tp_ops[l->op]->traits & TP_OP_CONTRACTS ? l->flops : 0,
-                                          l->bytes)
-                     : NAN;
-    }
-    double exposed = isnan(now) || isnan(free_at) ? NAN : fmax(free_at - now, 0);
-    p->exposed_s += exposed;
-    p->hidden_s += all - exposed;
+    double *to[] = {[TP_ALL_REDUCE] = &p->all_reduce_bytes,
+                    [TP_REDUCE_SCATTER] = &p->reduce_scatter_bytes,
+                    [TP_ALL_GATHER] = &p->all_gather_bytes};
+    *to[kind] += times * bytes;
 }
 
-static void add_traffic(const tp_traffic *t, tp_strategy_plan *p)
+/* A run of the graph: what is begun goes out one after another while launches go on, and is waited
+ * for where the graph waits for it. */
+static void play(const tp_exec *e, const tp_machine *m, tp_dtype dtype, const tp_network *network,
+                 tp_talk talk, double times, tp_strategy_plan *p)
 {
-    p->all_reduce_bytes += tp_traffic_sent_bytes(t, TP_OP_all_reduce);
-    p->reduce_scatter_bytes += tp_traffic_sent_bytes(t, TP_OP_reduce_scatter);
-    p->all_gather_bytes += tp_traffic_sent_bytes(t, TP_OP_all_gather);
-    p->rounds += tp_traffic_rounds(t);
+    const tp_traffic *t = tp_exec_traffic(e);
+    size_t n = tp_exec_launch_count(e);
+    double now = 0, free_at = 0, all = 0, exposed = 0, *done = calloc(n + 1, sizeof *done);
+    TP_HAVE(done);
+    for (size_t i = 0; i < n; i++) {
+        const tp_launch_info *l = tp_exec_launch(e, i);
+        double rounds, bytes;
+        if (!(tp_ops[l->op]->traits & TP_OP_COMMUNICATES)) {
+            bool contracts = tp_ops[l->op]->traits & TP_OP_CONTRACTS;
+            now += m ? tp_machine_seconds(m, dtype, contracts ? l->flops : 0, l->bytes) : NAN;
+            continue;
+        }
+        int bucket = tp_traffic_bucket(t, i);
+        if (bucket < 0 || !tp_traffic_is_told(t, i, talk))
+            continue;
+        if (l->op == TP_OP_wait) {
+            double late = fmax(done[bucket] - now, 0);
+            exposed += isnan(done[bucket]) || isnan(now) ? NAN : late;
+            now += late;
+            continue;
+        }
+        bytes = tp_traffic_begun_bytes(t, i, &rounds);
+        double s = rounds > 0 ? time_of(network, bytes, rounds) : 0;
+        free_at = fmax(free_at, now) + s;
+        done[bucket] = isnan(now) || isnan(s) ? NAN : free_at;
+        all += s;
+        add_bytes(tp_traffic_kind(t, i), bytes, times, p);
+        p->rounds += times * rounds;
+    }
+    free(done);
+    p->exposed_s += times * exposed;
+    p->hidden_s += times * (all - exposed);
+}
+
+/* All runs of a graph in a step; NULL: there is no such graph, or it tells nothing. */
+static void play_graph(const tp_run_graphs *graphs, const char *name, const tp_machine *m,
+                       const tp_network *network, tp_talk talk, double times, tp_strategy_plan *p)
+{
+    int g = tp_program_find(graphs->program, name);
+    const tp_exec *e = g < 0 ? NULL : tp_program_exec(graphs->program, g);
+    tp_dtype dtype = tp_session_get_options(graphs->session)->compile.passes.compute_dtype;
+    if (e && tp_exec_traffic(e) && times > 0)
+        play(e, m, dtype, network, talk, times, p);
 }
 
 static tp_status plan_one(const tp_train_options *o, const tp_model *model, const tp_machine *m,
@@ -92,20 +115,19 @@ static tp_status plan_one(const tp_train_options *o, const tp_model *model, cons
     TP_TRY(tp_run_graphs_create(o, model, &more, &graphs, err));
     tp_status status = tp_run_plan_make(o, model, &graphs, m, &plan, err);
     if (status == TP_OK) {
-        static const char *const talking[] = {"train", "gather"};
-        tp_dtype dtype = tp_session_get_options(graphs.session)->compile.passes.compute_dtype;
-        *ret = (tp_strategy_plan){.strategy = names[o->distributed.strategy],
+        *ret = (tp_strategy_plan){.strategy = tp_strategy_name(o->distributed.strategy),
                                   .peak_bytes = plan.peak_bytes,
                                   .fits = plan.fits,
                                   .compute_s = plan.step_s};
-        for (size_t i = 0; i < TP_COUNTOF(talking); i++) {
-            int g = tp_program_find(graphs.program, talking[i]);
-            const tp_exec *e = g < 0 ? NULL : tp_program_exec(graphs.program, g);
-            if (!e || !tp_exec_traffic(e))
-                continue;
-            add_traffic(tp_exec_traffic(e), ret);
-            play(e, m, dtype, network, ret);
-        }
+        tp_algorithm_needs needs = tp_trainer_needs(o);
+        double updates = plan.updates, micro = plan.micro_batches;
+        play_graph(&graphs, "train", m, network, TP_TALK_ALL, updates, ret);
+        play_graph(&graphs, "train", m, network, TP_TALK_PARTS, micro - updates, ret);
+        play_graph(&graphs, "gather", m, network, TP_TALK_ALL, updates, ret);
+        if (needs.scores_policy)
+            play_graph(&graphs, "eval", m, network, TP_TALK_ALL, micro, ret);
+        if (needs.reference)
+            play_graph(&graphs, "reference", m, network, TP_TALK_ALL, micro, ret);
         ret->step_s = ret->compute_s + ret->exposed_s;
     }
     tp_run_graphs_release(&graphs);
@@ -150,12 +172,12 @@ tp_status tp_ranks_plan_make(const tp_train_options *o, const tp_model *model,
     one.ranks = (tp_ranks){0};
     TP_TRY(tp_run_plan_compute(&one, model, false, machine, &alone, err));
     p.alone_s = alone.step_s;
-    for (int i = 0; i < TP_STRATEGY_PLANS; i++) {
+    for (int i = 0; i < TP_STRATEGIES; i++) {
         tp_train_options with = *o;
-        if (i != TP_STRATEGY_DDP && o->policy.optimizer.kind->looks_at_whole)
-            continue;
         with.ranks.ranks = ranks;
         with.distributed.strategy = i;
+        if (tp_ranks_check(&with, NULL) != TP_OK)
+            continue;
         TP_TRY(plan_one(&with, model, machine, &p.network, &p.v[p.n++], err));
     }
     for (int i = 0; i < p.n; i++)

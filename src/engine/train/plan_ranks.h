@@ -14,6 +14,8 @@ typedef struct {
     char text[64];                 /* "100Gbit/2us"; "" unknown */
 } tp_network;
 
+/* "ddp", ... */
+const char *tp_strategy_name(int strategy);
 /* Whether a run with these options can be divided; ranks.c. */
 TP_CHECKED tp_status tp_ranks_check(const tp_train_options *o, tp_error *err);
 
@@ -31,13 +33,11 @@ typedef struct {
     char why[160]; /* it is the best, or what is better */
 } tp_strategy_plan;
 
-enum { TP_STRATEGY_PLANS = 2 };
-
 typedef struct {
     int ranks;
     tp_network network;
     double alone_s; /* a step of one process with all of the batch */
-    tp_strategy_plan v[TP_STRATEGY_PLANS];
+    tp_strategy_plan v[TP_STRATEGIES];
     int n, best; /* best -1: none fits */
 } tp_ranks_plan;
 

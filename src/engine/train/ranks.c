@@ -14,7 +14,11 @@
 #include "engine/train/plan_ranks.h"
 #include "engine/train/trainer_internal.h"
 
-static const char *const strategies[] = {"ddp", "shard_optimizer"};
+const char *tp_strategy_name(int strategy)
+{
+    static const char *const names[TP_STRATEGIES] = {"ddp", "shard_optimizer", "shard_gradients"};
+    return names[strategy];
+}
 
 int tp_trainer_ranks(const trainer *t) { return tp_comm_size(t->comm); }
 bool tp_trainer_is_first(const trainer *t) { return tp_comm_rank(t->comm) == 0; }
@@ -32,7 +36,7 @@ tp_status tp_ranks_check(const tp_train_options *o, tp_error *err)
         return tp_fail(err, TP_ERR_CONFIG,
                        "distributed.strategy=%s divides weights by elements, %s looks at whole "
                        "ones: take distributed.strategy=ddp, or another policy.optimizer.name",
-                       strategies[o->distributed.strategy], optimizer->name);
+                       tp_strategy_name(o->distributed.strategy), optimizer->name);
     for (size_t i = 0; i < o->engine.disable_passes.n; i++)
         if (strcmp(o->engine.disable_passes.v[i], "shard") == 0)
             return tp_fail(err, TP_ERR_CONFIG,
@@ -69,7 +73,7 @@ tp_status tp_ranks_open(trainer *t, tp_train_options *own, tp_train_hooks *hooks
         return TP_OK;
     TP_TRY(tp_comm_open(&t->comm, err));
     own->ranks =
-        (tp_ranks){t->comm, tp_comm_rank(t->comm), tp_comm_size(t->comm), own->ranks.bucket_bytes};
+        (tp_ranks){.comm = t->comm, .rank = tp_comm_rank(t->comm), .ranks = tp_comm_size(t->comm)};
     if (own->engine.threads == TP_OPT_UNSET_INT)
         own->threads_here = tp_comm_processors(t->comm);
     if (!tp_trainer_is_first(t)) {
@@ -84,7 +88,8 @@ tp_status tp_ranks_open(trainer *t, tp_train_options *own, tp_train_hooks *hooks
     int hosts = n_hosts(t->comm), threads = tp_trainer_threads(own);
     tp_trainer_notice(t, "%d ranks on %d host%s (%s), %d thread%s each; strategy %s",
                       own->ranks.ranks, hosts, hosts == 1 ? "" : "s", tp_comm_transport(t->comm),
-                      threads, threads == 1 ? "" : "s", strategies[own->distributed.strategy]);
+                      threads, threads == 1 ? "" : "s",
+                      tp_strategy_name(own->distributed.strategy));
     return TP_OK;
 }
 
@@ -279,7 +284,7 @@ void tp_ranks_put(const trainer *t, tp_json_w *w)
         return;
     tp_json_w_put_begin(w, "distributed", '{');
     tp_json_w_put_i64(w, "ranks", tp_trainer_ranks(t));
-    tp_json_w_put_str(w, "strategy", strategies[t->o->distributed.strategy]);
+    tp_json_w_put_str(w, "strategy", tp_strategy_name(t->o->distributed.strategy));
     tp_json_w_put_str(w, "transport", tp_comm_transport(t->comm));
     tp_json_w_put_begin(w, "hosts", '[');
     for (int i = 0; i < tp_trainer_ranks(t); i++)

@@ -80,17 +80,26 @@ static const tp_ranks *ranks_of(const tp_session *s) { return &s->options.compil
 /* Whether each rank updates its part of every weight. */
 static bool is_sharded(const tp_session *s)
 {
-    return ranks_of(s)->ranks > 1 && s->options.compile.passes.shard_optimizer;
+    return ranks_of(s)->ranks > 1 && s->options.compile.passes.shards_optimizer;
 }
+
+static bool keeps_parts(const tp_session *s, tp_role role) { return s->states->parts >> role & 1; }
 
 /* This rank's part of a tensor where there are several; false when it is empty. */
 static bool own_part(const tp_session *s, const tp_tensor *whole, tp_graph *g, tp_tensor *ret)
 {
+    const tp_ranks *r = ranks_of(s);
     *ret = *whole;
-    if (ranks_of(s)->ranks < 2)
+    if (r->ranks < 2)
         return true;
-    tp_shard shard = {ranks_of(s)->rank, ranks_of(s)->ranks};
+    tp_shard shard = is_sharded(s) ? tp_ranks_shard(r) : (tp_shard){r->rank, r->ranks};
     return tp_tensor_part(whole, shard, &g->arena, ret);
+}
+
+/* ... unless weights are gathered where they are read. */
+static bool gathers_after_update(const tp_session *s)
+{
+    return is_sharded(s) && !keeps_parts(s, TP_ROLE_WEIGHT);
 }
 
 /* After the update of parts: every weight is whole again on every rank. */
@@ -132,7 +141,7 @@ static tp_status build_update(tp_session *s, tp_error *err)
                                          .is_embedding = tp_param_is_embedding(&params[i])};
         tp_optimizer_add(o, g, &its, &in);
     }
-    return is_sharded(s) ? build_gather(s, err) : TP_OK;
+    return gathers_after_update(s) ? build_gather(s, err) : TP_OK;
 }
 
 static tp_status build_norm(tp_session *s, tp_error *err)
@@ -203,6 +212,7 @@ static tp_status build(tp_session *s, tp_error *err)
     s->states = s->options.shares ? s->options.shares->states : &s->own_states;
     if (!s->options.shares) {
         TP_TRY(tp_states_init(s->states, err));
+        tp_states_keep_parts(s->states, tp_ranks_shard(ranks_of(s)), s->options.parts);
         TP_TRY(tp_model_declare(s->model, s->options.max_positions, s->states, err));
     }
     TP_TRY(build_objective(s, false, err));
@@ -335,7 +345,7 @@ static tp_status read_loss(const tp_exec *e, double *ret, tp_error *err)
 
 void tp_session_set_last(tp_session *s, bool is_last)
 {
-    tp_exec_set_talks(exec_of(s, TRAIN), is_last);
+    tp_exec_set_talk(exec_of(s, TRAIN), is_last ? TP_TALK_ALL : TP_TALK_PARTS);
 }
 
 tp_status tp_session_train(tp_session *s, const tp_batch_view *batch, bool is_first,
@@ -399,7 +409,8 @@ tp_status tp_session_update(tp_session *s, const tp_optimizer_scalars *scalars, 
     TP_TRY(tp_program_run(s->program, s->graphs[UPDATE], true, err));
     if (!is_sharded(s))
         return TP_OK;
-    TP_TRY(tp_program_run(s->program, s->graphs[GATHER], true, err));
+    if (gathers_after_update(s))
+        TP_TRY(tp_program_run(s->program, s->graphs[GATHER], true, err));
     return tp_refresh_shadows(s->states, s->options.compile.device, err);
 }
 
@@ -439,8 +450,8 @@ void tp_session_get_plan(const tp_session *s, tp_session_plan *ret)
     tp_states_bytes(s->states, bytes);
     *ret = (tp_session_plan){
         .checkpoint_bytes =
-            trained_bytes(s) +
-            bytes[TP_MEM_OPTIMIZER] * (is_sharded(s) ? (size_t)ranks_of(s)->ranks : 1),
+            trained_bytes(s) + bytes[TP_MEM_OPTIMIZER] *
+                                   (is_sharded(s) ? (size_t)tp_ranks_shard(ranks_of(s)).count : 1),
         .activation_bytes = tp_exec_arena_bytes(e),
         .activation_live_bytes = tp_exec_live_peak_bytes(e),
         .train_flops = tp_exec_flops(e, true),

@@ -23,6 +23,7 @@ typedef struct {
     bool forward_only;          /* no training graph, no optimizer state */
     bool clips_value, clips_adaptively;     /* there is tp_session_clip() */
     const tp_optimizer_settings *optimizer; /* until it is created; NULL: AdamW */
+    uint32_t parts;                         /* roles, as bits, whose tensors ranks keep in parts */
     const char *name;   /* of a forward-only graph in the program; NULL: "eval" */
     tp_session *shares; /* the tensors of this session, of an adapter: the base alone, or with the
                            adapter that training began with; NULL: tensors of its own */
@@ -49,7 +50,8 @@ typedef struct {
     const float *loss_weights;
 } tp_batch_view;
 
-/* Whether the next micro-batch is the last of its step: only then are gradients summed over ranks.
+/* Whether the next micro-batch is the last of its step: only then are gradients summed over ranks,
+ * unless they are kept in parts.
  * From the beginning it is. */
 void tp_session_set_last(tp_session *s, bool is_last);
 

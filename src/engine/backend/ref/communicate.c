@@ -13,10 +13,26 @@ static void keep(const tp_launch *launch)
 #define run_all_reduce keep
 #define run_reduce_scatter keep
 #define run_all_gather keep
+
+static void add_part(const tp_launch *launch)
+{
+    const tp_operand *x = &launch->in[0], *sum = &launch->out[0];
+    for (int64_t r = 0; r < x->dim[0]; r++)
+        for (int64_t c = 0; c < x->dim[1]; c++)
+            ref_store(sum, r, c,
+                      ref_load(x, r, c) + (launch->accumulate ? ref_load(sum, r, c) : 0));
+}
+
+#define run_reduce_scatter_part add_part
+#define run_all_gather_part keep
+#define run_all_reduce_part keep
 #define run_broadcast keep
 #define run_wait keep
 TP_REF_KERNEL(all_reduce);
 TP_REF_KERNEL(reduce_scatter);
 TP_REF_KERNEL(all_gather);
+TP_REF_KERNEL(reduce_scatter_part);
+TP_REF_KERNEL(all_gather_part);
+TP_REF_KERNEL(all_reduce_part);
 TP_REF_KERNEL(broadcast);
 TP_REF_KERNEL(wait);

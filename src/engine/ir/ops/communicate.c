@@ -40,10 +40,42 @@ const tp_op_def tp_op_broadcast = {
     .traits = TALK,
 };
 
+/* `sum` is kept in parts: the sum over ranks of a rank's own part is added to what it has, once a
+ * micro-batch.  x is free again when the last of the bucket has begun. */
+const tp_op_def tp_op_reduce_scatter_part = {
+    .name = "reduce_scatter_part",
+    .signature = "x:s[..] sum_acc:s[..] -> sum:s[..]",
+    .attributes = "bucket",
+    .traits = TALK | TP_OP_ACCUMULATES,
+};
+
+/* The whole of what is kept in parts. */
+const tp_op_def tp_op_all_gather_part = {
+    .name = "all_gather_part",
+    .signature = "part:f[..] -> x:f[..]",
+    .attributes = "bucket",
+    .traits = TALK,
+};
+
+/* Where several groups of ranks keep the same parts: the sum over them, in each. */
+const tp_op_def tp_op_all_reduce_part = {
+    .name = "all_reduce_part",
+    .signature = "x:s[..] -> x:s[..]",
+    .attributes = "bucket",
+    .traits = TALK,
+};
+
+/* Memory of that shape which nobody has written yet: what accumulates into it begins there. */
+const tp_op_def tp_op_room = {
+    .name = "room",
+    .signature = "like:s[..] -> x:s[..]",
+    .traits = TP_OP_UNWRITTEN,
+};
+
 /* Until what was begun on this memory is over. */
 const tp_op_def tp_op_wait = {
     .name = "wait",
-    .signature = "x:s[..] -> x:s[..]",
+    .signature = "x:f[..] -> x:f[..]",
     .attributes = "bucket",
     .traits = TALK,
 };
