@@ -329,6 +329,8 @@ tp_status tp_training_plan_text(const char *config, const char *const *overrides
     recipe.options.ranks.ranks = o.ranks;
     tp_status status = check_ranks(&recipe.options, &o, err);
     if (status == TP_OK)
+        status = tp_ranks_find_nodes(&recipe.options, err);
+    if (status == TP_OK)
         status = plan(&recipe, &o, &out, ret_fits, err);
     tp_recipe_close(&recipe);
     if (status == TP_OK)

@@ -26,6 +26,15 @@ is "cse" "$(awk '/"name": "cse"/ {f = 1} f && /saved_bytes/ {gsub(/[^0-9-]/, "")
 # ... and gradients kept in parts are scattered in every micro-batch.
 is "strategy" "$("$TOOL" get four.json distributed.strategies.2.strategy)" shard_gradients
 is "scattered in parts" "$("$TOOL" get four.json distributed.strategies.2.reduce_scatter_bytes)" $((weights * 3 / 4))
+# Weights in parts are gathered for both passes, in the bf16 of products; those of the last product once.
+is "strategy" "$("$TOOL" get four.json distributed.strategies.3.strategy)" full_shard
+gathered=$("$TOOL" get four.json distributed.strategies.3.all_gather_bytes)
+[ "$gathered" -gt $((weights * 3 / 8)) ] && [ "$gathered" -le $((weights * 3 / 4)) ] || fail "$gathered bytes are gathered of $weights"
+[ "$("$TOOL" get four.json distributed.strategies.3.planned_peak_bytes)" -lt "$("$TOOL" get four.json distributed.strategies.2.planned_peak_bytes)" ] ||
+    fail "full_shard takes no less than shard_gradients"
+run plan tiny.yaml --ranks 4 --json distributed.ranks_per_node=2
+expect 0
+is "strategy" "$("$TOOL" get out distributed.strategies.4.strategy)" hybrid
 "$TOOL" get four.json distributed.strategies.1.why >/dev/null || fail "nobody says why a strategy is not the best"
 
 run plan tiny.yaml --ranks 64 --network 10Gbit/50us

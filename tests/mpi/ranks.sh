@@ -90,7 +90,7 @@ for n in 2 3; do
     ranks $n train --quiet dpo.yaml run.dir=dpo-$n
     expect 0
     nearly dpo dpo-$n 1e-5 1e-4
-    for strategy in shard_gradients; do
+    for strategy in shard_gradients full_shard; do
         ranks $n train --quiet dpo.yaml run.dir=dpo-$strategy-$n distributed.strategy=$strategy
         expect 0
         nearly dpo dpo-$strategy-$n 1e-5 1e-4

@@ -41,7 +41,7 @@ done
 ranks 2 train --quiet grpo.yaml run.dir=shard distributed.strategy=shard_optimizer
 expect 0
 nearly ranks-2 shard 0 0
-for strategy in shard_gradients; do
+for strategy in shard_gradients full_shard; do
     ranks 2 train --quiet grpo.yaml run.dir=$strategy distributed.strategy=$strategy
     expect 0
     nearly one $strategy 1e-5 1e-4

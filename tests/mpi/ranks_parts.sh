@@ -6,7 +6,7 @@ write_recipe tiny.yaml
 sed -i 's/lr: 1.0e-2/lr: 1.0e-3/' tiny.yaml
 words="sft.max_num_steps=12 sft.val_period=6 checkpointing.save_period=6 policy.precision=float32
        policy.train_micro_batch_size=2 data.arithmetic.digits=2 policy.sequence_packing.enabled=false"
-strategies="shard_gradients"
+strategies="shard_gradients full_shard"
 
 # kind RUN KIND: planned bytes of a kind of memory.
 kind() {
@@ -33,12 +33,12 @@ for n in 2 3 4; do
             distributed.bucket_mib=0.004 'engine.disable_passes=[overlap]'
         expect 0
         nearly $strategy-$n plain-$n 0 0
+        [ $n = 3 ] || continue
         # shellcheck disable=SC2086
         ranks $n train --quiet tiny.yaml $words run.dir=single-$n distributed.strategy=$strategy \
             'engine.disable_passes=[bucket]'
         expect 0
         nearly $strategy-$n single-$n 0 0
-        rm -rf plain-$n single-$n
     done
 done
 
@@ -50,6 +50,47 @@ for what in optimizer gradients; do
     [ "$part" -ge $((whole / 4)) ] && [ "$part" -le $((whole / 4 + whole / 20)) ] || fail "a fourth of the $what, $whole, is $part"
 done
 is "weights of a rank" "$(kind shard_gradients-4 weights)" "$(kind ddp-4 weights)"
+for what in optimizer gradients weights; do
+    whole=$(kind ddp-4 $what)
+    part=$(kind full_shard-4 $what)
+    [ "$part" -ge $((whole / 4)) ] && [ "$part" -le $((whole / 4 + whole / 20)) ] || fail "a fourth of the $what, $whole, is $part"
+done
+
+# Weights that stay for the backward pass are sent once, and change no bit.
+# shellcheck disable=SC2086
+ranks 2 train --quiet tiny.yaml $words run.dir=kept distributed.strategy=full_shard distributed.reshard_after_forward=false
+expect 0
+nearly full_shard-2 kept 0 0
+[ "$("$TOOL" get kept/run.json distributed.bytes_sent)" -lt "$("$TOOL" get full_shard-2/run.json distributed.bytes_sent)" ] ||
+    fail "weights that stay are sent again"
+
+# Two nodes of two: parts within a node, sums between them.
+# shellcheck disable=SC2086
+ranks 4 train --quiet tiny.yaml $words run.dir=hybrid distributed.strategy=hybrid distributed.ranks_per_node=2
+expect 0
+nearly one hybrid 1e-5 1e-4
+is "memory of a rank of hybrid" "$("$TOOL" get hybrid/run.json memory.measured_peak_bytes)" \
+    "$("$TOOL" get hybrid/run.json memory.planned_peak_bytes)"
+is "weights of a rank of hybrid" "$(kind hybrid weights)" "$(kind full_shard-2 weights)"
+# shellcheck disable=SC2086
+ranks 4 train --quiet tiny.yaml $words run.dir=plain distributed.strategy=hybrid distributed.ranks_per_node=2 \
+    distributed.bucket_mib=0.004 'engine.disable_passes=[overlap]'
+expect 0
+nearly hybrid plain 0 0
+# shellcheck disable=SC2086
+ranks 4 train --quiet tiny.yaml $words run.dir=stopped sft.max_num_steps=6 distributed.strategy=hybrid distributed.ranks_per_node=2
+expect 0
+# shellcheck disable=SC2086
+ranks 3 train --quiet --resume tiny.yaml $words run.dir=stopped distributed.strategy=full_shard
+expect 0
+nearly one stopped 1e-5 1e-4
+rm -rf stopped plain
+# shellcheck disable=SC2086
+ranks 3 train --quiet tiny.yaml $words run.dir=uneven distributed.strategy=hybrid distributed.ranks_per_node=2
+expect 2 "3 processes are not several nodes of the same number of them; set distributed.ranks_per_node"
+# shellcheck disable=SC2086
+ranks 2 train --quiet tiny.yaml $words run.dir=alone distributed.strategy=hybrid
+expect 2 "2 processes are not several nodes of the same number of them on hosts of their own"
 
 # One micro-batch a rank: nothing is added up in another order than by ddp.
 for strategy in $strategies; do
@@ -60,6 +101,7 @@ for strategy in $strategies; do
         expect 0
     done
     nearly once-ddp once-$strategy 0 0
+    rm -rf once-*
 done
 
 # bf16 with activations made again; a frozen base with an adapter.

@@ -241,7 +241,10 @@ static tp_status evaluate(trainer *t, uint64_t first, uint64_t end, tp_preferenc
         tp_dpo_batch_add(b, &d->validation.v[i]);
     TP_TRY(tp_dpo_batch_arrange(t, b, err));
     uint32_t ranks = (uint32_t)tp_trainer_ranks(t);
-    for (uint32_t m = (uint32_t)tp_comm_rank(t->comm); m < b->arrangement.n_micro; m += ranks) {
+    uint32_t n_micro = b->arrangement.n_micro, rank = (uint32_t)tp_comm_rank(t->comm);
+    for (uint32_t round = 0; round * ranks < n_micro; round++) {
+        /* Where there is none left for this rank it takes part: weights may be in parts. */
+        uint32_t own = round * ranks + rank, m = TP_MIN(own, n_micro - 1);
         const float *logp;
         double loss;
         if (tp_trainer_should_stop(t))
@@ -249,6 +252,8 @@ static tp_status evaluate(trainer *t, uint64_t first, uint64_t end, tp_preferenc
         tp_batch_fill(&b->arrangement, b->sequences, m, &d->mb);
         tp_batch_view view = tp_trainer_view(&d->mb);
         TP_TRY(tp_session_eval(t->session, &view, &loss, &logp, err));
+        if (own != m)
+            continue;
         *ret_tokens += d->mb.n_trained;
         for (uint32_t k = b->arrangement.starts[m]; k < b->arrangement.starts[m + 1]; k += 2) {
             tp_preference_side chosen, rejected;

@@ -41,8 +41,9 @@ static void hash_pairs(XXH3_state_t *state, const dpo_pairs *pairs)
 static tp_status hash_tensor(XXH3_state_t *state, const tp_tensor *s, tp_error *err)
 {
     char part[HASHED_BYTES];
-    for (size_t at = 0; at < s->bytes; at += sizeof part) {
-        size_t n = TP_MIN(sizeof part, s->bytes - at);
+    size_t bytes = tp_tensor_count(s) * tp_dtype_size(s->dtype);
+    for (size_t at = 0; at < bytes; at += sizeof part) {
+        size_t n = TP_MIN(sizeof part, bytes - at);
         TP_TRY(tp_tensor_read(s, at, part, n, err));
         XXH3_128bits_update(state, part, n);
     }
@@ -225,20 +226,37 @@ static tp_status compute(trainer *t, tp_session *session, tp_error *err)
     return TP_OK;
 }
 
+/* Ranks that keep parts of the weights compute all together, or none. */
+static tp_status agree_on_cache(trainer *t, tp_status status, tp_error *err)
+{
+    dpo *d = t->own;
+    double is_missing = !d->reference_was_cached;
+    TP_TRY(tp_comm_agree(t->comm, status, err));
+    TP_TRY(tp_comm_max(t->comm, &is_missing, 1, err));
+    d->reference_was_cached = is_missing == 0;
+    return TP_OK;
+}
+
 static tp_status obtain(trainer *t, tp_session *session, tp_error *err)
 {
     dpo *d = t->own;
     char key[33];
     tp_buf path = {0};
     double start = tp_clock_s();
+    bool together = tp_session_states(session)->parts >> TP_ROLE_WEIGHT & 1;
     TP_TRY(make_key(t, session, key, err));
     tp_status status = tp_cache_folder(t->o->data.cache_dir, tp_run_dir(t->run), &path, err);
     if (status == TP_OK) {
         tp_buf_addf(&path, "/%s.reference", key);
         d->reference_was_cached = read_cache(d, tp_buf_str(&path), key);
+    }
+    if (together)
+        status = agree_on_cache(t, status, err);
+    if (status == TP_OK) {
         if (!d->reference_was_cached)
             status = compute(t, session, err);
-        if (status == TP_OK && !d->reference_was_cached) {
+        bool writes = !together || tp_comm_local_rank(t->comm) == 0;
+        if (status == TP_OK && !d->reference_was_cached && writes) {
             tp_error inner;
             if (write_cache(d, tp_buf_str(&path), key, &inner) != TP_OK)
                 tp_trainer_notice(t, "the reference's log-probabilities could not be kept: %s",

@@ -47,7 +47,10 @@ static tp_status score(trainer *t, tp_session *session, bool is_reference, tp_er
         float **to = is_reference ? &s->ref : &s->prev;
         *to = tp_arena_array(&g->arena, float, s->n_answer + 1);
     }
-    for (uint32_t m = (uint32_t)tp_comm_rank(t->comm); m < g->arrangement.n_micro; m += ranks) {
+    uint32_t n_micro = g->arrangement.n_micro, rank = (uint32_t)tp_comm_rank(t->comm);
+    for (uint32_t round = 0; round * ranks < n_micro; round++) {
+        /* Where there is none left for this rank it takes part: weights may be in parts. */
+        uint32_t own = round * ranks + rank, m = TP_MIN(own, n_micro - 1);
         const float *logp;
         double loss;
         if (tp_trainer_should_stop(t))
@@ -55,7 +58,8 @@ static tp_status score(trainer *t, tp_session *session, bool is_reference, tp_er
         tp_batch_fill(&g->arrangement, g->sequences, m, &g->mb);
         tp_batch_view view = tp_trainer_view(&g->mb);
         TP_TRY(tp_session_eval(session, &view, &loss, &logp, err));
-        for (uint32_t k = g->arrangement.starts[m]; k < g->arrangement.starts[m + 1]; k++) {
+        for (uint32_t k = g->arrangement.starts[m]; own == m && k < g->arrangement.starts[m + 1];
+             k++) {
             uint32_t i = g->arrangement.order[k];
             grpo_sample *s = g->trained[i];
             memcpy(is_reference ? s->ref : s->prev, answer_in(g, i, logp),

@@ -106,6 +106,7 @@ tp_status tp_states_declare(tp_states *states, const tp_tensor *tensor, tp_error
     if (t.keeps_part) {
         size_t begin, end;
         t.shard = states->shard;
+        t.reader = &states->reader;
         tp_tensor_held(&t, &begin, &end);
         t.bytes = end > begin ? (end - begin) * tp_dtype_size(t.dtype) : LINE;
     }
@@ -202,6 +203,16 @@ static tp_span part_of(const tp_tensor *state, size_t offset)
 tp_status tp_tensor_read(const void *source, size_t offset, void *to, size_t bytes, tp_error *err)
 {
     const tp_tensor *state = source;
+    size_t size = tp_dtype_size(state->dtype);
+    if (state->keeps_part && state->reader && state->reader->read)
+        return state->reader->read(state->reader->user, state, offset / size, bytes / size, to,
+                                   err);
+    return tp_tensor_read_held(state, offset, to, bytes, err);
+}
+
+tp_status tp_tensor_read_held(const tp_tensor *state, size_t offset, void *to, size_t bytes,
+                              tp_error *err)
+{
     size_t begin, end, size = tp_dtype_size(state->dtype);
     tp_tensor_held(state, &begin, &end);
     TP_ASSERT(offset >= begin * size && offset + bytes <= end * size);

@@ -16,6 +16,7 @@ typedef struct {
     size_t n_slots;
     tp_shard shard; /* of tensors that are kept in parts: those of these roles, as bits */
     uint32_t parts;
+    tp_part_reader reader; /* of what others hold of them: all ranks read the same, or one asks */
 } tp_states;
 
 TP_CHECKED tp_status tp_states_init(tp_states *states, tp_error *err);
@@ -35,12 +36,16 @@ tp_tensor *tp_states_find(const tp_states *states, const char *name);
 TP_CHECKED tp_status tp_states_alloc(tp_states *states, tp_device *device, tp_error *err);
 
 /* Part of a tensor, from and to the host: `source` is a tp_tensor (as tp_read_fn has it).  Of one
- * that is kept in parts only what is held can be read, and what is written elsewhere is left out.
- */
+ * that is kept in parts the others tell what they hold, and what is written elsewhere is left
+ * out. */
 TP_CHECKED tp_status tp_tensor_read(const void *source, size_t offset, void *to, size_t bytes,
                                     tp_error *err);
 TP_CHECKED tp_status tp_tensor_write(const tp_tensor *state, size_t offset, const void *from,
                                      size_t bytes, tp_error *err);
+
+/* The same of what this rank holds. */
+TP_CHECKED tp_status tp_tensor_read_held(const tp_tensor *tensor, size_t offset, void *to,
+                                         size_t bytes, tp_error *err);
 
 /* Bytes that it takes in memory, allocated or not. */
 size_t tp_tensor_room(const tp_tensor *tensor);

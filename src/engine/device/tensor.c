@@ -18,6 +18,7 @@ static const char *const layouts[] = {
     [TP_LAYOUT_ROWS] = "rows",
     [TP_LAYOUT_PANELS] = "panels",
     [TP_LAYOUT_PANELS_TRANSPOSED] = "panels_t",
+    [TP_LAYOUT_WHOLE] = "whole",
 };
 
 enum { LINE_ELEMENTS = 16 };
@@ -32,7 +33,7 @@ void tp_shard_part(size_t n, tp_shard shard, size_t *ret_begin, size_t *ret_end)
     *ret_end = (index + 1) * each < n ? (index + 1) * each : n;
 }
 
-static size_t count_of(const tp_tensor *t)
+size_t tp_tensor_count(const tp_tensor *t)
 {
     return (size_t)t->dim[0] * (size_t)(t->rank == 2 ? t->dim[1] : 1);
 }
@@ -40,7 +41,7 @@ static size_t count_of(const tp_tensor *t)
 void tp_tensor_held(const tp_tensor *t, size_t *ret_begin, size_t *ret_end)
 {
     *ret_begin = 0;
-    *ret_end = count_of(t);
+    *ret_end = tp_tensor_count(t);
     if (t->keeps_part)
         tp_shard_part(*ret_end, t->shard, ret_begin, ret_end);
 }
@@ -48,7 +49,7 @@ void tp_tensor_held(const tp_tensor *t, size_t *ret_begin, size_t *ret_end)
 bool tp_tensor_part(const tp_tensor *whole, tp_shard shard, tp_arena *arena, tp_tensor *ret)
 {
     size_t begin, end;
-    tp_shard_part(count_of(whole), shard, &begin, &end);
+    tp_shard_part(tp_tensor_count(whole), shard, &begin, &end);
     *ret = *whole;
     ret->keeps_part = false;
     ret->name = tp_arena_printf(arena, "%s.part", whole->name);

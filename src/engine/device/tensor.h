@@ -26,8 +26,9 @@ typedef enum {
 
 typedef enum {
     TP_LAYOUT_ROWS,
-    TP_LAYOUT_PANELS,           /* see pack_panels in ir/ops/linear.c */
-    TP_LAYOUT_PANELS_TRANSPOSED /* of a weight that is stored transposed */
+    TP_LAYOUT_PANELS,            /* see pack_panels in ir/ops/linear.c */
+    TP_LAYOUT_PANELS_TRANSPOSED, /* of a weight that is stored transposed */
+    TP_LAYOUT_WHOLE              /* in rows, of a weight that is kept in parts */
 } tp_layout;
 
 /* Part `index` of `count` of the elements, as tp_shard_part() divides them; zeroed: the whole
@@ -36,7 +37,15 @@ typedef struct {
     int32_t index, count;
 } tp_shard;
 
+struct tp_tensor;
+/* What other ranks hold of a tensor that is kept in parts: `count` elements from `first` on. */
 typedef struct {
+    tp_status (*read)(void *user, const struct tp_tensor *tensor, size_t first, size_t count,
+                      void *to, tp_error *err);
+    void *user;
+} tp_part_reader;
+
+typedef struct tp_tensor {
     const char *name;
     const char *of; /* gradient, moment, copy, adapter: the weight's name; may be NULL */
     tp_role role;
@@ -51,10 +60,11 @@ typedef struct {
     size_t within_at;
 
     /* Set by tp_states. */
-    bool is_inside;  /* another one's buffer holds it */
-    bool keeps_part; /* dim is of the whole, of which only `shard` is in memory */
-    size_t bytes;    /* in memory */
-    tp_span span;    /* no buffer until tp_states_alloc() */
+    bool is_inside;               /* another one's buffer holds it */
+    bool keeps_part;              /* dim is of the whole, of which only `shard` is in memory */
+    size_t bytes;                 /* in memory */
+    const tp_part_reader *reader; /* (optional) of what is not */
+    tp_span span;                 /* no buffer until tp_states_alloc() */
 } tp_tensor;
 
 /* The f32 tensor of a weight's shape that belongs to it, called "<prefix>.<its name>"; the name is
@@ -66,6 +76,7 @@ tp_tensor tp_tensor_gradient(const tp_tensor *weight, tp_arena *arena);
 /* Elements [*ret_begin, *ret_end) of n: parts of whole cache lines, as equal as those are; the
  * last ones may have less, or nothing. */
 void tp_shard_part(size_t n, tp_shard shard, size_t *ret_begin, size_t *ret_end);
+size_t tp_tensor_count(const tp_tensor *tensor); /* elements of the whole */
 /* The elements of the whole that are in memory: from *ret_begin to *ret_end; all unless it keeps a
  * part. */
 void tp_tensor_held(const tp_tensor *tensor, size_t *ret_begin, size_t *ret_end);
@@ -75,7 +86,7 @@ bool tp_tensor_part(const tp_tensor *whole, tp_shard shard, tp_arena *arena, tp_
 const char *tp_role_name(tp_role role);             /* "weight", ... */
 bool tp_role_parse(const char *name, tp_role *ret); /* false when unknown */
 tp_mem_kind tp_role_memory(tp_role role);           /* what its bytes are charged to */
-const char *tp_layout_name(tp_layout layout);       /* "rows", "panels", "panels_t" */
+const char *tp_layout_name(tp_layout layout);       /* "rows", "panels", "panels_t", "whole" */
 bool tp_layout_parse(const char *name, tp_layout *ret);
 
 #endif

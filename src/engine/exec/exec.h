@@ -71,8 +71,13 @@ size_t tp_exec_live_peak_bytes(const tp_exec *exec);
 double tp_exec_flops(const tp_exec *exec, bool contractions_only);
 double tp_exec_bytes(const tp_exec *exec);
 
-/* Every copy becomes its weight again, rounded and laid out as its record says. */
-TP_CHECKED tp_status tp_refresh_shadows(const tp_states *states, tp_device *device, tp_error *err);
+/* Every copy becomes its weight again, rounded and laid out as its record says.  Whole copies of
+ * weights that are kept in parts only where it `gathers`: a matter of all ranks. */
+TP_CHECKED tp_status tp_refresh_shadows(const tp_states *states, tp_device *device, bool gathers,
+                                        tp_error *err);
+/* Bytes of the latter, and of what they pass through. */
+size_t tp_gathered_bytes(const tp_states *states);
+size_t tp_gathered_room(const tp_states *states);
 
 /* Text: one line per launch with kernel, shapes, offsets. */
 void tp_exec_print(const tp_exec *exec, tp_buf *out);

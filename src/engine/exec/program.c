@@ -202,6 +202,8 @@ void tp_program_bytes(const tp_program *p, size_t ret[TP_MEM_KINDS])
             tp_states_bytes(p->parts[i].states, bytes);
         for (int k = 0; k < TP_MEM_KINDS; k++)
             ret[k] += bytes[k];
+        if (is_first_of(p, i))
+            ret[TP_MEM_WORKSPACE] += tp_gathered_room(p->parts[i].states);
     }
     ret[TP_MEM_ACTIVATIONS] += p->pool.arena_bytes;
     ret[TP_MEM_WORKSPACE] += p->pool.workspace_bytes + p->pool.staging_bytes;

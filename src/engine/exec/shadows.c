@@ -1,5 +1,11 @@
-/* shadows.c - low-precision copies of the weights, made anew from their masters. */
+/* shadows.c - copies of the weights, made anew from their masters: rounded, in another layout, or
+ * gathered where ranks keep parts of them. */
+#include <stdlib.h>
+
+#include "base/platform.h"
 #include "engine/exec/exec.h"
+
+enum { GATHERED = 1 << 18 }; /* elements at a time */
 
 static tp_operand operand_of(const tp_tensor *state)
 {
@@ -10,26 +16,128 @@ static tp_operand operand_of(const tp_tensor *state)
                         .stride = state->rank == 2 ? state->dim[1] : 1};
 }
 
-static tp_status refresh(const tp_states *states, const tp_tensor *copy, tp_device *device,
+/* What this rank holds, as a vector; empty: dim[0] is 0. */
+static tp_operand held_operand(const tp_tensor *state)
+{
+    size_t begin, end;
+    tp_tensor_held(state, &begin, &end);
+    return (tp_operand){.span = state->span,
+                        .dtype = state->dtype,
+                        .rank = 1,
+                        .dim = {(int64_t)(end - begin), 1},
+                        .stride = 1};
+}
+
+static tp_status convert(const tp_tensor *copy, tp_operand from, tp_operand to, tp_device *device,
                          tp_error *err)
 {
+    bool has_rows = copy->layout == TP_LAYOUT_ROWS || copy->layout == TP_LAYOUT_WHOLE;
     tp_launch make = {
-        .op = copy->layout == TP_LAYOUT_ROWS ? TP_OP_cast : TP_OP_pack_panels,
+        .op = has_rows ? TP_OP_cast : TP_OP_pack_panels,
         .n_in = 1,
         .n_out = 1,
         .threads = (uint16_t)tp_device_threads(device),
         .attrs.transposed = copy->layout == TP_LAYOUT_PANELS_TRANSPOSED,
-        .in[0] = operand_of(tp_states_find(states, copy->of)),
-        .out[0] = operand_of(copy),
+        .in[0] = from,
+        .out[0] = to,
     };
     make.kernel = tp_kernel_find(device, &make);
     return tp_device_submit(device, &make, 1, err);
 }
 
-tp_status tp_refresh_shadows(const tp_states *states, tp_device *device, tp_error *err)
+/* All of a weight whose parts the ranks keep. */
+static tp_status gather(const tp_tensor *weight, tp_span to, tp_error *err)
 {
+    size_t n = tp_tensor_count(weight), size = tp_dtype_size(weight->dtype);
+    char *some = malloc(GATHERED * size);
+    TP_HAVE(some);
+    tp_status status = TP_OK;
+    for (size_t at = 0; at < n && status == TP_OK; at += GATHERED) {
+        size_t bytes = TP_MIN((size_t)GATHERED, n - at) * size;
+        status = tp_tensor_read(weight, at * size, some, bytes, err);
+        if (status == TP_OK)
+            status = tp_span_write((tp_span){to.buffer, to.offset + at * size}, some, bytes, err);
+    }
+    free(some);
+    return status;
+}
+
+static tp_status gather_copy(const tp_tensor *copy, const tp_tensor *weight, tp_buffer *room,
+                             tp_device *device, tp_error *err)
+{
+    tp_operand from = operand_of(weight);
+    if (copy->layout == TP_LAYOUT_WHOLE && copy->dtype == weight->dtype)
+        return gather(weight, copy->span, err);
+    from.span = (tp_span){room, 0};
+    TP_TRY(gather(weight, from.span, err));
+    return convert(copy, from, operand_of(copy), device, err);
+}
+
+static tp_status refresh(const tp_states *states, const tp_tensor *copy, tp_device *device,
+                         tp_error *err)
+{
+    const tp_tensor *weight = tp_states_find(states, copy->of);
+    if (!copy->keeps_part)
+        return convert(copy, operand_of(weight), operand_of(copy), device, err);
+    tp_operand from = held_operand(weight);
+    return from.dim[0] ? convert(copy, from, held_operand(copy), device, err) : TP_OK;
+}
+
+static bool is_gathered(const tp_states *states, const tp_tensor *copy)
+{
+    return copy->role == TP_ROLE_COPY && !copy->keeps_part &&
+           tp_states_find(states, copy->of)->keeps_part;
+}
+
+size_t tp_gathered_room(const tp_states *states)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < states->n; i++) {
+        const tp_tensor *copy = &states->items[i];
+        if (!is_gathered(states, copy))
+            continue;
+        const tp_tensor *weight = tp_states_find(states, copy->of);
+        if (copy->layout != TP_LAYOUT_WHOLE || copy->dtype != weight->dtype)
+            most = TP_MAX(most, tp_tensor_count(weight) * tp_dtype_size(weight->dtype));
+    }
+    return most;
+}
+
+size_t tp_gathered_bytes(const tp_states *states)
+{
+    size_t bytes = 0;
     for (size_t i = 0; i < states->n; i++)
-        if (states->items[i].role == TP_ROLE_COPY && states->items[i].span.buffer)
-            TP_TRY(refresh(states, &states->items[i], device, err));
+        bytes += is_gathered(states, &states->items[i]) ? tp_tensor_room(&states->items[i]) : 0;
+    return bytes;
+}
+
+static tp_status refresh_gathered(const tp_states *states, tp_device *device, tp_error *err)
+{
+    tp_buffer *room = NULL;
+    size_t bytes = tp_gathered_room(states);
+    if (bytes)
+        TP_TRY(tp_buffer_alloc(device, TP_MEM_WORKSPACE, bytes, &room, err));
+    tp_status status = TP_OK;
+    for (size_t i = 0; i < states->n && status == TP_OK; i++) {
+        const tp_tensor *copy = &states->items[i];
+        if (is_gathered(states, copy) && copy->span.buffer)
+            status = gather_copy(copy, tp_states_find(states, copy->of), room, device, err);
+    }
+    if (status == TP_OK)
+        status = tp_device_wait(device, err);
+    tp_buffer_free(room);
+    return status;
+}
+
+tp_status tp_refresh_shadows(const tp_states *states, tp_device *device, bool gathers,
+                             tp_error *err)
+{
+    for (size_t i = 0; i < states->n; i++) {
+        const tp_tensor *copy = &states->items[i];
+        if (copy->role == TP_ROLE_COPY && copy->span.buffer && !is_gathered(states, copy))
+            TP_TRY(refresh(states, copy, device, err));
+    }
+    if (gathers && states->parts)
+        TP_TRY(refresh_gathered(states, device, err));
     return tp_device_wait(device, err);
 }

@@ -208,7 +208,7 @@ tp_status tp_engine_weights_changed(tp_engine *e, tp_error *err)
         if (e->requests[i] && e->requests[i]->prefix == PREFIX_READY)
             tp_schedule_drop_prefix(e, e->requests[i]);
     TP_TRY(tp_model_fill_constants(e->model, e->states, err));
-    return tp_refresh_shadows(e->states, e->options.device, err);
+    return tp_refresh_shadows(e->states, e->options.device, true, err);
 }
 
 /* ---- requests ---- */

@@ -58,7 +58,7 @@ static tp_status write_all(const tp_states *states, const tp_param *p, const flo
 {
     const tp_tensor *t = tp_states_find(states, p->name);
     TP_ASSERT(t && t->dtype == TP_DTYPE_F32);
-    return tp_tensor_write(t, 0, x, t->bytes, err);
+    return tp_tensor_write(t, 0, x, tp_tensor_count(t) * sizeof *x, err);
 }
 
 /* ---- from the base: norms of rows, and sums ---- */

@@ -83,7 +83,7 @@ static tp_status init_param(const tp_param *p, const tp_tensor *s, bool is_unifo
                             float std, tp_error *err)
 {
     float values[2 * BLOCK];
-    size_t n = s->bytes / tp_dtype_size(s->dtype);
+    size_t n = tp_tensor_count(s);
     uint64_t stream = XXH3_64bits(p->name, strlen(p->name));
     for (size_t k = 0; k < 2 * BLOCK; k++)
         values[k] = p->init == TP_INIT_ONE ? 1.0f : 0.0f;

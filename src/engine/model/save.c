@@ -50,7 +50,7 @@ static tp_status gather(saving *s, const tp_states *states, size_t max_shard_byt
         const tp_tensor *state = tp_states_find(states, p->name);
         if (!state || !state->span.buffer)
             return tp_fail(err, TP_ERR_ARG, "tensor '%s' is not in memory", p->name);
-        size_t bytes = state->bytes / sizeof(float) * tp_dtype_size(s->dtype);
+        size_t bytes = tp_tensor_count(state) * tp_dtype_size(s->dtype);
         if (filled && bytes > max_shard_bytes - TP_MIN(filled, max_shard_bytes)) {
             s->n_shards++;
             filled = 0;

@@ -9,12 +9,12 @@
  * In the order in which they are ready, up to so many bytes; a bucket has one op, of one phase and
  * dtype.  What sums begins where the last of its bucket is ready; what gathers weights where the
  * first is needed.  Every element's sum stays what it was. */
+#include "base/platform.h"
 #include "engine/passes/pass.h"
 
 typedef struct {
     int32_t number; /* 0: none is open */
     size_t bytes;
-    tp_dtype dtype;
     uint8_t phase;
 } open_bucket;
 
@@ -23,18 +23,18 @@ static bool begins(const tp_node *n)
     return (tp_ops[n->op]->traits & TP_OP_COMMUNICATES) && n->op != TP_OP_wait;
 }
 
-/* Those of one op; where[b]: the node beside which bucket b begins. */
-static void number(tp_graph *g, tp_op op, size_t most, int32_t *last, uint32_t *where)
+/* Those of one op and dtype; where[b]: the node beside which bucket b begins. */
+static void number(tp_graph *g, tp_op op, tp_dtype dtype, size_t most, int32_t *last,
+                   uint32_t *where)
 {
     open_bucket b = {0};
     for (uint32_t i = 1; i < g->n_nodes; i++) {
         tp_node *n = &g->nodes[i];
-        if (n->op != op)
+        if (n->op != op || g->values[n->out[0]].dtype != dtype)
             continue;
-        const tp_value *v = &g->values[n->out[0]];
-        size_t own = tp_value_bytes(v);
-        if (!b.number || b.bytes + own > most || v->dtype != b.dtype || n->phase != b.phase) {
-            b = (open_bucket){++*last, 0, v->dtype, n->phase};
+        size_t own = tp_value_bytes(&g->values[n->out[0]]);
+        if (!b.number || b.bytes + own > most || n->phase != b.phase) {
+            b = (open_bucket){++*last, 0, n->phase};
             where[b.number] = i;
         }
         n->attrs.bucket = b.number;
@@ -72,11 +72,13 @@ static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed,
         *changed |= begins(&g->nodes[i]);
     if (!*changed)
         return TP_OK;
+    static const tp_dtype dtypes[] = {TP_DTYPE_F32, TP_DTYPE_BF16, TP_DTYPE_F16};
     int32_t last = 0;
     uint32_t *where = tp_arena_array(&g->arena, uint32_t, g->n_nodes + 1);
     for (int op = 0; op < TP_OP_COUNT; op++)
         if ((tp_ops[op]->traits & TP_OP_COMMUNICATES) && op != TP_OP_wait)
-            number(g, (tp_op)op, options->bucket_bytes, &last, where);
+            for (size_t k = 0; k < TP_COUNTOF(dtypes); k++)
+                number(g, (tp_op)op, dtypes[k], options->bucket_bytes, &last, where);
     for (uint32_t i = 1; i < g->n_nodes; i++)
         if (g->nodes[i].op == TP_OP_wait)
             g->nodes[i].attrs.bucket = tp_def(g, g->nodes[i].in[0])->attrs.bucket;

@@ -189,6 +189,24 @@ static void gather(placement *p, tp_ref weight)
     gather_for(p, weight, first, again ? before : last);
 }
 
+/* Where weights stay from run to run, a copy of the whole one is kept. */
+static void read_whole_copy(placement *p, uint32_t node)
+{
+    tp_graph *g = p->g;
+    uint32_t at = g->n_nodes;
+    tp_ref weight = g->nodes[node].out[0];
+    const tp_tensor *t = g->values[weight].tensor;
+    tp_tensor copy = *t;
+    copy.of = t->role == TP_ROLE_COPY ? t->of : t->name;
+    copy.name = tp_arena_printf(&g->arena, "%s.whole", t->name);
+    copy.role = TP_ROLE_COPY;
+    copy.layout = TP_LAYOUT_WHOLE;
+    tp_ref whole = tp_graph_state(g, &copy);
+    for (uint32_t i = 1; i < p->first_new; i++)
+        replace_operand(&g->nodes[i], weight, whole);
+    place(p, at, node, true);
+}
+
 static void gather_weights(placement *p)
 {
     const tp_graph *g = p->g;
@@ -199,7 +217,7 @@ static void gather_weights(placement *p)
                 p->weight_of[i] = g->nodes[i].in[k];
     for (uint32_t i = 1; i < p->first_new; i++)
         if (g->nodes[i].op == TP_OP_state && is_kept_in_parts(g, g->nodes[i].out[0]))
-            gather(p, g->nodes[i].out[0]);
+            (g->weights_stay ? read_whole_copy(p, i) : gather(p, g->nodes[i].out[0]));
 }
 
 /* ---- the pass ---- */

@@ -58,7 +58,8 @@ typedef enum {
     TP_HAS_STEPS = 32, /* the algorithm is open */
     TP_HAS_SESSION = 64,
     TP_HAS_WEIGHTS = 128,
-    TP_HAS_PLAN = 256 /* and it fits */
+    TP_HAS_PLAN = 256, /* and it fits */
+    TP_IS_READY = 512  /* for the first step */
 } tp_stage_gift;
 
 enum { TP_STAGES = 24 };
@@ -181,13 +182,13 @@ struct trainer {
     int64_t last_checkpoint_step;
     size_t checkpoint_bytes;
     double started_wall, started_s;
-    double val_loss;       /* SFT, DPO: of the last validation */
-    double val_accuracy;   /* DPO, GRPO */
-    bool reached_goal;     /* the run may end before max_steps */
-    char stop_reason[400]; /* of a listener that asked for it; "": nobody has */
+    double val_loss;        /* SFT, DPO: of the last validation */
+    double val_accuracy;    /* DPO, GRPO */
+    bool reached_goal;      /* the run may end before max_steps */
+    char stop_reason[400];  /* of a listener that asked for it; "": nobody has */
     bool has_nothing_to_do; /* the run is finished already */
-    bool step_is_void;     /* the step at work has changed nothing yet */
-    bool must_restore;     /* after the step at work: back to a checkpoint */
+    bool step_is_void;      /* the step at work has changed nothing yet */
+    bool must_restore;      /* after the step at work: back to a checkpoint */
     tp_loss_scaler scaler;
     tp_watchdog *watchdog;
     atomic_bool is_late;   /* the watchdog says so of the step at work */

@@ -27,7 +27,7 @@ static tp_status look_at(const tp_tensor *gradient, bool *ret_finite, tp_error *
     *ret_finite = true;
     for (size_t at = begin; at < end && *ret_finite; at += TP_COUNTOF(x)) {
         size_t n = TP_MIN(TP_COUNTOF(x), end - at);
-        TP_TRY(tp_tensor_read(gradient, at * sizeof *x, x, n * sizeof *x, err));
+        TP_TRY(tp_tensor_read_held(gradient, at * sizeof *x, x, n * sizeof *x, err));
         *ret_finite = is_finite(x, n);
     }
     return TP_OK;

@@ -38,19 +38,19 @@ static bool belongs_to_optimizer(const tp_tensor *s, tp_dtype model_dtype)
 }
 
 /* A tensor of which this rank has a part is written as if it were whole. */
-static void write_as_whole(const tp_states *states, tp_parts *parts, tp_comm *comm,
+static void write_as_whole(const tp_states *states, tp_parts *parts, const tp_ranks *ranks,
                            const tp_tensor *own, tp_tensor_out *out)
 {
     const tp_tensor *weight = tp_states_find(states, own->of);
-    *parts = (tp_parts){comm, own, tp_parts_count(states, own)};
+    *parts = (tp_parts){ranks, own, tp_parts_count(states, own)};
     out->rank = weight->rank;
     memcpy(out->dim, weight->dim, sizeof out->dim);
     out->source = parts;
     out->read = tp_parts_read;
 }
 
-static tp_status save_optimizer(const tp_states *states, tp_comm *comm, tp_dtype model_dtype,
-                                const char *path, tp_error *err)
+static tp_status save_optimizer(const tp_states *states, const tp_ranks *ranks,
+                                tp_dtype model_dtype, const char *path, tp_error *err)
 {
     tp_tensor_out *out = calloc(states->n + 1, sizeof *out);
     tp_parts *parts = calloc(states->n + 1, sizeof *parts);
@@ -78,8 +78,8 @@ static tp_status save_optimizer(const tp_states *states, tp_comm *comm, tp_dtype
                                  .source = s,
                                  .read = tp_tensor_read,
                                  .src_dtype = s->dtype};
-        if (s->shard.count > 1)
-            write_as_whole(states, &parts[n], comm, s, &out[n]);
+        if (s->shard.count > 1 && !s->keeps_part)
+            write_as_whole(states, &parts[n], ranks, s, &out[n]);
         n++;
     }
     char hash[33];
@@ -275,7 +275,7 @@ static tp_status write_contents(const char *folder, const tp_checkpoint_options 
         snprintf(path, sizeof path, "%s/optimizer.safetensors", folder);
         bool is_adapter = tp_model_has_adapter(tp_session_model(session));
         TP_TRY(save_optimizer(tp_session_states(session),
-                              tp_session_get_options(session)->compile.ranks.comm,
+                              &tp_session_get_options(session)->compile.ranks,
                               is_adapter ? TP_DTYPE_F32 : o->model_dtype, path, err));
     }
     tp_buf text = {0};
@@ -370,12 +370,16 @@ static tp_status save(const tp_checkpoint_options *o, tp_session *session,
 tp_status tp_checkpoint_save(const tp_checkpoint_options *o, tp_session *session,
                              const tp_train_state *state, uint64_t *ret_bytes, tp_error *err)
 {
-    tp_comm *comm = tp_session_get_options(session)->compile.ranks.comm;
-    if (tp_comm_rank(comm) > 0) /* rank 0 writes, from what the others hand it */
-        return tp_parts_serve(comm, tp_session_states(session), err);
+    const tp_ranks *ranks = &tp_session_get_options(session)->compile.ranks;
+    tp_states *states = tp_session_states(session);
+    if (tp_comm_rank(ranks->comm) > 0) /* rank 0 writes, from what the others hand it */
+        return tp_parts_serve(ranks, states, err);
+    tp_part_reader together = states->reader;
+    states->reader.read = tp_parts_ask;
     tp_status status = save(o, session, state, ret_bytes, err);
+    states->reader = together;
     tp_error untold;
-    tp_status told = tp_parts_done(comm, &untold);
+    tp_status told = tp_parts_done(ranks->comm, &untold);
     if (status == TP_OK && told != TP_OK && err)
         *err = untold;
     return status != TP_OK ? status : told;
@@ -389,15 +393,16 @@ static tp_status copy_tensor(const tp_safetensors *st, const char *name, const t
     const tp_tensor_entry *e = tp_safetensors_find(st, name);
     if (!e)
         return tp_fail(err, TP_ERR_FORMAT, "'%s' lacks tensor '%s'", path, name);
-    bool is_part = into->shard.count > 1;
+    bool is_part = into->shard.count > 1 && !into->keeps_part;
     size_t size = tp_dtype_size(into->dtype), begin = 0, end;
-    size_t bytes = is_part ? tp_parts_count(states, into) * size : into->bytes;
+    size_t bytes = size * (is_part ? tp_parts_count(states, into) : tp_tensor_count(into));
     if (!e->is_known || e->dtype != into->dtype || e->bytes != bytes)
         return tp_fail(err, TP_ERR_FORMAT, "'%s': tensor '%s' has another type than the run's",
                        path, name);
     if (is_part)
         tp_shard_part(bytes / size, into->shard, &begin, &end);
-    return tp_tensor_write(into, 0, (const char *)e->data + begin * size, into->bytes, err);
+    return tp_tensor_write(into, 0, (const char *)e->data + begin * size,
+                           tp_tensor_count(into) * size, err);
 }
 
 static bool has_masters(const tp_safetensors *st, const tp_states *states)

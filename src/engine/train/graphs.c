@@ -108,12 +108,14 @@ static tp_status create_program(const tp_train_options *o, tp_device *device,
     bool none = o->policy.compile_mode == TP_COMPILE_NONE;
     tp_ranks ranks = o->ranks;
     ranks.bucket_bytes = (size_t)(o->distributed.bucket_mib * 1048576.0);
+    ranks.node = o->distributed.strategy == TP_STRATEGY_HYBRID ? o->ranks.node : 0;
     const tp_program_options options = {
         .device = device,
         .passes = {.compute_dtype = compute_dtype_of(o),
                    .recompute = o->policy.recompute,
                    .recompute_every = o->policy.recompute_every,
                    .loss_chunk = (int32_t)o->engine.loss_chunk,
+                   .gathers_again = o->distributed.reshard_after_forward,
                    .shards_optimizer = o->distributed.strategy >= TP_STRATEGY_SHARD_OPTIMIZER,
                    .disabled = none ? every_pass : o->engine.disable_passes.v,
                    .n_disabled = none ? TP_COUNTOF(every_pass) : o->engine.disable_passes.n},
@@ -132,7 +134,9 @@ static tp_status create_program(const tp_train_options *o, tp_device *device,
 /* What a rank keeps its part of alone. */
 static uint32_t parts_of(const tp_train_options *o)
 {
-    return o->distributed.strategy >= TP_STRATEGY_SHARD_GRADIENTS ? 1u << TP_ROLE_GRADIENT : 0;
+    const uint32_t weights = 1u << TP_ROLE_WEIGHT | 1u << TP_ROLE_COPY | 1u << TP_ROLE_ADAPTER;
+    return (o->distributed.strategy >= TP_STRATEGY_SHARD_GRADIENTS ? 1u << TP_ROLE_GRADIENT : 0) |
+           (o->distributed.strategy >= TP_STRATEGY_FULL_SHARD ? weights : 0);
 }
 
 static tp_status create_session(const tp_train_options *o, const tp_model *model,

@@ -43,6 +43,8 @@ typedef enum {
     TP_STRATEGY_DDP,             /* every rank has all of it, gradients are summed */
     TP_STRATEGY_SHARD_OPTIMIZER, /* ... and each updates its part of every weight (ZeRO 1) */
     TP_STRATEGY_SHARD_GRADIENTS, /* ... and keeps no more of the gradients (ZeRO 2) */
+    TP_STRATEGY_FULL_SHARD,      /* ... nor of the weights (ZeRO 3) */
+    TP_STRATEGY_HYBRID,          /* ... each node by itself */
     TP_STRATEGIES
 } tp_strategy;
 /* What a bad step does; spikes of the loss have no default before these. */
@@ -190,6 +192,8 @@ typedef struct {
     struct {
         int strategy;      /* tp_strategy */
         double bucket_mib; /* of what ranks send together */
+        bool reshard_after_forward;
+        int64_t ranks_per_node; /* TP_OPT_UNSET_INT: as hosts are */
     } distributed;
     /* Not of the configuration: who trains together, and with how many threads here (0: as
      * engine.threads says). */

@@ -15,60 +15,94 @@ size_t tp_parts_count(const tp_states *states, const tp_tensor *part)
 {
     const tp_tensor *weight = tp_states_find(states, part->of);
     TP_ASSERT(weight);
-    return (size_t)weight->dim[0] * (size_t)(weight->rank == 2 ? weight->dim[1] : 1);
+    return tp_tensor_count(weight);
+}
+
+/* What of a range is in a part, and where it begins. */
+static size_t overlap_of(const range *r, tp_shard shard, size_t *ret_begin)
+{
+    size_t begin, end;
+    tp_shard_part(r->n, shard, &begin, &end);
+    *ret_begin = TP_MAX(begin, r->first);
+    end = TP_MIN(end, r->first + r->count);
+    return end > *ret_begin ? end - *ret_begin : 0;
+}
+
+static tp_status read_own(const range *r, const tp_tensor *own, tp_shard shard, char *to,
+                          tp_error *err)
+{
+    size_t first, end, begin, count = overlap_of(r, shard, &begin);
+    if (!count)
+        return TP_OK;
+    size_t size = tp_dtype_size(own->dtype);
+    tp_shard_part(r->n, shard, &first, &end);
+    size_t at = own->keeps_part ? begin : begin - first;
+    return tp_tensor_read_held(own, at * size, to, count * size, err);
 }
 
 /* Each rank puts what it has of the range at its place in `data`; then all is there. */
-static tp_status gather(tp_comm *comm, const range *r, const tp_tensor *own, char *data,
+static tp_status gather(const tp_ranks *ranks, const range *r, const tp_tensor *own, char *data,
                         tp_error *err)
 {
-    int n = tp_comm_size(comm);
-    size_t size = own ? tp_dtype_size(own->dtype) : sizeof(float);
+    tp_shard shard = tp_ranks_shard(ranks);
+    int n = shard.count;
+    size_t begin, size = own ? tp_dtype_size(own->dtype) : sizeof(float);
     size_t *starts = calloc((size_t)n + 1, sizeof *starts);
     TP_HAVE(starts);
-    for (int i = 0; i < n; i++) {
-        size_t begin, end;
-        tp_shard_part(r->n, (tp_shard){i, n}, &begin, &end);
-        begin = TP_MAX(begin, r->first);
-        end = TP_MAX(TP_MIN(end, r->first + r->count), begin);
-        starts[i + 1] = starts[i] + (end - begin);
-    }
-    int rank = tp_comm_rank(comm);
-    size_t mine = starts[rank + 1] - starts[rank], begin, end;
-    tp_shard_part(r->n, (tp_shard){rank, n}, &begin, &end);
-    tp_status status = TP_OK;
-    if (mine)
-        status = tp_tensor_read(own, (TP_MAX(begin, r->first) - begin) * size,
-                                data + starts[rank] * size, mine * size, err);
+    for (int i = 0; i < n; i++)
+        starts[i + 1] = starts[i] + overlap_of(r, (tp_shard){i, n}, &begin);
     tp_exchange *exchange;
-    const tp_exchange_spec c = {
-        .kind = TP_ALL_GATHER, .element = size, .data = data, .starts = starts};
+    const tp_exchange_spec c = {.kind = TP_ALL_GATHER,
+                                .element = size,
+                                .data = data,
+                                .starts = starts,
+                                .group = {ranks->rank - shard.index, 1, n}};
+    tp_status status = read_own(r, own, shard, data + starts[shard.index] * size, err);
     if (status == TP_OK)
-        status = tp_comm_start(comm, &c, &exchange, err);
+        status = tp_comm_start(ranks->comm, &c, &exchange, err);
     if (status == TP_OK)
-        status = tp_comm_wait(comm, exchange, err);
+        status = tp_comm_wait(ranks->comm, exchange, err);
     free(starts);
     return status;
+}
+
+static tp_status ask(const tp_ranks *ranks, const tp_tensor *own, range r, void *to, tp_error *err)
+{
+    snprintf(r.name, sizeof r.name, "%s", own->name);
+    TP_TRY(tp_comm_broadcast(ranks->comm, &r, sizeof r, 0, err));
+    return gather(ranks, &r, own, to, err);
 }
 
 tp_status tp_parts_read(const void *source, size_t offset, void *to, size_t bytes, tp_error *err)
 {
     const tp_parts *p = source;
     size_t size = tp_dtype_size(p->own->dtype);
-    range r = {.n = p->n, .first = offset / size, .count = bytes / size};
-    snprintf(r.name, sizeof r.name, "%s", p->own->name);
-    TP_TRY(tp_comm_broadcast(p->comm, &r, sizeof r, 0, err));
-    return gather(p->comm, &r, p->own, to, err);
+    const range r = {.n = p->n, .first = offset / size, .count = bytes / size};
+    return ask(p->ranks, p->own, r, to, err);
 }
 
-tp_status tp_parts_serve(tp_comm *comm, const tp_states *states, tp_error *err)
+tp_status tp_parts_ask(void *ranks, const tp_tensor *tensor, size_t first, size_t count, void *to,
+                       tp_error *err)
+{
+    const range r = {.n = tp_tensor_count(tensor), .first = first, .count = count};
+    return ask(ranks, tensor, r, to, err);
+}
+
+tp_status tp_parts_read_together(void *ranks, const tp_tensor *tensor, size_t first, size_t count,
+                                 void *to, tp_error *err)
+{
+    const range r = {.n = tp_tensor_count(tensor), .first = first, .count = count};
+    return gather(ranks, &r, tensor, to, err);
+}
+
+tp_status tp_parts_serve(const tp_ranks *ranks, const tp_states *states, tp_error *err)
 {
     range r;
     tp_status status = TP_OK;
     char *data = NULL;
     size_t room = 0;
     while (status == TP_OK) {
-        status = tp_comm_broadcast(comm, &r, sizeof r, 0, err);
+        status = tp_comm_broadcast(ranks->comm, &r, sizeof r, 0, err);
         if (status != TP_OK || !r.name[0])
             break;
         const tp_tensor *own = tp_states_find(states, r.name); /* NULL: its part is empty */
@@ -78,7 +112,7 @@ tp_status tp_parts_serve(tp_comm *comm, const tp_states *states, tp_error *err)
             data = malloc(room);
             TP_HAVE(data);
         }
-        status = gather(comm, &r, own, data, err);
+        status = gather(ranks, &r, own, data, err);
     }
     free(data);
     return status;

@@ -5,12 +5,12 @@
 #ifndef TP_ENGINE_TRAIN_PARTS_H
 #define TP_ENGINE_TRAIN_PARTS_H
 
-#include "engine/comm/comm.h"
 #include "engine/device/states.h"
+#include "engine/exec/traffic.h"
 
 /* A sharded tensor, for tp_read_fn. */
 typedef struct {
-    tp_comm *comm;
+    const tp_ranks *ranks;
     const tp_tensor *own; /* this rank's part */
     size_t n;             /* elements of the whole */
 } tp_parts;
@@ -19,8 +19,15 @@ typedef struct {
 TP_CHECKED tp_status tp_parts_read(const void *source, size_t offset, void *to, size_t bytes,
                                    tp_error *err);
 /* On the others, until rank 0 says that it is done. */
-TP_CHECKED tp_status tp_parts_serve(tp_comm *comm, const tp_states *states, tp_error *err);
+TP_CHECKED tp_status tp_parts_serve(const tp_ranks *ranks, const tp_states *states, tp_error *err);
 TP_CHECKED tp_status tp_parts_done(tp_comm *comm, tp_error *err);
+
+/* Of tensors that are kept in parts, for tp_part_reader with the ranks as its user: where all ranks
+ * read the same, and on rank 0 where the others serve. */
+TP_CHECKED tp_status tp_parts_read_together(void *ranks, const tp_tensor *tensor, size_t first,
+                                            size_t count, void *to, tp_error *err);
+TP_CHECKED tp_status tp_parts_ask(void *ranks, const tp_tensor *tensor, size_t first, size_t count,
+                                  void *to, tp_error *err);
 
 /* Elements of the tensor of which `part` is a part: those of the weight that it belongs to. */
 size_t tp_parts_count(const tp_states *states, const tp_tensor *part);

@@ -120,6 +120,7 @@ static tp_status plan_one(const tp_train_options *o, const tp_model *model, cons
                                   .fits = plan.fits,
                                   .compute_s = plan.step_s};
         tp_algorithm_needs needs = tp_trainer_needs(o);
+        ret->gathered_bytes = tp_gathered_bytes(tp_session_states(graphs.session));
         double updates = plan.updates, micro = plan.micro_batches;
         play_graph(&graphs, "train", m, network, TP_TALK_ALL, updates, ret);
         play_graph(&graphs, "train", m, network, TP_TALK_PARTS, micro - updates, ret);
@@ -154,8 +155,12 @@ static void explain(const tp_strategy_plan *best, tp_strategy_plan *p)
     else if (!p->fits)
         snprintf(p->why, sizeof p->why, "does not fit");
     else if (p->step_s > 1.01 * best->step_s)
-        snprintf(p->why, sizeof p->why, "%s a step slower: more of its communication is exposed",
-                 tp_human_seconds(p->step_s - best->step_s, a));
+        snprintf(p->why, sizeof p->why, "%s a step slower: %s",
+                 tp_human_seconds(p->step_s - best->step_s, a),
+                 p->exposed_s - best->exposed_s > best->compute_s - p->compute_s &&
+                         p->exposed_s - best->exposed_s > p->compute_s - best->compute_s
+                     ? "more of its communication is exposed"
+                     : "more is copied for what is sent and gathered");
     else
         snprintf(p->why, sizeof p->why, "takes %s more memory%s", tp_human_bytes(more, a),
                  isnan(p->step_s) ? "" : " and is no faster");
@@ -176,7 +181,7 @@ tp_status tp_ranks_plan_make(const tp_train_options *o, const tp_model *model,
         tp_train_options with = *o;
         with.ranks.ranks = ranks;
         with.distributed.strategy = i;
-        if (tp_ranks_check(&with, NULL) != TP_OK)
+        if (tp_ranks_check(&with, NULL) != TP_OK || tp_ranks_find_nodes(&with, NULL) != TP_OK)
             continue;
         TP_TRY(plan_one(&with, model, machine, &p.network, &p.v[p.n++], err));
     }
@@ -233,6 +238,10 @@ void tp_ranks_plan_text(const tp_ranks_plan *p, tp_buf *out)
                     s->strategy, tp_human_bytes(s->all_reduce_bytes, a),
                     tp_human_bytes(s->reduce_scatter_bytes, b),
                     tp_human_bytes(s->all_gather_bytes, c), s->rounds);
+        if (s->gathered_bytes)
+            tp_buf_addf(out,
+                        "%s: generation keeps a gathered copy of the weights, %s on every rank\n",
+                        s->strategy, tp_human_bytes((double)s->gathered_bytes, a));
     }
 }
 
@@ -257,6 +266,7 @@ void tp_ranks_plan_put(const tp_ranks_plan *p, tp_json_w *w)
         tp_json_w_put_i64(w, "reduce_scatter_bytes", (int64_t)s->reduce_scatter_bytes);
         tp_json_w_put_i64(w, "all_gather_bytes", (int64_t)s->all_gather_bytes);
         tp_json_w_put_i64(w, "bytes_sent", (int64_t)sent(s));
+        tp_json_w_put_i64(w, "gathered_copy_bytes", (int64_t)s->gathered_bytes);
         tp_json_w_put_known(w, "exposed_s", s->exposed_s);
         tp_json_w_put_known(w, "hidden_s", s->hidden_s);
         tp_json_w_put_known(w, "step_s", s->step_s);

@@ -19,6 +19,9 @@ const char *tp_strategy_name(int strategy);
 /* Whether a run with these options can be divided; ranks.c. */
 TP_CHECKED tp_status tp_ranks_check(const tp_train_options *o, tp_error *err);
 
+/* Sets o->ranks.node, where the strategy has nodes. */
+TP_CHECKED tp_status tp_ranks_find_nodes(tp_train_options *o, tp_error *err);
+
 /* "100Gbit/2us": bits a second (Kbit, Mbit, Gbit, Tbit), then latency (ns, us, ms). */
 TP_CHECKED tp_status tp_network_parse(const char *text, tp_network *ret, tp_error *err);
 
@@ -30,7 +33,8 @@ typedef struct {
     double rounds;                                                   /* messages in a row */
     /* Seconds of a step; NaN: machine or network unknown. */
     double compute_s, exposed_s, hidden_s, step_s;
-    char why[160]; /* it is the best, or what is better */
+    size_t gathered_bytes; /* of whole copies that generation keeps */
+    char why[160];         /* it is the best, or what is better */
 } tp_strategy_plan;
 
 typedef struct {

@@ -16,7 +16,8 @@
 
 const char *tp_strategy_name(int strategy)
 {
-    static const char *const names[TP_STRATEGIES] = {"ddp", "shard_optimizer", "shard_gradients"};
+    static const char *const names[TP_STRATEGIES] = {"ddp", "shard_optimizer", "shard_gradients",
+                                                     "full_shard", "hybrid"};
     return names[strategy];
 }
 
@@ -37,11 +38,50 @@ tp_status tp_ranks_check(const tp_train_options *o, tp_error *err)
                        "distributed.strategy=%s divides weights by elements, %s looks at whole "
                        "ones: take distributed.strategy=ddp, or another policy.optimizer.name",
                        tp_strategy_name(o->distributed.strategy), optimizer->name);
+    bool has_codes = o->policy.peft.enabled && o->policy.peft.base > 1 + TP_BASE_BF16;
+    if (o->distributed.strategy >= TP_STRATEGY_FULL_SHARD && has_codes)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "distributed.strategy=%s keeps parts of weights in floating point, "
+                       "policy.peft.base has codes: take distributed.strategy=shard_gradients",
+                       tp_strategy_name(o->distributed.strategy));
     for (size_t i = 0; i < o->engine.disable_passes.n; i++)
         if (strcmp(o->engine.disable_passes.v[i], "shard") == 0)
             return tp_fail(err, TP_ERR_CONFIG,
                            "engine.disable_passes: without shard every process would train a "
                            "model of its own");
+    return TP_OK;
+}
+
+static int ranks_of_first_host(const tp_comm *comm)
+{
+    int n = 0;
+    while (n < tp_comm_size(comm) && strcmp(tp_comm_host(comm, n), tp_comm_host(comm, 0)) == 0)
+        n++;
+    return n;
+}
+
+/* Ranks that follow one another are a node: those of a host, unless somebody says how many. */
+tp_status tp_ranks_find_nodes(tp_train_options *o, tp_error *err)
+{
+    tp_ranks *r = &o->ranks;
+    int64_t asked = o->distributed.ranks_per_node;
+    r->node = 0;
+    if (o->distributed.strategy != TP_STRATEGY_HYBRID || r->ranks < 2)
+        return TP_OK;
+    bool is_known = asked != TP_OPT_UNSET_INT;
+    int64_t node = is_known ? asked : r->comm ? ranks_of_first_host(r->comm) : r->ranks;
+    bool is_even = node > 1 && node < r->ranks && r->ranks % node == 0;
+    for (int i = 0; is_even && !is_known && i < r->ranks; i++)
+        is_even =
+            strcmp(tp_comm_host(r->comm, i), tp_comm_host(r->comm, i / (int)node * (int)node)) == 0;
+    if (!is_even)
+        return tp_fail(
+            err, TP_ERR_CONFIG,
+            "distributed.strategy=hybrid: %d processes are not several nodes of the same "
+            "number of them%s; set distributed.ranks_per_node, or take "
+            "distributed.strategy=full_shard",
+            r->ranks, is_known ? "" : " on hosts of their own");
+    r->node = (int)node;
     return TP_OK;
 }
 
@@ -84,7 +124,10 @@ tp_status tp_ranks_open(trainer *t, tp_train_options *own, tp_train_hooks *hooks
         hooks->request = NULL;
     }
     tp_comm_on_notice(t->comm, say, t);
-    TP_TRY(tp_comm_agree(t->comm, tp_ranks_check(own, err), err));
+    tp_status status = tp_ranks_check(own, err);
+    if (status == TP_OK)
+        status = tp_ranks_find_nodes(own, err);
+    TP_TRY(tp_comm_agree(t->comm, status, err));
     int hosts = n_hosts(t->comm), threads = tp_trainer_threads(own);
     tp_trainer_notice(t, "%d ranks on %d host%s (%s), %d thread%s each; strategy %s",
                       own->ranks.ranks, hosts, hosts == 1 ? "" : "s", tp_comm_transport(t->comm),
@@ -99,6 +142,8 @@ tp_status tp_ranks_open_stage(trainer *t, const tp_trainer_stage *stage, tp_erro
 {
     /* Graphs and weights leave no files, and take their time on every rank. */
     bool at_once = stage->gives & (TP_HAS_SESSION | TP_HAS_WEIGHTS);
+    if (t->o->distributed.strategy >= TP_STRATEGY_FULL_SHARD) /* what reads weights is of all */
+        at_once |= (stage->gives & TP_IS_READY) != 0;
     bool is_first = tp_comm_local_rank(t->comm) == 0;
     if (!t->comm)
         return stage->open(t, err);
@@ -149,7 +194,8 @@ static tp_status hash_weights(const trainer *t, tp_comm_fact *fact, tp_error *er
     TP_ASSERT(hash && chunk && XXH3_128bits_reset(hash) == XXH_OK);
     for (size_t i = 0; i < states->n; i++) {
         const tp_tensor *s = &states->items[i];
-        if (s->role != TP_ROLE_WEIGHT || s->within)
+        /* Of what is kept in parts every rank has another one. */
+        if (s->role != TP_ROLE_WEIGHT || s->within || s->keeps_part)
             continue;
         for (size_t at = 0; at < s->bytes && status == TP_OK; at += CHUNK) {
             size_t n = TP_MIN(s->bytes - at, (size_t)CHUNK);

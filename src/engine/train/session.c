@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "engine/model/adapter.h"
 #include "engine/train/objective.h"
+#include "engine/train/parts.h"
 
 typedef struct {
     int tokens, positions, targets, weights, cu, loss_scale, dropout_seed;
@@ -213,6 +214,7 @@ static tp_status build(tp_session *s, tp_error *err)
     if (!s->options.shares) {
         TP_TRY(tp_states_init(s->states, err));
         tp_states_keep_parts(s->states, tp_ranks_shard(ranks_of(s)), s->options.parts);
+        s->states->reader = (tp_part_reader){tp_parts_read_together, &s->options.compile.ranks};
         TP_TRY(tp_model_declare(s->model, s->options.max_positions, s->states, err));
     }
     TP_TRY(build_objective(s, false, err));
@@ -308,7 +310,7 @@ void tp_session_begin_step(tp_session *s, uint64_t seed, int64_t step)
 tp_status tp_session_weights_changed(tp_session *s, tp_error *err)
 {
     TP_TRY(tp_model_fill_constants(s->model, s->states, err));
-    return tp_refresh_shadows(s->states, s->options.compile.device, err);
+    return tp_refresh_shadows(s->states, s->options.compile.device, true, err);
 }
 
 /* What is dropped depends on the seed, the step and the micro-batch alone: a resumed run drops the
@@ -383,6 +385,8 @@ tp_status tp_session_grad_norm(tp_session *s, double *ret_norm, tp_error *err)
     double sum;
     TP_TRY(tp_program_run(s->program, s->graphs[NORM], false, err));
     TP_TRY(tp_exec_read(exec_of(s, NORM), 0, 0, &sum, sizeof sum, err));
+    if (is_sharded(s) && ranks_of(s)->rank >= tp_ranks_shard(ranks_of(s)).count)
+        sum = 0;                                          /* another rank keeps the same part */
     TP_TRY(tp_comm_sum(ranks_of(s)->comm, &sum, 1, err)); /* each rank's part of it */
     *ret_norm = sqrt(sum);
     return TP_OK;
@@ -411,7 +415,7 @@ tp_status tp_session_update(tp_session *s, const tp_optimizer_scalars *scalars, 
         return TP_OK;
     if (gathers_after_update(s))
         TP_TRY(tp_program_run(s->program, s->graphs[GATHER], true, err));
-    return tp_refresh_shadows(s->states, s->options.compile.device, err);
+    return tp_refresh_shadows(s->states, s->options.compile.device, false, err);
 }
 
 tp_status tp_session_find_nonfinite(tp_session *s, const tp_batch_view *batch, char *out,

@@ -513,7 +513,7 @@ static const tp_trainer_stage last_stages[] = {
     {"graphs", create_graphs, NULL, TP_HAS_PLAN, TP_HAS_SESSION, false},
     {"disk", check_disk, describe_disk, TP_HAS_SESSION, 0, false},
     {"weights", fill_weights, describe_weights, TP_HAS_SESSION, TP_HAS_WEIGHTS, false},
-    {"start", make_ready, NULL, TP_HAS_WEIGHTS | TP_HAS_STEPS, 0, false}};
+    {"start", make_ready, NULL, TP_HAS_WEIGHTS | TP_HAS_STEPS, TP_IS_READY, false}};
 
 int tp_trainer_stages(const trainer *t, tp_trainer_stage ret[TP_STAGES])
 {
