@@ -52,8 +52,8 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(ABI ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME temper)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION science)
-# Pictures as PNG and PDF want a renderer and a font, which are loaded when they are there.
-set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS "librsvg2-2, fonts-dejavu-core")
+# For pictures as PNG and PDF, and the local page of runs: loaded when they are there.
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS "fonts-dejavu-core, libmicrohttpd12, librsvg2-2")
 set(CPACK_COMPONENT_PROGRAM_DESCRIPTION
 "post-train language models on the processor, and measure it
  Temper fine-tunes Hugging Face language models on the processor, says what a

@@ -79,6 +79,17 @@ static tp_status find_recipe(const char *word, tp_buf *path, tp_error *err)
     tp_buf folder = {0}, names = {0};
     const char *name = tp_str_starts(word, "recipes/") ? word + strlen("recipes/") : word;
     tp_buf_adds(path, word);
+    if (strcmp(word, "-") == 0)
+        return TP_OK;
+    if (stat(word, &st) == 0 && S_ISDIR(st.st_mode)) { /* a run, or what is like one */
+        tp_buf_adds(path, "/config.yaml");
+        if (stat(path->data, &st) == 0)
+            return TP_OK;
+        return tp_fail(err, TP_ERR_IO,
+                       "'%.300s' is a folder without a config.yaml, which that of a run has; name "
+                       "the recipe",
+                       word);
+    }
     if (stat(word, &st) == 0 || !*name || strchr(name, '/') || !find_installed(&folder)) {
         tp_buf_release(&folder);
         return TP_OK; /* opening it says what is wrong, if something is */
