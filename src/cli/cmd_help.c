@@ -53,7 +53,7 @@ static void print_text(void)
 /* Commands of a command that have options of their own. */
 static bool has_part(const char *command, const char *part)
 {
-    static const char *const parts[][2] = {{"bench", "history"},  {"eval", "compare"},
+    static const char *const parts[][2] = {{"bench", "history"},  {"config", "import"}, {"eval", "compare"},
                                            {"eval", "summarize"}, {"trace", "compare"},
                                            {"trace", "export"},   {"trace", "stats"}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
