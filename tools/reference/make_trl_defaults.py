@@ -1,6 +1,6 @@
 """Every argument of TRL's trainers and command line with its default, as one JSON object.
 
-    make_trl_defaults.py > tests/data/import/trl_defaults.json
+    make_trl_defaults.py > tests/data/reference/trl_defaults.json
 
 {"versions": {...}, "sft": {key: default}, "dpo": {...}, "grpo": {...}}: fields of SFTConfig, DPOConfig
 and GRPOConfig (transformers' TrainingArguments among them), of ModelConfig and of the scripts'

@@ -59,7 +59,7 @@ static void make_rollout(tp_import *im)
     tp_import_put(im, "num_generations", "grpo.num_generations_per_prompt", "%.0f", group);
 }
 
-void tp_import_batch(tp_import *im)
+static void make_batch(tp_import *im)
 {
     tp_import_put(im, "per_device_train_batch_size", "policy.train_global_batch_size", "%.0f",
                   batch(im));
@@ -379,7 +379,7 @@ static void make_logs(tp_import *im)
                        "Nothing is sent over a network; tensorboard writes files.");
 }
 
-void tp_import_steps(tp_import *im)
+static void make_steps(tp_import *im)
 {
     make_length(im);
     make_schedule(im);
@@ -391,10 +391,10 @@ void tp_import_steps(tp_import *im)
 void tp_import_convert(tp_import *im)
 {
     tp_import_data(im);
-    tp_import_batch(im);
+    make_batch(im);
     tp_import_optimizer(im);
     tp_import_adapter(im);
     if (tp_import_is(im, "grpo"))
         tp_import_rewards(im);
-    tp_import_steps(im);
+    make_steps(im);
 }

@@ -58,6 +58,14 @@ bool tp_import_matches(const tp_import_row *row, const char *key);
 const tp_import_row *tp_import_find(const tp_import *im, unsigned for_whom, const char *key);
 unsigned tp_import_who(const char *algorithm); /* TP_FOR_...; 0: unknown */
 
+/* Is there a row below it, as trl.beta below trl? */
+bool tp_import_is_section(const tp_import *im, const char *key);
+const char *tp_import_target(tp_import *im, const char *target); /* with the section for @ */
+/* A value as tables of words have it. */
+const char *tp_import_spelled(tp_import *im, const tp_json *value);
+/* A piece of YAML; `from` may be NULL. */
+void tp_import_set(tp_import *im, tp_import_key *from, const char *target, const char *value);
+
 /* ---- recognise.c ---- */
 
 /* Files that are known, and no configurations. */
@@ -92,8 +100,6 @@ tp_import_key *tp_import_add(tp_import *im, tp_import_key key);
 
 /* conversions*.c: everything that takes more than one key. */
 void tp_import_convert(tp_import *im);
-void tp_import_batch(tp_import *im);
-void tp_import_steps(tp_import *im);
 void tp_import_optimizer(tp_import *im);
 void tp_import_adapter(tp_import *im);
 void tp_import_data(tp_import *im);

@@ -74,6 +74,26 @@ static void put(tp_import *im, const char *path, const tp_json *value)
     tp_buf_release(&text);
 }
 
+/* What "${a.b}" refers to; anything else is itself. */
+static const tp_json *resolved(const walk *w, const tp_json *value)
+{
+    enum { DEEPEST = 8 };
+    for (int i = 0; i < DEEPEST && value; i++) {
+        const char *text = tp_json_str(value);
+        size_t n = text ? strlen(text) : 0;
+        if (n < 4 || strncmp(text, "${", 2) != 0 || text[n - 1] != '}' || text[2] == '.')
+            return value;
+        value = tp_config_find(w->im->file, tp_arena_strndup(&w->im->arena, text + 2, n - 3));
+    }
+    return value;
+}
+
+static bool is_accepted(const walk *w, const tp_option *row, const tp_json *value)
+{
+    const tp_json *v = resolved(w, value);
+    return v && tp_import_one_of(text_of(w->im, v), row->accepted);
+}
+
 static void take(const walk *w, const char *path, const tp_json *value)
 {
     const tp_option *row = row_of(w, path);
@@ -85,7 +105,7 @@ static void take(const walk *w, const char *path, const tp_json *value)
         key.state = TP_IMPORT_REFUSED;
         key.remark = tp_arena_printf(&w->im->arena, "Part of %s.", row->belongs_to);
     } else if (row->accepted) {
-        bool is_right = tp_import_one_of(text_of(w->im, value), row->accepted);
+        bool is_right = is_accepted(w, row, value);
         key.state = is_right || !matters(w, row) ? TP_IMPORT_IDLE : TP_IMPORT_REFUSED;
         key.remark = row->doc;
     } else if (row->ignored) {
@@ -104,8 +124,13 @@ static void take_all(const walk *w, const char *prefix, const tp_json *object)
     for (const tp_json *v = object->child; v; v = v->next) {
         char path[512];
         snprintf(path, sizeof path, "%s%s%s", prefix, *prefix ? "." : "", v->key.data);
-        if (v->type == TP_JSON_OBJECT && v->n && has_below(w, path))
+        bool is_section = has_below(w, path);
+        if (v->type == TP_JSON_OBJECT && v->n && is_section)
             take_all(w, path, v);
+        else if (is_section && v->n == 0 && v->type == TP_JSON_NULL)
+            put(w->im, path, v); /* takes what was inherited away */
+        else if (is_section && v->n == 0 && v->type == TP_JSON_OBJECT)
+            continue;
         else
             take(w, path, v);
     }
