@@ -42,7 +42,8 @@ TP_API TP_CHECKED tp_status tp_imported_check(const tp_imported *imported, tp_er
 /* Write the recipe, without what is refused or unknown; "-" is standard output. */
 TP_API TP_CHECKED tp_status tp_imported_write(const tp_imported *imported, const char *path,
                                               tp_error *err);
-/* What becomes of every key of a source, as Markdown; NULL: of TRL, then Axolotl. */
+/* What becomes of every key of a source, as a table in Markdown; of NeMo RL, whose keys Temper has,
+ * those without effect and those that are refused. */
 TP_API TP_CHECKED tp_status tp_import_keys(const char *from, char **ret_text, tp_error *err);
 
 #ifdef __cplusplus

@@ -200,18 +200,39 @@ tp_status tp_imported_report(const tp_imported *imported, tp_form form, char **r
     return TP_OK;
 }
 
+/* Of NeMo RL's keys those that are not simply used: the others are Temper's. */
+static void put_options(tp_buf *out)
+{
+    size_t n;
+    tp_option *options = tp_train_options_of(NULL, NULL, &n);
+    tp_buf_adds(out, "| key | here | |\n| --- | --- | --- |\n");
+    for (size_t i = 0; i < n; i++) {
+        const tp_option *o = &options[i];
+        if (!o->accepted && !o->ignored)
+            continue;
+        tp_buf_addf(out, "| `%s` | %s", o->name, o->accepted ? "refused unless " : "no effect");
+        for (const char *p = o->accepted; p && *p; p += strcspn(p, "|"), p += *p == '|')
+            tp_buf_addf(out, "%s`%.*s`", p == o->accepted ? "" : ", ", (int)strcspn(p, "|"), p);
+        if (o->accepted && o->when)
+            tp_buf_addf(out, ", while `%s`", o->when);
+        tp_buf_addf(out, " | %s |\n", o->doc);
+    }
+    free(options);
+}
+
 tp_status tp_import_keys(const char *from, char **ret_text, tp_error *err)
 {
     TP_MEMORY_GUARD(err);
-    TP_NEED(ret_text, err);
+    TP_NEED(from && ret_text, err);
     tp_buf out = {0};
     for (const tp_import_source *s = tp_import_sources; s->name; s++)
-        if (s->rows && (!from || !strcmp(s->name, from))) {
-            tp_buf_addf(&out, "%s## %s\n\n", out.len ? "\n" : "", s->title);
+        if (!strcmp(s->name, from) && s->rows)
             tp_import_doc(s, &out);
-        }
+        else if (!strcmp(s->name, from))
+            put_options(&out);
     if (!out.len)
-        return tp_fail(err, TP_ERR_ARG, "unknown source '%.60s'; known are trl, axolotl", from);
+        return tp_fail(err, TP_ERR_ARG, "unknown source '%.60s'; known are nemo-rl, trl, axolotl",
+                       from);
     *ret_text = out.data;
     return TP_OK;
 }

@@ -19,13 +19,15 @@ static const tp_flag flag_table[] = {
               "processes that the other trainer runs (1): batches are times that"),
     TP_SWITCH("partly", 0, partly, "write the recipe although keys are refused or unknown"),
     TP_SWITCH("json", 0, json, "every key with its value, state and remark, and the recipe"),
-    TP_SWITCH("doc", 0, keys, "what becomes of every key of TRL and Axolotl, as Markdown"),
+    TP_SWITCH("doc", 0, keys, "with --from: what becomes of every key there is, as Markdown"),
     {0}};
 
 static int print_keys(const flags *f)
 {
     char *text = NULL;
     tp_error err;
+    if (!f->from)
+        return tp_cli_refuse("config import", "--doc needs --from: nemo-rl, trl or axolotl");
     tp_status status = tp_import_keys(f->from, &text, &err);
     return tp_cli_print(status, text, &err);
 }
