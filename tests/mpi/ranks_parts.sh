@@ -33,12 +33,14 @@ for n in 2 3 4; do
             distributed.bucket_mib=0.004 'engine.disable_passes=[overlap]'
         expect 0
         nearly $strategy-$n plain-$n 0 0
+        rm -rf plain-$n
         [ $n = 3 ] || continue
         # shellcheck disable=SC2086
         ranks $n train --quiet tiny.yaml $words run.dir=single-$n distributed.strategy=$strategy \
             'engine.disable_passes=[bucket]'
         expect 0
         nearly $strategy-$n single-$n 0 0
+        rm -rf single-$n
     done
 done
 
