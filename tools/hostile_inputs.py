@@ -486,9 +486,7 @@ class Server:
     def __init__(self):
         self.process = subprocess.Popen([TEMPER, "serve", str(WORK / "index"), "--port", "-1"], env=ENV, stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
-        line = self.process.stdout.readline().decode()
-        while "http://" not in line:
-            line = self.process.stdout.readline().decode()
+        line = next(line for line in iter(lambda: self.process.stdout.readline().decode(), "") if "http://" in line)
         threading.Thread(target=self.process.stdout.read, daemon=True).start()
         self.port = int(line.split("http://127.0.0.1:")[1].split("/")[0].split()[0])
         self.lock = threading.Lock()
@@ -499,19 +497,15 @@ class Server:
                 s.sendall(data)
                 s.shutdown(socket.SHUT_WR)
                 answer = b""
-                while len(answer) < 1 << 22:
-                    part = s.recv(65536)
-                    if not part:
-                        break
+                while len(answer) < 1 << 22 and (part := s.recv(65536)):
                     answer += part
             except (ConnectionError, socket.timeout):
                 return b""
             return answer
 
     def good(self):
-        """Its own answer to a good request; what a bad one did must not show."""
-        answer = self.send(f"GET /api/runs HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nConnection: close\r\n\r\n".encode(), 20)
-        return answer.startswith(b"HTTP/1.1 200")
+        """The answer to a good request, which no bad one before it may change."""
+        return self.send(f"GET /api/runs HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nConnection: close\r\n\r\n".encode(), 20)
 
     def judge(self, data):
         if self.process.poll() is not None:
@@ -523,7 +517,7 @@ class Server:
         if any(c < 32 and c not in (9, 10, 13) for c in head):
             return "control characters in the head"
         with self.lock:
-            return None if self.good() else f"no answer behind {data[:200]!r}"
+            return None if self.good().startswith(b"HTTP/1.1 200") else f"no answer behind {data[:200]!r}"
 
     def end(self):
         with open(f"/proc/{self.process.pid}/status") as status:
@@ -587,8 +581,7 @@ def main():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     make_sound()
     SERVER = Server()
-    INDEX_IDS = [run["id"] for run in json.loads(SERVER.send(f"GET /api/runs HTTP/1.0\r\nHost: 127.0.0.1:{SERVER.port}\r\n\r\n".encode(), 20)
-                                                 .split(b"\r\n\r\n", 1)[1])["runs"]]
+    INDEX_IDS = [run["id"] for run in json.loads(SERVER.good().split(b"\r\n\r\n", 1)[1])["runs"]]
     for kind in (models, recipes, data, traces, runs, checkpoints, figures, adapters, alarms, indexes, levers, plugins, gguf_fields, caches, requests):
         for i in range(PER_KIND if not KINDS or kind.__name__ in KINDS else 0):
             kind(i)

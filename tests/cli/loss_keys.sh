@@ -38,6 +38,11 @@ done
 between "gradient of divided logits over that of plain ones" \
     "$(echo "$(metric divided 1 train/grad_norm) $(metric plain 1 train/grad_norm)" | awk '{ print $1 / $2 }')" 1.8 2.2
 
+# What is never drawn is said: ids of the model's that the tokenizer does not have.
+write_config wide.json 300
+train wide policy.init=random policy.model_name=null policy.model_config=wide.json policy.tokenizer.name=model
+expect_out "answers are drawn from the 280 ids that the tokenizer has, of 300 that the model has"
+
 # At the first step the model is its reference, and its divergence has no gradient of either kind.
 train with loss_fn.reference_policy_kl_penalty=1
 train without loss_fn.reference_policy_kl_penalty=1 loss_fn.use_bias_correction_kl=false
