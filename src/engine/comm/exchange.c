@@ -2,9 +2,15 @@
 #include "base/clock.h"
 #include "engine/comm/comm_internal.h"
 
+uint64_t tp_comm_now_ns(const tp_comm *c)
+{
+    const tp_transport *t = c->transport;
+    return t && t->now_ns ? t->now_ns(t->context) : tp_clock_ns();
+}
+
 static void expose(tp_comm *c, uint64_t since)
 {
-    uint64_t now = tp_clock_ns();
+    uint64_t now = tp_comm_now_ns(c);
     c->exposed_ns += now - since;
     if (!c->first && c->busy_since) {
         c->busy_ns += now - c->busy_since;
@@ -31,7 +37,7 @@ tp_status tp_comm_start(tp_comm *c, const tp_exchange_spec *collective, tp_excha
     if (!c || c->size == 1)
         return TP_OK;
     TP_TRY(tp_comm_listen(c, err));
-    uint64_t begin = tp_clock_ns();
+    uint64_t begin = tp_comm_now_ns(c);
     tp_exchange *r = calloc(1, sizeof *r);
     TP_HAVE(r);
     r->c = *collective;
@@ -68,7 +74,7 @@ void tp_comm_progress(tp_comm *c)
 {
     if (!c || !c->first || c->has_failed)
         return;
-    uint64_t begin = tp_clock_ns();
+    uint64_t begin = tp_comm_now_ns(c);
     tp_error err;
     if (go_on(c, &err) != TP_OK) {
         c->has_failed = true;
@@ -77,11 +83,13 @@ void tp_comm_progress(tp_comm *c)
     expose(c, begin);
 }
 
+bool tp_comm_is_busy(const tp_comm *c) { return c && c->first; }
+
 tp_status tp_comm_wait(tp_comm *c, tp_exchange *r, tp_error *err)
 {
     if (!r)
         return TP_OK;
-    uint64_t begin = tp_clock_ns();
+    uint64_t begin = tp_comm_now_ns(c);
     tp_waiting w = {0};
     tp_status status = tp_comm_listen(c, err);
     while (status == TP_OK && !r->is_done) {
@@ -96,6 +104,14 @@ tp_status tp_comm_wait(tp_comm *c, tp_exchange *r, tp_error *err)
     expose(c, begin);
     return status;
 }
+
+void tp_comm_pass(tp_comm *c, double seconds)
+{
+    if (c && c->transport && c->transport->pass && seconds > 0)
+        c->transport->pass(c->transport->context, seconds);
+}
+
+double tp_comm_now_s(const tp_comm *c) { return (double)tp_comm_now_ns(c) * 1e-9; }
 
 tp_comm_stats tp_comm_get_stats(const tp_comm *c)
 {

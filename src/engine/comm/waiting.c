@@ -78,6 +78,10 @@ tp_status tp_comm_listen(tp_comm *c, tp_error *err)
 
 tp_status tp_comm_pause(tp_comm *c, tp_waiting *w, int for_rank, tp_error *err)
 {
+    if (c->transport->pause) {
+        c->transport->pause(c->transport->context);
+        return TP_OK;
+    }
     nap(w->polls++);
     if (w->polls % 64 != 0)
         return TP_OK;
