@@ -33,7 +33,7 @@ expect 0
 expect_out "network unknown"
 
 # Where nothing fits, nothing is the best.
-run plan tiny.yaml --ranks 2 --network 1Gbit/1us engine.memory_limit=100KB
+run plan tiny.yaml --ranks 2 --network 1Gbit/1us engine.memory_limit=100KiB
 expect 5
 expect_out "does not fit"
 run plan tiny.yaml --ranks 2 --network fast

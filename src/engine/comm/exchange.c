@@ -1,12 +1,5 @@
 /* exchange.c - collectives on their way: started, moved on, waited for; and what they took. */
-#include "base/clock.h"
 #include "engine/comm/comm_internal.h"
-
-uint64_t tp_comm_now_ns(const tp_comm *c)
-{
-    const tp_transport *t = c->transport;
-    return t && t->now_ns ? t->now_ns(t->context) : tp_clock_ns();
-}
 
 static void expose(tp_comm *c, uint64_t since)
 {
@@ -104,14 +97,6 @@ tp_status tp_comm_wait(tp_comm *c, tp_exchange *r, tp_error *err)
     expose(c, begin);
     return status;
 }
-
-void tp_comm_pass(tp_comm *c, double seconds)
-{
-    if (c && c->transport && c->transport->pass && seconds > 0)
-        c->transport->pass(c->transport->context, seconds);
-}
-
-double tp_comm_now_s(const tp_comm *c) { return (double)tp_comm_now_ns(c) * 1e-9; }
 
 tp_comm_stats tp_comm_get_stats(const tp_comm *c)
 {
