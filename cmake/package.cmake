@@ -18,7 +18,7 @@ file(WRITE ${CMAKE_BINARY_DIR}/package/copyright
 Upstream-Name: temper
 
 Files: *
-Copyright: The authors of Temper
+Copyright: 2026 The authors of Temper
 License: Apache-2.0
  On Debian systems the full text of the Apache License, version 2.0, is in
  /usr/share/common-licenses/Apache-2.0.
@@ -45,8 +45,6 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
-set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
 set(ABI ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
@@ -62,6 +60,14 @@ set(CPACK_COMPONENT_PROGRAM_DESCRIPTION
 
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libtemper${ABI})
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
+# Which package a program needs that is linked with these, and that the linker's cache is stale.
+file(WRITE ${CMAKE_BINARY_DIR}/package/shlibs
+"libtemper ${ABI} libtemper${ABI} (>= ${PROJECT_VERSION})
+libtemper-trace ${ABI} libtemper${ABI} (>= ${PROJECT_VERSION})
+")
+file(WRITE ${CMAKE_BINARY_DIR}/package/triggers "activate-noawait ldconfig\n")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA
+    ${CMAKE_BINARY_DIR}/package/shlibs ${CMAKE_BINARY_DIR}/package/triggers)
 set(CPACK_COMPONENT_LIBRARY_DESCRIPTION
 "post-training of language models, as a library
  What the command temper does, for other programs: tokenizers, generation,

@@ -150,12 +150,13 @@ static void *train(void *user)
 static void trainings_beside_each_other(void **state)
 {
     (void)state;
-    training alone = {0}, both[2] = {{{0}}};
+    training alone = {0}, both[2];
     pthread_t threads[2];
     snprintf(alone.dir, sizeof alone.dir, "%s/alone", folder);
     train(&alone);
     assert_string_equal(alone.err.message, "");
     for (int i = 0; i < 2; i++) {
+        both[i] = (training){0};
         snprintf(both[i].dir, sizeof both[i].dir, "%s/both-%d", folder, i);
         assert_int_equal(pthread_create(&threads[i], NULL, train, &both[i]), 0);
     }
