@@ -126,6 +126,15 @@ static const tp_flag *flag_of(const char *word)
     return is_color ? color : NULL;
 }
 
+/* "-b": a letter of ours whose value is the next word. */
+static const tp_flag *letter_of(const char *word)
+{
+    for (const tp_flag *f = flag_table; f->name; f++)
+        if (f->letter && word[0] == '-' && word[1] == f->letter && !word[2])
+            return f;
+    return NULL;
+}
+
 /* "CMD a" and "cmd a" name the command a. */
 static char **drop_introducer(char **words, int *n)
 {
@@ -141,7 +150,8 @@ static bool is_complete(char *const *words, int n)
 }
 
 /* Take the words of the two commands out of argv: those before --vs and those behind it,
- * each up to a long option of ours.  What is left is parsed as usual. */
+ * each up to a long option of ours, or any once it is complete.  What is left is parsed as usual.
+ */
 static int take_commands(int argc, char **argv, two_commands *c, char **rest)
 {
     int n_rest = 0;
@@ -154,6 +164,8 @@ static int take_commands(int argc, char **argv, two_commands *c, char **rest)
             continue;
         }
         bool done = behind ? is_complete(c->b, c->n_b) : c->n_a == 0 || is_complete(c->a, c->n_a);
+        if (!flag && done)
+            flag = letter_of(argv[i]);
         if (flag || (argv[i][0] == '-' && done)) {
             rest[n_rest++] = argv[i];
             if (flag && flag->argument && !strchr(argv[i], '=') && i + 1 < argc)

@@ -12,8 +12,8 @@ const tp_command tp_commands[] = {
 const size_t tp_n_commands = sizeof tp_commands / sizeof *tp_commands;
 
 const tp_command_part tp_command_parts[] = {
-    {"bench", "compare", false},  {"bench", "history", true}, {"eval", "compare", false},
-    {"eval", "summarize", false}, {"trace", "compare", true}, {"trace", "export", true},
-    {"trace", "stats", true}};
+    {"bench", "compare", false}, {"bench", "history", true},   {"config", "import", true},
+    {"eval", "compare", false},  {"eval", "summarize", false}, {"trace", "compare", true},
+    {"trace", "export", true},   {"trace", "stats", true}};
 
 const size_t tp_n_command_parts = sizeof tp_command_parts / sizeof *tp_command_parts;
