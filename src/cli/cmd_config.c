@@ -14,8 +14,8 @@ typedef struct {
 static const tp_flag flag_table[] = {
     TP_SWITCH("json", 0, json, "the resolved tree as JSON"),
     TP_SWITCH("doc", 0, doc, "every key with type, default and meaning, as Markdown"),
-    TP_TEXT("level", 0, "LEVEL", level,
-            "the same as optimization.level=LEVEL: basic, advanced, ultra"),
+    TP_CHOICE("level", 0, "LEVEL", level, TP_CLI_LEVELS,
+              "the same as optimization.level=LEVEL: basic, advanced, ultra"),
     {0}};
 
 static void print(char *text, size_t n)

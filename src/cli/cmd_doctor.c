@@ -21,8 +21,8 @@ static const tp_flag flag_table[] = {
     TP_SWITCH("resume", 'r', resume, "as 'temper train --resume' would begin"),
     TP_NUMBER("threads", 0, "N", INT, threads, 1, 4096, "default: one per core"),
     TP_NUMBER("seconds", 0, "S", FLOAT, seconds, 0.1, 3600, "time for the measurement (default 3)"),
-    TP_TEXT("isa", 0, "LEVEL", isa,
-            "highest instruction set to use: portable, avx2, avx512, avx512_bf16, amx"),
+    TP_CHOICE("isa", 0, "LEVEL", isa, TP_CLI_ISA,
+              "highest instruction set to use: portable, avx2, avx512, avx512_bf16, amx"),
     {0}};
 
 static volatile sig_atomic_t stop_signal;

@@ -13,9 +13,9 @@ typedef struct {
 
 static const tp_flag flag_table[] = {
     TP_SWITCH("json", 0, json, "{\"TAG\": [[step, wall_time, value], ...]}"),
-    TP_TEXT("points", 0, "VIEW", points,
-            "which count after a restart or damage: native (default), latest, all, accumulator, "
-            "fast"),
+    TP_CHOICE("points", 0, "VIEW", points, "native latest all accumulator fast",
+              "which count after a restart or damage: native (default), latest, all, accumulator, "
+              "fast"),
     TP_TEXT("run", 0, "NAME", run, "of several runs in one data base; or RUN#NAME"),
     TP_SWITCH("follow", 0, follow,
               "go on: a line for every figure as it is recorded, TAG STEP VALUE or an object"),

@@ -24,7 +24,7 @@ static const tp_flag flag_table[] = {
     TP_SWITCH("replace", 0, replace, "an existing profile of that name is replaced"),
     TP_TEXT("against", 'a', "NAME", against, "compare with the profile kept under this name"),
     TP_SWITCH("json", 0, json, "the profile as one JSON object"),
-    TP_TEXT("isa", 0, "LEVEL", isa, "the same as engine.isa=LEVEL"),
+    TP_CHOICE("isa", 0, "LEVEL", isa, TP_CLI_ISA, "the same as engine.isa=LEVEL"),
     {0}};
 
 static volatile sig_atomic_t stop_signal;

@@ -135,7 +135,9 @@ static tp_status load_root(tp_config *config, const char *path, tp_error *err)
     TP_TRY(tp_arena_init(&config->arena, TP_CONFIG_ARENA_BYTES, err));
     if (path) {
         config->file = tp_arena_strdup(&config->arena, path);
-        return load_file(config, path, &config->root, err);
+        /* Standard input has no place of its own and cannot be read again. */
+        return strcmp(path, "-") == 0 ? load_open_file(config, path, &config->root, err)
+                                      : load_file(config, path, &config->root, err);
     }
     return tp_node_new(config, TP_JSON_OBJECT, "default", &config->root, err);
 }

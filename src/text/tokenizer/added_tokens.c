@@ -1,6 +1,8 @@
 /* added_tokens.c - finds added tokens, leftmost and longest first, by a trie over bytes. */
 #include "text/tokenizer/added_tokens.h"
 
+#include <string.h>
+
 #include "base/platform.h"
 #include "text/unicode/unicode_class.h"
 
@@ -41,7 +43,10 @@ bool tp_added_put(tp_added_set *set, tp_added_token token, const char *text, siz
     }
     if (set->nodes[node].token >= 0)
         return false;
-    set->starts[(uint8_t)text[0]] = true;
+    uint8_t start = (uint8_t)text[0];
+    set->n_starts += !set->starts[start];
+    set->starts[start] = true;
+    set->start = start;
     set->nodes[node].token = (int32_t)set->n_tokens;
     set->tokens[set->n_tokens++] = token;
     return true;
@@ -108,14 +113,25 @@ static size_t strip_right(const char *text, size_t n, size_t at)
     return at;
 }
 
+/* The first byte from `at` on with which a token may begin, or n. */
+static size_t next_start(const tp_added_set *set, const char *text, size_t n, size_t at)
+{
+    if (set->n_starts > 1) {
+        while (at < n && !set->starts[(uint8_t)text[at]])
+            at++;
+        return at;
+    }
+    const char *found = set->n_starts && at < n ? memchr(text + at, set->start, n - at) : NULL;
+    return found ? (size_t)(found - text) : n;
+}
+
 void tp_added_split(const tp_added_set *set, const char *text, size_t n, bool parse_special,
                     tp_added_fn part, void *context)
 {
     size_t done = 0; /* the end of the last part */
-    for (size_t at = 0; at < n;) {
+    for (size_t at = 0; (at = next_start(set, text, n, at)) < n;) {
         size_t end = at;
-        const tp_added_token *token =
-            set->starts[(uint8_t)text[at]] ? longest_at(set, text, n, at, &end) : NULL;
+        const tp_added_token *token = longest_at(set, text, n, at, &end);
         if (!token) {
             at++;
             continue;

@@ -29,6 +29,8 @@ typedef struct {
     tp_added_token *tokens;
     uint32_t n_tokens;
     bool starts[256]; /* bytes that some token begins with */
+    uint8_t start;    /* one of them: all of them where n_starts is 1 */
+    uint32_t n_starts;
 } tp_added_set;
 
 /* Room for n_tokens tokens of n_bytes in all. */
