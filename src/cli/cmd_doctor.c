@@ -2,6 +2,7 @@
  * left sound results. */
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -52,6 +53,12 @@ static int report(const tp_diagnosis *d, bool json)
     return tp_diagnosis_failures(d) > 0 ? TP_EXIT_INPUT : TP_EXIT_OK;
 }
 
+static bool is_folder(const char *name)
+{
+    struct stat st;
+    return stat(name, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 int tp_cmd_doctor(int argc, char **argv)
 {
     flags f = {.seconds = 3};
@@ -81,10 +88,17 @@ int tp_cmd_doctor(int argc, char **argv)
     tp_cli_catch(SIGINT, on_signal);
     tp_cli_catch(SIGTERM, on_signal);
     char **rest = words;
-    if (tp_cli_find_recipe(&rest, &n, path, &err) != TP_OK)
+    const char *config = NULL;
+    if (n > 0 && is_folder(words[0])) { /* a run is looked at, not its recipe */
+        config = *rest++;
+        n--;
+    } else if (tp_cli_find_recipe(&rest, &n, path, &err) != TP_OK) {
         return tp_cli_fail(&err);
+    } else if (path[0]) {
+        config = path;
+    }
     const tp_doctor_options options = {.size = sizeof options,
-                                       .config = path[0] ? path : NULL,
+                                       .config = config,
                                        .overrides = (const char *const *)rest,
                                        .n_overrides = (size_t)n,
                                        .resume = f.resume,
