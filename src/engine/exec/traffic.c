@@ -67,7 +67,8 @@ struct tp_traffic {
     int *bucket_of;                /* per launch; -1: none */
     size_t data_bytes, temp_bytes; /* of a slot */
     slot slots[SLOTS];
-    int next; /* the slots are filled and emptied in turn */
+    int next;           /* the slots are filled and emptied in turn */
+    double rehearsed_s; /* to copy a byte, in a rehearsal; else 0 */
 };
 
 static int node_size(const tp_ranks *r) { return r->node ? r->node : TP_MAX(r->ranks, 1); }
@@ -223,6 +224,25 @@ void tp_traffic_bind(tp_traffic *t, void *staging)
     }
 }
 
+tp_traffic *tp_traffic_rehearse(const tp_traffic *plan, const tp_rehearsal *how, tp_arena *arena)
+{
+    if (!plan)
+        return NULL;
+    tp_traffic *t = tp_arena_array(arena, tp_traffic, 1);
+    *t = *plan;
+    t->ranks.comm = how->comm;
+    t->ranks.rank = tp_comm_rank(how->comm);
+    t->buckets = tp_arena_array(arena, bucket, t->n_buckets);
+    memcpy(t->buckets, plan->buckets, t->n_buckets * sizeof *t->buckets);
+    for (size_t i = 0; i < t->n_buckets; i++)
+        find_group(&t->ranks, &t->buckets[i]);
+    for (int s = 0; s < SLOTS; s++)
+        t->slots[s] = (slot){.starts = tp_arena_array(arena, size_t, (size_t)t->ranks.ranks + 1)};
+    t->rehearsed_s = 2 / how->bytes_per_s;
+    tp_traffic_bind(t, how->nothing);
+    return t;
+}
+
 static size_t n_pieces(const bucket *b)
 {
     return b->longest ? (b->longest + b->unit - 1) / b->unit : 0;
@@ -296,9 +316,19 @@ static tp_status copy_part(const tp_traffic *t, const slot *s, int rank, bool in
     return TP_OK;
 }
 
-static bool is_whose(whose which, bool is_own)
+/* In a rehearsal they are not there: what it would take passes. */
+static tp_status copy_parts(const tp_traffic *t, const slot *s, whose which, bool in, tp_error *err)
 {
-    return (is_own ? which & OWN : which & OTHERS) != 0;
+    size_t n = 0;
+    for (int r = 0; r < s->of->parts; r++) {
+        if (!(which & (r == s->of->own ? OWN : OTHERS)))
+            continue;
+        n += s->starts[r + 1] - s->starts[r];
+        if (t->rehearsed_s == 0)
+            TP_TRY(copy_part(t, s, r, in, err));
+    }
+    tp_comm_pass(t->ranks.comm, (double)(n * s->of->element) * t->rehearsed_s);
+    return TP_OK;
 }
 
 static tp_status retire(tp_traffic *t, slot *s, tp_error *err)
@@ -309,9 +339,7 @@ static tp_status retire(tp_traffic *t, slot *s, tp_error *err)
     tp_exchange *request = s->request;
     s->request = NULL;
     TP_TRY(tp_comm_wait(t->ranks.comm, request, err));
-    for (int r = 0; r < b->parts; r++)
-        if (is_whose(b->how.out, r == b->own))
-            TP_TRY(copy_part(t, s, r, false, err));
+    TP_TRY(copy_parts(t, s, b->how.out, false, err));
     s->of = NULL;
     return TP_OK;
 }
@@ -327,13 +355,12 @@ static tp_status send_piece(tp_traffic *t, const bucket *b, size_t piece, tp_err
         size_t left = b->lengths[r] - TP_MIN(piece * b->unit, b->lengths[r]);
         s->starts[r + 1] = s->starts[r] + TP_MIN(left, b->unit);
     }
-    for (int r = 0; r < b->parts; r++)
-        if (is_whose(b->how.in, r == b->own))
-            TP_TRY(copy_part(t, s, r, true, err));
+    TP_TRY(copy_parts(t, s, b->how.in, true, err));
     const tp_exchange_spec c = {.kind = b->how.kind,
                                 .group = b->group,
                                 .element = b->element,
-                                .add = tp_add_f32,
+                                .add = t->rehearsed_s == 0 ? tp_add_f32 : NULL,
+                                .add_s = 1.5 * (double)b->element * t->rehearsed_s,
                                 .data = s->data,
                                 .temp = s->temp,
                                 .starts = s->starts};
@@ -387,4 +414,12 @@ void tp_traffic_progress(tp_traffic *t)
 {
     if (t)
         tp_comm_progress(t->ranks.comm);
+}
+
+bool tp_traffic_is_busy(const tp_traffic *t) { return tp_comm_is_busy(t->ranks.comm); }
+
+void tp_traffic_pass(tp_traffic *t, double seconds)
+{
+    if (t)
+        tp_comm_pass(t->ranks.comm, seconds);
 }
