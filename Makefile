@@ -4,7 +4,7 @@ BUILD   := build/$(PRESET)
 PREFIX  := /usr/local
 SECONDS := 60
 
-.PHONY: all help demo test deps configure build install docs asan tsan clang coverage fuzz bench \
+.PHONY: all help demo test deps configure build install package docs asan tsan clang coverage fuzz bench \
         format check clean
 
 all: build
@@ -14,6 +14,7 @@ help:
 	@echo "make demo       train a small model from nothing and ask what it learned (minutes)"
 	@echo "make test       every test that needs no special hardware"
 	@echo "make install    into $(PREFIX) (PREFIX=DIR, DESTDIR=DIR)"
+	@echo "make package    .deb packages, a relocatable tarball and a wheel, into $(BUILD)/packages"
 	@echo "make docs       renew the pages that are made from tables in the code"
 	@echo "make clang | asan | tsan | coverage    build and test with that preset; lines that ran"
 	@echo "make fuzz       run every fuzzer for SECONDS=$(SECONDS)"
@@ -38,7 +39,10 @@ configure: deps
 build: configure
 	@cmake --build $(BUILD)
 
-demo: build
+# Only what it runs, and first of all what is going on.
+demo: configure
+	@echo "building the program (the tests are left out), then: train, ask, reward, ask again"
+	@cmake --build $(BUILD) --target temper
 	@scripts/demo $(BUILD)/src/cli/temper
 
 # The closing line "N passed, M failed, K skipped" is what .ci/run reports.
@@ -49,6 +53,9 @@ test: build
 install: configure
 	@cmake --build $(BUILD) --target installed
 	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+package: configure
+	@scripts/package $(BUILD)
 
 docs: build
 	@tools/gen-docs $(BUILD)

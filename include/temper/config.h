@@ -13,10 +13,15 @@
 extern "C" {
 #endif
 
-/* The file that a word means: itself where there is such a file, else the recipe of that name in
- * share/temper/recipes beside the program's folder, with or without ".yaml" and "recipes/".
+/* The file that a word means: itself where there is such a file, or "-", standard input; of a
+ * folder, as that of a run, its config.yaml; else the recipe of that name that came with the
+ * program or library (share/temper/recipes of its prefix), with or without ".yaml" and "recipes/".
  * *ret_path: tp_free().  TP_ERR_IO: none, and which there are. */
 TP_API TP_CHECKED tp_status tp_recipe_find(const char *word, char **ret_path, tp_error *err);
+
+/* Names of the recipes that came with the program or library, one a line.  *ret_names: tp_free().
+ */
+TP_API TP_CHECKED tp_status tp_recipe_names(char **ret_names, tp_error *err);
 
 typedef struct tp_configuration tp_configuration;
 

@@ -37,9 +37,10 @@ typedef struct {
     void *user;
 } tp_stats_options;
 
-/* Of the file, "-" for standard input: the n columns named, or all that hold numbers.  One is
- * described, of two the second is judged against the first, more are groups.  *ret: tp_free().
- * TP_ERR_CONFIG: no such column, or not as many as it takes; TP_ERR_FORMAT, TP_ERR_IO. */
+/* Of the file, "-" for standard input, or the folder of a run (its metrics.jsonl): the n columns
+ * named, or all that hold numbers.  One is described, of two the second is judged against the
+ * first, more are groups.  *ret: tp_free(). TP_ERR_CONFIG: no such column, or not as many as it
+ * takes; TP_ERR_FORMAT, TP_ERR_IO. */
 TP_API TP_CHECKED tp_status tp_stats_columns(const char *path, const char *const *columns, size_t n,
                                              const tp_stats_options *options, char **ret,
                                              tp_error *err);

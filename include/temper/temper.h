@@ -15,6 +15,7 @@
  *     bench.h                     measure and compare speed and memory
  *     experiment.h                what each lever gives on this machine and model
  *     analysis.h                  what runs recorded, whoever ran them
+ *     import.h                    configurations of NeMo RL, TRL and Axolotl as recipes
  *     runs.h, serve.h             all runs of a folder: a list, a local page
  *     monitor.h                   alarms over a run, live or over
  *     environment.h               for judges of answers that are libraries of their own */
@@ -33,6 +34,7 @@
 #include "temper/exit_status.h"
 #include "temper/experiment.h"
 #include "temper/generator.h"
+#include "temper/import.h"
 #include "temper/levers.h"
 #include "temper/log.h"
 #include "temper/model.h"

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/wrap.h"
 #include "base/vec.h"
+#include "base/wrap.h"
 #include "instrument/monitor/alarm_feed.h"
 #include "instrument/monitor/alarm_plan.h"
 #include "instrument/report/grid.h"

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "api/training.h"
 #include "base/arena.h"
 #include "base/sized.h"
 #include "base/strings.h"
@@ -177,6 +178,7 @@ static tp_status with_levers(const tp_ablate_options *which, use then, const voi
                              const char *config, const char *const *overrides, size_t n, char **ret,
                              tp_error *err)
 {
+    TP_TRY(tp_recipe_check_again(config, err));
     chosen *c = calloc(1, sizeof *c);
     if (!c)
         return tp_fail(err, TP_ERR_NOMEM, "no memory for the levers");

@@ -1,44 +1,59 @@
 /* find_recipe.c - the recipe that a word means: a file, or one that was installed. */
 #include <dirent.h>
+#include <dlfcn.h>
+#include <libgen.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/platform.h"
 #include "base/strings.h"
 #include "temper/config.h"
 
 enum { PATH_CAP = 4096 };
 
-/* ---- installed recipes: PREFIX/share/temper/recipes, beside PREFIX/bin ---- */
+/* ---- the recipes that came with the program ---- */
 
-/* From the program's own place, so that the tree can be moved. */
+/* Beside what is at `file`: installed, or in the tree of a build. */
+static bool find_beside(const char *file, tp_buf *folder)
+{
+    static const char *const places[] = {"../share/temper/recipes", "../../share/temper/recipes",
+                                         "../../../../recipes"};
+    char real[PATH_MAX];
+    if (!realpath(file, real))
+        return false;
+    const char *home = dirname(real);
+    for (size_t i = 0; i < TP_COUNTOF(places); i++) {
+        char path[PATH_MAX + 64], *clean;
+        snprintf(path, sizeof path, "%s/%s/demo.yaml", home, places[i]);
+        if (!(clean = realpath(path, NULL)))
+            continue;
+        tp_buf_adds(folder, dirname(clean));
+        free(clean);
+        return true;
+    }
+    return false;
+}
+
+/* From the place of this code, so that the tree can be moved; or of the program that holds it. */
 static bool find_installed(tp_buf *folder)
 {
-    char path[4096];
-    struct stat st;
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (n <= 0)
-        return false;
-    path[n] = 0;
-    for (int i = 0; i < 2; i++) {
-        char *slash = strrchr(path, '/');
-        if (!slash)
-            return false;
-        *slash = 0;
-    }
-    tp_buf_addf(folder, "%s/share/temper/recipes", path);
-    return stat(folder->data, &st) == 0 && S_ISDIR(st.st_mode);
+    static const char here[] = "";
+    Dl_info info;
+    if (dladdr(here, &info) && info.dli_fname && find_beside(info.dli_fname, folder))
+        return true;
+    return find_beside("/proc/self/exe", folder);
 }
 
 /* "demo, demo-grpo, dpo ..." in the order of the alphabet. */
-static void list_recipes(const char *folder, tp_buf *out)
+static void list_recipes(const char *folder, const char *between, tp_buf *out)
 {
     struct dirent **entries = NULL;
     int n = scandir(folder, &entries, NULL, alphasort);
     for (int i = 0; i < n; i++) {
         const char *name = entries[i]->d_name;
         if (tp_str_ends(name, ".yaml"))
-            tp_buf_addf(out, "%s%.*s", out->len ? ", " : "", (int)(strlen(name) - 5), name);
+            tp_buf_addf(out, "%s%.*s", out->len ? between : "", (int)(strlen(name) - 5), name);
         free(entries[i]);
     }
     free(entries);
@@ -64,13 +79,24 @@ static tp_status find_recipe(const char *word, tp_buf *path, tp_error *err)
     tp_buf folder = {0}, names = {0};
     const char *name = tp_str_starts(word, "recipes/") ? word + strlen("recipes/") : word;
     tp_buf_adds(path, word);
+    if (strcmp(word, "-") == 0)
+        return TP_OK;
+    if (stat(word, &st) == 0 && S_ISDIR(st.st_mode)) { /* a run, or what is like one */
+        tp_buf_adds(path, "/config.yaml");
+        if (stat(path->data, &st) == 0)
+            return TP_OK;
+        return tp_fail(err, TP_ERR_IO,
+                       "'%.300s' is a folder without a config.yaml, which that of a run has; name "
+                       "the recipe",
+                       word);
+    }
     if (stat(word, &st) == 0 || !*name || strchr(name, '/') || !find_installed(&folder)) {
         tp_buf_release(&folder);
         return TP_OK; /* opening it says what is wrong, if something is */
     }
     tp_status status = TP_OK;
     if (!find_in(folder.data, name, path)) {
-        list_recipes(folder.data, &names);
+        list_recipes(folder.data, ", ", &names);
         status = tp_fail(err, TP_ERR_IO,
                          "there is no file '%.300s', nor a recipe of that name in %.1000s; there "
                          "are %.1000s",
@@ -95,4 +121,18 @@ tp_status tp_recipe_find(const char *word, char **ret_path, tp_error *err)
     else
         tp_buf_release(&found);
     return status;
+}
+
+tp_status tp_recipe_names(char **ret_names, tp_error *err)
+{
+    TP_MEMORY_GUARD(err);
+    tp_buf folder = {0}, names = {0};
+    if (!ret_names)
+        return tp_fail(err, TP_ERR_ARG, "tp_recipe_names: ret_names is NULL");
+    if (find_installed(&folder))
+        list_recipes(folder.data, "\n", &names);
+    tp_buf_adds(&names, names.len ? "\n" : "");
+    tp_buf_release(&folder);
+    *ret_names = names.data;
+    return TP_OK;
 }

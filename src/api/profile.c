@@ -8,6 +8,7 @@
 #include "api/ceilings.h"
 #include "api/profile_collect.h"
 #include "api/profile_tables.h"
+#include "api/training.h"
 #include "base/files.h"
 #include "base/sized.h"
 #include "engine/train/algorithm.h"
@@ -177,6 +178,7 @@ static size_t add_overrides(const tp_profile_options *f, const char *dir, const 
 static tp_status open_recipe(const session *s, const char *config, const char **words, size_t n,
                              char text[OVERRIDES][256], tp_recipe *ret, tp_error *err)
 {
+    TP_TRY(tp_recipe_check_again(config, err));
     TP_TRY(tp_recipe_open(config, words, n, ret, err));
     n = add_overrides(s->o, s->dir, &ret->options, text, words, n);
     tp_recipe_close(ret);

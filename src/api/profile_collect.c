@@ -119,7 +119,8 @@ void tp_profile_collect_end(tp_profile_data *d, const tp_train_event *e, const t
         tp_profile_op *op = &d->ops[i];
         if (isnan(op->flops) || isnan(op->bytes))
             continue;
-        op->arithmetic_s = op->flops / tp_machine_unit_flops(machine, o->compile.passes.compute_dtype);
+        op->arithmetic_s =
+            op->flops / tp_machine_unit_flops(machine, o->compile.passes.compute_dtype);
         op->limit_s = fmax(op->arithmetic_s, op->bytes / machine->copy_bytes);
     }
 }

@@ -341,15 +341,20 @@ tp_status tp_stats_columns(const char *path, const char *const *columns, size_t 
     TP_TRY(read_options(options, &o, err));
     if (!path)
         return tp_fail(err, TP_ERR_ARG, "tp_stats_columns: path is NULL");
-    const char *name = tp_input_name(path, TP_INPUT_STREAM);
-    tp_status status = tp_input_read(path, TP_INPUT_STREAM, MAX_BYTES, &text, err);
+    tp_buf place = {0}; /* of a folder its figures */
+    tp_buf_adds(&place, path);
+    if (tp_dir_exists(path))
+        tp_buf_adds(&place, "/metrics.jsonl");
+    const char *name = tp_input_name(place.data, TP_INPUT_STREAM);
+    tp_status status = tp_input_read(place.data, TP_INPUT_STREAM, MAX_BYTES, &text, err);
     if (status == TP_OK)
         status = tp_dataset_read(name, tp_buf_str(&text), text.len, &data, err);
     tp_buf_release(&text);
-    if (status != TP_OK)
-        return status;
-    status = about(&o, &data, columns, n, ret, err);
-    tp_dataset_release(&data);
+    if (status == TP_OK) {
+        status = about(&o, &data, columns, n, ret, err);
+        tp_dataset_release(&data);
+    }
+    tp_buf_release(&place);
     return status;
 }
 

@@ -2,6 +2,7 @@
 #include "api/training.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "api/judging.h"
 #include "api/watching.h"
@@ -101,4 +102,13 @@ void tp_training_result_write(tp_training_result *ret, const tp_train_result *re
                                     .is_silent = result->is_silent,
                                     .is_below_threshold = result->is_below_threshold};
     tp_sized_write(ret, &own, sizeof own);
+}
+
+tp_status tp_recipe_check_again(const char *config, tp_error *err)
+{
+    return config && strcmp(config, "-") == 0
+               ? tp_fail(err, TP_ERR_ARG,
+                         "a recipe from standard input (-) can be read once, and this reads it "
+                         "several times; write it to a file")
+               : TP_OK;
 }

@@ -11,4 +11,7 @@ TP_CHECKED tp_status tp_train_with_sinks(const tp_config *config, const tp_train
 /* What a caller is told of it. */
 void tp_training_result_write(tp_training_result *ret, const tp_train_result *result);
 
+/* For who opens a recipe again and again: standard input ("-") would be empty the second time. */
+TP_CHECKED tp_status tp_recipe_check_again(const char *config, tp_error *err);
+
 #endif

@@ -86,14 +86,14 @@ static tp_status open_standard_input(int *ret_fd, int64_t *ret_size, tp_error *e
 
 const char *tp_input_name(const char *path, tp_input_kind kind)
 {
-    return kind == TP_INPUT_STREAM && strcmp(path, "-") == 0 ? "standard input" : path;
+    return kind != TP_INPUT_FILE && strcmp(path, "-") == 0 ? "standard input" : path;
 }
 
 tp_status tp_input_open(const char *path, tp_input_kind kind, int *ret_fd, int64_t *ret_size,
                         tp_error *err)
 {
     struct stat st;
-    if (kind == TP_INPUT_STREAM && strcmp(path, "-") == 0)
+    if (kind != TP_INPUT_FILE && strcmp(path, "-") == 0)
         return open_standard_input(ret_fd, ret_size, err);
     /* Not to wait for the writer of a named pipe before it is known whether one is wanted. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

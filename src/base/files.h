@@ -15,8 +15,9 @@
  * what would be waited for without an end: */
 typedef enum {
     TP_INPUT_FILE,  /* only a file: it is mapped, or read twice */
-    TP_INPUT_TEXT,  /* or an unnamed pipe, as the shell's <(...) is one; a FIFO is refused */
-    TP_INPUT_STREAM /* or a FIFO, whose writer is waited for, or "-", standard input */
+    TP_INPUT_TEXT,  /* or an unnamed pipe, as the shell's <(...) is one, or "-", standard input; a
+                       FIFO is refused */
+    TP_INPUT_STREAM /* or a FIFO, whose writer is waited for, or "-" */
 } tp_input_kind;
 /* ret_size: bytes of the file; -1 for a pipe. */
 TP_CHECKED tp_status tp_input_open(const char *path, tp_input_kind kind, int *ret_fd,

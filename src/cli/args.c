@@ -1,4 +1,6 @@
-/* args.c - options by argp, exit statuses, errors, and what the terminal can do. */
+/* args.c - options by argp, exit statuses, errors, and what the terminal can do.
+ *
+ * Two options belong to every command: --help and --color. */
 #include <argp.h>
 #include <errno.h>
 #include <signal.h>
@@ -6,13 +8,27 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 #include "temper/program.h"
 
-enum { FIRST_KEY = 0x1000, MAX_FLAGS = 64, STATUS_HELP = -2, STATUS_BAD = -1 };
+enum { COLOR_KEY = 0x0fff, FIRST_KEY = 0x1000, MAX_FLAGS = 64, STATUS_HELP = -2, STATUS_BAD = -1 };
+
+static const tp_flag color_flag = {.name = "color",
+                                   .argument = "WHEN",
+                                   .choices = "auto always never",
+                                   .doc = "colours: auto (default), always or never",
+                                   .type = TP_FLAG_STRING};
+static const char *color_when = "auto";
+
+/* Whoever wants to know the options of a command in place of having them parsed. */
+static struct {
+    tp_cli_see see;
+    void *user;
+} observer;
 
 typedef struct {
     const tp_usage *usage;
@@ -76,9 +92,25 @@ static void print_refusal(const parse *p, const tp_flag *flag, const char *text)
     fprintf(stderr, ", not '%s'\n", text);
 }
 
+static bool set_color(parse *p, const char *when)
+{
+    static const char *const known[] = {"auto", "always", "never"};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(when, known[i]) == 0) {
+            color_when = known[i];
+            return true;
+        }
+    fprintf(stderr, "temper %s: --color is auto, always or never, not '%s'\n", p->usage->command,
+            when);
+    p->failed = true;
+    return false;
+}
+
 static error_t on_key(int key, char *text, struct argp_state *state)
 {
     parse *p = state->input;
+    if (key == COLOR_KEY)
+        return set_color(p, text) ? 0 : EINVAL;
     if (key == ARGP_KEY_ARG) {
         p->words[p->n_words++] = text;
         return 0;
@@ -115,6 +147,7 @@ static bool fail_name(const tp_usage *usage, const char *name)
     int n_longer = 0;
     tp_nearest near = {.word = name};
     tp_nearest_offer(&near, "help");
+    tp_nearest_offer(&near, color_flag.name);
     for (const tp_flag *f = usage->flags; f->name; f++) {
         tp_nearest_offer(&near, f->name);
         if (*name && strncmp(f->name, name, strlen(name)) == 0) {
@@ -140,6 +173,10 @@ static bool check_name(const tp_usage *usage, const char *word, bool *ret_takes)
     *ret_takes = false;
     if (strcmp(name, "help") == 0)
         return true;
+    if (strcmp(name, color_flag.name) == 0) {
+        *ret_takes = !word[2 + n];
+        return true;
+    }
     for (const tp_flag *f = usage->flags; f->name; f++) {
         if (strcmp(f->name, name) != 0)
             continue;
@@ -193,14 +230,22 @@ static void fill_options(const tp_usage *usage, struct argp_option *options)
                                                                         : FIRST_KEY + i,
                                           .arg = usage->flags[i].argument,
                                           .doc = usage->flags[i].doc};
+    options[i++] = (struct argp_option){.name = color_flag.name,
+                                        .key = COLOR_KEY,
+                                        .arg = color_flag.argument,
+                                        .doc = color_flag.doc};
     options[i++] = (struct argp_option){.name = "help", .key = 'h', .doc = "this text"};
     options[i] = (struct argp_option){.key = '?', .flags = OPTION_ALIAS};
 }
 
 int tp_cli_parse(const tp_usage *usage, int argc, char **argv, void *target, char **ret_words)
 {
-    struct argp_option options[MAX_FLAGS + 3] = {0};
+    struct argp_option options[MAX_FLAGS + 4] = {0};
     char name[64], doc[4096];
+    if (observer.see) {
+        observer.see(usage, observer.user);
+        return STATUS_HELP;
+    }
     if (!check_options(usage, argc, argv))
         return STATUS_BAD;
     fill_options(usage, options);
@@ -225,6 +270,18 @@ int tp_cli_parse(const tp_usage *usage, int argc, char **argv, void *target, cha
         return STATUS_BAD;
     }
     return p.n_words;
+}
+
+const tp_flag *tp_cli_color_flag(void) { return &color_flag; }
+
+void tp_cli_describe(int (*run)(int argc, char **argv), const char *name, const char *part,
+                     tp_cli_see see, void *user)
+{
+    char *args[] = {(char *)name, (char *)(part ? part : "--help"), "--help", NULL};
+    observer.see = see;
+    observer.user = user;
+    (void)run(part ? 3 : 2, args);
+    observer.see = NULL;
 }
 
 /* ---- the end of a command ---- */
@@ -274,6 +331,12 @@ void tp_cli_erase_line(FILE *out)
     fprintf(out, "%s%s", tp_style(TP_LINE_BEGIN), tp_style(TP_LINE_ERASE));
 }
 
+bool tp_cli_is_pipe(void)
+{
+    struct stat st;
+    return fstat(STDOUT_FILENO, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
+}
+
 bool tp_cli_terminal(FILE *out)
 {
     const char *term = getenv("TERM");
@@ -284,6 +347,8 @@ bool tp_cli_terminal(FILE *out)
 bool tp_cli_colour(FILE *out)
 {
     const char *no = getenv("NO_COLOR");
+    if (strcmp(color_when, "auto") != 0)
+        return strcmp(color_when, "always") == 0;
     return tp_cli_terminal(out) && !(no && *no);
 }
 

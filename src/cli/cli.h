@@ -27,6 +27,7 @@ typedef struct {
     char letter;          /* 'j' or 0 */
     const char *argument; /* "N": takes a value; NULL: a switch */
     const char *doc;
+    const char *choices; /* "auto block plain": the words it may be, or NULL */
     enum { TP_FLAG_BOOL, TP_FLAG_STRING, TP_FLAG_INT, TP_FLAG_FLOAT, TP_FLAG_LIST } type;
     size_t offset;      /* of bool, const char *, int64_t, double or list in the target */
     double least, most; /* of a number; both 0 = any */
@@ -44,17 +45,37 @@ typedef struct {
 #define TP_NUMBER(name, letter, argument, kind, member, least, most, doc) \
     TP_ROW(name, letter, argument, kind, member, least, most, doc)
 
+#define TP_CHOICE(flag_name, key, value, member, words, text)                               \
+    {                                                                                       \
+        .name = flag_name, .letter = key, .argument = value, .doc = text, .choices = words, \
+        .type = TP_FLAG_STRING, .offset = offsetof(flags, member)                           \
+    }
+
 typedef struct {
     const char *command, *arguments, *summary;
     const tp_flag *flags; /* ends with a row whose name is NULL */
     const char *details;  /* text after the flags in --help, or NULL */
     int min_words, max_words;
+    const char *(*word)(
+        size_t i); /* words that an argument may be, NULL behind the last; or NULL */
 } tp_usage;
+
+/* Choices that several commands have. */
+#define TP_CLI_ISA "portable avx2 avx512 avx512_bf16 amx"
+#define TP_CLI_LEVELS "basic advanced ultra"
 
 /* Fill *target from argv (the command's name first); words that are not flags go to
  * ret_words (argc + 1 slots).  Returns their number, or -1 after printing what is wrong
  * (exit 2), or -2 after --help (exit 0). */
 int tp_cli_parse(const tp_usage *usage, int argc, char **argv, void *target, char **ret_words);
+
+/* What a command can do, without its doing it: `run` is its function, `name` its name, `part` one
+ * of tp_command_parts[] or NULL.  `see` is called once. */
+typedef void (*tp_cli_see)(const tp_usage *usage, void *user);
+void tp_cli_describe(int (*run)(int argc, char **argv), const char *name, const char *part,
+                     tp_cli_see see, void *user);
+/* --color, which no table of a command has. */
+const tp_flag *tp_cli_color_flag(void);
 
 /* Have `signal` handled, without cutting writes short: a stream whose write failed counts as
  * broken, and the program would end with the status for that. */
@@ -80,9 +101,11 @@ double tp_cli_clock_s(void);
 /* Take back the line that is being drawn. */
 void tp_cli_erase_line(FILE *out);
 
-/* A terminal that can move its cursor; colour only without NO_COLOR. */
+/* A terminal that can move its cursor; colour as --color says, else there and without NO_COLOR. */
 bool tp_cli_terminal(FILE *out);
 bool tp_cli_colour(FILE *out);
+/* Standard output goes to another program: a write that fails there means that it has ended. */
+bool tp_cli_is_pipe(void);
 /* Columns of standard output: COLUMNS, the terminal's, else 110. */
 int tp_cli_width(void);
 

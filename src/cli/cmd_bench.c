@@ -44,8 +44,8 @@ static const tp_flag flag_table[] = {
     TP_TEXT("baseline", 0, "FILE", baseline,
             "compare with stored levels (baselines.json) or any results file"),
     TP_SWITCH("update-baseline", 0, update_baseline, "store what was measured as the baseline"),
-    TP_TEXT("rule", 0, "NAME", rule,
-            "interval (default), or point: the plain tolerance rule decides"),
+    TP_CHOICE("rule", 0, "NAME", rule, "interval point",
+              "interval (default), or point: the plain tolerance rule decides"),
     TP_TEXT("tolerance", 0, "PCT", tolerance, "how much worse is allowed (default 5%)"),
     TP_TEXT("exact-tolerance", 0, "PCT", exact_tolerance,
             "the same for exact figures: bytes, counts (default 0%)"),
@@ -55,8 +55,8 @@ static const tp_flag flag_table[] = {
     TP_SWITCH("allow-missing", 0, allow_missing,
               "benchmarks without a baseline and baselines without a benchmark do not fail"),
     TP_TEXT("name", 0, "NAME", name, "measure one benchmark of that name, made of the options"),
-    TP_TEXT("kind", 0, "KIND", kind,
-            "of --name: train (default), grpo, generate, tokenize, kernel, trace"),
+    TP_CHOICE("kind", 0, "KIND", kind, "train grpo generate tokenize kernel trace",
+              "of --name: train (default), grpo, generate, tokenize, kernel, trace"),
     TP_TEXT("model", 0, "MODEL", model,
             "llama, qwen2, qwen3, gpt2 (-small: larger), a folder or a config.json"),
     TP_NUMBER("batch-size", 0, "N", INT, batch_size, 1, 1 << 20, "sequences per step (default 4)"),
@@ -64,9 +64,9 @@ static const tp_flag flag_table[] = {
               "tokens per sequence (default 512)"),
     TP_NUMBER("steps", 0, "N", INT, steps, 1, 1 << 24, "steps per round (default 10)"),
     TP_NUMBER("warm-up", 0, "N", INT, warm_up, 0, 1 << 24, "steps before the first (default 2)"),
-    TP_TEXT("precision", 0, "P", precision, "float32 or bfloat16"),
-    TP_TEXT("backend", 0, "NAME", backend, "cpu (default) or ref"),
-    TP_TEXT("device", 0, "NAME", device, "cpu"),
+    TP_CHOICE("precision", 0, "P", precision, "float32 bfloat16", "float32 or bfloat16"),
+    TP_CHOICE("backend", 0, "NAME", backend, "cpu ref", "cpu (default) or ref"),
+    TP_CHOICE("device", 0, "NAME", device, "cpu", "cpu"),
     TP_NUMBER("threads", 0, "N", INT, threads, 1, 4096, "default: one per processor"),
     TP_TEXT("cmd", 0, "COMMAND", command, "side A of a comparison of two commands"),
     TP_TEXT("vs", 0, "COMMAND", vs, "side B; words around --vs are taken as the two commands"),
@@ -120,6 +120,18 @@ static const tp_flag *flag_of(const char *word)
         if (strncmp(word + 2, f->name, n) == 0 && (word[n + 2] == 0 || word[n + 2] == '='))
             return f;
     }
+    const tp_flag *color = tp_cli_color_flag();
+    size_t n = strlen(color->name);
+    bool is_color = strncmp(word + 2, color->name, n) == 0 && (!word[n + 2] || word[n + 2] == '=');
+    return is_color ? color : NULL;
+}
+
+/* "-b": a letter of ours whose value is the next word. */
+static const tp_flag *letter_of(const char *word)
+{
+    for (const tp_flag *f = flag_table; f->name; f++)
+        if (f->letter && word[0] == '-' && word[1] == f->letter && !word[2])
+            return f;
     return NULL;
 }
 
@@ -138,7 +150,8 @@ static bool is_complete(char *const *words, int n)
 }
 
 /* Take the words of the two commands out of argv: those before --vs and those behind it,
- * each up to a long option of ours.  What is left is parsed as usual. */
+ * each up to a long option of ours, or any once it is complete.  What is left is parsed as usual.
+ */
 static int take_commands(int argc, char **argv, two_commands *c, char **rest)
 {
     int n_rest = 0;
@@ -151,6 +164,8 @@ static int take_commands(int argc, char **argv, two_commands *c, char **rest)
             continue;
         }
         bool done = behind ? is_complete(c->b, c->n_b) : c->n_a == 0 || is_complete(c->a, c->n_a);
+        if (!flag && done)
+            flag = letter_of(argv[i]);
         if (flag || (argv[i][0] == '-' && done)) {
             rest[n_rest++] = argv[i];
             if (flag && flag->argument && !strchr(argv[i], '=') && i + 1 < argc)

@@ -22,8 +22,8 @@ static const tp_flag flag_table[] = {
     TP_TEXT("b", 0, "PATTERN", b, "runs of side B"),
     TP_NUMBER("margin", 0, "SHARE", FLOAT, margin, 1e-9, 1,
               "'same' within this share of A's mean (default 0.01)"),
-    TP_TEXT("align", 0, "AXIS", align,
-            "set values side by side at the same steps (default), tokens or time"),
+    TP_CHOICE("align", 0, "AXIS", align, "steps tokens time",
+              "set values side by side at the same steps (default), tokens or time"),
     {0}};
 
 enum { MOST_RUNS = 200 };

@@ -1,5 +1,8 @@
 /* cmd_config.c - `temper config`: a configuration resolved, or the documentation of its keys. */
+#include <string.h>
+
 #include "cli/cli.h"
+#include "cli/config_commands.h"
 #include "cli/find_recipe.h"
 #include "temper/config.h"
 
@@ -11,8 +14,8 @@ typedef struct {
 static const tp_flag flag_table[] = {
     TP_SWITCH("json", 0, json, "the resolved tree as JSON"),
     TP_SWITCH("doc", 0, doc, "every key with type, default and meaning, as Markdown"),
-    TP_TEXT("level", 0, "LEVEL", level,
-            "the same as optimization.level=LEVEL: basic, advanced, ultra"),
+    TP_CHOICE("level", 0, "LEVEL", level, TP_CLI_LEVELS,
+              "the same as optimization.level=LEVEL: basic, advanced, ultra"),
     {0}};
 
 static void print(char *text, size_t n)
@@ -51,13 +54,17 @@ static int print_keys(void)
 
 int tp_cmd_config(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "import") == 0)
+        return tp_config_import_command(argc - 1, argv + 1);
     flags f = {0};
     char *words[argc + 2], level[TP_CLI_SETTING];
     tp_error err = {0};
     const tp_usage usage = {.command = "config",
-                            .arguments = "[CONFIG [KEY=VALUE...]]",
-                            .summary = "Every key with its value and where it came from, of a "
-                                       "training or an evaluation.  ??? is still to be set.",
+                            .arguments = "[CONFIG [KEY=VALUE...]]\nimport FILE [OUT.yaml]",
+                            .summary =
+                                "Every key with its value and where it came from, of a "
+                                "training or an evaluation.  ??? is still to be set.  'import' "
+                                "makes a recipe of NeMo RL's, TRL's and Axolotl's files.",
                             .flags = flag_table,
                             .max_words = -1};
     int n = tp_cli_parse(&usage, argc, argv, &f, words);

@@ -1,10 +1,23 @@
-/* cmd_help.c - `temper help`: the commands, and the help of one. */
+/* cmd_help.c - `temper help`: the commands, the help of one, and what shells and man(1) need. */
 #include <string.h>
 
-#include "cli/cli.h"
-#include "cli/commands.h"
+#include "cli/pages.h"
+#include "temper/config.h"
 
-static const tp_flag flags[] = {{.name = "json", .doc = "as JSON", .type = TP_FLAG_BOOL}, {0}};
+typedef struct {
+    bool json, man;
+    const char *completion, *list;
+} flags;
+
+static const tp_flag flag_table[] = {
+    TP_SWITCH("json", 0, json, "every command with its options, as JSON"),
+    TP_SWITCH("man", 0, man, "the manual page of temper or of a command, for man -l -"),
+    TP_CHOICE("completion", 0, "SHELL", completion, "bash zsh fish",
+              "the script that completes words in bash, zsh or fish"),
+    TP_CHOICE("list", 0, "WHAT", list, "commands recipes keys",
+              "names alone, one a line: commands, recipes (those that came with temper), or keys "
+              "of a training"),
+    {0}};
 
 const tp_command *tp_command_find(const char *name)
 {
@@ -24,17 +37,6 @@ int tp_command_unknown(const char *name)
     return 2;
 }
 
-/* No text of commands.def needs to be escaped. */
-static void print_json(void)
-{
-    for (size_t i = 0; i < tp_n_commands; i++)
-        printf("%s  {\n    \"command\": \"%s\",\n    \"arguments\": \"%s\",\n"
-               "    \"summary\": \"%s\"\n  }",
-               i ? ",\n" : "[\n", tp_commands[i].name, tp_commands[i].arguments,
-               tp_commands[i].summary);
-    printf("\n]\n");
-}
-
 static void print_text(void)
 {
     printf("temper %s: post-train transformer language models, and measure it\n\n", TEMPER_VERSION);
@@ -50,19 +52,16 @@ static void print_text(void)
     printf("  %d + N  stopped by signal N\n", TP_EXIT_SIGNAL);
 }
 
-/* Commands of a command that have options of their own. */
 static bool has_part(const char *command, const char *part)
 {
-    static const char *const parts[][2] = {{"bench", "history"},  {"eval", "compare"},
-                                           {"eval", "summarize"}, {"trace", "compare"},
-                                           {"trace", "export"},   {"trace", "stats"}};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (strcmp(parts[i][0], command) == 0 && strcmp(parts[i][1], part) == 0)
+    for (size_t i = 0; i < tp_n_command_parts; i++)
+        if (strcmp(tp_command_parts[i].command, command) == 0 &&
+            strcmp(tp_command_parts[i].part, part) == 0)
             return true;
     return false;
 }
 
-static int help_of(char **words, int n)
+static int help_of(char **words, int n, bool man)
 {
     const tp_command *command = tp_command_find(words[0]);
     char flag[] = "--help", *args[] = {words[0], n > 1 ? words[1] : flag, flag, NULL};
@@ -73,26 +72,78 @@ static int help_of(char **words, int n)
                 words[1], words[0]);
         return 2;
     }
-    return command->run(n > 1 ? 3 : 2, args);
+    if (!man)
+        return command->run(n > 1 ? 3 : 2, args);
+    tp_print_manual(command, n > 1 ? words[1] : NULL);
+    return 0;
+}
+
+/* ---- names alone ---- */
+
+static void print_name(const tp_usage *usage, const tp_command *command, const char *part)
+{
+    (void)usage;
+    printf("%s%s%s\n", command->name, part ? " " : "", part ? part : "");
+}
+
+/* Of a table of keys in Markdown, as "KEY=". */
+static void print_keys(void)
+{
+    char *text;
+    size_t n;
+    tp_configuration_keys(&text, &n);
+    for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n')
+        if (strncmp(line, "| `", 3) == 0)
+            printf("%.*s=\n", (int)strcspn(line + 3, "`"), line + 3);
+    tp_free(text);
+}
+
+static int list(const char *what)
+{
+    char *names = NULL;
+    if (strcmp(what, "commands") == 0) {
+        tp_pages_walk(print_name);
+    } else if (strcmp(what, "keys") == 0) {
+        print_keys();
+    } else if (strcmp(what, "recipes") == 0) {
+        tp_error err;
+        tp_status status = tp_recipe_names(&names, &err);
+        return tp_cli_print(status, names, &err);
+    } else {
+        return tp_cli_refuse("help", "--list takes commands, recipes or keys, not '%s'", what);
+    }
+    return 0;
 }
 
 int tp_cmd_help(int argc, char **argv)
 {
-    bool json = false;
+    flags f = {0};
     char *words[argc + 1];
-    const tp_usage usage = {.command = "help",
-                            .arguments = "[COMMAND [PART]]",
-                            .summary = "The list of commands, or the options of one.",
-                            .flags = flags,
-                            .max_words = 2};
+    const tp_usage usage = {
+        .command = "help",
+        .arguments = "[COMMAND [PART]]",
+        .summary = "The list of commands, or the options of one.",
+        .flags = flag_table,
+        .details = "In bash: source <(temper help --completion bash).  An installed temper has "
+                   "its manual pages and completions where man and the shells look.",
+        .max_words = 2};
     /* `temper --help` comes here under its own name. */
-    int n = argc > 1 ? tp_cli_parse(&usage, argc, argv, &json, words) : 0;
+    int n = argc > 1 ? tp_cli_parse(&usage, argc, argv, &f, words) : 0;
     if (n < 0)
         return n == -2 ? 0 : 2;
-    if (n > 0 && (n > 1 || strcmp(words[0], "help") != 0))
-        return help_of(words, n);
-    if (json)
-        print_json();
+    if (f.list)
+        return list(f.list);
+    if (f.completion && !tp_print_completion(f.completion))
+        return tp_cli_refuse("help", "--completion takes bash, zsh or fish, not '%s'",
+                             f.completion);
+    if (f.completion)
+        return 0;
+    if (n > 0 && (f.man || n > 1 || strcmp(words[0], "help") != 0))
+        return help_of(words, n, f.man);
+    if (f.man)
+        tp_print_manual(NULL, NULL);
+    else if (f.json)
+        tp_print_commands_json();
     else
         print_text();
     return 0;

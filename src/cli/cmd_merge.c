@@ -7,8 +7,8 @@ typedef struct {
 } flags;
 
 static const tp_flag flag_table[] = {
-    TP_TEXT("dtype", 0, "TYPE", dtype,
-            "of the weights: float32, bfloat16 or float16 (default: the base's)"),
+    TP_CHOICE("dtype", 0, "TYPE", dtype, "float32 bfloat16 float16",
+              "of the weights: float32, bfloat16 or float16 (default: the base's)"),
     {0}};
 
 int tp_cmd_merge(int argc, char **argv)

@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "cli/runs.h"
+#include "cli/stop.h"
 #include "temper/monitor.h"
 
 typedef struct {
@@ -13,21 +14,13 @@ typedef struct {
 
 static const tp_flag flag_table[] = {
     TP_SWITCH("json", 0, json, "{\"TAG\": [[step, wall_time, value], ...]}"),
-    TP_TEXT("points", 0, "VIEW", points,
-            "which count after a restart or damage: native (default), latest, all, accumulator, "
-            "fast"),
+    TP_CHOICE("points", 0, "VIEW", points, "native latest all accumulator fast",
+              "which count after a restart or damage: native (default), latest, all, accumulator, "
+              "fast"),
     TP_TEXT("run", 0, "NAME", run, "of several runs in one data base; or RUN#NAME"),
     TP_SWITCH("follow", 0, follow,
               "go on: a line for every figure as it is recorded, TAG STEP VALUE or an object"),
     {0}};
-
-static volatile sig_atomic_t has_ended;
-
-static void on_end(int number)
-{
-    (void)number;
-    has_ended = 1;
-}
 
 /* What comes, line by line, until somebody ends it or nobody reads any more. */
 static tp_status follow(const flags *f, tp_metrics *m, tp_points_view view, const char *const *tags,
@@ -35,9 +28,8 @@ static tp_status follow(const flags *f, tp_metrics *m, tp_points_view view, cons
 {
     tp_follower *follower = tp_follower_new(m, view, tags, n_tags, f->json);
     tp_status status = tp_metrics_check_tags(m, tags, n_tags, err);
-    tp_cli_catch(SIGINT, on_end);
-    tp_cli_catch(SIGTERM, on_end);
-    while (!has_ended && status == TP_OK && !ferror(stdout)) {
+    tp_cli_catch_stop();
+    while (!tp_cli_should_stop(NULL) && status == TP_OK && !ferror(stdout)) {
         char *lines = tp_follower_lines(follower);
         fputs(lines, stdout);
         fflush(stdout);

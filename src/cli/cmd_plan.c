@@ -10,12 +10,12 @@ typedef struct {
 
 static const tp_flag flag_table[] = {
     TP_SWITCH("json", 0, json, "as JSON"),
-    TP_TEXT("print", 0, "GRAPH", print,
-            "print the launches of train, eval, norm, update, generate or reference with their "
-            "memory"),
-    TP_TEXT("isa", 0, "LEVEL", isa, "the same as engine.isa=LEVEL"),
-    TP_TEXT("level", 0, "LEVEL", level,
-            "the same as optimization.level=LEVEL: basic, advanced, ultra"),
+    TP_CHOICE("print", 0, "GRAPH", print, "train eval norm update generate reference",
+              "print the launches of train, eval, norm, update, generate or reference with their "
+              "memory"),
+    TP_CHOICE("isa", 0, "LEVEL", isa, TP_CLI_ISA, "the same as engine.isa=LEVEL"),
+    TP_CHOICE("level", 0, "LEVEL", level, TP_CLI_LEVELS,
+              "the same as optimization.level=LEVEL: basic, advanced, ultra"),
     TP_TEXT("ranks", 0, "N", ranks, "of one of N processes, and what they send, by strategy"),
     TP_TEXT("network", 0, "RATE/LATENCY", network, "between them, as in 100Gbit/2us"),
     {0}};

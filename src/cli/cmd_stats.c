@@ -105,7 +105,9 @@ int tp_cmd_stats(int argc, char **argv)
         .flags = flag_table,
         .details =
             "FILE holds columns (CSV, tabs, spaces; with or without a line of names), JSON, or "
-            "one JSON object per line; '-' is standard input.  One column is described; of two "
+            "one JSON object per line; '-' is standard input, the folder of a run its "
+            "metrics.jsonl.  "
+            "One column is described; of two "
             "the second is judged against the first; more are groups; of JSON records, as "
             "metrics.jsonl, the columns are listed unless some are named.  --share and the plan "
             "(two of --effect, --n, --power) need no file.\n\n"

@@ -11,7 +11,8 @@ typedef struct {
 static const tp_flag flag_table[] = {
     TP_NUMBER("vocab-size", 0, "N", INT, vocab_size, 259, 1000000,
               "tokens in all, 256 bytes included (default 4096)"),
-    TP_TEXT("pre-tokenizer", 0, "NAME", style, "gpt2, smollm2, llama3 or qwen2 (default)"),
+    TP_CHOICE("pre-tokenizer", 0, "NAME", style, "gpt2 smollm2 llama3 qwen2",
+              "gpt2, smollm2, llama3 or qwen2 (default)"),
     TP_SWITCH("replace", 0, replace, "a tokenizer that is in the folder is replaced"),
     {0}};
 

@@ -19,9 +19,9 @@ static const tp_flag flag_table[] = {
     TP_SWITCH("csv", 0, csv, "a view as comma-separated values"),
     TP_SWITCH("markdown", 0, markdown, "as Markdown"),
     TP_TEXT("view", 0, "VIEW", view, "one view instead of the overview; also as a word"),
-    TP_TEXT("scope", 0, "SCOPE", scope,
-            "which device work counts: all (default), linked (its launch is in the file), steps "
-            "(launched inside a step)"),
+    TP_CHOICE("scope", 0, "SCOPE", scope, "all linked steps",
+              "which device work counts: all (default), linked (its launch is in the file), steps "
+              "(launched inside a step)"),
     TP_NUMBER("step", 0, "N", INT, step, 0, 9e15, "only work launched in this step"),
     TP_NUMBER("rank", 0, "N", INT, rank, 0, 1e9, "only the file of this rank"),
     TP_NUMBER("stream", 0, "N", INT, stream, 0, 9e15, "only this stream"),
@@ -103,7 +103,8 @@ int tp_cmd_trace(int argc, char **argv)
             "'temper trace compare --help', 'temper trace stats --help' and 'temper trace export "
             "--help' list the options of these.",
         .min_words = 1,
-        .max_words = -1};
+        .max_words = -1,
+        .word = tp_trace_view_name};
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;

@@ -13,7 +13,8 @@ static const tp_flag flag_table[] = {
     TP_SWITCH("json", 0, json, "as JSON: whole nanoseconds"),
     TP_SWITCH("csv", 0, csv, "all tables as comma-separated values"),
     TP_SWITCH("markdown", 0, markdown, "as Markdown"),
-    TP_TEXT("scope", 0, "SCOPE", scope, "which device work counts: all (default), linked, steps"),
+    TP_CHOICE("scope", 0, "SCOPE", scope, "all linked steps",
+              "which device work counts: all (default), linked, steps"),
     TP_TEXT("name", 0, "PATTERN", name, "only device work whose name contains this"),
     TP_NUMBER("top", 0, "N", INT, top, 0, 1e9, "rows of a table (default 10; 0: all)"),
     {0}};

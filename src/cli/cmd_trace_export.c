@@ -15,7 +15,8 @@ static const tp_flag flag_table[] = {
     TP_SWITCH("csv", 0, csv, "one line per event"),
     TP_SWITCH("device", 0, device,
               "with --collapsed: device time by launching stack, not host time"),
-    TP_TEXT("scope", 0, "SCOPE", scope, "with --device: all (default), linked or steps"),
+    TP_CHOICE("scope", 0, "SCOPE", scope, "all linked steps",
+              "with --device: all (default), linked or steps"),
     TP_TEXT("output", 'o', "OUT", output, "the file to write; - is standard output"),
     TP_SWITCH("json", 0, json, "say as JSON what was written"),
     {0}};

@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "cli/find_recipe.h"
+#include "cli/stop.h"
 #include "temper/train.h"
 
 typedef struct {
@@ -14,34 +15,23 @@ typedef struct {
 static const tp_flag flag_table[] = {
     TP_SWITCH("resume", 'r', resume, "continue the run from its newest checkpoint"),
     TP_SWITCH("quiet", 'q', quiet, "print errors only"),
-    TP_TEXT("progress", 'p', "MODE", progress, "auto, block, plain, json or quiet"),
+    TP_CHOICE("progress", 'p', "MODE", progress, "auto block plain json quiet",
+              "auto, block, plain, json or quiet"),
     TP_SWITCH("json", 0, json, "one JSON object per event, and the closing tables as the last one"),
-    TP_TEXT("isa", 0, "LEVEL", isa, "the same as engine.isa=LEVEL"),
-    TP_TEXT("level", 0, "LEVEL", level,
-            "the same as optimization.level=LEVEL: basic, advanced, ultra"),
+    TP_CHOICE("isa", 0, "LEVEL", isa, TP_CLI_ISA, "the same as engine.isa=LEVEL"),
+    TP_CHOICE("level", 0, "LEVEL", level, TP_CLI_LEVELS,
+              "the same as optimization.level=LEVEL: basic, advanced, ultra"),
     {0}};
 
-static volatile sig_atomic_t stop_signal;
+static bool has_no_reader; /* `| head` has seen enough */
 
-/* The first signal asks the loop to stop after the step; the second ends at once. */
-static void on_signal(int number)
-{
-    if (stop_signal)
-        _exit(128 + number);
-    stop_signal = number;
-}
-
-static bool should_stop(void *user)
-{
-    (void)user;
-    return stop_signal != 0;
-}
+static bool should_stop(void *user) { return tp_cli_should_stop(user) || has_no_reader; }
 
 static void print(void *user, const char *text, size_t n)
 {
     (void)user;
     fwrite(text, 1, n, stdout);
-    fflush(stdout);
+    has_no_reader |= (fflush(stdout) != 0 || ferror(stdout)) && tp_cli_is_pipe();
 }
 
 static void note(void *user, const char *text)
@@ -58,9 +48,8 @@ static int columns(void *user)
 
 static void catch_signals(void)
 {
-    tp_cli_catch(SIGINT, on_signal);
-    tp_cli_catch(SIGTERM, on_signal);
-    tp_cli_catch(SIGUSR1, on_signal);
+    tp_cli_catch_stop();
+    tp_cli_catch(SIGUSR1, tp_cli_ask_to_stop);
 }
 
 static int run(const char *path, char **words, int n, const flags *f)
@@ -85,8 +74,11 @@ static int run(const char *path, char **words, int n, const flags *f)
         tp_training_show(path, (const char *const *)words, (size_t)n, &screen, &result, &err);
     if (status == TP_ERR_INTERRUPTED) {
         if (!result.is_silent)
-            fprintf(stderr, "temper: %s\n", err.message);
-        return stop_signal ? 128 + stop_signal : result.was_asked_to ? TP_EXIT_WORSE : 0;
+            fprintf(stderr, "temper: %s%s\n",
+                    has_no_reader ? "nobody reads the output any more: " : "", err.message);
+        return tp_cli_stopped(has_no_reader         ? TP_EXIT_SIGNAL + SIGPIPE
+                              : result.was_asked_to ? TP_EXIT_WORSE
+                                                    : 0);
     }
     if (result.is_silent) /* as the process does that writes */
         return tp_status_exit(status);
@@ -106,8 +98,9 @@ int tp_cmd_train(int argc, char **argv)
         .arguments = "CONFIG [KEY=VALUE...]",
         .summary = "Train a model as the configuration says; writes a run folder.",
         .flags = flag_table,
-        .details = "Ctrl-C or SIGTERM saves a checkpoint after the current step and stops; a "
-                   "second one stops at once.  --resume continues bit for bit.",
+        .details = "Ctrl-C, SIGTERM or a reader of the output that leaves, as head does, saves a "
+                   "checkpoint after the current step and stops; a second signal stops at once.  "
+                   "--resume continues bit for bit.",
         .min_words = 1,
         .max_words = -1};
     int n = tp_cli_parse(&usage, argc, argv, &f, words);

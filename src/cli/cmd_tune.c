@@ -14,8 +14,8 @@ typedef struct {
 } flags;
 
 static const tp_flag flag_table[] = {
-    TP_TEXT("goal", 0, "GOAL", goal,
-            "tokens_per_s (default), peak_memory, or cost: processors and memory per token"),
+    TP_CHOICE("goal", 0, "GOAL", goal, "tokens_per_s peak_memory cost",
+              "tokens_per_s (default), peak_memory, or cost: processors and memory per token"),
     TP_TEXT("memory", 0, "SIZE", memory, "planned peak at most: 8GiB, 512M"),
     TP_SWITCH("allow-precision", 0, allow_precision, "policy.precision may change as well"),
     TP_STUDY_FLAGS("RUN-tune"),

@@ -1,4 +1,4 @@
-/* commands.c - every command, from commands.def. */
+/* commands.c - every command, from commands.def, and their parts. */
 #include "cli/commands.h"
 
 #include "cli/cli.h"
@@ -10,3 +10,10 @@ const tp_command tp_commands[] = {
 };
 
 const size_t tp_n_commands = sizeof tp_commands / sizeof *tp_commands;
+
+const tp_command_part tp_command_parts[] = {
+    {"bench", "compare", false}, {"bench", "history", true},   {"config", "import", true},
+    {"eval", "compare", false},  {"eval", "summarize", false}, {"trace", "compare", true},
+    {"trace", "export", true},   {"trace", "stats", true}};
+
+const size_t tp_n_command_parts = sizeof tp_command_parts / sizeof *tp_command_parts;

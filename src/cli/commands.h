@@ -2,6 +2,7 @@
 #ifndef TP_CLI_COMMANDS_H
 #define TP_CLI_COMMANDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct {
@@ -11,6 +12,14 @@ typedef struct {
 
 extern const tp_command tp_commands[];
 extern const size_t tp_n_commands;
+
+/* Commands of a command. */
+typedef struct {
+    const char *command, *part;
+    bool has_options; /* of its own; else those of the command */
+} tp_command_part;
+extern const tp_command_part tp_command_parts[];
+extern const size_t tp_n_command_parts;
 
 const tp_command *tp_command_find(const char *name); /* NULL when there is none */
 

@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -19,9 +18,7 @@ static int close_output(int status)
         tp_terminal_end();
         return status;
     }
-    struct stat st;
-    bool is_pipe = fstat(STDOUT_FILENO, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
-    if (errno == EPIPE || (errno == 0 && is_pipe))
+    if (errno == EPIPE || (errno == 0 && tp_cli_is_pipe()))
         return status;
     fprintf(stderr, "temper: standard output could not be written%s%s\n", errno ? ": " : "",
             errno ? strerror(errno) : "");

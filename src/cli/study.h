@@ -32,7 +32,7 @@ typedef struct {
         TP_TEXT("out", 'o', "FOLDER", common.out, "for the evidence (default: " folder ")"),      \
         TP_SWITCH("quiet", 'q', common.quiet, "neither progress nor remarks"),                    \
         TP_SWITCH("json", 0, common.json, "the report as JSON"),                                  \
-        TP_TEXT("isa", 0, "LEVEL", common.isa, "the same as engine.isa=LEVEL")
+        TP_CHOICE("isa", 0, "LEVEL", common.isa, TP_CLI_ISA, "the same as engine.isa=LEVEL")
 
 /* 0, or the exit status after saying what is wrong. */
 int tp_study_options(const char *command, const tp_study_flags *f, tp_experiment_options *ret);

@@ -135,7 +135,9 @@ static tp_status load_root(tp_config *config, const char *path, tp_error *err)
     TP_TRY(tp_arena_init(&config->arena, TP_CONFIG_ARENA_BYTES, err));
     if (path) {
         config->file = tp_arena_strdup(&config->arena, path);
-        return load_file(config, path, &config->root, err);
+        /* Standard input has no place of its own and cannot be read again. */
+        return strcmp(path, "-") == 0 ? load_open_file(config, path, &config->root, err)
+                                      : load_file(config, path, &config->root, err);
     }
     return tp_node_new(config, TP_JSON_OBJECT, "default", &config->root, err);
 }
@@ -221,7 +223,8 @@ static tp_status delete_key(tp_config *config, const char *text, tp_error *err)
 
 /* The section that holds the last part of the path, made where it is missing. */
 static tp_status make_parents(tp_config *config, const char *text, tp_slice path,
-                              tp_config_node **ret_parent, tp_slice *ret_last, tp_error *err)
+                              const char *origin, tp_config_node **ret_parent, tp_slice *ret_last,
+                              tp_error *err)
 {
     tp_config_node *at = config->root;
     tp_slice part, next;
@@ -232,7 +235,7 @@ static tp_status make_parents(tp_config *config, const char *text, tp_slice path
             break;
         if (!child || child->value.type == TP_JSON_NULL || tp_node_is_missing(child)) {
             tp_config_node *section = NULL;
-            TP_TRY(tp_node_new(config, TP_JSON_OBJECT, command_line, &section, err));
+            TP_TRY(tp_node_new(config, TP_JSON_OBJECT, origin, &section, err));
             if (child)
                 tp_node_replace(child, section);
             else
@@ -286,7 +289,7 @@ static tp_status set_key(tp_config *config, const char *text, const char *origin
     TP_TRY(parse_value(config, copy, equals + 1, &value, err));
     tp_config_node *parent = NULL, *node = NULL;
     tp_slice last = {0};
-    TP_TRY(make_parents(config, text, path, &parent, &last, err));
+    TP_TRY(make_parents(config, text, path, origin, &parent, &last, err));
     TP_TRY(tp_node_import(config, value, NULL, origin, tp_node_depth(parent) + 1, &node, err));
     tp_config_node *old = tp_node_child(parent, last);
     if (!old)

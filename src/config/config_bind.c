@@ -382,6 +382,21 @@ static tp_status check_accepted(const tp_binder *b, const tp_option *option, tp_
                         (int)strcspn(option->accepted, "|"), option->accepted);
 }
 
+/* The same inside a section that is not looked into; nests as deep as the file. */
+static void note_missing_below(const tp_binder *b, const tp_config_node *node)
+{
+    tp_buf path = {0};
+    for (const tp_json *v = node->value.child; v; v = v->next) {
+        note_missing_below(b, tp_node_of(v));
+        if (!tp_node_is_missing(tp_node_of(v)))
+            continue;
+        tp_buf_clear(&path);
+        tp_node_path(tp_node_of(v), &path);
+        tp_config_remark_add(b->config, &b->config->missing, path.data, tp_node_of(v)->origin);
+    }
+    tp_buf_release(&path);
+}
+
 static tp_status bind_one(const tp_binder *b, const tp_option *option, tp_error *err)
 {
     const tp_config_node *node = tp_path_find(b->root, tp_slice_of(option->name));
@@ -400,6 +415,8 @@ static tp_status bind_one(const tp_binder *b, const tp_option *option, tp_error 
         return read_list(b, option, node, err);
     } else {
         TP_TRY(read_value(option, node, &value, err));
+        if (option->type == TP_OPT_SECTION && !option->ignored)
+            note_missing_below(b, node);
     }
     if (option->offset != TP_OPT_NOT_STORED)
         memcpy(b->target + option->offset, &value, size_of(option->type));

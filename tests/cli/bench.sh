@@ -151,6 +151,8 @@ run bench --cmd true --vs 'sh big.sh' --rounds 6 --tolerance 50% --json
 expect 1
 is "sides" "$("$TOOL" get out measured)" "sh big.sh"
 is "metric" "$("$TOOL" get out benchmarks.0.metrics.1.comparison.verdict)" REGRESSION
+run bench --cmd 'true a' --vs 'true b' --rounds 2 -b 5s
+expect 0
 run bench true --vs false
 expect 3
 expect_out "'false' returned 1"

@@ -11,5 +11,9 @@ cmp "fresh/guide/environments.md" "$SOURCE/docs/guide/environments.md" ||
     fail "docs/guide/environments.md is stale: run make docs"
 cmp "fresh/guide/commands.md" "$SOURCE/docs/guide/commands.md" ||
     fail "docs/guide/commands.md is stale: run make docs"
+for page in from-trl from-axolotl from-nemo-rl; do
+    cmp "fresh/guide/$page.md" "$SOURCE/docs/guide/$page.md" ||
+        fail "docs/guide/$page.md is stale: run make docs"
+done
 cmp "fresh/ops.md" "$SOURCE/docs/ops.md" || fail "docs/ops.md is stale: run make docs"
 finish

@@ -56,6 +56,37 @@ is "lines of an export of standard input" "$(wc -l <out)" 2
 run trace compare - -
 expect 2 "standard input (-) can be read once only"
 
+# A recipe too, and the texts of a tokenizer; what is read several times is refused.
+sed 's/max_num_steps: 6/max_num_steps: 2/' tiny.yaml >short.yaml
+"$TEMPER" train - <short.yaml >out 2>err
+is "a training from standard input" "$? $("$TOOL" get runs/stdin/run.json state)" "0 finished"
+"$TEMPER" plan - --json <short.yaml >out 2>err
+is "a plan from standard input" "$?" 0
+"$TEMPER" config - <short.yaml >out 2>err
+expect_out "max_num_steps: 2  # -:1"
+echo "sft: {max_num_stepz: 2}" | "$TEMPER" plan - >out 2>err
+status=$? last="temper plan -"
+expect 2 "-:1: unknown key sft.max_num_stepz"
+for command in profile ablate tune; do
+    run $command -
+    expect 2 "a recipe from standard input (-) can be read once"
+done
+"$TEMPER" tokenizer --vocab-size 260 from-input - <corpus.txt >out 2>err
+is "a tokenizer from standard input" "$? $(ls from-input/tokenizer.json)" "0 from-input/tokenizer.json"
+
+# The folder of a run is its recipe, and its figures.
+run config runs/stdin
+expect 0
+expect_out "max_num_steps: 2  # runs/stdin/config.yaml:"
+run train runs/stdin --resume sft.max_num_steps=3
+expect 0
+expect_out "step 3/3"
+run stats runs/stdin train/loss
+expect 0
+expect_out "n = 3"
+run plan model
+expect 2 "'model' is a folder without a config.yaml"
+
 # Folders stand for the traces in them.
 mkdir -p one many
 cp t.json one/

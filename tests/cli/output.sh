@@ -90,9 +90,24 @@ done
 is "not doubted twice" "$("$TOOL" get busy/temper/machine.json "$key.doubted")" false
 export XDG_CACHE_HOME="$work/cache"
 
-# Whoever reads may leave; the run goes on to its end.
-"$TEMPER" train tiny.yaml run.name=pipe 2>err | head -n 2 >/dev/null
-is "state behind a closed pipe" "$("$TOOL" get runs/pipe/run.json state)" finished
+# Whoever reads may leave: the run stops as after Ctrl-C, with everything whole, and goes on later.
+sed 's/max_num_steps: 6/max_num_steps: 100000/' tiny.yaml >long.yaml
+{
+    "$TEMPER" train long.yaml run.name=pipe 2>err
+    echo $? >piped_status
+} | head -n 40 >out
+is "exit status without a reader" "$(cat piped_status)" 141
+grep -q "^temper: nobody reads the output any more: stopped at step [0-9]*; go on with --resume" err ||
+    fail "nothing is said of the reader"
+is "state behind a closed pipe" "$("$TOOL" get runs/pipe/run.json state)" interrupted
+stopped=$("$TOOL" get runs/pipe/run.json step)
+[ -d "runs/pipe/checkpoints/step-$stopped" ] || fail "no checkpoint of step $stopped"
+"$TOOL" lines runs/pipe/metrics.jsonl >/dev/null || fail "metrics.jsonl is not whole"
+run doctor --cached runs/pipe
+expect 0
+run train long.yaml run.name=pipe --resume "sft.max_num_steps=$((stopped + 2))"
+expect 0
+expect_out "step $((stopped + 2))/$((stopped + 2))"
 if [ -w /dev/full ]; then
     "$TEMPER" plan tiny.yaml >/dev/full 2>err
     is "exit status with a full disk" $? 4

@@ -18,9 +18,23 @@ expect 0
 expect_out "$work/moved/share/temper/recipes/demo-model.json"
 run train demo-nothing
 expect 2 "there is no file 'demo-nothing', nor a recipe of that name in" "there are" "demo, dpo, eval-gsm8k, eval"
+for file in man/man1/temper-trace-compare.1 bash-completion/completions/temper zsh/site-functions/_temper \
+    fish/vendor_completions.d/temper.fish; do
+    [ -s "moved/share/$file" ] || fail "share/$file is not installed"
+done
+run help --list recipes
+expect 0
+is "recipes" "$(grep -cx 'demo\|sft\|grpo' out)" 3
 TEMPER=$built
 run plan "$SOURCE/recipes/demo.yaml"
 expect 0
+
+# Not installed they are those of the sources.
+run config demo
+expect 0
+expect_out "$(realpath "$SOURCE")/recipes/demo-model.json"
+run help --list recipes
+is "recipes of the sources" "$(grep -cx 'demo\|sft\|grpo' out)" 3
 
 # ---- what is still to be set is shown ----
 

@@ -17,12 +17,21 @@ expect_out "temper train" "temper plan" "temper generate" "temper doctor" "tempe
 run help --json
 expect 0
 is "first command" "$("$TOOL" get out 0.command)" train
-for command in $("$TEMPER" help | sed -n 's/^  temper \([a-z]*\).*/\1/p'); do
-    run help "$command"
+is "an option" "$("$TOOL" get out 0.options.2.name) $("$TOOL" get out 0.options.2.choices)" "progress auto block plain json quiet"
+run help --list commands
+expect 0
+cp out commands
+while read -r command; do
+    # shellcheck disable=SC2086
+    run help $command
     expect 0
     expect_out "temper"
     [ "$command" = help ] || expect_out "Usage: temper $command"
-done
+    # shellcheck disable=SC2086
+    run $command -h
+    expect 0
+    expect_out "--help"
+done <commands
 run
 expect 2
 
@@ -37,13 +46,10 @@ expect 0
 expect_out "max_num_steps: 7" "command line" "demo.yaml"
 
 # A letter is one option, whatever the command: -t is the temperature everywhere or nowhere.
-for command in $(sed -n 's/^COMMAND(\([a-z]*\),.*/\1/p' "$SOURCE/src/cli/commands.def") \
-    "eval compare" "eval summarize" "trace compare" "trace stats" "trace export" "bench history"; do
-    # shellcheck disable=SC2086
-    run help $command
-    expect 0
-    sed -n 's/^  -\([a-zA-Z]\), --\([a-z-]*\).*/\1 \2/p' out
-done | sed 's/ output$/ out/' | sort -u >letters
+run help --json
+expect 0
+sed -n 's/^ *{"name": "\([a-z-]*\)", "letter": "\(.\)", .*/\2 \1/p' out |
+    sed 's/ output$/ out/' | sort -u >letters
 is "letters with two meanings" "$(cut -d' ' -f1 letters | uniq -d | tr -d '\n')" ""
 [ "$(wc -l <letters)" -gt 10 ] || fail "no letters found"
 finish

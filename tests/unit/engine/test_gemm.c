@@ -312,6 +312,21 @@ static void multiplies_small_and_odd_shapes(void **state)
     }
 }
 
+/* Whole steps of k and more than a tile of rows: a kernel may read A, or the weight of the
+ * transposed product, where it lies; with a last panel that is not full, several chunks of k and,
+ * in the last two, several ranges. */
+static void multiplies_lines_in_place(void **state)
+{
+    static const int64_t shapes[][3] = {{64, 32, 32},  {70, 90, 64},  {20, 70, 64}, {64, 16, 288},
+                                        {97, 17, 288}, {64, 7, 1056}, {7, 64, 1056}};
+    for (size_t i = 0; i < TP_COUNTOF(shapes); i++) {
+        problem p = make_problem(shapes[i][0], shapes[i][1], shapes[i][2]);
+        multiply(&p);
+        check_all_variants(&p);
+        free_problem(&p);
+    }
+}
+
 static void multiplies_in_several_ranges_of_k(void **state)
 {
     static const int64_t depths[] = {600, 1027, 2050, 4099, 8195};
@@ -359,7 +374,7 @@ static void carries_nan_and_infinity_to_their_rows_and_columns(void **state)
 static void gives_the_same_bits_with_any_number_of_threads(void **state)
 {
     static const int64_t shapes[][3] = {
-        {150, 200, 71}, {8, 1500, 130}, {70, 90, 4500}, {600, 1500, 70}};
+        {150, 200, 71}, {8, 1500, 130}, {70, 90, 4500}, {600, 1500, 70}, {330, 200, 288}};
     for (size_t s = 0; s < TP_COUNTOF(shapes); s++) {
         problem p = make_problem(shapes[s][0], shapes[s][1], shapes[s][2]);
         for (unsigned bits = 0; bits < 8; bits++) {
@@ -401,6 +416,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(multiplies_small_and_odd_shapes),
+        cmocka_unit_test(multiplies_lines_in_place),
         cmocka_unit_test(multiplies_in_several_ranges_of_k),
         cmocka_unit_test(multiplies_in_several_blocks),
         cmocka_unit_test(carries_nan_and_infinity_to_their_rows_and_columns),

@@ -1,9 +1,11 @@
-/* gemm.c - choice of kernel, blocking, packing and threads of the matrix product.
+/* gemm.c - choice of kernel, packing and threads of the matrix product; gemm_plan.c has the
+ * blocking.
  *
  * C is computed block by block.  For a block (m_block x n_block) and a range of k (k_block)
  * all threads first pack A and B together into shared panels; when that is done each computes a
  * rectangle of tiles.  Inside its rectangle a thread takes as many B panels as half of its L2
- * holds and runs all A panels past them.
+ * holds and runs all A panels past them.  A kernel that reads lines of A where they lie packs
+ * none of them: as many A panels as a part of L2 holds run past one B panel after the other.
  *
  * Where the sums of a tile live until they are complete ("home"):
  *   - in C itself, when C is f32 and nothing but an addition is left to do;
@@ -11,29 +13,8 @@
  *   - else in an f32 image of the block in the workspace.
  * Ranges of k depend on the shape only, so the bits do not depend on threads or caches. */
 #include "base/platform.h"
-#include "engine/backend/cpu/gemm_kernel.h"
+#include "engine/backend/cpu/gemm_plan.h"
 #include "engine/backend/cpu/parallel.h"
-
-enum { ALIGN = 64 };
-
-typedef enum { HOME_C, HOME_SCRATCH, HOME_BLOCK } tile_home;
-
-typedef struct {
-    const tp_gemm *gemm;
-    const tp_gemm_kernel *kernel;
-    bool is_transposed;   /* below, "A" is the B of the caller and C is transposed */
-    tp_gemm_operand a, b; /* m x k, k x n */
-    int64_t m, n;
-    int64_t m_block, n_block, k_block; /* of one round of packing */
-    int64_t k_chunk;                   /* of one tile() call */
-    int64_t near_panels;               /* B panels kept in L2 */
-    tile_home home;
-    bool packs_late; /* A, panel by panel, by the thread that needs it */
-    bool is_small;
-    int threads;
-    size_t a_stride, b_stride;                           /* bytes from panel to panel */
-    size_t a_bytes, b_bytes, block_bytes, scratch_bytes; /* of the workspace; scratch per thread */
-} gemm_plan;
 
 /* Rows or columns of one block, cut into panels of `width`; the last may be narrower. */
 typedef struct {
@@ -49,12 +30,6 @@ static const tp_gemm_kernel *const kernels[] = {
 #endif
     &tp_gemm_kernel_portable_f16,
 };
-
-static int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-static int64_t round_up(int64_t a, int64_t b) { return div_up(a, b) * b; }
-
-static size_t align_up(size_t n) { return (n + ALIGN - 1) / ALIGN * ALIGN; }
 
 /* The half type among the operands, or f32: there are not two. */
 static tp_dtype half_of(const tp_gemm *g)
@@ -88,7 +63,7 @@ static const tp_gemm_kernel *choose_kernel(const tp_gemm *g)
 
 static panel_cut cut_panels(int64_t total, int width)
 {
-    return (panel_cut){total, div_up(total, width), width};
+    return (panel_cut){total, tp_gemm_div_up(total, width), width};
 }
 
 static int panel_size(const panel_cut *cut, int64_t p)
@@ -96,164 +71,31 @@ static int panel_size(const panel_cut *cut, int64_t p)
     return (int)TP_MIN(cut->total - p * cut->width, cut->width);
 }
 
-/* --- the plan --- */
-
-/* Equal parts of `total`, none longer than `most`, all but the last multiples of `unit`. */
-static int64_t even_part(int64_t total, int64_t most, int64_t unit)
-{
-    int64_t parts = div_up(total, TP_MAX(most / unit * unit, unit));
-    return round_up(div_up(total, parts), unit);
-}
-
-static tile_home choose_home(const gemm_plan *plan)
-{
-    const tp_gemm *g = plan->gemm;
-    bool only_adds = !g->bias && !g->pre && g->epilogue == TP_GEMM_EPILOGUE_NONE;
-    if (g->c_dtype == TP_DTYPE_F32 && only_adds && !plan->is_transposed)
-        return HOME_C;
-    return plan->k_block >= g->k ? HOME_SCRATCH : HOME_BLOCK;
-}
-
-/* Is it cheaper to compute C^T = B^T A^T?  Packing an operand into lines costs little where k
- * is contiguous, into columns where it is not; the units are about a tenth of a cycle per
- * element.  With few rows of A the weight decides: 0.3 cycles per element to pack it into
- * columns would be a fifth of the product with 64 rows. */
-static bool is_cheaper_transposed(const tp_gemm_kernel *kernel, const tp_gemm *g)
-{
-    enum { LINES_FROM_K = 1, LINES_FROM_X = 3, COLUMNS_FROM_K = 3, COLUMNS_FROM_X = 2, TURN = 3 };
-    if (!kernel->finish_transposed)
-        return false;
-    double m = (double)g->m, n = (double)g->n, k = (double)g->k;
-    double straight = m * (g->a_trans ? LINES_FROM_X : LINES_FROM_K) +
-                      n * (g->b_trans ? COLUMNS_FROM_K : COLUMNS_FROM_X);
-    double turned = n * (g->b_trans ? LINES_FROM_K : LINES_FROM_X) +
-                    m * (g->a_trans ? COLUMNS_FROM_X : COLUMNS_FROM_K);
-    return turned * k + TURN * m * n < straight * k;
-}
-
-/* Threads cost a few microseconds to wake: not for less work than that. */
-static int choose_threads(const tp_gemm *g)
-{
-    const double worth_a_team = 1 << 19; /* multiply-adds */
-    return (double)g->m * (double)g->n * (double)g->k < worth_a_team ? 1 : TP_MAX(g->threads, 1);
-}
-
-static void plan_blocks(gemm_plan *plan)
-{
-    const tp_gemm_kernel *kernel = plan->kernel;
-    int64_t k = plan->gemm->k;
-    tp_cpu_caches caches = tp_cpu_cache_sizes();
-    int64_t l2 = caches.l2 ? (int64_t)caches.l2 : 1 << 20;
-    int64_t share = TP_MIN(TP_MAX((int64_t)caches.l3 / 4, 2 << 20), 8 << 20);
-
-    const int k_unit = 32; /* a cache line of bf16; a multiple of every k_round */
-    /* shorter ranges leave more B panels in L2; the sums of a narrow product are there anyway */
-    bool is_narrow = TP_MIN(plan->m, plan->n) <= 512;
-    int64_t most = is_narrow ? kernel->k_block / 4 : kernel->k_block;
-    plan->k_block = TP_MIN(even_part(k, most, k_unit), round_up(k, kernel->k_round));
-    int64_t k_bytes = plan->k_block * kernel->element_size;
-    plan->k_chunk = kernel->k_chunk ? TP_MIN(kernel->k_chunk, plan->k_block) : plan->k_block;
-    plan->m_block = TP_MIN(even_part(plan->m, share / k_bytes, kernel->rows), plan->m);
-
-    int64_t col_panels = div_up(plan->n, kernel->cols);
-    int64_t near = TP_MAX(l2 * 5 / 8 / (k_bytes * kernel->cols), 1);
-    int64_t passes = div_up(col_panels, near); /* over the A panels */
-    plan->near_panels = div_up(col_panels, passes);
-    /* packing in advance costs about two late ones: it goes through the outer caches */
-    plan->packs_late = kernel->packs_late && plan->a.k_contiguous && passes <= 2;
-
-    /* B is packed no further ahead than the team's L2 caches hold, unless every block of B
-     * would pack A again */
-    bool one_a = plan->packs_late || (plan->m_block >= plan->m && plan->k_block >= k);
-    int64_t cols = share / k_bytes;
-    if (one_a)
-        cols = TP_MIN(cols, near * plan->threads * kernel->cols);
-    plan->n_block = TP_MIN(even_part(plan->n, cols, kernel->cols), plan->n);
-    plan->near_panels = TP_MIN(plan->near_panels, div_up(plan->n_block, kernel->cols));
-}
-
-static void plan_memory(gemm_plan *plan)
-{
-    const tp_gemm_kernel *kernel = plan->kernel;
-    const int64_t gap = ALIGN; /* panels of 2^n bytes would all start in one set of the cache */
-    int64_t k_bytes = plan->k_block * kernel->element_size;
-    int64_t row_panels = div_up(plan->m_block, kernel->rows);
-    int64_t col_panels = div_up(plan->n_block, kernel->cols);
-    size_t tile_bytes = sizeof(float) * (size_t)(kernel->rows * kernel->cols);
-    plan->a_stride = align_up((size_t)(k_bytes * kernel->rows + gap));
-    plan->b_stride = align_up((size_t)(k_bytes * kernel->cols + gap));
-    plan->a_bytes = plan->packs_late ? 0 : plan->a_stride * (size_t)row_panels;
-    plan->b_bytes = plan->b_stride * (size_t)col_panels;
-    if (plan->home == HOME_BLOCK)
-        plan->block_bytes = align_up(tile_bytes * (size_t)(row_panels * col_panels));
-    plan->scratch_bytes = align_up(tile_bytes);
-    if (plan->home == HOME_SCRATCH)
-        plan->scratch_bytes = align_up(tile_bytes * (size_t)plan->near_panels);
-    if (plan->packs_late)
-        plan->scratch_bytes += plan->a_stride;
-}
-
-static gemm_plan make_plan(const tp_gemm_kernel *kernel, const tp_gemm *g)
-{
-    gemm_plan plan = {
-        .gemm = g,
-        .kernel = kernel,
-        .a = {g->a, g->lda, !g->a_trans, g->ab_dtype},
-        .b = {g->b, g->ldb, g->b_trans, g->ab_dtype},
-        .m = g->m,
-        .n = g->n,
-        .is_small = kernel->small && g->m <= kernel->small_rows,
-        .threads = choose_threads(g),
-    };
-    if (plan.is_small) {
-        plan.scratch_bytes = align_up(kernel->small_scratch(g));
-        return plan;
-    }
-    plan.is_transposed = is_cheaper_transposed(kernel, g);
-    if (plan.is_transposed) {
-        tp_gemm_operand a = plan.a;
-        plan.a = plan.b;
-        plan.b = a;
-        plan.m = g->n;
-        plan.n = g->m;
-    }
-    plan_blocks(&plan);
-    plan.home = choose_home(&plan);
-    plan_memory(&plan);
-    return plan;
-}
-
-static size_t workspace_bytes(const gemm_plan *plan)
-{
-    return plan->a_bytes + plan->b_bytes + plan->block_bytes +
-           plan->scratch_bytes * (size_t)plan->threads;
-}
-
 /* --- one block --- */
 
 /* A block of C with its range of k, and where its packed panels and sums are. */
 typedef struct {
-    const gemm_plan *plan;
+    const tp_gemm_plan *plan;
     int64_t i0, j0, k0; /* origin in A, B and C */
     int64_t nk, k_padded;
     bool is_first, is_last; /* range of k */
     panel_cut rows, cols;
     char *a, *b;
-    float *sums; /* HOME_BLOCK */
+    float *sums; /* TP_GEMM_HOME_BLOCK */
     float *scratch;
     char *late_a; /* of this thread, when A is packed late */
 } gemm_block;
 
 static char *a_panel(const gemm_block *block, int64_t p, int64_t k)
 {
-    const gemm_plan *plan = block->plan;
+    const tp_gemm_plan *plan = block->plan;
     return block->a + (size_t)p * plan->a_stride +
            k * plan->kernel->rows * plan->kernel->element_size;
 }
 
 static char *b_panel(const gemm_block *block, int64_t q, int64_t k)
 {
-    const gemm_plan *plan = block->plan;
+    const tp_gemm_plan *plan = block->plan;
     return block->b + (size_t)q * plan->b_stride +
            k * plan->kernel->cols * plan->kernel->element_size;
 }
@@ -262,7 +104,7 @@ static char *b_panel(const gemm_block *block, int64_t q, int64_t k)
 static void pack_a(const gemm_block *block, void *to, int64_t p0, int64_t p1, int64_t k0,
                    int64_t nk)
 {
-    const gemm_plan *plan = block->plan;
+    const tp_gemm_plan *plan = block->plan;
     const panel_cut *cut = &block->rows;
     tp_gemm_part part = {
         .x0 = block->i0 + p0 * cut->width,
@@ -278,7 +120,7 @@ static void pack_a(const gemm_block *block, void *to, int64_t p0, int64_t p1, in
 static void pack_b(const gemm_block *block, void *to, int64_t p0, int64_t p1, int64_t k0,
                    int64_t nk)
 {
-    const gemm_plan *plan = block->plan;
+    const tp_gemm_plan *plan = block->plan;
     const panel_cut *cut = &block->cols;
     tp_gemm_part part = {
         .x0 = block->j0 + p0 * cut->width,
@@ -295,7 +137,7 @@ static void pack_b(const gemm_block *block, void *to, int64_t p0, int64_t p1, in
  * of them take a few k at a time, so that the line is read once. */
 static void pack_panels(const gemm_block *block, bool is_a, int64_t p0, int64_t p1)
 {
-    const gemm_plan *plan = block->plan;
+    const tp_gemm_plan *plan = block->plan;
     const tp_gemm_operand *operand = is_a ? &plan->a : &plan->b;
     const int64_t few = 64;
     int64_t step = operand->k_contiguous ? block->k_padded : few;
@@ -311,7 +153,7 @@ static void pack_panels(const gemm_block *block, bool is_a, int64_t p0, int64_t 
 /* The panel of `count`, each `width` wide, at which a share of the work ends. */
 static int64_t panels_before(int64_t work, int64_t count, int64_t width)
 {
-    return TP_MIN(div_up(TP_MAX(work, 0), width), count);
+    return TP_MIN(tp_gemm_div_up(TP_MAX(work, 0), width), count);
 }
 
 /* The columns of the panels of A, then of B, are one list of which each thread takes an equal
@@ -332,7 +174,7 @@ static void pack_block(const gemm_block *block, bool needs_a, bool needs_b, int 
 static void finish_tile(const gemm_block *block, int64_t p, int64_t q, const float *sums,
                         int64_t ld, bool accumulate)
 {
-    const gemm_plan *plan = block->plan;
+    const tp_gemm_plan *plan = block->plan;
     int rows = panel_size(&block->rows, p), cols = panel_size(&block->cols, q);
     int64_t i = block->i0 + p * plan->kernel->rows, j = block->j0 + q * plan->kernel->cols;
     if (plan->is_transposed)
@@ -344,7 +186,7 @@ static void finish_tile(const gemm_block *block, int64_t p, int64_t q, const flo
 /* The lines of C that finish_tile() will write, to be there in time. */
 static void prefetch_c(const gemm_block *block, int64_t p, int64_t q)
 {
-    const gemm_plan *plan = block->plan;
+    const tp_gemm_plan *plan = block->plan;
     int64_t element = (int64_t)tp_dtype_size(plan->gemm->c_dtype);
     int rows = panel_size(&block->rows, p), cols = panel_size(&block->cols, q);
     int64_t i = block->i0 + p * plan->kernel->rows, j = block->j0 + q * plan->kernel->cols;
@@ -358,15 +200,20 @@ static void prefetch_c(const gemm_block *block, int64_t p, int64_t q)
 /* The chunk of k that starts at k, of one tile. */
 typedef struct {
     int64_t p, q, k;
-    const char *a; /* the chunk of the A panel */
-    float *home;   /* unless the home is C */
+    tp_gemm_lines a; /* the chunk of the A panel */
+    float *home;     /* unless the home is C */
     int64_t ld_home;
     tp_gemm_ahead ahead;
 } tile_job;
 
+static tp_gemm_lines packed_lines(const tp_gemm_plan *plan, const char *panel)
+{
+    return (tp_gemm_lines){panel, TP_GEMM_ALIGN, (int64_t)TP_GEMM_ALIGN * plan->kernel->rows};
+}
+
 static void run_tile(const gemm_block *block, const tile_job *job)
 {
-    const gemm_plan *plan = block->plan;
+    const tp_gemm_plan *plan = block->plan;
     const tp_gemm_kernel *kernel = plan->kernel;
     const tp_gemm *g = plan->gemm;
     int64_t k = job->k, nk = TP_MIN(plan->k_chunk, block->k_padded - k);
@@ -376,7 +223,7 @@ static void run_tile(const gemm_block *block, const tile_job *job)
     bool is_first = block->is_first && k == 0;
     bool is_last = block->is_last && k + nk == block->k_padded;
 
-    if (plan->home != HOME_C) {
+    if (plan->home != TP_GEMM_HOME_C) {
         if (is_last)
             prefetch_c(block, job->p, job->q);
         kernel->tile(rows, nk, job->a, b, job->home, job->ld_home, !is_first, job->ahead);
@@ -400,7 +247,7 @@ static void run_tile(const gemm_block *block, const tile_job *job)
 static tp_gemm_ahead next_panel(const gemm_block *block, int64_t p, int64_t k, int64_t tile,
                                 int64_t tiles)
 {
-    const gemm_plan *plan = block->plan;
+    const tp_gemm_plan *plan = block->plan;
     if (p + 1 >= block->rows.count)
         return (tp_gemm_ahead){0};
     int64_t size = panel_size(&block->rows, p + 1);
@@ -410,41 +257,87 @@ static tp_gemm_ahead next_panel(const gemm_block *block, int64_t p, int64_t k, i
         int64_t x = block->i0 + (p + 1) * plan->kernel->rows + row;
         int64_t element = (int64_t)tp_dtype_size(plan->a.dtype);
         ahead.stride = plan->a.ld * element;
-        ahead.advance = element * ALIGN / plan->kernel->element_size;
+        ahead.advance = element * TP_GEMM_ALIGN / plan->kernel->element_size;
         ahead.at = (const char *)plan->a.data + x * ahead.stride + (block->k0 + k) * element;
         return ahead;
     }
-    ahead.stride = ALIGN;
-    ahead.advance = ALIGN * plan->kernel->rows;
-    ahead.at = a_panel(block, p + 1, k) + row * ALIGN;
+    ahead.stride = TP_GEMM_ALIGN;
+    ahead.advance = TP_GEMM_ALIGN * plan->kernel->rows;
+    ahead.at = a_panel(block, p + 1, k) + row * TP_GEMM_ALIGN;
     return ahead;
 }
 
 /* The tiles of A panel p with B panels q0 .. q1-1. */
 static void run_strip(const gemm_block *block, int64_t p, int64_t q0, int64_t q1)
 {
-    const gemm_plan *plan = block->plan;
+    const tp_gemm_plan *plan = block->plan;
     int64_t cols = plan->kernel->cols;
     bool in_one_chunk = plan->k_chunk >= block->k_padded;
     for (int64_t k = 0; k < block->k_padded; k += plan->k_chunk) {
-        tile_job job = {.p = p, .k = k, .a = a_panel(block, p, k)};
+        const char *panel = a_panel(block, p, k);
         if (plan->packs_late) {
             pack_a(block, block->late_a, p, p + 1, k, TP_MIN(plan->k_chunk, block->k_padded - k));
-            job.a = block->late_a;
+            panel = block->late_a;
         }
+        tile_job job = {.p = p, .k = k, .a = packed_lines(plan, panel)};
         for (int64_t q = q0; q < q1; q++) {
             job.q = q;
             job.ahead = next_panel(block, p, k, q - q0, q1 - q0);
-            if (plan->home == HOME_BLOCK) {
+            if (plan->home == TP_GEMM_HOME_BLOCK) {
                 job.ld_home = block->cols.count * cols;
                 job.home = block->sums + p * plan->kernel->rows * job.ld_home + q * cols;
-            } else if (plan->home == HOME_SCRATCH) {
+            } else if (plan->home == TP_GEMM_HOME_SCRATCH) {
                 job.ld_home = in_one_chunk ? cols : plan->near_panels * cols;
                 job.home = block->scratch + (in_one_chunk ? 0 : (q - q0) * cols);
             }
             run_tile(block, &job);
         }
     }
+}
+
+/* The chunk from k on of A panel p, where it lies; a panel that is not full, packed. */
+static tp_gemm_lines lines_in_place(const gemm_block *block, int64_t p, int64_t k)
+{
+    const tp_gemm_plan *plan = block->plan;
+    const tp_gemm_operand *a = &plan->a;
+    if (panel_size(&block->rows, p) < plan->kernel->rows) {
+        pack_a(block, block->late_a, p, p + 1, k, TP_MIN(plan->k_chunk, block->k_padded - k));
+        return packed_lines(plan, block->late_a);
+    }
+    int64_t element = plan->kernel->element_size;
+    int64_t at = (block->i0 + p * plan->kernel->rows) * a->ld + block->k0 + k;
+    return (tp_gemm_lines){(const char *)a->data + at * element, a->ld * element, TP_GEMM_ALIGN};
+}
+
+/* The tiles of B panel q with A panels p0 .. p1-1 in place. */
+static void run_column(const gemm_block *block, int64_t q, int64_t p0, int64_t p1)
+{
+    const tp_gemm_plan *plan = block->plan;
+    int64_t rows = plan->kernel->rows, cols = plan->kernel->cols;
+    bool in_one_chunk = plan->k_chunk >= block->k_padded;
+    for (int64_t k = 0; k < block->k_padded; k += plan->k_chunk) {
+        for (int64_t p = p0; p < p1; p++) {
+            tile_job job = {.p = p, .q = q, .k = k, .a = lines_in_place(block, p, k)};
+            if (plan->home == TP_GEMM_HOME_BLOCK) {
+                job.ld_home = block->cols.count * cols;
+                job.home = block->sums + p * rows * job.ld_home + q * cols;
+            } else if (plan->home == TP_GEMM_HOME_SCRATCH) {
+                job.ld_home = cols;
+                job.home = block->scratch + (in_one_chunk ? 0 : (p - p0) * rows * cols);
+            }
+            run_tile(block, &job);
+        }
+    }
+}
+
+/* Panels [begin, end) of A and of B. */
+static void compute_in_place(const gemm_block *block, int64_t p0, int64_t p1, int64_t q0,
+                             int64_t q1)
+{
+    int64_t near = block->plan->near_panels;
+    for (int64_t p = p0; p < p1; p += near)
+        for (int64_t q = q0; q < q1; q++)
+            run_column(block, q, p, TP_MIN(p + near, p1));
 }
 
 /* Threads in a grid: this one's range of panels [begin, end) along one side. */
@@ -465,7 +358,7 @@ static int grid_rows(int64_t row_panels, int64_t col_panels, int threads)
     for (int r = 1; r <= threads; r++) {
         if (threads % r)
             continue;
-        int64_t most = div_up(row_panels, r) * div_up(col_panels, threads / r);
+        int64_t most = tp_gemm_div_up(row_panels, r) * tp_gemm_div_up(col_panels, threads / r);
         if (most < least) {
             least = most;
             best = r;
@@ -482,8 +375,13 @@ static void compute_piece(const gemm_block *block, int cell, int cells, int piec
     panel_range rows = share_of(block->rows.count, cell / across, down);
     panel_range cols = share_of(block->cols.count, cell % across, across);
     panel_range own = share_of(rows.end - rows.begin, piece, pieces);
+    if (block->plan->is_in_place) {
+        compute_in_place(block, rows.begin + own.begin, rows.begin + own.end, cols.begin, cols.end);
+        return;
+    }
     int64_t n_cols = cols.end - cols.begin; /* in even parts, of at most near_panels */
-    int64_t step = div_up(n_cols, TP_MAX(div_up(n_cols, block->plan->near_panels), 1));
+    int64_t step =
+        tp_gemm_div_up(n_cols, TP_MAX(tp_gemm_div_up(n_cols, block->plan->near_panels), 1));
     for (int64_t q = cols.begin; q < cols.end; q += step) {
         int64_t q_end = TP_MIN(q + step, cols.end);
         for (int64_t p = own.begin; p < own.end; p++)
@@ -497,13 +395,13 @@ static void compute_piece(const gemm_block *block, int cell, int cells, int piec
 typedef struct gemm_phase {
     void (*step)(const struct gemm_phase *phase, int part, int thread);
     int pieces; /* per thread */
-    const gemm_plan *plan;
+    const tp_gemm_plan *plan;
     char *workspace;
     gemm_block block;
     bool needs_a, needs_b;
 } gemm_phase;
 
-static char *scratch_of(const gemm_plan *plan, char *workspace, int thread)
+static char *scratch_of(const tp_gemm_plan *plan, char *workspace, int thread)
 {
     return workspace + plan->a_bytes + plan->b_bytes + plan->block_bytes +
            (size_t)thread * plan->scratch_bytes;
@@ -518,7 +416,7 @@ static void pack_part(const gemm_phase *phase, int part, int thread)
 
 static void compute_part(const gemm_phase *phase, int part, int thread)
 {
-    const gemm_plan *plan = phase->plan;
+    const tp_gemm_plan *plan = phase->plan;
     gemm_block block = phase->block;
     block.scratch = (float *)(void *)scratch_of(plan, phase->workspace, thread);
     block.late_a = (char *)block.scratch + plan->scratch_bytes - plan->a_stride;
@@ -528,10 +426,10 @@ static void compute_part(const gemm_phase *phase, int part, int thread)
 /* Columns in whole groups of 64, so that no two threads write one cache line. */
 static void small_part(const gemm_phase *phase, int part, int thread)
 {
-    const gemm_plan *plan = phase->plan;
+    const tp_gemm_plan *plan = phase->plan;
     const tp_gemm *g = plan->gemm;
     const int64_t group = 64;
-    panel_range groups = share_of(div_up(g->n, group), part, plan->threads * phase->pieces);
+    panel_range groups = share_of(tp_gemm_div_up(g->n, group), part, plan->threads * phase->pieces);
     int64_t end = TP_MIN(groups.end * group, g->n);
     if (groups.begin * group < end)
         plan->kernel->small(g, groups.begin * group, end,
@@ -565,7 +463,7 @@ static void run_phase(gemm_phase *phase, void (*step)(const gemm_phase *phase, i
 
 static void run_blocks(gemm_phase *phase)
 {
-    const gemm_plan *plan = phase->plan;
+    const tp_gemm_plan *plan = phase->plan;
     gemm_block *block = &phase->block;
     int64_t k = plan->gemm->k;
     bool one_a = plan->m_block >= plan->m && plan->k_block >= k;
@@ -578,17 +476,18 @@ static void run_blocks(gemm_phase *phase)
                 cut_panels(TP_MIN(plan->m_block, plan->m - block->i0), plan->kernel->rows);
             for (block->k0 = 0; block->k0 < k; block->k0 += plan->k_block) {
                 block->nk = TP_MIN(plan->k_block, k - block->k0);
-                block->k_padded = round_up(block->nk, plan->kernel->k_round);
+                block->k_padded = tp_gemm_round_up(block->nk, plan->kernel->k_round);
                 block->is_first = block->k0 == 0;
                 block->is_last = block->k0 + block->nk == k;
-                phase->needs_a = !plan->packs_late && (is_start || !one_a);
+                phase->needs_a = !plan->packs_late && !plan->is_in_place && (is_start || !one_a);
                 phase->needs_b = block->i0 == 0 || !one_k;
                 if (phase->needs_a || phase->needs_b)
                     run_phase(phase, pack_part,
                               (phase->needs_a ? block->rows.count : 0) +
                                   (phase->needs_b ? block->cols.count : 0),
                               8);
-                run_phase(phase, compute_part, block->rows.count, 4);
+                run_phase(phase, compute_part, block->rows.count,
+                          plan->is_in_place ? plan->near_panels : 4);
                 is_start = false;
             }
         }
@@ -597,14 +496,14 @@ static void run_blocks(gemm_phase *phase)
 
 size_t tp_gemm_kernel_workspace(const tp_gemm_kernel *kernel, const tp_gemm *g)
 {
-    gemm_plan plan = make_plan(kernel, g);
-    return workspace_bytes(&plan);
+    tp_gemm_plan plan = tp_gemm_plan_make(kernel, g);
+    return tp_gemm_plan_workspace(&plan);
 }
 
 void tp_gemm_kernel_run(const tp_gemm_kernel *kernel, const tp_gemm *g, void *workspace)
 {
     TP_ASSERT(g->m >= 1 && g->n >= 1 && g->k >= 1);
-    const gemm_plan plan = make_plan(kernel, g);
+    const tp_gemm_plan plan = tp_gemm_plan_make(kernel, g);
     char *panels = workspace;
     gemm_phase phase = {.plan = &plan,
                         .workspace = panels,
@@ -613,7 +512,7 @@ void tp_gemm_kernel_run(const tp_gemm_kernel *kernel, const tp_gemm *g, void *wo
                                   .b = panels + plan.a_bytes,
                                   .sums = (float *)(void *)(panels + plan.a_bytes + plan.b_bytes)}};
     if (plan.is_small)
-        run_phase(&phase, small_part, div_up(g->n, 64), 8);
+        run_phase(&phase, small_part, tp_gemm_div_up(g->n, 64), 8);
     else
         run_blocks(&phase);
 }

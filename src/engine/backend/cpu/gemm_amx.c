@@ -19,7 +19,6 @@ enum {
     COLS = 32,
     DEPTH = 32,         /* k of one tile of A */
     LINE = 64,          /* bytes of a tile row */
-    A_STEP = 2 * 1024,  /* bytes of two tiles of A */
     B_STEP = 2 * 1024,  /* of two tiles of B, row by row side by side */
     B_STRIDE = 2 * LINE /* bytes from pair to pair */
 };
@@ -47,11 +46,12 @@ static void pack_b(void *panels, const tp_gemm_operand *b, const tp_gemm_part *p
     pack_columns(LANE_BF16_PAIR, COLS, panels, b, part);
 }
 
-static void tile(int rows, int64_t k, const void *a, const void *b, float *c, int64_t ldc, bool add,
-                 tp_gemm_ahead ahead)
+static void tile(int rows, int64_t k, tp_gemm_lines a, const void *b, float *c, int64_t ldc,
+                 bool add, tp_gemm_ahead ahead)
 {
-    (void)rows; /* always all 32 */
-    const char *a_lines = a, *b_lines = b;
+    (void)rows;  /* always all 32 */
+    (void)ahead; /* a prefetch beside the tile instructions costs more than it brings */
+    const char *a_lines = a.at, *a_low = a_lines + 16 * a.row, *b_lines = b;
     size_t stride = (size_t)ldc * sizeof(float);
     float *c_low = c + 16 * ldc;
     if (add) {
@@ -65,16 +65,13 @@ static void tile(int rows, int64_t k, const void *a, const void *b, float *c, in
         TILE_ZERO(2);
         TILE_ZERO(3);
     }
-    for (; k > 0; k -= DEPTH, a_lines += A_STEP, b_lines += B_STEP) {
-        for (int line = 0; line < ahead.lines; line++)
-            _mm_prefetch(ahead.at + line * ahead.stride, _MM_HINT_T0);
-        ahead.at += ahead.advance;
-        TILE_LOAD(4, a_lines, LINE);
+    for (; k > 0; k -= DEPTH, a_lines += a.step, a_low += a.step, b_lines += B_STEP) {
+        TILE_LOAD(4, a_lines, a.row);
         TILE_LOAD(6, b_lines, B_STRIDE);
         TILE_MULTIPLY(0, 4, 6);
         TILE_LOAD(7, b_lines + LINE, B_STRIDE);
         TILE_MULTIPLY(1, 4, 7);
-        TILE_LOAD(5, a_lines + A_STEP / 2, LINE);
+        TILE_LOAD(5, a_low, a.row);
         TILE_MULTIPLY(2, 5, 6);
         TILE_MULTIPLY(3, 5, 7);
     }
@@ -106,10 +103,11 @@ const tp_gemm_kernel tp_gemm_kernel_amx = {
     .element_size = sizeof(tp_bf16),
     .k_round = DEPTH,
     .k_block = 4096,
-    .k_chunk = 512, /* an A panel of 32 KiB stays in L1 */
+    .k_chunk = 256, /* a panel's 16 KiB stay in L1 while the other operand streams past */
     .pack_a = pack_a,
     .pack_b = pack_b,
     .tile = tile,
+    .reads_lines = true,
     .finish = finish,
     .finish_transposed = finish_transposed,
     .small_rows = TP_GEMM_SMALL_ROWS_BF16,

@@ -23,10 +23,10 @@ static void pack_b(void *panels, const tp_gemm_operand *b, const tp_gemm_part *p
     pack_columns(LANE_BF16_PAIR, TILE_COLS, panels, b, part);
 }
 
-static void tile(int rows, int64_t k, const void *a, const void *b, float *c, int64_t ldc, bool add,
-                 tp_gemm_ahead ahead)
+static void tile(int rows, int64_t k, tp_gemm_lines lines, const void *b, float *c, int64_t ldc,
+                 bool add, tp_gemm_ahead ahead)
 {
-    tile_any_rows(rows, k / 2, a, b, c, ldc, add, ahead);
+    tile_any_rows(rows, k / 2, (const void *)lines.at, b, c, ldc, add, ahead);
 }
 
 static void finish(const tp_gemm *g, const float *acc, int64_t ld_acc, int64_t i0, int rows,

@@ -75,9 +75,9 @@ GEMM_INLINE void finish_store16(void *to, tp_dtype dtype, int64_t at, __m512 x, 
         _mm256_mask_storeu_epi16((tp_bf16 *)to + at, mask, round_lanes(x));
 }
 
-/* 16 elements of C: row offset `at`, column j. */
-GEMM_INLINE void finish_lanes(const tp_gemm *g, __m512 value, int64_t at, int64_t j, __mmask16 mask,
-                              bool accumulate)
+/* The final values of 16 elements of C: row offset `at`, column j. */
+GEMM_INLINE __m512 finish_values(const tp_gemm *g, __m512 value, int64_t at, int64_t j,
+                                 __mmask16 mask, bool accumulate)
 {
     if (g->bias)
         value = _mm512_add_ps(value, finish_load16(g->bias, g->bias_dtype, j, mask));
@@ -89,7 +89,25 @@ GEMM_INLINE void finish_lanes(const tp_gemm *g, __m512 value, int64_t at, int64_
         value = finish_gelu_tanh16(value);
     else if (g->epilogue == TP_GEMM_EPILOGUE_GELU_ERF)
         value = finish_gelu_erf16(value);
+    return value;
+}
+
+GEMM_INLINE void finish_lanes(const tp_gemm *g, __m512 value, int64_t at, int64_t j, __mmask16 mask,
+                              bool accumulate)
+{
+    value = finish_values(g, value, at, j, mask, accumulate);
     finish_store16(g->c, g->c_dtype, at, value, mask);
+}
+
+/* 32 halves of a row, a cache line, in one store: half the entries of the store buffer. */
+GEMM_INLINE void finish_line(const tp_gemm *g, const float *acc, int64_t at, int64_t j,
+                             bool accumulate)
+{
+    __m512 low = finish_values(g, _mm512_loadu_ps(acc), at, j, 0xffff, accumulate);
+    __m512 high = finish_values(g, _mm512_loadu_ps(acc + 16), at + 16, j + 16, 0xffff, accumulate);
+    __m512i line =
+        _mm512_inserti64x4(_mm512_castsi256_si512(round_lanes(low)), round_lanes(high), 1);
+    _mm512_storeu_si512((tp_bf16 *)g->c + at, line);
 }
 
 GEMM_INLINE void finish_rows(const tp_gemm *g, const float *acc, int64_t ld_acc, int64_t i0,
@@ -97,6 +115,10 @@ GEMM_INLINE void finish_rows(const tp_gemm *g, const float *acc, int64_t ld_acc,
 {
     for (int i = 0; i < rows; i++) {
         int64_t at = (i0 + i) * g->ldc + j0;
+        if (cols == 32 && g->c_dtype != TP_DTYPE_F32) {
+            finish_line(g, acc + i * ld_acc, at, j0, accumulate);
+            continue;
+        }
         for (int j = 0; j < cols; j += 16)
             finish_lanes(g, _mm512_loadu_ps(acc + i * ld_acc + j), at + j, j0 + j,
                          (__mmask16)pack_mask(cols - j), accumulate);

@@ -64,6 +64,13 @@ enum {
     TP_GEMM_MAX_COLS = 32
 };
 
+/* Rows of A: 64 bytes of row i, step s, are at at + i * row + s * step.  A kernel that reads only
+ * packed panels needs `at` alone. */
+typedef struct {
+    const char *at;
+    int64_t row, step;
+} tp_gemm_lines;
+
 /* What a tile prefetches: for each 64 bytes of a row of A, `lines` cache lines `stride` bytes
  * apart, then on by `advance`. */
 typedef struct {
@@ -90,8 +97,9 @@ typedef struct {
 
     /* C[rows, cols] = or += A panel * B panel over k_padded; C is f32 with `ldc`.  On the way
      * the tile brings `ahead` into the cache: what the next tiles will need. */
-    void (*tile)(int rows, int64_t k_padded, const void *a, const void *b, float *c, int64_t ldc,
+    void (*tile)(int rows, int64_t k_padded, tp_gemm_lines a, const void *b, float *c, int64_t ldc,
                  bool add, tp_gemm_ahead ahead);
+    bool reads_lines; /* of `half` with k contiguous where they lie, of any distance */
 
     /* Rows i0.. and columns j0.. of C from the finished sums acc[rows, cols]. */
     void (*finish)(const tp_gemm *gemm, const float *acc, int64_t ld_acc, int64_t i0, int rows,

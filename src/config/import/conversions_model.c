@@ -1,0 +1,367 @@
+/* conversions_model.c - what of another trainer takes more than one key: precision, optimizers,
+ * adapters, data, rewards. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/platform.h"
+#include "config/import/import_rows.h"
+
+/* ---- optimizers ---- */
+
+static const struct {
+    const char *words, *name;
+} optimizers[] = {{"adamw_torch|adamw_torch_fused|adamw_torch_xla|adamw_hf|adamw|adamw_apex_fused|"
+                   "adamw_anyprecision|paged_adamw_32bit|paged_adamw",
+                   "torch.optim.AdamW"},
+                  {"adamw_bnb_8bit|adamw_8bit|paged_adamw_8bit", "bitsandbytes.optim.AdamW8bit"},
+                  {"sgd", "torch.optim.SGD"},
+                  {"adafactor", "transformers.Adafactor"}};
+
+static const char *optimizer_of(const char *word)
+{
+    for (size_t i = 0; word && i < TP_COUNTOF(optimizers); i++)
+        if (tp_import_one_of(word, optimizers[i].words))
+            return optimizers[i].name;
+    return NULL;
+}
+
+static void put_number(tp_import *im, const char *role, const char *target)
+{
+    char text[32];
+    double v = tp_import_number(im, role);
+    if (isnan(v))
+        return;
+    tp_json_f64_text(v, text);
+    tp_import_put(im, role, target, "%s", text);
+}
+
+static void put_adam(tp_import *im)
+{
+    char one[32], two[32];
+    double first = tp_import_number(im, "adam_beta1"), second = tp_import_number(im, "adam_beta2");
+    tp_json_f64_text(isnan(first) ? 0.9 : first, one);
+    tp_json_f64_text(isnan(second) ? 0.999 : second, two);
+    tp_import_put(im, "adam_beta1", "policy.optimizer.kwargs.betas", "[%s, %s]", one, two);
+    put_number(im, "adam_epsilon", "policy.optimizer.kwargs.eps");
+}
+
+static void put_precision(tp_import *im)
+{
+    const char *bf16 = tp_import_word(im, "bf16");
+    const char *dtype = tp_import_word(im, "dtype");
+    bool is_half = tp_import_flag(im, "fp16");
+    bool is_full = bf16 && !strcmp(bf16, "false");
+    const char *role = is_half ? "fp16" : "bf16";
+    tp_import_put(im, role, "policy.precision", "%s",
+                  is_half   ? "float16"
+                  : is_full ? "float32"
+                            : "bfloat16");
+    if (dtype && tp_import_one_of(dtype, "bfloat16|float16|auto"))
+        tp_import_mark(im, "dtype", TP_IMPORT_USED,
+                       "Products have policy.precision; master weights stay float32, which is "
+                       "finer than there.");
+    else if (dtype && strcmp(dtype, "float32") != 0)
+        tp_import_mark(im, "dtype", TP_IMPORT_REFUSED,
+                       "Known here: auto, float32, bfloat16, float16.");
+}
+
+void tp_import_optimizer(tp_import *im)
+{
+    const char *word = tp_import_word(im, "optim"), *name = optimizer_of(word);
+    double decay = tp_import_number(im, "weight_decay"), clip;
+    put_precision(im);
+    if (!name) {
+        tp_import_mark(im, "optim", TP_IMPORT_REFUSED,
+                       "Known here: AdamW of torch and of 8 bits, sgd, adafactor.");
+        return;
+    }
+    tp_import_put(im, "optim", "policy.optimizer.name", "%s", name);
+    put_number(im, "weight_decay", "policy.optimizer.kwargs.weight_decay");
+    if (decay > 0)
+        tp_import_mark(im, "weight_decay", TP_IMPORT_USED,
+                       "Of norms and biases too, which transformers leaves out.");
+    if (strstr(name, "Adam"))
+        put_adam(im);
+    if (strstr(name, "Adafactor")) {
+        tp_import_put(im, "optim", "policy.optimizer.kwargs.scale_parameter", "false");
+        tp_import_put(im, "optim", "policy.optimizer.kwargs.relative_step", "false");
+    }
+    clip = tp_import_number(im, "max_grad_norm");
+    if (clip > 0)
+        put_number(im, "max_grad_norm", "policy.max_grad_norm");
+    else if (!isnan(clip))
+        tp_import_put(im, "max_grad_norm", "policy.max_grad_norm", "null");
+    bool again = tp_import_flag(im, "gradient_checkpointing") ||
+                 tp_import_flag(im, "activation_checkpointing");
+    tp_import_put(im, "gradient_checkpointing", "policy.recompute", "%s", again ? "full" : "none");
+}
+
+/* ---- adapters ---- */
+
+static void leave_adapter_keys(tp_import *im)
+{
+    static const char *const roles[] = {"lora_r",
+                                        "lora_alpha",
+                                        "lora_dropout",
+                                        "lora_target_modules",
+                                        "use_dora",
+                                        "use_rslora",
+                                        "bnb_4bit_quant_type",
+                                        "use_bnb_nested_quant",
+                                        "lora_target_linear"};
+    for (size_t i = 0; i < TP_COUNTOF(roles); i++)
+        if (tp_import_given(im, roles[i]))
+            tp_import_mark(im, roles[i], TP_IMPORT_IDLE, "All weights are trained, no adapter.");
+}
+
+static void put_base(tp_import *im, bool is_axolotl)
+{
+    bool four = tp_import_flag(im, "load_in_4bit"), eight = tp_import_flag(im, "load_in_8bit");
+    const char *kind = tp_import_word(im, "bnb_4bit_quant_type");
+    if (four && kind && strcmp(kind, "nf4") != 0)
+        tp_import_mark(im, "bnb_4bit_quant_type", TP_IMPORT_REFUSED, "4 bits are nf4.");
+    if (four && !is_axolotl && !tp_import_flag(im, "use_bnb_nested_quant"))
+        tp_import_mark(im, "load_in_4bit", TP_IMPORT_REFUSED,
+                       "nf4 has double quantisation here: with use_bnb_nested_quant: true it is "
+                       "the same.");
+    else if (four)
+        tp_import_put(im, "load_in_4bit", "policy.peft.base", "nf4");
+    if (eight)
+        tp_import_mark(im, "load_in_8bit", TP_IMPORT_REFUSED,
+                       "8 bits are rounded otherwise: policy.peft.base=int8.");
+}
+
+static void put_modules(tp_import *im)
+{
+    static const char target[] = "policy.peft.target_modules";
+    tp_import_key *key = tp_import_role(im, "lora_target_modules");
+    const tp_json *v = key ? key->value : NULL;
+    if (tp_import_flag(im, "lora_target_linear"))
+        tp_import_put(im, "lora_target_linear", target, "all-linear");
+    else if (v && v->type == TP_JSON_ARRAY && v->n == 1)
+        tp_import_put_json(im, key, target, v->child);
+    else if (v && v->type != TP_JSON_NULL)
+        tp_import_put_json(im, key, target, v);
+    else
+        tp_import_put(im, "lora_target_modules", target, "[q_proj, v_proj]");
+}
+
+void tp_import_adapter(tp_import *im)
+{
+    const char *adapter = tp_import_word(im, "adapter");
+    bool is_axolotl = tp_import_role(im, "adapter") != NULL;
+    bool is_on = adapter || tp_import_flag(im, "use_peft");
+    if (adapter && !tp_import_one_of(adapter, "lora|qlora"))
+        tp_import_mark(im, "adapter", TP_IMPORT_REFUSED, "Known here: lora, qlora.");
+    if (!is_on) {
+        leave_adapter_keys(im);
+        if (tp_import_flag(im, "load_in_4bit") || tp_import_flag(im, "load_in_8bit"))
+            tp_import_mark(im, tp_import_flag(im, "load_in_4bit") ? "load_in_4bit" : "load_in_8bit",
+                           TP_IMPORT_REFUSED, "Only the base of an adapter is rounded.");
+        return;
+    }
+    tp_import_put(im, is_axolotl ? "adapter" : "use_peft", "policy.peft.enabled", "true");
+    put_number(im, "lora_r", "policy.peft.dim");
+    put_number(im, "lora_alpha", "policy.peft.alpha");
+    put_number(im, "lora_dropout", "policy.peft.dropout");
+    put_modules(im);
+    if (tp_import_flag(im, "use_rslora"))
+        tp_import_put(im, "use_rslora", "policy.peft.use_rslora", "true");
+    if (tp_import_flag(im, "use_dora"))
+        tp_import_put(im, "use_dora", "policy.peft.use_dora", "true");
+    put_base(im, is_axolotl);
+}
+
+/* ---- data ---- */
+
+static bool looks_like_file(const char *name)
+{
+    return access(name, R_OK) == 0 || tp_str_ends(name, ".jsonl") || tp_str_ends(name, ".json");
+}
+
+static void put_file(tp_import *im, const char *role, const char *target, const tp_json *name)
+{
+    const char *text = tp_json_str(name);
+    if (text && looks_like_file(text)) {
+        tp_import_put_json(im, tp_import_role(im, role), target, name);
+        return;
+    }
+    tp_import_put(im, role, target, "???");
+    tp_import_mark(im, role, TP_IMPORT_OPEN, "A file of JSON Lines; nothing is downloaded.");
+}
+
+static void put_model(tp_import *im)
+{
+    const char *name = tp_import_word(im, "model");
+    if (!name || !strcmp(name, "???")) {
+        tp_import_put(im, "model", "policy.model_name", "???");
+        tp_import_mark(im, "model", TP_IMPORT_OPEN, "A folder; Temper downloads nothing.");
+    } else
+        tp_import_put_json(im, tp_import_role(im, "model"), "policy.model_name",
+                           tp_import_role(im, "model")->value);
+}
+
+/* The members of a data set that are known, by what they mean. */
+static const struct {
+    const char *key, *target; /* NULL: no effect */
+} members[] = {{"path", NULL},
+               {"type", NULL},
+               {"split", NULL},
+               {"ds_type", NULL},
+               {"name", NULL},
+               {"data_files", NULL},
+               {"chat_template", NULL},
+               {"field", "text_key"},
+               {"field_messages", "chat_key"},
+               {"field_tools", "tool_key"},
+               {"field_chosen", "chosen_key"},
+               {"field_rejected", "rejected_key"}};
+
+static bool put_member(tp_import *im, const tp_json *v)
+{
+    char target[64];
+    for (size_t i = 0; i < TP_COUNTOF(members); i++) {
+        if (!tp_slice_is(v->key, members[i].key))
+            continue;
+        snprintf(target, sizeof target, "data.train.%s",
+                 members[i].target ? members[i].target : "");
+        if (members[i].target)
+            tp_import_put_json(im, tp_import_role(im, "datasets"), target, v);
+        return true;
+    }
+    return false;
+}
+
+/* Axolotl's list of data sets: one of them, as it is. */
+static void put_data_sets(tp_import *im)
+{
+    const tp_import_key *key = tp_import_role(im, "datasets");
+    const tp_json *list = key->value, *one = list->type == TP_JSON_ARRAY ? list->child : NULL;
+    const char *type = tp_json_str(tp_json_get(one, "type"));
+    const tp_json *files = tp_json_get(one, "data_files");
+    if (files && files->type == TP_JSON_ARRAY)
+        files = files->n == 1 ? files->child : NULL;
+    if (list->type == TP_JSON_ARRAY && list->n != 1)
+        tp_import_mark(im, "datasets", TP_IMPORT_REFUSED,
+                       "One data set is read; put the rows into one file.");
+    put_file(im, "datasets", "data.train.data_path", files ? files : tp_json_get(one, "path"));
+    if (type && !tp_import_one_of(type, "chat_template|completion|chat_template.default"))
+        tp_import_mark(im, "datasets", TP_IMPORT_REFUSED,
+                       "type %.40s puts words of its own around rows; known here: chat_template, "
+                       "completion, chat_template.default.",
+                       type);
+    for (const tp_json *v = one ? one->child : NULL; v; v = v->next)
+        if (v->type != TP_JSON_NULL && !put_member(im, v))
+            tp_import_mark(im, "datasets", TP_IMPORT_REFUSED,
+                           "datasets[0].%.60s is not known here.", v->key.data);
+}
+
+static void put_templates(tp_import *im)
+{
+    const char *word = tp_import_word(im, "chat_template");
+    const tp_import_key *special = tp_import_role(im, "special_tokens");
+    if (word && strcmp(word, "tokenizer_default") != 0 && strcmp(word, "jinja") != 0)
+        tp_import_mark(im, "chat_template", TP_IMPORT_REFUSED,
+                       "Only the tokenizer's own; chat_template_jinja takes any other.");
+    for (const tp_json *v = special ? special->value->child : NULL; v; v = v->next)
+        if (!tp_slice_is(v->key, "pad_token"))
+            tp_import_mark(im, "special_tokens", TP_IMPORT_REFUSED,
+                           "The tokenizer is what its folder says: set %.40s there.", v->key.data);
+}
+
+void tp_import_data(tp_import *im)
+{
+    const tp_import_key *test = tp_import_role(im, "test_datasets");
+    put_model(im);
+    if (tp_import_role(im, "datasets"))
+        put_data_sets(im);
+    else if (tp_import_role(im, "dataset"))
+        put_file(im, "dataset", "data.train.data_path", tp_import_role(im, "dataset")->value);
+    if (test && test->value->type == TP_JSON_ARRAY)
+        put_file(im, "test_datasets", "data.validation.data_path",
+                 tp_json_get(test->value->child, "path"));
+    put_templates(im);
+    if (tp_import_is(im, "dpo")) {
+        const tp_import_key *loss = tp_import_role(im, "dpo_loss");
+        const tp_json *v = loss ? loss->value : NULL;
+        const char *rl = tp_import_word(im, "rl");
+        if (v && v->type == TP_JSON_ARRAY)
+            v = v->n == 1 ? v->child : NULL;
+        const char *word = rl && !strcmp(rl, "ipo") ? "ipo" : v ? tp_json_str(v) : NULL;
+        if (rl && !tp_import_one_of(rl, "dpo|ipo"))
+            tp_import_mark(im, "rl", TP_IMPORT_REFUSED, "Known here: dpo, ipo, grpo.");
+        if (!word || !tp_import_one_of(word, "sigmoid|ipo")) {
+            tp_import_mark(im, "dpo_loss", TP_IMPORT_REFUSED, "Known here: sigmoid, ipo.");
+            return;
+        }
+        tp_import_put(im, "dpo_loss", "dpo.preference_loss", "%s", word);
+        tp_import_put(im, "dpo_loss", "dpo.preference_average_log_probs", "%s",
+                      strcmp(word, "ipo") ? "false" : "true");
+    }
+    if (tp_import_role(im, "assistant_only_loss") && !tp_import_flag(im, "assistant_only_loss"))
+        tp_import_mark(im, "assistant_only_loss", TP_IMPORT_USED,
+                       "Of rows with messages TRL then learns every token, Temper what the "
+                       "assistant says; other rows are learned alike.");
+}
+
+/* ---- rewards ---- */
+
+static void put_loss(tp_import *im, double longest)
+{
+    const char *kind = tp_import_word(im, "grpo_loss");
+    if (!kind || !tp_import_one_of(kind, "dapo|grpo|dr_grpo")) {
+        tp_import_mark(im, "grpo_loss", TP_IMPORT_REFUSED, "Known here: dapo, grpo, dr_grpo.");
+        return;
+    }
+    tp_import_put(im, "grpo_loss", "loss_fn.token_level_loss", "%s",
+                  strcmp(kind, "grpo") ? "true" : "false");
+    if (!strcmp(kind, "dr_grpo"))
+        tp_import_put(im, "grpo_loss", "loss_fn.length_divisor", "%.0f", longest);
+}
+
+static void put_scaling(tp_import *im)
+{
+    const char *scale = tp_import_word(im, "scale_rewards");
+    bool is_on = scale && tp_import_one_of(scale, "group|true");
+    if (scale && !tp_import_one_of(scale, "group|true|none|false"))
+        tp_import_mark(im, "scale_rewards", TP_IMPORT_REFUSED, "Known here: group, none.");
+    tp_import_put(im, "scale_rewards", "grpo.normalize_rewards", "%s", is_on ? "true" : "false");
+    tp_import_put(im, "scale_rewards", "grpo.use_leave_one_out_baseline", "false");
+}
+
+static void put_judges(tp_import *im)
+{
+    const tp_import_key *key = tp_import_role(im, "reward_funcs");
+    const tp_json *list = key ? key->value : NULL;
+    const tp_json *one = list && list->type == TP_JSON_ARRAY && list->n == 1 ? list->child : list;
+    const char *name = one ? tp_json_str(one) : NULL;
+    if (name && !strcmp(name, "accuracy_reward")) {
+        tp_import_put(im, "reward_funcs", "env.math", "{}");
+        return;
+    }
+    tp_import_put(im, "reward_funcs", "env", "???");
+    tp_import_mark(im, "reward_funcs", TP_IMPORT_OPEN,
+                   "Functions of Python are not run: a section env says how answers are judged; "
+                   "accuracy_reward is env.math.");
+}
+
+void tp_import_rewards(tp_import *im)
+{
+    double longest = tp_import_number(im, "max_completion_length");
+    double prompt = tp_import_number(im, "max_prompt_length");
+    double high = tp_import_number(im, "epsilon_high");
+    longest = longest >= 1 ? floor(longest) : 512;
+    prompt = prompt >= 1 ? floor(prompt) : 512;
+    tp_import_put(im, "max_completion_length", "policy.generation.max_new_tokens", "%.0f", longest);
+    tp_import_put(im, "max_prompt_length", "policy.max_total_sequence_length", "%.0f",
+                  longest + prompt);
+    put_number(im, "epsilon", "loss_fn.ratio_clip_min");
+    put_number(im, isnan(high) ? "epsilon" : "epsilon_high", "loss_fn.ratio_clip_max");
+    tp_import_put(im, NULL, "loss_fn.kl_input_clamp_value", "null");
+    tp_import_put(im, NULL, "loss_fn.kl_output_clamp_value", "null");
+    put_loss(im, longest);
+    put_scaling(im);
+    put_judges(im);
+}

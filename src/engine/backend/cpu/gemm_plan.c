@@ -1,0 +1,172 @@
+/* gemm_plan.c - how one matrix product is cut; see gemm_plan.h. */
+#include "engine/backend/cpu/gemm_plan.h"
+
+#include "base/platform.h"
+
+static size_t align_up(size_t n) { return (n + TP_GEMM_ALIGN - 1) / TP_GEMM_ALIGN * TP_GEMM_ALIGN; }
+
+/* Equal parts of `total`, none longer than `most`, all but the last multiples of `unit`. */
+static int64_t even_part(int64_t total, int64_t most, int64_t unit)
+{
+    int64_t parts = tp_gemm_div_up(total, TP_MAX(most / unit * unit, unit));
+    return tp_gemm_round_up(tp_gemm_div_up(total, parts), unit);
+}
+
+static tp_gemm_home choose_home(const tp_gemm_plan *plan)
+{
+    const tp_gemm *g = plan->gemm;
+    bool only_adds = !g->bias && !g->pre && g->epilogue == TP_GEMM_EPILOGUE_NONE;
+    if (g->c_dtype == TP_DTYPE_F32 && only_adds && !plan->is_transposed)
+        return TP_GEMM_HOME_C;
+    return plan->k_block >= g->k ? TP_GEMM_HOME_SCRATCH : TP_GEMM_HOME_BLOCK;
+}
+
+/* Can x lines of an operand be read where they lie?  Only whole steps of k, and no few lines:
+ * the last ones that fill no panel are packed again for each panel of B. */
+static bool lies_in_lines(const tp_gemm_kernel *kernel, const tp_gemm *g, bool k_contiguous,
+                          int64_t x)
+{
+    return kernel->reads_lines && k_contiguous && g->k % kernel->k_round == 0 &&
+           x >= 2 * kernel->rows;
+}
+
+/* Is it cheaper to compute C^T = B^T A^T?  Packing an operand into lines costs little where k
+ * is contiguous, into columns where it is not; the units are about a tenth of a cycle per
+ * element.  With few rows of A the weight decides: 0.3 cycles per element to pack it into
+ * columns would be a fifth of the product with 64 rows.  Lines that are read in place cost
+ * nothing. */
+static bool is_cheaper_transposed(const tp_gemm_kernel *kernel, const tp_gemm *g)
+{
+    enum { LINES_FROM_K = 1, LINES_FROM_X = 3, COLUMNS_FROM_K = 3, COLUMNS_FROM_X = 2, TURN = 3 };
+    if (!kernel->finish_transposed)
+        return false;
+    double m = (double)g->m, n = (double)g->n, k = (double)g->k;
+    int a_lines = lies_in_lines(kernel, g, !g->a_trans, g->m) ? 0
+                  : g->a_trans                                ? LINES_FROM_X
+                                                              : LINES_FROM_K;
+    int b_lines = lies_in_lines(kernel, g, g->b_trans, g->n) ? 0
+                  : g->b_trans                               ? LINES_FROM_K
+                                                             : LINES_FROM_X;
+    double straight = m * a_lines + n * (g->b_trans ? COLUMNS_FROM_K : COLUMNS_FROM_X);
+    double turned = n * b_lines + m * (g->a_trans ? COLUMNS_FROM_X : COLUMNS_FROM_K);
+    return turned * k + TURN * m * n < straight * k;
+}
+
+/* Threads cost a few microseconds to wake: not for less work than that. */
+static int choose_threads(const tp_gemm *g)
+{
+    const double worth_a_team = 1 << 19; /* multiply-adds */
+    return (double)g->m * (double)g->n * (double)g->k < worth_a_team ? 1 : TP_MAX(g->threads, 1);
+}
+
+/* Rows of A from L2 stream past a chunk of a B panel in L1: all that is packed is B, as far
+ * ahead as the outer cache holds. */
+static void plan_in_place(tp_gemm_plan *plan, int64_t share, int64_t l2)
+{
+    const tp_gemm_kernel *kernel = plan->kernel;
+    const int64_t least = 8; /* panels: fewer would wait for those of B */
+    int64_t k_bytes = plan->k_block * kernel->element_size;
+    int64_t near = TP_MAX(l2 * 3 / 8 / (k_bytes * kernel->rows), least);
+    if (plan->k_block >= plan->gemm->k)
+        plan->m_block = plan->m;
+    plan->n_block = TP_MIN(even_part(plan->n, share / k_bytes, kernel->cols), plan->n);
+    plan->near_panels = TP_MIN(near, tp_gemm_div_up(plan->m_block, kernel->rows));
+}
+
+static void plan_blocks(tp_gemm_plan *plan)
+{
+    const tp_gemm_kernel *kernel = plan->kernel;
+    int64_t k = plan->gemm->k;
+    tp_cpu_caches caches = tp_cpu_cache_sizes();
+    int64_t l2 = caches.l2 ? (int64_t)caches.l2 : 1 << 20;
+    int64_t share = TP_MIN(TP_MAX((int64_t)caches.l3 / 4, 2 << 20), 8 << 20);
+
+    const int k_unit = 32; /* a cache line of bf16; a multiple of every k_round */
+    /* shorter ranges leave more B panels in L2; the sums of a narrow product are there anyway */
+    bool is_narrow = TP_MIN(plan->m, plan->n) <= 512;
+    int64_t most = is_narrow ? kernel->k_block / 4 : kernel->k_block;
+    plan->k_block = TP_MIN(even_part(k, most, k_unit), tp_gemm_round_up(k, kernel->k_round));
+    int64_t k_bytes = plan->k_block * kernel->element_size;
+    plan->k_chunk = kernel->k_chunk ? TP_MIN(kernel->k_chunk, plan->k_block) : plan->k_block;
+    plan->m_block = TP_MIN(even_part(plan->m, share / k_bytes, kernel->rows), plan->m);
+    if (plan->is_in_place) {
+        plan_in_place(plan, share, l2);
+        return;
+    }
+
+    int64_t col_panels = tp_gemm_div_up(plan->n, kernel->cols);
+    int64_t near = TP_MAX(l2 * 5 / 8 / (k_bytes * kernel->cols), 1);
+    int64_t passes = tp_gemm_div_up(col_panels, near); /* over the A panels */
+    plan->near_panels = tp_gemm_div_up(col_panels, passes);
+    /* packing in advance costs about two late ones: it goes through the outer caches */
+    plan->packs_late = kernel->packs_late && plan->a.k_contiguous && passes <= 2;
+
+    /* B is packed no further ahead than the team's L2 caches hold, unless every block of B
+     * would pack A again */
+    bool one_a = plan->packs_late || (plan->m_block >= plan->m && plan->k_block >= k);
+    int64_t cols = share / k_bytes;
+    if (one_a)
+        cols = TP_MIN(cols, near * plan->threads * kernel->cols);
+    plan->n_block = TP_MIN(even_part(plan->n, cols, kernel->cols), plan->n);
+    plan->near_panels = TP_MIN(plan->near_panels, tp_gemm_div_up(plan->n_block, kernel->cols));
+}
+
+static void plan_memory(tp_gemm_plan *plan)
+{
+    const tp_gemm_kernel *kernel = plan->kernel;
+    const int64_t gap =
+        TP_GEMM_ALIGN; /* panels of 2^n bytes would all start in one set of the cache */
+    int64_t k_bytes = plan->k_block * kernel->element_size;
+    int64_t row_panels = tp_gemm_div_up(plan->m_block, kernel->rows);
+    int64_t col_panels = tp_gemm_div_up(plan->n_block, kernel->cols);
+    size_t tile_bytes = sizeof(float) * (size_t)(kernel->rows * kernel->cols);
+    plan->a_stride = align_up((size_t)(k_bytes * kernel->rows + gap));
+    plan->b_stride = align_up((size_t)(k_bytes * kernel->cols + gap));
+    bool packs_one = plan->packs_late || plan->is_in_place;
+    plan->a_bytes = packs_one ? 0 : plan->a_stride * (size_t)row_panels;
+    plan->b_bytes = plan->b_stride * (size_t)col_panels;
+    if (plan->home == TP_GEMM_HOME_BLOCK)
+        plan->block_bytes = align_up(tile_bytes * (size_t)(row_panels * col_panels));
+    plan->scratch_bytes = align_up(tile_bytes);
+    if (plan->home == TP_GEMM_HOME_SCRATCH)
+        plan->scratch_bytes = align_up(tile_bytes * (size_t)plan->near_panels);
+    if (packs_one)
+        plan->scratch_bytes += plan->a_stride;
+}
+
+tp_gemm_plan tp_gemm_plan_make(const tp_gemm_kernel *kernel, const tp_gemm *g)
+{
+    tp_gemm_plan plan = {
+        .gemm = g,
+        .kernel = kernel,
+        .a = {g->a, g->lda, !g->a_trans, g->ab_dtype},
+        .b = {g->b, g->ldb, g->b_trans, g->ab_dtype},
+        .m = g->m,
+        .n = g->n,
+        .is_small = kernel->small && g->m <= kernel->small_rows,
+        .threads = choose_threads(g),
+    };
+    if (plan.is_small) {
+        plan.scratch_bytes = align_up(kernel->small_scratch(g));
+        return plan;
+    }
+    plan.is_transposed = is_cheaper_transposed(kernel, g);
+    if (plan.is_transposed) {
+        tp_gemm_operand a = plan.a;
+        plan.a = plan.b;
+        plan.b = a;
+        plan.m = g->n;
+        plan.n = g->m;
+    }
+    plan.is_in_place = lies_in_lines(kernel, g, plan.a.k_contiguous, plan.m);
+    plan_blocks(&plan);
+    plan.home = choose_home(&plan);
+    plan_memory(&plan);
+    return plan;
+}
+
+size_t tp_gemm_plan_workspace(const tp_gemm_plan *plan)
+{
+    return plan->a_bytes + plan->b_bytes + plan->block_bytes +
+           plan->scratch_bytes * (size_t)plan->threads;
+}

@@ -1,0 +1,42 @@
+/* gemm_plan.h - how one matrix product is cut: blocks, panels, where sums wait, threads.
+ *
+ * A plan depends on the shapes, the kernel, the caches and the number of threads; the ranges of
+ * k depend on the shapes and the kernel only, so that the bits do not depend on the rest. */
+#ifndef TP_ENGINE_BACKEND_CPU_GEMM_PLAN_H
+#define TP_ENGINE_BACKEND_CPU_GEMM_PLAN_H
+
+#include "engine/backend/cpu/gemm_kernel.h"
+
+enum { TP_GEMM_ALIGN = 64 };
+
+static inline int64_t tp_gemm_div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+static inline int64_t tp_gemm_round_up(int64_t a, int64_t b) { return tp_gemm_div_up(a, b) * b; }
+
+/* Where the sums of a tile wait until they are complete; see gemm.c. */
+typedef enum { TP_GEMM_HOME_C, TP_GEMM_HOME_SCRATCH, TP_GEMM_HOME_BLOCK } tp_gemm_home;
+
+typedef struct {
+    const tp_gemm *gemm;
+    const tp_gemm_kernel *kernel;
+    bool is_transposed;   /* below, "A" is the B of the caller and C is transposed */
+    tp_gemm_operand a, b; /* m x k, k x n */
+    int64_t m, n;
+    int64_t m_block, n_block, k_block; /* of one round of packing */
+    int64_t k_chunk;                   /* of one tile() call */
+    int64_t near_panels;               /* of B kept in L2; of A, when it is read in place */
+    tp_gemm_home home;
+    bool is_in_place; /* A is read where it lies but for a last, narrower panel */
+    bool packs_late;  /* A, panel by panel, by the thread that needs it */
+    bool is_small;
+    int threads;
+    size_t a_stride, b_stride;                           /* bytes from panel to panel */
+    size_t a_bytes, b_bytes, block_bytes, scratch_bytes; /* of the workspace; scratch per thread */
+} tp_gemm_plan;
+
+tp_gemm_plan tp_gemm_plan_make(const tp_gemm_kernel *kernel, const tp_gemm *gemm);
+
+/* Bytes of scratch of a run. */
+size_t tp_gemm_plan_workspace(const tp_gemm_plan *plan);
+
+#endif

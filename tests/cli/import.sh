@@ -1,0 +1,176 @@
+# Configurations of other trainers: what each key becomes, and recipes that load.
+. "$SOURCE/tests/cli/lib.sh"
+
+# The recipe without remarks; 2e-05 is Python's spelling of 2e-5.
+plain() {
+    sed 's/ *#.*//; s/e-0/e-/' "$1"
+}
+
+# Defaults of the real TRL, all of them spelled out, are those that an empty file gets.
+echo '{}' >empty.yaml
+for algorithm in sft dpo grpo; do
+    "$TOOL" get "$SOURCE/tests/data/reference/trl_defaults.json" $algorithm >$algorithm.json
+    run config import --from trl --algorithm $algorithm $algorithm.json all.yaml
+    expect 0
+    run config import --from trl --algorithm $algorithm empty.yaml none.yaml
+    expect 0
+    expect_out "TRL for $algorithm, 0 keys"
+    plain all.yaml >all
+    plain none.yaml >none
+    cmp -s all none || fail "$algorithm: $(diff none all)"
+    run config none.yaml
+    expect 0 "policy.scheduler.kwargs.total_iters"
+done
+
+# What the file says, by its keys alone, and that the recipe trains.
+make_model
+for i in 1 2 3 4 5 6 7; do
+    echo '{"prompt": "the dog", "completion": " jumps"}'
+done >rows.jsonl
+cat >trl.yaml <<'END'
+model_name_or_path: model
+dataset_name: rows.jsonl
+output_dir: runs/imported
+learning_rate: 2e-3
+num_train_epochs: 2
+per_device_train_batch_size: 1
+gradient_accumulation_steps: 2
+max_length: 64
+packing: false
+bf16: false
+gradient_checkpointing: false
+lr_scheduler_type: cosine
+warmup_steps: 2
+logging_steps: 1
+report_to: none
+END
+run config import trl.yaml recipe.yaml
+expect 0
+expect_out "trl.yaml: TRL for sft, 15 keys" "learning_rate: 2e-3  ->  policy.optimizer.kwargs.lr" \
+    "without effect" "  packing: false"
+run config --json recipe.yaml
+for pair in sft.max_num_epochs=2 sft.max_num_steps=8 policy.train_global_batch_size=2 policy.precision=float32 \
+    policy.optimizer.kwargs.weight_decay=0 policy.max_grad_norm=1 policy.recompute=none \
+    policy.scheduler.0.kwargs.total_iters=2 policy.scheduler.1.kwargs.T_max=6 run.dir=runs/imported; do
+    is "${pair%%=*}" "$("$TOOL" get out "${pair%%=*}")" "${pair#*=}"
+done
+run plan recipe.yaml
+expect 0
+run train --quiet recipe.yaml policy.tokenizer.chat_template=null
+expect 0
+is steps "$("$TOOL" get runs/imported/run.json step)" 8
+
+# Refused and unknown keys are named together, and no recipe is written.
+cat >bad.yaml <<'END'
+learning_rate: 1e-5
+packing: true
+neftune_noise_alpha: 5
+lr_scheduler_type: polynomial
+lerning_rate: 3
+optim: lion_8bit
+END
+run config import bad.yaml bad-recipe.yaml
+expect 2 "bad.yaml: refused: packing, neftune_noise_alpha, lr_scheduler_type, optim; unknown: lerning_rate"
+expect_out "Did you mean learning_rate?"
+[ ! -e bad-recipe.yaml ] || fail "a recipe was written although keys were refused"
+run config import bad.yaml bad-recipe.yaml --partly
+expect 0 "left out of the recipe"
+[ -s bad-recipe.yaml ] || fail "--partly wrote no recipe"
+# A value that Temper refuses is refused where it came from.
+echo 'learning_rate: -1
+max_steps: 3' >low.yaml
+run config import low.yaml
+expect 2 "low.yaml:1 learning_rate: policy.optimizer.kwargs.lr"
+
+# Preferences and rewards.
+printf '%s\n' 'loss_type: ipo' 'beta: 0.3' 'precompute_ref_log_probs: true' 'max_steps: 4' >dpo.yaml
+run config import dpo.yaml dpo-recipe.yaml
+expect 0
+grep -q "preference_loss: ipo" dpo-recipe.yaml || fail "loss_type"
+grep -q "preference_average_log_probs: true" dpo-recipe.yaml || fail "ipo's means"
+printf '%s\n' 'num_generations: 4' 'per_device_train_batch_size: 8' 'gradient_accumulation_steps: 2' 'loss_type: dr_grpo' \
+    'max_completion_length: 100' 'reward_funcs: [accuracy_reward]' 'max_steps: 4' 'num_iterations: 1' >grpo.yaml
+run config import grpo.yaml grpo-recipe.yaml
+expect 0
+for line in 'num_prompts_per_step: 4' 'num_generations_per_prompt: 4' 'train_global_batch_size: 16' 'length_divisor: 100' \
+    'use_leave_one_out_baseline: false' 'max_new_tokens: 100' 'math: {}'; do
+    grep -qF "$line" grpo-recipe.yaml || fail "grpo lacks $line"
+done
+printf '%s\n' 'num_generations: 3' 'per_device_train_batch_size: 8' 'num_iterations: 2' >bad.yaml
+run config import bad.yaml
+expect 2 "refused: num_generations, num_iterations"
+
+# Axolotl, recognised by base_model.
+cat >axolotl.yaml <<'END'
+base_model: model
+datasets:
+  - path: rows.jsonl
+    type: chat_template
+adapter: qlora
+load_in_4bit: true
+lora_r: 4
+lora_alpha: 8
+lora_target_linear: true
+micro_batch_size: 2
+gradient_accumulation_steps: 1
+num_epochs: 1
+optimizer: adamw_bnb_8bit
+learning_rate: 0.0002
+bf16: auto
+flash_attention: true
+wandb_project: x
+saves_per_epoch: 2
+special_tokens: {pad_token: "<pad>"}
+END
+run config import axolotl.yaml axolotl-recipe.yaml
+expect 0
+expect_out "Axolotl for sft"
+for line in 'base: nf4' 'target_modules: all-linear' 'name: bitsandbytes.optim.AdamW8bit' 'save_period: 2' 'T_max: 4'; do
+    grep -qF "$line" axolotl-recipe.yaml || fail "axolotl lacks $line"
+done
+run plan axolotl-recipe.yaml
+expect 0
+sed -i 's/chat_template/alpaca/' axolotl.yaml
+run config import axolotl.yaml
+expect 2 "refused: datasets"
+
+# NeMo RL, with what it inherits and refers to.
+cat >base.yaml <<'END'
+dpo: {max_num_steps: 10, reference_policy_kl_penalty: 0.1}
+policy:
+  model_name: model
+  train_global_batch_size: 8
+  precision: bfloat16
+  dtensor_cfg: {enabled: true, tensor_parallel_size: 2, cpu_offload: true}
+data: {train: {dataset_name: HelpSteer3}}
+cluster: {gpus_per_node: 8}
+END
+printf '%s\n' 'defaults: base.yaml' 'dpo: {val_global_batch_size: "${policy.train_global_batch_size}"}' >nemo.yaml
+run config import nemo.yaml nemo-recipe.yaml
+expect 0
+expect_out "NeMo RL for dpo" "cluster.gpus_per_node: 8" "data.train.dataset_name: HelpSteer3  ->  data.train.data_path"
+run config --json nemo-recipe.yaml
+is interpolated "$("$TOOL" get out dpo.val_global_batch_size)" 8
+printf '%s\n' 'defaults: base.yaml' 'dpo: {max_num_stepz: 1}' 'policy: {is_vlm: true}' >nemo.yaml
+run config import nemo.yaml
+expect 2 "refused: policy.is_vlm; unknown: dpo.max_num_stepz"
+
+# Files that are something else.
+echo '{"log_history": [], "global_step": 3}' >trainer_state.json
+run config import trainer_state.json
+expect 2 "trainer_state.json is the log of a run" "temper metrics"
+printf 'PK\003\004' >training_args.bin
+run config import training_args.bin
+expect 2 "Python's pickle" "to_json_string"
+echo 'colour: red' >other.yaml
+run config import other.yaml
+expect 2 "none of its keys" "--from"
+run config import
+expect 2 "expected a FILE"
+
+# JSON, and a pipe.
+"$TEMPER" config import - --json <trl.yaml >report.json 2>err || fail "from standard input"
+is source "$("$TOOL" get report.json source)" trl
+is state "$("$TOOL" get report.json keys.0.state)" used
+is line "$("$TOOL" get report.json keys.3.line)" 4
+finish
