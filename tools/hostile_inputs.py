@@ -70,7 +70,7 @@ def graft(tree, other):
         if what == 0:
             parent[key] = R.choice(LIMITS)
         elif what == 1 and isinstance(parent[key], (int, float)) and not isinstance(parent[key], bool):
-            parent[key] = R.choice([-parent[key], parent[key] * 2**31, parent[key] + 0.5, str(parent[key]), parent[key] + 1])
+            parent[key] = R.choice([-parent[key], parent[key] * 2**31, parent[key] + (0.5 if abs(parent[key]) < 2**53 else 3), str(parent[key]), parent[key] + 1])
         elif what == 2:
             source = R.choice(places(other, []) or [(other, next(iter(other), 0))])
             parent[key] = source[0][source[1]]
