@@ -82,6 +82,15 @@ max_steps: 3' >low.yaml
 run config import low.yaml
 expect 2 "low.yaml:1 learning_rate: policy.optimizer.kwargs.lr"
 
+# Conversations that are seen: TRL learns every word of them.
+echo '{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}' >talk.jsonl
+printf '%s\n' 'dataset_name: talk.jsonl' 'max_steps: 3' 'max_length: 64' >talk.yaml
+run config import talk.yaml
+expect 2 "refused: assistant_only_loss" "--partly"
+echo 'assistant_only_loss: true' >>talk.yaml
+run config import talk.yaml
+expect 0
+
 # Preferences and rewards.
 printf '%s\n' 'loss_type: ipo' 'beta: 0.3' 'precompute_ref_log_probs: true' 'max_steps: 4' >dpo.yaml
 run config import dpo.yaml dpo-recipe.yaml
