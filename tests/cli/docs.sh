@@ -16,4 +16,12 @@ for page in from-trl from-axolotl from-nemo-rl; do
         fail "docs/guide/$page.md is stale: run make docs"
 done
 cmp "fresh/ops.md" "$SOURCE/docs/ops.md" || fail "docs/ops.md is stale: run make docs"
+
+# Every page that a page leads to is there, and so is every picture.
+for page in "$SOURCE"/*.md "$SOURCE"/docs/*.md "$SOURCE"/docs/*/*.md; do
+    grep -o ']([^)#: ]*[)#]' "$page" | sed 's/^](//; s/[)#]$//' | while read -r to; do
+        [ -z "$to" ] || [ -e "$(dirname "$page")/$to" ] || echo "${page#"$SOURCE"/} leads to $to"
+    done
+done >lost
+[ ! -s lost ] || fail "$(sort -u lost | head -n 10)"
 finish
