@@ -22,6 +22,20 @@ for algorithm in sft dpo grpo; do
     expect 0 "policy.scheduler.kwargs.total_iters"
 done
 
+# What training_args.to_json_string() writes is taken whole, and recognised by itself.
+for algorithm in sft dpo grpo; do
+    "$TOOL" get "$SOURCE/tests/data/reference/trl_defaults.json" written.$algorithm >args.json
+    run config import args.json args.yaml
+    expect 0
+    expect_out "TRL for $algorithm"
+    for line in "run:" "dir: out" "precision: float32" "max_num_steps: 20" "recompute: full" "total_iters: 20"; do
+        grep -qF "$line" args.yaml || fail "$algorithm as written lacks '$line'"
+    done
+done
+printf '%s\n' 'activation_checkpointing: false' 'max_steps: 3' >new.yaml
+run config import new.yaml
+expect_out "recompute: none"
+
 # What the file says, by its keys alone, and that the recipe trains.
 make_model
 for i in 1 2 3 4 5 6 7; do

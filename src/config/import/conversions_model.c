@@ -94,9 +94,10 @@ void tp_import_optimizer(tp_import *im)
         put_number(im, "max_grad_norm", "policy.max_grad_norm");
     else if (!isnan(clip))
         tp_import_put(im, "max_grad_norm", "policy.max_grad_norm", "null");
-    bool again = tp_import_flag(im, "gradient_checkpointing") ||
-                 tp_import_flag(im, "activation_checkpointing");
-    tp_import_put(im, "gradient_checkpointing", "policy.recompute", "%s", again ? "full" : "none");
+    bool is_new = tp_import_word(im, "activation_checkpointing") != NULL;
+    const char *role = is_new ? "activation_checkpointing" : "gradient_checkpointing";
+    bool again = tp_import_flag(im, role);
+    tp_import_put(im, role, "policy.recompute", "%s", again ? "full" : "none");
 }
 
 /* ---- adapters ---- */
