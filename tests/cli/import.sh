@@ -36,6 +36,12 @@ printf '%s\n' 'activation_checkpointing: false' 'max_steps: 3' >new.yaml
 run config import new.yaml
 expect_out "recompute: none"
 
+printf '%s\n' 'use_peft: yes' 'use_dora: off' 'use_rslora: on' 'max_steps: 3' >new.yaml
+run config import new.yaml
+expect 0
+expect_out "use_rslora: true" "enabled: true"
+grep -q use_dora out && fail "off is on"
+
 # What the file says, by its keys alone, and that the recipe trains.
 make_model
 for i in 1 2 3 4 5 6 7; do
