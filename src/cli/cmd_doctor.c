@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/find_recipe.h"
+#include "cli/waiting.h"
 #include "temper/doctor.h"
 
 typedef struct {
@@ -92,7 +93,9 @@ int tp_cmd_doctor(int argc, char **argv)
                                        .threads = (int)f.threads,
                                        .seconds = f.seconds,
                                        .should_stop = is_stopped};
+    tp_waiting_begin("temper doctor: measuring and looking");
     tp_status status = tp_diagnosis_make(&options, &d, &err);
+    tp_waiting_end();
     if (stop_signal) {
         if (status == TP_OK)
             tp_diagnosis_free(d);
