@@ -20,6 +20,13 @@ static struct {
     bool runs, is_over;
 } waiting = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
 
+double tp_cli_clock_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
 static void *tell(void *unused)
 {
     struct timespec until;
