@@ -36,22 +36,25 @@ def write_inputs(folder, o):
               "n_head": o.heads, "n_positions": max(o.seq, 64), "layer_norm_epsilon": 1e-5,
               "activation_function": "gelu_new", "tie_word_embeddings": True, "initializer_range": 0.02}
     (folder / "model.json").write_text(json.dumps(config))
+    (folder / "corpus.txt").write_text("abcdefghijklmnopqrstuvwxyz\n")
+    subprocess.run([str(pathlib.Path(o.build).resolve() / "src/cli/temper"), "tokenizer", "--vocab-size", "260", "letters",
+                    "corpus.txt"], cwd=folder, check=True, capture_output=True)  # a letter is a token
     with open(folder / "rows.jsonl", "w") as out:
         for i in range(o.ranks * o.batch * 4):
-            text = "".join(chr(97 + (i * 31 + k * k * 7) % 26) for k in range(2 * o.seq))
+            text = "".join(chr(97 + (i * 31 + k * k * 7) % 26) for k in range(o.seq - 2))
             out.write(json.dumps({"text": text}) + "\n")
     (folder / "recipe.yaml").write_text(f"""
 sft: {{max_num_steps: {o.steps}, max_num_epochs: 100000, val_period: 0}}
 policy:
   init: random
   model_config: model.json
-  tokenizer: {{name: null, chat_template: null, train_vocab_size: 260}}
+  tokenizer: {{name: letters, chat_template: null}}
   train_global_batch_size: {o.ranks * o.batch}
   train_micro_batch_size: {o.batch}
   max_total_sequence_length: {o.seq}
   precision: {o.precision}
 data:
-  train: {{data_path: rows.jsonl, split_validation_size: 0, too_long: truncate}}
+  train: {{data_path: rows.jsonl, split_validation_size: 0}}
 checkpointing: {{enabled: false}}
 """)
 
@@ -66,13 +69,12 @@ def run_temper(folder, o, ranks, strategy, threads):
     if done.returncode:
         raise SystemExit(f"{' '.join(words)}: {done.stderr}")
     records = [json.loads(line) for line in open(folder / name / "metrics.jsonl")]
-    rates = [r["train/tokens_per_s"] for r in records if "train/tokens_per_s" in r] \
-        or [r["tokens_per_s"] for r in records if "tokens_per_s" in r]
+    seconds = [r["m"]["timing/train/total_step_time"] for r in records if r["axis"] == "train"]
     run = json.load(open(folder / name / "run.json"))
     sent = run.get("distributed", {}).get("bytes_sent", 0) / o.steps
-    return {"tokens_per_s": statistics.median(rates[len(rates) // 2:]), "sent_bytes": sent,
-            "rank_bytes": run["memory"]["peak_rss_bytes"] if "peak_rss_bytes" in run["memory"]
-            else run["memory"]["measured_peak_bytes"]}
+    tokens = o.ranks * o.batch * o.seq
+    return {"tokens_per_s": tokens / statistics.median(seconds[3:]), "sent_bytes": sent,
+            "rank_bytes": run["memory"]["peak_resident_bytes"]}
 
 
 def run_torch(folder, o, strategy):

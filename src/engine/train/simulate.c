@@ -235,7 +235,9 @@ static tp_status simulate_point(const tp_train_options *o, const tp_model *model
                                 const tp_simulation_options *how, double alone_s,
                                 tp_simulated_point *p, tp_error *err)
 {
-    double messages = 0, before, most = fmax(how->many_messages / p->ranks, how->few_messages);
+    double messages = 0, before;
+    double most =
+        fmax(fmin(how->many_messages / p->ranks, 6 * how->few_messages), how->few_messages);
     tp_train_options with = *o;
     with.ranks.ranks = p->ranks;
     do { /* larger buckets, as long as that helps */
