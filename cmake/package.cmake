@@ -18,7 +18,7 @@ file(WRITE ${CMAKE_BINARY_DIR}/package/copyright
 Upstream-Name: temper
 
 Files: *
-Copyright: The authors of Temper
+Copyright: 2026 The authors of Temper
 License: Apache-2.0
  On Debian systems the full text of the Apache License, version 2.0, is in
  /usr/share/common-licenses/Apache-2.0.
@@ -48,8 +48,6 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
-set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
 set(ABI ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
@@ -58,32 +56,36 @@ set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION science)
 # For pictures as PNG and PDF, and the local page of runs: loaded when they are there.
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS "fonts-dejavu-core, libmicrohttpd12, librsvg2-2")
 set(CPACK_COMPONENT_PROGRAM_DESCRIPTION
-"post-train language models on the processor, and measure it
- Temper fine-tunes Hugging Face language models on the processor, says what a
- run needs before it runs and where its time and memory went, and reads traces
- and records of other trainers.")
+"Temper fine-tunes Hugging Face language models on the processor, says what a
+run needs before it runs and where its time and memory went, and reads traces
+and records of other trainers.")
 
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libtemper${ABI})
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
+# Which package a program needs that is linked with these, and that the linker's cache is stale.
+file(WRITE ${CMAKE_BINARY_DIR}/package/shlibs
+"libtemper ${ABI} libtemper${ABI} (>= ${PROJECT_VERSION})
+libtemper-trace ${ABI} libtemper${ABI} (>= ${PROJECT_VERSION})
+")
+file(WRITE ${CMAKE_BINARY_DIR}/package/triggers "activate-noawait ldconfig\n")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA
+    ${CMAKE_BINARY_DIR}/package/shlibs ${CMAKE_BINARY_DIR}/package/triggers)
 set(CPACK_COMPONENT_LIBRARY_DESCRIPTION
-"post-training of language models, as a library
- What the command temper does, for other programs: tokenizers, generation,
- training, evaluation, plans, and the analysis of traces and runs.")
+"What the command temper does, for other programs: tokenizers, generation,
+training, evaluation, plans, and the analysis of traces and runs.")
 
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libtemper-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libtemper${ABI} (= ${PROJECT_VERSION})")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION
-"post-training of language models, headers of the library
- Headers, and what pkg-config and CMake need to build programs against
- libtemper.")
+"Headers, and what pkg-config and CMake need to build programs against
+libtemper.")
 
 set(CPACK_DEBIAN_MPI_PACKAGE_NAME temper-mpi)
 set(CPACK_DEBIAN_MPI_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "temper (= ${PROJECT_VERSION})")
 set(CPACK_COMPONENT_MPI_DESCRIPTION
-"post-train language models in several processes
- The plug-in with which temper divides a run over the processes of Open MPI.")
+"The plug-in with which temper divides a run over the processes of Open MPI.")
 
 set(CPACK_DEBIAN_SIMGRID_PACKAGE_NAME temper-simgrid)
 set(CPACK_DEBIAN_SIMGRID_PACKAGE_SECTION science)

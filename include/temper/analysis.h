@@ -14,7 +14,12 @@
  * formats are known, and what each gives: docs/formats/runs.md.
  *
  * Damage is no failure: what can be read is read, and a note names the file, the place and what
- * it means.  A failure is a run that cannot be opened or is of no known kind. */
+ * it means.  A failure is a run that cannot be opened or is of no known kind.
+ *
+ * Threads: an object (tp_metrics, tp_run_comparison, tp_analysis) by one thread at a time, several
+ * objects at once. tp_metrics_points(), tp_metrics_curve() and tp_metrics_write_json() sort what
+ * was read, so that they too need the object to themselves. What takes none, any thread at any
+ * time. */
 #ifndef TEMPER_ANALYSIS_H
 #define TEMPER_ANALYSIS_H
 
@@ -214,9 +219,9 @@ TP_API TP_CHECKED tp_status tp_metrics_text(tp_metrics *m, tp_points_view view,
 TP_API char *tp_run_comparison_text(const tp_run_comparison *c, int width);
 TP_API char *tp_analysis_text(const tp_analysis *a, int width);
 typedef struct {
-    size_t size;                /* sizeof(tp_report_options) */
-    const char *folder;         /* NULL: `report` in the folder of a run of Temper, for others in the
-                                   current folder */
+    size_t size;        /* sizeof(tp_report_options) */
+    const char *folder; /* NULL: `report` in the folder of a run of Temper, for others in the
+                           current folder */
     const char *const *formats; /* of the dashboard: svg, html, png, pdf; n_formats 0: all */
     size_t n_formats;
 } tp_report_options;

@@ -12,7 +12,9 @@
  *     do not care about zero.  A zero means the documented default, so a program that was
  *     compiled against an older header keeps its meaning.
  *   - Objects are free of hidden links: different objects may be used by different threads
- *     at once.  Tokenizers and models are read-only and may be shared.
+ *     at once.  Tokenizers and models are read-only and may be shared.  Every header says of its
+ *     functions which threads may call them ("Threads: ..."); what it says of "any" holds at any
+ *     time, tp_free() included.
  *   - Memory that runs out is TP_ERR_NOMEM.  The call ends where it was, and an object that it
  *     worked on is good for nothing but its _free(). */
 #ifndef TEMPER_API_H
@@ -34,7 +36,7 @@
 extern "C" {
 #endif
 
-/* Give back what the library handed out; NULL is a no-op. */
+/* Give back what the library handed out; NULL is a no-op.  Threads: any, at once. */
 TP_API void tp_free(void *memory);
 
 #ifdef __cplusplus

@@ -6,7 +6,11 @@
  *     tp_bench_options o = {.size = sizeof o, .budget_s = 60, .print = print};
  *     status = tp_bench_run(patterns, 1, &o, &exit_status, &err);
  *
- * A program that measures itself answers "PROGRAM bench worker" with tp_bench_serve(). */
+ * A program that measures itself answers "PROGRAM bench worker" with tp_bench_serve().
+ *
+ * Threads: one measurement at a time in a process (tp_bench_run(), tp_bench_commands(),
+ * tp_bench_serve()), as others would disturb it; tp_bench_interrupt() from any thread and from a
+ * handler of signals; everything else from any thread at any time. */
 #ifndef TEMPER_BENCH_H
 #define TEMPER_BENCH_H
 

@@ -1,4 +1,6 @@
-/* cache.h - tokenised data that is kept between runs: what there is, and cleaning up. */
+/* cache.h - tokenised data that is kept between runs: what there is, and cleaning up.
+ *
+ * Threads: any, at once, of several processes too. */
 #ifndef TEMPER_CACHE_H
 #define TEMPER_CACHE_H
 

@@ -8,7 +8,10 @@
  *     tp_chat_render(tok, json, strlen(json), &options, &text, &n, &err);
  *     tp_tokenizer_to_ids(tok, NULL, text, n, TP_ENCODE_PARSE_SPECIAL, &ids, &n_ids, &err);
  *
- * The template writes the special tokens itself, so they are parsed and not added. */
+ * The template writes the special tokens itself, so they are parsed and not added.
+ *
+ * Threads: tp_chat_render() any, at once, with the same tokenizer too; a tp_chat by one at a time,
+ * which is then a call of its generator. */
 #ifndef TEMPER_CHAT_H
 #define TEMPER_CHAT_H
 

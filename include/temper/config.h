@@ -3,7 +3,9 @@
  *
  *     tp_configuration_open("sft.yaml", NULL, 0, &c, &err);
  *     tp_configuration_text(c, false, &text, &n);
- *     tp_configuration_free(c); */
+ *     tp_configuration_free(c);
+ *
+ * Threads: any, at once; a tp_configuration is read-only once open. */
 #ifndef TEMPER_CONFIG_H
 #define TEMPER_CONFIG_H
 

@@ -6,7 +6,10 @@
  *     tp_diagnosis_free(d);
  *
  * A configuration is looked at by the code that would use it: everything that comes before the
- * first step, going on behind what failed. */
+ * first step, going on behind what failed.
+ *
+ * Threads: tp_diagnosis_make() by one at a time, since it measures the machine; a tp_diagnosis is
+ * read-only. */
 #ifndef TEMPER_DOCTOR_H
 #define TEMPER_DOCTOR_H
 

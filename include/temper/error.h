@@ -6,7 +6,9 @@
  *
  *     tp_error err;
  *     if (tp_model_open("folder", &model, &err) != TP_OK)
- *         fprintf(stderr, "%s\n", err.message); */
+ *         fprintf(stderr, "%s\n", err.message);
+ *
+ * Threads: any, at once. */
 #ifndef TEMPER_ERROR_H
 #define TEMPER_ERROR_H
 

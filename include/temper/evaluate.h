@@ -10,7 +10,10 @@
  * The configuration has NeMo RL's names (docs/guide/evaluation.md).  An answer depends on weights,
  * question, sampling and seed alone: the same evaluation gives the same answers.
  *
- * Further down: evaluations that are in files already, of Temper and of NeMo RL. */
+ * Further down: evaluations that are in files already, of Temper and of NeMo RL.
+ *
+ * Threads: an evaluator by one at a time, several at once; evaluations in files and
+ * tp_evaluator_keys() any, at once. */
 #ifndef TEMPER_EVALUATE_H
 #define TEMPER_EVALUATE_H
 

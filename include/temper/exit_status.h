@@ -1,5 +1,7 @@
 /* exit_status.h - the exit statuses of the command, in one table: exit_status.def.  128 + N is
- * "stopped by signal N". */
+ * "stopped by signal N".
+ *
+ * Threads: any, at once. */
 #ifndef TEMPER_EXIT_STATUS_H
 #define TEMPER_EXIT_STATUS_H
 

@@ -5,7 +5,9 @@
  *
  *     tp_ablate_options o = {.size = sizeof o, .budget_s = 300};
  *     status = tp_ablate_run("recipe.yaml", NULL, 0, &o, &text, &err);
- */
+ *
+ * Threads: one study at a time in a process (tp_ablate_run(), tp_tune_run()), as it measures time;
+ * tp_experiment_interrupt() from any thread and from a handler of signals. */
 #ifndef TEMPER_EXPERIMENT_H
 #define TEMPER_EXPERIMENT_H
 

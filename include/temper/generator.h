@@ -10,7 +10,11 @@
  *
  *     tp_text_prompts_new(gen, &prompts, &err);
  *     tp_text_prompts_add_file(prompts, "prompts.jsonl", NULL, false, &err);
- *     tp_text_generator_run(gen, prompts, &request, take, NULL, NULL, &err); */
+ *     tp_text_generator_run(gen, prompts, &request, take, NULL, NULL, &err);
+ *
+ * Threads: a generator, and the prompts made for it, by one thread at a time; several generators
+ * at once. What a generator lends (tp_text_generator_model(), tp_text_generator_tokenizer()) is
+ * read-only and may be shared while it lives. */
 #ifndef TEMPER_GENERATOR_H
 #define TEMPER_GENERATOR_H
 

@@ -4,7 +4,9 @@
  *     for (size_t i = 0; (lever = tp_lever_at(i)); i++)
  *         printf("%s: on %s, off %s\n", lever->name, lever->on, lever->off);
  *
- * `optimization.level` sets all of them that a recipe does not set itself. */
+ * `optimization.level` sets all of them that a recipe does not set itself.
+ *
+ * Threads: any, at once. */
 #ifndef TEMPER_LEVERS_H
 #define TEMPER_LEVERS_H
 

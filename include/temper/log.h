@@ -2,7 +2,9 @@
  *
  * Failures are errors and progress is events; what remains are notices about something
  * that worked in another way than expected (a damaged checkpoint passed over).  They go
- * to standard error unless the program takes them.  One setting per process. */
+ * to standard error unless the program takes them.  One setting per process.
+ *
+ * Threads: any, at once; the setting is the process's. */
 #ifndef TEMPER_LOG_H
 #define TEMPER_LOG_H
 

@@ -3,7 +3,9 @@
  *
  * Opening reads config.json (and generation_config.json, where there is one), or the keys of the
  * GGUF file; no weights are read or allocated, so it costs milliseconds.  A model is read-only
- * once open: threads may share it. */
+ * once open: threads may share it.
+ *
+ * Threads: any, at once; a tp_model is read-only once open and may be shared. */
 #ifndef TEMPER_MODEL_H
 #define TEMPER_MODEL_H
 
@@ -66,8 +68,8 @@ typedef struct {
  * is the model itself.  Weights are read row by row, so memory does not grow with the model.
  * `ret` may be NULL.  TP_ERR_UNSUPPORTED: llama.cpp does not compute that. */
 TP_API TP_CHECKED tp_status tp_model_export(const char *path, const char *out,
-                                            const tp_export_options *options,
-                                            tp_export_result *ret, tp_error *err);
+                                            const tp_export_options *options, tp_export_result *ret,
+                                            tp_error *err);
 
 /* ---- an adapter and its base as one model ---- */
 

@@ -8,7 +8,11 @@
  *         puts(tp_alarms_at(alarms, i)->text);
  *     tp_alarms_close(alarms);
  *
- * Rules are lines of text, "train/loss rises by 3 sigma over 50 steps": docs/guide/monitoring.md. */
+ * Rules are lines of text, "train/loss rises by 3 sigma over 50 steps": docs/guide/monitoring.md.
+ *
+ * Threads: alarms, a follower and a watch by one at a time. Of a tp_monitor tp_monitor_at() is
+ * called by the thread that works, tp_monitor_take() by any one other; tp_monitor_stop() and
+ * tp_monitor_close() when neither is inside. */
 #ifndef TEMPER_MONITOR_H
 #define TEMPER_MONITOR_H
 
@@ -70,8 +74,8 @@ TP_API char *tp_follower_lines(tp_follower *f);
 
 typedef struct tp_watch tp_watch;
 
-/* Any number of runs, whoever writes them; nothing is ever written into one.  `alarms`: as `file` of
- * tp_alarms_open(), NULL: those of the run's own configuration, else the usual ones. */
+/* Any number of runs, whoever writes them; nothing is ever written into one.  `alarms`: as `file`
+ * of tp_alarms_open(), NULL: those of the run's own configuration, else the usual ones. */
 TP_API TP_CHECKED tp_status tp_watch_open(const char *const *paths, size_t n, const char *alarms,
                                           tp_watch **ret, tp_error *err);
 TP_API void tp_watch_close(tp_watch *w); /* NULL is a no-op */
@@ -79,8 +83,8 @@ TP_API void tp_watch_close(tp_watch *w); /* NULL is a no-op */
 TP_API void tp_watch_refresh(tp_watch *w);
 /* Every run is over, as far as it says so: those of Temper do. */
 TP_API bool tp_watch_is_over(const tp_watch *w);
-/* Where the runs are: progress, curves, values, speed, memory, time to go, alarms; lines of less than
- * `width` columns, `height` of them at most (0: all); tp_free(). */
+/* Where the runs are: progress, curves, values, speed, memory, time to go, alarms; lines of less
+ * than `width` columns, `height` of them at most (0: all); tp_free(). */
 TP_API char *tp_watch_frame(tp_watch *w, int width, int height, bool has_colour);
 /* A line for each run that went on since the last call, and for each alarm; "" when none;
  * tp_free(). */
@@ -120,7 +124,7 @@ typedef struct {
 } tp_monitor_sample;
 
 typedef struct {
-    size_t size; /* sizeof(tp_monitor_report), set by the caller */
+    size_t size;              /* sizeof(tp_monitor_report), set by the caller */
     double elapsed_s, cost_s; /* cost: processor time of the thread */
     size_t samples, lost;     /* lost: not taken in time */
 } tp_monitor_report;

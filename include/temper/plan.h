@@ -2,7 +2,9 @@
  *
  * The numbers of `temper plan`: the graphs are built and planned, which takes
  * milliseconds; no weights or data are read, nothing large is allocated.  They are the numbers
- * that tp_training_run() has and reports as memory_planned_bytes. */
+ * that tp_training_run() has and reports as memory_planned_bytes.
+ *
+ * Threads: any, at once. */
 #ifndef TEMPER_PLAN_H
 #define TEMPER_PLAN_H
 

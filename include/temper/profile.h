@@ -2,7 +2,10 @@
  *
  * What `temper profile` does: trains a few steps without checkpoints or validation (warm-up, timed,
  * recorded), names what costs most and what to try, and keeps the figures in runs/profiles/NAME to
- * compare with later. */
+ * compare with later.
+ *
+ * Threads: one profile at a time in a process, as it measures time and the trace is the process's.
+ */
 #ifndef TEMPER_PROFILE_H
 #define TEMPER_PROFILE_H
 

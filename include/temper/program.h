@@ -1,4 +1,8 @@
-/* program.h - what belongs to a process as a whole, for the program around the library. */
+/* program.h - what belongs to a process as a whole, for the program around the library.
+ *
+ * Threads: tp_outputs_watch() and tp_cpu_use_isa() concern the process: call them before other
+ * threads use the library. The others any, at once; tp_map_name_at() in a handler of signals too.
+ */
 #ifndef TEMPER_PROGRAM_H
 #define TEMPER_PROGRAM_H
 

@@ -9,7 +9,10 @@
  *
  * What was read is kept in a file of SQLite in the user's cache folder, so that only runs that have
  * changed are read again.  It holds nothing that is not in the runs: it may be deleted at any time.
- * Tags are a file `temper-tags` in the folder of the run (RUN.temper-tags of a file). */
+ * Tags are a file `temper-tags` in the folder of the run (RUN.temper-tags of a file).
+ *
+ * Threads: an index by one at a time, several at once, of several processes too; tp_run_set_tag()
+ * and tp_run_entry_fits() any. */
 #ifndef TEMPER_RUNS_H
 #define TEMPER_RUNS_H
 

@@ -12,7 +12,10 @@
  * nothing but the index (temper/runs.h), needs no network, and is reached from this machine alone
  * unless asked otherwise.
  *
- * TP_ERR_UNSUPPORTED where libmicrohttpd is not there. */
+ * TP_ERR_UNSUPPORTED where libmicrohttpd is not there.
+ *
+ * Threads: several servers at once; a server is started and stopped by one thread, tp_server_url()
+ * any. */
 #ifndef TEMPER_SERVE_H
 #define TEMPER_SERVE_H
 

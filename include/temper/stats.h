@@ -2,7 +2,9 @@
  * change points, sample sizes.
  *
  * The answers are texts as `temper stats` prints them: a sentence, then tables; or JSON
- * (docs/formats/stats.md), in which what the data do not define is null with a reason. */
+ * (docs/formats/stats.md), in which what the data do not define is null with a reason.
+ *
+ * Threads: any, at once. */
 #ifndef TEMPER_STATS_H
 #define TEMPER_STATS_H
 

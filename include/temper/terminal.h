@@ -6,7 +6,11 @@
  * - tp_text_shown() gives such text as people are to see it, "\x1b" for an escape;
  * - tp_terminal_guard(), which a program calls once, puts a filter in front of a stream that does
  *   the same for whatever is printed there, wherever it came from.  What the program itself wants
- *   of the terminal it says with tp_style(), which no text from outside can spell. */
+ *   of the terminal it says with tp_style(), which no text from outside can spell.
+ *
+ * Threads: tp_style(), tp_text_shown() and tp_error_shown() any, at once. Guard and colour are the
+ * process's: tp_terminal_guard(), tp_terminal_pass_data(), tp_terminal_wrap() and
+ * tp_terminal_end() by one thread, while no other prints. */
 #ifndef TEMPER_TERMINAL_H
 #define TEMPER_TERMINAL_H
 
@@ -31,6 +35,11 @@ typedef enum {
     TP_BELOW_ERASE /* what is right of the cursor and below */
 } tp_terminal_code;
 TP_API const char *tp_style(tp_terminal_code code);
+
+/* Verdicts in tables that are made from here on have a style: green is better, red is worse, yellow
+ * is not shown.  For a program that prints them to a terminal. */
+TP_API void tp_terminal_colour(bool on);
+TP_API bool tp_terminal_has_colour(void);
 
 /* Put the filter in front of standard output and standard error; once, before anything is
  * printed.  False, and nothing changed, when that is not possible. */

@@ -1,4 +1,6 @@
-/* text.h - what the library says: forms of a report, numbers for people, words that are near. */
+/* text.h - what the library says: forms of a report, numbers for people, words that are near.
+ *
+ * Threads: any, at once; a tp_nearest by one. */
 #ifndef TEMPER_TEXT_H
 #define TEMPER_TEXT_H
 

@@ -8,7 +8,10 @@
  *     tp_tokenizer_to_ids(tok, NULL, text, strlen(text), TP_ENCODE_SPECIAL, &ids, &n, &err);
  *     ...
  *     tp_free(ids);
- *     tp_tokenizer_free(tok); */
+ *     tp_tokenizer_free(tok);
+ *
+ * Threads: any, at once, with the same tokenizer; a scratch by one at a time. tp_tokenizer_learn()
+ * any, into folders of their own. */
 #ifndef TEMPER_TOKENIZER_H
 #define TEMPER_TOKENIZER_H
 

@@ -20,7 +20,12 @@
  * Texts given as "static" are kept by address: string literals, or memory that outlives the
  * trace.  Everything else is copied.
  *
- * Link with `pkg-config --libs temper-trace`; a program that links libtemper has it already. */
+ * Link with `pkg-config --libs temper-trace`; a program that links libtemper has it already.
+ *
+ * Threads: everything that records, any, at once. tp_trace_start(), tp_trace_stop(),
+ * tp_trace_pause(), tp_trace_write() and tp_trace_each() by one at a time, while others may
+ * record; tp_trace_release() when no thread is inside a call of this header. A counter is
+ * anybody's; tp_counter_stop() by the thread that started it. */
 #ifndef TEMPER_TRACE_H
 #define TEMPER_TRACE_H
 

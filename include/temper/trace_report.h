@@ -7,7 +7,9 @@
  *
  *     tp_trace_report_options o = {.size = sizeof o, .view = "kernels", .form = TP_FORM_JSON};
  *     if (tp_trace_report_write(&path, 1, &o, &text, &err) == TP_OK)
- *         puts(text); */
+ *         puts(text);
+ *
+ * Threads: any, at once. */
 #ifndef TEMPER_TRACE_REPORT_H
 #define TEMPER_TRACE_REPORT_H
 

@@ -4,8 +4,8 @@
  * folder with metrics, checkpoints and a Hugging Face model.  Everything a program sees
  * meanwhile comes through one callback.
  *
- * Trainings may run at the same time, each on a thread of its own.  The memory limit, the
- * instruction set and the trace are the process's: all have what was set last. */
+ * Threads: any, at once: trainings may run at the same time, each on a thread of its own.  The
+ * memory limit, the instruction set and the trace are the process's: all have what was set last. */
 #ifndef TEMPER_TRAIN_H
 #define TEMPER_TRAIN_H
 

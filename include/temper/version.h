@@ -1,7 +1,9 @@
 /* version.h - which Temper this is.
  *
  * The macros tell what a program was compiled against, tp_version() what it runs with.
- * Before 1.0 a change of the minor number may break programs; the patch number never does. */
+ * Before 1.0 a change of the minor number may break programs; the patch number never does.
+ *
+ * Threads: any, at once. */
 #ifndef TEMPER_VERSION_H
 #define TEMPER_VERSION_H
 

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@ enum { CODES = sizeof sequences / sizeof *sequences };
 
 static char marks[CODES][MARK];
 static size_t mark_len; /* 0: no guard */
+static bool has_colour;
 
 typedef struct {
     int fd;
@@ -120,6 +122,10 @@ char *tp_error_shown(const tp_error *err)
 
 const char *tp_style(tp_terminal_code code) { return mark_len ? marks[code] : sequences[code]; }
 
+void tp_terminal_colour(bool on) { has_colour = on; }
+
+bool tp_terminal_has_colour(void) { return has_colour; }
+
 /* The code whose mark is at s, or -1. */
 static int mark_at(const char *s, size_t n)
 {
@@ -181,9 +187,29 @@ static bool write_all(int fd, const char *s, size_t n)
     return true;
 }
 
+/* Messages on a terminal keep to its width, each as it comes: nothing is held back, and a line that
+ * is drawn again, which has no end, stays as it is. */
+static bool put_message(const guard *g)
+{
+    struct winsize size;
+    const char *text = tp_buf_str(&g->out), *end = memrchr(text, '\n', g->out.len);
+    if (!end || memchr(text, '\r', g->out.len) || ioctl(g->fd, TIOCGWINSZ, &size) != 0 ||
+        size.ws_col < 40)
+        return write_all(g->fd, text, g->out.len);
+    tp_buf wrapped = {0};
+    size_t n = (size_t)(end - text) + 1;
+    tp_add_wrapped(&wrapped, text, n, size.ws_col);
+    tp_buf_add(&wrapped, text + n, g->out.len - n);
+    bool ok = write_all(g->fd, tp_buf_str(&wrapped), wrapped.len);
+    tp_buf_release(&wrapped);
+    return ok;
+}
+
 /* What has been filtered, as it is written: with room whole lines that fit. */
 static bool put(guard *g, bool is_end)
 {
+    if (g == &errors && g->is_terminal)
+        return put_message(g);
     if (!g->room)
         return write_all(g->fd, tp_buf_str(&g->out), g->out.len);
     tp_buf_add(&g->line, tp_buf_str(&g->out), g->out.len);

@@ -259,6 +259,7 @@ int tp_cli_parse(const tp_usage *usage, int argc, char **argv, void *target, cha
     argv[0] = name;
     error_t status = argp_parse(&argp, argc, argv, ARGP_NO_EXIT | ARGP_NO_HELP, NULL, &p);
     argv[0] = first;
+    tp_terminal_colour(tp_cli_colour(stdout));
     if (p.n_words == STATUS_HELP)
         return STATUS_HELP;
     if (status || p.failed)
@@ -302,12 +303,12 @@ int tp_cli_fail(const tp_error *err)
 
 int tp_cli_refuse(const char *command, const char *fmt, ...)
 {
+    char message[4096]; /* as one piece, so that it can be wrapped */
     va_list ap;
     va_start(ap, fmt);
-    fprintf(stderr, "temper%s%s: ", *command ? " " : "", command);
-    vfprintf(stderr, fmt, ap);
-    fputc('\n', stderr);
+    vsnprintf(message, sizeof message, fmt, ap);
     va_end(ap);
+    fprintf(stderr, "temper%s%s: %s\n", *command ? " " : "", command, message);
     return TP_EXIT_INPUT;
 }
 

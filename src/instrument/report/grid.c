@@ -303,6 +303,25 @@ static void put_head(const tp_grid *grid, const layout *l, const bool *shown, tp
     end_line(out);
 }
 
+/* How a verdict is shown where there is colour: what it says, not that it is one. */
+static const char *style_of(const tp_grid_col *column, const char *s, size_t n)
+{
+    static const struct {
+        const char *word;
+        tp_terminal_code code;
+    } words[] = {{"better", TP_STYLE_GREEN},      {"pass", TP_STYLE_GREEN},
+                 {"worse", TP_STYLE_BOLD_RED},    {"fail", TP_STYLE_BOLD_RED},
+                 {"error", TP_STYLE_BOLD_RED},    {"changed", TP_STYLE_BOLD_RED},
+                 {"not shown", TP_STYLE_YELLOW},  {"not judged", TP_STYLE_YELLOW},
+                 {"cannot tell", TP_STYLE_YELLOW}};
+    if (!tp_terminal_has_colour() || !tp_str_ends(column->key, "verdict"))
+        return NULL;
+    for (size_t i = 0; i < TP_COUNTOF(words); i++)
+        if (n == strlen(words[i].word) && memcmp(s, words[i].word, n) == 0)
+            return tp_style(words[i].code);
+    return NULL;
+}
+
 static void put_row(const tp_grid *grid, const layout *l, const bool *shown, size_t row,
                     tp_buf *out)
 {
@@ -314,7 +333,10 @@ static void put_row(const tp_grid *grid, const layout *l, const bool *shown, siz
             continue;
         const char *s =
             cell_for_people(grid, column, &grid->cells[row * grid->n_columns + c], number, &n);
+        const char *style = style_of(column, s, n);
+        tp_buf_adds(out, style ? style : "");
         put_padded(out, s, n, l->width[c], column->kind != TP_CELL_TEXT);
+        tp_buf_adds(out, style ? tp_style(TP_STYLE_PLAIN) : "");
         tp_buf_adds(out, "  ");
     }
     end_line(out);
