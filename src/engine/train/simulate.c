@@ -147,16 +147,19 @@ static void release_score(score *s, int ranks)
     tp_world_unshare(s->results, (size_t)ranks * sizeof *s->results);
 }
 
+/* Of a rank, in a step in which every update talks once. */
 static double messages_of(const score *s)
 {
-    double rounds = 0;
-    if (s->train.exec)
-        rounds += s->updates * tp_traffic_rounds(tp_exec_traffic(s->train.exec));
-    if (s->update.exec)
-        rounds += s->updates * tp_traffic_rounds(tp_exec_traffic(s->update.exec));
-    if (s->gather.exec)
-        rounds += s->updates * tp_traffic_rounds(tp_exec_traffic(s->gather.exec));
-    return rounds;
+    const act *const acts[3] = {&s->train, &s->update, &s->gather};
+    double all = 0, rounds;
+    for (int a = 0; a < 3; a++) {
+        const tp_exec *e = acts[a]->exec;
+        for (size_t i = 0; e && tp_exec_traffic(e) && i < tp_exec_launch_count(e); i++) {
+            (void)tp_traffic_begun_bytes(tp_exec_traffic(e), i, &rounds);
+            all += rounds;
+        }
+    }
+    return all * s->updates;
 }
 
 /* ---- one point ---- */
