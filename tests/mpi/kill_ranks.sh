@@ -13,6 +13,7 @@ words="sft.val_period=0 checkpointing.save_period=20 checkpointing.keep_top_k=2 
 # moment N: the same milliseconds below 2000 for the same seed
 moment() { awk -v seed="$seed" -v n="$1" 'BEGIN {srand(seed * 1000 + n); rand(); printf "%d\n", 2000 * rand()}'; }
 now_ms() { date +%s%3N; }
+newest() { find run/checkpoints -maxdepth 1 -name 'step-*' 2>/dev/null | sort -V | tail -n 1; }
 lives() { [ -d "/proc/$1" ] && ! grep -q '^State:.*[ZX]' "/proc/$1/status" 2>/dev/null; }
 descendants() { pgrep -P "$1" 2>/dev/null; }
 
@@ -28,6 +29,9 @@ for k in $(seq "$kills"); do
         pid=$!
         wait_until "[ \$(descendants $pid | wc -l) = 3 ]" || break 2
         all=$(descendants $pid)
+        # Every other time when it has got on, else even while it starts.
+        before=$(newest)
+        [ $((n % 2)) = 1 ] || wait_until "[ \"\$(newest)\" != \"$before\" ]" || break 2
         sleep "$(moment $n | awk '{print $1 / 1000}')"
         kill -9 "$(echo "$all" | sed -n $((victim + 1))p)" || fail "kill $n: rank $victim is over already"
         began=$(now_ms)
@@ -49,7 +53,7 @@ done
 echo "$n kills; all ranks were gone after $longest ms at most; mpirun had to be ended $stuck times"
 
 # Nothing is lost: it goes on to the next multiple of 100 as if nothing had been.
-steps=$(find run/checkpoints -maxdepth 1 -name 'step-*' 2>/dev/null | sed 's/.*-//' | sort -n | tail -n 1)
+steps=$(newest | sed 's/.*-//')
 steps=$(((${steps:-0} / 100 + 1) * 100))
 resume=--resume
 ls -d run/checkpoints/step-* >/dev/null 2>&1 || { rm -rf run; resume=; }
