@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/platform.h"
 #include "base/terminal.h"
+#include "base/wrap.h"
 #include "text/json/json.h"
 
 enum { MAX_LOSSES = 24 };
@@ -397,6 +398,24 @@ static void remember(tp_progress *p, const tp_train_event *e)
     p->losses[p->n_losses++] = metric(e, e->algorithm->generates ? "train/reward" : "train/loss");
 }
 
+/* Lines that keep to the screen, as the block does; what has a style is laid out already. */
+static void add_text(const tp_progress *p, const char *text, tp_buf *out)
+{
+    const tp_training_screen *screen = p->screen;
+    size_t room =
+        screen->is_terminal && screen->columns ? (size_t)screen->columns(screen->user) : 0;
+    while (*text) {
+        size_t n = strcspn(text, "\n");
+        if (!room || memchr(text, 0xff, n) || memchr(text, '\033', n))
+            tp_buf_add(out, text, n);
+        else
+            tp_add_wrapped(out, text, n, room);
+        text += n;
+        if (*text)
+            tp_buf_addc(out, *text++);
+    }
+}
+
 static void add_event(tp_progress *p, const tp_train_event *e, tp_buf *out)
 {
     if (p->mode == TP_PROGRESS_JSON) {
@@ -408,11 +427,15 @@ static void add_event(tp_progress *p, const tp_train_event *e, tp_buf *out)
     if (e->kind == TP_EVENT_NOTICE) {
         if (p->mode == TP_PROGRESS_BLOCK)
             erase(p, out);
-        tp_buf_addf(out, "note: %s\n", e->text);
+        tp_buf line = {0};
+        tp_buf_addf(&line, "note: %s\n", e->text);
+        add_text(p, line.data, out);
+        tp_buf_release(&line);
         return;
     }
     if (e->kind == TP_EVENT_EXAMPLE) {
-        tp_buf_addf(out, "%s\n", e->text);
+        add_text(p, e->text, out);
+        tp_buf_addc(out, '\n');
         return;
     }
     if (e->kind == TP_EVENT_START) {

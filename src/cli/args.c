@@ -9,10 +9,10 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/waiting.h"
 #include "temper/program.h"
 
 enum { COLOR_KEY = 0x0fff, FIRST_KEY = 0x1000, MAX_FLAGS = 64, STATUS_HELP = -2, STATUS_BAD = -1 };
@@ -294,6 +294,7 @@ void tp_cli_catch(int signal, void (*handler)(int))
 
 int tp_cli_fail(const tp_error *err)
 {
+    tp_waiting_end();
     char *message = tp_error_shown(err);
     fflush(stdout);
     fprintf(stderr, "temper: %s\n", message);
@@ -314,6 +315,7 @@ int tp_cli_refuse(const char *command, const char *fmt, ...)
 
 int tp_cli_print(tp_status status, char *text, const tp_error *err)
 {
+    tp_waiting_end();
     if (status != TP_OK)
         return tp_cli_fail(err);
     if (text)
@@ -386,11 +388,4 @@ bool tp_cli_force_isa(const char *name)
 tp_form tp_cli_form(bool json, bool csv, bool markdown)
 {
     return json ? TP_FORM_JSON : csv ? TP_FORM_CSV : markdown ? TP_FORM_MARKDOWN : TP_FORM_TEXT;
-}
-
-double tp_cli_clock_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }

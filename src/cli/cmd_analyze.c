@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "cli/runs.h"
+#include "cli/waiting.h"
 #include "temper/analysis.h"
 
 typedef struct {
@@ -101,9 +102,11 @@ static int answer(const flags *f, job *j)
                                          .thresholds = j->thresholds,
                                          .n_thresholds = (size_t)f->thresholds.n,
                                          .sizes = f->sizes ? j->sizes : NULL};
+    tp_waiting_begin("temper analyze: judging");
     if (tp_runs_analyze(j->runs, j->n, &options, &a, &err) != TP_OK)
         return tp_cli_fail(&err);
     tp_status status = f->report ? write_report(a, j->runs[0], &err) : TP_OK;
+    tp_waiting_end();
     char *text = f->json ? tp_analysis_json(a) : tp_analysis_text(a, tp_cli_width());
     if (!f->json)
         printf("%s: %s\n\n", tp_metrics_path(j->runs[0]), tp_metrics_about(j->runs[0]));

@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "cli/runs.h"
+#include "cli/waiting.h"
 #include "temper/analysis.h"
 #include "temper/bench.h"
 #include "temper/evaluate.h"
@@ -134,7 +135,10 @@ static int compare(const flags *f, const group *a, const group *b, tp_error *err
     tp_run_comparison *c;
     const tp_compare_options options = {
         .size = sizeof options, .margin = f->margin, .align = (tp_align)align_of(f->align)};
-    if (tp_runs_compare(a->runs, a->n, b->runs, b->n, &options, &c, err) != TP_OK)
+    tp_waiting_begin("temper compare: judging");
+    tp_status done = tp_runs_compare(a->runs, a->n, b->runs, b->n, &options, &c, err);
+    tp_waiting_end();
+    if (done != TP_OK)
         return -1;
     if (f->json) {
         char *text = tp_run_comparison_json(c);

@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/stop.h"
+#include "cli/waiting.h"
 #include "temper/doctor.h"
 
 typedef struct {
@@ -75,7 +76,9 @@ int tp_cmd_doctor(int argc, char **argv)
                                        .threads = (int)f.threads,
                                        .seconds = f.seconds,
                                        .should_stop = tp_cli_should_stop};
+    tp_waiting_begin("temper doctor: measuring and looking");
     tp_status status = tp_diagnosis_make(&options, &d, &err);
+    tp_waiting_end();
     if (tp_cli_should_stop(NULL)) {
         if (status == TP_OK)
             tp_diagnosis_free(d);

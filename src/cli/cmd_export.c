@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/waiting.h"
 #include "temper/model.h"
 
 typedef struct {
@@ -19,7 +20,9 @@ static const tp_flag flag_table[] = {
 static void note(void *user, const char *text)
 {
     (void)user;
+    tp_waiting_end();
     fprintf(stderr, "temper: %s\n", text);
+    tp_waiting_begin("temper export: writing");
 }
 
 static void print_result(const char *out, const tp_export_result *r)
@@ -60,8 +63,10 @@ int tp_cmd_export(int argc, char **argv)
                                  .threads = (int)f.threads,
                                  .note = note};
     tp_export_result result = {.size = sizeof result};
+    tp_waiting_begin("temper export: writing");
     if (tp_model_export(words[0], words[1], &options, &result, &err) != TP_OK)
         return tp_cli_fail(&err);
+    tp_waiting_end();
     print_result(words[1], &result);
     return 0;
 }

@@ -1,5 +1,6 @@
 /* cmd_merge.c - `temper merge`: an adapter and its base as one model. */
 #include "cli/cli.h"
+#include "cli/waiting.h"
 #include "temper/model.h"
 
 typedef struct {
@@ -34,8 +35,10 @@ int tp_cmd_merge(int argc, char **argv)
         return n == -2 ? 0 : 2;
     tp_merge_options options = {.size = sizeof options, .dtype = f.dtype};
     tp_merge_result result = {.size = sizeof result};
+    tp_waiting_begin("temper merge: adding the adapters up");
     if (tp_model_merge(words[0], words[1], &options, &result, &err) != TP_OK)
         return tp_cli_fail(&err);
+    tp_waiting_end();
     printf("wrote %s: %s with the adapters of %zu modules, in %s\n", words[1], result.base,
            result.n_modules, result.dtype);
     return 0;

@@ -1,5 +1,6 @@
 /* cmd_tokenizer.c - `temper tokenizer`: learn a tokenizer from a text. */
 #include "cli/cli.h"
+#include "cli/waiting.h"
 #include "temper/tokenizer.h"
 
 typedef struct {
@@ -36,9 +37,11 @@ int tp_cmd_tokenizer(int argc, char **argv)
                                                 .vocab_size = (int32_t)f.vocab_size,
                                                 .pre_tokenizer = f.style,
                                                 .replace = f.replace};
+    tp_waiting_begin("temper tokenizer: counting pairs");
     if (tp_tokenizer_learn(words[0], (const char *const *)words + 1, (size_t)n - 1, &options,
                            &err) != TP_OK)
         return tp_cli_fail(&err);
+    tp_waiting_end();
     printf("wrote %s (tokenizer.json and its companions)\n", words[0]);
     return 0;
 }

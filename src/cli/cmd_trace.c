@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "cli/trace_commands.h"
+#include "cli/waiting.h"
 #include "temper/trace_report.h"
 
 typedef struct {
@@ -135,6 +136,7 @@ int tp_cmd_trace(int argc, char **argv)
                                               : f.top        ? f.top
                                                              : -1,
                                        .width = tp_cli_width()};
+    tp_waiting_begin("temper trace: reading and adding up");
     tp_status done =
         tp_trace_report_write((const char *const *)words, (size_t)n_paths, &o, &text, &err);
     return tp_cli_print(done, text, &err);

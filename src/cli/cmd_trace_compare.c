@@ -1,6 +1,7 @@
 /* cmd_trace_compare.c - `temper trace compare`: what changed between two traces. */
 #include "cli/cli.h"
 #include "cli/trace_commands.h"
+#include "cli/waiting.h"
 #include "temper/trace_report.h"
 
 typedef struct {
@@ -51,6 +52,7 @@ int tp_trace_compare_command(int argc, char **argv)
                                        .top = f.top ? f.top : -1,
                                        .width = tp_cli_width(),
                                        .worse = &worse};
+    tp_waiting_begin("temper trace compare: reading and adding up");
     tp_status status = tp_trace_report_compare(words[0], words[1], &o, &text, &err);
     return tp_cli_verdict(tp_cli_print(status, text, &err), worse);
 }

@@ -1,6 +1,7 @@
 /* cmd_trace_export.c - `temper trace export`: a trace in another tool's format. */
 #include "cli/cli.h"
 #include "cli/trace_commands.h"
+#include "cli/waiting.h"
 #include "temper/trace_report.h"
 
 typedef struct {
@@ -60,6 +61,7 @@ int tp_trace_export_command(int argc, char **argv)
                                        .device = f.device,
                                        .scope = f.scope,
                                        .json = f.json};
+    tp_waiting_begin("temper trace export: reading and writing");
     tp_status status = tp_trace_report_export(words[0], f.output, &o, &text, &err);
     return tp_cli_print(status, text, &err);
 }

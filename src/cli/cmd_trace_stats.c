@@ -3,6 +3,7 @@
 
 #include "cli/cli.h"
 #include "cli/trace_commands.h"
+#include "cli/waiting.h"
 #include "temper/trace_report.h"
 
 typedef struct {
@@ -88,6 +89,7 @@ int tp_trace_stats_command(int argc, char **argv)
                                        .width = tp_cli_width(),
                                        .worse = &worse};
     const char *const *paths = (const char *const *)words;
+    tp_waiting_begin("temper trace stats: reading and adding up");
     tp_status status = tp_trace_report_repeats(paths, (size_t)n_first, paths + n_first,
                                                (size_t)(n - n_first), &o, &text, &err);
     return tp_cli_verdict(tp_cli_print(status, text, &err), worse);

@@ -26,6 +26,23 @@ on_terminal "TERM=dumb '$TEMPER' train tiny.yaml run.name=dumb"
 grep -q "$escape" typescript && fail "escape sequences on a dumb terminal"
 grep -q "^step 6/6" typescript || fail "no plain lines on a dumb terminal"
 
+# What takes long says so: the writer of the pipe waits for it.
+mkfifo slow
+: >typescript
+(script -fqec "stty cols 60 rows 20; '$TEMPER' trace slow kernels" typescript >/dev/null 2>&1 </dev/null) &
+pid=$!
+exec 4>slow
+waited=0
+until grep -q 'temper trace: reading and adding up, [0-9]* s' typescript || [ $waited = 1200 ]; do
+    sleep 0.1
+    waited=$((waited + 1))
+done
+[ $waited != 1200 ] || fail "nothing is said while a pipe is waited for"
+echo '{"traceEvents":[{"ph":"X","ts":1,"dur":1,"pid":1,"tid":1,"name":"a","cat":"kernel"}]}' >&4
+exec 4>&-
+wait $pid
+grep -q "compute *a" typescript || fail "no kernels behind the line that waits"
+
 run train tiny.yaml run.name=file
 grep -q "$escape" out && fail "escape sequences in a file"
 run train tiny.yaml run.name=asked --progress=block
