@@ -2,7 +2,9 @@
  *
  * The graphs are compiled for every number of ranks and every strategy, as for a run; what ranks
  * send goes through SimGrid's SMPI by the code that a run uses, and launches take the seconds of
- * the plan.  Nothing is trained, no data is read. */
+ * the plan.  Nothing is trained, no data is read.
+ *
+ * Threads: one call at a time in a process. */
 #ifndef TEMPER_SIMULATE_H
 #define TEMPER_SIMULATE_H
 
