@@ -1,12 +1,13 @@
 """Feed temper files of every kind that it reads, damaged in ways that keep their structure.
 
-    hostile_inputs.py TEMPER REPOSITORY [SEED] [PER_KIND]
+    hostile_inputs.py TEMPER REPOSITORY [SEED] [PER_KIND] [KIND...]
 
 Sound files are made (a model, its GGUF file, a run with checkpoint and event files) or taken from
 tests/data; then JSON trees are grafted into each other, numbers pushed to their limits, records of
 binary files spliced with checksums made right again, rows of data bases replaced.  Every run must
 end within a minute with one of the documented statuses, say something when it fails, print no
-control characters, take less than 3 GB, and leave its input as it was.
+control characters, take less than 3 GB, and leave its input as it was.  A server is sent requests
+instead, and must answer a good one after each of them.
 """
 
 import concurrent.futures
@@ -17,16 +18,19 @@ import os
 import random
 import resource
 import shutil
+import signal
+import socket
 import sqlite3
 import struct
 import subprocess
 import sys
 import tempfile
-import zlib
+import threading
 from pathlib import Path
 
 TEMPER, SOURCE = os.path.abspath(sys.argv[1]), Path(sys.argv[2]).resolve()
 SEED, PER_KIND = int((sys.argv[3:] or ["1"])[0]), int((sys.argv[4:] or ["90"])[0])
+KINDS, PLUGIN = sys.argv[5:], Path(TEMPER).parents[2] / "examples/libpass.so"
 LIMITS = [0, -1, 1, 2**31 - 1, 2**31, 2**32, 2**53 + 1, 2**63 - 1, 2**63, 2**64, -2**63, 10**400, 1e308, -1e308, 5e-324,
           0.5, float("nan"), float("inf"), "", "0", "\0", "\x1b[31m", "\u202e", "a" * 70000, "../../etc/passwd", None, True,
           [], {}, [[[[]]]], {"": None}, ["x"] * 300]
@@ -125,6 +129,14 @@ def make_sound():
            "policy.train_global_batch_size=4", "sft.max_num_steps=2", "logger.tensorboard_enabled=true", "run.dir=run")
     shutil.copytree(WORK / "run/checkpoints/step-2/model", WORK / "model")
     temper("export", "model", "model.gguf")
+    temper("train", "--quiet", SOURCE / "recipes/sft.yaml", f"policy.model_name={WORK}/model", "policy.tokenizer.chat_template=null",
+           "data.train.data_path=text.jsonl", "data.train.split_validation_size=0", "policy.max_total_sequence_length=32",
+           "policy.train_global_batch_size=4", "sft.max_num_steps=2", "policy.peft.enabled=true", "policy.peft.dim=4",
+           "policy.optimizer.name=adamw_8bit", "policy.optimizer.kwargs.min_8bit_size=1", "policy.precision=float16", "run.dir=adapted")
+    folder("index/first", {"metrics.csv": b"step,loss\n1,4\n2,2\n"})
+    shutil.copytree(WORK / "run", WORK / "index/second")
+    shutil.copy(SOURCE / "tests/data/trace_reports/kineto-rank-0.json", WORK / "index/second/trace.json")
+    (WORK / "secret").write_text("outside the folder")
     (WORK / "recipe.yaml").write_text(
         "sft: {max_num_epochs: 1, max_num_steps: 1, val_period: 0}\npolicy:\n  model_name: MODEL\n  tokenizer: {chat_template: null}\n"
         "  train_global_batch_size: 2\n  max_total_sequence_length: 32\n  optimizer: {name: torch.optim.AdamW, kwargs: {lr: 1.0e-3}}\n"
@@ -137,16 +149,16 @@ def folder(name, files, base=None):
     at = WORK / name
     if base:
         shutil.copytree(base, at)
-    at.mkdir(exist_ok=True)
+    at.mkdir(parents=True, exist_ok=True)
     for file, data in files.items():
         (at / file).parent.mkdir(parents=True, exist_ok=True)
         (at / file).write_bytes(data)
     return at
 
 
-def add(kind, at, *commands):
+def add(kind, at, *commands, cache=None):
     for command in commands:
-        jobs.append((kind, at, [str(x) for x in command]))
+        jobs.append((kind, at, [str(x) for x in command], dict(ENV, XDG_CACHE_HOME=str(cache)) if cache else ENV))
 
 
 def quiet(model, data, *more):
@@ -329,6 +341,211 @@ def figures(i):
     add("eval", at, ["eval", "summarize", at])
 
 
+def shaken_header(whole, other):
+    """A safetensors file whose header is grafted; the data stay."""
+    size = struct.unpack("<Q", whole[:8])[0]
+    text = graft(json.loads(whole[8:8 + size]), other)
+    return struct.pack("<Q", len(text)) + text + whole[8 + size:]
+
+
+def adapters(i):
+    step = WORK / "adapted/checkpoints/step-2"
+    settings = json.loads((step / "model/adapter_config.json").read_text())
+    name = R.choice(["adapter_config.json", "adapter_config.json", "adapter_model.safetensors"])
+    whole = (step / "model" / name).read_bytes()
+    data = graft(settings, {"r": "4", "rank_pattern": {"q_proj": 2**31}, "modules_to_save": ["lm_head"]}) if name.endswith("json") \
+        else R.choice([shaken_header(whole, settings), shake(whole, 2000)])
+    at = folder(f"adapter-{i}", {name: data}, step / "model")
+    add("adapter", at, ["merge", at, WORK / f"merged-{i}"], ["generate", at, "-m", "1", "x"])
+    add("adapter", None, quiet(at, WORK / "text.jsonl", "policy.peft.enabled=true"))
+    state = (step / "optimizer.safetensors").read_bytes()
+    damaged = R.choice([shaken_header(state, {"m": 3}), shake(state, 3000)])
+    manifest = (step / "manifest.json").read_text().replace(hashlib.md5(state).hexdigest(), hashlib.md5(damaged).hexdigest())
+    at = folder(f"adapted-{i}", {"checkpoints/step-2/optimizer.safetensors": damaged,
+                                 "checkpoints/step-2/manifest.json": manifest.encode()}, WORK / "adapted")
+    add("8-bit state", None, ["train", "--quiet", at / "config.yaml", f"run.dir={at}", "sft.max_num_steps=3", "--resume"])
+
+
+WORDS = ["loss", "train/loss", "reward", "memory", "gradient norm", "entropy", "rises by", "falls by", "above", "below", "flat", "flat within",
+         "collapses", "collapses to", "is not finite", "repeats", "over", "for", "and", "steps", "s", "min", "h", "the run", "sigma", "%", "KiB",
+         "3", "50", "1e308", "-1", "0", "1e-320", "nan", "99999999999999999999", "'", '"', "*", "[", "train/*", "\x1b[2J", "\0", "\u202e", "x" * 3000]
+
+
+def alarms(i):
+    rule = " ".join(R.choice(WORDS) for _ in range(R.randrange(1, 12)))
+    rules = [{"when": rule, "name": str(R.choice(LIMITS))[:999], "do": R.choice([["say"], "stop", {"lower_rate": R.choice(LIMITS)}, ["run"],
+              {"run": R.choice(LIMITS)}])}, rule, R.choice(LIMITS)]
+    R.shuffle(rules)
+    at = WORK / f"rules-{i}.yaml"
+    at.write_bytes(json.dumps(R.choice([rules, {"monitor": {"alarms": rules}}]), ensure_ascii=False).encode("utf-8", "surrogatepass"))
+    add("alarms", at, ["alarms", WORK / "run", "--rules", at], ["watch", "--once", WORK / "run", "--rules", at])
+    add("alarms", None, ["alarms", WORK / "run", "--rule", rule.replace("\0", "")],
+        quiet(WORK / "model", WORK / "text.jsonl", f"monitor={json.dumps({'alarms': rules[:1]})}".replace("\0", "")))
+
+
+def indexes(i):
+    home = WORK / f"index-{i}"
+    done = subprocess.run([TEMPER, "runs", str(WORK / "index")], env=dict(ENV, XDG_CACHE_HOME=str(home)), capture_output=True)
+    if done.returncode:
+        sys.exit(done.stderr.decode())
+    for at in (home / "temper").glob("runs-*"):
+        if R.random() < 0.6:
+            change_rows(at)
+        else:
+            at.write_bytes(shake(at.read_bytes(), R.choice([100, 4000, 20000])))
+    add("index", WORK / "index", ["runs", WORK / "index", "--json"], ["runs", WORK / "index", "--filter", R.choice(WORDS).replace("\0", "")],
+        cache=home)
+
+
+def levers(i):
+    value = lambda: str(R.choice(LIMITS + ["true", "[fuse-swiglu]", "ultra", "6GiB"])).replace("\0", "")[:3000]
+    recipe = WORK / "recipe.yaml"
+    key = R.choice(["optimization.level", "engine.disable_passes", "engine.memory_limit", "engine.plugins", "policy.compile_mode", "policy.recompute",
+                    "policy.precision", "policy.peft.dim", "policy.peft.alpha", "policy.peft.target_modules", "policy.peft.base", "policy.peft.dropout",
+                    "policy.optimizer.kwargs.betas", "policy.max_grad_norm", "train.nonfinite_policy", "performance_analysis", "monitor.memory_interval",
+                    "logger.tensorboard_enabled", "distributed.strategy", "engine.loss_chunk", "policy.optimizer.name", "data.cache_limit"])
+    add("levers", recipe, ["plan", recipe, f"{key}={value()}"], ["train", "--quiet", recipe, f"run.dir={WORK}/lever-{i}", f"{key}={value()}"],
+        ["plan", recipe, "--ranks", value(), "--network", value()],
+        ["ablate", recipe, "--rounds", "1", "--steps", "1", "--warm-up", "0", "--pairs", "0", "-q", "--out", WORK / f"ablated-{i}",
+         R.choice(["--lever", "--levers"]), R.choice([value(), f"a:{key}={value()}/{value()}"])],
+        ["tune", recipe, "--budget", R.choice(["1ms", value()]), "--steps", "1", "-q", "--out", WORK / f"tuned-{i}", "--memory", value()])
+
+
+def plugins(i):
+    at = WORK / f"plugin-{i}.so"
+    whole = PLUGIN.read_bytes()
+    # What the loader itself refuses: a program that it would run is the user's own.
+    at.write_bytes(R.choice([whole[:R.randrange(min(len(whole), 3000))], b"", b"\x7fELF", shake(whole, 20)[:64], json.dumps(LIMITS[:8]).encode(),
+                             whole[:16] + b"\xff" * 8 + whole[24:], whole[:4] + b"\1" + whole[5:]]))
+    add("plug-in", at, ["plan", WORK / "recipe.yaml", f"engine.plugins=[{at}]"])
+
+
+def gguf_fields(i):
+    """Numbers, lengths and types of a GGUF file's head, one by one."""
+    data = bytearray((WORK / "model.gguf").read_bytes())
+    at, spots = 24, [4, 8, 16]
+
+    def text():
+        nonlocal at
+        spots.append(at)
+        at += 8 + struct.unpack_from("<Q", data, at)[0]
+
+    def value(kind):
+        nonlocal at
+        size = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+        if kind == 8:
+            text()
+        elif kind == 9:
+            spots.extend([at, at + 4])
+            item, n = struct.unpack_from("<IQ", data, at)
+            at += 12
+            for _ in range(n):
+                value(item)
+        else:
+            spots.append(at)
+            at += size[kind]
+
+    tensors, keys = struct.unpack_from("<QQ", data, 8)
+    for _ in range(keys):
+        text()
+        spots.append(at)
+        at += 4
+        value(struct.unpack_from("<I", data, at - 4)[0])
+    for _ in range(tensors):
+        text()
+        spots.append(at)
+        n = struct.unpack_from("<I", data, at)[0]
+        spots.extend(at + 4 + 8 * k for k in range(n))
+        at += 4 + 8 * n
+        spots.extend([at, at + 4])
+        at += 12
+    heavy = [spot for spot in spots if spot < 24] + spots[-90:] + [s for s in spots if s < 3000]
+    for _ in range(R.randrange(1, 4)):
+        where = R.choice(R.choice([spots, heavy]))
+        form = R.choice(["<I", "<Q", "<B"])
+        struct.pack_into(form, data, where, R.choice([0, 1, 2, 8, 9, 12, 13, 255, 2**31, 2**32 - 1, 2**40, 2**63, 2**64 - 1]) % 256**struct.calcsize(form))
+    at = WORK / f"fields-{i}.gguf"
+    at.write_bytes(data)
+    add("gguf fields", at, ["generate", at, "-m", "1", "x"], ["export", at, WORK / f"fields-{i}.out.gguf"])
+
+
+def caches(i):
+    at = WORK / f"cache-{i}"
+    shutil.copytree(WORK / "cache/temper", at / "temper")
+    for path in (p for p in (at / "temper").rglob("*") if p.is_file()):
+        if path.suffix == ".json":
+            path.write_bytes(graft(json.loads(path.read_text()), {"unit_f32_flops": -1}))
+        else:
+            path.write_bytes(shake(path.read_bytes(), 300))
+    add("caches", None, quiet(WORK / "model", WORK / "text.jsonl"), ["cache", "--dir", at / "temper"], ["doctor", "--cached"], cache=at)
+
+
+# ---- a server ----
+
+class Server:
+    def __init__(self):
+        self.process = subprocess.Popen([TEMPER, "serve", str(WORK / "index"), "--port", "-1"], env=ENV, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        line = next(line for line in iter(lambda: self.process.stdout.readline().decode(), "") if "http://" in line)
+        threading.Thread(target=self.process.stdout.read, daemon=True).start()
+        self.port = int(line.split("http://127.0.0.1:")[1].split("/")[0].split()[0])
+        self.lock = threading.Lock()
+
+    def send(self, data, wait):
+        with socket.create_connection(("127.0.0.1", self.port), timeout=wait) as s:
+            try:
+                s.sendall(data)
+                s.shutdown(socket.SHUT_WR)
+                answer = b""
+                while len(answer) < 1 << 22 and (part := s.recv(65536)):
+                    answer += part
+            except (ConnectionError, socket.timeout):
+                return b""
+            return answer
+
+    def good(self):
+        """The answer to a good request, which no bad one before it may change."""
+        return self.send(f"GET /api/runs HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nConnection: close\r\n\r\n".encode(), 20)
+
+    def judge(self, data):
+        if self.process.poll() is not None:
+            return f"the server is gone, status {self.process.returncode}"
+        answer = self.send(data, 5)
+        if b"outside the folder" in answer:
+            return "a file outside the folder"
+        head = answer.split(b"\r\n\r\n")[0]
+        if any(c < 32 and c not in (9, 10, 13) for c in head):
+            return "control characters in the head"
+        with self.lock:
+            return None if self.good().startswith(b"HTTP/1.1 200") else f"no answer behind {data[:200]!r}"
+
+    def end(self):
+        with open(f"/proc/{self.process.pid}/status") as status:
+            peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(20)
+        return [] if code in (0, 143) and peak < 1 << 20 else [f"server: ends with {code}, {peak} KiB at most"]
+
+
+def requests(i):
+    runs = ["", "0", "../", "..%2f", "%00", "%ff", "a" * 9000, "-1", "99999999999999999999", *INDEX_IDS * 4]
+    rest = ["", "/", "/metrics.json", "/metrics.json?tag=", "/metrics.json?tag=%00", "/metrics.json?tag=*", "/metrics.json?tag=" + "%2a" * 2000, "/trace",
+            "/timeline", "/samples", "/report", "/settings", "/alarms", "/memory", "/operators", "/../../../etc/passwd", "/%2e%2e/%2e%2e/secret",
+            "/trace?from=nan&to=1e999", "/samples?step=-1", "/samples?step=../../secret", "/timeline?from=-9e99&to=9e99&width=0", "/curve.svg?tag=%1b"]
+    path = R.choice(["/run/" + R.choice(runs) + R.choice(rest), "/api/runs?filter=" + R.choice(["%00", "%", "x" * 20000, "state:%ff", "tag:'--"]),
+                     "/compare?" + "&".join("run=" + R.choice(runs) for _ in range(R.randrange(12))), "/metrics?x=" * 99, "*", "http://evil/", "//", "/events",
+                     "/static/../../secret", "/secret", ""])
+    method = R.choice(["GET", "GET", "GET", "GET", "HEAD", "POST", "PUT", "TRACE", "CONNECT", "\0", "G" * 5000])
+    lines = R.choice([f"Host: 127.0.0.1:{SERVER.port}", f"Host: 127.0.0.1:{SERVER.port}\r\nRange: bytes=0-", "Host: evil", "", "Host: a\r\nHost: b",
+                      f"Host: 127.0.0.1:{SERVER.port}\r\nTransfer-Encoding: chunked", f"Host: 127.0.0.1:{SERVER.port}\r\nContent-Length: -1",
+                      f"Host: 127.0.0.1:{SERVER.port}\r\nCookie: " + "x" * 40000, f"Host: 127.0.0.1:{SERVER.port}\r\nOrigin: http://evil",
+                      f"Host: 127.0.0.1:{SERVER.port}\r\nLast-Event-ID: 9\r\nIf-None-Match: *\r\nAccept-Encoding: br"])
+    data = f"{method} {path} HTTP/{R.choice(['1.1', '1.1', '1.0', '9.9', ''])}\r\n{lines}\r\nConnection: close\r\n\r\n".encode("latin-1")
+    if R.random() < 0.2:
+        data = shake(data, len(data))
+    jobs.append(("request", None, data, None))
+
+
 # ---- running ----
 
 def digest(at):
@@ -337,10 +554,13 @@ def digest(at):
 
 
 def judge(job):
-    kind, at, command = job
+    kind, at, command, environment = job
+    if kind == "request":
+        return SERVER.judge(command)
     before = at and digest(at)
     try:
-        done = subprocess.run([TEMPER, *command], cwd=WORK, env=ENV, capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
+        done = subprocess.run([TEMPER, *command], cwd=WORK, env=environment, capture_output=True, stdin=subprocess.DEVNULL,
+                              timeout=60)
     except subprocess.TimeoutExpired:
         return "hangs"
     said = done.stdout + done.stderr
@@ -356,20 +576,26 @@ def judge(job):
 
 
 def main():
+    global SERVER, INDEX_IDS
     resource.setrlimit(resource.RLIMIT_DATA, (3 << 30, 3 << 30))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     make_sound()
-    for kind in (models, recipes, data, traces, runs, checkpoints, figures):
-        for i in range(PER_KIND):
+    SERVER = Server()
+    INDEX_IDS = [run["id"] for run in json.loads(SERVER.good().split(b"\r\n\r\n", 1)[1])["runs"]]
+    for kind in (models, recipes, data, traces, runs, checkpoints, figures, adapters, alarms, indexes, levers, plugins, gguf_fields, caches, requests):
+        for i in range(PER_KIND if not KINDS or kind.__name__ in KINDS else 0):
             kind(i)
     R.shuffle(jobs)
-    kinds, statuses, bad = {}, {}, 0
+    kinds, bad = {}, 0
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         for job, what in zip(jobs, pool.map(judge, jobs)):
             kinds[job[0]] = kinds.get(job[0], 0) + 1
             if what:
                 bad += 1
-                print(f"{job[0]}: temper {' '.join(job[2])}: {what}", flush=True)
+                print(f"{job[0]}: temper {job[2] if job[0] == 'request' else ' '.join(job[2])}: {what}", flush=True)
+    for what in SERVER.end():
+        bad += 1
+        print(what)
     print(f"seed {SEED}: {len(jobs)} runs, {bad} wrong: {kinds}")
     if bad:
         print(f"kept: {WORK}")

@@ -5,7 +5,9 @@
  *     tp_imported_report(imported, TP_FORM_TEXT, &text, &err);   // key by key, what each became
  *     if (tp_imported_check(imported, &err) == TP_OK)            // nothing was refused
  *         tp_imported_write(imported, "recipe.yaml", &err);
- *     tp_imported_free(imported); */
+ *     tp_imported_free(imported);
+ *
+ * Threads: a tp_imported by one at a time, several at once. */
 #ifndef TEMPER_IMPORT_H
 #define TEMPER_IMPORT_H
 

@@ -45,6 +45,7 @@
 #include "temper/program.h"
 #include "temper/runs.h"
 #include "temper/serve.h"
+#include "temper/simulate.h"
 #include "temper/stats.h"
 #include "temper/terminal.h"
 #include "temper/text.h"

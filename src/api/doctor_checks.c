@@ -2,6 +2,7 @@
  * would use it. */
 #include "api/doctor_checks.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"
@@ -9,6 +10,7 @@
 #include "engine/train/fit.h"
 #include "engine/train/recipe.h"
 #include "engine/train/trainer.h"
+#include "temper/config.h"
 
 static void add(tp_doctor_checks *c, const char *what, tp_finding_kind kind, const char *text)
 {
@@ -151,12 +153,22 @@ static tp_status look_at_folder(const char *dir, tp_doctor_checks *ret, tp_error
     return TP_OK;
 }
 
+static tp_status load_recipe(const tp_doctor_options *o, tp_config **ret, tp_error *err)
+{
+    char *path = NULL;
+    if (o->config)
+        TP_TRY(tp_recipe_find(o->config, &path, err));
+    tp_status status = tp_recipe_load(path, o->overrides, o->n_overrides, ret, err);
+    free(path);
+    return status;
+}
+
 tp_status tp_doctor_look(const tp_doctor_options *o, tp_doctor_checks *ret, tp_error *err)
 {
     tp_recipe recipe = {0};
     if (o->config && o->n_overrides == 0 && tp_dir_exists(o->config))
         return look_at_folder(o->config, ret, err);
-    TP_TRY(tp_recipe_load(o->config, o->overrides, o->n_overrides, &recipe.config, err));
+    TP_TRY(load_recipe(o, &recipe.config, err));
     if (tp_recipe_is_evaluation(recipe.config))
         return look_at_evaluation(recipe.config, o, ret, err);
     tp_status status = look_at_training(&recipe, o, ret, err);

@@ -19,6 +19,9 @@
 #include "instrument/monitor/alarm_feed.h"
 #include "temper/trace.h"
 
+/* A named pipe without a reader is an error, not a wait. */
+enum { FOR_LINES = O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC };
+
 static const double command_limit_s = 60, command_end_s = 5;
 
 /* A rule over a figure that no run of Temper has would never say anything. */
@@ -196,7 +199,7 @@ static void start_command(tp_watching *w, const tp_alarm_event *e, const tp_alar
         return;
     }
     snprintf(path, sizeof path, "%s/alarms.log", w->run_dir);
-    int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    int log = open(path, FOR_LINES, 0644);
     char **envp = environment_of(w, e, own);
     const tp_child child = {.argv = deed->argv,
                             .envp = envp,
@@ -236,7 +239,7 @@ static void mark(const tp_watching *w, const tp_alarm_event *e)
     tp_json_w_end(&j, '}');
     tp_buf_addc(&line, '\n');
     TP_MARK("alarm", line.data);
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    int fd = open(path, FOR_LINES, 0644);
     if (fd < 0 || write(fd, line.data, line.len) != (ssize_t)line.len)
         tp_log(TP_LOG_WARNING, "alarm", "cannot write '%s': %s", path, strerror(errno));
     if (fd >= 0)

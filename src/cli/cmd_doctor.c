@@ -1,11 +1,10 @@
 /* cmd_doctor.c - `temper doctor`: what this machine can do, and whether a run could begin or has
  * left sound results. */
-#include <signal.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <string.h>
 
 #include "cli/cli.h"
-#include "cli/find_recipe.h"
+#include "cli/stop.h"
 #include "cli/waiting.h"
 #include "temper/doctor.h"
 
@@ -26,23 +25,6 @@ static const tp_flag flag_table[] = {
               "highest instruction set to use: portable, avx2, avx512, avx512_bf16, amx"),
     {0}};
 
-static volatile sig_atomic_t stop_signal;
-
-/* The first signal ends the look behind what is at work, so that nothing is left lying; the
- * second ends at once. */
-static void on_signal(int number)
-{
-    if (stop_signal)
-        _exit(128 + number);
-    stop_signal = number;
-}
-
-static bool is_stopped(void *user)
-{
-    (void)user;
-    return stop_signal != 0;
-}
-
 static int report(const tp_diagnosis *d, bool json)
 {
     char *text;
@@ -58,7 +40,6 @@ int tp_cmd_doctor(int argc, char **argv)
     flags f = {.seconds = 3};
     char *words[argc + 1];
     tp_error err = {0};
-    char path[TP_CLI_PATH];
     tp_diagnosis *d;
     const tp_usage usage = {
         .command = "doctor",
@@ -79,27 +60,29 @@ int tp_cmd_doctor(int argc, char **argv)
         tp_cli_wrap();
     if (!tp_cli_force_isa(f.isa))
         return 2;
-    tp_cli_catch(SIGINT, on_signal);
-    tp_cli_catch(SIGTERM, on_signal);
+    tp_cli_catch_stop();
     char **rest = words;
-    if (tp_cli_find_recipe(&rest, &n, path, &err) != TP_OK)
-        return tp_cli_fail(&err);
+    const char *config = NULL; /* a recipe or a run: the library looks which */
+    if (n > 0 && !strchr(words[0], '=')) {
+        config = *rest++;
+        n--;
+    }
     const tp_doctor_options options = {.size = sizeof options,
-                                       .config = path[0] ? path : NULL,
+                                       .config = config,
                                        .overrides = (const char *const *)rest,
                                        .n_overrides = (size_t)n,
                                        .resume = f.resume,
                                        .use_cached = f.cached,
                                        .threads = (int)f.threads,
                                        .seconds = f.seconds,
-                                       .should_stop = is_stopped};
+                                       .should_stop = tp_cli_should_stop};
     tp_waiting_begin("temper doctor: measuring and looking");
     tp_status status = tp_diagnosis_make(&options, &d, &err);
     tp_waiting_end();
-    if (stop_signal) {
+    if (tp_cli_should_stop(NULL)) {
         if (status == TP_OK)
             tp_diagnosis_free(d);
-        return TP_EXIT_SIGNAL + stop_signal;
+        return tp_cli_stopped(0);
     }
     if (status != TP_OK)
         return tp_cli_fail(&err);

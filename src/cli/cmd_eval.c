@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/find_recipe.h"
+#include "cli/stop.h"
 #include "temper/evaluate.h"
 
 typedef struct {
@@ -34,15 +35,6 @@ typedef struct {
     double last_shown;
 } run_state;
 
-static volatile sig_atomic_t stop_signal;
-
-static void on_signal(int number)
-{
-    if (stop_signal)
-        _exit(128 + number);
-    stop_signal = number;
-}
-
 /* ---- running ---- */
 
 static void on_progress(void *user, const tp_evaluator_progress *p)
@@ -68,12 +60,6 @@ static void on_progress(void *user, const tp_evaluator_progress *p)
     if (is_last)
         tp_cli_erase_line(stderr);
     fflush(stderr);
-}
-
-static bool is_stopped(void *user)
-{
-    (void)user;
-    return stop_signal != 0;
 }
 
 static void say(void *user, const char *text)
@@ -112,7 +98,7 @@ static tp_status run(const flags *f, char **words, int n, tp_error *err)
     const tp_evaluator_options options = {.size = sizeof options,
                                           .notice = say,
                                           .progress = on_progress,
-                                          .should_stop = is_stopped,
+                                          .should_stop = tp_cli_should_stop,
                                           .user = &s,
                                           .out = f->out};
     tp_status status = tp_cli_find_recipe(&words, &n, path, err);
@@ -197,13 +183,12 @@ int tp_cmd_eval(int argc, char **argv)
     int done = from_files(words, n, &f);
     if (done >= 0)
         return done;
-    tp_cli_catch(SIGINT, on_signal);
-    tp_cli_catch(SIGTERM, on_signal);
+    tp_cli_catch_stop();
     tp_status status = run(&f, words, n, &err);
     if (status == TP_OK)
         return 0;
     if (!f.quiet && tp_cli_terminal(stderr))
         tp_cli_erase_line(stderr);
     int exit_status = tp_cli_fail(&err);
-    return stop_signal ? 128 + stop_signal : exit_status;
+    return tp_cli_stopped(exit_status);
 }

@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "cli/runs.h"
+#include "cli/stop.h"
 #include "temper/monitor.h"
 
 typedef struct {
@@ -21,23 +22,14 @@ static const tp_flag flag_table[] = {
               "go on: a line for every figure as it is recorded, TAG STEP VALUE or an object"),
     {0}};
 
-static volatile sig_atomic_t has_ended;
-
-static void on_end(int number)
-{
-    (void)number;
-    has_ended = 1;
-}
-
 /* What comes, line by line, until somebody ends it or nobody reads any more. */
 static tp_status follow(const flags *f, tp_metrics *m, tp_points_view view, const char *const *tags,
                         size_t n_tags, tp_error *err)
 {
     tp_follower *follower = tp_follower_new(m, view, tags, n_tags, f->json);
     tp_status status = tp_metrics_check_tags(m, tags, n_tags, err);
-    tp_cli_catch(SIGINT, on_end);
-    tp_cli_catch(SIGTERM, on_end);
-    while (!has_ended && status == TP_OK && !ferror(stdout)) {
+    tp_cli_catch_stop();
+    while (!tp_cli_should_stop(NULL) && status == TP_OK && !ferror(stdout)) {
         char *lines = tp_follower_lines(follower);
         fputs(lines, stdout);
         fflush(stdout);

@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/find_recipe.h"
+#include "cli/stop.h"
 #include "temper/profile.h"
 
 typedef struct {
@@ -26,21 +27,6 @@ static const tp_flag flag_table[] = {
     TP_SWITCH("json", 0, json, "the profile as one JSON object"),
     TP_CHOICE("isa", 0, "LEVEL", isa, TP_CLI_ISA, "the same as engine.isa=LEVEL"),
     {0}};
-
-static volatile sig_atomic_t stop_signal;
-
-static void on_signal(int number)
-{
-    if (stop_signal)
-        _exit(128 + number);
-    stop_signal = number;
-}
-
-static bool should_stop(void *user)
-{
-    (void)user;
-    return stop_signal != 0;
-}
 
 static void show_progress(void *user, int64_t done, int64_t all, const char *what)
 {
@@ -79,8 +65,7 @@ int tp_cmd_profile(int argc, char **argv)
         return n == -2 ? 0 : 2;
     if (!f.json)
         tp_cli_wrap();
-    tp_cli_catch(SIGINT, on_signal);
-    tp_cli_catch(SIGTERM, on_signal);
+    tp_cli_catch_stop();
     n = tp_cli_add_setting(words, n, "engine.isa", f.isa, isa);
     if (tp_cli_find_recipe(&words, &n, path, &err) != TP_OK)
         return tp_cli_fail(&err);
@@ -95,11 +80,11 @@ int tp_cmd_profile(int argc, char **argv)
                                   .form = tp_cli_form(f.json, false, false),
                                   .progress = tp_cli_terminal(stderr) ? show_progress : NULL,
                                   .note = f.json ? NULL : note,
-                                  .should_stop = should_stop,
+                                  .should_stop = tp_cli_should_stop,
                                   .width = tp_cli_width(),
                                   .worse = &worse};
     tp_status done = tp_profile_run(path[0] ? path : NULL, (const char *const *)words, (size_t)n,
                                     &o, &text, &err);
     int status = tp_cli_verdict(tp_cli_print(done, text, &err), worse);
-    return done != TP_OK && stop_signal ? 128 + stop_signal : status;
+    return done != TP_OK ? tp_cli_stopped(status) : status;
 }

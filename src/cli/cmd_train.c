@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "cli/find_recipe.h"
+#include "cli/stop.h"
 #include "temper/train.h"
 
 typedef struct {
@@ -22,22 +23,9 @@ static const tp_flag flag_table[] = {
               "the same as optimization.level=LEVEL: basic, advanced, ultra"),
     {0}};
 
-static volatile sig_atomic_t stop_signal;
 static bool has_no_reader; /* `| head` has seen enough */
 
-/* The first signal asks the loop to stop after the step; the second ends at once. */
-static void on_signal(int number)
-{
-    if (stop_signal)
-        _exit(128 + number);
-    stop_signal = number;
-}
-
-static bool should_stop(void *user)
-{
-    (void)user;
-    return stop_signal != 0 || has_no_reader;
-}
+static bool should_stop(void *user) { return tp_cli_should_stop(user) || has_no_reader; }
 
 static void print(void *user, const char *text, size_t n)
 {
@@ -60,9 +48,8 @@ static int columns(void *user)
 
 static void catch_signals(void)
 {
-    tp_cli_catch(SIGINT, on_signal);
-    tp_cli_catch(SIGTERM, on_signal);
-    tp_cli_catch(SIGUSR1, on_signal);
+    tp_cli_catch_stop();
+    tp_cli_catch(SIGUSR1, tp_cli_ask_to_stop);
 }
 
 static int run(const char *path, char **words, int n, const flags *f)
@@ -89,9 +76,9 @@ static int run(const char *path, char **words, int n, const flags *f)
         if (!result.is_silent)
             fprintf(stderr, "temper: %s%s\n",
                     has_no_reader ? "nobody reads the output any more: " : "", err.message);
-        if (stop_signal || has_no_reader)
-            return TP_EXIT_SIGNAL + (stop_signal ? stop_signal : SIGPIPE);
-        return result.was_asked_to ? TP_EXIT_WORSE : 0;
+        return tp_cli_stopped(has_no_reader         ? TP_EXIT_SIGNAL + SIGPIPE
+                              : result.was_asked_to ? TP_EXIT_WORSE
+                                                    : 0);
     }
     if (result.is_silent) /* as the process does that writes */
         return tp_status_exit(status);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/stop.h"
 #include "temper/monitor.h"
 
 typedef struct {
@@ -22,13 +23,7 @@ static const tp_flag flag_table[] = {
     TP_TEXT("rules", 0, "FILE", rules, "alarms: a recipe with monitor.alarms, or a list in YAML"),
     {0}};
 
-static volatile sig_atomic_t has_ended, was_resized;
-
-static void on_end(int number)
-{
-    (void)number;
-    has_ended = 1;
-}
+static volatile sig_atomic_t was_resized;
 
 static void on_resize(int number)
 {
@@ -57,14 +52,14 @@ static bool listen_to_keys(struct termios *before)
 static bool wait_for(double seconds, bool has_keys)
 {
     double end = tp_cli_clock_s() + seconds, left;
-    while (!has_ended && !was_resized && (left = end - tp_cli_clock_s()) > 0) {
+    while (!tp_cli_should_stop(NULL) && !was_resized && (left = end - tp_cli_clock_s()) > 0) {
         struct pollfd keys = {.fd = has_keys ? STDIN_FILENO : -1, .events = POLLIN};
         char key = 0;
         if (poll(&keys, 1, (int)(left * 1000) + 1) > 0 &&
             (read(STDIN_FILENO, &key, 1) != 1 || key == 'q' || key == 'Q'))
             return true;
     }
-    return has_ended;
+    return tp_cli_should_stop(NULL);
 }
 
 /* Up to where the frame began, however the terminal has wrapped it since. */
@@ -103,7 +98,7 @@ static void watch_screen(tp_watch *w, double interval)
     char *drawn = NULL;
     bool has_keys = listen_to_keys(&before), is_over = false;
     tp_cli_catch(SIGWINCH, on_resize);
-    while (!has_ended) {
+    while (!tp_cli_should_stop(NULL)) {
         was_resized = 0;
         draw(w, &drawn);
         if (is_over || wait_for(interval, has_keys))
@@ -118,7 +113,8 @@ static void watch_screen(tp_watch *w, double interval)
 
 static void watch_lines(tp_watch *w, double interval)
 {
-    for (bool is_over = false; !has_ended; is_over = tp_watch_is_over(w), tp_watch_refresh(w)) {
+    for (bool is_over = false; !tp_cli_should_stop(NULL);
+         is_over = tp_watch_is_over(w), tp_watch_refresh(w)) {
         char *lines = tp_watch_lines(w);
         fputs(lines, stdout);
         fflush(stdout);
@@ -152,8 +148,7 @@ int tp_cmd_watch(int argc, char **argv)
         return n == -2 ? 0 : 2;
     if (tp_watch_open((const char *const *)words, (size_t)n, f.rules, &w, &err) != TP_OK)
         return tp_cli_fail(&err);
-    tp_cli_catch(SIGINT, on_end);
-    tp_cli_catch(SIGTERM, on_end);
+    tp_cli_catch_stop();
     if (tp_cli_terminal(stdout) && !f.once) {
         watch_screen(w, f.interval);
     } else if (f.once) {

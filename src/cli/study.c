@@ -3,14 +3,15 @@
 
 #include <signal.h>
 
+#include "cli/stop.h"
 #include "cli/values.h"
 
-static volatile sig_atomic_t stop_signal;
-
+/* A second signal waits like the first: what is measured are processes, which must end first. */
 static void on_signal(int number)
 {
-    stop_signal = number;
     tp_experiment_interrupt();
+    if (!tp_cli_should_stop(NULL))
+        tp_cli_ask_to_stop(number);
 }
 
 static void show_progress(void *user, const char *line)
@@ -59,6 +60,5 @@ void tp_study_catch_signals(void)
 
 int tp_study_finish(tp_status done, char *text, const tp_error *err)
 {
-    int status = tp_cli_print(done, text, err);
-    return stop_signal ? TP_EXIT_SIGNAL + stop_signal : status;
+    return tp_cli_stopped(tp_cli_print(done, text, err));
 }

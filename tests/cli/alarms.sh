@@ -71,6 +71,12 @@ expect 0
 run metrics live train/lr --json
 is "rates" "$(sed 's/\[[0-9]*,[0-9.]*,//g' out)" '{"train/lr":[0.01],0.01],0.005],0.005],0.005],0.005]]}'
 
+# A pipe that nobody reads keeps nothing, and holds nobody up.
+mkdir piped && mkfifo piped/alarms.jsonl piped/alarms.log
+timeout 120 "$TEMPER" train --quiet tiny.yaml run.dir=piped >out 2>err </dev/null
+is "status of a run whose records of alarms are pipes" $? 1
+grep -q "cannot write 'piped/alarms.jsonl'" err || fail "nothing about a pipe that nobody reads"
+
 run train --quiet tiny.yaml run.dir=refused 'monitor.alarms=["train/los above 3"]'
 expect 2 "monitor.alarms" "no metric is called 'train/los'; did you mean 'train/loss'?"
 sed -i 's/do: stop/do: panic/' tiny.yaml

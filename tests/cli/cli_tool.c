@@ -9,12 +9,15 @@
  *     cli_tool patch FILE AT TEXT  overwrite bytes at an offset
  *     cli_tool points RUN EVENTS   every figure of RUN is in EVENTS as a float32, and no other;
  *                                  prints those that are not, and how many there are
+ *     cli_tool valid SCHEMA FILE   FILE is a JSON value as the schema says; prints what is not
+ *     cli_tool valid-lines SCHEMA FILE   each line of it is
  *     cli_tool plan CONFIG K=V...  bytes that the library plans for a recipe */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/files.h"
+#include "json_schema.h"
 #include "temper/analysis.h"
 #include "temper/plan.h"
 #include "text/json/json.h"
@@ -200,6 +203,26 @@ static int points(const char *run_path, const char *events_path)
     return bad != 0;
 }
 
+/* FILE, or each of its lines, against the schema. */
+static int valid(const char *schema_path, const char *path, bool by_lines)
+{
+    tp_buf other = {0};
+    tp_error err = {0};
+    int n = 0;
+    const tp_json *schema = parse(schema_path, text.data, text.len);
+    if (!schema || tp_file_read(path, 0, &other, &err) != TP_OK)
+        return complain(&err);
+    const char *at = tp_buf_str(&other), *end = at + other.len;
+    while (at < end) {
+        const char *stop = by_lines ? memchr(at, '\n', (size_t)(end - at)) : end;
+        stop = stop ? stop : end;
+        const tp_json *value = stop > at ? parse(path, at, (size_t)(stop - at)) : NULL;
+        n += value ? json_schema_faults(schema, value) : stop > at;
+        at = stop + 1;
+    }
+    return n != 0;
+}
+
 int main(int argc, char **argv)
 {
     tp_error err = {0};
@@ -216,6 +239,8 @@ int main(int argc, char **argv)
     char empty[] = "", *path = argc > 3 ? argv[3] : empty;
     if (strcmp(argv[1], "get") == 0)
         return get(argv[2], path);
+    if (strncmp(argv[1], "valid", 5) == 0 && argc == 4)
+        return valid(argv[2], argv[3], argv[1][5] != 0);
     if (strcmp(argv[1], "keys") == 0)
         return keys(argv[2], path);
     if (strcmp(argv[1], "holds") == 0 && argc == 5)

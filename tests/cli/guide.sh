@@ -25,6 +25,7 @@ for page in "$SOURCE"/docs/guide/*.md; do
     ln -s "$SOURCE/tests/data/trace_reports" "$name/traces"
     ln -s "$SOURCE/tests/data/runs" "$name/others"
     cp tiny.json "$name/tiny.json"
+    ln -s "$MODEL" "$name/SmolLM2-135M-Instruct"
     (cd "$name" && sh -eu "../$name.sh") >out 2>err || fail "an example of docs/guide/$name.md does not work"
 done
 finish

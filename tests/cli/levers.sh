@@ -84,6 +84,9 @@ expect 2 "$work/none.so"
 echo nonsense >nonsense.so
 run plan tiny.yaml engine.plugins=[nonsense.so]
 expect 2 "cannot load a plug-in" "nonsense.so"
+head -c 2000 "$plugin" >cut.so
+run plan tiny.yaml engine.plugins=[cut.so]
+expect 2 "the plug-in 'cut.so' is cut short: it has 2000 bytes, its head tells of more; build it again"
 if command -v cc >/dev/null; then
     cat >breaks.c <<'END'
 #include <string.h>

@@ -8,7 +8,18 @@ set -u
 unset NO_COLOR
 
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# A test that ends without `finish`, or with failures, has failed; 77 is "skipped".
+end() {
+    code=$?
+    rm -rf "$work"
+    if [ $code = 0 ] && { [ -z "$is_finished" ] || [ "$failures" != 0 ]; }; then
+        echo "the test ended without finish, or with $failures failures"
+        exit 1
+    fi
+    exit $code
+}
+is_finished=
+trap end EXIT
 cd "$work" || exit 1
 export XDG_CACHE_HOME="$work/cache"
 export XDG_DATA_HOME="$work/data"
@@ -64,6 +75,7 @@ is() {
 }
 
 finish() {
+    is_finished=yes
     if [ "$failures" != 0 ]; then
         echo "$failures failures"
         exit 1

@@ -32,6 +32,10 @@ run plan tiny.yaml --ranks 2
 expect 0
 expect_out "network unknown"
 
+# Where nothing fits, nothing is the best.
+run plan tiny.yaml --ranks 2 --network 1Gbit/1us engine.memory_limit=100KiB
+expect 5
+expect_out "does not fit"
 run plan tiny.yaml --ranks 2 --network fast
 expect 2 "a network is bandwidth/latency, as in 100Gbit/2us, not 'fast'"
 run plan tiny.yaml --network 1Gbit/1us

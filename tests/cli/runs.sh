@@ -49,6 +49,14 @@ run runs all --filter tag:good
 expect_out "no run fits"
 run runs all/tb-hparams --tag 'no tag'
 expect 2 "is no tag"
+head -c 70000 /dev/zero | tr '\0' x >all/tb-hparams/temper-tags
+run runs all/tb-hparams --tag good
+expect 2 "all/tb-hparams/temper-tags"
+is "tags that cannot be read" "$(wc -c <all/tb-hparams/temper-tags)" 70000
+rm all/tb-hparams/temper-tags && mkfifo all/tb-hparams/temper-tags
+timeout 60 "$TEMPER" runs all/tb-hparams --tag good >out 2>err
+is "status of tags in a pipe" $? 2
+rm all/tb-hparams/temper-tags
 run runs all/nowhere --tag good
 expect 2 "nowhere"
 run runs --tag good
@@ -82,3 +90,4 @@ grep -q '"state": "running"' held || fail "a run that is held is running"
 
 run runs nowhere
 expect 2 "nowhere"
+finish

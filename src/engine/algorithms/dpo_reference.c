@@ -83,19 +83,32 @@ static tp_status hash_weights(XXH3_state_t *state, const trainer *t, const tp_st
     return TP_OK;
 }
 
+/* A pass of somebody's own is the contents of its file: built again, it is another. */
+static tp_status hash_plugins(XXH3_state_t *state, const tp_str_list *paths, tp_error *err)
+{
+    char hash[33];
+    for (size_t i = 0; i < paths->n; i++) {
+        TP_TRY(tp_file_hash(paths->v[i], hash, err));
+        XXH3_128bits_update(state, hash, sizeof hash);
+    }
+    return TP_OK;
+}
+
 /* What the last bits of a log-probability depend on besides numbers that went in. */
-static void hash_settings(XXH3_state_t *state, const tp_train_options *o)
+static tp_status hash_settings(XXH3_state_t *state, const tp_train_options *o, tp_error *err)
 {
     tp_buf text = {0};
     tp_buf_addf(&text,
-                "precision %d compile %d isa %d alignment %lld budget %lld packed %d chunk %lld",
-                o->policy.precision, o->policy.compile_mode, (int)tp_cpu_isa(),
+                "backend %s precision %d compile %d isa %d alignment %lld budget %lld packed %d "
+                "chunk %lld",
+                o->engine.backend, o->policy.precision, o->policy.compile_mode, (int)tp_cpu_isa(),
                 (long long)tp_trainer_alignment(o), (long long)tp_trainer_token_budget(o),
                 tp_trainer_is_packed(o), (long long)o->engine.loss_chunk);
     for (size_t i = 0; i < o->engine.disable_passes.n; i++)
         tp_buf_addf(&text, " -%s", o->engine.disable_passes.v[i]);
     XXH3_128bits_update(state, text.data, text.len + 1);
     tp_buf_release(&text);
+    return hash_plugins(state, &o->engine.plugins, err);
 }
 
 static void hash_model(XXH3_state_t *state, const tp_model *model)
@@ -113,9 +126,10 @@ static tp_status make_key(const trainer *t, tp_session *session, char ret[33], t
     XXH3_state_t *state = XXH3_createState();
     TP_HAVE(state);
     XXH3_128bits_reset(state);
-    hash_settings(state, t->o);
+    tp_status status = hash_settings(state, t->o, err);
     hash_model(state, t->model);
-    tp_status status = hash_weights(state, t, tp_session_states(session), err);
+    if (status == TP_OK)
+        status = hash_weights(state, t, tp_session_states(session), err);
     hash_pairs(state, &d->train);
     hash_pairs(state, &d->validation);
     XXH128_hash_t h = XXH3_128bits_digest(state);

@@ -330,18 +330,7 @@ static tp_status ready(trainer *t, tp_error *err)
     if (t->graphs.reference)
         TP_TRY(tp_trainer_fill_reference(t, err));
     g->reference = t->graphs.reference;
-    bool other_temperature =
-        t->o->generation.temperature != 1 && !tp_trainer_needs(t->o).temperature;
-    if (tp_trainer_needs(t->o).temperature > 0)
-        tp_trainer_notice(t,
-                          "log-probabilities are those of logits divided by %g, the temperature "
-                          "of the rollouts (loss_fn.use_generation_temperature)",
-                          tp_trainer_needs(t->o).temperature);
-    if (other_temperature || t->o->generation.top_p < 1 ||
-        t->o->generation.top_k != TP_OPT_UNSET_INT || t->o->generation.min_p > 0)
-        tp_trainer_notice(t, "answers are drawn from another distribution than the one that is "
-                             "trained (policy.generation.temperature, top_p, top_k, min_p); "
-                             "loss_fn.use_importance_sampling_correction=true weighs for it");
+    tp_grpo_tell_distribution(t);
     return TP_OK;
 }
 

@@ -136,6 +136,8 @@ TP_CHECKED tp_status tp_grpo_generate(trainer *t, const grpo_draw *draw, grpo_ro
 /* Fill the step's rollout: one draw, or several under dynamic sampling.  *ret_prompts says
  * how many prompts were drawn. */
 TP_CHECKED tp_status tp_grpo_rollout(trainer *t, uint64_t *ret_prompts, tp_error *err);
+/* Notices: where answers are drawn from another distribution than the one that is trained. */
+void tp_grpo_tell_distribution(trainer *t);
 
 /* grpo_judge.c */
 

@@ -166,8 +166,9 @@ static void record_times(trainer *t, const step_result *r)
                   share((double)c->answer_tokens, c->generation_s));
     tp_metric_put(bus, "performance/policy_training_tokens_per_sec",
                   share((double)r->used, c->training_s));
-    tp_metric_put(bus, "performance/policy_and_reference_logprobs_tokens_per_sec",
-                  logp_s > 0 ? share((double)r->used, logp_s) : NAN);
+    if (logp_s > 0)
+        tp_metric_put(bus, "performance/policy_and_reference_logprobs_tokens_per_sec",
+                      share((double)r->used, logp_s));
     tp_metric_put(bus, "generation/prefill_tokens", (double)e->prefill_tokens);
     tp_metric_put(bus, "generation/shared_prompt_tokens", (double)e->shared_tokens);
     tp_metric_put(bus, "generation/decode_tokens", (double)e->decode_tokens);

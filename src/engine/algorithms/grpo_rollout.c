@@ -401,3 +401,26 @@ tp_status tp_grpo_rollout(trainer *t, uint64_t *ret_prompts, tp_error *err)
     *ret_prompts = drawn;
     return status;
 }
+
+void tp_grpo_tell_distribution(trainer *t)
+{
+    int32_t n_tokens = tp_tokenizer_vocab_size(t->tokenizer);
+    int64_t vocab = tp_model_get_info(t->model)->vocab;
+    double at = tp_trainer_needs(t->o).temperature;
+    bool is_other = t->o->generation.temperature != 1 && !at;
+    if (at > 0)
+        tp_trainer_notice(t,
+                          "log-probabilities are those of logits divided by %g, the temperature "
+                          "of the rollouts (loss_fn.use_generation_temperature)",
+                          at);
+    if (n_tokens < vocab)
+        tp_trainer_notice(t,
+                          "answers are drawn from the %d ids that the tokenizer has, of %lld that "
+                          "the model has",
+                          n_tokens, (long long)vocab);
+    if (is_other || t->o->generation.top_p < 1 || t->o->generation.top_k != TP_OPT_UNSET_INT ||
+        t->o->generation.min_p > 0)
+        tp_trainer_notice(t, "answers are drawn from another distribution than the one that is "
+                             "trained (policy.generation.temperature, top_p, top_k, min_p); "
+                             "loss_fn.use_importance_sampling_correction=true weighs for it");
+}

@@ -130,6 +130,16 @@ tp_status tp_exchange_begin(tp_comm *c, tp_exchange *r, tp_error *err)
     return begin_round(c, r, err);
 }
 
+static void add_what_came(tp_comm *c, const tp_exchange *r)
+{
+    if (!r->add_to || !r->n_add)
+        return;
+    if (r->c.add)
+        r->c.add(r->add_to, r->c.temp, r->n_add);
+    else
+        tp_comm_pass(c, r->c.add_s * (double)r->n_add);
+}
+
 static tp_status test(tp_comm *c, int *request, int rank, tp_error *err)
 {
     int done = *request < 0 ? 1 : c->transport->test(c->transport->context, *request);
@@ -147,8 +157,7 @@ tp_status tp_exchange_go_on(tp_comm *c, tp_exchange *r, tp_error *err)
         TP_TRY(test(c, &r->sending, r->from, err));
         if (r->receiving >= 0 || r->sending >= 0)
             return TP_OK;
-        if (r->add_to && r->n_add)
-            r->c.add(r->add_to, r->c.temp, r->n_add);
+        add_what_came(c, r);
         TP_TRY(next_round(c, r, err));
     }
     return TP_OK;

@@ -11,11 +11,13 @@
 
 /* ---- who is there ---- */
 
-static void find_place(tp_rank_place *place)
+static void find_place(const tp_transport *transport, tp_rank_place *place)
 {
     cpu_set_t set;
     *place = (tp_rank_place){.pid = getpid()};
-    if (gethostname(place->host, sizeof place->host - 1) != 0)
+    if (transport->host)
+        snprintf(place->host, sizeof place->host, "%s", transport->host);
+    else if (gethostname(place->host, sizeof place->host - 1) != 0)
         snprintf(place->host, sizeof place->host, "unknown");
     if (sched_getaffinity(0, sizeof set, &set) == 0)
         for (unsigned i = 0; i < CPU_SETSIZE && i < sizeof place->processors * 8; i++)
@@ -26,7 +28,7 @@ static void find_place(tp_rank_place *place)
 static tp_status meet(tp_comm *c, tp_error *err)
 {
     tp_rank_place mine;
-    find_place(&mine);
+    find_place(c->transport, &mine);
     tp_rank_place *places = calloc((size_t)c->size, sizeof *places);
     TP_HAVE(places);
     tp_status status = tp_comm_gather(c, &mine, sizeof mine, places, err);

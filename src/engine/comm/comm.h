@@ -63,11 +63,12 @@ void tp_add_f32(void *into, const void *from, size_t n);
 typedef struct {
     tp_collective_kind kind;
     size_t element; /* bytes */
-    tp_add_fn add;  /* of kinds that sum */
+    tp_add_fn add;  /* of kinds that sum; NULL: nothing is there, seconds pass instead */
     void *data;     /* all parts, one behind the other, in place */
     void *temp;     /* of kinds that sum: as large as the data */
     /* [ranks + 1]: part i is the elements from starts[i] to starts[i + 1]; may be empty */
     const size_t *starts;
+    double add_s; /* without `add`: of an element */
 } tp_exchange_spec;
 
 typedef struct tp_exchange tp_exchange;
@@ -77,6 +78,7 @@ TP_CHECKED tp_status tp_comm_start(tp_comm *comm, const tp_exchange_spec *collec
                                    tp_exchange **ret, tp_error *err);
 /* Go on with what was started, without waiting.  A failure shows in the next wait. */
 void tp_comm_progress(tp_comm *comm);
+bool tp_comm_is_busy(const tp_comm *comm); /* something is on its way */
 /* The request is freed. */
 TP_CHECKED tp_status tp_comm_wait(tp_comm *comm, tp_exchange *request, tp_error *err);
 
@@ -113,6 +115,12 @@ bool tp_comm_is_torn(const tp_comm *comm);
 void tp_comm_set_step(tp_comm *comm, int64_t step);
 /* Where waiting for a rank takes long; NULL: nobody hears it. */
 void tp_comm_on_notice(tp_comm *comm, void (*say)(void *user, const char *text), void *user);
+
+/* ---- in a network that is simulated (world.h) ---- */
+
+/* Something was computed for so long.  Nothing elsewhere. */
+void tp_comm_pass(tp_comm *comm, double seconds);
+double tp_comm_now_s(const tp_comm *comm); /* of the machine's clock, elsewhere */
 
 /* ---- what it took ---- */
 

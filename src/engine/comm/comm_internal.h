@@ -7,7 +7,7 @@
 #include "engine/comm/comm.h"
 
 enum { FAILURE_TAG = 0, LEAVING_TAG = 1, FIRST_TAG = 2 }; /* of exchanges: from here on */
-enum { TP_HOST_NAME = 64, TP_COMM_TEXT = 1024 };
+enum { TP_HOST_NAME = 64, TP_COMM_PATH = 4096 + 64, TP_COMM_TEXT = 1024 };
 
 /* Where a rank is. */
 typedef struct {
@@ -53,6 +53,9 @@ struct tp_comm {
     void *say_user;
 };
 
+/* The machine's clock, or that of a simulated network. */
+uint64_t tp_comm_now_ns(const tp_comm *c);
+
 /* collective.c: begin, and go on as far as it goes without waiting. */
 tp_status tp_exchange_begin(tp_comm *c, tp_exchange *r, tp_error *err);
 tp_status tp_exchange_go_on(tp_comm *c, tp_exchange *r, tp_error *err);
@@ -60,6 +63,8 @@ tp_status tp_exchange_go_on(tp_comm *c, tp_exchange *r, tp_error *err);
 /* launcher.c */
 tp_status tp_comm_load(tp_comm *c, tp_error *err);
 int tp_comm_launched_size(char *what, size_t size); /* 0: by none; -1: unknown how many */
+/* What the environment's variable names, else the file beside this code. */
+bool tp_comm_find_plug_in(const char *variable, const char *name, char *out, size_t size);
 
 /* waiting.c: naps that grow; looks after the others. */
 typedef struct {

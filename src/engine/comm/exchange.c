@@ -1,10 +1,9 @@
 /* exchange.c - collectives on their way: started, moved on, waited for; and what they took. */
-#include "base/clock.h"
 #include "engine/comm/comm_internal.h"
 
 static void expose(tp_comm *c, uint64_t since)
 {
-    uint64_t now = tp_clock_ns();
+    uint64_t now = tp_comm_now_ns(c);
     c->exposed_ns += now - since;
     if (!c->first && c->busy_since) {
         c->busy_ns += now - c->busy_since;
@@ -31,7 +30,7 @@ tp_status tp_comm_start(tp_comm *c, const tp_exchange_spec *collective, tp_excha
     if (!c || c->size == 1)
         return TP_OK;
     TP_TRY(tp_comm_listen(c, err));
-    uint64_t begin = tp_clock_ns();
+    uint64_t begin = tp_comm_now_ns(c);
     tp_exchange *r = calloc(1, sizeof *r);
     TP_HAVE(r);
     r->c = *collective;
@@ -68,7 +67,7 @@ void tp_comm_progress(tp_comm *c)
 {
     if (!c || !c->first || c->has_failed)
         return;
-    uint64_t begin = tp_clock_ns();
+    uint64_t begin = tp_comm_now_ns(c);
     tp_error err;
     if (go_on(c, &err) != TP_OK) {
         c->has_failed = true;
@@ -77,11 +76,13 @@ void tp_comm_progress(tp_comm *c)
     expose(c, begin);
 }
 
+bool tp_comm_is_busy(const tp_comm *c) { return c && c->first; }
+
 tp_status tp_comm_wait(tp_comm *c, tp_exchange *r, tp_error *err)
 {
     if (!r)
         return TP_OK;
-    uint64_t begin = tp_clock_ns();
+    uint64_t begin = tp_comm_now_ns(c);
     tp_waiting w = {0};
     tp_status status = tp_comm_listen(c, err);
     while (status == TP_OK && !r->is_done) {

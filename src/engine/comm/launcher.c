@@ -9,8 +9,6 @@
 #include "base/strings.h"
 #include "engine/comm/comm_internal.h"
 
-static const char plug_in[] = "temper_mpi.so";
-
 int tp_comm_launched_size(char *what, size_t size)
 {
     static const char *const counts[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"};
@@ -36,7 +34,7 @@ int tp_comm_launched_size(char *what, size_t size)
 }
 
 /* Beside the program or library that this code is in: in the tree of the build, or installed. */
-static bool find_beside(const char *file, char *out, size_t size)
+static bool find_beside(const char *file, const char *name, char *out, size_t size)
 {
     static const char *const places[] = {"../engine/comm", "../lib/temper", "temper",
                                          "../src/engine/comm"};
@@ -45,31 +43,32 @@ static bool find_beside(const char *file, char *out, size_t size)
         return false;
     const char *folder = dirname(real);
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        snprintf(out, size, "%s/%s/%s", folder, places[i], plug_in);
+        snprintf(out, size, "%s/%s/%s", folder, places[i], name);
         if (tp_file_exists(out))
             return true;
     }
     return false;
 }
 
-static bool find_plug_in(char *out, size_t size)
+bool tp_comm_find_plug_in(const char *variable, const char *name, char *out, size_t size)
 {
+    static const char here_is[] = "this code";
     Dl_info here;
-    const char *asked = getenv("TEMPER_MPI");
+    const char *asked = getenv(variable);
     if (asked && *asked) {
         snprintf(out, size, "%s", asked);
         return true;
     }
-    if (dladdr(plug_in, &here) && here.dli_fname && find_beside(here.dli_fname, out, size))
+    if (dladdr(here_is, &here) && here.dli_fname && find_beside(here.dli_fname, name, out, size))
         return true;
-    return find_beside("/proc/self/exe", out, size);
+    return find_beside("/proc/self/exe", name, out, size);
 }
 
 tp_status tp_comm_load(tp_comm *c, tp_error *err)
 {
-    char path[PATH_MAX + 64], what[128];
+    char path[TP_COMM_PATH], what[128];
     (void)tp_comm_launched_size(what, sizeof what);
-    if (!find_plug_in(path, sizeof path))
+    if (!tp_comm_find_plug_in("TEMPER_MPI", "temper_mpi.so", path, sizeof path))
         return tp_fail(err, TP_ERR_UNSUPPORTED,
                        "started as one of several processes (%s), but this build has no MPI: "
                        "install libopenmpi-dev (scripts/install-deps --with-mpi) and build again, "

@@ -10,8 +10,9 @@
 #define TP_ENGINE_COMM_TRANSPORT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
-enum { TP_TRANSPORT_VERSION = 1, TP_TRANSPORT_REQUESTS = 256 };
+enum { TP_TRANSPORT_VERSION = 2, TP_TRANSPORT_REQUESTS = 256 };
 enum { TP_ANY_RANK = -1 };
 enum { TP_TRANSPORT_TAGS = 32000 }; /* tags are below; MPI promises 32767 */
 
@@ -30,6 +31,12 @@ typedef struct {
     void (*cancel)(void *context, int request);
     /* Leave together: waits for all others to do the same. */
     void (*close)(void *context);
+
+    /* Of a network that is simulated; NULL elsewhere: this host, its clock, and naps. */
+    const char *host; /* after open() */
+    uint64_t (*now_ns)(void *context);
+    void (*pass)(void *context, double seconds); /* they pass, as if something were computed */
+    void (*pause)(void *context);                /* until something that has begun is done */
 } tp_transport;
 
 /* What a plug-in exports. */

@@ -16,6 +16,20 @@ enum { SPINS = 200, YIELDS = 400 };
 enum { NAP_NS = 20000, LONGEST_NAP_NS = 500000 };
 static const uint64_t second = 1000000000u;
 
+uint64_t tp_comm_now_ns(const tp_comm *c)
+{
+    const tp_transport *t = c->transport;
+    return t && t->now_ns ? t->now_ns(t->context) : tp_clock_ns();
+}
+
+void tp_comm_pass(tp_comm *c, double seconds)
+{
+    if (c && c->transport && c->transport->pass && seconds > 0)
+        c->transport->pass(c->transport->context, seconds);
+}
+
+double tp_comm_now_s(const tp_comm *c) { return (double)tp_comm_now_ns(c) * 1e-9; }
+
 static void nap(uint64_t polls)
 {
     if (polls < SPINS)
@@ -78,6 +92,10 @@ tp_status tp_comm_listen(tp_comm *c, tp_error *err)
 
 tp_status tp_comm_pause(tp_comm *c, tp_waiting *w, int for_rank, tp_error *err)
 {
+    if (c->transport->pause) {
+        c->transport->pause(c->transport->context);
+        return TP_OK;
+    }
     nap(w->polls++);
     if (w->polls % 64 != 0)
         return TP_OK;

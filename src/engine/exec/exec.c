@@ -488,6 +488,30 @@ static inline tp_status launch(const tp_exec *e, tp_launch *l, tp_error *err)
     return l->op == TP_OP_host && e->host ? call_host(e, l, err) : TP_OK;
 }
 
+tp_status tp_exec_rehearse(const tp_exec *e, tp_traffic *traffic, bool talks, const double *seconds,
+                           tp_error *err)
+{
+    double passed = 0; /* together, as long as nothing is on its way */
+    for (size_t i = 0; i < e->n; i++) {
+        if (e->is_off[i])
+            continue;
+        if (tp_ops[e->launches[i].op]->traits & TP_OP_COMMUNICATES) {
+            if (!talks)
+                continue;
+            tp_traffic_pass(traffic, passed);
+            passed = 0;
+            TP_TRY(tp_traffic_run(traffic, i, err));
+        } else if (tp_traffic_is_busy(traffic)) {
+            tp_traffic_pass(traffic, passed);
+            tp_traffic_progress(traffic);
+            passed = seconds[i];
+        } else
+            passed += seconds[i];
+    }
+    tp_traffic_pass(traffic, passed);
+    return TP_OK;
+}
+
 static void add_time(tp_exec *e, size_t i, uint64_t ns)
 {
     e->info[i].ns += ns;

@@ -58,6 +58,11 @@ void tp_exec_set_rows(tp_exec *exec, int input, int64_t n);
 void tp_exec_set_talks(tp_exec *exec, bool talks);
 const tp_traffic *tp_exec_traffic(const tp_exec *exec); /* NULL: there are none */
 
+/* A run in a network that is simulated, with a rank's own traffic: what communicates does, launch i
+ * takes seconds[i]. */
+TP_CHECKED tp_status tp_exec_rehearse(const tp_exec *exec, tp_traffic *traffic, bool talks,
+                                      const double *seconds, tp_error *err);
+
 /* tp_program_run(), slowly, looking at every output: *ret is the first launch that wrote a
  * NaN or an infinity (with finite operands before it), or -1. */
 TP_CHECKED tp_status tp_exec_run_checked(tp_exec *exec, bool accumulate, int *ret_first_bad,

@@ -35,7 +35,8 @@ struct tp_traffic {
     int *bucket_of; /* per launch; -1: none */
     size_t unit;    /* elements of a piece that are a rank's */
     slot slots[SLOTS];
-    int next; /* the slots are filled and emptied in turn */
+    int next;           /* the slots are filled and emptied in turn */
+    double rehearsed_s; /* to copy a byte, in a rehearsal; else 0 */
 };
 
 static bool begins(const tp_launch *l)
@@ -154,6 +155,23 @@ void tp_traffic_bind(tp_traffic *t, void *staging)
     }
 }
 
+tp_traffic *tp_traffic_rehearse(const tp_traffic *plan, const tp_rehearsal *how, tp_arena *arena)
+{
+    if (!plan)
+        return NULL;
+    tp_traffic *t = tp_arena_array(arena, tp_traffic, 1);
+    *t = *plan;
+    t->ranks.comm = how->comm;
+    t->ranks.rank = tp_comm_rank(how->comm);
+    t->buckets = tp_arena_array(arena, bucket, t->n_buckets);
+    memcpy(t->buckets, plan->buckets, t->n_buckets * sizeof *t->buckets);
+    for (int s = 0; s < SLOTS; s++)
+        t->slots[s] = (slot){.starts = tp_arena_array(arena, size_t, (size_t)t->ranks.ranks + 1)};
+    t->rehearsed_s = 2 / how->bytes_per_s;
+    tp_traffic_bind(t, how->nothing);
+    return t;
+}
+
 static size_t n_pieces(const tp_traffic *t, const bucket *b)
 {
     return (b->longest + t->unit - 1) / t->unit;
@@ -224,6 +242,22 @@ static tp_status copy_part(const tp_traffic *t, const slot *s, int rank, bool in
     return TP_OK;
 }
 
+/* Parts of all ranks, or this rank's, or those of the others. */
+static tp_status copy_parts(const tp_traffic *t, const slot *s, bool own, bool others, bool in,
+                            tp_error *err)
+{
+    size_t n = 0; /* elements that are not there */
+    for (int r = 0; r < t->ranks.ranks; r++) {
+        if (!(r == t->ranks.rank ? own : others))
+            continue;
+        n += s->starts[r + 1] - s->starts[r];
+        if (t->rehearsed_s == 0)
+            TP_TRY(copy_part(t, s, r, in, err));
+    }
+    tp_comm_pass(t->ranks.comm, (double)(n * sizeof(float)) * t->rehearsed_s);
+    return TP_OK;
+}
+
 static tp_status retire(tp_traffic *t, slot *s, tp_error *err)
 {
     if (!s->of)
@@ -232,11 +266,8 @@ static tp_status retire(tp_traffic *t, slot *s, tp_error *err)
     s->request = NULL;
     TP_TRY(tp_comm_wait(t->ranks.comm, request, err));
     tp_op op = s->of->op;
-    for (int r = 0; r < t->ranks.ranks; r++) {
-        bool is_own = r == t->ranks.rank;
-        if (op == TP_OP_all_reduce || is_own == (op == TP_OP_reduce_scatter))
-            TP_TRY(copy_part(t, s, r, false, err));
-    }
+    bool own = op == TP_OP_all_reduce || op == TP_OP_reduce_scatter;
+    TP_TRY(copy_parts(t, s, own, op != TP_OP_reduce_scatter, false, err));
     s->of = NULL;
     return TP_OK;
 }
@@ -253,14 +284,13 @@ static tp_status send_piece(tp_traffic *t, const bucket *b, size_t piece, tp_err
         s->starts[r + 1] = s->starts[r] + TP_MIN(left, t->unit);
     }
     bool sums = b->op == TP_OP_all_reduce || b->op == TP_OP_reduce_scatter;
-    for (int r = 0; r < t->ranks.ranks; r++)
-        if (sums || r == t->ranks.rank)
-            TP_TRY(copy_part(t, s, r, true, err));
+    TP_TRY(copy_parts(t, s, true, sums, true, err));
     const tp_exchange_spec c = {.kind = b->op == TP_OP_all_reduce       ? TP_ALL_REDUCE
                                         : b->op == TP_OP_reduce_scatter ? TP_REDUCE_SCATTER
                                                                         : TP_ALL_GATHER,
                                 .element = sizeof(float),
-                                .add = tp_add_f32,
+                                .add = t->rehearsed_s == 0 ? tp_add_f32 : NULL,
+                                .add_s = 1.5 * sizeof(float) * t->rehearsed_s,
                                 .data = s->data,
                                 .temp = s->temp,
                                 .starts = s->starts};
@@ -297,4 +327,12 @@ void tp_traffic_progress(tp_traffic *t)
 {
     if (t)
         tp_comm_progress(t->ranks.comm);
+}
+
+bool tp_traffic_is_busy(const tp_traffic *t) { return tp_comm_is_busy(t->ranks.comm); }
+
+void tp_traffic_pass(tp_traffic *t, double seconds)
+{
+    if (t)
+        tp_comm_pass(t->ranks.comm, seconds);
 }

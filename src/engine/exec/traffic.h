@@ -32,9 +32,22 @@ double tp_traffic_begun_bytes(const tp_traffic *traffic, size_t i, double *ret_r
 double tp_traffic_rounds(const tp_traffic *traffic);
 void tp_traffic_bind(tp_traffic *traffic, void *staging);
 
+/* The same in a network that is simulated (comm/world.h), as the rank of `comm`: what is exchanged
+ * is not there, copying and adding take their time.  In the arena; shares what was planned. */
+typedef struct {
+    tp_comm *comm;
+    void *nothing;      /* addresses of tp_traffic_staging_bytes() that nobody reads */
+    double bytes_per_s; /* of memory, what is read and written together */
+} tp_rehearsal;
+tp_traffic *tp_traffic_rehearse(const tp_traffic *traffic, const tp_rehearsal *how,
+                                tp_arena *arena);
+
 /* Launch i, one of those with TP_OP_COMMUNICATES. */
 TP_CHECKED tp_status tp_traffic_run(tp_traffic *traffic, size_t i, tp_error *err);
 /* Between other launches. */
 void tp_traffic_progress(tp_traffic *traffic);
+/* In a rehearsal: whether something is on its way; something else was done meanwhile. */
+bool tp_traffic_is_busy(const tp_traffic *traffic);
+void tp_traffic_pass(tp_traffic *traffic, double seconds);
 
 #endif

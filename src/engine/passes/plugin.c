@@ -3,6 +3,7 @@
 #include "engine/passes/plugin.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -56,6 +57,31 @@ static tp_status connect(plugin *p, tp_error *err)
     return TP_OK;
 }
 
+/* dlopen() maps what the file's head says and dies by SIGBUS where the file has no bytes for it.
+ * Anything else that is wrong with a shared object it tells itself. */
+static tp_status check_whole(int fd, int64_t size, const char *path, tp_error *err)
+{
+    Elf64_Ehdr head;
+    Elf64_Phdr part;
+    if (pread(fd, &head, sizeof head, 0) != sizeof head ||
+        memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64 ||
+        head.e_phentsize != sizeof part || head.e_phoff > (uint64_t)size)
+        return TP_OK;
+    for (int i = 0; i < head.e_phnum; i++) {
+        uint64_t at = head.e_phoff + (uint64_t)i * sizeof part, end = 0;
+        bool is_there = pread(fd, &part, sizeof part, (off_t)at) == sizeof part;
+        if (is_there && part.p_type != PT_LOAD)
+            continue;
+        if (!is_there || __builtin_add_overflow(part.p_offset, part.p_filesz, &end) ||
+            end > (uint64_t)size)
+            return tp_fail(err, TP_ERR_CONFIG,
+                           "the plug-in '%s' is cut short: it has %lld bytes, its head tells of "
+                           "more; build it again",
+                           path, (long long)size);
+    }
+    return TP_OK;
+}
+
 static tp_status load(const char *path, plugin *ret, tp_error *err)
 {
     plugin p = {0};
@@ -65,7 +91,9 @@ static tp_status load(const char *path, plugin *ret, tp_error *err)
         return tp_fail(err, TP_ERR_CONFIG, "plug-in '%.100s...': the path is too long", path);
     snprintf(p.path, sizeof p.path, "%s", path);
     TP_TRY(tp_input_open(path, TP_INPUT_FILE, &fd, &size, err)); /* dlopen() waits for a pipe */
+    tp_status status = check_whole(fd, size, path, err);
     close(fd);
+    TP_TRY(status);
     char found[300]; /* a name alone would be looked for elsewhere */
     snprintf(found, sizeof found, "%s%s", strchr(path, '/') ? "" : "./", path);
     p.handle = dlopen(found, RTLD_NOW | RTLD_LOCAL);
@@ -193,6 +221,6 @@ tp_status tp_plugin_run(size_t i, tp_graph *g, bool *changed, tp_error *err)
         return tp_fail(err, TP_ERR_CONFIG, "the plug-in '%s' failed (%d)", p->path, n);
     p->changes += n;
     *changed = n > 0;
-    bool removed;
+    bool removed = false; /* passes add to it */
     return n > 0 ? tp_pass_dce.run(g, NULL, &removed, err) : TP_OK;
 }

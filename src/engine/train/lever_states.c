@@ -316,7 +316,7 @@ void tp_levers_predict(const tp_config *config, const tp_ranks *ranks, const tp_
 static void put_measured(const tp_lever_measure *m, tp_json_w *w)
 {
     if (!m->what || isnan(m->value)) {
-        tp_json_w_put_str(w, "measured", "unknown");
+        tp_json_w_put_str(w, "measured", NULL);
         return;
     }
     tp_json_w_put_begin(w, "measured", '{');

@@ -90,15 +90,18 @@ typedef struct {
     double flops, bytes, s;
 } work;
 
+double tp_launch_seconds(const tp_machine *m, tp_dtype dtype, const tp_launch_info *l)
+{
+    bool contracts = (tp_ops[l->op]->traits & TP_OP_CONTRACTS) != 0;
+    return m ? tp_machine_seconds(m, dtype, contracts ? l->flops : 0, l->bytes) : NAN;
+}
+
 static double seconds_of(const tp_exec *exec, const tp_machine *m, tp_dtype dtype)
 {
-    double s = 0;
-    for (size_t i = 0; m && i < tp_exec_launch_count(exec); i++) {
-        const tp_launch_info *l = tp_exec_launch(exec, i);
-        bool contracts = (tp_ops[l->op]->traits & TP_OP_CONTRACTS) != 0;
-        s += tp_machine_seconds(m, dtype, contracts ? l->flops : 0, l->bytes);
-    }
-    return m ? s : NAN;
+    double s = m ? 0 : NAN;
+    for (size_t i = 0; m && i < tp_exec_launch_count(exec); i++)
+        s += tp_launch_seconds(m, dtype, tp_exec_launch(exec, i));
+    return s;
 }
 
 static work work_of(const tp_exec *exec, const tp_machine *m, tp_dtype dtype)

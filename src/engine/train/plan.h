@@ -42,6 +42,9 @@ typedef struct {
 /* All kinds together. */
 size_t tp_plan_phase_bytes(const tp_run_plan *plan, tp_plan_phase phase);
 
+/* A launch on this machine; NaN without one. */
+double tp_launch_seconds(const tp_machine *machine, tp_dtype dtype, const tp_launch_info *launch);
+
 /* From graphs that are there.  `machine` may be NULL. */
 TP_CHECKED tp_status tp_run_plan_make(const tp_train_options *o, const tp_model *model,
                                       const tp_run_graphs *graphs, const tp_machine *machine,

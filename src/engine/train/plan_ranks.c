@@ -42,7 +42,35 @@ tp_status tp_network_parse(const char *text, tp_network *ret, tp_error *err)
     return TP_OK;
 }
 
+tp_status tp_processor_parse(const char *text, tp_machine *ret, tp_error *err)
+{
+    static const char *const rates[] = {"GFLOP", "TFLOP", "PFLOP"};
+    static const double per_s[] = {1e9, 1e12, 1e15};
+    static const char *const sizes[] = {"GB", "TB"};
+    static const double bytes[] = {1e9, 1e12};
+    char rate[32] = "", size[32] = "";
+    double flops, bytes_per_s;
+    int used = 0;
+    if (sscanf(text, "%31[^/]/%31[^/]%n", rate, size, &used) != 2 || text[used] ||
+        !take_unit(rate, rates, per_s, 3, &flops) ||
+        !take_unit(size, sizes, bytes, 2, &bytes_per_s))
+        return tp_fail(err, TP_ERR_ARG,
+                       "a processor is arithmetic/memory in a second, as in 20TFLOP/400GB, not "
+                       "'%.60s'",
+                       text);
+    *ret = (tp_machine){.unit_f32_flops = flops,
+                        .unit_bf16_flops = flops,
+                        .gemm_f32_flops = flops,
+                        .gemm_bf16_flops = flops,
+                        .read_bytes = bytes_per_s,
+                        .copy_bytes = bytes_per_s,
+                        .update_bytes = bytes_per_s};
+    return TP_OK;
+}
+
 /* ---- one strategy ---- */
+
+const char *tp_strategy_name(int i) { return names[i]; }
 
 static double time_of(const tp_network *n, double bytes, double rounds)
 {
@@ -65,10 +93,7 @@ static void play(const tp_exec *e, const tp_machine *m, tp_dtype dtype, const tp
                 all += s;
             }
         } else
-            now += m ? tp_machine_seconds(m, dtype,
-                                          tp_ops[l->op]->traits & TP_OP_CONTRACTS ? l->flops : 0,
-                                          l->bytes)
-                     : NAN;
+            now += tp_launch_seconds(m, dtype, l);
     }
     double exposed = isnan(now) || isnan(free_at) ? NAN : fmax(free_at - now, 0);
     p->exposed_s += exposed;
@@ -83,8 +108,14 @@ static void add_traffic(const tp_traffic *t, tp_strategy_plan *p)
     p->rounds += tp_traffic_rounds(t);
 }
 
-static tp_status plan_one(const tp_train_options *o, const tp_model *model, const tp_machine *m,
-                          const tp_network *network, tp_strategy_plan *ret, tp_error *err)
+bool tp_strategy_is_possible(const tp_train_options *o, int i)
+{
+    return i == TP_STRATEGY_DDP || !o->policy.optimizer.kind->looks_at_whole;
+}
+
+tp_status tp_strategy_plan_make(const tp_train_options *o, const tp_model *model,
+                                const tp_machine *m, const tp_network *network,
+                                tp_strategy_plan *ret, tp_run_graphs *ret_graphs, tp_error *err)
 {
     tp_run_graphs graphs;
     tp_run_graphs_options more = {0};
@@ -108,7 +139,10 @@ static tp_status plan_one(const tp_train_options *o, const tp_model *model, cons
         }
         ret->step_s = ret->compute_s + ret->exposed_s;
     }
-    tp_run_graphs_release(&graphs);
+    if (status == TP_OK && ret_graphs)
+        *ret_graphs = graphs;
+    else
+        tp_run_graphs_release(&graphs);
     return status;
 }
 
@@ -126,7 +160,6 @@ static bool is_better(const tp_strategy_plan *a, const tp_strategy_plan *b)
 static void explain(const tp_strategy_plan *best, tp_strategy_plan *p)
 {
     char a[32];
-    double more = (double)p->peak_bytes - (double)best->peak_bytes;
     if (p == best)
         snprintf(p->why, sizeof p->why, "the best here");
     else if (!p->fits)
@@ -135,7 +168,8 @@ static void explain(const tp_strategy_plan *best, tp_strategy_plan *p)
         snprintf(p->why, sizeof p->why, "%s a step slower: more of its communication is exposed",
                  tp_human_seconds(p->step_s - best->step_s, a));
     else
-        snprintf(p->why, sizeof p->why, "takes %s more memory%s", tp_human_bytes(more, a),
+        snprintf(p->why, sizeof p->why, "takes %s more memory%s",
+                 tp_human_bytes((double)p->peak_bytes - (double)best->peak_bytes, a),
                  isnan(p->step_s) ? "" : " and is no faster");
 }
 
@@ -152,11 +186,11 @@ tp_status tp_ranks_plan_make(const tp_train_options *o, const tp_model *model,
     p.alone_s = alone.step_s;
     for (int i = 0; i < TP_STRATEGY_PLANS; i++) {
         tp_train_options with = *o;
-        if (i != TP_STRATEGY_DDP && o->policy.optimizer.kind->looks_at_whole)
+        if (!tp_strategy_is_possible(o, i))
             continue;
         with.ranks.ranks = ranks;
         with.distributed.strategy = i;
-        TP_TRY(plan_one(&with, model, machine, &p.network, &p.v[p.n++], err));
+        TP_TRY(tp_strategy_plan_make(&with, model, machine, &p.network, &p.v[p.n++], NULL, err));
     }
     for (int i = 0; i < p.n; i++)
         if (p.v[i].fits && (p.best < 0 || is_better(&p.v[i], &p.v[p.best])))

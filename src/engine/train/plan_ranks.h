@@ -20,6 +20,9 @@ TP_CHECKED tp_status tp_ranks_check(const tp_train_options *o, tp_error *err);
 /* "100Gbit/2us": bits a second (Kbit, Mbit, Gbit, Tbit), then latency (ns, us, ms). */
 TP_CHECKED tp_status tp_network_parse(const char *text, tp_network *ret, tp_error *err);
 
+/* "20TFLOP/400GB": a machine that does so much arithmetic and moves so many bytes a second. */
+TP_CHECKED tp_status tp_processor_parse(const char *text, tp_machine *ret, tp_error *err);
+
 typedef struct {
     const char *strategy;
     size_t peak_bytes; /* of a rank */
@@ -46,6 +49,15 @@ TP_CHECKED tp_status tp_ranks_plan_make(const tp_train_options *o, const tp_mode
                                         const tp_machine *machine, int ranks,
                                         const tp_network *network, tp_ranks_plan *ret,
                                         tp_error *err);
+
+/* One of them: `o` with ranks and strategy.  ret_graphs, unless NULL, gets what it was made of. */
+TP_CHECKED tp_status tp_strategy_plan_make(const tp_train_options *o, const tp_model *model,
+                                           const tp_machine *machine, const tp_network *network,
+                                           tp_strategy_plan *ret, tp_run_graphs *ret_graphs,
+                                           tp_error *err);
+const char *tp_strategy_name(int i); /* below TP_STRATEGY_PLANS */
+/* Whether the optimizer allows strategy i. */
+bool tp_strategy_is_possible(const tp_train_options *o, int i);
 
 void tp_ranks_plan_text(const tp_ranks_plan *plan, tp_buf *out);
 void tp_ranks_plan_put(const tp_ranks_plan *plan, tp_json_w *w); /* member "distributed" */

@@ -39,7 +39,7 @@ static tp_status refuse_to_go_on(trainer *t, const step_result *r, const bad_ste
                    "step %lld is %s (loss %s, gradient norm %s%s)%s%s. train.%s=skip passes over "
                    "up to train.max_skipped=%lld in a row",
                    (long long)t->state.step + 1, b->why, loss, norm, spike,
-                   b->first[0] ? "; first in " : "", b->first, key,
+                   b->first[0] ? "; " : "", b->first, key,
                    (long long)t->o->train.max_skipped);
 }
 

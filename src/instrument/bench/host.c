@@ -128,7 +128,7 @@ void tp_host_write(const tp_host *host, tp_json_w *w)
                                     {"gpu", host->gpu}};
     tp_json_w_begin(w, '{');
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
-        tp_json_w_put_str(w, pairs[i][0], pairs[i][1]);
+        tp_json_w_put_str(w, pairs[i][0], strcmp(pairs[i][1], "unknown") ? pairs[i][1] : NULL);
     tp_json_w_put_i64(w, "processors", host->processors);
     tp_json_w_put_i64(w, "memory_gib", host->memory_gib);
     tp_json_w_end(w, '}');

@@ -416,7 +416,7 @@ static void put_memory(const tp_profile_data *d, tp_json_w *w)
     tp_json_w_end(w, '}');
     tp_json_w_put_begin(w, "memory_growth", '{');
     tp_json_w_put_str(w, "verdict",
-                      g.leak.verdict == TP_LEAK_CANNOT_TELL ? "unknown"
+                      g.leak.verdict == TP_LEAK_CANNOT_TELL ? NULL
                       : g.leak.verdict == TP_LEAK_GROWING   ? "grows"
                       : g.leak.verdict == TP_LEAK_PLATEAU   ? "grew, then stopped"
                                                             : "none shown");

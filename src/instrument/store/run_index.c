@@ -21,7 +21,13 @@
 #include "instrument/ingest/runs/find.h"
 #include "text/json/json.h"
 
-enum { SCHEMA_VERSION = 1, BUSY_MS = 2000, ID_BYTES = 13, MAX_TAGS_BYTES = 1 << 16, MOST_TAG_BYTES = 64 };
+enum {
+    SCHEMA_VERSION = 2,
+    BUSY_MS = 2000,
+    ID_BYTES = 13,
+    MAX_TAGS_BYTES = 1 << 16,
+    MOST_TAG_BYTES = 64
+};
 
 /* Columns of the table, in this order: what SELECT gives and INSERT takes. */
 #define COLUMNS                                                                                  \
@@ -34,6 +40,7 @@ typedef struct {
     char *path, *extent, *format, *state, *algorithm, *model, *tags, *problem;
     tp_metrics *m; /* of a run that grows: it is read on, not again */
     bool is_seen;
+    bool is_dead; /* says "running" and nobody holds it: not kept, for it changes without a byte */
 } row;
 
 struct tp_run_index {
@@ -78,7 +85,7 @@ static void show(row *r)
     r->e.id = r->id;
     r->e.path = r->path;
     r->e.format = r->format;
-    r->e.state = r->state;
+    r->e.state = r->is_dead ? "killed" : r->state;
     r->e.algorithm = r->algorithm;
     r->e.model = r->model;
     r->e.tags = r->tags;
@@ -368,10 +375,6 @@ static void read_record(row *r, const char *folder)
         r->model = string_of(root, "model");
         (void)tp_json_i64(tp_json_get(root, "step"), &r->e.step);
         (void)tp_json_i64(tp_json_get(root, "max_steps"), &r->e.max_steps);
-        if (is_dead(r, folder)) {
-            free(r->state);
-            r->state = copy_of("killed");
-        }
     }
     tp_arena_release(&arena);
     tp_buf_release(&text);
@@ -435,14 +438,12 @@ static void read_run(row *r, const char *path, const char *format, tp_metrics *o
 
 /* ---- scanning ---- */
 
-/* "running" becomes "killed" without a byte written. */
+/* A run is killed, and goes on, without a byte written. */
 static void check_state(tp_run_index *x, row *r, const char *folder)
 {
-    if (is_dead(r, folder)) {
-        free(r->state);
-        r->state = copy_of("killed");
-        x->has_changed = true;
-    }
+    bool was_dead = r->is_dead;
+    r->is_dead = is_dead(r, folder);
+    x->has_changed |= r->is_dead != was_dead;
 }
 
 static bool see(void *user, const tp_run_place *place, const tp_run_reader *reader, const char *run)
@@ -462,7 +463,6 @@ static bool see(void *user, const tp_run_place *place, const tp_run_reader *read
     if (r && strcmp(r->extent, extent) == 0) {
         tp_metrics_close(r->m);
         r->m = NULL;
-        check_state(x, r, full.data);
     } else {
         bool is_known = r != NULL;
         tp_metrics *open = r ? r->m : NULL;
@@ -476,6 +476,7 @@ static bool see(void *user, const tp_run_place *place, const tp_run_reader *read
         read_run(r, full.data, reader->name, open, is_known);
         x->has_changed = true;
     }
+    check_state(x, r, full.data);
     free(r->tags);
     r->tags = read_tags(full.data);
     r->is_seen = true;
@@ -627,6 +628,16 @@ static bool is_word_of(const char *tags, const char *tag)
     return false;
 }
 
+/* Tags that are there and cannot be read would be lost. */
+static tp_status check_tags(const char *file, tp_error *err)
+{
+    tp_buf text = {0};
+    tp_status status =
+        tp_file_exists(file) ? tp_file_read(file, MAX_TAGS_BYTES, &text, err) : TP_OK;
+    tp_buf_release(&text);
+    return status;
+}
+
 tp_status tp_run_set_tag(const char *path, const char *tag, bool is_set, tp_error *err)
 {
     TP_MEMORY_GUARD(err);
@@ -649,8 +660,8 @@ tp_status tp_run_set_tag(const char *path, const char *tag, bool is_set, tp_erro
     }
     if (is_set)
         tp_buf_addf(&out, "%s\n", tag);
-    tp_status status = TP_OK;
-    if (is_word_of(tags, tag) != is_set)
+    tp_status status = check_tags(file, err);
+    if (status == TP_OK && is_word_of(tags, tag) != is_set)
         status = tp_file_write_atomic(file, tp_buf_str(&out), out.len, err);
     tp_buf_release(&out);
     free(tags);

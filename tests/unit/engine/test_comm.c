@@ -102,7 +102,7 @@ static void overlap(tp_comm *comm, void *user)
     for (int k = 0; k < N; k++) {
         for (size_t i = 0; i < SIZE; i++)
             data[k][i] = (float)k;
-        const tp_exchange_spec c = {TP_ALL_REDUCE, 4, tp_add_f32, data[k], temp[k], starts};
+        const tp_exchange_spec c = {TP_ALL_REDUCE, 4, tp_add_f32, data[k], temp[k], starts, 0};
         if (tp_comm_start(comm, &c, &requests[k], &err) != TP_OK)
             abort();
     }

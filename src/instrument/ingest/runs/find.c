@@ -98,6 +98,8 @@ static void look(walk *w, const char *path, int depth)
     if (tp_place_look(&place, path, NULL) != TP_OK)
         return;
     const tp_run_reader *reader = tp_run_reader_here(&place);
+    if (reader && reader->each && place.is_dir)
+        reader = NULL; /* of the data base in it: its runs have its name */
     if (reader)
         see_place(w, &place, reader);
     if (place.is_dir && depth > 0 && !w->stops)

@@ -1,0 +1,140 @@
+/* world.c - a simulated world in a process of its own: SimGrid has one state, and ends the process
+ * where it does not like a platform. */
+#include "engine/comm/world.h"
+
+#include <dlfcn.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/platform.h"
+#include "base/strings.h"
+#include "engine/comm/comm_internal.h"
+
+/* What the child leaves behind. */
+typedef struct {
+    int done; /* 0: it never came to an end */
+    tp_error failure;
+    tp_world_result result;
+} outcome;
+
+typedef struct {
+    void (*rank)(tp_comm *comm, void *user);
+    void *user;
+} play;
+
+void *tp_world_share(size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+void tp_world_unshare(void *shared, size_t bytes)
+{
+    if (shared)
+        munmap(shared, bytes);
+}
+
+static tp_status load(tp_world_fn **ret, tp_error *err)
+{
+    char path[TP_COMM_PATH];
+    if (!tp_comm_find_plug_in("TEMPER_SMPI", "temper_smpi.so", path, sizeof path))
+        return tp_fail(err, TP_ERR_UNSUPPORTED,
+                       "this build has no simulator: install libsimgrid-dev (scripts/install-deps "
+                       "--with-simgrid) and build again; temper plan --ranks N --network "
+                       "RATE/LATENCY is the closed formula");
+    void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    if (!library)
+        return tp_fail(err, TP_ERR_UNSUPPORTED, "SimGrid cannot be loaded: %s", dlerror());
+    *(void **)ret = dlsym(library, TP_WORLD_SYMBOL);
+    return *ret ? TP_OK : tp_fail(err, TP_ERR_UNSUPPORTED, "'%s' is no plug-in of temper", path);
+}
+
+static void live(tp_transport *transport, void *user)
+{
+    const play *p = user;
+    tp_comm *comm;
+    tp_error err;
+    if (tp_comm_open_over(transport, &comm, &err) != TP_OK) {
+        fprintf(stderr, "%s", err.message);
+        abort();
+    }
+    p->rank(comm, p->user);
+    tp_comm_close(comm, TP_OK);
+}
+
+/* In the child. */
+static void simulate(const tp_world_spec *spec, play *p, outcome *ret)
+{
+    tp_world_fn *run;
+    char why[512] = "";
+    tp_status status = load(&run, &ret->failure);
+    if (status == TP_OK && run(TP_WORLD_VERSION, spec, live, p, &ret->result, why, sizeof why) != 0)
+        status = tp_fail(&ret->failure, TP_ERR_CONFIG, "'%.200s': %s", spec->platform, why);
+    ret->failure.status = status;
+    ret->done = 1;
+}
+
+/* The last line of what it said. */
+static void last_words(int said, char *out, size_t size)
+{
+    char text[4096];
+    ssize_t n = pread(said, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = 0;
+    text[strcspn(text, "\n")] = 0;
+    snprintf(out, size, "%s", text);
+}
+
+static tp_status judge(const tp_world_spec *spec, const outcome *o, int how, int said,
+                       tp_world_result *ret, tp_error *err)
+{
+    char words[512];
+    *ret = o->result;
+    if (o->done) {
+        if (err && o->failure.status != TP_OK)
+            *err = o->failure;
+        return o->failure.status;
+    }
+    last_words(said, words, sizeof words);
+    if (WIFSIGNALED(how) && WTERMSIG(how) == SIGINT)
+        return tp_fail(err, TP_ERR_INTERRUPTED, "interrupted");
+    if (WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL)
+        return tp_fail(err, TP_ERR_NOMEM, "SimGrid was killed with %d ranks: for want of memory?",
+                       spec->ranks);
+    return tp_fail(err, TP_ERR_CONFIG, "SimGrid gave up on '%.200s' with %d ranks%s%s",
+                   spec->platform, spec->ranks, *words ? ": " : " and does not say why", words);
+}
+
+tp_status tp_world_run(const tp_world_spec *spec, void (*rank)(tp_comm *comm, void *user),
+                       void *user, tp_world_result *ret, tp_error *err)
+{
+    int how = 0, said = memfd_create("said", MFD_CLOEXEC);
+    outcome *o = tp_world_share(sizeof *o);
+    TP_HAVE(o);
+    pid_t parent = getpid(), child = said < 0 ? -1 : fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(1);
+        signal(SIGINT, SIG_DFL);
+        dup2(said, STDERR_FILENO);
+        dup2(said, STDOUT_FILENO);
+        simulate(spec, &(play){rank, user}, o);
+        _exit(0);
+    }
+    tp_status status =
+        child < 0 ? tp_fail(err, TP_ERR_IO, "a process for the simulation cannot be started")
+                  : TP_OK;
+    if (status == TP_OK) {
+        while (waitpid(child, &how, 0) < 0)
+            ;
+        status = judge(spec, o, how, said, ret, err);
+    }
+    if (said >= 0)
+        close(said);
+    tp_world_unshare(o, sizeof *o);
+    return status;
+}

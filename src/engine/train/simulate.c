@@ -1,0 +1,349 @@
+/* simulate.c - a step of every rank in a simulated network. */
+#include "engine/train/simulate.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/clock.h"
+#include "base/platform.h"
+
+/* What a rank leaves behind. */
+typedef struct {
+    double step_s, exposed_s, hidden_s, bytes_sent, messages;
+    tp_error failure;
+} rank_result;
+
+/* A graph of the step. */
+typedef struct {
+    const tp_exec *exec; /* NULL: there is no such graph */
+    double *seconds;     /* of its launches */
+    double all_s;
+} act;
+
+/* The step that every rank goes through. */
+typedef struct {
+    act train, update, gather;
+    double before_s, update_s;  /* generation and the like; of an update without messages */
+    int updates, micro_batches; /* of an update */
+    double bytes_per_s;
+    char *nothing;
+    size_t nothing_bytes;
+    rank_result *results; /* shared */
+} score;
+
+/* ---- one rank ---- */
+
+static tp_status play(const act *a, tp_traffic *traffic, tp_comm *comm, bool talks, tp_error *err)
+{
+    if (a->exec && traffic)
+        return tp_exec_rehearse(a->exec, traffic, talks, a->seconds, err);
+    tp_comm_pass(comm, a->all_s);
+    return TP_OK;
+}
+
+static tp_status play_update(const score *s, tp_comm *comm, tp_traffic *const traffic[3],
+                             tp_error *err)
+{
+    double figures[11] = {0};
+    for (int m = 0; m < s->micro_batches; m++)
+        TP_TRY(play(&s->train, traffic[0], comm, m + 1 == s->micro_batches, err));
+    TP_TRY(tp_comm_sum(comm, figures, 1, err)); /* the norm */
+    if (traffic[1])
+        TP_TRY(play(&s->update, traffic[1], comm, true, err));
+    else
+        tp_comm_pass(comm, s->update_s);
+    return play(&s->gather, traffic[2], comm, true, err);
+}
+
+static tp_status play_step(const score *s, tp_comm *comm, tp_arena *arena, tp_error *err)
+{
+    const act *const acts[3] = {&s->train, &s->update, &s->gather};
+    const tp_rehearsal how = {comm, s->nothing, s->bytes_per_s};
+    tp_traffic *traffic[3];
+    double figures[11] = {0};
+    for (int i = 0; i < 3; i++)
+        traffic[i] =
+            acts[i]->exec ? tp_traffic_rehearse(tp_exec_traffic(acts[i]->exec), &how, arena) : NULL;
+    tp_comm_pass(comm, s->before_s);
+    for (int u = 0; u < s->updates; u++)
+        TP_TRY(play_update(s, comm, traffic, err));
+    TP_TRY(tp_comm_sum(comm, figures, TP_COUNTOF(figures), err));
+    return tp_comm_max(comm, figures, 2, err); /* whether somebody is asked to stop */
+}
+
+static void live(tp_comm *comm, void *user)
+{
+    enum { TABLES = 64 << 20 }; /* of addresses */
+    const score *s = user;
+    rank_result *r = &s->results[tp_comm_rank(comm)];
+    tp_arena arena;
+    double nobody = 0;
+    tp_status status = tp_arena_init(&arena, TABLES, &r->failure);
+    if (status == TP_OK)
+        status = tp_comm_max(comm, &nobody, 1, &r->failure); /* all begin together */
+    tp_comm_stats before = tp_comm_get_stats(comm);
+    double began = tp_comm_now_s(comm);
+    if (status == TP_OK)
+        status = play_step(s, comm, &arena, &r->failure);
+    tp_comm_stats after = tp_comm_get_stats(comm);
+    r->step_s = tp_comm_now_s(comm) - began;
+    r->exposed_s = after.exposed_s - before.exposed_s;
+    r->hidden_s = after.hidden_s - before.hidden_s;
+    r->bytes_sent = (double)(after.bytes_sent - before.bytes_sent);
+    r->messages = (double)(after.messages - before.messages);
+    r->failure.status = status;
+    tp_arena_release(&arena);
+}
+
+/* ---- the step ---- */
+
+static void add_act(const tp_program *program, const char *graph, const tp_machine *m,
+                    tp_dtype dtype, tp_arena *arena, act *ret)
+{
+    int g = tp_program_find(program, graph);
+    const tp_exec *e = g < 0 ? NULL : tp_program_exec(program, g);
+    if (!e)
+        return;
+    ret->exec = e;
+    ret->seconds = tp_arena_array(arena, double, tp_exec_launch_count(e) + 1);
+    for (size_t i = 0; i < tp_exec_launch_count(e); i++) {
+        const tp_launch_info *l = tp_exec_launch(e, i);
+        ret->seconds[i] = tp_launch_seconds(m, dtype, l);
+        ret->all_s += ret->seconds[i];
+    }
+}
+
+static tp_status make_score(const tp_run_graphs *g, const tp_run_plan *plan, const tp_machine *m,
+                            int ranks, tp_arena *arena, score *s, tp_error *err)
+{
+    tp_dtype dtype = tp_session_get_options(g->session)->compile.passes.compute_dtype;
+    *s = (score){.before_s = plan->generation_s + plan->logprob_s + plan->reference_s,
+                 .update_s = plan->update_s / plan->updates,
+                 .updates = (int)plan->updates,
+                 .micro_batches = (int)(plan->micro_batches / plan->updates),
+                 .bytes_per_s = m->copy_bytes};
+    add_act(g->program, "train", m, dtype, arena, &s->train);
+    add_act(g->program, "update", m, dtype, arena, &s->update);
+    add_act(g->program, "gather", m, dtype, arena, &s->gather);
+    const act *const acts[3] = {&s->train, &s->update, &s->gather};
+    for (int i = 0; i < 3; i++)
+        if (acts[i]->exec)
+            s->nothing_bytes =
+                TP_MAX(s->nothing_bytes, tp_traffic_staging_bytes(tp_exec_traffic(acts[i]->exec)));
+    s->nothing_bytes += 4096;
+    s->nothing =
+        mmap(NULL, s->nothing_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    s->results = tp_world_share((size_t)ranks * sizeof *s->results);
+    if (s->nothing == MAP_FAILED || !s->results)
+        return tp_fail(err, TP_ERR_NOMEM, "no addresses for %zu bytes", s->nothing_bytes);
+    return TP_OK;
+}
+
+static void release_score(score *s, int ranks)
+{
+    if (s->nothing && s->nothing != MAP_FAILED)
+        munmap(s->nothing, s->nothing_bytes);
+    tp_world_unshare(s->results, (size_t)ranks * sizeof *s->results);
+}
+
+static double messages_of(const score *s)
+{
+    double rounds = 0;
+    if (s->train.exec)
+        rounds += s->updates * tp_traffic_rounds(tp_exec_traffic(s->train.exec));
+    if (s->update.exec)
+        rounds += s->updates * tp_traffic_rounds(tp_exec_traffic(s->update.exec));
+    if (s->gather.exec)
+        rounds += s->updates * tp_traffic_rounds(tp_exec_traffic(s->gather.exec));
+    return rounds;
+}
+
+/* ---- one point ---- */
+
+static tp_world_spec spec_of(const tp_simulation_options *how, int ranks)
+{
+    return (tp_world_spec){.platform = how->platform,
+                           .ranks = ranks,
+                           .slow_link = how->slow_link,
+                           .slow_factor = how->slow_factor};
+}
+
+static tp_status collect(const score *s, tp_simulated_point *p, tp_error *err)
+{
+    for (int i = 0; i < p->ranks; i++) {
+        const rank_result *r = &s->results[i];
+        if (r->failure.status != TP_OK) {
+            if (err)
+                *err = r->failure;
+            return r->failure.status;
+        }
+        p->step_s = fmax(p->step_s, r->step_s);
+        p->exposed_s += r->exposed_s / p->ranks;
+        p->hidden_s += r->hidden_s / p->ranks;
+        p->bytes_sent += r->bytes_sent / p->ranks;
+        p->messages += r->messages;
+    }
+    return TP_OK;
+}
+
+static tp_status simulate(const tp_simulation_options *how, score *s, tp_simulated_point *p,
+                          tp_error *err)
+{
+    tp_world_spec spec = spec_of(how, p->ranks);
+    spec.nothing = s->nothing;
+    spec.nothing_bytes = s->nothing_bytes;
+    double began = tp_clock_s();
+    TP_TRY(tp_world_run(&spec, live, s, &p->world, err));
+    p->took_s = tp_clock_s() - began;
+    return collect(s, p, err);
+}
+
+/* With these buckets.  *ret_messages: more than are wanted, and nothing was simulated. */
+static tp_status try_buckets(const tp_train_options *o, const tp_model *model, const tp_machine *m,
+                             const tp_network *network, const tp_simulation_options *how,
+                             tp_simulated_point *p, double *ret_messages, tp_error *err)
+{
+    tp_strategy_plan strategy;
+    tp_run_graphs graphs;
+    tp_run_plan plan;
+    tp_arena arena;
+    score s = {0};
+    TP_TRY(tp_strategy_plan_make(o, model, m, network, &strategy, &graphs, err));
+    tp_status status = tp_arena_init(&arena, 1 << 30, err);
+    if (status == TP_OK) {
+        status = tp_run_plan_make(o, model, &graphs, m, &plan, err);
+        if (status == TP_OK)
+            status = make_score(&graphs, &plan, m, p->ranks, &arena, &s, err);
+        *ret_messages = messages_of(&s);
+        p->strategy = strategy.strategy;
+        p->formula_s = strategy.step_s;
+        p->compute_efficiency = plan.step_s;
+        p->bucket_mib = o->distributed.bucket_mib;
+        if (status == TP_OK && *ret_messages <= how->most_messages)
+            status = simulate(how, &s, p, err);
+        release_score(&s, p->ranks);
+        tp_arena_release(&arena);
+    }
+    tp_run_graphs_release(&graphs);
+    return status;
+}
+
+static tp_status simulate_point(const tp_train_options *o, const tp_model *model,
+                                const tp_machine *m, const tp_network *network,
+                                const tp_simulation_options *how, double alone_s,
+                                tp_simulated_point *p, tp_error *err)
+{
+    double messages = 0, before;
+    tp_train_options with = *o;
+    with.ranks.ranks = p->ranks;
+    do {
+        before = messages;
+        TP_TRY(try_buckets(&with, model, m, network, how, p, &messages, err));
+        if (messages <= how->most_messages)
+            break;
+        with.distributed.bucket_mib *= 2;
+    } while (before == 0 || messages < before);
+    if (messages > how->most_messages)
+        return tp_fail(
+            err, TP_ERR_UNSUPPORTED,
+            "each of %d ranks sends %.3g messages in a step with %s, the simulation takes "
+            "%.3g: take 2^k ranks, which need k rounds of messages and not one for "
+            "each rank",
+            p->ranks, messages, p->strategy, how->most_messages);
+    p->efficiency = alone_s / (p->step_s * p->ranks);
+    p->compute_efficiency = alone_s / (p->compute_efficiency * p->ranks);
+    return TP_OK;
+}
+
+/* ---- all of them ---- */
+
+static void no_step(tp_comm *comm, void *user) { (void)comm, (void)user; }
+
+/* What the plan's formula makes of the platform. */
+static tp_status measure_network(const tp_simulation_options *how, int ranks, tp_network *ret,
+                                 tp_world_result *world, tp_error *err)
+{
+    tp_world_spec spec = spec_of(how, ranks);
+    TP_TRY(tp_world_run(&spec, no_step, NULL, world, err));
+    *ret = (tp_network){.bytes_per_s = world->bytes_per_s, .latency_s = world->latency_s};
+    return TP_OK;
+}
+
+static void say(const tp_simulation_options *how, const tp_simulated_point *p)
+{
+    char text[256];
+    if (!how->note)
+        return;
+    snprintf(text, sizeof text, "%d ranks, %s: a step of %.4g s took %.1f s to simulate", p->ranks,
+             p->strategy, p->step_s, p->took_s);
+    how->note(how->user, text);
+}
+
+static tp_simulated_point *add_point(tp_simulation *s, int ranks)
+{
+    tp_simulated_point *p = &s->points[s->n++];
+    *p = (tp_simulated_point){.ranks = ranks};
+    return p;
+}
+
+static tp_status simulate_ranks(const tp_train_options *o, const tp_model *model,
+                                const tp_machine *m, const tp_simulation_options *how, int ranks,
+                                tp_simulation *s, tp_error *err)
+{
+    tp_network network;
+    TP_TRY(measure_network(how, ranks, &network, &s->network, err));
+    for (int i = 0; i < TP_STRATEGY_PLANS; i++) {
+        tp_train_options with = *o;
+        with.distributed.strategy = i;
+        if (!tp_strategy_is_possible(o, i))
+            continue;
+        tp_simulated_point *p = add_point(s, ranks);
+        TP_TRY(simulate_point(&with, model, m, &network, how, s->alone_s, p, err));
+        say(how, p);
+    }
+    return TP_OK;
+}
+
+static void add_alone(const tp_train_options *o, tp_simulation *s)
+{
+    for (int i = 0; i < TP_STRATEGY_PLANS; i++) {
+        if (!tp_strategy_is_possible(o, i))
+            continue;
+        tp_simulated_point *p = add_point(s, 1);
+        p->strategy = tp_strategy_name(i);
+        p->step_s = p->formula_s = s->alone_s;
+        p->efficiency = p->compute_efficiency = 1;
+        p->bucket_mib = o->distributed.bucket_mib;
+    }
+}
+
+tp_status tp_simulation_make(const tp_train_options *o, const tp_model *model,
+                             const tp_machine *machine, const tp_simulation_options *how,
+                             tp_simulation *ret, tp_error *err)
+{
+    enum { MOST = 40 * TP_STRATEGY_PLANS };
+    tp_simulation s = {.points = calloc(MOST, sizeof *s.points)};
+    tp_run_plan alone;
+    tp_train_options one = *o;
+    TP_HAVE(s.points);
+    one.ranks.ranks = 0;
+    tp_status status = tp_run_plan_compute(&one, model, false, machine, &alone, err);
+    if (status == TP_OK) {
+        s.alone_s = alone.step_s;
+        s.micro_batches = alone.micro_batches / alone.updates;
+        add_alone(&one, &s);
+    }
+    for (int n = 2; status == TP_OK && n / 2 < how->ranks; n *= 2)
+        status = simulate_ranks(&one, model, machine, how, TP_MIN(n, how->ranks), &s, err);
+    if (status != TP_OK)
+        tp_simulation_release(&s);
+    *ret = s;
+    return status;
+}
+
+void tp_simulation_release(tp_simulation *s)
+{
+    free(s->points);
+    *s = (tp_simulation){0};
+}

@@ -1,0 +1,115 @@
+# What every command writes with --json has the shape that its schema in docs/formats/schema says, and
+# what nobody knows is null.  COLLECT=FOLDER keeps what was written.
+. "$SOURCE/tests/cli/lib.sh"
+schemas=$SOURCE/docs/formats/schema
+
+# shape SCHEMA FILE
+shape() {
+    [ -z "${COLLECT:-}" ] || cp "$2" "$COLLECT/$1-$(date +%s%N).json"
+    "$TOOL" valid "$schemas/$1.json" "$2" >faults 2>&1 || fail "$last: $(head -n 5 faults)"
+    used="$used $1"
+}
+
+# says SCHEMA ARGUMENTS...: exit status 0 or 1, a verdict.
+says() {
+    schema=$1
+    shift
+    run "$@"
+    [ "$status" -le 1 ] || fail "$last: exit status $status"
+    shape "$schema" out
+}
+
+# lines SCHEMA FILE: each line by itself.
+lines() {
+    [ -z "${COLLECT:-}" ] || cp "$2" "$COLLECT/$1-lines-$(date +%s%N).jsonl"
+    "$TOOL" valid-lines "$schemas/$1.json" "$2" >faults 2>&1 || fail "$2: $(head -n 5 faults)"
+    used="$used $1"
+}
+used=
+
+make_model
+write_recipe tiny.yaml
+printf '{"prompt": "the dog", "completion": " jumps"}\n%.0s' 1 2 3 4 5 6 >rows.jsonl
+printf '{"question": "what is %s", "answer": "#### %s"}\n' one+one 2 two+two 4 >sums.jsonl
+cat >eval.yaml <<'END_YAML'
+eval: {num_tests_per_prompt: 3, k_value: [1, 2], seed: 7}
+generation: {model_name: model, max_new_tokens: 6, temperature: 1.0}
+tokenizer: {chat_template: null}
+data: {data_path: sums.jsonl}
+env: {math: {}}
+END_YAML
+write_grpo 'num_generations_per_prompt: 2, max_num_steps: 2' 'math: {}'
+cp sums.jsonl rows-grpo.jsonl
+
+# commands that only look
+says help help --json
+says version version --json
+says doctor doctor --seconds 0.1 --json
+says doctor doctor tiny.yaml --json
+says cache cache --json
+says plan plan tiny.yaml --json
+says plan plan grpo.yaml data.train.data_path=rows-grpo.jsonl --json
+echo 'max_steps: 3' >args.yaml
+says config-import config import args.yaml --json
+
+# a run and what it leaves
+run train tiny.yaml --json
+expect 0
+lines train-event out
+shape run runs/tiny/run.json
+lines metrics-record runs/tiny/metrics.jsonl
+run train grpo.yaml data.train.data_path=rows-grpo.jsonl --json
+expect 0
+lines train-event out
+shape run runs/grpo/run.json
+lines metrics-record runs/grpo/metrics.jsonl
+says doctor doctor runs/tiny --json
+says profile profile tiny.yaml --steps 2 --json
+says ablate ablate tiny.yaml --lever a:policy.recompute=full/none --rounds 2 --steps 2 --warm-up 1 --pairs 1 --json -q
+says tune tune tiny.yaml --budget 2s --steps 1 --warm-up 0 --json -q
+says generate generate model --max-new-tokens 3 --json "the dog"
+says eval eval eval.yaml --out a.json --json
+says eval eval eval.yaml eval.seed=8 --out b.json --json
+says eval-summary eval summarize a.json --json
+says eval-comparison eval compare a.json b.json --json
+
+# runs of anybody
+awk 'BEGIN { srand(7); for (i = 0; i < 200; i++) printf "{\"step\": %d, \"train/loss\": %.6f, \"mfu\": %.6f}\n", i,
+    1 + 2 * exp(-0.04 * i) + 0.02 * (rand() - 0.5), 0.4 + 0.01 * (rand() - 0.5) }' >a.jsonl
+awk 'BEGIN { srand(8); for (i = 0; i < 200; i++) printf "{\"step\": %d, \"train/loss\": %.6f, \"mfu\": %.6f}\n", i,
+    1.5 + 2 * exp(-0.04 * i) + 0.02 * (rand() - 0.5), 0.4 + 0.01 * (rand() - 0.5) }' >b.jsonl
+says runs runs runs --json
+says metrics metrics runs/tiny train/loss --json
+says metrics metrics a.jsonl --json
+says alarms alarms a.jsonl --json
+says alarms alarms b.jsonl --rule 'train/loss above 1 for 3 steps' --json
+says analyze analyze a.jsonl --json
+says analyze analyze runs/tiny --json
+says compare compare a.jsonl b.jsonl --json
+says compare compare runs/tiny runs/grpo --json
+says stats stats a.jsonl train/loss --json
+says stats stats a.jsonl train/loss mfu --json
+
+# traces
+cp "$SOURCE/tests/data/traces/kineto_rocm_rank_6.json" one.json
+cp "$SOURCE/tests/data/traces/kineto_2024_april.json" two.json
+for file in kineto_rocm_rank_6.json chrome_array.json kineto_mtia.json nsight.sqlite nsight_nccl.sqlite snapshot_p2.pickle memory_timeline.raw.json; do
+    says trace trace "$SOURCE/tests/data/traces/$file" --json
+done
+says trace-comparison trace compare one.json one.json --json
+says trace-export trace export one.json --chrome -o short.json --json
+says trace-stats trace stats one.json two.json --json
+
+# benchmarks
+says bench bench kernel/swiglu/f32 --rounds 2 --json --no-history
+says bench bench kernel/rmsnorm/f32 --rounds 2 --json --history h.jsonl
+says bench-history bench history --history h.jsonl --json
+says bench-list bench --list --json train/llama/f32/128
+
+# Every schema has met what it describes.
+for file in "$schemas"/*.json; do
+    name=$(basename "$file" .json)
+    case " $used " in *" $name "*) ;; *) fail "nothing was held against $name.json" ;; esac
+    grep -q "schema/$name.json" "$SOURCE/docs/formats/json.md" || fail "docs/formats/json.md does not name $name.json"
+done
+finish

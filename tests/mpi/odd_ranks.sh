@@ -1,0 +1,55 @@
+# A rank that is stopped for a while is named and the run goes on; one whose disk is full, or that is another version, ends it with
+# its number.  Different data: ranks_faults.sh.  Killed: kill_ranks.sh.
+. "$SOURCE/tests/cli/lib.sh"
+. "$MPI_LIB"
+write_recipe tiny.yaml
+host=$(hostname)
+
+# Stopped for TEMPER_PAUSE s (8 without): the others wait and say for whom, and nothing of the run changes.
+pause=${TEMPER_PAUSE:-8}
+words="sft.max_num_steps=3000 sft.val_period=0 checkpointing.save_period=1000 sft.max_num_epochs=100000"
+# shellcheck disable=SC2086
+mpirun --oversubscribe -n 3 "$TEMPER" train tiny.yaml $words run.dir=stopped engine.threads=1 >out 2>err </dev/null &
+pid=$!
+wait_until "[ -s stopped/metrics.jsonl ]"
+slow=$(pgrep -P $pid | sed -n 2p)
+kill -STOP "$slow"
+sleep "$pause"
+kill -CONT "$slow"
+wait $pid
+status=$?
+last="a run with a rank that was stopped for $pause s"
+expect 0
+cat out err >said
+grep -q "waits for rank 1 ($host, process $slow) for [0-9]* s" said || fail "$last: nobody names rank 1"
+# shellcheck disable=SC2086
+ranks 3 train --quiet tiny.yaml $words run.dir=free
+expect 0
+nearly free stopped 0 0
+
+# Another version of the program on one rank.
+cp "$TEMPER" other
+printf 'x' >>other
+last="two versions"
+TEMPER_MPI=$PLUG_IN timeout 120 mpirun --oversubscribe -x TEMPER_MPI -n 1 "$TEMPER" train --quiet tiny.yaml run.dir=two engine.threads=1 : \
+    -n 1 ./other train --quiet tiny.yaml run.dir=two engine.threads=1 >out 2>err </dev/null
+status=$?
+expect 2 "ranks do not have the same program: rank 1 ($host) differs from rank 0 ($host)"
+
+# The disk is full on the rank that writes: every rank ends, with the file's name, and with room it goes on.
+if [ "$(id -u)" = 0 ] && mkdir -p place && mount -t tmpfs -o size=400k none place 2>/dev/null; then
+    trap 'umount -l "$work/place"; rm -rf "$work"' EXIT
+    mkdir place/run
+    ranks 3 train --quiet tiny.yaml run.dir=place/run sft.max_num_steps=4000 sft.max_num_epochs=100000 sft.val_period=0 \
+        checkpointing.save_period=50 checkpointing.keep_top_k=100
+    expect 4 "No space left on device"
+    [ "$(grep -c "^temper: " err)" = 1 ] || fail "the failure is told more than once"
+    mount -o remount,size=20m place
+    ranks 3 train --quiet --resume tiny.yaml run.dir=place/run sft.max_num_steps=300 sft.max_num_epochs=100000 sft.val_period=0 \
+        checkpointing.save_period=50 checkpointing.keep_top_k=2
+    expect 0
+    is "steps after the disk was full" "$("$TOOL" get place/run/run.json step)" 300
+else
+    echo "not tested: a full disk (nothing can be mounted here)"
+fi
+finish
