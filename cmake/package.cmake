@@ -40,6 +40,9 @@ set(CPACK_COMPONENTS_ALL program library development)
 if(TARGET temper_mpi)
     list(APPEND CPACK_COMPONENTS_ALL mpi)
 endif()
+if(TARGET temper_smpi)
+    list(APPEND CPACK_COMPONENTS_ALL simgrid)
+endif()
 set(CPACK_COMPONENTS_GROUPING IGNORE)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 
@@ -83,5 +86,12 @@ set(CPACK_DEBIAN_MPI_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "temper (= ${PROJECT_VERSION})")
 set(CPACK_COMPONENT_MPI_DESCRIPTION
 "The plug-in with which temper divides a run over the processes of Open MPI.")
+
+set(CPACK_DEBIAN_SIMGRID_PACKAGE_NAME temper-simgrid)
+set(CPACK_DEBIAN_SIMGRID_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_SIMGRID_PACKAGE_DEPENDS "temper (= ${PROJECT_VERSION})")
+set(CPACK_COMPONENT_SIMGRID_DESCRIPTION
+"simulated networks for temper
+ The plug-in with which temper simulate plays many processes in SimGrid.")
 
 include(CPack)

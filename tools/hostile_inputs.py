@@ -70,7 +70,7 @@ def graft(tree, other):
         if what == 0:
             parent[key] = R.choice(LIMITS)
         elif what == 1 and isinstance(parent[key], (int, float)) and not isinstance(parent[key], bool):
-            parent[key] = R.choice([-parent[key], parent[key] * 2**31, parent[key] + 0.5, str(parent[key]), parent[key] + 1])
+            parent[key] = R.choice([-parent[key], parent[key] * 2**31, parent[key] + (0.5 if abs(parent[key]) < 2**53 else 3), str(parent[key]), parent[key] + 1])
         elif what == 2:
             source = R.choice(places(other, []) or [(other, next(iter(other), 0))])
             parent[key] = source[0][source[1]]
@@ -343,9 +343,9 @@ def figures(i):
 
 def shaken_header(whole, other):
     """A safetensors file whose header is grafted; the data stay."""
-    size = struct.unpack("<Q", whole[:8])[0]
-    text = graft(json.loads(whole[8:8 + size]), other)
-    return struct.pack("<Q", len(text)) + text + whole[8 + size:]
+    data = 8 + struct.unpack("<Q", whole[:8])[0]
+    text = graft(json.loads(whole[8:data]), other)
+    return struct.pack("<Q", len(text)) + text + whole[data:]
 
 
 def adapters(i):
@@ -422,17 +422,17 @@ def plugins(i):
 
 def gguf_fields(i):
     """Numbers, lengths and types of a GGUF file's head, one by one."""
-    data = bytearray((WORK / "model.gguf").read_bytes())
-    at, spots = 24, [4, 8, 16]
+    data, at, spots = bytearray((WORK / "model.gguf").read_bytes()), 24, [4, 8, 16]
 
     def text():
         nonlocal at
         spots.append(at)
         at += 8 + struct.unpack_from("<Q", data, at)[0]
 
+    size = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+
     def value(kind):
         nonlocal at
-        size = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
         if kind == 8:
             text()
         elif kind == 9:
@@ -459,9 +459,8 @@ def gguf_fields(i):
         at += 4 + 8 * n
         spots.extend([at, at + 4])
         at += 12
-    heavy = [spot for spot in spots if spot < 24] + spots[-90:] + [s for s in spots if s < 3000]
     for _ in range(R.randrange(1, 4)):
-        where = R.choice(R.choice([spots, heavy]))
+        where = R.choice(R.choice([spots, spots[-90:], [spot for spot in spots if spot < 3000]]))
         form = R.choice(["<I", "<Q", "<B"])
         struct.pack_into(form, data, where, R.choice([0, 1, 2, 8, 9, 12, 13, 255, 2**31, 2**32 - 1, 2**40, 2**63, 2**64 - 1]) % 256**struct.calcsize(form))
     at = WORK / f"fields-{i}.gguf"
@@ -488,8 +487,7 @@ class Server:
                                         stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
         line = next(line for line in iter(lambda: self.process.stdout.readline().decode(), "") if "http://" in line)
         threading.Thread(target=self.process.stdout.read, daemon=True).start()
-        self.port = int(line.split("http://127.0.0.1:")[1].split("/")[0].split()[0])
-        self.lock = threading.Lock()
+        self.port, self.lock = int(line.split("http://127.0.0.1:")[1].split("/")[0]), threading.Lock()
 
     def send(self, data, wait):
         with socket.create_connection(("127.0.0.1", self.port), timeout=wait) as s:
@@ -499,9 +497,9 @@ class Server:
                 answer = b""
                 while len(answer) < 1 << 22 and (part := s.recv(65536)):
                     answer += part
+                return answer
             except (ConnectionError, socket.timeout):
                 return b""
-            return answer
 
     def good(self):
         """The answer to a good request, which no bad one before it may change."""
@@ -520,8 +518,8 @@ class Server:
             return None if self.good().startswith(b"HTTP/1.1 200") else f"no answer behind {data[:200]!r}"
 
     def end(self):
-        with open(f"/proc/{self.process.pid}/status") as status:
-            peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+        status = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
         self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(20)
         return [] if code in (0, 143) and peak < 1 << 20 else [f"server: ends with {code}, {peak} KiB at most"]
@@ -541,9 +539,7 @@ def requests(i):
                       f"Host: 127.0.0.1:{SERVER.port}\r\nCookie: " + "x" * 40000, f"Host: 127.0.0.1:{SERVER.port}\r\nOrigin: http://evil",
                       f"Host: 127.0.0.1:{SERVER.port}\r\nLast-Event-ID: 9\r\nIf-None-Match: *\r\nAccept-Encoding: br"])
     data = f"{method} {path} HTTP/{R.choice(['1.1', '1.1', '1.0', '9.9', ''])}\r\n{lines}\r\nConnection: close\r\n\r\n".encode("latin-1")
-    if R.random() < 0.2:
-        data = shake(data, len(data))
-    jobs.append(("request", None, data, None))
+    jobs.append(("request", None, shake(data, len(data)) if R.random() < 0.2 else data, None))
 
 
 # ---- running ----
@@ -597,10 +593,8 @@ def main():
         bad += 1
         print(what)
     print(f"seed {SEED}: {len(jobs)} runs, {bad} wrong: {kinds}")
-    if bad:
-        print(f"kept: {WORK}")
-    else:
-        shutil.rmtree(WORK)
+    print(f"kept: {WORK}" if bad else "nothing kept")
+    bad or shutil.rmtree(WORK)
     return bad > 0
 
 

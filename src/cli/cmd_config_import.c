@@ -65,11 +65,16 @@ static int run(const flags *f, char **words, int n)
     tp_imported_free(imported);
     if (status != TP_OK)
         return tp_cli_fail(&err);
+    if (n > 1 && (is_sound || f->partly))
+        fprintf(stderr, "temper config import: wrote %s\n", words[1]);
     if (!is_sound && f->partly)
         fprintf(stderr, "temper config import: left out of the recipe: %s\n", fault.message);
-    else if (!is_sound)
-        return tp_cli_fail(&fault);
-    return 0;
+    if (is_sound || f->partly)
+        return 0;
+    int exit_status = tp_cli_fail(&fault);
+    fputs("temper config import: no recipe was written; --partly leaves these keys out of it\n",
+          stderr);
+    return exit_status;
 }
 
 int tp_config_import_command(int argc, char **argv)

@@ -2,6 +2,7 @@
 #include "cli/waiting.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <time.h>
@@ -58,7 +59,12 @@ void tp_waiting_begin(const char *what)
     waiting.what = what;
     waiting.begin_s = tp_cli_clock_s();
     waiting.is_over = false;
+    sigset_t all,
+        before; /* a signal is for the thread at work: it interrupts what that waits for */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     waiting.runs = pthread_create(&waiting.thread, NULL, tell, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 void tp_waiting_end(void)

@@ -22,6 +22,26 @@ for algorithm in sft dpo grpo; do
     expect 0 "policy.scheduler.kwargs.total_iters"
 done
 
+# What training_args.to_json_string() writes is taken whole, and recognised by itself.
+for algorithm in sft dpo grpo; do
+    "$TOOL" get "$SOURCE/tests/data/reference/trl_defaults.json" written.$algorithm >args.json
+    run config import args.json args.yaml
+    expect 0
+    expect_out "TRL for $algorithm"
+    for line in "run:" "dir: out" "precision: float32" "max_num_steps: 20" "recompute: full" "total_iters: 20"; do
+        grep -qF "$line" args.yaml || fail "$algorithm as written lacks '$line'"
+    done
+done
+printf '%s\n' 'activation_checkpointing: false' 'max_steps: 3' >new.yaml
+run config import new.yaml
+expect_out "recompute: none"
+
+printf '%s\n' 'use_peft: yes' 'use_dora: off' 'use_rslora: on' 'max_steps: 3' >new.yaml
+run config import new.yaml
+expect 0
+expect_out "use_rslora: true" "enabled: true"
+grep -q use_dora out && fail "off is on"
+
 # What the file says, by its keys alone, and that the recipe trains.
 make_model
 for i in 1 2 3 4 5 6 7; do
@@ -81,6 +101,15 @@ echo 'learning_rate: -1
 max_steps: 3' >low.yaml
 run config import low.yaml
 expect 2 "low.yaml:1 learning_rate: policy.optimizer.kwargs.lr"
+
+# Conversations that are seen: TRL learns every word of them.
+echo '{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}' >talk.jsonl
+printf '%s\n' 'dataset_name: talk.jsonl' 'max_steps: 3' 'max_length: 64' >talk.yaml
+run config import talk.yaml
+expect 2 "refused: assistant_only_loss" "--partly"
+echo 'assistant_only_loss: true' >>talk.yaml
+run config import talk.yaml
+expect 0
 
 # Preferences and rewards.
 printf '%s\n' 'loss_type: ipo' 'beta: 0.3' 'precompute_ref_log_probs: true' 'max_steps: 4' >dpo.yaml

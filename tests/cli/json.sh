@@ -52,6 +52,11 @@ says plan plan grpo.yaml data.train.data_path=rows-grpo.jsonl --json
 echo 'max_steps: 3' >args.yaml
 says config-import config import args.yaml --json
 
+# SimGrid is not everywhere
+cp "$SOURCE/recipes/platforms/fat-tree.xml" .
+run simulate tiny.yaml --ranks 2 --platform fat-tree.xml --processor 1TFLOP/100GB --json
+if [ "$status" = 0 ]; then shape simulate out; else used="$used simulate"; fi
+
 # a run and what it leaves
 run train tiny.yaml --json
 expect 0

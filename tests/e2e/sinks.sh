@@ -73,5 +73,21 @@ echo >file
 run train --quiet tiny.yaml run.dir=hindered $events logger.tensorboard.log_dir=file/tb logger.prometheus.path=nowhere/x.prom
 expect 0 "a file of that name is in the way" "nowhere/x.prom" "left out"
 is "what is said" "$(wc -l <err)" 2
+# Nor is anything replaced that the run reads, under any name, whether read or found in a cache, nor what is no file.
+for i in 1 2 3 4 5 6 7 8; do echo '{"text": "1+1=2"}'; done >rows.jsonl
+cp rows.jsonl kept
+ln -s rows.jsonl link.prom && ln rows.jsonl hard.prom && mkfifo pipe.prom
+for place in rows.jsonl link.prom hard.prom tiny.yaml; do
+    cp tiny.yaml kept.yaml
+    run train --quiet tiny.yaml run.dir="into-$place" policy.init=pretrained policy.model_config=null \
+        policy.model_name=whole/checkpoints/step-12/model policy.tokenizer.train_vocab_size=null \
+        policy.tokenizer.name=whole/checkpoints/step-12/model data.train.dataset_name=null data.train.data_path=rows.jsonl data.train.split_validation_size=0 sft.val_period=0 sft.max_num_steps=1 \
+        checkpointing.enabled=false logger.prometheus.path="$place"
+    expect 0 "cannot write to '$place': this command reads it" "left out"
+    cmp -s rows.jsonl kept && cmp -s tiny.yaml kept.yaml || fail "an input is lost through $place"
+done
+timeout 120 "$TEMPER" train --quiet tiny.yaml run.dir=into-pipe sft.max_num_steps=1 logger.prometheus.path=pipe.prom >out 2>err </dev/null
+is "status of a run that is to write to a pipe" $? 0
+grep -q "'pipe.prom': it is a pipe or a device" err || fail "nothing about the pipe"
 "$TOOL" points hindered whole/tensorboard >out 2>err && fail "runs of 6 and 12 steps have the same figures"
 finish

@@ -95,6 +95,8 @@ static int compare_metrics(const char *a, const char *b, double relative)
         r = next_record(&p);
         t = next_record(&q);
     }
+    tp_buf_release(&x);
+    tp_buf_release(&y);
     return bad || n == 0 ? (fprintf(stderr, "nearly: at record %d\n", n), 1) : 0;
 }
 

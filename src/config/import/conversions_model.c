@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "base/platform.h"
 #include "config/import/import_rows.h"
 
@@ -93,9 +94,10 @@ void tp_import_optimizer(tp_import *im)
         put_number(im, "max_grad_norm", "policy.max_grad_norm");
     else if (!isnan(clip))
         tp_import_put(im, "max_grad_norm", "policy.max_grad_norm", "null");
-    bool again = tp_import_flag(im, "gradient_checkpointing") ||
-                 tp_import_flag(im, "activation_checkpointing");
-    tp_import_put(im, "gradient_checkpointing", "policy.recompute", "%s", again ? "full" : "none");
+    bool is_new = tp_import_word(im, "activation_checkpointing") != NULL;
+    const char *role = is_new ? "activation_checkpointing" : "gradient_checkpointing";
+    bool again = tp_import_flag(im, role);
+    tp_import_put(im, role, "policy.recompute", "%s", again ? "full" : "none");
 }
 
 /* ---- adapters ---- */
@@ -271,6 +273,23 @@ static void put_templates(tp_import *im)
                            "The tokenizer is what its folder says: set %.40s there.", v->key.data);
 }
 
+/* Is the first row of the data a conversation, as far as it is here to be seen? */
+static bool has_messages(tp_import *im)
+{
+    enum { MOST = 1 << 28 };
+    const char *path = tp_json_str(tp_config_find(im->recipe, "data.train.data_path"));
+    tp_buf text = {0};
+    bool has = false;
+    if (path && strcmp(path, "???") != 0 && tp_file_read(path, MOST, &text, NULL) == TP_OK) {
+        size_t n = strcspn(tp_buf_str(&text), "\n");
+        if (text.len > n)
+            text.data[n] = 0;
+        has = strstr(tp_buf_str(&text), "\"messages\"") != NULL;
+    }
+    tp_buf_release(&text);
+    return has;
+}
+
 void tp_import_data(tp_import *im)
 {
     const tp_import_key *test = tp_import_role(im, "test_datasets");
@@ -301,9 +320,11 @@ void tp_import_data(tp_import *im)
                       strcmp(word, "ipo") ? "false" : "true");
     }
     if (tp_import_role(im, "assistant_only_loss") && !tp_import_flag(im, "assistant_only_loss"))
-        tp_import_mark(im, "assistant_only_loss", TP_IMPORT_USED,
+        tp_import_mark(im, "assistant_only_loss",
+                       has_messages(im) ? TP_IMPORT_REFUSED : TP_IMPORT_USED,
                        "Of rows with messages TRL then learns every token, Temper what the "
-                       "assistant says; other rows are learned alike.");
+                       "assistant says, as with assistant_only_loss: true; other rows are learned "
+                       "alike.");
 }
 
 /* ---- rewards ---- */

@@ -129,6 +129,9 @@ static void put_word(tp_import *im, tp_import_key *key)
             tp_import_put_json(im, key, key->row->target, key->value);
             return;
         }
+        bool is_usual = key->row->fallback && !strcmp(word, key->row->fallback);
+        if (!strncmp(p, word, n) && p[n] == '=' && is_usual && !strncmp(p + n + 1, "null", 4))
+            return; /* what Temper does without a word */
         if (!strncmp(p, word, n) && p[n] == '=') {
             tp_import_set(im, key, key->row->target,
                           tp_arena_strndup(&im->arena, p + n + 1, len - n - 1));

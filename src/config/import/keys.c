@@ -255,7 +255,10 @@ double tp_import_number(tp_import *im, const char *role)
 bool tp_import_flag(tp_import *im, const char *role)
 {
     const tp_import_key *key = tp_import_role(im, role);
+    const char *word = is_null(key) ? NULL : tp_json_str(key->value);
     bool v = false;
+    if (word && tp_import_one_of(word, "yes|Yes|YES|on|On|ON|no|No|NO|off|Off|OFF"))
+        return strchr("yYoO", *word) && (word[1] | 32) != 'f'; /* PyYAML's other booleans */
     if (!is_null(key) && !tp_json_bool(key->value, &v))
         tp_import_mark(im, role, TP_IMPORT_REFUSED, "Expected true or false.");
     return v;

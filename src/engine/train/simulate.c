@@ -202,7 +202,8 @@ static tp_status simulate(const tp_simulation_options *how, score *s, tp_simulat
 /* With these buckets.  *ret_messages: more than are wanted, and nothing was simulated. */
 static tp_status try_buckets(const tp_train_options *o, const tp_model *model, const tp_machine *m,
                              const tp_network *network, const tp_simulation_options *how,
-                             tp_simulated_point *p, double *ret_messages, tp_error *err)
+                             double most, tp_simulated_point *p, double *ret_messages,
+                             tp_error *err)
 {
     tp_strategy_plan strategy;
     tp_run_graphs graphs;
@@ -220,7 +221,7 @@ static tp_status try_buckets(const tp_train_options *o, const tp_model *model, c
         p->formula_s = strategy.step_s;
         p->compute_efficiency = plan.step_s;
         p->bucket_mib = o->distributed.bucket_mib;
-        if (status == TP_OK && *ret_messages <= how->most_messages)
+        if (status == TP_OK && *ret_messages <= most)
             status = simulate(how, &s, p, err);
         release_score(&s, p->ranks);
         tp_arena_release(&arena);
@@ -235,22 +236,28 @@ static tp_status simulate_point(const tp_train_options *o, const tp_model *model
                                 tp_simulated_point *p, tp_error *err)
 {
     double messages = 0, before;
+    double most =
+        fmax(fmin(how->many_messages / p->ranks, 6 * how->few_messages), how->few_messages);
     tp_train_options with = *o;
     with.ranks.ranks = p->ranks;
-    do {
+    do { /* larger buckets, as long as that helps */
         before = messages;
-        TP_TRY(try_buckets(&with, model, m, network, how, p, &messages, err));
-        if (messages <= how->most_messages)
+        TP_TRY(try_buckets(&with, model, m, network, how, most, p, &messages, err));
+        if (messages <= most)
             break;
         with.distributed.bucket_mib *= 2;
     } while (before == 0 || messages < before);
-    if (messages > how->most_messages)
-        return tp_fail(
-            err, TP_ERR_UNSUPPORTED,
-            "each of %d ranks sends %.3g messages in a step with %s, the simulation takes "
-            "%.3g: take 2^k ranks, which need k rounds of messages and not one for "
-            "each rank",
-            p->ranks, messages, p->strategy, how->most_messages);
+    if (messages > most) {
+        with.distributed.bucket_mib /= 2;
+        most = how->most_messages;
+        TP_TRY(try_buckets(&with, model, m, network, how, most, p, &messages, err));
+    }
+    if (messages > most)
+        return tp_fail(err, TP_ERR_UNSUPPORTED,
+                       "each of %d ranks sends %.3g messages in a step with %s, the simulation "
+                       "takes %.3g: take 2^k ranks, which need k rounds of messages and not one "
+                       "for each rank",
+                       p->ranks, messages, p->strategy, most);
     p->efficiency = alone_s / (p->step_s * p->ranks);
     p->compute_efficiency = alone_s / (p->compute_efficiency * p->ranks);
     return TP_OK;

@@ -29,7 +29,9 @@ typedef struct {
     int ranks;            /* 1, 2, 4 ... and this number */
     const char *slow_link;
     double slow_factor;
-    double most_messages; /* of a rank in a step: buckets grow until it has no more */
+    /* Of a step: buckets grow until a rank has no more than few, all ranks no more than many.
+     * What cannot be had so may take most, of a rank. */
+    double few_messages, many_messages, most_messages;
     void (*note)(void *user, const char *text); /* may be NULL */
     void *user;
 } tp_simulation_options;

@@ -8,9 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/output.h"
 #include "base/platform.h"
 #include "instrument/monitor/sinks.h"
 #include "text/json/json.h"
@@ -122,8 +124,20 @@ static void release(sink *s)
     free(s);
 }
 
+/* What is replaced every few seconds is a file, and none that the run reads. */
+static tp_status check_place(const char *path, tp_error *err)
+{
+    struct stat st;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+        return tp_fail(err, TP_ERR_OUTPUT,
+                       "cannot write to '%s': it is a pipe or a device, a file is expected here",
+                       path);
+    return tp_output_check(path, err);
+}
+
 static tp_status open_file(const char *path, const tp_sink_run *run, void **ret, tp_error *err)
 {
+    TP_TRY(check_place(path, err));
     sink *s = calloc(1, sizeof *s);
     TP_HAVE(s);
     s->path = strdup(path);

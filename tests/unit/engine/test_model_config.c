@@ -284,6 +284,9 @@ static void unsupported_details_are_refused(void **state)
            "and gelu_pytorch_tanh");
     refuse(LLAMA("8", "8", "1", "2", ",\"attention_dropout\":0.1"), TP_ERR_UNSUPPORTED,
            "config.json:1: \"attention_dropout\" is 0.1: dropout; only 0 is supported");
+    refuse(LLAMA("8", "8", "1", "2", ",\"is_causal\":false"), TP_ERR_UNSUPPORTED,
+           "config.json:1: \"is_causal\" is false: attention that sees what follows; only true is "
+           "supported");
     refuse(LLAMA("8", "8", "1", "2", ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4}"),
            TP_ERR_UNSUPPORTED,
            "config.json:1: \"rope_scaling.type\" is \"yarn\": supported kinds are default and "
