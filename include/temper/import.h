@@ -7,8 +7,7 @@
  *         tp_imported_write(imported, "recipe.yaml", &err);
  *     tp_imported_free(imported);
  *
- * Threads: any number, each with what it opened; one that nobody frees may be read by several at
- * once. */
+ * Threads: a tp_imported by one at a time, several at once. */
 #ifndef TEMPER_IMPORT_H
 #define TEMPER_IMPORT_H
 

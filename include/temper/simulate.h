@@ -4,7 +4,7 @@
  * send goes through SimGrid's SMPI by the code that a run uses, and launches take the seconds of
  * the plan.  Nothing is trained, no data is read.
  *
- * Threads: one call at a time in a process. */
+ * Threads: one simulation at a time in a process. */
 #ifndef TEMPER_SIMULATE_H
 #define TEMPER_SIMULATE_H
 
