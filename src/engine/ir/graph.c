@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { ARENA_BYTES = 1 << 30 }; /* address space only */
+enum { ARENA_BYTES = 1 << 30, /* address space only */ CHAINS = 1024 };
 
 tp_status tp_graph_init(tp_graph *g, tp_error *err)
 {
@@ -13,6 +13,7 @@ tp_status tp_graph_init(tp_graph *g, tp_error *err)
     g->cap_nodes = g->cap_values = 256;
     g->nodes = tp_arena_array(&g->arena, tp_node, g->cap_nodes);
     g->values = tp_arena_array(&g->arena, tp_value, g->cap_values);
+    g->named = tp_arena_array(&g->arena, tp_ref, CHAINS);
     g->n_nodes = g->n_values = 1; /* index 0 means none */
     return TP_OK;
 }
@@ -58,6 +59,15 @@ static tp_node *new_node(tp_graph *g, tp_op op, const char *label)
     return n;
 }
 
+/* The chain of a name: FNV-1a, 32 bits. */
+static tp_ref *chain_of(const tp_graph *g, const char *name)
+{
+    uint32_t hash = 2166136261u;
+    for (const char *p = name; *p; p++)
+        hash = (hash ^ (uint8_t)*p) * 16777619u;
+    return &g->named[hash % CHAINS];
+}
+
 static tp_ref add_source(tp_graph *g, tp_op op, const char *name, tp_dtype dtype, uint8_t rank,
                          const int64_t *dim)
 {
@@ -70,9 +80,10 @@ static tp_ref add_source(tp_graph *g, tp_op op, const char *name, tp_dtype dtype
                   .rank = rank,
                   .dim = {dim[0], rank == 2 ? dim[1] : 1},
                   .node = g->n_nodes - 1,
-                  .name = n->label};
-    n->out[0] = new_value(g, v);
-    return g->nodes[g->n_nodes - 1].out[0];
+                  .name = n->label,
+                  .next = *chain_of(g, name)};
+    tp_ref ref = n->out[0] = new_value(g, v);
+    return *chain_of(g, name) = ref;
 }
 
 tp_ref tp_graph_input(tp_graph *g, const char *name, tp_dtype dtype, uint8_t rank,
@@ -97,10 +108,10 @@ tp_ref tp_graph_state(tp_graph *g, const tp_tensor *tensor)
 
 tp_ref tp_graph_find(const tp_graph *g, const char *name)
 {
-    for (uint32_t i = 1; i < g->n_values; i++)
-        if (g->values[i].name && strcmp(g->values[i].name, name) == 0)
-            return i;
-    return 0;
+    tp_ref ref = *chain_of(g, name);
+    while (ref && !(g->values[ref].name && strcmp(g->values[ref].name, name) == 0))
+        ref = g->values[ref].next;
+    return ref;
 }
 
 tp_ref tp_graph_find_tensor(const tp_graph *g, tp_role role, const char *of, tp_layout layout,
@@ -161,6 +172,7 @@ tp_ref tp_graph_extend(tp_graph *g, uint32_t node, tp_ref operand)
     v.node = node;
     v.out = n->n_out;
     v.name = NULL;
+    v.next = 0;
     v.tensor = NULL;
     n->in[n->n_in++] = operand;
     n->out[n->n_out++] = new_value(g, v);

@@ -35,6 +35,7 @@ typedef struct {
     uint32_t node;            /* index of the defining node; 0 = not defined */
     uint32_t n_uses;          /* valid after tp_graph_count_uses() */
     const char *name;         /* sources: what it is bound to, unique; others NULL */
+    tp_ref next;              /* sources: the next in its chain of `named` */
     const tp_tensor *tensor;  /* `state` only: its record, without memory; others NULL */
     bool is_exact;            /* stays f32 whatever the rest is computed in */
 } tp_value;
@@ -57,6 +58,7 @@ typedef struct tp_graph {
     uint32_t n_nodes, cap_nodes;
     tp_value *values; /* values[0] is unused */
     uint32_t n_values, cap_values;
+    tp_ref *named;   /* heads of chains of sources, by the hash of the name */
     tp_ref *outputs; /* what must be computed; state written in place is kept alive as well */
     uint32_t n_outputs, cap_outputs;
     /* where new nodes belong; set by builders before tp_graph_op() */
