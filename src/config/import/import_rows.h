@@ -1,10 +1,15 @@
 /* import_rows.h - the rows of a source's table, and what the conversions share.
  *
- *     SAME (who, key, fallback, target, remark)            the value as it is
- *     WORDS(who, key, fallback, target, words, remark)     "a=b|c=d": a becomes b; others are
- * refused MADE (who, key, role, fallback, target, remark)      conversions.c makes the targets of
- * it, under the name that TRL has for it IDLE (who, key, remark) changes no result ONLY (who, key,
- * values, remark)                      any other value is refused
+ *     SAME (who, key, fallback, target, remark)
+ *         the value as it is
+ *     WORDS(who, key, fallback, target, words, remark)
+ *         "a=b|c=d": a becomes b; others are refused
+ *     MADE (who, key, role, fallback, target, remark)
+ *         conversions.c makes its targets, under the name that TRL has for it
+ *     IDLE (who, key, remark)
+ *         changes no result
+ *     ONLY (who, key, values, remark)
+ *         any other value is refused
  *
  * who: ALL, SFT, DPO or GRPO.  fallback: the source's default in YAML, NULL where it has none or
  * where nothing follows from it.  In a target @ stands for the section of the algorithm.  A key
