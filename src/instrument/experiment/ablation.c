@@ -358,8 +358,10 @@ static tp_status judge(tp_ablation *a, tp_error *err)
 
 tp_status tp_ablation_conclude(tp_ablation *a, tp_error *err)
 {
-    a->n_rounds = tp_experiment_rounds(a->x, TP_STAGE_MAIN);
-    size_t room = TP_MAX(a->n_rounds, tp_experiment_rounds(a->x, TP_STAGE_PAIRS)) + 1;
+    a->n_rounds = tp_experiment_whole_rounds(a->x, TP_STAGE_MAIN);
+    size_t room = TP_MAX(tp_experiment_rounds(a->x, TP_STAGE_MAIN),
+                         tp_experiment_rounds(a->x, TP_STAGE_PAIRS)) +
+                  1;
     double *with = tp_vec_new(room, sizeof *with), *beside = tp_vec_new(room, sizeof *beside);
     tp_status status = weigh_lever(a, &a->all_off, with, beside, err);
     for (size_t i = 0; i < a->set->n && status == TP_OK; i++)

@@ -177,6 +177,22 @@ size_t tp_experiment_rounds(const tp_experiment *x, int stage)
     return n;
 }
 
+static size_t samples_of(const tp_experiment *x, int stage, size_t round)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < x->n_samples; i++)
+        n += x->samples[i].stage == stage && x->samples[i].round == round;
+    return n;
+}
+
+size_t tp_experiment_whole_rounds(const tp_experiment *x, int stage)
+{
+    size_t n = tp_experiment_rounds(x, stage);
+    bool was_cut = tp_experiment_is_over(x);
+    bool is_short = n > 1 && samples_of(x, stage, n - 1) < samples_of(x, stage, n - 2);
+    return was_cut && is_short ? n - 1 : n;
+}
+
 size_t tp_experiment_pairs(const tp_experiment *x, int stage, size_t variant_a, size_t variant_b,
                            tp_trial_figure figure, double *a, double *b)
 {

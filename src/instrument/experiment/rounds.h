@@ -119,6 +119,8 @@ const tp_trial *tp_experiment_trial(const tp_experiment *x, int stage, size_t ro
                                     size_t variant);
 /* Rounds of a stage that were begun. */
 size_t tp_experiment_rounds(const tp_experiment *x, int stage);
+/* Those that came to their end: the last one may have been cut by the budget or a signal. */
+size_t tp_experiment_whole_rounds(const tp_experiment *x, int stage);
 /* Values of the rounds in which both are done, in order; `a` and `b` have room for all rounds. */
 size_t tp_experiment_pairs(const tp_experiment *x, int stage, size_t variant_a, size_t variant_b,
                            tp_trial_figure figure, double *a, double *b);

@@ -185,12 +185,31 @@ static void losses_are_told_apart(void **state)
     tp_experiment_release(&x);
 }
 
+/* Three variants a round; the second round has two. */
+static void a_round_that_was_cut_is_no_whole_one(void **state)
+{
+    tp_trial_sample samples[] = {{.stage = TP_STAGE_MAIN, .round = 0, .variant = 0},
+                                 {.stage = TP_STAGE_MAIN, .variant = 1},
+                                 {.stage = TP_STAGE_MAIN, .round = 0, .variant = 2},
+                                 {.stage = TP_STAGE_MAIN, .round = 1},
+                                 {.stage = TP_STAGE_MAIN, .round = 1, .variant = 2}};
+    tp_experiment x = {.samples = samples, .n_samples = 5};
+    (void)state;
+    assert_int_equal(tp_experiment_rounds(&x, TP_STAGE_MAIN), 2);
+    assert_int_equal(tp_experiment_whole_rounds(&x, TP_STAGE_MAIN), 2); /* a variant failed */
+    x.is_out_of_time = true;
+    assert_int_equal(tp_experiment_whole_rounds(&x, TP_STAGE_MAIN), 1);
+    x.n_samples = 2; /* one round, and that cut: all there is */
+    assert_int_equal(tp_experiment_whole_rounds(&x, TP_STAGE_MAIN), 1);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(levers_that_do_nothing_are_called_nothing),
         cmocka_unit_test(intervals_hold_what_levers_give),
         cmocka_unit_test(losses_are_told_apart),
+        cmocka_unit_test(a_round_that_was_cut_is_no_whole_one),
     };
     if (argc > 1 && strcmp(argv[1], "--full") == 0)
         ablations = 2000;
