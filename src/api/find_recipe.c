@@ -1,4 +1,6 @@
 /* find_recipe.c - the recipe that a word means: a file, or one that was installed. */
+#include "api/find_recipe.h"
+
 #include <dirent.h>
 #include <dlfcn.h>
 #include <libgen.h>
@@ -7,7 +9,6 @@
 #include <sys/stat.h>
 
 #include "base/platform.h"
-#include "base/strings.h"
 #include "temper/config.h"
 
 enum { PATH_CAP = 4096 };
@@ -35,8 +36,7 @@ static bool find_beside(const char *file, tp_buf *folder)
     return false;
 }
 
-/* From the place of this code, so that the tree can be moved; or of the program that holds it. */
-static bool find_installed(tp_buf *folder)
+bool tp_recipes_folder(tp_buf *folder)
 {
     static const char here[] = "";
     Dl_info info;
@@ -90,7 +90,7 @@ static tp_status find_recipe(const char *word, tp_buf *path, tp_error *err)
                        "the recipe",
                        word);
     }
-    if (stat(word, &st) == 0 || !*name || strchr(name, '/') || !find_installed(&folder)) {
+    if (stat(word, &st) == 0 || !*name || strchr(name, '/') || !tp_recipes_folder(&folder)) {
         tp_buf_release(&folder);
         return TP_OK; /* opening it says what is wrong, if something is */
     }
@@ -129,7 +129,7 @@ tp_status tp_recipe_names(char **ret_names, tp_error *err)
     tp_buf folder = {0}, names = {0};
     if (!ret_names)
         return tp_fail(err, TP_ERR_ARG, "tp_recipe_names: ret_names is NULL");
-    if (find_installed(&folder))
+    if (tp_recipes_folder(&folder))
         list_recipes(folder.data, "\n", &names);
     tp_buf_adds(&names, names.len ? "\n" : "");
     tp_buf_release(&folder);

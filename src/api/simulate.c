@@ -3,8 +3,8 @@
 
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "api/find_recipe.h"
 #include "base/files.h"
 #include "base/platform.h"
 #include "base/sized.h"
@@ -24,24 +24,14 @@ typedef struct {
 
 /* ---- the platform ---- */
 
-/* In the tree, or installed beside the recipes. */
+/* A file, or one that came with the recipes. */
 static bool find_platform(const char *word, char *out, size_t size)
 {
-    char program[2048];
+    tp_buf folder = {0};
     snprintf(out, size, "%s", word);
-    if (tp_file_exists(out))
-        return true;
-    if (strchr(word, '/'))
-        return false;
-    snprintf(out, size, "recipes/platforms/%s.xml", word);
-    if (tp_file_exists(out))
-        return true;
-    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[n > 0 ? n : 0] = 0;
-    for (int i = 0; i < 2; i++)
-        if (strrchr(program, '/'))
-            *strrchr(program, '/') = 0;
-    snprintf(out, size, "%s/share/temper/recipes/platforms/%s.xml", program, word);
+    if (!tp_file_exists(out) && !strchr(word, '/') && tp_recipes_folder(&folder))
+        snprintf(out, size, "%s/platforms/%s.xml", tp_buf_str(&folder), word);
+    tp_buf_release(&folder);
     return tp_file_exists(out);
 }
 

@@ -23,10 +23,10 @@ run plan tiny.yaml --ranks 4 --network 100Gbit/4us --json
 expect 0
 gradients=$("$TOOL" get out distributed.strategies.0.all_reduce_bytes)
 
-run simulate tiny.yaml --ranks 4 --platform fat-tree.xml --processor 1TFLOP/100GB --json --picture curves.svg
+run simulate tiny.yaml --ranks 4 --platform fat-tree --processor 1TFLOP/100GB --json --picture curves.svg
 expect 0
 cp out four.json
-is "platform" "$("$TOOL" get four.json platform)" fat-tree.xml
+is "platform" "$("$TOOL" get four.json platform)" fat-tree
 is "bandwidth" "$("$TOOL" get four.json bytes_per_s)" 12500000000
 is "ranks" "$("$TOOL" get four.json points.0.ranks)" 1
 is "efficiency of one" "$("$TOOL" get four.json points.0.efficiency)" 1
@@ -53,7 +53,7 @@ assert gradients <= four["bytes_sent"] <= 1.05 * gradients, (gradients, four)
 PYTHON
 
 # The same again: nothing of it is measured.
-run simulate tiny.yaml --ranks 4 --platform fat-tree.xml --processor 1TFLOP/100GB --json
+run simulate tiny.yaml --ranks 4 --platform fat-tree --processor 1TFLOP/100GB --json
 expect 0
 grep -v simulated_in_s out >again
 grep -v simulated_in_s four.json >first
