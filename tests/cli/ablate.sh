@@ -33,7 +33,7 @@ run ablate tiny.yaml --lever nothing:run.name=one/two --rounds 1 --steps 1 --war
 expect 0
 expect_out "nothing" "bit-identical" "Evidence: runs/tiny-ablate-2"
 run ablate tiny.yaml --lever nothing:run.name=one/two --rounds 1 --out "$folder" -q
-expect 4 "is there already; --out names another folder"
+expect 2 "is there already; --out names another folder"
 
 # ---- levers of the table: those named, by name ----
 run ablate tiny.yaml --levers fuse-swiglu,fuse-residual-norm --rounds 1 --steps 1 --warm-up 0 \

@@ -70,7 +70,7 @@ static tp_status choose_folder(tp_study *s, tp_error *err)
     const char *run = tp_json_str(tp_json_get(tp_json_get(s->tree, "run"), "dir"));
     int n = 0;
     if (s->o.folder && is_there(s->o.folder))
-        return tp_fail(err, TP_ERR_OUTPUT, "'%s' is there already; --out names another folder",
+        return tp_fail(err, TP_ERR_ARG, "'%s' is there already; --out names another folder",
                        s->o.folder);
     if (s->o.folder)
         n = snprintf(s->folder, sizeof s->folder, "%s", s->o.folder);
