@@ -100,37 +100,24 @@ static char *b_panel(const gemm_block *block, int64_t q, int64_t k)
            k * plan->kernel->cols * plan->kernel->element_size;
 }
 
-/* k0 .. k0+nk-1 (relative to the block; a multiple of k_round) of panels p0 .. p1-1 of A. */
-static void pack_a(const gemm_block *block, void *to, int64_t p0, int64_t p1, int64_t k0,
-                   int64_t nk)
+/* k0 .. k0+nk-1 (relative to the block; a multiple of k_round) of panels p0 .. p1-1. */
+static void pack(const gemm_block *block, bool is_a, void *to, int64_t p0, int64_t p1, int64_t k0,
+                 int64_t nk)
 {
     const tp_gemm_plan *plan = block->plan;
-    const panel_cut *cut = &block->rows;
+    const panel_cut *cut = is_a ? &block->rows : &block->cols;
     tp_gemm_part part = {
-        .x0 = block->i0 + p0 * cut->width,
+        .x0 = (is_a ? block->i0 : block->j0) + p0 * cut->width,
         .nx = TP_MIN(p1 * cut->width, cut->total) - p0 * cut->width,
         .k0 = block->k0 + k0,
         .nk = TP_MIN(nk, block->nk - k0),
         .k_padded = nk,
-        .stride = plan->a_stride,
+        .stride = is_a ? plan->a_stride : plan->b_stride,
     };
-    plan->kernel->pack_a(to, &plan->a, &part);
-}
-
-static void pack_b(const gemm_block *block, void *to, int64_t p0, int64_t p1, int64_t k0,
-                   int64_t nk)
-{
-    const tp_gemm_plan *plan = block->plan;
-    const panel_cut *cut = &block->cols;
-    tp_gemm_part part = {
-        .x0 = block->j0 + p0 * cut->width,
-        .nx = TP_MIN(p1 * cut->width, cut->total) - p0 * cut->width,
-        .k0 = block->k0 + k0,
-        .nk = TP_MIN(nk, block->nk - k0),
-        .k_padded = nk,
-        .stride = plan->b_stride,
-    };
-    plan->kernel->pack_b(to, &plan->b, &part);
+    if (is_a)
+        plan->kernel->pack_a(to, &plan->a, &part);
+    else
+        plan->kernel->pack_b(to, &plan->b, &part);
 }
 
 /* Panels p0 .. p1-1.  Where k is not contiguous a cache line belongs to several panels: all
@@ -143,10 +130,8 @@ static void pack_panels(const gemm_block *block, bool is_a, int64_t p0, int64_t 
     int64_t step = operand->k_contiguous ? block->k_padded : few;
     for (int64_t k = 0; p0 < p1 && k < block->k_padded; k += step) {
         int64_t nk = TP_MIN(step, block->k_padded - k);
-        if (is_a)
-            pack_a(block, a_panel(block, p0, k), p0, p1, k, nk);
-        else
-            pack_b(block, b_panel(block, p0, k), p0, p1, k, nk);
+        char *to = is_a ? a_panel(block, p0, k) : b_panel(block, p0, k);
+        pack(block, is_a, to, p0, p1, k, nk);
     }
 }
 
@@ -267,29 +252,43 @@ static tp_gemm_ahead next_panel(const gemm_block *block, int64_t p, int64_t k, i
     return ahead;
 }
 
+/* The chunk from k on of A panel p, packed by the thread that needs it. */
+static const char *pack_late(const gemm_block *block, int64_t p, int64_t k)
+{
+    int64_t nk = TP_MIN(block->plan->k_chunk, block->k_padded - k);
+    pack(block, true, block->late_a, p, p + 1, k, nk);
+    return block->late_a;
+}
+
+/* Where the sums of a tile wait between chunks: at `at` of the scratch, in rows of `ld`. */
+static void choose_home(const gemm_block *block, tile_job *job, int64_t at, int64_t ld)
+{
+    const tp_gemm_plan *plan = block->plan;
+    int64_t rows = plan->kernel->rows, cols = plan->kernel->cols;
+    bool in_one_chunk = plan->k_chunk >= block->k_padded;
+    if (plan->home == TP_GEMM_HOME_BLOCK) {
+        job->ld_home = block->cols.count * cols;
+        job->home = block->sums + job->p * rows * job->ld_home + job->q * cols;
+    } else if (plan->home == TP_GEMM_HOME_SCRATCH) {
+        job->ld_home = in_one_chunk ? cols : ld;
+        job->home = block->scratch + (in_one_chunk ? 0 : at);
+    }
+}
+
 /* The tiles of A panel p with B panels q0 .. q1-1. */
 static void run_strip(const gemm_block *block, int64_t p, int64_t q0, int64_t q1)
 {
     const tp_gemm_plan *plan = block->plan;
     int64_t cols = plan->kernel->cols;
-    bool in_one_chunk = plan->k_chunk >= block->k_padded;
     for (int64_t k = 0; k < block->k_padded; k += plan->k_chunk) {
         const char *panel = a_panel(block, p, k);
-        if (plan->packs_late) {
-            pack_a(block, block->late_a, p, p + 1, k, TP_MIN(plan->k_chunk, block->k_padded - k));
-            panel = block->late_a;
-        }
+        if (plan->packs_late)
+            panel = pack_late(block, p, k);
         tile_job job = {.p = p, .k = k, .a = packed_lines(plan, panel)};
         for (int64_t q = q0; q < q1; q++) {
             job.q = q;
             job.ahead = next_panel(block, p, k, q - q0, q1 - q0);
-            if (plan->home == TP_GEMM_HOME_BLOCK) {
-                job.ld_home = block->cols.count * cols;
-                job.home = block->sums + p * plan->kernel->rows * job.ld_home + q * cols;
-            } else if (plan->home == TP_GEMM_HOME_SCRATCH) {
-                job.ld_home = in_one_chunk ? cols : plan->near_panels * cols;
-                job.home = block->scratch + (in_one_chunk ? 0 : (q - q0) * cols);
-            }
+            choose_home(block, &job, (q - q0) * cols, plan->near_panels * cols);
             run_tile(block, &job);
         }
     }
@@ -300,10 +299,8 @@ static tp_gemm_lines lines_in_place(const gemm_block *block, int64_t p, int64_t 
 {
     const tp_gemm_plan *plan = block->plan;
     const tp_gemm_operand *a = &plan->a;
-    if (panel_size(&block->rows, p) < plan->kernel->rows) {
-        pack_a(block, block->late_a, p, p + 1, k, TP_MIN(plan->k_chunk, block->k_padded - k));
-        return packed_lines(plan, block->late_a);
-    }
+    if (panel_size(&block->rows, p) < plan->kernel->rows)
+        return packed_lines(plan, pack_late(block, p, k));
     int64_t element = plan->kernel->element_size;
     int64_t at = (block->i0 + p * plan->kernel->rows) * a->ld + block->k0 + k;
     return (tp_gemm_lines){(const char *)a->data + at * element, a->ld * element, TP_GEMM_ALIGN};
@@ -313,18 +310,11 @@ static tp_gemm_lines lines_in_place(const gemm_block *block, int64_t p, int64_t 
 static void run_column(const gemm_block *block, int64_t q, int64_t p0, int64_t p1)
 {
     const tp_gemm_plan *plan = block->plan;
-    int64_t rows = plan->kernel->rows, cols = plan->kernel->cols;
-    bool in_one_chunk = plan->k_chunk >= block->k_padded;
+    int64_t cols = plan->kernel->cols;
     for (int64_t k = 0; k < block->k_padded; k += plan->k_chunk) {
         for (int64_t p = p0; p < p1; p++) {
             tile_job job = {.p = p, .q = q, .k = k, .a = lines_in_place(block, p, k)};
-            if (plan->home == TP_GEMM_HOME_BLOCK) {
-                job.ld_home = block->cols.count * cols;
-                job.home = block->sums + p * rows * job.ld_home + q * cols;
-            } else if (plan->home == TP_GEMM_HOME_SCRATCH) {
-                job.ld_home = cols;
-                job.home = block->scratch + (in_one_chunk ? 0 : (p - p0) * rows * cols);
-            }
+            choose_home(block, &job, (p - p0) * plan->kernel->rows * cols, cols);
             run_tile(block, &job);
         }
     }

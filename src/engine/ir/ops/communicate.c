@@ -6,64 +6,33 @@
  * tp_shard_part() says.  bucket: those of one bucket are sent together; 0: alone. */
 #include "engine/ir/ops.h"
 
-enum { TALK = TP_OP_COMMUNICATES };
+#define EXCHANGE(op, operands, more)                      \
+    const tp_op_def tp_op_##op = {.name = #op,            \
+                                  .signature = operands,  \
+                                  .attributes = "bucket", \
+                                  .traits = TP_OP_COMMUNICATES | (more)};
 
 /* The sum over ranks, on every rank. */
-const tp_op_def tp_op_all_reduce = {
-    .name = "all_reduce",
-    .signature = "x:s[..] -> x:s[..]",
-    .attributes = "bucket",
-    .traits = TALK,
-};
+EXCHANGE(all_reduce, "x:s[..] -> x:s[..]", 0)
 
 /* The sum over ranks in a rank's own part; the other parts are lost. */
-const tp_op_def tp_op_reduce_scatter = {
-    .name = "reduce_scatter",
-    .signature = "x:s[..] -> x:s[..]",
-    .attributes = "bucket",
-    .traits = TALK,
-};
+EXCHANGE(reduce_scatter, "x:s[..] -> x:s[..]", 0)
 
 /* Every part as the rank has it whose it is. */
-const tp_op_def tp_op_all_gather = {
-    .name = "all_gather",
-    .signature = "x:s[..] -> x:s[..]",
-    .attributes = "bucket",
-    .traits = TALK,
-};
+EXCHANGE(all_gather, "x:s[..] -> x:s[..]", 0)
 
 /* As rank 0 has it. */
-const tp_op_def tp_op_broadcast = {
-    .name = "broadcast",
-    .signature = "x:s[..] -> x:s[..]",
-    .attributes = "bucket",
-    .traits = TALK,
-};
+EXCHANGE(broadcast, "x:s[..] -> x:s[..]", 0)
 
 /* `sum` is kept in parts: the sum over ranks of a rank's own part is added to what it has, once a
  * micro-batch.  x is free again when the last of the bucket has begun. */
-const tp_op_def tp_op_reduce_scatter_part = {
-    .name = "reduce_scatter_part",
-    .signature = "x:s[..] sum_acc:s[..] -> sum:s[..]",
-    .attributes = "bucket",
-    .traits = TALK | TP_OP_ACCUMULATES,
-};
+EXCHANGE(reduce_scatter_part, "x:s[..] sum_acc:s[..] -> sum:s[..]", TP_OP_ACCUMULATES)
 
 /* The whole of what is kept in parts. */
-const tp_op_def tp_op_all_gather_part = {
-    .name = "all_gather_part",
-    .signature = "part:f[..] -> x:f[..]",
-    .attributes = "bucket",
-    .traits = TALK,
-};
+EXCHANGE(all_gather_part, "part:f[..] -> x:f[..]", 0)
 
 /* Where several groups of ranks keep the same parts: the sum over them, in each. */
-const tp_op_def tp_op_all_reduce_part = {
-    .name = "all_reduce_part",
-    .signature = "x:s[..] -> x:s[..]",
-    .attributes = "bucket",
-    .traits = TALK,
-};
+EXCHANGE(all_reduce_part, "x:s[..] -> x:s[..]", 0)
 
 /* Memory of that shape which nobody has written yet: what accumulates into it begins there. */
 const tp_op_def tp_op_room = {
@@ -73,9 +42,4 @@ const tp_op_def tp_op_room = {
 };
 
 /* Until what was begun on this memory is over. */
-const tp_op_def tp_op_wait = {
-    .name = "wait",
-    .signature = "x:f[..] -> x:f[..]",
-    .attributes = "bucket",
-    .traits = TALK,
-};
+EXCHANGE(wait, "x:f[..] -> x:f[..]", 0)
