@@ -1,5 +1,5 @@
 # Each of three ranks is killed at KILLS random moments of one run (TEMPER_KILLS; 2 without), which is resumed each time: no process
-# is left after 10 s, and in the end it has the weights and the optimizer's state of a run that nobody disturbed, bit for bit.
+# is left after 60 s, and in the end it has the weights and the optimizer's state of a run that nobody disturbed, bit for bit.
 . "$SOURCE/tests/cli/lib.sh"
 . "$MPI_LIB"
 write_recipe tiny.yaml
@@ -36,15 +36,15 @@ for k in $(seq "$kills"); do
         kill -9 "$(echo "$all" | sed -n $((victim + 1))p)" || fail "kill $n: rank $victim is over already"
         began=$(now_ms)
         for p in $all; do
-            while lives "$p" && [ $(($(now_ms) - began)) -le 10000 ]; do sleep 0.02; done
+            while lives "$p" && [ $(($(now_ms) - began)) -le 60000 ]; do sleep 0.02; done
         done
         took=$(($(now_ms) - began))
         # mpirun itself may not come to its end when a rank dies while it starts (a lock of its PMIx): it has no ranks any more.
-        while lives $pid && [ $(($(now_ms) - began)) -le 15000 ]; do sleep 0.02; done
+        while lives $pid && [ $(($(now_ms) - began)) -le $((took + 5000)) ]; do sleep 0.02; done
         lives $pid && kill -9 $pid && stuck=$((stuck + 1))
         wait $pid && fail "kill $n: the run succeeded without rank $victim"
         [ $took -gt $longest ] && longest=$took
-        [ $took -le 10000 ] || fail "kill $n: the run ended $took ms after rank $victim was killed"
+        [ $took -le 60000 ] || fail "kill $n: the run ended $took ms after rank $victim was killed"
         for p in $all; do
             lives "$p" && fail "kill $n: process $p is left"
         done

@@ -5,25 +5,27 @@
 write_recipe tiny.yaml
 host=$(hostname)
 
-# Stopped for TEMPER_PAUSE s (8 without): the others wait and say for whom, and nothing of the run changes.
-pause=${TEMPER_PAUSE:-8}
-words="sft.max_num_steps=3000 sft.val_period=0 checkpointing.save_period=1000 sft.max_num_epochs=100000"
+# Rank 1 stops itself in a step, until it is named and for TEMPER_PAUSE s (0 without): the others say for whom they wait, and nothing
+# of the run changes.
+stops=19
+words="train tiny.yaml sft.max_num_steps=300 sft.val_period=0 checkpointing.save_period=100 sft.max_num_epochs=100000"
+one="$TEMPER $words run.dir=stopped engine.threads=1"
 # shellcheck disable=SC2086
-mpirun --oversubscribe -n 3 "$TEMPER" train tiny.yaml $words run.dir=stopped engine.threads=1 >out 2>err </dev/null &
+ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" TEMPER_TEST_SIGNAL=$stops:20 \
+    mpirun --oversubscribe -n 1 $one : -n 1 -x TEMPER_TEST_SIGNAL -x LD_PRELOAD="$BUILD/tests/libsignal_at_step.so" $one : \
+    -n 1 $one >out 2>err </dev/null &
 pid=$!
-wait_until "[ -s stopped/metrics.jsonl ]"
-slow=$(pgrep -P $pid | sed -n 2p)
-kill -STOP "$slow"
-sleep "$pause"
+last="a run with a rank that is stopped"
+wait_until 'grep -q "waits for rank 1 ($host, process [0-9]*) for [0-9]* s" err'
+slow=$(sed -n "s/.*waits for rank 1 ($host, process \([0-9]*\)).*/\1/p" err | head -n 1)
+is "the state of the process that is waited for" "$(sed -n 's/^State:[^A-Z]*\([A-Z]\).*/\1/p' "/proc/$slow/status")" T
+sleep "${TEMPER_PAUSE:-0}"
 kill -CONT "$slow"
 wait $pid
 status=$?
-last="a run with a rank that was stopped for $pause s"
 expect 0
-cat out err >said
-grep -q "waits for rank 1 ($host, process $slow) for [0-9]* s" said || fail "$last: nobody names rank 1"
 # shellcheck disable=SC2086
-ranks 3 train --quiet tiny.yaml $words run.dir=free
+ranks 3 $words --quiet run.dir=free
 expect 0
 nearly free stopped 0 0
 

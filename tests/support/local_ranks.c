@@ -1,4 +1,7 @@
-/* local_ranks.c - a transport between threads: messages are copied when they are sent. */
+/* local_ranks.c - a transport between threads.
+ *
+ * Messages are copied when they are sent, but the request of the sender is done only when the
+ * other has taken the message, as with the large messages of MPI. */
 #include "support/local_ranks.h"
 
 #include <pthread.h>
@@ -6,10 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 enum { MOST_RANKS = 16 };
 
 typedef struct message {
     struct message *next;
+    uint64_t number; /* no other of this world has it */
     int from, tag;
     size_t bytes;
     char data[];
@@ -17,7 +23,8 @@ typedef struct message {
 
 typedef struct {
     pthread_mutex_t lock;
-    int n, leaving;
+    int n;
+    uint64_t sent;
     message *boxes[MOST_RANKS];
 } world;
 
@@ -26,6 +33,8 @@ typedef struct {
     void *data;
     size_t bytes;
     int from, tag;
+    int to; /* of a message that was sent, with its number */
+    uint64_t number;
 } pending;
 
 typedef struct {
@@ -60,15 +69,16 @@ static int send(void *context, const void *data, size_t bytes, int to, int tag)
 {
     local_rank *r = context;
     message *m = malloc(sizeof *m + bytes);
-    *m = (message){.from = r->rank, .tag = tag, .bytes = bytes};
     memcpy(m->data, data, bytes);
     pthread_mutex_lock(&r->w->lock);
+    *m = (message){.number = ++r->w->sent, .from = r->rank, .tag = tag, .bytes = bytes};
+    pending p = {.to = to, .number = m->number};
     message **at = &r->w->boxes[to];
     while (*at)
         at = &(*at)->next;
     *at = m;
     pthread_mutex_unlock(&r->w->lock);
-    return take_request(r, (pending){0});
+    return take_request(r, p);
 }
 
 static int receive(void *context, void *data, size_t bytes, int from, int tag)
@@ -78,13 +88,17 @@ static int receive(void *context, void *data, size_t bytes, int from, int tag)
         (pending){.is_receive = true, .data = data, .bytes = bytes, .from = from, .tag = tag});
 }
 
-static int test(void *context, int i)
+static bool is_taken(const world *w, const pending *p)
 {
-    local_rank *r = context;
-    pending *p = &r->requests[i];
-    bool is_done = !p->is_receive;
-    pthread_mutex_lock(&r->w->lock);
-    for (message **at = &r->w->boxes[r->rank]; *at && !is_done; at = &(*at)->next) {
+    const message *m = w->boxes[p->to];
+    while (m && m->number != p->number)
+        m = m->next;
+    return !m;
+}
+
+static bool take(world *w, int rank, const pending *p)
+{
+    for (message **at = &w->boxes[rank]; *at; at = &(*at)->next) {
         message *m = *at;
         if (m->tag != p->tag || (p->from != TP_ANY_RANK && p->from != m->from))
             continue;
@@ -93,12 +107,26 @@ static int test(void *context, int i)
         memcpy(p->data, m->data, m->bytes);
         *at = m->next;
         free(m);
-        is_done = true;
-        break;
+        return true;
     }
+    return false;
+}
+
+static int test(void *context, int i)
+{
+    local_rank *r = context;
+    pending *p = &r->requests[i];
+    pthread_mutex_lock(&r->w->lock);
+    bool is_done = p->is_receive ? take(r->w, r->rank, p) : is_taken(r->w, p);
     pthread_mutex_unlock(&r->w->lock);
     p->is_used = !is_done;
     return is_done;
+}
+
+static uint64_t fast_ns(void *context)
+{
+    (void)context;
+    return tp_clock_ns() * LOCAL_RANKS_SPEED;
 }
 
 static void cancel(void *context, int i) { ((local_rank *)context)->requests[i].is_used = false; }
@@ -132,6 +160,7 @@ void local_ranks_run(int n, void (*fn)(tp_comm *comm, void *user), void *user)
                                         .receive = receive,
                                         .test = test,
                                         .cancel = cancel,
+                                        .now_ns = fast_ns,
                                         .close = leave};
         pthread_create(&threads[i], NULL, run, &ranks[i]);
     }

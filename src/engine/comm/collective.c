@@ -107,6 +107,7 @@ static tp_status begin_round(tp_comm *c, tp_exchange *r, tp_error *err)
     size_t out = elements_of(r, x.send) * r->c.element;
     size_t n = elements_of(r, x.receive), in = n * r->c.element;
     r->sending = r->receiving = -1;
+    r->to = x.to;
     r->from = x.from;
     r->add_to = r->is_gathering ? NULL : place_of(r, x.receive);
     r->n_add = n;
@@ -171,7 +172,7 @@ tp_status tp_exchange_go_on(tp_comm *c, tp_exchange *r, tp_error *err)
 {
     while (!r->is_done) {
         TP_TRY(test(c, &r->receiving, r->from, err));
-        TP_TRY(test(c, &r->sending, r->from, err));
+        TP_TRY(test(c, &r->sending, r->to, err));
         if (r->receiving >= 0 || r->sending >= 0)
             return TP_OK;
         add_what_came(c, r);

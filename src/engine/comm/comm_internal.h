@@ -30,7 +30,7 @@ struct tp_exchange {
     bool is_gathering, is_done;
     int round;              /* of the half it is in */
     int sending, receiving; /* requests of the transport; -1: none */
-    int from;               /* whom it waits for */
+    int to, from;           /* the ranks of this round's messages */
     void *add_to;           /* what came is added to; NULL: it is in place */
     size_t n_add;
 };

@@ -78,6 +78,10 @@ void tp_comm_progress(tp_comm *c)
 
 bool tp_comm_is_busy(const tp_comm *c) { return c && c->first; }
 
+/* A rank that has stopped may have sent all that is wanted of it, and take nothing: whoever sends
+ * to it waits as well. */
+static int waits_for(const tp_exchange *r) { return r->receiving >= 0 ? r->from : r->to; }
+
 tp_status tp_comm_wait(tp_comm *c, tp_exchange *r, tp_error *err)
 {
     if (!r)
@@ -88,7 +92,7 @@ tp_status tp_comm_wait(tp_comm *c, tp_exchange *r, tp_error *err)
     while (status == TP_OK && !r->is_done) {
         status = go_on(c, err);
         if (status == TP_OK && !r->is_done)
-            status = tp_comm_pause(c, &w, r->from, err);
+            status = tp_comm_pause(c, &w, waits_for(r), err);
     }
     if (!r->is_done && r->receiving >= 0) /* into memory that the caller takes back */
         c->transport->cancel(c->transport->context, r->receiving);

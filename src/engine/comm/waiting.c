@@ -99,7 +99,7 @@ tp_status tp_comm_pause(tp_comm *c, tp_waiting *w, int for_rank, tp_error *err)
     nap(w->polls++);
     if (w->polls % 64 != 0)
         return TP_OK;
-    uint64_t now = tp_clock_ns();
+    uint64_t now = tp_comm_now_ns(c);
     w->since = w->since ? w->since : now;
     TP_TRY(tp_comm_listen(c, err));
     name_straggler(c, w, for_rank, now);

@@ -1,6 +1,8 @@
 /* What ranks do together, over threads: every number of ranks has its own schedule. */
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -175,6 +177,58 @@ static void compare(tp_comm *comm, void *user)
 
 static void what_differs_is_named(void **state) { local_ranks_run(4, compare, NULL); }
 
+/* Rank 1 sends what it owes in the first round and then stands still: rank 0 has that and waits
+ * for rank 2, which has all it wants but nobody takes what it sends. */
+typedef struct {
+    sem_t is_named;
+    char said[3][256];
+} standstill;
+
+typedef struct {
+    standstill *s;
+    int rank;
+} listener;
+
+static void hear(void *user, const char *text)
+{
+    const listener *l = user;
+    snprintf(l->s->said[l->rank], sizeof l->s->said[0], "%s", text);
+    sem_post(&l->s->is_named);
+}
+
+static void stand_still(tp_comm *comm, void *user)
+{
+    standstill *s = user;
+    listener l = {s, tp_comm_rank(comm)};
+    float data[3] = {1, 2, 3}, temp[3];
+    const size_t starts[] = {0, 1, 2, 3};
+    const tp_exchange_spec all = {.kind = TP_ALL_REDUCE,
+                                  .element = sizeof *data,
+                                  .add = tp_add_f32,
+                                  .data = data,
+                                  .temp = temp,
+                                  .starts = starts};
+    tp_exchange *request;
+    tp_error err;
+    tp_comm_on_notice(comm, hear, &l);
+    if (tp_comm_start(comm, &all, &request, &err) != TP_OK)
+        abort();
+    for (int waiting = 2; l.rank == 1 && waiting > 0; waiting--)
+        sem_wait(&s->is_named);
+    if (tp_comm_wait(comm, request, &err) != TP_OK || data[2] != 9)
+        abort();
+}
+
+static void a_rank_that_stands_still_is_named_by_who_sends_to_it(void **state)
+{
+    standstill s = {0};
+    sem_init(&s.is_named, 0, 0);
+    local_ranks_run(3, stand_still, &s);
+    assert_non_null(strstr(s.said[0], "rank 0 waits for rank 2 ("));
+    assert_non_null(strstr(s.said[2], "rank 2 waits for rank 1 ("));
+    sem_destroy(&s.is_named);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +238,7 @@ int main(void)
         cmocka_unit_test(a_failure_of_one_is_everybodys),
         cmocka_unit_test(a_failure_ends_the_waiting_of_the_others),
         cmocka_unit_test(what_differs_is_named),
+        cmocka_unit_test(a_rank_that_stands_still_is_named_by_who_sends_to_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
