@@ -169,6 +169,7 @@ struct trainer {
     char model_folder[2100];  /* that the weights come from; "" = they are drawn */
     char checkpoint_dir[2100];
     int checkpoint_lock;   /* -1: none */
+    bool made_checkpoint_dir;
     tp_buf changes;        /* since the attempt before, as JSON objects with commas between */
     bool has_other_config; /* than that attempt */
     tp_dtype file_dtype;   /* of the weights that a checkpoint's model/ stores */
