@@ -22,7 +22,7 @@ typedef struct {
                              other */
     int64_t n, correct;   /* samples with a verdict, and those of them that were right */
     int64_t excluded;     /* samples without one */
-    double reward_sum;    /* of the n */
+    long double reward_sum; /* of the n */
     double majority;      /* 1 if the most frequent answer is right, else 0; NaN: no answers.
                              Ties count their share: two answers, one right, is 0.5 */
 } tp_eval_prompt;
