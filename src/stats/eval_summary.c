@@ -345,8 +345,7 @@ static void judge_both(const pairs *p, tp_eval_paired *r)
 {
     bool is_same = memcmp(p->pass.value, p->reward.value, p->pass.n * sizeof(double)) == 0;
     r->verdict = judge(r->difference, r->p, r->level);
-    r->reward_verdict =
-        is_same ? r->verdict : judge(r->reward_difference, r->reward_p, r->level);
+    r->reward_verdict = is_same ? r->verdict : judge(r->reward_difference, r->reward_p, r->level);
 }
 
 tp_status tp_eval_compare_prompts(const tp_eval_prompt *a, const tp_eval_prompt *b, size_t n,

@@ -73,7 +73,8 @@ tp_status tp_clustered_mean(const double *scores, const int64_t *cluster, size_t
     if (n && !v)
         return tp_fail(err, TP_ERR_NOMEM, "no memory for %zu scores", n);
     for (size_t i = 0; i < n; i++)
-        v[i] = (scored){cluster ? cluster[i] : (int64_t)i, (long double)scores[i] - (long double)r.mean};
+        v[i] = (scored){cluster ? cluster[i] : (int64_t)i,
+                        (long double)scores[i] - (long double)r.mean};
     if (n)
         qsort(v, n, sizeof *v, compare_scored);
     long double totals = 0, products = 0, m = (long double)n;

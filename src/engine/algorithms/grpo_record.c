@@ -60,7 +60,7 @@ static void record_rewards(trainer *t)
     tp_metric_put(bus, "train/baseline_reward/pct_0", share((double)c->wrong_groups, groups));
     tp_metric_put(bus, "train/baseline_reward/pct_1", share((double)c->right_groups, groups));
     tp_metric_put(bus, "train/baseline_reward/pct_mixed", share(mixed, groups));
-    tp_metric_put(bus, "train/advantages/mean", 
+    tp_metric_put(bus, "train/advantages/mean",
                   g->total.tokens > 0 ? (double)(g->advantage_sum / (long double)g->total.tokens)
                                       : NAN);
     tp_metric_put(bus, "train/advantages/max", g->advantage_max);
