@@ -35,9 +35,9 @@ import llama_cpp
 import numpy as np
 from llama_cpp.llama_chat_format import Jinja2ChatFormatter
 
-TYPES = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_K"]
+TYPES = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_K", "Q4_K_M"]
 # What llama.cpp's own rounding may make of a log-probability: activations in f16, bf16 or 8 bits.
-BOUND = {"F32": 2e-3, "F16": 1e-2, "BF16": 0.1, "Q8_0": 0.2, "Q4_0": 0.2, "Q4_K": 0.3}
+BOUND = {"F32": 2e-3, "F16": 1e-2, "BF16": 0.1, "Q8_0": 0.2, "Q4_0": 0.2, "Q4_K": 0.3, "Q4_K_M": 0.3}
 
 CONFIGS = {
     "llama": dict(architectures=["LlamaForCausalLM"], model_type="llama", hidden_size=256,
