@@ -118,8 +118,8 @@ def shapes_of(c):
 
 
 def draw_model(temper, family, text, folder):
-    subprocess.run([temper, "tokenizer", "-v", "1024", "-p", STYLES[family], folder, text],
-                   check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([temper, "tokenizer", "--vocab-size", "1024", "--pre-tokenizer", STYLES[family],
+                    folder, text], check=True, stdout=subprocess.DEVNULL)
     tokenizer = json.loads((Path(folder) / "tokenizer.json").read_text())
     n_ids = len(tokenizer["model"]["vocab"]) + len(tokenizer["added_tokens"])
     config = dict(CONFIGS[family], vocab_size=n_ids + 5)  # ids without a token, as many models have
