@@ -5,7 +5,7 @@ schemas=$SOURCE/docs/formats/schema
 
 # shape SCHEMA FILE
 shape() {
-    [ -z "${COLLECT:-}" ] || cp "$2" "$COLLECT/$1-$(date +%s%N).json"
+    [ -z "${COLLECT:-}" ] || cp "$2" "$COLLECT/$1-$(date +%s%N).json" # no verdict: a name
     "$TOOL" valid "$schemas/$1.json" "$2" >faults 2>&1 || fail "$last: $(head -n 5 faults)"
     used="$used $1"
 }
@@ -21,7 +21,7 @@ says() {
 
 # lines SCHEMA FILE: each line by itself.
 lines() {
-    [ -z "${COLLECT:-}" ] || cp "$2" "$COLLECT/$1-lines-$(date +%s%N).jsonl"
+    [ -z "${COLLECT:-}" ] || cp "$2" "$COLLECT/$1-lines-$(date +%s%N).jsonl" # no verdict: a name
     "$TOOL" valid-lines "$schemas/$1.json" "$2" >faults 2>&1 || fail "$2: $(head -n 5 faults)"
     used="$used $1"
 }

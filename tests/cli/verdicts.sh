@@ -124,6 +124,17 @@ expect_out "(mcnemar): not shown"
 make_answers half.json 0 0.5
 verdict eval compare -- half.json wrong.json
 
+# Differences that no double holds are unknown, with a word.
+make_answers most.json 0 1.7e308
+make_answers least.json 0 -1.7e308
+run eval compare most.json least.json
+expect_out "mean reward  unknown, differences are more than a number holds"
+for words in "eval summarize most.json" "eval summarize least.json" "eval compare most.json least.json"; do
+    # shellcheck disable=SC2086
+    run $words
+    grep -qiE '\binf|[-+]nan\b' out && fail "$last: a sum of rewards overflows"
+done
+
 # Profiles: the times of the one that is kept are made up.
 write_recipe tiny.yaml
 give_ceilings

@@ -92,7 +92,9 @@ tp_status tp_eval_job_open_model(tp_eval_job *j, tp_model_note say, void *user, 
     if (j->prompts)
         TP_TRY(tp_prompts_check(j->prompts, j->encoder, j->max_length, NULL, NULL, &too_long, err));
     j->n_too_long = too_long;
+    static const char *const bases[] = {NULL, "int8", "nf4"};
     tp_dtype dtype = o->generation.precision ? TP_DTYPE_BF16 : TP_DTYPE_F32;
+    TP_TRY(tp_text_model_keep_base(&j->m, bases[o->generation.base], dtype, err));
     const tp_engine_options options = {.compute_dtype = dtype,
                                        .cache_dtype = dtype,
                                        .max_length = j->max_length,

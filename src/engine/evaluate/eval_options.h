@@ -28,6 +28,7 @@ typedef struct {
         tp_f64_list stop_token_ids;
         tp_str_list stop_strings;
         int precision; /* 0: float32, 1: bfloat16 */
+        int base;      /* 0: as it is, 1: int8, 2: nf4 */
     } generation;
 
     const char *tokenizer_name, *chat_template;

@@ -287,7 +287,7 @@ static void write_prompt(const tp_eval_report *r, size_t i, bool samples, tp_jso
     tp_json_w_put_i64(w, "correct", c->correct);
     tp_json_w_put_i64(w, "excluded", c->excluded);
     tp_json_w_put_known(w, "pass_at_1", c->n ? (double)c->correct / (double)c->n : NAN);
-    tp_json_w_put_known(w, "mean_reward", c->n ? c->reward_sum / (double)c->n : NAN);
+    tp_json_w_put_known(w, "mean_reward", c->n ? (double)(c->reward_sum / c->n) : NAN);
     tp_json_w_put_known(w, "majority", c->majority);
     tp_json_w_put_str(w, "majority_answer", p->majority);
     if (samples) {

@@ -245,7 +245,7 @@ static void count_sample(evaluation *v, tp_eval_prompt *c, tp_evaluation_sample 
     }
     c->n++;
     c->correct += s->is_correct;
-    c->reward_sum += s->reward.reward;
+    c->reward_sum += (long double)s->reward.reward;
     v->progress.correct += s->is_correct;
 }
 

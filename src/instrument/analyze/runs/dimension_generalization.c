@@ -14,14 +14,14 @@ enum { LEAST = 3, AT_THE_END = 5, WINDOW = 10 };
  * alone are behind it as long as the loss falls. */
 static double train_between(const tp_curve *train, double after, double until)
 {
-    double sum = 0;
+    long double sum = 0;
     size_t n = 0;
     for (size_t i = 0; i < train->n; i++)
         if (train->step[i] > after && train->step[i] <= until) {
-            sum += train->value[i];
+            sum += (long double)train->value[i];
             n++;
         }
-    return n ? sum / (double)n : tp_curve_before(train, until);
+    return n ? (double)(sum / n) : tp_curve_before(train, until);
 }
 
 static void gap_of(const tp_curve *train, const tp_curve *val, double level,

@@ -57,22 +57,37 @@ static void improvement_of(const double *x, size_t n, bool more_is_better, doubl
         return;
     }
     double df_first, df_last, first = tp_mean(x, fifth), last = tp_mean(x + n - fifth, fifth);
+    if (first == 0) {
+        snprintf(f->error, sizeof f->error,
+                 "the mean of the first fifth is 0 and no share of it can be told; that of the "
+                 "last is %.6g",
+                 last);
+        return;
+    }
     double v_first = variance_of_mean(x, fifth, &df_first);
     double v_last = variance_of_mean(x + n - fifth, fifth, &df_last);
     double sign = more_is_better ? 1 : -1, r = last / first;
     double a = v_last / (first * first), b = r * r * v_first / (first * first);
-    double df = (a + b) * (a + b) / (a * a / df_last + b * b / df_first);
+    double share = a / (a + b), rest = b / (a + b);
+    double df = 1 / (share * share / df_last + rest * rest / df_first);
+    if (!isfinite(r) || !isfinite(a + b)) {
+        snprintf(f->error, sizeof f->error,
+                 "its values, or their squares, are more than a number holds");
+        return;
+    }
     f->value = sign * (last - first) / fabs(first);
     f->n = n;
     tp_dimension_input_number(f, "first_fifth", first);
     tp_dimension_input_number(f, "last_fifth", last);
-    if (a + b > 0) {
-        double half = tp_t_quantile(1 - (1 - level) / 2, df) * sqrt(a + b);
-        f->lo = f->value - half;
-        f->hi = f->value + half;
-    } else {
+    if (a + b == 0) {
         f->lo = f->hi = f->value;
+        snprintf(f->method, sizeof f->method,
+                 "means of batches in the first and last fifth, which do not differ");
+        return;
     }
+    double half = tp_t_quantile(1 - (1 - level) / 2, df) * sqrt(a + b);
+    f->lo = f->value - half;
+    f->hi = f->value + half;
     snprintf(
         f->method, sizeof f->method,
         "means of batches around the trend of the first and last fifth, delta method, t with %.1f "
