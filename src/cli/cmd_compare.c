@@ -174,14 +174,6 @@ static int compare(const flags *f, const group *a, const group *b, tp_error *err
     tp_waiting_end();
     if (done != TP_OK)
         return -1;
-    if (f->json) {
-        char *text = tp_run_comparison_json(c);
-        fputs(text, stdout);
-        tp_free(text);
-    } else {
-        print_text(c, a, b);
-    }
-    int status = tp_cli_verdict(TP_EXIT_OK, is_worse(c));
     if (f->picture) {
         const tp_compare_picture_options picture = {.size = sizeof picture,
                                                     .path = f->picture,
@@ -189,6 +181,14 @@ static int compare(const flags *f, const group *a, const group *b, tp_error *err
                                                     .n_tags = (size_t)f->metrics.n};
         done = tp_run_comparison_picture(c, a->runs, a->n, b->runs, b->n, &picture, err);
     }
+    if (done == TP_OK && f->json) {
+        char *text = tp_run_comparison_json(c);
+        fputs(text, stdout);
+        tp_free(text);
+    } else if (done == TP_OK) {
+        print_text(c, a, b);
+    }
+    int status = tp_cli_verdict(TP_EXIT_OK, is_worse(c));
     tp_run_comparison_free(c);
     return done == TP_OK ? status : -1;
 }

@@ -39,6 +39,7 @@ verdict compare -- low.jsonl high.jsonl
 run compare low.jsonl high.jsonl --picture pair.svg
 expect 1
 grep -q 'train/loss: worse' pair.svg || fail "no picture of two runs"
+grep -q 'points are means of 2' pair.svg || fail "how many points became one"
 grep -q 'class="band"' pair.svg && fail "one run a side has a band"
 for i in 1 2 3; do
     make_run a_$i.jsonl 0.0$i
