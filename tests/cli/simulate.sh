@@ -58,6 +58,20 @@ four = next(p for p in points if p["ranks"] == 4 and p["strategy"] == "ddp")
 assert gradients <= four["bytes_sent"] <= 1.05 * gradients, (gradients, four)
 PYTHON
 
+# Of compressed gradients the simulation sends what the plan says, too.
+run plan tiny.yaml --ranks 4 --network 100Gbit/4us --json distributed.compress=int8
+expect 0
+planned=$("$TOOL" get out distributed.strategies.0.bytes_sent)
+run simulate tiny.yaml --ranks 4 --platform fat-tree --processor 1TFLOP/100GB --json distributed.compress=int8
+expect 0
+"$python" - out "$planned" "$gradients" <<'PYTHON' || fail "a simulation with compressed gradients"
+import json, sys
+points = json.load(open(sys.argv[1]))["points"]
+sent = next(p for p in points if p["ranks"] == 4 and p["strategy"] == "ddp")["bytes_sent"]
+planned, whole = map(int, sys.argv[2:])
+assert planned <= sent <= 1.2 * planned and sent < 0.4 * whole, (planned, sent, whole)
+PYTHON
+
 # The same again: nothing of it is measured.
 run simulate tiny.yaml --ranks 4 --platform fat-tree --processor 1TFLOP/100GB --json
 expect 0

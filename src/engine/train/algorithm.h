@@ -37,6 +37,7 @@ typedef struct {
     int64_t updates;
     bool skipped;    /* an update was left out */
     bool overflowed; /* ... by the loss scaler */
+    double wire_error; /* what compression kept back of gradients; NaN: nothing was compressed */
 } step_result;
 
 /* One thing that has to be in order before a run can begin.  Training goes through all of them
@@ -212,6 +213,7 @@ struct trainer {
     tp_profile profile;
     tp_custom_metrics custom;
     tp_comm_stats traffic; /* so far: bytes and messages of all ranks, seconds of their mean */
+    tp_wire_stats wire;    /* so far, of all ranks */
 };
 
 /* graphs.c */

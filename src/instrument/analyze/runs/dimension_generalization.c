@@ -24,7 +24,8 @@ static double train_between(const tp_curve *train, double after, double until)
     return n ? (double)(sum / n) : tp_curve_before(train, until);
 }
 
-void tp_gap_of(const tp_curve *train, const tp_curve *val, double level, tp_dimension_figures *f)
+static void gap_of(const tp_curve *train, const tp_curve *val, double level,
+                   tp_dimension_figures *f)
 {
     double *gap = tp_vec_new(val->n, sizeof *gap), *at = tp_vec_new(val->n, sizeof *at);
     size_t n = 0, onset;
@@ -68,7 +69,7 @@ void tp_dimension_generalization(const tp_dimension_question *q, tp_dimension_fi
     } else {
         tp_dimension_input_text(f, "training", train.tag);
         tp_dimension_input_text(f, "validation", val.tag);
-        tp_gap_of(&train, &val, q->level, f);
+        gap_of(&train, &val, q->level, f);
         snprintf(
             f->advice, sizeof f->advice,
             "keep the checkpoint before overfitting_from_step; fewer epochs, more data, weight "
