@@ -118,7 +118,7 @@ tp_status tp_eval_job_force_isa(const tp_eval_job *j, tp_error *err)
 
 /* ---- running ---- */
 
-tp_status tp_eval_job_run(tp_eval_job *j,
+tp_status tp_eval_job_run(tp_eval_job *j, const tp_perturbation *perturbation,
                           bool (*on_progress)(void *user, const tp_evaluate_progress *progress),
                           void *user, tp_evaluation *ret, tp_error *err)
 {
@@ -138,6 +138,7 @@ tp_status tp_eval_job_run(tp_eval_job *j,
                                    .n_stop_strings = o->generation.stop_strings.n,
                                    .success_threshold = o->eval.success_threshold,
                                    .pool = j->pool,
+                                   .perturbation = perturbation,
                                    .on_progress = on_progress,
                                    .user = user};
     return tp_evaluate(j->m.engine, j->m.model, j->m.tokenizer, j->prompts, j->encoder, j->env,

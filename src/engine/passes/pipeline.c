@@ -17,6 +17,7 @@ const tp_pass *const tp_pass_pipeline[] = {
     &tp_pass_recompute,
     &tp_pass_schedule,
     &tp_pass_shard,
+    &tp_pass_compress,
     &tp_pass_bucket,
     &tp_pass_overlap,
     NULL,

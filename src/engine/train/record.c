@@ -95,6 +95,8 @@ static void publish_step(trainer *t, const step_result *r)
     tp_metric_put(bus, "train/num_micro_batches", r->n_micro);
     tp_metric_put(bus, "train/padding_ratio", padding_ratio(r));
     tp_metric_put(bus, "train/skipped", r->skipped);
+    if (t->wire.plain_bytes > 0)
+        tp_metric_put(bus, "train/compression_error", r->wire_error);
     if (r->loss_scale != 0) {
         tp_metric_put(bus, "train/loss_scale", r->loss_scale);
         tp_metric_put(bus, "train/overflow", r->overflowed);

@@ -1,0 +1,58 @@
+/* compress.c - gradients are sent in fewer bits.
+ *
+ *     %r = all_reduce %g     becomes   %e = state f32[2,1024] "error.w" role=error of "w"
+ *                                      %r, %f = all_reduce %g, %e {wire=3}
+ *
+ * Matrices; vectors (norms, biases) are few and go as they are.  What a rank could not send is kept
+ * in its row of the errors, and is added to what it sends the next time; a row is as long as the
+ * gradient, in whole cache lines, so that of the rows in parts a rank has its own. */
+#include "engine/passes/pass.h"
+
+enum { LINE_ELEMENTS = 16 };
+
+static bool sums(tp_op op)
+{
+    return op == TP_OP_all_reduce || op == TP_OP_reduce_scatter || op == TP_OP_reduce_scatter_part;
+}
+
+/* The record of the gradient that a node sums. */
+static const tp_tensor *gradient_of(const tp_graph *g, const tp_node *n)
+{
+    tp_ref ref = n->op == TP_OP_reduce_scatter_part ? n->in[1] : n->in[0];
+    return g->values[tp_graph_memory(g, ref)].tensor;
+}
+
+static void keep_errors(tp_graph *g, uint32_t node, const tp_tensor *gradient, int ranks)
+{
+    size_t n = tp_tensor_count(gradient);
+    tp_tensor errors = {.name = tp_arena_printf(&g->arena, "error.%s", gradient->of),
+                        .of = gradient->of,
+                        .role = TP_ROLE_ERROR,
+                        .dtype = TP_DTYPE_F32,
+                        .rank = 2};
+    errors.dim[0] = ranks;
+    errors.dim[1] = (int64_t)((n + LINE_ELEMENTS - 1) / LINE_ELEMENTS * LINE_ELEMENTS);
+    tp_ref state = tp_graph_state(g, &errors);
+    (void)tp_graph_extend(g, node, state);
+}
+
+static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed, tp_error *err)
+{
+    (void)err;
+    uint32_t n = options->ranks > 1 && options->wire ? g->n_nodes : 0;
+    for (uint32_t i = 1; i < n; i++) {
+        const tp_tensor *gradient = sums(g->nodes[i].op) ? gradient_of(g, &g->nodes[i]) : NULL;
+        if (!gradient || gradient->role != TP_ROLE_GRADIENT || !gradient->of ||
+            gradient->rank != 2 || gradient->dim[1] == 1)
+            continue;
+        g->nodes[i].attrs.wire = options->wire;
+        g->nodes[i].attrs.keep = options->wire_keep;
+        if (options->keeps_errors)
+            keep_errors(g, i, gradient, options->ranks);
+        *changed = true;
+    }
+    return TP_OK;
+}
+
+const tp_pass tp_pass_compress = {
+    .name = "compress", .promise = "gradients are sent in fewer bits", .run = run};
