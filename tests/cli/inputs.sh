@@ -9,7 +9,7 @@ echo '{"traceEvents":[{"ph":"X","ts":1,"dur":1,"pid":1,"tid":1,"name":"a","cat":
 # Nobody writes into the pipe.  Everything that is read as a file refuses it at once.
 refuses_fifo() {
     last="temper $*"
-    timeout 60 "$TEMPER" "$@" >out 2>err </dev/null
+    timeout 500 "$TEMPER" "$@" >out 2>err </dev/null
     status=$?
     expect 2 "pipe, a file is expected here"
 }

@@ -74,9 +74,10 @@ hang() { # SIGNALS...: end a run that waits for its judge
     "$TEMPER" train --progress plain grpo.yaml 'env.mine.command=[sh,hang.sh]' >out 2>err </dev/null &
     pid=$!
     wait_until started
+    first=$1
     for signal; do
+        [ "$signal" = "$first" ] && first= || wait_until 'grep -q "stopping: 1 of its programs" out'
         kill -"$signal" $pid
-        sleep 0.2
     done
     wait $pid
     status=$?

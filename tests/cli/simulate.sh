@@ -17,6 +17,12 @@ run simulate tiny.yaml --ranks 2 --platform fat-tree.xml
 expect 2 "run 'temper doctor' once"
 run simulate tiny.yaml --ranks 2 --platform fat-tree.xml --processor 1TFLOP/100GB --slow-link node=2
 expect 2 "a slow link is LINK=PART"
+run simulate tiny.yaml --ranks 2 --platform fat-tree.xml --processor 1TFLOP/100GB --picture curves.txt
+expect 2 "'curves.txt': a picture's name ends in .svg, .png or .pdf"
+grep -q "to simulate" err && fail "the picture's name is looked at after the work"
+run simulate tiny.yaml --ranks 2 --platform fat-tree.xml --processor 1TFLOP/100GB --picture nowhere/curves.svg
+expect 2 "its folder does not exist"
+grep -q "to simulate" err && fail "the picture's place is looked at after the work"
 [ -n "${SIMULATOR:-}" ] || { [ "$failures" = 0 ] && echo "skipped: built without SimGrid (libsimgrid-dev)" && exit 77; }
 
 run plan tiny.yaml --ranks 4 --network 100Gbit/4us --json

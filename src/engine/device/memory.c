@@ -150,6 +150,7 @@ tp_status tp_mem_alloc(tp_mem_kind kind, size_t bytes, void **ret, tp_error *err
     if (bytes >= HUGE_PAGE)
         tp_huge_pages_ask((void *)user, bytes);
     *((header *)user - 1) = (header){.mapping = m, .mapped = mapped, .bytes = bytes, .kind = kind};
+    TP_POISON((char *)user + bytes, (uintptr_t)m + mapped - user - bytes);
     *ret = (void *)user;
     if (tp_trace_enabled())
         trace_change(kind, *ret, (int64_t)bytes);
@@ -164,6 +165,7 @@ void tp_mem_free(void *p)
     refund(h.kind, h.bytes);
     if (tp_trace_enabled())
         trace_change(h.kind, p, -(int64_t)h.bytes);
+    TP_UNPOISON(h.mapping, h.mapped);
     munmap(h.mapping, h.mapped);
 }
 

@@ -169,7 +169,8 @@ struct trainer {
     bool uses_template;       /* the data has conversations */
     char model_folder[2100];  /* that the weights come from; "" = they are drawn */
     char checkpoint_dir[2100];
-    int checkpoint_lock;   /* -1: none */
+    int checkpoint_lock; /* -1: none */
+    bool made_checkpoint_dir;
     tp_buf changes;        /* since the attempt before, as JSON objects with commas between */
     bool has_other_config; /* than that attempt */
     tp_dtype file_dtype;   /* of the weights that a checkpoint's model/ stores */

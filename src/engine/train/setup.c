@@ -549,8 +549,7 @@ void tp_trainer_close(trainer *t)
     tp_trace_release(); /* its sites are the session's */
     tp_run_graphs_release(&t->graphs);
     tp_model_free(t->model);
-    if (t->checkpoint_lock >= 0)
-        close(t->checkpoint_lock);
+    tp_attempt_let_go(t);
     tp_run_close(t->run);
     tp_buf_release(&t->chat_template);
     tp_buf_release(&t->changes);

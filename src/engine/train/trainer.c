@@ -258,6 +258,7 @@ static tp_status train(trainer *t, tp_error *err)
                           tp_run_name(t->run), (long long)t->max_steps);
         return TP_OK;
     }
+    TP_TRY(tp_run_begin(t->run, err));
     TP_TRY(tp_trainer_write_run_json(t, "running", err));
     /* One that generates is two workers. */
     tp_profile_open(t, t->a->generates ? TP_WORKERS : 1);

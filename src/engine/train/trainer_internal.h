@@ -40,6 +40,8 @@ void tp_ranks_put(const trainer *t, tp_json_w *w); /* into run.json */
 
 /* attempt.c: in this order */
 TP_CHECKED tp_status tp_attempt_claim(trainer *t, tp_error *err); /* the folder of checkpoints */
+/* Of a run that has not begun, a folder that was made for it goes. */
+void tp_attempt_let_go(trainer *t);
 /* Whether that could be, without claiming it. */
 TP_CHECKED tp_status tp_attempt_check_claim(trainer *t, tp_error *err);
 void tp_attempt_identify(trainer *t); /* the state is this run's */

@@ -23,7 +23,4 @@ bool tp_plot_add(tp_plot *plot, tp_metrics *m, const char *tag, const char *name
 void tp_plot_svg(const tp_plot *plot, const char *title, tp_buf *out);
 void tp_plot_release(tp_plot *plot);
 
-/* Every metric, loss, reward and the like first; `ret` has tp_metrics_count() numbers. */
-void tp_page_order(tp_metrics *m, size_t *ret);
-
 #endif
