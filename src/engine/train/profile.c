@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/files.h"
+#include "base/platform.h"
 #include "engine/train/trainer_internal.h"
 
 #define RANGE_VARIABLE "NRL_NSYS_PROFILE_STEP_RANGE"
@@ -185,12 +186,13 @@ static tp_status compare_clocks(const trainer *t, tp_clock_offset *ret, tp_error
     return TP_OK;
 }
 
-/* Rank 0 may not see the folders of the others: it is handed their traces, a megabyte of each at a
+/* Rank 0 may not see the folders of the others: it is handed their traces, a piece of each at a
  * time. */
-enum { HANDED = 1 << 20 };
+enum { PIECE = 1 << 20, PIECES = 64 << 20 }; /* bytes: of one rank, of all together */
 
 typedef struct {
     FILE *own;       /* of this rank, to be read */
+    size_t piece;    /* bytes of the chunks */
     tp_writer **all; /* [ranks]: on rank 0 */
     char *chunk, *chunks;
     int64_t *sizes; /* [ranks]: of the chunks */
@@ -199,17 +201,17 @@ typedef struct {
 static tp_status hand_chunk(const trainer *t, handing *h, bool *ret_any, tp_error *err)
 {
     int n = tp_comm_size(t->comm);
-    int64_t size = h->own ? (int64_t)fread(h->chunk, 1, HANDED, h->own) : 0;
+    int64_t size = h->own ? (int64_t)fread(h->chunk, 1, h->piece, h->own) : 0;
     *ret_any = false;
     TP_TRY(tp_comm_gather(t->comm, &size, sizeof size, h->sizes, err));
     for (int r = 0; r < n; r++)
         *ret_any |= h->sizes[r] > 0;
     if (!*ret_any)
         return TP_OK;
-    TP_TRY(tp_comm_gather(t->comm, h->chunk, HANDED, h->chunks, err));
+    TP_TRY(tp_comm_gather(t->comm, h->chunk, h->piece, h->chunks, err));
     for (int r = 1; r < n && h->all; r++)
         if (h->sizes[r] > 0)
-            TP_TRY(tp_writer_write(h->all[r], h->chunks + (size_t)r * HANDED, (size_t)h->sizes[r],
+            TP_TRY(tp_writer_write(h->all[r], h->chunks + (size_t)r * h->piece, (size_t)h->sizes[r],
                                    err));
     return TP_OK;
 }
@@ -252,9 +254,10 @@ static tp_status close_all(const trainer *t, handing *h, tp_status status, tp_er
 
 static tp_status hand_over(const trainer *t, tp_error *err)
 {
-    size_t n = (size_t)tp_comm_size(t->comm);
-    handing h = {.chunk = calloc(1, HANDED),
-                 .chunks = calloc(n, HANDED),
+    size_t n = (size_t)tp_comm_size(t->comm), piece = TP_MIN(PIECE, PIECES / n);
+    handing h = {.piece = piece,
+                 .chunk = calloc(1, piece),
+                 .chunks = calloc(n, piece),
                  .sizes = calloc(n, sizeof *h.sizes)};
     bool any = true;
     TP_HAVE(h.chunk);
