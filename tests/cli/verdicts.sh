@@ -161,6 +161,9 @@ is "the profile" "$("$TOOL" get out profile)" runs/profiles/latest
 cp kept.json other.json
 run compare other.json low.jsonl
 expect 2 "are of different kinds"
+run compare other.json nowhere.json
+expect 2 "nowhere.json"
+grep -q "different kinds" err && fail "a file that is missing is said to be of another kind"
 run compare kept.json other.json --picture p.svg
 expect 2 "--picture is for runs alone"
 sed 's/"step_s": *\[[^]]*\]/"step_s": [1]/' kept.json >short.json
