@@ -36,12 +36,12 @@ BOUND = 1e-5
 PROMPTS = ["the quick brown", "two and two", "a lazy dog says hello to"]
 COMMON = dict(hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
               num_key_value_heads=2, max_position_embeddings=128, rms_norm_eps=1e-5,
-              initializer_range=0.2)
+              initializer_range=0.1)
 CONFIGS = {
     "llama": dict(COMMON, tie_word_embeddings=True),
     "qwen2": dict(COMMON, tie_word_embeddings=True),
     "qwen3": dict(COMMON, head_dim=16, tie_word_embeddings=False),
-    "gpt2": dict(n_embd=64, n_layer=2, n_head=4, n_positions=128, initializer_range=0.2),
+    "gpt2": dict(n_embd=64, n_layer=2, n_head=4, n_positions=128, initializer_range=0.1),
 }
 KINDS = {"lora": {}, "rslora": {"use_rslora": True}, "dora": {"use_dora": True}}
 
@@ -185,7 +185,7 @@ def make_with_peft(base, family, kind, out):
 
 def compare(check, temper, family, kind, base, rows, work):
     peft = [f"policy.peft.{k}=true" for k in KINDS[kind]]
-    adapter = temper.train(base, rows, work / "run", 6, 0.05, "policy.peft.enabled=true",
+    adapter = temper.train(base, rows, work / "run", 6, 0.02, "policy.peft.enabled=true",
                            "policy.peft.dim=4", "policy.peft.alpha=8", *peft)
     answers = check_outputs(check, "outputs", temper, base, adapter)
     check_saved(check, temper, base, adapter, work / "by-peft", answers)

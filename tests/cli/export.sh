@@ -22,7 +22,8 @@ run export model q4k.gguf --type Q4_K
 expect 0 "13 tensors (token_embd.weight ...) are Q5_0: their rows of 32 do not divide into Q4_K's blocks of 256" \
     "2 tensors (blk.0.ffn_down.weight ...) are Q5_0: their rows of 64"
 run export model q4km.gguf --type Q4_K_M
-expect 0 "1 tensors (token_embd.weight ...) are Q8_0: their rows of 32 do not divide into Q6_K's blocks of 256" "are Q5_0: their rows of 32"
+expect 0 "2 tensors (token_embd.weight ...) are Q8_0: their rows of 32 do not divide into Q6_K's blocks of 256" \
+    "11 tensors (blk.0.attn_q.weight ...) are Q5_0: their rows of 32 do not divide into Q4_K" "1 tensors (blk.1.ffn_down.weight ...) are Q8_0"
 for type in F16 BF16 Q8_0 Q4_0 q8_0; do
     run export model "$type.gguf" --type "$type" --threads 1
     expect 0

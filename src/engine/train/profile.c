@@ -369,24 +369,12 @@ void tp_profile_see_metrics(void *user, const tp_metric_record *record)
     tp_profile_worker(t, TP_WORKER_POLICY);
 }
 
-static void record_memory(const trainer *t)
-{
-    tp_mem_stats memory = tp_trainer_memory(t);
-    for (int k = 0; k < TP_MEM_KINDS && tp_trace_enabled(); k++)
-        if (memory.current[k]) {
-            char name[64];
-            snprintf(name, sizeof name, "memory/%s_bytes", tp_mem_kind_name((tp_mem_kind)k));
-            add_counter(name, (double)memory.current[k]);
-        }
-}
-
 tp_status tp_profile_end_step(trainer *t, tp_error *err)
 {
     tp_profile *p = &t->profile;
     if (!p->is_on)
         return TP_OK;
     tp_trace_pause(false);
-    record_memory(t);
     tp_zone_end(&p->step);
     tp_profile_worker(t, TP_WORKER_POLICY);
     p->steps++;
