@@ -4,7 +4,7 @@
  *
  *     # why this case is here
  *     pass NAME [recompute=MODE] [dtype=bf16] [pack] [ranks=N] [sharded] [bucket=BYTES]
- *               [parts=ROLE]... [node=N] [again]
+ *               [parts=ROLE]... [node=N] [again] [compresses]
  *     in:
  *       <graph>
  *     out:
@@ -112,6 +112,7 @@ static void read_options(const test_case *c, const char **ret_pass, tp_pass_opti
             sscanf(word, "bucket=%zu", &ret->bucket_bytes) == 1 ||
             sscanf(word, "node=%d", &ret->node) == 1 || read_parts(word, g) ||
             (strcmp(word, "again") == 0 && (ret->gathers_again = true)) ||
+            (strcmp(word, "compresses") == 0 && (ret->compresses = true)) ||
             (strcmp(word, "sharded") == 0 && (ret->shards_optimizer = true)) ||
             (strcmp(word, "pack") == 0 && (g->weights_stay = true));
         if (!is_known)

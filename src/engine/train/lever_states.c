@@ -116,6 +116,11 @@ static tp_lever_measure measure_recompute(const trainer *t)
     return (tp_lever_measure){"recomputed", "s", e ? ns * 1e-9 : NAN};
 }
 
+static tp_lever_measure measure_compression(const trainer *t)
+{
+    return (tp_lever_measure){"gradient error", "share", t->gradient_error};
+}
+
 static tp_lever_measure measure_wait(const trainer *t)
 {
     return (tp_lever_measure){"waited for data", "s",
