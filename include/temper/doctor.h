@@ -52,10 +52,10 @@ typedef enum {
 typedef struct {
     const char *what, *text; /* "model"; what there is, or the sentence a run would end with */
     tp_finding_kind kind;
-} tp_finding;
+} tp_diagnosis_finding;
 /* In the order in which a run meets them; owned by the diagnosis. */
 TP_API size_t tp_diagnosis_count(const tp_diagnosis *d);
-TP_API tp_finding tp_diagnosis_at(const tp_diagnosis *d, size_t i);
+TP_API tp_diagnosis_finding tp_diagnosis_at(const tp_diagnosis *d, size_t i);
 TP_API size_t tp_diagnosis_failures(const tp_diagnosis *d);
 
 /* Machine, limits, instruction sets, ceilings and findings: for people, or as one JSON object.

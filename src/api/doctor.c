@@ -85,9 +85,9 @@ void tp_diagnosis_free(tp_diagnosis *d)
 
 size_t tp_diagnosis_count(const tp_diagnosis *d) { return d->checks.n; }
 
-tp_finding tp_diagnosis_at(const tp_diagnosis *d, size_t i)
+tp_diagnosis_finding tp_diagnosis_at(const tp_diagnosis *d, size_t i)
 {
-    return i < d->checks.n ? d->checks.v[i] : (tp_finding){.what = "", .text = ""};
+    return i < d->checks.n ? d->checks.v[i] : (tp_diagnosis_finding){.what = "", .text = ""};
 }
 
 size_t tp_diagnosis_failures(const tp_diagnosis *d)

@@ -16,8 +16,8 @@ static void add(tp_doctor_checks *c, const char *what, tp_finding_kind kind, con
 {
     c->v = reallocarray(c->v, c->n + 1, sizeof *c->v);
     TP_HAVE(c->v);
-    tp_finding *k = &c->v[c->n++];
-    *k = (tp_finding){.what = strdup(what), .text = strdup(text), .kind = kind};
+    tp_diagnosis_finding *k = &c->v[c->n++];
+    *k = (tp_diagnosis_finding){.what = strdup(what), .text = strdup(text), .kind = kind};
     TP_HAVE(k->what && k->text);
 }
 

@@ -5,7 +5,7 @@
 #include "temper/doctor.h"
 
 typedef struct {
-    tp_finding *v; /* texts are owned */
+    tp_diagnosis_finding *v; /* texts are owned */
     size_t n;
 } tp_doctor_checks;
 

@@ -205,7 +205,7 @@ const char *memory_run(memory *m, const tp_kernel *kernel, int threads, unsigned
     launch->kernel = kernel;
     launch->threads = (uint16_t)threads;
     launch->team = team_of(threads);
-    launch->workspace_bytes = kernel->workspace ? kernel->workspace(launch) : 0;
+    launch->workspace_bytes = tp_kernel_workspace(kernel, launch);
     TP_ASSERT(launch->workspace_bytes + watched_before + 64 < slot_bytes);
     size_t rounded = (launch->workspace_bytes + 63) / 64 * 64;
     unsigned char *workspace = m->workspace.end - rounded;

@@ -455,7 +455,7 @@ void problem_solve(problem *p, tp_arena *arena)
     launch.kernel = tp_kernel_find_prepared(&tp_backend_ref, &launch);
     TP_ASSERT(launch.kernel);
     if (launch.kernel->workspace) {
-        launch.workspace_bytes = launch.kernel->workspace(&launch);
+        launch.workspace_bytes = tp_kernel_workspace(launch.kernel, &launch);
         launch.workspace = tp_arena_alloc(arena, launch.workspace_bytes + 1, 1, 64);
     }
     launch.kernel->run(&launch);

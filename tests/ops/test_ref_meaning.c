@@ -38,7 +38,7 @@ static void run(tp_launch *launch)
     launch->kernel = tp_kernel_find_prepared(&tp_backend_ref, launch);
     assert_non_null(launch->kernel);
     if (launch->kernel->workspace)
-        assert_true(launch->kernel->workspace(launch) <= sizeof workspace);
+        assert_true(tp_kernel_workspace(launch->kernel, launch) <= sizeof workspace);
     launch->workspace = workspace;
     launch->workspace_bytes = sizeof workspace;
     launch->kernel->run(launch);

@@ -35,6 +35,19 @@ const tp_kernel *tp_kernel_find(const tp_device *device, const tp_launch *launch
     return tp_kernel_find_prepared(tp_device_backend(device), launch);
 }
 
+size_t tp_kernel_workspace(const tp_kernel *kernel, const tp_launch *launch)
+{
+    if (!kernel->workspace)
+        return 0;
+    tp_launch unbound = *launch;
+    for (int i = 0; i < TP_MAX_IN; i++)
+        unbound.in[i].data = NULL;
+    for (int i = 0; i < TP_MAX_OUT; i++)
+        unbound.out[i].data = NULL;
+    unbound.workspace = NULL;
+    return kernel->workspace(&unbound);
+}
+
 size_t tp_kernels_usable(const tp_device *device, const tp_launch *launch, const tp_kernel **ret,
                          size_t most)
 {

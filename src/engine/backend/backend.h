@@ -59,7 +59,8 @@ struct tp_kernel {
     /* (optional) by shapes, dtypes, strides, attributes; data pointers are not bound yet, but
      * absent operands have rank 0.  NULL accepts everything. */
     bool (*accepts)(const tp_launch *launch);
-    /* (optional) bytes of workspace; NULL means none */
+    /* (optional) bytes of workspace, by the same as accepts(); NULL means none.  Asked through
+     * tp_kernel_workspace(). */
     size_t (*workspace)(const tp_launch *launch);
     void (*run)(const tp_launch *launch);
 };
@@ -75,6 +76,9 @@ const tp_kernel *tp_kernel_find_prepared(const tp_backend *backend, const tp_lau
  * most. */
 size_t tp_kernels_usable(const tp_device *device, const tp_launch *launch, const tp_kernel **ret,
                          size_t most);
+/* Bytes of workspace of `launch` by that kernel.  Addresses do not count, whether operands are
+ * bound or not: what is planned before is what the kernel finds when it runs. */
+size_t tp_kernel_workspace(const tp_kernel *kernel, const tp_launch *launch);
 bool tp_kernel_is_fallback(const tp_device *device, const tp_kernel *kernel);
 
 const tp_backend *tp_backend_find(const char *name); /* "ref", "cpu", "guard"; NULL: unknown */

@@ -117,7 +117,7 @@ static tp_status make_launch(tp_exec *e, uint32_t node, tp_error *err)
         return tp_fail(err, TP_ERR_UNSUPPORTED, "device '%s' has no kernel for op %s (%s)",
                        tp_device_name(e->options.device), tp_ops[n->op]->name,
                        n->label ? n->label : "unlabelled");
-    l->workspace_bytes = l->kernel->workspace ? l->kernel->workspace(l) : 0;
+    l->workspace_bytes = tp_kernel_workspace(l->kernel, l);
     e->workspace_bytes =
         l->workspace_bytes > e->workspace_bytes ? l->workspace_bytes : e->workspace_bytes;
     TP_TRY(note_accumulators(e, n, err));

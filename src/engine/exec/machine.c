@@ -247,7 +247,7 @@ static tp_status run_timed(bench *b, tp_launch *l, double *ret_seconds, tp_error
 {
     l->threads = (uint16_t)tp_device_threads(b->device);
     l->kernel = tp_kernel_find(b->device, l);
-    l->workspace_bytes = l->kernel->workspace ? l->kernel->workspace(l) : 0;
+    l->workspace_bytes = tp_kernel_workspace(l->kernel, l);
     if (l->workspace_bytes > b->workspace_bytes) {
         tp_buffer_free(b->workspace);
         b->workspace = NULL;

@@ -234,7 +234,7 @@ static double clock_launch(tp_device *device, const tp_launch *launch, const tp_
     double s = NAN;
     l.kernel = kernel;
     l.accumulate = true;
-    l.workspace_bytes = kernel->workspace ? kernel->workspace(&l) : 0;
+    l.workspace_bytes = tp_kernel_workspace(kernel, &l);
     size_t bytes = lay_out(&l, NULL);
     tp_status status = tp_buffer_alloc(device, TP_MEM_WORKSPACE, bytes, &buffer, &err);
     if (status == TP_OK) {

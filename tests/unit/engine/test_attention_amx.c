@@ -40,7 +40,7 @@ static void run(const tp_kernel *kernel, tp_launch *launch, uint16_t threads)
     launch->threads = threads;
     launch->team = team_of(threads);
     launch->kernel = kernel;
-    launch->workspace_bytes = kernel->workspace(launch);
+    launch->workspace_bytes = tp_kernel_workspace(kernel, launch);
     launch->workspace = aligned_alloc(64, (launch->workspace_bytes + 63) / 64 * 64);
     assert_non_null(launch->workspace);
     memset(launch->workspace, 0xff, launch->workspace_bytes); /* NaN in any dtype */

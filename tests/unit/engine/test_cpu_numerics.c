@@ -95,7 +95,7 @@ static void run_by(tp_team *team, const tp_backend *backend, tp_launch *launch, 
     launch->threads = threads;
     launch->team = team;
     launch->kernel = tp_kernel_find_prepared(backend, launch);
-    launch->workspace_bytes = launch->kernel->workspace ? launch->kernel->workspace(launch) : 0;
+    launch->workspace_bytes = tp_kernel_workspace(launch->kernel, launch);
     void *memory = malloc(launch->workspace_bytes + 64);
     assert_non_null(memory);
     launch->workspace = (void *)(((uintptr_t)memory + 63) / 64 * 64);

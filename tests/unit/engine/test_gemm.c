@@ -212,14 +212,18 @@ static void *run(const tp_gemm_kernel *kernel, const problem *p, const variant *
         .ab_dtype = v->ab,
         .c_dtype = v->c,
         .accumulate = v->accumulate,
+        .may_have_bias = v->has_bias,
         .bias = v->has_bias ? bias : NULL,
         .bias_dtype = v->bias,
         .epilogue = v->epilogue,
+        .may_have_pre = pre != NULL,
         .pre = pre,
         .threads = v->threads ? v->threads : 2,
     };
     gemm.team = team_of(gemm.threads);
-    size_t bytes = tp_gemm_kernel_workspace(kernel, &gemm);
+    tp_gemm unbound = gemm; /* what is planned before there are addresses */
+    unbound.a = unbound.b = unbound.bias = unbound.c = unbound.pre = NULL;
+    size_t bytes = tp_gemm_kernel_workspace(kernel, &unbound);
     void *workspace = guarded_alloc(bytes);
     memset(workspace, 0xff, bytes);
     tp_gemm_kernel_run(kernel, &gemm, workspace);

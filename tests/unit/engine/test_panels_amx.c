@@ -54,7 +54,7 @@ static void run(const tp_kernel *kernel, const shape *s, int64_t row, int64_t ro
     launch.in[2] =
         (tp_operand){.data = bias, .dtype = TP_DTYPE_F32, .rank = 1, .dim = {s->N, 1}, .stride = 1};
     launch.out[0] = matrix(y + row * s->N, TP_DTYPE_F32, rows, s->N);
-    launch.workspace_bytes = kernel->workspace ? kernel->workspace(&launch) : 0;
+    launch.workspace_bytes = tp_kernel_workspace(kernel, &launch);
     launch.workspace = aligned_alloc(64, (launch.workspace_bytes + 64) / 64 * 64);
     memset(launch.workspace, 0xff, launch.workspace_bytes); /* NaN */
     kernel->run(&launch);

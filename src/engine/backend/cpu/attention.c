@@ -266,9 +266,7 @@ static void run(forward *f)
 
 static size_t workspace(const tp_launch *launch)
 {
-    tp_launch unbound = *launch;
-    unbound.workspace = NULL;
-    return forward_of(&unbound).bytes;
+    return forward_of(launch).bytes;
 }
 
 static void attention(const tp_launch *launch)

@@ -354,9 +354,7 @@ static void attention_grad(const tp_launch *launch)
 
 static size_t workspace(const tp_launch *launch)
 {
-    tp_launch unbound = *launch;
-    unbound.workspace = NULL;
-    return backward_of(&unbound).bytes;
+    return backward_of(launch).bytes;
 }
 
 static bool accepts(const tp_launch *launch)

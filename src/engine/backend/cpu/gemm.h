@@ -39,7 +39,8 @@ typedef struct {
     tp_dtype ab_dtype; /* f32 or bf16, of A and B */
     tp_dtype c_dtype;  /* f32 or bf16, of C and pre */
     bool accumulate;
-    const void *bias; /* (optional) [n] */
+    bool may_have_bias, may_have_pre; /* a plan is made before there are addresses */
+    const void *bias;                 /* [n]; NULL: none */
     tp_dtype bias_dtype;
     tp_gemm_epilogue epilogue;
     void *pre;     /* (optional) [m,n] with leading dimension ldc */

@@ -15,7 +15,7 @@ static int64_t even_part(int64_t total, int64_t most, int64_t unit)
 static tp_gemm_home choose_home(const tp_gemm_plan *plan)
 {
     const tp_gemm *g = plan->gemm;
-    bool only_adds = !g->bias && !g->pre && g->epilogue == TP_GEMM_EPILOGUE_NONE;
+    bool only_adds = !g->may_have_bias && !g->may_have_pre && g->epilogue == TP_GEMM_EPILOGUE_NONE;
     if (g->c_dtype == TP_DTYPE_F32 && only_adds && !plan->is_transposed)
         return TP_GEMM_HOME_C;
     return plan->k_block >= g->k ? TP_GEMM_HOME_SCRATCH : TP_GEMM_HOME_BLOCK;

@@ -37,11 +37,13 @@ static tp_gemm forward(const tp_launch *launch)
     set_b(&g, w, !launch->attrs.transposed);
     set_c(&g, y);
     if (is_present(b)) {
+        g.may_have_bias = true;
         g.bias = b->data;
         g.bias_dtype = b->dtype;
     }
     if (launch->op == TP_OP_linear_gelu) {
         g.epilogue = launch->attrs.tanh ? TP_GEMM_EPILOGUE_GELU_TANH : TP_GEMM_EPILOGUE_GELU_ERF;
+        g.may_have_pre = is_present(&launch->out[1]);
         g.pre = launch->out[1].data;
     }
     return g;

@@ -177,9 +177,7 @@ static work work_of(const tp_launch *launch)
  * room than one of many: room for any. */
 static size_t workspace(const tp_launch *launch)
 {
-    tp_launch unbound = *launch;
-    unbound.workspace = NULL;
-    work a = work_of(&unbound);
+    work a = work_of(launch);
     size_t products = 0;
     for (a.n = 1; a.n <= a.chunk; a.n++)
         products = larger(products, product_bytes(&a));

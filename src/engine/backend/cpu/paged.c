@@ -553,9 +553,7 @@ static void paged_attention(const tp_launch *launch)
 
 static size_t workspace(const tp_launch *launch)
 {
-    tp_launch unbound = *launch;
-    unbound.workspace = NULL;
-    return paged_of(&unbound).bytes;
+    return paged_of(launch).bytes;
 }
 
 static bool accepts(const tp_launch *launch)

@@ -241,7 +241,7 @@ static bool run(const tp_self_test *t, self_case *c, const tp_kernel *kernel)
 {
     tp_launch l = c->launch;
     l.kernel = kernel;
-    l.workspace_bytes = kernel->workspace ? kernel->workspace(&l) : 0;
+    l.workspace_bytes = tp_kernel_workspace(kernel, &l);
     if (l.workspace_bytes > WORKSPACE)
         return false;
     l.workspace = t->workspace;
