@@ -6,6 +6,7 @@
 #include "base/cpu.h"
 #include "base/files.h"
 #include "base/huge_pages.h"
+#include "base/locked_memory.h"
 #include "base/platform.h"
 #include "engine/passes/plugin.h"
 #include "engine/train/algorithm.h"
@@ -184,6 +185,7 @@ static tp_status open_device(const tp_train_options *o, tp_device **ret, tp_erro
     TP_TRY(tp_trainer_force_isa(o, err));
     TP_TRY(tp_plugins_use(o->engine.plugins.v, o->engine.plugins.n, err));
     tp_huge_pages_use(o->engine.huge_pages);
+    tp_locked_memory_use(o->data.pin_memory);
     return tp_device_open(backend, &options, ret, err);
 }
 

@@ -80,17 +80,6 @@ static bool may_look(trainer *t)
 
 /* ---- what is done about it ---- */
 
-/* Of all levers, as a change of keys may have put others. */
-static void look_again(trainer *t)
-{
-    tp_lever_reports now;
-    tp_levers_look(t->config, t->o, &now);
-    for (int i = 0; i < now.n && i < t->levers.n; i++) {
-        t->levers.v[i].state = now.v[i].state;
-        memcpy(t->levers.v[i].why, now.v[i].why, sizeof now.v[i].why);
-    }
-}
-
 /* The same tensors, other graphs. */
 static tp_status rebuild(trainer *t, tp_error *err)
 {
@@ -108,7 +97,7 @@ static tp_status rebuild(trainer *t, tp_error *err)
         TP_TRY(tp_session_alloc(t->graphs.reference, err));
     TP_TRY(tp_session_weights_changed(t->session, err));
     tp_trainer_take_scale(t);
-    look_again(t);
+    tp_levers_look_again(t->config, t->o, &t->levers);
     return t->a->resize ? t->a->resize(t, err) : TP_OK;
 }
 

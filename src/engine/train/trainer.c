@@ -228,6 +228,7 @@ static void finish(trainer *t, tp_status status, tp_error *err)
     tp_profile_close(t);
     if (t->hooks->stop_listening)
         t->hooks->stop_listening(t->hooks->listener);
+    tp_levers_look_again(t->config, t->o, &t->levers); /* what fell back under way */
     if (tp_trainer_write_run_json(t, word, &ignored) != TP_OK)
         tp_trainer_notice(t, "run.json could not be written: %s", ignored.message);
     tp_phases_enter(&t->phases, TP_TIME_UNACCOUNTED);
