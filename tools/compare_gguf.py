@@ -35,9 +35,9 @@ import llama_cpp
 import numpy as np
 from llama_cpp.llama_chat_format import Jinja2ChatFormatter
 
-TYPES = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_K"]
+TYPES = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_K", "Q4_K_M"]
 # What llama.cpp's own rounding may make of a log-probability: activations in f16, bf16 or 8 bits.
-BOUND = {"F32": 2e-3, "F16": 1e-2, "BF16": 0.1, "Q8_0": 0.2, "Q4_0": 0.2, "Q4_K": 0.3}
+BOUND = {"F32": 2e-3, "F16": 1e-2, "BF16": 0.1, "Q8_0": 0.2, "Q4_0": 0.2, "Q4_K": 0.3, "Q4_K_M": 0.3}
 
 CONFIGS = {
     "llama": dict(architectures=["LlamaForCausalLM"], model_type="llama", hidden_size=256,
@@ -118,8 +118,8 @@ def shapes_of(c):
 
 
 def draw_model(temper, family, text, folder):
-    subprocess.run([temper, "tokenizer", "-v", "1024", "-p", STYLES[family], folder, text],
-                   check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([temper, "tokenizer", "--vocab-size", "1024", "--pre-tokenizer", STYLES[family],
+                    folder, text], check=True, stdout=subprocess.DEVNULL)
     tokenizer = json.loads((Path(folder) / "tokenizer.json").read_text())
     n_ids = len(tokenizer["model"]["vocab"]) + len(tokenizer["added_tokens"])
     config = dict(CONFIGS[family], vocab_size=n_ids + 5)  # ids without a token, as many models have

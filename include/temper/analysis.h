@@ -135,13 +135,14 @@ typedef struct {
     tp_align align;
 } tp_compare_options;
 
-/* What a path holds, by its first bytes: each kind has a comparison of its own, with the same words
+/* What a path holds, by its name and its first bytes: each kind has a comparison of its own, with the same words
  * for verdicts. */
 typedef enum {
     TP_RESULT_RUN, /* or nothing that is known: tp_metrics_open() says why */
     TP_RESULT_EVALUATION,
     TP_RESULT_TRACE,
-    TP_RESULT_BENCHMARK
+    TP_RESULT_BENCHMARK,
+    TP_RESULT_PROFILE /* profile.json of `temper profile`, or the folder that has it */
 } tp_result_kind;
 TP_API tp_result_kind tp_result_kind_of(const char *path);
 
@@ -158,6 +159,22 @@ TP_API const tp_compared_metric *tp_run_comparison_metric(const tp_run_compariso
 TP_API size_t tp_run_comparison_settings(const tp_run_comparison *c);
 TP_API const char *tp_run_comparison_setting(const tp_run_comparison *c, size_t index,
                                              const char **ret_a, const char **ret_b);
+
+typedef struct {
+    size_t size;             /* sizeof(tp_compare_picture_options) */
+    const char *path;        /* .svg, .png (300 dpi) or .pdf, as its name ends */
+    const char *const *tags; /* shell patterns; n_tags 0: all.  The first twelve are drawn */
+    size_t n_tags;
+} tp_compare_picture_options;
+
+/* The curves of both sides as a picture: a group's mean with the interval of it over its runs, at
+ * the level of `c`.  The runs are those that were compared.
+ * TP_ERR_ARG, TP_ERR_CONFIG: no such metric; TP_ERR_UNSUPPORTED: PNG and PDF need librsvg. */
+TP_API TP_CHECKED tp_status tp_run_comparison_picture(const tp_run_comparison *c,
+                                                      tp_metrics *const *a, size_t n_a,
+                                                      tp_metrics *const *b, size_t n_b,
+                                                      const tp_compare_picture_options *options,
+                                                      tp_error *err);
 /* {"metrics": [{"name", "effect", "ci95", "p_adjusted", "verdict", ...}], ...}; tp_free(). */
 TP_API char *tp_run_comparison_json(const tp_run_comparison *c);
 

@@ -12,6 +12,8 @@
  *     tp_text_prompts_add_file(prompts, "prompts.jsonl", NULL, false, &err);
  *     tp_text_generator_run(gen, prompts, &request, take, NULL, NULL, &err);
  *
+ * Each of them may have an adapter of its own (LoRA, DoRA) on the model that all share.
+ *
  * Threads: a generator, and the prompts made for it, by one thread at a time; several generators
  * at once. What a generator lends (tp_text_generator_model(), tp_text_generator_tokenizer()) is
  * read-only and may be shared while it lives. */
@@ -27,6 +29,12 @@ extern "C" {
 
 typedef struct tp_text_generator tp_text_generator;
 
+/* An adapter on the model of a generator: what requests and prompts call it, and the folder of
+ * PEFT, checkpoint or run that it is in. */
+typedef struct {
+    const char *name, *path;
+} tp_text_adapter;
+
 typedef struct {
     size_t size;              /* sizeof(tp_text_generator_options) */
     const char *precision;    /* of products and cache: "bfloat16" (also NULL) or "float32" */
@@ -41,6 +49,12 @@ typedef struct {
     int64_t most_length;      /* with TP_TEXT_AS_NEEDED: not more than that; 0: no such bound */
     void (*notice)(void *user, const char *text); /* what a user should know; may be NULL */
     void *user;
+    const char *base; /* "int8", "nf4": the matrices of the blocks in 8 or 4 bits; NULL: as they
+                         are */
+    /* On the model, which has none of its own: n_adapters.  Answers with different ones run
+     * together, and each is what it is alone, bit for bit. */
+    const tp_text_adapter *adapters;
+    size_t n_adapters;
 } tp_text_generator_options;
 
 enum { TP_TEXT_AS_NEEDED = -1 };
@@ -93,6 +107,8 @@ typedef struct {
     size_t n_stop_strings;
     int64_t samples;                 /* tp_text_generator_run(): answers to each prompt; 0: 1 */
     bool (*should_stop)(void *user); /* asked before each token; may be NULL */
+    const char *adapter; /* of those of the generator, where a prompt has none named; NULL: the
+                            model itself */
 } tp_text_request;
 
 typedef struct {
@@ -134,12 +150,17 @@ TP_API TP_CHECKED tp_status tp_text_prompts_add(tp_text_prompts *prompts, const 
                                                 const char *text, size_t n, bool chat,
                                                 tp_error *err);
 /* JSON lines, each a text or an object; `key` names the member of it, NULL: messages, prompt,
- * question or text.  "-" is standard input.  TP_ERR_IO, TP_ERR_FORMAT, TP_ERR_CONFIG. */
+ * question or text.  A member "adapter" names one of the generator's, or is null for the model
+ * itself.  "-" is standard input.  TP_ERR_IO, TP_ERR_FORMAT, TP_ERR_CONFIG. */
 TP_API TP_CHECKED tp_status tp_text_prompts_add_file(tp_text_prompts *prompts, const char *path,
                                                      const char *key, bool chat, tp_error *err);
 /* All of standard input as one text. */
 TP_API TP_CHECKED tp_status tp_text_prompts_add_input(tp_text_prompts *prompts, bool chat,
                                                       tp_error *err);
+/* The adapter of prompt `index`, from 0; NULL: the model itself.  TP_ERR_CONFIG: there is none of
+ * that name. */
+TP_API TP_CHECKED tp_status tp_text_prompts_set_adapter(tp_text_prompts *prompts, size_t index,
+                                                        const char *adapter, tp_error *err);
 TP_API size_t tp_text_prompts_count(const tp_text_prompts *prompts);
 
 /* How far a run is. */
@@ -165,6 +186,7 @@ typedef struct {
     const float *logps, *sampled_logps; /* n_ids: under the model's distribution, and under the one
                                            that was drawn from */
     const tp_text_work *work;
+    const char *adapter; /* that it has; NULL: the model itself */
 } tp_text_answer;
 typedef bool tp_text_take(void *user, const tp_text_answer *answer); /* false stops */
 

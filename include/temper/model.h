@@ -46,7 +46,8 @@ TP_API int64_t tp_model_param_count(const tp_model *model);           /* scalars
 
 typedef struct {
     size_t size;      /* sizeof(tp_export_options) */
-    const char *type; /* of the matrices: "F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_K" */
+    const char *type; /* of the matrices: "F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_K",
+                         "Q4_K_M" */
     const char *name; /* general.name of the file; NULL: the folder's */
     int threads;      /* 0: one per core */
     /* What a user should know, a sentence each: tensors that are of another type since their rows
@@ -76,6 +77,9 @@ TP_API TP_CHECKED tp_status tp_model_export(const char *path, const char *out,
 typedef struct {
     size_t size;       /* sizeof(tp_merge_options) */
     const char *dtype; /* of the weights: "float32", "bfloat16", "float16"; NULL: the base's */
+    /* "int8", "nf4": to the base's matrices as they are in 8 or 4 bits, over which the adapter was
+     * trained; NULL: as the folder has them */
+    const char *base;
 } tp_merge_options;
 
 /* Later versions add at the end. */

@@ -44,6 +44,20 @@ TP_API TP_CHECKED tp_status tp_profile_run(const char *config, const char *const
                                            size_t n_overrides, const tp_profile_options *options,
                                            char **ret, tp_error *err);
 
+typedef struct {
+    size_t size;  /* sizeof(tp_profile_compare_options) */
+    tp_form form; /* TP_FORM_TEXT or TP_FORM_JSON */
+    int width;    /* columns of text; 0: 110 */
+    bool *worse;  /* set to whether the step of `after` is worse; may be NULL */
+} tp_profile_compare_options;
+
+/* What changed between two profiles that were kept: folders runs/profiles/NAME, or their files
+ * profile.json.  `options` may be NULL.  *ret: tp_free().
+ * TP_ERR_IO, TP_ERR_FORMAT. */
+TP_API TP_CHECKED tp_status tp_profile_files_compare(const char *before, const char *after,
+                                                     const tp_profile_compare_options *options,
+                                                     char **ret, tp_error *err);
+
 #ifdef __cplusplus
 }
 #endif

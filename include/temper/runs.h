@@ -1,4 +1,5 @@
-/* runs.h - all runs below a folder, whoever wrote them: found, indexed, filtered, tagged.
+/* runs.h - all runs below a folder, whoever wrote them, and what was measured beside them (traces,
+ * profiles, results of benchmarks and evaluations): found, indexed, filtered, tagged.
  *
  *     tp_run_index *x;
  *     tp_run_index_open("runs", NULL, &x, &err);
@@ -9,7 +10,7 @@
  *
  * What was read is kept in a file of SQLite in the user's cache folder, so that only runs that have
  * changed are read again.  It holds nothing that is not in the runs: it may be deleted at any time.
- * Tags are a file `temper-tags` in the folder of the run (RUN.temper-tags of a file).
+ * Tags are a file `temper-tags` in the folder of the run (FILE.temper-tags of a file).
  *
  * Threads: an index by one at a time, several at once, of several processes too; tp_run_set_tag()
  * and tp_run_entry_fits() any. */
@@ -39,12 +40,15 @@ typedef struct {
                                           (its newest file where records have no time) */
     double loss, reward, tokens_per_s; /* the last ones */
     int64_t n_metrics, n_points;
+    const char *kind; /* "run", "trace", "profile", "benchmark", "evaluation" */
+    int64_t bytes;    /* of its files */
 } tp_run_entry;
 
 typedef struct {
     size_t size;        /* sizeof(tp_run_index_options) */
     const char *cache;  /* where the index is kept; NULL: in the user's cache folder */
     bool without_cache; /* in memory alone */
+    bool all_kinds;     /* not runs alone */
 } tp_run_index_options;
 
 /* `options` may be NULL.  A cache that cannot be used is replaced by memory: the note says why. */
@@ -66,10 +70,10 @@ TP_API const tp_run_entry *tp_run_index_find(const tp_run_index *x, const char *
 /* Where it lies, to open it: the folder and entry->path; tp_free(). */
 TP_API char *tp_run_index_path(const tp_run_index *x, const tp_run_entry *entry);
 
-/* Does every word of `filter` fit?  A word is part of path, format, state, algorithm, model or a
- * tag; WHAT:WORD one of these alone ("state:running tag:good sft"). */
+/* Does every word of `filter` fit?  A word is part of path, kind, format, state, algorithm,
+ * model or a tag; WHAT:WORD one of these alone ("state:running tag:good sft", "kind:trace"). */
 TP_API bool tp_run_entry_fits(const tp_run_entry *entry, const char *filter);
-/* Set (or take away) a tag of a run, `path` as tp_metrics_open() takes it; letters, digits and
+/* Set (or take away) a tag of a run, `path` as tp_metrics_open() takes it, or of another result; letters, digits and
  * ._-+: alone, at most 64. */
 TP_API TP_CHECKED tp_status tp_run_set_tag(const char *path, const char *tag, bool is_set,
                                            tp_error *err);

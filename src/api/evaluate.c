@@ -9,12 +9,15 @@
 #include "engine/evaluate/eval_report.h"
 #include "engine/train/recipe.h"
 #include "instrument/evaluations/eval_compare.h"
+#include "stats/adjust.h"
 
 struct tp_evaluator {
     tp_evaluator_options o;
     tp_eval_job j;
     tp_evaluation evaluation;
     tp_eval_summary summary;
+    tp_eval_perturbed perturbed[TP_EVAL_MOST_PERTURBATIONS];
+    size_t n_perturbed;
     bool has_run;
 };
 
@@ -125,6 +128,72 @@ static bool on_progress(void *user, const tp_evaluate_progress *p)
     return true;
 }
 
+/* How it is said that no prompt can be compared. */
+static tp_eval_paired unpaired(double level, const char *why)
+{
+    return (tp_eval_paired){.level = level,
+                            .a = NAN,
+                            .b = NAN,
+                            .difference = NAN,
+                            .se = NAN,
+                            .lo = NAN,
+                            .hi = NAN,
+                            .p = NAN,
+                            .p_t = NAN,
+                            .p_mcnemar = NAN,
+                            .reward_difference = NAN,
+                            .reward_lo = NAN,
+                            .reward_hi = NAN,
+                            .reward_p = NAN,
+                            .test = "none",
+                            .why = why};
+}
+
+static bool has_pair(const tp_evaluation *a, const tp_evaluation *b)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if (a->counts[i].n && b->counts[i].n)
+            return true;
+    return false;
+}
+
+/* The same questions, seeds and judge, written otherwise. */
+static tp_status ask_again(tp_evaluator *e, const char *name, tp_error *err)
+{
+    tp_evaluation again = {0};
+    tp_eval_perturbed *x = &e->perturbed[e->n_perturbed];
+    *x = (tp_eval_perturbed){.kind = tp_perturbation_find(name), .n_prompts = e->evaluation.n};
+    TP_TRY(tp_eval_job_run(&e->j, x->kind, on_progress, e, &again, err));
+    x->n_changed = again.n - again.n_unchanged;
+    tp_status status = TP_OK;
+    if (has_pair(&e->evaluation, &again))
+        status = tp_eval_compare_prompts(e->evaluation.counts, again.counts, again.n,
+                                         e->j.o.eval.confidence_level, &x->paired, err);
+    else
+        x->paired = unpaired(e->j.o.eval.confidence_level, "no answer got a verdict both ways");
+    tp_evaluation_release(&again);
+    e->n_perturbed += status == TP_OK;
+    return status;
+}
+
+/* Those that cannot be told, as of no prompt, are no test more. */
+static tp_status judge_perturbed(tp_evaluator *e, tp_error *err)
+{
+    double p[TP_EVAL_MOST_PERTURBATIONS], level = e->j.o.eval.confidence_level;
+    for (size_t i = 0; i < e->n_perturbed; i++)
+        p[i] = e->perturbed[i].paired.p;
+    if (e->n_perturbed)
+        TP_TRY(tp_adjust(TP_ADJUST_HOLM, p, e->n_perturbed, p, err));
+    for (size_t i = 0; i < e->n_perturbed; i++) {
+        tp_eval_perturbed *x = &e->perturbed[i];
+        x->p_adjusted = p[i];
+        x->verdict = !(p[i] < 1 - level)        ? TP_CHANGE_NOT_SHOWN
+                     : x->paired.difference < 0 ? TP_CHANGE_WORSE
+                                                : TP_CHANGE_BETTER;
+    }
+    return TP_OK;
+}
+
 tp_status tp_evaluator_run(tp_evaluator *e, tp_error *err)
 {
     TP_MEMORY_GUARD(err);
@@ -132,9 +201,12 @@ tp_status tp_evaluator_run(tp_evaluator *e, tp_error *err)
     tp_eval_job *j = &e->j;
     if (e->has_run)
         return tp_fail(err, TP_ERR_ARG, "tp_evaluator_run: it ran already; open another");
-    TP_TRY(tp_eval_job_run(j, on_progress, e, &e->evaluation, err));
+    TP_TRY(tp_eval_job_run(j, NULL, on_progress, e, &e->evaluation, err));
     TP_TRY(tp_eval_summarize(e->evaluation.counts, e->evaluation.n, j->o.k, j->o.n_k,
                              j->o.eval.confidence_level, &e->summary, err));
+    for (size_t i = 0; i < j->o.eval.perturbations.n; i++)
+        TP_TRY(ask_again(e, j->o.eval.perturbations.v[i], err));
+    TP_TRY(judge_perturbed(e, err));
     e->has_run = true;
     return TP_OK;
 }
@@ -153,6 +225,8 @@ static tp_eval_report report_of(const tp_evaluator *e)
                             .env = tp_buf_str(&j->env_text),
                             .evaluation = &e->evaluation,
                             .summary = &e->summary,
+                            .perturbed = e->perturbed,
+                            .n_perturbed = e->n_perturbed,
                             .judges = tp_environment_get_counts(j->env)};
 }
 

@@ -9,6 +9,7 @@
 #include "base/cpu.h"
 #include "base/platform.h"
 #include "base/sized.h"
+#include "engine/model/adapter.h"
 
 enum { DEFAULT_MAX_LENGTH = 2048, DEFAULT_NEW_TOKENS = 128 };
 
@@ -34,6 +35,8 @@ static tp_status read_options(const tp_text_generator_options *options, tp_text_
     if (o->max_length < TP_TEXT_AS_NEEDED || o->max_length == 1)
         return tp_fail(err, TP_ERR_ARG, "max_length is %lld; expected 2 or more, or 0",
                        (long long)o->max_length);
+    for (size_t i = 0; i < o->n_adapters; i++)
+        TP_NEED(o->adapters && o->adapters[i].name && o->adapters[i].path, err);
     if (o->most_length < 0 || o->max_running < 0)
         return tp_fail(err, TP_ERR_ARG, "tp_text_generator_options: a number is negative");
     TP_TRY(read_precision("precision", o->precision, &gen->engine.compute_dtype, err));
@@ -74,6 +77,10 @@ tp_status tp_text_generator_start(tp_text_generator *gen, int64_t max_length, in
 static tp_status open_parts(tp_text_generator *gen, const char *path, tp_error *err)
 {
     TP_TRY(tp_text_model_open(&gen->m, path, NULL, err));
+    TP_TRY(tp_text_model_keep_base(&gen->m, gen->o.base, gen->engine.compute_dtype, err));
+    for (size_t i = 0; i < gen->o.n_adapters; i++)
+        TP_TRY(tp_text_model_add_adapter(&gen->m, gen->o.adapters[i].name, gen->o.adapters[i].path,
+                                         err));
     TP_TRY(tp_text_model_read_defaults(&gen->m, err));
     int64_t longest = tp_model_get_info(gen->m.model)->max_positions, length = gen->o.max_length;
     if (length > longest)
@@ -145,6 +152,13 @@ tp_status tp_text_request_read(const tp_text_request *theirs, tp_text_request *r
     else if (r->samples < 0)
         wrong = "samples is negative";
     return wrong ? tp_fail(err, TP_ERR_ARG, "tp_text_request: %s", wrong) : TP_OK;
+}
+
+tp_status tp_text_generator_adapter(const tp_text_generator *gen, const char *name, int32_t *ret,
+                                    tp_error *err)
+{
+    *ret = 0;
+    return name ? tp_model_find_adapter(gen->m.model, tp_slice_of(name), ret, err) : TP_OK;
 }
 
 static const tp_generation_config *config_of(const tp_text_generator *gen, const tp_text_request *r)
@@ -295,9 +309,12 @@ tp_status tp_text_generator_answer_ids(tp_text_generator *gen, const tp_ids *pro
                                        tp_error *err)
 {
     tp_ids stops = {0};
+    int32_t adapter;
+    TP_TRY(tp_text_generator_adapter(gen, r->adapter, &adapter, err));
     following f = {.gen = gen, .request = r};
     tp_request request = tp_text_generator_request(gen, r, settings, prompt, &stops);
     request.stream = stream;
+    request.adapter = adapter;
     tp_answer_begin(&f.answer, gen->m.tokenizer, r->stop_strings, (int)r->n_stop_strings);
     tp_status status = run_request(&f, &request, ret, err);
     if (text)

@@ -59,11 +59,15 @@ static tp_status save(const tp_model *model, const tp_states *states, const char
 }
 
 static tp_status merge_on(tp_device *device, const tp_model *model, const char *folder,
-                          const char *out, const char *type, tp_merge_result *ret, tp_error *err)
+                          const char *out, const tp_merge_options *o, tp_merge_result *ret,
+                          tp_error *err)
 {
     tp_states states;
     tp_load_report report;
     tp_dtype dtype = TP_DTYPE_F32;
+    tp_base_storage storage = TP_BASE_F32;
+    if (o->base)
+        TP_TRY(tp_base_storage_parse(o->base, &storage, err));
     TP_TRY(tp_states_init(&states, err));
     tp_status status = tp_model_declare(model, 1, &states, err);
     if (status == TP_OK)
@@ -71,7 +75,9 @@ static tp_status merge_on(tp_device *device, const tp_model *model, const char *
     if (status == TP_OK)
         status = tp_model_load(model, &states, &report, err);
     if (status == TP_OK)
-        status = read_dtype(type, report.file_dtype, &dtype, err);
+        status = read_dtype(o->dtype, report.file_dtype, &dtype, err);
+    if (status == TP_OK && o->base)
+        status = tp_model_round_base(model, &states, storage, err);
     if (status == TP_OK)
         status = tp_adapter_merge(model, &states, err);
     if (status == TP_OK)
@@ -83,8 +89,8 @@ static tp_status merge_on(tp_device *device, const tp_model *model, const char *
     return status;
 }
 
-static tp_status merge(const char *folder, const char *out, const char *type, tp_merge_result *ret,
-                       tp_error *err)
+static tp_status merge(const char *folder, const char *out, const tp_merge_options *o,
+                       tp_merge_result *ret, tp_error *err)
 {
     tp_model *model;
     tp_device *device = NULL;
@@ -98,7 +104,7 @@ static tp_status merge(const char *folder, const char *out, const char *type, tp
     if (status == TP_OK) /* only memory is wanted of it */
         status = tp_device_open(&tp_backend_ref, &(tp_device_options){0}, &device, err);
     if (status == TP_OK)
-        status = merge_on(device, model, folder, out, type, ret, err);
+        status = merge_on(device, model, folder, out, o, ret, err);
     tp_device_close(device);
     tp_model_free(model);
     return status;
@@ -122,7 +128,7 @@ tp_status tp_model_merge(const char *path, const char *out, const tp_merge_optio
         return tp_fail(err, TP_ERR_CONFIG, "'%s' is there already: name a folder that is not", out);
     tp_status status = tp_checkpoint_find_model(path, &folder, err);
     if (status == TP_OK)
-        status = merge(folder.data, out, o.dtype, &result, err);
+        status = merge(folder.data, out, &o, &result, err);
     tp_buf_release(&folder);
     if (status == TP_OK && ret)
         tp_sized_write(ret, &result, sizeof result);

@@ -9,6 +9,7 @@
 #include "base/sized.h"
 #include "instrument/report/grid.h"
 #include "instrument/report/run_dashboard.h"
+#include "instrument/report/run_picture.h"
 #include "temper/analysis.h"
 #include "temper/runs.h"
 
@@ -178,6 +179,18 @@ char *tp_run_comparison_text(const tp_run_comparison *c, int width)
     return out.data;
 }
 
+tp_status tp_run_comparison_picture(const tp_run_comparison *c, tp_metrics *const *a, size_t n_a,
+                                    tp_metrics *const *b, size_t n_b,
+                                    const tp_compare_picture_options *options, tp_error *err)
+{
+    TP_MEMORY_GUARD(err);
+    tp_compare_picture_options o;
+    TP_NEED(c && a && n_a && b && n_b, err);
+    TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_compare_picture_options", err));
+    TP_NEED(o.path && (o.tags || !o.n_tags), err);
+    return tp_run_picture_write(c, a, n_a, b, n_b, &o, err);
+}
+
 /* ---- analysis ---- */
 
 static void add_inputs(tp_buf *out, const tp_analysis *a, size_t index)
@@ -336,10 +349,20 @@ static void add_progress(tp_grid *g, const tp_run_entry *e)
     tp_grid_text(g, e->step < 0 ? NULL : text);
 }
 
+/* What a run trains; of anything else its kind and the format, where that is not its own. */
+static void add_kind(tp_grid *g, const tp_run_entry *e)
+{
+    bool is_run = strcmp(e->kind, "run") == 0, is_own = strcmp(e->format, "temper") == 0;
+    if (is_run)
+        tp_grid_text(g, e->algorithm ? e->algorithm : e->format);
+    else
+        tp_grid_textf(g, "%s%s%s", e->kind, is_own ? "" : ", ", is_own ? "" : e->format);
+}
+
 static void add_entry(tp_grid *g, const tp_run_entry *e)
 {
     tp_grid_text(g, e->path);
-    tp_grid_text(g, e->algorithm ? e->algorithm : e->format);
+    add_kind(g, e);
     tp_grid_text(g, e->problem ? "unreadable" : e->state);
     add_progress(g, e);
     add_number(g, e->loss, !isnan(e->loss));
@@ -365,7 +388,7 @@ char *tp_run_index_text(const tp_run_index *x, const char *filter, int width)
         if (tp_run_entry_fits(tp_run_index_entry(x, i), filter))
             add_entry(&g, tp_run_index_entry(x, i));
     if (tp_grid_rows(&g) == 0)
-        tp_grid_note(&g, tp_run_index_count(x) ? "no run fits the filter" : "no run is here");
+        tp_grid_note(&g, tp_run_index_count(x) ? "nothing fits the filter" : "no run is here");
     if (tp_run_index_note(x))
         tp_grid_note(&g, "%s", tp_run_index_note(x));
     return print_grid(&g, "", width);

@@ -372,7 +372,7 @@ static tp_status check(const tp_simulate_options *o, report *r, tp_error *err)
                        "there is no platform '%.300s': a file of SimGrid's, or one of fat-tree, "
                        "torus, ethernet",
                        r->name);
-    return TP_OK;
+    return o->picture ? tp_picture_check(o->picture, err) : TP_OK;
 }
 
 static tp_status run(const tp_recipe *recipe, const tp_simulate_options *o, tp_buf *out,

@@ -6,6 +6,7 @@
 #include "base/platform.h"
 #include "base/sized.h"
 #include "engine/generate/text_prompts.h"
+#include "engine/model/adapter.h"
 
 enum { DEFAULT_NEW_TOKENS = 128, DEFAULT_RUNNING = 64 };
 
@@ -63,6 +64,14 @@ tp_status tp_text_prompts_add_input(tp_text_prompts *p, bool chat, tp_error *err
     return tp_prompt_list_add_input(&p->list, &p->gen->m, &options, err);
 }
 
+tp_status tp_text_prompts_set_adapter(tp_text_prompts *p, size_t index, const char *adapter,
+                                      tp_error *err)
+{
+    TP_MEMORY_GUARD(err);
+    TP_NEED(p && index < p->list.n, err);
+    return tp_text_generator_adapter(p->gen, adapter, &p->list.items[index].adapter, err);
+}
+
 size_t tp_text_prompts_count(const tp_text_prompts *p) { return p->list.n; }
 
 /* ---- running ---- */
@@ -76,6 +85,7 @@ typedef struct {
     void *user;
     int64_t *ids; /* of the requests */
     int64_t samples;
+    int32_t adapter;           /* of prompts that name none */
     size_t prompt;             /* the one to go out next ... */
     int64_t sample;            /* ... and which of its answers */
     tp_streamed_answer answer; /* begun when it has a tokenizer */
@@ -99,10 +109,16 @@ static tp_text_work work_of(const batch *b)
                           .kv_peak_bytes = s.peak_bytes};
 }
 
+static int32_t adapter_of(const batch *b, const tp_text_prompt *prompt)
+{
+    return prompt->adapter == TP_PROMPT_UNNAMED ? b->adapter : prompt->adapter;
+}
+
 static bool hand_out(batch *b, const tp_sample_result *r)
 {
     const tp_text_prompt *prompt = &b->prompts->items[b->prompt];
     const tp_text_work work = work_of(b);
+    int32_t adapter = adapter_of(b, prompt);
     const tp_text_answer answer = {
         .prompt = (int64_t)b->prompt,
         .sample = b->sample,
@@ -119,7 +135,8 @@ static bool hand_out(batch *b, const tp_sample_result *r)
         .n_ids = r->n,
         .logps = r->logp,
         .sampled_logps = r->sampled_logp,
-        .work = &work};
+        .work = &work,
+        .adapter = adapter ? tp_model_adapter_name(b->gen->m.model, (size_t)adapter - 1) : NULL};
     b->n_given = b->answer.ready;
     return !b->take || b->take(b->user, &answer);
 }
@@ -164,6 +181,7 @@ static tp_status submit_all(batch *b, tp_error *err)
         tp_request request =
             tp_text_generator_request(b->gen, b->request, &b->settings, &prompt->ids, &stops);
         request.n_samples = b->samples;
+        request.adapter = adapter_of(b, prompt);
         request.stream = (uint64_t)i * (uint64_t)b->samples;
         tp_status status = tp_engine_submit(b->gen->m.engine, &request, &b->ids[i], err);
         tp_ids_release(&stops);
@@ -208,6 +226,7 @@ static tp_status run(batch *b, tp_error *err)
     const tp_text_settings usual = {.max_new_tokens = DEFAULT_NEW_TOKENS};
     tp_text_generator *gen = b->gen;
     int64_t running = gen->o.max_running ? gen->o.max_running : DEFAULT_RUNNING;
+    TP_TRY(tp_text_generator_adapter(gen, b->request->adapter, &b->adapter, err));
     b->settings = tp_text_generator_settle(gen, b->request, &usual);
     if (b->samples > 1 && b->settings.temperature == 0)
         tp_text_generator_notice(gen, "at temperature 0 all samples of a prompt are alike; give a "
@@ -279,6 +298,8 @@ void tp_text_answer_json(const tp_text_answer *a, char **ret_text, size_t *ret_n
     tp_json_w_begin(&w, '{');
     tp_json_w_put_i64(&w, "index", a->prompt);
     tp_json_w_put_i64(&w, "sample", a->sample);
+    if (a->adapter)
+        tp_json_w_put_str(&w, "adapter", a->adapter);
     tp_json_w_key(&w, "prompt");
     tp_json_w_strn(&w, a->prompt_text, a->n_prompt_text);
     tp_json_w_key(&w, "text");

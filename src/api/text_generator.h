@@ -24,6 +24,9 @@ TP_CHECKED tp_status tp_text_request_read(const tp_text_request *theirs, tp_text
 /* What is unset: from the folder's file, else from `usual`. */
 tp_text_settings tp_text_generator_settle(tp_text_generator *gen, const tp_text_request *r,
                                           const tp_text_settings *usual);
+/* The number of the adapter of this name, from 1; NULL: 0, the model itself. */
+TP_CHECKED tp_status tp_text_generator_adapter(const tp_text_generator *gen, const char *name,
+                                               int32_t *ret, tp_error *err);
 /* Continue ids; `stream` is the number of the answer, for its random numbers.  (optional) *text
  * becomes the answer's. */
 TP_CHECKED tp_status tp_text_generator_answer_ids(tp_text_generator *gen, const tp_ids *prompt,

@@ -332,10 +332,10 @@ static size_t shrink(const tp_metric_point *p, size_t n, size_t columns, double 
         columns = n;
     for (size_t i = 0; i < columns; i++) {
         size_t begin = i * n / columns, end = (i + 1) * n / columns;
-        double sum = 0;
+        long double sum = 0;
         for (size_t k = begin; k < end; k++)
-            sum += p[k].value;
-        out[i] = sum / (double)(end - begin);
+            sum += (long double)p[k].value;
+        out[i] = (double)(sum / (end - begin));
     }
     return columns;
 }

@@ -203,6 +203,14 @@ int64_t tp_file_size(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) ? (int64_t)st.st_size : -1;
 }
 
+static tp_status refuse_file(const char *path, tp_error *err)
+{
+    return tp_fail(err, TP_ERR_IO,
+                   "cannot create folder %s: a file of that name is in the way; remove it or "
+                   "choose another name",
+                   path);
+}
+
 static tp_status make_one(const char *path, tp_error *err)
 {
     if (tp_dir_exists(path))
@@ -212,10 +220,7 @@ static tp_status make_one(const char *path, tp_error *err)
         if (error != EEXIST)
             return tp_files_fail_output(err, "create folder", path, error);
         if (!tp_dir_exists(path))
-            return tp_fail(err, TP_ERR_OUTPUT,
-                           "cannot create folder %s: a file of that name is in the way; remove it "
-                           "or choose another name",
-                           path);
+            return refuse_file(path, err);
     }
     return TP_OK;
 }
@@ -276,10 +281,7 @@ tp_status tp_dir_check(const char *path, tp_error *err)
     }
     tp_status status = TP_OK;
     if (!tp_dir_exists(tp_buf_str(&nearest)))
-        status = tp_fail(err, TP_ERR_IO,
-                         "cannot create folder %s: a file of that name is in the way; remove it "
-                         "or choose another name",
-                         tp_buf_str(&nearest));
+        status = refuse_file(tp_buf_str(&nearest), err);
     else if (access(tp_buf_str(&nearest), W_OK | X_OK) != 0)
         status = files_fail(err, "write into folder", tp_buf_str(&nearest), errno);
     tp_buf_release(&nearest);

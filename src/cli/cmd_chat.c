@@ -13,7 +13,7 @@ typedef struct {
     int64_t max_new_tokens, top_k, threads, seed, max_length;
     double temperature, top_p, min_p;
     bool ignore_config;
-    const char *system, *precision, *kv_dtype, *kv_memory, *isa;
+    const char *system, *precision, *kv_dtype, *kv_memory, *isa, *base;
 } flags;
 
 static const tp_flag flag_table[] = {
@@ -35,6 +35,9 @@ static const tp_flag flag_table[] = {
     TP_CHOICE("precision", 0, "P", precision, "float32 bfloat16",
               "of products: bfloat16 (default) or float32"),
     TP_CHOICE("dtype", 0, "P", precision, "float32 bfloat16", "the same as --precision"),
+    TP_CHOICE("base", 0, "TYPE", base, "int8 nf4",
+              "keep the matrices of the blocks in 8 or 4 bits, as policy.peft.base does (default: "
+              "as they are)"),
     TP_CHOICE("kv-dtype", 0, "P", kv_dtype, "float32 bfloat16",
               "of keys and values (default: as --precision)"),
     TP_TEXT("kv-memory", 0, "SIZE", kv_memory, "for keys and values at most, as 512MiB or 2G"),
@@ -238,6 +241,7 @@ int tp_cmd_chat(int argc, char **argv)
     const tp_text_flags text = {.precision = f.precision,
                                 .kv_dtype = f.kv_dtype,
                                 .kv_memory = f.kv_memory,
+                                .base = f.base,
                                 .threads = f.threads,
                                 .most_length = f.max_length};
     tp_text_generator_options options;

@@ -8,11 +8,13 @@
 #include "temper/analysis.h"
 #include "temper/bench.h"
 #include "temper/evaluate.h"
+#include "temper/profile.h"
 #include "temper/trace_report.h"
 
 typedef struct {
     bool json;
-    const char *a, *b, *align;
+    const char *a, *b, *align, *picture;
+    tp_flag_list metrics;
     double margin;
 } flags;
 
@@ -25,6 +27,14 @@ static const tp_flag flag_table[] = {
               "'same' within this share of A's mean (default 0.01)"),
     TP_CHOICE("align", 0, "AXIS", align, "steps tokens time",
               "set values side by side at the same steps (default), tokens or time"),
+    TP_TEXT("picture", 0, "FILE", picture,
+            "draw the curves of both sides (.svg, .png, .pdf): the mean of several runs, with its "
+            "95 % interval"),
+    {.name = "metric",
+     .argument = "PATTERN",
+     .doc = "draw this one; may be given several times (default: the first twelve)",
+     .type = TP_FLAG_LIST,
+     .offset = offsetof(flags, metrics)},
     {0}};
 
 enum { MOST_RUNS = 200 };
@@ -108,25 +118,49 @@ static int compare_benchmarks(const flags *f, char **words)
     return status == TP_OK ? result : tp_cli_fail(&err);
 }
 
-/* Two files that are no runs; the same words for verdicts. */
-static int compare_files(const flags *f, tp_result_kind kind, char **words)
+static tp_status compare_traces(const flags *f, char **words, bool *worse, char **ret,
+                                tp_error *err)
+{
+    const tp_trace_report_options options = {.size = sizeof options,
+                                             .form = tp_cli_form(f->json, false, false),
+                                             .top = 10,
+                                             .width = tp_cli_width(),
+                                             .worse = worse};
+    return tp_trace_report_compare(words[0], words[1], &options, ret, err);
+}
+
+static tp_status compare_profiles(const flags *f, char **words, bool *worse, char **ret,
+                                  tp_error *err)
+{
+    const tp_profile_compare_options options = {.size = sizeof options,
+                                                .form = tp_cli_form(f->json, false, false),
+                                                .width = tp_cli_width(),
+                                                .worse = worse};
+    return tp_profile_files_compare(words[0], words[1], &options, ret, err);
+}
+
+static tp_status compare_evaluations(const flags *f, char **words, bool *worse, char **ret,
+                                     tp_error *err)
+{
+    size_t n;
+    const tp_evaluation_file_options options = {
+        .size = sizeof options, .json = f->json, .worse = worse};
+    return tp_evaluation_compare(words[0], words[1], &options, ret, &n, err);
+}
+
+/* Two that are no runs; the same words for verdicts. */
+static int compare_others(const flags *f, tp_result_kind kind, char **words)
 {
     char *text = NULL;
-    size_t n;
+    bool worse = false;
     tp_error err = {0};
     if (kind == TP_RESULT_BENCHMARK)
         return compare_benchmarks(f, words);
-    if (kind == TP_RESULT_TRACE) {
-        const tp_trace_report_options options = {.size = sizeof options,
-                                                 .form = tp_cli_form(f->json, false, false),
-                                                 .top = 10,
-                                                 .width = tp_cli_width()};
-        tp_status status = tp_trace_report_compare(words[0], words[1], &options, &text, &err);
-        return tp_cli_print(status, text, &err);
-    }
-    const tp_evaluation_file_options options = {.size = sizeof options, .json = f->json};
-    tp_status status = tp_evaluation_compare(words[0], words[1], &options, &text, &n, &err);
-    return tp_cli_print(status, text, &err);
+    tp_status status = kind == TP_RESULT_TRACE ? compare_traces(f, words, &worse, &text, &err)
+                       : kind == TP_RESULT_PROFILE
+                           ? compare_profiles(f, words, &worse, &text, &err)
+                           : compare_evaluations(f, words, &worse, &text, &err);
+    return tp_cli_verdict(tp_cli_print(status, text, &err), worse);
 }
 
 /* The exit status, or -1 after a failure. */
@@ -148,8 +182,15 @@ static int compare(const flags *f, const group *a, const group *b, tp_error *err
         print_text(c, a, b);
     }
     int status = tp_cli_verdict(TP_EXIT_OK, is_worse(c));
+    if (f->picture) {
+        const tp_compare_picture_options picture = {.size = sizeof picture,
+                                                    .path = f->picture,
+                                                    .tags = f->metrics.items,
+                                                    .n_tags = (size_t)f->metrics.n};
+        done = tp_run_comparison_picture(c, a->runs, a->n, b->runs, b->n, &picture, err);
+    }
     tp_run_comparison_free(c);
-    return status;
+    return done == TP_OK ? status : -1;
 }
 
 static int run(const flags *f, char **words, int n, group *a, group *b)
@@ -180,7 +221,7 @@ int tp_cmd_compare(int argc, char **argv)
         .command = "compare",
         .arguments = "RUN_A RUN_B",
         .summary = "What differs between two runs, whoever ran them, and how surely; also between "
-                   "two evaluations, two traces and two results of benchmarks.",
+                   "two evaluations, two traces, two profiles and two results of benchmarks.",
         .flags = flag_table,
         .details = "Every metric that both have, aligned by step: difference, 95 % interval that "
                    "knows that neighbouring steps are alike, p-value corrected for many metrics "
@@ -200,7 +241,15 @@ int tp_cmd_compare(int argc, char **argv)
     if (n && kind != tp_result_kind_of(words[1]))
         return tp_cli_refuse("compare",
                              "'%.200s' and '%.200s' are of different kinds: two runs, two "
-                             "evaluations, two traces or two results of benchmarks",
+                             "evaluations, two traces, two profiles or two results of benchmarks",
                              words[0], words[1]);
-    return kind == TP_RESULT_RUN ? run(&f, words, n, &a, &b) : compare_files(&f, kind, words);
+    if (kind != TP_RESULT_RUN && (f.picture || f.align || f.margin > 0))
+        return tp_cli_refuse("compare", "--%s is for runs alone, and '%.200s' is none",
+                             f.picture ? "picture"
+                             : f.align ? "align"
+                                       : "margin",
+                             words[0]);
+    if (f.metrics.n && !f.picture)
+        return tp_cli_refuse("compare", "--metric chooses what --picture draws; give both");
+    return kind == TP_RESULT_RUN ? run(&f, words, n, &a, &b) : compare_others(&f, kind, words);
 }

@@ -11,8 +11,9 @@ typedef struct {
 } flags;
 
 static const tp_flag flag_table[] = {
-    TP_CHOICE("type", 0, "TYPE", type, "F32 F16 BF16 Q8_0 Q4_0 Q4_K",
-              "of the matrices: F32, F16 (default), BF16, Q8_0, Q4_0 or Q4_K"),
+    TP_CHOICE("type", 0, "TYPE", type, "F32 F16 BF16 Q8_0 Q4_0 Q4_K Q4_K_M",
+              "of the matrices: F32, F16 (default), BF16, Q8_0, Q4_0, Q4_K, or llama-quantize's "
+              "mixture Q4_K_M"),
     TP_TEXT("name", 0, "NAME", name, "what the file calls the model (default: its folder's name)"),
     TP_NUMBER("threads", 0, "N", INT, threads, 1, 4096, "that quantise (default: one per core)"),
     {0}};

@@ -6,12 +6,15 @@
 #include "cli/cli.h"
 #include "cli/text_flags.h"
 
+enum { MOST_NAME = 64 };
+
 typedef struct {
     int64_t samples, max_new_tokens, top_k, threads, seed, max_length, batch;
     double temperature, top_p, min_p;
     bool chat, json, ignore_eos, ignore_config;
-    const char *prompts, *prompt_key, *precision, *kv_dtype, *kv_memory, *isa;
-    tp_flag_list stop;
+    const char *prompts, *prompt_key, *precision, *kv_dtype, *kv_memory, *isa, *base;
+    const char *use;
+    tp_flag_list stop, adapters;
 } flags;
 
 static const tp_flag flag_table[] = {
@@ -37,12 +40,23 @@ static const tp_flag flag_table[] = {
      .type = TP_FLAG_LIST,
      .offset = offsetof(flags, stop),
      .doc = "end an answer where TEXT appears, which is left out; may be given again"},
+    {.name = "adapter",
+     .argument = "NAME=FOLDER",
+     .type = TP_FLAG_LIST,
+     .offset = offsetof(flags, adapters),
+     .doc = "an adapter on MODEL, for the rows of --prompts with \"adapter\": \"NAME\"; may be "
+            "given again, all answers run together"},
+    TP_TEXT("use", 0, "NAME", use,
+            "the adapter of prompts that name none (default: MODEL as it is)"),
     TP_SWITCH("ignore-generation-config", 0, ignore_config,
               "take no defaults or rules from the model's generation_config.json"),
     TP_SWITCH("ignore-eos", 0, ignore_eos, "do not end where the model says so"),
     TP_CHOICE("precision", 0, "P", precision, "float32 bfloat16",
               "of products: bfloat16 (default) or float32"),
     TP_CHOICE("dtype", 0, "P", precision, "float32 bfloat16", "the same as --precision"),
+    TP_CHOICE("base", 0, "TYPE", base, "int8 nf4",
+              "keep the matrices of the blocks in 8 or 4 bits, as policy.peft.base does (default: "
+              "as they are)"),
     TP_CHOICE("kv-dtype", 0, "P", kv_dtype, "float32 bfloat16",
               "of keys and values (default: as --precision)"),
     TP_TEXT("kv-memory", 0, "SIZE", kv_memory,
@@ -138,6 +152,22 @@ static void print_summary(const tp_text_work *w)
             tp_human_bytes((double)w->kv_peak_bytes, memory));
 }
 
+/* NAME=FOLDER, each. */
+static bool read_adapters(const flags *f, char names[][MOST_NAME], tp_text_adapter *ret)
+{
+    for (int i = 0; i < f->adapters.n; i++) {
+        const char *word = f->adapters.items[i], *equals = strchr(word, '=');
+        size_t n = equals ? (size_t)(equals - word) : 0;
+        if (n == 0 || n >= MOST_NAME || !equals[1]) {
+            fprintf(stderr, "temper generate: --adapter is NAME=FOLDER, not '%s'\n", word);
+            return false;
+        }
+        snprintf(names[i], MOST_NAME, "%.*s", (int)n, word);
+        ret[i] = (tp_text_adapter){names[i], equals + 1};
+    }
+    return true;
+}
+
 static tp_status gather(const flags *f, char **words, int n, tp_text_prompts *p, tp_error *err)
 {
     tp_status status = TP_OK;
@@ -165,6 +195,7 @@ static tp_status run(const flags *f, tp_text_generator *gen, const tp_text_promp
                                .stop_strings = f->stop.items,
                                .n_stop_strings = (size_t)f->stop.n,
                                .samples = f->samples,
+                               .adapter = f->use,
                                .ignore_generation_config = f->ignore_config};
     tp_cli_text_sampling(f->temperature, f->top_k, f->top_p, f->min_p, &request);
     if (!f->json)
@@ -217,13 +248,20 @@ int tp_cmd_generate(int argc, char **argv)
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;
+    tp_text_adapter adapters[f.adapters.n + 1];
+    char names[f.adapters.n + 1][MOST_NAME];
     const tp_text_flags text = {.precision = f.precision,
                                 .kv_dtype = f.kv_dtype,
                                 .kv_memory = f.kv_memory,
+                                .base = f.base,
                                 .threads = f.threads,
                                 .most_length = f.max_length,
                                 .max_running = f.batch};
     if (!tp_cli_text_options("generate", &text, &options) || !tp_cli_force_isa(f.isa))
         return 2;
+    if (!read_adapters(&f, names, adapters))
+        return 2;
+    options.adapters = adapters;
+    options.n_adapters = (size_t)f.adapters.n;
     return generate(&f, words, n, &options, &err) == TP_OK ? 0 : tp_cli_fail(&err);
 }

@@ -4,12 +4,15 @@
 #include "temper/model.h"
 
 typedef struct {
-    const char *dtype;
+    const char *dtype, *base;
 } flags;
 
 static const tp_flag flag_table[] = {
     TP_CHOICE("dtype", 0, "TYPE", dtype, "float32 bfloat16 float16",
               "of the weights: float32, bfloat16 or float16 (default: the base's)"),
+    TP_CHOICE("base", 0, "TYPE", base, "int8 nf4",
+              "add to the base as it is in 8 or 4 bits, where the adapter was trained over it "
+              "(default: as its folder has it)"),
     {0}};
 
 int tp_cmd_merge(int argc, char **argv)
@@ -33,7 +36,7 @@ int tp_cmd_merge(int argc, char **argv)
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;
-    tp_merge_options options = {.size = sizeof options, .dtype = f.dtype};
+    tp_merge_options options = {.size = sizeof options, .dtype = f.dtype, .base = f.base};
     tp_merge_result result = {.size = sizeof result};
     tp_waiting_begin("temper merge: adding the adapters up");
     if (tp_model_merge(words[0], words[1], &options, &result, &err) != TP_OK)

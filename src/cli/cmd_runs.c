@@ -1,4 +1,4 @@
-/* cmd_runs.c - `temper runs`: every run of a folder, whoever ran it. */
+/* cmd_runs.c - `temper runs`: every run of a folder, whoever ran it, and what was measured. */
 
 #include "cli/cli.h"
 #include "temper/runs.h"
@@ -11,9 +11,9 @@ typedef struct {
 static const tp_flag flag_table[] = {
     TP_SWITCH("json", 0, json, "{\"runs\": [{\"id\", \"path\", \"format\", \"state\", ...}]}"),
     TP_TEXT("filter", 0, "WORDS", filter,
-            "only runs that every word fits: of path, format, state, algorithm, model or a tag; "
-            "state:running is of the state alone"),
-    TP_TEXT("tag", 0, "TAG", tag, "mark the run that is named in place of a folder"),
+            "only those that every word fits: of path, kind, format, state, algorithm, model or a "
+            "tag; state:running is of the state alone"),
+    TP_TEXT("tag", 0, "TAG", tag, "mark the run, or the file, that is named in place of a folder"),
     TP_TEXT("untag", 0, "TAG", untag, "take the mark away"),
     TP_SWITCH("no-index", 0, fresh, "read every run anew, keep nothing"),
     {0}};
@@ -21,7 +21,8 @@ static const tp_flag flag_table[] = {
 static tp_status list(const flags *f, const char *folder, tp_error *err)
 {
     tp_run_index *x;
-    const tp_run_index_options options = {.size = sizeof options, .without_cache = f->fresh};
+    const tp_run_index_options options = {
+        .size = sizeof options, .without_cache = f->fresh, .all_kinds = true};
     tp_status status = tp_run_index_open(folder, &options, &x, err);
     if (status != TP_OK)
         return status;
@@ -45,12 +46,14 @@ int tp_cmd_runs(int argc, char **argv)
         .command = "runs",
         .arguments = "[FOLDER]",
         .summary = "Every run below FOLDER (default: runs): of Temper, TensorBoard, TRL, NeMo RL, "
-                   "trackio, CSV, JSONL.",
+                   "trackio, CSV, JSONL; and every trace, profile, evaluation and result of "
+                   "benchmarks.",
         .flags = flag_table,
         .details = "What was read is kept in the user's cache folder and read again when a run has "
                    "changed.  Tags are a file in the run's folder.\n\n"
                    "  temper runs\n"
                    "  temper runs ~/experiments --filter 'grpo state:running'\n"
+                   "  temper runs --filter kind:trace\n"
                    "  temper runs runs/first --tag good",
         .max_words = 1};
     int n = tp_cli_parse(&usage, argc, argv, &f, words);

@@ -7,6 +7,7 @@
 typedef struct {
     const char *precision, *kv_dtype;          /* "bf16", "bfloat16", "f32", "float32" */
     const char *kv_memory;                     /* "512MiB", "2G", bytes */
+    const char *base;                          /* "int8", "nf4" */
     int64_t threads, most_length, max_running; /* 0: the defaults */
 } tp_text_flags;
 

@@ -176,6 +176,9 @@ static const char *unfit(const double *y, size_t n)
 {
     if (n < 4)
         return "needs at least four values";
+    for (size_t t = 0; t < n; t++)
+        if (fabs(y[t]) > 1e150)
+            return "values above 1e150 have squares that no number holds";
     for (size_t t = 1; t < n; t++)
         if (y[t] < y[0] || y[t] > y[0])
             return NULL;

@@ -69,6 +69,11 @@ static void sample_release(sample *s)
     free(s->cluster);
 }
 
+static double mean_reward(const tp_eval_prompt *p)
+{
+    return p->n ? (double)(p->reward_sum / p->n) : NAN;
+}
+
 /* The mean of one value per prompt; its interval is still to come. */
 static tp_eval_estimate mean_of(const sample *s)
 {
@@ -151,7 +156,7 @@ static tp_eval_estimate sum_reward(summing *s)
     s->scratch.n = 0;
     for (size_t i = 0; i < s->n; i++)
         if (s->prompts[i].n > 0)
-            take(s, i, s->prompts[i].reward_sum / (double)s->prompts[i].n);
+            take(s, i, mean_reward(&s->prompts[i]));
     tp_eval_estimate e = mean_of(&s->scratch);
     add_student(&e, s->level);
     return e;
@@ -248,7 +253,7 @@ static tp_status gather(const tp_eval_prompt *a, const tp_eval_prompt *b, size_t
         p->a += x;
         p->b += y;
         p->pass.value[m] = y - x;
-        p->reward.value[m] = b[i].reward_sum / (double)b[i].n - a[i].reward_sum / (double)a[i].n;
+        p->reward.value[m] = mean_reward(&b[i]) - mean_reward(&a[i]);
         p->pass.cluster[m] = p->reward.cluster[m] = cluster[i];
         p->is_single &= a[i].n == 1 && b[i].n == 1;
         r->only_a += x > y;
@@ -340,8 +345,7 @@ static void judge_both(const pairs *p, tp_eval_paired *r)
 {
     bool is_same = memcmp(p->pass.value, p->reward.value, p->pass.n * sizeof(double)) == 0;
     r->verdict = judge(r->difference, r->p, r->level);
-    r->reward_verdict =
-        is_same ? r->verdict : judge(r->reward_difference, r->reward_p, r->level);
+    r->reward_verdict = is_same ? r->verdict : judge(r->reward_difference, r->reward_p, r->level);
 }
 
 tp_status tp_eval_compare_prompts(const tp_eval_prompt *a, const tp_eval_prompt *b, size_t n,

@@ -17,14 +17,14 @@
 
 /* What is counted of one prompt. */
 typedef struct {
-    const char *id;       /* not owned */
-    const char *question; /* not owned; prompts with equal ones are a cluster.  NULL: like no
-                             other */
-    int64_t n, correct;   /* samples with a verdict, and those of them that were right */
-    int64_t excluded;     /* samples without one */
-    double reward_sum;    /* of the n */
-    double majority;      /* 1 if the most frequent answer is right, else 0; NaN: no answers.
-                             Ties count their share: two answers, one right, is 0.5 */
+    const char *id;         /* not owned */
+    const char *question;   /* not owned; prompts with equal ones are a cluster.  NULL: like no
+                               other */
+    int64_t n, correct;     /* samples with a verdict, and those of them that were right */
+    int64_t excluded;       /* samples without one */
+    long double reward_sum; /* of the n */
+    double majority;        /* 1 if the most frequent answer is right, else 0; NaN: no answers.
+                               Ties count their share: two answers, one right, is 0.5 */
 } tp_eval_prompt;
 
 /* An estimate with its uncertainty; NaN where `why` says that there is none. */

@@ -34,7 +34,7 @@ double tp_pass_at_k(int64_t n, int64_t c, int64_t k)
 
 typedef struct {
     int64_t cluster;
-    double e; /* score minus mean */
+    long double e; /* score minus mean */
 } scored;
 
 static int compare_scored(const void *a, const void *b)
@@ -51,7 +51,7 @@ static void cluster_sums(const scored *v, size_t n, size_t *n_clusters, long dou
         long double total = 0, squares = 0;
         for (j = i; j < n && v[j].cluster == v[i].cluster; j++) {
             total += v[j].e;
-            squares += (long double)v[j].e * v[j].e;
+            squares += v[j].e * v[j].e;
         }
         *totals += total * total;
         *products += total * total - squares;
@@ -73,7 +73,8 @@ tp_status tp_clustered_mean(const double *scores, const int64_t *cluster, size_t
     if (n && !v)
         return tp_fail(err, TP_ERR_NOMEM, "no memory for %zu scores", n);
     for (size_t i = 0; i < n; i++)
-        v[i] = (scored){cluster ? cluster[i] : (int64_t)i, scores[i] - r.mean};
+        v[i] = (scored){cluster ? cluster[i] : (int64_t)i,
+                        (long double)scores[i] - (long double)r.mean};
     if (n)
         qsort(v, n, sizeof *v, compare_scored);
     long double totals = 0, products = 0, m = (long double)n;

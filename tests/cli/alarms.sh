@@ -73,7 +73,7 @@ is "rates" "$(sed 's/\[[0-9]*,[0-9.]*,//g' out)" '{"train/lr":[0.01],0.01],0.005
 
 # A pipe that nobody reads keeps nothing, and holds nobody up.
 mkdir piped && mkfifo piped/alarms.jsonl piped/alarms.log
-timeout 120 "$TEMPER" train --quiet tiny.yaml run.dir=piped >out 2>err </dev/null
+timeout 500 "$TEMPER" train --quiet tiny.yaml run.dir=piped >out 2>err </dev/null
 is "status of a run whose records of alarms are pipes" $? 1
 grep -q "cannot write 'piped/alarms.jsonl'" err || fail "nothing about a pipe that nobody reads"
 

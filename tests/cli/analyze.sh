@@ -82,6 +82,25 @@ if [ -w /dev/full ]; then # a verdict that was not delivered is no verdict
     "$TEMPER" analyze a.jsonl --dimension efficiency --threshold efficiency=0.9 >/dev/full 2>err
     is "exit status with a full disk" $? 4
 fi
+# A reward that begins at 0 has no share to improve by; one that stands still has no spread; huge ones say why there is none.
+i=0
+while [ $i -lt 60 ]; do
+    printf '{"step":%d,"reward":%s}\n' $i "$([ $i -lt 20 ] && echo 0 || echo 0.5)" >>zero.jsonl
+    printf '{"step":%d,"reward":%s}\n' $i "$([ $i -lt 20 ] && echo 0.25 || echo 0.5)" >>still.jsonl
+    printf '{"step":%d,"reward":%s}\n' $i "1.$((i * i % 7))e308" >>huge.jsonl
+    i=$((i + 1))
+done
+run analyze zero.jsonl --dimension training
+expect_out "error" "the mean of the first fifth is 0 and no share of it can be told; that of the last is 0.5"
+run analyze still.jsonl --dimension training
+expect 0
+expect_out "1 .. 1" "which do not differ"
+run analyze huge.jsonl --dimension training
+expect_out "error" "more than a number holds"
+for name in zero still huge; do
+    run analyze $name.jsonl --dimension training --json
+    grep -qi 'nan\|infinity' out && fail "$name: $(grep -i 'nan\|infinity' out)"
+done
 run analyze s1.jsonl s2.jsonl s3.jsonl --size 1,2
 expect 2 "--size takes one number per run"
 run analyze s1.jsonl s2.jsonl s3.jsonl --dimension robustness

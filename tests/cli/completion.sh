@@ -89,7 +89,7 @@ zpty asked zsh -f -i
     done
 } always { zpty -d asked }
 END
-    timeout 60 zsh -f ask.zsh "$1" 2>/dev/null | tr -d '\r' | grep -o '<<[^<>]*>>' | sed 's/^<<//; s/>>$//' | sort -u >offered
+    timeout 500 zsh -f ask.zsh "$1" 2>/dev/null | tr -d '\r' | grep -o '<<[^<>]*>>' | sed 's/^<<//; s/>>$//' | sort -u >offered
 }
 
 for shell in bash zsh fish; do

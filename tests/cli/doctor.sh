@@ -11,7 +11,7 @@ sft="$SOURCE/recipes/sft.yaml policy.model_name=model policy.tokenizer.chat_temp
 dpo="$SOURCE/recipes/dpo.yaml policy.model_name=model policy.tokenizer.chat_template=null data.train.data_path=pairs.jsonl
      data.train.split_validation_size=0 policy.max_total_sequence_length=32 dpo.max_num_steps=1"
 write_grpo "num_generations_per_prompt: 2, max_num_steps: 4, max_num_epochs: 9" \
-    "mine: {type: program, command: [sh, judge.sh], timeout: 20, num_workers: 1}"
+    "mine: {type: program, command: [sh, judge.sh], timeout: 600, num_workers: 1}"
 cat >judge.sh <<'END'
 while read -r line; do
     id=$(printf '%s' "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
@@ -34,16 +34,14 @@ good() {
     expect 0
 }
 
-# bad TEXT WORDS...: training ends with a sentence that has TEXT, and with status $of_train, and doctor with the same
-# sentence.
-of_train=2
+# bad TEXT WORDS...: training ends with a sentence that has TEXT, and doctor with the same, both with status 2.
 bad() {
     text=$1
     shift
     rm -rf runs
     # shellcheck disable=SC2068
     run train --quiet $@
-    expect "$of_train" "$text"
+    expect 2 "$text"
     sentence=$(sed -n 's/^temper: //p' err)
     rm -rf runs
     # shellcheck disable=SC2068
@@ -111,9 +109,7 @@ bad nosuch $sft policy.model_name=nosuch
 # Settings.
 bad "does not divide the 4 answers of a rollout" grpo.yaml policy.train_global_batch_size=3
 bad max_num_steps $sft sft.max_num_steps=0
-of_train=4
 bad "a file of that name is in the way" $sft run.dir=text.jsonl/run checkpointing.checkpoint_dir=here
-of_train=2
 bad policy.engine $sft policy.engine=7
 bad "there is no stage 'nonsense'" $sft engine.dump=[nonsense]
 

@@ -50,6 +50,21 @@ run eval eval.yaml eval.seed=8 --out c.json
 texts c.json >second
 cmp -s first second && fail "the same answers with another seed"
 
+# Asked again, written otherwise: a judge that finds only answers to one wording right tells.
+run eval eval.yaml 'eval.perturbations=[order, space, case, digits]'
+expect 0
+expect_out "written" "as it is" "otherwise" "it changes none of them" "paired by prompt"
+run eval eval.yaml 'eval.perturbations=[space, digits]' --json
+expect 0
+is "prompts with blanks" "$("$TOOL" get out robustness.0.n_changed)" 4
+is "prompts judged both ways" "$("$TOOL" get out robustness.0.n_prompts)" 4
+is "a verdict" "$("$TOOL" get out robustness.0.verdict_adjusted)" "not shown"
+is "prompts with numbers" "$("$TOOL" get out robustness.1.n_changed)" 0
+run eval eval.yaml 'eval.perturbations=[shape]'
+expect 2 "eval.perturbations: 'shape' is none; known are order, space, case and digits"
+run eval eval.yaml 'eval.perturbations=[case, case]'
+expect 2 "'case' is there twice"
+
 # Verdicts of a program: every second sample has none.
 run eval eval.yaml data.env_name=judge "env={judge: {type: program, command: [sh, judge.sh], num_workers: 2}}" --json
 expect 0

@@ -21,6 +21,9 @@ cmp -s f32.gguf again.gguf || fail "an F32 file imported and exported is another
 run export model q4k.gguf --type Q4_K
 expect 0 "13 tensors (token_embd.weight ...) are Q5_0: their rows of 32 do not divide into Q4_K's blocks of 256" \
     "2 tensors (blk.0.ffn_down.weight ...) are Q5_0: their rows of 64"
+run export model q4km.gguf --type Q4_K_M
+expect 0 "2 tensors (token_embd.weight ...) are Q8_0: their rows of 32 do not divide into Q6_K's blocks of 256" \
+    "11 tensors (blk.0.attn_q.weight ...) are Q5_0: their rows of 32 do not divide into Q4_K" "1 tensors (blk.1.ffn_down.weight ...) are Q8_0"
 for type in F16 BF16 Q8_0 Q4_0 q8_0; do
     run export model "$type.gguf" --type "$type" --threads 1
     expect 0
@@ -75,7 +78,7 @@ run export f32.gguf hard.gguf --type Q8_0
 expect 2 "this command reads it"
 cmp -s f32.gguf before || fail "the input was written to"
 run export model out.gguf --type Q3_K
-expect 2 "there is no type 'Q3_K'; choose one of F32, F16, BF16, Q8_0, Q4_0, Q4_K"
+expect 2 "there is no type 'Q3_K'; choose one of F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q4_K_M"
 run export model no/where/out.gguf
 expect 2 "its folder does not exist"
 run export nothing out.gguf
@@ -106,9 +109,7 @@ expect 2 "general.architecture' is \"mamba\"; supported are llama"
 [ -e out.gguf ] && fail "a refused export left a file"
 
 # What an export left that was killed goes with the next one; a file of a process that lives stays.
-sleep 0 &
-gone=$!
-wait $gone
+gone=4194305 # above the largest number that Linux gives a process
 printf x >".out.gguf.tmp-$gone"
 printf x >".out.gguf.tmp-$$"
 run export model out.gguf

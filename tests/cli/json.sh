@@ -5,7 +5,7 @@ schemas=$SOURCE/docs/formats/schema
 
 # shape SCHEMA FILE
 shape() {
-    [ -z "${COLLECT:-}" ] || cp "$2" "$COLLECT/$1-$(date +%s%N).json"
+    [ -z "${COLLECT:-}" ] || cp "$2" "$COLLECT/$1-$(date +%s%N).json" # no verdict: a name
     "$TOOL" valid "$schemas/$1.json" "$2" >faults 2>&1 || fail "$last: $(head -n 5 faults)"
     used="$used $1"
 }
@@ -21,7 +21,7 @@ says() {
 
 # lines SCHEMA FILE: each line by itself.
 lines() {
-    [ -z "${COLLECT:-}" ] || cp "$2" "$COLLECT/$1-lines-$(date +%s%N).jsonl"
+    [ -z "${COLLECT:-}" ] || cp "$2" "$COLLECT/$1-lines-$(date +%s%N).jsonl" # no verdict: a name
     "$TOOL" valid-lines "$schemas/$1.json" "$2" >faults 2>&1 || fail "$2: $(head -n 5 faults)"
     used="$used $1"
 }
@@ -70,11 +70,13 @@ shape run runs/grpo/run.json
 lines metrics-record runs/grpo/metrics.jsonl
 says doctor doctor runs/tiny --json
 says profile profile tiny.yaml --steps 2 --json
+says profile-comparison compare runs/profiles/latest runs/profiles/latest --json
 says ablate ablate tiny.yaml --lever a:policy.recompute=full/none --rounds 2 --steps 2 --warm-up 1 --pairs 1 --json -q
 says tune tune tiny.yaml --budget 2s --steps 1 --warm-up 0 --json -q
 says generate generate model --max-new-tokens 3 --json "the dog"
 says eval eval eval.yaml --out a.json --json
 says eval eval eval.yaml eval.seed=8 --out b.json --json
+says eval eval eval.yaml 'eval.perturbations=[order, space, case, digits]' --json
 says eval-summary eval summarize a.json --json
 says eval-comparison eval compare a.json b.json --json
 

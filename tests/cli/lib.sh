@@ -65,7 +65,7 @@ wait_until() {
             fail "never: $1"
             return 1
         fi
-        sleep 0.05
+        sleep 0.05 # no verdict: it asks again
     done
 }
 

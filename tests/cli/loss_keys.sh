@@ -10,7 +10,7 @@ while read -r line; do
 done
 END_OF_JUDGE
 write_grpo "num_generations_per_prompt: 4, max_num_steps: 2, max_num_epochs: 9" \
-    "mine: {type: program, command: [sh, judge.sh], timeout: 60, num_workers: 1}"
+    "mine: {type: program, command: [sh, judge.sh], timeout: 600, num_workers: 1}"
 
 train() { # NAME KEY=VALUE...
     name=$1

@@ -19,6 +19,7 @@ run bench kernel/rmsnorm --rounds 5 --save temper:bench.json --no-history
 can_make_devices=no
 mknod probe c 1 3 2>/dev/null && [ -w probe ] && : >probe 2>/dev/null && can_make_devices=yes
 rm -f probe
+python=$(command -v python3)
 
 # result NAME COMMAND...: the last word of the command is the path of its result.
 result() {
@@ -51,7 +52,7 @@ result() {
     expect 4 "symbolic links"
 
     mkfifo place/fifo
-    timeout 30 cat place/fifo >piped &
+    timeout 500 cat place/fifo >piped &
     reader=$!
     run "$@" place/fifo
     expect 0
@@ -61,6 +62,11 @@ result() {
     mkdir place/folder
     run "$@" place/folder
     expect 2 "it is a folder"
+    if [ -n "$python" ] && "$python" -c 'import socket; socket.socket(socket.AF_UNIX).bind("place/socket")'; then
+        run "$@" place/socket
+        expect 2 "it is a socket"
+        [ -S place/socket ] || fail "$name: a socket is replaced"
+    fi
     run "$@" place/none/x
     expect 2 "its folder does not exist"
     run "$@" ''
@@ -107,6 +113,9 @@ result "trace export csv" trace export t.json --csv -o
 cp "$SOURCE/tests/data/traces/nsight.sqlite" n.sqlite
 own "trace export of a database" n.sqlite trace export n.sqlite --chrome -o
 result "export" export model --type Q8_0
+printf '%s\n' 'max_steps: 3' >trl.yaml
+result "config import" config import --from trl --algorithm sft trl.yaml
+own "config import" trl.yaml config import --from trl --algorithm sft trl.yaml
 result "eval --out" eval eval.yaml -q --out
 for input in q.jsonl eval.yaml model/model.safetensors; do
     cp "$input" kept

@@ -19,7 +19,7 @@ while read -r line; do
 done
 END
 write_grpo "num_generations_per_prompt: 4, max_num_steps: 2" \
-    "mine: {type: program, command: [sh, judge.sh], timeout: 10, num_workers: 1}"
+    "mine: {type: program, command: [sh, judge.sh], timeout: 600, num_workers: 1}"
 metric() { # RUN STEP TAG
     sed -n 's|.*"step":'"$2"',"axis":"train".*"'"$3"'":\([-0-9.eNa"]*\).*|\1|p' "runs/$1/metrics.jsonl"
 }

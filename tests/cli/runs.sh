@@ -8,14 +8,14 @@ run runs all
 expect 0
 expect_out "tb-hparams" "trackio-manual/manual.db#run-a" "nemo_rl" "trainer_state"
 first=$(grep -c . out)
-ls cache/temper/runs-*.sqlite >/dev/null || fail "no index was kept"
+ls cache/temper/all-*.sqlite >/dev/null || fail "no index was kept"
 
 # From the index, the same; a damaged index is made anew; without one, the same.
 cp out before
 run runs all
 expect 0
 is "the same from the index" "$(grep -c . out)" "$first"
-for f in cache/temper/runs-*.sqlite; do printf 'SQLite format 3\0 damaged' >"$f"; done
+for f in cache/temper/all-*.sqlite; do printf 'SQLite format 3\0 damaged' >"$f"; done
 run runs all
 expect 0
 is "the same from a damaged index" "$(cut -c 1-60 out)" "$(cut -c 1-60 before)"
@@ -29,7 +29,45 @@ expect_out '"path": "trackio-manual/manual.db#run-a"' '"format": "trackio"' '"st
 is "two of them" "$(grep -c '"id"' out)" 2
 run runs all --filter nothing-like-this
 expect 0
-expect_out "no run fits the filter"
+expect_out "nothing fits the filter"
+
+# What has the same extent is not read again: the index is used.
+mkdir kept && printf 'step,loss\n1,4\n' >kept/metrics.csv && touch -d '2024-01-01' kept/metrics.csv
+run runs kept --json
+expect_out '"loss": 4'
+printf 'step,loss\n1,7\n' >kept/metrics.csv && touch -d '2024-01-01' kept/metrics.csv
+run runs kept --json
+expect_out '"loss": 4'
+run runs kept --json --no-index
+expect_out '"loss": 7'
+
+# Traces, results of benchmarks, evaluations and profiles are there too, also those of a run.
+mkdir -p mixed/a/trace mixed/bench
+printf 'step,loss\n1,4\n' >mixed/a/metrics.csv
+cp "$SOURCE/tests/data/traces/kineto_2021.json" mixed/a/trace/steps-1-2.json
+cp "$SOURCE/tests/data/bench/google.json" mixed/bench/google.json
+printf '{"evaluation_data": []}' >mixed/answers.json
+printf '{"schema": 1, "timed_steps": 2, "step_s": [1, 2]}' >mixed/a/profile.json
+printf '{"model_type": "llama"}' >mixed/config.json
+run runs mixed --json
+expect 0
+for kind in run trace benchmark evaluation profile; do
+    is "$kind" "$(grep -c "\"kind\": \"$kind\"" out)" 1
+done
+expect_out '"path": "a/trace/steps-1-2.json"' '"format": "google"'
+run runs mixed --filter kind:trace
+expect 0
+expect_out "a/trace/steps-1-2.json" "trace, json"
+grep -q metrics.csv out && fail "a run is no trace"
+run runs mixed/bench/google.json --tag nightly
+expect 0
+[ -f mixed/bench/google.json.temper-tags ] || fail "no tags beside the file"
+rm -r cache
+run runs mixed --filter tag:nightly --json
+expect_out '"path": "bench/google.json"' '"nightly"'
+rm mixed/bench/google.json && printf '{}' >mixed/answers.json
+run runs mixed --json
+grep -qE 'google.json|answers.json' out && fail "what is gone is still there"
 
 # Tags lie beside the run: they survive the index.
 run runs all/tb-hparams --tag good
@@ -46,7 +84,7 @@ expect_out 'manual.db#run-a'
 run runs all/tb-hparams --untag good
 expect 0
 run runs all --filter tag:good
-expect_out "no run fits"
+expect_out "nothing fits"
 run runs all/tb-hparams --tag 'no tag'
 expect 2 "is no tag"
 head -c 70000 /dev/zero | tr '\0' x >all/tb-hparams/temper-tags
@@ -54,7 +92,7 @@ run runs all/tb-hparams --tag good
 expect 2 "all/tb-hparams/temper-tags"
 is "tags that cannot be read" "$(wc -c <all/tb-hparams/temper-tags)" 70000
 rm all/tb-hparams/temper-tags && mkfifo all/tb-hparams/temper-tags
-timeout 60 "$TEMPER" runs all/tb-hparams --tag good >out 2>err
+timeout 500 "$TEMPER" runs all/tb-hparams --tag good >out 2>err
 is "status of tags in a pipe" $? 2
 rm all/tb-hparams/temper-tags
 run runs all/nowhere --tag good

@@ -17,6 +17,12 @@ run simulate tiny.yaml --ranks 2 --platform fat-tree.xml
 expect 2 "run 'temper doctor' once"
 run simulate tiny.yaml --ranks 2 --platform fat-tree.xml --processor 1TFLOP/100GB --slow-link node=2
 expect 2 "a slow link is LINK=PART"
+run simulate tiny.yaml --ranks 2 --platform fat-tree.xml --processor 1TFLOP/100GB --picture curves.txt
+expect 2 "'curves.txt': a picture's name ends in .svg, .png or .pdf"
+grep -q "to simulate" err && fail "the picture's name is looked at after the work"
+run simulate tiny.yaml --ranks 2 --platform fat-tree.xml --processor 1TFLOP/100GB --picture nowhere/curves.svg
+expect 2 "its folder does not exist"
+grep -q "to simulate" err && fail "the picture's place is looked at after the work"
 [ -n "${SIMULATOR:-}" ] || { [ "$failures" = 0 ] && echo "skipped: built without SimGrid (libsimgrid-dev)" && exit 77; }
 
 run plan tiny.yaml --ranks 4 --network 100Gbit/4us --json
@@ -50,6 +56,20 @@ for p in points:
         assert p["step_s"] > p["formula_step_s"], p  # copies and sums take time as well
 four = next(p for p in points if p["ranks"] == 4 and p["strategy"] == "ddp")
 assert gradients <= four["bytes_sent"] <= 1.05 * gradients, (gradients, four)
+PYTHON
+
+# Of compressed gradients the simulation sends what the plan says, too.
+run plan tiny.yaml --ranks 4 --network 100Gbit/4us --json distributed.compress=int8
+expect 0
+planned=$("$TOOL" get out distributed.strategies.0.bytes_sent)
+run simulate tiny.yaml --ranks 4 --platform fat-tree --processor 1TFLOP/100GB --json distributed.compress=int8
+expect 0
+"$python" - out "$planned" "$gradients" <<'PYTHON' || fail "a simulation with compressed gradients"
+import json, sys
+points = json.load(open(sys.argv[1]))["points"]
+sent = next(p for p in points if p["ranks"] == 4 and p["strategy"] == "ddp")["bytes_sent"]
+planned, whole = map(int, sys.argv[2:])
+assert planned <= sent <= 1.2 * planned and sent < 0.4 * whole, (planned, sent, whole)
 PYTHON
 
 # The same again: nothing of it is measured.

@@ -122,4 +122,13 @@ run stats --share 7/5
 expect 2 "7 of 5 is no share"
 run stats --alpha 2 times.csv
 expect 2 "--alpha takes a number from"
+
+# Values whose squares overflow: a mean that is right, a fit that says why there is none.
+i=0
+while [ $i -lt 15 ]; do printf '1.7e308\n-1.7e308\n1e308\n-1e308\n'; i=$((i + 1)); done >huge.txt
+run stats huge.txt --trend
+expect 0
+expect_out "values above 1e150 have squares that no number holds"
+grep -qi 'nan' out && fail "NaN where the reason should be"
+is "the mean" "$(sed -n 's/^column 1 *60 *\([^ ]*\) .*/\1/p' out)" 0
 finish

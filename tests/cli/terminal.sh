@@ -32,12 +32,7 @@ mkfifo slow
 (script -fqec "stty cols 60 rows 20; '$TEMPER' trace slow kernels" typescript >/dev/null 2>&1 </dev/null) &
 pid=$!
 exec 4>slow
-waited=0
-until grep -q 'temper trace: reading and adding up, [0-9]* s' typescript || [ $waited = 1200 ]; do
-    sleep 0.1
-    waited=$((waited + 1))
-done
-[ $waited != 1200 ] || fail "nothing is said while a pipe is waited for"
+wait_until "grep -q 'temper trace: reading and adding up, [0-9]* s' typescript"
 echo '{"traceEvents":[{"ph":"X","ts":1,"dur":1,"pid":1,"tid":1,"name":"a","cat":"kernel"}]}' >&4
 exec 4>&-
 wait $pid

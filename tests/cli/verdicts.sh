@@ -36,6 +36,25 @@ make_run() {
 make_run low.jsonl 0
 make_run high.jsonl 0.5
 verdict compare -- low.jsonl high.jsonl
+run compare low.jsonl high.jsonl --picture pair.svg
+expect 1
+grep -q 'train/loss: worse' pair.svg || fail "no picture of two runs"
+grep -q 'class="band"' pair.svg && fail "one run a side has a band"
+for i in 1 2 3; do
+    make_run a_$i.jsonl 0.0$i
+    make_run b_$i.jsonl 0.5$i
+done
+run compare --a 'a_?.jsonl' --b 'b_?.jsonl' --picture groups.svg
+expect 1
+is "bands" "$(grep -c 'class="band"' groups.svg)" 2
+grep -q 'A, mean of 3 runs' groups.svg || fail "the sides are not named"
+grep -q '95 % interval of the mean over runs, t' groups.svg || fail "which interval it is"
+run compare --a 'a_?.jsonl' --b 'b_?.jsonl' --picture groups.svg --metric train/los
+expect 2 "train/los"
+run compare low.jsonl high.jsonl --picture pair.jpg
+expect 2 "a picture's name ends in .svg, .png or .pdf"
+run compare low.jsonl high.jsonl --metric train/loss
+expect 2 "--metric chooses what --picture draws"
 run analyze low.jsonl -d convergence
 expect 0
 run analyze low.jsonl -d convergence --threshold convergence=2
@@ -61,6 +80,7 @@ make_trace() {
 make_trace fast.json 500 200
 make_trace slow.json 600 100
 verdict trace compare -- fast.json slow.json
+verdict compare -- fast.json slow.json
 run trace compare fast.json slow.json --json
 expect 1
 is "the step" "$("$TOOL" get out totals.0.verdict)" worse
@@ -92,6 +112,7 @@ make_answers right.json 8 0.0
 make_answers wrong.json 0 0.0
 make_answers seven.json 7 0.0
 verdict eval compare -- right.json wrong.json
+verdict compare -- right.json wrong.json
 run eval compare right.json wrong.json --json --report report.json
 expect 1
 is "the verdict" "$("$TOOL" get out paired.verdict)" worse
@@ -102,6 +123,17 @@ expect_out "(mcnemar): not shown"
 # No answer is right on either side: rewards tell them apart.
 make_answers half.json 0 0.5
 verdict eval compare -- half.json wrong.json
+
+# Differences that no double holds are unknown, with a word.
+make_answers most.json 0 1.7e308
+make_answers least.json 0 -1.7e308
+run eval compare most.json least.json
+expect_out "mean reward  unknown, differences are more than a number holds"
+for words in "eval summarize most.json" "eval summarize least.json" "eval compare most.json least.json"; do
+    # shellcheck disable=SC2086
+    run $words
+    grep -qiE '\binf|[-+]nan\b' out && fail "$last: a sum of rewards overflows"
+done
 
 # Profiles: the times of the one that is kept are made up.
 write_recipe tiny.yaml
@@ -118,6 +150,24 @@ pretend -7
 run profile tiny.yaml --warmup 1 --steps 8 --record 1 --against before
 expect 1
 expect_out '"before"' worse
+# Both from what was kept, by folder and by file.
+verdict compare -- runs/profiles/before runs/profiles/latest
+verdict compare -- kept.json runs/profiles/latest/profile.json
+run compare runs/profiles/before runs/profiles/latest --json
+expect 1
+is "the step of two profiles" "$("$TOOL" get out comparison.step.verdict)" worse
+is "the profile" "$("$TOOL" get out profile)" runs/profiles/latest
+cp kept.json other.json
+run compare other.json low.jsonl
+expect 2 "are of different kinds"
+run compare kept.json other.json --picture p.svg
+expect 2 "--picture is for runs alone"
+sed 's/"step_s": *\[[^]]*\]/"step_s": [1]/' kept.json >short.json
+run compare kept.json short.json
+expect 2 "short.json has no times of at least two steps"
+sed 's/"operators": *\[/&{"name": "odd", "s": [1, 2]}, /' kept.json >odd.json
+run compare kept.json odd.json
+expect 2 'odd.json: operator "odd" has 2 times, not 8'
 run profile tiny.yaml --warmup 1 --steps 8 --record 1 --against before --json
 expect 1
 is "the step" "$("$TOOL" get out comparison.verdict)" worse

@@ -7,9 +7,9 @@ seed=${TEMPER_SEED:-1}
 STEPS=60 EVERY=2
 write_recipe tiny.yaml
 
-begin=$(date +%s%N)
+begin=$(date +%s%N) # no verdict: until when moments are drawn
 train_to_end whole || fail "the uninterrupted run failed"
-whole_ms=$((($(date +%s%N) - begin) / 1000000))
+whole_ms=$((($(date +%s%N) - begin) / 1000000)) # no verdict: the same
 echo "uninterrupted: $whole_ms ms"
 
 # Runs are started again and again until the kills are used up; a run that ends in peace is compared.
@@ -21,6 +21,7 @@ while [ "$done" -lt "$kills" ]; do
     seed=$(((seed * 1103515245 + 12345) % 2147483648))
     delay_ms=$(((seed / 65536) % (whole_ms + 1)))
     start "$dir" "$([ -d "$dir" ] && echo --resume)"
+    # no verdict: a random moment
     sleep "$((delay_ms / 1000)).$(printf '%03d' $((delay_ms % 1000)))"
     kill -9 "$pid" 2>/dev/null
     wait "$pid" 2>/dev/null

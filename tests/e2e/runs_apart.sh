@@ -77,6 +77,22 @@ for step in once/step-*; do rm "$step/optimizer.safetensors"; done
 run train -q tiny.yaml run.name=slow checkpointing.checkpoint_dir=once sft.max_num_steps=6 --resume
 expect 2 "none of the" "is missing, the manifest lists it" "choose another run.name to start anew"
 
+# Refused in set-up: nothing of it stays, and what was there does.
+for words in "data.train.dataset_name=null data.train.data_path=nowhere.jsonl" \
+    "data.train.dataset_name=null data.train.data_path=nowhere.jsonl checkpointing.checkpoint_dir=fresh/of/it" \
+    "data.arithmetic.digits=40" "policy.model_config=tiny.json policy.max_total_sequence_length=4"; do
+    # shellcheck disable=SC2086
+    run train -q tiny.yaml run.dir=deep/er/refused $words
+    expect 2
+    [ ! -e deep ] && [ ! -e fresh ] || fail "$last: $(find deep fresh 2>/dev/null | tr '\n' ' ') stay"
+done
+mkdir -p own/refused && echo mine >own/refused/note
+run train -q tiny.yaml run.dir=own/refused data.train.dataset_name=null data.train.data_path=nowhere.jsonl
+expect 2
+run runs own
+expect_out "no run is here"
+is "a folder that was there" "$(cat own/refused/note)" mine
+
 # What has no place for its name steps aside.
 mkdir -p late/step-2 && echo mine >late/step-2/note
 run train -q tiny.yaml run.name=late checkpointing.checkpoint_dir=late $small

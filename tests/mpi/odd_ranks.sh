@@ -19,7 +19,7 @@ last="a run with a rank that is stopped"
 wait_until 'grep -q "waits for rank 1 ($host, process [0-9]*) for [0-9]* s" err'
 slow=$(sed -n "s/.*waits for rank 1 ($host, process \([0-9]*\)).*/\1/p" err | head -n 1)
 is "the state of the process that is waited for" "$(sed -n 's/^State:[^A-Z]*\([A-Z]\).*/\1/p' "/proc/$slow/status")" T
-sleep "${TEMPER_PAUSE:-0}"
+sleep "${TEMPER_PAUSE:-0}" # no verdict: longer by hand
 kill -CONT "$slow"
 wait $pid
 status=$?
@@ -33,7 +33,7 @@ nearly free stopped 0 0
 cp "$TEMPER" other
 printf 'x' >>other
 last="two versions"
-TEMPER_MPI=$PLUG_IN timeout 120 mpirun --oversubscribe -x TEMPER_MPI -n 1 "$TEMPER" train --quiet tiny.yaml run.dir=two engine.threads=1 : \
+TEMPER_MPI=$PLUG_IN timeout 500 mpirun --oversubscribe -x TEMPER_MPI -n 1 "$TEMPER" train --quiet tiny.yaml run.dir=two engine.threads=1 : \
     -n 1 ./other train --quiet tiny.yaml run.dir=two engine.threads=1 >out 2>err </dev/null
 status=$?
 expect 2 "ranks do not have the same program: rank 1 ($host) differs from rank 0 ($host)"

@@ -8,7 +8,7 @@ host=$(hostname)
 # apart WORDS...: two processes, the second with further words.
 apart() {
     last="mpirun, the second with $*"
-    timeout 120 mpirun --oversubscribe -n 1 "$TEMPER" train --quiet tiny.yaml run.dir=apart engine.threads=1 : \
+    timeout 500 mpirun --oversubscribe -n 1 "$TEMPER" train --quiet tiny.yaml run.dir=apart engine.threads=1 : \
         -n 1 "$TEMPER" train --quiet tiny.yaml run.dir=apart engine.threads=1 "$@" >out 2>err </dev/null
     status=$?
     rm -rf apart
@@ -40,17 +40,18 @@ OMPI_COMM_WORLD_SIZE=2 TEMPER_MPI=/nowhere/temper_mpi.so "$TEMPER" train tiny.ya
 status=$?
 expect 2 "started as one of several processes (OMPI_COMM_WORLD_SIZE is 2)"
 
-# A rank that is killed: the others end within seconds, nothing is lost.
+# A rank that is killed: the others notice it, and end, before mpirun has to kill them; nothing is lost.
 for victim in 0 1; do
     dir=killed-$victim
-    mpirun --oversubscribe -n 3 "$TEMPER" train --quiet tiny.yaml run.dir=$dir engine.threads=1 sft.max_num_steps=100000 \
+    mpirun --mca odls_base_sigkill_timeout 500 --oversubscribe -n 3 "$TEMPER" train --quiet tiny.yaml run.dir=$dir engine.threads=1 sft.max_num_steps=100000 \
         sft.val_period=0 >out 2>err </dev/null &
     pid=$!
     wait_until "ls -d $dir/checkpoints/step-* >/dev/null 2>&1"
-    kill -9 "$(pgrep -P $pid | sed -n $((victim + 1))p)"
+    all=$(pgrep -P $pid)
+    kill -9 "$(process_of $pid $victim)"
     wait $pid
+    all_gone "$all"
     grep -q "rank $victim ($host, process [0-9]*) is gone" err || fail "nobody says that rank $victim is gone"
-    pgrep -P $pid >/dev/null && fail "processes are left"
     steps=$(find $dir/checkpoints -maxdepth 1 -name 'step-*' | sed 's/.*-//' | sort -n | tail -n 1)
     steps=$((${steps:-0} + 100))
     ranks 2 train --quiet --resume tiny.yaml run.dir=$dir sft.max_num_steps=$steps sft.val_period=0
@@ -63,7 +64,7 @@ mpirun --oversubscribe -n 2 "$TEMPER" train --quiet tiny.yaml run.dir=asked engi
     sft.val_period=0 >out 2>err </dev/null &
 pid=$!
 wait_until "ls -d asked/checkpoints/step-* >/dev/null 2>&1"
-kill -USR1 "$(pgrep -P $pid | head -n 1)"
+kill -USR1 "$(process_of $pid 0)"
 wait $pid
 is "state" "$("$TOOL" get asked/run.json state)" interrupted
 step=$("$TOOL" get asked/run.json step)

@@ -10,6 +10,8 @@
 
 #include "base/platform.h"
 #include "engine/model/ggml.h"
+#include "engine/model/gguf_mix.h"
+#include "engine/model/gguf_names.h"
 #include "engine/model/safetensors.h"
 
 #define DATA TP_SOURCE_DIR "/tests/data/gguf/"
@@ -17,8 +19,9 @@
 static const struct {
     const char *name;
     tp_ggml_type type;
-} types[] = {{"q4_0", TP_GGML_Q4_0}, {"q5_0", TP_GGML_Q5_0}, {"q8_0", TP_GGML_Q8_0},
-             {"q4_K", TP_GGML_Q4_K}, {"q5_K", TP_GGML_Q5_K}, {"q6_K", TP_GGML_Q6_K}};
+} types[] = {{"q4_0", TP_GGML_Q4_0}, {"q5_0", TP_GGML_Q5_0}, {"q5_1", TP_GGML_Q5_1},
+             {"q8_0", TP_GGML_Q8_0}, {"q4_K", TP_GGML_Q4_K}, {"q5_K", TP_GGML_Q5_K},
+             {"q6_K", TP_GGML_Q6_K}};
 
 static tp_safetensors *st;
 static float *x; /* aligned */
@@ -47,8 +50,6 @@ static void encoders_give_the_bytes_of_llama_cpp(void **state)
 {
     for (size_t i = 0; i < TP_COUNTOF(types); i++) {
         const tp_tensor_entry *wanted = tp_safetensors_find(st, types[i].name);
-        if (types[i].type == TP_GGML_Q5_K) /* which is only read */
-            continue;
         unsigned char *blocks = malloc(wanted->bytes);
         tp_ggml_from_f32(types[i].type, x, blocks, n);
         assert_memory_equal(blocks, wanted->data, wanted->bytes);
@@ -70,11 +71,86 @@ static void decoders_give_the_numbers_of_llama_cpp(void **state)
     }
 }
 
+/* ---- Q4_K_M ---- */
+
+static tp_model *open_model(const char *family, int heads, int kv_heads, int layers, bool is_tied)
+{
+    tp_buf text = {0};
+    tp_model *model = NULL;
+    tp_error err = {0};
+    if (strcmp(family, "gpt2") == 0)
+        tp_buf_addf(
+            &text,
+            "{\"model_type\": \"gpt2\", \"vocab_size\": 64, \"n_embd\": 256, \"n_layer\": %d, "
+            "\"n_head\": %d, \"n_positions\": 128}",
+            layers, heads);
+    else
+        tp_buf_addf(&text,
+                    "{\"model_type\": \"%s\", \"vocab_size\": 64, \"hidden_size\": 256, "
+                    "\"intermediate_size\": 256, \"num_hidden_layers\": %d, "
+                    "\"num_attention_heads\": %d, \"num_key_value_heads\": %d, \"head_dim\": %d, "
+                    "\"max_position_embeddings\": 128, \"tie_word_embeddings\": %s}",
+                    family, layers, heads, kv_heads, 256 / heads, is_tied ? "true" : "false");
+    if (tp_model_parse("config.json", text.data, text.len, &model, &err) != TP_OK)
+        fail_msg("%s", err.message);
+    tp_buf_release(&text);
+    return model;
+}
+
+static char digit_of(uint32_t type)
+{
+    return type == TP_GGML_Q4_K   ? '4'
+           : type == TP_GGML_Q5_K ? '5'
+           : type == TP_GGML_Q6_K ? '6'
+                                  : '?';
+}
+
+/* The types of all matrices called `part`, block after block. */
+static size_t types_of(const tp_model *model, const char *part, char *ret)
+{
+    size_t n_params, found = 0;
+    const tp_param *params = tp_model_params(model, &n_params);
+    for (size_t i = 0; i < n_params; i++) {
+        tp_gguf_place place;
+        char whole[64];
+        assert_true(tp_gguf_place_of(model, &params[i], &place));
+        if (place.is_f32)
+            continue;
+        const char *own =
+            strncmp(place.name, "blk.", 4) == 0 ? strchr(place.name + 4, '.') + 1 : place.name;
+        snprintf(whole, sizeof whole, "%s.weight", part);
+        if (strcmp(own, whole) == 0)
+            ret[found++] = digit_of(tp_gguf_q4_k_m(model, &params[i], place.name));
+    }
+    ret[found] = '\0';
+    return found;
+}
+
+static void the_mixture_is_that_of_llama_quantize(void **state)
+{
+    FILE *file = fopen(DATA "q4_k_m.txt", "r");
+    char family[16], tied[8], part[32], digits[128], ours[128];
+    int heads, kv_heads, layers, lines = 0;
+    assert_non_null(file);
+    while (fscanf(file, "%15s %d %d %d %7s %31s %127s", family, &heads, &kv_heads, &layers, tied,
+                  part, digits) == 7) {
+        tp_model *model = open_model(family, heads, kv_heads, layers, strcmp(tied, "tied") == 0);
+        assert_int_equal(types_of(model, part, ours), strlen(digits));
+        if (strcmp(ours, digits) != 0)
+            fail_msg("%s of %d blocks, %s: %s, not %s", family, layers, part, ours, digits);
+        tp_model_free(model);
+        lines++;
+    }
+    fclose(file);
+    assert_int_equal(lines, 74);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(encoders_give_the_bytes_of_llama_cpp),
         cmocka_unit_test(decoders_give_the_numbers_of_llama_cpp),
+        cmocka_unit_test(the_mixture_is_that_of_llama_quantize),
     };
     return cmocka_run_group_tests(tests, open_blocks, close_blocks);
 }

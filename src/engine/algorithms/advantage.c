@@ -39,26 +39,30 @@ tp_advantage_options tp_advantage_of_kind(int kind, bool leave_one_out, bool nor
     return o;
 }
 
-/* Of the valid rewards but number `without` (n: of all). */
+/* Of the valid rewards but number `without` (n: of all).  Rewards are what a judge says, up to
+ * 1e308: sums and squares need the exponents of long double. */
 static tp_group_stats summary(const double *rewards, const bool *valid, size_t n, size_t without,
                               double floor)
 {
     tp_group_stats s = {.is_flat = true};
-    double largest = 1, squares = 0;
+    double largest = 1;
+    long double sum = 0, squares = 0;
     for (size_t i = 0; i < n; i++)
         if (valid[i] && i != without) {
             s.n_valid++;
-            s.mean += rewards[i];
+            sum += (long double)rewards[i];
             largest = fmax(largest, fabs(rewards[i]));
         }
     if (s.n_valid == 0)
         return s;
-    s.mean /= (double)s.n_valid;
-    for (size_t i = 0; i < n; i++)
+    s.mean = (double)(sum / s.n_valid);
+    for (size_t i = 0; i < n; i++) {
+        long double off = (long double)rewards[i] - (long double)s.mean;
         if (valid[i] && i != without)
-            squares += (rewards[i] - s.mean) * (rewards[i] - s.mean);
+            squares += off * off;
+    }
     if (s.n_valid > 1)
-        s.spread = sqrt(squares / (double)(s.n_valid - 1));
+        s.spread = (double)sqrtl(squares / (s.n_valid - 1));
     if (s.spread <= floor * largest)
         s.spread = 0;
     s.is_flat = s.spread == 0;
@@ -80,10 +84,10 @@ static double group_advantage(const tp_advantage_options *o, const tp_group_stat
     if (all->is_flat)
         return 0;
     tp_group_stats s = others ? summary(rewards, valid, n, i, o->floor) : *all;
-    double advantage = rewards[i] - s.mean;
+    long double advantage = (long double)rewards[i] - (long double)s.mean;
     if (o->spread == TP_SPREAD_GROUP && s.spread > 0)
-        advantage /= s.spread + o->epsilon;
-    return advantage;
+        advantage /= (long double)(s.spread + o->epsilon);
+    return (double)advantage;
 }
 
 void tp_advantage_group(const tp_advantage_options *o, const double *rewards, const bool *valid,
@@ -96,19 +100,21 @@ void tp_advantage_group(const tp_advantage_options *o, const double *rewards, co
 
 void tp_advantage_whiten(double *values, const double *weights, size_t n)
 {
-    double sum = 0, mean = 0, variance = 0;
+    long double sum = 0, mean = 0, variance = 0;
     for (size_t i = 0; i < n; i++) {
-        sum += weights[i];
-        mean += weights[i] != 0 ? weights[i] * values[i] : 0;
+        sum += (long double)weights[i];
+        mean += weights[i] != 0 ? (long double)weights[i] * (long double)values[i] : 0;
     }
     if (sum <= 0)
         return;
     mean /= sum;
+    for (size_t i = 0; i < n; i++) {
+        long double off = (long double)values[i] - mean;
+        variance += weights[i] != 0 ? (long double)weights[i] * off * off : 0;
+    }
+    long double scale = 1 / sqrtl(fmaxl(variance / sum, 1e-8L));
     for (size_t i = 0; i < n; i++)
-        variance += weights[i] != 0 ? weights[i] * (values[i] - mean) * (values[i] - mean) : 0;
-    double scale = 1 / sqrt(fmax(variance / sum, 1e-8));
-    for (size_t i = 0; i < n; i++)
-        values[i] = weights[i] != 0 ? (values[i] - mean) * scale : 0;
+        values[i] = weights[i] != 0 ? (double)(((long double)values[i] - mean) * scale) : 0;
 }
 
 void tp_advantage_clip(const tp_advantage_options *o, double *values, size_t n)

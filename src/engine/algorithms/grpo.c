@@ -414,7 +414,7 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
 
 typedef struct {
     grpo_counts counts;
-    double rewards; /* sum over samples with a reward */
+    long double rewards; /* sum over samples with a reward */
     uint64_t judged, prompts, any;
 } val_sums;
 
@@ -425,7 +425,7 @@ static void add_group(const grpo_rollout *r, const grpo_group *group, val_sums *
         const grpo_sample *sample = &r->samples[group->first + i];
         if (!isfinite(sample->raw_reward))
             continue;
-        s->rewards += sample->raw_reward;
+        s->rewards += (long double)sample->raw_reward;
         s->judged++;
         judged = true;
         any |= sample->raw_reward > 0;
@@ -479,7 +479,7 @@ static void check_goal(trainer *t, double pass_k)
 static void record_validation(trainer *t, const val_sums *s, double seconds)
 {
     grpo *g = t->own;
-    t->val_accuracy = s->judged ? s->rewards / (double)s->judged : NAN;
+    t->val_accuracy = s->judged ? (double)(s->rewards / s->judged) : NAN;
     g->val_any = s->prompts ? (double)s->any / (double)s->prompts : NAN;
     double n = (double)s->counts.samples;
     tp_metric_bus *bus = &t->metrics;

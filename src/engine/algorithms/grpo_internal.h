@@ -61,7 +61,7 @@ typedef struct {
     uint64_t samples, prompts_left_out;
     uint64_t by_status[TP_REWARD_KINDS], by_finish[8];
     char why[400]; /* the first answer without a reward: its judge's reason, or "" */
-    double reward_sum, reward_squares; /* of all groups drawn: mean per group */
+    long double reward_sum, reward_squares; /* of all groups drawn: mean per group */
     uint64_t rewarded;
     int64_t prompt_tokens, answer_tokens, longest_answer;
     double generation_s, reward_s, logprob_s, reference_s, advantage_s, training_s;
@@ -103,7 +103,8 @@ typedef struct {
     uint32_t micro;
     bool is_idle; /* this rank has no micro-batch in the round: what it computes weighs nothing */
     int64_t n_updates;
-    double advantage_sum, advantage_min, advantage_max; /* over trained tokens */
+    long double advantage_sum; /* over trained tokens */
+    double advantage_min, advantage_max;
     double grad_norm_max;
 
     int64_t unrewarded_steps;                /* in a row, without one reward */

@@ -11,16 +11,16 @@ static double share(double a, double of) { return of > 0 ? a / of : NAN; }
 /* Mean of the group means and its standard error: prompts are what is drawn. */
 static double reward_mean(const grpo_counts *c)
 {
-    return share(c->reward_sum, (double)c->rewarded);
+    return c->rewarded ? (double)(c->reward_sum / c->rewarded) : NAN;
 }
 
 static double reward_error(const grpo_counts *c)
 {
-    double n = (double)c->rewarded, mean = reward_mean(c);
+    long double n = c->rewarded, mean = n > 0 ? c->reward_sum / n : 0;
     if (n < 2)
         return NAN;
-    double variance = (c->reward_squares - n * mean * mean) / (n - 1);
-    return sqrt(fmax(variance, 0) / n);
+    long double variance = (c->reward_squares - n * mean * mean) / (n - 1);
+    return (double)sqrtl(fmaxl(variance, 0) / n);
 }
 
 static double cut_share(const grpo_counts *c)
@@ -39,13 +39,13 @@ void tp_grpo_note_reward(trainer *t)
 
 static double filtered_reward(const grpo *g)
 {
-    double sum = 0, n = 0;
+    long double sum = 0, n = 0;
     for (uint32_t i = 0; i < g->rollout.n_samples; i++)
         if (g->rollout.samples[i].is_valid) {
-            sum += g->rollout.samples[i].reward;
+            sum += (long double)g->rollout.samples[i].reward;
             n++;
         }
-    return share(sum, n);
+    return n > 0 ? (double)(sum / n) : NAN;
 }
 
 static void record_rewards(trainer *t)
@@ -60,10 +60,12 @@ static void record_rewards(trainer *t)
     tp_metric_put(bus, "train/baseline_reward/pct_0", share((double)c->wrong_groups, groups));
     tp_metric_put(bus, "train/baseline_reward/pct_1", share((double)c->right_groups, groups));
     tp_metric_put(bus, "train/baseline_reward/pct_mixed", share(mixed, groups));
-    tp_metric_put(bus, "train/advantages/mean", share(g->advantage_sum, g->total.tokens));
+    tp_metric_put(bus, "train/advantages/mean",
+                  g->total.tokens > 0 ? (double)(g->advantage_sum / (long double)g->total.tokens)
+                                      : NAN);
     tp_metric_put(bus, "train/advantages/max", g->advantage_max);
     tp_metric_put(bus, "train/advantages/min", g->advantage_min);
-    tp_metric_put(bus, "train/advantages/sum", g->advantage_sum);
+    tp_metric_put(bus, "train/advantages/sum", (double)g->advantage_sum);
     tp_metric_put(bus, "train/num_valid_samples", g->total.sequences);
     tp_metric_put(bus, "train/dynamic_sampling_num_gen_batches", (double)c->draws);
     tp_metric_put(bus, "train/dynamic_sampling_num_discarded_valid_samples",

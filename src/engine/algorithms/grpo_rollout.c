@@ -203,8 +203,9 @@ static void count_draw(const grpo_rollout *r, uint32_t first_group, uint64_t lef
         c->wrong_groups += group->raw.n_valid > 0 && group->raw.is_flat && group->raw.mean <= 0;
         c->right_groups += group->raw.n_valid > 0 && group->raw.is_flat && group->raw.mean >= 1;
         if (group->raw.n_valid) {
-            c->reward_sum += group->raw.mean;
-            c->reward_squares += group->raw.mean * group->raw.mean;
+            long double mean = (long double)group->raw.mean;
+            c->reward_sum += mean;
+            c->reward_squares += mean * mean;
             c->rewarded++;
         }
         for (uint32_t i = 0; i < group->n; i++) {

@@ -154,7 +154,7 @@ static void collect_tokens(grpo *g, const double *flat)
             s->advantage[k] = flat[at];
             if (!s->is_trained)
                 continue;
-            g->advantage_sum += flat[at];
+            g->advantage_sum += (long double)flat[at];
             g->advantage_min = fmin(g->advantage_min, flat[at]);
             g->advantage_max = fmax(g->advantage_max, flat[at]);
         }

@@ -5,7 +5,7 @@
  * A part is the sum of a tree over the ranks, the same tree for every part, as a + b = b + a.
  * Recursive doubling gathers, the same way back.  Other numbers of ranks: in round k a rank gets
  * its part from the rank k behind it and adds it, and gathering is a ring; the order of a sum
- * follows from who owns the part. */
+ * follows from who owns the part.  So are sums of what is encoded, with any number of ranks. */
 #include "base/platform.h"
 #include "engine/comm/comm_internal.h"
 
@@ -81,13 +81,23 @@ static exchange in_a_ring(int r, int n, int round, bool is_gathering)
     return (exchange){part(to, n), part(r, n), to, (r + 1 + round) % n};
 }
 
-static int rounds_of(int n) { return is_power_of_two(n) ? __builtin_ctz((unsigned)n) : n - 1; }
+/* What is encoded is decoded where it is summed, so that it goes there at once. */
+static bool is_in_halves(const tp_comm *c, const tp_exchange *r)
+{
+    return is_power_of_two(size_of(c, r)) && (r->is_gathering || !r->c.coder);
+}
+
+static int rounds_of(const tp_comm *c, const tp_exchange *r)
+{
+    int n = size_of(c, r);
+    return is_in_halves(c, r) ? __builtin_ctz((unsigned)n) : n - 1;
+}
 
 static exchange exchange_of(const tp_comm *c, const tp_exchange *r)
 {
     int n = size_of(c, r), rank = place_in(c, r);
     int half = r->is_gathering ? 1 << r->round : n >> (r->round + 1);
-    exchange x = is_power_of_two(n) ? in_halves(rank, half, r->is_gathering)
+    exchange x = is_in_halves(c, r) ? in_halves(rank, half, r->is_gathering)
                                     : in_a_ring(rank, n, r->round, r->is_gathering);
     x.to = rank_at(r, x.to);
     x.from = rank_at(r, x.from);
@@ -122,6 +132,7 @@ static tp_status begin_round(tp_comm *c, tp_exchange *r, tp_error *err)
         if (r->sending < 0)
             return lost(c, x.to, err);
         c->stats.bytes_sent += out;
+        c->stats.encoded_bytes += r->c.coder ? out : 0;
         c->stats.messages++;
     }
     return TP_OK;
@@ -130,11 +141,13 @@ static tp_status begin_round(tp_comm *c, tp_exchange *r, tp_error *err)
 /* The next round, or the next half, or the end. */
 static tp_status next_round(tp_comm *c, tp_exchange *r, tp_error *err)
 {
-    if (++r->round == rounds_of(size_of(c, r))) {
+    if (++r->round == rounds_of(c, r)) {
         if (r->is_gathering || r->c.kind == TP_REDUCE_SCATTER) {
             r->is_done = true;
             return TP_OK;
         }
+        if (r->c.coder)
+            TP_TRY(r->c.coder->turn(r->c.coder->user, err));
         r->is_gathering = true;
         r->round = 0;
     }
@@ -152,7 +165,9 @@ static void add_what_came(tp_comm *c, const tp_exchange *r)
 {
     if (!r->add_to || !r->n_add)
         return;
-    if (r->c.add)
+    if (r->c.coder)
+        r->c.coder->add(r->c.coder->user, r->c.temp, r->n_add);
+    else if (r->c.add)
         r->c.add(r->add_to, r->c.temp, r->n_add);
     else
         tp_comm_pass(c, r->c.add_s * (double)r->n_add);

@@ -66,6 +66,17 @@ typedef struct {
     int first, stride, count;
 } tp_comm_group;
 
+/* What is exchanged is an encoded form of what is summed.  Each rank sends every other one its
+ * part once, and whose part it is decodes and adds: what is its own, then what comes from the next
+ * rank, the one after that ... round to the one before it. */
+typedef struct {
+    /* `n` elements of the own part, as another rank has sent them */
+    void (*add)(void *user, const void *from, size_t n);
+    /* the own sum is complete: encode it into the own part of the data, which is gathered next */
+    tp_status (*turn)(void *user, tp_error *err);
+    void *user;
+} tp_exchange_coder;
+
 typedef struct {
     tp_collective_kind kind;
     size_t element; /* bytes */
@@ -74,8 +85,9 @@ typedef struct {
     void *temp;     /* of kinds that sum: as large as the data */
     /* [ranks + 1]: part i is the elements from starts[i] to starts[i + 1]; may be empty */
     const size_t *starts;
-    tp_comm_group group; /* that this rank is one of; every rank is in one of as many */
-    double add_s; /* without `add`: of an element */
+    tp_comm_group group;            /* that this rank is one of; every rank is in one of as many */
+    double add_s;                   /* without `add`: of an element */
+    const tp_exchange_coder *coder; /* (optional) of kinds that sum, in place of `add` */
 } tp_exchange_spec;
 
 typedef struct tp_exchange tp_exchange;
@@ -123,6 +135,14 @@ void tp_comm_set_step(tp_comm *comm, int64_t step);
 /* Where waiting for a rank takes long; NULL: nobody hears it. */
 void tp_comm_on_notice(tp_comm *comm, void (*say)(void *user, const char *text), void *user);
 
+/* This rank's clock against that of rank 0: `now` here is offset_ns more than there, give or take
+ * error_ns.  Every rank asks at once; `now` is in nanoseconds. */
+typedef struct {
+    int64_t offset_ns, error_ns;
+} tp_clock_offset;
+TP_CHECKED tp_status tp_comm_compare_clocks(tp_comm *comm, int64_t (*now)(void *user), void *user,
+                                            tp_clock_offset *ret, tp_error *err);
+
 /* ---- in a network that is simulated (world.h) ---- */
 
 /* Something was computed for so long.  Nothing elsewhere. */
@@ -134,8 +154,9 @@ double tp_comm_now_s(const tp_comm *comm); /* of the machine's clock, elsewhere 
 typedef struct {
     uint64_t bytes_sent; /* by this rank, measured where they are handed over */
     uint64_t messages;
-    double exposed_s; /* this thread spent on it */
-    double hidden_s;  /* something was on its way while this thread did other work */
+    uint64_t encoded_bytes; /* of bytes_sent */
+    double exposed_s;       /* this thread spent on it */
+    double hidden_s;        /* something was on its way while this thread did other work */
 } tp_comm_stats;
 tp_comm_stats tp_comm_get_stats(const tp_comm *comm);
 

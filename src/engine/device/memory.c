@@ -154,6 +154,7 @@ tp_status tp_mem_alloc(tp_mem_kind kind, size_t bytes, void **ret, tp_error *err
     bool is_locked = kind == TP_MEM_DATA && tp_locked_memory_ask((void *)user, bytes);
     *((header *)user - 1) = (header){
         .mapping = m, .mapped = mapped, .bytes = bytes, .kind = kind, .is_locked = is_locked};
+    TP_POISON((char *)user + bytes, (uintptr_t)m + mapped - user - bytes);
     *ret = (void *)user;
     if (tp_trace_enabled())
         trace_change(kind, *ret, (int64_t)bytes);
@@ -170,6 +171,7 @@ void tp_mem_free(void *p)
         trace_change(h.kind, p, -(int64_t)h.bytes);
     if (h.is_locked)
         tp_locked_memory_end(h.bytes);
+    TP_UNPOISON(h.mapping, h.mapped);
     munmap(h.mapping, h.mapped);
 }
 

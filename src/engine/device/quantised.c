@@ -47,6 +47,14 @@ static float largest(const float *x, int64_t n)
     return most;
 }
 
+int8_t tp_int8_code(float x, float inverse)
+{
+    float code = roundf(x * inverse);
+    if (isnan(code))
+        return 0;
+    return (int8_t)(code > 127 ? 127 : code < -127 ? -127 : code);
+}
+
 void tp_int8_encode(const float *x, int64_t n, int8_t *codes, float *scales)
 {
     for (int64_t begin = 0; begin < n; begin += TP_INT8_BLOCK) {
@@ -55,7 +63,7 @@ void tp_int8_encode(const float *x, int64_t n, int8_t *codes, float *scales)
         float inverse = scale != 0 ? 1 / scale : 0;
         scales[begin / TP_INT8_BLOCK] = scale;
         for (int64_t i = begin; i < end; i++)
-            codes[i] = (int8_t)roundf(x[i] * inverse);
+            codes[i] = tp_int8_code(x[i], inverse);
     }
 }
 

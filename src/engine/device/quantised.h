@@ -23,6 +23,9 @@ int64_t tp_nf4_bytes(int64_t n);
 int64_t tp_nf4_sizes(int64_t n);
 int64_t tp_nf4_groups(int64_t n);
 
+/* To the nearest, halves away from zero.  A scale below the smallest normal number may have no
+ * finite inverse. */
+int8_t tp_int8_code(float x, float inverse);
 void tp_int8_encode(const float *x, int64_t n, int8_t *codes, float *scales);
 void tp_nf4_encode(const float *x, int64_t n, uint8_t *codes, uint8_t *sizes, float *groups);
 

@@ -12,6 +12,7 @@ static const struct {
     [TP_ROLE_CACHE] = {"cache", TP_MEM_KV_CACHE},
     [TP_ROLE_ADAPTER] = {"adapter", TP_MEM_WEIGHTS},
     [TP_ROLE_CONSTANT] = {"constant", TP_MEM_CONSTANTS},
+    [TP_ROLE_ERROR] = {"error", TP_MEM_OPTIMIZER},
 };
 
 static const char *const layouts[] = {

@@ -21,6 +21,7 @@ typedef enum {
     TP_ROLE_CACHE,    /* keys or values, one row a block */
     TP_ROLE_ADAPTER,  /* trained in place of the weight it belongs to */
     TP_ROLE_CONSTANT, /* computed once */
+    TP_ROLE_ERROR,    /* of a gradient, a row a rank: what it could not send yet */
     TP_ROLES
 } tp_role;
 

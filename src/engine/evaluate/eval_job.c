@@ -92,7 +92,9 @@ tp_status tp_eval_job_open_model(tp_eval_job *j, tp_model_note say, void *user, 
     if (j->prompts)
         TP_TRY(tp_prompts_check(j->prompts, j->encoder, j->max_length, NULL, NULL, &too_long, err));
     j->n_too_long = too_long;
+    static const char *const bases[] = {NULL, "int8", "nf4"};
     tp_dtype dtype = o->generation.precision ? TP_DTYPE_BF16 : TP_DTYPE_F32;
+    TP_TRY(tp_text_model_keep_base(&j->m, bases[o->generation.base], dtype, err));
     const tp_engine_options options = {.compute_dtype = dtype,
                                        .cache_dtype = dtype,
                                        .max_length = j->max_length,
@@ -116,7 +118,7 @@ tp_status tp_eval_job_force_isa(const tp_eval_job *j, tp_error *err)
 
 /* ---- running ---- */
 
-tp_status tp_eval_job_run(tp_eval_job *j,
+tp_status tp_eval_job_run(tp_eval_job *j, const tp_perturbation *perturbation,
                           bool (*on_progress)(void *user, const tp_evaluate_progress *progress),
                           void *user, tp_evaluation *ret, tp_error *err)
 {
@@ -136,6 +138,7 @@ tp_status tp_eval_job_run(tp_eval_job *j,
                                    .n_stop_strings = o->generation.stop_strings.n,
                                    .success_threshold = o->eval.success_threshold,
                                    .pool = j->pool,
+                                   .perturbation = perturbation,
                                    .on_progress = on_progress,
                                    .user = user};
     return tp_evaluate(j->m.engine, j->m.model, j->m.tokenizer, j->prompts, j->encoder, j->env,

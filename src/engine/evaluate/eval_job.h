@@ -32,8 +32,8 @@ TP_CHECKED tp_status tp_eval_job_open_model(tp_eval_job *j, tp_model_note say, v
                                             tp_error *err);
 /* engine.isa, for the whole process. */
 TP_CHECKED tp_status tp_eval_job_force_isa(const tp_eval_job *j, tp_error *err);
-/* Ask and judge; everything is open.  on_progress: see evaluate.h. */
-TP_CHECKED tp_status tp_eval_job_run(tp_eval_job *j,
+/* Ask and judge; everything is open.  on_progress, perturbation (or NULL): see evaluate.h. */
+TP_CHECKED tp_status tp_eval_job_run(tp_eval_job *j, const tp_perturbation *perturbation,
                                      bool (*on_progress)(void *user,
                                                          const tp_evaluate_progress *progress),
                                      void *user, tp_evaluation *ret, tp_error *err);

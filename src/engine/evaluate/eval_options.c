@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/platform.h"
+#include "engine/evaluate/perturb.h"
 #include "engine/reward/environment_kind.h"
 
 #define AT(member) offsetof(tp_eval_options, member)
@@ -87,6 +88,26 @@ static tp_status read_k(const tp_config *config, tp_eval_options *o, tp_error *e
     return TP_OK;
 }
 
+static tp_status check_perturbations(const tp_config *config, const tp_eval_options *o,
+                                     tp_error *err)
+{
+    const tp_str_list *list = &o->eval.perturbations;
+    if (list->n > TP_EVAL_MOST_PERTURBATIONS)
+        return tp_config_fail(config, "eval.perturbations", err, "%zu of them; at most %d", list->n,
+                              TP_EVAL_MOST_PERTURBATIONS);
+    for (size_t i = 0; i < list->n; i++) {
+        if (!tp_perturbation_find(list->v[i]))
+            return tp_config_fail(config, "eval.perturbations", err,
+                                  "'%.40s' is none; known are order, space, case and digits",
+                                  list->v[i]);
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(list->v[i], list->v[k]) == 0)
+                return tp_config_fail(config, "eval.perturbations", err, "'%s' is there twice",
+                                      list->v[i]);
+    }
+    return TP_OK;
+}
+
 /* Of two names for one thing the one that is set; both are a contradiction. */
 static tp_status merge_keys(const tp_config *config, const char *path, const char **main_key,
                             const char *other, tp_error *err)
@@ -106,6 +127,7 @@ tp_status tp_eval_options_bind(tp_config *config, tp_eval_options *ret, tp_error
     memset(&o, 0, sizeof o);
     TP_TRY(tp_config_bind(config, option_table, TP_COUNTOF(option_table), &o, err));
     TP_TRY(read_k(config, &o, err));
+    TP_TRY(check_perturbations(config, &o, err));
     TP_TRY(merge_keys(config, "data.problem_key", &o.data.input_key, o.data.problem_key, err));
     TP_TRY(merge_keys(config, "data.solution_key", &o.data.output_key, o.data.solution_key, err));
     if (o.template_variables && o.template_variables->type != TP_JSON_OBJECT)

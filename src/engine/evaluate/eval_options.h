@@ -7,6 +7,7 @@
 #include "stats/eval_summary.h"
 
 enum { TP_EVAL_PASS_AT_K, TP_EVAL_CONS_AT_K };
+enum { TP_EVAL_MOST_PERTURBATIONS = 4 };
 
 typedef struct {
     struct {
@@ -14,6 +15,7 @@ typedef struct {
         int64_t num_tests_per_prompt, seed;
         tp_f64_list k_value;
         const char *save_path;
+        tp_str_list perturbations;
         double confidence_level, success_threshold;
     } eval;
     int64_t k[TP_EVAL_MAX_K]; /* eval.k_value, or powers of two and num_tests_per_prompt */
@@ -26,6 +28,7 @@ typedef struct {
         tp_f64_list stop_token_ids;
         tp_str_list stop_strings;
         int precision; /* 0: float32, 1: bfloat16 */
+        int base;      /* 0: as it is, 1: int8, 2: nf4 */
     } generation;
 
     const char *tokenizer_name, *chat_template;

@@ -204,12 +204,41 @@ static void add_prompts(const tp_eval_report *r, int64_t n_rows, tp_buf *out)
     free(order);
 }
 
+/* ---- robustness ---- */
+
+static void add_perturbed(const tp_eval_report *r, tp_buf *out)
+{
+    char a[32], b[32], p[32];
+    if (!r->n_perturbed)
+        return;
+    tp_buf_addf(out, "\n  %-8s %7s  %8s %9s  %8s   %g%% interval        p (Holm)  verdict\n",
+                "written", "prompts", "as it is", "otherwise", "change", 100 * r->summary->level);
+    for (size_t i = 0; i < r->n_perturbed; i++) {
+        const tp_eval_perturbed *x = &r->perturbed[i];
+        const tp_eval_paired *d = &x->paired;
+        tp_buf_addf(out, "  %-8s %7zu", x->kind->name, x->n_changed);
+        if (isnan(d->difference)) {
+            tp_buf_addf(out, "  %s\n", x->n_changed ? d->why : "it changes none of them");
+            continue;
+        }
+        tp_buf_addf(out, "  %8s %9s  %+8.4f", tp_eval_share(d->a, a), tp_eval_share(d->b, b),
+                    d->difference);
+        if (isnan(d->lo))
+            tp_buf_addf(out, "   %-20s", "-");
+        else
+            tp_buf_addf(out, "   %+.4f .. %+.4f  ", d->lo, d->hi);
+        tp_buf_addf(out, "  %8s  %s\n", tp_eval_p(x->p_adjusted, p), tp_change_name(x->verdict));
+    }
+    tp_buf_adds(out, "  (pass@1 of the prompts that the perturbation changes, paired by prompt)\n");
+}
+
 void tp_eval_report_text(const tp_eval_report *r, int64_t n_rows, bool colour, tp_buf *out)
 {
     add_header(r, out);
     add_estimates(r, out);
     add_conventions(r, out);
     add_left_out(r, colour, out);
+    add_perturbed(r, out);
     add_work(r, out);
     add_prompts(r, n_rows, out);
 }
@@ -258,7 +287,7 @@ static void write_prompt(const tp_eval_report *r, size_t i, bool samples, tp_jso
     tp_json_w_put_i64(w, "correct", c->correct);
     tp_json_w_put_i64(w, "excluded", c->excluded);
     tp_json_w_put_known(w, "pass_at_1", c->n ? (double)c->correct / (double)c->n : NAN);
-    tp_json_w_put_known(w, "mean_reward", c->n ? c->reward_sum / (double)c->n : NAN);
+    tp_json_w_put_known(w, "mean_reward", c->n ? (double)(c->reward_sum / c->n) : NAN);
     tp_json_w_put_known(w, "majority", c->majority);
     tp_json_w_put_str(w, "majority_answer", p->majority);
     if (samples) {
@@ -284,6 +313,22 @@ static void write_work(const tp_eval_report *r, tp_json_w *w)
     tp_json_w_put_known(w, "judge_s", e->judge_s);
 }
 
+static void write_perturbed(const tp_eval_report *r, tp_json_w *w)
+{
+    tp_json_w_put_begin(w, "robustness", '[');
+    for (size_t i = 0; i < r->n_perturbed; i++) {
+        const tp_eval_perturbed *x = &r->perturbed[i];
+        tp_json_w_begin(w, '{');
+        tp_json_w_put_str(w, "perturbation", x->kind->name);
+        tp_json_w_put_i64(w, "n_changed", (int64_t)x->n_changed);
+        tp_json_w_put_known(w, "p_adjusted", x->p_adjusted);
+        tp_json_w_put_str(w, "verdict_adjusted", tp_change_name(x->verdict));
+        tp_eval_paired_json(&x->paired, w);
+        tp_json_w_end(w, '}');
+    }
+    tp_json_w_end(w, ']');
+}
+
 void tp_eval_report_json(const tp_eval_report *r, bool samples, int indent, tp_buf *out)
 {
     tp_json_w w;
@@ -301,6 +346,8 @@ void tp_eval_report_json(const tp_eval_report *r, bool samples, int indent, tp_b
     tp_eval_summary_json(r->summary, &w);
     write_work(r, &w);
     tp_json_w_end(&w, '}');
+    if (r->n_perturbed)
+        write_perturbed(r, &w);
     tp_json_w_put_begin(&w, "prompts", '[');
     for (size_t i = 0; i < r->evaluation->n; i++)
         write_prompt(r, i, samples, &w);

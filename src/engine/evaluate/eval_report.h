@@ -5,6 +5,15 @@
 #include "engine/evaluate/eval_options.h"
 #include "engine/evaluate/evaluate.h"
 
+/* The evaluation again, its questions written otherwise. */
+typedef struct {
+    const tp_perturbation *kind;
+    size_t n_prompts, n_changed; /* all, and those that were asked again */
+    tp_eval_paired paired;       /* of these: perturbed less plain */
+    double p_adjusted;           /* after Holm over all perturbations; NaN: not known */
+    tp_change verdict;           /* by that */
+} tp_eval_perturbed;
+
 typedef struct {
     const tp_config *config;
     const tp_eval_options *options;
@@ -15,6 +24,8 @@ typedef struct {
     const tp_evaluation *evaluation;
     const tp_eval_summary *summary;
     tp_environment_counts judges;
+    const tp_eval_perturbed *perturbed;
+    size_t n_perturbed;
 } tp_eval_report;
 
 /* For people: estimates with intervals, what was left out and why, the prompts at both

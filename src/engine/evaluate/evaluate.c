@@ -28,7 +28,7 @@ typedef struct {
     int32_t *stop_ids;
     size_t n_stop_ids;
     int64_t longest; /* prompt and answer */
-    tp_arena arena;
+    tp_arena arena, perturbed;
     tp_ids ids;
     tp_buf text;
     flight *flights;
@@ -73,14 +73,19 @@ static void leave_out(evaluation *v, size_t index, const char *why)
     v->waiting[v->n_waiting++] = index;
 }
 
-static tp_status prepare(evaluation *v, size_t index, tp_evaluation_prompt *p)
+/* *ret_is_asked: false where a perturbation changes nothing. */
+static tp_status prepare(evaluation *v, size_t index, tp_evaluation_prompt *p, bool *ret_is_asked)
 {
-    tp_prompt prompt;
+    tp_prompt prompt, asked;
     tp_arena_rewind(&v->arena, 0);
+    tp_arena_rewind(&v->perturbed, 0);
     tp_buf_clear(&v->text);
     v->ids.len = 0;
     TP_TRY(tp_prompts_get(v->source, index, &v->arena, &prompt, v->err));
-    TP_TRY(tp_prompt_encode(v->encoder, &prompt, &v->ids, &v->text, v->err));
+    asked = prompt;
+    *ret_is_asked = !v->o->perturbation ||
+                    tp_perturb_prompt(v->o->perturbation, &v->perturbed, &prompt, &asked);
+    TP_TRY(tp_prompt_encode(v->encoder, &asked, &v->ids, &v->text, v->err));
     p->id = copy(prompt.id, strlen(prompt.id));
     p->question = copy(prompt.text, strlen(prompt.text));
     p->prompt = copy(tp_buf_str(&v->text), v->text.len);
@@ -95,7 +100,13 @@ static tp_status submit(evaluation *v, size_t index)
 {
     char why[160];
     tp_evaluation_prompt *p = &v->e->prompts[index];
-    TP_TRY(prepare(v, index, p));
+    bool is_asked;
+    TP_TRY(prepare(v, index, p, &is_asked));
+    if (!is_asked) {
+        v->e->n_unchanged++;
+        leave_out(v, index, "the perturbation leaves it as it is");
+        return TP_OK;
+    }
     if (v->ids.len == 0 || p->n_prompt_tokens >= v->longest) {
         if (v->ids.len == 0)
             snprintf(why, sizeof why, "the prompt is empty");
@@ -234,7 +245,7 @@ static void count_sample(evaluation *v, tp_eval_prompt *c, tp_evaluation_sample 
     }
     c->n++;
     c->correct += s->is_correct;
-    c->reward_sum += s->reward.reward;
+    c->reward_sum += (long double)s->reward.reward;
     v->progress.correct += s->is_correct;
 }
 
@@ -358,6 +369,7 @@ static tp_status prepare_all(evaluation *v, const tp_model *model)
     v->progress.n = e->n * (size_t)e->n_samples;
     /* Room for all prompts of a chunk, unless they are huge. */
     v->portion = TP_MIN(TP_MAX(ARENA_BYTES / bytes, (size_t)1), (size_t)(CHUNK + QUEUE_AHEAD + 1));
+    TP_TRY(tp_arena_init(&v->perturbed, v->o->perturbation ? 4 * bytes + (1 << 20) : 1, v->err));
     return tp_arena_init(&v->arena, v->portion * bytes, v->err);
 }
 
@@ -387,6 +399,7 @@ tp_status tp_evaluate(tp_engine *engine, const tp_model *model, const tp_tokeniz
     free(v.waiting);
     free(v.stop_ids);
     tp_arena_release(&v.arena);
+    tp_arena_release(&v.perturbed);
     tp_ids_release(&v.ids);
     tp_buf_release(&v.text);
     if (status != TP_OK) {

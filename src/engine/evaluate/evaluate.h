@@ -12,6 +12,7 @@
 #ifndef TP_ENGINE_EVALUATE_EVALUATE_H
 #define TP_ENGINE_EVALUATE_EVALUATE_H
 
+#include "engine/evaluate/perturb.h"
 #include "engine/generate/engine.h"
 #include "engine/reward/environment.h"
 #include "stats/eval_summary.h"
@@ -35,6 +36,9 @@ typedef struct {
     double success_threshold; /* answers whose judge does not say are right from this reward
                                  on; 0: 1 */
     tp_pool *pool;            /* for judging; may be NULL */
+    /* (optional) questions are asked as this writes them, and judged as they are; those that it
+     * leaves as they are, are left out */
+    const tp_perturbation *perturbation;
     /* (optional) now and then; false ends the evaluation with TP_ERR_INTERRUPTED */
     bool (*on_progress)(void *user, const tp_evaluate_progress *progress);
     void *user;
@@ -65,6 +69,7 @@ typedef struct {
     tp_eval_prompt *counts; /* n; ids and questions point into prompts: for
                                     tp_eval_summarize() */
     uint64_t statuses[TP_REWARD_KINDS];
+    size_t n_unchanged;   /* prompts that the perturbation leaves as they are */
     uint64_t n_truncated; /* answers cut off by the limit on tokens */
     uint64_t n_threshold; /* answers judged right or wrong by success_threshold */
     uint64_t n_new_tokens;

@@ -11,6 +11,7 @@
 #include "engine/backend/backend.h"
 #include "engine/comm/comm.h"
 #include "engine/device/tensor.h"
+#include "engine/exec/wire.h"
 
 /* Who trains together.  Zeroed: one process. */
 typedef struct {
@@ -33,9 +34,19 @@ typedef enum { TP_TALK_ALL, TP_TALK_PARTS, TP_TALK_WEIGHTS } tp_talk;
 tp_traffic *tp_traffic_plan(const tp_ranks *ranks, const tp_launch *launches, size_t n,
                             tp_arena *arena);
 size_t tp_traffic_staging_bytes(const tp_traffic *traffic);
-/* Bytes that a rank sends of what launch i begins, in so many messages in a row; 0: it begins
- * nothing. */
-double tp_traffic_begun_bytes(const tp_traffic *traffic, size_t i, double *ret_rounds);
+/* Of what launch i begins, a rank's on average; zeroed: it begins nothing. */
+typedef struct {
+    double bytes, plain_bytes; /* sent; and if it were not compressed */
+    double rounds;             /* messages in a row */
+} tp_begun;
+tp_begun tp_traffic_begun(const tp_traffic *traffic, size_t i);
+
+/* What this rank compressed so far. */
+typedef struct {
+    double plain_bytes;  /* that would have been sent: its average share */
+    double square, lost; /* squares of the numbers that were encoded, and of what that lost */
+} tp_wire_stats;
+tp_wire_stats tp_traffic_wire_stats(const tp_traffic *traffic);
 /* Its number of what goes together, for a wait that of what it waits for; -1: none. */
 int tp_traffic_bucket(const tp_traffic *traffic, size_t i);
 tp_collective_kind tp_traffic_kind(const tp_traffic *traffic, size_t i);

@@ -7,6 +7,7 @@
 
 #include "base/platform.h"
 #include "engine/generate/engine_internal.h"
+#include "engine/model/adapter.h"
 
 enum { DEFAULT_RUNNING = 64, DEFAULT_CACHE_BYTES = 1 << 30 };
 
@@ -95,6 +96,7 @@ static void build_head(const tp_engine *e, tp_graph *g, tp_ref hidden, tp_ref he
     tp_attrs attrs = {.n0 = e->options.n_tokens};
     tp_ref ids = tp_graph_op(g, TP_OP_sample, &attrs, 3, choice, "sample");
     g->values[logits].is_exact = true; /* rounded ones would make ties that the model has not */
+    g->values[logits].dtype = TP_DTYPE_F32; /* ... also where embeddings are kept in bf16 */
     tp_graph_output(g, logits);
     for (tp_ref k = 0; k < 3; k++)
         tp_graph_output(g, ids + k);
@@ -104,6 +106,7 @@ static tp_status build(tp_engine *e, int32_t n_blocks, int64_t positions, tp_err
 {
     const tp_engine_options *o = &e->options;
     int64_t T = o->step_tokens;
+    size_t n_beside = tp_model_adapters_beside(e->model);
     double context = 0.5 * (double)o->max_length;
     TP_TRY(tp_program_add(e->program, "generate", e->states, context, &e->graph, err));
     tp_graph *g = tp_program_graph(e->program, e->graph);
@@ -112,6 +115,7 @@ static tp_status build(tp_engine *e, int32_t n_blocks, int64_t positions, tp_err
     tp_forward forward = {.tokens = input(g, "tokens", TP_DTYPE_I32, T, 1),
                           .positions = input(g, "positions", TP_DTYPE_I32, T, 1),
                           .slots = input(g, "slots", TP_DTYPE_I32, T, 1),
+                          .which = n_beside ? input(g, "which", TP_DTYPE_I32, T, 1) : 0,
                           .tables = tp_graph_input(g, "tables", TP_DTYPE_I32, 2, table),
                           .max_positions = positions,
                           .cache_blocks = n_blocks,
@@ -137,6 +141,7 @@ static void allocate_lists(tp_engine *e, int32_t n_blocks)
     e->tokens = zeroed(T, sizeof *e->tokens);
     e->positions = zeroed(T, sizeof *e->positions);
     e->slots = zeroed(T, sizeof *e->slots);
+    e->which = zeroed(T, sizeof *e->which);
     e->tables = zeroed(R * e->table_width, sizeof *e->tables);
     e->rows = zeroed(R, sizeof *e->rows);
     e->sampling = zeroed(4 * R, sizeof *e->sampling);
@@ -194,6 +199,7 @@ tp_status tp_engine_alloc(tp_engine *e, tp_error *err)
     e->in_tokens = tp_exec_input(e->exec, "tokens");
     e->in_positions = tp_exec_input(e->exec, "positions");
     e->in_slots = tp_exec_input(e->exec, "slots");
+    e->in_which = tp_exec_input(e->exec, "which");
     e->in_tables = tp_exec_input(e->exec, "tables");
     e->in_rows = tp_exec_input(e->exec, "rows");
     e->in_sampling = tp_exec_input(e->exec, "sampling");
@@ -243,6 +249,9 @@ static tp_status check_request(const tp_engine *e, const tp_request *r, tp_error
         return tp_fail(err, TP_ERR_CONFIG,
                        "the prompt has %zu tokens; with room for an answer at most %lld fit",
                        r->n_prompt, (long long)e->options.max_length - 1);
+    if (r->adapter < 0 || (size_t)r->adapter > tp_model_adapters_beside(e->model))
+        return tp_fail(err, TP_ERR_ARG, "adapter %d of %zu", r->adapter,
+                       tp_model_adapters_beside(e->model));
     if (r->n_samples < 0 || r->n_samples > 1 << 24)
         return tp_fail(err, TP_ERR_CONFIG, "%lld samples of a prompt", (long long)r->n_samples);
     if (r->n_stop_strings > 0 && !e->options.tokenizer)
@@ -273,6 +282,7 @@ static request *copy_request(const tp_engine *e, const tp_request *from)
     r->rules.suppressed = copied(from->rules.suppressed, from->rules.n_suppressed, sizeof(int32_t));
     r->rules.suppressed_first =
         copied(from->rules.suppressed_first, from->rules.n_suppressed_first, sizeof(int32_t));
+    r->adapter = from->adapter - 1;
     r->seed = from->seed;
     r->stream = from->stream;
     r->stop_ids = copied(from->stop_ids, from->n_stop_ids, sizeof *from->stop_ids);
@@ -417,6 +427,7 @@ void tp_engine_free(tp_engine *e)
     free(e->tokens);
     free(e->positions);
     free(e->slots);
+    free(e->which);
     free(e->tables);
     free(e->rows);
     free(e->sampling);

@@ -16,7 +16,7 @@
  *     tp_engine_sample(engine, id, j)->ids ...
  *     tp_engine_forget(engine, id);
  *
- * What a sample is depends on the weights, its prompt, its sampling parameters and its
+ * What a sample is depends on the weights, its adapter, its prompt, its sampling parameters and its
  * (seed, stream) alone: not on what else runs, on threads, on the size of the cache or of
  * a step.  Weights may be shared with a training session: states are found by name.
  * One thread at a time per engine. */
@@ -105,6 +105,7 @@ typedef struct {
     int64_t max_new_tokens; /* 0: as many as max_length leaves */
     tp_sampling sampling;
     tp_logit_rules rules;    /* lists are copied */
+    int32_t adapter;         /* of those beside the model, from 1; 0: none */
     uint64_t seed;           /* sample j at position p draws from (seed, stream + j, p) */
     uint64_t stream;         /* number the samples of a batch: prompt i of n samples each, i * n */
     const int32_t *stop_ids; /* copied */

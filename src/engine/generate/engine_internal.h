@@ -49,6 +49,7 @@ struct request {
     int64_t n_prompt, max_new;
     tp_sampling sampling;
     tp_logit_rules rules; /* its lists belong to the request */
+    int32_t adapter;      /* as the graph knows it: -1 is none */
     uint64_t seed, stream;
     int32_t *stop_ids;
     size_t n_stop_ids;
@@ -81,13 +82,13 @@ struct tp_engine {
     bool owns_program;
     int graph; /* of the program */
     tp_exec *exec;
-    int in_tokens, in_positions, in_slots, in_tables, in_rows, in_sampling, in_draws;
+    int in_tokens, in_positions, in_slots, in_which, in_tables, in_rows, in_sampling, in_draws;
     int64_t table_width; /* blocks of a sequence of max_length */
     size_t block_bytes;
     tp_blocks blocks;
 
     /* inputs of a step */
-    int32_t *tokens, *positions, *slots, *tables, *rows;
+    int32_t *tokens, *positions, *slots, *which, *tables, *rows;
     float *sampling;
     double *draws;
     sample **row_samples; /* whose row each of `rows` is */

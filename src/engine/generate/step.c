@@ -34,6 +34,7 @@ static void add_rows(tp_engine *e, sample *s)
         e->tokens[e->n_tokens] = sample_token(s, position);
         e->positions[e->n_tokens] = (int32_t)position;
         e->slots[e->n_tokens] = s->slot;
+        e->which[e->n_tokens] = s->request->adapter;
     }
     int64_t repeated = TP_MIN(s->n_computed - s->n_cached, n);
     if (repeated > 0)
@@ -105,8 +106,9 @@ static tp_status run_graph(tp_engine *e, tp_error *err)
     } inputs[] = {
         {e->in_tokens, e->tokens, e->n_tokens},   {e->in_positions, e->positions, e->n_tokens},
         {e->in_slots, e->slots, e->n_tokens},     {e->in_rows, e->rows, e->n_rows},
-        {e->in_sampling, e->sampling, e->n_rows}, {e->in_draws, e->draws, e->n_rows}};
-    for (size_t i = 0; i < TP_COUNTOF(inputs); i++) {
+        {e->in_sampling, e->sampling, e->n_rows}, {e->in_draws, e->draws, e->n_rows},
+        {e->in_which, e->which, e->n_tokens}};
+    for (size_t i = 0; i < TP_COUNTOF(inputs) && inputs[i].input >= 0; i++) {
         TP_TRY(tp_exec_write(e->exec, inputs[i].input, inputs[i].data, inputs[i].n, err));
         tp_exec_set_rows(e->exec, inputs[i].input, inputs[i].n);
     }

@@ -64,6 +64,32 @@ tp_status tp_text_model_open(tp_text_model *m, const char *path, const char *tok
     return TP_OK;
 }
 
+tp_status tp_text_model_keep_base(tp_text_model *m, const char *base, tp_dtype dtype, tp_error *err)
+{
+    tp_base_storage storage;
+    if (!base)
+        return TP_OK;
+    TP_TRY(tp_base_storage_parse(base, &storage, err));
+    tp_model_freeze(m->model, storage, dtype);
+    return TP_OK;
+}
+
+tp_status tp_text_model_add_adapter(tp_text_model *m, const char *name, const char *path,
+                                    tp_error *err)
+{
+    tp_buf folder = {0};
+    int32_t known;
+    tp_error ignored;
+    if (!*name || tp_model_find_adapter(m->model, tp_slice_of(name), &known, &ignored) == TP_OK)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       *name ? "two adapters are called '%s'" : "an adapter has no name%s", name);
+    tp_status status = tp_checkpoint_find_model(path, &folder, err);
+    if (status == TP_OK)
+        status = tp_model_add_adapter(m->model, name, folder.data, err);
+    tp_buf_release(&folder);
+    return status == TP_OK ? TP_OK : tp_error_prefix(err, status, "adapter '%s': ", name);
+}
+
 tp_status tp_text_model_need_tokenizer(tp_text_model *m, tp_error *err)
 {
     return m->tokenizer ? TP_OK : tp_tokenizer_load(m->folder.data, &m->tokenizer, err);
@@ -72,7 +98,8 @@ tp_status tp_text_model_need_tokenizer(tp_text_model *m, tp_error *err)
 tp_status tp_text_model_read_defaults(tp_text_model *m, tp_error *err)
 {
     const tp_model_info *info = tp_model_get_info(m->model);
-    return tp_generation_config_read(folder_with(m, "generation_config.json"), info->eos, info->n_eos, &m->defaults, err);
+    return tp_generation_config_read(folder_with(m, "generation_config.json"), info->eos,
+                                     info->n_eos, &m->defaults, err);
 }
 
 static tp_status start(tp_text_model *m, tp_engine_options *o, int threads, tp_load_report *report,

@@ -29,6 +29,13 @@ typedef struct {
  * `tokenizer` is the folder of another tokenizer, or NULL: the model's own. */
 TP_CHECKED tp_status tp_text_model_open(tp_text_model *m, const char *path, const char *tokenizer,
                                         tp_error *err);
+/* Between opening and starting.  `base` NULL: as it is; "int8", "nf4": the matrices of the blocks
+ * in 8 or 4 bits, the others in `dtype`. */
+TP_CHECKED tp_status tp_text_model_keep_base(tp_text_model *m, const char *base, tp_dtype dtype,
+                                             tp_error *err);
+/* Likewise: one more adapter, for the requests that name it. */
+TP_CHECKED tp_status tp_text_model_add_adapter(tp_text_model *m, const char *name, const char *path,
+                                               tp_error *err);
 /* TP_OK when there is a tokenizer; else the error says which file is missing. */
 TP_CHECKED tp_status tp_text_model_need_tokenizer(tp_text_model *m, tp_error *err);
 /* generation_config.json into `defaults`. */

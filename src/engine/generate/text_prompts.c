@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "engine/data/lines.h"
+#include "engine/model/adapter.h"
 
 enum { MOST_INPUT = 1 << 30 };
 
@@ -18,7 +19,7 @@ static tp_text_prompt *add(tp_prompt_list *p, const char *place)
         TP_HAVE(p->items);
     }
     tp_text_prompt *item = &p->items[p->n++];
-    *item = (tp_text_prompt){.place = strdup(place)};
+    *item = (tp_text_prompt){.place = strdup(place), .adapter = TP_PROMPT_UNNAMED};
     return item;
 }
 
@@ -81,6 +82,21 @@ static const tp_json *prompt_of(const tp_json *row, const char *key)
     return value;
 }
 
+static tp_status read_adapter(tp_text_prompt *item, const tp_text_model *m, const tp_json *row,
+                              tp_error *err)
+{
+    const tp_json *name = row->type == TP_JSON_OBJECT ? tp_json_get(row, "adapter") : NULL;
+    if (!name)
+        return TP_OK;
+    item->adapter = 0;
+    if (name->type == TP_JSON_NULL)
+        return TP_OK;
+    tp_status status = name->type == TP_JSON_STRING
+                           ? tp_model_find_adapter(m->model, name->text, &item->adapter, err)
+                           : tp_fail(err, TP_ERR_FORMAT, "'adapter' is neither a name nor null");
+    return status == TP_OK ? TP_OK : tp_error_prefix(err, status, "%s: ", item->place);
+}
+
 static tp_status add_row(tp_prompt_list *p, tp_text_model *m, const char *place, const tp_json *row,
                          const tp_prompt_options *options, tp_error *err)
 {
@@ -111,6 +127,8 @@ static tp_status add_line(tp_prompt_list *p, tp_text_model *m, const char *place
     tp_status status = tp_json_parse(&arena, place, line.data, line.len, &tolerant, &row, err);
     if (status == TP_OK)
         status = add_row(p, m, place, row, options, err);
+    if (status == TP_OK)
+        status = read_adapter(&p->items[p->n - 1], m, row, err);
     tp_arena_release(&arena);
     return status;
 }

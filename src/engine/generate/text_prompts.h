@@ -4,16 +4,20 @@
  *   messages   a conversation, for the chat template (with tools, if it brings some)
  *   prompt     text, or a conversation
  *   question, text
- * or with the key that the caller names. */
+ * or with the key that the caller names; "adapter" is the name of one beside the model, or null. */
 #ifndef TP_ENGINE_GENERATE_TEXT_PROMPTS_H
 #define TP_ENGINE_GENERATE_TEXT_PROMPTS_H
 
 #include "engine/generate/text_model.h"
 
+enum { TP_PROMPT_UNNAMED = -1 };
+
 typedef struct {
     char *place; /* "prompts.jsonl:7" or "prompt 2": for messages */
     tp_ids ids;
     tp_buf text; /* what the ids say, the template applied */
+    int32_t
+        adapter; /* of those beside the model, from 1; 0: none; TP_PROMPT_UNNAMED: nobody said */
 } tp_text_prompt;
 
 typedef struct {

@@ -153,12 +153,12 @@ static tp_status choose(const tp_model *model, const tp_lora_settings *s, bool *
 
 /* ---- attaching ---- */
 
-static const tp_param *add_tensor(tp_model *model, const tp_param *weight, const char *module,
-                                  const char *suffix, int64_t dim0, int64_t dim1, tp_init init)
+static const tp_param *add_tensor(tp_model *model, tp_lora *l, const tp_param *weight,
+                                  const char *module, const char *suffix, int64_t dim0,
+                                  int64_t dim1, tp_init init)
 {
-    tp_lora *l = model->lora;
     tp_param *p = &l->params[l->n_params++];
-    *p = (tp_param){.name = tp_arena_printf(&model->arena, "%s.%s", module, suffix),
+    *p = (tp_param){.name = tp_arena_printf(&model->arena, "%s%s.%s", l->prefix, module, suffix),
                     .of = weight->name,
                     .rank = dim1 ? 2 : 1,
                     .dim = {dim0, dim1 ? dim1 : 1},
@@ -167,10 +167,9 @@ static const tp_param *add_tensor(tp_model *model, const tp_param *weight, const
     return p;
 }
 
-static void add_module(tp_model *model, const tp_param *weight)
+static void add_module(tp_model *model, tp_lora *l, const tp_param *weight)
 {
     char name[256];
-    tp_lora *l = model->lora;
     int64_t r = l->settings.r;
     bool transposed = model->family->has_conv1d;
     int64_t in = weight->dim[!transposed], out = weight->dim[transposed];
@@ -178,10 +177,10 @@ static void add_module(tp_model *model, const tp_param *weight)
     tp_adapted *m = &l->modules[l->n_modules++];
     m->name = tp_arena_strdup(&model->arena, name);
     m->weight = weight;
-    m->a = add_tensor(model, weight, name, "lora_A.weight", r, in, TP_INIT_NORMAL);
-    m->b = add_tensor(model, weight, name, "lora_B.weight", out, r, TP_INIT_ZERO);
+    m->a = add_tensor(model, l, weight, name, "lora_A.weight", r, in, TP_INIT_NORMAL);
+    m->b = add_tensor(model, l, weight, name, "lora_B.weight", out, r, TP_INIT_ZERO);
     if (l->settings.uses_dora)
-        m->m = add_tensor(model, weight, name, "lora_magnitude_vector", out, 0, TP_INIT_ONE);
+        m->m = add_tensor(model, l, weight, name, "lora_magnitude_vector", out, 0, TP_INIT_ONE);
     l->of_param[weight - model->params] = (uint32_t)l->n_modules;
 }
 
@@ -193,7 +192,7 @@ static tp_modules copy_modules(tp_arena *arena, const tp_modules *from)
     return (tp_modules){v, from->n, from->kind};
 }
 
-static tp_status check_settings(const tp_model *model, const tp_lora_settings *s, tp_error *err)
+static tp_status check_settings(const tp_lora_settings *s, tp_error *err)
 {
     if (s->r < 1 || s->r > TP_MAX_WIDTH)
         return tp_fail(err, TP_ERR_CONFIG, "an adapter's rank is %lld; expected 1 to %d",
@@ -204,8 +203,6 @@ static tp_status check_settings(const tp_model *model, const tp_lora_settings *s
     if (s->uses_dora && s->dropout > 0)
         return tp_fail(err, TP_ERR_UNSUPPORTED,
                        "DoRA with dropout %g is not supported: leave one of them", s->dropout);
-    if (model->lora)
-        return tp_fail(err, TP_ERR_CONFIG, "'%s' is an adapter already", model->lora->folder);
     return TP_OK;
 }
 
@@ -217,10 +214,12 @@ static tp_modules default_targets(const tp_model *model)
     return (tp_modules){is_conv ? conv : projections, is_conv ? 1 : 2, TP_MATCH_NAME};
 }
 
-static void attach(tp_model *model, const tp_lora_settings *s, const bool *chosen, size_t n)
+static tp_lora *make(tp_model *model, const tp_lora_settings *s, const char *called,
+                     const bool *chosen, size_t n)
 {
     tp_arena *arena = &model->arena;
     tp_lora *l = tp_arena_array(arena, tp_lora, 1);
+    l->prefix = tp_arena_strdup(arena, called);
     l->settings = *s;
     l->settings.targets = copy_modules(arena, &s->targets);
     l->settings.exclude = copy_modules(arena, &s->exclude);
@@ -228,26 +227,34 @@ static void attach(tp_model *model, const tp_lora_settings *s, const bool *chose
     l->params = tp_arena_array(arena, tp_param, 3 * n);
     l->modules = tp_arena_array(arena, tp_adapted, n);
     l->of_param = tp_arena_array(arena, uint32_t, model->n_params);
-    model->lora = l;
     for (size_t i = 0; i < model->n_params; i++)
         if (chosen[i])
-            add_module(model, &model->params[i]);
+            add_module(model, l, &model->params[i]);
+    return l;
 }
 
-tp_status tp_model_attach(tp_model *model, const tp_lora_settings *settings, tp_error *err)
+tp_status tp_lora_new(tp_model *model, const tp_lora_settings *settings, const char *called,
+                      tp_lora **ret, tp_error *err)
 {
     tp_lora_settings s = *settings;
     size_t n = 0;
-    TP_TRY(check_settings(model, &s, err));
+    TP_TRY(check_settings(&s, err));
     if (s.targets.n == 0)
         s.targets = default_targets(model);
     bool *chosen = calloc(model->n_params, sizeof *chosen);
     TP_HAVE(chosen);
     tp_status status = choose(model, &s, chosen, &n, err);
     if (status == TP_OK)
-        attach(model, &s, chosen, n);
+        *ret = make(model, &s, called, chosen, n);
     free(chosen);
     return status;
+}
+
+tp_status tp_model_attach(tp_model *model, const tp_lora_settings *settings, tp_error *err)
+{
+    if (model->lora)
+        return tp_fail(err, TP_ERR_CONFIG, "'%s' is an adapter already", model->lora->folder);
+    return tp_lora_new(model, settings, "", &model->lora, err);
 }
 
 bool tp_model_has_adapter(const tp_model *model) { return model->lora != NULL; }
@@ -255,6 +262,32 @@ bool tp_model_has_adapter(const tp_model *model) { return model->lora != NULL; }
 const tp_lora_settings *tp_model_adapter(const tp_model *model)
 {
     return model->lora ? &model->lora->settings : NULL;
+}
+
+size_t tp_model_adapters_beside(const tp_model *model) { return model->n_beside; }
+
+const char *tp_model_adapter_name(const tp_model *model, size_t index)
+{
+    return model->beside[index]->name;
+}
+
+tp_status tp_model_find_adapter(const tp_model *model, tp_slice name, int32_t *ret, tp_error *err)
+{
+    tp_buf names = {0};
+    for (size_t i = 0; i < model->n_beside; i++) {
+        if (tp_slice_is(name, model->beside[i]->name)) {
+            *ret = (int32_t)i + 1;
+            tp_buf_release(&names);
+            return TP_OK;
+        }
+        tp_buf_addf(&names, "%s%s", i ? ", " : "", model->beside[i]->name);
+    }
+    tp_status status = tp_fail(err, TP_ERR_CONFIG,
+                               model->n_beside ? "there is no adapter '%.*s'; there are %s"
+                                               : "there is no adapter '%.*s': none was given%s",
+                               (int)TP_MIN(name.len, 64), name.data, tp_buf_str(&names));
+    tp_buf_release(&names);
+    return status;
 }
 
 size_t tp_model_adapter_count(const tp_model *model)
@@ -268,6 +301,15 @@ const char *tp_model_adapter_folder(const tp_model *model)
 }
 
 const char *tp_model_base_folder(const tp_model *model) { return model->folder; }
+
+tp_status tp_base_storage_parse(const char *word, tp_base_storage *ret, tp_error *err)
+{
+    bool is_int8 = strcmp(word, "int8") == 0;
+    if (!is_int8 && strcmp(word, "nf4") != 0)
+        return tp_fail(err, TP_ERR_ARG, "the base is '%.40s'; expected int8 or nf4", word);
+    *ret = is_int8 ? TP_BASE_INT8 : TP_BASE_NF4;
+    return TP_OK;
+}
 
 void tp_model_freeze(tp_model *model, tp_base_storage storage, tp_dtype rest)
 {
@@ -289,10 +331,10 @@ const tp_param *tp_model_trained(const tp_model *model, size_t *ret_n)
     return model->lora ? model->lora->params : model->params;
 }
 
-const tp_adapted *tp_model_adapted(const tp_model *model, const tp_param *weight)
+const tp_adapted *tp_lora_module(const tp_lora *l, const tp_model *model, const tp_param *weight)
 {
-    uint32_t module = model->lora ? model->lora->of_param[weight - model->params] : 0;
-    return module ? &model->lora->modules[module - 1] : NULL;
+    uint32_t module = l->of_param[weight - model->params];
+    return module ? &l->modules[module - 1] : NULL;
 }
 
 const char *tp_adapter_reference_name(tp_arena *arena, const tp_param *param)

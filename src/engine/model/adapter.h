@@ -3,10 +3,10 @@
  *     y = W x + b + s B A drop(x),  s = alpha / r  (rsLoRA: alpha / sqrt(r))
  *     DoRA: y = m / |W + s B A| (W x + s B A x) + b, the norms of the rows taken for constants
  *
- * A model has at most one, attached after it was opened: tp_model_open() does it for a folder that
- * holds an adapter_config.json, whose base_model_name_or_path says where the base is.  Then the
- * forward graph has it, tp_model_trained() gives its tensors instead of the weights, and these
- * are declared frozen.  Tensors are called as in PEFT's files, less "base_model.model.". */
+ * A model has at most one of its own, attached after it was opened: tp_model_open() does it for a
+ * folder that holds an adapter_config.json, whose base_model_name_or_path says where the base is.
+ * Then the forward graph has it, tp_model_trained() gives its tensors instead of the weights, and
+ * these are declared frozen.  Tensors are called as in PEFT's files, less "base_model.model.". */
 #ifndef TP_ENGINE_MODEL_ADAPTER_H
 #define TP_ENGINE_MODEL_ADAPTER_H
 
@@ -48,9 +48,24 @@ const char *tp_model_adapter_folder(const tp_model *model);
 /* Where the base's weights are, as base_model_name_or_path says it or the folder opened; NULL:
  * nowhere. */
 const char *tp_model_base_folder(const tp_model *model);
+/* "int8" or "nf4". */
+TP_CHECKED tp_status tp_base_storage_parse(const char *word, tp_base_storage *ret, tp_error *err);
 /* Before anything is declared: the matrices of the blocks in `storage`, all others in `rest`, f32
  * or bf16. */
 void tp_model_freeze(tp_model *model, tp_base_storage storage, tp_dtype rest);
+
+/* One more adapter from its folder, called `name`: not the model's, but that of the rows that ask
+ * for it (tp_forward.which), so that texts with different ones are generated together.  It comes
+ * before anything is declared; the model itself has none.  The rows call them 0, 1 ... in
+ * the order in which they came. */
+TP_CHECKED tp_status tp_model_add_adapter(tp_model *model, const char *name, const char *folder,
+                                          tp_error *err);
+
+size_t tp_model_adapters_beside(const tp_model *model);
+const char *tp_model_adapter_name(const tp_model *model, size_t index);
+/* Its number among them from 1; TP_ERR_CONFIG lists those that there are. */
+TP_CHECKED tp_status tp_model_find_adapter(const tp_model *model, tp_slice name, int32_t *ret,
+                                           tp_error *err);
 
 /* Modules with an adapter. */
 size_t tp_model_adapter_count(const tp_model *model);
@@ -73,6 +88,10 @@ const char *tp_adapter_reference_name(tp_arena *arena, const tp_param *param);
 TP_CHECKED tp_status tp_adapter_save(const tp_model *model, const tp_states *states,
                                      const char *folder, const tp_companions *companions,
                                      tp_error *err);
+/* Loaded matrices of the blocks, f32, become what they are in `storage`, packed: the base of an
+ * adapter that was trained over it. */
+TP_CHECKED tp_status tp_model_round_base(const tp_model *model, tp_states *states,
+                                         tp_base_storage storage, tp_error *err);
 /* The weights of the base become those of base and adapter: in f32, once. */
 TP_CHECKED tp_status tp_adapter_merge(const tp_model *model, tp_states *states, tp_error *err);
 

@@ -11,7 +11,7 @@
 #include "engine/model/frozen.h"
 #include "engine/model/safetensors.h"
 
-static const char prefix[] = "base_model.model.";
+static const char peft_prefix[] = "base_model.model.";
 
 static tp_status read_packed(const tp_states *states, const tp_param *p, float **ret, tp_error *err)
 {
@@ -59,6 +59,24 @@ static tp_status write_all(const tp_states *states, const tp_param *p, const flo
     const tp_tensor *t = tp_states_find(states, p->name);
     TP_ASSERT(t && t->dtype == TP_DTYPE_F32);
     return tp_tensor_write(t, 0, x, tp_tensor_count(t) * sizeof *x, err);
+}
+
+tp_status tp_model_round_base(const tp_model *model, tp_states *states, tp_base_storage storage,
+                              tp_error *err)
+{
+    tp_status status = TP_OK;
+    for (size_t i = 0; i < model->n_params && status == TP_OK; i++) {
+        const tp_param *p = &model->params[i];
+        float *x;
+        if (!tp_param_is_hidden(p))
+            continue;
+        TP_TRY(read_all(states, p, &x, err));
+        status = tp_param_round(p, storage, x, err);
+        if (status == TP_OK)
+            status = write_all(states, p, x, err);
+        free(x);
+    }
+    return status;
 }
 
 /* ---- from the base: norms of rows, and sums ---- */
@@ -202,12 +220,12 @@ tp_status tp_adapter_init(const tp_model *model, tp_states *states, uint64_t see
 static const tp_param *find(const tp_lora *l, const char *name)
 {
     static const char live[] = ".weight"; /* of lora_magnitude_vector, as the live parameter has */
-    if (!tp_str_starts(name, prefix))
+    if (!tp_str_starts(name, peft_prefix))
         return NULL;
-    name += strlen(prefix);
+    name += strlen(peft_prefix);
     size_t n = strlen(name);
     for (size_t i = 0; i < l->n_params; i++) {
-        const char *own = l->params[i].name;
+        const char *own = l->params[i].name + strlen(l->prefix);
         size_t m = strlen(own);
         if (strncmp(own, name, m) == 0 &&
             (n == m || (l->params[i].rank == 1 && strcmp(name + m, live) == 0)))
@@ -249,10 +267,9 @@ static tp_status take(const char *path, const tp_tensor_entry *e, const tp_param
     return status;
 }
 
-static tp_status load_from(const tp_model *model, const tp_safetensors *file, tp_adapter_use use,
+static tp_status load_from(const tp_lora *l, const tp_safetensors *file, tp_adapter_use use,
                            tp_states *states, bool *seen, tp_error *err)
 {
-    const tp_lora *l = model->lora;
     const char *path = tp_safetensors_name(file);
     for (size_t i = 0; i < tp_safetensors_count(file); i++) {
         const tp_tensor_entry *e = tp_safetensors_at(file, i);
@@ -269,13 +286,13 @@ static tp_status load_from(const tp_model *model, const tp_safetensors *file, tp
     }
     for (size_t i = 0; i < l->n_params; i++)
         if (!seen[i])
-            return tp_fail(err, TP_ERR_FORMAT, "%s lacks tensor '%s%s'", path, prefix,
-                           l->params[i].name);
+            return tp_fail(err, TP_ERR_FORMAT, "%s lacks tensor '%s%s'", path, peft_prefix,
+                           l->params[i].name + strlen(l->prefix));
     return TP_OK;
 }
 
-tp_status tp_adapter_load(const tp_model *model, const char *folder, tp_adapter_use use,
-                          tp_states *states, tp_error *err)
+tp_status tp_lora_load(const tp_lora *l, const char *folder, tp_adapter_use use, tp_states *states,
+                       tp_error *err)
 {
     tp_safetensors *file;
     tp_buf path = {0};
@@ -284,12 +301,18 @@ tp_status tp_adapter_load(const tp_model *model, const char *folder, tp_adapter_
     tp_buf_release(&path);
     if (status != TP_OK)
         return status;
-    bool *seen = calloc(model->lora->n_params, sizeof *seen);
+    bool *seen = calloc(l->n_params, sizeof *seen);
     TP_HAVE(seen);
-    status = load_from(model, file, use, states, seen, err);
+    status = load_from(l, file, use, states, seen, err);
     free(seen);
     tp_safetensors_close(file);
     return status;
+}
+
+tp_status tp_adapter_load(const tp_model *model, const char *folder, tp_adapter_use use,
+                          tp_states *states, tp_error *err)
+{
+    return tp_lora_load(model->lora, folder, use, states, err);
 }
 
 static tp_status write_tensors(const tp_model *model, const tp_states *states, const char *path,
@@ -301,7 +324,7 @@ static tp_status write_tensors(const tp_model *model, const tp_states *states, c
     TP_HAVE(out && names);
     for (size_t i = 0; i < l->n_params; i++) {
         const tp_param *p = &l->params[i];
-        snprintf(names[i], sizeof names[i], "%s%s", prefix, p->name);
+        snprintf(names[i], sizeof names[i], "%s%s", peft_prefix, p->name);
         out[i] = (tp_tensor_out){.name = names[i],
                                  .dtype = TP_DTYPE_F32,
                                  .rank = p->rank,

@@ -14,6 +14,9 @@ typedef struct {
 } tp_adapted;
 
 struct tp_lora {
+    const char *name;      /* beside others; NULL: the only one */
+    const char *prefix;    /* of its tensors' names: "", or "adapters.1." beside others */
+    const char *elsewhere; /* beside others: the base that it names, where that is another model */
     tp_lora_settings settings;
     double scale;
     const char *folder; /* read from; NULL: new */
@@ -35,8 +38,15 @@ TP_CHECKED tp_status tp_model_write_text(const char *folder, const char *name, c
 /* "model.layers.0.mlp.up_proj" of "model.layers.0.mlp.up_proj.weight"; false: no module that can
  * have an adapter. */
 bool tp_param_module(const tp_param *weight, char out[256]);
-/* The module that a weight belongs to, or NULL. */
-const tp_adapted *tp_model_adapted(const tp_model *model, const tp_param *weight);
+/* The module of `lora` that a weight belongs to, or NULL. */
+const tp_adapted *tp_lora_module(const tp_lora *lora, const tp_model *model,
+                                 const tp_param *weight);
+/* Which modules `settings` mean, and their tensors, called by `prefix`. */
+TP_CHECKED tp_status tp_lora_new(tp_model *model, const tp_lora_settings *settings,
+                                 const char *prefix, tp_lora **ret, tp_error *err);
+/* From `folder`/adapter_model.safetensors, every one of them and no other. */
+TP_CHECKED tp_status tp_lora_load(const tp_lora *lora, const char *folder, tp_adapter_use use,
+                                  tp_states *states, tp_error *err);
 
 /* What an adapter_config.json says, for a model of this type; texts are in `arena`.  *ret_base is
  * base_model_name_or_path.  What would compute something else than Temper does is refused. */

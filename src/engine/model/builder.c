@@ -81,10 +81,9 @@ static tp_ref adapter_state(const tp_builder *b, const tp_param *p)
 }
 
 /* y + scale * B A drop(x) */
-static tp_ref add_adapter(const tp_builder *b, const tp_adapted *m, tp_ref x, tp_ref y,
-                          const char *label)
+static tp_ref add_adapter(const tp_builder *b, const tp_lora *l, const tp_adapted *m, tp_ref x,
+                          tp_ref y, const char *label)
 {
-    const tp_lora *l = b->model->lora;
     if (b->f->dropout_seed && l->settings.dropout > 0) {
         tp_ref in[] = {x, b->f->dropout_seed};
         tp_attrs attrs = {.probability = (float)l->settings.dropout,
@@ -100,16 +99,28 @@ static tp_ref add_adapter(const tp_builder *b, const tp_adapted *m, tp_ref x, tp
     return tp_build_add(b, y, v, labelled(b, label, ".lora"));
 }
 
-static tp_ref stretch(const tp_builder *b, const tp_adapted *m, tp_ref y, const tp_ref in[3],
-                      const char *label)
+static tp_ref stretch(const tp_builder *b, const tp_lora *l, const tp_adapted *m, tp_ref y,
+                      const tp_ref in[3], const char *label)
 {
     tp_ref parts[] = {in[1], adapter_state(b, m->a), adapter_state(b, m->b)};
-    tp_attrs attrs = {.transposed = b->model->family->has_conv1d,
-                      .scale = (float)b->model->lora->scale};
+    tp_attrs attrs = {.transposed = b->model->family->has_conv1d, .scale = (float)l->scale};
     tp_ref norm =
         tp_build_op(b, TP_OP_dora_norm, &attrs, 3, parts, labelled(b, label, ".dora_norm"));
     tp_ref columns[] = {y, adapter_state(b, m->m), norm, in[2]};
     return tp_build_op(b, TP_OP_dora, NULL, in[2] ? 4 : 3, columns, labelled(b, label, ".dora"));
+}
+
+/* The product with what `l` makes of the weight; in: x, the weight, the bias or 0. */
+static tp_ref adapted(const tp_builder *b, const tp_lora *l, const tp_param *weight,
+                      const tp_ref in[3], bool transposed, const char *label)
+{
+    const tp_adapted *m = l ? tp_lora_module(l, b->model, weight) : NULL;
+    tp_attrs attrs = {.transposed = transposed};
+    int n_in = in[2] && !(m && m->m) ? 3 : 2; /* DoRA does not scale the bias */
+    tp_ref y = tp_build_op(b, TP_OP_linear, &attrs, n_in, in, label);
+    if (m)
+        y = add_adapter(b, l, m, in[0], y, label);
+    return m && m->m ? stretch(b, l, m, y, in, label) : y;
 }
 
 tp_ref tp_build_linear(const tp_builder *b, tp_ref x, const char *name, bool has_bias,
@@ -117,20 +128,23 @@ tp_ref tp_build_linear(const tp_builder *b, tp_ref x, const char *name, bool has
 {
     char full[MAX_NAME];
     snprintf(full, sizeof full, "%s.weight", name);
-    tp_ref in[3] = {x, tp_build_weight(b, full)};
     const tp_param *weight = param_called(b, full);
-    const tp_adapted *m =
-        b->f->adapter == TP_ADAPTER_OFF ? NULL : tp_model_adapted(b->model, weight);
+    tp_ref in[3] = {x, tp_build_weight(b, full)};
     if (has_bias) {
         snprintf(full, sizeof full, "%s.bias", name);
         in[2] = tp_build_weight(b, full);
     }
-    tp_attrs attrs = {.transposed = transposed};
-    int n_in = has_bias && !(m && m->m) ? 3 : 2; /* DoRA does not scale the bias */
-    tp_ref y = tp_build_op(b, TP_OP_linear, &attrs, n_in, in, label);
-    if (m)
-        y = add_adapter(b, m, x, y, label);
-    return m && m->m ? stretch(b, m, y, in, label) : y;
+    const tp_lora *own = b->f->adapter == TP_ADAPTER_OFF ? NULL : b->model->lora;
+    tp_ref y = adapted(b, own, weight, in, transposed, label);
+    for (size_t i = 0; b->f->which && i < b->model->n_beside; i++) {
+        const tp_lora *l = b->model->beside[i];
+        if (!tp_lora_module(l, b->model, weight))
+            continue;
+        tp_ref rows[] = {y, adapted(b, l, weight, in, transposed, label), b->f->which};
+        tp_attrs attrs = {.n0 = (int32_t)i};
+        y = tp_build_op(b, TP_OP_choose_rows, &attrs, 3, rows, labelled(b, label, ".choose"));
+    }
+    return y;
 }
 
 tp_ref tp_build_add(const tp_builder *b, tp_ref x, tp_ref y, const char *label)

@@ -78,7 +78,9 @@ struct tp_model {
     tp_param *params;
     size_t n_params, cap_params;
     int64_t param_count;
-    tp_lora *lora;   /* the adapter, or NULL */
+    tp_lora *lora;    /* the adapter, or NULL */
+    tp_lora **beside; /* adapters of which every row has its own, n_beside */
+    size_t n_beside;
     uint32_t *slots; /* open addressing by name: index + 1 */
     size_t n_slots;
 };

@@ -85,15 +85,29 @@ static tp_status find(const tp_states *states, const tp_tensor *part, const tp_t
                : tp_fail(err, TP_ERR_ARG, "tensor '%s' is not in memory", part->name);
 }
 
+static void encode(const tp_param *p, const float *x, parts *to)
+{
+    int64_t n = p->dim[0] * p->dim[1];
+    if (p->storage == TP_BASE_INT8)
+        tp_int8_encode(x, n, to->data[0], to->data[1]);
+    else
+        tp_nf4_encode(x, n, to->data[0], to->data[1], to->data[2]);
+}
+
+static void decode(const tp_param *p, const parts *from, float *x)
+{
+    int64_t n = p->dim[0] * p->dim[1];
+    if (p->storage == TP_BASE_INT8)
+        tp_int8_decode(from->data[0], from->data[1], n, x);
+    else
+        tp_nf4_decode(from->data[0], from->data[1], from->data[2], n, x);
+}
+
 tp_status tp_param_pack(const tp_param *p, tp_states *states, const float *x, tp_error *err)
 {
     parts to;
-    int64_t n = p->dim[0] * p->dim[1];
     TP_TRY(open(p, &to, err));
-    if (p->storage == TP_BASE_INT8)
-        tp_int8_encode(x, n, to.data[0], to.data[1]);
-    else
-        tp_nf4_encode(x, n, to.data[0], to.data[1], to.data[2]);
+    encode(p, x, &to);
     tp_status status = TP_OK;
     for (int i = 0; i < to.n && status == TP_OK; i++) {
         const tp_tensor *state;
@@ -108,7 +122,6 @@ tp_status tp_param_pack(const tp_param *p, tp_states *states, const float *x, tp
 tp_status tp_param_unpack(const tp_param *p, const tp_states *states, float *x, tp_error *err)
 {
     parts from;
-    int64_t n = p->dim[0] * p->dim[1];
     TP_TRY(open(p, &from, err));
     tp_status status = TP_OK;
     for (int i = 0; i < from.n && status == TP_OK; i++) {
@@ -117,10 +130,21 @@ tp_status tp_param_unpack(const tp_param *p, const tp_states *states, float *x, 
         if (status == TP_OK)
             status = tp_tensor_read(state, 0, from.data[i], bytes_of(&from.part[i]), err);
     }
-    if (status == TP_OK && p->storage == TP_BASE_INT8)
-        tp_int8_decode(from.data[0], from.data[1], n, x);
-    else if (status == TP_OK)
-        tp_nf4_decode(from.data[0], from.data[1], from.data[2], n, x);
+    if (status == TP_OK)
+        decode(p, &from, x);
     release(&from);
     return status;
+}
+
+tp_status tp_param_round(const tp_param *p, tp_base_storage storage, float *x, tp_error *err)
+{
+    parts packed;
+    tp_param as = *p;
+    as.storage = storage;
+    TP_ASSERT(tp_param_is_packed(&as));
+    TP_TRY(open(&as, &packed, err));
+    encode(&as, x, &packed);
+    decode(&as, &packed, x);
+    release(&packed);
+    return TP_OK;
 }

@@ -16,5 +16,8 @@ TP_CHECKED tp_status tp_param_pack(const tp_param *param, tp_states *states, con
                                    tp_error *err);
 TP_CHECKED tp_status tp_param_unpack(const tp_param *param, const tp_states *states, float *x,
                                      tp_error *err);
+/* Its elements become what they would be if it were kept in `storage`, packed. */
+TP_CHECKED tp_status tp_param_round(const tp_param *param, tp_base_storage storage, float *x,
+                                    tp_error *err);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/platform.h"
+#include "engine/device/quantised.h"
 #include "engine/model/convert.h"
 
 enum { BLOCK = 32 };
@@ -58,7 +59,7 @@ static void write_q8_0(const float *x, unsigned char *b)
     float d = most / 127, inverse = d != 0 ? 1 / d : 0;
     write_f16(d, b);
     for (int i = 0; i < BLOCK; i++)
-        b[2 + i] = (unsigned char)(int8_t)roundf(x[i] * inverse);
+        b[2 + i] = (unsigned char)tp_int8_code(x[i], inverse);
 }
 
 /* The value of the greatest size, with its sign: it becomes the lowest code. */
@@ -73,10 +74,11 @@ static float extreme(const float *x)
     return value;
 }
 
+/* A scale below the smallest normal number may have no finite inverse. */
 static int code(float x, float inverse, float half, int most)
 {
-    int q = (int)(x * inverse + half);
-    return TP_MIN(q, most);
+    float q = x * inverse + half;
+    return !(q > 0) ? 0 : q >= (float)most ? most : (int)q;
 }
 
 static void write_q4_0(const float *x, unsigned char *b)
@@ -103,6 +105,38 @@ static void write_q5_0(const float *x, unsigned char *b)
     memcpy(b + 2, &fifth, sizeof fifth);
 }
 
+static void read_q5_1(const unsigned char *b, float *out)
+{
+    float d = read_f16(b), low = read_f16(b + 2);
+    uint32_t fifth;
+    memcpy(&fifth, b + 4, sizeof fifth);
+    for (int i = 0; i < BLOCK; i++) {
+        int nibble = i < BLOCK / 2 ? b[8 + i] & 15 : b[8 + i - BLOCK / 2] >> 4;
+        out[i] = (float)(nibble | (int)(fifth >> i & 1) << 4) * d + low;
+    }
+}
+
+static void write_q5_1(const float *x, unsigned char *b)
+{
+    float low = x[0], high = x[0];
+    uint32_t fifth = 0;
+    for (int i = 1; i < BLOCK; i++) {
+        low = TP_MIN(low, x[i]);
+        high = TP_MAX(high, x[i]);
+    }
+    float d = (high - low) / 31, inverse = d != 0 ? 1 / d : 0;
+    write_f16(d, b);
+    write_f16(low, b + 2);
+    memset(b + 8, 0, BLOCK / 2);
+    for (int i = 0; i < BLOCK; i++) {
+        unsigned q = (unsigned)code(x[i] - low, inverse, 0.5f, 31);
+        unsigned char *nibbles = &b[8 + i % (BLOCK / 2)];
+        *nibbles = (unsigned char)(*nibbles | (q & 15) << (i < BLOCK / 2 ? 0 : 4));
+        fifth |= (uint32_t)(q >> 4) << i;
+    }
+    memcpy(b + 4, &fifth, sizeof fifth);
+}
+
 /* ---- all types ---- */
 
 typedef void (*reader)(const unsigned char *block, float *out);
@@ -111,11 +145,15 @@ typedef void (*writer)(const float *x, unsigned char *block);
 static const struct {
     uint32_t type;
     reader read;
-    writer write; /* NULL: read alone */
+    writer write;
 } kinds[] = {
-    {TP_GGML_Q4_0, read_q4_0, write_q4_0},   {TP_GGML_Q5_0, read_q5_0, write_q5_0},
-    {TP_GGML_Q8_0, read_q8_0, write_q8_0},   {TP_GGML_Q4_K, tp_ggml_read_q4_k, tp_ggml_write_q4_k},
-    {TP_GGML_Q5_K, tp_ggml_read_q5_k, NULL}, {TP_GGML_Q6_K, tp_ggml_read_q6_k, tp_ggml_write_q6_k},
+    {TP_GGML_Q4_0, read_q4_0, write_q4_0},
+    {TP_GGML_Q5_0, read_q5_0, write_q5_0},
+    {TP_GGML_Q5_1, read_q5_1, write_q5_1},
+    {TP_GGML_Q8_0, read_q8_0, write_q8_0},
+    {TP_GGML_Q4_K, tp_ggml_read_q4_k, tp_ggml_write_q4_k},
+    {TP_GGML_Q5_K, tp_ggml_read_q5_k, tp_ggml_write_q5_k},
+    {TP_GGML_Q6_K, tp_ggml_read_q6_k, tp_ggml_write_q6_k},
 };
 
 /* Types of floats are converted as everywhere. */
@@ -154,7 +192,7 @@ void tp_ggml_from_f32(uint32_t type, const float *x, void *blocks, size_t n)
     size_t k = 0;
     while (k < TP_COUNTOF(kinds) && kinds[k].type != type)
         k++;
-    TP_ASSERT(info && k < TP_COUNTOF(kinds) && kinds[k].write && n % info->block == 0);
+    TP_ASSERT(info && k < TP_COUNTOF(kinds) && n % info->block == 0);
     for (size_t i = 0; i < n; i += info->block, b += info->bytes)
         kinds[k].write(x + i, b);
 }

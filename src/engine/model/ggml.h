@@ -7,6 +7,7 @@
  *     Q8_0   32 values: f16 scale, 32 signed bytes                      8.5 bits a weight
  *     Q4_0   32 values: f16 scale, 32 nibbles around 8                  4.5
  *     Q5_0   32 values: f16 scale, 32 fifth bits, 32 nibbles around 16  5.5
+ *     Q5_1   32 values: f16 scale, f16 minimum, 32 fifth bits, 32 nibbles   6
  *     Q4_K   256 values: f16 scale of scales, f16 scale of minima, eight pairs of 6 bits, nibbles
  *     Q5_K   the same with fifth bits                                   4.5 and 5.5
  *     Q6_K   256 values: low nibbles, upper pairs of bits, 16 signed scales, f16 scale   6.6 */
@@ -21,7 +22,6 @@
 /* `n` is a multiple of the type's block; the type is one that tp_ggml_info calls readable. */
 void tp_ggml_to_f32(uint32_t type, const void *blocks, float *out, size_t n);
 
-/* Q5_K is read alone. */
 void tp_ggml_from_f32(uint32_t type, const float *x, void *blocks, size_t n);
 
 /* For ggml.c: one block of the types with two levels of scales (ggml_k.c). */
@@ -29,6 +29,7 @@ void tp_ggml_read_q4_k(const unsigned char *block, float *out);
 void tp_ggml_read_q5_k(const unsigned char *block, float *out);
 void tp_ggml_read_q6_k(const unsigned char *block, float *out);
 void tp_ggml_write_q4_k(const float *x, unsigned char *block);
+void tp_ggml_write_q5_k(const float *x, unsigned char *block);
 void tp_ggml_write_q6_k(const float *x, unsigned char *block);
 
 #endif

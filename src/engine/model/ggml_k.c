@@ -2,7 +2,8 @@
  *
  * Q4_K holds sub-blocks of 32 as scale * code - min, whose scales and minima are 6 bits of a
  * common f16 each.  They are searched for: for 21 steps of the code near 15 / range a weighted
- * least-squares fit gives scale and min, and the one with the least error stays.  Q6_K holds
+ * least-squares fit gives scale and min, and the one with the least error stays.  Q5_K has codes to
+ * 31 and 16 such steps.  Q6_K holds
  * sub-blocks of 16 as scale * code; 19 steps are tried. */
 #include <math.h>
 #include <string.h>
@@ -87,8 +88,18 @@ static void read_45(const unsigned char *b, const unsigned char *fifth, const un
 void tp_ggml_read_q4_k(const unsigned char *b, float *out) { read_45(b, NULL, b + 16, out); }
 void tp_ggml_read_q5_k(const unsigned char *b, float *out) { read_45(b, b + 16, b + 48, out); }
 
+/* What the search of a type goes through. */
+typedef struct {
+    int most; /* code */
+    float first;
+    int steps;
+} span_of_codes;
+
+static const span_of_codes q4_k = {15, -1.0f, 20}, q5_k = {31, -0.5f, 15};
+
 /* One sub-block while scale and min are looked for. */
 typedef struct {
+    const span_of_codes *of;
     const float *x;
     float w[SUB4];
     float low, high, sum_w, sum_wx, scale, error;
@@ -131,13 +142,13 @@ static bool fit(const search *s, const unsigned char *codes, float *scale, float
 static void quantise(const search *s, float inverse, unsigned char *codes)
 {
     for (int i = 0; i < SUB4; i++)
-        codes[i] = (unsigned char)nearest(inverse * (s->x[i] - s->low), 0, 15);
+        codes[i] = (unsigned char)nearest(inverse * (s->x[i] - s->low), 0, s->of->most);
 }
 
-static void begin(search *s, const float *x)
+static void begin(search *s, const span_of_codes *of, const float *x)
 {
     float sum_x2 = 0;
-    *s = (search){.x = x, .low = x[0], .high = x[0]};
+    *s = (search){.of = of, .x = x, .low = x[0], .high = x[0]};
     for (int i = 0; i < SUB4; i++)
         sum_x2 += x[i] * x[i];
     float spread = sqrtf(sum_x2 / SUB4);
@@ -152,19 +163,20 @@ static void begin(search *s, const float *x)
 }
 
 /* Codes, scale and low for one sub-block. */
-static void find(search *s, const float *x)
+static void find(search *s, const span_of_codes *of, const float *x)
 {
-    begin(s, x);
+    float most = (float)of->most;
+    begin(s, of, x);
     if (s->high == s->low)
         return; /* scale and codes are 0 */
-    float inverse = 15 / (s->high - s->low);
+    float inverse = most / (s->high - s->low);
     s->scale = 1 / inverse;
     quantise(s, inverse, s->codes);
     s->error = error_of(s, s->scale, s->low, s->codes);
-    for (int k = 0; k <= 20; k++) {
+    for (int k = 0; k <= of->steps; k++) {
         unsigned char codes[SUB4];
         float scale, low;
-        quantise(s, (-1.0f + 0.1f * (float)k + 15) / (s->high - s->low), codes);
+        quantise(s, (of->first + 0.1f * (float)k + most) / (s->high - s->low), codes);
         if (!fit(s, codes, &scale, &low))
             continue;
         float error = error_of(s, scale, low, codes);
@@ -177,12 +189,12 @@ static void find(search *s, const float *x)
     }
 }
 
-void tp_ggml_write_q4_k(const float *x, unsigned char *b)
+/* Everything but the codes, which are left in `subs`. */
+static void write_scales(const span_of_codes *of, const float *x, search subs[N4], unsigned char *b)
 {
-    search subs[N4];
     float most_scale = 0, most_min = 0;
     for (int j = 0; j < N4; j++) {
-        find(&subs[j], x + j * SUB4);
+        find(&subs[j], of, x + j * SUB4);
         most_scale = subs[j].scale > most_scale ? subs[j].scale : most_scale;
         most_min = -subs[j].low > most_min ? -subs[j].low : most_min; /* 0 stays: it has a sign */
     }
@@ -198,12 +210,34 @@ void tp_ggml_write_q4_k(const float *x, unsigned char *b)
         read_pair(b + 4, j, &scale, &min);
         float step = d * (float)scale, low = dmin * (float)min;
         for (int l = 0; l < SUB4 && step != 0; l++)
-            subs[j].codes[l] = (unsigned char)nearest((x[j * SUB4 + l] + low) / step, 0, 15);
+            subs[j].codes[l] = (unsigned char)nearest((x[j * SUB4 + l] + low) / step, 0, of->most);
     }
+}
+
+static void write_nibbles(const search subs[N4], unsigned char *qs)
+{
     for (int j = 0; j < N4; j += 2)
         for (int l = 0; l < SUB4; l++)
-            b[16 + j / 2 * SUB4 + l] =
-                (unsigned char)(subs[j].codes[l] | subs[j + 1].codes[l] << 4);
+            qs[j / 2 * SUB4 + l] =
+                (unsigned char)((subs[j].codes[l] & 15) | (subs[j + 1].codes[l] & 15) << 4);
+}
+
+void tp_ggml_write_q4_k(const float *x, unsigned char *b)
+{
+    search subs[N4];
+    write_scales(&q4_k, x, subs, b);
+    write_nibbles(subs, b + 16);
+}
+
+void tp_ggml_write_q5_k(const float *x, unsigned char *b)
+{
+    search subs[N4];
+    write_scales(&q5_k, x, subs, b);
+    memset(b + 16, 0, SUB4);
+    for (int j = 0; j < N4; j++)
+        for (int l = 0; l < SUB4; l++)
+            b[16 + l] = (unsigned char)(b[16 + l] | (subs[j].codes[l] >> 4) << j);
+    write_nibbles(subs, b + 48);
 }
 
 /* ---- Q6_K: {low nibbles[128], upper pairs of bits[64], scales[16], f16 d} ---- */

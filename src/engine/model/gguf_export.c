@@ -1,7 +1,7 @@
 /* gguf_export.c - header first, since all sizes are known; then the tensors, each read, laid out as
  * llama.cpp wants it, quantised and written. */
-#include "engine/model/adapter.h"
 #include "engine/model/gguf_export.h"
+#include "engine/model/adapter.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,6 +15,7 @@
 #include "base/threads.h"
 #include "engine/model/ggml.h"
 #include "engine/model/gguf_config.h"
+#include "engine/model/gguf_mix.h"
 #include "engine/model/weights.h"
 #include "text/tokenizer/tokenizer_gguf.h"
 
@@ -24,9 +25,12 @@ static const struct {
     const char *name;
     tp_ggml_type type;
     uint32_t file_type; /* general.file_type, for people: tensors say what they are */
+    bool is_mixed;
 } kinds[] = {
-    {"F32", TP_GGML_F32, 0},   {"F16", TP_GGML_F16, 1},   {"BF16", TP_GGML_BF16, 32},
-    {"Q8_0", TP_GGML_Q8_0, 7}, {"Q4_0", TP_GGML_Q4_0, 2}, {"Q4_K", TP_GGML_Q4_K, 14},
+    {"F32", TP_GGML_F32, 0, false},     {"F16", TP_GGML_F16, 1, false},
+    {"BF16", TP_GGML_BF16, 32, false},  {"Q8_0", TP_GGML_Q8_0, 7, false},
+    {"Q4_0", TP_GGML_Q4_0, 2, false},   {"Q4_K", TP_GGML_Q4_K, 14, false},
+    {"Q4_K_M", TP_GGML_Q4_K, 15, true},
 };
 
 static char *gguf_export_types(char *out)
@@ -44,9 +48,11 @@ typedef struct {
     tp_gguf_keys keys;
     tp_gguf_tensor *tensors; /* by parameter; then perhaps one more, rope_freqs */
     tp_gguf_place *places;
-    float *divisors; /* of rope_freqs */
+    uint32_t *wanted; /* by parameter: its type, did its rows divide */
+    float *divisors;  /* of rope_freqs */
     size_t n;
     uint32_t type, file_type;
+    bool is_mixed;
     tp_buf header, notes;
     uint64_t bytes;
     tp_pool *pool;
@@ -64,6 +70,7 @@ static tp_status choose_type(exporting *x, tp_error *err)
         if (strcasecmp(x->options->type, kinds[i].name) == 0) {
             x->type = kinds[i].type;
             x->file_type = kinds[i].file_type;
+            x->is_mixed = kinds[i].is_mixed;
             return TP_OK;
         }
     return tp_fail(err, TP_ERR_CONFIG, "there is no type '%.40s'; choose one of %s",
@@ -75,17 +82,22 @@ static uint32_t fitting(uint32_t type, int64_t length)
 {
     if (length % tp_ggml_info_of(type)->block == 0)
         return type;
-    if (type == TP_GGML_Q4_K && length % tp_ggml_info_of(TP_GGML_Q5_0)->block == 0)
-        return TP_GGML_Q5_0;
-    return TP_GGML_F16;
+    uint32_t smaller = type == TP_GGML_Q4_K   ? TP_GGML_Q5_0
+                       : type == TP_GGML_Q5_K ? TP_GGML_Q5_1
+                       : type == TP_GGML_Q6_K ? TP_GGML_Q8_0
+                                              : TP_GGML_F16;
+    return length % tp_ggml_info_of(smaller)->block == 0 ? smaller : TP_GGML_F16;
 }
 
-static bool fell_back(const exporting *x, size_t i)
+static bool fell_back(const exporting *x, size_t i) { return x->tensors[i].type != x->wanted[i]; }
+
+static bool fell_alike(const exporting *x, size_t i, size_t j)
 {
-    return !x->places[i].is_f32 && x->tensors[i].type != x->type;
+    return fell_back(x, j) && x->wanted[j] == x->wanted[i] &&
+           x->tensors[j].dim[0] == x->tensors[i].dim[0];
 }
 
-/* One line for all whose rows have the same length. */
+/* One line for all of a type whose rows have the same length. */
 static void note_fallbacks(exporting *x)
 {
     for (size_t i = 0; i < x->n; i++) {
@@ -93,7 +105,7 @@ static void note_fallbacks(exporting *x)
         size_t n = 0;
         bool is_first = fell_back(x, i);
         for (size_t j = 0; j < x->n && is_first; j++) {
-            bool is_alike = fell_back(x, j) && x->tensors[j].dim[0] == t->dim[0];
+            bool is_alike = fell_alike(x, i, j);
             is_first = !is_alike || j >= i;
             n += is_alike;
         }
@@ -102,7 +114,7 @@ static void note_fallbacks(exporting *x)
                         "%zu tensors (%s ...) are %s: their rows of %lld do not divide into %s's "
                         "blocks of %u\n",
                         n, t->name, tp_ggml_info_of(t->type)->name, (long long)t->dim[0],
-                        tp_ggml_info_of(x->type)->name, tp_ggml_info_of(x->type)->block);
+                        tp_ggml_info_of(x->wanted[i])->name, tp_ggml_info_of(x->wanted[i])->block);
     }
 }
 
@@ -116,8 +128,11 @@ static tp_status place_tensors(exporting *x, tp_error *err)
             return tp_fail(err, TP_ERR_UNSUPPORTED, "'%s' has no name in GGUF", p->name);
         *t = (tp_gguf_tensor){.name = place->name, .rank = p->rank};
         tp_gguf_shape(p, place, &t->dim[0], &t->dim[1]);
-        t->type = place->is_f32 ? TP_GGML_F32 : fitting(x->type, t->dim[0]);
-        x->result.n_fallback += !place->is_f32 && t->type != x->type;
+        x->wanted[i] = place->is_f32 ? (uint32_t)TP_GGML_F32
+                       : x->is_mixed ? tp_gguf_q4_k_m(x->model, p, place->name)
+                                     : x->type;
+        t->type = fitting(x->wanted[i], t->dim[0]);
+        x->result.n_fallback += fell_back(x, i);
     }
     x->n = x->model->n_params;
     note_fallbacks(x);
@@ -381,15 +396,17 @@ tp_status tp_gguf_export(const tp_model *model, const tp_tokenizer *tokenizer, c
                          tp_error *err)
 {
     if (tp_model_has_adapter(model))
-        return tp_fail(err, TP_ERR_UNSUPPORTED,
-                       "'%s' is an adapter, which this file has no room for: merge it into its base "
-                       "first (temper merge)",
-                       tp_model_adapter_folder(model));
+        return tp_fail(
+            err, TP_ERR_UNSUPPORTED,
+            "'%s' is an adapter, which this file has no room for: merge it into its base "
+            "first (temper merge)",
+            tp_model_adapter_folder(model));
     exporting x = {.model = model,
                    .options = options,
                    .tensors = calloc(model->n_params + 1, sizeof *x.tensors),
-                   .places = calloc(model->n_params, sizeof *x.places)};
-    TP_HAVE(x.tensors && x.places);
+                   .places = calloc(model->n_params, sizeof *x.places),
+                   .wanted = calloc(model->n_params, sizeof *x.wanted)};
+    TP_HAVE(x.tensors && x.places && x.wanted);
     tp_status status = run(&x, tokenizer, path, err);
     if (status == TP_OK)
         *ret = x.result;
@@ -400,6 +417,7 @@ tp_status tp_gguf_export(const tp_model *model, const tp_tokenizer *tokenizer, c
     tp_buf_release(&x.notes);
     free(x.tensors);
     free(x.places);
+    free(x.wanted);
     free(x.divisors);
     free(x.wide);
     free(x.turned);

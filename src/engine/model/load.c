@@ -4,10 +4,19 @@
 #include <xxhash.h>
 
 #include "base/platform.h"
-#include "engine/model/adapter.h"
+#include "engine/model/adapter_internal.h"
 #include "engine/model/frozen.h"
 #include "engine/model/rope.h"
 #include "engine/model/weights.h"
+
+static tp_status declare_adapter(const tp_lora *l, tp_states *states, tp_error *err)
+{
+    for (size_t i = 0; i < l->n_params; i++) {
+        tp_tensor adapter = tp_param_tensor(&l->params[i]);
+        TP_TRY(tp_states_declare(states, &adapter, err));
+    }
+    return TP_OK;
+}
 
 tp_status tp_model_declare(const tp_model *model, int64_t max_positions, tp_states *states,
                            tp_error *err)
@@ -18,12 +27,10 @@ tp_status tp_model_declare(const tp_model *model, int64_t max_positions, tp_stat
         for (int k = 0; k < n_parts; k++)
             TP_TRY(tp_states_declare(states, &parts[k], err));
     }
-    size_t n;
-    const tp_param *trained = tp_model_trained(model, &n);
-    for (size_t i = 0; model->lora && i < n; i++) {
-        tp_tensor adapter = tp_param_tensor(&trained[i]);
-        TP_TRY(tp_states_declare(states, &adapter, err));
-    }
+    if (model->lora)
+        TP_TRY(declare_adapter(model->lora, states, err));
+    for (size_t i = 0; i < model->n_beside; i++)
+        TP_TRY(declare_adapter(model->beside[i], states, err));
     if (model->rope.theta == 0)
         return TP_OK;
     tp_tensor table = tp_rope_tensor(max_positions, model->info.head_dim);
@@ -81,7 +88,12 @@ static tp_status load_packed(const tp_weights *w, size_t index, tp_states *state
     tp_status status = tp_weights_read(w, index, 0, rows, wide, ret_is_finite, err);
     if (status == TP_OK && hash)
         XXH3_128bits_update(hash, wide, bytes);
-    if (status == TP_OK && *ret_is_finite)
+    if (status == TP_OK && !*ret_is_finite)
+        status = tp_fail(err, TP_ERR_NUMERIC,
+                         "%s: tensor '%s' holds NaN or infinity, which %s cannot keep: the model "
+                         "is broken",
+                         w->model->folder, p->name, p->storage == TP_BASE_INT8 ? "int8" : "nf4");
+    if (status == TP_OK)
         status = tp_param_pack(p, states, wide, err);
     free(wide);
     return status;
@@ -144,5 +156,9 @@ tp_status tp_model_load(const tp_model *model, tp_states *states, tp_load_report
     if (status == TP_OK && tp_model_adapter_folder(model))
         status =
             tp_adapter_load(model, tp_model_adapter_folder(model), TP_ADAPTER_LIVE, states, err);
+    for (size_t i = 0; i < model->n_beside && status == TP_OK; i++) {
+        const tp_lora *l = model->beside[i];
+        status = tp_lora_load(l, l->folder, TP_ADAPTER_LIVE, states, err);
+    }
     return status;
 }

@@ -7,10 +7,10 @@
 
 #include "base/files.h"
 #include "base/platform.h"
-#include "engine/model/family.h"
+#include "engine/model/adapter_internal.h"
 
 enum {
-    ARENA_BASE = 8 << 20, /* far above the list of parameters of the deepest model */
+    ARENA_BASE = 64 << 20, /* far above the lists of parameters of the deepest model's adapters */
 };
 
 static const int64_t max_parameters = INT64_C(10000000000000); /* 20 TB in bf16 */
@@ -272,6 +272,14 @@ void tp_model_say(const tp_model *model, const tp_load_report *report, tp_model_
         snprintf(text, sizeof text, "%s: not used: %s; transformers' %s does not read %s either",
                  model->config_path, model->unknown_keys, model->info.family,
                  strchr(model->unknown_keys, ',') ? "them" : "it");
+        say(user, text);
+    }
+    for (size_t i = 0; i < model->n_beside; i++) {
+        const tp_lora *l = model->beside[i];
+        if (!l->elsewhere)
+            continue;
+        snprintf(text, sizeof text, "adapter '%.64s' is one of %.400s, and is put on %.400s",
+                 l->name, l->elsewhere, model->folder);
         say(user, text);
     }
     if (model->has_own_head)

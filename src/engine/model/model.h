@@ -68,6 +68,7 @@ typedef struct {
     tp_dtype cache_dtype;     /* f32 or bf16 */
     tp_ref slots, tables;     /* with caches: i32[T], i32[S,M]; inputs made by the caller */
     tp_adapter_use adapter;
+    tp_ref which;        /* i32[T], with adapters beside others: the row's, -1: none; else 0 */
     tp_ref dropout_seed; /* i32[2]: an adapter drops inputs by it; 0: it does not */
 } tp_forward;
 /* Primitive ops only: `fuse` merges them later.  Sources that the graph already has are

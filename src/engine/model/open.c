@@ -1,13 +1,14 @@
 /* open.c - a model wherever it is: a folder, a GGUF file, a config.json, or an adapter that names
  * its base. */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/files.h"
 #include "base/platform.h"
 #include "engine/model/adapter_internal.h"
 #include "engine/model/gguf_config.h"
 
-enum { ARENA_BASE = 8 << 20 };
+enum { ARENA_BASE = 8 << 20, MOST_BESIDE = 64 };
 
 static tp_status parse_generation_config(tp_model *model, const char *path, const tp_buf *text,
                                          tp_error *err)
@@ -139,6 +140,81 @@ static tp_status open_adapter(const char *folder, const char *config, tp_model *
         tp_arena_release(&arena);
     }
     tp_buf_release(&text);
+    return status;
+}
+
+/* ---- several adapters on one model ---- */
+
+/* The base that an adapter names, where it is here and is not the model that it is put on. */
+static void note_other_base(tp_model *model, tp_lora *l, const char *folder, const char *config,
+                            const char *base)
+{
+    struct stat theirs, ours;
+    tp_buf path = {0};
+    tp_error ignored;
+    bool is_found = model->folder && find_base(folder, config, base, &path, &ignored) == TP_OK &&
+                    stat(path.data, &theirs) == 0 && stat(model->folder, &ours) == 0;
+    if (is_found && (theirs.st_dev != ours.st_dev || theirs.st_ino != ours.st_ino))
+        l->elsewhere = tp_arena_strdup(&model->arena, path.data);
+    tp_buf_release(&path);
+}
+
+static tp_status add_from(tp_model *model, const char *folder, const char *config, tp_arena *arena,
+                          tp_lora **ret, tp_error *err)
+{
+    tp_lora_settings settings;
+    const char *base;
+    char called[32];
+    tp_buf text = {0};
+    snprintf(called, sizeof called, "adapters.%zu.", model->n_beside);
+    tp_status status = tp_file_read(config, TP_MAX_CONFIG_BYTES, &text, err);
+    if (status == TP_OK)
+        status = tp_adapter_config_read(config, tp_buf_str(&text), text.len, arena, &settings,
+                                        &base, err);
+    if (status == TP_OK) {
+        status = tp_lora_new(model, &settings, called, ret, err);
+        status = status == TP_OK ? TP_OK : tp_error_prefix(err, status, "%s: ", config);
+    }
+    if (status == TP_OK)
+        note_other_base(model, *ret, folder, config, base);
+    tp_buf_release(&text);
+    return status;
+}
+
+static void remember(tp_model *model, tp_lora *l, const char *name, const char *folder)
+{
+    tp_lora **all = tp_arena_array(&model->arena, tp_lora *, model->n_beside + 1);
+    for (size_t i = 0; i < model->n_beside; i++)
+        all[i] = model->beside[i];
+    l->name = tp_arena_strdup(&model->arena, name);
+    l->folder = tp_arena_strdup(&model->arena, folder);
+    all[model->n_beside++] = l;
+    model->beside = all;
+}
+
+tp_status tp_model_add_adapter(tp_model *model, const char *name, const char *folder, tp_error *err)
+{
+    tp_buf config = {0};
+    tp_arena arena;
+    tp_lora *l;
+    if (model->lora)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "'%s' is an adapter itself: several are put on the base, '%s'",
+                       model->lora->folder, model->folder);
+    if (model->n_beside == MOST_BESIDE)
+        return tp_fail(err, TP_ERR_CONFIG, "more than %d adapters", MOST_BESIDE);
+    TP_TRY(tp_arena_init(&arena, TP_MAX_CONFIG_BYTES * TP_CONFIG_JSON_FACTOR + ARENA_BASE, err));
+    tp_buf_addf(&config, "%s/adapter_config.json", folder);
+    tp_status status = tp_file_exists(config.data)
+                           ? TP_OK
+                           : tp_fail(err, TP_ERR_CONFIG,
+                                     "'%s' is no adapter: it has no adapter_config.json", folder);
+    if (status == TP_OK)
+        status = add_from(model, folder, config.data, &arena, &l, err);
+    if (status == TP_OK)
+        remember(model, l, name, folder);
+    tp_buf_release(&config);
+    tp_arena_release(&arena);
     return status;
 }
 

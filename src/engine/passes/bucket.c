@@ -6,9 +6,9 @@
  *     %u = all_reduce %h                    %s = wait %r {bucket=1}
  *     %v = wait %u                          %v = wait %u {bucket=1}
  *
- * In the order in which they are ready, up to so many bytes; a bucket has one op, of one phase and
- * dtype.  What sums begins where the last of its bucket is ready; what gathers weights where the
- * first is needed.  Every element's sum stays what it was. */
+ * In the order in which they are ready, up to so many bytes; a bucket has one op, of one phase,
+ * dtype and format.  What sums begins where the last of its bucket is ready; what gathers weights
+ * where the first is needed.  Every element's sum stays what it was. */
 #include "base/platform.h"
 #include "engine/passes/pass.h"
 
@@ -23,14 +23,20 @@ static bool begins(const tp_node *n)
     return (tp_ops[n->op]->traits & TP_OP_COMMUNICATES) && n->op != TP_OP_wait;
 }
 
-/* Those of one op and dtype; where[b]: the node beside which bucket b begins. */
-static void number(tp_graph *g, tp_op op, tp_dtype dtype, size_t most, int32_t *last,
-                   uint32_t *where)
+typedef struct {
+    tp_op op;
+    tp_dtype dtype;
+    bool is_encoded;
+} kind;
+
+/* Those of one kind; where[b]: the node beside which bucket b begins. */
+static void number(tp_graph *g, kind k, size_t most, int32_t *last, uint32_t *where)
 {
     open_bucket b = {0};
     for (uint32_t i = 1; i < g->n_nodes; i++) {
         tp_node *n = &g->nodes[i];
-        if (n->op != op || g->values[n->out[0]].dtype != dtype)
+        if (n->op != k.op || g->values[n->out[0]].dtype != k.dtype ||
+            (n->attrs.wire != 0) != k.is_encoded)
             continue;
         size_t own = tp_value_bytes(&g->values[n->out[0]]);
         if (!b.number || b.bytes + own > most || n->phase != b.phase) {
@@ -39,7 +45,7 @@ static void number(tp_graph *g, tp_op op, tp_dtype dtype, size_t most, int32_t *
         }
         n->attrs.bucket = b.number;
         b.bytes += own;
-        if (op != TP_OP_all_gather_part)
+        if (k.op != TP_OP_all_gather_part)
             where[b.number] = i;
     }
 }
@@ -78,7 +84,9 @@ static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed,
     for (int op = 0; op < TP_OP_COUNT; op++)
         if ((tp_ops[op]->traits & TP_OP_COMMUNICATES) && op != TP_OP_wait)
             for (size_t k = 0; k < TP_COUNTOF(dtypes); k++)
-                number(g, (tp_op)op, dtypes[k], options->bucket_bytes, &last, where);
+                for (int encoded = 0; encoded <= 1; encoded++)
+                    number(g, (kind){(tp_op)op, dtypes[k], encoded}, options->bucket_bytes, &last,
+                           where);
     for (uint32_t i = 1; i < g->n_nodes; i++)
         if (g->nodes[i].op == TP_OP_wait)
             g->nodes[i].attrs.bucket = tp_def(g, g->nodes[i].in[0])->attrs.bucket;

@@ -27,6 +27,8 @@ typedef struct {
     bool shards_optimizer;       /* each updates its part of every weight; see graph.parts */
     bool gathers_again;          /* weights in parts for the backward pass, too */
     size_t bucket_bytes;         /* of what is sent together */
+    int32_t wire, wire_keep;     /* the format of what is summed, see exec/wire.h; 0: as it is */
+    bool keeps_errors;           /* what that loses is kept, and sent the next time */
     const char *const *disabled; /* names of passes not to run */
     size_t n_disabled;
     /* (optional) called after each pass for each graph of the set */
@@ -46,8 +48,8 @@ typedef struct {
 
 extern const tp_pass tp_pass_cse, tp_pass_dce, tp_pass_autocast, tp_pass_fuse_swiglu,
     tp_pass_fuse_bias_gelu, tp_pass_fuse_residual_norm, tp_pass_fuse_grad_add,
-    tp_pass_fuse_linear_ce, tp_pass_pack_weights, tp_pass_recompute, tp_pass_compress,
-    tp_pass_schedule, tp_pass_shard, tp_pass_bucket, tp_pass_overlap;
+    tp_pass_fuse_linear_ce, tp_pass_pack_weights, tp_pass_recompute, tp_pass_int8_activations,
+    tp_pass_schedule, tp_pass_shard, tp_pass_compress, tp_pass_bucket, tp_pass_overlap;
 
 extern const tp_pass *const tp_pass_pipeline[]; /* ends with NULL */
 

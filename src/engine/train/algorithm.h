@@ -36,8 +36,9 @@ typedef struct {
     uint64_t data_hash; /* of the tokens, in order */
     double loss_scale;  /* 0: none */
     int64_t updates;
-    bool skipped;    /* an update was left out */
-    bool overflowed; /* ... by the loss scaler */
+    bool skipped;      /* an update was left out */
+    bool overflowed;   /* ... by the loss scaler */
+    double wire_error; /* what compression kept back of gradients; NaN: nothing was compressed */
 } step_result;
 
 /* One thing that has to be in order before a run can begin.  Training goes through all of them
@@ -173,7 +174,8 @@ struct trainer {
     bool uses_template;       /* the data has conversations */
     char model_folder[2100];  /* that the weights come from; "" = they are drawn */
     char checkpoint_dir[2100];
-    int checkpoint_lock;   /* -1: none */
+    int checkpoint_lock; /* -1: none */
+    bool made_checkpoint_dir;
     tp_buf changes;        /* since the attempt before, as JSON objects with commas between */
     bool has_other_config; /* than that attempt */
     tp_dtype file_dtype;   /* of the weights that a checkpoint's model/ stores */
@@ -218,6 +220,7 @@ struct trainer {
     tp_profile profile;
     tp_custom_metrics custom;
     tp_comm_stats traffic; /* so far: bytes and messages of all ranks, seconds of their mean */
+    tp_wire_stats wire;    /* so far, of all ranks */
 };
 
 /* graphs.c */

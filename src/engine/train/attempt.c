@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/cpu.h"
@@ -57,8 +58,22 @@ tp_status tp_attempt_claim(trainer *t, tp_error *err)
     if (resume && !tp_run_before(t->run))
         TP_TRY(adopt(t, err));
     bool is_run_folder = is_same_folder(t->checkpoint_dir, tp_run_dir(t->run)); /* locked already */
+    t->made_checkpoint_dir = !tp_dir_exists(t->checkpoint_dir);
     return tp_checkpoint_claim(t->checkpoint_dir, tp_run_id(t->run), resume,
                                is_run_folder ? NULL : &t->checkpoint_lock, err);
+}
+
+void tp_attempt_let_go(trainer *t)
+{
+    char path[4096];
+    if (t->checkpoint_lock < 0)
+        return;
+    snprintf(path, sizeof path, "%s/.lock", t->checkpoint_dir);
+    if (t->made_checkpoint_dir && !tp_run_has_begun(t->run)) {
+        unlink(path);
+        rmdir(t->checkpoint_dir);
+    }
+    close(t->checkpoint_lock);
 }
 
 void tp_attempt_identify(trainer *t)

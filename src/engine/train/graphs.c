@@ -101,6 +101,12 @@ tp_algorithm_needs tp_trainer_needs(const tp_train_options *o)
     return needs;
 }
 
+/* Of a block. */
+static int topk_of(const tp_train_options *o)
+{
+    return (int)ceil(o->distributed.topk * TP_WIRE_LARGEST_BLOCK);
+}
+
 /* Precision and recomputation are asked for by name, so they stay without compilation. */
 static tp_status create_program(const tp_train_options *o, tp_device *device,
                                 const tp_run_graphs_options *more, tp_program **ret, tp_error *err)
@@ -119,6 +125,9 @@ static tp_status create_program(const tp_train_options *o, tp_device *device,
                    .loss_chunk = (int32_t)o->engine.loss_chunk,
                    .gathers_again = o->distributed.reshard_after_forward,
                    .shards_optimizer = o->distributed.strategy >= TP_STRATEGY_SHARD_OPTIMIZER,
+                   .wire = o->distributed.compress,
+                   .wire_keep = o->distributed.compress == TP_WIRE_TOPK ? topk_of(o) : 0,
+                   .keeps_errors = o->distributed.error_feedback,
                    .disabled = none ? every_pass : o->engine.disable_passes.v,
                    .n_disabled = none ? TP_COUNTOF(every_pass) : o->engine.disable_passes.n},
         .share_memory = !none && o->engine.in_place,
@@ -137,7 +146,8 @@ static tp_status create_program(const tp_train_options *o, tp_device *device,
 static uint32_t parts_of(const tp_train_options *o)
 {
     const uint32_t weights = 1u << TP_ROLE_WEIGHT | 1u << TP_ROLE_COPY | 1u << TP_ROLE_ADAPTER;
-    return (o->distributed.strategy >= TP_STRATEGY_SHARD_GRADIENTS ? 1u << TP_ROLE_GRADIENT : 0) |
+    return 1u << TP_ROLE_ERROR |
+           (o->distributed.strategy >= TP_STRATEGY_SHARD_GRADIENTS ? 1u << TP_ROLE_GRADIENT : 0) |
            (o->distributed.strategy >= TP_STRATEGY_FULL_SHARD ? weights : 0);
 }
 

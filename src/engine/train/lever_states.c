@@ -32,14 +32,18 @@ static bool runs_passes(const tp_train_options *o, tp_lever_report *r)
     return false;
 }
 
-static void look_pass(const tp_train_options *o, tp_lever_report *r)
+static void look_disabled(const tp_train_options *o, tp_lever_report *r)
 {
-    if (!runs_passes(o, r))
-        return;
     r->state = TP_LEVER_ON;
     for (size_t i = 0; i < o->engine.disable_passes.n; i++)
         if (tp_pass_named(o->engine.disable_passes.v[i], r->lever->name))
             r->state = TP_LEVER_OFF;
+}
+
+static void look_pass(const tp_train_options *o, tp_lever_report *r)
+{
+    if (runs_passes(o, r))
+        look_disabled(o, r);
 }
 
 static void look_in_place(const tp_train_options *o, tp_lever_report *r)
@@ -51,6 +55,20 @@ static void look_in_place(const tp_train_options *o, tp_lever_report *r)
 static void look_recompute(const tp_train_options *o, tp_lever_report *r)
 {
     r->state = o->policy.recompute == TP_RECOMPUTE_NONE ? TP_LEVER_OFF : TP_LEVER_ON;
+}
+
+static void look_compress(const tp_train_options *o, tp_lever_report *r)
+{
+    const char *errors = o->distributed.error_feedback ? "what is lost is sent later" : "lossy";
+    if (o->distributed.compress == TP_WIRE_PLAIN)
+        return;
+    look_disabled(o, r);
+    if (r->state == TP_LEVER_OFF)
+        return;
+    if (o->ranks.ranks < 2)
+        say(r, TP_LEVER_FELL_BACK, "one process sends nothing");
+    else
+        say(r, TP_LEVER_ON, "%s, %s", tp_wire_name((tp_wire_kind)o->distributed.compress), errors);
 }
 
 static void look_isa(const tp_train_options *o, tp_lever_report *r)
@@ -126,7 +144,7 @@ static tp_lever_measure measure_recompute(const trainer *t)
     return (tp_lever_measure){"recomputed", "s", e ? ns * 1e-9 : NAN};
 }
 
-static tp_lever_measure measure_compression(const trainer *t)
+static tp_lever_measure measure_gradient_error(const trainer *t)
 {
     return (tp_lever_measure){"gradient error", "share", t->gradient_error};
 }
@@ -135,6 +153,14 @@ static tp_lever_measure measure_wait(const trainer *t)
 {
     return (tp_lever_measure){"waited for data", "s",
                               t->loader ? tp_loader_get_stats(t->loader).waited_s : NAN};
+}
+
+static tp_lever_measure measure_compress(const trainer *t)
+{
+    bool has_any = t->wire.plain_bytes > 0;
+    return (tp_lever_measure){"not sent", "bytes",
+                              has_any ? t->wire.plain_bytes - (double)t->traffic.encoded_bytes
+                                      : NAN};
 }
 
 static tp_lever_measure measure_huge_pages(const trainer *t)

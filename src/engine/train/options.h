@@ -195,6 +195,9 @@ typedef struct {
     struct {
         int strategy;      /* tp_strategy */
         double bucket_mib; /* of what ranks send together */
+        int compress;      /* tp_wire_kind */
+        bool error_feedback;
+        double topk;
         bool reshard_after_forward;
         int64_t ranks_per_node; /* TP_OPT_UNSET_INT: as hosts are */
     } distributed;

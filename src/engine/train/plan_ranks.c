@@ -93,7 +93,6 @@ static void play(const tp_exec *e, const tp_machine *m, tp_dtype dtype, const tp
     TP_HAVE(done);
     for (size_t i = 0; i < n; i++) {
         const tp_launch_info *l = tp_exec_launch(e, i);
-        double rounds, bytes;
         if (!(tp_ops[l->op]->traits & TP_OP_COMMUNICATES)) {
             now += tp_launch_seconds(m, dtype, l);
             continue;
@@ -107,13 +106,14 @@ static void play(const tp_exec *e, const tp_machine *m, tp_dtype dtype, const tp
             now += late;
             continue;
         }
-        bytes = tp_traffic_begun_bytes(t, i, &rounds);
-        double s = rounds > 0 ? time_of(network, bytes, rounds) : 0;
+        tp_begun begun = tp_traffic_begun(t, i);
+        double s = begun.rounds > 0 ? time_of(network, begun.bytes, begun.rounds) : 0;
         free_at = fmax(free_at, now) + s;
         done[bucket] = isnan(now) || isnan(s) ? NAN : free_at;
         all += s;
-        add_bytes(tp_traffic_kind(t, i), bytes, times, p);
-        p->rounds += times * rounds;
+        add_bytes(tp_traffic_kind(t, i), begun.bytes, times, p);
+        p->plain_bytes += times * begun.plain_bytes;
+        p->rounds += times * begun.rounds;
     }
     free(done);
     p->exposed_s += times * exposed;
@@ -208,7 +208,10 @@ tp_status tp_ranks_plan_make(const tp_train_options *o, const tp_model *model,
                              tp_ranks_plan *ret, tp_error *err)
 {
     static const tp_network unknown = {.bytes_per_s = NAN, .latency_s = NAN};
-    tp_ranks_plan p = {.ranks = ranks, .network = network ? *network : unknown, .best = -1};
+    tp_ranks_plan p = {.ranks = ranks,
+                       .network = network ? *network : unknown,
+                       .format = tp_wire_name((tp_wire_kind)o->distributed.compress),
+                       .best = -1};
     tp_run_plan alone;
     tp_train_options one = *o;
     one.ranks = (tp_ranks){0};
@@ -273,6 +276,9 @@ void tp_ranks_plan_text(const tp_ranks_plan *p, tp_buf *out)
                     s->strategy, tp_human_bytes(s->all_reduce_bytes, a),
                     tp_human_bytes(s->reduce_scatter_bytes, b),
                     tp_human_bytes(s->all_gather_bytes, c), s->rounds);
+        if (s->plain_bytes > sent(s))
+            tp_buf_addf(out, "%s: %s are sent in place of %s, gradients in %s\n", s->strategy,
+                        tp_human_bytes(sent(s), a), tp_human_bytes(s->plain_bytes, b), p->format);
         if (s->gathered_bytes)
             tp_buf_addf(out,
                         "%s: generation keeps a gathered copy of the weights, %s on every rank\n",
@@ -287,6 +293,7 @@ void tp_ranks_plan_put(const tp_ranks_plan *p, tp_json_w *w)
     tp_json_w_put_i64(w, "ranks", p->ranks);
     tp_json_w_put_str(w, "network", p->network.text[0] ? p->network.text : NULL);
     tp_json_w_put_str(w, "strategy", best ? best->strategy : NULL);
+    tp_json_w_put_str(w, "compress", p->format);
     tp_json_w_put_known(w, "bytes_sent", best ? sent(best) : NAN);
     tp_json_w_put_known(w, "exposed_s", best ? best->exposed_s : NAN);
     tp_json_w_put_known(w, "hidden_s", best ? best->hidden_s : NAN);
@@ -301,6 +308,7 @@ void tp_ranks_plan_put(const tp_ranks_plan *p, tp_json_w *w)
         tp_json_w_put_i64(w, "reduce_scatter_bytes", (int64_t)s->reduce_scatter_bytes);
         tp_json_w_put_i64(w, "all_gather_bytes", (int64_t)s->all_gather_bytes);
         tp_json_w_put_i64(w, "bytes_sent", (int64_t)sent(s));
+        tp_json_w_put_i64(w, "uncompressed_bytes", (int64_t)s->plain_bytes);
         tp_json_w_put_i64(w, "gathered_copy_bytes", (int64_t)s->gathered_bytes);
         tp_json_w_put_known(w, "exposed_s", s->exposed_s);
         tp_json_w_put_known(w, "hidden_s", s->hidden_s);

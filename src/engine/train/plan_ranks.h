@@ -33,7 +33,8 @@ typedef struct {
     size_t peak_bytes; /* of a rank */
     bool fits;
     double all_reduce_bytes, reduce_scatter_bytes, all_gather_bytes; /* sent by a rank in a step */
-    double rounds;                                                   /* messages in a row */
+    double plain_bytes; /* of all of it, were it not compressed */
+    double rounds;      /* messages in a row */
     /* Seconds of a step; NaN: machine or network unknown. */
     double compute_s, exposed_s, hidden_s, step_s;
     size_t gathered_bytes; /* of whole copies that generation keeps */
@@ -43,7 +44,8 @@ typedef struct {
 typedef struct {
     int ranks;
     tp_network network;
-    double alone_s; /* a step of one process with all of the batch */
+    const char *format; /* of gradients; "none": as they are */
+    double alone_s;     /* a step of one process with all of the batch */
     tp_strategy_plan v[TP_STRATEGIES];
     int n, best; /* best -1: none fits */
 } tp_ranks_plan;

@@ -26,6 +26,26 @@ bool tp_trainer_is_first(const trainer *t) { return tp_comm_rank(t->comm) == 0; 
 
 /* ---- joining ---- */
 
+static tp_status check_compression(const tp_train_options *o, tp_error *err)
+{
+    const char *format = tp_wire_name((tp_wire_kind)o->distributed.compress);
+    if (o->distributed.compress == TP_WIRE_PLAIN)
+        return TP_OK;
+    if (o->distributed.strategy == TP_STRATEGY_HYBRID)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "distributed.compress=%s: gradients that hybrid sums twice, within a node "
+                       "and between nodes, are sent as they are: take distributed.compress=none, "
+                       "or distributed.strategy=full_shard",
+                       format);
+    if (o->policy.precision == TP_PRECISION_FLOAT16 && o->distributed.error_feedback)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "distributed.compress=%s: what is kept of a gradient would be of another "
+                       "loss scale the next time: take policy.precision=bfloat16, or "
+                       "distributed.error_feedback=false",
+                       format);
+    return TP_OK;
+}
+
 tp_status tp_ranks_check(const tp_train_options *o, tp_error *err)
 {
     const tp_optimizer *optimizer = o->policy.optimizer.kind;
@@ -44,6 +64,7 @@ tp_status tp_ranks_check(const tp_train_options *o, tp_error *err)
                        "distributed.strategy=%s keeps parts of weights in floating point, "
                        "policy.peft.base has codes: take distributed.strategy=shard_gradients",
                        tp_strategy_name(o->distributed.strategy));
+    TP_TRY(check_compression(o, err));
     for (size_t i = 0; i < o->engine.disable_passes.n; i++)
         if (strcmp(o->engine.disable_passes.v[i], "shard") == 0)
             return tp_fail(err, TP_ERR_CONFIG,
@@ -295,6 +316,8 @@ tp_status tp_trainer_join(trainer *t, step_result *r, tp_error *err)
     if (!t->comm)
         return TP_OK;
     tp_comm_stats own = tp_comm_get_stats(t->comm);
+    tp_wire_stats wire =
+        tp_traffic_wire_stats(tp_exec_traffic(tp_session_exec(t->session, "train")));
     double n = tp_trainer_ranks(t);
     double v[] = {r->loss,
                   r->flops,
@@ -306,7 +329,11 @@ tp_status tp_trainer_join(trainer *t, step_result *r, tp_error *err)
                   (double)own.bytes_sent,
                   (double)own.messages,
                   own.exposed_s,
-                  own.hidden_s};
+                  own.hidden_s,
+                  (double)own.encoded_bytes,
+                  wire.plain_bytes,
+                  wire.square,
+                  wire.lost};
     TP_TRY(tp_comm_sum(t->comm, v, TP_COUNTOF(v), err));
     r->loss = v[0];
     r->flops = v[1];
@@ -317,12 +344,31 @@ tp_status tp_trainer_join(trainer *t, step_result *r, tp_error *err)
     r->n_micro = (uint32_t)v[6];
     t->traffic = (tp_comm_stats){.bytes_sent = (uint64_t)v[7],
                                  .messages = (uint64_t)v[8],
+                                 .encoded_bytes = (uint64_t)v[11],
                                  .exposed_s = v[9] / n,
                                  .hidden_s = v[10] / n};
+    r->wire_error = sqrt((v[14] - t->wire.lost) / (v[13] - t->wire.square)); /* 0/0: NaN */
+    t->wire = (tp_wire_stats){v[12], v[13], v[14]};
     return TP_OK;
 }
 
 /* ---- afterwards ---- */
+
+static void put_compression(const trainer *t, tp_json_w *w)
+{
+    const tp_train_options *o = t->o;
+    if (o->distributed.compress == TP_WIRE_PLAIN) {
+        tp_json_w_put_str(w, "compression", NULL);
+        return;
+    }
+    tp_json_w_put_begin(w, "compression", '{');
+    tp_json_w_put_str(w, "format", tp_wire_name((tp_wire_kind)o->distributed.compress));
+    tp_json_w_put_bool(w, "error_feedback", o->distributed.error_feedback);
+    tp_json_w_put_i64(w, "bytes_sent", (int64_t)t->traffic.encoded_bytes);
+    tp_json_w_put_i64(w, "uncompressed_bytes", (int64_t)t->wire.plain_bytes);
+    tp_json_w_put_known(w, "error", sqrt(t->wire.lost / t->wire.square));
+    tp_json_w_end(w, '}');
+}
 
 void tp_ranks_put(const trainer *t, tp_json_w *w)
 {
@@ -340,5 +386,6 @@ void tp_ranks_put(const trainer *t, tp_json_w *w)
     tp_json_w_put_i64(w, "messages", (int64_t)t->traffic.messages);
     tp_json_w_put_known(w, "exposed_s", t->traffic.exposed_s);
     tp_json_w_put_known(w, "hidden_s", t->traffic.hidden_s);
+    put_compression(t, w);
     tp_json_w_end(w, '}');
 }

@@ -29,6 +29,8 @@ struct tp_run {
     tp_json_w writer;
     bool warned;
     char scratch[1024]; /* the folder to remove at the end, or "" */
+    size_t was_there;   /* bytes of `dir`: what of the path existed before */
+    bool has_begun;
 };
 
 char *tp_run_path(const tp_run *run, const char *file, char *out)
@@ -65,10 +67,13 @@ static tp_status draw_id(tp_run *run, tp_error *err)
     return TP_OK;
 }
 
+bool tp_run_has_begun(const tp_run *run) { return run->has_begun; }
+
 /* A crash may have left half a line; the next one must start on a fresh line. */
-static tp_status open_metrics(tp_run *run, tp_error *err)
+tp_status tp_run_begin(tp_run *run, tp_error *err)
 {
     char path[4096];
+    run->has_begun = true;
     run->metrics_fd = open(tp_run_path(run, "metrics.jsonl", path),
                            O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (run->metrics_fd < 0)
@@ -129,17 +134,55 @@ static void clean_folders(const tp_run *run)
         tp_outputs_clean(tp_run_path(run, folders[i], path));
 }
 
+static size_t parent_of(const char *path, size_t n)
+{
+    while (n > 0 && path[n - 1] != '/')
+        n--;
+    while (n > 0 && path[n - 1] == '/')
+        n--;
+    return n;
+}
+
+/* The bytes of the path that name a folder which is there. */
+static size_t existing(const char *path)
+{
+    char part[4096];
+    size_t n = (size_t)snprintf(part, sizeof part, "%s", path);
+    while (n > 0 && !tp_dir_exists(part)) {
+        n = parent_of(part, n);
+        part[n] = 0;
+    }
+    return n;
+}
+
+/* Set-up was refused: of what it made nothing stays, of what others put there everything. */
+static void forget(tp_run *run)
+{
+    static const char *const files[] = {"config.yaml", ".lock"};
+    char path[4096];
+    tp_error ignored;
+    if (tp_dir_exists(tp_run_path(run, "tokenizer", path)))
+        (void)!tp_dir_remove(path, &ignored);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        unlink(tp_run_path(run, files[i], path));
+    for (size_t n = strlen(run->dir); n > run->was_there && rmdir(run->dir) == 0;) {
+        n = parent_of(run->dir, n);
+        run->dir[n] = 0;
+    }
+}
+
 static tp_status open_run(tp_run *run, bool resume, tp_error *err)
 {
     if (resume)
         TP_TRY(refuse_missing(run, err));
+    run->was_there = existing(run->dir);
     TP_TRY(tp_dir_make(run->dir, err));
     TP_TRY(tp_folder_lock(run->dir, "choose another run.name", &run->lock_fd, err));
     if (!resume)
         TP_TRY(check_unused(run, err));
     TP_TRY(read_before(run, err));
     clean_folders(run);
-    return open_metrics(run, err);
+    return TP_OK;
 }
 
 static tp_status new_run(const char *dir, tp_run **ret, tp_error *err)
@@ -233,6 +276,8 @@ void tp_run_close(tp_run *run)
         return;
     if (run->metrics_fd >= 0)
         close(run->metrics_fd);
+    if (!run->has_begun && run->lock_fd >= 0 && run->was_there < strlen(run->dir))
+        forget(run);
     if (run->lock_fd >= 0)
         close(run->lock_fd); /* the lock goes with it */
     tp_run_record_release(&run->before);

@@ -19,7 +19,11 @@ typedef struct tp_run tp_run;
 /* Open or create runs/<name>; `resume` continues an existing one (a new attempt), and the folder
  * must be there; otherwise a folder in which a run has begun is refused. */
 TP_CHECKED tp_status tp_run_open(const char *dir, bool resume, tp_run **ret, tp_error *err);
-void tp_run_close(tp_run *run); /* NULL is a no-op */
+/* Set-up is done: metrics.jsonl is made. */
+TP_CHECKED tp_status tp_run_begin(tp_run *run, tp_error *err);
+bool tp_run_has_begun(const tp_run *run);
+/* A folder that was made for a run which has not begun goes.  NULL is a no-op. */
+void tp_run_close(tp_run *run);
 
 /* Could it be opened?  Fails as tp_run_open() would; changes nothing. */
 TP_CHECKED tp_status tp_run_check(const char *dir, bool resume, tp_error *err);

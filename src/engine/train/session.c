@@ -538,15 +538,23 @@ static size_t trained_bytes(const tp_session *s)
     return bytes;
 }
 
+/* What it saves beside them: of every rank, unless all have the same. */
+static size_t optimizer_bytes(const tp_session *s)
+{
+    size_t bytes = 0, ranks = (size_t)tp_ranks_shard(ranks_of(s)).count;
+    for (size_t i = 0; i < s->states->n; i++) {
+        const tp_tensor *t = &s->states->items[i];
+        if (tp_role_memory(t->role) == TP_MEM_OPTIMIZER)
+            bytes += tp_tensor_room(t) * (is_sharded(s) || t->keeps_part ? ranks : 1);
+    }
+    return bytes;
+}
+
 void tp_session_get_plan(const tp_session *s, tp_session_plan *ret)
 {
-    size_t bytes[TP_MEM_KINDS];
     const tp_exec *e = exec_of(s, s->options.forward_only ? EVAL : TRAIN);
-    tp_states_bytes(s->states, bytes);
     *ret = (tp_session_plan){
-        .checkpoint_bytes =
-            trained_bytes(s) + bytes[TP_MEM_OPTIMIZER] *
-                                   (is_sharded(s) ? (size_t)tp_ranks_shard(ranks_of(s)).count : 1),
+        .checkpoint_bytes = trained_bytes(s) + optimizer_bytes(s),
         .activation_bytes = tp_exec_arena_bytes(e),
         .activation_live_bytes = tp_exec_live_peak_bytes(e),
         .train_flops = tp_exec_flops(e, true),

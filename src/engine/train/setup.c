@@ -551,8 +551,7 @@ void tp_trainer_close(trainer *t)
     tp_run_graphs_release(&t->graphs);
     tp_memory_watch_end(t);
     tp_model_free(t->model);
-    if (t->checkpoint_lock >= 0)
-        close(t->checkpoint_lock);
+    tp_attempt_let_go(t);
     tp_run_close(t->run);
     tp_buf_release(&t->chat_template);
     tp_buf_release(&t->changes);

@@ -225,7 +225,8 @@ static void finish(trainer *t, tp_status status, tp_error *err)
     tp_phases_enter(&t->phases, TP_TIME_LOGGING);
     tp_watchdog_stop(t->watchdog);
     t->watchdog = NULL;
-    tp_profile_close(t);
+    /* What failed on one rank only leaves the others elsewhere. */
+    tp_profile_close(t, status == TP_OK || (status == TP_ERR_INTERRUPTED && t->stops));
     if (t->hooks->stop_listening)
         t->hooks->stop_listening(t->hooks->listener);
     tp_levers_look_again(t->config, t->o, &t->levers); /* what fell back under way */
@@ -266,6 +267,7 @@ static tp_status begin(tp_train_loop *l, tp_error *err)
                           tp_run_name(t->run), (long long)t->max_steps);
         return TP_OK;
     }
+    TP_TRY(tp_run_begin(t->run, err));
     TP_TRY(tp_trainer_write_run_json(t, "running", err));
     /* One that generates is two workers. */
     tp_profile_open(t, t->a->generates ? TP_WORKERS : 1);

@@ -41,6 +41,8 @@ void tp_ranks_put(const trainer *t, tp_json_w *w); /* into run.json */
 
 /* attempt.c: in this order */
 TP_CHECKED tp_status tp_attempt_claim(trainer *t, tp_error *err); /* the folder of checkpoints */
+/* Of a run that has not begun, a folder that was made for it goes. */
+void tp_attempt_let_go(trainer *t);
 /* Whether that could be, without claiming it. */
 TP_CHECKED tp_status tp_attempt_check_claim(trainer *t, tp_error *err);
 void tp_attempt_identify(trainer *t); /* the state is this run's */
@@ -85,7 +87,7 @@ void tp_bad_step_record(trainer *t, const step_result *r, const bad_step *b);
 void tp_profile_open(trainer *t, int n_workers);
 TP_CHECKED tp_status tp_profile_begin_step(trainer *t, tp_error *err);
 TP_CHECKED tp_status tp_profile_end_step(trainer *t, tp_error *err);
-void tp_profile_close(trainer *t);
+void tp_profile_close(trainer *t, bool together);
 /* A subscriber of the metric bus: counters of the trace, while steps are recorded. */
 void tp_profile_see_metrics(void *trainer, const tp_metric_record *record);
 

@@ -116,8 +116,11 @@ static void add_paired(const tp_eval_paired *r, tp_buf *out)
     if (!isnan(r->lo))
         tp_buf_addf(out, "  %g%% interval %+.4f .. %+.4f", 100 * r->level, r->lo, r->hi);
     tp_buf_addf(out, "  p = %s (%s): %s\n", tp_eval_p(r->p, p), r->test, tp_change_name(r->verdict));
-    tp_buf_addf(out, "   mean reward  %+.4f", r->reward_difference);
-    if (!isnan(r->reward_lo))
+    if (isfinite(r->reward_difference))
+        tp_buf_addf(out, "   mean reward  %+.4f", r->reward_difference);
+    else
+        tp_buf_adds(out, "   mean reward  unknown, differences are more than a number holds;");
+    if (isfinite(r->reward_difference) && !isnan(r->reward_lo))
         tp_buf_addf(out, "  %g%% interval %+.4f .. %+.4f", 100 * r->level, r->reward_lo,
                     r->reward_hi);
     tp_buf_addf(out, "  p = %s: %s\n", tp_eval_p(r->reward_p, p), tp_change_name(r->reward_verdict));

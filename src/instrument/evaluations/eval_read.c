@@ -97,7 +97,7 @@ static void add_reward(const reading *r, tp_eval_prompt *p, double reward)
     }
     p->n++;
     p->correct += reward >= r->threshold;
-    p->reward_sum += reward;
+    p->reward_sum += (long double)reward;
 }
 
 /* ---- our own ---- */
@@ -116,7 +116,7 @@ static tp_status read_own_prompt(reading *r, const tp_json *v)
         p->excluded > MAX_SAMPLES)
         p->excluded = 0;
     if (tp_json_f64(tp_json_get(v, "mean_reward"), &mean) && isfinite(mean))
-        p->reward_sum = mean * (double)p->n;
+        p->reward_sum = (long double)mean * p->n;
     else if (p->n > 0)
         return fail(r, v->line, "a prompt has verdicts and no \"mean_reward\"");
     if (!tp_json_f64(tp_json_get(v, "majority"), &p->majority))

@@ -1,10 +1,13 @@
 /* baseline.c - a profile that was kept, and what changed since: by operator, with intervals. */
 #include "instrument/profile/baseline.h"
 
+#include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"
+#include "base/vec.h"
 #include "stats/adjust.h"
 #include "stats/descriptive.h"
 
@@ -22,6 +25,20 @@ tp_status tp_profile_dir(const char *name, char *ret, size_t cap, tp_error *err)
     return TP_OK;
 }
 
+tp_status tp_profile_read(const char *path, tp_arena *arena, const tp_json **ret, tp_error *err)
+{
+    tp_buf text = {0};
+    int64_t schema;
+    tp_status status = tp_file_read(path, 64 << 20, &text, err);
+    if (status == TP_OK)
+        status = tp_json_parse(arena, path, text.data, text.len, NULL, ret, err);
+    tp_buf_release(&text);
+    if (status == TP_OK && (!tp_json_i64(tp_json_get(*ret, "schema"), &schema) || schema != 1))
+        return tp_fail(err, TP_ERR_FORMAT, "%s is no profile that this version reads (schema 1)",
+                       path);
+    return status;
+}
+
 tp_status tp_profile_load(const char *name, tp_arena *arena, const tp_json **ret, tp_error *err)
 {
     char dir[128], path[160];
@@ -32,19 +49,11 @@ tp_status tp_profile_load(const char *name, tp_arena *arena, const tp_json **ret
                        "there is no profile named \"%s\" (%s is missing); make it with 'temper "
                        "profile CONFIG --name %s'",
                        name, path, name);
-    tp_buf text = {0};
-    tp_status status = tp_file_read(path, 64 << 20, &text, err);
-    if (status == TP_OK)
-        status = tp_json_parse(arena, path, text.data, text.len, NULL, ret, err);
-    tp_buf_release(&text);
-    int64_t schema;
-    if (status == TP_OK && (!tp_json_i64(tp_json_get(*ret, "schema"), &schema) || schema != 1))
-        return tp_fail(err, TP_ERR_FORMAT, "%s is no profile that this version reads (schema 1)",
-                       path);
-    return status;
+    return tp_profile_read(path, arena, ret, err);
 }
 
-/* A series of positive numbers; false when there is none of at least two. *ret is malloced. */
+/* A series of numbers that are not negative, at least two of them; an operator may rest in a step.
+ * False when there is none. *ret is malloced. */
 static bool read_series(const tp_json *array, double **ret, size_t *ret_n)
 {
     if (!array || array->type != TP_JSON_ARRAY || array->n < 2)
@@ -53,13 +62,25 @@ static bool read_series(const tp_json *array, double **ret, size_t *ret_n)
     size_t n = 0;
     TP_HAVE(v);
     for (const tp_json *x = array->child; x; x = x->next)
-        if (!tp_json_f64(x, &v[n++]) || !isfinite(v[n - 1]) || v[n - 1] <= 0) {
+        if (!tp_json_f64(x, &v[n++]) || !isfinite(v[n - 1]) || v[n - 1] < 0) {
             free(v);
             return false;
         }
     *ret = v;
     *ret_n = n;
     return true;
+}
+
+/* The same of an operator: NULL where it never ran. */
+static double *read_op(const tp_json *op, size_t *ret_n)
+{
+    double *v;
+    if (!read_series(tp_json_get(op, "s"), &v, ret_n))
+        return NULL;
+    if (tp_mean(v, *ret_n) > 0)
+        return v;
+    free(v);
+    return NULL;
 }
 
 static double *logarithms(const double *v, size_t n)
@@ -145,7 +166,6 @@ static tp_status compare_ops(const tp_json *ops, const tp_profile_data *d, tp_pr
     tp_status status = TP_OK;
     int n = 0;
     for (int i = 0; i < d->n_ops && status == TP_OK; i++) {
-        double *before;
         size_t n_before, n_after = (size_t)d->n_done;
         double after_s = tp_mean(d->ops[i].s, n_after);
         const tp_json *op = find_op(ops, &d->ops[i]);
@@ -159,10 +179,10 @@ static tp_status compare_ops(const tp_json *ops, const tp_profile_data *d, tp_pr
                                  .hi = NAN,
                                  .e = TP_CHANGE_NO_EVIDENCE};
         set_name(c, d->ops[i].name, d->ops[i].part);
-        if (op && read_series(tp_json_get(op, "s"), &before, &n_before)) {
+        double *before = op ? read_op(op, &n_before) : NULL;
+        if (before)
             status = compare_series(before, n_before, d->ops[i].s, n_after, c, err);
-            free(before);
-        }
+        free(before);
     }
     *ret_n = n;
     return status;
@@ -174,11 +194,11 @@ static int add_gone(const tp_json *ops, const tp_profile_data *d, tp_profile_cha
     for (const tp_json *op = ops ? ops->child : NULL; op && n < 2 * TP_PROFILE_OPS; op = op->next) {
         const char *name = tp_json_str(tp_json_get(op, "name"));
         bool is_here = false;
-        double *before;
         size_t n_before;
         for (int i = 0; name && i < d->n_ops && !is_here; i++)
-            is_here = is_same(op, &d->ops[i]);
-        if (!name || is_here || !read_series(tp_json_get(op, "s"), &before, &n_before))
+            is_here = is_same(op, &d->ops[i]) && tp_mean(d->ops[i].s, (size_t)d->n_done) > 0;
+        double *before = name && !is_here ? read_op(op, &n_before) : NULL;
+        if (!before)
             continue;
         rows[n] = (tp_profile_change){.before_s = tp_mean(before, n_before),
                                       .after_s = NAN,
@@ -202,6 +222,24 @@ static void judge(tp_profile_change *rows, int n)
         rows[i].e.p = p[i];
     for (int i = 0; i < n; i++)
         rows[i].verdict = tp_change_judge(&rows[i].e, log1p(TP_CHANGE_MARGIN));
+}
+
+/* The operators that changed most. */
+static tp_status rank_ops(const tp_json *ops, const tp_profile_data *d, tp_profile_comparison *ret,
+                          tp_error *err)
+{
+    tp_profile_change *rows = tp_vec_new(2 * TP_PROFILE_OPS, sizeof *rows);
+    int n;
+    tp_status status = compare_ops(ops, d, rows, &n, err);
+    if (status == TP_OK) {
+        n = add_gone(ops, d, rows, n);
+        judge(rows, n);
+        qsort(rows, (size_t)n, sizeof *rows, by_change);
+        ret->n_ops = n < TP_PROFILE_COMPARED ? n : TP_PROFILE_COMPARED;
+        memcpy(ret->ops, rows, (size_t)ret->n_ops * sizeof *rows);
+    }
+    free(rows);
+    return status;
 }
 
 static void note_text(tp_profile_comparison *c, const char *note)
@@ -228,12 +266,65 @@ static void note_differences(const tp_json *baseline, const tp_profile_data *d,
         note_text(c, "steps of another size");
 }
 
+/* ---- both from files ---- */
+
+static tp_status add_op(const tp_json *op, const char *path, tp_profile_data *d, tp_error *err)
+{
+    const char *name = tp_json_str(tp_json_get(op, "name"));
+    size_t n;
+    double *s = name ? read_op(op, &n) : NULL;
+    if (s && n == (size_t)d->n_done && d->n_ops < TP_PROFILE_OPS) {
+        tp_profile_op *row = &d->ops[d->n_ops++];
+        *row = (tp_profile_op){.part = tp_json_str(tp_json_get(op, "part")), .s = s};
+        snprintf(row->name, sizeof row->name, "%s", name);
+        return TP_OK;
+    }
+    free(s);
+    if (!s) /* never ran */
+        return TP_OK;
+    return d->n_ops == TP_PROFILE_OPS
+               ? tp_fail(err, TP_ERR_FORMAT, "%s has more than %d operators", path, TP_PROFILE_OPS)
+               : tp_fail(err, TP_ERR_FORMAT, "%s: operator \"%.60s\" has %zu times, not %lld", path,
+                         name, n, (long long)d->n_done);
+}
+
+tp_status tp_profile_data_of(const tp_json *profile, const char *path, tp_profile_data *ret,
+                             tp_error *err)
+{
+    const tp_json *ops = tp_json_get(profile, "operators");
+    double *step, peak, tokens;
+    int64_t threads;
+    size_t n;
+    tp_status status = TP_OK;
+    if (!read_series(tp_json_get(profile, "step_s"), &step, &n))
+        return tp_fail(err, TP_ERR_FORMAT, "%s has no times of at least two steps", path);
+    tp_profile_data_init(ret, 0, (int64_t)n, 0);
+    ret->n_done = (int64_t)n;
+    ret->machine = tp_json_str(tp_json_get(profile, "machine"));
+    memcpy(ret->step_s, step, n * sizeof *step);
+    free(step);
+    if (tp_json_f64(tp_json_get(profile, "used_tokens_per_step"), &tokens))
+        for (size_t i = 0; i < n; i++)
+            ret->used_tokens[i] = tokens;
+    if (tp_json_f64(tp_json_get(profile, "peak_bytes"), &peak) && peak >= 0 && peak < 0x1p63)
+        ret->peak_bytes = (size_t)peak;
+    if (tp_json_i64(tp_json_get(profile, "threads"), &threads) && threads > 0 && threads < INT_MAX)
+        ret->threads = (int)threads;
+    (void)tp_json_i64(tp_json_get(profile, "parameters"), &ret->parameters);
+    for (const tp_json *op = ops ? ops->child : NULL; op && status == TP_OK; op = op->next)
+        status = add_op(op, path, ret, err);
+    if (status != TP_OK)
+        tp_profile_data_release(ret);
+    return status;
+}
+
+/* ---- the whole ---- */
+
 tp_status tp_profile_compare(const tp_json *baseline, const char *name, const tp_profile_data *d,
                              tp_profile_comparison *ret, tp_error *err)
 {
     double *before;
     size_t n;
-    static tp_profile_change rows[2 * TP_PROFILE_OPS];
     const char *made = tp_json_str(tp_json_get(baseline, "made"));
     if (!read_series(tp_json_get(baseline, "step_s"), &before, &n))
         return tp_fail(err, TP_ERR_FORMAT, "profile \"%s\" has no times of at least two steps",
@@ -247,14 +338,6 @@ tp_status tp_profile_compare(const tp_json *baseline, const char *name, const tp
     free(before);
     TP_TRY(status);
     ret->step.verdict = tp_change_judge(&ret->step.e, log1p(TP_CHANGE_MARGIN));
-    const tp_json *ops = tp_json_get(baseline, "operators");
-    int n_rows;
-    TP_TRY(compare_ops(ops, d, rows, &n_rows, err));
-    n_rows = add_gone(ops, d, rows, n_rows);
-    judge(rows, n_rows);
-    qsort(rows, (size_t)n_rows, sizeof *rows, by_change);
-    ret->n_ops = n_rows < TP_PROFILE_COMPARED ? n_rows : TP_PROFILE_COMPARED;
-    memcpy(ret->ops, rows, (size_t)ret->n_ops * sizeof *rows);
     note_differences(baseline, d, ret);
-    return TP_OK;
+    return rank_ops(tp_json_get(baseline, "operators"), d, ret, err);
 }

@@ -21,7 +21,7 @@ typedef struct {
 } tp_profile_change;
 
 typedef struct {
-    char name[64], made[32], notes[512]; /* of the baseline; what makes them hard to compare */
+    char name[256], made[32], notes[512]; /* of the baseline; what makes them hard to compare */
     tp_profile_change step;
     tp_profile_change ops[TP_PROFILE_COMPARED]; /* largest changes first */
     int n_ops;
@@ -30,6 +30,14 @@ typedef struct {
 
 /* "runs/profiles/NAME", or TP_ERR_ARG when the name is no single folder name. */
 TP_CHECKED tp_status tp_profile_dir(const char *name, char *ret, size_t cap, tp_error *err);
+
+/* The profile.json at `path`, parsed into `arena`. */
+TP_CHECKED tp_status tp_profile_read(const char *path, tp_arena *arena, const tp_json **ret,
+                                     tp_error *err);
+/* Of a parsed one what a comparison asks for; texts stay in its arena.
+ * tp_profile_data_release() it, unless it fails. */
+TP_CHECKED tp_status tp_profile_data_of(const tp_json *profile, const char *path,
+                                        tp_profile_data *ret, tp_error *err);
 
 /* The file of a baseline, parsed into `arena`. */
 TP_CHECKED tp_status tp_profile_load(const char *name, tp_arena *arena, const tp_json **ret,

@@ -290,7 +290,7 @@ static void put_compared(const char *name, const tp_profile_change *c, tp_grid *
     tp_grid_text(g, is_new ? "new" : is_gone ? "gone" : tp_change_name(c->verdict));
 }
 
-static void add_comparison(const tp_profile_comparison *c, int width, tp_buf *out)
+void tp_profile_comparison_text(const tp_profile_comparison *c, int width, tp_buf *out)
 {
     static const char *const figures[] = {"before", "after", "ratio", "95 % interval"};
     tp_grid g = {0};
@@ -323,7 +323,7 @@ void tp_profile_text(const tp_profile_report *r, tp_buf *out)
     add_memory(r, out);
     add_bottlenecks(r, out);
     if (r->comparison)
-        add_comparison(r->comparison, r->width, out);
+        tp_profile_comparison_text(r->comparison, r->width, out);
     tp_buf_addf(out, "\nkept as \"%s\": %s/profile.json", r->name, r->dir);
     if (r->trace)
         tp_buf_addf(out, "; trace of the recorded steps: %s", r->trace);
@@ -464,9 +464,9 @@ static void put_change(const tp_profile_change *c, tp_json_w *w)
     tp_json_w_end(w, '}');
 }
 
-static void put_comparison(const tp_profile_comparison *c, tp_json_w *w)
+void tp_profile_comparison_write(const tp_profile_comparison *c, tp_json_w *w)
 {
-    tp_json_w_put_begin(w, "comparison", '{');
+    tp_json_w_begin(w, '{');
     tp_json_w_put_str(w, "against", c->name);
     tp_json_w_put_str(w, "made", c->made);
     tp_json_w_put_str(w, "notes", c->notes[0] ? c->notes : NULL);
@@ -499,7 +499,9 @@ void tp_profile_write(const tp_profile_report *r, tp_json_w *w)
         tp_json_w_key(w, "recorded");
         tp_json_w_raw(w, r->recorded);
     }
-    if (r->comparison)
-        put_comparison(r->comparison, w);
+    if (r->comparison) {
+        tp_json_w_key(w, "comparison");
+        tp_profile_comparison_write(r->comparison, w);
+    }
     tp_json_w_end(w, '}');
 }

@@ -17,4 +17,8 @@ typedef struct {
 void tp_profile_text(const tp_profile_report *r, tp_buf *out);
 void tp_profile_write(const tp_profile_report *r, tp_json_w *w);
 
+/* A comparison by itself: a table, and an object. */
+void tp_profile_comparison_text(const tp_profile_comparison *c, int width, tp_buf *out);
+void tp_profile_comparison_write(const tp_profile_comparison *c, tp_json_w *w);
+
 #endif

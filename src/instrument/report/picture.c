@@ -52,7 +52,7 @@ static void begin(const tp_picture *p, double width, double height, tp_buf *out)
         "text{font-family:'DejaVu Sans',Verdana,sans-serif;fill:#222}"
         ".title{font-weight:bold}.faint{fill:#666}.paper{fill:#fff}"
         ".grid{stroke:#ddd}.axis{stroke:#666;fill:none}"
-        ".line{fill:none;stroke-width:1.6;stroke-linejoin:round}.band{fill-opacity:.18}"
+        ".line{fill:none;stroke-width:1.6;stroke-linejoin:round}.band{fill-opacity:.18;stroke-width:.7;stroke-opacity:.7}"
         ".bar{fill:#0072b2;fill-opacity:.75}.whisker{stroke:#222;fill:none}"
         ".halo{fill:#666;stroke:#fff;stroke-width:3;paint-order:stroke}"
         ".reference{stroke:#d55e00;stroke-dasharray:5 3;fill:none;stroke-width:1.3}"

@@ -76,6 +76,9 @@ void tp_picture_svg(const tp_picture *picture, tp_buf *out);
 TP_CHECKED tp_status tp_picture_write(const tp_picture *picture, const char *path, int dpi,
                                       tp_error *err);
 
+/* Whether tp_picture_write() would refuse: for the time before long work.  Creates nothing. */
+TP_CHECKED tp_status tp_picture_check(const char *path, tp_error *err);
+
 /* Whether PNG and PDF can be written here; the reason when not. */
 bool tp_picture_can_raster(const char **ret_why);
 

@@ -107,7 +107,11 @@ static void put_point(const plot *p, double x, double y, char command, tp_buf *o
 static void put_band(const plot *p, const tp_series *s, size_t id, const size_t *at, size_t n,
                      tp_buf *out)
 {
-    tp_buf_addf(out, "<path class=\"band\" fill=\"%s\" d=\"", tp_series_colour(id));
+    tp_buf_addf(out, "<path class=\"band\" fill=\"%s\" stroke=\"%s\"", tp_series_colour(id),
+                tp_series_colour(id));
+    if (*tp_series_dash(id)) /* grey tells bands apart by their edges */
+        tp_buf_addf(out, " stroke-dasharray=\"%s\"", tp_series_dash(id));
+    tp_buf_adds(out, " d=\"");
     for (size_t i = 0; i < n;) {
         size_t end = i;
         while (end < n && has_band(p, s, at[end]))

@@ -169,17 +169,24 @@ static tp_status make_pdf(const tp_buf *svg, tp_buf *ret, tp_error *err)
     return ok ? TP_OK : tp_fail(err, TP_ERR_NOMEM, "cairo cannot draw the PDF");
 }
 
+tp_status tp_picture_check(const char *path, tp_error *err)
+{
+    const char *why;
+    bool is_svg = tp_str_ends(path, ".svg");
+    if (!is_svg && !tp_str_ends(path, ".png") && !tp_str_ends(path, ".pdf"))
+        return tp_fail(err, TP_ERR_ARG, "'%s': a picture's name ends in .svg, .png or .pdf", path);
+    if (!is_svg && !tp_picture_can_raster(&why))
+        return tp_fail(err, TP_ERR_UNSUPPORTED, "'%s' cannot be drawn: %s; .svg needs nothing",
+                       path, why);
+    return tp_output_check(path, err);
+}
+
 tp_status tp_picture_write(const tp_picture *picture, const char *path, int dpi, tp_error *err)
 {
     bool is_png = tp_str_ends(path, ".png"), is_pdf = tp_str_ends(path, ".pdf");
     tp_buf svg = {0}, data = {0};
     tp_status status = TP_OK;
-    const char *why;
-    if (!is_png && !is_pdf && !tp_str_ends(path, ".svg"))
-        return tp_fail(err, TP_ERR_ARG, "'%s': a picture's name ends in .svg, .png or .pdf", path);
-    if ((is_png || is_pdf) && !tp_picture_can_raster(&why))
-        return tp_fail(err, TP_ERR_UNSUPPORTED, "'%s' cannot be drawn: %s; .svg needs nothing",
-                       path, why);
+    TP_TRY(tp_picture_check(path, err));
     tp_picture_svg(picture, &svg);
     if (is_png)
         status = make_png(&svg, dpi > 0 ? dpi : 300, &data, err);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "instrument/analyze/runs/curve.h"
 #include "instrument/serve/plot.h"
 #include "instrument/serve/site.h"
 
@@ -95,7 +96,7 @@ static void put_figures(tp_page *p, const chosen *c, tp_metrics *const *runs)
     const char *x = tp_http_query(p->request, "x");
     bool is_time = x && strcmp(x, "time") == 0;
     size_t n = tp_metrics_count(runs[0]), *order = tp_vec_new(n + 1, sizeof *order);
-    tp_page_order(runs[0], order);
+    tp_curve_order(runs[0], order);
     tp_buf address = {0};
     tp_buf_adds(&address, "/compare.svg?");
     put_query(&address, c);

@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/platform.h"
 #include "base/vec.h"
+#include "instrument/analyze/runs/curve.h"
 #include "instrument/ingest/runs/place.h"
 #include "instrument/report/run_dashboard.h"
 #include "instrument/serve/plot.h"
@@ -106,7 +107,7 @@ void tp_page_curves(tp_page *p, const tp_run_entry *e)
     if (!m)
         return;
     size_t n = tp_metrics_count(m), *order = tp_vec_new(n + 1, sizeof *order);
-    tp_page_order(m, order);
+    tp_curve_order(m, order);
     tp_page_run_head(p, e, "");
     tp_buf_addf(out,
                 "<p class=filter><label>Metrics <input id=filter autocomplete=off "

@@ -66,6 +66,8 @@ void tp_plot_svg(const tp_plot *plot, const char *title, tp_buf *out)
     const tp_panel panel = {.kind = TP_PANEL_PLOT,
                             .title = title,
                             .x_label = plot->axis == TP_PLOT_TIME ? "time / s" : "step",
+                            .y_label = plot->y_label,
+                            .from_zero = plot->from_zero,
                             .series = plot->series,
                             .n_series = plot->n,
                             .note = plot->has_gaps ? "NaN and infinite values are left out" : NULL,
@@ -81,28 +83,4 @@ void tp_plot_release(tp_plot *plot)
         free((void *)(uintptr_t)plot->series[i].y);
     }
     *plot = (tp_plot){0};
-}
-
-static bool is_among(const size_t *list, size_t n, size_t i)
-{
-    for (size_t k = 0; k < n; k++)
-        if (list[k] == i)
-            return true;
-    return false;
-}
-
-void tp_page_order(tp_metrics *m, size_t *ret)
-{
-    size_t n = 0, n_first;
-    for (int role = 0; role < TP_ROLE_COUNT; role++) {
-        tp_curve c = tp_curve_of(m, (tp_run_role)role);
-        size_t i = c.tag ? tp_metrics_find(m, c.tag) : SIZE_MAX;
-        if (i != SIZE_MAX && !is_among(ret, n, i))
-            ret[n++] = i;
-        tp_curve_release(&c);
-    }
-    n_first = n;
-    for (size_t i = 0; i < tp_metrics_count(m); i++)
-        if (!is_among(ret, n_first, i))
-            ret[n++] = i;
 }

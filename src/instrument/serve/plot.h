@@ -13,6 +13,8 @@ typedef struct {
     tp_series series[TP_PLOT_SERIES];
     size_t n;
     tp_plot_axis axis;
+    const char *y_label; /* may be NULL */
+    bool from_zero;
     bool has_gaps; /* some values are NaN or infinite */
 } tp_plot;
 
@@ -22,8 +24,5 @@ typedef struct {
 bool tp_plot_add(tp_plot *plot, tp_metrics *m, const char *tag, const char *name);
 void tp_plot_svg(const tp_plot *plot, const char *title, tp_buf *out);
 void tp_plot_release(tp_plot *plot);
-
-/* Every metric, loss, reward and the like first; `ret` has tp_metrics_count() numbers. */
-void tp_page_order(tp_metrics *m, size_t *ret);
 
 #endif

@@ -18,11 +18,12 @@
 #include "base/sized.h"
 #include "base/vec.h"
 #include "instrument/analyze/runs/curve.h"
+#include "instrument/ingest/result_kind.h"
 #include "instrument/ingest/runs/find.h"
 #include "text/json/json.h"
 
 enum {
-    SCHEMA_VERSION = 2,
+    SCHEMA_VERSION = 3,
     BUSY_MS = 2000,
     ID_BYTES = 13,
     MAX_TAGS_BYTES = 1 << 16,
@@ -32,10 +33,10 @@ enum {
 /* Columns of the table, in this order: what SELECT gives and INSERT takes. */
 #define COLUMNS                                                                                  \
     "path, extent, format, state, algorithm, model, problem, step, max_steps, started, updated," \
-    " loss, reward, tokens_per_s, n_metrics, n_points"
+    " loss, reward, tokens_per_s, n_metrics, n_points, kind, bytes"
 
 typedef struct {
-    tp_run_entry e;
+    tp_run_entry e; /* its kind is a constant */
     char id[ID_BYTES];
     char *path, *extent, *format, *state, *algorithm, *model, *tags, *problem;
     tp_metrics *m; /* of a run that grows: it is read on, not again */
@@ -49,7 +50,7 @@ struct tp_run_index {
     row *rows;
     size_t n, cap, n_known;
     tp_buf note;
-    bool has_changed;
+    bool has_changed, has_all_kinds;
 };
 
 /* ---- rows ---- */
@@ -114,6 +115,16 @@ static int newest_first(const void *a, const void *b)
 
 /* ---- the data base ---- */
 
+/* NULL: there is no such kind. */
+static const char *kind_at(sqlite3_stmt *q, int i)
+{
+    const char *text = (const char *)sqlite3_column_text(q, i);
+    for (int k = TP_RESULT_RUN; text && k <= TP_RESULT_PROFILE; k++)
+        if (strcmp(tp_result_kind_name((tp_result_kind)k), text) == 0)
+            return tp_result_kind_name((tp_result_kind)k);
+    return NULL;
+}
+
 static char *text_at(sqlite3_stmt *q, int i)
 {
     return copy_of((const char *)sqlite3_column_text(q, i));
@@ -143,8 +154,10 @@ static void load(tp_run_index *x)
         for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
             *numbers[i] = number_at(q, at++);
         r->e.n_metrics = sqlite3_column_int64(q, at++);
-        r->e.n_points = sqlite3_column_int64(q, at);
-        if (!r->path || !r->extent) { /* no row of ours */
+        r->e.n_points = sqlite3_column_int64(q, at++);
+        r->e.kind = kind_at(q, at++);
+        r->e.bytes = sqlite3_column_int64(q, at);
+        if (!r->path || !r->extent || !r->e.kind) { /* no row of ours */
             clear_row(r);
             x->n--;
             continue;
@@ -168,7 +181,9 @@ static void bind(sqlite3_stmt *q, const row *r)
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         sqlite3_bind_double(q, at++, numbers[i]); /* NaN binds null */
     sqlite3_bind_int64(q, at++, r->e.n_metrics);
-    sqlite3_bind_int64(q, at, r->e.n_points);
+    sqlite3_bind_int64(q, at++, r->e.n_points);
+    sqlite3_bind_text(q, at++, r->e.kind, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(q, at, r->e.bytes);
 }
 
 /* Write every row anew: a scan of thousands of runs is one short transaction. */
@@ -179,7 +194,7 @@ static bool save(tp_run_index *x)
         sqlite3_exec(x->db, "BEGIN IMMEDIATE; DELETE FROM run", NULL, NULL, NULL) == SQLITE_OK;
     ok = ok && sqlite3_prepare_v2(x->db,
                                   "INSERT INTO run(" COLUMNS ") VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,"
-                                  "?,?)",
+                                  "?,?,?,?)",
                                   -1, &q, NULL) == SQLITE_OK;
     for (size_t i = 0; i < x->n && ok; i++) {
         bind(q, &x->rows[i]);
@@ -199,9 +214,11 @@ static bool open_cache(tp_run_index *x, const char *path)
         "PRIMARY KEY, extent TEXT, format TEXT, state TEXT, algorithm TEXT, model TEXT, problem "
         "TEXT, step INTEGER, max_steps INTEGER, started REAL, updated REAL, loss REAL, reward "
         "REAL, "
-        "tokens_per_s REAL, n_metrics INTEGER, n_points INTEGER); PRAGMA user_version=1";
+        "tokens_per_s REAL, n_metrics INTEGER, n_points INTEGER, kind TEXT, bytes INTEGER)";
     sqlite3_stmt *q = NULL;
+    char number[48];
     int version = -1;
+    snprintf(number, sizeof number, "PRAGMA user_version=%d", SCHEMA_VERSION);
     if (sqlite3_open(path, &x->db) == SQLITE_OK &&
         sqlite3_prepare_v2(x->db, "PRAGMA user_version", -1, &q, NULL) == SQLITE_OK &&
         sqlite3_step(q) == SQLITE_ROW)
@@ -209,7 +226,8 @@ static bool open_cache(tp_run_index *x, const char *path)
     sqlite3_finalize(q);
     sqlite3_busy_timeout(x->db, BUSY_MS);
     if ((version == 0 || version == SCHEMA_VERSION) &&
-        sqlite3_exec(x->db, make, NULL, NULL, NULL) == SQLITE_OK)
+        sqlite3_exec(x->db, make, NULL, NULL, NULL) == SQLITE_OK &&
+        sqlite3_exec(x->db, number, NULL, NULL, NULL) == SQLITE_OK)
         return true;
     sqlite3_close(x->db);
     x->db = NULL;
@@ -225,7 +243,7 @@ static void open_database(tp_run_index *x, const tp_run_index_options *options)
         snprintf(path, sizeof path, "%s", options->cache);
     } else if (has_path) {
         const char *folder = realpath(x->folder, real) ? real : x->folder;
-        snprintf(name, sizeof name, "runs-%016llx.sqlite",
+        snprintf(name, sizeof name, "%s-%016llx.sqlite", x->has_all_kinds ? "all" : "runs",
                  (unsigned long long)XXH3_64bits(folder, strlen(folder)));
         has_path = tp_cache_path(name, true, path, sizeof path, &why) == TP_OK;
     }
@@ -254,6 +272,7 @@ tp_status tp_run_index_open(const char *folder, const tp_run_index_options *opti
                        folder);
     tp_run_index *x = tp_vec_new(1, sizeof *x);
     x->folder = copy_of(folder);
+    x->has_all_kinds = o.all_kinds;
     open_database(x, &o);
     load(x);
     for (size_t i = 0; i < x->n; i++)
@@ -417,8 +436,6 @@ static void read_run(row *r, const char *path, const char *format, tp_metrics *o
 {
     tp_metrics *m = open;
     tp_error why = {0};
-    r->e.step = r->e.max_steps = -1;
-    r->e.started = r->e.loss = r->e.reward = r->e.tokens_per_s = NAN;
     r->format = copy_of(format);
     if (strcmp(format, "temper") == 0)
         read_record(r, path);
@@ -446,42 +463,103 @@ static void check_state(tp_run_index *x, row *r, const char *folder)
     x->has_changed |= r->is_dead != was_dead;
 }
 
+static const char *below(const tp_run_index *x, const char *path)
+{
+    path += strlen(x->folder);
+    while (*path == '/')
+        path++;
+    return *path ? path : ".";
+}
+
+/* The row of the path (taken), as it was; a new one where there is none or its files have changed:
+ * *ret_open is then what was open of it. */
+static row *row_of(tp_run_index *x, char *path, const tp_run_extent *e, bool *ret_is_known,
+                   bool *ret_is_fresh, tp_metrics **ret_open)
+{
+    char extent[96];
+    snprintf(extent, sizeof extent, "%llu/%llu/%lld", (unsigned long long)e->bytes,
+             (unsigned long long)e->files, (long long)e->newest_ns);
+    row *r = find_row(x, path);
+    *ret_is_known = r != NULL;
+    *ret_is_fresh = !r || strcmp(r->extent, extent) != 0;
+    *ret_open = NULL;
+    if (!*ret_is_fresh) {
+        free(path);
+        return r;
+    }
+    if (!r)
+        r = TP_VEC_PUSH(x->rows, x->n, x->cap);
+    *ret_open = r->m;
+    r->m = NULL;
+    clear_row(r);
+    *r = (row){.path = path, .extent = copy_of(extent)};
+    make_id(r);
+    r->e.kind = tp_result_kind_name(TP_RESULT_RUN);
+    r->e.bytes = (int64_t)e->bytes;
+    r->e.updated = (double)e->newest_ns * 1e-9;
+    r->e.step = r->e.max_steps = -1;
+    r->e.started = r->e.loss = r->e.reward = r->e.tokens_per_s = NAN;
+    x->has_changed = true;
+    return r;
+}
+
+static void end_row(row *r, const char *full)
+{
+    free(r->tags);
+    r->tags = read_tags(full);
+    r->is_seen = true;
+}
+
 static bool see(void *user, const tp_run_place *place, const tp_run_reader *reader, const char *run)
 {
     tp_run_index *x = user;
     tp_buf path = {0}, full = {0};
-    char extent[96];
-    const char *below = place->path + strlen(x->folder);
-    while (*below == '/')
-        below++;
-    tp_buf_addf(&path, "%s%s%s", *below ? below : ".", run ? "#" : "", run ? run : "");
+    bool is_known, is_fresh;
+    tp_metrics *open;
+    tp_buf_addf(&path, "%s%s%s", below(x, place->path), run ? "#" : "", run ? run : "");
     tp_buf_addf(&full, "%s%s%s", place->path, run ? "#" : "", run ? run : "");
     tp_run_extent e = tp_run_extent_of(place->path);
-    snprintf(extent, sizeof extent, "%llu/%llu/%lld", (unsigned long long)e.bytes,
-             (unsigned long long)e.files, (long long)e.newest_ns);
-    row *r = find_row(x, path.data);
-    if (r && strcmp(r->extent, extent) == 0) {
+    row *r = row_of(x, path.data, &e, &is_known, &is_fresh, &open);
+    if (is_fresh) {
+        read_run(r, full.data, reader->name, open, is_known);
+    } else {
         tp_metrics_close(r->m);
         r->m = NULL;
-    } else {
-        bool is_known = r != NULL;
-        tp_metrics *open = r ? r->m : NULL;
-        if (!r)
-            r = TP_VEC_PUSH(x->rows, x->n, x->cap);
-        r->m = NULL;
-        clear_row(r);
-        *r = (row){.path = copy_of(path.data), .extent = copy_of(extent)};
-        make_id(r);
-        r->e.updated = (double)e.newest_ns * 1e-9;
-        read_run(r, full.data, reader->name, open, is_known);
-        x->has_changed = true;
     }
     check_state(x, r, full.data);
-    free(r->tags);
-    r->tags = read_tags(full.data);
-    r->is_seen = true;
-    tp_buf_release(&path);
+    end_row(r, full.data);
     tp_buf_release(&full);
+    return true;
+}
+
+/* A file that may be something else; it is looked into when it is new. */
+static bool see_file(void *user, const char *full)
+{
+    tp_run_index *x = user;
+    char *path = copy_of(below(x, full));
+    const char *format;
+    bool is_known, is_fresh;
+    tp_metrics *open;
+    tp_run_extent e = tp_run_extent_of(full);
+    row *r = find_row(x, path);
+    if (r && r->is_seen) { /* a run */
+        free(path);
+        return true;
+    }
+    tp_result_kind kind = r ? TP_RESULT_RUN : tp_result_look(full, &format);
+    if (!r && kind == TP_RESULT_RUN) {
+        free(path);
+        return true;
+    }
+    r = row_of(x, path, &e, &is_known, &is_fresh, &open);
+    tp_metrics_close(open);
+    if (is_fresh) {
+        kind = tp_result_look(full, &format);
+        r->e.kind = tp_result_kind_name(kind);
+        r->format = copy_of(format);
+    }
+    if (r->format)
+        end_row(r, full);
     return true;
 }
 
@@ -511,6 +589,11 @@ tp_status tp_run_index_scan(tp_run_index *x, bool *ret_changed, tp_error *err)
         qsort(x->rows, x->n, sizeof *x->rows, by_path);
     x->n_known = x->n;
     TP_TRY(tp_runs_find(x->folder, see, x, &found, err));
+    if (x->has_all_kinds) {
+        tp_runs_found files = {0};
+        TP_TRY(tp_files_find(x->folder, tp_result_name_fits, see_file, x, &files, err));
+        found.is_cut |= files.is_cut;
+    }
     forget_unseen(x);
     if (x->n)
         qsort(x->rows, x->n, sizeof *x->rows, newest_first);
@@ -591,8 +674,10 @@ static bool word_fits(const tp_run_entry *e, const char *word, size_t n)
 {
     const struct {
         const char *name, *text;
-    } parts[] = {{"path", e->path},           {"format", e->format}, {"state", e->state},
-                 {"algorithm", e->algorithm}, {"model", e->model},   {"tag", e->tags}};
+    } parts[] = {{"path", e->path},   {"format", e->format},
+                 {"state", e->state}, {"algorithm", e->algorithm},
+                 {"model", e->model}, {"tag", e->tags},
+                 {"kind", e->kind}};
     const char *colon = memchr(word, ':', n);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         size_t len = strlen(parts[i].name);
@@ -648,8 +733,10 @@ tp_status tp_run_set_tag(const char *path, const char *tag, bool is_set, tp_erro
         return tp_fail(err, TP_ERR_ARG,
                        "'%.70s' is no tag: 1 to %d letters, digits and '._-+:' are one", tag,
                        MOST_TAG_BYTES);
-    TP_TRY(tp_metrics_open(path, NULL, &m, err)); /* is it a run? */
-    tp_metrics_close(m);
+    if (tp_result_kind_of(path) == TP_RESULT_RUN) { /* is it one? */
+        TP_TRY(tp_metrics_open(path, NULL, &m, err));
+        tp_metrics_close(m);
+    }
     char *file = tags_path(path), *tags = read_tags(path);
     tp_buf out = {0};
     for (const char *p = tags; p && *p;) {
@@ -685,6 +772,7 @@ static void put_entry(const tp_run_entry *e, tp_json_w *w)
     tp_json_w_begin(w, '{');
     tp_json_w_put_str(w, "id", e->id);
     tp_json_w_put_str(w, "path", e->path);
+    tp_json_w_put_str(w, "kind", e->kind);
     tp_json_w_put_str(w, "format", e->format);
     tp_json_w_put_str(w, "state", e->state);
     tp_json_w_put_str(w, "algorithm", e->algorithm);
@@ -698,6 +786,7 @@ static void put_entry(const tp_run_entry *e, tp_json_w *w)
     tp_json_w_put_known(w, "tokens_per_s", e->tokens_per_s);
     tp_json_w_put_i64(w, "n_metrics", e->n_metrics);
     tp_json_w_put_i64(w, "n_points", e->n_points);
+    tp_json_w_put_i64(w, "bytes", e->bytes);
     tp_json_w_put_begin(w, "tags", '[');
     for (const char *p = e->tags; p && *p;) {
         size_t n = strcspn(p, " ");

@@ -22,6 +22,7 @@ typedef enum {
     TP_GGML_F16 = 1,
     TP_GGML_Q4_0 = 2,
     TP_GGML_Q5_0 = 6,
+    TP_GGML_Q5_1 = 7,
     TP_GGML_Q8_0 = 8,
     TP_GGML_Q4_K = 12,
     TP_GGML_Q5_K = 13,

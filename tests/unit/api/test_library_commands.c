@@ -11,6 +11,9 @@
 
 #include <temper/temper.h>
 
+#define BASE TP_SOURCE_DIR "/tests/data/reference/llama"
+#define ADAPTERS TP_SOURCE_DIR "/tests/data/reference/adapters/"
+
 typedef struct {
     char folder[64], run[96];
 } fixture;
@@ -120,6 +123,20 @@ static tp_text_prompts *two_prompts(tp_text_generator *gen)
     return p;
 }
 
+typedef struct {
+    int n;
+    int32_t ids[16];
+    float logp[16];
+} pieces;
+
+static bool keep_piece(void *user, const tp_text_piece *piece)
+{
+    pieces *all = user;
+    all->ids[all->n] = piece->id;
+    all->logp[all->n++] = piece->logp;
+    return true;
+}
+
 static bool add_piece(void *user, const tp_text_piece *piece)
 {
     strncat(user, piece->text, piece->n_text);
@@ -146,6 +163,50 @@ static void test_answers_to_many_prompts_are_those_to_each_alone(void **state)
     assert_string_equal(all.texts[2], alone);
     tp_text_prompts_free(prompts);
     tp_text_generator_free(gen);
+}
+
+/* LoRA and DoRA on one model: each says what it says alone, and so does the model. */
+static void test_prompts_have_their_adapters(void **state)
+{
+    const tp_text_adapter adapters[] = {{"lora", ADAPTERS "llama-lora"},
+                                        {"dora", ADAPTERS "llama-dora"}};
+    const tp_text_generator_options options = {.size = sizeof options,
+                                               .precision = "float32",
+                                               .max_length = 64,
+                                               .max_running = 4,
+                                               .adapters = adapters,
+                                               .n_adapters = 2};
+    static const int32_t ids[] = {5, 9, 3};
+    static const char *const folders[] = {ADAPTERS "llama-lora", ADAPTERS "llama-dora", BASE};
+    static const char *const names[] = {"lora", "dora", NULL};
+    tp_text_generator *all, *one;
+    tp_error err;
+    if (tp_text_generator_open(BASE, &options, &all, &err) != TP_OK)
+        fail_msg("%s", err.message);
+    for (int i = 0; i < 3; i++) {
+        pieces together = {0}, alone = {0};
+        tp_text_generator_options plain = options;
+        plain.n_adapters = 0;
+        tp_text_request request = {.size = sizeof request,
+                                   .max_new_tokens = 8,
+                                   .ignore_eos = true,
+                                   .on_piece = keep_piece,
+                                   .user = &together,
+                                   .adapter = names[i]};
+        assert_int_equal(tp_text_generator_continue_ids(all, ids, 3, &request, NULL, NULL), TP_OK);
+        assert_int_equal(tp_text_generator_open(folders[i], &plain, &one, NULL), TP_OK);
+        request.adapter = NULL;
+        request.user = &alone;
+        assert_int_equal(tp_text_generator_continue_ids(one, ids, 3, &request, NULL, NULL), TP_OK);
+        assert_int_equal(alone.n, 8);
+        assert_memory_equal(&together, &alone, sizeof alone);
+        tp_text_generator_free(one);
+    }
+    tp_text_request request = {.size = sizeof request, .adapter = "ada"};
+    assert_int_equal(tp_text_generator_continue_ids(all, ids, 3, &request, NULL, &err),
+                     TP_ERR_CONFIG);
+    assert_string_equal(err.message, "there is no adapter 'ada'; there are lora, dora");
+    tp_text_generator_free(all);
 }
 
 static void test_nobody_who_takes_answers_ends_a_run(void **state)
@@ -368,6 +429,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers_to_many_prompts_are_those_to_each_alone),
+        cmocka_unit_test(test_prompts_have_their_adapters),
         cmocka_unit_test(test_nobody_who_takes_answers_ends_a_run),
         cmocka_unit_test(test_a_stop_string_is_no_part_of_the_answer),
         cmocka_unit_test(test_a_model_without_a_template_does_not_talk),

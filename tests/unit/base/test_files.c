@@ -190,9 +190,9 @@ static void errors_name_path_and_remedy(void **state)
     assert_string_equal(err.message,
                         "cannot read /dev/zero: it is a device, a file is expected here");
     put(at("file"), "x");
-    assert_int_equal(tp_dir_make(at("file"), &err), TP_ERR_OUTPUT);
+    assert_int_equal(tp_dir_make(at("file"), &err), TP_ERR_IO);
     assert_non_null(strstr(err.message, "a file of that name is in the way"));
-    assert_int_equal(tp_dir_make(at("file/sub"), &err), TP_ERR_OUTPUT);
+    assert_int_equal(tp_dir_make(at("file/sub"), &err), TP_ERR_IO);
     assert_int_equal(tp_dir_make("", &err), TP_ERR_ARG);
     tp_buf_release(&buf);
 }

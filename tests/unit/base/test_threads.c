@@ -203,7 +203,7 @@ static tp_status ask_signals(void *context, size_t i, int number, tp_error *err)
 {
     sigset_t mask;
     pthread_sigmask(SIG_SETMASK, NULL, &mask);
-    /* Let the workers have their turn. */
+    /* no verdict: the workers have their turn */
     usleep(1000);
     if (number > 0 && !sigismember(&mask, SIGINT))
         return tp_fail(err, TP_ERR_ARG, "worker %d would take signals", number);

@@ -87,10 +87,10 @@ static void a_pipe_talks_line_by_line(void **state)
     tp_error err = {0};
     assert_int_equal(tp_pipe_open(&command, &p, NULL), TP_OK);
     assert_int_equal(tp_pipe_send(&p, "a", NULL), TP_OK);
-    assert_int_equal(tp_pipe_receive(&p, 10, &line, NULL), TP_OK);
+    assert_int_equal(tp_pipe_receive(&p, 600, &line, NULL), TP_OK);
     assert_string_equal(line.data, "got a");
     assert_int_equal(tp_pipe_send(&p, "b", NULL), TP_OK);
-    assert_int_equal(tp_pipe_receive(&p, 10, &line, NULL), TP_OK);
+    assert_int_equal(tp_pipe_receive(&p, 600, &line, NULL), TP_OK);
     assert_string_equal(line.data, "got b");
     assert_int_equal(tp_pipe_receive(&p, 0.02, &line, &err), TP_ERR_IO);
     assert_non_null(strstr(err.message, "--timeout"));

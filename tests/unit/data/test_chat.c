@@ -340,12 +340,14 @@ static void a_failed_rendering_leaves_the_output(void **state)
 
 static void the_clock_is_the_machines_unless_given(void **state)
 {
-    char today[32];
+    char before[32], after[32];
     time_t now = time(NULL);
     tp_buf out = {0};
-    strftime(today, sizeof today, "%Y-%m", localtime(&now));
+    strftime(before, sizeof before, "%Y-%m", localtime(&now));
     assert_int_equal(render("{{ strftime_now('%Y-%m') }}", NULL, NULL, &out, NULL, NULL), TP_OK);
-    assert_string_equal(tp_buf_str(&out), today);
+    now = time(NULL);
+    strftime(after, sizeof after, "%Y-%m", localtime(&now));
+    assert_true(strcmp(tp_buf_str(&out), before) == 0 || strcmp(tp_buf_str(&out), after) == 0);
     tp_buf_clear(&out);
     tp_template_limits limits = {.now = 86400};
     assert_int_equal(render("{{ strftime_now('%d %b %Y') }}", NULL, &limits, &out, NULL, NULL),

@@ -68,6 +68,23 @@ static void equal_rewards_teach_nothing(void **state)
     }
 }
 
+/* What a judge says may be of any size: neither a sum nor a square of it overflows. */
+static void huge_rewards_have_means_and_spreads(void **state)
+{
+    tp_advantage_options o = tp_advantage_of_kind(GRPO, true, true, true);
+    const double rewards[] = {1e308, 1e308, -1e308, -1e308};
+    const bool valid[] = {true, true, true, true};
+    check(&o, 4, rewards, (double[]){1.1547, 1.1547, -1.1547, -1.1547});
+    o = tp_advantage_of_kind(GRPO, false, true, true);
+    check(&o, 4, rewards, (double[]){.866025, .866025, -.866025, -.866025});
+    tp_group_stats s = tp_group_summary(rewards, valid, 4, 1e-9);
+    assert_true(s.mean == 0 && fabs(s.spread / 1.154700538e308 - 1) < 1e-9);
+    assert_true(tp_group_summary(rewards, valid, 2, 1e-9).mean == 1e308);
+    double v[] = {1e308, -1e308, 1e308, -1e308}, weights[] = {1, 1, 1, 1};
+    tp_advantage_whiten(v, weights, 4);
+    assert_true(v[0] == 1 && v[1] == -1 && v[2] == 1 && v[3] == -1);
+}
+
 static void samples_without_reward_take_no_part(void **state)
 {
     tp_advantage_options o = tp_advantage_of_kind(GRPO, true, true, true);
@@ -139,6 +156,7 @@ int main(void)
         cmocka_unit_test(mean_of_the_group_and_normalised),
         cmocka_unit_test(not_normalised),
         cmocka_unit_test(equal_rewards_teach_nothing),
+        cmocka_unit_test(huge_rewards_have_means_and_spreads),
         cmocka_unit_test(samples_without_reward_take_no_part),
         cmocka_unit_test(a_group_is_summarised),
         cmocka_unit_test(whitening_looks_at_trained_tokens_only),

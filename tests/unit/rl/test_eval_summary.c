@@ -65,6 +65,19 @@ static void the_mean_over_prompts_is_reported(void **state)
     assert_true(s.pass[0].lo >= 0 && s.pass[0].hi <= 1);
 }
 
+/* A reward may be of any size. */
+static void huge_rewards_have_a_mean(void **state)
+{
+    static const tp_eval_prompt p[] = {{.id = "a", .n = 4, .reward_sum = 4e308L},
+                                       {.id = "b", .n = 4, .reward_sum = -4e308L},
+                                       {.id = "c", .n = 4, .reward_sum = 6e308L}};
+    const int64_t k = 1;
+    tp_eval_summary s = summarize(p, 3, &k, 1);
+    assert_true(fabs(s.reward.value / 5e307 - 1) < 1e-12);
+    /* sd of (1, -1, 1.5) e308 over sqrt 3 */
+    assert_true(fabs(s.reward.se / 0.7637626158e308 - 1) < 1e-9);
+}
+
 /* R: m <- c(1,.5,.25,0,.75); t.test(m)$conf.int */
 static void mean_reward_has_students_interval(void **state)
 {
@@ -289,6 +302,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pass_at_k_of_one_prompt),
         cmocka_unit_test(the_mean_over_prompts_is_reported),
+        cmocka_unit_test(huge_rewards_have_a_mean),
         cmocka_unit_test(mean_reward_has_students_interval),
         cmocka_unit_test(single_samples_give_wilson),
         cmocka_unit_test(all_right_is_not_certain),

@@ -1,18 +1,22 @@
-/* check_coverage.c - intervals of the dimensions hold the truth as often as they say: 1,000 made
- * series each, 93 to 97 %. */
+/* check_coverage.c - what `temper analyze` and `temper compare` say of made runs whose truth is
+ * known.
+ *
+ *     check_coverage [REPETITIONS] [WORD]     1,000; rows whose name holds WORD alone
+ *
+ * Every row writes its runs as files, asks the library as a user does, and counts: intervals at 95
+ * % that hold the truth (93 to 97 %), and verdicts against a threshold at the truth itself, where
+ * each of them is wrong (5 % at most of each).  Exit status 1 when a row is off. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
-#include "instrument/analyze/runs/dimension.h"
+#include "run_files.h"
 #include "stats/bootstrap.h"
 #include "support/draws.h"
 
-enum { REPETITIONS = 1000, MOST = 2000 };
+enum { MOST = 1200, MOST_RUNS = 12 };
 
 static double normal(tp_splitmix *s)
 {
@@ -30,154 +34,316 @@ static void add_noise(double *x, size_t n, double phi, double sd, tp_splitmix *s
     }
 }
 
-static void expect_coverage(const char *what, int covered, int n)
+/* ---- the runs of a repetition ---- */
+
+typedef struct {
+    tp_metrics *m[MOST_RUNS];
+    double sizes[MOST_RUNS];
+    size_t n;
+} made;
+
+/* A run of one metric, or of two, the second at every `every`-th step. */
+static void add_run(made *d, const char *tag, const double *x, size_t n, const char *second,
+                    const double *y, size_t every)
 {
-    double share = (double)covered / n;
-    print_message("%s: %.1f %% of %d\n", what, 100 * share, n);
-    if (n < REPETITIONS * 9 / 10 || share < 0.93 || share > 0.97)
-        fail_msg("%s: %d of %d intervals hold the truth", what, covered, n);
+    char name[24];
+    tp_buf text = {0};
+    for (size_t i = 0; i < n; i++) {
+        tp_buf_addf(&text, "{\"step\":%zu,\"%s\":%.17g", i + 1, tag, x[i]);
+        if (second && (i + 1) % every == 0)
+            tp_buf_addf(&text, ",\"%s\":%.17g", second, y[(i + 1) / every - 1]);
+        tp_buf_adds(&text, "}\n");
+    }
+    snprintf(name, sizeof name, "%zu.jsonl", d->n);
+    write_text(name, tp_buf_str(&text));
+    tp_buf_release(&text);
+    d->sizes[d->n] = 1;
+    d->m[d->n++] = open_run(run_path(name));
 }
 
-static void means(void **state)
+static void add_level(made *d, const char *tag, double level, double size)
 {
-    static const double phis[] = {0, 0.5, 0.8};
-    for (size_t k = 0; k < 3; k++) {
-        int covered = 0;
-        tp_splitmix s = {11 + k};
-        for (int r = 0; r < REPETITIONS; r++) {
-            double x[500] = {0};
-            add_noise(x, 500, phis[k], 1, &s);
-            tp_batch_mean m = tp_batch_mean_of(x, 500, 0.95);
-            covered += m.ci.lo <= 0 && 0 <= m.ci.hi;
+    const double x[] = {level, level, level};
+    add_run(d, tag, x, 3, NULL, NULL, 0);
+    d->sizes[d->n - 1] = size;
+}
+
+static void close_runs(made *d)
+{
+    for (size_t i = 0; i < d->n; i++)
+        tp_metrics_close(d->m[i]);
+}
+
+/* ---- one row a question: numbers are the row's own, the truth is computed from them ---- */
+
+typedef struct row {
+    const char *dimension, *what;
+    const char *input; /* NULL: the value; else inputs KEY, KEY_low, KEY_high */
+    double (*make)(const struct row *r, made *d, tp_splitmix *s); /* returns the truth */
+    size_t n;
+    double a, b, c, phi, sd;
+} row;
+
+/* From a to b in a straight line. */
+static double line(const row *r, made *d, tp_splitmix *s)
+{
+    double x[MOST], first = 0, last = 0;
+    size_t fifth = r->n / 5;
+    bool is_reward = strcmp(r->dimension, "training") == 0 && r->b > r->a;
+    for (size_t i = 0; i < r->n; i++)
+        x[i] = r->a + (r->b - r->a) * (double)i / (double)(r->n - 1);
+    for (size_t i = 0; i < fifth; i++) {
+        first += x[i] / (double)fifth;
+        last += x[r->n - fifth + i] / (double)fifth;
+    }
+    double median = (r->a + r->b) / 2;
+    add_noise(x, r->n, r->phi, r->sd, s);
+    if (strcmp(r->dimension, "memory") == 0) {
+        add_run(d, "memory/resident_bytes", x, r->n, NULL, NULL, 0);
+        return (r->b - r->a) * (double)r->n / (double)(r->n - 1) / median;
+    }
+    add_run(d, is_reward ? "train/reward" : "train/loss", x, r->n, NULL, NULL, 0);
+    return fabs(last - first) / first;
+}
+
+/* Around a. */
+static double level(const row *r, made *d, tp_splitmix *s)
+{
+    double x[MOST];
+    for (size_t i = 0; i < r->n; i++)
+        x[i] = r->a;
+    add_noise(x, r->n, r->phi, r->sd, s);
+    bool is_time = strcmp(r->what, "time") == 0;
+    add_run(d,
+            strcmp(r->dimension, "efficiency") == 0 ? "train/train_fp_utilization"
+            : is_time                               ? "timing/train/generation"
+                                                    : "performance/generated_tokens_per_sec",
+            x, r->n, NULL, NULL, 0);
+    return is_time ? 1 / r->a : r->a;
+}
+
+/* c + a e^(-bt); a reward is the same upside down. */
+static double decay(const row *r, made *d, tp_splitmix *s)
+{
+    double x[MOST];
+    bool is_reward = strstr(r->what, "reward");
+    for (size_t i = 0; i < r->n; i++)
+        x[i] = r->c + r->a * exp(-r->b * (double)i);
+    add_noise(x, r->n, r->phi, r->sd, s);
+    for (size_t i = 0; is_reward && i < r->n; i++)
+        x[i] = -x[i];
+    add_run(d, is_reward ? "train/reward" : "train/loss", x, r->n, NULL, NULL, 0);
+    return r->input && strcmp(r->input, "plateau") == 0 ? r->c
+           : r->input                                   ? log(20) / r->b
+                                                        : 1 - exp(-r->b * (double)(r->n - 1));
+}
+
+/* Validation a share a above a training loss that falls, every b-th step. */
+static double gap(const row *r, made *d, tp_splitmix *s)
+{
+    double loss[MOST], val[MOST];
+    size_t every = (size_t)r->b, n_val = r->n / every;
+    for (size_t i = 0; i < r->n; i++)
+        loss[i] = 2 + exp(-(double)i / 100);
+    for (size_t i = 0; i < n_val; i++)
+        val[i] = (1 + r->a) * (2 + exp(-(double)((i + 1) * every - 1) / 100));
+    add_noise(loss, r->n, r->phi, r->sd, s);
+    add_noise(val, n_val, r->phi, r->sd, s);
+    add_run(d, "train/loss", loss, r->n, "validation/val_loss", val, every);
+    return r->a;
+}
+
+/* n runs whose results have a spread of a of their mean. */
+static double spread(const row *r, made *d, tp_splitmix *s)
+{
+    for (size_t i = 0; i < r->n; i++)
+        add_level(d, "eval_loss", 2 * (1 + r->a * normal(s)), 1);
+    return r->a;
+}
+
+/* n runs a size.  USL: T(N) = 10 (1 + a (N - 1) + b N (N - 1)) / N, which is Amdahl's law with b 0;
+ * times are off by sd of themselves. */
+static double scaling(const row *r, made *d, tp_splitmix *s)
+{
+    static const double sizes[] = {1, 2, 4, 8};
+    for (size_t k = 0; k < 4; k++)
+        for (size_t i = 0; i < r->n; i++) {
+            double N = sizes[k], t = 10 * (1 + r->a * (N - 1) + r->b * N * (N - 1)) / N;
+            add_level(d, "train/step_time", t * (1 + r->sd * normal(s)), N);
         }
-        char what[40];
-        snprintf(what, sizeof what, "mean, correlation %.1f", phis[k]);
-        expect_coverage(what, covered, REPETITIONS);
+    return r->input && strcmp(r->input, "usl_crosstalk") == 0 ? r->b : r->a;
+}
+
+static const row rows[] = {
+    {"training", "loss", NULL, line, 600, 3, 2.4, 0, 0.5, 0.3},
+    {"training", "loss, neighbours more alike", NULL, line, 1000, 3, 2.4, 0, 0.8, 0.3},
+    {"training", "reward", NULL, line, 300, 0.2, 0.6, 0, 0.3, 0.1},
+    {"training", "few steps", NULL, line, 50, 3, 2, 0, 0, 0.2},
+    {"inference", "rate", NULL, level, 500, 5000, 0, 0, 0.5, 400},
+    {"inference", "few", NULL, level, 12, 5000, 0, 0, 0, 400},
+    {"inference", "time", NULL, level, 300, 2, 0, 0, 0.5, 0.3},
+    {"memory", "grows", NULL, line, 400, 100, 108, 0, 0.5, 2},
+    {"memory", "does not", NULL, line, 400, 100, 100, 0, 0.5, 2},
+    {"memory", "few values", NULL, line, 20, 100, 104, 0, 0, 1},
+    {"convergence", "loss, nearly there", NULL, decay, 200, 1.5, 0.012, 2, 0.3, 0.05},
+    {"convergence", "loss, half way", NULL, decay, 200, 1.5, 0.006, 2, 0.3, 0.02},
+    {"convergence", "many steps", NULL, decay, 1000, 1.5, 0.0022, 2, 0.5, 0.1},
+    {"convergence", "reward", NULL, decay, 400, 1, 0.006, -1, 0.3, 0.1},
+    {"convergence", "its plateau", "plateau", decay, 200, 1.5, 0.012, 2, 0.3, 0.05},
+    {"convergence", "its steps to 95 %", "steps_to_95_percent", decay, 200, 1.5, 0.012, 2, 0.3,
+     0.05},
+    {"generalization", "a hundred evaluations", NULL, gap, 1000, 0.2, 10, 0, 0.3, 0.05},
+    {"generalization", "ten", NULL, gap, 500, 0.1, 50, 0, 0, 0.05},
+    {"robustness", "three runs", NULL, spread, 3, 0.05, 0, 0, 0, 0},
+    {"robustness", "five", NULL, spread, 5, 0.05, 0, 0, 0, 0},
+    {"robustness", "ten, wide", NULL, spread, 10, 0.2, 0, 0, 0, 0},
+    {"scalability", "Amdahl", NULL, scaling, 2, 0.1, 0, 0, 0, 0.02},
+    {"scalability", "Amdahl, little serial", NULL, scaling, 1, 0.02, 0, 0, 0, 0.01},
+    {"scalability", "USL contention", "usl_contention", scaling, 2, 0.08, 0.01, 0, 0, 0.02},
+    {"scalability", "USL crosstalk", "usl_crosstalk", scaling, 2, 0.08, 0.01, 0, 0, 0.02},
+    {"efficiency", "MFU", NULL, level, 400, 0.42, 0, 0, 0.6, 0.03},
+};
+
+/* ---- counting ---- */
+
+typedef struct {
+    int n, covered, passes, fails, errors;
+} counts;
+
+static double input(const tp_analysis *a, const char *key, const char *ending)
+{
+    const char *text, *k;
+    char wanted[60];
+    double value;
+    snprintf(wanted, sizeof wanted, "%s%s", key, ending);
+    for (size_t i = 0; (k = tp_analysis_input(a, 0, i, &value, &text)); i++)
+        if (strcmp(k, wanted) == 0)
+            return value;
+    return NAN;
+}
+
+static void repeat(const row *r, tp_splitmix *s, counts *c)
+{
+    made d = {0};
+    double truth = r->make(r, &d, s);
+    tp_analysis *a;
+    tp_error err = {0};
+    const tp_analysis_options options = {.size = sizeof options,
+                                         .dimensions = &r->dimension,
+                                         .n_dimensions = 1,
+                                         .threshold_names = &r->dimension,
+                                         .thresholds = &truth,
+                                         .n_thresholds = 1,
+                                         .sizes = d.sizes};
+    if (tp_runs_analyze(d.m, d.n, &options, &a, &err) != TP_OK)
+        fail_msg("%s", err.message);
+    const tp_analysis_dimension *x = tp_analysis_result(a, 0);
+    double lo = r->input ? input(a, r->input, "_low") : x->ci_lo;
+    double hi = r->input ? input(a, r->input, "_high") : x->ci_hi;
+    c->n++;
+    c->errors += x->error != NULL || isnan(lo) || isnan(hi);
+    c->covered += lo <= truth && truth <= hi;
+    c->passes += strcmp(x->verdict, "pass") == 0;
+    c->fails += strcmp(x->verdict, "fail") == 0;
+    tp_analysis_free(a);
+    close_runs(&d);
+}
+
+/* A thousand may be off by 2 points either way, fewer by as many deviations. */
+static bool is_right(const row *r, const counts *c)
+{
+    double asked = c->n - c->errors, share = c->covered / asked,
+           reach = fmax(0.02, 3 * sqrt(0.05 * 0.95 / asked));
+    bool verdicts =
+        r->input || (c->passes <= (0.03 + reach) * c->n && c->fails <= (0.03 + reach) * c->n);
+    return c->errors <= c->n / 20 && fabs(share - 0.95) <= reach && verdicts;
+}
+
+static bool ask(const row *r, int repetitions)
+{
+    counts c = {0};
+    tp_splitmix s = {11 + (uint64_t)(r - rows)};
+    for (int i = 0; i < repetitions; i++)
+        repeat(r, &s, &c);
+    bool right = is_right(r, &c);
+    double n = c.n / 100.0;
+    printf("%-14s %-28s covered %5.1f %%", r->dimension, r->what,
+           100.0 * c.covered / (c.n - c.errors));
+    if (!r->input)
+        printf("  wrong pass %4.1f %%, fail %4.1f %%", c.passes / n, c.fails / n);
+    if (c.errors)
+        printf("  not asked %.1f %%", c.errors / n);
+    puts(right ? "" : "  OFF");
+    fflush(stdout);
+    return right;
+}
+
+/* ---- comparisons: of runs that are alike, and of runs that differ by as much as "same" allows
+ * ---- */
+
+typedef struct {
+    const char *what;
+    size_t runs; /* a side; 1: paired steps */
+    double shift, phi;
+    const char *wrong[2]; /* verdicts that are */
+} pair;
+
+static const pair pairs[] = {
+    {"two runs that are alike", 1, 0, 0.5, {"better", "worse"}},
+    {"groups of seeds that are alike", 5, 0, 0.3, {"better", "worse"}},
+    {"two runs apart by the margin", 1, 0.02, 0.5, {"same", "better"}},
+    {"groups apart by the margin", 5, 0.02, 0.3, {"same", "better"}},
+};
+
+static void add_seeds(const pair *p, made *d, double shift, tp_splitmix *s)
+{
+    enum { STEPS = 300 };
+    for (size_t k = 0; k < p->runs; k++) {
+        double x[STEPS], seed = p->runs > 1 ? 0.01 * normal(s) : 0;
+        for (int i = 0; i < STEPS; i++)
+            x[i] = 2 + shift + seed;
+        add_noise(x, STEPS, p->phi, 0.05, s);
+        add_run(d, "train/loss", x, STEPS, NULL, NULL, 0);
     }
 }
 
-static void improvement(void **state)
+static bool ask_pair(const pair *p, int repetitions)
 {
-    int covered = 0;
-    tp_splitmix s = {21};
-    for (int r = 0; r < REPETITIONS; r++) {
-        double x[600], first = 0, last = 0;
-        for (int i = 0; i < 600; i++)
-            x[i] = 3 - 0.001 * i;
-        for (int i = 0; i < 120; i++) {
-            first += x[i] / 120;
-            last += x[480 + i] / 120;
-        }
-        add_noise(x, 600, 0.5, 0.3, &s);
-        tp_dimension_figures f = {0};
-        tp_improvement_of(x, 600, false, 0.95, &f);
-        double truth = (first - last) / first;
-        covered += f.lo <= truth && truth <= f.hi;
+    int covered = 0, wrong = 0;
+    tp_splitmix s = {101 + (uint64_t)(p - pairs)};
+    for (int i = 0; i < repetitions; i++) {
+        made d = {0};
+        tp_run_comparison *c;
+        add_seeds(p, &d, 0, &s);
+        add_seeds(p, &d, p->shift, &s);
+        if (tp_runs_compare(d.m, p->runs, d.m + p->runs, p->runs, NULL, &c, NULL) != TP_OK)
+            fail_msg("cannot compare");
+        const tp_compared_metric *x = tp_run_comparison_metric(c, 0);
+        covered += x->ci_lo <= p->shift && p->shift <= x->ci_hi;
+        wrong += strcmp(x->verdict, p->wrong[0]) == 0 || strcmp(x->verdict, p->wrong[1]) == 0;
+        tp_run_comparison_free(c);
+        close_runs(&d);
     }
-    expect_coverage("improvement", covered, REPETITIONS);
+    double share = (double)covered / repetitions,
+           reach = fmax(0.02, 3 * sqrt(0.05 * 0.95 / repetitions));
+    bool right = fabs(share - 0.95) <= reach && wrong <= (0.05 + reach) * repetitions;
+    printf("%-14s %-28s covered %5.1f %%  wrong %4.1f %%%s\n", "compare", p->what, 100 * share,
+           100.0 * wrong / repetitions, right ? "" : "  OFF");
+    return right;
 }
 
-/* Validation a fifth above a training loss that falls, every tenth step. */
-static void generalization(void **state)
+int main(int argc, char **argv)
 {
-    int covered = 0;
-    tp_splitmix s = {71};
-    for (int r = 0; r < REPETITIONS; r++) {
-        double steps[1000], loss[1000], at[100], val[100];
-        for (int i = 0; i < 1000; i++) {
-            steps[i] = i + 1;
-            loss[i] = 2 + exp(-i / 100.0);
-        }
-        for (int i = 0; i < 100; i++) {
-            at[i] = 10 * i + 10;
-            val[i] = 1.2 * (2 + exp(-(at[i] - 1) / 100));
-        }
-        add_noise(loss, 1000, 0.3, 0.05, &s);
-        add_noise(val, 100, 0.3, 0.03, &s);
-        const tp_curve train = {.step = steps, .value = loss, .n = 1000};
-        const tp_curve validation = {.step = at, .value = val, .n = 100};
-        tp_dimension_figures f = {0};
-        tp_gap_of(&train, &validation, 0.95, &f);
-        covered += f.lo <= 0.2 && 0.2 <= f.hi;
-    }
-    expect_coverage("generalization", covered, REPETITIONS);
-}
-
-static void growth(void **state)
-{
-    int covered = 0;
-    tp_splitmix s = {31};
-    for (int r = 0; r < REPETITIONS; r++) {
-        double x[400];
-        for (int i = 0; i < 400; i++)
-            x[i] = 100 + 0.02 * i;
-        add_noise(x, 400, 0.5, 2, &s);
-        tp_dimension_figures f = {0};
-        tp_growth_of(x, 400, 0.95, &f);
-        double truth = 8.0 / 104;
-        covered += f.lo <= truth && truth <= f.hi;
-    }
-    expect_coverage("growth", covered, REPETITIONS);
-}
-
-static void convergence(void **state)
-{
-    int covered = 0, n = 0;
-    tp_splitmix s = {41};
-    for (int r = 0; r < REPETITIONS; r++) {
-        double y[200];
-        for (int i = 0; i < 200; i++)
-            y[i] = 2 + 1.5 * exp(-0.012 * i);
-        add_noise(y, 200, 0.3, 0.05, &s);
-        tp_dimension_figures f = {0};
-        tp_convergence_of(y, 200, 0.95, &f);
-        if (f.error[0])
-            continue;
-        double truth = 1 - exp(-0.012 * 199);
-        covered += f.lo <= truth && truth <= f.hi;
-        n++;
-    }
-    expect_coverage("convergence", covered, n);
-}
-
-static void variation(void **state)
-{
-    int covered = 0;
-    tp_splitmix s = {51};
-    for (int r = 0; r < REPETITIONS; r++) {
-        double x[5];
-        for (int i = 0; i < 5; i++)
-            x[i] = 2 + 0.1 * normal(&s);
-        tp_dimension_figures f = {0};
-        tp_variation_of(x, 5, 0.95, &f);
-        covered += f.lo <= 0.05 && 0.05 <= f.hi;
-    }
-    expect_coverage("variation", covered, REPETITIONS);
-}
-
-static void scaling(void **state)
-{
-    static const double sizes[] = {1, 1, 2, 2, 4, 4, 8, 8};
-    int covered = 0;
-    tp_splitmix s = {61};
-    for (int r = 0; r < REPETITIONS; r++) {
-        double times[8];
-        for (int i = 0; i < 8; i++)
-            times[i] = 10 * (0.1 + 0.9 / sizes[i]) + 0.1 * normal(&s);
-        tp_dimension_figures f = {0};
-        tp_scaling_of(sizes, times, 8, 0.95, &f);
-        covered += f.lo <= 0.1 && 0.1 <= f.hi;
-    }
-    expect_coverage("scaling", covered, REPETITIONS);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(generalization), cmocka_unit_test(means),
-        cmocka_unit_test(improvement),    cmocka_unit_test(growth),
-        cmocka_unit_test(convergence),    cmocka_unit_test(variation),
-        cmocka_unit_test(scaling),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int repetitions = argc > 1 ? atoi(argv[1]) : 1000, off = 0;
+    const char *word = argc > 2 ? argv[2] : "";
+    if (repetitions < 1 || make_folder(NULL) != 0)
+        return 2;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strstr(rows[i].dimension, word))
+            off += !ask(&rows[i], repetitions);
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (strstr("compare", word))
+            off += !ask_pair(&pairs[i], repetitions);
+    printf("%d repetitions, %d rows off\n", repetitions, off);
+    return remove_folder(NULL) != 0 || off != 0;
 }

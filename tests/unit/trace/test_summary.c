@@ -47,9 +47,12 @@ static void self_and_total_are_apart(void **state)
     assert_int_equal(o->count, 1);
     assert_int_equal(i->count, 2);
     assert_int_equal(i->self_ns, i->total_ns);
-    assert_true(o->self_ns >= 200000 && i->self_ns >= 300000);
-    assert_int_equal(o->total_ns, o->self_ns + i->most_ns);
+    /* 1 % for the calibration of the counter that tells the time. */
+    assert_true(o->self_ns >= 198000 && i->self_ns >= 297000);
     assert_int_equal(i->least_ns + i->most_ns, i->total_ns);
+    /* The one inside, whichever of the two was held up. */
+    int64_t inside = o->total_ns - o->self_ns;
+    assert_true(inside == i->most_ns || inside == i->least_ns);
     assert_string_equal(o->category, "user_annotation");
     tp_trace_summary_release(&s);
 }

@@ -89,8 +89,8 @@ static void zones_nest_and_measure(void **state)
     assert_string_equal(tp_json_str(tp_json_get(inner, "cat")), "user_annotation");
     assert_string_equal(tp_json_str(tp_json_get(outer, "cat")), "step");
     assert_true(tp_str_starts(tp_json_str(arg(outer, "source")), "test_trace.c:"));
-    assert_true(ns_of(inner, "dur") >= 49950);
-    assert_true(ns_of(outer, "ts") + 19980 <= ns_of(inner, "ts"));
+    assert_true(ns_of(inner, "dur") >= 49500);
+    assert_true(ns_of(outer, "ts") + 19800 <= ns_of(inner, "ts"));
     assert_true(ns_of(inner, "ts") + ns_of(inner, "dur") <=
                 ns_of(outer, "ts") + ns_of(outer, "dur"));
     int64_t pid, tid;

@@ -1,4 +1,5 @@
-/* adapter.c - what adapters need besides products: scale, dropout, the norms and columns of DoRA.
+/* adapter.c - what adapters need besides products: scale, dropout, the norms and columns of DoRA,
+ * rows of several adapters.
  *
  * A sum is one thread's, in one order: the same bits with any number of threads. */
 #include <math.h>
@@ -229,3 +230,28 @@ static bool dora_dm_accepts(const tp_launch *launch)
 }
 
 TP_CPU_KERNEL(dora_dm, .accepts = dora_dm_accepts, .run = dora_dm);
+
+/* ---- several adapters ---- */
+
+static void choose_range(const void *context, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const tp_launch *launch = context;
+    const tp_operand *y = &launch->out[0];
+    const int32_t *which = launch->in[2].data;
+    for (int64_t t = begin; t < end; t++) {
+        const tp_operand *from = &launch->in[which[t] == launch->attrs.n0];
+        for (int64_t c = 0; c < y->dim[1] && row_at(from, t) != row_at(y, t); c += VF_N)
+            put(row_at(y, t), is_half(y), c, y->dim[1] - c,
+                get(row_at(from, t), is_half(from), c, y->dim[1] - c));
+    }
+}
+
+static void choose_rows(const tp_launch *launch) { by_rows(launch, choose_range); }
+
+static bool choose_accepts(const tp_launch *launch)
+{
+    return are_floats(launch, 1 | 2, 1) && is_i32(&launch->in[2]);
+}
+
+TP_CPU_KERNEL(choose_rows, .accepts = choose_accepts, .run = choose_rows);

@@ -22,6 +22,7 @@
     ROW(dora_norm, isa)          \
     ROW(dora, isa)               \
     ROW(dora_dm, isa)            \
+    ROW(choose_rows, isa)        \
     ROW(unpack_int8, isa)        \
     ROW(unpack_nf4, isa)         \
     ROW(compress, isa)           \

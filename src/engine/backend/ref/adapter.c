@@ -1,5 +1,5 @@
-/* adapter.c - what adapters need besides products: scale, dropout, the norms and columns of DoRA.
- */
+/* adapter.c - what adapters need besides products: scale, dropout, the norms and columns of DoRA,
+ * rows of several adapters. */
 #include "engine/backend/dropout.h"
 #include "engine/backend/ref/kernels.h"
 #include "engine/backend/ref/load.h"
@@ -79,8 +79,20 @@ static void run_dora_dm(const tp_launch *launch)
     }
 }
 
+static void run_choose_rows(const tp_launch *launch)
+{
+    const tp_operand *y = &launch->out[0];
+    const int32_t *which = launch->in[2].data;
+    if (!is_bound(y))
+        return;
+    for (int64_t t = 0; t < y->dim[0]; t++)
+        for (int64_t n = 0; n < y->dim[1]; n++)
+            ref_store(y, t, n, ref_load(&launch->in[which[t] == launch->attrs.n0], t, n));
+}
+
 TP_REF_KERNEL(scale);
 TP_REF_KERNEL(dropout);
 TP_REF_KERNEL(dora_norm);
 TP_REF_KERNEL(dora);
 TP_REF_KERNEL(dora_dm);
+TP_REF_KERNEL(choose_rows);

@@ -3,20 +3,25 @@
  * Each begins where it stands and is over at a `wait` for the same memory; nobody reads or writes
  * there in between.  What they do with several ranks is in exec/traffic.c; alone, a rank has
  * the sum and the whole already.  A tensor's elements are divided among the ranks as
- * tp_shard_part() says.  bucket: those of one bucket are sent together; 0: alone. */
+ * tp_shard_part() says.  bucket: those of one bucket are sent together; 0: alone.
+ *
+ * wire: what is summed is sent in another format (exec/wire.h); `errors`, a row for every rank, is
+ * what that lost, and is sent the next time. */
 #include "engine/ir/ops.h"
 
-#define EXCHANGE(op, operands, more)                      \
-    const tp_op_def tp_op_##op = {.name = #op,            \
-                                  .signature = operands,  \
-                                  .attributes = "bucket", \
+#define EXCHANGE_WITH(op, operands, words, more)         \
+    const tp_op_def tp_op_##op = {.name = #op,           \
+                                  .signature = operands, \
+                                  .attributes = words,   \
                                   .traits = TP_OP_COMMUNICATES | (more)};
+#define EXCHANGE(op, operands, more) EXCHANGE_WITH(op, operands, "bucket", more)
+#define SUM(op, operands, more) EXCHANGE_WITH(op, operands, "bucket, wire, keep", more)
 
 /* The sum over ranks, on every rank. */
-EXCHANGE(all_reduce, "x:s[..] -> x:s[..]", 0)
+SUM(all_reduce, "x:s[..] errors:s[R,E]? -> x:s[..] errors:s[R,E]?", 0)
 
 /* The sum over ranks in a rank's own part; the other parts are lost. */
-EXCHANGE(reduce_scatter, "x:s[..] -> x:s[..]", 0)
+SUM(reduce_scatter, "x:s[..] errors:s[R,E]? -> x:s[..] errors:s[R,E]?", 0)
 
 /* Every part as the rank has it whose it is. */
 EXCHANGE(all_gather, "x:s[..] -> x:s[..]", 0)
@@ -26,7 +31,8 @@ EXCHANGE(broadcast, "x:s[..] -> x:s[..]", 0)
 
 /* `sum` is kept in parts: the sum over ranks of a rank's own part is added to what it has, once a
  * micro-batch.  x is free again when the last of the bucket has begun. */
-EXCHANGE(reduce_scatter_part, "x:s[..] sum_acc:s[..] -> sum:s[..]", TP_OP_ACCUMULATES)
+SUM(reduce_scatter_part, "x:s[..] sum_acc:s[..] errors:s[R,E]? -> sum:s[..] errors:s[R,E]?",
+    TP_OP_ACCUMULATES)
 
 /* The whole of what is kept in parts. */
 EXCHANGE(all_gather_part, "part:f[..] -> x:f[..]", 0)

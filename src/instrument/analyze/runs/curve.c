@@ -9,7 +9,7 @@
 
 #include "base/vec.h"
 #include "stats/descriptive.h"
-#include "stats/two_sample.h"
+#include "stats/special.h"
 
 enum { NAMES = 14 };
 
@@ -134,6 +134,30 @@ double tp_curve_before(const tp_curve *c, double step)
     return lo ? c->value[lo - 1] : NAN;
 }
 
+static bool is_among(const size_t *list, size_t n, size_t i)
+{
+    for (size_t k = 0; k < n; k++)
+        if (list[k] == i)
+            return true;
+    return false;
+}
+
+void tp_curve_order(tp_metrics *m, size_t *ret)
+{
+    size_t n = 0, n_first;
+    for (int role = 0; role < TP_ROLE_COUNT; role++) {
+        tp_curve c = tp_curve_of(m, (tp_run_role)role);
+        size_t i = c.tag ? tp_metrics_find(m, c.tag) : SIZE_MAX;
+        if (i != SIZE_MAX && !is_among(ret, n, i))
+            ret[n++] = i;
+        tp_curve_release(&c);
+    }
+    n_first = n;
+    for (size_t i = 0; i < tp_metrics_count(m); i++)
+        if (!is_among(ret, n_first, i))
+            ret[n++] = i;
+}
+
 /* ---- means of batches ---- */
 
 enum { LEAST_BATCHES = 5, MOST_BATCHES = 40 };
@@ -152,6 +176,19 @@ size_t tp_batch_count(const double *x, size_t n)
     return count < LEAST_BATCHES ? LEAST_BATCHES : count > MOST_BATCHES ? MOST_BATCHES : count;
 }
 
+/* n times the variance of the mean of n values, where neighbours are correlated by r and the rest
+ * follows from that (AR(1)); over the variance of one. */
+static double memory_of(double r, double n)
+{
+    return (1 + r) / (1 - r) - 2 * r * (1 - pow(r, n)) / (n * (1 - r) * (1 - r));
+}
+
+double tp_batch_inflation(const double *x, size_t n, size_t length)
+{
+    double r = fmin(fmax(tp_lag1(x, n), 0), 0.99);
+    return isnan(r) ? 1 : memory_of(r, (double)n) / memory_of(r, (double)length);
+}
+
 tp_batch_mean tp_batch_mean_of(const double *x, size_t n, double level)
 {
     tp_batch_mean r = {.mean = tp_mean(x, n), .n = n, .p = NAN};
@@ -161,16 +198,16 @@ tp_batch_mean tp_batch_mean_of(const double *x, size_t n, double level)
         return r;
     r.batches = tp_batch_count(x, n);
     tp_batch_means(x, n, r.batches, means);
-    tp_t_test t = tp_one_sample_t(means, r.batches, 0, level);
-    if (t.why) { /* all the same */
+    /* A remainder that fills no batch counts in the mean, not in its spread. */
+    double se = tp_sd(means, r.batches) / sqrt((double)r.batches), df = (double)r.batches - 1;
+    if (!(se > 0)) { /* all the same */
         r.ci = (tp_interval){r.mean, r.mean, NULL};
         r.p = r.mean == 0 ? 1 : 0;
         return r;
     }
-    /* A remainder that fills no batch counts in the mean, not in its spread. */
-    double shift = r.mean - tp_mean(means, r.batches);
-    r.ci = (tp_interval){t.ci.lo + shift, t.ci.hi + shift, NULL};
-    r.p = t.p.two;
+    se *= sqrt(tp_batch_inflation(x, n, n / r.batches));
+    r.ci = tp_t_interval(r.mean, se, df, level);
+    r.p = tp_t_two_sided(r.mean / se, df);
     return r;
 }
 

@@ -49,11 +49,15 @@ const char *tp_role_names(tp_run_role role, char *out, size_t size);
 /* Which of the role's names the tag has, 0 being the first choice; -1: none. */
 int tp_role_rank(tp_run_role role, const char *tag);
 
+/* Every metric, loss, reward and the like first; `ret` has tp_metrics_count() numbers. */
+void tp_curve_order(tp_metrics *m, size_t *ret);
+
 /* The value whose step is nearest at or below; NaN before the first. */
 double tp_curve_before(const tp_curve *c, double step);
 
 /* Mean of an autocorrelated series, from batches of at least four times its memory
- * (1 + r) / (1 - r), r = the autocorrelation of neighbours; 5 to 40 of them. */
+ * (1 + r) / (1 - r), r = the autocorrelation of neighbours; 5 to 40 of them.  What batches of that
+ * length still have in common is added to their variance. */
 typedef struct {
     double mean;
     tp_interval ci;
@@ -62,6 +66,8 @@ typedef struct {
 } tp_batch_mean;
 tp_batch_mean tp_batch_mean_of(const double *x, size_t n, double level);
 size_t tp_batch_count(const double *x, size_t n);
+/* The variance of the mean over what means of `length` neighbours say of it, 1 or more. */
+double tp_batch_inflation(const double *x, size_t n, size_t length);
 
 /* Is more of it better (1), less (-1), or does nobody know (0)?  By the words of the name. */
 int tp_metric_direction(const char *tag);

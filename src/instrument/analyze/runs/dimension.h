@@ -55,21 +55,4 @@ void tp_dimension_efficiency(const tp_dimension_question *q, tp_dimension_figure
 void tp_dimension_input_number(tp_dimension_figures *f, const char *key, double value);
 void tp_dimension_input_text(tp_dimension_figures *f, const char *key, const char *text);
 
-/* ---- the parts that simulations hold to their coverage ---- */
-
-/* Relative improvement from the first to the last fifth of a series, more being better or less. */
-void tp_improvement_of(const double *x, size_t n, bool more_is_better, double level,
-                       tp_dimension_figures *f);
-/* Share of a decay a e^(-kt) + c that the series has gone through. */
-void tp_convergence_of(const double *y, size_t n, double level, tp_dimension_figures *f);
-/* Relative gap of validation above training, over the last evaluations. */
-void tp_gap_of(const tp_curve *train, const tp_curve *val, double level, tp_dimension_figures *f);
-/* Relative growth over a series, by Theil and Sen on medians of blocks. */
-void tp_growth_of(const double *x, size_t n, double level, tp_dimension_figures *f);
-/* Coefficient of variation. */
-void tp_variation_of(const double *x, size_t n, double level, tp_dimension_figures *f);
-/* Amdahl's serial share from times at sizes; USL's when there are four sizes or more. */
-void tp_scaling_of(const double *sizes, const double *times, size_t n, double level,
-                   tp_dimension_figures *f);
-
 #endif

@@ -51,8 +51,9 @@ static bool spread_of(const tp_decay *fit, const double *y, size_t n, double *re
             c[n_fits++] = again.c;
         }
     }
-    *ret_log_k = n_fits > REPLICATES / 2 ? tp_sd(log_k, n_fits) : NAN;
-    *ret_c = n_fits > REPLICATES / 2 ? tp_sd(c, n_fits) : NAN;
+    double more = sqrt(tp_batch_inflation(residual, n, block ? block : 1));
+    *ret_log_k = n_fits > REPLICATES / 2 ? more * tp_sd(log_k, n_fits) : NAN;
+    *ret_c = n_fits > REPLICATES / 2 ? more * tp_sd(c, n_fits) : NAN;
     free(space);
     return n_fits > REPLICATES / 2;
 }
@@ -75,9 +76,9 @@ static void say_course(const double *y, size_t n, tp_dimension_figures *f)
         tp_dimension_input_number(f, "changes_in_last_half", (double)n_points);
 }
 
-void tp_convergence_of(const double *all, size_t n_all, double level, tp_dimension_figures *f)
+static void convergence_of(const double *all, size_t n_all, double level, tp_dimension_figures *f)
 {
-    double y[MOST_POINTS], sd_log_k, sd_c, df;
+    double y[MOST_POINTS], sd_log_k, sd_c, df, low = NAN, high = NAN;
     size_t n = n_all < MOST_POINTS ? n_all : MOST_POINTS;
     tp_decay fit;
     if (n_all < LEAST) {
@@ -92,19 +93,23 @@ void tp_convergence_of(const double *all, size_t n_all, double level, tp_dimensi
                               : "the fall is no larger than the noise");
         return;
     }
-    double steps_per_point = (double)(n_all / n), t = (double)(n - 1);
+    double steps_per_point = (double)(n_all / n), t = (double)(n_all - 1) / steps_per_point;
     f->value = 1 - exp(-fit.k * t);
     f->n = n_all;
     if (spread_of(&fit, y, n, &sd_log_k, &sd_c, &df)) {
         double z = tp_t_quantile(1 - (1 - level) / 2, df);
-        f->lo = 1 - exp(-fit.k * exp(-z * sd_log_k) * t);
-        f->hi = 1 - exp(-fit.k * exp(z * sd_log_k) * t);
+        low = fit.k * exp(-z * sd_log_k);
+        high = fit.k * exp(z * sd_log_k);
+        f->lo = 1 - exp(-low * t);
+        f->hi = 1 - exp(-high * t);
         tp_dimension_input_number(f, "plateau_low", fit.c - z * sd_c);
         tp_dimension_input_number(f, "plateau_high", fit.c + z * sd_c);
     }
     tp_dimension_input_number(f, "plateau_at", fit.c);
     tp_dimension_input_number(f, "half_life_steps", fit.half_life * steps_per_point);
     tp_dimension_input_number(f, "steps_to_95_percent", log(20) / fit.k * steps_per_point);
+    tp_dimension_input_number(f, "steps_to_95_percent_low", log(20) / high * steps_per_point);
+    tp_dimension_input_number(f, "steps_to_95_percent_high", log(20) / low * steps_per_point);
     tp_dimension_input_number(f, "r2", fit.r2);
     say_course(y, n, f);
     snprintf(f->method, sizeof f->method,
@@ -129,7 +134,7 @@ void tp_dimension_convergence(const tp_dimension_question *q, tp_dimension_figur
         c.value[i] = -c.value[i];
     if (is_reward)
         tp_dimension_input_text(f, "fitted", "minus the reward");
-    tp_convergence_of(c.value, c.n, q->level, f);
+    convergence_of(c.value, c.n, q->level, f);
     snprintf(
         f->advice, sizeof f->advice,
         "train on: see steps_to_95_percent; or raise the learning rate early and let it decay");

@@ -14,17 +14,18 @@ enum { LEAST = 3, AT_THE_END = 5, WINDOW = 10 };
  * alone are behind it as long as the loss falls. */
 static double train_between(const tp_curve *train, double after, double until)
 {
-    double sum = 0;
+    long double sum = 0;
     size_t n = 0;
     for (size_t i = 0; i < train->n; i++)
         if (train->step[i] > after && train->step[i] <= until) {
-            sum += train->value[i];
+            sum += (long double)train->value[i];
             n++;
         }
-    return n ? sum / (double)n : tp_curve_before(train, until);
+    return n ? (double)(sum / n) : tp_curve_before(train, until);
 }
 
-void tp_gap_of(const tp_curve *train, const tp_curve *val, double level, tp_dimension_figures *f)
+static void gap_of(const tp_curve *train, const tp_curve *val, double level,
+                   tp_dimension_figures *f)
 {
     double *gap = tp_vec_new(val->n, sizeof *gap), *at = tp_vec_new(val->n, sizeof *at);
     size_t n = 0, onset;
@@ -68,7 +69,7 @@ void tp_dimension_generalization(const tp_dimension_question *q, tp_dimension_fi
     } else {
         tp_dimension_input_text(f, "training", train.tag);
         tp_dimension_input_text(f, "validation", val.tag);
-        tp_gap_of(&train, &val, q->level, f);
+        gap_of(&train, &val, q->level, f);
         snprintf(
             f->advice, sizeof f->advice,
             "keep the checkpoint before overfitting_from_step; fewer epochs, more data, weight "

@@ -11,7 +11,7 @@ enum { BLOCKS = 40, LEAST = 10 };
 
 /* slope * (n - 1) / median: what the line rises over the whole series, relative to its level.
  * Medians of blocks are nearly independent where steps are not. */
-void tp_growth_of(const double *x, size_t n, double level, tp_dimension_figures *f)
+static void growth_of(const double *x, size_t n, double level, tp_dimension_figures *f)
 {
     double blocks[BLOCKS], median;
     tp_theil_sen_result t;
@@ -52,7 +52,7 @@ void tp_dimension_memory(const tp_dimension_question *q, tp_dimension_figures *f
     for (size_t i = 1; i < c.n; i++)
         peak = fmax(peak, c.value[i]);
     tp_dimension_input_text(f, "metric", c.tag);
-    tp_growth_of(c.value, c.n, q->level, f);
+    growth_of(c.value, c.n, q->level, f);
     tp_dimension_input_number(f, "peak", peak);
     snprintf(f->advice, sizeof f->advice,
              "'temper trace SNAPSHOT memory' names who holds what grew; look for lists that keep "

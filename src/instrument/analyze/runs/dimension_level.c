@@ -20,20 +20,36 @@ static void missing(tp_dimension_figures *f, const char *what, tp_run_role a, tp
              *second ? ", " : "", second);
 }
 
-/* Variance of a part's mean, from its batches. */
+/* Without its line of least squares. */
+static double *level_out(const double *x, size_t n)
+{
+    double *y = tp_vec_new(n, sizeof *y), middle = (double)(n - 1) / 2, xx = 0, xy = 0;
+    for (size_t i = 0; i < n; i++) {
+        xx += ((double)i - middle) * ((double)i - middle);
+        xy += ((double)i - middle) * x[i];
+    }
+    for (size_t i = 0; i < n; i++)
+        y[i] = x[i] - xy / xx * ((double)i - middle);
+    return y;
+}
+
+/* Variance of a part's mean, from batches of what is left of it beside its trend. */
 static double variance_of_mean(const double *x, size_t n, double *ret_df)
 {
-    double means[64];
-    size_t batches = tp_batch_count(x, n);
-    tp_batch_means(x, n, batches, means);
-    *ret_df = (double)batches - 1;
-    return tp_variance(means, batches) / (double)batches;
+    double means[64], *y = level_out(x, n);
+    size_t batches = tp_batch_count(y, n);
+    tp_batch_means(y, n, batches, means);
+    *ret_df = (double)batches - 2; /* the slope took one */
+    double v = tp_variance(means, batches) * ((double)batches - 1) / *ret_df / (double)batches *
+               tp_batch_inflation(y, n, n / batches);
+    free(y);
+    return v;
 }
 
 /* (last - first) / |first|, its variance by the delta method, Satterthwaite's degrees of freedom.
  */
-void tp_improvement_of(const double *x, size_t n, bool more_is_better, double level,
-                       tp_dimension_figures *f)
+static void improvement_of(const double *x, size_t n, bool more_is_better, double level,
+                           tp_dimension_figures *f)
 {
     size_t fifth = n / 5;
     if (fifth < 5) {
@@ -41,24 +57,42 @@ void tp_improvement_of(const double *x, size_t n, bool more_is_better, double le
         return;
     }
     double df_first, df_last, first = tp_mean(x, fifth), last = tp_mean(x + n - fifth, fifth);
+    if (first == 0) {
+        snprintf(f->error, sizeof f->error,
+                 "the mean of the first fifth is 0 and no share of it can be told; that of the "
+                 "last is %.6g",
+                 last);
+        return;
+    }
     double v_first = variance_of_mean(x, fifth, &df_first);
     double v_last = variance_of_mean(x + n - fifth, fifth, &df_last);
     double sign = more_is_better ? 1 : -1, r = last / first;
     double a = v_last / (first * first), b = r * r * v_first / (first * first);
-    double df = (a + b) * (a + b) / (a * a / df_last + b * b / df_first);
+    double share = a / (a + b), rest = b / (a + b);
+    double df = 1 / (share * share / df_last + rest * rest / df_first);
+    if (!isfinite(r) || !isfinite(a + b)) {
+        snprintf(f->error, sizeof f->error,
+                 "its values, or their squares, are more than a number holds");
+        return;
+    }
     f->value = sign * (last - first) / fabs(first);
     f->n = n;
     tp_dimension_input_number(f, "first_fifth", first);
     tp_dimension_input_number(f, "last_fifth", last);
-    if (a + b > 0) {
-        double half = tp_t_quantile(1 - (1 - level) / 2, df) * sqrt(a + b);
-        f->lo = f->value - half;
-        f->hi = f->value + half;
-    } else {
+    if (a + b == 0) {
         f->lo = f->hi = f->value;
+        snprintf(f->method, sizeof f->method,
+                 "means of batches in the first and last fifth, which do not differ");
+        return;
     }
-    snprintf(f->method, sizeof f->method,
-             "means of batches in the first and last fifth, delta method, t with %.1f df", df);
+    double half = tp_t_quantile(1 - (1 - level) / 2, df) * sqrt(a + b);
+    f->lo = f->value - half;
+    f->hi = f->value + half;
+    snprintf(
+        f->method, sizeof f->method,
+        "means of batches around the trend of the first and last fifth, delta method, t with %.1f "
+        "df",
+        df);
 }
 
 static void report_odd(tp_dimension_figures *f, const tp_curve *c)
@@ -88,7 +122,7 @@ void tp_dimension_training(const tp_dimension_question *q, tp_dimension_figures 
         return;
     }
     tp_dimension_input_text(f, "metric", c.tag);
-    tp_improvement_of(c.value, c.n, more, q->level, f);
+    improvement_of(c.value, c.n, more, q->level, f);
     report_odd(f, &c);
     snprintf(f->advice, sizeof f->advice,
              c.n_odd ? "values are not finite: find the first with 'temper metrics', lower the "

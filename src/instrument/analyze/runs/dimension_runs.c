@@ -14,7 +14,7 @@ enum { LEAST_SEEDS = 3, LEAST_SIZES = 3, USL_SIZES = 4 };
 
 /* sd / |mean|.  The interval is that of the standard deviation of normal values (chi-squared), with
  * McKay's correction for the mean's own error. */
-void tp_variation_of(const double *x, size_t n, double level, tp_dimension_figures *f)
+static void variation_of(const double *x, size_t n, double level, tp_dimension_figures *f)
 {
     double mean = tp_mean(x, n), sd = tp_sd(x, n), df = (double)n - 1, tail = (1 - level) / 2;
     if (mean == 0) {
@@ -68,7 +68,7 @@ void tp_dimension_robustness(const tp_dimension_question *q, tp_dimension_figure
                  LEAST_SEEDS, n);
     } else {
         tp_dimension_input_text(f, "metric", first);
-        tp_variation_of(results, n, q->level, f);
+        variation_of(results, n, q->level, f);
         snprintf(f->advice, sizeof f->advice,
                  "report the mean over seeds with its interval; a lower learning rate, warm-up or "
                  "larger batches make runs alike");
@@ -116,31 +116,91 @@ static bool solve(double a[3][3], double inverse[3][3], int p)
     return true;
 }
 
-static bool least_squares(const double (*x)[3], const double *y, size_t n, int p, fit *ret)
+/* One solution with the weights w. */
+static bool weighted(const double (*x)[3], const double *y, const double *w, size_t n, int p,
+                     fit *ret)
 {
-    double a[3][3] = {0}, v[3] = {0}, sse = 0;
+    double a[3][3] = {0}, v[3] = {0};
     for (size_t i = 0; i < n; i++)
         for (int r = 0; r < p; r++) {
-            v[r] += x[i][r] * y[i];
+            v[r] += w[i] * x[i][r] * y[i];
             for (int c = 0; c < p; c++)
-                a[r][c] += x[i][r] * x[i][c];
+                a[r][c] += w[i] * x[i][r] * x[i][c];
         }
-    if (n <= (size_t)p || !solve(a, ret->cov, p))
+    if (!solve(a, ret->cov, p))
         return false;
     for (int r = 0; r < p; r++) {
         ret->b[r] = 0;
         for (int c = 0; c < p; c++)
             ret->b[r] += ret->cov[r][c] * v[c];
     }
-    for (size_t i = 0; i < n; i++) {
-        double e = y[i];
-        for (int r = 0; r < p; r++)
-            e -= ret->b[r] * x[i][r];
+    return true;
+}
+
+static double fitted(const fit *f, const double *x, int p)
+{
+    double y = 0;
+    for (int r = 0; r < p; r++)
+        y += f->b[r] * x[r];
+    return y;
+}
+
+/* Times are off by a share of themselves, whatever their size: weights are 1 / (what is fitted)^2,
+ * found by repetition. */
+static bool least_squares(const double (*x)[3], const double *y, size_t n, int p, fit *ret)
+{
+    double *w = tp_vec_new(n, sizeof *w), sse = 0;
+    bool ok = n > (size_t)p;
+    for (size_t i = 0; i < n; i++)
+        w[i] = 1 / (y[i] * y[i]);
+    for (int k = 0; k < 4 && ok; k++) {
+        ok = weighted(x, y, w, n, p, ret);
+        for (size_t i = 0; i < n && ok; i++) {
+            double at = fitted(ret, x[i], p);
+            ok = at > 0;
+            w[i] = 1 / (at * at);
+        }
+    }
+    for (size_t i = 0; i < n && ok; i++) {
+        double e = 1 - y[i] / fitted(ret, x[i], p);
         sse += e * e;
     }
     ret->df = (double)n - p;
     ret->sigma2 = sse / ret->df;
-    return true;
+    free(w);
+    return ok;
+}
+
+/* (u b) / (v b) with Fieller's interval, which is none where the denominator may be 0. */
+typedef struct {
+    double value, lo, hi;
+} ratio;
+
+static double between(const fit *f, const double *u, const double *v)
+{
+    double sum = 0;
+    for (int r = 0; r < 3; r++)
+        for (int c = 0; c < 3; c++)
+            sum += u[r] * f->cov[r][c] * v[c];
+    return sum * f->sigma2;
+}
+
+static ratio ratio_of(const fit *f, const double *u, const double *v, double level)
+{
+    double over = fitted(f, u, 3), under = fitted(f, v, 3), share = over / under;
+    double t = tp_t_quantile(1 - (1 - level) / 2, f->df);
+    double vu = between(f, u, u), vv = between(f, v, v), vuv = between(f, u, v);
+    double g = t * t * vv / (under * under);
+    ratio r = {share, NAN, NAN};
+    if (g < 1) {
+        double mid = vv > 0 ? share - g * vuv / vv : share;
+        double root = vu - 2 * share * vuv + share * share * vv;
+        root -= vv > 0 ? g * (vu - vuv * vuv / vv) : 0;
+        double half = t / under * sqrt(root > 0 ? root : 0);
+        r.lo = (mid - half) / (1 - g);
+        r.hi = (mid + half) / (1 - g);
+    }
+    return r;
 }
 
 static size_t different(const double *x, size_t n)
@@ -155,33 +215,47 @@ static size_t different(const double *x, size_t n)
     return count;
 }
 
-/* USL: N / X = (1 + sigma (N - 1) + kappa N (N - 1)) / lambda, linear in the coefficients. */
-static void usl(const double *sizes, const double *times, size_t n, tp_dimension_figures *f)
+static void put_ratio(tp_dimension_figures *f, const char *const keys[3], const ratio *r)
 {
+    tp_dimension_input_number(f, keys[0], r->value);
+    tp_dimension_input_number(f, keys[1], r->lo);
+    tp_dimension_input_number(f, keys[2], r->hi);
+}
+
+/* USL: N / X = (1 + sigma (N - 1) + kappa N (N - 1)) / lambda, linear in the coefficients. */
+static void usl(const double *sizes, const double *times, size_t n, double level,
+                tp_dimension_figures *f)
+{
+    static const char *const contention[] = {"usl_contention", "usl_contention_low",
+                                             "usl_contention_high"};
+    static const char *const crosstalk[] = {"usl_crosstalk", "usl_crosstalk_low",
+                                            "usl_crosstalk_high"};
+    static const double one[] = {1, 0, 0}, two[] = {0, 1, 0}, three[] = {0, 0, 1};
     double(*x)[3] = tp_vec_new(n, sizeof *x), *y = tp_vec_new(n, sizeof *y);
-    fit r;
+    fit r = {0};
     for (size_t i = 0; i < n; i++) {
         double N = sizes[i];
         x[i][0] = 1, x[i][1] = N - 1, x[i][2] = N * (N - 1);
         y[i] = N * times[i];
     }
     if (least_squares((const double(*)[3])x, y, n, 3, &r) && r.b[0] > 0) {
-        double sigma = r.b[1] / r.b[0], kappa = r.b[2] / r.b[0];
-        tp_dimension_input_number(f, "usl_contention", sigma);
-        tp_dimension_input_number(f, "usl_crosstalk", kappa);
-        if (kappa > 0 && sigma < 1)
-            tp_dimension_input_number(f, "usl_best_size", sqrt((1 - sigma) / kappa));
+        ratio sigma = ratio_of(&r, two, one, level), kappa = ratio_of(&r, three, one, level);
+        put_ratio(f, contention, &sigma);
+        put_ratio(f, crosstalk, &kappa);
+        if (kappa.value > 0 && sigma.value < 1)
+            tp_dimension_input_number(f, "usl_best_size", sqrt((1 - sigma.value) / kappa.value));
     }
     free(x);
     free(y);
 }
 
-/* T(N) = b0 + b1 / N: the serial share is b0 / (b0 + b1); Fieller's interval of the ratio. */
-void tp_scaling_of(const double *sizes, const double *times, size_t n, double level,
-                   tp_dimension_figures *f)
+/* T(N) = b0 + b1 / N: the serial share is b0 / (b0 + b1). */
+static void scaling_of(const double *sizes, const double *times, size_t n, double level,
+                       tp_dimension_figures *f)
 {
+    static const double serial[] = {1, 0, 0}, all[] = {1, 1, 0};
     double(*x)[3] = tp_vec_new(n, sizeof *x);
-    fit r;
+    fit r = {0};
     for (size_t i = 0; i < n; i++)
         x[i][0] = 1, x[i][1] = 1 / sizes[i];
     if (different(sizes, n) < LEAST_SIZES) {
@@ -191,22 +265,16 @@ void tp_scaling_of(const double *sizes, const double *times, size_t n, double le
     } else if (!least_squares((const double(*)[3])x, times, n, 2, &r) || r.b[0] + r.b[1] <= 0) {
         snprintf(f->error, sizeof f->error, "times do not fit Amdahl's law");
     } else {
-        double s = r.b[0], all = r.b[0] + r.b[1], t = tp_t_quantile(1 - (1 - level) / 2, r.df);
-        double vs = r.cov[0][0] * r.sigma2, va = vs + (2 * r.cov[0][1] + r.cov[1][1]) * r.sigma2;
-        double vsa = vs + r.cov[0][1] * r.sigma2, g = t * t * va / (all * all), share = s / all;
-        f->value = share;
+        ratio share = ratio_of(&r, serial, all, level);
+        f->value = share.value;
+        f->lo = share.lo;
+        f->hi = share.hi;
         f->n = n;
-        if (g < 1) {
-            double mid = share - g * vsa / va;
-            double root = vs - 2 * share * vsa + share * share * va - g * (vs - vsa * vsa / va);
-            double half = t / all * sqrt(root > 0 ? root : 0);
-            f->lo = va > 0 ? (mid - half) / (1 - g) : share;
-            f->hi = va > 0 ? (mid + half) / (1 - g) : share;
-        }
-        snprintf(f->method, sizeof f->method, "Amdahl by least squares on 1/N, Fieller's interval");
-        tp_dimension_input_number(f, "largest_speedup", 1 / (share > 0 ? share : NAN));
+        snprintf(f->method, sizeof f->method,
+                 "Amdahl by least squares on 1/N, errors a share of the time, Fieller's interval");
+        tp_dimension_input_number(f, "largest_speedup", 1 / (share.value > 0 ? share.value : NAN));
         if (different(sizes, n) >= USL_SIZES)
-            usl(sizes, times, n, f);
+            usl(sizes, times, n, level, f);
     }
     free(x);
 }
@@ -250,7 +318,7 @@ void tp_dimension_scalability(const tp_dimension_question *q, tp_dimension_figur
                  "setting that says it) with a step time, got %zu",
                  LEAST_SIZES, n);
     else
-        tp_scaling_of(sizes, times, n, q->level, f);
+        scaling_of(sizes, times, n, q->level, f);
     snprintf(f->advice, sizeof f->advice,
              "'temper trace' shows exposed communication and idle time; more work per rank");
     free(sizes);

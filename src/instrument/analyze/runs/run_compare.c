@@ -4,13 +4,15 @@
  * interval is of these two runs; what another seed would give it cannot know.  Groups: each run is
  * one observation, its mean over the steps that all have, and Welch's t test asks between the
  * groups. */
+#include "instrument/analyze/runs/run_compare.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/sized.h"
 #include "base/vec.h"
-#include "instrument/analyze/runs/curve.h"
+#include "instrument/analyze/runs/align.h"
 #include "stats/adjust.h"
 #include "stats/descriptive.h"
 #include "stats/two_sample.h"
@@ -32,79 +34,6 @@ struct tp_run_comparison {
 
 /* ---- one metric ---- */
 
-typedef struct {
-    tp_curve *a, *b;
-    size_t n_a, n_b;
-} sides;
-
-static const tp_curve *side_at(const sides *s, size_t i)
-{
-    return i < s->n_a ? &s->a[i] : &s->b[i - s->n_a];
-}
-
-/* Values of every run at the steps that all have: row r of *ret, `n` columns. */
-static double *common_steps(const sides *s, size_t *ret_n)
-{
-    size_t runs = s->n_a + s->n_b, n = 0, most = s->a[0].n;
-    double *values = tp_vec_new(runs * most, sizeof *values);
-    size_t *at = tp_vec_new(runs, sizeof *at);
-    for (size_t i = 0; i < most; i++) {
-        bool everywhere = true;
-        for (size_t r = 0; r < runs && everywhere; r++) {
-            const tp_curve *c = side_at(s, r);
-            while (at[r] < c->n && c->step[at[r]] < s->a[0].step[i])
-                at[r]++;
-            everywhere = at[r] < c->n && c->step[at[r]] == s->a[0].step[i];
-        }
-        if (!everywhere)
-            continue;
-        for (size_t r = 0; r < runs; r++)
-            values[r * most + n] = side_at(s, r)->value[at[r]];
-        n++;
-    }
-    for (size_t r = 1; r < runs; r++)
-        memmove(values + r * n, values + r * most, n * sizeof *values);
-    free(at);
-    *ret_n = n;
-    return values;
-}
-
-/* Between two of its points; the ends stand for what is beyond them. */
-static double value_at(const tp_curve *c, double x)
-{
-    size_t i = 0;
-    while (i < c->n && c->step[i] < x)
-        i++;
-    if (i == 0 || i == c->n)
-        return c->value[i ? c->n - 1 : 0];
-    double share = (x - c->step[i - 1]) / (c->step[i] - c->step[i - 1]);
-    return c->value[i - 1] + share * (c->value[i] - c->value[i - 1]);
-}
-
-/* The same at the places of the first run that lie within all of them. */
-static double *common_places(const sides *s, size_t *ret_n)
-{
-    size_t runs = s->n_a + s->n_b, n = 0, most = s->a[0].n;
-    double *values = tp_vec_new(runs * most, sizeof *values), begin = -INFINITY, end = INFINITY;
-    for (size_t r = 0; r < runs; r++) {
-        const tp_curve *c = side_at(s, r);
-        begin = c->n ? fmax(begin, c->step[0]) : INFINITY;
-        end = c->n ? fmin(end, c->step[c->n - 1]) : -INFINITY;
-    }
-    for (size_t i = 0; i < most; i++) {
-        double x = s->a[0].step[i];
-        if (!(x >= begin && x <= end))
-            continue;
-        for (size_t r = 0; r < runs; r++)
-            values[r * most + n] = value_at(side_at(s, r), x);
-        n++;
-    }
-    for (size_t r = 1; r < runs; r++)
-        memmove(values + r * n, values + r * most, n * sizeof *values);
-    *ret_n = n;
-    return values;
-}
-
 static void compare_pair(tp_compared_metric *x, double *a, const double *b, size_t n, double level)
 {
     x->mean_a = tp_mean(a, n);
@@ -122,12 +51,11 @@ static void compare_pair(tp_compared_metric *x, double *a, const double *b, size
         snprintf(x->why, sizeof x->why, "fewer than 3 steps in common");
 }
 
-static void compare_groups(tp_compared_metric *x, const sides *s, const double *values, size_t n,
-                           double level)
+static void compare_groups(tp_compared_metric *x, const tp_aligned *s, double level)
 {
     double *means = tp_vec_new(s->n_a + s->n_b, sizeof *means);
     for (size_t r = 0; r < s->n_a + s->n_b; r++)
-        means[r] = tp_mean(values + r * n, n);
+        means[r] = tp_mean(s->value + r * s->n, s->n);
     x->mean_a = tp_mean(means, s->n_a);
     x->mean_b = tp_mean(means + s->n_a, s->n_b);
     tp_t_test t = tp_welch(means + s->n_a, s->n_b, means, s->n_a, level);
@@ -144,32 +72,21 @@ static void compare_groups(tp_compared_metric *x, const sides *s, const double *
     free(means);
 }
 
-static size_t odd_values(const tp_curve *c, size_t n)
+static void compare_metric(tp_compared_metric *x, tp_aligned *s, double level, tp_align align)
 {
-    size_t odd = 0;
-    for (size_t i = 0; i < n; i++)
-        odd += c[i].n_odd;
-    return odd;
-}
-
-static void compare_metric(tp_compared_metric *x, const sides *s, double level, tp_align align)
-{
-    size_t n;
-    double *values = align == TP_ALIGN_STEPS ? common_steps(s, &n) : common_places(s, &n);
     x->effect = x->ci_lo = x->ci_hi = x->p = x->p_adjusted = x->mean_a = x->mean_b = NAN;
-    x->odd_a = odd_values(s->a, s->n_a);
-    x->odd_b = odd_values(s->b, s->n_b);
-    if (n == 0)
-        snprintf(x->why, sizeof x->why,
-                 align == TP_ALIGN_STEPS    ? "no step in common"
-                 : align == TP_ALIGN_TOKENS ? "no tokens in common"
-                                            : "no time in common");
+    x->odd_a = s->odd_a;
+    x->odd_b = s->odd_b;
+    if (s->n == 0)
+        snprintf(x->why, sizeof x->why, "no %s in common",
+                 align == TP_ALIGN_STEPS    ? "step"
+                 : align == TP_ALIGN_TOKENS ? "tokens"
+                                            : "time");
     else if (s->n_a == 1 && s->n_b == 1)
-        compare_pair(x, values, values + n, n, level);
+        compare_pair(x, s->value, s->value + s->n, s->n, level);
     else
-        compare_groups(x, s, values, n, level);
+        compare_groups(x, s, level);
     x->direction = tp_metric_direction(x->name);
-    free(values);
 }
 
 /* ---- verdicts ---- */
@@ -247,76 +164,6 @@ static void compare_settings(tp_run_comparison *c, const tp_metrics *a, const tp
 
 /* ---- the whole ---- */
 
-/* Tokens that were trained on up to each step; n is 0 where the run does not tell. */
-static tp_curve tokens_of(tp_metrics *m)
-{
-    static const char *const sums[] = {"num_tokens", "train/num_tokens"};
-    static const char *const of_steps[] = {"train/global_valid_toks", "train/total_num_tokens"};
-    for (size_t k = 0; k < 2; k++) {
-        size_t index = tp_metrics_find(m, sums[k]);
-        if (index != SIZE_MAX)
-            return tp_curve_at(m, index);
-    }
-    for (size_t k = 0; k < 2; k++) {
-        size_t index = tp_metrics_find(m, of_steps[k]);
-        if (index == SIZE_MAX)
-            continue;
-        tp_curve c = tp_curve_at(m, index);
-        for (size_t i = 1; i < c.n; i++)
-            c.value[i] += c.value[i - 1];
-        return c;
-    }
-    return (tp_curve){0};
-}
-
-/* Seconds since the first record of the run. */
-static tp_curve seconds_of(tp_metrics *m, size_t index)
-{
-    const tp_metric_point *p;
-    double begin = INFINITY;
-    for (size_t i = 0; i < tp_metrics_count(m); i++)
-        if (tp_metrics_curve(m, i, &p))
-            begin = fmin(begin, p[0].wall_time);
-    size_t n = tp_metrics_curve(m, index, &p);
-    tp_curve c = {.step = tp_vec_new(n, sizeof *c.step), .value = tp_vec_new(n, sizeof *c.value)};
-    for (size_t i = 0; i < n && isfinite(begin); i++)
-        if (isfinite(p[i].wall_time)) {
-            c.step[c.n] = (double)p[i].step;
-            c.value[c.n++] = p[i].wall_time - begin;
-        }
-    return c;
-}
-
-/* Put tokens or seconds in the place of steps; what has none, or does not go on, is left out. */
-static void place(tp_metrics *m, size_t index, tp_align align, tp_curve *c)
-{
-    size_t n = 0;
-    if (align == TP_ALIGN_STEPS)
-        return;
-    tp_curve places = align == TP_ALIGN_TOKENS ? tokens_of(m) : seconds_of(m, index);
-    for (size_t i = 0; i < c->n; i++) {
-        double x = tp_curve_before(&places, c->step[i]);
-        if (isnan(x) || (n && x <= c->step[n - 1]))
-            continue;
-        c->step[n] = x;
-        c->value[n++] = c->value[i];
-    }
-    c->n = n;
-    tp_curve_release(&places);
-}
-
-static bool load(tp_metrics *const *runs, size_t n, const char *tag, tp_align align, tp_curve *ret)
-{
-    for (size_t i = 0; i < n; i++) {
-        size_t index = tp_metrics_find(runs[i], tag);
-        if (index == SIZE_MAX)
-            return false;
-        ret[i] = tp_curve_at(runs[i], index);
-        place(runs[i], index, align, &ret[i]);
-    }
-    return true;
-}
-
 static bool has_runs(tp_metrics *const *runs, size_t n)
 {
     bool has = runs && n;
@@ -353,19 +200,16 @@ tp_status tp_runs_compare(tp_metrics *const *a, size_t n_a, tp_metrics *const *b
     c->level = o.level;
     c->margin = o.margin;
     c->align = o.align;
-    tp_curve *curves = tp_vec_new(n_a + n_b, sizeof *curves);
     for (size_t i = 0; i < tp_metrics_count(a[0]); i++) {
         const char *tag = tp_metrics_tag(a[0], i);
-        sides s = {curves, curves + n_a, n_a, n_b};
-        if (load(a, n_a, tag, c->align, s.a) && load(b, n_b, tag, c->align, s.b)) {
-            tp_compared_metric *x = TP_VEC_PUSH(c->metrics, c->n, c->cap);
-            x->name = strdup(tag);
-            compare_metric(x, &s, c->level, c->align);
-        }
-        for (size_t k = 0; k < n_a + n_b; k++)
-            tp_curve_release(&curves[k]);
+        tp_aligned s;
+        if (!tp_align_metric(a, n_a, b, n_b, tag, c->align, &s))
+            continue;
+        tp_compared_metric *x = TP_VEC_PUSH(c->metrics, c->n, c->cap);
+        x->name = strdup(tag);
+        compare_metric(x, &s, c->level, c->align);
+        tp_aligned_release(&s);
     }
-    free(curves);
     compare_settings(c, a[0], b[0]);
     tp_status status = c->n ? judge(c, err)
                             : tp_fail(err, TP_ERR_CONFIG, "'%s' and '%s' have no metric in common",
@@ -399,6 +243,10 @@ const tp_compared_metric *tp_run_comparison_metric(const tp_run_comparison *c, s
 {
     return index < c->n ? &c->metrics[index] : NULL;
 }
+
+tp_align tp_run_comparison_align(const tp_run_comparison *c) { return c->align; }
+
+double tp_run_comparison_level(const tp_run_comparison *c) { return c->level; }
 
 size_t tp_run_comparison_settings(const tp_run_comparison *c) { return c->n_settings; }
 

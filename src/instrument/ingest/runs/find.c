@@ -121,6 +121,63 @@ tp_status tp_runs_find(const char *folder, tp_run_seen see, void *user, tp_runs_
     return TP_OK;
 }
 
+/* ---- files ---- */
+
+typedef struct {
+    bool (*name_fits)(const char *name);
+    tp_file_seen see;
+    void *user;
+    tp_runs_found found;
+    bool stops;
+} file_walk;
+
+/* Where no result lies, and much else does. */
+static bool is_closed(const char *name)
+{
+    static const char *const names[] = {"checkpoints", "samples",   "tensorboard",
+                                        "dump",        "tokenizer", "node_modules"};
+    for (size_t i = 0; i < TP_COUNTOF(names); i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return tp_str_starts(name, "checkpoint-");
+}
+
+static void look_for_files(file_walk *w, const char *path, int depth)
+{
+    tp_run_place place;
+    if (++w->found.n_places > TP_FIND_MOST_PLACES) {
+        w->found.is_cut = w->stops = true;
+        return;
+    }
+    if (tp_place_look(&place, path, NULL) != TP_OK)
+        return;
+    for (size_t i = 0; i < place.n_entries && !w->stops; i++) {
+        const tp_place_entry *e = &place.entries[i];
+        bool is_wanted = e->is_dir ? depth > 0 && !is_closed(e->name) : w->name_fits(e->name);
+        if (e->name[0] == '.' || !is_wanted)
+            continue;
+        char *inner = tp_place_join(path, e->name);
+        if (!is_link(inner) && e->is_dir)
+            look_for_files(w, inner, depth - 1);
+        else if (!is_link(inner))
+            w->stops = !w->see(w->user, inner);
+        free(inner);
+    }
+    tp_place_release(&place);
+}
+
+tp_status tp_files_find(const char *folder, bool (*name_fits)(const char *name), tp_file_seen see,
+                        void *user, tp_runs_found *ret, tp_error *err)
+{
+    file_walk w = {.name_fits = name_fits, .see = see, .user = user};
+    tp_run_place place;
+    TP_TRY(tp_place_look(&place, folder, err));
+    tp_place_release(&place);
+    look_for_files(&w, folder, TP_FIND_DEPTH);
+    *ret = w.found;
+    return TP_OK;
+}
+
 /* ---- has it changed? ---- */
 
 static void measure(tp_run_extent *x, const char *path, int depth)

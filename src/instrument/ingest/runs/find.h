@@ -22,6 +22,12 @@ typedef bool (*tp_run_seen)(void *user, const tp_run_place *place, const tp_run_
 TP_CHECKED tp_status tp_runs_find(const char *folder, tp_run_seen see, void *user,
                                   tp_runs_found *ret, tp_error *err);
 
+/* Files that may be other results by their names, in the order of their paths; those of runs as
+ * well. False stops. */
+typedef bool (*tp_file_seen)(void *user, const char *path);
+TP_CHECKED tp_status tp_files_find(const char *folder, bool (*name_fits)(const char *name),
+                                   tp_file_seen see, void *user, tp_runs_found *ret, tp_error *err);
+
 /* How much there is and when it was written last: a run with the same sum has not changed.  Of a
  * folder the files in it and one level below. */
 typedef struct {

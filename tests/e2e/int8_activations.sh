@@ -13,13 +13,13 @@ for precision in float32 bfloat16 float16; do
     expect 0
     run train tiny.yaml run.dir=int8-$precision $fixed policy.precision=$precision policy.activation_compression=int8
     expect 0
-    expect_out "compress           on" "activations in 8 bits: gradients are off by 0." "gradient error"
+    expect_out "int8-activations   on" "activations in 8 bits: gradients are off by 0." "gradient error"
     is "loss of the first step in $precision" "$(loss int8-$precision 1)" "$(loss exact-$precision 1)"
     [ "$(loss int8-$precision 6)" != "$(loss exact-$precision 6)" ] || fail "$precision: nothing was compressed"
     is "measured bytes of $precision" "$("$TOOL" get int8-$precision/run.json memory.measured_peak_bytes)" "$(planned int8-$precision)"
     error=$("$TOOL" get int8-$precision/run.json levers.3.measured.value)
     is "the lever" "$("$TOOL" get int8-$precision/run.json levers.3.name) $("$TOOL" get int8-$precision/run.json levers.3.measured.what)" \
-        "compress gradient error"
+        "int8-activations gradient error"
     awk -v x="$error" 'BEGIN { exit !(x > 1e-4 && x < 0.03) }' || fail "$precision: gradients are off by $error"
 done
 [ "$(planned int8-float32)" -lt "$(planned exact-float32)" ] || fail "it saves nothing in float32"

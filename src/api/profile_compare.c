@@ -1,0 +1,72 @@
+/* profile_compare.c - two profiles that were kept, against each other. */
+#include "base/files.h"
+#include "base/sized.h"
+#include "instrument/profile/report.h"
+#include "temper/profile.h"
+
+enum { ARENA_BYTES = 512 << 20 };
+
+static void put(const tp_profile_comparison *c, const char *after, const char *made,
+                const tp_profile_compare_options *o, tp_buf *out)
+{
+    tp_json_w w;
+    if (o->form != TP_FORM_JSON) {
+        tp_buf_addf(out, "\"%s\" of %s\n", after, made ? made : "unknown");
+        tp_profile_comparison_text(c, o->width, out);
+        return;
+    }
+    tp_json_w_init(&w, out, 2);
+    tp_json_w_begin(&w, '{');
+    tp_json_w_put_str(&w, "profile", after);
+    tp_json_w_put_str(&w, "made", made);
+    tp_json_w_key(&w, "comparison");
+    tp_profile_comparison_write(c, &w);
+    tp_json_w_end(&w, '}');
+    tp_buf_addc(out, '\n');
+}
+
+static tp_status read(const char *path, tp_arena *arena, const tp_json **ret, tp_error *err)
+{
+    tp_buf file = {0};
+    tp_buf_addf(&file, "%s%s", path, tp_dir_exists(path) ? "/profile.json" : "");
+    tp_status status = tp_profile_read(file.data, arena, ret, err);
+    tp_buf_release(&file);
+    return status;
+}
+
+static tp_status compare(const char *before, const char *after, tp_arena *arena,
+                         const tp_profile_compare_options *o, char **ret, tp_error *err)
+{
+    const tp_json *a, *b;
+    tp_profile_data data;
+    tp_profile_comparison c;
+    tp_buf out = {0};
+    TP_TRY(read(before, arena, &a, err));
+    TP_TRY(read(after, arena, &b, err));
+    TP_TRY(tp_profile_data_of(b, after, &data, err));
+    tp_status status = tp_profile_compare(a, before, &data, &c, err);
+    if (status == TP_OK) {
+        put(&c, after, tp_json_str(tp_json_get(b, "made")), o, &out);
+        *ret = out.data;
+        if (o->worse)
+            *o->worse = c.step.verdict == TP_CHANGE_WORSE;
+    }
+    tp_profile_data_release(&data);
+    return status;
+}
+
+tp_status tp_profile_files_compare(const char *before, const char *after,
+                                   const tp_profile_compare_options *options, char **ret,
+                                   tp_error *err)
+{
+    TP_MEMORY_GUARD(err);
+    tp_profile_compare_options o;
+    tp_arena arena;
+    TP_NEED(before && after && ret, err);
+    TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_profile_compare_options", err));
+    o.width = o.width ? o.width : 110;
+    TP_TRY(tp_arena_init(&arena, ARENA_BYTES, err));
+    tp_status status = compare(before, after, &arena, &o, ret, err);
+    tp_arena_release(&arena);
+    return status;
+}

@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+"""Compare Temper's adapters with PEFT itself: files, outputs, merged weights, both ways.
+
+    python3 -m venv venv
+    venv/bin/pip install torch transformers peft --extra-index-url https://download.pytorch.org/whl/cpu
+    venv/bin/python tools/compare_peft.py --temper build/default/src/cli/temper
+
+For small models of all four families, drawn at random, and LoRA, rsLoRA and DoRA:
+
+  trained    temper train makes an adapter; PEFT loads it, every tensor is the file's, bit for bit
+  outputs    log-probabilities of Temper's greedy answers, Temper in float32 against base and adapter
+             in transformers and PEFT in float32 and in float64: within 1e-5
+  saved      what PEFT saves of it holds the same tensors, bit for bit, and the same settings; Temper
+             answers with it as with its own file, bit for bit
+  merged     temper merge against PEFT's merge_and_unload(): within 1e-6 of the largest weight
+  from PEFT  an adapter that PEFT made (A and B at random): outputs as above; a step of temper train
+             with learning rate 0 writes the same tensors, bit for bit
+
+Exit status 1 when something is outside its bound.
+"""
+import argparse
+import importlib.metadata
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+from safetensors.torch import load_file
+from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.utils import logging
+
+BOUND = 1e-5
+PROMPTS = ["the quick brown", "two and two", "a lazy dog says hello to"]
+COMMON = dict(hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
+              num_key_value_heads=2, max_position_embeddings=128, rms_norm_eps=1e-5,
+              initializer_range=0.1)
+CONFIGS = {
+    "llama": dict(COMMON, tie_word_embeddings=True),
+    "qwen2": dict(COMMON, tie_word_embeddings=True),
+    "qwen3": dict(COMMON, head_dim=16, tie_word_embeddings=False),
+    "gpt2": dict(n_embd=64, n_layer=2, n_head=4, n_positions=128, initializer_range=0.1),
+}
+KINDS = {"lora": {}, "rslora": {"use_rslora": True}, "dora": {"use_dora": True}}
+
+
+class Check:
+    def __init__(self):
+        self.failed = 0
+
+    def say(self, what, ok, text):
+        self.failed += not ok
+        print(f"    {'ok  ' if ok else 'FAIL'} {what:9} {text}", flush=True)
+
+
+class Temper:
+    def __init__(self, path):
+        self.path = path
+
+    def run(self, *words):
+        done = subprocess.run([self.path, *map(str, words)], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise SystemExit(f"temper {' '.join(map(str, words))}\n{done.stderr}")
+        return done.stdout
+
+    def answers(self, model):
+        """Greedy answers to all prompts, as JSON objects."""
+        out = self.run("generate", "--json", "--precision", "float32", "--temperature", 0,
+                       "--max-new-tokens", 12, "--ignore-eos", model, *PROMPTS)
+        return [json.loads(line) for line in out.splitlines()]
+
+    def train(self, model, rows, run, steps, rate, *more):
+        self.run("train", "--quiet", Path(__file__).parent.parent / "recipes/sft.yaml",
+                 f"policy.model_name={model}", f"data.train.data_path={rows}",
+                 "data.train.split_validation_size=0", "policy.tokenizer.chat_template=null",
+                 "policy.max_total_sequence_length=32", "policy.train_global_batch_size=2",
+                 "policy.precision=float32", f"policy.optimizer.kwargs.lr={rate}",
+                 "policy.optimizer.kwargs.weight_decay=0", "policy.scheduler=null",
+                 "sft.max_num_epochs=100", f"sft.max_num_steps={steps}", f"run.dir={run}", *more)
+        return next(Path(run).glob("checkpoints/step-*/model"))
+
+
+def draw_base(temper, family, work, text):
+    folder = work / family
+    temper.run("tokenizer", "--vocab-size", 300, folder, text)
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    n_ids = len(tokenizer["model"]["vocab"]) + len(tokenizer["added_tokens"])
+    torch.manual_seed(sum(map(ord, family)))
+    config = AutoConfig.for_model(family, vocab_size=n_ids, bos_token_id=None, eos_token_id=None,
+                                  **CONFIGS[family])
+    AutoModelForCausalLM.from_config(config, dtype=torch.float32).save_pretrained(folder)
+    return folder
+
+
+def load(base, adapter, dtype=torch.float32):
+    model = AutoModelForCausalLM.from_pretrained(base, dtype=dtype, attn_implementation="eager")
+    return PeftModel.from_pretrained(model, adapter).to(dtype).eval()
+
+
+def worst_difference(model, answers):
+    worst = 0.0
+    for a in answers:
+        ids = torch.tensor([a["prompt_ids"] + a["ids"]])
+        with torch.no_grad():
+            logp = model(ids).logits[0].double().log_softmax(-1)
+        at = range(len(a["prompt_ids"]) - 1, ids.shape[1] - 1)
+        theirs = logp[torch.tensor(list(at)), torch.tensor(a["ids"])]
+        worst = max(worst, (theirs - torch.tensor(a["logprobs"], dtype=torch.float64)).abs().max().item())
+    return worst
+
+
+def check_outputs(check, what, temper, base, adapter):
+    answers = temper.answers(adapter)
+    single = worst_difference(load(base, adapter), answers)
+    double = worst_difference(load(base, adapter, torch.float64), answers)
+    plain = worst_difference(AutoModelForCausalLM.from_pretrained(base, dtype=torch.float64), answers)
+    n = sum(len(a["ids"]) for a in answers)
+    check.say(what, single <= BOUND and double <= BOUND and plain > 100 * BOUND,
+              f"{n} tokens: at most {single:.1e} from PEFT in float32, {double:.1e} in float64 "
+              f"(bound {BOUND:g}); the base alone is {plain:.1e} away")
+    return answers
+
+
+def differences(a, b):
+    """Names that only one has, or whose tensors differ in a bit."""
+    names = sorted(set(a) ^ set(b))
+    return names + [n for n in a if n in b and
+                    not (a[n].dtype == b[n].dtype and torch.equal(a[n], b[n]))]
+
+
+def settings(folder):
+    c = json.loads((Path(folder) / "adapter_config.json").read_text())
+    kept = {k: c[k] for k in ("r", "lora_alpha", "use_rslora", "use_dora", "peft_type", "task_type",
+                              "fan_in_fan_out", "bias")}
+    return dict(kept, target_modules=sorted({t.split(".")[-1] for t in c["target_modules"]}))
+
+
+def check_saved(check, temper, base, adapter, out, answers):
+    model = load(base, adapter)
+    ours = load_file(adapter / "adapter_model.safetensors")
+    live = {n: p for n, p in model.named_parameters() if ".lora_" in n}
+    wrong = []
+    for name, tensor in ours.items():
+        stem, dot, last = name.rpartition(".")
+        inside = f"{stem}.default.{last}" if last == "weight" else f"{name}.default.weight"
+        wrong += [] if inside in live and torch.equal(live.pop(inside), tensor) else [name]
+    check.say("trained", not wrong and not live,
+              f"{len(ours)} tensors of the file are PEFT's" if not wrong and not live
+              else f"differ: {(wrong + list(live))[:3]}")
+    model.save_pretrained(out)
+    other = differences(ours, load_file(out / "adapter_model.safetensors"))
+    same = settings(adapter) == settings(out)
+    again = temper.answers(out)
+    check.say("saved", not other and same and again == answers,
+              "PEFT's own file has the same tensors and settings, and the same answers" if
+              not other and same and again == answers else
+              f"tensors {other[:3]}, settings {same}, answers {again == answers}")
+
+
+def check_merged(check, temper, base, adapter, out):
+    temper.run("merge", "--dtype", "float32", adapter, out)
+    ours = load_file(out / "model.safetensors")
+    merged = load(base, adapter).merge_and_unload().state_dict()
+    worst = 0.0
+    for name, tensor in ours.items():
+        theirs = merged[name]
+        worst = max(worst, ((tensor - theirs).abs().max() / theirs.abs().max()).item())
+    check.say("merged", worst <= 1e-6, f"{len(ours)} tensors, at most {worst:.1e} of the largest weight apart")
+
+
+def make_with_peft(base, family, kind, out):
+    torch.manual_seed(5)
+    config = LoraConfig(r=6, lora_alpha=9, target_modules="all-linear", task_type="CAUSAL_LM",
+                        init_lora_weights=False, **KINDS[kind])
+    model = get_peft_model(AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32), config)
+    for name, p in model.named_parameters():
+        if "lora_A" in name or "lora_B" in name:
+            torch.nn.init.normal_(p, std=0.1)
+        elif "magnitude" in name:
+            p.data *= 1 + 0.1 * torch.randn_like(p)
+    model.save_pretrained(out)
+
+
+def compare(check, temper, family, kind, base, rows, work):
+    peft = [f"policy.peft.{k}=true" for k in KINDS[kind]]
+    adapter = temper.train(base, rows, work / "run", 6, 0.02, "policy.peft.enabled=true",
+                           "policy.peft.dim=4", "policy.peft.alpha=8", *peft)
+    answers = check_outputs(check, "outputs", temper, base, adapter)
+    check_saved(check, temper, base, adapter, work / "by-peft", answers)
+    check_merged(check, temper, base, adapter, work / "merged")
+    theirs = work / "from-peft"
+    make_with_peft(base, family, kind, theirs)
+    check_outputs(check, "from PEFT", temper, base, theirs)
+    back = temper.train(theirs, rows, work / "still", 1, 0.0)
+    other = differences(load_file(theirs / "adapter_model.safetensors"),
+                        load_file(back / "adapter_model.safetensors"))
+    same = settings(theirs) == settings(back)
+    check.say("back", not other and same, "after a step of rate 0 the same tensors and settings" if
+              not other and same else f"tensors {other[:3]}, settings {settings(theirs)} {settings(back)}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--temper", default="build/default/src/cli/temper")
+    parser.add_argument("--families", default=",".join(CONFIGS))
+    a = parser.parse_args()
+    torch.set_num_threads(1)
+    logging.disable_progress_bar()
+    temper, check = Temper(a.temper), Check()
+    print(temper.run("version").strip())
+    print(", ".join(f"{p} {importlib.metadata.version(p)}" for p in
+                    ("peft", "transformers", "torch", "safetensors")))
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        text = work / "text.txt"
+        text.write_text("the quick brown fox jumps over the lazy dog; two and two are four, hello\n")
+        rows = work / "rows.jsonl"
+        rows.write_text("".join(json.dumps({"text": t}) + "\n" for t in
+                                ("the quick brown fox", "a lazy dog", "two and two are four")))
+        for family in a.families.split(","):
+            base = draw_base(temper, family, work, text)
+            for kind in KINDS:
+                print(f"{family} {kind}")
+                with tempfile.TemporaryDirectory() as inner:
+                    compare(check, temper, family, kind, base, rows, Path(inner))
+    print("all within bounds" if not check.failed else f"{check.failed} checks failed")
+    return check.failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
