@@ -79,7 +79,7 @@ for seed in $seeds; do
     score "base-$seed" "$model" "$seed" -
     pairs "$seed" >"$runs/pairs-$seed.jsonl"
     for kind in full lora nf4; do
-        rate=$([ $kind = full ] && echo 2.0e-5 || echo 2.0e-4)
+        rate=$([ $kind = full ] && echo 5.0e-6 || echo 5.0e-5)
         train "dpo-$kind-$seed" $kind recipes/dpo.yaml policy.model_name="$model" seed="$seed" \
             policy.tokenizer.chat_template=null data.train.data_path="$runs/pairs-$seed.jsonl" \
             data.train.split_validation_size=0 dpo.val_period=0 dpo.max_num_steps=64 \
