@@ -43,6 +43,7 @@ typedef struct {
     const char *file;     /* NULL: not a place in a file */
     double flops, bytes;  /* work of one event; 0: not stated */
     int line;
+    int track; /* 1 ...: a row of its own, for what goes on beside the thread's own work */
 } tp_trace_site;
 
 /* What a full ring does. */
@@ -202,7 +203,7 @@ TP_API void tp_trace_flow_end(const tp_trace_site *site, uint64_t flow);
 #define TP_TRACE_JOIN2(a, b) a##b
 #define TP_TRACE_JOIN(a, b) TP_TRACE_JOIN2(a, b)
 #define TP_TRACE_SITE(variable, category, name) \
-    static const tp_trace_site variable = {(name), (category), 0, __FILE__, 0, 0, __LINE__}
+    static const tp_trace_site variable = {(name), (category), 0, __FILE__, 0, 0, __LINE__, 0}
 
 #define TP_ZONE_IN(category, name)                                        \
     TP_TRACE_SITE(TP_TRACE_JOIN(tp_site_, __LINE__), (category), (name)); \

@@ -26,6 +26,7 @@ struct tp_chrome {
     off_t size; /* of the stream's file */
     uint64_t n; /* events so far: "Ev Idx", "External id" */
     int pid;
+    uint32_t named_tracks;    /* bits */
     int why;                  /* errno of the first write that failed */
     struct isal_zstream *zip; /* NULL: plain */
     uint8_t *zip_level, *zip_out;
@@ -206,10 +207,16 @@ static void begin_event(tp_chrome *c, const char *phase, const char *category, c
     add_unsigned(c, (uint64_t)c->pid);
 }
 
+/* No thread has such a number. */
+static int64_t row_of(const tp_trace_event *e)
+{
+    return e->site->track ? ((int64_t)1 << 30) + e->site->track : e->tid;
+}
+
 static void add_where(tp_chrome *c, const tp_trace_event *e)
 {
     add_text(c, ",\"tid\":");
-    add_signed(c, e->tid);
+    add_signed(c, row_of(e));
     add_text(c, ",\"ts\":");
     add_time(c, e->start_ns);
 }
@@ -219,10 +226,38 @@ static const char *category_of(const tp_trace_site *site)
     return site->category ? site->category : "user_annotation";
 }
 
+static void add_name(tp_chrome *c, const char *what, long tid, const char *key, const char *name)
+{
+    add_text(c, "{\"ph\":\"M\",\"name\":\"");
+    add_text(c, what);
+    add_text(c, "\",\"pid\":");
+    add_unsigned(c, (uint64_t)c->pid);
+    add_text(c, ",\"tid\":");
+    add_signed(c, tid);
+    add_text(c, ",\"ts\":0.000,\"args\":{");
+    add_quoted(c, key);
+    add_text(c, ":");
+    add_quoted(c, name);
+    add_text(c, "}}");
+}
+
+static void name_track(tp_chrome *c, const tp_trace_event *e)
+{
+    char name[80];
+    uint32_t bit = 1u << (e->site->track & 31);
+    if (!e->site->track || (c->named_tracks & bit))
+        return;
+    c->named_tracks |= bit;
+    snprintf(name, sizeof name, "%.60s %d", category_of(e->site), e->site->track);
+    add_text(c, ",\n");
+    add_name(c, "thread_name", (long)row_of(e), "name", name);
+}
+
 static void add_zone(tp_chrome *c, const tp_trace_event *e)
 {
     const char *category = category_of(e->site);
     bool any = false;
+    name_track(c, e);
     begin_event(c, "X", category, e->site->name);
     add_where(c, e);
     add_text(c, ",\"dur\":");
@@ -350,21 +385,6 @@ static void see(void *user, const tp_trace_event *e)
         write_out(c, false);
     else if (!c->tmp && c->out.len >= STREAM_CHUNK)
         write_stream(c);
-}
-
-static void add_name(tp_chrome *c, const char *what, long tid, const char *key, const char *name)
-{
-    add_text(c, "{\"ph\":\"M\",\"name\":\"");
-    add_text(c, what);
-    add_text(c, "\",\"pid\":");
-    add_unsigned(c, (uint64_t)c->pid);
-    add_text(c, ",\"tid\":");
-    add_signed(c, tid);
-    add_text(c, ",\"ts\":0.000,\"args\":{");
-    add_quoted(c, key);
-    add_text(c, ":");
-    add_quoted(c, name);
-    add_text(c, "}}");
 }
 
 void tp_chrome_ring(tp_chrome *c, tp_ring *ring, uint64_t from, uint64_t to)

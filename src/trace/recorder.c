@@ -436,6 +436,12 @@ void tp_trace_each(void (*see)(void *user, const tp_trace_event *event), void *u
         tp_no_memory(0);
 }
 
+int64_t tp_trace_unix_ns(void)
+{
+    const tp_recorder *r = &tp_the_recorder;
+    return r->base_unix_ns + (int64_t)(tp_ticks_monotonic() - r->line.raw_start_ns);
+}
+
 tp_trace_cost tp_trace_get_cost(void) { return tp_the_recorder.cost; }
 
 void tp_trace_metadata(const char *key, const char *json)

@@ -24,4 +24,7 @@ static inline bool tp_trace_records_ticks(void)
  * once. */
 const char *tp_clock_flaw_of_tsc(void);
 
+/* Unix time, as the events that are recorded now are given it. */
+int64_t tp_trace_unix_ns(void);
+
 #endif

@@ -121,6 +121,20 @@ run trace big.json.gz --json
 expect 0
 is "rows" "$("$TOOL" get out events)" 8000001
 
+# One name of 1.2 GB: refused at a gigabyte, and no second copy of that is made on the way.
+if (ulimit -v 4000000 && exec "$TEMPER" version) >/dev/null 2>&1; then # a sanitizer needs more
+    head -c 100000000 /dev/zero | tr '\0' a | gzip -1 >part.gz
+    {
+        printf '{"traceEvents":[{"ph":"X","ts":1,"dur":1,"pid":1,"tid":1,"name":"' | gzip -1
+        for i in 1 2 3 4 5 6 7 8 9 10 11 12; do cat part.gz; done
+        printf '"}]}' | gzip -1
+    } >long.json.gz
+    (ulimit -v 1600000 && exec "$TEMPER" trace long.json.gz) >out 2>err </dev/null
+    status=$?
+    last="temper trace of one name of 1.2 GB in 1.6 GB"
+    expect 2 "'long.json.gz': an element of more than 1 GB at byte 16; is this a trace?"
+fi
+
 # A file that is in use becomes shorter: a message with its name, not a death by SIGBUS.
 mkfifo progress
 sed 's/max_num_steps: 6/max_num_steps: 1000000/' tiny.yaml >long.yaml

@@ -97,6 +97,25 @@ hang KILL
 expect 137
 gone KILL
 
+# What sees to that is a process too, and may be killed first: then the kernel ends a judge with its run.
+cat >alone.sh <<'END'
+trap '' TERM INT HUP
+read -r line
+echo $$ >alone.new && mv alone.new alone.pid
+while :; do sleep 1; done
+END
+rm -rf runs
+"$TEMPER" train --quiet grpo.yaml 'env.mine.command=[sh,alone.sh]' >out 2>err </dev/null &
+pid=$!
+wait_until '[ -s alone.pid ]'
+guard=$(grep -ls "TEMPER_CHILD_OF[_]${pid}_" /proc/[0-9]*/cmdline | cut -d / -f 3)
+[ -n "$guard" ] && kill -KILL "$guard" || fail "there is no guard"
+kill -KILL $pid
+wait $pid
+judge=$(cat alone.pid) n=0
+while kill -0 "$judge" 2>/dev/null && [ $n -lt 2400 ]; do sleep 0.05; n=$((n + 1)); done
+kill -0 "$judge" 2>/dev/null && fail "the guard and the run are killed: the judge lives on" && kill -9 "$judge"
+
 # One that leaves its process group and its parent (a daemon) ends with its run as well.
 cp hang.sh group.sh
 cat >hang.sh <<'END'

@@ -11,7 +11,7 @@ echo "100000 100000" >box/sys/fs/cgroup/pod/cpu.max
 export TEMPER_SYSTEM_ROOT="$work/box"
 run doctor --seconds 0.1
 expect 0
-expect_out "limit 60.0 MiB: cgroup memory.max of /pod" "limit 1: cgroup cpu.max of /pod" \
+expect_out "limit 60.0 MiB: cgroup memory.max of /pod" "1: cgroup cpu.max of /pod" \
     "ceilings         unknown: measuring this machine takes 192.0 MiB, the memory limit is 60.0 MiB (cgroup memory.max of /pod)"
 run plan tiny.yaml
 expect 0

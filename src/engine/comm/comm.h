@@ -135,6 +135,14 @@ void tp_comm_set_step(tp_comm *comm, int64_t step);
 /* Where waiting for a rank takes long; NULL: nobody hears it. */
 void tp_comm_on_notice(tp_comm *comm, void (*say)(void *user, const char *text), void *user);
 
+/* This rank's clock against that of rank 0: `now` here is offset_ns more than there, give or take
+ * error_ns.  Every rank asks at once; `now` is in nanoseconds. */
+typedef struct {
+    int64_t offset_ns, error_ns;
+} tp_clock_offset;
+TP_CHECKED tp_status tp_comm_compare_clocks(tp_comm *comm, int64_t (*now)(void *user), void *user,
+                                            tp_clock_offset *ret, tp_error *err);
+
 /* ---- in a network that is simulated (world.h) ---- */
 
 /* Something was computed for so long.  Nothing elsewhere. */

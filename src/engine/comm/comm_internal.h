@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include "engine/comm/comm.h"
+#include "trace/trace.h"
 
 enum { FAILURE_TAG = 0, LEAVING_TAG = 1, FIRST_TAG = 2 }; /* of exchanges: from here on */
 enum { TP_HOST_NAME = 64, TP_COMM_PATH = 4096 + 64, TP_COMM_TEXT = 1024 };
@@ -33,6 +34,9 @@ struct tp_exchange {
     int to, from;           /* the ranks of this round's messages */
     void *add_to;           /* what came is added to; NULL: it is in place */
     size_t n_add;
+    tp_zone zone; /* of a trace */
+    int track;
+    uint64_t number;
 };
 
 struct tp_comm {
@@ -42,6 +46,7 @@ struct tp_comm {
     tp_rank_place *places; /* of all ranks */
     int64_t step;
     int next_tag;
+    uint64_t n_started;        /* collectives: the same on all ranks */
     tp_exchange *first, *last; /* on their way */
     tp_failure heard;          /* by the request `listening` */
     int listening;
@@ -59,6 +64,13 @@ uint64_t tp_comm_now_ns(const tp_comm *c);
 /* collective.c: begin, and go on as far as it goes without waiting. */
 tp_status tp_exchange_begin(tp_comm *c, tp_exchange *r, tp_error *err);
 tp_status tp_exchange_go_on(tp_comm *c, tp_exchange *r, tp_error *err);
+
+/* exchange.c: one that no other has now; every rank asks for it alike. */
+int tp_exchange_tag(tp_comm *c);
+
+/* exchange_trace.c: a collective as an event, from its start until it is done. */
+void tp_exchange_trace_begin(tp_comm *c, tp_exchange *r);
+void tp_exchange_trace_end(const tp_comm *c, const tp_exchange *r);
 
 /* launcher.c */
 tp_status tp_comm_load(tp_comm *c, tp_error *err);

@@ -23,6 +23,13 @@ static void unlink_request(tp_comm *c, tp_exchange *r)
         c->last = x;
 }
 
+int tp_exchange_tag(tp_comm *c)
+{
+    int tag = c->next_tag;
+    c->next_tag = tag + 1 < TP_TRANSPORT_TAGS ? tag + 1 : FIRST_TAG;
+    return tag;
+}
+
 tp_status tp_comm_start(tp_comm *c, const tp_exchange_spec *collective, tp_exchange **ret,
                         tp_error *err)
 {
@@ -34,12 +41,13 @@ tp_status tp_comm_start(tp_comm *c, const tp_exchange_spec *collective, tp_excha
     tp_exchange *r = calloc(1, sizeof *r);
     TP_HAVE(r);
     r->c = *collective;
-    r->tag = c->next_tag;
-    c->next_tag = c->next_tag + 1 < TP_TRANSPORT_TAGS ? c->next_tag + 1 : FIRST_TAG;
+    r->tag = tp_exchange_tag(c);
+    r->number = c->n_started++;
     r->sending = r->receiving = -1;
     *(c->first ? &c->last->next : &c->first) = r;
     c->last = r;
     c->busy_since = c->busy_since ? c->busy_since : begin;
+    tp_exchange_trace_begin(c, r);
     tp_status status = tp_exchange_begin(c, r, err);
     if (status != TP_OK) {
         unlink_request(c, r);
@@ -57,8 +65,10 @@ static tp_status go_on(tp_comm *c, tp_error *err)
     for (tp_exchange *r = c->first, *next; r; r = next) {
         next = r->next;
         TP_TRY(tp_exchange_go_on(c, r, err));
-        if (r->is_done)
+        if (r->is_done) {
             unlink_request(c, r);
+            tp_exchange_trace_end(c, r);
+        }
     }
     return TP_OK;
 }

@@ -52,6 +52,8 @@ static const char *describe(tp_arena *arena, tp_buf *out, const tp_launch *l,
     if (info->is_clone)
         tp_json_w_put_bool(&w, "recomputed", true);
     tp_json_w_put_str(&w, "kernel", info->kernel);
+    if (tp_ops[info->op]->traits & TP_OP_COMMUNICATES) /* what it waits for has an event */
+        tp_json_w_put_str(&w, "Collective name", tp_ops[info->op]->name);
     if (info->varies) { /* dims are those of the plan */
         tp_json_w_put_str(&w, "rows", "vary");
     } else if (tp_work_operand(info->op) < 0) {

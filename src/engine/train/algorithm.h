@@ -35,8 +35,8 @@ typedef struct {
     uint64_t data_hash; /* of the tokens, in order */
     double loss_scale;  /* 0: none */
     int64_t updates;
-    bool skipped;    /* an update was left out */
-    bool overflowed; /* ... by the loss scaler */
+    bool skipped;      /* an update was left out */
+    bool overflowed;   /* ... by the loss scaler */
     double wire_error; /* what compression kept back of gradients; NaN: nothing was compressed */
 } step_result;
 

@@ -8,6 +8,7 @@
 #define TP_ENGINE_TRAIN_PROFILE_H
 
 #include "config/config.h"
+#include "engine/comm/comm.h"
 #include "engine/train/options.h"
 #include "engine/train/phases.h"
 #include "trace/trace.h"
@@ -19,7 +20,8 @@ typedef struct {
     int64_t start, stop; /* steps, stop excluded; both 0: none */
     int64_t first;       /* the first one recorded: a resumed run may come in late */
     bool matches[TP_WORKERS];
-    bool is_on, is_done;
+    bool is_on, is_done, is_whole; /* whole: the traces of all ranks are there */
+    tp_clock_offset clock_start;
     int64_t steps;   /* recorded */
     char path[4300]; /* of the trace */
     double wall_s, phase_s[TP_TIME_COUNT];

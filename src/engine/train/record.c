@@ -80,6 +80,17 @@ static double padding_ratio(const step_result *r)
     return all > 0 ? (double)r->padded / (double)all : 0;
 }
 
+/* By what it holds; a kind that this run never had is left out. */
+static void put_memory_kinds(tp_metric_bus *bus, const tp_mem_stats *memory)
+{
+    char name[64];
+    for (int k = 0; k < TP_MEM_KINDS; k++) {
+        snprintf(name, sizeof name, "memory/kind/%s_bytes", tp_mem_kind_name((tp_mem_kind)k));
+        if (memory->peak[k])
+            tp_metric_put(bus, name, (double)memory->current[k]);
+    }
+}
+
 static void publish_step(trainer *t, const step_result *r)
 {
     tp_metric_bus *bus = &t->metrics;
@@ -115,6 +126,7 @@ static void publish_step(trainer *t, const step_result *r)
         tp_metric_put(bus, "train/train_fp_utilization", mfu);
     tp_metric_put(bus, "memory/peak_bytes", (double)memory.total_peak);
     tp_metric_put(bus, "memory/allocated_bytes", (double)memory.total_current);
+    put_memory_kinds(bus, &memory);
     tp_metric_put(bus, "memory/resident_bytes", t->custom.stats[TP_CUSTOM_RESIDENT].last);
     if (t->custom.stats[TP_CUSTOM_PROCESSOR].n) /* there is a step before */
         tp_metric_put(bus, "system/processor_utilization",

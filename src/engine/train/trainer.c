@@ -218,7 +218,8 @@ static void finish(trainer *t, tp_status status, tp_error *err)
     tp_phases_enter(&t->phases, TP_TIME_LOGGING);
     tp_watchdog_stop(t->watchdog);
     t->watchdog = NULL;
-    tp_profile_close(t);
+    /* What failed on one rank only leaves the others elsewhere. */
+    tp_profile_close(t, status == TP_OK || (status == TP_ERR_INTERRUPTED && t->stops));
     if (t->hooks->stop_listening)
         t->hooks->stop_listening(t->hooks->listener);
     if (tp_trainer_write_run_json(t, word, &ignored) != TP_OK)

@@ -86,7 +86,7 @@ void tp_bad_step_record(trainer *t, const step_result *r, const bad_step *b);
 void tp_profile_open(trainer *t, int n_workers);
 TP_CHECKED tp_status tp_profile_begin_step(trainer *t, tp_error *err);
 TP_CHECKED tp_status tp_profile_end_step(trainer *t, tp_error *err);
-void tp_profile_close(trainer *t);
+void tp_profile_close(trainer *t, bool together);
 /* A subscriber of the metric bus: counters of the trace, while steps are recorded. */
 void tp_profile_see_metrics(void *trainer, const tp_metric_record *record);
 

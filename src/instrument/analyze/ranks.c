@@ -100,6 +100,24 @@ static int64_t median_of(int64_t *v, size_t n)
     return v[n / 2];
 }
 
+static bool have_clocks(const tp_selection *const *selections, size_t n)
+{
+    bool all = n > 1;
+    for (size_t r = 0; r < n; r++)
+        all &= selections[r]->events->info.clock_offset_ns != TP_UNKNOWN;
+    return all;
+}
+
+/* Both are against the clock of rank 0, which need not be among the files. */
+static void take_offset(const tp_selection *const *selections, size_t rank, tp_rank_row *row)
+{
+    const tp_trace_info *first = &selections[0]->events->info;
+    const tp_trace_info *own = &selections[rank]->events->info;
+    row->offset_ns = tp_subtract_saturating(own->clock_offset_ns, first->clock_offset_ns);
+    row->offset_spread_ns =
+        rank == 0 ? 0 : tp_add_saturating(own->clock_error_ns, first->clock_error_ns);
+}
+
 static void find_offset(const table *t, size_t rank, tp_rank_row *row)
 {
     int64_t *differences = tp_vec_new(t->n, sizeof *differences);
@@ -239,8 +257,13 @@ void tp_ranks_make(const tp_selection *const *selections, const int64_t *ranks, 
                                                   TP_ALL_DEVICES, &out.ranks[r].all);
         add_rank(&t, selections[r], r, &out.ranks[r]);
     }
-    for (size_t r = 0; r < n; r++)
-        find_offset(&t, r, &out.ranks[r]);
+    out.by_message = have_clocks(selections, n);
+    for (size_t r = 0; r < n; r++) {
+        if (out.by_message)
+            take_offset(selections, r, &out.ranks[r]);
+        else
+            find_offset(&t, r, &out.ranks[r]);
+    }
     add_up(&t, &out);
     out.by_sequence = t.with_sequence > t.without_sequence;
     for (size_t r = 0; r < n; r++) {

@@ -7,7 +7,9 @@
  *     offset of rank r = median over collectives of (end on r - end on the reference)
  *
  * and starts are compared after taking it off.  The spread of those differences is the
- * uncertainty; skews below it mean nothing.  Per collective:
+ * uncertainty; skews below it mean nothing.  Files of Temper say how their clocks were off,
+ * measured by messages that went back and forth: where all do, that counts instead.  Per
+ * collective:
  *
  *     wait of rank r = latest start - start of r       skew = latest - earliest start
  *     transfer       = shortest duration over ranks: what is left when nobody waits
@@ -27,7 +29,8 @@ typedef struct {
     int64_t collectives;      /* on this rank */
     int64_t matched;          /* also on another */
     int64_t offset_ns;        /* of its clock against the reference, TP_UNKNOWN */
-    int64_t offset_spread_ns; /* median absolute deviation of what it was taken from */
+    int64_t offset_spread_ns; /* median absolute deviation of what it was taken from, or the error
+                                 that the file states */
     int64_t wait_ns;          /* summed over matched collectives */
     int64_t comm_ns;          /* durations of matched collectives, summed */
     int64_t last_to_arrive;   /* how often */
@@ -51,6 +54,7 @@ typedef struct {
     size_t straggler; /* index of the rank that waits least, or n_ranks: cannot be told */
     int64_t lost_ns;  /* waiting of all ranks, summed */
     bool by_sequence; /* matched by sequence numbers, else by order */
+    bool by_message;  /* clocks are as the files say, else as collectives ended */
 } tp_rank_table;
 
 /* One selection per rank. */

@@ -119,9 +119,29 @@ static uint32_t *order_devices(tp_string_table *keys, const int64_t *id, tp_sele
     return place;
 }
 
-/* Every device is looked at on its own: a file that names one per event would take for ever, so what
- * comes beyond this many is one device, "others". */
+/* Every device is looked at on its own: a file that names one per event would take for ever, so
+ * what comes beyond this many is one device, "others". */
 enum { MOST_DEVICES = 1024 };
+
+/* Ranks without devices that record their exchanges: what they compute are their operators. */
+static bool works_on_host(const tp_events *events)
+{
+    const uint64_t *n = events->counts.kind;
+    return n[TP_EVENT_COLLECTIVE] && !n[TP_EVENT_KERNEL] && !n[TP_EVENT_MEMCPY] &&
+           !n[TP_EVENT_MEMSET] && !n[TP_EVENT_GRAPH];
+}
+
+/* An operator that only waits for an exchange has its name. */
+static bool is_host_work(const tp_events *events, size_t i)
+{
+    return events->kind[i] == TP_EVENT_COLLECTIVE ||
+           (events->kind[i] == TP_EVENT_CPU_OP && !tp_events_collective(events, i));
+}
+
+static bool is_work(const tp_selection *s, size_t i)
+{
+    return s->is_host ? is_host_work(s->events, i) : tp_event_is_gpu(s->events->kind[i]);
+}
 
 /* The device number of every track that has device work; TP_NO_ROW for the others. */
 static uint32_t *number_devices(const tp_events *events, tp_selection *s)
@@ -134,9 +154,12 @@ static uint32_t *number_devices(const tp_events *events, tp_selection *s)
     for (size_t i = 0; i < events->n; i++) {
         char text[sizeof *s->devices];
         uint32_t track = events->track[i], number;
-        if (!tp_event_is_gpu(events->kind[i]) || of_track[track] != TP_NO_ROW)
+        if (!is_work(s, i) || of_track[track] != TP_NO_ROW)
             continue;
-        tp_events_device_name(events, i, text, sizeof text);
+        if (s->is_host)
+            snprintf(text, sizeof text, "host");
+        else
+            tp_events_device_name(events, i, text, sizeof text);
         if (!*text)
             snprintf(text, sizeof text, "None"); /* as other tools print "not given" */
         if (keys.n > MOST_DEVICES && !tp_string_find(&keys, text, strlen(text), &number))
@@ -208,6 +231,8 @@ static bool in_scope(const tp_selection *s, const tp_events *events, size_t i, u
 
 static tp_work classify(tp_selection *s, const tp_events *events, size_t i, uint8_t name)
 {
+    if (s->is_host)
+        return events->kind[i] == TP_EVENT_COLLECTIVE ? TP_WORK_COMM : TP_WORK_COMPUTE;
     if (events->kind[i] != TP_EVENT_KERNEL)
         return TP_WORK_MEM;
     if (name & NAME_COMM)
@@ -227,14 +252,15 @@ static void collect(const tp_events *events, const uint32_t *device_of, tp_numbe
     size_t cap = 0, cap_launch = 0;
     for (size_t i = 0; i < events->n; i++) {
         uint8_t kind = events->kind[i];
-        if (!tp_event_is_gpu(kind) || events->phase[i] != 'X')
+        if (!is_work(s, i) || events->phase[i] != 'X')
             continue;
         if (kind == TP_EVENT_GRAPH) {
             s->n_graphs++;
             continue;
         }
         uint32_t name = events->name[i];
-        uint32_t launch = events->correlation[i] == TP_UNKNOWN
+        uint32_t launch = s->is_host ? (uint32_t)i /* its own */
+                          : events->correlation[i] == TP_UNKNOWN
                               ? TP_NO_ROW
                               : tp_number_index_first(launches, launch_key(events, i));
         s->n_all++;
@@ -251,13 +277,14 @@ static void collect(const tp_events *events, const uint32_t *device_of, tp_numbe
         s->v = tp_vec_room(s->v, &cap, s->n + 1, sizeof *s->v);
         s->launch = tp_vec_room(s->launch, &cap_launch, s->n + 1, sizeof *s->launch);
         s->launch[s->n] = launch;
-        s->v[s->n++] = (tp_activity){.start = events->start[i],
-                                     .end = tp_event_end(events, i),
-                                     .event = (uint32_t)i,
-                                     .name = name,
-                                     .device = device_of[events->track[i]],
-                                     .work = (uint8_t)classify(s, events, i, names[name]),
-                                     .is_kernel = kind == TP_EVENT_KERNEL};
+        s->v[s->n++] =
+            (tp_activity){.start = events->start[i],
+                          .end = tp_event_end(events, i),
+                          .event = (uint32_t)i,
+                          .name = name,
+                          .device = device_of[events->track[i]],
+                          .work = (uint8_t)classify(s, events, i, names[name]),
+                          .is_kernel = kind == TP_EVENT_KERNEL || kind == TP_EVENT_COLLECTIVE};
     }
     free(names);
 }
@@ -285,6 +312,7 @@ void tp_selection_make(const tp_events *events, const tp_select_options *options
 {
     tp_selection s = {.events = events, .options = *options};
     tp_number_index launches = {0};
+    s.is_host = works_on_host(events);
     tp_steps_find(events, &s.steps);
     uint32_t *device_of = number_devices(events, &s);
     index_launches(events, &launches);

@@ -9,6 +9,9 @@
  *     steps    those launched inside a step (ProfilerStep#N); without a link, those
  *              that start inside one
  *
+ * A file without device activities that has events of category collective_comm is of a rank that
+ * computes on its processor: operators count in their place, those collectives as communication.
+ *
  * Filters narrow it further: one step, one stream, names with a pattern.  The result is a
  * list of activities in order of their starts, with class, device and launching call. */
 #ifndef TP_INSTRUMENT_ANALYZE_SELECTION_H
@@ -44,6 +47,7 @@ typedef struct {
     size_t n_devices;
     tp_steps steps;
 
+    bool is_host;         /* ranks without devices: operators and exchanges of the host */
     size_t n_all;         /* device activities of the file, before scope and filters */
     size_t n_linked;      /* of these, with a launching call */
     size_t n_graphs;      /* whole graph launches (Nsight), which hide their kernels */

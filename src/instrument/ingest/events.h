@@ -198,6 +198,8 @@ typedef struct {
     uint32_t metadata;             /* string: the metadata as one JSON object; not for Nsight */
 
     int64_t rank, world_size; /* distributedInfo; TP_UNKNOWN */
+    /* Temper: this file's clock against that of rank 0, give or take so much; TP_UNKNOWN */
+    int64_t clock_offset_ns, clock_error_ns;
     uint32_t backend, nccl_version;
     tp_trace_group *groups;
     size_t n_groups;

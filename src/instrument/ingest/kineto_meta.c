@@ -64,6 +64,30 @@ static void read_devices(tp_kineto *k, const tp_json *list)
             read_device(k, d, TP_VEC_PUSH(info->devices, info->n_devices, cap));
 }
 
+static bool read_offset(const tp_json *o, int64_t *ret_offset, int64_t *ret_error)
+{
+    const int64_t most = INT64_MAX / 8;
+    *ret_offset = i64_in(o, "offset_ns");
+    *ret_error = i64_in(o, "error_ns");
+    return *ret_offset > -most && *ret_offset < most && *ret_error >= 0 && *ret_error < most;
+}
+
+/* Measured at the start and at the end of the recording; a clock that went faster or slower was off
+ * by half of what it gained in between. */
+static void read_clock(const tp_json *clock, tp_trace_info *info)
+{
+    int64_t start, end, start_error, end_error;
+    if (!read_offset(tp_json_get(clock, "start"), &start, &start_error))
+        return;
+    if (!read_offset(tp_json_get(clock, "end"), &end, &end_error)) {
+        end = start;
+        end_error = start_error;
+    }
+    int64_t half = (end - start) / 2;
+    info->clock_offset_ns = start + half;
+    info->clock_error_ns = TP_MAX(start_error, end_error) + (half < 0 ? -half : half);
+}
+
 static void read_distributed(tp_kineto *k, const tp_json *d)
 {
     tp_trace_info *info = &k->events->info;
@@ -72,6 +96,7 @@ static void read_distributed(tp_kineto *k, const tp_json *d)
     info->rank = i64_in(d, "rank");
     info->world_size = i64_in(d, "world_size");
     info->backend = string_in(k, tp_json_get(d, "backend"));
+    read_clock(tp_json_get(d, "clock"), info);
     info->nccl_version = text_in(k, tp_json_get(d, "nccl_version"));
     if (!groups || groups->type != TP_JSON_ARRAY || groups->n > MAX_GROUPS)
         return;

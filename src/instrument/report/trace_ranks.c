@@ -29,6 +29,7 @@ static void fill_ranks(const tp_rank_table *t, const char *const *paths, tp_grid
     tp_grid_column(g, "span_ns", "span", TP_CELL_NS);
     tp_grid_column(g, "compute_ns", "compute", TP_CELL_NS);
     tp_grid_column(g, "exposed_comm_ns", "exposed comm.", TP_CELL_NS);
+    tp_grid_column(g, "hidden_comm_ns", "hidden", TP_CELL_NS);
     tp_grid_column(g, "exposed_mem_ns", "exposed mem.", TP_CELL_NS);
     tp_grid_column(g, "idle_ns", "idle", TP_CELL_NS);
     tp_grid_column(g, "collectives", "collectives", TP_CELL_COUNT);
@@ -47,6 +48,7 @@ static void fill_ranks(const tp_rank_table *t, const char *const *paths, tp_grid
         tp_grid_known(g, is_known ? r->all.span_ns : TP_UNKNOWN);
         tp_grid_known(g, is_known ? r->all.compute_ns : TP_UNKNOWN);
         tp_grid_known(g, is_known ? r->all.exposed_comm_ns : TP_UNKNOWN);
+        tp_grid_known(g, is_known ? r->all.overlap_ns : TP_UNKNOWN);
         tp_grid_known(g, is_known ? r->all.exposed_mem_ns : TP_UNKNOWN);
         tp_grid_known(g, is_known ? r->all.idle_ns : TP_UNKNOWN);
         tp_grid_int(g, r->collectives);
@@ -79,17 +81,17 @@ static void add_verdict(const tp_rank_table *t, tp_grid *g)
     tp_grid_note(g, "%lld collectives matched by %s; ranks waited %s in total",
                  (long long)t->matched, t->by_sequence ? "sequence number" : "order of occurrence",
                  tp_human_ns(t->lost_ns, a));
+    tp_grid_note(g,
+                 t->by_message
+                     ? "clocks are aligned as measured between the ranks, at the start and at "
+                       "the end: to +-%s"
+                     : "clocks are aligned by the ends of collectives: to +-%s",
+                 tp_human_ns(spread, b));
     if (t->lost_ns / t->matched <= 2 * spread)
-        tp_grid_note(g,
-                     "no straggler is shown: the waits are within what the clocks are known to "
-                     "(+-%s per collective)",
-                     tp_human_ns(spread, b));
+        tp_grid_note(g, "no straggler is shown: the waits are within what the clocks are known to");
     else
-        tp_grid_note(g,
-                     "straggler: rank %lld, last in %lld of %lld collectives; the clocks are known "
-                     "to +-%s",
-                     (long long)s->rank, (long long)s->last_to_arrive, (long long)t->matched,
-                     tp_human_ns(spread, b));
+        tp_grid_note(g, "straggler: rank %lld, last in %lld of %lld collectives",
+                     (long long)s->rank, (long long)s->last_to_arrive, (long long)t->matched);
 }
 
 static void fill_collectives(const tp_rank_table *t, tp_grid *g)

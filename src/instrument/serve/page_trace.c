@@ -129,6 +129,67 @@ static bool is_memory(const char *tag)
     return strcasestr(tag, "memory") || strcasestr(tag, "_bytes");
 }
 
+/* What the run counts by what it holds: src/trace/metrics.def. */
+static const char by_kind[] = "memory/kind/", in_all[] = "memory/allocated_bytes";
+
+typedef struct {
+    const char *tag;
+    double most;
+} memory_kind;
+
+static int larger_first(const void *a, const void *b)
+{
+    const memory_kind *x = a, *y = b;
+    return x->most > y->most ? -1 : x->most < y->most ? 1 : strcmp(x->tag, y->tag);
+}
+
+/* Kinds by the most that they held, in `ret`; returns how many. */
+static size_t kinds_of(tp_metrics *m, memory_kind *ret)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < tp_metrics_count(m); i++) {
+        const tp_metric_point *p;
+        const char *tag = tp_metrics_tag(m, i);
+        if (!tp_str_starts(tag, by_kind))
+            continue;
+        memory_kind k = {tag, 0};
+        for (size_t j = tp_metrics_curve(m, i, &p); j > 0; j--)
+            k.most = fmax(k.most, p[j - 1].value);
+        ret[n++] = k;
+    }
+    if (n)
+        qsort(ret, n, sizeof *ret, larger_first);
+    return n;
+}
+
+/* All kinds in one picture; where there are more than it can tell apart, the largest. */
+void tp_page_memory_kinds(tp_page *p, const tp_run_entry *e)
+{
+    tp_metrics *m = tp_page_open_run(p, e);
+    if (!m)
+        return;
+    tp_plot plot = {.axis = TP_PLOT_TIME, .y_label = "bytes", .from_zero = true};
+    memory_kind *kinds = tp_vec_new(tp_metrics_count(m) + 1, sizeof *kinds);
+    size_t n = kinds_of(m, kinds);
+    (void)tp_plot_add(&plot, m, in_all, "all");
+    for (size_t i = 0; i < n; i++)
+        (void)tp_plot_add(&plot, m, kinds[i].tag, kinds[i].tag + strlen(by_kind));
+    if (plot.n) {
+        tp_plot_svg(&plot, "memory by kind", &p->reply->body);
+        tp_page_reply(p, "image/svg+xml");
+    }
+    tp_plot_release(&plot);
+    free(kinds);
+}
+
+static bool has_kinds(const tp_metrics *m)
+{
+    for (size_t i = 0; i < tp_metrics_count(m); i++)
+        if (tp_str_starts(tp_metrics_tag(m, i), by_kind))
+            return true;
+    return false;
+}
+
 void tp_page_memory(tp_page *p, const tp_run_entry *e)
 {
     static const char *const views[] = {"memory"};
@@ -140,9 +201,15 @@ void tp_page_memory(tp_page *p, const tp_run_entry *e)
     tp_buf address = {0};
     tp_buf_addf(&address, "/run/%s/plot.svg?x=time", e->id);
     tp_buf_adds(out, "<div class=figures>\n");
+    if (has_kinds(m)) {
+        tp_buf kinds = {0};
+        tp_buf_addf(&kinds, "/run/%s/memory.svg?x=time", e->id);
+        tp_page_figure(out, tp_buf_str(&kinds), by_kind, "memory by what it holds, over time");
+        tp_buf_release(&kinds);
+    }
     for (size_t i = 0; i < tp_metrics_count(m); i++) {
         const char *tag = tp_metrics_tag(m, i);
-        if (!is_memory(tag))
+        if (!is_memory(tag) || tp_str_starts(tag, by_kind))
             continue;
         tp_page_figure(out, tp_buf_str(&address), tag, tag);
     }

@@ -66,6 +66,8 @@ void tp_plot_svg(const tp_plot *plot, const char *title, tp_buf *out)
     const tp_panel panel = {.kind = TP_PANEL_PLOT,
                             .title = title,
                             .x_label = plot->axis == TP_PLOT_TIME ? "time / s" : "step",
+                            .y_label = plot->y_label,
+                            .from_zero = plot->from_zero,
                             .series = plot->series,
                             .n_series = plot->n,
                             .note = plot->has_gaps ? "NaN and infinite values are left out" : NULL,

@@ -47,6 +47,7 @@ static const struct {
     {"/plot.svg", tp_page_plot},
     {"/operators", tp_page_operators},
     {"/memory", tp_page_memory},
+    {"/memory.svg", tp_page_memory_kinds},
     {"/timeline", tp_page_timeline},
     {"/samples", tp_page_samples},
     {"/alarms", tp_page_alarms},

@@ -73,6 +73,7 @@ void tp_page_compare(tp_page *p);
 void tp_page_compare_plot(tp_page *p);
 void tp_page_operators(tp_page *p, const tp_run_entry *e);
 void tp_page_memory(tp_page *p, const tp_run_entry *e);
+void tp_page_memory_kinds(tp_page *p, const tp_run_entry *e); /* its picture by kind */
 void tp_page_timeline(tp_page *p, const tp_run_entry *e);
 void tp_page_samples(tp_page *p, const tp_run_entry *e);
 void tp_page_alarms(tp_page *p, const tp_run_entry *e);

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/platform.h"
 #include "support/local_ranks.h"
 
@@ -128,6 +129,37 @@ static void several_are_on_their_way_at_once(void **state)
         local_ranks_run(ranks, overlap, NULL);
 }
 
+/* Every rank's clock goes by itself; rank 0's is the machine's. */
+typedef struct {
+    int64_t ahead_ns;
+} own_clock;
+
+static int64_t read_own(void *user)
+{
+    const own_clock *k = user;
+    return (int64_t)tp_clock_ns() + k->ahead_ns;
+}
+
+static void compare_clocks(tp_comm *comm, void *user)
+{
+    own_clock k = {(int64_t)tp_comm_rank(comm) * -3000000000};
+    tp_clock_offset o = {77, 77};
+    tp_error err;
+    if (tp_comm_compare_clocks(comm, read_own, &k, &o, &err) != TP_OK)
+        abort();
+    int64_t wrong = o.offset_ns - k.ahead_ns;
+    if (o.error_ns < 0 || (wrong < 0 ? -wrong : wrong) > o.error_ns ||
+        (tp_comm_rank(comm) == 0) != (o.error_ns == 0))
+        abort();
+    gather(comm, user); /* all still know what comes next */
+}
+
+static void clocks_are_compared_within_the_stated_error(void **state)
+{
+    for (int ranks = 1; ranks <= 5; ranks += 2)
+        local_ranks_run(ranks, compare_clocks, NULL);
+}
+
 static void disagree(tp_comm *comm, void *user)
 {
     tp_error err = {0};
@@ -235,6 +267,7 @@ int main(void)
         cmocka_unit_test(all_reduce_gives_every_rank_the_same_sum),
         cmocka_unit_test(small_things_reach_every_rank),
         cmocka_unit_test(several_are_on_their_way_at_once),
+        cmocka_unit_test(clocks_are_compared_within_the_stated_error),
         cmocka_unit_test(a_failure_of_one_is_everybodys),
         cmocka_unit_test(a_failure_ends_the_waiting_of_the_others),
         cmocka_unit_test(what_differs_is_named),

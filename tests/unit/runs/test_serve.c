@@ -38,6 +38,11 @@ static int begin(void **state)
     mkdir(run_path("second <b>"), 0777);
     write_text("first/metrics.csv", "step,loss,reward\n1,4,0\n2,2,0.5\n");
     write_text("second <b>/metrics.csv", "step,loss\n1,8\n2,6\n");
+    mkdir(run_path("kinds"), 0777);
+    write_text("kinds/metrics.csv",
+               "step,wall_time,memory/allocated_bytes,memory/kind/weights_bytes,"
+               "memory/kind/optimizer_bytes,memory/resident_bytes\n"
+               "1,1700000000,300,100,200,900\n2,1700000001,350,100,250,950\n");
     mkdir(run_path("first/trace"), 0777);
     write_text("secret", "outside");
     return open_server(NULL);
@@ -172,6 +177,23 @@ static void pages_show_runs(void **state)
     assert_true(says("temper_run_loss{run=\"first\",format=\"csv\"} 2\n"));
     assert_int_equal(ask("/assets/app.js"), 200);
     assert_true(says("EventSource"));
+}
+
+/* Kinds of memory over time in one picture, the whole and then the largest first. */
+static void memory_is_shown_by_kind(void **state)
+{
+    NEED_SERVER();
+    wait_for_runs();
+    assert_int_equal(ask_run("kinds", "/memory"), 200);
+    assert_true(says("/memory.svg?x=time&amp;tag=memory%2Fkind%2F"));
+    assert_true(says("tag=memory%2Fresident_bytes"));
+    assert_false(says("plot.svg?x=time&amp;tag=memory%2Fkind%2Fweights_bytes"));
+    assert_int_equal(ask_run("kinds", "/memory.svg?x=time"), 200);
+    assert_true(says("memory by kind") && says("time / s") && says("bytes"));
+    const char *all = strstr(reply, ">all<"), *large = strstr(reply, ">optimizer_bytes<"),
+               *small = strstr(reply, ">weights_bytes<");
+    assert_true(all && large && small && all < large && large < small);
+    assert_int_equal(ask_run("first", "/memory.svg?x=time"), 404);
 }
 
 static void nothing_else_is_there(void **state)
@@ -330,6 +352,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(pages_show_runs, begin, end),
+        cmocka_unit_test_setup_teardown(memory_is_shown_by_kind, begin, end),
         cmocka_unit_test_setup_teardown(nothing_else_is_there, begin, end),
         cmocka_unit_test_setup_teardown(strangers_are_refused, begin, end),
         cmocka_unit_test_setup_teardown(what_is_too_much_is_refused, begin, end),
