@@ -72,7 +72,7 @@ size_t tp_bucket_pieces(const tp_bucket *bucket);
 /* What a rank sends of the bucket, on average, if it is not encoded. */
 double tp_bucket_plain_bytes(const tp_bucket *bucket);
 
-/* ---- traffic.c ---- */
+/* ---- traffic_parcel.c ---- */
 
 /* Numbers of a tensor that are in the piece of a slot: `n` from `at` on, counted from where the
  * rank's part of the tensor begins in it; the piece has them from the rank's element `from` on. */
