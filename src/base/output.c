@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/files_internal.h"
@@ -151,6 +152,22 @@ static tp_status check_use(const char *path, const place *p, tp_error *err)
 
 /* ---- opening ---- */
 
+/* A named pipe waits for its reader; a signal that somebody handles ends that, as open() alone,
+ * which goes on by itself (SA_RESTART), would not. */
+static int open_in_place(const place *p)
+{
+    const int flags = O_WRONLY | O_NOCTTY | O_CLOEXEC;
+    const struct timespec nap = {.tv_nsec = 20000000};
+    int fd = open(p->path.data, S_ISFIFO(p->st.st_mode) ? flags | O_NONBLOCK : flags);
+    while (fd < 0 && errno == ENXIO && S_ISFIFO(p->st.st_mode) && nanosleep(&nap, NULL) == 0)
+        fd = open(p->path.data, flags | O_NONBLOCK);
+    if (fd >= 0 && S_ISFIFO(p->st.st_mode) && fcntl(fd, F_SETFL, O_WRONLY) != 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
 static tp_status open_stream(tp_output *o, const place *p, const char *path, tp_error *err)
 {
     int fd = -1;
@@ -161,8 +178,7 @@ static tp_status open_stream(tp_output *o, const place *p, const char *path, tp_
     if (o->is_terminal)
         return TP_OK;
     if (!tp_files_fault(ENOSPC))
-        fd = p->kind == PLACE_DESCRIPTOR ? fcntl(p->fd, F_DUPFD_CLOEXEC, 3)
-                                         : open(p->path.data, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+        fd = p->kind == PLACE_DESCRIPTOR ? fcntl(p->fd, F_DUPFD_CLOEXEC, 3) : open_in_place(p);
     return fd < 0 ? tp_files_fail_output(err, "open", path, errno)
                   : tp_writer_take(&o->writer, fd, path, err);
 }

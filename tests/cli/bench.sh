@@ -292,6 +292,17 @@ expect_out "::error title=own/worker::REGRESSION"
 grep -q '| own/worker | \*\*REGRESSION\*\*' summary.md || fail "no step summary"
 unset GITHUB_ACTIONS GITHUB_STEP_SUMMARY
 
+# A pipe that nobody reads: a signal ends the waiting.
+sed 's/^done$/done; : >over/' worker.sh >last.sh
+sed 's/worker.sh/last.sh/' cases.yaml >last.yaml
+mkfifo nobody
+"$TEMPER" bench --cases last.yaml own/worker --rounds 6 --no-history --benchmark-json nobody >out 2>err </dev/null &
+pid=$!
+wait_until '[ -e over ]'
+until grep -q '^State:.*Z' /proc/$pid/status 2>/dev/null || [ ! -e /proc/$pid ]; do kill -TERM $pid; sleep 0.05; done
+wait $pid
+[ -p nobody ] || fail "a pipe is replaced"
+
 # ---- history ----
 run bench history --history none.sqlite
 expect 2 "there is no history"

@@ -43,7 +43,7 @@ expect 2 "started as one of several processes (OMPI_COMM_WORLD_SIZE is 2)"
 # A rank that is killed: the others notice it, and end, before mpirun has to kill them; nothing is lost.
 for victim in 0 1; do
     dir=killed-$victim
-    mpirun --mca odls_base_sigkill_timeout 500 --oversubscribe -n 3 "$TEMPER" train --quiet tiny.yaml run.dir=$dir engine.threads=1 sft.max_num_steps=100000 \
+    mpirun --enable-recovery --oversubscribe -n 3 "$TEMPER" train --quiet tiny.yaml run.dir=$dir engine.threads=1 sft.max_num_steps=100000 \
         sft.val_period=0 >out 2>err </dev/null &
     pid=$!
     wait_until "ls -d $dir/checkpoints/step-* >/dev/null 2>&1"
