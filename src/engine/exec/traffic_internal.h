@@ -63,7 +63,6 @@ struct tp_traffic {
 
 /* ---- traffic_plan.c ---- */
 
-bool tp_launch_begins(const tp_launch *launch); /* an exchange */
 /* The part of a launch's tensor (of what is held of it, across) that is a rank's of the group. */
 void tp_bucket_part(const tp_traffic *traffic, const tp_bucket *bucket, const tp_launch *launch,
                     int rank, size_t *ret_begin, size_t *ret_end);

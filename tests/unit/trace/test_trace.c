@@ -202,6 +202,25 @@ static void operators_look_like_kinetos(void **state)
     assert_string_equal(tp_json_get(root, "schemaVersion")->text.data, "1");
 }
 
+static void what_goes_on_beside_a_thread_has_a_row_of_its_own(void **state)
+{
+    start_keeping(64, TP_TRACE_KEEP_NEWEST);
+    static const tp_trace_site sum = {
+        .name = "all_reduce", .category = "collective_comm", .track = 2};
+    zone(&sum);
+    zone(&sum);
+    const tp_json *root = written();
+    int64_t tid;
+    assert_true(tp_json_i64(tp_json_get(event(root, "X", "all_reduce", 1), "tid"), &tid));
+    assert_int_equal(tid, (1 << 30) + 2);
+    int k = 0; /* once, behind the thread's own if that has a name */
+    const tp_json *name = event(root, "M", "thread_name", k);
+    while (name && strcmp(tp_json_str(arg(name, "name")), "collective_comm 2") != 0)
+        name = event(root, "M", "thread_name", ++k);
+    assert_non_null(name);
+    assert_null(event(root, "M", "thread_name", k + 1));
+}
+
 static void memory_events_keep_totals(void **state)
 {
     start_keeping(64, TP_TRACE_KEEP_NEWEST);
@@ -517,6 +536,7 @@ int main(void)
         TRACE_TEST(metadata_of_zones_and_marks_is_copied),
         TRACE_TEST(sites_made_at_run_time_are_shared),
         TRACE_TEST(operators_look_like_kinetos),
+        TRACE_TEST(what_goes_on_beside_a_thread_has_a_row_of_its_own),
         TRACE_TEST(memory_events_keep_totals),
         TRACE_TEST(unknown_totals_are_left_out),
         TRACE_TEST(values_and_flows),
