@@ -84,6 +84,53 @@ TP_API TP_CHECKED tp_status tp_training_run(const char *config, const char *cons
                                             size_t n_overrides, const tp_training_options *options,
                                             tp_training_result *ret, tp_error *err);
 
+/* ---- step by step ---- */
+
+/* The same run with the loop in the caller's hands: other work between two steps, a step that is
+ * looked at before the next one.
+ *
+ *     tp_training_open("recipe.yaml", NULL, 0, &options, &training, &err);
+ *     while (!tp_training_is_over(training) && tp_training_step(training, &step, &err) == TP_OK)
+ *         printf("%lld: %g\n", (long long)step.step, step.loss);
+ *     tp_training_close(training, &result, &err);
+ *
+ * A step is all of one: its data, forward and backward passes of its micro-batches, the loss scale
+ * of float16, the check for numbers that are not finite and for spikes with what the recipe says
+ * about them (stop, skip, restore), clipping, the update, its record, and a validation or a
+ * checkpoint that is due. */
+typedef struct tp_training tp_training;
+
+/* How a step ended.  Later versions add at the end. */
+typedef struct {
+    size_t size;                /* sizeof(tp_training_step_result), set by the caller */
+    int64_t step, max_steps;    /* step: done so far */
+    double loss, grad_norm, lr; /* as metrics.jsonl has them; NaN is a result */
+    double loss_scale;          /* of float16; 0: there is none */
+    double seconds;
+    int64_t trained_tokens, updates; /* updates: of the optimizer */
+    bool skipped;                    /* an update was left out: not finite, or a spike */
+    bool overflowed;                 /* ... by the loss scale, which is smaller now */
+    bool restored;                   /* the run went back to a checkpoint */
+    bool is_last;                    /* none follows */
+} tp_training_step_result;
+
+/* Everything before the first step; config, overrides, options and errors as of
+ * tp_training_run().  All calls for one training come from one thread. */
+TP_API TP_CHECKED tp_status tp_training_open(const char *config, const char *const *overrides,
+                                             size_t n_overrides, const tp_training_options *options,
+                                             tp_training **ret, tp_error *err);
+/* All steps are done, or one failed: tp_training_close() is what is left. */
+TP_API bool tp_training_is_over(const tp_training *training);
+/* `ret` may be NULL.  TP_ERR_NUMERIC and TP_ERR_INTERRUPTED as configured or asked; after a failure
+ * every further step fails alike. */
+TP_API TP_CHECKED tp_status tp_training_step(tp_training *training, tp_training_step_result *ret,
+                                             tp_error *err);
+/* The end of the run, and of `training` whatever the status, which is the run's.  One with steps
+ * left is saved where it stands, goes on with options.resume, and is no failure.  `ret` may be
+ * NULL. */
+TP_API TP_CHECKED tp_status tp_training_close(tp_training *training, tp_training_result *ret,
+                                              tp_error *err);
+
 /* A run with all that a person sees of it, as text: what `temper train` does. */
 typedef struct {
     size_t size;      /* sizeof(tp_training_screen) */

@@ -2,6 +2,7 @@
 #include "temper/train.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/training.h"
@@ -68,25 +69,111 @@ static bool should_stop(void *user)
     return o->should_stop && o->should_stop(o->user);
 }
 
-static tp_status run(const tp_recipe *recipe, tp_training_options *o, tp_training_result *ret,
-                     tp_error *err)
-{
+struct tp_training {
+    tp_recipe recipe;
+    tp_training_options options;
     tp_machine machine;
-    bool has_machine = false;
+    tp_watched *watched;
+};
+
+/* Without a measurement on file only MFU is unknown. */
+static const tp_machine *find_machine(tp_training *t)
+{
+    bool is_known = false;
+    tp_status status = tp_machine_load(&tp_backend_cpu, tp_trainer_threads(&t->recipe.options),
+                                       &t->machine, &is_known, NULL);
+    return status == TP_OK && is_known ? &t->machine : NULL;
+}
+
+static tp_status begin(tp_training *t, tp_error *err)
+{
+    TP_TRY(tp_trainer_force_isa(&t->recipe.options, err));
+    const tp_train_hooks hooks = {.observe = observe,
+                                  .user = &t->options,
+                                  .should_stop = should_stop,
+                                  .machine = find_machine(t),
+                                  .resume = t->options.resume};
+    return tp_watched_begin(t->recipe.config, &t->recipe.options, &hooks, &t->watched, err);
+}
+
+static tp_status end(tp_training *t, tp_status status, tp_training_result *ret, tp_error *err)
+{
     tp_train_result result;
-    TP_TRY(tp_trainer_force_isa(&recipe->options, err));
-    /* Without a measurement on file only MFU is unknown. */
-    if (tp_machine_load(&tp_backend_cpu, tp_trainer_threads(&recipe->options), &machine,
-                        &has_machine, NULL) != TP_OK)
-        has_machine = false;
-    tp_train_hooks hooks = {.observe = observe,
-                            .user = o,
-                            .should_stop = should_stop,
-                            .machine = has_machine ? &machine : NULL,
-                            .resume = o->resume};
-    tp_status status = tp_train_with_sinks(recipe->config, &recipe->options, &hooks, &result, err);
-    tp_training_result_write(ret, &result);
+    if (t->watched) {
+        status = tp_watched_end(t->watched, status, &result, err);
+        tp_training_result_write(ret, &result);
+    }
+    tp_recipe_close(&t->recipe);
+    free(t);
     return status;
+}
+
+/* Like tp_watched_begin(): there is one afterwards unless it is NULL. */
+static tp_status open_training(const char *config, const char *const *overrides, size_t n_overrides,
+                               const tp_training_options *options, tp_training **ret, tp_error *err)
+{
+    tp_training *t = *ret = calloc(1, sizeof *t);
+    if (!t)
+        return tp_fail(err, TP_ERR_NOMEM, "cannot open a training: out of memory");
+    TP_TRY(tp_sized_read(&t->options, sizeof t->options, options, "tp_training_options", err));
+    TP_TRY(tp_recipe_open(config, overrides, n_overrides, &t->recipe, err));
+    return begin(t, err);
+}
+
+tp_status tp_training_open(const char *config, const char *const *overrides, size_t n_overrides,
+                           const tp_training_options *options, tp_training **ret, tp_error *err)
+{
+    TP_MEMORY_GUARD(err);
+    tp_training *t;
+    if (!ret)
+        return tp_fail(err, TP_ERR_ARG, "tp_training_open: ret is NULL");
+    tp_status status = open_training(config, overrides, n_overrides, options, &t, err);
+    if (status == TP_OK)
+        *ret = t;
+    else if (t)
+        status = end(t, status, NULL, err);
+    return status;
+}
+
+bool tp_training_is_over(const tp_training *t)
+{
+    return !t || tp_train_is_over(tp_watched_loop(t->watched));
+}
+
+tp_status tp_training_step(tp_training *t, tp_training_step_result *ret, tp_error *err)
+{
+    TP_MEMORY_GUARD(err);
+    tp_train_step_result r;
+    if (!t)
+        return tp_fail(err, TP_ERR_ARG, "tp_training_step: there is no training");
+    TP_TRY(tp_sized_check(ret, "tp_training_step_result", err));
+    tp_status status = tp_train_step(tp_watched_loop(t->watched), &r, err);
+    const tp_training_step_result own = {.step = r.step,
+                                         .max_steps = r.max_steps,
+                                         .loss = r.loss,
+                                         .grad_norm = r.grad_norm,
+                                         .lr = r.lr,
+                                         .loss_scale = r.loss_scale,
+                                         .seconds = r.seconds,
+                                         .trained_tokens = r.trained_tokens,
+                                         .updates = r.updates,
+                                         .skipped = r.skipped,
+                                         .overflowed = r.overflowed,
+                                         .restored = r.restored,
+                                         .is_last = r.is_last};
+    tp_sized_write(ret, &own, sizeof own);
+    return status;
+}
+
+tp_status tp_training_close(tp_training *t, tp_training_result *ret, tp_error *err)
+{
+    TP_MEMORY_GUARD(err);
+    if (!t)
+        return tp_fail(err, TP_ERR_ARG, "tp_training_close: there is no training");
+    TP_TRY(tp_sized_check(ret, "tp_training_result", err));
+    bool has_steps_left = !tp_training_is_over(t);
+    tp_status status = end(t, TP_OK, ret, err);
+    return status == TP_ERR_INTERRUPTED && has_steps_left ? TP_OK : status;
 }
 
 tp_status tp_training_run(const char *config, const char *const *overrides, size_t n_overrides,
@@ -94,12 +181,12 @@ tp_status tp_training_run(const char *config, const char *const *overrides, size
                           tp_error *err)
 {
     TP_MEMORY_GUARD(err);
-    tp_training_options o;
-    tp_recipe recipe;
-    TP_TRY(tp_sized_read(&o, sizeof o, options, "tp_training_options", err));
+    tp_training *t;
     TP_TRY(tp_sized_check(ret, "tp_training_result", err));
-    TP_TRY(tp_recipe_open(config, overrides, n_overrides, &recipe, err));
-    tp_status status = run(&recipe, &o, ret, err);
-    tp_recipe_close(&recipe);
-    return status;
+    tp_status status = open_training(config, overrides, n_overrides, options, &t, err);
+    while (status == TP_OK && !tp_training_is_over(t)) {
+        tp_train_step_result ignored;
+        status = tp_train_step(tp_watched_loop(t->watched), &ignored, err);
+    }
+    return t ? end(t, status, ret, err) : status;
 }

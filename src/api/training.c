@@ -2,6 +2,7 @@
 #include "api/training.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/judging.h"
@@ -9,12 +10,15 @@
 #include "base/sized.h"
 #include "instrument/monitor/sinks.h"
 
-typedef struct {
+/* A listener of its loop. */
+struct tp_watched {
     const tp_train_options *o;
-    const tp_train_hooks *hooks; /* the caller's */
+    tp_train_hooks hooks; /* the caller's */
     tp_sinks sinks;
     tp_watching watching;
-} listener;
+    tp_train_loop *loop;
+};
+typedef struct tp_watched listener;
 
 static void listen(void *user, tp_metric_bus *bus, const tp_train_event *start)
 {
@@ -45,21 +49,21 @@ static void stop_listening(void *user)
 static void observe(void *user, const tp_train_event *event)
 {
     listener *l = user;
-    if (l->hooks->observe)
-        l->hooks->observe(l->hooks->user, event);
+    if (l->hooks.observe)
+        l->hooks.observe(l->hooks.user, event);
     tp_watching_note(&l->watching, event);
 }
 
 static bool should_stop(void *user)
 {
     const listener *l = user;
-    return l->hooks->should_stop && l->hooks->should_stop(l->hooks->user);
+    return l->hooks.should_stop && l->hooks.should_stop(l->hooks.user);
 }
 
 static void dump(void *user, const char *graph, const char *stage, const char *text)
 {
     const listener *l = user;
-    l->hooks->dump(l->hooks->user, graph, stage, text);
+    l->hooks.dump(l->hooks.user, graph, stage, text);
 }
 
 static bool request(void *user, tp_train_request *ret)
@@ -68,29 +72,60 @@ static bool request(void *user, tp_train_request *ret)
     return tp_watching_request(&l->watching, ret);
 }
 
-tp_status tp_train_with_sinks(const tp_config *config, const tp_train_options *options,
-                              const tp_train_hooks *hooks, tp_train_result *ret, tp_error *err)
+static tp_status begin(listener *l, const tp_config *config, tp_error *err)
 {
-    listener l = {.o = options, .hooks = hooks};
-    *ret = (tp_train_result){
-        .final_loss = NAN, .val_loss = NAN, .val_accuracy = NAN, .status = TP_ERR_CONFIG};
-    TP_TRY(tp_judging_check(config, options, err));
-    TP_TRY(tp_watching_read(&l.watching, config, options, err));
+    TP_TRY(tp_judging_check(config, l->o, err));
+    TP_TRY(tp_watching_read(&l->watching, config, l->o, err));
     const tp_train_hooks own = {.observe = observe,
                                 .should_stop = should_stop,
-                                .dump = hooks->dump ? dump : NULL,
-                                .user = &l,
-                                .machine = hooks->machine,
-                                .resume = hooks->resume,
+                                .dump = l->hooks.dump ? dump : NULL,
+                                .user = l,
+                                .machine = l->hooks.machine,
+                                .resume = l->hooks.resume,
                                 .listen = listen,
                                 .stop_listening = stop_listening,
                                 .request = request,
-                                .listener = &l};
-    tp_status status = tp_train_run(config, options, &own, ret, err);
-    tp_watching_release(&l.watching);
+                                .listener = l};
+    return tp_train_begin(config, l->o, &own, &l->loop, err);
+}
+
+tp_status tp_watched_begin(const tp_config *config, const tp_train_options *options,
+                           const tp_train_hooks *hooks, tp_watched **ret, tp_error *err)
+{
+    listener *l = *ret = calloc(1, sizeof *l);
+    if (!l)
+        return tp_fail(err, TP_ERR_NOMEM, "cannot begin a training: out of memory");
+    l->o = options;
+    l->hooks = *hooks;
+    return begin(l, config, err);
+}
+
+tp_train_loop *tp_watched_loop(const tp_watched *l) { return l->loop; }
+
+tp_status tp_watched_end(tp_watched *l, tp_status status, tp_train_result *ret, tp_error *err)
+{
+    *ret = (tp_train_result){
+        .final_loss = NAN, .val_loss = NAN, .val_accuracy = NAN, .status = TP_ERR_CONFIG};
+    if (l->loop)
+        status = tp_train_end(l->loop, ret, err);
+    tp_watching_release(&l->watching);
     if (status == TP_OK && !ret->is_silent) /* of several processes, one judges */
-        status = tp_judging_run(options, &ret->is_below_threshold, err);
+        status = tp_judging_run(l->o, &ret->is_below_threshold, err);
+    free(l);
     return status;
+}
+
+tp_status tp_train_with_sinks(const tp_config *config, const tp_train_options *options,
+                              const tp_train_hooks *hooks, tp_train_result *ret, tp_error *err)
+{
+    tp_watched *l;
+    tp_train_step_result ignored;
+    tp_status status = tp_watched_begin(config, options, hooks, &l, err);
+    if (!l)
+        return status;
+    while (status == TP_OK && !tp_train_is_over(l->loop))
+        status = tp_train_step(l->loop, &ignored, err);
+    return tp_watched_end(l, status, ret, err);
 }
 
 void tp_training_result_write(tp_training_result *ret, const tp_train_result *result)

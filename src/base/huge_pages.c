@@ -21,6 +21,18 @@ void tp_huge_pages_ask(void *address, size_t bytes)
         refusal = errno;
 }
 
+/* Before the first buffer nobody has been refused yet. */
+static void try_once(void)
+{
+    enum { BYTES = 4 << 20 };
+    void *m = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (m == MAP_FAILED)
+        return;
+    if (madvise(m, BYTES, MADV_HUGEPAGE) != 0)
+        refusal = errno;
+    munmap(m, BYTES);
+}
+
 bool tp_huge_pages_refused(char *why, size_t size)
 {
     static const char path[] = "/sys/kernel/mm/transparent_hugepage/enabled";
@@ -36,6 +48,7 @@ bool tp_huge_pages_refused(char *why, size_t size)
         snprintf(why, size, "the kernel is set to never");
         return true;
     }
+    try_once();
     if (refusal)
         snprintf(why, size, "madvise: %s", strerror(refusal));
     return refusal != 0;

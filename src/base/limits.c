@@ -24,6 +24,7 @@ static TP_PRINTF(3, 4) void add(tp_limits *limits, double value, const char *fmt
         return;
     tp_limit *l = &limits->v[limits->n++];
     l->value = value;
+    l->used = NAN;
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(l->source, sizeof l->source, fmt, ap);
@@ -63,6 +64,21 @@ static int read_numbers(const char *path, double *ret, int n)
     }
     fclose(f);
     return k;
+}
+
+/* The number behind `name` at the beginning of a line; NaN where there is none. */
+static double find_number(const char *path, const char *name)
+{
+    char line[256];
+    double value = NAN;
+    size_t n = strlen(name);
+    FILE *f = tp_system_open(path);
+    while (f && isnan(value) && fgets(line, sizeof line, f))
+        if (strncmp(line, name, n) == 0 && (line[n] == ' ' || line[n] == ':'))
+            (void)!sscanf(line + n + 1, "%lf", &value);
+    if (f)
+        fclose(f);
+    return value;
 }
 
 /* ---- cgroups ---- */
@@ -135,6 +151,20 @@ static void visit_cgroups(tp_limits *limits, const char *controller, visit_fn *v
 
 static const char *name_of(const char *group) { return *group ? group : "/"; }
 
+/* Of the pages of files those that were read once are dropped before anything else is. */
+static double group_uses(const char *mount, const char *group, bool is_v2)
+{
+    char path[2 * PATH_CAP];
+    double bytes;
+    snprintf(path, sizeof path, "%s%s/%s", mount, group,
+             is_v2 ? "memory.current" : "memory.usage_in_bytes");
+    if (read_numbers(path, &bytes, 1) != 1)
+        return NAN;
+    snprintf(path, sizeof path, "%s%s/memory.stat", mount, group);
+    double files = find_number(path, is_v2 ? "inactive_file" : "total_inactive_file");
+    return fmax(bytes - (isnan(files) ? 0 : files), 0);
+}
+
 static void visit_memory(tp_limits *limits, const char *mount, const char *group, bool is_v2)
 {
     static const char *const v2[] = {"memory.max", "memory.high"};
@@ -144,8 +174,11 @@ static void visit_memory(tp_limits *limits, const char *mount, const char *group
     for (int i = 0; i < (is_v2 ? 2 : 1); i++) {
         const char *file = is_v2 ? v2[i] : v1[i];
         snprintf(path, sizeof path, "%s%s/%s", mount, group, file);
+        int before = limits->n;
         if (read_numbers(path, &bytes, 1) == 1)
             add(limits, bytes, "cgroup %s of %s", file, name_of(group));
+        if (limits->n > before)
+            limits->v[before].used = group_uses(mount, group, is_v2);
     }
 }
 
@@ -192,9 +225,18 @@ void tp_limits_memory(tp_limits *ret)
     bool known = sysinfo(&info) == 0;
     add(ret, known ? (double)info.totalram * (double)info.mem_unit : UNLIMITED / 2, "%s",
         known ? "physical memory" : "nothing: the size of the memory is unknown");
+    if (ret->n)
+        ret->v[0].used = 1024 * (find_number("/proc/meminfo", "MemTotal") -
+                                 find_number("/proc/meminfo", "MemAvailable"));
     visit_cgroups(ret, "memory", visit_memory);
     add_resource(ret, RLIMIT_AS, 0, "RLIMIT_AS (ulimit -v), what is left of it");
     add_resource(ret, RLIMIT_DATA, 5, "RLIMIT_DATA (ulimit -d), what is left of it");
+}
+
+double tp_limits_own_memory(void)
+{
+    static const char path[] = "/proc/self/status";
+    return 1024 * (find_number(path, "RssAnon") + find_number(path, "RssShmem"));
 }
 
 /* The mask may be larger than cpu_set_t: asked for with as many processors as it needs. */

@@ -5,8 +5,9 @@
  *
  * Read when asked: /proc/self/cgroup, the files memory.max, memory.high, cpu.max (version 2) or
  * memory.limit_in_bytes, cpu.cfs_quota_us (version 1) of every cgroup from the process's own up
- * to the root, RLIMIT_AS, RLIMIT_DATA, sched_getaffinity(), sysinfo().  TEMPER_SYSTEM_ROOT=DIR
- * puts DIR before the paths, for tests. */
+ * to the root, RLIMIT_AS, RLIMIT_DATA, sched_getaffinity(), sysinfo(); for what is in use
+ * memory.current and memory.stat beside them, /proc/meminfo and /proc/self/status.
+ * TEMPER_SYSTEM_ROOT=DIR puts DIR before the paths, for tests. */
 #ifndef TP_BASE_LIMITS_H
 #define TP_BASE_LIMITS_H
 
@@ -17,6 +18,7 @@ enum { TP_LIMITS_MAX = 32 };
 
 typedef struct {
     double value;     /* bytes, or processors */
+    double used;      /* bytes of it that cannot be had back by dropping files; NaN: unknown */
     char source[200]; /* "physical memory", "cgroup memory.max of /pod/run" */
 } tp_limit;
 
@@ -27,6 +29,8 @@ typedef struct {
 
 /* Bytes.  Of the address space (RLIMIT_AS, RLIMIT_DATA) what is left of it. */
 void tp_limits_memory(tp_limits *ret);
+/* Bytes of this process alone that no file holds; NaN: unknown. */
+double tp_limits_own_memory(void);
 /* Processors; a quota may be a fraction of one. */
 void tp_limits_processors(tp_limits *ret);
 

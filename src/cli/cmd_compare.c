@@ -174,14 +174,6 @@ static int compare(const flags *f, const group *a, const group *b, tp_error *err
     tp_waiting_end();
     if (done != TP_OK)
         return -1;
-    if (f->json) {
-        char *text = tp_run_comparison_json(c);
-        fputs(text, stdout);
-        tp_free(text);
-    } else {
-        print_text(c, a, b);
-    }
-    int status = tp_cli_verdict(TP_EXIT_OK, is_worse(c));
     if (f->picture) {
         const tp_compare_picture_options picture = {.size = sizeof picture,
                                                     .path = f->picture,
@@ -189,6 +181,14 @@ static int compare(const flags *f, const group *a, const group *b, tp_error *err
                                                     .n_tags = (size_t)f->metrics.n};
         done = tp_run_comparison_picture(c, a->runs, a->n, b->runs, b->n, &picture, err);
     }
+    if (done == TP_OK && f->json) {
+        char *text = tp_run_comparison_json(c);
+        fputs(text, stdout);
+        tp_free(text);
+    } else if (done == TP_OK) {
+        print_text(c, a, b);
+    }
+    int status = tp_cli_verdict(TP_EXIT_OK, is_worse(c));
     tp_run_comparison_free(c);
     return done == TP_OK ? status : -1;
 }
@@ -210,6 +210,24 @@ static int run(const flags *f, char **words, int n, group *a, group *b)
     close_group(a);
     close_group(b);
     return exit_status < 0 ? tp_cli_fail(&err) : exit_status;
+}
+
+/* Two of different kinds: what is known of neither kind says itself why. */
+static int refuse_kinds(char **words)
+{
+    tp_error err = {0};
+    for (int i = 0; i < 2; i++) {
+        tp_metrics *m;
+        if (tp_result_kind_of(words[i]) != TP_RESULT_RUN)
+            continue;
+        if (tp_metrics_open(words[i], NULL, &m, &err) != TP_OK)
+            return tp_cli_fail(&err);
+        tp_metrics_close(m);
+    }
+    return tp_cli_refuse("compare",
+                         "'%.200s' and '%.200s' are of different kinds: two runs, two "
+                         "evaluations, two traces, two profiles or two results of benchmarks",
+                         words[0], words[1]);
 }
 
 int tp_cmd_compare(int argc, char **argv)
@@ -239,10 +257,7 @@ int tp_cmd_compare(int argc, char **argv)
         return tp_cli_refuse("compare", "--align is steps, tokens or time, not '%.40s'", f.align);
     tp_result_kind kind = n ? tp_result_kind_of(words[0]) : TP_RESULT_RUN;
     if (n && kind != tp_result_kind_of(words[1]))
-        return tp_cli_refuse("compare",
-                             "'%.200s' and '%.200s' are of different kinds: two runs, two "
-                             "evaluations, two traces, two profiles or two results of benchmarks",
-                             words[0], words[1]);
+        return refuse_kinds(words);
     if (kind != TP_RESULT_RUN && (f.picture || f.align || f.margin > 0))
         return tp_cli_refuse("compare", "--%s is for runs alone, and '%.200s' is none",
                              f.picture ? "picture"

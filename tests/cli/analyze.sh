@@ -101,6 +101,13 @@ for name in zero still huge; do
     run analyze $name.jsonl --dimension training --json
     grep -qi 'nan\|infinity' out && fail "$name: $(grep -i 'nan\|infinity' out)"
 done
+# Three times that differ much: the rate may be of any size, so it is not below a threshold.
+printf '{"step":%d,"eval_runtime":%s}\n' 1 0.1 2 0.2 3 2.5 >times.jsonl
+run analyze times.jsonl --dimension inference --threshold inference=5
+expect 0
+expect_out ".. inf" "not shown"
+run analyze times.jsonl --dimension inference --json
+is "the bound that is not there" "$("$TOOL" get out dimensions.0.ci95.1)" null
 run analyze s1.jsonl s2.jsonl s3.jsonl --size 1,2
 expect 2 "--size takes one number per run"
 run analyze s1.jsonl s2.jsonl s3.jsonl --dimension robustness

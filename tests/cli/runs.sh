@@ -59,6 +59,14 @@ run runs mixed --filter kind:trace
 expect 0
 expect_out "a/trace/steps-1-2.json" "trace, json"
 grep -q metrics.csv out && fail "a run is no trace"
+cp "$SOURCE/tests/data/bench/smaller.json" "$SOURCE/tests/data/bench/bencher.json" mixed/bench
+cp "$SOURCE/tests/data/traces/memory_timeline.json" mixed/a/trace
+printf '{"step": 1, "throughput": 5, "value": 2}\n' >mixed/rows.json
+run runs mixed --filter kind:benchmark --json
+is "benchmarks" "$(grep -c '"id"' out)" 3
+expect_out '"format": "tracker"' '"format": "bencher"'
+run runs mixed --filter kind:trace --json
+expect_out '"format": "memory_timeline"'
 run runs mixed/bench/google.json --tag nightly
 expect 0
 [ -f mixed/bench/google.json.temper-tags ] || fail "no tags beside the file"

@@ -39,6 +39,7 @@ verdict compare -- low.jsonl high.jsonl
 run compare low.jsonl high.jsonl --picture pair.svg
 expect 1
 grep -q 'train/loss: worse' pair.svg || fail "no picture of two runs"
+grep -q 'points are means of 2' pair.svg || fail "how many points became one"
 grep -q 'class="band"' pair.svg && fail "one run a side has a band"
 for i in 1 2 3; do
     make_run a_$i.jsonl 0.0$i
@@ -160,6 +161,9 @@ is "the profile" "$("$TOOL" get out profile)" runs/profiles/latest
 cp kept.json other.json
 run compare other.json low.jsonl
 expect 2 "are of different kinds"
+run compare other.json nowhere.json
+expect 2 "nowhere.json"
+grep -q "different kinds" err && fail "a file that is missing is said to be of another kind"
 run compare kept.json other.json --picture p.svg
 expect 2 "--picture is for runs alone"
 sed 's/"step_s": *\[[^]]*\]/"step_s": [1]/' kept.json >short.json

@@ -163,4 +163,8 @@ cp out with
 run plan grpo.yaml loss_fn.reference_policy_kl_penalty=0
 expect 0
 is "weights with a reference" "$(grep '^weights' with | head -1)" "$(grep '^weights' out | head -1)"
+# Rollouts draw from logits that are not rounded, though the base is in bf16.
+run plan --print=generate grpo.yaml policy.precision=bfloat16
+expect 0
+is "the type of logits" "$(sed -n 's/.*lm_head.*-> \([a-z0-9]*\)\[.*/\1/p' out)" f32
 finish

@@ -4,7 +4,7 @@
  *
  *     # why this case is here
  *     pass NAME [recompute=MODE] [dtype=bf16] [pack] [ranks=N] [sharded] [bucket=BYTES]
- *               [parts=ROLE]... [node=N] [again] [wire=FORMAT] [errors]
+ *               [parts=ROLE]... [node=N] [again] [compresses] [wire=FORMAT] [errors]
  *     in:
  *       <graph>
  *     out:
@@ -114,6 +114,7 @@ static void read_options(const test_case *c, const char **ret_pass, tp_pass_opti
             sscanf(word, "wire=%d", &ret->wire) == 1 ||
             (strcmp(word, "errors") == 0 && (ret->keeps_errors = true)) ||
             (strcmp(word, "again") == 0 && (ret->gathers_again = true)) ||
+            (strcmp(word, "compresses") == 0 && (ret->compresses = true)) ||
             (strcmp(word, "sharded") == 0 && (ret->shards_optimizer = true)) ||
             (strcmp(word, "pack") == 0 && (g->weights_stay = true));
         if (!is_known)

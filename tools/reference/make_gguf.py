@@ -5,9 +5,8 @@
     python3 tools/reference/make_gguf.py tests/data/gguf
 
 blocks.safetensors: `x` f32, seven kinds of 256 values; per type the bytes that
-quantize_row_*_ref of libggml-base gives, what dequantize_row_* makes of them, which must be
-what gguf.dequantize makes of them, and `error` [type], |x - dequantised|^2 / |x|^2 over the first
-256 values, of the normal distribution.
+quantize_row_*_ref of libggml-base gives, and what dequantize_row_* makes of them, which must be
+what gguf.dequantize makes of them.
 
 q4_k_m.txt: which types llama-quantize's Q4_K_M gives the matrices of a block, a digit for each
 block (4, 5, 6: Q4_K, Q5_K, Q6_K), and of embedding and head, for models of some depths.
@@ -135,8 +134,6 @@ def main(out):
                                                d.ctypes.data_as(pointer), ctypes.c_int64(x.size))
         check_with_gguf(name, q, d)
         tensors[name], tensors[name + ".deq"] = q, d
-        tensors[name + ".error"] = np.array(
-            [((x[:256] - d[:256]).astype(np.float64) ** 2).sum() / (x[:256].astype(np.float64) ** 2).sum()])
     save_file(tensors, os.path.join(out, "blocks.safetensors"))
     with tempfile.TemporaryDirectory() as folder, open(os.path.join(out, "q4_k_m.txt"), "w") as text:
         for model in MODELS:

@@ -107,6 +107,13 @@ static const tp_trainer_stage stages[] = {
     {"steps", open_steps, tp_trainer_describe_steps, TP_HAS_DATA, TP_HAS_STEPS, false},
     {0}};
 
+static tp_status resize(trainer *t, tp_error *err)
+{
+    dpo *d = t->own;
+    tp_microbatch_release(&d->mb);
+    return tp_microbatch_init(&d->mb, (int32_t)tp_trainer_token_budget(t->o), err);
+}
+
 static void close_dpo(trainer *t)
 {
     dpo *d = t->own;
@@ -369,6 +376,7 @@ const tp_algorithm tp_algorithm_dpo = {
     .needs = needs,
     .stages = stages,
     .replay = replay,
+    .resize = resize,
     .ready = tp_dpo_reference,
     .ready_is_work = true,
     .step = step,

@@ -324,12 +324,9 @@ static const tp_trainer_stage stages[] = {
 
 static tp_status ready(trainer *t, tp_error *err)
 {
-    grpo *g = t->own;
-    g->engine = t->graphs.engine;
-    TP_TRY(tp_engine_alloc(g->engine, err));
+    TP_TRY(tp_grpo_take_graphs(t, err));
     if (t->graphs.reference)
         TP_TRY(tp_trainer_fill_reference(t, err));
-    g->reference = t->graphs.reference;
     tp_grpo_tell_distribution(t);
     return TP_OK;
 }
@@ -580,6 +577,7 @@ const tp_algorithm tp_algorithm_grpo = {.name = "grpo",
                                         .stages = stages,
                                         .ready = ready,
                                         .replay = tp_grpo_replay,
+                                        .resize = tp_grpo_resize,
                                         .step = step,
                                         .eval_part = "logprobs",
                                         .programs = programs,

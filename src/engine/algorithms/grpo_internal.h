@@ -162,4 +162,8 @@ void tp_grpo_record(trainer *t, const step_result *r);
 void tp_grpo_note_reward(trainer *t);
 void tp_grpo_write_samples(trainer *t);
 
+/* grpo_update.c: after the graphs are made, for the first time or with other options */
+TP_CHECKED tp_status tp_grpo_take_graphs(trainer *t, tp_error *err);
+TP_CHECKED tp_status tp_grpo_resize(trainer *t, tp_error *err);
+
 #endif

@@ -338,3 +338,21 @@ tp_status tp_grpo_learn(trainer *t, step_result *r, tp_error *err)
     r->loss = g->n_updates ? g->total.loss / (double)g->n_updates : 0;
     return TP_OK;
 }
+
+/* ---- graphs of another size ---- */
+
+tp_status tp_grpo_take_graphs(trainer *t, tp_error *err)
+{
+    grpo *g = t->own;
+    g->engine = t->graphs.engine;
+    g->reference = t->graphs.reference;
+    return tp_engine_alloc(g->engine, err);
+}
+
+tp_status tp_grpo_resize(trainer *t, tp_error *err)
+{
+    grpo *g = t->own;
+    tp_microbatch_release(&g->mb);
+    TP_TRY(tp_grpo_take_graphs(t, err));
+    return tp_microbatch_init(&g->mb, (int32_t)tp_trainer_token_budget(t->o), err);
+}

@@ -207,7 +207,8 @@ static tp_status open_loaders(trainer *t, tp_error *err)
     return tp_dataset_loader(v, split, val_options, &s->val_loader, err);
 }
 
-/* What the order of the data depends on: a resumed run must have the same. */
+/* What the order of the data depends on: a resumed run must have the same.  How a step is divided
+ * into micro-batches is no part of it. */
 static void fingerprint_data(trainer *t)
 {
     const sft *s = t->own;
@@ -215,9 +216,9 @@ static void fingerprint_data(trainer *t)
     const char *cache = tp_dataset_get_report(s->data)->cache_path;
     const char *base = strrchr(cache, '/');
     char text[4096];
-    snprintf(text, sizeof text, "%s|%llu|%d|%llu|%d|%d|%d|%d", base ? base + 1 : cache,
+    snprintf(text, sizeof text, "%s|%llu|%d|%llu|%d", base ? base + 1 : cache,
              (unsigned long long)o.pack.seed, o.pack.shuffle, (unsigned long long)o.pack.batch_size,
-             o.pack.packing, o.pack.budget, o.pack.micro_batch_size, o.pack.row_length);
+             o.pack.row_length);
     tp_trainer_fingerprint(t, text);
 }
 
@@ -246,6 +247,20 @@ static void rewind_data(trainer *t) { tp_loader_seek(t->loader, (uint64_t)t->sta
 static tp_status ready(trainer *t, tp_error *err)
 {
     (void)err;
+    rewind_data(t);
+    return TP_OK;
+}
+
+/* Loaders of the new sizes. */
+static tp_status resize(trainer *t, tp_error *err)
+{
+    sft *s = t->own;
+    const tp_loader_stats before = tp_loader_get_stats(t->loader);
+    tp_loader_close(t->loader);
+    tp_loader_close(s->val_loader);
+    t->loader = s->val_loader = NULL;
+    TP_TRY(open_loaders(t, err));
+    tp_loader_count_on(t->loader, &before);
     rewind_data(t);
     return TP_OK;
 }
@@ -386,6 +401,7 @@ const tp_algorithm tp_algorithm_sft = {.name = "sft",
                                        .validate = validate,
                                        .replay = replay,
                                        .rewind = rewind_data,
+                                       .resize = resize,
                                        .record = record,
                                        .result = result,
                                        .close = close_sft};

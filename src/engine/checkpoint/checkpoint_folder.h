@@ -41,6 +41,7 @@ typedef struct {
     char run_id[TP_RUN_ID];     /* the run's identity, ""; written before runs had one */
     char run_name[TP_RUN_NAME]; /* for people */
     char optimizer[32];         /* "AdamW" */
+    char settings[1024]; /* that came into force under way, "key=value key=value"; mostly "" */
 } tp_train_state;
 
 /* Before a run uses a folder for its checkpoints: lock it (*ret_lock is closed to let go;

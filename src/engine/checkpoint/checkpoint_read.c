@@ -156,8 +156,10 @@ static bool copy_owner(const tp_json *root, tp_train_state *s)
 {
     const tp_json *id = tp_json_get(root, "run_id"), *name = tp_json_get(root, "run_name");
     const tp_json *optimizer = tp_json_get(root, "optimizer");
+    const tp_json *settings = tp_json_get(root, "settings");
     snprintf(s->optimizer, sizeof s->optimizer, "AdamW"); /* the only one there was */
-    return (!optimizer || copy_text(optimizer, s->optimizer, sizeof s->optimizer)) &&
+    return (!settings || copy_text(settings, s->settings, sizeof s->settings)) &&
+           (!optimizer || copy_text(optimizer, s->optimizer, sizeof s->optimizer)) &&
            (!id || copy_text(id, s->run_id, sizeof s->run_id)) &&
            (!name || copy_text(name, s->run_name, sizeof s->run_name));
 }

@@ -326,5 +326,7 @@ tp_status tp_loader_next(tp_loader *l, const tp_microbatch **ret, tp_error *err)
     return status;
 }
 
+void tp_loader_count_on(tp_loader *l, const tp_loader_stats *before) { l->stats = *before; }
+
 uint64_t tp_loader_steps_per_epoch(const tp_loader *l) { return l->steps_per_epoch; }
 tp_loader_stats tp_loader_get_stats(const tp_loader *l) { return l->stats; }

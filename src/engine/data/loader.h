@@ -28,6 +28,8 @@ typedef struct tp_loader tp_loader;
 TP_CHECKED tp_status tp_loader_open(const tp_sample_set *set, const tp_loader_options *options,
                                     tp_loader **ret, tp_error *err);
 void tp_loader_close(tp_loader *loader); /* in any state; NULL is a no-op */
+/* What was handed out and waited for before, by another loader of the run, counts with its own. */
+void tp_loader_count_on(tp_loader *loader, const tp_loader_stats *before);
 
 /* The next micro-batch, valid until the next call of any function on this loader; NULL
  * behind the last epoch.  A failure stays: later calls fail alike until a seek. */

@@ -48,11 +48,20 @@ static uint8_t code_from_below(const tp_dynamic_map *map, float x)
     return (uint8_t)code;
 }
 
+/* Whoever goes down 8 levels, right where a number is above, is at node 256 + its code. */
+static void fill_tree(tp_dynamic_map *map)
+{
+    for (int level = 0; level < 8; level++)
+        for (int k = 0; k < 1 << level; k++)
+            map->tree[(1 << level) + k] = map->boundary[(2 * k + 1) * (128 >> level) - 1];
+}
+
 static void fill(tp_dynamic_map *map, int is_signed)
 {
     fill_values(map, is_signed);
     for (int i = 0; i < 255; i++)
         map->boundary[i] = (map->value[i] + map->value[i + 1]) / 2;
+    fill_tree(map);
     for (uint32_t upper = 0; upper < 1 << 16; upper++) {
         /* Of negative numbers the least has the largest bits. */
         union {

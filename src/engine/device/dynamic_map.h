@@ -14,6 +14,7 @@ typedef struct {
     float value[256];       /* ascending */
     float boundary[255];    /* halfway between a value and the next, which has what is above it */
     uint8_t first[1 << 16]; /* least code of the numbers with these upper 16 bits */
+    float tree[256];        /* the boundaries as nodes from 1 on, those below k being 2k, 2k+1 */
 } tp_dynamic_map;
 
 const tp_dynamic_map *tp_dynamic_map_signed(void);   /* -0.993 .. 1 */

@@ -8,6 +8,7 @@
 
 #include "base/huge_pages.h"
 #include "base/limits.h"
+#include "base/locked_memory.h"
 #include "base/platform.h"
 #include "base/strings.h"
 #include "trace/trace.h"
@@ -18,6 +19,7 @@ typedef struct {
     void *mapping;
     size_t mapped, bytes;
     tp_mem_kind kind;
+    bool is_locked;
 } header;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -149,7 +151,9 @@ tp_status tp_mem_alloc(tp_mem_kind kind, size_t bytes, void **ret, tp_error *err
     uintptr_t user = ((uintptr_t)m + HEADER + align - 1) & ~(align - 1);
     if (bytes >= HUGE_PAGE)
         tp_huge_pages_ask((void *)user, bytes);
-    *((header *)user - 1) = (header){.mapping = m, .mapped = mapped, .bytes = bytes, .kind = kind};
+    bool is_locked = kind == TP_MEM_DATA && tp_locked_memory_ask((void *)user, bytes);
+    *((header *)user - 1) = (header){
+        .mapping = m, .mapped = mapped, .bytes = bytes, .kind = kind, .is_locked = is_locked};
     TP_POISON((char *)user + bytes, (uintptr_t)m + mapped - user - bytes);
     *ret = (void *)user;
     if (tp_trace_enabled())
@@ -165,6 +169,8 @@ void tp_mem_free(void *p)
     refund(h.kind, h.bytes);
     if (tp_trace_enabled())
         trace_change(h.kind, p, -(int64_t)h.bytes);
+    if (h.is_locked)
+        tp_locked_memory_end(h.bytes);
     TP_UNPOISON(h.mapping, h.mapped);
     munmap(h.mapping, h.mapped);
 }

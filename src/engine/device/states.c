@@ -122,6 +122,26 @@ tp_status tp_states_declare(tp_states *states, const tp_tensor *tensor, tp_error
     return TP_OK;
 }
 
+/* Copies of weights lie in one block, which is the first one's. */
+void tp_states_drop(tp_states *states, tp_role role)
+{
+    size_t kept = 0;
+    TP_ASSERT(role != TP_ROLE_COPY);
+    if (states->n == 0)
+        return;
+    for (size_t i = 0; i < states->n; i++) {
+        tp_tensor *s = &states->items[i];
+        if (s->role != role)
+            states->items[kept++] = *s;
+        else if (!s->is_inside)
+            tp_buffer_free(s->span.buffer);
+    }
+    states->n = kept;
+    memset(states->slots, 0, states->n_slots * sizeof *states->slots);
+    for (size_t i = 0; i < kept; i++)
+        *slot_of(states, states->items[i].name) = (uint32_t)i + 1;
+}
+
 static size_t in_block(const tp_tensor *s) { return (s->bytes + LINE - 1) / LINE * LINE; }
 
 size_t tp_tensor_room(const tp_tensor *tensor)

@@ -63,7 +63,6 @@ struct tp_traffic {
 
 /* ---- traffic_plan.c ---- */
 
-bool tp_launch_begins(const tp_launch *launch); /* an exchange */
 /* The part of a launch's tensor (of what is held of it, across) that is a rank's of the group. */
 void tp_bucket_part(const tp_traffic *traffic, const tp_bucket *bucket, const tp_launch *launch,
                     int rank, size_t *ret_begin, size_t *ret_end);
@@ -72,7 +71,7 @@ size_t tp_bucket_pieces(const tp_bucket *bucket);
 /* What a rank sends of the bucket, on average, if it is not encoded. */
 double tp_bucket_plain_bytes(const tp_bucket *bucket);
 
-/* ---- traffic.c ---- */
+/* ---- traffic_parcel.c ---- */
 
 /* Numbers of a tensor that are in the piece of a slot: `n` from `at` on, counted from where the
  * rank's part of the tensor begins in it; the piece has them from the rank's element `from` on. */

@@ -31,7 +31,7 @@ tp_shard tp_ranks_shard(const tp_ranks *r)
     return (tp_shard){r->rank % node_size(r), node_size(r)};
 }
 
-bool tp_launch_begins(const tp_launch *l)
+static bool begins(const tp_launch *l)
 {
     return (tp_ops[l->op]->traits & TP_OP_COMMUNICATES) && l->op != TP_OP_wait;
 }
@@ -106,7 +106,7 @@ static void find_buckets(tp_traffic *t, size_t n, tp_arena *arena)
     for (size_t i = 0; i < n; i++) {
         const tp_launch *l = &t->launches[i];
         t->bucket_of[i] = -1;
-        if (!tp_launch_begins(l))
+        if (!begins(l))
             continue;
         int32_t number = l->attrs.bucket;
         TP_ASSERT(number >= 0 && (size_t)number <= n);
@@ -124,7 +124,7 @@ static void find_waits(tp_traffic *t, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t k = i; t->launches[i].op == TP_OP_wait && k-- > 0;)
-            if (tp_launch_begins(&t->launches[k]) &&
+            if (begins(&t->launches[k]) &&
                 t->launches[k].attrs.bucket == t->launches[i].attrs.bucket &&
                 (t->launches[i].attrs.bucket || k + 1 == i)) {
                 t->bucket_of[i] = t->bucket_of[k];
@@ -155,7 +155,7 @@ tp_traffic *tp_traffic_plan(const tp_ranks *ranks, const tp_launch *launches, si
 {
     bool any = false;
     for (size_t i = 0; i < n; i++)
-        any |= tp_launch_begins(&launches[i]);
+        any |= begins(&launches[i]);
     if (!any || ranks->ranks < 2)
         return NULL;
     tp_traffic *t = tp_arena_array(arena, tp_traffic, 1);
@@ -239,6 +239,6 @@ double tp_bucket_plain_bytes(const tp_bucket *b)
 tp_begun tp_traffic_begun(const tp_traffic *t, size_t i)
 {
     const tp_bucket *b = t->bucket_of[i] < 0 ? NULL : &t->buckets[t->bucket_of[i]];
-    bool is_last = b && tp_launch_begins(&t->launches[i]) && b->launches[b->n - 1] == i;
+    bool is_last = b && begins(&t->launches[i]) && b->launches[b->n - 1] == i;
     return is_last ? (tp_begun){sent_of(b), tp_bucket_plain_bytes(b), rounds_of(b)} : (tp_begun){0};
 }

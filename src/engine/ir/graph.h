@@ -64,6 +64,7 @@ typedef struct tp_graph {
     /* where new nodes belong; set by builders before tp_graph_op() */
     int16_t block;
     uint8_t phase;
+    bool stays_exact; /* activations wait for the backward pass as they are: see int8_activations */
     bool weights_stay; /* between most runs: copies in other layouts pay for themselves */
     uint32_t parts;    /* roles, as bits, whose tensors ranks keep in parts: see tp_states */
 } tp_graph;

@@ -20,6 +20,7 @@ typedef struct {
     tp_dtype compute_dtype; /* f32: autocast does nothing; bf16 */
     tp_recompute recompute;
     int recompute_every;
+    bool compresses;             /* activations that wait for the backward pass */
     int32_t loss_chunk;          /* rows of logits alive at once; 0 = chosen by the kernel */
     int ranks;                   /* that train together; 0, 1: one */
     int node;                    /* so many of them keep the parts of a tensor; 0: all */
@@ -47,8 +48,8 @@ typedef struct {
 
 extern const tp_pass tp_pass_cse, tp_pass_dce, tp_pass_autocast, tp_pass_fuse_swiglu,
     tp_pass_fuse_bias_gelu, tp_pass_fuse_residual_norm, tp_pass_fuse_grad_add,
-    tp_pass_fuse_linear_ce, tp_pass_pack_weights, tp_pass_recompute, tp_pass_schedule,
-    tp_pass_shard, tp_pass_compress, tp_pass_bucket, tp_pass_overlap;
+    tp_pass_fuse_linear_ce, tp_pass_pack_weights, tp_pass_recompute, tp_pass_int8_activations,
+    tp_pass_schedule, tp_pass_shard, tp_pass_compress, tp_pass_bucket, tp_pass_overlap;
 
 extern const tp_pass *const tp_pass_pipeline[]; /* ends with NULL */
 

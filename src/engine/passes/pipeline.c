@@ -15,6 +15,7 @@ const tp_pass *const tp_pass_pipeline[] = {
     &tp_pass_fuse_grad_add,
     &tp_pass_pack_weights,
     &tp_pass_recompute,
+    &tp_pass_int8_activations,
     &tp_pass_schedule,
     &tp_pass_shard,
     &tp_pass_compress,

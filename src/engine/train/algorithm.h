@@ -14,6 +14,7 @@
 #include "engine/train/custom_metrics.h"
 #include "engine/train/levers.h"
 #include "engine/train/loss_scaler.h"
+#include "engine/train/memory_watch.h"
 #include "engine/train/plan.h"
 #include "engine/train/profile.h"
 #include "engine/train/run.h"
@@ -130,6 +131,9 @@ struct tp_algorithm {
     tp_status (*replay)(trainer *t, uint32_t i, tp_batch_view *ret, tp_error *err);
     /* (optional) the state is that of an earlier step now */
     void (*rewind)(trainer *t);
+    /* (optional) between steps: options of memory and the graphs are others now, with memory but
+     * for an engine and a reference */
+    tp_status (*resize)(trainer *t, tp_error *err);
     /* (optional) what launches beside the session, and what its forward-only program is for
      * (NULL: validation) */
     const char *eval_part;
@@ -159,6 +163,7 @@ struct trainer {
     tp_session *session; /* the one of them that trains */
     bool resumes;        /* see tp_run_graphs_options */
     tp_run_plan plan;
+    tp_memory_watch memory_watch;
     tp_lever_reports levers;
     tp_mem_stats memory_before; /* what others in this process held when the run began */
     tp_tokenizer *tokenizer;
@@ -210,6 +215,8 @@ struct trainer {
     double step_phase_s; /* seconds in steps proper (data to optimizer) */
     tp_metric_bus metrics;
     double last_step_s;
+    bool has_gradient_error;
+    double gradient_error; /* of activations in 8 bits, as measured once; NaN: not yet */
     tp_profile profile;
     tp_custom_metrics custom;
     tp_comm_stats traffic; /* so far: bytes and messages of all ranks, seconds of their mean */

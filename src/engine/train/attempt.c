@@ -226,6 +226,7 @@ tp_status tp_attempt_restore(trainer *t, tp_error *err)
     t->state.skipped = before.skipped;
     t->state.overflows = before.overflows;
     t->state.restores = before.restores + 1;
+    memcpy(t->state.settings, before.settings, sizeof before.settings);
     if (t->n_restores_from > t->o->train.max_restores)
         return tp_fail(err, TP_ERR_NUMERIC,
                        "bad steps came again after the run went back to step %lld %lld times "

@@ -153,6 +153,8 @@ static void write_state_json(const tp_train_state *s, tp_buf *out)
     tp_json_w_put_str(&w, "optimizer", s->optimizer);
     tp_json_w_put_str(&w, "model_fingerprint", s->model_fingerprint);
     tp_json_w_put_str(&w, "data_fingerprint", s->data_fingerprint);
+    if (s->settings[0])
+        tp_json_w_put_str(&w, "settings", s->settings);
     if (s->base_fingerprint[0])
         tp_json_w_put_str(&w, "base_fingerprint", s->base_fingerprint);
     tp_json_w_end(&w, '}');

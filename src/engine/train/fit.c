@@ -233,6 +233,22 @@ static const struct {
 };
 enum { N_CHOICES = sizeof choices / sizeof *choices };
 
+bool tp_run_plan_next_remedy(const tp_train_options *o, const tp_model *model, size_t peak_bytes,
+                             tp_plan_remedy *ret)
+{
+    const search s = {o, model, false, peak_bytes - peak_bytes / 100, peak_bytes};
+    for (size_t i = 0; i < N_CHOICES; i++) {
+        tp_train_options changed = *o;
+        *ret = (tp_plan_remedy){0};
+        if (!choices[i].change(&s, &changed, ret->change))
+            continue;
+        ret->peak_bytes = bytes_with(&s, &changed);
+        if (ret->peak_bytes < s.limit)
+            return true;
+    }
+    return false;
+}
+
 static bool is_open(const tp_config *config, size_t i)
 {
     for (size_t k = 0; k < TP_COUNTOF(choices[i].keys) && choices[i].keys[k]; k++)

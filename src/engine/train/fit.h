@@ -32,6 +32,11 @@ void tp_run_plan_verdict(const tp_run_plan *plan, const tp_plan_remedies *levers
 TP_CHECKED tp_status tp_run_plan_check(const tp_train_options *o, const tp_model *model,
                                        bool resumes, const tp_run_plan *plan, tp_error *err);
 
+/* The next change that takes less than peak_bytes, at least a hundredth of them, what changes no
+ * bit first; false: there is none. */
+bool tp_run_plan_next_remedy(const tp_train_options *o, const tp_model *model, size_t peak_bytes,
+                             tp_plan_remedy *ret);
+
 /* Zero configuration: when a bound recipe does not fit, and its level is not basic, keys that it
  * leaves open are chosen so that it does, what changes no bit first; recipe->said is a sentence
  * then.  The choice is a function of recipe, model and limit alone.  A recipe whose model cannot be

@@ -6,6 +6,7 @@
 #include "base/cpu.h"
 #include "base/files.h"
 #include "base/huge_pages.h"
+#include "base/locked_memory.h"
 #include "base/platform.h"
 #include "engine/passes/plugin.h"
 #include "engine/train/algorithm.h"
@@ -120,6 +121,7 @@ static tp_status create_program(const tp_train_options *o, tp_device *device,
         .passes = {.compute_dtype = compute_dtype_of(o),
                    .recompute = o->policy.recompute,
                    .recompute_every = o->policy.recompute_every,
+                   .compresses = o->policy.activation_compression == TP_COMPRESSION_INT8,
                    .loss_chunk = (int32_t)o->engine.loss_chunk,
                    .gathers_again = o->distributed.reshard_after_forward,
                    .shards_optimizer = o->distributed.strategy >= TP_STRATEGY_SHARD_OPTIMIZER,
@@ -168,6 +170,8 @@ static tp_status create_session(const tp_train_options *o, const tp_model *model
                                   .name = "reference"};
     if (is_reference && tp_model_has_adapter(model))
         options.shares = policy;
+    else if (more->takes_over)
+        options.takes_over = is_reference ? more->takes_over->reference : more->takes_over->session;
     const tp_model_info *info = tp_model_get_info(model);
     if (info->rope_theta == 0 && options.max_positions > info->max_positions)
         return tp_fail(err, TP_ERR_CONFIG,
@@ -191,6 +195,7 @@ static tp_status open_device(const tp_train_options *o, tp_device **ret, tp_erro
     TP_TRY(tp_trainer_force_isa(o, err));
     TP_TRY(tp_plugins_use(o->engine.plugins.v, o->engine.plugins.n, err));
     tp_huge_pages_use(o->engine.huge_pages);
+    tp_locked_memory_use(o->data.pin_memory);
     return tp_device_open(backend, &options, ret, err);
 }
 
@@ -217,17 +222,28 @@ static tp_status create_engine(const tp_train_options *o, const tp_model *model,
     return tp_engine_create(model, &options, tp_session_states(g->session), &g->engine, err);
 }
 
+/* With an adapter off, the base is there for nothing.  One that is done with is not made again. */
+static bool has_reference(const tp_train_options *o, const tp_model *model,
+                          const tp_run_graphs_options *more)
+{
+    bool begins = more->resumes || tp_model_has_adapter(model);
+    if (more->takes_over)
+        return more->takes_over->reference != NULL;
+    return tp_trainer_needs(o).reference || (o->algorithm->resumes_with_reference && begins);
+}
+
 static tp_status create(const tp_train_options *o, const tp_model *model,
                         const tp_run_graphs_options *more, tp_run_graphs *g, tp_error *err)
 {
-    TP_TRY(open_device(o, &g->device, err));
+    if (more->takes_over)
+        g->device = more->takes_over->device;
+    else
+        TP_TRY(open_device(o, &g->device, err));
     TP_TRY(create_program(o, g->device, more, &g->program, err));
     TP_TRY(create_session(o, model, more, g->program, false, NULL, &g->session, err));
     if (o->algorithm->generates)
         TP_TRY(create_engine(o, model, more, g, err));
-    /* With an adapter off, the base is there for nothing. */
-    bool begins = more->resumes || tp_model_has_adapter(model);
-    if (tp_trainer_needs(o).reference || (o->algorithm->resumes_with_reference && begins))
+    if (has_reference(o, model, more))
         TP_TRY(create_session(o, model, more, g->program, true, g->session, &g->reference, err));
     return tp_program_compile(g->program, err);
 }
@@ -238,9 +254,13 @@ tp_status tp_run_graphs_create(const tp_train_options *o, const tp_model *model,
     tp_run_graphs g = {0};
     tp_status status = create(o, model, more, &g, err);
     if (status != TP_OK) {
+        if (more->takes_over)
+            g.device = NULL;
         tp_run_graphs_release(&g);
         return status;
     }
+    if (more->takes_over)
+        more->takes_over->device = NULL;
     *ret = g;
     return TP_OK;
 }

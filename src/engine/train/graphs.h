@@ -10,7 +10,7 @@
 #include "engine/train/options.h"
 #include "engine/train/session.h"
 
-typedef struct {
+typedef struct tp_run_graphs {
     tp_device *device;     /* what they all run on */
     tp_program *program;   /* all of them */
     tp_session *session;   /* training, evaluation, gradient norm and update */
@@ -23,6 +23,9 @@ typedef struct {
     bool resumes;                  /* DPO: the session's weights are not the reference's */
     bool measures_kernels;         /* policy.compile_mode max-autotune: those not known yet */
     const tp_tokenizer *tokenizer; /* NULL: sizes are the same without */
+    /* (optional) the same run's graphs made with other options, whose device and tensors these take
+     * over; nothing is left to those but to be released.  For a run on one rank. */
+    struct tp_run_graphs *takes_over;
     /* (optional) see tp_program_options */
     void (*dump)(void *user, const char *graph, const char *stage, const char *text);
     void *dump_user;

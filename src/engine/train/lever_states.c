@@ -6,6 +6,7 @@
 
 #include "base/cpu.h"
 #include "base/huge_pages.h"
+#include "base/locked_memory.h"
 #include "base/platform.h"
 #include "engine/passes/plugin.h"
 #include "engine/train/lever_rows.h"
@@ -116,6 +117,15 @@ static void look_huge_pages(const tp_train_options *o, tp_lever_report *r)
         say(r, TP_LEVER_FELL_BACK, "%s", why);
 }
 
+static void look_pinned(const tp_train_options *o, tp_lever_report *r)
+{
+    char why[128];
+    r->state = o->data.pin_memory ? TP_LEVER_ON : TP_LEVER_OFF;
+    if (o->data.pin_memory &&
+        tp_locked_memory_refused(tp_trainer_needs(o).loader_bytes, why, sizeof why))
+        say(r, TP_LEVER_FELL_BACK, "%s", why);
+}
+
 /* ---- what was measured ---- */
 
 static tp_lever_measure measure_padding(const trainer *t)
@@ -132,6 +142,11 @@ static tp_lever_measure measure_recompute(const trainer *t)
         if (tp_exec_launch(e, i)->is_clone)
             ns += (double)tp_exec_launch(e, i)->ns;
     return (tp_lever_measure){"recomputed", "s", e ? ns * 1e-9 : NAN};
+}
+
+static tp_lever_measure measure_gradient_error(const trainer *t)
+{
+    return (tp_lever_measure){"gradient error", "share", t->gradient_error};
 }
 
 static tp_lever_measure measure_wait(const trainer *t)
@@ -152,6 +167,12 @@ static tp_lever_measure measure_huge_pages(const trainer *t)
 {
     (void)t;
     return (tp_lever_measure){"in huge pages", "bytes", tp_huge_pages_in_use()};
+}
+
+static tp_lever_measure measure_pinned(const trainer *t)
+{
+    return (tp_lever_measure){"locked", "bytes",
+                              t->o->data.pin_memory ? tp_locked_memory_in_use() : NAN};
 }
 
 /* ---- the table ---- */
@@ -283,6 +304,17 @@ void tp_levers_look(const tp_config *config, const tp_train_options *o, tp_lever
             row->look(o, r);
     }
     look_plugins(config, ret);
+}
+
+void tp_levers_look_again(const tp_config *config, const tp_train_options *o,
+                          tp_lever_reports *levers)
+{
+    tp_lever_reports now;
+    tp_levers_look(config, o, &now);
+    for (int i = 0; i < now.n && i < levers->n; i++) {
+        levers->v[i].state = now.v[i].state;
+        memcpy(levers->v[i].why, now.v[i].why, sizeof now.v[i].why);
+    }
 }
 
 /* ---- planning with the lever the other way ---- */

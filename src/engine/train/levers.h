@@ -34,6 +34,9 @@ bool tp_level_left_open(const tp_config *config, const char *key);
 
 /* States of the levers that this configuration has; savings stay unknown. */
 void tp_levers_look(const tp_config *config, const tp_train_options *o, tp_lever_reports *ret);
+/* The same once more, of reports that are there: savings stay. */
+void tp_levers_look_again(const tp_config *config, const tp_train_options *o,
+                          tp_lever_reports *levers);
 /* What each saves: the run is planned once more with each of them the other way. */
 void tp_levers_predict(const tp_config *config, const tp_ranks *ranks, const tp_model *model,
                        const tp_run_plan *now, bool resumes, const tp_machine *machine,

@@ -17,6 +17,7 @@
 
 /* In the order of the choices in options.def. */
 typedef enum { TP_PRECISION_FLOAT32, TP_PRECISION_BFLOAT16, TP_PRECISION_FLOAT16 } tp_precision;
+typedef enum { TP_COMPRESSION_NONE, TP_COMPRESSION_INT8 } tp_compression;
 typedef enum { TP_INIT_PRETRAINED, TP_INIT_RANDOM } tp_init_mode;
 typedef enum {
     TP_COMPILE_NONE,
@@ -140,6 +141,7 @@ typedef struct {
         double init_std;  /* NaN: what config.json says */
         int compile_mode; /* tp_compile_mode */
         bool activation_checkpointing;
+        int activation_compression; /* tp_compression */
         const char *recompute_text;
         tp_recompute recompute; /* from recompute_text and activation_checkpointing */
         int recompute_every;
@@ -153,7 +155,7 @@ typedef struct {
 
     struct {
         int64_t max_input_seq_length, num_workers, prefetch_factor, skip_bad_rows;
-        bool shuffle, add_bos, add_eos;
+        bool shuffle, add_bos, add_eos, pin_memory;
         const char *cache_dir; /* NULL: the user's cache folder */
         const char *cache_limit;
         double cache_limit_bytes; /* INFINITY: none */
@@ -184,6 +186,7 @@ typedef struct {
         double memory_fraction;
         const char *memory_limit;  /* "6GiB" */
         double memory_limit_bytes; /* INFINITY: none */
+        double memory_watch;       /* NaN: none */
         int64_t loss_chunk;        /* 0: chosen by the kernel */
         bool in_place, huge_pages;
         tp_str_list plugins;
@@ -210,7 +213,7 @@ typedef struct {
         int64_t max_skipped, max_restores, keep_bad_steps, max_unrewarded;
         double spike_threshold, watchdog_factor, watchdog_least;
         int64_t spike_window;
-        tp_f64_list inject_nan;
+        tp_f64_list inject_nan, inject_pressure;
     } train;
 
     int64_t log_samples; /* -1: all */

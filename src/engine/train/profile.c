@@ -8,9 +8,6 @@
 #include "base/platform.h"
 #include "engine/train/trainer_internal.h"
 
-#define RANGE_VARIABLE "NRL_NSYS_PROFILE_STEP_RANGE"
-#define PATTERNS_VARIABLE "NRL_NSYS_WORKER_PATTERNS"
-
 enum { EVENTS = 1 << 20, FLUSH_MS = 1000 };
 
 /* ---- what is asked for ---- */
@@ -46,59 +43,6 @@ static void match_workers(const char *patterns, int n_workers, bool ret_matches[
     }
 }
 
-/* Digits, a colon, digits. */
-static bool read_range(const char *text, int64_t *start, int64_t *stop)
-{
-    char a[20] = "", b[20] = "";
-    int used = 0;
-    if (sscanf(text, "%18[0-9]:%18[0-9]%n", a, b, &used) != 2 || text[used])
-        return false;
-    *start = strtoll(a, NULL, 10);
-    *stop = strtoll(b, NULL, 10);
-    return *start >= 1 && *stop > *start;
-}
-
-static const char *environment(const char *name)
-{
-    const char *value = getenv(name);
-    return value && *value ? value : NULL;
-}
-
-static tp_status read_environment(tp_train_options *o, tp_error *err)
-{
-    const char *range = environment(RANGE_VARIABLE), *patterns = environment(PATTERNS_VARIABLE);
-    if (!range && !patterns)
-        return TP_OK;
-    if (!range || !patterns)
-        return tp_fail(err, TP_ERR_CONFIG,
-                       "%s is set and %s is not; set both, as in 3:5 and \"*policy*\", or neither",
-                       range ? RANGE_VARIABLE : PATTERNS_VARIABLE,
-                       range ? PATTERNS_VARIABLE : RANGE_VARIABLE);
-    if (!read_range(range, &o->profile_start, &o->profile_stop))
-        return tp_fail(err, TP_ERR_CONFIG,
-                       RANGE_VARIABLE ": \"%.60s\" is no range of steps; write start:stop, from 1 "
-                                      "and without stop, as in 3:5 for steps 3 and 4",
-                       range);
-    o->profile_workers = patterns;
-    o->profile_origin = RANGE_VARIABLE;
-    return TP_OK;
-}
-
-tp_status tp_profile_bind(const tp_config *config, tp_train_options *o, tp_error *err)
-{
-    const char *text = o->profile_steps_text;
-    o->profile_start = o->profile_stop = 0;
-    if (!text)
-        return read_environment(o, err);
-    o->profile_origin = "profile.steps";
-    if (!read_range(text, &o->profile_start, &o->profile_stop))
-        return tp_config_fail(config, "profile.steps", err,
-                              "\"%.60s\" is no range of steps; write start:stop, from 1 and "
-                              "without stop, as in 3:5 for steps 3 and 4",
-                              text);
-    return TP_OK;
-}
-
 /* ---- a run ---- */
 
 static const char *worker_list(int n_workers, tp_buf *out)
@@ -115,15 +59,15 @@ void tp_profile_open(trainer *t, int n_workers)
     tp_buf workers = {0};
     if (tp_trace_attach_nvtx())
         tp_trainer_notice(t, "an NVTX tool is attached: zones are its ranges");
-    else if (environment("NVTX_INJECTION64_PATH"))
+    else if (tp_profile_environment("NVTX_INJECTION64_PATH"))
         tp_trainer_notice(t, "NVTX_INJECTION64_PATH names no NVTX tool that can be loaded (%s)",
-                          environment("NVTX_INJECTION64_PATH"));
+                          tp_profile_environment("NVTX_INJECTION64_PATH"));
     p->start = t->o->profile_start;
     p->stop = t->o->profile_stop;
     if (p->stop == 0)
         return;
-    if (t->o->profile_steps_text && environment(RANGE_VARIABLE))
-        tp_trainer_notice(t, "profile.steps is set: " RANGE_VARIABLE " has no effect");
+    if (t->o->profile_steps_text && tp_profile_environment(TP_PROFILE_RANGE_VARIABLE))
+        tp_trainer_notice(t, "profile.steps is set: " TP_PROFILE_RANGE_VARIABLE " has no effect");
     const char *patterns = t->o->profile_workers ? t->o->profile_workers : "*";
     match_workers(patterns, n_workers, p->matches, lost, sizeof lost);
     bool any = false;

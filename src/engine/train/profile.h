@@ -13,6 +13,10 @@
 #include "engine/train/phases.h"
 #include "trace/trace.h"
 
+#define TP_PROFILE_RANGE_VARIABLE "NRL_NSYS_PROFILE_STEP_RANGE"
+#define TP_PROFILE_PATTERNS_VARIABLE "NRL_NSYS_WORKER_PATTERNS"
+const char *tp_profile_environment(const char *name); /* NULL: not set, or empty */
+
 typedef enum { TP_WORKER_POLICY, TP_WORKER_GENERATION, TP_WORKERS } tp_worker;
 
 /* A run's profile, while and after it is recorded. */

@@ -306,6 +306,7 @@ tp_status tp_trainer_write_run_json(trainer *t, const char *state, tp_error *err
     put_identity(t, &w, state);
     tp_attempt_put(t, state, &w);
     put_memory(t, &w);
+    tp_memory_watch_put(t, &w);
     put_time(t, &w);
     put_throughput(t, &w);
     tp_ranks_put(t, &w);

@@ -16,9 +16,11 @@ typedef struct {
     int tokens, positions, targets, weights, cu, loss_scale, dropout_seed;
 } batch_inputs;
 
-enum { TRAIN, EVAL, NORM, CLIP, UPDATE, GATHER, N_GRAPHS };
-static const char *const graph_names[N_GRAPHS] = {"train", "eval",   "norm",
+/* EXACT: training on fewer tokens with activations as they are, to hold others against it. */
+enum { TRAIN, EXACT, EVAL, NORM, CLIP, UPDATE, GATHER, N_GRAPHS };
+static const char *const graph_names[N_GRAPHS] = {"train", "exact",  "eval",  "norm",
                                                   "clip",  "update", "gather"};
+enum { EXACT_PART = 4 };
 
 struct tp_session {
     const tp_model *model;
@@ -33,7 +35,7 @@ struct tp_session {
     uint32_t noise[4]; /* of the micro-batch; the device may read it late */
     uint64_t noise_seed;
     int64_t noise_step, noise_micro;
-    batch_inputs train_inputs, eval_inputs;
+    batch_inputs train_inputs, exact_inputs, eval_inputs;
 };
 
 /* ---- building ---- */
@@ -62,16 +64,23 @@ static tp_adapter_use adapter_of(const tp_session *s)
                                                : TP_ADAPTER_OFF;
 }
 
-static tp_status build_objective(tp_session *s, bool with_gradient, tp_error *err)
+static int64_t tokens_of(const tp_session *s, int which)
+{
+    return which == EXACT ? (s->options.tokens + EXACT_PART - 1) / EXACT_PART : s->options.tokens;
+}
+
+static tp_status build_objective(tp_session *s, int which, tp_error *err)
 {
     tp_graph *g;
-    tp_objective_options options = {.tokens = s->options.tokens,
+    bool with_gradient = which != EVAL;
+    tp_objective_options options = {.tokens = tokens_of(s, which),
                                     .max_positions = s->options.max_positions,
                                     .loss_chunk = s->options.compile.passes.loss_chunk,
                                     .with_gradient = with_gradient,
                                     .adapter = adapter_of(s),
                                     .temperature = s->options.temperature};
-    TP_TRY(add_graph(s, with_gradient ? TRAIN : EVAL, &g, err));
+    TP_TRY(add_graph(s, which, &g, err));
+    g->stays_exact = which == EXACT;
     return s->options.weighed ? tp_objective_weighed(s->model, &options, g, err)
                               : tp_objective_sft(s->model, &options, g, err);
 }
@@ -208,19 +217,37 @@ static tp_status build_clip(tp_session *s, tp_error *err)
     return TP_OK;
 }
 
+/* Parts that other ranks hold are read through the states' own address. */
+static void take_tensors(tp_session *s, tp_session *from)
+{
+    TP_ASSERT(!from->own_states.parts);
+    s->own_states = from->own_states;
+    from->own_states = (tp_states){0};
+    tp_states_drop(&s->own_states, TP_ROLE_CACHE);
+}
+
+static tp_status build_states(tp_session *s, tp_error *err)
+{
+    if (s->options.takes_over)
+        take_tensors(s, s->options.takes_over);
+    else
+        TP_TRY(tp_states_init(s->states, err));
+    tp_states_keep_parts(s->states, tp_ranks_shard(ranks_of(s)), s->options.parts);
+    s->states->reader = (tp_part_reader){tp_parts_read_together, &s->options.compile.ranks};
+    return tp_model_declare(s->model, s->options.max_positions, s->states, err);
+}
+
 static tp_status build(tp_session *s, tp_error *err)
 {
     s->states = s->options.shares ? s->options.shares->states : &s->own_states;
-    if (!s->options.shares) {
-        TP_TRY(tp_states_init(s->states, err));
-        tp_states_keep_parts(s->states, tp_ranks_shard(ranks_of(s)), s->options.parts);
-        s->states->reader = (tp_part_reader){tp_parts_read_together, &s->options.compile.ranks};
-        TP_TRY(tp_model_declare(s->model, s->options.max_positions, s->states, err));
-    }
-    TP_TRY(build_objective(s, false, err));
+    if (!s->options.shares)
+        TP_TRY(build_states(s, err));
+    TP_TRY(build_objective(s, EVAL, err));
     if (s->options.forward_only)
         return TP_OK;
-    TP_TRY(build_objective(s, true, err));
+    TP_TRY(build_objective(s, TRAIN, err));
+    if (s->options.compile.passes.compresses && ranks_of(s)->ranks < 2)
+        TP_TRY(build_objective(s, EXACT, err));
     TP_TRY(build_norm(s, err));
     TP_TRY(build_clip(s, err));
     return build_update(s, err);
@@ -278,6 +305,8 @@ tp_status tp_session_alloc(tp_session *s, tp_error *err)
     s->eval_inputs = find_inputs(exec_of(s, EVAL));
     if (exec_of(s, TRAIN))
         s->train_inputs = find_inputs(exec_of(s, TRAIN));
+    if (exec_of(s, EXACT))
+        s->exact_inputs = find_inputs(exec_of(s, EXACT));
     return TP_OK;
 }
 
@@ -433,6 +462,68 @@ tp_status tp_session_find_nonfinite(tp_session *s, const tp_batch_view *batch, c
     const tp_launch_info *info = tp_exec_launch(e, (size_t)bad);
     snprintf(out, cap, "%s (%s, %s)", info->label, tp_ops[info->op]->name, phases[info->phase]);
     return TP_OK;
+}
+
+/* ---- the error of activations in 8 bits ---- */
+
+/* The first n tokens of a batch: others weigh nothing, sequences end where they do. */
+static tp_batch_view cut(const tp_batch_view *b, int64_t n, int64_t tokens, float *weights,
+                         int32_t *cu)
+{
+    tp_batch_view first = *b;
+    for (int64_t i = 0; i < tokens; i++)
+        weights[i] = i < n ? b->loss_weights[i] : 0;
+    for (int64_t i = 0; i <= tokens; i++)
+        cu[i] = (int32_t)TP_MIN(b->cu[i], n);
+    first.loss_weights = weights;
+    first.cu = cu;
+    return first;
+}
+
+static tp_status add_gradients(tp_session *s, int which, const tp_batch_view *batch, float sign,
+                               tp_error *err)
+{
+    const float scale = s->loss_scale;
+    int64_t micro = s->noise_micro;
+    tp_exec_set_host(exec_of(s, which), NULL, NULL);
+    s->loss_scale = sign * scale;
+    tp_status status = write_batch(
+        s, exec_of(s, which), which == EXACT ? &s->exact_inputs : &s->train_inputs, batch, err);
+    s->loss_scale = scale;
+    s->noise_micro = micro;
+    return status == TP_OK ? tp_program_run(s->program, s->graphs[which], sign < 0, err) : status;
+}
+
+/* The gradients of the one less those of the other, in the buffers that there are. */
+static tp_status subtract(tp_session *s, const tp_batch_view *batch, double *ret, tp_error *err)
+{
+    double whole, difference;
+    TP_TRY(add_gradients(s, EXACT, batch, 1, err));
+    TP_TRY(tp_session_grad_norm(s, &whole, err));
+    TP_TRY(add_gradients(s, TRAIN, batch, -1, err));
+    TP_TRY(tp_session_grad_norm(s, &difference, err));
+    *ret = whole > 0 ? difference / whole : NAN;
+    return TP_OK;
+}
+
+tp_status tp_session_gradient_error(tp_session *s, const tp_batch_view *batch, double *ret,
+                                    tp_error *err)
+{
+    int64_t tokens = s->options.tokens;
+    *ret = NAN;
+    if (!exec_of(s, EXACT))
+        return TP_OK;
+    float *weights = calloc((size_t)tokens, sizeof *weights);
+    int32_t *cu = calloc((size_t)tokens + 1, sizeof *cu);
+    tp_status status = TP_OK;
+    if (weights && cu) {
+        tp_batch_view first = cut(batch, tokens_of(s, EXACT), tokens, weights, cu);
+        status = subtract(s, &first, ret, err);
+    } else
+        status = tp_fail(err, TP_ERR_NOMEM, "cannot measure the error of gradients: out of memory");
+    free(weights);
+    free(cu);
+    return status;
 }
 
 /* ---- the plan ---- */

@@ -27,6 +27,9 @@ typedef struct {
     const char *name;   /* of a forward-only graph in the program; NULL: "eval" */
     tp_session *shares; /* the tensors of this session, of an adapter: the base alone, or with the
                            adapter that training began with; NULL: tensors of its own */
+    /* (optional) until it is created: whose tensors these become, as they are, but for caches;
+       nothing is left to that one but to be freed */
+    tp_session *takes_over;
 } tp_session_options;
 
 /* `model` and the program must outlive the session. */
@@ -80,6 +83,12 @@ void tp_session_set_loss_scale(tp_session *s, float scale);
 TP_CHECKED tp_status tp_session_clip(tp_session *s, double unscale, double value, double factor,
                                      tp_error *err);
 
+/* How far gradients are off that come from activations in 8 bits: the norm of the difference over
+ * the norm, for the first quarter of a micro-batch.  Overwrites the gradients.  NaN where
+ * activations stay as they are, or there are several ranks. */
+TP_CHECKED tp_status tp_session_gradient_error(tp_session *s, const tp_batch_view *batch,
+                                               double *ret, tp_error *err);
+
 /* `scalars` are those of the session's optimizer. */
 TP_CHECKED tp_status tp_session_update(tp_session *s, const tp_optimizer_scalars *scalars,
                                        tp_error *err);
@@ -104,7 +113,7 @@ typedef struct {
 void tp_session_get_plan(const tp_session *s, tp_session_plan *ret);
 
 const tp_exec *tp_session_exec(const tp_session *s,
-                               const char *which); /* train|eval|norm|clip|update */
+                               const char *which); /* train|exact|eval|norm|clip|update */
 void tp_session_reset_times(tp_session *s);
 /* Nanoseconds so far in launches of the phase (forward includes recomputation's
  * clones under backward, where they run). */

@@ -377,6 +377,7 @@ static tp_status create_graphs(trainer *t, tp_error *err)
     TP_TRY(tp_run_graphs_create(t->o, t->model, &options, &t->graphs, err));
     t->session = t->graphs.session;
     t->device = t->graphs.device;
+    tp_memory_watch_begin(t);
     TP_TRY(tp_session_alloc(t->session, err));
     tp_train_event event = tp_trainer_event(t, TP_EVENT_PLAN);
     tp_trainer_send(t, &event);
@@ -548,6 +549,7 @@ void tp_trainer_close(trainer *t)
     tp_tokenizer_free(t->tokenizer);
     tp_trace_release(); /* its sites are the session's */
     tp_run_graphs_release(&t->graphs);
+    tp_memory_watch_end(t);
     tp_model_free(t->model);
     tp_attempt_let_go(t);
     tp_run_close(t->run);

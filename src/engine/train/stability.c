@@ -38,9 +38,8 @@ static tp_status refuse_to_go_on(trainer *t, const step_result *r, const bad_ste
     return tp_fail(err, TP_ERR_NUMERIC,
                    "step %lld is %s (loss %s, gradient norm %s%s)%s%s. train.%s=skip passes over "
                    "up to train.max_skipped=%lld in a row",
-                   (long long)t->state.step + 1, b->why, loss, norm, spike,
-                   b->first[0] ? "; " : "", b->first, key,
-                   (long long)t->o->train.max_skipped);
+                   (long long)t->state.step + 1, b->why, loss, norm, spike, b->first[0] ? "; " : "",
+                   b->first, key, (long long)t->o->train.max_skipped);
 }
 
 static tp_status pass_over(trainer *t, step_result *r, bad_step *b, tp_bad_policy policy,
@@ -134,6 +133,27 @@ static tp_status apply(trainer *t, step_result *r, tp_error *err)
     return tp_trainer_rescale(t, false, err);
 }
 
+/* Once, behind an update: the gradients are not needed any more.  All micro-batches are gone
+ * through, so that the next one is what it would be. */
+static tp_status measure_gradient_error(trainer *t, uint32_t n_micro, tp_error *err)
+{
+    if (t->o->policy.activation_compression == TP_COMPRESSION_NONE || t->has_gradient_error)
+        return TP_OK;
+    t->has_gradient_error = true;
+    for (uint32_t i = 0; i < n_micro; i++) {
+        tp_batch_view view;
+        TP_TRY(t->a->replay(t, i, &view, err));
+        if (i == 0)
+            TP_TRY(tp_session_gradient_error(t->session, &view, &t->gradient_error, err));
+    }
+    if (!isnan(t->gradient_error))
+        tp_trainer_notice(t,
+                          "activations in 8 bits: gradients are off by %.2g %% (the norm of the "
+                          "difference over the norm, first quarter of a micro-batch)",
+                          100 * t->gradient_error);
+    return TP_OK;
+}
+
 static tp_status leave_out(trainer *t, step_result *r, tp_error *err)
 {
     double before = (double)t->scaler.scale;
@@ -172,7 +192,8 @@ tp_status tp_trainer_update(trainer *t, step_result *r, uint32_t n_micro, tp_err
         tp_bad_policy policy = (tp_bad_policy)(t->o->train.spike_policy - 1);
         return pass_over(t, r, &bad, policy, n_micro, err);
     }
-    return apply(t, r, err);
+    TP_TRY(apply(t, r, err));
+    return measure_gradient_error(t, n_micro, err);
 }
 
 /* ---- the clock of a step ---- */
@@ -212,6 +233,7 @@ tp_status tp_trainer_guard(trainer *t, tp_error *err)
 {
     TP_TRY(check_ranks(t, err));
     tp_trainer_take_scale(t);
+    TP_TRY(tp_memory_watch_resume(t, err));
     return isfinite(t->o->train.watchdog_factor) ? tp_watchdog_start(say_late, t, &t->watchdog, err)
                                                  : TP_OK;
 }

@@ -1,11 +1,21 @@
 /* trainer.c - the loop of a run. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <xxhash.h>
 
 #include "base/clock.h"
 #include "engine/train/trainer_internal.h"
+
+struct tp_train_loop {
+    trainer t;
+    tp_train_options own;
+    tp_train_hooks own_hooks;
+    tp_status status; /* once it is not TP_OK no step is done any more; `failure` says why */
+    tp_error failure;
+    bool has_begun; /* observers know of it */
+};
 
 bool tp_trainer_should_stop(const trainer *t)
 {
@@ -176,34 +186,31 @@ static tp_status obey(trainer *t, tp_error *err)
     return TP_ERR_INTERRUPTED;
 }
 
-static tp_status loop(trainer *t, tp_error *err)
+static bool is_done(const trainer *t) { return t->state.step >= t->max_steps || t->reached_goal; }
+
+static tp_status step(trainer *t, step_result *r, tp_error *err)
 {
-    if (t->o->loop.val_at_start && t->state.step == 0)
-        TP_TRY(validate(t, err));
-    while (t->state.step < t->max_steps && !t->reached_goal) {
-        step_result r = {0};
-        if (t->stops)
-            return TP_ERR_INTERRUPTED;
-        TP_TRY(tp_profile_begin_step(t, err));
-        tp_session_begin_step(t->session, (uint64_t)t->o->seed, t->state.step);
-        tp_status status = run_step(t, &r, err);
-        /* A step that is not finite is a step: the record says so before the run ends. */
-        if (status != TP_OK && !r.skipped)
-            return status;
-        tp_phases_enter(&t->phases, TP_TIME_LOGGING);
-        t->last_loss = r.loss;
-        t->last_step_s = r.seconds;
-        tp_comm_set_step(t->comm, t->state.step);
-        tp_trainer_record_step(t, &r);
-        TP_TRY(status);
-        if (t->must_restore)
-            TP_TRY(tp_attempt_restore(t, err));
-        else
-            TP_TRY(after_step(t, err));
-        TP_TRY(obey(t, err));
-        TP_TRY(tp_profile_end_step(t, err));
-    }
-    return TP_OK;
+    if (t->stops)
+        return TP_ERR_INTERRUPTED;
+    TP_TRY(tp_profile_begin_step(t, err));
+    tp_session_begin_step(t->session, (uint64_t)t->o->seed, t->state.step);
+    tp_status status = run_step(t, r, err);
+    /* A step that is not finite is a step: the record says so before the run ends. */
+    if (status != TP_OK && !r->skipped)
+        return status;
+    tp_phases_enter(&t->phases, TP_TIME_LOGGING);
+    t->last_loss = r->loss;
+    t->last_step_s = r->seconds;
+    tp_comm_set_step(t->comm, t->state.step);
+    tp_trainer_record_step(t, r);
+    TP_TRY(status);
+    if (t->must_restore)
+        TP_TRY(tp_attempt_restore(t, err));
+    else
+        TP_TRY(after_step(t, err));
+    TP_TRY(obey(t, err));
+    TP_TRY(tp_profile_end_step(t, err));
+    return tp_memory_watch_look(t, err);
 }
 
 static void finish(trainer *t, tp_status status, tp_error *err)
@@ -222,6 +229,7 @@ static void finish(trainer *t, tp_status status, tp_error *err)
     tp_profile_close(t, status == TP_OK || (status == TP_ERR_INTERRUPTED && t->stops));
     if (t->hooks->stop_listening)
         t->hooks->stop_listening(t->hooks->listener);
+    tp_levers_look_again(t->config, t->o, &t->levers); /* what fell back under way */
     if (tp_trainer_write_run_json(t, word, &ignored) != TP_OK)
         tp_trainer_notice(t, "run.json could not be written: %s", ignored.message);
     tp_phases_enter(&t->phases, TP_TIME_UNACCOUNTED);
@@ -244,8 +252,9 @@ static void save_before(trainer *t, tp_error *err)
                 (long long)before);
 }
 
-static tp_status train(trainer *t, tp_error *err)
+static tp_status begin(tp_train_loop *l, tp_error *err)
 {
+    trainer *t = &l->t;
     tp_phases_start(&t->phases, TP_TIME_SETUP);
     t->started_s = tp_clock_s();
     t->started_wall = tp_wall_s();
@@ -267,9 +276,13 @@ static tp_status train(trainer *t, tp_error *err)
         t->hooks->listen(t->hooks->listener, &t->metrics, &event);
     tp_trainer_send(t, &event);
     tp_phases_enter(&t->phases, TP_TIME_UNACCOUNTED);
-    tp_status status = tp_trainer_guard(t, err);
-    if (status == TP_OK)
-        status = loop(t, err);
+    l->has_begun = true;
+    TP_TRY(tp_trainer_guard(t, err));
+    return t->o->loop.val_at_start && t->state.step == 0 ? validate(t, err) : TP_OK;
+}
+
+static tp_status conclude(trainer *t, tp_status status, tp_error *err)
+{
     if (status == TP_ERR_INTERRUPTED) {
         tp_status saved = save(t, err);
         if (saved == TP_OK)
@@ -296,6 +309,7 @@ trainer tp_trainer_of(const tp_config *config, const tp_train_options *options,
         .val_loss = NAN,
         .val_accuracy = NAN,
         .last_loss = NAN,
+        .gradient_error = NAN,
         .last_checkpoint_step = -1,
         .restored_step = -1,
         .checkpoint_lock = -1,
@@ -303,29 +317,99 @@ trainer tp_trainer_of(const tp_config *config, const tp_train_options *options,
         .state = {.metric = NAN, .best_metric = NAN, .best_reward = NAN, .lr_factor = 1}};
 }
 
+tp_status tp_train_begin(const tp_config *config, const tp_train_options *options,
+                         const tp_train_hooks *hooks, tp_train_loop **ret, tp_error *err)
+{
+    tp_train_loop *l = *ret = calloc(1, sizeof *l);
+    if (!l)
+        return tp_fail(err, TP_ERR_NOMEM, "cannot begin a training: out of memory");
+    tp_mem_reset_peak(); /* what was measured before is not of this run */
+    l->own = *options;
+    l->own_hooks = *hooks;
+    l->t = tp_trainer_of(config, &l->own, &l->own_hooks);
+    l->status = tp_ranks_open(&l->t, &l->own, &l->own_hooks, &l->failure);
+    if (l->status == TP_OK)
+        l->status = begin(l, &l->failure);
+    if (l->status != TP_OK && err)
+        *err = l->failure;
+    return l->status;
+}
+
+bool tp_train_is_over(const tp_train_loop *l)
+{
+    return l->status != TP_OK || !l->has_begun || is_done(&l->t);
+}
+
+tp_status tp_train_step(tp_train_loop *l, tp_train_step_result *ret, tp_error *err)
+{
+    trainer *t = &l->t;
+    step_result r = {0};
+    int64_t restores = t->state.restores;
+    if (l->status == TP_OK && tp_train_is_over(l))
+        return tp_fail(err, TP_ERR_ARG, "all %lld steps of the run are done",
+                       (long long)t->max_steps);
+    if (l->status == TP_OK) {
+        /* Where memory runs out nobody comes back here. */
+        l->status = TP_ERR_NOMEM;
+        (void)!tp_fail(&l->failure, l->status, "memory ran out in step %lld",
+                       (long long)t->state.step + 1);
+        l->status = step(t, &r, &l->failure);
+    }
+    tp_phases_enter(&t->phases, TP_TIME_UNACCOUNTED);
+    if (l->status == TP_ERR_INTERRUPTED)
+        (void)!tp_fail(&l->failure, l->status, "stopped at step %lld", (long long)t->state.step);
+    if (l->status != TP_OK && err)
+        *err = l->failure;
+    *ret = (tp_train_step_result){.step = t->state.step,
+                                  .max_steps = t->max_steps,
+                                  .loss = r.loss,
+                                  .grad_norm = r.grad_norm,
+                                  .lr = r.lr,
+                                  .loss_scale = r.loss_scale,
+                                  .seconds = r.seconds,
+                                  .trained_tokens = r.trained,
+                                  .updates = r.updates,
+                                  .skipped = r.skipped,
+                                  .overflowed = r.overflowed,
+                                  .restored = t->state.restores > restores,
+                                  .is_last = tp_train_is_over(l)};
+    return l->status;
+}
+
+tp_status tp_train_end(tp_train_loop *l, tp_train_result *ret, tp_error *err)
+{
+    trainer *t = &l->t;
+    if (l->status == TP_OK && !tp_train_is_over(l))
+        l->status = TP_ERR_INTERRUPTED;
+    if (l->has_begun)
+        l->status = conclude(t, l->status, &l->failure);
+    tp_status status = l->status;
+    if (status != TP_OK && status != TP_ERR_INTERRUPTED)
+        tp_comm_fail(t->comm, &l->failure);
+    if (status != TP_OK && err)
+        *err = l->failure;
+    *ret = (tp_train_result){.steps = t->state.step,
+                             .final_loss = t->last_loss,
+                             .val_loss = t->val_loss,
+                             .val_accuracy = t->val_accuracy,
+                             .status = status,
+                             .was_asked_to = t->stop_reason[0] != 0,
+                             .is_silent = !tp_trainer_is_first(t) && !tp_comm_is_torn(t->comm)};
+    tp_trainer_close(t);
+    tp_comm_close(t->comm, status);
+    free(l);
+    return status;
+}
+
 tp_status tp_train_run(const tp_config *config, const tp_train_options *options,
                        const tp_train_hooks *hooks, tp_train_result *ret, tp_error *err)
 {
-    tp_mem_reset_peak(); /* what was measured before is not of this run */
-    tp_train_options own = *options;
-    tp_train_hooks own_hooks = *hooks;
-    tp_error failure = {0};
-    trainer t = tp_trainer_of(config, &own, &own_hooks);
-    tp_status status = tp_ranks_open(&t, &own, &own_hooks, &failure);
-    if (status == TP_OK)
-        status = train(&t, &failure);
-    if (status != TP_OK && status != TP_ERR_INTERRUPTED)
-        tp_comm_fail(t.comm, &failure);
-    if (status != TP_OK && err)
-        *err = failure;
-    *ret = (tp_train_result){.steps = t.state.step,
-                             .final_loss = t.last_loss,
-                             .val_loss = t.val_loss,
-                             .val_accuracy = t.val_accuracy,
-                             .status = status,
-                             .was_asked_to = t.stop_reason[0] != 0,
-                             .is_silent = !tp_trainer_is_first(&t) && !tp_comm_is_torn(t.comm)};
-    tp_trainer_close(&t);
-    tp_comm_close(t.comm, status);
-    return status;
+    tp_train_loop *loop;
+    tp_train_step_result ignored;
+    tp_status status = tp_train_begin(config, options, hooks, &loop, err);
+    if (!loop)
+        return status;
+    while (status == TP_OK && !tp_train_is_over(loop))
+        status = tp_train_step(loop, &ignored, err);
+    return tp_train_end(loop, ret, err);
 }

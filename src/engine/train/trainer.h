@@ -103,7 +103,32 @@ typedef struct {
         is_below_threshold; /* performance_analysis found it so; set by the caller of the trainer */
 } tp_train_result;
 
-/* `config` is bound to `options` already. */
+/* A training, step by step.  All calls of one come from one thread. */
+typedef struct tp_train_loop tp_train_loop;
+
+/* How the step at which a loop stands has ended. */
+typedef struct {
+    int64_t step, max_steps;                         /* step: done so far */
+    double loss, grad_norm, lr, loss_scale, seconds; /* loss_scale 0: there is none */
+    int64_t trained_tokens, updates;
+    bool skipped, overflowed, restored;
+    bool is_last; /* none follows */
+} tp_train_step_result;
+
+/* Everything before the first step.  `config` is bound to `options` already; all three outlive the
+ * loop.  There is a loop afterwards whatever the status, unless it is NULL: to be ended. */
+TP_CHECKED tp_status tp_train_begin(const tp_config *config, const tp_train_options *options,
+                                    const tp_train_hooks *hooks, tp_train_loop **ret,
+                                    tp_error *err);
+/* Are steps left to be done? */
+bool tp_train_is_over(const tp_train_loop *loop);
+/* One step, from its data to what is due behind it. */
+TP_CHECKED tp_status tp_train_step(tp_train_loop *loop, tp_train_step_result *ret, tp_error *err);
+/* What is due at the end; the status is that of the run.  One that has steps left is saved as if it
+ * had been asked to stop. */
+TP_CHECKED tp_status tp_train_end(tp_train_loop *loop, tp_train_result *ret, tp_error *err);
+
+/* All of these. */
 TP_CHECKED tp_status tp_train_run(const tp_config *config, const tp_train_options *options,
                                   const tp_train_hooks *hooks, tp_train_result *ret, tp_error *err);
 
@@ -116,7 +141,7 @@ typedef struct {
                          not known */
 } tp_train_finding;
 
-/* Everything that tp_train_run() does before its first step, with the same code, but for what
+/* Everything that tp_train_begin() does, with the same code, but for what
  * takes a pass over the data with the model; judges are asked one question.  It goes on behind
  * what failed.  Nothing is written but the token cache. */
 void tp_train_check(const tp_config *config, const tp_train_options *options,

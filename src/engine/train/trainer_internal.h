@@ -8,6 +8,7 @@
  *     check.c    the same stages, each told apart; unused.c  keys of other algorithms
  *     stability.c  an update, or why there is none; bad_step.c  what is kept of it then
  *     scale.c    the loss scale of float16
+ *     memory_watch.c  less memory while the run goes on
  *     trainer.c  the loop, and what every algorithm does in it
  *     events.c   what observers are told; record.c  metrics.jsonl, run.json
  *     profile.c  the trace of chosen steps */

@@ -69,6 +69,45 @@ static bool is_hyperfine(const beginning *b)
     return has(b, "\"results\"") && has(b, "\"command\"") && has(b, "\"times\"");
 }
 
+static bool opens_with(const beginning *b, const char *brackets)
+{
+    size_t i = 0;
+    for (const char *c = brackets; *c; c++, i++) {
+        while (i < b->n && strchr(" \t\r\n", b->head[i]))
+            i++;
+        if (i >= b->n || b->head[i] != *c)
+            return false;
+    }
+    return true;
+}
+
+/* github-action-benchmark: a list of objects. */
+static bool is_tracker(const beginning *b)
+{
+    return opens_with(b, "[{") && has(b, "\"name\"") && has(b, "\"unit\"") && has(b, "\"value\"");
+}
+
+/* {"benchmark": {"measure": {"value": ...: objects, three deep from the first member on. */
+static bool is_bencher(const beginning *b)
+{
+    const char *wanted = "{:{:{";
+    bool in_text = false;
+    for (size_t i = 0; i < b->n && *wanted; i++) {
+        char c = b->head[i];
+        if (c == '"' && (i == 0 || b->head[i - 1] != '\\'))
+            in_text = !in_text;
+        else if (!in_text && strchr("{}[],:", c) && c && c != *wanted++)
+            return false;
+    }
+    return !*wanted && has(b, "\"value\"");
+}
+
+/* A list of lists of numbers, which is much: its name says so too. */
+static bool is_timeline(const beginning *b)
+{
+    return opens_with(b, "[[") && strstr(b->name, "memory");
+}
+
 static bool is_baseline(const beginning *b) { return has(b, "\"throughput_tokens_per_sec\""); }
 
 static bool is_benchstat(const beginning *b) { return has(b, "\nBenchmark"); }
@@ -86,11 +125,14 @@ static const struct {
     {TP_RESULT_TRACE, "gzip", is_gzip},
     {TP_RESULT_TRACE, "snapshot", is_snapshot},
     {TP_RESULT_TRACE, "nsight", is_nsight},
+    {TP_RESULT_TRACE, "memory_timeline", is_timeline},
     {TP_RESULT_BENCHMARK, "temper", is_benchmark},
     {TP_RESULT_BENCHMARK, "pytest-benchmark", is_pytest},
     {TP_RESULT_BENCHMARK, "google", is_google},
     {TP_RESULT_BENCHMARK, "hyperfine", is_hyperfine},
     {TP_RESULT_BENCHMARK, "baselines", is_baseline},
+    {TP_RESULT_BENCHMARK, "tracker", is_tracker},
+    {TP_RESULT_BENCHMARK, "bencher", is_bencher},
     {TP_RESULT_BENCHMARK, "benchstat", is_benchstat},
 };
 

@@ -134,6 +134,7 @@ static const char by_kind[] = "memory/kind/", in_all[] = "memory/allocated_bytes
 
 typedef struct {
     const char *tag;
+    char name[48]; /* what is behind by_kind, without the unit */
     double most;
 } memory_kind;
 
@@ -152,7 +153,10 @@ static size_t kinds_of(tp_metrics *m, memory_kind *ret)
         const char *tag = tp_metrics_tag(m, i);
         if (!tp_str_starts(tag, by_kind))
             continue;
-        memory_kind k = {tag, 0};
+        memory_kind k = {.tag = tag};
+        size_t unit = tp_str_ends(tag, "_bytes") ? strlen("_bytes") : 0;
+        snprintf(k.name, sizeof k.name, "%.*s", (int)(strlen(tag) - strlen(by_kind) - unit),
+                 tag + strlen(by_kind));
         for (size_t j = tp_metrics_curve(m, i, &p); j > 0; j--)
             k.most = fmax(k.most, p[j - 1].value);
         ret[n++] = k;
@@ -172,13 +176,20 @@ void tp_page_memory_kinds(tp_page *p, const tp_run_entry *e)
     memory_kind *kinds = tp_vec_new(tp_metrics_count(m) + 1, sizeof *kinds);
     size_t n = kinds_of(m, kinds);
     (void)tp_plot_add(&plot, m, in_all, "all");
+    tp_buf note = {0};
     for (size_t i = 0; i < n; i++)
-        (void)tp_plot_add(&plot, m, kinds[i].tag, kinds[i].tag + strlen(by_kind));
+        if (plot.n == TP_PLOT_SERIES)
+            tp_buf_addf(&note, "%s%s",
+                        note.len ? ", " : "not drawn, the smallest: ", kinds[i].name);
+        else
+            (void)tp_plot_add(&plot, m, kinds[i].tag, kinds[i].name);
+    plot.note = note.len ? note.data : NULL;
     if (plot.n) {
         tp_plot_svg(&plot, "memory by kind", &p->reply->body);
         tp_page_reply(p, "image/svg+xml");
     }
     tp_plot_release(&plot);
+    tp_buf_release(&note);
     free(kinds);
 }
 

@@ -70,7 +70,8 @@ void tp_plot_svg(const tp_plot *plot, const char *title, tp_buf *out)
                             .from_zero = plot->from_zero,
                             .series = plot->series,
                             .n_series = plot->n,
-                            .note = plot->has_gaps ? "NaN and infinite values are left out" : NULL,
+                            .note = plot->has_gaps ? "NaN and infinite values are left out"
+                                                   : plot->note,
                             .why_empty = "nothing was recorded"};
     const tp_picture picture = {.panels = &panel, .n_panels = 1, .follows_scheme = true};
     tp_picture_svg(&picture, out);

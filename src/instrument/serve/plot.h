@@ -13,7 +13,7 @@ typedef struct {
     tp_series series[TP_PLOT_SERIES];
     size_t n;
     tp_plot_axis axis;
-    const char *y_label; /* may be NULL */
+    const char *y_label, *note; /* may be NULL */
     bool from_zero;
     bool has_gaps; /* some values are NaN or infinite */
 } tp_plot;

@@ -224,6 +224,105 @@ static void test_a_stopped_run_goes_on_as_if_it_had_not_stopped(void **state)
     assert_true(second.losses[4] == whole.losses[4]);
 }
 
+static tp_training *open_run(const fixture *f, const char *const *overrides, size_t n, bool resume)
+{
+    tp_training *t = NULL;
+    tp_error err;
+    const tp_training_options options = {.size = sizeof options, .resume = resume};
+    if (tp_training_open(f->config, overrides, n, &options, &t, &err) != TP_OK)
+        fail_msg("%s", err.message);
+    return t;
+}
+
+static tp_training_step_result step_of(tp_training *t)
+{
+    tp_training_step_result step = {.size = sizeof step};
+    tp_error err;
+    if (tp_training_step(t, &step, &err) != TP_OK)
+        fail_msg("%s", err.message);
+    return step;
+}
+
+static void test_steps_by_hand_are_those_of_a_run(void **state)
+{
+    const fixture *f = *state;
+    seen whole = {.counts = {0}};
+    tp_training_result result = {.size = sizeof result};
+    tp_error err;
+    char command[256];
+    assert_int_equal(train(f, false, &whole, &result, &err), TP_OK);
+    snprintf(command, sizeof command, "rm -rf '%s'", f->run);
+    assert_int_equal(system(command), 0);
+
+    tp_training *t = open_run(f, NULL, 0, false);
+    for (int i = 1; i <= 4; i++) {
+        assert_false(tp_training_is_over(t));
+        tp_training_step_result step = step_of(t);
+        assert_int_equal(step.step, i);
+        assert_int_equal(step.max_steps, 4);
+        assert_true(step.loss == whole.losses[i]);
+        assert_int_equal(step.updates, 1);
+        assert_int_equal(step.is_last, i == 4);
+    }
+    assert_true(tp_training_is_over(t));
+    assert_int_equal(tp_training_step(t, NULL, &err), TP_ERR_ARG);
+    assert_string_equal(err.message, "all 4 steps of the run are done");
+    assert_int_equal(tp_training_close(t, &result, &err), TP_OK);
+    assert_int_equal(result.steps, 4);
+    assert_true(result.final_loss == whole.losses[4]);
+}
+
+static void test_a_training_that_is_closed_early_goes_on(void **state)
+{
+    const fixture *f = *state;
+    seen whole = {.counts = {0}};
+    tp_training_result result = {.size = sizeof result};
+    tp_error err;
+    char command[256];
+    assert_int_equal(train(f, false, &whole, &result, &err), TP_OK);
+    snprintf(command, sizeof command, "rm -rf '%s'", f->run);
+    assert_int_equal(system(command), 0);
+
+    tp_training *t = open_run(f, NULL, 0, false);
+    (void)step_of(t);
+    assert_int_equal(tp_training_close(t, &result, &err), TP_OK);
+    assert_int_equal(result.steps, 1);
+    t = open_run(f, NULL, 0, true);
+    tp_training_step_result step = step_of(t);
+    assert_int_equal(step.step, 2);
+    assert_true(step.loss == whole.losses[2]);
+    assert_int_equal(tp_training_close(t, NULL, &err), TP_OK);
+}
+
+static void test_a_step_says_what_was_done_about_it(void **state)
+{
+    const fixture *f = *state;
+    static const char *const overrides[] = {"policy.precision=float16", "train.inject_nan=[1]"};
+    static const char *const stops[] = {"train.inject_nan=[1]"};
+    tp_training_step_result step;
+    tp_error err;
+    char command[256];
+
+    tp_training *t = open_run(f, overrides, 2, false);
+    step = step_of(t);
+    assert_true(step.skipped && step.overflowed);
+    assert_int_equal(step.updates, 0);
+    assert_true(step.loss_scale == 65536);
+    step = step_of(t);
+    assert_true(!step.skipped && !step.overflowed);
+    assert_true(step.loss_scale == 32768);
+    assert_int_equal(tp_training_close(t, NULL, &err), TP_OK);
+    snprintf(command, sizeof command, "rm -rf '%s'", f->run);
+    assert_int_equal(system(command), 0);
+
+    t = open_run(f, stops, 1, false);
+    assert_int_equal(tp_training_step(t, NULL, &err), TP_ERR_NUMERIC);
+    assert_non_null(strstr(err.message, "step 1 is not finite"));
+    assert_true(tp_training_is_over(t));
+    assert_int_equal(tp_training_step(t, NULL, &err), TP_ERR_NUMERIC);
+    assert_int_equal(tp_training_close(t, NULL, &err), TP_ERR_NUMERIC);
+}
+
 static void test_a_run_takes_what_was_planned(void **state)
 {
     const fixture *f = *state;
@@ -284,6 +383,10 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_a_stopped_run_goes_on_as_if_it_had_not_stopped, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(test_steps_by_hand_are_those_of_a_run, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_training_that_is_closed_early_goes_on, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_a_step_says_what_was_done_about_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_run_takes_what_was_planned, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_run_that_does_not_fit_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_wrong_configuration_names_the_place, set_up,

@@ -168,6 +168,23 @@ static void expect_trajectory(const char *backend)
     tp_safetensors_close(st);
 }
 
+static void the_tree_finds_every_code(void **unused)
+{
+    (void)unused;
+    const tp_dynamic_map *maps[] = {tp_dynamic_map_signed(), tp_dynamic_map_unsigned()};
+    for (int m = 0; m < 2; m++)
+        for (uint32_t upper = 0; upper < 1 << 16; upper++) {
+            uint32_t bits = upper << 16 | 0x8001;
+            unsigned at = 1;
+            float x;
+            memcpy(&x, &bits, sizeof x);
+            for (int level = 0; level < 8; level++)
+                at = 2 * at + (x > maps[m]->tree[at]);
+            if (!isnan(x))
+                assert_int_equal(at - 256, tp_dynamic_code(maps[m], x));
+        }
+}
+
 static void three_steps_are_those_of_the_formula(void **unused)
 {
     (void)unused;
@@ -198,6 +215,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_map_is_that_of_bitsandbytes),
         cmocka_unit_test(a_code_is_that_of_the_nearest_value),
+        cmocka_unit_test(the_tree_finds_every_code),
         cmocka_unit_test(three_steps_are_those_of_the_formula),
         cmocka_unit_test(blocks_have_to_be_those_of_the_elements),
     };

@@ -41,8 +41,11 @@ static int begin(void **state)
     mkdir(run_path("kinds"), 0777);
     write_text("kinds/metrics.csv",
                "step,wall_time,memory/allocated_bytes,memory/kind/weights_bytes,"
-               "memory/kind/optimizer_bytes,memory/resident_bytes\n"
-               "1,1700000000,300,100,200,900\n2,1700000001,350,100,250,950\n");
+               "memory/kind/optimizer_bytes,memory/resident_bytes,memory/kind/a_bytes,"
+               "memory/kind/b_bytes,memory/kind/c_bytes,memory/kind/d_bytes,memory/kind/e_bytes,"
+               "memory/kind/f_bytes\n"
+               "1,1700000000,300,100,200,900,9,8,7,6,5,4\n"
+               "2,1700000001,350,100,250,950,9,8,7,6,5,4\n");
     mkdir(run_path("first/trace"), 0777);
     write_text("secret", "outside");
     return open_server(NULL);
@@ -190,9 +193,10 @@ static void memory_is_shown_by_kind(void **state)
     assert_false(says("plot.svg?x=time&amp;tag=memory%2Fkind%2Fweights_bytes"));
     assert_int_equal(ask_run("kinds", "/memory.svg?x=time"), 200);
     assert_true(says("memory by kind") && says("time / s") && says("bytes"));
-    const char *all = strstr(reply, ">all<"), *large = strstr(reply, ">optimizer_bytes<"),
-               *small = strstr(reply, ">weights_bytes<");
+    const char *all = strstr(reply, ">all<"), *large = strstr(reply, ">optimizer<"),
+               *small = strstr(reply, ">weights<");
     assert_true(all && large && small && all < large && large < small);
+    assert_true(says(">e<") && says("not drawn, the smallest: f<"));
     assert_int_equal(ask_run("first", "/memory.svg?x=time"), 404);
 }
 

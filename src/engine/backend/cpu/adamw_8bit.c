@@ -1,12 +1,15 @@
 /* adamw_8bit.c - AdamW with moments in 8 bits: a block at a time is decoded into the cache, stepped
  * and encoded.  Decoding is a look-up, encoding one by the upper half of the number and a
- * comparison or two. */
+ * comparison or two; with AVX-512 a search in registers. */
 #include "engine/backend/cpu/kernel.h"
 #include "engine/backend/cpu/vec.h"
 
 #include <math.h>
 
 #include "engine/device/dynamic_map.h"
+#if defined(__AVX512F__)
+#include "engine/backend/cpu/codes_avx512.h"
+#endif
 
 enum { BLOCK = TP_DYNAMIC_BLOCK, BLOCKS_OF_ITEM = 64 };
 
@@ -42,12 +45,21 @@ static adamw adamw_of(const tp_launch *launch)
                    .root_correction = (float)(1 / sqrt(s[6]))};
 }
 
-VF_INLINE void decode(float *to, const tp_dynamic_map *map, const uint8_t *codes, float size,
-                      int64_t n)
+#if !defined(__AVX512F__)
+static inline void codes_decode(float *to, const tp_dynamic_map *map, const uint8_t *codes,
+                                float size, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         to[i] = map->value[codes[i]] * size;
 }
+
+static inline void codes_encode(uint8_t *codes, const tp_dynamic_map *map, const float *x,
+                                int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        codes[i] = tp_dynamic_code(map, x[i]);
+}
+#endif
 
 /* Returns their largest size, NaN where one of them is; they become parts of it. */
 VF_INLINE float encode(float *x, const tp_dynamic_map *map, uint8_t *codes, int64_t n)
@@ -65,8 +77,7 @@ VF_INLINE float encode(float *x, const tp_dynamic_map *map, uint8_t *codes, int6
         int64_t rest = n - i < VF_N ? n - i : VF_N;
         vf_store_n(x + i, rest, vf_load_n(x + i, rest) / vf_set(size));
     }
-    for (int64_t i = 0; i < n; i++)
-        codes[i] = tp_dynamic_code(map, x[i]);
+    codes_encode(codes, map, x, n);
     return size;
 }
 
@@ -91,8 +102,8 @@ static void step_block(const adamw *a, int64_t block)
     const float *g = (const float *)l->in[1].data + begin;
     const tp_operand *shadow = &l->out[3];
     moments x;
-    decode(x.m, a->m_map, m_codes, *m_size, n);
-    decode(x.v, a->v_map, v_codes, *v_size, n);
+    codes_decode(x.m, a->m_map, m_codes, *m_size, n);
+    codes_decode(x.v, a->v_map, v_codes, *v_size, n);
     for (int64_t i = 0; i < n; i += VF_N) {
         int64_t rest = n - i < VF_N ? n - i : VF_N;
         vf next =

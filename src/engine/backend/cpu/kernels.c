@@ -25,6 +25,8 @@
     ROW(choose_rows, isa)        \
     ROW(unpack_int8, isa)        \
     ROW(unpack_nf4, isa)         \
+    ROW(compress, isa)           \
+    ROW(restore, isa)            \
     ROW(embed, isa)              \
     ROW(embed_grad, isa)         \
     ROW(rmsnorm, isa)            \

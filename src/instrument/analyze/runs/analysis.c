@@ -182,6 +182,14 @@ static void put_inputs(tp_json_w *w, const tp_dimension_figures *f)
     tp_json_w_end(w, '}');
 }
 
+static void put_bound(tp_json_w *w, double v)
+{
+    if (isfinite(v))
+        tp_json_w_f64(w, v);
+    else
+        tp_json_w_null(w);
+}
+
 static void put_dimension(tp_json_w *w, const tp_analysis_dimension *d,
                           const tp_dimension_figures *f)
 {
@@ -193,8 +201,8 @@ static void put_dimension(tp_json_w *w, const tp_analysis_dimension *d,
         tp_json_w_null(w);
     } else {
         tp_json_w_begin(w, '[');
-        tp_json_w_f64(w, d->ci_lo);
-        tp_json_w_f64(w, d->ci_hi);
+        put_bound(w, d->ci_lo);
+        put_bound(w, d->ci_hi);
         tp_json_w_end(w, ']');
     }
     tp_json_w_put_str(w, "method", d->method);

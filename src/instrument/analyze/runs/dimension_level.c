@@ -160,8 +160,8 @@ void tp_dimension_inference(const tp_dimension_question *q, tp_dimension_figures
     if (!is_rate) { /* as a rate, so that one direction holds for both */
         double lo = f->lo;
         f->value = 1 / f->value;
-        f->lo = f->hi > 0 ? 1 / f->hi : NAN;
-        f->hi = lo > 0 ? 1 / lo : NAN;
+        f->lo = 1 / f->hi;
+        f->hi = lo > 0 ? 1 / lo : INFINITY; /* a time that may be 0 */
         tp_dimension_input_text(f, "value_is", "1 / mean time");
     }
     snprintf(

@@ -1,0 +1,61 @@
+/* profile_steps.c - which steps of a run are recorded: of the configuration, or of NeMo RL's
+ * variables of the environment. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "engine/train/profile.h"
+
+/* Digits, a colon, digits. */
+static bool read_range(const char *text, int64_t *start, int64_t *stop)
+{
+    char a[20] = "", b[20] = "";
+    int used = 0;
+    if (sscanf(text, "%18[0-9]:%18[0-9]%n", a, b, &used) != 2 || text[used])
+        return false;
+    *start = strtoll(a, NULL, 10);
+    *stop = strtoll(b, NULL, 10);
+    return *start >= 1 && *stop > *start;
+}
+
+const char *tp_profile_environment(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+static tp_status read_environment(tp_train_options *o, tp_error *err)
+{
+    const char *range = tp_profile_environment(TP_PROFILE_RANGE_VARIABLE),
+               *patterns = tp_profile_environment(TP_PROFILE_PATTERNS_VARIABLE);
+    if (!range && !patterns)
+        return TP_OK;
+    if (!range || !patterns)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "%s is set and %s is not; set both, as in 3:5 and \"*policy*\", or neither",
+                       range ? TP_PROFILE_RANGE_VARIABLE : TP_PROFILE_PATTERNS_VARIABLE,
+                       range ? TP_PROFILE_PATTERNS_VARIABLE : TP_PROFILE_RANGE_VARIABLE);
+    if (!read_range(range, &o->profile_start, &o->profile_stop))
+        return tp_fail(err, TP_ERR_CONFIG,
+                       TP_PROFILE_RANGE_VARIABLE
+                       ": \"%.60s\" is no range of steps; write start:stop, from 1 "
+                       "and without stop, as in 3:5 for steps 3 and 4",
+                       range);
+    o->profile_workers = patterns;
+    o->profile_origin = TP_PROFILE_RANGE_VARIABLE;
+    return TP_OK;
+}
+
+tp_status tp_profile_bind(const tp_config *config, tp_train_options *o, tp_error *err)
+{
+    const char *text = o->profile_steps_text;
+    o->profile_start = o->profile_stop = 0;
+    if (!text)
+        return read_environment(o, err);
+    o->profile_origin = "profile.steps";
+    if (!read_range(text, &o->profile_start, &o->profile_stop))
+        return tp_config_fail(config, "profile.steps", err,
+                              "\"%.60s\" is no range of steps; write start:stop, from 1 and "
+                              "without stop, as in 3:5 for steps 3 and 4",
+                              text);
+    return TP_OK;
+}
