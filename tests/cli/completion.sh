@@ -69,7 +69,8 @@ in_fish() {
     [ ! -s fish.err ] || { cp fish.err err && fail "fish complains"; }
 }
 
-# A terminal for zsh, in which Tab is pressed; compadd tells what would be listed.
+# A terminal for zsh, in which Tab is pressed; compadd tells what would be listed.  What is typed may come back as it is: marks
+# stand in quotes there, so that only what is printed has them.
 in_zsh() {
     cat >ask.zsh <<'END'
 zmodload zsh/zpty
@@ -78,8 +79,8 @@ zpty asked zsh -f -i
     zpty -w asked 'PS1= PS2=; setopt no_beep; stty -echo; autoload -Uz compinit; compinit -D -u; source ./zsh.sh'
     zpty -w asked 'compadd() { [[ ${@[1,(i)(-|--)]} == *-(O|A|D)\ * ]] && { builtin compadd "$@"; return }
         typeset -a hits; builtin compadd -A hits "$@"; local suffix=${${@[1,(i)(-|--)]}[(r)-S]:+x} hit
-        for hit in $hits; print -r -- "<<$hit>>"; builtin compadd "$@" }'
-    zpty -w asked 'bindkey "^I" complete-word; _end() { print "==end=="; compstate[insert]= compstate[list]= }; comppostfuncs=(_end); print READY'
+        for hit in $hits; print -r -- "<""<$hit>"">"; builtin compadd "$@" }'
+    zpty -w asked 'bindkey "^I" complete-word; _end() { print "==e""nd=="; compstate[insert]= compstate[list]= }; comppostfuncs=(_end); print RE""ADY'
     local all= part
     while zpty -r asked part; do [[ $part == *READY* ]] && break; done
     zpty -w -n asked "$1"$'\t'

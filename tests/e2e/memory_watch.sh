@@ -58,20 +58,25 @@ is "what was changed then" "$("$TOOL" get least/run.json memory_watch.0.change)"
 mkdir -p box/proc/self box/sys/fs/cgroup/pod
 echo "0::/pod" >box/proc/self/cgroup
 : >box/sys/fs/cgroup/cgroup.controllers
-echo 1073741824 >box/sys/fs/cgroup/pod/memory.max
-echo 1000000000 >box/sys/fs/cgroup/pod/memory.current
+echo 67108864 >box/sys/fs/cgroup/pod/memory.max
+echo 63000000 >box/sys/fs/cgroup/pod/memory.current
 echo "inactive_file 1000" >box/sys/fs/cgroup/pod/memory.stat
 TEMPER_SYSTEM_ROOT=$work/box run train tiny.yaml run.dir=pod $fixed
 expect 0
-expect_out "step 1: memory is short: 953.7 MiB of 1.00 GiB are in use (cgroup memory.max of /pod); from here on policy.recompute=selective"
+expect_out "step 1: memory is short: 60.1 MiB of 64.0 MiB are in use (cgroup memory.max of /pod); from here on policy.recompute=selective"
 same_weights pod 6 calm
 TEMPER_SYSTEM_ROOT=$work/box run train tiny.yaml run.dir=off $fixed engine.memory_watch=null
 expect 0
 is "changes where nothing is watched" "$("$TOOL" get off/run.json memory_watch)" "[]"
-echo "inactive_file 900000000" >box/sys/fs/cgroup/pod/memory.stat
+echo "inactive_file 50000000" >box/sys/fs/cgroup/pod/memory.stat
 TEMPER_SYSTEM_ROOT=$work/box run train tiny.yaml run.dir=files $fixed
 expect 0
 is "changes where files take it" "$("$TOOL" get files/run.json memory_watch)" "[]"
+echo 1073741824 >box/sys/fs/cgroup/pod/memory.max
+echo 1000000000 >box/sys/fs/cgroup/pod/memory.current
+TEMPER_SYSTEM_ROOT=$work/box run train tiny.yaml run.dir=others $fixed
+expect 0
+is "changes where the run has next to nothing of it" "$("$TOOL" get others/run.json memory_watch)" "[]"
 
 # Preferences and rollouts: the same weights as without where what is changed changes no bit.
 make_model

@@ -28,9 +28,14 @@ void tp_memory_watch_end(trainer *t)
 
 /* ---- is it short? ---- */
 
+/* A run that has next to nothing of a limit cannot help, and its bits should not hang on others. */
+static const double LEAST_SHARE = 0.01;
+
 static bool is_above(const trainer *t, double used, double limit, const char *source, char why[320])
 {
     char a[32], b[32];
+    if ((double)t->memory_watch.planned < LEAST_SHARE * limit)
+        return false;
     double halfway = fmin(0.5 * ((double)t->memory_watch.planned + limit), 0.95 * limit);
     double most = fmax(t->o->engine.memory_watch * limit, halfway);
     if (!(used > most))
