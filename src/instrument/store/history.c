@@ -73,9 +73,11 @@ static int read_version(tp_history *h)
  * other. */
 static tp_status prepare(tp_history *h, tp_error *err)
 {
+    char mark[48];
     int version = read_version(h);
     if (version == SCHEMA_VERSION)
         return TP_OK;
+    snprintf(mark, sizeof mark, "PRAGMA user_version=%d", SCHEMA_VERSION);
     if (version < 0)
         return fail(h, err, "reading");
     if (version > SCHEMA_VERSION)
@@ -87,7 +89,7 @@ static tp_status prepare(tp_history *h, tp_error *err)
     if (read_version(h) == 0) {
         status = run(h, schema, "creating its tables", err);
         if (status == TP_OK)
-            status = run(h, "PRAGMA user_version = 1", "marking it", err);
+            status = run(h, mark, "marking it", err);
     }
     if (status != TP_OK) {
         sqlite3_exec(h->db, "ROLLBACK", NULL, NULL, NULL);

@@ -22,13 +22,7 @@
 #include "instrument/ingest/runs/find.h"
 #include "text/json/json.h"
 
-enum {
-    SCHEMA_VERSION = 3,
-    BUSY_MS = 2000,
-    ID_BYTES = 13,
-    MAX_TAGS_BYTES = 1 << 16,
-    MOST_TAG_BYTES = 64
-};
+enum { SCHEMA_VERSION = 3, BUSY_MS = 2000, ID_BYTES = 13 };
 
 /* Columns of the table, in this order: what SELECT gives and INSERT takes. */
 #define COLUMNS                                                                                  \
@@ -296,56 +290,6 @@ void tp_run_index_close(tp_run_index *x)
 
 /* ---- what a run says of itself ---- */
 
-/* Where the tags of a run are: of DATABASE#RUN, DATABASE#RUN.temper-tags without what is no name.
- */
-static char *tags_path(const char *path)
-{
-    tp_buf out = {0};
-    const char *hash = strrchr(path, '#');
-    if (tp_dir_exists(path)) {
-        tp_buf_addf(&out, "%s/temper-tags", path);
-        return out.data;
-    }
-    tp_buf_adds(&out, path);
-    for (char *c = out.data + (hash ? hash - path : (ptrdiff_t)out.len); *c; c++)
-        *c = *c == '/' ? '_' : *c;
-    tp_buf_adds(&out, ".temper-tags");
-    return out.data;
-}
-
-static bool is_tag_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c && strchr("._-+:", c));
-}
-
-/* Of the word of such characters that `text` begins with. */
-static size_t tag_length(const char *text)
-{
-    size_t n = 0;
-    while (is_tag_char(text[n]))
-        n++;
-    return n;
-}
-
-/* Words of the file that are tags, once each, with a space between them; NULL: none. */
-static char *read_tags(const char *path)
-{
-    tp_buf text = {0}, out = {0};
-    char *file = tags_path(path);
-    if (tp_file_exists(file) && tp_file_read(file, MAX_TAGS_BYTES, &text, NULL) == TP_OK) {
-        for (const char *p = tp_buf_str(&text); *p;) {
-            size_t n = tag_length(p);
-            if (n > 0 && n <= MOST_TAG_BYTES)
-                tp_buf_addf(&out, "%s%.*s", out.len ? " " : "", (int)n, p);
-            p += n ? n : 1;
-        }
-    }
-    free(file);
-    tp_buf_release(&text);
-    return out.data;
-}
-
 static char *string_of(const tp_json *object, const char *key)
 {
     return copy_of(tp_json_str(tp_json_get(object, key)));
@@ -506,7 +450,7 @@ static row *row_of(tp_run_index *x, char *path, const tp_run_extent *e, bool *re
 static void end_row(row *r, const char *full)
 {
     free(r->tags);
-    r->tags = read_tags(full);
+    r->tags = tp_run_tags(full);
     r->is_seen = true;
 }
 
@@ -665,138 +609,7 @@ char *tp_run_index_path(const tp_run_index *x, const tp_run_entry *entry)
                                          : tp_place_join(x->folder, entry->path);
 }
 
-static bool holds(const char *text, const char *word, size_t n)
-{
-    return text && memmem(text, strlen(text), word, n);
-}
-
-static bool word_fits(const tp_run_entry *e, const char *word, size_t n)
-{
-    const struct {
-        const char *name, *text;
-    } parts[] = {{"path", e->path},   {"format", e->format},
-                 {"state", e->state}, {"algorithm", e->algorithm},
-                 {"model", e->model}, {"tag", e->tags},
-                 {"kind", e->kind}};
-    const char *colon = memchr(word, ':', n);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        size_t len = strlen(parts[i].name);
-        if (colon && (size_t)(colon - word) == len && strncmp(word, parts[i].name, len) == 0)
-            return holds(parts[i].text, colon + 1, n - len - 1);
-    }
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (holds(parts[i].text, word, n))
-            return true;
-    return false;
-}
-
-bool tp_run_entry_fits(const tp_run_entry *entry, const char *filter)
-{
-    for (const char *p = filter ? filter : ""; entry && *p;) {
-        size_t n = strcspn(p, " \t");
-        if (n && !word_fits(entry, p, n))
-            return false;
-        p += n;
-        p += strspn(p, " \t");
-    }
-    return entry != NULL;
-}
-
-/* ---- tags ---- */
-
-static bool is_word_of(const char *tags, const char *tag)
-{
-    size_t n = strlen(tag);
-    for (const char *p = tags; p && (p = strstr(p, tag)); p += n)
-        if ((p == tags || p[-1] == ' ') && (p[n] == ' ' || !p[n]))
-            return true;
-    return false;
-}
-
-/* Tags that are there and cannot be read would be lost. */
-static tp_status check_tags(const char *file, tp_error *err)
-{
-    tp_buf text = {0};
-    tp_status status =
-        tp_file_exists(file) ? tp_file_read(file, MAX_TAGS_BYTES, &text, err) : TP_OK;
-    tp_buf_release(&text);
-    return status;
-}
-
-tp_status tp_run_set_tag(const char *path, const char *tag, bool is_set, tp_error *err)
-{
-    TP_MEMORY_GUARD(err);
-    tp_metrics *m;
-    TP_NEED(path && tag, err);
-    size_t n_tag = tag_length(tag);
-    if (n_tag == 0 || n_tag > MOST_TAG_BYTES || tag[n_tag])
-        return tp_fail(err, TP_ERR_ARG,
-                       "'%.70s' is no tag: 1 to %d letters, digits and '._-+:' are one", tag,
-                       MOST_TAG_BYTES);
-    if (tp_result_kind_of(path) == TP_RESULT_RUN) { /* is it one? */
-        TP_TRY(tp_metrics_open(path, NULL, &m, err));
-        tp_metrics_close(m);
-    }
-    char *file = tags_path(path), *tags = read_tags(path);
-    tp_buf out = {0};
-    for (const char *p = tags; p && *p;) {
-        size_t n = strcspn(p, " ");
-        if (n != strlen(tag) || strncmp(p, tag, n) != 0)
-            tp_buf_addf(&out, "%.*s\n", (int)n, p);
-        p += n + (p[n] == ' ');
-    }
-    if (is_set)
-        tp_buf_addf(&out, "%s\n", tag);
-    tp_status status = check_tags(file, err);
-    if (status == TP_OK && is_word_of(tags, tag) != is_set)
-        status = tp_file_write_atomic(file, tp_buf_str(&out), out.len, err);
-    tp_buf_release(&out);
-    free(tags);
-    free(file);
-    return status;
-}
-
 /* ---- as JSON ---- */
-
-static void put_step(tp_json_w *w, const char *key, int64_t step)
-{
-    tp_json_w_key(w, key);
-    if (step < 0)
-        tp_json_w_null(w);
-    else
-        tp_json_w_i64(w, step);
-}
-
-static void put_entry(const tp_run_entry *e, tp_json_w *w)
-{
-    tp_json_w_begin(w, '{');
-    tp_json_w_put_str(w, "id", e->id);
-    tp_json_w_put_str(w, "path", e->path);
-    tp_json_w_put_str(w, "kind", e->kind);
-    tp_json_w_put_str(w, "format", e->format);
-    tp_json_w_put_str(w, "state", e->state);
-    tp_json_w_put_str(w, "algorithm", e->algorithm);
-    tp_json_w_put_str(w, "model", e->model);
-    put_step(w, "step", e->step);
-    put_step(w, "max_steps", e->max_steps);
-    tp_json_w_put_known(w, "started", e->started);
-    tp_json_w_put_known(w, "updated", e->updated);
-    tp_json_w_put_known(w, "loss", e->loss);
-    tp_json_w_put_known(w, "reward", e->reward);
-    tp_json_w_put_known(w, "tokens_per_s", e->tokens_per_s);
-    tp_json_w_put_i64(w, "n_metrics", e->n_metrics);
-    tp_json_w_put_i64(w, "n_points", e->n_points);
-    tp_json_w_put_i64(w, "bytes", e->bytes);
-    tp_json_w_put_begin(w, "tags", '[');
-    for (const char *p = e->tags; p && *p;) {
-        size_t n = strcspn(p, " ");
-        tp_json_w_strn(w, p, n);
-        p += n + (p[n] == ' ');
-    }
-    tp_json_w_end(w, ']');
-    tp_json_w_put_str(w, "problem", e->problem);
-    tp_json_w_end(w, '}');
-}
 
 char *tp_run_index_json(const tp_run_index *x, const char *filter)
 {
@@ -810,7 +623,7 @@ char *tp_run_index_json(const tp_run_index *x, const char *filter)
     tp_json_w_put_begin(&w, "runs", '[');
     for (size_t i = 0; i < x->n; i++)
         if (tp_run_entry_fits(&x->rows[i].e, filter))
-            put_entry(&x->rows[i].e, &w);
+            tp_run_entry_put(&x->rows[i].e, &w);
     tp_json_w_end(&w, ']');
     tp_json_w_put_str(&w, "note", tp_run_index_note(x));
     tp_json_w_end(&w, '}');
