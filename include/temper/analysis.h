@@ -135,8 +135,8 @@ typedef struct {
     tp_align align;
 } tp_compare_options;
 
-/* What a path holds, by its name and its first bytes: each kind has a comparison of its own, with the same words
- * for verdicts. */
+/* What a path holds, by its name and its first bytes: each kind has a comparison of its own, with
+ * the same words for verdicts. */
 typedef enum {
     TP_RESULT_RUN, /* or nothing that is known: tp_metrics_open() says why */
     TP_RESULT_EVALUATION,

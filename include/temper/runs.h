@@ -73,7 +73,8 @@ TP_API char *tp_run_index_path(const tp_run_index *x, const tp_run_entry *entry)
 /* Does every word of `filter` fit?  A word is part of path, kind, format, state, algorithm,
  * model or a tag; WHAT:WORD one of these alone ("state:running tag:good sft", "kind:trace"). */
 TP_API bool tp_run_entry_fits(const tp_run_entry *entry, const char *filter);
-/* Set (or take away) a tag of a run, `path` as tp_metrics_open() takes it, or of another result; letters, digits and
+/* Set (or take away) a tag of a run, `path` as tp_metrics_open() takes it, or of another result;
+ * letters, digits and
  * ._-+: alone, at most 64. */
 TP_API TP_CHECKED tp_status tp_run_set_tag(const char *path, const char *tag, bool is_set,
                                            tp_error *err);
