@@ -66,8 +66,7 @@ static int read_numbers(const char *path, double *ret, int n)
     return k;
 }
 
-/* The number behind `name` at the beginning of a line; NaN where there is none. */
-static double find_number(const char *path, const char *name)
+double tp_system_number(const char *path, const char *name)
 {
     char line[256];
     double value = NAN;
@@ -161,7 +160,7 @@ static double group_uses(const char *mount, const char *group, bool is_v2)
     if (read_numbers(path, &bytes, 1) != 1)
         return NAN;
     snprintf(path, sizeof path, "%s%s/memory.stat", mount, group);
-    double files = find_number(path, is_v2 ? "inactive_file" : "total_inactive_file");
+    double files = tp_system_number(path, is_v2 ? "inactive_file" : "total_inactive_file");
     return fmax(bytes - (isnan(files) ? 0 : files), 0);
 }
 
@@ -226,8 +225,8 @@ void tp_limits_memory(tp_limits *ret)
     add(ret, known ? (double)info.totalram * (double)info.mem_unit : UNLIMITED / 2, "%s",
         known ? "physical memory" : "nothing: the size of the memory is unknown");
     if (ret->n)
-        ret->v[0].used = 1024 * (find_number("/proc/meminfo", "MemTotal") -
-                                 find_number("/proc/meminfo", "MemAvailable"));
+        ret->v[0].used = 1024 * (tp_system_number("/proc/meminfo", "MemTotal") -
+                                 tp_system_number("/proc/meminfo", "MemAvailable"));
     visit_cgroups(ret, "memory", visit_memory);
     add_resource(ret, RLIMIT_AS, 0, "RLIMIT_AS (ulimit -v), what is left of it");
     add_resource(ret, RLIMIT_DATA, 5, "RLIMIT_DATA (ulimit -d), what is left of it");
@@ -236,7 +235,7 @@ void tp_limits_memory(tp_limits *ret)
 double tp_limits_own_memory(void)
 {
     static const char path[] = "/proc/self/status";
-    return 1024 * (find_number(path, "RssAnon") + find_number(path, "RssShmem"));
+    return 1024 * (tp_system_number(path, "RssAnon") + tp_system_number(path, "RssShmem"));
 }
 
 /* The mask may be larger than cpu_set_t: asked for with as many processors as it needs. */

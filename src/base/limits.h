@@ -36,6 +36,9 @@ void tp_limits_processors(tp_limits *ret);
 
 /* A file of /proc or /sys for reading, below TEMPER_SYSTEM_ROOT; NULL when it is not there. */
 FILE *tp_system_open(const char *path);
+/* The number behind `name`, and a colon where there is one, at the beginning of a line of such a
+ * file; NaN where there is none. */
+double tp_system_number(const char *path, const char *name);
 
 /* The least; of equals the first. */
 const tp_limit *tp_limits_least(const tp_limits *limits);

@@ -1,3 +1,5 @@
+/* eval_summary.c - what an evaluation shows: shares and means with intervals, clustered by
+ * question, and two evaluations paired by prompt. */
 #include "stats/eval_summary.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* eval_read.c - results of evaluations from their file, prompt by prompt, whoever wrote it. */
 #include "instrument/evaluations/eval_read.h"
 
 #include <math.h>

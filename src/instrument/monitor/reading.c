@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "temper/trace.h"
 
 enum { PATH = 1024, MOST_FOUND = 4096 };
@@ -22,31 +23,10 @@ static const char *under_root(const char *path, char out[PATH])
     return n > 0 && n < PATH ? out : "";
 }
 
-static FILE *open_file(const char *path)
-{
-    char whole[PATH];
-    return fopen(under_root(path, whole), "re");
-}
-
-/* The number behind `key` of a file of lines; NaN. */
-static double number_behind(const char *path, const char *key)
-{
-    char line[256];
-    double v = NAN;
-    size_t n = strlen(key);
-    FILE *f = open_file(path);
-    while (f && isnan(v) && fgets(line, sizeof line, f))
-        if (strncmp(line, key, n) == 0 && sscanf(line + n, " %lf", &v) != 1)
-            v = NAN;
-    if (f)
-        fclose(f);
-    return v;
-}
-
 static double first_number(const char *path)
 {
     double v;
-    FILE *f = open_file(path);
+    FILE *f = tp_system_open(path);
     bool is_read = f && fscanf(f, "%lf", &v) == 1;
     if (f)
         fclose(f);
@@ -59,7 +39,7 @@ static double first_number(const char *path)
 static void read_ticks(tp_reading *r)
 {
     double v[8];
-    FILE *f = open_file("/proc/stat");
+    FILE *f = tp_system_open("/proc/stat");
     int n = f ? fscanf(f, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &v[0], &v[1], &v[2], &v[3], &v[4],
                        &v[5], &v[6], &v[7])
               : 0;
@@ -77,7 +57,7 @@ static double pressure_s(const char *path)
 {
     char line[256];
     double v = NAN;
-    FILE *f = open_file(path);
+    FILE *f = tp_system_open(path);
     while (f && isnan(v) && fgets(line, sizeof line, f)) {
         const char *total = strncmp(line, "some ", 5) == 0 ? strstr(line, "total=") : NULL;
         if (!total || sscanf(total, "total=%lf", &v) != 1)
@@ -92,7 +72,7 @@ static double pressure_s(const char *path)
 static double throttled_s(void)
 {
     char line[PATH], path[2 * PATH] = "";
-    FILE *f = open_file("/proc/self/cgroup");
+    FILE *f = tp_system_open("/proc/self/cgroup");
     while (f && fgets(line, sizeof line, f)) {
         line[strcspn(line, "\n")] = 0;
         if (strncmp(line, "0::/", 4) == 0 && !strstr(line, ".."))
@@ -100,7 +80,7 @@ static double throttled_s(void)
     }
     if (f)
         fclose(f);
-    return path[0] ? number_behind(path, "throttled_usec") * 1e-6 : (double)NAN;
+    return path[0] ? tp_system_number(path, "throttled_usec") * 1e-6 : (double)NAN;
 }
 
 /* Over the entries of a folder whose names begin so: the largest of a file's number, or the sum. */
@@ -170,15 +150,15 @@ static void read_processors(tp_reading *r)
 static void read_memory(tp_reading *r)
 {
     double pages = NAN;
-    FILE *f = open_file("/proc/self/statm");
+    FILE *f = tp_system_open("/proc/self/statm");
     if (!f || fscanf(f, "%*s %lf", &pages) != 1)
         pages = NAN;
     if (f)
         fclose(f);
     r->resident_bytes = pages * (double)sysconf(_SC_PAGESIZE);
-    r->swapped_bytes = number_behind("/proc/self/status", "VmSwap:") * 1024;
-    r->available_bytes = number_behind("/proc/meminfo", "MemAvailable:") * 1024;
-    r->total_bytes = number_behind("/proc/meminfo", "MemTotal:") * 1024;
+    r->swapped_bytes = tp_system_number("/proc/self/status", "VmSwap") * 1024;
+    r->available_bytes = tp_system_number("/proc/meminfo", "MemAvailable") * 1024;
+    r->total_bytes = tp_system_number("/proc/meminfo", "MemTotal") * 1024;
     r->pressure_memory_s = pressure_s("/proc/pressure/memory");
 }
 

@@ -16,16 +16,22 @@ typedef struct {
     bool stops;
 } walk;
 
+/* Where no result lies, and much else does. */
+static bool is_closed(const char *name)
+{
+    static const char *const names[] = {"checkpoints", "samples",   "tensorboard",
+                                        "dump",        "tokenizer", "node_modules"};
+    for (size_t i = 0; i < TP_COUNTOF(names); i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return tp_str_starts(name, "checkpoint-"); /* of transformers */
+}
+
 /* Parts of a run folder of Temper, and what no run lies in. */
 static bool is_part(const char *name)
 {
-    static const char *const parts[] = {"checkpoints", "samples",  "tensorboard",
-                                        "trace",       "dump",     "tokenizer",
-                                        "report",      "profiles", "node_modules"};
-    for (size_t i = 0; i < TP_COUNTOF(parts); i++)
-        if (strcmp(name, parts[i]) == 0)
-            return true;
-    return tp_str_starts(name, "checkpoint-"); /* of transformers */
+    return is_closed(name) || strcmp(name, "trace") == 0 || strcmp(name, "report") == 0 ||
+           strcmp(name, "profiles") == 0;
 }
 
 /* A data set is CSV or JSONL too: only names of logs are opened. */
@@ -130,17 +136,6 @@ typedef struct {
     tp_runs_found found;
     bool stops;
 } file_walk;
-
-/* Where no result lies, and much else does. */
-static bool is_closed(const char *name)
-{
-    static const char *const names[] = {"checkpoints", "samples",   "tensorboard",
-                                        "dump",        "tokenizer", "node_modules"};
-    for (size_t i = 0; i < TP_COUNTOF(names); i++)
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    return tp_str_starts(name, "checkpoint-");
-}
 
 static void look_for_files(file_walk *w, const char *path, int depth)
 {
