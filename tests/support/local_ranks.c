@@ -23,6 +23,7 @@ typedef struct message {
 
 typedef struct {
     pthread_mutex_t lock;
+    pthread_barrier_t all_have_joined;
     int n;
     uint64_t sent;
     message *boxes[MOST_RANKS];
@@ -140,6 +141,8 @@ static void *run(void *user)
     tp_error err = {0};
     if (tp_comm_open_over(&r->table, &comm, &err) != TP_OK)
         abort();
+    /* Who is quick must not fail on purpose where another still joins. */
+    pthread_barrier_wait(&r->w->all_have_joined);
     r->fn(comm, r->user);
     tp_comm_close(comm, TP_OK);
     return NULL;
@@ -150,6 +153,7 @@ void local_ranks_run(int n, void (*fn)(tp_comm *comm, void *user), void *user)
     world w = {.lock = PTHREAD_MUTEX_INITIALIZER, .n = n};
     local_rank *ranks = calloc((size_t)n, sizeof *ranks);
     pthread_t threads[MOST_RANKS];
+    pthread_barrier_init(&w.all_have_joined, NULL, (unsigned)n);
     for (int i = 0; i < n; i++) {
         ranks[i] = (local_rank){.w = &w, .rank = i, .fn = fn, .user = user};
         ranks[i].table = (tp_transport){.version = TP_TRANSPORT_VERSION,
@@ -172,5 +176,6 @@ void local_ranks_run(int n, void (*fn)(tp_comm *comm, void *user), void *user)
             w.boxes[i] = m->next;
             free(m);
         }
+    pthread_barrier_destroy(&w.all_have_joined);
     free(ranks);
 }
