@@ -83,9 +83,8 @@ static void take_member(tp_import *im, const tp_json *v, tp_buf *wants)
         if (!tp_slice_is(v->key, members[i].key))
             continue;
         if (members[i].target)
-            tp_import_put_json(
-                im, tp_import_role(im, "datasets"),
-                tp_arena_printf(&im->arena, "data.train.%s", members[i].target), v);
+            tp_import_put_json(im, tp_import_role(im, "datasets"),
+                               tp_arena_printf(&im->arena, "data.train.%s", members[i].target), v);
         if (!usual || tp_import_one_of(tp_import_spelled(im, v), usual))
             return;
         if (members[i].wants) {

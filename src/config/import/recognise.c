@@ -42,7 +42,8 @@ tp_status tp_import_not_these(const char *path, const tp_json *root, tp_error *e
                        path);
     if (tp_json_get(root, "eval") && tp_json_get(root, "generation"))
         return tp_fail(err, TP_ERR_FORMAT,
-                       "%s is an evaluation: temper eval takes it as it is, without a recipe", path);
+                       "%s is an evaluation: temper eval takes it as it is, without a recipe",
+                       path);
     if (tp_json_get(root, "peft_type"))
         return tp_fail(err, TP_ERR_FORMAT,
                        "%s describes an adapter; policy.model_name=FOLDER trains on it", path);
