@@ -187,6 +187,11 @@ expect 0
 expect_out "cases.yaml:2"
 run bench --cases cases.yaml own/command --rounds 6
 expect 0
+# Started by a program that ignores SIGCHLD, as daemons do: the ends of its own processes are seen all the same.
+last="bench with SIGCHLD ignored"
+env --ignore-signal=CHLD "$TEMPER" bench --cases cases.yaml own/command --rounds 6 --no-history >out 2>err </dev/null
+status=$?
+expect 0
 
 run $worker --aa
 expect 0
