@@ -11,7 +11,7 @@ stops=19
 words="train tiny.yaml sft.max_num_steps=300 sft.val_period=0 checkpointing.save_period=100 sft.max_num_epochs=100000"
 one="$TEMPER $words run.dir=stopped engine.threads=1"
 # shellcheck disable=SC2086
-ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" TEMPER_TEST_SIGNAL=$stops:20 \
+TEMPER_TEST_SIGNAL=$stops:20 \
     mpirun --oversubscribe -n 1 $one : -n 1 -x TEMPER_TEST_SIGNAL -x LD_PRELOAD="$BUILD/tests/libsignal_at_step.so" $one : \
     -n 1 $one >out 2>err </dev/null &
 pid=$!
