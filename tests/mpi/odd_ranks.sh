@@ -16,9 +16,9 @@ TEMPER_TEST_SIGNAL=$stops:20 \
     -n 1 $one >out 2>err </dev/null &
 pid=$!
 last="a run with a rank that is stopped"
-wait_until 'grep -q "waits for rank 1 ($host, process [0-9]*) for [0-9]* s" err'
-slow=$(sed -n "s/.*waits for rank 1 ($host, process \([0-9]*\)).*/\1/p" err | head -n 1)
-is "the state of the process that is waited for" "$(sed -n 's/^State:[^A-Z]*\([A-Z]\).*/\1/p' "/proc/$slow/status")" T
+wait_until 'slow=$(process_of "$pid" 1)'
+wait_until 'grep -q "^State:[^A-Z]*T" "/proc/$slow/status"'
+wait_until 'grep -q "waits for rank 1 ($host, process $slow) for [0-9]* s" err'
 sleep "${TEMPER_PAUSE:-0}" # no verdict: longer by hand
 kill -CONT "$slow"
 wait $pid
