@@ -303,6 +303,7 @@ void tp_run_dashboard_html(const tp_analysis *a, tp_metrics *run, tp_buf *out)
 {
     dashboard d = {.analysis = a, .run = run};
     tp_picture picture = make_picture(&d);
+    picture.title = picture.subtitle = NULL;
     picture.follows_scheme = true;
     put_body(&d, &picture, out);
     release(&d);
