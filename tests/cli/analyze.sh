@@ -124,6 +124,8 @@ else
     grep -q "dashboard.png and dashboard.pdf are not drawn: librsvg" err || fail "no word about the PNG"
 fi
 grep -qF '| convergence | ' report/report.md || fail "the report lacks convergence"
+grep -qF '![The dashboard](dashboard.svg)' report/report.md || fail "the report lacks its picture"
+grep -qi '| *-*nan' report/report.md && fail "nan in the report: $(grep -i nan report/report.md)"
 run analyze
 expect 2
 finish

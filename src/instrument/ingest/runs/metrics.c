@@ -77,6 +77,10 @@ static void list_below(const below *b, size_t skip, tp_buf *out)
 static tp_status fail_unknown(const tp_run_place *place, tp_error *err)
 {
     tp_buf names = {0};
+    if (!place->is_dir && place->n_head > 1 && memcmp(place->head, "\x1f\x8b", 2) == 0)
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "'%s' is compressed (gzip), and runs are read as they are: gunzip -k it",
+                       place->path);
     for (size_t i = 0; tp_run_readers[i]; i++)
         tp_buf_addf(&names, "%s%s", i ? "; " : "", tp_run_readers[i]->about);
     tp_status status = tp_fail(err, TP_ERR_FORMAT, "'%s' holds no run that is known; known are: %s",
