@@ -45,4 +45,12 @@ while read -r page name part rest; do
         esac
     done
 done <commands
+
+# What is explained by its words are words of the program.
+awk -F'|' '/^\|/ { print $2 }' "$SOURCE/docs/guide/troubleshooting.md" | grep -o '`[^`]*`' | tr -d '`' | sed 's/[.][.][.]/\n/g' |
+    sed 's/^[;: ]*//; s/[;: ]*$//' | grep '.....' | grep -v '^temper \|^--' >pieces
+[ "$(wc -l <pieces)" -gt 10 ] || fail "there are only $(wc -l <pieces) pieces of messages"
+while read -r piece; do
+    grep -qaF -- "$piece" "$TEMPER" || fail "troubleshooting.md: no message has '$piece'"
+done <pieces
 finish
