@@ -20,6 +20,15 @@ expect_out "same" "another seed may differ"
 run compare a.jsonl b.jsonl
 expect 1
 expect_out "train/loss" "worse"
+# A hash of the data is no quantity that differs by so and so much.
+for side in c d; do
+    for i in 1 2 3 4 5 6; do
+        echo "{\"step\": $i, \"train/loss\": $((9 - i)), \"train/data_fingerprint\": $i$(printf %d "'$side")}"
+    done >$side.jsonl
+done
+run compare c.jsonl d.jsonl --json
+expect 0
+is "metrics that are compared" "$(grep -c '"name": "train/' out)" 1
 run compare b.jsonl a.jsonl --json
 expect 0
 expect_out '"verdict": "better"' '"effect": -0.5' '"adjustment": "holm"'
