@@ -110,7 +110,7 @@ static tp_status build(tp_engine *e, int32_t n_blocks, int64_t positions, tp_err
     double context = 0.5 * (double)o->max_length;
     TP_TRY(tp_program_add(e->program, "generate", e->states, context, &e->graph, err));
     tp_graph *g = tp_program_graph(e->program, e->graph);
-    g->weights_stay = true;
+    g->weights_stay = !o->gathers;
     int64_t table[] = {o->max_running, e->table_width};
     tp_forward forward = {.tokens = input(g, "tokens", TP_DTYPE_I32, T, 1),
                           .positions = input(g, "positions", TP_DTYPE_I32, T, 1),

@@ -183,7 +183,7 @@ static bool is_idle(const tp_engine *e) { return e->n_running == 0 && e->n_waiti
 static tp_status step(tp_engine *e, tp_error *err)
 {
     gather_rows(e);
-    if (e->n_tokens == 0)
+    if (e->n_tokens == 0 && !e->options.gathers)
         return TP_OK;
     int64_t before = e->stats.decode_tokens;
     TP_TRY(run_graph(e, err));
@@ -198,16 +198,26 @@ static tp_status step(tp_engine *e, tp_error *err)
     return TP_OK;
 }
 
+/* Or another rank is, for whose step weights are gathered. */
+static tp_status is_busy(const tp_engine *e, bool *ret, tp_error *err)
+{
+    double any = !is_idle(e);
+    TP_TRY(tp_comm_max(e->options.comm, &any, 1, err));
+    *ret = any > 0;
+    return TP_OK;
+}
+
 tp_status tp_engine_step(tp_engine *e, bool *ret_is_busy, tp_error *err)
 {
-    if (!is_idle(e)) {
+    TP_TRY(is_busy(e, ret_is_busy, err));
+    if (*ret_is_busy) {
         double start = tp_clock_s();
         TP_TRY(step(e, err));
         double seconds = tp_clock_s() - start;
         e->stats.seconds += seconds;
         *(e->n_prompt_rows > 0 ? &e->stats.prefill_s : &e->stats.decode_s) += seconds;
     }
-    *ret_is_busy = !is_idle(e);
+    *ret_is_busy &= e->options.comm || !is_idle(e);
     return TP_OK;
 }
 

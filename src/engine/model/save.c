@@ -24,7 +24,7 @@ typedef struct {
 typedef tp_status (*shard_writer)(const char *path, const tp_tensor_out *tensors, size_t n,
                                   tp_error *err);
 
-static tp_status check_room(saving *s, tp_error *err)
+static tp_status check_room(const saving *s, tp_error *err)
 {
     enum { HEADER_PER_TENSOR = 256, SMALL_FILES = 64 << 10 };
     struct statvfs fs;

@@ -199,6 +199,7 @@ typedef struct {
         bool error_feedback;
         double topk;
         bool reshard_after_forward;
+        bool gathered_copy;
         int64_t ranks_per_node; /* TP_OPT_UNSET_INT: as hosts are */
     } distributed;
     /* Not of the configuration: who trains together, and with how many threads here (0: as
