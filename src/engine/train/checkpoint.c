@@ -75,7 +75,7 @@ static tp_status save_optimizer(const tp_states *states, const tp_ranks *ranks,
                                                    : s->name,
                                  .dtype = s->dtype,
                                  .rank = s->rank,
-                                 .dim = {s->dim[0], s->dim[1]},
+                                 .dim = {tp_tensor_dim(s, 0), tp_tensor_dim(s, 1)},
                                  .source = s,
                                  .read = tp_tensor_read,
                                  .src_dtype = s->dtype};

@@ -44,6 +44,8 @@ static tp_status read_own(const range *r, const tp_tensor *own, tp_shard shard, 
 static tp_status gather(const tp_ranks *ranks, const range *r, const tp_tensor *own, char *data,
                         tp_error *err)
 {
+    if (own && tp_is_sliced(own))
+        return tp_slices_gather(ranks, own, r->first, r->count, data, err);
     tp_shard shard = tp_ranks_shard(ranks);
     int n = shard.count;
     size_t begin, size = own ? tp_dtype_size(own->dtype) : sizeof(float);

@@ -134,9 +134,10 @@ static void play_graph(const tp_run_graphs *graphs, const char *name, const tp_m
 bool tp_strategy_is_possible(const tp_train_options *o, int ranks, int i, tp_train_options *ret)
 {
     *ret = *o;
-    ret->ranks.ranks = ranks;
+    ret->ranks = (tp_ranks){.ranks = ranks};
     ret->distributed.strategy = i;
-    return tp_ranks_check(ret, NULL) == TP_OK && tp_ranks_find_nodes(ret, NULL) == TP_OK;
+    return tp_ranks_check(ret, NULL) == TP_OK && tp_ranks_divide(ret, NULL) == TP_OK &&
+           tp_ranks_find_nodes(ret, NULL) == TP_OK;
 }
 
 tp_status tp_strategy_plan_make(const tp_train_options *o, const tp_model *model,
