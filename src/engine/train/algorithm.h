@@ -261,6 +261,10 @@ TP_CHECKED tp_status tp_trainer_update(trainer *t, step_result *r, uint32_t n_mi
 double tp_trainer_lr(const trainer *t, double base);
 /* ranks.c */
 int tp_trainer_ranks(const trainer *t);
+/* Shares of the data, and which one is this rank's: of those that share the layers the same. */
+uint32_t tp_trainer_shares(const trainer *t);
+uint32_t tp_trainer_share(const trainer *t);
+bool tp_trainer_reads_together(const trainer *t); /* weights: no rank has all of them */
 bool tp_trainer_tells(const trainer *t);    /* its figures count, when those of all are added up */
 bool tp_trainer_is_first(const trainer *t); /* the rank that writes and speaks */
 /* A step's figures, which each rank has of its share, become those of all. */

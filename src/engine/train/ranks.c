@@ -22,6 +22,14 @@ const char *tp_strategy_name(int strategy)
 }
 
 int tp_trainer_ranks(const trainer *t) { return tp_comm_size(t->comm); }
+uint32_t tp_trainer_shares(const trainer *t) { return (uint32_t)TP_MAX(t->o->ranks.ranks, 1); }
+uint32_t tp_trainer_share(const trainer *t) { return (uint32_t)t->o->ranks.rank; }
+bool tp_trainer_reads_together(const trainer *t)
+{
+    return tp_trainer_ranks(t) > 1 && (t->o->distributed.strategy >= TP_STRATEGY_FULL_SHARD ||
+                                       t->o->ranks.tensor.count > 1);
+}
+
 /* Of those that share the layers, which have the same figures, the first tells them. */
 bool tp_trainer_tells(const trainer *t) { return t->o->ranks.tensor.index == 0; }
 bool tp_trainer_is_first(const trainer *t) { return tp_comm_rank(t->comm) == 0; }
@@ -205,7 +213,7 @@ tp_status tp_ranks_open(trainer *t, tp_train_options *own, tp_train_hooks *hooks
 {
     char what[128];
     if (!tp_comm_is_launched(what, sizeof what))
-        return TP_OK;
+        return tp_ranks_divide(own, err);
     TP_TRY(tp_comm_open(&t->comm, err));
     own->ranks =
         (tp_ranks){.comm = t->comm, .rank = tp_comm_rank(t->comm), .ranks = tp_comm_size(t->comm)};
@@ -242,7 +250,7 @@ tp_status tp_ranks_open_stage(trainer *t, const tp_trainer_stage *stage, tp_erro
 {
     /* Graphs and weights leave no files, and take their time on every rank. */
     bool at_once = stage->gives & (TP_HAS_SESSION | TP_HAS_WEIGHTS);
-    if (t->o->distributed.strategy >= TP_STRATEGY_FULL_SHARD) /* what reads weights is of all */
+    if (tp_trainer_reads_together(t)) /* what reads weights is of all */
         at_once |= (stage->gives & TP_IS_READY) != 0;
     bool is_first = tp_comm_local_rank(t->comm) == 0;
     if (!t->comm)
