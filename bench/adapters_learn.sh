@@ -1,5 +1,6 @@
 #!/bin/sh
-# bench/adapters_learn.sh --temper PROGRAM [--seeds "1 2 3"] [--runs FOLDER]
+# bench/adapters_learn.sh --temper PROGRAM [--seeds "1 2 3"] [--algorithms "dpo grpo"] [--kinds "full lora nf4"]
+#                         [--factors "10"] [--full-factors "1"] [--runs FOLDER]
 #
 # Do DPO and GRPO learn with an adapter what they learn with all weights?  On the task of `make demo`: the
 # small model of recipes/demo.yaml adds well and ends most answers in a stray digit, as its data did.
@@ -8,18 +9,24 @@
 #   DPO   on 2048 pairs: the sum, and the sum with a stray digit behind it
 #   GRPO  recipes/demo-grpo.yaml: 1 for a right answer, 0 for any other
 #
-# each with all weights, with LoRA (rank 16 on all products, ten times the learning rate), and with the same
-# over a base in 4 bits; the reference is the base itself.  Every model answers 256 sums that it never
-# saw, 8 times each (recipes/demo-eval.yaml).  Prints pass@1 with its interval and how much is trained.
+# each with all weights (full), with LoRA (rank 16 on all products), and with the same over a base in 4 bits (nf4);
+# the reference is the base itself.  Learning rates are multiples of 5e-6 (DPO) and 1e-4 (GRPO): --factors those of
+# adapters, --full-factors those of all weights.  Every model answers 256 sums that it never saw, 8 times each
+# (recipes/demo-eval.yaml).  Prints pass@1 with its interval and how much is trained.
 set -eu
-temper= seeds="1 2 3" runs=
+temper= seeds="1 2 3" algorithms="dpo grpo" kinds="full lora nf4" factors=10 full_factors=1 runs=
 while [ $# -gt 0 ]; do
     case $1 in
     --temper) temper=$(realpath "$2") ;;
     --seeds) seeds=$2 ;;
+    --algorithms) algorithms=$2 ;;
+    --kinds) kinds=$2 ;;
+    --factors) factors=$2 ;;
+    --full-factors) full_factors=$2 ;;
     --runs) runs=$(realpath -m "$2") ;;
     *)
-        echo "usage: bench/adapters_learn.sh --temper PROGRAM [--seeds \"1 2 3\"] [--runs FOLDER]" >&2
+        echo "usage: bench/adapters_learn.sh --temper PROGRAM [--seeds \"1 2 3\"] [--algorithms \"dpo grpo\"]" \
+            "[--kinds \"full lora nf4\"] [--factors \"10\"] [--full-factors \"1\"] [--runs FOLDER]" >&2
         exit 2
         ;;
     esac
@@ -71,6 +78,23 @@ train() {
         python3 -c 'import json, sys; print(json.load(sys.stdin)["memory"]["gradients"] // 4)')
 }
 
+# learn dpo|grpo KIND FACTOR: from $model, with $seed; and how well it answers then
+learn() {
+    name=$1-$2-x$3-$seed
+    [ "$1" = dpo ] && least=5.0e-6 || least=1.0e-4
+    rate=$(awk -v least=$least -v factor="$3" 'BEGIN {printf "%.4e", least * factor}')
+    common="policy.model_name=$model seed=$seed $1.val_period=0 policy.optimizer.kwargs.lr=$rate"
+    # shellcheck disable=SC2086 # words
+    if [ "$1" = dpo ]; then
+        train "$name" "$2" recipes/dpo.yaml $common policy.tokenizer.chat_template=null \
+            data.train.data_path="$runs/pairs-$seed.jsonl" data.train.split_validation_size=0 dpo.max_num_steps=64 \
+            policy.max_total_sequence_length=32 policy.train_micro_batch_size=32
+    else
+        train "$name" "$2" recipes/demo-grpo.yaml $common
+    fi
+    score "$name" "$runs/$name" "$seed" "$trained"
+}
+
 printf '%-22s %10s %8s   %s\n' model trained pass@1 "95% interval"
 for seed in $seeds; do
     base=$runs/base-$seed
@@ -78,18 +102,11 @@ for seed in $seeds; do
     model=$(echo "$base"/checkpoints/step-*/model)
     score "base-$seed" "$model" "$seed" -
     pairs "$seed" >"$runs/pairs-$seed.jsonl"
-    for kind in full lora nf4; do
-        rate=$([ $kind = full ] && echo 5.0e-6 || echo 5.0e-5)
-        train "dpo-$kind-$seed" $kind recipes/dpo.yaml policy.model_name="$model" seed="$seed" \
-            policy.tokenizer.chat_template=null data.train.data_path="$runs/pairs-$seed.jsonl" \
-            data.train.split_validation_size=0 dpo.val_period=0 dpo.max_num_steps=64 \
-            policy.max_total_sequence_length=32 policy.train_micro_batch_size=32 policy.optimizer.kwargs.lr=$rate
-        score "dpo-$kind-$seed" "$runs/dpo-$kind-$seed" "$seed" "$trained"
-    done
-    for kind in full lora nf4; do
-        rate=$([ $kind = full ] && echo 1.0e-4 || echo 1.0e-3)
-        train "grpo-$kind-$seed" $kind recipes/demo-grpo.yaml policy.model_name="$model" seed="$seed" \
-            grpo.val_period=0 policy.optimizer.kwargs.lr=$rate
-        score "grpo-$kind-$seed" "$runs/grpo-$kind-$seed" "$seed" "$trained"
+    for algorithm in $algorithms; do
+        for kind in $kinds; do
+            for factor in $([ "$kind" = full ] && echo "$full_factors" || echo "$factors"); do
+                learn "$algorithm" "$kind" "$factor"
+            done
+        done
     done
 done

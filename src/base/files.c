@@ -449,10 +449,11 @@ void tp_map_close(tp_map_file *map)
     *map = (tp_map_file){0};
 }
 
-/* Hands the file to `take` piece by piece. */
+/* Hands `bytes` of the file from `at` on, or what there is, to `take` chunk by chunk. */
 typedef tp_status (*take_chunk)(void *context, const char *data, size_t n, tp_error *err);
 
-static tp_status for_each_chunk(const char *path, take_chunk take, void *context, tp_error *err)
+static tp_status for_each_chunk(const char *path, uint64_t at, uint64_t bytes, take_chunk take,
+                                void *context, tp_error *err)
 {
     int fd;
     int64_t size;
@@ -461,14 +462,17 @@ static tp_status for_each_chunk(const char *path, take_chunk take, void *context
     tp_status status = TP_OK;
     if (!chunk)
         status = tp_fail(err, TP_ERR_NOMEM, "cannot read %s: out of memory", path);
-    while (status == TP_OK) {
-        ssize_t got = read_full(fd, chunk, CHUNK);
+    else if (lseek(fd, (off_t)at, SEEK_SET) < 0)
+        status = files_fail(err, "read", path, errno);
+    while (status == TP_OK && bytes) {
+        ssize_t got = read_full(fd, chunk, TP_MIN(bytes, (uint64_t)CHUNK));
         if (got < 0)
             status = files_fail(err, "read", path, errno);
         else if (got == 0)
             break;
         else
             status = take(context, chunk, (size_t)got, err);
+        bytes -= (uint64_t)(got > 0 ? got : 0);
     }
     free(chunk);
     close(fd);
@@ -486,7 +490,7 @@ tp_status tp_file_copy(const char *from, const char *to, tp_error *err)
         return files_fail(err, "copy", from, tp_dir_exists(from) ? EISDIR : ENOENT);
     tp_writer *w;
     TP_TRY(tp_writer_open(&w, to, err));
-    tp_status status = for_each_chunk(from, copy_chunk, w, err);
+    tp_status status = for_each_chunk(from, 0, UINT64_MAX, copy_chunk, w, err);
     if (status != TP_OK) {
         tp_writer_abandon(w);
         return status;
@@ -501,15 +505,44 @@ static tp_status hash_chunk(void *context, const char *data, size_t n, tp_error 
     return TP_OK;
 }
 
-tp_status tp_file_hash(const char *path, char ret_hash[33], tp_error *err)
+static tp_status hash_range(const char *path, uint64_t at, uint64_t bytes, char ret_hash[33],
+                            tp_error *err)
 {
     XXH3_state_t *state = XXH3_createState();
     if (!state)
         return tp_fail(err, TP_ERR_NOMEM, "cannot hash %s: out of memory", path);
     XXH3_128bits_reset(state);
-    tp_status status = for_each_chunk(path, hash_chunk, state, err);
+    tp_status status = for_each_chunk(path, at, bytes, hash_chunk, state, err);
     if (status == TP_OK)
         tp_files_hash_text(state, ret_hash);
     XXH3_freeState(state);
     return status;
+}
+
+tp_status tp_file_hash(const char *path, char ret_hash[33], tp_error *err)
+{
+    return hash_range(path, 0, UINT64_MAX, ret_hash, err);
+}
+
+size_t tp_file_pieces(uint64_t bytes)
+{
+    return bytes ? (size_t)((bytes + TP_FILE_PIECE - 1) / TP_FILE_PIECE) : 1;
+}
+
+tp_status tp_file_hash_piece(const char *path, size_t piece, char ret_hash[33], tp_error *err)
+{
+    return hash_range(path, (uint64_t)piece * TP_FILE_PIECE, TP_FILE_PIECE, ret_hash, err);
+}
+
+tp_status tp_file_join_hashes(const char (*pieces)[33], size_t n, char ret_hash[33], tp_error *err)
+{
+    XXH3_state_t *state = XXH3_createState();
+    if (!state)
+        return tp_fail(err, TP_ERR_NOMEM, "cannot hash %zu pieces: out of memory", n);
+    XXH3_128bits_reset(state);
+    for (size_t i = 0; i < n; i++)
+        XXH3_128bits_update(state, pieces[i], 32);
+    tp_files_hash_text(state, ret_hash);
+    XXH3_freeState(state);
+    return TP_OK;
 }

@@ -79,6 +79,11 @@ void tp_map_close(tp_map_file *map); /* zeroed is a no-op */
 typedef struct tp_writer tp_writer;
 TP_CHECKED tp_status tp_writer_open(tp_writer **ret, const char *path, tp_error *err);
 TP_CHECKED tp_status tp_writer_write(tp_writer *w, const void *data, size_t n, tp_error *err);
+/* A file that several write at once: one makes it as large as it will be, each opens it to write
+ * in its places.  Of such a file the checksum is not that of its contents. */
+TP_CHECKED tp_status tp_writer_extend(tp_writer *w, uint64_t bytes, tp_error *err);
+TP_CHECKED tp_status tp_writer_open_inside(tp_writer **ret, const char *path, tp_error *err);
+TP_CHECKED tp_status tp_writer_go_to(tp_writer *w, uint64_t at, tp_error *err);
 /* Flush, fsync, close; ret_hash (33 bytes, hex) and ret_bytes may be NULL.  The
  * writer is freed whatever happens. */
 TP_CHECKED tp_status tp_writer_close(tp_writer *w, char *ret_hash, uint64_t *ret_bytes,
@@ -89,6 +94,15 @@ TP_CHECKED tp_status tp_rename_synced(const char *from, const char *to, tp_error
 
 /* XXH3-128 of a file's contents, as 32 hex digits. */
 TP_CHECKED tp_status tp_file_hash(const char *path, char ret_hash[33], tp_error *err);
+
+/* The same of a large file in pieces, by several at once: each piece has its own, and the file's is
+ * that over the digits of all. */
+enum { TP_FILE_PIECE = 64 << 20 };
+size_t tp_file_pieces(uint64_t bytes); /* at least 1 */
+TP_CHECKED tp_status tp_file_hash_piece(const char *path, size_t piece, char ret_hash[33],
+                                        tp_error *err);
+TP_CHECKED tp_status tp_file_join_hashes(const char (*pieces)[33], size_t n, char ret_hash[33],
+                                         tp_error *err);
 
 /* Fault injection for tests: the n-th state-changing call from now (open for
  * writing, write, sync, rename, mkdir, remove) fails with ENOSPC or EIO, a write

@@ -61,7 +61,7 @@ struct tp_writer {
     char *path;
     char *buffer;
     size_t used;
-    uint64_t n_bytes;
+    uint64_t n_bytes, at; /* written; where the next byte goes */
     XXH3_state_t *hash;
     bool failed; /* a write was lost: close must not claim success */
     bool is_unsynced;
@@ -197,12 +197,45 @@ tp_status tp_writer_write(tp_writer *w, const void *data, size_t n, tp_error *er
         return TP_OK;
     XXH3_128bits_update(w->hash, data, n);
     w->n_bytes += n;
+    w->at += n;
     if (n > BUFFER - w->used)
         TP_TRY(flush(w, err));
     if (n >= BUFFER)
         return put(w, data, n, err);
     memcpy(w->buffer + w->used, data, n);
     w->used += n;
+    return TP_OK;
+}
+
+tp_status tp_writer_extend(tp_writer *w, uint64_t bytes, tp_error *err)
+{
+    TP_TRY(flush(w, err));
+    if (tp_files_fault(ENOSPC) || ftruncate(w->fd, (off_t)bytes) != 0) {
+        w->failed = true;
+        return tp_files_fail_output(err, "write", w->path, errno);
+    }
+    return TP_OK;
+}
+
+tp_status tp_writer_open_inside(tp_writer **ret, const char *path, tp_error *err)
+{
+    int fd = -1;
+    if (!tp_files_fault(EIO))
+        fd = open(path, O_WRONLY | O_CLOEXEC);
+    return fd < 0 ? tp_files_fail_output(err, "open", path, errno)
+                  : tp_writer_take(ret, fd, path, err);
+}
+
+tp_status tp_writer_go_to(tp_writer *w, uint64_t at, tp_error *err)
+{
+    if (at == w->at)
+        return TP_OK;
+    TP_TRY(flush(w, err));
+    if (lseek(w->fd, (off_t)at, SEEK_SET) < 0) {
+        w->failed = true;
+        return tp_files_fail_output(err, "write", w->path, errno);
+    }
+    w->at = at;
     return TP_OK;
 }
 

@@ -1,6 +1,7 @@
 /* cmd_alarms.c - `temper alarms`: rules replayed over a run, whoever ran it. */
 #include "cli/cli.h"
 #include "cli/runs.h"
+#include "cli/waiting.h"
 #include "temper/monitor.h"
 
 typedef struct {
@@ -25,13 +26,17 @@ static int replay(const flags *f, const char *path, tp_error *err)
     tp_alarms *alarms;
     if (tp_alarms_open(f->rules.items, (size_t)f->rules.n, f->file, &alarms, err) != TP_OK)
         return tp_cli_fail(err);
+    tp_waiting_begin("temper alarms: reading");
     if (tp_metrics_open(path, NULL, &m, err) != TP_OK) {
         tp_alarms_close(alarms);
         return tp_cli_fail(err);
     }
+    tp_waiting_end();
     tp_runs_say_notes(m);
+    tp_waiting_begin("temper alarms: trying the rules");
     tp_alarms_hear(alarms, m);
     char *text = f->json ? tp_alarms_json(alarms) : tp_alarms_text(alarms, tp_cli_width());
+    tp_waiting_end();
     fputs(text, stdout);
     tp_free(text);
     int status = tp_alarms_count(alarms) ? TP_EXIT_WORSE : 0;

@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/text_flags.h"
+#include "cli/waiting.h"
 #include "temper/chat.h"
 
 typedef struct {
@@ -251,7 +252,9 @@ int tp_cmd_chat(int argc, char **argv)
     tp_text_generator *gen = NULL;
     options.notice = notice;
     options.user = &c;
+    tp_waiting_begin("temper chat: reading the model");
     tp_status status = tp_text_generator_open(words[0], &options, &gen, &err);
+    tp_waiting_end();
     if (status == TP_OK)
         status = run(&c, &f, gen, &err);
     tp_text_generator_free(gen);

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/find_recipe.h"
 #include "cli/stop.h"
+#include "cli/waiting.h"
 #include "temper/evaluate.h"
 
 typedef struct {
@@ -65,6 +66,7 @@ static void on_progress(void *user, const tp_evaluator_progress *p)
 static void say(void *user, const char *text)
 {
     (void)user;
+    tp_waiting_end();
     fprintf(stderr, "temper eval: %s\n", text);
 }
 
@@ -102,9 +104,12 @@ static tp_status run(const flags *f, char **words, int n, tp_error *err)
                                           .user = &s,
                                           .out = f->out};
     tp_status status = tp_cli_find_recipe(&words, &n, path, err);
-    if (status == TP_OK)
+    if (status == TP_OK) {
+        tp_waiting_begin("temper eval: reading the model");
         status = tp_evaluator_open(path[0] ? path : NULL, (const char *const *)words, (size_t)n,
                                    &options, &e, err);
+        tp_waiting_end();
+    }
     if (status == TP_OK)
         status = tp_evaluator_run(e, err);
     if (status == TP_OK)
@@ -136,9 +141,11 @@ static int from_files(char **words, int n, const flags *f)
         return TP_EXIT_INPUT;
     }
     if ((is_compare && n == 3) || (is_summary && n == 2)) {
+        tp_waiting_begin("temper eval: reading and resampling");
         tp_status status = is_compare
                                ? tp_evaluation_compare(words[1], words[2], &o, &text, &n_text, &err)
                                : tp_evaluation_summarize(words[1], &o, &text, &n_text, &err);
+        tp_waiting_end();
         return status == TP_OK ? tp_cli_verdict(print(text, n_text), worse) : tp_cli_fail(&err);
     }
     if (is_compare)

@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/text_flags.h"
+#include "cli/waiting.h"
 
 enum { MOST_NAME = 64 };
 
@@ -215,7 +216,9 @@ static tp_status generate(const flags *f, char **words, int n,
 {
     tp_text_generator *gen = NULL;
     tp_text_prompts *prompts = NULL;
+    tp_waiting_begin("temper generate: reading the model");
     tp_status status = tp_text_generator_open(words[0], options, &gen, err);
+    tp_waiting_end();
     if (status == TP_OK)
         status = tp_text_prompts_new(gen, &prompts, err);
     if (status == TP_OK)

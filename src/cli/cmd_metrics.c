@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/runs.h"
 #include "cli/stop.h"
+#include "cli/waiting.h"
 #include "temper/monitor.h"
 
 typedef struct {
@@ -53,8 +54,10 @@ static tp_status show(const flags *f, char **words, int n, tp_error *err)
     const tp_metrics_options options = {.size = sizeof options, .run = f->run};
     if (f->points)
         (void)tp_points_view_named(f->points, &view);
+    tp_waiting_begin("temper metrics: reading");
     if (tp_metrics_open(words[0], &options, &m, err) != TP_OK)
         return err->status;
+    tp_waiting_end();
     tp_runs_say_notes(m);
     const char *const *tags = (const char *const *)(words + 1);
     char *text = NULL;

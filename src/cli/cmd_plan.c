@@ -1,6 +1,7 @@
 /* cmd_plan.c - `temper plan`: does a run fit, what does it take, how long is a step. */
 #include "cli/cli.h"
 #include "cli/find_recipe.h"
+#include "cli/waiting.h"
 #include "temper/plan.h"
 
 typedef struct {
@@ -59,6 +60,7 @@ int tp_cmd_plan(int argc, char **argv)
                                .ranks = (int)ranks,
                                .network = f.network,
                                .note = note};
+    tp_waiting_begin("temper plan: planning");
     tp_status done = tp_training_plan_text(path[0] ? path : NULL, (const char *const *)words,
                                            (size_t)n, &o, &text, &fits, &err);
     int status = tp_cli_print(done, text, &err);

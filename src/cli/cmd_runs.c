@@ -1,6 +1,7 @@
 /* cmd_runs.c - `temper runs`: every run of a folder, whoever ran it, and what was measured. */
 
 #include "cli/cli.h"
+#include "cli/waiting.h"
 #include "temper/runs.h"
 
 typedef struct {
@@ -23,6 +24,7 @@ static tp_status list(const flags *f, const char *folder, tp_error *err)
     tp_run_index *x;
     const tp_run_index_options options = {
         .size = sizeof options, .without_cache = f->fresh, .all_kinds = true};
+    tp_waiting_begin("temper runs: looking for runs");
     tp_status status = tp_run_index_open(folder, &options, &x, err);
     if (status != TP_OK)
         return status;
@@ -30,6 +32,7 @@ static tp_status list(const flags *f, const char *folder, tp_error *err)
     if (status == TP_OK) {
         char *text = f->json ? tp_run_index_json(x, f->filter)
                              : tp_run_index_text(x, f->filter, tp_cli_width());
+        tp_waiting_end();
         fputs(text, stdout);
         tp_free(text);
     }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/waiting.h"
 #include "temper/serve.h"
 
 typedef struct {
@@ -60,8 +61,10 @@ int tp_cmd_serve(int argc, char **argv)
                                       .without_index = f.fresh};
     if (pipe(end_pipe) != 0)
         return tp_cli_refuse("serve", "no pipe: %s", strerror(errno));
+    tp_waiting_begin("temper serve: looking for runs");
     if (tp_server_start(n ? words[0] : "runs", &options, &server, &err) != TP_OK)
         return tp_cli_fail(&err);
+    tp_waiting_end();
     tp_cli_catch(SIGINT, end);
     tp_cli_catch(SIGTERM, end);
     printf("%s\n", tp_server_url(server));

@@ -1,6 +1,7 @@
 /* cmd_simulate.c - `temper simulate`: the run on a network of many ranks, which is not there. */
 #include "cli/cli.h"
 #include "cli/find_recipe.h"
+#include "cli/waiting.h"
 #include "temper/simulate.h"
 
 typedef struct {
@@ -57,6 +58,7 @@ int tp_cmd_simulate(int argc, char **argv)
                                    .slow_link = f.slow_link,
                                    .picture = f.picture,
                                    .note = note};
+    tp_waiting_begin("temper simulate: playing the ranks");
     tp_status done = tp_simulate_text(path[0] ? path : NULL, (const char *const *)words, (size_t)n,
                                       &o, &text, &err);
     return tp_cli_print(done, text, &err);

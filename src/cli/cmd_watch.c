@@ -9,6 +9,7 @@
 
 #include "cli/cli.h"
 #include "cli/stop.h"
+#include "cli/waiting.h"
 #include "temper/monitor.h"
 
 typedef struct {
@@ -146,8 +147,10 @@ int tp_cmd_watch(int argc, char **argv)
     int n = tp_cli_parse(&usage, argc, argv, &f, words);
     if (n < 0)
         return n == -2 ? 0 : 2;
+    tp_waiting_begin("temper watch: reading");
     if (tp_watch_open((const char *const *)words, (size_t)n, f.rules, &w, &err) != TP_OK)
         return tp_cli_fail(&err);
+    tp_waiting_end();
     tp_cli_catch_stop();
     if (tp_cli_terminal(stdout) && !f.once) {
         watch_screen(w, f.interval);

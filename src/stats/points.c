@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "stats/descriptive.h"
 #include "stats/trend_internal.h"
 
 static int compare_points(const void *a, const void *b)
@@ -17,7 +18,7 @@ tp_status tp_points_sorted(const double *x, const double *y, size_t n, tp_point 
 {
     size_t bytes;
     tp_point *v;
-    if (__builtin_mul_overflow(2 * n + 1, sizeof *v, &bytes) || !(v = malloc(bytes)))
+    if (__builtin_mul_overflow(n + 1, sizeof *v, &bytes) || !(v = malloc(bytes)))
         return tp_fail(err, TP_ERR_NOMEM, "no memory for a series of %zu values", n);
     for (size_t i = 0; i < n; i++)
         v[i] = (tp_point){tp_x_at(x, i), y[i]};
@@ -27,34 +28,50 @@ tp_status tp_points_sorted(const double *x, const double *y, size_t n, tp_point 
     return TP_OK;
 }
 
-uint64_t tp_count_inversions(tp_point *v, size_t n)
+/* One turn of a merge sort: runs of `width` in pairs from one place to the other. */
+static uint64_t merge_runs(const double *from, double *to, size_t n, size_t width)
 {
-    tp_point *from = v, *to = v + n;
     uint64_t inversions = 0;
-    for (size_t width = 1; width < n; width *= 2) {
-        for (size_t lo = 0; lo < n; lo += 2 * width) {
-            size_t middle = lo + width < n ? lo + width : n;
-            size_t hi = lo + 2 * width < n ? lo + 2 * width : n;
-            size_t i = lo, j = middle, k = lo;
-            while (i < middle && j < hi) { /* no branch: it would be a toss of a coin */
-                size_t falls = from[j].y < from[i].y;
-                inversions += (middle - i) & (0 - falls);
-                to[k++] = from[i ^ ((i ^ j) & (0 - falls))];
-                j += falls;
-                i += 1 - falls;
-            }
-            while (i < middle)
-                to[k++] = from[i++];
-            while (j < hi)
-                to[k++] = from[j++];
+    for (size_t lo = 0; lo < n; lo += 2 * width) {
+        size_t middle = lo + width < n ? lo + width : n;
+        size_t hi = lo + 2 * width < n ? lo + 2 * width : n;
+        size_t i = lo, j = middle, k = lo;
+        while (i < middle && j < hi) { /* no branch: it would be a toss of a coin */
+            size_t falls = from[j] < from[i];
+            inversions += (middle - i) & (0 - falls);
+            to[k++] = from[i ^ ((i ^ j) & (0 - falls))];
+            j += falls;
+            i += 1 - falls;
         }
-        tp_point *swap = from;
+        memcpy(to + k, from + i, (middle - i) * sizeof *to);
+        memcpy(to + k + (middle - i), from + j, (hi - j) * sizeof *to);
+    }
+    return inversions;
+}
+
+/* Sorted in `v`. */
+static uint64_t merge_sort(double *v, double *work, size_t n, size_t width)
+{
+    double *from = v, *to = work;
+    uint64_t inversions = 0;
+    for (; width < n; width *= 2) {
+        inversions += merge_runs(from, to, n, width);
+        double *swap = from;
         from = to;
         to = swap;
     }
     if (from != v)
         memcpy(v, from, n * sizeof *v);
     return inversions;
+}
+
+uint64_t tp_count_inversions(double *v, size_t n)
+{
+    enum { NEAR = 8192 }; /* values: they and their copy stay in the second cache */
+    uint64_t inversions = 0;
+    for (size_t at = 0; at < n; at += NEAR)
+        inversions += merge_sort(v + at, v + n, n - at < NEAR ? n - at : NEAR, 1);
+    return inversions + merge_sort(v, v + n, n, NEAR);
 }
 
 static void add_group(tp_ties *s, double t)
@@ -64,24 +81,35 @@ static void add_group(tp_ties *s, double t)
     s->triple += t * (t - 1) * (t - 2);
 }
 
-tp_ties tp_ties_of(const tp_point *v, size_t n, bool by_x, bool by_y)
+tp_ties tp_ties_of(const tp_point *v, size_t n, bool by_y)
 {
     tp_ties s = {0, 0, 0};
     for (size_t i = 0, j; i < n; i = j) {
         for (j = i + 1; j < n; j++)
-            if ((by_x && v[j].x > v[i].x) || (by_y && v[j].y > v[i].y))
+            if (v[j].x > v[i].x || (by_y && v[j].y > v[i].y))
                 break;
         add_group(&s, (double)(j - i));
     }
     return s;
 }
 
-double tp_kendall_variance(const tp_point *points, size_t n, tp_point *work)
+tp_ties tp_ties_of_sorted(const double *v, size_t n)
+{
+    tp_ties s = {0, 0, 0};
+    for (size_t i = 0, j; i < n; i = j) {
+        for (j = i + 1; j < n && !(v[j] > v[i]); j++)
+            ;
+        add_group(&s, (double)(j - i));
+    }
+    return s;
+}
+
+double tp_kendall_variance(const tp_point *points, size_t n, double *work)
 {
     double m = (double)n;
-    memcpy(work, points, n * sizeof *work);
-    tp_ties tx = tp_ties_of(work, n, true, false);
-    tp_count_inversions(work, n);
-    tp_ties ty = tp_ties_of(work, n, false, true);
+    for (size_t i = 0; i < n; i++)
+        work[i] = points[i].y;
+    tp_sort(work, n);
+    tp_ties tx = tp_ties_of(points, n, false), ty = tp_ties_of_sorted(work, n);
     return (m * (m - 1) * (2 * m + 5) - tx.cubes - ty.cubes) / 18;
 }

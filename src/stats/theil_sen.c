@@ -1,7 +1,9 @@
 /* theil_sen.c - the median of all slopes without making them all. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
+#include "base/rng.h"
 #include "stats/descriptive.h"
 #include "stats/order.h"
 #include "stats/special.h"
@@ -9,36 +11,55 @@
 #include "stats/trend_internal.h"
 
 /* Few points: all slopes, and selection among them.  Many: the k-th smallest slope by a search
- * for it, where the slopes up to v are counted as the pairs that y - v x puts into reverse
- * order, n log n each time; exact to rounding.  What a search has counted narrows the next. */
-enum { ALL_SLOPES = 2000, KNOWN = 256 };
+ * for two values that have few slopes and the wanted one between them, and selection among
+ * those (Matousek 1991; Dillencourt, Mount and Netanyahu 1992).  The slopes up to v are counted
+ * as the pairs that y - v x puts into reverse order, n log n each time; slopes of pairs drawn
+ * by chance say where to count, so that a few counts do.  What a search has counted narrows the
+ * next. */
+enum { ALL_SLOPES = 2000, KNOWN = 256, MOST_DRAWN = 1 << 17 };
 
 /* So many slopes are at most the value of this key. */
 typedef struct {
     uint64_t key, count;
 } known_count;
 
+/* A point of the order that a line gives them. */
+typedef struct {
+    double value;
+    uint32_t index;
+} placed;
+
 typedef struct {
     const tp_point *points;
     size_t n;
     uint64_t n_slopes;
-    double *slopes; /* all of them, or NULL */
-    tp_point *work; /* 2 n */
+    double largest_x, largest_y, width; /* of |x|, of |y|, and of all x */
+    double *work;                       /* 2 n numbers, or as many as 2 n placed take */
     uint64_t ties;
     known_count *known; /* by key */
     size_t n_known;
+    double *slopes; /* `n_listed` of them, the first one the `listed_from`-th smallest of all */
+    uint64_t listed_from;
+    size_t n_listed;
+    double *drawn; /* slopes of pairs drawn by chance, in order */
+    size_t n_drawn, n_counted;
 } slopes;
 
-static uint64_t count_up_to(const slopes *s, double v)
+/* Falls from point to point exactly where a slope exceeds v. */
+static double below_line(const slopes *s, size_t i, double v)
 {
-    for (size_t i = 0; i < s->n; i++) /* equal x stay apart in x order: never counted */
-        s->work[i] = (tp_point){s->points[i].x, -(s->points[i].y - v * s->points[i].x)};
-    uint64_t reversed = tp_count_inversions(s->work, s->n);
-    return s->n_slopes - reversed;
+    return -(s->points[i].y - v * s->points[i].x);
 }
 
-/* -(y - v x) falls from i to j exactly when the slope exceeds v, and points of equal x
- * are in ascending y, so that they fall as well unless equal. */
+static uint64_t count_up_to(slopes *s, double v)
+{
+    for (size_t i = 0; i < s->n; i++)
+        s->work[i] = below_line(s, i, v);
+    s->n_counted++;
+    return s->n_slopes - tp_count_inversions(s->work, s->n) + s->ties;
+}
+
+/* Points of equal x are in ascending y, so that they fall as well unless equal. */
 static uint64_t falling_ties(const tp_point *points, size_t n)
 {
     uint64_t count = 0;
@@ -67,90 +88,214 @@ static uint64_t same_x_pairs(const tp_point *points, size_t n)
     return count;
 }
 
-/* Counted, and remembered in order while there is room. */
-static uint64_t count_at(slopes *s, uint64_t key)
+static double slope_between(const tp_point *a, const tp_point *b)
+{
+    return (b->y - a->y) / (b->x - a->x);
+}
+
+static void remember(slopes *s, known_count c)
 {
     size_t at = s->n_known;
-    uint64_t count = count_up_to(s, tp_order_value(key)) + s->ties;
-    while (at > 0 && s->known[at - 1].key > key)
+    while (at > 0 && s->known[at - 1].key > c.key)
         at--;
     if (s->n_known < KNOWN) {
         memmove(s->known + at + 1, s->known + at, (s->n_known - at) * sizeof *s->known);
-        s->known[at] = (known_count){key, count};
+        s->known[at] = c;
         s->n_known++;
     }
-    return count;
 }
 
-/* Two values with all slopes between them. */
-static void count_extremes(slopes *s)
+static known_count count_at(slopes *s, uint64_t key)
 {
+    known_count c = {key, count_up_to(s, tp_order_value(key))};
+    remember(s, c);
+    return c;
+}
+
+/* The steepest slopes are between neighbours in x, of which the highest and the lowest count. */
+static void know_extremes(slopes *s)
+{
+    const uint64_t rounding = 8;
+    const tp_point *p = s->points;
     double lo = INFINITY, hi = -INFINITY;
-    for (size_t i = 1; i < s->n; i++) { /* extreme slopes are between neighbours in x */
-        double dx = s->points[i].x - s->points[i - 1].x;
-        double slope = (s->points[i].y - s->points[i - 1].y) / dx;
-        if (dx > 0) {
-            lo = fmin(lo, slope);
-            hi = fmax(hi, slope);
+    for (size_t before = 0, from = 0, to; from < s->n; before = from, from = to) {
+        for (to = from; to < s->n && p[to].x <= p[from].x; to++)
+            ;
+        if (from > 0) {
+            lo = fmin(lo, slope_between(&p[from - 1], &p[from]));
+            hi = fmax(hi, slope_between(&p[before], &p[to - 1]));
         }
     }
-    lo -= fabs(lo) + 1e-300; /* neighbours with equal x may hide a steeper one */
-    hi += fabs(hi) + 1e-300;
-    s->ties = falling_ties(s->points, s->n);
-    while (count_at(s, tp_order_key(lo)) > 0 && isfinite(lo))
-        lo -= fabs(lo) + (hi - lo);
-    while (count_at(s, tp_order_key(hi)) < s->n_slopes && isfinite(hi))
-        hi += fabs(hi) + (hi - lo);
+    remember(s, (known_count){tp_order_key(lo) - rounding, 0});
+    remember(s, (known_count){tp_order_key(hi) + rounding, s->n_slopes});
+}
+
+static void draw(slopes *s, size_t n_pairs)
+{
+    tp_rng rng = tp_rng_make(1, s->n);
+    for (size_t i = 0; i < n_pairs; i++) {
+        const tp_point *a = &s->points[tp_rng_below(&rng, s->n)];
+        const tp_point *b = &s->points[tp_rng_below(&rng, s->n)];
+        if (a->x < b->x || a->x > b->x)
+            s->drawn[s->n_drawn++] = slope_between(a, b);
+    }
+    tp_sort(s->drawn, s->n_drawn);
+}
+
+/* The narrowest known pair around the k-th slope. */
+static void surround(const slopes *s, uint64_t k, known_count *lo, known_count *hi)
+{
+    *lo = s->known[0];
+    *hi = s->known[s->n_known - 1];
+    for (size_t i = 0; i < s->n_known; i++) {
+        if (s->known[i].count <= k)
+            *lo = s->known[i];
+        else if (s->known[i].key < hi->key)
+            *hi = s->known[i];
+    }
+}
+
+/* Where very many pairs have one slope, the counts rise a little beside it as well: no line through
+ * these points can be told from one that differs by less. */
+static double rounding_at(const slopes *s, double slope)
+{
+    return 4 * DBL_EPSILON * (s->largest_y + fabs(slope) * s->largest_x) / s->width;
+}
+
+/* Counts a little below and above where the drawn slopes have the k-th of all. */
+static void count_around(slopes *s, uint64_t k)
+{
+    const double aside = 4 * 0.5 * sqrt((double)s->n_drawn); /* four standard deviations */
+    double at = (double)k / (double)s->n_slopes * (double)s->n_drawn;
+    if (at - aside < 0 || at + aside >= (double)s->n_drawn)
+        return;
+    double below = s->drawn[(size_t)(at - aside)], above = s->drawn[(size_t)(at + aside)];
+    count_at(s, tp_order_key(below - 0.4 * rounding_at(s, below)) - 1);
+    count_at(s, tp_order_key(above + 0.4 * rounding_at(s, above)));
 }
 
 /* Where to count next between two keys.  Counts rise almost evenly in a narrow range, so the
- * place is aimed at, a little beside it by turns so that both ends close in; every third time,
- * and when few slopes are left, halving makes sure of progress. */
+ * place is aimed at, a little beside it by turns so that both ends close in; where that does
+ * not help, halving makes sure of progress. */
 static uint64_t next_key(const known_count *lo, const known_count *hi, uint64_t k, int turn)
 {
-    const double beside = 0.01;
     uint64_t middle = lo->key + (hi->key - lo->key) / 2, width = hi->count - lo->count;
     double from = tp_order_value(lo->key), to = tp_order_value(hi->key);
     if (turn % 3 == 2 || width < 3 || !isfinite(to - from))
         return middle;
     double share = ((double)(k - lo->count) + 0.5) / (double)width;
+    double beside = 4 / sqrt((double)width);
     share += turn % 3 ? beside : -beside;
     uint64_t key = tp_order_key(from + share * (to - from));
     return share > 0 && share < 1 && key > lo->key && key < hi->key ? key : middle;
 }
 
+static bool is_before(const placed *a, const placed *b)
+{
+    return a->value < b->value || (a->value <= b->value && a->index < b->index);
+}
+
+/* Sorts; with `s`, the slopes of the pairs that change their order go to s->slopes, while there
+ * is room for them. */
+static void sort_placed(placed *v, size_t n, slopes *s, size_t room)
+{
+    placed *from = v, *to = v + n;
+    for (size_t width = 1; width < n; width *= 2) {
+        for (size_t lo = 0; lo < n; lo += 2 * width) {
+            size_t middle = lo + width < n ? lo + width : n;
+            size_t hi = lo + 2 * width < n ? lo + 2 * width : n;
+            size_t i = lo, j = middle, k = lo;
+            while (i < middle && j < hi) {
+                if (!is_before(&from[j], &from[i])) {
+                    to[k++] = from[i++];
+                    continue;
+                }
+                for (size_t other = i; s && other < middle && s->n_listed < room; other++)
+                    s->slopes[s->n_listed++] =
+                        slope_between(&s->points[from[j].index], &s->points[from[other].index]);
+                to[k++] = from[j++];
+            }
+            memcpy(to + k, from + i, (middle - i) * sizeof *to);
+            memcpy(to + k + (middle - i), from + j, (hi - j) * sizeof *to);
+        }
+        placed *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != v)
+        memcpy(v, from, n * sizeof *v);
+}
+
+/* The slopes between two values: the pairs whose order by the one line is not that by the
+ * other.  False: rounding has them otherwise than they were counted. */
+static bool list_between(slopes *s, const known_count *lo, const known_count *hi)
+{
+    double from = tp_order_value(lo->key), to = tp_order_value(hi->key);
+    size_t n = (size_t)(hi->count - lo->count);
+    placed *v = (placed *)(void *)s->work;
+    if (!isfinite(from) || !isfinite(to))
+        return false;
+    s->n_listed = 0;
+    s->listed_from = lo->count;
+    for (size_t i = 0; i < s->n; i++)
+        v[i] = (placed){below_line(s, i, from), (uint32_t)i};
+    sort_placed(v, s->n, NULL, 0);
+    for (size_t i = 0; i < s->n; i++)
+        v[i].value = below_line(s, v[i].index, to);
+    sort_placed(v, s->n, s, n + 1);
+    if (s->n_listed == n)
+        return true;
+    s->n_listed = 0;
+    return false;
+}
+
+/* Counts until no more than `few` slopes are between the two, or rounding is. */
+static void close_in(slopes *s, uint64_t k, uint64_t few, known_count *lo, known_count *hi)
+{
+    for (int turn = 0; hi->key - lo->key > 1 && hi->count - lo->count > few; turn++) {
+        double from = tp_order_value(lo->key), to = tp_order_value(hi->key);
+        if (to - from <= rounding_at(s, to))
+            break;
+        known_count c = count_at(s, next_key(lo, hi, k, turn));
+        *(c.count > k ? hi : lo) = c;
+    }
+}
+
+/* The middle one of the drawn slopes that rounding cannot tell from this one, if there are any. */
+static double drawn_like(const slopes *s, double value)
+{
+    const double away = rounding_at(s, value);
+    size_t from = 0, to;
+    while (from < s->n_drawn && s->drawn[from] < value - away)
+        from++;
+    for (to = from; to < s->n_drawn && s->drawn[to] <= value + away; to++)
+        ;
+    return from < to ? s->drawn[from + (to - from) / 2] : value;
+}
+
 static double kth_slope(slopes *s, uint64_t k) /* from 0 */
 {
-    if (s->slopes)
-        return tp_select(s->slopes, (size_t)s->n_slopes, (size_t)k);
-    if (s->n_known == 0)
-        count_extremes(s);
-    known_count lo = s->known[0], hi = s->known[s->n_known - 1];
-    for (size_t i = 0; i < s->n_known; i++) {
-        if (s->known[i].count <= k)
-            lo = s->known[i];
-        else if (s->known[i].key < hi.key)
-            hi = s->known[i];
+    known_count lo, hi;
+    if (k >= s->listed_from && k - s->listed_from < s->n_listed)
+        return tp_select(s->slopes, s->n_listed, (size_t)(k - s->listed_from));
+    surround(s, k, &lo, &hi);
+    if (hi.count - lo.count > s->n_slopes / 16) {
+        count_around(s, k);
+        surround(s, k, &lo, &hi);
     }
-    for (int turn = 0; hi.key - lo.key > 1; turn++) {
-        uint64_t key = next_key(&lo, &hi, k, turn);
-        known_count c = {key, count_at(s, key)};
-        if (c.count > k)
-            hi = c;
-        else
-            lo = c;
-    }
-    return tp_order_value(hi.key);
+    close_in(s, k, 2 * s->n, &lo, &hi);
+    if (hi.count - lo.count <= 2 * s->n && hi.key - lo.key > 1 && list_between(s, &lo, &hi))
+        return tp_select(s->slopes, s->n_listed, (size_t)(k - lo.count));
+    close_in(s, k, 0, &lo, &hi);
+    return drawn_like(s, tp_order_value(hi.key));
 }
 
 static void all_slopes(slopes *s)
 {
-    size_t at = 0;
     for (size_t i = 0; i < s->n; i++)
         for (size_t j = i + 1; j < s->n; j++)
             if (s->points[j].x > s->points[i].x)
-                s->slopes[at++] =
-                    (s->points[j].y - s->points[i].y) / (s->points[j].x - s->points[i].x);
+                s->slopes[s->n_listed++] = slope_between(&s->points[i], &s->points[j]);
 }
 
 /* Ranks of the interval's ends, as Sen (1968) and scipy.stats.theilslopes have them. */
@@ -184,11 +329,35 @@ static tp_status intercepts(const slopes *s, tp_theil_sen_result *r, tp_error *e
     return TP_OK;
 }
 
-static tp_status solve(slopes *s, double var_s, double level, tp_theil_sen_result *r, tp_error *err)
+static tp_status begin_search(slopes *s, tp_error *err)
 {
+    size_t n_pairs = s->n < MOST_DRAWN / 4 ? 4 * s->n : MOST_DRAWN;
+    TP_TRY(tp_scratch(2 * s->n + 1, &s->slopes, err));
+    TP_TRY(tp_scratch(n_pairs, &s->drawn, err));
+    TP_TRY(tp_scratch(2 * s->n * sizeof(placed) / sizeof(double), &s->work, err));
+    if (!(s->known = calloc(KNOWN, sizeof *s->known)))
+        return tp_fail(err, TP_ERR_NOMEM, "no memory for a series of %zu values", s->n);
+    s->ties = falling_ties(s->points, s->n);
+    s->width = s->points[s->n - 1].x - s->points[0].x;
+    s->largest_x = fmax(fabs(s->points[0].x), fabs(s->points[s->n - 1].x));
+    for (size_t i = 0; i < s->n; i++)
+        s->largest_y = fmax(s->largest_y, fabs(s->points[i].y));
+    know_extremes(s);
+    draw(s, n_pairs);
+    return TP_OK;
+}
+
+static tp_status solve(slopes *s, double level, tp_theil_sen_result *r, tp_error *err)
+{
+    double *ordered;
+    TP_TRY(tp_scratch(s->n, &ordered, err));
+    double var_s = tp_kendall_variance(s->points, s->n, ordered);
+    free(ordered);
     if (s->n <= ALL_SLOPES) {
         TP_TRY(tp_scratch((size_t)s->n_slopes, &s->slopes, err));
         all_slopes(s);
+    } else {
+        TP_TRY(begin_search(s, err));
     }
     uint64_t half = s->n_slopes / 2;
     r->slope = kth_slope(s, half);
@@ -198,6 +367,7 @@ static tp_status solve(slopes *s, double var_s, double level, tp_theil_sen_resul
         interval(s, var_s, level, r);
     else
         r->why_ci = "all values are equal";
+    r->n_counted = s->n_counted;
     return intercepts(s, r, err);
 }
 
@@ -217,16 +387,12 @@ tp_status tp_theil_sen(const double *x, const double *y, size_t n, double level,
     s.n_slopes = (n ? (uint64_t)n * (n - 1) / 2 : 0) - same_x_pairs(points, n);
     r.n_pairs = (size_t)s.n_slopes;
     tp_status status = TP_OK;
-    if (s.n_slopes == 0) {
+    if (s.n_slopes == 0)
         r.why = r.why_ci = n < 2 ? "needs at least two points" : "every x is the same";
-    } else if (!(s.work = calloc(2 * n, sizeof *s.work)) ||
-               !(s.known = calloc(KNOWN, sizeof *s.known))) {
-        status = tp_fail(err, TP_ERR_NOMEM, "no memory for a series of %zu values", n);
-    } else {
-        double var_s = tp_kendall_variance(points, n, s.work);
-        status = solve(&s, var_s, level, &r, err);
-    }
+    else
+        status = solve(&s, level, &r, err);
     free(s.slopes);
+    free(s.drawn);
     free(s.work);
     free(s.known);
     free(points);

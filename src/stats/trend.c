@@ -25,12 +25,21 @@ static tp_status kendall(const double *x, const double *y, size_t n, tp_mann_ken
                          tp_error *err)
 {
     tp_point *v;
+    double *in_order;
     TP_TRY(tp_points_sorted(x, y, n, &v, err));
-    tp_ties tx = x ? tp_ties_of(v, n, true, false) : (tp_ties){0, 0, 0};
-    tp_ties both = x ? tp_ties_of(v, n, true, true) : (tp_ties){0, 0, 0};
-    double discordant = (double)tp_count_inversions(v, n);
-    tp_ties ty = tp_ties_of(v, n, false, true);
+    tp_status status = tp_scratch(2 * n, &in_order, err);
+    if (status != TP_OK) {
+        free(v);
+        return status;
+    }
+    for (size_t i = 0; i < n; i++)
+        in_order[i] = v[i].y;
+    tp_ties tx = x ? tp_ties_of(v, n, false) : (tp_ties){0, 0, 0};
+    tp_ties both = x ? tp_ties_of(v, n, true) : (tp_ties){0, 0, 0};
     free(v);
+    double discordant = (double)tp_count_inversions(in_order, n);
+    tp_ties ty = tp_ties_of_sorted(in_order, n);
+    free(in_order);
     double m = (double)n, pairs = 0.5 * m * (m - 1);
     r->s = pairs - tx.pairs - ty.pairs + both.pairs - 2 * discordant;
     r->var_s = (m * (m - 1) * (2 * m + 5) - tx.cubes - ty.cubes) / 18;
@@ -50,22 +59,42 @@ static tp_status kendall(const double *x, const double *y, size_t n, tp_mann_ken
 
 static double z_of(double s, double var) { return (s - (s > 0) + (s < 0)) / sqrt(var); }
 
+enum { LAGS_AT_ONCE = 8 }; /* their sums stay in registers */
+
+/* ret[j] = sum of v_i v_{i+k+j}, each added up in the order of i. */
+static void products_at_lags(const double *v, size_t n, size_t k, double ret[LAGS_AT_ONCE])
+{
+    double sum[LAGS_AT_ONCE] = {0};
+    size_t whole = n > k + LAGS_AT_ONCE - 1 ? n - (k + LAGS_AT_ONCE - 1) : 0;
+    for (size_t i = 0; i < whole; i++)
+        for (size_t j = 0; j < LAGS_AT_ONCE; j++)
+            sum[j] += v[i] * v[i + k + j];
+    for (size_t j = 0; j < LAGS_AT_ONCE; j++) {
+        for (size_t i = whole; i + k + j < n; i++)
+            sum[j] += v[i] * v[i + k + j];
+        ret[j] = sum[j];
+    }
+}
+
 /* n / n* of Hamed and Rao (1998): 1 + 2 / (n(n-1)(n-2)) sum (n-k)(n-k-1)(n-k-2) r_k over
- * the lags whose rank autocorrelation is significant. */
-static double rank_correction(const double *ranks, size_t n, double alpha)
+ * the lags whose rank autocorrelation is significant.  The ranks are centred in place. */
+static double rank_correction(double *ranks, size_t n, double alpha)
 {
     double m = (double)n, center = 0.5 * (m + 1), var = 0, sum = 0;
     double bound = tp_normal_isf(0.5 * alpha) / sqrt(m);
     size_t most = n - 1 < TP_MANN_KENDALL_LAGS ? n - 1 : TP_MANN_KENDALL_LAGS;
-    for (size_t i = 0; i < n; i++)
-        var += (ranks[i] - center) * (ranks[i] - center);
-    for (size_t k = 1; k <= most; k++) {
-        double r = 0, left = m - (double)k;
-        for (size_t i = 0; i + k < n; i++)
-            r += (ranks[i] - center) * (ranks[i + k] - center);
-        r /= var;
-        if (fabs(r) > bound)
-            sum += left * (left - 1) * (left - 2) * r;
+    for (size_t i = 0; i < n; i++) {
+        ranks[i] -= center;
+        var += ranks[i] * ranks[i];
+    }
+    for (size_t k = 1; k <= most; k += LAGS_AT_ONCE) {
+        double products[LAGS_AT_ONCE];
+        products_at_lags(ranks, n, k, products);
+        for (size_t j = 0; j < LAGS_AT_ONCE && k + j <= most; j++) {
+            double r = products[j] / var, left = m - (double)(k + j);
+            if (fabs(r) > bound)
+                sum += left * (left - 1) * (left - 2) * r;
+        }
     }
     return 1 + 2 / (m * (m - 1) * (m - 2)) * sum;
 }

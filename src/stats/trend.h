@@ -33,6 +33,7 @@ typedef struct {
     double intercept_joint;    /* median (y - slope x) */
     size_t rank_lo, rank_hi;   /* of the interval's ends among the slopes, from 0 */
     double lo, hi;
+    size_t n_counted; /* passes that counted the slopes up to a value: the cost of a search */
     const char *why, *why_ci;
 } tp_theil_sen_result;
 TP_CHECKED tp_status tp_theil_sen(const double *x, const double *y, size_t n, double level,

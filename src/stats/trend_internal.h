@@ -8,13 +8,12 @@ typedef struct {
     double x, y;
 } tp_point;
 
-/* n points by ascending x, then y (x NULL: 0, 1, ...), with room for n more behind them;
- * free() them. */
+/* n points by ascending x, then y (x NULL: 0, 1, ...); free() them. */
 TP_CHECKED tp_status tp_points_sorted(const double *x, const double *y, size_t n, tp_point **ret,
                                       tp_error *err);
 
-/* Pairs i < j with y_i > y_j; sorts v by y.  v has room for n more. */
-uint64_t tp_count_inversions(tp_point *v, size_t n);
+/* Pairs i < j with v_i > v_j; sorts v, which has room for n more. */
+uint64_t tp_count_inversions(double *v, size_t n);
 
 /* Sums over groups of equal values. */
 typedef struct {
@@ -23,14 +22,15 @@ typedef struct {
     double triple; /* t (t - 1)(t - 2) */
 } tp_ties;
 
-/* Of neighbours that are equal in x, in y, or in both. */
-tp_ties tp_ties_of(const tp_point *v, size_t n, bool by_x, bool by_y);
+/* Of neighbours that are equal in x, or in x and y; and of equal numbers. */
+tp_ties tp_ties_of(const tp_point *v, size_t n, bool by_y);
+tp_ties tp_ties_of_sorted(const double *v, size_t n);
 
 /* x NULL: 0, 1, ... */
 static inline double tp_x_at(const double *x, size_t i) { return x ? x[i] : (double)i; }
 
 /* Variance of Mann-Kendall's S without the joint terms of ties in x and y.  `work` has
- * room for 2 n. */
-double tp_kendall_variance(const tp_point *points, size_t n, tp_point *work);
+ * room for n. */
+double tp_kendall_variance(const tp_point *points, size_t n, double *work);
 
 #endif

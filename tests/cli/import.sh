@@ -90,7 +90,7 @@ lerning_rate: 3
 optim: lion_8bit
 END
 run config import bad.yaml bad-recipe.yaml
-expect 2 "bad.yaml: refused: packing, neftune_noise_alpha, lr_scheduler_type, optim; unknown: lerning_rate"
+expect 2 "bad.yaml: refused: neftune_noise_alpha, lr_scheduler_type, optim; unknown: lerning_rate"
 expect_out "Did you mean learning_rate?"
 [ ! -e bad-recipe.yaml ] || fail "a recipe was written although keys were refused"
 run config import bad.yaml bad-recipe.yaml --partly
@@ -159,9 +159,66 @@ for line in 'base: nf4' 'target_modules: all-linear' 'name: bitsandbytes.optim.A
 done
 run plan axolotl-recipe.yaml
 expect 0
-sed -i 's/chat_template/alpaca/' axolotl.yaml
-run config import axolotl.yaml
+
+# What only the user can say is asked for, and the recipe does not run before it is said.
+asks() { # FILE KEY REMARK: it is imported, and KEY is ???
+    run config import "$1" asks.yaml
+    expect 0
+    tr -s ' \n' ' ' <out | grep -qF -- "$3" || fail "$1: no remark '$3'"
+    run config asks.yaml
+    expect 0 "$2"
+    run train asks.yaml
+    expect 2
+}
+row() { # MEMBER...: the data set of axolotl.yaml
+    sed "s|type: chat_template|$1|" axolotl.yaml >axolotl-row.yaml
+}
+row 'type: alpaca'
+asks axolotl-row.yaml data.train.data_path "See that it has around them what type alpaca puts there."
+row 'split: "train[:5%]"'
+asks axolotl-row.yaml data.train.data_path "See that of the rows it has those of train[:5%]."
+row 'message_property_mappings: {role: from, content: value}'
+asks axolotl-row.yaml data.train.data_path 'members of a message are named role and content, not'
+row 'message_property_mappings: {role: role, content: content}'
+run config import axolotl-row.yaml
+expect 0
+expect_out "data_path: rows.jsonl"
+row 'train_on_eos: all'
+run config import axolotl-row.yaml
 expect 2 "refused: datasets"
+row 'shards: 8'
+asks axolotl-row.yaml data.train.data_path "it has one of 8 parts"
+(cat axolotl.yaml; echo 'chat_template: qwen3') >axolotl-row.yaml
+asks axolotl-row.yaml policy.tokenizer.chat_template "Axolotl's template qwen3, or default"
+(grep -v special_tokens axolotl.yaml; echo 'special_tokens: {eos_token: "<|im_end|>"}') >axolotl-row.yaml
+asks axolotl-row.yaml policy.tokenizer.name "in which eos_token is that"
+(cat axolotl.yaml; printf '%s\n' 'sample_packing: true' 'sequence_len: 512' 'gptq_groupsize:') >axolotl-row.yaml
+asks axolotl-row.yaml policy.train_global_batch_size "A batch has 1024 tokens there, in rows of 512"
+grep -q "T_max: .*???" asks.yaml || fail "the schedule ends somewhere"
+for plugin in liger.LigerPlugin:0 cut_cross_entropy.CutCrossEntropyPlugin:0 spectrum.SpectrumPlugin:2; do
+    (cat axolotl.yaml; echo "plugins: [axolotl.integrations.${plugin%:*}]") >axolotl-row.yaml
+    run config import axolotl-row.yaml
+    is "${plugin%:*}" $status "${plugin#*:}"
+done
+
+# Keys that scripts around TRL add.
+cat >handbook.yaml <<'END'
+model_name_or_path: model
+chat_template: "{% for m in messages %}{{ m['content'] }}{% endfor %}"
+dataset_mixture: {datasets: [{id: a, weight: 1.0}, {id: b, weight: 1.0}], test_split_size: 10}
+max_steps: 3
+END
+asks handbook.yaml data.train.data_path "One data set is read: put the rows of all into it."
+grep -qF "{% for m in messages %}" asks.yaml || fail "the template is not taken"
+printf '%s\n' 'num_generations: 4' 'per_device_train_batch_size: 8' 'max_steps: 4' 'reward_funcs: [accuracy, format]' \
+    'reward_weights: [1.0, 0.1]' 'system_prompt: "Think."' 'dataset_prompt_column: problem' >r1.yaml
+asks r1.yaml env "what a judge of the section env gives"
+for line in 'system_prompt_file: .*???' 'prompt_key: problem'; do
+    grep -q "$line" asks.yaml || fail "r1.yaml lacks $line"
+done
+printf '%s\n' 'eval: {seed: 1}' 'generation: {temperature: 0}' >evaluation.yaml
+run config import evaluation.yaml
+expect 2 "temper eval takes it as it is"
 
 # NeMo RL, with what it inherits and refers to.
 cat >base.yaml <<'END'

@@ -58,6 +58,25 @@ expect_out "note: chosen to fit 70.0 MiB" "recompute          on         13.4 Mi
 grep -q "recompute: full  # chosen to fit the memory" runs/small/config.yaml || fail "config.yaml does not say who chose"
 "$TOOL" get runs/small/run.json memory.measured_peak_bytes >measured
 [ "$(cat measured)" -le 73400320 ] || fail "it took more than the limit"
+# A recipe that leaves the micro-batch open gets a fast one, where that fits, except from basic.
+grep -v train_micro_batch_size "$SOURCE/recipes/demo.yaml" >open.yaml
+cp "$SOURCE/recipes/demo-model.json" .
+run plan open.yaml
+expect 0
+expect_out "chosen for speed: policy.train_micro_batch_size=16, 512 tokens at once" "micro-batch      512 tokens"
+for other in "--level basic" engine.memory_limit=60MiB policy.sequence_packing.train_mb_tokens=32; do
+    # shellcheck disable=SC2086
+    run plan open.yaml $other
+    expect 0
+    expect_out "micro-batch      32 tokens"
+    grep -q "chosen for speed" out && fail "$other: a micro-batch was chosen"
+done
+run train open.yaml run.name=open $sizes
+expect 0
+expect_out "note: chosen for speed: policy.train_micro_batch_size=16"
+grep -q "train_micro_batch_size: 16  # chosen for speed" runs/open/config.yaml ||
+    fail "config.yaml does not say who chose the micro-batch"
+
 # What the user has set stays.
 run plan "$SOURCE/recipes/demo.yaml" engine.memory_limit=70MiB policy.recompute=none engine.loss_chunk=0
 expect 5

@@ -171,6 +171,7 @@ static const struct {
     {TP_OP_cross_entropy_grad, "dlogits", {"weights", "dloss"}},
     {TP_OP_linear_ce_train, "dx", {"weights", "dloss", "w"}},
     {TP_OP_linear_ce_train, "dw", {"weights", "dloss", "x"}},
+    {TP_OP_linear_ce_dx, "dx", {"weights", "dloss", "w"}},
 };
 
 static double root_mean_square(const problem *p, const char *name)

@@ -10,6 +10,8 @@
 
 static const char count_rows[] = "How many steps the run has is known with --rows N, the rows of "
                                  "the training data, or max_steps.";
+static const char count_packed[] = "How many steps the run has follows from the batch in "
+                                   "examples, or max_steps.";
 
 static double processes(const tp_import *im)
 {
@@ -59,6 +61,24 @@ static void make_rollout(tp_import *im)
     tp_import_put(im, "num_generations", "grpo.num_generations_per_prompt", "%.0f", group);
 }
 
+/* A batch of packed rows: how many examples these are only the data knows. */
+static bool counts_packed_rows(tp_import *im) { return tp_import_flag(im, "packing"); }
+
+static void ask_for_batch(tp_import *im)
+{
+    const tp_json *length = tp_config_find(im->recipe, "policy.max_total_sequence_length");
+    double tokens = NAN;
+    tp_import_put(im, "packing", "policy.train_global_batch_size", "???");
+    if (tp_json_f64(length, &tokens))
+        tp_import_mark(im, "packing", TP_IMPORT_OPEN,
+                       "A batch has %.0f tokens there, in rows of %.0f, and examples here: that "
+                       "many over the mean length of an example.",
+                       tokens * batch(im), tokens);
+    else
+        tp_import_mark(im, "packing", TP_IMPORT_OPEN,
+                       "A batch counts packed rows there, examples here.");
+}
+
 static void make_batch(tp_import *im)
 {
     tp_import_put(im, "per_device_train_batch_size", "policy.train_global_batch_size", "%.0f",
@@ -67,6 +87,8 @@ static void make_batch(tp_import *im)
                   whole(im, "per_device_train_batch_size", 1, 1));
     if (tp_import_is(im, "grpo"))
         make_rollout(im);
+    else if (counts_packed_rows(im))
+        ask_for_batch(im);
 }
 
 /* ---- steps ---- */
@@ -103,7 +125,7 @@ static double rows_of(tp_import *im)
 static double steps_of_epoch(tp_import *im)
 {
     double n = rows_of(im), accumulate = whole(im, "gradient_accumulation_steps", 1, 1);
-    if (!(n > 0))
+    if (!(n > 0) || (counts_packed_rows(im) && !tp_import_is(im, "grpo")))
         return 0;
     if (tp_import_is(im, "grpo"))
         return fmax(1, floor(n * whole(im, "num_generations", 8, 1) / batch(im)));
@@ -118,13 +140,19 @@ static double steps_of_run(tp_import *im)
     return most > 0 ? most : ceil(epochs * steps_of_epoch(im));
 }
 
+/* What would say how many steps there are. */
+static const char *what_counts(tp_import *im)
+{
+    return counts_packed_rows(im) && !tp_import_is(im, "grpo") ? count_packed : count_rows;
+}
+
 static void put_period(tp_import *im, const char *role, const char *target, double period)
 {
     if (period >= 1)
         tp_import_put(im, role, target, "%.0f", floor(period));
     else {
         tp_import_put(im, role, target, "???");
-        tp_import_mark(im, role, TP_IMPORT_OPEN, "%s", count_rows);
+        tp_import_mark(im, role, TP_IMPORT_OPEN, "%s", what_counts(im));
     }
 }
 
@@ -236,11 +264,11 @@ static void make_schedule(tp_import *im)
         return;
     }
     if (isnan(warm) || strstr(after, "???"))
-        tp_import_mark(im, role, TP_IMPORT_OPEN, "%s", count_rows);
+        tp_import_mark(im, role, TP_IMPORT_OPEN, "%s", what_counts(im));
     if (isnan(warm) && !tp_import_role(im, "warmup_ratio"))
-        tp_import_mark(im, "warmup_steps", TP_IMPORT_OPEN, "%s", count_rows);
+        tp_import_mark(im, "warmup_steps", TP_IMPORT_OPEN, "%s", what_counts(im));
     else if (isnan(warm))
-        tp_import_mark(im, "warmup_ratio", TP_IMPORT_OPEN, "%s", count_rows);
+        tp_import_mark(im, "warmup_ratio", TP_IMPORT_OPEN, "%s", what_counts(im));
     /* torch has no factor of 0 to begin with. */
     if (isnan(warm))
         tp_import_put(im, role, target,

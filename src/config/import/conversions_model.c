@@ -1,11 +1,9 @@
 /* conversions_model.c - what of another trainer takes more than one key: precision, optimizers,
- * adapters, data, rewards. */
+ * adapters, rewards. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/files.h"
 #include "base/platform.h"
 #include "config/import/import_rows.h"
 
@@ -176,157 +174,6 @@ void tp_import_adapter(tp_import *im)
     put_base(im, is_axolotl);
 }
 
-/* ---- data ---- */
-
-static bool looks_like_file(const char *name)
-{
-    return access(name, R_OK) == 0 || tp_str_ends(name, ".jsonl") || tp_str_ends(name, ".json");
-}
-
-static void put_file(tp_import *im, const char *role, const char *target, const tp_json *name)
-{
-    const char *text = tp_json_str(name);
-    if (text && looks_like_file(text)) {
-        tp_import_put_json(im, tp_import_role(im, role), target, name);
-        return;
-    }
-    tp_import_put(im, role, target, "???");
-    tp_import_mark(im, role, TP_IMPORT_OPEN, "A file of JSON Lines; nothing is downloaded.");
-}
-
-static void put_model(tp_import *im)
-{
-    const char *name = tp_import_word(im, "model");
-    if (!name || !strcmp(name, "???")) {
-        tp_import_put(im, "model", "policy.model_name", "???");
-        tp_import_mark(im, "model", TP_IMPORT_OPEN, "A folder; Temper downloads nothing.");
-    } else
-        tp_import_put_json(im, tp_import_role(im, "model"), "policy.model_name",
-                           tp_import_role(im, "model")->value);
-}
-
-/* The members of a data set that are known, by what they mean. */
-static const struct {
-    const char *key, *target; /* NULL: no effect */
-} members[] = {{"path", NULL},
-               {"type", NULL},
-               {"split", NULL},
-               {"ds_type", NULL},
-               {"name", NULL},
-               {"data_files", NULL},
-               {"chat_template", NULL},
-               {"field", "text_key"},
-               {"field_messages", "chat_key"},
-               {"field_tools", "tool_key"},
-               {"field_chosen", "chosen_key"},
-               {"field_rejected", "rejected_key"}};
-
-static bool put_member(tp_import *im, const tp_json *v)
-{
-    char target[64];
-    for (size_t i = 0; i < TP_COUNTOF(members); i++) {
-        if (!tp_slice_is(v->key, members[i].key))
-            continue;
-        snprintf(target, sizeof target, "data.train.%s",
-                 members[i].target ? members[i].target : "");
-        if (members[i].target)
-            tp_import_put_json(im, tp_import_role(im, "datasets"), target, v);
-        return true;
-    }
-    return false;
-}
-
-/* Axolotl's list of data sets: one of them, as it is. */
-static void put_data_sets(tp_import *im)
-{
-    const tp_import_key *key = tp_import_role(im, "datasets");
-    const tp_json *list = key->value, *one = list->type == TP_JSON_ARRAY ? list->child : NULL;
-    const char *type = tp_json_str(tp_json_get(one, "type"));
-    const tp_json *files = tp_json_get(one, "data_files");
-    if (files && files->type == TP_JSON_ARRAY)
-        files = files->n == 1 ? files->child : NULL;
-    if (list->type == TP_JSON_ARRAY && list->n != 1)
-        tp_import_mark(im, "datasets", TP_IMPORT_REFUSED,
-                       "One data set is read; put the rows into one file.");
-    put_file(im, "datasets", "data.train.data_path", files ? files : tp_json_get(one, "path"));
-    if (type && !tp_import_one_of(type, "chat_template|completion|chat_template.default"))
-        tp_import_mark(im, "datasets", TP_IMPORT_REFUSED,
-                       "type %.40s puts words of its own around rows; known here: chat_template, "
-                       "completion, chat_template.default.",
-                       type);
-    for (const tp_json *v = one ? one->child : NULL; v; v = v->next)
-        if (v->type != TP_JSON_NULL && !put_member(im, v))
-            tp_import_mark(im, "datasets", TP_IMPORT_REFUSED,
-                           "datasets[0].%.60s is not known here.", v->key.data);
-}
-
-static void put_templates(tp_import *im)
-{
-    const char *word = tp_import_word(im, "chat_template");
-    const tp_import_key *special = tp_import_role(im, "special_tokens");
-    if (word && strcmp(word, "tokenizer_default") != 0 && strcmp(word, "jinja") != 0)
-        tp_import_mark(im, "chat_template", TP_IMPORT_REFUSED,
-                       "Only the tokenizer's own; chat_template_jinja takes any other.");
-    for (const tp_json *v = special ? special->value->child : NULL; v; v = v->next)
-        if (!tp_slice_is(v->key, "pad_token"))
-            tp_import_mark(im, "special_tokens", TP_IMPORT_REFUSED,
-                           "The tokenizer is what its folder says: set %.40s there.", v->key.data);
-}
-
-/* Is the first row of the data a conversation, as far as it is here to be seen? */
-static bool has_messages(tp_import *im)
-{
-    enum { MOST = 1 << 28 };
-    const char *path = tp_json_str(tp_config_find(im->recipe, "data.train.data_path"));
-    tp_buf text = {0};
-    bool has = false;
-    if (path && strcmp(path, "???") != 0 && tp_file_read(path, MOST, &text, NULL) == TP_OK) {
-        size_t n = strcspn(tp_buf_str(&text), "\n");
-        if (text.len > n)
-            text.data[n] = 0;
-        has = strstr(tp_buf_str(&text), "\"messages\"") != NULL;
-    }
-    tp_buf_release(&text);
-    return has;
-}
-
-void tp_import_data(tp_import *im)
-{
-    const tp_import_key *test = tp_import_role(im, "test_datasets");
-    put_model(im);
-    if (tp_import_role(im, "datasets"))
-        put_data_sets(im);
-    else if (tp_import_role(im, "dataset"))
-        put_file(im, "dataset", "data.train.data_path", tp_import_role(im, "dataset")->value);
-    if (test && test->value->type == TP_JSON_ARRAY)
-        put_file(im, "test_datasets", "data.validation.data_path",
-                 tp_json_get(test->value->child, "path"));
-    put_templates(im);
-    if (tp_import_is(im, "dpo")) {
-        const tp_import_key *loss = tp_import_role(im, "dpo_loss");
-        const tp_json *v = loss ? loss->value : NULL;
-        const char *rl = tp_import_word(im, "rl");
-        if (v && v->type == TP_JSON_ARRAY)
-            v = v->n == 1 ? v->child : NULL;
-        const char *word = rl && !strcmp(rl, "ipo") ? "ipo" : v ? tp_json_str(v) : NULL;
-        if (rl && !tp_import_one_of(rl, "dpo|ipo"))
-            tp_import_mark(im, "rl", TP_IMPORT_REFUSED, "Known here: dpo, ipo, grpo.");
-        if (!word || !tp_import_one_of(word, "sigmoid|ipo")) {
-            tp_import_mark(im, "dpo_loss", TP_IMPORT_REFUSED, "Known here: sigmoid, ipo.");
-            return;
-        }
-        tp_import_put(im, "dpo_loss", "dpo.preference_loss", "%s", word);
-        tp_import_put(im, "dpo_loss", "dpo.preference_average_log_probs", "%s",
-                      strcmp(word, "ipo") ? "false" : "true");
-    }
-    if (tp_import_role(im, "assistant_only_loss") && !tp_import_flag(im, "assistant_only_loss"))
-        tp_import_mark(im, "assistant_only_loss",
-                       has_messages(im) ? TP_IMPORT_REFUSED : TP_IMPORT_USED,
-                       "Of rows with messages TRL then learns every token, Temper what the "
-                       "assistant says, as with assistant_only_loss: true; other rows are learned "
-                       "alike.");
-}
-
 /* ---- rewards ---- */
 
 static void put_loss(tp_import *im, double longest)
@@ -358,7 +205,14 @@ static void put_judges(tp_import *im)
     const tp_json *list = key ? key->value : NULL;
     const tp_json *one = list && list->type == TP_JSON_ARRAY && list->n == 1 ? list->child : list;
     const char *name = one ? tp_json_str(one) : NULL;
-    if (name && !strcmp(name, "accuracy_reward")) {
+    const char *weights = tp_import_word(im, "reward_weights");
+    bool is_weighted = weights && !tp_import_one_of(weights, "[]|[1.0]|[1]");
+    if (is_weighted)
+        tp_import_mark(im, "reward_weights", TP_IMPORT_OPEN,
+                       "An answer has one reward: what a judge of the section env gives.");
+    else if (weights)
+        tp_import_mark(im, "reward_weights", TP_IMPORT_IDLE, "%s", "");
+    if (name && !strcmp(name, "accuracy_reward") && !is_weighted) {
         tp_import_put(im, "reward_funcs", "env.math", "{}");
         return;
     }

@@ -36,7 +36,10 @@ static void take(tp_import *im, const char *name, const tp_json *value)
 {
     const tp_import_row *row = tp_import_find(im, tp_import_who(im->algorithm), name);
     tp_import_key key = {.key = name, .value = value, .line = value->line, .row = row};
-    if (!row) {
+    if (!row && value->type == TP_JSON_NULL) {
+        key.state = TP_IMPORT_IDLE;
+        key.remark = "null: it says nothing, whatever it is.";
+    } else if (!row) {
         key.state = TP_IMPORT_UNKNOWN;
         say_unknown(im, &key);
     } else if (row->kind == TP_ROW_IDLE) {

@@ -40,6 +40,10 @@ tp_status tp_import_not_these(const char *path, const tp_json *root, tp_error *e
                        "%s is the log of a run, not its arguments; temper metrics reads it; "
                        "arguments are what training_args.to_json_string() writes",
                        path);
+    if (tp_json_get(root, "eval") && tp_json_get(root, "generation"))
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "%s is an evaluation: temper eval takes it as it is, without a recipe",
+                       path);
     if (tp_json_get(root, "peft_type"))
         return tp_fail(err, TP_ERR_FORMAT,
                        "%s describes an adapter; policy.model_name=FOLDER trains on it", path);

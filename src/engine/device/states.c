@@ -257,9 +257,10 @@ tp_status tp_tensor_read(const void *source, size_t offset, void *to, size_t byt
     return tp_tensor_read_held(state, offset, to, bytes, err);
 }
 
-tp_status tp_tensor_read_held(const tp_tensor *state, size_t offset, void *to, size_t bytes,
+tp_status tp_tensor_read_held(const void *source, size_t offset, void *to, size_t bytes,
                               tp_error *err)
 {
+    const tp_tensor *state = source;
     size_t begin, end, size = tp_dtype_size(state->dtype);
     tp_tensor_held(state, &begin, &end);
     TP_ASSERT(offset >= begin * size && offset + bytes <= end * size);

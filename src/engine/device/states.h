@@ -46,8 +46,8 @@ TP_CHECKED tp_status tp_tensor_write(const tp_tensor *state, size_t offset, cons
                                      size_t bytes, tp_error *err);
 
 /* The same of what this rank holds. */
-TP_CHECKED tp_status tp_tensor_read_held(const tp_tensor *tensor, size_t offset, void *to,
-                                         size_t bytes, tp_error *err);
+TP_CHECKED tp_status tp_tensor_read_held(const void *source, size_t offset, void *to, size_t bytes,
+                                         tp_error *err);
 
 /* Bytes that it takes in memory, allocated or not. */
 size_t tp_tensor_room(const tp_tensor *tensor);

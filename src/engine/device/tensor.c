@@ -58,6 +58,22 @@ void tp_tensor_held(const tp_tensor *t, size_t *ret_begin, size_t *ret_end)
         tp_shard_part(*ret_end, t->shard, ret_begin, ret_end);
 }
 
+void tp_tensor_share(const tp_tensor *t, size_t n, tp_shard among, size_t *ret_begin,
+                     size_t *ret_end)
+{
+    int32_t parts = t->shard.count > 1 ? t->shard.count : 1;
+    size_t first, last;
+    *ret_begin = 0;
+    *ret_end = among.index < t->slice.count ? n : 0;
+    if (tp_is_sliced(t)) /* of others that have the same slice the first writes it */
+        return;
+    tp_shard_part(n, t->shard, &first, &last);
+    tp_shard copy = {among.index / parts, among.count > parts ? among.count / parts : 1};
+    tp_shard_part(last - first, copy, ret_begin, ret_end);
+    *ret_begin += first;
+    *ret_end += first;
+}
+
 bool tp_tensor_part(const tp_tensor *whole, tp_shard shard, tp_arena *arena, tp_tensor *ret)
 {
     size_t begin, end;

@@ -92,6 +92,11 @@ int64_t tp_tensor_dim(const tp_tensor *tensor, int d); /* of the whole */
 /* The elements of the whole that are in memory: from *ret_begin to *ret_end; all unless it keeps a
  * part.  Of a slice those that it has, counted by themselves. */
 void tp_tensor_held(const tp_tensor *tensor, size_t *ret_begin, size_t *ret_end);
+/* Where `among.count` ranks save a tensor of `n` elements together: what rank `among.index` writes
+ * of it, which is in its memory.  Parts are with ranks that follow one another; what several have
+ * is divided among them.  Of a slice: the range of the whole in which it is written. */
+void tp_tensor_share(const tp_tensor *tensor, size_t n, tp_shard among, size_t *ret_begin,
+                     size_t *ret_end);
 /* A part of `whole`, in its memory, called "<its name>.part": a vector.  False when it is empty. */
 bool tp_tensor_part(const tp_tensor *whole, tp_shard shard, tp_arena *arena, tp_tensor *ret);
 

@@ -8,6 +8,7 @@ int tp_work_operand(tp_op op)
     switch (op) {
     case TP_OP_linear_ce:
     case TP_OP_linear_ce_train:
+    case TP_OP_linear_ce_dx:
     case TP_OP_attention:
         return 3;
     case TP_OP_attention_grad:
@@ -34,7 +35,7 @@ static int64_t count_weighed(const float *weights, int64_t rows)
  * row the head is not read either. */
 static tp_cost loss_work(const tp_launch *l, const float *weights, tp_cost planned)
 {
-    bool trains = l->op == TP_OP_linear_ce_train;
+    bool trains = l->op != TP_OP_linear_ce;
     bool every_row = !trains && l->out[2].span.buffer; /* lse is wanted of all */
     if (every_row || !weights)
         return planned;
@@ -65,6 +66,7 @@ tp_cost tp_work_of(const tp_launch *l, const void *values, tp_cost planned, doub
     switch (l->op) {
     case TP_OP_linear_ce:
     case TP_OP_linear_ce_train:
+    case TP_OP_linear_ce_dx:
         return loss_work(l, values, planned);
     case TP_OP_attention:
     case TP_OP_attention_grad:

@@ -88,6 +88,12 @@ const char *tp_adapter_reference_name(tp_arena *arena, const tp_param *param);
 TP_CHECKED tp_status tp_adapter_save(const tp_model *model, const tp_states *states,
                                      const char *folder, const tp_companions *companions,
                                      tp_error *err);
+/* The same by several ranks, as tp_model_save_frame() says. */
+TP_CHECKED tp_status tp_adapter_save_frame(const tp_model *model, const tp_states *states,
+                                           const char *folder, const tp_companions *companions,
+                                           tp_error *err);
+TP_CHECKED tp_status tp_adapter_save_share(const tp_model *model, const tp_states *states,
+                                           const char *folder, tp_shard among, tp_error *err);
 /* Loaded matrices of the blocks, f32, become what they are in `storage`, packed: the base of an
  * adapter that was trained over it. */
 TP_CHECKED tp_status tp_model_round_base(const tp_model *model, tp_states *states,

@@ -315,44 +315,61 @@ tp_status tp_adapter_load(const tp_model *model, const char *folder, tp_adapter_
     return tp_lora_load(model->lora, folder, use, states, err);
 }
 
-static tp_status write_tensors(const tp_model *model, const tp_states *states, const char *path,
-                               tp_error *err)
+typedef tp_status (*tensors_writer)(const char *path, const tp_tensor_out *tensors, size_t n,
+                                    tp_error *err);
+
+static tp_status write_tensors(const tp_model *model, const tp_states *states, const char *folder,
+                               tp_shard among, tensors_writer write, tp_error *err)
 {
     const tp_lora *l = model->lora;
+    tp_buf path = {0};
     tp_tensor_out *out = calloc(l->n_params, sizeof *out);
     char(*names)[320] = calloc(l->n_params, sizeof *names);
     TP_HAVE(out && names);
     for (size_t i = 0; i < l->n_params; i++) {
         const tp_param *p = &l->params[i];
+        const tp_tensor *state = tp_states_find(states, p->name);
         snprintf(names[i], sizeof names[i], "%s%s", peft_prefix, p->name);
         out[i] = (tp_tensor_out){.name = names[i],
                                  .dtype = TP_DTYPE_F32,
                                  .rank = p->rank,
                                  .dim = {p->dim[0], p->dim[1]},
-                                 .source = tp_states_find(states, p->name),
-                                 .read = tp_tensor_read,
+                                 .source = state,
+                                 .read = tp_tensor_read_held,
                                  .src_dtype = TP_DTYPE_F32};
+        tp_tensor_share(state, tp_tensor_count(state), among, &out[i].begin, &out[i].end);
     }
-    tp_status status = tp_safetensors_write(path, out, l->n_params, NULL, NULL, err);
+    tp_buf_addf(&path, "%s/adapter_model.safetensors", folder);
+    tp_status status = write(path.data, out, l->n_params, err);
+    tp_buf_release(&path);
     free(out);
     free(names);
     return status;
 }
 
+tp_status tp_adapter_save_frame(const tp_model *model, const tp_states *states, const char *folder,
+                                const tp_companions *companions, tp_error *err)
+{
+    tp_buf text = {0};
+    TP_TRY(tp_dir_make(folder, err));
+    TP_TRY(write_tensors(model, states, folder, (tp_shard){0}, tp_safetensors_frame, err));
+    tp_adapter_config_write(model, &text);
+    tp_status status = tp_model_write_text(folder, "adapter_config.json", &text, err);
+    tp_buf_release(&text);
+    if (status == TP_OK && companions)
+        status = tp_companions_write(companions, folder, err);
+    return status == TP_OK ? tp_dir_sync(folder, err) : status;
+}
+
+tp_status tp_adapter_save_share(const tp_model *model, const tp_states *states, const char *folder,
+                                tp_shard among, tp_error *err)
+{
+    return write_tensors(model, states, folder, among, tp_safetensors_fill, err);
+}
+
 tp_status tp_adapter_save(const tp_model *model, const tp_states *states, const char *folder,
                           const tp_companions *companions, tp_error *err)
 {
-    tp_buf path = {0}, text = {0};
-    tp_status status = tp_dir_make(folder, err);
-    tp_buf_addf(&path, "%s/adapter_model.safetensors", folder);
-    if (status == TP_OK)
-        status = write_tensors(model, states, path.data, err);
-    tp_adapter_config_write(model, &text);
-    if (status == TP_OK)
-        status = tp_model_write_text(folder, "adapter_config.json", &text, err);
-    if (status == TP_OK && companions)
-        status = tp_companions_write(companions, folder, err);
-    tp_buf_release(&path);
-    tp_buf_release(&text);
-    return status == TP_OK ? tp_dir_sync(folder, err) : status;
+    TP_TRY(tp_adapter_save_frame(model, states, folder, companions, err));
+    return tp_adapter_save_share(model, states, folder, (tp_shard){0, 1}, err);
 }

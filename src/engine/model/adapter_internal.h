@@ -31,9 +31,6 @@ struct tp_lora {
 /* An adapter's tensor: normal or uniform with this deviation or bound; 0: as p->init says. */
 TP_CHECKED tp_status tp_param_draw(const tp_param *p, bool is_uniform, tp_states *states,
                                    uint64_t seed, double spread, tp_error *err);
-/* `folder`/`name`, synced. */
-TP_CHECKED tp_status tp_model_write_text(const char *folder, const char *name, const tp_buf *text,
-                                         tp_error *err);
 
 /* "model.layers.0.mlp.up_proj" of "model.layers.0.mlp.up_proj.weight"; false: no module that can
  * have an adapter. */

@@ -133,5 +133,16 @@ TP_CHECKED tp_status tp_model_init_random(const tp_model *model, tp_states *stat
 TP_CHECKED tp_status tp_model_save(const tp_model *model, const tp_states *states,
                                    const char *folder, tp_dtype dtype, size_t max_shard_bytes,
                                    const tp_companions *companions, tp_error *err);
+/* `folder`/`name`, synced. */
+TP_CHECKED tp_status tp_model_write_text(const char *folder, const char *name, const tp_buf *text,
+                                         tp_error *err);
+/* The same by several ranks: one makes the folder, in which all weights are zero, then each, and it
+ * as well, writes its share (tp_tensor_share()) of those that it holds. */
+TP_CHECKED tp_status tp_model_save_frame(const tp_model *model, const tp_states *states,
+                                         const char *folder, tp_dtype dtype, size_t max_shard_bytes,
+                                         const tp_companions *companions, tp_error *err);
+TP_CHECKED tp_status tp_model_save_share(const tp_model *model, const tp_states *states,
+                                         const char *folder, tp_dtype dtype, size_t max_shard_bytes,
+                                         tp_shard among, tp_error *err);
 
 #endif

@@ -29,8 +29,9 @@ struct metadata {
 };
 
 struct tp_safetensors {
-    const char *name; /* what errors call the file */
-    tp_map_file map;  /* empty when parsed from memory */
+    const char *name;  /* what errors call the file */
+    const char *bytes; /* its first */
+    tp_map_file map;   /* empty when parsed from memory */
     tp_arena arena;
     tp_tensor_entry *entries; /* in the order of their data */
     size_t n;
@@ -410,6 +411,7 @@ static tp_status parse(tp_safetensors *st, const char *name, const char *bytes, 
     TP_TRY(header_length(name, bytes, n, &length, err));
     TP_TRY(tp_arena_init(&st->arena, length * ARENA_FACTOR + strlen(name) + ARENA_BASE, err));
     st->name = tp_arena_strdup(&st->arena, name);
+    st->bytes = bytes;
     header h = {.st = st,
                 .data = bytes + 8 + length,
                 .data_bytes = n - 8 - length,
@@ -472,4 +474,9 @@ const tp_tensor_entry *tp_safetensors_find(const tp_safetensors *st, const char 
 {
     uint32_t slot = *slot_of(st, name);
     return slot ? &st->entries[slot - 1] : NULL;
+}
+
+uint64_t tp_safetensors_offset(const tp_safetensors *st, const tp_tensor_entry *entry)
+{
+    return (uint64_t)((const char *)entry->data - st->bytes);
 }

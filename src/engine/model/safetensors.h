@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "engine/device/dtype.h"
+#include "engine/device/tensor.h"
 
 typedef struct {
     const char *name;
@@ -37,6 +37,8 @@ size_t tp_safetensors_count(const tp_safetensors *st);
 /* In the order of the data. */
 const tp_tensor_entry *tp_safetensors_at(const tp_safetensors *st, size_t i);
 const tp_tensor_entry *tp_safetensors_find(const tp_safetensors *st, const char *name);
+/* Where in the file its data begins. */
+uint64_t tp_safetensors_offset(const tp_safetensors *st, const tp_tensor_entry *entry);
 
 const char *tp_safetensors_dtype_name(tp_dtype dtype); /* "BF16" */
 
@@ -54,12 +56,24 @@ typedef struct {
     const void *source; /* memory, or what `read` reads from */
     tp_dtype src_dtype;
     tp_read_fn read; /* (optional) */
+
+    /* Where several write one file: the elements of the whole that this one writes, none where
+     * they are equal, and the one that `source` begins with. */
+    size_t begin, end, source_at;
+    const tp_tensor *slice; /* (optional) and of those what this slice has, which is `source` */
 } tp_tensor_out;
 
 /* The file with these tensors, in the order of the format (dtype size descending,
  * then name) whatever order they come in: the bytes that the reference writer makes.
- * Synced, not renamed.  ret_hash (XXH3-128, hex) and ret_bytes may be NULL. */
+ * Synced, not renamed. */
 TP_CHECKED tp_status tp_safetensors_write(const char *path, const tp_tensor_out *tensors, size_t n,
-                                          char ret_hash[33], uint64_t *ret_bytes, tp_error *err);
+                                          tp_error *err);
+
+/* The same by several.  One makes the file, in which the tensors are zeros; then each, and it as
+ * well, fills in what it has of them: `tensors` may lack some, and their shapes do not matter. */
+TP_CHECKED tp_status tp_safetensors_frame(const char *path, const tp_tensor_out *tensors, size_t n,
+                                          tp_error *err);
+TP_CHECKED tp_status tp_safetensors_fill(const char *path, const tp_tensor_out *tensors, size_t n,
+                                         tp_error *err);
 
 #endif

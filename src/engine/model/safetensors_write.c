@@ -1,4 +1,4 @@
-/* safetensors_write.c - tensors written as one safetensors file. */
+/* safetensors_write.c - tensors written as one safetensors file, by one process or by several. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,7 +52,8 @@ static tp_status check(const tp_tensor_out **sorted, size_t n, tp_error *err)
 }
 
 /* The JSON header, padded with spaces so that the data begins 8-aligned. */
-static tp_status make_header(const tp_tensor_out **sorted, size_t n, tp_buf *out, tp_error *err)
+static tp_status make_header(const tp_tensor_out **sorted, size_t n, tp_buf *out,
+                             size_t *ret_data_bytes, tp_error *err)
 {
     size_t at = 0;
     tp_buf_adds(out, "{\"__metadata__\":{\"format\":\"pt\"}");
@@ -73,86 +74,166 @@ static tp_status make_header(const tp_tensor_out **sorted, size_t n, tp_buf *out
     tp_buf_addc(out, '}');
     while (out->len % 8)
         tp_buf_addc(out, ' ');
+    *ret_data_bytes = at;
     return TP_OK;
 }
 
+/* Where what is on its way to the file lies, CHUNK elements of each. */
+typedef struct {
+    double *raw;
+    float *wide;
+    void *narrow;
+} scratch;
+
 /* In pieces: what a device holds is read, what has another type is converted. */
-static tp_status write_tensor(tp_writer *w, const tp_tensor_out *t, void *raw, float *wide,
-                              void *narrow, tp_error *err)
+static tp_status write_elements(tp_writer *w, const tp_tensor_out *t, scratch s, tp_error *err)
 {
-    size_t n;
-    TP_TRY(count_elements(t, &n, err));
     size_t src_size = tp_dtype_size(t->src_dtype), dst_size = tp_dtype_size(t->dtype);
-    for (size_t i = 0; i < n; i += CHUNK) {
-        size_t count = TP_MIN(n - i, (size_t)CHUNK);
-        const void *values = raw;
+    for (size_t i = t->begin; i < t->end; i += CHUNK) {
+        size_t count = TP_MIN(t->end - i, (size_t)CHUNK), at = (i - t->source_at) * src_size;
+        const void *values = s.raw;
         if (t->read)
-            TP_TRY(t->read(t->source, i * src_size, raw, count * src_size, err));
+            TP_TRY(t->read(t->source, at, s.raw, count * src_size, err));
         else
-            values = (const char *)t->source + i * src_size;
+            values = (const char *)t->source + at;
         if (t->dtype != t->src_dtype) {
             if (t->src_dtype != TP_DTYPE_F32) {
-                (void)tp_convert_to_f32(values, t->src_dtype, wide, count);
-                values = wide;
+                (void)tp_convert_to_f32(values, t->src_dtype, s.wide, count);
+                values = s.wide;
             }
-            tp_convert_from_f32(values, t->dtype, narrow, count);
-            values = narrow;
+            tp_convert_from_f32(values, t->dtype, s.narrow, count);
+            values = s.narrow;
         }
         TP_TRY(tp_writer_write(w, values, count * dst_size, err));
     }
     return TP_OK;
 }
 
-static tp_status write_all(tp_writer *w, const tp_buf *header, const tp_tensor_out **sorted,
-                           size_t n, void *scratch, tp_error *err)
+static tp_status write_header(tp_writer *w, const tp_buf *header, size_t data_bytes, tp_error *err)
 {
     unsigned char length[8];
     for (int i = 0; i < 8; i++)
         length[i] = (unsigned char)((uint64_t)header->len >> (8 * i));
     TP_TRY(tp_writer_write(w, length, sizeof length, err));
     TP_TRY(tp_writer_write(w, header->data, header->len, err));
-    double *raw = scratch;
-    float *wide = (float *)(void *)(raw + CHUNK);
-    for (size_t i = 0; i < n; i++)
-        TP_TRY(write_tensor(w, sorted[i], raw, wide, wide + CHUNK, err));
-    return TP_OK;
+    return tp_writer_extend(w, sizeof length + header->len + data_bytes, err);
 }
 
-static tp_status write_file(const char *path, const tp_buf *header, const tp_tensor_out **sorted,
-                            size_t n, char *ret_hash, uint64_t *ret_bytes, tp_error *err)
+static tp_status close_writer(tp_writer *w, tp_status status, tp_error *err)
 {
-    void *scratch = malloc((size_t)CHUNK * (sizeof(double) + sizeof(float) + sizeof(double)));
-    if (!scratch)
-        return tp_fail(err, TP_ERR_NOMEM, "cannot write %s: out of memory", path);
-    tp_writer *w = NULL;
-    tp_status status = tp_writer_open(&w, path, err);
     if (status == TP_OK)
-        status = write_all(w, header, sorted, n, scratch, err);
-    free(scratch);
-    if (status != TP_OK) {
-        tp_writer_abandon(w);
-        return status;
-    }
-    return tp_writer_close(w, ret_hash, ret_bytes, err);
+        return tp_writer_close(w, NULL, NULL, err);
+    tp_writer_abandon(w);
+    return status;
 }
 
-tp_status tp_safetensors_write(const char *path, const tp_tensor_out *tensors, size_t n,
-                               char ret_hash[33], uint64_t *ret_bytes, tp_error *err)
+static const tp_tensor_out **sort(const tp_tensor_out *tensors, size_t n)
 {
     const tp_tensor_out **sorted = calloc(n + 1, sizeof *sorted);
-    if (!sorted)
-        return tp_fail(err, TP_ERR_NOMEM, "cannot write %s: out of memory", path);
+    TP_HAVE(sorted);
     for (size_t i = 0; i < n; i++)
         sorted[i] = &tensors[i];
+    qsort(sorted, n, sizeof *sorted, by_size_and_name);
+    return sorted;
+}
+
+tp_status tp_safetensors_frame(const char *path, const tp_tensor_out *tensors, size_t n,
+                               tp_error *err)
+{
+    const tp_tensor_out **sorted = sort(tensors, n);
     tp_buf header = {0};
+    size_t data_bytes = 0;
+    tp_writer *w;
     tp_status status = check(sorted, n, err);
     if (status == TP_OK) {
         qsort(sorted, n, sizeof *sorted, by_size_and_name);
-        status = make_header(sorted, n, &header, err);
+        status = make_header(sorted, n, &header, &data_bytes, err);
     }
     if (status == TP_OK)
-        status = write_file(path, &header, sorted, n, ret_hash, ret_bytes, err);
+        status = tp_writer_open(&w, path, err);
+    if (status == TP_OK)
+        status = close_writer(w, write_header(w, &header, data_bytes, err), err);
     tp_buf_release(&header);
     free(sorted);
+    return status;
+}
+
+static tp_status fill_range(tp_writer *w, const tp_tensor_out *t, uint64_t offset, scratch s,
+                            tp_error *err)
+{
+    TP_TRY(tp_writer_go_to(w, offset + t->begin * tp_dtype_size(t->dtype), err));
+    return write_elements(w, t, s, err);
+}
+
+static tp_status fill_slice(tp_writer *w, const tp_tensor_out *t, uint64_t offset, scratch s,
+                            tp_error *err)
+{
+    tp_slice_run run;
+    size_t at = t->begin;
+    tp_tensor_out part = *t;
+    while (tp_slice_next(t->slice, t->slice->slice.index, &at, t->end, &run)) {
+        part.begin = run.at;
+        part.end = run.at + run.n;
+        part.source_at = run.at - run.own;
+        TP_TRY(fill_range(w, &part, offset, s, err));
+    }
+    return TP_OK;
+}
+
+static tp_status fill_tensor(const tp_safetensors *st, tp_writer *w, const tp_tensor_out *t,
+                             scratch s, tp_error *err)
+{
+    const tp_tensor_entry *e = tp_safetensors_find(st, t->name);
+    size_t size = tp_dtype_size(t->dtype);
+    if (!e || !e->is_known || e->dtype != t->dtype || t->end > e->bytes / size)
+        return tp_fail(err, TP_ERR_FORMAT, "'%s' has no place for tensor '%.200s'",
+                       tp_safetensors_name(st), t->name);
+    return t->slice ? fill_slice(w, t, tp_safetensors_offset(st, e), s, err)
+                    : fill_range(w, t, tp_safetensors_offset(st, e), s, err);
+}
+
+static tp_status fill(const tp_safetensors *st, const tp_tensor_out **sorted, size_t n, scratch s,
+                      tp_error *err)
+{
+    tp_writer *w;
+    tp_status status = tp_writer_open_inside(&w, tp_safetensors_name(st), err);
+    if (status != TP_OK)
+        return status;
+    for (size_t i = 0; i < n && status == TP_OK; i++)
+        if (sorted[i]->end > sorted[i]->begin)
+            status = fill_tensor(st, w, sorted[i], s, err);
+    return close_writer(w, status, err);
+}
+
+tp_status tp_safetensors_fill(const char *path, const tp_tensor_out *tensors, size_t n,
+                              tp_error *err)
+{
+    tp_safetensors *st;
+    TP_TRY(tp_safetensors_open(path, &st, err));
+    double *raw = malloc((size_t)CHUNK * (sizeof(double) + sizeof(float) + sizeof(double)));
+    float *wide = (float *)(void *)(raw + CHUNK);
+    TP_HAVE(raw);
+    const tp_tensor_out **sorted = sort(tensors, n);
+    tp_status status = fill(st, sorted, n, (scratch){raw, wide, wide + CHUNK}, err);
+    free(sorted);
+    free(raw);
+    tp_safetensors_close(st);
+    return status;
+}
+
+tp_status tp_safetensors_write(const char *path, const tp_tensor_out *tensors, size_t n,
+                               tp_error *err)
+{
+    TP_TRY(tp_safetensors_frame(path, tensors, n, err));
+    tp_tensor_out *whole = calloc(n + 1, sizeof *whole);
+    TP_HAVE(whole);
+    tp_status status = TP_OK;
+    for (size_t i = 0; i < n && status == TP_OK; i++) {
+        whole[i] = tensors[i];
+        status = count_elements(&tensors[i], &whole[i].end, err);
+    }
+    if (status == TP_OK)
+        status = tp_safetensors_fill(path, whole, n, err);
+    free(whole);
     return status;
 }

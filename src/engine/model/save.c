@@ -16,11 +16,15 @@ typedef struct {
     const tp_companions *companions;
     tp_tensor_out *tensors; /* in the order of the parameters */
     size_t *shard;          /* parameter -> shard, from 0 */
-    size_t n_shards, n_bytes;
+    size_t n_shards, n_bytes, max_shard_bytes;
     tp_dtype dtype;
+    tp_shard among; /* those that write the tensors */
 } saving;
 
-static tp_status check_room(saving *s, tp_error *err)
+typedef tp_status (*shard_writer)(const char *path, const tp_tensor_out *tensors, size_t n,
+                                  tp_error *err);
+
+static tp_status check_room(const saving *s, tp_error *err)
 {
     enum { HEADER_PER_TENSOR = 256, SMALL_FILES = 64 << 10 };
     struct statvfs fs;
@@ -41,7 +45,7 @@ static tp_status check_room(saving *s, tp_error *err)
         s->folder, tp_human_bytes((double)bytes, need), tp_human_bytes(available, room));
 }
 
-static tp_status gather(saving *s, const tp_states *states, size_t max_shard_bytes, tp_error *err)
+static tp_status gather(saving *s, const tp_states *states, tp_error *err)
 {
     size_t filled = 0;
     s->n_shards = 1;
@@ -51,7 +55,7 @@ static tp_status gather(saving *s, const tp_states *states, size_t max_shard_byt
         if (!state || !state->span.buffer)
             return tp_fail(err, TP_ERR_ARG, "tensor '%s' is not in memory", p->name);
         size_t bytes = tp_tensor_count(state) * tp_dtype_size(s->dtype);
-        if (filled && bytes > max_shard_bytes - TP_MIN(filled, max_shard_bytes)) {
+        if (filled && bytes > s->max_shard_bytes - TP_MIN(filled, s->max_shard_bytes)) {
             s->n_shards++;
             filled = 0;
         }
@@ -63,8 +67,11 @@ static tp_status gather(saving *s, const tp_states *states, size_t max_shard_byt
                                         .rank = p->rank,
                                         .dim = {p->dim[0], p->dim[1]},
                                         .source = state,
-                                        .read = tp_tensor_read,
+                                        .slice = tp_is_sliced(state) ? state : NULL,
+                                        .read = tp_tensor_read_held,
                                         .src_dtype = TP_DTYPE_F32};
+        tp_tensor_share(state, tp_tensor_count(state), s->among, &s->tensors[i].begin,
+                        &s->tensors[i].end);
     }
     return TP_OK;
 }
@@ -77,7 +84,7 @@ static void shard_name(const saving *s, size_t shard, char out[64])
         snprintf(out, 64, "model-%05zu-of-%05zu.safetensors", shard + 1, s->n_shards);
 }
 
-static tp_status write_shards(const saving *s, tp_error *err)
+static tp_status write_shards(const saving *s, shard_writer write, tp_error *err)
 {
     tp_buf path = {0};
     tp_status status = TP_OK;
@@ -89,7 +96,7 @@ static tp_status write_shards(const saving *s, tp_error *err)
         shard_name(s, k, name);
         tp_buf_clear(&path);
         tp_buf_addf(&path, "%s/%s", s->folder, name);
-        status = tp_safetensors_write(path.data, s->tensors + first, end - first, NULL, NULL, err);
+        status = write(path.data, s->tensors + first, end - first, err);
         first = end;
     }
     tp_buf_release(&path);
@@ -172,12 +179,11 @@ static tp_status write_config(const saving *s, tp_error *err)
     return status;
 }
 
-static tp_status save(saving *s, const tp_states *states, size_t max_shard_bytes, tp_error *err)
+static tp_status save_frame(const saving *s, tp_error *err)
 {
-    TP_TRY(gather(s, states, max_shard_bytes, err));
     TP_TRY(tp_dir_make(s->folder, err));
     TP_TRY(check_room(s, err));
-    TP_TRY(write_shards(s, err));
+    TP_TRY(write_shards(s, tp_safetensors_frame, err));
     if (s->n_shards > 1)
         TP_TRY(write_index(s, err));
     TP_TRY(write_config(s, err));
@@ -185,24 +191,59 @@ static tp_status save(saving *s, const tp_states *states, size_t max_shard_bytes
     return tp_dir_sync(s->folder, err);
 }
 
+static tp_status save_tensors(const saving *s, tp_error *err)
+{
+    return write_shards(s, tp_safetensors_fill, err);
+}
+
+static tp_status save(saving s, const tp_states *states,
+                      tp_status (*write)(const saving *s, tp_error *err), tp_error *err)
+{
+    static const tp_companions none;
+    if (s.dtype != TP_DTYPE_F32 && s.dtype != TP_DTYPE_BF16 && s.dtype != TP_DTYPE_F16)
+        return tp_fail(err, TP_ERR_ARG, "models are saved as f32, bf16 or f16, not %s",
+                       tp_dtype_name(s.dtype));
+    s.companions = s.companions ? s.companions : &none;
+    s.max_shard_bytes = s.max_shard_bytes ? s.max_shard_bytes : default_shard_bytes;
+    s.tensors = calloc(s.model->n_params, sizeof *s.tensors);
+    s.shard = calloc(s.model->n_params, sizeof *s.shard);
+    TP_HAVE(s.tensors && s.shard);
+    tp_status status = gather(&s, states, err);
+    if (status == TP_OK)
+        status = write(&s, err);
+    free(s.tensors);
+    free(s.shard);
+    return status;
+}
+
+tp_status tp_model_save_frame(const tp_model *model, const tp_states *states, const char *folder,
+                              tp_dtype dtype, size_t max_shard_bytes,
+                              const tp_companions *companions, tp_error *err)
+{
+    saving s = {.model = model,
+                .folder = folder,
+                .companions = companions,
+                .dtype = dtype,
+                .max_shard_bytes = max_shard_bytes};
+    return save(s, states, save_frame, err);
+}
+
+tp_status tp_model_save_share(const tp_model *model, const tp_states *states, const char *folder,
+                              tp_dtype dtype, size_t max_shard_bytes, tp_shard among, tp_error *err)
+{
+    saving s = {.model = model,
+                .folder = folder,
+                .dtype = dtype,
+                .max_shard_bytes = max_shard_bytes,
+                .among = among};
+    return save(s, states, save_tensors, err);
+}
+
 tp_status tp_model_save(const tp_model *model, const tp_states *states, const char *folder,
                         tp_dtype dtype, size_t max_shard_bytes, const tp_companions *companions,
                         tp_error *err)
 {
-    static const tp_companions none;
-    if (dtype != TP_DTYPE_F32 && dtype != TP_DTYPE_BF16 && dtype != TP_DTYPE_F16)
-        return tp_fail(err, TP_ERR_ARG, "models are saved as f32, bf16 or f16, not %s",
-                       tp_dtype_name(dtype));
-    saving s = {.model = model,
-                .folder = folder,
-                .companions = companions ? companions : &none,
-                .dtype = dtype,
-                .tensors = calloc(model->n_params, sizeof *s.tensors),
-                .shard = calloc(model->n_params, sizeof *s.shard)};
-    TP_HAVE(s.tensors && s.shard);
-    tp_status status =
-        save(&s, states, max_shard_bytes ? max_shard_bytes : default_shard_bytes, err);
-    free(s.tensors);
-    free(s.shard);
-    return status;
+    TP_TRY(tp_model_save_frame(model, states, folder, dtype, max_shard_bytes, companions, err));
+    return tp_model_save_share(model, states, folder, dtype, max_shard_bytes, (tp_shard){0, 1},
+                               err);
 }

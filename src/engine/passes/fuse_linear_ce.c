@@ -8,17 +8,17 @@
  *  becomes
  *     %loss, %logp, %dx, %dw = linear_ce_train %x, %w, %t, %wt, %scale, %acc
  *
- * and, without a gradient, linear_ce.  The gradient is made in the same sweep over
- * row chunks as the loss: the scale is known beforehand, so no second pass over the
- * vocabulary is needed. */
+ * linear_ce_dx where the head is frozen and has no dw, and, without a gradient, linear_ce.  The
+ * gradient is made in the same sweep over row chunks as the loss: the scale is known beforehand, so
+ * no second pass over the vocabulary is needed. */
 #include "engine/passes/pass.h"
 
 typedef struct {
     uint32_t product, loss, seed, dx, dw; /* node indices; 0 = none */
 } pattern;
 
-/* The seed's dx and dw, if they are those of the very product and read nothing that
- * is unknown where the loss is: that is where they move to. */
+/* The seed's dx and dw, or dx alone where the weight is frozen, if they are those of the very
+ * product and read nothing that is unknown where the loss is: that is where they move to. */
 static bool find_gradient(const tp_graph *g, pattern *p)
 {
     const tp_node *product = &g->nodes[p->product], *seed = &g->nodes[p->seed];
@@ -32,9 +32,9 @@ static bool find_gradient(const tp_graph *g, pattern *p)
             !n->attrs.transposed)
             p->dw = i;
     }
-    if (!p->dx || !p->dw || g->values[dlogits].n_uses != 2)
+    if (!p->dx || g->values[dlogits].n_uses != (p->dw ? 2 : 1))
         return false;
-    tp_ref acc = tp_overwrites(&g->nodes[p->dw], 0);
+    tp_ref acc = p->dw ? tp_overwrites(&g->nodes[p->dw], 0) : 0;
     return g->values[seed->in[4]].node < p->loss &&
            (!acc || (g->values[acc].node < p->loss && g->values[acc].n_uses == 1));
 }
@@ -77,14 +77,19 @@ static void fuse(tp_graph *g, const pattern *p, int32_t chunk)
         ce->op = TP_OP_linear_ce;
         return;
     }
-    ce->op = TP_OP_linear_ce_train;
+    ce->op = TP_OP_linear_ce_dx;
     ce->in[4] = g->nodes[p->seed].in[4];
+    ce->n_in = 5;
+    ce->out[2] = g->nodes[p->dx].out[0];
+    g->nodes[p->seed].is_dead = g->nodes[p->dx].is_dead = true;
+    if (!p->dw)
+        return;
+    ce->op = TP_OP_linear_ce_train;
     ce->in[5] = g->nodes[p->dw].n_in > 2 ? g->nodes[p->dw].in[2] : 0;
     ce->n_in = 6;
-    ce->out[2] = g->nodes[p->dx].out[0];
     ce->out[3] = g->nodes[p->dw].out[0];
     ce->n_out = 4;
-    g->nodes[p->seed].is_dead = g->nodes[p->dx].is_dead = g->nodes[p->dw].is_dead = true;
+    g->nodes[p->dw].is_dead = true;
 }
 
 static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed, tp_error *err)

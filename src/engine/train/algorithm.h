@@ -177,6 +177,7 @@ struct trainer {
     char checkpoint_dir[2100];
     int checkpoint_lock; /* -1: none */
     bool made_checkpoint_dir;
+    bool first_writes_all; /* checkpoints: not all ranks see the folder */
     tp_buf changes;        /* since the attempt before, as JSON objects with commas between */
     bool has_other_config; /* than that attempt */
     tp_dtype file_dtype;   /* of the weights that a checkpoint's model/ stores */

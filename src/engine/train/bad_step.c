@@ -75,8 +75,7 @@ static void folder_of(const trainer *t, char out[4096])
 static tp_status keep_batch(const trainer *t, const char *folder, uint32_t i,
                             const tp_batch_view *b, tp_error *err)
 {
-    char path[4200], hash[33];
-    uint64_t bytes;
+    char path[4200];
     int64_t n = tp_session_get_options(t->session)->tokens;
     const struct {
         const char *name;
@@ -97,7 +96,7 @@ static tp_status keep_batch(const trainer *t, const char *folder, uint32_t i,
                                  .source = parts[k].data,
                                  .src_dtype = parts[k].dtype};
     snprintf(path, sizeof path, "%s/micro-%u.safetensors", folder, i);
-    return tp_safetensors_write(path, out, TP_COUNTOF(out), hash, &bytes, err);
+    return tp_safetensors_write(path, out, TP_COUNTOF(out), err);
 }
 
 /* A folder that cannot be written is no reason for a run to end. */

@@ -1,7 +1,9 @@
-/* checkpoint.c - a session saved beside what is there, and loaded. */
-#include "engine/train/checkpoint.h"
+/* checkpoint.c - a session saved beside what is there, by all ranks at once.
+ *
+ * The first rank makes the files, in which tensors are zeros, each rank writes what it has of them,
+ * and when all is on the disk the first one writes the manifest and gives the folder its name.
+ * Nothing is sent but that it is done. */
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -14,18 +16,16 @@
 #include "base/platform.h"
 #include "engine/model/adapter.h"
 #include "engine/model/safetensors.h"
+#include "engine/train/checkpoint_internal.h"
 #include "engine/train/parts.h"
 #include "engine/train/step_history.h"
 #include "text/json/json.h"
 
-enum { MASTER_NAME = 512 };
-
 /* ---- writing ---- */
 
-/* What a weight in f32 is called beside a model that is stored in another type. */
-static const char *master_name(const tp_tensor *weight, char out[MASTER_NAME])
+const char *tp_master_name(const tp_tensor *weight, char out[TP_MASTER_NAME])
 {
-    snprintf(out, MASTER_NAME, "master.%s", weight->name);
+    snprintf(out, TP_MASTER_NAME, "master.%s", weight->name);
     return out;
 }
 
@@ -38,57 +38,54 @@ static bool belongs_to_optimizer(const tp_tensor *s, tp_dtype model_dtype)
            (s->role == TP_ROLE_WEIGHT && model_dtype != TP_DTYPE_F32);
 }
 
-/* A tensor of which this rank has a part is written as if it were whole. */
-static void write_as_whole(const tp_states *states, tp_parts *parts, const tp_ranks *ranks,
-                           const tp_tensor *own, tp_tensor_out *out)
+typedef tp_status (*tensors_writer)(const char *path, const tp_tensor_out *tensors, size_t n,
+                                    tp_error *err);
+
+/* A moment of which this rank has a part alone: in the file it is whole. */
+static size_t describe_whole(const tp_states *states, const tp_tensor *part, tp_tensor_out *out)
 {
-    const tp_tensor *weight = tp_states_find(states, own->of);
-    *parts = (tp_parts){ranks, own, tp_parts_count(states, own)};
+    const tp_tensor *weight = tp_states_find(states, part->of);
+    size_t n = tp_parts_count(states, part), end;
     out->rank = weight->rank;
     memcpy(out->dim, weight->dim, sizeof out->dim);
-    out->source = parts;
-    out->read = tp_parts_read;
+    tp_shard_part(n, part->shard, &out->source_at, &end);
+    return n;
 }
 
-static tp_status save_optimizer(const tp_states *states, const tp_ranks *ranks,
-                                tp_dtype model_dtype, const char *path, tp_error *err)
+static tp_tensor_out describe(const tp_states *states, const tp_tensor *s, tp_shard among,
+                              tp_arena *names)
 {
-    tp_tensor_out *out = calloc(states->n + 1, sizeof *out);
-    tp_parts *parts = calloc(states->n + 1, sizeof *parts);
+    char master[TP_MASTER_NAME];
+    bool is_master = s->role == TP_ROLE_WEIGHT;
+    tp_tensor_out out = {.name = is_master ? tp_arena_strdup(names, tp_master_name(s, master))
+                                           : s->name,
+                         .dtype = s->dtype,
+                         .rank = s->rank,
+                         .dim = {tp_tensor_dim(s, 0), tp_tensor_dim(s, 1)},
+                         .source = s,
+                         .slice = tp_is_sliced(s) ? s : NULL,
+                         .read = tp_tensor_read_held,
+                         .src_dtype = s->dtype};
+    size_t n =
+        s->shard.count > 1 && !s->keeps_part ? describe_whole(states, s, &out) : tp_tensor_count(s);
+    tp_tensor_share(s, n, among, &out.begin, &out.end);
+    return out;
+}
+
+static tp_status write_optimizer(const tp_states *states, tp_dtype model_dtype, const char *path,
+                                 tp_shard among, tensors_writer write, tp_error *err)
+{
     tp_arena names;
-    TP_HAVE(out);
-    TP_HAVE(parts);
-    tp_status status = tp_arena_init(&names, 256 << 20, err);
-    if (status != TP_OK) {
-        free(parts);
-        free(out);
-        return status;
-    }
     size_t n = 0;
-    for (size_t i = 0; i < states->n; i++) {
-        const tp_tensor *s = &states->items[i];
-        if (!belongs_to_optimizer(s, model_dtype))
-            continue;
-        char master[MASTER_NAME];
-        bool is_master = s->role == TP_ROLE_WEIGHT;
-        out[n] = (tp_tensor_out){.name = is_master ? tp_arena_strdup(&names, master_name(s, master))
-                                                   : s->name,
-                                 .dtype = s->dtype,
-                                 .rank = s->rank,
-                                 .dim = {tp_tensor_dim(s, 0), tp_tensor_dim(s, 1)},
-                                 .source = s,
-                                 .read = tp_tensor_read,
-                                 .src_dtype = s->dtype};
-        if (s->shard.count > 1 && !s->keeps_part)
-            write_as_whole(states, &parts[n], ranks, s, &out[n]);
-        n++;
-    }
-    char hash[33];
-    uint64_t bytes;
-    status = tp_safetensors_write(path, out, n, hash, &bytes, err);
-    tp_arena_release(&names);
-    free(parts);
+    TP_TRY(tp_arena_init(&names, 256 << 20, err));
+    tp_tensor_out *out = calloc(states->n + 1, sizeof *out);
+    TP_HAVE(out);
+    for (size_t i = 0; i < states->n; i++)
+        if (belongs_to_optimizer(&states->items[i], model_dtype))
+            out[n++] = describe(states, &states->items[i], among, &names);
+    tp_status status = write(path, out, n, err);
     free(out);
+    tp_arena_release(&names);
     return status;
 }
 
@@ -161,74 +158,6 @@ static void write_state_json(const tp_train_state *s, tp_buf *out)
     tp_buf_addc(out, '\n');
 }
 
-static tp_status write_file(const char *path, const tp_buf *text, tp_error *err)
-{
-    tp_writer *w;
-    TP_TRY(tp_writer_open(&w, path, err));
-    tp_status status = tp_writer_write(w, text->data, text->len, err);
-    if (status != TP_OK) {
-        tp_writer_abandon(w);
-        return status;
-    }
-    return tp_writer_close(w, NULL, NULL, err);
-}
-
-/* Entries for every regular file of folder/sub, one level of folders deep. */
-static tp_status list_files(const char *folder, const char *sub, tp_json_w *w, uint64_t *bytes,
-                            tp_error *err)
-{
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", folder, sub);
-    DIR *dir = opendir(path);
-    if (!dir)
-        return tp_fail(err, TP_ERR_IO, "cannot list '%s': %s", path, strerror(errno));
-    tp_status status = TP_OK;
-    for (struct dirent *e; status == TP_OK && (e = readdir(dir));) {
-        char file[8192], name[4096], hash[33];
-        struct stat st;
-        if (e->d_name[0] == '.')
-            continue;
-        snprintf(name, sizeof name, "%s%s%s", sub, *sub ? "/" : "", e->d_name);
-        snprintf(file, sizeof file, "%s/%s", folder, name);
-        if (stat(file, &st) != 0 || !S_ISREG(st.st_mode))
-            continue;
-        status = tp_file_hash(file, hash, err);
-        tp_json_w_begin(w, '{');
-        tp_json_w_put_str(w, "path", name);
-        tp_json_w_put_i64(w, "bytes", st.st_size);
-        tp_json_w_put_str(w, "xxh3_128", hash);
-        tp_json_w_end(w, '}');
-        *bytes += (uint64_t)st.st_size;
-    }
-    closedir(dir);
-    return status;
-}
-
-static tp_status write_manifest(const char *folder, const tp_train_state *state, uint64_t *bytes,
-                                tp_error *err)
-{
-    tp_buf text = {0};
-    tp_json_w w;
-    tp_json_w_init(&w, &text, 1);
-    tp_json_w_begin(&w, '{');
-    tp_json_w_put_i64(&w, "format", 1);
-    tp_json_w_put_str(&w, "temper", TEMPER_VERSION);
-    tp_json_w_put_i64(&w, "step", state->step);
-    tp_json_w_put_begin(&w, "files", '[');
-    tp_status status = list_files(folder, "", &w, bytes, err);
-    if (status == TP_OK)
-        status = list_files(folder, "model", &w, bytes, err);
-    tp_json_w_end(&w, ']');
-    tp_json_w_end(&w, '}');
-    tp_buf_addc(&text, '\n');
-    char path[4096];
-    snprintf(path, sizeof path, "%s/manifest.json", folder);
-    if (status == TP_OK)
-        status = write_file(path, &text, err);
-    tp_buf_release(&text);
-    return status;
-}
-
 tp_status tp_checkpoint_check_space(const char *root, size_t need, tp_error *err)
 {
     struct statvfs v;
@@ -255,41 +184,56 @@ tp_status tp_checkpoint_check_space(const char *root, size_t need, tp_error *err
 }
 
 /* Of an adapter's base nothing is saved: state.json says which one it is. */
-static tp_status save_model(const tp_checkpoint_options *o, tp_session *session, const char *path,
-                            tp_error *err)
+static bool saves_adapter(tp_session *session)
 {
-    const tp_model *model = tp_session_model(session);
-    const tp_states *states = tp_session_states(session);
-    return tp_model_has_adapter(model)
-               ? tp_adapter_save(model, states, path, &o->companions, err)
-               : tp_model_save(model, states, path, o->model_dtype, 0, &o->companions, err);
+    return tp_model_has_adapter(tp_session_model(session));
 }
 
-static tp_status write_contents(const char *folder, const tp_checkpoint_options *o,
-                                tp_session *session, const tp_train_state *state, uint64_t *bytes,
-                                tp_error *err)
+static tp_dtype dtype_of(const tp_checkpoint_options *o, tp_session *session)
+{
+    return saves_adapter(session) ? TP_DTYPE_F32 : o->model_dtype;
+}
+
+/* All but what tensors hold. */
+static tp_status write_frame(const char *folder, const tp_checkpoint_options *o,
+                             tp_session *session, const tp_train_state *state, tp_error *err)
 {
     char path[4096];
+    const tp_model *model = tp_session_model(session);
+    const tp_states *states = tp_session_states(session);
     snprintf(path, sizeof path, "%s/model", folder);
     TP_TRY(tp_dir_make(path, err));
-    TP_TRY(save_model(o, session, path, err));
-    TP_TRY(tp_dir_sync(path, err));
-    if (o->save_optimizer) {
-        snprintf(path, sizeof path, "%s/optimizer.safetensors", folder);
-        bool is_adapter = tp_model_has_adapter(tp_session_model(session));
-        TP_TRY(save_optimizer(tp_session_states(session),
-                              &tp_session_get_options(session)->compile.ranks,
-                              is_adapter ? TP_DTYPE_F32 : o->model_dtype, path, err));
-    }
+    if (saves_adapter(session))
+        TP_TRY(tp_adapter_save_frame(model, states, path, &o->companions, err));
+    else
+        TP_TRY(tp_model_save_frame(model, states, path, o->model_dtype, 0, &o->companions, err));
+    snprintf(path, sizeof path, "%s/optimizer.safetensors", folder);
+    if (o->save_optimizer)
+        TP_TRY(write_optimizer(states, dtype_of(o, session), path, (tp_shard){0},
+                               tp_safetensors_frame, err));
     tp_buf text = {0};
     write_state_json(state, &text);
-    snprintf(path, sizeof path, "%s/state.json", folder);
-    tp_status status = write_file(path, &text, err);
+    tp_status status = tp_model_write_text(folder, "state.json", &text, err);
     tp_buf_release(&text);
-    if (status != TP_OK)
-        return status;
-    TP_TRY(write_manifest(folder, state, bytes, err));
-    return tp_dir_sync(folder, err);
+    return status;
+}
+
+/* What this rank writes of the tensors. */
+static tp_status write_share(const char *folder, const tp_checkpoint_options *o,
+                             tp_session *session, tp_shard among, tp_error *err)
+{
+    char path[4096];
+    const tp_model *model = tp_session_model(session);
+    const tp_states *states = tp_session_states(session);
+    snprintf(path, sizeof path, "%s/model", folder);
+    if (saves_adapter(session))
+        TP_TRY(tp_adapter_save_share(model, states, path, among, err));
+    else
+        TP_TRY(tp_model_save_share(model, states, path, o->model_dtype, 0, among, err));
+    snprintf(path, sizeof path, "%s/optimizer.safetensors", folder);
+    return o->save_optimizer ? write_optimizer(states, dtype_of(o, session), path, among,
+                                               tp_safetensors_fill, err)
+                             : TP_OK;
 }
 
 /* A name that nobody has: damaged-step-4, damaged-step-4-2 ... */
@@ -331,219 +275,127 @@ static tp_status look_at_place(const tp_checkpoint_options *o, const tp_train_st
     return *ret_is_done ? TP_OK : set_aside(o, path, state->step, err);
 }
 
-static tp_status write_beside(const tp_checkpoint_options *o, tp_session *session,
-                              const tp_train_state *state, const char *final, uint64_t *bytes,
-                              tp_error *err)
+/* Where a checkpoint is written, and what it will be called. */
+typedef struct {
+    char beside[4096], final[4096];
+    bool is_there; /* saved before */
+} place;
+
+/* On the first rank: room is made for it. */
+static tp_status open_place(const tp_checkpoint_options *o, tp_session *session,
+                            const tp_train_state *state, place *p, tp_error *err)
 {
-    char tmp[4096];
-    snprintf(tmp, sizeof tmp, "%s/.tmp-step-%" PRId64 ".%d", o->root, state->step, getpid());
-    TP_TRY(tp_dir_remove(tmp, err));
-    TP_TRY(tp_dir_make(tmp, err));
-    tp_status status = write_contents(tmp, o, session, state, bytes, err);
-    if (status == TP_OK)
-        status = tp_rename_synced(tmp, final, err);
-    tp_error ignored;
-    if (status != TP_OK && tp_dir_remove(tmp, &ignored) != TP_OK)
-        tp_log(TP_LOG_DEBUG, "checkpoint", "%s", ignored.message);
-    return status;
+    tp_session_plan plan;
+    TP_TRY(look_at_place(o, state, p->final, &p->is_there, err));
+    if (p->is_there)
+        return TP_OK;
+    tp_session_get_plan(session, &plan);
+    TP_TRY(tp_dir_make(o->root, err));
+    TP_TRY(tp_checkpoint_check_space(o->root, plan.checkpoint_bytes, err));
+    TP_TRY(tp_dir_remove(p->beside, err));
+    TP_TRY(tp_dir_make(p->beside, err));
+    return write_frame(p->beside, o, session, state, err);
+}
+
+static tp_status write_contents(const place *p, const tp_checkpoint_options *o, tp_session *session,
+                                int64_t step, uint64_t *bytes, tp_error *err)
+{
+    tp_comm *comm = tp_session_get_options(session)->compile.ranks.comm;
+    tp_shard among = {tp_comm_rank(comm), tp_comm_size(comm)};
+    if (o->first_writes_all)
+        among = (tp_shard){0, among.index == 0};
+    tp_status status = among.count ? write_share(p->beside, o, session, among, err) : TP_OK;
+    TP_TRY(tp_comm_agree(comm, status, err));
+    return tp_manifest_write(p->beside, comm, among, step, bytes, err);
 }
 
 static tp_status save(const tp_checkpoint_options *o, tp_session *session,
-                      const tp_train_state *state, uint64_t *ret_bytes, tp_error *err)
+                      const tp_train_state *state, place *p, uint64_t *bytes, tp_error *err)
 {
-    tp_session_plan plan;
-    char final[4096];
-    uint64_t bytes = 0;
-    bool is_done;
-    snprintf(final, sizeof final, "%s/step-%" PRId64, o->root, state->step);
-    tp_status status = look_at_place(o, state, final, &is_done, err);
-    if (status == TP_OK && !is_done) {
-        tp_session_get_plan(session, &plan);
-        TP_TRY(tp_dir_make(o->root, err));
-        TP_TRY(tp_checkpoint_check_space(o->root, plan.checkpoint_bytes, err));
-        status = write_beside(o, session, state, final, &bytes, err);
-    }
-    if (status != TP_OK)
-        return tp_error_prefix(err, status, "while saving '%s': ", final);
-    if (ret_bytes)
-        *ret_bytes = bytes;
-    return TP_OK;
+    tp_comm *comm = tp_session_get_options(session)->compile.ranks.comm;
+    bool is_first = tp_comm_rank(comm) == 0;
+    tp_status status = is_first ? open_place(o, session, state, p, err) : TP_OK;
+    TP_TRY(tp_comm_agree(comm, status, err));
+    TP_TRY(tp_comm_broadcast(comm, p, sizeof *p, 0, err));
+    if (p->is_there)
+        return TP_OK;
+    TP_TRY(write_contents(p, o, session, state->step, bytes, err));
+    status = is_first ? tp_rename_synced(p->beside, p->final, err) : TP_OK;
+    return tp_comm_agree(comm, status, err);
 }
 
 tp_status tp_checkpoint_save(const tp_checkpoint_options *o, tp_session *session,
                              const tp_train_state *state, uint64_t *ret_bytes, tp_error *err)
 {
-    const tp_ranks *ranks = &tp_session_get_options(session)->compile.ranks;
-    tp_states *states = tp_session_states(session);
-    if (tp_comm_rank(ranks->comm) > 0) /* rank 0 writes, from what the others hand it */
-        return tp_parts_serve(ranks, states, err);
-    tp_part_reader together = states->reader;
-    states->reader.read = tp_parts_ask;
-    tp_status status = save(o, session, state, ret_bytes, err);
-    states->reader = together;
-    tp_error untold;
-    tp_status told = tp_parts_done(ranks->comm, &untold);
-    if (status == TP_OK && told != TP_OK && err)
-        *err = untold;
-    return status != TP_OK ? status : told;
+    place p = {0};
+    uint64_t bytes = 0;
+    bool is_first = tp_comm_rank(tp_session_get_options(session)->compile.ranks.comm) == 0;
+    snprintf(p.final, sizeof p.final, "%s/step-%" PRId64, o->root, state->step);
+    snprintf(p.beside, sizeof p.beside, "%s/.tmp-step-%" PRId64 ".%d", o->root, state->step,
+             getpid());
+    tp_status status = save(o, session, state, &p, &bytes, err);
+    tp_error ignored;
+    if (status != TP_OK && is_first && tp_dir_remove(p.beside, &ignored) != TP_OK)
+        tp_log(TP_LOG_DEBUG, "checkpoint", "%s", ignored.message);
+    if (status != TP_OK)
+        return tp_error_prefix(err, status, "while saving '%s': ", p.final);
+    if (ret_bytes)
+        *ret_bytes = bytes;
+    return TP_OK;
 }
 
-/* ---- loading ---- */
+/* ---- who writes ---- */
 
-static tp_status copy_tensor(const tp_safetensors *st, const char *name, const tp_states *states,
-                             tp_tensor *into, const char *path, tp_error *err)
+/* Whether ranks have something of their own to save. */
+static bool has_parts(const tp_states *states)
 {
-    const tp_tensor_entry *e = tp_safetensors_find(st, name);
-    if (!e)
-        return tp_fail(err, TP_ERR_FORMAT, "'%s' lacks tensor '%s'", path, name);
-    bool is_part = into->shard.count > 1 && !into->keeps_part;
-    size_t size = tp_dtype_size(into->dtype), begin = 0, end;
-    size_t bytes = size * (is_part ? tp_parts_count(states, into) : tp_tensor_count(into));
-    if (!e->is_known || e->dtype != into->dtype || e->bytes != bytes)
-        return tp_fail(err, TP_ERR_FORMAT, "'%s': tensor '%s' has another type than the run's",
-                       path, name);
-    if (is_part)
-        tp_shard_part(bytes / size, into->shard, &begin, &end);
-    return tp_tensor_write(into, 0, (const char *)e->data + begin * size,
-                           tp_tensor_count(into) * size, err);
-}
-
-/* What `from` ranks kept of a gradient, added up, is now kept by those whose parts they are: the
- * next exchange adds it to the sums. */
-static tp_status hand_over_errors(const tp_tensor_entry *e, const tp_ranks *ranks,
-                                  const tp_tensor *into, size_t n, tp_error *err)
-{
-    enum { CHUNK = 1 << 16 };
-    size_t width = (size_t)into->dim[1], begin, end;
-    size_t row = (size_t)ranks->rank * width;
-    float *sum = calloc(CHUNK, sizeof *sum);
-    TP_HAVE(sum);
-    tp_status status = TP_OK;
-    tp_shard_part(n, tp_ranks_shard(ranks), &begin, &end);
-    for (size_t at = 0; at < width && status == TP_OK; at += CHUNK) {
-        size_t count = TP_MIN((size_t)CHUNK, width - at);
-        memset(sum, 0, CHUNK * sizeof *sum);
-        for (int64_t r = 0; e && r < e->dim[0]; r++)
-            for (size_t k = TP_MAX(begin, at); k < TP_MIN(end, at + count); k++) {
-                float x;
-                memcpy(&x, (const float *)e->data + (size_t)r * width + k, sizeof x);
-                sum[k - at] += x;
-            }
-        status = tp_tensor_write(into, (row + at) * sizeof *sum, sum, count * sizeof *sum, err);
-    }
-    free(sum);
-    return status;
-}
-
-/* A checkpoint of another number of ranks, or without compression, has other ones. */
-static tp_status load_errors(const tp_safetensors *st, const tp_states *states,
-                             const tp_ranks *ranks, tp_tensor *into, const char *path,
-                             int64_t *ret_ranks, tp_error *err)
-{
-    const tp_tensor_entry *e = tp_safetensors_find(st, into->name);
-    if (e && (!e->is_known || e->dtype != into->dtype || e->rank != 2 || e->dim[1] != into->dim[1]))
-        return tp_fail(err, TP_ERR_FORMAT, "'%s': tensor '%s' has another type than the run's",
-                       path, into->name);
-    *ret_ranks = e ? e->dim[0] : 0;
-    if (e && e->dim[0] == into->dim[0])
-        return copy_tensor(st, into->name, states, into, path, err);
-    return hand_over_errors(e, ranks, into, tp_parts_count(states, into), err);
-}
-
-static bool has_errors_of(const tp_safetensors *st, const tp_tensor *weight)
-{
-    char name[MASTER_NAME];
-    snprintf(name, sizeof name, "error.%s", weight->name);
-    return weight->role == TP_ROLE_WEIGHT && tp_safetensors_find(st, name);
-}
-
-/* What was kept of gradients, and is not there any more, or in another way. */
-static void say_errors(const tp_safetensors *st, const tp_states *states, const tp_ranks *ranks,
-                       int64_t from, bool has_own)
-{
-    bool has_any = false;
-    for (size_t i = 0; i < states->n; i++)
-        has_any |= has_errors_of(st, &states->items[i]);
-    if (ranks->rank > 0)
-        return;
-    if (has_any && !has_own)
-        tp_log(TP_LOG_WARNING, "checkpoint",
-               "what was kept of compressed gradients is dropped: this run sends them whole");
-    else if (has_own && from && from != ranks->ranks)
-        tp_log(TP_LOG_WARNING, "checkpoint",
-               "what %lld ranks kept of compressed gradients is added up and sent by %d",
-               (long long)from, ranks->ranks);
-}
-
-static bool has_masters(const tp_safetensors *st, const tp_states *states)
-{
-    char name[MASTER_NAME];
-    for (size_t i = 0; i < states->n; i++)
-        if (states->items[i].role == TP_ROLE_WEIGHT &&
-            tp_safetensors_find(st, master_name(&states->items[i], name)))
+    for (size_t i = 0; i < states->n; i++) {
+        const tp_tensor *s = &states->items[i];
+        bool is_saved = s->role == TP_ROLE_ADAPTER || belongs_to_optimizer(s, TP_DTYPE_BF16);
+        if (is_saved && (s->shard.count > 1 || tp_is_sliced(s)))
             return true;
+    }
     return false;
 }
 
-static tp_status load_optimizer(const char *path, tp_session *session, tp_error *err)
+static int first_without(const bool *all, int n)
 {
-    tp_safetensors *st;
-    TP_TRY(tp_safetensors_open(path, &st, err));
-    const tp_states *states = tp_session_states(session);
-    const tp_ranks *ranks = &tp_session_get_options(session)->compile.ranks;
-    bool masters = has_masters(st, states), has_errors = false;
-    int64_t from = 0;
-    tp_status status = TP_OK;
-    for (size_t i = 0; i < states->n && status == TP_OK; i++) {
-        tp_tensor *s = &states->items[i];
-        char name[MASTER_NAME];
-        if (s->role == TP_ROLE_MOMENT)
-            status = copy_tensor(st, s->name, states, s, path, err);
-        if (s->role == TP_ROLE_ERROR) {
-            has_errors = true;
-            status = load_errors(st, states, ranks, s, path, &from, err);
-        }
-        if (s->role == TP_ROLE_WEIGHT && !s->within && masters)
-            status = copy_tensor(st, master_name(s, name), states, s, path, err);
-    }
+    int i = 0;
+    while (i < n && all[i])
+        i++;
+    return i;
+}
+
+tp_status tp_checkpoint_meet(const char *root, const char *run_id, tp_session *session,
+                             bool *ret_first_writes_all, tp_error *err)
+{
+    tp_comm *comm = tp_session_get_options(session)->compile.ranks.comm;
+    int n = tp_comm_size(comm);
+    char sign[4096];
+    *ret_first_writes_all = false;
+    if (n == 1)
+        return TP_OK;
+    bool *sees = calloc((size_t)n, sizeof *sees);
+    TP_HAVE(sees);
+    snprintf(sign, sizeof sign, "%s/.tmp-step-0.%s.%d", root, run_id, getpid());
+    tp_status status = tp_comm_rank(comm) == 0 ? tp_dir_make(sign, err) : TP_OK;
+    status = tp_comm_agree(comm, status, err);
     if (status == TP_OK)
-        say_errors(st, states, ranks, from, has_errors);
-    tp_safetensors_close(st);
-    return status;
-}
-
-static tp_status load_weights(const char *path, tp_session *session, tp_dtype *ret_dtype,
-                              tp_error *err)
-{
-    char folder[4096];
-    tp_model *saved;
-    tp_load_report report = {0};
-    snprintf(folder, sizeof folder, "%s/model", path);
-    *ret_dtype = TP_DTYPE_F32;
-    if (tp_model_has_adapter(tp_session_model(session)))
-        return tp_adapter_load(tp_session_model(session), folder, TP_ADAPTER_LIVE,
-                               tp_session_states(session), err);
-    TP_TRY(tp_model_open(folder, &saved, err));
-    tp_status status = tp_model_load(saved, tp_session_states(session), &report, err);
-    tp_model_free(saved);
-    *ret_dtype = report.file_dtype;
-    return status;
-}
-
-tp_status tp_checkpoint_load(const char *path, tp_session *session, tp_train_state *ret_state,
-                             tp_error *err)
-{
-    char file[4096];
-    TP_TRY(tp_checkpoint_read_state(path, ret_state, err));
-    TP_TRY(load_weights(path, session, &ret_state->model_dtype, err));
-    snprintf(file, sizeof file, "%s/optimizer.safetensors", path);
-    if (!tp_file_exists(file))
-        return tp_fail(err, TP_ERR_FORMAT,
-                       "'%s' has no optimizer.safetensors (saved with "
-                       "checkpointing.save_optimizer=false): it can be a "
-                       "policy.model_name, not resumed",
-                       path);
-    TP_TRY(load_optimizer(file, session, err));
-    TP_TRY(tp_session_weights_changed(session, err));
-    return TP_OK;
+        status = tp_comm_broadcast(comm, sign, sizeof sign, 0, err);
+    bool sees_it = tp_dir_exists(sign);
+    if (status == TP_OK)
+        status = tp_comm_gather(comm, &sees_it, sizeof sees_it, sees, err);
+    if (tp_comm_rank(comm) == 0 && tp_dir_exists(sign) && status == TP_OK)
+        status = tp_dir_remove(sign, err);
+    int blind = first_without(sees, n);
+    free(sees);
+    *ret_first_writes_all = blind < n;
+    if (status == TP_OK && blind < n && has_parts(tp_session_states(session)))
+        status = tp_fail(err, TP_ERR_CONFIG,
+                         "rank %d (%s) does not see the folder '%s' of rank 0 (%s), and has parts "
+                         "of its own to save in it: let checkpointing.checkpoint_dir be where all "
+                         "hosts see it, or take distributed.strategy=ddp and no "
+                         "distributed.tensor_parallel_size",
+                         blind, tp_comm_host(comm, blind), root, tp_comm_host(comm, 0));
+    return tp_comm_agree(comm, status, err);
 }

@@ -6,12 +6,13 @@
  *                                f32 weights) when
  *                                the model is stored in less than f32
  *         state.json             where the run was
- *         manifest.json          size and XXH3-128 of every file, fingerprints
+ *         manifest.json          size and XXH3-128 of every file
  *
  * Everything is written into .tmp-step-N.<pid>, synced, then renamed; the folder is
- * synced after.  Loading verifies the manifest.  A folder belongs to one run at a time, whose
- * identity every checkpoint carries: nothing of another run is deleted or replaced, and what
- * cannot say whose it is steps aside as damaged-step-N. */
+ * synced after.  Ranks write at once: the files are those of one process.  Loading verifies the
+ * manifest.  A folder belongs to one run at a time, whose identity every checkpoint carries:
+ * nothing of another run is deleted or replaced, and what cannot say whose it is steps aside as
+ * damaged-step-N. */
 #ifndef TP_ENGINE_TRAIN_CHECKPOINT_H
 #define TP_ENGINE_TRAIN_CHECKPOINT_H
 
@@ -23,13 +24,19 @@ typedef struct {
     bool save_optimizer;
     tp_dtype model_dtype;
     tp_companions companions; /* what goes along in model/ */
+    bool first_writes_all;    /* as tp_checkpoint_meet() has found it */
 } tp_checkpoint_options;
 
 /* Where the step has been saved by the same run already, nothing is written and *ret_bytes is
- * 0.  Every rank calls it; one writes. */
+ * 0.  Every rank calls it, and writes what it has. */
 TP_CHECKED tp_status tp_checkpoint_save(const tp_checkpoint_options *options, tp_session *session,
                                         const tp_train_state *state, uint64_t *ret_bytes,
                                         tp_error *err);
+
+/* Before the first step: whether all ranks see the folder `root` of the first one, which exists.
+ * Where some do not, the first writes all, and it is refused where it does not have it. */
+TP_CHECKED tp_status tp_checkpoint_meet(const char *root, const char *run_id, tp_session *session,
+                                        bool *ret_first_writes_all, tp_error *err);
 
 /* `session` is allocated, an adapter's base loaded; its weights, moments and shadows become the
  * saved ones. */

@@ -1,7 +1,8 @@
-/* fit.c - a run that does not fit: what would make it, and what a level may choose so that it does.
- */
+/* fit.c - what a level may choose: a fast micro-batch, and whatever makes a run fit; and what would
+ * make one fit that does not. */
 #include "engine/train/fit.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -290,23 +291,33 @@ static unsigned choose(const search *s, const tp_config *config, char text[N_CHO
     return set;
 }
 
-static tp_status bind_chosen(tp_recipe *r, bool sizes_only, char text[N_CHOICES][96], tp_error *err)
+/* The recipe with settings that were chosen, and who chose them. */
+static tp_status bind_chosen(const tp_recipe *r, bool sizes_only, char text[][96], size_t n,
+                             const char *origin, tp_recipe *ret, tp_error *err)
 {
     tp_recipe chosen = {0};
     TP_TRY(tp_config_copy(r->config, &chosen.config, err));
     tp_status status = TP_OK;
-    for (size_t i = 0; i < N_CHOICES && status == TP_OK; i++)
+    for (size_t i = 0; i < n && status == TP_OK; i++)
         if (text[i][0])
-            status = tp_config_set(chosen.config, text[i], "chosen to fit the memory", err);
+            status = tp_config_set(chosen.config, text[i], origin, err);
     if (status == TP_OK)
         status = tp_recipe_bind(&chosen, sizes_only, err);
     if (status != TP_OK) {
         tp_recipe_close(&chosen);
         return status;
     }
-    tp_recipe_close(r);
-    *r = chosen;
+    *ret = chosen;
     return TP_OK;
+}
+
+/* `chosen` in its place, with a sentence about it; takes both. */
+static void replace(tp_recipe *r, const tp_recipe *chosen, const tp_buf *said)
+{
+    tp_recipe_close(r);
+    *r = *chosen;
+    r->said = *said;
+    r->options.said = r->said.data;
 }
 
 static void say_chosen(const search *s, const tp_memory_allowance *m, size_t bytes,
@@ -335,26 +346,76 @@ static tp_status fit(tp_recipe *r, const tp_model *model, bool sizes_only, tp_er
     const search s = {&r->options, model, false, (size_t)plan.allowance.bytes, plan.peak_bytes};
     if (!choose(&s, r->config, text, &bytes))
         return TP_OK; /* the run says what would be needed */
+    tp_recipe chosen;
+    TP_TRY(bind_chosen(r, sizes_only, text, N_CHOICES, "chosen to fit the memory", &chosen, err));
     say_chosen(&s, &plan.allowance, bytes, text, &said);
-    tp_status status = bind_chosen(r, sizes_only, text, err);
-    if (status == TP_OK) {
-        r->said = said;
-        r->options.said = r->said.data;
-    } else
-        tp_buf_release(&said);
-    return status;
+    replace(r, &chosen, &said);
+    return TP_OK;
+}
+
+/* ---- what a level chooses for speed ---- */
+
+/* Tokens at once by which the weights are read seldom enough: more of them were faster for none of
+ * the models that were measured (bench/PERFLOG.md), and every one takes memory. */
+enum { FAST_TOKENS = 512 };
+
+/* A divisor of the global batch, so that every micro-batch is full. */
+static int64_t fast_micro_batch(const tp_train_options *o)
+{
+    int64_t whole = o->policy.train_global_batch_size;
+    int64_t tokens = o->algorithm->sequences_per_unit * o->policy.max_total_sequence_length;
+    int64_t n = TP_MIN(FAST_TOKENS / tokens, whole);
+    while (n > 1 && whole % n != 0)
+        n--;
+    return n;
+}
+
+static bool leaves_micro_batch_open(const tp_config *config)
+{
+    return tp_level_left_open(config, "policy.train_micro_batch_size") &&
+           tp_level_left_open(config, "policy.sequence_packing.train_mb_tokens") &&
+           tp_level_left_open(config, "policy.dynamic_batching.train_mb_tokens");
+}
+
+/* A micro-batch of more sequences than the default, where that fits. */
+static tp_status quicken(tp_recipe *r, const tp_model *model, bool sizes_only, tp_error *err)
+{
+    const tp_train_options *o = &r->options;
+    int64_t n = fast_micro_batch(o);
+    if (n <= o->policy.train_micro_batch_size || !leaves_micro_batch_open(r->config))
+        return TP_OK;
+    tp_recipe faster;
+    char text[3][96];
+    tp_run_plan plan;
+    tp_buf said = {0};
+    int64_t tokens = n * o->algorithm->sequences_per_unit * o->policy.max_total_sequence_length;
+    snprintf(text[0], sizeof text[0], "policy.train_micro_batch_size=%" PRId64, n);
+    for (int i = 0; i < 2; i++) /* whose defaults have been computed from it */
+        snprintf(text[1 + i], sizeof text[0], "policy.%s.train_mb_tokens=%" PRId64,
+                 i ? "dynamic_batching" : "sequence_packing", tokens);
+    TP_TRY(bind_chosen(r, sizes_only, text, TP_COUNTOF(text), "chosen for speed", &faster, err));
+    if (tp_run_plan_compute(&faster.options, model, false, NULL, &plan, NULL) != TP_OK ||
+        !plan.fits) {
+        tp_recipe_close(&faster);
+        return TP_OK;
+    }
+    tp_buf_addf(&said, "chosen for speed: %s, %" PRId64 " tokens at once", text[0], tokens);
+    replace(r, &faster, &said);
+    return TP_OK;
 }
 
 tp_status tp_recipe_fit(tp_recipe *r, bool sizes_only, tp_error *err)
 {
     tp_model *model;
-    bool any = false;
+    bool any = leaves_micro_batch_open(r->config);
     for (size_t i = 0; i < N_CHOICES; i++)
         any |= is_open(r->config, i);
     if (!any || r->options.level == TP_LEVEL_BASIC ||
         tp_run_model_open(&r->options, &model, NULL, NULL))
         return TP_OK;
-    tp_status status = fit(r, model, sizes_only, err);
+    tp_status status = quicken(r, model, sizes_only, err);
+    if (status == TP_OK && !r->said.len)
+        status = fit(r, model, sizes_only, err);
     tp_model_free(model);
     return status;
 }

@@ -1,13 +1,10 @@
-/* parts.c - ranges of sharded tensors, gathered for rank 0. */
+/* parts.c - ranges of tensors that are kept in parts, gathered. */
 #include "engine/train/parts.h"
-
-#include <string.h>
 
 #include "base/platform.h"
 
 typedef struct {
-    char name[512]; /* "": done */
-    uint64_t n;     /* elements of the whole */
+    uint64_t n; /* elements of the whole */
     uint64_t first, count;
 } range;
 
@@ -68,60 +65,9 @@ static tp_status gather(const tp_ranks *ranks, const range *r, const tp_tensor *
     return status;
 }
 
-static tp_status ask(const tp_ranks *ranks, const tp_tensor *own, range r, void *to, tp_error *err)
-{
-    snprintf(r.name, sizeof r.name, "%s", own->name);
-    TP_TRY(tp_comm_broadcast(ranks->comm, &r, sizeof r, 0, err));
-    return gather(ranks, &r, own, to, err);
-}
-
-tp_status tp_parts_read(const void *source, size_t offset, void *to, size_t bytes, tp_error *err)
-{
-    const tp_parts *p = source;
-    size_t size = tp_dtype_size(p->own->dtype);
-    const range r = {.n = p->n, .first = offset / size, .count = bytes / size};
-    return ask(p->ranks, p->own, r, to, err);
-}
-
-tp_status tp_parts_ask(void *ranks, const tp_tensor *tensor, size_t first, size_t count, void *to,
-                       tp_error *err)
-{
-    const range r = {.n = tp_tensor_count(tensor), .first = first, .count = count};
-    return ask(ranks, tensor, r, to, err);
-}
-
 tp_status tp_parts_read_together(void *ranks, const tp_tensor *tensor, size_t first, size_t count,
                                  void *to, tp_error *err)
 {
     const range r = {.n = tp_tensor_count(tensor), .first = first, .count = count};
     return gather(ranks, &r, tensor, to, err);
-}
-
-tp_status tp_parts_serve(const tp_ranks *ranks, const tp_states *states, tp_error *err)
-{
-    range r;
-    tp_status status = TP_OK;
-    char *data = NULL;
-    size_t room = 0;
-    while (status == TP_OK) {
-        status = tp_comm_broadcast(ranks->comm, &r, sizeof r, 0, err);
-        if (status != TP_OK || !r.name[0])
-            break;
-        const tp_tensor *own = tp_states_find(states, r.name); /* NULL: its part is empty */
-        if (r.count * sizeof(double) > room) {
-            room = r.count * sizeof(double);
-            free(data);
-            data = malloc(room);
-            TP_HAVE(data);
-        }
-        status = gather(ranks, &r, own, data, err);
-    }
-    free(data);
-    return status;
-}
-
-tp_status tp_parts_done(tp_comm *comm, tp_error *err)
-{
-    range none = {.name = ""};
-    return tp_comm_broadcast(comm, &none, sizeof none, 0, err);
 }

@@ -210,6 +210,7 @@ tp_status tp_ranks_plan_make(const tp_train_options *o, const tp_model *model,
 {
     static const tp_network unknown = {.bytes_per_s = NAN, .latency_s = NAN};
     tp_ranks_plan p = {.ranks = ranks,
+                       .sharers = TP_MAX(o->ranks.tensor.count, 1),
                        .network = network ? *network : unknown,
                        .format = tp_wire_name((tp_wire_kind)o->distributed.compress),
                        .best = -1};
@@ -270,6 +271,9 @@ void tp_ranks_plan_text(const tp_ranks_plan *p, tp_buf *out)
             tp_buf_addf(out, "%8.0f %%", 100 * efficiency);
         tp_buf_addf(out, "  %s\n", s->why);
     }
+    if (p->sharers > 1)
+        tp_buf_addf(out, "%d ranks share the layers (tensor parallelism), %d the data\n",
+                    p->sharers, p->ranks / p->sharers);
     for (int i = 0; i < p->n; i++) {
         const tp_strategy_plan *s = &p->v[i];
         tp_buf_addf(out,
@@ -292,6 +296,7 @@ void tp_ranks_plan_put(const tp_ranks_plan *p, tp_json_w *w)
     const tp_strategy_plan *best = p->best < 0 ? NULL : &p->v[p->best];
     tp_json_w_put_begin(w, "distributed", '{');
     tp_json_w_put_i64(w, "ranks", p->ranks);
+    tp_json_w_put_i64(w, "tensor_parallel_size", p->sharers);
     tp_json_w_put_str(w, "network", p->network.text[0] ? p->network.text : NULL);
     tp_json_w_put_str(w, "strategy", best ? best->strategy : NULL);
     tp_json_w_put_str(w, "compress", p->format);

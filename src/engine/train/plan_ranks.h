@@ -47,7 +47,7 @@ typedef struct {
 } tp_strategy_plan;
 
 typedef struct {
-    int ranks;
+    int ranks, sharers; /* of the layers */
     tp_network network;
     const char *format; /* of gradients; "none": as they are */
     double alone_s;     /* a step of one process with all of the batch */

@@ -365,6 +365,9 @@ tp_status tp_ranks_compare(trainer *t, tp_error *err)
         status = hash_weights(t, &facts[WEIGHTS], err);
     TP_TRY(tp_comm_agree(t->comm, status, err));
     TP_TRY(tp_comm_compare(t->comm, facts, N, err));
+    if (t->o->checkpointing.enabled && !t->has_nothing_to_do)
+        TP_TRY(tp_checkpoint_meet(t->checkpoint_dir, s->run_id, t->session, &t->first_writes_all,
+                                  err));
     tp_comm_set_step(t->comm, s->step);
     return TP_OK;
 }

@@ -125,7 +125,8 @@ static tp_status save(trainer *t, tp_error *err)
     tp_checkpoint_options options = {.root = t->checkpoint_dir,
                                      .save_optimizer = t->o->checkpointing.save_optimizer,
                                      .model_dtype = t->file_dtype,
-                                     .companions = companions};
+                                     .companions = companions,
+                                     .first_writes_all = t->first_writes_all};
     int64_t keep = t->o->checkpointing.keep_top_k;
     tp_status status = tp_checkpoint_save(&options, t->session, &t->state, &bytes, err);
     if (status == TP_OK && tp_trainer_is_first(t))

@@ -275,6 +275,40 @@ static void writer_counts_and_hashes(void **state)
     assert_string_equal(again, "99aa06d3014798d86001c324468d497f");
 }
 
+/* Of 64 MiB of zeros and three letters, as several ranks tell it. */
+static void a_large_file_is_hashed_in_pieces(void **state)
+{
+    static char zeros[1 << 20];
+    char pieces[2][33], whole[33], alone[33], joined[33], digits[65];
+    tp_writer *w;
+    assert_int_equal(tp_writer_open(&w, at("frame"), NULL), TP_OK);
+    assert_int_equal(tp_writer_extend(w, TP_FILE_PIECE + 3, NULL), TP_OK);
+    assert_int_equal(tp_writer_close(w, NULL, NULL, NULL), TP_OK);
+    assert_int_equal(tp_writer_open_inside(&w, at("frame"), NULL), TP_OK);
+    assert_int_equal(tp_writer_go_to(w, TP_FILE_PIECE, NULL), TP_OK);
+    assert_int_equal(tp_writer_write(w, "abc", 3, NULL), TP_OK);
+    assert_int_equal(tp_writer_close(w, NULL, NULL, NULL), TP_OK);
+    assert_int_equal(tp_writer_open(&w, at("zeros"), NULL), TP_OK);
+    for (int i = 0; i < 64; i++)
+        assert_int_equal(tp_writer_write(w, zeros, sizeof zeros, NULL), TP_OK);
+    assert_int_equal(tp_writer_close(w, whole, NULL, NULL), TP_OK);
+    put(at("rest"), "abc");
+
+    assert_int_equal(tp_file_pieces(TP_FILE_PIECE + 3), 2);
+    assert_int_equal(tp_file_hash_piece(at("frame"), 0, pieces[0], NULL), TP_OK);
+    assert_int_equal(tp_file_hash_piece(at("frame"), 1, pieces[1], NULL), TP_OK);
+    assert_int_equal(tp_file_join_hashes((const char(*)[33])pieces, 2, joined, NULL), TP_OK);
+
+    assert_string_equal(pieces[0], whole);
+    assert_int_equal(tp_file_hash(at("rest"), alone, NULL), TP_OK);
+    assert_string_equal(pieces[1], alone);
+    snprintf(digits, sizeof digits, "%s%s", pieces[0], pieces[1]);
+    put(at("digits"), digits);
+    assert_int_equal(tp_file_hash(at("digits"), whole, NULL), TP_OK);
+    assert_string_equal(joined, whole);
+    assert_int_equal(tp_file_pieces(0), 1);
+}
+
 static void copies_are_equal(void **state)
 {
     put(at("from"), "some text");
@@ -409,6 +443,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_is_written_is_read, make_root, remove_root),
         cmocka_unit_test_setup_teardown(reading_is_limited, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(a_large_file_is_hashed_in_pieces, make_root, remove_root),
         cmocka_unit_test_setup_teardown(a_pipe_is_read_to_its_end, make_root, remove_root),
         cmocka_unit_test_setup_teardown(what_is_no_file_is_refused_at_once, make_root, remove_root),
         cmocka_unit_test_setup_teardown(an_unnamed_pipe_is_text, make_root, remove_root),

@@ -508,7 +508,7 @@ static const char *folder_with(const char *name, const char *family, const tp_te
     snprintf(file, sizeof file, "%s/config.json", to);
     assert_int_equal(tp_file_write_atomic(file, config.data, config.len, NULL), TP_OK);
     snprintf(file, sizeof file, "%s/model.safetensors", to);
-    assert_int_equal(tp_safetensors_write(file, tensors, n, NULL, NULL, NULL), TP_OK);
+    assert_int_equal(tp_safetensors_write(file, tensors, n, NULL), TP_OK);
     tp_buf_release(&config);
     return to;
 }
@@ -539,9 +539,24 @@ static void gpt2_without_prefix_and_with_buffers_is_loaded(void **state)
     size_t n = tensors_of(&a, out);
     for (size_t i = 0; i < n; i++)
         out[i].name += strlen("transformer.");
-    out[n++] = (tp_tensor_out){"h.0.attn.bias", 0, 2, {2, 2}, buffer, 0, NULL};
-    out[n++] = (tp_tensor_out){"h.0.attn.masked_bias", 0, 0, {0}, buffer, 0, NULL};
-    out[n++] = (tp_tensor_out){"score.weight", 0, 1, {4}, buffer, 0, NULL};
+    out[n++] = (tp_tensor_out){.name = "h.0.attn.bias",
+                               .dtype = 0,
+                               .rank = 2,
+                               .dim = {2, 2},
+                               .source = buffer,
+                               .src_dtype = 0};
+    out[n++] = (tp_tensor_out){.name = "h.0.attn.masked_bias",
+                               .dtype = 0,
+                               .rank = 0,
+                               .dim = {0},
+                               .source = buffer,
+                               .src_dtype = 0};
+    out[n++] = (tp_tensor_out){.name = "score.weight",
+                               .dtype = 0,
+                               .rank = 1,
+                               .dim = {4},
+                               .source = buffer,
+                               .src_dtype = 0};
 
     loaded b = load(folder_with("bare", "gpt2", out, n));
 

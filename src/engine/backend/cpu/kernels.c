@@ -41,6 +41,7 @@
     ROW(paged_attention, isa)    \
     ROW(linear_ce, isa)          \
     ROW(linear_ce_train, isa)    \
+    ROW(linear_ce_dx, isa)       \
     ROW(sample, isa)             \
     ROW(cross_entropy, isa)      \
     ROW(cross_entropy_part, isa) \

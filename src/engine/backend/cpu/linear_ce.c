@@ -8,7 +8,8 @@
  *                                    |
  *                               dlogits over the logits, in the dtype of x
  *                                    +--product with w--> dx (scattered)
- *                                    +--product with x--> dw, added up over the chunks
+ *                                    +--product with x--> dw, added up over the chunks;
+ *                                                         a frozen head has none
  *
  * A chunk costs one more reading and writing of dw, which outweighs the logits'
  * own traffic when chunks are small; memory is the other side of the balance. */
@@ -135,6 +136,8 @@ static size_t product_bytes(const work *a)
         return bytes;
     g = dx_product(a);
     bytes = larger(bytes, tp_gemm_workspace(&g));
+    if (a->launch->op != TP_OP_linear_ce_train)
+        return bytes;
     g = dw_product(a, true);
     return larger(bytes, tp_gemm_workspace(&g));
 }
@@ -150,7 +153,7 @@ static void *take(work *a, size_t bytes)
 
 static work work_of(const tp_launch *launch)
 {
-    bool train = launch->op == TP_OP_linear_ce_train;
+    bool train = launch->op != TP_OP_linear_ce;
     work a = {.launch = launch,
               .x = &launch->in[0],
               .w = &launch->in[1],
@@ -318,7 +321,7 @@ static void run(const tp_launch *launch)
 
 static bool accepts(const tp_launch *launch)
 {
-    bool train = launch->op == TP_OP_linear_ce_train;
+    bool train = launch->op != TP_OP_linear_ce;
     tp_gemm g = {.ab_dtype = launch->in[0].dtype};
     return are_floats(launch, 3, train ? 4 : 0) && launch->in[0].dtype == launch->in[1].dtype &&
            tp_gemm_is_possible(&g) && is_i32(&launch->in[2]) &&
@@ -328,3 +331,4 @@ static bool accepts(const tp_launch *launch)
 
 TP_CPU_KERNEL(linear_ce, .accepts = accepts, .workspace = workspace, .run = run);
 TP_CPU_KERNEL(linear_ce_train, .accepts = accepts, .workspace = workspace, .run = run);
+TP_CPU_KERNEL(linear_ce_dx, .accepts = accepts, .workspace = workspace, .run = run);

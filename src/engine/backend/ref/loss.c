@@ -222,6 +222,11 @@ static size_t workspace_linear_ce_train(const tp_launch *launch)
     return (size_t)(launch->in[0].dim[0] + launch->in[0].dim[1]) * sizeof(double);
 }
 
+static size_t workspace_linear_ce_dx(const tp_launch *launch)
+{
+    return workspace_linear_ce_train(launch);
+}
+
 static void run_linear_ce_train(const tp_launch *launch)
 {
     const tp_operand *x = &launch->in[0], *w = &launch->in[1];
@@ -254,9 +259,13 @@ static void run_linear_ce_train(const tp_launch *launch)
     }
 }
 
+/* Its dw is not bound. */
+static void run_linear_ce_dx(const tp_launch *launch) { run_linear_ce_train(launch); }
+
 TP_REF_KERNEL(cross_entropy);
 TP_REF_KERNEL(cross_entropy_part);
 TP_REF_KERNEL(cross_entropy_join);
 TP_REF_KERNEL(linear_ce);
 TP_REF_KERNEL(cross_entropy_grad);
 TP_REF_KERNEL_WITH_WORKSPACE(linear_ce_train);
+TP_REF_KERNEL_WITH_WORKSPACE(linear_ce_dx);

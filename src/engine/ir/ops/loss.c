@@ -60,3 +60,13 @@ const tp_op_def tp_op_linear_ce_train = {
     .traits = TP_OP_CONTRACTS | TP_OP_ACCUMULATES,
     .flops = "6*T*V*C",
 };
+
+/* linear_ce_train of a head that is frozen: no d/dw. */
+const tp_op_def tp_op_linear_ce_dx = {
+    .name = "linear_ce_dx",
+    .signature = "x:f[T,C] w:w[V,C] targets:targets[T] weights:weights[T] dloss:s[1] "
+                 "-> loss:s[1] logp:s[T] dx:f[T,C]~",
+    .attributes = "chunk, temperature",
+    .traits = TP_OP_CONTRACTS,
+    .flops = "4*T*V*C",
+};

@@ -1,0 +1,269 @@
+/* conversions_data.c - models, data sets and templates of another trainer.  What rows have to be,
+ * and which files hold them, is for the user to say: nothing is downloaded, and a recipe with ???
+ * does not run before it is said. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/platform.h"
+#include "config/import/import_rows.h"
+
+static bool looks_like_file(const char *name)
+{
+    return access(name, R_OK) == 0 || tp_str_ends(name, ".jsonl") || tp_str_ends(name, ".json");
+}
+
+/* `wants`: what else the rows have to be, in sentences; empty: as they are. */
+static void put_file(tp_import *im, const char *role, const char *target, const tp_json *name,
+                     const tp_buf *wants)
+{
+    const char *text = tp_json_str(name);
+    if (text && looks_like_file(text) && !wants->len) {
+        tp_import_put_json(im, tp_import_role(im, role), target, name);
+        return;
+    }
+    tp_import_put(im, role, target, "???");
+    tp_import_mark(im, role, TP_IMPORT_OPEN, "A file of JSON Lines; nothing is downloaded.%s",
+                   wants->len ? wants->data : "");
+}
+
+static void put_model(tp_import *im)
+{
+    const char *name = tp_import_word(im, "model");
+    if (!name || !strcmp(name, "???")) {
+        tp_import_put(im, "model", "policy.model_name", "???");
+        tp_import_mark(im, "model", TP_IMPORT_OPEN, "A folder; Temper downloads nothing.");
+    } else
+        tp_import_put_json(im, tp_import_role(im, "model"), "policy.model_name",
+                           tp_import_role(im, "model")->value);
+}
+
+/* ---- Axolotl's data sets ---- */
+
+/* The members of a data set that are known, by what they mean. */
+static const struct {
+    const char *key;
+    const char *target; /* NULL: none */
+    const char *usual;  /* values that say nothing; NULL: any */
+    const char *wants;  /* what another value asks of the rows; NULL: it is refused */
+} members[] = {
+    {"path", NULL, NULL, NULL},
+    {"name", NULL, NULL, NULL},
+    {"ds_type", NULL, NULL, NULL},
+    {"data_files", NULL, NULL, NULL},
+    {"revision", NULL, NULL, NULL},
+    {"trust_remote_code", NULL, NULL, NULL},
+    {"preprocess_shards", NULL, NULL, NULL},
+    {"field", "text_key", NULL, NULL},
+    {"field_messages", "chat_key", NULL, NULL},
+    {"field_tools", "tool_key", NULL, NULL},
+    {"field_chosen", "chosen_key", NULL, NULL},
+    {"field_rejected", "rejected_key", NULL, NULL},
+    {"type", NULL, "chat_template|completion|chat_template.default",
+     "it has around them what type %s puts there"},
+    {"chat_template", NULL, "tokenizer_default", NULL},
+    {"message_property_mappings", NULL,
+     "{\"role\":\"role\",\"content\":\"content\"}|{\"content\":\"content\",\"role\":\"role\"}",
+     "members of a message are named role and content, not %s"},
+    {"message_field_role", NULL, "role", "the member %s of a message is named role"},
+    {"message_field_content", NULL, "content", "the member %s of a message is named content"},
+    {"roles", NULL, "{}", "roles are named system, user and assistant, not %s"},
+    {"shards", NULL, "1", "it has one of %s parts"},
+    {"roles_to_train", NULL, "[\"assistant\"]|[\"gpt\",\"assistant\"]|[\"assistant\",\"gpt\"]",
+     NULL},
+    {"train_on_eos", NULL, "turn", NULL},
+    {"train_on_eot", NULL, "turn", NULL},
+};
+
+static void take_member(tp_import *im, const tp_json *v, tp_buf *wants)
+{
+    for (size_t i = 0; i < TP_COUNTOF(members); i++) {
+        const char *usual = members[i].usual;
+        if (!tp_slice_is(v->key, members[i].key))
+            continue;
+        if (members[i].target)
+            tp_import_put_json(im, tp_import_role(im, "datasets"),
+                               tp_arena_printf(&im->arena, "data.train.%s", members[i].target), v);
+        if (!usual || tp_import_one_of(tp_import_spelled(im, v), usual))
+            return;
+        if (members[i].wants) {
+            tp_buf value = {0};
+            tp_import_value(v, &value);
+            tp_buf_adds(wants, wants->len ? "; " : " See that ");
+            for (const char *p = members[i].wants; *p; p++)
+                if (p[0] == '%' && p[1] == 's')
+                    tp_buf_adds(wants, tp_buf_str(&value)), p++;
+                else
+                    tp_buf_addc(wants, *p);
+            tp_buf_release(&value);
+            return;
+        }
+        break;
+    }
+    tp_import_mark(im, "datasets", TP_IMPORT_REFUSED, "datasets[0].%.60s is not known here.",
+                   v->key.data);
+}
+
+/* A part of the rows, as train[:5%] is. */
+static bool is_part(const tp_json *v)
+{
+    const char *split = tp_slice_is(v->key, "split") ? tp_json_str(v) : NULL;
+    return split && strchr(split, '[');
+}
+
+/* A template that has a name in another trainer; its text is there. */
+static void ask_for_template(tp_import *im, const char *role, const char *name)
+{
+    tp_import_put(im, role, "policy.tokenizer.chat_template", "???");
+    tp_import_mark(im, role, TP_IMPORT_OPEN,
+                   "A .jinja file with Axolotl's template %.40s, or default: the tokenizer's own.",
+                   name);
+}
+
+static void put_data_sets(tp_import *im)
+{
+    const tp_import_key *key = tp_import_role(im, "datasets");
+    const tp_json *list = key->value, *one = list->type == TP_JSON_ARRAY ? list->child : NULL;
+    const tp_json *files = tp_json_get(one, "data_files");
+    const char *template = tp_json_str(tp_json_get(one, "chat_template"));
+    tp_buf wants = {0};
+    if (files && files->type == TP_JSON_ARRAY)
+        files = files->n == 1 ? files->child : NULL;
+    if (list->type == TP_JSON_ARRAY && list->n > 1)
+        tp_buf_addf(&wants, " See that it has the rows of all %zu data sets", list->n);
+    for (const tp_json *v = one ? one->child : NULL; v; v = v->next)
+        if (is_part(v))
+            tp_buf_addf(&wants, "%s of the rows it has those of %.40s",
+                        wants.len ? ";" : " See that", v->text.data);
+        else if (v->type != TP_JSON_NULL && !tp_slice_is(v->key, "split"))
+            take_member(im, v, &wants);
+    if (wants.len)
+        tp_buf_addc(&wants, '.');
+    put_file(im, "datasets", "data.train.data_path", files ? files : tp_json_get(one, "path"),
+             &wants);
+    if (template && strcmp(template, "tokenizer_default") != 0)
+        ask_for_template(im, "chat_template", template);
+    tp_buf_release(&wants);
+}
+
+/* ---- templates, tokens, plug-ins ---- */
+
+static void put_templates(tp_import *im)
+{
+    const char *word = tp_import_word(im, "chat_template");
+    const tp_import_key *special = tp_import_role(im, "special_tokens");
+    if (word && !tp_import_one_of(word, "tokenizer_default|jinja"))
+        ask_for_template(im, "chat_template", word);
+    for (const tp_json *v = special ? special->value->child : NULL; v; v = v->next)
+        if (!tp_slice_is(v->key, "pad_token") && v->type != TP_JSON_NULL) {
+            tp_import_put(im, "special_tokens", "policy.tokenizer.name", "???");
+            tp_import_mark(im, "special_tokens", TP_IMPORT_OPEN,
+                           "The tokenizer is what its folder says: the model's, or another, in "
+                           "which %.40s is that.",
+                           v->key.data);
+        }
+}
+
+/* Kernels and loggers of Axolotl; what else a plug-in does is not known. */
+static void judge_plugins(tp_import *im)
+{
+    static const char harmless[] = "axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin|"
+                                   "axolotl.integrations.liger.LigerPlugin|"
+                                   "axolotl.integrations.kernels.KernelsPlugin|"
+                                   "axolotl.integrations.lm_eval.LMEvalPlugin|"
+                                   "axolotl.integrations.swanlab.SwanLabPlugin";
+    const tp_import_key *key = tp_import_role(im, "plugins");
+    const tp_json *list = key ? key->value : NULL;
+    if (!list)
+        return;
+    tp_import_mark(im, "plugins", TP_IMPORT_IDLE, "Kernels and loggers are Temper's own.");
+    for (const tp_json *v = list->child; v; v = v->next)
+        if (!tp_json_str(v) || !tp_import_one_of(tp_json_str(v), harmless))
+            tp_import_mark(im, "plugins", TP_IMPORT_REFUSED, "%.100s: what it does is not known.",
+                           tp_json_str(v) ? tp_json_str(v) : "an entry");
+}
+
+/* ---- conversations ---- */
+
+/* Is the first row of the data a conversation, as far as it is here to be seen? */
+static bool has_messages(tp_import *im)
+{
+    enum { MOST = 1 << 28 };
+    const char *path = tp_json_str(tp_config_find(im->recipe, "data.train.data_path"));
+    tp_buf text = {0};
+    bool has = false;
+    if (path && strcmp(path, "???") != 0 && tp_file_read(path, MOST, &text, NULL) == TP_OK) {
+        size_t n = strcspn(tp_buf_str(&text), "\n");
+        if (text.len > n)
+            text.data[n] = 0;
+        has = strstr(tp_buf_str(&text), "\"messages\"") != NULL;
+    }
+    tp_buf_release(&text);
+    return has;
+}
+
+static void put_preferences(tp_import *im)
+{
+    const tp_import_key *loss = tp_import_role(im, "dpo_loss");
+    const tp_json *v = loss ? loss->value : NULL;
+    const char *rl = tp_import_word(im, "rl");
+    if (v && v->type == TP_JSON_ARRAY)
+        v = v->n == 1 ? v->child : NULL;
+    const char *word = rl && !strcmp(rl, "ipo") ? "ipo" : v ? tp_json_str(v) : NULL;
+    if (rl && !tp_import_one_of(rl, "dpo|ipo"))
+        tp_import_mark(im, "rl", TP_IMPORT_REFUSED, "Known here: dpo, ipo, grpo.");
+    if (!word || !tp_import_one_of(word, "sigmoid|ipo")) {
+        tp_import_mark(im, "dpo_loss", TP_IMPORT_REFUSED, "Known here: sigmoid, ipo.");
+        return;
+    }
+    tp_import_put(im, "dpo_loss", "dpo.preference_loss", "%s", word);
+    tp_import_put(im, "dpo_loss", "dpo.preference_average_log_probs", "%s",
+                  strcmp(word, "ipo") ? "false" : "true");
+}
+
+/* TRL's data set, or several that a script puts together. */
+static void put_data_set(tp_import *im)
+{
+    static const tp_buf nothing = {0};
+    tp_buf merged = {0};
+    const tp_import_key *mixture = tp_import_role(im, "mixture");
+    if (mixture && mixture->value->type != TP_JSON_NULL) {
+        tp_buf_adds(&merged, " One data set is read: put the rows of all into it.");
+        put_file(im, "mixture", "data.train.data_path", NULL, &merged);
+        tp_import_key *name = tp_import_role(im, "dataset");
+        if (name && !name->line)
+            name->becomes = NULL; /* the mixture is asked for, not this */
+    } else
+        put_file(im, "dataset", "data.train.data_path", tp_import_role(im, "dataset")->value,
+                 &nothing);
+    tp_buf_release(&merged);
+}
+
+void tp_import_data(tp_import *im)
+{
+    static const tp_buf nothing = {0};
+    const tp_import_key *test = tp_import_role(im, "test_datasets");
+    put_model(im);
+    if (tp_import_role(im, "datasets"))
+        put_data_sets(im);
+    else if (tp_import_role(im, "dataset"))
+        put_data_set(im);
+    if (test && test->value->type == TP_JSON_ARRAY)
+        put_file(im, "test_datasets", "data.validation.data_path",
+                 tp_json_get(test->value->child, "path"), &nothing);
+    put_templates(im);
+    judge_plugins(im);
+    if (tp_import_is(im, "dpo"))
+        put_preferences(im);
+    if (tp_import_role(im, "system_prompt") && tp_import_word(im, "system_prompt")) {
+        tp_import_put(im, "system_prompt", "data.default.system_prompt_file", "???");
+        tp_import_mark(im, "system_prompt", TP_IMPORT_OPEN, "A file with that text.");
+    }
+    if (tp_import_role(im, "assistant_only_loss") && !tp_import_flag(im, "assistant_only_loss"))
+        tp_import_mark(im, "assistant_only_loss",
+                       has_messages(im) ? TP_IMPORT_REFUSED : TP_IMPORT_USED,
+                       "Of rows with messages TRL then learns every token, Temper what the "
+                       "assistant says, as with assistant_only_loss: true; other rows are learned "
+                       "alike.");
+}

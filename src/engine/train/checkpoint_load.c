@@ -1,0 +1,168 @@
+/* checkpoint_load.c - a session as a checkpoint has it. */
+#include <string.h>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "base/platform.h"
+#include "engine/model/adapter.h"
+#include "engine/model/safetensors.h"
+#include "engine/train/checkpoint_internal.h"
+#include "engine/train/parts.h"
+
+static tp_status copy_tensor(const tp_safetensors *st, const char *name, const tp_states *states,
+                             tp_tensor *into, const char *path, tp_error *err)
+{
+    const tp_tensor_entry *e = tp_safetensors_find(st, name);
+    if (!e)
+        return tp_fail(err, TP_ERR_FORMAT, "'%s' lacks tensor '%s'", path, name);
+    bool is_part = into->shard.count > 1 && !into->keeps_part;
+    size_t size = tp_dtype_size(into->dtype), begin = 0, end;
+    size_t bytes = size * (is_part ? tp_parts_count(states, into) : tp_tensor_count(into));
+    if (!e->is_known || e->dtype != into->dtype || e->bytes != bytes)
+        return tp_fail(err, TP_ERR_FORMAT, "'%s': tensor '%s' has another type than the run's",
+                       path, name);
+    if (is_part)
+        tp_shard_part(bytes / size, into->shard, &begin, &end);
+    return tp_tensor_write(into, 0, (const char *)e->data + begin * size,
+                           tp_tensor_count(into) * size, err);
+}
+
+/* What `from` ranks kept of a gradient, added up, is now kept by those whose parts they are: the
+ * next exchange adds it to the sums. */
+static tp_status hand_over_errors(const tp_tensor_entry *e, const tp_ranks *ranks,
+                                  const tp_tensor *into, size_t n, tp_error *err)
+{
+    enum { CHUNK = 1 << 16 };
+    size_t width = (size_t)into->dim[1], begin, end;
+    size_t row = (size_t)ranks->rank * width;
+    float *sum = calloc(CHUNK, sizeof *sum);
+    TP_HAVE(sum);
+    tp_status status = TP_OK;
+    tp_shard_part(n, tp_ranks_shard(ranks), &begin, &end);
+    for (size_t at = 0; at < width && status == TP_OK; at += CHUNK) {
+        size_t count = TP_MIN((size_t)CHUNK, width - at);
+        memset(sum, 0, CHUNK * sizeof *sum);
+        for (int64_t r = 0; e && r < e->dim[0]; r++)
+            for (size_t k = TP_MAX(begin, at); k < TP_MIN(end, at + count); k++) {
+                float x;
+                memcpy(&x, (const float *)e->data + (size_t)r * width + k, sizeof x);
+                sum[k - at] += x;
+            }
+        status = tp_tensor_write(into, (row + at) * sizeof *sum, sum, count * sizeof *sum, err);
+    }
+    free(sum);
+    return status;
+}
+
+/* A checkpoint of another number of ranks, or without compression, has other ones. */
+static tp_status load_errors(const tp_safetensors *st, const tp_states *states,
+                             const tp_ranks *ranks, tp_tensor *into, const char *path,
+                             int64_t *ret_ranks, tp_error *err)
+{
+    const tp_tensor_entry *e = tp_safetensors_find(st, into->name);
+    if (e && (!e->is_known || e->dtype != into->dtype || e->rank != 2 || e->dim[1] != into->dim[1]))
+        return tp_fail(err, TP_ERR_FORMAT, "'%s': tensor '%s' has another type than the run's",
+                       path, into->name);
+    *ret_ranks = e ? e->dim[0] : 0;
+    if (e && e->dim[0] == into->dim[0])
+        return copy_tensor(st, into->name, states, into, path, err);
+    return hand_over_errors(e, ranks, into, tp_parts_count(states, into), err);
+}
+
+static bool has_errors_of(const tp_safetensors *st, const tp_tensor *weight)
+{
+    char name[TP_MASTER_NAME];
+    snprintf(name, sizeof name, "error.%s", weight->name);
+    return weight->role == TP_ROLE_WEIGHT && tp_safetensors_find(st, name);
+}
+
+/* What was kept of gradients, and is not there any more, or in another way. */
+static void say_errors(const tp_safetensors *st, const tp_states *states, const tp_ranks *ranks,
+                       int64_t from, bool has_own)
+{
+    bool has_any = false;
+    for (size_t i = 0; i < states->n; i++)
+        has_any |= has_errors_of(st, &states->items[i]);
+    if (ranks->rank > 0)
+        return;
+    if (has_any && !has_own)
+        tp_log(TP_LOG_WARNING, "checkpoint",
+               "what was kept of compressed gradients is dropped: this run sends them whole");
+    else if (has_own && from && from != ranks->ranks)
+        tp_log(TP_LOG_WARNING, "checkpoint",
+               "what %lld ranks kept of compressed gradients is added up and sent by %d",
+               (long long)from, ranks->ranks);
+}
+
+static bool has_masters(const tp_safetensors *st, const tp_states *states)
+{
+    char name[TP_MASTER_NAME];
+    for (size_t i = 0; i < states->n; i++)
+        if (states->items[i].role == TP_ROLE_WEIGHT &&
+            tp_safetensors_find(st, tp_master_name(&states->items[i], name)))
+            return true;
+    return false;
+}
+
+static tp_status load_optimizer(const char *path, tp_session *session, tp_error *err)
+{
+    tp_safetensors *st;
+    TP_TRY(tp_safetensors_open(path, &st, err));
+    const tp_states *states = tp_session_states(session);
+    const tp_ranks *ranks = &tp_session_get_options(session)->compile.ranks;
+    bool masters = has_masters(st, states), has_errors = false;
+    int64_t from = 0;
+    tp_status status = TP_OK;
+    for (size_t i = 0; i < states->n && status == TP_OK; i++) {
+        tp_tensor *s = &states->items[i];
+        char name[TP_MASTER_NAME];
+        if (s->role == TP_ROLE_MOMENT)
+            status = copy_tensor(st, s->name, states, s, path, err);
+        if (s->role == TP_ROLE_ERROR) {
+            has_errors = true;
+            status = load_errors(st, states, ranks, s, path, &from, err);
+        }
+        if (s->role == TP_ROLE_WEIGHT && !s->within && masters)
+            status = copy_tensor(st, tp_master_name(s, name), states, s, path, err);
+    }
+    if (status == TP_OK)
+        say_errors(st, states, ranks, from, has_errors);
+    tp_safetensors_close(st);
+    return status;
+}
+
+static tp_status load_weights(const char *path, tp_session *session, tp_dtype *ret_dtype,
+                              tp_error *err)
+{
+    char folder[4096];
+    tp_model *saved;
+    tp_load_report report = {0};
+    snprintf(folder, sizeof folder, "%s/model", path);
+    *ret_dtype = TP_DTYPE_F32;
+    if (tp_model_has_adapter(tp_session_model(session)))
+        return tp_adapter_load(tp_session_model(session), folder, TP_ADAPTER_LIVE,
+                               tp_session_states(session), err);
+    TP_TRY(tp_model_open(folder, &saved, err));
+    tp_status status = tp_model_load(saved, tp_session_states(session), &report, err);
+    tp_model_free(saved);
+    *ret_dtype = report.file_dtype;
+    return status;
+}
+
+tp_status tp_checkpoint_load(const char *path, tp_session *session, tp_train_state *ret_state,
+                             tp_error *err)
+{
+    char file[4096];
+    TP_TRY(tp_checkpoint_read_state(path, ret_state, err));
+    TP_TRY(load_weights(path, session, &ret_state->model_dtype, err));
+    snprintf(file, sizeof file, "%s/optimizer.safetensors", path);
+    if (!tp_file_exists(file))
+        return tp_fail(err, TP_ERR_FORMAT,
+                       "'%s' has no optimizer.safetensors (saved with "
+                       "checkpointing.save_optimizer=false): it can be a "
+                       "policy.model_name, not resumed",
+                       path);
+    TP_TRY(load_optimizer(file, session, err));
+    TP_TRY(tp_session_weights_changed(session, err));
+    return TP_OK;
+}

@@ -1,0 +1,164 @@
+/* checkpoint_manifest.c - what lies in a checkpoint, with its hashes, which its ranks share. */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/files.h"
+#include "base/platform.h"
+#include "engine/train/checkpoint_internal.h"
+#include "text/json/json.h"
+
+typedef struct {
+    char path[512]; /* below the folder */
+    uint64_t bytes;
+    size_t first_piece;
+} listed_file;
+
+typedef struct {
+    listed_file *files;
+    size_t n, n_pieces;
+} listing;
+
+static tp_status list(const char *folder, const char *sub, listing *l, tp_error *err)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", folder, sub);
+    DIR *dir = opendir(path);
+    if (!dir)
+        return tp_fail(err, TP_ERR_IO, "cannot list '%s': %s", path, strerror(errno));
+    for (struct dirent *e; (e = readdir(dir));) {
+        char name[512], file[8192];
+        struct stat st;
+        snprintf(name, sizeof name, "%s%s%s", sub, *sub ? "/" : "", e->d_name);
+        snprintf(file, sizeof file, "%s/%s", folder, name);
+        if (e->d_name[0] == '.' || stat(file, &st) != 0 || !S_ISREG(st.st_mode))
+            continue;
+        l->files = realloc(l->files, (l->n + 1) * sizeof *l->files);
+        TP_HAVE(l->files);
+        l->files[l->n] = (listed_file){.bytes = (uint64_t)st.st_size, .first_piece = l->n_pieces};
+        memcpy(l->files[l->n].path, name, sizeof name);
+        l->n_pieces += tp_file_pieces((uint64_t)st.st_size);
+        l->n++;
+    }
+    closedir(dir);
+    return TP_OK;
+}
+
+/* The first rank lists; on other hosts what was just made may not be seen in a list yet. */
+static tp_status list_together(const char *folder, tp_comm *comm, listing *l, tp_error *err)
+{
+    tp_status status = TP_OK;
+    if (tp_comm_rank(comm) == 0) {
+        status = list(folder, "", l, err);
+        if (status == TP_OK)
+            status = list(folder, "model", l, err);
+    }
+    TP_TRY(tp_comm_agree(comm, status, err));
+    size_t counts[2] = {l->n, l->n_pieces};
+    TP_TRY(tp_comm_broadcast(comm, counts, sizeof counts, 0, err));
+    l->n = counts[0];
+    l->n_pieces = counts[1];
+    l->files = l->files ? l->files : calloc(l->n, sizeof *l->files);
+    TP_HAVE(l->files);
+    return tp_comm_broadcast(comm, l->files, l->n * sizeof *l->files, 0, err);
+}
+
+static tp_status hash_share(const char *folder, const listing *l, tp_shard among,
+                            char (*hashes)[33], tp_error *err)
+{
+    char path[8192];
+    for (size_t f = 0; f < l->n && among.count; f++) {
+        const listed_file *file = &l->files[f];
+        snprintf(path, sizeof path, "%s/%s", folder, file->path);
+        for (size_t k = 0; k < tp_file_pieces(file->bytes); k++) {
+            size_t piece = file->first_piece + k;
+            if (piece % (size_t)among.count == (size_t)among.index)
+                TP_TRY(tp_file_hash_piece(path, k, hashes[piece], err));
+        }
+    }
+    return TP_OK;
+}
+
+/* Of every piece, what the rank says that has it: the others have nothing. */
+static tp_status hash_together(const char *folder, const listing *l, tp_comm *comm, tp_shard among,
+                               char (*ret)[33], tp_error *err)
+{
+    size_t ranks = (size_t)tp_comm_size(comm), bytes = l->n_pieces * sizeof *ret;
+    TP_TRY(tp_comm_agree(comm, hash_share(folder, l, among, ret, err), err));
+    if (ranks == 1)
+        return TP_OK;
+    char(*all)[33] = calloc(ranks * l->n_pieces, sizeof *all);
+    TP_HAVE(all);
+    tp_status status = tp_comm_gather(comm, ret, bytes, all, err);
+    for (size_t i = 0; i < ranks * l->n_pieces && status == TP_OK; i++)
+        if (all[i][0])
+            memcpy(ret[i % l->n_pieces], all[i], sizeof *ret);
+    free(all);
+    return status;
+}
+
+static tp_status put_file(tp_json_w *w, const listed_file *file, const char (*hashes)[33],
+                          tp_error *err)
+{
+    size_t n = tp_file_pieces(file->bytes);
+    char joined[33];
+    tp_json_w_begin(w, '{');
+    tp_json_w_put_str(w, "path", file->path);
+    tp_json_w_put_i64(w, "bytes", (int64_t)file->bytes);
+    if (n == 1) {
+        tp_json_w_put_str(w, "xxh3_128", hashes[file->first_piece]);
+    } else {
+        TP_TRY(tp_file_join_hashes(hashes + file->first_piece, n, joined, err));
+        tp_json_w_put_str(w, "xxh3_128_of_pieces", joined);
+    }
+    tp_json_w_end(w, '}');
+    return TP_OK;
+}
+
+static tp_status write_list(const char *folder, const listing *l, const char (*hashes)[33],
+                            int64_t step, tp_error *err)
+{
+    tp_buf text = {0};
+    tp_json_w w;
+    char path[4096];
+    tp_status status = TP_OK;
+    tp_json_w_init(&w, &text, 1);
+    tp_json_w_begin(&w, '{');
+    tp_json_w_put_i64(&w, "format", 1);
+    tp_json_w_put_str(&w, "temper", TEMPER_VERSION);
+    tp_json_w_put_i64(&w, "step", step);
+    tp_json_w_put_begin(&w, "files", '[');
+    for (size_t f = 0; f < l->n && status == TP_OK; f++)
+        status = put_file(&w, &l->files[f], hashes, err);
+    tp_json_w_end(&w, ']');
+    tp_json_w_end(&w, '}');
+    tp_buf_addc(&text, '\n');
+    if (status == TP_OK)
+        status = tp_model_write_text(folder, "manifest.json", &text, err);
+    tp_buf_release(&text);
+    if (status != TP_OK)
+        return status;
+    snprintf(path, sizeof path, "%s/model", folder);
+    TP_TRY(tp_dir_sync(path, err));
+    return tp_dir_sync(folder, err);
+}
+
+tp_status tp_manifest_write(const char *folder, tp_comm *comm, tp_shard among, int64_t step,
+                            uint64_t *ret_bytes, tp_error *err)
+{
+    listing l = {0};
+    TP_TRY(list_together(folder, comm, &l, err));
+    char(*hashes)[33] = calloc(l.n_pieces, sizeof *hashes);
+    TP_HAVE(hashes);
+    tp_status status = hash_together(folder, &l, comm, among, hashes, err);
+    if (status == TP_OK && tp_comm_rank(comm) == 0)
+        status = write_list(folder, &l, (const char(*)[33])hashes, step, err);
+    status = tp_comm_agree(comm, status, err);
+    for (size_t f = 0; f < l.n; f++)
+        *ret_bytes += l.files[f].bytes;
+    free(hashes);
+    free(l.files);
+    return status;
+}
