@@ -252,12 +252,12 @@ static tp_status make_report(const tp_config *config, report *r, tp_error *err)
         TP_TRY(tp_run_plan_compute(r->o, r->model, true, NULL, &resumed, err));
         r->resumed_bytes = resumed.peak_bytes - r->plan.peak_bytes;
     }
-    if (r->o->ranks.ranks > 1) {
+    if (tp_ranks_processes(&r->o->ranks) > 1) {
         tp_network network;
         const char *text = r->asked->network;
         if (text)
             TP_TRY(tp_network_parse(text, &network, err));
-        TP_TRY(tp_ranks_plan_make(r->o, r->model, measured, r->o->ranks.ranks,
+        TP_TRY(tp_ranks_plan_make(r->o, r->model, measured, tp_ranks_processes(&r->o->ranks),
                                   text ? &network : NULL, &r->ranks, err));
     }
     tp_levers_look(config, r->o, &r->levers);
@@ -328,6 +328,8 @@ tp_status tp_training_plan_text(const char *config, const char *const *overrides
     TP_TRY(tp_recipe_open_sizes(config, overrides, n_overrides, &recipe, err));
     recipe.options.ranks.ranks = o.ranks;
     tp_status status = check_ranks(&recipe.options, &o, err);
+    if (status == TP_OK)
+        status = tp_ranks_divide(&recipe.options, err);
     if (status == TP_OK)
         status = tp_ranks_find_nodes(&recipe.options, err);
     if (status == TP_OK)

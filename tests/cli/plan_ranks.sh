@@ -44,6 +44,31 @@ run plan tiny.yaml --ranks 2
 expect 0
 expect_out "network unknown"
 
+# Ranks that share the layers: half of every matrix each, and the same norms; what they sum is of T x C numbers: forward and backward of
+# the parts of two layers (8), and the embedding, the gradient in front of the head, 24 bytes of losses; no gradients.
+sed 's/"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16/"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8/' \
+    tiny.json >shared.json
+shares="policy.model_config=shared.json policy.precision=float32 policy.train_micro_batch_size=16 distributed.tensor_parallel_size=2"
+# shellcheck disable=SC2086
+run plan tiny.yaml --ranks 2 --json $shares
+expect 0
+norms=$((5 * 32 * 4))
+is "weights of a rank that shares" "$("$TOOL" get out memory.weights)" $(((weights - norms) / 2 + norms))
+is "who shares" "$("$TOOL" get out distributed.tensor_parallel_size)" 2
+tokens=$("$TOOL" get out tokens_per_micro_batch)
+is "sums of a layer" "$("$TOOL" get out distributed.strategies.0.all_reduce_bytes)" $((tokens * (10 * 32 * 4 + 24)))
+grep -q shard_optimizer out && fail "other strategies are planned for ranks that share the layers"
+# shellcheck disable=SC2086
+run plan tiny.yaml --ranks 4 $shares
+expect 0
+expect_out "2 ranks share the layers (tensor parallelism), 2 the data"
+# shellcheck disable=SC2086
+run plan tiny.yaml --ranks 3 $shares
+expect 2 "distributed.tensor_parallel_size=2: 3 processes cannot share the layers by 2"
+# shellcheck disable=SC2086
+run plan tiny.yaml $shares
+expect 2 "1 process cannot share the layers by 2"
+
 # Compressed gradients: matrices in fewer bits; what is kept of them is memory. hybrid does not compress.
 whole=$("$TOOL" get four.json distributed.strategies.0.bytes_sent)
 run plan tiny.yaml --ranks 4 --network 100Gbit/2us --json distributed.compress=int8 distributed.ranks_per_node=2

@@ -75,7 +75,7 @@ done
 
 # ---- the same notice everywhere ----
 
-notice='  Processes are those that mpirun or srun starts: policy.dtensor_cfg.tensor_parallel_size, cluster.gpus_per_node'
+notice='  Processes are those that mpirun or srun starts: cluster.gpus_per_node'
 sharded="policy.dtensor_cfg.tensor_parallel_size=4 cluster.gpus_per_node=8"
 # shellcheck disable=SC2086
 for command in plan config; do

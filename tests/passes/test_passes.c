@@ -4,7 +4,7 @@
  *
  *     # why this case is here
  *     pass NAME [recompute=MODE] [dtype=bf16] [pack] [ranks=N] [sharded] [bucket=BYTES]
- *               [parts=ROLE]... [node=N] [again] [compresses] [wire=FORMAT] [errors]
+ *               [parts=ROLE]... [node=N] [tensor=I/N] [again] [compresses] [wire=FORMAT] [errors]
  *     in:
  *       <graph>
  *     out:
@@ -110,8 +110,9 @@ static void read_options(const test_case *c, const char **ret_pass, tp_pass_opti
             (tp_str_starts(word, "dtype=") && tp_dtype_parse(word + 6, &ret->compute_dtype)) ||
             sscanf(word, "ranks=%d", &ret->ranks) == 1 ||
             sscanf(word, "bucket=%zu", &ret->bucket_bytes) == 1 ||
-            sscanf(word, "node=%d", &ret->node) == 1 || read_parts(word, g) ||
-            sscanf(word, "wire=%d", &ret->wire) == 1 ||
+            sscanf(word, "node=%d", &ret->node) == 1 ||
+            sscanf(word, "tensor=%d/%d", &ret->tensor.index, &ret->tensor.count) == 2 ||
+            read_parts(word, g) || sscanf(word, "wire=%d", &ret->wire) == 1 ||
             (strcmp(word, "errors") == 0 && (ret->keeps_errors = true)) ||
             (strcmp(word, "again") == 0 && (ret->gathers_again = true)) ||
             (strcmp(word, "compresses") == 0 && (ret->compresses = true)) ||

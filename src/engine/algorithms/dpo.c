@@ -178,8 +178,9 @@ static tp_status draw(trainer *t, tp_error *err)
 /* Of all ranks, each of which has had other pairs. */
 static tp_status join_sums(trainer *t, tp_preference_sums *sums, tp_error *err)
 {
-    double v[sizeof *sums / sizeof(double)];
-    memcpy(v, sums, sizeof v);
+    double v[sizeof *sums / sizeof(double)] = {0};
+    if (tp_trainer_tells(t))
+        memcpy(v, sums, sizeof v);
     TP_TRY(tp_comm_sum(t->comm, v, TP_COUNTOF(v), err));
     memcpy(sums, v, sizeof v);
     return TP_OK;
@@ -208,14 +209,14 @@ static tp_status step(trainer *t, step_result *r, tp_error *err)
     d->sums = (tp_preference_sums){0};
     d->into = &d->sums;
     tp_batch_view view = {0};
-    uint32_t n_micro = d->batch.arrangement.n_micro, ranks = (uint32_t)tp_trainer_ranks(t);
+    uint32_t n_micro = d->batch.arrangement.n_micro, ranks = tp_trainer_shares(t);
     uint32_t rounds = (n_micro + ranks - 1) / ranks;
     for (uint32_t round = 0; round < rounds; round++) {
         if (tp_trainer_should_stop(t))
             return TP_ERR_INTERRUPTED;
         tp_phases_enter(&t->phases, TP_TIME_DATA);
         /* Where there is none left for this rank it takes part with one that weighs nothing. */
-        uint32_t own = round * ranks + (uint32_t)tp_comm_rank(t->comm);
+        uint32_t own = round * ranks + tp_trainer_share(t);
         d->is_idle = own >= n_micro;
         d->micro = d->is_idle ? n_micro - 1 : own;
         tp_session_set_last(t->session, round + 1 == rounds);
@@ -247,8 +248,8 @@ static tp_status evaluate(trainer *t, uint64_t first, uint64_t end, tp_preferenc
     for (uint64_t i = first; i < end; i++)
         tp_dpo_batch_add(b, &d->validation.v[i]);
     TP_TRY(tp_dpo_batch_arrange(t, b, err));
-    uint32_t ranks = (uint32_t)tp_trainer_ranks(t);
-    uint32_t n_micro = b->arrangement.n_micro, rank = (uint32_t)tp_comm_rank(t->comm);
+    uint32_t ranks = tp_trainer_shares(t);
+    uint32_t n_micro = b->arrangement.n_micro, rank = tp_trainer_share(t);
     for (uint32_t round = 0; round * ranks < n_micro; round++) {
         /* Where there is none left for this rank it takes part: weights may be in parts. */
         uint32_t own = round * ranks + rank, m = TP_MIN(own, n_micro - 1);
@@ -286,6 +287,7 @@ static tp_status validate(trainer *t, tp_error *err)
         TP_TRY(evaluate(t, k * batch, end, &s, &tokens, err));
     }
     TP_TRY(join_sums(t, &s, err));
+    tokens = tp_trainer_tells(t) ? tokens : 0;
     TP_TRY(tp_comm_sum(t->comm, &tokens, 1, err));
     double beta = d->loss.beta;
     t->val_loss = s.loss / s.pairs;
@@ -369,6 +371,7 @@ const tp_algorithm tp_algorithm_dpo = {
     .val_accuracy = "validation-default/accuracy",
     .is_preference = true,
     .runs_on_ranks = true,
+    .shares_layers = true,
     .sequences_per_unit = 2,
     .alignment = 64, /* what attention computes at a time, see backend/cpu/attention_block.h */
     .is_weighted = true,

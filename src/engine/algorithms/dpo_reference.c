@@ -257,7 +257,7 @@ static tp_status obtain(trainer *t, tp_session *session, tp_error *err)
     char key[33];
     tp_buf path = {0};
     double start = tp_clock_s();
-    bool together = tp_session_states(session)->parts >> TP_ROLE_WEIGHT & 1;
+    bool together = tp_trainer_reads_together(t);
     TP_TRY(make_key(t, session, key, err));
     tp_status status = tp_cache_folder(t->o->data.cache_dir, tp_run_dir(t->run), &path, err);
     if (status == TP_OK) {

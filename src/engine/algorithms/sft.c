@@ -352,6 +352,7 @@ static tp_status validate(trainer *t, tp_error *err)
         if (mb->index == 0)
             tokens += (int64_t)mb->step_trained;
     }
+    sum = tp_trainer_tells(t) ? sum : 0;
     TP_TRY(tp_comm_sum(t->comm, &sum, 1, err)); /* each rank has had its share of every step */
     t->val_loss = tokens ? sum / (double)tokens : NAN;
     tp_trainer_begin_validation(t);
@@ -389,6 +390,7 @@ static const char *const source_keys[] = {"input_key", "output_key", "prompt_key
 const tp_algorithm tp_algorithm_sft = {.name = "sft",
                                        .title = "SFT",
                                        .runs_on_ranks = true,
+                                       .shares_layers = true,
                                        .options = keys,
                                        .rankings = rankings,
                                        .source_keys = source_keys,

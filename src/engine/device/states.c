@@ -81,17 +81,43 @@ static void make_room(tp_states *states)
         *slot_of(states, states->items[i].name) = (uint32_t)i + 1;
 }
 
+static bool is_same_whole(const tp_tensor *a, const tp_tensor *b)
+{
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           tp_tensor_dim(a, 0) == tp_tensor_dim(b, 0) &&
+           tp_tensor_dim(a, 1) == tp_tensor_dim(b, 1) && a->role == b->role &&
+           a->layout == b->layout;
+}
+
 static bool is_same_type(const tp_tensor *a, const tp_tensor *b)
 {
-    return a->dtype == b->dtype && a->rank == b->rank && a->dim[0] == b->dim[0] &&
-           a->dim[1] == b->dim[1] && a->role == b->role && a->layout == b->layout;
+    return is_same_whole(a, b) && a->dim[0] == b->dim[0] && a->dim[1] == b->dim[1];
+}
+
+/* What was declared whole is sliced as long as it has no memory. */
+static bool becomes_slice(const tp_tensor *old, const tp_tensor *t)
+{
+    return tp_is_sliced(t) && !tp_is_sliced(old) && !old->span.buffer && !old->keeps_part &&
+           is_same_whole(old, t);
+}
+
+static void slice(tp_states *states, tp_tensor *old, const tp_tensor *t)
+{
+    old->slice = t->slice;
+    memcpy(old->dim, t->dim, sizeof old->dim);
+    old->bytes = (size_t)(t->dim[0] * t->dim[1]) * tp_dtype_size(t->dtype);
+    old->reader = &states->reader;
 }
 
 tp_status tp_states_declare(tp_states *states, const tp_tensor *tensor, tp_error *err)
 {
     tp_tensor t = *tensor;
     t.dim[1] = t.rank == 2 ? t.dim[1] : 1;
-    const tp_tensor *old = tp_states_find(states, t.name);
+    tp_tensor *old = tp_states_find(states, t.name);
+    if (old && becomes_slice(old, &t)) {
+        slice(states, old, &t);
+        return TP_OK;
+    }
     if (old)
         return is_same_type(old, &t)
                    ? TP_OK
@@ -104,6 +130,7 @@ tp_status tp_states_declare(tp_states *states, const tp_tensor *tensor, tp_error
         return tp_fail(err, TP_ERR_FORMAT, "tensor '%s' has an impossible shape %lldx%lld", t.name,
                        (long long)t.dim[0], (long long)t.dim[1]);
     t.keeps_part = keeps_part(states, &t);
+    t.reader = tp_is_sliced(&t) ? &states->reader : NULL;
     if (t.keeps_part) {
         size_t begin, end;
         t.shard = t.role == TP_ROLE_ERROR ? states->rows : states->shard;
@@ -225,7 +252,7 @@ tp_status tp_tensor_read(const void *source, size_t offset, void *to, size_t byt
 {
     const tp_tensor *state = source;
     size_t size = tp_dtype_size(state->dtype);
-    if (state->keeps_part && state->reader && state->reader->read)
+    if ((state->keeps_part || tp_is_sliced(state)) && state->reader && state->reader->read)
         return state->reader->read(state->reader->user, state, offset / size, bytes / size, to,
                                    err);
     return tp_tensor_read_held(state, offset, to, bytes, err);
@@ -241,9 +268,23 @@ tp_status tp_tensor_read_held(const void *source, size_t offset, void *to, size_
     return tp_span_read(to, part_of(state, offset - begin * size), bytes, err);
 }
 
+static tp_status write_slice(const tp_tensor *state, size_t offset, const char *from, size_t bytes,
+                             tp_error *err)
+{
+    size_t size = tp_dtype_size(state->dtype), first = offset / size;
+    tp_slice_run run;
+    for (size_t at = first;
+         tp_slice_next(state, state->slice.index, &at, first + bytes / size, &run);)
+        TP_TRY(tp_span_write(part_of(state, run.own * size), from + (run.at - first) * size,
+                             run.n * size, err));
+    return TP_OK;
+}
+
 tp_status tp_tensor_write(const tp_tensor *state, size_t offset, const void *from, size_t bytes,
                           tp_error *err)
 {
+    if (tp_is_sliced(state))
+        return write_slice(state, offset, from, bytes, err);
     size_t begin, end, size = tp_dtype_size(state->dtype);
     tp_tensor_held(state, &begin, &end);
     size_t first = TP_MAX(offset, begin * size), last = TP_MIN(offset + bytes, end * size);

@@ -28,7 +28,7 @@ void tp_states_release(tp_states *states);
 void tp_states_keep_parts(tp_states *states, tp_shard shard, tp_shard rows, uint32_t roles);
 
 /* Declare a tensor (its record is copied); declaring it again with the same type is fine, with
- * another an error.  Nothing is allocated yet. */
+ * another an error, but that a slice of it may be declared.  Nothing is allocated yet. */
 TP_CHECKED tp_status tp_states_declare(tp_states *states, const tp_tensor *tensor, tp_error *err);
 /* Tensors of this role go, with their memory. */
 void tp_states_drop(tp_states *states, tp_role role);

@@ -1,6 +1,8 @@
 /* tensor.c - names of roles and layouts, and what a role's memory is charged to. */
 #include "engine/device/tensor.h"
 
+#include "base/platform.h"
+
 static const struct {
     const char *name;
     tp_mem_kind memory;
@@ -34,15 +36,24 @@ void tp_shard_part(size_t n, tp_shard shard, size_t *ret_begin, size_t *ret_end)
     *ret_end = (index + 1) * each < n ? (index + 1) * each : n;
 }
 
+bool tp_is_sliced(const tp_tensor *t) { return t->slice.count > 1; }
+
+int64_t tp_tensor_dim(const tp_tensor *t, int d)
+{
+    if (tp_is_sliced(t) && t->slice.axis == d)
+        return t->slice.length;
+    return d < t->rank ? t->dim[d] : 1;
+}
+
 size_t tp_tensor_count(const tp_tensor *t)
 {
-    return (size_t)t->dim[0] * (size_t)(t->rank == 2 ? t->dim[1] : 1);
+    return (size_t)tp_tensor_dim(t, 0) * (size_t)tp_tensor_dim(t, 1);
 }
 
 void tp_tensor_held(const tp_tensor *t, size_t *ret_begin, size_t *ret_end)
 {
     *ret_begin = 0;
-    *ret_end = tp_tensor_count(t);
+    *ret_end = (size_t)t->dim[0] * (size_t)(t->rank == 2 ? t->dim[1] : 1);
     if (t->keeps_part)
         tp_shard_part(*ret_end, t->shard, ret_begin, ret_end);
 }
@@ -52,6 +63,10 @@ void tp_tensor_share(const tp_tensor *t, size_t n, tp_shard among, size_t *ret_b
 {
     int32_t parts = t->shard.count > 1 ? t->shard.count : 1;
     size_t first, last;
+    *ret_begin = 0;
+    *ret_end = among.index < t->slice.count ? n : 0;
+    if (tp_is_sliced(t)) /* of others that have the same slice the first writes it */
+        return;
     tp_shard_part(n, t->shard, &first, &last);
     tp_shard copy = {among.index / parts, among.count > parts ? among.count / parts : 1};
     tp_shard_part(last - first, copy, ret_begin, ret_end);
@@ -89,6 +104,62 @@ tp_tensor tp_tensor_beside(const tp_tensor *weight, tp_role role, const char *pr
 tp_tensor tp_tensor_gradient(const tp_tensor *weight, tp_arena *arena)
 {
     return tp_tensor_beside(weight, TP_ROLE_GRADIENT, "grad", arena);
+}
+
+/* ---- slices ---- */
+
+void tp_slice_part(tp_tensor_slice s, int64_t length, int64_t *ret_begin, int64_t *ret_end)
+{
+    int64_t each = (length + s.count - 1) / s.count;
+    *ret_begin = TP_MIN(s.index * each, length);
+    *ret_end = TP_MIN((s.index + 1) * each, length);
+}
+
+int64_t tp_slice_length(tp_tensor_slice s)
+{
+    int64_t begin, end, groups = TP_MAX(s.groups, 1);
+    tp_slice_part(s, s.length / groups, &begin, &end);
+    return groups * (end - begin);
+}
+
+/* The elements of a slice come back with a period: a group of rows, or of columns of a row. */
+typedef struct {
+    size_t period, begin, n;
+} comb;
+
+static comb comb_of(const tp_tensor *t, int index)
+{
+    tp_tensor_slice s = t->slice;
+    int64_t begin, end, group = s.length / TP_MAX(s.groups, 1);
+    size_t inner = s.axis == 0 ? (size_t)tp_tensor_dim(t, 1) : 1;
+    s.index = index;
+    tp_slice_part(s, group, &begin, &end);
+    return (comb){(size_t)group * inner, (size_t)begin * inner, (size_t)(end - begin) * inner};
+}
+
+bool tp_slice_next(const tp_tensor *t, int index, size_t *from, size_t end, tp_slice_run *ret)
+{
+    comb c = comb_of(t, index);
+    size_t tooth = *from / c.period, first = tooth * c.period + c.begin;
+    if (*from >= first + c.n) {
+        tooth++;
+        first += c.period;
+    }
+    size_t at = TP_MAX(*from, first), last = TP_MIN(first + c.n, end);
+    if (!c.n || at >= last)
+        return false;
+    *ret = (tp_slice_run){at, tooth * c.n + (at - first), last - at};
+    *from = last;
+    return true;
+}
+
+size_t tp_slice_count(const tp_tensor *t, int index, size_t first, size_t count)
+{
+    tp_slice_run run;
+    size_t n = 0, end = first + count;
+    while (tp_slice_next(t, index, &first, end, &run))
+        n += run.n;
+    return n;
 }
 
 const char *tp_role_name(tp_role role) { return roles[role].name; }

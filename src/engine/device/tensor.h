@@ -38,6 +38,15 @@ typedef struct {
     int32_t index, count;
 } tp_shard;
 
+/* Part `index` of `count` along a dimension, of each of `groups` blocks of it that are as long as
+ * one another (queries, keys and values of GPT-2 side by side); zeroed: the whole tensor.  Parts
+ * have the same length, but for the last one. */
+typedef struct {
+    int32_t index, count;
+    int32_t axis, groups;
+    int64_t length; /* of the whole dimension */
+} tp_tensor_slice;
+
 struct tp_tensor;
 /* What other ranks hold of a tensor that is kept in parts: `count` elements from `first` on. */
 typedef struct {
@@ -52,6 +61,7 @@ typedef struct tp_tensor {
     tp_role role;
     tp_layout layout;
     tp_shard shard;
+    tp_tensor_slice slice; /* dim is of the slice */
     tp_dtype dtype;
     uint8_t rank;   /* 1 or 2 */
     int64_t dim[2]; /* dim[1] = 1 when rank is 1 */
@@ -77,17 +87,36 @@ tp_tensor tp_tensor_gradient(const tp_tensor *weight, tp_arena *arena);
 /* Elements [*ret_begin, *ret_end) of n: parts of whole cache lines, as equal as those are; the
  * last ones may have less, or nothing. */
 void tp_shard_part(size_t n, tp_shard shard, size_t *ret_begin, size_t *ret_end);
-size_t tp_tensor_count(const tp_tensor *tensor); /* elements of the whole */
+size_t tp_tensor_count(const tp_tensor *tensor);       /* elements of the whole */
+int64_t tp_tensor_dim(const tp_tensor *tensor, int d); /* of the whole */
 /* The elements of the whole that are in memory: from *ret_begin to *ret_end; all unless it keeps a
- * part. */
+ * part.  Of a slice those that it has, counted by themselves. */
 void tp_tensor_held(const tp_tensor *tensor, size_t *ret_begin, size_t *ret_end);
 /* Where `among.count` ranks save a tensor of `n` elements together: what rank `among.index` writes
  * of it, which is in its memory.  Parts are with ranks that follow one another; what several have
- * is divided among them. */
+ * is divided among them.  Of a slice: the range of the whole in which it is written. */
 void tp_tensor_share(const tp_tensor *tensor, size_t n, tp_shard among, size_t *ret_begin,
                      size_t *ret_end);
 /* A part of `whole`, in its memory, called "<its name>.part": a vector.  False when it is empty. */
 bool tp_tensor_part(const tp_tensor *whole, tp_shard shard, tp_arena *arena, tp_tensor *ret);
+
+/* ---- slices ---- */
+
+/* What part `index` has of a dimension of so many in all, or of one of its groups. */
+void tp_slice_part(tp_tensor_slice slice, int64_t length, int64_t *ret_begin, int64_t *ret_end);
+/* A tensor's dimension as the slice has it. */
+int64_t tp_slice_length(tp_tensor_slice slice);
+bool tp_is_sliced(const tp_tensor *tensor);
+
+/* `n` elements that lie together in the whole, from `at` on, and in the slice, from `own` on. */
+typedef struct {
+    size_t at, own, n;
+} tp_slice_run;
+/* The next of those that slice `index` has of a tensor that is sliced, from element *from of the
+ * whole on and before `end`; *from gets behind it.  False: there is none. */
+bool tp_slice_next(const tp_tensor *tensor, int index, size_t *from, size_t end, tp_slice_run *ret);
+/* How many elements that is in all. */
+size_t tp_slice_count(const tp_tensor *tensor, int index, size_t first, size_t count);
 
 const char *tp_role_name(tp_role role);             /* "weight", ... */
 bool tp_role_parse(const char *name, tp_role *ret); /* false when unknown */

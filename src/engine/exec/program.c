@@ -137,6 +137,7 @@ tp_status tp_program_compile(tp_program *p, tp_error *err)
     tp_graph *set[MAX_GRAPHS];
     tp_pass_options passes = p->options.passes;
     passes.ranks = p->options.ranks.ranks;
+    passes.tensor = p->options.ranks.tensor;
     passes.node = p->options.ranks.node;
     passes.bucket_bytes = p->options.ranks.bucket_bytes;
     passes.observe = observe;

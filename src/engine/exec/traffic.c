@@ -106,8 +106,11 @@ static tp_status wait_for(tp_traffic *t, const tp_bucket *b, tp_error *err)
     return TP_OK;
 }
 
+/* Ranks that share the layers compute nothing alone. */
 static bool is_told(const tp_bucket *b, tp_talk talk)
 {
+    if (b->op == TP_OP_sum_tensor)
+        return true;
     return talk == TP_TALK_ALL || b->how.from_part || (talk == TP_TALK_PARTS && b->how.to_part);
 }
 

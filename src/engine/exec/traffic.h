@@ -13,13 +13,20 @@
 #include "engine/device/tensor.h"
 #include "engine/exec/wire.h"
 
-/* Who trains together.  Zeroed: one process. */
+/* Who trains together.  Zeroed: one process.  Where ranks share the layers (`tensor`: which part of
+ * them this one has, of how many), those that follow one another do, and are one in `rank` and
+ * `ranks`: they have the same data. */
 typedef struct {
     tp_comm *comm; /* NULL: nothing is sent, as for a plan */
     int rank, ranks;
+    tp_shard tensor;
     int node; /* so many ranks, one behind the other, keep the parts of a tensor; 0: all */
     size_t bucket_bytes;
 } tp_ranks;
+
+/* As the communicator counts. */
+int tp_ranks_processes(const tp_ranks *ranks);
+int tp_ranks_process(const tp_ranks *ranks);
 
 /* The part that this rank keeps of a tensor that is kept in parts. */
 tp_shard tp_ranks_shard(const tp_ranks *ranks);

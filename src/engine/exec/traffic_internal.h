@@ -15,6 +15,7 @@ typedef struct {
     tp_whose in, out;
     bool from_part, to_part; /* its operand, its result is kept in parts: the own one is there */
     bool is_across;          /* among the ranks that keep the same part */
+    bool is_tensor;          /* among those that share the layers */
 } tp_manner;
 
 /* Launches that go together.  Elements of a tensor lie in the staging buffer by whose they are:

@@ -13,6 +13,9 @@ static tp_manner manner_of(tp_op op)
         return (tp_manner){.kind = TP_ALL_REDUCE, .in = TP_ALL, .out = TP_ALL};
     case TP_OP_all_reduce_part:
         return (tp_manner){.kind = TP_ALL_REDUCE, .in = TP_ALL, .out = TP_ALL, .is_across = true};
+    case TP_OP_sum_tensor:
+    case TP_OP_all_reduce_tensor:
+        return (tp_manner){.kind = TP_ALL_REDUCE, .in = TP_ALL, .out = TP_ALL, .is_tensor = true};
     case TP_OP_reduce_scatter:
         return (tp_manner){.kind = TP_REDUCE_SCATTER, .in = TP_ALL, .out = TP_OWN};
     case TP_OP_reduce_scatter_part:
@@ -23,6 +26,12 @@ static tp_manner manner_of(tp_op op)
         return (tp_manner){.kind = TP_ALL_GATHER, .in = TP_OWN, .out = TP_OTHERS};
     }
 }
+
+static int sharers(const tp_ranks *r) { return TP_MAX(r->tensor.count, 1); }
+
+int tp_ranks_processes(const tp_ranks *r) { return TP_MAX(r->ranks, 1) * sharers(r); }
+
+int tp_ranks_process(const tp_ranks *r) { return r->rank * sharers(r) + r->tensor.index; }
 
 static int node_size(const tp_ranks *r) { return r->node ? r->node : TP_MAX(r->ranks, 1); }
 
@@ -76,10 +85,12 @@ static void find_group(const tp_ranks *r, tp_bucket *b)
         b->group = (tp_comm_group){r->rank % node, node, r->ranks / node};
     else if (is_part)
         b->group = (tp_comm_group){first, 1, node};
+    else if (b->how.is_tensor)
+        b->group = (tp_comm_group){r->rank * sharers(r), 1, sharers(r)};
     else
-        b->group = (tp_comm_group){0, 1, r->ranks};
+        b->group = (tp_comm_group){r->tensor.index, sharers(r), r->ranks};
     b->parts = b->group.count;
-    b->own = (r->rank - b->group.first) / b->group.stride;
+    b->own = (tp_ranks_process(r) - b->group.first) / b->group.stride;
 }
 
 static void add_launch(const tp_traffic *t, size_t i, tp_bucket *b, tp_arena *arena, size_t n)
@@ -162,7 +173,7 @@ tp_traffic *tp_traffic_plan(const tp_ranks *ranks, const tp_launch *launches, si
     bool any = false;
     for (size_t i = 0; i < n; i++)
         any |= begins(&launches[i]);
-    if (!any || ranks->ranks < 2)
+    if (!any || tp_ranks_processes(ranks) < 2)
         return NULL;
     tp_traffic *t = tp_arena_array(arena, tp_traffic, 1);
     t->ranks = *ranks;
@@ -173,7 +184,7 @@ tp_traffic *tp_traffic_plan(const tp_ranks *ranks, const tp_launch *launches, si
     find_waits(t, n);
     find_sizes(t);
     for (int s = 0; s < TP_TRAFFIC_SLOTS; s++)
-        t->slots[s].starts = tp_arena_array(arena, size_t, (size_t)ranks->ranks + 1);
+        t->slots[s].starts = tp_arena_array(arena, size_t, (size_t)tp_ranks_processes(ranks) + 1);
     return t;
 }
 
@@ -199,14 +210,15 @@ tp_traffic *tp_traffic_rehearse(const tp_traffic *plan, const tp_rehearsal *how,
     tp_traffic *t = tp_arena_array(arena, tp_traffic, 1);
     *t = *plan;
     t->ranks.comm = how->comm;
-    t->ranks.rank = tp_comm_rank(how->comm);
+    t->ranks.rank = tp_comm_rank(how->comm) / sharers(&t->ranks);
+    t->ranks.tensor.index = tp_comm_rank(how->comm) % sharers(&t->ranks);
     t->buckets = tp_arena_array(arena, tp_bucket, t->n_buckets);
     memcpy(t->buckets, plan->buckets, t->n_buckets * sizeof *t->buckets);
     for (size_t i = 0; i < t->n_buckets; i++)
         find_group(&t->ranks, &t->buckets[i]);
     for (int s = 0; s < TP_TRAFFIC_SLOTS; s++)
-        t->slots[s] =
-            (tp_parcel){.starts = tp_arena_array(arena, size_t, (size_t)t->ranks.ranks + 1)};
+        t->slots[s] = (tp_parcel){
+            .starts = tp_arena_array(arena, size_t, (size_t)tp_ranks_processes(&t->ranks) + 1)};
     t->rehearsed_s = 2 / how->bytes_per_s;
     tp_traffic_bind(t, how->nothing);
     return t;

@@ -49,17 +49,17 @@ typedef enum {
 } tp_op;
 
 enum {
-    TP_OP_SOURCE = 1 << 0,      /* has no inputs; bound before the run            */
-    TP_OP_ELEMENTWISE = 1 << 1, /* output element i depends on input elements i   */
-    TP_OP_INPLACE = 1 << 2,     /* output 0 may share input 0's memory            */
-    TP_OP_CHEAP = 1 << 3,       /* selective recompute repeats it                 */
-    TP_OP_CONTRACTS = 1 << 4,   /* dominated by multiply-adds                     */
-    TP_OP_VIEW = 1 << 5,        /* outputs are views of input 0; nothing runs     */
-    TP_OP_ACCUMULATES = 1 << 6, /* has an optional accumulator input              */
-    TP_OP_UPDATE = 1 << 7,      /* belongs to the optimizer's graph               */
+    TP_OP_SOURCE = 1 << 0,       /* has no inputs; bound before the run            */
+    TP_OP_ELEMENTWISE = 1 << 1,  /* output element i depends on input elements i   */
+    TP_OP_INPLACE = 1 << 2,      /* output 0 may share input 0's memory            */
+    TP_OP_CHEAP = 1 << 3,        /* selective recompute repeats it                 */
+    TP_OP_CONTRACTS = 1 << 4,    /* dominated by multiply-adds                     */
+    TP_OP_VIEW = 1 << 5,         /* outputs are views of input 0; nothing runs     */
+    TP_OP_ACCUMULATES = 1 << 6,  /* has an optional accumulator input              */
+    TP_OP_UPDATE = 1 << 7,       /* belongs to the optimizer's graph               */
     TP_OP_COMMUNICATES = 1 << 8, /* is a matter of all ranks                      */
-    TP_OP_UNPACKS = 1 << 9,     /* of constants alone: a gradient makes it again  */
-    TP_OP_UNWRITTEN = 1 << 10   /* its output is memory alone; nothing runs       */
+    TP_OP_UNPACKS = 1 << 9,      /* of constants alone: a gradient makes it again  */
+    TP_OP_UNWRITTEN = 1 << 10    /* its output is memory alone; nothing runs       */
 };
 
 typedef struct {
@@ -90,7 +90,12 @@ typedef struct {
     tp_op gradients[3];
     void (*gradient)(struct tp_differ *d, const struct tp_node *n, const uint32_t *dy);
     const char *suffix; /* of the label that autodiff gives it; NULL: dx */
-    tp_op rest;         /* makes outputs 1.. from output 0 and inputs 2.., bit for bit */
+    /* (optional) ways in which the ranks that share a layer may divide it: names of dimensions of
+     * the signature, "N; K", those that are divided together "heads+kv_heads".  An operand has
+     * such a dimension in part, or is whole where it has none; an output that has none is a sum
+     * over the ranks.  See passes/tensor.c. */
+    const char *splits;
+    tp_op rest; /* makes outputs 1.. from output 0 and inputs 2.., bit for bit */
 } tp_op_def;
 
 extern const tp_op_def *const tp_ops[TP_OP_COUNT];

@@ -149,6 +149,37 @@ static bool line_ends(parser *p)
     return p->at == p->end || *p->at == '\n' || *p->at == '#';
 }
 
+/* slice=0 slices=2 axis=0 length=64, of rows; and groups=3 */
+static bool take_slice(parser *p, const char *word, tp_tensor_slice *s)
+{
+    const struct {
+        const char *name;
+        int32_t *field;
+    } words[] = {
+        {"slice", &s->index}, {"slices", &s->count}, {"axis", &s->axis}, {"groups", &s->groups}};
+    int64_t v;
+    if (!take(p, '=') || !take_int(p, &v) || v < 0)
+        return false;
+    if (strcmp(word, "length") == 0) {
+        s->length = v;
+        return true;
+    }
+    for (size_t i = 0; i < TP_COUNTOF(words); i++)
+        if (strcmp(word, words[i].name) == 0 && v < 1 << 16) {
+            *words[i].field = (int32_t)v;
+            return true;
+        }
+    return false;
+}
+
+static bool is_slice_of(const tp_tensor *t)
+{
+    tp_tensor_slice s = t->slice;
+    return s.count == 0 || (s.count > 1 && s.index < s.count && s.axis < t->rank && s.length > 0 &&
+                            s.length % (s.groups ? s.groups : 1) == 0 &&
+                            s.length < INT64_C(1) << 40 && tp_slice_length(s) == t->dim[s.axis]);
+}
+
 /* role=weight, or role=copy of "w" layout=panels */
 static tp_status take_record(parser *p, tp_tensor *t, tp_buf *of)
 {
@@ -160,12 +191,16 @@ static tp_status take_record(parser *p, tp_tensor *t, tp_buf *of)
         bool is_right = take_word(p, word, sizeof word);
         if (is_right && strcmp(word, "of") == 0)
             is_right = take_string(p, of);
+        else if (is_right && strcmp(word, "layout") == 0)
+            is_right = take(p, '=') && take_word(p, word, sizeof word) &&
+                       tp_layout_parse(word, &t->layout);
         else
-            is_right = is_right && strcmp(word, "layout") == 0 && take(p, '=') &&
-                       take_word(p, word, sizeof word) && tp_layout_parse(word, &t->layout);
+            is_right = is_right && take_slice(p, word, &t->slice);
         if (!is_right)
-            return bad(p, "expected of \"WEIGHT\" or layout=rows|panels|panels_t");
+            return bad(p, "expected of \"WEIGHT\", layout=rows|panels|panels_t or slice=N ...");
     }
+    if (!is_slice_of(t))
+        return bad(p, "the slice does not fit the tensor");
     t->of = of->len ? of->data : NULL;
     return TP_OK;
 }
@@ -178,12 +213,14 @@ static tp_status take_source(parser *p, tp_op op, int64_t number)
     tp_status status = take_type(p, &v);
     if (status == TP_OK && !take_string(p, &name))
         status = bad(p, "expected the source's name in quotes");
+    if (status == TP_OK) {
+        t.rank = v.rank;
+        memcpy(t.dim, v.dim, sizeof t.dim);
+    }
     if (status == TP_OK && op == TP_OP_state)
         status = take_record(p, &t, &of);
     t.name = tp_buf_str(&name);
     t.dtype = v.dtype;
-    t.rank = v.rank;
-    memcpy(t.dim, v.dim, sizeof t.dim);
     if (status == TP_OK)
         p->refs[number] = op == TP_OP_input ? tp_graph_input(p->g, t.name, v.dtype, v.rank, v.dim)
                                             : tp_graph_state(p->g, &t);

@@ -63,6 +63,11 @@ static void print_record(const tp_tensor *t, tp_buf *out)
     }
     if (t->layout != TP_LAYOUT_ROWS)
         tp_buf_addf(out, " layout=%s", tp_layout_name(t->layout));
+    if (tp_is_sliced(t))
+        tp_buf_addf(out, " slice=%d slices=%d axis=%d length=%lld", t->slice.index, t->slice.count,
+                    t->slice.axis, (long long)t->slice.length);
+    if (tp_is_sliced(t) && t->slice.groups > 1)
+        tp_buf_addf(out, " groups=%d", t->slice.groups);
 }
 
 static void print_node(const tp_graph *g, const tp_node *n, tp_buf *out)

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "engine/device/dtype.h"
+#include "engine/device/tensor.h"
 
 typedef struct {
     const char *name;
@@ -60,6 +60,7 @@ typedef struct {
     /* Where several write one file: the elements of the whole that this one writes, none where
      * they are equal, and the one that `source` begins with. */
     size_t begin, end, source_at;
+    const tp_tensor *slice; /* (optional) and of those what this slice has, which is `source` */
 } tp_tensor_out;
 
 /* The file with these tensors, in the order of the format (dtype size descending,

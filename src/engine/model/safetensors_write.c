@@ -142,7 +142,7 @@ tp_status tp_safetensors_frame(const char *path, const tp_tensor_out *tensors, s
 {
     const tp_tensor_out **sorted = sort(tensors, n);
     tp_buf header = {0};
-    size_t data_bytes;
+    size_t data_bytes = 0;
     tp_writer *w;
     tp_status status = check(sorted, n, err);
     if (status == TP_OK) {
@@ -158,6 +158,28 @@ tp_status tp_safetensors_frame(const char *path, const tp_tensor_out *tensors, s
     return status;
 }
 
+static tp_status fill_range(tp_writer *w, const tp_tensor_out *t, uint64_t offset, scratch s,
+                            tp_error *err)
+{
+    TP_TRY(tp_writer_go_to(w, offset + t->begin * tp_dtype_size(t->dtype), err));
+    return write_elements(w, t, s, err);
+}
+
+static tp_status fill_slice(tp_writer *w, const tp_tensor_out *t, uint64_t offset, scratch s,
+                            tp_error *err)
+{
+    tp_slice_run run;
+    size_t at = t->begin;
+    tp_tensor_out part = *t;
+    while (tp_slice_next(t->slice, t->slice->slice.index, &at, t->end, &run)) {
+        part.begin = run.at;
+        part.end = run.at + run.n;
+        part.source_at = run.at - run.own;
+        TP_TRY(fill_range(w, &part, offset, s, err));
+    }
+    return TP_OK;
+}
+
 static tp_status fill_tensor(const tp_safetensors *st, tp_writer *w, const tp_tensor_out *t,
                              scratch s, tp_error *err)
 {
@@ -166,8 +188,8 @@ static tp_status fill_tensor(const tp_safetensors *st, tp_writer *w, const tp_te
     if (!e || !e->is_known || e->dtype != t->dtype || t->end > e->bytes / size)
         return tp_fail(err, TP_ERR_FORMAT, "'%s' has no place for tensor '%.200s'",
                        tp_safetensors_name(st), t->name);
-    TP_TRY(tp_writer_go_to(w, tp_safetensors_offset(st, e) + t->begin * size, err));
-    return write_elements(w, t, s, err);
+    return t->slice ? fill_slice(w, t, tp_safetensors_offset(st, e), s, err)
+                    : fill_range(w, t, tp_safetensors_offset(st, e), s, err);
 }
 
 static tp_status fill(const tp_safetensors *st, const tp_tensor_out **sorted, size_t n, scratch s,

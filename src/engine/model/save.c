@@ -67,6 +67,7 @@ static tp_status gather(saving *s, const tp_states *states, tp_error *err)
                                         .rank = p->rank,
                                         .dim = {p->dim[0], p->dim[1]},
                                         .source = state,
+                                        .slice = tp_is_sliced(state) ? state : NULL,
                                         .read = tp_tensor_read_held,
                                         .src_dtype = TP_DTYPE_F32};
         tp_tensor_share(state, tp_tensor_count(state), s->among, &s->tensors[i].begin,

@@ -119,9 +119,10 @@ static const tp_tensor *find_copy(const tp_graph *g, tp_graph *const *set, size_
 }
 
 /* Whatever updates a weight writes its copy as well: it has the new value in a register. */
-static void join(tp_graph *g, tp_graph *const *set, size_t n_set, const tp_pass_options *options,
-                 bool *changed)
+static tp_status join(tp_graph *g, tp_graph *const *set, size_t n_set,
+                      const tp_pass_options *options, bool *changed, tp_error *err)
 {
+    (void)err;
     uint32_t n_nodes = g->n_nodes;
     for (uint32_t i = 1; i < n_nodes && options->compute_dtype != TP_DTYPE_F32; i++) {
         const tp_node *n = &g->nodes[i];
@@ -137,6 +138,7 @@ static void join(tp_graph *g, tp_graph *const *set, size_t n_set, const tp_pass_
         tp_graph_output(g, tp_graph_extend(g, i, operand));
         *changed = true;
     }
+    return TP_OK;
 }
 
 const tp_pass tp_pass_autocast = {.name = "autocast",

@@ -35,7 +35,7 @@ static void number(tp_graph *g, kind k, size_t most, int32_t *last, uint32_t *wh
     open_bucket b = {0};
     for (uint32_t i = 1; i < g->n_nodes; i++) {
         tp_node *n = &g->nodes[i];
-        if (n->op != k.op || g->values[n->out[0]].dtype != k.dtype ||
+        if (n->op != k.op || n->attrs.bucket || g->values[n->out[0]].dtype != k.dtype ||
             (n->attrs.wire != 0) != k.is_encoded)
             continue;
         size_t own = tp_value_bytes(&g->values[n->out[0]]);
@@ -75,12 +75,17 @@ static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed,
 {
     (void)err;
     for (uint32_t i = 1; i < g->n_nodes && options->ranks > 1; i++)
-        *changed |= begins(&g->nodes[i]);
+        *changed |= begins(&g->nodes[i]) && !g->nodes[i].attrs.bucket;
     if (!*changed)
         return TP_OK;
     static const tp_dtype dtypes[] = {TP_DTYPE_F32, TP_DTYPE_BF16, TP_DTYPE_F16, TP_DTYPE_U8};
     int32_t last = 0;
-    uint32_t *where = tp_arena_array(&g->arena, uint32_t, g->n_nodes + 1);
+    uint32_t *where = tp_arena_array(&g->arena, uint32_t, 2 * (size_t)g->n_nodes);
+    for (uint32_t i = 1; i < g->n_nodes; i++) /* sums within a layer go alone: others follow them */
+        if (begins(&g->nodes[i]) && g->nodes[i].attrs.bucket) {
+            where[g->nodes[i].attrs.bucket] = i;
+            last = TP_MAX(last, g->nodes[i].attrs.bucket);
+        }
     for (int op = 0; op < TP_OP_COUNT; op++)
         if ((tp_ops[op]->traits & TP_OP_COMMUNICATES) && op != TP_OP_wait)
             for (size_t k = 0; k < TP_COUNTOF(dtypes); k++)

@@ -69,7 +69,7 @@ static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed,
     (void)err;
     uint32_t n = 0, *order = tp_arena_array(&g->arena, uint32_t, g->n_nodes);
     uint32_t *before = tp_arena_array(&g->arena, uint32_t, g->n_nodes);
-    if (options->ranks < 2)
+    if (options->ranks < 2 && options->tensor.count < 2)
         return TP_OK;
     number_rest(g);
     move_gathers(g, before);

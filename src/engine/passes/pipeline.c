@@ -7,6 +7,7 @@
 const tp_pass *const tp_pass_pipeline[] = {
     &tp_pass_cse,
     &tp_pass_dce,
+    &tp_pass_tensor_parallel,
     &tp_pass_autocast,
     &tp_pass_fuse_swiglu,
     &tp_pass_fuse_bias_gelu,
@@ -105,8 +106,8 @@ static tp_status run_one(const tp_pass *pass, tp_graph *const *set, size_t n,
     }
     for (size_t i = 0; i < n && pass->join; i++) {
         bool changed = false;
-        pass->join(set[i], set, n, options, &changed);
-        TP_TRY(settle(pass, set[i], TP_OK, changed, err));
+        tp_status status = pass->join(set[i], set, n, options, &changed, err);
+        TP_TRY(settle(pass, set[i], status, changed, err));
     }
     for (size_t i = 0; i < n && options->observe; i++)
         options->observe(options->observe_user, pass->name, i);

@@ -113,6 +113,7 @@ struct tp_algorithm {
     int sequences_per_unit;      /* 2: a batch counts pairs */
     int32_t alignment;           /* in bf16 sequences begin at multiples of it; 0: anywhere */
     bool is_weighted;            /* the loss is the row's own, see objective.h */
+    bool shares_layers;          /* among processes: distributed.tensor_parallel_size */
     bool runs_on_ranks;          /* its steps can be divided among processes */
     bool generates;              /* has keys policy.generation, and an engine in run_graphs */
     bool resumes_with_reference; /* the reference is asked before the first step alone */
@@ -261,6 +262,11 @@ TP_CHECKED tp_status tp_trainer_update(trainer *t, step_result *r, uint32_t n_mi
 double tp_trainer_lr(const trainer *t, double base);
 /* ranks.c */
 int tp_trainer_ranks(const trainer *t);
+/* Shares of the data, and which one is this rank's: of those that share the layers the same. */
+uint32_t tp_trainer_shares(const trainer *t);
+uint32_t tp_trainer_share(const trainer *t);
+bool tp_trainer_reads_together(const trainer *t); /* weights: no rank has all of them */
+bool tp_trainer_tells(const trainer *t);    /* its figures count, when those of all are added up */
 bool tp_trainer_is_first(const trainer *t); /* the rank that writes and speaks */
 /* A step's figures, which each rank has of its share, become those of all. */
 TP_CHECKED tp_status tp_trainer_join(trainer *t, step_result *r, tp_error *err);

@@ -61,8 +61,9 @@ static tp_tensor_out describe(const tp_states *states, const tp_tensor *s, tp_sh
                                            : s->name,
                          .dtype = s->dtype,
                          .rank = s->rank,
-                         .dim = {s->dim[0], s->dim[1]},
+                         .dim = {tp_tensor_dim(s, 0), tp_tensor_dim(s, 1)},
                          .source = s,
+                         .slice = tp_is_sliced(s) ? s : NULL,
                          .read = tp_tensor_read_held,
                          .src_dtype = s->dtype};
     size_t n =
@@ -351,7 +352,7 @@ static bool has_parts(const tp_states *states)
     for (size_t i = 0; i < states->n; i++) {
         const tp_tensor *s = &states->items[i];
         bool is_saved = s->role == TP_ROLE_ADAPTER || belongs_to_optimizer(s, TP_DTYPE_BF16);
-        if (is_saved && s->shard.count > 1)
+        if (is_saved && (s->shard.count > 1 || tp_is_sliced(s)))
             return true;
     }
     return false;
@@ -393,7 +394,8 @@ tp_status tp_checkpoint_meet(const char *root, const char *run_id, tp_session *s
         status = tp_fail(err, TP_ERR_CONFIG,
                          "rank %d (%s) does not see the folder '%s' of rank 0 (%s), and has parts "
                          "of its own to save in it: let checkpointing.checkpoint_dir be where all "
-                         "hosts see it, or take distributed.strategy=ddp",
+                         "hosts see it, or take distributed.strategy=ddp and no "
+                         "distributed.tensor_parallel_size",
                          blind, tp_comm_host(comm, blind), root, tp_comm_host(comm, 0));
     return tp_comm_agree(comm, status, err);
 }

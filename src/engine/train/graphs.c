@@ -11,6 +11,7 @@
 #include "engine/passes/plugin.h"
 #include "engine/train/algorithm.h"
 #include "engine/train/peft.h"
+#include "engine/train/plan_ranks.h"
 
 int tp_trainer_threads(const tp_train_options *o)
 {
@@ -243,6 +244,7 @@ static tp_status create(const tp_train_options *o, const tp_model *model,
         g->device = more->takes_over->device;
     else
         TP_TRY(open_device(o, &g->device, err));
+    TP_TRY(tp_ranks_check_model(o, model, err));
     TP_TRY(create_program(o, g->device, more, &g->program, err));
     TP_TRY(create_session(o, model, more, g->program, false, NULL, &g->session, err));
     if (o->algorithm->generates)

@@ -278,6 +278,19 @@ static bool megatron_recomputes(const tp_train_options *o)
            recomputes;
 }
 
+/* NeMo RL's keys for distributed.tensor_parallel_size: those of the backend that is enabled. */
+static void read_theirs(const tp_config *config, tp_train_options *o)
+{
+    bool enabled = false;
+    int64_t n;
+    bool is_megatron =
+        tp_json_bool(tp_json_get(o->policy.megatron, "enabled"), &enabled) && enabled;
+    o->distributed.theirs_key = is_megatron ? "policy.megatron_cfg.tensor_model_parallel_size"
+                                            : "policy.dtensor_cfg.tensor_parallel_size";
+    const tp_json *v = tp_config_find(config, o->distributed.theirs_key);
+    o->distributed.theirs = v && tp_json_i64(v, &n) && n > 1 ? n : 1;
+}
+
 /* NeMo RL's nulls for "the usual". */
 static void replace_nulls(tp_train_options *o)
 {
@@ -518,6 +531,7 @@ tp_status tp_train_options_bind_sizes(tp_config *config, tp_train_options *ret, 
     if (tp_optimizer_names[o.policy.optimizer.name].kind != o.policy.optimizer.kind)
         return tp_config_fail(config, "policy.optimizer.name", err,
                               "must be a name, no reference: its kwargs follow from it");
+    read_theirs(config, &o);
     replace_nulls(&o);
     TP_TRY(check_name(config, &o, err));
     TP_TRY(read_recompute(config, &o, err));

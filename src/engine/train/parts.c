@@ -28,6 +28,8 @@ static range in_part(range r, size_t n, tp_shard shard)
 static tp_status gather(const tp_ranks *ranks, const tp_tensor *own, range r, char *data,
                         tp_error *err)
 {
+    if (tp_is_sliced(own))
+        return tp_slices_gather(ranks, own, r.begin, r.end - r.begin, data, err);
     tp_shard shard = own->shard;
     size_t n = tp_tensor_count(own), size = tp_dtype_size(own->dtype);
     size_t *starts = calloc((size_t)shard.count + 1, sizeof *starts);

@@ -134,9 +134,10 @@ static void play_graph(const tp_run_graphs *graphs, const char *name, const tp_m
 bool tp_strategy_is_possible(const tp_train_options *o, int ranks, int i, tp_train_options *ret)
 {
     *ret = *o;
-    ret->ranks.ranks = ranks;
+    ret->ranks = (tp_ranks){.ranks = ranks};
     ret->distributed.strategy = i;
-    return tp_ranks_check(ret, NULL) == TP_OK && tp_ranks_find_nodes(ret, NULL) == TP_OK;
+    return tp_ranks_check(ret, NULL) == TP_OK && tp_ranks_divide(ret, NULL) == TP_OK &&
+           tp_ranks_find_nodes(ret, NULL) == TP_OK;
 }
 
 tp_status tp_strategy_plan_make(const tp_train_options *o, const tp_model *model,
@@ -214,6 +215,7 @@ tp_status tp_ranks_plan_make(const tp_train_options *o, const tp_model *model,
 {
     static const tp_network unknown = {.bytes_per_s = NAN, .latency_s = NAN};
     tp_ranks_plan p = {.ranks = ranks,
+                       .sharers = TP_MAX(o->ranks.tensor.count, 1),
                        .network = network ? *network : unknown,
                        .format = tp_wire_name((tp_wire_kind)o->distributed.compress),
                        .best = -1};
@@ -274,6 +276,9 @@ void tp_ranks_plan_text(const tp_ranks_plan *p, tp_buf *out)
             tp_buf_addf(out, "%8.0f %%", 100 * efficiency);
         tp_buf_addf(out, "  %s\n", s->why);
     }
+    if (p->sharers > 1)
+        tp_buf_addf(out, "%d ranks share the layers (tensor parallelism), %d the data\n",
+                    p->sharers, p->ranks / p->sharers);
     for (int i = 0; i < p->n; i++) {
         const tp_strategy_plan *s = &p->v[i];
         tp_buf_addf(out,
@@ -300,6 +305,7 @@ void tp_ranks_plan_put(const tp_ranks_plan *p, tp_json_w *w)
     const tp_strategy_plan *best = p->best < 0 ? NULL : &p->v[p->best];
     tp_json_w_put_begin(w, "distributed", '{');
     tp_json_w_put_i64(w, "ranks", p->ranks);
+    tp_json_w_put_i64(w, "tensor_parallel_size", p->sharers);
     tp_json_w_put_str(w, "network", p->network.text[0] ? p->network.text : NULL);
     tp_json_w_put_str(w, "strategy", best ? best->strategy : NULL);
     tp_json_w_put_str(w, "compress", p->format);

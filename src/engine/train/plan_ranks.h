@@ -18,6 +18,11 @@ typedef struct {
 const char *tp_strategy_name(int strategy);
 /* Whether a run with these options can be divided; ranks.c. */
 TP_CHECKED tp_status tp_ranks_check(const tp_train_options *o, tp_error *err);
+/* o->ranks counts processes; behind this those that share the layers count as one. */
+TP_CHECKED tp_status tp_ranks_divide(tp_train_options *o, tp_error *err);
+/* Whether a model can be shared so. */
+TP_CHECKED tp_status tp_ranks_check_model(const tp_train_options *o, const tp_model *model,
+                                          tp_error *err);
 
 /* Sets o->ranks.node, where the strategy has nodes. */
 TP_CHECKED tp_status tp_ranks_find_nodes(tp_train_options *o, tp_error *err);
@@ -44,7 +49,7 @@ typedef struct {
 } tp_strategy_plan;
 
 typedef struct {
-    int ranks;
+    int ranks, sharers; /* of the layers */
     tp_network network;
     const char *format; /* of gradients; "none": as they are */
     double alone_s;     /* a step of one process with all of the batch */

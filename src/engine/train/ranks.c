@@ -22,6 +22,16 @@ const char *tp_strategy_name(int strategy)
 }
 
 int tp_trainer_ranks(const trainer *t) { return tp_comm_size(t->comm); }
+uint32_t tp_trainer_shares(const trainer *t) { return (uint32_t)TP_MAX(t->o->ranks.ranks, 1); }
+uint32_t tp_trainer_share(const trainer *t) { return (uint32_t)t->o->ranks.rank; }
+bool tp_trainer_reads_together(const trainer *t)
+{
+    return tp_trainer_ranks(t) > 1 && (t->o->distributed.strategy >= TP_STRATEGY_FULL_SHARD ||
+                                       t->o->ranks.tensor.count > 1);
+}
+
+/* Of those that share the layers, which have the same figures, the first tells them. */
+bool tp_trainer_tells(const trainer *t) { return t->o->ranks.tensor.index == 0; }
 bool tp_trainer_is_first(const trainer *t) { return tp_comm_rank(t->comm) == 0; }
 
 /* ---- joining ---- */
@@ -38,6 +48,78 @@ static tp_status check_compression(const tp_train_options *o, tp_error *err)
                        "distributed.error_feedback=false",
                        format);
     return TP_OK;
+}
+
+/* ---- sharing the layers ---- */
+
+/* *ret_key: who says so. */
+static int64_t sharers(const tp_train_options *o, const char **ret_key)
+{
+    *ret_key = "distributed.tensor_parallel_size";
+    if (o->distributed.tensor_parallel_size != TP_OPT_UNSET_INT)
+        return o->distributed.tensor_parallel_size;
+    *ret_key = o->distributed.theirs_key;
+    return o->ranks.ranks < 2 ? 1 : o->distributed.theirs; /* their recipes run in one as well */
+}
+
+/* What does not go together with it yet. */
+static tp_status check_sharing(const tp_train_options *o, const char *key, int64_t n, tp_error *err)
+{
+    const struct {
+        const char *what;
+        bool is_set;
+    } others[] = {
+        {o->algorithm->title, !o->algorithm->shares_layers},
+        {"distributed.strategy other than ddp", o->distributed.strategy != TP_STRATEGY_DDP},
+        {"distributed.compress", o->distributed.compress != TP_WIRE_PLAIN},
+        {"policy.peft", o->policy.peft.enabled},
+        {"policy.activation_compression=int8",
+         o->policy.activation_compression == TP_COMPRESSION_INT8},
+        {"an optimizer that looks at whole matrices", o->policy.optimizer.kind->looks_at_whole}};
+    for (size_t i = 0; i < TP_COUNTOF(others); i++)
+        if (others[i].is_set)
+            return tp_fail(err, TP_ERR_UNSUPPORTED, "%s=%lld is not supported together with %s",
+                           key, (long long)n, others[i].what);
+    for (size_t i = 0; i < o->engine.disable_passes.n; i++)
+        if (strcmp(o->engine.disable_passes.v[i], "tensor-parallel") == 0)
+            return tp_fail(err, TP_ERR_CONFIG,
+                           "engine.disable_passes: without tensor-parallel processes do not share "
+                           "the layers, as %s=%lld says",
+                           key, (long long)n);
+    return TP_OK;
+}
+
+tp_status tp_ranks_divide(tp_train_options *o, tp_error *err)
+{
+    const char *key;
+    tp_ranks *r = &o->ranks;
+    int64_t n = sharers(o, &key);
+    TP_ASSERT(r->tensor.count == 0);
+    if (n < 2)
+        return TP_OK;
+    if (TP_MAX(r->ranks, 1) % n != 0)
+        return tp_fail(err, TP_ERR_CONFIG,
+                       "%s=%lld: %d process%s cannot share the layers by %lld: start a multiple of "
+                       "that (mpirun -n %lld; temper plan --ranks %lld)",
+                       key, (long long)n, TP_MAX(r->ranks, 1), r->ranks > 1 ? "es" : "",
+                       (long long)n, (long long)n, (long long)n);
+    TP_TRY(check_sharing(o, key, n, err));
+    r->tensor = (tp_shard){(int32_t)(r->rank % n), (int32_t)n};
+    r->rank /= (int)n;
+    r->ranks /= (int)n;
+    return TP_OK;
+}
+
+tp_status tp_ranks_check_model(const tp_train_options *o, const tp_model *model, tp_error *err)
+{
+    const tp_model_info *m = tp_model_get_info(model);
+    int64_t n = o->ranks.tensor.count;
+    if (n < 2 || (m->heads % n == 0 && m->kv_heads % n == 0))
+        return TP_OK;
+    return tp_fail(err, TP_ERR_CONFIG,
+                   "distributed.tensor_parallel_size=%lld: the model's %lld heads of attention and "
+                   "%lld of keys and values must be multiples of it",
+                   (long long)n, (long long)m->heads, (long long)m->kv_heads);
 }
 
 tp_status tp_ranks_check(const tp_train_options *o, tp_error *err)
@@ -119,7 +201,7 @@ tp_status tp_ranks_open(trainer *t, tp_train_options *own, tp_train_hooks *hooks
 {
     char what[128];
     if (!tp_comm_is_launched(what, sizeof what))
-        return TP_OK;
+        return tp_ranks_divide(own, err);
     TP_TRY(tp_comm_open(&t->comm, err));
     own->ranks =
         (tp_ranks){.comm = t->comm, .rank = tp_comm_rank(t->comm), .ranks = tp_comm_size(t->comm)};
@@ -135,13 +217,18 @@ tp_status tp_ranks_open(trainer *t, tp_train_options *own, tp_train_hooks *hooks
     tp_comm_on_notice(t->comm, say, t);
     tp_status status = tp_ranks_check(own, err);
     if (status == TP_OK)
+        status = tp_ranks_divide(own, err);
+    if (status == TP_OK)
         status = tp_ranks_find_nodes(own, err);
     TP_TRY(tp_comm_agree(t->comm, status, err));
     int hosts = n_hosts(t->comm), threads = tp_trainer_threads(own);
-    tp_trainer_notice(t, "%d ranks on %d host%s (%s), %d thread%s each; strategy %s",
-                      own->ranks.ranks, hosts, hosts == 1 ? "" : "s", tp_comm_transport(t->comm),
-                      threads, threads == 1 ? "" : "s",
-                      tp_strategy_name(own->distributed.strategy));
+    char shared[64] = "";
+    if (own->ranks.tensor.count > 1)
+        snprintf(shared, sizeof shared, ", layers shared by %d", own->ranks.tensor.count);
+    tp_trainer_notice(t, "%d ranks on %d host%s (%s), %d thread%s each; strategy %s%s",
+                      tp_comm_size(t->comm), hosts, hosts == 1 ? "" : "s",
+                      tp_comm_transport(t->comm), threads, threads == 1 ? "" : "s",
+                      tp_strategy_name(own->distributed.strategy), shared);
     return TP_OK;
 }
 
@@ -151,7 +238,7 @@ tp_status tp_ranks_open_stage(trainer *t, const tp_trainer_stage *stage, tp_erro
 {
     /* Graphs and weights leave no files, and take their time on every rank. */
     bool at_once = stage->gives & (TP_HAS_SESSION | TP_HAS_WEIGHTS);
-    if (t->o->distributed.strategy >= TP_STRATEGY_FULL_SHARD) /* what reads weights is of all */
+    if (tp_trainer_reads_together(t)) /* what reads weights is of all */
         at_once |= (stage->gives & TP_IS_READY) != 0;
     bool is_first = tp_comm_local_rank(t->comm) == 0;
     if (!t->comm)
@@ -204,7 +291,7 @@ static tp_status hash_weights(const trainer *t, tp_comm_fact *fact, tp_error *er
     for (size_t i = 0; i < states->n; i++) {
         const tp_tensor *s = &states->items[i];
         /* Of what is kept in parts every rank has another one. */
-        if (s->role != TP_ROLE_WEIGHT || s->within || s->keeps_part)
+        if (s->role != TP_ROLE_WEIGHT || s->within || s->keeps_part || tp_is_sliced(s))
             continue;
         for (size_t at = 0; at < s->bytes && status == TP_OK; at += CHUNK) {
             size_t n = TP_MIN(s->bytes - at, (size_t)CHUNK);
@@ -220,7 +307,8 @@ static tp_status hash_weights(const trainer *t, tp_comm_fact *fact, tp_error *er
     return status;
 }
 
-/* What the ranks will say to each other in a step, in which order. */
+/* What the ranks will say to each other in a step, in which order.  Parts of a vocabulary that
+ * cannot be divided evenly are not as long as one another. */
 static void hash_schedule(const trainer *t, tp_comm_fact *fact)
 {
     static const char *const graphs[] = {"train", "norm", "update", "gather", "generate"};
@@ -231,7 +319,8 @@ static void hash_schedule(const trainer *t, tp_comm_fact *fact)
         for (size_t i = 0; e && i < tp_exec_launch_count(e); i++) {
             const tp_launch_info *l = tp_exec_launch(e, i);
             if (tp_ops[l->op]->traits & TP_OP_COMMUNICATES)
-                tp_buf_addf(&text, "%s %s %.0f\n", tp_ops[l->op]->name, l->label, l->bytes);
+                tp_buf_addf(&text, "%s %s %.0f\n", tp_ops[l->op]->name, l->label,
+                            t->o->ranks.tensor.count > 1 ? 0 : l->bytes);
         }
     }
     hash_text(fact, tp_buf_str(&text), text.len);
@@ -309,14 +398,14 @@ tp_status tp_trainer_join(trainer *t, step_result *r, tp_error *err)
     tp_comm_stats own = tp_comm_get_stats(t->comm);
     tp_wire_stats wire =
         tp_traffic_wire_stats(tp_exec_traffic(tp_session_exec(t->session, "train")));
-    double n = tp_trainer_ranks(t);
-    double v[] = {r->loss,
-                  r->flops,
-                  (double)r->trained,
-                  (double)r->used,
-                  (double)r->padded,
-                  (double)r->sequences,
-                  r->n_micro,
+    double n = tp_trainer_ranks(t), once = tp_trainer_tells(t);
+    double v[] = {tp_trainer_tells(t) ? r->loss : 0, /* may be NaN */
+                  once * r->flops,
+                  once * (double)r->trained,
+                  once * (double)r->used,
+                  once * (double)r->padded,
+                  once * (double)r->sequences,
+                  once * r->n_micro,
                   (double)own.bytes_sent,
                   (double)own.messages,
                   own.exposed_s,
@@ -368,6 +457,7 @@ void tp_ranks_put(const trainer *t, tp_json_w *w)
     tp_json_w_put_begin(w, "distributed", '{');
     tp_json_w_put_i64(w, "ranks", tp_trainer_ranks(t));
     tp_json_w_put_str(w, "strategy", tp_strategy_name(t->o->distributed.strategy));
+    tp_json_w_put_i64(w, "tensor_parallel_size", TP_MAX(t->o->ranks.tensor.count, 1));
     tp_json_w_put_str(w, "transport", tp_comm_transport(t->comm));
     tp_json_w_put_begin(w, "hosts", '[');
     for (int i = 0; i < tp_trainer_ranks(t); i++)

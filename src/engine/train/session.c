@@ -100,7 +100,7 @@ static bool own_part(const tp_session *s, const tp_tensor *whole, tp_graph *g, t
 {
     const tp_ranks *r = ranks_of(s);
     *ret = *whole;
-    if (r->ranks < 2)
+    if (r->ranks < 2 || r->tensor.count > 1)
         return true;
     tp_shard shard = is_sharded(s) ? tp_ranks_shard(r) : (tp_shard){r->rank, r->ranks};
     return tp_tensor_part(whole, shard, &g->arena, ret);
@@ -248,7 +248,7 @@ static tp_status build(tp_session *s, tp_error *err)
     if (s->options.forward_only)
         return TP_OK;
     TP_TRY(build_objective(s, TRAIN, err));
-    if (s->options.compile.passes.compresses && ranks_of(s)->ranks < 2)
+    if (s->options.compile.passes.compresses && tp_ranks_processes(ranks_of(s)) < 2)
         TP_TRY(build_objective(s, EXACT, err));
     TP_TRY(build_norm(s, err));
     TP_TRY(build_clip(s, err));
@@ -417,7 +417,9 @@ tp_status tp_session_grad_norm(tp_session *s, double *ret_norm, tp_error *err)
     TP_TRY(tp_program_run(s->program, s->graphs[NORM], false, err));
     TP_TRY(tp_exec_read(exec_of(s, NORM), 0, 0, &sum, sizeof sum, err));
     if (is_sharded(s) && ranks_of(s)->rank >= tp_ranks_shard(ranks_of(s)).count)
-        sum = 0;                                          /* another rank keeps the same part */
+        sum = 0; /* another rank keeps the same part */
+    if (ranks_of(s)->tensor.count > 1 && ranks_of(s)->rank > 0)
+        sum = 0;                                          /* other ranks share the same layers */
     TP_TRY(tp_comm_sum(ranks_of(s)->comm, &sum, 1, err)); /* each rank's part of it */
     *ret_norm = sqrt(sum);
     return TP_OK;
@@ -547,7 +549,9 @@ static size_t optimizer_bytes(const tp_session *s)
     for (size_t i = 0; i < s->states->n; i++) {
         const tp_tensor *t = &s->states->items[i];
         if (tp_role_memory(t->role) == TP_MEM_OPTIMIZER)
-            bytes += tp_tensor_room(t) * (size_t)(t->shard.count > 1 ? t->shard.count : 1);
+            bytes += tp_is_sliced(t)
+                         ? tp_tensor_count(t) * tp_dtype_size(t->dtype)
+                         : tp_tensor_room(t) * (size_t)(t->shard.count > 1 ? t->shard.count : 1);
     }
     return bytes;
 }

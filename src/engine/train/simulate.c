@@ -270,7 +270,6 @@ static tp_status simulate_point(const tp_train_options *o, const tp_model *model
     double most =
         fmax(fmin(how->many_messages / p->ranks, 6 * how->few_messages), how->few_messages);
     tp_train_options with = *o;
-    with.ranks.ranks = p->ranks;
     do { /* larger buckets, as long as that helps */
         before = messages;
         TP_TRY(try_buckets(&with, model, m, network, how, most, p, &messages, err));

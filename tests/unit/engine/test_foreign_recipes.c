@@ -163,7 +163,8 @@ static void every_key_of_theirs_is_known(void **state)
                         "keys without effect here, or without all of it:\n"
                         "  Sequences are packed first fit, longest first: "
                         "policy.sequence_packing.algorithm\n"
-                        "  Processes are those that mpirun or srun starts: "
+                        "  Several processes share the layers by it, as by "
+                        "distributed.tensor_parallel_size; one process has all: "
                         "policy.dtensor_cfg.tensor_parallel_size\n"
                         "  The model that is trained generates: policy.generation.backend, "
                         "policy.generation.colocated\n"
@@ -267,7 +268,8 @@ static void megatron_s_optimizer_counts_while_it_is_enabled(void **state)
                         "keys without effect here, or without all of it:\n"
                         "  Decays all weights, while Megatron leaves out biases and norms: "
                         "policy.megatron_cfg.optimizer.weight_decay\n"
-                        "  Processes are those that mpirun or srun starts: "
+                        "  Several processes share the layers by it, as by "
+                        "distributed.tensor_parallel_size; one process has all: "
                         "policy.megatron_cfg.tensor_model_parallel_size");
     expect_rates("constant", (const double[]){2, 3, 4, 4, 4, 4, 4, 4}, 8);
     expect_rates("linear", (const double[]){2, 3, 4, 3.25, 2.5, 1.75, 1, 1}, 8);

@@ -44,6 +44,7 @@
     ROW(linear_ce_dx, isa)       \
     ROW(sample, isa)             \
     ROW(cross_entropy, isa)      \
+    ROW(cross_entropy_part, isa) \
     ROW(cross_entropy_grad, isa) \
     ROW(sumsq, isa)              \
     ROW(clip_value, isa)         \

@@ -43,6 +43,34 @@ static void cross_entropy(const tp_launch *launch)
         *(float *)launch->out[0].data = (float)sum;
 }
 
+static void part_range(const void *context, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    const tp_launch *launch = context;
+    const tp_operand *z = &launch->in[0], *stats = &launch->out[0];
+    const int32_t *targets = launch->in[1].data;
+    const float *weights = launch->in[2].data;
+    bool bf16 = is_half(z);
+    int64_t n = z->dim[1], ranks = launch->attrs.n0, own = launch->attrs.n1;
+    for (int64_t t = begin; t < end; t++) {
+        const void *row = row_at(z, t);
+        float *s = row_at(stats, t), largest = row_largest(row, bf16, n);
+        bool known = weights[t] != 0 && targets[t] >= 0 && targets[t] < n;
+        memset(s, 0, (size_t)stats->dim[1] * sizeof *s);
+        s[2 * own] = largest;
+        s[2 * own + 1] = (float)row_exp_sum(row, bf16, NULL, n, largest);
+        s[2 * ranks] = known ? vf_get_one(row, bf16, targets[t]) : 0;
+        s[2 * ranks + 1] = known;
+    }
+}
+
+static void cross_entropy_part(const tp_launch *launch)
+{
+    const tp_operand *z = &launch->in[0];
+    if (is_bound(&launch->out[0]))
+        tp_cpu_static(launch, z->dim[0], z->dim[0] * z->dim[1] * 8, part_range, launch);
+}
+
 /* scale * weight * (e^(z - lse) - [v is the target]) */
 static void gradient_range(const void *context, int64_t begin, int64_t end, int thread)
 {
@@ -64,7 +92,7 @@ static void gradient_range(const void *context, int64_t begin, int64_t end, int 
         }
         bool known = targets[t] >= 0 && targets[t] < n;
         float at_target = known ? vf_get_one(from, z_bf16, targets[t]) : 0;
-        if (!known)
+        if (!known && !launch->attrs.part)
             factor = NAN;
         int64_t i = 0;
         for (; i + VF_N <= n; i += VF_N)
@@ -101,6 +129,12 @@ static bool accepts(const tp_launch *launch)
            is_f32_if_present(&launch->out[1]) && is_f32_if_present(&launch->out[2]);
 }
 
+static bool accepts_part(const tp_launch *launch)
+{
+    return launch->attrs.temperature == 0 && are_floats(launch, 1, 0) &&
+           has_plain_labels(launch, 1) && is_f32_if_present(&launch->out[0]);
+}
+
 /* In place only where an element's place does not move. */
 static bool accepts_grad(const tp_launch *launch)
 {
@@ -110,4 +144,5 @@ static bool accepts_grad(const tp_launch *launch)
 }
 
 TP_CPU_KERNEL(cross_entropy, .accepts = accepts, .workspace = workspace, .run = cross_entropy);
+TP_CPU_KERNEL(cross_entropy_part, .accepts = accepts_part, .run = cross_entropy_part);
 TP_CPU_KERNEL(cross_entropy_grad, .accepts = accepts_grad, .run = cross_entropy_grad);

@@ -26,6 +26,8 @@ static void add_part(const tp_launch *launch)
 #define run_reduce_scatter_part add_part
 #define run_all_gather_part keep
 #define run_all_reduce_part keep
+#define run_sum_tensor keep
+#define run_all_reduce_tensor keep
 #define run_broadcast keep
 #define run_wait keep
 TP_REF_KERNEL(all_reduce);
@@ -34,5 +36,7 @@ TP_REF_KERNEL(all_gather);
 TP_REF_KERNEL(reduce_scatter_part);
 TP_REF_KERNEL(all_gather_part);
 TP_REF_KERNEL(all_reduce_part);
+TP_REF_KERNEL(sum_tensor);
+TP_REF_KERNEL(all_reduce_tensor);
 TP_REF_KERNEL(broadcast);
 TP_REF_KERNEL(wait);

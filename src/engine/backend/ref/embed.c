@@ -15,6 +15,16 @@ static void run_embed(const tp_launch *launch)
     }
 }
 
+static void run_shift(const tp_launch *launch)
+{
+    const tp_operand *ids = &launch->in[0], *y = &launch->out[0];
+    for (int64_t t = 0; is_bound(y) && t < y->dim[0]; t++) {
+        int64_t id = ref_index(ids, t);
+        int64_t shifted = id < 0 ? id : id - launch->attrs.n0;
+        ((int32_t *)y->data)[t * y->stride] = (int32_t)shifted;
+    }
+}
+
 static bool seen_before(const tp_operand *ids, int64_t t)
 {
     for (int64_t earlier = 0; earlier < t; earlier++) {
@@ -52,4 +62,5 @@ static void run_embed_grad(const tp_launch *launch)
 }
 
 TP_REF_KERNEL(embed);
+TP_REF_KERNEL(shift);
 TP_REF_KERNEL(embed_grad);

@@ -10,6 +10,7 @@ typedef struct {
     const tp_operand *logits, *x, *w;
     int64_t n_tokens, n_vocabulary;
     double temperature;
+    bool is_part; /* of the vocabulary */
 } source;
 
 static double temperature_of(const tp_launch *launch)
@@ -92,13 +93,74 @@ static void loss(const source *from, const tp_operand *targets, const tp_operand
         ref_store(ret_loss, 0, 0, sum);
 }
 
+/* Relative to the largest, which is 0 where there is none. */
+static double exp_sum(const source *from, int64_t t, double *ret_largest)
+{
+    double largest = -INFINITY, sum = 0;
+    for (int64_t v = 0; v < from->n_vocabulary; v++)
+        largest = fmax(largest, logit(from, t, v));
+    largest = largest == -INFINITY ? 0 : largest;
+    for (int64_t v = 0; v < from->n_vocabulary; v++)
+        sum += exp(logit(from, t, v) - largest);
+    *ret_largest = largest;
+    return sum;
+}
+
+static void run_cross_entropy_part(const tp_launch *launch)
+{
+    source from = from_logits(launch, &launch->in[0]);
+    const tp_operand *stats = &launch->out[0];
+    int64_t n = launch->attrs.n0, own = launch->attrs.n1;
+    for (int64_t t = 0; is_bound(stats) && t < from.n_tokens; t++) {
+        double largest, sum = exp_sum(&from, t, &largest);
+        int64_t target = ref_index(&launch->in[1], t);
+        bool known = ref_load(&launch->in[2], t, 0) != 0 && is_target_known(&from, target);
+        for (int64_t c = 0; c < 2 * n; c++)
+            ref_store(stats, t, c, c == 2 * own ? largest : c == 2 * own + 1 ? sum : 0);
+        ref_store(stats, t, 2 * n, known ? logit(&from, t, target) : 0);
+        ref_store(stats, t, 2 * n + 1, known);
+    }
+}
+
+static double joined_lse(const tp_operand *stats, int64_t t, int64_t n)
+{
+    double largest = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (ref_load(stats, t, 2 * i + 1) != 0)
+            largest = fmax(largest, ref_load(stats, t, 2 * i));
+    for (int64_t i = 0; i < n; i++)
+        if (ref_load(stats, t, 2 * i + 1) != 0)
+            sum += ref_load(stats, t, 2 * i + 1) * exp(ref_load(stats, t, 2 * i) - largest);
+    return largest + log(sum);
+}
+
+static void run_cross_entropy_join(const tp_launch *launch)
+{
+    const tp_operand *stats = &launch->in[0], *weights = &launch->in[1];
+    int64_t n = launch->attrs.n0;
+    double loss = 0;
+    for (int64_t t = 0; t < stats->dim[0]; t++) {
+        double lse = joined_lse(stats, t, n), logp = 0, weight = ref_load(weights, t, 0);
+        if (weight != 0) {
+            logp = ref_load(stats, t, 2 * n + 1) == 1 ? ref_load(stats, t, 2 * n) - lse : NAN;
+            loss -= weight * logp;
+        }
+        if (is_bound(&launch->out[1]))
+            ref_store(&launch->out[1], t, 0, logp);
+        if (is_bound(&launch->out[2]))
+            ref_store(&launch->out[2], t, 0, lse);
+    }
+    if (is_bound(&launch->out[0]))
+        ref_store(&launch->out[0], 0, 0, loss);
+}
+
 /* d(scale * loss) / d(logit v of token t). */
 static double logit_gradient(const source *from, int64_t t, int64_t v, double lse, int64_t target,
                              double weight, double scale)
 {
     if (weight == 0)
         return 0;
-    if (!is_target_known(from, target))
+    if (!is_target_known(from, target) && !from->is_part)
         return NAN;
     return scale * weight * (exp(logit(from, t, v) - lse) - (v == target ? 1 : 0)) /
            from->temperature;
@@ -121,6 +183,7 @@ static void run_linear_ce(const tp_launch *launch)
 static void run_cross_entropy_grad(const tp_launch *launch)
 {
     source from = from_logits(launch, &launch->in[0]);
+    from.is_part = launch->attrs.part != 0;
     const tp_operand *targets = &launch->in[1], *weights = &launch->in[2];
     const tp_operand *lse = &launch->in[3], *scale = &launch->in[4], *dlogits = &launch->out[0];
     if (!is_bound(dlogits))
@@ -200,6 +263,8 @@ static void run_linear_ce_train(const tp_launch *launch)
 static void run_linear_ce_dx(const tp_launch *launch) { run_linear_ce_train(launch); }
 
 TP_REF_KERNEL(cross_entropy);
+TP_REF_KERNEL(cross_entropy_part);
+TP_REF_KERNEL(cross_entropy_join);
 TP_REF_KERNEL(linear_ce);
 TP_REF_KERNEL(cross_entropy_grad);
 TP_REF_KERNEL_WITH_WORKSPACE(linear_ce_train);

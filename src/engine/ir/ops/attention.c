@@ -21,6 +21,7 @@ const tp_op_def tp_op_attention = {
     .flops = "4*A*heads*head_dim", /* q.k and p.v */
     .check = check_heads,
     .gradients = {TP_OP_attention_grad},
+    .splits = "heads+kv_heads",
 };
 
 const tp_op_def tp_op_attention_grad = {
@@ -33,6 +34,7 @@ const tp_op_def tp_op_attention_grad = {
     .flops = "10*A*heads*head_dim", /* s again, dp, dv, dk, dq */
     .check = check_heads,
     .suffix = "dqkv",
+    .splits = "heads+kv_heads",
 };
 
 static void paged_attention_check(tp_shapes *s)

@@ -40,6 +40,12 @@ EXCHANGE(all_gather_part, "part:any[..] -> x:any[..]", 0)
 /* Where several groups of ranks keep the same parts: the sum over them, in each. */
 SUM(all_reduce_part, "x:s[..] errors:s[R,E]? -> x:s[..] errors:s[R,E]?", 0)
 
+/* Of the ranks that share a layer: the sum of what each has made of its part of it. */
+EXCHANGE(sum_tensor, "x:s[..] -> y:s[..]", TP_OP_INPLACE)
+
+/* The same for a gradient, once a step. */
+EXCHANGE(all_reduce_tensor, "x:s[..] -> x:s[..]", 0)
+
 /* Memory of that shape which nobody has written yet: what accumulates into it begins there. */
 const tp_op_def tp_op_room = {
     .name = "room",

@@ -18,6 +18,7 @@ const tp_op_def tp_op_add = {
     .traits = MAP,
     .flops = "T*C",
     .gradient = add_gradient,
+    .splits = "C",
 };
 
 static void mul_gradient(tp_differ *d, const tp_node *n, const tp_ref *dy)
@@ -36,6 +37,7 @@ const tp_op_def tp_op_mul = {
     .traits = MAP | TP_OP_CHEAP,
     .flops = "T*C",
     .gradient = mul_gradient,
+    .splits = "C",
 };
 
 /* x * sigmoid(x) */
@@ -45,6 +47,7 @@ const tp_op_def tp_op_silu = {
     .traits = MAP | TP_OP_CHEAP,
     .flops = "5*T*C",
     .gradients = {TP_OP_silu_grad},
+    .splits = "C",
 };
 
 const tp_op_def tp_op_silu_grad = {
@@ -52,6 +55,7 @@ const tp_op_def tp_op_silu_grad = {
     .signature = "x:f[..] dy:f[..] -> dx:f[..]",
     .traits = MAP,
     .flops = "8*T*C",
+    .splits = "C",
 };
 
 /* gelu, by erf or by its tanh approximation */
@@ -62,6 +66,7 @@ const tp_op_def tp_op_gelu = {
     .traits = MAP | TP_OP_CHEAP,
     .flops = "10*T*C",
     .gradients = {TP_OP_gelu_grad},
+    .splits = "C",
 };
 
 const tp_op_def tp_op_gelu_grad = {
@@ -70,6 +75,7 @@ const tp_op_def tp_op_gelu_grad = {
     .attributes = "tanh",
     .traits = MAP,
     .flops = "16*T*C",
+    .splits = "C",
 };
 
 /* silu(gate) * up */
@@ -79,6 +85,7 @@ const tp_op_def tp_op_swiglu = {
     .traits = MAP | TP_OP_CHEAP,
     .flops = "6*T*F",
     .gradients = {TP_OP_swiglu_grad},
+    .splits = "F",
 };
 
 const tp_op_def tp_op_swiglu_grad = {
@@ -86,6 +93,7 @@ const tp_op_def tp_op_swiglu_grad = {
     .signature = "gate:f[T,F] up:f[T,F] dy:f[T,F] -> dgate:f[T,F] dup:f[T,F]",
     .traits = TP_OP_ELEMENTWISE,
     .flops = "12*T*F",
+    .splits = "F",
 };
 
 static void cast_gradient(tp_differ *d, const tp_node *n, const tp_ref *dy)
@@ -99,6 +107,7 @@ const tp_op_def tp_op_cast = {
     .signature = "x:f[..] -> y:w[..]",
     .traits = TP_OP_ELEMENTWISE,
     .gradient = cast_gradient,
+    .splits = "C",
 };
 
 /* y = x, unless the program that runs the graph writes something else there before the next
@@ -117,6 +126,7 @@ const tp_op_def tp_op_split = {
     .attributes = "n0, n1, n2",
     .traits = TP_OP_VIEW,
     .gradient = split_gradient,
+    .splits = "n0+n1+n2",
 };
 
 /* Columns of all, side by side. */
@@ -124,4 +134,5 @@ const tp_op_def tp_op_concat = {
     .name = "concat",
     .signature = "a:f[T,K] b:f[T,N] c:f[T,F]? -> y:f[T,K+N+F]",
     .traits = TP_OP_CHEAP,
+    .splits = "K+N+F",
 };

@@ -22,6 +22,14 @@ const tp_op_def tp_op_embed = {
     .traits = TP_OP_CHEAP,
     .bytes = embed_bytes,
     .gradients = {TP_OP_embed_grad},
+    .splits = "V",
+};
+
+/* Ids in the numbers of a part of a table that begins at n0; those before it are negative. */
+const tp_op_def tp_op_shift = {
+    .name = "shift",
+    .signature = "ids:ids[T] -> y:ids[T]",
+    .attributes = "n0",
 };
 
 const tp_op_def tp_op_embed_grad = {
@@ -31,5 +39,6 @@ const tp_op_def tp_op_embed_grad = {
     .traits = TP_OP_ACCUMULATES,
     .flops = "T*C",
     .bytes = embed_grad_bytes,
+    .splits = "V",
     .suffix = "dw",
 };

@@ -9,12 +9,14 @@ const tp_op_def tp_op_linear = {
     .traits = TP_OP_CONTRACTS,
     .flops = "2*T*N*K",
     .gradients = {TP_OP_linear_dx, TP_OP_linear_dw, TP_OP_linear_db},
+    .splits = "N; K",
 };
 
 const tp_op_def tp_op_linear_dx = {
     .name = "linear_dx",
     .signature = "dy:f[T,N] w:w[N,K]^ dx_acc:f[T,K]? -> dx:f[T,K]",
     .attributes = "transposed",
+    .splits = "N; K",
     .traits = TP_OP_CONTRACTS | TP_OP_ACCUMULATES,
     .flops = "2*T*N*K",
 };
@@ -23,6 +25,7 @@ const tp_op_def tp_op_linear_dw = {
     .name = "linear_dw",
     .signature = "x:f[T,K] dy:f[T,N] dw_acc:s[N,K]^? -> dw:s[N,K]^",
     .attributes = "transposed",
+    .splits = "N; K",
     .traits = TP_OP_CONTRACTS | TP_OP_ACCUMULATES,
     .flops = "2*T*N*K",
     .suffix = "dw",
@@ -31,6 +34,7 @@ const tp_op_def tp_op_linear_dw = {
 const tp_op_def tp_op_linear_db = {
     .name = "linear_db",
     .signature = "dy:f[T,N] db_acc:s[N]? -> db:s[N]",
+    .splits = "N",
     .traits = TP_OP_ACCUMULATES,
     .flops = "T*N",
     .suffix = "db",

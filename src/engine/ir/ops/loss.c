@@ -12,13 +12,32 @@ const tp_op_def tp_op_cross_entropy = {
     .gradients = {TP_OP_cross_entropy_grad},
 };
 
-/* dloss is the factor on the gradient of the loss. */
+/* Where n0 ranks have a part of the vocabulary each, this one part n1: what it knows of every row.
+ * stats: of rank i the largest logit (0 where that is -infinity) and the sum of exp(logit -
+ * largest) in columns 2i and 2i+1, of the others zeros; then the target's logit and 1, where the
+ * part has it. Summed over ranks it is of all. */
+const tp_op_def tp_op_cross_entropy_part = {
+    .name = "cross_entropy_part",
+    .signature = "logits:f[T,V] targets:targets[T] weights:weights[T] -> stats:s[T,n0*2+2]",
+    .attributes = "n0, n1, temperature",
+    .flops = "4*T*V",
+};
+
+/* cross_entropy, of what all ranks know. */
+const tp_op_def tp_op_cross_entropy_join = {
+    .name = "cross_entropy_join",
+    .signature = "stats:s[T,n0*2+2] weights:weights[T] -> loss:s[1] logp:s[T] lse:s[T]",
+    .attributes = "n0",
+};
+
+/* dloss is the factor on the gradient of the loss.  part: a target outside is another rank's. */
 const tp_op_def tp_op_cross_entropy_grad = {
     .name = "cross_entropy_grad",
     .signature = "logits:f[T,V] targets:targets[T] weights:weights[T] lse:s[T] dloss:s[1] "
                  "-> dlogits:f[T,V]",
-    .attributes = "temperature",
+    .attributes = "temperature, part",
     .traits = TP_OP_INPLACE,
+    .splits = "V",
     .flops = "4*T*V",
 };
 

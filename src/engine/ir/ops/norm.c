@@ -9,6 +9,7 @@ const tp_op_def tp_op_rmsnorm = {
     .traits = TP_OP_CHEAP,
     .flops = "4*T*C",
     .gradients = {TP_OP_rmsnorm_grad},
+    .splits = "C",
 };
 
 const tp_op_def tp_op_rmsnorm_grad = {
@@ -16,6 +17,7 @@ const tp_op_def tp_op_rmsnorm_grad = {
     .signature = "x:f[T,C] w:w[D] rstd:s[T,C/D] dy:f[T,C] dw_acc:s[D]? dres:f[T,C]? "
                  "-> dx:f[T,C] dw:s[D]",
     .attributes = "eps",
+    .splits = "C",
     .traits = TP_OP_ACCUMULATES,
     .flops = "9*T*C",
 };

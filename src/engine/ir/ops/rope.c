@@ -30,4 +30,5 @@ const tp_op_def tp_op_rope = {
     .flops = "3*T*C",
     .check = rope_check,
     .gradient = rope_gradient,
+    .splits = "C",
 };

@@ -10,14 +10,17 @@ const tp_op_def tp_op_sumsq = {
     .signature = "x:f[..] sum_acc:d[1]? -> sum:d[1]",
     .traits = TP_OP_UPDATE | TP_OP_ACCUMULATES,
     .flops = "2*T*C",
+    .splits = "T; C",
 };
 
-/* In place.  limits: unscale, the largest size of an element; g = g * unscale, no larger than that. */
+/* In place.  limits: unscale, the largest size of an element; g = g * unscale, no larger than that.
+ */
 const tp_op_def tp_op_clip_value = {
     .name = "clip_value",
     .signature = "g:s[..] limits:d[3] -> g:s[..]",
     .traits = TP_OP_UPDATE,
     .flops = "2*T*C",
+    .splits = "T; C",
 };
 
 /* In place.  limits: unscale, not read, lambda.  Adaptive gradient clipping (Brock et al., arXiv
@@ -41,6 +44,7 @@ const tp_op_def tp_op_adamw = {
     .attributes = "decay",
     .traits = TP_OP_UPDATE,
     .flops = "16*T*C",
+    .splits = "T; C",
 };
 
 /* adamw with moments in 8 bits: blocks of 256 elements, one behind the other as they lie, keep the
@@ -76,6 +80,7 @@ const tp_op_def tp_op_sgd = {
     .attributes = "nesterov",
     .traits = TP_OP_UPDATE,
     .flops = "6*T*C",
+    .splits = "T; C",
 };
 
 /* In place.  scalars: the relative step rho, beta1, what is taken of new squares (1 - beta2), eps1,

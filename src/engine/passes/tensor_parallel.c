@@ -1,0 +1,554 @@
+/* tensor_parallel.c - ranks that share the layers: each has a part of every matrix.
+ *
+ *     %q = linear %x, %wq               becomes   the same on fewer outputs
+ *     %o = attention %q, ...                      the same on fewer heads
+ *     %y = linear %o, %wo                         %p = linear %o, %wo on fewer inputs: a part of a
+ * sum %r = sum_tensor %p %y = wait %r
+ *
+ * Nothing here knows a layer.  What an op does with a part of an operand is in its row (`splits` of
+ * ir/ops.h).  Values are followed from the inputs on, forward and backward alike: each is whole,
+ * in parts, or a sum that ranks have terms of.  A product of something whole has its outputs
+ * divided, which divides its weight; a product of something in parts has its inputs divided.  A
+ * table is divided by rows.  What is a sum is added up where something reads it that must have all
+ * of it; sums of such sums wait for that.  A weight that is whole has its gradient on every rank,
+ * unless what it was computed from is in parts: then that is added up once a step.
+ *
+ * The first graph of a set that computes with a weight decides; the others, and what belongs to the
+ * weight, follow by its name. */
+#include <ctype.h>
+#include <string.h>
+
+#include "base/platform.h"
+#include "engine/passes/pass.h"
+
+typedef enum { WHOLE, DIVIDED, SUM } state;
+
+typedef struct {
+    state is;
+    int axis;       /* divided: along this */
+    int64_t length; /* of the whole */
+} standing;
+
+typedef struct {
+    tp_graph *g;
+    tp_graph *const *set;
+    size_t n_set;
+    const tp_pass_options *options;
+    standing *of;     /* per value */
+    tp_ref *added_up; /* of sums, once somebody needs all of it */
+    bool *is_settled; /* states that something read as they are */
+    uint32_t *order, n_order;
+    int32_t last_bucket;
+    tp_error *err;
+} pass;
+
+/* ---- what a row says ---- */
+
+enum { MOST_NAMES = 3, NAME = 12 };
+
+typedef struct {
+    char names[MOST_NAMES][NAME];
+    int n;
+} way;
+
+/* Way `i` of "N; K". */
+static bool find_way(const char *splits, int i, way *ret)
+{
+    while (splits && i-- > 0) {
+        splits = strchr(splits, ';');
+        splits = splits ? splits + 2 : NULL;
+    }
+    if (!splits)
+        return false;
+    *ret = (way){0};
+    for (const char *at = splits;; at++) {
+        size_t n = strcspn(at, "+;");
+        TP_ASSERT(ret->n < MOST_NAMES && n < NAME);
+        memcpy(ret->names[ret->n++], at, n);
+        at += n;
+        if (*at != '+')
+            return true;
+    }
+}
+
+static bool has_name(const char *expression, const char *name)
+{
+    for (const char *at = expression; *at; at += *at != 0) {
+        size_t n = strcspn(at, "*/+");
+        if (strlen(name) == n && strncmp(at, name, n) == 0)
+            return true;
+        at += n;
+    }
+    return false;
+}
+
+/* The dimension of an operand that a way divides, or -1. */
+static int divided_axis(const way *w, const tp_operand_spec *spec, const tp_attrs *attrs)
+{
+    bool swaps = spec->swaps && attrs->transposed;
+    for (int d = 0; d < TP_MAX_RANK; d++)
+        for (int i = 0; i < w->n; i++)
+            if (has_name(spec->dim[d ^ swaps], w->names[i]))
+                return d;
+    return -1;
+}
+
+/* ---- slices ---- */
+
+static int ranks_of(const pass *p) { return p->options->tensor.count; }
+
+static bool is_state(const pass *p, tp_ref ref) { return p->g->values[ref].tensor != NULL; }
+
+static void take_slice(pass *p, tp_ref ref, tp_tensor_slice slice)
+{
+    tp_value *v = &p->g->values[ref];
+    tp_tensor *own = tp_arena_array(&p->g->arena, tp_tensor, 1);
+    *own = *v->tensor;
+    own->slice = slice;
+    own->dim[slice.axis] = tp_slice_length(slice);
+    v->dim[slice.axis] = own->dim[slice.axis];
+    v->tensor = own;
+    p->of[ref] = (standing){DIVIDED, slice.axis, slice.length};
+}
+
+/* That of the weight, by any graph; count 0: it has none. */
+static tp_tensor_slice known_slice(const pass *p, const tp_tensor *t)
+{
+    const char *weight = t->of ? t->of : t->name;
+    for (size_t i = 0; i < p->n_set; i++) {
+        tp_ref ref = tp_graph_find(p->set[i], weight);
+        const tp_tensor *w = ref ? p->set[i]->values[ref].tensor : NULL;
+        bool has_shape = w && w->rank == t->rank && tp_tensor_dim(w, 0) == tp_tensor_dim(t, 0) &&
+                         tp_tensor_dim(w, 1) == tp_tensor_dim(t, 1);
+        if (has_shape && tp_is_sliced(w))
+            return w->slice;
+    }
+    return (tp_tensor_slice){0};
+}
+
+/* What is known of a state by now. */
+static void settle(pass *p, tp_ref ref)
+{
+    if (!ref || !is_state(p, ref) || p->of[ref].is == DIVIDED)
+        return;
+    const tp_tensor *t = p->g->values[ref].tensor;
+    tp_tensor_slice known = t->role == TP_ROLE_CONSTANT ? (tp_tensor_slice){0} : known_slice(p, t);
+    if (known.count)
+        take_slice(p, ref, known);
+}
+
+static bool is_open(const pass *p, tp_ref ref)
+{
+    const tp_tensor *t = p->g->values[ref].tensor;
+    return t && t->role == TP_ROLE_WEIGHT && !p->is_settled[ref] && p->of[ref].is == WHOLE;
+}
+
+/* q, k and v side by side are divided each. */
+static int groups_of(const pass *p, tp_ref product)
+{
+    for (uint32_t i = p->g->values[product].node + 1; i < p->g->n_nodes; i++)
+        if (p->g->nodes[i].op == TP_OP_split && p->g->nodes[i].in[0] == product)
+            return p->g->nodes[i].n_out;
+    return 1;
+}
+
+static tp_status decide(pass *p, tp_ref ref, int axis, int groups)
+{
+    const tp_value *v = &p->g->values[ref];
+    tp_tensor_slice s = {.index = p->options->tensor.index,
+                         .count = ranks_of(p),
+                         .axis = axis,
+                         .groups = groups,
+                         .length = v->dim[axis]};
+    tp_tensor_slice last = s;
+    last.index = s.count - 1;
+    if (s.length % groups != 0 || tp_slice_length(last) == 0)
+        return tp_fail(
+            p->err, TP_ERR_CONFIG,
+            "distributed.tensor_parallel_size=%d: '%s' has %lld %s, too few to be divided", s.count,
+            v->name, (long long)s.length, axis ? "columns" : "rows");
+    take_slice(p, ref, s);
+    return TP_OK;
+}
+
+/* ---- new nodes ---- */
+
+static void put(pass *p, uint32_t node) { p->order[p->n_order++] = node; }
+
+static void put_behind(pass *p, uint32_t node, uint32_t anchor)
+{
+    uint32_t at = p->n_order;
+    while (at > 0 && p->order[at - 1] != anchor)
+        at--;
+    TP_ASSERT(at > 0);
+    memmove(p->order + at + 1, p->order + at, (p->n_order - at) * sizeof *p->order);
+    p->order[at] = node;
+    p->n_order++;
+}
+
+/* Begun and over, right behind what makes the operand. */
+static tp_ref talk(pass *p, tp_op op, tp_ref in)
+{
+    tp_graph *g = p->g;
+    uint32_t maker = g->values[in].node;
+    const tp_node made = g->nodes[maker];
+    g->phase = made.phase;
+    g->block = made.block;
+    const tp_attrs attrs = {.bucket = ++p->last_bucket};
+    tp_ref begun = tp_graph_op(g, op, &attrs, 1, &in, made.label);
+    tp_ref over = tp_graph_op(g, TP_OP_wait, &attrs, 1, &begun, made.label);
+    put_behind(p, g->n_nodes - 2, maker);
+    put_behind(p, g->n_nodes - 1, g->n_nodes - 2);
+    return over;
+}
+
+/* Terms are added up in f32, whatever the rest is computed in. */
+static tp_ref add_up(pass *p, tp_ref ref)
+{
+    if (!ref || p->of[ref].is != SUM)
+        return ref;
+    if (p->added_up[ref])
+        return p->added_up[ref];
+    tp_graph *g = p->g;
+    tp_ref sum = talk(p, TP_OP_sum_tensor, ref);
+    if (p->options->compute_dtype != TP_DTYPE_F32 && g->values[ref].is_exact) {
+        uint32_t wait = g->n_nodes - 1;
+        sum = tp_graph_op(g, TP_OP_cast, NULL, 1, &sum, g->nodes[wait].label);
+        put_behind(p, g->n_nodes - 1, wait);
+    }
+    return p->added_up[ref] = sum;
+}
+
+static tp_ref emit(pass *p, uint32_t like, tp_op op, const tp_attrs *attrs, int n_in,
+                   const tp_ref *in)
+{
+    tp_graph *g = p->g;
+    g->phase = g->nodes[like].phase;
+    g->block = g->nodes[like].block;
+    tp_ref first = tp_graph_op(g, op, attrs, n_in, in, g->nodes[like].label);
+    put(p, g->n_nodes - 1);
+    return first;
+}
+
+static int64_t first_of(const pass *p, int64_t length)
+{
+    int64_t begin, end;
+    const tp_tensor_slice s = {.index = p->options->tensor.index, .count = ranks_of(p)};
+    tp_slice_part(s, length, &begin, &end);
+    return begin;
+}
+
+/* Ids as the rank's part of the vocabulary counts them. */
+static tp_ref shifted(pass *p, uint32_t node, tp_ref ids, int64_t vocabulary)
+{
+    const tp_attrs attrs = {.n0 = (int32_t)first_of(p, vocabulary)};
+    return attrs.n0 ? emit(p, node, TP_OP_shift, &attrs, 1, &ids) : ids;
+}
+
+/* ---- one node ---- */
+
+static tp_status refuse(const pass *p, const tp_node *n, const char *why)
+{
+    return tp_fail(p->err, TP_ERR_UNSUPPORTED, "distributed.tensor_parallel_size: op %s (%s) %s",
+                   tp_ops[n->op]->name, n->label ? n->label : "unlabelled", why);
+}
+
+/* Whether a node's operands are as a way needs them; *ret_n: how many are in parts already. */
+static bool fits(const pass *p, const tp_node *n, const way *w, int *ret_n)
+{
+    const tp_signature *sig = tp_op_signature(n->op);
+    bool may_decide = n->op == TP_OP_linear || n->op == TP_OP_embed;
+    *ret_n = 0;
+    for (int k = 0; k < n->n_in; k++) {
+        int axis = divided_axis(w, &sig->in[k], &n->attrs);
+        standing x = p->of[n->in[k]];
+        if (!n->in[k])
+            continue;
+        if (axis < 0 && x.is == DIVIDED)
+            return false;
+        bool is_right =
+            axis < 0 || (x.is == DIVIDED && x.axis == axis) || (may_decide && is_open(p, n->in[k]));
+        if (!is_right)
+            return false;
+        *ret_n += axis >= 0 && x.is == DIVIDED;
+    }
+    return true;
+}
+
+/* Products and tables are divided; what else is whole stays so. */
+static bool begins_to_divide(const pass *p, const tp_node *n)
+{
+    return (n->op == TP_OP_linear || n->op == TP_OP_embed) && is_open(p, n->in[1]);
+}
+
+/* False: it works on what is whole. */
+static bool choose(const pass *p, const tp_node *n, way *ret)
+{
+    for (int i = 0; find_way(tp_ops[n->op]->splits, i, ret); i++) {
+        int n_divided;
+        if (fits(p, n, ret, &n_divided) && (n_divided || begins_to_divide(p, n)))
+            return true;
+    }
+    return false;
+}
+
+static tp_status divide_attributes(pass *p, tp_node *n, const way *w)
+{
+    for (int i = 0; i < w->n; i++) {
+        if (!islower((unsigned char)w->names[i][0]))
+            continue;
+#define ATTR(type, name)                                                             \
+    if (strcmp(w->names[i], #name) == 0) {                                           \
+        if ((int64_t)n->attrs.name % ranks_of(p) != 0)                               \
+            return refuse(p, n, "has a number of " #name " that cannot be divided"); \
+        n->attrs.name = (type)((int64_t)n->attrs.name / ranks_of(p));                \
+    }
+#include "engine/ir/attrs.def"
+#undef ATTR
+    }
+    return TP_OK;
+}
+
+/* An operand that is added to a sum is added by one rank. */
+static bool is_term(const tp_node *n, const tp_signature *sig, int k)
+{
+    for (int o = 0; o < n->n_out; o++)
+        if (sig->alias[o] == k)
+            return false;
+    return sig->in[k].is_optional;
+}
+
+static bool makes_sums(const tp_node *n, const tp_signature *sig, const way *w)
+{
+    for (int o = 0; o < n->n_out; o++)
+        if (divided_axis(w, &sig->out[o], &n->attrs) < 0)
+            return true;
+    return false;
+}
+
+static tp_status prepare_operands(pass *p, uint32_t node, const way *w)
+{
+    const tp_signature *sig = tp_op_signature(p->g->nodes[node].op);
+    for (int k = 0; k < p->g->nodes[node].n_in; k++) {
+        const tp_node *n = &p->g->nodes[node];
+        tp_ref in = n->in[k];
+        int axis = divided_axis(w, &sig->in[k], &n->attrs);
+        bool has_sums = makes_sums(n, sig, w);
+        if (!in)
+            continue;
+        if (axis >= 0 && p->of[in].is != DIVIDED)
+            TP_TRY(decide(p, in, axis, n->op == TP_OP_linear ? groups_of(p, n->out[0]) : 1));
+        else if (axis < 0 && has_sums && is_term(n, sig, k) && p->options->tensor.index > 0)
+            p->g->nodes[node].in[k] = 0;
+        else if (axis < 0 && p->of[in].is == SUM && is_term(n, sig, k))
+            return refuse(p, n, "adds a sum to a part of one");
+        else if (axis < 0 && !(has_sums && sig->in[k].is_optional)) {
+            tp_ref all = add_up(p, in);
+            p->g->nodes[node].in[k] = all;
+        }
+    }
+    return TP_OK;
+}
+
+/* What counts rows of a vocabulary counts those of the part. */
+static void count_from_part(pass *p, uint32_t node)
+{
+    const tp_op op = p->g->nodes[node].op;
+    bool is_table = op == TP_OP_embed || op == TP_OP_embed_grad;
+    if (!is_table && op != TP_OP_cross_entropy_grad)
+        return;
+    const int at[] = {is_table ? 0 : 1, op == TP_OP_embed ? 1 : op == TP_OP_embed_grad ? 2 : 0};
+    int64_t vocabulary = p->of[p->g->nodes[node].in[at[1]]].length;
+    tp_ref ids = shifted(p, node, p->g->nodes[node].in[at[0]], vocabulary);
+    tp_node *n = &p->g->nodes[node];
+    n->in[at[0]] = ids;
+    n->attrs.part = op == TP_OP_cross_entropy_grad;
+    n->attrs.skip = (int32_t)TP_MAX(n->attrs.skip - first_of(p, vocabulary), 0);
+}
+
+static tp_status infer_again(pass *p, uint32_t node)
+{
+    tp_node *n = &p->g->nodes[node];
+    tp_value out[TP_MAX_OUT];
+    int n_out;
+    while (n->n_in > 0 && !n->in[n->n_in - 1])
+        n->n_in--;
+    TP_TRY(tp_op_infer(p->g, n->op, &n->attrs, n->n_in, n->in, &n_out, out, p->err));
+    TP_ASSERT(n_out == n->n_out);
+    for (int k = 0; k < n_out; k++)
+        memcpy(p->g->values[n->out[k]].dim, out[k].dim, sizeof out[k].dim);
+    return TP_OK;
+}
+
+static tp_status divide(pass *p, uint32_t node, const way *w)
+{
+    int64_t lengths[TP_MAX_OUT];
+    const tp_signature *sig = tp_op_signature(p->g->nodes[node].op);
+    TP_TRY(prepare_operands(p, node, w));
+    count_from_part(p, node);
+    tp_node *n = &p->g->nodes[node];
+    for (int k = 0; k < n->n_out; k++) {
+        tp_value *v = &p->g->values[n->out[k]];
+        int axis = divided_axis(w, &sig->out[k], &n->attrs);
+        lengths[k] = axis < 0 ? 0 : v->dim[axis];
+        p->of[n->out[k]] = (standing){axis < 0 ? SUM : DIVIDED, axis, lengths[k]};
+        v->is_exact |= axis < 0 && !tp_op_out_fixed(n->op, k);
+    }
+    TP_TRY(divide_attributes(p, n, w));
+    TP_TRY(infer_again(p, node));
+    put(p, node);
+    return TP_OK;
+}
+
+/* ---- nodes that are rewritten ---- */
+
+/* The product in front of it becomes a node of its own. */
+static void take_product_out(pass *p, uint32_t node)
+{
+    tp_graph *g = p->g;
+    const tp_node ce = g->nodes[node];
+    g->phase = ce.phase;
+    g->block = ce.block;
+    tp_ref logits = tp_graph_op(g, TP_OP_linear, NULL, 2, ce.in, ce.label);
+    tp_node *n = &g->nodes[node];
+    n->op = TP_OP_cross_entropy;
+    n->attrs = (tp_attrs){.temperature = ce.attrs.temperature};
+    n->n_in = 3;
+    n->in[0] = logits;
+    n->in[1] = ce.in[2];
+    n->in[2] = ce.in[3];
+    n->in[3] = 0;
+}
+
+/* Logits stay where they are: ranks tell each other the largest, the sum and the target's. */
+static void join_losses(pass *p, uint32_t node)
+{
+    tp_graph *g = p->g;
+    const tp_node ce = g->nodes[node];
+    tp_attrs attrs = {
+        .n0 = ranks_of(p), .n1 = p->options->tensor.index, .temperature = ce.attrs.temperature};
+    tp_ref in[] = {ce.in[0], shifted(p, node, ce.in[1], p->of[ce.in[0]].length), ce.in[2]};
+    g->values[ce.in[0]].is_exact = true;
+    tp_ref stats = emit(p, node, TP_OP_cross_entropy_part, &attrs, 3, in);
+    p->of[stats].is = SUM;
+    tp_ref all = add_up(p, stats);
+    tp_node *n = &g->nodes[node];
+    n->op = TP_OP_cross_entropy_join;
+    n->attrs = (tp_attrs){.n0 = ranks_of(p)};
+    n->n_in = 2;
+    n->in[0] = all;
+    n->in[1] = ce.in[2];
+    n->in[2] = 0;
+    put(p, node);
+}
+
+/* Of what every rank has the squares are counted by the first. */
+static bool is_counted_elsewhere(const pass *p, const tp_node *n)
+{
+    return n->op == TP_OP_sumsq && p->options->tensor.index > 0 && p->of[n->in[0]].is == WHOLE;
+}
+
+/* Everything that it reads is whole. */
+static tp_status keep_whole(pass *p, uint32_t node)
+{
+    const tp_node *n = &p->g->nodes[node];
+    if (is_counted_elsewhere(p, n)) {
+        tp_graph_replace(p->g, n->out[0], n->in[1], node + 1);
+        p->g->nodes[node].is_dead = true;
+        put(p, node);
+        return TP_OK;
+    }
+    bool stays_sum = n->op == TP_OP_add && p->of[n->in[0]].is == SUM && p->of[n->in[1]].is == SUM;
+    bool is_squares = n->op == TP_OP_sumsq;
+    for (int k = 0; k < p->g->nodes[node].n_in && !stays_sum && !is_squares; k++) {
+        tp_ref in = p->g->nodes[node].in[k];
+        if (p->of[in].is == DIVIDED)
+            return refuse(p, &p->g->nodes[node], "cannot work on a part of its operand");
+        tp_ref all = add_up(p, in);
+        p->g->nodes[node].in[k] = all;
+        p->is_settled[in] = true;
+    }
+    n = &p->g->nodes[node];
+    if (stays_sum || is_squares)
+        p->of[n->out[0]].is = SUM;
+    if (stays_sum)
+        p->g->values[n->out[0]].is_exact = true;
+    put(p, node);
+    return TP_OK;
+}
+
+static tp_status visit(pass *p, uint32_t node)
+{
+    tp_graph *g = p->g;
+    way w;
+    for (int k = 0; k < g->nodes[node].n_in; k++)
+        settle(p, g->nodes[node].in[k]);
+    if (g->nodes[node].op == TP_OP_linear_ce) {
+        take_product_out(p, node);
+        TP_TRY(visit(p, g->n_nodes - 1));
+    }
+    const tp_node *n = &g->nodes[node];
+    if (n->op == TP_OP_cross_entropy && p->of[n->in[0]].is == DIVIDED) {
+        join_losses(p, node);
+        return TP_OK;
+    }
+    if (tp_ops[n->op]->traits & TP_OP_SOURCE) {
+        put(p, node);
+        return TP_OK;
+    }
+    return choose(p, n, &w) ? divide(p, node, &w) : keep_whole(p, node);
+}
+
+/* ---- the graph ---- */
+
+/* Gradients of what is whole are added up in their place. */
+static void finish_outputs(pass *p)
+{
+    tp_graph *g = p->g;
+    for (uint32_t k = 0; k < g->n_outputs; k++) {
+        tp_ref out = g->outputs[k];
+        const tp_tensor *t = g->values[tp_graph_memory(g, out)].tensor;
+        if (p->of[out].is != SUM || (t && !t->of)) /* the squares are added up by the session */
+            continue;
+        tp_ref all = t ? talk(p, TP_OP_all_reduce_tensor, out) : add_up(p, out);
+        g->outputs[k] = all;
+    }
+}
+
+static tp_status join(tp_graph *g, tp_graph *const *set, size_t n_set,
+                      const tp_pass_options *options, bool *changed, tp_error *err)
+{
+    if (options->tensor.count < 2)
+        return TP_OK;
+    uint32_t n_nodes = g->n_nodes;
+    size_t most = 8 * (size_t)n_nodes + 4 * g->n_outputs + 16, values = g->n_values + most;
+    pass p = {.g = g, .set = set, .n_set = n_set, .options = options, .err = err};
+    p.of = tp_arena_array(&g->arena, standing, values);
+    p.added_up = tp_arena_array(&g->arena, tp_ref, values);
+    p.is_settled = tp_arena_array(&g->arena, bool, values);
+    p.order = tp_arena_array(&g->arena, uint32_t, most);
+    for (uint32_t i = 1; i < n_nodes; i++)
+        TP_TRY(visit(&p, i));
+    finish_outputs(&p);
+    for (uint32_t i = 1; i < n_nodes; i++)
+        if (g->nodes[i].op == TP_OP_state)
+            settle(&p, g->nodes[i].out[0]);
+    g->block = -1;
+    g->phase = TP_PHASE_FORWARD;
+    tp_graph_reorder(g, p.order, p.n_order);
+    tp_graph_compact(g);
+    *changed = true;
+    return TP_OK;
+}
+
+static tp_status run(tp_graph *g, const tp_pass_options *options, bool *changed, tp_error *err)
+{
+    (void)g, (void)options, (void)changed, (void)err;
+    return TP_OK;
+}
+
+const tp_pass tp_pass_tensor_parallel = {
+    .name = "tensor-parallel",
+    .promise = "ranks that share the layers have a part of every matrix",
+    .run = run,
+    .join = join};

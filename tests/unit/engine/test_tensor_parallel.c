@@ -1,0 +1,261 @@
+/* Ranks that share the layers: what each has of a tensor, and that losses and every gradient are
+ * those of one rank. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/platform.h"
+#include "engine/train/parts.h"
+#include "engine/train/session.h"
+#include "support/local_ranks.h"
+
+/* ---- what a rank has of a tensor ---- */
+
+static void expect_runs(const tp_tensor *t, size_t first, size_t end, const size_t (*wanted)[3],
+                        size_t n)
+{
+    tp_slice_run run;
+    for (size_t i = 0; i < n; i++) {
+        assert_true(tp_slice_next(t, t->slice.index, &first, end, &run));
+        assert_int_equal(run.at, wanted[i][0]);
+        assert_int_equal(run.own, wanted[i][1]);
+        assert_int_equal(run.n, wanted[i][2]);
+    }
+    assert_false(tp_slice_next(t, t->slice.index, &first, end, &run));
+}
+
+static void rows_are_one_run(void **state)
+{
+    const tp_tensor t = {.rank = 2,
+                         .dtype = TP_DTYPE_F32,
+                         .dim = {2, 4},
+                         .slice = {.index = 1, .count = 2, .axis = 0, .groups = 1, .length = 5}};
+    (void)state;
+    assert_int_equal(tp_tensor_count(&t), 20);
+    expect_runs(&t, 0, 20, (const size_t[][3]){{12, 0, 8}}, 1);
+    expect_runs(&t, 0, 14, (const size_t[][3]){{12, 0, 2}}, 1);
+    expect_runs(&t, 15, 17, (const size_t[][3]){{15, 3, 2}}, 1);
+    expect_runs(&t, 0, 12, NULL, 0);
+    assert_int_equal(tp_slice_count(&t, 0, 0, 20), 12);
+}
+
+static void columns_and_groups_are_a_comb(void **state)
+{
+    const tp_tensor columns = {
+        .rank = 2,
+        .dtype = TP_DTYPE_F32,
+        .dim = {3, 2},
+        .slice = {.index = 1, .count = 2, .axis = 1, .groups = 1, .length = 4}};
+    const tp_tensor groups = {
+        .rank = 2,
+        .dtype = TP_DTYPE_F32,
+        .dim = {2, 3},
+        .slice = {.index = 0, .count = 2, .axis = 1, .groups = 3, .length = 6}};
+    (void)state;
+    expect_runs(&columns, 0, 12, (const size_t[][3]){{2, 0, 2}, {6, 2, 2}, {10, 4, 2}}, 3);
+    expect_runs(&columns, 3, 11, (const size_t[][3]){{3, 1, 1}, {6, 2, 2}, {10, 4, 1}}, 3);
+    expect_runs(&groups, 0, 7, (const size_t[][3]){{0, 0, 1}, {2, 1, 1}, {4, 2, 1}, {6, 3, 1}}, 4);
+}
+
+/* ---- gradients ---- */
+
+enum { TOKENS = 24, MOST = 4 };
+
+#define DECODER(type, vocabulary, tied)                                                  \
+    "{\"model_type\": \"" type "\", \"vocab_size\": " vocabulary                         \
+    ", \"hidden_size\": 32, \"intermediate_size\": 28, \"num_hidden_layers\": 2, "       \
+    "\"num_attention_heads\": 8, \"num_key_value_heads\": 4, \"head_dim\": 8, "          \
+    "\"max_position_embeddings\": 64, \"rms_norm_eps\": 1e-5, \"rope_theta\": 10000.0, " \
+    "\"hidden_act\": \"silu\", \"initializer_range\": 0.2, \"tie_word_embeddings\": " tied "}"
+
+static const char *const configs[] = {
+    DECODER("llama", "48", "true"), DECODER("qwen2", "49", "false"), DECODER("qwen3", "48", "true"),
+    "{\"model_type\": \"gpt2\", \"vocab_size\": 51, \"n_embd\": 32, \"n_layer\": 2, \"n_head\": 4, "
+    "\"n_positions\": 64, \"activation_function\": \"gelu_new\", \"initializer_range\": 0.2}"};
+
+/* What a run of so many ranks came to, as rank 0 tells. */
+typedef struct {
+    const tp_model *model;
+    const char *backend;
+    int ranks;
+    double loss[2], norm, counted[MOST];
+    float logp[TOKENS];
+    float *gradients, *weights; /* of all parameters, one behind the other */
+    size_t n;
+    int32_t tokens[TOKENS], positions[TOKENS], targets[TOKENS], cu[TOKENS + 1];
+    float loss_weights[TOKENS];
+} trial;
+
+static void make_batch(trial *r)
+{
+    for (int i = 0; i < TOKENS; i++) {
+        r->tokens[i] = (i * 7 + 3) % 48;
+        r->targets[i] = (i * 5 + 1) % 48;
+        r->positions[i] = i < 11 ? i : i - 11;
+        r->loss_weights[i] = i % 5 == 0 ? 0 : 0.125f;
+    }
+    r->targets[0] = -100;
+    r->targets[1] = 0;
+    r->targets[2] = 47;
+    for (int i = 0; i <= TOKENS; i++)
+        r->cu[i] = i == 0 ? 0 : i == 1 ? 11 : TOKENS;
+}
+
+static void must(tp_status status, const tp_error *err)
+{
+    if (status == TP_OK)
+        return;
+    fprintf(stderr, "%s\n", err->message);
+    abort();
+}
+
+/* All ranks read together; rank 0 keeps it. */
+static void read_all(trial *r, tp_session *s, int rank)
+{
+    size_t n, at = 0;
+    tp_error err;
+    const tp_param *params = tp_model_params(r->model, &n);
+    const tp_states *states = tp_session_states(s);
+    for (size_t i = 0; i < n; i++) {
+        char name[256];
+        snprintf(name, sizeof name, "grad.%s", params[i].name);
+        const tp_tensor *gradient = tp_states_find(states, name);
+        const tp_tensor *weight = tp_states_find(states, params[i].name);
+        size_t count = tp_tensor_count(weight);
+        float *some = malloc(2 * count * sizeof *some);
+        must(tp_tensor_read(gradient, 0, some, count * sizeof *some, &err), &err);
+        must(tp_tensor_read(weight, 0, some + count, count * sizeof *some, &err), &err);
+        if (rank == 0) {
+            memcpy(r->gradients + at, some, count * sizeof *some);
+            memcpy(r->weights + at, some + count, count * sizeof *some);
+        }
+        at += count;
+        free(some);
+    }
+    TP_ASSERT(at == r->n);
+}
+
+static void train(tp_comm *comm, void *user)
+{
+    trial *r = user;
+    int rank = tp_comm_rank(comm);
+    tp_error err;
+    tp_device *device;
+    tp_session *s;
+    const tp_device_options one = {.threads = 1};
+    must(tp_device_open(tp_backend_find(r->backend), &one, &device, &err), &err);
+    const tp_session_options options = {
+        .compile = {.device = device,
+                    .share_memory = true,
+                    .ranks = {.comm = comm,
+                              .ranks = 1,
+                              .tensor = {r->ranks > 1 ? rank : 0, r->ranks > 1 ? r->ranks : 0},
+                              .bucket_bytes = 256}},
+        .tokens = TOKENS,
+        .max_positions = TOKENS};
+    must(tp_session_create(r->model, &options, &s, &err), &err);
+    must(tp_session_alloc(s, &err), &err);
+    must(tp_model_init_random(r->model, tp_session_states(s), 5, 0, &err), &err);
+    must(tp_session_weights_changed(s, &err), &err);
+    const tp_batch_view batch = {r->tokens, r->positions, r->targets, r->cu, r->loss_weights};
+    const float *logp;
+    double loss[2], norm;
+    must(tp_session_eval(s, &batch, &loss[0], &logp, &err), &err);
+    if (rank == 0)
+        memcpy(r->logp, logp, sizeof r->logp);
+    for (int micro = 0; micro < 2; micro++) {
+        tp_session_set_last(s, micro == 1);
+        must(tp_session_train(s, &batch, micro == 0, &loss[1], &err), &err);
+    }
+    must(tp_session_grad_norm(s, &norm, &err), &err);
+    read_all(r, s, rank);
+    r->counted[rank] = norm;
+    if (rank == 0) {
+        memcpy(r->loss, loss, sizeof loss);
+        r->norm = norm;
+    }
+    tp_session_free(s);
+    tp_device_close(device);
+}
+
+static trial run(const tp_model *model, const char *backend, int ranks)
+{
+    size_t n;
+    trial r = {.model = model, .backend = backend, .ranks = ranks};
+    const tp_param *params = tp_model_params(model, &n);
+    for (size_t i = 0; i < n; i++)
+        r.n += (size_t)(params[i].dim[0] * (params[i].rank == 2 ? params[i].dim[1] : 1));
+    r.gradients = calloc(r.n, sizeof(float));
+    r.weights = calloc(r.n, sizeof(float));
+    make_batch(&r);
+    local_ranks_run(ranks, train, &r);
+    return r;
+}
+
+static void let_go(trial *r)
+{
+    free(r->gradients);
+    free(r->weights);
+}
+
+static void expect_near(const trial *one, const trial *many)
+{
+    double largest = 0, worst = 0;
+    for (size_t i = 0; i < one->n; i++) {
+        largest = fmax(largest, fabs((double)one->gradients[i]));
+        worst = fmax(worst, fabs((double)one->gradients[i] - (double)many->gradients[i]));
+    }
+    assert_true(largest > 0.01 && worst <= 1e-5 * largest);
+    assert_memory_equal(one->weights, many->weights, one->n * sizeof(float));
+    assert_true(one->loss[0] > 1 && fabs(one->loss[0] - many->loss[0]) <= 1e-5 * one->loss[0]);
+    assert_true(fabs(one->loss[1] - many->loss[1]) <= 1e-5 * one->loss[1]);
+    assert_true(fabs(one->norm - many->norm) <= 1e-5 * one->norm);
+    for (int i = 1; i < many->ranks; i++)
+        assert_true(many->counted[i] == many->norm);
+    for (int i = 0; i < TOKENS; i++)
+        assert_true(fabsf(one->logp[i] - many->logp[i]) <= 1e-5f);
+}
+
+static void compare(const char *config, const char *backend)
+{
+    tp_error err;
+    tp_model *model;
+    assert_int_equal(tp_model_parse("config", config, strlen(config), &model, &err), TP_OK);
+    trial one = run(model, backend, 1);
+    for (int ranks = 2; ranks <= MOST; ranks *= 2) {
+        trial many = run(model, backend, ranks);
+        expect_near(&one, &many);
+        let_go(&many);
+    }
+    let_go(&one);
+    tp_model_free(model);
+}
+
+static void every_gradient_is_that_of_one_rank(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < TP_COUNTOF(configs); i++)
+        compare(configs[i], "cpu");
+}
+
+static void also_where_memory_is_behind_a_wall(void **state)
+{
+    (void)state;
+    compare(configs[3], "guard");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_one_run),
+        cmocka_unit_test(columns_and_groups_are_a_comb),
+        cmocka_unit_test(every_gradient_is_that_of_one_rank),
+        cmocka_unit_test(also_where_memory_is_behind_a_wall),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
