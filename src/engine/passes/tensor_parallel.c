@@ -2,7 +2,7 @@
  *
  *     %q = linear %x, %wq               becomes   the same on fewer outputs
  *     %o = attention %q, ...                      the same on fewer heads
- *     %y = linear %o, %wo                         the same on fewer inputs, which is a term of a sum
+ *     %y = linear %o, %wo                         the same on fewer inputs: a term
  *                                                 %r = sum_tensor %y
  *                                                 %z = wait %r
  *
