@@ -31,7 +31,7 @@ static int sharers(const tp_ranks *r) { return TP_MAX(r->tensor.count, 1); }
 
 int tp_ranks_processes(const tp_ranks *r) { return TP_MAX(r->ranks, 1) * sharers(r); }
 
-int tp_ranks_process(const tp_ranks *r) { return r->rank * sharers(r) + r->tensor.index; }
+static int process_of(const tp_ranks *r) { return r->rank * sharers(r) + r->tensor.index; }
 
 static int node_size(const tp_ranks *r) { return r->node ? r->node : TP_MAX(r->ranks, 1); }
 
@@ -90,7 +90,7 @@ static void find_group(const tp_ranks *r, tp_bucket *b)
     else
         b->group = (tp_comm_group){r->tensor.index, sharers(r), r->ranks};
     b->parts = b->group.count;
-    b->own = (tp_ranks_process(r) - b->group.first) / b->group.stride;
+    b->own = (process_of(r) - b->group.first) / b->group.stride;
 }
 
 static void add_launch(const tp_traffic *t, size_t i, tp_bucket *b, tp_arena *arena, size_t n)

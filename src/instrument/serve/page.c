@@ -28,6 +28,13 @@ void tp_page_number(tp_buf *out, double v)
         tp_buf_addf(out, "%.6g", v);
 }
 
+static void put_asset(tp_buf *out, const char *name)
+{
+    for (const tp_asset *a = tp_assets; a->name; a++)
+        if (strcmp(a->name, name) == 0)
+            tp_buf_add(out, a->data, a->n);
+}
+
 void tp_page_begin(tp_page *p, const char *title)
 {
     tp_buf *out = &p->reply->body;
@@ -37,7 +44,7 @@ void tp_page_begin(tp_page *p, const char *title)
     tp_buf_adds(out, " - Temper</title>\n<meta name=viewport content=\"width=device-width\">\n"
                      "<link rel=icon href=\"/assets/icon.svg\">\n"
                      "<style>\n");
-    tp_page_asset(out, "style.css"); /* with the page: a picture waits for no second answer */
+    put_asset(out, "style.css"); /* with the page: a picture waits for no second answer */
     tp_buf_adds(
         out, "</style>\n"
              "<script src=\"/assets/app.js?v=" TEMPER_VERSION "\" defer></script>\n"

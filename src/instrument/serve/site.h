@@ -92,6 +92,5 @@ typedef struct {
     size_t n;
 } tp_asset;
 extern const tp_asset tp_assets[]; /* ends with a row whose name is NULL */
-void tp_page_asset(tp_buf *out, const char *name);
 
 #endif

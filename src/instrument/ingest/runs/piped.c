@@ -1,6 +1,5 @@
 /* piped.c - "-" and FIFOs for readers of runs.  These look at the first bytes, choose a reader, and
  * read again when more has come, so what a pipe brings is kept in memory under a name in /proc. */
-#define _GNU_SOURCE
 #include "instrument/ingest/runs/piped.h"
 
 #include <errno.h>
