@@ -1,16 +1,16 @@
 #!/bin/sh
 # bench/adapter_memory.sh --temper PROGRAM [--shapes "0.5B 1.5B 3B 7B"] [--bases "bfloat16 int8 nf4"] [--measure "0.5B/nf4 7B/nf4"]
-#                         [--steps 1] [--runs FOLDER]
+#                         [--steps 1] [--length 256] [--runs FOLDER]
 #
 # What LoRA takes in memory on the shapes of Qwen2.5, with the base in 16, 8 and 4 bits: planned, and for those
 # named (SHAPE/BASE, or all) measured as well, by training --steps steps from weights drawn at random.
-# Rank 16 on all products, micro-batches of 512 tokens, policy.recompute=full, AdamW, vocabulary as the real one.
+# Rank 16 on all products, micro-batches of two rows of --length tokens, policy.recompute=full, AdamW, vocabulary as the real one.
 #
 #   planned    temper plan
 #   measured   the most that the run's buffers held together (run.json)
 #   resident   the largest resident set of the process, by the kernel's count; with the program itself
 set -eu
-temper='' shapes="0.5B 1.5B 3B 7B" bases="bfloat16 int8 nf4" measure='' steps=1 runs=''
+temper='' shapes="0.5B 1.5B 3B 7B" bases="bfloat16 int8 nf4" measure='' steps=1 length=256 runs=''
 while [ $# -gt 0 ]; do
     case $1 in
     --temper) temper=$(realpath "$2") ;;
@@ -18,6 +18,7 @@ while [ $# -gt 0 ]; do
     --bases) bases=$2 ;;
     --measure) measure=$2 ;;
     --steps) steps=$2 ;;
+    --length) length=$2 ;;
     --runs) runs=$(realpath -m "$2") ;;
     *) temper='' && break ;;
     esac
@@ -25,7 +26,7 @@ while [ $# -gt 0 ]; do
 done
 [ -n "$temper" ] || {
     echo "usage: bench/adapter_memory.sh --temper PROGRAM [--shapes \"7B\"] [--bases \"nf4\"] [--measure \"7B/nf4\" | all]" \
-        "[--steps N] [--runs FOLDER]" >&2
+        "[--steps N] [--length N] [--runs FOLDER]" >&2
     exit 2
 }
 cd "$(dirname "$0")/.."
@@ -35,7 +36,7 @@ mkdir -p "$runs"
 
 echo abcdefghijklmnopqrstuvwxyz >"$runs/corpus.txt"
 [ -e "$runs/letters" ] || "$temper" tokenizer --vocab-size 260 "$runs/letters" "$runs/corpus.txt" >/dev/null # a letter is a token
-awk 'BEGIN {for (i = 0; i < 8; i++) {t = ""; for (k = 0; k < 250; k++) t = t sprintf("%c", 97 + (i * 31 + k * k * 7) % 26)
+awk 'BEGIN {for (i = 0; i < 8; i++) {t = ""; for (k = 0; k < '"$((length - 6))"'; k++) t = t sprintf("%c", 97 + (i * 31 + k * k * 7) % 26)
             printf "{\"text\": \"%s\"}\n", t}}' >"$runs/rows.jsonl"
 cat >"$runs/recipe.yaml" <<END
 sft: {max_num_steps: $steps, max_num_epochs: 1000, val_period: 0}
@@ -44,7 +45,7 @@ policy:
   tokenizer: {name: $runs/letters, chat_template: null}
   train_global_batch_size: 2
   train_micro_batch_size: 2
-  max_total_sequence_length: 256
+  max_total_sequence_length: $length
   recompute: full
   peft: {enabled: true, dim: 16, alpha: 16}
 data:

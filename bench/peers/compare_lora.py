@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import random
+import signal
 import tempfile
 
 import rounds
@@ -183,6 +184,7 @@ def report(o, sides, found):
 
 def main():
     o = arguments()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sides, found = {}, {}
     rounds.others_busy()
     with tempfile.TemporaryDirectory() as folder:
@@ -200,9 +202,15 @@ def main():
                 say(f"round {i + 1}: " + ", ".join(f"{name} {rates[-1]:.1f}" for name, rates in found.items()))
         except PeerError as error:
             rounds.fail(str(error))
+        except KeyboardInterrupt:
+            say("ended before all rounds; what follows is of those that were made")
         finally:
             for side in sides.values():
                 side.close()
+    whole = min(map(len, found.values())) if len(found) == len(sides) else 0
+    if whole == 0:
+        rounds.fail("no round was made")
+    found = {name: rates[:whole] for name, rates in found.items()}
     ratios = report(o, sides, found)
     if o.out:
         result = {"options": vars(o), "tokens_per_s": found, "ratios": ratios,

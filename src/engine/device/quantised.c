@@ -43,7 +43,7 @@ static float largest(const float *x, int64_t n)
 {
     float most = 0;
     for (int64_t i = 0; i < n; i++)
-        most = fmaxf(most, fabsf(x[i]));
+        most = fabsf(x[i]) > most ? fabsf(x[i]) : most; /* as fmaxf(): NaN is passed over */
     return most;
 }
 
@@ -67,13 +67,16 @@ void tp_int8_encode(const float *x, int64_t n, int8_t *codes, float *scales)
     }
 }
 
-/* The nearest level; of two as near the lower one. */
-static int nearest_level(float x)
+/* The nearest level of each; of two as near the lower one.  As many middles lie below a number as
+ * its level has before it: counted without a branch, many numbers at once. */
+static void nearest_levels(const float x[TP_NF4_BLOCK], int32_t code[TP_NF4_BLOCK])
 {
-    int code = 0;
-    while (code < 15 && x > (tp_nf4_levels[code] + tp_nf4_levels[code + 1]) / 2)
-        code++;
-    return code;
+    memset(code, 0, TP_NF4_BLOCK * sizeof *code);
+    for (int k = 0; k < 15; k++) {
+        const float middle = (tp_nf4_levels[k] + tp_nf4_levels[k + 1]) / 2;
+        for (int i = 0; i < TP_NF4_BLOCK; i++)
+            code[i] += x[i] > middle;
+    }
 }
 
 static float clamp(float x) { return x < -1 ? -1 : x > 1 ? 1 : x; }
@@ -104,16 +107,17 @@ void tp_nf4_encode(const float *x, int64_t n, uint8_t *codes, uint8_t *sizes, fl
     int64_t n_blocks = parts(n, TP_NF4_BLOCK);
     float *largest_of = malloc((size_t)n_blocks * sizeof *largest_of);
     TP_ASSERT(largest_of);
-    memset(codes, 0, (size_t)tp_nf4_bytes(n));
     for (int64_t block = 0; block < n_blocks; block++) {
         int64_t begin = block * TP_NF4_BLOCK, end = TP_MIN(begin + TP_NF4_BLOCK, n);
         float most = largest(x + begin, end - begin), inverse = most != 0 ? 1 / most : 0;
         largest_of[block] = most;
-        for (int64_t i = begin; i < end + (end - begin) % 2; i++) {
-            float value = i < end ? x[i] : 0;
-            int code = nearest_level(clamp(value * inverse));
-            codes[i / 2] |= (uint8_t)(i % 2 ? code : code << 4);
-        }
+        float scaled[TP_NF4_BLOCK] = {0};
+        int32_t code[TP_NF4_BLOCK];
+        for (int64_t i = begin; i < end; i++)
+            scaled[i - begin] = clamp(x[i] * inverse);
+        nearest_levels(scaled, code);
+        for (int64_t i = begin; i < end; i += 2)
+            codes[i / 2] = (uint8_t)(code[i - begin] << 4 | code[i - begin + 1]);
     }
     encode_sizes(largest_of, n_blocks, sizes, groups);
     free(largest_of);
