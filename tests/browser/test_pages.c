@@ -415,6 +415,17 @@ static void keys_work(void **state)
     assert_string_equal(browser_faults(chromium), "");
 }
 
+/* Two renewals at once, as when the list and the run change together: the later one stays. */
+static void the_later_picture_stays(void **state)
+{
+    NEED_BROWSER();
+    go_run("base-2", "");
+    (void)browser_value(chromium, "{ const p = document.querySelector('figure [data-live]');"
+                                  " renewPicture(p, 'earlier'); renewPicture(p, 'later'); }");
+    browser_wait(chromium, "(document.querySelector('figure img')?.src ?? '').includes('v=later')");
+    assert_string_equal(browser_faults(chromium), "");
+}
+
 static void a_run_that_is_written_moves(void **state)
 {
     NEED_BROWSER();
@@ -436,6 +447,7 @@ int main(void)
         cmocka_unit_test(pages_look_as_kept),
         cmocka_unit_test(the_dashboard_looks_as_kept),
         cmocka_unit_test(keys_work),
+        cmocka_unit_test(the_later_picture_stays),
         cmocka_unit_test(a_run_that_is_written_moves),
     };
     return cmocka_run_group_tests_name("pages", tests, begin_all, end_all);

@@ -37,8 +37,9 @@ filter?.addEventListener("input", () => {
 
 const summary = one("#summary");
 
-// The new picture replaces the old one when it is there, so that nothing flickers.  The first picture
-// of a page is part of it.
+// The new picture replaces the old one when it is there, so that nothing flickers; one that was asked
+// for earlier and comes later does not.  The first picture of a page is part of it.
+let renewals = 0;
 function renewPicture(picture, version) {
   const old = picture.dataset.src ?? picture.src;
   const url = new URL(old, location);
@@ -47,7 +48,12 @@ function renewPicture(picture, version) {
   const next = new Image(480, 320);
   next.alt = picture.alt ?? picture.getAttribute("aria-label");
   next.dataset.live = "";
-  next.onload = () => picture.replaceWith(next);
+  const figure = picture.parentElement, renewal = ++renewals;
+  next.onload = () => {
+    if (renewal < Number(figure.dataset.renewal ?? 0)) return;
+    figure.dataset.renewal = renewal;
+    figure.querySelector("[data-live]").replaceWith(next);
+  };
   next.src = url.href;
 }
 
