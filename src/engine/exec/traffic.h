@@ -26,7 +26,6 @@ typedef struct {
 
 /* As the communicator counts. */
 int tp_ranks_processes(const tp_ranks *ranks);
-int tp_ranks_process(const tp_ranks *ranks);
 
 /* The part that this rank keeps of a tensor that is kept in parts. */
 tp_shard tp_ranks_shard(const tp_ranks *ranks);
